@@ -1,0 +1,39 @@
+/* A role's append-only journal (DESIGN §2 "Records"). The file is made by the logger and arrives
+ * with the first credit in W_JOURNAL. In durability `written` one whole write(2) within the credit
+ * is the record; in `synced` the logger's acknowledgement after fsync is. */
+#ifndef DURWARD_JOURNAL_H
+#define DURWARD_JOURNAL_H
+
+#include "ipc.h"
+#include "record.h"
+
+struct event_base;
+struct journal;
+
+/* ok: recorded. !ok: not recorded (no credit, short write, no acknowledgement within 2 s, logger
+ * gone): the caller answers 503. Runs before journal_append returns where the answer is known. */
+typedef void (*journal_done_fn)(void *arg, bool ok);
+
+/* A journal without a file yet: every append fails until journal_start. synced: durability. */
+struct journal *journal_new(struct event_base *base, bool synced);
+void journal_free(struct journal *j); /* pending callbacks run with ok=false */
+/* The channel to the logger (owned from here on). W_JOURNAL on it starts the file. When the channel
+ * ends the journal is closed for appends until the next journal_attach. */
+void journal_attach(struct journal *j, int logger_fd);
+bool journal_ready(const struct journal *j);
+/* Run once each time a journal file arrives (the gate starts to listen then). */
+void journal_on_ready(struct journal *j, void (*fn)(void *arg), void *arg);
+/* A fresh counter; the id's text is "<channel>-<counter>". 0 when there is no journal. */
+uint64_t journal_next(struct journal *j);
+/* "<channel>-<counter>" into buf (32 bytes). */
+char *journal_id(const struct journal *j, uint64_t counter, char *buf, size_t size);
+uint32_t journal_channel(const struct journal *j);
+
+struct journal_wait; /* cancel handle; NULL when the callback already ran */
+struct journal_wait *journal_append(struct journal *j, const struct record *r, journal_done_fn fn,
+                                    void *arg);
+void journal_cancel(struct journal_wait *w);
+/* Append where nobody waits (an end record): 0 or -1. */
+int journal_note(struct journal *j, const struct record *r);
+
+#endif

@@ -1,0 +1,157 @@
+#include "buf.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void buf_init(struct buf *b, size_t max)
+{
+    *b = (struct buf){.max = max};
+}
+
+void buf_init_wiped(struct buf *b, size_t max)
+{
+    *b = (struct buf){.max = max, .wipe = true};
+}
+
+void buf_free(struct buf *b)
+{
+    if (b->base && b->wipe)
+        explicit_bzero(b->base, b->cap);
+    free(b->base);
+    b->base = NULL;
+    b->off = b->len = b->cap = 0;
+}
+
+size_t buf_len(const struct buf *b)
+{
+    return b->len;
+}
+
+size_t buf_room(const struct buf *b)
+{
+    return b->len < b->max ? b->max - b->len : 0;
+}
+
+unsigned char *buf_data(const struct buf *b)
+{
+    return b->base ? b->base + b->off : (unsigned char *)"";
+}
+
+struct slice buf_slice(const struct buf *b)
+{
+    return (struct slice){(const char *)buf_data(b), b->len};
+}
+
+static int buf_grow(struct buf *b, size_t need)
+{
+    size_t cap = b->cap ? b->cap : 512;
+    while (cap < need)
+        cap *= 2;
+    if (cap > b->max && need <= b->max)
+        cap = b->max;
+    unsigned char *p = malloc(cap);
+    if (p == NULL)
+        return -1;
+    if (b->len)
+        memcpy(p, b->base + b->off, b->len);
+    if (b->base && b->wipe)
+        explicit_bzero(b->base, b->cap);
+    free(b->base);
+    b->base = p;
+    b->cap = cap;
+    b->off = 0;
+    return 0;
+}
+
+unsigned char *buf_reserve(struct buf *b, size_t n)
+{
+    size_t need;
+    if (__builtin_add_overflow(b->len, n, &need) || need > b->max)
+        return NULL;
+    if (b->off + need > b->cap) {
+        if (need <= b->cap && b->off >= b->cap / 2) {
+            memmove(b->base, b->base + b->off, b->len);
+            b->off = 0;
+        } else if (buf_grow(b, need) < 0) {
+            return NULL;
+        }
+    }
+    return b->base + b->off + b->len;
+}
+
+void buf_commit(struct buf *b, size_t n)
+{
+    b->len += n;
+}
+
+int buf_append(struct buf *b, const void *p, size_t n)
+{
+    if (n == 0)
+        return 0;
+    unsigned char *to = buf_reserve(b, n);
+    if (to == NULL)
+        return -1;
+    memcpy(to, p, n);
+    b->len += n;
+    return 0;
+}
+
+int buf_append_slice(struct buf *b, struct slice s)
+{
+    return buf_append(b, s.p, s.n);
+}
+
+int buf_append_str(struct buf *b, const char *s)
+{
+    return buf_append(b, s, strlen(s));
+}
+
+int buf_printf(struct buf *b, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    if (n < 0)
+        return -1;
+    /* one byte more for the terminator that vsnprintf insists on; it is not counted */
+    struct buf probe = *b;
+    if ((size_t)n > buf_room(&probe))
+        return -1;
+    size_t old_max = b->max;
+    b->max = old_max + 1;
+    unsigned char *to = buf_reserve(b, (size_t)n + 1);
+    b->max = old_max;
+    if (to == NULL)
+        return -1;
+    va_start(ap, fmt);
+    vsnprintf((char *)to, (size_t)n + 1, fmt, ap);
+    va_end(ap);
+    b->len += (size_t)n;
+    return 0;
+}
+
+void buf_drain(struct buf *b, size_t n)
+{
+    if (n > b->len)
+        n = b->len;
+    if (b->wipe && n)
+        explicit_bzero(b->base + b->off, n);
+    b->off += n;
+    b->len -= n;
+    if (b->len == 0)
+        b->off = 0;
+}
+
+void buf_clear(struct buf *b)
+{
+    buf_drain(b, b->len);
+}
+
+void buf_shrink(struct buf *b)
+{
+    if (b->len == 0)
+        buf_free(b);
+}

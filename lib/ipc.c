@@ -1,0 +1,280 @@
+#include "ipc.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <event2/util.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { IPC_QUEUE_MAX = 8 << 20, IPC_BATCH = 64, IPC_SNDBUF = 1 << 20 };
+
+struct queued {
+    struct msg m;
+    STAILQ_ENTRY(queued) link;
+};
+
+struct ipc {
+    int fd;
+    struct event *rd, *wr, *fail;
+    ipc_message_fn on_message;
+    ipc_closed_fn on_closed;
+    void *arg;
+    STAILQ_HEAD(, queued) queue;
+    size_t queued;
+    const char *dead; /* why, once it is */
+    bool told;        /* on_closed has run */
+    int depth;        /* callbacks on the stack */
+    bool freed;       /* ipc_free was called inside one */
+};
+
+static void ipc_destroy(struct ipc *ch)
+{
+    struct queued *q;
+    while ((q = STAILQ_FIRST(&ch->queue)) != NULL) {
+        STAILQ_REMOVE_HEAD(&ch->queue, link);
+        msg_done(&q->m);
+        free(q);
+    }
+    if (ch->rd)
+        event_free(ch->rd);
+    if (ch->wr)
+        event_free(ch->wr);
+    if (ch->fail)
+        event_free(ch->fail);
+    if (ch->fd >= 0)
+        close(ch->fd);
+    free(ch);
+}
+
+static void ipc_leave(struct ipc *ch)
+{
+    if (--ch->depth == 0 && ch->freed)
+        ipc_destroy(ch);
+}
+
+/* Mark dead; the closed callback runs from the loop, never from inside a send. */
+static void ipc_die(struct ipc *ch, const char *why)
+{
+    if (ch->dead)
+        return;
+    ch->dead = why;
+    event_del(ch->rd);
+    event_del(ch->wr);
+    event_active(ch->fail, EV_TIMEOUT, 0);
+}
+
+static void on_fail(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct ipc *ch = arg;
+    if (ch->told)
+        return;
+    ch->told = true;
+    ch->depth++;
+    ch->on_closed(ch, ch->dead, ch->arg);
+    ipc_leave(ch);
+}
+
+static void on_readable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct ipc *ch = arg;
+    ch->depth++;
+    for (int i = 0; i < IPC_BATCH && !ch->dead && !ch->freed; i++) {
+        struct msg m;
+        int r = msg_recv(ch->fd, &m);
+        if (r < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            break;
+        if (r <= 0) {
+            ipc_die(ch, r == 0 ? "closed by the peer" : "malformed datagram");
+            break;
+        }
+        int bad = ch->on_message(ch, &m, ch->arg);
+        msg_done(&m);
+        if (bad && !ch->freed)
+            ipc_die(ch, "bad message");
+        if (!ch->freed && !event_pending(ch->rd, EV_READ, NULL))
+            break; /* paused meanwhile */
+    }
+    ipc_leave(ch);
+}
+
+static void on_writable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct ipc *ch = arg;
+    struct queued *q;
+    while ((q = STAILQ_FIRST(&ch->queue)) != NULL) {
+        int r = msg_send(ch->fd, &q->m);
+        if (r == 1)
+            return;
+        if (r < 0) {
+            ipc_die(ch, "send failed");
+            return;
+        }
+        STAILQ_REMOVE_HEAD(&ch->queue, link);
+        ch->queued -= buf_len(&q->m.body);
+        msg_done(&q->m);
+        free(q);
+    }
+    event_del(ch->wr);
+}
+
+struct ipc *ipc_new(struct event_base *base, int fd, ipc_message_fn on_message,
+                    ipc_closed_fn on_closed, void *arg)
+{
+    struct ipc *ch = calloc(1, sizeof *ch);
+    if (ch == NULL) {
+        close(fd);
+        return NULL;
+    }
+    STAILQ_INIT(&ch->queue);
+    ch->fd = fd;
+    ch->on_message = on_message;
+    ch->on_closed = on_closed;
+    ch->arg = arg;
+    evutil_make_socket_nonblocking(fd);
+    ch->rd = event_new(base, fd, EV_READ | EV_PERSIST, on_readable, ch);
+    ch->wr = event_new(base, fd, EV_WRITE | EV_PERSIST, on_writable, ch);
+    ch->fail = event_new(base, -1, 0, on_fail, ch);
+    if (!ch->rd || !ch->wr || !ch->fail || event_add(ch->rd, NULL) < 0) {
+        ipc_destroy(ch);
+        return NULL;
+    }
+    return ch;
+}
+
+void ipc_free(struct ipc *ch)
+{
+    if (ch == NULL || ch->freed)
+        return;
+    ch->freed = true;
+    if (!ch->dead)
+        ch->dead = "freed";
+    ch->told = true;
+    event_del(ch->rd);
+    event_del(ch->wr);
+    event_del(ch->fail);
+    if (ch->depth == 0)
+        ipc_destroy(ch);
+}
+
+int ipc_fd(const struct ipc *ch)
+{
+    return ch->fd;
+}
+
+int ipc_send(struct ipc *ch, struct msg *m)
+{
+    struct queued *q = NULL;
+    int r = -1;
+    if (ch == NULL || ch->dead || m->bad)
+        goto out;
+    if (STAILQ_EMPTY(&ch->queue)) {
+        r = msg_send(ch->fd, m);
+        if (r < 0)
+            ipc_die(ch, "send failed");
+        if (r <= 0)
+            goto out;
+    }
+    r = -1;
+    if (ch->queued + buf_len(&m->body) > IPC_QUEUE_MAX || (q = malloc(sizeof *q)) == NULL) {
+        ipc_die(ch, "queue is full");
+        goto out;
+    }
+    q->m = *m;
+    ch->queued += buf_len(&m->body);
+    STAILQ_INSERT_TAIL(&ch->queue, q, link);
+    event_add(ch->wr, NULL);
+    return 0;
+out:
+    msg_done(m);
+    return r;
+}
+
+size_t ipc_queued(const struct ipc *ch)
+{
+    return ch->queued;
+}
+
+void ipc_pause(struct ipc *ch)
+{
+    event_del(ch->rd);
+}
+
+void ipc_resume(struct ipc *ch)
+{
+    if (!ch->dead)
+        event_add(ch->rd, NULL);
+}
+
+void ipc_flush(struct ipc *ch, int ms)
+{
+    struct pollfd p = {.fd = ch->fd, .events = POLLOUT};
+    while (!ch->dead && !STAILQ_EMPTY(&ch->queue) && poll(&p, 1, ms) > 0)
+        on_writable(ch->fd, EV_WRITE, ch);
+}
+
+int ipc_pair(int fds[2], struct err *err)
+{
+    int size = IPC_SNDBUF;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
+        return err_sys(err, "socketpair");
+    for (int i = 0; i < 2; i++)
+        setsockopt(fds[i], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+    return 0;
+}
+
+int ipc_memfd(const char *name, const void *p, size_t n, struct err *err)
+{
+    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return err_sys(err, "memfd_create");
+    const char *at = p;
+    for (size_t left = n; left > 0;) {
+        ssize_t w = write(fd, at, left);
+        if (w <= 0) {
+            err_sys(err, "writing a memfd");
+            close(fd);
+            return -1;
+        }
+        at += w;
+        left -= (size_t)w;
+    }
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0) {
+        err_sys(err, "sealing a memfd");
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+int ipc_memfd_read(int fd, size_t max, char **ret, size_t *len, struct err *err)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return err_sys(err, "fstat");
+    if (st.st_size < 0 || (uint64_t)st.st_size > max)
+        return err_set(err, ERR_LIMIT, "a block of %lld bytes is over its bound", (long long)st.st_size);
+    size_t n = (size_t)st.st_size;
+    char *p = malloc(n + 1);
+    if (p == NULL)
+        return err_set(err, ERR_INTERNAL, "out of memory");
+    size_t got = 0;
+    while (got < n) {
+        ssize_t r = pread(fd, p + got, n - got, (off_t)got);
+        if (r <= 0) {
+            free(p);
+            return err_sys(err, "reading a block");
+        }
+        got += (size_t)r;
+    }
+    p[n] = 0;
+    *ret = p;
+    *len = n;
+    return 0;
+}

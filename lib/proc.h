@@ -1,0 +1,51 @@
+/* Roles: each a fresh exec of the same binary with one descriptor (3, its control channel to the
+ * parent) beside stderr, its role in argv[0] ("durward: gate"), an empty environment, and later its
+ * own seccomp filter. */
+#ifndef DURWARD_PROC_H
+#define DURWARD_PROC_H
+
+#include "err.h"
+
+enum role {
+    ROLE_NONE = 0,
+    ROLE_PARENT,
+    ROLE_SIGNER,
+    ROLE_VAULT,
+    ROLE_DIALER,
+    ROLE_GATE,
+    ROLE_INJECTOR,
+    ROLE_LOGGER,
+    ROLE_CONTROLLER,
+    ROLE_BUILDER,
+    ROLE_CLIENT, /* not a process of ours to spawn: an API user or the CLI */
+    ROLE_COUNT
+};
+
+enum { PROC_CONTROL_FD = 3 };
+
+const char *role_name(enum role r); /* "gate" */
+/* The role that argv[0] = "durward: NAME" asks for, else ROLE_NONE. */
+enum role role_from_argv0(const char *argv0);
+
+/* Start a role: fork, close all but stderr and control_fd (which becomes 3), exec ourselves with an
+ * empty environment. stdin and stdout are /dev/null. control_fd stays the caller's to close. With a
+ * tag the process shows as "durward: gate TAG". Returns the pid in *ret. */
+int proc_spawn(enum role r, const char *tag, int control_fd, pid_t *ret, struct err *err);
+
+/* First thing in a role: no_new_privs, not dumpable, no core, dies with its parent; as root drops to
+ * the role's own uid and verifies that it cannot come back (builder and parent stay). Checks that
+ * descriptor 3 is our control socket. */
+int proc_enter(enum role r, struct err *err);
+/* The uid a role runs under when started by root: 61700 + role (documented in SECURITY.md); else
+ * our own. */
+uid_t proc_role_uid(enum role r);
+/* Install the role's seccomp filter (default: EPERM). After this nothing outside its list works.
+ * In sanitizer builds the list is wider; proc_relaxations() says how. */
+int proc_confine(enum role r, struct err *err);
+const char *proc_relaxations(void); /* "" in a production build */
+
+/* Diagnostics of a role go to stderr of the daemon, one line, prefixed by the role. Only role mains
+ * call this; never a library. Never a secret, never a header value. */
+void proc_log(const char *fmt, ...) PRINTF(1, 2);
+
+#endif

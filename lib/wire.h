@@ -1,0 +1,113 @@
+/* Every message type between our processes, with its fields in order.
+ *
+ * Notation: field:type; u8 u32 u64 str (msg_put_str) bytes (msg_put_bytes) fd. "n × (…)" is a u32
+ * count and then that many groups. `req` is the asker's u32 handle, given back in the answer.
+ * Roles: P parent, S signer, V vault, D dialer, G gate, I injector, L logger, C controller,
+ * B builder. A role's descriptor 3 is its control channel to the parent. */
+#ifndef DURWARD_WIRE_H
+#define DURWARD_WIRE_H
+
+enum wire_type {
+    /* ---- control channel, parent to any role and back ---- */
+    /* P→role: first message, role-specific (below). role→P: W_READY {} or W_FAILED. */
+    W_INIT = 1,
+    W_READY = 2,     /* role→P: fields role-specific (below), usually none */
+    W_FAILED = 3,    /* role→P: text:str; the role exits after it */
+    W_PEER = 4,      /* P→role: a new channel: kind:u8(enum role of the far end), channel:u32,
+                        sandbox:str, policy:str, generation:u32, extra:bytes, fd */
+    W_LOG = 5,       /* role→P: level:u8, text:str (diagnostics to the operator's stderr) */
+    W_POLICY = 6,    /* P→role: policy:str, generation:u32, json memfd:fd (reload) */
+    W_PEER_GONE = 7, /* P→role: channel:u32; forget it */
+
+    /* W_INIT of each role:
+     * S: create:u8, name_days:u32, fds: key, cert (both opened read-write by the parent).
+     *    READY: cert_pem:bytes
+     * V: n × (name:str, store:u8, source:str, ttl:u32) ; fd env memfd: JSON object name → value
+     *    W_PEER kind=I extra = n × str (names of the secrets this policy may have), packed as
+     *    u32 count then u32 len + bytes each
+     * L: durability:u8, now_subdir:str (""=none), fds: audit directory
+     * D: n × (host:str, port:u32, address:str) resolve entries; n × str addresses of our own
+     *    W_PEER kind=G|I extra = policy JSON
+     * G: limits:bytes(struct limits), trust roots memfd:fd
+     * I: limits:bytes, policy:str, generation:u32, fds: policy JSON memfd, trust roots memfd
+     * C: config JSON memfd, socket fd (listening API socket, absent when count is 0), flags… see
+     *    controller/controller.h
+     * B: state_dir:str, trust_dir:str */
+
+    /* ---- gate ↔ signer ---- */
+    W_MINT = 20,      /* G→S: req:u32, host:str (canonical; IPv6 without brackets), spki:bytes (DER) */
+    W_MINTED = 21,    /* S→G: req:u32, leaf:bytes (DER), issuer:bytes (DER) */
+    W_MINT_FAIL = 22, /* S→G: req:u32, text:str */
+
+    /* ---- gate or injector ↔ dialer ---- */
+    W_DIAL = 30,      /* →D: req:u32, scheme:u8, host:str, port:u32, id:str (request id), token:str */
+    W_DIALED = 31,    /* D→: req:u32, address:str ("192.0.2.1:443"), fd (connected) */
+    W_DIAL_FAIL = 32, /* D→: req:u32, code:str (constant: "denied", "blocked_ip", "resolve",
+                         "connect", "timeout", "overload"), text:str */
+    W_DIAL_CANCEL = 33, /* →D: req:u32 */
+
+    /* ---- writer (gate, injector, dialer, controller) ↔ logger ---- */
+    W_JOURNAL = 40, /* L→: channel:u32, credit:u64 (bytes), next:u64 (first free counter of ids), fd */
+    W_CREDIT = 41,  /* L→: credit:u64 more bytes */
+    W_TICK = 42,    /* →L: written:u64 (journal length so far) */
+    W_SYNC = 43,    /* →L: upto:u64 */
+    W_SYNCED = 44,  /* L→: upto:u64 */
+
+    /* ---- injector ↔ vault ---- */
+    W_SECRET_GET = 50, /* I→V: req:u32, name:str */
+    W_SECRET = 51,     /* V→I: req:u32, ok:u8, ttl:u32 (seconds it may be used), value:bytes or text */
+    W_SECRET_STALE = 52, /* V→I: name:str; forget it */
+    /* vault ↔ parent: the vault has neither open nor exec */
+    W_STORE_OPEN = 53, /* V→P: req:u32, secret:str */
+    W_STORE_FD = 54,   /* P→V: req:u32, ok:u8, text:str, fd if ok (file, or the command's stdout) */
+    W_STORE_EXIT = 55, /* P→V: req:u32, status:u32 (wait status of the command) */
+
+    /* ---- gate ↔ injector: one exchange is one u32 id, chosen by the gate ---- */
+    W_HOP_REQUEST = 60, /* G→I: see proxy/hop.h */
+    W_HOP_BODY = 61,    /* both: exchange:u32, bytes */
+    W_HOP_END = 62,     /* both: exchange:u32 (the message is whole) */
+    W_HOP_REPLY = 63,   /* I→G: see proxy/hop.h */
+    W_HOP_FAIL = 64,    /* I→G: exchange:u32, status:u32, code:str */
+    W_HOP_ABORT = 65,   /* G→I: exchange:u32 */
+    W_HOP_CREDIT = 66,  /* both: exchange:u32, bytes:u32 */
+    W_HOP_CONTINUE = 67,/* I→G: exchange:u32: the origin's 100 */
+
+    /* ---- parent ↔ gate ---- */
+    W_BIND = 80,  /* P→G: once; see proxy/bind.h */
+    W_BOUND = 81, /* G→P: {} */
+
+    /* ---- gate ↔ controller ---- */
+    W_NAME = 90,   /* G→C: req:u32, host:str; C→G: req:u32, host:str, index:u32 (0: refused) */
+    W_DENIED = 91, /* G→C: code:str, target:str, count:u32 */
+
+    /* ---- builder, controller, parent ---- */
+    W_BUILD = 100,      /* C→B: see controller/build.h */
+    W_LISTENERS = 101,  /* B→P: sandbox:str, n × (kind:u8, port:u32) and as many fds; nflog last */
+    W_LISTENERS_OK = 102, /* P→B: sandbox:str, ok:u8, text:str */
+    W_BUILT = 103,      /* B→C: sandbox:str, ok:u8, text:str, fd (init socket) if ok */
+    W_TEARDOWN = 104,   /* C→B: sandbox:str */
+    W_TORN = 105,       /* B→C: sandbox:str */
+    W_SANDBOX = 106,    /* C→P: sandbox:str, policy:str, n × (placeholder:str, secret:str) */
+    W_SANDBOX_GONE = 107, /* C→P: sandbox:str */
+
+    /* ---- CLI or API ↔ controller ---- */
+    W_RUN = 120,         /* CLI→C: see controller/run.h */
+    W_RUN_STARTED = 121, /* C→CLI: sandbox:str, tty:u8, fd pty master if tty */
+    W_RUN_EXIT = 122,    /* C→CLI: status:u32 (exit code as DESIGN §4), text:str (why, if ours),
+                            n × (code:str, target:str, count:u32) denials */
+    W_RUN_SIGNAL = 123,  /* CLI→C: signal:u32 */
+    W_RUN_WINSIZE = 124, /* CLI→C: rows:u32, cols:u32 */
+    W_RELOAD = 125,      /* C→P: {}; P→C: ok:u8, text:str */
+    W_STATUS = 126,      /* C→P: {}; P→C: n × (role:str, pid:u32, sandbox:str) */
+
+    /* ---- controller (outside) ↔ durward-init (inside) ---- */
+    W_INIT_EXEC = 140,    /* →init: argv n × str, env n × str, cwd:str, tty:u8, rows:u32, cols:u32,
+                             3 fds (stdin, stdout, stderr) when not tty */
+    W_INIT_STARTED = 141, /* init→: fd pty master when tty */
+    W_INIT_EXIT = 142,    /* init→: status:u32 (exit code as DESIGN §4), text:str */
+    W_INIT_SIGNAL = 143,  /* →init: signal:u32 (to the command's process group) */
+    W_INIT_WINSIZE = 144, /* →init: rows:u32, cols:u32 */
+    W_INIT_READY = 145,   /* init→: self-test: ok:u8, n × (probe:str, ok:u8, detail:str) */
+};
+
+#endif

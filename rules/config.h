@@ -1,0 +1,119 @@
+/* The configuration: YAML 1.2 core (libyaml) into jansson values, checked whole, immutable.
+ * See doc/durward.yaml.5.md for the keys. Errors read "FILE:LINE: what; hint". */
+#ifndef DURWARD_CONFIG_H
+#define DURWARD_CONFIG_H
+
+#include "err.h"
+#include "policy.h"
+
+struct config;
+
+enum store_kind { STORE_ENV = 1, STORE_FILE, STORE_COMMAND };
+
+struct config_secret {
+    const char *name;
+    enum store_kind store;
+    const char *source;         /* variable name or path */
+    const char *const *command; /* STORE_COMMAND: argv, NULL-terminated */
+    const char *kind;           /* "github-pat", "openai", … shapes the placeholder; "" if none */
+    unsigned ttl;               /* seconds a value may be kept; 0: read again each time asked */
+};
+
+enum listen_kind { LISTEN_HTTP = 1, LISTEN_HTTPS };
+
+struct config_listen {
+    enum listen_kind kind;
+    const char *address;  /* "127.0.0.1:3128" */
+    const char *policy;   /* NULL: needs a sandbox's token */
+    bool insecure;
+};
+
+/* upstream.resolve: host[:port] → a fixed address, exempt from the private-address guard. */
+struct config_resolve {
+    const char *host;    /* canonical; a leading dot is any subdomain */
+    uint16_t port;
+    const char *address; /* "127.0.0.1:8443" or "[::1]:8443" */
+};
+
+enum audit_durability { AUDIT_WRITTEN = 0, AUDIT_SYNCED };
+
+/* Every cap and time-out. Units in the names; all documented in durward.yaml(5). */
+struct limits {
+    unsigned connections;       /* open client connections of a listener */
+    unsigned mints;             /* new leaf certificates a second and gate */
+    unsigned head_bytes;        /* request or reply head */
+    unsigned headers;           /* fields in a head */
+    unsigned target_bytes;      /* request target */
+    unsigned head_seconds;      /* to receive a whole head, and for a TLS handshake */
+    unsigned idle_seconds;      /* keep-alive idle towards the sandbox; also no progress in a body */
+    unsigned dial_seconds;      /* resolve + connect + TLS to the origin */
+    unsigned reply_seconds;     /* from the end of the request to the reply head */
+    unsigned pool_idle_seconds; /* an idle upstream connection is kept so long */
+    unsigned pool;              /* idle upstream connections of a gate or injector */
+    unsigned names;             /* synthetic DNS names of a sandbox */
+};
+
+struct config_env {
+    const char *name;
+    const char *value; /* text with "{{placeholder NAME}}" still inside */
+};
+
+/* path "-" reads standard input. Relative paths inside are relative to the file. */
+struct config *config_load(const char *path, struct err *err);
+struct config *config_parse(struct slice text, const char *name, struct err *err);
+/* From the canonical JSON of config_json(). */
+struct config *config_from_json(const char *json, size_t n, struct err *err);
+/* The whole configuration as JSON, presets not expanded. malloc'd. */
+char *config_json(const struct config *c);
+struct config *config_ref(struct config *c);
+void config_unref(struct config *c);
+/* $DURWARD_CONFIG, $XDG_CONFIG_HOME/durward/durward.yaml (or ~/.config/…), /etc/durward/durward.yaml:
+ * the first that exists, malloc'd; NULL with err when none does. Never the current directory. */
+char *config_find(struct err *err);
+
+const struct config_secret *config_secrets(const struct config *c, size_t *n);
+const struct config_secret *config_secret(const struct config *c, const char *name);
+const struct config_listen *config_listens(const struct config *c, size_t *n);
+const struct config_resolve *config_resolves(const struct config *c, size_t *n);
+const struct limits *config_limits(const struct config *c);
+size_t config_policies(const struct config *c);
+const char *config_policy_name(const struct config *c, size_t i);
+/* JSON text of one policy with presets expanded: what policy_parse reads. malloc'd; NULL if there
+ * is no such policy. */
+char *config_policy_json(const struct config *c, const char *name);
+const struct config_env *config_policy_env(const struct config *c, const char *name, size_t *n);
+/* Names of the secrets that a policy's rules use (the vault's release list). */
+const char *const *config_policy_secrets(const struct config *c, const char *name, size_t *n);
+/* Each may be NULL: the default for this user applies (see lib/paths.h). */
+const char *config_ca_dir(const struct config *c);
+const char *config_ca_cert(const struct config *c);
+const char *config_ca_key(const struct config *c);
+const char *config_controller_socket(const struct config *c);
+const char *config_controller_state(const struct config *c);
+const char *config_audit_dir(const struct config *c);
+enum audit_durability config_audit_durability(const struct config *c);
+/* Extra roots for origins, PEM files, NULL-terminated. */
+const char *const *config_upstream_ca(const struct config *c);
+/* Hosts with a `git` rule: the local sandbox rewrites ssh remotes for them. */
+const char *const *config_policy_git_hosts(const struct config *c, const char *name, size_t *n);
+
+/* What `durward run` adds from its flags, before the configuration is used: allow rules without a
+ * credential, and environment secrets NAME@host[,host] with the host's preset (else bearer). A
+ * missing configuration is an empty one. `policy` must exist or, with an empty configuration, is
+ * made. Returns a new configuration. */
+struct config_flags {
+    const char *policy;               /* NULL: the only policy, or "default" */
+    const char *const *allow;         /* HOST[/path] */
+    size_t n_allow;
+    const char *const *secret;        /* NAME@host[,host] */
+    size_t n_secret;
+    const char **ret_policy;          /* out: the policy's name, owned by the result */
+};
+struct config *config_with_flags(const struct config *c, const struct config_flags *f,
+                                 struct err *err);
+/* The host's preset by name ("github", "openai", "anthropic") as YAML text, or NULL. */
+const char *preset_text(const char *name);
+/* The secret kind a preset host has ("github-pat"), or "" */
+const char *preset_kind_for_host(const char *host);
+
+#endif

@@ -1,0 +1,82 @@
+/* A compiled policy and the one decision function (promises P2, P7, P9).
+ *
+ * A policy is a pure value: no events, no OpenSSL, no I/O. The parent compiles it from the
+ * configuration to check it and pushes its JSON form to the roles, which compile it again. Order
+ * is the engine's: deny, then ask, then allow; among matching allows the strictly narrower wins. */
+#ifndef DURWARD_POLICY_H
+#define DURWARD_POLICY_H
+
+#include "authority.h"
+#include "err.h"
+
+struct policy;
+
+enum credential_kind { CREDENTIAL_BEARER = 1, CREDENTIAL_BASIC, CREDENTIAL_HEADER };
+enum client_credential { CLIENT_REFUSE = 0, CLIENT_REPLACE, CLIENT_PASS };
+
+/* How a rule's secret is put into a request. All strings owned by the policy. */
+struct credential {
+    enum credential_kind kind;
+    const char *secret; /* its name in `secrets` */
+    const char *header; /* lower case: "authorization", "x-api-key" */
+    const char *prefix; /* "Bearer ", "token ", "" … before the secret; "" for basic */
+    const char *suffix; /* after it, usually "" */
+    const char *user;   /* basic: the user name; else NULL */
+};
+
+struct header_edit {
+    const char *name;  /* lower case */
+    const char *value; /* NULL: remove */
+};
+
+struct rule {
+    unsigned index;   /* position in the policy's list, 0-based */
+    const char *text; /* e.g. "allow api.github.com/repos/acme/**" */
+    const struct credential *credential; /* NULL: none */
+    enum client_credential client_credential;
+    bool cookies;       /* cookies: pass */
+    bool method_scoped; /* access or methods given */
+    const struct header_edit *edits;
+    size_t n_edits;
+};
+
+enum verdict { VERDICT_DENY = 0, VERDICT_ALLOW = 1, VERDICT_ASK = 2 };
+
+struct policy_request {
+    const struct authority *authority;
+    struct slice method; /* exact token */
+    struct slice path;   /* from "/" to before "?" ; raw, as it will be forwarded */
+};
+
+struct decision {
+    enum verdict verdict;
+    const struct rule *rule; /* the rule that decided; NULL: no rule matched */
+    const char *code;        /* constant: "ok", "no_rule", "denied_by_rule", "method" */
+};
+
+/* JSON text of one policy as config_policy_json() makes it. */
+struct policy *policy_parse(const char *json, size_t n, struct err *err);
+void policy_free(struct policy *p);
+const char *policy_name(const struct policy *p);
+const struct rule *policy_rule(const struct policy *p, size_t i); /* NULL past the end */
+
+/* Which kinds of allow rules name this scheme, host and port, whatever the path and method. */
+enum { POLICY_HOST_PLAIN = 1, POLICY_HOST_CREDENTIALED = 2, POLICY_HOST_ASK = 4 };
+unsigned policy_host(const struct policy *p, const struct authority *a);
+/* Some allow or ask rule names this host at some port or scheme: DNS may answer for it. */
+bool policy_names_host(const struct policy *p, const struct authority *host);
+/* Every port that an allow or ask rule names beyond 80 and 443; returns how many (ports may be
+ * NULL to count). */
+size_t policy_ports(const struct policy *p, uint16_t *ports, size_t max);
+
+void policy_decide(const struct policy *p, const struct policy_request *r, struct decision *ret);
+
+/* Does this policy grant this secret here? The injector's own check. */
+bool policy_grants(const struct policy *p, const struct policy_request *r, const char *secret);
+
+/* 0 when the path has nothing ambiguous (dot segments however encoded, "//", backslash, control or
+ * high bytes, "#", a broken percent escape, %00, ";" before a dot segment); else -1 with a constant
+ * reason in *why. Every request path passes here before a decision (attacks A18-A23). */
+int path_check(struct slice path, const char **why);
+
+#endif

@@ -222,7 +222,7 @@ void ipc_flush(struct ipc *ch, int ms)
 int ipc_pair(int fds[2], struct err *err)
 {
     int size = IPC_SNDBUF;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
         return err_sys(err, "socketpair");
     for (int i = 0; i < 2; i++)
         setsockopt(fds[i], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
@@ -259,7 +259,8 @@ int ipc_memfd_read(int fd, size_t max, char **ret, size_t *len, struct err *err)
     if (fstat(fd, &st) < 0)
         return err_sys(err, "fstat");
     if (st.st_size < 0 || (uint64_t)st.st_size > max)
-        return err_set(err, ERR_LIMIT, "a block of %lld bytes is over its bound", (long long)st.st_size);
+        return err_set(err, ERR_LIMIT, "a block of %lld bytes is over its bound",
+                       (long long)st.st_size);
     size_t n = (size_t)st.st_size;
     char *p = malloc(n + 1);
     if (p == NULL)

@@ -213,6 +213,11 @@ const struct rule *policy_rule(const struct policy *p, size_t i)
     return i < p->n_rules ? &p->rules[i]->rule : NULL;
 }
 
+const char *policy_rule_where(const struct policy *p, size_t i)
+{
+    return i < p->n_rules ? p->rules[i]->where : NULL;
+}
+
 struct policy *policy_parse(const char *json, size_t n, struct err *err)
 {
     static const struct key keys[] = {{"policy", NULL}, {"rules", NULL}};

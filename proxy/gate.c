@@ -257,6 +257,11 @@ static int read_placeholders(struct gate *g, struct msg *m)
     uint32_t n;
     if (msg_get_u32(m, &n) < 0 || n > GATE_PLACEHOLDERS_MAX)
         return -1;
+    for (size_t i = 0; i < g->n_placeholders; i++) {
+        free(g->placeholders[i].text);
+        free(g->placeholders[i].secret);
+    }
+    g->n_placeholders = 0;
     for (uint32_t i = 0; i < n; i++) {
         struct slice text, secret;
         if (msg_get_slice(m, 512, &text) < 0 || msg_get_slice(m, 128, &secret) < 0)
@@ -413,6 +418,8 @@ static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_bind(p, m);
     case W_POLICY:
         return on_policy(p, m);
+    case W_PLACEHOLDERS:
+        return read_placeholders(&p->gate, m) < 0 ? -1 : msg_end(m);
     default:
         return -1;
     }

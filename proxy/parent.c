@@ -186,9 +186,12 @@ static void on_child(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     }
 }
 
-static void on_term(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+static void on_term(evutil_socket_t sig, short what UNUSED, void *arg)
 {
-    parent_stop(arg, 0);
+    struct parent *p = arg;
+    if (sig == SIGINT && p->mode == PARENT_RUN)
+        return; /* the terminal's ^C is the command's; the CLI passes it on */
+    parent_stop(p, 0);
 }
 
 static void on_hup(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)

@@ -16,8 +16,8 @@ struct journal;
  * journal_append returns where the answer is known. */
 typedef void (*journal_done_fn)(void *arg, bool ok);
 
-/* A short write leaves a torn tail: the journal asks the logger to cut it off (W_TORN) and refuses
- * appends until that is done; a write that failed whole (ENOSPC) leaves it usable. */
+/* A short write leaves a torn tail: the journal asks the logger to cut it off (W_REPAIR) and
+ * refuses appends until that is done; a write that failed whole (ENOSPC) leaves it usable. */
 
 /* A journal without a file yet: every append fails until journal_start. synced: durability. */
 struct journal *journal_new(struct event_base *base, bool synced);

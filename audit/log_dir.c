@@ -19,10 +19,16 @@ static int by_name(const void *a, const void *b)
     return strcmp(a, b);
 }
 
+/* audit-YYYYmmddTHHMMSSZ.jsonl and nothing else */
 static bool is_log(const char *name)
 {
-    struct slice s = slice_str(name);
-    return s.n < LOG_NAME_MAX && slice_starts(s, SLICE("audit-")) && slice_ends(s, SLICE(".jsonl"));
+    static const char shape[] = "audit-00000000T000000Z.jsonl";
+    if (strlen(name) != sizeof shape - 1)
+        return false;
+    for (size_t i = 0; i < sizeof shape - 1; i++)
+        if (shape[i] == '0' ? name[i] < '0' || name[i] > '9' : name[i] != shape[i])
+            return false;
+    return true;
 }
 
 static bool is_run(const char *name)
@@ -40,7 +46,7 @@ static int add(struct log_dir *d, size_t *cap, const char *name)
         d->name = p;
         *cap = more;
     }
-    snprintf(d->name[d->n++], LOG_NAME_MAX, "%s", name);
+    memcpy(d->name[d->n++], name, strlen(name) + 1);
     return 0;
 }
 
@@ -95,10 +101,8 @@ void log_dir_next_name(uint64_t now_ns, const char *last, char name[LOG_NAME_MAX
 {
     char stamp[STAMP_MAX];
     uint64_t at = now_ns;
-    /* The clock may stand behind the last name: then the second after that name, found by the
-     * reading of its digits; a name that is not of ours is passed over by waiting it out. */
-    struct slice s = slice_str(last);
-    if (s.n == 28) {
+    /* the clock may stand behind the last name: then the second after that name */
+    if (is_log(last)) {
         char text[STAMP_MAX];
         uint64_t then;
         snprintf(text, sizeof text, "%.4s-%.2s-%.2sT%.2s:%.2s:%.2sZ", last + 6, last + 10,

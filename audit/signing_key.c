@@ -129,7 +129,7 @@ static int make(int dirfd, struct err *err)
     char text[PEM_MAX];
     if (fstatat(dirfd, "key.pub", &st, AT_SYMLINK_NOFOLLOW) == 0)
         return err_set(
-            err, ERR_STATE,
+            err, ERR_UNREADY,
             "the audit directory has a key.pub but its key is gone; put the key back, or "
             "move the old log away and start a new one");
     EVP_PKEY *k = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
@@ -179,7 +179,7 @@ static int match_public(int dirfd, EVP_PKEY *k, struct err *err)
     int same = EVP_PKEY_eq(pub->pkey, k);
     signing_key_free(pub);
     return same == 1 ? 0
-                     : err_set(err, ERR_STATE,
+                     : err_set(err, ERR_UNREADY,
                                "key and key.pub in the audit directory do not belong together");
 }
 

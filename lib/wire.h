@@ -53,7 +53,7 @@ enum wire_type {
     W_TICK = 42,   /* →L: written:u64 (bytes this writer has appended so far) */
     W_SYNC = 43,   /* →L: upto:u64 (the same count; answered once those bytes are on disk) */
     W_SYNCED = 44, /* L→: upto:u64 */
-    W_TORN = 45,   /* →L: good:u64: a short write left part of a record after this count;
+    W_REPAIR = 45, /* →L: good:u64: a short write left part of a record after this count;
                       L→: the same: the part is cut off, the journal may be used again */
 
     /* ---- injector ↔ vault ---- */

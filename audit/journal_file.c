@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { HEADER_MAX = 1024, PUNCH_STEP = 1 << 20, BLOCK = 4096 };
@@ -178,6 +179,12 @@ ssize_t journal_file_read(const struct journal_file *f, unsigned char *buf, size
         n = pread(f->fd, buf, size, (off_t)f->pos);
     while (n < 0 && errno == EINTR);
     return n;
+}
+
+uint64_t journal_file_size(const struct journal_file *f)
+{
+    struct stat st;
+    return fstat(f->fd, &st) == 0 && (uint64_t)st.st_size > f->pos ? (uint64_t)st.st_size : f->pos;
 }
 
 /* The kernel gives out a read lease only on a file that nobody has open for writing; it counts a

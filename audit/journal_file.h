@@ -32,6 +32,8 @@ void journal_file_done(struct journal_file *f); /* close; the file stays */
 int journal_file_remove(struct journal_file *f, struct err *err);
 /* Bytes at pos: count, 0 at the end, -1. Does not move pos. */
 ssize_t journal_file_read(const struct journal_file *f, unsigned char *buf, size_t size);
+/* Its length as it is now; what was read so far if that cannot be told. */
+uint64_t journal_file_size(const struct journal_file *f);
 /* 1: somebody can still write to it, 0: nobody, -1: this file system cannot tell. */
 int journal_file_held(const struct journal_file *f);
 /* Cut off everything behind pos. */

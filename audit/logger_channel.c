@@ -235,6 +235,9 @@ enum copied { COPIED_ALL, COPIED_TORN, COPIED_MORE, COPIED_ENDED };
 static enum copied copy(struct channel *ch)
 {
     struct logger *l = ch->logger;
+    /* once over its credit it gets no more: the copying then ends where the credit did */
+    if (journal_file_size(&ch->file) - ch->file.start > ch->granted)
+        ch->overrun = true;
     ssize_t n = journal_file_read(&ch->file, l->chunk, sizeof l->chunk);
     if (n < 0) {
         corrupt(ch, "it cannot be read");
@@ -366,7 +369,7 @@ static void settle_open(struct channel *ch)
         ch->synced = ch->sync_upto;
         send_count(ch, W_SYNCED, ch->synced);
     }
-    if (back >= LOGGER_CREDIT / 4) {
+    if (back >= LOGGER_CREDIT / 4 && !ch->overrun) {
         ch->granted += back;
         ch->credited = copied;
         send_count(ch, W_CREDIT, back);

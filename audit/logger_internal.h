@@ -43,6 +43,7 @@ struct channel {
     uint64_t sync_upto, synced;
     uint64_t since_ms; /* closing since, monotonic */
     bool dirty;        /* look at it in the next turn */
+    bool overrun;      /* it was seen to write more than it had credit for */
     bool more;         /* the last chunk was not the end */
     bool torn;         /* the writer asks to cut the torn end off */
     uint64_t torn_at;

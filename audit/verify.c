@@ -137,7 +137,8 @@ bool verify_has_log(int dirfd)
 {
     struct stat st;
     struct log_dir d;
-    if (fstatat(dirfd, "head", &st, AT_SYMLINK_NOFOLLOW) == 0)
+    if (fstatat(dirfd, "head", &st, AT_SYMLINK_NOFOLLOW) == 0 ||
+        fstatat(dirfd, "journal/next", &st, AT_SYMLINK_NOFOLLOW) == 0)
         return true;
     if (log_dir_list(dirfd, &d, NULL) < 0)
         return false;

@@ -23,7 +23,7 @@ struct verify_result {
 /* One directory (its run-* directories are directories of their own). Always fills *ret; problems
  * of reading are failures like any other. */
 void verify_dir(int dirfd, const struct signing_key *key, struct verify_result *ret);
-/* Whether there is a log: a head or an audit file. */
+/* Whether there is a log, or was one: a head, an audit file, or a journal's number given out. */
 bool verify_has_log(int dirfd);
 
 #endif

@@ -50,9 +50,11 @@ enum wire_type {
     W_JOURNAL =
         40, /* L→: channel:u32, credit:u64 (bytes), next:u64 (first free counter of ids), fd */
     W_CREDIT = 41, /* L→: credit:u64 more bytes */
-    W_TICK = 42,   /* →L: written:u64 (journal length so far) */
-    W_SYNC = 43,   /* →L: upto:u64 */
+    W_TICK = 42,   /* →L: written:u64 (bytes this writer has appended so far) */
+    W_SYNC = 43,   /* →L: upto:u64 (the same count; answered once those bytes are on disk) */
     W_SYNCED = 44, /* L→: upto:u64 */
+    W_REPAIR = 45, /* →L: good:u64: a short write left part of a record after this count;
+                      L→: the same: the part is cut off, the journal may be used again */
 
     /* ---- injector ↔ vault ---- */
     W_SECRET_GET = 50, /* I→V: req:u32, name:str */

@@ -27,7 +27,7 @@ struct channel {
     struct signer *signer;
     struct ipc *ipc;
     uint32_t number;
-    time_t second;   /* the second that `minted` counts in */
+    time_t second; /* the second that `minted` counts in */
     unsigned minted;
     LIST_ENTRY(channel) link;
 };
@@ -146,11 +146,14 @@ static int on_peer(struct signer *s, struct msg *m)
         msg_get_u32(m, &generation) < 0 || msg_get_slice(m, IPC_MSG_MAX, &extra) < 0 ||
         msg_get_fd(m, &fd) < 0)
         return -1;
-    struct channel *c = NULL;
-    if (msg_end(m) < 0 || kind != ROLE_GATE || s->channels >= CHANNELS_MAX ||
-        (c = calloc(1, sizeof *c)) == NULL) {
+    if (msg_end(m) < 0 || kind != ROLE_GATE) {
         close(fd);
-        return kind == ROLE_GATE && m->bad == false ? 0 : -1; /* no room: that gate does without */
+        return -1;
+    }
+    struct channel *c = s->channels < CHANNELS_MAX ? calloc(1, sizeof *c) : NULL;
+    if (c == NULL) { /* no room: that gate sees its channel end and mints nothing */
+        close(fd);
+        return 0;
     }
     c->signer = s;
     c->number = number;

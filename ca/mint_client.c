@@ -114,14 +114,21 @@ static enum age cache_age(const struct cached *e)
     return now >= e->ending_at ? AGE_ENDING : now >= e->aging_at ? AGE_AGING : AGE_FRESH;
 }
 
-static void set_life(struct cached *e, time_t now)
+/* Seconds between two times of a certificate (NULL: now); 0 when they cannot be read. */
+static time_t span(const ASN1_TIME *from, const ASN1_TIME *to)
 {
     int days = 0, seconds = 0;
-    int64_t left = 0;
-    if (ASN1_TIME_diff(&days, &seconds, NULL, X509_get0_notAfter(e->cert)) == 1)
-        left = (int64_t)days * 86400 + seconds;
-    e->aging_at = now + (time_t)(left - left / 10);
-    e->ending_at = now + (time_t)(left - RETIRE_SECONDS);
+    if (ASN1_TIME_diff(&days, &seconds, from, to) != 1)
+        return 0;
+    return (time_t)days * 86400 + seconds;
+}
+
+static void set_life(struct cached *e, time_t now)
+{
+    const ASN1_TIME *from = X509_get0_notBefore(e->cert), *to = X509_get0_notAfter(e->cert);
+    time_t end = now + span(NULL, to);
+    e->aging_at = end - span(from, to) / 10;
+    e->ending_at = end - RETIRE_SECONDS;
 }
 
 /* Takes cert over. */

@@ -34,7 +34,7 @@ static char *user_dir(const char *var, const char *fallback, struct err *err)
         return paths_join(v, "durward");
     const char *home = getenv("HOME");
     if (home == NULL || home[0] != '/') {
-        err_set(err, ERR_STATE, "neither %s nor HOME is set to an absolute path; set one", var);
+        err_set(err, ERR_UNREADY, "neither %s nor HOME is set to an absolute path; set one", var);
         return NULL;
     }
     char *base = paths_join(home, fallback), *r = paths_join(base, "durward");

@@ -123,7 +123,7 @@ int proc_enter(enum role r, struct err *err)
     int type = 0;
     socklen_t len = sizeof type;
     if (getsockopt(PROC_CONTROL_FD, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_SEQPACKET)
-        return err_set(err, ERR_STATE,
+        return err_set(err, ERR_UNREADY,
                        "this is a role of Durward and is only started by its parent");
     struct rlimit none = {0, 0};
     if (setrlimit(RLIMIT_CORE, &none) < 0)
@@ -138,7 +138,7 @@ int proc_enter(enum role r, struct err *err)
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
             return err_sys(err, "PR_SET_PDEATHSIG");
         if (getppid() == 1 && fcntl(PROC_CONTROL_FD, F_GETFD) < 0)
-            return err_set(err, ERR_STATE, "the parent is gone");
+            return err_set(err, ERR_UNREADY, "the parent is gone");
     }
     /* bubblewrap and the commands of `command:` secrets are started below these two; they set
      * no_new_privs themselves or must be able to run what the user configured */

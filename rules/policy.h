@@ -31,7 +31,7 @@ struct header_edit {
 
 struct rule {
     unsigned index;   /* position in the policy's list, 0-based */
-    const char *text; /* e.g. "allow api.github.com/repos/acme/**" */
+    const char *text; /* as written, e.g. "allow api.github.com" */
     const struct credential *credential; /* NULL: none */
     enum client_credential client_credential;
     bool cookies;       /* cookies: pass */

@@ -40,7 +40,7 @@ static int api_connect(const char *path, struct err *err)
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     if (connect(fd, (struct sockaddr *)&sa, sizeof sa) < 0) {
         if (errno == ENOENT || errno == ECONNREFUSED)
-            err_set(err, ERR_STATE, "no daemon answers at %s; start one with 'durward serve'", path);
+            err_set(err, ERR_UNREADY, "no daemon answers at %s; start one with 'durward serve'", path);
         else
             err_sys(err, "%s", path);
     } else if (check_peer(fd, path, err) == 0) {
@@ -88,7 +88,7 @@ static int read_all(int fd, struct buf *b, struct err *err)
         if (n == 0)
             return 0;
         if (n < 0 && errno == EAGAIN)
-            return err_set(err, ERR_STATE, "the daemon did not answer within %d s",
+            return err_set(err, ERR_UNREADY, "the daemon did not answer within %d s",
                            API_TIMEOUT_SECONDS);
         if (n < 0 && errno != EINTR)
             return err_sys(err, "the daemon's answer");

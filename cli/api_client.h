@@ -11,7 +11,7 @@ enum { API_TIMEOUT_SECONDS = 30 };
 
 /* socket: NULL for this user's default path. body: may be NULL; not consumed. On success *ret is
  * the reply's JSON value (caller decrefs). A reply other than 2xx is an error with the daemon's own
- * message; ERR_STATE when no daemon answers at the socket. */
+ * message; ERR_UNREADY when no daemon answers at the socket. */
 int api_call(const char *socket, const char *method, const char *path, const json_t *body,
              json_t **ret, struct err *err);
 

@@ -33,10 +33,10 @@ const char *settings_policy(const struct config *c, const char *name, struct err
             return config_policy_name(c, i);
     list_policies(c, known, sizeof known);
     if (n == 0)
-        err_set(err, ERR_STATE, "the configuration has no policies");
+        err_set(err, ERR_UNREADY, "the configuration has no policies");
     else if (name == NULL)
-        err_set(err, ERR_STATE, "there are several policies; choose one with --policy: %s", known);
+        err_set(err, ERR_UNREADY, "there are several policies; choose one with --policy: %s", known);
     else
-        err_set(err, ERR_STATE, "there is no policy '%s'; there are: %s", name, known);
+        err_set(err, ERR_UNREADY, "there is no policy '%s'; there are: %s", name, known);
     return NULL;
 }

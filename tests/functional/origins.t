@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -B
 """The harness by itself: origins, indexes, git server and clients work on loopback without the
 product, and the scanner finds what it should. A test that fails here says nothing about Durward."""
 import base64

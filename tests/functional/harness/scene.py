@@ -6,7 +6,7 @@ import socket
 from . import scan, shapes
 from .durward import Durward
 from .nginx import free_port
-from .origin import Origin, needs, one_right
+from .origin import Origin, needs, one_right  # noqa: F401
 
 GITHUB, OPENAI, PLAIN = "api.github.com", "api.openai.com", "deps.example.com"
 

@@ -201,7 +201,7 @@ def main(t):
     s.rule(allow="edit.example.com", set_headers={"X-New": "from-rule"}, remove_headers=["X-Old"])
     s.key = s.add("key.example.com", lambda q, c: c.reply(q, 200, "ok"))
     s.rule(allow="key.example.com",
-           **{"with": {"header": {"name": "x-api-key", "value": "openai"}}})
+           **{"with": {"header": {"x-api-key": "openai"}}})
     s.cookie = s.add("cookie.example.com", lambda q, c: c.reply(
         q, 200, "ok", [("Set-Cookie", "a=b"), ("X-Fine", "1")]))
     s.rule(allow="cookie.example.com", **{"with": {"bearer": "openai"}})

@@ -201,7 +201,7 @@ def main(t):
     s.rule(deny=HOST + "/denied/**")
     want = ("X-Api-Key", s.openai_secret.decode())
     s.keyed = s.add(KEYED, origin.needs(want, answer))
-    s.rule(allow=KEYED, **{"with": {"header": {"name": "x-api-key", "value": "openai"}}})
+    s.rule(allow=KEYED, **{"with": {"header": {"x-api-key": "openai"}}})
     address = s.listener()
     s.d.serve()
     gate = s.gate(address)

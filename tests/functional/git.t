@@ -26,12 +26,14 @@ def main(t):
     s.d.secret("git", password)
     server = nginx.GitServer(t, s.d.ca, "github.com", "x-access-token", password.decode())
     s.d.resolve["github.com"] = server.address
-    s.rule(allow="github.com/acme/**", methods=["GET", "POST"],
+    s.rule(allow="github.com/acme/*", git="push",
            **{"with": {"basic": {"user": "x-access-token", "password": "git"}}})
     box = durward.Sandbox(s.d)
     outputs = []
     for mode, proxy, url in (("direct", False, "https://github.com/acme/repo.git"),
-                             ("proxied", True, "https://github.com/acme/repo.git")):
+                             ("proxied", True, "https://github.com/acme/repo.git"),
+                             ("ssh", False, "git@github.com:acme/repo.git"),
+                             ("sshurl", True, "ssh://git@github.com/acme/repo.git")):
         status, out, err = box.sh(work(mode, url), proxy=proxy, env=IDENTITY, timeout=40)
         outputs += [out, err]
         lines = out.split("\n")

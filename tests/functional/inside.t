@@ -1,6 +1,7 @@
 #!/usr/bin/python3 -B
 """From inside a local sandbox: DNS, UDP, ICMP, other ports, direct addresses, foreign placeholders.
 All of it is refused, and all of it is in the audit. And what should work: loopback, ssh remotes."""
+import json
 import os
 import socket
 import sys
@@ -13,7 +14,6 @@ NXDOMAIN, NOERROR = 3, 0
 
 
 def net(box, *steps):
-    import json
     status, out, err = box.sh("/usr/bin/python3 %s/net.py -" % durward.INSIDE,
                               stdin=json.dumps(steps))
     if status != 0:
@@ -86,8 +86,7 @@ def packets(t, s, box):
                             "'%{http_code}' http://127.0.0.1:3000/ && break; sleep 0.2; done; "
                             "kill $p")
     t.ok(out.endswith("200"), "a server on the sandbox's own loopback works", out)
-    status, out, err = box.sh("exec 3<>/dev/tcp/github.com/22; head -c 300 <&3", timeout=10)
-    status, out, err = box.sh("bash -c 'exec 3<>/dev/tcp/198.18.0.1/22; timeout 3 head -c 300 <&3'")
+    status, out, err = box.sh("bash -c 'exec 3<>/dev/tcp/github.com/22; timeout 3 head -c 300 <&3'")
     t.ok("SSH" in out or "https" in out.lower(), "port 22 says why it is closed", repr(out + err))
 
 
@@ -148,9 +147,6 @@ def main(t):
     s = scene.Scene(t)
     s.rule(allow="github.com/acme/*", git="fetch",
            **{"with": {"basic": {"user": "x-access-token", "password": "github"}}})
-    if s.d.check().returncode != 0:
-        s.rules.pop()
-        s.rule(allow="github.com/acme/**")
     s.d.resolve["github.com"] = "127.0.0.1:9"
     before = time.time()
     box = durward.Sandbox(s.d)

@@ -145,12 +145,7 @@ def main(t):
     s = scene.Scene(t)
     served(t, s)
     accounted(t, s)
-    sandboxed_t(t)
-
-
-def sandboxed_t(t):
-    # each scene needs a folder of its own
-    whole = t.tmp
+    whole = t.tmp  # each further scene has a folder of its own
     for name, fn in (("run", sandboxed), ("orphans", orphaned)):
         t.tmp = t.mkdir(name)
         try:

@@ -5,6 +5,7 @@ import os
 import socket
 import sys
 import time
+import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import client, nginx, scene, tap  # noqa: E402
@@ -182,7 +183,6 @@ def main(t):
         try:
             part()
         except (client.Ended, OSError) as e:
-            import traceback
             t.ok(False, "every part ran to its end", traceback.format_exc(), repr(e))
         time.sleep(1)
     t.eq(s.d.stop(), 0, "the daemon ends well")

@@ -3,6 +3,7 @@
 root: every readable mapping of every role. The secret is found nowhere but in vault and injector;
 the same scanner finds what was planted in the gate."""
 import os
+import subprocess
 import sys
 import threading
 
@@ -28,7 +29,6 @@ def holder(planted, go):
 
 def key_of(d):
     """The CA's private number, wherever `ca.dir` keeps it."""
-    import subprocess
     for folder, _, names in os.walk(d.ca_dir):
         for n in names:
             r = subprocess.run(["openssl", "pkey", "-in", os.path.join(folder, n), "-noout",

@@ -48,8 +48,8 @@ static uint64_t elapsed_ms(const struct exchange *x)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    int64_t ns = (now.tv_sec - x->begun.tv_sec) * INT64_C(1000000000) + now.tv_nsec -
-                 x->begun.tv_nsec;
+    int64_t ns =
+        (now.tv_sec - x->begun.tv_sec) * INT64_C(1000000000) + now.tv_nsec - x->begun.tv_nsec;
     return (uint64_t)(ns / 1000000);
 }
 
@@ -169,7 +169,8 @@ static void open_origin(struct exchange *x)
     struct front f = {&front_ops, x};
     journal_id(x->gate->journal, x->counter, id, sizeof id);
     snprintf(key, sizeof key, "%s|%s|%s|%s", x->who.sandbox, x->who.route->name,
-             scheme_name(x->authority.scheme), authority_text_port(&x->authority, text, sizeof text));
+             scheme_name(x->authority.scheme),
+             authority_text_port(&x->authority, text, sizeof text));
     x->origin = origin_open(&x->gate->origin, x->who.route->dial, f, &x->authority, &x->head, key,
                             id, x->who.token);
     if (x->origin == NULL) {
@@ -270,8 +271,8 @@ void exchange_start(struct exchange *x, struct head *h, const struct authority *
     }
     guard_clean_request(&x->head);
     if (x->rule->method_scoped && head_remove(&x->head, "x-http-method-override") +
-                                          head_remove(&x->head, "x-http-method") +
-                                          head_remove(&x->head, "x-method-override"))
+                                      head_remove(&x->head, "x-http-method") +
+                                      head_remove(&x->head, "x-method-override"))
         gate_denied(x->gate, "override_stripped", a->host);
     if (guard_credentials(x->gate, &x->who, &x->head, x->rule, &x->inject, &code) < 0) {
         deny(x, 403, code);

@@ -116,8 +116,8 @@ static uint64_t elapsed_ms(const struct grant *g)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    int64_t ns = (now.tv_sec - g->begun.tv_sec) * INT64_C(1000000000) + now.tv_nsec -
-                 g->begun.tv_nsec;
+    int64_t ns =
+        (now.tv_sec - g->begun.tv_sec) * INT64_C(1000000000) + now.tv_nsec - g->begun.tv_nsec;
     return (uint64_t)(ns / 1000000);
 }
 

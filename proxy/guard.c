@@ -9,10 +9,10 @@
 
 int guard_method(struct slice m)
 {
-    static const char *const passes[] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS",
-                                         "PROPFIND", "PROPPATCH", "MKCOL", "COPY", "MOVE", "LOCK",
-                                         "UNLOCK", "REPORT", "SEARCH", "MKACTIVITY", "CHECKOUT",
-                                         "MERGE"};
+    static const char *const passes[] = {"GET",    "HEAD",       "POST",     "PUT",       "PATCH",
+                                         "DELETE", "OPTIONS",    "PROPFIND", "PROPPATCH", "MKCOL",
+                                         "COPY",   "MOVE",       "LOCK",     "UNLOCK",    "REPORT",
+                                         "SEARCH", "MKACTIVITY", "CHECKOUT", "MERGE"};
     for (size_t i = 0; i < ARRAY_LEN(passes); i++)
         if (slice_eq_str(m, passes[i]))
             return 0;
@@ -21,15 +21,41 @@ int guard_method(struct slice m)
 
 /* Between client and proxy only (RFC 9110 7.6.1), or rewritten by us. */
 static const char *const hop_fields[] = {
-    "connection", "proxy-connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade",
-    "proxy-authenticate", "proxy-authorization", "proxy-authentication-info", "http2-settings",
+    "connection",
+    "proxy-connection",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-authentication-info",
+    "http2-settings",
 };
 
 static const char *const request_fields[] = {
-    "host", "content-length", "expect", "max-forwards", "via", "forwarded", "x-forwarded-for",
-    "x-forwarded-host", "x-forwarded-proto", "x-forwarded-port", "x-forwarded-server",
-    "x-forwarded-prefix", "x-original-url", "x-original-host", "x-rewrite-url", "x-real-ip",
-    "x-host", "x-http-host-override", "x-client-ip", "true-client-ip", "cf-connecting-ip",
+    "host",
+    "content-length",
+    "expect",
+    "max-forwards",
+    "via",
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-forwarded-port",
+    "x-forwarded-server",
+    "x-forwarded-prefix",
+    "x-original-url",
+    "x-original-host",
+    "x-rewrite-url",
+    "x-real-ip",
+    "x-host",
+    "x-http-host-override",
+    "x-client-ip",
+    "true-client-ip",
+    "cf-connecting-ip",
 };
 
 static void remove_all(struct head *h, const char *const *names, size_t n)
@@ -178,16 +204,32 @@ static bool slot_is_placeholder(const struct gate *g, const struct identity *who
 /* ---- foreign credentials ---- */
 
 static const char *const credential_fields[] = {
-    "authorization", "x-api-key", "api-key", "apikey", "x-goog-api-key", "private-token",
-    "job-token", "deploy-token", "x-auth-token", "x-access-token", "x-gitlab-token",
-    "x-amz-security-token", "x-github-token", "x-vault-token", "x-auth-key", "x-token",
-    "authentication", "x-authorization", "openai-api-key", "anthropic-api-key", "x-ms-token",
+    "authorization",  "x-api-key",       "api-key",        "apikey",
+    "x-goog-api-key", "private-token",   "job-token",      "deploy-token",
+    "x-auth-token",   "x-access-token",  "x-gitlab-token", "x-amz-security-token",
+    "x-github-token", "x-vault-token",   "x-auth-key",     "x-token",
+    "authentication", "x-authorization", "openai-api-key", "anthropic-api-key",
+    "x-ms-token",
 };
 
 static const char *const credential_queries[] = {
-    "access_token", "api_key", "apikey", "key", "token", "sig", "signature", "x-amz-signature",
-    "x-amz-credential", "x-amz-security-token", "x-goog-signature", "x-goog-credential",
-    "private_token", "client_secret", "auth", "oauth_token", "awsaccesskeyid",
+    "access_token",
+    "api_key",
+    "apikey",
+    "key",
+    "token",
+    "sig",
+    "signature",
+    "x-amz-signature",
+    "x-amz-credential",
+    "x-amz-security-token",
+    "x-goog-signature",
+    "x-goog-credential",
+    "private_token",
+    "client_secret",
+    "auth",
+    "oauth_token",
+    "awsaccesskeyid",
 };
 
 static bool query_has_credential(struct slice q)

@@ -98,8 +98,8 @@ static struct slice moved(struct slice s, char **at)
 
 int head_copy(struct head *to, const struct head *from)
 {
-    size_t n = from->method.n + from->target.n + from->path.n + from->query.n +
-               from->target_authority.n;
+    size_t n =
+        from->method.n + from->target.n + from->path.n + from->query.n + from->target_authority.n;
     for (size_t i = 0; i < from->n; i++)
         n += from->fields[i].name.n + from->fields[i].value.n;
     head_init(to);

@@ -16,9 +16,9 @@ enum target_form { TARGET_ORIGIN = 1, TARGET_ABSOLUTE, TARGET_AUTHORITY, TARGET_
 
 enum body_kind {
     BODY_NONE = 0,
-    BODY_LENGTH,  /* length bytes */
+    BODY_LENGTH, /* length bytes */
     BODY_CHUNKED,
-    BODY_CLOSE,   /* replies only: until the connection ends */
+    BODY_CLOSE, /* replies only: until the connection ends */
 };
 
 struct field {

@@ -113,8 +113,8 @@ static int on_reply(struct hop_exchange *x, struct msg *m)
     int r = msg_get_u32(m, &status) | msg_get_u8(m, &body) | msg_get_u64(m, &h.length);
     if (r == 0)
         r = hop_get_fields(m, &h);
-    bool sane = r == 0 && msg_end(m) == 0 && status >= 200 && status <= 999 &&
-                body <= BODY_CLOSE && !x->replied;
+    bool sane = r == 0 && msg_end(m) == 0 && status >= 200 && status <= 999 && body <= BODY_CLOSE &&
+                !x->replied;
     if (sane) {
         h.status = status;
         h.minor = 1;

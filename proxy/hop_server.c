@@ -166,8 +166,7 @@ static int read_request(struct msg *m, struct grant_request *r)
         msg_get_slice(m, 16384, &query) < 0 || msg_get_u8(m, &body) < 0 ||
         msg_get_u64(m, &h->length) < 0 || msg_get_str(m, r->secret, sizeof r->secret) < 0 ||
         msg_get_str(m, r->entry, sizeof r->entry) < 0 ||
-        msg_get_str(m, r->token, sizeof r->token) < 0 || hop_get_fields(m, h) < 0 ||
-        msg_end(m) < 0)
+        msg_get_str(m, r->token, sizeof r->token) < 0 || hop_get_fields(m, h) < 0 || msg_end(m) < 0)
         return -1;
     if (port == 0 || port > 65535 || body > BODY_CHUNKED || !http1_is_token(method) ||
         (scheme != SCHEME_HTTP && scheme != SCHEME_HTTPS))

@@ -66,8 +66,9 @@ static bool next_line(struct slice *rest, struct slice *line)
 /* A name with "_" that equals a known one with "-" is a smuggled copy (attack B9). */
 static bool underscored_twin(struct slice name)
 {
-    static const char *const known[] = {"content-length", "transfer-encoding", "proxy-authorization",
-                                        "x-api-key", "content-type", "proxy-connection"};
+    static const char *const known[] = {"content-length",      "transfer-encoding",
+                                        "proxy-authorization", "x-api-key",
+                                        "content-type",        "proxy-connection"};
     for (size_t k = 0; k < ARRAY_LEN(known); k++) {
         if (strlen(known[k]) != name.n)
             continue;
@@ -332,8 +333,8 @@ static int reply_body(struct head *h, struct slice method, struct http1_refusal 
 {
     if (framing(h, false, why) < 0)
         return -1;
-    bool none = slice_eq(method, SLICE("HEAD")) || h->status < 200 || h->status == 204 ||
-                h->status == 304;
+    bool none =
+        slice_eq(method, SLICE("HEAD")) || h->status < 200 || h->status == 204 || h->status == 304;
     if (h->status == 204 && (h->body == BODY_CHUNKED || h->length))
         return refuse(why, 502, "upstream_protocol");
     if (none) {
@@ -347,8 +348,8 @@ static int reply_body(struct head *h, struct slice method, struct http1_refusal 
     return 0;
 }
 
-int http1_parse_reply(struct head *h, struct slice raw, struct slice method,
-                      const struct limits *l, struct http1_refusal *why)
+int http1_parse_reply(struct head *h, struct slice raw, struct slice method, const struct limits *l,
+                      struct http1_refusal *why)
 {
     struct slice own, line;
     bool upgrade;

@@ -24,8 +24,8 @@ ssize_t http1_head_end(struct slice in, size_t max, size_t *scanned);
 int http1_parse_request(struct head *h, struct slice raw, const struct limits *l,
                         struct http1_refusal *why);
 /* A reply to a request with this method. Refusals carry status 502. */
-int http1_parse_reply(struct head *h, struct slice raw, struct slice method,
-                      const struct limits *l, struct http1_refusal *why);
+int http1_parse_reply(struct head *h, struct slice raw, struct slice method, const struct limits *l,
+                      struct http1_refusal *why);
 /* Field lines alone (chunked trailers), at most max bytes. */
 int http1_parse_trailers(struct head *h, struct slice raw, const struct limits *l);
 

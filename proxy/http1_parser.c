@@ -133,8 +133,7 @@ bool http1_parser_agrees_reply(const struct head *h, struct slice raw, struct sl
     struct reading r = {.h = h, .skip_body = slice_eq(method, SLICE("HEAD"))};
     http_parser hp;
     run(&r, &hp, HTTP_RESPONSE, raw);
-    if (r.differs || hp.http_major != 1 || hp.http_minor != h->minor ||
-        hp.status_code != h->status)
+    if (r.differs || hp.http_major != 1 || hp.http_minor != h->minor || hp.status_code != h->status)
         return false;
     return framing_agrees(h, &hp);
 }

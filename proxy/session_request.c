@@ -164,13 +164,13 @@ static void proxy_request(struct session *s, struct http1_server *server, struct
         return;
     }
     s->entry_name = "forward";
-    if (h->form != TARGET_ABSOLUTE ||
-        authority_parse(&a, SCHEME_HTTP, h->target_authority) < 0) {
+    if (h->form != TARGET_ABSOLUTE || authority_parse(&a, SCHEME_HTTP, h->target_authority) < 0) {
         refuse(s, server, h, front, NULL, 400, "bad_target");
         return;
     }
     const struct field *host = head_find(h, "host");
-    if (host && (authority_parse(&said, SCHEME_HTTP, host->value) < 0 || !authority_eq(&said, &a))) {
+    if (host &&
+        (authority_parse(&said, SCHEME_HTTP, host->value) < 0 || !authority_eq(&said, &a))) {
         refuse(s, server, h, front, &a, 400, "authority_mismatch");
         return;
     }

@@ -190,14 +190,14 @@ static int on_request(struct hop_server *s, uint32_t id, struct msg *m)
 {
     struct grant_request r = {.sandbox = s->sandbox, .needs_token = s->needs_token};
     struct head whole;
-    head_init(&r.head);
+    http_head_init(&r.head);
     int bad = find(s, id) || s->n >= HOP_EXCHANGES_MAX || read_request(m, &r) < 0;
     /* method, path and query still point into the message: own them */
-    if (!bad && head_copy(&whole, &r.head) == 0) {
-        head_free(&r.head);
+    if (!bad && http_head_copy(&whole, &r.head) == 0) {
+        http_head_free(&r.head);
         r.head = whole;
     } else {
-        head_free(&r.head);
+        http_head_free(&r.head);
         return -1;
     }
     struct served *x = calloc(1, sizeof *x);
@@ -205,7 +205,7 @@ static int on_request(struct hop_server *s, uint32_t id, struct msg *m)
     struct grant *g = x ? grant_new(s->injector, f) : NULL;
     if (g == NULL) {
         free(x);
-        head_free(&r.head);
+        http_head_free(&r.head);
         return -1;
     }
     x->server = s;

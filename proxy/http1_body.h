@@ -2,7 +2,7 @@
 #ifndef DURWARD_HTTP1_BODY_H
 #define DURWARD_HTTP1_BODY_H
 
-#include "head.h"
+#include "http_head.h"
 
 enum { HTTP1_TRAILERS_MAX = 8192, HTTP1_EXTENSION_MAX = 256 };
 

@@ -4,7 +4,7 @@
 #define DURWARD_HTTP1_CLIENT_H
 
 #include "config.h"
-#include "head.h"
+#include "http_head.h"
 #include "io.h"
 
 struct http1_client;

@@ -4,7 +4,7 @@
 #define DURWARD_HTTP1_SERVER_H
 
 #include "config.h"
-#include "head.h"
+#include "http_head.h"
 #include "http1_head.h"
 #include "io.h"
 #include "stream.h"

@@ -98,6 +98,8 @@ static unsigned lived_ms(const struct child *c)
 static void forget(struct child *c)
 {
     parent_unwire(c);
+    if (c->sandbox)
+        c->sandbox->gate = NULL;
     TAILQ_REMOVE(&c->parent->children, c, link);
     if (c->again)
         event_free(c->again);

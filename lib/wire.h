@@ -7,6 +7,11 @@
 #ifndef DURWARD_WIRE_H
 #define DURWARD_WIRE_H
 
+/* What the self-test inside each new sandbox asks for and tries to reach (192.0.2.53): refused like
+ * anything else, but nobody's doing, so it is not counted among the sandbox's denials. */
+#define WIRE_SELFTEST_NAME    "self-test.durward.invalid"
+#define WIRE_SELFTEST_ADDRESS 0xc0000235u
+
 enum wire_type {
     /* ---- control channel, parent to any role and back ---- */
     /* P→role: first message, role-specific (below). role→P: W_READY {} or W_FAILED. */
@@ -78,6 +83,8 @@ enum wire_type {
     /* ---- parent ↔ gate ---- */
     W_BIND = 80,  /* P→G: once; see proxy/bind.h */
     W_BOUND = 81, /* G→P: {} */
+    W_PLACEHOLDERS = 82, /* P→G: n × (placeholder:str, secret:str), in place of those it had */
+    W_DRAIN = 83, /* P→G: stop accepting, end when the last session has ended */
 
     /* ---- gate ↔ controller ---- */
     W_NAME = 90,   /* G→C: req:u32, host:str; C→G: req:u32, host:str, index:u32 (0: refused) */

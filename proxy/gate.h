@@ -19,9 +19,9 @@ struct gate_names;
 
 enum gate_mode {
     GATE_SPARE = 0,
-    GATE_LOCAL,  /* one local sandbox: the listeners say who it is */
-    GATE_BOUND,  /* a `listen` entry with a policy */
-    GATE_TOKEN,  /* a `listen` entry whose clients show a token */
+    GATE_LOCAL, /* one local sandbox: the listeners say who it is */
+    GATE_BOUND, /* a `listen` entry with a policy */
+    GATE_TOKEN, /* a `listen` entry whose clients show a token */
 };
 
 /* The policy a request is decided by, and the roads it may take. */
@@ -56,8 +56,8 @@ struct gate {
     struct placeholder_entry placeholders[GATE_PLACEHOLDERS_MAX];
     size_t n_placeholders;
     unsigned char tag_key[32];
-    EVP_PKEY *token_public; /* GATE_TOKEN */
-    struct gate_names *names;    /* GATE_LOCAL: synthetic addresses */
+    EVP_PKEY *token_public;   /* GATE_TOKEN */
+    struct gate_names *names; /* GATE_LOCAL: synthetic addresses */
 };
 
 /* Who asks: fixed for a local gate and a bound listener, shown by token otherwise. */

@@ -4,7 +4,7 @@
 #define DURWARD_HTTP1_SERVER_H
 
 #include "config.h"
-#include "head.h"
+#include "http_head.h"
 #include "http1_head.h"
 #include "io.h"
 #include "stream.h"
@@ -17,8 +17,8 @@ struct http1_server_ops {
      * session took the connection over (http1_server_release). h may be taken. */
     void (*request)(void *session, struct http1_server *s, struct head *h, struct front front);
     /* A head that is refused; h as far as it was read. The session ends it through the front. */
-    void (*refused)(void *session, struct http1_server *s, const struct head *h,
-                    struct front front, const struct http1_refusal *why);
+    void (*refused)(void *session, struct http1_server *s, const struct head *h, struct front front,
+                    const struct http1_refusal *why);
     void (*closed)(void *session); /* the connection is over; the server freed itself */
 };
 

@@ -26,8 +26,8 @@ static bool wait_for(struct parent *p, bool (*pick)(const struct child *), int m
         pid_t pid;
         while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
             TAILQ_FOREACH(c, &p->children, link)
-            if (c->pid == pid)
-                c->pid = 0;
+        if (c->pid == pid)
+            c->pid = 0;
         TAILQ_FOREACH(c, &p->children, link)
         left |= c->pid > 0 && pick(c);
         if (!left)

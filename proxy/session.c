@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 void session_set_state(struct session *s, enum session_state st)
 {
@@ -112,6 +113,21 @@ static uint16_t port_of(const struct sockaddr_storage *ss)
                                     : ntohs(((const struct sockaddr_in6 *)ss)->sin6_port);
 }
 
+/* Can any rule be about this port? If none, there is no first byte to wait for. */
+static bool port_named(const struct session *s, uint16_t port)
+{
+    uint16_t named[256];
+    if (port == 80 || port == 443)
+        return true;
+    size_t n = policy_ports(s->who.route->policy, named, ARRAY_LEN(named));
+    if (n > ARRAY_LEN(named))
+        return true;
+    for (size_t i = 0; i < n; i++)
+        if (named[i] == port)
+            return true;
+    return false;
+}
+
 /* What the destination means. 0 go on, -1 refused (recorded). */
 static int transparent_outer(struct session *s)
 {
@@ -137,6 +153,10 @@ static int transparent_outer(struct session *s)
             s->explicit_inner = port == NAMES_PROXY_PORT;
             return s->explicit_inner ? 0 : -1;
         }
+    }
+    if (!port_named(s, port)) {
+        session_note_denied(s, "no_rule", NULL);
+        return -1;
     }
     struct authority plain = s->outer;
     plain.scheme = SCHEME_HTTP;

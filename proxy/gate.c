@@ -6,7 +6,7 @@
 #include "dns_server.h"
 #include "exchange.h"
 #include "listener.h"
-#include "names.h"
+#include "gate_names.h"
 #include "nflog.h"
 #include "policy.h"
 #include "proc.h"
@@ -95,7 +95,7 @@ static int on_controller(struct ipc *ch UNUSED, struct msg *m, void *arg)
     struct gate_process *p = arg;
     if (m->type != W_NAME || p->gate.names == NULL)
         return -1;
-    return names_message(p->gate.names, m);
+    return gate_names_message(p->gate.names, m);
 }
 
 static void on_controller_closed(struct ipc *ch, const char *why UNUSED, void *arg)
@@ -103,7 +103,7 @@ static void on_controller_closed(struct ipc *ch, const char *why UNUSED, void *a
     struct gate_process *p = arg;
     ipc_free(ch);
     p->gate.controller = NULL;
-    names_controller_gone(p->gate.names);
+    gate_names_controller_gone(p->gate.names);
 }
 
 static void try_bind(struct gate_process *p);
@@ -149,7 +149,7 @@ static int on_peer(struct gate_process *p, struct msg *m)
 static void dns_lookup(void *arg, struct slice host, uint16_t type, struct dns_query *q)
 {
     struct gate *g = arg;
-    names_lookup(g->names, host, type, q);
+    gate_names_lookup(g->names, host, type, q);
 }
 
 static void on_packet(void *arg, const struct nflog_packet *k)
@@ -257,6 +257,11 @@ static int read_placeholders(struct gate *g, struct msg *m)
     uint32_t n;
     if (msg_get_u32(m, &n) < 0 || n > GATE_PLACEHOLDERS_MAX)
         return -1;
+    for (size_t i = 0; i < g->n_placeholders; i++) {
+        free(g->placeholders[i].text);
+        free(g->placeholders[i].secret);
+    }
+    g->n_placeholders = 0;
     for (uint32_t i = 0; i < n; i++) {
         struct slice text, secret;
         if (msg_get_slice(m, 512, &text) < 0 || msg_get_slice(m, 128, &secret) < 0)
@@ -276,13 +281,13 @@ static int read_names(struct gate *g, struct msg *m)
     uint32_t n;
     if (msg_get_u32(m, &n) < 0)
         return -1;
-    g->names = names_new(g);
+    g->names = gate_names_new(g);
     for (uint32_t i = 0; i < n && g->names; i++) {
         char host[HOST_TEXT_MAX];
         uint32_t index;
         if (msg_get_str(m, host, sizeof host) < 0 || msg_get_u32(m, &index) < 0)
             return -1;
-        names_put(g->names, host, index);
+        gate_names_put(g->names, host, index);
     }
     return g->names ? 0 : -1;
 }
@@ -413,6 +418,8 @@ static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_bind(p, m);
     case W_POLICY:
         return on_policy(p, m);
+    case W_PLACEHOLDERS:
+        return read_placeholders(&p->gate, m) < 0 ? -1 : msg_end(m);
     default:
         return -1;
     }
@@ -431,7 +438,7 @@ static void free_gate(struct gate_process *p)
         listener_free(p->listeners[i]);
     dns_server_free(p->dns);
     nflog_free(p->nflog);
-    names_free(g->names);
+    gate_names_free(g->names);
     ipc_free(g->controller);
     ipc_free(g->parent);
 }

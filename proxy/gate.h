@@ -15,7 +15,7 @@
 
 struct event_base;
 struct gate;
-struct names;
+struct gate_names;
 
 enum gate_mode {
     GATE_SPARE = 0,
@@ -57,7 +57,7 @@ struct gate {
     size_t n_placeholders;
     unsigned char tag_key[32];
     EVP_PKEY *token_public; /* GATE_TOKEN */
-    struct names *names;    /* GATE_LOCAL: synthetic addresses */
+    struct gate_names *names;    /* GATE_LOCAL: synthetic addresses */
 };
 
 /* Who asks: fixed for a local gate and a bound listener, shown by token otherwise. */

@@ -279,9 +279,7 @@ static void on_drained(void *arg)
     struct served *x, *next;
     for (x = LIST_FIRST(&s->list); x; x = next) {
         next = LIST_NEXT(x, link);
-        x->back.ops->resume(x->back.self);
-        if (next && find(s, next->id) != next)
-            break; /* resume ended it; the rest is resumed by credit */
+        x->back.ops->resume(x->back.self); /* may end this one, never another */
     }
 }
 

@@ -1,6 +1,6 @@
 #include "session_internal.h"
 
-#include "names.h"
+#include "gate_names.h"
 #include "policy.h"
 #include "ssh_refusal.h"
 #include "synthetic.h"
@@ -124,7 +124,7 @@ static int transparent_outer(struct session *s)
         return -1;
     }
     if (synthetic_contains(sa)) {
-        const char *host = names_host(s->gate->names, sa);
+        const char *host = gate_names_host(s->gate->names, sa);
         if (host == NULL) {
             session_note_denied(s, "unknown_name", NULL);
             return -1;

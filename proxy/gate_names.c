@@ -1,4 +1,4 @@
-#include "names.h"
+#include "gate_names.h"
 
 #include "dns_server.h"
 #include "exchange.h"
@@ -26,7 +26,7 @@ struct waiter {
     LIST_ENTRY(waiter) link;
 };
 
-struct names {
+struct gate_names {
     struct gate *gate;
     LIST_HEAD(, name) hosts[NAMES_BUCKETS], indexes[NAMES_BUCKETS];
     LIST_HEAD(, waiter) waiters;
@@ -42,9 +42,9 @@ static unsigned host_bucket(struct slice s)
     return h % NAMES_BUCKETS;
 }
 
-struct names *names_new(struct gate *g)
+struct gate_names *gate_names_new(struct gate *g)
 {
-    struct names *n = calloc(1, sizeof *n);
+    struct gate_names *n = calloc(1, sizeof *n);
     if (n)
         n->gate = g;
     return n;
@@ -63,7 +63,7 @@ static void finish(struct waiter *w, const struct name *found)
     free(w);
 }
 
-void names_controller_gone(struct names *n)
+void gate_names_controller_gone(struct gate_names *n)
 {
     struct waiter *w;
     while (n && (w = LIST_FIRST(&n->waiters)) != NULL) {
@@ -72,11 +72,11 @@ void names_controller_gone(struct names *n)
     }
 }
 
-void names_free(struct names *n)
+void gate_names_free(struct gate_names *n)
 {
     if (n == NULL)
         return;
-    names_controller_gone(n);
+    gate_names_controller_gone(n);
     for (size_t b = 0; b < NAMES_BUCKETS; b++) {
         struct name *e;
         while ((e = LIST_FIRST(&n->hosts[b])) != NULL) {
@@ -89,7 +89,7 @@ void names_free(struct names *n)
     free(n);
 }
 
-static struct name *find(const struct names *n, struct slice host)
+static struct name *find(const struct gate_names *n, struct slice host)
 {
     struct name *e;
     LIST_FOREACH(e, &n->hosts[host_bucket(host)], by_host)
@@ -98,7 +98,7 @@ static struct name *find(const struct names *n, struct slice host)
     return NULL;
 }
 
-static struct name *find_index(const struct names *n, uint32_t index)
+static struct name *find_index(const struct gate_names *n, uint32_t index)
 {
     struct name *e;
     LIST_FOREACH(e, &n->indexes[index % NAMES_BUCKETS], by_index)
@@ -107,7 +107,7 @@ static struct name *find_index(const struct names *n, uint32_t index)
     return NULL;
 }
 
-int names_put(struct names *n, const char *host, uint32_t index)
+int gate_names_put(struct gate_names *n, const char *host, uint32_t index)
 {
     if (find(n, slice_str(host)) || find_index(n, index) || index < NAMES_FIRST)
         return -1;
@@ -122,7 +122,7 @@ int names_put(struct names *n, const char *host, uint32_t index)
     return 0;
 }
 
-const char *names_host(const struct names *n, const struct sockaddr *sa)
+const char *gate_names_host(const struct gate_names *n, const struct sockaddr *sa)
 {
     uint32_t index = synthetic_index(sa);
     if (index == NAMES_SELF)
@@ -131,7 +131,7 @@ const char *names_host(const struct names *n, const struct sockaddr *sa)
     return e ? e->host : NULL;
 }
 
-static void note(struct names *n, const char *host, const char *code)
+static void note(struct gate_names *n, const char *host, const char *code)
 {
     struct record r;
     record_init(&r, RECORD_DNS, 0);
@@ -141,7 +141,7 @@ static void note(struct names *n, const char *host, const char *code)
     journal_note(n->gate->journal, &r);
 }
 
-static void ask(struct names *n, const char *host, uint16_t type, struct dns_query *q)
+static void ask(struct gate_names *n, const char *host, uint16_t type, struct dns_query *q)
 {
     struct waiter *w = n->n_waiters < NAMES_WAITERS ? calloc(1, sizeof *w) : NULL;
     if (w == NULL || n->gate->controller == NULL) {
@@ -167,7 +167,7 @@ static void ask(struct names *n, const char *host, uint16_t type, struct dns_que
     ipc_send(n->gate->controller, &m);
 }
 
-void names_lookup(struct names *n, struct slice host, uint16_t type, struct dns_query *q)
+void gate_names_lookup(struct gate_names *n, struct slice host, uint16_t type, struct dns_query *q)
 {
     struct authority a = {.scheme = SCHEME_HTTPS, .port = 443};
     unsigned char v4[4], v6[16];
@@ -201,7 +201,7 @@ void names_lookup(struct names *n, struct slice host, uint16_t type, struct dns_
     ask(n, a.host, type, q);
 }
 
-int names_message(struct names *n, struct msg *m)
+int gate_names_message(struct gate_names *n, struct msg *m)
 {
     uint32_t req, index;
     char host[HOST_TEXT_MAX];
@@ -209,7 +209,7 @@ int names_message(struct names *n, struct msg *m)
         msg_get_u32(m, &index) < 0 || msg_end(m) < 0)
         return -1;
     if (index >= NAMES_FIRST) {
-        names_put(n, host, index);
+        gate_names_put(n, host, index);
         note(n, host, "ok");
     }
     struct waiter *w, *next;

@@ -63,6 +63,7 @@ static int host_name(struct authority *a, struct slice h)
     for (size_t i = 0; i < h.n; i++)
         a->host[i] = ascii_lower(h.p[i]);
     a->host[h.n] = 0;
+    memset(a->ip, 0, sizeof a->ip);
     a->kind = HOST_NAME;
     return 0;
 }
@@ -98,6 +99,9 @@ static int host_ipv6(struct authority *a, struct slice h)
     memcpy(text, h.p, h.n);
     text[h.n] = 0;
     if (strlen(text) != h.n || inet_pton(AF_INET6, text, a->ip) != 1)
+        return -1;
+    /* ::ffff:a.b.c.d is an IPv4 address spelled in another way */
+    if (IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)(const void *)a->ip))
         return -1;
     set_ipv6(a);
     return 0;

@@ -26,10 +26,11 @@ struct authority {
     unsigned char ip[16];     /* IPv4: first four; IPv6: all */
 };
 
-const char *scheme_name(enum scheme s);      /* "http" | "https" */
-uint16_t scheme_port(enum scheme s);         /* 80 | 443 */
+const char *scheme_name(enum scheme s); /* "http" | "https" */
+uint16_t scheme_port(enum scheme s);    /* 80 | 443 */
 
-/* A host alone ("api.github.com", "192.0.2.1", "[2001:db8::1]"). 0 or -1. Leaves scheme and port. */
+/* A host alone ("api.github.com", "192.0.2.1", "[2001:db8::1]"). 0 or -1. Leaves scheme and port.
+ */
 int authority_host(struct authority *a, struct slice host);
 /* host[:port]; an absent port is the scheme's. "host:" is refused. 0 or -1. */
 int authority_parse(struct authority *a, enum scheme scheme, struct slice text);

@@ -14,8 +14,8 @@
 struct buf {
     unsigned char *base; /* owned; NULL while empty and never filled */
     size_t off, len, cap;
-    size_t max;  /* bytes readable at once */
-    bool wipe;   /* clear memory on release */
+    size_t max; /* bytes readable at once */
+    bool wipe;  /* clear memory on release */
 };
 
 void buf_init(struct buf *b, size_t max);

@@ -44,7 +44,7 @@ int err_wrap(struct err *e, const char *fmt, ...)
     int n = vsnprintf(e->text, sizeof e->text, fmt, ap);
     va_end(ap);
     if (n >= 0 && (size_t)n < sizeof e->text)
-        snprintf(e->text + n, sizeof e->text - (size_t)n, ": %s", old);
+        snprintf(e->text + n, sizeof e->text - (size_t)n, ": %.700s", old);
     if (e->code == ERR_NONE)
         e->code = ERR_INTERNAL;
     return -1;

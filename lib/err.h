@@ -15,7 +15,7 @@ enum err_code {
     ERR_PARSE,    /* input is malformed or ambiguous */
     ERR_LIMIT,    /* a bound was reached */
     ERR_DENIED,   /* policy or permission says no */
-    ERR_STATE,    /* not now: a peer is down or a prerequisite is missing */
+    ERR_UNREADY,  /* not now: a peer is down or a prerequisite is missing */
     ERR_UPSTREAM, /* the far side misbehaved */
     ERR_INTERNAL, /* our own invariant or an allocation failed */
 };

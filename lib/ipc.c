@@ -26,6 +26,8 @@ struct ipc {
     ipc_message_fn on_message;
     ipc_closed_fn on_closed;
     void *arg;
+    void (*drained)(void *arg);
+    void *drained_arg;
     STAILQ_HEAD(, queued) queue;
     size_t queued;
     const char *dead; /* why, once it is */
@@ -122,6 +124,11 @@ static void on_writable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
         free(q);
     }
     event_del(ch->wr);
+    if (ch->drained) {
+        ch->depth++;
+        ch->drained(ch->drained_arg);
+        ipc_leave(ch);
+    }
 }
 
 struct ipc *ipc_new(struct event_base *base, int fd, ipc_message_fn on_message,
@@ -201,6 +208,12 @@ size_t ipc_queued(const struct ipc *ch)
     return ch->queued;
 }
 
+void ipc_on_drained(struct ipc *ch, void (*fn)(void *arg), void *arg)
+{
+    ch->drained = fn;
+    ch->drained_arg = arg;
+}
+
 void ipc_pause(struct ipc *ch)
 {
     event_del(ch->rd);
@@ -222,7 +235,7 @@ void ipc_flush(struct ipc *ch, int ms)
 int ipc_pair(int fds[2], struct err *err)
 {
     int size = IPC_SNDBUF;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
         return err_sys(err, "socketpair");
     for (int i = 0; i < 2; i++)
         setsockopt(fds[i], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
@@ -259,7 +272,8 @@ int ipc_memfd_read(int fd, size_t max, char **ret, size_t *len, struct err *err)
     if (fstat(fd, &st) < 0)
         return err_sys(err, "fstat");
     if (st.st_size < 0 || (uint64_t)st.st_size > max)
-        return err_set(err, ERR_LIMIT, "a block of %lld bytes is over its bound", (long long)st.st_size);
+        return err_set(err, ERR_LIMIT, "a block of %lld bytes is over its bound",
+                       (long long)st.st_size);
     size_t n = (size_t)st.st_size;
     char *p = malloc(n + 1);
     if (p == NULL)

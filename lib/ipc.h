@@ -27,15 +27,18 @@ int ipc_fd(const struct ipc *ch);
 int ipc_send(struct ipc *ch, struct msg *m);
 /* Bytes waiting in user space. */
 size_t ipc_queued(const struct ipc *ch);
+/* fn runs each time a queue that had formed has gone out (back-pressure on ourselves). */
+void ipc_on_drained(struct ipc *ch, void (*fn)(void *arg), void *arg);
 /* Stop or go on reading (back-pressure on the peer). */
 void ipc_pause(struct ipc *ch);
 void ipc_resume(struct ipc *ch);
 /* Wait until the queue is out or the channel died; for the last words of a process. At most ms. */
 void ipc_flush(struct ipc *ch, int ms);
 
-/* A connected pair, close-on-exec. 0 or -1 with err. */
+/* A connected pair, close-on-exec, both ends non-blocking. 0 or -1 with err. */
 int ipc_pair(int fds[2], struct err *err);
-/* An anonymous file with these bytes, rewound, sealed against change: for what exceeds a message. */
+/* An anonymous file with these bytes, rewound, sealed against change: for what exceeds a message.
+ */
 int ipc_memfd(const char *name, const void *p, size_t n, struct err *err);
 /* Read such a file whole: *ret is malloc'd and NUL-terminated beyond *len. At most max bytes. */
 int ipc_memfd_read(int fd, size_t max, char **ret, size_t *len, struct err *err);

@@ -234,7 +234,8 @@ int msg_recv(int sock, struct msg *m)
         return 0;
     msg_init(m, 0);
     claim_fds(&mh, m);
-    bool whole = n >= 4 && !(mh.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) && room[2] == 0 && room[3] == 0;
+    bool whole =
+        n >= 4 && !(mh.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) && room[2] == 0 && room[3] == 0;
     if (whole) {
         m->type = (uint16_t)(room[0] << 8 | room[1]);
         whole = buf_append(&m->body, room + 4, (size_t)n - 4) == 0;

@@ -18,8 +18,8 @@ struct msg {
     struct buf body;      /* fields; while reading, drained from the front */
     int fds[IPC_FDS_MAX]; /* owned by the message until taken or sent */
     unsigned nfds;
-    unsigned next_fd;     /* reading: the next to take */
-    bool bad;             /* a put or get failed; sticky */
+    unsigned next_fd; /* reading: the next to take */
+    bool bad;         /* a put or get failed; sticky */
 };
 
 void msg_init(struct msg *m, uint16_t type);

@@ -32,9 +32,13 @@ enum role role_from_argv0(const char *argv0);
  * tag the process shows as "durward: gate TAG". Returns the pid in *ret. */
 int proc_spawn(enum role r, const char *tag, int control_fd, pid_t *ret, struct err *err);
 
-/* First thing in a role: no_new_privs, not dumpable, no core, dies with its parent; as root drops to
- * the role's own uid and verifies that it cannot come back (builder and parent stay). Checks that
- * descriptor 3 is our control socket. */
+/* The environment a role is started with: empty, but for the parent, which keeps where things live
+ * (HOME, XDG_*, PATH, …). Valid until the next call. */
+char **proc_environment(enum role r);
+
+/* First thing in a role: no_new_privs, not dumpable, no core, dies with its parent; as root drops
+ * to the role's own uid and verifies that it cannot come back (builder and parent stay). Checks
+ * that descriptor 3 is our control socket. */
 int proc_enter(enum role r, struct err *err);
 /* The uid a role runs under when started by root: 61700 + role (documented in SECURITY.md); else
  * our own. */

@@ -7,6 +7,11 @@
 #ifndef DURWARD_WIRE_H
 #define DURWARD_WIRE_H
 
+/* What the self-test inside each new sandbox asks for and tries to reach (192.0.2.53): refused like
+ * anything else, but nobody's doing, so it is not counted among the sandbox's denials. */
+#define WIRE_SELFTEST_NAME    "self-test.durward.invalid"
+#define WIRE_SELFTEST_ADDRESS 0xc0000235u
+
 enum wire_type {
     /* ---- control channel, parent to any role and back ---- */
     /* P→role: first message, role-specific (below). role→P: W_READY {} or W_FAILED. */
@@ -35,59 +40,64 @@ enum wire_type {
      * B: state_dir:str, trust_dir:str */
 
     /* ---- gate ↔ signer ---- */
-    W_MINT = 20,      /* G→S: req:u32, host:str (canonical; IPv6 without brackets), spki:bytes (DER) */
+    W_MINT = 20, /* G→S: req:u32, host:str (canonical; IPv6 without brackets), spki:bytes (DER) */
     W_MINTED = 21,    /* S→G: req:u32, leaf:bytes (DER), issuer:bytes (DER) */
     W_MINT_FAIL = 22, /* S→G: req:u32, text:str */
 
     /* ---- gate or injector ↔ dialer ---- */
-    W_DIAL = 30,      /* →D: req:u32, scheme:u8, host:str, port:u32, id:str (request id), token:str */
-    W_DIALED = 31,    /* D→: req:u32, address:str ("192.0.2.1:443"), fd (connected) */
-    W_DIAL_FAIL = 32, /* D→: req:u32, code:str (constant: "denied", "blocked_ip", "resolve",
-                         "connect", "timeout", "overload"), text:str */
+    W_DIAL = 30, /* →D: req:u32, scheme:u8, host:str, port:u32, id:str (request id), token:str */
+    W_DIALED = 31,      /* D→: req:u32, address:str ("192.0.2.1:443"), fd (connected) */
+    W_DIAL_FAIL = 32,   /* D→: req:u32, code:str (constant: "denied", "blocked_ip", "resolve",
+                           "connect", "timeout", "overload"), text:str */
     W_DIAL_CANCEL = 33, /* →D: req:u32 */
 
     /* ---- writer (gate, injector, dialer, controller) ↔ logger ---- */
-    W_JOURNAL = 40, /* L→: channel:u32, credit:u64 (bytes), next:u64 (first free counter of ids), fd */
-    W_CREDIT = 41,  /* L→: credit:u64 more bytes */
-    W_TICK = 42,    /* →L: written:u64 (journal length so far) */
-    W_SYNC = 43,    /* →L: upto:u64 */
-    W_SYNCED = 44,  /* L→: upto:u64 */
+    W_JOURNAL =
+        40, /* L→: channel:u32, credit:u64 (bytes), next:u64 (first free counter of ids), fd */
+    W_CREDIT = 41, /* L→: credit:u64 more bytes */
+    W_TICK = 42,   /* →L: written:u64 (bytes this writer has appended so far) */
+    W_SYNC = 43,   /* →L: upto:u64 (the same count; answered once those bytes are on disk) */
+    W_SYNCED = 44, /* L→: upto:u64 */
+    W_REPAIR = 45, /* →L: good:u64: a short write left part of a record after this count;
+                      L→: the same: the part is cut off, the journal may be used again */
 
     /* ---- injector ↔ vault ---- */
     W_SECRET_GET = 50, /* I→V: req:u32, name:str */
-    W_SECRET = 51,     /* V→I: req:u32, ok:u8, ttl:u32 (seconds it may be used), value:bytes or text */
+    W_SECRET = 51, /* V→I: req:u32, ok:u8, ttl:u32 (seconds it may be used), value:bytes or text */
     W_SECRET_STALE = 52, /* V→I: name:str; forget it */
     /* vault ↔ parent: the vault has neither open nor exec */
     W_STORE_OPEN = 53, /* V→P: req:u32, secret:str */
-    W_STORE_FD = 54,   /* P→V: req:u32, ok:u8, text:str, fd if ok (file, or the command's stdout) */
+    W_STORE_FD = 54, /* P→V: req:u32, ok:u8, text:str, fd if ok (file, or the command's stdout) */
     W_STORE_EXIT = 55, /* P→V: req:u32, status:u32 (wait status of the command) */
 
     /* ---- gate ↔ injector: one exchange is one u32 id, chosen by the gate ---- */
-    W_HOP_REQUEST = 60, /* G→I: see proxy/hop.h */
-    W_HOP_BODY = 61,    /* both: exchange:u32, bytes */
-    W_HOP_END = 62,     /* both: exchange:u32 (the message is whole) */
-    W_HOP_REPLY = 63,   /* I→G: see proxy/hop.h */
-    W_HOP_FAIL = 64,    /* I→G: exchange:u32, status:u32, code:str */
-    W_HOP_ABORT = 65,   /* G→I: exchange:u32 */
-    W_HOP_CREDIT = 66,  /* both: exchange:u32, bytes:u32 */
-    W_HOP_CONTINUE = 67,/* I→G: exchange:u32: the origin's 100 */
+    W_HOP_REQUEST = 60,  /* G→I: see proxy/hop.h */
+    W_HOP_BODY = 61,     /* both: exchange:u32, bytes */
+    W_HOP_END = 62,      /* both: exchange:u32 (the message is whole) */
+    W_HOP_REPLY = 63,    /* I→G: see proxy/hop.h */
+    W_HOP_FAIL = 64,     /* I→G: exchange:u32, status:u32, code:str */
+    W_HOP_ABORT = 65,    /* G→I: exchange:u32 */
+    W_HOP_CREDIT = 66,   /* both: exchange:u32, bytes:u32 */
+    W_HOP_CONTINUE = 67, /* I→G: exchange:u32: the origin's 100 */
 
     /* ---- parent ↔ gate ---- */
     W_BIND = 80,  /* P→G: once; see proxy/bind.h */
     W_BOUND = 81, /* G→P: {} */
+    W_PLACEHOLDERS = 82, /* P→G: n × (placeholder:str, secret:str), in place of those it had */
+    W_DRAIN = 83, /* P→G: stop accepting, end when the last session has ended */
 
     /* ---- gate ↔ controller ---- */
     W_NAME = 90,   /* G→C: req:u32, host:str; C→G: req:u32, host:str, index:u32 (0: refused) */
     W_DENIED = 91, /* G→C: code:str, target:str, count:u32 */
 
     /* ---- builder, controller, parent ---- */
-    W_BUILD = 100,      /* C→B: see controller/build.h */
-    W_LISTENERS = 101,  /* B→P: sandbox:str, n × (kind:u8, port:u32) and as many fds; nflog last */
+    W_BUILD = 100,     /* C→B: see controller/build.h */
+    W_LISTENERS = 101, /* B→P: sandbox:str, n × (kind:u8, port:u32) and as many fds; nflog last */
     W_LISTENERS_OK = 102, /* P→B: sandbox:str, ok:u8, text:str */
-    W_BUILT = 103,      /* B→C: sandbox:str, ok:u8, text:str, fd (init socket) if ok */
-    W_TEARDOWN = 104,   /* C→B: sandbox:str */
-    W_TORN = 105,       /* B→C: sandbox:str */
-    W_SANDBOX = 106,    /* C→P: sandbox:str, policy:str, n × (placeholder:str, secret:str) */
+    W_BUILT = 103,        /* B→C: sandbox:str, ok:u8, text:str, fd (init socket) if ok */
+    W_TEARDOWN = 104,     /* C→B: sandbox:str */
+    W_TORN = 105,         /* B→C: sandbox:str */
+    W_SANDBOX = 106,      /* C→P: sandbox:str, policy:str, n × (placeholder:str, secret:str) */
     W_SANDBOX_GONE = 107, /* C→P: sandbox:str */
 
     /* ---- CLI or API ↔ controller ---- */
@@ -101,8 +111,8 @@ enum wire_type {
     W_STATUS = 126,      /* C→P: {}; P→C: n × (role:str, pid:u32, sandbox:str) */
 
     /* ---- controller (outside) ↔ durward-init (inside) ---- */
-    W_INIT_EXEC = 140,    /* →init: argv n × str, env n × str, cwd:str, tty:u8, rows:u32, cols:u32,
-                             3 fds (stdin, stdout, stderr) when not tty */
+    W_INIT_EXEC = 140, /* →init: argv n × str, env n × str, cwd:str, tty:u8, rows:u32, cols:u32,
+                          3 fds (stdin, stdout, stderr) when not tty */
     W_INIT_STARTED = 141, /* init→: fd pty master when tty */
     W_INIT_EXIT = 142,    /* init→: status:u32 (exit code as DESIGN §4), text:str */
     W_INIT_SIGNAL = 143,  /* →init: signal:u32 (to the command's process group) */

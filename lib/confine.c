@@ -1,0 +1,185 @@
+/* The system calls that each role may make after its start. Everything else is EPERM. */
+#include "proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <seccomp.h>
+#include <sys/mman.h>
+
+#define SC(name) SCMP_SYS(name)
+
+/* An event loop, memory, time. */
+static const int base_calls[] = {
+    SC(read),
+    SC(write),
+    SC(readv),
+    SC(writev),
+    SC(recvmsg),
+    SC(sendmsg),
+    SC(recvfrom),
+    SC(sendto),
+    SC(close),
+    SC(epoll_wait),
+    SC(epoll_pwait),
+    SC(epoll_ctl),
+    SC(munmap),
+    SC(brk),
+    SC(madvise),
+    SC(mremap),
+    SC(futex),
+    SC(getrandom),
+    SC(clock_gettime),
+    SC(gettimeofday),
+    SC(getpid),
+    SC(gettid),
+    SC(exit),
+    SC(exit_group),
+    SC(rt_sigreturn),
+    SC(rt_sigprocmask),
+    SC(fstat),
+    SC(newfstatat),
+    SC(restart_syscall),
+    SC(poll),
+    SC(getsockname),
+    SC(getpeername),
+    SC(getsockopt),
+    SC(setsockopt),
+    SC(shutdown),
+    SC(tgkill),
+    SC(pread64),
+    SC(mlock),
+    SC(munlock),
+    SC(sched_yield),
+    SC(getuid),
+    SC(geteuid),
+    SC(timerfd_settime),
+};
+
+static const int gate_calls[] = {SC(accept4)};
+static const int injector_calls[] = {SC(memfd_secret), SC(ftruncate)};
+static const int vault_calls[] = {SC(memfd_secret), SC(ftruncate), SC(lseek)};
+static const int dialer_calls[] = {SC(socket), SC(connect), SC(bind),    SC(openat),
+                                   SC(lseek),  SC(ioctl),   SC(getppid), SC(sendmmsg),
+                                   SC(uname),  SC(stat),    SC(fcntl)};
+static const int logger_calls[] = {
+    SC(openat),   SC(fdatasync), SC(fsync),    SC(ftruncate), SC(lseek),      SC(renameat),
+    SC(rename),   SC(renameat2), SC(unlinkat), SC(flock),     SC(getdents64), SC(mkdirat),
+    SC(pwrite64), SC(fcntl),     SC(fchmod),   SC(fstatfs),   SC(unlink),     SC(dup),
+    SC(fallocate)};
+static const int controller_calls[] = {
+    SC(openat),    SC(fdatasync), SC(fsync),     SC(ftruncate),  SC(lseek),      SC(renameat),
+    SC(rename),    SC(renameat2), SC(unlinkat),  SC(unlink),     SC(getdents64), SC(mkdirat),
+    SC(pwrite64),  SC(fcntl),     SC(accept4),   SC(fchmod),     SC(fchown),     SC(stat),
+    SC(lstat),     SC(access),    SC(faccessat), SC(faccessat2), SC(ioctl),      SC(flock),
+    SC(fallocate), SC(dup),       SC(fstatfs),   SC(sysinfo),    SC(umask),      SC(uname),
+    SC(socket),    SC(eventfd2),  SC(pipe2),     SC(readlink),   SC(readlinkat), SC(getcwd),
+    SC(utimensat)};
+#if SANITIZED
+static const int sanitizer_calls[] = {SC(ptrace),
+                                      SC(clone),
+                                      SC(wait4),
+                                      SC(openat),
+                                      SC(readlink),
+                                      SC(getdents64),
+                                      SC(sigaltstack),
+                                      SC(prctl),
+                                      SC(mmap),
+                                      SC(mprotect),
+                                      SC(gettid),
+                                      SC(kill),
+                                      SC(arch_prctl),
+                                      SC(rt_sigaction),
+                                      SC(getppid),
+                                      SC(fcntl),
+                                      SC(ioctl),
+                                      SC(lseek),
+                                      SC(sched_getaffinity),
+                                      SC(process_vm_readv),
+                                      SC(dup),
+                                      SC(stat),
+                                      SC(pipe),
+                                      SC(pipe2),
+                                      SC(getrlimit),
+                                      SC(prlimit64),
+                                      SC(set_robust_list),
+                                      SC(rseq),
+                                      SC(clone3),
+                                      SC(sysinfo),
+                                      SC(access),
+                                      SC(unlink),
+                                      SC(sigaltstack),
+                                      SC(getcwd),
+                                      SC(readlinkat),
+                                      SC(lstat)};
+#endif
+
+static int allow_all(scmp_filter_ctx f, const int *calls, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (seccomp_rule_add(f, SCMP_ACT_ALLOW, calls[i], 0) < 0)
+            return -1;
+    return 0;
+}
+
+/* Maps without execute permission; for roles that hold journals, anonymous ones or the shared map
+ * of a memfd_secret only (a journal's descriptor is write-only, so it cannot be mapped at all). */
+static int allow_memory(scmp_filter_ctx f)
+{
+    int r =
+        seccomp_rule_add(f, SCMP_ACT_ALLOW, SC(mmap), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+    return r | seccomp_rule_add(f, SCMP_ACT_ALLOW, SC(mprotect), 1,
+                                SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+}
+
+/* fcntl without F_SETFL: a journal's O_APPEND must stay. */
+static int allow_fcntl(scmp_filter_ctx f)
+{
+    static const int cmds[] = {F_GETFL, F_GETFD, F_SETFD, F_DUPFD_CLOEXEC};
+    int r = 0;
+    for (size_t i = 0; i < ARRAY_LEN(cmds); i++)
+        r |= seccomp_rule_add(f, SCMP_ACT_ALLOW, SC(fcntl), 1,
+                              SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)cmds[i]));
+    return r;
+}
+
+struct role_list {
+    const int *calls;
+    size_t n;
+};
+
+#define LIST(a)         \
+    {                   \
+        a, ARRAY_LEN(a) \
+    }
+static const struct role_list lists[ROLE_COUNT] = {
+    [ROLE_GATE] = LIST(gate_calls),     [ROLE_INJECTOR] = LIST(injector_calls),
+    [ROLE_VAULT] = LIST(vault_calls),   [ROLE_DIALER] = LIST(dialer_calls),
+    [ROLE_LOGGER] = LIST(logger_calls), [ROLE_CONTROLLER] = LIST(controller_calls),
+};
+
+int proc_confine(enum role r, struct err *err)
+{
+    /* these two start other programs; what they start is confined by itself */
+    if (r == ROLE_PARENT || r == ROLE_BUILDER)
+        return 0;
+    scmp_filter_ctx f = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+    if (f == NULL)
+        return err_set(err, ERR_INTERNAL, "seccomp_init failed");
+    int bad = seccomp_attr_set(f, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+    bad |= seccomp_attr_set(f, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+    bad |= allow_all(f, base_calls, ARRAY_LEN(base_calls));
+    bad |= allow_memory(f);
+    bad |= allow_all(f, lists[r].calls, lists[r].n);
+    if (r != ROLE_DIALER && r != ROLE_LOGGER && r != ROLE_CONTROLLER)
+        bad |= allow_fcntl(f);
+#if SANITIZED
+    bad |= allow_all(f, sanitizer_calls, ARRAY_LEN(sanitizer_calls));
+#endif
+    if (bad == 0)
+        bad = seccomp_load(f);
+    seccomp_release(f);
+    if (bad)
+        return err_set(err, ERR_INTERNAL, "cannot install the system-call filter of the %s",
+                       role_name(r));
+    return 0;
+}

@@ -1,0 +1,429 @@
+#include "io_internal.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { IO_READ_CHUNK = 16 * 1024, IO_CLOSE_SECONDS = 10, IO_READS_A_TURN = 8 };
+
+void io_set_state(struct io *io, enum io_state s)
+{
+    /* FAILED, CLOSING and CLOSED are only left for a later one */
+    if (s < io->state && io->state >= IO_S_FAILED)
+        return;
+    io->state = s;
+}
+
+void io_fail(struct io *io, const char *fmt, ...)
+{
+    if (io->state == IO_S_FAILED || io->state == IO_S_CLOSED)
+        return;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(io->why, sizeof io->why, fmt, ap);
+    va_end(ap);
+    io_set_state(io, IO_S_FAILED);
+}
+
+void io_emit(struct io *io, enum io_event ev)
+{
+    if (io->fn && io->state < IO_S_CLOSING)
+        io->fn(io, ev, io->arg);
+}
+
+static void io_destroy(struct io *io)
+{
+    event_free(io->rd);
+    event_free(io->wr);
+    event_free(io->soon);
+    event_free(io->timer);
+    SSL_free(io->ssl);
+    if (io->fd >= 0)
+        close(io->fd);
+    buf_free(&io->in);
+    buf_free(&io->out);
+    buf_free(&io->raw);
+    free(io);
+}
+
+void io_update(struct io *io)
+{
+    bool live = io->state < IO_S_FAILED || io->state == IO_S_CLOSING;
+    bool hs = io->state == IO_S_HANDSHAKE;
+    bool read = live && !io->eof && io->state != IO_S_SUSPENDED && io->state != IO_S_CLOSING &&
+                (hs || (!io->paused && buf_room(&io->in) > 0));
+    bool write = live && io->want_write && io->state != IO_S_SUSPENDED;
+    if (read)
+        event_add(io->rd, NULL);
+    else
+        event_del(io->rd);
+    if (write)
+        event_add(io->wr, NULL);
+    else
+        event_del(io->wr);
+}
+
+static int plain_read(struct io *io)
+{
+    size_t want = buf_room(&io->in);
+    if (want > IO_READ_CHUNK)
+        want = IO_READ_CHUNK;
+    unsigned char *to = want ? buf_reserve(&io->in, want) : NULL;
+    if (to == NULL)
+        return 0;
+    ssize_t n = recv(io->fd, to, want, 0);
+    if (n > 0) {
+        buf_commit(&io->in, (size_t)n);
+        return (size_t)n == want ? 2 : 1;
+    }
+    if (n == 0)
+        return -2;
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
+        return 0;
+    io_fail(io, "read: %s", strerror(errno));
+    return -1;
+}
+
+static int plain_write(struct io *io)
+{
+    ssize_t n = send(io->fd, buf_data(&io->out), buf_len(&io->out), MSG_NOSIGNAL);
+    if (n >= 0) {
+        buf_drain(&io->out, (size_t)n);
+        return 1;
+    }
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
+        return 0;
+    io_fail(io, "write: %s", strerror(errno));
+    return -1;
+}
+
+static bool is_tls(const struct io *io)
+{
+    return io->ssl != NULL;
+}
+
+static void send_out(struct io *io)
+{
+    io->want_write = false;
+    if (io->state == IO_S_HANDSHAKE || io->state == IO_S_SUSPENDED || io->state == IO_S_FAILED)
+        return;
+    while (buf_len(&io->out) > 0) {
+        int r = is_tls(io) ? io_tls_write(io) : plain_write(io);
+        if (r == 0)
+            io->want_write = true;
+        if (r <= 0)
+            break;
+    }
+    if (buf_len(&io->out) == 0) {
+        buf_shrink(&io->out);
+        if (io->ending && !io->ended && io->state != IO_S_FAILED) {
+            io->ended = true;
+            if (is_tls(io))
+                io_tls_end(io);
+            shutdown(io->fd, SHUT_WR);
+        }
+    }
+}
+
+static void enter(struct io *io)
+{
+    io->depth++;
+}
+
+/* Leave a frame: send what callbacks queued, tell about failures, recompute interest, free. */
+static void leave(struct io *io)
+{
+    if (io->depth > 1) {
+        io->depth--;
+        return;
+    }
+    enum io_state before = io->state;
+    if (io->state < IO_S_FAILED || io->state == IO_S_CLOSING)
+        send_out(io);
+    if (io->was_high && io->state < IO_S_FAILED && buf_len(&io->out) <= io->out.max / 4) {
+        io->was_high = false;
+        io_emit(io, IO_DRAINED);
+        if (io->state < IO_S_FAILED)
+            send_out(io);
+    }
+    if (before < IO_S_FAILED && io->state == IO_S_FAILED)
+        io_emit(io, IO_ERROR);
+    if (io->state == IO_S_CLOSING && (buf_len(&io->out) == 0 || io->why[0]))
+        io_set_state(io, IO_S_CLOSED);
+    io->depth--;
+    if (io->state == IO_S_CLOSED)
+        io_destroy(io);
+    else
+        io_update(io);
+}
+
+static void handshake(struct io *io)
+{
+    int r = io_tls_step(io);
+    if (r > 0)
+        io_emit(io, IO_CONNECTED);
+    else if (r < 0)
+        io_emit(io, IO_ERROR);
+}
+
+static void read_in(struct io *io)
+{
+    size_t before = buf_len(&io->in);
+    int r = 1;
+    for (int i = 0; i < IO_READS_A_TURN && r > 0 && buf_room(&io->in) > 0; i++) {
+        r = is_tls(io) ? io_tls_read(io) : plain_read(io);
+        if (r == 1 && !is_tls(io))
+            break; /* a short read: nothing more is there */
+    }
+    if (r > 0 && is_tls(io) && SSL_has_pending(io->ssl))
+        event_active(io->soon, EV_TIMEOUT, 0); /* the socket may not become readable for these */
+    if (buf_len(&io->in) > before)
+        io_emit(io, IO_READABLE);
+    if (r == -2 && io->state < IO_S_FAILED && !io->eof) {
+        io->eof = true;
+        io_emit(io, IO_EOF);
+    } else if (r == -1) {
+        io_emit(io, IO_ERROR);
+    }
+}
+
+static void on_read(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct io *io = arg;
+    enter(io);
+    if (io->state == IO_S_HANDSHAKE)
+        handshake(io);
+    if ((io->state == IO_S_PLAIN || io->state == IO_S_TLS) && !io->paused)
+        read_in(io);
+    leave(io);
+}
+
+static void on_write(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct io *io = arg;
+    enter(io);
+    io->want_write = false;
+    if (io->state == IO_S_HANDSHAKE)
+        handshake(io);
+    leave(io);
+}
+
+static void on_soon(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct io *io = arg;
+    enter(io);
+    if (io->state == IO_S_HANDSHAKE)
+        handshake(io);
+    else if (io->state == IO_S_TLS && !io->paused && SSL_has_pending(io->ssl))
+        read_in(io); /* decrypted bytes waited inside OpenSSL while the input was full */
+    leave(io);
+}
+
+static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct io *io = arg;
+    if (io->state == IO_S_CLOSING) {
+        io_set_state(io, IO_S_CLOSED);
+        io_destroy(io);
+        return;
+    }
+    enter(io);
+    io_emit(io, IO_TIMEOUT);
+    leave(io);
+}
+
+struct io *io_new(struct event_base *base, int fd, size_t in_max, size_t out_max, bool wipe)
+{
+    struct io *io = calloc(1, sizeof *io);
+    if (io == NULL) {
+        close(fd);
+        return NULL;
+    }
+    io->fd = fd;
+    io->base = base;
+    buf_init(&io->in, in_max);
+    buf_init(&io->out, out_max);
+    buf_init(&io->raw, in_max);
+    io->in.wipe = io->out.wipe = io->raw.wipe = wipe;
+    io->rd = event_new(base, fd, EV_READ | EV_PERSIST, on_read, io);
+    io->wr = event_new(base, fd, EV_WRITE | EV_PERSIST, on_write, io);
+    io->soon = event_new(base, -1, 0, on_soon, io);
+    io->timer = event_new(base, -1, 0, on_timer, io);
+    if (!io->rd || !io->wr || !io->soon || !io->timer) {
+        fprintf(stderr, "durward: out of memory for an event\n");
+        abort(); /* half an event set cannot be used nor freed safely */
+    }
+    event_add(io->rd, NULL);
+    return io;
+}
+
+void io_callback(struct io *io, io_fn fn, void *arg)
+{
+    io->fn = fn;
+    io->arg = arg;
+}
+
+void io_close(struct io *io)
+{
+    if (io == NULL || io->state == IO_S_CLOSED)
+        return;
+    io->fn = NULL;
+    if (io->ssl && io->state == IO_S_TLS && !io->ended)
+        io_tls_end(io);
+    io_set_state(io, IO_S_CLOSED);
+    event_del(io->rd);
+    event_del(io->wr);
+    event_del(io->soon);
+    event_del(io->timer);
+    if (io->depth == 0)
+        io_destroy(io);
+}
+
+void io_close_flushed(struct io *io)
+{
+    if (io == NULL || io->state >= IO_S_CLOSING)
+        return;
+    if (io->state == IO_S_FAILED || io->state == IO_S_HANDSHAKE || io->state == IO_S_SUSPENDED) {
+        io_close(io);
+        return;
+    }
+    io->fn = NULL;
+    io_deadline(io, IO_CLOSE_SECONDS);
+    io->ending = true;
+    io_set_state(io, IO_S_CLOSING);
+    event_active(io->soon, EV_TIMEOUT, 0);
+}
+
+int io_fd(const struct io *io)
+{
+    return io->fd;
+}
+
+struct buf *io_in(struct io *io)
+{
+    return &io->in;
+}
+
+struct buf *io_out(struct io *io)
+{
+    return &io->out;
+}
+
+void io_consumed(struct io *io)
+{
+    if (buf_len(&io->in) == 0)
+        buf_shrink(&io->in);
+    if (io->state == IO_S_TLS && !io->paused && SSL_has_pending(io->ssl))
+        event_active(io->soon, EV_TIMEOUT, 0);
+    if (io->depth == 0)
+        io_update(io);
+}
+
+void io_flush_soon(struct io *io)
+{
+    if (buf_len(&io->out) > io->out.max / 2)
+        io->was_high = true;
+    if (io->depth == 0 && io->state < IO_S_FAILED && !io->want_write)
+        event_active(io->soon, EV_TIMEOUT, 0);
+}
+
+int io_write(struct io *io, const void *p, size_t n)
+{
+    if (io->state >= IO_S_FAILED)
+        return 0; /* the owner hears of it by IO_ERROR; bytes go nowhere */
+    if (buf_append(&io->out, p, n) < 0)
+        return -1;
+    io_flush_soon(io);
+    return 0;
+}
+
+size_t io_out_room(struct io *io)
+{
+    return buf_room(&io->out);
+}
+
+size_t io_out_len(struct io *io)
+{
+    return buf_len(&io->out);
+}
+
+void io_pause(struct io *io)
+{
+    io->paused = true;
+    if (io->depth == 0)
+        io_update(io);
+}
+
+void io_resume(struct io *io)
+{
+    if (!io->paused)
+        return;
+    io->paused = false;
+    if (io->state == IO_S_TLS && SSL_has_pending(io->ssl))
+        event_active(io->soon, EV_TIMEOUT, 0);
+    if (io->depth == 0)
+        io_update(io);
+}
+
+void io_end(struct io *io)
+{
+    io->ending = true;
+    if (io->depth == 0 && io->state < IO_S_FAILED)
+        event_active(io->soon, EV_TIMEOUT, 0);
+}
+
+void io_deadline(struct io *io, unsigned seconds)
+{
+    struct timeval tv = {.tv_sec = seconds};
+    if (seconds)
+        event_add(io->timer, &tv);
+    else
+        event_del(io->timer);
+}
+
+const char *io_why(const struct io *io)
+{
+    return io->why;
+}
+
+bool io_eof(const struct io *io)
+{
+    return io->eof;
+}
+
+SSL *io_ssl(struct io *io)
+{
+    return io->ssl;
+}
+
+void io_tls_accept(struct io *io, SSL *ssl)
+{
+    io->ssl = ssl;
+    SSL_set_accept_state(ssl);
+    io_set_state(io, IO_S_HANDSHAKE);
+    buf_append(&io->raw, buf_data(&io->in), buf_len(&io->in)) < 0 ? io_fail(io, "preread")
+                                                                  : (void)0;
+    buf_clear(&io->in);
+    event_active(io->soon, EV_TIMEOUT, 0);
+}
+
+void io_tls_connect(struct io *io, SSL *ssl)
+{
+    io->ssl = ssl;
+    SSL_set_connect_state(ssl);
+    io_set_state(io, IO_S_HANDSHAKE);
+    event_active(io->soon, EV_TIMEOUT, 0);
+}
+
+void io_tls_continue(struct io *io)
+{
+    if (io->state != IO_S_SUSPENDED)
+        return;
+    io_set_state(io, IO_S_HANDSHAKE);
+    event_active(io->soon, EV_TIMEOUT, 0);
+}

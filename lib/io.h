@@ -1,0 +1,64 @@
+/* One byte stream on the event loop: a socket, plain or TLS, with an input and an output buffer.
+ * Plain and TLS look the same to the owner. Written on raw events because a handshake must be able
+ * to wait (for a leaf to be minted) and secret bytes must be wiped; libevent's bufferevents can do
+ * neither.
+ *
+ * Callbacks may call any function here on the same io, io_close included: freeing waits until the
+ * io is off the stack. Output is sent when the running callback returns, so that several writes
+ * leave in one system call. */
+#ifndef DURWARD_IO_H
+#define DURWARD_IO_H
+
+#include "buf.h"
+#include <openssl/ssl.h>
+
+struct event_base;
+struct io;
+
+enum io_event {
+    IO_CONNECTED, /* TLS: the handshake is complete */
+    IO_READABLE,  /* bytes were added to the input buffer */
+    IO_DRAINED,   /* output went below the low mark (a quarter of its maximum) */
+    IO_EOF,       /* the peer ended its side, cleanly (TLS: with close_notify) */
+    IO_ERROR,     /* io_why() says what; only io_close makes sense now */
+    IO_TIMEOUT,   /* the deadline set by io_deadline passed; it is off now */
+};
+
+typedef void (*io_fn)(struct io *io, enum io_event ev, void *arg);
+
+/* Takes the non-blocking fd over. wipe: clear buffer memory on release. */
+struct io *io_new(struct event_base *base, int fd, size_t in_max, size_t out_max, bool wipe);
+void io_callback(struct io *io, io_fn fn, void *arg); /* may change hands between owners */
+void io_close(struct io *io);                         /* drops unsent output; NULL is fine */
+void io_close_flushed(struct io *io); /* sends what is queued first (10 s at most); no more
+                                         callbacks after this call */
+int io_fd(const struct io *io);
+struct buf *io_in(struct io *io); /* drain what was used, then io_consumed */
+void io_consumed(struct io *io);  /* input was drained: reading goes on if it was full */
+int io_write(struct io *io, const void *p, size_t n) WUNUSED; /* -1: would cross the maximum */
+size_t io_out_room(struct io *io);
+size_t io_out_len(struct io *io);
+void io_flush_soon(struct io *io); /* after writing into io_out directly */
+struct buf *io_out(struct io *io);
+void io_pause(struct io *io); /* stop reading */
+void io_resume(struct io *io);
+/* End our side: TLS close_notify and shutdown(SHUT_WR) once the output is out. */
+void io_end(struct io *io);
+/* One deadline, replaced by each call; 0 takes it off. */
+void io_deadline(struct io *io, unsigned seconds);
+const char *io_why(const struct io *io);
+bool io_eof(const struct io *io);
+
+/* TLS. The io owns ssl from here on. Bytes already in the input buffer are the start of the TLS
+ * stream and are fed to it first. */
+void io_tls_accept(struct io *io, SSL *ssl);
+void io_tls_connect(struct io *io, SSL *ssl);
+/* A client_hello callback returned RETRY; its answer is there now: go on. */
+void io_tls_continue(struct io *io);
+SSL *io_ssl(struct io *io); /* NULL while plain */
+/* A server context with our defaults: TLS 1.2+, no renegotiation, no compression, no early data,
+ * session tickets as given. NULL on failure. */
+SSL_CTX *io_tls_server_ctx(bool tickets);
+SSL_CTX *io_tls_client_ctx(void);
+
+#endif

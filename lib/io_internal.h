@@ -1,0 +1,46 @@
+/* Shared by io.c and io_tls.c only. */
+#ifndef DURWARD_IO_INTERNAL_H
+#define DURWARD_IO_INTERNAL_H
+
+#include "io.h"
+
+struct event;
+
+enum io_state {
+    IO_S_PLAIN = 0,
+    IO_S_HANDSHAKE, /* TLS handshake under way */
+    IO_S_SUSPENDED, /* handshake waits for io_tls_continue */
+    IO_S_TLS,
+    IO_S_FAILED,
+    IO_S_CLOSING, /* flushing the last output; the owner is gone */
+    IO_S_CLOSED,
+};
+
+struct io {
+    int fd;
+    enum io_state state;
+    struct event_base *base;
+    struct event *rd, *wr, *soon, *timer;
+    io_fn fn;
+    void *arg;
+    struct buf in, out;
+    struct buf raw; /* TLS bytes read before the handshake began */
+    SSL *ssl;
+    size_t pending_write; /* bytes SSL_write must be called with again */
+    unsigned depth;
+    bool paused, eof, ending, ended, want_write;
+    bool was_high; /* output crossed the high mark since the last IO_DRAINED */
+    char why[160];
+};
+
+void io_set_state(struct io *io, enum io_state s);
+void io_fail(struct io *io, const char *fmt, ...) PRINTF(2, 3);
+void io_emit(struct io *io, enum io_event ev);
+void io_update(struct io *io); /* recompute event interest */
+/* TLS half; each returns >0 progress, 0 would block, -1 failed (io_fail done), -2 end of file. */
+int io_tls_step(struct io *io);
+int io_tls_read(struct io *io);
+int io_tls_write(struct io *io);
+void io_tls_end(struct io *io);
+
+#endif

@@ -1,0 +1,217 @@
+/* The TLS half of io: a BIO that serves bytes read before the handshake first, then the socket. */
+#include "io_internal.h"
+
+#include <errno.h>
+#include <openssl/err.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum { TLS_READ_CHUNK = 16 * 1024 };
+
+static int bio_read(BIO *b, char *to, int n)
+{
+    struct io *io = BIO_get_data(b);
+    BIO_clear_retry_flags(b);
+    if (n <= 0)
+        return 0;
+    size_t have = buf_len(&io->raw);
+    if (have) {
+        size_t k = have < (size_t)n ? have : (size_t)n;
+        memcpy(to, buf_data(&io->raw), k);
+        buf_drain(&io->raw, k);
+        buf_shrink(&io->raw);
+        return (int)k;
+    }
+    ssize_t r = recv(io->fd, to, (size_t)n, 0);
+    if (r < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
+        BIO_set_retry_read(b);
+        return -1;
+    }
+    if (r == 0)
+        BIO_set_flags(b, BIO_FLAGS_IN_EOF);
+    return (int)r;
+}
+
+static int bio_write(BIO *b, const char *from, int n)
+{
+    struct io *io = BIO_get_data(b);
+    BIO_clear_retry_flags(b);
+    ssize_t r = send(io->fd, from, (size_t)n, MSG_NOSIGNAL);
+    if (r < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
+        BIO_set_retry_write(b);
+        return -1;
+    }
+    return (int)r;
+}
+
+static long bio_ctrl(BIO *b, int cmd, long num UNUSED, void *ptr UNUSED)
+{
+    switch (cmd) {
+    case BIO_CTRL_FLUSH:
+        return 1;
+    case BIO_CTRL_EOF:
+        return BIO_test_flags(b, BIO_FLAGS_IN_EOF) != 0;
+    default:
+        return 0;
+    }
+}
+
+static const BIO_METHOD *method(void)
+{
+    static BIO_METHOD *m;
+    if (m == NULL) {
+        m = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "durward io");
+        BIO_meth_set_read(m, bio_read);
+        BIO_meth_set_write(m, bio_write);
+        BIO_meth_set_ctrl(m, bio_ctrl);
+    }
+    return m;
+}
+
+static bool attach(struct io *io)
+{
+    if (SSL_get_rbio(io->ssl))
+        return true;
+    BIO *b = BIO_new(method());
+    if (b == NULL)
+        return false;
+    BIO_set_data(b, io);
+    BIO_set_init(b, 1);
+    SSL_set_bio(io->ssl, b, b);
+    return true;
+}
+
+static void tls_why(struct io *io, const char *what)
+{
+    unsigned long e = ERR_peek_error();
+    long verify = SSL_get_verify_result(io->ssl);
+    const char *reason = e ? ERR_reason_error_string(e) : NULL;
+    if (!SSL_is_server(io->ssl) && verify != X509_V_OK)
+        io_fail(io, "%s: %s", what, X509_verify_cert_error_string(verify));
+    else
+        io_fail(io, "%s: %s", what, reason ? reason : errno ? strerror(errno) : "closed");
+    ERR_clear_error();
+}
+
+/* What an SSL call's failure means: 0 wait, -1 failed, -2 end of file. */
+static int tls_outcome(struct io *io, int r, const char *what)
+{
+    switch (SSL_get_error(io->ssl, r)) {
+    case SSL_ERROR_WANT_READ:
+        return 0;
+    case SSL_ERROR_WANT_WRITE:
+        io->want_write = true;
+        return 0;
+    case SSL_ERROR_WANT_CLIENT_HELLO_CB:
+        io_set_state(io, IO_S_SUSPENDED);
+        return 0;
+    case SSL_ERROR_ZERO_RETURN:
+        return -2;
+    default:
+        tls_why(io, what);
+        return -1;
+    }
+}
+
+int io_tls_step(struct io *io)
+{
+    if (!attach(io)) {
+        io_fail(io, "out of memory");
+        return -1;
+    }
+    ERR_clear_error();
+    errno = 0;
+    int r = SSL_do_handshake(io->ssl);
+    if (r == 1) {
+        io_set_state(io, IO_S_TLS);
+        return 1;
+    }
+    r = tls_outcome(io, r, "handshake");
+    if (r == -2) {
+        io_fail(io, "handshake: closed");
+        return -1;
+    }
+    return r;
+}
+
+int io_tls_read(struct io *io)
+{
+    size_t want = buf_room(&io->in);
+    if (want > TLS_READ_CHUNK)
+        want = TLS_READ_CHUNK;
+    unsigned char *to = want ? buf_reserve(&io->in, want) : NULL;
+    if (to == NULL)
+        return 0;
+    size_t got = 0;
+    ERR_clear_error();
+    errno = 0;
+    int r = SSL_read_ex(io->ssl, to, want, &got);
+    if (r == 1) {
+        buf_commit(&io->in, got);
+        return 1;
+    }
+    return tls_outcome(io, r, "TLS read");
+}
+
+int io_tls_write(struct io *io)
+{
+    size_t done = 0;
+    ERR_clear_error();
+    errno = 0;
+    int r = SSL_write_ex(io->ssl, buf_data(&io->out), buf_len(&io->out), &done);
+    if (r == 1) {
+        buf_drain(&io->out, done);
+        return 1;
+    }
+    r = tls_outcome(io, r, "TLS write");
+    if (r == -2) {
+        io_fail(io, "TLS write: closed");
+        return -1;
+    }
+    if (r == 0)
+        io->want_write = true;
+    return r;
+}
+
+void io_tls_end(struct io *io)
+{
+    ERR_clear_error();
+    SSL_shutdown(io->ssl);
+    ERR_clear_error();
+}
+
+static void common(SSL_CTX *ctx)
+{
+    SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
+    SSL_CTX_set_options(ctx, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
+    SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                              SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_read_ahead(ctx, 1);
+}
+
+SSL_CTX *io_tls_server_ctx(bool tickets)
+{
+    SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
+    if (ctx == NULL)
+        return NULL;
+    common(ctx);
+    SSL_CTX_set_max_early_data(ctx, 0);
+    SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_options(ctx, SSL_OP_CIPHER_SERVER_PREFERENCE);
+    if (!tickets) {
+        SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET);
+        SSL_CTX_set_num_tickets(ctx, 0);
+    }
+    return ctx;
+}
+
+SSL_CTX *io_tls_client_ctx(void)
+{
+    SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+    if (ctx == NULL)
+        return NULL;
+    common(ctx);
+    SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+    return ctx;
+}

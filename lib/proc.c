@@ -1,0 +1,192 @@
+#include "proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { ROLE_UID_BASE = 61700 };
+
+static const char *const names[ROLE_COUNT] = {
+    [ROLE_NONE] = "none",         [ROLE_PARENT] = "parent", [ROLE_SIGNER] = "signer",
+    [ROLE_VAULT] = "vault",       [ROLE_DIALER] = "dialer", [ROLE_GATE] = "gate",
+    [ROLE_INJECTOR] = "injector", [ROLE_LOGGER] = "logger", [ROLE_CONTROLLER] = "controller",
+    [ROLE_BUILDER] = "builder",   [ROLE_CLIENT] = "client",
+};
+
+static enum role self = ROLE_NONE;
+
+const char *role_name(enum role r)
+{
+    return (unsigned)r < ROLE_COUNT ? names[r] : "unknown";
+}
+
+enum role role_from_argv0(const char *argv0)
+{
+    static const char prefix[] = "durward: ";
+    if (argv0 == NULL || strncmp(argv0, prefix, sizeof prefix - 1) != 0)
+        return ROLE_NONE;
+    const char *at = argv0 + sizeof prefix - 1;
+    size_t n = strcspn(at, " ");
+    for (int r = ROLE_PARENT; r <= ROLE_BUILDER; r++)
+        if (strlen(names[r]) == n && strncmp(names[r], at, n) == 0)
+            return (enum role)r;
+    return ROLE_NONE;
+}
+
+/* What the parent needs of its starter's environment: where things live, and what `command` stores
+ * are given. Everybody else starts with none; sanitizer builds keep the sanitizers' own options, or
+ * their reports would be lost. */
+static const char *const parent_keeps[] = {
+    "PATH=",   "HOME=",           "USER=",    "LOGNAME=", "LANG=", "LC_", "TZ=", "TMPDIR=", "XDG_",
+    "GNUPGHOME=", "GPG_TTY=", "DBUS_SESSION_BUS_ADDRESS=", "DURWARD_",
+};
+static const char *const sanitizer_keeps[] = {"ASAN_OPTIONS=", "LSAN_OPTIONS=", "UBSAN_OPTIONS=",
+                                              "ASAN_SYMBOLIZER_PATH="};
+
+static bool kept(const char *entry, const char *const *prefixes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(entry, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    return false;
+}
+
+char **proc_environment(enum role r)
+{
+    static char *env[64];
+    size_t n = 0;
+    for (char **e = environ; e && *e && n < ARRAY_LEN(env) - 1; e++) {
+        bool keep = r == ROLE_PARENT && kept(*e, parent_keeps, ARRAY_LEN(parent_keeps));
+        if (SANITIZED)
+            keep |= kept(*e, sanitizer_keeps, ARRAY_LEN(sanitizer_keeps));
+        if (keep)
+            env[n++] = *e;
+    }
+    env[n] = NULL;
+    return env;
+}
+
+static NORETURN void role_exec(enum role r, char *argv0, int control_fd)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0)
+        _exit(126);
+    if (control_fd == PROC_CONTROL_FD) {
+        if (fcntl(control_fd, F_SETFD, 0) < 0)
+            _exit(126);
+    } else if (dup2(control_fd, PROC_CONTROL_FD) < 0) {
+        _exit(126);
+    }
+    if (syscall(SYS_close_range, PROC_CONTROL_FD + 1, ~0U, 0) < 0)
+        _exit(126);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    char *argv[] = {argv0, NULL};
+    execve("/proc/self/exe", argv, proc_environment(r));
+    _exit(127);
+}
+
+int proc_spawn(enum role r, const char *tag, int control_fd, pid_t *ret, struct err *err)
+{
+    char argv0[96];
+    snprintf(argv0, sizeof argv0, "durward: %s%s%s", role_name(r), tag ? " " : "", tag ? tag : "");
+    pid_t pid = fork();
+    if (pid < 0)
+        return err_sys(err, "cannot start the %s", role_name(r));
+    if (pid == 0)
+        role_exec(r, argv0, control_fd);
+    *ret = pid;
+    return 0;
+}
+
+uid_t proc_role_uid(enum role r)
+{
+    return geteuid() == 0 ? (uid_t)(ROLE_UID_BASE + r) : geteuid();
+}
+
+static bool keeps_uid(enum role r)
+{
+    return r == ROLE_PARENT || r == ROLE_BUILDER || r == ROLE_NONE;
+}
+
+static int drop_uid(enum role r, struct err *err)
+{
+    if (geteuid() != 0 || keeps_uid(r))
+        return 0;
+    uid_t uid = proc_role_uid(r);
+    if (setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0)
+        return err_sys(err, "cannot become uid %u", (unsigned)uid);
+    if (setuid(0) == 0 || setgid(0) == 0 || geteuid() != uid || getegid() != uid)
+        return err_set(err, ERR_INTERNAL, "privileges came back after the drop");
+    return 0;
+}
+
+int proc_enter(enum role r, struct err *err)
+{
+    self = r;
+    int type = 0;
+    socklen_t len = sizeof type;
+    if (getsockopt(PROC_CONTROL_FD, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_SEQPACKET)
+        return err_set(err, ERR_UNREADY,
+                       "this is a role of Durward and is only started by its parent");
+    struct rlimit none = {0, 0};
+    if (setrlimit(RLIMIT_CORE, &none) < 0)
+        return err_sys(err, "RLIMIT_CORE");
+    if (drop_uid(r, err) < 0)
+        return -1;
+    signal(SIGPIPE, SIG_IGN);
+    if (r != ROLE_PARENT) {
+        signal(SIGINT, SIG_IGN); /* a terminal's ^C is for the sandbox, not for us */
+        signal(SIGQUIT, SIG_IGN);
+        signal(SIGHUP, SIG_IGN);
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+            return err_sys(err, "PR_SET_PDEATHSIG");
+        if (getppid() == 1 && fcntl(PROC_CONTROL_FD, F_GETFD) < 0)
+            return err_set(err, ERR_UNREADY, "the parent is gone");
+    }
+    /* bubblewrap and the commands of `command:` secrets are started below these two; they set
+     * no_new_privs themselves or must be able to run what the user configured */
+    if (!keeps_uid(r) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return err_sys(err, "no_new_privs");
+    if (!SANITIZED && prctl(PR_SET_DUMPABLE, 0) < 0)
+        return err_sys(err, "PR_SET_DUMPABLE");
+    return 0;
+}
+
+const char *proc_relaxations(void)
+{
+    return SANITIZED ? "sanitizer build: roles stay dumpable (LeakSanitizer attaches by ptrace), "
+                       "their system-call lists are widened for the sanitizers' runtime, and "
+                       "sanitizer options are kept in their environment"
+                     : "";
+}
+
+void proc_log(const char *fmt, ...)
+{
+    char line[1024];
+    int n = snprintf(line, sizeof line, "durward: %s: ", role_name(self));
+    va_list ap;
+    va_start(ap, fmt);
+    int m = vsnprintf(line + n, sizeof line - (size_t)n - 1, fmt, ap);
+    va_end(ap);
+    size_t len = (size_t)n + (m < 0 ? 0 : (size_t)m);
+    if (len > sizeof line - 2)
+        len = sizeof line - 2;
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
+            line[i] = '?';
+    line[len++] = '\n';
+    ssize_t w = write(STDERR_FILENO, line, len);
+    (void)w; /* nowhere left to complain */
+}

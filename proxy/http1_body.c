@@ -1,0 +1,135 @@
+#include "http1_body.h"
+
+#include <string.h>
+
+void http1_body_init(struct http1_body *b, enum body_kind kind, uint64_t length)
+{
+    memset(b, 0, sizeof *b);
+    b->kind = kind;
+    b->left = kind == BODY_LENGTH ? length : 0;
+    b->done = kind == BODY_NONE || (kind == BODY_LENGTH && length == 0);
+    buf_init(&b->trailers, HTTP1_TRAILERS_MAX);
+}
+
+void http1_body_free(struct http1_body *b)
+{
+    buf_free(&b->trailers);
+}
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = ascii_lower(c);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static int size_byte(struct http1_body *b, char c)
+{
+    int v = hex_value(c);
+    if (v >= 0) {
+        if (++b->digits > 8)
+            return -1;
+        b->left = b->left << 4 | (unsigned)v;
+        return 0;
+    }
+    if (b->digits == 0)
+        return -1;
+    if (c == ';') {
+        b->chunk = CHUNK_EXTENSION;
+        return 0;
+    }
+    if (c != '\r')
+        return -1;
+    b->chunk = CHUNK_SIZE_LF;
+    return 0;
+}
+
+static int extension_byte(struct http1_body *b, char c)
+{
+    if (c == '\r') {
+        b->chunk = CHUNK_SIZE_LF;
+        return 0;
+    }
+    unsigned char u = (unsigned char)c;
+    return ++b->extension > HTTP1_EXTENSION_MAX || u < 0x20 || u >= 0x7f ? -1 : 0;
+}
+
+static int trailer_byte(struct http1_body *b, char c)
+{
+    if (c == 0 || buf_append(&b->trailers, &c, 1) < 0)
+        return -1;
+    struct slice t = buf_slice(&b->trailers);
+    if (c == '\n' && (t.n < 2 || t.p[t.n - 2] != '\r'))
+        return -1;
+    if (slice_eq(t, SLICE("\r\n")) || slice_ends(t, SLICE("\r\n\r\n"))) {
+        b->chunk = CHUNK_DONE;
+        b->done = true;
+    }
+    return 0;
+}
+
+static int expect_byte(struct http1_body *b, char got, char want, enum chunk_state next)
+{
+    b->chunk = next;
+    return got == want ? 0 : -1;
+}
+
+static int chunk_byte(struct http1_body *b, char c)
+{
+    switch (b->chunk) {
+    case CHUNK_SIZE:
+        return size_byte(b, c);
+    case CHUNK_EXTENSION:
+        return extension_byte(b, c);
+    case CHUNK_SIZE_LF:
+        return expect_byte(b, c, '\n', b->left ? CHUNK_DATA : CHUNK_TRAILER);
+    case CHUNK_DATA_CR:
+        return expect_byte(b, c, '\r', CHUNK_DATA_LF);
+    case CHUNK_DATA_LF:
+        b->left = b->digits = b->extension = 0;
+        return expect_byte(b, c, '\n', CHUNK_SIZE);
+    case CHUNK_TRAILER:
+        return trailer_byte(b, c);
+    case CHUNK_DATA:
+    case CHUNK_DONE:
+        break;
+    }
+    return -1;
+}
+
+static ssize_t take_data(struct http1_body *b, struct slice in, size_t at, size_t max,
+                         struct slice *out)
+{
+    size_t n = in.n - at;
+    if (n > max)
+        n = max;
+    if (b->kind != BODY_CLOSE && n > b->left)
+        n = (size_t)b->left;
+    *out = (struct slice){in.p + at, n};
+    if (b->kind != BODY_CLOSE)
+        b->left -= n;
+    return (ssize_t)(at + n);
+}
+
+ssize_t http1_body_read(struct http1_body *b, struct slice in, size_t max, struct slice *out)
+{
+    *out = (struct slice){in.p, 0};
+    if (b->done || in.n == 0)
+        return 0;
+    if (b->kind != BODY_CHUNKED) {
+        ssize_t used = take_data(b, in, 0, max, out);
+        b->done = b->kind == BODY_LENGTH && b->left == 0;
+        return used;
+    }
+    size_t at = 0;
+    while (at < in.n && !b->done && b->chunk != CHUNK_DATA)
+        if (chunk_byte(b, in.p[at++]) < 0)
+            return -1;
+    if (b->chunk != CHUNK_DATA || at == in.n)
+        return (ssize_t)at;
+    ssize_t used = take_data(b, in, at, max, out);
+    if (b->left == 0)
+        b->chunk = CHUNK_DATA_CR;
+    return used;
+}

@@ -1,0 +1,379 @@
+#include "http1_head.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+ssize_t http1_head_end(struct slice in, size_t max, size_t *scanned)
+{
+    for (size_t i = *scanned; i < in.n && i < max; i++) {
+        if (in.p[i] == 0)
+            return HTTP1_BAD;
+        if (i == 0 && (in.p[0] == '\r' || in.p[0] == '\n'))
+            return HTTP1_BAD;
+        if (in.p[i] != '\n')
+            continue;
+        if (i == 0 || in.p[i - 1] != '\r')
+            return HTTP1_BAD;
+        if (i >= 3 && in.p[i - 2] == '\n')
+            return (ssize_t)(i + 1);
+    }
+    *scanned = in.n < max ? in.n : max;
+    return in.n >= max ? HTTP1_LARGE : HTTP1_MORE;
+}
+
+static bool is_tchar(unsigned char c)
+{
+    static const char extra[] = "!#$%&'*+-.^_`|~";
+    return ascii_is_alnum((char)c) || (c && strchr(extra, c));
+}
+
+bool http1_is_token(struct slice s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if (!is_tchar((unsigned char)s.p[i]))
+            return false;
+    return s.n > 0;
+}
+
+bool http1_is_value(struct slice s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        if ((c < 0x20 && c != '\t') || c == 0x7f)
+            return false;
+    }
+    return true;
+}
+
+static int refuse(struct http1_refusal *why, unsigned status, const char *code)
+{
+    *why = (struct http1_refusal){status, code};
+    return -1;
+}
+
+/* The next line without its CRLF; the caller knows that every LF follows a CR. */
+static bool next_line(struct slice *rest, struct slice *line)
+{
+    ssize_t lf = slice_find(*rest, '\n');
+    if (lf < 1)
+        return false;
+    *line = (struct slice){rest->p, (size_t)lf - 1};
+    rest->p += lf + 1;
+    rest->n -= (size_t)lf + 1;
+    return slice_find(*line, '\r') < 0; /* a bare CR */
+}
+
+/* A name with "_" that equals a known one with "-" is a smuggled copy (attack B9). */
+static bool underscored_twin(struct slice name)
+{
+    static const char *const known[] = {"content-length", "transfer-encoding", "proxy-authorization",
+                                        "x-api-key", "content-type", "proxy-connection"};
+    for (size_t k = 0; k < ARRAY_LEN(known); k++) {
+        if (strlen(known[k]) != name.n)
+            continue;
+        bool same = true, under = false;
+        for (size_t i = 0; i < name.n && same; i++) {
+            under |= name.p[i] == '_';
+            same = name.p[i] == known[k][i] || (name.p[i] == '_' && known[k][i] == '-');
+        }
+        if (same && under)
+            return true;
+    }
+    return false;
+}
+
+static int parse_fields(struct head *h, struct slice rest, const struct limits *l,
+                        struct http1_refusal *why)
+{
+    struct slice line;
+    while (rest.n > 0) {
+        if (!next_line(&rest, &line))
+            return refuse(why, 400, "bad_header");
+        if (line.n == 0)
+            return rest.n == 0 ? 0 : refuse(why, 400, "bad_header");
+        ssize_t colon = slice_find(line, ':');
+        if (colon < 0 || line.p[0] == ' ' || line.p[0] == '\t')
+            return refuse(why, 400, "bad_header");
+        struct slice name = {line.p, (size_t)colon};
+        struct slice value =
+            slice_trim((struct slice){line.p + colon + 1, line.n - (size_t)colon - 1});
+        if (!http1_is_token(name) || !http1_is_value(value))
+            return refuse(why, 400, "bad_header");
+        if (h->n >= l->headers || h->n >= HEAD_FIELDS_MAX)
+            return refuse(why, 431, "too_many_headers");
+        char *lower = h->raw + (name.p - h->raw);
+        for (size_t i = 0; i < name.n; i++)
+            lower[i] = ascii_lower(lower[i]);
+        if (underscored_twin(name))
+            return refuse(why, 400, "bad_header");
+        h->fields[h->n++] = (struct field){name, value};
+    }
+    return refuse(why, 400, "bad_header");
+}
+
+static int parse_version(struct slice v, unsigned *minor, struct http1_refusal *why)
+{
+    if (slice_eq(v, SLICE("HTTP/1.1"))) {
+        *minor = 1;
+        return 0;
+    }
+    if (slice_eq(v, SLICE("HTTP/1.0"))) {
+        *minor = 0;
+        return 0;
+    }
+    if (slice_starts(v, SLICE("HTTP/")) && v.n == 8 && v.p[6] == '.' && v.p[5] != '1')
+        return refuse(why, 505, "version");
+    return refuse(why, 400, "bad_version");
+}
+
+static bool target_bytes_ok(struct slice t)
+{
+    for (size_t i = 0; i < t.n; i++) {
+        unsigned char c = (unsigned char)t.p[i];
+        if (c <= 0x20 || c >= 0x7f || c == '#' || c == '"' || c == '<' || c == '>' || c == '\\' ||
+            c == '^' || c == '`' || c == '{' || c == '}' || c == '|')
+            return false;
+    }
+    return t.n > 0;
+}
+
+static void split_query(struct head *h, struct slice t)
+{
+    ssize_t q = slice_find(t, '?');
+    h->path = t;
+    if (q >= 0) {
+        h->path.n = (size_t)q;
+        h->query = (struct slice){t.p + q + 1, t.n - (size_t)q - 1};
+        h->has_query = true;
+    }
+}
+
+/* absolute-form: only http://authority[/path]; https is never sent to a proxy in clear. */
+static int parse_absolute(struct head *h, struct http1_refusal *why)
+{
+    struct slice t = h->target;
+    if (!slice_istarts(t, SLICE("http://")))
+        return refuse(why, 400, "bad_target");
+    t.p += 7;
+    t.n -= 7;
+    size_t end = 0;
+    while (end < t.n && t.p[end] != '/' && t.p[end] != '?')
+        end++;
+    h->form = TARGET_ABSOLUTE;
+    h->target_authority = (struct slice){t.p, end};
+    struct slice rest = {t.p + end, t.n - end};
+    if (slice_find(h->target_authority, '@') >= 0 || end == 0)
+        return refuse(why, 400, "bad_target");
+    if (rest.n == 0 || rest.p[0] != '/')
+        return refuse(why, 400, "bad_target");
+    split_query(h, rest);
+    return 0;
+}
+
+static int parse_target(struct head *h, const struct limits *l, struct http1_refusal *why)
+{
+    if (h->target.n > l->target_bytes)
+        return refuse(why, 414, "target_too_long");
+    if (!target_bytes_ok(h->target))
+        return refuse(why, 400, "bad_target");
+    if (slice_eq(h->method, SLICE("CONNECT"))) {
+        h->form = TARGET_AUTHORITY;
+        h->target_authority = h->target;
+        return 0;
+    }
+    if (slice_eq(h->target, SLICE("*"))) {
+        h->form = TARGET_ASTERISK;
+        if (!slice_eq(h->method, SLICE("OPTIONS")))
+            return refuse(why, 400, "bad_target");
+        h->path = h->target;
+        return 0;
+    }
+    if (h->target.p[0] == '/') {
+        h->form = TARGET_ORIGIN;
+        split_query(h, h->target);
+        return 0;
+    }
+    return parse_absolute(h, why);
+}
+
+static int parse_request_line(struct head *h, struct slice line, const struct limits *l,
+                              struct http1_refusal *why)
+{
+    ssize_t a = slice_find(line, ' ');
+    if (a <= 0)
+        return refuse(why, 400, "bad_request_line");
+    h->method = (struct slice){line.p, (size_t)a};
+    struct slice rest = {line.p + a + 1, line.n - (size_t)a - 1};
+    ssize_t b = slice_find(rest, ' ');
+    if (b <= 0 || !http1_is_token(h->method))
+        return refuse(why, 400, "bad_request_line");
+    h->target = (struct slice){rest.p, (size_t)b};
+    struct slice version = {rest.p + b + 1, rest.n - (size_t)b - 1};
+    if (parse_version(version, &h->minor, why) < 0)
+        return -1;
+    return parse_target(h, l, why);
+}
+
+static int store(struct head *h, struct slice raw, struct slice *own)
+{
+    h->raw = malloc(raw.n + 1);
+    if (h->raw == NULL)
+        return -1;
+    memcpy(h->raw, raw.p, raw.n);
+    h->raw[raw.n] = 0;
+    h->raw_n = raw.n;
+    *own = (struct slice){h->raw, raw.n};
+    return 0;
+}
+
+/* Connection: only close, keep-alive, upgrade count; any other token is dropped with its field
+ * never removed by it (attack B20). */
+static void connection_options(struct head *h, bool *upgrade)
+{
+    h->keep_alive = h->minor >= 1;
+    *upgrade = false;
+    for (size_t i = 0; i < h->n; i++) {
+        if (!slice_eq_str(h->fields[i].name, "connection"))
+            continue;
+        struct slice v = h->fields[i].value;
+        while (v.n > 0) {
+            ssize_t comma = slice_find(v, ',');
+            struct slice t = slice_trim((struct slice){v.p, comma < 0 ? v.n : (size_t)comma});
+            if (slice_ieq_str(t, "close"))
+                h->keep_alive = false;
+            else if (slice_ieq_str(t, "upgrade"))
+                *upgrade = true;
+            if (comma < 0)
+                break;
+            v = (struct slice){v.p + comma + 1, v.n - (size_t)comma - 1};
+        }
+    }
+}
+
+/* Framing by our own rules: one exact "chunked", or one Content-Length of digits, never both. */
+static int framing(struct head *h, bool request, struct http1_refusal *why)
+{
+    size_t te = head_count(h, "transfer-encoding"), cl = head_count(h, "content-length");
+    unsigned bad = request ? 400 : 502;
+    if (te && cl)
+        return refuse(why, bad, "framing");
+    if (te > 1 || cl > 1)
+        return refuse(why, bad, "framing");
+    if (te) {
+        if (h->minor == 0)
+            return refuse(why, bad, "framing");
+        if (!slice_ieq_str(head_find(h, "transfer-encoding")->value, "chunked"))
+            return refuse(why, request ? 501 : 502, "transfer_coding");
+        h->body = BODY_CHUNKED;
+        return 0;
+    }
+    if (cl) {
+        if (slice_u64(head_find(h, "content-length")->value, INT64_MAX, &h->length) < 0)
+            return refuse(why, bad, "framing");
+        h->body = h->length ? BODY_LENGTH : BODY_NONE;
+    }
+    return 0;
+}
+
+static int expectations(struct head *h, struct http1_refusal *why)
+{
+    size_t n = head_count(h, "expect");
+    if (n == 0)
+        return 0;
+    if (n > 1 || !slice_ieq_str(head_find(h, "expect")->value, "100-continue"))
+        return refuse(why, 417, "expect");
+    h->expect_continue = h->minor >= 1 && h->body != BODY_NONE;
+    return 0;
+}
+
+int http1_parse_request(struct head *h, struct slice raw, const struct limits *l,
+                        struct http1_refusal *why)
+{
+    struct slice own, line;
+    bool upgrade;
+    head_init(h);
+    if (slice_starts(raw, SLICE("PRI * HTTP/2.0")))
+        return refuse(why, 400, "h2c");
+    if (store(h, raw, &own) < 0)
+        return refuse(why, 503, "memory");
+    struct slice rest = own;
+    if (!next_line(&rest, &line))
+        return refuse(why, 400, "bad_request_line");
+    if (parse_request_line(h, line, l, why) < 0 || parse_fields(h, rest, l, why) < 0 ||
+        framing(h, true, why) < 0 || expectations(h, why) < 0)
+        return -1;
+    connection_options(h, &upgrade);
+    size_t hosts = head_count(h, "host");
+    if (hosts > 1 || (hosts == 0 && h->minor >= 1))
+        return refuse(why, 400, "host");
+    if (head_count(h, "upgrade"))
+        return refuse(why, 501, "upgrade");
+    if (upgrade && head_count(h, "upgrade") == 0)
+        return refuse(why, 400, "upgrade");
+    if (!http1_parser_agrees_request(h, raw))
+        return refuse(why, 400, "parsers_disagree");
+    return 0;
+}
+
+static int parse_status_line(struct head *h, struct slice line, struct http1_refusal *why)
+{
+    uint64_t status;
+    if (line.n < 12 || line.p[8] != ' ' || (line.n > 12 && line.p[12] != ' '))
+        return refuse(why, 502, "upstream_protocol");
+    if (parse_version((struct slice){line.p, 8}, &h->minor, why) < 0 ||
+        slice_u64((struct slice){line.p + 9, 3}, 999, &status) < 0 || status < 100 ||
+        !http1_is_value(line))
+        return refuse(why, 502, "upstream_protocol");
+    h->status = (unsigned)status;
+    return 0;
+}
+
+static int reply_body(struct head *h, struct slice method, struct http1_refusal *why)
+{
+    if (framing(h, false, why) < 0)
+        return -1;
+    bool none = slice_eq(method, SLICE("HEAD")) || h->status < 200 || h->status == 204 ||
+                h->status == 304;
+    if (h->status == 204 && (h->body == BODY_CHUNKED || h->length))
+        return refuse(why, 502, "upstream_protocol");
+    if (none) {
+        h->body = BODY_NONE;
+        return 0;
+    }
+    if (h->body == BODY_NONE && head_count(h, "content-length") == 0) {
+        h->body = BODY_CLOSE;
+        h->keep_alive = false;
+    }
+    return 0;
+}
+
+int http1_parse_reply(struct head *h, struct slice raw, struct slice method,
+                      const struct limits *l, struct http1_refusal *why)
+{
+    struct slice own, line;
+    bool upgrade;
+    head_init(h);
+    if (store(h, raw, &own) < 0)
+        return refuse(why, 503, "memory");
+    struct slice rest = own;
+    if (!next_line(&rest, &line) || parse_status_line(h, line, why) < 0)
+        return refuse(why, 502, "upstream_protocol");
+    if (parse_fields(h, rest, l, why) < 0)
+        return refuse(why, 502, "upstream_protocol");
+    connection_options(h, &upgrade);
+    if (h->status == 101)
+        return refuse(why, 502, "upstream_protocol");
+    if (reply_body(h, method, why) < 0)
+        return -1;
+    if (!http1_parser_agrees_reply(h, raw, method))
+        return refuse(why, 502, "upstream_protocol");
+    return 0;
+}
+
+int http1_parse_trailers(struct head *h, struct slice raw, const struct limits *l)
+{
+    struct slice own;
+    struct http1_refusal why;
+    head_init(h);
+    return store(h, raw, &own) < 0 ? -1 : parse_fields(h, own, l, &why);
+}

@@ -1,0 +1,40 @@
+/* HTTP/1.x heads: a strict grammar check of the raw bytes (RFC 9112; what is not listed is
+ * refused), then http-parser's own reading of the same bytes must agree. */
+#ifndef DURWARD_HTTP1_HEAD_H
+#define DURWARD_HTTP1_HEAD_H
+
+#include "config.h"
+#include "head.h"
+
+/* Why a head is refused: the status for the sandbox and a constant code for audit and answer. */
+struct http1_refusal {
+    unsigned status;
+    const char *code;
+};
+
+enum { HTTP1_MORE = 0, HTTP1_BAD = -1, HTTP1_LARGE = -2 };
+
+/* Where the head at the front of the buffer ends (bytes, CRLFCRLF included); HTTP1_MORE when it is
+ * not all there; HTTP1_BAD on a bare LF, an empty first line or a NUL; HTTP1_LARGE when it exceeds
+ * max. *scanned is where the last call stopped (start with 0). */
+ssize_t http1_head_end(struct slice in, size_t max, size_t *scanned);
+
+/* Parse raw[0..n), a whole head. 0, or -1 with the refusal; h is initialised either way and must be
+ * head_free'd. */
+int http1_parse_request(struct head *h, struct slice raw, const struct limits *l,
+                        struct http1_refusal *why);
+/* A reply to a request with this method. Refusals carry status 502. */
+int http1_parse_reply(struct head *h, struct slice raw, struct slice method,
+                      const struct limits *l, struct http1_refusal *why);
+/* Field lines alone (chunked trailers), at most max bytes. */
+int http1_parse_trailers(struct head *h, struct slice raw, const struct limits *l);
+
+/* http1_parser.c: the second opinion. True when http-parser reads the same head. */
+bool http1_parser_agrees_request(const struct head *h, struct slice raw);
+bool http1_parser_agrees_reply(const struct head *h, struct slice raw, struct slice method);
+
+bool http1_is_token(struct slice s);
+/* Field value: no control byte but HTAB. */
+bool http1_is_value(struct slice s);
+
+#endif

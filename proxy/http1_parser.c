@@ -1,0 +1,140 @@
+/* The only file that includes http-parser (2.9, unmaintained, lenient in places): a second reading
+ * of heads that our own strict check accepted. It decides nothing; it can only refuse. */
+#include "http1_head.h"
+
+#include <http_parser.h>
+#include <string.h>
+
+struct reading {
+    const struct head *h;
+    size_t field;       /* index of the field being read */
+    size_t name, value; /* bytes of it seen so far */
+    bool in_value, differs, complete;
+    size_t url;
+    bool skip_body; /* a reply to HEAD */
+};
+
+static int same(struct reading *r, struct slice ours, size_t at, const char *p, size_t n, bool fold)
+{
+    if (at + n > ours.n) {
+        r->differs = true;
+        return 0;
+    }
+    struct slice a = {ours.p + at, n}, b = {p, n};
+    if (!(fold ? slice_ieq(a, b) : slice_eq(a, b)))
+        r->differs = true;
+    return 0;
+}
+
+static int on_url(http_parser *hp, const char *p, size_t n)
+{
+    struct reading *r = hp->data;
+    same(r, r->h->target, r->url, p, n, false);
+    r->url += n;
+    return 0;
+}
+
+static void field_ends(struct reading *r)
+{
+    const struct field *f = &r->h->fields[r->field];
+    /* http-parser keeps trailing blanks of a value; our trim took them off */
+    if (r->name != f->name.n || r->value < f->value.n)
+        r->differs = true;
+    r->field++;
+    r->name = r->value = 0;
+    r->in_value = false;
+}
+
+static int on_field(http_parser *hp, const char *p, size_t n)
+{
+    struct reading *r = hp->data;
+    if (r->in_value)
+        field_ends(r);
+    if (r->field >= r->h->n) {
+        r->differs = true;
+        return 0;
+    }
+    same(r, r->h->fields[r->field].name, r->name, p, n, true);
+    r->name += n;
+    return 0;
+}
+
+static int on_value(http_parser *hp, const char *p, size_t n)
+{
+    struct reading *r = hp->data;
+    r->in_value = true;
+    if (r->field >= r->h->n) {
+        r->differs = true;
+        return 0;
+    }
+    struct slice ours = r->h->fields[r->field].value;
+    for (size_t i = 0; i < n; i++, r->value++) {
+        bool blank = p[i] == ' ' || p[i] == '\t';
+        if (r->value < ours.n ? ours.p[r->value] != p[i] : !blank)
+            r->differs = true;
+    }
+    return 0;
+}
+
+static int on_complete(http_parser *hp)
+{
+    struct reading *r = hp->data;
+    if (r->in_value)
+        field_ends(r);
+    r->complete = true;
+    http_parser_pause(hp, 1);
+    return r->skip_body ? 1 : 0;
+}
+
+static void run(struct reading *r, http_parser *hp, enum http_parser_type type, struct slice raw)
+{
+    http_parser_settings s;
+    http_parser_settings_init(&s);
+    s.on_url = on_url;
+    s.on_header_field = on_field;
+    s.on_header_value = on_value;
+    s.on_headers_complete = on_complete;
+    http_parser_init(hp, type);
+    hp->data = r;
+    http_parser_execute(hp, &s, raw.p, raw.n);
+    enum http_errno e = HTTP_PARSER_ERRNO(hp);
+    if (e != HPE_OK && e != HPE_PAUSED)
+        r->differs = true;
+    if (!r->complete || r->field != r->h->n)
+        r->differs = true;
+}
+
+static bool framing_agrees(const struct head *h, const http_parser *hp)
+{
+    bool chunked = (hp->flags & F_CHUNKED) != 0;
+    if (chunked != (head_count(h, "transfer-encoding") == 1))
+        return false;
+    if (head_count(h, "content-length") == 0)
+        return hp->content_length == UINT64_MAX || hp->content_length == 0;
+    uint64_t v;
+    return slice_u64(head_find(h, "content-length")->value, INT64_MAX, &v) == 0 &&
+           hp->content_length == v;
+}
+
+bool http1_parser_agrees_request(const struct head *h, struct slice raw)
+{
+    struct reading r = {.h = h};
+    http_parser hp;
+    run(&r, &hp, HTTP_REQUEST, raw);
+    if (r.differs || r.url != h->target.n || hp.http_major != 1 || hp.http_minor != h->minor)
+        return false;
+    if (!slice_eq_str(h->method, http_method_str((enum http_method)hp.method)))
+        return false;
+    return framing_agrees(h, &hp);
+}
+
+bool http1_parser_agrees_reply(const struct head *h, struct slice raw, struct slice method)
+{
+    struct reading r = {.h = h, .skip_body = slice_eq(method, SLICE("HEAD"))};
+    http_parser hp;
+    run(&r, &hp, HTTP_RESPONSE, raw);
+    if (r.differs || hp.http_major != 1 || hp.http_minor != h->minor ||
+        hp.status_code != h->status)
+        return false;
+    return framing_agrees(h, &hp);
+}

@@ -1,0 +1,122 @@
+#include "http1_write.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+const char *http1_reason(unsigned status)
+{
+    static const struct {
+        unsigned status;
+        const char *text;
+    } t[] = {
+        {200, "OK"},
+        {201, "Created"},
+        {202, "Accepted"},
+        {204, "No Content"},
+        {206, "Partial Content"},
+        {301, "Moved Permanently"},
+        {302, "Found"},
+        {303, "See Other"},
+        {304, "Not Modified"},
+        {307, "Temporary Redirect"},
+        {308, "Permanent Redirect"},
+        {400, "Bad Request"},
+        {401, "Unauthorized"},
+        {403, "Forbidden"},
+        {404, "Not Found"},
+        {405, "Method Not Allowed"},
+        {407, "Proxy Authentication Required"},
+        {408, "Request Timeout"},
+        {409, "Conflict"},
+        {411, "Length Required"},
+        {413, "Content Too Large"},
+        {414, "URI Too Long"},
+        {417, "Expectation Failed"},
+        {421, "Misdirected Request"},
+        {422, "Unprocessable Content"},
+        {429, "Too Many Requests"},
+        {431, "Request Header Fields Too Large"},
+        {500, "Internal Server Error"},
+        {501, "Not Implemented"},
+        {502, "Bad Gateway"},
+        {503, "Service Unavailable"},
+        {504, "Gateway Timeout"},
+        {505, "HTTP Version Not Supported"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(t); i++)
+        if (t[i].status == status)
+            return t[i].text;
+    return "Status";
+}
+
+static int write_fields(struct buf *out, const struct head *h)
+{
+    for (size_t i = 0; i < h->n; i++) {
+        const struct field *f = &h->fields[i];
+        if (buf_append_slice(out, f->name) < 0 || buf_append_str(out, ": ") < 0 ||
+            buf_append_slice(out, f->value) < 0 || buf_append_str(out, "\r\n") < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int write_framing(struct buf *out, enum body_kind body, uint64_t length)
+{
+    if (body == BODY_LENGTH)
+        return buf_printf(out, "content-length: %" PRIu64 "\r\n", length);
+    if (body == BODY_CHUNKED)
+        return buf_append_str(out, "transfer-encoding: chunked\r\n");
+    return 0;
+}
+
+static bool may_have_body(struct slice method)
+{
+    return slice_eq(method, SLICE("POST")) || slice_eq(method, SLICE("PUT")) ||
+           slice_eq(method, SLICE("PATCH"));
+}
+
+int http1_write_request(struct buf *out, const struct head *h, const struct authority *a)
+{
+    char host[HOST_TEXT_MAX + 16];
+    authority_text(a, host, sizeof host);
+    if (buf_append_slice(out, h->method) < 0 || buf_append_str(out, " ") < 0 ||
+        buf_append_slice(out, h->path) < 0)
+        return -1;
+    if (h->has_query && (buf_append_str(out, "?") < 0 || buf_append_slice(out, h->query) < 0))
+        return -1;
+    if (buf_printf(out, " HTTP/1.1\r\nhost: %s\r\n", host) < 0 || write_fields(out, h) < 0)
+        return -1;
+    bool zero = h->body == BODY_NONE && may_have_body(h->method);
+    if (write_framing(out, zero ? BODY_LENGTH : h->body, h->length) < 0)
+        return -1;
+    return buf_append_str(out, "\r\n");
+}
+
+int http1_write_reply(struct buf *out, const struct head *h, enum body_kind body, uint64_t length,
+                      bool close, bool head_request)
+{
+    if (buf_printf(out, "HTTP/1.1 %u %s\r\n", h->status, http1_reason(h->status)) < 0 ||
+        write_fields(out, h) < 0)
+        return -1;
+    bool zero = body == BODY_NONE && !head_request && h->status >= 200 && h->status != 204 &&
+                h->status != 304 && head_find(h, "content-length") == NULL;
+    if (write_framing(out, zero ? BODY_LENGTH : body, zero ? 0 : length) < 0)
+        return -1;
+    if (close && buf_append_str(out, "connection: close\r\n") < 0)
+        return -1;
+    return buf_append_str(out, "\r\n");
+}
+
+int http1_write_refusal(struct buf *out, unsigned status, const char *code, const char *id,
+                        bool close, bool head_request, const char *extra_field)
+{
+    size_t n = strlen("denied  \n") + strlen(code) + strlen(id);
+    if (buf_printf(out,
+                   "HTTP/1.1 %u %s\r\ncontent-type: text/plain; charset=utf-8\r\n"
+                   "durward-denied: %s %s\r\n%scache-control: no-store\r\n%s"
+                   "content-length: %zu\r\n\r\n",
+                   status, http1_reason(status), code, id, close ? "connection: close\r\n" : "",
+                   extra_field, n) < 0)
+        return -1;
+    return head_request ? 0 : buf_printf(out, "denied %s %s\n", code, id);
+}

@@ -1,0 +1,18 @@
+/* Canonical HTTP/1.1 serialisation: never a byte of the received head as it came. */
+#ifndef DURWARD_HTTP1_WRITE_H
+#define DURWARD_HTTP1_WRITE_H
+
+#include "head.h"
+
+/* Request towards an origin: origin form, our Host, the fields of h (already cleaned), framing by
+ * h->body. -1 when the buffer is too small. */
+int http1_write_request(struct buf *out, const struct head *h, const struct authority *a);
+/* Reply towards the sandbox. body: how it will be framed; close: Connection: close is said. */
+int http1_write_reply(struct buf *out, const struct head *h, enum body_kind body, uint64_t length,
+                      bool close, bool head_request);
+/* Our own refusal: body "denied <code> <id>\n", Durward-Denied header, nothing of the request. */
+int http1_write_refusal(struct buf *out, unsigned status, const char *code, const char *id,
+                        bool close, bool head_request, const char *extra_field);
+const char *http1_reason(unsigned status);
+
+#endif

@@ -1,0 +1,44 @@
+/* The back that reaches an origin: lease or dial a connection, TLS with the origin verified, send,
+ * retry once where that is safe, relay the reply, return the connection. Used by the gate for
+ * uncredentialed rules and by the injector for credentialed ones. */
+#ifndef DURWARD_ORIGIN_H
+#define DURWARD_ORIGIN_H
+
+#include "authority.h"
+#include "config.h"
+#include "pool.h"
+#include "stream.h"
+#include <openssl/ssl.h>
+
+struct event_base;
+struct dial_client;
+
+struct origin_env {
+    struct event_base *base;
+    const struct limits *limits;
+    struct pool *pool;
+    SSL_CTX *tls; /* client context with the roots */
+    bool wipe;    /* heads and buffers hold secrets */
+};
+
+/* What came of it, for the audit record; valid in the front's end and fail calls. */
+struct origin_facts {
+    char address[64];  /* where it was dialled, "" if a kept connection of unknown address */
+    char detail[192];  /* why it failed */
+    bool reused;
+};
+
+struct origin;
+
+/* h: the cleaned head, complete but for Host and framing; serialised before this returns. key: pool
+ * key. NULL when memory is out. The front's functions never run before this returns. */
+struct origin *origin_open(const struct origin_env *env, struct dial_client *dial,
+                           struct front front, const struct authority *a, const struct head *h,
+                           const char *key, const char *id, const char *token);
+struct back origin_back(struct origin *o);
+const struct origin_facts *origin_facts(const struct origin *o);
+
+/* Client TLS for this authority: SNI, host or address verification, ALPN http/1.1. */
+SSL *origin_ssl(SSL_CTX *ctx, const struct authority *a);
+
+#endif

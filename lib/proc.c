@@ -43,15 +43,15 @@ enum role role_from_argv0(const char *argv0)
     return ROLE_NONE;
 }
 
-/* Production roles start with an empty environment. Sanitizer builds keep the sanitizers' own
- * options, or their reports would be lost. */
+/* Roles start with an empty environment (the parent is told by message what it needs). Sanitizer
+ * builds keep the sanitizers' own options, or their reports would be lost. */
 static char **role_environment(void)
 {
     static char *env[8];
     size_t n = 0;
     if (SANITIZED) {
-        static const char *const keep[] = {
-            "ASAN_OPTIONS=", "LSAN_OPTIONS=", "UBSAN_OPTIONS=", "ASAN_SYMBOLIZER_PATH="};
+        static const char *const keep[] = {"ASAN_OPTIONS=", "LSAN_OPTIONS=", "UBSAN_OPTIONS=",
+                                           "ASAN_SYMBOLIZER_PATH="};
         for (char **e = environ; *e && n < ARRAY_LEN(env) - 1; e++)
             for (size_t i = 0; i < ARRAY_LEN(keep); i++)
                 if (strncmp(*e, keep[i], strlen(keep[i])) == 0)

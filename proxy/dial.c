@@ -1,0 +1,325 @@
+#include "dial.h"
+
+#include "journal.h"
+#include "race.h"
+#include "resolve.h"
+#include "upstream_map.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum dial_state {
+    DIAL_NEW,
+    DIAL_RESOLVING,
+    DIAL_CONNECTING,
+    DIAL_RECORDING, /* the result is fixed; the journal has it */
+    DIAL_OVER
+};
+
+struct dial {
+    const struct dial_means *means;
+    struct dial_order order;
+    char detail[DIAL_DETAIL_MAX];
+    enum dial_state state;
+    bool exempt; /* the address is the operator's: no guard */
+    struct timespec begun;
+    struct event *deadline;
+    struct resolve_query *query; /* DIAL_RESOLVING */
+    struct race *race;           /* DIAL_CONNECTING */
+    struct journal_wait *wait;   /* DIAL_RECORDING */
+    int fd;
+    const char *code, *text; /* the result; constant */
+    char address[ADDRESS_TEXT_MAX];
+};
+
+/* Leaves a state: whatever it had under way is stopped. */
+static void dial_enter(struct dial *d, enum dial_state state)
+{
+    if (d->query)
+        resolve_cancel(d->query);
+    if (d->race)
+        race_cancel(d->race);
+    if (d->wait)
+        journal_cancel(d->wait);
+    d->query = NULL;
+    d->race = NULL;
+    d->wait = NULL;
+    d->state = state;
+}
+
+static void dial_free(struct dial *d)
+{
+    dial_enter(d, DIAL_OVER);
+    if (d->deadline)
+        event_free(d->deadline);
+    if (d->fd >= 0)
+        close(d->fd);
+    free(d);
+}
+
+/* The one way out. */
+static void dial_tell(struct dial *d)
+{
+    struct dial_order o = d->order;
+    char address[ADDRESS_TEXT_MAX];
+    const char *code = d->code, *text = d->text;
+    int fd = d->fd;
+    memcpy(address, d->address, sizeof address);
+    d->fd = -1;
+    dial_free(d);
+    o.done(o.arg, fd, fd >= 0 ? address : NULL, code, text);
+}
+
+static uint64_t elapsed_ms(const struct dial *d)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    int64_t ms =
+        (int64_t)(now.tv_sec - d->begun.tv_sec) * 1000 + (now.tv_nsec - d->begun.tv_nsec) / 1000000;
+    return ms > 0 ? (uint64_t)ms : 0;
+}
+
+static void make_record(struct record *r, const struct authority *a, const char *address,
+                        const char *code, uint64_t ms, const char *detail, const char *text)
+{
+    char authority[HOST_TEXT_MAX + 16], full[DIAL_DETAIL_MAX + 128];
+    record_init(r, RECORD_CONNECTION, 0);
+    record_put_str(r, RF_CODE, code);
+    record_put_str(r, RF_AUTHORITY, authority_text(a, authority, sizeof authority));
+    record_put_str(r, RF_ADDRESS, address);
+    record_put_u64(r, RF_MS, ms);
+    snprintf(full, sizeof full, "%s%s%s", detail, text[0] ? ": " : "", text);
+    record_put_str(r, RF_DETAIL, full);
+}
+
+static void drop_socket(struct dial *d)
+{
+    if (d->fd >= 0)
+        close(d->fd);
+    d->fd = -1;
+}
+
+/* The journal has answered. */
+static void on_recorded(void *arg, bool ok)
+{
+    struct dial *d = arg;
+    d->wait = NULL;
+    if (!ok) {
+        drop_socket(d);
+        d->code = "audit";
+        d->text = "the connection could not be recorded";
+    } else if (d->fd >= 0 && !d->order.allowed(d->order.arg, &d->order.authority)) {
+        drop_socket(d); /* the policy changed while the connection was being made */
+        d->code = "denied";
+        d->text = "the policy has changed";
+        (void)dial_refuse(d->means, &d->order.authority, d->detail, d->code); /* beside the "ok" */
+    }
+    dial_tell(d);
+}
+
+/* The result is known: record it, then tell. d->fd is the connection or -1. */
+static void dial_finish(struct dial *d, const char *code, const char *text)
+{
+    struct record r;
+    dial_enter(d, DIAL_RECORDING);
+    event_del(d->deadline);
+    d->code = code;
+    d->text = text;
+    make_record(&r, &d->order.authority, d->address, code, elapsed_ms(d), d->detail, text);
+    struct journal_wait *w = journal_append(d->means->journal, &r, on_recorded, d);
+    if (w) /* else on_recorded has run and d is gone */
+        d->wait = w;
+}
+
+static void on_deadline(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct dial *d = arg;
+    dial_finish(d, "timeout", d->state == DIAL_RESOLVING ? "resolving" : "connecting");
+}
+
+/* ---- connecting ---- */
+
+/* What is connected must be what was judged. NULL, or why it must not be used. */
+static const char *peer_blocked(struct dial *d, const struct address *asked)
+{
+    struct address peer = {.len = sizeof peer.in6}, own = {.len = sizeof own.in6};
+    if (getpeername(d->fd, &peer.sa, &peer.len) < 0)
+        return "the peer is unknown";
+    if (!address_same_host(&peer.sa, &asked->sa) ||
+        address_port(&peer.sa) != address_port(&asked->sa))
+        return "another peer than asked for";
+    address_text(&peer.sa, d->address, sizeof d->address);
+    if (d->exempt)
+        return NULL;
+    const char *why = address_guard_check(d->means->guard, &peer.sa);
+    if (why)
+        return why;
+    /* A connection whose two ends have one address never left this host. */
+    if (getsockname(d->fd, &own.sa, &own.len) < 0 || address_same_host(&peer.sa, &own.sa))
+        return "own";
+    return NULL;
+}
+
+/* Constant text for what connecting fails with in practice. */
+static const char *connect_text(int error)
+{
+    switch (error) {
+    case ECONNREFUSED:
+        return "connection refused";
+    case ENETUNREACH:
+        return "network unreachable";
+    case EHOSTUNREACH:
+        return "no route to the host";
+    case ETIMEDOUT:
+        return "connecting timed out";
+    case ECONNRESET:
+        return "connection reset";
+    case EMFILE:
+    case ENFILE:
+        return "out of descriptors";
+    case EACCES:
+    case EPERM:
+        return "not permitted";
+    default:
+        return "connecting failed";
+    }
+}
+
+static void on_raced(void *arg, int fd, const struct address *a, int error)
+{
+    struct dial *d = arg;
+    int yes = 1;
+    d->race = NULL;
+    d->fd = fd;
+    address_text(&a->sa, d->address, sizeof d->address);
+    if (fd < 0) {
+        dial_finish(d, "connect", connect_text(error));
+        return;
+    }
+    const char *why = peer_blocked(d, a);
+    if (why) {
+        drop_socket(d);
+        dial_finish(d, "blocked_ip", why);
+        return;
+    }
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes); /* speed, not safety */
+    dial_finish(d, "ok", "");
+}
+
+static void dial_connect(struct dial *d, const struct address *list, size_t n)
+{
+    dial_enter(d, DIAL_CONNECTING);
+    d->race = race_new(d->means->base, list, n, on_raced, d);
+    if (d->race == NULL)
+        dial_finish(d, "overload", "out of memory");
+}
+
+/* Keeps what the guard lets pass; connects, or ends when that is nothing. */
+static void dial_judge(struct dial *d, const struct address *list, size_t n)
+{
+    struct address kept[RESOLVE_ADDRESSES_MAX];
+    size_t n_kept = 0;
+    const char *why = "";
+    for (size_t i = 0; i < n && i < RESOLVE_ADDRESSES_MAX; i++) {
+        const char *blocked = address_guard_check(d->means->guard, &list[i].sa);
+        if (blocked == NULL) {
+            kept[n_kept++] = list[i];
+            continue;
+        }
+        why = blocked;
+        address_text(&list[i].sa, d->address, sizeof d->address);
+    }
+    if (n_kept == 0) {
+        dial_finish(d, "blocked_ip", why);
+        return;
+    }
+    d->address[0] = 0;
+    dial_connect(d, kept, n_kept);
+}
+
+static void on_resolved(void *arg, const struct address *list, size_t n, const char *why)
+{
+    struct dial *d = arg;
+    d->query = NULL;
+    if (n == 0)
+        dial_finish(d, "resolve", why);
+    else
+        dial_judge(d, list, n);
+}
+
+/* ---- a dial ---- */
+
+struct dial *dial_new(const struct dial_means *means, const struct dial_order *order)
+{
+    struct dial *d = calloc(1, sizeof *d);
+    if (d == NULL)
+        return NULL;
+    d->means = means;
+    d->order = *order;
+    d->fd = -1;
+    snprintf(d->detail, sizeof d->detail, "%s", order->detail);
+    d->order.detail = d->detail;
+    clock_gettime(CLOCK_MONOTONIC, &d->begun);
+    d->deadline = event_new(means->base, -1, 0, on_deadline, d);
+    if (d->deadline == NULL) {
+        free(d);
+        return NULL;
+    }
+    return d;
+}
+
+void dial_run(struct dial *d)
+{
+    const struct dial_means *m = d->means;
+    const struct authority *a = &d->order.authority;
+    struct timeval limit = {(time_t)m->seconds, 0};
+    struct address literal;
+    if (!journal_ready(m->journal)) { /* nothing may leave that cannot be recorded */
+        d->code = "audit";
+        d->text = "there is no journal";
+        dial_tell(d);
+        return;
+    }
+    if (!d->order.allowed(d->order.arg, a)) {
+        dial_finish(d, "denied", "");
+        return;
+    }
+    event_add(d->deadline, &limit);
+    const struct address *fixed = upstream_map_find(m->map, a);
+    if (fixed) {
+        d->exempt = true;
+        dial_connect(d, fixed, 1);
+    } else if (a->kind != HOST_NAME) {
+        address_set(&literal, a->kind == HOST_IPV4 ? AF_INET : AF_INET6, a->ip, a->port);
+        dial_judge(d, &literal, 1);
+    } else {
+        dial_enter(d, DIAL_RESOLVING);
+        d->query = resolver_get(m->resolver, a->host, a->port, on_resolved, d);
+        if (d->query == NULL)
+            dial_finish(d, "overload", "too many names being resolved");
+    }
+}
+
+int dial_refuse(const struct dial_means *means, const struct authority *a, const char *detail,
+                const char *code)
+{
+    struct record r;
+    make_record(&r, a, "", code, 0, detail, "");
+    return journal_note(means->journal, &r);
+}
+
+void dial_cancel(struct dial *d)
+{
+    struct record r;
+    if (d->state == DIAL_RESOLVING || d->state == DIAL_CONNECTING) {
+        make_record(&r, &d->order.authority, d->address, "cancelled", elapsed_ms(d), d->detail, "");
+        (void)journal_note(d->means->journal, &r); /* nobody is left to be told */
+    }
+    dial_free(d);
+}

@@ -1,0 +1,49 @@
+/* One dial inside the dialer: allowed by its channel's policy → an address (the operator's, a
+ * literal, or resolved only now) → every address past the guard → connected → the peer checked once
+ * more → recorded in the dialer's journal → told. Whatever cannot be recorded is not handed over
+ * (promises P4, P7, P8). */
+#ifndef DURWARD_DIAL_H
+#define DURWARD_DIAL_H
+
+#include "address.h"
+#include "authority.h"
+
+struct dial;
+struct event_base;
+struct journal;
+struct resolver;
+struct upstream_map;
+
+enum { DIAL_DETAIL_MAX = 208 };
+
+/* What all dials share; outlives them. */
+struct dial_means {
+    struct event_base *base;
+    struct resolver *resolver;
+    struct address_guard *guard;
+    struct upstream_map *map;
+    struct journal *journal;
+    unsigned seconds; /* resolve and connect together */
+};
+
+struct dial_order {
+    struct authority authority;
+    const char *detail; /* of the record: "for <request id> in <sandbox>" */
+    /* Asked before anything leaves, and again before the descriptor is handed over. */
+    bool (*allowed)(void *arg, const struct authority *a);
+    /* The end, once. fd >= 0: connected, the callback's; address is its peer. fd < 0: code is one
+     * of those of W_DIAL_FAIL and text constant; address NULL. The dial is gone when this runs. */
+    void (*done)(void *arg, int fd, const char *address, const char *code, const char *text);
+    void *arg;
+};
+
+/* Two steps, because done may run inside the second. The order is copied. */
+struct dial *dial_new(const struct dial_means *means, const struct dial_order *order);
+void dial_run(struct dial *d);
+/* done will not run; what was under way is recorded as "cancelled". */
+void dial_cancel(struct dial *d);
+/* A dial that is not even begun, recorded with this code. 0, or -1 when it cannot be recorded. */
+int dial_refuse(const struct dial_means *means, const struct authority *a, const char *detail,
+                const char *code);
+
+#endif

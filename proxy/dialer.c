@@ -1,0 +1,581 @@
+#include "dialer.h"
+
+#include "dial.h"
+#include "ipc.h"
+#include "journal.h"
+#include "policy.h"
+#include "proc.h"
+#include "resolve.h"
+#include "token.h"
+#include "upstream_map.h"
+#include "wire.h"
+
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { NAME_MAX_ = 128, ID_MAX = 64, POLICY_JSON_MAX = 4 << 20, GUARD_REFRESH_SECONDS = 30 };
+
+/* A policy by name, shared by its channels, so that a reload reaches all of them at once. */
+struct named_policy {
+    char name[NAME_MAX_];
+    uint32_t generation;
+    struct policy *policy;
+    LIST_ENTRY(named_policy) link;
+};
+
+/* The far end is one gate or one injector; which, the parent has said. */
+struct channel {
+    struct dialer *dialer;
+    struct ipc *ipc;
+    uint32_t number;
+    enum role kind;
+    char sandbox[NAME_MAX_];
+    struct named_policy *policy;
+    unsigned n_asks;
+    LIST_HEAD(, ask) asks;
+    LIST_ENTRY(channel) link;
+};
+
+/* One W_DIAL under way. */
+struct ask {
+    struct channel *channel;
+    uint32_t req;
+    struct dial *dial;
+    LIST_ENTRY(ask) link;
+};
+
+enum dialer_state { DIALER_NEW, DIALER_READY, DIALER_FAILED, DIALER_OVER };
+
+struct dialer {
+    struct event_base *base;
+    struct dialer_options options;
+    enum dialer_state state;
+    struct ipc *control;
+    struct dial_means means;
+    EVP_PKEY *token_key; /* NULL: no token is accepted */
+    struct event *refresh;
+    unsigned n_channels, n_policies;
+    LIST_HEAD(, channel) channels;
+    LIST_HEAD(, named_policy) policies;
+};
+
+/* ---- policies ---- */
+
+static struct named_policy *policy_find(struct dialer *d, const char *name)
+{
+    struct named_policy *p;
+    LIST_FOREACH(p, &d->policies, link)
+    if (strcmp(p->name, name) == 0)
+        return p;
+    return NULL;
+}
+
+/* Takes JSON in, unless what is known is at least as new. NULL with err; then what was known stays.
+ */
+static struct named_policy *policy_take(struct dialer *d, const char *name, uint32_t generation,
+                                        struct slice json, struct err *err)
+{
+    struct named_policy *p = policy_find(d, name);
+    if (p && p->generation >= generation)
+        return p;
+    struct policy *fresh = policy_parse(json.p, json.n, err);
+    if (fresh == NULL)
+        return NULL;
+    if (p == NULL) {
+        p = d->n_policies < DIALER_POLICIES ? calloc(1, sizeof *p) : NULL;
+        if (p == NULL) {
+            policy_free(fresh);
+            err_set(err, ERR_LIMIT, "too many policies");
+            return NULL;
+        }
+        snprintf(p->name, sizeof p->name, "%s", name);
+        LIST_INSERT_HEAD(&d->policies, p, link);
+        d->n_policies++;
+    }
+    policy_free(p->policy);
+    p->policy = fresh;
+    p->generation = generation;
+    return p;
+}
+
+static void tell_operator(struct dialer *d, const char *text)
+{
+    struct msg m;
+    msg_init(&m, W_LOG);
+    msg_put_u8(&m, 1);
+    msg_put_str(&m, text);
+    (void)ipc_send(d->control, &m);
+}
+
+/* ---- dials ---- */
+
+static bool ask_allowed(void *arg, const struct authority *a)
+{
+    const struct ask *k = arg;
+    unsigned want = k->channel->kind == ROLE_GATE ? POLICY_HOST_PLAIN : POLICY_HOST_CREDENTIALED;
+    return (policy_host(k->channel->policy->policy, a) & want) != 0;
+}
+
+static void send_fail(struct channel *c, uint32_t req, const char *code, const char *text)
+{
+    struct msg m;
+    msg_init(&m, W_DIAL_FAIL);
+    msg_put_u32(&m, req);
+    msg_put_str(&m, code);
+    msg_put_str(&m, text);
+    (void)ipc_send(c->ipc, &m); /* a channel that cannot take it ends from the loop */
+}
+
+static void ask_done(void *arg, int fd, const char *address, const char *code, const char *text)
+{
+    struct ask *k = arg;
+    struct channel *c = k->channel;
+    uint32_t req = k->req;
+    struct msg m;
+    LIST_REMOVE(k, link);
+    c->n_asks--;
+    free(k);
+    if (fd < 0) {
+        send_fail(c, req, code, text);
+        return;
+    }
+    msg_init(&m, W_DIALED);
+    msg_put_u32(&m, req);
+    msg_put_str(&m, address);
+    msg_put_fd(&m, fd);
+    (void)ipc_send(c->ipc, &m);
+}
+
+static void ask_cancel(struct ask *k)
+{
+    dial_cancel(k->dial);
+    LIST_REMOVE(k, link);
+    k->channel->n_asks--;
+    free(k);
+}
+
+static struct ask *ask_find(struct channel *c, uint32_t req)
+{
+    struct ask *k;
+    LIST_FOREACH(k, &c->asks, link)
+    if (k->req == req)
+        return k;
+    return NULL;
+}
+
+/* Refuses without a dial; recorded all the same. */
+static void refuse(struct channel *c, uint32_t req, const struct authority *a, const char *detail,
+                   const char *code, const char *text)
+{
+    if (dial_refuse(&c->dialer->means, a, detail, code) < 0)
+        send_fail(c, req, "audit", "the refusal could not be recorded");
+    else
+        send_fail(c, req, code, text);
+}
+
+/* The host in its canonical form and no other: whoever asks has decided on that form. */
+static int take_authority(struct authority *a, uint8_t scheme, const char *host, uint32_t port)
+{
+    char bracketed[HOST_TEXT_MAX + 2];
+    bool v6 = strchr(host, ':') != NULL;
+    if ((scheme != SCHEME_HTTP && scheme != SCHEME_HTTPS) || port == 0 || port > 65535)
+        return -1;
+    snprintf(bracketed, sizeof bracketed, v6 ? "[%s]" : "%s", host);
+    if (authority_host(a, slice_str(bracketed)) < 0 || strcmp(a->host, host) != 0)
+        return -1;
+    a->scheme = scheme;
+    a->port = (uint16_t)port;
+    return 0;
+}
+
+static bool id_ok(const char *id)
+{
+    for (; *id; id++)
+        if (!ascii_is_alnum(*id) && *id != '-' && *id != '_' && *id != '.')
+            return false;
+    return true;
+}
+
+/* A token must be good, and of the policy that this channel has. */
+static const char *token_refused(const struct channel *c, const char *text)
+{
+    struct token t;
+    struct err err;
+    if (text[0] == 0)
+        return NULL;
+    if (c->dialer->token_key == NULL)
+        return "no token is accepted here";
+    if (token_verify(c->dialer->token_key, slice_str(text), (uint64_t)time(NULL), &t, &err) < 0)
+        return "the token is not valid";
+    return strcmp(t.policy, c->policy->name) == 0 ? NULL : "the token is of another policy";
+}
+
+static void ask_start(struct channel *c, uint32_t req, const struct authority *a,
+                      const char *detail)
+{
+    struct ask *k = calloc(1, sizeof *k);
+    struct dial_order order = {
+        .authority = *a, .detail = detail, .allowed = ask_allowed, .done = ask_done, .arg = k};
+    struct dial *dial = k ? dial_new(&c->dialer->means, &order) : NULL;
+    if (dial == NULL) {
+        free(k);
+        refuse(c, req, a, detail, "overload", "out of memory");
+        return;
+    }
+    k->channel = c;
+    k->req = req;
+    k->dial = dial;
+    LIST_INSERT_HEAD(&c->asks, k, link);
+    c->n_asks++;
+    dial_run(dial); /* may end, and free k, at once */
+}
+
+static int on_dial(struct channel *c, struct msg *m)
+{
+    uint32_t req, port;
+    uint8_t scheme;
+    char host[HOST_TEXT_MAX], id[ID_MAX + 1], token[TOKEN_TEXT_MAX], detail[DIAL_DETAIL_MAX];
+    struct authority a;
+    (void)msg_get_u32(m, &req);
+    (void)msg_get_u8(m, &scheme);
+    (void)msg_get_str(m, host, sizeof host);
+    (void)msg_get_u32(m, &port);
+    (void)msg_get_str(m, id, sizeof id);
+    (void)msg_get_str(m, token, sizeof token);
+    if (msg_end(m) < 0 || !id_ok(id) || take_authority(&a, scheme, host, port) < 0 ||
+        ask_find(c, req))
+        return -1;
+    snprintf(detail, sizeof detail, "for %s in %s", id, c->sandbox[0] ? c->sandbox : "-");
+    const char *why = token_refused(c, token);
+    if (why)
+        refuse(c, req, &a, detail, "denied", why);
+    else if (c->n_asks >= DIALER_CHANNEL_DIALS)
+        refuse(c, req, &a, detail, "overload", "too many connections being made");
+    else
+        ask_start(c, req, &a, detail);
+    return 0;
+}
+
+static int on_dial_cancel(struct channel *c, struct msg *m)
+{
+    uint32_t req;
+    (void)msg_get_u32(m, &req);
+    if (msg_end(m) < 0)
+        return -1;
+    struct ask *k = ask_find(c, req);
+    if (k) /* else it has ended meanwhile */
+        ask_cancel(k);
+    return 0;
+}
+
+/* ---- channels ---- */
+
+static void channel_free(struct channel *c)
+{
+    struct ask *k;
+    while ((k = LIST_FIRST(&c->asks)) != NULL)
+        ask_cancel(k);
+    LIST_REMOVE(c, link);
+    c->dialer->n_channels--;
+    ipc_free(c->ipc);
+    free(c);
+}
+
+static int on_channel_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
+{
+    switch (m->type) {
+    case W_DIAL:
+        return on_dial(arg, m);
+    case W_DIAL_CANCEL:
+        return on_dial_cancel(arg, m);
+    default:
+        return -1;
+    }
+}
+
+static void on_channel_closed(struct ipc *ch UNUSED, const char *why UNUSED, void *arg)
+{
+    channel_free(arg);
+}
+
+struct peer {
+    uint8_t kind;
+    uint32_t number, generation;
+    char sandbox[NAME_MAX_], policy[NAME_MAX_];
+    struct slice extra;
+    int fd;
+};
+
+/* fd is the peer's to close until it is in a channel. */
+static int channel_new(struct dialer *d, const struct peer *p)
+{
+    struct err err = {0};
+    struct named_policy *policy = p->extra.n
+                                      ? policy_take(d, p->policy, p->generation, p->extra, &err)
+                                      : policy_find(d, p->policy);
+    struct channel *c = NULL;
+    if (policy && d->n_channels < DIALER_CHANNELS)
+        c = calloc(1, sizeof *c);
+    if (c == NULL) { /* without a policy nothing is dialled: the far end sees its channel closed */
+        close(p->fd);
+        tell_operator(d, err.text[0] ? err.text : "no policy or no room for a channel");
+        return 0;
+    }
+    c->dialer = d;
+    c->number = p->number;
+    c->kind = p->kind;
+    c->policy = policy;
+    memcpy(c->sandbox, p->sandbox, sizeof c->sandbox);
+    LIST_INIT(&c->asks);
+    c->ipc = ipc_new(d->base, p->fd, on_channel_message, on_channel_closed, c);
+    if (c->ipc == NULL) {
+        free(c);
+        tell_operator(d, "a channel could not be made");
+        return 0;
+    }
+    LIST_INSERT_HEAD(&d->channels, c, link);
+    d->n_channels++;
+    return 0;
+}
+
+static int on_peer(struct dialer *d, struct msg *m)
+{
+    struct peer p;
+    (void)msg_get_u8(m, &p.kind);
+    (void)msg_get_u32(m, &p.number);
+    (void)msg_get_str(m, p.sandbox, sizeof p.sandbox);
+    (void)msg_get_str(m, p.policy, sizeof p.policy);
+    (void)msg_get_u32(m, &p.generation);
+    (void)msg_get_slice(m, IPC_MSG_MAX, &p.extra);
+    if (msg_get_fd(m, &p.fd) < 0)
+        return -1;
+    if (msg_end(m) < 0 ||
+        (p.kind != ROLE_GATE && p.kind != ROLE_INJECTOR && p.kind != ROLE_LOGGER)) {
+        close(p.fd);
+        return -1;
+    }
+    if (p.kind != ROLE_LOGGER)
+        return channel_new(d, &p);
+    journal_attach(d->means.journal, p.fd);
+    return 0;
+}
+
+static int on_peer_gone(struct dialer *d, struct msg *m)
+{
+    uint32_t number;
+    struct channel *c;
+    (void)msg_get_u32(m, &number);
+    if (msg_end(m) < 0)
+        return -1;
+    LIST_FOREACH(c, &d->channels, link)
+    if (c->number == number) {
+        channel_free(c);
+        break;
+    }
+    return 0;
+}
+
+static int on_policy(struct dialer *d, struct msg *m)
+{
+    char name[NAME_MAX_], *json = NULL;
+    uint32_t generation;
+    size_t n;
+    int fd;
+    struct err err = {0};
+    (void)msg_get_str(m, name, sizeof name);
+    (void)msg_get_u32(m, &generation);
+    if (msg_get_fd(m, &fd) < 0)
+        return -1;
+    int r = msg_end(m);
+    if (r == 0 && (ipc_memfd_read(fd, POLICY_JSON_MAX, &json, &n, &err) < 0 ||
+                   !policy_take(d, name, generation, (struct slice){json, n}, &err)))
+        tell_operator(d, err.text); /* the old one stays (promise P9) */
+    free(json);
+    close(fd);
+    return r;
+}
+
+/* ---- start ---- */
+
+static int init_lists(struct dialer *d, struct msg *m, struct err *err)
+{
+    uint32_t n, port;
+    char host[HOST_TEXT_MAX + 1], address[ADDRESS_TEXT_MAX];
+    (void)msg_get_u32(m, &n);
+    for (uint32_t i = 0; i < n && !m->bad; i++) {
+        (void)msg_get_str(m, host, sizeof host);
+        (void)msg_get_u32(m, &port);
+        (void)msg_get_str(m, address, sizeof address);
+        if (!m->bad && (port > 65535 ||
+                        upstream_map_add(d->means.map, host, (uint16_t)port, address, err) < 0))
+            return err_wrap(err, "dialer");
+    }
+    (void)msg_get_u32(m, &n);
+    for (uint32_t i = 0; i < n && !m->bad; i++) {
+        (void)msg_get_str(m, address, sizeof address);
+        if (!m->bad && address_guard_add(d->means.guard, slice_str(address), err) < 0)
+            return err_wrap(err, "dialer");
+    }
+    return 0;
+}
+
+static void on_refresh(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct dialer *d = arg;
+    struct err err;
+    if (address_guard_refresh(d->means.guard, &err) < 0)
+        tell_operator(d, err.text);
+}
+
+static int init_all(struct dialer *d, struct msg *m, struct err *err)
+{
+    static const struct timeval refresh = {GUARD_REFRESH_SECONDS, 0};
+    struct resolver_options where = {.servers = d->options.servers};
+    uint32_t seconds;
+    uint8_t synced;
+    struct slice key;
+    if (init_lists(d, m, err) < 0)
+        return -1;
+    (void)msg_get_u32(m, &seconds);
+    (void)msg_get_slice(m, TOKEN_KEY, &key);
+    (void)msg_get_u8(m, &synced);
+    if (msg_end(m) < 0 || synced > 1 || seconds == 0 || seconds > 3600 ||
+        (key.n != 0 && key.n != TOKEN_KEY))
+        return err_set(err, ERR_PARSE, "the dialer's first message is malformed");
+    if (key.n && !(d->token_key = token_public_key((const unsigned char *)key.p, err)))
+        return -1;
+    d->means.seconds = seconds;
+    d->means.resolver = resolver_new(d->base, &where, err);
+    if (d->means.resolver == NULL || address_guard_refresh(d->means.guard, err) < 0)
+        return -1;
+    d->means.journal = journal_new(d->base, synced != 0);
+    d->refresh = event_new(d->base, -1, EV_PERSIST, on_refresh, d);
+    if (!d->means.journal || !d->refresh || event_add(d->refresh, &refresh) < 0)
+        return err_set(err, ERR_INTERNAL, "out of memory");
+    return d->options.confine ? d->options.confine(err) : 0;
+}
+
+static int on_init(struct dialer *d, struct msg *m)
+{
+    struct err err = {0};
+    struct msg answer;
+    int r = init_all(d, m, &err);
+    d->state = r == 0 ? DIALER_READY : DIALER_FAILED;
+    msg_init(&answer, r == 0 ? W_READY : W_FAILED);
+    if (r < 0)
+        msg_put_str(&answer, err.text);
+    (void)ipc_send(d->control, &answer);
+    return r;
+}
+
+static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
+{
+    struct dialer *d = arg;
+    if (d->state == DIALER_NEW)
+        return m->type == W_INIT ? on_init(d, m) : -1;
+    if (d->state != DIALER_READY)
+        return -1;
+    switch (m->type) {
+    case W_PEER:
+        return on_peer(d, m);
+    case W_PEER_GONE:
+        return on_peer_gone(d, m);
+    case W_POLICY:
+        return on_policy(d, m);
+    default:
+        return -1;
+    }
+}
+
+static void on_control_closed(struct ipc *ch, const char *why UNUSED, void *arg)
+{
+    struct dialer *d = arg;
+    ipc_flush(ch, 100);
+    if (d->state != DIALER_FAILED)
+        d->state = DIALER_OVER;
+    if (d->options.ended)
+        d->options.ended(d->options.arg);
+}
+
+struct dialer *dialer_new(struct event_base *base, int control_fd, const struct dialer_options *o)
+{
+    struct dialer *d = calloc(1, sizeof *d);
+    if (d == NULL) {
+        close(control_fd);
+        return NULL;
+    }
+    LIST_INIT(&d->channels);
+    LIST_INIT(&d->policies);
+    d->base = base;
+    d->options = *o;
+    d->means.base = base;
+    d->means.guard = address_guard_new();
+    d->means.map = upstream_map_new();
+    d->control = ipc_new(base, control_fd, on_control, on_control_closed, d);
+    if (!d->means.guard || !d->means.map || !d->control) {
+        dialer_free(d);
+        return NULL;
+    }
+    return d;
+}
+
+void dialer_free(struct dialer *d)
+{
+    struct channel *c;
+    struct named_policy *p;
+    if (d == NULL)
+        return;
+    while ((c = LIST_FIRST(&d->channels)) != NULL)
+        channel_free(c);
+    while ((p = LIST_FIRST(&d->policies)) != NULL) {
+        LIST_REMOVE(p, link);
+        policy_free(p->policy);
+        free(p);
+    }
+    if (d->refresh)
+        event_free(d->refresh);
+    if (d->means.journal)
+        journal_free(d->means.journal);
+    resolver_free(d->means.resolver);
+    address_guard_free(d->means.guard);
+    upstream_map_free(d->means.map);
+    EVP_PKEY_free(d->token_key);
+    ipc_free(d->control);
+    free(d);
+}
+
+static int confine(struct err *err)
+{
+    return proc_confine(ROLE_DIALER, err);
+}
+
+static void on_ended(void *arg)
+{
+    event_base_loopbreak(arg);
+}
+
+int dialer_main(void)
+{
+    struct err err;
+    if (proc_enter(ROLE_DIALER, &err) < 0) {
+        proc_log("%s", err.text);
+        return 1;
+    }
+    struct event_base *base = event_base_new();
+    struct dialer_options o = {.confine = confine, .ended = on_ended, .arg = base};
+    struct dialer *d = base ? dialer_new(base, PROC_CONTROL_FD, &o) : NULL;
+    if (d == NULL) {
+        proc_log("out of memory");
+        return 1;
+    }
+    event_base_dispatch(base);
+    int failed = d->state == DIALER_FAILED;
+    dialer_free(d);
+    event_base_free(base);
+    return failed;
+}

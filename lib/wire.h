@@ -83,6 +83,7 @@ enum wire_type {
     W_BIND = 80,         /* P→G: once; see proxy/bind.h */
     W_BOUND = 81,        /* G→P: {} */
     W_PLACEHOLDERS = 82, /* P→G: n × (placeholder:str, secret:str), in place of those it had */
+    W_DRAIN = 83, /* P→G: {}: stop accepting; end when the last session has ended */
 
     /* ---- gate ↔ controller ---- */
     W_NAME = 90,   /* G→C: req:u32, host:str; C→G: req:u32, host:str, index:u32 (0: refused) */

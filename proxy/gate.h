@@ -13,9 +13,13 @@
 #include "origin.h"
 #include "token.h"
 
+#include <sys/queue.h>
+
 struct event_base;
 struct gate;
 struct gate_names;
+struct placeholder_key;
+struct session;
 
 enum gate_mode {
     GATE_SPARE = 0,
@@ -55,8 +59,10 @@ struct gate {
     size_t n_routes;
     struct placeholder_entry placeholders[GATE_PLACEHOLDERS_MAX];
     size_t n_placeholders;
-    unsigned char tag_key[32];
-    EVP_PKEY *token_public;   /* GATE_TOKEN */
+    struct placeholder_key *tag;
+    EVP_PKEY *token_public; /* GATE_TOKEN */
+    LIST_HEAD(, session) sessions;
+    bool draining;
     struct gate_names *names; /* GATE_LOCAL: synthetic addresses */
 };
 

@@ -98,10 +98,18 @@ struct hit {
     struct slice whole; /* the first one found */
 };
 
-static bool derived_equal(const struct identity *who, const unsigned char tag_key[32],
+/* A token's sandbox has its placeholders made from the token's seed; the gate does not know the
+ * secret's kind, so each shape is tried. Runs only where a tagged text was found. */
+static bool derived_equal(const struct identity *who, struct placeholder_key *key,
                           const char *secret, struct slice text)
 {
-    return who->has_seed && placeholder_matches(who->seed, tag_key, secret, text);
+    static const char *const kinds[] = {"", "github-pat", "openai", "anthropic"};
+    char made[PLACEHOLDER_MAX];
+    for (size_t i = 0; who->has_seed && i < ARRAY_LEN(kinds); i++)
+        if (placeholder_make(key, who->seed, secret, kinds[i], made) == 0 &&
+            slice_eq_str(text, made))
+            return true;
+    return false;
 }
 
 /* The secret's name for one of this sandbox's own, else NULL. */
@@ -113,7 +121,7 @@ static const char *own(const struct hit *s, struct slice text)
             return g->placeholders[i].secret;
     for (size_t i = 0; s->who->route && policy_rule(s->who->route->policy, i); i++) {
         const struct rule *r = policy_rule(s->who->route->policy, i);
-        if (r->credential && derived_equal(s->who, g->tag_key, r->credential->secret, text))
+        if (r->credential && derived_equal(s->who, g->tag, r->credential->secret, text))
             return r->credential->secret;
     }
     return NULL;
@@ -134,7 +142,7 @@ static void on_placeholder(void *arg, struct slice text)
 
 static void scan(struct hit *s, struct slice text)
 {
-    placeholder_scan(text, s->gate->tag_key, on_placeholder, s);
+    placeholder_scan(s->gate->tag, text, on_placeholder, s);
 }
 
 /* user:password of a Basic value into out; -1 when it is not one. */

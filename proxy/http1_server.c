@@ -429,6 +429,11 @@ void http1_server_release(struct http1_server *s)
     set_state(s, S_DEAD);
 }
 
+bool http1_server_idle(const struct http1_server *s)
+{
+    return s->state == S_HEAD && !s->head_begun;
+}
+
 void http1_server_close_after(struct http1_server *s)
 {
     s->close_after = true;

@@ -30,6 +30,8 @@ void http1_server_set_back(struct http1_server *s, struct back back);
 /* Inside `request`: stop speaking HTTP here; the io goes back to the session with whatever input
  * follows. The server is freed when the call returns. */
 void http1_server_release(struct http1_server *s);
+/* Between requests, nothing of the next one read. */
+bool http1_server_idle(const struct http1_server *s);
 /* Close after the present reply. */
 void http1_server_close_after(struct http1_server *s);
 /* An extra field line ("name: value\r\n") for the refusal that is about to be written. */

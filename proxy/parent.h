@@ -101,7 +101,7 @@ struct parent {
     TAILQ_HEAD(sandbox_list, sandbox) sandboxes;
     LIST_HEAD(, store_command) commands;
     struct child *signer, *vault, *dialer, *logger, *controller, *builder, *spare;
-    bool controller_ready, told_ready, stopping;
+    bool controller_ready, told_ready, draining, stopping;
     int exit_status;
 };
 
@@ -131,6 +131,8 @@ int parent_listen_all(struct parent *p, struct err *err); /* serve: `listen` ent
 int parent_setup(struct parent *p, struct err *err);
 int parent_reload(struct parent *p, struct err *err);
 /* parent.c */
+/* Let requests end for at most 10 s, then stop. */
+void parent_drain(struct parent *p);
 void parent_stop(struct parent *p, int status);
 void parent_maybe_ready(struct parent *p);
 

@@ -6,6 +6,7 @@
 #include "synthetic.h"
 
 #include <arpa/inet.h>
+#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,8 +29,12 @@ void session_close(struct session *s, const char *why UNUSED)
     if (s->io && io_ssl(s->io))
         SSL_set_app_data(io_ssl(s->io), NULL);
     io_close_flushed(s->io);
+    struct gate *g = s->gate;
+    LIST_REMOVE(s, link);
     s->closed(s->closed_arg);
     free(s);
+    if (g->draining && LIST_EMPTY(&g->sessions))
+        event_base_loopbreak(g->base);
 }
 
 void session_note_denied(struct session *s, const char *code, const char *detail)
@@ -41,6 +46,18 @@ void session_note_denied(struct session *s, const char *code, const char *detail
     else
         snprintf(target, sizeof target, "-");
     exchange_note_denied(s->gate, &s->who, code, target, s->entry_name, detail);
+}
+
+void session_drain_all(struct gate *g)
+{
+    struct session *s, *next;
+    for (s = LIST_FIRST(&g->sessions); s; s = next) {
+        next = LIST_NEXT(s, link);
+        if (s->state == SESSION_HTTP && s->server && !http1_server_idle(s->server))
+            http1_server_close_after(s->server);
+        else
+            session_close(s, "drained");
+    }
 }
 
 bool session_host_allowed(const struct session *s, const struct authority *a)
@@ -192,6 +209,7 @@ void session_new(struct gate *g, int fd, enum session_entry entry,
         return;
     }
     s->gate = g;
+    LIST_INSERT_HEAD(&g->sessions, s, link);
     s->entry = entry;
     s->entry_name = entry == ENTRY_TRANSPARENT ? "transparent" : "forward";
     s->explicit_inner = entry == ENTRY_EXPLICIT;

@@ -29,6 +29,7 @@ struct session {
     bool explicit_inner; /* the next head is a proxy request */
     void (*closed)(void *arg);
     void *closed_arg;
+    LIST_ENTRY(session) link;
 };
 
 void session_set_state(struct session *s, enum session_state st);

@@ -11,8 +11,13 @@ struct event_base;
 struct journal;
 
 /* ok: recorded. !ok: not recorded (no credit, short write, no acknowledgement within 2 s, logger
- * gone): the caller answers 503. Runs before journal_append returns where the answer is known. */
+ * gone): the caller answers 503 and writes no further record of that id; where an `admitted` may
+ * have reached the file all the same, the journal or the logger writes its `aborted`. Runs before
+ * journal_append returns where the answer is known. */
 typedef void (*journal_done_fn)(void *arg, bool ok);
+
+/* A short write leaves a torn tail: the journal asks the logger to cut it off (W_REPAIR) and
+ * refuses appends until that is done; a write that failed whole (ENOSPC) leaves it usable. */
 
 /* A journal without a file yet: every append fails until journal_start. synced: durability. */
 struct journal *journal_new(struct event_base *base, bool synced);
@@ -32,6 +37,7 @@ uint32_t journal_channel(const struct journal *j);
 struct journal_wait; /* cancel handle; NULL when the callback already ran */
 struct journal_wait *journal_append(struct journal *j, const struct record *r, journal_done_fn fn,
                                     void *arg);
+/* The callback will not run. The record stays: who cancels after `admitted` writes its end. */
 void journal_cancel(struct journal_wait *w);
 /* Append where nobody waits (an end record): 0 or -1. */
 int journal_note(struct journal *j, const struct record *r);

@@ -4,8 +4,9 @@
  *
  * Journal form of a record: u32 length of the rest, u8 kind, u64 wall clock (ns since 1970), u64
  * counter (the id is "<channel>-<counter>"; several records of one exchange share it), then fields:
- * u8 field, u16 length, bytes. Numbers are decimal text. Big-endian. At most RECORD_MAX bytes;
- * a longer text field is cut at RECORD_FIELD_MAX and the record gets "cut":true. */
+ * u8 field, u16 length, bytes; each at most once, none empty. Numbers are decimal text. Big-endian.
+ * At most RECORD_MAX bytes in all; a text field that is longer than RECORD_FIELD_MAX, or than the
+ * room that is left, is cut and the record gets "cut":true (the top bit of the kind). */
 #ifndef DURWARD_RECORD_H
 #define DURWARD_RECORD_H
 
@@ -19,34 +20,40 @@ enum record_kind {
     RECORD_DENIED,
     RECORD_COMPLETED,
     RECORD_ABORTED,
-    RECORD_CONNECTION, /* the dialer: a connection it made or refused */
-    RECORD_DNS,        /* a name and how often: counts per sandbox and target */
-    RECORD_PACKET,     /* a refused packet, counted */
-    RECORD_TLS_REFUSED,/* the sandbox's client refused our leaf, or a handshake was refused */
-    RECORD_LIFECYCLE,  /* sandbox created, started, ended; daemon started, reloaded */
+    RECORD_CONNECTION,  /* the dialer: a connection it made or refused */
+    RECORD_DNS,         /* a name and how often: counts per sandbox and target */
+    RECORD_PACKET,      /* a refused packet, counted */
+    RECORD_TLS_REFUSED, /* the sandbox's client refused our leaf, or a handshake was refused */
+    RECORD_LIFECYCLE,   /* sandbox created, started, ended; daemon started, reloaded */
     RECORD_KINDS
 };
 
-enum record_field { /* JSON name in the comment; text unless said */
-    RF_CODE = 1,    /* "code": constant reason, e.g. "no_rule" */
-    RF_SCHEME,      /* "scheme" */
-    RF_AUTHORITY,   /* "authority": host[:port] */
-    RF_METHOD,      /* "method" */
-    RF_PATH,        /* "path": no query; secrets and placeholders never */
-    RF_QUERY,       /* "query": name=<len>&… */
-    RF_RULE,        /* "rule": text of the rule */
-    RF_CREDENTIAL,  /* "credential": the secret's name */
-    RF_STATUS,      /* "status": number, of the reply sent to the sandbox */
-    RF_UP,          /* "bytes_up": number, request body */
-    RF_DOWN,        /* "bytes_down": number, reply body */
-    RF_ADDRESS,     /* "address": where it was dialled */
-    RF_MS,          /* "ms": number, duration */
-    RF_COUNT,       /* "count": number */
-    RF_TARGET,      /* "target": DNS name, "udp 8.8.8.8:53", … */
-    RF_DETAIL,      /* "detail": free text of ours, e.g. a certificate error */
-    RF_ENTRY,       /* "entry": transparent|connect|forward */
-    RF_EVENT,       /* "event": for lifecycle */
-    RF_FIELDS
+enum record_field {                /* JSON name in the comment; text unless said */
+                    RF_CODE = 1,   /* "code": constant reason, e.g. "no_rule" */
+                    RF_SCHEME,     /* "scheme" */
+                    RF_AUTHORITY,  /* "authority": host[:port] */
+                    RF_METHOD,     /* "method" */
+                    RF_PATH,       /* "path": no query; secrets and placeholders never */
+                    RF_QUERY,      /* "query": name=<len>&… */
+                    RF_RULE,       /* "rule": text of the rule */
+                    RF_CREDENTIAL, /* "credential": the secret's name */
+                    RF_STATUS,     /* "status": number, of the reply sent to the sandbox */
+                    RF_UP,         /* "bytes_up": number, request body */
+                    RF_DOWN,       /* "bytes_down": number, reply body */
+                    RF_ADDRESS,    /* "address": where it was dialled */
+                    RF_MS,         /* "ms": number, duration */
+                    RF_COUNT,      /* "count": number */
+                    RF_TARGET,     /* "target": DNS name, "udp 8.8.8.8:53", … */
+                    RF_DETAIL,     /* "detail": free text of ours, e.g. a certificate error */
+                    RF_ENTRY,      /* "entry": transparent|connect|forward */
+                    RF_EVENT,      /* "event": for lifecycle */
+                    RF_SANDBOX, /* "sandbox": only from a writer whose channel belongs to no sandbox
+                                   (injector, dialer, controller); from another it ends the channel
+                                 */
+                    RF_POLICY,  /* "policy": likewise, from a channel that belongs to no policy */
+                    RF_REQUEST, /* "request": the id of the request that a connection was made for
+                                 */
+                    RF_FIELDS
 };
 
 struct record {
@@ -58,14 +65,16 @@ struct record {
 };
 
 void record_init(struct record *r, enum record_kind kind, uint64_t counter);
-void record_put(struct record *r, enum record_field f, struct slice v); /* empty ones are left out */
+/* Empty values, a second value of the same field, and text that is no number in a number's place
+ * are left out. */
+void record_put(struct record *r, enum record_field f, struct slice v);
 void record_put_str(struct record *r, enum record_field f, const char *v);
-void record_put_u64(struct record *r, enum record_field f, uint64_t v);
-const char *record_kind_name(enum record_kind k);   /* "admitted" … */
-const char *record_field_name(enum record_field f); /* JSON name */
+void record_put_u64(struct record *r, enum record_field f, uint64_t v); /* at most INT64_MAX */
+const char *record_kind_name(enum record_kind k);                       /* "admitted" … */
+const char *record_field_name(enum record_field f);                     /* JSON name */
 bool record_field_is_number(enum record_field f);
 
-/* Serialise into out (RECORD_MAX + 32 bytes suffice); returns the size. */
+/* Serialise into out (RECORD_MAX + 32 bytes suffice); returns the size, 0 when out is too small. */
 size_t record_encode(const struct record *r, uint64_t wall_ns, unsigned char *out, size_t size);
 
 struct record_view; /* the logger's reading side: audit/record_read.h */

@@ -25,8 +25,8 @@ typedef void (*mint_fn)(void *arg, const struct leaf *leaf, const struct err *er
 struct mint_client *mint_client_new(struct event_base *base, unsigned mints, unsigned cache,
                                     struct err *err);
 void mint_client_free(struct mint_client *c);
-/* The channel to the signer, owned from here on; a new one replaces a dead one. Requests while there
- * is none fail with ERR_UNREADY after 2 s. */
+/* The channel to the signer, owned from here on; a new one replaces a dead one. Requests while
+ * there is none fail with ERR_UNREADY after 2 s. */
 void mint_client_attach(struct mint_client *c, int signer_fd);
 /* Calls fn at once on a cache hit (and returns NULL), else later. */
 struct mint_wait *mint_client_get(struct mint_client *c, const char *host, mint_fn fn, void *arg);

@@ -16,18 +16,7 @@
 #ifndef DURWARD_BUILD_H
 #define DURWARD_BUILD_H
 
-#include "compiler.h"
+#include "bind.h" /* enum listener_kind, for W_LISTENERS */
 
-enum listener_kind { /* u8 in W_LISTENERS and W_BIND */
-    LISTENER_TCP4 = 1,  /* transparent: every TCP port where nf_tables serves, else the one named */
-    LISTENER_TCP6,
-    LISTENER_DNS_UDP4,
-    LISTENER_DNS_UDP6,
-    LISTENER_DNS_TCP4,
-    LISTENER_DNS_TCP6,
-    LISTENER_NFLOG,     /* netlink socket bound to the log group */
-    LISTENER_REMOTE_HTTP, /* an operator's `listen` entry */
-    LISTENER_REMOTE_HTTPS,
-};
 
 #endif

@@ -2,21 +2,60 @@
  *
  * Fields of the message, in order:
  *   policy:str
- *   argv n × str, env n × str ("K=V", what the user passed with -e and the kept variables)
+ *   argv n × str                  at least one
+ *   kept n × str                  "K=V": what is kept of the caller's environment (PATH, TERM, …)
+ *   env n × str                   "K=V": the user's -e, which win over everything
  *   cwd:str                       inside
  *   n × bind: source:str, target:str, writable:u8
  *   home:str user:str uid:u32 gid:u32
  *   tty:u8 rows:u32 cols:u32
  *   3 fds when not tty: stdin, stdout, stderr
- * Answers: W_RUN_STARTED, then W_RUN_EXIT; W_RUN_SIGNAL and W_RUN_WINSIZE may be sent between.
- * The channel's end kills the sandbox. */
+ * Answers, in order:
+ *   W_RUN_STARTED sandbox:str, tty:u8, masked:str (files hidden from the sandbox, one a line), and
+ *                 the pty master if tty
+ *   W_RUN_EXIT    status:u32, text:str, denials (controller/denials.h), sandbox:str
+ * W_RUN_SIGNAL and W_RUN_WINSIZE may be sent between. One W_RUN a channel; the channel's end kills
+ * the sandbox. */
 #ifndef DURWARD_RUN_H
 #define DURWARD_RUN_H
+
+#include "strlist.h"
 
 enum { /* exit codes of our own, DESIGN §4 */
     EXIT_DURWARD_FAILED = 125,
     EXIT_NOT_EXECUTABLE = 126,
     EXIT_NOT_FOUND = 127,
 };
+
+enum { RUN_PATH_MAX = 4096, RUN_NAME_MAX = 256, RUN_BINDS_MAX = 64 };
+
+struct run_bind {
+    char *source, *target; /* absolute, canonical; owned */
+    bool writable;
+};
+
+struct run_request {
+    char policy[RUN_NAME_MAX];
+    struct strlist argv, kept, env;
+    char cwd[RUN_PATH_MAX];
+    struct run_bind binds[RUN_BINDS_MAX];
+    size_t n_binds;
+    char home[RUN_PATH_MAX];
+    char user[RUN_NAME_MAX];
+    uint32_t uid, gid;
+    bool tty;
+    uint32_t rows, cols;
+    int fds[3]; /* owned; -1 where there is none (tty, or passed on) */
+};
+
+void run_request_init(struct run_request *r);
+void run_request_done(struct run_request *r);
+/* Adds a bind; both are copied. -1 when there are too many. */
+int run_request_bind(struct run_request *r, const char *source, const char *target, bool writable)
+    WUNUSED;
+/* Writing side; the descriptors move into the message. */
+void run_request_put(struct run_request *r, struct msg *m);
+/* Reading side: checks bounds, that paths are absolute and names are names. */
+int run_request_get(struct run_request *r, struct msg *m) WUNUSED;
 
 #endif

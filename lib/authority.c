@@ -63,6 +63,7 @@ static int host_name(struct authority *a, struct slice h)
     for (size_t i = 0; i < h.n; i++)
         a->host[i] = ascii_lower(h.p[i]);
     a->host[h.n] = 0;
+    memset(a->ip, 0, sizeof a->ip);
     a->kind = HOST_NAME;
     return 0;
 }
@@ -98,6 +99,10 @@ static int host_ipv6(struct authority *a, struct slice h)
     memcpy(text, h.p, h.n);
     text[h.n] = 0;
     if (strlen(text) != h.n || inet_pton(AF_INET6, text, a->ip) != 1)
+        return -1;
+    /* ::ffff:a.b.c.d is an IPv4 address spelled in another way */
+    static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
+    if (memcmp(a->ip, mapped, sizeof mapped) == 0)
         return -1;
     set_ipv6(a);
     return 0;

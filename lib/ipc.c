@@ -26,6 +26,8 @@ struct ipc {
     ipc_message_fn on_message;
     ipc_closed_fn on_closed;
     void *arg;
+    void (*drained)(void *arg);
+    void *drained_arg;
     STAILQ_HEAD(, queued) queue;
     size_t queued;
     const char *dead; /* why, once it is */
@@ -122,6 +124,11 @@ static void on_writable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
         free(q);
     }
     event_del(ch->wr);
+    if (ch->drained) {
+        ch->depth++;
+        ch->drained(ch->drained_arg);
+        ipc_leave(ch);
+    }
 }
 
 struct ipc *ipc_new(struct event_base *base, int fd, ipc_message_fn on_message,
@@ -199,6 +206,12 @@ out:
 size_t ipc_queued(const struct ipc *ch)
 {
     return ch->queued;
+}
+
+void ipc_on_drained(struct ipc *ch, void (*fn)(void *arg), void *arg)
+{
+    ch->drained = fn;
+    ch->drained_arg = arg;
 }
 
 void ipc_pause(struct ipc *ch)

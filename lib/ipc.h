@@ -27,6 +27,8 @@ int ipc_fd(const struct ipc *ch);
 int ipc_send(struct ipc *ch, struct msg *m);
 /* Bytes waiting in user space. */
 size_t ipc_queued(const struct ipc *ch);
+/* fn runs each time a queue that had formed has gone out (back-pressure on ourselves). */
+void ipc_on_drained(struct ipc *ch, void (*fn)(void *arg), void *arg);
 /* Stop or go on reading (back-pressure on the peer). */
 void ipc_pause(struct ipc *ch);
 void ipc_resume(struct ipc *ch);

@@ -23,14 +23,14 @@ enum listen_kind { LISTEN_HTTP = 1, LISTEN_HTTPS };
 
 struct config_listen {
     enum listen_kind kind;
-    const char *address;  /* "127.0.0.1:3128" */
-    const char *policy;   /* NULL: needs a sandbox's token */
+    const char *address; /* "127.0.0.1:3128" */
+    const char *policy;  /* NULL: needs a sandbox's token */
     bool insecure;
 };
 
 /* upstream.resolve: host[:port] → a fixed address, exempt from the private-address guard. */
 struct config_resolve {
-    const char *host;    /* canonical; a leading dot is any subdomain */
+    const char *host; /* canonical; a leading dot is any subdomain */
     uint16_t port;
     const char *address; /* "127.0.0.1:8443" or "[::1]:8443" */
 };
@@ -39,15 +39,15 @@ enum audit_durability { AUDIT_WRITTEN = 0, AUDIT_SYNCED };
 
 /* Every cap and time-out. Units in the names; all documented in durward.yaml(5). */
 struct limits {
-    unsigned connections;       /* open client connections of a listener */
-    unsigned mints;             /* new leaf certificates a second and gate */
-    unsigned head_bytes;        /* request or reply head */
-    unsigned headers;           /* fields in a head */
-    unsigned target_bytes;      /* request target */
-    unsigned head_seconds;      /* to receive a whole head, and for a TLS handshake */
-    unsigned idle_seconds;      /* keep-alive idle towards the sandbox; also no progress in a body */
-    unsigned dial_seconds;      /* resolve + connect + TLS to the origin */
-    unsigned reply_seconds;     /* from the end of the request to the reply head */
+    unsigned connections;   /* open client connections of a listener */
+    unsigned mints;         /* new leaf certificates a second and gate */
+    unsigned head_bytes;    /* request or reply head */
+    unsigned headers;       /* fields in a head */
+    unsigned target_bytes;  /* request target */
+    unsigned head_seconds;  /* to receive a whole head, and for a TLS handshake */
+    unsigned idle_seconds;  /* keep-alive idle towards the sandbox; also no progress in a body */
+    unsigned dial_seconds;  /* resolve + connect + TLS to the origin */
+    unsigned reply_seconds; /* from the end of the request to the reply head */
     unsigned pool_idle_seconds; /* an idle upstream connection is kept so long */
     unsigned pool;              /* idle upstream connections of a gate or injector */
     unsigned names;             /* synthetic DNS names of a sandbox */
@@ -67,8 +67,9 @@ struct config *config_from_json(const char *json, size_t n, struct err *err);
 char *config_json(const struct config *c);
 struct config *config_ref(struct config *c);
 void config_unref(struct config *c);
-/* $DURWARD_CONFIG, $XDG_CONFIG_HOME/durward/durward.yaml (or ~/.config/…), /etc/durward/durward.yaml:
- * the first that exists, malloc'd; NULL with err when none does. Never the current directory. */
+/* $DURWARD_CONFIG, $XDG_CONFIG_HOME/durward/durward.yaml (or ~/.config/…),
+ * /etc/durward/durward.yaml: the first that exists, malloc'd; NULL with err when none does. Never
+ * the current directory. */
 char *config_find(struct err *err);
 
 const struct config_secret *config_secrets(const struct config *c, size_t *n);
@@ -81,6 +82,11 @@ const char *config_policy_name(const struct config *c, size_t i);
 /* JSON text of one policy with presets expanded: what policy_parse reads. malloc'd; NULL if there
  * is no such policy. */
 char *config_policy_json(const struct config *c, const char *name);
+/* The policy itself, as compiled when it was checked; owned by the configuration. NULL: none. */
+const struct policy *config_policy(const struct config *c, const char *name);
+/* What loads but may not do what it seems to: "FILE:LINE: text", for `durward check`. */
+typedef void (*config_warning_fn)(void *arg, const char *text);
+void config_warnings(const struct config *c, config_warning_fn fn, void *arg);
 const struct config_env *config_policy_env(const struct config *c, const char *name, size_t *n);
 /* Names of the secrets that a policy's rules use (the vault's release list). */
 const char *const *config_policy_secrets(const struct config *c, const char *name, size_t *n);
@@ -102,12 +108,12 @@ const char *const *config_policy_git_hosts(const struct config *c, const char *n
  * missing configuration is an empty one. `policy` must exist or, with an empty configuration, is
  * made. Returns a new configuration. */
 struct config_flags {
-    const char *policy;               /* NULL: the only policy, or "default" */
-    const char *const *allow;         /* HOST[/path] */
+    const char *policy;       /* NULL: the only policy, or "default" */
+    const char *const *allow; /* HOST[/path] */
     size_t n_allow;
-    const char *const *secret;        /* NAME@host[,host] */
+    const char *const *secret; /* NAME@host[,host] */
     size_t n_secret;
-    const char **ret_policy;          /* out: the policy's name, owned by the result */
+    const char **ret_policy; /* out: the policy's name, owned by the result */
 };
 struct config *config_with_flags(const struct config *c, const struct config_flags *f,
                                  struct err *err);

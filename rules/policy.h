@@ -30,8 +30,8 @@ struct header_edit {
 };
 
 struct rule {
-    unsigned index;   /* position in the policy's list, 0-based */
-    const char *text; /* as written, e.g. "allow api.github.com" */
+    unsigned index;                      /* position in the policy's list, 0-based */
+    const char *text;                    /* as written, e.g. "allow api.github.com" */
     const struct credential *credential; /* NULL: none */
     enum client_credential client_credential;
     bool cookies;       /* cookies: pass */
@@ -51,7 +51,8 @@ struct policy_request {
 struct decision {
     enum verdict verdict;
     const struct rule *rule; /* the rule that decided; NULL: no rule matched */
-    const char *code;        /* constant: "ok", "no_rule", "denied_by_rule", "method" */
+    const char *code;        /* constant: "ok", "no_rule", "denied_by_rule", "method", or
+                              * "path_ambiguous" (path_check, once more) */
 };
 
 /* JSON text of one policy as config_policy_json() makes it. */
@@ -59,6 +60,9 @@ struct policy *policy_parse(const char *json, size_t n, struct err *err);
 void policy_free(struct policy *p);
 const char *policy_name(const struct policy *p);
 const struct rule *policy_rule(const struct policy *p, size_t i); /* NULL past the end */
+
+/* Where rule i was written, "FILE:LINE" when it came from a file; NULL past the end. */
+const char *policy_rule_where(const struct policy *p, size_t i);
 
 /* Which kinds of allow rules name this scheme, host and port, whatever the path and method. */
 enum { POLICY_HOST_PLAIN = 1, POLICY_HOST_CREDENTIALED = 2, POLICY_HOST_ASK = 4 };

@@ -1,0 +1,168 @@
+# What quickstart and runtests share: numbered steps with a log each, and packages. Sourced by
+# both; sets STEPS (how many there are) before the first step.
+# shellcheck shell=sh
+
+if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then
+    BOLD=$(printf '\033[1m') GREEN=$(printf '\033[32m') RED=$(printf '\033[31m') PLAIN=$(printf '\033[0m')
+else
+    BOLD='' GREEN='' RED='' PLAIN=''
+fi
+STEP=0
+
+# step TEXT: begin the next step.
+step() {
+    STEP=$((STEP + 1))
+    printf '%s[%d/%d] %s%s\n' "$BOLD" "$STEP" "$STEPS" "$*" "$PLAIN"
+}
+
+# note TEXT: something to know, below the present step.
+note() {
+    printf '      %s\n' "$*"
+}
+
+fail() {
+    printf '%s%s%s\n' "$RED" "$*" "$PLAIN" >&2
+    exit 1
+}
+
+# logged NAME COMMAND...: run it into $LOGS/NAME.log; on failure show the end of that log. On a
+# terminal a line of dots shows that it lives.
+logged() {
+    logged_name=$1
+    shift
+    logged_file=$LOGS/$logged_name.log
+    mkdir -p "$LOGS"
+    logged_start=$(date +%s)
+    if [ -t 1 ]; then
+        "$@" >"$logged_file" 2>&1 </dev/null &
+        logged_pid=$!
+        printf '      '
+        while kill -0 "$logged_pid" 2>/dev/null; do
+            printf '.'
+            sleep 1
+        done
+        printf '\r\033[K'
+        logged_status=0
+        wait "$logged_pid" || logged_status=$?
+    else
+        logged_status=0
+        "$@" >"$logged_file" 2>&1 </dev/null || logged_status=$?
+    fi
+    if [ "$logged_status" -ne 0 ]; then
+        printf '%s      failed (status %d): %s%s\n' "$RED" "$logged_status" "$*" "$PLAIN" >&2
+        tail -n 25 "$logged_file" | sed 's/^/      | /' >&2
+        printf '      the whole log: %s\n' "$logged_file" >&2
+        return "$logged_status"
+    fi
+    printf '      %sdone%s in %d s\n' "$GREEN" "$PLAIN" "$(($(date +%s) - logged_start))"
+}
+
+# missing_packages NAME...: those that are not installed.
+missing_packages() {
+    for package in "$@"; do
+        case $(dpkg-query -W -f='${Status}' "$package" 2>/dev/null) in
+        *' installed') ;;
+        *) printf '%s ' "$package" ;;
+        esac
+    done
+}
+
+# ask_to_install NAME...: 0 when we may. Without a terminal, or with ASSUME_YES=1, it does not ask.
+ask_to_install() {
+    note "to install with apt-get: $*"
+    if [ "${ASSUME_YES:-0}" = 1 ] || [ ! -t 0 ]; then
+        return 0
+    fi
+    printf '      Install them now? [Y/n] '
+    read -r answer || answer=n
+    case $answer in
+    '' | [yY] | [yY][eE][sS]) return 0 ;;
+    *) return 1 ;;
+    esac
+}
+
+apt_get() {
+    if [ "$(id -u)" -eq 0 ]; then
+        env DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@"
+    elif [ -t 0 ]; then
+        sudo env DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@"
+    else
+        sudo -n env DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@"
+    fi
+}
+
+apt_update_and_install() {
+    apt_get update || printf 'apt-get update failed; trying with the lists that are there\n'
+    apt_get install --no-install-recommends "$@"
+}
+
+# install_packages NAME...: those that are missing, or an end that says what to do.
+install_packages() {
+    command -v dpkg-query >/dev/null 2>&1 ||
+        fail "This script installs with apt-get, which Debian has. Elsewhere install what README.md lists, then: autoreconf -fi && ./configure && make"
+    missing=$(missing_packages "$@")
+    missing=${missing% }
+    if [ -z "$missing" ]; then
+        note "all $# packages are in place"
+        return 0
+    fi
+    by_hand="apt-get install --no-install-recommends $missing"
+    # shellcheck disable=SC2086
+    ask_to_install $missing || fail "Nothing was installed. As root: $by_hand"
+    if [ "$(id -u)" -ne 0 ]; then
+        command -v sudo >/dev/null 2>&1 ||
+            fail "Packages are missing, you are not root and there is no sudo. As root: $by_hand"
+        if [ -t 0 ]; then
+            sudo true || fail "sudo refused. As root: $by_hand"
+        else
+            sudo -n true 2>/dev/null ||
+                fail "Packages are missing and sudo would ask for a password, but there is no terminal. As root: $by_hand"
+        fi
+    fi
+    # shellcheck disable=SC2086
+    logged packages apt_update_and_install $missing || fail "The packages could not be installed."
+}
+
+# configured DIR OPTION...: configure there unless that was done with the same options.
+configured() {
+    configured_dir=$1
+    shift
+    configured_with="$TOP $*"
+    if [ -f "$configured_dir/Makefile" ] && [ "$(cat "$configured_dir/.with" 2>/dev/null)" = "$configured_with" ]; then
+        note "$configured_dir is configured"
+        return 0
+    fi
+    rm -rf "$configured_dir"
+    mkdir -p "$configured_dir"
+    logged "configure-$(basename "$configured_dir")" in_dir "$configured_dir" "$TOP/configure" "$@" ||
+        return 1
+    printf '%s' "$configured_with" >"$configured_dir/.with"
+}
+
+in_dir() {
+    in_dir_to=$1
+    shift
+    (cd "$in_dir_to" && "$@")
+}
+
+# generated: configure and its friends, once.
+generated() {
+    if [ -x "$TOP/configure" ] && [ "$TOP/configure" -nt "$TOP/configure.ac" ]; then
+        note "configure is there"
+        return 0
+    fi
+    logged autoreconf in_dir "$TOP" autoreconf -fi
+}
+
+# May this user write here? Said before a step fails for it.
+writable_tree() {
+    for where in "$TOP" "$TOP/build"; do
+        if [ -e "$where" ] && [ ! -w "$where" ]; then
+            fail "$where is not writable by $(id -un): clone the tree as this user (a build by root belongs to root)."
+        fi
+    done
+}
+
+BUILD_PACKAGES="gcc libc6-dev make autoconf automake pkg-config libevent-dev libssl-dev
+    libjansson-dev libyaml-dev libseccomp-dev libsqlite3-dev libmnl-dev libnftnl-dev libc-ares-dev
+    libhttp-parser-dev bubblewrap"

@@ -1,0 +1,349 @@
+#include "journal.h"
+
+#include "ipc.h"
+#include "stamp.h"
+#include "wire.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { ACK_SECONDS = 2 };
+
+enum journal_state {
+    JOURNAL_NONE = 0, /* no file: every append fails */
+    JOURNAL_OPEN,
+    JOURNAL_TORN, /* a short write; waits until the logger has cut its rest off */
+};
+
+struct journal_wait {
+    TAILQ_ENTRY(journal_wait) link;
+    struct journal *journal;
+    uint64_t upto;     /* acknowledged when so many bytes are */
+    uint64_t deadline; /* monotonic ns */
+    uint64_t counter;
+    bool admitted;
+    journal_done_fn fn;
+    void *arg;
+};
+
+struct journal {
+    struct event_base *base;
+    bool synced;
+    enum journal_state state;
+    struct ipc *logger; /* NULL: none */
+    int fd;             /* >= 0 exactly while state is not NONE */
+    uint32_t channel;
+    uint64_t next;    /* counter */
+    uint64_t written; /* bytes appended */
+    uint64_t credit;  /* bytes that may be appended yet */
+    uint64_t told;    /* written, as the logger last heard */
+    struct event *tick, *timer;
+    TAILQ_HEAD(, journal_wait) waits; /* in the order of upto and of deadline */
+    void (*on_ready)(void *arg);
+    void *on_ready_arg;
+};
+
+static uint64_t monotonic(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
+}
+
+/* ---- waiting for acknowledgements ---- */
+
+static void wait_remove(struct journal_wait *w)
+{
+    TAILQ_REMOVE(&w->journal->waits, w, link);
+}
+
+/* The callbacks may append, cancel others, but not free the journal under us: journal_free from
+ * inside one is the caller's error. */
+static void answer_all(struct journal *j, bool ok, uint64_t upto)
+{
+    struct journal_wait *w;
+    while ((w = TAILQ_FIRST(&j->waits)) != NULL && w->upto <= upto) {
+        wait_remove(w);
+        w->fn(w->arg, ok);
+        free(w);
+    }
+}
+
+static void arm_timer(struct journal *j)
+{
+    struct journal_wait *w = TAILQ_FIRST(&j->waits);
+    if (w == NULL) {
+        event_del(j->timer);
+        return;
+    }
+    uint64_t now = monotonic(), left = w->deadline > now ? w->deadline - now : 0;
+    struct timeval t = {(time_t)(left / 1000000000U), (suseconds_t)(left % 1000000000U / 1000)};
+    event_add(j->timer, &t);
+}
+
+/* The caller hears "not recorded" of what may be on disk all the same: give it its end. */
+static void give_up(struct journal_wait *w)
+{
+    struct journal *j = w->journal;
+    if (w->admitted) {
+        struct record end;
+        record_init(&end, RECORD_ABORTED, w->counter);
+        record_put_str(&end, RF_CODE, "not_acknowledged");
+        journal_note(j, &end); /* if this fails too, the logger ends the id with the channel */
+    }
+    w->fn(w->arg, false);
+    free(w);
+}
+
+static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct journal *j = arg;
+    struct journal_wait *w;
+    uint64_t now = monotonic();
+    while ((w = TAILQ_FIRST(&j->waits)) != NULL && w->deadline <= now) {
+        wait_remove(w);
+        give_up(w);
+    }
+    arm_timer(j);
+}
+
+/* ---- the channel to the logger ---- */
+
+static void send_count(struct journal *j, uint16_t type, uint64_t count)
+{
+    struct msg m;
+    msg_init(&m, type);
+    msg_put_u64(&m, count);
+    ipc_send(j->logger, &m); /* a failure closes the channel from the loop */
+}
+
+/* Once a turn of the loop at most: appends of one turn are told together. */
+static void on_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct journal *j = arg;
+    if (j->state == JOURNAL_NONE || j->told == j->written)
+        return;
+    j->told = j->written;
+    send_count(j, TAILQ_EMPTY(&j->waits) ? W_TICK : W_SYNC, j->written);
+}
+
+static void close_file(struct journal *j)
+{
+    if (j->fd >= 0)
+        close(j->fd);
+    j->fd = -1;
+    j->state = JOURNAL_NONE;
+    j->credit = j->written = j->told = 0;
+    answer_all(j, false, UINT64_MAX);
+    arm_timer(j);
+}
+
+static void detach(struct journal *j)
+{
+    ipc_free(j->logger);
+    j->logger = NULL;
+    close_file(j);
+}
+
+static void on_closed(struct ipc *ch UNUSED, const char *why UNUSED, void *arg)
+{
+    detach(arg);
+}
+
+static int on_journal(struct journal *j, struct msg *m)
+{
+    uint32_t channel;
+    uint64_t credit, next;
+    int fd;
+    if ((msg_get_u32(m, &channel) | msg_get_u64(m, &credit) | msg_get_u64(m, &next)) < 0 ||
+        j->state != JOURNAL_NONE || next == 0 || msg_get_fd(m, &fd) < 0)
+        return -1;
+    int flags = fcntl(fd, F_GETFL);
+    if (msg_end(m) < 0 || flags < 0 || (flags & O_APPEND) == 0 || (flags & O_ACCMODE) != O_WRONLY) {
+        close(fd);
+        return -1;
+    }
+    j->fd = fd;
+    j->channel = channel;
+    j->credit = credit;
+    j->next = next;
+    j->state = JOURNAL_OPEN;
+    if (j->on_ready)
+        j->on_ready(j->on_ready_arg);
+    return 0;
+}
+
+static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
+{
+    struct journal *j = arg;
+    uint64_t count;
+    if (m->type == W_JOURNAL)
+        return on_journal(j, m);
+    if ((msg_get_u64(m, &count) | msg_end(m)) < 0 || j->state == JOURNAL_NONE)
+        return -1;
+    switch (m->type) {
+    case W_CREDIT:
+        return __builtin_add_overflow(j->credit, count, &j->credit) ? -1 : 0;
+    case W_SYNCED:
+        if (count > j->written)
+            return -1;
+        answer_all(j, true, count);
+        arm_timer(j);
+        return 0;
+    case W_REPAIR:
+        if (j->state != JOURNAL_TORN || count != j->written)
+            return -1;
+        j->state = JOURNAL_OPEN;
+        return 0;
+    default:
+        return -1;
+    }
+}
+
+void journal_attach(struct journal *j, int logger_fd)
+{
+    detach(j);
+    j->logger = ipc_new(j->base, logger_fd, on_message, on_closed, j);
+}
+
+/* ---- appending ---- */
+
+/* One whole write(2) within the credit, or -1. */
+static int append(struct journal *j, const struct record *r, uint64_t counter)
+{
+    unsigned char bytes[RECORD_MAX + 32];
+    if (j->state != JOURNAL_OPEN || counter == 0)
+        return -1;
+    size_t n = record_encode(r, stamp_now(), bytes, sizeof bytes);
+    if (n == 0 || n > j->credit)
+        return -1;
+    for (int i = 0; i < 8; i++) /* the caller's record is const: its counter goes in here */
+        bytes[13 + i] = (unsigned char)(counter >> (56 - 8 * i));
+    ssize_t w;
+    do
+        w = write(j->fd, bytes, n);
+    while (w < 0 && errno == EINTR);
+    if (w != (ssize_t)n) {
+        if (w > 0) {
+            j->state = JOURNAL_TORN;
+            send_count(j, W_REPAIR, j->written);
+        }
+        return -1;
+    }
+    j->credit -= n;
+    j->written += n;
+    event_active(j->tick, EV_TIMEOUT, 0);
+    return 0;
+}
+
+static uint64_t counter_of(struct journal *j, const struct record *r)
+{
+    return r->counter ? r->counter : journal_next(j);
+}
+
+int journal_note(struct journal *j, const struct record *r)
+{
+    return append(j, r, counter_of(j, r));
+}
+
+struct journal_wait *journal_append(struct journal *j, const struct record *r, journal_done_fn fn,
+                                    void *arg)
+{
+    uint64_t counter = counter_of(j, r);
+    struct journal_wait *w = j->synced ? calloc(1, sizeof *w) : NULL;
+    if ((j->synced && w == NULL) || append(j, r, counter) < 0) {
+        free(w);
+        fn(arg, false);
+        return NULL;
+    }
+    if (!j->synced) {
+        fn(arg, true);
+        return NULL;
+    }
+    *w = (struct journal_wait){.journal = j,
+                               .upto = j->written,
+                               .deadline = monotonic() + ACK_SECONDS * 1000000000ULL,
+                               .counter = counter,
+                               .admitted = r->kind == RECORD_ADMITTED,
+                               .fn = fn,
+                               .arg = arg};
+    TAILQ_INSERT_TAIL(&j->waits, w, link);
+    if (TAILQ_FIRST(&j->waits) == w)
+        arm_timer(j);
+    return w;
+}
+
+void journal_cancel(struct journal_wait *w)
+{
+    if (w == NULL)
+        return;
+    wait_remove(w);
+    free(w);
+}
+
+/* ---- birth, death, questions ---- */
+
+struct journal *journal_new(struct event_base *base, bool synced)
+{
+    struct journal *j = calloc(1, sizeof *j);
+    if (j == NULL)
+        return NULL;
+    TAILQ_INIT(&j->waits);
+    j->base = base;
+    j->synced = synced;
+    j->fd = -1;
+    j->tick = event_new(base, -1, 0, on_tick, j);
+    j->timer = event_new(base, -1, 0, on_timer, j);
+    if (j->tick == NULL || j->timer == NULL) {
+        journal_free(j);
+        return NULL;
+    }
+    return j;
+}
+
+void journal_free(struct journal *j)
+{
+    if (j == NULL)
+        return;
+    if (j->timer)
+        detach(j);
+    if (j->tick)
+        event_free(j->tick);
+    if (j->timer)
+        event_free(j->timer);
+    free(j);
+}
+
+bool journal_ready(const struct journal *j)
+{
+    return j->state == JOURNAL_OPEN;
+}
+
+void journal_on_ready(struct journal *j, void (*fn)(void *arg), void *arg)
+{
+    j->on_ready = fn;
+    j->on_ready_arg = arg;
+}
+
+uint64_t journal_next(struct journal *j)
+{
+    return j->state == JOURNAL_NONE ? 0 : j->next++;
+}
+
+char *journal_id(const struct journal *j, uint64_t counter, char *buf, size_t size)
+{
+    snprintf(buf, size, "%u-%llu", (unsigned)j->channel, (unsigned long long)counter);
+    return buf;
+}
+
+uint32_t journal_channel(const struct journal *j)
+{
+    return j->channel;
+}

@@ -1,0 +1,284 @@
+#include "log_file.h"
+
+#include "stamp.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { QUEUE_MAX = 1 << 20, QUEUE_HIGH = 256 << 10 };
+
+struct log_file {
+    int dirfd, fd;               /* fd -1: the next flush begins a file */
+    char name[LOG_NAME_MAX];     /* of fd, or of the last file there was */
+    char tip_name[LOG_NAME_MAX]; /* the file that holds the last line on disk */
+    uint64_t size;               /* whole lines in fd */
+    bool dirty;                  /* bytes behind size must be cut off first */
+    struct chain disk, tip;      /* last line on disk, last line put */
+    struct buf queue;            /* lines between the two */
+};
+
+void log_file_free(struct log_file *f)
+{
+    if (f == NULL)
+        return;
+    if (f->fd >= 0)
+        close(f->fd);
+    buf_free(&f->queue);
+    free(f);
+}
+
+/* ---- start: where the chain stands ---- */
+
+struct scan {
+    struct log_file *f;
+    const struct head *head;
+    bool head_seen, any;
+    log_file_line_fn fn;
+    void *arg;
+};
+
+static int scan_line(struct scan *s, struct slice line, const char *name)
+{
+    struct render_head h;
+    struct chain *tip = &s->f->tip;
+    bool good = render_parse(line, &h) == 0;
+    if (chain_step(tip, line) < 0)
+        return -1;
+    if (good) {
+        tip->seq = h.seq;
+        if (s->fn)
+            s->fn(s->arg, &h);
+    }
+    if (s->head && tip->seq == s->head->tip.seq &&
+        memcmp(tip->hash, s->head->tip.hash, CHAIN_HASH) == 0)
+        s->head_seen = true;
+    s->any = true;
+    memcpy(s->f->tip_name, name, LOG_NAME_MAX);
+    return 0;
+}
+
+/* All lines of one file; cut: a torn end is cut off (only the last file can have one). */
+static int scan_file(struct scan *s, const char *name, bool cut, struct err *err)
+{
+    int fd = openat(s->f->dirfd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW), r = 0;
+    struct line_reader *lr = fd < 0 ? NULL : line_reader_new(fd);
+    if (lr == NULL) {
+        r = err_sys(err, "cannot open the audit file %s", name);
+        if (fd >= 0)
+            close(fd);
+        return r;
+    }
+    struct slice line;
+    enum line_state st;
+    while (r == 0 && (st = line_reader_next(lr, &line)) != LINE_END) {
+        if (st == LINE_ERROR)
+            r = err_sys(err, "cannot read the audit file %s", name);
+        else if (st == LINE_TORN && cut && ftruncate(fd, (off_t)line_reader_at(lr)) < 0)
+            r = err_sys(err, "cannot cut the torn end off %s", name);
+        else if (st == LINE_WHOLE || st == LINE_LONG)
+            r = scan_line(s, line, name) < 0 ? err_set(err, ERR_INTERNAL, "SHA-256 failed") : 0;
+    }
+    line_reader_free(lr);
+    close(fd);
+    return r;
+}
+
+/* seq of a file's first line; 0 when it has none that reads as one. */
+static uint64_t first_seq(int dirfd, const char *name)
+{
+    struct render_head h;
+    struct slice line;
+    uint64_t seq = 0;
+    int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return 0;
+    struct line_reader *lr = line_reader_new(fd);
+    if (lr && line_reader_next(lr, &line) == LINE_WHOLE && render_parse(line, &h) == 0)
+        seq = h.seq;
+    line_reader_free(lr);
+    close(fd);
+    return seq;
+}
+
+static int scan_dir(struct scan *s, uint64_t from_seq, struct err *err)
+{
+    struct log_dir d;
+    if (log_dir_list(s->f->dirfd, &d, err) < 0)
+        return -1;
+    size_t i = d.n;
+    while (i > 0) {
+        uint64_t seq = first_seq(s->f->dirfd, d.name[--i]);
+        if (seq && seq - 1 <= from_seq)
+            break;
+    }
+    int r = 0;
+    if (d.n)
+        memcpy(s->f->name, d.name[d.n - 1], LOG_NAME_MAX);
+    for (; r == 0 && i < d.n; i++)
+        r = scan_file(s, d.name[i], i + 1 == d.n, err);
+    log_dir_done(&d);
+    return r;
+}
+
+struct log_file *log_file_open(int dirfd, const struct head *head, uint64_t from_seq,
+                               log_file_line_fn fn, void *arg, bool *broken, struct err *err)
+{
+    struct log_file *f = calloc(1, sizeof *f);
+    if (f == NULL) {
+        err_set(err, ERR_INTERNAL, "out of memory");
+        return NULL;
+    }
+    f->dirfd = dirfd;
+    f->fd = -1;
+    buf_init(&f->queue, QUEUE_MAX);
+    chain_genesis(&f->tip);
+    struct scan s = {.f = f, .head = head, .fn = fn, .arg = arg};
+    /* the head's own line must be looked at, too */
+    if (head && head->tip.seq - 1 < from_seq)
+        from_seq = head->tip.seq - 1;
+    if (scan_dir(&s, from_seq, err) < 0) {
+        log_file_free(f);
+        return NULL;
+    }
+    *broken = head ? !s.head_seen : s.any;
+    if (head && !s.head_seen) {
+        uint64_t seq = f->tip.seq > head->tip.seq ? f->tip.seq : head->tip.seq;
+        f->tip = head->tip;
+        f->tip.seq = seq;
+    }
+    f->disk = f->tip;
+    return f;
+}
+
+/* ---- writing ---- */
+
+bool log_file_room(const struct log_file *f)
+{
+    return buf_len(&f->queue) < QUEUE_HIGH;
+}
+
+int log_file_put(struct log_file *f, const struct record_view *v, const struct render_source *from,
+                 uint64_t at, uint64_t received_ns)
+{
+    size_t before = buf_len(&f->queue);
+    if (render_line(&f->queue, &f->tip, v, from, at, received_ns) < 0)
+        return -1;
+    struct slice line = buf_slice(&f->queue);
+    line.p += before;
+    line.n -= before;
+    if (buf_room(&f->queue) == 0 || chain_step(&f->tip, line) < 0 ||
+        buf_append_str(&f->queue, "\n") < 0) {
+        f->queue.len = before;
+        return -1;
+    }
+    return 0;
+}
+
+static int begin_file(struct log_file *f, struct err *err)
+{
+    char name[LOG_NAME_MAX];
+    log_dir_next_name(stamp_now(), f->name, name);
+    int fd = openat(f->dirfd, name, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                    0600);
+    if (fd < 0)
+        return err_sys(err, "cannot make the audit file %s", name);
+    f->fd = fd;
+    f->size = 0;
+    f->dirty = false;
+    memcpy(f->name, name, sizeof name);
+    return 0;
+}
+
+/* n bytes of the queue are in the file: count their lines, leave the rest queued. */
+static int took(struct log_file *f, size_t n)
+{
+    struct slice q = {(const char *)buf_data(&f->queue), n};
+    while (q.n) {
+        ssize_t nl = slice_find(q, '\n');
+        if (nl < 0)
+            break;
+        if (chain_step(&f->disk, (struct slice){q.p, (size_t)nl}) < 0)
+            return -1;
+        q.p += nl + 1;
+        q.n -= (size_t)nl + 1;
+    }
+    size_t whole = n - q.n;
+    f->size += whole;
+    f->dirty = q.n > 0;
+    if (whole)
+        memcpy(f->tip_name, f->name, sizeof f->tip_name);
+    buf_drain(&f->queue, whole);
+    return 0;
+}
+
+int log_file_flush(struct log_file *f, struct err *err)
+{
+    if (buf_len(&f->queue) == 0)
+        return 0;
+    if (f->fd >= 0 && f->size >= LOG_FILE_ROTATE && !f->dirty) {
+        if (fdatasync(f->fd) < 0)
+            return err_sys(err, "cannot sync %s", f->name);
+        close(f->fd);
+        f->fd = -1;
+    }
+    if (f->fd < 0 && begin_file(f, err) < 0)
+        return -1;
+    if (f->dirty && ftruncate(f->fd, (off_t)f->size) < 0)
+        return err_sys(err, "cannot cut the torn end off %s", f->name);
+    f->dirty = false;
+    size_t want = buf_len(&f->queue);
+    ssize_t n;
+    do
+        n = write(f->fd, buf_data(&f->queue), want);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return err_sys(err, "cannot write %s", f->name);
+    if (took(f, (size_t)n) < 0)
+        return err_set(err, ERR_INTERNAL, "SHA-256 failed");
+    if (f->dirty && ftruncate(f->fd, (off_t)f->size) == 0)
+        f->dirty = false;
+    if ((size_t)n < want)
+        return err_set(err, ERR_SYS, "cannot write all of a line to %s: no room", f->name);
+    return 0;
+}
+
+int log_file_sync(struct log_file *f, struct err *err)
+{
+    if (f->fd >= 0 && fdatasync(f->fd) < 0)
+        return err_sys(err, "cannot sync %s", f->name);
+    return 0;
+}
+
+bool log_file_pending(const struct log_file *f)
+{
+    return buf_len(&f->queue) > 0;
+}
+
+bool log_file_lost(struct log_file *f)
+{
+    struct stat st;
+    if (f->fd < 0 || (fstat(f->fd, &st) == 0 && st.st_nlink > 0))
+        return false;
+    close(f->fd);
+    f->fd = -1;
+    return true;
+}
+
+uint64_t log_file_seq(const struct log_file *f)
+{
+    return f->tip.seq;
+}
+
+bool log_file_tip(const struct log_file *f, struct head *ret)
+{
+    if (f->tip_name[0] == 0)
+        return false;
+    memcpy(ret->file, f->tip_name, sizeof ret->file);
+    ret->tip = f->disk;
+    return true;
+}

@@ -1,0 +1,96 @@
+/* Shared by the logger's own files only: logger.c (control, turns, stop), logger_start.c (the
+ * directory at start), logger_channel.c (one writer). */
+#ifndef DURWARD_LOGGER_INTERNAL_H
+#define DURWARD_LOGGER_INTERNAL_H
+
+#include "ipc.h"
+#include "journal_file.h"
+#include "log_file.h"
+#include "logger.h"
+#include "open_ids.h"
+#include "proc.h"
+#include "signing_key.h"
+
+#include <sys/queue.h>
+
+enum {
+    LOGGER_CREDIT = 1 << 20,  /* bytes a writer may be ahead of us */
+    LOGGER_CHUNK = 64 * 1024, /* read from one journal in one go */
+    LOGGER_RETRY_MS = 200,
+    LOGGER_STOP_MS = 2000,  /* how long an ending logger waits for its writers to be gone */
+    LOGGER_GRACE_MS = 3000, /* the same where the file system cannot tell */
+    LOGGER_CHANNELS_MAX = 4096,
+};
+
+enum channel_state {
+    CHANNEL_WAITING = 1, /* has no journal yet: it could not be made */
+    CHANNEL_OPEN,
+    CHANNEL_CLOSING,  /* its writer's channel ended: copy the rest once nobody can add to it */
+    CHANNEL_ABORTING, /* write the missing ends */
+    CHANNEL_DRAINED,  /* all is queued: remove the journal once that is on disk */
+};
+
+struct channel {
+    TAILQ_ENTRY(channel) link;
+    struct logger *logger;
+    struct ipc *ipc; /* NULL: a leftover, or closing */
+    uint32_t handle; /* the parent's number for it; 0 for a leftover */
+    enum channel_state state;
+    struct journal_file file;
+    struct open_ids *ids;
+    uint64_t granted;  /* bytes of records the writer was ever allowed */
+    uint64_t credited; /* bytes of copied records already granted again */
+    uint64_t sync_upto, synced;
+    uint64_t since_ms; /* closing since, monotonic */
+    bool dirty;        /* look at it in the next turn */
+    bool overrun;      /* it was seen to write more than it had credit for */
+    bool more;         /* the last chunk was not the end */
+    bool torn;         /* the writer asks to cut the torn end off */
+    uint64_t torn_at;
+    bool told; /* the parent heard that its journal could not be made */
+};
+
+struct logger {
+    struct event_base *base;
+    struct ipc *control; /* NULL once it ended */
+    int (*confine)(struct err *);
+    struct event *turn, *retry, *second, *deadline;
+    int base_dir, dir, journal_dir, lock;
+    bool synced;
+    struct signing_key *key;
+    struct log_file *log;
+    uint64_t signed_seq; /* the head on disk goes so far */
+    uint32_t next_channel, reserved;
+    uint32_t seen_channel; /* highest in the lines read at start */
+    TAILQ_HEAD(channel_list, channel) channels;
+    size_t n_channels;
+    bool started, failing, head_failing, stopping, forced, finished, ok;
+    unsigned char chunk[LOGGER_CHUNK];
+};
+
+/* logger.c */
+uint64_t logger_ms(void); /* monotonic */
+void logger_wake(struct logger *l);
+void logger_warn(struct logger *l, const char *fmt, ...) PRINTF(2, 3);
+/* A lifecycle line of our own, about ch if not NULL; request 0: none. */
+void logger_event(struct logger *l, const struct channel *ch, const char *event, const char *detail,
+                  uint64_t request);
+
+/* logger_start.c: everything that W_INIT asks for. */
+int logger_start(struct logger *l, struct msg *m, struct err *err);
+uint32_t logger_number(struct logger *l, struct err *err); /* of a new journal; 0 with err */
+
+/* logger_channel.c */
+struct channel *channel_new(struct logger *l);
+void channel_free(struct channel *ch); /* the journal stays on disk */
+/* A new writer; takes fd. 0 or -1 (then the parent was told). */
+int channel_accept(struct logger *l, enum role role, uint32_t handle, const char *sandbox,
+                   const char *policy, int fd);
+void channel_replay(struct channel *ch, const struct render_head *h); /* a line found at start */
+void channel_close(struct channel *ch);                               /* no more from its writer */
+void channel_pump(struct channel *ch); /* copy into the queue what there is */
+bool channel_wants_sync(const struct channel *ch);
+/* The queue is on disk: credit, acknowledge, repair, remove. May free the channel. */
+void channel_settle(struct channel *ch);
+
+#endif

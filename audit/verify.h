@@ -1,0 +1,29 @@
+/* Offline check of an audit directory with nothing but its public key: the chain over all its
+ * files, and that it reaches the signed head. Lines after the head are accepted and counted (a
+ * daemon that was killed signs nothing more). */
+#ifndef DURWARD_VERIFY_H
+#define DURWARD_VERIFY_H
+
+#include "chain.h"
+#include "err.h"
+#include "log_dir.h"
+#include "signing_key.h"
+
+struct verify_result {
+    bool ok;
+    uint64_t records;          /* good lines up to the first break, or all */
+    uint64_t signed_seq;       /* the head's; 0: none */
+    uint64_t unsigned_records; /* good lines after the head */
+    bool torn;                 /* the last line is not finished (accepted after the head) */
+    char file[LOG_NAME_MAX];   /* where it breaks; "" when the whole directory is meant */
+    uint64_t line;             /* 1-based; 0: the whole file */
+    char why[256];             /* when !ok */
+};
+
+/* One directory (its run-* directories are directories of their own). Always fills *ret; problems
+ * of reading are failures like any other. */
+void verify_dir(int dirfd, const struct signing_key *key, struct verify_result *ret);
+/* Whether there is a log, or was one: a head, an audit file, or a journal's number given out. */
+bool verify_has_log(int dirfd);
+
+#endif

@@ -1,0 +1,186 @@
+#include "roots.h"
+
+#include "roots_format.h"
+#include "system_roots.h"
+
+#include <openssl/err.h>
+#include <openssl/x509_vfy.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+struct roots {
+    unsigned refs; /* the owner's and the store's lookup */
+    unsigned char *map;
+    size_t size;
+    const struct roots_entry *index;
+    size_t count, parsed;
+    const unsigned char *der;
+    X509_STORE *store; /* NULL once the owner is gone */
+};
+
+static void unref(struct roots *r)
+{
+    if (--r->refs > 0)
+        return;
+    munmap(r->map, r->size);
+    free(r);
+}
+
+/* First index entry with at least this hash. */
+static size_t lower_bound(const struct roots *r, uint32_t hash)
+{
+    size_t lo = 0, hi = r->count;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (r->index[mid].hash < hash)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static X509 *parse(struct roots *r, const struct roots_entry *e)
+{
+    const unsigned char *at = r->der + e->offset;
+    X509 *x = d2i_X509(NULL, &at, (long)e->length);
+    if (x)
+        r->parsed++;
+    return x;
+}
+
+/* All roots of this name go into the store at once: OpenSSL asks a lookup only while the store has
+ * none of that name. The result is the store's; OpenSSL takes its own reference of it, which is why
+ * the one that X509_OBJECT_set1_X509 takes is given back (X509_LOOKUP_meth_new(3)). */
+static int by_subject(X509_LOOKUP *lookup, X509_LOOKUP_TYPE type, const X509_NAME *name,
+                      X509_OBJECT *ret)
+{
+    struct roots *r = X509_LOOKUP_get_method_data(lookup);
+    X509_STORE *store = X509_LOOKUP_get_store(lookup);
+    int ok = 0, found = 0;
+    if (r == NULL || type != X509_LU_X509)
+        return 0;
+    uint32_t hash = (uint32_t)X509_NAME_hash_ex(name, NULL, NULL, &ok);
+    if (!ok)
+        return 0;
+    for (size_t i = lower_bound(r, hash); i < r->count && r->index[i].hash == hash; i++) {
+        X509 *x = parse(r, &r->index[i]);
+        if (x == NULL) {
+            ERR_clear_error();
+            continue;
+        }
+        if (X509_NAME_cmp(X509_get_subject_name(x), name) == 0 &&
+            X509_STORE_add_cert(store, x) == 1 && !found && X509_OBJECT_set1_X509(ret, x)) {
+            found = 1;
+            X509_free(x);
+        }
+        X509_free(x);
+    }
+    return found;
+}
+
+static void lookup_free(X509_LOOKUP *lookup)
+{
+    struct roots *r = X509_LOOKUP_get_method_data(lookup);
+    if (r)
+        unref(r);
+}
+
+/* One table of functions for the process, as OpenSSL wants it; holds nothing. */
+static X509_LOOKUP_METHOD *method(void)
+{
+    static X509_LOOKUP_METHOD *m;
+    if (m == NULL) {
+        m = X509_LOOKUP_meth_new("Durward's packed roots");
+        if (m) {
+            X509_LOOKUP_meth_set_get_by_subject(m, by_subject);
+            X509_LOOKUP_meth_set_free(m, lookup_free);
+        }
+    }
+    return m;
+}
+
+static int check(struct roots *r, struct err *err)
+{
+    const struct roots_header *head = (const struct roots_header *)r->map;
+    if (r->size < sizeof *head || head->magic != ROOTS_MAGIC || head->count > ROOTS_MAX ||
+        r->size - sizeof *head < head->count * sizeof(struct roots_entry))
+        return err_set(err, ERR_PARSE, "these are no packed roots");
+    r->count = head->count;
+    r->index = (const struct roots_entry *)(r->map + sizeof *head);
+    r->der = (const unsigned char *)(r->index + r->count);
+    size_t room = r->size - sizeof *head - r->count * sizeof *r->index;
+    for (size_t i = 0; i < r->count; i++) {
+        const struct roots_entry *e = &r->index[i];
+        if (e->offset > room || e->length > room - e->offset ||
+            (i > 0 && e->hash < r->index[i - 1].hash))
+            return err_set(err, ERR_PARSE, "the index of the packed roots is damaged");
+    }
+    return 0;
+}
+
+static int make_store(struct roots *r, struct err *err)
+{
+    X509_LOOKUP_METHOD *m = method();
+    r->store = m ? X509_STORE_new() : NULL;
+    X509_LOOKUP *lookup = r->store ? X509_STORE_add_lookup(r->store, m) : NULL;
+    if (lookup == NULL || X509_LOOKUP_set_method_data(lookup, r) != 1) {
+        X509_STORE_free(r->store);
+        return err_set(err, ERR_INTERNAL, "no certificate store can be made");
+    }
+    r->refs++;
+    return 0;
+}
+
+struct roots *roots_load(int memfd, struct err *err)
+{
+    struct stat st;
+    if (fstat(memfd, &st) < 0 || st.st_size <= 0 || st.st_size > 2 * ROOTS_FILE_MAX) {
+        err_set(err, ERR_PARSE, "these are no packed roots");
+        return NULL;
+    }
+    struct roots *r = calloc(1, sizeof *r);
+    if (r == NULL) {
+        err_set(err, ERR_INTERNAL, "out of memory");
+        return NULL;
+    }
+    r->refs = 1;
+    r->size = (size_t)st.st_size;
+    r->map = mmap(NULL, r->size, PROT_READ, MAP_PRIVATE, memfd, 0);
+    if (r->map == MAP_FAILED) {
+        err_sys(err, "mapping the packed roots");
+        free(r);
+        return NULL;
+    }
+    if (check(r, err) < 0 || make_store(r, err) < 0) {
+        unref(r);
+        return NULL;
+    }
+    return r;
+}
+
+void roots_free(struct roots *r)
+{
+    if (r == NULL)
+        return;
+    X509_STORE *store = r->store;
+    r->store = NULL;
+    X509_STORE_free(store);
+    unref(r);
+}
+
+size_t roots_count(const struct roots *r)
+{
+    return r->count;
+}
+
+size_t roots_parsed(const struct roots *r)
+{
+    return r->parsed;
+}
+
+X509_STORE *roots_store(struct roots *r)
+{
+    return r->store;
+}

@@ -1,0 +1,21 @@
+/* What lies in the memfd between roots_pack.c and roots.c: a header, the index sorted by hash, the
+ * certificates in DER. Numbers are the machine's own; it never leaves it. */
+#ifndef DURWARD_ROOTS_FORMAT_H
+#define DURWARD_ROOTS_FORMAT_H
+
+#include <stdint.h>
+
+#define ROOTS_MAGIC 0x44575254u /* "DWRT" */
+
+struct roots_header {
+    uint32_t magic;
+    uint32_t count;
+};
+
+struct roots_entry {
+    uint32_t hash;   /* X509_NAME_hash_ex of the subject */
+    uint32_t offset; /* from the end of the index */
+    uint32_t length;
+};
+
+#endif

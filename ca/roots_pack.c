@@ -1,0 +1,187 @@
+#include "roots.h"
+
+#include "ipc.h"
+#include "pem.h"
+#include "roots_format.h"
+#include "system_roots.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/asn1.h>
+#include <openssl/err.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct pack {
+    struct roots_entry *entries;
+    size_t n, room;
+    struct buf der; /* all certificates, one after the other */
+};
+
+/* One ASN.1 element of the given universal (or context) tag: *body is its content. Moves *at
+ * behind it. */
+static int element(const unsigned char **at, const unsigned char *end, int want, int class,
+                   struct slice *body)
+{
+    long len;
+    int tag, cls;
+    const unsigned char *p = *at;
+    int r = ASN1_get_object(&p, &len, &tag, &cls, end - p);
+    if (r & 0x80 || r & 1 || tag != want || cls != class || len > end - p)
+        return -1;
+    *body = (struct slice){(const char *)p, (size_t)len};
+    *at = p + len;
+    return 0;
+}
+
+/* The subject of a DER certificate without parsing its key (which is what makes d2i_X509 slow). */
+static X509_NAME *subject_of(struct slice der)
+{
+    const unsigned char *at = (const unsigned char *)der.p, *end = at + der.n;
+    struct slice cert, tbs, skip;
+    if (element(&at, end, V_ASN1_SEQUENCE, V_ASN1_UNIVERSAL, &cert) < 0 || at != end)
+        return NULL;
+    at = (const unsigned char *)cert.p;
+    if (element(&at, at + cert.n, V_ASN1_SEQUENCE, V_ASN1_UNIVERSAL, &tbs) < 0)
+        return NULL;
+    at = (const unsigned char *)tbs.p;
+    end = at + tbs.n;
+    if (tbs.n && *at == 0xa0 && element(&at, end, 0, V_ASN1_CONTEXT_SPECIFIC, &skip) < 0)
+        return NULL;
+    if (element(&at, end, V_ASN1_INTEGER, V_ASN1_UNIVERSAL, &skip) < 0)
+        return NULL;
+    for (int i = 0; i < 3; i++) /* signature algorithm, issuer, validity */
+        if (element(&at, end, V_ASN1_SEQUENCE, V_ASN1_UNIVERSAL, &skip) < 0)
+            return NULL;
+    const unsigned char *name = at;
+    if (element(&at, end, V_ASN1_SEQUENCE, V_ASN1_UNIVERSAL, &skip) < 0)
+        return NULL;
+    return d2i_X509_NAME(NULL, &name, at - name);
+}
+
+static int add(struct pack *p, struct slice der, struct err *err)
+{
+    int ok = 0;
+    X509_NAME *subject = subject_of(der);
+    uint32_t hash = subject ? (uint32_t)X509_NAME_hash_ex(subject, NULL, NULL, &ok) : 0;
+    X509_NAME_free(subject);
+    ERR_clear_error();
+    if (!ok)
+        return err_set(err, ERR_PARSE, "it is no X.509 certificate");
+    if (p->n == ROOTS_MAX)
+        return err_set(err, ERR_LIMIT, "there are more than %d roots", ROOTS_MAX);
+    if (p->n == p->room) {
+        size_t room = p->room ? p->room * 2 : 256;
+        struct roots_entry *more = realloc(p->entries, room * sizeof *more);
+        if (more == NULL)
+            return err_set(err, ERR_INTERNAL, "out of memory");
+        p->entries = more;
+        p->room = room;
+    }
+    p->entries[p->n++] = (struct roots_entry){hash, (uint32_t)buf_len(&p->der), (uint32_t)der.n};
+    if (buf_append_slice(&p->der, der) < 0)
+        return err_set(err, ERR_LIMIT, "the roots are larger than %d bytes", ROOTS_FILE_MAX);
+    return 0;
+}
+
+static int read_file(const char *path, struct buf *to, struct err *err)
+{
+    struct stat st;
+    int r = -1, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return err_sys(err, "cannot open %s", path);
+    buf_init(to, ROOTS_FILE_MAX);
+    if (fstat(fd, &st) < 0) {
+        err_sys(err, "%s", path);
+    } else if (!S_ISREG(st.st_mode) || st.st_size > ROOTS_FILE_MAX) {
+        err_set(err, ERR_DENIED, "%s is no regular file of at most %d bytes", path, ROOTS_FILE_MAX);
+    } else {
+        size_t want = (size_t)st.st_size, got = 0;
+        unsigned char *p = buf_reserve(to, want);
+        ssize_t n = 1;
+        while (p && got < want && (n = read(fd, p + got, want - got)) > 0)
+            got += (size_t)n;
+        buf_commit(to, p ? got : 0);
+        r = p && n >= 0 ? 0 : err_sys(err, "reading %s", path);
+    }
+    close(fd);
+    if (r < 0)
+        buf_free(to);
+    return r;
+}
+
+/* All certificates of one file. strict: a damaged or absent one is an error. */
+static int add_file(struct pack *p, const char *path, bool strict, struct err *err)
+{
+    struct buf text, der;
+    if (read_file(path, &text, err) < 0)
+        return -1;
+    buf_init(&der, PEM_DER_MAX);
+    struct slice rest = buf_slice(&text);
+    size_t before = p->n;
+    int r = 0, found;
+    if (rest.n && rest.p[0] == 0x30) {
+        r = add(p, rest, err);
+        rest.n = 0;
+    }
+    while (r == 0 && (found = pem_next(&rest, &der)) != 0) {
+        r = found > 0 ? add(p, buf_slice(&der), strict ? err : NULL)
+                      : err_set(strict ? err : NULL, ERR_PARSE, "a PEM block is damaged");
+        if (r < 0 && !strict)
+            r = 0;
+    }
+    if (r == 0 && strict && p->n == before)
+        r = err_set(err, ERR_PARSE, "there is no certificate in it");
+    buf_free(&der);
+    buf_free(&text);
+    return r < 0 ? err_wrap(err, "%s", path) : 0;
+}
+
+static int by_hash(const void *a, const void *b)
+{
+    const struct roots_entry *x = a, *y = b;
+    if (x->hash != y->hash)
+        return x->hash < y->hash ? -1 : 1;
+    return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static int to_memfd(struct pack *p, struct err *err)
+{
+    struct roots_header head = {.magic = ROOTS_MAGIC, .count = (uint32_t)p->n};
+    size_t index = p->n * sizeof *p->entries, total = sizeof head + index + buf_len(&p->der);
+    unsigned char *all = malloc(total);
+    if (all == NULL)
+        return err_set(err, ERR_INTERNAL, "out of memory");
+    if (p->n)
+        qsort(p->entries, p->n, sizeof *p->entries, by_hash);
+    memcpy(all, &head, sizeof head);
+    if (p->n)
+        memcpy(all + sizeof head, p->entries, index);
+    memcpy(all + sizeof head + index, buf_data(&p->der), buf_len(&p->der));
+    int fd = ipc_memfd("durward-roots", all, total, err);
+    free(all);
+    return fd;
+}
+
+int roots_pack_with(const char *system_path, const char *const *pem_paths, struct err *err)
+{
+    struct pack p = {0};
+    int r = 0;
+    buf_init(&p.der, ROOTS_FILE_MAX);
+    if (system_path)
+        r = add_file(&p, system_path, false, err);
+    for (; r == 0 && pem_paths && *pem_paths; pem_paths++)
+        r = add_file(&p, *pem_paths, true, err);
+    if (r == 0)
+        r = to_memfd(&p, err);
+    free(p.entries);
+    buf_free(&p.der);
+    return r < 0 ? err_wrap(err, "trusted roots") : r;
+}
+
+int roots_pack(const char *const *pem_paths, struct err *err)
+{
+    return roots_pack_with(system_roots_path(), pem_paths, err);
+}

@@ -1,0 +1,240 @@
+#include "trust.h"
+
+#include "paths.h"
+#include "pem.h"
+#include "system_roots.h"
+#include "trust_store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <openssl/x509.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LAYOUT = 1, /* counted up when the content of the directory changes */ HEX = 32 };
+
+/* Hash of all that the content depends on, without reading the bundle. */
+static int key_of(const char *system_path, struct slice ca_pem, char hex[HEX + 1], struct err *err)
+{
+    unsigned char sum[EVP_MAX_MD_SIZE];
+    unsigned int n;
+    struct stat st = {0};
+    struct buf b;
+    if (system_path && stat(system_path, &st) < 0)
+        return err_sys(err, "%s", system_path);
+    buf_init(&b, 256 * 1024);
+    int r = buf_printf(&b, "%d\n%s\n%lld %llu %lld.%09ld\n", LAYOUT, system_path ? system_path : "",
+                       (long long)st.st_size, (unsigned long long)st.st_ino,
+                       (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+    if (r == 0)
+        r = buf_append_slice(&b, ca_pem);
+    if (r == 0 && EVP_Digest(buf_data(&b), buf_len(&b), sum, &n, EVP_sha256(), NULL) != 1)
+        r = -1;
+    buf_free(&b);
+    if (r < 0)
+        return err_set(err, ERR_INTERNAL, "the trust bundle's name cannot be computed");
+    for (size_t i = 0; i < HEX / 2; i++)
+        snprintf(hex + 2 * i, 3, "%02x", sum[i]);
+    return 0;
+}
+
+/* 1: there, and ours; 0: not there. */
+static int present(const char *dir, struct err *err)
+{
+    struct stat st;
+    if (lstat(dir, &st) < 0)
+        return errno == ENOENT ? 0 : err_sys(err, "%s", dir);
+    if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022))
+        return err_set(err, ERR_DENIED, "%s is no directory that only you can write; remove it",
+                       dir);
+    return 1;
+}
+
+static int write_file(int dir, const char *name, struct slice s, struct err *err)
+{
+    int r = 0, fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return err_sys(err, "cannot make %s", name);
+    for (size_t at = 0; r == 0 && at < s.n;) {
+        ssize_t w = write(fd, s.p + at, s.n - at);
+        if (w <= 0)
+            r = err_sys(err, "writing %s", name);
+        else
+            at += (size_t)w;
+    }
+    if (r == 0 && fchmod(fd, 0644) < 0) /* whatever the umask says */
+        r = err_sys(err, "%s", name);
+    /* the rename must not reach the disk before the content: nobody looks at it again */
+    if (r == 0 && fdatasync(fd) < 0)
+        r = err_sys(err, "writing %s", name);
+    close(fd);
+    return r;
+}
+
+static int read_bundle(const char *path, struct buf *to, struct err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return err_sys(err, "cannot open %s", path);
+    ssize_t n;
+    int r = 0;
+    do {
+        unsigned char *p = buf_reserve(to, 32 * 1024);
+        n = p ? read(fd, p, 32 * 1024) : -1;
+        if (p == NULL)
+            r = err_set(err, ERR_LIMIT, "%s is larger than %d bytes", path, ROOTS_FILE_MAX);
+        else if (n < 0)
+            r = err_sys(err, "reading %s", path);
+        else
+            buf_commit(to, (size_t)n);
+    } while (n > 0);
+    close(fd);
+    return r;
+}
+
+/* The name under which OpenSSL looks for this CA in a directory of certificates. */
+static int hashed_name(struct slice ca_pem, char *to, size_t size, struct err *err)
+{
+    struct buf der;
+    struct slice rest = ca_pem;
+    X509 *x = NULL;
+    int r = -1;
+    buf_init(&der, PEM_DER_MAX);
+    if (pem_next(&rest, &der) == 1) {
+        const unsigned char *at = buf_data(&der);
+        x = d2i_X509(NULL, &at, (long)buf_len(&der));
+    }
+    if (x) {
+        snprintf(to, size, "%08lx.0", X509_subject_name_hash(x));
+        r = 0;
+    }
+    X509_free(x);
+    buf_free(&der);
+    return r < 0 ? err_set(err, ERR_PARSE, "the CA certificate is not one") : 0;
+}
+
+static int fill_certs(int dir, struct slice ca_pem, struct err *err)
+{
+    char name[32];
+    if (hashed_name(ca_pem, name, sizeof name, err) < 0)
+        return -1;
+    if (mkdirat(dir, "certs", 0755) < 0)
+        return err_sys(err, "cannot make certs");
+    int certs = openat(dir, "certs", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (certs < 0)
+        return err_sys(err, "certs");
+    int r = fchmod(certs, 0755) < 0 ? err_sys(err, "certs") : 0;
+    if (r == 0)
+        r = write_file(certs, name, ca_pem, err);
+    /* a second name of the same file, because certs/ may be mounted alone */
+    if (r == 0 && linkat(dir, "ca-certificates.crt", certs, "ca-certificates.crt", 0) < 0)
+        r = err_sys(err, "cannot link the bundle");
+    close(certs);
+    return r;
+}
+
+static int fill(int dir, const char *system_path, struct slice ca_pem, struct err *err)
+{
+    struct buf bundle, java;
+    buf_init(&bundle, ROOTS_FILE_MAX);
+    buf_init(&java, ROOTS_FILE_MAX);
+    int r = system_path ? read_bundle(system_path, &bundle, err) : 0;
+    if (r == 0 && (buf_append_str(&bundle, "\n") < 0 || buf_append_slice(&bundle, ca_pem) < 0))
+        r = err_set(err, ERR_LIMIT, "the bundle is larger than %d bytes", ROOTS_FILE_MAX);
+    if (r == 0)
+        r = write_file(dir, "ca-certificates.crt", buf_slice(&bundle), err);
+    if (r == 0)
+        r = write_file(dir, "durward-ca.pem", ca_pem, err);
+    if (r == 0)
+        r = trust_store_java(buf_slice(&bundle), &java, err);
+    if (r == 0)
+        r = write_file(dir, "cacerts.p12", buf_slice(&java), err);
+    if (r == 0)
+        r = fill_certs(dir, ca_pem, err);
+    buf_free(&bundle);
+    buf_free(&java);
+    return r;
+}
+
+/* What a build that failed, or lost a race, left: two levels, all ours. */
+static void remove_dir(const char *path)
+{
+    DIR *d = opendir(path);
+    struct dirent *e;
+    while (d && (e = readdir(d)) != NULL) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+        if (unlinkat(dirfd(d), e->d_name, 0) < 0 && (errno == EISDIR || errno == EPERM)) {
+            char *below = paths_join(path, e->d_name);
+            remove_dir(below);
+            free(below);
+        }
+    }
+    if (d)
+        closedir(d);
+    rmdir(path);
+}
+
+/* Build beside the final name, then rename: nobody ever sees half of it. */
+static int build(const char *cache_dir, const char *final, const char *system_path,
+                 struct slice ca_pem, struct err *err)
+{
+    char *tmp = paths_join(cache_dir, ".trust-XXXXXX");
+    if (mkdtemp(tmp) == NULL) {
+        err_sys(err, "cannot make a directory in %s", cache_dir);
+        free(tmp);
+        return -1;
+    }
+    int fd = open(tmp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int r = fd < 0 || fchmod(fd, 0755) < 0 ? err_sys(err, "%s", tmp)
+                                           : fill(fd, system_path, ca_pem, err);
+    if (fd >= 0)
+        close(fd);
+    if (r == 0 && rename(tmp, final) < 0)
+        r = errno == EEXIST || errno == ENOTEMPTY ? 1 : err_sys(err, "cannot make %s", final);
+    if (r != 0)
+        remove_dir(tmp);
+    free(tmp);
+    return r < 0 ? -1 : 0; /* 1: somebody else was faster; theirs is as good */
+}
+
+int trust_prepare_with(const char *system_path, const char *cache_dir, const char *ca_pem, size_t n,
+                       struct trust *ret, struct err *err)
+{
+    struct slice ca = {ca_pem, n};
+    char name[sizeof "trust-" + HEX], hex[HEX + 1];
+    if (key_of(system_path, ca, hex, err) < 0)
+        return err_wrap(err, "trust bundle");
+    snprintf(name, sizeof name, "trust-%s", hex);
+    struct trust t = {.dir = paths_join(cache_dir, name)};
+    int r = present(t.dir, err);
+    if (r == 0) {
+        t.built = true;
+        r = paths_make_private(cache_dir, err);
+        if (r == 0)
+            r = build(cache_dir, t.dir, system_path, ca, err);
+    }
+    if (r < 0) {
+        trust_clear(&t);
+        return err_wrap(err, "trust bundle");
+    }
+    *ret = t;
+    return 0;
+}
+
+int trust_prepare(const char *cache_dir, const char *ca_pem, size_t n, struct trust *ret,
+                  struct err *err)
+{
+    return trust_prepare_with(system_roots_path(), cache_dir, ca_pem, n, ret, err);
+}
+
+void trust_clear(struct trust *t)
+{
+    free(t->dir);
+    *t = (struct trust){0};
+}

@@ -1,0 +1,34 @@
+/* Trust bundles for sandboxes and paired clients: the system's roots plus our CA, in the forms that
+ * runtimes read. */
+#ifndef DURWARD_TRUST_H
+#define DURWARD_TRUST_H
+
+#include "err.h"
+
+struct trust {
+    char *dir;  /* <cache>/trust-<hash> on this host */
+    bool built; /* made by this call, not found */
+};
+
+/* Makes <cache_dir>/trust-<hash>/ if it is not there yet. The hash covers the system bundle's path,
+ * size, inode and modification time and the CA certificate, so finding it again costs two stat
+ * calls and one hash. The directory appears whole (rename); in it, readable by all:
+ *   ca-certificates.crt   the system's roots and our CA
+ *   durward-ca.pem        our CA alone
+ *   certs/                ca-certificates.crt again, our CA as <subject hash>.0: for /etc/ssl/certs
+ *   cacerts.p12           both for a JDK, password "changeit"
+ * cache_dir is made when it is missing (mode 0700; who else shall read it must be handed the
+ * directory by a mount). ca_pem holds exactly one certificate. */
+int trust_prepare(const char *cache_dir, const char *ca_pem, size_t n, struct trust *ret,
+                  struct err *err);
+/* The same with another bundle in the system's place; NULL for none. */
+int trust_prepare_with(const char *system_path, const char *cache_dir, const char *ca_pem, size_t n,
+                       struct trust *ret, struct err *err);
+void trust_clear(struct trust *t);
+
+/* KEY=VALUE settings that make clients use the bundle which they see in `dir` (absolute, no white
+ * space: JAVA_TOOL_OPTIONS is split at it). NULL-terminated, for trust_env_free; NULL with err. */
+char **trust_env(const char *dir, struct err *err);
+void trust_env_free(char **env);
+
+#endif

@@ -1,0 +1,89 @@
+#include "trust.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum form {
+    WHOLE, /* replaces what the client trusts: the bundle */
+    EXTRA, /* added to what the client trusts: our CA alone */
+    HASHED,
+    JAVA,
+};
+
+static const struct {
+    const char *name;
+    enum form form;
+} variables[] = {
+    {"SSL_CERT_FILE", WHOLE}, /* OpenSSL, Go, Rust (rustls-native-certs), Ruby, uv */
+    {"SSL_CERT_DIR", HASHED},
+    {"REQUESTS_CA_BUNDLE", WHOLE}, /* Python requests */
+    {"CURL_CA_BUNDLE", WHOLE},
+    {"NODE_EXTRA_CA_CERTS", EXTRA},
+    {"GIT_SSL_CAINFO", WHOLE},
+    {"AWS_CA_BUNDLE", WHOLE},
+    {"PIP_CERT", WHOLE},
+    {"CARGO_HTTP_CAINFO", WHOLE},
+    {"DENO_CERT", EXTRA},
+    {"NIX_SSL_CERT_FILE", WHOLE},
+    {"npm_config_cafile", WHOLE},
+    {"YARN_HTTPS_CA_FILE_PATH", WHOLE},
+    {"GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", WHOLE},
+    {"HTTPLIB2_CA_CERTS", WHOLE},
+    {"CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", WHOLE},
+    {"BUNDLE_SSL_CA_CERT", WHOLE},   /* Ruby's bundler */
+    {"PERL_LWP_SSL_CA_FILE", WHOLE}, /* libwww-perl */
+    {"COMPOSER_CAFILE", WHOLE},      /* PHP's composer */
+    {"HEX_CACERTS_PATH", WHOLE},     /* Elixir's hex */
+    {"JULIA_SSL_CA_ROOTS_PATH", WHOLE},
+    {"JAVA_TOOL_OPTIONS", JAVA},
+};
+
+static int format(char *to, size_t size, size_t i, const char *dir)
+{
+    const char *name = variables[i].name;
+    switch (variables[i].form) {
+    case WHOLE:
+        return snprintf(to, size, "%s=%s/ca-certificates.crt", name, dir);
+    case EXTRA:
+        return snprintf(to, size, "%s=%s/durward-ca.pem", name, dir);
+    case HASHED:
+        return snprintf(to, size, "%s=%s/certs", name, dir);
+    case JAVA:
+        return snprintf(to, size,
+                        "%s=-Djavax.net.ssl.trustStore=%s/cacerts.p12 "
+                        "-Djavax.net.ssl.trustStoreType=PKCS12 "
+                        "-Djavax.net.ssl.trustStorePassword=changeit",
+                        name, dir);
+    }
+    return -1;
+}
+
+char **trust_env(const char *dir, struct err *err)
+{
+    if (dir[0] != '/' || strpbrk(dir, " \t\r\n") != NULL) {
+        err_set(err, ERR_PARSE, "the trust directory must be an absolute path without white space");
+        return NULL;
+    }
+    char **env = calloc(ARRAY_LEN(variables) + 1, sizeof *env);
+    for (size_t i = 0; env && i < ARRAY_LEN(variables); i++) {
+        int n = format(NULL, 0, i, dir);
+        env[i] = n > 0 ? malloc((size_t)n + 1) : NULL;
+        if (env[i] == NULL) {
+            trust_env_free(env);
+            env = NULL;
+            break;
+        }
+        format(env[i], (size_t)n + 1, i, dir);
+    }
+    if (env == NULL)
+        err_set(err, ERR_INTERNAL, "out of memory");
+    return env;
+}
+
+void trust_env_free(char **env)
+{
+    for (size_t i = 0; env && env[i]; i++)
+        free(env[i]);
+    free(env);
+}

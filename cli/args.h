@@ -1,0 +1,50 @@
+/* Command-line arguments: one table an option is parsed from, shown in --help and completed by the
+ * shell. Every command has --help, --json and --socket without listing them. */
+#ifndef DURWARD_ARGS_H
+#define DURWARD_ARGS_H
+
+#include "compiler.h"
+
+enum { EXIT_OK = 0, EXIT_NO = 1, EXIT_USAGE = 2 }; /* 125..127: controller/run.h */
+
+struct arg_option {
+    int id;            /* a letter that is also the short option, or 256 and up */
+    const char *name;  /* long name without dashes */
+    const char *value; /* what it takes ("FILE"), NULL if nothing */
+    const char *help;  /* one line */
+};
+
+struct command {
+    const char *name;
+    const char *usage;   /* after the name: "[-c FILE] METHOD URL" */
+    const char *summary; /* one line, for the list of commands */
+    const struct arg_option *options; /* ended by id 0; NULL: the command parses by itself */
+    const char *more;    /* further paragraphs of --help; NULL if none */
+    int (*run)(int argc, char **argv); /* argv[0] is the command's name; returns the exit code */
+};
+
+/* Reading side. Zero it, then fill cmd, argc and argv. */
+struct args {
+    const struct command *cmd;
+    int argc;
+    char **argv;
+    bool in_order;      /* stop at the first word that is no option (run: the rest is CMD) */
+    const char *value;  /* of the option just returned */
+    bool json;          /* --json was given */
+    const char *socket; /* --socket, else $DURWARD_SOCKET, else NULL */
+    int exit_code;      /* for ARGS_STOP */
+    int next;           /* after ARGS_END: index of the first word that is left */
+};
+
+enum { ARGS_END = -1, ARGS_STOP = -2 };
+
+/* The next option's id; ARGS_END when all are read; ARGS_STOP when the command must return
+ * exit_code at once: help was printed, or a usage error was reported. */
+int args_next(struct args *a);
+/* Report a usage error of this command on stderr; returns EXIT_USAGE. */
+int args_usage(const struct command *cmd, const char *fmt, ...) PRINTF(2, 3);
+void args_help(const struct command *cmd);
+/* "90", "90s", "15m", "1h" → seconds, 1..max. 0 or -1. */
+int args_duration(const char *text, unsigned max, unsigned *ret);
+
+#endif

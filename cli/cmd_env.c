@@ -1,0 +1,164 @@
+/* durward env: what pairs any client with the daemon: proxy variables, CA files, placeholders. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api_client.h"
+#include "commands.h"
+#include "out.h"
+#include "strlist.h"
+#include "trust.h"
+
+static int cmd_env(int argc, char **argv);
+
+enum { OPT_POLICY = 256, OPT_TTL, OPT_CA_DIR, TTL_MAX = 3600 };
+
+static const struct arg_option options[] = {
+    {OPT_POLICY, "policy", "NAME", "the policy, where there is more than one"},
+    {OPT_TTL, "ttl", "T", "how long a token is good: 90s, 15m, at most 1h (the default)"},
+    {OPT_CA_DIR, "ca-dir", "DIR", "where the client will find the trust directory"},
+    {0},
+};
+
+const struct command command_env = {
+    "env",
+    "[--policy NAME] [--ttl T] [--ca-dir DIR] [--json] [--socket PATH]",
+    "Print variables that pair a client with the daemon.",
+    options,
+    "KEY=value lines for a shell: set -a; eval \"$(durward env)\"; set +a. They hold a token\n"
+    "(unless the listener is bound to the policy) and placeholders, never a secret. A client\n"
+    "that is paired this way is held by the proxy only as far as whatever runs it lets nothing\n"
+    "else out.\n",
+    cmd_env,
+};
+
+static int set_proxy(struct strlist *env, const char *proxy)
+{
+    static const char *const names[] = {"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"};
+    static const char local[] = "localhost,127.0.0.1,::1";
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (strlist_set_env(env, names[i], proxy) < 0)
+            return -1;
+    return strlist_set_env(env, "NO_PROXY", local) | strlist_set_env(env, "no_proxy", local);
+}
+
+static int set_trust(struct strlist *env, const char *dir, struct err *err)
+{
+    char **pairs = trust_env(dir, err);
+    int bad = 0;
+    for (size_t i = 0; pairs && pairs[i] && !bad; i++)
+        bad = strlist_put_env(env, pairs[i]);
+    bool none = pairs == NULL;
+    trust_env_free(pairs);
+    if (bad)
+        return err_set(err, ERR_LIMIT, "the environment is too long");
+    return none ? -1 : 0;
+}
+
+static int collect(const json_t *reply, const char *ca_dir, struct strlist *env, struct err *err)
+{
+    const char *proxy = json_string_value(json_object_get(reply, "proxy"));
+    const char *dir = ca_dir ? ca_dir : json_string_value(json_object_get(reply, "trust_dir"));
+    const char *key;
+    json_t *value;
+    if (proxy == NULL || dir == NULL)
+        return err_set(err, ERR_UPSTREAM, "the daemon's answer lacks proxy or trust_dir");
+    if (set_proxy(env, proxy) < 0)
+        return err_set(err, ERR_LIMIT, "the environment is too long");
+    if (set_trust(env, dir, err) < 0)
+        return -1;
+    json_object_foreach (json_object_get(reply, "env"), key, value)
+        if (!json_is_string(value) || strlist_set_env(env, key, json_string_value(value)) < 0)
+            return err_set(err, ERR_UPSTREAM, "the daemon's answer has a bad variable");
+    return 0;
+}
+
+static bool name_ok(const char *pair, size_t n)
+{
+    if (n == 0 || isdigit((unsigned char)pair[0]))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (!ascii_is_alnum(pair[i]) && pair[i] != '_')
+            return false;
+    return true;
+}
+
+/* KEY='value', with ' as '\'': safe in every POSIX shell, whatever the value holds. */
+static void print_quoted(const char *pair)
+{
+    size_t n = strcspn(pair, "=");
+    if (!name_ok(pair, n))
+        return;
+    printf("%.*s='", (int)n, pair);
+    for (const char *p = pair + n + 1; *p; p++)
+        if (*p == '\'')
+            fputs("'\\''", stdout);
+        else
+            putchar(*p);
+    fputs("'\n", stdout);
+}
+
+static int print_json(const struct strlist *env)
+{
+    json_t *v = json_object();
+    for (size_t i = 0; i < env->n; i++) {
+        char *eq = strchr(env->v[i], '=');
+        *eq = 0;
+        json_object_set_new(v, env->v[i], json_string(eq + 1));
+        *eq = '=';
+    }
+    return out_json(v) < 0 ? EXIT_NO : EXIT_OK;
+}
+
+static int print_env(const struct strlist *env, bool json)
+{
+    if (json)
+        return print_json(env);
+    for (size_t i = 0; i < env->n; i++)
+        print_quoted(env->v[i]);
+    return out_flush() < 0 ? EXIT_NO : EXIT_OK;
+}
+
+static int ask(const struct args *a, const char *policy, unsigned ttl, const char *ca_dir)
+{
+    struct err err = {0};
+    struct strlist env = {0};
+    json_t *wish = json_object(), *reply = NULL;
+    int code = EXIT_NO;
+    if (policy)
+        json_object_set_new(wish, "policy", json_string(policy));
+    if (ttl)
+        json_object_set_new(wish, "ttl", json_integer(ttl));
+    if (api_call(a->socket, "POST", "/v1/identities", wish, &reply, &err) < 0 ||
+        collect(reply, ca_dir, &env, &err) < 0)
+        out_error("%s", err.text);
+    else
+        code = print_env(&env, a->json);
+    strlist_done(&env);
+    json_decref(wish);
+    json_decref(reply);
+    return code;
+}
+
+static int cmd_env(int argc, char **argv)
+{
+    struct args a = {.cmd = &command_env, .argc = argc, .argv = argv};
+    const char *policy = NULL, *ca_dir = NULL;
+    unsigned ttl = 0;
+    int id;
+    while ((id = args_next(&a)) != ARGS_END) {
+        if (id == ARGS_STOP)
+            return a.exit_code;
+        if (id == OPT_POLICY)
+            policy = a.value;
+        else if (id == OPT_CA_DIR)
+            ca_dir = a.value;
+        else if (args_duration(a.value, TTL_MAX, &ttl) < 0)
+            return args_usage(a.cmd, "--ttl %s: a time such as 90s or 15m, at most 1h", a.value);
+    }
+    if (a.next < argc)
+        return args_usage(a.cmd, "unexpected argument %s", argv[a.next]);
+    if (ca_dir && (ca_dir[0] != '/' || strpbrk(ca_dir, " \t\r\n")))
+        return args_usage(a.cmd, "--ca-dir must be an absolute path without white space");
+    return ask(&a, policy, ttl, ca_dir);
+}

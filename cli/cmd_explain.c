@@ -1,0 +1,182 @@
+/* durward explain: what would the policy say to this request, and why? Decided here by the same
+ * function as in the gate; no daemon is asked and nothing is sent. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "config.h"
+#include "out.h"
+#include "settings.h"
+
+static int cmd_explain(int argc, char **argv);
+
+enum { OPT_POLICY = 256, OPT_PRESET };
+
+static const struct arg_option options[] = {
+    {'c', "config", "FILE", "the configuration (default: $DURWARD_CONFIG, then the user's)"},
+    {OPT_POLICY, "policy", "NAME", "the policy, where there is more than one"},
+    {OPT_PRESET, "preset", "NAME", "print a preset: github, openai or anthropic"},
+    {0},
+};
+
+const struct command command_explain = {
+    "explain",
+    "[-c FILE] [--policy NAME] METHOD URL | --preset NAME",
+    "Say what a policy answers to a request, and why.",
+    options,
+    "The first word is allow, ask or deny; then the rule that decided, the credential's name and\n"
+    "the reason. Example: durward explain GET https://api.github.com/repos/acme/site\n",
+    cmd_explain,
+};
+
+struct question {
+    struct authority authority;
+    struct slice method, path;
+};
+
+struct answer {
+    enum verdict verdict;
+    const char *code, *why;
+    const struct rule *rule;
+};
+
+/* scheme://authority[/path][?query][#fragment]; no scheme is https, as in rules. */
+static int parse_url(const char *url, struct question *q, struct err *err)
+{
+    struct slice s = slice_str(url);
+    enum scheme scheme = SCHEME_HTTPS;
+    if (slice_istarts(s, SLICE("http://")))
+        scheme = SCHEME_HTTP;
+    ssize_t at = slice_find_slice(s, SLICE("://"));
+    if (at >= 0) {
+        if (scheme == SCHEME_HTTPS && !slice_istarts(s, SLICE("https://")))
+            return err_set(err, ERR_PARSE, "the URL's scheme must be https or http: %s", url);
+        s = (struct slice){s.p + at + 3, s.n - (size_t)at - 3};
+    }
+    size_t host = strcspn(s.p, "/?#");
+    if (authority_parse(&q->authority, scheme, (struct slice){s.p, host}) < 0)
+        return err_set(err, ERR_PARSE, "not a canonical host[:port]: %.*s", (int)host, s.p);
+    size_t path = strcspn(s.p + host, "?#");
+    q->path = path ? (struct slice){s.p + host, path} : SLICE("/");
+    return 0;
+}
+
+static const char *reason(const char *code)
+{
+    static const struct {
+        const char *code, *why;
+    } reasons[] = {
+        {"ok", "the narrowest matching rule allows it"},
+        {"no_rule", "no rule names this destination; what is not allowed is denied"},
+        {"denied_by_rule", "a deny rule matches, and deny goes before ask and allow"},
+        {"method", "rules name this destination, but not with this method"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
+        if (strcmp(reasons[i].code, code) == 0)
+            return reasons[i].why;
+    return code;
+}
+
+static void decide(const struct policy *p, const struct question *q, struct answer *ret)
+{
+    const char *why = NULL;
+    if (path_check(q->path, &why) < 0) {
+        *ret = (struct answer){VERDICT_DENY, "bad_path", why, NULL};
+        return;
+    }
+    struct policy_request r = {&q->authority, q->method, q->path};
+    struct decision d;
+    policy_decide(p, &r, &d);
+    *ret = (struct answer){d.verdict, d.code, reason(d.code), d.rule};
+}
+
+static const char *verdict_word(enum verdict v)
+{
+    return v == VERDICT_ALLOW ? "allow" : v == VERDICT_ASK ? "ask" : "deny";
+}
+
+static int print_answer(const struct answer *w, const struct question *q, const char *policy,
+                        bool json)
+{
+    char at[300];
+    const char *credential = w->rule && w->rule->credential ? w->rule->credential->secret : NULL;
+    authority_text(&q->authority, at, sizeof at);
+    if (json) {
+        json_t *v = json_pack(
+            "{s:s, s:s, s:s, s:s?, s:s?, s:s, s:s}", "decision", verdict_word(w->verdict), "code",
+            w->code, "policy", policy, "rule", w->rule ? w->rule->text : NULL, "credential",
+            credential, "authority", at, "why", w->why);
+        return out_json(v) < 0 ? EXIT_NO : EXIT_OK;
+    }
+    out_coloured(stdout, w->verdict == VERDICT_ALLOW ? COLOUR_GREEN : COLOUR_RED,
+                 verdict_word(w->verdict));
+    printf(" %s\n", at);
+    if (w->rule)
+        printf("  rule:       %u of policy %s: %s\n", w->rule->index + 1, policy, w->rule->text);
+    else
+        printf("  rule:       none of policy %s\n", policy);
+    if (w->verdict != VERDICT_DENY)
+        printf("  credential: %s\n", credential ? credential : "none");
+    printf("  why:        %s (%s)\n", w->why, w->code);
+    return out_flush() < 0 ? EXIT_NO : EXIT_OK;
+}
+
+static int print_preset(const char *name)
+{
+    const char *text = preset_text(name);
+    if (text == NULL) {
+        out_error("there is no preset '%s'; there are github, openai and anthropic", name);
+        return EXIT_NO;
+    }
+    fputs(text, stdout);
+    return out_flush() < 0 ? EXIT_NO : EXIT_OK;
+}
+
+static int explain(const char *file, const char *policy, struct question *q, bool json,
+                   struct err *err)
+{
+    struct config *c = settings_load(file, err);
+    if (c == NULL)
+        return EXIT_NO;
+    struct answer w;
+    struct policy *p = NULL;
+    int code = EXIT_NO;
+    const char *name = settings_policy(c, policy, err);
+    char *text = name ? config_policy_json(c, name) : NULL;
+    if (text && (p = policy_parse(text, strlen(text), err)) != NULL) {
+        decide(p, q, &w);
+        code = print_answer(&w, q, name, json);
+    }
+    policy_free(p);
+    free(text);
+    config_unref(c);
+    return code;
+}
+
+static int cmd_explain(int argc, char **argv)
+{
+    struct args a = {.cmd = &command_explain, .argc = argc, .argv = argv};
+    const char *file = NULL, *policy = NULL;
+    struct question q = {0};
+    struct err err = {0};
+    int id;
+    while ((id = args_next(&a)) != ARGS_END) {
+        if (id == ARGS_STOP)
+            return a.exit_code;
+        if (id == OPT_PRESET)
+            return print_preset(a.value);
+        if (id == 'c')
+            file = a.value;
+        else
+            policy = a.value;
+    }
+    if (argc - a.next != 2)
+        return args_usage(a.cmd, "a method and a URL are needed");
+    q.method = slice_str(argv[a.next]);
+    if (parse_url(argv[a.next + 1], &q, &err) < 0)
+        return args_usage(a.cmd, "%s", err.text);
+    int code = explain(file, policy, &q, a.json, &err);
+    if (err.code != ERR_NONE)
+        out_error("%s", err.text);
+    return code;
+}

@@ -1,0 +1,117 @@
+/* durward status: is there a daemon, and what is it made of? Exit status 0 when one answers. */
+#include "api_client.h"
+#include "commands.h"
+#include "out.h"
+
+static int cmd_status(int argc, char **argv);
+
+static const struct arg_option options[] = {{0}};
+
+const struct command command_status = {
+    "status",
+    "[--json] [--socket PATH]",
+    "Show the daemon's roles, listeners and sandboxes.",
+    options,
+    "Exit status 0 when a daemon answers, 1 when none does.\n",
+    cmd_status,
+};
+
+static const char *text_of(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+    return s ? s : "";
+}
+
+static void print_uptime(json_int_t s)
+{
+    if (s >= 86400)
+        printf("%lldd ", (long long)(s / 86400));
+    if (s >= 3600)
+        printf("%lldh ", (long long)(s / 3600 % 24));
+    if (s >= 60)
+        printf("%lldm ", (long long)(s / 60 % 60));
+    printf("%llds", (long long)(s % 60));
+}
+
+static void print_roles(const json_t *roles)
+{
+    static const char *const titles[] = {"ROLE", "PID", "FOR", NULL};
+    struct out_table *t = out_table_new(titles);
+    size_t i;
+    json_t *r;
+    json_array_foreach (roles, i, r) {
+        char pid[24];
+        snprintf(pid, sizeof pid, "%lld",
+                 (long long)json_integer_value(json_object_get(r, "pid")));
+        out_table_cell(t, text_of(r, "role"));
+        out_table_cell(t, pid);
+        out_table_cell(t, text_of(r, "sandbox"));
+    }
+    out_table_print(t);
+}
+
+static void print_listeners(const json_t *listeners)
+{
+    static const char *const titles[] = {"LISTEN", "ADDRESS", "POLICY", NULL};
+    if (json_array_size(listeners) == 0) {
+        printf("\nno listeners\n");
+        return;
+    }
+    struct out_table *t = out_table_new(titles);
+    size_t i;
+    json_t *l;
+    json_array_foreach (listeners, i, l) {
+        const char *policy = text_of(l, "policy");
+        out_table_cell(t, text_of(l, "kind"));
+        out_table_cell(t, text_of(l, "address"));
+        out_table_cell(t, *policy ? policy : "(by token)");
+    }
+    putchar('\n');
+    out_table_print(t);
+}
+
+static void print_sandboxes(const json_t *sandboxes)
+{
+    static const char *const titles[] = {"SANDBOX", "POLICY", "STATE", NULL};
+    if (json_array_size(sandboxes) == 0) {
+        printf("\nno sandboxes\n");
+        return;
+    }
+    struct out_table *t = out_table_new(titles);
+    size_t i;
+    json_t *s;
+    json_array_foreach (sandboxes, i, s) {
+        out_table_cell(t, text_of(s, "id"));
+        out_table_cell(t, text_of(s, "policy"));
+        out_table_cell(t, text_of(s, "state"));
+    }
+    putchar('\n');
+    out_table_print(t);
+}
+
+static int cmd_status(int argc, char **argv)
+{
+    struct args a = {.cmd = &command_status, .argc = argc, .argv = argv};
+    struct err err = {0};
+    json_t *reply = NULL;
+    if (args_next(&a) == ARGS_STOP)
+        return a.exit_code;
+    if (a.next < argc)
+        return args_usage(a.cmd, "unexpected argument %s", argv[a.next]);
+    if (api_call(a.socket, "GET", "/v1/status", NULL, &reply, &err) < 0) {
+        out_error("%s", err.text);
+        return EXIT_NO;
+    }
+    if (a.json)
+        return out_json(reply) < 0 ? EXIT_NO : EXIT_OK;
+    printf("durward is ");
+    out_coloured(stdout, COLOUR_GREEN, "running");
+    printf(", up ");
+    print_uptime(json_integer_value(json_object_get(reply, "uptime_seconds")));
+    printf("\n\n");
+    print_roles(json_object_get(reply, "roles"));
+    print_listeners(json_object_get(reply, "listeners"));
+    print_sandboxes(json_object_get(reply, "sandboxes"));
+    json_decref(reply);
+    return out_flush() < 0 ? EXIT_NO : EXIT_OK;
+}

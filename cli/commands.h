@@ -1,0 +1,19 @@
+/* The commands of `durward`. Each cmd_NAME lives in cmd_NAME.c, gets argv with its own name first
+ * and returns the exit code of DESIGN §5: 0 done, 1 the thing asked about failed, 2 usage, 125 to
+ * 127 for `run`. */
+#ifndef DURWARD_COMMANDS_H
+#define DURWARD_COMMANDS_H
+
+#include "args.h"
+
+extern const struct command command_run, command_serve, command_reload, command_status,
+    command_check, command_explain, command_env, command_completion;
+
+int cmd_audit(int argc, char **argv);
+int cmd_ca(int argc, char **argv);
+int cmd_secret(int argc, char **argv);
+
+/* Every command that can be used, in the order of the help; ends with a NULL. */
+extern const struct command *const commands[];
+
+#endif

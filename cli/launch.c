@@ -1,0 +1,126 @@
+#include "launch.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "ipc.h"
+#include "proc.h"
+#include "store.h"
+#include "strlist.h"
+#include "wire.h"
+
+/* What the parent needs of our environment: where this user's directories are, and what the
+ * commands of `command:` secrets may have (secrets/store.h). Its own environment is empty. */
+static int put_environment(struct msg *m, struct err *err)
+{
+    static const char *const names[] = {
+        "PATH",           "HOME",        "USER",           "LOGNAME",        "LANG",
+        "GNUPGHOME",      "GPG_TTY",     "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME",
+        "XDG_DATA_HOME",  "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "NOTIFY_SOCKET"};
+    struct strlist env = {0};
+    int bad = 0;
+    for (size_t i = 0; i < ARRAY_LEN(names) && !bad; i++) {
+        const char *v = getenv(names[i]);
+        if (v)
+            bad = strlist_set_env(&env, names[i], v);
+    }
+    for (char **e = environ; *e && !bad; e++)
+        if (strncmp(*e, "LC_", 3) == 0 && strchr(*e, '='))
+            bad = strlist_put_env(&env, *e);
+    strlist_put(&env, m);
+    strlist_done(&env);
+    return bad ? err_set(err, ERR_LIMIT, "the environment is too long") : 0;
+}
+
+int launch_message(enum launch_mode mode, const char *path, const struct config *c, struct msg *ret,
+                   struct err *err)
+{
+    char full[PATH_MAX] = "";
+    if (path && strcmp(path, "-") != 0 && realpath(path, full) == NULL)
+        return err_sys(err, "%s", path);
+    size_t n;
+    const struct config_secret *secrets = config_secrets(c, &n);
+    int env = store_env_memfd(secrets, n, NULL, err);
+    if (env < 0)
+        return -1;
+    char *json = config_json(c);
+    int config = json ? ipc_memfd("configuration", json, strlen(json), err)
+                      : err_set(err, ERR_INTERNAL, "out of memory");
+    free(json);
+    if (config < 0) {
+        close(env);
+        return -1;
+    }
+    msg_init(ret, W_INIT);
+    msg_put_u8(ret, mode);
+    msg_put_str(ret, full);
+    int bad = put_environment(ret, err);
+    msg_put_fd(ret, config);
+    msg_put_fd(ret, env);
+    if (bad)
+        msg_done(ret);
+    return bad;
+}
+
+static int send_once(int sock, struct msg *m, struct err *err)
+{
+    int r = msg_send(sock, m);
+    if (r != 0)
+        err_sys(err, "cannot tell the parent its configuration");
+    msg_done(m);
+    return r ? -1 : 0;
+}
+
+int launch_parent(const char *path, const struct config *c, pid_t *pid, int *channel,
+                  struct err *err)
+{
+    int pair[2];
+    struct msg m;
+    if (launch_message(LAUNCH_RUN, path, c, &m, err) < 0)
+        return -1;
+    if (ipc_pair(pair, err) < 0) {
+        msg_done(&m);
+        return -1;
+    }
+    if (proc_spawn(ROLE_PARENT, NULL, pair[1], pid, err) < 0) {
+        msg_done(&m);
+        close(pair[0]);
+        close(pair[1]);
+        return -1;
+    }
+    close(pair[1]);
+    *channel = pair[0];
+    if (send_once(pair[0], &m, err) < 0) {
+        close(pair[0]);
+        return -1;
+    }
+    return 0;
+}
+
+int launch_become_parent(const char *path, const struct config *c, struct err *err)
+{
+    static char name[] = "durward: parent";
+    char *argv[] = {name, NULL}, *env[] = {NULL};
+    int pair[2];
+    struct msg m;
+    if (launch_message(LAUNCH_SERVE, path, c, &m, err) < 0)
+        return -1;
+    if (ipc_pair(pair, err) < 0) {
+        msg_done(&m);
+        return -1;
+    }
+    if (send_once(pair[0], &m, err) < 0)
+        return -1;
+    /* out of the way first: either may be 3 or 4 already */
+    int ours = fcntl(pair[0], F_DUPFD_CLOEXEC, 16), theirs = fcntl(pair[1], F_DUPFD_CLOEXEC, 16);
+    if (ours < 0 || theirs < 0 || dup2(theirs, PROC_CONTROL_FD) < 0 ||
+        dup2(ours, LAUNCH_SPARE_FD) < 0 ||
+        syscall(SYS_close_range, LAUNCH_SPARE_FD + 1, ~0U, 0) < 0)
+        return err_sys(err, "cannot hand descriptors over");
+    execve("/proc/self/exe", argv, env);
+    return err_sys(err, "cannot become the daemon");
+}

@@ -1,0 +1,39 @@
+/* Starting the parent: what `run` and `serve` hand to it.
+ *
+ * W_INIT (CLI → parent), the first message on the parent's descriptor 3:
+ *   mode:u8           1 run, 2 serve
+ *   config_path:str   absolute path of the file that was read, "" if none: for reload
+ *   env n × str       "K=V": HOME, PATH, XDG_*, LANG, LC_* and what commands of secrets may have; the
+ *                     parent's own environment is empty, so it sets these before it uses
+ *                     lib/paths.h or secrets/store.h
+ *   fds: configuration (config_json, a memfd), env secrets (store_env_memfd)
+ *
+ * run:   the parent is our child; it answers W_READY or W_FAILED, then W_PEER (kind
+ *        ROLE_CONTROLLER, fd = a channel that takes W_RUN). The end of its descriptor 3 is our end:
+ *        it takes everything down.
+ * serve: the process becomes the parent by exec. Descriptor 3 is one end of a pair, the message lies
+ *        in it already; descriptor 4 is the other end, open only so that 3 is not at its end yet.
+ *        After W_INIT the parent closes both: nobody is at the far end. It reports a failed start on
+ *        stderr and by its exit status (1). Its standard descriptors are the caller's; it has no
+ *        environment. */
+#ifndef DURWARD_LAUNCH_H
+#define DURWARD_LAUNCH_H
+
+#include "config.h"
+#include "ipc_msg.h"
+
+enum launch_mode { LAUNCH_RUN = 1, LAUNCH_SERVE = 2 };
+
+enum { LAUNCH_SPARE_FD = 4 };
+
+/* Builds W_INIT and wipes every env secret from this process's environment block. path: NULL if no
+ * file was read. */
+int launch_message(enum launch_mode mode, const char *path, const struct config *c, struct msg *ret,
+                   struct err *err);
+/* Start the private parent and send it W_INIT. *channel: our end, close-on-exec. */
+int launch_parent(const char *path, const struct config *c, pid_t *pid, int *channel,
+                  struct err *err);
+/* Become the daemon's parent; returns only on failure. */
+int launch_become_parent(const char *path, const struct config *c, struct err *err);
+
+#endif

@@ -1,0 +1,136 @@
+/* One binary: a role when its parent started it as "durward: ROLE", else a command. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "out.h"
+#include "proc.h"
+#include "roles.h"
+
+#ifndef PACKAGE_VERSION
+#define PACKAGE_VERSION "unknown"
+#endif
+
+static const struct command command_audit = {
+    "audit", "tail|query|verify [OPTION...] [DIR]", "Read and verify the audit log.", NULL, NULL,
+    cmd_audit};
+static const struct command command_ca = {
+    "ca", "show|export [OPTION...]", "Show or export the certificate authority.", NULL, NULL, cmd_ca};
+static const struct command command_secret = {
+    "secret", "ls|test [OPTION...]", "List secrets by name, or test that they can be read.",
+    NULL,     NULL,                  cmd_secret};
+
+const struct command *const commands[] = {
+    &command_run,    &command_serve, &command_status, &command_reload,
+    &command_check,  &command_explain, &command_env,  &command_secret,
+    &command_ca,     &command_audit, &command_completion, NULL,
+};
+
+/* Named in the design, not built yet: known, so that nobody takes them for a typing error. */
+static const char *const planned[] = {"sandbox", "image", "approve", "test", "doctor", NULL};
+
+static int (*const role_mains[ROLE_COUNT])(void) = {
+    [ROLE_PARENT] = parent_main,     [ROLE_SIGNER] = signer_main,
+    [ROLE_VAULT] = vault_main,       [ROLE_DIALER] = dialer_main,
+    [ROLE_GATE] = gate_main,         [ROLE_INJECTOR] = injector_main,
+    [ROLE_LOGGER] = logger_main,     [ROLE_CONTROLLER] = controller_main,
+    [ROLE_BUILDER] = builder_main,
+};
+
+static int print_help(void)
+{
+    printf("usage: durward COMMAND [OPTION...]\n\n"
+           "Run code that you do not trust in a sandbox whose only way out is a proxy that adds\n"
+           "credentials by rule, refuses everything else and records every attempt.\n\ncommands:\n");
+    for (const struct command *const *c = commands; *c; c++)
+        printf("  %-12s %s\n", (*c)->name, (*c)->summary);
+    printf("\n  durward COMMAND --help tells about one of them; durward --version the version.\n"
+           "\nexit status: 0 done, 1 what was asked about failed, 2 usage error;\n"
+           "of run: the command's own, 128+N after signal N, 125 Durward failed,\n"
+           "126 the command cannot be executed, 127 it was not found.\n");
+    return out_flush() < 0 ? EXIT_NO : EXIT_OK;
+}
+
+static size_t min3(size_t a, size_t b, size_t c)
+{
+    size_t m = a < b ? a : b;
+    return m < c ? m : c;
+}
+
+/* Edit distance of two short words (Wagner and Fischer), for "did you mean". */
+static size_t distance(const char *a, const char *b)
+{
+    enum { WORD = 32 };
+    size_t row[WORD + 1], n = strnlen(a, WORD), m = strnlen(b, WORD);
+    for (size_t j = 0; j <= m; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= n; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= m; j++) {
+            size_t above = row[j];
+            row[j] = min3(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
+            diagonal = above;
+        }
+    }
+    return row[m];
+}
+
+static int unknown_command(const char *name)
+{
+    const char *best = NULL;
+    size_t least = 3; /* farther than two edits is no suggestion */
+    char clean[64];
+    for (const char *const *p = planned; *p; p++)
+        if (strcmp(*p, name) == 0) {
+            out_error("'%s' is not built yet (planned)", name);
+            return EXIT_USAGE;
+        }
+    for (const struct command *const *c = commands; *c; c++)
+        if (distance((*c)->name, name) < least) {
+            least = distance((*c)->name, name);
+            best = (*c)->name;
+        }
+    out_clean(name, clean, sizeof clean);
+    if (best)
+        out_error("there is no command '%s'; did you mean '%s'?", clean, best);
+    else
+        out_error("there is no command '%s'; 'durward --help' lists them", clean);
+    return EXIT_USAGE;
+}
+
+/* A closed standard descriptor would be taken by the next file that is opened. */
+static int fill_standard_fds(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) != fd)
+            return -1;
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    enum role role = role_from_argv0(argc > 0 ? argv[0] : NULL);
+    if (role != ROLE_NONE)
+        return role_mains[role] ? role_mains[role]() : EXIT_USAGE;
+    if (fill_standard_fds() < 0)
+        return EXIT_USAGE;
+    if (argc < 2) {
+        out_error("a command is missing; 'durward --help' lists them");
+        return EXIT_USAGE;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
+        return print_help();
+    if (strcmp(name, "--version") == 0) {
+        printf("durward %s%s\n", PACKAGE_VERSION, SANITIZED ? " (sanitizers)" : "");
+        return out_flush() < 0 ? EXIT_NO : EXIT_OK;
+    }
+    for (const struct command *const *c = commands; *c; c++)
+        if (strcmp((*c)->name, name) == 0)
+            return (*c)->run(argc - 1, argv + 1);
+    return unknown_command(name);
+}

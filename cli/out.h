@@ -1,0 +1,33 @@
+/* What commands print: messages on stderr, tables and JSON on stdout, colours where they are
+ * welcome (a terminal, no NO_COLOR, TERM other than "dumb"). */
+#ifndef DURWARD_OUT_H
+#define DURWARD_OUT_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "compiler.h"
+
+enum colour { COLOUR_NONE = 0, COLOUR_RED, COLOUR_GREEN, COLOUR_YELLOW, COLOUR_DIM };
+
+bool out_colours(FILE *f);
+/* The text in this colour, or plain where colours are off. */
+void out_coloured(FILE *f, enum colour c, const char *text);
+/* "durward: MESSAGE" on stderr. */
+void out_error(const char *fmt, ...) PRINTF(1, 2);
+/* Text that came from outside: anything but printable ASCII becomes '?', so that it cannot drive
+ * the terminal. At most size - 1 bytes go into buf; returns buf. */
+char *out_clean(const char *text, char *buf, size_t size);
+/* One line of JSON (indented on a terminal) on stdout; takes the reference. 0, or -1 when stdout
+ * cannot take it (reported). */
+int out_json(json_t *v);
+/* Push stdout out; 0, or -1 when it failed (reported), e.g. on a full disk. */
+int out_flush(void);
+
+struct out_table;
+/* Column titles, ended by NULL. Cells are added row by row; NULL is an empty cell. */
+struct out_table *out_table_new(const char *const *titles);
+void out_table_cell(struct out_table *t, const char *text);
+void out_table_print(struct out_table *t); /* and frees it */
+
+#endif

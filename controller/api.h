@@ -1,0 +1,23 @@
+/* The HTTP API on the unix socket (libevent's evhttp). Answers are JSON; errors are
+ * {"error": {"code", "message"}}. Peers are known by the kernel (SO_PEERCRED): the owner's uid or
+ * root, nobody else. Secret values are neither taken nor given.
+ *
+ *   GET    /v1/status           roles, listeners, sandboxes, uptime
+ *   POST   /v1/reload           200, or 422 with the text of a bad configuration
+ *   POST   /v1/identities       {policy, ttl?} → controller/identities.h
+ *   DELETE /v1/identities/ID    revoke
+ */
+#ifndef DURWARD_API_H
+#define DURWARD_API_H
+
+#include "controller_internal.h"
+
+enum { API_BODY_MAX = 64 * 1024, API_HEAD_MAX = 16 * 1024, API_IDLE_SECONDS = 30 };
+
+/* Takes over the listening socket. */
+struct api *api_new(struct controller *c, int listen_fd, struct err *err);
+void api_free(struct api *a);
+/* The parent's answer to W_STATUS or W_RELOAD: goes to whoever asked first. -1: bad message. */
+int api_answer(struct api *a, struct msg *m);
+
+#endif

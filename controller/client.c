@@ -1,0 +1,99 @@
+/* A client's channel: one W_RUN, then signals and window sizes; its end is the sandbox's end. */
+#include "controller_internal.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "wire.h"
+
+static void client_free(struct client *cl)
+{
+    LIST_REMOVE(cl, link);
+    cl->controller->n_clients--;
+    ipc_free(cl->ch);
+    free(cl);
+}
+
+static void refuse(struct client *cl, const char *text)
+{
+    static const struct denials none;
+    struct msg m;
+    msg_init(&m, W_RUN_EXIT);
+    msg_put_u32(&m, EXIT_DURWARD_FAILED);
+    msg_put_str(&m, text);
+    denials_put(&none, &m);
+    msg_put_str(&m, "");
+    ipc_send(cl->ch, &m);
+}
+
+static int on_run(struct client *cl, struct msg *m)
+{
+    struct controller *c = cl->controller;
+    struct run_request r;
+    struct sandbox_plan plan;
+    struct err err = {0};
+    int bad = run_request_get(&r, m);
+    if (bad == 0 && r.uid != c->owner_uid) {
+        refuse(cl, "a sandbox's command runs as who started Durward, not as another user");
+    } else if (bad == 0 && sandbox_plan_make(c, &r, &plan, &err) < 0) {
+        refuse(cl, err.text);
+    } else if (bad == 0) {
+        cl->sandbox = sandbox_new(&c->owner, &plan, cl->ch);
+        sandbox_plan_done(&plan);
+        if (cl->sandbox == NULL)
+            refuse(cl, "out of memory");
+    }
+    run_request_done(&r);
+    return bad;
+}
+
+static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
+{
+    struct client *cl = arg;
+    if (m->type == W_RUN)
+        return cl->sandbox ? -1 : on_run(cl, m);
+    if (cl->sandbox == NULL) /* before W_RUN, or after W_RUN_EXIT crossed it on the way */
+        return m->type == W_RUN_SIGNAL || m->type == W_RUN_WINSIZE ? 0 : -1;
+    return sandbox_client_message(cl->sandbox, m);
+}
+
+static void on_closed(struct ipc *ch UNUSED, const char *why UNUSED, void *arg)
+{
+    struct client *cl = arg;
+    struct sandbox *s = cl->sandbox;
+    client_free(cl);
+    if (s)
+        sandbox_client_gone(s);
+}
+
+void client_new(struct controller *c, int fd)
+{
+    struct client *cl = c->n_clients < CONTROLLER_CLIENTS_MAX ? calloc(1, sizeof *cl) : NULL;
+    if (cl == NULL) {
+        close(fd);
+        return;
+    }
+    cl->controller = c;
+    cl->ch = ipc_new(c->base, fd, on_message, on_closed, cl);
+    if (cl->ch == NULL) {
+        free(cl);
+        return;
+    }
+    LIST_INSERT_HEAD(&c->clients, cl, link);
+    c->n_clients++;
+}
+
+void client_drop_all(struct controller *c)
+{
+    struct client *cl;
+    while ((cl = LIST_FIRST(&c->clients)) != NULL)
+        client_free(cl);
+}
+
+void client_sandbox_gone(struct controller *c, const struct sandbox *s)
+{
+    struct client *cl;
+    LIST_FOREACH(cl, &c->clients, link)
+        if (cl->sandbox == s)
+            cl->sandbox = NULL;
+}

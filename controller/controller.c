@@ -1,0 +1,304 @@
+#include "controller.h"
+
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "api.h"
+#include "controller_internal.h"
+#include "identities.h"
+#include "journal.h"
+#include "proc.h"
+#include "registry.h"
+#include "wire.h"
+
+enum { CA_PEM_MAX = 64 * 1024 };
+
+/* ---- what is recorded ---- */
+
+static void on_sandbox_event(void *arg, const struct sandbox *s, const char *what,
+                             const char *detail)
+{
+    struct controller *c = arg;
+    struct record r;
+    record_init(&r, RECORD_LIFECYCLE, 0);
+    record_put_str(&r, RF_EVENT, what);
+    record_put_str(&r, RF_TARGET, sandbox_id(s));
+    record_put_str(&r, RF_DETAIL, detail);
+    if (journal_note(c->journal, &r) < 0)
+        proc_log("not recorded: %s of %s", what, sandbox_id(s));
+}
+
+static void on_sandbox_gone(void *arg, struct sandbox *s)
+{
+    client_sandbox_gone(arg, s);
+    sandbox_free(s);
+}
+
+/* ---- the builder's channel ---- */
+
+static int on_builder(struct ipc *ch UNUSED, struct msg *m, void *arg)
+{
+    struct controller *c = arg;
+    char id[SANDBOX_ID_MAX + 1];
+    if (msg_get_str(m, id, sizeof id) < 0)
+        return -1;
+    struct sandbox *s = sandbox_find(&c->owner, id);
+    if (m->type == W_BUILT)
+        return s ? sandbox_built(s, m) : 0;
+    if (m->type != W_TORN || msg_end(m) < 0)
+        return -1;
+    if (s)
+        sandbox_torn(s);
+    return 0;
+}
+
+static void on_builder_closed(struct ipc *ch, const char *why UNUSED, void *arg)
+{
+    struct controller *c = arg;
+    c->owner.builder = NULL;
+    ipc_free(ch);
+    for (struct sandbox *s = NULL; (s = sandbox_next(&c->owner, s)) != NULL;)
+        sandbox_builder_down(s);
+}
+
+static void attach_builder(struct controller *c, int fd)
+{
+    if (c->owner.builder)
+        on_builder_closed(c->owner.builder, "replaced", c);
+    c->owner.builder = ipc_new(c->base, fd, on_builder, on_builder_closed, c);
+    for (struct sandbox *s = NULL; (s = sandbox_next(&c->owner, s)) != NULL;)
+        sandbox_builder_up(s);
+}
+
+/* ---- the parent's channel ---- */
+
+static void attach_gate(struct controller *c, const char *sandbox, int fd)
+{
+    struct sandbox *s = sandbox_find(&c->owner, sandbox);
+    if (s)
+        sandbox_gate(s, fd);
+    else
+        close(fd); /* a remote listener's gate, or a sandbox that ended meanwhile */
+}
+
+static int on_peer(struct controller *c, struct msg *m)
+{
+    uint8_t kind;
+    uint32_t channel, generation;
+    char sandbox[SANDBOX_ID_MAX + 1], policy[RUN_NAME_MAX];
+    struct slice extra;
+    int fd = -1;
+    if (msg_get_u8(m, &kind) < 0 || msg_get_u32(m, &channel) < 0 ||
+        msg_get_str(m, sandbox, sizeof sandbox) < 0 || msg_get_str(m, policy, sizeof policy) < 0 ||
+        msg_get_u32(m, &generation) < 0 || msg_get_slice(m, IPC_MSG_MAX, &extra) < 0 ||
+        msg_get_fd(m, &fd) < 0)
+        return -1;
+    switch (kind) {
+    case ROLE_BUILDER:
+        attach_builder(c, fd);
+        return 0;
+    case ROLE_GATE:
+        attach_gate(c, sandbox, fd);
+        return 0;
+    case ROLE_LOGGER:
+        journal_attach(c->journal, fd);
+        return 0;
+    case ROLE_CLIENT:
+        client_new(c, fd);
+        return 0;
+    default:
+        close(fd);
+        return -1;
+    }
+}
+
+static struct config *read_config(int fd, struct err *err)
+{
+    char *json = NULL;
+    size_t n = 0;
+    if (ipc_memfd_read(fd, CONTROLLER_CONFIG_MAX, &json, &n, err) < 0)
+        return NULL;
+    struct config *c = config_from_json(json, n, err);
+    free(json);
+    return c;
+}
+
+static int on_policy(struct controller *c, struct msg *m)
+{
+    char name[RUN_NAME_MAX];
+    uint32_t generation;
+    int fd = -1;
+    struct err err = {0};
+    if (msg_get_str(m, name, sizeof name) < 0 || msg_get_u32(m, &generation) < 0 ||
+        msg_get_fd(m, &fd) < 0)
+        return -1;
+    struct config *fresh = read_config(fd, &err);
+    close(fd);
+    if (fresh == NULL) {
+        proc_log("a new configuration was not taken: %s", err.text);
+        return 0;
+    }
+    config_unref(c->config);
+    c->config = fresh;
+    if (identities_announce(c, &err) < 0)
+        proc_log("identities: %s", err.text);
+    return 0;
+}
+
+static int on_parent(struct ipc *ch UNUSED, struct msg *m, void *arg)
+{
+    struct controller *c = arg;
+    switch (m->type) {
+    case W_PEER:
+        return on_peer(c, m);
+    case W_PEER_GONE:
+        return 0; /* each channel's own end says the same */
+    case W_POLICY:
+        return on_policy(c, m);
+    case W_STATUS:
+    case W_RELOAD:
+        return c->api ? api_answer(c->api, m) : -1;
+    default:
+        return -1;
+    }
+}
+
+static void on_parent_closed(struct ipc *ch UNUSED, const char *why UNUSED, void *arg)
+{
+    struct controller *c = arg;
+    event_base_loopbreak(c->base);
+}
+
+/* ---- start ---- */
+
+/* Waits for the first message, blocking: nothing else can happen before it. */
+static int take_init(struct controller *c, int *api_fd, struct err *err)
+{
+    struct msg m;
+    struct slice pem;
+    uint8_t private;
+    uint32_t uid;
+    int config_fd = -1;
+    *api_fd = c->state_dir = -1;
+    if (msg_recv(PROC_CONTROL_FD, &m) != 1)
+        return err_set(err, ERR_UNREADY, "the parent sent no W_INIT");
+    int bad = m.type != W_INIT || msg_get_u8(&m, &private) < 0 || msg_get_u32(&m, &uid) < 0 ||
+              msg_get_slice(&m, CA_PEM_MAX, &pem) < 0 ||
+              msg_get_str(&m, c->trust_inside, sizeof c->trust_inside) < 0 ||
+              msg_get_str(&m, c->trust_outside, sizeof c->trust_outside) < 0 ||
+              msg_get_fd(&m, &config_fd) < 0 || msg_get_fd(&m, &c->state_dir) < 0 ||
+              (!private && msg_get_fd(&m, api_fd) < 0) || msg_end(&m) < 0;
+    if (bad) {
+        msg_done(&m);
+        return err_set(err, ERR_PARSE, "W_INIT is malformed");
+    }
+    c->private = private != 0;
+    c->owner_uid = uid;
+    c->ca_pem = slice_dup(pem);
+    msg_done(&m);
+    c->config = read_config(config_fd, err);
+    close(config_fd);
+    if (c->ca_pem == NULL)
+        return err_set(err, ERR_PARSE, "the CA's certificate is missing");
+    return c->config ? 0 : -1;
+}
+
+static int64_t monotonic_seconds(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec;
+}
+
+static int start(struct controller *c, struct err *err)
+{
+    int api_fd;
+    if (take_init(c, &api_fd, err) < 0 || keys_load(c->state_dir, &c->keys, err) < 0)
+        return -1;
+    c->started = monotonic_seconds();
+    c->base = event_base_new();
+    if (c->base == NULL)
+        return err_set(err, ERR_INTERNAL, "no event loop");
+    c->journal = journal_new(c->base, config_audit_durability(c->config) == AUDIT_SYNCED);
+    c->owner.base = c->base;
+    c->owner.event = on_sandbox_event;
+    c->owner.gone = on_sandbox_gone;
+    c->owner.arg = c;
+    if (!c->private) {
+        c->registry = registry_open(c->state_dir, err);
+        if (c->registry == NULL)
+            return -1;
+        c->api = api_new(c, api_fd, err);
+        if (c->api == NULL)
+            return -1;
+    }
+    if (proc_confine(ROLE_CONTROLLER, err) < 0)
+        return -1;
+    c->owner.parent = ipc_new(c->base, PROC_CONTROL_FD, on_parent, on_parent_closed, c);
+    return c->owner.parent && c->journal ? 0 : err_set(err, ERR_INTERNAL, "out of memory");
+}
+
+static void say_ready(struct controller *c)
+{
+    struct msg m;
+    msg_init(&m, W_READY);
+    msg_put_bytes(&m, c->keys.tag, sizeof c->keys.tag);
+    msg_put_bytes(&m, c->keys.token_public, sizeof c->keys.token_public);
+    ipc_send(c->owner.parent, &m);
+}
+
+static void say_failed(const char *text)
+{
+    struct msg m;
+    msg_init(&m, W_FAILED);
+    msg_put_str(&m, text);
+    msg_send(PROC_CONTROL_FD, &m);
+    msg_done(&m);
+}
+
+static void stop(struct controller *c)
+{
+    struct sandbox *s;
+    while ((s = sandbox_next(&c->owner, NULL)) != NULL)
+        sandbox_free(s);
+    client_drop_all(c);
+    api_free(c->api);
+    ipc_free(c->owner.builder);
+    ipc_free(c->owner.parent);
+    journal_free(c->journal);
+    registry_close(c->registry);
+    keys_done(&c->keys);
+    config_unref(c->config);
+    free(c->ca_pem);
+    if (c->state_dir >= 0)
+        close(c->state_dir);
+    if (c->base)
+        event_base_free(c->base);
+}
+
+int controller_main(void)
+{
+    struct controller c = {.state_dir = -1};
+    struct err err = {0};
+    LIST_INIT(&c.clients);
+    LIST_INIT(&c.owner.list);
+    int code = 1;
+    if (proc_enter(ROLE_CONTROLLER, &err) < 0) {
+        proc_log("%s", err.text);
+        return code;
+    }
+    if (start(&c, &err) < 0) {
+        say_failed(err.text);
+    } else {
+        say_ready(&c);
+        if (identities_announce(&c, &err) < 0)
+            proc_log("identities: %s", err.text);
+        event_base_dispatch(c.base);
+        code = 0;
+    }
+    stop(&c);
+    return code;
+}

@@ -1,0 +1,56 @@
+/* The controller's own state, shared by its files. */
+#ifndef DURWARD_CONTROLLER_INTERNAL_H
+#define DURWARD_CONTROLLER_INTERNAL_H
+
+#include "config.h"
+#include "ipc.h"
+#include "keys.h"
+#include "sandbox.h"
+
+struct event_base;
+struct journal;
+struct registry;
+struct api;
+
+enum { CONTROLLER_PATH_MAX = 4096, CONTROLLER_CONFIG_MAX = 8 << 20, CONTROLLER_CLIENTS_MAX = 256 };
+
+struct client {
+    struct controller *controller;
+    struct ipc *ch;
+    struct sandbox *sandbox; /* NULL before W_RUN */
+    LIST_ENTRY(client) link;
+};
+
+struct controller {
+    struct event_base *base;
+    struct sandbox_owner owner; /* owner.parent is descriptor 3 */
+    struct journal *journal;
+    struct config *config;
+    struct keys keys;
+    struct registry *registry; /* NULL when private */
+    struct api *api;           /* NULL when private */
+    bool private;
+    uid_t owner_uid;
+    int state_dir;
+    int64_t started; /* monotonic seconds */
+    char *ca_pem;
+    char trust_inside[CONTROLLER_PATH_MAX];
+    char trust_outside[CONTROLLER_PATH_MAX];
+    size_t n_clients;
+    LIST_HEAD(, client) clients;
+};
+
+/* client.c: a channel on which W_RUN comes. Takes over fd. */
+void client_new(struct controller *c, int fd);
+/* This sandbox is about to be freed. */
+void client_sandbox_gone(struct controller *c, const struct sandbox *s);
+/* Close all that are left. */
+void client_drop_all(struct controller *c);
+
+/* sandbox_plan.c: work out what a W_RUN asks for. */
+int sandbox_plan_make(struct controller *c, struct run_request *r, struct sandbox_plan *ret,
+                      struct err *err);
+/* PREFIX-… with 128 random bits in lower-case base32. */
+int sandbox_make_id(const char *prefix, char id[SANDBOX_ID_MAX + 1], struct err *err);
+
+#endif

@@ -1,0 +1,29 @@
+/* What a sandbox was denied, counted for the one-line summary of `run`. The audit log is the
+ * record; this is a courtesy, so it is bounded: the first 64 distinct (code, target) pairs by name,
+ * the rest together. Everything here comes from a process that reads the sandbox's bytes. */
+#ifndef DURWARD_DENIALS_H
+#define DURWARD_DENIALS_H
+
+#include "ipc_msg.h"
+
+enum { DENIALS_MAX = 64, DENIAL_CODE_MAX = 32, DENIAL_TARGET_MAX = 120 };
+
+struct denial {
+    char code[DENIAL_CODE_MAX + 1];
+    char target[DENIAL_TARGET_MAX + 1];
+    uint32_t count; /* stays at its maximum once there */
+};
+
+struct denials {
+    size_t n;
+    struct denial list[DENIALS_MAX + 1]; /* the last one is "other" */
+};
+
+/* Bytes of target outside printable ASCII become '?', what is too long is cut. -1 when the code is
+ * none of ours in form ([a-z0-9_]+), or count is 0. */
+int denials_add(struct denials *d, const char *code, const char *target, uint32_t count) WUNUSED;
+/* n × (code:str, target:str, count:u32), as W_RUN_EXIT has it. */
+void denials_put(const struct denials *d, struct msg *m);
+int denials_get(struct denials *d, struct msg *m) WUNUSED;
+
+#endif

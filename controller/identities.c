@@ -1,0 +1,208 @@
+#include "identities.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "placeholders.h"
+#include "registry.h"
+#include "token.h"
+#include "wire.h"
+
+static int64_t now_seconds(void)
+{
+    return (int64_t)time(NULL);
+}
+
+static int announce(struct controller *c, const struct identity *i, struct err *err)
+{
+    struct placeholders p;
+    struct msg m;
+    if (placeholders_make(c->config, i->policy, i->seed, c->keys.tag, &p, err) < 0)
+        return -1;
+    msg_init(&m, W_SANDBOX);
+    msg_put_str(&m, i->id);
+    msg_put_str(&m, i->policy);
+    msg_put_u32(&m, (uint32_t)p.n);
+    for (size_t k = 0; k < p.n; k++) {
+        msg_put_str(&m, p.list[k].placeholder);
+        msg_put_str(&m, p.list[k].secret);
+    }
+    placeholders_done(&p);
+    if (ipc_send(c->owner.parent, &m) < 0)
+        return err_set(err, ERR_UNREADY, "the parent does not listen");
+    return 0;
+}
+
+static bool has_policy(const struct config *c, const char *policy)
+{
+    for (size_t i = 0; i < config_policies(c); i++)
+        if (strcmp(config_policy_name(c, i), policy) == 0)
+            return true;
+    return false;
+}
+
+static int make(struct controller *c, enum identity_kind kind, const char *policy, int64_t expires,
+                struct identity *i, struct err *err)
+{
+    *i = (struct identity){.kind = kind, .expires = expires};
+    if (strlen(policy) > IDENTITY_POLICY_MAX)
+        return err_set(err, ERR_LIMIT, "the policy's name is too long for a remote identity");
+    memcpy(i->policy, policy, strlen(policy) + 1);
+    if (getrandom(i->seed, sizeof i->seed, 0) != sizeof i->seed)
+        return err_sys(err, "getrandom");
+    if (sandbox_make_id(kind == IDENTITY_TOKEN ? "rt" : "rp", i->id, err) < 0)
+        return -1;
+    return registry_add(c->registry, i, err);
+}
+
+/* The lasting identity of whoever reaches the listeners bound to this policy. */
+static int listener_identity(struct controller *c, const char *policy, struct identity *i,
+                             struct err *err)
+{
+    int r = registry_listener(c->registry, policy, i, err);
+    if (r == 1)
+        r = make(c, IDENTITY_LISTENER, policy, INT64_MAX, i, err);
+    return r;
+}
+
+struct announcing {
+    struct controller *controller;
+    struct err *err;
+    int bad;
+};
+
+static int announce_each(void *arg, const struct identity *i)
+{
+    struct announcing *a = arg;
+    if (has_policy(a->controller->config, i->policy) &&
+        announce(a->controller, i, a->err) < 0)
+        a->bad = -1;
+    return a->bad;
+}
+
+int identities_announce(struct controller *c, struct err *err)
+{
+    size_t n;
+    struct identity i;
+    struct announcing a = {c, err, 0};
+    if (c->registry == NULL)
+        return 0;
+    const struct config_listen *l = config_listens(c->config, &n);
+    for (size_t k = 0; k < n; k++)
+        if (l[k].policy && listener_identity(c, l[k].policy, &i, err) < 0)
+            return -1;
+    if (registry_prune(c->registry, now_seconds(), err) < 0 ||
+        registry_each(c->registry, now_seconds(), announce_each, &a, err) < 0)
+        return -1;
+    return a.bad;
+}
+
+/* The listener that this policy's clients use: one bound to it, else one that takes tokens. */
+static const struct config_listen *find_listener(const struct config *c, const char *policy)
+{
+    size_t n;
+    const struct config_listen *l = config_listens(c, &n), *by_token = NULL;
+    for (size_t i = 0; i < n; i++) {
+        if (l[i].policy && strcmp(l[i].policy, policy) == 0)
+            return &l[i];
+        if (l[i].policy == NULL && by_token == NULL)
+            by_token = &l[i];
+    }
+    return by_token;
+}
+
+static int sign(struct controller *c, const struct identity *i, char *out, size_t size,
+                struct err *err)
+{
+    struct token t = {.expiry = (uint64_t)i->expires};
+    snprintf(t.sandbox, sizeof t.sandbox, "%s", i->id);
+    snprintf(t.policy, sizeof t.policy, "%s", i->policy);
+    memcpy(t.seed, i->seed, sizeof t.seed);
+    return token_sign(c->keys.token, &t, out, size, err);
+}
+
+static json_t *env_object(struct controller *c, const struct identity *i, struct err *err)
+{
+    struct placeholders p;
+    struct strlist env = {0};
+    json_t *v = NULL;
+    if (placeholders_make(c->config, i->policy, i->seed, c->keys.tag, &p, err) < 0)
+        return NULL;
+    if (placeholders_env(c->config, i->policy, &p, &env, err) == 0)
+        v = json_object();
+    for (size_t k = 0; v && k < env.n; k++) {
+        char *eq = strchr(env.v[k], '=');
+        *eq = 0;
+        json_object_set_new(v, env.v[k], json_string(eq + 1));
+        *eq = '=';
+    }
+    strlist_done(&env);
+    placeholders_done(&p);
+    return v;
+}
+
+static json_t *describe(struct controller *c, const struct identity *i,
+                        const struct config_listen *l, struct err *err)
+{
+    char token[TOKEN_TEXT_MAX] = "", proxy[TOKEN_TEXT_MAX + 300];
+    bool with_token = i->kind == IDENTITY_TOKEN;
+    if (with_token && sign(c, i, token, sizeof token, err) < 0)
+        return NULL;
+    snprintf(proxy, sizeof proxy, "%s://%s%s%s%s", l->kind == LISTEN_HTTPS ? "https" : "http",
+             with_token ? "sandbox:" : "", token, with_token ? "@" : "", l->address);
+    json_t *env = env_object(c, i, err);
+    if (env == NULL)
+        return NULL;
+    json_t *v = json_pack("{s:s, s:s, s:s, s:o, s:s, s:s}", "id", i->id, "policy", i->policy,
+                          "proxy", proxy, "env", env, "trust_dir", c->trust_outside, "ca",
+                          c->ca_pem);
+    if (v == NULL) {
+        err_set(err, ERR_INTERNAL, "out of memory");
+        return NULL;
+    }
+    if (with_token) {
+        json_object_set_new(v, "token", json_string(token));
+        json_object_set_new(v, "expires", json_integer(i->expires));
+    }
+    explicit_bzero(token, sizeof token);
+    explicit_bzero(proxy, sizeof proxy);
+    return v;
+}
+
+json_t *identities_issue(struct controller *c, const char *policy, unsigned ttl, struct err *err)
+{
+    struct identity i;
+    const struct config_listen *l = find_listener(c->config, policy);
+    int bad;
+    if (!has_policy(c->config, policy)) {
+        err_set(err, ERR_PARSE, "there is no policy '%s'", policy);
+        return NULL;
+    }
+    if (l == NULL) {
+        err_set(err, ERR_PARSE,
+                "no listener serves policy '%s': add one to `listen`, bound to the policy or for "
+                "tokens",
+                policy);
+        return NULL;
+    }
+    if (l->policy)
+        bad = listener_identity(c, policy, &i, err);
+    else
+        bad = make(c, IDENTITY_TOKEN, policy, now_seconds() + ttl, &i, err);
+    if (bad == 0)
+        bad = announce(c, &i, err);
+    return bad ? NULL : describe(c, &i, l, err);
+}
+
+int identities_revoke(struct controller *c, const char *id, struct err *err)
+{
+    struct msg m;
+    int r = registry_revoke(c->registry, id, err);
+    if (r != 0)
+        return r;
+    msg_init(&m, W_SANDBOX_GONE);
+    msg_put_str(&m, id);
+    return ipc_send(c->owner.parent, &m) < 0 ? err_set(err, ERR_UNREADY, "the parent is gone") : 0;
+}

@@ -1,0 +1,26 @@
+/* The process that makes one sandbox and then becomes its bubblewrap.
+ *
+ * It talks to the builder over one channel: W_LISTENERS as soon as the network stands, W_BUILT (ok
+ * with the notes, or the reason of a failure) when the file system does, and waits for
+ * W_LISTENERS_OK before it starts bubblewrap. The channel closes with that exec. */
+#ifndef DURWARD_MAKER_H
+#define DURWARD_MAKER_H
+
+#include "err.h"
+#include "plan.h"
+#include "sandbox_seccomp.h"
+#include "stage.h"
+
+struct maker {
+    pid_t pid;   /* of the maker, later bubblewrap; a child of ours */
+    int channel; /* our end of the channel */
+    int init;    /* our end of durward-init's socket */
+    int errors;  /* what bubblewrap writes on stderr; non-blocking */
+    int info;    /* what it writes about itself; non-blocking */
+};
+
+/* Fork it. All descriptors are the caller's. */
+int maker_start(const struct stage_parts *parts, const struct sandbox_seccomp *filter,
+                const struct plan *plan, struct maker *ret, struct err *err);
+
+#endif

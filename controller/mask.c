@@ -1,0 +1,298 @@
+#define _GNU_SOURCE 1
+#include "mask.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "mounts.h"
+
+enum { HEAD = 16 * 1024, NOTES_LINES = 64, CLOCK_EVERY = 256 };
+
+/* parent NULL: wherever it lies. name ending in '/': the directory itself. */
+static const struct known {
+    const char *parent, *name;
+} known[] = {
+    {NULL, ".env"},
+    {NULL, ".netrc"},
+    {NULL, "_netrc"},
+    {NULL, ".git-credentials"},
+    {NULL, ".npmrc"},
+    {NULL, ".pypirc"},
+    {NULL, ".pgpass"},
+    {NULL, ".my.cnf"},
+    {NULL, ".dockercfg"},
+    {NULL, ".s3cfg"},
+    {NULL, ".boto"},
+    {NULL, ".vault-token"},
+    {NULL, ".terraformrc"},
+    {NULL, ".databrickscfg"},
+    {NULL, ".envrc"},
+    {NULL, "credentials.tfrc.json"},
+    {NULL, "application_default_credentials.json"},
+    {NULL, ".gnupg/"},
+    {NULL, ".password-store/"},
+    {NULL, ".azure/"},
+    {"git", "credentials"},
+    {".aws", "credentials"},
+    {".docker", "config.json"},
+    {".kube", "config"},
+    {".config", "gcloud/"},
+    {"gcloud", "credentials.db"},
+    {"gcloud", "access_tokens.db"},
+    {"gcloud", "legacy_credentials/"},
+    {".cargo", "credentials"},
+    {".cargo", "credentials.toml"},
+    {".gem", "credentials"},
+    {".composer", "auth.json"},
+    {".m2", "settings.xml"},
+    {".m2", "settings-security.xml"},
+    {"gh", "hosts.yml"},
+    {"rclone", "rclone.conf"},
+    {".codex", "auth.json"},
+    {".claude", ".credentials.json"},
+};
+
+static bool ends(const char *s, const char *tail)
+{
+    size_t n = strlen(s), t = strlen(tail);
+    return n > t && strcasecmp(s + n - t, tail) == 0;
+}
+
+/* .env.local and the like, but not the examples that projects publish. */
+static bool is_env_variant(const char *name)
+{
+    static const char *const published[] = {".example", ".sample", ".template", ".dist"};
+    if (strncmp(name, ".env.", 5) != 0)
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(published); i++)
+        if (ends(name, published[i]))
+            return false;
+    return true;
+}
+
+static bool is_known(const struct known *k, const char *path, const char *name, bool directory)
+{
+    size_t n = strlen(k->name);
+    bool wants_directory = k->name[n - 1] == '/';
+    n -= wants_directory;
+    if (wants_directory != directory || strncmp(k->name, name, n) != 0 || name[n] != '\0')
+        return false;
+    if (k->parent == NULL)
+        return true;
+    size_t p = strlen(k->parent);
+    size_t above = (size_t)(name - path); /* with its slash */
+    return above > p && strncmp(name - 1 - p, k->parent, p) == 0 &&
+           (above == p + 1 || name[-2 - (ssize_t)p] == '/');
+}
+
+enum mask_verdict mask_match(const char *path, bool directory)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        if (known[i].name[0] == name[0] && is_known(&known[i], path, name, directory))
+            return MASK_YES;
+    if (directory)
+        return MASK_NO;
+    if (is_env_variant(name) || ends(name, ".p12") || ends(name, ".pfx"))
+        return MASK_YES;
+    if (ends(name, ".pem") || ends(name, ".key") || ends(name, ".ppk"))
+        return MASK_IF_KEY;
+    if (strncmp(name, "id_", 3) == 0 && !ends(name, ".pub"))
+        return MASK_IF_KEY;
+    if (slash && slash - path >= 4 && strncmp(slash - 4, ".ssh", 4) == 0)
+        return MASK_IF_KEY;
+    return MASK_NO;
+}
+
+bool mask_is_key(const char *head, size_t n)
+{
+    struct slice s = {head, n};
+    return slice_find_slice(s, SLICE("PRIVATE KEY-----")) >= 0 ||
+           slice_starts(s, SLICE("PuTTY-User-Key-File-"));
+}
+
+/* One search. path always names the directory being read, without a slash at its end. */
+struct search {
+    struct mask *m;
+    struct timespec end;
+    bool given_up;
+    size_t n;
+    char path[2 * PATH_MAX];
+};
+
+static bool holds_key(int dir, const char *name)
+{
+    char head[HEAD];
+    int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return false; /* what we may not read the sandbox may not either */
+    struct stat st;
+    ssize_t n = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? read(fd, head, sizeof head) : -1;
+    close(fd);
+    return n > 0 && mask_is_key(head, (size_t)n);
+}
+
+static void note(struct mask *m, const char *path)
+{
+    if (m->covered > NOTES_LINES)
+        return;
+    int full = m->covered == NOTES_LINES ? buf_append_str(m->notes, "masked: and more\n")
+                                         : buf_printf(m->notes, "masked: %s\n", path);
+    (void)full; /* a note that does not fit is left out; the file is masked all the same */
+}
+
+static int cover(struct search *s, int dir, const char *name, bool directory, struct err *err)
+{
+    struct mask *m = s->m;
+    if (m->covered++ >= MASK_COVERED_MAX)
+        return err_set(err, ERR_LIMIT,
+                       "more than %d credential files: bind a narrower directory", MASK_COVERED_MAX);
+    int at = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (at < 0)
+        return errno == ENOENT ? 0 : err_sys(err, "%s", s->path);
+    int tree = mounts_clone(directory ? m->empty_dir : m->empty_file, true, err);
+    int r = tree < 0 ? -1 : mounts_attach(tree, at, err);
+    close(at);
+    if (tree >= 0)
+        close(tree);
+    if (r < 0)
+        return err_wrap(err, "cannot mask %s", s->path);
+    note(m, s->path);
+    return 0;
+}
+
+/* Time and entries are bounded; beyond that the rest is as it is, and the notes say so. */
+static bool spent(struct search *s)
+{
+    struct timespec now;
+    if (s->given_up || ++s->m->entries > MASK_ENTRIES_MAX)
+        return s->given_up = true;
+    if (s->m->entries % CLOCK_EVERY == 0) {
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        s->given_up = now.tv_sec > s->end.tv_sec ||
+                      (now.tv_sec == s->end.tv_sec && now.tv_nsec >= s->end.tv_nsec);
+    }
+    return s->given_up;
+}
+
+static int search_directory(struct search *s, int at, const char *name, int depth, struct err *err);
+
+static unsigned char type_of(int dir, const struct dirent *e)
+{
+    struct stat st;
+    if (e->d_type != DT_UNKNOWN)
+        return e->d_type;
+    return fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? DT_UNKNOWN
+                                                                 : IFTODT(st.st_mode);
+}
+
+/* A link that bears a credential's name gives away what it points to: that is what we cover, where
+ * it lies in the same directory tree. The link itself cannot carry a mount. */
+static int search_link(struct search *s, int dir, const char *name, struct err *err)
+{
+    char to[NAME_MAX + 1];
+    if (mask_match(s->path, false) != MASK_YES)
+        return 0;
+    ssize_t n = readlinkat(dir, name, to, sizeof to);
+    if (n <= 0 || n == sizeof to || memchr(to, '/', (size_t)n))
+        return 0; /* elsewhere */
+    to[n] = '\0';
+    struct stat st;
+    if (fstatat(dir, to, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+        return 0;
+    return cover(s, dir, to, false, err);
+}
+
+static int search_entry(struct search *s, int dir, const char *name, unsigned char type, int depth,
+                        struct err *err)
+{
+    enum mask_verdict v;
+    switch (type) {
+    case DT_DIR:
+        if (mask_match(s->path, true) == MASK_YES)
+            return cover(s, dir, name, true, err);
+        /* object names are hashes; there may be very many and none is a credential's */
+        if (strcmp(name, "objects") == 0 && ends(s->path, "/.git/objects"))
+            return 0;
+        return search_directory(s, dir, name, depth + 1, err);
+    case DT_REG:
+        v = mask_match(s->path, false);
+        if (v == MASK_YES || (v == MASK_IF_KEY && holds_key(dir, name)))
+            return cover(s, dir, name, false, err);
+        return 0;
+    case DT_SOCK:
+        return cover(s, dir, name, false, err);
+    case DT_LNK:
+        return search_link(s, dir, name, err);
+    default:
+        return 0;
+    }
+}
+
+static int search_entries(struct search *s, DIR *d, int depth, struct err *err)
+{
+    size_t n = s->n;
+    int r = 0;
+    for (struct dirent *e; r == 0 && (e = readdir(d)) != NULL;) {
+        const char *name = e->d_name;
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+            continue;
+        size_t len = strlen(name);
+        if (spent(s) || n + 1 + len >= sizeof s->path) {
+            s->given_up = true;
+            break;
+        }
+        s->path[n] = '/';
+        memcpy(s->path + n + 1, name, len + 1);
+        s->n = n + 1 + len;
+        r = search_entry(s, dirfd(d), name, type_of(dirfd(d), e), depth, err);
+        s->n = n;
+        s->path[n] = '\0';
+    }
+    return r;
+}
+
+static int search_directory(struct search *s, int at, const char *name, int depth, struct err *err)
+{
+    if (depth > MASK_DEPTH_MAX) {
+        s->given_up = true;
+        return 0;
+    }
+    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return errno == EMFILE || errno == ENFILE ? err_sys(err, "%s", s->path) : 0;
+    DIR *d = fdopendir(fd);
+    if (d == NULL) {
+        close(fd);
+        return err_sys(err, "%s", s->path);
+    }
+    int r = search_entries(s, d, depth, err);
+    closedir(d);
+    return r;
+}
+
+int mask_tree(struct mask *m, int tree, const char *source, struct err *err)
+{
+    struct search s = {.m = m, .n = strlen(source)};
+    if (s.n >= sizeof s.path)
+        return err_set(err, ERR_LIMIT, "path too long");
+    memcpy(s.path, source, s.n + 1);
+    clock_gettime(CLOCK_MONOTONIC, &s.end);
+    s.end.tv_sec += MASK_MS_MAX / 1000;
+    if (search_directory(&s, tree, ".", 0, err) < 0)
+        return -1;
+    if (s.given_up && buf_printf(m->notes,
+                                 "note: %s is too large or too deep to be searched whole for "
+                                 "credential files; bind a narrower directory\n",
+                                 source) < 0)
+        return err_set(err, ERR_LIMIT, "too many notes");
+    return 0;
+}

@@ -1,0 +1,159 @@
+#define _GNU_SOURCE 1
+#include "mounts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The numbers are the kernel's (linux/mount.h), which does not go together with older libcs. */
+enum {
+    TREE_CLONE = 1,
+    MOVE_FROM_EMPTY = 0x4,
+    MOVE_TO_EMPTY = 0x40,
+    ATTR_RDONLY = 0x1,
+    ATTR_NOSUID = 0x2,
+    ATTR_NODEV = 0x4,
+    TREE_RECURSIVE = 0x8000, /* AT_RECURSIVE */
+    CONFIG_STRING = 1,
+    CONFIG_CREATE = 6,
+};
+
+struct attributes { /* struct mount_attr */
+    uint64_t set, clear, propagation, userns;
+};
+
+int mounts_private(struct err *err)
+{
+    /* slave, not private: an unmount on the host is not kept busy by us */
+    if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+        return err_sys(err, "cannot separate the mounts from the host's");
+    return 0;
+}
+
+int mounts_open(const char *path, struct err *err)
+{
+    struct open_how how = {
+        .flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
+        .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+    };
+    int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+    if (fd < 0 && errno == ELOOP)
+        return err_set(err, ERR_DENIED, "%s: a component is a symbolic link", path);
+    if (fd < 0)
+        return err_sys(err, "%s", path);
+    return fd;
+}
+
+static int set_attributes(int fd, uint64_t set, unsigned flags, struct err *err)
+{
+    struct attributes a = {.set = set};
+    if (syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH | flags, &a, sizeof a) < 0)
+        return err_sys(err, errno == ENOSYS ? "Linux 5.12 is needed: mount_setattr"
+                                            : "mount_setattr");
+    return 0;
+}
+
+int mounts_clone(int fd, bool readonly, struct err *err)
+{
+    int tree = (int)syscall(SYS_open_tree, fd, "",
+                            TREE_CLONE | O_CLOEXEC | AT_EMPTY_PATH | TREE_RECURSIVE);
+    if (tree < 0)
+        return err_sys(err, "open_tree");
+    uint64_t set = ATTR_NOSUID | ATTR_NODEV | (readonly ? ATTR_RDONLY : 0);
+    if (set_attributes(tree, set, TREE_RECURSIVE, err) < 0) {
+        close(tree);
+        return -1;
+    }
+    return tree;
+}
+
+int mounts_tmpfs(const char *mode, const char *size, struct err *err)
+{
+    int fs = (int)syscall(SYS_fsopen, "tmpfs", 1 /* FSOPEN_CLOEXEC */);
+    if (fs < 0)
+        return err_sys(err, "fsopen tmpfs");
+    int tree = -1;
+    if (syscall(SYS_fsconfig, fs, CONFIG_STRING, "mode", mode, 0) < 0 ||
+        (size && syscall(SYS_fsconfig, fs, CONFIG_STRING, "size", size, 0) < 0) ||
+        syscall(SYS_fsconfig, fs, CONFIG_STRING, "source", "durward", 0) < 0 ||
+        syscall(SYS_fsconfig, fs, CONFIG_CREATE, NULL, NULL, 0) < 0)
+        err_sys(err, "cannot make a tmpfs");
+    else if ((tree = (int)syscall(SYS_fsmount, fs, 1 /* CLOEXEC */, ATTR_NOSUID | ATTR_NODEV)) < 0)
+        err_sys(err, "fsmount tmpfs");
+    close(fs);
+    return tree;
+}
+
+int mounts_attach(int tree, int at, struct err *err)
+{
+    if (syscall(SYS_move_mount, tree, "", at, "", MOVE_FROM_EMPTY | MOVE_TO_EMPTY) < 0)
+        return err_sys(err, "move_mount");
+    return 0;
+}
+
+int mounts_freeze(int fd, struct err *err)
+{
+    return set_attributes(fd, ATTR_RDONLY, 0, err);
+}
+
+/* One component below `at`; made when it is not there. */
+static int step(int at, const char *name, bool dir, struct err *err)
+{
+    int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+    int fd = openat(at, name, flags);
+    if (fd < 0 && errno == ENOENT) {
+        int made = dir ? mkdirat(at, name, 0755)
+                       : openat(at, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+        if (made < 0 && errno != EEXIST)
+            return err_sys(err, "cannot make %s", name);
+        if (made > 0)
+            close(made);
+        fd = openat(at, name, flags);
+    }
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        err_sys(err, "%s", name);
+    } else if (S_ISLNK(st.st_mode)) {
+        err_set(err, ERR_DENIED, "%s is a symbolic link inside the sandbox", name);
+    } else if (dir != (bool)S_ISDIR(st.st_mode)) {
+        err_set(err, ERR_DENIED, "%s is %sa directory", name, dir ? "not " : "");
+    } else {
+        return fd;
+    }
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+int mounts_place(int root, const char *path, bool dir, struct err *err)
+{
+    int at = fcntl(root, F_DUPFD_CLOEXEC, 0);
+    if (at < 0)
+        return err_sys(err, "dup");
+    for (;;) {
+        path += strspn(path, "/");
+        size_t n = strcspn(path, "/");
+        char name[NAME_MAX + 1];
+        if (n == 0)
+            return at;
+        if (n >= sizeof name) {
+            close(at);
+            return err_set(err, ERR_LIMIT, "a path component is too long");
+        }
+        memcpy(name, path, n);
+        name[n] = '\0';
+        path += n;
+        int next = step(at, name, dir || path[strspn(path, "/")] != '\0', err);
+        close(at);
+        if (next < 0)
+            return -1;
+        at = next;
+    }
+}

@@ -1,0 +1,196 @@
+#include "registry.h"
+
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct registry {
+    sqlite3 *db;
+};
+
+static const char schema[] =
+    "PRAGMA journal_mode=TRUNCATE;"
+    "PRAGMA synchronous=FULL;"
+    "PRAGMA temp_store=MEMORY;"
+    "PRAGMA mmap_size=0;"
+    "PRAGMA trusted_schema=OFF;"
+    "CREATE TABLE IF NOT EXISTS identity ("
+    "  id TEXT PRIMARY KEY NOT NULL, kind INTEGER NOT NULL, policy TEXT NOT NULL,"
+    "  seed BLOB NOT NULL CHECK (length(seed) = 16), expires INTEGER NOT NULL,"
+    "  revoked INTEGER NOT NULL DEFAULT 0);"
+    "CREATE UNIQUE INDEX IF NOT EXISTS one_listener ON identity (policy)"
+    "  WHERE kind = 2 AND revoked = 0;"
+    "PRAGMA user_version=1;";
+
+/* The state directory is a descriptor; its path may lead through directories that this role, under
+ * its own uid, cannot search. SQLite must therefore not resolve the name it is given. */
+static int same_name(sqlite3_vfs *vfs, const char *name, int size, char *out)
+{
+    (void)vfs;
+    if (snprintf(out, (size_t)size, "%s", name) >= size)
+        return SQLITE_CANTOPEN;
+    return SQLITE_OK;
+}
+
+static const char *own_vfs(void)
+{
+    static sqlite3_vfs vfs;
+    if (vfs.zName == NULL) {
+        sqlite3_vfs *standard = sqlite3_vfs_find(NULL);
+        if (standard == NULL)
+            return NULL;
+        vfs = *standard;
+        vfs.pNext = NULL;
+        vfs.zName = "durward";
+        vfs.xFullPathname = same_name;
+        if (sqlite3_vfs_register(&vfs, 0) != SQLITE_OK)
+            return NULL;
+    }
+    return vfs.zName;
+}
+
+static int fail(struct registry *r, const char *what, struct err *err)
+{
+    return err_set(err, ERR_SYS, "the registry cannot %s: %s", what,
+                   r->db ? sqlite3_errmsg(r->db) : "out of memory");
+}
+
+struct registry *registry_open(int dirfd, struct err *err)
+{
+    char path[64];
+    struct registry *r = calloc(1, sizeof *r);
+    if (r == NULL) {
+        err_set(err, ERR_INTERNAL, "out of memory");
+        return NULL;
+    }
+    snprintf(path, sizeof path, "/proc/self/fd/%d/registry.db", dirfd);
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+    if (sqlite3_open_v2(path, &r->db, flags, own_vfs()) != SQLITE_OK ||
+        sqlite3_busy_timeout(r->db, 2000) != SQLITE_OK ||
+        sqlite3_exec(r->db, schema, NULL, NULL, NULL) != SQLITE_OK) {
+        fail(r, "be opened", err);
+        registry_close(r);
+        return NULL;
+    }
+    return r;
+}
+
+void registry_close(struct registry *r)
+{
+    if (r)
+        sqlite3_close(r->db);
+    free(r);
+}
+
+static sqlite3_stmt *prepare(struct registry *r, const char *sql, struct err *err)
+{
+    sqlite3_stmt *s = NULL;
+    if (sqlite3_prepare_v2(r->db, sql, -1, &s, NULL) != SQLITE_OK)
+        fail(r, "be asked", err);
+    return s;
+}
+
+/* Run a statement that returns no rows, and finalize it. */
+static int finish(struct registry *r, sqlite3_stmt *s, struct err *err)
+{
+    int step = sqlite3_step(s);
+    int bad = step != SQLITE_DONE ? fail(r, "be written", err) : 0;
+    sqlite3_finalize(s);
+    return bad;
+}
+
+int registry_add(struct registry *r, const struct identity *i, struct err *err)
+{
+    sqlite3_stmt *s = prepare(
+        r, "INSERT INTO identity (id, kind, policy, seed, expires) VALUES (?,?,?,?,?)", err);
+    if (s == NULL)
+        return -1;
+    sqlite3_bind_text(s, 1, i->id, -1, SQLITE_STATIC);
+    sqlite3_bind_int(s, 2, i->kind);
+    sqlite3_bind_text(s, 3, i->policy, -1, SQLITE_STATIC);
+    sqlite3_bind_blob(s, 4, i->seed, IDENTITY_SEED, SQLITE_STATIC);
+    sqlite3_bind_int64(s, 5, i->expires);
+    return finish(r, s, err);
+}
+
+int registry_revoke(struct registry *r, const char *id, struct err *err)
+{
+    sqlite3_stmt *s =
+        prepare(r, "UPDATE identity SET revoked = 1 WHERE id = ? AND revoked = 0", err);
+    if (s == NULL)
+        return -1;
+    sqlite3_bind_text(s, 1, id, -1, SQLITE_STATIC);
+    if (finish(r, s, err) < 0)
+        return -1;
+    return sqlite3_changes(r->db) == 1 ? 0 : 1;
+}
+
+int registry_prune(struct registry *r, int64_t now, struct err *err)
+{
+    sqlite3_stmt *s = prepare(r, "DELETE FROM identity WHERE expires < ?", err);
+    if (s == NULL)
+        return -1;
+    sqlite3_bind_int64(s, 1, now);
+    return finish(r, s, err);
+}
+
+/* A row whose fields do not fit is damage, not data. */
+static int read_row(sqlite3_stmt *s, struct identity *i)
+{
+    const char *id = (const char *)sqlite3_column_text(s, 0);
+    const char *policy = (const char *)sqlite3_column_text(s, 2);
+    const void *seed = sqlite3_column_blob(s, 3);
+    int kind = sqlite3_column_int(s, 1);
+    if (!id || !policy || !seed || sqlite3_column_bytes(s, 3) != IDENTITY_SEED ||
+        (kind != IDENTITY_TOKEN && kind != IDENTITY_LISTENER) || strlen(id) > IDENTITY_ID_MAX ||
+        strlen(policy) > IDENTITY_POLICY_MAX)
+        return -1;
+    *i = (struct identity){.kind = (enum identity_kind)kind, .expires = sqlite3_column_int64(s, 4)};
+    memcpy(i->id, id, strlen(id) + 1);
+    memcpy(i->policy, policy, strlen(policy) + 1);
+    memcpy(i->seed, seed, IDENTITY_SEED);
+    return 0;
+}
+
+int registry_each(struct registry *r, int64_t now, int (*fn)(void *arg, const struct identity *i),
+                  void *arg, struct err *err)
+{
+    sqlite3_stmt *s = prepare(r,
+                              "SELECT id, kind, policy, seed, expires FROM identity"
+                              " WHERE revoked = 0 AND expires > ? ORDER BY rowid",
+                              err);
+    if (s == NULL)
+        return -1;
+    sqlite3_bind_int64(s, 1, now);
+    int step, bad = 0, stop = 0;
+    while (!stop && !bad && (step = sqlite3_step(s)) != SQLITE_DONE) {
+        struct identity i;
+        if (step != SQLITE_ROW)
+            bad = fail(r, "be read", err);
+        else if (read_row(s, &i) < 0)
+            bad = err_set(err, ERR_PARSE, "the registry holds a damaged identity");
+        else
+            stop = fn(arg, &i);
+    }
+    sqlite3_finalize(s);
+    return bad;
+}
+
+int registry_listener(struct registry *r, const char *policy, struct identity *ret, struct err *err)
+{
+    sqlite3_stmt *s = prepare(r,
+                              "SELECT id, kind, policy, seed, expires FROM identity"
+                              " WHERE kind = 2 AND revoked = 0 AND policy = ?",
+                              err);
+    if (s == NULL)
+        return -1;
+    sqlite3_bind_text(s, 1, policy, -1, SQLITE_STATIC);
+    int step = sqlite3_step(s), r2 = 1;
+    if (step == SQLITE_ROW)
+        r2 = read_row(s, ret) == 0 ? 0 : err_set(err, ERR_PARSE, "the registry is damaged");
+    else if (step != SQLITE_DONE)
+        r2 = fail(r, "be read", err);
+    sqlite3_finalize(s);
+    return r2;
+}

@@ -1,0 +1,224 @@
+#include "gate_names.h"
+
+#include "dns_server.h"
+#include "exchange.h"
+#include "policy.h"
+#include "synthetic.h"
+#include "wire.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+enum { NAMES_BUCKETS = 256, NAMES_WAITERS = 64 };
+
+struct name {
+    char *host;
+    uint32_t index;
+    LIST_ENTRY(name) by_host, by_index;
+};
+
+struct waiter {
+    char host[HOST_TEXT_MAX];
+    uint16_t type;
+    struct dns_query *q;
+    LIST_ENTRY(waiter) link;
+};
+
+struct gate_names {
+    struct gate *gate;
+    LIST_HEAD(, name) hosts[NAMES_BUCKETS], indexes[NAMES_BUCKETS];
+    LIST_HEAD(, waiter) waiters;
+    unsigned n_waiters;
+    uint32_t next_req;
+};
+
+static unsigned host_bucket(struct slice s)
+{
+    uint32_t h = 2166136261u;
+    for (size_t i = 0; i < s.n; i++)
+        h = (h ^ (unsigned char)s.p[i]) * 16777619u;
+    return h % NAMES_BUCKETS;
+}
+
+struct gate_names *gate_names_new(struct gate *g)
+{
+    struct gate_names *n = calloc(1, sizeof *n);
+    if (n)
+        n->gate = g;
+    return n;
+}
+
+static void finish(struct waiter *w, const struct name *found)
+{
+    LIST_REMOVE(w, link);
+    unsigned char v4[4], v6[16];
+    if (found == NULL)
+        dns_query_fail(w->q);
+    else if (synthetic_v4(found->index, v4) < 0 || synthetic_v6(found->index, v6) < 0)
+        dns_query_nxdomain(w->q);
+    else
+        dns_query_answer_addr(w->q, v4, v6);
+    free(w);
+}
+
+void gate_names_controller_gone(struct gate_names *n)
+{
+    struct waiter *w;
+    while (n && (w = LIST_FIRST(&n->waiters)) != NULL) {
+        n->n_waiters--;
+        finish(w, NULL);
+    }
+}
+
+void gate_names_free(struct gate_names *n)
+{
+    if (n == NULL)
+        return;
+    gate_names_controller_gone(n);
+    for (size_t b = 0; b < NAMES_BUCKETS; b++) {
+        struct name *e;
+        while ((e = LIST_FIRST(&n->hosts[b])) != NULL) {
+            LIST_REMOVE(e, by_host);
+            LIST_REMOVE(e, by_index);
+            free(e->host);
+            free(e);
+        }
+    }
+    free(n);
+}
+
+static struct name *find(const struct gate_names *n, struct slice host)
+{
+    struct name *e;
+    LIST_FOREACH(e, &n->hosts[host_bucket(host)], by_host)
+    if (slice_eq_str(host, e->host))
+        return e;
+    return NULL;
+}
+
+static struct name *find_index(const struct gate_names *n, uint32_t index)
+{
+    struct name *e;
+    LIST_FOREACH(e, &n->indexes[index % NAMES_BUCKETS], by_index)
+    if (e->index == index)
+        return e;
+    return NULL;
+}
+
+int gate_names_put(struct gate_names *n, const char *host, uint32_t index)
+{
+    if (find(n, slice_str(host)) || find_index(n, index) || index < NAMES_FIRST)
+        return -1;
+    struct name *e = calloc(1, sizeof *e);
+    if (e == NULL || (e->host = strdup(host)) == NULL) {
+        free(e);
+        return -1;
+    }
+    e->index = index;
+    LIST_INSERT_HEAD(&n->hosts[host_bucket(slice_str(host))], e, by_host);
+    LIST_INSERT_HEAD(&n->indexes[index % NAMES_BUCKETS], e, by_index);
+    return 0;
+}
+
+const char *gate_names_host(const struct gate_names *n, const struct sockaddr *sa)
+{
+    uint32_t index = synthetic_index(sa);
+    if (index == NAMES_SELF)
+        return NAMES_SELF_HOST;
+    struct name *e = index ? find_index(n, index) : NULL;
+    return e ? e->host : NULL;
+}
+
+static void note(struct gate_names *n, const char *host, const char *code)
+{
+    struct record r;
+    record_init(&r, RECORD_DNS, 0);
+    record_put_str(&r, RF_TARGET, host);
+    record_put_str(&r, RF_CODE, code);
+    record_put_u64(&r, RF_COUNT, 1);
+    journal_note(n->gate->journal, &r);
+}
+
+static void ask(struct gate_names *n, const char *host, uint16_t type, struct dns_query *q)
+{
+    struct waiter *w = n->n_waiters < NAMES_WAITERS ? calloc(1, sizeof *w) : NULL;
+    if (w == NULL || n->gate->controller == NULL) {
+        free(w);
+        dns_query_fail(q);
+        return;
+    }
+    snprintf(w->host, sizeof w->host, "%s", host);
+    w->type = type;
+    w->q = q;
+    bool asked = false;
+    struct waiter *o;
+    LIST_FOREACH(o, &n->waiters, link)
+    asked |= strcmp(o->host, host) == 0;
+    LIST_INSERT_HEAD(&n->waiters, w, link);
+    n->n_waiters++;
+    if (asked)
+        return;
+    struct msg m;
+    msg_init(&m, W_NAME);
+    msg_put_u32(&m, ++n->next_req);
+    msg_put_str(&m, host);
+    ipc_send(n->gate->controller, &m);
+}
+
+void gate_names_lookup(struct gate_names *n, struct slice host, uint16_t type, struct dns_query *q)
+{
+    struct authority a = {.scheme = SCHEME_HTTPS, .port = 443};
+    unsigned char v4[4], v6[16];
+    bool self = slice_eq(host, SLICE(NAMES_SELF_HOST));
+    if (!self && (authority_host(&a, host) < 0 || a.kind != HOST_NAME ||
+                  !policy_names_host(n->gate->routes[0].policy, &a))) {
+        char text[HOST_TEXT_MAX];
+        snprintf(text, sizeof text, "%.*s", SL(host));
+        note(n, text, "dns_denied");
+        gate_denied(n->gate, "dns_denied", text);
+        dns_query_nxdomain(q);
+        return;
+    }
+    if (type != DNS_TYPE_A && type != DNS_TYPE_AAAA) {
+        dns_query_nodata(q);
+        return;
+    }
+    if (self) {
+        synthetic_v4(NAMES_SELF, v4);
+        synthetic_v6(NAMES_SELF, v6);
+        dns_query_answer_addr(q, v4, v6);
+        return;
+    }
+    struct name *e = find(n, slice_str(a.host));
+    if (e) {
+        synthetic_v4(e->index, v4);
+        synthetic_v6(e->index, v6);
+        dns_query_answer_addr(q, v4, v6);
+        return;
+    }
+    ask(n, a.host, type, q);
+}
+
+int gate_names_message(struct gate_names *n, struct msg *m)
+{
+    uint32_t req, index;
+    char host[HOST_TEXT_MAX];
+    if (msg_get_u32(m, &req) < 0 || msg_get_str(m, host, sizeof host) < 0 ||
+        msg_get_u32(m, &index) < 0 || msg_end(m) < 0)
+        return -1;
+    if (index >= NAMES_FIRST) {
+        gate_names_put(n, host, index);
+        note(n, host, "ok");
+    }
+    struct waiter *w, *next;
+    for (w = LIST_FIRST(&n->waiters); w; w = next) {
+        next = LIST_NEXT(w, link);
+        if (strcmp(w->host, host) != 0)
+            continue;
+        n->n_waiters--;
+        finish(w, find(n, slice_str(host)));
+    }
+    return 0;
+}

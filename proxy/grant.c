@@ -1,0 +1,440 @@
+#include "grant.h"
+
+#include "dial_client.h"
+#include "guard.h"
+#include "policy.h"
+#include "secret.h"
+#include "token.h"
+
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum grant_state { G_NEW = 0, G_SECRET, G_RECORDING, G_OPEN, G_DONE };
+
+struct grant {
+    struct injector *injector;
+    struct front front;
+    enum grant_state state;
+    struct head head;
+    struct authority authority;
+    char entry[16], token[512], sandbox[65];
+    const struct rule *rule;
+    const struct credential *credential; /* NULL: the client's own goes (pass) */
+    struct secret_wait *secret_wait;
+    struct secret *value;
+    struct journal_wait *wait;
+    uint64_t counter;
+    unsigned refuse_status;
+    const char *refuse_code;
+    char refuse_detail[128];
+    struct origin *origin;
+    struct back back;
+    bool admitted, request_ended;
+    unsigned status;
+    uint64_t up, down;
+    struct timespec begun;
+};
+
+static void set_state(struct grant *g, enum grant_state s)
+{
+    g->state = s;
+}
+
+static void grant_free(struct grant *g)
+{
+    journal_cancel(g->wait);
+    secret_client_cancel(g->secret_wait);
+    secret_unref(g->value);
+    http_head_free(&g->head);
+    explicit_bzero(g->token, sizeof g->token);
+    free(g);
+}
+
+static void record_request(struct grant *g, struct record *r, enum record_kind kind)
+{
+    char text[HOST_TEXT_MAX + 16];
+    struct buf shape;
+    record_init(r, kind, g->counter);
+    record_put_str(r, RF_SCHEME, scheme_name(g->authority.scheme));
+    record_put_str(r, RF_AUTHORITY, authority_text(&g->authority, text, sizeof text));
+    record_put(r, RF_METHOD, g->head.method);
+    record_put(r, RF_PATH, g->head.path);
+    if (g->head.has_query) {
+        buf_init(&shape, 1024);
+        guard_query_shape(g->head.query, &shape);
+        record_put(r, RF_QUERY, buf_slice(&shape));
+        buf_free(&shape);
+    }
+    if (g->rule)
+        record_put_str(r, RF_RULE, g->rule->text);
+    if (g->credential)
+        record_put_str(r, RF_CREDENTIAL, g->credential->secret);
+    record_put_str(r, RF_ENTRY, g->entry);
+}
+
+static void tell_fail(struct grant *g, unsigned status, const char *code)
+{
+    char id[48] = "-";
+    if (g->counter)
+        journal_id(g->injector->journal, g->counter, id, sizeof id);
+    struct front f = g->front;
+    set_state(g, G_DONE);
+    grant_free(g);
+    f.ops->fail(f.self, status, code, id);
+}
+
+static void on_denied_recorded(void *arg, bool ok)
+{
+    struct grant *g = arg;
+    g->wait = NULL;
+    if (ok)
+        tell_fail(g, g->refuse_status, g->refuse_code);
+    else
+        tell_fail(g, 503, "audit_unwritable");
+}
+
+static void deny(struct grant *g, unsigned status, const char *code, const char *detail)
+{
+    struct record r;
+    g->refuse_status = status;
+    g->refuse_code = code;
+    set_state(g, G_RECORDING);
+    g->counter = journal_next(g->injector->journal);
+    record_request(g, &r, RECORD_DENIED);
+    record_put_str(&r, RF_CODE, code);
+    record_put_u64(&r, RF_STATUS, status);
+    record_put_str(&r, RF_DETAIL, detail);
+    struct journal_wait *w = journal_append(g->injector->journal, &r, on_denied_recorded, g);
+    if (w)
+        g->wait = w;
+}
+
+static uint64_t elapsed_ms(const struct grant *g)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    int64_t ns =
+        (now.tv_sec - g->begun.tv_sec) * INT64_C(1000000000) + now.tv_nsec - g->begun.tv_nsec;
+    return (uint64_t)(ns / 1000000);
+}
+
+static void end_record(struct grant *g, enum record_kind kind, const char *code)
+{
+    struct record r;
+    if (!g->admitted)
+        return;
+    g->admitted = false;
+    record_init(&r, kind, g->counter);
+    record_put_str(&r, RF_CODE, code);
+    if (g->status)
+        record_put_u64(&r, RF_STATUS, g->status);
+    record_put_u64(&r, RF_UP, g->up);
+    record_put_u64(&r, RF_DOWN, g->down);
+    record_put_u64(&r, RF_MS, elapsed_ms(g));
+    if (g->origin) {
+        record_put_str(&r, RF_ADDRESS, origin_facts(g->origin)->address);
+        record_put_str(&r, RF_DETAIL, origin_facts(g->origin)->detail);
+    }
+    journal_note(g->injector->journal, &r);
+}
+
+/* ---- filling ---- */
+
+/* The field's value in a wiped buffer: prefix + secret + suffix, or Basic base64(user:secret). */
+static int render(const struct credential *c, struct slice value, struct buf *out)
+{
+    if (c->kind != CREDENTIAL_BASIC)
+        return buf_append_str(out, c->prefix) | buf_append_slice(out, value) |
+               buf_append_str(out, c->suffix);
+    struct buf pair;
+    buf_init_wiped(&pair, SECRET_MAX + 1024);
+    int r = buf_append_str(&pair, c->user) | buf_append(&pair, ":", 1) |
+            buf_append_slice(&pair, value) | buf_append_str(out, "Basic ");
+    unsigned char *to = r == 0 ? buf_reserve(out, (buf_len(&pair) + 2) / 3 * 4 + 1) : NULL;
+    if (to) {
+        int n = EVP_EncodeBlock(to, buf_data(&pair), (int)buf_len(&pair));
+        buf_commit(out, (size_t)n);
+    }
+    buf_free(&pair);
+    return to ? 0 : -1;
+}
+
+static int fill(struct grant *g)
+{
+    struct buf v;
+    if (g->credential == NULL)
+        return 0;
+    buf_init_wiped(&v, SECRET_MAX * 2 + 2048);
+    int r = render(g->credential, secret_slice(g->value), &v);
+    if (r == 0)
+        r = http_head_set(&g->head, g->credential->header, buf_slice(&v));
+    buf_free(&v);
+    secret_unref(g->value);
+    g->value = NULL;
+    return r;
+}
+
+static const struct front_ops front_ops;
+
+static void open_origin(struct grant *g)
+{
+    char id[48], key[HOST_TEXT_MAX + 320], text[HOST_TEXT_MAX + 16];
+    struct injector *i = g->injector;
+    struct front f = {&front_ops, g};
+    if (fill(g) < 0) {
+        end_record(g, RECORD_ABORTED, "fill");
+        tell_fail(g, 503, "fill");
+        return;
+    }
+    journal_id(i->journal, g->counter, id, sizeof id);
+    snprintf(key, sizeof key, "%s|%s|%u|%s|%s", g->sandbox, i->name, i->generation,
+             g->credential ? g->credential->secret : "",
+             authority_text_port(&g->authority, text, sizeof text));
+    g->origin = origin_open(&i->origin, i->dial, f, &g->authority, &g->head, key, id, g->token);
+    if (g->origin == NULL) {
+        end_record(g, RECORD_ABORTED, "memory");
+        tell_fail(g, 503, "memory");
+        return;
+    }
+    if (g->credential) /* the serialised head is the one copy that is left */
+        http_head_free(&g->head);
+    g->back = origin_back(g->origin);
+    set_state(g, G_OPEN);
+    if (g->request_ended)
+        g->back.ops->end(g->back.self);
+}
+
+static void on_admitted_recorded(void *arg, bool ok)
+{
+    struct grant *g = arg;
+    g->wait = NULL;
+    if (!ok) {
+        tell_fail(g, 503, "audit_unwritable");
+        return;
+    }
+    g->admitted = true;
+    open_origin(g);
+}
+
+static void admit(struct grant *g)
+{
+    struct record r;
+    set_state(g, G_RECORDING);
+    g->counter = journal_next(g->injector->journal);
+    record_request(g, &r, RECORD_ADMITTED);
+    record_put_str(&r, RF_CODE, "ok");
+    struct journal_wait *w = journal_append(g->injector->journal, &r, on_admitted_recorded, g);
+    if (w)
+        g->wait = w;
+}
+
+static void on_secret(void *arg, struct secret *value, const struct err *err)
+{
+    struct grant *g = arg;
+    g->secret_wait = NULL;
+    if (value == NULL) {
+        deny(g, 503, "secret_unavailable", err ? err->text : "");
+        return;
+    }
+    g->value = secret_ref(value);
+    admit(g);
+}
+
+/* ---- checking: nothing the gate said is believed ---- */
+
+static const char *check_token(struct grant *g, const struct grant_request *r)
+{
+    struct token t;
+    if (!r->needs_token)
+        return NULL;
+    if (g->injector->token_public == NULL ||
+        token_verify(g->injector->token_public, slice_str(r->token), (uint64_t)time(NULL), &t,
+                     NULL) < 0)
+        return "token_invalid";
+    if (strcmp(t.policy, g->injector->name) != 0)
+        return "token_policy";
+    snprintf(g->sandbox, sizeof g->sandbox, "%s", t.sandbox);
+    return NULL;
+}
+
+static const char *check_grant(struct grant *g, const struct grant_request *r)
+{
+    const char *why;
+    struct authority a = g->authority;
+    struct decision d;
+    if (g->authority.scheme != SCHEME_HTTPS || authority_host(&a, slice_str(a.host)) < 0 ||
+        strcmp(a.host, g->authority.host) != 0)
+        return "grant_authority";
+    g->authority.kind = a.kind;
+    memcpy(g->authority.ip, a.ip, sizeof a.ip);
+    if (guard_method(g->head.method) < 0 || path_check(g->head.path, &why) < 0)
+        return "grant_request";
+    struct policy_request q = {&g->authority, g->head.method, g->head.path};
+    policy_decide(g->injector->policy, &q, &d);
+    if (d.verdict != VERDICT_ALLOW || d.rule == NULL || d.rule->credential == NULL)
+        return "grant_denied";
+    g->rule = d.rule;
+    if (r->secret[0] == 0)
+        return d.rule->client_credential == CLIENT_PASS ? NULL : "grant_denied";
+    if (strcmp(d.rule->credential->secret, r->secret) != 0)
+        return "grant_denied";
+    g->credential = d.rule->credential;
+    return NULL;
+}
+
+void grant_start(struct grant *g, struct grant_request *r)
+{
+    g->head = r->head;
+    http_head_init(&r->head);
+    g->authority = r->authority;
+    memcpy(g->entry, r->entry, sizeof g->entry);
+    memcpy(g->token, r->token, sizeof g->token);
+    snprintf(g->sandbox, sizeof g->sandbox, "%s", r->sandbox);
+    const char *bad = check_token(g, r);
+    if (bad == NULL)
+        bad = check_grant(g, r);
+    if (bad) {
+        deny(g, 403, bad, "");
+        return;
+    }
+    guard_clean_request(&g->head);
+    if (g->credential == NULL) {
+        admit(g);
+        return;
+    }
+    http_head_remove(&g->head, g->credential->header);
+    if (!g->rule->cookies)
+        http_head_remove(&g->head, "cookie");
+    if (http_head_set(&g->head, "accept-encoding", SLICE("identity")) < 0) {
+        deny(g, 431, "too_many_headers", "");
+        return;
+    }
+    set_state(g, G_SECRET);
+    struct secret_wait *w =
+        secret_client_get(g->injector->secrets, g->credential->secret, on_secret, g);
+    if (w)
+        g->secret_wait = w;
+}
+
+struct grant *grant_new(struct injector *i, struct front front)
+{
+    struct grant *g = calloc(1, sizeof *g);
+    if (g == NULL)
+        return NULL;
+    g->injector = i;
+    g->front = front;
+    http_head_init(&g->head);
+    clock_gettime(CLOCK_MONOTONIC, &g->begun);
+    return g;
+}
+
+/* ---- as the front of the origin ---- */
+
+static void front_reply(void *self, const struct head *h)
+{
+    struct grant *g = self;
+    g->status = h->status;
+    g->front.ops->reply(g->front.self, h);
+}
+
+static void front_data(void *self, const void *p, size_t n)
+{
+    struct grant *g = self;
+    g->down += n;
+    g->front.ops->data(g->front.self, p, n);
+}
+
+static void front_end(void *self)
+{
+    struct grant *g = self;
+    struct front f = g->front;
+    end_record(g, RECORD_COMPLETED, "ok");
+    set_state(g, G_DONE);
+    grant_free(g);
+    f.ops->end(f.self);
+}
+
+static void front_fail(void *self, unsigned status, const char *code, const char *id UNUSED)
+{
+    struct grant *g = self;
+    end_record(g, RECORD_ABORTED, code);
+    tell_fail(g, status, code);
+}
+
+static size_t front_room(void *self)
+{
+    struct grant *g = self;
+    return g->front.ops->room(g->front.self);
+}
+
+static void front_wanted(void *self)
+{
+    struct grant *g = self;
+    g->front.ops->wanted(g->front.self);
+}
+
+static const struct front_ops front_ops = {
+    .reply = front_reply,
+    .data = front_data,
+    .end = front_end,
+    .fail = front_fail,
+    .room = front_room,
+    .wanted = front_wanted,
+};
+
+/* ---- as the back of the hop ---- */
+
+static void back_data(void *self, const void *p, size_t n)
+{
+    struct grant *g = self;
+    g->up += n;
+    if (g->back.ops)
+        g->back.ops->data(g->back.self, p, n);
+}
+
+static void back_end(void *self)
+{
+    struct grant *g = self;
+    g->request_ended = true;
+    if (g->back.ops)
+        g->back.ops->end(g->back.self);
+}
+
+static size_t back_room(void *self)
+{
+    struct grant *g = self;
+    return g->back.ops ? g->back.ops->room(g->back.self) : 0;
+}
+
+static void back_resume(void *self)
+{
+    struct grant *g = self;
+    if (g->back.ops)
+        g->back.ops->resume(g->back.self);
+}
+
+static void back_cancel(void *self)
+{
+    struct grant *g = self;
+    end_record(g, RECORD_ABORTED, "client_gone");
+    if (g->back.ops)
+        g->back.ops->cancel(g->back.self);
+    set_state(g, G_DONE);
+    grant_free(g);
+}
+
+static const struct back_ops back_ops = {
+    .data = back_data,
+    .end = back_end,
+    .room = back_room,
+    .resume = back_resume,
+    .cancel = back_cancel,
+};
+
+struct back grant_back(struct grant *g)
+{
+    return (struct back){&back_ops, g};
+}

@@ -1,0 +1,388 @@
+#include "guard.h"
+
+#include "placeholder.h"
+#include "policy.h"
+
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <string.h>
+
+int guard_method(struct slice m)
+{
+    static const char *const passes[] = {"GET",    "HEAD",       "POST",     "PUT",       "PATCH",
+                                         "DELETE", "OPTIONS",    "PROPFIND", "PROPPATCH", "MKCOL",
+                                         "COPY",   "MOVE",       "LOCK",     "UNLOCK",    "REPORT",
+                                         "SEARCH", "MKACTIVITY", "CHECKOUT", "MERGE"};
+    for (size_t i = 0; i < ARRAY_LEN(passes); i++)
+        if (slice_eq_str(m, passes[i]))
+            return 0;
+    return -1;
+}
+
+/* Between client and proxy only (RFC 9110 7.6.1), or rewritten by us. */
+static const char *const hop_fields[] = {
+    "connection",
+    "proxy-connection",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-authentication-info",
+    "http2-settings",
+};
+
+static const char *const request_fields[] = {
+    "host",
+    "content-length",
+    "expect",
+    "max-forwards",
+    "via",
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-forwarded-port",
+    "x-forwarded-server",
+    "x-forwarded-prefix",
+    "x-original-url",
+    "x-original-host",
+    "x-rewrite-url",
+    "x-real-ip",
+    "x-host",
+    "x-http-host-override",
+    "x-client-ip",
+    "true-client-ip",
+    "cf-connecting-ip",
+};
+
+static void remove_all(struct head *h, const char *const *names, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < h->n; i++) {
+        bool drop = false;
+        for (size_t k = 0; k < n && !drop; k++)
+            drop = slice_eq_str(h->fields[i].name, names[k]);
+        if (!drop)
+            h->fields[kept++] = h->fields[i];
+    }
+    h->n = kept;
+}
+
+void guard_clean_request(struct head *h)
+{
+    remove_all(h, hop_fields, ARRAY_LEN(hop_fields));
+    remove_all(h, request_fields, ARRAY_LEN(request_fields));
+}
+
+void guard_clean_reply(struct head *h, bool credentialed, bool keep_cookies)
+{
+    static const char *const reply_fields[] = {"alt-svc", "via", "durward-denied"};
+    remove_all(h, hop_fields, ARRAY_LEN(hop_fields));
+    remove_all(h, reply_fields, ARRAY_LEN(reply_fields));
+    if (h->body != BODY_NONE)
+        http_head_remove(h, "content-length");
+    if (credentialed && !keep_cookies)
+        http_head_remove(h, "set-cookie");
+}
+
+/* ---- placeholders ---- */
+
+struct hit {
+    const struct gate *gate;
+    const struct identity *who;
+    const char *allowed_secret; /* this one may be here; NULL: none may */
+    bool found, stranger, misplaced;
+    struct slice whole; /* the first one found */
+};
+
+/* A token's sandbox has its placeholders made from the token's seed; the gate does not know the
+ * secret's kind, so each shape is tried. Runs only where a tagged text was found. */
+static bool derived_equal(const struct identity *who, struct placeholder_key *key,
+                          const char *secret, struct slice text)
+{
+    static const char *const kinds[] = {"", "github-pat", "openai", "anthropic"};
+    char made[PLACEHOLDER_MAX];
+    for (size_t i = 0; who->has_seed && i < ARRAY_LEN(kinds); i++)
+        if (placeholder_make(key, who->seed, secret, kinds[i], made) == 0 &&
+            slice_eq_str(text, made))
+            return true;
+    return false;
+}
+
+/* The secret's name for one of this sandbox's own, else NULL. */
+static const char *own(const struct hit *s, struct slice text)
+{
+    const struct gate *g = s->gate;
+    for (size_t i = 0; i < g->n_placeholders; i++)
+        if (slice_eq_str(text, g->placeholders[i].text))
+            return g->placeholders[i].secret;
+    for (size_t i = 0; s->who->route && policy_rule(s->who->route->policy, i); i++) {
+        const struct rule *r = policy_rule(s->who->route->policy, i);
+        if (r->credential && derived_equal(s->who, g->tag, r->credential->secret, text))
+            return r->credential->secret;
+    }
+    return NULL;
+}
+
+static void on_placeholder(void *arg, struct slice text)
+{
+    struct hit *s = arg;
+    const char *secret = own(s, text);
+    if (!s->found)
+        s->whole = text;
+    s->found = true;
+    if (secret == NULL)
+        s->stranger = true;
+    else if (s->allowed_secret == NULL || strcmp(secret, s->allowed_secret) != 0)
+        s->misplaced = true;
+}
+
+static void scan(struct hit *s, struct slice text)
+{
+    placeholder_scan(s->gate->tag, text, on_placeholder, s);
+}
+
+/* user:password of a Basic value into out; -1 when it is not one. */
+static int basic_decode(struct slice v, char *out, size_t size, size_t *n)
+{
+    if (!slice_istarts(v, SLICE("basic ")))
+        return -1;
+    struct slice b = slice_trim((struct slice){v.p + 6, v.n - 6});
+    if (b.n == 0 || b.n % 4 != 0 || b.n / 4 * 3 > size)
+        return -1;
+    int r = EVP_DecodeBlock((unsigned char *)out, (const unsigned char *)b.p, (int)b.n);
+    if (r < 0)
+        return -1;
+    *n = (size_t)r;
+    for (size_t k = b.n; k > 0 && b.p[k - 1] == '='; k--)
+        (*n)--;
+    return 0;
+}
+
+static void scan_value(struct hit *s, struct slice v)
+{
+    char plain[4096];
+    size_t n;
+    scan(s, v);
+    if (basic_decode(v, plain, sizeof plain, &n) == 0)
+        scan(s, (struct slice){plain, n});
+}
+
+bool guard_has_placeholder(const struct gate *g, struct slice text)
+{
+    struct identity nobody = {.route = NULL};
+    struct hit s = {.gate = g, .who = &nobody};
+    scan(&s, text);
+    return s.found;
+}
+
+/* The slot's value is exactly this sandbox's own placeholder: raw, "Bearer X", "token X", or the
+ * password (or user) of Basic. */
+static bool slot_is_placeholder(const struct gate *g, const struct identity *who,
+                                const struct credential *c, struct slice v)
+{
+    char plain[4096];
+    size_t n;
+    struct hit s = {.gate = g, .who = who, .allowed_secret = c->secret};
+    struct slice rest = v;
+    if (basic_decode(v, plain, sizeof plain, &n) == 0) {
+        struct slice pair = {plain, n};
+        ssize_t colon = slice_find(pair, ':');
+        if (colon < 0)
+            return false;
+        struct slice user = {plain, (size_t)colon},
+                     pass = {plain + colon + 1, n - (size_t)colon - 1};
+        scan(&s, pass);
+        if (s.found)
+            return !s.stranger && !s.misplaced && slice_eq(s.whole, pass);
+        scan(&s, user);
+        return s.found && !s.stranger && !s.misplaced && slice_eq(s.whole, user);
+    }
+    static const char *const schemes[] = {"bearer ", "token "};
+    for (size_t i = 0; i < ARRAY_LEN(schemes); i++)
+        if (slice_istarts(v, slice_str(schemes[i])))
+            rest = slice_trim((struct slice){v.p + strlen(schemes[i]), v.n - strlen(schemes[i])});
+    scan(&s, rest);
+    return s.found && !s.stranger && !s.misplaced && slice_eq(s.whole, rest);
+}
+
+/* ---- foreign credentials ---- */
+
+static const char *const credential_fields[] = {
+    "authorization",  "x-api-key",       "api-key",        "apikey",
+    "x-goog-api-key", "private-token",   "job-token",      "deploy-token",
+    "x-auth-token",   "x-access-token",  "x-gitlab-token", "x-amz-security-token",
+    "x-github-token", "x-vault-token",   "x-auth-key",     "x-token",
+    "authentication", "x-authorization", "openai-api-key", "anthropic-api-key",
+    "x-ms-token",
+};
+
+static const char *const credential_queries[] = {
+    "access_token",
+    "api_key",
+    "apikey",
+    "key",
+    "token",
+    "sig",
+    "signature",
+    "x-amz-signature",
+    "x-amz-credential",
+    "x-amz-security-token",
+    "x-goog-signature",
+    "x-goog-credential",
+    "private_token",
+    "client_secret",
+    "auth",
+    "oauth_token",
+    "awsaccesskeyid",
+};
+
+static bool query_has_credential(struct slice q)
+{
+    while (q.n > 0) {
+        ssize_t amp = slice_find(q, '&');
+        struct slice part = {q.p, amp < 0 ? q.n : (size_t)amp};
+        ssize_t eq = slice_find(part, '=');
+        struct slice name = {part.p, eq < 0 ? part.n : (size_t)eq};
+        for (size_t i = 0; i < ARRAY_LEN(credential_queries); i++)
+            if (slice_ieq_str(name, credential_queries[i]))
+                return true;
+        if (amp < 0)
+            break;
+        q = (struct slice){q.p + amp + 1, q.n - (size_t)amp - 1};
+    }
+    return false;
+}
+
+static bool foreign_elsewhere(const struct head *h, const char *slot)
+{
+    for (size_t i = 0; i < ARRAY_LEN(credential_fields); i++)
+        if ((slot == NULL || strcmp(credential_fields[i], slot) != 0) &&
+            http_head_find(h, credential_fields[i]))
+            return true;
+    return query_has_credential(h->query);
+}
+
+/* Placeholders anywhere but in the slot. */
+static const char *check_elsewhere(const struct gate *g, const struct identity *who,
+                                   const struct head *h, const char *slot)
+{
+    struct hit s = {.gate = g, .who = who};
+    scan(&s, h->path);
+    scan(&s, h->query);
+    for (size_t i = 0; i < h->n; i++) {
+        if (slot && slice_eq_str(h->fields[i].name, slot))
+            continue;
+        scan_value(&s, h->fields[i].value);
+    }
+    if (s.stranger)
+        return "cross_sandbox";
+    return s.found ? "secret_blocked" : NULL;
+}
+
+static bool any_stranger(const struct gate *g, const struct identity *who, struct slice v)
+{
+    struct hit s = {.gate = g, .who = who};
+    scan_value(&s, v);
+    return s.stranger;
+}
+
+/* The slot's own field. 0 go on, -1 refuse. */
+static int check_slot(const struct gate *g, const struct identity *who, struct head *h,
+                      const struct rule *rule, bool *inject, const char **code)
+{
+    const struct credential *c = rule->credential;
+    size_t n = http_head_count(h, c->header);
+    *inject = true;
+    if (n == 0)
+        return 0;
+    struct slice v = http_head_find(h, c->header)->value;
+    bool ours = n == 1 && slot_is_placeholder(g, who, c, v);
+    if (!ours) {
+        struct hit s = {.gate = g, .who = who};
+        scan_value(&s, v);
+        bool held = s.found;
+        if (any_stranger(g, who, v)) {
+            *code = "cross_sandbox";
+            return -1;
+        }
+        if (held) {
+            *code = "secret_blocked";
+            return -1;
+        }
+        if (rule->client_credential == CLIENT_REFUSE || n > 1) {
+            *code = "foreign_credential";
+            return -1;
+        }
+        if (rule->client_credential == CLIENT_PASS) {
+            *inject = false;
+            return 0;
+        }
+    }
+    http_head_remove(h, c->header);
+    return 0;
+}
+
+int guard_credentials(const struct gate *g, const struct identity *who, struct head *h,
+                      const struct rule *rule, bool *inject, const char **code)
+{
+    const struct credential *c = rule->credential;
+    *inject = false;
+    if (c && !rule->cookies)
+        http_head_remove(h, "cookie");
+    const char *bad = check_elsewhere(g, who, h, c ? c->header : NULL);
+    if (bad) {
+        *code = bad;
+        return -1;
+    }
+    if (c == NULL)
+        return 0;
+    if (check_slot(g, who, h, rule, inject, code) < 0)
+        return -1;
+    if (rule->client_credential == CLIENT_REFUSE && foreign_elsewhere(h, c->header)) {
+        *code = "foreign_credential";
+        return -1;
+    }
+    http_head_remove(h, "range");
+    http_head_remove(h, "if-range");
+    http_head_remove(h, "accept-encoding");
+    if (http_head_add(h, "accept-encoding", SLICE("identity")) < 0) {
+        *code = "too_many_headers";
+        return -1;
+    }
+    return 0;
+}
+
+int guard_edit(struct head *h, const struct rule *rule)
+{
+    for (size_t i = 0; i < rule->n_edits; i++) {
+        const struct header_edit *e = &rule->edits[i];
+        if (e->value == NULL)
+            http_head_remove(h, e->name);
+        else if (http_head_set(h, e->name, slice_str(e->value)) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+void guard_query_shape(struct slice q, struct buf *out)
+{
+    int r = 0;
+    while (q.n > 0 && r == 0) {
+        ssize_t amp = slice_find(q, '&');
+        struct slice part = {q.p, amp < 0 ? q.n : (size_t)amp};
+        ssize_t eq = slice_find(part, '=');
+        if (eq < 0)
+            r = buf_printf(out, "<%zu>", part.n); /* a bare word may be the value itself */
+        else
+            r = buf_printf(out, "%.*s=<%zu>", (int)(eq < 64 ? eq : 64), part.p,
+                           part.n - (size_t)eq - 1);
+        if (amp < 0)
+            return;
+        r |= buf_append(out, "&", 1);
+        q = (struct slice){q.p + amp + 1, q.n - (size_t)amp - 1};
+    }
+}

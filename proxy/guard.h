@@ -1,0 +1,30 @@
+/* What a request may carry: hop-by-hop and forwarding fields are taken off, methods are those of a
+ * list, foreign credentials and misplaced placeholders are refused (attacks A24-A26, B20-B21, C2,
+ * C5, C7-C9). Pure functions over a head. */
+#ifndef DURWARD_GUARD_H
+#define DURWARD_GUARD_H
+
+#include "gate.h"
+
+/* 0, or -1: the method is not one that passes (405). */
+int guard_method(struct slice method);
+/* Take off everything that is between client and proxy only, or that lies about where a request
+ * comes from or goes to. The framing fields go too: the head's own body kind says it. */
+void guard_clean_request(struct head *h);
+/* The same for a reply. credentialed: cookies are dropped unless keep_cookies. */
+void guard_clean_reply(struct head *h, bool credentialed, bool keep_cookies);
+
+/* After the decision: credentials and placeholders. On success the client's copy of the slot's
+ * field is gone from h, and so is what a credentialed request may not carry (Cookie, Range,
+ * Accept-Encoding). -1: refuse with 403 and *code. *inject says whether the rule's credential is to
+ * be filled (false for client_credential: pass with a credential of the client's own). */
+int guard_credentials(const struct gate *g, const struct identity *who, struct head *h,
+                      const struct rule *rule, bool *inject, const char **code);
+/* Does this text hold a placeholder of this installation? For what is logged. */
+bool guard_has_placeholder(const struct gate *g, struct slice text);
+/* A rule's set_headers and remove_headers. */
+int guard_edit(struct head *h, const struct rule *rule) WUNUSED;
+/* "name=<len>&…" of a query, for the audit. */
+void guard_query_shape(struct slice query, struct buf *out);
+
+#endif

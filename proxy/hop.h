@@ -1,0 +1,46 @@
+/* The hop between a gate and the injector of one policy: requests already parsed, decided and taken
+ * apart into typed fields go out; reply heads and bodies come back. Bodies move within credit:
+ * each side starts with HOP_WINDOW bytes per exchange and direction and gets more as its peer
+ * passes bytes on.
+ *
+ * W_HOP_REQUEST: exchange:u32 generation:u32 scheme:u8 host:str port:u32 method:str path:bytes
+ *   has_query:u8 query:bytes body:u8 length:u64 secret:str entry:str token:str n × (name, value)
+ *   The slot is not in the fields: `secret` names the credential and the receiver's own decision
+ *   says where it goes. secret "" asks for none (client_credential: pass).
+ * W_HOP_REPLY: exchange:u32 status:u32 body:u8 length:u64 n × (name, value)
+ * W_HOP_FAIL: exchange:u32 status:u32 code:str id:str */
+#ifndef DURWARD_HOP_H
+#define DURWARD_HOP_H
+
+#include "ipc.h"
+#include "stream.h"
+#include "authority.h"
+
+struct event_base;
+struct hop;
+
+enum { HOP_WINDOW = 256 * 1024, HOP_EXCHANGES_MAX = 4096, HOP_BODY_MAX = 32 * 1024 };
+
+struct hop_request {
+    struct authority authority;
+    uint32_t generation;
+    const char *secret;
+    const char *entry;
+    const char *token;
+    const struct head *head;
+};
+
+/* ---- the gate's side ---- */
+struct hop *hop_new(struct event_base *base);
+void hop_free(struct hop *h);                    /* exchanges under way fail */
+void hop_attach(struct hop *h, int injector_fd); /* owned; replaces a dead channel */
+bool hop_ready(const struct hop *h);
+/* A back for one request; ops NULL when there is no channel or too many exchanges. */
+struct back hop_open(struct hop *h, struct front front, const struct hop_request *r);
+
+/* ---- both sides: heads as message fields ---- */
+void hop_put_fields(struct msg *m, const struct head *h);
+/* Appends to h, whose storage takes copies; names and values are checked again. -1: bad. */
+int hop_get_fields(struct msg *m, struct head *h);
+
+#endif

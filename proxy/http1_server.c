@@ -1,0 +1,450 @@
+#include "http1_server.h"
+
+#include "http1_body.h"
+#include "http1_write.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum server_state {
+    S_HEAD = 0, /* between requests, or reading a head */
+    S_EXCHANGE, /* a request is under way */
+    S_CLOSING,  /* the last reply is being flushed */
+    S_DEAD,
+};
+
+struct http1_server {
+    struct io *io;
+    const struct limits *limits;
+    const struct http1_server_ops *ops;
+    void *session;
+    enum server_state state;
+    struct back back;
+    struct http1_body body;
+    size_t scanned;
+    bool head_begun, request_done, expect_continue, minor0, head_request;
+    bool replied, reply_chunked, close_after, released;
+    const char *refusal_field;
+    int depth;
+    bool freed;
+};
+
+static void set_state(struct http1_server *s, enum server_state st)
+{
+    s->state = st;
+}
+
+static void server_destroy(struct http1_server *s)
+{
+    http1_body_free(&s->body);
+    free(s);
+}
+
+static void leave(struct http1_server *s)
+{
+    if (--s->depth == 0 && s->freed)
+        server_destroy(s);
+}
+
+void http1_server_free(struct http1_server *s)
+{
+    if (s == NULL || s->freed)
+        return;
+    s->freed = true;
+    set_state(s, S_DEAD);
+    struct back b = s->back;
+    s->back = (struct back){NULL, NULL};
+    if (b.ops)
+        b.ops->cancel(b.self);
+    if (s->depth == 0)
+        server_destroy(s);
+}
+
+/* The connection is over: tell the session, which closes the io. */
+static void shut(struct http1_server *s)
+{
+    if (s->freed)
+        return;
+    const struct http1_server_ops *ops = s->ops;
+    void *session = s->session;
+    http1_server_free(s);
+    ops->closed(session);
+}
+
+/* A reply is out. Next request, or close. */
+static void exchange_over(struct http1_server *s)
+{
+    s->back = (struct back){NULL, NULL};
+    if (!s->request_done)
+        s->close_after = true; /* the rest of its body is of no use to anyone */
+    http1_body_free(&s->body);
+    if (s->close_after || io_eof(s->io)) {
+        set_state(s, S_CLOSING);
+        return;
+    }
+    set_state(s, S_HEAD);
+    s->head_begun = false;
+    s->scanned = 0;
+    io_deadline(s->io, s->limits->idle_seconds);
+}
+
+/* ---- as the front of an exchange ---- */
+
+static void front_reply(void *self, const struct head *h)
+{
+    struct http1_server *s = self;
+    struct buf *out = io_out(s->io);
+    enum body_kind kind = h->body;
+    if (kind == BODY_CLOSE || kind == BODY_CHUNKED) {
+        kind = s->minor0 ? BODY_CLOSE : BODY_CHUNKED;
+        s->close_after |= s->minor0;
+    }
+    s->reply_chunked = kind == BODY_CHUNKED;
+    s->replied = true;
+    if (!s->request_done)
+        s->close_after = true;
+    if (http1_write_reply(out, h, kind, h->length, s->close_after, s->head_request) < 0)
+        s->close_after = true;
+    io_deadline(s->io, s->limits->idle_seconds);
+    io_flush_soon(s->io);
+}
+
+static void front_data(void *self, const void *p, size_t n)
+{
+    struct http1_server *s = self;
+    int r = 0;
+    if (!s->replied || n == 0)
+        return;
+    if (s->reply_chunked) {
+        char size[16];
+        int k = snprintf(size, sizeof size, "%zx\r\n", n);
+        r = io_write(s->io, size, (size_t)k);
+    }
+    r |= io_write(s->io, p, n);
+    if (s->reply_chunked)
+        r |= io_write(s->io, "\r\n", 2);
+    if (r < 0)
+        io_deadline(s->io, 1); /* a back that ignored room(): cut it, never truncate silently */
+    else
+        io_deadline(s->io, s->limits->idle_seconds);
+}
+
+static void run(struct http1_server *s);
+
+static void go_on(struct http1_server *s)
+{
+    if (s->depth > 0)
+        return; /* run() is on the stack and looks again */
+    run(s);
+}
+
+static void front_end(void *self)
+{
+    struct http1_server *s = self;
+    s->depth++;
+    if (s->replied && s->reply_chunked && io_write(s->io, "0\r\n\r\n", 5) < 0)
+        s->close_after = true;
+    exchange_over(s);
+    s->depth--;
+    go_on(s);
+}
+
+static void front_fail(void *self, unsigned status, const char *code, const char *id)
+{
+    struct http1_server *s = self;
+    s->depth++;
+    if (s->replied) {
+        /* cannot be completed: cut it so that the client sees it is short */
+        s->back = (struct back){NULL, NULL};
+        s->depth--;
+        shut(s);
+        return;
+    }
+    bool close = s->close_after || !s->request_done || status == 400 || status >= 500;
+    if (http1_write_refusal(io_out(s->io), status, code, id ? id : "-", close, s->head_request,
+                            s->refusal_field) < 0)
+        close = true;
+    s->refusal_field = "";
+    s->close_after = close;
+    io_flush_soon(s->io);
+    exchange_over(s);
+    s->depth--;
+    go_on(s);
+}
+
+static size_t front_room(void *self)
+{
+    struct http1_server *s = self;
+    size_t have = io_out_len(s->io), max = STREAM_OUT_MAX / 2;
+    size_t room = have >= max ? 0 : max - have;
+    return room > STREAM_IN_MAX ? STREAM_IN_MAX : room;
+}
+
+static void front_wanted(void *self)
+{
+    struct http1_server *s = self;
+    if (s->depth == 0)
+        run(s);
+}
+
+static const struct front_ops front_ops = {
+    .reply = front_reply,
+    .data = front_data,
+    .end = front_end,
+    .fail = front_fail,
+    .room = front_room,
+    .wanted = front_wanted,
+};
+
+/* ---- the request side ---- */
+
+static void begin_exchange(struct http1_server *s, const struct head *h, bool done)
+{
+    set_state(s, S_EXCHANGE);
+    s->minor0 = h->minor == 0;
+    s->head_request = slice_eq(h->method, SLICE("HEAD"));
+    s->close_after |= !h->keep_alive;
+    s->expect_continue = h->expect_continue;
+    s->request_done = done;
+    s->replied = s->reply_chunked = false;
+    s->refusal_field = "";
+    s->back = (struct back){NULL, NULL};
+    http1_body_init(&s->body, h->body, h->length);
+    io_deadline(s->io, 0);
+}
+
+static void take_request(struct http1_server *s, size_t n)
+{
+    struct buf *in = io_in(s->io);
+    struct head h;
+    struct http1_refusal why;
+    struct front f = {&front_ops, s};
+    int r = http1_parse_request(&h, (struct slice){(const char *)buf_data(in), n}, s->limits, &why);
+    buf_drain(in, n);
+    begin_exchange(s, &h, r == 0 && h.body == BODY_NONE);
+    if (r < 0) {
+        s->close_after = true;
+        s->ops->refused(s->session, s, &h, f, &why);
+    } else {
+        s->ops->request(s->session, s, &h, f);
+    }
+    http_head_free(&h);
+    if (!s->freed && !s->released && s->back.ops && s->request_done)
+        s->back.ops->end(s->back.self);
+}
+
+static void bad_start(struct http1_server *s, ssize_t n)
+{
+    struct head h;
+    struct front f = {&front_ops, s};
+    struct http1_refusal why = {n == HTTP1_LARGE ? 431 : 400,
+                                n == HTTP1_LARGE ? "head_too_large" : "bad_request"};
+    http_head_init(&h);
+    h.minor = 1;
+    begin_exchange(s, &h, false);
+    s->close_after = true;
+    s->ops->refused(s->session, s, &h, f, &why);
+}
+
+/* 1: something was done; 0: needs more input. */
+static int read_head(struct http1_server *s)
+{
+    struct buf *in = io_in(s->io);
+    if (buf_len(in) == 0)
+        return 0;
+    if (!s->head_begun) {
+        s->head_begun = true;
+        io_deadline(s->io, s->limits->head_seconds);
+    }
+    ssize_t n = http1_head_end(buf_slice(in), s->limits->head_bytes, &s->scanned);
+    if (n == HTTP1_MORE)
+        return 0;
+    if (n < 0)
+        bad_start(s, n);
+    else
+        take_request(s, (size_t)n);
+    return 1;
+}
+
+static void send_continue(struct http1_server *s)
+{
+    s->expect_continue = false;
+    if (io_write(s->io, "HTTP/1.1 100 Continue\r\n\r\n", 25) < 0)
+        s->close_after = true;
+}
+
+/* Pass body bytes on as far as the back has room. 1: again; 0: wait. */
+static int push_body(struct http1_server *s)
+{
+    struct buf *in = io_in(s->io);
+    size_t room = s->back.ops ? s->back.ops->room(s->back.self) : 0;
+    if (s->request_done || room == 0)
+        return 0;
+    if (s->expect_continue && buf_len(in) == 0)
+        send_continue(s);
+    struct slice out;
+    ssize_t used = http1_body_read(&s->body, buf_slice(in), room, &out);
+    if (used < 0) {
+        struct back b = s->back;
+        s->back = (struct back){NULL, NULL};
+        b.ops->cancel(b.self);
+        s->close_after = true;
+        front_fail(s, 400, "framing", "-");
+        return 1;
+    }
+    if (used == 0)
+        return 0;
+    io_deadline(s->io, s->limits->idle_seconds);
+    if (out.n)
+        s->back.ops->data(s->back.self, out.p, out.n);
+    buf_drain(in, (size_t)used);
+    if (s->body.done) {
+        s->request_done = true;
+        io_deadline(s->io, 0);
+        if (s->back.ops)
+            s->back.ops->end(s->back.self);
+    }
+    return 1;
+}
+
+static void run(struct http1_server *s)
+{
+    int again = 1;
+    s->depth++;
+    while (again && !s->freed && !s->released) {
+        if (s->state == S_HEAD)
+            again = read_head(s);
+        else if (s->state == S_EXCHANGE)
+            again = push_body(s);
+        else
+            again = 0;
+    }
+    if (s->released) {
+        s->freed = true;
+        leave(s);
+        return;
+    }
+    if (!s->freed) {
+        io_consumed(s->io);
+        if (s->state == S_CLOSING)
+            shut(s);
+    }
+    leave(s);
+}
+
+static void on_eof(struct http1_server *s)
+{
+    /* a client that ended its side after a whole request still gets its reply */
+    if (s->state == S_EXCHANGE && s->request_done) {
+        s->close_after = true;
+        return;
+    }
+    shut(s);
+}
+
+static void on_timeout(struct http1_server *s)
+{
+    if (s->state == S_HEAD && !s->head_begun) {
+        shut(s); /* idle keep-alive */
+        return;
+    }
+    if (s->replied) {
+        shut(s); /* a reader that takes nothing */
+        return;
+    }
+    struct back b = s->back;
+    struct front f = {&front_ops, s};
+    struct head h;
+    s->back = (struct back){NULL, NULL};
+    if (b.ops)
+        b.ops->cancel(b.self);
+    struct http1_refusal why = {408, "timeout"};
+    http_head_init(&h);
+    h.minor = 1;
+    if (s->state == S_HEAD) {
+        begin_exchange(s, &h, false);
+        s->close_after = true;
+        s->ops->refused(s->session, s, &h, f, &why);
+    } else {
+        s->close_after = true;
+        front_fail(s, 408, "timeout", "-");
+    }
+    if (!s->freed && s->state == S_CLOSING)
+        shut(s);
+}
+
+static void on_io(struct io *io UNUSED, enum io_event ev, void *arg)
+{
+    struct http1_server *s = arg;
+    s->depth++;
+    switch (ev) {
+    case IO_READABLE:
+        s->depth--;
+        run(s);
+        return;
+    case IO_DRAINED:
+        if (s->back.ops)
+            s->back.ops->resume(s->back.self);
+        break;
+    case IO_EOF:
+        on_eof(s);
+        break;
+    case IO_TIMEOUT:
+        on_timeout(s);
+        break;
+    case IO_ERROR:
+        shut(s);
+        break;
+    case IO_CONNECTED:
+        break;
+    }
+    leave(s);
+}
+
+struct http1_server *http1_server_new(struct io *io, const struct limits *l,
+                                      const struct http1_server_ops *ops, void *session)
+{
+    struct http1_server *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return NULL;
+    s->io = io;
+    s->limits = l;
+    s->ops = ops;
+    s->session = session;
+    s->refusal_field = "";
+    io_callback(io, on_io, s);
+    io_deadline(io, l->idle_seconds);
+    return s;
+}
+
+void http1_server_set_back(struct http1_server *s, struct back back)
+{
+    s->back = back;
+}
+
+void http1_server_release(struct http1_server *s)
+{
+    s->released = true;
+    set_state(s, S_DEAD);
+}
+
+bool http1_server_idle(const struct http1_server *s)
+{
+    return s->state == S_HEAD && !s->head_begun;
+}
+
+void http1_server_close_after(struct http1_server *s)
+{
+    s->close_after = true;
+}
+
+void http1_server_refusal_field(struct http1_server *s, const char *line)
+{
+    s->refusal_field = line;
+}
+
+void http1_server_start(struct http1_server *s)
+{
+    run(s);
+}

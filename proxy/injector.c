@@ -1,0 +1,169 @@
+/* The injector's main. */
+#include "injector.h"
+
+#include "dial_client.h"
+#include "policy.h"
+#include "proc.h"
+#include "roots.h"
+#include "token.h"
+#include "wire.h"
+
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { POLICY_JSON_MAX = 16 << 20 };
+
+static NORETURN void die(const char *why)
+{
+    proc_log("%s", why);
+    exit(1);
+}
+
+static int load_policy(struct injector *i, uint32_t generation, int fd)
+{
+    char *json;
+    size_t n;
+    struct err err = {0};
+    int got = ipc_memfd_read(fd, POLICY_JSON_MAX, &json, &n, &err);
+    close(fd);
+    struct policy *p = got == 0 ? policy_parse(json, n, &err) : NULL;
+    if (got == 0)
+        free(json);
+    if (p == NULL) {
+        proc_log("policy %s: %s", i->name, err.text);
+        return -1;
+    }
+    /* grants under way borrow rules of the old one: it is kept until the process ends */
+    i->policy = p;
+    i->generation = generation;
+    if (i->pool)
+        pool_drop(i->pool, "");
+    return 0;
+}
+
+static void start(struct injector *i, int roots_fd, bool synced)
+{
+    struct err err = {0};
+    struct roots *roots = roots_load(roots_fd, &err);
+    i->journal = journal_new(i->base, synced);
+    i->dial = dial_client_new(i->base, i->limits.dial_seconds);
+    i->secrets = secret_client_new(i->base);
+    i->pool = pool_new(i->limits.pool, i->limits.pool_idle_seconds);
+    i->origin.tls = io_tls_client_ctx();
+    if (!roots || !i->journal || !i->dial || !i->secrets || !i->pool || !i->origin.tls)
+        die(err.text[0] ? err.text : "out of memory");
+    SSL_CTX_set1_cert_store(i->origin.tls, roots_store(roots));
+    i->origin.base = i->base;
+    i->origin.limits = &i->limits;
+    i->origin.pool = i->pool;
+    i->origin.wipe = true;
+}
+
+static int on_init(struct injector *i, struct msg *m)
+{
+    struct slice limits, token;
+    uint32_t generation;
+    uint8_t synced;
+    int policy_fd, roots_fd;
+    struct err err = {0};
+    if (msg_get_slice(m, sizeof i->limits, &limits) < 0 || limits.n != sizeof i->limits ||
+        msg_get_u8(m, &synced) < 0 || msg_get_str(m, i->name, sizeof i->name) < 0 ||
+        msg_get_u32(m, &generation) < 0 || msg_get_slice(m, TOKEN_KEY, &token) < 0 ||
+        msg_get_fd(m, &policy_fd) < 0 || msg_get_fd(m, &roots_fd) < 0 || msg_end(m) < 0)
+        return -1;
+    memcpy(&i->limits, limits.p, sizeof i->limits);
+    if (token.n == TOKEN_KEY)
+        i->token_public = token_public_key((const unsigned char *)token.p, NULL);
+    if (load_policy(i, generation, policy_fd) < 0)
+        die("its policy does not compile");
+    start(i, roots_fd, synced);
+    if (proc_confine(ROLE_INJECTOR, &err) < 0)
+        die(err.text);
+    struct msg ready;
+    msg_init(&ready, W_READY);
+    return ipc_send(i->parent, &ready);
+}
+
+static int on_peer(struct injector *i, struct msg *m)
+{
+    uint8_t kind;
+    uint32_t channel, generation;
+    char sandbox[65], policy[65];
+    struct slice extra;
+    int fd;
+    if (msg_get_u8(m, &kind) < 0 || msg_get_u32(m, &channel) < 0 ||
+        msg_get_str(m, sandbox, sizeof sandbox) < 0 || msg_get_str(m, policy, sizeof policy) < 0 ||
+        msg_get_u32(m, &generation) < 0 || msg_get_slice(m, 64, &extra) < 0 ||
+        msg_get_fd(m, &fd) < 0 || msg_end(m) < 0)
+        return -1;
+    switch (kind) {
+    case ROLE_VAULT:
+        secret_client_attach(i->secrets, fd);
+        return 0;
+    case ROLE_DIALER:
+        dial_client_attach(i->dial, fd);
+        return 0;
+    case ROLE_LOGGER:
+        journal_attach(i->journal, fd);
+        return 0;
+    case ROLE_GATE:
+        hop_server_new(i, fd, sandbox, slice_eq(extra, SLICE("token")));
+        return 0;
+    default:
+        close(fd);
+        return 0;
+    }
+}
+
+static int on_policy(struct injector *i, struct msg *m)
+{
+    char name[65];
+    uint32_t generation;
+    int fd;
+    if (msg_get_str(m, name, sizeof name) < 0 || msg_get_u32(m, &generation) < 0 ||
+        msg_get_fd(m, &fd) < 0 || msg_end(m) < 0)
+        return -1;
+    return load_policy(i, generation, fd);
+}
+
+static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
+{
+    struct injector *i = arg;
+    if (m->type == W_INIT && i->policy == NULL)
+        return on_init(i, m);
+    if (i->policy == NULL)
+        return -1;
+    if (m->type == W_PEER)
+        return on_peer(i, m);
+    return m->type == W_POLICY ? on_policy(i, m) : -1;
+}
+
+static void on_parent_closed(struct ipc *ch UNUSED, const char *why UNUSED, void *arg)
+{
+    struct injector *i = arg;
+    event_base_loopbreak(i->base);
+}
+
+int injector_main(void);
+
+int injector_main(void)
+{
+    static struct injector injector;
+    struct injector *i = &injector;
+    struct err err = {0};
+    if (proc_enter(ROLE_INJECTOR, &err) < 0) {
+        proc_log("%s", err.text);
+        return 1;
+    }
+    i->base = event_base_new();
+    i->parent = i->base ? ipc_new(i->base, PROC_CONTROL_FD, on_control, on_parent_closed, i) : NULL;
+    if (i->parent == NULL)
+        return 1;
+    event_base_dispatch(i->base);
+    secret_client_free(i->secrets);
+    ipc_free(i->parent);
+    return 0;
+}

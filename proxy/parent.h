@@ -1,0 +1,139 @@
+/* The parent: starts every role, wires them, keeps a duplicate of every listener, replaces what
+ * dies. It reads no sandbox byte. Shared by the parent's files only. */
+#ifndef DURWARD_PARENT_H
+#define DURWARD_PARENT_H
+
+#include "bind.h"
+#include "ca_files.h"
+#include "config.h"
+#include "ipc.h"
+#include "proc.h"
+#include "trust.h"
+
+#include <sys/queue.h>
+
+struct event_base;
+struct parent;
+
+enum parent_mode { PARENT_RUN = 1, PARENT_SERVE = 2 };
+
+enum child_state {
+    CHILD_STARTED = 0, /* exec'd, W_INIT not sent */
+    CHILD_INITED,      /* W_INIT sent */
+    CHILD_READY,
+    CHILD_DEAD,    /* to be started again */
+    CHILD_RETIRED, /* ended on purpose */
+};
+
+struct sandbox;
+
+struct child {
+    struct parent *parent;
+    enum role role;
+    enum child_state state;
+    char tag[64];            /* for argv and logs */
+    char policy[65];         /* injector: its policy */
+    struct sandbox *sandbox; /* gate: what it is the gate of */
+    pid_t pid;
+    struct ipc *ch;
+    struct timespec started;
+    unsigned quick_deaths;
+    struct event *again; /* restart timer */
+    TAILQ_ENTRY(child) link;
+};
+
+/* A wished-for channel between two roles; made anew whenever one of them is started again. */
+struct wire {
+    struct child *a, *b;
+    char sandbox[65], policy[65];
+    bool token; /* b is an injector and a the gate of a token listener */
+    TAILQ_ENTRY(wire) link;
+};
+
+enum { SANDBOX_LISTENERS_MAX = 40, SANDBOX_PLACEHOLDERS_MAX = 256, SANDBOX_NAMES_MAX = 512 };
+
+struct sandbox_listener {
+    uint8_t kind;
+    uint32_t port;
+    int fd;
+};
+
+/* What a gate is bound to: a local sandbox, or an operator's `listen` entry. */
+struct sandbox {
+    char id[65];     /* "" for a listen entry */
+    uint8_t mode;    /* enum gate_mode */
+    char policy[65]; /* "" for a token listener: all of them */
+    struct sandbox_listener listeners[SANDBOX_LISTENERS_MAX];
+    size_t n_listeners;
+    struct {
+        char *text, *secret;
+    } placeholders[SANDBOX_PLACEHOLDERS_MAX];
+    size_t n_placeholders;
+    struct child *gate;
+    bool answered; /* the builder has its W_LISTENERS_OK */
+    TAILQ_ENTRY(sandbox) link;
+};
+
+struct store_command {
+    pid_t pid;
+    uint32_t req;
+    LIST_ENTRY(store_command) link;
+};
+
+struct parent {
+    struct event_base *base;
+    enum parent_mode mode;
+    struct ipc *starter; /* run: the CLI */
+    int keep_fd;         /* serve: the other end of our own control socket, held open */
+    char *config_path;   /* NULL: none to reload from */
+    struct config *config;
+    uint32_t generation;
+    int env_fd, roots_fd, audit_dir_fd, state_dir_fd, api_fd;
+    struct ca_files ca;
+    char *ca_pem;
+    struct trust trust;
+    char *init_path, *cache_dir, *state_dir;
+    char run_id[33];
+    unsigned char tag_key[32], token_public[32];
+    uint32_t next_channel;
+    TAILQ_HEAD(child_list, child) children;
+    TAILQ_HEAD(wire_list, wire) wires;
+    TAILQ_HEAD(sandbox_list, sandbox) sandboxes;
+    LIST_HEAD(, store_command) commands;
+    struct child *signer, *vault, *dialer, *logger, *controller, *builder, *spare;
+    bool controller_ready, told_ready, draining, stopping;
+    int exit_status;
+};
+
+/* parent_child.c */
+struct child *parent_start(struct parent *p, enum role r, const char *tag);
+void parent_retire(struct child *c); /* it ends, and is not started again; NULL is fine */
+void parent_reaped(struct parent *p, pid_t pid, int status);
+/* parent_init.c: W_INIT of each role, as soon as what it needs is known */
+void parent_init_child(struct child *c);
+void parent_init_waiting(struct parent *p);
+/* parent_wire.c */
+void parent_wire(struct parent *p, struct child *a, struct child *b, const char *sandbox,
+                 const char *policy, bool token);
+void parent_rewire(struct child *c); /* all wires of c whose other end is there */
+void parent_unwire(struct child *c);
+/* parent_message.c: what roles say on their control channels */
+int parent_message(struct ipc *ch, struct msg *m, void *child);
+/* parent_sandbox.c */
+struct child *parent_injector(struct parent *p, const char *policy); /* NULL: it needs none */
+int parent_sandbox_new(struct parent *p, struct msg *m);
+int parent_sandbox_listeners(struct parent *p, struct msg *m);
+void parent_sandbox_bound(struct child *gate);
+void parent_sandbox_gone(struct parent *p, const char *id);
+void parent_bind_gate(struct child *gate);                /* W_BIND, first or again */
+int parent_listen_all(struct parent *p, struct err *err); /* serve: `listen` entries */
+/* parent_setup.c: directories, sockets, CA, roots */
+int parent_setup(struct parent *p, struct err *err);
+int parent_reload(struct parent *p, struct err *err);
+/* parent.c */
+/* Let requests end for at most 10 s, then stop. */
+void parent_drain(struct parent *p);
+void parent_stop(struct parent *p, int status);
+void parent_maybe_ready(struct parent *p);
+
+#endif

@@ -1,0 +1,182 @@
+/* Starting, losing and starting again. */
+#include "parent.h"
+
+#include <event2/event.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { QUICK_MS = 1000, QUICK_MAX = 5 };
+
+static void set_state(struct child *c, enum child_state s)
+{
+    c->state = s;
+}
+
+static void on_channel_closed(struct ipc *ch, const char *why, void *arg)
+{
+    struct child *c = arg;
+    ipc_free(ch);
+    c->ch = NULL;
+    if (c->state == CHILD_RETIRED || c->parent->stopping)
+        return;
+    /* a role without a control channel is of no use: SIGCHLD brings the rest */
+    if (strcmp(why, "closed by the peer") != 0)
+        proc_log("%s %s: control channel: %s", role_name(c->role), c->tag, why);
+    if (c->pid > 0)
+        kill(c->pid, SIGKILL);
+}
+
+static int spawn(struct child *c, struct err *err)
+{
+    int fds[2];
+    if (ipc_pair(fds, err) < 0)
+        return -1;
+    int r = proc_spawn(c->role, c->tag[0] ? c->tag : NULL, fds[1], &c->pid, err);
+    close(fds[1]);
+    if (r < 0) {
+        close(fds[0]);
+        return -1;
+    }
+    c->ch = ipc_new(c->parent->base, fds[0], parent_message, on_channel_closed, c);
+    if (c->ch == NULL)
+        return err_set(err, ERR_INTERNAL, "out of memory");
+    clock_gettime(CLOCK_MONOTONIC, &c->started);
+    set_state(c, CHILD_STARTED);
+    return 0;
+}
+
+struct child *parent_start(struct parent *p, enum role r, const char *tag)
+{
+    struct err err = {0};
+    struct child *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return NULL;
+    c->parent = p;
+    c->role = r;
+    snprintf(c->tag, sizeof c->tag, "%s", tag ? tag : "");
+    if (spawn(c, &err) < 0) {
+        proc_log("%s", err.text);
+        free(c);
+        return NULL;
+    }
+    TAILQ_INSERT_TAIL(&p->children, c, link);
+    return c;
+}
+
+static void start_again(struct child *c)
+{
+    struct err err = {0};
+    if (c->parent->stopping || c->state == CHILD_RETIRED)
+        return;
+    if (spawn(c, &err) < 0) {
+        proc_log("%s", err.text);
+        parent_stop(c->parent, 1);
+        return;
+    }
+    parent_init_child(c);
+}
+
+static void on_again(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    start_again(arg);
+}
+
+static unsigned lived_ms(const struct child *c)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    int64_t ms = (now.tv_sec - c->started.tv_sec) * INT64_C(1000) +
+                 (now.tv_nsec - c->started.tv_nsec) / 1000000;
+    return ms < 0 ? 0 : ms > 1000000 ? 1000000 : (unsigned)ms;
+}
+
+static void forget(struct child *c)
+{
+    parent_unwire(c);
+    if (c->sandbox)
+        c->sandbox->gate = NULL;
+    TAILQ_REMOVE(&c->parent->children, c, link);
+    if (c->again)
+        event_free(c->again);
+    ipc_free(c->ch);
+    free(c);
+}
+
+static struct child *by_pid(struct parent *p, pid_t pid)
+{
+    struct child *c;
+    TAILQ_FOREACH(c, &p->children, link)
+    if (c->pid == pid)
+        return c;
+    return NULL;
+}
+
+/* The last gate has let its requests end. */
+static void drained(struct parent *p)
+{
+    struct child *c;
+    TAILQ_FOREACH(c, &p->children, link)
+    if (c->role == ROLE_GATE)
+        return;
+    parent_stop(p, 0);
+}
+
+void parent_reaped(struct parent *p, pid_t pid, int status)
+{
+    struct child *c = by_pid(p, pid);
+    if (c == NULL)
+        return;
+    c->pid = 0;
+    if (c->state == CHILD_RETIRED) {
+        forget(c);
+        return;
+    }
+    if (p->stopping)
+        return;
+    if (p->draining && c->role == ROLE_GATE) {
+        forget(c);
+        drained(p);
+        return;
+    }
+    bool quick = lived_ms(c) < QUICK_MS;
+    bool never_ready = c->state < CHILD_READY && !p->told_ready;
+    ipc_free(c->ch);
+    c->ch = NULL;
+    set_state(c, CHILD_DEAD);
+    if (WIFSIGNALED(status))
+        proc_log("%s %s died of signal %d", role_name(c->role), c->tag, WTERMSIG(status));
+    else
+        proc_log("%s %s ended with status %d", role_name(c->role), c->tag, WEXITSTATUS(status));
+    if (never_ready || (quick && ++c->quick_deaths > QUICK_MAX)) {
+        proc_log("the %s does not stay up: giving up", role_name(c->role));
+        parent_stop(p, 1);
+        return;
+    }
+    if (!quick) {
+        c->quick_deaths = 0;
+        start_again(c);
+        return;
+    }
+    struct timeval tv = {0, 100000};
+    if (c->again == NULL)
+        c->again = event_new(p->base, -1, 0, on_again, c);
+    if (c->again)
+        event_add(c->again, &tv);
+}
+
+void parent_retire(struct child *c)
+{
+    if (c == NULL || c->state == CHILD_RETIRED)
+        return;
+    bool gone = c->pid == 0;
+    set_state(c, CHILD_RETIRED);
+    ipc_free(c->ch); /* its event loop ends when the channel does */
+    c->ch = NULL;
+    if (gone)
+        forget(c);
+}

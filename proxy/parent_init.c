@@ -1,0 +1,179 @@
+/* W_INIT of each role. Some wait for others: builder and controller for the CA's certificate, the
+ * rest for the keys that the controller holds. */
+#include "parent.h"
+
+#include "token.h"
+#include "wire.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LEAF_DAYS = 7 };
+
+static void put_limits(struct parent *p, struct msg *m)
+{
+    const struct limits *l = config_limits(p->config);
+    msg_put_bytes(m, l, sizeof *l);
+    msg_put_u8(m, config_audit_durability(p->config) == AUDIT_SYNCED);
+}
+
+static void init_signer(struct parent *p, struct msg *m)
+{
+    msg_put_u8(m, p->ca.create);
+    msg_put_u32(m, LEAF_DAYS);
+    msg_put_fd_dup(m, p->ca.key_fd);
+    msg_put_fd_dup(m, p->ca.cert_fd);
+}
+
+static void init_vault(struct parent *p, struct msg *m)
+{
+    size_t n;
+    const struct config_secret *s = config_secrets(p->config, &n);
+    msg_put_u32(m, (uint32_t)n);
+    for (size_t i = 0; i < n; i++) {
+        msg_put_str(m, s[i].name);
+        msg_put_u8(m, (uint8_t)s[i].store);
+        msg_put_str(m, s[i].source);
+        msg_put_u32(m, s[i].ttl);
+    }
+    msg_put_fd_dup(m, p->env_fd);
+}
+
+static void init_dialer(struct parent *p, struct msg *m)
+{
+    size_t n;
+    const struct config_resolve *r = config_resolves(p->config, &n);
+    msg_put_u32(m, (uint32_t)n);
+    for (size_t i = 0; i < n; i++) {
+        msg_put_str(m, r[i].host);
+        msg_put_u32(m, r[i].port);
+        msg_put_str(m, r[i].address);
+    }
+    msg_put_u32(m, 0); /* the guard denies every address of this host by itself */
+    msg_put_u32(m, config_limits(p->config)->dial_seconds);
+    msg_put_bytes(m, p->token_public, TOKEN_KEY);
+    msg_put_u8(m, config_audit_durability(p->config) == AUDIT_SYNCED);
+}
+
+static void init_logger(struct parent *p, struct msg *m)
+{
+    char sub[64] = "";
+    if (p->mode == PARENT_RUN)
+        snprintf(sub, sizeof sub, "run-%s", p->run_id);
+    msg_put_u8(m, (uint8_t)config_audit_durability(p->config));
+    msg_put_str(m, sub);
+    msg_put_fd_dup(m, p->audit_dir_fd);
+}
+
+static void init_controller(struct parent *p, struct msg *m)
+{
+    struct err err = {0};
+    char *json = config_json(p->config);
+    msg_put_u8(m, p->mode == PARENT_RUN);
+    msg_put_u32(m, geteuid());
+    msg_put_str(m, p->ca_pem);
+    msg_put_str(m, "/etc/durward");
+    msg_put_str(m, p->trust.dir);
+    msg_put_fd(m, json ? ipc_memfd("config", json, strlen(json), &err) : -1);
+    msg_put_fd_dup(m, p->state_dir_fd);
+    if (p->mode == PARENT_SERVE)
+        msg_put_fd_dup(m, p->api_fd);
+    free(json);
+}
+
+static void init_builder(struct parent *p, struct msg *m)
+{
+    msg_put_str(m, p->state_dir);
+    msg_put_str(m, p->trust.dir);
+    msg_put_str(m, p->init_path);
+}
+
+static void init_gate(struct parent *p, struct msg *m)
+{
+    put_limits(p, m);
+    msg_put_fd_dup(m, p->roots_fd);
+}
+
+static void init_injector(struct parent *p, const struct child *c, struct msg *m)
+{
+    struct err err = {0};
+    char *json = config_policy_json(p->config, c->policy);
+    put_limits(p, m);
+    msg_put_str(m, c->policy);
+    msg_put_u32(m, p->generation);
+    msg_put_bytes(m, p->token_public, TOKEN_KEY);
+    msg_put_fd(m, json ? ipc_memfd("policy", json, strlen(json), &err) : -1);
+    msg_put_fd_dup(m, p->roots_fd);
+    free(json);
+}
+
+static bool may_init(const struct parent *p, enum role r)
+{
+    switch (r) {
+    case ROLE_SIGNER:
+    case ROLE_VAULT:
+    case ROLE_LOGGER:
+        return true;
+    case ROLE_BUILDER:
+    case ROLE_CONTROLLER:
+        return p->ca_pem != NULL;
+    default:
+        return p->controller_ready;
+    }
+}
+
+void parent_init_child(struct child *c)
+{
+    struct parent *p = c->parent;
+    struct msg m;
+    if (c->state != CHILD_STARTED || !may_init(p, c->role))
+        return;
+    msg_init(&m, W_INIT);
+    switch (c->role) {
+    case ROLE_SIGNER:
+        init_signer(p, &m);
+        break;
+    case ROLE_VAULT:
+        init_vault(p, &m);
+        break;
+    case ROLE_DIALER:
+        init_dialer(p, &m);
+        break;
+    case ROLE_LOGGER:
+        init_logger(p, &m);
+        break;
+    case ROLE_CONTROLLER:
+        init_controller(p, &m);
+        break;
+    case ROLE_BUILDER:
+        init_builder(p, &m);
+        break;
+    case ROLE_GATE:
+        init_gate(p, &m);
+        break;
+    case ROLE_INJECTOR:
+        init_injector(p, c, &m);
+        break;
+    default:
+        break;
+    }
+    if (ipc_send(c->ch, &m) < 0) {
+        proc_log("cannot tell the %s its start-up message", role_name(c->role));
+        return;
+    }
+    c->state = CHILD_INITED;
+    parent_rewire(c);
+    if (c->role == ROLE_GATE && c->sandbox)
+        parent_bind_gate(c);
+}
+
+void parent_init_waiting(struct parent *p)
+{
+    struct child *c, *next;
+    for (c = TAILQ_FIRST(&p->children); c; c = next) {
+        next = TAILQ_NEXT(c, link);
+        parent_init_child(c);
+    }
+}

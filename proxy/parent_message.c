@@ -1,0 +1,237 @@
+/* What roles say on their control channels. */
+#include "parent.h"
+
+#include "store.h"
+#include "token.h"
+#include "wire.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- readiness ---- */
+
+static int signer_ready(struct parent *p, struct msg *m)
+{
+    struct slice pem;
+    struct err err = {0};
+    if (msg_get_slice(m, 16384, &pem) < 0 || msg_end(m) < 0)
+        return -1;
+    if (p->ca_pem)
+        return 0; /* started again: the same certificate */
+    p->ca_pem = slice_dup(pem);
+    if (p->ca_pem == NULL ||
+        trust_prepare(p->cache_dir, p->ca_pem, strlen(p->ca_pem), &p->trust, &err) < 0) {
+        proc_log("trust bundle: %s", err.text);
+        parent_stop(p, 1);
+        return 0;
+    }
+    if (p->ca.lock_fd >= 0) { /* the CA is there now: let other starters in */
+        close(p->ca.lock_fd);
+        p->ca.lock_fd = -1;
+    }
+    p->ca.create = false;
+    parent_init_waiting(p);
+    return 0;
+}
+
+static int controller_is_ready(struct parent *p, struct msg *m)
+{
+    struct slice tag, token;
+    if (msg_get_slice(m, 32, &tag) < 0 || msg_get_slice(m, TOKEN_KEY, &token) < 0 || tag.n != 32 ||
+        token.n != TOKEN_KEY || msg_end(m) < 0)
+        return -1;
+    memcpy(p->tag_key, tag.p, 32);
+    memcpy(p->token_public, token.p, TOKEN_KEY);
+    bool first = !p->controller_ready;
+    p->controller_ready = true;
+    parent_init_waiting(p);
+    if (first && p->mode == PARENT_SERVE) {
+        struct err err = {0};
+        if (parent_listen_all(p, &err) < 0) {
+            proc_log("%s", err.text);
+            parent_stop(p, 1);
+        }
+    }
+    return 0;
+}
+
+static int on_ready(struct child *c, struct msg *m)
+{
+    struct parent *p = c->parent;
+    int r = 0;
+    if (c->state != CHILD_INITED)
+        return -1;
+    c->state = CHILD_READY;
+    if (c->role == ROLE_SIGNER)
+        r = signer_ready(p, m);
+    else if (c->role == ROLE_CONTROLLER)
+        r = controller_is_ready(p, m);
+    if (r == 0)
+        parent_maybe_ready(p);
+    return r;
+}
+
+static int on_failed(struct child *c, struct msg *m)
+{
+    char text[768];
+    struct parent *p = c->parent;
+    if (msg_get_str(m, text, sizeof text) < 0)
+        return -1;
+    proc_log("the %s cannot start: %s", role_name(c->role), text);
+    if (p->starter && !p->told_ready) {
+        struct msg f;
+        msg_init(&f, W_FAILED);
+        msg_put_str(&f, text);
+        ipc_send(p->starter, &f);
+        ipc_flush(p->starter, 1000);
+    }
+    parent_stop(p, 1);
+    return 0;
+}
+
+/* ---- the vault's files and commands ---- */
+
+static void answer_store(struct child *vault, uint32_t req, const struct store_result *res,
+                         const struct err *err)
+{
+    struct msg a;
+    msg_init(&a, W_STORE_FD);
+    msg_put_u32(&a, req);
+    msg_put_u8(&a, res != NULL);
+    msg_put_str(&a, res ? "" : err->text);
+    if (res)
+        msg_put_fd(&a, res->fd);
+    ipc_send(vault->ch, &a);
+}
+
+static int on_store_open(struct child *vault, struct msg *m)
+{
+    struct parent *p = vault->parent;
+    uint32_t req;
+    char name[128];
+    struct err err = {0};
+    struct store_result res;
+    if (vault->role != ROLE_VAULT || msg_get_u32(m, &req) < 0 ||
+        msg_get_str(m, name, sizeof name) < 0 || msg_end(m) < 0)
+        return -1;
+    const struct config_secret *s = config_secret(p->config, name);
+    if (s == NULL) {
+        err_set(&err, ERR_DENIED, "the configuration has no secret %s", name);
+        answer_store(vault, req, NULL, &err);
+        return 0;
+    }
+    if (store_open(s, &res, &err) < 0) {
+        answer_store(vault, req, NULL, &err);
+        return 0;
+    }
+    if (res.pid > 0) {
+        struct store_command *k = calloc(1, sizeof *k);
+        if (k) {
+            k->pid = res.pid;
+            k->req = req;
+            LIST_INSERT_HEAD(&p->commands, k, link);
+        }
+    }
+    answer_store(vault, req, &res, NULL);
+    return 0;
+}
+
+/* ---- controller ---- */
+
+static int on_status(struct child *controller, struct msg *m)
+{
+    struct parent *p = controller->parent;
+    struct child *c;
+    uint32_t n = 0;
+    struct msg a;
+    if (msg_end(m) < 0)
+        return -1;
+    TAILQ_FOREACH(c, &p->children, link)
+    n++;
+    msg_init(&a, W_STATUS);
+    msg_put_u32(&a, n + 1);
+    msg_put_str(&a, "parent");
+    msg_put_u32(&a, (uint32_t)getpid());
+    msg_put_str(&a, "");
+    TAILQ_FOREACH(c, &p->children, link)
+    {
+        msg_put_str(&a, role_name(c->role));
+        msg_put_u32(&a, (uint32_t)c->pid);
+        msg_put_str(&a, c->tag);
+    }
+    return ipc_send(controller->ch, &a);
+}
+
+static int on_reload(struct child *controller, struct msg *m)
+{
+    struct err err = {0};
+    struct msg a;
+    if (msg_end(m) < 0)
+        return -1;
+    int r = parent_reload(controller->parent, &err);
+    msg_init(&a, W_RELOAD);
+    msg_put_u8(&a, r == 0);
+    msg_put_str(&a, r == 0 ? "" : err.text);
+    return ipc_send(controller->ch, &a);
+}
+
+static int on_sandbox_gone(struct parent *p, struct msg *m)
+{
+    char id[65];
+    if (msg_get_str(m, id, sizeof id) < 0 || msg_end(m) < 0)
+        return -1;
+    parent_sandbox_gone(p, id);
+    return 0;
+}
+
+static int on_log(struct child *c, struct msg *m)
+{
+    uint8_t level;
+    char text[768];
+    if (msg_get_u8(m, &level) < 0 || msg_get_str(m, text, sizeof text) < 0 || msg_end(m) < 0)
+        return -1;
+    proc_log("%s %s: %s", role_name(c->role), c->tag, text);
+    return 0;
+}
+
+static int controller_message(struct child *c, struct msg *m)
+{
+    switch (m->type) {
+    case W_SANDBOX:
+        return parent_sandbox_new(c->parent, m);
+    case W_SANDBOX_GONE:
+        return on_sandbox_gone(c->parent, m);
+    case W_STATUS:
+        return on_status(c, m);
+    case W_RELOAD:
+        return on_reload(c, m);
+    default:
+        return -1;
+    }
+}
+
+int parent_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
+{
+    struct child *c = arg;
+    switch (m->type) {
+    case W_READY:
+        return on_ready(c, m);
+    case W_FAILED:
+        return on_failed(c, m);
+    case W_LOG:
+        return on_log(c, m);
+    case W_STORE_OPEN:
+        return on_store_open(c, m);
+    case W_BOUND:
+        if (c->role != ROLE_GATE || msg_end(m) < 0)
+            return -1;
+        parent_sandbox_bound(c);
+        return 0;
+    case W_LISTENERS:
+        return c->role == ROLE_BUILDER ? parent_sandbox_listeners(c->parent, m) : -1;
+    default:
+        return c->role == ROLE_CONTROLLER ? controller_message(c, m) : -1;
+    }
+}

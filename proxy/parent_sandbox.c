@@ -1,0 +1,358 @@
+/* Sandboxes and listeners as the parent sees them: which gate is bound to what. */
+#include "parent.h"
+
+#include "gate.h"
+#include "wire.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static struct sandbox *find(struct parent *p, const char *id)
+{
+    struct sandbox *s;
+    TAILQ_FOREACH(s, &p->sandboxes, link)
+    if (strcmp(s->id, id) == 0)
+        return s;
+    return NULL;
+}
+
+struct child *parent_injector(struct parent *p, const char *policy)
+{
+    struct child *c;
+    size_t n = 0;
+    config_policy_secrets(p->config, policy, &n);
+    if (n == 0)
+        return NULL;
+    TAILQ_FOREACH(c, &p->children, link)
+    if (c->role == ROLE_INJECTOR && strcmp(c->policy, policy) == 0 && c->state != CHILD_RETIRED)
+        return c;
+    c = parent_start(p, ROLE_INJECTOR, policy);
+    if (c == NULL)
+        return NULL;
+    snprintf(c->policy, sizeof c->policy, "%s", policy);
+    parent_init_child(c);
+    parent_wire(p, c, p->vault, "", policy, false);
+    parent_wire(p, c, p->dialer, "", policy, false);
+    parent_wire(p, c, p->logger, "", policy, false);
+    return c;
+}
+
+static void clear_placeholders(struct sandbox *s)
+{
+    for (size_t i = 0; i < s->n_placeholders; i++) {
+        free(s->placeholders[i].text);
+        free(s->placeholders[i].secret);
+    }
+    s->n_placeholders = 0;
+}
+
+static int read_placeholders(struct sandbox *s, struct msg *m)
+{
+    uint32_t n;
+    if (msg_get_u32(m, &n) < 0 || n > SANDBOX_PLACEHOLDERS_MAX)
+        return -1;
+    clear_placeholders(s);
+    for (uint32_t i = 0; i < n; i++) {
+        struct slice text, secret;
+        if (msg_get_slice(m, 512, &text) < 0 || msg_get_slice(m, 128, &secret) < 0)
+            return -1;
+        char *a = slice_dup(text), *b = slice_dup(secret);
+        if (a == NULL || b == NULL) {
+            free(a);
+            free(b);
+            return -1;
+        }
+        s->placeholders[s->n_placeholders].text = a;
+        s->placeholders[s->n_placeholders++].secret = b;
+    }
+    return msg_end(m);
+}
+
+static void put_placeholders(const struct sandbox *s, struct msg *m)
+{
+    msg_put_u32(m, (uint32_t)s->n_placeholders);
+    for (size_t i = 0; i < s->n_placeholders; i++) {
+        msg_put_str(m, s->placeholders[i].text);
+        msg_put_str(m, s->placeholders[i].secret);
+    }
+}
+
+/* ---- binding a gate ---- */
+
+static void put_policies(struct parent *p, const struct sandbox *s, struct msg *m)
+{
+    struct err err = {0};
+    size_t n = s->policy[0] ? 1 : config_policies(p->config);
+    msg_put_u32(m, (uint32_t)n);
+    for (size_t i = 0; i < n; i++) {
+        const char *name = s->policy[0] ? s->policy : config_policy_name(p->config, i);
+        char *json = config_policy_json(p->config, name);
+        msg_put_str(m, name);
+        msg_put_u32(m, p->generation);
+        msg_put_fd(m, json ? ipc_memfd("policy", json, strlen(json), &err) : -1);
+        free(json);
+    }
+}
+
+void parent_bind_gate(struct child *gate)
+{
+    struct parent *p = gate->parent;
+    struct sandbox *s = gate->sandbox;
+    struct msg m;
+    if (s == NULL || s->n_listeners == 0 || gate->ch == NULL)
+        return;
+    msg_init(&m, W_BIND);
+    msg_put_u8(&m, s->mode);
+    msg_put_str(&m, s->id);
+    msg_put_bytes(&m, p->tag_key, sizeof p->tag_key);
+    msg_put_bytes(&m, p->token_public, sizeof p->token_public);
+    put_policies(p, s, &m);
+    put_placeholders(s, &m);
+    msg_put_u32(&m, 0); /* names: the controller tells a new gate those that were given out */
+    msg_put_u32(&m, (uint32_t)s->n_listeners);
+    for (size_t i = 0; i < s->n_listeners; i++) {
+        msg_put_u8(&m, s->listeners[i].kind);
+        msg_put_u32(&m, s->listeners[i].port);
+        msg_put_fd_dup(&m, s->listeners[i].fd);
+    }
+    if (ipc_send(gate->ch, &m) < 0)
+        proc_log("cannot bind the gate of %s", s->id);
+}
+
+static void wire_policy(struct parent *p, struct child *gate, const struct sandbox *s,
+                        const char *policy)
+{
+    struct child *injector = parent_injector(p, policy);
+    parent_wire(p, gate, p->dialer, s->id, policy, false);
+    if (injector)
+        parent_wire(p, gate, injector, s->id, policy, s->mode == GATE_TOKEN);
+}
+
+static void wire_gate(struct parent *p, struct child *gate, const struct sandbox *s)
+{
+    parent_wire(p, gate, p->signer, s->id, "", false);
+    parent_wire(p, gate, p->logger, s->id, s->policy, false);
+    parent_wire(p, gate, p->controller, s->id, "", false);
+    if (s->policy[0]) {
+        wire_policy(p, gate, s, s->policy);
+        return;
+    }
+    for (size_t i = 0; i < config_policies(p->config); i++)
+        wire_policy(p, gate, s, config_policy_name(p->config, i));
+}
+
+/* The spare gate if there is one, else a fresh one. */
+static struct child *take_gate(struct parent *p, struct sandbox *s)
+{
+    struct child *g = p->spare;
+    p->spare = NULL;
+    if (g == NULL) {
+        g = parent_start(p, ROLE_GATE, s->id);
+        if (g)
+            parent_init_child(g);
+    }
+    if (g == NULL)
+        return NULL;
+    s->gate = g;
+    g->sandbox = s;
+    wire_gate(p, g, s);
+    if (g->state == CHILD_INITED || g->state == CHILD_READY)
+        parent_bind_gate(g);
+    return g;
+}
+
+/* ---- messages ---- */
+
+/* Placeholders of the clients of a listener that is bound to a policy ("rp-…"). */
+static void set_listener_placeholders(struct parent *p, const char *policy, struct sandbox *from)
+{
+    struct sandbox *s;
+    TAILQ_FOREACH(s, &p->sandboxes, link)
+    {
+        if (s->mode != GATE_BOUND || strcmp(s->policy, policy) != 0)
+            continue;
+        clear_placeholders(s);
+        for (size_t i = 0; i < from->n_placeholders; i++) {
+            s->placeholders[i].text = strdup(from->placeholders[i].text);
+            s->placeholders[i].secret = strdup(from->placeholders[i].secret);
+            if (s->placeholders[i].text && s->placeholders[i].secret)
+                s->n_placeholders++;
+        }
+        if (s->gate && s->gate->ch) {
+            struct msg m;
+            msg_init(&m, W_PLACEHOLDERS);
+            put_placeholders(s, &m);
+            ipc_send(s->gate->ch, &m);
+        }
+    }
+}
+
+int parent_sandbox_new(struct parent *p, struct msg *m)
+{
+    char id[65], policy[65];
+    if (msg_get_str(m, id, sizeof id) < 0 || msg_get_str(m, policy, sizeof policy) < 0)
+        return -1;
+    struct sandbox *s = find(p, id);
+    bool fresh = s == NULL;
+    if (fresh && (s = calloc(1, sizeof *s)) == NULL)
+        return -1;
+    snprintf(s->id, sizeof s->id, "%s", id);
+    snprintf(s->policy, sizeof s->policy, "%s", policy);
+    s->mode = GATE_LOCAL;
+    int r = read_placeholders(s, m);
+    bool local = strncmp(id, "sb-", 3) == 0;
+    if (r < 0 || !local) {
+        if (r == 0 && strncmp(id, "rp-", 3) == 0)
+            set_listener_placeholders(p, policy, s);
+        /* "rt-": placeholders of token clients are derived from the token itself */
+        if (fresh) {
+            clear_placeholders(s);
+            free(s);
+        }
+        return r;
+    }
+    if (fresh)
+        TAILQ_INSERT_TAIL(&p->sandboxes, s, link);
+    parent_injector(p, policy);
+    return 0;
+}
+
+static void answer_builder(struct parent *p, const char *id, bool ok, const char *text)
+{
+    struct msg m;
+    msg_init(&m, W_LISTENERS_OK);
+    msg_put_str(&m, id);
+    msg_put_u8(&m, ok);
+    msg_put_str(&m, text);
+    if (p->builder && p->builder->ch)
+        ipc_send(p->builder->ch, &m);
+    else
+        msg_done(&m);
+}
+
+int parent_sandbox_listeners(struct parent *p, struct msg *m)
+{
+    char id[65];
+    uint32_t n;
+    if (msg_get_str(m, id, sizeof id) < 0 || msg_get_u32(m, &n) < 0 || n > SANDBOX_LISTENERS_MAX)
+        return -1;
+    struct sandbox *s = find(p, id);
+    if (s == NULL || s->n_listeners > 0) {
+        answer_builder(p, id, false, "no such sandbox, or it has its listeners");
+        return 0;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        struct sandbox_listener *l = &s->listeners[s->n_listeners];
+        if (msg_get_u8(m, &l->kind) < 0 || msg_get_u32(m, &l->port) < 0 ||
+            msg_get_fd(m, &l->fd) < 0)
+            return -1;
+        s->n_listeners++;
+    }
+    if (msg_end(m) < 0)
+        return -1;
+    if (take_gate(p, s) == NULL)
+        answer_builder(p, id, false, "no gate could be started");
+    return 0;
+}
+
+void parent_sandbox_bound(struct child *gate)
+{
+    struct sandbox *s = gate->sandbox;
+    if (s == NULL || s->answered)
+        return;
+    s->answered = true;
+    if (s->mode == GATE_LOCAL)
+        answer_builder(gate->parent, s->id, true, "");
+    else
+        parent_maybe_ready(gate->parent);
+}
+
+static void sandbox_free(struct parent *p, struct sandbox *s)
+{
+    for (size_t i = 0; i < s->n_listeners; i++)
+        close(s->listeners[i].fd);
+    clear_placeholders(s);
+    if (s->gate) {
+        s->gate->sandbox = NULL;
+        parent_retire(s->gate);
+    }
+    TAILQ_REMOVE(&p->sandboxes, s, link);
+    free(s);
+}
+
+void parent_sandbox_gone(struct parent *p, const char *id)
+{
+    struct sandbox *s = find(p, id);
+    if (s && s->mode == GATE_LOCAL)
+        sandbox_free(p, s);
+}
+
+/* ---- `listen` entries ---- */
+
+static int bind_listener(const char *text, struct err *err)
+{
+    struct authority a;
+    union {
+        struct sockaddr sa;
+        struct sockaddr_in in;
+        struct sockaddr_in6 in6;
+    } u = {.in = {0}};
+    int one = 1;
+    if (authority_parse(&a, SCHEME_HTTP, slice_str(text)) < 0 || a.kind == HOST_NAME)
+        return err_set(err, ERR_PARSE, "listen: %s is not ADDRESS:PORT", text);
+    socklen_t len;
+    if (a.kind == HOST_IPV4) {
+        u.in.sin_family = AF_INET;
+        u.in.sin_port = htons(a.port);
+        memcpy(&u.in.sin_addr, a.ip, 4);
+        len = sizeof u.in;
+    } else {
+        u.in6.sin6_family = AF_INET6;
+        u.in6.sin6_port = htons(a.port);
+        memcpy(&u.in6.sin6_addr, a.ip, 16);
+        len = sizeof u.in6;
+    }
+    int fd = socket(u.sa.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return err_sys(err, "listen %s", text);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (bind(fd, &u.sa, len) < 0 || listen(fd, 1024) < 0) {
+        bool taken = errno == EADDRINUSE;
+        err_sys(err, "cannot listen on %s", text);
+        if (taken)
+            err_wrap(err, "the port is in use (another durward? see 'ss -ltnp')");
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+int parent_listen_all(struct parent *p, struct err *err)
+{
+    size_t n;
+    const struct config_listen *l = config_listens(p->config, &n);
+    for (size_t i = 0; i < n; i++) {
+        struct sandbox *s = calloc(1, sizeof *s);
+        if (s == NULL)
+            return err_set(err, ERR_INTERNAL, "out of memory");
+        int fd = bind_listener(l[i].address, err);
+        if (fd < 0) {
+            free(s);
+            return -1;
+        }
+        s->mode = l[i].policy ? GATE_BOUND : GATE_TOKEN;
+        snprintf(s->policy, sizeof s->policy, "%s", l[i].policy ? l[i].policy : "");
+        s->listeners[0] = (struct sandbox_listener){LISTENER_REMOTE_HTTP, 0, fd};
+        s->n_listeners = 1;
+        TAILQ_INSERT_TAIL(&p->sandboxes, s, link);
+        if (take_gate(p, s) == NULL)
+            return err_set(err, ERR_INTERNAL, "no gate could be started");
+    }
+    return 0;
+}

@@ -1,0 +1,251 @@
+/* Directories, the CA's files, roots, the API socket; reading the configuration again. */
+#include "parent.h"
+
+#include "paths.h"
+#include "roots.h"
+#include "wire.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static char *given_or(const char *given, char *(*fallback)(struct err *), struct err *err)
+{
+    return given ? strdup(given) : fallback(err);
+}
+
+/* Make it ours (or, as root, the role's that writes in it) and open it. */
+static int open_dir_for(const char *path, enum role r, struct err *err)
+{
+    if (paths_make_private(path, err) < 0)
+        return -1;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return err_sys(err, "cannot open %s", path);
+    uid_t uid = proc_role_uid(r);
+    if (geteuid() == 0 && (fchown(fd, uid, uid) < 0 || fchmod(fd, 0700) < 0)) {
+        err_sys(err, "cannot give %s to the %s", path, role_name(r));
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static int setup_dirs(struct parent *p, struct err *err)
+{
+    char *audit = given_or(config_audit_dir(p->config), paths_audit_dir, err);
+    p->state_dir = given_or(config_controller_state(p->config), paths_state_dir, err);
+    p->cache_dir = paths_cache_dir(err);
+    if (audit == NULL || p->state_dir == NULL || p->cache_dir == NULL)
+        return -1;
+    char *keys = paths_join(p->state_dir, "controller");
+    int r = paths_make_private(p->state_dir, err);
+    if (r == 0)
+        r = paths_make_private(p->cache_dir, err);
+    /* as root the controller's own directory and what lies above it: it must be able to get there
+     * by descriptor only, so modes of the way down do not matter */
+    p->state_dir_fd = r == 0 ? open_dir_for(keys, ROLE_CONTROLLER, err) : -1;
+    p->audit_dir_fd = p->state_dir_fd >= 0 ? open_dir_for(audit, ROLE_LOGGER, err) : -1;
+    free(keys);
+    free(audit);
+    return p->audit_dir_fd < 0 ? -1 : 0;
+}
+
+static int setup_ca(struct parent *p, struct err *err)
+{
+    const char *given = config_ca_dir(p->config);
+    char *dir = given ? strdup(given) : paths_ca_dir(err);
+    if (dir == NULL)
+        return -1;
+    int r = ca_files_open(dir, config_ca_cert(p->config), config_ca_key(p->config), &p->ca, err);
+    free(dir);
+    return r;
+}
+
+static int api_socket(const char *path, struct err *err)
+{
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof sa.sun_path)
+        return err_set(err, ERR_LIMIT, "the socket path %s is too long (107 bytes at most)", path);
+    memcpy(sa.sun_path, path, strlen(path) + 1);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return err_sys(err, "socket");
+    if (connect(fd, (struct sockaddr *)&sa, sizeof sa) == 0) {
+        close(fd);
+        return err_set(err, ERR_UNREADY,
+                       "another daemon answers at %s; stop it first, or set "
+                       "controller.socket",
+                       path);
+    }
+    close(fd);
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    unlink(path);
+    mode_t old = umask(0177);
+    int r = fd < 0 ? -1 : bind(fd, (struct sockaddr *)&sa, sizeof sa);
+    umask(old);
+    if (r < 0 || listen(fd, 64) < 0) {
+        err_sys(err, "cannot listen on %s", path);
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static int setup_api(struct parent *p, struct err *err)
+{
+    const char *given = config_controller_socket(p->config);
+    char *path = given ? strdup(given) : paths_api_socket(err);
+    if (path == NULL)
+        return -1;
+    char *slash = strrchr(path, '/');
+    int r = 0;
+    if (slash && slash != path) {
+        *slash = 0;
+        struct stat st;
+        if (stat(path, &st) < 0)
+            r = paths_make_private(path, err);
+        *slash = '/';
+    }
+    p->api_fd = r == 0 ? api_socket(path, err) : -1;
+    free(path);
+    return p->api_fd < 0 ? -1 : 0;
+}
+
+/* durward-init: beside us in the build tree or under ../libexec, else where it was installed. */
+static int find_init(struct parent *p, struct err *err)
+{
+    char exe[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    if (n < 0)
+        return err_sys(err, "/proc/self/exe");
+    exe[n] = 0;
+    char *slash = strrchr(exe, '/');
+    if (slash)
+        *slash = 0;
+    static const char *const places[] = {"%s/../libexec/durward/durward-init",
+                                         "%s/controller/durward-init", "%s/durward-init"};
+    char path[PATH_MAX + 64];
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+        const char *tail = strchr(places[i], '/');
+        snprintf(path, sizeof path, "%s%s", exe, tail);
+        if (access(path, X_OK) == 0) {
+            p->init_path = strdup(path);
+            return p->init_path ? 0 : -1;
+        }
+    }
+    p->init_path = strdup(PKGLIBEXECDIR "/durward-init");
+    if (p->init_path == NULL || access(p->init_path, X_OK) < 0)
+        return err_sys(err, "durward-init is not installed (%s)", PKGLIBEXECDIR);
+    return 0;
+}
+
+static void make_run_id(struct parent *p)
+{
+    unsigned char raw[8];
+    if (getrandom(raw, sizeof raw, 0) != sizeof raw)
+        abort();
+    for (size_t i = 0; i < sizeof raw; i++)
+        snprintf(p->run_id + 2 * i, 3, "%02x", raw[i]);
+}
+
+int parent_setup(struct parent *p, struct err *err)
+{
+    make_run_id(p);
+    p->roots_fd = roots_pack(config_upstream_ca(p->config), err);
+    if (p->roots_fd < 0 || find_init(p, err) < 0 || setup_dirs(p, err) < 0 || setup_ca(p, err) < 0)
+        return -1;
+    return p->mode == PARENT_SERVE ? setup_api(p, err) : 0;
+}
+
+/* ---- reload ---- */
+
+static void push_policy(struct parent *p, struct child *c, const char *name)
+{
+    struct msg m;
+    struct err err = {0};
+    char *json = config_policy_json(p->config, name);
+    if (json == NULL || c->ch == NULL)
+        goto out;
+    msg_init(&m, W_POLICY);
+    msg_put_str(&m, name);
+    msg_put_u32(&m, p->generation);
+    msg_put_fd(&m, ipc_memfd("policy", json, strlen(json), &err));
+    ipc_send(c->ch, &m);
+out:
+    free(json);
+}
+
+static void push_config(struct parent *p)
+{
+    struct msg m;
+    struct err err = {0};
+    char *json = config_json(p->config);
+    if (json && p->controller && p->controller->ch) {
+        msg_init(&m, W_POLICY);
+        msg_put_str(&m, "");
+        msg_put_u32(&m, p->generation);
+        msg_put_fd(&m, ipc_memfd("config", json, strlen(json), &err));
+        ipc_send(p->controller->ch, &m);
+    }
+    free(json);
+}
+
+/* What a reload cannot change: said, never half-done. */
+static int check_reload(const struct parent *p, const struct config *c, struct err *err)
+{
+    size_t a, b;
+    const struct config_listen *x = config_listens(p->config, &a), *y = config_listens(c, &b);
+    bool same = a == b;
+    for (size_t i = 0; same && i < a; i++)
+        same = strcmp(x[i].address, y[i].address) == 0 && !x[i].policy == !y[i].policy &&
+               (x[i].policy == NULL || strcmp(x[i].policy, y[i].policy) == 0);
+    if (!same)
+        return err_set(err, ERR_UNREADY, "`listen` changed: that needs a restart of the daemon");
+    if (config_audit_durability(p->config) != config_audit_durability(c))
+        return err_set(err, ERR_UNREADY, "`audit` changed: that needs a restart of the daemon");
+    for (size_t i = 0; i < config_policies(p->config); i++) {
+        const char *name = config_policy_name(p->config, i);
+        char *json = config_policy_json(c, name);
+        free(json);
+        if (json == NULL)
+            return err_set(err, ERR_UNREADY, "policy %s is gone: that needs a restart", name);
+    }
+    return 0;
+}
+
+int parent_reload(struct parent *p, struct err *err)
+{
+    if (p->config_path == NULL)
+        return err_set(err, ERR_UNREADY, "there is no configuration file to read again");
+    struct config *c = config_load(p->config_path, err);
+    if (c == NULL)
+        return -1;
+    if (check_reload(p, c, err) < 0) {
+        config_unref(c);
+        return -1;
+    }
+    config_unref(p->config);
+    p->config = c;
+    p->generation++;
+    push_config(p);
+    for (size_t i = 0; i < config_policies(c); i++) {
+        const char *name = config_policy_name(c, i);
+        struct child *k;
+        parent_injector(p, name); /* one that had no credential may have one now */
+        TAILQ_FOREACH(k, &p->children, link)
+        if (k->role == ROLE_GATE || k->role == ROLE_DIALER ||
+            (k->role == ROLE_INJECTOR && strcmp(k->policy, name) == 0))
+            push_policy(p, k, name);
+    }
+    return 0;
+}

@@ -1,0 +1,115 @@
+/* Channels between roles. A wire is declared once; when a role is started again, all its wires are
+ * made anew and both ends are told. */
+#include "parent.h"
+
+#include "wire.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void put_secret_list(struct parent *p, struct buf *out, const char *policy)
+{
+    size_t n;
+    const char *const *names = config_policy_secrets(p->config, policy, &n);
+    struct msg m; /* borrowed for its encoding */
+    msg_init(&m, 0);
+    msg_put_u32(&m, (uint32_t)n);
+    for (size_t i = 0; i < n; i++)
+        msg_put_str(&m, names[i]);
+    if (buf_append(out, buf_data(&m.body), buf_len(&m.body)) < 0)
+        buf_clear(out);
+    msg_done(&m);
+}
+
+/* What the receiver is told beside the channel. */
+static void extra_for(struct parent *p, const struct child *to, const struct wire *w,
+                      struct buf *out)
+{
+    int r = 0;
+    if (to->role == ROLE_VAULT) {
+        put_secret_list(p, out, w->policy);
+    } else if (to->role == ROLE_INJECTOR && w->token) {
+        r = buf_append_str(out, "token");
+    } else if (to->role == ROLE_DIALER && w->policy[0]) {
+        char *json = config_policy_json(p->config, w->policy);
+        r = json ? buf_append_str(out, json) : 0;
+        free(json);
+    }
+    if (r < 0)
+        proc_log("policy %s is too large for a channel", w->policy);
+}
+
+static void tell(struct parent *p, struct child *to, const struct child *far, const struct wire *w,
+                 uint32_t channel, int fd)
+{
+    struct msg m;
+    struct buf extra;
+    buf_init(&extra, IPC_MSG_MAX - 1024);
+    extra_for(p, to, w, &extra);
+    msg_init(&m, W_PEER);
+    msg_put_u8(&m, (uint8_t)far->role);
+    msg_put_u32(&m, channel);
+    msg_put_str(&m, w->sandbox);
+    msg_put_str(&m, w->policy);
+    msg_put_u32(&m, p->generation);
+    msg_put_slice(&m, buf_slice(&extra));
+    msg_put_fd(&m, fd);
+    ipc_send(to->ch, &m);
+    buf_free(&extra);
+}
+
+static bool there(const struct child *c)
+{
+    return c->ch && (c->state == CHILD_INITED || c->state == CHILD_READY);
+}
+
+static void connect_wire(struct parent *p, struct wire *w)
+{
+    int fds[2];
+    struct err err = {0};
+    if (!there(w->a) || !there(w->b))
+        return;
+    if (ipc_pair(fds, &err) < 0) {
+        proc_log("%s", err.text);
+        return;
+    }
+    uint32_t channel = ++p->next_channel;
+    tell(p, w->a, w->b, w, channel, fds[0]);
+    tell(p, w->b, w->a, w, channel, fds[1]);
+}
+
+void parent_wire(struct parent *p, struct child *a, struct child *b, const char *sandbox,
+                 const char *policy, bool token)
+{
+    struct wire *w = a && b ? calloc(1, sizeof *w) : NULL;
+    if (w == NULL)
+        return;
+    w->a = a;
+    w->b = b;
+    w->token = token;
+    snprintf(w->sandbox, sizeof w->sandbox, "%s", sandbox);
+    snprintf(w->policy, sizeof w->policy, "%s", policy);
+    TAILQ_INSERT_TAIL(&p->wires, w, link);
+    connect_wire(p, w);
+}
+
+void parent_rewire(struct child *c)
+{
+    struct wire *w;
+    TAILQ_FOREACH(w, &c->parent->wires, link)
+    if (w->a == c || w->b == c)
+        connect_wire(c->parent, w);
+}
+
+void parent_unwire(struct child *c)
+{
+    struct wire *w, *next;
+    for (w = TAILQ_FIRST(&c->parent->wires); w; w = next) {
+        next = TAILQ_NEXT(w, link);
+        if (w->a != c && w->b != c)
+            continue;
+        TAILQ_REMOVE(&c->parent->wires, w, link);
+        free(w);
+    }
+}

@@ -1,0 +1,244 @@
+#include "session_internal.h"
+
+#include "gate_names.h"
+#include "policy.h"
+#include "ssh_refusal.h"
+#include "synthetic.h"
+
+#include <arpa/inet.h>
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+void session_set_state(struct session *s, enum session_state st)
+{
+    if (s->state != SESSION_DEAD)
+        s->state = st;
+}
+
+void session_close(struct session *s, const char *why UNUSED)
+{
+    if (s->state == SESSION_DEAD)
+        return;
+    session_set_state(s, SESSION_DEAD);
+    mint_client_cancel(s->mint);
+    http1_server_free(s->server);
+    if (s->io && io_ssl(s->io))
+        SSL_set_app_data(io_ssl(s->io), NULL);
+    io_close_flushed(s->io);
+    struct gate *g = s->gate;
+    LIST_REMOVE(s, link);
+    s->closed(s->closed_arg);
+    free(s);
+    if (g->draining && LIST_EMPTY(&g->sessions))
+        event_base_loopbreak(g->base);
+}
+
+void session_note_denied(struct session *s, const char *code, const char *detail)
+{
+    char target[HOST_TEXT_MAX + 64];
+    const struct authority *a = s->authority.host[0] ? &s->authority : &s->outer;
+    if (a->host[0])
+        authority_text_port(a, target, sizeof target);
+    else
+        snprintf(target, sizeof target, "-");
+    exchange_note_denied(s->gate, &s->who, code, target, s->entry_name, detail);
+}
+
+void session_drain_all(struct gate *g)
+{
+    struct session *s, *next;
+    for (s = LIST_FIRST(&g->sessions); s; s = next) {
+        next = LIST_NEXT(s, link);
+        if (s->state == SESSION_HTTP && s->server && !http1_server_idle(s->server))
+            http1_server_close_after(s->server);
+        else
+            session_close(s, "drained");
+    }
+}
+
+bool session_host_allowed(const struct session *s, const struct authority *a)
+{
+    return s->who.route && policy_host(s->who.route->policy, a) != 0;
+}
+
+void session_start_http(struct session *s)
+{
+    session_set_state(s, SESSION_HTTP);
+    s->server = http1_server_new(s->io, &s->gate->limits, &session_http1_ops, s);
+    if (s->server == NULL) {
+        session_close(s, "out of memory");
+        return;
+    }
+    if (buf_len(io_in(s->io)) > 0)
+        http1_server_start(s->server);
+}
+
+enum { TLS_HANDSHAKE_RECORD = 0x16 };
+
+void session_inner(struct session *s)
+{
+    if (buf_len(io_in(s->io)) == 0)
+        return;
+    if (buf_data(io_in(s->io))[0] == TLS_HANDSHAKE_RECORD) {
+        session_start_tls(s);
+        return;
+    }
+    s->authority = s->outer;
+    s->authority.scheme = SCHEME_HTTP;
+    session_start_http(s);
+}
+
+static void on_preamble(struct io *io, enum io_event ev, void *arg)
+{
+    struct session *s = arg;
+    switch (ev) {
+    case IO_READABLE:
+        io_callback(io, NULL, NULL);
+        session_inner(s);
+        return;
+    case IO_TIMEOUT:
+        session_note_denied(s, "timeout", "no first byte");
+        session_close(s, "time-out");
+        return;
+    case IO_EOF:
+    case IO_ERROR:
+        session_close(s, "closed before the first byte");
+        return;
+    case IO_CONNECTED:
+    case IO_DRAINED:
+        return;
+    }
+}
+
+static bool is_loopback(const struct sockaddr_storage *ss)
+{
+    const struct sockaddr_in *a = (const struct sockaddr_in *)ss;
+    const struct sockaddr_in6 *b = (const struct sockaddr_in6 *)ss;
+    if (ss->ss_family == AF_INET)
+        return ntohl(a->sin_addr.s_addr) >> 24 == 127 || a->sin_addr.s_addr == 0;
+    return IN6_IS_ADDR_LOOPBACK(&b->sin6_addr) || IN6_IS_ADDR_UNSPECIFIED(&b->sin6_addr) ||
+           (IN6_IS_ADDR_V4MAPPED(&b->sin6_addr) && b->sin6_addr.s6_addr[12] == 127);
+}
+
+static uint16_t port_of(const struct sockaddr_storage *ss)
+{
+    return ss->ss_family == AF_INET ? ntohs(((const struct sockaddr_in *)ss)->sin_port)
+                                    : ntohs(((const struct sockaddr_in6 *)ss)->sin6_port);
+}
+
+/* Can any rule be about this port? If none, there is no first byte to wait for. */
+static bool port_named(const struct session *s, uint16_t port)
+{
+    uint16_t named[256];
+    if (port == 80 || port == 443)
+        return true;
+    size_t n = policy_ports(s->who.route->policy, named, ARRAY_LEN(named));
+    if (n > ARRAY_LEN(named))
+        return true;
+    for (size_t i = 0; i < n; i++)
+        if (named[i] == port)
+            return true;
+    return false;
+}
+
+/* What the destination means. 0 go on, -1 refused (recorded). */
+static int transparent_outer(struct session *s)
+{
+    const struct sockaddr *sa = (const struct sockaddr *)&s->destination;
+    uint16_t port = port_of(&s->destination);
+    if (authority_from_sockaddr(&s->outer, SCHEME_HTTPS, sa) < 0)
+        return -1;
+    if (is_loopback(&s->destination)) {
+        session_note_denied(s, "loopback", NULL);
+        return -1;
+    }
+    if (synthetic_contains(sa)) {
+        const char *host = gate_names_host(s->gate->names, sa);
+        if (host == NULL) {
+            session_note_denied(s, "unknown_name", NULL);
+            return -1;
+        }
+        if (authority_host(&s->outer, slice_str(host)) < 0)
+            return -1;
+        s->outer.port = port;
+        s->outer_binds_name = true;
+        if (strcmp(host, NAMES_SELF_HOST) == 0) {
+            s->explicit_inner = port == NAMES_PROXY_PORT;
+            return s->explicit_inner ? 0 : -1;
+        }
+    }
+    if (!port_named(s, port)) {
+        session_note_denied(s, "no_rule", NULL);
+        return -1;
+    }
+    struct authority plain = s->outer;
+    plain.scheme = SCHEME_HTTP;
+    bool could = session_host_allowed(s, &s->outer) || session_host_allowed(s, &plain);
+    /* a real address may yet turn out to carry a name in its ClientHello */
+    if (!could && s->outer_binds_name) {
+        session_note_denied(s, "no_rule", NULL);
+        return -1;
+    }
+    return 0;
+}
+
+static void begin(struct session *s)
+{
+    if (s->explicit_inner) {
+        s->entry_name = "forward";
+        memset(&s->outer, 0, sizeof s->outer);
+        s->outer_binds_name = false;
+        session_start_http(s);
+        return;
+    }
+    io_callback(s->io, on_preamble, s);
+    io_deadline(s->io, s->gate->limits.head_seconds);
+}
+
+void session_new(struct gate *g, int fd, enum session_entry entry,
+                 const struct sockaddr_storage *destination, void (*closed)(void *arg), void *arg)
+{
+    struct session *s = calloc(1, sizeof *s);
+    if (s == NULL) {
+        close(fd);
+        closed(arg);
+        return;
+    }
+    s->gate = g;
+    LIST_INSERT_HEAD(&g->sessions, s, link);
+    s->entry = entry;
+    s->entry_name = entry == ENTRY_TRANSPARENT ? "transparent" : "forward";
+    s->explicit_inner = entry == ENTRY_EXPLICIT;
+    s->closed = closed;
+    s->closed_arg = arg;
+    if (g->mode != GATE_TOKEN) {
+        s->who.route = &g->routes[0];
+        snprintf(s->who.sandbox, sizeof s->who.sandbox, "%s", g->sandbox);
+    }
+    s->io = io_new(g->base, fd, STREAM_IN_MAX, STREAM_OUT_MAX, false);
+    if (s->io == NULL) {
+        session_close(s, "out of memory");
+        return;
+    }
+    if (destination) {
+        s->destination = *destination;
+        s->has_destination = true;
+        if (port_of(destination) == 22) {
+            session_note_denied(s, "ssh_port", NULL);
+            ssh_refusal_write(s->io);
+            session_close(s, "port 22");
+            return;
+        }
+        if (transparent_outer(s) < 0) {
+            struct linger now = {1, 0}; /* a reset: a refusal, not an empty reply */
+            setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+            session_close(s, "refused by its destination");
+            return;
+        }
+    }
+    begin(s);
+}

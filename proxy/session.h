@@ -1,0 +1,33 @@
+/* One client connection of the gate, from accept to close: who it is for (preamble), TLS with a
+ * minted leaf, then HTTP. Entry modes: transparent (original destination), explicit proxy (CONNECT,
+ * absolute form). All of them end in one canonical authority and one exchange. */
+#ifndef DURWARD_SESSION_H
+#define DURWARD_SESSION_H
+
+#include "gate.h"
+
+struct session;
+struct sockaddr_storage;
+
+enum session_state {
+    SESSION_PREAMBLE = 0, /* waits for the first byte of the inner protocol */
+    SESSION_MINTING,      /* the handshake waits for a leaf */
+    SESSION_HANDSHAKE,
+    SESSION_HTTP,
+    SESSION_DEAD,
+};
+
+enum session_entry { ENTRY_TRANSPARENT = 1, ENTRY_EXPLICIT };
+
+/* destination: what the client meant to reach (transparent), NULL for explicit entries. Takes fd.
+ * closed runs once, when the session is gone. */
+void session_new(struct gate *g, int fd, enum session_entry entry,
+                 const struct sockaddr_storage *destination, void (*closed)(void *arg), void *arg);
+
+/* Close what is idle, let the rest end with its present reply. */
+void session_drain_all(struct gate *g);
+
+/* To be set on the gate's server context: client hello and ALPN callbacks. */
+void session_tls_setup(SSL_CTX *ctx);
+
+#endif

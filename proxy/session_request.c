@@ -1,0 +1,224 @@
+/* A request head arrived on a session: which authority is it for, and may that be? */
+#include "session_internal.h"
+
+#include "policy.h"
+
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+static void refuse(struct session *s, struct http1_server *server, const struct head *h,
+                   struct front front, const struct authority *a, unsigned status, const char *code)
+{
+    struct exchange *x = exchange_new(s->gate, &s->who, front);
+    if (x == NULL) {
+        front.ops->fail(front.self, 503, "memory", "-");
+        return;
+    }
+    http1_server_set_back(server, exchange_back(x));
+    exchange_refuse(x, h, a, s->entry_name, status, code);
+}
+
+/* A Basic value's password: the token. */
+static bool token_from_basic(struct slice v, char *out, size_t size)
+{
+    unsigned char plain[TOKEN_TEXT_MAX + 256];
+    if (!slice_istarts(v, SLICE("basic ")))
+        return false;
+    struct slice b = slice_trim((struct slice){v.p + 6, v.n - 6});
+    if (b.n == 0 || b.n % 4 || b.n / 4 * 3 > sizeof plain)
+        return false;
+    int n = EVP_DecodeBlock(plain, (const unsigned char *)b.p, (int)b.n);
+    if (n < 0)
+        return false;
+    for (size_t k = b.n; k > 0 && b.p[k - 1] == '='; k--)
+        n--;
+    struct slice pair = {(const char *)plain, (size_t)n};
+    ssize_t colon = slice_find(pair, ':');
+    if (colon < 0 || pair.n - (size_t)colon - 1 >= size)
+        return false;
+    memcpy(out, pair.p + colon + 1, pair.n - (size_t)colon - 1);
+    out[pair.n - (size_t)colon - 1] = 0;
+    return true;
+}
+
+/* Who asks, by the token in Proxy-Authorization. NULL when known, else the denial's code. */
+static const char *identify(struct session *s, const struct head *h)
+{
+    struct token t;
+    struct sockaddr_storage peer;
+    socklen_t len = sizeof peer;
+    if (s->gate->mode != GATE_TOKEN || s->tunnel)
+        return NULL;
+    const struct field *f = http_head_find(h, "proxy-authorization");
+    if (f == NULL || http_head_count(h, "proxy-authorization") != 1)
+        return "token_missing";
+    if (!token_from_basic(f->value, s->who.token, sizeof s->who.token) ||
+        token_verify(s->gate->token_public, slice_str(s->who.token), (uint64_t)time(NULL), &t,
+                     NULL) < 0)
+        return "token_invalid";
+    if (getpeername(io_fd(s->io), (struct sockaddr *)&peer, &len) < 0 ||
+        !token_from(&t, (struct sockaddr *)&peer))
+        return "token_source";
+    s->who.route = gate_route(s->gate, t.policy);
+    if (s->who.route == NULL)
+        return "token_policy";
+    snprintf(s->who.sandbox, sizeof s->who.sandbox, "%s", t.sandbox);
+    memcpy(s->who.seed, t.seed, sizeof s->who.seed);
+    s->who.has_seed = true;
+    return NULL;
+}
+
+static void go_inner(struct io *io, enum io_event ev, void *arg)
+{
+    struct session *s = arg;
+    if (ev == IO_READABLE) {
+        io_callback(io, NULL, NULL);
+        session_inner(s);
+    } else if (ev != IO_DRAINED && ev != IO_CONNECTED) {
+        session_close(s, "tunnel closed before its first byte");
+    }
+}
+
+static void connect_request(struct session *s, struct http1_server *server, struct head *h,
+                            struct front front)
+{
+    struct authority a, plain;
+    memset(&a, 0, sizeof a);
+    s->entry_name = "connect";
+    ssize_t colon = slice_find(h->target_authority, ':');
+    if (colon < 0 || authority_parse(&a, SCHEME_HTTPS, h->target_authority) < 0) {
+        refuse(s, server, h, front, NULL, 400, "malformed_host");
+        return;
+    }
+    plain = a;
+    plain.scheme = SCHEME_HTTP;
+    const struct field *host = http_head_find(h, "host");
+    struct authority said = a;
+    if (host && (authority_parse(&said, SCHEME_HTTPS, host->value) < 0 ||
+                 !authority_same_host(&said, &a))) {
+        refuse(s, server, h, front, &a, 421, "authority_mismatch");
+        return;
+    }
+    if (h->body != BODY_NONE || buf_len(io_in(s->io)) > 0) {
+        refuse(s, server, h, front, &a, 400, "early_data");
+        return;
+    }
+    if (!session_host_allowed(s, &a) && !session_host_allowed(s, &plain)) {
+        refuse(s, server, h, front, &a, 403, "no_rule");
+        return;
+    }
+    if (io_write(s->io, "HTTP/1.1 200 Connection established\r\n\r\n", 39) < 0) {
+        refuse(s, server, h, front, &a, 503, "memory");
+        return;
+    }
+    http1_server_release(server);
+    s->server = NULL;
+    s->outer = a;
+    s->outer_binds_name = true;
+    s->tunnel = true;
+    session_set_state(s, SESSION_PREAMBLE);
+    io_callback(s->io, go_inner, s);
+    io_deadline(s->io, s->gate->limits.head_seconds);
+}
+
+/* Host against the authority that the connection already has. */
+static bool host_agrees(const struct session *s, const struct head *h)
+{
+    struct authority a;
+    const struct field *host = http_head_find(h, "host");
+    if (host == NULL)
+        return h->minor == 0; /* HTTP/1.0 may leave it out: the connection says it */
+    return authority_parse(&a, s->authority.scheme, host->value) == 0 &&
+           authority_eq(&a, &s->authority);
+}
+
+static void start(struct session *s, struct http1_server *server, struct head *h,
+                  struct front front, const struct authority *a)
+{
+    struct exchange *x = exchange_new(s->gate, &s->who, front);
+    if (x == NULL) {
+        front.ops->fail(front.self, 503, "memory", "-");
+        return;
+    }
+    http1_server_set_back(server, exchange_back(x));
+    exchange_start(x, h, a, s->entry_name);
+}
+
+/* The first head on an explicit port, or any absolute-form one there. */
+static void proxy_request(struct session *s, struct http1_server *server, struct head *h,
+                          struct front front)
+{
+    struct authority a, said;
+    const char *code = identify(s, h);
+    memset(&a, 0, sizeof a);
+    if (code) {
+        http1_server_refusal_field(server, "proxy-authenticate: Basic realm=\"durward\"\r\n");
+        refuse(s, server, h, front, NULL, 407, code);
+        return;
+    }
+    if (h->form == TARGET_AUTHORITY) {
+        connect_request(s, server, h, front);
+        return;
+    }
+    s->entry_name = "forward";
+    if (h->form != TARGET_ABSOLUTE || authority_parse(&a, SCHEME_HTTP, h->target_authority) < 0) {
+        refuse(s, server, h, front, NULL, 400, "bad_target");
+        return;
+    }
+    const struct field *host = http_head_find(h, "host");
+    if (host &&
+        (authority_parse(&said, SCHEME_HTTP, host->value) < 0 || !authority_eq(&said, &a))) {
+        refuse(s, server, h, front, &a, 400, "authority_mismatch");
+        return;
+    }
+    start(s, server, h, front, &a);
+}
+
+static void on_request(void *self, struct http1_server *server, struct head *h, struct front front)
+{
+    struct session *s = self;
+    s->server = server;
+    if (s->explicit_inner && !s->tunnel) {
+        proxy_request(s, server, h, front);
+        return;
+    }
+    if (h->form == TARGET_AUTHORITY) {
+        refuse(s, server, h, front, &s->authority, 405, "connect_inside");
+        return;
+    }
+    if (h->form == TARGET_ABSOLUTE) {
+        refuse(s, server, h, front, &s->authority, 400, "bad_target");
+        return;
+    }
+    if (!host_agrees(s, h)) {
+        http1_server_close_after(server);
+        refuse(s, server, h, front, &s->authority, 421, "authority_mismatch");
+        return;
+    }
+    start(s, server, h, front, &s->authority);
+}
+
+static void on_refused(void *self, struct http1_server *server, const struct head *h,
+                       struct front front, const struct http1_refusal *why)
+{
+    struct session *s = self;
+    s->server = server;
+    refuse(s, server, h, front, s->authority.host[0] ? &s->authority : NULL, why->status,
+           why->code);
+}
+
+static void on_closed(void *self)
+{
+    struct session *s = self;
+    s->server = NULL;
+    session_close(s, "connection over");
+}
+
+const struct http1_server_ops session_http1_ops = {
+    .request = on_request,
+    .refused = on_refused,
+    .closed = on_closed,
+};

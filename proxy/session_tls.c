@@ -1,0 +1,178 @@
+/* TLS towards the sandbox. OpenSSL parses the ClientHello; we take the name out of it, decide,
+ * mint, and only then let the handshake go on. */
+#include "session_internal.h"
+
+#include "policy.h"
+
+#include <openssl/err.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The one host name of a server_name extension (RFC 6066 3): 1 there, 0 none, -1 malformed. */
+static int hello_name(SSL *ssl, struct slice *name)
+{
+    const unsigned char *p;
+    size_t n;
+    if (!SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_server_name, &p, &n))
+        return 0;
+    if (n < 5 || (size_t)(p[0] << 8 | p[1]) != n - 2 || p[2] != TLSEXT_NAMETYPE_host_name)
+        return -1;
+    size_t len = (size_t)(p[3] << 8 | p[4]);
+    if (len == 0 || len != n - 5)
+        return -1;
+    *name = (struct slice){(const char *)p + 5, len};
+    return 1;
+}
+
+static void refuse_hello(struct session *s, unsigned char alert, const char *code,
+                         const char *detail)
+{
+    s->hello = -1;
+    s->alert = alert;
+    session_note_denied(s, code, detail);
+}
+
+/* SNI, CONNECT target and original destination make one authority, or none (DESIGN §3). */
+static bool settle_authority(struct session *s, SSL *ssl)
+{
+    struct slice name;
+    int there = hello_name(ssl, &name);
+    struct authority a = s->outer;
+    a.scheme = SCHEME_HTTPS;
+    if (there < 0) {
+        refuse_hello(s, SSL_AD_DECODE_ERROR, "malformed_host", "server_name");
+        return false;
+    }
+    if (there) {
+        struct authority sni = a;
+        if (authority_host(&sni, name) < 0 || sni.kind != HOST_NAME) {
+            refuse_hello(s, SSL_AD_UNRECOGNIZED_NAME, "malformed_host", "server_name");
+            return false;
+        }
+        if (s->outer_binds_name && !authority_same_host(&a, &sni)) {
+            s->authority = a;
+            refuse_hello(s, SSL_AD_UNRECOGNIZED_NAME, "authority_mismatch", sni.host);
+            return false;
+        }
+        a = sni;
+    }
+    s->authority = a;
+    if (!session_host_allowed(s, &a)) {
+        refuse_hello(s, SSL_AD_UNRECOGNIZED_NAME, "no_rule", NULL);
+        return false;
+    }
+    return true;
+}
+
+static bool use_leaf(SSL *ssl, const struct leaf *leaf)
+{
+    STACK_OF(X509) *chain = sk_X509_new_null();
+    bool ok = chain && sk_X509_push(chain, leaf->issuer) &&
+              SSL_use_cert_and_key(ssl, leaf->cert, leaf->key, chain, 1) == 1;
+    sk_X509_free(chain);
+    return ok;
+}
+
+static void on_minted(void *arg, const struct leaf *leaf, const struct err *err)
+{
+    struct session *s = arg;
+    s->mint = NULL;
+    if (leaf && use_leaf(io_ssl(s->io), leaf))
+        s->hello = 1;
+    else
+        refuse_hello(s, SSL_AD_INTERNAL_ERROR, "mint", err ? err->text : "certificate");
+    if (s->state == SESSION_MINTING) {
+        session_set_state(s, SESSION_HANDSHAKE);
+        io_tls_continue(s->io);
+    }
+}
+
+static int on_hello(SSL *ssl, int *alert, void *arg UNUSED)
+{
+    struct session *s = SSL_get_app_data(ssl);
+    if (s == NULL)
+        return SSL_CLIENT_HELLO_ERROR;
+    if (s->hello == 0 && settle_authority(s, ssl)) {
+        session_set_state(s, SESSION_HANDSHAKE);
+        struct mint_wait *w = mint_client_get(s->gate->mint, s->authority.host, on_minted, s);
+        if (s->hello == 0) {
+            s->mint = w;
+            session_set_state(s, SESSION_MINTING);
+            return SSL_CLIENT_HELLO_RETRY;
+        }
+    }
+    if (s->hello == 1)
+        return SSL_CLIENT_HELLO_SUCCESS;
+    *alert = s->alert;
+    return SSL_CLIENT_HELLO_ERROR;
+}
+
+static int on_alpn(SSL *ssl UNUSED, const unsigned char **out, unsigned char *outlen,
+                   const unsigned char *in, unsigned inlen, void *arg UNUSED)
+{
+    static const unsigned char ours[] = "\x08http/1.1";
+    if (SSL_select_next_proto((unsigned char **)(uintptr_t)out, outlen, ours, sizeof ours - 1, in,
+                              inlen) != OPENSSL_NPN_NEGOTIATED)
+        return SSL_TLSEXT_ERR_ALERT_FATAL;
+    return SSL_TLSEXT_ERR_OK;
+}
+
+void session_tls_setup(SSL_CTX *ctx)
+{
+    SSL_CTX_set_client_hello_cb(ctx, on_hello, NULL);
+    SSL_CTX_set_alpn_select_cb(ctx, on_alpn, NULL);
+}
+
+static void note_tls_refused(struct session *s, const char *why)
+{
+    struct record r;
+    char target[HOST_TEXT_MAX + 16];
+    record_init(&r, RECORD_TLS_REFUSED, 0);
+    record_put_str(&r, RF_CODE, "client_tls_refused");
+    authority_text(s->authority.host[0] ? &s->authority : &s->outer, target, sizeof target);
+    record_put_str(&r, RF_TARGET, target);
+    record_put_str(&r, RF_DETAIL, why);
+    journal_note(s->gate->journal, &r);
+    gate_denied(s->gate, "client_tls_refused", target);
+}
+
+static void on_handshake(struct io *io, enum io_event ev, void *arg)
+{
+    struct session *s = arg;
+    switch (ev) {
+    case IO_CONNECTED:
+        io_deadline(io, 0);
+        session_start_http(s);
+        return;
+    case IO_ERROR:
+        if (s->hello >= 0)
+            note_tls_refused(s, io_why(io));
+        session_close(s, "handshake");
+        return;
+    case IO_TIMEOUT:
+        note_tls_refused(s, "handshake time-out");
+        session_close(s, "handshake time-out");
+        return;
+    case IO_EOF:
+        session_close(s, "closed in the handshake");
+        return;
+    case IO_READABLE:
+    case IO_DRAINED:
+        return;
+    }
+}
+
+void session_start_tls(struct session *s)
+{
+    SSL *ssl = SSL_new(s->gate->server_tls);
+    if (ssl == NULL) {
+        session_note_denied(s, "memory", NULL);
+        session_close(s, "out of memory");
+        return;
+    }
+    SSL_set_app_data(ssl, s);
+    session_set_state(s, SESSION_HANDSHAKE);
+    io_callback(s->io, on_handshake, s);
+    io_deadline(s->io, s->gate->limits.head_seconds);
+    io_tls_accept(s->io, ssl);
+}

@@ -1,0 +1,67 @@
+/* What a configuration holds, and the parts of its reader. Internal to rules/. */
+#ifndef DURWARD_CONFIG_TREE_H
+#define DURWARD_CONFIG_TREE_H
+
+#include "arena.h"
+#include "config.h"
+#include "node.h"
+#include "policy_build.h"
+
+struct config_policy {
+    const char *name;
+    const char *where;
+    struct config_env *env;
+    size_t n_env;
+    json_t *rules; /* presets expanded; owned */
+    struct policy *compiled;
+    const char **secrets, **git_hosts; /* NULL-terminated */
+    size_t n_secrets, n_git_hosts;
+};
+
+struct config {
+    unsigned refs;
+    struct arena *arena;
+    struct source source; /* lines owned */
+    const char *base;     /* directory of relative paths; NULL: only absolute ones */
+    json_t *root;         /* owned; file names in it are absolute */
+    struct config_secret *secrets;
+    struct config_policy *policies;
+    struct config_listen *listens;
+    struct config_resolve *resolves;
+    const char **upstream_ca; /* NULL-terminated */
+    size_t n_secrets, n_policies, n_listens, n_resolves;
+    struct limits limits;
+    const char *ca_dir, *ca_cert, *ca_key, *socket, *state, *audit_dir;
+    enum audit_durability durability;
+};
+
+/* Reads the whole tree; takes root and lines (lines may be NULL) in either case. */
+struct config *config_build(const char *name, const char *base, json_t *root, json_t *lines,
+                            struct err *err);
+/* A file name made absolute, in the tree too. */
+int config_file(struct config *c, const struct node *n, const char **ret, struct err *err);
+
+/* One section each; the node is present. */
+int config_read_secrets(struct config *c, const struct node *n, struct err *err);
+int config_read_policies(struct config *c, const struct node *n, struct err *err);
+int config_read_upstream(struct config *c, const struct node *n, struct err *err);
+int config_read_listen(struct config *c, const struct node *n, struct err *err);
+int config_read_audit(struct config *c, const struct node *n, struct err *err);
+int config_read_ca(struct config *c, const struct node *n, struct err *err);
+int config_read_controller(struct config *c, const struct node *n, struct err *err);
+void limits_default(struct limits *l);
+int limits_read(struct limits *l, const struct node *n, struct err *err);
+
+struct config_policy *config_policy_find(const struct config *c, const char *name);
+
+/* preset.c: the rules of a preset, with the secret's name filled in. New reference or NULL when
+ * there is no such preset. */
+json_t *preset_rules(const char *name, const char *secret, bool read_only);
+/* Those of them that send the secret to this host; NULL when no preset knows the host. */
+json_t *preset_rules_for_host(const char *host, const char *secret);
+const char *preset_kind(const char *name); /* "github-pat"; NULL: no such preset */
+const char *preset_name(size_t i);         /* NULL past the end */
+extern const char *const secret_kinds[];
+extern const size_t n_secret_kinds;
+
+#endif

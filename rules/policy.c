@@ -1,0 +1,255 @@
+#include "policy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "path.h"
+#include "policy_build.h"
+#include "policy_index.h"
+
+struct policy {
+    struct arena *arena;
+    char *name;
+    struct rule_entry **rules;
+    size_t n_rules, cap;
+    size_t n_arms;
+    const json_t *secrets; /* while being built */
+    json_t *credentials;   /* while being built: description → number */
+    struct policy_index index;
+};
+
+struct policy *policy_new(const char *name, const json_t *secrets)
+{
+    struct arena *a = arena_new();
+    struct policy *p = arena_zalloc(a, 1, sizeof *p);
+    p->arena = a;
+    p->name = arena_str(a, name);
+    p->secrets = secrets;
+    p->credentials = json_object();
+    return p;
+}
+
+void policy_free(struct policy *p)
+{
+    if (p == NULL)
+        return;
+    json_decref(p->credentials);
+    arena_free(p->arena);
+}
+
+/* Equal numbers for equal credentials. */
+static unsigned credential_number(struct policy *p, const struct credential *c)
+{
+    if (c == NULL)
+        return 0;
+    json_t *key = json_sprintf("%d\n%s\n%s\n%s\n%s\n%s", (int)c->kind, c->secret, c->header,
+                               c->prefix, c->suffix, c->user ? c->user : "");
+    const char *text = json_string_value(key);
+    json_int_t number = json_integer_value(json_object_get(p->credentials, text));
+    if (number == 0) {
+        number = (json_int_t)json_object_size(p->credentials) + 1;
+        if (json_object_set_new(p->credentials, text, json_integer(number)) < 0)
+            abort(); /* memory is out, as in the arena */
+    }
+    json_decref(key);
+    return (unsigned)number;
+}
+
+int policy_add(struct policy *p, const struct node *rule, struct err *err)
+{
+    if (p->n_rules == POLICY_RULES_MAX)
+        return node_fail(rule, err, "more than %d rules in policy '%s'", POLICY_RULES_MAX, p->name);
+    struct rule_entry *e = arena_zalloc(p->arena, 1, sizeof *e);
+    if (rule_read(p->arena, rule, p->secrets, e, err) < 0)
+        return -1;
+    if (p->n_arms + e->n_arms > POLICY_ARMS_MAX)
+        return node_fail(rule, err, "more than %d patterns in policy '%s'", POLICY_ARMS_MAX,
+                         p->name);
+    if (p->n_rules == p->cap) {
+        size_t cap = p->cap ? p->cap * 2 : 16;
+        p->rules = arena_grow(p->arena, p->rules, p->n_rules, cap, sizeof(struct rule_entry *));
+        p->cap = cap;
+    }
+    e->rule.index = (unsigned)p->n_rules;
+    e->credential = credential_number(p, e->rule.credential);
+    p->n_arms += e->n_arms;
+    p->rules[p->n_rules++] = e;
+    return 0;
+}
+
+static bool arm_contains(const struct arm *outer, const struct arm *inner)
+{
+    return (inner->methods & ~outer->methods) == 0 &&
+           pattern_contains(&outer->pattern, &inner->pattern);
+}
+
+/* Two allows may both match only if one is strictly narrower or both send the same credential. */
+static int check_pair(const struct arm *a, const struct arm *b, struct err *err)
+{
+    char url[400];
+    const struct rule_entry *first = a->entry, *second = b->entry;
+    uint32_t methods = a->methods & b->methods;
+    if (first == second || first->credential == second->credential || methods == 0)
+        return 0;
+    if (arm_contains(a, b) != arm_contains(b, a) ||
+        !pattern_intersects(&a->pattern, &b->pattern, url, sizeof url))
+        return 0;
+    if (first->rule.index > second->rule.index) {
+        first = b->entry;
+        second = a->entry;
+    }
+    return err_set(err, ERR_PARSE,
+                   "%s: this rule and the one at %s both allow %s %s, and differ in their "
+                   "credential; make one strictly narrower than the other",
+                   second->where, first->where, method_first(methods), url);
+}
+
+/* The arms that one may overlap: below its own site those whose literal segments begin its own
+ * (the rest find this one when their turn comes); of its parent domains all. */
+static int check_arm(const struct policy_index *x, const struct arm *a, struct err *err)
+{
+    const struct site *own = &x->sites[a->site], *sites[POLICY_SITES_MAX];
+    uint32_t first[POLICY_DEPTH + 1];
+    size_t n = policy_index_probe_arm(x, own, a, first);
+    for (size_t i = 0; i < n; i++)
+        for (uint32_t b = first[i]; b != POLICY_NONE; b = x->arms[b].next)
+            if (!x->arms[b].entry->deny && check_pair(a, &x->arms[b], err) < 0)
+                return -1;
+    struct authority at = {
+        .scheme = a->pattern.scheme, .port = a->pattern.port, .kind = a->pattern.kind};
+    memcpy(at.host, a->pattern.host.p, a->pattern.host.n + 1);
+    n = policy_index_sites(x, &at, sites);
+    for (size_t i = 0; i < n; i++) {
+        if (sites[i] == own || !sites[i]->pattern->subdomains)
+            continue;
+        for (uint32_t b = sites[i]->first_arm; b != POLICY_NONE; b = x->arms[b].next_site)
+            if (check_pair(a, &x->arms[b], err) < 0)
+                return -1;
+    }
+    return 0;
+}
+
+static int add_deny_arms(struct policy *p, const struct rule_entry *e, const struct rule_arm *from,
+                         struct err *err)
+{
+    struct policy_index *x = &p->index;
+    struct arm arm = {.entry = e, .original = from->pattern, .methods = from->methods};
+    bool two = strchr(from->pattern.text, '%') != NULL;
+    for (int reading = PATH_SLASH_BYTE; reading <= PATH_SLASH_SPLIT; reading++) {
+        if (pattern_fold(p->arena, &from->pattern, reading, &arm.pattern) < 0)
+            return err_set(err, ERR_PARSE,
+                           "%s: '%.200s': more than 64 segments when %%2F is read "
+                           "as a slash",
+                           e->where, from->pattern.text);
+        arm.readings = two ? (unsigned)reading : PATH_SLASH_BYTE | PATH_SLASH_SPLIT;
+        x->arms[x->n_arms++] = arm;
+        if (!two)
+            break;
+    }
+    return 0;
+}
+
+int policy_seal(struct policy *p, struct err *err)
+{
+    struct policy_index *x = &p->index;
+    x->arms = arena_zalloc(p->arena, p->n_arms * 2 + 1, sizeof *x->arms);
+    for (size_t i = 0; i < p->n_rules; i++) {
+        const struct rule_entry *e = p->rules[i];
+        for (size_t j = 0; j < e->n_arms; j++) {
+            if (!e->deny)
+                x->arms[x->n_arms++] = (struct arm){
+                    .entry = e, .pattern = e->arms[j].pattern, .methods = e->arms[j].methods};
+            else if (add_deny_arms(p, e, &e->arms[j], err) < 0)
+                return -1;
+        }
+    }
+    policy_index_build(x, p->arena);
+    json_decref(p->credentials);
+    p->credentials = NULL;
+    p->secrets = NULL;
+    for (uint32_t i = 0; i < x->n_arms; i++)
+        if (!x->arms[i].entry->deny && check_arm(x, &x->arms[i], err) < 0)
+            return -1;
+    return 0;
+}
+
+void policy_warnings(const struct policy *p,
+                     void (*fn)(void *arg, const struct rule_entry *deny,
+                                const struct rule_entry *allow),
+                     void *arg)
+{
+    const struct policy_index *x = &p->index;
+    const struct rule_entry *told = NULL;
+    for (uint32_t i = 0; i < x->n_arms; i++) {
+        const struct arm *d = &x->arms[i];
+        for (uint32_t j = 0; d->entry->deny && d->entry != told && j < x->n_arms; j++) {
+            const struct arm *a = &x->arms[j];
+            if (a->entry->deny || !pattern_contains(&a->pattern, &d->original) ||
+                pattern_contains(&d->original, &a->pattern))
+                continue;
+            fn(arg, d->entry, a->entry);
+            told = d->entry;
+        }
+    }
+}
+
+const struct policy_index *policy_index_of(const struct policy *p)
+{
+    return &p->index;
+}
+
+const char *policy_name(const struct policy *p)
+{
+    return p->name;
+}
+
+const struct rule_entry *policy_entry(const struct policy *p, size_t i)
+{
+    return i < p->n_rules ? p->rules[i] : NULL;
+}
+
+const struct rule *policy_rule(const struct policy *p, size_t i)
+{
+    return i < p->n_rules ? &p->rules[i]->rule : NULL;
+}
+
+const char *policy_rule_where(const struct policy *p, size_t i)
+{
+    return i < p->n_rules ? p->rules[i]->where : NULL;
+}
+
+struct policy *policy_parse(const char *json, size_t n, struct err *err)
+{
+    static const struct key keys[] = {{"policy", NULL}, {"rules", NULL}};
+    struct source source = {.name = "policy"};
+    json_error_t why;
+    struct node name, rules;
+    const char *text;
+    struct policy *p = NULL;
+    json_t *root = json_loadb(json, n, JSON_REJECT_DUPLICATES, &why);
+    if (root == NULL) {
+        err_set(err, ERR_PARSE, "policy: %s", why.text);
+        return NULL;
+    }
+    struct node top = node_root(&source, root);
+    if (node_keys(&top, keys, ARRAY_LEN(keys), err) < 0)
+        goto out;
+    node_get(&top, "policy", &name);
+    node_get(&top, "rules", &rules);
+    if (node_string(&name, &text, err) < 0 || node_is_array(&rules, err) < 0)
+        goto out;
+    p = policy_new(text, NULL);
+    for (size_t i = 0; i < json_array_size(rules.value); i++) {
+        struct node rule = node_item(&rules, i);
+        if (policy_add(p, &rule, err) < 0)
+            goto fail;
+    }
+    if (policy_seal(p, err) == 0)
+        goto out;
+fail:
+    policy_free(p);
+    p = NULL;
+out:
+    json_decref(root);
+    return p;
+}

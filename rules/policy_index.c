@@ -1,0 +1,265 @@
+#include "policy_index.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "path.h"
+
+/* FNV-1a; who finds a collision gains nothing: sites are compared whole, arms matched whole. */
+static uint64_t mix(uint64_t h, const void *p, size_t n)
+{
+    const unsigned char *b = p;
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ b[i]) * 0x100000001b3u;
+    return h;
+}
+
+static uint64_t host_hash(struct slice host, bool subdomains)
+{
+    unsigned char dot = subdomains;
+    return mix(mix(0xcbf29ce484222325u, &dot, 1), host.p, host.n);
+}
+
+static uint64_t site_hash(uint64_t host, enum scheme scheme, uint16_t port)
+{
+    unsigned char tag[3] = {(unsigned char)scheme, (unsigned char)(port >> 8),
+                            (unsigned char)(port & 0xff)};
+    return mix(host, tag, sizeof tag);
+}
+
+static uint64_t bucket_root(const struct site *s, bool deny)
+{
+    unsigned char tag = deny ? 2 : 1;
+    return mix(s->hash, &tag, 1);
+}
+
+static uint64_t bucket_step(uint64_t h, struct slice segment)
+{
+    return mix(mix(h, "/", 1), segment.p, segment.n);
+}
+
+static size_t start(uint64_t h, size_t mask)
+{
+    return (size_t)(h ^ h >> 29 ^ h >> 47) & mask;
+}
+
+static size_t table_size(size_t items)
+{
+    size_t n = 8;
+    while (n < items * 2 + 2)
+        n *= 2;
+    return n;
+}
+
+static struct bucket *table_new(struct arena *a, size_t size)
+{
+    struct bucket *t = arena_zalloc(a, size, sizeof *t);
+    for (size_t i = 0; i < size; i++)
+        t[i].first = POLICY_NONE;
+    return t;
+}
+
+/* The bucket of that hash, or the free one where it would be. */
+static struct bucket *bucket_at(struct bucket *table, size_t mask, uint64_t h)
+{
+    size_t i = start(h, mask);
+    while (table[i].first != POLICY_NONE && table[i].hash != h)
+        i = (i + 1) & mask;
+    return &table[i];
+}
+
+static bool same_host(const struct pattern *p, struct slice host, bool subdomains)
+{
+    return p->subdomains == subdomains && slice_eq(p->host, host);
+}
+
+static uint32_t find_site(const struct policy_index *x, struct slice host, bool subdomains,
+                          enum scheme scheme, uint16_t port)
+{
+    uint64_t h = site_hash(host_hash(host, subdomains), scheme, port);
+    for (size_t i = start(h, x->site_mask); x->site_table[i].first != POLICY_NONE;
+         i = (i + 1) & x->site_mask) {
+        const struct pattern *p = x->sites[x->site_table[i].first].pattern;
+        if (x->site_table[i].hash == h && p->scheme == scheme && p->port == port &&
+            same_host(p, host, subdomains))
+            return x->site_table[i].first;
+    }
+    return POLICY_NONE;
+}
+
+static uint32_t find_host(const struct policy_index *x, struct slice host, bool subdomains)
+{
+    uint64_t h = host_hash(host, subdomains);
+    for (size_t i = start(h, x->site_mask); x->host_table[i].first != POLICY_NONE;
+         i = (i + 1) & x->site_mask)
+        if (x->host_table[i].hash == h &&
+            same_host(x->sites[x->host_table[i].first].pattern, host, subdomains))
+            return x->host_table[i].first;
+    return POLICY_NONE;
+}
+
+static void table_put(struct bucket *table, size_t mask, uint64_t h, uint32_t value)
+{
+    size_t i = start(h, mask);
+    while (table[i].first != POLICY_NONE)
+        i = (i + 1) & mask;
+    table[i] = (struct bucket){h, value};
+}
+
+static uint32_t make_site(struct policy_index *x, const struct pattern *p)
+{
+    uint32_t i = find_site(x, p->host, p->subdomains, p->scheme, p->port);
+    if (i != POLICY_NONE)
+        return i;
+    uint64_t host = host_hash(p->host, p->subdomains);
+    uint32_t sibling = find_host(x, p->host, p->subdomains);
+    i = x->n_sites++;
+    x->sites[i] = (struct site){.pattern = p,
+                                .hash = site_hash(host, p->scheme, p->port),
+                                .next_host = POLICY_NONE,
+                                .first_arm = POLICY_NONE};
+    table_put(x->site_table, x->site_mask, x->sites[i].hash, i);
+    if (sibling == POLICY_NONE) {
+        table_put(x->host_table, x->site_mask, host, i);
+    } else {
+        x->sites[i].next_host = x->sites[sibling].next_host;
+        x->sites[sibling].next_host = i;
+    }
+    x->subdomains = x->subdomains || p->subdomains;
+    return i;
+}
+
+static void hang(struct policy_index *x, uint32_t i)
+{
+    struct arm *arm = &x->arms[i];
+    struct site *s = &x->sites[arm->site];
+    uint64_t h = bucket_root(s, arm->entry->deny);
+    while (arm->depth < POLICY_DEPTH && arm->depth < arm->pattern.n_segments &&
+           arm->pattern.segments[arm->depth].kind == SEGMENT_LITERAL)
+        h = bucket_step(h, arm->pattern.segments[arm->depth++].text);
+    struct bucket *b = bucket_at(x->buckets, x->bucket_mask, h);
+    b->hash = h;
+    arm->next = b->first;
+    b->first = i;
+    if (arm->entry->deny) {
+        s->deny_depths |= 1u << arm->depth;
+        s->denied = s->denied || (arm->pattern.any_path && arm->methods == METHODS_ANY);
+        x->denies = true;
+        return;
+    }
+    s->allow_depths |= 1u << arm->depth;
+    s->kinds |= arm->entry->rule.credential ? POLICY_HOST_CREDENTIALED : POLICY_HOST_PLAIN;
+    arm->next_site = s->first_arm;
+    s->first_arm = i;
+}
+
+/* Narrower first; where neither contains the other, the rule that stands first. */
+static int by_rank(const void *pa, const void *pb)
+{
+    const struct arm *a = pa, *b = pb;
+    if (a->entry->deny != b->entry->deny)
+        return a->entry->deny ? 1 : -1;
+    int r = pattern_order(&a->pattern, &b->pattern);
+    if (r == 0)
+        r = __builtin_popcount(a->methods) - __builtin_popcount(b->methods);
+    if (r == 0)
+        r = a->entry->rule.index < b->entry->rule.index
+                ? -1
+                : a->entry->rule.index > b->entry->rule.index;
+    return r ? r : strcmp(a->pattern.text, b->pattern.text);
+}
+
+void policy_index_build(struct policy_index *x, struct arena *a)
+{
+    size_t size = table_size(x->n_arms);
+    x->bucket_mask = x->site_mask = size - 1;
+    x->buckets = table_new(a, size);
+    x->site_table = table_new(a, size);
+    x->host_table = table_new(a, size);
+    x->sites = arena_zalloc(a, x->n_arms + 1, sizeof *x->sites);
+    if (x->n_arms)
+        qsort(x->arms, x->n_arms, sizeof *x->arms, by_rank);
+    for (uint32_t i = 0; i < x->n_arms; i++) {
+        x->arms[i].rank = i;
+        x->arms[i].site = make_site(x, &x->arms[i].pattern);
+    }
+    for (uint32_t i = x->n_arms; i-- > 0;)
+        hang(x, i);
+}
+
+/* Calls for the host itself, then for each parent domain with its dot. */
+static size_t walk(const struct policy_index *x, const struct authority *a, bool any_port,
+                   const struct site **ret)
+{
+    struct slice host = slice_str(a->host);
+    size_t n = 0;
+    bool subdomains = false;
+    while (n < POLICY_SITES_MAX) {
+        uint32_t i = any_port ? find_host(x, host, subdomains)
+                              : find_site(x, host, subdomains, a->scheme, a->port);
+        if (i != POLICY_NONE && x->sites[i].pattern->kind == a->kind)
+            ret[n++] = &x->sites[i];
+        if (!x->subdomains || a->kind != HOST_NAME)
+            break;
+        ssize_t dot = slice_find(host, '.');
+        if (dot < 0)
+            break;
+        host = (struct slice){host.p + dot + 1, host.n - (size_t)dot - 1};
+        subdomains = true;
+    }
+    return n;
+}
+
+size_t policy_index_sites(const struct policy_index *x, const struct authority *a,
+                          const struct site **ret)
+{
+    return walk(x, a, false, ret);
+}
+
+size_t policy_index_hosts(const struct policy_index *x, const struct authority *a,
+                          const struct site **ret)
+{
+    return walk(x, a, true, ret);
+}
+
+static void take(const struct policy_index *x, uint64_t h, uint32_t *ret, size_t *n)
+{
+    const struct bucket *b = bucket_at(x->buckets, x->bucket_mask, h);
+    if (b->first != POLICY_NONE)
+        ret[(*n)++] = b->first;
+}
+
+size_t policy_index_probe(const struct policy_index *x, const struct site *s, bool deny,
+                          struct slice path, uint32_t *ret)
+{
+    unsigned depths = deny ? s->deny_depths : s->allow_depths;
+    uint64_t h = bucket_root(s, deny);
+    size_t n = 0, i = 0;
+    for (unsigned d = 0; depths >> d; d++) {
+        if (d > 0) {
+            if (i >= path.n)
+                break;
+            size_t from = ++i;
+            while (i < path.n && path.p[i] != '/')
+                i++;
+            h = bucket_step(h, (struct slice){path.p + from, i - from});
+        }
+        if (depths & 1u << d)
+            take(x, h, ret, &n);
+    }
+    return n;
+}
+
+size_t policy_index_probe_arm(const struct policy_index *x, const struct site *s,
+                              const struct arm *arm, uint32_t *ret)
+{
+    uint64_t h = bucket_root(s, arm->entry->deny);
+    size_t n = 0;
+    for (unsigned d = 0;; d++) {
+        if (s->allow_depths & 1u << d)
+            take(x, h, ret, &n);
+        if (d == arm->depth)
+            return n;
+        h = bucket_step(h, arm->pattern.segments[d].text);
+    }
+}

@@ -1,0 +1,296 @@
+#include "rule.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "buf.h"
+#include "nearest.h"
+
+const struct key rule_keys[] = {
+    {"allow", NULL},
+    {"deny", NULL},
+    {"use", NULL},
+    {"secret", NULL},
+    {"access", NULL},
+    {"methods", NULL},
+    {"with", NULL},
+    {"git", NULL},
+    {"set_headers", NULL},
+    {"remove_headers", NULL},
+    {"client_credential", NULL},
+    {"cookies", NULL},
+    {"ask", "M3"},
+    {"budget", "M3"},
+    {"to", "M3"},
+    {"refs", "M3"},
+    {"query", "M3"},
+    {"headers", "M3"},
+    {"graphql", "M3"},
+    {"websocket", "M3"},
+    {"tunnel", "M3"},
+    {"mcp", "M3"},
+    {"capture", "M3"},
+    {"on_reflect", "M3"},
+    {"allow_plaintext", "M3"},
+    {"allow_public_suffix", "M3"},
+    {"client_certificate", "M3"},
+    {"server_tools", "M3"},
+    {"range", "M2"},
+    {"capture_body", "M5"},
+};
+const size_t rule_n_keys = ARRAY_LEN(rule_keys);
+
+enum { RULE_PATTERNS_MAX = 4096, RULE_TEXT_MAX = 256 };
+enum git_access { GIT_NONE = 0, GIT_FETCH, GIT_PUSH };
+
+static int read_methods(const struct node *rule, bool deny, uint32_t *ret, bool *scoped,
+                        struct err *err)
+{
+    struct node access, methods;
+    bool has_access = node_get(rule, "access", &access);
+    bool has_methods = node_get(rule, "methods", &methods);
+    *ret = deny ? METHODS_ANY : METHODS_ALL;
+    *scoped = has_access || has_methods;
+    if (has_access && has_methods)
+        return node_fail(&methods, err, "'access' and 'methods' say the same thing; keep one");
+    if (has_access) {
+        static const char *const words[] = {"read-only"};
+        size_t word;
+        if (deny)
+            return node_fail(&access, err, "a deny rule takes 'methods', not 'access'");
+        *ret = methods_read_only();
+        return node_word(&access, words, ARRAY_LEN(words), &word, err);
+    }
+    if (!has_methods)
+        return 0;
+    size_t n;
+    *ret = 0;
+    if (node_strings(&methods, &n, err) < 0)
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        struct node item;
+        const char *name;
+        if (node_strings_at(&methods, i, &item, &name, err) < 0)
+            return -1;
+        uint32_t bit = method_bit(slice_str(name));
+        if (bit == 0)
+            return node_fail(&item, err,
+                             "'%.40s' is not a method that Durward lets through; "
+                             "methods are written in capitals (CONNECT and TRACE never "
+                             "pass)",
+                             name);
+        *ret |= bit;
+    }
+    return 0;
+}
+
+static int read_git(const struct node *rule, enum git_access *ret, struct err *err)
+{
+    static const char *const words[] = {"fetch", "push"};
+    struct node git, other;
+    size_t word;
+    *ret = GIT_NONE;
+    if (!node_get(rule, "git", &git))
+        return 0;
+    if (node_get(rule, "methods", &other) || node_get(rule, "access", &other))
+        return node_fail(&other, err, "a git rule has its methods already; leave '%s' out",
+                         other.key);
+    if (node_word(&git, words, ARRAY_LEN(words), &word, err) < 0)
+        return -1;
+    *ret = word == 0 ? GIT_FETCH : GIT_PUSH;
+    return 0;
+}
+
+struct reader {
+    struct arena *arena;
+    struct rule_entry *entry;
+    enum git_access git;
+    uint32_t methods;
+};
+
+/* The smart-HTTP endpoints of one repository path (gitprotocol-http(5)). */
+static int add_git(struct reader *r, const struct pattern *p, const char *path, struct err *err)
+{
+    static const struct {
+        const char *suffix, *method;
+        enum git_access least;
+    } endpoints[] = {
+        {"/info/refs", "GET", GIT_FETCH},
+        {"/git-upload-pack", "POST", GIT_FETCH},
+        {"/git-receive-pack", "POST", GIT_PUSH},
+    };
+    char text[PATTERN_MAX + 64];
+    for (size_t i = 0; i < ARRAY_LEN(endpoints); i++) {
+        if (r->git < endpoints[i].least)
+            continue;
+        struct rule_arm *arm = &r->entry->arms[r->entry->n_arms];
+        snprintf(text, sizeof text, "%s%s", path, endpoints[i].suffix);
+        if (pattern_with_path(r->arena, p, slice_str(text), &arm->pattern, err) < 0)
+            return -1;
+        arm->methods = method_bit(slice_str(endpoints[i].method));
+        r->entry->n_arms++;
+    }
+    return 0;
+}
+
+static int add_repository(struct reader *r, const struct node *n, const struct pattern *p,
+                          struct err *err)
+{
+    struct err inner = {0};
+    const char *mark = strstr(p->text, "://"), *path = strchr(mark ? mark + 3 : p->text, '/');
+    size_t len = path ? strlen(path) : 0;
+    if (len < 2)
+        return node_fail(n, err,
+                         "a git rule names the repository: HOST/OWNER/REPO, '*' for one "
+                         "segment");
+    if (p->tail)
+        return node_fail(n, err,
+                         "no '**' in a git rule; write HOST/OWNER/* for every repository "
+                         "of an owner");
+    if (path[len - 1] == '/')
+        return node_fail(n, err, "a repository's path does not end in a slash");
+    char plain[PATTERN_MAX + 1], dotted[PATTERN_MAX + 8];
+    if (len > 4 && strcmp(path + len - 4, ".git") == 0 && path[len - 5] != '/')
+        len -= 4;
+    snprintf(plain, sizeof plain, "%.*s", (int)len, path);
+    snprintf(dotted, sizeof dotted, "%s.git", plain);
+    bool star = plain[len - 1] == '*'; /* then it covers REPO.git too */
+    if (add_git(r, p, plain, &inner) < 0 || (!star && add_git(r, p, dotted, &inner) < 0))
+        return node_fail(n, err, "%s", inner.text);
+    return 0;
+}
+
+static int add_pattern(struct reader *r, const struct node *n, const char *text, struct err *err)
+{
+    struct err inner = {0};
+    struct pattern p;
+    if (pattern_parse(r->arena, text, &p, &inner) < 0)
+        return node_fail(n, err, "%s", inner.text);
+    if (r->entry->rule.credential && p.scheme == SCHEME_HTTP)
+        return node_fail(n, err,
+                         "'%.200s': http:// carries no credential, everybody on the way "
+                         "could read it; drop the scheme for https",
+                         text);
+    if (r->git != GIT_NONE)
+        return add_repository(r, n, &p, err);
+    r->entry->arms[r->entry->n_arms++] = (struct rule_arm){p, r->methods};
+    return 0;
+}
+
+/* "allow A, B (read-only)", cut when it is long. */
+static char *rule_text(struct reader *r, const struct node *patterns, size_t n)
+{
+    struct buf b;
+    bool whole = true;
+    buf_init(&b, RULE_TEXT_MAX);
+    whole = buf_append_str(&b, r->entry->deny ? "deny " : "allow ") == 0;
+    for (size_t i = 0; whole && i < n; i++) {
+        struct node item;
+        const char *text;
+        whole = node_strings_at(patterns, i, &item, &text, NULL) == 0 &&
+                buf_printf(&b, "%s%s", i ? ", " : "", text) == 0;
+    }
+    if (whole && r->git != GIT_NONE)
+        whole = buf_printf(&b, " git %s", r->git == GIT_FETCH ? "fetch" : "push") == 0;
+    else if (whole && r->entry->rule.method_scoped)
+        for (unsigned i = 0, any = 0; whole && method_name(i); i++)
+            if (r->methods & 1u << i)
+                whole = buf_printf(&b, "%s%s", any++ ? "," : " ", method_name(i)) == 0;
+    char *text = arena_zalloc(r->arena, buf_len(&b) + 5, 1);
+    memcpy(text, buf_data(&b), buf_len(&b));
+    if (!whole)
+        memcpy(text + buf_len(&b), " ...", 4);
+    buf_free(&b);
+    return text;
+}
+
+static int read_patterns(struct reader *r, const struct node *n, struct err *err)
+{
+    size_t count;
+    if (node_strings(n, &count, err) < 0)
+        return -1;
+    if (count > RULE_PATTERNS_MAX)
+        return node_fail(n, err, "more than 4096 patterns in a rule");
+    r->entry->arms = arena_zalloc(r->arena, count * (r->git ? 6 : 1), sizeof(struct rule_arm));
+    for (size_t i = 0; i < count; i++) {
+        struct node item;
+        const char *text;
+        if (node_strings_at(n, i, &item, &text, err) < 0 || add_pattern(r, &item, text, err) < 0)
+            return -1;
+    }
+    r->entry->rule.text = rule_text(r, n, count);
+    return 0;
+}
+
+static int read_client(const struct node *rule, struct rule *ret, struct err *err)
+{
+    static const char *const clients[] = {"refuse", "replace", "pass"};
+    static const char *const cookies[] = {"drop", "pass"};
+    struct node n;
+    size_t word;
+    /* a credentialed origin and the sandbox's own cookies do not mix unless asked for */
+    ret->cookies = ret->credential == NULL;
+    if (node_get(rule, "cookies", &n)) {
+        if (node_word(&n, cookies, ARRAY_LEN(cookies), &word, err) < 0)
+            return -1;
+        ret->cookies = word == 1;
+    }
+    if (!node_get(rule, "client_credential", &n))
+        return 0;
+    if (ret->credential == NULL)
+        return node_fail(&n, err,
+                         "'client_credential' goes with 'with': without a credential of "
+                         "ours the client's own pass as they are");
+    if (node_word(&n, clients, ARRAY_LEN(clients), &word, err) < 0)
+        return -1;
+    ret->client_credential = (enum client_credential)word;
+    return 0;
+}
+
+/* A deny rule has patterns and methods, nothing else: anything more would be without effect. */
+static int check_deny(const struct node *n, struct err *err)
+{
+    for (void *it = json_object_iter(n->value); it; it = json_object_iter_next(n->value, it)) {
+        const char *key = json_object_iter_key(it);
+        struct node at;
+        if (strcmp(key, "deny") == 0 || strcmp(key, "methods") == 0 || strcmp(key, "access") == 0)
+            continue;
+        node_get(n, key, &at);
+        return node_fail(&at, err, "'%s' has no meaning on a deny rule", key);
+    }
+    return 0;
+}
+
+int rule_read(struct arena *a, const struct node *n, const json_t *secrets, struct rule_entry *ret,
+              struct err *err)
+{
+    struct node allow, deny, with, use;
+    struct reader r = {.arena = a, .entry = ret};
+    char where[512];
+    if (node_keys(n, rule_keys, rule_n_keys, err) < 0)
+        return -1;
+    bool allows = node_get(n, "allow", &allow), denies = node_get(n, "deny", &deny);
+    if (node_get(n, "use", &use) || node_get(n, "secret", &use))
+        return node_fail(&use, err,
+                         "'%s' belongs to a preset: { use: github, secret: NAME } and "
+                         "nothing beside it but 'access'",
+                         use.key);
+    if (allows == denies)
+        return node_fail(allows ? &deny : n, err, "a rule has one of 'allow', 'deny' or 'use'");
+    *ret = (struct rule_entry){.deny = denies};
+    node_where(n, where, sizeof where);
+    ret->where = arena_str(a, where);
+    if (denies && check_deny(n, err) < 0)
+        return -1;
+    if (read_git(n, &r.git, err) < 0 ||
+        read_methods(n, denies, &r.methods, &ret->rule.method_scoped, err) < 0)
+        return -1;
+    ret->git = r.git != GIT_NONE;
+    ret->rule.method_scoped = ret->rule.method_scoped || ret->git;
+    if (node_get(n, "with", &with) &&
+        rule_credential_read(a, &with, secrets, &ret->rule.credential, err) < 0)
+        return -1;
+    if (read_patterns(&r, denies ? &deny : &allow, err) < 0)
+        return -1;
+    return read_client(n, &ret->rule, err) < 0 ? -1 : rule_edits_read(a, n, &ret->rule, err);
+}

@@ -1,0 +1,45 @@
+/* One rule as read from its mapping: what policy.h shows of it, and the requests it covers.
+ * Internal to rules/. */
+#ifndef DURWARD_RULE_H
+#define DURWARD_RULE_H
+
+#include "method.h"
+#include "node.h"
+#include "pattern.h"
+#include "policy.h"
+
+/* Methods of a deny rule that names none: the listed ones and every other token. */
+#define METHODS_ANY (METHODS_ALL | 1u << 31)
+
+struct rule_arm {
+    struct pattern pattern;
+    uint32_t methods;
+};
+
+struct rule_entry {
+    struct rule rule;
+    bool deny;
+    bool git;
+    const char *where;   /* "FILE:LINE" */
+    unsigned credential; /* equal numbers: the same credential; 0: none */
+    size_t n_arms;       /* a pattern of a list, or an endpoint of a git rule, is one arm */
+    struct rule_arm *arms;
+};
+
+/* secrets: an object whose keys are the declared secrets, NULL: do not check. Everything that *ret
+ * points to is the arena's; rule.index and credential are the caller's to set. */
+int rule_read(struct arena *a, const struct node *n, const json_t *secrets, struct rule_entry *ret,
+              struct err *err);
+
+/* The keys of a rule, those of later milestones included. */
+extern const struct key rule_keys[];
+extern const size_t rule_n_keys;
+
+/* `with`, set_headers and remove_headers (rule_credential.c). */
+int rule_credential_read(struct arena *a, const struct node *with, const json_t *secrets,
+                         const struct credential **ret, struct err *err);
+int rule_edits_read(struct arena *a, const struct node *rule, struct rule *ret, struct err *err);
+int rule_secret_known(const struct node *n, const char *name, const json_t *secrets,
+                      struct err *err);
+
+#endif

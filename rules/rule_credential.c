@@ -1,0 +1,218 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "header_name.h"
+#include "nearest.h"
+#include "rule.h"
+
+static const struct key with_keys[] = {
+    {"bearer", NULL},    {"basic", NULL},       {"header", NULL}, {"query", "M3"},
+    {"cookie", "M3"},    {"placeholder", "M3"}, {"oauth2", "M3"}, {"oauth", "M3"},
+    {"jwt", "M3"},       {"github_app", "M3"},  {"google", "M3"}, {"aws", "M3"},
+    {"sigv4", "M3"},     {"azure", "M3"},       {"hmac", "M3"},   {"client_certificate", "M3"},
+    {"signature", "M3"},
+};
+
+struct names {
+    const json_t *object;
+};
+
+static const char *secret_name(size_t i, const void *arg)
+{
+    const json_t *object = ((const struct names *)arg)->object;
+    void *it = json_object_iter((json_t *)object);
+    while (it && i--)
+        it = json_object_iter_next((json_t *)object, it);
+    return it ? json_object_iter_key(it) : NULL;
+}
+
+int rule_secret_known(const struct node *n, const char *name, const json_t *secrets,
+                      struct err *err)
+{
+    if (!node_name_ok(name))
+        return node_fail(n, err, "'%.60s' is not a secret's name (letters, digits, _ . -)", name);
+    if (secrets == NULL || json_object_get(secrets, name))
+        return 0;
+    struct names names = {secrets};
+    size_t count = json_object_size(secrets);
+    ssize_t best = count <= 1000 ? nearest(name, count, secret_name, &names) : -1;
+    if (best >= 0)
+        return node_fail(n, err, "no secret '%s' is declared; did you mean '%s'?", name,
+                         secret_name((size_t)best, &names));
+    return node_fail(n, err, "no secret '%s' is declared; add it under 'secrets'", name);
+}
+
+static int read_secret(struct arena *a, const struct node *n, const json_t *secrets,
+                       const char **ret, struct err *err)
+{
+    const char *name;
+    if (node_string(n, &name, err) < 0 || rule_secret_known(n, name, secrets, err) < 0)
+        return -1;
+    *ret = arena_str(a, name);
+    return 0;
+}
+
+static int read_basic(struct arena *a, const struct node *n, const json_t *secrets,
+                      struct credential *c, struct err *err)
+{
+    static const struct key keys[] = {{"user", NULL}, {"password", NULL}};
+    struct node user, password;
+    const char *name;
+    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+        return -1;
+    if (!node_get(n, "user", &user) || !node_get(n, "password", &password))
+        return node_fail(n, err, "'basic' needs both: { user: NAME, password: SECRET }");
+    if (node_text(&user, &name, err) < 0)
+        return -1;
+    if (!header_value_ok(slice_str(name)) || strpbrk(name, ":\t") || strlen(name) > 256)
+        return node_fail(&user, err, "a user name is printable ASCII without a colon");
+    c->kind = CREDENTIAL_BASIC;
+    c->header = "authorization";
+    c->user = arena_str(a, name);
+    return read_secret(a, &password, secrets, &c->secret, err);
+}
+
+/* Put around the secret: blanks at the ends are meant ("token "). */
+static int read_affix(struct arena *a, const struct node *n, const char *key, const char **ret,
+                      struct err *err)
+{
+    struct node at;
+    const char *text;
+    if (!node_get(n, key, &at))
+        return 0;
+    if (node_text(&at, &text, err) < 0)
+        return -1;
+    if (strlen(text) > 256 || !header_value_ok(slice_trim(slice_str(text))) || strchr(text, '\t'))
+        return node_fail(&at, err, "'%s' is at most 256 bytes of printable ASCII", key);
+    *ret = arena_str(a, text);
+    return 0;
+}
+
+static int read_header_name(struct arena *a, const struct node *n, const char *name,
+                            struct credential *c, struct err *err)
+{
+    struct slice s = slice_str(name);
+    if (!header_name_ok(s))
+        return node_fail(n, err, "'%.60s' is not a header's name", name);
+    if (header_name_is_reserved(s))
+        return node_fail(n, err, "'%s' frames or routes the message; a secret cannot go there",
+                         name);
+    if (slice_ieq_str(s, "cookie") || slice_ieq_str(s, "set-cookie"))
+        return node_fail(n, err,
+                         "a cookie credential is specified but not built yet "
+                         "(planned: M3)");
+    char *own = arena_str(a, name);
+    for (char *p = own; *p; p++)
+        *p = ascii_lower(*p);
+    c->header = own;
+    return 0;
+}
+
+/* { name: x-api-key, secret: NAME, prefix: "", suffix: "" }, or in short { x-api-key: NAME }. */
+static int read_header(struct arena *a, const struct node *n, const json_t *secrets,
+                       struct credential *c, struct err *err)
+{
+    static const struct key keys[] = {
+        {"name", NULL}, {"secret", NULL}, {"prefix", NULL}, {"suffix", NULL}};
+    struct node name, secret;
+    const char *text;
+    c->kind = CREDENTIAL_HEADER;
+    if (node_is_object(n, err) < 0)
+        return -1;
+    void *only = json_object_size(n->value) == 1 ? json_object_iter(n->value) : NULL;
+    if (only && strcmp(json_object_iter_key(only), "name") != 0 &&
+        strcmp(json_object_iter_key(only), "secret") != 0) {
+        node_get(n, json_object_iter_key(only), &secret);
+        if (read_header_name(a, &secret, secret.key, c, err) < 0)
+            return -1;
+        return read_secret(a, &secret, secrets, &c->secret, err);
+    }
+    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+        return -1;
+    if (!node_get(n, "name", &name) || !node_get(n, "secret", &secret))
+        return node_fail(n, err, "'header' needs both: { name: x-api-key, secret: SECRET }");
+    if (node_string(&name, &text, err) < 0 || read_header_name(a, &name, text, c, err) < 0 ||
+        read_affix(a, n, "prefix", &c->prefix, err) < 0 ||
+        read_affix(a, n, "suffix", &c->suffix, err) < 0)
+        return -1;
+    return read_secret(a, &secret, secrets, &c->secret, err);
+}
+
+int rule_credential_read(struct arena *a, const struct node *with, const json_t *secrets,
+                         const struct credential **ret, struct err *err)
+{
+    struct credential *c = arena_zalloc(a, 1, sizeof *c);
+    struct node n;
+    c->prefix = c->suffix = "";
+    *ret = c;
+    if (node_keys(with, with_keys, ARRAY_LEN(with_keys), err) < 0)
+        return -1;
+    if (json_object_size(with->value) != 1)
+        return node_fail(with, err, "'with' holds one of bearer, basic, header");
+    if (node_get(with, "basic", &n))
+        return read_basic(a, &n, secrets, c, err);
+    if (node_get(with, "header", &n))
+        return read_header(a, &n, secrets, c, err);
+    node_get(with, "bearer", &n);
+    c->kind = CREDENTIAL_BEARER;
+    c->header = "authorization";
+    c->prefix = "Bearer ";
+    return read_secret(a, &n, secrets, &c->secret, err);
+}
+
+static int read_edit(struct arena *a, const struct node *n, const char *name, const char *value,
+                     struct rule *ret, struct header_edit *edits, struct err *err)
+{
+    struct slice s = slice_str(name);
+    if (!header_name_ok(s))
+        return node_fail(n, err, "'%.60s' is not a header's name", name);
+    if (header_name_is_reserved(s))
+        return node_fail(n, err, "'%s' frames or routes the message; it cannot be edited", name);
+    if (header_name_is_credential(s))
+        return node_fail(n, err, "'%s' carries credentials; use 'with' for it", name);
+    if (value && !header_value_ok(slice_str(value)))
+        return node_fail(n, err, "the value of '%s' must be printable ASCII, no blank at its ends",
+                         name);
+    char *own = arena_str(a, name);
+    for (char *p = own; *p; p++)
+        *p = ascii_lower(*p);
+    for (size_t i = 0; i < ret->n_edits; i++)
+        if (strcmp(edits[i].name, own) == 0)
+            return node_fail(n, err, "'%s' is edited twice", own);
+    edits[ret->n_edits++] = (struct header_edit){own, arena_str(a, value)};
+    return 0;
+}
+
+int rule_edits_read(struct arena *a, const struct node *rule, struct rule *ret, struct err *err)
+{
+    struct node set, remove;
+    size_t n_set = 0, n_remove = 0;
+    bool sets = node_get(rule, "set_headers", &set);
+    bool removes = node_get(rule, "remove_headers", &remove);
+    if (sets && node_is_object(&set, err) < 0)
+        return -1;
+    if (removes && node_strings(&remove, &n_remove, err) < 0)
+        return -1;
+    n_set = sets ? json_object_size(set.value) : 0;
+    if (n_set + n_remove > 64)
+        return node_fail(sets ? &set : &remove, err, "more than 64 header edits in a rule");
+    struct header_edit *edits = arena_zalloc(a, n_set + n_remove + 1, sizeof *edits);
+    ret->edits = edits;
+    void *it = sets ? json_object_iter(set.value) : NULL;
+    for (; it; it = json_object_iter_next(set.value, it)) {
+        struct node at;
+        const char *value;
+        node_get(&set, json_object_iter_key(it), &at);
+        if (node_text(&at, &value, err) < 0 ||
+            read_edit(a, &at, at.key, value, ret, edits, err) < 0)
+            return -1;
+    }
+    for (size_t i = 0; i < n_remove; i++) {
+        struct node at;
+        const char *name;
+        if (node_strings_at(&remove, i, &at, &name, err) < 0 ||
+            read_edit(a, &at, name, NULL, ret, edits, err) < 0)
+            return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,304 @@
+#include "secret_client.h"
+
+#include "ipc.h"
+#include "secret_list.h"
+#include "wire.h"
+
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <time.h>
+#include <unistd.h>
+
+/* IDLE: nothing under way. QUEUED: wanted, but there is no vault. ASKED: an answer is owed. */
+enum held_state { HELD_IDLE, HELD_QUEUED, HELD_ASKED };
+
+struct secret_wait {
+    struct held *held;
+    secret_fn fn;
+    void *arg;
+    TAILQ_ENTRY(secret_wait) link;
+};
+
+/* One name that was ever asked for: a policy has a handful. */
+struct held {
+    struct secret_client *client;
+    char *name;
+    enum held_state state;
+    uint32_t req;
+    struct secret *value;
+    int64_t until; /* ms, monotonic: the value may be used before */
+    struct event *timeout;
+    TAILQ_HEAD(, secret_wait) waits;
+    LIST_ENTRY(held) link;
+};
+
+struct secret_client {
+    struct event_base *base;
+    struct ipc *vault; /* NULL while there is none */
+    uint32_t last_req;
+    unsigned n;
+    LIST_HEAD(, held) list;
+};
+
+static int64_t now_ms(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static void set_state(struct held *h, enum held_state to)
+{
+    struct timeval tv = {
+        to == HELD_ASKED ? SECRET_CLIENT_ANSWER_SECONDS : SECRET_CLIENT_WAIT_SECONDS, 0};
+    h->state = to;
+    if (to == HELD_IDLE)
+        event_del(h->timeout);
+    else
+        event_add(h->timeout, &tv);
+}
+
+static void drop_value(struct held *h)
+{
+    secret_unref(h->value);
+    h->value = NULL;
+}
+
+/* Those who wait now are answered; whom a callback adds waits behind them. */
+static void answer_all(struct held *h, struct secret *value, const struct err *err)
+{
+    struct secret_wait *w;
+    unsigned n = 0;
+    TAILQ_FOREACH(w, &h->waits, link)
+    n++;
+    while (n-- > 0 && (w = TAILQ_FIRST(&h->waits)) != NULL) {
+        secret_fn fn = w->fn;
+        void *arg = w->arg;
+        secret_client_cancel(w);
+        fn(arg, value, err);
+    }
+}
+
+static void fail(struct held *h, enum err_code code, struct slice why)
+{
+    struct err err = {0};
+    set_state(h, HELD_IDLE);
+    err_set(&err, code, "secret %s: %.*s", h->name, SL(why));
+    answer_all(h, NULL, &err);
+}
+
+static void on_timeout(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct held *h = arg;
+    if (h->state == HELD_IDLE) { /* what may not be used is not kept either */
+        drop_value(h);
+        return;
+    }
+    fail(h, ERR_UNREADY,
+         slice_str(h->state == HELD_ASKED ? "the vault did not answer" : "there is no vault"));
+}
+
+static void ask(struct held *h)
+{
+    struct secret_client *c = h->client;
+    if (c->vault == NULL) {
+        set_state(h, HELD_QUEUED);
+        return;
+    }
+    struct msg m;
+    h->req = ++c->last_req;
+    msg_init(&m, W_SECRET_GET);
+    msg_put_u32(&m, h->req);
+    msg_put_str(&m, h->name);
+    ipc_send(c->vault, &m); /* a dead channel says so by its closed callback */
+    set_state(h, HELD_ASKED);
+}
+
+static struct held *find(struct secret_client *c, struct slice name)
+{
+    struct held *h;
+    LIST_FOREACH(h, &c->list, link)
+    if (slice_eq_str(name, h->name))
+        return h;
+    return NULL;
+}
+
+static void held_free(struct held *h)
+{
+    struct secret_wait *w;
+    while ((w = TAILQ_FIRST(&h->waits)) != NULL)
+        secret_client_cancel(w);
+    drop_value(h);
+    if (h->timeout)
+        event_free(h->timeout);
+    free(h->name);
+    free(h);
+}
+
+static struct held *held_new(struct secret_client *c, const char *name)
+{
+    struct held *h = c->n < SECRET_LIST_MAX ? calloc(1, sizeof *h) : NULL;
+    if (h == NULL)
+        return NULL;
+    TAILQ_INIT(&h->waits);
+    h->client = c;
+    h->name = strdup(name);
+    h->timeout = event_new(c->base, -1, 0, on_timeout, h);
+    if (h->name == NULL || h->timeout == NULL) {
+        held_free(h);
+        return NULL;
+    }
+    LIST_INSERT_HEAD(&c->list, h, link);
+    c->n++;
+    return h;
+}
+
+/* ---- messages ---- */
+
+static int on_secret(struct secret_client *c, struct msg *m)
+{
+    uint32_t req, ttl;
+    uint8_t ok;
+    struct slice text;
+    if (msg_get_u32(m, &req) < 0 || msg_get_u8(m, &ok) < 0 || msg_get_u32(m, &ttl) < 0 ||
+        msg_get_slice(m, SECRET_MAX, &text) < 0 || msg_end(m) < 0 || ok > 1 || (ok && text.n == 0))
+        return -1;
+    struct held *h;
+    LIST_FOREACH(h, &c->list, link)
+    if (h->state == HELD_ASKED && h->req == req)
+        break;
+    if (h == NULL) /* it timed out meanwhile */
+        return 0;
+    if (!ok) {
+        fail(h, ERR_DENIED, text);
+        return 0;
+    }
+    struct secret *value = secret_new(text.p, text.n);
+    if (value == NULL) {
+        fail(h, ERR_INTERNAL, SLICE("no memory for a secret"));
+        return 0;
+    }
+    set_state(h, HELD_IDLE);
+    drop_value(h);
+    if (ttl > 0) {
+        struct timeval tv = {ttl, 0};
+        h->value = secret_ref(value);
+        h->until = now_ms() + (int64_t)ttl * 1000;
+        event_add(h->timeout, &tv);
+    }
+    answer_all(h, value, NULL);
+    secret_unref(value);
+    return 0;
+}
+
+static int on_stale(struct secret_client *c, struct msg *m)
+{
+    struct slice name;
+    if (msg_get_slice(m, SECRET_NAME_MAX, &name) < 0 || msg_end(m) < 0)
+        return -1;
+    struct held *h = find(c, name);
+    if (h)
+        drop_value(h);
+    return 0;
+}
+
+static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
+{
+    switch (m->type) {
+    case W_SECRET:
+        return on_secret(arg, m);
+    case W_SECRET_STALE:
+        return on_stale(arg, m);
+    default:
+        return -1;
+    }
+}
+
+static void on_closed(struct ipc *ch, const char *why UNUSED, void *arg)
+{
+    struct secret_client *c = arg;
+    struct held *h;
+    if (c->vault != ch)
+        return;
+    ipc_free(ch);
+    c->vault = NULL;
+    LIST_FOREACH(h, &c->list, link)
+    if (h->state == HELD_ASKED)
+        set_state(h, HELD_QUEUED);
+}
+
+/* ---- interface ---- */
+
+struct secret_client *secret_client_new(struct event_base *base)
+{
+    struct secret_client *c = calloc(1, sizeof *c);
+    if (c) {
+        c->base = base;
+        LIST_INIT(&c->list);
+    }
+    return c;
+}
+
+void secret_client_free(struct secret_client *c)
+{
+    struct held *h;
+    if (c == NULL)
+        return;
+    while ((h = LIST_FIRST(&c->list)) != NULL) {
+        LIST_REMOVE(h, link);
+        held_free(h);
+    }
+    ipc_free(c->vault);
+    free(c);
+}
+
+void secret_client_attach(struct secret_client *c, int vault_fd)
+{
+    struct held *h;
+    ipc_free(c->vault);
+    c->vault = ipc_new(c->base, vault_fd, on_message, on_closed, c);
+    LIST_FOREACH(h, &c->list, link)
+    if (h->state != HELD_IDLE)
+        ask(h);
+}
+
+struct secret_wait *secret_client_get(struct secret_client *c, const char *name, secret_fn fn,
+                                      void *arg)
+{
+    struct held *h = find(c, slice_str(name));
+    if (h && h->value && now_ms() >= h->until)
+        drop_value(h);
+    if (h && h->value) {
+        struct secret *value = secret_ref(h->value); /* a callback may bring it down */
+        fn(arg, value, NULL);
+        secret_unref(value);
+        return NULL;
+    }
+    struct secret_wait *w = calloc(1, sizeof *w);
+    if (h == NULL && w)
+        h = held_new(c, name);
+    if (h == NULL || w == NULL) {
+        struct err err = {0};
+        free(w);
+        err_set(&err, ERR_INTERNAL, "secret %s: out of memory", name);
+        fn(arg, NULL, &err);
+        return NULL;
+    }
+    w->held = h;
+    w->fn = fn;
+    w->arg = arg;
+    TAILQ_INSERT_TAIL(&h->waits, w, link);
+    if (h->state == HELD_IDLE)
+        ask(h);
+    return w;
+}
+
+void secret_client_cancel(struct secret_wait *w)
+{
+    if (w == NULL)
+        return;
+    TAILQ_REMOVE(&w->held->waits, w, link);
+    free(w);
+}

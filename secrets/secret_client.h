@@ -1,0 +1,32 @@
+/* The injector's side of the vault: values by name, kept as long as the vault allows. */
+#ifndef DURWARD_SECRET_CLIENT_H
+#define DURWARD_SECRET_CLIENT_H
+
+#include "err.h"
+#include "secret.h"
+
+struct event_base;
+struct secret_client;
+struct secret_wait;
+
+enum {
+    SECRET_CLIENT_WAIT_SECONDS = 2,    /* for a channel to a vault */
+    SECRET_CLIENT_ANSWER_SECONDS = 35, /* for an answer; a command may take 30 */
+};
+
+/* value is NULL on failure (err says why, never anything of a value). To keep it, secret_ref it; a
+ * value is for one request: the next one asks again. */
+typedef void (*secret_fn)(void *arg, struct secret *value, const struct err *err);
+
+struct secret_client *secret_client_new(struct event_base *base);
+/* Waits are dropped without a call. Not from within a callback. NULL is fine. */
+void secret_client_free(struct secret_client *c);
+/* The channel to the vault, owned from here on; a new one replaces a dead one and is asked again
+ * what the dead one owed. */
+void secret_client_attach(struct secret_client *c, int vault_fd);
+/* Calls fn at once (and returns NULL) when the value is at hand, else later. */
+struct secret_wait *secret_client_get(struct secret_client *c, const char *name, secret_fn fn,
+                                      void *arg);
+void secret_client_cancel(struct secret_wait *w); /* fn will not run; NULL is fine */
+
+#endif

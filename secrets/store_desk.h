@@ -1,0 +1,28 @@
+/* The parent's side of the vault's stores: answers W_STORE_OPEN, times commands out, reports their
+ * exit. The parent has the child watcher, so it passes on which pids it reaped. */
+#ifndef DURWARD_STORE_DESK_H
+#define DURWARD_STORE_DESK_H
+
+#include "config.h"
+#include "ipc.h"
+
+struct event_base;
+struct store_desk;
+
+enum { STORE_DESK_MAX = 64 /* commands running at once */ };
+
+struct store_desk *store_desk_new(struct event_base *base);
+/* Kills what still runs. NULL is fine. */
+void store_desk_free(struct store_desk *d);
+/* Handle a W_STORE_OPEN that came from the vault on `ch` (its control channel, which must stay
+ * until store_desk_vault_gone). list: the configuration's secrets. 0, or -1 when the message is
+ * bad. */
+int store_desk_message(struct store_desk *d, struct ipc *ch, struct msg *m,
+                       const struct config_secret *list, size_t n);
+/* A child was reaped: true when it was a command of ours (W_STORE_EXIT is sent). */
+bool store_desk_reaped(struct store_desk *d, pid_t pid, int status);
+/* The vault is gone: nobody reads what its commands print; they are killed. Their pids are still
+ * reaped through the call above. */
+void store_desk_vault_gone(struct store_desk *d);
+
+#endif

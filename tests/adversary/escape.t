@@ -1,0 +1,89 @@
+#!/usr/bin/python3 -B
+"""What a process inside must not find or be able to do: descriptors, keyrings, other socket
+families, io_uring, namespaces, ptrace, devices, host processes, host sockets, the terminal of the
+caller; and the environment, the files and the processes of the host."""
+import json
+import os
+import socket
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "functional"))
+from harness import durward, scan, scene, tap  # noqa: E402
+
+MUST_FAIL = ("vsock", "packet", "raw", "alg", "netlink-audit", "mptcp", "udplite", "sctp",
+             "io_uring", "keyctl", "add_key", "request_key", "unshare-user", "unshare-net",
+             "unshare-mount", "clone-newuser", "clone3-newuser", "setns", "mount", "umount",
+             "pivot_root", "bpf", "perf", "userfaultfd", "ptrace-seize", "process_vm_readv",
+             "pidfd_getfd", "kexec", "init_module", "open_by_handle", "tiocsti", "mknod", "chroot", "reboot", "quotactl", "acct", "swapon", "sethostname",
+             "settimeofday", "ip_transparent", "so_mark", "bind-443", "bind-53", "x32-getpid",
+             "write-sysctl", "route-delete", "abstract-socket", "fanotify")
+# What counts as refused: not an answer that shows the call was let in and disliked its arguments.
+REFUSALS = ("EPERM", "EACCES", "ENOSYS", "EAFNOSUPPORT", "EPROTONOSUPPORT", "ECONNREFUSED",
+            "EADDRINUSE", "EROFS", "ENOENT", "ENOTTY", "EIO", "killed")
+
+
+def host_things(t, s):
+    """What a careless sandbox would inherit: a descriptor, sockets, an environment variable."""
+    path = t.write("host-file", "host-file-content-0123456789")
+    fd = os.open(path, os.O_RDONLY)
+    os.set_inheritable(fd, True)
+    t.cleanup(lambda: os.close(fd))
+    abstract = socket.socket(socket.AF_UNIX)
+    name = "durward-test-%d" % os.getpid()
+    abstract.bind("\0" + name)
+    abstract.listen(1)
+    t.cleanup(abstract.close)
+    inside = socket.socket(socket.AF_UNIX)
+    inside.bind(os.path.join(s.d.work, "host.sock"))
+    t.cleanup(inside.close)
+    return fd, name
+
+
+def run_probe(t, s, name, fd):
+    d = s.d
+    d.save()
+    argv = [durward.program(), "run", "-c", d.conf, "--bind", durward.INSIDE + ":" +
+            durward.INSIDE + ":ro", "--", durward.PYTHON, durward.INSIDE + "/escape.py", name]
+    r = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                       stderr=subprocess.PIPE, cwd=d.work, timeout=50, pass_fds=(fd,),
+                       env=dict(d.env, HOST_VARIABLE="host-variable-content-0123456789"))
+    try:
+        return json.loads(r.stdout)
+    except ValueError:
+        raise RuntimeError("escape.py: %d %s %s" % (r.returncode, r.stdout, r.stderr))
+
+
+def main(t):
+    s = scene.Scene(t)
+    fd, name = host_things(t, s)
+    got = run_probe(t, s, name, fd)
+    for probe in MUST_FAIL:
+        answer = got["probes"].get(probe, "missing")
+        t.ok(answer in REFUSALS, "%s is refused" % probe, answer)
+    t.eq(got["fds"], [0, 1, 2], "no descriptor but 0, 1, 2")
+    t.eq(got["fd_sockets"], [], "and none of them a socket or a device of the host")
+    t.eq(got["caps"], ["0000000000000000"] * 5, "no capability in any set")
+    t.eq((got["nnp"], got["seccomp"]), ("1", "2"), "no_new_privs and a filter")
+    t.ok(got["interfaces"] == ["lo"], "no interface but lo", str(got["interfaces"]))
+    t.ok(all(p < 100 for p in got["pids"]) and len(got["pids"]) < 8, "only its own processes",
+         str(got["pids"]))
+    t.ok("host-variable-content" not in json.dumps(got), "no variable of the host")
+    t.eq(got["setuid_gain"], False, "a setuid program gains nothing")
+    t.ok(set(got["devices"]) <= {"null", "zero", "full", "random", "urandom", "tty", "ptmx",
+                                 "console"}, "only harmless devices", str(got["devices"]))
+    t.eq(got["writable_system"], [], "no system file can be changed on the host")
+    t.ok(got["sys"] in (0, None) or not got["sys_kernel"], "no /sys of the host", str(got["sys"]))
+    t.eq(got["sockets_visible"], [], "no socket of the host can be connected to")
+    t.ok(got["netns"] != os.readlink("/proc/self/ns/net") and
+         got["userns"] != os.readlink("/proc/self/ns/user") and
+         got["pidns"] != os.readlink("/proc/self/ns/pid"), "net, user and pid namespace are its own")
+    t.ok(not os.path.exists("/usr/durward-escape-test"), "a write below /usr stays inside")
+    t.eq(got["core_limit"], [0, 0], "no core dumps")
+    work = scan.Scanner(k=b"host-file-content-0123456789")
+    work.search(json.dumps(got), "answer")
+    t.ok(not work.hits, "the inherited file cannot be read")
+
+
+tap.run(main)

@@ -1,0 +1,202 @@
+#!/usr/bin/python3 -B
+"""Bad input gets a clear message and nothing starts: configurations, secret files, ports, a missing
+bubblewrap. `check` reads FILE:LINE, `serve` and `run` refuse the same."""
+import os
+import socket
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import durward, scene, tap  # noqa: E402
+
+HEAD = "version: 1\nsecrets:\n  k: { file: %(dir)s/conf/secret-github }\n"
+
+# name: (text, line of the error or 0, words of which one must be in the message)
+BAD = {
+    "not YAML": ("version: 1\npolicies: {\n  a: [\n", 0, ("yaml", "expected", "found", "parse")),
+    "an unknown key": ("version: 1\npolicys: {}\n", 2, ("policys",)),
+    "an unknown key in a rule": (
+        HEAD + "policies:\n  a:\n    rules:\n      - { alow: x.example.com }\n", 7, ("alow",)),
+    "a duplicate key": ("version: 1\nversion: 1\n", 2, ("duplicate", "twice")),
+    "an anchor": ("version: &a 1\n", 1, ("anchor",)),
+    "an alias": ("version: 1\npolicies: *a\n", 0, ("alias", "anchor")),
+    "a tag": ("version: !!int 1\n", 1, ("tag",)),
+    "no version": ("policies: {}\n", 0, ("version",)),
+    "another version": ("version: 2\n", 1, ("version",)),
+    "yes as a boolean": (
+        "version: 1\nlisten:\n  - { http: 127.0.0.1:1, policy: a, insecure: yes }\n"
+        "policies: { a: { rules: [] } }\n", 3, ("insecure", "true")),
+    "a key of a later issue": (
+        HEAD + "policies:\n  a:\n    rules:\n      - ask: x.example.com\n", 7, ("ask",)),
+    "an unknown secret": (
+        "version: 1\npolicies:\n  a:\n    rules:\n      - allow: x.example.com\n"
+        "        with: { bearer: nobody }\n", 0, ("nobody",)),
+    "a bad pattern": (
+        "version: 1\npolicies:\n  a:\n    rules:\n      - allow: '*.co*m/x'\n", 5, ("co*m", "*")),
+    "dot segments in a pattern": (
+        "version: 1\npolicies:\n  a:\n    rules:\n      - allow: x.example.com/a/../b\n", 5,
+        ("..", "segment")),
+    "an address spelled oddly": (
+        "version: 1\npolicies:\n  a:\n    rules:\n      - allow: 127.1\n", 5, ("127.1",)),
+    "a credential on plain http": (
+        HEAD + "policies:\n  a:\n    rules:\n      - { allow: 'http://x.example.com', with: "
+        "{ bearer: k } }\n", 7, ("http", "plaintext")),
+    "ambiguous rules": (
+        HEAD + "  j: { file: %(dir)s/conf/secret-openai }\npolicies:\n  a:\n    rules:\n"
+        "      - { allow: x.example.com/*/b, with: { bearer: k } }\n"
+        "      - { allow: x.example.com/a/*, with: { bearer: j } }\n", 0,
+        ("x.example.com/a/b",)),
+    "a credential header in set_headers": (
+        "version: 1\npolicies:\n  a:\n    rules:\n      - { allow: x.example.com, set_headers: "
+        "{ Authorization: x } }\n", 0, ("authorization",)),
+    "a listener off loopback without a policy's guard": (
+        "version: 1\nlisten:\n  - { http: 0.0.0.0:3128, policy: a }\n"
+        "policies: { a: { rules: [] } }\n", 3, ("insecure", "loopback")),
+    "a listener for an unknown policy": (
+        "version: 1\nlisten:\n  - { http: 127.0.0.1:3128, policy: b }\n"
+        "policies: { a: { rules: [] } }\n", 0, ("'b'",)),
+    "a port out of range": (
+        "version: 1\nupstream:\n  resolve: { x.example.com: '127.0.0.1:70000' }\n", 3,
+        ("70000", "port")),
+    "a list where a map belongs": ("version: 1\nsecrets: [a]\n", 2, ("secrets", "map", "object")),
+    "a secret with two stores": (
+        "version: 1\nsecrets:\n  k: { env: A, file: /x }\n", 3, ("k", "env", "file")),
+    "an env line with an unknown placeholder": (
+        "version: 1\npolicies:\n  a:\n    env: { X: '{{placeholder none}}' }\n    rules: []\n", 4,
+        ("none",)),
+}
+
+
+def checks(t, s):
+    d = s.d
+    t.eq((d.check().returncode, d.command("check", d.conf).stderr), (0, ""), "the good one passes")
+    for name, (text, line, words) in BAD.items():
+        r = d.check(text.replace("%(dir)s", d.dir))
+        said = r.stdout + r.stderr
+        t.ok(r.returncode == 1 and any(w.lower() in said.lower() for w in words),
+             "check refuses %s and names it" % name, "exit %d" % r.returncode, said)
+        place = "durward.yaml:%d:" % line if line else "durward.yaml"
+        t.ok(place in said, "with its place: " + place, said)
+    r = d.command("check", d.conf + ".none")
+    t.ok(r.returncode == 1 and "No such file" in r.stderr + r.stdout, "a missing file", r.stderr)
+    r = d.run(["true"], save=False)
+    t.eq(r.returncode, 125, "run refuses what check refuses")
+    r = d.command("serve", "-c", d.conf)
+    t.ok(r.returncode != 0 and "durward.yaml" in r.stderr, "serve too, naming the file", r.stderr)
+    d.save("version: 1\npolicies: { a: { rules: [] } }\naudit: { dir: %s }\nca: { dir: %s }\n" % (
+        d.audit_dir, d.ca_dir))
+    r = d.run(["sh", "-c", "curl -sS https://api.github.com/; echo $?"], save=False)
+    t.has(r.stdout, "6", "an empty rule list denies all")
+
+
+def secrets(t, s):
+    d = s.d
+    for name, value, mode, words in (
+            ("readable by others", b"x" * 40, 0o644, ("600", "others", "permission", "readable")),
+            ("readable by the group", b"x" * 40, 0o640, ("600", "group", "permission", "readable")),
+            ("with a control byte", b"abc\x01def" * 5, 0o600, ("control",)),
+            ("with a line break inside", b"abc\r\ndef" * 5, 0o600, ("control", "line")),
+            ("empty", b"", 0o600, ("empty",))):
+        path = d.secret("github", value, mode)
+        d.save()
+        r = d.command("secret", "test", "-c", d.conf, "github")
+        said = r.stdout + r.stderr
+        t.ok(r.returncode != 0 and any(w in said for w in words) and ("github" in said),
+             "a secret file %s is refused, and why" % name, "exit %d" % r.returncode, said)
+        r = d.run(["sh", "-c", "curl -sS -o /dev/null -w '%{http_code}' "
+                   "https://api.github.com/user"])
+        t.ok(r.returncode == 125 or r.stdout in ("502", "503"),
+             "no request goes out with it", r.stdout, r.stderr)
+        t.ok(value.decode("latin-1") not in said or not value, "the message does not show it")
+    t.eq(len(s.github.requests), 0, "the origin saw nothing")
+    os.unlink(path)
+    r = d.command("secret", "test", "-c", d.conf, "github")
+    t.ok(r.returncode != 0 and "No such file" in r.stdout + r.stderr, "a missing secret file",
+         r.stdout + r.stderr)
+    d.secret("github", s.github_secret)
+    d.save()
+    r = d.command("secret", "ls", "-c", d.conf)
+    t.ok(r.returncode == 0 and "github" in r.stdout and
+         s.github_secret.decode() not in r.stdout, "secret ls names them, never values", r.stdout)
+    d.secrets["cmd"] = {"command": ["sh", "-c", "printf %s " + s.openai_secret.decode()]}
+    d.save()
+    r = d.command("secret", "test", "-c", d.conf, "cmd")
+    t.ok(r.returncode == 0 and s.openai_secret.decode() not in r.stdout + r.stderr,
+         "a command store works and is not shown", r.stdout + r.stderr)
+    d.secrets["cmd"] = {"command": ["sh", "-c", "echo no luck >&2; exit 3"]}
+    d.save()
+    r = d.command("secret", "test", "-c", d.conf, "cmd")
+    t.ok(r.returncode != 0 and "3" in r.stdout + r.stderr, "a failing command says its status",
+         r.stdout + r.stderr)
+    del d.secrets["cmd"]
+
+
+def places(t, s):
+    d = s.d
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        port = busy.getsockname()[1]
+        d.listen = [{"http": "127.0.0.1:%d" % port, "policy": "coder"}]
+        d.save()
+        r = d.command("serve", "-c", d.conf)
+        t.ok(r.returncode != 0 and str(port) in r.stderr and "in use" in r.stderr,
+             "a port in use is named", "exit %d" % r.returncode, r.stderr)
+    d.listen = []
+    d.extra["audit"] = {"dir": "/proc/nowhere"}
+    r = d.run(["true"])
+    t.ok(r.returncode == 125 and "/proc/nowhere" in r.stderr, "an audit directory that cannot be "
+         "made", r.stderr)
+    d.extra.clear()
+
+
+def bubblewrap(t, s):
+    """A bubblewrap that is not there, and one that fails: one line says what to do."""
+    d = s.d
+    if os.geteuid() != 0:
+        t.skip("missing bubblewrap", "hiding the program needs root")
+        return
+    hide = "mount --bind /dev/null /usr/bin/bwrap && exec \"$@\""
+    d.save()
+    r = subprocess.run(["unshare", "-m", "sh", "-c", hide, "sh", durward.program(), "run", "-c",
+                        d.conf, "--", "true"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                       cwd=d.work, env=d.env, timeout=30)
+    err = r.stderr.decode()
+    t.ok(r.returncode == 125 and ("bwrap" in err or "bubblewrap" in err),
+         "a broken bubblewrap is named", "exit %d" % r.returncode, err)
+    nouser = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\""
+    r = subprocess.run(["unshare", "-U", "-r", "-m", "sh", "-c", nouser, "sh", durward.program(),
+                        "run", "-c", d.conf, "--", "true"], stdout=subprocess.PIPE,
+                       stderr=subprocess.PIPE, cwd=d.work, env=d.env, timeout=30)
+    err = r.stderr.decode()
+    t.ok(r.returncode == 125 and "namespace" in err, "user namespaces switched off: named, with "
+         "the fix", "exit %d" % r.returncode, err)
+
+
+def reloads(t, s):
+    """A bad configuration never replaces a good one."""
+    d = s.d
+    address = s.listener()
+    d.serve()
+    gate = s.gate(address)
+    t.eq(gate.get("api.github.com", "/user").status, 200, "the good configuration serves")
+    d.save("version: 1\nnonsense: true\n")
+    r = d.command("reload", "--socket", d.socket)
+    t.ok(r.returncode != 0 and "nonsense" in r.stderr + r.stdout, "reload refuses a bad one",
+         r.stderr + r.stdout)
+    t.eq(gate.get("api.github.com", "/user").status, 200, "and the old one goes on")
+    t.eq(gate.get("api.github.com", "/gists").status, 403, "denying what it denied")
+    s.rules.append({"deny": "api.github.com/user"})
+    d.save()
+    r = d.command("reload", "--socket", d.socket)
+    t.eq(r.returncode, 0, "a good one is taken") or t.diag(r.stderr)
+    got = tap.wait_for(lambda: gate.get("api.github.com", "/user").status == 403, 3)
+    t.ok(got, "and decides from then on")
+    t.eq(d.stop(), 0, "the daemon ends well")
+
+
+def main(t):
+    s = scene.Scene(t)
+    for part in (checks, secrets, places, bubblewrap, reloads):
+        part(t, s)
+
+
+tap.run(main)

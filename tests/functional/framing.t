@@ -1,0 +1,222 @@
+#!/usr/bin/python3 -B
+"""Bodies and connections: chunked both ways, 100-continue, HEAD, 204, 304, close-delimited replies,
+pipelining, keep-alive, pools, server-sent events, interim replies, a broken origin."""
+import hashlib
+import os
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import client, origin, scene, tap  # noqa: E402
+
+HOST = "odd.example.com"
+KEYED = "keyed.example.com"
+
+
+def answer(req, conn):
+    """What the odd origin does by path."""
+    path = req.path
+    if path == "/chunks":
+        conn.head(200, [("Transfer-Encoding", "chunked"), ("Content-Type", "text/plain")])
+        for part in (b"one ", b"two ", b"three" * 2000):
+            conn.chunk(part)
+        conn.chunk(b"")
+    elif path == "/close":
+        conn.head(200, [("Connection", "close")])
+        conn.send(b"until the end" * 100)
+        conn.close_after = True
+    elif path == "/204":
+        conn.head(204, [("X-Mark", "1")])
+    elif path == "/304":
+        conn.head(304, [("ETag", '"x"')])
+    elif path == "/early":
+        conn.send(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n")
+        conn.reply(req, 200, "late")
+    elif path == "/events":
+        conn.head(200, [("Content-Type", "text/event-stream"), ("Transfer-Encoding", "chunked")])
+        for i in range(5):
+            conn.chunk(b"data: %d %.6f\n\n" % (i, time.time()))
+            time.sleep(0.15)
+        conn.chunk(b"")
+    elif path == "/short":
+        conn.head(200, [("Content-Length", "100")])
+        conn.send(b"only this")
+        conn.close_after = True
+    elif path == "/both":
+        conn.send(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
+                  b"5\r\nhello\r\n0\r\n\r\n")
+        conn.close_after = True
+    elif path == "/switch":
+        conn.send(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n")
+        conn.close_after = True
+    elif path == "/garbage":
+        conn.send(b"this is not HTTP\r\n\r\n")
+        conn.close_after = True
+    elif path == "/conn":
+        conn.reply(req, 200, {"connection": conn.id})
+    else:
+        conn.reply(req, 200, {"length": req.body_len, "sha256": req.sha256, "path": req.path,
+                              "coding": req.get("transfer-encoding"),
+                              "trailers": req.trailers.decode()})
+
+
+def get(path, host=HOST, extra="", method="GET"):
+    return "%s %s HTTP/1.1\r\nHost: %s\r\n%s\r\n" % (method, path, host, extra)
+
+
+def replies(t, gate, host):
+    with gate.tls(host) as st:
+        r = st.ask(get("/chunks", host))
+        t.eq(r.body, b"one two " + b"three" * 2000, host + ": a chunked reply")
+        r = st.ask(get("/204", host))
+        t.eq((r.status, r.get("x-mark"), r.body), (204, "1", b""), host + ": 204")
+        r = st.ask(get("/304", host))
+        t.eq((r.status, r.get("etag")), (304, '"x"'), host + ": 304")
+        r = st.ask(get("/anything", host, method="HEAD"), "HEAD")
+        t.ok(r.status == 200 and int(r.get("content-length", "0")) > 10, host + ": HEAD keeps the "
+             "length and sends no body", str(r.headers))
+        r = st.ask(get("/early", host))
+        t.eq((r.status, r.body), (200, b"late"), host + ": an interim reply does not confuse")
+        r = st.ask(get("/after", host))
+        t.eq(r.status, 200, host + ": all on one connection")
+    with gate.tls(host) as st:
+        r = st.ask(get("/close", host))
+        t.eq(r.body, b"until the end" * 100, host + ": a reply that ends with the connection")
+    with gate.tls(host) as st:
+        r = st.ask(get("/short", host))
+        t.ok(r.truncated or r.status == 502, host + ": a cut reply is not passed as whole",
+             "%d %r" % (r.status, r.body))
+    for path in ("/both", "/switch", "/garbage"):
+        with gate.tls(host) as st:
+            r = st.ask(get(path, host))
+            t.eq(r.status, 502, host + ": a reply %s is 502" % path)
+
+
+def bodies(t, gate, host):
+    data = os.urandom(100000)
+    digest = hashlib.sha256(data).hexdigest()
+    with gate.tls(host) as st:
+        st.send(get("/put", host, "Content-Length: %d\r\n" % len(data), "POST"))
+        st.send(data)
+        t.has(st.reply().body.decode(), digest, host + ": a counted body arrives whole")
+        st.send(get("/put", host, "Transfer-Encoding: chunked\r\n", "POST"))
+        for at in range(0, len(data), 7001):
+            part = data[at:at + 7001]
+            st.send(b"%x;ext=1\r\n%s\r\n" % (len(part), part))
+        st.send("0\r\nX-Trailer: smuggled\r\nAuthorization: Bearer evil\r\n\r\n")
+        r = st.reply()
+        t.has(r.body.decode(), digest, host + ": a chunked body arrives whole")
+        t.ok(b"evil" not in r.body and b"smuggled" not in r.body, host + ": without its trailers",
+             r.body)
+        st.send(get("/put", host, "Content-Length: 0\r\n", "POST"))
+        t.eq(st.reply().status, 200, host + ": an empty body")
+        r = st.ask(get("/after", host))
+        t.eq(r.status, 200, host + ": and the connection goes on")
+    with gate.tls(host) as st:
+        st.send(get("/put", host, "Content-Length: 5\r\nExpect: 100-continue\r\n", "POST"))
+        first = client.Reply(st.until(b"\r\n\r\n"))
+        t.eq(first.status, 100, host + ": 100 Continue is answered")
+        st.send("hello")
+        t.has(st.reply().body.decode(), '"length": 5', host + ": then the body passes")
+
+
+def pipelines(t, s, gate):
+    with gate.tls(HOST) as st:
+        st.send("".join(get("/p%d" % i) for i in range(20)))
+        got = [st.reply() for _ in range(20)]
+        t.ok(all(('"path": "/p%d"' % i).encode() in r.body for i, r in enumerate(got)),
+             "20 pipelined requests, answered in order")
+    before = len(s.odd.requests)
+    with gate.tls(HOST) as st:
+        st.send("".join(get("/denied/%d" % i if i % 2 else "/q%d" % i) for i in range(20)))
+        got = []
+        try:
+            while len(got) < 20:
+                got.append(st.reply())
+        except client.Ended:
+            pass
+        right = all((r.status == 403 and r.code == "denied_by_rule") if i % 2 else
+                    ('"path": "/q%d"' % i).encode() in r.body for i, r in enumerate(got))
+        t.ok(right and len(got) >= 2, "each pipelined request is decided alone",
+             str([r.status for r in got]))
+    seen = [q.path for q in s.odd.requests[before:]]
+    t.ok(seen and not [p for p in seen if p.startswith("/denied")], "no denied one reached the "
+         "origin", str(seen))
+
+
+def connections(t, s, gate):
+    with gate.tls(HOST) as st:
+        ids = {st.ask(get("/conn")).body for _ in range(5)}
+        t.eq(len(ids), 1, "keep-alive: five requests use one upstream connection")
+    ids = set()
+    for _ in range(3):
+        with gate.tls(KEYED) as st:
+            ids.add(st.ask(get("/conn", KEYED)).body)
+    t.ok(len(ids) < 3, "the pool is used again by a later connection", str(ids))
+    with gate.tls(HOST) as st:
+        st.ask(get("/close"))
+    with gate.tls(HOST) as st:
+        r = st.ask(get("/x", extra="Connection: close\r\n"))
+        t.ok(r.status == 200 and st.ended(), "Connection: close is obeyed")
+    with gate.tls(HOST) as st:
+        r = st.ask("GET /old HTTP/1.0\r\nHost: %s\r\n\r\n" % HOST)
+        t.ok(r.status == 200 and st.ended(), "HTTP/1.0 is answered and closed", str(r.status))
+    errors = []
+
+    def many(number):
+        try:
+            with gate.tls(HOST if number % 2 else KEYED) as st:
+                host = HOST if number % 2 else KEYED
+                for i in range(10):
+                    r = st.ask(get("/m%d-%d" % (number, i), host))
+                    if ('"path": "/m%d-%d"' % (number, i)).encode() not in r.body:
+                        errors.append((number, i, r.status, r.body))
+        except Exception as e:  # told below
+            errors.append((number, repr(e)))
+    threads = [threading.Thread(target=many, args=(n,)) for n in range(16)]
+    [th.start() for th in threads]
+    [th.join() for th in threads]
+    t.ok(not errors, "16 connections at once, no reply crosses", *errors[:5])
+
+
+def events(t, gate, host):
+    with gate.tls(host) as st:
+        st.send(get("/events", host))
+        r = st.body(st.head())
+    lags = []
+    for when, data in r.chunks:
+        for event in data.decode().split("\n\n"):
+            if event:
+                lags.append(when - float(event.split()[2]))
+    slow = 0.12
+    t.ok(len(lags) == 5 and max(lags) < slow, host + ": each event passes within %.2f s" % slow,
+         str(lags))
+
+
+def main(t):
+    s = scene.Scene(t)
+    s.odd = s.add(HOST, answer)
+    s.rule(allow=HOST)
+    s.rule(deny=HOST + "/denied/**")
+    want = ("X-Api-Key", s.openai_secret.decode())
+    s.keyed = s.add(KEYED, origin.needs(want, answer))
+    s.rule(allow=KEYED, **{"with": {"header": {"x-api-key": "openai"}}})
+    address = s.listener()
+    s.d.serve()
+    gate = s.gate(address)
+    steps = [("replies", lambda h: replies(t, gate, h)), ("bodies", lambda h: bodies(t, gate, h)),
+             ("events", lambda h: events(t, gate, h))]
+    for host in (HOST, KEYED):
+        for name, fn in steps:
+            try:
+                fn(host)
+            except (client.Ended, OSError) as e:
+                t.ok(False, "%s of %s ran to its end" % (name, host), repr(e))
+    pipelines(t, s, gate)
+    connections(t, s, gate)
+    s.judge([(s.odd, None), (s.keyed, want)], (), "framing")
+    t.eq(s.d.stop(), 0, "the daemon ends well")
+
+
+tap.run(main)

@@ -1,0 +1,1 @@
+"""Real clients and real origins for the functional tests (standard library only)."""

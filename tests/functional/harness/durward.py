@@ -1,0 +1,316 @@
+"""The program under test: its configuration, `durward run`, `durward serve`, its audit directory."""
+import glob
+import json
+import os
+import signal
+import socket
+import subprocess
+import threading
+
+from . import tap
+from .ca import Authority
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SUITE = os.path.dirname(HERE)
+TOP = os.path.dirname(os.path.dirname(SUITE))
+INSIDE = os.path.join(SUITE, "inside")
+PYTHON = "/usr/bin/python3"
+GATE_PROXY = "http://gate.durward.internal:3128"
+PROXY_NAMES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY",
+               "no_proxy", "NO_PROXY")
+
+
+def program():
+    return os.path.abspath(os.environ.get("DURWARD",
+                                          os.path.join(TOP, "build/stage/bin/durward")))
+
+
+def clients_dir():
+    """Where clients-setup put the virtual environment and node_modules."""
+    return os.path.abspath(os.environ.get("DURWARD_CLIENTS", os.path.join(TOP, "build/clients")))
+
+
+def sanitized():
+    """A sanitizer build is slower and larger: bounds on time and memory are widened for it."""
+    with open(program(), "rb") as f:
+        return b"__asan_init" in f.read()
+
+
+class Durward:
+    """One configuration in scratch. Set .policies, secret(), origin(); then run() or serve()."""
+
+    def __init__(self, test, name="d", owner=None):
+        if not os.access(program(), os.X_OK):
+            raise FileNotFoundError("the program under test is missing: %s" % program())
+        self.test = test
+        self.dir = test.mkdir(name)
+        self.owner = owner
+        for sub in ("conf", "work", "audit", "ca", "state", "run", "home", "origin-ca"):
+            test.mkdir(os.path.join(name, sub), 0o700)
+        self.work = os.path.join(self.dir, "work")
+        self.audit_dir = os.path.join(self.dir, "audit")
+        self.ca_dir = os.path.join(self.dir, "ca")
+        self.socket = os.path.join(self.dir, "run", "api.sock")
+        self.conf = os.path.join(self.dir, "conf", "durward.yaml")
+        self.ca = Authority(os.path.join(self.dir, "origin-ca"))
+        self.secrets, self.policies, self.resolve = {}, {}, {}
+        self.listen, self.limits, self.extra = [], {}, {}
+        self.audit = {"dir": self.audit_dir}
+        self.env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": os.path.join(self.dir, "home"),
+                    "LANG": "C.UTF-8", "TERM": "xterm",
+                    "XDG_RUNTIME_DIR": os.path.join(self.dir, "run"),
+                    "XDG_STATE_HOME": os.path.join(self.dir, "state"),
+                    "XDG_DATA_HOME": os.path.join(self.dir, "state"),
+                    "XDG_CACHE_HOME": os.path.join(self.dir, "state"),
+                    "XDG_CONFIG_HOME": os.path.join(self.dir, "home", ".config")}
+        for k in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
+            if k in os.environ:
+                self.env[k] = os.environ[k]
+        self.daemon = None
+        self.log = os.path.join(self.dir, "daemon.log")
+
+    # ---- configuration ----
+
+    def secret(self, name, value, mode=0o600, **more):
+        """A secret kept in a file; a newline at its end is not part of it."""
+        path = os.path.join(self.dir, "conf", "secret-" + name)
+        with open(path, "wb") as f:
+            f.write(value if isinstance(value, bytes) else value.encode())
+        os.chmod(path, mode)
+        self.secrets[name] = dict({"file": path}, **more)
+        return path
+
+    def origin(self, host, origin):
+        self.resolve[host] = origin.address
+
+    def policy(self, name, rules, env=None):
+        self.policies[name] = {"rules": rules}
+        if env:
+            self.policies[name]["env"] = env
+
+    def config(self):
+        c = {"version": 1, "secrets": self.secrets, "policies": self.policies,
+             "upstream": {"ca": [self.ca.pem], "resolve": self.resolve},
+             "audit": self.audit, "ca": {"dir": self.ca_dir},
+             "controller": {"socket": self.socket, "state": os.path.join(self.dir, "state")}}
+        for key, value in (("listen", self.listen), ("limits", self.limits)):
+            if value:
+                c[key] = value
+        c.update(self.extra)
+        return c
+
+    def save(self, text=None):
+        """JSON is a form of YAML. text: exactly this file instead."""
+        with open(self.conf, "w") as f:
+            f.write(text if text is not None else json.dumps(self.config(), indent=1) + "\n")
+        os.chmod(self.conf, 0o600)
+        return self.conf
+
+    # ---- commands ----
+
+    def command(self, *args, stdin=b"", timeout=30, env=None, cwd=None, **kw):
+        """Any subcommand; -> CompletedProcess with text."""
+        r = subprocess.run([program()] + list(args), input=stdin, stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, timeout=timeout, cwd=cwd or self.work,
+                           env=dict(self.env, **(env or {})), preexec_fn=tap.die_with_parent, **kw)
+        r.stdout = r.stdout.decode("utf-8", "replace")
+        r.stderr = r.stderr.decode("utf-8", "replace")
+        return r
+
+    def run(self, argv, flags=(), save=True, **kw):
+        """durward run -c FILE FLAGS -- ARGV, in the work directory."""
+        if save:
+            self.save()
+        return self.command("run", "-c", self.conf, *flags, "--", *argv, **kw)
+
+    def check(self, text=None):
+        self.save(text)
+        return self.command("check", self.conf)
+
+    # ---- the daemon ----
+
+    def serve(self, save=True, wait=True, env=None):
+        if save:
+            self.save()
+        log = open(self.log, "ab")
+        self.daemon = self.test.popen([program(), "serve", "-c", self.conf], stdout=log, stderr=log,
+                                      cwd=self.work, env=dict(self.env, **(env or {})))
+        log.close()
+        if wait and not tap.wait_for(self.answers, 15, 0.05):
+            raise RuntimeError("durward serve is not ready: " + self.diagnostics())
+        return self.daemon
+
+    def answers(self):
+        """Ready: the daemon says so and every listener accepts."""
+        if self.daemon.poll() is not None:
+            raise RuntimeError("durward serve ended (%d): %s" % (self.daemon.returncode,
+                                                                 self.diagnostics()))
+        for entry in self.listen:
+            where = entry.get("http") or entry.get("https")
+            host, _, port = where.rpartition(":")
+            try:
+                socket.create_connection((host, int(port)), 1).close()
+            except OSError:
+                return False
+        return self.command("status", "--socket", self.socket).returncode == 0
+
+    def diagnostics(self):
+        try:
+            with open(self.log) as f:
+                return tap.clip(f.read())
+        except FileNotFoundError:
+            return ""
+
+    def stop(self):
+        """SIGTERM; -> exit status."""
+        if self.daemon is None:
+            return None
+        self.daemon.send_signal(signal.SIGTERM)
+        try:
+            return self.daemon.wait(20)
+        except subprocess.TimeoutExpired:
+            return tap.stop(self.daemon)
+        finally:
+            tap.stop(self.daemon)
+
+    # ---- roles ----
+
+    def roles(self, root=None):
+        """[(pid, role)] of our daemon's (or this process's) role processes."""
+        found = []
+        for pid, _ in tap.descendants(root or os.getpid()):
+            try:
+                with open("/proc/%d/cmdline" % pid, "rb") as f:
+                    text = f.read().replace(b"\0", b" ").decode()
+            except OSError:
+                continue
+            if text.startswith("durward: "):
+                found.append((pid, text.split()[1]))
+        return found
+
+    # ---- the audit ----
+
+    def audit_files(self):
+        return sorted(glob.glob(os.path.join(self.audit_dir, "**", "*.jsonl"), recursive=True))
+
+    def records(self, **want):
+        """Every record that has these members, in file order."""
+        found = []
+        for path in self.audit_files():
+            with open(path, "rb") as f:
+                for line in f:
+                    if not line.endswith(b"\n"):
+                        continue
+                    r = json.loads(line)
+                    r["kind"] = r.get("kind") or r.get("type")
+                    if all(r.get(k) == v for k, v in want.items()):
+                        found.append(r)
+        return found
+
+    def kinds(self, kind, **want):
+        return self.records(kind=kind, **want)
+
+    def wait_records(self, n, kind, seconds=5.0, **want):
+        return tap.wait_for(lambda: (lambda got: got if len(got) >= n else None)(
+            self.kinds(kind, **want)), seconds, 0.05) or self.kinds(kind, **want)
+
+    def check_pairs(self, test, origins, what, settle=5.0):
+        """Every admitted id once, each with exactly one end, and as many as the origins counted."""
+        def settled():
+            ids = sorted(r["id"] for r in self.kinds("admitted"))
+            ends = sorted(r["id"] for r in self.kinds("completed") + self.kinds("aborted"))
+            return (ids, ends) if ids == ends else None
+        tap.wait_for(settled, settle, 0.1)
+        ids = [r["id"] for r in self.kinds("admitted")]
+        ends = sorted(r["id"] for r in self.kinds("completed") + self.kinds("aborted"))
+        counted = sum(o if isinstance(o, int) else len(
+            o.requests if hasattr(o, "requests") else o.records()) for o in origins)
+        test.eq(len(ids), len(set(ids)), what + ": no id is admitted twice")
+        test.ok(sorted(ids) == ends, what + ": each admitted id has exactly one end",
+                "admitted without an end: %s" % sorted(set(ids) - set(ends))[:10],
+                "ends: %d of %d" % (len(ends), len(ids)))
+        test.eq(len(ids), counted, what + ": as many admitted ids as requests at the origins")
+
+
+class Sandbox:
+    """One `durward run` that obeys: inside/agent.py runs commands which we send it."""
+
+    def __init__(self, durward, flags=(), binds=(), env=None):
+        self.durward = durward
+        durward.save()
+        argv = [program(), "run", "-c", durward.conf]
+        for b in (INSIDE + ":" + INSIDE + ":ro",) + tuple(binds):
+            argv += ["--bind", b]
+        for k, v in (env or {}).items():
+            argv += ["-e", "%s=%s" % (k, v)]
+        argv += list(flags) + ["--", PYTHON, os.path.join(INSIDE, "agent.py")]
+        self.errors = open(os.path.join(durward.dir, "sandbox.err"), "w+b")
+        self.process = durward.test.popen(
+            argv, cwd=durward.work, env=durward.env, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=self.errors, bufsize=0)
+        self.out = os.fdopen(os.dup(self.process.stdout.fileno()), "rb")
+        durward.test.cleanup(self.out.close)
+        durward.test.cleanup(self.errors.close)
+        self.lock = threading.Lock()
+        hello = self._receive()
+        if hello.get("ready") is not True:
+            raise RuntimeError("the sandbox did not start: " + self.stderr())
+
+    def stderr(self):
+        self.errors.seek(0)
+        return tap.clip(self.errors.read())
+
+    def _receive(self):
+        line = self.out.readline()
+        if not line:
+            tap.wait_for(lambda: self.process.poll() is not None, 3)
+            raise RuntimeError("the sandbox ended (%s): %s" % (self.process.poll(), self.stderr()))
+        return json.loads(line)
+
+    def ask(self, **message):
+        with self.lock:
+            self.process.stdin.write(json.dumps(message).encode() + b"\n")
+            return self._receive()
+
+    def sh(self, command, env=None, timeout=30, proxy=False, stdin=""):
+        """A shell command inside -> (status, stdout, stderr), text. proxy: the variables are set,
+        else they are not there at all (transparent)."""
+        env = dict(env or {})
+        if proxy:
+            env.update({k: GATE_PROXY for k in PROXY_NAMES[:6]})
+        r = self.ask(do="sh", command=command, env=env, timeout=timeout, stdin=stdin,
+                     drop=[] if proxy else list(PROXY_NAMES))
+        return r["status"], r["out"], r["err"]
+
+    def py(self, script, *args, **kw):
+        """A script of inside/ -> its JSON answer (or an error with its output)."""
+        line = " ".join([PYTHON, os.path.join(INSIDE, script)] + ["'%s'" % a for a in args])
+        status, out, err = self.sh(line, **kw)
+        try:
+            return json.loads(out)
+        except ValueError:
+            raise RuntimeError("%s: status %s: %s%s" % (script, status, out, err))
+
+    def stream(self, script, *args):
+        """Start a script of inside/ whose stdout is framed bytes; yields blocks as they come."""
+        with self.lock:
+            self.process.stdin.write(json.dumps(
+                {"do": "stream", "argv": [PYTHON, os.path.join(INSIDE, script)] + list(args)}
+            ).encode() + b"\n")
+            while True:
+                size = int(self.out.readline())
+                if size == 0:
+                    break
+                yield self.out.read(size)
+            status = self._receive()
+        if status["status"] != 0:
+            raise RuntimeError("%s: %s" % (script, status))
+
+    def close(self):
+        """End the agent; -> (exit status of durward, what it wrote on stderr)."""
+        try:
+            self.process.stdin.close()
+            self.process.wait(20)
+        except (OSError, subprocess.TimeoutExpired):
+            tap.stop(self.process)
+        return self.process.returncode, self.stderr()

@@ -1,0 +1,198 @@
+"""Looks for a secret in every form in which it could lie about.
+
+The secret is made at run time; needles are its raw bytes, base64 and base64url at the three
+alignments, hexadecimal in both cases, percent encoding (all bytes, both cases, and the usual
+one), UTF-16 of both byte orders."""
+import base64
+import os
+import struct
+import time
+import urllib.parse
+
+
+def canary(prefix=b"", n=36):
+    """A secret nobody has seen: printable, with no repeats worth finding by chance."""
+    if isinstance(prefix, str):
+        prefix = prefix.encode()
+    alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+    return prefix + bytes(alphabet[b % 62] for b in os.urandom(n))
+
+
+def forms(secret):
+    """{bytes to look for: its name}."""
+    s = secret if isinstance(secret, bytes) else secret.encode()
+    found = {s: "raw"}
+    for shift in range(3):
+        text = base64.b64encode(b"\0" * shift + s)
+        # only characters that are made of the secret's bits alone
+        first = {0: 0, 1: 2, 2: 3}[shift]
+        usable = (8 * (shift + len(s))) // 6
+        part = text[first:usable]
+        found[part] = "base64+%d" % shift
+        found[part.replace(b"+", b"-").replace(b"/", b"_")] = "base64url+%d" % shift
+    found[s.hex().encode()] = "hex"
+    found[s.hex().upper().encode()] = "HEX"
+    found["".join("%%%02x" % b for b in s).encode()] = "percent"
+    found["".join("%%%02X" % b for b in s).encode()] = "PERCENT"
+    found[urllib.parse.quote(s, safe="").encode()] = "percent-usual"
+    found[s.decode("latin-1").encode("utf-16-le")] = "utf-16le"
+    found[s.decode("latin-1").encode("utf-16-be")] = "utf-16be"
+    found[s] = "raw"
+    return found
+
+
+class Scanner:
+    """add() secrets; search() buffers; .hits are (secret's name, form, where)."""
+
+    def __init__(self, **secrets):
+        self.needles = {}
+        self.longest = 0
+        self.birth = time.time()
+        self.files = 0
+        self.bytes = 0
+        self.hits = []
+        for name, value in secrets.items():
+            self.add(name, value)
+
+    def add(self, name, value):
+        for needle, form in forms(value).items():
+            if len(needle) < 12:
+                raise ValueError("too short a secret for a scan")
+            self.needles[needle] = (name, form)
+            self.longest = max(self.longest, len(needle))
+
+    def search(self, data, where):
+        if isinstance(data, str):
+            data = data.encode("utf-8", "surrogateescape")
+        self.bytes += len(data)
+        found = []
+        for needle, (name, form) in self.needles.items():
+            if needle in data:
+                found.append((name, form, where))
+        self.hits += found
+        return found
+
+    def pieces(self, blocks, where):
+        """Search a sequence of blocks as one stream: a needle may lie across two of them."""
+        tail = b""
+        for block in blocks:
+            self.search(tail + block, where)
+            self.bytes -= len(tail)
+            tail = (tail + block)[-(self.longest - 1):]
+
+    def file(self, path):
+        self.files += 1
+        with open(path, "rb") as f:
+            self.pieces(iter(lambda: f.read(1 << 20), b""), path)
+
+    def tree(self, top):
+        for folder, _, names in os.walk(top):
+            for n in names:
+                path = os.path.join(folder, n)
+                if os.path.isfile(path) and not os.path.islink(path):
+                    try:
+                        self.file(path)
+                    except OSError:
+                        pass
+
+    def report(self):
+        return ["%s as %s in %s" % h for h in self.hits[:20]]
+
+
+class _Frames:
+    """Cuts the stream of inside/dump.py into (name, piece)."""
+
+    def __init__(self, blocks):
+        self.blocks, self.buf = iter(blocks), bytearray()
+
+    def take(self, n):
+        while len(self.buf) < n:
+            try:
+                self.buf += next(self.blocks)
+            except StopIteration:
+                return None
+        out = bytes(self.buf[:n])
+        del self.buf[:n]
+        return out
+
+    def __iter__(self):
+        while True:
+            head = self.take(12)
+            if head is None:
+                return
+            size, length = struct.unpack(">IQ", head)
+            name = self.take(size).decode("utf-8", "surrogateescape")
+            yield name, self.take(length)
+
+
+def scan_sandbox(test, sandbox, scanner, everything=False, least=1000):
+    """Search all that a process inside can read. Prints files and bytes."""
+    before, files, older, kinds = scanner.bytes, 0, 0, {}
+    last, tail, hits0 = None, b"", len(scanner.hits)
+    birth = repr(scanner.birth)
+    for name, data in _Frames(sandbox.stream("dump.py", birth, "all" if everything else "new")):
+        if name.startswith("count:"):
+            older = int(data)
+            continue
+        if name != last:
+            files, last, tail = files + 1, name, b""
+            kind = name.split("/")[1] if name.startswith("/") else "env"
+            kinds[kind] = kinds.get(kind, 0) + 1
+        scanner.search(tail + data, "sandbox:" + name)
+        scanner.bytes -= len(tail)
+        tail = (tail + data)[-(scanner.longest - 1):]
+    scanner.files += files
+    test.diag("sandbox scan: %d files, %d bytes read; %d files not read whose last change is older "
+              "than the secret; %s" % (files, scanner.bytes - before, older, kinds))
+    test.ok(files >= least, "the scan read at least %d files inside" % least, "%d" % files)
+    test.ok(kinds.get("env", 0) > 3 and kinds.get("proc", 0) > 50,
+            "the scan read the environment and /proc inside", str(kinds))
+    hits = scanner.hits[hits0:]
+    test.ok(not hits, "0 copies of a secret in the sandbox", *["%s as %s in %s" % h for h in hits])
+
+
+def mappings(pid):
+    """[(start, end, rights, name)]"""
+    with open("/proc/%d/maps" % pid) as f:
+        for line in f:
+            part = line.split(None, 5)
+            a, b = (int(x, 16) for x in part[0].split("-"))
+            yield a, b, part[1], part[5].strip() if len(part) > 5 else ""
+
+
+def process_memory(pid):
+    """(blocks of every readable mapping, names of those that cannot be read)."""
+    refused = []
+
+    def blocks():
+        with open("/proc/%d/mem" % pid, "rb", buffering=0) as mem:
+            for start, end, rights, name in mappings(pid):
+                if "r" not in rights or name in ("[vvar]", "[vsyscall]", "[vvar_vclock]"):
+                    continue
+                at = start
+                while at < end:
+                    try:
+                        mem.seek(at)
+                        data = mem.read(min(1 << 20, end - at))
+                    except OSError:
+                        refused.append(name or "%x-%x" % (start, end))
+                        break
+                    if not data:
+                        break
+                    yield data
+                    at += len(data)
+                yield b"\0" * 256  # mappings are not neighbours
+        with open("/proc/%d/environ" % pid, "rb") as f:
+            yield f.read()
+    return blocks(), refused
+
+
+def scan_process(pid, scanner, where):
+    """The hits in one process, and whether it has a mapping that even root cannot read
+    (memfd_secret)."""
+    before = len(scanner.hits)
+    blocks, refused = process_memory(pid)
+    scanner.pieces(blocks, where)
+    hidden = any("secretmem" in name for _, _, _, name in mappings(pid))
+    odd = [n for n in refused if "secretmem" not in n]
+    return scanner.hits[before:], hidden, odd

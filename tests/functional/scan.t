@@ -1,0 +1,110 @@
+#!/usr/bin/python3 -B
+"""The deep scan, during load. Inside: environment, every readable file, all of /proc. Outside, as
+root: every readable mapping of every role. The secret is found nowhere but in vault and injector;
+the same scanner finds what was planted in the gate."""
+import os
+import subprocess
+import sys
+import threading
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import durward, scan, scene, tap  # noqa: E402
+
+HELD = "held.example.com"
+LOOP = ("while [ -e /tmp/go ]; do curl -s -o /dev/null -H \"Authorization: token $GITHUB_TOKEN\" "
+        "https://api.github.com/user; curl -s -o /dev/null https://deps.example.com/x; "
+        "curl -s -o /dev/null https://api.openai.com/v1/models; done")
+
+
+def holder(planted, go):
+    """Sends a body full of the planted canary and does not end it before `go`."""
+    def handler(req, conn):
+        conn.head(200, [("Transfer-Encoding", "chunked")])
+        for _ in range(200):
+            conn.chunk(planted * 200)
+        go.wait(50)
+        conn.chunk(b"")
+    return handler
+
+
+def key_of(d):
+    """The CA's private number, wherever `ca.dir` keeps it."""
+    for folder, _, names in os.walk(d.ca_dir):
+        for n in names:
+            r = subprocess.run(["openssl", "pkey", "-in", os.path.join(folder, n), "-noout",
+                                "-text"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            lines = r.stdout.decode("latin-1").splitlines()
+            if r.returncode == 0 and any(x.startswith("priv:") for x in lines):
+                at = next(i for i, x in enumerate(lines) if x.startswith("priv:"))
+                text = "".join(x.strip() for x in lines[at + 1:at + 6] if x.startswith("    "))
+                return bytes.fromhex(text.replace(":", ""))[-32:]
+    return None
+
+
+def roles(t, s, box, planted, key):
+    found = s.d.roles(box.process.pid)
+    t.ok({r for _, r in found} >= {"gate", "injector", "vault", "signer", "dialer", "logger"},
+         "every role runs", str(found))
+    total = 0
+    for pid, role in found:
+        own = scan.Scanner(github=s.github_secret, openai=s.openai_secret, planted=planted)
+        if key:
+            own.needles[key] = ("ca-key", "raw")
+        try:
+            hits, hidden, odd = scan.scan_process(pid, own, "%s %d" % (role, pid))
+        except FileNotFoundError:
+            continue
+        total += own.bytes
+        t.ok(not odd, "%s: every readable mapping could be read" % role, *odd)
+        t.ok(own.bytes > 500000, "%s: %d bytes were searched" % (role, own.bytes))
+        secrets = [h for h in hits if h[0] in ("github", "openai")]
+        if role in ("vault", "injector"):
+            t.ok(secrets or hidden, "%s: holds the secret, or a secret mapping (control)" % role)
+        else:
+            t.ok(not secrets, "%s: 0 copies of a secret" % role,
+                 *["%s as %s in %s" % h for h in secrets])
+        if role == "gate":
+            t.ok([h for h in hits if h[0] == "planted"] or len(
+                [1 for _, r in found if r == "gate"]) > 1, "gate: the planted canary is found "
+                "(control)", "no copy of it in %d bytes" % own.bytes)
+            s.planted_found |= bool([h for h in hits if h[0] == "planted"])
+        if key and role != "signer":
+            t.ok(not [h for h in hits if h[0] == "ca-key"], "%s: 0 copies of the CA's key" % role)
+    t.diag("role scan: %d processes, %d bytes" % (len(found), total))
+    t.ok(s.planted_found, "some gate holds the planted canary (control)")
+
+
+def main(t):
+    s = scene.Scene(t)
+    go = threading.Event()
+    t.cleanup(go.set)
+    planted = scan.canary("planted-")
+    s.planted_found = False
+    held = s.add(HELD, holder(planted, go))
+    s.rule(allow=HELD)
+    box = durward.Sandbox(s.d)
+    box.sh("touch /tmp/go; (%s) >/dev/null 2>&1 & (%s) >/dev/null 2>&1 &" % (LOOP, LOOP))
+    box.sh("curl -sN --limit-rate 20k https://%s/ >/dev/null 2>&1 &" % HELD)
+    t.ok(tap.wait_for(lambda: held.requests and len(s.github.requests) > 3 and
+                      len(s.openai.requests) > 3, 10), "the load runs")
+    if os.geteuid() == 0:
+        key = key_of(s.d)
+        t.ok(key, "the CA's key is known to the scan")
+        roles(t, s, box, planted, key)
+    else:
+        t.skip("every mapping of every role", "reading other processes' memory needs root")
+    before = len(s.github.requests)
+    one = scan.Scanner(github=s.github_secret)  # every byte inside, for one secret
+    scan.scan_sandbox(t, box, one, everything=True)
+    scan.scan_sandbox(t, box, s.scanner)
+    t.ok(len(s.github.requests) > before, "the load ran during the scan")
+    box.sh("rm /tmp/go")
+    go.set()
+    box.sh("wait; sleep 0.5")
+    status, err = box.close()
+    t.eq(status, 0, "the sandbox ended well") or t.diag(err)
+    s.judge([(s.github, s.github_credential), (s.openai, s.openai_credential), (s.plain, None),
+             (held, None)], [err], "scan")
+
+
+tap.run(main, timeout=150)

@@ -1,0 +1,187 @@
+#!/usr/bin/python3 -B
+"""Terminals: an interactive shell in `durward run` with prompt, job control, window size, Ctrl-C,
+a full-screen program, the exit status; and the caller's terminal as it was afterwards."""
+import fcntl
+import os
+import pty
+import select
+import shutil
+import signal
+import struct
+import sys
+import termios
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import durward, scene, tap  # noqa: E402
+
+
+class Terminal:
+    """A program on a pseudo-terminal of ours."""
+
+    def __init__(self, t, argv, cwd, env, rows=24, cols=80):
+        self.out = b""
+        self.master, slave = pty.openpty()
+        self.slave = slave
+        self.size(rows, cols)
+        self.before = termios.tcgetattr(slave)
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                os.setsid()
+                tap.die_with_parent()
+                fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+                for fd in (0, 1, 2):
+                    os.dup2(slave, fd)
+                os.closerange(3, 256)
+                os.chdir(cwd)
+                os.execve(argv[0], argv, env)
+            finally:
+                os._exit(99)
+        self.status = None
+        t.cleanup(self.end)
+
+    def size(self, rows, cols):
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
+
+    def type(self, text):
+        os.write(self.master, text.encode())
+
+    def see(self, text, seconds=8):
+        """Wait until text came; what came before it goes. -> bool"""
+        end = time.monotonic() + seconds
+        text = text.encode()
+        while text not in self.out:
+            left = end - time.monotonic()
+            if left <= 0 or not select.select([self.master], [], [], left)[0]:
+                return False
+            try:
+                data = os.read(self.master, 65536)
+            except OSError:
+                return False
+            self.out += data
+        self.last, self.out = self.out, self.out[self.out.index(text) + len(text):]
+        return True
+
+    def wait(self, seconds=10):
+        end = time.monotonic() + seconds
+        while self.status is None and time.monotonic() < end:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.status = os.waitstatus_to_exitcode(status)
+            elif select.select([self.master], [], [], 0.05)[0]:
+                try:
+                    self.out += os.read(self.master, 65536)
+                except OSError:
+                    pass
+        return self.status
+
+    def end(self):
+        if self.status is None:
+            try:
+                os.kill(self.pid, signal.SIGKILL)
+                os.waitpid(self.pid, 0)
+            except (ProcessLookupError, ChildProcessError):
+                pass
+        for fd in (self.master, self.slave):
+            try:
+                os.close(fd)
+            except OSError:
+                pass
+
+
+def start(t, s, *argv, flags=(), **kw):
+    d = s.d
+    d.save()
+    words = [durward.program(), "run", "-c", d.conf] + list(flags) + ["--"] + list(argv)
+    return Terminal(t, words, d.work, dict(d.env, TERM="xterm"), **kw)
+
+
+def shell(t, s):
+    c = start(t, s, "/bin/sh", "-i", flags=["-e", "PS1=here> "], rows=30, cols=100)
+    t.ok(c.see("here> "), "an interactive shell shows its prompt", c.out)
+    c.type("echo a$((20+2))b; tty\n")
+    t.ok(c.see("a22b"), "it runs what is typed", c.out)
+    t.ok(c.see("/dev/"), "it has a terminal of the sandbox", c.out)
+    c.type("stty size\n")
+    t.ok(c.see("30 100"), "with the window's size", c.out)
+    c.size(41, 97)
+    os.kill(c.pid, signal.SIGWINCH)
+    t.ok(tap.wait_for(lambda: (c.type("stty size\n"), c.see("41 97", 1))[1], 5, 0.2),
+         "a change of the window's size arrives", c.out)
+    c.type("sleep 100\n")
+    time.sleep(0.3)
+    c.type("\x03")
+    c.type("echo after-$?\n")
+    t.ok(c.see("after-130"), "Ctrl-C ends the command in front, not the shell", c.out)
+    c.type("sleep 100\n")
+    time.sleep(0.3)
+    c.type("\x1a")
+    c.type("jobs\n")
+    t.ok(c.see("Stopped") or b"topped" in c.out, "Ctrl-Z stops it: job control", c.out)
+    c.type("kill %1; bg; echo fg-ok\n")
+    t.ok(c.see("fg-ok"), "and the shell goes on", c.out)
+    c.type("sh -c 'stty -echo; read x; stty echo; echo got-$x'\n")
+    time.sleep(0.3)
+    c.type("hidden-words\n")
+    t.ok(c.see("got-hidden-words"), "a program can turn echo off", c.out)
+    c.type("curl -s -o /dev/null -w 'code %{http_code}\\n' https://api.github.com/user\n")
+    t.ok(c.see("code 200"), "requests work from it", c.out)
+    c.type("exit 9\n")
+    t.eq(c.wait(), 9, "its exit status is passed on")
+    t.eq(termios.tcgetattr(c.slave)[:4], c.before[:4], "the caller's terminal is as before")
+
+
+def screen(t, s):
+    program = shutil.which("vi") or shutil.which("less")
+    if not program:
+        t.skip("a full-screen program", "neither vi nor less is installed")
+        return
+    t.write("d/work/story", "".join("line %d of the story\n" % i for i in range(200)))
+    c = start(t, s, program, "story", rows=20, cols=70)
+    t.ok(c.see("line 5 of the story"), "%s shows the file" % program, c.out)
+    if program.endswith("vi"):
+        c.type("Gochanged in here\x1b:wq\r")
+    else:
+        c.type("q")
+    t.eq(c.wait(), 0, "and ends")
+    if program.endswith("vi"):
+        with open(os.path.join(s.d.work, "story")) as f:
+            t.has(f.read(), "changed in here", "what was written is there")
+    t.eq(termios.tcgetattr(c.slave)[:4], c.before[:4], "the terminal is as before")
+
+
+def ends(t, s):
+    c = start(t, s, "/bin/sh", "-c", "kill -TERM $$")
+    t.eq(c.wait(), 143, "128+n for a signal")
+    c = start(t, s, "/bin/sh", "-c", "echo up; sleep 100")
+    t.ok(c.see("up"), "a long command runs", c.out)
+    os.kill(c.pid, signal.SIGTERM)
+    t.ok(c.wait() not in (None, 0), "SIGTERM to durward ends it", str(c.status))
+    t.eq(termios.tcgetattr(c.slave)[:4], c.before[:4], "the terminal is restored then too")
+    c = start(t, s, "/bin/sh", "-c", "echo up; sleep 100")
+    c.see("up")
+    os.kill(c.pid, signal.SIGKILL)
+    c.wait()
+    left = tap.wait_for(lambda: not [x for x in tap.descendants() if "sleep 100" in x[1] or
+                                     x[1].startswith("durward: ")], 4)
+    t.ok(left, "SIGKILL to durward leaves no process", *[str(x) for x in tap.descendants()])
+    c = start(t, s, "/bin/sh", "-c", "trap 'echo hup > hup' HUP; echo up; sleep 3; sleep 3")
+    c.see("up")
+    os.close(c.master)
+    c.master = os.open("/dev/null", os.O_RDWR)
+    tap.wait_for(lambda: not [x for x in tap.descendants() if "durward: " in x[1]], 8)
+    t.ok(not [x for x in tap.descendants() if "durward: " in x[1]],
+         "a closed terminal ends all of it")
+    c.wait(3)
+
+
+def main(t):
+    s = scene.Scene(t)
+    shell(t, s)
+    screen(t, s)
+    ends(t, s)
+    s.clean((), "terminal")
+
+
+tap.run(main)

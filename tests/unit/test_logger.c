@@ -1,0 +1,585 @@
+#include "tap_main.h"
+
+#include "audit_fixture.h"
+#include "verify.h"
+
+#include <CUnit/CUnit.h>
+#include <errno.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+void suite_logger(void);
+
+static void note(struct journal *j, enum record_kind kind, uint64_t counter, const char *authority)
+{
+    struct record r;
+    record_init(&r, kind, counter);
+    record_put_str(&r, RF_AUTHORITY, authority);
+    CU_ASSERT_EQUAL(journal_note(j, &r), 0);
+}
+
+static struct verify_result verify(const char *dir, const char *key_dir)
+{
+    struct verify_result v;
+    struct err err = {0};
+    int base = fixture_open(key_dir), fd = fixture_open(dir);
+    struct signing_key *k = signing_key_public(base, "key.pub", &err);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(k);
+    verify_dir(fd, k, &v);
+    signing_key_free(k);
+    close(base);
+    close(fd);
+    return v;
+}
+
+static size_t journals_left(const char *dir)
+{
+    char path[512];
+    size_t n = 0;
+    for (unsigned i = 1; i < 64; i++) {
+        snprintf(path, sizeof path, "%s/journal/%u.j", dir, i);
+        n += access(path, F_OK) == 0;
+    }
+    return n;
+}
+
+static void test_whole_life(void)
+{
+    static struct fixture_lines l;
+    char *dir = fixture_dir();
+    struct rig r;
+    rig_start(&r, dir, false, "");
+    CU_ASSERT_TRUE_FATAL(r.ready);
+    struct journal *j = rig_journal(&r, ROLE_GATE, "box", false);
+    CU_ASSERT_TRUE_FATAL(journal_ready(j));
+    uint64_t a = journal_next(j), b = journal_next(j), c = journal_next(j);
+    note(j, RECORD_ADMITTED, a, "api.example.com");
+    note(j, RECORD_DENIED, b, "evil.example.com\n\"\x01\xff");
+    note(j, RECORD_COMPLETED, a, "api.example.com");
+    note(j, RECORD_ADMITTED, c, "left.example.com");
+    journal_free(j); /* and c has no end */
+    CU_ASSERT_TRUE(rig_stop(&r));
+    fixture_read(dir, &l);
+    CU_ASSERT_EQUAL(l.n, 7); /* start, 4, aborted, stop */
+    CU_ASSERT_EQUAL(fixture_count(&l, "kind", "admitted"), 2);
+    CU_ASSERT_EQUAL(fixture_count2(&l, "kind", "aborted", "code", "writer_gone"), 1);
+    CU_ASSERT_EQUAL(
+        fixture_count2(&l, "kind", "denied", "authority", "evil.example.com\n\"\x01\xc3\xbf"), 1);
+    CU_ASSERT_EQUAL(fixture_count2(&l, "sandbox", "box", "role", "gate"), 5);
+    CU_ASSERT_EQUAL(fixture_count(&l, "policy", "coder"), 5);
+    for (size_t i = 0; i < l.n; i++) {
+        CU_ASSERT_PTR_NOT_NULL(l.json[i]);
+        for (const char *p = l.text[i]; *p; p++)
+            CU_ASSERT_TRUE(*p >= 0x20 && *p <= 0x7e);
+    }
+    fixture_lines_done(&l);
+    struct verify_result v = verify(dir, dir);
+    CU_ASSERT_TRUE(v.ok);
+    CU_ASSERT_EQUAL(v.records, 7);
+    CU_ASSERT_EQUAL(v.unsigned_records, 0);
+    CU_ASSERT_EQUAL(journals_left(dir), 0);
+    fixture_remove(dir);
+}
+
+static void test_files_are_private(void)
+{
+    static const char *const names[] = {"key", "head", "lock", "journal"};
+    char *dir = fixture_dir(), path[512];
+    struct stat st;
+    struct rig r;
+    rig_start(&r, dir, false, "");
+    CU_ASSERT_TRUE(rig_stop(&r));
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        snprintf(path, sizeof path, "%s/%s", dir, names[i]);
+        CU_ASSERT_EQUAL_FATAL(stat(path, &st), 0);
+        CU_ASSERT_EQUAL(st.st_mode & 077, 0);
+    }
+    fixture_remove(dir);
+}
+
+static void test_one_daemon_a_directory(void)
+{
+    char *dir = fixture_dir();
+    struct rig r, second;
+    rig_start(&r, dir, false, "");
+    rig_start(&second, dir, false, "");
+    CU_ASSERT_TRUE(r.ready);
+    CU_ASSERT_FALSE(second.ready);
+    CU_ASSERT_STRING_EQUAL(second.failed, "another daemon writes to this directory");
+    rig_kill(&second);
+    event_base_free(second.base);
+    rig_start(&second, dir, false, "run-abc"); /* a run beside the daemon is fine */
+    CU_ASSERT_TRUE(second.ready);
+    CU_ASSERT_TRUE(rig_stop(&second));
+    CU_ASSERT_TRUE(rig_stop(&r));
+    char sub[512];
+    snprintf(sub, sizeof sub, "%s/run-abc", dir);
+    CU_ASSERT_TRUE(verify(sub, dir).ok); /* its chain is its own, the key is shared */
+    CU_ASSERT_TRUE(verify(dir, dir).ok);
+    rig_start(&second, dir, false, "../x");
+    CU_ASSERT_FALSE(second.ready);
+    rig_kill(&second);
+    event_base_free(second.base);
+    fixture_remove(dir);
+}
+
+/* SIGKILL of the logger: what was written is recorded once, ends are made, numbers go on. */
+static void test_killed_logger(void)
+{
+    static struct fixture_lines l;
+    char *dir = fixture_dir();
+    struct rig r;
+    rig_start(&r, dir, false, "");
+    struct journal *j = rig_journal(&r, ROLE_GATE, "box", false);
+    uint32_t first = journal_channel(j);
+    uint64_t a = journal_next(j), b = journal_next(j);
+    note(j, RECORD_ADMITTED, a, "one");
+    rig_turns(r.base, 50);              /* copied */
+    note(j, RECORD_ADMITTED, b, "two"); /* not copied */
+    rig_kill(&r);
+    struct rig again;
+    rig_start_on(&again, r.base, dir, false, "");
+    CU_ASSERT_TRUE(again.ready);
+    journal_attach(j, rig_peer_fd(&again, ROLE_GATE, 2, "box", "coder"));
+    CU_ASSERT_TRUE(rig_until(r.base, rig_journal_ready, j));
+    CU_ASSERT_TRUE(journal_channel(j) > first);
+    note(j, RECORD_DENIED, journal_next(j), "three");
+    journal_free(j);
+    CU_ASSERT_TRUE(rig_stop(&again));
+    fixture_read(dir, &l);
+    CU_ASSERT_EQUAL(fixture_count(&l, "authority", "one"), 1);
+    CU_ASSERT_EQUAL(fixture_count(&l, "authority", "two"), 1);
+    CU_ASSERT_EQUAL(fixture_count(&l, "authority", "three"), 1);
+    CU_ASSERT_EQUAL(fixture_count(&l, "kind", "aborted"), 2);
+    CU_ASSERT_EQUAL(fixture_count(&l, "event", "duplicate"), 0);
+    fixture_lines_done(&l);
+    CU_ASSERT_TRUE(verify(dir, dir).ok);
+    CU_ASSERT_EQUAL(journals_left(dir), 0);
+    fixture_remove(dir);
+}
+
+/* The writer that has not heard yet still appends to the old journal: nothing of it is lost. */
+static void test_late_writer(void)
+{
+    static struct fixture_lines l;
+    char *dir = fixture_dir();
+    struct rig r, again;
+    rig_start(&r, dir, false, "");
+    struct event_base *apart = event_base_new(); /* so that the writer does not notice */
+    struct journal *j = journal_new(apart, false);
+    journal_attach(j, rig_peer_fd(&r, ROLE_GATE, 1, "box", "coder"));
+    for (int i = 0; i < 20 && !journal_ready(j); i++) {
+        rig_turns(r.base, 10);
+        event_base_loop(apart, EVLOOP_NONBLOCK);
+    }
+    CU_ASSERT_TRUE_FATAL(journal_ready(j));
+    rig_kill(&r);
+    rig_start_on(&again, r.base, dir, false, "");
+    rig_turns(again.base, 500);
+    note(j, RECORD_ADMITTED, journal_next(j), "late");
+    rig_turns(again.base, 300);
+    CU_ASSERT_EQUAL(journals_left(dir), 1); /* still held */
+    note(j, RECORD_ADMITTED, journal_next(j), "later");
+    journal_free(j);
+    event_base_free(apart);
+    rig_turns(again.base, 500);
+    CU_ASSERT_EQUAL(journals_left(dir), 0);
+    CU_ASSERT_TRUE(rig_stop(&again));
+    fixture_read(dir, &l);
+    CU_ASSERT_EQUAL(fixture_count(&l, "authority", "late"), 1);
+    CU_ASSERT_EQUAL(fixture_count(&l, "authority", "later"), 1);
+    CU_ASSERT_EQUAL(fixture_count(&l, "kind", "aborted"), 2);
+    fixture_lines_done(&l);
+    fixture_remove(dir);
+}
+
+static void test_second_records(void)
+{
+    static struct fixture_lines l;
+    char *dir = fixture_dir();
+    struct rig r;
+    rig_start(&r, dir, false, "");
+    struct journal *j = rig_journal(&r, ROLE_GATE, "box", false);
+    uint64_t a = journal_next(j), b = journal_next(j);
+    note(j, RECORD_ADMITTED, a, "x");
+    note(j, RECORD_ADMITTED, a, "x");
+    note(j, RECORD_COMPLETED, a, "x");
+    note(j, RECORD_ABORTED, a, "x");
+    note(j, RECORD_DENIED, a, "x");
+    note(j, RECORD_COMPLETED, b, "x");
+    journal_free(j);
+    CU_ASSERT_TRUE(rig_stop(&r));
+    fixture_read(dir, &l);
+    CU_ASSERT_EQUAL(fixture_count(&l, "event", "duplicate"), 3);
+    CU_ASSERT_EQUAL(fixture_count(&l, "event", "unmatched"), 1);
+    CU_ASSERT_EQUAL(fixture_count2(&l, "kind", "lifecycle", "sandbox", "box"), 4);
+    fixture_lines_done(&l);
+    fixture_remove(dir);
+}
+
+/* A channel whose raw journal descriptor the test holds, as a conquered gate would. */
+struct raw {
+    struct ipc *ipc;
+    int fd;
+    bool closed;
+};
+
+static int raw_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
+{
+    struct raw *w = arg;
+    uint32_t channel;
+    uint64_t credit, next;
+    if (m->type != W_JOURNAL)
+        return 0;
+    return (msg_get_u32(m, &channel) | msg_get_u64(m, &credit) | msg_get_u64(m, &next) |
+            msg_get_fd(m, &w->fd)) < 0
+               ? -1
+               : 0;
+}
+
+static void raw_closed(struct ipc *ch, const char *why UNUSED, void *arg)
+{
+    struct raw *w = arg;
+    ipc_free(ch);
+    w->ipc = NULL;
+    w->closed = true;
+}
+
+static bool raw_has_fd(void *arg)
+{
+    return ((struct raw *)arg)->fd >= 0;
+}
+
+static bool raw_is_closed(void *arg)
+{
+    return ((struct raw *)arg)->closed;
+}
+
+static void raw_open(struct raw *w, struct rig *r, enum role role, const char *sandbox)
+{
+    *w = (struct raw){.fd = -1};
+    w->ipc = ipc_new(r->base, rig_peer_fd(r, role, 7, sandbox, ""), raw_message, raw_closed, w);
+    CU_ASSERT_TRUE_FATAL(rig_until(r->base, raw_has_fd, w));
+}
+
+static void raw_tell(struct raw *w, uint16_t type, uint64_t count)
+{
+    struct msg m;
+    msg_init(&m, type);
+    msg_put_u64(&m, count);
+    ipc_send(w->ipc, &m);
+}
+
+static void raw_record(struct raw *w, struct record *rec)
+{
+    unsigned char bytes[RECORD_MAX + 32];
+    size_t n = record_encode(rec, 1, bytes, sizeof bytes);
+    CU_ASSERT_EQUAL(write(w->fd, bytes, n), (ssize_t)n);
+}
+
+static void expect_corrupt(enum role role, const char *sandbox, struct record *rec,
+                           const char *garbage, size_t n)
+{
+    static struct fixture_lines l;
+    char *dir = fixture_dir();
+    struct rig r;
+    struct raw w;
+    rig_start(&r, dir, false, "");
+    raw_open(&w, &r, role, sandbox);
+    struct record good;
+    record_init(&good, RECORD_ADMITTED, 5);
+    raw_record(&w, &good);
+    if (rec)
+        raw_record(&w, rec);
+    else
+        CU_ASSERT_EQUAL(write(w.fd, garbage, n), (ssize_t)n);
+    raw_tell(&w, W_TICK, 1);
+    CU_ASSERT_TRUE(rig_until(r.base, raw_is_closed, &w));
+    close(w.fd);
+    CU_ASSERT_TRUE(r.logs > 0);
+    CU_ASSERT_TRUE(rig_stop(&r));
+    fixture_read(dir, &l);
+    CU_ASSERT_EQUAL(fixture_count2(&l, "event", "journal_corrupt", "sandbox", sandbox), 1);
+    CU_ASSERT_EQUAL(fixture_count(&l, "kind", "admitted"), 1);
+    CU_ASSERT_EQUAL(fixture_count(&l, "kind", "aborted"), 1);
+    fixture_lines_done(&l);
+    CU_ASSERT_TRUE(verify(dir, dir).ok);
+    fixture_remove(dir);
+}
+
+static void test_bad_writers(void)
+{
+    static const char bad_kind[21] = {0, 0, 0, 17, 0x7f, [20] = 1};
+    struct record rec;
+    expect_corrupt(ROLE_GATE, "box", NULL, bad_kind, sizeof bad_kind);
+    expect_corrupt(ROLE_GATE, "box", NULL, "\xff\xff\xff\xff", 4);
+    record_init(&rec, RECORD_DENIED, 6);
+    record_put_str(&rec, RF_SANDBOX, "other");
+    expect_corrupt(ROLE_GATE, "box", &rec, NULL, 0);
+    record_init(&rec, RECORD_LIFECYCLE, 6);
+    record_put_str(&rec, RF_EVENT, "stop");
+    expect_corrupt(ROLE_GATE, "box", &rec, NULL, 0);
+    record_init(&rec, RECORD_CONNECTION, 6);
+    expect_corrupt(ROLE_GATE, "box", &rec, NULL, 0);
+}
+
+/* Writing on past the credit ends the channel; the log keeps what had credit. */
+static void test_overrun(void)
+{
+    static struct fixture_lines l;
+    char *dir = fixture_dir();
+    struct rig r;
+    struct raw w;
+    struct record rec;
+    rig_start(&r, dir, false, "");
+    raw_open(&w, &r, ROLE_GATE, "box");
+    for (uint64_t i = 1; i <= 600; i++) {
+        char big[2000];
+        memset(big, 'a', sizeof big);
+        record_init(&rec, RECORD_DENIED, i);
+        record_put(&rec, RF_PATH, (struct slice){big, sizeof big});
+        raw_record(&w, &rec);
+    }
+    raw_tell(&w, W_TICK, 1);
+    CU_ASSERT_TRUE(rig_until(r.base, raw_is_closed, &w));
+    close(w.fd);
+    CU_ASSERT_TRUE(rig_stop(&r));
+    fixture_read(dir, &l);
+    CU_ASSERT_EQUAL(fixture_count(&l, "event", "journal_corrupt"), 1);
+    CU_ASSERT_TRUE(fixture_count(&l, "kind", "denied") > 500);
+    CU_ASSERT_TRUE(fixture_count(&l, "kind", "denied") < 600);
+    fixture_lines_done(&l);
+    fixture_remove(dir);
+}
+
+/* A writer cannot have whole records cut off by saying that it is torn before them. */
+static void test_repair_takes_no_record(void)
+{
+    static struct fixture_lines l;
+    char *dir = fixture_dir();
+    struct rig r;
+    struct raw w;
+    struct record rec;
+    rig_start(&r, dir, false, "");
+    raw_open(&w, &r, ROLE_GATE, "box");
+    record_init(&rec, RECORD_ADMITTED, 1);
+    raw_record(&w, &rec);
+    raw_tell(&w, W_REPAIR, 0);
+    CU_ASSERT_TRUE(rig_until(r.base, raw_is_closed, &w));
+    close(w.fd);
+    CU_ASSERT_TRUE(rig_stop(&r));
+    fixture_read(dir, &l);
+    CU_ASSERT_EQUAL(fixture_count(&l, "kind", "admitted"), 1);
+    fixture_lines_done(&l);
+    fixture_remove(dir);
+}
+
+static void test_torn_is_repaired(void)
+{
+    static struct fixture_lines l;
+    char *dir = fixture_dir(), path[512];
+    struct stat st;
+    struct rig r;
+    struct raw w;
+    struct record rec;
+    unsigned char bytes[RECORD_MAX + 32];
+    rig_start(&r, dir, false, "");
+    raw_open(&w, &r, ROLE_GATE, "box");
+    record_init(&rec, RECORD_ADMITTED, 1);
+    raw_record(&w, &rec);
+    size_t n = record_encode(&rec, 1, bytes, sizeof bytes);
+    CU_ASSERT_EQUAL(write(w.fd, bytes, n - 3), (ssize_t)n - 3);
+    snprintf(path, sizeof path, "%s/journal/1.j", dir);
+    CU_ASSERT_EQUAL(stat(path, &st), 0);
+    off_t before = st.st_size;
+    raw_tell(&w, W_REPAIR, n);
+    rig_turns(r.base, 100);
+    CU_ASSERT_FALSE(w.closed);
+    CU_ASSERT_EQUAL(stat(path, &st), 0);
+    CU_ASSERT_EQUAL(st.st_size, before - ((off_t)n - 3));
+    record_init(&rec, RECORD_COMPLETED, 1);
+    raw_record(&w, &rec);
+    raw_tell(&w, W_TICK, n * 2);
+    rig_turns(r.base, 50);
+    ipc_free(w.ipc);
+    close(w.fd);
+    CU_ASSERT_TRUE(rig_stop(&r));
+    fixture_read(dir, &l);
+    CU_ASSERT_EQUAL(fixture_count(&l, "kind", "completed"), 1);
+    CU_ASSERT_EQUAL(fixture_count(&l, "kind", "aborted"), 0);
+    CU_ASSERT_EQUAL(fixture_count(&l, "event", "journal_torn"), 1);
+    fixture_lines_done(&l);
+    fixture_remove(dir);
+}
+
+static void count_ok(void *arg, bool ok)
+{
+    int *n = arg;
+    *n += ok ? 1 : 1000;
+}
+
+static bool is_ten(void *arg)
+{
+    return *(int *)arg >= 10;
+}
+
+static void test_synced(void)
+{
+    static struct fixture_lines l;
+    char *dir = fixture_dir();
+    struct rig r;
+    int acks = 0;
+    rig_start(&r, dir, true, "");
+    struct journal *j = rig_journal(&r, ROLE_INJECTOR, "", true);
+    for (int i = 0; i < 10; i++) {
+        struct record rec;
+        record_init(&rec, RECORD_ADMITTED, 0);
+        record_put_str(&rec, RF_SANDBOX, "box7");
+        CU_ASSERT_PTR_NOT_NULL(journal_append(j, &rec, count_ok, &acks));
+    }
+    CU_ASSERT_EQUAL(acks, 0); /* not before the logger says so */
+    CU_ASSERT_TRUE(rig_until(r.base, is_ten, &acks));
+    CU_ASSERT_EQUAL(acks, 10);
+    fixture_read(dir, &l); /* on disk already */
+    CU_ASSERT_EQUAL(fixture_count2(&l, "kind", "admitted", "sandbox", "box7"), 10);
+    fixture_lines_done(&l);
+    journal_free(j);
+    CU_ASSERT_TRUE(rig_stop(&r));
+    fixture_remove(dir);
+}
+
+/* Credit comes back as records are copied: many times the first credit goes through. */
+static void test_credit_flows(void)
+{
+    char *dir = fixture_dir(), big[2000];
+    struct rig r;
+    struct record rec;
+    rig_start(&r, dir, false, "");
+    struct journal *j = rig_journal(&r, ROLE_GATE, "box", false);
+    unsigned refused = 0, done = 0;
+    memset(big, 'a', sizeof big);
+    record_init(&rec, RECORD_DNS, 0);
+    record_put(&rec, RF_TARGET, (struct slice){big, sizeof big});
+    for (uint64_t end = fixture_ms() + 8000; done < 2000 && fixture_ms() < end;) {
+        if (journal_note(j, &rec) == 0) {
+            done++;
+        } else {
+            refused++;
+            rig_turns(r.base, 5);
+        }
+    }
+    CU_ASSERT_EQUAL(done, 2000); /* 4 MB: without a turn of the loop it stops at 1 MiB */
+    CU_ASSERT_TRUE(refused > 0);
+    journal_free(j);
+    CU_ASSERT_TRUE(rig_stop(&r));
+    struct verify_result v = verify(dir, dir);
+    CU_ASSERT_TRUE(v.ok);
+    CU_ASSERT_EQUAL(v.records, 2002);
+    fixture_remove(dir);
+}
+
+/* Lines removed while no daemon ran stay visible after the next one has signed. */
+static void test_shortened_between_runs(void)
+{
+    char *dir = fixture_dir(), path[768];
+    struct rig r;
+    struct log_dir d;
+    rig_start(&r, dir, false, "");
+    CU_ASSERT_TRUE(rig_stop(&r));
+    int fd = fixture_open(dir);
+    CU_ASSERT_EQUAL(log_dir_list(fd, &d, NULL), 0);
+    CU_ASSERT_EQUAL_FATAL(d.n, 1);
+    snprintf(path, sizeof path, "%s/%s", dir, d.name[0]);
+    FILE *f = fopen(path, "r+");
+    char line[4096];
+    CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+    CU_ASSERT_PTR_NOT_NULL(fgets(line, sizeof line, f));
+    CU_ASSERT_EQUAL(ftruncate(fileno(f), (off_t)strlen(line)), 0);
+    fclose(f);
+    log_dir_done(&d);
+    close(fd);
+    rig_start(&r, dir, false, "");
+    CU_ASSERT_TRUE(r.ready);
+    CU_ASSERT_TRUE(rig_stop(&r));
+    struct verify_result v = verify(dir, dir);
+    CU_ASSERT_FALSE(v.ok);
+    CU_ASSERT_EQUAL(v.line, 1);
+    fixture_remove(dir);
+}
+
+static bool is_logged(void *arg)
+{
+    return ((struct rig *)arg)->logs > 0;
+}
+
+/* A full disk: refused, bounded, and by itself well again. */
+static void test_full_disk(void)
+{
+    static struct fixture_lines l;
+    char *dir = fixture_dir(), path[512], big[1500];
+    struct rig r;
+    struct record rec;
+    if (mount("tmpfs", dir, "tmpfs", 0, "size=512k,mode=0700") < 0) {
+        printf("# skipped: no right to mount a small tmpfs (%s)\n", strerror(errno));
+        fixture_remove(dir);
+        return;
+    }
+    rig_start(&r, dir, false, "");
+    CU_ASSERT_TRUE(r.ready);
+    struct journal *j = rig_journal(&r, ROLE_GATE, "box", false);
+    memset(big, 'a', sizeof big);
+    size_t taken = 0, refused = 0;
+    for (int i = 0; i < 600 && refused < 20; i++) {
+        record_init(&rec, RECORD_DENIED, journal_next(j));
+        record_put(&rec, RF_PATH, (struct slice){big, sizeof big});
+        if (journal_note(j, &rec) == 0)
+            taken++;
+        else
+            refused++;
+        rig_turns(r.base, 2);
+    }
+    CU_ASSERT_TRUE(refused >= 20);
+    CU_ASSERT_TRUE(rig_until(r.base, is_logged, &r));
+    umount2(dir, 0); /* busy: proves nothing, changes nothing */
+    snprintf(path, sizeof path, "size=8m,mode=0700");
+    CU_ASSERT_EQUAL(mount("tmpfs", dir, "tmpfs", MS_REMOUNT, path), 0);
+    CU_ASSERT_TRUE(rig_until(r.base, rig_journal_ready, j));
+    rig_turns(r.base, 500);
+    record_init(&rec, RECORD_DENIED, journal_next(j));
+    record_put_str(&rec, RF_AUTHORITY, "after.example.com");
+    CU_ASSERT_EQUAL(journal_note(j, &rec), 0);
+    journal_free(j);
+    CU_ASSERT_TRUE(rig_stop(&r));
+    fixture_read(dir, &l);
+    CU_ASSERT_EQUAL(fixture_count(&l, "kind", "denied"), taken + 1);
+    CU_ASSERT_EQUAL(fixture_count(&l, "authority", "after.example.com"), 1);
+    CU_ASSERT_EQUAL(fixture_count(&l, "event", "journal_corrupt"), 0);
+    fixture_lines_done(&l);
+    CU_ASSERT_TRUE(verify(dir, dir).ok);
+    umount2(dir, MNT_DETACH);
+    fixture_remove(dir);
+}
+
+void suite_logger(void)
+{
+    CU_pSuite s = CU_add_suite("logger", NULL, NULL);
+    CU_add_test(s, "records, ends and signature of a whole life", test_whole_life);
+    CU_add_test(s, "files are private", test_files_are_private);
+    CU_add_test(s, "one daemon a directory", test_one_daemon_a_directory);
+    CU_add_test(s, "a killed logger loses and doubles nothing", test_killed_logger);
+    CU_add_test(s, "a late writer's records are kept", test_late_writer);
+    CU_add_test(s, "second records of an id are reported", test_second_records);
+    CU_add_test(s, "bad records end the channel", test_bad_writers);
+    CU_add_test(s, "an overrun ends the channel", test_overrun);
+    CU_add_test(s, "repair takes no whole record", test_repair_takes_no_record);
+    CU_add_test(s, "a torn journal is repaired", test_torn_is_repaired);
+    CU_add_test(s, "synced: acknowledged from disk", test_synced);
+    CU_add_test(s, "credit flows", test_credit_flows);
+    CU_add_test(s, "a log shortened between runs stays broken", test_shortened_between_runs);
+    CU_add_test(s, "full disk and recovery", test_full_disk);
+}
+
+void tap_suites(void)
+{
+    suite_logger();
+}

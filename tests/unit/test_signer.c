@@ -1,0 +1,310 @@
+/* The signer over its channels, with this test as parent and as gates. */
+#include "ca_files.h"
+#include "ca_key.h"
+#include "ipc.h"
+#include "mint_policy.h"
+#include "proc.h"
+#include "signer.h"
+#include "tap_main.h"
+#include "wire.h"
+
+#include <event2/event.h>
+#include <fcntl.h>
+#include <openssl/x509v3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void suite_signer(void);
+
+static char dir[] = "/tmp/durward-test-signer-XXXXXX";
+static char ca_dir[sizeof dir + 8];
+static struct event_base *base;
+
+static int setup(void)
+{
+    base = event_base_new();
+    if (base == NULL || mkdtemp(dir) == NULL)
+        return -1;
+    snprintf(ca_dir, sizeof ca_dir, "%s/ca", dir);
+    return 0;
+}
+
+static int teardown(void)
+{
+    static const char *const names[] = {"/ca/key.pem", "/ca/cert.pem", "/ca", ""};
+    char path[128];
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        snprintf(path, sizeof path, "%s%s", dir, names[i]);
+        remove(path);
+    }
+    event_base_free(base);
+    return 0;
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    *(short *)arg = what;
+}
+
+/* Run the signer's loop until a message is here, 2 s at most. 1, 0 at the end, -1 on time-out. */
+static int receive(int fd, struct msg *m)
+{
+    struct timeval tv = {2, 0};
+    short what = 0;
+    struct event *ev = event_new(base, fd, EV_READ, on_readable, &what);
+    event_add(ev, &tv);
+    while (what == 0)
+        event_base_loop(base, EVLOOP_ONCE);
+    event_free(ev);
+    return what & EV_READ ? msg_recv(fd, m) : -1;
+}
+
+struct started {
+    struct signer *signer;
+    int control;
+};
+
+static struct started start(void)
+{
+    int fds[2];
+    CU_ASSERT_EQUAL_FATAL(ipc_pair(fds, NULL), 0);
+    struct started s = {.signer = signer_new(base, fds[0], false), .control = fds[1]};
+    CU_ASSERT_PTR_NOT_NULL_FATAL(s.signer);
+    return s;
+}
+
+static void stop(struct started s)
+{
+    signer_free(s.signer);
+    close(s.control);
+}
+
+static void send_init(struct started s, const struct ca_files *f, bool create, uint32_t days)
+{
+    struct msg m;
+    msg_init(&m, W_INIT);
+    msg_put_u8(&m, create);
+    msg_put_u32(&m, days);
+    msg_put_fd_dup(&m, f->key_fd);
+    msg_put_fd_dup(&m, f->cert_fd);
+    CU_ASSERT_EQUAL(msg_send(s.control, &m), 0);
+    msg_done(&m);
+}
+
+/* Start a signer on the CA in ca_dir, made if need be. */
+static struct started start_ready(bool *created, char *pem, size_t size)
+{
+    struct ca_files f;
+    struct err err = {0};
+    struct msg m;
+    struct started s = start();
+    int r = ca_files_open(ca_dir, NULL, NULL, &f, &err);
+    if (r < 0)
+        fprintf(stderr, "# %s\n", err.text);
+    CU_ASSERT_EQUAL_FATAL(r, 0);
+    *created = f.create;
+    send_init(s, &f, f.create, 7);
+    CU_ASSERT_EQUAL_FATAL(receive(s.control, &m), 1);
+    CU_ASSERT_EQUAL(m.type, W_READY);
+    CU_ASSERT_EQUAL(msg_get_str(&m, pem, size), 0);
+    CU_ASSERT_EQUAL(msg_end(&m), 0);
+    msg_done(&m);
+    ca_files_close(&f);
+    return s;
+}
+
+static void test_create_then_load(void)
+{
+    char first[4096], second[4096];
+    bool created;
+    struct stat st;
+    char path[128];
+    struct started s = start_ready(&created, first, sizeof first);
+    CU_ASSERT(created);
+    stop(s);
+    snprintf(path, sizeof path, "%s/key.pem", ca_dir);
+    CU_ASSERT(stat(path, &st) == 0 && (st.st_mode & 0777) == 0600 && st.st_size > 0);
+    s = start_ready(&created, second, sizeof second);
+    CU_ASSERT(!created);
+    CU_ASSERT_STRING_EQUAL(first, second);
+    CU_ASSERT_PTR_NOT_NULL(strstr(first, "BEGIN CERTIFICATE"));
+    CU_ASSERT_PTR_NULL(strstr(first, "PRIVATE"));
+    stop(s);
+}
+
+static int gate_channel_kind(struct started s, uint32_t number, uint8_t kind)
+{
+    int fds[2];
+    struct msg m;
+    CU_ASSERT_EQUAL_FATAL(ipc_pair(fds, NULL), 0);
+    msg_init(&m, W_PEER);
+    msg_put_u8(&m, kind);
+    msg_put_u32(&m, number);
+    msg_put_str(&m, "sandbox");
+    msg_put_str(&m, "policy");
+    msg_put_u32(&m, 1);
+    msg_put_bytes(&m, "", 0);
+    msg_put_fd(&m, fds[0]);
+    CU_ASSERT_EQUAL(msg_send(s.control, &m), 0);
+    msg_done(&m);
+    event_base_loop(base, EVLOOP_NONBLOCK);
+    return fds[1];
+}
+
+static int gate_channel(struct started s, uint32_t number)
+{
+    return gate_channel_kind(s, number, ROLE_GATE);
+}
+
+static void ask(int ch, uint32_t req, const char *host, struct slice spki)
+{
+    struct msg m;
+    msg_init(&m, W_MINT);
+    msg_put_u32(&m, req);
+    msg_put_str(&m, host);
+    msg_put_slice(&m, spki);
+    CU_ASSERT_EQUAL(msg_send(ch, &m), 0);
+    msg_done(&m);
+}
+
+static X509 *to_cert(struct slice der)
+{
+    const unsigned char *at = (const unsigned char *)der.p;
+    return d2i_X509(NULL, &at, (long)der.n);
+}
+
+static void test_mints(void)
+{
+    char pem[4096];
+    bool created;
+    struct msg m;
+    uint32_t req;
+    struct slice leaf, issuer;
+    unsigned char *spki = NULL;
+    EVP_PKEY *key = EVP_EC_gen("P-256");
+    int n = i2d_PUBKEY(key, &spki);
+    struct started s = start_ready(&created, pem, sizeof pem);
+    int ch = gate_channel(s, 5);
+    CU_ASSERT_EQUAL(signer_channels(s.signer), 1);
+    ask(ch, 77, "api.github.com", (struct slice){(char *)spki, (size_t)n});
+    CU_ASSERT_EQUAL_FATAL(receive(ch, &m), 1);
+    CU_ASSERT_EQUAL(m.type, W_MINTED);
+    CU_ASSERT_EQUAL(msg_get_u32(&m, &req), 0);
+    CU_ASSERT_EQUAL(req, 77);
+    CU_ASSERT_EQUAL(msg_get_slice(&m, 20000, &leaf) | msg_get_slice(&m, 20000, &issuer), 0);
+    CU_ASSERT_EQUAL(msg_end(&m), 0);
+    X509 *x = to_cert(leaf), *ca = to_cert(issuer);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(x);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(ca);
+    CU_ASSERT_EQUAL(X509_check_host(x, "api.github.com", 0, 0, NULL), 1);
+    CU_ASSERT_EQUAL(X509_verify(x, X509_get0_pubkey(ca)), 1);
+    CU_ASSERT_EQUAL(X509_check_private_key(x, key), 1);
+    X509_free(x);
+    X509_free(ca);
+    msg_done(&m);
+
+    /* what the policy refuses is answered; the channel stays */
+    ask(ch, 78, "*.github.com", (struct slice){(char *)spki, (size_t)n});
+    CU_ASSERT_EQUAL_FATAL(receive(ch, &m), 1);
+    CU_ASSERT_EQUAL(m.type, W_MINT_FAIL);
+    msg_done(&m);
+    ask(ch, 79, "a.example", SLICE("no key"));
+    CU_ASSERT_EQUAL_FATAL(receive(ch, &m), 1);
+    CU_ASSERT_EQUAL(m.type, W_MINT_FAIL);
+    msg_done(&m);
+    CU_ASSERT_EQUAL(signer_minted(s.signer), 1);
+    close(ch);
+    event_base_loop(base, EVLOOP_NONBLOCK);
+    CU_ASSERT_EQUAL(signer_channels(s.signer), 0);
+    stop(s);
+    OPENSSL_free(spki);
+    EVP_PKEY_free(key);
+}
+
+static void send_plain(int fd, uint16_t type, size_t junk)
+{
+    struct msg m;
+    msg_init(&m, type);
+    for (size_t i = 0; i < junk; i++)
+        msg_put_u8(&m, 0xff);
+    CU_ASSERT_EQUAL(msg_send(fd, &m), 0);
+    msg_done(&m);
+}
+
+static void test_bad_channel(void)
+{
+    char pem[4096];
+    bool created;
+    struct msg m;
+    struct started s = start_ready(&created, pem, sizeof pem);
+    int a = gate_channel(s, 1), b = gate_channel(s, 2);
+    send_plain(a, W_SECRET_GET, 0);
+    CU_ASSERT_EQUAL(receive(a, &m), 0);
+    CU_ASSERT_EQUAL(signer_channels(s.signer), 1);
+    int c = gate_channel(s, 3);
+    send_plain(c, W_MINT, 9);
+    CU_ASSERT_EQUAL(receive(c, &m), 0);
+    ask(b, 1, "a.example", SLICE("x")); /* the other one lives */
+    CU_ASSERT_EQUAL(receive(b, &m), 1);
+    msg_done(&m);
+    msg_init(&m, W_PEER_GONE);
+    msg_put_u32(&m, 2);
+    CU_ASSERT_EQUAL(msg_send(s.control, &m), 0);
+    msg_done(&m);
+    CU_ASSERT_EQUAL(receive(b, &m), 0);
+    close(a);
+    close(b);
+    close(c);
+    /* only gates mint */
+    int d = gate_channel_kind(s, 9, ROLE_INJECTOR);
+    event_base_loop(base, EVLOOP_NONBLOCK);
+    CU_ASSERT_EQUAL(signer_channels(s.signer), 0);
+    CU_ASSERT_EQUAL(receive(d, &m), 0);
+    close(d);
+    stop(s);
+}
+
+static void test_cannot_start(void)
+{
+    struct ca_files f;
+    struct msg m;
+    char text[512];
+    CU_ASSERT_EQUAL_FATAL(ca_files_open(ca_dir, NULL, NULL, &f, NULL), 0);
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    struct ca_files empty = {.key_fd = null, .cert_fd = f.cert_fd};
+    struct started s = start();
+    send_init(s, &empty, false, 7);
+    CU_ASSERT_EQUAL_FATAL(receive(s.control, &m), 1);
+    CU_ASSERT_EQUAL(m.type, W_FAILED);
+    CU_ASSERT_EQUAL(msg_get_str(&m, text, sizeof text), 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "key"));
+    msg_done(&m);
+    stop(s);
+    s = start(); /* eight days are not a leaf's life: the message is bad */
+    send_init(s, &f, false, 8);
+    struct timeval tv = {2, 0};
+    event_base_loopexit(base, &tv);
+    event_base_dispatch(base);
+    CU_ASSERT(event_base_got_break(base)); /* the role has ended, not the time */
+    stop(s);
+    close(null);
+    ca_files_close(&f);
+}
+
+void suite_signer(void)
+{
+    CU_pSuite s = CU_add_suite("signer", setup, teardown);
+    CU_add_test(s, "makes a CA once and loads it afterwards", test_create_then_load);
+    CU_add_test(s, "mints for a gate", test_mints);
+    CU_add_test(s, "a bad message ends its channel only", test_bad_channel);
+    CU_add_test(s, "a CA that cannot sign is reported", test_cannot_start);
+}
+
+void tap_suites(void)
+{
+    suite_signer();
+}

@@ -47,11 +47,12 @@ enum role role_from_argv0(const char *argv0)
  * are given. Everybody else starts with none; sanitizer builds keep the sanitizers' own options, or
  * their reports would be lost. */
 static const char *const parent_keeps[] = {
-    "PATH=",   "HOME=",           "USER=",    "LOGNAME=", "LANG=", "LC_", "TZ=", "TMPDIR=", "XDG_",
-    "GNUPGHOME=", "GPG_TTY=", "DBUS_SESSION_BUS_ADDRESS=", "DURWARD_",
+    "PATH=",    "HOME=",   "USER=", "LOGNAME=",   "LANG=",    "LC_",
+    "TZ=",      "TMPDIR=", "XDG_",  "GNUPGHOME=", "GPG_TTY=", "DBUS_SESSION_BUS_ADDRESS=",
+    "DURWARD_",
 };
-static const char *const sanitizer_keeps[] = {"ASAN_OPTIONS=", "LSAN_OPTIONS=", "UBSAN_OPTIONS=",
-                                              "ASAN_SYMBOLIZER_PATH="};
+static const char *const sanitizer_keeps[] = {
+    "ASAN_OPTIONS=", "LSAN_OPTIONS=", "UBSAN_OPTIONS=", "ASAN_SYMBOLIZER_PATH="};
 
 static bool kept(const char *entry, const char *const *prefixes, size_t n)
 {

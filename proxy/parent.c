@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CONFIG_JSON_MAX = 64 << 20, STOP_MS = 3000, KEEP_FD = 4 };
+enum { CONFIG_JSON_MAX = 64 << 20, STOP_MS = 3000, DRAIN_SECONDS = 10, KEEP_FD = 4 };
 
 /* ---- stopping ---- */
 
@@ -26,8 +26,8 @@ static bool wait_for(struct parent *p, bool (*pick)(const struct child *), int m
         pid_t pid;
         while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
             TAILQ_FOREACH(c, &p->children, link)
-            if (c->pid == pid)
-                c->pid = 0;
+        if (c->pid == pid)
+            c->pid = 0;
         TAILQ_FOREACH(c, &p->children, link)
         left |= c->pid > 0 && pick(c);
         if (!left)
@@ -71,6 +71,32 @@ void parent_stop(struct parent *p, int status)
     p->stopping = true;
     p->exit_status = status;
     event_base_loopbreak(p->base);
+}
+
+static void on_drain_over(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    parent_stop(arg, 0);
+}
+
+void parent_drain(struct parent *p)
+{
+    struct timeval tv = {DRAIN_SECONDS, 0};
+    struct child *c;
+    bool gates = false;
+    if (p->draining || p->stopping)
+        return;
+    p->draining = true;
+    TAILQ_FOREACH(c, &p->children, link)
+    {
+        struct msg m;
+        if (c->role != ROLE_GATE || c->ch == NULL)
+            continue;
+        msg_init(&m, W_DRAIN);
+        ipc_send(c->ch, &m);
+        gates = true;
+    }
+    if (!gates || event_base_once(p->base, -1, EV_TIMEOUT, on_drain_over, p, &tv) < 0)
+        parent_stop(p, 0);
 }
 
 /* ---- starting ---- */
@@ -191,7 +217,10 @@ static void on_term(evutil_socket_t sig, short what UNUSED, void *arg)
     struct parent *p = arg;
     if (sig == SIGINT && p->mode == PARENT_RUN)
         return; /* the terminal's ^C is the command's; the CLI passes it on */
-    parent_stop(p, 0);
+    if (p->mode == PARENT_SERVE)
+        parent_drain(p);
+    else
+        parent_stop(p, 0);
 }
 
 static void on_hup(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <errno.h>
+#include <poll.h>
 
 #include "api.h"
 #include "controller_internal.h"
@@ -183,6 +185,9 @@ static int take_init(struct controller *c, int *api_fd, struct err *err)
     uint32_t uid;
     int config_fd = -1;
     *api_fd = c->state_dir = -1;
+    struct pollfd ready = {.fd = PROC_CONTROL_FD, .events = POLLIN};
+    while (poll(&ready, 1, -1) < 0 && errno == EINTR)
+        ;
     if (msg_recv(PROC_CONTROL_FD, &m) != 1)
         return err_set(err, ERR_UNREADY, "the parent sent no W_INIT");
     int bad = m.type != W_INIT || msg_get_u8(&m, &private) < 0 || msg_get_u32(&m, &uid) < 0 ||

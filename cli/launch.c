@@ -10,20 +10,30 @@
 #include "ipc.h"
 #include "proc.h"
 #include "store.h"
+#include "strlist.h"
 #include "wire.h"
 
-/* The value lies in the block that /proc/PID/environ shows: clear it there, then forget the name. */
-static void wipe_env_secrets(const struct config *c)
+/* What the parent needs of our environment: where this user's directories are, and what the
+ * commands of `command:` secrets may have (secrets/store.h). Its own environment is empty. */
+static int put_environment(struct msg *m, struct err *err)
 {
-    size_t n;
-    const struct config_secret *s = config_secrets(c, &n);
-    for (size_t i = 0; i < n; i++) {
-        char *v = s[i].store == STORE_ENV ? getenv(s[i].source) : NULL;
-        if (v == NULL)
-            continue;
-        explicit_bzero(v, strlen(v));
-        unsetenv(s[i].source);
+    static const char *const names[] = {
+        "PATH",           "HOME",        "USER",           "LOGNAME",        "LANG",
+        "GNUPGHOME",      "GPG_TTY",     "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME",
+        "XDG_DATA_HOME",  "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "NOTIFY_SOCKET"};
+    struct strlist env = {0};
+    int bad = 0;
+    for (size_t i = 0; i < ARRAY_LEN(names) && !bad; i++) {
+        const char *v = getenv(names[i]);
+        if (v)
+            bad = strlist_set_env(&env, names[i], v);
     }
+    for (char **e = environ; *e && !bad; e++)
+        if (strncmp(*e, "LC_", 3) == 0 && strchr(*e, '='))
+            bad = strlist_put_env(&env, *e);
+    strlist_put(&env, m);
+    strlist_done(&env);
+    return bad ? err_set(err, ERR_LIMIT, "the environment is too long") : 0;
 }
 
 int launch_message(enum launch_mode mode, const char *path, const struct config *c, struct msg *ret,
@@ -32,10 +42,11 @@ int launch_message(enum launch_mode mode, const char *path, const struct config 
     char full[PATH_MAX] = "";
     if (path && strcmp(path, "-") != 0 && realpath(path, full) == NULL)
         return err_sys(err, "%s", path);
-    int env = store_env_memfd(c, err);
+    size_t n;
+    const struct config_secret *secrets = config_secrets(c, &n);
+    int env = store_env_memfd(secrets, n, NULL, err);
     if (env < 0)
         return -1;
-    wipe_env_secrets(c);
     char *json = config_json(c);
     int config = json ? ipc_memfd("configuration", json, strlen(json), err)
                       : err_set(err, ERR_INTERNAL, "out of memory");
@@ -47,9 +58,12 @@ int launch_message(enum launch_mode mode, const char *path, const struct config 
     msg_init(ret, W_INIT);
     msg_put_u8(ret, mode);
     msg_put_str(ret, full);
+    int bad = put_environment(ret, err);
     msg_put_fd(ret, config);
     msg_put_fd(ret, env);
-    return 0;
+    if (bad)
+        msg_done(ret);
+    return bad;
 }
 
 static int send_once(int sock, struct msg *m, struct err *err)

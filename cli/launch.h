@@ -3,6 +3,9 @@
  * W_INIT (CLI → parent), the first message on the parent's descriptor 3:
  *   mode:u8           1 run, 2 serve
  *   config_path:str   absolute path of the file that was read, "" if none: for reload
+ *   env n × str       "K=V": HOME, PATH, XDG_*, LANG, LC_* and what commands of secrets may have; the
+ *                     parent's own environment is empty, so it sets these before it uses
+ *                     lib/paths.h or secrets/store.h
  *   fds: configuration (config_json, a memfd), env secrets (store_env_memfd)
  *
  * run:   the parent is our child; it answers W_READY or W_FAILED, then W_PEER (kind

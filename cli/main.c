@@ -10,11 +10,8 @@
 #include "proc.h"
 #include "roles.h"
 
-#ifdef HAVE_CONFIG_H
-#include "config.h"
-#endif
 #ifndef PACKAGE_VERSION
-#define PACKAGE_VERSION "0"
+#define PACKAGE_VERSION "unknown"
 #endif
 
 static const struct command command_audit = {

@@ -78,7 +78,7 @@ static int inode_of_netns(ino_t *ret, struct err *err)
 int netns_enter(uid_t uid, gid_t gid, struct err *err)
 {
     char map[64];
-    ino_t before, after;
+    ino_t before = 0, after = 0;
     if (inode_of_netns(&before, err) < 0)
         return -1;
     if (unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS) < 0)

@@ -99,7 +99,7 @@ struct sandbox *sandbox_new(struct sandbox_owner *owner, struct sandbox_plan *pl
     s->owner = owner;
     LIST_INSERT_HEAD(&owner->list, s, link);
     s->client = client;
-    s->names = names_new(plan->names);
+    s->names = name_table_new(plan->names);
     s->timer = evtimer_new(owner->base, on_timer, s);
     if (s->names == NULL || s->timer == NULL) {
         sandbox_free(s);
@@ -121,7 +121,7 @@ void sandbox_free(struct sandbox *s)
     LIST_REMOVE(s, link);
     ipc_free(s->init);
     ipc_free(s->gate);
-    names_free(s->names);
+    name_table_free(s->names);
     if (s->timer)
         event_free(s->timer);
     if (s->plan.id[0])
@@ -353,6 +353,7 @@ void sandbox_client_gone(struct sandbox *s)
 void sandbox_gate(struct sandbox *s, int fd)
 {
     ipc_free(s->gate);
+    s->told = false;
     s->gate = ipc_new(s->owner->base, fd, sandbox_on_gate, sandbox_on_gate_closed, s);
 }
 

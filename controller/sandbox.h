@@ -20,7 +20,7 @@
 
 #include "denials.h"
 #include "ipc.h"
-#include "names.h"
+#include "name_table.h"
 #include "run.h"
 
 struct event_base;

@@ -16,9 +16,10 @@ struct sandbox {
     struct ipc *client; /* owned by the controller's client; NULL once it left */
     struct ipc *init;   /* owned; READY and RUNNING */
     struct ipc *gate;   /* owned; NULL between a gate's death and the next one */
-    struct names *names;
+    struct name_table *names;
     struct denials denials;
     struct event *timer;
+    bool told;     /* this gate has heard of the names that a former one gave out */
     bool tested;   /* READY: the self-test passed and W_INIT_EXEC was sent */
     bool torn;     /* ENDING: the builder has taken it down */
     uint32_t status;

@@ -113,21 +113,38 @@ void sandbox_on_init_closed(struct ipc *ch UNUSED, const char *why, void *arg)
     sandbox_end(arg, EXIT_DURWARD_FAILED, text); /* frees the channel */
 }
 
+static void send_name(struct ipc *to, uint32_t req, const char *host, uint32_t index)
+{
+    struct msg m;
+    msg_init(&m, W_NAME);
+    msg_put_u32(&m, req);
+    msg_put_str(&m, host);
+    msg_put_u32(&m, index);
+    ipc_send(to, &m); /* a gate that is gone needs no answer */
+}
+
+static void tell_name(void *arg, const char *host, uint32_t index)
+{
+    send_name(arg, 0, host, index);
+}
+
+/* A gate that replaces another one hears of all names the first time it asks for one (an empty
+ * host asks for nothing else): addresses that the sandbox remembers go on to mean what they did. */
 static int on_name(struct sandbox *s, struct ipc *ch, struct msg *m)
 {
     uint32_t req;
     char host[HOST_TEXT_MAX];
     struct authority a;
-    if (msg_get_u32(m, &req) < 0 || msg_get_str(m, host, sizeof host) < 0 || msg_end(m) < 0 ||
-        authority_host(&a, slice_str(host)) < 0 || a.kind != HOST_NAME ||
-        strcmp(a.host, host) != 0)
+    if (msg_get_u32(m, &req) < 0 || msg_get_str(m, host, sizeof host) < 0 || msg_end(m) < 0)
         return -1;
-    struct msg reply;
-    msg_init(&reply, W_NAME);
-    msg_put_u32(&reply, req);
-    msg_put_str(&reply, host);
-    msg_put_u32(&reply, names_index(s->names, host));
-    ipc_send(ch, &reply);
+    if (host[0] && (authority_host(&a, slice_str(host)) < 0 || a.kind != HOST_NAME ||
+                    strcmp(a.host, host) != 0))
+        return -1;
+    if (!s->told)
+        name_table_each(s->names, tell_name, ch);
+    s->told = true;
+    if (host[0])
+        send_name(ch, req, host, name_table_index(s->names, host));
     return 0;
 }
 

@@ -101,7 +101,8 @@ static int host_ipv6(struct authority *a, struct slice h)
     if (strlen(text) != h.n || inet_pton(AF_INET6, text, a->ip) != 1)
         return -1;
     /* ::ffff:a.b.c.d is an IPv4 address spelled in another way */
-    if (IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)(const void *)a->ip))
+    static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
+    if (memcmp(a->ip, mapped, sizeof mapped) == 0)
         return -1;
     set_ipv6(a);
     return 0;

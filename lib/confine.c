@@ -61,11 +61,11 @@ static const int vault_calls[] = {SC(memfd_secret), SC(ftruncate), SC(lseek)};
 static const int dialer_calls[] = {SC(socket), SC(connect), SC(bind),    SC(openat),
                                    SC(lseek),  SC(ioctl),   SC(getppid), SC(sendmmsg),
                                    SC(uname),  SC(stat),    SC(fcntl)};
-static const int logger_calls[] = {
-    SC(openat),   SC(fdatasync), SC(fsync),    SC(ftruncate), SC(lseek),      SC(renameat),
-    SC(rename),   SC(renameat2), SC(unlinkat), SC(flock),     SC(getdents64), SC(mkdirat),
-    SC(pwrite64), SC(fcntl),     SC(fchmod),   SC(fstatfs),   SC(unlink),     SC(dup),
-    SC(fallocate)};
+static const int logger_calls[] = {SC(openat),   SC(fdatasync), SC(fsync),      SC(ftruncate),
+                                   SC(lseek),    SC(renameat),  SC(rename),     SC(renameat2),
+                                   SC(unlinkat), SC(flock),     SC(getdents64), SC(mkdirat),
+                                   SC(pwrite64), SC(fcntl),     SC(fchmod),     SC(fstatfs),
+                                   SC(unlink),   SC(dup),       SC(fallocate)};
 static const int controller_calls[] = {
     SC(openat),    SC(fdatasync), SC(fsync),     SC(ftruncate),  SC(lseek),      SC(renameat),
     SC(rename),    SC(renameat2), SC(unlinkat),  SC(unlink),     SC(getdents64), SC(mkdirat),

@@ -40,7 +40,7 @@ static void set_state(struct exchange *x, enum exchange_state s)
 static void exchange_free(struct exchange *x)
 {
     journal_cancel(x->wait);
-    head_free(&x->head);
+    http_head_free(&x->head);
     free(x);
 }
 
@@ -48,8 +48,8 @@ static uint64_t elapsed_ms(const struct exchange *x)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    int64_t ns = (now.tv_sec - x->begun.tv_sec) * INT64_C(1000000000) + now.tv_nsec -
-                 x->begun.tv_nsec;
+    int64_t ns =
+        (now.tv_sec - x->begun.tv_sec) * INT64_C(1000000000) + now.tv_nsec - x->begun.tv_nsec;
     return (uint64_t)(ns / 1000000);
 }
 
@@ -133,8 +133,8 @@ void exchange_refuse(struct exchange *x, const struct head *h, const struct auth
     x->entry = entry;
     if (a)
         x->authority = *a;
-    if (h && head_copy(&x->head, h) < 0)
-        head_init(&x->head);
+    if (h && http_head_copy(&x->head, h) < 0)
+        http_head_init(&x->head);
     deny(x, status, code);
 }
 
@@ -169,7 +169,8 @@ static void open_origin(struct exchange *x)
     struct front f = {&front_ops, x};
     journal_id(x->gate->journal, x->counter, id, sizeof id);
     snprintf(key, sizeof key, "%s|%s|%s|%s", x->who.sandbox, x->who.route->name,
-             scheme_name(x->authority.scheme), authority_text_port(&x->authority, text, sizeof text));
+             scheme_name(x->authority.scheme),
+             authority_text_port(&x->authority, text, sizeof text));
     x->origin = origin_open(&x->gate->origin, x->who.route->dial, f, &x->authority, &x->head, key,
                             id, x->who.token);
     if (x->origin == NULL) {
@@ -260,7 +261,7 @@ void exchange_start(struct exchange *x, struct head *h, const struct authority *
     x->entry = entry;
     x->authority = *a;
     x->head = *h;
-    head_init(h);
+    http_head_init(h);
     if (!decide(x, &d))
         return;
     x->rule = d.rule;
@@ -269,9 +270,9 @@ void exchange_start(struct exchange *x, struct head *h, const struct authority *
         return;
     }
     guard_clean_request(&x->head);
-    if (x->rule->method_scoped && head_remove(&x->head, "x-http-method-override") +
-                                          head_remove(&x->head, "x-http-method") +
-                                          head_remove(&x->head, "x-method-override"))
+    if (x->rule->method_scoped && http_head_remove(&x->head, "x-http-method-override") +
+                                      http_head_remove(&x->head, "x-http-method") +
+                                      http_head_remove(&x->head, "x-method-override"))
         gate_denied(x->gate, "override_stripped", a->host);
     if (guard_credentials(x->gate, &x->who, &x->head, x->rule, &x->inject, &code) < 0) {
         deny(x, 403, code);
@@ -295,7 +296,7 @@ struct exchange *exchange_new(struct gate *g, const struct identity *who, struct
     x->gate = g;
     x->who = *who;
     x->front = front;
-    head_init(&x->head);
+    http_head_init(&x->head);
     clock_gettime(CLOCK_MONOTONIC, &x->begun);
     return x;
 }
@@ -308,13 +309,13 @@ static void front_reply(void *self, const struct head *reply)
     struct head h;
     set_state(x, EXCHANGE_REPLYING);
     x->status = reply->status;
-    if (head_copy(&h, reply) < 0) {
-        head_free(&h);
+    if (http_head_copy(&h, reply) < 0) {
+        http_head_free(&h);
         return; /* the front has seen no reply; its end will be a failure */
     }
     guard_clean_reply(&h, x->rule->credential != NULL, x->rule->cookies);
     x->front.ops->reply(x->front.self, &h);
-    head_free(&h);
+    http_head_free(&h);
 }
 
 static void front_data(void *self, const void *p, size_t n)

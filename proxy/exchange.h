@@ -21,8 +21,8 @@ struct exchange *exchange_new(struct gate *g, const struct identity *who, struct
  * "transparent", "connect", "forward". The front may be told fail before this returns. */
 void exchange_start(struct exchange *x, struct head *h, const struct authority *a,
                     const char *entry);
-/* Refuse without a decision (bad syntax, mismatch): recorded, then the front is told. a may be NULL,
- * h too. */
+/* Refuse without a decision (bad syntax, mismatch): recorded, then the front is told. a may be
+ * NULL, h too. */
 void exchange_refuse(struct exchange *x, const struct head *h, const struct authority *a,
                      const char *entry, unsigned status, const char *code);
 struct back exchange_back(struct exchange *x);

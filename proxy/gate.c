@@ -8,6 +8,7 @@
 #include "listener.h"
 #include "gate_names.h"
 #include "nflog.h"
+#include "placeholder.h"
 #include "policy.h"
 #include "proc.h"
 #include "roots.h"
@@ -223,7 +224,9 @@ static int read_keys(struct gate *g, struct msg *m)
         mode < GATE_LOCAL || mode > GATE_TOKEN)
         return -1;
     g->mode = mode;
-    memcpy(g->tag_key, tag.p, 32);
+    g->tag = placeholder_key_new((const unsigned char *)tag.p);
+    if (g->tag == NULL)
+        return -1;
     if (token.n == TOKEN_KEY)
         g->token_public = token_public_key((const unsigned char *)token.p, NULL);
     return g->mode == GATE_TOKEN && g->token_public == NULL ? -1 : 0;
@@ -360,6 +363,20 @@ static int on_policy(struct gate_process *p, struct msg *m)
     return set_policy(r, generation, fd);
 }
 
+static int on_drain(struct gate_process *p, struct msg *m)
+{
+    if (msg_end(m) < 0)
+        return -1;
+    for (size_t i = 0; i < p->n_listeners; i++)
+        listener_free(p->listeners[i]);
+    p->n_listeners = 0;
+    p->gate.draining = true;
+    session_drain_all(&p->gate);
+    if (LIST_EMPTY(&p->gate.sessions))
+        event_base_loopbreak(p->gate.base);
+    return 0;
+}
+
 /* ---- start ---- */
 
 static void start_gate(struct gate_process *p, const struct limits *l, int roots_fd)
@@ -418,6 +435,8 @@ static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_bind(p, m);
     case W_POLICY:
         return on_policy(p, m);
+    case W_DRAIN:
+        return on_drain(p, m);
     case W_PLACEHOLDERS:
         return read_placeholders(&p->gate, m) < 0 ? -1 : msg_end(m);
     default:

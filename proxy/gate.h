@@ -13,15 +13,19 @@
 #include "origin.h"
 #include "token.h"
 
+#include <sys/queue.h>
+
 struct event_base;
 struct gate;
 struct gate_names;
+struct placeholder_key;
+struct session;
 
 enum gate_mode {
     GATE_SPARE = 0,
-    GATE_LOCAL,  /* one local sandbox: the listeners say who it is */
-    GATE_BOUND,  /* a `listen` entry with a policy */
-    GATE_TOKEN,  /* a `listen` entry whose clients show a token */
+    GATE_LOCAL, /* one local sandbox: the listeners say who it is */
+    GATE_BOUND, /* a `listen` entry with a policy */
+    GATE_TOKEN, /* a `listen` entry whose clients show a token */
 };
 
 /* The policy a request is decided by, and the roads it may take. */
@@ -55,9 +59,11 @@ struct gate {
     size_t n_routes;
     struct placeholder_entry placeholders[GATE_PLACEHOLDERS_MAX];
     size_t n_placeholders;
-    unsigned char tag_key[32];
+    struct placeholder_key *tag;
     EVP_PKEY *token_public; /* GATE_TOKEN */
-    struct gate_names *names;    /* GATE_LOCAL: synthetic addresses */
+    LIST_HEAD(, session) sessions;
+    bool draining;
+    struct gate_names *names; /* GATE_LOCAL: synthetic addresses */
 };
 
 /* Who asks: fixed for a local gate and a bound listener, shown by token otherwise. */

@@ -48,7 +48,7 @@ static void grant_free(struct grant *g)
     journal_cancel(g->wait);
     secret_client_cancel(g->secret_wait);
     secret_unref(g->value);
-    head_free(&g->head);
+    http_head_free(&g->head);
     explicit_bzero(g->token, sizeof g->token);
     free(g);
 }
@@ -116,8 +116,8 @@ static uint64_t elapsed_ms(const struct grant *g)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    int64_t ns = (now.tv_sec - g->begun.tv_sec) * INT64_C(1000000000) + now.tv_nsec -
-                 g->begun.tv_nsec;
+    int64_t ns =
+        (now.tv_sec - g->begun.tv_sec) * INT64_C(1000000000) + now.tv_nsec - g->begun.tv_nsec;
     return (uint64_t)(ns / 1000000);
 }
 
@@ -170,7 +170,7 @@ static int fill(struct grant *g)
     buf_init_wiped(&v, SECRET_MAX * 2 + 2048);
     int r = render(g->credential, secret_slice(g->value), &v);
     if (r == 0)
-        r = head_set(&g->head, g->credential->header, buf_slice(&v));
+        r = http_head_set(&g->head, g->credential->header, buf_slice(&v));
     buf_free(&v);
     secret_unref(g->value);
     g->value = NULL;
@@ -200,7 +200,7 @@ static void open_origin(struct grant *g)
         return;
     }
     if (g->credential) /* the serialised head is the one copy that is left */
-        head_free(&g->head);
+        http_head_free(&g->head);
     g->back = origin_back(g->origin);
     set_state(g, G_OPEN);
     if (g->request_ended)
@@ -288,7 +288,7 @@ static const char *check_grant(struct grant *g, const struct grant_request *r)
 void grant_start(struct grant *g, struct grant_request *r)
 {
     g->head = r->head;
-    head_init(&r->head);
+    http_head_init(&r->head);
     g->authority = r->authority;
     memcpy(g->entry, r->entry, sizeof g->entry);
     memcpy(g->token, r->token, sizeof g->token);
@@ -305,10 +305,10 @@ void grant_start(struct grant *g, struct grant_request *r)
         admit(g);
         return;
     }
-    head_remove(&g->head, g->credential->header);
+    http_head_remove(&g->head, g->credential->header);
     if (!g->rule->cookies)
-        head_remove(&g->head, "cookie");
-    if (head_set(&g->head, "accept-encoding", SLICE("identity")) < 0) {
+        http_head_remove(&g->head, "cookie");
+    if (http_head_set(&g->head, "accept-encoding", SLICE("identity")) < 0) {
         deny(g, 431, "too_many_headers", "");
         return;
     }
@@ -326,7 +326,7 @@ struct grant *grant_new(struct injector *i, struct front front)
         return NULL;
     g->injector = i;
     g->front = front;
-    head_init(&g->head);
+    http_head_init(&g->head);
     clock_gettime(CLOCK_MONOTONIC, &g->begun);
     return g;
 }

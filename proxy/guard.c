@@ -9,10 +9,10 @@
 
 int guard_method(struct slice m)
 {
-    static const char *const passes[] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS",
-                                         "PROPFIND", "PROPPATCH", "MKCOL", "COPY", "MOVE", "LOCK",
-                                         "UNLOCK", "REPORT", "SEARCH", "MKACTIVITY", "CHECKOUT",
-                                         "MERGE"};
+    static const char *const passes[] = {"GET",    "HEAD",       "POST",     "PUT",       "PATCH",
+                                         "DELETE", "OPTIONS",    "PROPFIND", "PROPPATCH", "MKCOL",
+                                         "COPY",   "MOVE",       "LOCK",     "UNLOCK",    "REPORT",
+                                         "SEARCH", "MKACTIVITY", "CHECKOUT", "MERGE"};
     for (size_t i = 0; i < ARRAY_LEN(passes); i++)
         if (slice_eq_str(m, passes[i]))
             return 0;
@@ -21,15 +21,41 @@ int guard_method(struct slice m)
 
 /* Between client and proxy only (RFC 9110 7.6.1), or rewritten by us. */
 static const char *const hop_fields[] = {
-    "connection", "proxy-connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade",
-    "proxy-authenticate", "proxy-authorization", "proxy-authentication-info", "http2-settings",
+    "connection",
+    "proxy-connection",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-authentication-info",
+    "http2-settings",
 };
 
 static const char *const request_fields[] = {
-    "host", "content-length", "expect", "max-forwards", "via", "forwarded", "x-forwarded-for",
-    "x-forwarded-host", "x-forwarded-proto", "x-forwarded-port", "x-forwarded-server",
-    "x-forwarded-prefix", "x-original-url", "x-original-host", "x-rewrite-url", "x-real-ip",
-    "x-host", "x-http-host-override", "x-client-ip", "true-client-ip", "cf-connecting-ip",
+    "host",
+    "content-length",
+    "expect",
+    "max-forwards",
+    "via",
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-forwarded-port",
+    "x-forwarded-server",
+    "x-forwarded-prefix",
+    "x-original-url",
+    "x-original-host",
+    "x-rewrite-url",
+    "x-real-ip",
+    "x-host",
+    "x-http-host-override",
+    "x-client-ip",
+    "true-client-ip",
+    "cf-connecting-ip",
 };
 
 static void remove_all(struct head *h, const char *const *names, size_t n)
@@ -57,9 +83,9 @@ void guard_clean_reply(struct head *h, bool credentialed, bool keep_cookies)
     remove_all(h, hop_fields, ARRAY_LEN(hop_fields));
     remove_all(h, reply_fields, ARRAY_LEN(reply_fields));
     if (h->body != BODY_NONE)
-        head_remove(h, "content-length");
+        http_head_remove(h, "content-length");
     if (credentialed && !keep_cookies)
-        head_remove(h, "set-cookie");
+        http_head_remove(h, "set-cookie");
 }
 
 /* ---- placeholders ---- */
@@ -72,10 +98,18 @@ struct hit {
     struct slice whole; /* the first one found */
 };
 
-static bool derived_equal(const struct identity *who, const unsigned char tag_key[32],
+/* A token's sandbox has its placeholders made from the token's seed; the gate does not know the
+ * secret's kind, so each shape is tried. Runs only where a tagged text was found. */
+static bool derived_equal(const struct identity *who, struct placeholder_key *key,
                           const char *secret, struct slice text)
 {
-    return who->has_seed && placeholder_matches(who->seed, tag_key, secret, text);
+    static const char *const kinds[] = {"", "github-pat", "openai", "anthropic"};
+    char made[PLACEHOLDER_MAX];
+    for (size_t i = 0; who->has_seed && i < ARRAY_LEN(kinds); i++)
+        if (placeholder_make(key, who->seed, secret, kinds[i], made) == 0 &&
+            slice_eq_str(text, made))
+            return true;
+    return false;
 }
 
 /* The secret's name for one of this sandbox's own, else NULL. */
@@ -87,7 +121,7 @@ static const char *own(const struct hit *s, struct slice text)
             return g->placeholders[i].secret;
     for (size_t i = 0; s->who->route && policy_rule(s->who->route->policy, i); i++) {
         const struct rule *r = policy_rule(s->who->route->policy, i);
-        if (r->credential && derived_equal(s->who, g->tag_key, r->credential->secret, text))
+        if (r->credential && derived_equal(s->who, g->tag, r->credential->secret, text))
             return r->credential->secret;
     }
     return NULL;
@@ -108,7 +142,7 @@ static void on_placeholder(void *arg, struct slice text)
 
 static void scan(struct hit *s, struct slice text)
 {
-    placeholder_scan(text, s->gate->tag_key, on_placeholder, s);
+    placeholder_scan(s->gate->tag, text, on_placeholder, s);
 }
 
 /* user:password of a Basic value into out; -1 when it is not one. */
@@ -178,16 +212,32 @@ static bool slot_is_placeholder(const struct gate *g, const struct identity *who
 /* ---- foreign credentials ---- */
 
 static const char *const credential_fields[] = {
-    "authorization", "x-api-key", "api-key", "apikey", "x-goog-api-key", "private-token",
-    "job-token", "deploy-token", "x-auth-token", "x-access-token", "x-gitlab-token",
-    "x-amz-security-token", "x-github-token", "x-vault-token", "x-auth-key", "x-token",
-    "authentication", "x-authorization", "openai-api-key", "anthropic-api-key", "x-ms-token",
+    "authorization",  "x-api-key",       "api-key",        "apikey",
+    "x-goog-api-key", "private-token",   "job-token",      "deploy-token",
+    "x-auth-token",   "x-access-token",  "x-gitlab-token", "x-amz-security-token",
+    "x-github-token", "x-vault-token",   "x-auth-key",     "x-token",
+    "authentication", "x-authorization", "openai-api-key", "anthropic-api-key",
+    "x-ms-token",
 };
 
 static const char *const credential_queries[] = {
-    "access_token", "api_key", "apikey", "key", "token", "sig", "signature", "x-amz-signature",
-    "x-amz-credential", "x-amz-security-token", "x-goog-signature", "x-goog-credential",
-    "private_token", "client_secret", "auth", "oauth_token", "awsaccesskeyid",
+    "access_token",
+    "api_key",
+    "apikey",
+    "key",
+    "token",
+    "sig",
+    "signature",
+    "x-amz-signature",
+    "x-amz-credential",
+    "x-amz-security-token",
+    "x-goog-signature",
+    "x-goog-credential",
+    "private_token",
+    "client_secret",
+    "auth",
+    "oauth_token",
+    "awsaccesskeyid",
 };
 
 static bool query_has_credential(struct slice q)
@@ -211,7 +261,7 @@ static bool foreign_elsewhere(const struct head *h, const char *slot)
 {
     for (size_t i = 0; i < ARRAY_LEN(credential_fields); i++)
         if ((slot == NULL || strcmp(credential_fields[i], slot) != 0) &&
-            head_find(h, credential_fields[i]))
+            http_head_find(h, credential_fields[i]))
             return true;
     return query_has_credential(h->query);
 }
@@ -245,11 +295,11 @@ static int check_slot(const struct gate *g, const struct identity *who, struct h
                       const struct rule *rule, bool *inject, const char **code)
 {
     const struct credential *c = rule->credential;
-    size_t n = head_count(h, c->header);
+    size_t n = http_head_count(h, c->header);
     *inject = true;
     if (n == 0)
         return 0;
-    struct slice v = head_find(h, c->header)->value;
+    struct slice v = http_head_find(h, c->header)->value;
     bool ours = n == 1 && slot_is_placeholder(g, who, c, v);
     if (!ours) {
         struct hit s = {.gate = g, .who = who};
@@ -272,7 +322,7 @@ static int check_slot(const struct gate *g, const struct identity *who, struct h
             return 0;
         }
     }
-    head_remove(h, c->header);
+    http_head_remove(h, c->header);
     return 0;
 }
 
@@ -282,7 +332,7 @@ int guard_credentials(const struct gate *g, const struct identity *who, struct h
     const struct credential *c = rule->credential;
     *inject = false;
     if (c && !rule->cookies)
-        head_remove(h, "cookie");
+        http_head_remove(h, "cookie");
     const char *bad = check_elsewhere(g, who, h, c ? c->header : NULL);
     if (bad) {
         *code = bad;
@@ -296,10 +346,10 @@ int guard_credentials(const struct gate *g, const struct identity *who, struct h
         *code = "foreign_credential";
         return -1;
     }
-    head_remove(h, "range");
-    head_remove(h, "if-range");
-    head_remove(h, "accept-encoding");
-    if (head_add(h, "accept-encoding", SLICE("identity")) < 0) {
+    http_head_remove(h, "range");
+    http_head_remove(h, "if-range");
+    http_head_remove(h, "accept-encoding");
+    if (http_head_add(h, "accept-encoding", SLICE("identity")) < 0) {
         *code = "too_many_headers";
         return -1;
     }
@@ -311,8 +361,8 @@ int guard_edit(struct head *h, const struct rule *rule)
     for (size_t i = 0; i < rule->n_edits; i++) {
         const struct header_edit *e = &rule->edits[i];
         if (e->value == NULL)
-            head_remove(h, e->name);
-        else if (head_set(h, e->name, slice_str(e->value)) < 0)
+            http_head_remove(h, e->name);
+        else if (http_head_set(h, e->name, slice_str(e->value)) < 0)
             return -1;
     }
     return 0;

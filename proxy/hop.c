@@ -109,12 +109,12 @@ static int on_reply(struct hop_exchange *x, struct msg *m)
     struct head h;
     uint32_t status;
     uint8_t body;
-    head_init(&h);
+    http_head_init(&h);
     int r = msg_get_u32(m, &status) | msg_get_u8(m, &body) | msg_get_u64(m, &h.length);
     if (r == 0)
         r = hop_get_fields(m, &h);
-    bool sane = r == 0 && msg_end(m) == 0 && status >= 200 && status <= 999 &&
-                body <= BODY_CLOSE && !x->replied;
+    bool sane = r == 0 && msg_end(m) == 0 && status >= 200 && status <= 999 && body <= BODY_CLOSE &&
+                !x->replied;
     if (sane) {
         h.status = status;
         h.minor = 1;
@@ -122,7 +122,7 @@ static int on_reply(struct hop_exchange *x, struct msg *m)
         x->replied = true;
         x->front.ops->reply(x->front.self, &h);
     }
-    head_free(&h);
+    http_head_free(&h);
     return sane ? 0 : -1;
 }
 

@@ -32,7 +32,7 @@ struct hop_request {
 
 /* ---- the gate's side ---- */
 struct hop *hop_new(struct event_base *base);
-void hop_free(struct hop *h); /* exchanges under way fail */
+void hop_free(struct hop *h);                    /* exchanges under way fail */
 void hop_attach(struct hop *h, int injector_fd); /* owned; replaces a dead channel */
 bool hop_ready(const struct hop *h);
 /* A back for one request; ops NULL when there is no channel or too many exchanges. */

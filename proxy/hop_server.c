@@ -166,8 +166,7 @@ static int read_request(struct msg *m, struct grant_request *r)
         msg_get_slice(m, 16384, &query) < 0 || msg_get_u8(m, &body) < 0 ||
         msg_get_u64(m, &h->length) < 0 || msg_get_str(m, r->secret, sizeof r->secret) < 0 ||
         msg_get_str(m, r->entry, sizeof r->entry) < 0 ||
-        msg_get_str(m, r->token, sizeof r->token) < 0 || hop_get_fields(m, h) < 0 ||
-        msg_end(m) < 0)
+        msg_get_str(m, r->token, sizeof r->token) < 0 || hop_get_fields(m, h) < 0 || msg_end(m) < 0)
         return -1;
     if (port == 0 || port > 65535 || body > BODY_CHUNKED || !http1_is_token(method) ||
         (scheme != SCHEME_HTTP && scheme != SCHEME_HTTPS))
@@ -191,14 +190,14 @@ static int on_request(struct hop_server *s, uint32_t id, struct msg *m)
 {
     struct grant_request r = {.sandbox = s->sandbox, .needs_token = s->needs_token};
     struct head whole;
-    head_init(&r.head);
+    http_head_init(&r.head);
     int bad = find(s, id) || s->n >= HOP_EXCHANGES_MAX || read_request(m, &r) < 0;
     /* method, path and query still point into the message: own them */
-    if (!bad && head_copy(&whole, &r.head) == 0) {
-        head_free(&r.head);
+    if (!bad && http_head_copy(&whole, &r.head) == 0) {
+        http_head_free(&r.head);
         r.head = whole;
     } else {
-        head_free(&r.head);
+        http_head_free(&r.head);
         return -1;
     }
     struct served *x = calloc(1, sizeof *x);
@@ -206,7 +205,7 @@ static int on_request(struct hop_server *s, uint32_t id, struct msg *m)
     struct grant *g = x ? grant_new(s->injector, f) : NULL;
     if (g == NULL) {
         free(x);
-        head_free(&r.head);
+        http_head_free(&r.head);
         return -1;
     }
     x->server = s;

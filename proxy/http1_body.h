@@ -2,7 +2,7 @@
 #ifndef DURWARD_HTTP1_BODY_H
 #define DURWARD_HTTP1_BODY_H
 
-#include "head.h"
+#include "http_head.h"
 
 enum { HTTP1_TRAILERS_MAX = 8192, HTTP1_EXTENSION_MAX = 256 };
 
@@ -19,10 +19,10 @@ enum chunk_state {
 
 struct http1_body {
     enum body_kind kind;
-    uint64_t left;            /* of the length, or of the chunk */
+    uint64_t left; /* of the length, or of the chunk */
     enum chunk_state chunk;
     unsigned digits, extension;
-    struct buf trailers;      /* raw field lines, CRLFCRLF at the end */
+    struct buf trailers; /* raw field lines, CRLFCRLF at the end */
     bool done;
 };
 

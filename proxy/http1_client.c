@@ -102,12 +102,12 @@ static int take_head(struct http1_client *c)
                               slice_str(c->method), c->limits, &why);
     buf_drain(in, (size_t)n);
     if (r < 0) {
-        head_free(&h);
+        http_head_free(&h);
         fail(c, "upstream_protocol", why.code);
         return -1;
     }
     if (h.status < 200) {
-        head_free(&h);
+        http_head_free(&h);
         if (++c->interim > INTERIM_MAX) {
             fail(c, "upstream_protocol", "too many interim replies");
             return -1;
@@ -119,7 +119,7 @@ static int take_head(struct http1_client *c)
     set_state(c, C_BODY);
     io_deadline(c->io, c->limits->idle_seconds);
     c->ops->reply(c->arg, &h);
-    head_free(&h);
+    http_head_free(&h);
     return 1;
 }
 

@@ -4,7 +4,7 @@
 #define DURWARD_HTTP1_CLIENT_H
 
 #include "config.h"
-#include "head.h"
+#include "http_head.h"
 #include "io.h"
 
 struct http1_client;
@@ -35,8 +35,8 @@ void http1_client_resume(struct http1_client *c); /* the lease holder has room a
 bool http1_client_reusable(const struct http1_client *c);
 /* While idle: fn runs when the peer ends or says anything; the connection is then of no use. */
 void http1_client_idle(struct http1_client *c, unsigned seconds, void (*fn)(void *arg), void *arg);
-bool http1_client_alive(const struct http1_client *c); /* idle: nothing came, no end of file */
-void http1_client_close(struct http1_client *c);       /* NULL is fine */
+bool http1_client_alive(const struct http1_client *c);      /* idle: nothing came, no end of file */
+void http1_client_close(struct http1_client *c);            /* NULL is fine */
 unsigned http1_client_served(const struct http1_client *c); /* requests started on it */
 
 #endif

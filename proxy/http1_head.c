@@ -66,8 +66,9 @@ static bool next_line(struct slice *rest, struct slice *line)
 /* A name with "_" that equals a known one with "-" is a smuggled copy (attack B9). */
 static bool underscored_twin(struct slice name)
 {
-    static const char *const known[] = {"content-length", "transfer-encoding", "proxy-authorization",
-                                        "x-api-key", "content-type", "proxy-connection"};
+    static const char *const known[] = {"content-length",      "transfer-encoding",
+                                        "proxy-authorization", "x-api-key",
+                                        "content-type",        "proxy-connection"};
     for (size_t k = 0; k < ARRAY_LEN(known); k++) {
         if (strlen(known[k]) != name.n)
             continue;
@@ -253,7 +254,7 @@ static void connection_options(struct head *h, bool *upgrade)
 /* Framing by our own rules: one exact "chunked", or one Content-Length of digits, never both. */
 static int framing(struct head *h, bool request, struct http1_refusal *why)
 {
-    size_t te = head_count(h, "transfer-encoding"), cl = head_count(h, "content-length");
+    size_t te = http_head_count(h, "transfer-encoding"), cl = http_head_count(h, "content-length");
     unsigned bad = request ? 400 : 502;
     if (te && cl)
         return refuse(why, bad, "framing");
@@ -262,13 +263,13 @@ static int framing(struct head *h, bool request, struct http1_refusal *why)
     if (te) {
         if (h->minor == 0)
             return refuse(why, bad, "framing");
-        if (!slice_ieq_str(head_find(h, "transfer-encoding")->value, "chunked"))
+        if (!slice_ieq_str(http_head_find(h, "transfer-encoding")->value, "chunked"))
             return refuse(why, request ? 501 : 502, "transfer_coding");
         h->body = BODY_CHUNKED;
         return 0;
     }
     if (cl) {
-        if (slice_u64(head_find(h, "content-length")->value, INT64_MAX, &h->length) < 0)
+        if (slice_u64(http_head_find(h, "content-length")->value, INT64_MAX, &h->length) < 0)
             return refuse(why, bad, "framing");
         h->body = h->length ? BODY_LENGTH : BODY_NONE;
     }
@@ -277,10 +278,10 @@ static int framing(struct head *h, bool request, struct http1_refusal *why)
 
 static int expectations(struct head *h, struct http1_refusal *why)
 {
-    size_t n = head_count(h, "expect");
+    size_t n = http_head_count(h, "expect");
     if (n == 0)
         return 0;
-    if (n > 1 || !slice_ieq_str(head_find(h, "expect")->value, "100-continue"))
+    if (n > 1 || !slice_ieq_str(http_head_find(h, "expect")->value, "100-continue"))
         return refuse(why, 417, "expect");
     h->expect_continue = h->minor >= 1 && h->body != BODY_NONE;
     return 0;
@@ -291,7 +292,7 @@ int http1_parse_request(struct head *h, struct slice raw, const struct limits *l
 {
     struct slice own, line;
     bool upgrade;
-    head_init(h);
+    http_head_init(h);
     if (slice_starts(raw, SLICE("PRI * HTTP/2.0")))
         return refuse(why, 400, "h2c");
     if (store(h, raw, &own) < 0)
@@ -303,12 +304,12 @@ int http1_parse_request(struct head *h, struct slice raw, const struct limits *l
         framing(h, true, why) < 0 || expectations(h, why) < 0)
         return -1;
     connection_options(h, &upgrade);
-    size_t hosts = head_count(h, "host");
+    size_t hosts = http_head_count(h, "host");
     if (hosts > 1 || (hosts == 0 && h->minor >= 1))
         return refuse(why, 400, "host");
-    if (head_count(h, "upgrade"))
+    if (http_head_count(h, "upgrade"))
         return refuse(why, 501, "upgrade");
-    if (upgrade && head_count(h, "upgrade") == 0)
+    if (upgrade && http_head_count(h, "upgrade") == 0)
         return refuse(why, 400, "upgrade");
     if (!http1_parser_agrees_request(h, raw))
         return refuse(why, 400, "parsers_disagree");
@@ -332,27 +333,27 @@ static int reply_body(struct head *h, struct slice method, struct http1_refusal 
 {
     if (framing(h, false, why) < 0)
         return -1;
-    bool none = slice_eq(method, SLICE("HEAD")) || h->status < 200 || h->status == 204 ||
-                h->status == 304;
+    bool none =
+        slice_eq(method, SLICE("HEAD")) || h->status < 200 || h->status == 204 || h->status == 304;
     if (h->status == 204 && (h->body == BODY_CHUNKED || h->length))
         return refuse(why, 502, "upstream_protocol");
     if (none) {
         h->body = BODY_NONE;
         return 0;
     }
-    if (h->body == BODY_NONE && head_count(h, "content-length") == 0) {
+    if (h->body == BODY_NONE && http_head_count(h, "content-length") == 0) {
         h->body = BODY_CLOSE;
         h->keep_alive = false;
     }
     return 0;
 }
 
-int http1_parse_reply(struct head *h, struct slice raw, struct slice method,
-                      const struct limits *l, struct http1_refusal *why)
+int http1_parse_reply(struct head *h, struct slice raw, struct slice method, const struct limits *l,
+                      struct http1_refusal *why)
 {
     struct slice own, line;
     bool upgrade;
-    head_init(h);
+    http_head_init(h);
     if (store(h, raw, &own) < 0)
         return refuse(why, 503, "memory");
     struct slice rest = own;
@@ -374,6 +375,6 @@ int http1_parse_trailers(struct head *h, struct slice raw, const struct limits *
 {
     struct slice own;
     struct http1_refusal why;
-    head_init(h);
+    http_head_init(h);
     return store(h, raw, &own) < 0 ? -1 : parse_fields(h, own, l, &why);
 }

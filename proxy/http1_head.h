@@ -4,7 +4,7 @@
 #define DURWARD_HTTP1_HEAD_H
 
 #include "config.h"
-#include "head.h"
+#include "http_head.h"
 
 /* Why a head is refused: the status for the sandbox and a constant code for audit and answer. */
 struct http1_refusal {
@@ -20,12 +20,12 @@ enum { HTTP1_MORE = 0, HTTP1_BAD = -1, HTTP1_LARGE = -2 };
 ssize_t http1_head_end(struct slice in, size_t max, size_t *scanned);
 
 /* Parse raw[0..n), a whole head. 0, or -1 with the refusal; h is initialised either way and must be
- * head_free'd. */
+ * http_head_free'd. */
 int http1_parse_request(struct head *h, struct slice raw, const struct limits *l,
                         struct http1_refusal *why);
 /* A reply to a request with this method. Refusals carry status 502. */
-int http1_parse_reply(struct head *h, struct slice raw, struct slice method,
-                      const struct limits *l, struct http1_refusal *why);
+int http1_parse_reply(struct head *h, struct slice raw, struct slice method, const struct limits *l,
+                      struct http1_refusal *why);
 /* Field lines alone (chunked trailers), at most max bytes. */
 int http1_parse_trailers(struct head *h, struct slice raw, const struct limits *l);
 

@@ -107,12 +107,12 @@ static void run(struct reading *r, http_parser *hp, enum http_parser_type type, 
 static bool framing_agrees(const struct head *h, const http_parser *hp)
 {
     bool chunked = (hp->flags & F_CHUNKED) != 0;
-    if (chunked != (head_count(h, "transfer-encoding") == 1))
+    if (chunked != (http_head_count(h, "transfer-encoding") == 1))
         return false;
-    if (head_count(h, "content-length") == 0)
+    if (http_head_count(h, "content-length") == 0)
         return hp->content_length == UINT64_MAX || hp->content_length == 0;
     uint64_t v;
-    return slice_u64(head_find(h, "content-length")->value, INT64_MAX, &v) == 0 &&
+    return slice_u64(http_head_find(h, "content-length")->value, INT64_MAX, &v) == 0 &&
            hp->content_length == v;
 }
 
@@ -133,8 +133,7 @@ bool http1_parser_agrees_reply(const struct head *h, struct slice raw, struct sl
     struct reading r = {.h = h, .skip_body = slice_eq(method, SLICE("HEAD"))};
     http_parser hp;
     run(&r, &hp, HTTP_RESPONSE, raw);
-    if (r.differs || hp.http_major != 1 || hp.http_minor != h->minor ||
-        hp.status_code != h->status)
+    if (r.differs || hp.http_major != 1 || hp.http_minor != h->minor || hp.status_code != h->status)
         return false;
     return framing_agrees(h, &hp);
 }

@@ -229,7 +229,7 @@ static void take_request(struct http1_server *s, size_t n)
     } else {
         s->ops->request(s->session, s, &h, f);
     }
-    head_free(&h);
+    http_head_free(&h);
     if (!s->freed && !s->released && s->back.ops && s->request_done)
         s->back.ops->end(s->back.self);
 }
@@ -240,7 +240,7 @@ static void bad_start(struct http1_server *s, ssize_t n)
     struct front f = {&front_ops, s};
     struct http1_refusal why = {n == HTTP1_LARGE ? 431 : 400,
                                 n == HTTP1_LARGE ? "head_too_large" : "bad_request"};
-    head_init(&h);
+    http_head_init(&h);
     h.minor = 1;
     begin_exchange(s, &h, false);
     s->close_after = true;
@@ -360,7 +360,7 @@ static void on_timeout(struct http1_server *s)
     if (b.ops)
         b.ops->cancel(b.self);
     struct http1_refusal why = {408, "timeout"};
-    head_init(&h);
+    http_head_init(&h);
     h.minor = 1;
     if (s->state == S_HEAD) {
         begin_exchange(s, &h, false);
@@ -427,6 +427,11 @@ void http1_server_release(struct http1_server *s)
 {
     s->released = true;
     set_state(s, S_DEAD);
+}
+
+bool http1_server_idle(const struct http1_server *s)
+{
+    return s->state == S_HEAD && !s->head_begun;
 }
 
 void http1_server_close_after(struct http1_server *s)

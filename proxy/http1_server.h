@@ -4,7 +4,7 @@
 #define DURWARD_HTTP1_SERVER_H
 
 #include "config.h"
-#include "head.h"
+#include "http_head.h"
 #include "http1_head.h"
 #include "io.h"
 #include "stream.h"
@@ -17,8 +17,8 @@ struct http1_server_ops {
      * session took the connection over (http1_server_release). h may be taken. */
     void (*request)(void *session, struct http1_server *s, struct head *h, struct front front);
     /* A head that is refused; h as far as it was read. The session ends it through the front. */
-    void (*refused)(void *session, struct http1_server *s, const struct head *h,
-                    struct front front, const struct http1_refusal *why);
+    void (*refused)(void *session, struct http1_server *s, const struct head *h, struct front front,
+                    const struct http1_refusal *why);
     void (*closed)(void *session); /* the connection is over; the server freed itself */
 };
 
@@ -30,6 +30,8 @@ void http1_server_set_back(struct http1_server *s, struct back back);
 /* Inside `request`: stop speaking HTTP here; the io goes back to the session with whatever input
  * follows. The server is freed when the call returns. */
 void http1_server_release(struct http1_server *s);
+/* Between requests, nothing of the next one read. */
+bool http1_server_idle(const struct http1_server *s);
 /* Close after the present reply. */
 void http1_server_close_after(struct http1_server *s);
 /* An extra field line ("name: value\r\n") for the refusal that is about to be written. */

@@ -99,7 +99,7 @@ int http1_write_reply(struct buf *out, const struct head *h, enum body_kind body
         write_fields(out, h) < 0)
         return -1;
     bool zero = body == BODY_NONE && !head_request && h->status >= 200 && h->status != 204 &&
-                h->status != 304 && head_find(h, "content-length") == NULL;
+                h->status != 304 && http_head_find(h, "content-length") == NULL;
     if (write_framing(out, zero ? BODY_LENGTH : body, zero ? 0 : length) < 0)
         return -1;
     if (close && buf_append_str(out, "connection: close\r\n") < 0)

@@ -2,7 +2,7 @@
 #ifndef DURWARD_HTTP1_WRITE_H
 #define DURWARD_HTTP1_WRITE_H
 
-#include "head.h"
+#include "http_head.h"
 
 /* Request towards an origin: origin form, our Host, the fields of h (already cleaned), framing by
  * h->body. -1 when the buffer is too small. */

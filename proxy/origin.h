@@ -23,8 +23,8 @@ struct origin_env {
 
 /* What came of it, for the audit record; valid in the front's end and fail calls. */
 struct origin_facts {
-    char address[64];  /* where it was dialled, "" if a kept connection of unknown address */
-    char detail[192];  /* why it failed */
+    char address[64]; /* where it was dialled, "" if a kept connection of unknown address */
+    char detail[192]; /* why it failed */
     bool reused;
 };
 

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CONFIG_JSON_MAX = 64 << 20, STOP_MS = 3000, KEEP_FD = 4 };
+enum { CONFIG_JSON_MAX = 64 << 20, STOP_MS = 3000, DRAIN_SECONDS = 10, KEEP_FD = 4 };
 
 /* ---- stopping ---- */
 
@@ -26,8 +26,8 @@ static bool wait_for(struct parent *p, bool (*pick)(const struct child *), int m
         pid_t pid;
         while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
             TAILQ_FOREACH(c, &p->children, link)
-            if (c->pid == pid)
-                c->pid = 0;
+        if (c->pid == pid)
+            c->pid = 0;
         TAILQ_FOREACH(c, &p->children, link)
         left |= c->pid > 0 && pick(c);
         if (!left)
@@ -71,6 +71,32 @@ void parent_stop(struct parent *p, int status)
     p->stopping = true;
     p->exit_status = status;
     event_base_loopbreak(p->base);
+}
+
+static void on_drain_over(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    parent_stop(arg, 0);
+}
+
+void parent_drain(struct parent *p)
+{
+    struct timeval tv = {DRAIN_SECONDS, 0};
+    struct child *c;
+    bool gates = false;
+    if (p->draining || p->stopping)
+        return;
+    p->draining = true;
+    TAILQ_FOREACH(c, &p->children, link)
+    {
+        struct msg m;
+        if (c->role != ROLE_GATE || c->ch == NULL)
+            continue;
+        msg_init(&m, W_DRAIN);
+        ipc_send(c->ch, &m);
+        gates = true;
+    }
+    if (!gates || event_base_once(p->base, -1, EV_TIMEOUT, on_drain_over, p, &tv) < 0)
+        parent_stop(p, 0);
 }
 
 /* ---- starting ---- */
@@ -191,7 +217,10 @@ static void on_term(evutil_socket_t sig, short what UNUSED, void *arg)
     struct parent *p = arg;
     if (sig == SIGINT && p->mode == PARENT_RUN)
         return; /* the terminal's ^C is the command's; the CLI passes it on */
-    parent_stop(p, 0);
+    if (p->mode == PARENT_SERVE)
+        parent_drain(p);
+    else
+        parent_stop(p, 0);
 }
 
 static void on_hup(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
@@ -220,6 +249,23 @@ static void fail_start(struct parent *p, const struct err *err)
     parent_stop(p, 1);
 }
 
+/* "K=V" settings that say where things live, and what `command` stores are given. */
+static int take_environment(struct msg *m)
+{
+    uint32_t n;
+    if (msg_get_u32(m, &n) < 0 || n > 256)
+        return -1;
+    for (uint32_t i = 0; i < n; i++) {
+        struct slice s;
+        if (msg_get_slice(m, 32768, &s) < 0)
+            return -1;
+        char *kv = slice_dup(s); /* kept: putenv borrows it */
+        if (kv == NULL || putenv(kv) != 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int take_init(struct parent *p, struct msg *m, struct err *err)
 {
     uint8_t mode;
@@ -228,7 +274,7 @@ static int take_init(struct parent *p, struct msg *m, struct err *err)
     char *json;
     size_t n;
     if (msg_get_u8(m, &mode) < 0 || msg_get_str(m, path, sizeof path) < 0 ||
-        msg_get_fd(m, &config_fd) < 0 || msg_get_fd(m, &env_fd) < 0 || msg_end(m) < 0 ||
+        take_environment(m) < 0 || msg_get_fd(m, &config_fd) < 0 || msg_get_fd(m, &env_fd) < 0 || msg_end(m) < 0 ||
         (mode != PARENT_RUN && mode != PARENT_SERVE))
         return err_set(err, ERR_PARSE, "bad start-up message");
     p->mode = mode;

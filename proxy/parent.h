@@ -21,8 +21,8 @@ enum child_state {
     CHILD_STARTED = 0, /* exec'd, W_INIT not sent */
     CHILD_INITED,      /* W_INIT sent */
     CHILD_READY,
-    CHILD_DEAD,        /* to be started again */
-    CHILD_RETIRED,     /* ended on purpose */
+    CHILD_DEAD,    /* to be started again */
+    CHILD_RETIRED, /* ended on purpose */
 };
 
 struct sandbox;
@@ -31,8 +31,8 @@ struct child {
     struct parent *parent;
     enum role role;
     enum child_state state;
-    char tag[64];      /* for argv and logs */
-    char policy[65];   /* injector: its policy */
+    char tag[64];            /* for argv and logs */
+    char policy[65];         /* injector: its policy */
     struct sandbox *sandbox; /* gate: what it is the gate of */
     pid_t pid;
     struct ipc *ch;
@@ -60,8 +60,8 @@ struct sandbox_listener {
 
 /* What a gate is bound to: a local sandbox, or an operator's `listen` entry. */
 struct sandbox {
-    char id[65]; /* "" for a listen entry */
-    uint8_t mode; /* enum gate_mode */
+    char id[65];     /* "" for a listen entry */
+    uint8_t mode;    /* enum gate_mode */
     char policy[65]; /* "" for a token listener: all of them */
     struct sandbox_listener listeners[SANDBOX_LISTENERS_MAX];
     size_t n_listeners;
@@ -101,7 +101,7 @@ struct parent {
     TAILQ_HEAD(sandbox_list, sandbox) sandboxes;
     LIST_HEAD(, store_command) commands;
     struct child *signer, *vault, *dialer, *logger, *controller, *builder, *spare;
-    bool controller_ready, told_ready, stopping;
+    bool controller_ready, told_ready, draining, stopping;
     int exit_status;
 };
 
@@ -115,7 +115,7 @@ void parent_init_waiting(struct parent *p);
 /* parent_wire.c */
 void parent_wire(struct parent *p, struct child *a, struct child *b, const char *sandbox,
                  const char *policy, bool token);
-void parent_rewire(struct child *c);  /* all wires of c whose other end is there */
+void parent_rewire(struct child *c); /* all wires of c whose other end is there */
 void parent_unwire(struct child *c);
 /* parent_message.c: what roles say on their control channels */
 int parent_message(struct ipc *ch, struct msg *m, void *child);
@@ -125,12 +125,14 @@ int parent_sandbox_new(struct parent *p, struct msg *m);
 int parent_sandbox_listeners(struct parent *p, struct msg *m);
 void parent_sandbox_bound(struct child *gate);
 void parent_sandbox_gone(struct parent *p, const char *id);
-void parent_bind_gate(struct child *gate); /* W_BIND, first or again */
+void parent_bind_gate(struct child *gate);                /* W_BIND, first or again */
 int parent_listen_all(struct parent *p, struct err *err); /* serve: `listen` entries */
 /* parent_setup.c: directories, sockets, CA, roots */
 int parent_setup(struct parent *p, struct err *err);
 int parent_reload(struct parent *p, struct err *err);
 /* parent.c */
+/* Let requests end for at most 10 s, then stop. */
+void parent_drain(struct parent *p);
 void parent_stop(struct parent *p, int status);
 void parent_maybe_ready(struct parent *p);
 

@@ -98,6 +98,8 @@ static unsigned lived_ms(const struct child *c)
 static void forget(struct child *c)
 {
     parent_unwire(c);
+    if (c->sandbox)
+        c->sandbox->gate = NULL;
     TAILQ_REMOVE(&c->parent->children, c, link);
     if (c->again)
         event_free(c->again);
@@ -114,6 +116,16 @@ static struct child *by_pid(struct parent *p, pid_t pid)
     return NULL;
 }
 
+/* The last gate has let its requests end. */
+static void drained(struct parent *p)
+{
+    struct child *c;
+    TAILQ_FOREACH(c, &p->children, link)
+    if (c->role == ROLE_GATE)
+        return;
+    parent_stop(p, 0);
+}
+
 void parent_reaped(struct parent *p, pid_t pid, int status)
 {
     struct child *c = by_pid(p, pid);
@@ -126,6 +138,11 @@ void parent_reaped(struct parent *p, pid_t pid, int status)
     }
     if (p->stopping)
         return;
+    if (p->draining && c->role == ROLE_GATE) {
+        forget(c);
+        drained(p);
+        return;
+    }
     bool quick = lived_ms(c) < QUICK_MS;
     bool never_ready = c->state < CHILD_READY && !p->told_ready;
     ipc_free(c->ch);

@@ -81,8 +81,10 @@ static int api_socket(const char *path, struct err *err)
         return err_sys(err, "socket");
     if (connect(fd, (struct sockaddr *)&sa, sizeof sa) == 0) {
         close(fd);
-        return err_set(err, ERR_UNREADY, "another daemon answers at %s; stop it first, or set "
-                                       "controller.socket", path);
+        return err_set(err, ERR_UNREADY,
+                       "another daemon answers at %s; stop it first, or set "
+                       "controller.socket",
+                       path);
     }
     close(fd);
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -160,8 +162,7 @@ int parent_setup(struct parent *p, struct err *err)
 {
     make_run_id(p);
     p->roots_fd = roots_pack(config_upstream_ca(p->config), err);
-    if (p->roots_fd < 0 || find_init(p, err) < 0 || setup_dirs(p, err) < 0 ||
-        setup_ca(p, err) < 0)
+    if (p->roots_fd < 0 || find_init(p, err) < 0 || setup_dirs(p, err) < 0 || setup_ca(p, err) < 0)
         return -1;
     return p->mode == PARENT_SERVE ? setup_api(p, err) : 0;
 }

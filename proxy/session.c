@@ -6,10 +6,12 @@
 #include "synthetic.h"
 
 #include <arpa/inet.h>
+#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 void session_set_state(struct session *s, enum session_state st)
 {
@@ -27,8 +29,12 @@ void session_close(struct session *s, const char *why UNUSED)
     if (s->io && io_ssl(s->io))
         SSL_set_app_data(io_ssl(s->io), NULL);
     io_close_flushed(s->io);
+    struct gate *g = s->gate;
+    LIST_REMOVE(s, link);
     s->closed(s->closed_arg);
     free(s);
+    if (g->draining && LIST_EMPTY(&g->sessions))
+        event_base_loopbreak(g->base);
 }
 
 void session_note_denied(struct session *s, const char *code, const char *detail)
@@ -40,6 +46,18 @@ void session_note_denied(struct session *s, const char *code, const char *detail
     else
         snprintf(target, sizeof target, "-");
     exchange_note_denied(s->gate, &s->who, code, target, s->entry_name, detail);
+}
+
+void session_drain_all(struct gate *g)
+{
+    struct session *s, *next;
+    for (s = LIST_FIRST(&g->sessions); s; s = next) {
+        next = LIST_NEXT(s, link);
+        if (s->state == SESSION_HTTP && s->server && !http1_server_idle(s->server))
+            http1_server_close_after(s->server);
+        else
+            session_close(s, "drained");
+    }
 }
 
 bool session_host_allowed(const struct session *s, const struct authority *a)
@@ -112,6 +130,21 @@ static uint16_t port_of(const struct sockaddr_storage *ss)
                                     : ntohs(((const struct sockaddr_in6 *)ss)->sin6_port);
 }
 
+/* Can any rule be about this port? If none, there is no first byte to wait for. */
+static bool port_named(const struct session *s, uint16_t port)
+{
+    uint16_t named[256];
+    if (port == 80 || port == 443)
+        return true;
+    size_t n = policy_ports(s->who.route->policy, named, ARRAY_LEN(named));
+    if (n > ARRAY_LEN(named))
+        return true;
+    for (size_t i = 0; i < n; i++)
+        if (named[i] == port)
+            return true;
+    return false;
+}
+
 /* What the destination means. 0 go on, -1 refused (recorded). */
 static int transparent_outer(struct session *s)
 {
@@ -137,6 +170,10 @@ static int transparent_outer(struct session *s)
             s->explicit_inner = port == NAMES_PROXY_PORT;
             return s->explicit_inner ? 0 : -1;
         }
+    }
+    if (!port_named(s, port)) {
+        session_note_denied(s, "no_rule", NULL);
+        return -1;
     }
     struct authority plain = s->outer;
     plain.scheme = SCHEME_HTTP;
@@ -172,6 +209,7 @@ void session_new(struct gate *g, int fd, enum session_entry entry,
         return;
     }
     s->gate = g;
+    LIST_INSERT_HEAD(&g->sessions, s, link);
     s->entry = entry;
     s->entry_name = entry == ENTRY_TRANSPARENT ? "transparent" : "forward";
     s->explicit_inner = entry == ENTRY_EXPLICIT;

@@ -24,6 +24,9 @@ enum session_entry { ENTRY_TRANSPARENT = 1, ENTRY_EXPLICIT };
 void session_new(struct gate *g, int fd, enum session_entry entry,
                  const struct sockaddr_storage *destination, void (*closed)(void *arg), void *arg);
 
+/* Close what is idle, let the rest end with its present reply. */
+void session_drain_all(struct gate *g);
+
 /* To be set on the gate's server context: client hello and ALPN callbacks. */
 void session_tls_setup(SSL_CTX *ctx);
 

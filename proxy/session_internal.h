@@ -18,9 +18,9 @@ struct session {
     struct sockaddr_storage destination;
     bool has_destination;
     /* what must agree: set by the entry mode, before TLS */
-    struct authority outer; /* CONNECT target or original destination; host "" if none */
-    bool outer_binds_name;  /* SNI, if there, must equal it */
-    bool tunnel;            /* inside a CONNECT */
+    struct authority outer;     /* CONNECT target or original destination; host "" if none */
+    bool outer_binds_name;      /* SNI, if there, must equal it */
+    bool tunnel;                /* inside a CONNECT */
     struct authority authority; /* the canonical one, once known */
     struct mint_wait *mint;
     struct http1_server *server;
@@ -29,6 +29,7 @@ struct session {
     bool explicit_inner; /* the next head is a proxy request */
     void (*closed)(void *arg);
     void *closed_arg;
+    LIST_ENTRY(session) link;
 };
 
 void session_set_state(struct session *s, enum session_state st);

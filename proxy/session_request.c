@@ -52,8 +52,8 @@ static const char *identify(struct session *s, const struct head *h)
     socklen_t len = sizeof peer;
     if (s->gate->mode != GATE_TOKEN || s->tunnel)
         return NULL;
-    const struct field *f = head_find(h, "proxy-authorization");
-    if (f == NULL || head_count(h, "proxy-authorization") != 1)
+    const struct field *f = http_head_find(h, "proxy-authorization");
+    if (f == NULL || http_head_count(h, "proxy-authorization") != 1)
         return "token_missing";
     if (!token_from_basic(f->value, s->who.token, sizeof s->who.token) ||
         token_verify(s->gate->token_public, slice_str(s->who.token), (uint64_t)time(NULL), &t,
@@ -95,7 +95,7 @@ static void connect_request(struct session *s, struct http1_server *server, stru
     }
     plain = a;
     plain.scheme = SCHEME_HTTP;
-    const struct field *host = head_find(h, "host");
+    const struct field *host = http_head_find(h, "host");
     struct authority said = a;
     if (host && (authority_parse(&said, SCHEME_HTTPS, host->value) < 0 ||
                  !authority_same_host(&said, &a))) {
@@ -128,7 +128,7 @@ static void connect_request(struct session *s, struct http1_server *server, stru
 static bool host_agrees(const struct session *s, const struct head *h)
 {
     struct authority a;
-    const struct field *host = head_find(h, "host");
+    const struct field *host = http_head_find(h, "host");
     if (host == NULL)
         return h->minor == 0; /* HTTP/1.0 may leave it out: the connection says it */
     return authority_parse(&a, s->authority.scheme, host->value) == 0 &&
@@ -164,13 +164,13 @@ static void proxy_request(struct session *s, struct http1_server *server, struct
         return;
     }
     s->entry_name = "forward";
-    if (h->form != TARGET_ABSOLUTE ||
-        authority_parse(&a, SCHEME_HTTP, h->target_authority) < 0) {
+    if (h->form != TARGET_ABSOLUTE || authority_parse(&a, SCHEME_HTTP, h->target_authority) < 0) {
         refuse(s, server, h, front, NULL, 400, "bad_target");
         return;
     }
-    const struct field *host = head_find(h, "host");
-    if (host && (authority_parse(&said, SCHEME_HTTP, host->value) < 0 || !authority_eq(&said, &a))) {
+    const struct field *host = http_head_find(h, "host");
+    if (host &&
+        (authority_parse(&said, SCHEME_HTTP, host->value) < 0 || !authority_eq(&said, &a))) {
         refuse(s, server, h, front, &a, 400, "authority_mismatch");
         return;
     }

@@ -1,5 +1,5 @@
-/* TLS towards the sandbox. OpenSSL parses the ClientHello; we take the name out of it, decide, mint,
- * and only then let the handshake go on. */
+/* TLS towards the sandbox. OpenSSL parses the ClientHello; we take the name out of it, decide,
+ * mint, and only then let the handshake go on. */
 #include "session_internal.h"
 
 #include "policy.h"

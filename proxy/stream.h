@@ -9,7 +9,7 @@
 #ifndef DURWARD_STREAM_H
 #define DURWARD_STREAM_H
 
-#include "head.h"
+#include "http_head.h"
 
 struct front_ops {
     /* The final reply head; the back keeps it, valid during the call. */

@@ -120,7 +120,7 @@ static int payload_make(const struct token *t, unsigned char *to, size_t *n, str
 int token_sign(EVP_PKEY *key, const struct token *t, char *out, size_t size, struct err *err)
 {
     unsigned char payload[PAYLOAD_MAX], signature[SIGNATURE];
-    size_t n, at = sizeof prefix - 1, signature_n = sizeof signature;
+    size_t n = 0, at = sizeof prefix - 1, signature_n = sizeof signature;
     if (size < TOKEN_TEXT_MAX)
         return err_set(err, ERR_INTERNAL, "no room for a token");
     if (payload_make(t, payload, &n, err) < 0)

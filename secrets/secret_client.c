@@ -92,6 +92,10 @@ static void fail(struct held *h, enum err_code code, struct slice why)
 static void on_timeout(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct held *h = arg;
+    if (h->state == HELD_IDLE) { /* what may not be used is not kept either */
+        drop_value(h);
+        return;
+    }
     fail(h, ERR_UNREADY,
          slice_str(h->state == HELD_ASKED ? "the vault did not answer" : "there is no vault"));
 }
@@ -179,8 +183,10 @@ static int on_secret(struct secret_client *c, struct msg *m)
     set_state(h, HELD_IDLE);
     drop_value(h);
     if (ttl > 0) {
+        struct timeval tv = {ttl, 0};
         h->value = secret_ref(value);
         h->until = now_ms() + (int64_t)ttl * 1000;
+        event_add(h->timeout, &tv);
     }
     answer_all(h, value, NULL);
     secret_unref(value);

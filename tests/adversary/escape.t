@@ -15,7 +15,7 @@ from harness import durward, scan, scene, tap  # noqa: E402
 MUST_FAIL = ("vsock", "packet", "raw", "alg", "netlink-audit", "mptcp", "udplite", "sctp",
              "io_uring", "keyctl", "add_key", "request_key", "unshare-user", "unshare-net",
              "unshare-mount", "clone-newuser", "clone3-newuser", "setns", "mount", "umount",
-             "pivot_root", "bpf", "perf", "userfaultfd", "ptrace-attach", "process_vm_readv",
+             "pivot_root", "bpf", "perf", "userfaultfd", "ptrace-seize", "process_vm_readv",
              "pidfd_getfd", "kexec", "init_module", "open_by_handle", "tiocsti", "mknod", "chroot", "reboot", "quotactl", "acct", "swapon", "sethostname",
              "settimeofday", "ip_transparent", "so_mark", "bind-443", "bind-53", "x32-getpid",
              "write-sysctl", "route-delete", "abstract-socket", "fanotify")

@@ -54,7 +54,7 @@ BAD = {
         "policies: { a: { rules: [] } }\n", 3, ("insecure", "loopback")),
     "a listener for an unknown policy": (
         "version: 1\nlisten:\n  - { http: 127.0.0.1:3128, policy: b }\n"
-        "policies: { a: { rules: [] } }\n", 0, ("b",)),
+        "policies: { a: { rules: [] } }\n", 0, ("'b'",)),
     "a port out of range": (
         "version: 1\nupstream:\n  resolve: { x.example.com: '127.0.0.1:70000' }\n", 3,
         ("70000", "port")),

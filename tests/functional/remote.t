@@ -97,6 +97,19 @@ def tokens(t, s, address, values):
          "the token never reaches an origin")
 
 
+def expiry(t, s, address):
+    """A token is good for its time and no longer."""
+    r = s.d.command("env", "--policy", "coder", "--ttl", "2s", "--socket", s.d.socket)
+    gate = client.Gate(address, s.ca_file(), token=token_of(env_lines(t, r)))
+    t.eq(gate.get("api.github.com", "/user").status, 200, "a token of two seconds is served")
+
+    def gone():
+        answer, st = gate.connect("api.github.com:443")
+        st.close()
+        return answer.status == 407
+    t.ok(tap.wait_for(gone, 5, 0.25), "and is 407 when it has expired")
+
+
 def paired(t, s, ns, values_text):
     path = t.write("paired.env", values_text, 0o644)
     status, out, err = ns.sh("set -a; . %s; set +a; curl -sS https://api.github.com/user; "
@@ -131,6 +144,7 @@ def main(t):
     t.ok(token_at in r.stdout, "and names the listener that wants a token", r.stdout)
     outputs.append(r.stdout)
     tokens(t, s, token_at, values)
+    expiry(t, s, token_at)
     if ns:
         outputs += paired(t, s, ns, r.stdout)
     else:

@@ -198,15 +198,16 @@ def run(fn, name=None, timeout=60):
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.alarm(int(timeout * float(os.environ.get("TEST_SLOWER", "1"))))
     try:
-        fn(t)
-    except Skip as e:
-        t.skip(name, str(e))
-    except BaseException as e:
-        t.ok(False, "%s ran to its end" % name, traceback.format_exc())
-        if isinstance(e, SystemExit) or isinstance(e, KeyboardInterrupt):
-            t.failed += 1
-    signal.alarm(0)
-    t.close()
+        try:
+            fn(t)
+        except Skip as e:
+            t.skip(name, str(e))
+        except BaseException as e:
+            t.failed += isinstance(e, (SystemExit, KeyboardInterrupt))
+            t.ok(False, "%s ran to its end" % name, traceback.format_exc())
+    finally:
+        signal.alarm(0)
+        t.close()
     left = wait_for(lambda: (_reap(), not descendants())[1], 3.0)
     if not left:
         t.ok(False, "no process is left behind", *["%d %s" % d for d in descendants()])

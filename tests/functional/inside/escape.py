@@ -108,8 +108,7 @@ def calls():
     call("bpf", 321, 0, buf, 64)
     call("perf", 298, buf, 0, -1, -1, 0)
     call("userfaultfd", 323, 1)
-    if call("ptrace-attach", 101, 16, 1, 0, 0) == 0:
-        libc.syscall(101, 17, 1, 0, 0)
+    call("ptrace-seize", 101, 0x4206, 1, 0, 0)
     call("process_vm_readv", 310, 1, buf, 1, buf, 1, 0)
     call("pidfd_getfd", 438, 0, 0, 0)
     call("kexec", 246, 0, 0, None, 0)

@@ -1,9 +1,9 @@
-#include "head.h"
+#include "http_head.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-void head_init(struct head *h)
+void http_head_init(struct head *h)
 {
     memset(h, 0, offsetof(struct head, fields));
     h->n = 0;
@@ -16,7 +16,7 @@ void head_init(struct head *h)
     h->n_extra = 0;
 }
 
-void head_free(struct head *h)
+void http_head_free(struct head *h)
 {
     if (h->raw) {
         explicit_bzero(h->raw, h->raw_n);
@@ -27,10 +27,10 @@ void head_free(struct head *h)
         free(h->extra[i]);
     }
     free(h->extra);
-    head_init(h);
+    http_head_init(h);
 }
 
-const struct field *head_find(const struct head *h, const char *name)
+const struct field *http_head_find(const struct head *h, const char *name)
 {
     for (size_t i = 0; i < h->n; i++)
         if (slice_eq_str(h->fields[i].name, name))
@@ -38,7 +38,7 @@ const struct field *head_find(const struct head *h, const char *name)
     return NULL;
 }
 
-size_t head_count(const struct head *h, const char *name)
+size_t http_head_count(const struct head *h, const char *name)
 {
     size_t n = 0;
     for (size_t i = 0; i < h->n; i++)
@@ -46,7 +46,7 @@ size_t head_count(const struct head *h, const char *name)
     return n;
 }
 
-size_t head_remove(struct head *h, const char *name)
+size_t http_head_remove(struct head *h, const char *name)
 {
     size_t kept = 0, before = h->n;
     for (size_t i = 0; i < h->n; i++)
@@ -56,7 +56,7 @@ size_t head_remove(struct head *h, const char *name)
     return before - kept;
 }
 
-/* A copy kept until head_free; values may hold no NUL (the field grammar excludes it). */
+/* A copy kept until http_head_free; values may hold no NUL (the field grammar excludes it). */
 static const char *keep(struct head *h, struct slice v)
 {
     char **grown = realloc(h->extra, (h->n_extra + 1) * sizeof *grown);
@@ -70,7 +70,7 @@ static const char *keep(struct head *h, struct slice v)
     return copy;
 }
 
-int head_add(struct head *h, const char *name, struct slice value)
+int http_head_add(struct head *h, const char *name, struct slice value)
 {
     if (h->n >= HEAD_FIELDS_MAX)
         return -1;
@@ -81,10 +81,10 @@ int head_add(struct head *h, const char *name, struct slice value)
     return 0;
 }
 
-int head_set(struct head *h, const char *name, struct slice value)
+int http_head_set(struct head *h, const char *name, struct slice value)
 {
-    head_remove(h, name);
-    return head_add(h, name, value);
+    http_head_remove(h, name);
+    return http_head_add(h, name, value);
 }
 
 static struct slice moved(struct slice s, char **at)
@@ -96,13 +96,13 @@ static struct slice moved(struct slice s, char **at)
     return r;
 }
 
-int head_copy(struct head *to, const struct head *from)
+int http_head_copy(struct head *to, const struct head *from)
 {
-    size_t n = from->method.n + from->target.n + from->path.n + from->query.n +
-               from->target_authority.n;
+    size_t n =
+        from->method.n + from->target.n + from->path.n + from->query.n + from->target_authority.n;
     for (size_t i = 0; i < from->n; i++)
         n += from->fields[i].name.n + from->fields[i].value.n;
-    head_init(to);
+    http_head_init(to);
     to->raw = malloc(n + 1);
     if (to->raw == NULL)
         return -1;

@@ -1,10 +1,10 @@
 /* A message head, parsed: what an exchange carries whatever protocol version it came in.
  *
  * All slices point into storage that the head owns (one copy of the raw bytes, names lowered in
- * place) or into constants; head_set adds storage of its own. A head never holds a secret in the
- * gate; in the injector its storage is wiped on release. */
-#ifndef DURWARD_HEAD_H
-#define DURWARD_HEAD_H
+ * place) or into constants; http_head_set adds storage of its own. A head never holds a secret in
+ * the gate; in the injector its storage is wiped on release. */
+#ifndef DURWARD_HTTP_HEAD_H
+#define DURWARD_HTTP_HEAD_H
 
 #include "authority.h"
 #include "buf.h"
@@ -16,9 +16,9 @@ enum target_form { TARGET_ORIGIN = 1, TARGET_ABSOLUTE, TARGET_AUTHORITY, TARGET_
 
 enum body_kind {
     BODY_NONE = 0,
-    BODY_LENGTH,  /* length bytes */
+    BODY_LENGTH, /* length bytes */
     BODY_CHUNKED,
-    BODY_CLOSE,   /* replies only: until the connection ends */
+    BODY_CLOSE, /* replies only: until the connection ends */
 };
 
 struct field {
@@ -48,23 +48,23 @@ struct head {
     /* storage */
     char *raw; /* owned */
     size_t raw_n;
-    char **extra; /* owned strings of head_set */
+    char **extra; /* owned strings of http_head_set */
     size_t n_extra;
 };
 
-void head_init(struct head *h);
-void head_free(struct head *h); /* wipes */
+void http_head_init(struct head *h);
+void http_head_free(struct head *h); /* wipes */
 /* First field of that (lower-case) name, or NULL. */
-const struct field *head_find(const struct head *h, const char *name);
-size_t head_count(const struct head *h, const char *name);
+const struct field *http_head_find(const struct head *h, const char *name);
+size_t http_head_count(const struct head *h, const char *name);
 /* Remove every field of that name; returns how many. */
-size_t head_remove(struct head *h, const char *name);
+size_t http_head_remove(struct head *h, const char *name);
 /* Append a field; the value is copied. name must be a constant or owned by something that outlives
  * the head. -1 when full or out of memory. */
-int head_add(struct head *h, const char *name, struct slice value) WUNUSED;
+int http_head_add(struct head *h, const char *name, struct slice value) WUNUSED;
 /* remove + add */
-int head_set(struct head *h, const char *name, struct slice value) WUNUSED;
+int http_head_set(struct head *h, const char *name, struct slice value) WUNUSED;
 /* Copy of method, target, status, fields and framing into fresh storage. */
-int head_copy(struct head *to, const struct head *from) WUNUSED;
+int http_head_copy(struct head *to, const struct head *from) WUNUSED;
 
 #endif

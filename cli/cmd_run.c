@@ -1,0 +1,266 @@
+/* durward run: a sandbox for one command, with a private set of roles. No daemon, no root. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "launch.h"
+#include "out.h"
+#include "run_binds.h"
+#include "run_options.h"
+#include "run_session.h"
+#include "run_stdio.h"
+
+static int cmd_run(int argc, char **argv);
+
+enum { PARENT_END_MS = 10000 };
+
+const struct command command_run = {
+    "run",
+    "[OPTION...] [--] CMD [ARG...]",
+    "Run a command in a sandbox.",
+    run_arg_options,
+    "The current directory is bound read-write at its own path; files in it that hold known\n"
+    "credentials are hidden and named. The environment inside holds TERM, COLORTERM, NO_COLOR,\n"
+    "LANG, LC_*, TZ, PATH, what -e says and placeholders. Without CMD, on a terminal: your shell.\n"
+    "\nExit status: CMD's own, 128+N after signal N, 125 when Durward failed, 126 when CMD cannot\n"
+    "be executed, 127 when it was not found.\n",
+    cmd_run,
+};
+
+/* ---- what must not be on its way into the sandbox ---- */
+
+/* The name of an env secret whose value is part of the text, or NULL. Short values would match by
+ * chance. */
+static const char *holds_secret(const struct config *c, const char *text)
+{
+    enum { SHORTEST = 8 };
+    size_t n;
+    const struct config_secret *s = config_secrets(c, &n);
+    for (size_t i = 0; i < n; i++) {
+        const char *v = s[i].store == STORE_ENV ? getenv(s[i].source) : NULL;
+        if (v && strlen(v) >= SHORTEST && strstr(text, v))
+            return s[i].name;
+    }
+    return NULL;
+}
+
+static int check_secrets(const struct config *c, const struct run_options *o, struct err *err)
+{
+    const char *name;
+    for (size_t i = 0; i < o->env.n; i++)
+        if ((name = holds_secret(c, o->env.v[i])) != NULL)
+            return err_set(err, ERR_DENIED,
+                           "-e %.*s would put the secret '%s' into the sandbox; leave it out: the "
+                           "policy's env has a placeholder for it",
+                           (int)strcspn(o->env.v[i], "="), o->env.v[i], name);
+    for (int i = 0; i < o->argc; i++)
+        if ((name = holds_secret(c, o->argv[i])) != NULL)
+            return err_set(err, ERR_DENIED,
+                           "the command line holds the value of the secret '%s'; use its "
+                           "placeholder, or leave the credential out: the proxy adds it",
+                           name);
+    return 0;
+}
+
+/* A variable named on the command line must be there; a configured one may be for other work. */
+static int check_env_secrets(const struct config *c, const struct run_options *o,
+                             const char *policy, struct err *err)
+{
+    size_t n;
+    for (size_t i = 0; i < o->secret.n; i++) {
+        char name[256];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(o->secret.v[i], "@"), o->secret.v[i]);
+        const char *v = getenv(name);
+        if (v == NULL || *v == 0)
+            return err_set(err, ERR_UNREADY, "--secret %s: %s is not set in the environment",
+                           o->secret.v[i], name);
+    }
+    const char *const *used = config_policy_secrets(c, policy, &n);
+    for (size_t i = 0; i < n; i++) {
+        const struct config_secret *s = config_secret(c, used[i]);
+        if (s && s->store == STORE_ENV && getenv(s->source) == NULL)
+            out_error("warning: %s is not set: requests that need the secret '%s' will fail",
+                      s->source, s->name);
+    }
+    return 0;
+}
+
+/* ---- the request ---- */
+
+static int fill_argv(const struct run_options *o, struct run_request *r, struct err *err)
+{
+    const char *shell = getenv("SHELL");
+    int bad = 0;
+    for (int i = 0; i < o->argc && !bad; i++)
+        bad = strlist_add(&r->argv, o->argv[i]);
+    if (o->argc == 0)
+        bad = strlist_add(&r->argv, shell && shell[0] == '/' ? shell : "/bin/sh");
+    return bad ? err_set(err, ERR_LIMIT, "the command line is too long (80 KiB at most)") : 0;
+}
+
+static int fill_env(const struct run_options *o, struct run_request *r, struct err *err)
+{
+    static const char *const kept[] = {"TERM", "COLORTERM", "NO_COLOR", "LANG", "TZ", "PATH"};
+    int bad = 0;
+    for (size_t i = 0; i < ARRAY_LEN(kept) && !bad; i++) {
+        const char *v = getenv(kept[i]);
+        if (v)
+            bad = strlist_set_env(&r->kept, kept[i], v);
+    }
+    for (char **e = environ; *e && !bad; e++)
+        if (strncmp(*e, "LC_", 3) == 0 && strchr(*e, '='))
+            bad = strlist_put_env(&r->kept, *e);
+    for (size_t i = 0; i < o->env.n && !bad; i++)
+        bad = strlist_put_env(&r->env, o->env.v[i]);
+    return bad ? err_set(err, ERR_LIMIT, "the environment is too long") : 0;
+}
+
+static struct config *load(const struct run_options *o, char **file, const char **policy,
+                           struct err *err)
+{
+    struct config *base = NULL;
+    const char *named = getenv("DURWARD_CONFIG");
+    *file = o->config ? strdup(o->config) : config_find(err);
+    if (*file == NULL && named && *named)
+        return NULL; /* a file that was asked for and is missing is not "no configuration" */
+    if (*file && (base = config_load(*file, err)) == NULL)
+        return NULL;
+    *err = (struct err){0};
+    struct config_flags flags = {
+        .policy = o->policy,
+        .allow = (const char *const *)o->allow.v,
+        .n_allow = o->allow.n,
+        .secret = (const char *const *)o->secret.v,
+        .n_secret = o->secret.n,
+        .ret_policy = policy,
+    };
+    struct config *c = config_with_flags(base, &flags, err);
+    config_unref(base);
+    return c;
+}
+
+static int prepare(const struct run_options *o, const struct config *c, const char *file,
+                   const char *policy, struct run_request *r, struct err *err)
+{
+    if (snprintf(r->policy, sizeof r->policy, "%s", policy) >= (int)sizeof r->policy)
+        return err_set(err, ERR_LIMIT, "the policy's name is too long");
+    if (check_secrets(c, o, err) < 0 || check_env_secrets(c, o, policy, err) < 0 ||
+        fill_argv(o, r, err) < 0 || fill_env(o, r, err) < 0)
+        return -1;
+    return run_binds(o, c, file, r, err);
+}
+
+/* ---- the end ---- */
+
+static uint64_t count_denials(const struct denials *d)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < d->n; i++)
+        n += d->list[i].count;
+    return n;
+}
+
+static void print_summary(const struct run_result *r)
+{
+    enum { SHOWN = 5 };
+    char target[DENIAL_TARGET_MAX + 1];
+    if (r->denials.n == 0)
+        return;
+    fprintf(stderr, "durward: %llu denied:", (unsigned long long)count_denials(&r->denials));
+    for (size_t i = 0; i < r->denials.n && i < SHOWN; i++) {
+        const struct denial *d = &r->denials.list[i];
+        fprintf(stderr, "%s %s (%s) \xc3\x97%u", i ? "," : "",
+                out_clean(d->target, target, sizeof target), d->code, d->count);
+    }
+    if (r->denials.n > SHOWN)
+        fprintf(stderr, ", and %zu more", r->denials.n - SHOWN);
+    fprintf(stderr, "; durward audit query --sandbox %s\n", r->sandbox);
+}
+
+static void print_json(const struct run_result *r)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < r->denials.n; i++) {
+        const struct denial *d = &r->denials.list[i];
+        json_array_append_new(list, json_pack("{s:s, s:s, s:I}", "target", d->target, "code",
+                                              d->code, "count", (json_int_t)d->count));
+    }
+    json_t *v = json_pack("{s:s, s:I, s:s, s:o}", "sandbox", r->sandbox, "status",
+                          (json_int_t)r->status, "error", r->text, "denied", list);
+    char *text = v ? json_dumps(v, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
+    if (text)
+        fprintf(stderr, "%s\n", text); /* stdout is the command's */
+    free(text);
+    json_decref(v);
+}
+
+/* The parent writes the audit log's last head and takes its roles down when our channel closes. */
+static void wait_for_parent(pid_t pid)
+{
+    struct pollfd p = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
+    if (p.fd < 0 || poll(&p, 1, PARENT_END_MS) != 1)
+        kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    if (p.fd >= 0)
+        close(p.fd);
+}
+
+static int run_it(const struct config *c, const char *file, struct run_request *r, bool json,
+                  struct err *err)
+{
+    static struct run_result result;
+    pid_t pid;
+    int channel;
+    if (launch_parent(file, c, &pid, &channel, err) < 0)
+        return EXIT_DURWARD_FAILED;
+    run_session(channel, r, &result);
+    wait_for_parent(pid);
+    if (json)
+        print_json(&result);
+    else if (result.text[0]) {
+        char clean[1024];
+        out_error("%s", out_clean(result.text, clean, sizeof clean));
+    }
+    if (!json)
+        print_summary(&result);
+    return (int)result.status;
+}
+
+static int cmd_run(int argc, char **argv)
+{
+    struct run_options o;
+    struct run_request r;
+    struct err err = {0};
+    char *file = NULL;
+    const char *policy = NULL;
+    struct config *c = NULL;
+    int code;
+    run_request_init(&r);
+    if (run_options_read(&command_run, argc, argv, &o, &code) < 0)
+        goto out;
+    if (o.argc == 0 && !run_stdio_is_terminal()) {
+        code = args_usage(&command_run, "which command? (without one, a terminal is needed)");
+        goto out;
+    }
+    code = EXIT_DURWARD_FAILED;
+    c = load(&o, &file, &policy, &err);
+    if (c && prepare(&o, c, file, policy, &r, &err) == 0)
+        code = run_it(c, file, &r, o.json, &err);
+    if (err.code != ERR_NONE)
+        out_error("%s", err.text);
+out:
+    run_request_done(&r);
+    run_options_done(&o);
+    config_unref(c);
+    free(file);
+    return code;
+}

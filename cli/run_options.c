@@ -1,0 +1,134 @@
+#include "run_options.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPT_POLICY = 256, OPT_SECRET, OPT_ALLOW, OPT_BIND, OPT_NO_BIND, OPT_WORKDIR };
+
+const struct arg_option run_arg_options[] = {
+    {'c', "config", "FILE", "the configuration (default: $DURWARD_CONFIG, then the user's)"},
+    {OPT_POLICY, "policy", "NAME", "the policy, where there is more than one"},
+    {OPT_SECRET, "secret", "NAME@HOST[,HOST]", "use the environment variable NAME for these hosts"},
+    {OPT_ALLOW, "allow", "HOST[/PATH]", "allow this destination, without a credential"},
+    {OPT_BIND, "bind", "HOST[:IN][:ro]", "make a directory or file of the host visible inside"},
+    {OPT_NO_BIND, "no-bind", NULL, "do not bind the current directory"},
+    {OPT_WORKDIR, "workdir", "DIR", "bind DIR in place of the current directory, and start there"},
+    {'e', "env", "K[=V]", "set a variable inside, or pass on the caller's"},
+    {0},
+};
+
+void run_options_done(struct run_options *o)
+{
+    strlist_done(&o->allow);
+    strlist_done(&o->secret);
+    strlist_done(&o->binds);
+    strlist_done(&o->env);
+}
+
+static bool name_ok(const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!ascii_is_alnum(s[i]) && s[i] != '_')
+            return false;
+    return n > 0 && (s[0] < '0' || s[0] > '9');
+}
+
+/* NAME@HOST…: a NAME with '=' is somebody's secret on the command line, where every user of the
+ * machine can read it. It is refused without being shown again. */
+static int add_secret(const struct command *cmd, struct run_options *o, const char *v)
+{
+    size_t n = strcspn(v, "@");
+    if (memchr(v, '=', n) || (v[n] == 0 && strchr(v, '=')))
+        return args_usage(cmd, "--secret takes the name of an environment variable, never a value: "
+                               "other users can read command lines. Write --secret NAME@HOST");
+    if (!name_ok(v, n))
+        return args_usage(cmd, "--secret must begin with the name of an environment variable, as "
+                               "in --secret GITHUB_TOKEN@api.github.com");
+    if (v[n] != '@' || v[n + 1] == 0)
+        return args_usage(cmd, "--secret %.*s: for which host? Write %.*s@HOST", (int)n, v, (int)n,
+                          v);
+    return strlist_add(&o->secret, v) < 0 ? args_usage(cmd, "too many --secret") : EXIT_OK;
+}
+
+static int add_env(const struct command *cmd, struct run_options *o, const char *v)
+{
+    size_t n = strcspn(v, "=");
+    char name[256];
+    if (!name_ok(v, n) || n >= sizeof name)
+        return args_usage(cmd, "-e %.*s: not the name of a variable", (int)n, v);
+    if (v[n] == '=')
+        return strlist_put_env(&o->env, v) < 0 ? args_usage(cmd, "-e: too long") : EXIT_OK;
+    memcpy(name, v, n + 1);
+    const char *value = getenv(name);
+    if (value == NULL)
+        return EXIT_OK; /* as env(1) and others do: nothing to pass on */
+    return strlist_set_env(&o->env, name, value) < 0 ? args_usage(cmd, "-e: too long") : EXIT_OK;
+}
+
+static int add_to(const struct command *cmd, struct strlist *l, const char *v, const char *flag)
+{
+    if (*v == 0)
+        return args_usage(cmd, "--%s needs a value", flag);
+    return strlist_add(l, v) < 0 ? args_usage(cmd, "too many --%s", flag) : EXIT_OK;
+}
+
+static int take(const struct command *cmd, struct run_options *o, int id, const char *v)
+{
+    switch (id) {
+    case 'c':
+        o->config = v;
+        return EXIT_OK;
+    case OPT_POLICY:
+        o->policy = v;
+        return EXIT_OK;
+    case OPT_WORKDIR:
+        o->workdir = v;
+        return EXIT_OK;
+    case OPT_NO_BIND:
+        o->no_bind = true;
+        return EXIT_OK;
+    case OPT_SECRET:
+        return add_secret(cmd, o, v);
+    case OPT_ALLOW:
+        return add_to(cmd, &o->allow, v, "allow");
+    case OPT_BIND:
+        return add_to(cmd, &o->binds, v, "bind");
+    default:
+        return add_env(cmd, o, v);
+    }
+}
+
+static bool planned(int argc, char **argv, const char **flag)
+{
+    static const char *const flags[] = {"--image", "--publish"};
+    for (int i = 1; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++)
+        for (size_t k = 0; k < ARRAY_LEN(flags); k++) {
+            size_t n = strlen(flags[k]);
+            *flag = flags[k];
+            if (strncmp(argv[i], *flag, n) == 0 && (argv[i][n] == 0 || argv[i][n] == '='))
+                return true;
+        }
+    return false;
+}
+
+int run_options_read(const struct command *cmd, int argc, char **argv, struct run_options *o,
+                     int *code)
+{
+    struct args a = {.cmd = cmd, .argc = argc, .argv = argv, .in_order = true};
+    const char *flag;
+    int id;
+    *o = (struct run_options){0};
+    if (planned(argc, argv, &flag)) {
+        *code = args_usage(cmd, "%s is not built yet (planned)", flag);
+        return -1;
+    }
+    while ((id = args_next(&a)) != ARGS_END) {
+        *code = id == ARGS_STOP ? a.exit_code : take(cmd, o, id, a.value);
+        if (id == ARGS_STOP || *code != EXIT_OK)
+            return -1;
+    }
+    o->json = a.json;
+    o->argc = argc - a.next;
+    o->argv = argv + a.next;
+    return 0;
+}

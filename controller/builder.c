@@ -1,0 +1,421 @@
+#define _GNU_SOURCE 1
+#include "builder.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/queue.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backends/bwrap.h"
+#include "ipc.h"
+#include "job.h"
+#include "plan.h"
+#include "proc.h"
+#include "wire.h"
+
+/* A controller's channel. */
+struct asker {
+    LIST_ENTRY(asker) link;
+    struct builder *builder;
+    uint32_t channel;
+    struct ipc *ch;
+};
+
+struct site { /* a sandbox and whose it is */
+    LIST_ENTRY(site) link;
+    struct builder *builder;
+    struct asker *asker; /* NULL when it is gone */
+    struct job *job;
+    bool running; /* `built` said so: its end is to be told */
+};
+
+struct builder {
+    struct event_base *base;
+    struct event *child;
+    struct ipc *parent;
+    struct sandbox_seccomp filter;
+    struct stage_parts parts; /* state_dir NULL until W_INIT */
+    char *state_dir, *trust_dir, *init_path;
+    LIST_HEAD(, asker) askers;
+    LIST_HEAD(, site) sites;
+};
+
+/* ---- answers ---- */
+
+static void tell_built(struct asker *a, const char *sandbox, bool ok, const char *text, int fd)
+{
+    struct msg m;
+    if (a == NULL) {
+        if (fd >= 0)
+            close(fd); /* nobody holds durward-init any more: it ends */
+        return;
+    }
+    msg_init(&m, W_BUILT);
+    msg_put_str(&m, sandbox);
+    msg_put_u8(&m, ok);
+    msg_put_str(&m, text);
+    if (fd >= 0)
+        msg_put_fd(&m, fd);
+    (void)ipc_send(a->ch, &m); /* a failure closes the channel, which ends its sandboxes */
+}
+
+static void tell_torn(struct asker *a, const char *sandbox)
+{
+    struct msg m;
+    if (a == NULL)
+        return;
+    msg_init(&m, W_TORN);
+    msg_put_str(&m, sandbox);
+    (void)ipc_send(a->ch, &m);
+}
+
+/* ---- what jobs want ---- */
+
+/* Maker and parent agree on the fields of W_LISTENERS; we only see that they are whole and that
+ * the sandbox is the one whose maker spoke. */
+static void on_listeners(void *arg, struct job *j, struct msg *m)
+{
+    struct site *s = arg;
+    struct msg out;
+    struct slice id;
+    uint32_t n = 0;
+    msg_init(&out, W_LISTENERS);
+    bool ok = msg_get_slice(m, PLAN_ID_MAX, &id) == 0 && msg_get_u32(m, &n) == 0 &&
+              n <= IPC_FDS_MAX && slice_eq_str(id, job_sandbox(j));
+    msg_put_str(&out, job_sandbox(j));
+    msg_put_u32(&out, n);
+    for (uint32_t i = 0; ok && i < n; i++) {
+        uint8_t kind;
+        uint32_t port;
+        int fd;
+        ok = msg_get_u8(m, &kind) == 0 && msg_get_u32(m, &port) == 0 && msg_get_fd(m, &fd) == 0;
+        if (!ok)
+            break;
+        msg_put_u8(&out, kind);
+        msg_put_u32(&out, port);
+        msg_put_fd(&out, fd);
+    }
+    if (ok && msg_end(m) == 0) {
+        (void)ipc_send(s->builder->parent, &out); /* a failure ends us */
+        return;
+    }
+    msg_done(&out);
+    job_consent(j, false, "the maker sent nonsense");
+}
+
+static void on_built(void *arg, struct job *j, bool ok, const char *text, int fd)
+{
+    struct site *s = arg;
+    s->running = ok;
+    tell_built(s->asker, job_sandbox(j), ok, text, fd);
+}
+
+static void on_ended(void *arg, struct job *j)
+{
+    struct site *s = arg;
+    if (s->running)
+        tell_torn(s->asker, job_sandbox(j));
+    LIST_REMOVE(s, link);
+    free(s);
+}
+
+static const struct job_ops job_ops = {on_listeners, on_built, on_ended};
+
+/* ---- making ---- */
+
+static struct site *find(struct builder *b, const char *sandbox)
+{
+    struct site *s;
+    LIST_FOREACH(s, &b->sites, link)
+    if (strcmp(job_sandbox(s->job), sandbox) == 0)
+        return s;
+    return NULL;
+}
+
+/* The program's bytes, once and for all: what lies at that path later does not matter. */
+static int load_init(struct builder *b, struct err *err)
+{
+    struct stat st;
+    if (b->parts.init >= 0)
+        return 0;
+    int from = open(b->init_path, O_RDONLY | O_CLOEXEC);
+    if (from < 0)
+        return err_sys(err, "%s", b->init_path);
+    int to = memfd_create("durward-init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int r = to < 0 || fstat(from, &st) < 0 ? err_sys(err, "durward-init") : 0;
+    for (off_t at = 0; r == 0 && at < st.st_size;)
+        if (sendfile(to, from, &at, (size_t)(st.st_size - at)) <= 0)
+            r = err_sys(err, "%s", b->init_path);
+    if (r == 0 && fcntl(to, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK) < 0)
+        r = err_sys(err, "durward-init");
+    close(from);
+    if (r == 0)
+        b->parts.init = to;
+    else if (to >= 0)
+        close(to);
+    return r;
+}
+
+static int prepare(struct builder *b, struct err *err)
+{
+    if (bwrap_check(err) < 0 || load_init(b, err) < 0)
+        return -1;
+    return b->filter.code ? 0 : sandbox_seccomp_compile(&b->filter, err);
+}
+
+static int build(struct asker *a, const struct plan *plan, struct err *err)
+{
+    struct builder *b = a->builder;
+    if (find(b, plan->sandbox))
+        return err_set(err, ERR_DENIED, "a sandbox of this name exists already");
+    if (prepare(b, err) < 0)
+        return -1;
+    struct site *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return err_set(err, ERR_INTERNAL, "out of memory");
+    s->builder = b;
+    s->asker = a;
+    s->job = job_start(b->base, &b->parts, &b->filter, plan, &job_ops, s, err);
+    if (s->job == NULL) {
+        free(s);
+        return -1;
+    }
+    LIST_INSERT_HEAD(&b->sites, s, link);
+    return 0;
+}
+
+/* A W_BUILD with a readable id is answered, whatever is wrong with it; else it is a bad message. */
+static int on_build(struct asker *a, struct msg *m)
+{
+    char id[PLAN_ID_MAX + 1];
+    struct err err = {0};
+    struct plan *plan = plan_read(m, id, &err);
+    if (plan == NULL && id[0] == '\0')
+        return -1;
+    if (plan == NULL || build(a, plan, &err) < 0)
+        tell_built(a, id, false, err.text, -1);
+    plan_free(plan);
+    return 0;
+}
+
+static int on_teardown(struct asker *a, struct msg *m)
+{
+    char id[PLAN_ID_MAX + 1];
+    if (msg_get_str(m, id, sizeof id) < 0 || msg_end(m) < 0)
+        return -1;
+    struct site *s = find(a->builder, id);
+    if (s && s->asker == a)
+        job_end(s->job);
+    else
+        tell_torn(a, id); /* not there (any more): that is what was wanted */
+    return 0;
+}
+
+/* ---- channels ---- */
+
+static int on_asker_message(struct ipc *ch, struct msg *m, void *arg)
+{
+    (void)ch;
+    switch (m->type) {
+    case W_BUILD:
+        return on_build(arg, m);
+    case W_TEARDOWN:
+        return on_teardown(arg, m);
+    default:
+        return -1;
+    }
+}
+
+static void asker_free(struct asker *a)
+{
+    struct site *s, *next;
+    for (s = LIST_FIRST(&a->builder->sites); s; s = next) {
+        next = LIST_NEXT(s, link);
+        if (s->asker != a)
+            continue;
+        s->asker = NULL;
+        job_end(s->job);
+    }
+    LIST_REMOVE(a, link);
+    ipc_free(a->ch);
+    free(a);
+}
+
+static void on_asker_closed(struct ipc *ch, const char *why, void *arg)
+{
+    (void)ch;
+    (void)why;
+    asker_free(arg);
+}
+
+static int on_peer(struct builder *b, struct msg *m)
+{
+    uint8_t kind;
+    uint32_t channel, generation;
+    struct slice sandbox, policy, extra;
+    int fd;
+    if (msg_get_u8(m, &kind) < 0 || msg_get_u32(m, &channel) < 0 ||
+        msg_get_slice(m, IPC_MSG_MAX, &sandbox) < 0 || msg_get_slice(m, IPC_MSG_MAX, &policy) < 0 ||
+        msg_get_u32(m, &generation) < 0 || msg_get_slice(m, IPC_MSG_MAX, &extra) < 0 ||
+        kind != ROLE_CONTROLLER || b->state_dir == NULL || msg_get_fd(m, &fd) < 0)
+        return -1;
+    struct asker *a = calloc(1, sizeof *a);
+    if (a == NULL) {
+        close(fd);
+        return -1;
+    }
+    a->builder = b;
+    a->channel = channel;
+    LIST_INSERT_HEAD(&b->askers, a, link);
+    a->ch = ipc_new(b->base, fd, on_asker_message, on_asker_closed, a);
+    if (a->ch == NULL) {
+        asker_free(a);
+        return -1;
+    }
+    return msg_end(m);
+}
+
+static int on_peer_gone(struct builder *b, struct msg *m)
+{
+    uint32_t channel;
+    struct asker *a;
+    if (msg_get_u32(m, &channel) < 0 || msg_end(m) < 0)
+        return -1;
+    LIST_FOREACH(a, &b->askers, link)
+    if (a->channel == channel) {
+        asker_free(a);
+        break;
+    }
+    return 0;
+}
+
+static int get_string(struct msg *m, char **to)
+{
+    struct slice s;
+    if (msg_get_slice(m, PLAN_PATH_MAX, &s) < 0)
+        return -1;
+    *to = slice_dup(s);
+    return *to && **to == '/' ? 0 : -1;
+}
+
+static int on_start(struct builder *b, struct msg *m)
+{
+    struct msg ready;
+    if (b->state_dir || get_string(m, &b->state_dir) < 0 || get_string(m, &b->trust_dir) < 0 ||
+        get_string(m, &b->init_path) < 0 || msg_end(m) < 0)
+        return -1;
+    b->parts.state_dir = b->state_dir;
+    b->parts.trust_dir = b->trust_dir;
+    msg_init(&ready, W_READY);
+    return ipc_send(b->parent, &ready);
+}
+
+static int on_consent(struct builder *b, struct msg *m)
+{
+    char id[PLAN_ID_MAX + 1], text[512];
+    uint8_t ok;
+    if (msg_get_str(m, id, sizeof id) < 0 || msg_get_u8(m, &ok) < 0 ||
+        msg_get_str(m, text, sizeof text) < 0 || msg_end(m) < 0)
+        return -1;
+    struct site *s = find(b, id);
+    if (s)
+        job_consent(s->job, ok == 1, text);
+    return 0; /* else it ended meanwhile */
+}
+
+static int on_parent(struct ipc *ch, struct msg *m, void *arg)
+{
+    struct builder *b = arg;
+    (void)ch;
+    switch (m->type) {
+    case W_INIT:
+        return on_start(b, m);
+    case W_PEER:
+        return on_peer(b, m);
+    case W_PEER_GONE:
+        return on_peer_gone(b, m);
+    case W_LISTENERS_OK:
+        return on_consent(b, m);
+    default:
+        return -1;
+    }
+}
+
+static void on_parent_closed(struct ipc *ch, const char *why, void *arg)
+{
+    struct builder *b = arg;
+    (void)ch;
+    (void)why;
+    event_base_loopbreak(b->base);
+}
+
+static void on_child(evutil_socket_t sig, short what, void *arg)
+{
+    struct builder *b = arg;
+    struct site *s, *next;
+    (void)sig;
+    (void)what;
+    for (s = LIST_FIRST(&b->sites); s; s = next) {
+        next = LIST_NEXT(s, link);
+        job_reap(s->job);
+    }
+}
+
+/* ---- life ---- */
+
+static int serve(struct builder *b, struct err *err)
+{
+    b->base = event_base_new();
+    if (b->base == NULL)
+        return err_set(err, ERR_INTERNAL, "no event loop");
+    b->child = evsignal_new(b->base, SIGCHLD, on_child, b);
+    b->parent = ipc_new(b->base, PROC_CONTROL_FD, on_parent, on_parent_closed, b);
+    if (b->child == NULL || b->parent == NULL || event_add(b->child, NULL) < 0)
+        return err_set(err, ERR_INTERNAL, "out of memory");
+    return event_base_dispatch(b->base) < 0 ? err_set(err, ERR_INTERNAL, "the event loop failed")
+                                            : 0;
+}
+
+static void release(struct builder *b)
+{
+    while (!LIST_EMPTY(&b->sites)) {
+        struct site *s = LIST_FIRST(&b->sites);
+        LIST_REMOVE(s, link);
+        job_abandon(s->job);
+        free(s);
+    }
+    while (!LIST_EMPTY(&b->askers))
+        asker_free(LIST_FIRST(&b->askers));
+    ipc_free(b->parent);
+    if (b->child)
+        event_free(b->child);
+    if (b->base)
+        event_base_free(b->base);
+    if (b->parts.init >= 0)
+        close(b->parts.init);
+    sandbox_seccomp_free(&b->filter);
+    free(b->state_dir);
+    free(b->trust_dir);
+    free(b->init_path);
+}
+
+int builder_main(void)
+{
+    struct builder b = {.parts.init = -1};
+    struct err err = {0};
+    int r = proc_enter(ROLE_BUILDER, &err);
+    if (r == 0)
+        r = serve(&b, &err);
+    if (r < 0)
+        proc_log("%s", err.text);
+    release(&b);
+    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

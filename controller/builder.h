@@ -1,0 +1,16 @@
+/* The builder role: makes local sandboxes and takes them down.
+ *
+ * For each W_BUILD of a controller it starts a maker (maker.h), passes the sandbox's listeners to
+ * the parent (W_LISTENERS, before anything of the sandbox runs), lets the maker go on when the
+ * parent has them (W_LISTENERS_OK), waits for the self-test of durward-init and answers W_BUILT
+ * with the descriptor to talk to it. A sandbox belongs to the channel that asked for it; when that
+ * channel or the parent goes, so does the sandbox.
+ *
+ * W_INIT: state_dir:str, trust_dir:str, init_path:str (the program durward-init). */
+#ifndef DURWARD_BUILDER_H
+#define DURWARD_BUILDER_H
+
+/* Runs until the parent is gone; the exit status. */
+int builder_main(void);
+
+#endif

@@ -68,8 +68,8 @@ static void every_byte(void)
 
 static void nul_inside(void)
 {
-    static const char *const parts[] = {"evil.example\0.ok.com", "\0ok.com", "ok.com\0",
-                                        "127.0.0.1\0", "127.0.0.1\0.ok.com", "[::1\0]"};
+    static const char *const parts[] = {"evil.example\0.ok.com", "\0ok.com",           "ok.com\0",
+                                        "127.0.0.1\0",           "127.0.0.1\0.ok.com", "[::1\0]"};
     static const size_t lengths[] = {20, 7, 7, 10, 17, 6};
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
         struct authority a;
@@ -157,8 +157,9 @@ static void lengths(void)
 /* A15: ten addresses in every spelling but the plain one. */
 static void ipv4_spellings(void)
 {
-    static const uint32_t addresses[] = {0x7f000001, 0x0a000001, 0xc0a80101, 0xa9fea9fe, 0x08080808,
-                                         0x00000000, 0xffffffff, 0xac100001, 0x01020304, 0x7f7f7f7f};
+    static const uint32_t addresses[] = {0x7f000001, 0x0a000001, 0xc0a80101, 0xa9fea9fe,
+                                         0x08080808, 0x00000000, 0xffffffff, 0xac100001,
+                                         0x01020304, 0x7f7f7f7f};
     unsigned tried = 0;
     for (size_t i = 0; i < ARRAY_LEN(addresses); i++) {
         uint32_t v = addresses[i];
@@ -166,16 +167,16 @@ static void ipv4_spellings(void)
         char plain[20], text[120];
         snprintf(plain, sizeof plain, "%u.%u.%u.%u", a, b, c, d);
         YES(plain, plain);
-#define SPELL(...)                                                                                 \
-    do {                                                                                           \
-        snprintf(text, sizeof text, __VA_ARGS__);                                                  \
-        if (strcmp(text, plain) != 0) {                                                            \
-            tried++;                                                                               \
-            if (!no_host(text)) {                                                                  \
-                printf("# %s\n", text);                                                            \
-                CU_FAIL("a spelling");                                                             \
-            }                                                                                      \
-        }                                                                                          \
+#define SPELL(...)                                \
+    do {                                          \
+        snprintf(text, sizeof text, __VA_ARGS__); \
+        if (strcmp(text, plain) != 0) {           \
+            tried++;                              \
+            if (!no_host(text)) {                 \
+                printf("# %s\n", text);           \
+                CU_FAIL("a spelling");            \
+            }                                     \
+        }                                         \
     } while (0)
         static const char *const bases[] = {"%u", "0%o", "0x%x", "0X%X", "00%u", "0x0%x"};
         for (size_t k = 0; k < ARRAY_LEN(bases); k++)
@@ -328,9 +329,18 @@ static void ports(void)
 static void idempotent(void)
 {
     static const char *const texts[] = {
-        "OK.com",       "ok.com.",        "ok.com.:8443",        "[2001:DB8:0::1]:444",
-        "127.0.0.1:80", "[::]:443",       "A.B.C.D.E.F.example", "_x.-y",
-        "ok.com:443",   "[::1.2.3.4]:99", "10.0.0.1",            "localhost:1",
+        "OK.com",
+        "ok.com.",
+        "ok.com.:8443",
+        "[2001:DB8:0::1]:444",
+        "127.0.0.1:80",
+        "[::]:443",
+        "A.B.C.D.E.F.example",
+        "_x.-y",
+        "ok.com:443",
+        "[::1.2.3.4]:99",
+        "10.0.0.1",
+        "localhost:1",
     };
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         struct authority a, b, c;

@@ -298,7 +298,7 @@ enum { WORLD = 9, PATTERNS = 2 * (1 + WORLD + WORLD * WORLD) };
 
 static size_t make_patterns(struct pattern *ret)
 {
-    static const char *const segments[WORLD] = {"",   "a",  "b",   "*",   "a*",
+    static const char *const segments[WORLD] = {"",   "a",   "b",   "*",   "a*",
                                                 "*b", "a*b", "*a*", "b*a*"};
     char text[64];
     size_t n = 0;

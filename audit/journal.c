@@ -40,7 +40,8 @@ struct journal {
     struct ipc *logger; /* NULL: none */
     int fd;             /* >= 0 exactly while state is not NONE */
     uint32_t channel;
-    uint64_t next;    /* counter */
+    uint64_t next;    /* counter; goes on across files, so that no two of them share one */
+    uint64_t first;   /* of this file; lower ones are an earlier file's, which the logger ends */
     uint64_t written; /* bytes appended */
     uint64_t credit;  /* bytes that may be appended yet */
     uint64_t told;    /* written, as the logger last heard */
@@ -172,7 +173,9 @@ static int on_journal(struct journal *j, struct msg *m)
     j->fd = fd;
     j->channel = channel;
     j->credit = credit;
-    j->next = next;
+    if (j->next < next)
+        j->next = next;
+    j->first = j->next;
     j->state = JOURNAL_OPEN;
     if (j->on_ready)
         j->on_ready(j->on_ready_arg);
@@ -218,7 +221,7 @@ void journal_attach(struct journal *j, int logger_fd)
 static int append(struct journal *j, const struct record *r, uint64_t counter)
 {
     unsigned char bytes[RECORD_MAX + 32];
-    if (j->state != JOURNAL_OPEN || counter == 0)
+    if (j->state != JOURNAL_OPEN || counter < j->first)
         return -1;
     size_t n = record_encode(r, stamp_now(), bytes, sizeof bytes);
     if (n == 0 || n > j->credit)

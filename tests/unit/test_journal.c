@@ -247,7 +247,8 @@ static void test_logger_gone(void)
     struct record r;
     int a = 0;
     begin(&f, true, 1000);
-    record_init(&r, RECORD_ADMITTED, 1);
+    uint64_t old = journal_next(f.j);
+    record_init(&r, RECORD_ADMITTED, old);
     CU_ASSERT_PTR_NOT_NULL(journal_append(f.j, &r, count, &a));
     close(f.sock);
     rig_turns(f.base, 20);
@@ -258,6 +259,11 @@ static void test_logger_gone(void)
     give_file(&f, 1000, O_WRONLY | O_APPEND);
     CU_ASSERT_EQUAL(f.ready, 2);
     CU_ASSERT_TRUE(journal_ready(f.j));
+    off_t before = length(&f);
+    record_init(&r, RECORD_COMPLETED, old); /* its beginning is in the file before */
+    CU_ASSERT_EQUAL(journal_note(f.j, &r), -1);
+    CU_ASSERT_EQUAL(length(&f), before);
+    CU_ASSERT_EQUAL(journal_next(f.j), old + 1);
     finish(&f);
 }
 

@@ -32,7 +32,7 @@ enum child_fd {
     FD_END,
 };
 
-enum { NOTES_MAX = 32 * 1024, PARKED = 64 };
+enum { NOTES_MAX = 8000, PARKED = 64 }; /* notes: what a controller takes of W_BUILT's text */
 
 /* ---- the child ---- */
 

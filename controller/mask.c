@@ -13,7 +13,7 @@
 
 #include "mounts.h"
 
-enum { HEAD = 16 * 1024, NOTES_LINES = 64, CLOCK_EVERY = 256 };
+enum { HEAD = 16 * 1024, NOTES_SPARE = 1024, CLOCK_EVERY = 256 };
 
 /* parent NULL: wherever it lies. name ending in '/': the directory itself. */
 static const struct known {
@@ -140,13 +140,16 @@ static bool holds_key(int dir, const char *name)
     return n > 0 && mask_is_key(head, (size_t)n);
 }
 
+/* Names the file while there is room; at the end of it says that there is more. */
 static void note(struct mask *m, const char *path)
 {
-    if (m->covered > NOTES_LINES)
+    bool room = buf_room(m->notes) > strlen(path) + NOTES_SPARE;
+    if (m->unnamed)
         return;
-    int full = m->covered == NOTES_LINES ? buf_append_str(m->notes, "masked: and more\n")
-                                         : buf_printf(m->notes, "masked: %s\n", path);
-    (void)full; /* a note that does not fit is left out; the file is masked all the same */
+    m->unnamed = !room;
+    if ((room ? buf_printf(m->notes, "masked: %s\n", path)
+              : buf_append_str(m->notes, "masked: and others\n")) < 0)
+        m->unnamed = true; /* it is masked all the same */
 }
 
 static int cover(struct search *s, int dir, const char *name, bool directory, struct err *err)

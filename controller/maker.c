@@ -131,6 +131,8 @@ static int await_consent(struct err *err)
 static int become_bwrap(const struct plan *plan, struct err *err)
 {
     const struct bwrap_fds fds = {.filter = FD_FILTER, .info = FD_INFO};
+    const struct bwrap_root root = {
+        .directory = STAGE_ROOT, .empty_file = STAGE_EMPTY, .init = STAGE_INIT};
     if (dup2(FD_ERRORS, STDERR_FILENO) < 0)
         return err_sys(err, "dup");
     for (int fd = FD_INIT; fd <= FD_INFO; fd++)
@@ -138,7 +140,7 @@ static int become_bwrap(const struct plan *plan, struct err *err)
             return err_sys(err, "fcntl");
     if (syscall(SYS_close_range, FD_END, ~0U, 0) < 0)
         return err_sys(err, "close_range");
-    return bwrap_exec(STAGE_ROOT, STAGE_INIT, plan, &fds, err);
+    return bwrap_exec(&root, plan, &fds, err);
 }
 
 static int make(const struct stage_parts *given, const struct plan *plan, pid_t builder,

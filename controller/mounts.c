@@ -40,7 +40,7 @@ int mounts_private(struct err *err)
 int mounts_open(const char *path, struct err *err)
 {
     struct open_how how = {
-        .flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
+        .flags = O_PATH | O_CLOEXEC, /* with O_NOFOLLOW a link at the end would be opened itself */
         .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
     };
     int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);

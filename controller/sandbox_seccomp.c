@@ -235,7 +235,12 @@ int sandbox_seccomp_compile(struct sandbox_seccomp *ret, struct err *err)
 
 int sandbox_seccomp_memfd(const struct sandbox_seccomp *f, struct err *err)
 {
-    return ipc_memfd("filter", f->code, f->n * sizeof *f->code, err);
+    int fd = ipc_memfd("filter", f->code, f->n * sizeof *f->code, err);
+    if (fd >= 0 && lseek(fd, 0, SEEK_SET) < 0) {
+        close(fd);
+        return err_sys(err, "lseek");
+    }
+    return fd;
 }
 
 void sandbox_seccomp_free(struct sandbox_seccomp *f)

@@ -99,11 +99,12 @@ static int open_sources(struct stage *s, struct err *err)
         int fd = mounts_open(b->source, err);
         if (fd < 0)
             return err_wrap(err, "cannot bind");
-        if (check_opened(fd, b->source, &s->is_dir[i], err) == 0)
-            s->trees[i] = mounts_clone(fd, !b->writable, err);
+        int r = check_opened(fd, b->source, &s->is_dir[i], err);
+        if (r == 0 && (s->trees[i] = mounts_clone(fd, !b->writable, err)) < 0)
+            r = err_wrap(err, "cannot bind %s", b->source);
         close(fd);
-        if (s->trees[i] < 0)
-            return err_wrap(err, "cannot bind %s", b->source);
+        if (r < 0)
+            return -1;
     }
     s->trust = open(s->parts->trust_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (s->trust < 0)

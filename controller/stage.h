@@ -15,6 +15,7 @@
 #include "plan.h"
 
 #define STAGE_ROOT   "/tmp/root"
+#define STAGE_EMPTY  "/tmp/empty/file" /* an empty file beside it */
 #define STAGE_INIT   "/run/durward/init" /* inside */
 
 struct stage_parts {

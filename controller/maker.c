@@ -93,7 +93,8 @@ static int post(struct msg *m, struct err *err)
     return r == 0 ? 0 : err_set(err, ERR_UNREADY, "the builder does not listen");
 }
 
-static int offer_listeners(const struct plan *plan, const struct netns_listeners *l, struct err *err)
+static int offer_listeners(const struct plan *plan, const struct netns_listeners *l,
+                           struct err *err)
 {
     struct msg m;
     msg_init(&m, W_LISTENERS);
@@ -156,8 +157,9 @@ static int make(const struct stage_parts *given, const struct plan *plan, pid_t 
         netns_listen(&l, plan->ports, plan->nports, err) < 0 || offer_listeners(plan, &l, err) < 0)
         return -1;
     if (!l.filtered &&
-        buf_printf(&notes, "note: nf_tables cannot be used here (%s): TCP is taken on ports 80, "
-                           "443 and those of the rules only, and refused packets are not logged\n",
+        buf_printf(&notes,
+                   "note: nf_tables cannot be used here (%s): TCP is taken on ports 80, "
+                   "443 and those of the rules only, and refused packets are not logged\n",
                    l.why_not) < 0)
         return err_set(err, ERR_INTERNAL, "out of memory");
     if (stage_build(&parts, plan, &notes, err) < 0)

@@ -55,8 +55,8 @@ static int set_attributes(int fd, uint64_t set, unsigned flags, struct err *err)
 {
     struct attributes a = {.set = set};
     if (syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH | flags, &a, sizeof a) < 0)
-        return err_sys(err, errno == ENOSYS ? "Linux 5.12 is needed: mount_setattr"
-                                            : "mount_setattr");
+        return err_sys(err,
+                       errno == ENOSYS ? "Linux 5.12 is needed: mount_setattr" : "mount_setattr");
     return 0;
 }
 

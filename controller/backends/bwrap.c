@@ -69,8 +69,8 @@ static int cover(struct words *w, const char *name, const char *source, struct e
  * others may not read is emptied. */
 static int cover_for_root(struct words *w, const char *empty, struct err *err)
 {
-    static const char *const directories[] = {"irq",    "bus",  "fs",     "scsi",
-                                              "acpi",   "asound", "driver", "dynamic_debug"};
+    static const char *const directories[] = {"irq",  "bus",    "fs",     "scsi",
+                                              "acpi", "asound", "driver", "dynamic_debug"};
     int r = 0;
     DIR *d = opendir("/proc");
     if (d == NULL)
@@ -123,17 +123,40 @@ int bwrap_exec(const struct bwrap_root *root, const struct plan *plan, const str
     snprintf(filter, sizeof filter, "%d", fds->filter);
     snprintf(info, sizeof info, "%d", fds->info);
     const char *const before[] = {
-        "bwrap", "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts",
-        "--unshare-cgroup-try", "--disable-userns", "--uid", uid, "--gid", gid,
+        "bwrap",
+        "--unshare-user",
+        "--unshare-pid",
+        "--unshare-ipc",
+        "--unshare-uts",
+        "--unshare-cgroup-try",
+        "--disable-userns",
+        "--uid",
+        uid,
+        "--gid",
+        gid,
         /* the sandbox dies with bubblewrap and bubblewrap with the builder */
-        "--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL", "--clearenv",
-        "--hostname", plan->hostname, "--seccomp", filter, "--info-fd", info,
+        "--die-with-parent",
+        "--new-session",
+        "--as-pid-1",
+        "--cap-drop",
+        "ALL",
+        "--clearenv",
+        "--hostname",
+        plan->hostname,
+        "--seccomp",
+        filter,
+        "--info-fd",
+        info,
         /* everything but /proc and /dev lies ready, with the restrictions it is to have */
-        "--bind", root->directory, "/", "--proc", "/proc",
+        "--bind",
+        root->directory,
+        "/",
+        "--proc",
+        "/proc",
     };
     const char *const after[] = {
-        "--dev", "/dev", "--perms", "1777", "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
-        "--chdir", "/", "--", root->init,
+        "--dev",        "/dev", "--perms", "1777", "--tmpfs", "/dev/shm",
+        "--remount-ro", "/dev", "--chdir", "/",    "--",      root->init,
     };
     w.n = w.covers = 0;
     add_all(&w, before, ARRAY_LEN(before));

@@ -408,16 +408,15 @@ static void test_listeners(void)
     CU_ASSERT_EQUAL(rig.kinds[rig.n - 1], LISTENER_NFLOG);
     int on = 1;
     socklen_t len = sizeof on;
-    CU_ASSERT_EQUAL(
-        getsockopt(listener(LISTENER_TCP4), SOL_SOCKET, SO_REUSEADDR, &on, &len), 0);
+    CU_ASSERT_EQUAL(getsockopt(listener(LISTENER_TCP4), SOL_SOCKET, SO_REUSEADDR, &on, &len), 0);
     CU_ASSERT_EQUAL(on, 0);
 }
 
 /* curl inside reaches the listener outside, which sees where curl wanted to go. */
 static void test_original_destination(void)
 {
-    static const char *const argv[] = {"curl", "-sS", "--noproxy", "*",
-                                       "http://93.184.216.34:81/", NULL};
+    static const char *const argv[] = {"curl", "-sS", "--noproxy", "*", "http://93.184.216.34:81/",
+                                       NULL};
     if (!ready())
         return;
     char out[OUT_MAX], text[512], request[1024];
@@ -454,7 +453,8 @@ static void test_original_destination(void)
     CU_ASSERT_EQUAL(take_exit(text, sizeof text), 0);
 }
 
-/* A datagram to 8.8.8.8:443 is refused inside and seen on the log outside; nothing else is there. */
+/* A datagram to 8.8.8.8:443 is refused inside and seen on the log outside; nothing else is there.
+ */
 static void test_refused_packet(void)
 {
     if (!ready())
@@ -508,8 +508,12 @@ static void test_dns_reaches_the_listener(void)
     CU_ASSERT_EQUAL_FATAL(poll(&pl, 1, 5000), 1);
     char control[256];
     struct iovec iov = {room, sizeof room};
-    struct msghdr mh = {.msg_name = &from, .msg_namelen = len, .msg_iov = &iov, .msg_iovlen = 1,
-                        .msg_control = control, .msg_controllen = sizeof control};
+    struct msghdr mh = {.msg_name = &from,
+                        .msg_namelen = len,
+                        .msg_iov = &iov,
+                        .msg_iovlen = 1,
+                        .msg_control = control,
+                        .msg_controllen = sizeof control};
     ssize_t n = recvmsg(udp, &mh, 0);
     CU_ASSERT_EQUAL(n, 9);
     struct cmsghdr *cm = CMSG_FIRSTHDR(&mh);
@@ -626,7 +630,8 @@ static void test_terminal(void)
     if (!ready())
         return;
     const char *argv[] = {"bash", "--norc", "-c",
-                          "tty; stty size; read x; echo got-$x; stty size; echo up; exec sleep 60", NULL};
+                          "tty; stty size; read x; echo got-$x; stty size; echo up; exec sleep 60",
+                          NULL};
     char out[OUT_MAX], text[512];
     struct msg m;
     int master = -1;
@@ -714,9 +719,8 @@ static void test_descriptors_and_environment(void)
     if (!ready())
         return;
     char out[OUT_MAX];
-    CU_ASSERT_EQUAL(sh("for f in /proc/self/fd/*; do echo ${f##*/}; done | sort -n | tr '\\n' ' '",
-                       out),
-                    0);
+    CU_ASSERT_EQUAL(
+        sh("for f in /proc/self/fd/*; do echo ${f##*/}; done | sort -n | tr '\\n' ' '", out), 0);
     CU_ASSERT_PTR_NOT_NULL(strstr(out, "0 1 2"));
     CU_ASSERT_EQUAL(sh("env | sort | cut -d= -f1 | tr '\\n' ' '", out), 0);
     CU_ASSERT_STRING_EQUAL(out, "HOME PATH PWD TERM ");
@@ -849,7 +853,8 @@ static void test_socket_below_bind(void)
     teardown("sb-fourth");
 }
 
-/* When the builder is killed, sandboxes go with it: their listeners' namespace has no process left. */
+/* When the builder is killed, sandboxes go with it: their listeners' namespace has no process left.
+ */
 static void test_builder_killed(void)
 {
     if (!ready())

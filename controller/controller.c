@@ -1,6 +1,8 @@
 #include "controller.h"
 
+#include <errno.h>
 #include <event2/event.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -174,7 +176,19 @@ static void on_parent_closed(struct ipc *ch UNUSED, const char *why UNUSED, void
 
 /* ---- start ---- */
 
-/* Waits for the first message, blocking: nothing else can happen before it. */
+/* The first message: nothing else can happen before it, so there is no loop yet. */
+static int await_message(struct msg *m)
+{
+    struct pollfd p = {.fd = PROC_CONTROL_FD, .events = POLLIN};
+    for (;;) {
+        int r = msg_recv(PROC_CONTROL_FD, m);
+        if (r >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK))
+            return r == 1 ? 0 : -1;
+        if (poll(&p, 1, -1) < 0 && errno != EINTR)
+            return -1;
+    }
+}
+
 static int take_init(struct controller *c, int *api_fd, struct err *err)
 {
     struct msg m;
@@ -183,7 +197,7 @@ static int take_init(struct controller *c, int *api_fd, struct err *err)
     uint32_t uid;
     int config_fd = -1;
     *api_fd = c->state_dir = -1;
-    if (msg_recv(PROC_CONTROL_FD, &m) != 1)
+    if (await_message(&m) < 0)
         return err_set(err, ERR_UNREADY, "the parent sent no W_INIT");
     int bad = m.type != W_INIT || msg_get_u8(&m, &private) < 0 || msg_get_u32(&m, &uid) < 0 ||
               msg_get_slice(&m, CA_PEM_MAX, &pem) < 0 ||

@@ -249,6 +249,23 @@ static void fail_start(struct parent *p, const struct err *err)
     parent_stop(p, 1);
 }
 
+/* "K=V" settings that say where things live, and what `command` stores are given. */
+static int take_environment(struct msg *m)
+{
+    uint32_t n;
+    if (msg_get_u32(m, &n) < 0 || n > 256)
+        return -1;
+    for (uint32_t i = 0; i < n; i++) {
+        struct slice s;
+        if (msg_get_slice(m, 32768, &s) < 0)
+            return -1;
+        char *kv = slice_dup(s); /* kept: putenv borrows it */
+        if (kv == NULL || putenv(kv) != 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int take_init(struct parent *p, struct msg *m, struct err *err)
 {
     uint8_t mode;
@@ -257,7 +274,7 @@ static int take_init(struct parent *p, struct msg *m, struct err *err)
     char *json;
     size_t n;
     if (msg_get_u8(m, &mode) < 0 || msg_get_str(m, path, sizeof path) < 0 ||
-        msg_get_fd(m, &config_fd) < 0 || msg_get_fd(m, &env_fd) < 0 || msg_end(m) < 0 ||
+        take_environment(m) < 0 || msg_get_fd(m, &config_fd) < 0 || msg_get_fd(m, &env_fd) < 0 || msg_end(m) < 0 ||
         (mode != PARENT_RUN && mode != PARENT_SERVE))
         return err_set(err, ERR_PARSE, "bad start-up message");
     p->mode = mode;

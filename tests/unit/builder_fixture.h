@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -115,7 +116,7 @@ static void make_directories(void)
 
 static const char *init_program(void)
 {
-    static char path[1024];
+    static char path[PATH_MAX];
     const char *given = getenv("DURWARD_INIT");
     return realpath(given ? given : "controller/durward-init", path);
 }

@@ -33,7 +33,7 @@ struct vault_entry {
     struct secret *value; /* the last good one, or NULL */
     int64_t fresh_until;  /* ms, monotonic */
     int64_t retry_at;     /* no fetch before, after a failure */
-    char why[512];        /* the last failure */
+    char why[768];        /* the last failure */
     uint32_t req;
     struct event *timeout, *readable;
     int fd;

@@ -284,6 +284,8 @@ struct dial_wait *dial_client_get(struct dial_client *c, const struct authority 
 
 void dial_client_cancel(struct dial_wait *w)
 {
+    if (w == NULL)
+        return;
     if (w->state == WAIT_ASKED)
         send_cancel(w->client, w->req);
     wait_free(w);

@@ -21,6 +21,6 @@ void dial_client_attach(struct dial_client *c, int dialer_fd); /* owned; replace
 /* Never calls fn before it returns. token: "" for local sandboxes. NULL when memory is out. */
 struct dial_wait *dial_client_get(struct dial_client *c, const struct authority *a, const char *id,
                                   const char *token, dial_fn fn, void *arg);
-void dial_client_cancel(struct dial_wait *w);
+void dial_client_cancel(struct dial_wait *w); /* NULL is fine */
 
 #endif

@@ -88,18 +88,15 @@ static void arm_timer(struct journal *j)
     event_add(j->timer, &t);
 }
 
-/* The caller hears "not recorded" of what may be on disk all the same: give it its end. */
-static void give_up(struct journal_wait *w)
+/* Nobody goes on with what was admitted here, and it may be on disk all the same: its end. */
+static void abort_admitted(const struct journal_wait *w, const char *code)
 {
-    struct journal *j = w->journal;
-    if (w->admitted) {
-        struct record end;
-        record_init(&end, RECORD_ABORTED, w->counter);
-        record_put_str(&end, RF_CODE, "not_acknowledged");
-        journal_note(j, &end); /* if this fails too, the logger ends the id with the channel */
-    }
-    w->fn(w->arg, false);
-    free(w);
+    struct record end;
+    if (!w->admitted)
+        return;
+    record_init(&end, RECORD_ABORTED, w->counter);
+    record_put_str(&end, RF_CODE, code);
+    journal_note(w->journal, &end); /* if this fails, the logger ends the id with the channel */
 }
 
 static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
@@ -109,7 +106,9 @@ static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     uint64_t now = monotonic();
     while ((w = TAILQ_FIRST(&j->waits)) != NULL && w->deadline <= now) {
         wait_remove(w);
-        give_up(w);
+        abort_admitted(w, "not_acknowledged");
+        w->fn(w->arg, false);
+        free(w);
     }
     arm_timer(j);
 }
@@ -285,6 +284,7 @@ void journal_cancel(struct journal_wait *w)
     if (w == NULL)
         return;
     wait_remove(w);
+    abort_admitted(w, "cancelled");
     free(w);
 }
 

@@ -37,7 +37,8 @@ uint32_t journal_channel(const struct journal *j);
 struct journal_wait; /* cancel handle; NULL when the callback already ran */
 struct journal_wait *journal_append(struct journal *j, const struct record *r, journal_done_fn fn,
                                     void *arg);
-/* The callback will not run. The record stays: who cancels after `admitted` writes its end. */
+/* The callback will not run. The record stays; the journal writes the `aborted` of an `admitted`,
+ * so the caller writes nothing further of that id. */
 void journal_cancel(struct journal_wait *w);
 /* Append where nobody waits (an end record): 0 or -1. */
 int journal_note(struct journal *j, const struct record *r);

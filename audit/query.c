@@ -133,8 +133,7 @@ static bool is_host(const char *want, const char *authority)
 {
     struct slice host = host_of(authority), w = slice_str(want);
     if (w.n && w.p[0] == '.')
-        return host.n > w.n &&
-               slice_ieq((struct slice){host.p + (host.n - w.n), w.n}, w);
+        return host.n > w.n && slice_ieq((struct slice){host.p + (host.n - w.n), w.n}, w);
     return slice_ieq(host, w) || slice_ieq(slice_str(authority), w);
 }
 

@@ -4,16 +4,16 @@
 
 #include "record.h"
 
-struct query_filter {    /* 0 or NULL: no such condition; all given ones must hold */
+struct query_filter {      /* 0 or NULL: no such condition; all given ones must hold */
     uint64_t since, until; /* ns; compared with the time of receipt, which no writer chooses */
-    unsigned kinds;      /* bits 1 << enum record_kind */
+    unsigned kinds;        /* bits 1 << enum record_kind */
     const char *sandbox, *policy, *role, *rule, *credential, *id, *code, *method;
-    const char *host;    /* of authority or target; a leading dot: any subdomain */
-    const char *text;    /* anywhere in the line, ASCII case folded */
+    const char *host; /* of authority or target; a leading dot: any subdomain */
+    const char *text; /* anywhere in the line, ASCII case folded */
     int64_t status;
 };
 
-struct query_row { /* "" and -1: absent; valid during the callback */
+struct query_row {     /* "" and -1: absent; valid during the callback */
     struct slice line; /* as it stands in the file */
     enum record_kind kind;
     const char *time, *received, *id, *role, *sandbox, *policy, *code, *method, *scheme, *authority,

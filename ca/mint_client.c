@@ -370,7 +370,7 @@ static int on_minted(struct mint_client *c, struct msg *m)
 static int on_mint_fail(struct mint_client *c, struct msg *m)
 {
     uint32_t req;
-    char text[512];
+    char text[1024];
     if (msg_get_u32(m, &req) < 0 || msg_get_str(m, text, sizeof text) < 0 || msg_end(m) < 0)
         return -1;
     struct asked *a = asked_by_req(c, req);

@@ -144,7 +144,7 @@ static int parse_bind(const char *text, char source[PATH_MAX], char target[PATH_
 static int add_explicit(const struct run_options *o, struct run_request *r, struct err *err)
 {
     char source[PATH_MAX], target[PATH_MAX];
-    bool writable;
+    bool writable = false;
     for (size_t i = 0; i < o->binds.n; i++) {
         if (parse_bind(o->binds.v[i], source, target, &writable, err) < 0)
             return -1;

@@ -28,8 +28,8 @@ static const char *const copied[] = {
 
 /* Shown from the host, read-only, when they are there. */
 static const char *const shown[] = {
-    "alternatives", "ld.so.conf.d",    "terminfo", "python3", "perl", "fonts",
-    "vim",          "crypto-policies", "java",     "maven",   "bash_completion.d",
+    "alternatives",    "ld.so.conf.d", "terminfo", "python3",           "perl", "fonts", "vim",
+    "crypto-policies", "java",         "maven",    "bash_completion.d",
 };
 
 /* Where programs look for the bundle, beside /etc/ssl/certs. */

@@ -13,7 +13,7 @@
 
 #include "mounts.h"
 
-enum { HEAD = 16 * 1024, NOTES_LINES = 64, CLOCK_EVERY = 256 };
+enum { HEAD = 16 * 1024, NOTES_SPARE = 1024, CLOCK_EVERY = 256 };
 
 /* parent NULL: wherever it lies. name ending in '/': the directory itself. */
 static const struct known {
@@ -140,21 +140,24 @@ static bool holds_key(int dir, const char *name)
     return n > 0 && mask_is_key(head, (size_t)n);
 }
 
+/* Names the file while there is room; at the end of it says that there is more. */
 static void note(struct mask *m, const char *path)
 {
-    if (m->covered > NOTES_LINES)
+    bool room = buf_room(m->notes) > strlen(path) + NOTES_SPARE;
+    if (m->unnamed)
         return;
-    int full = m->covered == NOTES_LINES ? buf_append_str(m->notes, "masked: and more\n")
-                                         : buf_printf(m->notes, "masked: %s\n", path);
-    (void)full; /* a note that does not fit is left out; the file is masked all the same */
+    m->unnamed = !room;
+    if ((room ? buf_printf(m->notes, "masked: %s\n", path)
+              : buf_append_str(m->notes, "masked: and others\n")) < 0)
+        m->unnamed = true; /* it is masked all the same */
 }
 
 static int cover(struct search *s, int dir, const char *name, bool directory, struct err *err)
 {
     struct mask *m = s->m;
     if (m->covered++ >= MASK_COVERED_MAX)
-        return err_set(err, ERR_LIMIT,
-                       "more than %d credential files: bind a narrower directory", MASK_COVERED_MAX);
+        return err_set(err, ERR_LIMIT, "more than %d credential files: bind a narrower directory",
+                       MASK_COVERED_MAX);
     int at = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (at < 0)
         return errno == ENOENT ? 0 : err_sys(err, "%s", s->path);
@@ -190,8 +193,7 @@ static unsigned char type_of(int dir, const struct dirent *e)
     struct stat st;
     if (e->d_type != DT_UNKNOWN)
         return e->d_type;
-    return fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? DT_UNKNOWN
-                                                                 : IFTODT(st.st_mode);
+    return fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? DT_UNKNOWN : IFTODT(st.st_mode);
 }
 
 /* A link that bears a credential's name gives away what it points to: that is what we cover, where

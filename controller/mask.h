@@ -33,6 +33,7 @@ struct mask {
     int empty_file, empty_dir; /* O_PATH, in the caller's mount namespace; the caller's */
     struct buf *notes;         /* a line for each covered file, and for what was not searched */
     unsigned entries, covered; /* of all mask_tree calls together */
+    bool unnamed;              /* notes had no more room for names */
 };
 
 /* Search the attached mount tree (directory) and cover what is found. source: its host path, for

@@ -247,16 +247,15 @@ int ipc_memfd(const char *name, const void *p, size_t n, struct err *err)
     int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return err_sys(err, "memfd_create");
-    const char *at = p;
-    for (size_t left = n; left > 0;) {
-        ssize_t w = write(fd, at, left);
+    const char *from = p;
+    for (size_t at = 0; at < n;) { /* pwrite: the reader starts at the beginning */
+        ssize_t w = pwrite(fd, from + at, n - at, (off_t)at);
         if (w <= 0) {
             err_sys(err, "writing a memfd");
             close(fd);
             return -1;
         }
-        at += w;
-        left -= (size_t)w;
+        at += (size_t)w;
     }
     if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0) {
         err_sys(err, "sealing a memfd");

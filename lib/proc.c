@@ -43,41 +43,25 @@ enum role role_from_argv0(const char *argv0)
     return ROLE_NONE;
 }
 
-/* What the parent needs of its starter's environment: where things live, and what `command` stores
- * are given. Everybody else starts with none; sanitizer builds keep the sanitizers' own options, or
- * their reports would be lost. */
-static const char *const parent_keeps[] = {
-    "PATH=",    "HOME=",   "USER=", "LOGNAME=",   "LANG=",    "LC_",
-    "TZ=",      "TMPDIR=", "XDG_",  "GNUPGHOME=", "GPG_TTY=", "DBUS_SESSION_BUS_ADDRESS=",
-    "DURWARD_",
-};
-static const char *const sanitizer_keeps[] = {
-    "ASAN_OPTIONS=", "LSAN_OPTIONS=", "UBSAN_OPTIONS=", "ASAN_SYMBOLIZER_PATH="};
-
-static bool kept(const char *entry, const char *const *prefixes, size_t n)
+/* Roles start with an empty environment (the parent is told by message what it needs). Sanitizer
+ * builds keep the sanitizers' own options, or their reports would be lost. */
+static char **role_environment(void)
 {
-    for (size_t i = 0; i < n; i++)
-        if (strncmp(entry, prefixes[i], strlen(prefixes[i])) == 0)
-            return true;
-    return false;
-}
-
-char **proc_environment(enum role r)
-{
-    static char *env[64];
+    static char *env[8];
     size_t n = 0;
-    for (char **e = environ; e && *e && n < ARRAY_LEN(env) - 1; e++) {
-        bool keep = r == ROLE_PARENT && kept(*e, parent_keeps, ARRAY_LEN(parent_keeps));
-        if (SANITIZED)
-            keep |= kept(*e, sanitizer_keeps, ARRAY_LEN(sanitizer_keeps));
-        if (keep)
-            env[n++] = *e;
+    if (SANITIZED) {
+        static const char *const keep[] = {
+            "ASAN_OPTIONS=", "LSAN_OPTIONS=", "UBSAN_OPTIONS=", "ASAN_SYMBOLIZER_PATH="};
+        for (char **e = environ; *e && n < ARRAY_LEN(env) - 1; e++)
+            for (size_t i = 0; i < ARRAY_LEN(keep); i++)
+                if (strncmp(*e, keep[i], strlen(keep[i])) == 0)
+                    env[n++] = *e;
     }
     env[n] = NULL;
     return env;
 }
 
-static NORETURN void role_exec(enum role r, char *argv0, int control_fd)
+static NORETURN void role_exec(char *argv0, int control_fd)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0)
@@ -94,7 +78,7 @@ static NORETURN void role_exec(enum role r, char *argv0, int control_fd)
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     char *argv[] = {argv0, NULL};
-    execve("/proc/self/exe", argv, proc_environment(r));
+    execve("/proc/self/exe", argv, role_environment());
     _exit(127);
 }
 
@@ -106,7 +90,7 @@ int proc_spawn(enum role r, const char *tag, int control_fd, pid_t *ret, struct 
     if (pid < 0)
         return err_sys(err, "cannot start the %s", role_name(r));
     if (pid == 0)
-        role_exec(r, argv0, control_fd);
+        role_exec(argv0, control_fd);
     *ret = pid;
     return 0;
 }
@@ -160,7 +144,8 @@ int proc_enter(enum role r, struct err *err)
      * no_new_privs themselves or must be able to run what the user configured */
     if (!keeps_uid(r) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_sys(err, "no_new_privs");
-    if (!SANITIZED && prctl(PR_SET_DUMPABLE, 0) < 0)
+    /* a change of uid made it not dumpable already; LeakSanitizer needs it back */
+    if (prctl(PR_SET_DUMPABLE, SANITIZED) < 0)
         return err_sys(err, "PR_SET_DUMPABLE");
     return 0;
 }

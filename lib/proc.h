@@ -32,10 +32,6 @@ enum role role_from_argv0(const char *argv0);
  * tag the process shows as "durward: gate TAG". Returns the pid in *ret. */
 int proc_spawn(enum role r, const char *tag, int control_fd, pid_t *ret, struct err *err);
 
-/* The environment a role is started with: empty, but for the parent, which keeps where things live
- * (HOME, XDG_*, PATH, …). Valid until the next call. */
-char **proc_environment(enum role r);
-
 /* First thing in a role: no_new_privs, not dumpable, no core, dies with its parent; as root drops
  * to the role's own uid and verifies that it cannot come back (builder and parent stay). Checks
  * that descriptor 3 is our control socket. */

@@ -82,7 +82,7 @@ static void record_request(struct exchange *x, struct record *r, enum record_kin
     record_put_str(r, RF_RULE, x->rule_text);
     record_put_str(r, RF_ENTRY, x->entry);
     if (x->gate->mode == GATE_TOKEN && x->who.sandbox[0])
-        record_put_str(r, RF_DETAIL, x->who.sandbox);
+        record_put_str(r, RF_SANDBOX, x->who.sandbox);
 }
 
 /* ---- refusing ---- */
@@ -444,6 +444,8 @@ void exchange_note_denied(struct gate *g, const struct identity *who, const char
     record_put_str(&r, RF_CODE, code);
     record_put_str(&r, RF_TARGET, target);
     record_put_str(&r, RF_ENTRY, entry);
-    record_put_str(&r, RF_DETAIL, detail ? detail : who ? who->sandbox : "");
+    record_put_str(&r, RF_DETAIL, detail);
+    if (g->mode == GATE_TOKEN && who)
+        record_put_str(&r, RF_SANDBOX, who->sandbox);
     journal_note(g->journal, &r);
 }

@@ -94,7 +94,7 @@ static int set_policy(struct route *r, uint32_t generation, int fd)
 static int on_controller(struct ipc *ch UNUSED, struct msg *m, void *arg)
 {
     struct gate_process *p = arg;
-    if (m->type != W_NAME || p->gate.names == NULL)
+    if (m->type != W_NAME)
         return -1;
     return gate_names_message(p->gate.names, m);
 }
@@ -139,6 +139,7 @@ static int on_peer(struct gate_process *p, struct msg *m)
     } else if (kind == ROLE_CONTROLLER) {
         ipc_free(g->controller);
         g->controller = ipc_new(g->base, fd, on_controller, on_controller_closed, p);
+        gate_names_ask_all(g->names);
     } else {
         close(fd);
     }
@@ -284,15 +285,14 @@ static int read_names(struct gate *g, struct msg *m)
     uint32_t n;
     if (msg_get_u32(m, &n) < 0)
         return -1;
-    g->names = gate_names_new(g);
-    for (uint32_t i = 0; i < n && g->names; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         char host[HOST_TEXT_MAX];
         uint32_t index;
         if (msg_get_str(m, host, sizeof host) < 0 || msg_get_u32(m, &index) < 0)
             return -1;
         gate_names_put(g->names, host, index);
     }
-    return g->names ? 0 : -1;
+    return 0;
 }
 
 static int read_listeners(struct gate_process *p, struct msg *m)
@@ -389,7 +389,8 @@ static void start_gate(struct gate_process *p, const struct limits *l, int roots
     g->server_tls = io_tls_server_ctx(false);
     g->origin.tls = io_tls_client_ctx();
     g->pool = pool_new(l->pool, l->pool_idle_seconds);
-    if (!p->roots || !g->mint || !g->server_tls || !g->origin.tls || !g->pool)
+    g->names = gate_names_new(g);
+    if (!g->names || !p->roots || !g->mint || !g->server_tls || !g->origin.tls || !g->pool)
         die(err.text[0] ? err.text : "out of memory");
     session_tls_setup(g->server_tls);
     SSL_CTX_set1_cert_store(g->origin.tls, roots_store(p->roots));

@@ -141,6 +141,22 @@ static void note(struct gate_names *n, const char *host, const char *code)
     journal_note(n->gate->journal, &r);
 }
 
+static void send_ask(struct gate_names *n, const char *host)
+{
+    struct msg m;
+    if (n->gate->controller == NULL)
+        return;
+    msg_init(&m, W_NAME);
+    msg_put_u32(&m, ++n->next_req);
+    msg_put_str(&m, host);
+    ipc_send(n->gate->controller, &m);
+}
+
+void gate_names_ask_all(struct gate_names *n)
+{
+    send_ask(n, "");
+}
+
 static void ask(struct gate_names *n, const char *host, uint16_t type, struct dns_query *q)
 {
     struct waiter *w = n->n_waiters < NAMES_WAITERS ? calloc(1, sizeof *w) : NULL;
@@ -158,13 +174,8 @@ static void ask(struct gate_names *n, const char *host, uint16_t type, struct dn
     asked |= strcmp(o->host, host) == 0;
     LIST_INSERT_HEAD(&n->waiters, w, link);
     n->n_waiters++;
-    if (asked)
-        return;
-    struct msg m;
-    msg_init(&m, W_NAME);
-    msg_put_u32(&m, ++n->next_req);
-    msg_put_str(&m, host);
-    ipc_send(n->gate->controller, &m);
+    if (!asked)
+        send_ask(n, host);
 }
 
 void gate_names_lookup(struct gate_names *n, struct slice host, uint16_t type, struct dns_query *q)
@@ -208,10 +219,8 @@ int gate_names_message(struct gate_names *n, struct msg *m)
     if (msg_get_u32(m, &req) < 0 || msg_get_str(m, host, sizeof host) < 0 ||
         msg_get_u32(m, &index) < 0 || msg_end(m) < 0)
         return -1;
-    if (index >= NAMES_FIRST) {
-        gate_names_put(n, host, index);
+    if (index >= NAMES_FIRST && gate_names_put(n, host, index) == 0 && !LIST_EMPTY(&n->waiters))
         note(n, host, "ok");
-    }
     struct waiter *w, *next;
     for (w = LIST_FIRST(&n->waiters); w; w = next) {
         next = LIST_NEXT(w, link);

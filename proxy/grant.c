@@ -73,6 +73,7 @@ static void record_request(struct grant *g, struct record *r, enum record_kind k
     if (g->credential)
         record_put_str(r, RF_CREDENTIAL, g->credential->secret);
     record_put_str(r, RF_ENTRY, g->entry);
+    record_put_str(r, RF_SANDBOX, g->sandbox);
 }
 
 static void tell_fail(struct grant *g, unsigned status, const char *code)

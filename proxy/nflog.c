@@ -204,13 +204,19 @@ static int read_message(const struct nlmsghdr *h, struct nflog_seq *seq, nflog_f
     return 0;
 }
 
+/* mnl_nlmsg_ok takes a length of 2 GiB and more for a negative one, and so for a short one. */
+static bool message_ok(const struct nlmsghdr *h, int left)
+{
+    return mnl_nlmsg_ok(h, left) && h->nlmsg_len <= (unsigned)left;
+}
+
 unsigned nflog_datagram(const unsigned char *p, size_t n, struct nflog_seq *seq, nflog_fn fn,
                         void *arg)
 {
     unsigned odd = 0;
     const struct nlmsghdr *h = (const struct nlmsghdr *)(const void *)p;
     int left = n > DATAGRAM_MAX ? DATAGRAM_MAX : (int)n;
-    while (mnl_nlmsg_ok(h, left)) {
+    while (message_ok(h, left)) {
         /* A group that answers the builder's own set-up, or ends a batch, says nothing of packets.
          */
         if (h->nlmsg_type == NLMSG_ERROR || h->nlmsg_type == NLMSG_DONE ||

@@ -77,6 +77,12 @@ static bool source_ok(const unsigned char *ip, size_t n, unsigned bits)
 
 EVP_PKEY *token_public_key(const unsigned char raw[TOKEN_KEY], struct err *err)
 {
+    static const unsigned char none[TOKEN_KEY];
+    /* A key that was never filled in is a point of order four, under which anybody can sign. */
+    if (memcmp(raw, none, sizeof none) == 0) {
+        err_set(err, ERR_PARSE, "the token key is missing");
+        return NULL;
+    }
     EVP_PKEY *k = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, raw, TOKEN_KEY);
     if (k == NULL)
         err_set(err, ERR_INTERNAL, "not an Ed25519 public key");
@@ -120,7 +126,7 @@ static int payload_make(const struct token *t, unsigned char *to, size_t *n, str
 int token_sign(EVP_PKEY *key, const struct token *t, char *out, size_t size, struct err *err)
 {
     unsigned char payload[PAYLOAD_MAX], signature[SIGNATURE];
-    size_t n, at = sizeof prefix - 1, signature_n = sizeof signature;
+    size_t n = 0, at = sizeof prefix - 1, signature_n = sizeof signature;
     if (size < TOKEN_TEXT_MAX)
         return err_set(err, ERR_INTERNAL, "no room for a token");
     if (payload_make(t, payload, &n, err) < 0)

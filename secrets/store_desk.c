@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <sys/queue.h>
 
-enum { STORE_TEXT_MAX = 500 };
-
 /* One command that runs. */
 struct job {
     struct store_desk *desk;
@@ -99,7 +97,6 @@ int store_desk_message(struct store_desk *d, struct ipc *ch, struct msg *m,
         msg_get_slice(m, SECRET_NAME_MAX, &name) < 0 || msg_end(m) < 0)
         return -1;
     bool ok = open_for(d, ch, req, find(list, n, name), &opened, &err) == 0;
-    err.text[STORE_TEXT_MAX] = 0; /* what the vault takes */
     msg_init(&reply, W_STORE_FD);
     msg_put_u32(&reply, req);
     msg_put_u8(&reply, ok);

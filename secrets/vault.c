@@ -16,6 +16,7 @@ enum {
     CHANNELS_MAX = 4096,
     ASKED_MAX = 256, /* requests of one channel under way */
     SOURCE_MAX = 4096,
+    WHY_MAX = 1024, /* of the parent: more than struct err holds */
 };
 
 enum vault_state { VAULT_EMPTY, VAULT_READY, VAULT_ENDED };
@@ -250,7 +251,7 @@ static int on_store_fd(struct vault *v, struct msg *m)
 {
     uint32_t req;
     uint8_t ok;
-    char why[512];
+    char why[WHY_MAX];
     int fd = -1;
     if (msg_get_u32(m, &req) < 0 || msg_get_u8(m, &ok) < 0 || ok > 1 ||
         msg_get_str(m, why, sizeof why) < 0 || (ok && msg_get_fd(m, &fd) < 0))

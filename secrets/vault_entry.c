@@ -33,7 +33,7 @@ struct vault_entry {
     struct secret *value; /* the last good one, or NULL */
     int64_t fresh_until;  /* ms, monotonic */
     int64_t retry_at;     /* no fetch before, after a failure */
-    char why[512];        /* the last failure */
+    char why[768];        /* the last failure */
     uint32_t req;
     struct event *timeout, *readable;
     int fd;
@@ -155,14 +155,20 @@ static void finish(struct vault_entry *e)
         fail(e, err.text);
 }
 
+/* A file is read from its start, wherever the descriptor stands. */
+static ssize_t read_more(const struct vault_entry *e, void *to, size_t n)
+{
+    return e->store == STORE_FILE ? pread(e->fd, to, n, (off_t)e->got) : read(e->fd, to, n);
+}
+
 /* Read what is there. 1: end of file; 0: no more now; -1: failed (and said so). */
 static int drain(struct vault_entry *e)
 {
     for (;;) {
         unsigned char over;
         bool full = e->got == SECRET_MAX;
-        ssize_t n = read(e->fd, full ? &over : secret_bytes(e->raw) + e->got,
-                         full ? 1 : SECRET_MAX - e->got);
+        ssize_t n = read_more(e, full ? &over : secret_bytes(e->raw) + e->got,
+                              full ? 1 : SECRET_MAX - e->got);
         if (n == 0)
             return 1;
         if (n > 0 && full) {

@@ -4,7 +4,6 @@
 #include "verify.h"
 
 #include <CUnit/CUnit.h>
-#include <errno.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 
@@ -520,7 +519,7 @@ static void test_full_disk(void)
     struct rig r;
     struct record rec;
     if (mount("tmpfs", dir, "tmpfs", 0, "size=512k,mode=0700") < 0) {
-        printf("# skipped: no right to mount a small tmpfs (%s)\n", strerror(errno));
+        tap_skip("needs root: mounts a small tmpfs");
         fixture_remove(dir);
         return;
     }
@@ -540,7 +539,6 @@ static void test_full_disk(void)
     }
     CU_ASSERT_TRUE(refused >= 20);
     CU_ASSERT_TRUE(rig_until(r.base, is_logged, &r));
-    umount2(dir, 0); /* busy: proves nothing, changes nothing */
     snprintf(path, sizeof path, "size=8m,mode=0700");
     CU_ASSERT_EQUAL(mount("tmpfs", dir, "tmpfs", MS_REMOUNT, path), 0);
     CU_ASSERT_TRUE(rig_until(r.base, rig_journal_ready, j));

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,14 +48,14 @@ static void test_value(void)
 /* The flags of the mapping that holds p, out of /proc/self/smaps; "" when it is not listed. */
 static void flags_of(const void *p, char *to, size_t size)
 {
-    char line[512];
-    unsigned long from, end;
+    char line[512], *at;
     int inside = 0;
     FILE *f = fopen("/proc/self/smaps", "re");
     to[0] = 0;
     while (f && fgets(line, sizeof line, f)) {
-        if (sscanf(line, "%lx-%lx ", &from, &end) == 2 && strstr(line, ": ") == NULL)
-            inside = (unsigned long)p >= from && (unsigned long)p < end;
+        unsigned long from = strtoul(line, &at, 16);
+        if (at > line && *at == '-') /* "7f00-7f10 rw-s …" begins a mapping */
+            inside = (unsigned long)p >= from && (unsigned long)p < strtoul(at + 1, NULL, 16);
         if (inside && strncmp(line, "VmFlags:", 8) == 0)
             snprintf(to, size, "%s", line);
     }

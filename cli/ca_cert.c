@@ -1,0 +1,124 @@
+#include "ca_cert.h"
+
+#include "ca_files.h"
+#include "ca_key.h"
+#include "ipc.h"
+#include "mint.h"
+#include "proc.h"
+#include "wire.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SIGNER_SECONDS = 20 };
+
+static X509 *parse(struct slice pem, struct err *err)
+{
+    BIO *bio = BIO_new_mem_buf(pem.p, (int)pem.n);
+    X509 *x = bio ? PEM_read_bio_X509(bio, NULL, NULL, NULL) : NULL;
+    BIO_free(bio);
+    ERR_clear_error();
+    if (x == NULL)
+        err_set(err, ERR_PARSE, "it holds no PEM certificate");
+    return x;
+}
+
+static int read_cert(int fd, struct ca_cert *ret, struct err *err)
+{
+    char text[CA_FILE_MAX];
+    ssize_t n = pread(fd, text, sizeof text, 0);
+    if (n < 0)
+        return err_sys(err, "reading %s", ret->path);
+    ret->cert = parse((struct slice){text, (size_t)n}, err);
+    return ret->cert ? 0 : err_wrap(err, "%s", ret->path);
+}
+
+/* The signer's W_READY or W_FAILED. */
+static int wait_ready(int fd, struct ca_cert *ret, struct err *err)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    struct msg m;
+    struct slice text;
+    int n;
+    do
+        n = poll(&p, 1, SIGNER_SECONDS * 1000);
+    while (n < 0 && errno == EINTR);
+    if (n <= 0 || msg_recv(fd, &m) != 1)
+        return err_set(err, ERR_UNREADY, "the signer ended without an answer");
+    int r = -1;
+    if (msg_get_slice(&m, CA_FILE_MAX, &text) < 0 || msg_end(&m) < 0)
+        err_set(err, ERR_INTERNAL, "the signer's answer is malformed");
+    else if (m.type != W_READY)
+        err_set(err, ERR_UNREADY, "%.*s", SL(text));
+    else
+        r = (ret->cert = parse(text, err)) ? 0 : -1;
+    msg_done(&m);
+    return r;
+}
+
+/* Tell it to make the CA, and hear what became of it. */
+static int instruct(int fd, const struct ca_files *f, struct ca_cert *ret, struct err *err)
+{
+    struct msg m;
+    msg_init(&m, W_INIT);
+    msg_put_u8(&m, 1);
+    msg_put_u32(&m, MINT_DAYS_MAX);
+    msg_put_fd_dup(&m, f->key_fd);
+    msg_put_fd_dup(&m, f->cert_fd);
+    int r =
+        msg_send(fd, &m) == 0 ? wait_ready(fd, ret, err) : err_sys(err, "talking to the signer");
+    msg_done(&m);
+    ret->created = r == 0;
+    return r;
+}
+
+/* A signer of our own, for as long as it takes. */
+static int make(const struct ca_files *f, struct ca_cert *ret, struct err *err)
+{
+    int fds[2], status;
+    pid_t pid;
+    if (ipc_pair(fds, err) < 0)
+        return -1;
+    int r = proc_spawn(ROLE_SIGNER, NULL, fds[1], &pid, err);
+    bool started = r == 0;
+    close(fds[1]);
+    if (started)
+        r = instruct(fds[0], f, ret, err);
+    close(fds[0]); /* its end is the signer's end */
+    while (started && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    return r < 0 ? err_wrap(err, "cannot make the CA") : 0;
+}
+
+int ca_cert_open(const struct config *c, struct ca_cert *ret, struct err *err)
+{
+    struct ca_files f;
+    struct ca_cert got = {0};
+    if (ca_files_open(c ? config_ca_dir(c) : NULL, c ? config_ca_cert(c) : NULL,
+                      c ? config_ca_key(c) : NULL, &f, err) < 0)
+        return -1;
+    got.path = strdup(f.cert_path);
+    int r = got.path == NULL ? err_set(err, ERR_INTERNAL, "out of memory")
+            : f.create       ? make(&f, &got, err)
+                             : read_cert(f.cert_fd, &got, err);
+    ca_files_close(&f);
+    if (r < 0) {
+        ca_cert_clear(&got);
+        return -1;
+    }
+    *ret = got;
+    return 0;
+}
+
+void ca_cert_clear(struct ca_cert *c)
+{
+    X509_free(c->cert);
+    free(c->path);
+    *c = (struct ca_cert){0};
+}

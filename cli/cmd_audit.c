@@ -1,0 +1,517 @@
+/* durward audit tail|query|verify: read the audit log. */
+#include "audit_follow.h"
+#include "audit_view.h"
+#include "commands.h"
+#include "log_tree.h"
+#include "out.h"
+#include "paths.h"
+#include "query.h"
+#include "settings.h"
+#include "stamp.h"
+#include "verify.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    OPT_DIR = 256,
+    OPT_KEY,
+    OPT_SINCE,
+    OPT_UNTIL,
+    OPT_SANDBOX,
+    OPT_POLICY,
+    OPT_ROLE,
+    OPT_HOST,
+    OPT_KIND,
+    OPT_RULE,
+    OPT_CREDENTIAL,
+    OPT_STATUS,
+    OPT_ID,
+    OPT_CODE,
+    OPT_METHOD,
+    OPT_TEXT
+};
+
+enum { TAIL_DEFAULT = 20, TAIL_MAX = 100000, TAIL_CONTEXT = 200 };
+
+#define OPTIONS_DIR                                                                \
+    {OPT_DIR, "dir", "DIR", "the audit directory (default: the configuration's)"}, \
+    {                                                                              \
+        'c', "config", "FILE", "the configuration that names it"                   \
+    }
+
+static const struct arg_option tail_options[] = {
+    {'f', "follow", NULL, "go on with new records as they come"},
+    {'n', "lines", "N", "how many records (default 20)"},
+    OPTIONS_DIR,
+    {0},
+};
+
+static const struct arg_option query_options[] = {
+    {OPT_SINCE, "since", "TIME", "received at or after: 2026-11-21T08:00:00Z, 2026-11-21, 10m"},
+    {OPT_UNTIL, "until", "TIME", "received before"},
+    {OPT_KIND, "kind", "KIND,...", "admitted, denied, completed, aborted, connection, dns, ..."},
+    {OPT_KIND, "decision", "KIND,...", "the same"},
+    {OPT_SANDBOX, "sandbox", "ID", "of this sandbox"},
+    {OPT_POLICY, "policy", "NAME", "under this policy"},
+    {OPT_HOST, "host", "HOST", "to this host; .example.com: to any host below it"},
+    {OPT_METHOD, "method", "METHOD", "with this method"},
+    {OPT_RULE, "rule", "TEXT", "decided by this rule"},
+    {OPT_CREDENTIAL, "credential", "NAME", "with this secret"},
+    {OPT_STATUS, "status", "N", "answered with this status"},
+    {OPT_CODE, "code", "CODE", "with this reason"},
+    {OPT_ID, "id", "ID", "all records of one request"},
+    {OPT_ROLE, "role", "ROLE", "written by this role"},
+    {OPT_TEXT, "text", "TEXT", "with this text anywhere in the line"},
+    OPTIONS_DIR,
+    {0},
+};
+
+static const struct arg_option verify_options[] = {
+    {OPT_KEY, "key", "FILE", "the public key (default: key.pub of the directory)"},
+    OPTIONS_DIR,
+    {0},
+};
+
+static int run_tail(int argc, char **argv);
+static int run_query(int argc, char **argv);
+static int run_verify(int argc, char **argv);
+
+static const struct command subcommands[] = {
+    {"audit tail", "[-f] [-n N] [--json] [DIR]", "Show the latest audit records.", tail_options,
+     "Runs' own logs (DIR/run-*) are looked into as well.\n", run_tail},
+    {"audit query", "[FILTER...] [--json] [DIR]", "Show the audit records that match every filter.",
+     query_options,
+     "An end (completed, aborted) is matched by what its request's admitted record says, too.\n"
+     "--json prints the lines as they are in the log. Exit status 0, also when nothing matches.\n",
+     run_query},
+    {"audit verify", "[--key FILE] [--json] [DIR]",
+     "Check the hash chain and the signed head of the log, and of every run's own.", verify_options,
+     "Needs only the public key. Keep a copy of key.pub elsewhere and give it with --key: who can\n"
+     "write the directory could replace the log and its keys together. Exit status 0 when all is\n"
+     "well, 1 when a log is broken (it says where), 2 for a usage error.\n",
+     run_verify},
+};
+
+/* ---- which directory ---- */
+
+static char *configured_dir(const char *config, struct err *err)
+{
+    struct config *c = NULL;
+    char *found = config ? NULL : config_find(NULL);
+    if ((config || found) && (c = config_load(config ? config : found, err)) == NULL) {
+        free(found);
+        return NULL;
+    }
+    free(found);
+    const char *dir = c ? config_audit_dir(c) : NULL;
+    char *r = dir ? strdup(dir) : paths_audit_dir(err);
+    config_unref(c);
+    return r;
+}
+
+struct where {
+    const char *dir, *config;
+};
+
+/* After the options: the directory, malloc'd; NULL when the command must return *code. */
+static char *audit_dir(const struct args *a, const struct where *w, int *code)
+{
+    struct err err = {0};
+    int left = a->argc - a->next;
+    if (left > 1 || (left == 1 && w->dir)) {
+        *code = args_usage(a->cmd, "only one directory, not also %s", a->argv[a->argc - 1]);
+        return NULL;
+    }
+    const char *given = left ? a->argv[a->next] : w->dir;
+    char *r = given ? strdup(given) : configured_dir(w->config, &err);
+    if (r == NULL) {
+        out_error("%s", err.text);
+        *code = EXIT_NO;
+    }
+    return r;
+}
+
+static int fail(const struct err *err)
+{
+    out_error("%s", err->text);
+    return EXIT_NO;
+}
+
+/* ---- query ---- */
+
+static int feed(void *arg, const struct log_tree_dir *d, struct slice line)
+{
+    query_line(arg, d->tag, line, false);
+    return 0;
+}
+
+static void warn_bad(const struct query *q)
+{
+    if (query_bad(q))
+        out_error("%llu lines are no audit records and were left out; see 'durward audit verify'",
+                  (unsigned long long)query_bad(q));
+}
+
+static int query_all(const char *dir, const struct query_filter *f, bool json)
+{
+    struct log_tree t;
+    struct err err = {0};
+    if (log_tree_open(&t, dir, &err) < 0)
+        return fail(&err);
+    struct query *q = query_new(f, audit_view_row, &json);
+    int r = q ? 0 : err_set(&err, ERR_INTERNAL, "out of memory");
+    log_tree_sort(&t);
+    for (size_t i = t.n; r == 0 && i > 0; i--)
+        r = log_tree_read(&t, t.dir[i - 1], f->since, feed, q, &err);
+    if (r == 0)
+        warn_bad(q);
+    query_free(q);
+    log_tree_done(&t);
+    if (r < 0)
+        return fail(&err);
+    return out_flush() < 0 ? EXIT_NO : EXIT_OK;
+}
+
+/* One filter. 0, or a usage error's exit code. */
+static int set_filter(struct args *a, int id, struct query_filter *f)
+{
+    struct err err = {0};
+    uint64_t number;
+    const char **text[] = {&f->sandbox,    &f->policy, &f->role, &f->host,   &f->rule,
+                           &f->credential, &f->id,     &f->code, &f->method, &f->text};
+    static const int ids[] = {OPT_SANDBOX,    OPT_POLICY, OPT_ROLE, OPT_HOST,   OPT_RULE,
+                              OPT_CREDENTIAL, OPT_ID,     OPT_CODE, OPT_METHOD, OPT_TEXT};
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++)
+        if (ids[i] == id)
+            *text[i] = a->value;
+    if ((id == OPT_SINCE && stamp_parse(a->value, stamp_now(), &f->since, &err) < 0) ||
+        (id == OPT_UNTIL && stamp_parse(a->value, stamp_now(), &f->until, &err) < 0))
+        return args_usage(a->cmd, "%s", err.text);
+    if (id == OPT_KIND && (f->kinds |= query_kinds(a->value)) == 0)
+        return args_usage(a->cmd, "\"%s\" is no list of kinds of records", a->value);
+    if (id == OPT_STATUS) {
+        if (slice_u64(slice_str(a->value), 999, &number) < 0 || number < 100)
+            return args_usage(a->cmd, "\"%s\" is no status", a->value);
+        f->status = (int64_t)number;
+    }
+    return 0;
+}
+
+static int run_query(int argc, char **argv)
+{
+    struct args a = {.cmd = &subcommands[1], .argc = argc, .argv = argv};
+    struct query_filter f = {0};
+    struct where w = {0};
+    int id, code = 0;
+    while ((id = args_next(&a)) >= 0) {
+        if (id == OPT_DIR)
+            w.dir = a.value;
+        else if (id == 'c')
+            w.config = a.value;
+        else if ((code = set_filter(&a, id, &f)) != 0)
+            return code;
+    }
+    if (id == ARGS_STOP)
+        return a.exit_code;
+    char *dir = audit_dir(&a, &w, &code);
+    if (dir == NULL)
+        return code;
+    code = query_all(dir, &f, a.json);
+    free(dir);
+    return code;
+}
+
+/* ---- tail ---- */
+
+struct tail_line {
+    char received[STAMP_MAX];
+    unsigned tag;
+    size_t order; /* as read */
+    char *line;
+};
+
+struct tail {
+    struct tail_line *at;
+    size_t n, max, read;
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct tail_line *x = a, *y = b;
+    int r = strcmp(x->received, y->received);
+    return r ? r : x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* Sorted, and only the latest `max` of them. */
+static void trim(struct tail *t)
+{
+    if (t->n)
+        qsort(t->at, t->n, sizeof *t->at, by_time);
+    size_t over = t->n > t->max ? t->n - t->max : 0;
+    for (size_t i = 0; i < over; i++)
+        free(t->at[i].line);
+    memmove(t->at, t->at + over, (t->n - over) * sizeof *t->at);
+    t->n -= over;
+}
+
+static int collect(void *arg, const struct log_tree_dir *d, struct slice line)
+{
+    struct tail *t = arg;
+    static const struct slice key = SLICE("\"received\":\"");
+    if (t->n == 2 * t->max)
+        trim(t);
+    struct tail_line *l = &t->at[t->n];
+    memset(l->received, 0, sizeof l->received);
+    ssize_t at = slice_find_slice(line, key);
+    if (at >= 0 && line.n - (size_t)at - key.n >= STAMP_MAX)
+        memcpy(l->received, line.p + at + key.n, STAMP_MAX - 2);
+    l->tag = d->tag;
+    l->order = t->read++;
+    l->line = slice_dup(line);
+    if (l->line)
+        t->n++;
+    return 0;
+}
+
+/* The latest lines of all directories, those before the last `shown` only for what they tell about
+ * later ones. Every directory's position is then at its end. */
+static int tail_collect(struct log_tree *t, struct tail *lines, struct err *err)
+{
+    int r = 0;
+    log_tree_sort(t);
+    for (size_t i = 0; r == 0 && i < t->n; i++) {
+        /* once there are enough, a directory that did not change since has no later ones */
+        char newest[STAMP_MAX];
+        stamp_text(t->dir[i]->newest, newest, sizeof newest);
+        trim(lines);
+        bool older = lines->n == lines->max && strcmp(newest, lines->at[0].received) < 0;
+        r = log_tree_seek(t, t->dir[i], older ? 0 : lines->max, err);
+        if (r == 0 && !older)
+            r = log_tree_read(t, t->dir[i], 0, collect, lines, err);
+    }
+    trim(lines);
+    return r;
+}
+
+static int tail_all(const char *dir, size_t n, bool follow, bool json)
+{
+    struct log_tree t;
+    struct err err = {0};
+    struct query_filter none = {0};
+    if (log_tree_open(&t, dir, &err) < 0)
+        return fail(&err);
+    struct query *q = query_new(&none, audit_view_row, &json);
+    struct tail lines = {.max = n + TAIL_CONTEXT};
+    lines.at = calloc(2 * lines.max + 1, sizeof *lines.at);
+    int r = q && lines.at ? 0 : err_set(&err, ERR_INTERNAL, "out of memory");
+    if (r == 0)
+        r = tail_collect(&t, &lines, &err);
+    for (size_t i = 0; i < lines.n; i++) {
+        if (r == 0)
+            query_line(q, lines.at[i].tag, slice_str(lines.at[i].line), i + n < lines.n);
+        free(lines.at[i].line);
+    }
+    free(lines.at);
+    if (r == 0 && follow)
+        r = audit_follow(&t, feed, q, out_flush, &err);
+    if (r == 0)
+        warn_bad(q);
+    query_free(q);
+    log_tree_done(&t);
+    if (r < 0)
+        return fail(&err);
+    return out_flush() < 0 ? EXIT_NO : EXIT_OK;
+}
+
+static int run_tail(int argc, char **argv)
+{
+    struct args a = {.cmd = &subcommands[0], .argc = argc, .argv = argv};
+    struct where w = {0};
+    uint64_t n = TAIL_DEFAULT;
+    bool follow = false;
+    int id, code = 0;
+    while ((id = args_next(&a)) >= 0) {
+        if (id == OPT_DIR)
+            w.dir = a.value;
+        else if (id == 'c')
+            w.config = a.value;
+        else if (id == 'f')
+            follow = true;
+        else if (slice_u64(slice_str(a.value), TAIL_MAX, &n) < 0)
+            return args_usage(a.cmd, "-n takes a number up to %d", TAIL_MAX);
+    }
+    if (id == ARGS_STOP)
+        return a.exit_code;
+    char *dir = audit_dir(&a, &w, &code);
+    if (dir == NULL)
+        return code;
+    code = tail_all(dir, (size_t)n, follow, a.json);
+    free(dir);
+    return code;
+}
+
+/* ---- verify ---- */
+
+static json_t *as_json(const char *dir, const struct verify_result *v)
+{
+    json_t *o = json_pack("{s:s,s:b,s:I,s:I,s:I,s:b}", "dir", dir, "ok", v->ok, "records",
+                          (json_int_t)v->records, "signed_seq", (json_int_t)v->signed_seq,
+                          "unsigned", (json_int_t)v->unsigned_records, "torn_end", v->torn);
+    if (!v->ok) {
+        json_object_set_new(o, "file", json_string(v->file));
+        json_object_set_new(o, "line", json_integer((json_int_t)v->line));
+        json_object_set_new(o, "why", json_string(v->why));
+    }
+    return o;
+}
+
+static void as_text(const char *dir, const struct verify_result *v)
+{
+    if (v->ok) {
+        printf("%s: ", dir);
+        out_coloured(stdout, COLOUR_GREEN, "good");
+        printf(", %llu records, signed up to %llu", (unsigned long long)v->records,
+               (unsigned long long)v->signed_seq);
+        if (v->unsigned_records)
+            printf(", %llu after that not signed", (unsigned long long)v->unsigned_records);
+        printf("%s\n", v->torn ? ", last line unfinished" : "");
+        return;
+    }
+    printf("%s%s%s", dir, v->file[0] ? "/" : "", v->file);
+    if (v->line)
+        printf(":%llu", (unsigned long long)v->line);
+    printf(": ");
+    out_coloured(stdout, COLOUR_RED, "broken");
+    printf(": %s (%llu records before it are good)\n", v->why, (unsigned long long)v->records);
+}
+
+/* One directory, if it has a log. Counts in *seen; false when it is broken. */
+static bool verify_one(const char *dir, int fd, const struct signing_key *key, json_t *list,
+                       size_t *seen)
+{
+    struct verify_result v;
+    if (!verify_has_log(fd))
+        return true;
+    verify_dir(fd, key, &v);
+    ++*seen;
+    if (list)
+        json_array_append_new(list, as_json(dir, &v));
+    else
+        as_text(dir, &v);
+    return v.ok;
+}
+
+static struct signing_key *find_key(int fd, const char *given, struct err *err)
+{
+    if (given)
+        return signing_key_public(AT_FDCWD, given, err);
+    /* a run's own directory shares the key of the directory above it */
+    if (faccessat(fd, "key.pub", F_OK, 0) < 0 && faccessat(fd, "../key.pub", F_OK, 0) == 0)
+        return signing_key_public(fd, "../key.pub", err);
+    return signing_key_public(fd, "key.pub", err);
+}
+
+static int verify_runs(const char *dir, int fd, const struct signing_key *key, json_t *list,
+                       size_t *seen, bool *good, struct err *err)
+{
+    struct log_dir runs;
+    if (log_dir_runs(fd, &runs, err) < 0)
+        return -1;
+    for (size_t i = 0; i < runs.n; i++) {
+        char *path = paths_join(dir, runs.name[i]);
+        int sub = openat(fd, runs.name[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (sub < 0) {
+            out_error("cannot open %s", path);
+            *good = false;
+        } else {
+            *good &= verify_one(path, sub, key, list, seen);
+            close(sub);
+        }
+        free(path);
+    }
+    log_dir_done(&runs);
+    return 0;
+}
+
+static int verify_all(const char *dir, const char *key_file, bool json)
+{
+    struct err err = {0};
+    size_t seen = 0;
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        err_sys(&err, "cannot open the audit directory %s", dir);
+        return fail(&err);
+    }
+    json_t *list = json ? json_array() : NULL;
+    struct signing_key *key = find_key(fd, key_file, &err);
+    bool good = key && verify_one(dir, fd, key, list, &seen);
+    int r = key ? verify_runs(dir, fd, key, list, &seen, &good, &err) : -1;
+    if (r == 0 && seen == 0)
+        r = err_set(&err, ERR_UNREADY, "there is no audit log in %s", dir);
+    signing_key_free(key);
+    close(fd);
+    if (key == NULL && key_file == NULL)
+        err_wrap(&err, "%s has no audit log, or its key must be given with --key", dir);
+    if (r < 0) {
+        json_decref(list);
+        return fail(&err);
+    }
+    if (json && out_json(json_pack("{s:b,s:o}", "ok", good, "logs", list)) < 0)
+        return EXIT_NO;
+    return out_flush() < 0 || !good ? EXIT_NO : EXIT_OK;
+}
+
+static int run_verify(int argc, char **argv)
+{
+    struct args a = {.cmd = &subcommands[2], .argc = argc, .argv = argv};
+    struct where w = {0};
+    const char *key = NULL;
+    int id, code = 0;
+    while ((id = args_next(&a)) >= 0) {
+        if (id == OPT_DIR)
+            w.dir = a.value;
+        else if (id == 'c')
+            w.config = a.value;
+        else
+            key = a.value;
+    }
+    if (id == ARGS_STOP)
+        return a.exit_code;
+    char *dir = audit_dir(&a, &w, &code);
+    if (dir == NULL)
+        return code;
+    code = verify_all(dir, key, a.json);
+    free(dir);
+    return code;
+}
+
+/* ---- the command ---- */
+
+static void help(FILE *to)
+{
+    fprintf(to, "usage: durward audit tail|query|verify [OPTION...] [DIR]\n\n"
+                "Read and verify the audit log.\n\n");
+    for (size_t i = 0; i < ARRAY_LEN(subcommands); i++)
+        fprintf(to, "  %-8s %s\n", strchr(subcommands[i].name, ' ') + 1, subcommands[i].summary);
+    fprintf(to, "\nSee 'durward audit tail --help' and so on.\n");
+}
+
+int cmd_audit(int argc, char **argv)
+{
+    const char *word = argc > 1 ? argv[1] : "";
+    for (size_t i = 0; i < ARRAY_LEN(subcommands); i++)
+        if (strcmp(word, strchr(subcommands[i].name, ' ') + 1) == 0)
+            return subcommands[i].run(argc - 1, argv + 1);
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+        help(stdout);
+        return EXIT_OK;
+    }
+    if (*word)
+        fprintf(stderr, "durward audit: there is no \"%s\"\n", word);
+    help(stderr);
+    return EXIT_USAGE;
+}

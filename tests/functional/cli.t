@@ -1,0 +1,144 @@
+#!/usr/bin/python3 -B
+"""The command line: explain agrees with what the gate does; audit tail, query, verify; ca, secret,
+status; help, JSON and exit codes of every command."""
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import scene, tap  # noqa: E402
+
+COMMANDS = ("run", "serve", "reload", "status", "check", "explain", "env", "secret", "ca", "audit")
+QUESTIONS = (  # method, path at api.github.com, first word, code
+    ("GET", "/user", "allow", "ok"), ("POST", "/gists", "deny", "denied_by_rule"),
+    ("GET", "/orgs/acme", "deny", "no_rule"), ("GET", "/repos/acme/secret/x", "deny",
+                                               "denied_by_rule"),
+    ("GET", "/repos/acme", "allow", "ok"), ("GET", "/repos/acme/a/b/c", "allow", "ok"))
+
+
+def words(t, s):
+    d = s.d
+    r = d.command("--help")
+    t.ok(r.returncode == 0 and all(c in r.stdout for c in COMMANDS), "--help lists the commands",
+         r.stdout)
+    for c in COMMANDS:
+        r = d.command(c, "--help")
+        t.ok(r.returncode == 0 and "usage" in r.stdout.lower() and not r.stderr,
+             c + " --help explains it on stdout", r.stdout, r.stderr)
+        r = d.command(c, "--no-such-option")
+        t.ok(r.returncode in (2, 125) and "no-such-option" in r.stderr and not r.stdout,
+             c + " refuses an unknown option by name", "exit %d" % r.returncode, r.stderr)
+    r = d.command("chekc")
+    t.ok(r.returncode == 2 and "check" in r.stderr, "a mistyped command is guessed", r.stderr)
+    r = d.command("--version")
+    t.ok(r.returncode == 0 and r.stdout.startswith("durward "), "--version", r.stdout)
+    r = d.command("status", "--socket", d.socket)
+    t.ok(r.returncode == 1 and d.socket in r.stderr, "status without a daemon: 1, and where it "
+         "looked", "exit %d" % r.returncode, r.stderr)
+
+
+def decisions(t, s, gate):
+    d = s.d
+    for method, path, word, code in QUESTIONS:
+        url = "https://api.github.com" + path
+        r = d.command("explain", "-c", d.conf, method, url)
+        j = d.command("explain", "-c", d.conf, "--json", method, url)
+        told = json.loads(j.stdout or "{}")
+        t.ok(r.returncode == 0 and r.stdout.split()[:1] == [word] and
+             (told.get("decision"), told.get("code")) == (word, code),
+             "explain %s %s: %s" % (method, path, word), r.stdout, r.stderr, j.stdout)
+        got = gate.get("api.github.com", path, method=method)
+        t.ok((got.status != 403) == (word == "allow") and got.code == (
+            None if word == "allow" else code), "and so the gate decides",
+            "%d %s" % (got.status, got.code))
+    r = d.command("explain", "-c", d.conf, "GET", "https://api.github.com/a/../b")
+    t.ok(r.stdout.startswith("deny"), "an ambiguous path is denied", r.stdout)
+    for preset in ("github", "openai", "anthropic"):
+        r = d.command("explain", "--preset", preset)
+        t.ok(r.returncode == 0 and preset in r.stdout, "explain --preset " + preset, r.stderr)
+
+
+def audit(t, s):
+    d = s.d
+    r = d.command("audit", "query", d.audit_dir)
+    lines = [json.loads(x) for x in r.stdout.splitlines() if x.startswith("{")]
+    kept = d.records()
+    t.ok(r.returncode == 0 and len(lines) >= 10, "audit query prints records", r.stdout, r.stderr)
+    t.ok({x.get("id") for x in lines} <= {x.get("id") for x in kept}, "that are in the log")
+    r = d.command("audit", "tail", d.audit_dir)
+    t.ok(r.returncode == 0 and "/gists" in r.stdout, "audit tail shows the latest", r.stdout,
+         r.stderr)
+    t.ok(not any("\x1b" in x for x in r.stdout), "without colour where there is no terminal")
+    seqs = [x["seq"] for x in kept]
+    t.eq(seqs, list(range(seqs[0], seqs[0] + len(seqs))), "sequence numbers have no gap")
+    r = d.command("audit", "verify", d.audit_dir)
+    t.eq(r.returncode, 0, "audit verify accepts a running log") or t.diag(r.stdout + r.stderr)
+
+
+def tampered(t, s):
+    d = s.d
+    path = d.audit_files()[0]
+    with open(path, "rb") as f:
+        whole = f.read()
+    lines = whole.splitlines(True)
+    middle = len(lines) // 2
+    for name, data in (("a changed byte", whole.replace(b"/user", b"/usex", 1)),
+                       ("a missing record", b"".join(lines[:middle] + lines[middle + 1:])),
+                       ("two exchanged", b"".join(lines[:middle] + [lines[middle + 1],
+                                                                   lines[middle]] +
+                                                  lines[middle + 2:])),
+                       ("a cut end", b"".join(lines[:-2])),
+                       ("a record twice", b"".join(lines[:middle] + [lines[middle]] +
+                                                   lines[middle:]))):
+        with open(path, "wb") as f:
+            f.write(data)
+        r = d.command("audit", "verify", d.audit_dir)
+        t.ok(r.returncode == 1, "verify finds " + name, "exit %d" % r.returncode,
+             r.stdout + r.stderr)
+    with open(path, "wb") as f:
+        f.write(whole)
+    r = d.command("audit", "verify", d.audit_dir)
+    t.eq(r.returncode, 0, "and accepts the log as it was") or t.diag(r.stdout + r.stderr)
+
+
+def keys(t, s):
+    d = s.d
+    r = d.command("ca", "show", "-c", d.conf)
+    t.ok(r.returncode == 0 and "PRIVATE" not in r.stdout, "ca show", r.stdout, r.stderr)
+    r = d.command("ca", "export", "-c", d.conf)
+    t.ok(r.stdout.startswith("-----BEGIN CERTIFICATE") and "PRIVATE" not in r.stdout, "ca export")
+    for folder, _, names in os.walk(d.ca_dir):
+        for n in names:
+            path = os.path.join(folder, n)
+            with open(path, "rb") as f:
+                private = b"PRIVATE" in f.read()
+            if private:
+                t.eq(os.stat(path).st_mode & 0o077, 0, "the CA's key is readable by its owner only")
+    r = d.command("secret", "ls", "-c", d.conf)
+    t.ok(r.returncode == 0 and "github" in r.stdout and "openai" in r.stdout, "secret ls", r.stderr)
+    r = d.command("secret", "test", "-c", d.conf)
+    t.eq(r.returncode, 0, "secret test reads all of them") or t.diag(r.stdout + r.stderr)
+
+
+def main(t):
+    s = scene.Scene(t)
+    s.d.save()
+    words(t, s)
+    address = s.listener()
+    s.d.serve()
+    r = s.d.command("status", "--socket", s.d.socket, "--json")
+    t.ok(r.returncode == 0 and isinstance(json.loads(r.stdout), (dict, list)), "status --json",
+         r.stdout, r.stderr)
+    r = s.d.command("status", "--socket", s.d.socket)
+    t.ok("gate" in r.stdout and "vault" in r.stdout, "status names the roles", r.stdout)
+    decisions(t, s, s.gate(address))
+    audit(t, s)
+    keys(t, s)
+    r = s.d.command("serve", "-c", s.d.conf)
+    t.ok(r.returncode != 0 and r.stderr, "a second daemon on the same place is refused", r.stderr)
+    t.eq(s.d.stop(), 0, "SIGTERM ends the daemon with 0")
+    tampered(t, s)
+    s.clean([], "cli")
+
+
+tap.run(main)

@@ -1,0 +1,448 @@
+/* The configuration: YAML as strict as promised, every section. */
+#include <CUnit/CUnit.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config.h"
+#include "nearest.h"
+#include "tap_main.h"
+
+static struct config *parsed(const char *text, struct err *err)
+{
+    return config_parse(slice_str(text), "/etc/durward/t.yaml", err);
+}
+
+static struct config *good(const char *text)
+{
+    struct err e = {0};
+    struct config *c = parsed(text, &e);
+    if (c == NULL) {
+        printf("# %s\n", e.text);
+        CU_FAIL_FATAL("a configuration");
+    }
+    return c;
+}
+
+/* Refused with exactly this place and these words. */
+static void says(const char *text, unsigned line, const char *want)
+{
+    struct err e = {0};
+    char where[64];
+    struct config *c = parsed(text, &e);
+    snprintf(where, sizeof where, "/etc/durward/t.yaml:%u: ", line);
+    if (c || strncmp(e.text, where, strlen(where)) != 0 || strstr(e.text, want) == NULL) {
+        printf("# %s\n#   gives %s\n#   not %s%s\n", text, c ? "no error" : e.text, where, want);
+        CU_FAIL("an error");
+    }
+    config_unref(c);
+}
+
+#define V "version: 1\n"
+
+static void empty(void)
+{
+    struct err e = {0};
+    CU_ASSERT_PTR_NULL(parsed("", &e));
+    CU_ASSERT_STRING_EQUAL(e.text,
+                           "/etc/durward/t.yaml: this is empty; it begins with 'version: 1'");
+    CU_ASSERT_PTR_NULL(parsed("# nothing\n", &e));
+    says("~\n", 1, "this is empty");
+}
+
+static void yaml_strict(void)
+{
+    says(V "secrets: &a {}\n", 2, "anchors");
+    says(V "secrets: {a: &x {env: A}, b: *x}\n", 2, "anchors");
+    says(V "secrets: *x\n", 2, "");
+    says(V "secrets: !!map {}\n", 2, "tags");
+    says("version: !!int 1\n", 1, "tags");
+    says("version: !int 1\n", 1, "tags");
+    says(V "!x secrets: {}\n", 2, "tags");
+    says(V "version: 1\n", 2, "'version' is given twice (first at /etc/durward/t.yaml:1)");
+    says(V "secrets:\n  a: {env: A}\n  b: {env: B}\n  a: {env: C}\n", 5, "'a' is given twice");
+    says(V "---\nversion: 1\n", 2, "second document");
+    says(V "...\n---\nversion: 1\n", 3, "second document");
+    says("%YAML 1.2\n---\nversion: 1\n", 1, "directives");
+    says("%TAG ! tag:x,2000:\n---\nversion: 1\n", 1, "directives");
+    says(V "{a: b}: c\n", 2, "");
+    says(V "? [a]\n: c\n", 2, "plain text");
+    says(V "secrets: {a: {env: \"A\\0B\"}}\n", 2, "NUL");
+    says(V "\tsecrets: {}\n", 2, "");
+    says(V "secrets: [\n", 3, "");
+    says(V "secrets: {a: {env: \xff}}\n", 1, "UTF-8");
+    says("- 1\n", 1, "must be a mapping");
+    says("version\n", 1, "must be a mapping");
+    char deep[400] = V "secrets: ";
+    size_t n = strlen(deep);
+    memset(deep + n, '[', 40);
+    says(deep, 2, "deeper than 32");
+    struct err e;
+    char *big = malloc(1024 * 1024 + 2);
+    memset(big, '#', 1024 * 1024 + 1);
+    CU_ASSERT_PTR_NULL(config_parse((struct slice){big, 1024 * 1024 + 1}, "big", &e));
+    CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "1 MiB"));
+    memcpy(big, V, strlen(V));
+    struct config *c = config_parse((struct slice){big, 1024 * 1024}, "big", &e);
+    CU_ASSERT_PTR_NOT_NULL(c);
+    config_unref(c);
+    free(big);
+    /* JSON is the same thing, and a whole document may stand between markers */
+    config_unref(good("{\"version\": 1, \"policies\": {\"p\": {\"rules\": []}}}"));
+    config_unref(good("---\nversion: 1\n...\n"));
+    config_unref(good("\xef\xbb\xbfversion: 1\n"));
+}
+
+static void scalars(void)
+{
+    static const char *const words[] = {"yes",  "no", "on",       "off", "True",
+                                        "TRUE", "y",  "\"true\"", "1",   "''"};
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        char text[200];
+        snprintf(text, sizeof text, V "listen:\n  - http: 127.0.0.1:3128\n    insecure: %s\n",
+                 words[i]);
+        says(text, 4, "must be true or false");
+    }
+    static const char *const numbers[] = {"0x400", "010",   "1e3", "1.0",
+                                          "'5'",   "1_000", "+5",  "null",
+                                          "~",     "true",  "[5]", "9999999999999999999"};
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+        char text[200];
+        snprintf(text, sizeof text, V "limits:\n  connections: %s\n", numbers[i]);
+        says(text, 3, "must be a whole decimal number");
+    }
+    says("version: 2\n", 1, "must be 1 to 1");
+    says("version: '1'\n", 1, "whole decimal number");
+    says(V "secrets:\n", 2, "must be a mapping, not empty");
+    says(V "policies:\n  p:\n    rules:\n", 4, "[] for none");
+    /* text that looks like something else stays text */
+    struct config *c = good(V "policies:\n  on:\n    rules: []\n    env: {A: yes, B: 'null'}\n");
+    size_t n;
+    const struct config_env *env = config_policy_env(c, "on", &n);
+    CU_ASSERT_EQUAL_FATAL(n, 2);
+    CU_ASSERT_STRING_EQUAL(env[0].value, "yes");
+    CU_ASSERT_STRING_EQUAL(env[1].value, "null");
+    config_unref(c);
+}
+
+static void keys(void)
+{
+    says(V "polices: {}\n", 2, "unknown key 'polices'; did you mean 'policies'?");
+    says("verison: 1\n", 1, "did you mean 'version'?");
+    says("secrets: {}\n", 1, "'version: 1' is missing");
+    says(V "<<: {}\n", 2, "unknown key '<<'; known here: version, secrets");
+    says(V "zzzzzzzzzzz: 1\n", 2, "known here");
+    says(V "policies:\n  p:\n    rulez: []\n", 4, "did you mean 'rules'?");
+    says(V "limits:\n  connection: 1\n", 3, "did you mean 'connections'?");
+    says(V "audit:\n  durabilty: synced\n", 3, "did you mean 'durability'?");
+    says(V "controller:\n\n  https: 0.0.0.0:1\n", 4,
+         "'https' is specified but not built yet (planned: M4)");
+    says(V "upstream:\n  proxy: x\n", 3, "not built yet (planned: M2)");
+    says(V "upstream:\n  no_proxy: []\n", 3, "not built yet (planned: M2)");
+    says(V "listen:\n  - { https: 0.0.0.0:8443 }\n", 3, "not built yet (planned: M2)");
+    says(V "secrets:\n  a:\n    vault: kv/x\n", 4, "not built yet (planned: M3)");
+    says(V "secrets:\n  a: { systemd: x }\n", 3, "not built yet (planned: M3)");
+    says(V "policies:\n  p:\n    rules:\n      - allow: a.com\n        budget: { requests: 1/h }\n",
+         6, "'budget' is specified but not built yet (planned: M3)");
+    says(V "policies:\n  p:\n    rules:\n      - allow: a.com\n      - ask: b.com\n", 6,
+         "'ask' is specified but not built yet (planned: M3)");
+    CU_ASSERT_EQUAL(nearest_distance("abc", "abc", 3), 0);
+    CU_ASSERT_EQUAL(nearest_distance("abc", "acb", 3), 1);
+    CU_ASSERT_EQUAL(nearest_distance("abc", "ab", 3), 1);
+    CU_ASSERT_EQUAL(nearest_distance("abc", "xbcd", 3), 2);
+    CU_ASSERT_EQUAL(nearest_distance("", "abcd", 3), 4);
+    CU_ASSERT_EQUAL(nearest_distance("kitten", "sitting", 9), 3);
+}
+
+static void secret_stores(void)
+{
+    struct config *c = good(V "secrets:\n"
+                              "  a: { env: A_1, kind: github-pat }\n"
+                              "  b: { file: rel/b.key }\n"
+                              "  c: { file: /abs/c, ttl: 90s }\n"
+                              "  d: { command: [pass, show, ''], ttl: 15m }\n"
+                              "  e: { command: [./get], ttl: 0s }\n"
+                              "  f: { command: [x], kind: openai }\n"
+                              "  g.h-i_2: { file: x, ttl: 24h }\n");
+    size_t n;
+    const struct config_secret *s = config_secrets(c, &n);
+    CU_ASSERT_EQUAL_FATAL(n, 7);
+    CU_ASSERT_STRING_EQUAL(s[0].name, "a");
+    CU_ASSERT_EQUAL(s[0].store, STORE_ENV);
+    CU_ASSERT_STRING_EQUAL(s[0].source, "A_1");
+    CU_ASSERT_STRING_EQUAL(s[0].kind, "github-pat");
+    CU_ASSERT_EQUAL(s[1].store, STORE_FILE);
+    CU_ASSERT_STRING_EQUAL(s[1].source, "/etc/durward/rel/b.key");
+    CU_ASSERT_STRING_EQUAL(s[1].kind, "");
+    CU_ASSERT_EQUAL(s[1].ttl, 0);
+    CU_ASSERT_STRING_EQUAL(s[2].source, "/abs/c");
+    CU_ASSERT_EQUAL(s[2].ttl, 90);
+    CU_ASSERT_EQUAL(s[3].store, STORE_COMMAND);
+    CU_ASSERT_EQUAL(s[3].ttl, 900);
+    CU_ASSERT_STRING_EQUAL(s[3].command[0], "pass");
+    CU_ASSERT_STRING_EQUAL(s[3].command[2], "");
+    CU_ASSERT_PTR_NULL(s[3].command[3]);
+    CU_ASSERT_STRING_EQUAL(s[4].command[0], "/etc/durward/get");
+    CU_ASSERT_EQUAL(s[4].ttl, 0);
+    CU_ASSERT_EQUAL(s[5].ttl, 300);
+    CU_ASSERT_EQUAL(s[6].ttl, 86400);
+    CU_ASSERT_PTR_EQUAL(config_secret(c, "d"), &s[3]);
+    CU_ASSERT_PTR_NULL(config_secret(c, "z"));
+    config_unref(c);
+    says(V "secrets:\n  a: ghp_value\n", 3, "its value never stands here");
+    says(V "secrets:\n  a: {}\n", 3, "exactly one of");
+    says(V "secrets:\n  a: {env: A, file: b}\n", 3, "exactly one of");
+    says(V "secrets:\n  a: {env: 'A-B'}\n", 3, "not the name of an environment variable");
+    says(V "secrets:\n  a: {env: 1A}\n", 3, "not the name of an environment variable");
+    says(V "secrets:\n  a: {env: A, ttl: 1m}\n", 3, "no meaning with 'env'");
+    says(V "secrets:\n  a: {file: b, ttl: 90}\n", 3, "needs a unit: 90s");
+    says(V "secrets:\n  a: {file: b, ttl: 25h}\n", 3, "at most 24h");
+    says(V "secrets:\n  a: {file: b, ttl: 1d}\n", 3, "90s, 15m or 1h");
+    says(V "secrets:\n  a: {file: b, ttl: s}\n", 3, "90s, 15m or 1h");
+    says(V "secrets:\n  a: {file: b, ttl: -1s}\n", 3, "90s, 15m or 1h");
+    says(V "secrets:\n  a: {file: b, ttl: 1.5h}\n", 3, "90s, 15m or 1h");
+    says(V "secrets:\n  a: {file: ~/x}\n", 3, "whole path");
+    says(V "secrets:\n  a: {command: pass show x}\n", 3, "no shell runs it");
+    says(V "secrets:\n  a: {command: []}\n", 3, "empty list");
+    says(V "secrets:\n  a: {command: ['']}\n", 3, "is empty");
+    says(V "secrets:\n  a: {env: A, kind: github}\n", 3, "one of: github-pat");
+    says(V "secrets:\n  a: {env: A, kind: github-pta}\n", 3, "did you mean 'github-pat'?");
+    says(V "secrets:\n  'a b': {env: A}\n", 3, "not a secret's name");
+    says(V "secrets:\n  .a: {env: A}\n", 3, "not a secret's name");
+}
+
+static void policies(void)
+{
+    says(V "policies:\n  p: {}\n", 3, "'rules: []' denies everything");
+    says(V "policies:\n  'p q': {rules: []}\n", 3, "not a policy's name");
+    says(V "secrets:\n  github: {env: A}\npolicies:\n  p:\n    rules:\n      - allow: a.com\n"
+           "        with: { bearer: gihtub }\n",
+         8, "did you mean 'github'?");
+    says(V
+         "policies:\n  p:\n    rules:\n      - allow: a.com\n        with:\n          bearer: x\n",
+         7, "no secret 'x' is declared; add it under 'secrets'");
+    says(V
+         "policies:\n  p:\n    rules:\n      - allow:\n          - a.com\n          - '*.b.com'\n",
+         7, "leading dot");
+    says(V "policies:\n  p:\n    rules:\n      - text\n", 5, "must be a mapping");
+    says(V "policies:\n  p:\n    env: { 'A=B': x }\n    rules: []\n", 4, "environment variable");
+    says(V "policies:\n  p:\n    env: { A: 1 }\n    rules: []\n", 4, "quotes");
+    says(V "policies:\n  p:\n    env:\n      A: '{{placeholder x}}'\n    rules: []\n", 5,
+         "no secret 'x' is declared");
+    says(V "policies:\n  p:\n    env:\n      A: '{{ placeholder x }}'\n    rules: []\n", 5,
+         "begins a placeholder");
+    says(V "policies:\n  p:\n    env:\n      A: 'x{{placeholder x'\n    rules: []\n", 5,
+         "begins a placeholder");
+    /* both places of an ambiguity, and a URL */
+    says(V "secrets: { s: { env: S } }\npolicies:\n  p:\n    rules:\n      - allow: a.com/x/*\n"
+           "        with: { bearer: s }\n      - deny: a.com/q\n      - allow: a.com/*/y\n",
+         9, "the one at /etc/durward/t.yaml:6 both allow GET https://a.com/x/y");
+    struct config *c = good(V "secrets: { s: { env: S }, t: { env: T } }\npolicies:\n  one:\n"
+                              "    env: { A: 'x {{placeholder s}} y{{placeholder t}}' }\n"
+                              "    rules:\n"
+                              "      - { allow: git.com/a/b, git: push, with: { bearer: s } }\n"
+                              "      - { allow: git.com/c/d, git: fetch, with: { bearer: s } }\n"
+                              "      - { allow: 'git2.com:8443/c/d', git: fetch }\n"
+                              "      - { allow: .git3.com/c/d, git: fetch }\n"
+                              "  two: { rules: [] }\n");
+    size_t n;
+    CU_ASSERT_EQUAL(config_policies(c), 2);
+    CU_ASSERT_STRING_EQUAL(config_policy_name(c, 0), "one");
+    CU_ASSERT_STRING_EQUAL(config_policy_name(c, 1), "two");
+    CU_ASSERT_PTR_NULL(config_policy_name(c, 2));
+    const char *const *names = config_policy_secrets(c, "one", &n);
+    CU_ASSERT_EQUAL_FATAL(n, 1);
+    CU_ASSERT_STRING_EQUAL(names[0], "s");
+    CU_ASSERT_PTR_NULL(names[1]);
+    names = config_policy_git_hosts(c, "one", &n);
+    CU_ASSERT_EQUAL_FATAL(n, 1); /* only what an ssh remote can be rewritten to */
+    CU_ASSERT_STRING_EQUAL(names[0], "git.com");
+    const struct config_env *env = config_policy_env(c, "one", &n);
+    CU_ASSERT_EQUAL_FATAL(n, 1);
+    CU_ASSERT_STRING_EQUAL(env[0].value, "x {{placeholder s}} y{{placeholder t}}");
+    config_policy_secrets(c, "two", &n);
+    CU_ASSERT_EQUAL(n, 0);
+    CU_ASSERT_PTR_NULL(config_policy_secrets(c, "three", &n));
+    CU_ASSERT_EQUAL(n, 0);
+    CU_ASSERT_PTR_NULL(config_policy_json(c, "three"));
+    CU_ASSERT_PTR_NULL(config_policy(c, "three"));
+    CU_ASSERT_STRING_EQUAL(policy_rule_where(config_policy(c, "one"), 1), "/etc/durward/t.yaml:8");
+    config_unref(c);
+}
+
+static void listen_section(void)
+{
+#define P "policies: { p: { rules: [] } }\n"
+    struct config *c =
+        good(V P "listen:\n  - { http: 127.0.0.1:3128, policy: p }\n  - { http: '[::1]:3129' }\n"
+                 "  - { http: 0.0.0.0:80, insecure: true }\n"
+                 "  - { http: 127.9.9.9:1, insecure: false }\n");
+    size_t n;
+    const struct config_listen *l = config_listens(c, &n);
+    CU_ASSERT_EQUAL_FATAL(n, 4);
+    CU_ASSERT_EQUAL(l[0].kind, LISTEN_HTTP);
+    CU_ASSERT_STRING_EQUAL(l[0].address, "127.0.0.1:3128");
+    CU_ASSERT_STRING_EQUAL(l[0].policy, "p");
+    CU_ASSERT_FALSE(l[0].insecure);
+    CU_ASSERT_STRING_EQUAL(l[1].address, "[::1]:3129");
+    CU_ASSERT_PTR_NULL(l[1].policy);
+    CU_ASSERT_STRING_EQUAL(l[2].address, "0.0.0.0:80");
+    CU_ASSERT(l[2].insecure);
+    config_unref(c);
+    says(V P "listen:\n  - { http: 10.0.0.1:3128, policy: p }\n", 4, "without a token");
+    says(V P "listen:\n  - { http: 10.0.0.1:3128 }\n", 4, "in clear");
+    says(V P "listen:\n  - { http: 0.0.0.0:3128 }\n", 4, "insecure: true");
+    says(V P "listen:\n  - { http: '[::]:3128' }\n", 4, "insecure: true");
+    says(V P "listen:\n  - { http: '[::2]:3128' }\n", 4, "insecure: true");
+    says(V P "listen:\n  - { http: 128.0.0.1:3128 }\n", 4, "insecure: true");
+    says(V P "listen:\n  - { http: 127.0.0.1:1, policy: q }\n", 4, "no policy 'q'");
+    says(V P "listen:\n  - { http: localhost:3128 }\n", 4, "not ADDRESS:PORT");
+    says(V P "listen:\n  - { http: 127.0.0.1 }\n", 4, "not ADDRESS:PORT");
+    says(V P "listen:\n  - { http: 127.0.0.1:0 }\n", 4, "not ADDRESS:PORT");
+    says(V P "listen:\n  - { http: 3128 }\n", 4, "must be a string");
+    says(V P "listen:\n  - { policy: p }\n", 4, "has an address");
+    says(V P "listen:\n  - { http: 127.0.0.1:1 }\n  - { http: 127.0.0.1:1 }\n", 5, "twice");
+    says(V P "listen: { http: 127.0.0.1:1 }\n", 3, "must be a list");
+}
+
+static void upstream(void)
+{
+    struct config *c = good(V "upstream:\n  ca: [a.pem, /b.pem]\n  resolve:\n"
+                              "    API.github.com: 127.0.0.1:8443\n"
+                              "    \"api.github.com:444\": \"[::1]:8444\"\n"
+                              "    .example.com: 10.0.0.1\n    x.com:8080: 10.0.0.2\n");
+    size_t n;
+    const struct config_resolve *r = config_resolves(c, &n);
+    CU_ASSERT_EQUAL_FATAL(n, 4);
+    CU_ASSERT_STRING_EQUAL(r[0].host, "api.github.com");
+    CU_ASSERT_EQUAL(r[0].port, 443);
+    CU_ASSERT_STRING_EQUAL(r[0].address, "127.0.0.1:8443");
+    CU_ASSERT_EQUAL(r[1].port, 444);
+    CU_ASSERT_STRING_EQUAL(r[1].address, "[::1]:8444");
+    CU_ASSERT_STRING_EQUAL(r[2].host, ".example.com");
+    CU_ASSERT_STRING_EQUAL(r[2].address, "10.0.0.1:443");
+    CU_ASSERT_STRING_EQUAL(r[3].address, "10.0.0.2:8080"); /* the port of the name */
+    const char *const *ca = config_upstream_ca(c);
+    CU_ASSERT_STRING_EQUAL(ca[0], "/etc/durward/a.pem");
+    CU_ASSERT_STRING_EQUAL(ca[1], "/b.pem");
+    CU_ASSERT_PTR_NULL(ca[2]);
+    config_unref(c);
+    c = good(V "upstream: { ca: one.pem }\n");
+    CU_ASSERT_STRING_EQUAL(config_upstream_ca(c)[0], "/etc/durward/one.pem");
+    config_unref(c);
+    c = good(V);
+    CU_ASSERT_PTR_NULL(config_upstream_ca(c)[0]);
+    config_unref(c);
+    says(V "upstream:\n  resolve:\n    a.com: b.com\n", 4, "not an address");
+    says(V "upstream:\n  resolve:\n    a.com: 127.1\n", 4, "not an address");
+    says(V "upstream:\n  resolve:\n    '*.com': 127.0.0.1\n", 4, "not HOST");
+    says(V "upstream:\n  resolve:\n    a.com: 127.0.0.1\n    a.com:443: 127.0.0.2\n", 5, "twice");
+    says(V "upstream:\n  resolve: []\n", 3, "must be a mapping");
+}
+
+static void other_sections(void)
+{
+    struct config *c = good(V "audit: { dir: log, durability: synced }\n"
+                              "ca: { cert: c.pem, key: /k.pem }\n"
+                              "controller: { socket: api.sock, state: ./s }\n");
+    CU_ASSERT_STRING_EQUAL(config_audit_dir(c), "/etc/durward/log");
+    CU_ASSERT_EQUAL(config_audit_durability(c), AUDIT_SYNCED);
+    CU_ASSERT_STRING_EQUAL(config_ca_cert(c), "/etc/durward/c.pem");
+    CU_ASSERT_STRING_EQUAL(config_ca_key(c), "/k.pem");
+    CU_ASSERT_PTR_NULL(config_ca_dir(c));
+    CU_ASSERT_STRING_EQUAL(config_controller_socket(c), "/etc/durward/api.sock");
+    CU_ASSERT_STRING_EQUAL(config_controller_state(c), "/etc/durward/s");
+    config_unref(c);
+    c = good(V "ca: { dir: d }\n");
+    CU_ASSERT_STRING_EQUAL(config_ca_dir(c), "/etc/durward/d");
+    CU_ASSERT_PTR_NULL(config_audit_dir(c));
+    CU_ASSERT_EQUAL(config_audit_durability(c), AUDIT_WRITTEN);
+    CU_ASSERT_PTR_NULL(config_controller_socket(c));
+    config_unref(c);
+    says(V "ca: { cert: c }\n", 2, "go together");
+    says(V "ca: { key: c }\n", 2, "go together");
+    says(V "ca: { dir: d, cert: c, key: k }\n", 2, "either");
+    says(V "audit: { durability: sync }\n", 2, "did you mean 'synced'?");
+    char text[300];
+    snprintf(text, sizeof text, V "controller:\n  socket: /%0107d\n", 1);
+    says(text, 3, "107 bytes");
+}
+
+static void limits(void)
+{
+    struct config *c = good(V);
+    const struct limits *l = config_limits(c);
+    CU_ASSERT_EQUAL(l->connections, 1024);
+    CU_ASSERT_EQUAL(l->mints, 200);
+    CU_ASSERT_EQUAL(l->head_bytes, 32768);
+    CU_ASSERT_EQUAL(l->headers, 100);
+    CU_ASSERT_EQUAL(l->target_bytes, 8192);
+    CU_ASSERT_EQUAL(l->head_seconds, 10);
+    CU_ASSERT_EQUAL(l->idle_seconds, 60);
+    CU_ASSERT_EQUAL(l->dial_seconds, 15);
+    CU_ASSERT_EQUAL(l->reply_seconds, 300);
+    CU_ASSERT_EQUAL(l->pool_idle_seconds, 30);
+    CU_ASSERT_EQUAL(l->pool, 64);
+    CU_ASSERT_EQUAL(l->names, 4096);
+    config_unref(c);
+    static const struct {
+        const char *name;
+        unsigned min, max;
+        size_t offset;
+    } rows[] = {
+        {"connections", 1, 65536, offsetof(struct limits, connections)},
+        {"mints", 1, 10000, offsetof(struct limits, mints)},
+        {"head_bytes", 4096, 1048576, offsetof(struct limits, head_bytes)},
+        {"headers", 8, 1000, offsetof(struct limits, headers)},
+        {"target_bytes", 256, 65536, offsetof(struct limits, target_bytes)},
+        {"head_seconds", 1, 300, offsetof(struct limits, head_seconds)},
+        {"idle_seconds", 1, 86400, offsetof(struct limits, idle_seconds)},
+        {"dial_seconds", 1, 300, offsetof(struct limits, dial_seconds)},
+        {"reply_seconds", 1, 86400, offsetof(struct limits, reply_seconds)},
+        {"pool_idle_seconds", 1, 3600, offsetof(struct limits, pool_idle_seconds)},
+        {"pool", 0, 4096, offsetof(struct limits, pool)},
+        {"names", 1, 4096, offsetof(struct limits, names)},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        for (int k = 0; k < 4; k++) {
+            static const char *const other[] = {"target_bytes: 300", "head_bytes: 1048576"};
+            unsigned bound = k < 2 ? rows[i].min : rows[i].max;
+            long value = (long)bound + (k == 1 ? -1 : k == 3 ? 1 : 0);
+            bool head = strcmp(rows[i].name, "head_bytes") == 0;
+            char text[200];
+            snprintf(text, sizeof text, V "limits:\n  %s: %ld\n  %s\n", rows[i].name, value,
+                     other[!head]);
+            if (k % 2) {
+                says(text, 3, "it must be");
+                continue;
+            }
+            c = good(text);
+            l = config_limits(c);
+            CU_ASSERT_EQUAL(*(const unsigned *)((const char *)l + rows[i].offset), bound);
+            config_unref(c);
+        }
+    says(V "limits:\n  head_bytes: 8192\n", 3, "less than 'head_bytes'");
+    says(V "limits:\n  head_bytes: 9000\n  target_bytes: 9000\n", 4, "less than 'head_bytes'");
+}
+
+void suite_config(void);
+
+void suite_config(void)
+{
+    CU_pSuite s = CU_add_suite("config", NULL, NULL);
+    CU_add_test(s, "empty", empty);
+    CU_add_test(s, "YAML is strict", yaml_strict);
+    CU_add_test(s, "scalars", scalars);
+    CU_add_test(s, "unknown and later keys", keys);
+    CU_add_test(s, "secrets", secret_stores);
+    CU_add_test(s, "policies", policies);
+    CU_add_test(s, "listen", listen_section);
+    CU_add_test(s, "upstream", upstream);
+    CU_add_test(s, "audit, ca, controller", other_sections);
+    CU_add_test(s, "limits", limits);
+}
+
+void tap_suites(void)
+{
+    suite_config();
+}

@@ -1,0 +1,402 @@
+/* What a configuration becomes: presets, flags of run, JSON and back, warnings, files. */
+#include <CUnit/CUnit.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "tap_main.h"
+
+static struct config *parsed(const char *text, struct err *err)
+{
+    return config_parse(slice_str(text), "/etc/durward/t.yaml", err);
+}
+
+static struct config *good(const char *text)
+{
+    struct err e = {0};
+    struct config *c = parsed(text, &e);
+    if (c == NULL) {
+        printf("# %s\n", e.text);
+        CU_FAIL_FATAL("a configuration");
+    }
+    return c;
+}
+
+/* Refused with exactly this place and these words. */
+static void says(const char *text, unsigned line, const char *want)
+{
+    struct err e = {0};
+    char where[64];
+    struct config *c = parsed(text, &e);
+    snprintf(where, sizeof where, "/etc/durward/t.yaml:%u: ", line);
+    if (c || strncmp(e.text, where, strlen(where)) != 0 || strstr(e.text, want) == NULL) {
+        printf("# %s\n#   gives %s\n#   not %s%s\n", text, c ? "no error" : e.text, where, want);
+        CU_FAIL("an error");
+    }
+    config_unref(c);
+}
+
+#define V "version: 1\n"
+
+#define V "version: 1\n"
+
+static enum verdict decide(const struct policy *p, const char *method, const char *host,
+                           const char *path, const char **secret)
+{
+    struct authority a;
+    struct decision d;
+    CU_ASSERT_EQUAL_FATAL(authority_parse(&a, SCHEME_HTTPS, slice_str(host)), 0);
+    struct policy_request r = {&a, slice_str(method), slice_str(path)};
+    policy_decide(p, &r, &d);
+    *secret = d.verdict == VERDICT_ALLOW && d.rule->credential ? d.rule->credential->secret : "";
+    return d.verdict;
+}
+
+static void presets(void)
+{
+    struct config *c = good(
+        V
+        "secrets: { gh: { env: G }, openai: { env: O }, an: { env: A, kind: openai } }\npolicies:\n"
+        "  p:\n    rules:\n      - { use: github, secret: gh }\n      - use: openai\n"
+        "      - { use: anthropic, secret: an }\n      - deny: api.github.com/gists/**\n"
+        "  r:\n    rules: [ { use: github, secret: gh, access: read-only } ]\n");
+    const struct policy *p = config_policy(c, "p");
+    const char *s;
+    size_t n;
+    CU_ASSERT_EQUAL(decide(p, "POST", "api.github.com", "/graphql", &s), VERDICT_ALLOW);
+    CU_ASSERT_STRING_EQUAL(s, "gh");
+    CU_ASSERT_EQUAL(decide(p, "POST", "uploads.github.com", "/x", &s), VERDICT_ALLOW);
+    CU_ASSERT_STRING_EQUAL(s, "gh");
+    CU_ASSERT_EQUAL(decide(p, "POST", "github.com", "/a/b.git/git-receive-pack", &s),
+                    VERDICT_ALLOW);
+    CU_ASSERT_STRING_EQUAL(s, "gh");
+    CU_ASSERT_EQUAL(decide(p, "GET", "codeload.github.com", "/a/b/zip/x", &s), VERDICT_ALLOW);
+    CU_ASSERT_STRING_EQUAL(s, "");
+    CU_ASSERT_EQUAL(decide(p, "POST", "codeload.github.com", "/a", &s), VERDICT_DENY);
+    CU_ASSERT_EQUAL(decide(p, "GET", "github.com", "/login", &s), VERDICT_DENY);
+    CU_ASSERT_EQUAL(decide(p, "GET", "api.github.com", "/gists/1", &s), VERDICT_DENY);
+    CU_ASSERT_EQUAL(decide(p, "POST", "api.openai.com", "/v1/responses", &s), VERDICT_ALLOW);
+    CU_ASSERT_STRING_EQUAL(s, "openai");
+    CU_ASSERT_EQUAL(decide(p, "POST", "api.openai.com", "/v2", &s), VERDICT_DENY);
+    CU_ASSERT_EQUAL(decide(p, "POST", "api.anthropic.com", "/v1/messages", &s), VERDICT_ALLOW);
+    CU_ASSERT_STRING_EQUAL(s, "an");
+    p = config_policy(c, "r");
+    CU_ASSERT_EQUAL(decide(p, "GET", "api.github.com", "/user", &s), VERDICT_ALLOW);
+    CU_ASSERT_EQUAL(decide(p, "POST", "api.github.com", "/graphql", &s), VERDICT_DENY);
+    CU_ASSERT_EQUAL(decide(p, "POST", "github.com", "/a/b/git-upload-pack", &s), VERDICT_ALLOW);
+    CU_ASSERT_EQUAL(decide(p, "POST", "github.com", "/a/b/git-receive-pack", &s), VERDICT_DENY);
+    CU_ASSERT_STRING_EQUAL(config_secret(c, "gh")->kind, "github-pat"); /* from the preset */
+    CU_ASSERT_STRING_EQUAL(config_secret(c, "openai")->kind, "openai");
+    CU_ASSERT_STRING_EQUAL(config_secret(c, "an")->kind, "openai"); /* the user's word stands */
+    config_policy_secrets(c, "p", &n);
+    CU_ASSERT_EQUAL(n, 3);
+    const char *const *hosts = config_policy_git_hosts(c, "p", &n);
+    CU_ASSERT_EQUAL_FATAL(n, 1);
+    CU_ASSERT_STRING_EQUAL(hosts[0], "github.com");
+    config_unref(c);
+}
+
+static void preset_errors(void)
+{
+    says(V "policies:\n  p:\n    rules:\n      - use: github\n", 5, "takes the secret 'github'");
+    says(V "policies:\n  p:\n    rules:\n      - use: github\n        secret: gh\n", 5,
+         "no secret 'gh' is declared");
+    says(V "policies:\n  p:\n    rules:\n      - use: gihub\n", 5, "did you mean github");
+    says(V "policies:\n  p:\n    rules:\n      - use: slack-thing\n", 5, "there are github");
+    says(V "secrets: { github: { env: G } }\npolicies:\n  p:\n    rules:\n      - use: github\n"
+           "        cookies: pass\n",
+         7, "does not go with 'use'");
+    says(V "policies:\n  p:\n    rules:\n      - allow: a.com\n        secret: s\n", 6, "preset");
+    /* a preset's rule that clashes is told by the line of its `use` */
+    says(V "secrets: { openai: { env: G } }\npolicies:\n  p:\n    rules:\n"
+           "      - allow: api.openai.com/*/models\n\n      - use: openai\n",
+         8, "/etc/durward/t.yaml:6 both allow GET https://api.openai.com/v1/models");
+    static const char *const names[] = {"github", "openai", "anthropic"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        CU_ASSERT_PTR_NOT_NULL(preset_text(names[i]));
+    CU_ASSERT_PTR_NULL(preset_text("gitlab"));
+    CU_ASSERT_STRING_EQUAL(preset_kind_for_host("api.github.com"), "github-pat");
+    CU_ASSERT_STRING_EQUAL(preset_kind_for_host("GitHub.com"), "github-pat");
+    CU_ASSERT_STRING_EQUAL(preset_kind_for_host("api.openai.com"), "openai");
+    CU_ASSERT_STRING_EQUAL(preset_kind_for_host("api.anthropic.com"), "anthropic");
+    CU_ASSERT_STRING_EQUAL(preset_kind_for_host("codeload.github.com"), "");
+    CU_ASSERT_STRING_EQUAL(preset_kind_for_host("evil.com"), "");
+}
+
+#define FULL                                                                                    \
+    V "secrets:\n  gh: { env: GITHUB_TOKEN }\n  f: { file: rel }\n  c: { command: [./x, y] }\n" \
+      "policies:\n  a:\n    env: { T: '{{placeholder gh}}' }\n    rules:\n"                     \
+      "      - { use: github, secret: gh }\n      - deny: api.github.com/gists/**\n"            \
+      "      - allow: [x.com/a/*, .y.x.com]\n        methods: [GET, POST]\n"                    \
+      "        with: { header: { x-key: f } }\n        set_headers: { x-a: b }\n"               \
+      "  b: { rules: [] }\nlisten: [ { http: 127.0.0.1:3128, policy: a } ]\n"                   \
+      "upstream: { ca: [r.pem], resolve: { x.com: 127.0.0.1 } }\naudit: { dir: l }\n"           \
+      "limits: { pool: 3 }\n"
+
+static void round_trip(void)
+{
+    struct err e = {0};
+    struct config *c = good(FULL);
+    char *json = config_json(c);
+    struct config *d = config_from_json(json, strlen(json), &e);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(d);
+    char *again = config_json(d);
+    CU_ASSERT_STRING_EQUAL(json, again);
+    CU_ASSERT_STRING_EQUAL(config_secret(d, "f")->source, "/etc/durward/rel");
+    CU_ASSERT_STRING_EQUAL(config_secret(d, "c")->command[0], "/etc/durward/x");
+    CU_ASSERT_STRING_EQUAL(config_secret(d, "gh")->kind, "github-pat");
+    CU_ASSERT_STRING_EQUAL(config_upstream_ca(d)[0], "/etc/durward/r.pem");
+    CU_ASSERT_EQUAL(config_limits(d)->pool, 3);
+    CU_ASSERT_PTR_NOT_NULL(strstr(json, "\"use\":\"github\"")); /* presets stay as written */
+    char *pc = config_policy_json(c, "a"), *pd = config_policy_json(d, "a");
+    CU_ASSERT_STRING_EQUAL(pc, pd);
+    CU_ASSERT_PTR_NULL(strstr(pc, "\"use\""));
+    struct policy *p = policy_parse(pc, strlen(pc), &e);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(p);
+    CU_ASSERT_STRING_EQUAL(policy_name(p), "a");
+    const struct policy *q = config_policy(c, "a");
+    size_t n = 0;
+    for (; policy_rule(p, n) && policy_rule(q, n); n++)
+        CU_ASSERT_STRING_EQUAL(policy_rule(p, n)->text, policy_rule(q, n)->text);
+    CU_ASSERT_EQUAL(n, 5);
+    CU_ASSERT_PTR_NULL(policy_rule(p, n));
+    CU_ASSERT_PTR_NULL(policy_rule(q, n));
+    policy_free(p);
+    /* relative files cannot come without a file's directory */
+    static const char relative[] = "{\"version\":1,\"audit\":{\"dir\":\"x\"}}";
+    CU_ASSERT_PTR_NULL(config_from_json(relative, strlen(relative), &e));
+    CU_ASSERT_STRING_EQUAL(e.text,
+                           "configuration: audit.dir: 'x': an absolute path is needed here");
+    static const char twice[] = "{\"version\":1,\"version\":1}";
+    CU_ASSERT_PTR_NULL(config_from_json(twice, strlen(twice), &e));
+    CU_ASSERT_PTR_EQUAL(config_ref(c), c);
+    config_unref(c);
+    CU_ASSERT_EQUAL(config_policies(c), 2);
+    config_unref(c);
+    config_unref(d);
+    config_unref(NULL);
+    free(json);
+    free(again);
+    free(pc);
+    free(pd);
+}
+
+static struct config *flagged(const struct config *c, const char *policy, const char *allow,
+                              const char *secret, const char **name, struct err *e)
+{
+    struct config_flags f = {policy, &allow, allow != NULL, &secret, secret != NULL, name};
+    return config_with_flags(c, &f, e);
+}
+
+static void flag_error(const struct config *c, const char *policy, const char *allow,
+                       const char *secret, const char *want)
+{
+    struct err e = {0};
+    struct config *made = flagged(c, policy, allow, secret, NULL, &e);
+    if (made || strstr(e.text, want) == NULL) {
+        printf("# %s, not %s\n", made ? "accepted" : e.text, want);
+        CU_FAIL("a flag");
+    }
+    config_unref(made);
+}
+
+static void flags_alone(void)
+{
+    struct err e = {0};
+    const char *name = NULL, *s;
+    size_t n;
+    struct config *c = flagged(NULL, NULL, "pkg.example/simple/**",
+                               "GITHUB_TOKEN@api.github.com,github.com", &name, &e);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(c);
+    CU_ASSERT_STRING_EQUAL(name, "default");
+    const struct policy *p = config_policy(c, name);
+    CU_ASSERT_EQUAL(decide(p, "GET", "pkg.example", "/simple/x", &s), VERDICT_ALLOW);
+    CU_ASSERT_EQUAL(decide(p, "GET", "pkg.example", "/x", &s), VERDICT_DENY);
+    CU_ASSERT_EQUAL(decide(p, "POST", "api.github.com", "/x", &s), VERDICT_ALLOW);
+    CU_ASSERT_STRING_EQUAL(s, "GITHUB_TOKEN");
+    CU_ASSERT_EQUAL(decide(p, "GET", "github.com", "/a/b/info/refs", &s), VERDICT_ALLOW);
+    CU_ASSERT_STRING_EQUAL(s, "GITHUB_TOKEN");
+    CU_ASSERT_EQUAL(decide(p, "POST", "uploads.github.com", "/x", &s), VERDICT_DENY);
+    CU_ASSERT_EQUAL(decide(p, "GET", "codeload.github.com", "/x", &s), VERDICT_DENY);
+    CU_ASSERT_STRING_EQUAL(config_secret(c, "GITHUB_TOKEN")->kind, "github-pat");
+    CU_ASSERT_EQUAL(config_secret(c, "GITHUB_TOKEN")->store, STORE_ENV);
+    CU_ASSERT_STRING_EQUAL(config_secret(c, "GITHUB_TOKEN")->source, "GITHUB_TOKEN");
+    const struct config_env *env = config_policy_env(c, name, &n);
+    CU_ASSERT_EQUAL_FATAL(n, 1);
+    CU_ASSERT_STRING_EQUAL(env[0].name, "GITHUB_TOKEN");
+    CU_ASSERT_STRING_EQUAL(env[0].value, "{{placeholder GITHUB_TOKEN}}");
+    config_unref(c);
+    c = flagged(NULL, "mine", NULL, "KEY@api.openai.com", &name, &e);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(c);
+    CU_ASSERT_STRING_EQUAL(name, "mine");
+    CU_ASSERT_EQUAL(decide(config_policy(c, "mine"), "POST", "api.openai.com", "/v1/x", &s),
+                    VERDICT_ALLOW);
+    CU_ASSERT_EQUAL(decide(config_policy(c, "mine"), "POST", "api.openai.com", "/x", &s),
+                    VERDICT_DENY);
+    config_unref(c);
+    c = flagged(NULL, NULL, NULL, "KEY@x.example.com:8443", &name, &e);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(c);
+    p = config_policy(c, name);
+    CU_ASSERT_EQUAL(decide(p, "PUT", "x.example.com:8443", "/", &s), VERDICT_ALLOW);
+    CU_ASSERT_STRING_EQUAL(s, "KEY");
+    CU_ASSERT_EQUAL(policy_rule(p, 0)->credential->kind, CREDENTIAL_BEARER);
+    CU_ASSERT_STRING_EQUAL(config_secret(c, "KEY")->kind, "");
+    config_unref(c);
+    c = flagged(NULL, NULL, NULL, NULL, &name, &e); /* nothing given: nothing allowed */
+    CU_ASSERT_PTR_NOT_NULL_FATAL(c);
+    CU_ASSERT_PTR_NULL(policy_rule(config_policy(c, name), 0));
+    config_unref(c);
+}
+
+static void flags_on_file(void)
+{
+    struct err e = {0};
+    const char *name = NULL, *s;
+    struct config *c, *base = good(FULL);
+    c = flagged(base, "b", "z.com", "K@k.com", &name, &e);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(c);
+    CU_ASSERT_STRING_EQUAL(name, "b");
+    CU_ASSERT_EQUAL(decide(config_policy(c, "b"), "GET", "z.com", "/", &s), VERDICT_ALLOW);
+    CU_ASSERT_EQUAL(decide(config_policy(c, "a"), "GET", "z.com", "/", &s), VERDICT_DENY);
+    CU_ASSERT_EQUAL(decide(config_policy(base, "b"), "GET", "z.com", "/", &s), VERDICT_DENY);
+    CU_ASSERT_EQUAL(config_limits(c)->pool, 3);
+    config_unref(c);
+    config_unref(base);
+    base = good(V "policies: { only: { rules: [] } }\n");
+    c = flagged(base, NULL, "z.com", NULL, &name, &e);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(c);
+    CU_ASSERT_STRING_EQUAL(name, "only");
+    config_unref(c);
+    config_unref(base);
+}
+
+static void flag_errors(void)
+{
+    struct config *base = good(FULL);
+    flag_error(base, NULL, "z.com", NULL, "name one with --policy: a, b");
+    flag_error(base, "aa", "z.com", NULL, "--policy aa: /etc/durward/t.yaml has no such policy");
+    flag_error(base, "a", "api.github.com", NULL,
+               "--allow api.github.com: this rule and the one at "
+               "/etc/durward/t.yaml:10");
+    flag_error(base, "a", "*.x.com", NULL, "--allow *.x.com: '*.x.com': no '*' in a host");
+    flag_error(base, "a", NULL, "gh@x.com", "already");
+    flag_error(NULL, "a b", NULL, NULL, "not a policy's name");
+    flag_error(NULL, NULL, "a.com\xff", NULL, "UTF-8");
+    flag_error(NULL, NULL, "", NULL, "--allow");
+    flag_error(NULL, NULL, NULL, "KEY=value@x.com", "does not belong on a command line");
+    flag_error(NULL, NULL, NULL, "KEY", "NAME@host");
+    flag_error(NULL, NULL, NULL, "@x.com", "NAME@host");
+    flag_error(NULL, NULL, NULL, "K-E@x.com", "environment variable");
+    flag_error(NULL, NULL, NULL, "KEY@", "after '@' stand hosts");
+    flag_error(NULL, NULL, NULL, "KEY@a.com,", "after '@' stand hosts");
+    flag_error(NULL, NULL, NULL, "KEY@a.com/x", "after '@' stand hosts");
+    flag_error(NULL, NULL, NULL, "KEY@http://a.com", "after '@' stand hosts");
+    flag_error(NULL, NULL, NULL, "KEY@.com", "anyone can get a name");
+    config_unref(base);
+}
+
+static void count_warning(void *arg, const char *text)
+{
+    static const char *const want[] = {
+        "t.yaml:8: \"deny a.com/x\" stands inside the wider \"allow a.com\"", "placeholder of 's'",
+        "no rule uses the secret 's'"};
+    unsigned *seen = arg;
+    for (unsigned i = 0; i < ARRAY_LEN(want); i++)
+        if (strstr(text, want[i]))
+            *seen += 1u << i * 8;
+}
+
+static void warnings(void)
+{
+    unsigned seen = 0;
+    struct config *c = good(V "secrets: { s: { env: S } }\npolicies:\n  p:\n"
+                              "    env: { A: '{{placeholder s}}' }\n    rules:\n"
+                              "      - allow: a.com\n      - deny: a.com/x\n      - deny: b.com\n");
+    config_warnings(c, count_warning, &seen);
+    CU_ASSERT_EQUAL(seen, 0x010101);
+    config_unref(c);
+    c = good(V "policies: { p: { rules: [ { allow: a.com/x }, { deny: a.com } ] } }\n");
+    seen = 0;
+    config_warnings(c, count_warning, &seen);
+    CU_ASSERT_EQUAL(seen, 0);
+    config_unref(c);
+}
+
+static void write_file(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    CU_ASSERT_FATAL(fd >= 0);
+    CU_ASSERT_EQUAL(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+}
+
+static void files(void)
+{
+    char dir[] = "/tmp/durward-test-XXXXXX", path[200], sub[200];
+    struct err e = {0};
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+    snprintf(sub, sizeof sub, "%s/durward", dir);
+    CU_ASSERT_EQUAL(mkdir(sub, 0700), 0);
+    snprintf(path, sizeof path, "%s/durward/durward.yaml", dir);
+    write_file(path, V "audit: { dir: here }\n");
+    struct config *c = config_load(path, &e);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(c);
+    char want[220];
+    snprintf(want, sizeof want, "%s/here", sub);
+    CU_ASSERT_STRING_EQUAL(config_audit_dir(c), want);
+    config_unref(c);
+    CU_ASSERT_PTR_NULL(config_load(sub, &e));
+    CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "not a file"));
+    CU_ASSERT_PTR_NULL(config_load("/nonexistent/x.yaml", &e));
+    CU_ASSERT_EQUAL(e.code, ERR_SYS);
+    unsetenv("DURWARD_CONFIG");
+    setenv("XDG_CONFIG_HOME", dir, 1);
+    char *found = config_find(&e);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(found);
+    CU_ASSERT_STRING_EQUAL(found, path);
+    free(found);
+    setenv("DURWARD_CONFIG", "/nonexistent/x.yaml", 1);
+    CU_ASSERT_PTR_NULL(config_find(&e)); /* named and missing: nothing else instead */
+    setenv("DURWARD_CONFIG", "durward.yaml", 1);
+    CU_ASSERT_PTR_NULL(config_find(&e));
+    CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "absolute"));
+    setenv("DURWARD_CONFIG", path, 1);
+    found = config_find(&e);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(found);
+    CU_ASSERT_STRING_EQUAL(found, path);
+    free(found);
+    unsetenv("DURWARD_CONFIG");
+    unsetenv("XDG_CONFIG_HOME");
+    unlink(path);
+    rmdir(sub);
+    rmdir(dir);
+    /* the current directory counts only for the relative paths of a file that is named so */
+    c = config_parse(SLICE(V "audit: { dir: x }\n"), "t.yaml", &e);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(c);
+    CU_ASSERT_EQUAL(config_audit_dir(c)[0], '/');
+    config_unref(c);
+}
+
+void suite_config_use(void);
+
+void suite_config_use(void)
+{
+    CU_pSuite s = CU_add_suite("config use", NULL, NULL);
+    CU_add_test(s, "presets", presets);
+    CU_add_test(s, "presets: errors and names", preset_errors);
+    CU_add_test(s, "round trip", round_trip);
+    CU_add_test(s, "flags of run, without a file", flags_alone);
+    CU_add_test(s, "flags of run, on a file", flags_on_file);
+    CU_add_test(s, "flags of run: errors", flag_errors);
+    CU_add_test(s, "warnings", warnings);
+    CU_add_test(s, "files", files);
+}
+
+void tap_suites(void)
+{
+    suite_config_use();
+}

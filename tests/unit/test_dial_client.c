@@ -1,0 +1,356 @@
+/* The asking side of the dialer, against a dialer that the test plays by hand. */
+#include "dial_client.h"
+#include "ipc.h"
+#include "tap_main.h"
+#include "wire.h"
+
+#include <event2/event.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+void suite_dial_client(void);
+
+struct heard {
+    unsigned n;
+    int fd;
+    char code[32], address[80], detail[600];
+    struct dial_client *free_me; /* from inside the callback */
+};
+
+struct bed {
+    struct event_base *base;
+    struct dial_client *client;
+    int dialer; /* our end */
+    struct authority authority;
+};
+
+static void heard(void *arg, int fd, const char *address, const char *code, const char *detail)
+{
+    struct heard *h = arg;
+    h->n++;
+    h->fd = fd;
+    snprintf(h->code, sizeof h->code, "%s", code);
+    snprintf(h->address, sizeof h->address, "%s", address ? address : "");
+    snprintf(h->detail, sizeof h->detail, "%s", detail ? detail : "");
+    dial_client_free(h->free_me);
+}
+
+static void attach(struct bed *b)
+{
+    int pair[2];
+    struct err err;
+    CU_ASSERT_FATAL(ipc_pair(pair, &err) == 0);
+    dial_client_attach(b->client, pair[0]);
+    b->dialer = pair[1];
+    CU_ASSERT_FATAL(fcntl(b->dialer, F_SETFL, O_NONBLOCK) == 0);
+}
+
+static void bed_open(struct bed *b, bool attached, unsigned seconds)
+{
+    memset(b, 0, sizeof *b);
+    b->base = event_base_new();
+    b->client = dial_client_new(b->base, seconds);
+    b->dialer = -1;
+    CU_ASSERT_FATAL(b->base && b->client);
+    CU_ASSERT_FATAL(authority_parse(&b->authority, SCHEME_HTTPS, SLICE("api.example:8443")) == 0);
+    if (attached)
+        attach(b);
+}
+
+static void bed_close(struct bed *b)
+{
+    dial_client_free(b->client);
+    event_base_free(b->base);
+    if (b->dialer >= 0)
+        close(b->dialer);
+}
+
+static void turn(struct bed *b)
+{
+    event_base_loop(b->base, EVLOOP_NONBLOCK);
+}
+
+/* Runs the loop until h was called, or ms are over. */
+static void run_until(struct bed *b, const struct heard *h, int ms)
+{
+    for (int i = 0; i < ms / 10 && h->n == 0; i++) {
+        turn(b);
+        if (h->n == 0)
+            poll(NULL, 0, 10);
+    }
+}
+
+/* The next message that the client sent: its request number, 0 when there is none. */
+static uint32_t next_message(struct bed *b, uint16_t type)
+{
+    struct msg m;
+    uint32_t req = 0;
+    if (msg_recv(b->dialer, &m) != 1)
+        return 0;
+    CU_ASSERT_EQUAL(m.type, type);
+    CU_ASSERT(msg_get_u32(&m, &req) == 0);
+    msg_done(&m);
+    return req;
+}
+
+static void send_msg(struct bed *b, struct msg *m)
+{
+    CU_ASSERT_EQUAL(msg_send(b->dialer, m), 0);
+    msg_done(m);
+}
+
+/* Answers with one end of a fresh pair; the other is given back. */
+static int send_dialed(struct bed *b, uint32_t req)
+{
+    struct msg m;
+    int pair[2];
+    CU_ASSERT_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
+    msg_init(&m, W_DIALED);
+    msg_put_u32(&m, req);
+    msg_put_str(&m, "192.0.2.1:8443");
+    msg_put_fd(&m, pair[0]);
+    send_msg(b, &m);
+    return pair[1];
+}
+
+static void send_fail(struct bed *b, uint32_t req, const char *code)
+{
+    struct msg m;
+    msg_init(&m, W_DIAL_FAIL);
+    msg_put_u32(&m, req);
+    msg_put_str(&m, code);
+    msg_put_str(&m, "some text");
+    send_msg(b, &m);
+}
+
+static bool is_closed(int fd)
+{
+    char c;
+    return recv(fd, &c, 1, MSG_DONTWAIT) == 0;
+}
+
+static void test_fields(void)
+{
+    struct bed b;
+    struct heard h = {0};
+    struct msg m;
+    uint32_t req, port;
+    uint8_t scheme;
+    char host[256], id[65], token[600];
+    bed_open(&b, true, 10);
+    CU_ASSERT_PTR_NOT_NULL(dial_client_get(b.client, &b.authority, "3-17", "tok", heard, &h));
+    CU_ASSERT_EQUAL(h.n, 0);
+    CU_ASSERT_FATAL(msg_recv(b.dialer, &m) == 1);
+    CU_ASSERT_EQUAL(m.type, W_DIAL);
+    CU_ASSERT(msg_get_u32(&m, &req) == 0 && msg_get_u8(&m, &scheme) == 0);
+    CU_ASSERT(msg_get_str(&m, host, sizeof host) == 0 && msg_get_u32(&m, &port) == 0);
+    CU_ASSERT(msg_get_str(&m, id, sizeof id) == 0 && msg_get_str(&m, token, sizeof token) == 0);
+    CU_ASSERT(msg_end(&m) == 0);
+    msg_done(&m);
+    CU_ASSERT(scheme == SCHEME_HTTPS && port == 8443);
+    CU_ASSERT_STRING_EQUAL(host, "api.example");
+    CU_ASSERT_STRING_EQUAL(id, "3-17");
+    CU_ASSERT_STRING_EQUAL(token, "tok");
+    int far = send_dialed(&b, req);
+    turn(&b);
+    CU_ASSERT_EQUAL_FATAL(h.n, 1);
+    CU_ASSERT_STRING_EQUAL(h.code, "ok");
+    CU_ASSERT_STRING_EQUAL(h.address, "192.0.2.1:8443");
+    CU_ASSERT_FATAL(h.fd >= 0);
+    CU_ASSERT(!is_closed(far));
+    close(h.fd);
+    CU_ASSERT(is_closed(far));
+    close(far);
+    bed_close(&b);
+}
+
+static void test_order(void)
+{
+    struct bed b;
+    struct heard h[3] = {{0}};
+    uint32_t req[3];
+    bed_open(&b, true, 10);
+    for (int i = 0; i < 3; i++) {
+        CU_ASSERT_PTR_NOT_NULL(dial_client_get(b.client, &b.authority, "", "", heard, &h[i]));
+        req[i] = next_message(&b, W_DIAL);
+    }
+    CU_ASSERT(req[0] != req[1] && req[1] != req[2] && req[0] != req[2]);
+    send_fail(&b, req[1], "blocked_ip");
+    send_fail(&b, req[1], "denied"); /* a second answer says nothing any more */
+    int far = send_dialed(&b, req[2]);
+    turn(&b);
+    CU_ASSERT_EQUAL(h[0].n, 0);
+    CU_ASSERT_EQUAL(h[1].n, 1);
+    CU_ASSERT_STRING_EQUAL(h[1].code, "blocked_ip");
+    CU_ASSERT_STRING_EQUAL(h[1].detail, "some text");
+    CU_ASSERT_EQUAL(h[1].fd, -1);
+    CU_ASSERT_EQUAL_FATAL(h[2].n, 1);
+    close(h[2].fd);
+    close(far);
+    bed_close(&b); /* the first is dropped without a call */
+    CU_ASSERT_EQUAL(h[0].n, 0);
+}
+
+static void test_cancel(void)
+{
+    struct bed b;
+    struct heard h = {0}, h2 = {0};
+    bed_open(&b, true, 10);
+    struct dial_wait *w = dial_client_get(b.client, &b.authority, "", "", heard, &h);
+    uint32_t req = next_message(&b, W_DIAL);
+    dial_client_cancel(w);
+    CU_ASSERT_EQUAL(next_message(&b, W_DIAL_CANCEL), req);
+    CU_ASSERT_PTR_NOT_NULL(dial_client_get(b.client, &b.authority, "", "", heard, &h2));
+    uint32_t req2 = next_message(&b, W_DIAL);
+    CU_ASSERT_NOT_EQUAL(req, req2);
+    int far = send_dialed(&b, req); /* it was on its way */
+    turn(&b);
+    CU_ASSERT(is_closed(far));
+    CU_ASSERT(h.n == 0 && h2.n == 0);
+    close(far);
+    send_fail(&b, req2, "connect");
+    turn(&b);
+    CU_ASSERT_EQUAL(h2.n, 1);
+    bed_close(&b);
+}
+
+static void test_gone(void)
+{
+    struct bed b;
+    struct heard h[2] = {{0}}, late = {0};
+    bed_open(&b, true, 10);
+    for (int i = 0; i < 2; i++)
+        CU_ASSERT_PTR_NOT_NULL(dial_client_get(b.client, &b.authority, "", "", heard, &h[i]));
+    close(b.dialer);
+    run_until(&b, &h[0], 1000);
+    run_until(&b, &h[1], 1000);
+    CU_ASSERT_STRING_EQUAL(h[0].code, "dialer_gone");
+    CU_ASSERT_STRING_EQUAL(h[1].code, "dialer_gone");
+    /* the next one waits for the next dialer */
+    CU_ASSERT_PTR_NOT_NULL(dial_client_get(b.client, &b.authority, "", "", heard, &late));
+    turn(&b);
+    CU_ASSERT_EQUAL(late.n, 0);
+    attach(&b);
+    uint32_t req = next_message(&b, W_DIAL);
+    CU_ASSERT_NOT_EQUAL(req, 0);
+    send_fail(&b, req, "timeout");
+    run_until(&b, &late, 1000);
+    CU_ASSERT_STRING_EQUAL(late.code, "timeout");
+    bed_close(&b);
+}
+
+static void test_never_attached(void)
+{
+    struct bed b;
+    struct heard h = {0}, cancelled = {0};
+    struct timespec from, to;
+    bed_open(&b, false, 10);
+    CU_ASSERT_PTR_NOT_NULL(dial_client_get(b.client, &b.authority, "", "", heard, &h));
+    struct dial_wait *w = dial_client_get(b.client, &b.authority, "", "", heard, &cancelled);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(w);
+    dial_client_cancel(w);
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    run_until(&b, &h, 5000);
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    CU_ASSERT_STRING_EQUAL(h.code, "dialer_gone");
+    double s = (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) / 1e9;
+    CU_ASSERT(s > 1.8 && s < 4);
+    CU_ASSERT_EQUAL(cancelled.n, 0);
+    bed_close(&b);
+}
+
+static void test_silence(void)
+{
+    struct bed b;
+    struct heard h = {0};
+    bed_open(&b, true, 0); /* the margin alone */
+    CU_ASSERT_PTR_NOT_NULL(dial_client_get(b.client, &b.authority, "", "", heard, &h));
+    uint32_t req = next_message(&b, W_DIAL);
+    run_until(&b, &h, 8000);
+    CU_ASSERT_STRING_EQUAL(h.code, "timeout");
+    CU_ASSERT_EQUAL(next_message(&b, W_DIAL_CANCEL), req);
+    bed_close(&b);
+}
+
+static void test_bound(void)
+{
+    struct bed b;
+    struct heard h = {0}, over = {0};
+    bed_open(&b, true, 10);
+    for (int i = 0; i < 256; i++)
+        CU_ASSERT_PTR_NOT_NULL(dial_client_get(b.client, &b.authority, "", "", heard, &h));
+    CU_ASSERT_PTR_NOT_NULL(dial_client_get(b.client, &b.authority, "", "", heard, &over));
+    CU_ASSERT_EQUAL(over.n, 0); /* never before it returns */
+    run_until(&b, &over, 1000);
+    CU_ASSERT_STRING_EQUAL(over.code, "overload");
+    CU_ASSERT_EQUAL(h.n, 0);
+    send_fail(&b, next_message(&b, W_DIAL), "connect");
+    run_until(&b, &h, 1000);
+    struct heard again = {0};
+    CU_ASSERT_PTR_NOT_NULL(dial_client_get(b.client, &b.authority, "", "", heard, &again));
+    turn(&b);
+    CU_ASSERT_EQUAL(again.n, 0); /* there is room again */
+    bed_close(&b);
+}
+
+/* A dialer that talks nonsense is as good as gone. */
+static void test_nonsense(void)
+{
+    for (int kind = 0; kind < 4; kind++) {
+        struct bed b;
+        struct heard h = {0};
+        struct msg m;
+        bed_open(&b, true, 10);
+        CU_ASSERT_PTR_NOT_NULL(dial_client_get(b.client, &b.authority, "", "", heard, &h));
+        uint32_t req = next_message(&b, W_DIAL);
+        if (kind == 0) {
+            send_fail(&b, req, "no_such_code");
+        } else {
+            msg_init(&m, kind == 1 ? W_DIALED : kind == 2 ? W_DIAL_FAIL : W_MINTED);
+            msg_put_u32(&m, req);
+            msg_put_str(&m, "192.0.2.1:1");
+            send_msg(&b, &m);
+        }
+        run_until(&b, &h, 1000);
+        CU_ASSERT_STRING_EQUAL(h.code, "dialer_gone");
+        bed_close(&b);
+    }
+}
+
+static void test_free_inside(void)
+{
+    struct bed b;
+    struct heard h = {0};
+    bed_open(&b, true, 10);
+    CU_ASSERT_PTR_NOT_NULL(dial_client_get(b.client, &b.authority, "", "", heard, &h));
+    h.free_me = b.client;
+    send_fail(&b, next_message(&b, W_DIAL), "connect");
+    turn(&b);
+    CU_ASSERT_EQUAL(h.n, 1);
+    b.client = NULL;
+    bed_close(&b);
+}
+
+void suite_dial_client(void)
+{
+    CU_pSuite s = CU_add_suite("dial_client", NULL, NULL);
+    CU_add_test(s, "the request and its answer", test_fields);
+    CU_add_test(s, "answers in any order", test_order);
+    CU_add_test(s, "cancel, and a late descriptor", test_cancel);
+    CU_add_test(s, "the dialer dies, another comes", test_gone);
+    CU_add_test(s, "no dialer for two seconds", test_never_attached);
+    CU_add_test(s, "a dialer that never answers", test_silence);
+    CU_add_test(s, "requests are bounded", test_bound);
+    CU_add_test(s, "a dialer that talks nonsense", test_nonsense);
+    CU_add_test(s, "freed inside the callback", test_free_inside);
+}
+
+void tap_suites(void)
+{
+    suite_dial_client();
+}

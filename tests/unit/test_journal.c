@@ -1,0 +1,337 @@
+/* The writer's side of a journal, against a logger played by the test. */
+#include "tap_main.h"
+
+#include "audit_fixture.h"
+#include "record_read.h"
+
+#include <CUnit/CUnit.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+void suite_journal(void);
+
+struct far_end { /* the logger, played */
+    struct event_base *base;
+    struct journal *j;
+    int sock;
+    char *dir, path[512];
+    unsigned ready;
+};
+
+static void on_ready(void *arg)
+{
+    ((struct far_end *)arg)->ready++;
+}
+
+static void give_file(struct far_end *f, uint64_t credit, int flags)
+{
+    struct msg m;
+    int fd = open(f->path, flags | O_CREAT | O_CLOEXEC, 0600);
+    msg_init(&m, W_JOURNAL);
+    msg_put_u32(&m, 31);
+    msg_put_u64(&m, credit);
+    msg_put_u64(&m, 1);
+    msg_put_fd(&m, fd);
+    CU_ASSERT_EQUAL(msg_send(f->sock, &m), 0);
+    msg_done(&m);
+    rig_turns(f->base, 10);
+}
+
+static void attach(struct far_end *f)
+{
+    int fds[2];
+    ipc_pair(fds, NULL);
+    f->sock = fds[0];
+    journal_attach(f->j, fds[1]);
+}
+
+static void begin(struct far_end *f, bool synced, uint64_t credit)
+{
+    memset(f, 0, sizeof *f);
+    f->base = event_base_new();
+    f->dir = fixture_dir();
+    snprintf(f->path, sizeof f->path, "%s/j", f->dir);
+    f->j = journal_new(f->base, synced);
+    journal_on_ready(f->j, on_ready, f);
+    attach(f);
+    if (credit)
+        give_file(f, credit, O_WRONLY | O_APPEND);
+}
+
+static void finish(struct far_end *f)
+{
+    journal_free(f->j);
+    close(f->sock);
+    event_base_free(f->base);
+    fixture_remove(f->dir);
+}
+
+/* The next message's type and count; 0 when there is none. */
+static uint16_t hear(struct far_end *f, uint64_t *count)
+{
+    struct msg m;
+    rig_turns(f->base, 10);
+    struct msghdr probe = {0};
+    if (recvmsg(f->sock, &probe, MSG_PEEK | MSG_DONTWAIT) < 0)
+        return 0;
+    if (msg_recv(f->sock, &m) != 1)
+        return 0;
+    uint16_t type = m.type;
+    CU_ASSERT_EQUAL(msg_get_u64(&m, count) | msg_end(&m), 0);
+    msg_done(&m);
+    return type;
+}
+
+static void say(struct far_end *f, uint16_t type, uint64_t count)
+{
+    struct msg m;
+    msg_init(&m, type);
+    msg_put_u64(&m, count);
+    CU_ASSERT_EQUAL(msg_send(f->sock, &m), 0);
+    msg_done(&m);
+    rig_turns(f->base, 10);
+}
+
+static off_t length(const struct far_end *f)
+{
+    struct stat st;
+    return stat(f->path, &st) == 0 ? st.st_size : -1;
+}
+
+static void count(void *arg, bool ok)
+{
+    int *n = arg;
+    *n += ok ? 1 : 100;
+}
+
+static int append(struct far_end *f, uint64_t counter, struct journal_wait **w)
+{
+    struct record r;
+    static int answers;
+    answers = 0;
+    record_init(&r, RECORD_ADMITTED, counter);
+    struct journal_wait *got = journal_append(f->j, &r, count, &answers);
+    if (w)
+        *w = got;
+    return answers;
+}
+
+static void test_without_file(void)
+{
+    struct far_end f;
+    begin(&f, false, 0);
+    CU_ASSERT_FALSE(journal_ready(f.j));
+    CU_ASSERT_EQUAL(journal_next(f.j), 0);
+    CU_ASSERT_EQUAL(append(&f, 1, NULL), 100);
+    CU_ASSERT_EQUAL(f.ready, 0);
+    give_file(&f, 1000, O_WRONLY | O_APPEND);
+    CU_ASSERT_EQUAL(f.ready, 1);
+    CU_ASSERT_TRUE(journal_ready(f.j));
+    char id[32];
+    CU_ASSERT_EQUAL(journal_next(f.j), 1);
+    CU_ASSERT_EQUAL(journal_next(f.j), 2);
+    CU_ASSERT_STRING_EQUAL(journal_id(f.j, 2, id, sizeof id), "31-2");
+    CU_ASSERT_EQUAL(journal_channel(f.j), 31);
+    finish(&f);
+}
+
+static void test_written(void)
+{
+    struct far_end f;
+    uint64_t n = 0;
+    unsigned char bytes[256];
+    begin(&f, false, 1000);
+    CU_ASSERT_EQUAL(append(&f, 9, NULL), 1);
+    CU_ASSERT_EQUAL(append(&f, 0, NULL), 1); /* takes the next counter */
+    CU_ASSERT_EQUAL(length(&f), 42);
+    CU_ASSERT_EQUAL(hear(&f, &n), W_TICK); /* one for both */
+    CU_ASSERT_EQUAL(n, 42);
+    CU_ASSERT_EQUAL(hear(&f, &n), 0);
+    int fd = open(f.path, O_RDONLY);
+    CU_ASSERT_EQUAL(read(fd, bytes, sizeof bytes), 42);
+    close(fd);
+    struct record_view v;
+    const char *why;
+    CU_ASSERT_EQUAL(record_read(&v, bytes, 42, &why), 21);
+    CU_ASSERT_EQUAL(v.counter, 9);
+    CU_ASSERT_EQUAL(record_read(&v, bytes + 21, 21, &why), 21);
+    CU_ASSERT_EQUAL(v.counter, 1);
+    finish(&f);
+}
+
+static void test_credit(void)
+{
+    struct far_end f;
+    begin(&f, false, 50);
+    CU_ASSERT_EQUAL(append(&f, 1, NULL), 1);
+    CU_ASSERT_EQUAL(append(&f, 2, NULL), 1);
+    CU_ASSERT_EQUAL(append(&f, 3, NULL), 100);
+    CU_ASSERT_EQUAL(length(&f), 42);
+    say(&f, W_CREDIT, 13);
+    CU_ASSERT_EQUAL(append(&f, 3, NULL), 1);
+    CU_ASSERT_EQUAL(append(&f, 4, NULL), 100);
+    finish(&f);
+}
+
+static void test_synced(void)
+{
+    struct far_end f;
+    struct record r;
+    int a = 0, b = 0;
+    uint64_t n = 0;
+    begin(&f, true, 1000);
+    record_init(&r, RECORD_ADMITTED, 1);
+    CU_ASSERT_PTR_NOT_NULL(journal_append(f.j, &r, count, &a));
+    CU_ASSERT_EQUAL(hear(&f, &n), W_SYNC);
+    CU_ASSERT_EQUAL(n, 21);
+    CU_ASSERT_PTR_NOT_NULL(journal_append(f.j, &r, count, &b));
+    CU_ASSERT_EQUAL(hear(&f, &n), W_SYNC);
+    CU_ASSERT_EQUAL(n, 42);
+    CU_ASSERT_EQUAL(a, 0);
+    say(&f, W_SYNCED, 21);
+    CU_ASSERT_EQUAL(a, 1);
+    CU_ASSERT_EQUAL(b, 0);
+    say(&f, W_SYNCED, 42);
+    CU_ASSERT_EQUAL(b, 1);
+    finish(&f);
+}
+
+static bool answered(void *arg)
+{
+    return *(int *)arg != 0;
+}
+
+/* No acknowledgement: refused after 2 s, and what was admitted gets its end. */
+static void test_time_out(void)
+{
+    struct far_end f;
+    struct record r;
+    int a = 0;
+    uint64_t begun = fixture_ms();
+    begin(&f, true, 1000);
+    record_init(&r, RECORD_ADMITTED, 1);
+    CU_ASSERT_PTR_NOT_NULL(journal_append(f.j, &r, count, &a));
+    CU_ASSERT_TRUE(rig_until(f.base, answered, &a));
+    CU_ASSERT_EQUAL(a, 100);
+    CU_ASSERT_TRUE(fixture_ms() - begun >= 1990);
+    CU_ASSERT_TRUE(fixture_ms() - begun < 3000);
+    CU_ASSERT_TRUE(length(&f) > 21);
+    finish(&f);
+}
+
+static void test_cancel(void)
+{
+    struct far_end f;
+    struct record r;
+    int a = 0;
+    begin(&f, true, 1000);
+    record_init(&r, RECORD_ADMITTED, 1);
+    struct journal_wait *w = journal_append(f.j, &r, count, &a);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(w);
+    journal_cancel(w);
+    off_t with_end = length(&f);
+    CU_ASSERT_TRUE(with_end > 21);
+    record_init(&r, RECORD_DENIED, 2);
+    w = journal_append(f.j, &r, count, &a);
+    journal_cancel(w);
+    CU_ASSERT_EQUAL(length(&f), with_end + 21); /* denied needs none */
+    say(&f, W_SYNCED, 21);
+    CU_ASSERT_EQUAL(a, 0);
+    finish(&f);
+}
+
+static void test_logger_gone(void)
+{
+    struct far_end f;
+    struct record r;
+    int a = 0;
+    begin(&f, true, 1000);
+    record_init(&r, RECORD_ADMITTED, 1);
+    CU_ASSERT_PTR_NOT_NULL(journal_append(f.j, &r, count, &a));
+    close(f.sock);
+    rig_turns(f.base, 20);
+    CU_ASSERT_EQUAL(a, 100);
+    CU_ASSERT_FALSE(journal_ready(f.j));
+    CU_ASSERT_EQUAL(append(&f, 2, NULL), 100);
+    attach(&f); /* the next logger */
+    give_file(&f, 1000, O_WRONLY | O_APPEND);
+    CU_ASSERT_EQUAL(f.ready, 2);
+    CU_ASSERT_TRUE(journal_ready(f.j));
+    finish(&f);
+}
+
+/* What a logger must not do ends its channel. */
+static void test_bad_logger(void)
+{
+    static const struct {
+        uint16_t type;
+        uint64_t count;
+    } bad[] = {{W_SYNCED, 1}, {W_REPAIR, 0}, {W_TICK, 0}, {W_CREDIT, UINT64_MAX}};
+    struct far_end f;
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        begin(&f, false, 100);
+        say(&f, bad[i].type, bad[i].count);
+        CU_ASSERT_FALSE(journal_ready(f.j));
+        finish(&f);
+    }
+    begin(&f, false, 0);
+    give_file(&f, 100, O_RDWR | O_APPEND);
+    CU_ASSERT_FALSE(journal_ready(f.j));
+    finish(&f);
+    begin(&f, false, 0);
+    give_file(&f, 100, O_WRONLY);
+    CU_ASSERT_FALSE(journal_ready(f.j));
+    finish(&f);
+    begin(&f, false, 100);
+    give_file(&f, 100, O_WRONLY | O_APPEND); /* a second one */
+    CU_ASSERT_FALSE(journal_ready(f.j));
+    finish(&f);
+}
+
+/* A file-size limit makes the second write short. */
+static void test_short_write(void)
+{
+    struct far_end f;
+    struct rlimit old, small = {30, RLIM_INFINITY};
+    uint64_t n = 0;
+    begin(&f, false, 1000);
+    CU_ASSERT_EQUAL(append(&f, 1, NULL), 1);
+    CU_ASSERT_EQUAL(hear(&f, &n), W_TICK);
+    getrlimit(RLIMIT_FSIZE, &old);
+    small.rlim_max = old.rlim_max;
+    signal(SIGXFSZ, SIG_IGN);
+    CU_ASSERT_EQUAL(setrlimit(RLIMIT_FSIZE, &small), 0);
+    CU_ASSERT_EQUAL(append(&f, 2, NULL), 100);
+    setrlimit(RLIMIT_FSIZE, &old);
+    CU_ASSERT_EQUAL(length(&f), 30);
+    CU_ASSERT_FALSE(journal_ready(f.j));
+    CU_ASSERT_EQUAL(append(&f, 3, NULL), 100);
+    CU_ASSERT_EQUAL(hear(&f, &n), W_REPAIR);
+    CU_ASSERT_EQUAL(n, 21);
+    CU_ASSERT_EQUAL(truncate(f.path, 21), 0);
+    say(&f, W_REPAIR, 21);
+    CU_ASSERT_TRUE(journal_ready(f.j));
+    CU_ASSERT_EQUAL(append(&f, 4, NULL), 1);
+    CU_ASSERT_EQUAL(length(&f), 42);
+    finish(&f);
+}
+
+void suite_journal(void)
+{
+    CU_pSuite s = CU_add_suite("journal", NULL, NULL);
+    CU_add_test(s, "without a file every append fails", test_without_file);
+    CU_add_test(s, "written: the write is the record", test_written);
+    CU_add_test(s, "nothing beyond the credit", test_credit);
+    CU_add_test(s, "synced: the acknowledgement is the record", test_synced);
+    CU_add_test(s, "synced: refused after two seconds", test_time_out);
+    CU_add_test(s, "a cancelled admission is ended", test_cancel);
+    CU_add_test(s, "the logger ends and comes back", test_logger_gone);
+    CU_add_test(s, "a bad logger is cut off", test_bad_logger);
+    CU_add_test(s, "a short write waits for its repair", test_short_write);
+}
+
+void tap_suites(void)
+{
+    suite_journal();
+}

@@ -1,0 +1,273 @@
+/* Rules as read: fields, what is refused and with which words, what is ambiguous. */
+#include <CUnit/CUnit.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "header_name.h"
+#include "policy.h"
+#include "tap_main.h"
+
+/* Rules are written with single quotes, which keeps C readable. */
+static struct policy *policy_of(const char *rules, struct err *err)
+{
+    char *json = NULL;
+    if (asprintf(&json, "{\"policy\":\"p\",\"rules\":[%s]}", rules) < 0)
+        return NULL;
+    for (char *c = json; *c; c++)
+        if (*c == '\'')
+            *c = '"';
+    struct policy *p = policy_parse(json, strlen(json), err);
+    free(json);
+    return p;
+}
+
+static struct policy *good(const char *rules)
+{
+    struct err e = {0};
+    struct policy *p = policy_of(rules, &e);
+    if (p == NULL) {
+        printf("# %s: %s\n", rules, e.text);
+        CU_FAIL_FATAL("a policy");
+    }
+    return p;
+}
+
+static void fields(void)
+{
+    struct policy *p =
+        good("{'allow':'a.com','with':{'bearer':'s1'}},"
+             "{'allow':'b.com','with':{'basic':{'user':'x-access-token','password':'s2'}},"
+             "'client_credential':'replace','cookies':'pass'},"
+             "{'allow':'c.com','with':{'header':{'name':'X-Api-Key','secret':'s3','prefix':'k='}},"
+             "'client_credential':'pass','set_headers':{'X-Team':'blue','x-n':''},"
+             "'remove_headers':['User-Agent','x-b']},"
+             "{'allow':'d.com','with':{'header':{'x-key':'s4'}},'client_credential':'refuse'},"
+             "{'allow':'e.com','access':'read-only'},{'allow':'f.com','cookies':'drop'},"
+             "{'allow':'g.com','with':{'header':{'name':'authorization','secret':'s5',"
+             "'prefix':'token ','suffix':'.'}}}");
+    const struct rule *r = policy_rule(p, 0);
+    CU_ASSERT_STRING_EQUAL(policy_name(p), "p");
+    CU_ASSERT_EQUAL(r->index, 0);
+    CU_ASSERT_STRING_EQUAL(r->text, "allow a.com");
+    CU_ASSERT_EQUAL(r->credential->kind, CREDENTIAL_BEARER);
+    CU_ASSERT_STRING_EQUAL(r->credential->secret, "s1");
+    CU_ASSERT_STRING_EQUAL(r->credential->header, "authorization");
+    CU_ASSERT_STRING_EQUAL(r->credential->prefix, "Bearer ");
+    CU_ASSERT_STRING_EQUAL(r->credential->suffix, "");
+    CU_ASSERT_PTR_NULL(r->credential->user);
+    CU_ASSERT_EQUAL(r->client_credential, CLIENT_REFUSE);
+    CU_ASSERT_FALSE(r->cookies);
+    CU_ASSERT_FALSE(r->method_scoped);
+    CU_ASSERT_EQUAL(r->n_edits, 0);
+    r = policy_rule(p, 1);
+    CU_ASSERT_EQUAL(r->credential->kind, CREDENTIAL_BASIC);
+    CU_ASSERT_STRING_EQUAL(r->credential->user, "x-access-token");
+    CU_ASSERT_STRING_EQUAL(r->credential->secret, "s2");
+    CU_ASSERT_STRING_EQUAL(r->credential->prefix, "");
+    CU_ASSERT_EQUAL(r->client_credential, CLIENT_REPLACE);
+    CU_ASSERT(r->cookies);
+    r = policy_rule(p, 2);
+    CU_ASSERT_EQUAL(r->credential->kind, CREDENTIAL_HEADER);
+    CU_ASSERT_STRING_EQUAL(r->credential->header, "x-api-key");
+    CU_ASSERT_STRING_EQUAL(r->credential->prefix, "k=");
+    CU_ASSERT_EQUAL(r->client_credential, CLIENT_PASS);
+    CU_ASSERT_EQUAL_FATAL(r->n_edits, 4);
+    CU_ASSERT_STRING_EQUAL(r->edits[0].name, "x-team");
+    CU_ASSERT_STRING_EQUAL(r->edits[0].value, "blue");
+    CU_ASSERT_STRING_EQUAL(r->edits[1].value, "");
+    CU_ASSERT_STRING_EQUAL(r->edits[2].name, "user-agent");
+    CU_ASSERT_PTR_NULL(r->edits[2].value);
+    r = policy_rule(p, 3);
+    CU_ASSERT_STRING_EQUAL(r->credential->header, "x-key");
+    CU_ASSERT_STRING_EQUAL(r->credential->secret, "s4");
+    CU_ASSERT_STRING_EQUAL(r->credential->prefix, "");
+    CU_ASSERT(policy_rule(p, 4)->method_scoped);
+    CU_ASSERT(policy_rule(p, 4)->cookies);
+    CU_ASSERT_FALSE(policy_rule(p, 5)->cookies);
+    CU_ASSERT_STRING_EQUAL(policy_rule(p, 6)->credential->prefix, "token ");
+    CU_ASSERT_STRING_EQUAL(policy_rule(p, 6)->credential->suffix, ".");
+    CU_ASSERT_PTR_NULL(policy_rule(p, 7));
+    CU_ASSERT_STRING_EQUAL(policy_rule_where(p, 6), "policy: rules[6]");
+    policy_free(p);
+}
+
+static void says(const char *rules, const char *want)
+{
+    struct err e = {0};
+    struct policy *p = policy_of(rules, &e);
+    if (p || strstr(e.text, want) == NULL) {
+        printf("# %s: %s\n", rules, p ? "accepted" : e.text);
+        CU_FAIL("a refusal");
+    }
+    policy_free(p);
+}
+
+static void ambiguous(void)
+{
+#define S "'with':{'bearer':'s'}"
+#define T "'with':{'bearer':'t'}"
+    says("{'allow':'ok.com'," S "},{'allow':'ok.com'," T "}", "GET https://ok.com/,");
+    says("{'allow':'ok.com'," S "},{'allow':'ok.com'}", "rules[0]");
+    says("{'allow':'ok.com/a/*'," S "},{'allow':'ok.com/*/b'}", "https://ok.com/a/b");
+    says("{'allow':'ok.com/a*'},{'allow':'ok.com/*b'," T "}", "https://ok.com/axb");
+    says("{'allow':'.ok.com/x'," S "},{'allow':'a.ok.com'}", "https://a.ok.com/x");
+    says("{'allow':'.a.ok.com'},{'allow':'.ok.com/x'," S "}", "https://x.a.ok.com/x");
+    says("{'allow':'ok.com/x','access':'read-only'},{'allow':'ok.com/x','methods':['GET','POST']," S
+         "},{'allow':'ok.com/y'}",
+         "strictly narrower");
+    /* paths narrower, methods wider: neither contains the other */
+    says("{'allow':'ok.com/x'},{'allow':'ok.com','access':'read-only'," S "}",
+         "GET https://ok.com/x");
+    says("{'allow':['b.com','ok.com/a/**']," S "},{'allow':['c.com','ok.com/*/x']," T "}",
+         "https://ok.com/a/x");
+    /* the same secret in another place is another credential */
+    says("{'allow':'ok.com'," S "},{'allow':'ok.com','with':{'header':{'x-key':'s'}}}", "differ");
+    says("{'allow':'ok.com/1/2/3/4/*'," S "},{'allow':'ok.com/1/2/3/4/*'," T "}", "differ");
+    says("{'allow':'ok.com/1/2/3/4/*/6'," S "},{'allow':'ok.com/1/2/3/4/5/*'," T "}",
+         "https://ok.com/1/2/3/4/5/6");
+    says("{'allow':'ok.com/*'," S "},{'allow':'ok.com/**','methods':['GET']}", "differ");
+    /* these are clear */
+    policy_free(good("{'allow':'ok.com'," S "},{'allow':'ok.com/x'," T "}"));
+    policy_free(
+        good("{'allow':'ok.com'," S "},{'allow':'ok.com/x'," S "},{'allow':'ok.com/*'," S "}"));
+    policy_free(good("{'allow':'ok.com/a*'," S "},{'allow':'ok.com/b*'," T "}"));
+    policy_free(good("{'allow':'ok.com','methods':['GET']," S
+                     "},{'allow':'ok.com','methods':['PUT']," T "}"));
+    policy_free(good("{'allow':'ok.com'," S "},{'allow':'ok.com:444'," T "}"));
+    policy_free(good("{'allow':'ok.com'," S "},{'allow':'http://ok.com:443'}"));
+    policy_free(good("{'allow':'ok.com'," S "},{'deny':'ok.com'}"));
+    policy_free(good("{'allow':'ok.com'," S "},{'allow':'.ok.com'," T "}"));
+    policy_free(good("{'allow':'ok.com/x','methods':['GET']," S "},{'allow':'ok.com'," T "}"));
+    policy_free(good("{'allow':['ok.com','ok.com/x']," S "}"));
+}
+
+static void bad_rules(void)
+{
+    says("{}", "one of 'allow', 'deny' or 'use'");
+    says("{'allow':'a.com','deny':'b.com'}", "one of");
+    says("{'alow':'a.com'}", "did you mean 'allow'?");
+    says("{'allow':'a.com','metods':['GET']}", "did you mean 'methods'?");
+    says("{'allow':'a.com','budget':{}}", "'budget' is specified but not built yet (planned: M3)");
+    says("{'ask':'a.com'}", "'ask' is specified but not built yet (planned: M3)");
+    says("{'allow':'a.com','to':['10.0.0.0/8']}", "not built yet");
+    says("{'allow':'a.com','refs':[]}", "not built yet");
+    says("{'allow':'a.com','allow_plaintext':true}", "not built yet");
+    says("{'use':'github'}", "preset");
+    says("{'allow':[]}", "empty list");
+    says("{'allow':['a.com',1]}", "must be a string");
+    says("{'allow':{}}", "must be a string");
+    says("{'allow':'a.com','methods':['get']}", "capitals");
+    says("{'allow':'a.com','methods':['CONNECT']}", "CONNECT and TRACE");
+    says("{'allow':'a.com','methods':['TRACE']}", "CONNECT and TRACE");
+    says("{'allow':'a.com','methods':[]}", "empty list");
+    says("{'allow':'a.com','access':'readonly'}", "did you mean 'read-only'");
+    says("{'allow':'a.com','access':'read-only','methods':['GET']}", "same thing");
+    says("{'deny':'a.com','access':'read-only'}", "takes 'methods'");
+    says("{'deny':'a.com'," S "}", "no meaning on a deny");
+    says("{'deny':'a.com','cookies':'pass'}", "no meaning on a deny");
+    says("{'deny':'a.com','git':'fetch'}", "no meaning on a deny");
+}
+
+static void bad_credentials(void)
+{
+    says("{'allow':'http://a.com'," S "}", "http:// carries no credential");
+    says("{'allow':['a.com','http://a.com:8080/x']," S "}", "http:// carries no credential");
+    says("{'allow':'a.com','with':{}}", "one of bearer, basic, header");
+    says("{'allow':'a.com','with':{'bearer':'s','header':{'x-k':'t'}}}", "one of bearer");
+    says("{'allow':'a.com','with':{'oauth2':{}}}", "not built yet (planned: M3)");
+    says("{'allow':'a.com','with':{'baerer':'s'}}", "did you mean 'bearer'?");
+    says("{'allow':'a.com','with':'s'}", "must be a mapping");
+    says("{'allow':'a.com','with':{'bearer':''}}", "is empty");
+    says("{'allow':'a.com','with':{'bearer':'a b'}}", "not a secret's name");
+    says("{'allow':'a.com','with':{'basic':{'user':'u'}}}", "needs both");
+    says("{'allow':'a.com','with':{'basic':{'user':'u:v','password':'s'}}}", "without a colon");
+    says("{'allow':'a.com','with':{'header':{'name':'x-k'}}}", "needs both");
+    says("{'allow':'a.com','with':{'header':{'host':'s'}}}", "frames or routes");
+    says("{'allow':'a.com','with':{'header':{'name':'Content-Length','secret':'s'}}}", "frames");
+    says("{'allow':'a.com','with':{'header':{'proxy-authorization':'s'}}}", "frames or routes");
+    says("{'allow':'a.com','with':{'header':{'cookie':'s'}}}", "planned: M3");
+    says("{'allow':'a.com','with':{'header':{'x key':'s'}}}", "not a header's name");
+    says("{'allow':'a.com','with':{'header':{'name':'x-k','secret':'s','prefix':'a\\nb'}}}",
+         "printable");
+    says("{'allow':'a.com','client_credential':'pass'}", "goes with 'with'");
+    says("{'allow':'a.com'," S ",'client_credential':'keep'}", "one of: refuse, replace, pass");
+    says("{'allow':'a.com','cookies':true}", "quotes");
+    says("{'allow':'a.com','git':'clone'}", "one of: fetch, push");
+    says("{'allow':'a.com','git':'fetch'}", "names the repository");
+    says("{'allow':'a.com/','git':'fetch'}", "names the repository");
+    says("{'allow':'a.com/x/**','git':'fetch'}", "no '**' in a git rule");
+    says("{'allow':'a.com/x/y/','git':'fetch'}", "end in a slash");
+    says("{'allow':'a.com/x/y','git':'fetch','methods':['GET']}", "methods already");
+}
+
+static void bad_edits(void)
+{
+    static const char *const names[] = {
+        "authorization",
+        "Proxy-Authorization",
+        "proxy-x",
+        "cookie",
+        "Set-Cookie",
+        "x-api-key",
+        "host",
+        "Content-Length",
+        "transfer-encoding",
+        "Connection",
+        "keep-alive",
+        "te",
+        "trailer",
+        "upgrade",
+        "expect",
+        "x-forwarded-for",
+        "forwarded",
+        "x-auth-token",
+        "private-token",
+        "x-vault-token",
+        "x-amz-security-token",
+        "api-key",
+        "accept-encoding",
+        "x-http-method-override",
+        "durward-denied",
+        "x-client-secret",
+        "http2-settings",
+        "via",
+        "x-original-url",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        char rule[200];
+        snprintf(rule, sizeof rule, "{'allow':'a.com','set_headers':{'%s':'x'}}", names[i]);
+        says(rule, names[i]);
+        snprintf(rule, sizeof rule, "{'allow':'a.com','remove_headers':'%s'}", names[i]);
+        says(rule, names[i]);
+    }
+    says("{'allow':'a.com','set_headers':{'x':'a\\r\\nb'}}", "printable");
+    says("{'allow':'a.com','set_headers':{'x':' a'}}", "printable");
+    says("{'allow':'a.com','set_headers':{'x':1}}", "quotes");
+    says("{'allow':'a.com','set_headers':{'x:y':'1'}}", "not a header's name");
+    says("{'allow':'a.com','set_headers':{'x':'1'},'remove_headers':['X']}", "edited twice");
+    CU_ASSERT_FALSE(header_name_is_credential(SLICE("user-agent")));
+    CU_ASSERT_FALSE(header_name_is_reserved(SLICE("x-team")));
+    struct err e;
+    CU_ASSERT_PTR_NULL(policy_parse("", 0, &e));
+    CU_ASSERT_PTR_NULL(policy_parse("[]", 2, &e));
+    CU_ASSERT_PTR_NULL(policy_parse("{\"rules\":[]}", 12, &e));
+    CU_ASSERT_PTR_NULL(policy_parse("{\"policy\":\"p\"}", 14, &e));
+}
+
+void suite_rule(void);
+
+void suite_rule(void)
+{
+    CU_pSuite s = CU_add_suite("rule", NULL, NULL);
+    CU_add_test(s, "fields of a rule", fields);
+    CU_add_test(s, "ambiguous rules", ambiguous);
+    CU_add_test(s, "bad rules", bad_rules);
+    CU_add_test(s, "bad credentials", bad_credentials);
+    CU_add_test(s, "headers that may not be edited", bad_edits);
+}
+
+void tap_suites(void)
+{
+    suite_rule();
+}

@@ -37,8 +37,7 @@ void api_reply(struct evhttp_request *req, int status, json_t *v)
 
 void api_refuse(struct evhttp_request *req, int status, const char *code, const char *message)
 {
-    api_reply(req, status,
-              json_pack("{s:{s:s, s:s}}", "error", "code", code, "message", message));
+    api_reply(req, status, json_pack("{s:{s:s, s:s}}", "error", "code", code, "message", message));
 }
 
 /* Whoever could open the socket is still asked who it is. */

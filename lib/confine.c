@@ -75,10 +75,9 @@ static const int controller_calls[] = {
     SC(socket),    SC(eventfd2),  SC(pipe2),     SC(readlink),   SC(readlinkat), SC(getcwd),
     SC(utimensat)};
 #if SANITIZED
-static const int sanitizer_calls[] = {SC(open),
+static const int sanitizer_calls[] = {SC(ptrace),
+                                      SC(open),
                                       SC(getdents),
-                                      SC(dup2),
-                                      SC(ptrace),
                                       SC(clone),
                                       SC(wait4),
                                       SC(openat),

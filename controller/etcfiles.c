@@ -40,11 +40,11 @@ static const struct {
     {"ssl", "ca-bundle.pem", "ca-certificates.crt"},
     {"ssl/certs", "ca-certificates.crt", "ca-certificates.crt"},
     {"ssl/certs", "ca-bundle.crt", "ca-certificates.crt"},
-    {"ssl/certs/java", "cacerts", "cacerts"},
+    {"ssl/certs/java", "cacerts", "cacerts.p12"},
     {"pki/tls", "cert.pem", "ca-certificates.crt"},
     {"pki/tls/certs", "ca-bundle.crt", "ca-certificates.crt"},
     {"pki/ca-trust/extracted/pem", "tls-ca-bundle.pem", "ca-certificates.crt"},
-    {"pki/java", "cacerts", "cacerts"},
+    {"pki/java", "cacerts", "cacerts.p12"},
     {"ca-certificates/extracted", "tls-ca-bundle.pem", "ca-certificates.crt"},
 };
 

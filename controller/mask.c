@@ -39,6 +39,8 @@ static const struct known {
     {NULL, ".gnupg/"},
     {NULL, ".password-store/"},
     {NULL, ".azure/"},
+    {"share", "durward/"}, /* our own CA and state */
+    {"state", "durward/"},
     {"git", "credentials"},
     {".aws", "credentials"},
     {".docker", "config.json"},

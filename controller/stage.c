@@ -231,7 +231,7 @@ static int add_etc(struct stage *s, struct err *err)
 /* Every JDK brings a trust store of its own; ours, if there is one, covers those that are files. */
 static int cover_java(struct stage *s, struct err *err)
 {
-    int ours = openat(s->trust, "cacerts", O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    int ours = openat(s->trust, "cacerts.p12", O_PATH | O_NOFOLLOW | O_CLOEXEC);
     int jvm = openat(s->root, "usr/lib/jvm", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = ours < 0 || jvm < 0 ? NULL : fdopendir(jvm);
     int r = 0;

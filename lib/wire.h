@@ -37,7 +37,7 @@ enum wire_type {
      * I: limits:bytes, policy:str, generation:u32, fds: policy JSON memfd, trust roots memfd
      * C: config JSON memfd, socket fd (listening API socket, absent when count is 0), flags… see
      *    controller/controller.h
-     * B: state_dir:str, trust_dir:str */
+     * B: state_dir:str, trust_dir:str, init_path:str (the program durward-init) */
 
     /* ---- gate ↔ signer ---- */
     W_MINT = 20, /* G→S: req:u32, host:str (canonical; IPv6 without brackets), spki:bytes (DER) */
@@ -116,7 +116,9 @@ enum wire_type {
     W_INIT_EXIT = 142,    /* init→: status:u32 (exit code as DESIGN §4), text:str */
     W_INIT_SIGNAL = 143,  /* →init: signal:u32 (to the command's process group) */
     W_INIT_WINSIZE = 144, /* →init: rows:u32, cols:u32 */
-    W_INIT_READY = 145,   /* init→: self-test: ok:u8, n × (probe:str, ok:u8, detail:str) */
+    W_INIT_READY = 145,   /* init→: self-test: ok:u8, n × (probe:str, ok:u8, detail:str). The
+                             builder waits for it but leaves it in the socket for C, as the first
+                             message of the descriptor in W_BUILT */
 };
 
 #endif

@@ -50,45 +50,63 @@ static void test_listeners(void)
     CU_ASSERT_EQUAL(on, 0);
 }
 
-/* curl inside reaches the listener outside, which sees where curl wanted to go. */
-static void test_original_destination(void)
+/* The next connection of the sandbox; *at: where it wanted to go. The self-test's own waits there
+ * too and is over. */
+static int take_connection(int l, struct sockaddr_storage *at)
 {
-    static const char *const argv[] = {"curl", "-sS", "--noproxy", "*", "http://93.184.216.34:81/",
-                                       NULL};
-    if (!ready())
-        return;
+    for (;;) {
+        socklen_t len = sizeof *at;
+        struct pollfd p = {.fd = l, .events = POLLIN};
+        CU_ASSERT_EQUAL_FATAL(poll(&p, 1, PATIENCE_S * 1000), 1);
+        int c = accept(l, NULL, NULL);
+        CU_ASSERT_TRUE_FATAL(c >= 0);
+        CU_ASSERT_EQUAL(getsockname(c, (struct sockaddr *)at, &len), 0);
+        const struct sockaddr_in *v4 = (const struct sockaddr_in *)at;
+        if (at->ss_family != AF_INET || v4->sin_addr.s_addr != htonl(WIRE_SELFTEST_ADDRESS))
+            return c;
+        close(c);
+    }
+}
+
+/* curl inside reaches the listener outside, which sees where curl wanted to go. */
+static void fetch(enum listener_kind kind, const char *url, struct sockaddr_storage *at)
+{
+    static const char reply[] = "HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+    const char *const argv[] = {"curl", "-sS", "-g", "--noproxy", "*", url, NULL};
     char out[OUT_MAX], text[512], request[1024];
-    int p[2], null = open("/dev/null", O_RDONLY | O_CLOEXEC), l = listener(LISTENER_TCP4);
+    int p[2], null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     CU_ASSERT_EQUAL_FATAL(pipe2(p, O_CLOEXEC), 0);
     int fds[3] = {null, p[1], p[1]};
     post_exec(argv, "/", 0, fds);
     close(p[1]);
     close(null);
     take_started(NULL);
-    int c = -1;
-    struct sockaddr_in at = {0};
-    socklen_t len = sizeof at;
-    for (;;) { /* the self-test's connection waits there too and is over */
-        struct pollfd pl = {.fd = l, .events = POLLIN};
-        CU_ASSERT_EQUAL_FATAL(poll(&pl, 1, PATIENCE_S * 1000), 1);
-        c = accept(l, NULL, NULL);
-        CU_ASSERT_TRUE_FATAL(c >= 0);
-        len = sizeof at;
-        CU_ASSERT_EQUAL(getsockname(c, (struct sockaddr *)&at, &len), 0);
-        if (at.sin_addr.s_addr != htonl(WIRE_SELFTEST_ADDRESS))
-            break;
-        close(c);
-    }
-    CU_ASSERT_STRING_EQUAL(inet_ntoa(at.sin_addr), "93.184.216.34");
-    CU_ASSERT_EQUAL(ntohs(at.sin_port), 81);
+    int c = take_connection(listener(kind), at);
     CU_ASSERT_TRUE(read(c, request, sizeof request) > 0);
-    static const char reply[] = "HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello";
     CU_ASSERT_EQUAL(write(c, reply, sizeof reply - 1), (ssize_t)sizeof reply - 1);
     close(c);
     read_all(p[0], out, sizeof out);
     close(p[0]);
     CU_ASSERT_STRING_EQUAL(out, "hello");
     CU_ASSERT_EQUAL(take_exit(text, sizeof text), 0);
+}
+
+static void test_original_destination(void)
+{
+    struct sockaddr_storage at = {0};
+    char text[INET6_ADDRSTRLEN];
+    if (!ready())
+        return;
+    fetch(LISTENER_TCP4, "http://93.184.216.34:81/", &at);
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)&at;
+    CU_ASSERT_STRING_EQUAL(inet_ntop(AF_INET, &v4->sin_addr, text, sizeof text), "93.184.216.34");
+    CU_ASSERT_EQUAL(ntohs(v4->sin_port), 81);
+    if (listener(LISTENER_TCP6) < 0)
+        return; /* no IPv6 on this host */
+    fetch(LISTENER_TCP6, "http://[2001:db8::5]:8080/", &at);
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&at;
+    CU_ASSERT_STRING_EQUAL(inet_ntop(AF_INET6, &v6->sin6_addr, text, sizeof text), "2001:db8::5");
+    CU_ASSERT_EQUAL(ntohs(v6->sin6_port), 8080);
 }
 
 /* A datagram to 8.8.8.8:443 is refused inside and seen on the log outside; nothing else is there.
@@ -524,18 +542,14 @@ static void test_builder_killed(void)
     rig.builder = 0;
 }
 
-static void leave_nothing(void)
+static int clean(void)
 {
-    char command[200];
-    if (rig.dir[0] == '\0')
-        return;
-    pid_t pid = fork();
+    pid_t pid = rig.dir[0] ? fork() : -1;
     if (pid == 0) {
-        snprintf(command, sizeof command, "%s", rig.dir);
-        execl("/bin/rm", "rm", "-rf", command, (char *)NULL);
+        execl("/bin/rm", "rm", "-rf", rig.dir, (char *)NULL);
         _exit(1);
     }
-    waitpid(pid, NULL, 0);
+    return pid > 0 && waitpid(pid, NULL, 0) == pid ? 0 : 1;
 }
 
 static int put_key(void)
@@ -543,12 +557,6 @@ static int put_key(void)
     /* on the session keyring of the tests, which the builder inherits */
     (void)syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
     (void)syscall(SYS_add_key, "user", "durward-test-key", "hunter2", 7, KEY_SPEC_SESSION_KEYRING);
-    return 0;
-}
-
-static int clean(void)
-{
-    leave_nothing();
     return 0;
 }
 

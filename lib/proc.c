@@ -50,8 +50,8 @@ static char **role_environment(void)
     static char *env[8];
     size_t n = 0;
     if (SANITIZED) {
-        static const char *const keep[] = {"ASAN_OPTIONS=", "LSAN_OPTIONS=", "UBSAN_OPTIONS=",
-                                           "ASAN_SYMBOLIZER_PATH="};
+        static const char *const keep[] = {
+            "ASAN_OPTIONS=", "LSAN_OPTIONS=", "UBSAN_OPTIONS=", "ASAN_SYMBOLIZER_PATH="};
         for (char **e = environ; *e && n < ARRAY_LEN(env) - 1; e++)
             for (size_t i = 0; i < ARRAY_LEN(keep); i++)
                 if (strncmp(*e, keep[i], strlen(keep[i])) == 0)
@@ -144,7 +144,8 @@ int proc_enter(enum role r, struct err *err)
      * no_new_privs themselves or must be able to run what the user configured */
     if (!keeps_uid(r) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_sys(err, "no_new_privs");
-    if (!SANITIZED && prctl(PR_SET_DUMPABLE, 0) < 0)
+    /* a change of uid made it not dumpable already; LeakSanitizer needs it back */
+    if (prctl(PR_SET_DUMPABLE, SANITIZED) < 0)
         return err_sys(err, "PR_SET_DUMPABLE");
     return 0;
 }

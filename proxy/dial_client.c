@@ -14,8 +14,8 @@
  * often slots have been taken, so a late answer never meets another request. */
 enum { SLOTS = 256, ATTACH_SECONDS = 2, MARGIN_SECONDS = 4, DETAIL_MAX = 512 };
 
-static const char *const codes[] = {"denied",  "blocked_ip", "resolve",   "connect",
-                                    "timeout", "overload",   "cancelled", "audit"};
+static const char *const codes[] = {"denied",  "blocked_ip", "resolve", "connect",
+                                    "timeout", "overload",   "audit"};
 
 enum wait_state {
     WAIT_CHANNEL, /* for a channel to the dialer */

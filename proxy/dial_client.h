@@ -11,7 +11,7 @@ struct dial_wait;
 
 /* fd >= 0: a connected, non-blocking TCP socket, the callback owns it; address is its peer as text.
  * fd < 0: code is a constant ("denied", "blocked_ip", "resolve", "connect", "timeout", "overload",
- * "dialer_gone"), detail is for the audit record. */
+ * "audit" (the dialer could not record it), "dialer_gone"), detail is for the audit record. */
 typedef void (*dial_fn)(void *arg, int fd, const char *address, const char *code,
                         const char *detail);
 

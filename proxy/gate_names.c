@@ -4,6 +4,7 @@
 #include "exchange.h"
 #include "policy.h"
 #include "synthetic.h"
+#include "tally.h"
 #include "wire.h"
 
 #include <stdio.h>
@@ -131,16 +132,6 @@ const char *gate_names_host(const struct gate_names *n, const struct sockaddr *s
     return e ? e->host : NULL;
 }
 
-static void note(struct gate_names *n, const char *host, const char *code)
-{
-    struct record r;
-    record_init(&r, RECORD_DNS, 0);
-    record_put_str(&r, RF_TARGET, host);
-    record_put_str(&r, RF_CODE, code);
-    record_put_u64(&r, RF_COUNT, 1);
-    journal_note(n->gate->journal, &r);
-}
-
 static void send_ask(struct gate_names *n, const char *host)
 {
     struct msg m;
@@ -187,8 +178,7 @@ void gate_names_lookup(struct gate_names *n, struct slice host, uint16_t type, s
                   !policy_names_host(n->gate->routes[0].policy, &a))) {
         char text[HOST_TEXT_MAX];
         snprintf(text, sizeof text, "%.*s", SL(host));
-        note(n, text, "dns_denied");
-        gate_denied(n->gate, "dns_denied", text);
+        tally_add(n->gate->tally, RECORD_DNS, "dns_denied", text, 1);
         dns_query_nxdomain(q);
         return;
     }
@@ -220,7 +210,7 @@ int gate_names_message(struct gate_names *n, struct msg *m)
         msg_get_u32(m, &index) < 0 || msg_end(m) < 0)
         return -1;
     if (index >= NAMES_FIRST && gate_names_put(n, host, index) == 0 && !LIST_EMPTY(&n->waiters))
-        note(n, host, "ok");
+        tally_add(n->gate->tally, RECORD_DNS, "ok", host, 1);
     struct waiter *w, *next;
     for (w = LIST_FIRST(&n->waiters); w; w = next) {
         next = LIST_NEXT(w, link);

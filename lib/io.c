@@ -165,10 +165,15 @@ static void leave(struct io *io)
 static void handshake(struct io *io)
 {
     int r = io_tls_step(io);
-    if (r > 0)
+    if (r > 0) {
         io_emit(io, IO_CONNECTED);
-    else if (r < 0)
+        /* the peer's first bytes may have come in one segment with the end of its handshake: they
+         * are inside OpenSSL now, and the socket will not become readable for them */
+        if (io->state == IO_S_TLS && SSL_has_pending(io->ssl))
+            event_active(io->soon, EV_TIMEOUT, 0);
+    } else if (r < 0) {
         io_emit(io, IO_ERROR);
+    }
 }
 
 static void read_in(struct io *io)

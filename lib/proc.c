@@ -125,6 +125,9 @@ int proc_enter(enum role r, struct err *err)
     if (getsockopt(PROC_CONTROL_FD, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_SEQPACKET)
         return err_set(err, ERR_UNREADY,
                        "this is a role of Durward and is only started by its parent");
+    char name[16];
+    snprintf(name, sizeof name, "durward-%.7s", role_name(r));
+    prctl(PR_SET_NAME, name);
     struct rlimit none = {0, 0};
     if (setrlimit(RLIMIT_CORE, &none) < 0)
         return err_sys(err, "RLIMIT_CORE");

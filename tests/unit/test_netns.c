@@ -79,7 +79,7 @@ static void fallback(void)
     CHECK(connect_to("93.184.216.34", 8443) >= 0);
     int c = accept(listener(&l, 8443), NULL, NULL);
     CHECK(c >= 0 && getsockname(c, (struct sockaddr *)&at, &len) == 0);
-    CHECK(at.sin_addr.s_addr == inet_addr("93.184.216.34") && at.sin_port == htons(8443));
+    CHECK(at.sin_addr.s_addr == htonl(0x5db8d822) && at.sin_port == htons(8443));
     CHECK(connect_to("93.184.216.34", 8444) < 0 && errno == ECONNREFUSED);
     netns_close(&l);
     CHECK(connect_to("93.184.216.34", 8443) < 0);
@@ -99,7 +99,7 @@ static void ports_are_taken(void)
     CHECK(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0);
     CHECK(setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0);
     CHECK(bind(fd, (struct sockaddr *)&at, sizeof at) < 0 && errno == EADDRINUSE);
-    at.sin_addr.s_addr = inet_addr("8.8.8.8");
+    at.sin_addr.s_addr = htonl(0x08080808);
     CHECK(bind(fd, (struct sockaddr *)&at, sizeof at) < 0 && errno == EADDRINUSE);
     netns_close(&l);
     _exit(0);

@@ -165,7 +165,8 @@ static bool covered(const struct run_request *r, const char *dir)
 /* A directory that nobody means to hand over as it is. */
 static const char *refused_default(const char *dir, const char *home)
 {
-    static const char *const system[] = {"/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/boot"};
+    static const char *const system[] = {"/etc", "/usr",   "/bin", "/sbin",
+                                         "/lib", "/lib64", "/boot"};
     static const char *const below[] = {"/dev", "/proc", "/sys", "/run"};
     char h[PATH_MAX];
     canonical(home, h);

@@ -76,8 +76,7 @@ struct announcing {
 static int announce_each(void *arg, const struct identity *i)
 {
     struct announcing *a = arg;
-    if (has_policy(a->controller->config, i->policy) &&
-        announce(a->controller, i, a->err) < 0)
+    if (has_policy(a->controller->config, i->policy) && announce(a->controller, i, a->err) < 0)
         a->bad = -1;
     return a->bad;
 }
@@ -155,9 +154,9 @@ static json_t *describe(struct controller *c, const struct identity *i,
     json_t *env = env_object(c, i, err);
     if (env == NULL)
         return NULL;
-    json_t *v = json_pack("{s:s, s:s, s:s, s:o, s:s, s:s}", "id", i->id, "policy", i->policy,
-                          "proxy", proxy, "env", env, "trust_dir", c->trust_outside, "ca",
-                          c->ca_pem);
+    json_t *v =
+        json_pack("{s:s, s:s, s:s, s:o, s:s, s:s}", "id", i->id, "policy", i->policy, "proxy",
+                  proxy, "env", env, "trust_dir", c->trust_outside, "ca", c->ca_pem);
     if (v == NULL) {
         err_set(err, ERR_INTERNAL, "out of memory");
         return NULL;

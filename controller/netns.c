@@ -129,7 +129,8 @@ static int set_on(int fd, int level, int name)
     return setsockopt(fd, level, name, &on, sizeof on);
 }
 
-/* One socket on every address. Neither SO_REUSEADDR nor SO_REUSEPORT: nobody inside can share it. */
+/* One socket on every address. Neither SO_REUSEADDR nor SO_REUSEPORT: nobody inside can share it.
+ */
 static int open_socket(int family, int type, uint16_t port, bool transparent, struct err *err)
 {
     int fd = socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -138,14 +139,15 @@ static int open_socket(int family, int type, uint16_t port, bool transparent, st
     bool v6 = family == AF_INET6;
     bool ok = !v6 || set_on(fd, IPPROTO_IPV6, IPV6_V6ONLY) == 0;
     if (ok && transparent)
-        ok = set_on(fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_TRANSPARENT : IP_TRANSPARENT) == 0;
+        ok =
+            set_on(fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_TRANSPARENT : IP_TRANSPARENT) == 0;
     if (ok && type == SOCK_DGRAM) {
         ok = v6 ? set_on(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO) == 0 &&
                       set_on(fd, IPPROTO_IPV6, IPV6_FREEBIND) == 0
-                : set_on(fd, IPPROTO_IP, IP_PKTINFO) == 0 && set_on(fd, IPPROTO_IP, IP_FREEBIND) == 0;
+                : set_on(fd, IPPROTO_IP, IP_PKTINFO) == 0 &&
+                      set_on(fd, IPPROTO_IP, IP_FREEBIND) == 0;
     }
-    if (ok && bind_any(fd, family, port) == 0 &&
-        (type == SOCK_DGRAM || listen(fd, BACKLOG) == 0))
+    if (ok && bind_any(fd, family, port) == 0 && (type == SOCK_DGRAM || listen(fd, BACKLOG) == 0))
         return fd;
     err_sys(err, "cannot listen on port %u", port);
     close(fd);

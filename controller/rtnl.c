@@ -59,6 +59,7 @@ int rtnl_all_local(int family, struct err *err)
     rt->rtm_type = RTN_LOCAL;
     mnl_attr_put_u32(h, RTA_OIF, LOOPBACK);
     if (transact(h, err) < 0)
-        return err_wrap(err, "cannot make every IPv%c address local", family == AF_INET ? '4' : '6');
+        return err_wrap(err, "cannot make every IPv%c address local",
+                        family == AF_INET ? '4' : '6');
     return 0;
 }

@@ -50,8 +50,8 @@ static char **role_environment(void)
     static char *env[8];
     size_t n = 0;
     if (SANITIZED) {
-        static const char *const keep[] = {"ASAN_OPTIONS=", "LSAN_OPTIONS=", "UBSAN_OPTIONS=",
-                                           "ASAN_SYMBOLIZER_PATH="};
+        static const char *const keep[] = {
+            "ASAN_OPTIONS=", "LSAN_OPTIONS=", "UBSAN_OPTIONS=", "ASAN_SYMBOLIZER_PATH="};
         for (char **e = environ; *e && n < ARRAY_LEN(env) - 1; e++)
             for (size_t i = 0; i < ARRAY_LEN(keep); i++)
                 if (strncmp(*e, keep[i], strlen(keep[i])) == 0)
@@ -125,6 +125,9 @@ int proc_enter(enum role r, struct err *err)
     if (getsockopt(PROC_CONTROL_FD, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_SEQPACKET)
         return err_set(err, ERR_UNREADY,
                        "this is a role of Durward and is only started by its parent");
+    char name[16];
+    snprintf(name, sizeof name, "durward-%.7s", role_name(r));
+    prctl(PR_SET_NAME, name);
     struct rlimit none = {0, 0};
     if (setrlimit(RLIMIT_CORE, &none) < 0)
         return err_sys(err, "RLIMIT_CORE");
@@ -144,7 +147,8 @@ int proc_enter(enum role r, struct err *err)
      * no_new_privs themselves or must be able to run what the user configured */
     if (!keeps_uid(r) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_sys(err, "no_new_privs");
-    if (!SANITIZED && prctl(PR_SET_DUMPABLE, 0) < 0)
+    /* a change of uid made it not dumpable already; LeakSanitizer needs it back */
+    if (prctl(PR_SET_DUMPABLE, SANITIZED) < 0)
         return err_sys(err, "PR_SET_DUMPABLE");
     return 0;
 }

@@ -118,7 +118,7 @@ static void deny(struct exchange *x, unsigned status, const char *code)
     x->counter = journal_next(x->gate->journal);
     if (x->authority.host[0])
         authority_text(&x->authority, target, sizeof target);
-    gate_denied(x->gate, code, target);
+    gate_denied(x->gate, code, target, 1);
     record_request(x, &r, RECORD_DENIED);
     record_put_str(&r, RF_CODE, code);
     record_put_u64(&r, RF_STATUS, status);
@@ -273,7 +273,7 @@ void exchange_start(struct exchange *x, struct head *h, const struct authority *
     if (x->rule->method_scoped && http_head_remove(&x->head, "x-http-method-override") +
                                       http_head_remove(&x->head, "x-http-method") +
                                       http_head_remove(&x->head, "x-method-override"))
-        gate_denied(x->gate, "override_stripped", a->host);
+        gate_denied(x->gate, "override_stripped", a->host, 1);
     if (guard_credentials(x->gate, &x->who, &x->head, x->rule, &x->inject, &code) < 0) {
         deny(x, 403, code);
         return;
@@ -341,7 +341,7 @@ static void front_fail(void *self, unsigned status, const char *code, const char
     char target[HOST_TEXT_MAX + 16];
     authority_text(&x->authority, target, sizeof target);
     if (status == 403 || status == 421)
-        gate_denied(x->gate, code, target);
+        gate_denied(x->gate, code, target, 1);
     if (x->origin) {
         end_record(x, RECORD_ABORTED, code, origin_facts(x->origin));
         tell_fail(x, status, code);
@@ -439,7 +439,7 @@ void exchange_note_denied(struct gate *g, const struct identity *who, const char
                           const char *target, const char *entry, const char *detail)
 {
     struct record r;
-    gate_denied(g, code, target);
+    gate_denied(g, code, target, 1);
     record_init(&r, RECORD_DENIED, 0);
     record_put_str(&r, RF_CODE, code);
     record_put_str(&r, RF_TARGET, target);

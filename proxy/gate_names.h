@@ -24,6 +24,8 @@ const char *gate_names_host(const struct gate_names *n, const struct sockaddr *s
 void gate_names_lookup(struct gate_names *n, struct slice host, uint16_t type, struct dns_query *q);
 /* W_NAME from the controller. 0 or -1 (bad message). */
 int gate_names_message(struct gate_names *n, struct msg *m);
+/* Ask the controller for all names that were given out before (a gate that replaces another). */
+void gate_names_ask_all(struct gate_names *n);
 /* The controller's channel is gone: those who wait are told to try again (SERVFAIL). */
 void gate_names_controller_gone(struct gate_names *n);
 

@@ -71,8 +71,34 @@ static void remove_all(struct head *h, const char *const *names, size_t n)
     h->n = kept;
 }
 
+/* Fields that the message itself calls hop-by-hop (RFC 9110 7.6.1). This comes before anything is
+ * injected, so it can take off only what the sender put there. */
+static void remove_named(struct head *h)
+{
+    bool drop[HEAD_FIELDS_MAX] = {false};
+    for (size_t c = 0; c < h->n; c++) {
+        if (!slice_eq_str(h->fields[c].name, "connection"))
+            continue;
+        struct slice v = h->fields[c].value;
+        for (ssize_t comma = 0; comma >= 0 && v.n > 0;) {
+            comma = slice_find(v, ',');
+            struct slice t = slice_trim((struct slice){v.p, comma < 0 ? v.n : (size_t)comma});
+            for (size_t i = 0; i < h->n; i++)
+                drop[i] |= slice_ieq(h->fields[i].name, t);
+            if (comma >= 0)
+                v = (struct slice){v.p + comma + 1, v.n - (size_t)comma - 1};
+        }
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < h->n; i++)
+        if (!drop[i])
+            h->fields[kept++] = h->fields[i];
+    h->n = kept;
+}
+
 void guard_clean_request(struct head *h)
 {
+    remove_named(h);
     remove_all(h, hop_fields, ARRAY_LEN(hop_fields));
     remove_all(h, request_fields, ARRAY_LEN(request_fields));
 }
@@ -80,6 +106,7 @@ void guard_clean_request(struct head *h)
 void guard_clean_reply(struct head *h, bool credentialed, bool keep_cookies)
 {
     static const char *const reply_fields[] = {"alt-svc", "via", "durward-denied"};
+    remove_named(h);
     remove_all(h, hop_fields, ARRAY_LEN(hop_fields));
     remove_all(h, reply_fields, ARRAY_LEN(reply_fields));
     if (h->body != BODY_NONE)

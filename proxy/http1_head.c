@@ -311,6 +311,8 @@ int http1_parse_request(struct head *h, struct slice raw, const struct limits *l
         return refuse(why, 501, "upgrade");
     if (upgrade && http_head_count(h, "upgrade") == 0)
         return refuse(why, 400, "upgrade");
+    if (!http1_parser_knows(h->method))
+        return refuse(why, 405, "method");
     if (!http1_parser_agrees_request(h, raw))
         return refuse(why, 400, "parsers_disagree");
     return 0;

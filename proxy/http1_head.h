@@ -31,6 +31,8 @@ int http1_parse_trailers(struct head *h, struct slice raw, const struct limits *
 
 /* http1_parser.c: the second opinion. True when http-parser reads the same head. */
 bool http1_parser_agrees_request(const struct head *h, struct slice raw);
+/* The method is one http-parser can read at all. */
+bool http1_parser_knows(struct slice method);
 bool http1_parser_agrees_reply(const struct head *h, struct slice raw, struct slice method);
 
 bool http1_is_token(struct slice s);

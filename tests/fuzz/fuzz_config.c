@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* by path: the build's own config.h has the same name */
-#include "../../rules/config.h"
+#include "config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -30,7 +30,13 @@ struct bad {
     struct slice text;
 };
 
-#define B(n, t) {n, {"" t, sizeof(t) - 1}}
+#define B(n, t)                 \
+    {                           \
+        n,                      \
+        {                       \
+            "" t, sizeof(t) - 1 \
+        }                       \
+    }
 #define R(more) "HTTP/1.1 200 OK\r\n" more "\r\n"
 
 static void test_refused(void)
@@ -98,7 +104,10 @@ struct good {
     bool keep_alive;
 };
 
-#define G(t, m, s, b, l, k) {{"" t, sizeof(t) - 1}, m, s, b, l, k}
+#define G(t, m, s, b, l, k)                  \
+    {                                        \
+        {"" t, sizeof(t) - 1}, m, s, b, l, k \
+    }
 
 static void test_accepted(void)
 {

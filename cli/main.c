@@ -55,8 +55,8 @@ static int print_help(void)
         printf("  %-12s %s\n", (*c)->name, (*c)->summary);
     printf("\n  durward COMMAND --help tells about one of them; durward --version the version.\n"
            "\nexit status: 0 done, 1 what was asked about failed, 2 usage error;\n"
-           "of run: the command's own, 128+N after signal N, 125 Durward failed,\n"
-           "126 the command cannot be executed, 127 it was not found.\n");
+           "of run: the command's own, 128+N after signal N, 125 Durward failed\n"
+           "(usage errors too), 126 the command cannot be executed, 127 it was not found.\n");
     return out_flush() < 0 ? EXIT_NO : EXIT_OK;
 }
 

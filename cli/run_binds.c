@@ -171,7 +171,8 @@ static const char *refused_default(const char *dir, const char *home)
     char h[PATH_MAX];
     canonical(home, h);
     if (within(h, dir))
-        return strcmp(h, dir) == 0 ? "your home directory" : "a parent of your home directory";
+        return strcmp(h, dir) == 0 ? "your home directory ($HOME)"
+                                   : "a parent of your home directory ($HOME)";
     if (strcmp(dir, "/var") == 0)
         return "a system directory";
     for (size_t i = 0; i < ARRAY_LEN(system); i++)

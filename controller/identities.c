@@ -98,18 +98,19 @@ int identities_announce(struct controller *c, struct err *err)
     return a.bad;
 }
 
-/* The listener that this policy's clients use: one bound to it, else one that takes tokens. */
+/* The listener that this policy's clients use: one that takes tokens, which is good wherever the
+ * client runs, else one bound to the policy. */
 static const struct config_listen *find_listener(const struct config *c, const char *policy)
 {
     size_t n;
-    const struct config_listen *l = config_listens(c, &n), *by_token = NULL;
+    const struct config_listen *l = config_listens(c, &n), *bound = NULL;
     for (size_t i = 0; i < n; i++) {
-        if (l[i].policy && strcmp(l[i].policy, policy) == 0)
+        if (l[i].policy == NULL)
             return &l[i];
-        if (l[i].policy == NULL && by_token == NULL)
-            by_token = &l[i];
+        if (strcmp(l[i].policy, policy) == 0 && bound == NULL)
+            bound = &l[i];
     }
-    return by_token;
+    return bound;
 }
 
 static int sign(struct controller *c, const struct identity *i, char *out, size_t size,

@@ -152,7 +152,7 @@ static int on_denied(struct sandbox *s, struct msg *m)
     char code[DENIAL_CODE_MAX + 1], target[512];
     uint32_t count;
     if (msg_get_str(m, code, sizeof code) < 0 || msg_get_str(m, target, sizeof target) < 0 ||
-        msg_get_u32(m, &count) < 0 || msg_end(m) < 0)
+        msg_get_u32(m, &count) < 0 || msg_end(m) < 0 || !denials_valid(code, count))
         return -1;
     if (s->state < SANDBOX_RUNNING)
         return 0; /* the self-test's own probes */

@@ -191,7 +191,7 @@ static void read_in(struct io *io)
         if (r == 1 && !is_tls(io))
             break; /* a short read: nothing more is there */
     }
-    if (r > 0 && is_tls(io) && SSL_has_pending(io->ssl))
+    if (r > 0 && is_tls(io) && buf_room(&io->in) > 0 && SSL_has_pending(io->ssl))
         io_soon(io); /* the socket may not become readable for these */
     if (buf_len(&io->in) > before)
         io_emit(io, IO_READABLE);
@@ -339,7 +339,7 @@ void io_consumed(struct io *io)
 {
     if (buf_len(&io->in) == 0)
         buf_shrink(&io->in);
-    if (io->state == IO_S_TLS && !io->paused && SSL_has_pending(io->ssl))
+    if (io->state == IO_S_TLS && !io->paused && buf_room(&io->in) > 0 && SSL_has_pending(io->ssl))
         io_soon(io);
     if (io->depth == 0)
         io_update(io);
@@ -385,7 +385,7 @@ void io_resume(struct io *io)
     if (!io->paused)
         return;
     io->paused = false;
-    if (io->state == IO_S_TLS && SSL_has_pending(io->ssl))
+    if (io->state == IO_S_TLS && buf_room(&io->in) > 0 && SSL_has_pending(io->ssl))
         io_soon(io);
     if (io->depth == 0)
         io_update(io);

@@ -101,9 +101,9 @@ enum wire_type {
 
     /* ---- CLI or API ↔ controller ---- */
     W_RUN = 120,         /* CLI→C: see controller/run.h */
-    W_RUN_STARTED = 121, /* C→CLI: sandbox:str, tty:u8, fd pty master if tty */
+    W_RUN_STARTED = 121, /* C→CLI: sandbox:str, tty:u8, masked:str, fd pty master if tty */
     W_RUN_EXIT = 122,    /* C→CLI: status:u32 (exit code as DESIGN §4), text:str (why, if ours),
-                            n × (code:str, target:str, count:u32) denials */
+                            n × (code:str, target:str, count:u32) denials, sandbox:str */
     W_RUN_SIGNAL = 123,  /* CLI→C: signal:u32 */
     W_RUN_WINSIZE = 124, /* CLI→C: rows:u32, cols:u32 */
     W_RELOAD = 125,      /* C→P: {}; P→C: ok:u8, text:str */

@@ -183,6 +183,8 @@ static void open_origin(struct exchange *x)
     set_state(x, EXCHANGE_OPEN);
     if (x->request_ended)
         x->back.ops->end(x->back.self);
+    else /* a kept connection has room at once, and nobody else says so */
+        x->front.ops->wanted(x->front.self);
 }
 
 static void on_admitted_recorded(void *arg, bool ok)

@@ -211,6 +211,8 @@ static void open_origin(struct grant *g)
     set_state(g, G_OPEN);
     if (g->request_ended)
         g->back.ops->end(g->back.self);
+    else /* a kept connection has room at once, and nobody else says so */
+        g->front.ops->wanted(g->front.self);
 }
 
 static void on_admitted_recorded(void *arg, bool ok)

@@ -334,8 +334,9 @@ static void run(struct http1_server *s)
 
 static void on_eof(struct http1_server *s)
 {
-    /* a client that ended its side after a whole request still gets its reply */
-    if (s->state == S_EXCHANGE && s->request_done) {
+    /* a client that ended its side after a whole request still gets its reply; but one that said
+     * close_notify is done (nobody half-closes TLS) */
+    if (s->state == S_EXCHANGE && s->request_done && io_ssl(s->io) == NULL) {
         s->close_after = true;
         return;
     }

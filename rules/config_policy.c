@@ -225,6 +225,8 @@ int config_read_policies(struct config *c, const struct node *n, struct err *err
 {
     if (node_is_object(n, err) < 0)
         return -1;
+    if (json_object_size(n->value) > CONFIG_ENTRIES_MAX)
+        return node_fail(n, err, "more than %d policies", CONFIG_ENTRIES_MAX);
     c->policies = arena_zalloc(c->arena, json_object_size(n->value) + 1, sizeof *c->policies);
     for (void *it = json_object_iter(n->value); it; it = json_object_iter_next(n->value, it)) {
         struct node at;

@@ -145,6 +145,8 @@ int config_read_secrets(struct config *c, const struct node *n, struct err *err)
 {
     if (node_is_object(n, err) < 0)
         return -1;
+    if (json_object_size(n->value) > CONFIG_ENTRIES_MAX)
+        return node_fail(n, err, "more than %d secrets", CONFIG_ENTRIES_MAX);
     c->secrets = arena_zalloc(c->arena, json_object_size(n->value) + 1, sizeof *c->secrets);
     for (void *it = json_object_iter(n->value); it; it = json_object_iter_next(n->value, it)) {
         struct node at;
@@ -206,6 +208,8 @@ int config_read_upstream(struct config *c, const struct node *n, struct err *err
         return 0;
     if (node_is_object(&resolve, err) < 0)
         return -1;
+    if (json_object_size(resolve.value) > CONFIG_ENTRIES_MAX)
+        return node_fail(&resolve, err, "more than %d names", CONFIG_ENTRIES_MAX);
     c->resolves = arena_zalloc(c->arena, json_object_size(resolve.value) + 1, sizeof *c->resolves);
     for (void *it = json_object_iter(resolve.value); it;
          it = json_object_iter_next(resolve.value, it)) {

@@ -7,6 +7,8 @@
 #include "node.h"
 #include "policy_build.h"
 
+enum { CONFIG_ENTRIES_MAX = 4096 }; /* secrets, policies, resolved names */
+
 struct config_policy {
     const char *name;
     const char *where;

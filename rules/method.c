@@ -1,6 +1,7 @@
 #include "method.h"
 
-/* RFC 9110, 5789, 10008 (QUERY), 4918 (WebDAV), 3253 (REPORT), 5323 (SEARCH), 4791 (MKCALENDAR) */
+/* RFC 9110, 5789, the QUERY method, 4918 (WebDAV), 3253 (REPORT), 5323 (SEARCH), 4791 (MKCALENDAR)
+ */
 static const char *const names[METHOD_COUNT] = {
     "GET",    "HEAD",     "OPTIONS",   "POST",       "PUT",   "PATCH", "DELETE",
     "QUERY",  "PROPFIND", "PROPPATCH", "MKCOL",      "COPY",  "MOVE",  "LOCK",

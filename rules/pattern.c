@@ -91,15 +91,17 @@ static void count(struct pattern *p)
 /* Split "/a/b" (stars already WILD) into segments. -1 when there are too many. */
 static int split(struct arena *a, struct slice path, struct pattern *ret)
 {
-    struct segment *s = arena_zalloc(a, PATTERN_SEGMENTS, sizeof *s);
+    size_t i = 0, slashes = 0;
     unsigned n = 0;
-    size_t i = 0;
+    for (size_t k = 0; k < path.n; k++)
+        slashes += path.p[k] == '/';
+    if (slashes > PATTERN_SEGMENTS)
+        return -1;
+    struct segment *s = arena_zalloc(a, slashes, sizeof *s);
     while (i < path.n) { /* at a slash */
         size_t end = ++i;
         while (end < path.n && path.p[end] != '/')
             end++;
-        if (n == PATTERN_SEGMENTS)
-            return -1;
         s[n].text = (struct slice){path.p + i, end - i};
         finish_segment(&s[n++]);
         i = end;

@@ -133,7 +133,7 @@ static int add_deny_arms(struct policy *p, const struct rule_entry *e, const str
                          struct err *err)
 {
     struct policy_index *x = &p->index;
-    struct arm arm = {.entry = e, .original = from->pattern, .methods = from->methods};
+    struct arm arm = {.entry = e, .original = &from->pattern, .methods = from->methods};
     bool two = strchr(from->pattern.text, '%') != NULL;
     for (int reading = PATH_SLASH_BYTE; reading <= PATH_SLASH_SPLIT; reading++) {
         if (pattern_fold(p->arena, &from->pattern, reading, &arm.pattern) < 0)
@@ -184,8 +184,8 @@ void policy_warnings(const struct policy *p,
         const struct arm *d = &x->arms[i];
         for (uint32_t j = 0; d->entry->deny && d->entry != told && j < x->n_arms; j++) {
             const struct arm *a = &x->arms[j];
-            if (a->entry->deny || !pattern_contains(&a->pattern, &d->original) ||
-                pattern_contains(&d->original, &a->pattern))
+            if (a->entry->deny || !pattern_contains(&a->pattern, d->original) ||
+                pattern_contains(d->original, &a->pattern))
                 continue;
             fn(arg, d->entry, a->entry);
             told = d->entry;

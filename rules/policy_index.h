@@ -13,8 +13,8 @@ enum { POLICY_DEPTH = 4, POLICY_SITES_MAX = 130 };
 
 struct arm {
     const struct rule_entry *entry;
-    struct pattern pattern;  /* of a deny: folded */
-    struct pattern original; /* of a deny: as written */
+    struct pattern pattern;         /* of a deny: folded */
+    const struct pattern *original; /* as written */
     uint32_t methods;
     uint32_t rank;      /* of an allow: a narrower one has a smaller number */
     uint32_t next;      /* in the bucket, by rank */

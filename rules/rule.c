@@ -228,8 +228,15 @@ static int read_client(const struct node *rule, struct rule *ret, struct err *er
     static const char *const cookies[] = {"drop", "pass"};
     struct node n;
     size_t word;
-    /* a credentialed origin and the sandbox's own cookies do not mix unless asked for */
     ret->cookies = ret->credential == NULL;
+    if (ret->credential == NULL) {
+        if (node_get(rule, "cookies", &n) || node_get(rule, "client_credential", &n))
+            return node_fail(&n, err,
+                             "'%s' goes with 'with': without a credential of ours the client's own "
+                             "pass as they are",
+                             n.key);
+        return 0;
+    }
     if (node_get(rule, "cookies", &n)) {
         if (node_word(&n, cookies, ARRAY_LEN(cookies), &word, err) < 0)
             return -1;
@@ -237,10 +244,6 @@ static int read_client(const struct node *rule, struct rule *ret, struct err *er
     }
     if (!node_get(rule, "client_credential", &n))
         return 0;
-    if (ret->credential == NULL)
-        return node_fail(&n, err,
-                         "'client_credential' goes with 'with': without a credential of "
-                         "ours the client's own pass as they are");
     if (node_word(&n, clients, ARRAY_LEN(clients), &word, err) < 0)
         return -1;
     ret->client_credential = (enum client_credential)word;

@@ -104,10 +104,8 @@ def flags_only(t, s):
 
 def main(t):
     s = scene.Scene(t)
-    job(t, s)
-    statuses(t, s)
-    surroundings(t, s)
-    flags_only(t, s)
+    for part in (job, statuses, surroundings, flags_only):
+        t.part(part, t, s)
 
 
 tap.run(main)

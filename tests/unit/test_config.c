@@ -305,6 +305,31 @@ static void listen_section(void)
     says(V P "listen: { http: 127.0.0.1:1 }\n", 3, "must be a list");
 }
 
+/* 4096 entries, and one more. */
+static void many(const char *head, const char *entry)
+{
+    size_t size = 4097 * 40 + 200, used = 0;
+    char *text = malloc(size);
+    for (unsigned n = 4096; n <= 4097; n++) {
+        used = (size_t)snprintf(text, size, V "%s", head);
+        for (unsigned i = 0; i < n; i++)
+            used += (size_t)snprintf(text + used, size - used, "    n%u: %s\n", i, entry);
+        struct err e = {0};
+        struct config *c = parsed(text, &e);
+        CU_ASSERT_EQUAL(c != NULL, n == 4096);
+        CU_ASSERT_EQUAL(strstr(e.text, "more than 4096") != NULL, n == 4097);
+        config_unref(c);
+    }
+    free(text);
+}
+
+static void bounds(void)
+{
+    many("secrets:\n", "{ env: A }");
+    many("policies:\n", "{ rules: [] }");
+    many("upstream:\n  resolve:\n", "127.0.0.1");
+}
+
 static void upstream(void)
 {
     struct config *c = good(V "upstream:\n  ca: [a.pem, /b.pem]\n  resolve:\n"
@@ -438,6 +463,7 @@ void suite_config(void)
     CU_add_test(s, "policies", policies);
     CU_add_test(s, "listen", listen_section);
     CU_add_test(s, "upstream", upstream);
+    CU_add_test(s, "bounds", bounds);
     CU_add_test(s, "audit, ca, controller", other_sections);
     CU_add_test(s, "limits", limits);
 }

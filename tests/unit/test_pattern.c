@@ -7,6 +7,7 @@
 
 #include "pattern.h"
 #include "policy.h"
+#include "segment.h"
 #include "tap_main.h"
 
 static struct arena *arena;
@@ -165,6 +166,7 @@ static const struct {
     {"://ok.com", "scheme"},
     {"user@ok.com", "user name"},
     {"user:pw@ok.com/x", "user name"},
+    {"@ok.com", "user name"},
     {"ok.com:0", "plain form"},
     {"ok.com:", "plain form"},
     {"ok.com:65536", "plain form"},
@@ -220,6 +222,18 @@ static void refused(void)
     CU_ASSERT_EQUAL(pattern_parse(arena, text, &p, NULL), -1);
     text[6 + 64 * 2] = 0;
     CU_ASSERT_EQUAL(pattern_parse(arena, text, &p, NULL), 0);
+    memcpy(text + 6 + 64 * 2, "/**", 4);
+    CU_ASSERT_EQUAL(pattern_parse(arena, text, &p, NULL), 0);
+    CU_ASSERT_EQUAL(p.n_segments, 64);
+    /* below the longest dotted host one label of one byte must still fit */
+    memset(text, 'a', 255);
+    for (size_t i = 0; i < 252; i += 50)
+        text[i] = '.';
+    text[1 + HOST_MAX - 2] = 0;
+    CU_ASSERT_EQUAL(pattern_parse(arena, text, &p, NULL), 0);
+    text[1 + HOST_MAX - 2] = 'a';
+    text[1 + HOST_MAX - 1] = 0;
+    CU_ASSERT_EQUAL(pattern_parse(arena, text, &p, NULL), -1);
 }
 
 static void suffixes_allowed(void)
@@ -292,6 +306,15 @@ static void algebra(void)
     struct pattern a = parsed("a.com/x");
     CU_ASSERT(pattern_intersects(&a, &a, tiny, sizeof tiny));
     CU_ASSERT_STRING_EQUAL(tiny, "https:/");
+    tiny[0] = 'q';
+    CU_ASSERT(pattern_intersects(&a, &a, tiny, 0));
+    CU_ASSERT_EQUAL(tiny[0], 'q');
+    a = parsed("a.com/abcdefgh");
+    segment_example(&a.segments[0], tiny, sizeof tiny);
+    CU_ASSERT_STRING_EQUAL(tiny, "abcdefg");
+    a = parsed("a.com/abcdefg");
+    segment_example(&a.segments[0], tiny, sizeof tiny);
+    CU_ASSERT_STRING_EQUAL(tiny, "abcdefg");
 }
 
 /* Every pattern of a small world against every path of it: containment, intersection and order are

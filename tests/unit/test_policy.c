@@ -244,6 +244,7 @@ static void hosts(void)
         "{'allow':'.sub.com:8443'},{'allow':'http://clear.com'},{'allow':'http://plain.com:8080'},"
         "{'deny':'denied.com'},{'allow':'denied.com'},{'allow':'http://denied.com:81'},"
         "{'deny':'gone.sub.com:8443'},{'deny':'partly.com/x'},{'allow':'partly.com'},"
+        "{'deny':'tail.com/x/**'},{'allow':'tail.com'},"
         "{'deny':'methods.com','methods':['GET']},{'allow':'methods.com'},"
         "{'allow':'[2001:db8::1]:9000'},{'deny':'only.com'}");
     static const struct {
@@ -270,6 +271,7 @@ static void hosts(void)
         {"denied.com:81", SCHEME_HTTP, POLICY_HOST_PLAIN, true},
         {"only.com", SCHEME_HTTPS, 0, false},
         {"partly.com", SCHEME_HTTPS, POLICY_HOST_PLAIN, true},
+        {"tail.com", SCHEME_HTTPS, POLICY_HOST_PLAIN, true},
         {"methods.com", SCHEME_HTTPS, POLICY_HOST_PLAIN, true},
         {"[2001:db8::1]:9000", SCHEME_HTTPS, POLICY_HOST_PLAIN, true},
         {"[2001:db8::2]:9000", SCHEME_HTTPS, 0, false},

@@ -43,7 +43,8 @@ static void fields(void)
              "'client_credential':'pass','set_headers':{'X-Team':'blue','x-n':''},"
              "'remove_headers':['User-Agent','x-b']},"
              "{'allow':'d.com','with':{'header':{'x-key':'s4'}},'client_credential':'refuse'},"
-             "{'allow':'e.com','access':'read-only'},{'allow':'f.com','cookies':'drop'},"
+             "{'allow':'e.com','access':'read-only'},{'allow':'f.com','cookies':'drop','with':{'"
+             "bearer':'s6'}},"
              "{'allow':'g.com','with':{'header':{'name':'authorization','secret':'s5',"
              "'prefix':'token ','suffix':'.'}}}");
     const struct rule *r = policy_rule(p, 0);
@@ -192,7 +193,9 @@ static void bad_credentials(void)
          "printable");
     says("{'allow':'a.com','client_credential':'pass'}", "goes with 'with'");
     says("{'allow':'a.com'," S ",'client_credential':'keep'}", "one of: refuse, replace, pass");
-    says("{'allow':'a.com','cookies':true}", "quotes");
+    says("{'allow':'a.com'," S ",'cookies':true}", "quotes");
+    says("{'allow':'a.com','cookies':'drop'}", "'cookies' goes with 'with'");
+    says("{'allow':'a.com','cookies':'pass'}", "'cookies' goes with 'with'");
     says("{'allow':'a.com','git':'clone'}", "one of: fetch, push");
     says("{'allow':'a.com','git':'fetch'}", "names the repository");
     says("{'allow':'a.com/','git':'fetch'}", "names the repository");

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ACK_SECONDS = 2 };
+enum { ACK_SECONDS = 2, LATE_MAX = 256 * 1024, LATE_RETRY_MS = 200 };
 
 enum journal_state {
     JOURNAL_NONE = 0, /* no file: every append fails */
@@ -40,11 +40,13 @@ struct journal {
     struct ipc *logger; /* NULL: none */
     int fd;             /* >= 0 exactly while state is not NONE */
     uint32_t channel;
-    uint64_t next;    /* counter */
+    uint64_t next;    /* counter; goes on across files, so that no two of them share one */
+    uint64_t first;   /* of this file; lower ones are an earlier file's, which the logger ends */
     uint64_t written; /* bytes appended */
     uint64_t credit;  /* bytes that may be appended yet */
     uint64_t told;    /* written, as the logger last heard */
-    struct event *tick, *timer;
+    struct event *tick, *timer, *retry;
+    struct buf late; /* end records that found no room; written before anything else */
     TAILQ_HEAD(, journal_wait) waits; /* in the order of upto and of deadline */
     void (*on_ready)(void *arg);
     void *on_ready_arg;
@@ -133,6 +135,8 @@ static void on_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     send_count(j, TAILQ_EMPTY(&j->waits) ? W_TICK : W_SYNC, j->written);
 }
 
+static int write_late(struct journal *j);
+
 static void close_file(struct journal *j)
 {
     if (j->fd >= 0)
@@ -140,6 +144,8 @@ static void close_file(struct journal *j)
     j->fd = -1;
     j->state = JOURNAL_NONE;
     j->credit = j->written = j->told = 0;
+    buf_free(&j->late);
+    event_del(j->retry);
     answer_all(j, false, UINT64_MAX);
     arm_timer(j);
 }
@@ -172,7 +178,9 @@ static int on_journal(struct journal *j, struct msg *m)
     j->fd = fd;
     j->channel = channel;
     j->credit = credit;
-    j->next = next;
+    if (j->next < next)
+        j->next = next;
+    j->first = j->next;
     j->state = JOURNAL_OPEN;
     if (j->on_ready)
         j->on_ready(j->on_ready_arg);
@@ -189,7 +197,10 @@ static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return -1;
     switch (m->type) {
     case W_CREDIT:
-        return __builtin_add_overflow(j->credit, count, &j->credit) ? -1 : 0;
+        if (__builtin_add_overflow(j->credit, count, &j->credit))
+            return -1;
+        (void)write_late(j);
+        return 0;
     case W_SYNCED:
         if (count > j->written)
             return -1;
@@ -200,6 +211,7 @@ static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         if (j->state != JOURNAL_TORN || count != j->written)
             return -1;
         j->state = JOURNAL_OPEN;
+        (void)write_late(j);
         return 0;
     default:
         return -1;
@@ -215,17 +227,11 @@ void journal_attach(struct journal *j, int logger_fd)
 /* ---- appending ---- */
 
 /* One whole write(2) within the credit, or -1. */
-static int append(struct journal *j, const struct record *r, uint64_t counter)
+static int write_record(struct journal *j, const unsigned char *bytes, size_t n)
 {
-    unsigned char bytes[RECORD_MAX + 32];
-    if (j->state != JOURNAL_OPEN || counter == 0)
-        return -1;
-    size_t n = record_encode(r, stamp_now(), bytes, sizeof bytes);
-    if (n == 0 || n > j->credit)
-        return -1;
-    for (int i = 0; i < 8; i++) /* the caller's record is const: its counter goes in here */
-        bytes[13 + i] = (unsigned char)(counter >> (56 - 8 * i));
     ssize_t w;
+    if (j->state != JOURNAL_OPEN || n > j->credit)
+        return -1;
     do
         w = write(j->fd, bytes, n);
     while (w < 0 && errno == EINTR);
@@ -242,6 +248,47 @@ static int append(struct journal *j, const struct record *r, uint64_t counter)
     return 0;
 }
 
+/* 0 when none is left. While some are, nothing new is admitted. */
+static int write_late(struct journal *j)
+{
+    while (buf_len(&j->late)) {
+        const unsigned char *p = buf_data(&j->late);
+        size_t n = 4 + ((size_t)p[0] << 24 | (size_t)p[1] << 16 | (size_t)p[2] << 8 | p[3]);
+        if (write_record(j, p, n) < 0) {
+            struct timeval t = {0, LATE_RETRY_MS * 1000};
+            event_add(j->retry, &t);
+            return -1;
+        }
+        buf_drain(&j->late, n);
+    }
+    buf_shrink(&j->late);
+    return 0;
+}
+
+static void on_retry(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    write_late(arg);
+}
+
+/* Encode and write; late: keep it for later if there is no room now. */
+static int append(struct journal *j, const struct record *r, uint64_t counter, bool late)
+{
+    unsigned char bytes[RECORD_MAX + 32];
+    if (j->state == JOURNAL_NONE || counter < j->first)
+        return -1;
+    size_t n = record_encode(r, stamp_now(), bytes, sizeof bytes);
+    if (n == 0)
+        return -1;
+    for (int i = 0; i < 8; i++) /* the caller's record is const: its counter goes in here */
+        bytes[13 + i] = (unsigned char)(counter >> (56 - 8 * i));
+    if (write_late(j) == 0 && write_record(j, bytes, n) == 0)
+        return 0;
+    if (!late || buf_append(&j->late, bytes, n) < 0)
+        return -1;       /* an end that is lost here is made by the logger when the channel ends */
+    (void)write_late(j); /* arms the timer */
+    return 0;
+}
+
 static uint64_t counter_of(struct journal *j, const struct record *r)
 {
     return r->counter ? r->counter : journal_next(j);
@@ -249,7 +296,8 @@ static uint64_t counter_of(struct journal *j, const struct record *r)
 
 int journal_note(struct journal *j, const struct record *r)
 {
-    return append(j, r, counter_of(j, r));
+    bool end = r->kind == RECORD_COMPLETED || r->kind == RECORD_ABORTED;
+    return append(j, r, counter_of(j, r), end);
 }
 
 struct journal_wait *journal_append(struct journal *j, const struct record *r, journal_done_fn fn,
@@ -257,7 +305,7 @@ struct journal_wait *journal_append(struct journal *j, const struct record *r, j
 {
     uint64_t counter = counter_of(j, r);
     struct journal_wait *w = j->synced ? calloc(1, sizeof *w) : NULL;
-    if ((j->synced && w == NULL) || append(j, r, counter) < 0) {
+    if ((j->synced && w == NULL) || append(j, r, counter, false) < 0) {
         free(w);
         fn(arg, false);
         return NULL;
@@ -299,9 +347,11 @@ struct journal *journal_new(struct event_base *base, bool synced)
     j->base = base;
     j->synced = synced;
     j->fd = -1;
+    buf_init(&j->late, LATE_MAX);
     j->tick = event_new(base, -1, 0, on_tick, j);
     j->timer = event_new(base, -1, 0, on_timer, j);
-    if (j->tick == NULL || j->timer == NULL) {
+    j->retry = event_new(base, -1, 0, on_retry, j);
+    if (j->tick == NULL || j->timer == NULL || j->retry == NULL) {
         journal_free(j);
         return NULL;
     }
@@ -312,12 +362,12 @@ void journal_free(struct journal *j)
 {
     if (j == NULL)
         return;
-    if (j->timer)
+    struct event *events[] = {j->tick, j->timer, j->retry};
+    if (j->retry)
         detach(j);
-    if (j->tick)
-        event_free(j->tick);
-    if (j->timer)
-        event_free(j->timer);
+    for (size_t i = 0; i < ARRAY_LEN(events); i++)
+        if (events[i])
+            event_free(events[i]);
     free(j);
 }
 

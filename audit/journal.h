@@ -28,7 +28,9 @@ void journal_attach(struct journal *j, int logger_fd);
 bool journal_ready(const struct journal *j);
 /* Run once each time a journal file arrives (the gate starts to listen then). */
 void journal_on_ready(struct journal *j, void (*fn)(void *arg), void *arg);
-/* A fresh counter; the id's text is "<channel>-<counter>". 0 when there is no journal. */
+/* A fresh counter; the id's text is "<channel>-<counter>". 0 when there is no journal. Counters go
+ * on across files: a record with one that was taken before the present file came is refused (the
+ * logger has ended that id, or never heard of it). */
 uint64_t journal_next(struct journal *j);
 /* "<channel>-<counter>" into buf (32 bytes). */
 char *journal_id(const struct journal *j, uint64_t counter, char *buf, size_t size);
@@ -40,7 +42,8 @@ struct journal_wait *journal_append(struct journal *j, const struct record *r, j
 /* The callback will not run. The record stays; the journal writes the `aborted` of an `admitted`,
  * so the caller writes nothing further of that id. */
 void journal_cancel(struct journal_wait *w);
-/* Append where nobody waits (an end record): 0 or -1. */
+/* Append where nobody waits: 0 or -1. An end record that finds no room is kept and written as soon
+ * as there is some, before anything else is admitted (bounded: beyond 256 KiB, -1). */
 int journal_note(struct journal *j, const struct record *r);
 
 #endif

@@ -240,8 +240,7 @@ int log_file_flush(struct log_file *f, struct err *err)
         return err_sys(err, "cannot write %s", f->name);
     if (took(f, (size_t)n) < 0)
         return err_set(err, ERR_INTERNAL, "SHA-256 failed");
-    if (f->dirty && ftruncate(f->fd, (off_t)f->size) == 0)
-        f->dirty = false;
+    /* the torn end is cut off just before the next try: cut now, its room would go to a journal */
     if ((size_t)n < want)
         return err_set(err, ERR_SYS, "cannot write all of a line to %s: no room", f->name);
     return 0;

@@ -158,7 +158,7 @@ static int name_ca(X509 *x)
 
 int mint_issuer_make(struct mint_issuer *ret, time_t now, struct err *err)
 {
-    static const int usage[] = {5, 6}; /* keyCertSign, cRLSign (RFC 5280 4.2.1.3) */
+    static const int usage[] = {5}; /* keyCertSign (RFC 5280 4.2.1.3) */
     struct mint_issuer made = {.key = EVP_EC_gen("P-256"), .cert = X509_new()};
     X509 *x = made.cert;
     if (made.key == NULL || x == NULL)

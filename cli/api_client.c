@@ -40,7 +40,8 @@ static int api_connect(const char *path, struct err *err)
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     if (connect(fd, (struct sockaddr *)&sa, sizeof sa) < 0) {
         if (errno == ENOENT || errno == ECONNREFUSED)
-            err_set(err, ERR_UNREADY, "no daemon answers at %s; start one with 'durward serve'", path);
+            err_set(err, ERR_UNREADY, "no daemon answers at %s; start one with 'durward serve'",
+                    path);
         else
             err_sys(err, "%s", path);
     } else if (check_peer(fd, path, err) == 0) {

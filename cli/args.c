@@ -53,7 +53,8 @@ static size_t add_options(const struct arg_option *o, struct option *longs, size
 {
     size_t at = strlen(shorts);
     for (; o && o->id && n < OPTIONS_MAX; o++, n++) {
-        longs[n] = (struct option){o->name, o->value ? required_argument : no_argument, NULL, o->id};
+        longs[n] =
+            (struct option){o->name, o->value ? required_argument : no_argument, NULL, o->id};
         if (o->id < 256) {
             shorts[at++] = (char)o->id;
             if (o->value)

@@ -16,10 +16,10 @@ struct arg_option {
 
 struct command {
     const char *name;
-    const char *usage;   /* after the name: "[-c FILE] METHOD URL" */
-    const char *summary; /* one line, for the list of commands */
-    const struct arg_option *options; /* ended by id 0; NULL: the command parses by itself */
-    const char *more;    /* further paragraphs of --help; NULL if none */
+    const char *usage;                 /* after the name: "[-c FILE] METHOD URL" */
+    const char *summary;               /* one line, for the list of commands */
+    const struct arg_option *options;  /* ended by id 0; NULL: the command parses by itself */
+    const char *more;                  /* further paragraphs of --help; NULL if none */
     int (*run)(int argc, char **argv); /* argv[0] is the command's name; returns the exit code */
 };
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KIND_WIDTH = 11, SANDBOX_WIDTH = 14, TIME_SHOWN = 23 };
+enum { KIND_WIDTH = 11, SANDBOX_WIDTH = 29, TIME_SHOWN = 23 };
 
 static enum colour colour_of(enum record_kind k)
 {

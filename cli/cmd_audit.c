@@ -454,6 +454,8 @@ static int verify_all(const char *dir, const char *key_file, bool json)
         r = err_set(&err, ERR_UNREADY, "there is no audit log in %s", dir);
     signing_key_free(key);
     close(fd);
+    if (key == NULL && key_file == NULL)
+        err_wrap(&err, "%s has no audit log, or its key must be given with --key", dir);
     if (r < 0) {
         json_decref(list);
         return fail(&err);

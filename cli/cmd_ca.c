@@ -193,8 +193,9 @@ static int run_rotate(int argc, char **argv)
     struct args a = {.cmd = &subcommands[2], .argc = argc, .argv = argv};
     if (args_next(&a) == ARGS_STOP)
         return a.exit_code;
-    out_error("'ca rotate' is not built yet (planned). Until then: end every sandbox, stop the "
-              "daemon, remove the two files that 'durward ca show' stands on, start again");
+    out_error("'ca rotate' is not built yet (planned); until then end every sandbox, stop the "
+              "daemon, and remove the certificate that 'durward ca show' names and the key beside "
+              "it: the next start makes new ones");
     return EXIT_USAGE;
 }
 

@@ -53,7 +53,8 @@ static void bash(void)
            "complete -F _durward durward\n");
 }
 
-/* Text inside single quotes and zsh's [..]: our own help lines hold none of these but to be sure. */
+/* Text inside single quotes and zsh's [..]: our own help lines hold none of these but to be sure.
+ */
 static void quoted(const char *s)
 {
     for (; *s; s++)
@@ -72,8 +73,9 @@ static void zsh(void)
     printf("        )\n        _describe command list\n        return\n    fi\n"
            "    case ${words[2]} in\n");
     for (const struct command *const *c = commands; *c; c++) {
-        printf("    %s) _arguments '--help[help]' '--json[JSON]' '--socket[API socket]:path:_files'",
-               (*c)->name);
+        printf(
+            "    %s) _arguments '--help[help]' '--json[JSON]' '--socket[API socket]:path:_files'",
+            (*c)->name);
         for (const struct arg_option *o = (*c)->options; o && o->id; o++) {
             printf(" '*--%s[", o->name);
             quoted(o->help);

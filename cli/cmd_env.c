@@ -67,9 +67,11 @@ static int collect(const json_t *reply, const char *ca_dir, struct strlist *env,
         return err_set(err, ERR_LIMIT, "the environment is too long");
     if (set_trust(env, dir, err) < 0)
         return -1;
-    json_object_foreach (json_object_get(reply, "env"), key, value)
-        if (!json_is_string(value) || strlist_set_env(env, key, json_string_value(value)) < 0)
-            return err_set(err, ERR_UPSTREAM, "the daemon's answer has a bad variable");
+    json_object_foreach(json_object_get(reply, "env"), key,
+                        value) if (!json_is_string(value) ||
+                                   strlist_set_env(env, key, json_string_value(value)) <
+                                       0) return err_set(err, ERR_UPSTREAM,
+                                                         "the daemon's answer has a bad variable");
     return 0;
 }
 

@@ -102,10 +102,10 @@ static int print_answer(const struct answer *w, const struct question *q, const 
     const char *credential = w->rule && w->rule->credential ? w->rule->credential->secret : NULL;
     authority_text(&q->authority, at, sizeof at);
     if (json) {
-        json_t *v = json_pack(
-            "{s:s, s:s, s:s, s:s?, s:s?, s:s, s:s}", "decision", verdict_word(w->verdict), "code",
-            w->code, "policy", policy, "rule", w->rule ? w->rule->text : NULL, "credential",
-            credential, "authority", at, "why", w->why);
+        json_t *v =
+            json_pack("{s:s, s:s, s:s, s:s?, s:s?, s:s, s:s}", "decision", verdict_word(w->verdict),
+                      "code", w->code, "policy", policy, "rule", w->rule ? w->rule->text : NULL,
+                      "credential", credential, "authority", at, "why", w->why);
         return out_json(v) < 0 ? EXIT_NO : EXIT_OK;
     }
     out_coloured(stdout, w->verdict == VERDICT_ALLOW ? COLOUR_GREEN : COLOUR_RED,

@@ -31,8 +31,8 @@ const struct command command_run = {
     "The current directory is bound read-write at its own path; files in it that hold known\n"
     "credentials are hidden and named. The environment inside holds TERM, COLORTERM, NO_COLOR,\n"
     "LANG, LC_*, TZ, PATH, what -e says and placeholders. Without CMD, on a terminal: your shell.\n"
-    "\nExit status: CMD's own, 128+N after signal N, 125 when Durward failed, 126 when CMD cannot\n"
-    "be executed, 127 when it was not found.\n",
+    "\nExit status: CMD's own, 128+N after signal N, 125 when Durward failed (usage errors too),\n"
+    "126 when CMD cannot be executed, 127 when it was not found.\n",
     cmd_run,
 };
 
@@ -245,10 +245,14 @@ static int cmd_run(int argc, char **argv)
     struct config *c = NULL;
     int code;
     run_request_init(&r);
-    if (run_options_read(&command_run, argc, argv, &o, &code) < 0)
+    if (run_options_read(&command_run, argc, argv, &o, &code) < 0) {
+        if (code == EXIT_USAGE)
+            code = EXIT_DURWARD_FAILED; /* 2 could be the command's own */
         goto out;
+    }
     if (o.argc == 0 && !run_stdio_is_terminal()) {
-        code = args_usage(&command_run, "which command? (without one, a terminal is needed)");
+        args_usage(&command_run, "which command? (without one, a terminal is needed)");
+        code = EXIT_DURWARD_FAILED;
         goto out;
     }
     code = EXIT_DURWARD_FAILED;

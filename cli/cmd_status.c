@@ -39,10 +39,10 @@ static void print_roles(const json_t *roles)
     struct out_table *t = out_table_new(titles);
     size_t i;
     json_t *r;
-    json_array_foreach (roles, i, r) {
+    json_array_foreach(roles, i, r)
+    {
         char pid[24];
-        snprintf(pid, sizeof pid, "%lld",
-                 (long long)json_integer_value(json_object_get(r, "pid")));
+        snprintf(pid, sizeof pid, "%lld", (long long)json_integer_value(json_object_get(r, "pid")));
         out_table_cell(t, text_of(r, "role"));
         out_table_cell(t, pid);
         out_table_cell(t, text_of(r, "sandbox"));
@@ -60,7 +60,8 @@ static void print_listeners(const json_t *listeners)
     struct out_table *t = out_table_new(titles);
     size_t i;
     json_t *l;
-    json_array_foreach (listeners, i, l) {
+    json_array_foreach(listeners, i, l)
+    {
         const char *policy = text_of(l, "policy");
         out_table_cell(t, text_of(l, "kind"));
         out_table_cell(t, text_of(l, "address"));
@@ -80,7 +81,8 @@ static void print_sandboxes(const json_t *sandboxes)
     struct out_table *t = out_table_new(titles);
     size_t i;
     json_t *s;
-    json_array_foreach (sandboxes, i, s) {
+    json_array_foreach(sandboxes, i, s)
+    {
         out_table_cell(t, text_of(s, "id"));
         out_table_cell(t, text_of(s, "policy"));
         out_table_cell(t, text_of(s, "state"));

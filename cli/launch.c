@@ -17,10 +17,20 @@
  * commands of `command:` secrets may have (secrets/store.h). Its own environment is empty. */
 static int put_environment(struct msg *m, struct err *err)
 {
-    static const char *const names[] = {
-        "PATH",           "HOME",        "USER",           "LOGNAME",        "LANG",
-        "GNUPGHOME",      "GPG_TTY",     "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME",
-        "XDG_DATA_HOME",  "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "NOTIFY_SOCKET"};
+    static const char *const names[] = {"PATH",
+                                        "HOME",
+                                        "USER",
+                                        "LOGNAME",
+                                        "LANG",
+                                        "GNUPGHOME",
+                                        "GPG_TTY",
+                                        "XDG_CONFIG_HOME",
+                                        "XDG_STATE_HOME",
+                                        "XDG_CACHE_HOME",
+                                        "XDG_DATA_HOME",
+                                        "XDG_RUNTIME_DIR",
+                                        "DBUS_SESSION_BUS_ADDRESS",
+                                        "NOTIFY_SOCKET"};
     struct strlist env = {0};
     int bad = 0;
     for (size_t i = 0; i < ARRAY_LEN(names) && !bad; i++) {

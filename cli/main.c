@@ -15,42 +15,48 @@
 #endif
 
 static const struct command command_audit = {
-    "audit", "tail|query|verify [OPTION...] [DIR]", "Read and verify the audit log.", NULL, NULL,
+    "audit",  "tail|query|verify [OPTION...] [DIR]", "Read and verify the audit log.", NULL, NULL,
     cmd_audit};
 static const struct command command_ca = {
-    "ca", "show|export [OPTION...]", "Show or export the certificate authority.", NULL, NULL, cmd_ca};
+    "ca",  "show|export [OPTION...]", "Show or export the certificate authority.", NULL, NULL,
+    cmd_ca};
 static const struct command command_secret = {
-    "secret", "ls|test [OPTION...]", "List secrets by name, or test that they can be read.",
-    NULL,     NULL,                  cmd_secret};
+    "secret",
+    "ls|test [OPTION...]",
+    "List secrets by name, or test that they can be read.",
+    NULL,
+    NULL,
+    cmd_secret};
 
 const struct command *const commands[] = {
-    &command_run,    &command_serve, &command_status, &command_reload,
-    &command_check,  &command_explain, &command_env,  &command_secret,
-    &command_ca,     &command_audit, &command_completion, NULL,
+    &command_run,   &command_serve,   &command_status,     &command_reload,
+    &command_check, &command_explain, &command_env,        &command_secret,
+    &command_ca,    &command_audit,   &command_completion, NULL,
 };
 
 /* Named in the design, not built yet: known, so that nobody takes them for a typing error. */
 static const char *const planned[] = {"sandbox", "image", "approve", "test", "doctor", NULL};
 
 static int (*const role_mains[ROLE_COUNT])(void) = {
-    [ROLE_PARENT] = parent_main,     [ROLE_SIGNER] = signer_main,
-    [ROLE_VAULT] = vault_main,       [ROLE_DIALER] = dialer_main,
-    [ROLE_GATE] = gate_main,         [ROLE_INJECTOR] = injector_main,
-    [ROLE_LOGGER] = logger_main,     [ROLE_CONTROLLER] = controller_main,
+    [ROLE_PARENT] = parent_main,   [ROLE_SIGNER] = signer_main,
+    [ROLE_VAULT] = vault_main,     [ROLE_DIALER] = dialer_main,
+    [ROLE_GATE] = gate_main,       [ROLE_INJECTOR] = injector_main,
+    [ROLE_LOGGER] = logger_main,   [ROLE_CONTROLLER] = controller_main,
     [ROLE_BUILDER] = builder_main,
 };
 
 static int print_help(void)
 {
-    printf("usage: durward COMMAND [OPTION...]\n\n"
-           "Run code that you do not trust in a sandbox whose only way out is a proxy that adds\n"
-           "credentials by rule, refuses everything else and records every attempt.\n\ncommands:\n");
+    printf(
+        "usage: durward COMMAND [OPTION...]\n\n"
+        "Run code that you do not trust in a sandbox whose only way out is a proxy that adds\n"
+        "credentials by rule, refuses everything else and records every attempt.\n\ncommands:\n");
     for (const struct command *const *c = commands; *c; c++)
         printf("  %-12s %s\n", (*c)->name, (*c)->summary);
     printf("\n  durward COMMAND --help tells about one of them; durward --version the version.\n"
            "\nexit status: 0 done, 1 what was asked about failed, 2 usage error;\n"
-           "of run: the command's own, 128+N after signal N, 125 Durward failed,\n"
-           "126 the command cannot be executed, 127 it was not found.\n");
+           "of run: the command's own, 128+N after signal N, 125 Durward failed\n"
+           "(usage errors too), 126 the command cannot be executed, 127 it was not found.\n");
     return out_flush() < 0 ? EXIT_NO : EXIT_OK;
 }
 

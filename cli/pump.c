@@ -89,8 +89,8 @@ struct pump *pump_new(struct event_base *base, int from, bool own_from, int to, 
     struct pump *p = calloc(1, sizeof *p);
     if (p == NULL)
         return NULL;
-    *p = (struct pump){.from = from, .to = to, .own_from = own_from, .own_to = own_to,
-                       .done = done, .arg = arg};
+    *p = (struct pump){
+        .from = from, .to = to, .own_from = own_from, .own_to = own_to, .done = done, .arg = arg};
     buf_init_wiped(&p->buf, PUMP_MAX); /* keystrokes may be a password */
     p->rd = event_new(base, from, EV_READ | EV_PERSIST, on_readable, p);
     p->wr = event_new(base, to, EV_WRITE | EV_PERSIST, on_writable, p);

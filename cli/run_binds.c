@@ -165,12 +165,14 @@ static bool covered(const struct run_request *r, const char *dir)
 /* A directory that nobody means to hand over as it is. */
 static const char *refused_default(const char *dir, const char *home)
 {
-    static const char *const system[] = {"/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/boot"};
+    static const char *const system[] = {"/etc", "/usr",   "/bin", "/sbin",
+                                         "/lib", "/lib64", "/boot"};
     static const char *const below[] = {"/dev", "/proc", "/sys", "/run"};
     char h[PATH_MAX];
     canonical(home, h);
     if (within(h, dir))
-        return strcmp(h, dir) == 0 ? "your home directory" : "a parent of your home directory";
+        return strcmp(h, dir) == 0 ? "your home directory ($HOME)"
+                                   : "a parent of your home directory ($HOME)";
     if (strcmp(dir, "/var") == 0)
         return "a system directory";
     for (size_t i = 0; i < ARRAY_LEN(system); i++)

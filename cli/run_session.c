@@ -132,17 +132,25 @@ static int watch_signals(struct session *s)
 
 /* ---- the controller's channel ---- */
 
+/* One line, however many there are. */
 static void print_masked(const char *masked)
 {
-    char line[512];
-    for (const char *p = masked; *p;) {
-        size_t n = strcspn(p, "\n");
-        char path[480];
-        snprintf(path, sizeof path, "%.*s", (int)(n < sizeof path ? n : sizeof path - 1), p);
-        if (n)
-            out_error("hidden from the sandbox: %s", out_clean(path, line, sizeof line));
-        p += n + (p[n] == '\n');
+    enum { SHOWN = 8 };
+    char path[512], clean[512], line[SHOWN * 64] = "";
+    size_t n = 0;
+    for (const char *p = masked; *p; p += *p == '\n') {
+        size_t len = strcspn(p, "\n"), at = strlen(line);
+        snprintf(path, sizeof path, "%.*s", (int)(len < sizeof path ? len : sizeof path - 1), p);
+        p += len;
+        if (len == 0)
+            continue;
+        out_clean(path, clean, sizeof clean);
+        if (++n <= SHOWN && at + strlen(clean) + 3 < sizeof line)
+            snprintf(line + at, sizeof line - at, "%s%s", at ? ", " : "", clean);
     }
+    if (n)
+        out_error("%zu %s with credentials hidden from the sandbox: %s%s", n,
+                  n == 1 ? "file" : "files", line, n > SHOWN ? ", …" : "");
 }
 
 static int on_started(struct session *s, struct msg *m)

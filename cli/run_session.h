@@ -6,9 +6,9 @@
 #include "run.h"
 
 struct run_result {
-    uint32_t status;       /* exit status as DESIGN §4 */
-    char text[8192];       /* why, where the status is Durward's own; "" otherwise */
-    char sandbox[65];      /* "" if it was not made */
+    uint32_t status;  /* exit status as DESIGN §4 */
+    char text[8192];  /* why, where the status is Durward's own; "" otherwise */
+    char sandbox[65]; /* "" if it was not made */
     struct denials denials;
 };
 

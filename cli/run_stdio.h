@@ -8,8 +8,8 @@
 #include "run.h"
 
 struct run_stdio {
-    struct pump *in, *out[2]; /* towards the sandbox; from it */
-    bool pending[2];          /* out[i] still has something to say */
+    struct pump *in, *out[2];   /* towards the sandbox; from it */
+    bool pending[2];            /* out[i] still has something to say */
     void (*drained)(void *arg); /* both outputs are at their end */
     void *arg;
 };

@@ -19,7 +19,8 @@ static void list_policies(const struct config *c, char *out, size_t size)
     size_t at = 0;
     out[0] = 0;
     for (size_t i = 0; i < config_policies(c) && at < size; i++)
-        at += (size_t)snprintf(out + at, size - at, "%s%s", i ? ", " : "", config_policy_name(c, i));
+        at +=
+            (size_t)snprintf(out + at, size - at, "%s%s", i ? ", " : "", config_policy_name(c, i));
 }
 
 const char *settings_policy(const struct config *c, const char *name, struct err *err)
@@ -35,7 +36,8 @@ const char *settings_policy(const struct config *c, const char *name, struct err
     if (n == 0)
         err_set(err, ERR_UNREADY, "the configuration has no policies");
     else if (name == NULL)
-        err_set(err, ERR_UNREADY, "there are several policies; choose one with --policy: %s", known);
+        err_set(err, ERR_UNREADY, "there are several policies; choose one with --policy: %s",
+                known);
     else
         err_set(err, ERR_UNREADY, "there is no policy '%s'; there are: %s", name, known);
     return NULL;

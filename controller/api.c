@@ -37,8 +37,7 @@ void api_reply(struct evhttp_request *req, int status, json_t *v)
 
 void api_refuse(struct evhttp_request *req, int status, const char *code, const char *message)
 {
-    api_reply(req, status,
-              json_pack("{s:{s:s, s:s}}", "error", "code", code, "message", message));
+    api_reply(req, status, json_pack("{s:{s:s, s:s}}", "error", "code", code, "message", message));
 }
 
 /* Whoever could open the socket is still asked who it is. */
@@ -95,7 +94,10 @@ struct api *api_new(struct controller *c, int listen_fd, struct err *err)
     }
     evhttp_set_max_body_size(a->http, API_BODY_MAX);
     evhttp_set_max_headers_size(a->http, API_HEAD_MAX);
-    evhttp_set_allowed_methods(a->http, EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_DELETE);
+    /* all, so that a wrong one is refused by our own table, in JSON */
+    evhttp_set_allowed_methods(a->http, EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_DELETE |
+                                            EVHTTP_REQ_HEAD | EVHTTP_REQ_PUT | EVHTTP_REQ_OPTIONS |
+                                            EVHTTP_REQ_PATCH);
     evhttp_set_timeout(a->http, API_IDLE_SECONDS);
     evhttp_set_gencb(a->http, on_request, a);
     return a;

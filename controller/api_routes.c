@@ -156,7 +156,8 @@ static int read_wish(const json_t *body, const char **policy, unsigned *ttl, str
     json_t *value;
     *policy = NULL;
     *ttl = IDENTITY_TTL_DEFAULT;
-    json_object_foreach ((json_t *)body, key, value) {
+    json_object_foreach((json_t *)body, key, value)
+    {
         json_int_t n = json_is_integer(value) ? json_integer_value(value) : 0;
         if (strcmp(key, "policy") == 0 && json_is_string(value))
             *policy = json_string_value(value);

@@ -94,6 +94,6 @@ void client_sandbox_gone(struct controller *c, const struct sandbox *s)
 {
     struct client *cl;
     LIST_FOREACH(cl, &c->clients, link)
-        if (cl->sandbox == s)
-            cl->sandbox = NULL;
+    if (cl->sandbox == s)
+        cl->sandbox = NULL;
 }

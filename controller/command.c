@@ -84,8 +84,7 @@ static int spec_read(struct msg *m, struct spec *s)
     return msg_end(m);
 }
 
-static int PRINTF(3, 4)
-    refuse(struct command_failure *why, uint32_t status, const char *fmt, ...)
+static int PRINTF(3, 4) refuse(struct command_failure *why, uint32_t status, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);

@@ -66,13 +66,25 @@ static void on_builder_closed(struct ipc *ch, const char *why UNUSED, void *arg)
         sandbox_builder_down(s);
 }
 
+static void begin_all(struct controller *c)
+{
+    for (struct sandbox *s = NULL; (s = sandbox_next(&c->owner, s)) != NULL;)
+        sandbox_begin(s);
+}
+
+static void on_journal(void *arg)
+{
+    struct controller *c = arg;
+    c->owner.recording = true;
+    begin_all(c);
+}
+
 static void attach_builder(struct controller *c, int fd)
 {
     if (c->owner.builder)
         on_builder_closed(c->owner.builder, "replaced", c);
     c->owner.builder = ipc_new(c->base, fd, on_builder, on_builder_closed, c);
-    for (struct sandbox *s = NULL; (s = sandbox_next(&c->owner, s)) != NULL;)
-        sandbox_builder_up(s);
+    begin_all(c);
 }
 
 /* ---- the parent's channel ---- */
@@ -106,6 +118,7 @@ static int on_peer(struct controller *c, struct msg *m)
         attach_gate(c, sandbox, fd);
         return 0;
     case ROLE_LOGGER:
+        c->owner.recording = false; /* until the new journal is here */
         journal_attach(c->journal, fd);
         return 0;
     case ROLE_CLIENT:
@@ -237,6 +250,9 @@ static int start(struct controller *c, struct err *err)
     if (c->base == NULL)
         return err_set(err, ERR_INTERNAL, "no event loop");
     c->journal = journal_new(c->base, config_audit_durability(c->config) == AUDIT_SYNCED);
+    if (c->journal == NULL)
+        return err_set(err, ERR_INTERNAL, "out of memory");
+    journal_on_ready(c->journal, on_journal, c);
     c->owner.base = c->base;
     c->owner.event = on_sandbox_event;
     c->owner.gone = on_sandbox_gone;
@@ -252,7 +268,7 @@ static int start(struct controller *c, struct err *err)
     if (proc_confine(ROLE_CONTROLLER, err) < 0)
         return -1;
     c->owner.parent = ipc_new(c->base, PROC_CONTROL_FD, on_parent, on_parent_closed, c);
-    return c->owner.parent && c->journal ? 0 : err_set(err, ERR_INTERNAL, "out of memory");
+    return c->owner.parent ? 0 : err_set(err, ERR_INTERNAL, "out of memory");
 }
 
 static void say_ready(struct controller *c)

@@ -11,10 +11,10 @@
  *        write it; as root: owned by proc_role_uid(ROLE_CONTROLLER), mode 0700),
  *        and unless private the listening API socket
  * W_READY (controller → parent): tag_key:bytes, token_public:bytes (32 each)
- * W_PEER kinds: ROLE_BUILDER, ROLE_GATE (sandbox = its id), ROLE_LOGGER, ROLE_CLIENT (W_RUN comes on
- *   it); a second one of a kind (of a sandbox) replaces the first, which died.
- * W_POLICY (reload): policy "", generation, fd = the whole new configuration.
- * W_STATUS, W_RELOAD: asked by the controller, answered by the parent in order.
+ * W_PEER kinds: ROLE_BUILDER, ROLE_GATE (sandbox = its id), ROLE_LOGGER, ROLE_CLIENT (W_RUN comes
+ * on it); a second one of a kind (of a sandbox) replaces the first, which died. W_POLICY (reload):
+ * policy "", generation, fd = the whole new configuration. W_STATUS, W_RELOAD: asked by the
+ * controller, answered by the parent in order.
  *
  * W_SANDBOX ids tell what they name:
  *   sb-…  a local sandbox: W_BUILD follows, W_SANDBOX_GONE ends it

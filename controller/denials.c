@@ -36,10 +36,15 @@ static struct denial *find(struct denials *d, const char *code, const char *targ
     return e;
 }
 
+bool denials_valid(const char *code, uint32_t count)
+{
+    return code_ok(code) && count > 0;
+}
+
 int denials_add(struct denials *d, const char *code, const char *target, uint32_t count)
 {
     char text[DENIAL_TARGET_MAX + 1];
-    if (!code_ok(code) || count == 0)
+    if (!denials_valid(code, count))
         return -1;
     clean(text, sizeof text, target);
     count_up(find(d, code, text), count);

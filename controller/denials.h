@@ -19,8 +19,10 @@ struct denials {
     struct denial list[DENIALS_MAX + 1]; /* the last one is "other" */
 };
 
-/* Bytes of target outside printable ASCII become '?', what is too long is cut. -1 when the code is
- * none of ours in form ([a-z0-9_]+), or count is 0. */
+/* The code is one of ours in form ([a-z0-9_]+) and something was counted. */
+bool denials_valid(const char *code, uint32_t count);
+/* Bytes of target outside printable ASCII become '?', what is too long is cut. -1 when it is
+ * not valid. */
 int denials_add(struct denials *d, const char *code, const char *target, uint32_t count) WUNUSED;
 /* n × (code:str, target:str, count:u32), as W_RUN_EXIT has it. */
 void denials_put(const struct denials *d, struct msg *m);

@@ -28,8 +28,8 @@ static const char *const copied[] = {
 
 /* Shown from the host, read-only, when they are there. */
 static const char *const shown[] = {
-    "alternatives", "ld.so.conf.d",    "terminfo", "python3", "perl", "fonts",
-    "vim",          "crypto-policies", "java",     "maven",   "bash_completion.d",
+    "alternatives",    "ld.so.conf.d", "terminfo", "python3",           "perl", "fonts", "vim",
+    "crypto-policies", "java",         "maven",    "bash_completion.d",
 };
 
 /* Where programs look for the bundle, beside /etc/ssl/certs. */
@@ -40,11 +40,11 @@ static const struct {
     {"ssl", "ca-bundle.pem", "ca-certificates.crt"},
     {"ssl/certs", "ca-certificates.crt", "ca-certificates.crt"},
     {"ssl/certs", "ca-bundle.crt", "ca-certificates.crt"},
-    {"ssl/certs/java", "cacerts", "cacerts"},
+    {"ssl/certs/java", "cacerts", "cacerts.p12"},
     {"pki/tls", "cert.pem", "ca-certificates.crt"},
     {"pki/tls/certs", "ca-bundle.crt", "ca-certificates.crt"},
     {"pki/ca-trust/extracted/pem", "tls-ca-bundle.pem", "ca-certificates.crt"},
-    {"pki/java", "cacerts", "cacerts"},
+    {"pki/java", "cacerts", "cacerts.p12"},
     {"ca-certificates/extracted", "tls-ca-bundle.pem", "ca-certificates.crt"},
 };
 

@@ -76,8 +76,7 @@ struct announcing {
 static int announce_each(void *arg, const struct identity *i)
 {
     struct announcing *a = arg;
-    if (has_policy(a->controller->config, i->policy) &&
-        announce(a->controller, i, a->err) < 0)
+    if (has_policy(a->controller->config, i->policy) && announce(a->controller, i, a->err) < 0)
         a->bad = -1;
     return a->bad;
 }
@@ -99,18 +98,19 @@ int identities_announce(struct controller *c, struct err *err)
     return a.bad;
 }
 
-/* The listener that this policy's clients use: one bound to it, else one that takes tokens. */
+/* The listener that this policy's clients use: one that takes tokens, which is good wherever the
+ * client runs, else one bound to the policy. */
 static const struct config_listen *find_listener(const struct config *c, const char *policy)
 {
     size_t n;
-    const struct config_listen *l = config_listens(c, &n), *by_token = NULL;
+    const struct config_listen *l = config_listens(c, &n), *bound = NULL;
     for (size_t i = 0; i < n; i++) {
-        if (l[i].policy && strcmp(l[i].policy, policy) == 0)
+        if (l[i].policy == NULL)
             return &l[i];
-        if (l[i].policy == NULL && by_token == NULL)
-            by_token = &l[i];
+        if (strcmp(l[i].policy, policy) == 0 && bound == NULL)
+            bound = &l[i];
     }
-    return by_token;
+    return bound;
 }
 
 static int sign(struct controller *c, const struct identity *i, char *out, size_t size,
@@ -155,9 +155,9 @@ static json_t *describe(struct controller *c, const struct identity *i,
     json_t *env = env_object(c, i, err);
     if (env == NULL)
         return NULL;
-    json_t *v = json_pack("{s:s, s:s, s:s, s:o, s:s, s:s}", "id", i->id, "policy", i->policy,
-                          "proxy", proxy, "env", env, "trust_dir", c->trust_outside, "ca",
-                          c->ca_pem);
+    json_t *v =
+        json_pack("{s:s, s:s, s:s, s:o, s:s, s:s}", "id", i->id, "policy", i->policy, "proxy",
+                  proxy, "env", env, "trust_dir", c->trust_outside, "ca", c->ca_pem);
     if (v == NULL) {
         err_set(err, ERR_INTERNAL, "out of memory");
         return NULL;

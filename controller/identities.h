@@ -11,8 +11,8 @@ enum { IDENTITY_TTL_DEFAULT = 3600, IDENTITY_TTL_MAX = 3600 }; /* seconds */
 /* Tell the parent of every live identity (W_SANDBOX), making those of policy-bound listeners that
  * have none yet. Nothing to do when private. */
 int identities_announce(struct controller *c, struct err *err);
-/* What POST /v1/identities answers: {id, policy, expires, token, proxy, listener, env, trust_dir,
- * ca}. For a policy that has a listener bound to it and no token listener there is no token. NULL
+/* What POST /v1/identities answers: {id, policy, proxy, env, trust_dir, ca} and, by way of a
+ * listener that takes tokens, {token, expires}; a listener bound to the policy needs none. NULL
  * with err: ERR_PARSE for what the asker got wrong. */
 json_t *identities_issue(struct controller *c, const char *policy, unsigned ttl, struct err *err);
 /* 0; 1 when there is none; -1. */

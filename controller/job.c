@@ -17,7 +17,7 @@
 #include "wire.h"
 
 enum {
-    BUILD_S = 20,   /* from start to self-test; a large tree is searched for at most 2 s a bind */
+    BUILD_S = 20,     /* from start to self-test; a large tree is searched for at most 2 s a bind */
     GIVE_UP_MS = 500, /* between killing process 1 and killing bubblewrap itself */
     TEXT_MAX = 40 * 1024,
 };
@@ -35,18 +35,18 @@ struct job {
     enum state state;
     const struct job_ops *ops;
     void *arg;
-    pid_t pid;         /* maker, then bubblewrap; 0 once reaped */
-    int pidfd;         /* process 1, or -1 */
-    struct ipc *maker; /* NULL once it closed */
+    pid_t pid;          /* maker, then bubblewrap; 0 once reaped */
+    int pidfd;          /* process 1, or -1 */
+    struct ipc *maker;  /* NULL once it closed */
     struct event *init; /* pending until process 1 has reported */
-    int init_fd;       /* to be given away with `built`; then -1 */
+    int init_fd;        /* to be given away with `built`; then -1 */
     int errors, info;
     struct event *timer;
-    bool answered;    /* `built` was called */
-    struct buf text;  /* notes for `built`, or the first reason of the failure */
-    bool failed;      /* text is a reason */
+    bool answered;   /* `built` was called */
+    struct buf text; /* notes for `built`, or the first reason of the failure */
+    bool failed;     /* text is a reason */
     bool staged, consented;
-    int status;       /* of pid, once reaped */
+    int status; /* of pid, once reaped */
 };
 
 static void set_state(struct job *j, enum state to)

@@ -13,7 +13,8 @@ struct job;
 struct job_ops {
     /* The listeners of the sandbox in a message for the parent; the callee sends it. */
     void (*listeners)(void *arg, struct job *j, struct msg *m);
-    /* Once: it runs (fd is durward-init's socket, the callee's from here on) or it does not (-1). */
+    /* Once: it runs (fd is durward-init's socket, the callee's from here on) or it does not (-1).
+     */
     void (*built)(void *arg, struct job *j, bool ok, const char *text, int fd);
     /* Every process of it is gone. */
     void (*ended)(void *arg, struct job *j);

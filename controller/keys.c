@@ -48,10 +48,11 @@ static int read_key(int fd, const char *name, unsigned char *key, struct err *er
     if (paths_check_private_fd(fd, name, err) < 0)
         return err_wrap(err, "state directory");
     if (read(fd, key, KEY_BYTES) != KEY_BYTES || read(fd, &more, 1) != 0)
-        return err_set(err, ERR_PARSE,
-                       "%s in the state directory is damaged (it must have %d bytes); remove it and "
-                       "start again: placeholders and tokens given so far become invalid",
-                       name, KEY_BYTES);
+        return err_set(
+            err, ERR_PARSE,
+            "%s in the state directory is damaged (it must have %d bytes); remove it and "
+            "start again: placeholders and tokens given so far become invalid",
+            name, KEY_BYTES);
     return 0;
 }
 
@@ -76,13 +77,11 @@ int keys_load(int dirfd, struct keys *ret, struct err *err)
     unsigned char raw[KEY_BYTES];
     size_t n = sizeof ret->token_public;
     *ret = (struct keys){0};
-    if (load_key(dirfd, "tag.key", ret->tag, err) < 0 ||
-        load_key(dirfd, "token.key", raw, err) < 0)
+    if (load_key(dirfd, "tag.key", ret->tag, err) < 0 || load_key(dirfd, "token.key", raw, err) < 0)
         return -1;
     ret->token = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, raw, sizeof raw);
     explicit_bzero(raw, sizeof raw);
-    if (ret->token == NULL ||
-        EVP_PKEY_get_raw_public_key(ret->token, ret->token_public, &n) != 1) {
+    if (ret->token == NULL || EVP_PKEY_get_raw_public_key(ret->token, ret->token_public, &n) != 1) {
         keys_done(ret);
         return err_set(err, ERR_INTERNAL, "cannot use the token key");
     }

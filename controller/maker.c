@@ -93,7 +93,8 @@ static int post(struct msg *m, struct err *err)
     return r == 0 ? 0 : err_set(err, ERR_UNREADY, "the builder does not listen");
 }
 
-static int offer_listeners(const struct plan *plan, const struct netns_listeners *l, struct err *err)
+static int offer_listeners(const struct plan *plan, const struct netns_listeners *l,
+                           struct err *err)
 {
     struct msg m;
     msg_init(&m, W_LISTENERS);
@@ -131,6 +132,8 @@ static int await_consent(struct err *err)
 static int become_bwrap(const struct plan *plan, struct err *err)
 {
     const struct bwrap_fds fds = {.filter = FD_FILTER, .info = FD_INFO};
+    const struct bwrap_root root = {
+        .directory = STAGE_ROOT, .empty_file = STAGE_EMPTY, .init = STAGE_INIT};
     if (dup2(FD_ERRORS, STDERR_FILENO) < 0)
         return err_sys(err, "dup");
     for (int fd = FD_INIT; fd <= FD_INFO; fd++)
@@ -138,7 +141,7 @@ static int become_bwrap(const struct plan *plan, struct err *err)
             return err_sys(err, "fcntl");
     if (syscall(SYS_close_range, FD_END, ~0U, 0) < 0)
         return err_sys(err, "close_range");
-    return bwrap_exec(STAGE_ROOT, STAGE_INIT, plan, &fds, err);
+    return bwrap_exec(&root, plan, &fds, err);
 }
 
 static int make(const struct stage_parts *given, const struct plan *plan, pid_t builder,
@@ -154,8 +157,9 @@ static int make(const struct stage_parts *given, const struct plan *plan, pid_t 
         netns_listen(&l, plan->ports, plan->nports, err) < 0 || offer_listeners(plan, &l, err) < 0)
         return -1;
     if (!l.filtered &&
-        buf_printf(&notes, "note: nf_tables cannot be used here (%s): TCP is taken on ports 80, "
-                           "443 and those of the rules only, and refused packets are not logged\n",
+        buf_printf(&notes,
+                   "note: nf_tables cannot be used here (%s): TCP is taken on ports 80, "
+                   "443 and those of the rules only, and refused packets are not logged\n",
                    l.why_not) < 0)
         return err_set(err, ERR_INTERNAL, "out of memory");
     if (stage_build(&parts, plan, &notes, err) < 0)

@@ -39,6 +39,8 @@ static const struct known {
     {NULL, ".gnupg/"},
     {NULL, ".password-store/"},
     {NULL, ".azure/"},
+    {"share", "durward/"}, /* our own CA and state */
+    {"state", "durward/"},
     {"git", "credentials"},
     {".aws", "credentials"},
     {".docker", "config.json"},
@@ -156,8 +158,8 @@ static int cover(struct search *s, int dir, const char *name, bool directory, st
 {
     struct mask *m = s->m;
     if (m->covered++ >= MASK_COVERED_MAX)
-        return err_set(err, ERR_LIMIT,
-                       "more than %d credential files: bind a narrower directory", MASK_COVERED_MAX);
+        return err_set(err, ERR_LIMIT, "more than %d credential files: bind a narrower directory",
+                       MASK_COVERED_MAX);
     int at = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (at < 0)
         return errno == ENOENT ? 0 : err_sys(err, "%s", s->path);
@@ -193,8 +195,7 @@ static unsigned char type_of(int dir, const struct dirent *e)
     struct stat st;
     if (e->d_type != DT_UNKNOWN)
         return e->d_type;
-    return fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? DT_UNKNOWN
-                                                                 : IFTODT(st.st_mode);
+    return fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? DT_UNKNOWN : IFTODT(st.st_mode);
 }
 
 /* A link that bears a credential's name gives away what it points to: that is what we cover, where

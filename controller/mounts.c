@@ -40,7 +40,7 @@ int mounts_private(struct err *err)
 int mounts_open(const char *path, struct err *err)
 {
     struct open_how how = {
-        .flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
+        .flags = O_PATH | O_CLOEXEC, /* with O_NOFOLLOW a link at the end would be opened itself */
         .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
     };
     int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
@@ -55,8 +55,8 @@ static int set_attributes(int fd, uint64_t set, unsigned flags, struct err *err)
 {
     struct attributes a = {.set = set};
     if (syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH | flags, &a, sizeof a) < 0)
-        return err_sys(err, errno == ENOSYS ? "Linux 5.12 is needed: mount_setattr"
-                                            : "mount_setattr");
+        return err_sys(err,
+                       errno == ENOSYS ? "Linux 5.12 is needed: mount_setattr" : "mount_setattr");
     return 0;
 }
 

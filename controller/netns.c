@@ -14,6 +14,7 @@
 
 #include "nft.h"
 #include "rtnl.h"
+#include "synthetic.h"
 
 enum {
     PORT_CATCH_ALL = 901, /* below 1024: nothing inside can bind it, so no dev server misses it */
@@ -129,7 +130,8 @@ static int set_on(int fd, int level, int name)
     return setsockopt(fd, level, name, &on, sizeof on);
 }
 
-/* One socket on every address. Neither SO_REUSEADDR nor SO_REUSEPORT: nobody inside can share it. */
+/* One socket on every address. Neither SO_REUSEADDR nor SO_REUSEPORT: nobody inside can share it.
+ */
 static int open_socket(int family, int type, uint16_t port, bool transparent, struct err *err)
 {
     int fd = socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -138,14 +140,15 @@ static int open_socket(int family, int type, uint16_t port, bool transparent, st
     bool v6 = family == AF_INET6;
     bool ok = !v6 || set_on(fd, IPPROTO_IPV6, IPV6_V6ONLY) == 0;
     if (ok && transparent)
-        ok = set_on(fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_TRANSPARENT : IP_TRANSPARENT) == 0;
+        ok =
+            set_on(fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_TRANSPARENT : IP_TRANSPARENT) == 0;
     if (ok && type == SOCK_DGRAM) {
         ok = v6 ? set_on(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO) == 0 &&
                       set_on(fd, IPPROTO_IPV6, IPV6_FREEBIND) == 0
-                : set_on(fd, IPPROTO_IP, IP_PKTINFO) == 0 && set_on(fd, IPPROTO_IP, IP_FREEBIND) == 0;
+                : set_on(fd, IPPROTO_IP, IP_PKTINFO) == 0 &&
+                      set_on(fd, IPPROTO_IP, IP_FREEBIND) == 0;
     }
-    if (ok && bind_any(fd, family, port) == 0 &&
-        (type == SOCK_DGRAM || listen(fd, BACKLOG) == 0))
+    if (ok && bind_any(fd, family, port) == 0 && (type == SOCK_DGRAM || listen(fd, BACKLOG) == 0))
         return fd;
     err_sys(err, "cannot listen on port %u", port);
     close(fd);
@@ -191,6 +194,17 @@ static bool have_ipv6(void)
     return rtnl_all_local(AF_INET6, NULL) == 0;
 }
 
+/* The gate's own synthetic address is lo's too, beside the loopback ones. */
+static int own_addresses(bool v6, struct err *err)
+{
+    unsigned char ip4[4], ip6[16];
+    if (synthetic_v4(NAMES_SELF, ip4) < 0 || synthetic_v6(NAMES_SELF, ip6) < 0)
+        return err_set(err, ERR_INTERNAL, "no synthetic address of our own");
+    if (rtnl_address(AF_INET, ip4, err) < 0)
+        return -1;
+    return v6 ? rtnl_address(AF_INET6, ip6, err) : 0;
+}
+
 static int listen_all(struct netns_listeners *l, const uint16_t *ports, unsigned nports,
                       struct err *err)
 {
@@ -202,6 +216,8 @@ static int listen_all(struct netns_listeners *l, const uint16_t *ports, unsigned
                    : -1;
     }
     bool v6 = have_ipv6();
+    if (own_addresses(v6, err) < 0)
+        return -1;
     int log = nft_install(PORT_CATCH_ALL, LOG_GROUP, &why);
     l->filtered = log >= 0;
     if (!l->filtered)

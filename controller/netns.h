@@ -17,8 +17,8 @@ struct netns_listener {
 struct netns_listeners {
     struct netns_listener at[IPC_FDS_MAX];
     unsigned n;
-    bool filtered;      /* nf_tables serves: one listener takes all TCP, the rest is logged */
-    char why_not[256];  /* else the reason */
+    bool filtered;     /* nf_tables serves: one listener takes all TCP, the rest is logged */
+    char why_not[256]; /* else the reason */
 };
 
 /* Enter new user, network and mount namespaces, uid and gid mapped to themselves. The error text

@@ -370,7 +370,8 @@ static struct mnl_socket *open_netlink(struct err *err)
     struct timeval patience = {.tv_sec = 2};
     struct mnl_socket *nl = mnl_socket_open2(NETLINK_NETFILTER, SOCK_CLOEXEC);
     if (nl == NULL || mnl_socket_bind(nl, 0, MNL_SOCKET_AUTOPID) < 0 ||
-        setsockopt(mnl_socket_get_fd(nl), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0) {
+        setsockopt(mnl_socket_get_fd(nl), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) <
+            0) {
         err_sys(err, "netfilter's netlink");
         if (nl)
             mnl_socket_close(nl);

@@ -130,8 +130,8 @@ int placeholders_env(const struct config *c, const char *policy, const struct pl
     for (size_t i = 0; i < n && !bad; i++) {
         buf_clear(&value);
         if (fill(p, slice_str(e[i].value), &value) < 0)
-            bad = err_set(err, ERR_PARSE, "policy %s: env %s cannot be filled in",
-                          policy, e[i].name);
+            bad =
+                err_set(err, ERR_PARSE, "policy %s: env %s cannot be filled in", policy, e[i].name);
         else if (strlist_set_env(env, e[i].name, (const char *)buf_data(&value)) < 0)
             bad = err_set(err, ERR_LIMIT, "policy %s: its env is too long", policy);
     }

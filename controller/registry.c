@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct registry {
     sqlite3 *db;
@@ -65,10 +66,13 @@ struct registry *registry_open(int dirfd, struct err *err)
         return NULL;
     }
     snprintf(path, sizeof path, "/proc/self/fd/%d/registry.db", dirfd);
+    mode_t mask = umask(077);
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-    if (sqlite3_open_v2(path, &r->db, flags, own_vfs()) != SQLITE_OK ||
-        sqlite3_busy_timeout(r->db, 2000) != SQLITE_OK ||
-        sqlite3_exec(r->db, schema, NULL, NULL, NULL) != SQLITE_OK) {
+    bool bad = sqlite3_open_v2(path, &r->db, flags, own_vfs()) != SQLITE_OK ||
+               sqlite3_busy_timeout(r->db, 2000) != SQLITE_OK ||
+               sqlite3_exec(r->db, schema, NULL, NULL, NULL) != SQLITE_OK;
+    umask(mask);
+    if (bad) {
         fail(r, "be opened", err);
         registry_close(r);
         return NULL;

@@ -17,7 +17,7 @@ enum identity_kind {
 
 struct identity {
     enum identity_kind kind;
-    char id[IDENTITY_ID_MAX + 1];         /* [a-z0-9-] */
+    char id[IDENTITY_ID_MAX + 1]; /* [a-z0-9-] */
     char policy[IDENTITY_POLICY_MAX + 1];
     unsigned char seed[IDENTITY_SEED];
     int64_t expires; /* seconds since 1970; INT64_MAX: never */

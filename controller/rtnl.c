@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <libmnl/libmnl.h>
 #include <linux/if.h>
+#include <linux/if_addr.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 #include <string.h>
@@ -45,6 +46,23 @@ int rtnl_loopback_up(struct err *err)
     return transact(h, err) < 0 ? err_wrap(err, "cannot set lo up") : 0;
 }
 
+int rtnl_address(int family, const unsigned char *ip, struct err *err)
+{
+    char room[REQUEST_MAX] = {0};
+    size_t n = family == AF_INET ? 4 : 16;
+    struct nlmsghdr *h = mnl_nlmsg_put_header(room);
+    h->nlmsg_type = RTM_NEWADDR;
+    h->nlmsg_flags = NLM_F_CREATE | NLM_F_EXCL;
+    struct ifaddrmsg *a = mnl_nlmsg_put_extra_header(h, sizeof *a);
+    a->ifa_family = (unsigned char)family;
+    a->ifa_prefixlen = (unsigned char)(n * 8);
+    a->ifa_scope = RT_SCOPE_UNIVERSE;
+    a->ifa_index = LOOPBACK;
+    mnl_attr_put(h, IFA_LOCAL, n, ip);
+    mnl_attr_put(h, IFA_ADDRESS, n, ip);
+    return transact(h, err) < 0 ? err_wrap(err, "cannot give lo an address") : 0;
+}
+
 int rtnl_all_local(int family, struct err *err)
 {
     char room[REQUEST_MAX] = {0};
@@ -59,6 +77,7 @@ int rtnl_all_local(int family, struct err *err)
     rt->rtm_type = RTN_LOCAL;
     mnl_attr_put_u32(h, RTA_OIF, LOOPBACK);
     if (transact(h, err) < 0)
-        return err_wrap(err, "cannot make every IPv%c address local", family == AF_INET ? '4' : '6');
+        return err_wrap(err, "cannot make every IPv%c address local",
+                        family == AF_INET ? '4' : '6');
     return 0;
 }

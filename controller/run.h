@@ -22,9 +22,9 @@
 #include "strlist.h"
 
 enum { /* exit codes of our own, DESIGN §4 */
-    EXIT_DURWARD_FAILED = 125,
-    EXIT_NOT_EXECUTABLE = 126,
-    EXIT_NOT_FOUND = 127,
+       EXIT_DURWARD_FAILED = 125,
+       EXIT_NOT_EXECUTABLE = 126,
+       EXIT_NOT_FOUND = 127,
 };
 
 enum { RUN_PATH_MAX = 4096, RUN_NAME_MAX = 256, RUN_BINDS_MAX = 64 };
@@ -51,8 +51,8 @@ struct run_request {
 void run_request_init(struct run_request *r);
 void run_request_done(struct run_request *r);
 /* Adds a bind; both are copied. -1 when there are too many. */
-int run_request_bind(struct run_request *r, const char *source, const char *target, bool writable)
-    WUNUSED;
+int run_request_bind(struct run_request *r, const char *source, const char *target,
+                     bool writable) WUNUSED;
 /* Writing side; the descriptors move into the message. */
 void run_request_put(struct run_request *r, struct msg *m);
 /* Reading side: checks bounds, that paths are absolute and names are names. */

@@ -109,8 +109,7 @@ struct sandbox *sandbox_new(struct sandbox_owner *owner, struct sandbox_plan *pl
     memset(plan, 0, sizeof *plan);
     run_request_init(&plan->request);
     restart_timer(s, BUILD_MS);
-    tell(s, "sandbox_created", s->plan.request.policy);
-    sandbox_builder_up(s);
+    sandbox_begin(s);
     return s;
 }
 
@@ -133,8 +132,8 @@ struct sandbox *sandbox_find(struct sandbox_owner *owner, const char *id)
 {
     struct sandbox *s;
     LIST_FOREACH(s, &owner->list, link)
-        if (strcmp(s->plan.id, id) == 0)
-            return s;
+    if (strcmp(s->plan.id, id) == 0)
+        return s;
     return NULL;
 }
 
@@ -206,11 +205,12 @@ static int send_build(const struct sandbox *s)
 
 /* The parent first: the gate that the listeners will be given to must know its policy and its
  * placeholders before the first packet can come. */
-void sandbox_builder_up(struct sandbox *s)
+void sandbox_begin(struct sandbox *s)
 {
-    if (s->state != SANDBOX_NEW || s->owner->builder == NULL)
+    if (s->state != SANDBOX_NEW || s->owner->builder == NULL || !s->owner->recording)
         return;
     set_state(s, SANDBOX_BUILDING, BUILD_MS);
+    tell(s, "sandbox_created", s->plan.request.policy);
     if (send_sandbox(s) < 0 || send_build(s) < 0)
         sandbox_end(s, EXIT_DURWARD_FAILED, "the sandbox could not be asked for");
 }
@@ -331,8 +331,8 @@ int sandbox_client_message(struct sandbox *s, struct msg *m)
             return -1;
         return client_signal(s, a);
     case W_RUN_WINSIZE:
-        if (msg_get_u32(m, &a) < 0 || msg_get_u32(m, &b) < 0 || msg_end(m) < 0 ||
-            a > UINT16_MAX || b > UINT16_MAX || !s->plan.request.tty)
+        if (msg_get_u32(m, &a) < 0 || msg_get_u32(m, &b) < 0 || msg_end(m) < 0 || a > UINT16_MAX ||
+            b > UINT16_MAX || !s->plan.request.tty)
             return -1;
         if (s->state == SANDBOX_RUNNING)
             return forward(s, W_INIT_WINSIZE, a, b, true);

@@ -3,7 +3,7 @@
  *   NEW ──► BUILDING ──► READY ──► RUNNING ──► ENDING ──► GONE
  *    └──────────┴──────────┴────────────────────▲
  *
- *   NEW       waits for the builder's channel
+ *   NEW       waits for the builder's channel and for the journal
  *   BUILDING  parent has W_SANDBOX, builder has W_BUILD; waits for W_BUILT
  *   READY     durward-init's channel is here; waits for its self-test, then has W_INIT_EXEC
  *   RUNNING   W_INIT_STARTED came and the client knows
@@ -62,6 +62,7 @@ struct sandbox_owner {
     struct event_base *base;
     struct ipc *parent;  /* NULL once it is gone */
     struct ipc *builder; /* NULL while there is none */
+    bool recording;      /* lifecycle records are taken; without, no sandbox begins */
     void (*event)(void *arg, const struct sandbox *s, const char *what, const char *detail);
     void (*gone)(void *arg, struct sandbox *s); /* state is GONE; call sandbox_free */
     void *arg;
@@ -69,10 +70,11 @@ struct sandbox_owner {
 };
 
 struct sandbox *sandbox_find(struct sandbox_owner *owner, const char *id);
-struct sandbox *sandbox_next(struct sandbox_owner *owner, const struct sandbox *s); /* NULL: first */
+struct sandbox *sandbox_next(struct sandbox_owner *owner,
+                             const struct sandbox *s); /* NULL: first */
 
 /* Takes over the plan's content and the client's channel. NULL when memory is out. The sandbox
- * begins at once if there is a builder, else at sandbox_builder_up. */
+ * begins at once if there are a builder and a journal, else at sandbox_begin. */
 struct sandbox *sandbox_new(struct sandbox_owner *owner, struct sandbox_plan *plan,
                             struct ipc *client);
 void sandbox_free(struct sandbox *s);
@@ -84,7 +86,8 @@ const char *sandbox_id(const struct sandbox *s);
 const char *sandbox_policy(const struct sandbox *s);
 const struct denials *sandbox_denials(const struct sandbox *s);
 
-void sandbox_builder_up(struct sandbox *s);
+/* A builder or a journal arrived: begin, if nothing else is missing and it has not. */
+void sandbox_begin(struct sandbox *s);
 /* The builder's process died: what it was building has failed. */
 void sandbox_builder_down(struct sandbox *s);
 /* W_BUILT, after its sandbox:str was read. -1: the message is bad. */

@@ -68,8 +68,7 @@ static int on_self_test(struct sandbox *s, struct msg *m)
 static int on_started(struct sandbox *s, struct msg *m)
 {
     int fd = -1;
-    if (s->state != SANDBOX_READY || !s->tested ||
-        (s->plan.request.tty && msg_get_fd(m, &fd) < 0))
+    if (s->state != SANDBOX_READY || !s->tested || (s->plan.request.tty && msg_get_fd(m, &fd) < 0))
         return -1;
     if (msg_end(m) < 0 || (fd >= 0 && !is_pty_master(fd))) {
         if (fd >= 0)
@@ -153,8 +152,10 @@ static int on_denied(struct sandbox *s, struct msg *m)
     char code[DENIAL_CODE_MAX + 1], target[512];
     uint32_t count;
     if (msg_get_str(m, code, sizeof code) < 0 || msg_get_str(m, target, sizeof target) < 0 ||
-        msg_get_u32(m, &count) < 0 || msg_end(m) < 0)
+        msg_get_u32(m, &count) < 0 || msg_end(m) < 0 || !denials_valid(code, count))
         return -1;
+    if (s->state < SANDBOX_RUNNING)
+        return 0; /* the self-test's own probes */
     return denials_add(&s->denials, code, target, count);
 }
 

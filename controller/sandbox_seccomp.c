@@ -26,21 +26,77 @@ enum {
 /* Calls that are refused whatever their arguments. */
 static const char *const refused[] = {
     /* new attack surface without a file: rings, keys, tracing, programs */
-    "io_uring_setup", "io_uring_enter", "io_uring_register", "keyctl", "add_key", "request_key",
-    "bpf", "perf_event_open", "userfaultfd", "fanotify_init", "fanotify_mark",
+    "io_uring_setup",
+    "io_uring_enter",
+    "io_uring_register",
+    "keyctl",
+    "add_key",
+    "request_key",
+    "bpf",
+    "perf_event_open",
+    "userfaultfd",
+    "fanotify_init",
+    "fanotify_mark",
     /* other processes */
-    "ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "process_mrelease",
-    "pidfd_getfd", "kcmp", "lookup_dcookie",
+    "ptrace",
+    "process_vm_readv",
+    "process_vm_writev",
+    "process_madvise",
+    "process_mrelease",
+    "pidfd_getfd",
+    "kcmp",
+    "lookup_dcookie",
     /* namespaces and mounts */
-    "setns", "unshare", "mount", "umount", "umount2", "pivot_root", "chroot", "fsopen", "fsconfig",
-    "fsmount", "fspick", "move_mount", "open_tree", "mount_setattr", "open_by_handle_at",
+    "setns",
+    "unshare",
+    "mount",
+    "umount",
+    "umount2",
+    "pivot_root",
+    "chroot",
+    "fsopen",
+    "fsconfig",
+    "fsmount",
+    "fspick",
+    "move_mount",
+    "open_tree",
+    "mount_setattr",
+    "open_by_handle_at",
     "name_to_handle_at",
     /* the machine */
-    "kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module",
-    "create_module", "query_module", "get_kernel_syms", "nfsservctl", "swapon", "swapoff", "reboot",
-    "quotactl", "quotactl_fd", "acct", "settimeofday", "clock_settime", "clock_adjtime", "stime",
-    "syslog", "iopl", "ioperm", "modify_ldt", "vm86", "vm86old", "_sysctl", "sysfs", "uselib",
-    "ustat", "vhangup", "sethostname", "setdomainname", "vserver",
+    "kexec_load",
+    "kexec_file_load",
+    "init_module",
+    "finit_module",
+    "delete_module",
+    "create_module",
+    "query_module",
+    "get_kernel_syms",
+    "nfsservctl",
+    "swapon",
+    "swapoff",
+    "reboot",
+    "quotactl",
+    "quotactl_fd",
+    "acct",
+    "settimeofday",
+    "clock_settime",
+    "clock_adjtime",
+    "stime",
+    "syslog",
+    "iopl",
+    "ioperm",
+    "modify_ldt",
+    "vm86",
+    "vm86old",
+    "_sysctl",
+    "sysfs",
+    "uselib",
+    "ustat",
+    "vhangup",
+    "sethostname",
+    "setdomainname",
+    "vserver",
 };
 
 /* The same for calls that this libseccomp may be too old to know; one number on every architecture
@@ -144,8 +200,9 @@ static int deny_clone(scmp_filter_ctx c, struct err *err)
     return nr < 0 ? 0 : deny(c, SCMP_ACT_ERRNO(ENOSYS), nr, 0, NULL, err);
 }
 
-/* Execution domains: plain Linux, 32-bit uname, 2.6 uname, both, and the question 0xffffffff. Bit 31
- * set means that question, of which no bit may be missing; otherwise only bits 3 and 17 are free. */
+/* Execution domains: plain Linux, 32-bit uname, 2.6 uname, both, and the question 0xffffffff. Bit
+ * 31 set means that question, of which no bit may be missing; otherwise only bits 3 and 17 are
+ * free. */
 static int deny_personality(scmp_filter_ctx c, struct err *err)
 {
     const uint64_t top = UINT64_C(1) << 31;
@@ -235,7 +292,12 @@ int sandbox_seccomp_compile(struct sandbox_seccomp *ret, struct err *err)
 
 int sandbox_seccomp_memfd(const struct sandbox_seccomp *f, struct err *err)
 {
-    return ipc_memfd("filter", f->code, f->n * sizeof *f->code, err);
+    int fd = ipc_memfd("filter", f->code, f->n * sizeof *f->code, err);
+    if (fd >= 0 && lseek(fd, 0, SEEK_SET) < 0) {
+        close(fd);
+        return err_sys(err, "lseek");
+    }
+    return fd;
 }
 
 void sandbox_seccomp_free(struct sandbox_seccomp *f)

@@ -83,8 +83,8 @@ static bool status_is(const char *status, const char *key, unsigned long long wa
 
 static void probe_status(struct run *t)
 {
-    static const char *const sets[] = {"\nCapInh:", "\nCapPrm:", "\nCapEff:", "\nCapBnd:",
-                                       "\nCapAmb:"};
+    static const char *const sets[] = {
+        "\nCapInh:", "\nCapPrm:", "\nCapEff:", "\nCapBnd:", "\nCapAmb:"};
     char status[TEXT_MAX];
     if (read_text("/proc/self/status", status, sizeof status) < 0) {
         report(t, "status", false, "/proc/self/status: %s", strerror(errno));
@@ -120,7 +120,8 @@ static void probe_descriptors(struct run *t, int control)
         report(t, "descriptors", true, "%s", "");
 }
 
-/* Every line of a /proc/net file but `skip` heading ones must have `word` in it; no file, no line. */
+/* Every line of a /proc/net file but `skip` heading ones must have `word` in it; no file, no line.
+ */
 static void probe_lines(struct run *t, const char *probe, const char *path, unsigned skip,
                         const char *word)
 {

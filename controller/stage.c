@@ -42,8 +42,8 @@ int stage_check_source(const struct stage_parts *parts, const struct plan *plan,
     static const char *const closed[] = {"/proc", "/sys", "/dev", "/run", "/var/run"};
     for (size_t i = 0; i < ARRAY_LEN(closed); i++)
         if (overlaps(source, closed[i]))
-            return err_set(err, ERR_DENIED, "%s cannot be bound: it is, holds or lies in %s", source,
-                           closed[i]);
+            return err_set(err, ERR_DENIED, "%s cannot be bound: it is, holds or lies in %s",
+                           source, closed[i]);
     if (plan_path_within(plan->home, source))
         return err_set(err, ERR_DENIED,
                        "%s cannot be bound: it is or holds the home directory; bind a project's",
@@ -67,13 +67,14 @@ int stage_check_target(const char *target, struct err *err)
     return 0;
 }
 
-/* Kernel interfaces that are mounted elsewhere than usual are still none of a sandbox's business. */
+/* Kernel interfaces that are mounted elsewhere than usual are still none of a sandbox's business.
+ */
 static int check_opened(int fd, const char *source, bool *is_dir, struct err *err)
 {
     static const unsigned long closed[] = {
-        PROC_SUPER_MAGIC, SYSFS_MAGIC,    CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, DEVPTS_SUPER_MAGIC,
-        DEBUGFS_MAGIC,    TRACEFS_MAGIC,  SECURITYFS_MAGIC,   BPF_FS_MAGIC,        NSFS_MAGIC,
-        SOCKFS_MAGIC,     EFIVARFS_MAGIC,
+        PROC_SUPER_MAGIC,   SYSFS_MAGIC,   CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC,
+        DEVPTS_SUPER_MAGIC, DEBUGFS_MAGIC, TRACEFS_MAGIC,      SECURITYFS_MAGIC,
+        BPF_FS_MAGIC,       NSFS_MAGIC,    SOCKFS_MAGIC,       EFIVARFS_MAGIC,
     };
     struct stat st;
     struct statfs fs;
@@ -99,11 +100,12 @@ static int open_sources(struct stage *s, struct err *err)
         int fd = mounts_open(b->source, err);
         if (fd < 0)
             return err_wrap(err, "cannot bind");
-        if (check_opened(fd, b->source, &s->is_dir[i], err) == 0)
-            s->trees[i] = mounts_clone(fd, !b->writable, err);
+        int r = check_opened(fd, b->source, &s->is_dir[i], err);
+        if (r == 0 && (s->trees[i] = mounts_clone(fd, !b->writable, err)) < 0)
+            r = err_wrap(err, "cannot bind %s", b->source);
         close(fd);
-        if (s->trees[i] < 0)
-            return err_wrap(err, "cannot bind %s", b->source);
+        if (r < 0)
+            return -1;
     }
     s->trust = open(s->parts->trust_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (s->trust < 0)
@@ -123,7 +125,8 @@ static int attach_at(struct stage *s, int tree, const char *path, bool dir, stru
 }
 
 /* A tmpfs at path; its descriptor if asked (the caller's), else it is closed. */
-static int add_tmpfs(struct stage *s, const char *path, const char *mode, int *keep, struct err *err)
+static int add_tmpfs(struct stage *s, const char *path, const char *mode, int *keep,
+                     struct err *err)
 {
     int tree = mounts_tmpfs(mode, NULL, err);
     int r = tree < 0 ? -1 : attach_at(s, tree, path, true, err);
@@ -228,7 +231,7 @@ static int add_etc(struct stage *s, struct err *err)
 /* Every JDK brings a trust store of its own; ours, if there is one, covers those that are files. */
 static int cover_java(struct stage *s, struct err *err)
 {
-    int ours = openat(s->trust, "cacerts", O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    int ours = openat(s->trust, "cacerts.p12", O_PATH | O_NOFOLLOW | O_CLOEXEC);
     int jvm = openat(s->root, "usr/lib/jvm", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = ours < 0 || jvm < 0 ? NULL : fdopendir(jvm);
     int r = 0;
@@ -276,15 +279,16 @@ static int add_init(struct stage *s, struct err *err)
 
 static int add_base(struct stage *s, struct err *err)
 {
-    static const char *const empty[] = {"/proc", "/dev", "/var/lib", "/var/cache", "/var/log",
-                                        "/mnt",  "/srv", "/opt"};
+    static const char *const empty[] = {"/proc",    "/dev", "/var/lib", "/var/cache",
+                                        "/var/log", "/mnt", "/srv",     "/opt"};
     for (size_t i = 0; i < ARRAY_LEN(empty); i++) {
         int fd = mounts_place(s->root, empty[i], true, err);
         if (fd < 0)
             return -1;
         close(fd);
     }
-    if (symlinkat("/run", s->root, "var/run") < 0 || symlinkat("/run/lock", s->root, "var/lock") < 0)
+    if (symlinkat("/run", s->root, "var/run") < 0 ||
+        symlinkat("/run/lock", s->root, "var/lock") < 0)
         return err_sys(err, "/var");
     if (add_tmpfs(s, "/tmp", "1777", NULL, err) < 0 ||
         add_tmpfs(s, "/var/tmp", "1777", NULL, err) < 0 ||

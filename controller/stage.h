@@ -1,9 +1,9 @@
 /* The root file system of a local sandbox, laid out on a tmpfs in the maker's own mount namespace:
  *
- *   /usr /bin /lib...   the host's, read-only        /etc       written for it (etcfiles.h), read-only
- *   /tmp /var/tmp /run  tmpfs, writable              $HOME      tmpfs, writable, unless a bind covers it
- *   /etc/durward        trust bundles, read-only     /run/durward/init   our process 1, read-only
- *   binds               as the plan says, credential files masked (mask.h)
+ *   /usr /bin /lib...   the host's, read-only        /etc       written for it (etcfiles.h),
+ * read-only /tmp /var/tmp /run  tmpfs, writable              $HOME      tmpfs, writable, unless a
+ * bind covers it /etc/durward        trust bundles, read-only     /run/durward/init   our process
+ * 1, read-only binds               as the plan says, credential files masked (mask.h)
  *
  * Sources are opened without following links and mounted by descriptor. /proc and /dev are left to
  * bubblewrap, which takes STAGE_ROOT as the new root. */
@@ -14,8 +14,9 @@
 #include "err.h"
 #include "plan.h"
 
-#define STAGE_ROOT   "/tmp/root"
-#define STAGE_INIT   "/run/durward/init" /* inside */
+#define STAGE_ROOT  "/tmp/root"
+#define STAGE_EMPTY "/tmp/empty/file"   /* an empty file beside it */
+#define STAGE_INIT  "/run/durward/init" /* inside */
 
 struct stage_parts {
     const char *state_dir; /* ours: no bind may show it */
@@ -28,8 +29,8 @@ int stage_build(const struct stage_parts *parts, const struct plan *plan, struct
                 struct err *err);
 
 /* May this host path be bound? Purely by the paths; -1 with the reason. */
-int stage_check_source(const struct stage_parts *parts, const struct plan *plan,
-                       const char *source, struct err *err);
+int stage_check_source(const struct stage_parts *parts, const struct plan *plan, const char *source,
+                       struct err *err);
 int stage_check_target(const char *target, struct err *err);
 
 #endif

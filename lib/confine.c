@@ -76,6 +76,8 @@ static const int controller_calls[] = {
     SC(utimensat)};
 #if SANITIZED
 static const int sanitizer_calls[] = {SC(ptrace),
+                                      SC(open),
+                                      SC(getdents),
                                       SC(clone),
                                       SC(wait4),
                                       SC(openat),

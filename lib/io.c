@@ -30,6 +30,14 @@ void io_fail(struct io *io, const char *fmt, ...)
     io_set_state(io, IO_S_FAILED);
 }
 
+/* Look at this io again in the next round of the loop: not in this one, or a busy stream would keep
+ * every other from its turn. */
+static void io_soon(struct io *io)
+{
+    static const struct timeval now = {0, 0};
+    event_add(io->soon, &now);
+}
+
 void io_emit(struct io *io, enum io_event ev)
 {
     if (io->fn && io->state < IO_S_CLOSING)
@@ -150,6 +158,9 @@ static void leave(struct io *io)
         io_emit(io, IO_DRAINED);
         if (io->state < IO_S_FAILED)
             send_out(io);
+        /* what the callback wrote may be gone already: it is to hear of that too */
+        if (io->was_high && buf_len(&io->out) <= io->out.max / 4)
+            io_soon(io);
     }
     if (before < IO_S_FAILED && io->state == IO_S_FAILED)
         io_emit(io, IO_ERROR);
@@ -180,8 +191,8 @@ static void read_in(struct io *io)
         if (r == 1 && !is_tls(io))
             break; /* a short read: nothing more is there */
     }
-    if (r > 0 && is_tls(io) && SSL_has_pending(io->ssl))
-        event_active(io->soon, EV_TIMEOUT, 0); /* the socket may not become readable for these */
+    if (r > 0 && is_tls(io) && buf_room(&io->in) > 0 && SSL_has_pending(io->ssl))
+        io_soon(io); /* the socket may not become readable for these */
     if (buf_len(&io->in) > before)
         io_emit(io, IO_READABLE);
     if (r == -2 && io->state < IO_S_FAILED && !io->eof) {
@@ -203,13 +214,24 @@ static void on_read(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     leave(io);
 }
 
+/* Bytes that OpenSSL holds already: the socket may never become readable for them. They are there
+ * when the input was full, and when a handshake ended outside on_read (a fast peer answers within
+ * the very call that sent our flight). */
+static void read_held(struct io *io)
+{
+    if (io->state == IO_S_TLS && !io->paused && SSL_has_pending(io->ssl))
+        read_in(io);
+}
+
 static void on_write(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct io *io = arg;
     enter(io);
     io->want_write = false;
-    if (io->state == IO_S_HANDSHAKE)
+    if (io->state == IO_S_HANDSHAKE) {
         handshake(io);
+        read_held(io);
+    }
     leave(io);
 }
 
@@ -219,8 +241,7 @@ static void on_soon(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     enter(io);
     if (io->state == IO_S_HANDSHAKE)
         handshake(io);
-    else if (io->state == IO_S_TLS && !io->paused && SSL_has_pending(io->ssl))
-        read_in(io); /* decrypted bytes waited inside OpenSSL while the input was full */
+    read_held(io);
     leave(io);
 }
 
@@ -296,7 +317,7 @@ void io_close_flushed(struct io *io)
     io_deadline(io, IO_CLOSE_SECONDS);
     io->ending = true;
     io_set_state(io, IO_S_CLOSING);
-    event_active(io->soon, EV_TIMEOUT, 0);
+    io_soon(io);
 }
 
 int io_fd(const struct io *io)
@@ -318,18 +339,18 @@ void io_consumed(struct io *io)
 {
     if (buf_len(&io->in) == 0)
         buf_shrink(&io->in);
-    if (io->state == IO_S_TLS && !io->paused && SSL_has_pending(io->ssl))
-        event_active(io->soon, EV_TIMEOUT, 0);
+    if (io->state == IO_S_TLS && !io->paused && buf_room(&io->in) > 0 && SSL_has_pending(io->ssl))
+        io_soon(io);
     if (io->depth == 0)
         io_update(io);
 }
 
 void io_flush_soon(struct io *io)
 {
-    if (buf_len(&io->out) > io->out.max / 2)
+    if (buf_len(&io->out) >= io->out.max / 2)
         io->was_high = true;
     if (io->depth == 0 && io->state < IO_S_FAILED && !io->want_write)
-        event_active(io->soon, EV_TIMEOUT, 0);
+        io_soon(io);
 }
 
 int io_write(struct io *io, const void *p, size_t n)
@@ -364,8 +385,8 @@ void io_resume(struct io *io)
     if (!io->paused)
         return;
     io->paused = false;
-    if (io->state == IO_S_TLS && SSL_has_pending(io->ssl))
-        event_active(io->soon, EV_TIMEOUT, 0);
+    if (io->state == IO_S_TLS && buf_room(&io->in) > 0 && SSL_has_pending(io->ssl))
+        io_soon(io);
     if (io->depth == 0)
         io_update(io);
 }
@@ -374,7 +395,7 @@ void io_end(struct io *io)
 {
     io->ending = true;
     if (io->depth == 0 && io->state < IO_S_FAILED)
-        event_active(io->soon, EV_TIMEOUT, 0);
+        io_soon(io);
 }
 
 void io_deadline(struct io *io, unsigned seconds)
@@ -409,7 +430,7 @@ void io_tls_accept(struct io *io, SSL *ssl)
     buf_append(&io->raw, buf_data(&io->in), buf_len(&io->in)) < 0 ? io_fail(io, "preread")
                                                                   : (void)0;
     buf_clear(&io->in);
-    event_active(io->soon, EV_TIMEOUT, 0);
+    io_soon(io);
 }
 
 void io_tls_connect(struct io *io, SSL *ssl)
@@ -417,7 +438,7 @@ void io_tls_connect(struct io *io, SSL *ssl)
     io->ssl = ssl;
     SSL_set_connect_state(ssl);
     io_set_state(io, IO_S_HANDSHAKE);
-    event_active(io->soon, EV_TIMEOUT, 0);
+    io_soon(io);
 }
 
 void io_tls_continue(struct io *io)
@@ -425,5 +446,5 @@ void io_tls_continue(struct io *io)
     if (io->state != IO_S_SUSPENDED)
         return;
     io_set_state(io, IO_S_HANDSHAKE);
-    event_active(io->soon, EV_TIMEOUT, 0);
+    io_soon(io);
 }

@@ -50,8 +50,8 @@ static char **role_environment(void)
     static char *env[8];
     size_t n = 0;
     if (SANITIZED) {
-        static const char *const keep[] = {"ASAN_OPTIONS=", "LSAN_OPTIONS=", "UBSAN_OPTIONS=",
-                                           "ASAN_SYMBOLIZER_PATH="};
+        static const char *const keep[] = {
+            "ASAN_OPTIONS=", "LSAN_OPTIONS=", "UBSAN_OPTIONS=", "ASAN_SYMBOLIZER_PATH="};
         for (char **e = environ; *e && n < ARRAY_LEN(env) - 1; e++)
             for (size_t i = 0; i < ARRAY_LEN(keep); i++)
                 if (strncmp(*e, keep[i], strlen(keep[i])) == 0)
@@ -95,9 +95,26 @@ int proc_spawn(enum role r, const char *tag, int control_fd, pid_t *ret, struct 
     return 0;
 }
 
+/* Root with uids to give away: not "root" of a user namespace that has no other uid. */
+static bool has_role_uids(void)
+{
+    static int known = -1;
+    unsigned long in, out, n;
+    if (known >= 0)
+        return known;
+    known = 0;
+    FILE *f = geteuid() == 0 ? fopen("/proc/self/uid_map", "re") : NULL;
+    while (f && fscanf(f, "%lu %lu %lu", &in, &out, &n) == 3)
+        if (in <= ROLE_UID_BASE && in + n > ROLE_UID_BASE + ROLE_COUNT)
+            known = 1;
+    if (f)
+        fclose(f);
+    return known;
+}
+
 uid_t proc_role_uid(enum role r)
 {
-    return geteuid() == 0 ? (uid_t)(ROLE_UID_BASE + r) : geteuid();
+    return has_role_uids() ? (uid_t)(ROLE_UID_BASE + r) : geteuid();
 }
 
 static bool keeps_uid(enum role r)
@@ -107,7 +124,7 @@ static bool keeps_uid(enum role r)
 
 static int drop_uid(enum role r, struct err *err)
 {
-    if (geteuid() != 0 || keeps_uid(r))
+    if (keeps_uid(r) || !has_role_uids())
         return 0;
     uid_t uid = proc_role_uid(r);
     if (setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0)
@@ -125,6 +142,9 @@ int proc_enter(enum role r, struct err *err)
     if (getsockopt(PROC_CONTROL_FD, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_SEQPACKET)
         return err_set(err, ERR_UNREADY,
                        "this is a role of Durward and is only started by its parent");
+    char name[16];
+    snprintf(name, sizeof name, "durward-%.7s", role_name(r));
+    prctl(PR_SET_NAME, name);
     struct rlimit none = {0, 0};
     if (setrlimit(RLIMIT_CORE, &none) < 0)
         return err_sys(err, "RLIMIT_CORE");
@@ -144,7 +164,8 @@ int proc_enter(enum role r, struct err *err)
      * no_new_privs themselves or must be able to run what the user configured */
     if (!keeps_uid(r) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_sys(err, "no_new_privs");
-    if (!SANITIZED && prctl(PR_SET_DUMPABLE, 0) < 0)
+    /* a change of uid made it not dumpable already; LeakSanitizer needs it back */
+    if (prctl(PR_SET_DUMPABLE, SANITIZED) < 0)
         return err_sys(err, "PR_SET_DUMPABLE");
     return 0;
 }

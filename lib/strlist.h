@@ -7,7 +7,7 @@
 enum { STRLIST_MAX = 4096, STRLIST_BYTES = 80 * 1024 };
 
 struct strlist {
-    char **v;     /* owned; v[n] is NULL once anything was added */
+    char **v; /* owned; v[n] is NULL once anything was added */
     size_t n;
     size_t bytes; /* with terminators */
 };

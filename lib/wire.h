@@ -37,7 +37,7 @@ enum wire_type {
      * I: limits:bytes, policy:str, generation:u32, fds: policy JSON memfd, trust roots memfd
      * C: config JSON memfd, socket fd (listening API socket, absent when count is 0), flags… see
      *    controller/controller.h
-     * B: state_dir:str, trust_dir:str */
+     * B: state_dir:str, trust_dir:str, init_path:str (the program durward-init) */
 
     /* ---- gate ↔ signer ---- */
     W_MINT = 20, /* G→S: req:u32, host:str (canonical; IPv6 without brackets), spki:bytes (DER) */
@@ -71,19 +71,19 @@ enum wire_type {
     W_STORE_EXIT = 55, /* P→V: req:u32, status:u32 (wait status of the command) */
 
     /* ---- gate ↔ injector: one exchange is one u32 id, chosen by the gate ---- */
-    W_HOP_REQUEST = 60,  /* G→I: see proxy/hop.h */
-    W_HOP_BODY = 61,     /* both: exchange:u32, bytes */
-    W_HOP_END = 62,      /* both: exchange:u32 (the message is whole) */
-    W_HOP_REPLY = 63,    /* I→G: see proxy/hop.h */
-    W_HOP_FAIL = 64,     /* I→G: exchange:u32, status:u32, code:str */
-    W_HOP_ABORT = 65,    /* G→I: exchange:u32 */
-    W_HOP_CREDIT = 66,   /* both: exchange:u32, bytes:u32 */
+    W_HOP_REQUEST = 60, /* G→I: see proxy/hop.h */
+    W_HOP_BODY = 61,    /* both: exchange:u32, bytes */
+    W_HOP_END = 62,     /* both: exchange:u32 (the message is whole) */
+    W_HOP_REPLY = 63,   /* I→G: see proxy/hop.h */
+    W_HOP_FAIL = 64,    /* I→G: exchange:u32, status:u32, code:str */
+    W_HOP_ABORT = 65,   /* G→I: exchange:u32 */
+    W_HOP_CREDIT = 66,  /* both: exchange:u32, bytes:u32 */
 
     /* ---- parent ↔ gate ---- */
     W_BIND = 80,         /* P→G: once; see proxy/bind.h */
     W_BOUND = 81,        /* G→P: {} */
     W_PLACEHOLDERS = 82, /* P→G: n × (placeholder:str, secret:str), in place of those it had */
-    W_DRAIN = 83, /* P→G: {}: stop accepting; end when the last session has ended */
+    W_DRAIN = 83,        /* P→G: {}: stop accepting; end when the last session has ended */
 
     /* ---- gate ↔ controller ---- */
     W_NAME = 90,   /* G→C: req:u32, host:str; C→G: req:u32, host:str, index:u32 (0: refused) */
@@ -101,9 +101,9 @@ enum wire_type {
 
     /* ---- CLI or API ↔ controller ---- */
     W_RUN = 120,         /* CLI→C: see controller/run.h */
-    W_RUN_STARTED = 121, /* C→CLI: sandbox:str, tty:u8, fd pty master if tty */
+    W_RUN_STARTED = 121, /* C→CLI: sandbox:str, tty:u8, masked:str, fd pty master if tty */
     W_RUN_EXIT = 122,    /* C→CLI: status:u32 (exit code as DESIGN §4), text:str (why, if ours),
-                            n × (code:str, target:str, count:u32) denials */
+                            n × (code:str, target:str, count:u32) denials, sandbox:str */
     W_RUN_SIGNAL = 123,  /* CLI→C: signal:u32 */
     W_RUN_WINSIZE = 124, /* CLI→C: rows:u32, cols:u32 */
     W_RELOAD = 125,      /* C→P: {}; P→C: ok:u8, text:str */
@@ -116,7 +116,9 @@ enum wire_type {
     W_INIT_EXIT = 142,    /* init→: status:u32 (exit code as DESIGN §4), text:str */
     W_INIT_SIGNAL = 143,  /* →init: signal:u32 (to the command's process group) */
     W_INIT_WINSIZE = 144, /* →init: rows:u32, cols:u32 */
-    W_INIT_READY = 145,   /* init→: self-test: ok:u8, n × (probe:str, ok:u8, detail:str) */
+    W_INIT_READY = 145,   /* init→: self-test: ok:u8, n × (probe:str, ok:u8, detail:str). The
+                             builder waits for it but leaves it in the socket for C, as the first
+                             message of the descriptor in W_BUILT */
 };
 
 #endif

@@ -25,7 +25,6 @@ enum dial_state {
 struct dial {
     const struct dial_means *means;
     struct dial_order order;
-    char detail[DIAL_DETAIL_MAX];
     enum dial_state state;
     bool exempt; /* the address is the operator's: no guard */
     struct timespec begun;
@@ -85,17 +84,19 @@ static uint64_t elapsed_ms(const struct dial *d)
     return ms > 0 ? (uint64_t)ms : 0;
 }
 
-static void make_record(struct record *r, const struct authority *a, const char *address,
-                        const char *code, uint64_t ms, const char *detail, const char *text)
+static void make_record(struct record *r, const struct authority *a, const struct dial_label *label,
+                        const char *address, const char *code, uint64_t ms, const char *text)
 {
-    char authority[HOST_TEXT_MAX + 16], full[DIAL_DETAIL_MAX + 128];
+    char authority[HOST_TEXT_MAX + 16];
     record_init(r, RECORD_CONNECTION, 0);
+    record_put_str(r, RF_SANDBOX, label->sandbox);
+    record_put_str(r, RF_POLICY, label->policy);
+    record_put_str(r, RF_REQUEST, label->request);
     record_put_str(r, RF_CODE, code);
     record_put_str(r, RF_AUTHORITY, authority_text(a, authority, sizeof authority));
     record_put_str(r, RF_ADDRESS, address);
     record_put_u64(r, RF_MS, ms);
-    snprintf(full, sizeof full, "%s%s%s", detail, text[0] ? ": " : "", text);
-    record_put_str(r, RF_DETAIL, full);
+    record_put_str(r, RF_DETAIL, text);
 }
 
 static void drop_socket(struct dial *d)
@@ -118,7 +119,8 @@ static void on_recorded(void *arg, bool ok)
         drop_socket(d); /* the policy changed while the connection was being made */
         d->code = "denied";
         d->text = "the policy has changed";
-        (void)dial_refuse(d->means, &d->order.authority, d->detail, d->code); /* beside the "ok" */
+        (void)dial_refuse(d->means, &d->order.authority, &d->order.label,
+                          d->code); /* beside the "ok" */
     }
     dial_tell(d);
 }
@@ -131,7 +133,7 @@ static void dial_finish(struct dial *d, const char *code, const char *text)
     event_del(d->deadline);
     d->code = code;
     d->text = text;
-    make_record(&r, &d->order.authority, d->address, code, elapsed_ms(d), d->detail, text);
+    make_record(&r, &d->order.authority, &d->order.label, d->address, code, elapsed_ms(d), text);
     struct journal_wait *w = journal_append(d->means->journal, &r, on_recorded, d);
     if (w) /* else on_recorded has run and d is gone */
         d->wait = w;
@@ -263,8 +265,6 @@ struct dial *dial_new(const struct dial_means *means, const struct dial_order *o
     d->means = means;
     d->order = *order;
     d->fd = -1;
-    snprintf(d->detail, sizeof d->detail, "%s", order->detail);
-    d->order.detail = d->detail;
     clock_gettime(CLOCK_MONOTONIC, &d->begun);
     d->deadline = event_new(means->base, -1, 0, on_deadline, d);
     if (d->deadline == NULL) {
@@ -306,11 +306,11 @@ void dial_run(struct dial *d)
     }
 }
 
-int dial_refuse(const struct dial_means *means, const struct authority *a, const char *detail,
-                const char *code)
+int dial_refuse(const struct dial_means *means, const struct authority *a,
+                const struct dial_label *label, const char *code)
 {
     struct record r;
-    make_record(&r, a, "", code, 0, detail, "");
+    make_record(&r, a, label, "", code, 0, "");
     return journal_note(means->journal, &r);
 }
 
@@ -318,7 +318,8 @@ void dial_cancel(struct dial *d)
 {
     struct record r;
     if (d->state == DIAL_RESOLVING || d->state == DIAL_CONNECTING) {
-        make_record(&r, &d->order.authority, d->address, "cancelled", elapsed_ms(d), d->detail, "");
+        make_record(&r, &d->order.authority, &d->order.label, d->address, "cancelled",
+                    elapsed_ms(d), "");
         (void)journal_note(d->means->journal, &r); /* nobody is left to be told */
     }
     dial_free(d);

@@ -14,7 +14,13 @@ struct journal;
 struct resolver;
 struct upstream_map;
 
-enum { DIAL_DETAIL_MAX = 208 };
+enum { DIAL_NAME_MAX = 128, DIAL_REQUEST_MAX = 65 }; /* with terminators */
+
+/* Whose dial it is, for its record: said by the parent and, of the request, by the asker. "" where
+ * there is none. */
+struct dial_label {
+    char sandbox[DIAL_NAME_MAX], policy[DIAL_NAME_MAX], request[DIAL_REQUEST_MAX];
+};
 
 /* What all dials share; outlives them. */
 struct dial_means {
@@ -28,7 +34,7 @@ struct dial_means {
 
 struct dial_order {
     struct authority authority;
-    const char *detail; /* of the record: "for <request id> in <sandbox>" */
+    struct dial_label label;
     /* Asked before anything leaves, and again before the descriptor is handed over. */
     bool (*allowed)(void *arg, const struct authority *a);
     /* The end, once. fd >= 0: connected, the callback's; address is its peer. fd < 0: code is one
@@ -43,7 +49,7 @@ void dial_run(struct dial *d);
 /* done will not run; what was under way is recorded as "cancelled". */
 void dial_cancel(struct dial *d);
 /* A dial that is not even begun, recorded with this code. 0, or -1 when it cannot be recorded. */
-int dial_refuse(const struct dial_means *means, const struct authority *a, const char *detail,
-                const char *code);
+int dial_refuse(const struct dial_means *means, const struct authority *a,
+                const struct dial_label *label, const char *code);
 
 #endif

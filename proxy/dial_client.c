@@ -14,8 +14,8 @@
  * often slots have been taken, so a late answer never meets another request. */
 enum { SLOTS = 256, ATTACH_SECONDS = 2, MARGIN_SECONDS = 4, DETAIL_MAX = 512 };
 
-static const char *const codes[] = {"denied",  "blocked_ip", "resolve",   "connect",
-                                    "timeout", "overload",   "cancelled", "audit"};
+static const char *const codes[] = {"denied",  "blocked_ip", "resolve", "connect",
+                                    "timeout", "overload",   "audit"};
 
 enum wait_state {
     WAIT_CHANNEL, /* for a channel to the dialer */
@@ -284,6 +284,8 @@ struct dial_wait *dial_client_get(struct dial_client *c, const struct authority 
 
 void dial_client_cancel(struct dial_wait *w)
 {
+    if (w == NULL)
+        return;
     if (w->state == WAIT_ASKED)
         send_cancel(w->client, w->req);
     wait_free(w);

@@ -11,7 +11,7 @@ struct dial_wait;
 
 /* fd >= 0: a connected, non-blocking TCP socket, the callback owns it; address is its peer as text.
  * fd < 0: code is a constant ("denied", "blocked_ip", "resolve", "connect", "timeout", "overload",
- * "dialer_gone"), detail is for the audit record. */
+ * "audit" (the dialer could not record it), "dialer_gone"), detail is for the audit record. */
 typedef void (*dial_fn)(void *arg, int fd, const char *address, const char *code,
                         const char *detail);
 
@@ -21,6 +21,6 @@ void dial_client_attach(struct dial_client *c, int dialer_fd); /* owned; replace
 /* Never calls fn before it returns. token: "" for local sandboxes. NULL when memory is out. */
 struct dial_wait *dial_client_get(struct dial_client *c, const struct authority *a, const char *id,
                                   const char *token, dial_fn fn, void *arg);
-void dial_client_cancel(struct dial_wait *w);
+void dial_client_cancel(struct dial_wait *w); /* NULL is fine */
 
 #endif

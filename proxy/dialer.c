@@ -18,11 +18,11 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { NAME_MAX_ = 128, ID_MAX = 64, POLICY_JSON_MAX = 4 << 20, GUARD_REFRESH_SECONDS = 30 };
+enum { POLICY_JSON_MAX = 4 << 20, GUARD_REFRESH_SECONDS = 30 };
 
 /* A policy by name, shared by its channels, so that a reload reaches all of them at once. */
 struct named_policy {
-    char name[NAME_MAX_];
+    char name[DIAL_NAME_MAX];
     uint32_t generation;
     struct policy *policy;
     LIST_ENTRY(named_policy) link;
@@ -34,7 +34,7 @@ struct channel {
     struct ipc *ipc;
     uint32_t number;
     enum role kind;
-    char sandbox[NAME_MAX_];
+    char sandbox[DIAL_NAME_MAX];
     struct named_policy *policy;
     unsigned n_asks;
     LIST_HEAD(, ask) asks;
@@ -169,10 +169,10 @@ static struct ask *ask_find(struct channel *c, uint32_t req)
 }
 
 /* Refuses without a dial; recorded all the same. */
-static void refuse(struct channel *c, uint32_t req, const struct authority *a, const char *detail,
-                   const char *code, const char *text)
+static void refuse(struct channel *c, uint32_t req, const struct authority *a,
+                   const struct dial_label *label, const char *code, const char *text)
 {
-    if (dial_refuse(&c->dialer->means, a, detail, code) < 0)
+    if (dial_refuse(&c->dialer->means, a, label, code) < 0)
         send_fail(c, req, "audit", "the refusal could not be recorded");
     else
         send_fail(c, req, code, text);
@@ -202,7 +202,8 @@ static bool id_ok(const char *id)
 }
 
 /* A token must be good, and of the policy that this channel has. */
-static const char *token_refused(const struct channel *c, const char *text)
+static const char *token_refused(const struct channel *c, const char *text,
+                                 struct dial_label *label)
 {
     struct token t;
     struct err err;
@@ -212,19 +213,23 @@ static const char *token_refused(const struct channel *c, const char *text)
         return "no token is accepted here";
     if (token_verify(c->dialer->token_key, slice_str(text), (uint64_t)time(NULL), &t, &err) < 0)
         return "the token is not valid";
-    return strcmp(t.policy, c->policy->name) == 0 ? NULL : "the token is of another policy";
+    if (strcmp(t.policy, c->policy->name) != 0)
+        return "the token is of another policy";
+    if (label->sandbox[0] == 0) /* else the parent has said so, and that is what counts */
+        snprintf(label->sandbox, sizeof label->sandbox, "%s", t.sandbox);
+    return NULL;
 }
 
 static void ask_start(struct channel *c, uint32_t req, const struct authority *a,
-                      const char *detail)
+                      const struct dial_label *label)
 {
     struct ask *k = calloc(1, sizeof *k);
     struct dial_order order = {
-        .authority = *a, .detail = detail, .allowed = ask_allowed, .done = ask_done, .arg = k};
+        .authority = *a, .label = *label, .allowed = ask_allowed, .done = ask_done, .arg = k};
     struct dial *dial = k ? dial_new(&c->dialer->means, &order) : NULL;
     if (dial == NULL) {
         free(k);
-        refuse(c, req, a, detail, "overload", "out of memory");
+        refuse(c, req, a, label, "overload", "out of memory");
         return;
     }
     k->channel = c;
@@ -239,25 +244,27 @@ static int on_dial(struct channel *c, struct msg *m)
 {
     uint32_t req, port;
     uint8_t scheme;
-    char host[HOST_TEXT_MAX], id[ID_MAX + 1], token[TOKEN_TEXT_MAX], detail[DIAL_DETAIL_MAX];
+    char host[HOST_TEXT_MAX], token[TOKEN_TEXT_MAX];
+    struct dial_label label;
     struct authority a;
     (void)msg_get_u32(m, &req);
     (void)msg_get_u8(m, &scheme);
     (void)msg_get_str(m, host, sizeof host);
     (void)msg_get_u32(m, &port);
-    (void)msg_get_str(m, id, sizeof id);
+    (void)msg_get_str(m, label.request, sizeof label.request);
     (void)msg_get_str(m, token, sizeof token);
-    if (msg_end(m) < 0 || !id_ok(id) || take_authority(&a, scheme, host, port) < 0 ||
+    if (msg_end(m) < 0 || !id_ok(label.request) || take_authority(&a, scheme, host, port) < 0 ||
         ask_find(c, req))
         return -1;
-    snprintf(detail, sizeof detail, "for %s in %s", id, c->sandbox[0] ? c->sandbox : "-");
-    const char *why = token_refused(c, token);
+    memcpy(label.sandbox, c->sandbox, sizeof label.sandbox);
+    memcpy(label.policy, c->policy->name, sizeof label.policy);
+    const char *why = token_refused(c, token, &label);
     if (why)
-        refuse(c, req, &a, detail, "denied", why);
+        refuse(c, req, &a, &label, "denied", why);
     else if (c->n_asks >= DIALER_CHANNEL_DIALS)
-        refuse(c, req, &a, detail, "overload", "too many connections being made");
+        refuse(c, req, &a, &label, "overload", "too many connections being made");
     else
-        ask_start(c, req, &a, detail);
+        ask_start(c, req, &a, &label);
     return 0;
 }
 
@@ -306,7 +313,7 @@ static void on_channel_closed(struct ipc *ch UNUSED, const char *why UNUSED, voi
 struct peer {
     uint8_t kind;
     uint32_t number, generation;
-    char sandbox[NAME_MAX_], policy[NAME_MAX_];
+    char sandbox[DIAL_NAME_MAX], policy[DIAL_NAME_MAX];
     struct slice extra;
     int fd;
 };
@@ -382,7 +389,7 @@ static int on_peer_gone(struct dialer *d, struct msg *m)
 
 static int on_policy(struct dialer *d, struct msg *m)
 {
-    char name[NAME_MAX_], *json = NULL;
+    char name[DIAL_NAME_MAX], *json = NULL;
     uint32_t generation;
     size_t n;
     int fd;

@@ -12,6 +12,7 @@
 #include "policy.h"
 #include "proc.h"
 #include "roots.h"
+#include "tally.h"
 #include "wire.h"
 
 #include <event2/event.h>
@@ -28,6 +29,7 @@ struct gate_process {
     size_t n_listeners;
     struct dns_server *dns;
     struct nflog *nflog;
+    uint64_t lost; /* packets known to be lost, as far as they are counted */
     struct roots *roots;
     struct msg bind; /* kept until the journal is there */
     bool bind_waits, bound;
@@ -41,7 +43,7 @@ struct route *gate_route(struct gate *g, const char *policy)
     return NULL;
 }
 
-void gate_denied(struct gate *g, const char *code, const char *target)
+void gate_denied(struct gate *g, const char *code, const char *target, uint64_t count)
 {
     if (g->controller == NULL)
         return;
@@ -49,8 +51,22 @@ void gate_denied(struct gate *g, const char *code, const char *target)
     msg_init(&m, W_DENIED);
     msg_put_str(&m, code);
     msg_put_str(&m, target);
-    msg_put_u32(&m, 1);
+    msg_put_u32(&m, count > UINT32_MAX ? UINT32_MAX : (uint32_t)count);
     ipc_send(g->controller, &m);
+}
+
+static void on_tally(void *arg, enum record_kind kind, const char *code, const char *target,
+                     uint64_t count)
+{
+    struct gate *g = arg;
+    struct record r;
+    record_init(&r, kind, 0);
+    record_put_str(&r, RF_CODE, code);
+    record_put_str(&r, RF_TARGET, target);
+    record_put_u64(&r, RF_COUNT, count);
+    journal_note(g->journal, &r);
+    if (strcmp(code, "ok") != 0)
+        gate_denied(g, code, target, count);
 }
 
 static struct route *make_route(struct gate *g, const char *policy)
@@ -94,7 +110,7 @@ static int set_policy(struct route *r, uint32_t generation, int fd)
 static int on_controller(struct ipc *ch UNUSED, struct msg *m, void *arg)
 {
     struct gate_process *p = arg;
-    if (m->type != W_NAME || p->gate.names == NULL)
+    if (m->type != W_NAME)
         return -1;
     return gate_names_message(p->gate.names, m);
 }
@@ -139,6 +155,7 @@ static int on_peer(struct gate_process *p, struct msg *m)
     } else if (kind == ROLE_CONTROLLER) {
         ipc_free(g->controller);
         g->controller = ipc_new(g->base, fd, on_controller, on_controller_closed, p);
+        gate_names_ask_all(g->names);
     } else {
         close(fd);
     }
@@ -155,21 +172,27 @@ static void dns_lookup(void *arg, struct slice host, uint16_t type, struct dns_q
 
 static void on_packet(void *arg, const struct nflog_packet *k)
 {
-    struct gate *g = arg;
+    struct gate_process *p = arg;
     char target[NFLOG_TARGET_MAX];
-    struct record r;
-    nflog_packet_text(k, target, sizeof target);
-    record_init(&r, RECORD_PACKET, 0);
-    record_put_str(&r, RF_CODE, "raw_denied");
-    record_put_str(&r, RF_TARGET, target);
-    record_put_u64(&r, RF_COUNT, 1);
-    journal_note(g->journal, &r);
-    gate_denied(g, "raw_denied", target);
+    tally_add(p->gate.tally, RECORD_PACKET, "raw_denied",
+              nflog_packet_text(k, target, sizeof target), 1);
+    uint64_t lost = nflog_lost(p->nflog);
+    if (lost > p->lost)
+        tally_add(p->gate.tally, RECORD_PACKET, "lost", "packets (at least)", lost - p->lost);
+    p->lost = lost;
+}
+
+static void on_dns_refused(void *arg, enum dns_code code)
+{
+    struct gate *g = arg;
+    char text[32];
+    snprintf(text, sizeof text, "rcode %d", (int)code);
+    tally_add(g->tally, RECORD_DNS, "dns_malformed", text, 1);
 }
 
 static int add_dns(struct gate_process *p, uint8_t kind, int fd)
 {
-    static const struct dns_server_ops ops = {.lookup = dns_lookup};
+    static const struct dns_server_ops ops = {.lookup = dns_lookup, .refused = on_dns_refused};
     struct err err = {0};
     if (p->dns == NULL)
         p->dns = dns_server_new(p->gate.base, &ops, &p->gate);
@@ -205,7 +228,7 @@ static int add_listener(struct gate_process *p, uint8_t kind, int fd)
     case LISTENER_DNS_TCP6:
         return add_dns(p, kind, fd);
     case LISTENER_NFLOG:
-        p->nflog = nflog_new(p->gate.base, fd, on_packet, &p->gate, &err);
+        p->nflog = nflog_new(p->gate.base, fd, on_packet, p, &err);
         if (p->nflog == NULL)
             proc_log("nflog: %s", err.text);
         return p->nflog ? 0 : -1;
@@ -284,15 +307,14 @@ static int read_names(struct gate *g, struct msg *m)
     uint32_t n;
     if (msg_get_u32(m, &n) < 0)
         return -1;
-    g->names = gate_names_new(g);
-    for (uint32_t i = 0; i < n && g->names; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         char host[HOST_TEXT_MAX];
         uint32_t index;
         if (msg_get_str(m, host, sizeof host) < 0 || msg_get_u32(m, &index) < 0)
             return -1;
         gate_names_put(g->names, host, index);
     }
-    return g->names ? 0 : -1;
+    return 0;
 }
 
 static int read_listeners(struct gate_process *p, struct msg *m)
@@ -389,7 +411,10 @@ static void start_gate(struct gate_process *p, const struct limits *l, int roots
     g->server_tls = io_tls_server_ctx(false);
     g->origin.tls = io_tls_client_ctx();
     g->pool = pool_new(l->pool, l->pool_idle_seconds);
-    if (!p->roots || !g->mint || !g->server_tls || !g->origin.tls || !g->pool)
+    g->names = gate_names_new(g);
+    g->tally = tally_new(g->base, on_tally, g);
+    if (!g->names || !g->tally || !p->roots || !g->mint || !g->server_tls || !g->origin.tls ||
+        !g->pool)
         die(err.text[0] ? err.text : "out of memory");
     session_tls_setup(g->server_tls);
     SSL_CTX_set1_cert_store(g->origin.tls, roots_store(p->roots));
@@ -457,6 +482,7 @@ static void free_gate(struct gate_process *p)
         listener_free(p->listeners[i]);
     dns_server_free(p->dns);
     nflog_free(p->nflog);
+    tally_free(g->tally);
     gate_names_free(g->names);
     ipc_free(g->controller);
     ipc_free(g->parent);

@@ -20,6 +20,7 @@ struct gate;
 struct gate_names;
 struct placeholder_key;
 struct session;
+struct tally;
 
 enum gate_mode {
     GATE_SPARE = 0,
@@ -63,6 +64,7 @@ struct gate {
     EVP_PKEY *token_public; /* GATE_TOKEN */
     LIST_HEAD(, session) sessions;
     bool draining;
+    struct tally *tally;
     struct gate_names *names; /* GATE_LOCAL: synthetic addresses */
 };
 
@@ -76,7 +78,8 @@ struct identity {
 };
 
 struct route *gate_route(struct gate *g, const char *policy);
-/* Something was refused: counted by the controller for the sandbox's summary. */
-void gate_denied(struct gate *g, const char *code, const char *target);
+/* Something was refused, recorded or about to be: counted by the controller for the sandbox's
+ * summary. */
+void gate_denied(struct gate *g, const char *code, const char *target, uint64_t count);
 
 #endif

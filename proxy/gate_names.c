@@ -4,6 +4,7 @@
 #include "exchange.h"
 #include "policy.h"
 #include "synthetic.h"
+#include "tally.h"
 #include "wire.h"
 
 #include <stdio.h>
@@ -131,14 +132,20 @@ const char *gate_names_host(const struct gate_names *n, const struct sockaddr *s
     return e ? e->host : NULL;
 }
 
-static void note(struct gate_names *n, const char *host, const char *code)
+static void send_ask(struct gate_names *n, const char *host)
 {
-    struct record r;
-    record_init(&r, RECORD_DNS, 0);
-    record_put_str(&r, RF_TARGET, host);
-    record_put_str(&r, RF_CODE, code);
-    record_put_u64(&r, RF_COUNT, 1);
-    journal_note(n->gate->journal, &r);
+    struct msg m;
+    if (n->gate->controller == NULL)
+        return;
+    msg_init(&m, W_NAME);
+    msg_put_u32(&m, ++n->next_req);
+    msg_put_str(&m, host);
+    ipc_send(n->gate->controller, &m);
+}
+
+void gate_names_ask_all(struct gate_names *n)
+{
+    send_ask(n, "");
 }
 
 static void ask(struct gate_names *n, const char *host, uint16_t type, struct dns_query *q)
@@ -158,13 +165,8 @@ static void ask(struct gate_names *n, const char *host, uint16_t type, struct dn
     asked |= strcmp(o->host, host) == 0;
     LIST_INSERT_HEAD(&n->waiters, w, link);
     n->n_waiters++;
-    if (asked)
-        return;
-    struct msg m;
-    msg_init(&m, W_NAME);
-    msg_put_u32(&m, ++n->next_req);
-    msg_put_str(&m, host);
-    ipc_send(n->gate->controller, &m);
+    if (!asked)
+        send_ask(n, host);
 }
 
 void gate_names_lookup(struct gate_names *n, struct slice host, uint16_t type, struct dns_query *q)
@@ -176,8 +178,7 @@ void gate_names_lookup(struct gate_names *n, struct slice host, uint16_t type, s
                   !policy_names_host(n->gate->routes[0].policy, &a))) {
         char text[HOST_TEXT_MAX];
         snprintf(text, sizeof text, "%.*s", SL(host));
-        note(n, text, "dns_denied");
-        gate_denied(n->gate, "dns_denied", text);
+        tally_add(n->gate->tally, RECORD_DNS, "dns_denied", text, 1);
         dns_query_nxdomain(q);
         return;
     }
@@ -208,10 +209,8 @@ int gate_names_message(struct gate_names *n, struct msg *m)
     if (msg_get_u32(m, &req) < 0 || msg_get_str(m, host, sizeof host) < 0 ||
         msg_get_u32(m, &index) < 0 || msg_end(m) < 0)
         return -1;
-    if (index >= NAMES_FIRST) {
-        gate_names_put(n, host, index);
-        note(n, host, "ok");
-    }
+    if (index >= NAMES_FIRST && gate_names_put(n, host, index) == 0 && !LIST_EMPTY(&n->waiters))
+        tally_add(n->gate->tally, RECORD_DNS, "ok", host, 1);
     struct waiter *w, *next;
     for (w = LIST_FIRST(&n->waiters); w; w = next) {
         next = LIST_NEXT(w, link);

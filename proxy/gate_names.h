@@ -5,13 +5,14 @@
 #define DURWARD_GATE_NAMES_H
 
 #include "gate.h"
+#include "synthetic.h"
 
 struct sockaddr;
 struct dns_query;
 struct msg;
 
-enum { NAMES_SELF = 1, NAMES_FIRST = 2, NAMES_PROXY_PORT = 3128 };
-/* Index 1 is the gate itself: its explicit proxy for clients that insist on one. */
+enum { NAMES_FIRST = 2, NAMES_PROXY_PORT = 3128 };
+/* The name behind NAMES_SELF. */
 #define NAMES_SELF_HOST "gate.durward.internal"
 
 struct gate_names *gate_names_new(struct gate *g);
@@ -24,6 +25,8 @@ const char *gate_names_host(const struct gate_names *n, const struct sockaddr *s
 void gate_names_lookup(struct gate_names *n, struct slice host, uint16_t type, struct dns_query *q);
 /* W_NAME from the controller. 0 or -1 (bad message). */
 int gate_names_message(struct gate_names *n, struct msg *m);
+/* Ask the controller for all names that were given out before (a gate that replaces another). */
+void gate_names_ask_all(struct gate_names *n);
 /* The controller's channel is gone: those who wait are told to try again (SERVFAIL). */
 void gate_names_controller_gone(struct gate_names *n);
 

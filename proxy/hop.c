@@ -91,10 +91,12 @@ static void fail_all(struct hop *h, const char *code)
     }
 }
 
-/* Credit goes back once the front has taken enough on. */
-static void acknowledge(struct hop_exchange *x)
+/* Credit goes back in portions, while the front has room. Without room its output is over the high
+ * mark, so it will say resume. A front's output holds its high mark (STREAM_OUT_MAX / 2) and one
+ * whole window. */
+static void acknowledge(struct hop_exchange *x, uint32_t least)
 {
-    if (x->unacked == 0 || x->front.ops->room(x->front.self) < STREAM_OUT_MAX / 4)
+    if (x->unacked < least || x->front.ops->room(x->front.self) == 0)
         return;
     struct msg m;
     msg_init(&m, W_HOP_CREDIT);
@@ -135,7 +137,7 @@ static int on_body(struct hop_exchange *x, struct msg *m)
         return -1; /* beyond its credit */
     x->unacked += (uint32_t)s.n;
     x->front.ops->data(x->front.self, s.p, s.n);
-    acknowledge(x);
+    acknowledge(x, HOP_WINDOW / 4);
     return 0;
 }
 
@@ -273,7 +275,7 @@ static size_t back_room(void *self)
 
 static void back_resume(void *self)
 {
-    acknowledge(self);
+    acknowledge(self, 1);
 }
 
 static void back_cancel(void *self)

@@ -19,7 +19,7 @@
 struct event_base;
 struct hop;
 
-enum { HOP_WINDOW = 256 * 1024, HOP_EXCHANGES_MAX = 4096, HOP_BODY_MAX = 32 * 1024 };
+enum { HOP_WINDOW = 192 * 1024, HOP_EXCHANGES_MAX = 4096, HOP_BODY_MAX = 32 * 1024 };
 
 struct hop_request {
     struct authority authority;

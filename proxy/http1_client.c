@@ -239,7 +239,7 @@ void http1_client_start(struct http1_client *c, const struct http1_client_ops *o
     c->scanned = 0;
     c->served++;
     set_state(c, C_HEAD);
-    io_deadline(c->io, c->limits->reply_seconds);
+    io_deadline(c->io, 0); /* until the request is whole, its sender's time-outs count */
     if (io_write(c->io, head.p, head.n) < 0)
         io_deadline(c->io, 1); /* cannot happen: an idle connection's buffer holds any head */
     io_resume(c->io);
@@ -250,7 +250,6 @@ void http1_client_data(struct http1_client *c, const void *p, size_t n)
     int r = 0;
     if (c->state == C_DEAD || n == 0)
         return;
-    io_deadline(c->io, c->limits->reply_seconds);
     if (c->request_body == BODY_CHUNKED) {
         char size[16];
         int k = snprintf(size, sizeof size, "%zx\r\n", n);
@@ -268,6 +267,8 @@ void http1_client_request_end(struct http1_client *c)
     if (c->state == C_DEAD)
         return;
     c->request_done = true;
+    if (c->state == C_HEAD)
+        io_deadline(c->io, c->limits->reply_seconds);
     if (c->request_body == BODY_CHUNKED && io_write(c->io, "0\r\n\r\n", 5) < 0)
         io_deadline(c->io, 1);
 }

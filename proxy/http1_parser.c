@@ -116,6 +116,16 @@ static bool framing_agrees(const struct head *h, const http_parser *hp)
            hp->content_length == v;
 }
 
+bool http1_parser_knows(struct slice method)
+{
+#define KNOWN(number, name, text)    \
+    if (slice_eq_str(method, #text)) \
+        return true;
+    HTTP_METHOD_MAP(KNOWN)
+#undef KNOWN
+    return false;
+}
+
 bool http1_parser_agrees_request(const struct head *h, struct slice raw)
 {
     struct reading r = {.h = h};

@@ -238,8 +238,7 @@ static void bad_start(struct http1_server *s, ssize_t n)
 {
     struct head h;
     struct front f = {&front_ops, s};
-    struct http1_refusal why = {n == HTTP1_LARGE ? 431 : 400,
-                                n == HTTP1_LARGE ? "head_too_large" : "bad_request"};
+    struct http1_refusal why = http1_head_refusal(n, buf_slice(io_in(s->io)), s->scanned);
     http_head_init(&h);
     h.minor = 1;
     begin_exchange(s, &h, false);
@@ -335,8 +334,9 @@ static void run(struct http1_server *s)
 
 static void on_eof(struct http1_server *s)
 {
-    /* a client that ended its side after a whole request still gets its reply */
-    if (s->state == S_EXCHANGE && s->request_done) {
+    /* a client that ended its side after a whole request still gets its reply; but one that said
+     * close_notify is done (nobody half-closes TLS) */
+    if (s->state == S_EXCHANGE && s->request_done && io_ssl(s->io) == NULL) {
         s->close_after = true;
         return;
     }

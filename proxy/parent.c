@@ -1,6 +1,7 @@
 /* The parent's main: start everything, hand over, wait, stop. */
 #include "parent.h"
 
+#include "store_desk.h"
 #include "wire.h"
 
 #include <event2/event.h>
@@ -180,35 +181,14 @@ void parent_maybe_ready(struct parent *p)
 
 /* ---- signals ---- */
 
-static void store_ended(struct parent *p, pid_t pid, int status)
-{
-    struct store_command *k;
-    LIST_FOREACH(k, &p->commands, link)
-    {
-        if (k->pid != pid)
-            continue;
-        struct msg m;
-        msg_init(&m, W_STORE_EXIT);
-        msg_put_u32(&m, k->req);
-        msg_put_u32(&m, (uint32_t)status);
-        if (p->vault->ch)
-            ipc_send(p->vault->ch, &m);
-        else
-            msg_done(&m);
-        LIST_REMOVE(k, link);
-        free(k);
-        return;
-    }
-}
-
 static void on_child(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct parent *p = arg;
     int status;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        store_ended(p, pid, status);
-        parent_reaped(p, pid, status);
+        if (!store_desk_reaped(p->desk, pid, status))
+            parent_reaped(p, pid, status);
     }
 }
 
@@ -274,8 +254,8 @@ static int take_init(struct parent *p, struct msg *m, struct err *err)
     char *json;
     size_t n;
     if (msg_get_u8(m, &mode) < 0 || msg_get_str(m, path, sizeof path) < 0 ||
-        take_environment(m) < 0 || msg_get_fd(m, &config_fd) < 0 || msg_get_fd(m, &env_fd) < 0 || msg_end(m) < 0 ||
-        (mode != PARENT_RUN && mode != PARENT_SERVE))
+        take_environment(m) < 0 || msg_get_fd(m, &config_fd) < 0 || msg_get_fd(m, &env_fd) < 0 ||
+        msg_end(m) < 0 || (mode != PARENT_RUN && mode != PARENT_SERVE))
         return err_set(err, ERR_PARSE, "bad start-up message");
     p->mode = mode;
     p->env_fd = env_fd;
@@ -339,9 +319,9 @@ int parent_main(void)
     TAILQ_INIT(&p->children);
     TAILQ_INIT(&p->wires);
     TAILQ_INIT(&p->sandboxes);
-    LIST_INIT(&p->commands);
     p->base = event_base_new();
-    if (p->base == NULL)
+    p->desk = p->base ? store_desk_new(p->base) : NULL;
+    if (p->desk == NULL)
         return 1;
     add_signal(p, SIGCHLD, on_child);
     add_signal(p, SIGTERM, on_term);
@@ -355,5 +335,6 @@ int parent_main(void)
     event_base_dispatch(p->base);
     end_children(p, not_logger); /* what they still record, the logger still takes */
     end_children(p, any);
+    store_desk_free(p->desk);
     return p->exit_status;
 }

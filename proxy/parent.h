@@ -74,12 +74,6 @@ struct sandbox {
     TAILQ_ENTRY(sandbox) link;
 };
 
-struct store_command {
-    pid_t pid;
-    uint32_t req;
-    LIST_ENTRY(store_command) link;
-};
-
 struct parent {
     struct event_base *base;
     enum parent_mode mode;
@@ -99,7 +93,7 @@ struct parent {
     TAILQ_HEAD(child_list, child) children;
     TAILQ_HEAD(wire_list, wire) wires;
     TAILQ_HEAD(sandbox_list, sandbox) sandboxes;
-    LIST_HEAD(, store_command) commands;
+    struct store_desk *desk; /* the vault's files and commands */
     struct child *signer, *vault, *dialer, *logger, *controller, *builder, *spare;
     bool controller_ready, told_ready, draining, stopping;
     int exit_status;

@@ -1,6 +1,8 @@
 /* Starting, losing and starting again. */
 #include "parent.h"
 
+#include "store_desk.h"
+
 #include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
@@ -144,6 +146,8 @@ void parent_reaped(struct parent *p, pid_t pid, int status)
         return;
     }
     bool quick = lived_ms(c) < QUICK_MS;
+    if (c->role == ROLE_VAULT)
+        store_desk_vault_gone(p->desk);
     bool never_ready = c->state < CHILD_READY && !p->told_ready;
     ipc_free(c->ch);
     c->ch = NULL;

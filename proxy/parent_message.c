@@ -1,7 +1,7 @@
 /* What roles say on their control channels. */
 #include "parent.h"
 
-#include "store.h"
+#include "store_desk.h"
 #include "token.h"
 #include "wire.h"
 
@@ -91,51 +91,15 @@ static int on_failed(struct child *c, struct msg *m)
     return 0;
 }
 
-/* ---- the vault's files and commands ---- */
-
-static void answer_store(struct child *vault, uint32_t req, const struct store_result *res,
-                         const struct err *err)
-{
-    struct msg a;
-    msg_init(&a, W_STORE_FD);
-    msg_put_u32(&a, req);
-    msg_put_u8(&a, res != NULL);
-    msg_put_str(&a, res ? "" : err->text);
-    if (res)
-        msg_put_fd(&a, res->fd);
-    ipc_send(vault->ch, &a);
-}
-
+/* The vault's files and commands. */
 static int on_store_open(struct child *vault, struct msg *m)
 {
     struct parent *p = vault->parent;
-    uint32_t req;
-    char name[128];
-    struct err err = {0};
-    struct store_result res;
-    if (vault->role != ROLE_VAULT || msg_get_u32(m, &req) < 0 ||
-        msg_get_str(m, name, sizeof name) < 0 || msg_end(m) < 0)
+    size_t n;
+    const struct config_secret *list = config_secrets(p->config, &n);
+    if (vault->role != ROLE_VAULT)
         return -1;
-    const struct config_secret *s = config_secret(p->config, name);
-    if (s == NULL) {
-        err_set(&err, ERR_DENIED, "the configuration has no secret %s", name);
-        answer_store(vault, req, NULL, &err);
-        return 0;
-    }
-    if (store_open(s, &res, &err) < 0) {
-        answer_store(vault, req, NULL, &err);
-        return 0;
-    }
-    if (res.pid > 0) {
-        struct store_command *k = calloc(1, sizeof *k);
-        if (k) {
-            k->pid = res.pid;
-            k->req = req;
-            LIST_INSERT_HEAD(&p->commands, k, link);
-        }
-    }
-    answer_store(vault, req, &res, NULL);
-    return 0;
+    return store_desk_message(p->desk, vault->ch, m, list, n);
 }
 
 /* ---- controller ---- */

@@ -179,7 +179,7 @@ static int transparent_outer(struct session *s)
     plain.scheme = SCHEME_HTTP;
     bool could = session_host_allowed(s, &s->outer) || session_host_allowed(s, &plain);
     /* a real address may yet turn out to carry a name in its ClientHello */
-    if (!could && s->outer_binds_name) {
+    if (!could && s->outer_binds_name && port != 80) { /* plain HTTP gets a 403 that says why */
         session_note_denied(s, "no_rule", NULL);
         return -1;
     }

@@ -133,7 +133,7 @@ static void note_tls_refused(struct session *s, const char *why)
     record_put_str(&r, RF_TARGET, target);
     record_put_str(&r, RF_DETAIL, why);
     journal_note(s->gate->journal, &r);
-    gate_denied(s->gate, "client_tls_refused", target);
+    gate_denied(s->gate, "client_tls_refused", target, 1);
 }
 
 static void on_handshake(struct io *io, enum io_event ev, void *arg)

@@ -77,6 +77,12 @@ static bool source_ok(const unsigned char *ip, size_t n, unsigned bits)
 
 EVP_PKEY *token_public_key(const unsigned char raw[TOKEN_KEY], struct err *err)
 {
+    static const unsigned char none[TOKEN_KEY];
+    /* A key that was never filled in is a point of order four, under which anybody can sign. */
+    if (memcmp(raw, none, sizeof none) == 0) {
+        err_set(err, ERR_PARSE, "the token key is missing");
+        return NULL;
+    }
     EVP_PKEY *k = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, raw, TOKEN_KEY);
     if (k == NULL)
         err_set(err, ERR_INTERNAL, "not an Ed25519 public key");

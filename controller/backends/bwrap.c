@@ -4,9 +4,12 @@
 #endif
 #include "bwrap.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "slice.h"
@@ -15,12 +18,7 @@
 #define BWRAP_PATH "/usr/bin/bwrap"
 #endif
 
-enum { NUMBER = 16 };
-
-const char *bwrap_program(void)
-{
-    return BWRAP_PATH;
-}
+enum { NUMBER = 16, NAME_SIZE = 64, COVERS_MAX = 64, WORDS_MAX = 64 + 3 * COVERS_MAX };
 
 int bwrap_check(struct err *err)
 {
@@ -32,27 +30,143 @@ int bwrap_check(struct err *err)
     return 0;
 }
 
-int bwrap_exec(const char *root, const char *init, const struct plan *plan,
-               const struct bwrap_fds *fds, struct err *err)
+/* ---- its command line ---- */
+
+struct words {
+    const char *v[WORDS_MAX];
+    unsigned n;
+    char names[COVERS_MAX][NAME_SIZE]; /* of what is covered in /proc */
+    unsigned covers;
+};
+
+static void add(struct words *w, const char *word)
 {
+    if (w->n < WORDS_MAX - 1)
+        w->v[w->n++] = word;
+}
+
+static void add_all(struct words *w, const char *const *words, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        add(w, words[i]);
+}
+
+/* Mount over /proc/NAME: itself read-only, or with a source, that. */
+static int cover(struct words *w, const char *name, const char *source, struct err *err)
+{
+    if (w->covers == COVERS_MAX || strlen(name) + sizeof "/proc/" > NAME_SIZE)
+        return err_set(err, ERR_LIMIT, "/proc holds more than was thought of");
+    char *path = w->names[w->covers++];
+    snprintf(path, NAME_SIZE, "/proc/%s", name);
+    add(w, "--ro-bind");
+    add(w, source ? source : path);
+    add(w, path);
+    return 0;
+}
+
+/* Root is itself inside, by the one uid that is mapped. It has no capability there, but many files
+ * of /proc ask only for the owner's uid. So for root what is writable is made read-only and what
+ * others may not read is emptied. */
+static int cover_for_root(struct words *w, const char *empty, struct err *err)
+{
+    static const char *const directories[] = {"irq",  "bus",    "fs",     "scsi",
+                                              "acpi", "asound", "driver", "dynamic_debug"};
+    int r = 0;
+    DIR *d = opendir("/proc");
+    if (d == NULL)
+        return err_sys(err, "/proc");
+    for (struct dirent *e; r == 0 && (e = readdir(d)) != NULL;) {
+        struct stat st;
+        if (ascii_is_alnum(e->d_name[0]) && e->d_name[0] <= '9')
+            continue; /* a process */
+        if (e->d_type == DT_LNK || fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        if (S_ISDIR(st.st_mode)) {
+            for (size_t i = 0; r == 0 && i < ARRAY_LEN(directories); i++)
+                if (strcmp(directories[i], e->d_name) == 0)
+                    r = cover(w, e->d_name, NULL, err);
+        } else if (strncmp(e->d_name, "key", 3) == 0) {
+            continue; /* done for everybody */
+        } else if (S_ISREG(st.st_mode) && (st.st_mode & S_IROTH) == 0) {
+            r = cover(w, e->d_name, empty, err);
+        } else if (S_ISREG(st.st_mode) && (st.st_mode & (S_IWUSR | S_IWGRP | S_IWOTH))) {
+            r = cover(w, e->d_name, NULL, err);
+        }
+    }
+    closedir(d);
+    return r;
+}
+
+static int cover_proc(struct words *w, const struct plan *plan, const char *empty, struct err *err)
+{
+    /* the names of the caller's keys, of other sessions too */
+    static const char *const keys[] = {"keys", "key-users"};
+    if (cover(w, "sys", NULL, err) < 0)
+        return -1;
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        char path[NAME_SIZE];
+        snprintf(path, sizeof path, "/proc/%s", keys[i]);
+        if (access(path, F_OK) == 0 && cover(w, keys[i], empty, err) < 0)
+            return -1;
+    }
+    return plan->uid == 0 ? cover_for_root(w, empty, err) : 0;
+}
+
+int bwrap_exec(const struct bwrap_root *root, const struct plan *plan, const struct bwrap_fds *fds,
+               struct err *err)
+{
+    static struct words w;
     char uid[NUMBER], gid[NUMBER], filter[NUMBER], info[NUMBER];
+    char *const none[] = {NULL};
     snprintf(uid, sizeof uid, "%u", (unsigned)plan->uid);
     snprintf(gid, sizeof gid, "%u", (unsigned)plan->gid);
     snprintf(filter, sizeof filter, "%d", fds->filter);
     snprintf(info, sizeof info, "%d", fds->info);
-    const char *const argv[] = {
-        "bwrap", "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts",
-        "--unshare-cgroup-try", "--disable-userns", "--uid", uid, "--gid", gid,
+    const char *const before[] = {
+        "bwrap",
+        "--unshare-user",
+        "--unshare-pid",
+        "--unshare-ipc",
+        "--unshare-uts",
+        "--unshare-cgroup-try",
+        "--disable-userns",
+        "--uid",
+        uid,
+        "--gid",
+        gid,
         /* the sandbox dies with bubblewrap and bubblewrap with the builder */
-        "--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL", "--clearenv",
-        "--hostname", plan->hostname, "--seccomp", filter, "--info-fd", info,
+        "--die-with-parent",
+        "--new-session",
+        "--as-pid-1",
+        "--cap-drop",
+        "ALL",
+        "--clearenv",
+        "--hostname",
+        plan->hostname,
+        "--seccomp",
+        filter,
+        "--info-fd",
+        info,
         /* everything but /proc and /dev lies ready, with the restrictions it is to have */
-        "--bind", root, "/", "--proc", "/proc", "--dev", "/dev",
-        "--perms", "1777", "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
-        "--chdir", "/", "--", init, NULL,
+        "--bind",
+        root->directory,
+        "/",
+        "--proc",
+        "/proc",
     };
-    char *const none[] = {NULL};
-    execve(BWRAP_PATH, (char *const *)argv, none);
+    const char *const after[] = {
+        "--dev",        "/dev", "--perms", "1777", "--tmpfs", "/dev/shm",
+        "--remount-ro", "/dev", "--chdir", "/",    "--",      root->init,
+    };
+    w.n = w.covers = 0;
+    add_all(&w, before, ARRAY_LEN(before));
+    if (cover_proc(&w, plan, root->empty_file, err) < 0)
+        return -1;
+    add_all(&w, after, ARRAY_LEN(after));
+    w.v[w.n] = NULL;
+    if (w.n == WORDS_MAX - 1)
+        return err_set(err, ERR_INTERNAL, "bubblewrap's command line is too long");
+    execve(BWRAP_PATH, (char *const *)w.v, none);
     return err_sys(err, "cannot start %s", BWRAP_PATH);
 }
 

@@ -12,14 +12,18 @@ struct bwrap_fds {
     int info;   /* gets {"child-pid": N, ...} */
 };
 
-/* The program that bwrap_exec starts. */
-const char *bwrap_program(void);
+/* Where things lie, in the caller's mount namespace but for init. */
+struct bwrap_root {
+    const char *directory;  /* the sandbox's root */
+    const char *empty_file; /* what covers a file that nobody is to see */
+    const char *init;       /* process 1, inside */
+};
+
 /* Is it there? -1 with the remedy. */
 int bwrap_check(struct err *err);
-/* Becomes bubblewrap with `root` as the sandbox's root directory and `init` as its process 1;
- * returns only on failure. The network namespace is the caller's. */
-int bwrap_exec(const char *root, const char *init, const struct plan *plan,
-               const struct bwrap_fds *fds, struct err *err);
+/* Becomes bubblewrap; returns only on failure. The network namespace is the caller's. */
+int bwrap_exec(const struct bwrap_root *root, const struct plan *plan, const struct bwrap_fds *fds,
+               struct err *err);
 /* Process 1's pid from what came out of info; 0 when it is not there. */
 pid_t bwrap_child(const char *info, size_t n);
 /* What bubblewrap wrote on stderr, with a remedy where we know one. */

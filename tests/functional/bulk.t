@@ -156,11 +156,11 @@ def main(t):
     watch = Watch(s.d)
     for host in HOSTS:
         started = time.time()
-        down(t, gate, host)
-        up(t, gate, host)
+        t.part(down, t, gate, host)
+        t.part(up, t, gate, host)
         t.diag("%s: 128 MiB in %.1f s" % (host, time.time() - started))
-        slow_reader(t, gate, host, load)
-        slow_origin(t, gate, host, load)
+        t.part(slow_reader, t, gate, host, load)
+        t.part(slow_origin, t, gate, host, load)
     peak = watch.result()
     cap = 8192 * (8 if durward.sanitized() else 1)
     grown = {r: peak[r] - idle.get(r, 0) for r in peak}

@@ -60,7 +60,7 @@ def decisions(t, s, gate):
 
 def audit(t, s):
     d = s.d
-    r = d.command("audit", "query", d.audit_dir)
+    r = d.command("audit", "query", "--json", d.audit_dir)
     lines = [json.loads(x) for x in r.stdout.splitlines() if x.startswith("{")]
     kept = d.records()
     t.ok(r.returncode == 0 and len(lines) >= 10, "audit query prints records", r.stdout, r.stderr)

@@ -196,7 +196,7 @@ def reloads(t, s):
 def main(t):
     s = scene.Scene(t)
     for part in (checks, secrets, places, bubblewrap, reloads):
-        part(t, s)
+        t.part(part, t, s)
 
 
 tap.run(main)

@@ -61,8 +61,8 @@ def main(t):
          "with room again it recovers")
     t.diag("recovered after %.2f s" % (time.monotonic() - start))
     t.ok(tap.wait_for(lambda: gate.get("deps.example.com", "/").status == 200, 5), "both kinds")
-    s.judge([(s.github, s.github_credential), (s.plain, None)], (), "disk")
     t.eq(s.d.stop(), 0, "the daemon ends well")
+    s.judge([(s.github, s.github_credential), (s.plain, None)], (), "disk")
     v = s.d.command("audit", "verify", audit)
     t.ok(v.returncode == 0, "the log verifies", v.stdout, v.stderr)
 

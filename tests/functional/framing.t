@@ -205,16 +205,11 @@ def main(t):
     address = s.listener()
     s.d.serve()
     gate = s.gate(address)
-    steps = [("replies", lambda h: replies(t, gate, h)), ("bodies", lambda h: bodies(t, gate, h)),
-             ("events", lambda h: events(t, gate, h))]
     for host in (HOST, KEYED):
-        for name, fn in steps:
-            try:
-                fn(host)
-            except (client.Ended, OSError) as e:
-                t.ok(False, "%s of %s ran to its end" % (name, host), repr(e))
-    pipelines(t, s, gate)
-    connections(t, s, gate)
+        for part in (replies, bodies, events):
+            t.part(part, t, gate, host)
+    t.part(pipelines, t, s, gate)
+    t.part(connections, t, s, gate)
     s.judge([(s.odd, None), (s.keyed, want)], (), "framing")
     t.eq(s.d.stop(), 0, "the daemon ends well")
 

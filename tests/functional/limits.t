@@ -5,7 +5,6 @@ import os
 import socket
 import sys
 import time
-import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import client, nginx, scene, tap  # noqa: E402
@@ -71,10 +70,12 @@ def slow(t, gate):
     with gate.tls(HOST) as st:
         st.ask(get("/x"))
         took(t, lambda: st.ended(9), 2, 7, "an idle kept connection is closed")
+    got = []
     with gate.tls(HOST) as st:
         st.send("POST /b HTTP/1.1\r\nHost: %s\r\nContent-Length: 100\r\n\r\nhalf" % HOST)
-        took(t, lambda: st.rest(9)[:12] in (b"HTTP/1.1 408", b""), 2, 7,
-             "a body that stops is cut")
+        took(t, lambda: got.append(st.rest(9)[:12]) or got[0] in (b"HTTP/1.1 408", b""), 2, 7,
+             "a body that stops is 408 or cut")
+        t.diag("a body that stops: %r" % got)
 
 
 def origins(t, s, gate):
@@ -120,7 +121,7 @@ def heads(t, s, gate):
 
 
 def crowds(t, s, address):
-    """Connections above the cap are refused or wait; the listener never dies of it."""
+    """Connections above the cap wait or are refused; the listener never dies of it."""
     held = []
     host, _, port = address.rpartition(":")
     for _ in range(60):
@@ -128,7 +129,7 @@ def crowds(t, s, address):
             held.append(socket.create_connection((host, int(port)), 2))
         except OSError:
             break
-    gate = s.gate(address, timeout=4)
+    gate = s.gate(address, timeout=1)
     try:
         r, st = gate.connect(HOST + ":443")
         over = r.status
@@ -178,12 +179,9 @@ def main(t):
     def patient(*a, **kw):
         return tap.wait_for(lambda: gate.get(*a, **kw), 1)
     patient(HOST, "/warm")
-    for part in (lambda: slow(t, gate), lambda: origins(t, s, gate), lambda: heads(t, s, gate),
-                 lambda: crowds(t, s, address), lambda: mints(t, s, gate)):
-        try:
-            part()
-        except (client.Ended, OSError) as e:
-            t.ok(False, "every part ran to its end", traceback.format_exc(), repr(e))
+    for part, args in ((slow, (t, gate)), (origins, (t, s, gate)), (heads, (t, s, gate)),
+                       (crowds, (t, s, address)), (mints, (t, s, gate))):
+        t.part(part, *args)
         time.sleep(1)
     t.eq(s.d.stop(), 0, "the daemon ends well")
 

@@ -132,7 +132,8 @@ def main(t):
         ns = Namespace(t)
     s = scene.Scene(t)
     s.d.policy("other", [{"allow": "other.example.com"}])
-    bound_at = s.listener()
+    s.d.policy("bound", s.rules)
+    bound_at = s.listener("bound")
     host = ns.host if ns else "127.0.0.1"
     token_at = "%s:%d" % (host, nginx.free_port())
     s.d.listen.append({"http": token_at, "insecure": True} if ns else {"http": token_at})

@@ -178,9 +178,8 @@ def ends(t, s):
 
 def main(t):
     s = scene.Scene(t)
-    shell(t, s)
-    screen(t, s)
-    ends(t, s)
+    for part in (shell, screen, ends):
+        t.part(part, t, s)
     s.clean((), "terminal")
 
 

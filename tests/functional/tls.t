@@ -44,7 +44,8 @@ def upstream(t, s, gate, made):
         t.ok(r.status == 502 and r.code == "upstream_tls", host + " is 502 upstream_tls",
              "%d %r" % (r.status, r.body))
         t.eq((o.bytes_in, len(o.requests)), (0, 0), host + " got 0 HTTP bytes")
-        ends = [x for x in s.d.kinds("completed") + s.d.kinds("aborted") if x["id"] == r.id]
+        ends = tap.wait_for(lambda: [x for x in s.d.kinds("completed") + s.d.kinds("aborted")
+                                     if x["id"] == r.id], 3) or []
         kind = host.replace("keyed-", "").split(".")[0]
         word = BAD[kind][2] if kind in BAD else ""
         t.ok(len(ends) == 1 and ends[0].get("detail") and
@@ -103,9 +104,9 @@ def main(t):
     address = s.listener()
     s.d.serve()
     gate = s.gate(address)
-    upstream(t, s, gate, made)
-    downstream(t, gate)
-    refused_leaf(t, s, gate)
+    t.part(upstream, t, s, gate, made)
+    t.part(downstream, t, gate)
+    t.part(refused_leaf, t, s, gate)
     s.clean((), "tls")
     t.eq(s.d.stop(), 0, "the daemon ends well")
 

@@ -51,6 +51,7 @@ struct reply {
 
 struct seen {
     char code[64], authority[300], address[80], detail[400];
+    char sandbox[128], policy[128], request[128];
     bool has_ms;
 };
 
@@ -353,6 +354,9 @@ static unsigned bed_records(struct bed *b, struct seen *last)
     bed_field(&v, RF_AUTHORITY, last->authority, sizeof last->authority);
     bed_field(&v, RF_ADDRESS, last->address, sizeof last->address);
     bed_field(&v, RF_DETAIL, last->detail, sizeof last->detail);
+    bed_field(&v, RF_SANDBOX, last->sandbox, sizeof last->sandbox);
+    bed_field(&v, RF_POLICY, last->policy, sizeof last->policy);
+    bed_field(&v, RF_REQUEST, last->request, sizeof last->request);
     last->has_ms = v.field[RF_MS].n > 0;
     return count;
 }

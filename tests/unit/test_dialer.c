@@ -44,7 +44,10 @@ static void test_connects(void)
     CU_ASSERT_STRING_EQUAL(s.code, "ok");
     CU_ASSERT_STRING_EQUAL(s.authority, "plain.example");
     CU_ASSERT_STRING_EQUAL(s.address, b.origin_text);
-    CU_ASSERT_STRING_EQUAL(s.detail, "for 4-9 in box-1");
+    CU_ASSERT_STRING_EQUAL(s.sandbox, "box-1");
+    CU_ASSERT_STRING_EQUAL(s.policy, "coder");
+    CU_ASSERT_STRING_EQUAL(s.request, "4-9");
+    CU_ASSERT_STRING_EQUAL(s.detail, "");
     CU_ASSERT(s.has_ms);
     close(gate);
     bed_close(&b);
@@ -216,7 +219,7 @@ static void test_cancel(void)
     close(gate); /* with one under way */
     bed_turn(&b, 50);
     CU_ASSERT_EQUAL(bed_records(&b, &s), 2);
-    CU_ASSERT_STRING_EQUAL(s.detail, "for 1-2 in box-1");
+    CU_ASSERT_STRING_EQUAL(s.request, "1-2");
     bed_close(&b);
 }
 
@@ -383,6 +386,9 @@ static void test_token(void)
         bed_dial(&b, gate, 1, "plain.example", 443, "1-1", text);
         CU_ASSERT_FATAL(bed_reply(&b, gate, &r, 2000));
         CU_ASSERT_EQUAL(r.type, with_key ? W_DIALED : W_DIAL_FAIL);
+        struct seen s;
+        CU_ASSERT_EQUAL(bed_records(&b, &s), 1);
+        CU_ASSERT_STRING_EQUAL(s.sandbox, with_key ? "box-1" : "");
         if (r.fd >= 0)
             close(r.fd);
         bed_dial(&b, gate, 2, "plain.example", 443, "1-1", other);

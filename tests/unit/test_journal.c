@@ -247,7 +247,8 @@ static void test_logger_gone(void)
     struct record r;
     int a = 0;
     begin(&f, true, 1000);
-    record_init(&r, RECORD_ADMITTED, 1);
+    uint64_t old = journal_next(f.j);
+    record_init(&r, RECORD_ADMITTED, old);
     CU_ASSERT_PTR_NOT_NULL(journal_append(f.j, &r, count, &a));
     close(f.sock);
     rig_turns(f.base, 20);
@@ -258,6 +259,42 @@ static void test_logger_gone(void)
     give_file(&f, 1000, O_WRONLY | O_APPEND);
     CU_ASSERT_EQUAL(f.ready, 2);
     CU_ASSERT_TRUE(journal_ready(f.j));
+    off_t before = length(&f);
+    record_init(&r, RECORD_COMPLETED, old); /* its beginning is in the file before */
+    CU_ASSERT_EQUAL(journal_note(f.j, &r), -1);
+    CU_ASSERT_EQUAL(length(&f), before);
+    CU_ASSERT_EQUAL(journal_next(f.j), old + 1);
+    finish(&f);
+}
+
+/* Ends wait for credit, and nothing is admitted before them; without it they wait on the timer. */
+static void test_late_ends(void)
+{
+    struct far_end f;
+    struct record end;
+    struct rlimit old, small;
+    begin(&f, false, 21);
+    CU_ASSERT_EQUAL(append(&f, 1, NULL), 1);
+    record_init(&end, RECORD_COMPLETED, 1);
+    CU_ASSERT_EQUAL(journal_note(f.j, &end), 0);
+    CU_ASSERT_EQUAL(length(&f), 21);
+    CU_ASSERT_EQUAL(append(&f, 2, NULL), 100);
+    say(&f, W_CREDIT, 50);
+    CU_ASSERT_EQUAL(length(&f), 42);
+    CU_ASSERT_EQUAL(append(&f, 2, NULL), 1);
+    say(&f, W_CREDIT, 50);
+    getrlimit(RLIMIT_FSIZE, &old);
+    small = (struct rlimit){63, old.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    CU_ASSERT_EQUAL(setrlimit(RLIMIT_FSIZE, &small), 0); /* as a full disk: not a byte more */
+    record_init(&end, RECORD_COMPLETED, 2);
+    CU_ASSERT_EQUAL(journal_note(f.j, &end), 0);
+    CU_ASSERT_TRUE(journal_ready(f.j));
+    rig_turns(f.base, 300);
+    CU_ASSERT_EQUAL(length(&f), 63);
+    setrlimit(RLIMIT_FSIZE, &old);
+    rig_turns(f.base, 400);
+    CU_ASSERT_EQUAL(length(&f), 84);
     finish(&f);
 }
 
@@ -293,6 +330,7 @@ static void test_bad_logger(void)
 static void test_short_write(void)
 {
     struct far_end f;
+    struct record end, dns;
     struct rlimit old, small = {30, RLIM_INFINITY};
     uint64_t n = 0;
     begin(&f, false, 1000);
@@ -307,13 +345,18 @@ static void test_short_write(void)
     CU_ASSERT_EQUAL(length(&f), 30);
     CU_ASSERT_FALSE(journal_ready(f.j));
     CU_ASSERT_EQUAL(append(&f, 3, NULL), 100);
+    record_init(&end, RECORD_COMPLETED, 1);
+    CU_ASSERT_EQUAL(journal_note(f.j, &end), 0); /* kept */
+    record_init(&dns, RECORD_DNS, 0);
+    CU_ASSERT_EQUAL(journal_note(f.j, &dns), -1);
     CU_ASSERT_EQUAL(hear(&f, &n), W_REPAIR);
     CU_ASSERT_EQUAL(n, 21);
     CU_ASSERT_EQUAL(truncate(f.path, 21), 0);
     say(&f, W_REPAIR, 21);
     CU_ASSERT_TRUE(journal_ready(f.j));
+    CU_ASSERT_EQUAL(length(&f), 42); /* the end came first */
     CU_ASSERT_EQUAL(append(&f, 4, NULL), 1);
-    CU_ASSERT_EQUAL(length(&f), 42);
+    CU_ASSERT_EQUAL(length(&f), 63);
     finish(&f);
 }
 
@@ -328,6 +371,7 @@ void suite_journal(void)
     CU_add_test(s, "a cancelled admission is ended", test_cancel);
     CU_add_test(s, "the logger ends and comes back", test_logger_gone);
     CU_add_test(s, "a bad logger is cut off", test_bad_logger);
+    CU_add_test(s, "ends that find no room come late, but first", test_late_ends);
     CU_add_test(s, "a short write waits for its repair", test_short_write);
 }
 

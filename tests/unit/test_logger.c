@@ -142,6 +142,9 @@ static void test_killed_logger(void)
     journal_attach(j, rig_peer_fd(&again, ROLE_GATE, 2, "box", "coder"));
     CU_ASSERT_TRUE(rig_until(r.base, rig_journal_ready, j));
     CU_ASSERT_TRUE(journal_channel(j) > first);
+    struct record late;
+    record_init(&late, RECORD_COMPLETED, a); /* that id is ended already */
+    CU_ASSERT_EQUAL(journal_note(j, &late), -1);
     note(j, RECORD_DENIED, journal_next(j), "three");
     journal_free(j);
     CU_ASSERT_TRUE(rig_stop(&again));

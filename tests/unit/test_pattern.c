@@ -357,12 +357,12 @@ static size_t make_paths(char (*ret)[24], size_t max)
         from = to;
     }
     for (size_t i = 0; i < n_words && n < max; i++) {
-        snprintf(ret[n++], 24, "/%s", words[i]);
+        snprintf(ret[n++], 24, "/%.4s", words[i]);
         for (size_t j = 0; i > 0 && j < n_words && n < max; j++)
-            snprintf(ret[n++], 24, "/%s/%s", words[i], words[j]);
+            snprintf(ret[n++], 24, "/%.4s/%.4s", words[i], words[j]);
         for (size_t j = 1; i > 0 && i < 13 && j < 13 && n + 1 < max; j++) {
-            snprintf(ret[n++], 24, "/%s/%s/z", words[i], words[j]);
-            snprintf(ret[n++], 24, "/%s/%s/", words[i], words[j]);
+            snprintf(ret[n++], 24, "/%.4s/%.4s/z", words[i], words[j]);
+            snprintf(ret[n++], 24, "/%.4s/%.4s/", words[i], words[j]);
         }
     }
     return n;

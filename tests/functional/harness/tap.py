@@ -69,6 +69,18 @@ class Test:
         for line in str(text).splitlines() or [""]:
             print("# " + line, flush=True)
 
+    def part(self, fn, *args):
+        """Run one part; what it raises is a failure of that part, and the next still run."""
+        try:
+            return fn(*args)
+        except (Skip, TimeoutError) as e:
+            if isinstance(e, Skip) or "the test took" in str(e):
+                raise
+            error = traceback.format_exc()
+        except Exception:
+            error = traceback.format_exc()
+        self.ok(False, "%s ran to its end" % getattr(fn, "__name__", "a part"), error)
+
     # ---- things to undo ----
 
     def cleanup(self, fn):

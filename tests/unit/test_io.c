@@ -1,0 +1,236 @@
+/* Streams: plain and TLS over a socket pair, both ends in one process. The client is OpenSSL on
+ * memory, so that the test chooses which of its bytes arrive together. */
+#include "tap_main.h"
+
+#include "io.h"
+
+#include <event2/event.h>
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { PATIENCE = 2 /* seconds until a test is given up */ };
+
+static struct event_base *base;
+static SSL_CTX *server_ctx;
+
+static X509 *self_signed(EVP_PKEY *key)
+{
+    X509 *x = X509_new();
+    X509_NAME *name = X509_get_subject_name(x);
+    X509_set_version(x, 2);
+    ASN1_INTEGER_set(X509_get_serialNumber(x), 1);
+    X509_gmtime_adj(X509_getm_notBefore(x), 0);
+    X509_gmtime_adj(X509_getm_notAfter(x), 3600);
+    X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)"t", -1, -1, 0);
+    X509_set_issuer_name(x, name);
+    X509_set_pubkey(x, key);
+    X509_sign(x, key, EVP_sha256());
+    return x;
+}
+
+static int setup(void)
+{
+    EVP_PKEY *key = EVP_EC_gen("P-256");
+    base = event_base_new();
+    server_ctx = io_tls_server_ctx(false);
+    if (base == NULL || server_ctx == NULL || key == NULL)
+        return -1;
+    X509 *cert = self_signed(key);
+    int ok = SSL_CTX_use_certificate(server_ctx, cert) == 1 &&
+             SSL_CTX_use_PrivateKey(server_ctx, key) == 1;
+    X509_free(cert);
+    EVP_PKEY_free(key);
+    return ok ? 0 : -1;
+}
+
+static int teardown(void)
+{
+    SSL_CTX_free(server_ctx);
+    event_base_free(base);
+    return 0;
+}
+
+/* ---- the client ---- */
+
+struct client {
+    int fd;
+    SSL_CTX *ctx;
+    SSL *ssl;
+    const char *request; /* sent in one segment with the end of the handshake */
+    bool asked;
+};
+
+static void client_open(struct client *c, int fd, const char *request, int version)
+{
+    *c = (struct client){.fd = fd, .request = request};
+    c->ctx = SSL_CTX_new(TLS_client_method());
+    SSL_CTX_set_min_proto_version(c->ctx, version);
+    SSL_CTX_set_max_proto_version(c->ctx, version);
+    c->ssl = SSL_new(c->ctx);
+    SSL_set_bio(c->ssl, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
+    SSL_set_connect_state(c->ssl);
+}
+
+static void client_close(struct client *c)
+{
+    SSL_free(c->ssl);
+    SSL_CTX_free(c->ctx);
+    close(c->fd);
+}
+
+/* Takes what came, goes on, and sends all that it has to say at once. */
+static void client_step(struct client *c)
+{
+    char data[16384];
+    ssize_t n;
+    while ((n = recv(c->fd, data, sizeof data, MSG_DONTWAIT)) > 0)
+        BIO_write(SSL_get_rbio(c->ssl), data, (int)n);
+    if (SSL_do_handshake(c->ssl) == 1 && !c->asked)
+        c->asked = SSL_write(c->ssl, c->request, (int)strlen(c->request)) > 0;
+    int m = BIO_read(SSL_get_wbio(c->ssl), data, sizeof data);
+    if (m > 0)
+        CU_ASSERT_EQUAL(send(c->fd, data, (size_t)m, 0), m);
+}
+
+/* ---- the server's side ---- */
+
+struct seen {
+    struct client *client;
+    const char *want;
+    bool connected, readable, eof, error, hello_asked;
+};
+
+static void on_io(struct io *io, enum io_event ev, void *arg)
+{
+    struct seen *s = arg;
+    s->connected |= ev == IO_CONNECTED;
+    s->eof |= ev == IO_EOF;
+    s->error |= ev == IO_ERROR;
+    if (ev == IO_READABLE && slice_eq_str(buf_slice(io_in(io)), s->want))
+        s->readable = true;
+    if (s->readable || s->eof || s->error)
+        event_base_loopbreak(base);
+}
+
+static void run(void)
+{
+    struct timeval limit = {PATIENCE, 0};
+    event_base_loopexit(base, &limit);
+    event_base_dispatch(base);
+}
+
+static int pair(int fds[2])
+{
+    return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds);
+}
+
+static void test_plain(void)
+{
+    int fds[2];
+    struct seen s = {.want = "hello"};
+    CU_ASSERT_EQUAL_FATAL(pair(fds), 0);
+    struct io *io = io_new(base, fds[0], 4096, 4096, false);
+    io_callback(io, on_io, &s);
+    CU_ASSERT_EQUAL(write(fds[1], "hello", 5), 5);
+    run();
+    CU_ASSERT(s.readable && !s.eof);
+    close(fds[1]);
+    s.readable = false;
+    buf_clear(io_in(io));
+    run();
+    CU_ASSERT(s.eof && !s.error);
+    io_close(io);
+}
+
+/* While the server is inside SSL_do_handshake the client answers each flight at once. So the end of
+ * its handshake and its request come in the server's last read of the handshake. */
+static void answer_at_once(const SSL *ssl, int where, int ret UNUSED)
+{
+    struct seen *s = SSL_get_app_data(ssl);
+    if (where & SSL_CB_LOOP)
+        client_step(s->client);
+}
+
+static int ask_to_wait(SSL *ssl, int *alert UNUSED, void *arg UNUSED)
+{
+    struct seen *s = SSL_get_app_data(ssl);
+    if (s->hello_asked)
+        return SSL_CLIENT_HELLO_SUCCESS;
+    s->hello_asked = true;
+    return SSL_CLIENT_HELLO_RETRY;
+}
+
+static void request_with_the_handshake(int version, bool suspended)
+{
+    int fds[2];
+    struct client c;
+    struct seen s = {.client = &c, .want = "GET / HTTP/1.1\r\n\r\n"};
+    CU_ASSERT_EQUAL_FATAL(pair(fds), 0);
+    client_open(&c, fds[1], s.want, version);
+    struct io *io = io_new(base, fds[0], 4096, 4096, false);
+    io_callback(io, on_io, &s);
+    SSL *ssl = SSL_new(server_ctx);
+    SSL_set_app_data(ssl, &s);
+    SSL_set_info_callback(ssl, answer_at_once);
+    SSL_CTX_set_client_hello_cb(server_ctx, suspended ? ask_to_wait : NULL, NULL);
+    client_step(&c);
+    io_tls_accept(io, ssl);
+    struct timeval moment = {0, 20000};
+    event_base_loopexit(base, &moment);
+    event_base_dispatch(base);
+    if (suspended) {
+        CU_ASSERT(s.hello_asked && !s.connected);
+        io_tls_continue(io);
+    }
+    if (!s.readable)
+        run();
+    CU_ASSERT(s.connected);
+    CU_ASSERT(s.readable);
+    CU_ASSERT_FALSE(s.error);
+    io_close(io);
+    client_close(&c);
+    SSL_CTX_set_client_hello_cb(server_ctx, NULL, NULL);
+}
+
+static void test_request_with_the_handshake(void)
+{
+    request_with_the_handshake(TLS1_3_VERSION, false);
+    request_with_the_handshake(TLS1_2_VERSION, false);
+}
+
+static void test_request_after_suspension(void)
+{
+    request_with_the_handshake(TLS1_3_VERSION, true);
+    request_with_the_handshake(TLS1_2_VERSION, true);
+}
+
+static void test_garbage(void)
+{
+    int fds[2];
+    struct seen s = {.want = ""};
+    CU_ASSERT_EQUAL_FATAL(pair(fds), 0);
+    struct io *io = io_new(base, fds[0], 4096, 4096, false);
+    io_callback(io, on_io, &s);
+    io_tls_accept(io, SSL_new(server_ctx));
+    CU_ASSERT_EQUAL(write(fds[1], "GET / HTTP/1.1\r\n\r\n", 18), 18);
+    run();
+    CU_ASSERT(s.error && !s.connected);
+    io_close(io);
+    close(fds[1]);
+}
+
+void tap_suites(void)
+{
+    CU_pSuite suite = CU_add_suite("io", setup, teardown);
+    CU_add_test(suite, "plain: bytes and the end", test_plain);
+    CU_add_test(suite, "TLS: a request in one segment with the handshake's end",
+                test_request_with_the_handshake);
+    CU_add_test(suite, "TLS: the same after the handshake was suspended",
+                test_request_after_suspension);
+    CU_add_test(suite, "TLS: garbage is an error", test_garbage);
+}

@@ -1,0 +1,145 @@
+/* The network of a sandbox where the kernel has no nf_tables for us: listeners on named ports only,
+ * and still no way out. Runs in children, each with namespaces of its own. */
+#define _GNU_SOURCE 1
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/netlink.h>
+#include <seccomp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "netns.h"
+#include "tap_main.h"
+
+enum { NO_NAMESPACES = 77 };
+
+/* What a child found: 0, or the line of the check that failed. */
+#define CHECK(condition)               \
+    do {                               \
+        if (!(condition))              \
+            _exit(1 + __LINE__ % 100); \
+    } while (0)
+
+static void without_nftables(void)
+{
+    scmp_filter_ctx c = seccomp_init(SCMP_ACT_ALLOW);
+    CHECK(c != NULL);
+    CHECK(seccomp_rule_add(c, SCMP_ACT_ERRNO(EPROTONOSUPPORT), SCMP_SYS(socket), 2,
+                           SCMP_A0(SCMP_CMP_EQ, AF_NETLINK),
+                           SCMP_A2(SCMP_CMP_EQ, NETLINK_NETFILTER)) == 0);
+    CHECK(seccomp_load(c) == 0);
+    seccomp_release(c);
+}
+
+static int connect_to(const char *address, uint16_t port)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(fd >= 0 && inet_pton(AF_INET, address, &to.sin_addr) == 1);
+    if (connect(fd, (struct sockaddr *)&to, sizeof to) == 0)
+        return fd;
+    int saved = errno;
+    close(fd);
+    errno = saved;
+    return -1;
+}
+
+static int listener(const struct netns_listeners *l, uint16_t port)
+{
+    for (unsigned i = 0; i < l->n; i++)
+        if (l->at[i].kind == LISTENER_TCP4 && l->at[i].port == port)
+            return l->at[i].fd;
+    return -1;
+}
+
+static void enter(void)
+{
+    struct err err = {0};
+    if (netns_enter(getuid(), getgid(), &err) < 0)
+        _exit(NO_NAMESPACES);
+}
+
+static void fallback(void)
+{
+    static struct netns_listeners l;
+    static const uint16_t ports[] = {8443};
+    struct err err = {0};
+    struct sockaddr_in at;
+    socklen_t len = sizeof at;
+    enter();
+    without_nftables();
+    CHECK(netns_listen(&l, ports, 1, &err) == 0);
+    CHECK(!l.filtered && l.why_not[0]);
+    for (unsigned i = 0; i < l.n; i++)
+        CHECK(l.at[i].kind != LISTENER_NFLOG && l.at[i].port != 0);
+    CHECK(listener(&l, 80) >= 0 && listener(&l, 443) >= 0 && listener(&l, 8443) >= 0);
+    CHECK(connect_to("93.184.216.34", 8443) >= 0);
+    int c = accept(listener(&l, 8443), NULL, NULL);
+    CHECK(c >= 0 && getsockname(c, (struct sockaddr *)&at, &len) == 0);
+    CHECK(at.sin_addr.s_addr == htonl(0x5db8d822) && at.sin_port == htons(8443));
+    CHECK(connect_to("93.184.216.34", 8444) < 0 && errno == ECONNREFUSED);
+    netns_close(&l);
+    CHECK(connect_to("93.184.216.34", 8443) < 0);
+    _exit(0);
+}
+
+/* Nobody inside can take a port of ours, not even with every capability over the namespace. */
+static void ports_are_taken(void)
+{
+    static struct netns_listeners l;
+    struct err err = {0};
+    int on = 1;
+    enter();
+    CHECK(netns_listen(&l, NULL, 0, &err) == 0);
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(53)};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    CHECK(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0);
+    CHECK(setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0);
+    CHECK(bind(fd, (struct sockaddr *)&at, sizeof at) < 0 && errno == EADDRINUSE);
+    at.sin_addr.s_addr = htonl(0x08080808);
+    CHECK(bind(fd, (struct sockaddr *)&at, sizeof at) < 0 && errno == EADDRINUSE);
+    netns_close(&l);
+    _exit(0);
+}
+
+static void in_child(void (*what)(void))
+{
+    int status = 0;
+    pid_t pid = fork();
+    if (pid == 0)
+        what();
+    CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == NO_NAMESPACES) {
+        tap_skip("user namespaces are not available here");
+        return;
+    }
+    CU_ASSERT_TRUE(WIFEXITED(status));
+    CU_ASSERT_EQUAL(WEXITSTATUS(status), 0);
+    if (WEXITSTATUS(status))
+        printf("# a check failed near line %d\n", WEXITSTATUS(status) - 1);
+}
+
+static void test_fallback(void)
+{
+    in_child(fallback);
+}
+
+static void test_ports(void)
+{
+    in_child(ports_are_taken);
+}
+
+static void suite_netns(void)
+{
+    CU_pSuite s = CU_add_suite("netns", NULL, NULL);
+    CU_add_test(s, "without nf_tables", test_fallback);
+    CU_add_test(s, "ports are taken", test_ports);
+}
+
+void tap_suites(void)
+{
+    suite_netns();
+}

@@ -1,0 +1,216 @@
+/* Roles: names, and what the system-call filter of each leaves (promise P5). Each filter is tried
+ * in a child, because it cannot be taken off again. */
+#include "tap_main.h"
+
+#include "proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* In the child: errno of the attempt, 0 when it succeeded. */
+typedef int (*attempt_fn)(void);
+
+static int outcome(long r)
+{
+    return r < 0 ? errno : 0;
+}
+
+static int try_open(void)
+{
+    return outcome(open("/etc/passwd", O_RDONLY | O_CLOEXEC));
+}
+
+static int try_socket(void)
+{
+    return outcome(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+}
+
+static int try_unix_socket(void)
+{
+    return outcome(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+}
+
+static int try_connect(void)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = 9};
+    return outcome(connect(0, (struct sockaddr *)&to, sizeof to));
+}
+
+static int try_exec(void)
+{
+    char *const argv[] = {(char *)"true", NULL};
+    return outcome(execve("/bin/true", argv, NULL));
+}
+
+static int try_fork(void)
+{
+    return outcome(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
+}
+
+static int try_ptrace(void)
+{
+    return outcome(ptrace(PTRACE_ATTACH, getppid(), 0, 0));
+}
+
+static int try_executable_memory(void)
+{
+    void *p = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? errno : 0;
+}
+
+static int try_memory(void)
+{
+    void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? errno : 0;
+}
+
+static int try_append_off(void)
+{
+    return outcome(fcntl(2, F_SETFL, 0));
+}
+
+static int try_truncate(void)
+{
+    return outcome(ftruncate(2, 0));
+}
+
+static int try_seek(void)
+{
+    return outcome(lseek(2, 0, SEEK_SET));
+}
+
+static int try_io_uring(void)
+{
+    return outcome(syscall(425, 1, NULL)); /* io_uring_setup */
+}
+
+/* -1: the child could not be confined or died of a signal. */
+static int confined(enum role r, attempt_fn attempt)
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (proc_confine(r, NULL) < 0)
+            _exit(255);
+        int e = attempt();
+        _exit(e > 200 ? 200 : e);
+    }
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status) ||
+        WEXITSTATUS(status) == 255)
+        return -1;
+    return WEXITSTATUS(status);
+}
+
+static void test_names(void)
+{
+    CU_ASSERT_STRING_EQUAL(role_name(ROLE_GATE), "gate");
+    CU_ASSERT_EQUAL(role_from_argv0("durward: gate"), ROLE_GATE);
+    CU_ASSERT_EQUAL(role_from_argv0("durward: gate sb-1"), ROLE_GATE);
+    CU_ASSERT_EQUAL(role_from_argv0("durward: gates"), ROLE_NONE);
+    CU_ASSERT_EQUAL(role_from_argv0("durward: client"), ROLE_NONE);
+    CU_ASSERT_EQUAL(role_from_argv0("durward"), ROLE_NONE);
+    CU_ASSERT_EQUAL(role_from_argv0(""), ROLE_NONE);
+    CU_ASSERT_EQUAL(role_from_argv0(NULL), ROLE_NONE);
+}
+
+static void test_parsers_are_shut_in(void)
+{
+    static const struct {
+        const char *what;
+        attempt_fn attempt;
+    } forbidden[] = {
+        {"open", try_open},
+        {"socket", try_socket},
+        {"unix socket", try_unix_socket},
+        {"connect", try_connect},
+        {"exec", try_exec},
+        {"fork", try_fork},
+        {"ptrace", try_ptrace},
+        {"executable memory", try_executable_memory},
+        {"F_SETFL", try_append_off},
+        {"seek", try_seek},
+        {"io_uring", try_io_uring},
+    };
+    static const enum role roles[] = {ROLE_GATE, ROLE_INJECTOR};
+    if (SANITIZED) {
+        tap_skip("a sanitizer build widens the filters");
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(roles); i++)
+        for (size_t k = 0; k < ARRAY_LEN(forbidden); k++) {
+            int e = confined(roles[i], forbidden[k].attempt);
+            if (e != EPERM)
+                fprintf(stdout, "# %s, %s: %d\n", role_name(roles[i]), forbidden[k].what, e);
+            CU_ASSERT_EQUAL(e, EPERM);
+        }
+    CU_ASSERT_EQUAL(confined(ROLE_GATE, try_truncate), EPERM);
+}
+
+static void test_secret_holders(void)
+{
+    if (SANITIZED) {
+        tap_skip("a sanitizer build widens the filters");
+        return;
+    }
+    static const enum role roles[] = {ROLE_SIGNER, ROLE_VAULT};
+    for (size_t i = 0; i < ARRAY_LEN(roles); i++) {
+        CU_ASSERT_EQUAL(confined(roles[i], try_open), EPERM);
+        CU_ASSERT_EQUAL(confined(roles[i], try_socket), EPERM);
+        CU_ASSERT_EQUAL(confined(roles[i], try_connect), EPERM);
+        CU_ASSERT_EQUAL(confined(roles[i], try_exec), EPERM);
+        CU_ASSERT_EQUAL(confined(roles[i], try_fork), EPERM);
+    }
+    static const enum role others[] = {ROLE_DIALER, ROLE_LOGGER, ROLE_CONTROLLER};
+    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+        CU_ASSERT_EQUAL(confined(others[i], try_exec), EPERM);
+        CU_ASSERT_EQUAL(confined(others[i], try_fork), EPERM);
+    }
+    CU_ASSERT_EQUAL(confined(ROLE_LOGGER, try_socket), EPERM);
+}
+
+/* The same attempts where they are allowed: the test above could otherwise pass for any reason. */
+static void test_benign_twins(void)
+{
+    static const enum role roles[] = {ROLE_SIGNER, ROLE_VAULT,    ROLE_DIALER,    ROLE_GATE,
+                                      ROLE_LOGGER, ROLE_INJECTOR, ROLE_CONTROLLER};
+    for (size_t i = 0; i < ARRAY_LEN(roles); i++)
+        CU_ASSERT_EQUAL(confined(roles[i], try_memory), 0);
+    CU_ASSERT_EQUAL(confined(ROLE_DIALER, try_socket), 0);
+    CU_ASSERT_EQUAL(confined(ROLE_LOGGER, try_open), 0);
+    CU_ASSERT_EQUAL(confined(ROLE_BUILDER, try_open), 0);
+    CU_ASSERT_EQUAL(confined(ROLE_BUILDER, try_exec), 0);
+}
+
+static void test_uids(void)
+{
+    if (geteuid() != 0) {
+        CU_ASSERT_EQUAL(proc_role_uid(ROLE_GATE), geteuid());
+        return;
+    }
+    for (int a = ROLE_SIGNER; a < ROLE_BUILDER; a++) {
+        CU_ASSERT_NOT_EQUAL(proc_role_uid((enum role)a), 0);
+        for (int b = a + 1; b < ROLE_BUILDER; b++)
+            CU_ASSERT_NOT_EQUAL(proc_role_uid((enum role)a), proc_role_uid((enum role)b));
+    }
+}
+
+void tap_suites(void)
+{
+    CU_pSuite s = CU_add_suite("proc", NULL, NULL);
+    CU_add_test(s, "names of roles", test_names);
+    CU_add_test(s, "gate and injector cannot open, connect, exec, fork or seek",
+                test_parsers_are_shut_in);
+    CU_add_test(s, "who holds keys or secrets cannot get out either", test_secret_holders);
+    CU_add_test(s, "what a role needs is allowed", test_benign_twins);
+    CU_add_test(s, "as root each role has a uid of its own", test_uids);
+}

@@ -95,9 +95,26 @@ int proc_spawn(enum role r, const char *tag, int control_fd, pid_t *ret, struct 
     return 0;
 }
 
+/* Root with uids to give away: not "root" of a user namespace that has no other uid. */
+static bool has_role_uids(void)
+{
+    static int known = -1;
+    unsigned long in, out, n;
+    if (known >= 0)
+        return known;
+    known = 0;
+    FILE *f = geteuid() == 0 ? fopen("/proc/self/uid_map", "re") : NULL;
+    while (f && fscanf(f, "%lu %lu %lu", &in, &out, &n) == 3)
+        if (in <= ROLE_UID_BASE && in + n > ROLE_UID_BASE + ROLE_COUNT)
+            known = 1;
+    if (f)
+        fclose(f);
+    return known;
+}
+
 uid_t proc_role_uid(enum role r)
 {
-    return geteuid() == 0 ? (uid_t)(ROLE_UID_BASE + r) : geteuid();
+    return has_role_uids() ? (uid_t)(ROLE_UID_BASE + r) : geteuid();
 }
 
 static bool keeps_uid(enum role r)
@@ -107,7 +124,7 @@ static bool keeps_uid(enum role r)
 
 static int drop_uid(enum role r, struct err *err)
 {
-    if (geteuid() != 0 || keeps_uid(r))
+    if (keeps_uid(r) || !has_role_uids())
         return 0;
     uid_t uid = proc_role_uid(r);
     if (setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0)

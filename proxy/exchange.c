@@ -64,7 +64,8 @@ static void put_path(struct exchange *x, struct record *r)
         struct buf shape;
         buf_init(&shape, 1024);
         guard_query_shape(x->head.query, &shape);
-        record_put(r, RF_QUERY, buf_slice(&shape));
+        bool hide = guard_has_placeholder(x->gate, x->head.query); /* it may be a name */
+        record_put(r, RF_QUERY, hide ? SLICE("[placeholder]") : buf_slice(&shape));
         buf_free(&shape);
     }
 }
@@ -165,7 +166,7 @@ static const struct front_ops front_ops;
 
 static void open_origin(struct exchange *x)
 {
-    char id[48], key[HOST_TEXT_MAX + 128], text[HOST_TEXT_MAX + 16];
+    char id[48], key[HOST_TEXT_MAX + 192], text[HOST_TEXT_MAX + 16];
     struct front f = {&front_ops, x};
     journal_id(x->gate->journal, x->counter, id, sizeof id);
     snprintf(key, sizeof key, "%s|%s|%s|%s", x->who.sandbox, x->who.route->name,
@@ -182,6 +183,8 @@ static void open_origin(struct exchange *x)
     set_state(x, EXCHANGE_OPEN);
     if (x->request_ended)
         x->back.ops->end(x->back.self);
+    else /* a kept connection has room at once, and nobody else says so */
+        x->front.ops->wanted(x->front.self);
 }
 
 static void on_admitted_recorded(void *arg, bool ok)
@@ -270,9 +273,7 @@ void exchange_start(struct exchange *x, struct head *h, const struct authority *
         return;
     }
     guard_clean_request(&x->head);
-    if (x->rule->method_scoped && http_head_remove(&x->head, "x-http-method-override") +
-                                      http_head_remove(&x->head, "x-http-method") +
-                                      http_head_remove(&x->head, "x-method-override"))
+    if (x->rule->method_scoped && guard_strip_overrides(&x->head))
         gate_denied(x->gate, "override_stripped", a->host, 1);
     if (guard_credentials(x->gate, &x->who, &x->head, x->rule, &x->inject, &code) < 0) {
         deny(x, 403, code);

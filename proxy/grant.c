@@ -2,6 +2,7 @@
 
 #include "dial_client.h"
 #include "guard.h"
+#include "http1_head.h"
 #include "policy.h"
 #include "secret.h"
 #include "token.h"
@@ -148,13 +149,15 @@ static void end_record(struct grant *g, enum record_kind kind, const char *code)
 static int render(const struct credential *c, struct slice value, struct buf *out)
 {
     if (c->kind != CREDENTIAL_BASIC)
-        return buf_append_str(out, c->prefix) | buf_append_slice(out, value) |
-               buf_append_str(out, c->suffix);
+        return buf_append_str(out, c->prefix) < 0 || buf_append_slice(out, value) < 0 ||
+                       buf_append_str(out, c->suffix) < 0
+                   ? -1
+                   : 0;
     struct buf pair;
     buf_init_wiped(&pair, SECRET_MAX + 1024);
-    int r = buf_append_str(&pair, c->user) | buf_append(&pair, ":", 1) |
-            buf_append_slice(&pair, value) | buf_append_str(out, "Basic ");
-    unsigned char *to = r == 0 ? buf_reserve(out, (buf_len(&pair) + 2) / 3 * 4 + 1) : NULL;
+    bool ok = buf_append_str(&pair, c->user) == 0 && buf_append(&pair, ":", 1) == 0 &&
+              buf_append_slice(&pair, value) == 0 && buf_append_str(out, "Basic ") == 0;
+    unsigned char *to = ok ? buf_reserve(out, (buf_len(&pair) + 2) / 3 * 4 + 1) : NULL;
     if (to) {
         int n = EVP_EncodeBlock(to, buf_data(&pair), (int)buf_len(&pair));
         buf_commit(out, (size_t)n);
@@ -170,6 +173,8 @@ static int fill(struct grant *g)
         return 0;
     buf_init_wiped(&v, SECRET_MAX * 2 + 2048);
     int r = render(g->credential, secret_slice(g->value), &v);
+    if (r == 0 && !http1_is_value(buf_slice(&v)))
+        r = -1; /* a line ending in a secret would write fields of its own (attack C19) */
     if (r == 0)
         r = http_head_set(&g->head, g->credential->header, buf_slice(&v));
     buf_free(&v);
@@ -206,6 +211,8 @@ static void open_origin(struct grant *g)
     set_state(g, G_OPEN);
     if (g->request_ended)
         g->back.ops->end(g->back.self);
+    else /* a kept connection has room at once, and nobody else says so */
+        g->front.ops->wanted(g->front.self);
 }
 
 static void on_admitted_recorded(void *arg, bool ok)
@@ -261,12 +268,21 @@ static const char *check_token(struct grant *g, const struct grant_request *r)
     return NULL;
 }
 
+/* The host as the message has it: IPv6 without brackets. */
+static int canonical_host(struct authority *a)
+{
+    char host[HOST_TEXT_MAX + 2];
+    bool v6 = strchr(a->host, ':') != NULL;
+    snprintf(host, sizeof host, v6 ? "[%s]" : "%s", a->host);
+    return authority_host(a, slice_str(host));
+}
+
 static const char *check_grant(struct grant *g, const struct grant_request *r)
 {
     const char *why;
     struct authority a = g->authority;
     struct decision d;
-    if (g->authority.scheme != SCHEME_HTTPS || authority_host(&a, slice_str(a.host)) < 0 ||
+    if (g->authority.scheme != SCHEME_HTTPS || canonical_host(&a) < 0 ||
         strcmp(a.host, g->authority.host) != 0)
         return "grant_authority";
     g->authority.kind = a.kind;
@@ -307,9 +323,11 @@ void grant_start(struct grant *g, struct grant_request *r)
         return;
     }
     http_head_remove(&g->head, g->credential->header);
-    if (!g->rule->cookies)
-        http_head_remove(&g->head, "cookie");
-    if (http_head_set(&g->head, "accept-encoding", SLICE("identity")) < 0) {
+    if (guard_foreign(&g->head, g->rule)) {
+        deny(g, 403, "foreign_credential", "");
+        return;
+    }
+    if (guard_credentialed(&g->head, g->rule) < 0) {
         deny(g, 431, "too_many_headers", "");
         return;
     }

@@ -1,11 +1,14 @@
 #include "guard.h"
 
+#include "basic.h"
+#include "field_name.h"
 #include "placeholder.h"
 #include "policy.h"
 
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { BASIC_SCANNED = 4096 }; /* bytes of a decoded Basic value that are looked at */
 
 int guard_method(struct slice m)
 {
@@ -19,56 +22,19 @@ int guard_method(struct slice m)
     return -1;
 }
 
-/* Between client and proxy only (RFC 9110 7.6.1), or rewritten by us. */
-static const char *const hop_fields[] = {
-    "connection",
-    "proxy-connection",
-    "keep-alive",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-authentication-info",
-    "http2-settings",
-};
-
-static const char *const request_fields[] = {
-    "host",
-    "content-length",
-    "expect",
-    "max-forwards",
-    "via",
-    "forwarded",
-    "x-forwarded-for",
-    "x-forwarded-host",
-    "x-forwarded-proto",
-    "x-forwarded-port",
-    "x-forwarded-server",
-    "x-forwarded-prefix",
-    "x-original-url",
-    "x-original-host",
-    "x-rewrite-url",
-    "x-real-ip",
-    "x-host",
-    "x-http-host-override",
-    "x-client-ip",
-    "true-client-ip",
-    "cf-connecting-ip",
-};
-
-static void remove_all(struct head *h, const char *const *names, size_t n)
+static void remove_kinds(struct head *h, unsigned kinds)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < h->n; i++) {
-        bool drop = false;
-        for (size_t k = 0; k < n && !drop; k++)
-            drop = slice_eq_str(h->fields[i].name, names[k]);
-        if (!drop)
+    for (size_t i = 0; i < h->n; i++)
+        if (!(field_kinds(h->fields[i].name) & kinds))
             h->fields[kept++] = h->fields[i];
-    }
     h->n = kept;
+}
+
+/* What Connection does not take off: a credential or a cookie goes through its own checks. */
+static bool connection_spares(struct slice name)
+{
+    return slice_eq(name, SLICE("cookie")) || (field_kinds(name) & FIELD_CREDENTIAL);
 }
 
 /* Fields that the message itself calls hop-by-hop (RFC 9110 7.6.1). This comes before anything is
@@ -91,7 +57,7 @@ static void remove_named(struct head *h)
     }
     size_t kept = 0;
     for (size_t i = 0; i < h->n; i++)
-        if (!drop[i])
+        if (!drop[i] || connection_spares(h->fields[i].name))
             h->fields[kept++] = h->fields[i];
     h->n = kept;
 }
@@ -99,16 +65,23 @@ static void remove_named(struct head *h)
 void guard_clean_request(struct head *h)
 {
     remove_named(h);
-    remove_all(h, hop_fields, ARRAY_LEN(hop_fields));
-    remove_all(h, request_fields, ARRAY_LEN(request_fields));
+    remove_kinds(h, FIELD_HOP | FIELD_ROUTE);
+}
+
+size_t guard_strip_overrides(struct head *h)
+{
+    size_t before = h->n;
+    remove_kinds(h, FIELD_OVERRIDE);
+    return before - h->n;
 }
 
 void guard_clean_reply(struct head *h, bool credentialed, bool keep_cookies)
 {
-    static const char *const reply_fields[] = {"alt-svc", "via", "durward-denied"};
     remove_named(h);
-    remove_all(h, hop_fields, ARRAY_LEN(hop_fields));
-    remove_all(h, reply_fields, ARRAY_LEN(reply_fields));
+    remove_kinds(h, FIELD_HOP);
+    http_head_remove(h, "alt-svc");
+    http_head_remove(h, "via");
+    http_head_remove(h, "durward-denied");
     if (h->body != BODY_NONE)
         http_head_remove(h, "content-length");
     if (credentialed && !keep_cookies)
@@ -172,30 +145,13 @@ static void scan(struct hit *s, struct slice text)
     placeholder_scan(s->gate->tag, text, on_placeholder, s);
 }
 
-/* user:password of a Basic value into out; -1 when it is not one. */
-static int basic_decode(struct slice v, char *out, size_t size, size_t *n)
-{
-    if (!slice_istarts(v, SLICE("basic ")))
-        return -1;
-    struct slice b = slice_trim((struct slice){v.p + 6, v.n - 6});
-    if (b.n == 0 || b.n % 4 != 0 || b.n / 4 * 3 > size)
-        return -1;
-    int r = EVP_DecodeBlock((unsigned char *)out, (const unsigned char *)b.p, (int)b.n);
-    if (r < 0)
-        return -1;
-    *n = (size_t)r;
-    for (size_t k = b.n; k > 0 && b.p[k - 1] == '='; k--)
-        (*n)--;
-    return 0;
-}
-
 static void scan_value(struct hit *s, struct slice v)
 {
-    char plain[4096];
-    size_t n;
+    char plain[BASIC_SCANNED];
+    struct slice pair;
     scan(s, v);
-    if (basic_decode(v, plain, sizeof plain, &n) == 0)
-        scan(s, (struct slice){plain, n});
+    if (basic_decode(v, plain, sizeof plain, &pair) == 0)
+        scan(s, pair);
 }
 
 bool guard_has_placeholder(const struct gate *g, struct slice text)
@@ -211,17 +167,12 @@ bool guard_has_placeholder(const struct gate *g, struct slice text)
 static bool slot_is_placeholder(const struct gate *g, const struct identity *who,
                                 const struct credential *c, struct slice v)
 {
-    char plain[4096];
-    size_t n;
+    char plain[BASIC_SCANNED];
     struct hit s = {.gate = g, .who = who, .allowed_secret = c->secret};
-    struct slice rest = v;
-    if (basic_decode(v, plain, sizeof plain, &n) == 0) {
-        struct slice pair = {plain, n};
-        ssize_t colon = slice_find(pair, ':');
-        if (colon < 0)
+    struct slice rest = v, pair, user, pass;
+    if (basic_decode(v, plain, sizeof plain, &pair) == 0) {
+        if (basic_split(pair, &user, &pass) < 0)
             return false;
-        struct slice user = {plain, (size_t)colon},
-                     pass = {plain + colon + 1, n - (size_t)colon - 1};
         scan(&s, pass);
         if (s.found)
             return !s.stranger && !s.misplaced && slice_eq(s.whole, pass);
@@ -237,15 +188,6 @@ static bool slot_is_placeholder(const struct gate *g, const struct identity *who
 }
 
 /* ---- foreign credentials ---- */
-
-static const char *const credential_fields[] = {
-    "authorization",  "x-api-key",       "api-key",        "apikey",
-    "x-goog-api-key", "private-token",   "job-token",      "deploy-token",
-    "x-auth-token",   "x-access-token",  "x-gitlab-token", "x-amz-security-token",
-    "x-github-token", "x-vault-token",   "x-auth-key",     "x-token",
-    "authentication", "x-authorization", "openai-api-key", "anthropic-api-key",
-    "x-ms-token",
-};
 
 static const char *const credential_queries[] = {
     "access_token",
@@ -267,30 +209,77 @@ static const char *const credential_queries[] = {
     "awsaccesskeyid",
 };
 
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = ascii_lower(c);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The parameter's name as its reader will see it: percent escapes decoded, case folded. */
+static bool parameter_is(struct slice name, const char *known)
+{
+    size_t k = 0, n = strlen(known);
+    for (size_t i = 0; i < name.n; i++, k++) {
+        char c = name.p[i];
+        int high = c == '%' && name.n - i > 2 ? hex_value(name.p[i + 1]) : -1;
+        int low = high >= 0 ? hex_value(name.p[i + 2]) : -1;
+        if (low >= 0) {
+            c = (char)(high * 16 + low);
+            i += 2;
+        }
+        if (k >= n || ascii_lower(c) != known[k])
+            return false;
+    }
+    return k == n;
+}
+
 static bool query_has_credential(struct slice q)
 {
     while (q.n > 0) {
-        ssize_t amp = slice_find(q, '&');
-        struct slice part = {q.p, amp < 0 ? q.n : (size_t)amp};
+        size_t end = 0;
+        while (end < q.n && q.p[end] != '&' && q.p[end] != ';') /* some readers split at both */
+            end++;
+        struct slice part = {q.p, end};
         ssize_t eq = slice_find(part, '=');
         struct slice name = {part.p, eq < 0 ? part.n : (size_t)eq};
         for (size_t i = 0; i < ARRAY_LEN(credential_queries); i++)
-            if (slice_ieq_str(name, credential_queries[i]))
+            if (parameter_is(name, credential_queries[i]))
                 return true;
-        if (amp < 0)
+        if (end == q.n)
             break;
-        q = (struct slice){q.p + amp + 1, q.n - (size_t)amp - 1};
+        q = (struct slice){q.p + end + 1, q.n - end - 1};
     }
     return false;
 }
 
-static bool foreign_elsewhere(const struct head *h, const char *slot)
+bool guard_foreign(struct head *h, const struct rule *rule)
 {
-    for (size_t i = 0; i < ARRAY_LEN(credential_fields); i++)
-        if ((slot == NULL || strcmp(credential_fields[i], slot) != 0) &&
-            http_head_find(h, credential_fields[i]))
-            return true;
-    return query_has_credential(h->query);
+    struct slice slot = slice_str(rule->credential->header);
+    bool pass = rule->client_credential == CLIENT_PASS;
+    size_t kept = 0, before = h->n;
+    for (size_t i = 0; i < h->n; i++) {
+        struct slice name = h->fields[i].name;
+        bool is_slot = slice_eq(name, slot), twin = !is_slot && field_same(name, slot);
+        bool credential = !is_slot && (field_kinds(name) & FIELD_CREDENTIAL);
+        if (!twin && (pass || !credential))
+            h->fields[kept++] = h->fields[i];
+    }
+    h->n = kept;
+    if (pass)
+        return false;
+    return (rule->client_credential == CLIENT_REFUSE && kept != before) ||
+           query_has_credential(h->query);
+}
+
+int guard_credentialed(struct head *h, const struct rule *rule)
+{
+    if (!rule->cookies)
+        http_head_remove(h, "cookie");
+    http_head_remove(h, "range");
+    http_head_remove(h, "if-range");
+    return http_head_set(h, "accept-encoding", SLICE("identity"));
 }
 
 /* Placeholders anywhere but in the slot. */
@@ -369,14 +358,11 @@ int guard_credentials(const struct gate *g, const struct identity *who, struct h
         return 0;
     if (check_slot(g, who, h, rule, inject, code) < 0)
         return -1;
-    if (rule->client_credential == CLIENT_REFUSE && foreign_elsewhere(h, c->header)) {
+    if (guard_foreign(h, rule)) {
         *code = "foreign_credential";
         return -1;
     }
-    http_head_remove(h, "range");
-    http_head_remove(h, "if-range");
-    http_head_remove(h, "accept-encoding");
-    if (http_head_add(h, "accept-encoding", SLICE("identity")) < 0) {
+    if (guard_credentialed(h, rule) < 0) {
         *code = "too_many_headers";
         return -1;
     }

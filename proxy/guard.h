@@ -11,6 +11,8 @@ int guard_method(struct slice method);
 /* Take off everything that is between client and proxy only, or that lies about where a request
  * comes from or goes to. The framing fields go too: the head's own body kind says it. */
 void guard_clean_request(struct head *h);
+/* A method-scoped rule: fields that name another method go. Returns how many. */
+size_t guard_strip_overrides(struct head *h);
 /* The same for a reply. credentialed: cookies are dropped unless keep_cookies. */
 void guard_clean_reply(struct head *h, bool credentialed, bool keep_cookies);
 
@@ -20,6 +22,12 @@ void guard_clean_reply(struct head *h, bool credentialed, bool keep_cookies);
  * be filled (false for client_credential: pass with a credential of the client's own). */
 int guard_credentials(const struct gate *g, const struct identity *who, struct head *h,
                       const struct rule *rule, bool *inject, const char **code);
+/* The parts of it that need no placeholder, repeated by the injector over what a gate sent.
+ * Credentials other than the slot's: dropped where the rule says replace; true: refuse, they are
+ * there (or one is in the query, from where nothing is dropped). */
+bool guard_foreign(struct head *h, const struct rule *rule);
+/* What a credentialed request may not carry, and Accept-Encoding. -1: too many fields. */
+int guard_credentialed(struct head *h, const struct rule *rule) WUNUSED;
 /* Does this text hold a placeholder of this installation? For what is logged. */
 bool guard_has_placeholder(const struct gate *g, struct slice text);
 /* A rule's set_headers and remove_headers. */

@@ -1,6 +1,10 @@
 #include "http1_body.h"
 
+#include "http1_head.h"
+
 #include <string.h>
+
+enum { TRAILERS_COUNT = 100 };
 
 void http1_body_init(struct http1_body *b, enum body_kind kind, uint64_t length)
 {
@@ -55,6 +59,16 @@ static int extension_byte(struct http1_body *b, char c)
     return ++b->extension > HTTP1_EXTENSION_MAX || u < 0x20 || u >= 0x7f ? -1 : 0;
 }
 
+/* Nobody reads them, but what is no field line is no trailer either. */
+static int check_trailers(struct slice raw)
+{
+    static const struct limits limits = {.headers = TRAILERS_COUNT};
+    struct head h;
+    int r = http1_parse_trailers(&h, raw, &limits);
+    http_head_free(&h);
+    return r;
+}
+
 static int trailer_byte(struct http1_body *b, char c)
 {
     if (c == 0 || buf_append(&b->trailers, &c, 1) < 0)
@@ -65,6 +79,7 @@ static int trailer_byte(struct http1_body *b, char c)
     if (slice_eq(t, SLICE("\r\n")) || slice_ends(t, SLICE("\r\n\r\n"))) {
         b->chunk = CHUNK_DONE;
         b->done = true;
+        return check_trailers(t);
     }
     return 0;
 }

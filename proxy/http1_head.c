@@ -1,24 +1,35 @@
 #include "http1_head.h"
 
+#include "field_name.h"
+
 #include <stdlib.h>
 #include <string.h>
+
+enum { LENGTH_DIGITS = 18 };
 
 ssize_t http1_head_end(struct slice in, size_t max, size_t *scanned)
 {
     for (size_t i = *scanned; i < in.n && i < max; i++) {
-        if (in.p[i] == 0)
+        bool first = i == 0 && (in.p[0] == '\r' || in.p[0] == '\n');
+        if (in.p[i] == 0 || first || (in.p[i] == '\n' && in.p[i - 1] != '\r')) {
+            *scanned = i;
             return HTTP1_BAD;
-        if (i == 0 && (in.p[0] == '\r' || in.p[0] == '\n'))
-            return HTTP1_BAD;
+        }
         if (in.p[i] != '\n')
             continue;
-        if (i == 0 || in.p[i - 1] != '\r')
-            return HTTP1_BAD;
         if (i >= 3 && in.p[i - 2] == '\n')
             return (ssize_t)(i + 1);
     }
     *scanned = in.n < max ? in.n : max;
     return in.n >= max ? HTTP1_LARGE : HTTP1_MORE;
+}
+
+struct http1_refusal http1_head_refusal(ssize_t end, struct slice in, size_t scanned)
+{
+    if (end == HTTP1_LARGE)
+        return (struct http1_refusal){431, "too_many_headers"};
+    bool later = slice_find((struct slice){in.p, scanned}, '\n') >= 0;
+    return (struct http1_refusal){400, later ? "bad_header" : "bad_request_line"};
 }
 
 static bool is_tchar(unsigned char c)
@@ -63,26 +74,6 @@ static bool next_line(struct slice *rest, struct slice *line)
     return slice_find(*line, '\r') < 0; /* a bare CR */
 }
 
-/* A name with "_" that equals a known one with "-" is a smuggled copy (attack B9). */
-static bool underscored_twin(struct slice name)
-{
-    static const char *const known[] = {"content-length",      "transfer-encoding",
-                                        "proxy-authorization", "x-api-key",
-                                        "content-type",        "proxy-connection"};
-    for (size_t k = 0; k < ARRAY_LEN(known); k++) {
-        if (strlen(known[k]) != name.n)
-            continue;
-        bool same = true, under = false;
-        for (size_t i = 0; i < name.n && same; i++) {
-            under |= name.p[i] == '_';
-            same = name.p[i] == known[k][i] || (name.p[i] == '_' && known[k][i] == '-');
-        }
-        if (same && under)
-            return true;
-    }
-    return false;
-}
-
 static int parse_fields(struct head *h, struct slice rest, const struct limits *l,
                         struct http1_refusal *why)
 {
@@ -105,7 +96,7 @@ static int parse_fields(struct head *h, struct slice rest, const struct limits *
         char *lower = h->raw + (name.p - h->raw);
         for (size_t i = 0; i < name.n; i++)
             lower[i] = ascii_lower(lower[i]);
-        if (underscored_twin(name))
+        if (field_is_twin(name))
             return refuse(why, 400, "bad_header");
         h->fields[h->n++] = (struct field){name, value};
     }
@@ -122,7 +113,9 @@ static int parse_version(struct slice v, unsigned *minor, struct http1_refusal *
         *minor = 0;
         return 0;
     }
-    if (slice_starts(v, SLICE("HTTP/")) && v.n == 8 && v.p[6] == '.' && v.p[5] != '1')
+    bool named = slice_starts(v, SLICE("HTTP/")) && v.n == 8 && v.p[6] == '.' && v.p[5] >= '1' &&
+                 v.p[5] <= '9' && v.p[7] >= '0' && v.p[7] <= '9';
+    if (named)
         return refuse(why, 505, "version");
     return refuse(why, 400, "bad_version");
 }
@@ -269,7 +262,8 @@ static int framing(struct head *h, bool request, struct http1_refusal *why)
         return 0;
     }
     if (cl) {
-        if (slice_u64(http_head_find(h, "content-length")->value, INT64_MAX, &h->length) < 0)
+        struct slice v = http_head_find(h, "content-length")->value;
+        if (v.n > LENGTH_DIGITS || slice_u64(v, INT64_MAX, &h->length) < 0)
             return refuse(why, bad, "framing");
         h->body = h->length ? BODY_LENGTH : BODY_NONE;
     }
@@ -287,14 +281,27 @@ static int expectations(struct head *h, struct http1_refusal *why)
     return 0;
 }
 
+/* One host at most, and of bytes that an authority can have; which it is, the session checks. */
+static int host(const struct head *h, struct http1_refusal *why)
+{
+    size_t n = http_head_count(h, "host");
+    if (n > 1 || (n == 0 && h->minor >= 1))
+        return refuse(why, 400, "host");
+    if (n == 0)
+        return 0;
+    struct slice v = http_head_find(h, "host")->value;
+    for (size_t i = 0; i < v.n; i++)
+        if (!ascii_is_alnum(v.p[i]) && !strchr("-._:[]", v.p[i]))
+            return refuse(why, 400, "host");
+    return 0;
+}
+
 int http1_parse_request(struct head *h, struct slice raw, const struct limits *l,
                         struct http1_refusal *why)
 {
     struct slice own, line;
     bool upgrade;
     http_head_init(h);
-    if (slice_starts(raw, SLICE("PRI * HTTP/2.0")))
-        return refuse(why, 400, "h2c");
     if (store(h, raw, &own) < 0)
         return refuse(why, 503, "memory");
     struct slice rest = own;
@@ -304,9 +311,8 @@ int http1_parse_request(struct head *h, struct slice raw, const struct limits *l
         framing(h, true, why) < 0 || expectations(h, why) < 0)
         return -1;
     connection_options(h, &upgrade);
-    size_t hosts = http_head_count(h, "host");
-    if (hosts > 1 || (hosts == 0 && h->minor >= 1))
-        return refuse(why, 400, "host");
+    if (host(h, why) < 0)
+        return -1;
     if (http_head_count(h, "upgrade"))
         return refuse(why, 501, "upgrade");
     if (upgrade && http_head_count(h, "upgrade") == 0)

@@ -16,8 +16,10 @@ enum { HTTP1_MORE = 0, HTTP1_BAD = -1, HTTP1_LARGE = -2 };
 
 /* Where the head at the front of the buffer ends (bytes, CRLFCRLF included); HTTP1_MORE when it is
  * not all there; HTTP1_BAD on a bare LF, an empty first line or a NUL; HTTP1_LARGE when it exceeds
- * max. *scanned is where the last call stopped (start with 0). */
+ * max. *scanned is where the last call stopped (start with 0); on HTTP1_BAD, the byte at fault. */
 ssize_t http1_head_end(struct slice in, size_t max, size_t *scanned);
+/* What to answer to HTTP1_BAD or HTTP1_LARGE. */
+struct http1_refusal http1_head_refusal(ssize_t end, struct slice in, size_t scanned);
 
 /* Parse raw[0..n), a whole head. 0, or -1 with the refusal; h is initialised either way and must be
  * http_head_free'd. */

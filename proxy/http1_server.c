@@ -238,8 +238,7 @@ static void bad_start(struct http1_server *s, ssize_t n)
 {
     struct head h;
     struct front f = {&front_ops, s};
-    struct http1_refusal why = {n == HTTP1_LARGE ? 431 : 400,
-                                n == HTTP1_LARGE ? "head_too_large" : "bad_request"};
+    struct http1_refusal why = http1_head_refusal(n, buf_slice(io_in(s->io)), s->scanned);
     http_head_init(&h);
     h.minor = 1;
     begin_exchange(s, &h, false);

@@ -1,9 +1,9 @@
 /* A request head arrived on a session: which authority is it for, and may that be? */
 #include "session_internal.h"
 
+#include "basic.h"
 #include "policy.h"
 
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -24,23 +24,13 @@ static void refuse(struct session *s, struct http1_server *server, const struct 
 /* A Basic value's password: the token. */
 static bool token_from_basic(struct slice v, char *out, size_t size)
 {
-    unsigned char plain[TOKEN_TEXT_MAX + 256];
-    if (!slice_istarts(v, SLICE("basic ")))
+    char plain[TOKEN_TEXT_MAX + 256];
+    struct slice pair, user, password;
+    if (basic_decode(v, plain, sizeof plain, &pair) < 0 ||
+        basic_split(pair, &user, &password) < 0 || password.n >= size)
         return false;
-    struct slice b = slice_trim((struct slice){v.p + 6, v.n - 6});
-    if (b.n == 0 || b.n % 4 || b.n / 4 * 3 > sizeof plain)
-        return false;
-    int n = EVP_DecodeBlock(plain, (const unsigned char *)b.p, (int)b.n);
-    if (n < 0)
-        return false;
-    for (size_t k = b.n; k > 0 && b.p[k - 1] == '='; k--)
-        n--;
-    struct slice pair = {(const char *)plain, (size_t)n};
-    ssize_t colon = slice_find(pair, ':');
-    if (colon < 0 || pair.n - (size_t)colon - 1 >= size)
-        return false;
-    memcpy(out, pair.p + colon + 1, pair.n - (size_t)colon - 1);
-    out[pair.n - (size_t)colon - 1] = 0;
+    memcpy(out, password.p, password.n);
+    out[password.n] = 0;
     return true;
 }
 

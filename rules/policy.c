@@ -141,7 +141,6 @@ static int add_deny_arms(struct policy *p, const struct rule_entry *e, const str
                            "%s: '%.200s': more than 64 segments when %%2F is read "
                            "as a slash",
                            e->where, from->pattern.text);
-        arm.readings = two ? (unsigned)reading : PATH_SLASH_BYTE | PATH_SLASH_SPLIT;
         x->arms[x->n_arms++] = arm;
         if (!two)
             break;

@@ -190,6 +190,7 @@ static void deny_readings(void)
           {"GET", "https://ok.com/a%2Fb", "denied_by_rule", 2},
           {"GET", "https://ok.com/A%2fB", "denied_by_rule", 2},
           {"GET", "https://ok.com/a%252fb", "denied_by_rule", 2},
+          {"GET", "https://ok.com/a/b", "denied_by_rule", 2},
           {"GET", "https://ok.com/a%2Fb/c", "ok", 0}, {"GET", "https://ok.com/a%2Fc", "ok", 0},
           {"PUT", "https://ok.com/p/7/merge", "denied_by_rule", 3},
           {"PUT", "https://ok.com/p/7/Merge", "denied_by_rule", 3},
@@ -246,7 +247,8 @@ static void hosts(void)
         "{'deny':'gone.sub.com:8443'},{'deny':'partly.com/x'},{'allow':'partly.com'},"
         "{'deny':'tail.com/x/**'},{'allow':'tail.com'},"
         "{'deny':'methods.com','methods':['GET']},{'allow':'methods.com'},"
-        "{'allow':'[2001:db8::1]:9000'},{'deny':'only.com'}");
+        "{'allow':'[2001:db8::1]:9000'},{'deny':'only.com'},"
+        "{'deny':'only.com:7777'},{'allow':'http://again.com:8443'}");
     static const struct {
         const char *host;
         enum scheme scheme;

@@ -1,0 +1,26 @@
+/* What is known of field names: which are between client and proxy only, which lie about where a
+ * request comes from or goes to, which carry a credential. Names are lower case.
+ *
+ * Many servers hand fields on as CGI variables, where "x_api_key" and "x-api-key" are one: a name
+ * with "_" that equals a known one with "-" is its twin (attacks B9, B21). */
+#ifndef DURWARD_FIELD_NAME_H
+#define DURWARD_FIELD_NAME_H
+
+#include "slice.h"
+
+enum field_kind {
+    FIELD_HOP = 1,        /* RFC 9110 7.6.1, or rewritten by us */
+    FIELD_ROUTE = 2,      /* forwarding, and framing that is written anew */
+    FIELD_CREDENTIAL = 4, /* carries a credential */
+    FIELD_OVERRIDE = 8,   /* another method than the one decided on */
+    FIELD_OTHER = 16,     /* known for its twin only */
+};
+
+/* The kinds of this very name; 0 when it is not known. */
+unsigned field_kinds(struct slice name);
+/* The same name when "_" and "-" are one byte. */
+bool field_same(struct slice name, struct slice known);
+/* It has a "_" and is the twin of a known name with "-". */
+bool field_is_twin(struct slice name);
+
+#endif

@@ -1,0 +1,453 @@
+/* What a request may carry: hop-by-hop fields, placeholders, credentials of others, cookies. */
+#include "guard.h"
+#include "http1_head.h"
+#include "placeholder.h"
+#include "policy.h"
+#include "tap_main.h"
+
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void suite_guard(void);
+
+static const struct limits limits = {.head_bytes = 32768, .headers = 100, .target_bytes = 8192};
+static struct gate gate;
+static struct identity who;
+static char mine[PLACEHOLDER_MAX], other_slot[PLACEHOLDER_MAX], stranger[PLACEHOLDER_MAX];
+
+enum { R_BEARER, R_KEY, R_BASIC, R_REPLACE, R_PASS, R_COOKIES, R_PLAIN };
+
+static const char text[] =
+    "version: 1\n"
+    "secrets: { k: { env: K }, other: { env: O } }\n"
+    "policies:\n"
+    "  p:\n"
+    "    rules:\n"
+    "      - { allow: bearer.example, with: { bearer: k } }\n"
+    "      - { allow: key.example, with: { header: { name: X-My-Key, secret: k } } }\n"
+    "      - { allow: basic.example, with: { basic: { user: u, password: k } } }\n"
+    "      - { allow: replace.example, with: { bearer: k }, client_credential: replace }\n"
+    "      - { allow: pass.example, with: { bearer: k }, client_credential: pass }\n"
+    "      - { allow: cookies.example, with: { bearer: k }, cookies: pass }\n"
+    "      - { allow: plain.example, set_headers: { X-Set: one, X-Both: two },"
+    " remove_headers: [X-Gone] }\n";
+
+static int setup(void)
+{
+    static const unsigned char key[PLACEHOLDER_TAG_KEY] = {1, 2, 3};
+    static const unsigned char seed[PLACEHOLDER_SEED] = {4}, far[PLACEHOLDER_SEED] = {5};
+    static struct placeholder_entry entries[2];
+    struct err err = {0};
+    struct config *c = config_parse(slice_str(text), "test", &err);
+    char *json = c ? config_policy_json(c, "p") : NULL;
+    if (json == NULL) {
+        printf("# %s\n", err.text);
+        return -1;
+    }
+    gate.mode = GATE_LOCAL;
+    gate.tag = placeholder_key_new(key);
+    gate.routes[0].policy = policy_parse(json, strlen(json), &err);
+    gate.n_routes = 1;
+    who.route = &gate.routes[0];
+    config_unref(c);
+    free(json);
+    if (!gate.routes[0].policy || placeholder_make(gate.tag, seed, "k", "", mine) < 0 ||
+        placeholder_make(gate.tag, seed, "other", "openai", other_slot) < 0 ||
+        placeholder_make(gate.tag, far, "k", "", stranger) < 0)
+        return -1;
+    entries[0] = (struct placeholder_entry){mine, (char *)(uintptr_t) "k"};
+    entries[1] = (struct placeholder_entry){other_slot, (char *)(uintptr_t) "other"};
+    memcpy(gate.placeholders, entries, sizeof entries);
+    gate.n_placeholders = 2;
+    return 0;
+}
+
+static int teardown(void)
+{
+    policy_free(gate.routes[0].policy);
+    placeholder_key_free(gate.tag);
+    return 0;
+}
+
+static const struct rule *rule(size_t i)
+{
+    const struct rule *r = policy_rule(gate.routes[0].policy, i);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(r);
+    return r;
+}
+
+/* A head with these field lines, as the parser reads it. */
+static void parse(struct head *h, const char *target, const char *fields)
+{
+    char all[8192];
+    struct http1_refusal why = {0, ""};
+    int n = snprintf(all, sizeof all, "GET %s HTTP/1.1\r\nHost: x\r\n%s\r\n", target, fields);
+    int r = http1_parse_request(h, (struct slice){all, (size_t)n}, &limits, &why);
+    if (r < 0)
+        printf("# %s: %s\n", fields, why.code);
+    CU_ASSERT_EQUAL_FATAL(r, 0);
+}
+
+/* "ok", "pass" (nothing is to be injected) or the refusal's code. */
+static const char *judge(size_t r, const char *target, const char *fields, struct head *h)
+{
+    const char *code = "none";
+    bool inject;
+    parse(h, target, fields);
+    guard_clean_request(h);
+    if (guard_credentials(&gate, &who, h, rule(r), &inject, &code) < 0)
+        return code;
+    return inject || rule(r)->credential == NULL ? "ok" : "pass";
+}
+
+static void expect(size_t r, const char *target, const char *fields, const char *want)
+{
+    struct head h;
+    const char *got = judge(r, target, fields, &h);
+    if (strcmp(got, want) != 0)
+        printf("# rule %zu %s %s: %s, wanted %s\n", r, target, fields, got, want);
+    CU_ASSERT_STRING_EQUAL(got, want);
+    if (strcmp(got, "ok") == 0 && rule(r)->credential) {
+        CU_ASSERT_PTR_NULL(http_head_find(&h, rule(r)->credential->header));
+        CU_ASSERT_EQUAL(http_head_count(&h, "accept-encoding"), 1);
+    }
+    http_head_free(&h);
+}
+
+static const char *line(const char *name, const char *prefix, const char *value)
+{
+    static char buf[6][2048];
+    static unsigned at;
+    char *to = buf[at++ % 6];
+    snprintf(to, sizeof buf[0], "%s: %s%s\r\n", name, prefix, value);
+    return to;
+}
+
+static const char *basic(const char *user, const char *password)
+{
+    static char out[1024];
+    char pair[512];
+    int n = snprintf(pair, sizeof pair, "%s:%s", user, password);
+    EVP_EncodeBlock((unsigned char *)out, (unsigned char *)pair, n);
+    return line("Authorization", "Basic ", out);
+}
+
+static void test_methods(void)
+{
+    static const char *const pass[] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"};
+    static const char *const not [] = {"TRACE", "TRACK", "CONNECT", "get",   "",        "PRI",
+                                       "GETX",  "GE",    "LINK",    "PURGE", "M-SEARCH"};
+    for (size_t i = 0; i < ARRAY_LEN(pass); i++)
+        CU_ASSERT_EQUAL(guard_method(slice_str(pass[i])), 0);
+    for (size_t i = 0; i < ARRAY_LEN(not ); i++)
+        CU_ASSERT_EQUAL(guard_method(slice_str(not [i])), -1);
+    CU_ASSERT_EQUAL(guard_method(SLICE("GET\0")), -1);
+}
+
+static void test_clean(void)
+{
+    static const char *const gone[] = {"host",
+                                       "connection",
+                                       "keep-alive",
+                                       "te",
+                                       "trailer",
+                                       "proxy-authorization",
+                                       "via",
+                                       "forwarded",
+                                       "x-forwarded-for",
+                                       "x-forwarded-host",
+                                       "x-original-url",
+                                       "x-rewrite-url",
+                                       "x-real-ip",
+                                       "max-forwards",
+                                       "proxy-connection",
+                                       "http2-settings",
+                                       "x-listed",
+                                       "expect",
+                                       "content-length"};
+    struct head h;
+    parse(&h, "/",
+          "Connection: close, X-Listed , keep-alive,, authorization,Cookie\r\nKeep-Alive: 1\r\n"
+          "TE: trailers\r\nTrailer: x\r\nProxy-Authorization: Basic eDp5\r\nVia: 1.1 x\r\n"
+          "Forwarded: for=x\r\nX-Forwarded-For: 1\r\nX-Forwarded-Host: e\r\nX-Original-URL: /a\r\n"
+          "X-Rewrite-URL: /a\r\nX-Real-IP: 1\r\nMax-Forwards: 1\r\nProxy-Connection: close\r\n"
+          "HTTP2-Settings: x\r\nX-Listed: 1\r\nExpect: 100-continue\r\nContent-Length: 1\r\n"
+          "X-Kept: 1\r\nAuthorization: y\r\nCookie: c\r\n");
+    guard_clean_request(&h);
+    for (size_t i = 0; i < ARRAY_LEN(gone); i++)
+        CU_ASSERT_PTR_NULL(http_head_find(&h, gone[i]));
+    CU_ASSERT_EQUAL(h.n, 3); /* credentials and cookies have checks of their own (B20) */
+    CU_ASSERT(h.body == BODY_LENGTH && h.length == 1);
+    http_head_free(&h);
+    parse(&h, "/",
+          "X-HTTP-Method-Override: DELETE\r\nX-HTTP-Method: PUT\r\nX-Method-Override: a\r\n"
+          "X-Method: stays\r\n");
+    CU_ASSERT_EQUAL(guard_strip_overrides(&h), 3);
+    CU_ASSERT_EQUAL(guard_strip_overrides(&h), 0);
+    http_head_free(&h);
+}
+
+static void test_reply(void)
+{
+    struct head h;
+    for (int k = 0; k < 3; k++) {
+        parse(&h, "/",
+              "Connection: x-a\r\nX-A: 1\r\nSet-Cookie: a\r\nSet-Cookie: b\r\n"
+              "Alt-Svc: h3\r\nDurward-Denied: forged\r\nContent-Length: 5\r\n"
+              "Proxy-Authenticate: x\r\n");
+        guard_clean_reply(&h, k > 0, k == 2);
+        CU_ASSERT_EQUAL(http_head_count(&h, "set-cookie"), k == 1 ? 0 : 2);
+        CU_ASSERT_PTR_NULL(http_head_find(&h, "content-length"));
+        CU_ASSERT_PTR_NULL(http_head_find(&h, "x-a"));
+        CU_ASSERT_PTR_NULL(http_head_find(&h, "alt-svc"));
+        CU_ASSERT_PTR_NULL(http_head_find(&h, "durward-denied"));
+        CU_ASSERT_PTR_NULL(http_head_find(&h, "proxy-authenticate"));
+        http_head_free(&h);
+    }
+    parse(&h, "/", "Content-Length: 5\r\n");
+    h.body = BODY_NONE; /* HEAD, 304: the length is told */
+    guard_clean_reply(&h, true, false);
+    CU_ASSERT_PTR_NOT_NULL(http_head_find(&h, "content-length"));
+    http_head_free(&h);
+}
+
+static void test_own(void)
+{
+    expect(R_BEARER, "/", "", "ok");
+    expect(R_BEARER, "/", line("Authorization", "", mine), "ok");
+    expect(R_BEARER, "/", line("Authorization", "Bearer ", mine), "ok");
+    expect(R_BEARER, "/", line("authorization", "bEARER   ", mine), "ok");
+    expect(R_BEARER, "/", line("Authorization", "token ", mine), "ok");
+    expect(R_BEARER, "/", basic("x-access-token", mine), "ok");
+    expect(R_BEARER, "/", basic(mine, "x-oauth-basic"), "ok");
+    expect(R_BEARER, "/", basic(mine, ""), "ok");
+    expect(R_KEY, "/", line("X-My-Key", "", mine), "ok");
+    expect(R_BASIC, "/", basic("u", mine), "ok");
+    expect(R_PASS, "/", line("Authorization", "Bearer ", mine), "ok");
+    expect(R_PASS, "/", "", "ok");
+}
+
+/* A placeholder where it has no place (C7, C9), in each carrier. */
+static void test_misplaced(void)
+{
+    char target[300];
+    static const size_t rules[] = {R_BEARER, R_PLAIN, R_REPLACE, R_PASS};
+    for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
+        size_t r = rules[i];
+        snprintf(target, sizeof target, "/%s", mine);
+        expect(r, target, "", "secret_blocked");
+        snprintf(target, sizeof target, "/?q=x%sy", mine);
+        expect(r, target, "", "secret_blocked");
+        expect(r, "/", line("X-Other", "a ", mine), "secret_blocked");
+        expect(r, "/", line("X-Other", "", other_slot), "secret_blocked");
+        expect(r, "/", line("Authorization", "Bearer ", other_slot), "secret_blocked");
+        expect(r, "/", basic("x", other_slot), "secret_blocked");
+        expect(r, "/", line("X-Other", "", stranger), "cross_sandbox");
+        expect(r, "/", line("Authorization", "Bearer ", stranger), "cross_sandbox");
+        expect(r, "/", basic("x", stranger), "cross_sandbox");
+        expect(r, "/", basic(stranger, "x"), "cross_sandbox");
+        snprintf(target, sizeof target, "/%s?%s", mine, stranger);
+        expect(r, target, "", "cross_sandbox");
+    }
+    expect(R_PLAIN, "/", line("Authorization", "Bearer ", mine), "secret_blocked");
+    expect(R_PLAIN, "/", basic("x", mine), "secret_blocked");
+    expect(R_PLAIN, "/", line("Cookie", "a=", mine), "secret_blocked");
+    expect(R_KEY, "/", line("Authorization", "", mine), "secret_blocked");
+    expect(R_BEARER, "/", line("Authorization", "Bearer x", mine), "secret_blocked");
+    expect(R_BEARER, "/", line("Authorization", "Digest ", mine), "secret_blocked");
+    /* two fields, both ours: an origin might take either */
+    char twice[600];
+    snprintf(twice, sizeof twice, "Authorization: %s\r\nAuthorization: %s\r\n", mine, mine);
+    expect(R_BEARER, "/", twice, "secret_blocked");
+}
+
+/* Credentials that are not ours, in each carrier (B21, C5). */
+static void test_foreign(void)
+{
+    static const char *const fields[] = {
+        "Authorization: Bearer sk-attacker\r\n",
+        "Authorization: x\r\n",
+        "Authorization:\r\n",
+        "Authorization: Basic eDp5\r\n",
+        "Authorization: Basic ====\r\n",
+        "Authorization: Basic ========\r\n",
+        "Authorization: Basic\r\n",
+        "Authorization: Bearer\r\n",
+        "X-Api-Key: x\r\n",
+        "Api-Key: x\r\n",
+        "apikey: x\r\n",
+        "X-Goog-Api-Key: x\r\n",
+        "Private-Token: x\r\n",
+        "Job-Token: x\r\n",
+        "X-Auth-Token: x\r\n",
+        "X-Amz-Security-Token: x\r\n",
+        "X-Vault-Token: x\r\n",
+        "Authorization: Bearer a\r\nAuthorization: Bearer b\r\n",
+        "Connection: authorization\r\nAuthorization: Bearer sk-attacker\r\n"};
+    static const char *const targets[] = {"/?access_token=x",
+                                          "/?a=b&ACCESS_TOKEN=x",
+                                          "/?api_key=x",
+                                          "/?key=x",
+                                          "/?token=x",
+                                          "/?sig=x",
+                                          "/?X-Amz-Signature=x",
+                                          "/?X-Amz-Credential=x",
+                                          "/?x-goog-signature=x",
+                                          "/?token",
+                                          "/?access%5ftoken=x",
+                                          "/?%61ccess_token=x",
+                                          "/?a;access_token=x",
+                                          "/?a=b&%4bEY=x",
+                                          "/?&&key=x"};
+    static const char *const harmless[] = {
+        "/?tokens=x", "/?keys=1&q=key", "/?monkey=1", "/?a=token", "/?%6", "/?key%", "/?%00key=1"};
+    for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
+        expect(R_BEARER, "/", fields[i], "foreign_credential");
+        expect(R_PLAIN, "/", fields[i], "ok"); /* nothing is injected: theirs may go */
+    }
+    for (size_t i = 0; i < ARRAY_LEN(targets); i++) {
+        expect(R_BEARER, targets[i], "", "foreign_credential");
+        expect(R_REPLACE, targets[i], "", "foreign_credential");
+        expect(R_PASS, targets[i], "", "ok");
+        expect(R_PLAIN, targets[i], "", "ok");
+    }
+    for (size_t i = 0; i < ARRAY_LEN(harmless); i++)
+        expect(R_BEARER, harmless[i], "", "ok");
+    expect(R_KEY, "/", "Authorization: Bearer x\r\n", "foreign_credential");
+    expect(R_KEY, "/", "X-My-Key: x\r\n", "foreign_credential");
+    expect(R_KEY, "/", "X_My_Key: x\r\n", "foreign_credential");
+    expect(R_KEY, "/", "x-my_key: x\r\n", "foreign_credential");
+    /* Basic whose length an overlong padding once made wrap, on any rule and field */
+    expect(R_PLAIN, "/", "X-Any: Basic ====\r\n", "ok");
+    expect(R_PLAIN, "/", "X-Any: basic Og======\r\n", "ok");
+}
+
+static void test_modes(void)
+{
+    struct head h;
+    CU_ASSERT_STRING_EQUAL(judge(R_REPLACE, "/",
+                                 "Authorization: a\r\nX-Api-Key: b\r\n"
+                                 "X-Kept: c\r\n",
+                                 &h),
+                           "ok");
+    CU_ASSERT_PTR_NULL(http_head_find(&h, "authorization"));
+    CU_ASSERT_PTR_NULL(http_head_find(&h, "x-api-key"));
+    CU_ASSERT_PTR_NOT_NULL(http_head_find(&h, "x-kept"));
+    http_head_free(&h);
+    CU_ASSERT_STRING_EQUAL(judge(R_REPLACE, "/", "Authorization: a\r\nAuthorization: b\r\n", &h),
+                           "foreign_credential");
+    http_head_free(&h);
+    CU_ASSERT_STRING_EQUAL(judge(R_PASS, "/", "Authorization: a\r\nX-Api-Key: b\r\n", &h), "pass");
+    CU_ASSERT(slice_eq(http_head_find(&h, "authorization")->value, SLICE("a")));
+    CU_ASSERT_PTR_NOT_NULL(http_head_find(&h, "x-api-key"));
+    http_head_free(&h);
+}
+
+static void test_stripped(void)
+{
+    struct head h;
+    const char *fields = "Cookie: a\r\nRange: bytes=0-0\r\nIf-Range: x\r\nAccept-Encoding: br\r\n"
+                         "Accept-Encoding: gzip\r\n";
+    for (size_t r = 0; r <= R_PLAIN; r++) {
+        CU_ASSERT_STRING_EQUAL(judge(r, "/", fields, &h), "ok");
+        bool plain = r == R_PLAIN, cookie = plain || r == R_COOKIES;
+        CU_ASSERT_EQUAL(http_head_count(&h, "cookie"), cookie);
+        CU_ASSERT_EQUAL(http_head_count(&h, "range"), plain);
+        CU_ASSERT_EQUAL(http_head_count(&h, "if-range"), plain);
+        CU_ASSERT_EQUAL(http_head_count(&h, "accept-encoding"), plain ? 2 : 1);
+        if (!plain)
+            CU_ASSERT(slice_eq(http_head_find(&h, "accept-encoding")->value, SLICE("identity")));
+        http_head_free(&h);
+    }
+}
+
+static void test_edits(void)
+{
+    struct head h;
+    parse(&h, "/", "X-Both: client\r\nX-Both: twice\r\nX-Gone: 1\r\n");
+    CU_ASSERT_EQUAL(guard_edit(&h, rule(R_PLAIN)), 0);
+    CU_ASSERT_EQUAL(http_head_count(&h, "x-both"), 1);
+    CU_ASSERT(slice_eq(http_head_find(&h, "x-both")->value, SLICE("two")));
+    CU_ASSERT(slice_eq(http_head_find(&h, "x-set")->value, SLICE("one")));
+    CU_ASSERT_PTR_NULL(http_head_find(&h, "x-gone"));
+    http_head_free(&h);
+}
+
+static void test_shape(void)
+{
+    static const struct {
+        struct slice query;
+        const char *shape;
+    } v[] = {
+        {SLICE(""), ""},
+        {SLICE("a=b"), "a=<1>"},
+        {SLICE("a=b&cd=efg"), "a=<1>&cd=<3>"},
+        {SLICE("secretword"), "<10>"},
+        {SLICE("a=&b"), "a=<0>&<1>"},
+        {SLICE("&&"), "<0>&<0>&"},
+        {SLICE("a=b=c"), "a=<3>"},
+        {SLICE("=x"), "=<1>"},
+    };
+    struct buf b;
+    for (size_t i = 0; i < ARRAY_LEN(v); i++) {
+        buf_init(&b, 1024);
+        guard_query_shape(v[i].query, &b);
+        CU_ASSERT(slice_eq_str(buf_slice(&b), v[i].shape));
+        buf_free(&b);
+    }
+    char big[8192];
+    memset(big, 'a', sizeof big);
+    for (size_t i = 1; i < sizeof big; i += 2)
+        big[i] = '&';
+    buf_init(&b, 1024);
+    guard_query_shape((struct slice){big, sizeof big}, &b);
+    CU_ASSERT(buf_len(&b) <= 1024 && buf_len(&b) > 1000);
+    buf_free(&b);
+    CU_ASSERT(guard_has_placeholder(&gate, slice_str(mine)));
+    CU_ASSERT(guard_has_placeholder(&gate, slice_str(stranger)));
+    CU_ASSERT(!guard_has_placeholder(&gate, SLICE("dwd_none")));
+}
+
+/* A remote sandbox has no list: its placeholders come of its token's seed. */
+static void test_seed(void)
+{
+    struct identity remote = who;
+    char theirs[PLACEHOLDER_MAX];
+    const char *code = "none";
+    struct head h;
+    bool inject;
+    memset(remote.seed, 9, sizeof remote.seed);
+    remote.has_seed = true;
+    CU_ASSERT_EQUAL(placeholder_make(gate.tag, remote.seed, "k", "github-pat", theirs), 0);
+    parse(&h, "/", line("Authorization", "Bearer ", theirs));
+    CU_ASSERT_EQUAL(guard_credentials(&gate, &remote, &h, rule(R_BEARER), &inject, &code), 0);
+    CU_ASSERT(inject);
+    http_head_free(&h);
+    parse(&h, "/", line("Authorization", "Bearer ", theirs));
+    CU_ASSERT_EQUAL(guard_credentials(&gate, &who, &h, rule(R_BEARER), &inject, &code), -1);
+    CU_ASSERT_STRING_EQUAL(code, "cross_sandbox");
+    http_head_free(&h);
+}
+
+void suite_guard(void)
+{
+    CU_pSuite s = CU_add_suite("guard", setup, teardown);
+    CU_add_test(s, "methods (A24, C2)", test_methods);
+    CU_add_test(s, "hop-by-hop and forwarding fields (A25, A26, B20)", test_clean);
+    CU_add_test(s, "replies", test_reply);
+    CU_add_test(s, "the sandbox's own placeholder", test_own);
+    CU_add_test(s, "misplaced and foreign placeholders (C7 to C9)", test_misplaced);
+    CU_add_test(s, "foreign credentials (B21, C5)", test_foreign);
+    CU_add_test(s, "client_credential", test_modes);
+    CU_add_test(s, "cookies, ranges, codings (C13, C14)", test_stripped);
+    CU_add_test(s, "set_headers and remove_headers", test_edits);
+    CU_add_test(s, "what is logged of a query (C12)", test_shape);
+    CU_add_test(s, "placeholders out of a token's seed (C8)", test_seed);
+}
+
+void tap_suites(void)
+{
+    suite_guard();
+}

@@ -149,7 +149,7 @@ def main(t):
     want = [("authorization", "Bearer " + s.openai_secret.decode())]
     t.ok(all(q.credentials() == want for q in keyed.requests),
          "no request reached the credentialed origin without exactly its credential")
-    s.judge([(s.plain, None), (keyed, None)], (), "smuggling")
+    s.judge([(s.plain, None), (keyed, None)], (), "smuggling", exact=False)
     t.eq(s.d.stop(), 0, "the daemon ends well")
 
 

@@ -87,7 +87,7 @@ int http1_write_request(struct buf *out, const struct head *h, const struct auth
     if (buf_printf(out, " HTTP/1.1\r\nhost: %s\r\n", host) < 0 || write_fields(out, h) < 0)
         return -1;
     bool zero = h->body == BODY_NONE && may_have_body(h->method);
-    if (write_framing(out, zero ? BODY_LENGTH : h->body, h->length) < 0)
+    if (write_framing(out, zero ? BODY_LENGTH : h->body, zero ? 0 : h->length) < 0)
         return -1;
     return buf_append_str(out, "\r\n");
 }

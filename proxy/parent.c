@@ -285,6 +285,8 @@ static int on_starter(struct ipc *ch UNUSED, struct msg *m, void *arg)
         close(KEEP_FD);
     }
     start_roles(p);
+    if (!p->stopping && parent_setup_roots(p, &err) < 0)
+        fail_start(p, &err);
     return 0;
 }
 

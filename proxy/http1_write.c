@@ -113,7 +113,7 @@ int http1_write_refusal(struct buf *out, unsigned status, const char *code, cons
     size_t n = strlen("denied  \n") + strlen(code) + strlen(id);
     if (buf_printf(out,
                    "HTTP/1.1 %u %s\r\ncontent-type: text/plain; charset=utf-8\r\n"
-                   "durward-denied: %s %s\r\n%scache-control: no-store\r\n%s"
+                   "Durward-Denied: %s %s\r\n%scache-control: no-store\r\n%s"
                    "content-length: %zu\r\n\r\n",
                    status, http1_reason(status), code, id, close ? "connection: close\r\n" : "",
                    extra_field, n) < 0)

@@ -31,7 +31,7 @@ static int open_dir_for(const char *path, enum role r, struct err *err)
     if (fd < 0)
         return err_sys(err, "cannot open %s", path);
     uid_t uid = proc_role_uid(r);
-    if (geteuid() == 0 && (fchown(fd, uid, uid) < 0 || fchmod(fd, 0700) < 0)) {
+    if (uid != geteuid() && (fchown(fd, uid, uid) < 0 || fchmod(fd, 0700) < 0)) {
         err_sys(err, "cannot give %s to the %s", path, role_name(r));
         close(fd);
         return -1;

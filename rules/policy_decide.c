@@ -10,7 +10,7 @@
 /* The first matching deny of one site, in one reading of the folded path. */
 static const struct arm *deny_in(const struct policy_index *x, const struct site *s,
                                  const struct policy_request *r, struct slice folded,
-                                 unsigned reading, uint32_t method)
+                                 uint32_t method)
 {
     uint32_t first[POLICY_DEPTH + 1];
     const struct arm *best = NULL;
@@ -18,7 +18,7 @@ static const struct arm *deny_in(const struct policy_index *x, const struct site
     for (size_t i = 0; i < n; i++)
         for (uint32_t j = first[i]; j != POLICY_NONE; j = x->arms[j].next) {
             const struct arm *a = &x->arms[j];
-            if (!a->entry->deny || !(a->methods & method) || !(a->readings & reading) ||
+            if (!a->deny || !(a->methods & method) ||
                 !pattern_matches(&a->pattern, r->authority, folded))
                 continue;
             if (best == NULL || a->entry->rule.index < best->entry->rule.index)
@@ -47,9 +47,7 @@ static int find_deny(const struct policy_index *x, const struct site *const *sit
         struct slice folded = {to, path_fold(r->path, reading, to)};
         for (size_t i = 0; i < n; i++) {
             const struct arm *a =
-                sites[i]->deny_depths
-                    ? deny_in(x, sites[i], r, folded, two ? (unsigned)reading : 3u, method)
-                    : NULL;
+                sites[i]->deny_depths ? deny_in(x, sites[i], r, folded, method) : NULL;
             if (a && (best == NULL || a->entry->rule.index < best->entry->rule.index))
                 best = a;
         }
@@ -77,7 +75,7 @@ static const struct arm *find_allow(const struct policy_index *x, const struct s
                 const struct arm *a = &x->arms[j], **to = a->methods & method ? &best : other;
                 if (*to && (*to)->rank < a->rank)
                     break; /* the rest of the bucket is wider still */
-                if (!a->entry->deny && pattern_matches(&a->pattern, r->authority, r->path))
+                if (!a->deny && pattern_matches(&a->pattern, r->authority, r->path))
                     *to = a;
             }
     }

@@ -20,8 +20,8 @@ struct arm {
     uint32_t next;      /* in the bucket, by rank */
     uint32_t next_site; /* arm of the same site */
     uint32_t site;
-    unsigned depth;    /* literal leading segments that its bucket is made of */
-    unsigned readings; /* of a deny: PATH_SLASH_BYTE | PATH_SLASH_SPLIT */
+    bool deny;
+    unsigned depth; /* literal leading segments that its bucket is made of */
 };
 
 struct site {

@@ -19,11 +19,12 @@ def job(t, s):
     t.has(r.stdout, "env: ghp_", "the sandbox has a placeholder of the right shape")
     t.ok(s.github_secret.decode() not in r.stdout, "and not the secret")
     t.has(r.stdout, "HTTP/1.1 403", "a denied path is 403")
-    t.has(r.stdout, "Durward-Denied: ", "with the header that says so")
+    t.has(r.stdout.lower(), "\ndurward-denied: denied_by_rule ", "with the header that says so")
     t.has(r.stdout, "last 6", "a denied name does not resolve")
     t.eq(len(s.github.requests), 1, "the origin saw the allowed request only")
-    t.has(r.stderr, "denied", "the summary on stderr names denials")
-    t.ok(len(r.stderr.strip().splitlines()) == 1, "in one line", r.stderr)
+    ours = [x for x in r.stderr.splitlines() if x.startswith("durward: ")]
+    t.ok(len(ours) == 1 and " denied: " in ours[0] and "api.github.com" in ours[0] and
+         "evil.example.com" in ours[0], "one line on stderr sums up what was denied", r.stderr)
     t.eq([x["status"] for x in d.kinds("completed")], [200], "one completed record, status 200")
     admitted = d.kinds("admitted")
     t.ok(len(admitted) == 1 and admitted[0].get("credential") == "github" and
@@ -77,7 +78,7 @@ def surroundings(t, s):
     t.eq(r.returncode, 125, "a configuration inside a writable bind is refused")
     r = d.run(["true"], cwd=d.env["HOME"])
     t.eq(r.returncode, 125, "$HOME as the current directory is refused")
-    t.has(r.stderr, "HOME", "and the message says so")
+    t.has(r.stderr, "home directory", "and the message says so")
     r = d.run(["sh", "-c", "ls " + d.work], flags=["--no-bind"])
     t.ok("note" not in r.stdout, "--no-bind binds nothing")
 
@@ -99,7 +100,8 @@ def flags_only(t, s):
     t.eq(len(s.github.requests) - before, 1, "one request came")
     s.clean([r.stdout, r.stderr], "run with flags")
     r = d.run(["true"], flags=["--secret", "GITHUB_TOKEN=abc@api.github.com"], save=False)
-    t.eq(r.returncode, 125, "a secret's value on the command line is refused")
+    t.ok(r.returncode in (2, 125) and "abc" not in r.stderr,
+         "a secret's value on the command line is refused and not repeated", r.stderr)
 
 
 def main(t):

@@ -301,6 +301,14 @@ static void ipv6(void)
     NO("[::1 ]");
     NO("[::1].");
     NO("[2001:db8::1]x");
+    for (size_t n = 40; n < 60; n++) { /* about INET6_ADDRSTRLEN */
+        char text[64];
+        memset(text, '0', n);
+        text[0] = '[';
+        text[n - 1] = ']';
+        text[n] = 0;
+        NO(text);
+    }
     NO("[0000000000000000000000000000000000000000000000000000000000000000::1]");
 }
 

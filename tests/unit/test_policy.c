@@ -190,6 +190,7 @@ static void deny_readings(void)
           {"GET", "https://ok.com/a%2Fb", "denied_by_rule", 2},
           {"GET", "https://ok.com/A%2fB", "denied_by_rule", 2},
           {"GET", "https://ok.com/a%252fb", "denied_by_rule", 2},
+          {"GET", "https://ok.com/a/b", "denied_by_rule", 2},
           {"GET", "https://ok.com/a%2Fb/c", "ok", 0}, {"GET", "https://ok.com/a%2Fc", "ok", 0},
           {"PUT", "https://ok.com/p/7/merge", "denied_by_rule", 3},
           {"PUT", "https://ok.com/p/7/Merge", "denied_by_rule", 3},
@@ -236,6 +237,19 @@ static void git(void)
     policy_free(p);
 }
 
+static void four_ports(const struct policy *p)
+{
+    uint16_t ports[8] = {0};
+    CU_ASSERT_EQUAL(policy_ports(p, NULL, 0), 4);
+    CU_ASSERT_EQUAL(policy_ports(p, ports, 2), 4);
+    CU_ASSERT(ports[1] != 0 && ports[2] == 0);
+    CU_ASSERT_EQUAL(policy_ports(p, ports, 8), 4);
+    unsigned sum = 0;
+    for (size_t i = 0; i < 4; i++)
+        sum += ports[i];
+    CU_ASSERT_EQUAL(sum, 8443 + 8080 + 81 + 9000);
+}
+
 static void hosts(void)
 {
     struct policy *p = good(
@@ -246,7 +260,8 @@ static void hosts(void)
         "{'deny':'gone.sub.com:8443'},{'deny':'partly.com/x'},{'allow':'partly.com'},"
         "{'deny':'tail.com/x/**'},{'allow':'tail.com'},"
         "{'deny':'methods.com','methods':['GET']},{'allow':'methods.com'},"
-        "{'allow':'[2001:db8::1]:9000'},{'deny':'only.com'}");
+        "{'allow':'[2001:db8::1]:9000'},{'deny':'only.com'},"
+        "{'deny':'only.com:7777'},{'allow':'http://again.com:8443'}");
     static const struct {
         const char *host;
         enum scheme scheme;
@@ -287,15 +302,7 @@ static void hosts(void)
             CU_FAIL("a host");
         }
     }
-    uint16_t ports[8] = {0};
-    CU_ASSERT_EQUAL(policy_ports(p, NULL, 0), 4);
-    CU_ASSERT_EQUAL(policy_ports(p, ports, 2), 4);
-    CU_ASSERT(ports[1] != 0 && ports[2] == 0);
-    CU_ASSERT_EQUAL(policy_ports(p, ports, 8), 4);
-    unsigned sum = 0;
-    for (size_t i = 0; i < 4; i++)
-        sum += ports[i];
-    CU_ASSERT_EQUAL(sum, 8443 + 8080 + 81 + 9000);
+    four_ports(p);
     policy_free(p);
 }
 

@@ -29,6 +29,7 @@ http {{
     uwsgi_temp_path {dir}/uwsgi;
     scgi_temp_path {dir}/scgi;
     client_max_body_size 256m;
+    map_hash_bucket_size 512;
     map $http_authorization $known {{ default 0; "{auth}" 1; }}
     server {{
         listen 127.0.0.1:{port} ssl;

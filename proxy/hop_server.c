@@ -16,6 +16,8 @@ struct served {
     struct buf waiting;   /* request bytes the back had no room for */
     uint32_t credit;      /* reply bytes we may still send */
     bool ended, end_told; /* the gate's request end: arrived, passed on */
+    enum body_kind body;  /* as the head declared it */
+    uint64_t left;        /* BODY_LENGTH: bytes of it that are still to come */
     LIST_ENTRY(served) link;
 };
 
@@ -211,6 +213,8 @@ static int on_request(struct hop_server *s, uint32_t id, struct msg *m)
     x->server = s;
     x->id = id;
     x->credit = HOP_WINDOW;
+    x->body = r.head.body;
+    x->left = x->body == BODY_LENGTH ? r.head.length : 0;
     buf_init_wiped(&x->waiting, HOP_WINDOW);
     x->back = grant_back(g);
     LIST_INSERT_HEAD(&s->list, x, link);
@@ -219,12 +223,16 @@ static int on_request(struct hop_server *s, uint32_t id, struct msg *m)
     return 0;
 }
 
+/* Exactly the body that the head declared: a byte more, or an end before the last one, and the
+ * origin would read something of the gate's as a request, or the next request as a body. */
 static int on_body(struct served *x, struct msg *m)
 {
     struct slice b;
     if (msg_get_slice(m, HOP_BODY_MAX, &b) < 0 || msg_end(m) < 0 || x->ended ||
-        buf_append_slice(&x->waiting, b) < 0)
+        (x->body != BODY_CHUNKED && b.n > x->left) || buf_append_slice(&x->waiting, b) < 0)
         return -1;
+    if (x->body != BODY_CHUNKED)
+        x->left -= b.n;
     pump(x);
     return 0;
 }
@@ -256,7 +264,7 @@ static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
     case W_HOP_CREDIT:
         return on_credit(x, m);
     case W_HOP_END:
-        if (msg_end(m) < 0 || x->ended)
+        if (msg_end(m) < 0 || x->ended || x->left > 0)
             return -1;
         x->ended = true;
         pump(x);

@@ -41,6 +41,10 @@ def forms(secret):
     return found
 
 
+# The only mappings of this size are AddressSanitizer's shadow (one byte tells of eight; no content).
+SHADOW = 16 << 30
+
+
 class Scanner:
     """add() secrets; search() buffers; .hits are (secret's name, form, where)."""
 
@@ -168,6 +172,8 @@ def process_memory(pid):
         with open("/proc/%d/mem" % pid, "rb", buffering=0) as mem:
             for start, end, rights, name in mappings(pid):
                 if "r" not in rights or name in ("[vvar]", "[vsyscall]", "[vvar_vclock]"):
+                    continue
+                if end - start > SHADOW:
                     continue
                 at = start
                 while at < end:

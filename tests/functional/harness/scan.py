@@ -41,10 +41,6 @@ def forms(secret):
     return found
 
 
-# The only mappings of this size are AddressSanitizer's shadow (one byte tells of eight; no content).
-SHADOW = 16 << 30
-
-
 class Scanner:
     """add() secrets; search() buffers; .hits are (secret's name, form, where)."""
 
@@ -166,15 +162,16 @@ def mappings(pid):
 
 def process_memory(pid):
     """(blocks of every readable mapping, names of those that cannot be read)."""
-    refused = []
+    from . import durward  # it imports this module
+    refused, shadow = [], durward.sanitized()
 
     def blocks():
         with open("/proc/%d/mem" % pid, "rb", buffering=0) as mem:
             for start, end, rights, name in mappings(pid):
                 if "r" not in rights or name in ("[vvar]", "[vsyscall]", "[vvar_vclock]"):
                     continue
-                if end - start > SHADOW:
-                    continue
+                if shadow and end - start > 1 << 32:
+                    continue  # AddressSanitizer's shadow: terabytes, and no copy of anything
                 at = start
                 while at < end:
                     try:

@@ -14,6 +14,7 @@
 
 #include "nft.h"
 #include "rtnl.h"
+#include "synthetic.h"
 
 enum {
     PORT_CATCH_ALL = 901, /* below 1024: nothing inside can bind it, so no dev server misses it */
@@ -193,6 +194,17 @@ static bool have_ipv6(void)
     return rtnl_all_local(AF_INET6, NULL) == 0;
 }
 
+/* The gate's own synthetic address is lo's too, beside the loopback ones. */
+static int own_addresses(bool v6, struct err *err)
+{
+    unsigned char ip4[4], ip6[16];
+    if (synthetic_v4(NAMES_SELF, ip4) < 0 || synthetic_v6(NAMES_SELF, ip6) < 0)
+        return err_set(err, ERR_INTERNAL, "no synthetic address of our own");
+    if (rtnl_address(AF_INET, ip4, err) < 0)
+        return -1;
+    return v6 ? rtnl_address(AF_INET6, ip6, err) : 0;
+}
+
 static int listen_all(struct netns_listeners *l, const uint16_t *ports, unsigned nports,
                       struct err *err)
 {
@@ -204,6 +216,8 @@ static int listen_all(struct netns_listeners *l, const uint16_t *ports, unsigned
                    : -1;
     }
     bool v6 = have_ipv6();
+    if (own_addresses(v6, err) < 0)
+        return -1;
     int log = nft_install(PORT_CATCH_ALL, LOG_GROUP, &why);
     l->filtered = log >= 0;
     if (!l->filtered)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <libmnl/libmnl.h>
 #include <linux/if.h>
+#include <linux/if_addr.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 #include <string.h>
@@ -43,6 +44,23 @@ int rtnl_loopback_up(struct err *err)
     link->ifi_flags = IFF_UP;
     link->ifi_change = IFF_UP;
     return transact(h, err) < 0 ? err_wrap(err, "cannot set lo up") : 0;
+}
+
+int rtnl_address(int family, const unsigned char *ip, struct err *err)
+{
+    char room[REQUEST_MAX] = {0};
+    size_t n = family == AF_INET ? 4 : 16;
+    struct nlmsghdr *h = mnl_nlmsg_put_header(room);
+    h->nlmsg_type = RTM_NEWADDR;
+    h->nlmsg_flags = NLM_F_CREATE | NLM_F_EXCL;
+    struct ifaddrmsg *a = mnl_nlmsg_put_extra_header(h, sizeof *a);
+    a->ifa_family = (unsigned char)family;
+    a->ifa_prefixlen = (unsigned char)(n * 8);
+    a->ifa_scope = RT_SCOPE_UNIVERSE;
+    a->ifa_index = LOOPBACK;
+    mnl_attr_put(h, IFA_LOCAL, n, ip);
+    mnl_attr_put(h, IFA_ADDRESS, n, ip);
+    return transact(h, err) < 0 ? err_wrap(err, "cannot give lo an address") : 0;
 }
 
 int rtnl_all_local(int family, struct err *err)

@@ -111,9 +111,11 @@ int msg_get_u32(struct msg *m, uint32_t *v)
 int msg_get_u64(struct msg *m, uint64_t *v)
 {
     uint32_t hi, lo;
-    int r = msg_get_u32(m, &hi) | msg_get_u32(m, &lo);
+    *v = 0;
+    if (msg_get_u32(m, &hi) < 0 || msg_get_u32(m, &lo) < 0)
+        return -1;
     *v = (uint64_t)hi << 32 | lo;
-    return r;
+    return 0;
 }
 
 int msg_get_slice(struct msg *m, size_t max, struct slice *v)

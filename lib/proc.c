@@ -95,9 +95,45 @@ int proc_spawn(enum role r, const char *tag, int control_fd, pid_t *ret, struct 
     return 0;
 }
 
+/* Root with uids to give away: not "root" of a user namespace that has no other uid. Lines of
+ * uid_map: first uid inside, first uid outside, how many. */
+static bool map_has_role_uids(const char *map)
+{
+    char *end;
+    for (const char *at = map; *at;) {
+        unsigned long in = strtoul(at, &end, 10);
+        strtoul(end, &end, 10);
+        unsigned long n = strtoul(end, &end, 10);
+        if (end == at)
+            return false;
+        if (in <= ROLE_UID_BASE && in + n > ROLE_UID_BASE + ROLE_COUNT)
+            return true;
+        at = end + strspn(end, " \n");
+    }
+    return false;
+}
+
+static bool has_role_uids(void)
+{
+    static int known = -1;
+    char map[1024];
+    if (known >= 0)
+        return known;
+    known = 0;
+    int fd = geteuid() == 0 ? open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC) : -1;
+    ssize_t n = fd >= 0 ? read(fd, map, sizeof map - 1) : -1;
+    if (fd >= 0)
+        close(fd);
+    if (n > 0) {
+        map[n] = 0;
+        known = map_has_role_uids(map);
+    }
+    return known;
+}
+
 uid_t proc_role_uid(enum role r)
 {
-    return geteuid() == 0 ? (uid_t)(ROLE_UID_BASE + r) : geteuid();
+    return has_role_uids() ? (uid_t)(ROLE_UID_BASE + r) : geteuid();
 }
 
 static bool keeps_uid(enum role r)
@@ -107,7 +143,7 @@ static bool keeps_uid(enum role r)
 
 static int drop_uid(enum role r, struct err *err)
 {
-    if (geteuid() != 0 || keeps_uid(r))
+    if (keeps_uid(r) || !has_role_uids())
         return 0;
     uid_t uid = proc_role_uid(r);
     if (setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0)

@@ -36,8 +36,8 @@ int proc_spawn(enum role r, const char *tag, int control_fd, pid_t *ret, struct 
  * to the role's own uid and verifies that it cannot come back (builder and parent stay). Checks
  * that descriptor 3 is our control socket. */
 int proc_enter(enum role r, struct err *err);
-/* The uid a role runs under when started by root: 61700 + role (documented in SECURITY.md); else
- * our own. */
+/* The uid a role runs under when started by root: 61700 + role (documented in SECURITY.md); else,
+ * and where a user namespace has no such uids, our own. */
 uid_t proc_role_uid(enum role r);
 /* Install the role's seccomp filter (default: EPERM). After this nothing outside its list works.
  * In sanitizer builds the list is wider; proc_relaxations() says how. */

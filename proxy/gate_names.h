@@ -5,13 +5,14 @@
 #define DURWARD_GATE_NAMES_H
 
 #include "gate.h"
+#include "synthetic.h"
 
 struct sockaddr;
 struct dns_query;
 struct msg;
 
-enum { NAMES_SELF = 1, NAMES_FIRST = 2, NAMES_PROXY_PORT = 3128 };
-/* Index 1 is the gate itself: its explicit proxy for clients that insist on one. */
+enum { NAMES_FIRST = 2, NAMES_PROXY_PORT = 3128 };
+/* The name behind NAMES_SELF. */
 #define NAMES_SELF_HOST "gate.durward.internal"
 
 struct gate_names *gate_names_new(struct gate *g);

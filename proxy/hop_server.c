@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
+#include <unistd.h>
 
 struct served {
     struct hop_server *server;
@@ -15,9 +16,9 @@ struct served {
     struct back back;
     struct buf waiting;   /* request bytes the back had no room for */
     uint32_t credit;      /* reply bytes we may still send */
+    enum body_kind body;  /* what the request's head promised */
+    uint64_t left;        /* of a counted body */
     bool ended, end_told; /* the gate's request end: arrived, passed on */
-    enum body_kind body;  /* as the head declared it */
-    uint64_t left;        /* BODY_LENGTH: bytes of it that are still to come */
     LIST_ENTRY(served) link;
 };
 
@@ -173,6 +174,8 @@ static int read_request(struct msg *m, struct grant_request *r)
     if (port == 0 || port > 65535 || body > BODY_CHUNKED || !http1_is_token(method) ||
         (scheme != SCHEME_HTTP && scheme != SCHEME_HTTPS))
         return -1;
+    if ((h->length > 0) != (body == BODY_LENGTH))
+        return -1;
     for (size_t i = 0; i < query.n; i++)
         if ((unsigned char)query.p[i] <= 0x20 || (unsigned char)query.p[i] >= 0x7f)
             return -1;
@@ -214,7 +217,7 @@ static int on_request(struct hop_server *s, uint32_t id, struct msg *m)
     x->id = id;
     x->credit = HOP_WINDOW;
     x->body = r.head.body;
-    x->left = x->body == BODY_LENGTH ? r.head.length : 0;
+    x->left = r.head.length;
     buf_init_wiped(&x->waiting, HOP_WINDOW);
     x->back = grant_back(g);
     LIST_INSERT_HEAD(&s->list, x, link);
@@ -223,15 +226,16 @@ static int on_request(struct hop_server *s, uint32_t id, struct msg *m)
     return 0;
 }
 
-/* Exactly the body that the head declared: a byte more, or an end before the last one, and the
- * origin would read something of the gate's as a request, or the next request as a body. */
+/* A body longer or shorter than its head says would make the origin read its rest, or the next
+ * request with that one's credential, as something else: no gate may do that. */
 static int on_body(struct served *x, struct msg *m)
 {
     struct slice b;
     if (msg_get_slice(m, HOP_BODY_MAX, &b) < 0 || msg_end(m) < 0 || x->ended ||
-        (x->body != BODY_CHUNKED && b.n > x->left) || buf_append_slice(&x->waiting, b) < 0)
+        x->body == BODY_NONE || (x->body == BODY_LENGTH && b.n > x->left) ||
+        buf_append_slice(&x->waiting, b) < 0)
         return -1;
-    if (x->body != BODY_CHUNKED)
+    if (x->body == BODY_LENGTH)
         x->left -= b.n;
     pump(x);
     return 0;
@@ -306,8 +310,10 @@ static void on_closed(struct ipc *ch UNUSED, const char *why UNUSED, void *arg)
 struct hop_server *hop_server_new(struct injector *i, int fd, const char *sandbox, bool needs_token)
 {
     struct hop_server *s = calloc(1, sizeof *s);
-    if (s == NULL)
+    if (s == NULL) {
+        close(fd);
         return NULL;
+    }
     s->injector = i;
     s->needs_token = needs_token;
     snprintf(s->sandbox, sizeof s->sandbox, "%s", sandbox);

@@ -94,7 +94,7 @@ int http1_write_request(struct buf *out, const struct head *h, const struct auth
     if (buf_printf(out, " HTTP/1.1\r\nhost: %s\r\n", host) < 0 || write_fields(out, h) < 0)
         return -1;
     bool zero = h->body == BODY_NONE && may_have_body(h->method);
-    if (write_framing(out, zero ? BODY_LENGTH : h->body, h->length) < 0)
+    if (write_framing(out, zero ? BODY_LENGTH : h->body, zero ? 0 : h->length) < 0)
         return -1;
     return buf_append_str(out, http1_body_is_odd(h) ? "connection: close\r\n\r\n" : "\r\n");
 }
@@ -120,7 +120,7 @@ int http1_write_refusal(struct buf *out, unsigned status, const char *code, cons
     size_t n = strlen("denied  \n") + strlen(code) + strlen(id);
     if (buf_printf(out,
                    "HTTP/1.1 %u %s\r\ncontent-type: text/plain; charset=utf-8\r\n"
-                   "durward-denied: %s %s\r\n%scache-control: no-store\r\n%s"
+                   "Durward-Denied: %s %s\r\n%scache-control: no-store\r\n%s"
                    "content-length: %zu\r\n\r\n",
                    status, http1_reason(status), code, id, close ? "connection: close\r\n" : "",
                    extra_field, n) < 0)

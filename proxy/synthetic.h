@@ -10,6 +10,8 @@ struct sockaddr;
 
 /* 198.18.0.0 and 198.19.255.255 are never given: some stacks take them for a network's own. */
 enum { SYNTHETIC_MAX = 131070 };
+/* Index 1 is the gate itself: its explicit proxy, for clients that insist on one. */
+enum { NAMES_SELF = 1 };
 
 /* index 1..SYNTHETIC_MAX. 0 or -1. */
 int synthetic_v4(uint32_t index, unsigned char ip[4]);

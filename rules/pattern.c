@@ -180,6 +180,26 @@ int pattern_fold(struct arena *a, const struct pattern *p, int reading, struct p
     return split(a, (struct slice){folded, n}, ret);
 }
 
+void pattern_pack(struct arena *a, struct pattern *p)
+{
+    size_t n = p->n_segments * sizeof(struct segment), size = n + p->host.n + 1;
+    for (unsigned i = 0; i < p->n_segments; i++)
+        size += p->segments[i].text.n;
+    struct segment *s = arena_zalloc(a, size, 1);
+    char *text = (char *)s + n;
+    memcpy(text, p->host.p, p->host.n);
+    p->host.p = text;
+    text += p->host.n + 1; /* the host stays NUL-terminated */
+    for (unsigned i = 0; i < p->n_segments; i++) {
+        struct slice t = p->segments[i].text;
+        if (t.n)
+            memcpy(text, t.p, t.n);
+        s[i] = (struct segment){{text, t.n}, p->segments[i].kind};
+        text += t.n;
+    }
+    p->segments = s;
+}
+
 static bool under(struct slice host, struct slice suffix)
 {
     return host.n > suffix.n && host.p[host.n - suffix.n - 1] == '.' && slice_ends(host, suffix);

@@ -113,7 +113,7 @@ static int check_arm(const struct policy_index *x, const struct arm *a, struct e
     size_t n = policy_index_probe_arm(x, own, a, first);
     for (size_t i = 0; i < n; i++)
         for (uint32_t b = first[i]; b != POLICY_NONE; b = x->arms[b].next)
-            if (!x->arms[b].entry->deny && check_pair(a, &x->arms[b], err) < 0)
+            if (!x->arms[b].deny && check_pair(a, &x->arms[b], err) < 0)
                 return -1;
     struct authority at = {
         .scheme = a->pattern.scheme, .port = a->pattern.port, .kind = a->pattern.kind};
@@ -167,7 +167,7 @@ int policy_seal(struct policy *p, struct err *err)
     p->credentials = NULL;
     p->secrets = NULL;
     for (uint32_t i = 0; i < x->n_arms; i++)
-        if (!x->arms[i].entry->deny && check_arm(x, &x->arms[i], err) < 0)
+        if (!x->arms[i].deny && check_arm(x, &x->arms[i], err) < 0)
             return -1;
     return 0;
 }
@@ -181,9 +181,9 @@ void policy_warnings(const struct policy *p,
     const struct rule_entry *told = NULL;
     for (uint32_t i = 0; i < x->n_arms; i++) {
         const struct arm *d = &x->arms[i];
-        for (uint32_t j = 0; d->entry->deny && d->entry != told && j < x->n_arms; j++) {
+        for (uint32_t j = 0; d->deny && d->entry != told && j < x->n_arms; j++) {
             const struct arm *a = &x->arms[j];
-            if (a->entry->deny || !pattern_contains(&a->pattern, d->original) ||
+            if (a->deny || !pattern_contains(&a->pattern, d->original) ||
                 pattern_contains(d->original, &a->pattern))
                 continue;
             fn(arg, d->entry, a->entry);

@@ -18,7 +18,7 @@ static const struct arm *deny_in(const struct policy_index *x, const struct site
     for (size_t i = 0; i < n; i++)
         for (uint32_t j = first[i]; j != POLICY_NONE; j = x->arms[j].next) {
             const struct arm *a = &x->arms[j];
-            if (!a->entry->deny || !(a->methods & method) ||
+            if (!a->deny || !(a->methods & method) ||
                 !pattern_matches(&a->pattern, r->authority, folded))
                 continue;
             if (best == NULL || a->entry->rule.index < best->entry->rule.index)
@@ -75,7 +75,7 @@ static const struct arm *find_allow(const struct policy_index *x, const struct s
                 const struct arm *a = &x->arms[j], **to = a->methods & method ? &best : other;
                 if (*to && (*to)->rank < a->rank)
                     break; /* the rest of the bucket is wider still */
-                if (!a->entry->deny && pattern_matches(&a->pattern, r->authority, r->path))
+                if (!a->deny && pattern_matches(&a->pattern, r->authority, r->path))
                     *to = a;
             }
     }

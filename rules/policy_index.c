@@ -133,7 +133,7 @@ static void hang(struct policy_index *x, uint32_t i)
 {
     struct arm *arm = &x->arms[i];
     struct site *s = &x->sites[arm->site];
-    uint64_t h = bucket_root(s, arm->entry->deny);
+    uint64_t h = bucket_root(s, arm->deny);
     while (arm->depth < POLICY_DEPTH && arm->depth < arm->pattern.n_segments &&
            arm->pattern.segments[arm->depth].kind == SEGMENT_LITERAL)
         h = bucket_step(h, arm->pattern.segments[arm->depth++].text);
@@ -141,7 +141,7 @@ static void hang(struct policy_index *x, uint32_t i)
     b->hash = h;
     arm->next = b->first;
     b->first = i;
-    if (arm->entry->deny) {
+    if (arm->deny) {
         s->deny_depths |= 1u << arm->depth;
         s->denied = s->denied || (arm->pattern.any_path && arm->methods == METHODS_ANY);
         x->denies = true;
@@ -181,6 +181,8 @@ void policy_index_build(struct policy_index *x, struct arena *a)
         qsort(x->arms, x->n_arms, sizeof *x->arms, by_rank);
     for (uint32_t i = 0; i < x->n_arms; i++) {
         x->arms[i].rank = i;
+        x->arms[i].deny = x->arms[i].entry->deny;
+        pattern_pack(a, &x->arms[i].pattern);
         x->arms[i].site = make_site(x, &x->arms[i].pattern);
     }
     for (uint32_t i = x->n_arms; i-- > 0;)
@@ -253,7 +255,7 @@ size_t policy_index_probe(const struct policy_index *x, const struct site *s, bo
 size_t policy_index_probe_arm(const struct policy_index *x, const struct site *s,
                               const struct arm *arm, uint32_t *ret)
 {
-    uint64_t h = bucket_root(s, arm->entry->deny);
+    uint64_t h = bucket_root(s, arm->deny);
     size_t n = 0;
     for (unsigned d = 0;; d++) {
         if (s->allow_depths & 1u << d)

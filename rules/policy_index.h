@@ -20,6 +20,7 @@ struct arm {
     uint32_t next;      /* in the bucket, by rank */
     uint32_t next_site; /* arm of the same site */
     uint32_t site;
+    bool deny;
     unsigned depth; /* literal leading segments that its bucket is made of */
 };
 

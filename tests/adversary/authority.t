@@ -10,7 +10,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "functional"))
 from harness import client, scene, shapes, tap  # noqa: E402
 
-NAMES = ("one.example.com", "two.example.com", "evil.example.com", "203.0.113.5")
+NAMES = ("one.example.com", "two.example.com", "evil.example.com", "example.org")
 ALLOWED = ("one.example.com", "two.example.com")
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/python3 -B
 """From inside a local sandbox: DNS, UDP, ICMP, other ports, direct addresses, foreign placeholders.
 All of it is refused, and all of it is in the audit. And what should work: loopback, ssh remotes."""
+import base64
 import json
 import os
 import socket
@@ -126,7 +127,7 @@ def remotes(t, s, box):
     t.ok("https://github.com/" in out, "an ssh remote becomes https", out, err)
 
 
-def logged(t, s):
+def logged(t, s, forge, basic):
     d = s.d
 
     def targets(kind):
@@ -140,14 +141,17 @@ def logged(t, s):
     everything = str(d.records())
     for w in ("203.0.113.7:25", "169.254.169.254", "203.0.113.8"):
         t.has(everything, w, "the connection to %s is recorded" % w)
-    s.judge([(s.github, s.github_credential), (s.openai, None), (s.plain, None)], (), "inside")
+    s.judge([(s.github, s.github_credential), (s.openai, None), (s.plain, None),
+             (forge, basic)], (), "inside")
 
 
 def main(t):
     s = scene.Scene(t)
     s.rule(allow="github.com/acme/*", git="fetch",
            **{"with": {"basic": {"user": "x-access-token", "password": "github"}}})
-    s.d.resolve["github.com"] = "127.0.0.1:9"
+    basic = ("Authorization", "Basic " + base64.b64encode(
+        b"x-access-token:" + s.github_secret).decode())
+    forge = s.add("github.com", lambda q, c: c.reply(q, 404, {}))
     before = time.time()
     box = durward.Sandbox(s.d)
     t.diag("sandbox ready in %.2f s" % (time.time() - before))
@@ -155,7 +159,7 @@ def main(t):
         t.part(part, t, s, box)
     status, err = box.close()
     t.has(err, "denied", "the summary at the end tells of denials")
-    logged(t, s)
+    logged(t, s, forge, basic)
 
 
 tap.run(main)

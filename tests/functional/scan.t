@@ -2,6 +2,7 @@
 """The deep scan, during load. Inside: environment, every readable file, all of /proc. Outside, as
 root: every readable mapping of every role. The secret is found nowhere but in vault and injector;
 the same scanner finds what was planted in the gate."""
+import itertools
 import os
 import subprocess
 import sys
@@ -36,8 +37,8 @@ def key_of(d):
             lines = r.stdout.decode("latin-1").splitlines()
             if r.returncode == 0 and any(x.startswith("priv:") for x in lines):
                 at = next(i for i, x in enumerate(lines) if x.startswith("priv:"))
-                text = "".join(x.strip() for x in lines[at + 1:at + 6] if x.startswith("    "))
-                return bytes.fromhex(text.replace(":", ""))[-32:]
+                part = itertools.takewhile(lambda x: x.startswith("    "), lines[at + 1:])
+                return bytes.fromhex("".join(part).replace(":", "").replace(" ", ""))[-32:]
     return None
 
 
@@ -48,8 +49,9 @@ def roles(t, s, box, planted, key):
     total = 0
     for pid, role in found:
         own = scan.Scanner(github=s.github_secret, openai=s.openai_secret, planted=planted)
-        if key:
+        if key:  # as in the file's DER, and as OpenSSL keeps numbers: lowest byte first
             own.needles[key] = ("ca-key", "raw")
+            own.needles[key[::-1]] = ("ca-key", "reversed")
         try:
             hits, hidden, odd = scan.scan_process(pid, own, "%s %d" % (role, pid))
         except FileNotFoundError:
@@ -68,8 +70,11 @@ def roles(t, s, box, planted, key):
                 [1 for _, r in found if r == "gate"]) > 1, "gate: the planted canary is found "
                 "(control)", "no copy of it in %d bytes" % own.bytes)
             s.planted_found |= bool([h for h in hits if h[0] == "planted"])
-        if key and role != "signer":
-            t.ok(not [h for h in hits if h[0] == "ca-key"], "%s: 0 copies of the CA's key" % role)
+        keys = [h for h in hits if h[0] == "ca-key"]
+        if role == "signer":
+            t.ok(keys or hidden, "signer: the CA's key is found, or a secret mapping (control)")
+        elif key:
+            t.ok(not keys, "%s: 0 copies of the CA's key" % role)
     t.diag("role scan: %d processes, %d bytes" % (len(found), total))
     t.ok(s.planted_found, "some gate holds the planted canary (control)")
 

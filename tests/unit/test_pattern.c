@@ -302,6 +302,11 @@ static void algebra(void)
             CU_FAIL("a relation");
         }
     }
+}
+
+/* An example is cut to the room there is for it. */
+static void cut_examples(void)
+{
     char tiny[8];
     struct pattern a = parsed("a.com/x");
     CU_ASSERT(pattern_intersects(&a, &a, tiny, sizeof tiny));
@@ -483,6 +488,7 @@ void suite_pattern(void)
     CU_add_test(s, "A13: refused, with a hint", refused);
     CU_add_test(s, "leading dots that are allowed", suffixes_allowed);
     CU_add_test(s, "containment and intersection", algebra);
+    CU_add_test(s, "an example in little room", cut_examples);
     CU_add_test(s, "the algebra against brute force", brute_force);
     CU_add_test(s, "matching is linear", linear);
     CU_add_test(s, "folded for deny rules", folded);

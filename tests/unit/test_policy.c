@@ -237,6 +237,19 @@ static void git(void)
     policy_free(p);
 }
 
+static void four_ports(const struct policy *p)
+{
+    uint16_t ports[8] = {0};
+    CU_ASSERT_EQUAL(policy_ports(p, NULL, 0), 4);
+    CU_ASSERT_EQUAL(policy_ports(p, ports, 2), 4);
+    CU_ASSERT(ports[1] != 0 && ports[2] == 0);
+    CU_ASSERT_EQUAL(policy_ports(p, ports, 8), 4);
+    unsigned sum = 0;
+    for (size_t i = 0; i < 4; i++)
+        sum += ports[i];
+    CU_ASSERT_EQUAL(sum, 8443 + 8080 + 81 + 9000);
+}
+
 static void hosts(void)
 {
     struct policy *p = good(
@@ -289,15 +302,7 @@ static void hosts(void)
             CU_FAIL("a host");
         }
     }
-    uint16_t ports[8] = {0};
-    CU_ASSERT_EQUAL(policy_ports(p, NULL, 0), 4);
-    CU_ASSERT_EQUAL(policy_ports(p, ports, 2), 4);
-    CU_ASSERT(ports[1] != 0 && ports[2] == 0);
-    CU_ASSERT_EQUAL(policy_ports(p, ports, 8), 4);
-    unsigned sum = 0;
-    for (size_t i = 0; i < 4; i++)
-        sum += ports[i];
-    CU_ASSERT_EQUAL(sum, 8443 + 8080 + 81 + 9000);
+    four_ports(p);
     policy_free(p);
 }
 

@@ -214,8 +214,9 @@ class Durward:
         return tap.wait_for(lambda: (lambda got: got if len(got) >= n else None)(
             self.kinds(kind, **want)), seconds, 0.05) or self.kinds(kind, **want)
 
-    def check_pairs(self, test, origins, what, settle=5.0):
-        """Every admitted id once, each with exactly one end, and as many as the origins counted."""
+    def check_pairs(self, test, origins, what, settle=5.0, exact=True):
+        """Every admitted id once, each with exactly one end, and as many as the origins counted
+        (exact=False: some were given up before a byte left, so at least as many)."""
         def settled():
             ids = sorted(r["id"] for r in self.kinds("admitted"))
             ends = sorted(r["id"] for r in self.kinds("completed") + self.kinds("aborted"))
@@ -229,7 +230,11 @@ class Durward:
         test.ok(sorted(ids) == ends, what + ": each admitted id has exactly one end",
                 "admitted without an end: %s" % sorted(set(ids) - set(ends))[:10],
                 "ends: %d of %d" % (len(ends), len(ids)))
-        test.eq(len(ids), counted, what + ": as many admitted ids as requests at the origins")
+        if exact:
+            test.eq(len(ids), counted, what + ": as many admitted ids as requests at the origins")
+        else:
+            test.ok(counted <= len(ids), what + ": no request at an origin without its record",
+                    "%d at the origins, %d admitted" % (counted, len(ids)))
 
 
 class Sandbox:

@@ -73,7 +73,7 @@ class Scene:
 
     # ---- what every client test ends with ----
 
-    def judge(self, pairs, outputs=(), what="clients", binds=()):
+    def judge(self, pairs, outputs=(), what="clients", binds=(), exact=True):
         """Right credentials only, ids equal, nothing leaked into output, logs or folders.
         pairs: [(origin, credential or None)]"""
         t = self.test
@@ -82,7 +82,7 @@ class Scene:
                 wrong = one_right(o, credential)
                 t.ok(o.requests and not wrong, "%s: %s saw exactly one right credential in each of "
                      "its %d requests" % (what, o.names[0], len(o.requests)), *wrong[:5])
-        self.d.check_pairs(t, [o for o, _ in pairs], what)
+        self.d.check_pairs(t, [o for o, _ in pairs], what, exact=exact)
         self.clean(outputs, what, binds)
 
     def clean(self, outputs=(), what="clients", folders=()):

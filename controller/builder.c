@@ -412,6 +412,9 @@ int builder_main(void)
     struct builder b = {.parts.init = -1};
     struct err err = {0};
     int r = proc_enter(ROLE_BUILDER, &err);
+    /* ahead, while the other roles load; where it fails the first build says why */
+    if (r == 0 && sandbox_seccomp_compile(&b.filter, NULL) < 0)
+        sandbox_seccomp_free(&b.filter);
     if (r == 0)
         r = serve(&b, &err);
     if (r < 0)

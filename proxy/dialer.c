@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { POLICY_JSON_MAX = 4 << 20, GUARD_REFRESH_SECONDS = 30 };
+enum { POLICY_JSON_MAX = 4 << 20, GUARD_REFRESH_SECONDS = 30, DIALER_UNREAD = 16 * 1024 };
 
 /* A policy by name, shared by its channels, so that a reload reaches all of them at once. */
 struct named_policy {
@@ -35,6 +35,7 @@ struct channel {
     uint32_t number;
     enum role kind;
     char sandbox[DIAL_NAME_MAX];
+    bool needs_token; /* the gate of a token listener */
     struct named_policy *policy;
     unsigned n_asks;
     LIST_HEAD(, ask) asks;
@@ -208,7 +209,7 @@ static const char *token_refused(const struct channel *c, const char *text,
     struct token t;
     struct err err;
     if (text[0] == 0)
-        return NULL;
+        return c->needs_token ? "a token is needed here" : NULL;
     if (c->dialer->token_key == NULL)
         return "no token is accepted here";
     if (token_verify(c->dialer->token_key, slice_str(text), (uint64_t)time(NULL), &t, &err) < 0)
@@ -255,6 +256,9 @@ static int on_dial(struct channel *c, struct msg *m)
     (void)msg_get_str(m, token, sizeof token);
     if (msg_end(m) < 0 || !id_ok(label.request) || take_authority(&a, scheme, host, port) < 0 ||
         ask_find(c, req))
+        return -1;
+    /* whoever leaves its answers lying holds our descriptors */
+    if (ipc_queued(c->ipc) > DIALER_UNREAD)
         return -1;
     memcpy(label.sandbox, c->sandbox, sizeof label.sandbox);
     memcpy(label.policy, c->policy->name, sizeof label.policy);
@@ -321,10 +325,14 @@ struct peer {
 /* fd is the peer's to close until it is in a channel. */
 static int channel_new(struct dialer *d, const struct peer *p)
 {
+    static const struct slice mark = {"token", 5};
     struct err err = {0};
-    struct named_policy *policy = p->extra.n
-                                      ? policy_take(d, p->policy, p->generation, p->extra, &err)
-                                      : policy_find(d, p->policy);
+    struct slice json = p->extra;
+    bool needs_token = slice_starts(json, mark);
+    if (needs_token)
+        json = (struct slice){json.p + mark.n, json.n - mark.n};
+    struct named_policy *policy =
+        json.n ? policy_take(d, p->policy, p->generation, json, &err) : policy_find(d, p->policy);
     struct channel *c = NULL;
     if (policy && d->n_channels < DIALER_CHANNELS)
         c = calloc(1, sizeof *c);
@@ -336,6 +344,7 @@ static int channel_new(struct dialer *d, const struct peer *p)
     c->dialer = d;
     c->number = p->number;
     c->kind = p->kind;
+    c->needs_token = needs_token;
     c->policy = policy;
     memcpy(c->sandbox, p->sandbox, sizeof c->sandbox);
     LIST_INIT(&c->asks);

@@ -239,6 +239,15 @@ static void admit(struct grant *g)
         g->wait = w;
 }
 
+/* What the rule sets and removes is the policy's: the gate has done it, or should have. */
+static void admit_edited(struct grant *g)
+{
+    if (guard_edit(&g->head, g->rule) < 0)
+        deny(g, 431, "too_many_headers", "");
+    else
+        admit(g);
+}
+
 static void on_secret(void *arg, struct secret *value, const struct err *err)
 {
     struct grant *g = arg;
@@ -248,7 +257,7 @@ static void on_secret(void *arg, struct secret *value, const struct err *err)
         return;
     }
     g->value = secret_ref(value);
-    admit(g);
+    admit_edited(g);
 }
 
 /* ---- checking: nothing the gate said is believed ---- */
@@ -318,8 +327,10 @@ void grant_start(struct grant *g, struct grant_request *r)
         return;
     }
     guard_clean_request(&g->head);
+    if (g->rule->method_scoped)
+        (void)guard_strip_overrides(&g->head);
     if (g->credential == NULL) {
-        admit(g);
+        admit_edited(g);
         return;
     }
     http_head_remove(&g->head, g->credential->header);

@@ -175,6 +175,8 @@ void parent_maybe_ready(struct parent *p)
         ipc_send(p->starter, &m);
         hand_over_controller(p);
     } else {
+        if (SANITIZED)
+            proc_log("%s", proc_relaxations());
         proc_log("ready");
     }
 }
@@ -285,6 +287,8 @@ static int on_starter(struct ipc *ch UNUSED, struct msg *m, void *arg)
         close(KEEP_FD);
     }
     start_roles(p);
+    if (!p->stopping && parent_setup_roots(p, &err) < 0)
+        fail_start(p, &err);
     return 0;
 }
 
@@ -330,8 +334,6 @@ int parent_main(void)
     p->starter = ipc_new(p->base, PROC_CONTROL_FD, on_starter, on_starter_closed, p);
     if (p->starter == NULL)
         return 1;
-    if (SANITIZED)
-        proc_log("%s", proc_relaxations());
     event_base_dispatch(p->base);
     end_children(p, not_logger); /* what they still record, the logger still takes */
     end_children(p, any);

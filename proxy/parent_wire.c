@@ -33,7 +33,8 @@ static void extra_for(struct parent *p, const struct child *to, const struct wir
         r = buf_append_str(out, "token");
     } else if (to->role == ROLE_DIALER && w->policy[0]) {
         char *json = config_policy_json(p->config, w->policy);
-        r = json ? buf_append_str(out, json) : 0;
+        r = w->token ? buf_append_str(out, "token") : 0;
+        r |= json ? buf_append_str(out, json) : 0;
         free(json);
     }
     if (r < 0)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -69,7 +70,7 @@ static void on_closed(struct ipc *ch, const char *why, void *arg)
 {
     struct side *s = arg;
     s->closed++;
-    strncpy(s->why, why, sizeof s->why - 1);
+    snprintf(s->why, sizeof s->why, "%s", why);
     s->ch = NULL;
     ipc_free(ch);
 }

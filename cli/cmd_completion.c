@@ -39,8 +39,9 @@ static const char *verbs(const struct command *c, char *buf, size_t size)
     if (c == &command_completion)
         snprintf(buf, size, "bash zsh fish");
     for (const struct command *v = verbs_of(c); v && v->name && at < size; v++)
-        at +=
-            (size_t)snprintf(buf + at, size - at, "%s%s", at ? " " : "", strchr(v->name, ' ') + 1);
+        if (v->usage[0]) /* without one it is not built yet */
+            at += (size_t)snprintf(buf + at, size - at, "%s%s", at ? " " : "",
+                                   strchr(v->name, ' ') + 1);
     return buf;
 }
 

@@ -77,8 +77,7 @@ static void fingerprint(X509 *x, char to[3 * 32])
     if (X509_digest(x, EVP_sha256(), sum, &n) != 1 || n != 32)
         return;
     for (size_t i = 0; i < n; i++)
-        snprintf(to + 3 * i, 4, "%02X:", sum[i]);
-    to[3 * 32 - 1] = 0;
+        snprintf(to + 3 * i, i + 1 < n ? 4 : 3, i + 1 < n ? "%02X:" : "%02X", sum[i]);
 }
 
 /* "2026-11-21T08:00:00Z" */

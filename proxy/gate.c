@@ -99,7 +99,7 @@ static int set_policy(struct route *r, uint32_t generation, int fd)
         proc_log("policy %s: %s", r->name, err.text);
         return -1;
     }
-    /* rules are borrowed by exchanges under way; an old policy is kept until the process ends */
+    policy_free(r->policy); /* exchanges under way hold references */
     r->policy = p;
     r->generation = generation;
     return 0;

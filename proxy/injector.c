@@ -36,7 +36,7 @@ static int load_policy(struct injector *i, uint32_t generation, int fd)
         proc_log("policy %s: %s", i->name, err.text);
         return -1;
     }
-    /* grants under way borrow rules of the old one: it is kept until the process ends */
+    policy_free(i->policy); /* grants under way hold references */
     i->policy = p;
     i->generation = generation;
     if (i->pool)

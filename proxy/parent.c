@@ -164,6 +164,15 @@ static void hand_over_controller(struct parent *p)
     ipc_send(p->starter, &m);
 }
 
+static void say_listeners(const struct parent *p)
+{
+    size_t n;
+    const struct config_listen *l = config_listens(p->config, &n);
+    for (size_t i = 0; i < n; i++)
+        proc_log("listening on %s, %s%s", l[i].address, l[i].policy ? "policy " : "by token",
+                 l[i].policy ? l[i].policy : "");
+}
+
 void parent_maybe_ready(struct parent *p)
 {
     if (p->told_ready || !p->controller_ready || !all_ready(p))
@@ -177,6 +186,7 @@ void parent_maybe_ready(struct parent *p)
     } else {
         if (SANITIZED)
             proc_log("%s", proc_relaxations());
+        say_listeners(p);
         proc_log("ready");
     }
 }

@@ -141,6 +141,15 @@ static int fail(const struct err *err)
     return EXIT_NO;
 }
 
+/* A directory without any log is more likely a wrong name than an empty answer. */
+static void warn_empty(const struct log_tree *t, const char *dir)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (t->dir[i]->newest)
+            return;
+    out_error("%s has no audit log (yet); --dir DIR or -c FILE say another place", dir);
+}
+
 /* ---- query ---- */
 
 static int feed(void *arg, const struct log_tree_dir *d, struct slice line)
@@ -162,6 +171,7 @@ static int query_all(const char *dir, const struct query_filter *f, bool json)
     struct err err = {0};
     if (log_tree_open(&t, dir, &err) < 0)
         return fail(&err);
+    warn_empty(&t, dir);
     struct query *q = query_new(f, audit_view_row, &json);
     int r = q ? 0 : err_set(&err, ERR_INTERNAL, "out of memory");
     log_tree_sort(&t);
@@ -304,6 +314,7 @@ static int tail_all(const char *dir, size_t n, bool follow, bool json)
     struct query_filter none = {0};
     if (log_tree_open(&t, dir, &err) < 0)
         return fail(&err);
+    warn_empty(&t, dir);
     struct query *q = query_new(&none, audit_view_row, &json);
     struct tail lines = {.max = n + TAIL_CONTEXT};
     lines.at = calloc(2 * lines.max + 1, sizeof *lines.at);
@@ -491,13 +502,13 @@ static int run_verify(int argc, char **argv)
 
 /* ---- the command ---- */
 
-static void help(FILE *to)
+static void help(void)
 {
-    fprintf(to, "usage: durward audit tail|query|verify [OPTION...] [DIR]\n\n"
-                "Read and verify the audit log.\n\n");
+    printf("usage: durward audit tail|query|verify [OPTION...] [DIR]\n\n"
+           "Read and verify the audit log.\n\n");
     for (size_t i = 0; i < ARRAY_LEN(subcommands); i++)
-        fprintf(to, "  %-8s %s\n", strchr(subcommands[i].name, ' ') + 1, subcommands[i].summary);
-    fprintf(to, "\nSee 'durward audit tail --help' and so on.\n");
+        printf("  %-8s %s\n", strchr(subcommands[i].name, ' ') + 1, subcommands[i].summary);
+    printf("\nSee 'durward audit tail --help' and so on.\n");
 }
 
 int cmd_audit(int argc, char **argv)
@@ -507,11 +518,15 @@ int cmd_audit(int argc, char **argv)
         if (strcmp(word, strchr(subcommands[i].name, ' ') + 1) == 0)
             return subcommands[i].run(argc - 1, argv + 1);
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-        help(stdout);
+        help();
         return EXIT_OK;
     }
-    if (*word)
-        fprintf(stderr, "durward audit: there is no \"%s\"\n", word);
-    help(stderr);
+    if (strcmp(word, "suggest") == 0)
+        out_error("'audit suggest' is not built yet (planned)");
+    else
+        fprintf(stderr,
+                "durward audit: %s%s%s\nusage: durward audit tail|query|verify [OPTION...] "
+                "[DIR]\nSee 'durward audit --help'.\n",
+                *word ? "there is no 'audit " : "tail, query or verify?", word, *word ? "'" : "");
     return EXIT_USAGE;
 }

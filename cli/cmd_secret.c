@@ -180,7 +180,9 @@ static int run_test(int argc, char **argv)
     int code = EXIT_OK;
     for (int i = a.next; i < argc && code == EXIT_OK; i++)
         if (config_secret(c, argv[i]) == NULL)
-            code = args_usage(a.cmd, "the configuration has no secret %s", argv[i]);
+            code = args_usage(
+                a.cmd, "the configuration has no secret '%s'; 'durward secret ls' lists them",
+                argv[i]);
     if (code == EXIT_OK) {
         json_t *report = a.json ? json_array() : NULL;
         int r = a.next < argc ? test_named(c, argv + a.next, argc - a.next, report)

@@ -341,7 +341,7 @@ static void front_fail(void *self, unsigned status, const char *code, const char
     struct exchange *x = self;
     char target[HOST_TEXT_MAX + 16];
     authority_text(&x->authority, target, sizeof target);
-    if (status == 403 || status == 421)
+    if (status == 403 || status == 421 || status == 503)
         gate_denied(x->gate, code, target, 1);
     if (x->origin) {
         end_record(x, RECORD_ABORTED, code, origin_facts(x->origin));

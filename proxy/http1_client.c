@@ -138,7 +138,7 @@ static void push_body(struct http1_client *c)
         }
         struct slice out;
         ssize_t used = http1_body_read(&c->body, buf_slice(in), room, &out);
-        if (used < 0 || (c->body.done && !http1_trailers_ok(&c->body, c->limits))) {
+        if (used < 0) {
             fail(c, "upstream_protocol", "bad chunk framing in the reply");
             return;
         }

@@ -186,7 +186,8 @@ def main(t):
          "no request reached the credentialed origin without exactly its credential")
     half_a_request(t, gate, "deaf.example.com", deaf, want)
     half_a_request(t, gate, "deaf-plain.example.com", deaf_plain, [])
-    s.judge([(s.plain, None), (keyed, None), (deaf, None), (deaf_plain, None)], (), "smuggling", exact=False)
+    s.judge([(s.plain, None), (keyed, None), (deaf, None), (deaf_plain, None)], (), "smuggling",
+            exact=False)
     t.eq(s.d.stop(), 0, "the daemon ends well")
 
 

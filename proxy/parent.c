@@ -1,6 +1,7 @@
 /* The parent's main: start everything, hand over, wait, stop. */
 #include "parent.h"
 
+#include "peer.h"
 #include "store_desk.h"
 #include "wire.h"
 
@@ -144,23 +145,18 @@ static void hand_over_controller(struct parent *p)
     struct msg m;
     if (ipc_pair(fds, &err) < 0)
         return;
+    struct peer client = {.kind = ROLE_CLIENT,
+                          .channel = ++p->next_channel,
+                          .generation = p->generation,
+                          .fd = fds[0]};
+    struct peer controller = client;
+    controller.kind = ROLE_CONTROLLER;
+    controller.fd = fds[1];
     msg_init(&m, W_PEER);
-    msg_put_u8(&m, ROLE_CLIENT);
-    msg_put_u32(&m, ++p->next_channel);
-    msg_put_str(&m, "");
-    msg_put_str(&m, "");
-    msg_put_u32(&m, p->generation);
-    msg_put_str(&m, "");
-    msg_put_fd(&m, fds[0]);
+    peer_put(&m, &client);
     ipc_send(p->controller->ch, &m);
     msg_init(&m, W_PEER);
-    msg_put_u8(&m, ROLE_CONTROLLER);
-    msg_put_u32(&m, p->next_channel);
-    msg_put_str(&m, "");
-    msg_put_str(&m, "");
-    msg_put_u32(&m, p->generation);
-    msg_put_str(&m, "");
-    msg_put_fd(&m, fds[1]);
+    peer_put(&m, &controller);
     ipc_send(p->starter, &m);
 }
 

@@ -49,8 +49,7 @@ enum style {
     JSON_UNICODE,
     HTML_DECIMAL,
     HTML_HEX,
-    UTF16_LE,
-    UTF16_BE,
+    UTF16,
 };
 
 /* How a value is written: bytes of `keep` (and letters and digits) as they are, others in the
@@ -78,10 +77,8 @@ static int put_styled(struct buf *b, const struct writing *w, unsigned char c)
     case HTML_HEX: /* without a leading zero; a value's bytes below 16 are no field's either */
         return c < 16 ? buf_append(b, (char[]){'&', '#', 'x', lo, ';'}, 5)
                       : buf_append(b, (char[]){'&', '#', 'x', hi, lo, ';'}, 6);
-    case UTF16_LE:
+    case UTF16:
         return buf_append(b, (unsigned char[]){c, 0}, 2);
-    case UTF16_BE:
-        return buf_append(b, (unsigned char[]){0, c}, 2);
     }
     return -1;
 }
@@ -103,8 +100,11 @@ static int add_written(struct scrub_forms *f, struct slice value, const struct w
     buf_init_wiped(&b, ONE_MAX);
     for (size_t i = 0; i < value.n && r == 0; i++)
         r = put_byte(&b, w, (unsigned char)value.p[i]);
+    struct slice form = buf_slice(&b);
+    if (w->style == UTF16 && form.n > 0)
+        form.n--; /* what both byte orders have: a NUL between any two bytes */
     if (r == 0)
-        r = scrub_forms_add(f, buf_slice(&b));
+        r = scrub_forms_add(f, form);
     buf_free(&b);
     return r;
 }
@@ -120,6 +120,7 @@ static const struct writing writings[] = {
     {.style = PERCENT, .digits = upper_digits, .keep = "-._~/"},
     {.style = PERCENT, .digits = upper_digits, .keep = "-._~!*'()"},
     {.style = PERCENT, .digits = upper_digits, .keep = "-._*", .special = " ", .texts = {"+"}},
+    {.style = PERCENT, .digits = upper_digits, .keep = "-._~", .special = " ", .texts = {"+"}},
     {.style = JSON_UNICODE, .digits = lower_digits},
     {.style = JSON_UNICODE, .digits = upper_digits},
     {.keep_rest = true, .special = "\"\\", .texts = {"\\\"", "\\\\"}},
@@ -136,8 +137,7 @@ static const struct writing writings[] = {
      .special = "&<>\"'",
      .texts = {"&amp;", "&lt;", "&gt;", "&quot;", "&#x27;"}},
     {.keep_rest = true, .special = "&<>\"'", .texts = {"&amp;", "&lt;", "&gt;", "&#34;", "&#39;"}},
-    {.style = UTF16_LE, .digits = lower_digits},
-    {.style = UTF16_BE, .digits = lower_digits},
+    {.style = UTF16},
 };
 
 /* ---- base64 ---- */

@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "functional"))
 from harness import scan, scene, tap  # noqa: E402
 
 ECHO, PAIR, SHORT = "echo.example.com", "pair.example.com", "short.example.com"
+LONG, OVER = "long.example.com", "over.example.com"
 USER = "x-access-token"
 CODINGS = ("gzip", "br", "deflate", "zstd", "compress", "identity, gzip", "GZIP", "x-unknown")
 
@@ -198,6 +199,19 @@ def bulk(t, s, gate, echo):
     return times
 
 
+def longest(t, s, gate, echo):
+    """As much is held back as can be, again and again, between the windows of the hop."""
+    form = each(s.long, b"\\u%04x")
+    unit = form[:-1] + b"?" + form + b"!"
+    echo.extra["/long"] = lambda req, conn: conn.reply(req, 200, unit * 40, kind="text/plain")
+    r = gate.get(LONG, "/long")
+    t.ok(r.status == 200 and r.body == (form[:-1] + b"?" + mark(len(form), "long") + b"!") * 40,
+         "a secret of 8192 bytes in its longest form", "%d, %d bytes" % (r.status, len(r.body)))
+    r = gate.get(OVER, "/length/0")
+    t.ok(r.status == 503 and r.code == "fill", "a secret that is too long to be looked for is not "
+         "sent: 503 fill", "%d %r" % (r.status, r.code))
+
+
 def codings(t, s, gate, echo):
     body = gzip.compress(b"token " + s.odd)
     for i, coding in enumerate(CODINGS):
@@ -207,6 +221,8 @@ def codings(t, s, gate, echo):
         r = gate.get(ECHO, path)
         t.ok(r.status == 502 and r.code == "cannot_scrub" and body not in r.raw + r.body,
              "Content-Encoding: %s is 502 cannot_scrub" % coding, "%d %r" % (r.status, r.body))
+    r = gate.get(ECHO, "/coded0", method="HEAD")
+    t.eq(r.status, 200, "a coding of no body is no matter")
     aborted = s.d.wait_records(len(CODINGS), "aborted", code="cannot_scrub")
     t.eq(len(aborted), len(CODINGS), "and an aborted record with that code each")
     echo.extra["/identity"] = lambda req, conn: conn.reply(
@@ -255,11 +271,13 @@ def main(t):
     s.odd = scan.canary("o/+") + b'"\\<&>\'~ z/' + scan.canary("", 6)
     s.pair = scan.canary("p>?/")
     s.short = b"fifteen-bytes-x"
+    s.long, s.over = scan.canary("", 8192), scan.canary("", 8193)
     echoes, kept = {}, {}
     for host, name, value, how in (
             (ECHO, "odd", s.odd, {"bearer": "odd"}),
             (PAIR, "pair", s.pair, {"basic": {"user": USER, "password": "pair"}}),
-            (SHORT, "short", s.short, {"bearer": "short"})):
+            (SHORT, "short", s.short, {"bearer": "short"}),
+            (LONG, "long", s.long, {"bearer": "long"}), (OVER, "over", s.over, {"bearer": "over"})):
         s.d.secret(name, value)
         pair = USER.encode() + b":" + value if host == PAIR else None
         echoes[host] = Echo(name, shapes(value, pair))
@@ -285,8 +303,10 @@ def main(t):
          kept[PAIR].requests[-1].get("authorization") == "Basic " + base64.b64encode(
              USER.encode() + b":" + s.pair).decode(), "the origins had the right credentials")
     misses(t, s, gate, echoes[ECHO])
+    longest(t, s, gate, echoes[LONG])
+    t.eq(len(kept[OVER].requests), 0, "and reaches nobody")
     s.clean(what="reflection")
-    s.d.check_pairs(t, list(kept.values()), "reflection")
+    s.d.check_pairs(t, list(kept.values()) + [1], "reflection")   # one was not sent
     t.eq(s.d.stop(), 0, "the daemon ends well")
 
 

@@ -1,7 +1,5 @@
 #include "http1_head.h"
 
-#include "http1_body.h"
-
 #include "field_name.h"
 
 #include <stdlib.h>
@@ -387,15 +385,4 @@ int http1_parse_trailers(struct head *h, struct slice raw, const struct limits *
     struct http1_refusal why;
     http_head_init(h);
     return store(h, raw, &own) < 0 ? -1 : parse_fields(h, own, l, &why);
-}
-
-bool http1_trailers_ok(const struct http1_body *b, const struct limits *l)
-{
-    struct head h;
-    struct slice raw = buf_slice(&b->trailers);
-    if (raw.n <= 2) /* the empty line alone */
-        return true;
-    int r = http1_parse_trailers(&h, raw, l);
-    http_head_free(&h);
-    return r == 0;
 }

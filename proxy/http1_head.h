@@ -31,11 +31,6 @@ int http1_parse_reply(struct head *h, struct slice raw, struct slice method, con
 /* Field lines alone (chunked trailers), at most max bytes. */
 int http1_parse_trailers(struct head *h, struct slice raw, const struct limits *l);
 
-struct http1_body;
-/* The trailers that a whole chunked body ended with (none is fine) are well-formed field lines.
- * They are checked and dropped. */
-bool http1_trailers_ok(const struct http1_body *b, const struct limits *l);
-
 /* http1_parser.c: the second opinion. True when http-parser reads the same head. */
 bool http1_parser_agrees_request(const struct head *h, struct slice raw);
 /* The method is one http-parser can read at all. */

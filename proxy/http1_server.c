@@ -292,7 +292,7 @@ static int push_body(struct http1_server *s)
         send_continue(s);
     struct slice out;
     ssize_t used = http1_body_read(&s->body, buf_slice(in), room, &out);
-    if (used < 0 || (s->body.done && !http1_trailers_ok(&s->body, s->limits))) {
+    if (used < 0) {
         struct back b = s->back;
         s->back = (struct back){NULL, NULL};
         b.ops->cancel(b.self);

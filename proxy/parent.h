@@ -46,7 +46,7 @@ struct child {
 struct wire {
     struct child *a, *b;
     char sandbox[65], policy[65];
-    bool token; /* b is an injector and a the gate of a token listener */
+    bool token; /* a is the gate of a token listener: b asks for a token each time */
     TAILQ_ENTRY(wire) link;
 };
 

@@ -135,10 +135,45 @@ def bodies_on_get(t, gate, host, origin):
          "%s: and nothing of it a request" % host)
 
 
+def no_get_bodies(conn):
+    """An origin that takes no body of a GET for a body: it answers as soon as it has the head."""
+    while not conn.close_after:
+        req = conn.read_head()
+        if req.method != "GET":
+            conn.read_body(req)
+        conn.close_after = (req.get("connection") or "").lower() == "close"
+        conn.reply(req, 200, b"ok")
+
+
+def half_a_request(t, gate, host, origin, credential):
+    """Such an origin, and a body that is the beginning of a request: the next one, with its
+    credential, must not become the rest of it."""
+    body = b"GET /elsewhere HTTP/1.1\r\nHost: %s\r\nX-Rest: " % host.encode()
+    for method in (b"GET", b"DELETE"):
+        with gate.tls(host) as st:
+            st.ask(b"%s /g HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n%s" % (
+                method, host.encode(), len(body), body))
+        r = gate.get(host, "/next")
+        t.eq(r.status, 200, "%s: after a %s with a body the next is answered" % (
+            host, method.decode()))
+    bad = [q for q in origin.requests if q.path == "/elsewhere"]
+    t.ok(not bad, "%s: no request was made of a body and the next request" % host,
+         *["%s %s" % (q.path, q.credentials()) for q in bad])
+    got = [q for q in origin.requests if q.path == "/g"]
+    t.ok(got and all(q.all("connection") == ["close"] for q in got),
+         "%s: and the origin was told that nothing follows" % host)
+    wrong = [q.path for q in origin.requests if q.credentials() != credential]
+    t.ok(not wrong, "%s: each with its credential" % host, *wrong)
+
+
 def main(t):
     s = scene.Scene(t)
     keyed = s.add("keyed.example.com", shapes.echo)
     s.rule(allow="keyed.example.com", **{"with": {"bearer": "openai"}})
+    deaf = s.add("deaf.example.com", script=no_get_bodies)
+    s.rule(allow="deaf.example.com", **{"with": {"bearer": "openai"}})
+    deaf_plain = s.add("deaf-plain.example.com", script=no_get_bodies)
+    s.rule(allow="deaf-plain.example.com")
     s.d.limits = {"head_seconds": 3, "idle_seconds": 4}
     address = s.listener()
     s.d.serve()
@@ -149,7 +184,10 @@ def main(t):
     want = [("authorization", "Bearer " + s.openai_secret.decode())]
     t.ok(all(q.credentials() == want for q in keyed.requests),
          "no request reached the credentialed origin without exactly its credential")
-    s.judge([(s.plain, None), (keyed, None)], (), "smuggling", exact=False)
+    half_a_request(t, gate, "deaf.example.com", deaf, want)
+    half_a_request(t, gate, "deaf-plain.example.com", deaf_plain, [])
+    s.judge([(s.plain, None), (keyed, None), (deaf, None), (deaf_plain, None)], (), "smuggling",
+            exact=False)
     t.eq(s.d.stop(), 0, "the daemon ends well")
 
 

@@ -75,6 +75,9 @@ static int bad_option(struct args *a, int kind)
 {
     if (kind == ':')
         return stop(a, args_usage(a->cmd, "%s needs a value", a->argv[optind - 1]));
+    const char *word = a->argv[optind - 1], *equals = strchr(word, '=');
+    if (optopt && equals && strncmp(word, "--", 2) == 0)
+        return stop(a, args_usage(a->cmd, "%.*s takes no value", (int)(equals - word), word));
     if (optopt && optopt < 256)
         return stop(a, args_usage(a->cmd, "unknown option -%c", optopt));
     return stop(a, args_usage(a->cmd, "unknown option %s", a->argv[optind - 1]));

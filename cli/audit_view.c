@@ -100,5 +100,8 @@ void audit_view_row(void *arg, const struct query_row *row)
     if (row->kind == RECORD_LIFECYCLE || row->kind == RECORD_CONNECTION ||
         row->kind == RECORD_ABORTED || row->kind == RECORD_TLS_REFUSED)
         put_more("  ", row->detail);
+    put_more("  with ", row->credential);
+    if (row->kind != RECORD_LIFECYCLE && row->kind != RECORD_DNS)
+        put_more("  #", row->id);
     putchar('\n');
 }

@@ -80,7 +80,7 @@ static int run_tail(int argc, char **argv);
 static int run_query(int argc, char **argv);
 static int run_verify(int argc, char **argv);
 
-static const struct command subcommands[] = {
+const struct command audit_verbs[] = {
     {"audit tail", "[-f] [-n N] [--json] [DIR]", "Show the latest audit records.", tail_options,
      "Runs' own logs (DIR/run-*) are looked into as well.\n", run_tail},
     {"audit query", "[FILTER...] [--json] [DIR]", "Show the audit records that match every filter.",
@@ -94,6 +94,7 @@ static const struct command subcommands[] = {
      "write the directory could replace the log and its keys together. Exit status 0 when all is\n"
      "well, 1 when a log is broken (it says where), 2 for a usage error.\n",
      run_verify},
+    {0},
 };
 
 /* ---- which directory ---- */
@@ -141,6 +142,15 @@ static int fail(const struct err *err)
     return EXIT_NO;
 }
 
+/* A directory without any log is more likely a wrong name than an empty answer. */
+static void warn_empty(const struct log_tree *t, const char *dir)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (t->dir[i]->newest)
+            return;
+    out_error("%s has no audit log (yet); --dir DIR or -c FILE say another place", dir);
+}
+
 /* ---- query ---- */
 
 static int feed(void *arg, const struct log_tree_dir *d, struct slice line)
@@ -162,6 +172,7 @@ static int query_all(const char *dir, const struct query_filter *f, bool json)
     struct err err = {0};
     if (log_tree_open(&t, dir, &err) < 0)
         return fail(&err);
+    warn_empty(&t, dir);
     struct query *q = query_new(f, audit_view_row, &json);
     int r = q ? 0 : err_set(&err, ERR_INTERNAL, "out of memory");
     log_tree_sort(&t);
@@ -203,7 +214,7 @@ static int set_filter(struct args *a, int id, struct query_filter *f)
 
 static int run_query(int argc, char **argv)
 {
-    struct args a = {.cmd = &subcommands[1], .argc = argc, .argv = argv};
+    struct args a = {.cmd = &audit_verbs[1], .argc = argc, .argv = argv};
     struct query_filter f = {0};
     struct where w = {0};
     int id, code = 0;
@@ -304,6 +315,7 @@ static int tail_all(const char *dir, size_t n, bool follow, bool json)
     struct query_filter none = {0};
     if (log_tree_open(&t, dir, &err) < 0)
         return fail(&err);
+    warn_empty(&t, dir);
     struct query *q = query_new(&none, audit_view_row, &json);
     struct tail lines = {.max = n + TAIL_CONTEXT};
     lines.at = calloc(2 * lines.max + 1, sizeof *lines.at);
@@ -329,7 +341,7 @@ static int tail_all(const char *dir, size_t n, bool follow, bool json)
 
 static int run_tail(int argc, char **argv)
 {
-    struct args a = {.cmd = &subcommands[0], .argc = argc, .argv = argv};
+    struct args a = {.cmd = &audit_verbs[0], .argc = argc, .argv = argv};
     struct where w = {0};
     uint64_t n = TAIL_DEFAULT;
     bool follow = false;
@@ -467,7 +479,7 @@ static int verify_all(const char *dir, const char *key_file, bool json)
 
 static int run_verify(int argc, char **argv)
 {
-    struct args a = {.cmd = &subcommands[2], .argc = argc, .argv = argv};
+    struct args a = {.cmd = &audit_verbs[2], .argc = argc, .argv = argv};
     struct where w = {0};
     const char *key = NULL;
     int id, code = 0;
@@ -491,27 +503,31 @@ static int run_verify(int argc, char **argv)
 
 /* ---- the command ---- */
 
-static void help(FILE *to)
+static void help(void)
 {
-    fprintf(to, "usage: durward audit tail|query|verify [OPTION...] [DIR]\n\n"
-                "Read and verify the audit log.\n\n");
-    for (size_t i = 0; i < ARRAY_LEN(subcommands); i++)
-        fprintf(to, "  %-8s %s\n", strchr(subcommands[i].name, ' ') + 1, subcommands[i].summary);
-    fprintf(to, "\nSee 'durward audit tail --help' and so on.\n");
+    printf("usage: durward audit tail|query|verify [OPTION...] [DIR]\n\n"
+           "Read and verify the audit log.\n\n");
+    for (size_t i = 0; audit_verbs[i].name; i++)
+        printf("  %-8s %s\n", strchr(audit_verbs[i].name, ' ') + 1, audit_verbs[i].summary);
+    printf("\nSee 'durward audit tail --help' and so on.\n");
 }
 
 int cmd_audit(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "";
-    for (size_t i = 0; i < ARRAY_LEN(subcommands); i++)
-        if (strcmp(word, strchr(subcommands[i].name, ' ') + 1) == 0)
-            return subcommands[i].run(argc - 1, argv + 1);
+    for (size_t i = 0; audit_verbs[i].name; i++)
+        if (strcmp(word, strchr(audit_verbs[i].name, ' ') + 1) == 0)
+            return audit_verbs[i].run(argc - 1, argv + 1);
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-        help(stdout);
+        help();
         return EXIT_OK;
     }
-    if (*word)
-        fprintf(stderr, "durward audit: there is no \"%s\"\n", word);
-    help(stderr);
+    if (strcmp(word, "suggest") == 0)
+        out_error("'audit suggest' is not built yet (planned)");
+    else
+        fprintf(stderr,
+                "durward audit: %s%s%s\nusage: durward audit tail|query|verify [OPTION...] "
+                "[DIR]\nSee 'durward audit --help'.\n",
+                *word ? "there is no 'audit " : "tail, query or verify?", word, *word ? "'" : "");
     return EXIT_USAGE;
 }

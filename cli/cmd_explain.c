@@ -7,6 +7,7 @@
 #include "config.h"
 #include "out.h"
 #include "settings.h"
+#include "yaml_tree.h"
 
 static int cmd_explain(int argc, char **argv);
 
@@ -81,7 +82,7 @@ static void decide(const struct policy *p, const struct question *q, struct answ
 {
     const char *why = NULL;
     if (path_check(q->path, &why) < 0) {
-        *ret = (struct answer){VERDICT_DENY, "bad_path", why, NULL};
+        *ret = (struct answer){VERDICT_DENY, "path_ambiguous", why, NULL};
         return;
     }
     struct policy_request r = {&q->authority, q->method, q->path};
@@ -121,12 +122,23 @@ static int print_answer(const struct answer *w, const struct question *q, const 
     return out_flush() < 0 ? EXIT_NO : EXIT_OK;
 }
 
-static int print_preset(const char *name)
+static int print_preset(const char *name, bool json)
 {
     const char *text = preset_text(name);
     if (text == NULL) {
         out_error("there is no preset '%s'; there are github, openai and anthropic", name);
         return EXIT_NO;
+    }
+    if (json) {
+        struct err err = {0};
+        json_t *tree, *lines;
+        if (yaml_tree_parse(slice_str(text), name, &tree, &lines, &err) < 0) {
+            out_error("%s", err.text);
+            return EXIT_NO;
+        }
+        json_decref(lines);
+        return out_json(json_pack("{s:s, s:o}", "preset", name, "stands_for", tree)) < 0 ? EXIT_NO
+                                                                                         : EXIT_OK;
     }
     fputs(text, stdout);
     return out_flush() < 0 ? EXIT_NO : EXIT_OK;
@@ -156,7 +168,7 @@ static int explain(const char *file, const char *policy, struct question *q, boo
 static int cmd_explain(int argc, char **argv)
 {
     struct args a = {.cmd = &command_explain, .argc = argc, .argv = argv};
-    const char *file = NULL, *policy = NULL;
+    const char *file = NULL, *policy = NULL, *preset = NULL;
     struct question q = {0};
     struct err err = {0};
     int id;
@@ -164,12 +176,15 @@ static int cmd_explain(int argc, char **argv)
         if (id == ARGS_STOP)
             return a.exit_code;
         if (id == OPT_PRESET)
-            return print_preset(a.value);
-        if (id == 'c')
+            preset = a.value;
+        else if (id == 'c')
             file = a.value;
         else
             policy = a.value;
     }
+    if (preset)
+        return a.next < argc ? args_usage(a.cmd, "--preset stands alone")
+                             : print_preset(preset, a.json);
     if (argc - a.next != 2)
         return args_usage(a.cmd, "a method and a URL are needed");
     q.method = slice_str(argv[a.next]);

@@ -169,10 +169,11 @@ static uint64_t count_denials(const struct denials *d)
     return n;
 }
 
-static void print_summary(const struct run_result *r)
+/* file: the configuration, where it was named with -c; the log is where that says. */
+static void print_summary(const struct run_result *r, const char *file)
 {
     enum { SHOWN = 5 };
-    char target[DENIAL_TARGET_MAX + 1];
+    char target[DENIAL_TARGET_MAX + 1], path[4096];
     if (r->denials.n == 0)
         return;
     fprintf(stderr, "durward: %llu denied:", (unsigned long long)count_denials(&r->denials));
@@ -183,7 +184,8 @@ static void print_summary(const struct run_result *r)
     }
     if (r->denials.n > SHOWN)
         fprintf(stderr, ", and %zu more", r->denials.n - SHOWN);
-    fprintf(stderr, "; durward audit query --sandbox %s\n", r->sandbox);
+    fprintf(stderr, "; durward audit query%s%s --sandbox %s\n", file ? " -c " : "",
+            file ? out_clean(file, path, sizeof path) : "", r->sandbox);
 }
 
 static void print_json(const struct run_result *r)
@@ -214,8 +216,8 @@ static void wait_for_parent(pid_t pid)
         close(p.fd);
 }
 
-static int run_it(const struct config *c, const char *file, struct run_request *r, bool json,
-                  struct err *err)
+static int run_it(const struct config *c, const char *file, const struct run_options *o,
+                  struct run_request *r, struct err *err)
 {
     static struct run_result result;
     pid_t pid;
@@ -224,14 +226,14 @@ static int run_it(const struct config *c, const char *file, struct run_request *
         return EXIT_DURWARD_FAILED;
     run_session(channel, r, &result);
     wait_for_parent(pid);
-    if (json)
+    if (o->json)
         print_json(&result);
     else if (result.text[0]) {
         char clean[1024];
         out_error("%s", out_clean(result.text, clean, sizeof clean));
     }
-    if (!json)
-        print_summary(&result);
+    if (!o->json)
+        print_summary(&result, o->config);
     return (int)result.status;
 }
 
@@ -258,7 +260,7 @@ static int cmd_run(int argc, char **argv)
     code = EXIT_DURWARD_FAILED;
     c = load(&o, &file, &policy, &err);
     if (c && prepare(&o, c, file, policy, &r, &err) == 0)
-        code = run_it(c, file, &r, o.json, &err);
+        code = run_it(c, file, &o, &r, &err);
     if (err.code != ERR_NONE)
         out_error("%s", err.text);
 out:

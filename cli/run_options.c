@@ -45,8 +45,8 @@ static int add_secret(const struct command *cmd, struct run_options *o, const ch
         return args_usage(cmd, "--secret must begin with the name of an environment variable, as "
                                "in --secret GITHUB_TOKEN@api.github.com");
     if (v[n] != '@' || v[n + 1] == 0)
-        return args_usage(cmd, "--secret %.*s: for which host? Write %.*s@HOST", (int)n, v, (int)n,
-                          v);
+        return args_usage(cmd, "--secret: for which host? Write --secret NAME@HOST, where NAME is "
+                               "the name of an environment variable, never its value");
     return strlist_add(&o->secret, v) < 0 ? args_usage(cmd, "too many --secret") : EXIT_OK;
 }
 

@@ -12,6 +12,7 @@
 #include "proc.h"
 #include "run_stdio.h"
 #include "terminal.h"
+#include "peer.h"
 #include "wire.h"
 
 static const int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
@@ -132,35 +133,45 @@ static int watch_signals(struct session *s)
 
 /* ---- the controller's channel ---- */
 
-/* One line, however many there are. */
-static void print_masked(const char *masked)
+/* What the builder noted (controller/mask.h): the masked files in one line, however many there
+ * are, and every other note in a line of its own. */
+static void print_notes(const char *notes)
 {
     enum { SHOWN = 8 };
-    char path[512], clean[512], line[SHOWN * 64] = "";
+    static const struct slice masked = SLICE("masked: "), others = SLICE("masked: and others");
+    char text[4200], clean[1000], list[SHOWN * 1002 + 1] = "", rest[64] = "";
     size_t n = 0;
-    for (const char *p = masked; *p; p += *p == '\n') {
-        size_t len = strcspn(p, "\n"), at = strlen(line);
-        snprintf(path, sizeof path, "%.*s", (int)(len < sizeof path ? len : sizeof path - 1), p);
-        p += len;
-        if (len == 0)
+    bool more = false;
+    for (const char *p = notes; *p; p += *p == '\n') {
+        struct slice s = {p, strcspn(p, "\n")};
+        p += s.n;
+        bool file = slice_starts(s, masked);
+        more |= slice_eq(s, others);
+        if (s.n == 0 || slice_eq(s, others) || (file && ++n > SHOWN))
             continue;
-        out_clean(path, clean, sizeof clean);
-        if (++n <= SHOWN && at + strlen(clean) + 3 < sizeof line)
-            snprintf(line + at, sizeof line - at, "%s%s", at ? ", " : "", clean);
+        size_t skip = file ? masked.n : 0, at = strlen(list);
+        snprintf(text, sizeof text, "%.*s", (int)(s.n - skip), s.p + skip);
+        out_clean(text, clean, sizeof clean);
+        if (file)
+            snprintf(list + at, sizeof list - at, "%s%s", at ? ", " : "", clean);
+        else
+            out_error("%s", clean);
     }
+    if (n > SHOWN)
+        snprintf(rest, sizeof rest, " and %zu%s more", n - SHOWN, more ? " or" : "");
     if (n)
-        out_error("%zu %s with credentials hidden from the sandbox: %s%s", n,
-                  n == 1 ? "file" : "files", line, n > SHOWN ? ", …" : "");
+        out_error("%zu%s %s with credentials hidden from the sandbox: %s%s", n, more ? "+" : "",
+                  n == 1 ? "file" : "files", list, rest);
 }
 
 static int on_started(struct session *s, struct msg *m)
 {
     uint8_t tty;
     int pty = -1;
-    char masked[8192];
+    char notes[8192];
     struct err err = {0};
     if (msg_get_str(m, s->result->sandbox, sizeof s->result->sandbox) < 0 ||
-        msg_get_u8(m, &tty) < 0 || msg_get_str(m, masked, sizeof masked) < 0 ||
+        msg_get_u8(m, &tty) < 0 || msg_get_str(m, notes, sizeof notes) < 0 ||
         (tty && msg_get_fd(m, &pty) < 0))
         return -1;
     if (msg_end(m) < 0 || (tty != 0) != s->request->tty) {
@@ -168,7 +179,7 @@ static int on_started(struct session *s, struct msg *m)
             close(pty);
         return -1;
     }
-    print_masked(masked);
+    print_notes(notes);
     if (!tty)
         return 0;
     if (run_stdio_terminal(&s->stdio, s->base, pty, &err) < 0 ||
@@ -233,20 +244,14 @@ static void send_run(struct session *s)
 
 static int on_peer(struct session *s, struct msg *m)
 {
-    uint8_t kind;
-    uint32_t channel, generation;
-    struct slice sandbox, policy, extra;
-    int fd;
-    if (msg_get_u8(m, &kind) < 0 || kind != ROLE_CONTROLLER || msg_get_u32(m, &channel) < 0 ||
-        msg_get_slice(m, 256, &sandbox) < 0 || msg_get_slice(m, 256, &policy) < 0 ||
-        msg_get_u32(m, &generation) < 0 || msg_get_slice(m, IPC_MSG_MAX, &extra) < 0 ||
-        msg_get_fd(m, &fd) < 0)
+    struct peer far;
+    if (peer_get(m, &far) < 0)
         return -1;
-    if (s->controller) {
-        close(fd);
+    if (s->controller || far.kind != ROLE_CONTROLLER) {
+        close(far.fd);
         return -1;
     }
-    s->controller = ipc_new(s->base, fd, on_controller, on_controller_closed, s);
+    s->controller = ipc_new(s->base, far.fd, on_controller, on_controller_closed, s);
     if (s->controller == NULL)
         fail(s, "out of memory");
     else

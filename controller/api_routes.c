@@ -176,8 +176,13 @@ static const char *only_policy(const struct config *c, struct err *err)
 {
     if (config_policies(c) == 1)
         return config_policy_name(c, 0);
-    err_set(err, ERR_PARSE, "the configuration has %zu policies: say which one",
-            config_policies(c));
+    char list[300] = "";
+    for (size_t i = 0; i < config_policies(c); i++) {
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", config_policy_name(c, i));
+    }
+    err_set(err, ERR_PARSE, "the configuration has %zu policies: say which one%s%s",
+            config_policies(c), *list ? ": " : "", list);
     return NULL;
 }
 

@@ -42,8 +42,11 @@ int stage_check_source(const struct stage_parts *parts, const struct plan *plan,
     static const char *const closed[] = {"/proc", "/sys", "/dev", "/run", "/var/run"};
     for (size_t i = 0; i < ARRAY_LEN(closed); i++)
         if (overlaps(source, closed[i]))
-            return err_set(err, ERR_DENIED, "%s cannot be bound: it is, holds or lies in %s",
-                           source, closed[i]);
+            return err_set(
+                err, ERR_DENIED,
+                "%s cannot be bound: %s is the host's own, with sockets and devices through "
+                "which a sandbox could get out; bind something else",
+                source, closed[i]);
     if (plan_path_within(plan->home, source))
         return err_set(err, ERR_DENIED,
                        "%s cannot be bound: it is or holds the home directory; bind a project's",

@@ -117,9 +117,9 @@ static bool is_tls(const struct io *io)
 
 static void send_out(struct io *io)
 {
-    io->want_write = false;
     if (io->state == IO_S_HANDSHAKE || io->state == IO_S_SUSPENDED || io->state == IO_S_FAILED)
-        return;
+        return; /* a handshake that waits to write goes on waiting */
+    io->want_write = false;
     while (buf_len(&io->out) > 0) {
         int r = is_tls(io) ? io_tls_write(io) : plain_write(io);
         if (r == 0)
@@ -318,6 +318,13 @@ void io_close_flushed(struct io *io)
     io->ending = true;
     io_set_state(io, IO_S_CLOSING);
     io_soon(io);
+}
+
+void io_break(struct io *io)
+{
+    struct linger now = {1, 0};
+    io->ended = true;
+    setsockopt(io->fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
 }
 
 int io_fd(const struct io *io)

@@ -32,6 +32,9 @@ void io_callback(struct io *io, io_fn fn, void *arg); /* may change hands betwee
 void io_close(struct io *io);                         /* drops unsent output; NULL is fine */
 void io_close_flushed(struct io *io); /* sends what is queued first (10 s at most); no more
                                          callbacks after this call */
+/* What was sent is not whole, and its reader must see that: closing will say no close_notify and
+ * will be a reset. */
+void io_break(struct io *io);
 int io_fd(const struct io *io);
 struct buf *io_in(struct io *io); /* drain what was used, then io_consumed */
 void io_consumed(struct io *io);  /* input was drained: reading goes on if it was full */

@@ -36,6 +36,12 @@ struct ipc {
     bool freed;       /* ipc_free was called inside one */
 };
 
+/* What a queued message costs us, so that many small ones are bounded too. */
+static size_t cost(const struct msg *m)
+{
+    return sizeof(struct queued) + m->body.cap;
+}
+
 static void ipc_destroy(struct ipc *ch)
 {
     struct queued *q;
@@ -119,7 +125,7 @@ static void on_writable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
             return;
         }
         STAILQ_REMOVE_HEAD(&ch->queue, link);
-        ch->queued -= buf_len(&q->m.body);
+        ch->queued -= cost(&q->m);
         msg_done(&q->m);
         free(q);
     }
@@ -189,12 +195,12 @@ int ipc_send(struct ipc *ch, struct msg *m)
             goto out;
     }
     r = -1;
-    if (ch->queued + buf_len(&m->body) > IPC_QUEUE_MAX || (q = malloc(sizeof *q)) == NULL) {
+    if (ch->queued + cost(m) > IPC_QUEUE_MAX || (q = malloc(sizeof *q)) == NULL) {
         ipc_die(ch, "queue is full");
         goto out;
     }
     q->m = *m;
-    ch->queued += buf_len(&m->body);
+    ch->queued += cost(m);
     STAILQ_INSERT_TAIL(&ch->queue, q, link);
     event_add(ch->wr, NULL);
     return 0;
@@ -228,8 +234,10 @@ void ipc_resume(struct ipc *ch)
 void ipc_flush(struct ipc *ch, int ms)
 {
     struct pollfd p = {.fd = ch->fd, .events = POLLOUT};
+    ch->depth++; /* the drained callback may free the channel */
     while (!ch->dead && !STAILQ_EMPTY(&ch->queue) && poll(&p, 1, ms) > 0)
         on_writable(ch->fd, EV_WRITE, ch);
+    ipc_leave(ch);
 }
 
 int ipc_pair(int fds[2], struct err *err)

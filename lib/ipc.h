@@ -25,7 +25,7 @@ int ipc_fd(const struct ipc *ch);
 /* Queue a message; always takes it over (msg_done is done here). -1 when it was malformed, the
  * queue is over its bound (8 MiB) or the channel is dead; the channel then closes from the loop. */
 int ipc_send(struct ipc *ch, struct msg *m);
-/* Bytes waiting in user space. */
+/* Bytes waiting in user space, what keeps them included. */
 size_t ipc_queued(const struct ipc *ch);
 /* fn runs each time a queue that had formed has gone out (back-pressure on ourselves). */
 void ipc_on_drained(struct ipc *ch, void (*fn)(void *arg), void *arg);

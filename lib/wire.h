@@ -32,7 +32,8 @@ enum wire_type {
      *    u32 count then u32 len + bytes each
      * L: durability:u8, now_subdir:str (""=none), fds: audit directory
      * D: n × (host:str, port:u32, address:str) resolve entries; n × str addresses of our own
-     *    W_PEER kind=G|I extra = policy JSON
+     *    W_PEER kind=G|I extra = policy JSON; after the word "token" for the gate of a listener
+     *    whose clients need one
      * G: limits:bytes(struct limits), trust roots memfd:fd
      * I: limits:bytes, policy:str, generation:u32, fds: policy JSON memfd, trust roots memfd
      * C: config JSON memfd, socket fd (listening API socket, absent when count is 0), flags… see

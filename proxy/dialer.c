@@ -4,6 +4,7 @@
 #include "ipc.h"
 #include "journal.h"
 #include "policy.h"
+#include "peer.h"
 #include "proc.h"
 #include "resolve.h"
 #include "token.h"
@@ -18,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { POLICY_JSON_MAX = 4 << 20, GUARD_REFRESH_SECONDS = 30 };
+enum { POLICY_JSON_MAX = 4 << 20, GUARD_REFRESH_SECONDS = 30, DIALER_UNREAD = 16 * 1024 };
 
 /* A policy by name, shared by its channels, so that a reload reaches all of them at once. */
 struct named_policy {
@@ -35,6 +36,7 @@ struct channel {
     uint32_t number;
     enum role kind;
     char sandbox[DIAL_NAME_MAX];
+    bool needs_token; /* the gate of a token listener */
     struct named_policy *policy;
     unsigned n_asks;
     LIST_HEAD(, ask) asks;
@@ -208,7 +210,7 @@ static const char *token_refused(const struct channel *c, const char *text,
     struct token t;
     struct err err;
     if (text[0] == 0)
-        return NULL;
+        return c->needs_token ? "a token is needed here" : NULL;
     if (c->dialer->token_key == NULL)
         return "no token is accepted here";
     if (token_verify(c->dialer->token_key, slice_str(text), (uint64_t)time(NULL), &t, &err) < 0)
@@ -255,6 +257,9 @@ static int on_dial(struct channel *c, struct msg *m)
     (void)msg_get_str(m, token, sizeof token);
     if (msg_end(m) < 0 || !id_ok(label.request) || take_authority(&a, scheme, host, port) < 0 ||
         ask_find(c, req))
+        return -1;
+    /* whoever leaves its answers lying holds our descriptors */
+    if (ipc_queued(c->ipc) > DIALER_UNREAD)
         return -1;
     memcpy(label.sandbox, c->sandbox, sizeof label.sandbox);
     memcpy(label.policy, c->policy->name, sizeof label.policy);
@@ -310,21 +315,17 @@ static void on_channel_closed(struct ipc *ch UNUSED, const char *why UNUSED, voi
     channel_free(arg);
 }
 
-struct peer {
-    uint8_t kind;
-    uint32_t number, generation;
-    char sandbox[DIAL_NAME_MAX], policy[DIAL_NAME_MAX];
-    struct slice extra;
-    int fd;
-};
-
 /* fd is the peer's to close until it is in a channel. */
 static int channel_new(struct dialer *d, const struct peer *p)
 {
+    static const struct slice mark = {"token", 5};
     struct err err = {0};
-    struct named_policy *policy = p->extra.n
-                                      ? policy_take(d, p->policy, p->generation, p->extra, &err)
-                                      : policy_find(d, p->policy);
+    struct slice json = p->extra;
+    bool needs_token = slice_starts(json, mark);
+    if (needs_token)
+        json = (struct slice){json.p + mark.n, json.n - mark.n};
+    struct named_policy *policy =
+        json.n ? policy_take(d, p->policy, p->generation, json, &err) : policy_find(d, p->policy);
     struct channel *c = NULL;
     if (policy && d->n_channels < DIALER_CHANNELS)
         c = calloc(1, sizeof *c);
@@ -334,10 +335,11 @@ static int channel_new(struct dialer *d, const struct peer *p)
         return 0;
     }
     c->dialer = d;
-    c->number = p->number;
+    c->number = p->channel;
     c->kind = p->kind;
+    c->needs_token = needs_token;
     c->policy = policy;
-    memcpy(c->sandbox, p->sandbox, sizeof c->sandbox);
+    snprintf(c->sandbox, sizeof c->sandbox, "%s", p->sandbox);
     LIST_INIT(&c->asks);
     c->ipc = ipc_new(d->base, p->fd, on_channel_message, on_channel_closed, c);
     if (c->ipc == NULL) {
@@ -353,21 +355,14 @@ static int channel_new(struct dialer *d, const struct peer *p)
 static int on_peer(struct dialer *d, struct msg *m)
 {
     struct peer p;
-    (void)msg_get_u8(m, &p.kind);
-    (void)msg_get_u32(m, &p.number);
-    (void)msg_get_str(m, p.sandbox, sizeof p.sandbox);
-    (void)msg_get_str(m, p.policy, sizeof p.policy);
-    (void)msg_get_u32(m, &p.generation);
-    (void)msg_get_slice(m, IPC_MSG_MAX, &p.extra);
-    if (msg_get_fd(m, &p.fd) < 0)
+    if (peer_get(m, &p) < 0)
         return -1;
-    if (msg_end(m) < 0 ||
-        (p.kind != ROLE_GATE && p.kind != ROLE_INJECTOR && p.kind != ROLE_LOGGER)) {
+    if (p.kind == ROLE_GATE || p.kind == ROLE_INJECTOR)
+        return channel_new(d, &p);
+    if (p.kind != ROLE_LOGGER) {
         close(p.fd);
         return -1;
     }
-    if (p.kind != ROLE_LOGGER)
-        return channel_new(d, &p);
     journal_attach(d->means.journal, p.fd);
     return 0;
 }

@@ -112,11 +112,9 @@ static int on_reply(struct hop_exchange *x, struct msg *m)
     uint32_t status;
     uint8_t body;
     http_head_init(&h);
-    int r = msg_get_u32(m, &status) | msg_get_u8(m, &body) | msg_get_u64(m, &h.length);
-    if (r == 0)
-        r = hop_get_fields(m, &h);
-    bool sane = r == 0 && msg_end(m) == 0 && status >= 200 && status <= 999 && body <= BODY_CLOSE &&
-                !x->replied;
+    bool sane = msg_get_u32(m, &status) == 0 && msg_get_u8(m, &body) == 0 &&
+                msg_get_u64(m, &h.length) == 0 && hop_get_fields(m, &h) == 0 && msg_end(m) == 0 &&
+                status >= 200 && status <= 999 && body <= BODY_CLOSE && !x->replied;
     if (sane) {
         h.status = status;
         h.minor = 1;
@@ -215,8 +213,9 @@ void hop_free(struct hop *h)
 {
     if (h == NULL)
         return;
-    fail_all(h, "shutdown");
     ipc_free(h->ch);
+    h->ch = NULL; /* a front that is told of it cannot open another */
+    fail_all(h, "shutdown");
     free(h);
 }
 

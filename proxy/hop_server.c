@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
+#include <unistd.h>
+
+enum { TARGET_MAX = 65536 /* what limits.target_bytes may be at most */ };
 
 struct served {
     struct hop_server *server;
@@ -15,6 +18,8 @@ struct served {
     struct back back;
     struct buf waiting;   /* request bytes the back had no room for */
     uint32_t credit;      /* reply bytes we may still send */
+    enum body_kind body;  /* what the request's head promised */
+    uint64_t left;        /* of a counted body */
     bool ended, end_told; /* the gate's request end: arrived, passed on */
     LIST_ENTRY(served) link;
 };
@@ -162,14 +167,16 @@ static int read_request(struct msg *m, struct grant_request *r)
     if (msg_get_u32(m, &r->generation) < 0 || msg_get_u8(m, &scheme) < 0 ||
         msg_get_str(m, r->authority.host, sizeof r->authority.host) < 0 ||
         msg_get_u32(m, &port) < 0 || msg_get_slice(m, 32, &method) < 0 ||
-        msg_get_slice(m, 16384, &path) < 0 || msg_get_u8(m, &has_query) < 0 ||
-        msg_get_slice(m, 16384, &query) < 0 || msg_get_u8(m, &body) < 0 ||
+        msg_get_slice(m, TARGET_MAX, &path) < 0 || msg_get_u8(m, &has_query) < 0 ||
+        msg_get_slice(m, TARGET_MAX, &query) < 0 || msg_get_u8(m, &body) < 0 ||
         msg_get_u64(m, &h->length) < 0 || msg_get_str(m, r->secret, sizeof r->secret) < 0 ||
         msg_get_str(m, r->entry, sizeof r->entry) < 0 ||
         msg_get_str(m, r->token, sizeof r->token) < 0 || hop_get_fields(m, h) < 0 || msg_end(m) < 0)
         return -1;
     if (port == 0 || port > 65535 || body > BODY_CHUNKED || !http1_is_token(method) ||
         (scheme != SCHEME_HTTP && scheme != SCHEME_HTTPS))
+        return -1;
+    if ((h->length > 0) != (body == BODY_LENGTH))
         return -1;
     for (size_t i = 0; i < query.n; i++)
         if ((unsigned char)query.p[i] <= 0x20 || (unsigned char)query.p[i] >= 0x7f)
@@ -211,6 +218,8 @@ static int on_request(struct hop_server *s, uint32_t id, struct msg *m)
     x->server = s;
     x->id = id;
     x->credit = HOP_WINDOW;
+    x->body = r.head.body;
+    x->left = r.head.length;
     buf_init_wiped(&x->waiting, HOP_WINDOW);
     x->back = grant_back(g);
     LIST_INSERT_HEAD(&s->list, x, link);
@@ -219,12 +228,17 @@ static int on_request(struct hop_server *s, uint32_t id, struct msg *m)
     return 0;
 }
 
+/* A body longer or shorter than its head says would make the origin read its rest, or the next
+ * request with that one's credential, as something else: no gate may do that. */
 static int on_body(struct served *x, struct msg *m)
 {
     struct slice b;
     if (msg_get_slice(m, HOP_BODY_MAX, &b) < 0 || msg_end(m) < 0 || x->ended ||
+        x->body == BODY_NONE || (x->body == BODY_LENGTH && b.n > x->left) ||
         buf_append_slice(&x->waiting, b) < 0)
         return -1;
+    if (x->body == BODY_LENGTH)
+        x->left -= b.n;
     pump(x);
     return 0;
 }
@@ -256,7 +270,7 @@ static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
     case W_HOP_CREDIT:
         return on_credit(x, m);
     case W_HOP_END:
-        if (msg_end(m) < 0 || x->ended)
+        if (msg_end(m) < 0 || x->ended || x->left > 0)
             return -1;
         x->ended = true;
         pump(x);
@@ -298,8 +312,10 @@ static void on_closed(struct ipc *ch UNUSED, const char *why UNUSED, void *arg)
 struct hop_server *hop_server_new(struct injector *i, int fd, const char *sandbox, bool needs_token)
 {
     struct hop_server *s = calloc(1, sizeof *s);
-    if (s == NULL)
+    if (s == NULL) {
+        close(fd);
         return NULL;
+    }
     s->injector = i;
     s->needs_token = needs_token;
     snprintf(s->sandbox, sizeof s->sandbox, "%s", sandbox);

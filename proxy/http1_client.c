@@ -2,6 +2,7 @@
 
 #include "http1_body.h"
 #include "http1_head.h"
+#include "http1_write.h"
 #include "stream.h"
 
 #include <errno.h>
@@ -22,8 +23,8 @@ struct http1_client {
     void *arg;
     char method[16];
     enum body_kind request_body;
-    bool request_done;
-    bool reply_keeps; /* the reply allows another request */
+    bool request_done, plain_body; /* plain: none, or with a method that has one */
+    bool reply_keeps;              /* the reply allows another request */
     unsigned interim, served;
     size_t scanned;
     struct http1_body body;
@@ -115,7 +116,7 @@ static int take_head(struct http1_client *c)
         return 1;
     }
     http1_body_init(&c->body, h.body, h.length);
-    c->reply_keeps = h.keep_alive && h.body != BODY_CLOSE;
+    c->reply_keeps = h.keep_alive && h.body != BODY_CLOSE && c->plain_body;
     set_state(c, C_BODY);
     io_deadline(c->io, c->limits->idle_seconds);
     c->ops->reply(c->arg, &h);
@@ -235,6 +236,7 @@ void http1_client_start(struct http1_client *c, const struct http1_client_ops *o
     snprintf(c->method, sizeof c->method, "%.*s", SL(method));
     c->request_body = body;
     c->request_done = false;
+    c->plain_body = body == BODY_NONE || http1_expects_body(method);
     c->interim = 0;
     c->scanned = 0;
     c->served++;
@@ -295,10 +297,17 @@ void http1_client_resume(struct http1_client *c)
     leave(c);
 }
 
+/* Bytes came that nobody asked for; OpenSSL may hold them. */
+static bool has_more(const struct http1_client *c)
+{
+    const SSL *ssl = io_ssl(c->io);
+    return buf_len(io_in(c->io)) > 0 || (ssl && SSL_has_pending(ssl));
+}
+
 bool http1_client_reusable(const struct http1_client *c)
 {
     return c->state == C_IDLE && c->request_done && c->reply_keeps && !io_eof(c->io) &&
-           buf_len(io_in(c->io)) == 0 && io_out_len(c->io) == 0;
+           !has_more(c) && io_out_len(c->io) == 0;
 }
 
 void http1_client_idle(struct http1_client *c, unsigned seconds, void (*fn)(void *arg), void *arg)
@@ -312,7 +321,7 @@ void http1_client_idle(struct http1_client *c, unsigned seconds, void (*fn)(void
 bool http1_client_alive(const struct http1_client *c)
 {
     char b;
-    if (c->state != C_IDLE || io_eof(c->io) || buf_len(io_in(c->io)))
+    if (c->state != C_IDLE || io_eof(c->io) || has_more(c))
         return false;
     ssize_t n = recv(io_fd(c->io), &b, 1, MSG_PEEK | MSG_DONTWAIT);
     /* TLS 1.3 tickets may wait unread; they are data, not an end */

@@ -72,6 +72,15 @@ static void shut(struct http1_server *s)
     ops->closed(session);
 }
 
+/* The reply cannot be completed: the client must not take what it has for all of it. */
+static void cut(struct http1_server *s)
+{
+    if (s->freed)
+        return;
+    io_break(s->io);
+    shut(s);
+}
+
 /* A reply is out. Next request, or close. */
 static void exchange_over(struct http1_server *s)
 {
@@ -155,10 +164,9 @@ static void front_fail(void *self, unsigned status, const char *code, const char
     struct http1_server *s = self;
     s->depth++;
     if (s->replied) {
-        /* cannot be completed: cut it so that the client sees it is short */
         s->back = (struct back){NULL, NULL};
-        s->depth--;
-        shut(s);
+        cut(s);
+        leave(s);
         return;
     }
     bool close = s->close_after || !s->request_done || status == 400 || status >= 500;
@@ -350,7 +358,7 @@ static void on_timeout(struct http1_server *s)
         return;
     }
     if (s->replied) {
-        shut(s); /* a reader that takes nothing */
+        cut(s); /* a reader that takes nothing */
         return;
     }
     struct back b = s->back;
@@ -386,6 +394,8 @@ static void on_io(struct io *io UNUSED, enum io_event ev, void *arg)
     case IO_DRAINED:
         if (s->back.ops)
             s->back.ops->resume(s->back.self);
+        if (!s->freed)
+            run(s); /* the reply may have ended in that */
         break;
     case IO_EOF:
         on_eof(s);

@@ -75,7 +75,7 @@ SSL *origin_ssl(SSL_CTX *ctx, const struct authority *a)
     return ssl;
 }
 
-static void dial(struct origin *o);
+static int dial(struct origin *o);
 static const struct http1_client_ops client_ops;
 
 static void start(struct origin *o, struct http1_client *c)
@@ -157,12 +157,11 @@ static void on_dialled(void *arg, int fd, const char *address, const char *code,
     io_tls_connect(o->io, ssl);
 }
 
-static void dial(struct origin *o)
+static int dial(struct origin *o)
 {
     set_state(o, O_DIALLING);
     o->wait = dial_client_get(o->dial, &o->authority, o->id, o->token, on_dialled, o);
-    if (o->wait == NULL)
-        on_dialled(o, -1, "", "overload", "out of memory");
+    return o->wait ? 0 : -1;
 }
 
 /* ---- what the connection tells ---- */
@@ -210,7 +209,8 @@ static void on_fail(void *arg, const char *code, const char *detail)
     if (may_retry(o) && strcmp(code, "upstream_closed") == 0) {
         o->retried = true;
         o->facts.reused = false;
-        dial(o);
+        if (dial(o) < 0)
+            origin_fail(o, 503, "memory", NULL);
         return;
     }
     origin_fail(o, strcmp(code, "upstream_timeout") == 0 ? 504 : 502, code, detail);
@@ -321,8 +321,9 @@ struct origin *origin_open(const struct origin_env *env, struct dial_client *dia
     if (c) {
         o->facts.reused = true;
         start(o, c);
-    } else {
-        dial(o);
+    } else if (dial(o) < 0) {
+        origin_free(o);
+        return NULL;
     }
     return o;
 }

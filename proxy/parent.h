@@ -46,7 +46,7 @@ struct child {
 struct wire {
     struct child *a, *b;
     char sandbox[65], policy[65];
-    bool token; /* b is an injector and a the gate of a token listener */
+    bool token; /* a is the gate of a token listener: b asks for a token each time */
     TAILQ_ENTRY(wire) link;
 };
 
@@ -123,6 +123,8 @@ void parent_bind_gate(struct child *gate);                /* W_BIND, first or ag
 int parent_listen_all(struct parent *p, struct err *err); /* serve: `listen` entries */
 /* parent_setup.c: directories, sockets, CA, roots */
 int parent_setup(struct parent *p, struct err *err);
+/* The origins' roots; while the roles are loading, which takes as long. */
+int parent_setup_roots(struct parent *p, struct err *err);
 int parent_reload(struct parent *p, struct err *err);
 /* parent.c */
 /* Let requests end for at most 10 s, then stop. */

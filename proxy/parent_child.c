@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { QUICK_MS = 1000, QUICK_MAX = 5 };
+enum { QUICK_MS = 1000, QUICK_MAX = 5, AGAIN_MS = 100, LATER_MS = 2000 };
 
 static void set_state(struct child *c, enum child_state s)
 {
@@ -156,7 +156,10 @@ void parent_reaped(struct parent *p, pid_t pid, int status)
         proc_log("%s %s died of signal %d", role_name(c->role), c->tag, WTERMSIG(status));
     else
         proc_log("%s %s ended with status %d", role_name(c->role), c->tag, WEXITSTATUS(status));
-    if (never_ready || (quick && ++c->quick_deaths > QUICK_MAX)) {
+    /* What makes a gate or an injector fall again and again is one sandbox's or origin's doing, and
+     * no reason to end the others. */
+    bool shared = c->role != ROLE_GATE && c->role != ROLE_INJECTOR;
+    if (never_ready || (quick && ++c->quick_deaths > QUICK_MAX && shared)) {
         proc_log("the %s does not stay up: giving up", role_name(c->role));
         parent_stop(p, 1);
         return;
@@ -166,7 +169,8 @@ void parent_reaped(struct parent *p, pid_t pid, int status)
         start_again(c);
         return;
     }
-    struct timeval tv = {0, 100000};
+    unsigned ms = c->quick_deaths > QUICK_MAX ? LATER_MS : AGAIN_MS;
+    struct timeval tv = {ms / 1000, (suseconds_t)(ms % 1000) * 1000};
     if (c->again == NULL)
         c->again = event_new(p->base, -1, 0, on_again, c);
     if (c->again)

@@ -77,7 +77,8 @@ static int on_failed(struct child *c, struct msg *m)
 {
     char text[768];
     struct parent *p = c->parent;
-    if (msg_get_str(m, text, sizeof text) < 0)
+    /* only a role that is starting can fail to; a gate must not be able to say it for all of us */
+    if (c->state != CHILD_INITED || msg_get_str(m, text, sizeof text) < 0)
         return -1;
     proc_log("the %s cannot start: %s", role_name(c->role), text);
     if (p->starter && !p->told_ready) {

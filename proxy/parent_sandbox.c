@@ -129,9 +129,10 @@ static void wire_policy(struct parent *p, struct child *gate, const struct sandb
                         const char *policy)
 {
     struct child *injector = parent_injector(p, policy);
-    parent_wire(p, gate, p->dialer, s->id, policy, false);
+    bool token = s->mode == GATE_TOKEN;
+    parent_wire(p, gate, p->dialer, s->id, policy, token);
     if (injector)
-        parent_wire(p, gate, injector, s->id, policy, s->mode == GATE_TOKEN);
+        parent_wire(p, gate, injector, s->id, policy, token);
 }
 
 static void wire_gate(struct parent *p, struct child *gate, const struct sandbox *s)

@@ -161,10 +161,15 @@ static void make_run_id(struct parent *p)
 int parent_setup(struct parent *p, struct err *err)
 {
     make_run_id(p);
-    p->roots_fd = roots_pack(config_upstream_ca(p->config), err);
-    if (p->roots_fd < 0 || find_init(p, err) < 0 || setup_dirs(p, err) < 0 || setup_ca(p, err) < 0)
+    if (find_init(p, err) < 0 || setup_dirs(p, err) < 0 || setup_ca(p, err) < 0)
         return -1;
     return p->mode == PARENT_SERVE ? setup_api(p, err) : 0;
+}
+
+int parent_setup_roots(struct parent *p, struct err *err)
+{
+    p->roots_fd = roots_pack(config_upstream_ca(p->config), err);
+    return p->roots_fd < 0 ? -1 : 0;
 }
 
 /* ---- reload ---- */

@@ -114,15 +114,16 @@ static void connect_request(struct session *s, struct http1_server *server, stru
     io_deadline(s->io, s->gate->limits.head_seconds);
 }
 
-/* Host against the authority that the connection already has. */
-static bool host_agrees(const struct session *s, const struct head *h)
+/* Host against the authority that the connection already has: 0, or the status of the refusal. */
+static unsigned host_refused(const struct session *s, const struct head *h)
 {
     struct authority a;
     const struct field *host = http_head_find(h, "host");
     if (host == NULL)
-        return h->minor == 0; /* HTTP/1.0 may leave it out: the connection says it */
-    return authority_parse(&a, s->authority.scheme, host->value) == 0 &&
-           authority_eq(&a, &s->authority);
+        return h->minor == 0 ? 0 : 400; /* HTTP/1.0 may leave it out: the connection says it */
+    if (authority_parse(&a, s->authority.scheme, host->value) < 0)
+        return 400;
+    return authority_eq(&a, &s->authority) ? 0 : 421;
 }
 
 static void start(struct session *s, struct http1_server *server, struct head *h,
@@ -183,9 +184,11 @@ static void on_request(void *self, struct http1_server *server, struct head *h, 
         refuse(s, server, h, front, &s->authority, 400, "bad_target");
         return;
     }
-    if (!host_agrees(s, h)) {
+    unsigned status = host_refused(s, h);
+    if (status) {
         http1_server_close_after(server);
-        refuse(s, server, h, front, &s->authority, 421, "authority_mismatch");
+        refuse(s, server, h, front, &s->authority, status,
+               status == 421 ? "authority_mismatch" : "malformed_host");
         return;
     }
     start(s, server, h, front, &s->authority);

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "config_tree.h"
-#include "nearest.h"
 
 struct additions {
     json_t *root, *lines, *policy, *rules;
@@ -23,11 +22,6 @@ static json_t *member(json_t *object, const char *key, bool list)
     return v;
 }
 
-static const char *policy_word(size_t i, const void *arg)
-{
-    return config_policy_name(arg, i);
-}
-
 /* The policy to add to: the one named, the only one, or a new one when there is none at all. */
 static int choose_policy(const struct config *c, const char *wanted, const char **ret,
                          struct err *err)
@@ -44,20 +38,17 @@ static int choose_policy(const struct config *c, const char *wanted, const char 
     }
     if (wanted && config_policy_find(c, wanted))
         return 0;
-    if (wanted) {
-        ssize_t best = nearest(wanted, n, policy_word, c);
-        return err_set(err, ERR_PARSE, "--policy %.60s: %s has no such policy%s%s", wanted,
-                       c->source.name, best < 0 ? "" : "; did you mean ",
-                       best < 0 ? "" : config_policy_name(c, (size_t)best));
-    }
     *ret = config_policy_name(c, 0);
-    if (n == 1)
+    if (!wanted && n == 1)
         return 0;
     char list[300] = "";
     for (size_t i = 0; i < n; i++) {
         size_t used = strlen(list);
         snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", config_policy_name(c, i));
     }
+    if (wanted)
+        return err_set(err, ERR_PARSE, "--policy %.60s: %s has no such policy; it has: %s", wanted,
+                       c->source.name, list);
     return err_set(err, ERR_PARSE, "%s has several policies; name one with --policy: %s",
                    c->source.name, list);
 }

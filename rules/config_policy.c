@@ -106,9 +106,9 @@ static json_t *expand(struct config *c, const struct node *rule, struct err *err
         return NULL;
     if (preset_kind(name) == NULL) {
         ssize_t best = nearest(name, n, preset_word, NULL);
-        node_fail(&use, err, "no preset '%.60s'; %s%s", name,
-                  best < 0 ? "there are github, openai and anthropic" : "did you mean ",
-                  best < 0 ? "" : preset_name((size_t)best));
+        node_fail(&use, err, "no preset '%.60s'; %s%s%sthere are github, openai and anthropic",
+                  name, best < 0 ? "" : "did you mean '", best < 0 ? "" : preset_name((size_t)best),
+                  best < 0 ? "" : "'? ");
         return NULL;
     }
     bool named = node_get(rule, "secret", &secret), narrow = node_get(rule, "access", &access);
@@ -211,7 +211,9 @@ static int read_policy(struct config *c, const struct node *n, struct config_pol
         r = node_is_array(&at, err);
     for (size_t i = 0; r == 0 && i < json_array_size(at.value); i++) {
         struct node rule = node_item(&at, i);
-        r = node_is_object(&rule, err) < 0 ? -1 : read_rule(c, &rule, p, err);
+        r = json_is_object(rule.value)
+                ? read_rule(c, &rule, p, err)
+                : node_fail(&rule, err, "a rule is a mapping such as { allow: HOST/PATH }");
     }
     if (r == 0)
         r = policy_seal(p->compiled, err);

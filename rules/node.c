@@ -198,16 +198,13 @@ int node_uint(const struct node *n, unsigned min, unsigned max, unsigned *ret, s
     if (!json_is_integer(n->value))
         return node_kind(n, "a whole decimal number", err);
     json_int_t v = json_integer_value(n->value);
+    if (min == max && v != (json_int_t)min)
+        return node_fail(n, err, "'%s' is %lld; it must be %u", node_label(n), (long long)v, min);
     if (v < (json_int_t)min || v > (json_int_t)max)
         return node_fail(n, err, "'%s' is %lld; it must be %u to %u", node_label(n), (long long)v,
                          min, max);
     *ret = (unsigned)v;
     return 0;
-}
-
-static const char *plain_word(size_t i, const void *arg)
-{
-    return ((const char *const *)arg)[i];
 }
 
 int node_word(const struct node *n, const char *const *words, size_t n_words, size_t *ret,
@@ -221,15 +218,14 @@ int node_word(const struct node *n, const char *const *words, size_t n_words, si
             *ret = i;
             return 0;
         }
-    ssize_t best = nearest(s, n_words, plain_word, words);
-    if (best >= 0)
-        return node_fail(n, err, "'%s' cannot be '%.60s'; did you mean '%s'?", node_label(n), s,
-                         words[best]);
     char list[256] = "";
     for (size_t i = 0; i < n_words; i++) {
         size_t used = strlen(list);
         snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", words[i]);
     }
+    if (n_words == 1)
+        return node_fail(n, err, "'%s' cannot be '%.60s'; the only word here is '%s'",
+                         node_label(n), s, words[0]);
     return node_fail(n, err, "'%s' cannot be '%.60s'; it is one of: %s", node_label(n), s, list);
 }
 

@@ -8,6 +8,7 @@
 
 struct loader {
     yaml_parser_t parser;
+    struct slice text;
     struct source source;
     json_t *lines;
     unsigned depth;
@@ -24,6 +25,15 @@ static int out_of_memory(struct loader *l)
     return err_set(l->err, ERR_INTERNAL, "%s: out of memory", l->source.name);
 }
 
+/* The line of a byte: libyaml reads ahead and has none for what is no text. */
+static size_t line_of(const struct loader *l, size_t offset)
+{
+    size_t line = 1;
+    for (size_t i = 0; i < offset && i < l->text.n; i++)
+        line += l->text.p[i] == '\n';
+    return line;
+}
+
 static int next(struct loader *l, yaml_event_t *ev)
 {
     if (yaml_parser_parse(&l->parser, ev))
@@ -35,7 +45,7 @@ static int next(struct loader *l, yaml_event_t *ev)
     size_t line = p->problem_mark.line;
     if (p->error == YAML_READER_ERROR)
         return err_set(l->err, ERR_PARSE, "%s:%zu: %s at byte %zu; the file must be UTF-8 text",
-                       l->source.name, p->mark.line + 1, problem, p->problem_offset);
+                       l->source.name, line_of(l, p->problem_offset), problem, p->problem_offset);
     bool tab = strstr(problem, "cannot start any token") != NULL;
     return err_set(l->err, ERR_PARSE, "%s:%zu: %s%s%s%s", l->source.name, line + 1, problem,
                    p->context ? " " : "", p->context ? p->context : "",
@@ -245,10 +255,14 @@ static int load_document(struct loader *l, json_t **ret)
 int yaml_tree_parse(struct slice text, const char *name, json_t **root, json_t **lines,
                     struct err *err)
 {
-    struct loader l = {.source = {.name = name}, .err = err};
+    struct loader l = {.text = text, .source = {.name = name}, .err = err};
     json_t *tree = NULL;
     if (text.n > YAML_TREE_MAX)
         return err_set(err, ERR_LIMIT, "%s: larger than 1 MiB", name);
+    if (slice_starts(text, SLICE("\xef\xbb\xbf"))) { /* libyaml counts it as a column */
+        text = (struct slice){text.p + 3, text.n - 3};
+        l.text = text;
+    }
     l.lines = json_object();
     if (l.lines == NULL || !yaml_parser_initialize(&l.parser)) {
         json_decref(l.lines);

@@ -120,6 +120,26 @@ def disguises(t, s, box):
         t.eq(out, "200", "the own placeholder in its place: " + auth)
 
 
+def strangers(t, s, box):
+    """A placeholder of another sandbox is known as such."""
+    before = len(s.github.requests)
+    other = box.sh("echo $GITHUB_TOKEN")[1].strip()
+    r = s.d.run(["sh", "-c", "echo mine $GITHUB_TOKEN; curl -sS -w ' %{http_code}' -H "
+                 "'Authorization: Bearer " + other + "' https://api.github.com/user"])
+    t.ok("cross_sandbox" in r.stdout and r.stdout.endswith(" 403"),
+         "a placeholder of another sandbox is 403 cross_sandbox", r.stdout, r.stderr)
+    t.ok(other.startswith("ghp_") and "mine " + other not in r.stdout,
+         "each sandbox has placeholders of its own", other)
+    t.eq(len(s.github.requests), before, "and nothing left")
+
+
+def families(t, s, box):
+    for flag in ("-4", "-6"):
+        _, out, err = box.sh("curl -sS %s -o /dev/null -w '%%{http_code}' "
+                             "https://api.github.com/user" % flag)
+        t.eq(out, "200", "curl " + flag) or t.diag(err)
+
+
 def remotes(t, s, box):
     _, out, err = box.sh("git config --get-regexp 'url.*insteadof'; "
                          "GIT_TRACE=1 git ls-remote git@github.com:acme/repo.git 2>&1 | head -5",
@@ -155,7 +175,7 @@ def main(t):
     before = time.time()
     box = durward.Sandbox(s.d)
     t.diag("sandbox ready in %.2f s" % (time.time() - before))
-    for part in (names, packets, disguises, remotes):
+    for part in (names, packets, disguises, strangers, families, remotes):
         t.part(part, t, s, box)
     status, err = box.close()
     t.has(err, "denied", "the summary at the end tells of denials")

@@ -117,7 +117,7 @@ def sandboxed(t):
     t.eq(box.sh(ask)[1], "200", "a sandbox is served")
     name = "getent ahosts api.github.com | head -1"
     address = box.sh(name)[1]
-    t.ok(address.startswith("198.1"), "a name has a synthetic address", address)
+    t.ok(address.startswith(("198.1", "fd")), "a name has a synthetic address", address)
     for role in ("gate", "injector", "dialer", "vault", "signer", "logger"):
         pids = [p for p, r in s.d.roles(box.process.pid) if r == role]
         for pid in pids:

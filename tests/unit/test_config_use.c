@@ -105,7 +105,7 @@ static void preset_errors(void)
     says(V "policies:\n  p:\n    rules:\n      - use: github\n", 5, "takes the secret 'github'");
     says(V "policies:\n  p:\n    rules:\n      - use: github\n        secret: gh\n", 5,
          "no secret 'gh' is declared");
-    says(V "policies:\n  p:\n    rules:\n      - use: gihub\n", 5, "did you mean github");
+    says(V "policies:\n  p:\n    rules:\n      - use: gihub\n", 5, "did you mean 'github'?");
     says(V "policies:\n  p:\n    rules:\n      - use: slack-thing\n", 5, "there are github");
     says(V "secrets: { github: { env: G } }\npolicies:\n  p:\n    rules:\n      - use: github\n"
            "        cookies: pass\n",
@@ -278,7 +278,8 @@ static void flag_errors(void)
 {
     struct config *base = good(FULL);
     flag_error(base, NULL, "z.com", NULL, "name one with --policy: a, b");
-    flag_error(base, "aa", "z.com", NULL, "--policy aa: /etc/durward/t.yaml has no such policy");
+    flag_error(base, "aa", "z.com", NULL,
+               "--policy aa: /etc/durward/t.yaml has no such policy; it has: ");
     flag_error(base, "a", "api.github.com", NULL,
                "--allow api.github.com: this rule and the one at "
                "/etc/durward/t.yaml:10");

@@ -398,6 +398,21 @@ static void test_token(void)
         CU_ASSERT_FATAL(bed_reply(&b, gate, &r, 2000));
         CU_ASSERT_STRING_EQUAL(r.code, "denied");
         close(gate);
+        /* the gate of a token listener cannot leave the token out */
+        char *json = NULL;
+        CU_ASSERT_FATAL(asprintf(&json, "token%s", b.policy_json) > 0);
+        gate = bed_peer_json(&b, ROLE_GATE, 2, "", json);
+        free(json);
+        bed_dial(&b, gate, 4, "plain.example", 443, "1-1", "");
+        CU_ASSERT_FATAL(bed_reply(&b, gate, &r, 2000));
+        CU_ASSERT_EQUAL(r.type, W_DIAL_FAIL);
+        CU_ASSERT_STRING_EQUAL(r.code, "denied");
+        bed_dial(&b, gate, 5, "plain.example", 443, "1-1", text);
+        CU_ASSERT_FATAL(bed_reply(&b, gate, &r, 2000));
+        CU_ASSERT_EQUAL(r.type, with_key ? W_DIALED : W_DIAL_FAIL);
+        if (r.fd >= 0)
+            close(r.fd);
+        close(gate);
         bed_close(&b);
     }
 }

@@ -136,6 +136,8 @@ static void test_coding(void)
         V("tab before colon", POST("Transfer-Encoding\t: chunked\r\n"), 400, "bad_header"),
         V("underscore", POST("Transfer_Encoding: chunked\r\n"), 400, "bad_header"),
         V("folded", POST("Transfer-Encoding:\r\n chunked\r\n"), 400, "bad_header"),
+        V("a name that http-parser takes for it", POST("Transfer-Encoding%: chunked\r\n"), 400,
+          "parsers_disagree"),
         V("in 1.0", "POST / HTTP/1.0\r\n" H "Transfer-Encoding: chunked\r\n\r\n", 400, "framing"),
     };
     run(v, ARRAY_LEN(v));

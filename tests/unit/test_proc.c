@@ -20,6 +20,9 @@
 /* In the child: errno of the attempt, 0 when it succeeded. */
 typedef int (*attempt_fn)(void);
 
+static int listener = -1;
+static pid_t parent;
+
 static int outcome(long r)
 {
     return r < 0 ? errno : 0;
@@ -94,10 +97,48 @@ static int try_io_uring(void)
     return outcome(syscall(425, 1, NULL)); /* io_uring_setup */
 }
 
+/* connect(2) by another name: a listener, shut down, is a fresh socket (promise P5). */
+static int fast_open(bool with_message)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct iovec iov = {(char *)(uintptr_t) "x", 1};
+    to.sin_port = htons(9);
+    struct msghdr m = {.msg_name = &to, .msg_namelen = sizeof to, .msg_iov = &iov, .msg_iovlen = 1};
+    if (shutdown(listener, SHUT_RD) < 0)
+        return 199;
+    return outcome(with_message ? sendmsg(listener, &m, MSG_FASTOPEN | MSG_NOSIGNAL)
+                                : sendto(listener, "x", 1, MSG_FASTOPEN | MSG_NOSIGNAL,
+                                         (struct sockaddr *)&to, sizeof to));
+}
+
+static int try_fast_open(void)
+{
+    return fast_open(false);
+}
+
+static int try_fast_open_message(void)
+{
+    return fast_open(true);
+}
+
+static int try_kill_parent(void)
+{
+    return outcome(syscall(SYS_tgkill, parent, parent, 0));
+}
+
+static int try_signal_self(void)
+{
+    return outcome(syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), 0));
+}
+
 /* -1: the child could not be confined or died of a signal. */
 static int confined(enum role r, attempt_fn attempt)
 {
     int status;
+    listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    parent = getpid();
+    if (listener < 0 || listen(listener, 1) < 0)
+        return -1;
     pid_t pid = fork();
     if (pid == 0) {
         if (proc_confine(r, NULL) < 0)
@@ -105,6 +146,7 @@ static int confined(enum role r, attempt_fn attempt)
         int e = attempt();
         _exit(e > 200 ? 200 : e);
     }
+    close(listener);
     if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status) ||
         WEXITSTATUS(status) == 255)
         return -1;
@@ -140,6 +182,9 @@ static void test_parsers_are_shut_in(void)
         {"F_SETFL", try_append_off},
         {"seek", try_seek},
         {"io_uring", try_io_uring},
+        {"connect by sendto", try_fast_open},
+        {"connect by sendmsg", try_fast_open_message},
+        {"a signal to another process", try_kill_parent},
     };
     static const enum role roles[] = {ROLE_GATE, ROLE_INJECTOR};
     if (SANITIZED) {
@@ -154,6 +199,9 @@ static void test_parsers_are_shut_in(void)
             CU_ASSERT_EQUAL(e, EPERM);
         }
     CU_ASSERT_EQUAL(confined(ROLE_GATE, try_truncate), EPERM);
+    /* the same outside of a role: refused by the peer, not by a filter */
+    CU_ASSERT_EQUAL(confined(ROLE_BUILDER, try_fast_open), ECONNREFUSED);
+    CU_ASSERT_EQUAL(confined(ROLE_GATE, try_signal_self), 0);
 }
 
 static void test_secret_holders(void)

@@ -162,7 +162,7 @@ static void bad_rules(void)
     says("{'allow':'a.com','methods':['CONNECT']}", "CONNECT and TRACE");
     says("{'allow':'a.com','methods':['TRACE']}", "CONNECT and TRACE");
     says("{'allow':'a.com','methods':[]}", "empty list");
-    says("{'allow':'a.com','access':'readonly'}", "did you mean 'read-only'");
+    says("{'allow':'a.com','access':'readonly'}", "the only word here is 'read-only'");
     says("{'allow':'a.com','access':'read-only','methods':['GET']}", "same thing");
     says("{'deny':'a.com','access':'read-only'}", "takes 'methods'");
     says("{'deny':'a.com'," S "}", "no meaning on a deny");

@@ -20,6 +20,14 @@ PROXY_NAMES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PR
                "no_proxy", "NO_PROXY")
 
 
+def complaints(text):
+    """Reports of sanitizers and of deaths that no test asked for, each with some lines of context."""
+    lines = text.splitlines()
+    return ["\n".join(lines[i:i + 12]) for i, x in enumerate(lines)
+            if "Sanitizer" in x and "ERROR" in x or ": runtime error:" in x or
+            "LeakSanitizer has" in x or "died of signal" in x and "signal 9" not in x]
+
+
 def program():
     return os.path.abspath(os.environ.get("DURWARD",
                                           os.path.join(TOP, "build/stage/bin/durward")))
@@ -67,6 +75,8 @@ class Durward:
             if k in os.environ:
                 self.env[k] = os.environ[k]
         self.daemon = None
+        self.complaints = []
+        test.at_end(self.sane)
         self.log = os.path.join(self.dir, "daemon.log")
 
     # ---- configuration ----
@@ -114,7 +124,9 @@ class Durward:
                            stderr=subprocess.PIPE, timeout=timeout, cwd=cwd or self.work,
                            env=dict(self.env, **(env or {})), preexec_fn=tap.die_with_parent, **kw)
         r.stdout = r.stdout.decode("utf-8", "replace")
-        r.stderr = r.stderr.decode("utf-8", "replace")
+        r.stderr = "".join(x for x in r.stderr.decode("utf-8", "replace").splitlines(True)
+                           if "parent: sanitizer build: " not in x)
+        self.complaints += complaints(r.stderr)
         return r
 
     def run(self, argv, flags=(), save=True, **kw):
@@ -126,6 +138,16 @@ class Durward:
     def check(self, text=None):
         self.save(text)
         return self.command("check", self.conf)
+
+    def sane(self):
+        """No crash, and nothing a sanitizer had to say, in all that was written on stderr."""
+        self.stop()
+        for path in (self.log, os.path.join(self.dir, "sandbox.err")):
+            if os.path.exists(path):
+                with open(path, errors="replace") as f:
+                    self.complaints += complaints(f.read())
+        self.test.ok(not self.complaints, "no role crashed, no sanitizer complained",
+                     *self.complaints[:5])
 
     # ---- the daemon ----
 
@@ -163,7 +185,7 @@ class Durward:
 
     def stop(self):
         """SIGTERM; -> exit status."""
-        if self.daemon is None:
+        if self.daemon is None or self.daemon.returncode is not None:
             return None
         self.daemon.send_signal(signal.SIGTERM)
         try:

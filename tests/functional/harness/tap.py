@@ -32,6 +32,7 @@ class Test:
         self.count = 0
         self.failed = 0
         self._undo = []
+        self._last = []
         base = os.environ.get("TEST_TMP")
         if base:
             os.makedirs(base, exist_ok=True)
@@ -85,6 +86,10 @@ class Test:
 
     def cleanup(self, fn):
         self._undo.append(fn)
+
+    def at_end(self, fn):
+        """A check after the test's own, before anything is undone."""
+        self._last.append(fn)
 
     def path(self, *parts):
         return os.path.join(self.tmp, *parts)
@@ -217,6 +222,9 @@ def run(fn, name=None, timeout=60):
         except BaseException as e:
             t.failed += isinstance(e, (SystemExit, KeyboardInterrupt))
             t.ok(False, "%s ran to its end" % name, traceback.format_exc())
+        signal.alarm(0)
+        for check in t._last:
+            t.part(check)
     finally:
         signal.alarm(0)
         t.close()

@@ -1,0 +1,45 @@
+#!/usr/bin/python3 -B
+"""A gate that falls again and again is one listener's trouble: the others go on being served, and it
+comes back itself."""
+import os
+import signal
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "functional"))
+from harness import client, scene, tap  # noqa: E402
+
+
+def serves(gate):
+    try:
+        return gate.get(scene.PLAIN, "/x").status == 200
+    except (OSError, client.Ended, ValueError):
+        return False
+
+
+def main(t):
+    s = scene.Scene(t)
+    first, second = s.listener(), s.listener()
+    s.d.serve()
+    here, there = s.gate(first, timeout=5), s.gate(second, timeout=5)
+    t.ok(serves(here) and serves(there), "two listeners are served")
+    gates = sorted(pid for pid, role in s.d.roles() if role == "gate")
+    t.eq(len(gates), 2, "each by a gate of its own")
+    kept, deaths, served = gates[1], 0, 0
+    end = time.monotonic() + 6
+    while deaths < 9 and time.monotonic() < end and s.d.daemon.poll() is None:
+        for pid, role in s.d.roles():
+            if role == "gate" and pid != kept:
+                os.kill(pid, signal.SIGKILL)
+                deaths += 1
+        served += serves(here) or serves(there)
+        time.sleep(0.05)
+    t.ok(deaths >= 7 and served > 0, "one gate was killed %d times" % deaths)
+    t.ok(s.d.daemon.poll() is None, "the daemon is still there") or t.diag(s.d.diagnostics())
+    t.ok(tap.wait_for(lambda: serves(here) and serves(there), 5, 0.1),
+         "and both listeners are served again")
+    t.eq(s.d.stop(), 0, "the daemon ends well")
+
+
+tap.run(main, timeout=60)

@@ -1,0 +1,488 @@
+/* The connection towards the sandbox: order, framing, back-pressure, and endings that cannot be
+ * mistaken. The session and the back behind it are played here. */
+#include "http1_server.h"
+#include "tap_main.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+void suite_http1_server(void);
+
+static struct event_base *base;
+static struct limits limits = {.head_bytes = 32768,
+                               .headers = 100,
+                               .target_bytes = 8192,
+                               .head_seconds = 5,
+                               .idle_seconds = 5};
+
+struct bed {
+    int fd; /* the client's end */
+    struct io *io;
+    struct http1_server *server;
+    struct front front;
+    unsigned requests, refused, ends, cancels, resumes;
+    bool closed, hold, large;
+    size_t room;  /* of the back */
+    size_t reply; /* bytes of a large reply still to give */
+    struct buf body;
+    char code[64], path[64];
+    struct buf got; /* what the client read */
+    bool eof, reset;
+};
+
+static int setup(void)
+{
+    base = event_base_new();
+    return base ? 0 : -1;
+}
+
+static int teardown(void)
+{
+    event_base_free(base);
+    return 0;
+}
+
+static void give_large(struct bed *b)
+{
+    static const char data[65536];
+    while (b->large && b->reply > 0) {
+        size_t room = b->front.ops->room(b->front.self);
+        size_t n = b->reply < room ? b->reply : room;
+        if (n == 0)
+            return;
+        b->front.ops->data(b->front.self, data, n);
+        b->reply -= n;
+    }
+    if (b->large) {
+        b->large = false;
+        b->front.ops->end(b->front.self);
+    }
+}
+
+static void back_data(void *self, const void *p, size_t n)
+{
+    struct bed *b = self;
+    CU_ASSERT(n <= b->room);
+    CU_ASSERT_EQUAL(buf_append(&b->body, p, n), 0);
+}
+
+static void answer(struct bed *b, const char *text)
+{
+    struct head h;
+    http_head_init(&h);
+    h.status = 200;
+    h.body = BODY_LENGTH;
+    h.length = strlen(text);
+    b->front.ops->reply(b->front.self, &h);
+    b->front.ops->data(b->front.self, text, strlen(text));
+    b->front.ops->end(b->front.self);
+}
+
+static void back_end(void *self)
+{
+    struct bed *b = self;
+    b->ends++;
+    if (!b->hold)
+        answer(b, b->path);
+}
+
+static size_t back_room(void *self)
+{
+    return ((struct bed *)self)->room;
+}
+
+static void back_resume(void *self)
+{
+    struct bed *b = self;
+    b->resumes++;
+    give_large(b);
+}
+
+static void back_cancel(void *self)
+{
+    ((struct bed *)self)->cancels++;
+}
+
+static const struct back_ops back_ops = {
+    .data = back_data,
+    .end = back_end,
+    .room = back_room,
+    .resume = back_resume,
+    .cancel = back_cancel,
+};
+
+static void on_request(void *session, struct http1_server *s, struct head *h, struct front front)
+{
+    struct bed *b = session;
+    b->requests++;
+    b->front = front;
+    snprintf(b->path, sizeof b->path, "%.*s", SL(h->path));
+    if (slice_starts(h->path, SLICE("/denied")))
+        front.ops->fail(front.self, 403, "no_rule", "7-1");
+    else
+        http1_server_set_back(s, (struct back){&back_ops, b});
+}
+
+static void on_refused(void *session, struct http1_server *s UNUSED, const struct head *h UNUSED,
+                       struct front front, const struct http1_refusal *why)
+{
+    struct bed *b = session;
+    b->refused++;
+    snprintf(b->code, sizeof b->code, "%s", why->code);
+    front.ops->fail(front.self, why->status, why->code, "7-2");
+}
+
+static void on_closed(void *session)
+{
+    struct bed *b = session;
+    b->closed = true;
+    b->server = NULL;
+    io_close_flushed(b->io);
+    b->io = NULL;
+}
+
+static const struct http1_server_ops ops = {
+    .request = on_request, .refused = on_refused, .closed = on_closed};
+
+/* A connected pair of TCP sockets: resets show. */
+static void tcp_pair(int fds[2])
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof at;
+    int l = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), small = 8192;
+    CU_ASSERT_EQUAL_FATAL(bind(l, (struct sockaddr *)&at, n) | listen(l, 1) |
+                              getsockname(l, (struct sockaddr *)&at, &n),
+                          0);
+    fds[1] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    setsockopt(fds[1], SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    CU_ASSERT_EQUAL_FATAL(connect(fds[1], (struct sockaddr *)&at, n), 0);
+    fds[0] = accept4(l, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+    close(l);
+    CU_ASSERT_FATAL(fds[0] >= 0);
+}
+
+static void open_bed(struct bed *b)
+{
+    int fds[2];
+    memset(b, 0, sizeof *b);
+    tcp_pair(fds);
+    b->fd = fds[1];
+    b->room = 65536;
+    buf_init(&b->body, 1 << 20);
+    buf_init(&b->got, 8 << 20);
+    b->io = io_new(base, fds[0], STREAM_IN_MAX, STREAM_OUT_MAX, false);
+    b->server = http1_server_new(b->io, &limits, &ops, b);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(b->server);
+}
+
+static void turn(void)
+{
+    for (int i = 0; i < 20; i++)
+        event_base_loop(base, EVLOOP_NONBLOCK);
+}
+
+static void close_bed(struct bed *b)
+{
+    http1_server_free(b->server);
+    io_close(b->io);
+    turn();
+    close(b->fd);
+    buf_free(&b->body);
+    buf_free(&b->got);
+}
+
+/* What the client has by now. The loop may need a moment for the kernel to carry bytes over. */
+static void gather(struct bed *b, unsigned ms)
+{
+    char data[4096];
+    struct pollfd p = {.fd = b->fd, .events = POLLIN};
+    for (unsigned quiet = 0; quiet < ms && !b->eof && !b->reset; quiet++) {
+        turn();
+        ssize_t n = recv(b->fd, data, sizeof data, MSG_DONTWAIT);
+        if (n > 0) {
+            CU_ASSERT_EQUAL(buf_append(&b->got, data, (size_t)n), 0);
+            quiet = 0;
+            continue;
+        }
+        b->eof = n == 0;
+        b->reset = n < 0 && errno == ECONNRESET;
+        if (n < 0 && errno == EAGAIN)
+            poll(&p, 1, 1);
+    }
+}
+
+static void say(struct bed *b, const char *text)
+{
+    CU_ASSERT_EQUAL(send(b->fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+}
+
+static bool has(const struct bed *b, const char *text)
+{
+    return slice_find_slice(buf_slice(&b->got), slice_str(text)) >= 0;
+}
+
+#define H "Host: a\r\n"
+
+static void test_pipeline(void)
+{
+    struct bed b;
+    char text[128], want[64];
+    open_bed(&b);
+    for (int i = 0; i < 100; i++) {
+        snprintf(text, sizeof text, "GET /%s%02d HTTP/1.1\r\n" H "\r\n", i & 1 ? "denied" : "ok",
+                 i);
+        say(&b, text);
+    }
+    gather(&b, 30);
+    CU_ASSERT_EQUAL(b.requests, 100);
+    CU_ASSERT_EQUAL(b.ends, 50); /* the denied ones reached no back */
+    size_t at = 0;
+    for (int i = 0; i < 100; i++) { /* in order */
+        snprintf(want, sizeof want, i & 1 ? "denied no_rule 7-1\n" : "\r\n\r\n/ok%02d", i);
+        struct slice rest = {(const char *)buf_data(&b.got) + at, buf_len(&b.got) - at};
+        ssize_t p = slice_find_slice(rest, slice_str(want));
+        CU_ASSERT_FATAL(p >= 0);
+        at += (size_t)p + strlen(want);
+    }
+    CU_ASSERT(!b.closed);
+    close_bed(&b);
+}
+
+static void test_bodies(void)
+{
+    struct bed b;
+    open_bed(&b);
+    say(&b, "POST /a HTTP/1.1\r\n" H "Content-Length: 5\r\n\r\nhelloPOST /b HTTP/1.1\r\n" H
+            "Transfer-Encoding: chunked\r\n\r\n3;x\r\nabc\r\n0\r\nX: y\r\n\r\n"
+            "GET /c HTTP/1.1\r\n" H "\r\n");
+    gather(&b, 30);
+    CU_ASSERT(b.requests == 3 && b.ends == 3);
+    CU_ASSERT(slice_eq(buf_slice(&b.body), SLICE("helloabc")));
+    CU_ASSERT(has(&b, "\r\n\r\n/c") && !b.closed);
+    close_bed(&b);
+}
+
+/* 100-continue is said when there is room for the body, once, and not when the client went on. */
+static void test_continue(void)
+{
+    struct bed b;
+    open_bed(&b);
+    b.room = 0;
+    say(&b, "POST /a HTTP/1.1\r\n" H "Content-Length: 5\r\nExpect: 100-continue\r\n\r\n");
+    gather(&b, 20);
+    CU_ASSERT_EQUAL(buf_len(&b.got), 0);
+    b.room = 65536;
+    b.front.ops->wanted(b.front.self);
+    gather(&b, 20);
+    CU_ASSERT(slice_eq(buf_slice(&b.got), SLICE("HTTP/1.1 100 Continue\r\n\r\n")));
+    b.front.ops->wanted(b.front.self);
+    say(&b, "hello");
+    gather(&b, 20);
+    CU_ASSERT(b.ends == 1 && has(&b, "\r\n\r\n/a"));
+    CU_ASSERT_EQUAL(
+        slice_find_slice((struct slice){(const char *)buf_data(&b.got) + 25, buf_len(&b.got) - 25},
+                         SLICE("100 Continue")),
+        -1);
+    close_bed(&b);
+}
+
+/* Refused, with the code, and the connection ends whatever follows. */
+static void refused(const char *text, const char *code, unsigned cancels)
+{
+    struct bed b;
+    open_bed(&b);
+    b.hold = true;
+    say(&b, text);
+    gather(&b, 100);
+    CU_ASSERT(b.closed && (b.eof || b.reset));
+    if (!has(&b, code))
+        printf("# %s: %.*s\n", code, SL(buf_slice(&b.got)));
+    CU_ASSERT(has(&b, code) && has(&b, "connection: close\r\n"));
+    CU_ASSERT_EQUAL(b.cancels, cancels);
+    CU_ASSERT_EQUAL(b.ends, 0);
+    close_bed(&b);
+}
+
+static void test_refused(void)
+{
+    refused("\r\nGET / HTTP/1.1\r\n" H "\r\n", "denied bad_request_line 7-2\n", 0);
+    refused("GET / HTTP/1.1\r\n" H "X\n\r\n", "denied bad_header 7-2\n", 0);
+    refused("POST / HTTP/1.1\r\n" H "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "denied framing 7-2\n", 0);
+    refused("POST / HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n0x1\r\n",
+            "denied framing -\n", 1);
+    refused("POST / HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n1\r\nab\r\n",
+            "denied framing -\n", 1);
+    refused("POST /denied HTTP/1.1\r\n" H "Content-Length: 9\r\n\r\nGET /", "denied no_rule 7-1\n",
+            0);
+}
+
+/* A large reply to a slow reader: it is told of room, all arrives, and what comes after the reply
+ * (the next request, or the end) does not wait for anything else. */
+static void large_reply(const char *version, enum body_kind kind, bool next)
+{
+    struct bed b;
+    char text[256];
+    size_t total = 3 << 20;
+    struct head h;
+    open_bed(&b);
+    b.hold = true;
+    snprintf(text, sizeof text, "GET /large HTTP/%s\r\n" H "\r\n%s", version,
+             next ? "GET /denied HTTP/1.1\r\n" H "\r\n" : "");
+    say(&b, text);
+    gather(&b, 20);
+    CU_ASSERT_EQUAL_FATAL(b.ends, 1);
+    b.large = true;
+    b.reply = total;
+    http_head_init(&h);
+    h.status = 200;
+    h.body = kind;
+    h.length = kind == BODY_LENGTH ? total : 0;
+    b.front.ops->reply(b.front.self, &h);
+    give_large(&b);
+    CU_ASSERT(b.reply > 0); /* it had to wait */
+    gather(&b, 200);
+    CU_ASSERT(b.resumes > 0 && !b.large);
+    CU_ASSERT(buf_len(&b.got) > total);
+    CU_ASSERT_EQUAL(has(&b, "denied no_rule"), next);
+    CU_ASSERT_EQUAL(b.eof, version[2] == '0');
+    CU_ASSERT_FALSE(b.reset);
+    close_bed(&b);
+}
+
+static void test_large(void)
+{
+    large_reply("1.1", BODY_LENGTH, false);
+    large_reply("1.1", BODY_LENGTH, true);
+    large_reply("1.1", BODY_CHUNKED, true);
+    large_reply("1.0", BODY_CLOSE, false);
+    large_reply("1.0", BODY_LENGTH, false);
+}
+
+/* A reply that breaks off must not look whole: neither with a length, nor in chunks, nor to an
+ * HTTP/1.0 client that reads to the end. */
+static void breaks_off(const char *version, enum body_kind kind)
+{
+    struct bed b;
+    char text[128];
+    struct head h;
+    open_bed(&b);
+    b.hold = true;
+    snprintf(text, sizeof text, "GET / HTTP/%s\r\n" H "\r\n", version);
+    say(&b, text);
+    gather(&b, 20);
+    http_head_init(&h);
+    h.status = 200;
+    h.body = kind;
+    h.length = kind == BODY_LENGTH ? 100 : 0;
+    b.front.ops->reply(b.front.self, &h);
+    b.front.ops->data(b.front.self, "part", 4);
+    gather(&b, 20);
+    CU_ASSERT(has(&b, "part"));
+    b.front.ops->fail(b.front.self, 502, "upstream_truncated", "7-1");
+    gather(&b, 100);
+    CU_ASSERT(b.closed && b.reset && !b.eof);
+    CU_ASSERT(!has(&b, "\r\n0\r\n\r\n") && !has(&b, "upstream_truncated"));
+    close_bed(&b);
+}
+
+static void test_truncated(void)
+{
+    breaks_off("1.1", BODY_LENGTH);
+    breaks_off("1.1", BODY_CHUNKED);
+    breaks_off("1.0", BODY_CLOSE);
+}
+
+/* The client leaves: the exchange is cancelled once, whatever it was doing. */
+static void test_gone(void)
+{
+    static const char *const at[] = {
+        "POST / HTTP/1.1\r\n" H "Content-Length: 9\r\n\r\nhalf",
+        "POST / HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n5\r\nhe",
+    };
+    struct bed b;
+    for (size_t i = 0; i < ARRAY_LEN(at); i++) {
+        open_bed(&b);
+        say(&b, at[i]);
+        gather(&b, 10);
+        CU_ASSERT_EQUAL(b.requests, 1);
+        shutdown(b.fd, SHUT_WR);
+        gather(&b, 100);
+        CU_ASSERT(b.closed && b.cancels == 1 && b.ends == 0);
+        close_bed(&b);
+    }
+    open_bed(&b); /* half closed after a whole request: it is answered, then the end */
+    b.hold = true;
+    say(&b, "GET /x HTTP/1.1\r\n" H "\r\n");
+    shutdown(b.fd, SHUT_WR);
+    gather(&b, 10);
+    CU_ASSERT(!b.closed && b.ends == 1);
+    answer(&b, "late");
+    gather(&b, 100);
+    CU_ASSERT(has(&b, "late") && b.eof && b.cancels == 0);
+    close_bed(&b);
+    open_bed(&b); /* in the middle of a head */
+    say(&b, "GET / HT");
+    shutdown(b.fd, SHUT_WR);
+    gather(&b, 100);
+    CU_ASSERT(b.closed && b.requests == 0 && b.refused == 0);
+    close_bed(&b);
+}
+
+static void test_slow(void)
+{
+    struct bed b;
+    struct limits usual = limits;
+    limits.head_seconds = limits.idle_seconds = 1;
+    open_bed(&b); /* slow head */
+    say(&b, "GET / HTTP/1.1\r\nHo");
+    gather(&b, 1500);
+    CU_ASSERT(b.closed && has(&b, "HTTP/1.1 408 ") && has(&b, "denied timeout 7-2\n"));
+    close_bed(&b);
+    open_bed(&b); /* slow body */
+    say(&b, "POST / HTTP/1.1\r\n" H "Content-Length: 9\r\n\r\nhalf");
+    gather(&b, 1500);
+    CU_ASSERT(b.closed && has(&b, "HTTP/1.1 408 ") && b.cancels == 1);
+    close_bed(&b);
+    limits = usual;
+}
+
+/* An early answer while the body still comes: answered, then the connection ends. */
+static void test_early(void)
+{
+    struct bed b;
+    open_bed(&b);
+    say(&b, "POST /x HTTP/1.1\r\n" H "Content-Length: 100\r\n\r\nhalf");
+    gather(&b, 10);
+    answer(&b, "enough");
+    gather(&b, 100);
+    CU_ASSERT(has(&b, "connection: close\r\n") && has(&b, "enough") && b.closed);
+    close_bed(&b);
+}
+
+void suite_http1_server(void)
+{
+    CU_pSuite s = CU_add_suite("http1_server", setup, teardown);
+    CU_add_test(s, "a pipeline of 100, each decided alone (B15)", test_pipeline);
+    CU_add_test(s, "bodies", test_bodies);
+    CU_add_test(s, "100-continue (B27)", test_continue);
+    CU_add_test(s, "refusals end the connection", test_refused);
+    CU_add_test(s, "large replies to a slow reader", test_large);
+    CU_add_test(s, "a reply that breaks off is reset", test_truncated);
+    CU_add_test(s, "the client leaves", test_gone);
+    CU_add_test(s, "slow clients (F1)", test_slow);
+    CU_add_test(s, "an answer before the body's end", test_early);
+}
+
+void tap_suites(void)
+{
+    suite_http1_server();
+}

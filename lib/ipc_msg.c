@@ -237,7 +237,8 @@ int msg_recv(int sock, struct msg *m)
     msg_init(m, 0);
     claim_fds(&mh, m);
     m->lost = (mh.msg_flags & MSG_CTRUNC) != 0;
-    bool whole = n >= 4 && !(mh.msg_flags & MSG_TRUNC) && room[2] == 0 && room[3] == 0;
+    bool too_many = m->lost && m->nfds == IPC_FDS_MAX; /* not our limit: nobody may send more */
+    bool whole = n >= 4 && !(mh.msg_flags & MSG_TRUNC) && !too_many && room[2] == 0 && room[3] == 0;
     if (whole) {
         m->type = (uint16_t)(room[0] << 8 | room[1]);
         whole = buf_append(&m->body, room + 4, (size_t)n - 4) == 0;

@@ -25,6 +25,15 @@ fail() {
     exit 1
 }
 
+# A dot a second, until we are ended or the script is.
+dots() {
+    printf '      '
+    while kill -0 $$ 2>/dev/null; do
+        printf '.'
+        sleep 1
+    done
+}
+
 # logged NAME COMMAND...: run it into $LOGS/NAME.log; on failure show the end of that log. On a
 # terminal a line of dots shows that it lives.
 logged() {
@@ -33,19 +42,16 @@ logged() {
     logged_file=$LOGS/$logged_name.log
     mkdir -p "$LOGS"
     logged_start=$(date +%s)
+    logged_status=0
     if [ -t 1 ]; then
-        "$@" >"$logged_file" 2>&1 </dev/null &
-        logged_pid=$!
-        printf '      '
-        while kill -0 "$logged_pid" 2>/dev/null; do
-            printf '.'
-            sleep 1
-        done
+        # The dots are in the background, not the command: what runs there would not see Ctrl-C.
+        dots &
+        logged_dots=$!
+        "$@" >"$logged_file" 2>&1 </dev/null || logged_status=$?
+        kill "$logged_dots" 2>/dev/null || :
+        wait "$logged_dots" 2>/dev/null || :
         printf '\r\033[K'
-        logged_status=0
-        wait "$logged_pid" || logged_status=$?
     else
-        logged_status=0
         "$@" >"$logged_file" 2>&1 </dev/null || logged_status=$?
     fi
     if [ "$logged_status" -ne 0 ]; then
@@ -54,7 +60,7 @@ logged() {
         printf '      the whole log: %s\n' "$logged_file" >&2
         return "$logged_status"
     fi
-    printf '      %sdone%s in %d s\n' "$GREEN" "$PLAIN" "$(($(date +%s) - logged_start))"
+    printf '      %s: %sdone%s in %d s\n' "$logged_name" "$GREEN" "$PLAIN" "$(($(date +%s) - logged_start))"
 }
 
 # missing_packages NAME...: those that are not installed.

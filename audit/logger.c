@@ -1,6 +1,7 @@
 #include "logger_internal.h"
 
 #include "stamp.h"
+#include "peer.h"
 #include "wire.h"
 
 #include <event2/event.h>
@@ -243,21 +244,14 @@ static bool is_writer(unsigned role)
 
 static int on_peer(struct logger *l, struct msg *m)
 {
-    uint8_t kind;
-    uint32_t handle, generation;
-    char sandbox[RENDER_NAME_MAX + 1], policy[RENDER_NAME_MAX + 1];
-    struct slice extra;
-    int fd;
-    if ((msg_get_u8(m, &kind) | msg_get_u32(m, &handle) | msg_get_str(m, sandbox, sizeof sandbox) |
-         msg_get_str(m, policy, sizeof policy) | msg_get_u32(m, &generation) |
-         msg_get_slice(m, IPC_MSG_MAX, &extra)) < 0 ||
-        !is_writer(kind) || msg_get_fd(m, &fd) < 0)
+    struct peer far;
+    if (peer_get(m, &far) < 0)
         return -1;
-    if (msg_end(m) < 0) {
-        close(fd);
+    if (!is_writer(far.kind)) {
+        close(far.fd);
         return -1;
     }
-    (void)channel_accept(l, (enum role)kind, handle, sandbox, policy, fd);
+    (void)channel_accept(l, far.kind, far.channel, far.sandbox, far.policy, far.fd);
     return 0;
 }
 

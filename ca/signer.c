@@ -4,6 +4,7 @@
 #include "ipc.h"
 #include "mint.h"
 #include "mint_policy.h"
+#include "peer.h"
 #include "proc.h"
 #include "wire.h"
 
@@ -137,27 +138,21 @@ static void on_channel_closed(struct ipc *ch UNUSED, const char *why UNUSED, voi
 
 static int on_peer(struct signer *s, struct msg *m)
 {
-    uint8_t kind;
-    uint32_t number, generation;
-    struct slice sandbox, policy, extra;
-    int fd;
-    if (msg_get_u8(m, &kind) < 0 || msg_get_u32(m, &number) < 0 ||
-        msg_get_slice(m, IPC_MSG_MAX, &sandbox) < 0 || msg_get_slice(m, IPC_MSG_MAX, &policy) < 0 ||
-        msg_get_u32(m, &generation) < 0 || msg_get_slice(m, IPC_MSG_MAX, &extra) < 0 ||
-        msg_get_fd(m, &fd) < 0)
+    struct peer far;
+    if (peer_get(m, &far) < 0)
         return -1;
-    if (msg_end(m) < 0 || kind != ROLE_GATE) {
-        close(fd);
+    if (far.kind != ROLE_GATE) {
+        close(far.fd);
         return -1;
     }
     struct channel *c = s->channels < CHANNELS_MAX ? calloc(1, sizeof *c) : NULL;
     if (c == NULL) { /* no room: that gate sees its channel end and mints nothing */
-        close(fd);
+        close(far.fd);
         return 0;
     }
     c->signer = s;
-    c->number = number;
-    c->ipc = ipc_new(s->base, fd, on_mint, on_channel_closed, c);
+    c->number = far.channel;
+    c->ipc = ipc_new(s->base, far.fd, on_mint, on_channel_closed, c);
     if (c->ipc == NULL) {
         free(c);
         return 0;

@@ -80,7 +80,7 @@ static int run_tail(int argc, char **argv);
 static int run_query(int argc, char **argv);
 static int run_verify(int argc, char **argv);
 
-static const struct command subcommands[] = {
+const struct command audit_verbs[] = {
     {"audit tail", "[-f] [-n N] [--json] [DIR]", "Show the latest audit records.", tail_options,
      "Runs' own logs (DIR/run-*) are looked into as well.\n", run_tail},
     {"audit query", "[FILTER...] [--json] [DIR]", "Show the audit records that match every filter.",
@@ -94,6 +94,7 @@ static const struct command subcommands[] = {
      "write the directory could replace the log and its keys together. Exit status 0 when all is\n"
      "well, 1 when a log is broken (it says where), 2 for a usage error.\n",
      run_verify},
+    {0},
 };
 
 /* ---- which directory ---- */
@@ -213,7 +214,7 @@ static int set_filter(struct args *a, int id, struct query_filter *f)
 
 static int run_query(int argc, char **argv)
 {
-    struct args a = {.cmd = &subcommands[1], .argc = argc, .argv = argv};
+    struct args a = {.cmd = &audit_verbs[1], .argc = argc, .argv = argv};
     struct query_filter f = {0};
     struct where w = {0};
     int id, code = 0;
@@ -340,7 +341,7 @@ static int tail_all(const char *dir, size_t n, bool follow, bool json)
 
 static int run_tail(int argc, char **argv)
 {
-    struct args a = {.cmd = &subcommands[0], .argc = argc, .argv = argv};
+    struct args a = {.cmd = &audit_verbs[0], .argc = argc, .argv = argv};
     struct where w = {0};
     uint64_t n = TAIL_DEFAULT;
     bool follow = false;
@@ -478,7 +479,7 @@ static int verify_all(const char *dir, const char *key_file, bool json)
 
 static int run_verify(int argc, char **argv)
 {
-    struct args a = {.cmd = &subcommands[2], .argc = argc, .argv = argv};
+    struct args a = {.cmd = &audit_verbs[2], .argc = argc, .argv = argv};
     struct where w = {0};
     const char *key = NULL;
     int id, code = 0;
@@ -506,17 +507,17 @@ static void help(void)
 {
     printf("usage: durward audit tail|query|verify [OPTION...] [DIR]\n\n"
            "Read and verify the audit log.\n\n");
-    for (size_t i = 0; i < ARRAY_LEN(subcommands); i++)
-        printf("  %-8s %s\n", strchr(subcommands[i].name, ' ') + 1, subcommands[i].summary);
+    for (size_t i = 0; audit_verbs[i].name; i++)
+        printf("  %-8s %s\n", strchr(audit_verbs[i].name, ' ') + 1, audit_verbs[i].summary);
     printf("\nSee 'durward audit tail --help' and so on.\n");
 }
 
 int cmd_audit(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "";
-    for (size_t i = 0; i < ARRAY_LEN(subcommands); i++)
-        if (strcmp(word, strchr(subcommands[i].name, ' ') + 1) == 0)
-            return subcommands[i].run(argc - 1, argv + 1);
+    for (size_t i = 0; audit_verbs[i].name; i++)
+        if (strcmp(word, strchr(audit_verbs[i].name, ' ') + 1) == 0)
+            return audit_verbs[i].run(argc - 1, argv + 1);
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
         help();
         return EXIT_OK;

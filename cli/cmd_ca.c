@@ -32,13 +32,14 @@ static const struct arg_option export_options[] = {
 
 static const struct arg_option no_options[] = {{0}};
 
-static const struct command subcommands[] = {
+const struct command ca_verbs[] = {
     {"ca show", "[-c FILE] [--json]", "Show the certificate authority; makes it if there is none.",
      show_options, NULL, run_show},
     {"ca export", "[-c FILE] [--pem|--der] [FILE]",
      "Write the certificate (never the key) to FILE or to standard output.", export_options,
      "For clients outside of a local sandbox that are to trust the proxy.\n", run_export},
     {"ca rotate", "", "Replace the certificate authority.", no_options, NULL, run_rotate},
+    {0},
 };
 
 /* The configuration where there is one; a missing one is no error unless -c names it. */
@@ -76,8 +77,7 @@ static void fingerprint(X509 *x, char to[3 * 32])
     if (X509_digest(x, EVP_sha256(), sum, &n) != 1 || n != 32)
         return;
     for (size_t i = 0; i < n; i++)
-        snprintf(to + 3 * i, 4, "%02X:", sum[i]);
-    to[3 * 32 - 1] = 0;
+        snprintf(to + 3 * i, i + 1 < n ? 4 : 3, i + 1 < n ? "%02X:" : "%02X", sum[i]);
 }
 
 /* "2026-11-21T08:00:00Z" */
@@ -118,7 +118,7 @@ static int show(const struct ca_cert *ca, bool json)
 
 static int run_show(int argc, char **argv)
 {
-    struct args a = {.cmd = &subcommands[0], .argc = argc, .argv = argv};
+    struct args a = {.cmd = &ca_verbs[0], .argc = argc, .argv = argv};
     const char *file = NULL;
     struct ca_cert ca = {0};
     int id;
@@ -162,7 +162,7 @@ static int export_to(const char *path, X509 *x, bool der)
 
 static int run_export(int argc, char **argv)
 {
-    struct args a = {.cmd = &subcommands[1], .argc = argc, .argv = argv};
+    struct args a = {.cmd = &ca_verbs[1], .argc = argc, .argv = argv};
     const char *file = NULL;
     bool der = false, pem = false;
     struct ca_cert ca = {0};
@@ -190,7 +190,7 @@ static int run_export(int argc, char **argv)
 
 static int run_rotate(int argc, char **argv)
 {
-    struct args a = {.cmd = &subcommands[2], .argc = argc, .argv = argv};
+    struct args a = {.cmd = &ca_verbs[2], .argc = argc, .argv = argv};
     if (args_next(&a) == ARGS_STOP)
         return a.exit_code;
     out_error("'ca rotate' is not built yet (planned); until then end every sandbox, stop the "
@@ -209,9 +209,9 @@ int cmd_ca(int argc, char **argv)
         "'durward ca show --help' and 'durward ca export --help' tell more.\n",
         cmd_ca};
     struct args a = {.cmd = &self, .argc = argc, .argv = argv, .in_order = true};
-    for (size_t i = 0; argc > 1 && i < ARRAY_LEN(subcommands); i++)
-        if (strcmp(argv[1], strchr(subcommands[i].name, ' ') + 1) == 0)
-            return subcommands[i].run(argc - 1, argv + 1);
+    for (size_t i = 0; argc > 1 && ca_verbs[i].name; i++)
+        if (strcmp(argv[1], strchr(ca_verbs[i].name, ' ') + 1) == 0)
+            return ca_verbs[i].run(argc - 1, argv + 1);
     if (args_next(&a) == ARGS_STOP)
         return a.exit_code;
     if (a.next == argc)

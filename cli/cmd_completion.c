@@ -19,32 +19,73 @@ const struct command command_completion = {
     cmd_completion,
 };
 
-/* Sub-verbs of the commands that parse by themselves. */
-static const char *verbs(const char *command)
+static const struct command *verbs_of(const struct command *c)
 {
     static const struct {
-        const char *command, *verbs;
-    } known[] = {{"audit", "tail query verify"},
-                 {"ca", "show export"},
-                 {"secret", "ls test"},
-                 {"completion", "bash zsh fish"}};
+        const char *command;
+        const struct command *verbs;
+    } known[] = {{"audit", audit_verbs}, {"ca", ca_verbs}, {"secret", secret_verbs}};
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
-        if (strcmp(known[i].command, command) == 0)
+        if (strcmp(known[i].command, c->name) == 0)
             return known[i].verbs;
     return NULL;
 }
 
+/* A command's verbs as one text, "tail query verify"; "" when it has none. */
+static const char *verbs(const struct command *c, char *buf, size_t size)
+{
+    size_t at = 0;
+    buf[0] = 0;
+    if (c == &command_completion)
+        snprintf(buf, size, "bash zsh fish");
+    for (const struct command *v = verbs_of(c); v && v->name && at < size; v++)
+        if (v->usage[0]) /* without one it is not built yet */
+            at += (size_t)snprintf(buf + at, size - at, "%s%s", at ? " " : "",
+                                   strchr(v->name, ' ') + 1);
+    return buf;
+}
+
+/* No verb before `end` has an option of this name. */
+static bool is_new(const struct command *from, const struct command *end, const char *name)
+{
+    for (; from != end; from++)
+        for (const struct arg_option *o = from->options; o && o->id; o++)
+            if (strcmp(o->name, name) == 0)
+                return false;
+    return true;
+}
+
+/* Each option of a command, and of its verbs, once. */
+static void each_option(const struct command *c,
+                        void (*fn)(const struct command *c, const struct arg_option *o))
+{
+    const struct command *first = verbs_of(c);
+    for (const struct arg_option *o = c->options; o && o->id; o++)
+        fn(c, o);
+    for (const struct command *v = first; v && v->name; v++)
+        for (const struct arg_option *o = v->options; o && o->id; o++)
+            if (is_new(first, v, o->name))
+                fn(c, o);
+}
+
+/* ---- bash ---- */
+
+static void bash_option(const struct command *c UNUSED, const struct arg_option *o)
+{
+    printf(" --%s", o->name);
+}
+
 static void bash(void)
 {
+    char list[200];
     printf("_durward() {\n    local cur=${COMP_WORDS[COMP_CWORD]} words=\n"
            "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        words=\"--help --version");
     for (const struct command *const *c = commands; *c; c++)
         printf(" %s", (*c)->name);
     printf("\"\n    else\n        case ${COMP_WORDS[1]} in\n");
     for (const struct command *const *c = commands; *c; c++) {
-        printf("        %s) words=\"%s", (*c)->name, verbs((*c)->name) ? verbs((*c)->name) : "");
-        for (const struct arg_option *o = (*c)->options; o && o->id; o++)
-            printf(" --%s", o->name);
+        printf("        %s) words=\"%s", (*c)->name, verbs(*c, list, sizeof list));
+        each_option(*c, bash_option);
         printf(" --help --json --socket\" ;;\n");
     }
     printf("        esac\n    fi\n"
@@ -61,8 +102,16 @@ static void quoted(const char *s)
         putchar(strchr("'[]:\\", *s) ? ' ' : *s);
 }
 
+static void zsh_option(const struct command *c UNUSED, const struct arg_option *o)
+{
+    printf(" '*--%s[", o->name);
+    quoted(o->help);
+    printf("]%s'", o->value ? ":value:_files" : "");
+}
+
 static void zsh(void)
 {
+    char list[200];
     printf("#compdef durward\n_durward() {\n    if (( CURRENT == 2 )); then\n"
            "        local -a list=(\n");
     for (const struct command *const *c = commands; *c; c++) {
@@ -76,33 +125,33 @@ static void zsh(void)
         printf(
             "    %s) _arguments '--help[help]' '--json[JSON]' '--socket[API socket]:path:_files'",
             (*c)->name);
-        for (const struct arg_option *o = (*c)->options; o && o->id; o++) {
-            printf(" '*--%s[", o->name);
-            quoted(o->help);
-            printf("]%s'", o->value ? ":value:_files" : "");
-        }
-        if (verbs((*c)->name))
-            printf(" '2:verb:(%s)'", verbs((*c)->name));
+        each_option(*c, zsh_option);
+        if (*verbs(*c, list, sizeof list))
+            printf(" '2:verb:(%s)'", list);
         printf(" '*:file:_files' ;;\n");
     }
     printf("    esac\n}\n_durward \"$@\"\n");
 }
 
+static void fish_option(const struct command *c, const struct arg_option *o)
+{
+    printf("complete -c durward -n '__fish_seen_subcommand_from %s' -l %s%s -d '", c->name, o->name,
+           o->value ? " -r" : "");
+    quoted(o->help);
+    printf("'\n");
+}
+
 static void fish(void)
 {
+    char list[200];
     for (const struct command *const *c = commands; *c; c++) {
         printf("complete -c durward -n __fish_use_subcommand -f -a %s -d '", (*c)->name);
         quoted((*c)->summary);
         printf("'\n");
-        if (verbs((*c)->name))
+        if (*verbs(*c, list, sizeof list))
             printf("complete -c durward -n '__fish_seen_subcommand_from %s' -a '%s'\n", (*c)->name,
-                   verbs((*c)->name));
-        for (const struct arg_option *o = (*c)->options; o && o->id; o++) {
-            printf("complete -c durward -n '__fish_seen_subcommand_from %s' -l %s%s -d '",
-                   (*c)->name, o->name, o->value ? " -r" : "");
-            quoted(o->help);
-            printf("'\n");
-        }
+                   list);
+        each_option(*c, fish_option);
     }
     printf("complete -c durward -l help -d 'show help'\ncomplete -c durward -l json -d 'JSON'\n"
            "complete -c durward -l socket -r -d 'API socket'\n");

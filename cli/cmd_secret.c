@@ -17,7 +17,7 @@ static const struct arg_option options[] = {
 
 static const struct arg_option no_options[] = {{0}};
 
-static const struct command subcommands[] = {
+const struct command secret_verbs[] = {
     {"secret ls", "[-c FILE] [--json]", "List the secrets with their stores.", options,
      "Values are neither read nor shown.\n", run_ls},
     {"secret test", "[-c FILE] [--json] [NAME...]", "Try to read secrets from their stores.",
@@ -26,6 +26,7 @@ static const struct command subcommands[] = {
      "is wrong. Exit status 1 when one cannot be read. Environment variables are this shell's;\n"
      "the daemon has those of its own start.\n",
      run_test},
+    {0},
 };
 
 static const char *store_name(enum store_kind k)
@@ -109,7 +110,7 @@ static int list_table(const struct config_secret *list, size_t n)
 
 static int run_ls(int argc, char **argv)
 {
-    struct args a = {.cmd = &subcommands[0], .argc = argc, .argv = argv};
+    struct args a = {.cmd = &secret_verbs[0], .argc = argc, .argv = argv};
     const char *file = NULL;
     size_t n;
     if (read_args(&a, &file) == ARGS_STOP)
@@ -170,7 +171,7 @@ static int test_all(const struct config *c, json_t *report)
 
 static int run_test(int argc, char **argv)
 {
-    struct args a = {.cmd = &subcommands[1], .argc = argc, .argv = argv};
+    struct args a = {.cmd = &secret_verbs[1], .argc = argc, .argv = argv};
     const char *file = NULL;
     if (read_args(&a, &file) == ARGS_STOP)
         return a.exit_code;
@@ -204,9 +205,9 @@ int cmd_secret(int argc, char **argv)
         "'durward secret ls --help' and 'durward secret test --help' tell more.\n",
         cmd_secret};
     struct args a = {.cmd = &self, .argc = argc, .argv = argv, .in_order = true};
-    for (size_t i = 0; argc > 1 && i < ARRAY_LEN(subcommands); i++)
-        if (strcmp(argv[1], strchr(subcommands[i].name, ' ') + 1) == 0)
-            return subcommands[i].run(argc - 1, argv + 1);
+    for (size_t i = 0; argc > 1 && secret_verbs[i].name; i++)
+        if (strcmp(argv[1], strchr(secret_verbs[i].name, ' ') + 1) == 0)
+            return secret_verbs[i].run(argc - 1, argv + 1);
     if (args_next(&a) == ARGS_STOP)
         return a.exit_code;
     if (a.next == argc)

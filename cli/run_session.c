@@ -12,6 +12,7 @@
 #include "proc.h"
 #include "run_stdio.h"
 #include "terminal.h"
+#include "peer.h"
 #include "wire.h"
 
 static const int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
@@ -243,20 +244,14 @@ static void send_run(struct session *s)
 
 static int on_peer(struct session *s, struct msg *m)
 {
-    uint8_t kind;
-    uint32_t channel, generation;
-    struct slice sandbox, policy, extra;
-    int fd;
-    if (msg_get_u8(m, &kind) < 0 || kind != ROLE_CONTROLLER || msg_get_u32(m, &channel) < 0 ||
-        msg_get_slice(m, 256, &sandbox) < 0 || msg_get_slice(m, 256, &policy) < 0 ||
-        msg_get_u32(m, &generation) < 0 || msg_get_slice(m, IPC_MSG_MAX, &extra) < 0 ||
-        msg_get_fd(m, &fd) < 0)
+    struct peer far;
+    if (peer_get(m, &far) < 0)
         return -1;
-    if (s->controller) {
-        close(fd);
+    if (s->controller || far.kind != ROLE_CONTROLLER) {
+        close(far.fd);
         return -1;
     }
-    s->controller = ipc_new(s->base, fd, on_controller, on_controller_closed, s);
+    s->controller = ipc_new(s->base, far.fd, on_controller, on_controller_closed, s);
     if (s->controller == NULL)
         fail(s, "out of memory");
     else

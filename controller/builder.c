@@ -18,6 +18,7 @@
 #include "ipc.h"
 #include "job.h"
 #include "plan.h"
+#include "peer.h"
 #include "proc.h"
 #include "wire.h"
 
@@ -258,29 +259,27 @@ static void on_asker_closed(struct ipc *ch, const char *why, void *arg)
 
 static int on_peer(struct builder *b, struct msg *m)
 {
-    uint8_t kind;
-    uint32_t channel, generation;
-    struct slice sandbox, policy, extra;
-    int fd;
-    if (msg_get_u8(m, &kind) < 0 || msg_get_u32(m, &channel) < 0 ||
-        msg_get_slice(m, IPC_MSG_MAX, &sandbox) < 0 || msg_get_slice(m, IPC_MSG_MAX, &policy) < 0 ||
-        msg_get_u32(m, &generation) < 0 || msg_get_slice(m, IPC_MSG_MAX, &extra) < 0 ||
-        kind != ROLE_CONTROLLER || b->state_dir == NULL || msg_get_fd(m, &fd) < 0)
+    struct peer far;
+    if (peer_get(m, &far) < 0)
         return -1;
+    if (far.kind != ROLE_CONTROLLER || b->state_dir == NULL) {
+        close(far.fd);
+        return -1;
+    }
     struct asker *a = calloc(1, sizeof *a);
     if (a == NULL) {
-        close(fd);
+        close(far.fd);
         return -1;
     }
     a->builder = b;
-    a->channel = channel;
+    a->channel = far.channel;
     LIST_INSERT_HEAD(&b->askers, a, link);
-    a->ch = ipc_new(b->base, fd, on_asker_message, on_asker_closed, a);
+    a->ch = ipc_new(b->base, far.fd, on_asker_message, on_asker_closed, a);
     if (a->ch == NULL) {
         asker_free(a);
         return -1;
     }
-    return msg_end(m);
+    return 0;
 }
 
 static int on_peer_gone(struct builder *b, struct msg *m)

@@ -12,6 +12,7 @@
 #include "controller_internal.h"
 #include "identities.h"
 #include "journal.h"
+#include "peer.h"
 #include "proc.h"
 #include "registry.h"
 #include "wire.h"
@@ -100,32 +101,25 @@ static void attach_gate(struct controller *c, const char *sandbox, int fd)
 
 static int on_peer(struct controller *c, struct msg *m)
 {
-    uint8_t kind;
-    uint32_t channel, generation;
-    char sandbox[SANDBOX_ID_MAX + 1], policy[RUN_NAME_MAX];
-    struct slice extra;
-    int fd = -1;
-    if (msg_get_u8(m, &kind) < 0 || msg_get_u32(m, &channel) < 0 ||
-        msg_get_str(m, sandbox, sizeof sandbox) < 0 || msg_get_str(m, policy, sizeof policy) < 0 ||
-        msg_get_u32(m, &generation) < 0 || msg_get_slice(m, IPC_MSG_MAX, &extra) < 0 ||
-        msg_get_fd(m, &fd) < 0)
+    struct peer far;
+    if (peer_get(m, &far) < 0)
         return -1;
-    switch (kind) {
+    switch (far.kind) {
     case ROLE_BUILDER:
-        attach_builder(c, fd);
+        attach_builder(c, far.fd);
         return 0;
     case ROLE_GATE:
-        attach_gate(c, sandbox, fd);
+        attach_gate(c, far.sandbox, far.fd);
         return 0;
     case ROLE_LOGGER:
         c->owner.recording = false; /* until the new journal is here */
-        journal_attach(c->journal, fd);
+        journal_attach(c->journal, far.fd);
         return 0;
     case ROLE_CLIENT:
-        client_new(c, fd);
+        client_new(c, far.fd);
         return 0;
     default:
-        close(fd);
+        close(far.fd);
         return -1;
     }
 }

@@ -94,13 +94,39 @@ static bool is_known(const struct known *k, const char *path, const char *name, 
            (above == p + 1 || name[-2 - (ssize_t)p] == '/');
 }
 
-enum mask_verdict mask_match(const char *path, bool directory)
+static const char *name_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
+    return slash ? slash + 1 : path;
+}
+
+static const struct known *find_known(const char *path, bool directory)
+{
+    const char *name = name_of(path);
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
         if (known[i].name[0] == name[0] && is_known(&known[i], path, name, directory))
-            return MASK_YES;
+            return &known[i];
+    return NULL;
+}
+
+static bool in_ssh(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash - path >= 4 && strncmp(slash - 4, ".ssh", 4) == 0;
+}
+
+/* Would it not be recognised if the directory that it lies in had another name? */
+static bool named_by_parent(const char *path, bool directory)
+{
+    const struct known *k = find_known(path, directory);
+    return k ? k->parent != NULL : in_ssh(path);
+}
+
+enum mask_verdict mask_match(const char *path, bool directory)
+{
+    const char *name = name_of(path);
+    if (find_known(path, directory))
+        return MASK_YES;
     if (directory)
         return MASK_NO;
     if (is_env_variant(name) || ends(name, ".p12") || ends(name, ".pfx"))
@@ -109,7 +135,7 @@ enum mask_verdict mask_match(const char *path, bool directory)
         return MASK_IF_KEY;
     if (strncmp(name, "id_", 3) == 0 && !ends(name, ".pub"))
         return MASK_IF_KEY;
-    if (slash && slash - path >= 4 && strncmp(slash - 4, ".ssh", 4) == 0)
+    if (in_ssh(path))
         return MASK_IF_KEY;
     return MASK_NO;
 }
@@ -125,9 +151,9 @@ bool mask_is_key(const char *head, size_t n)
 struct search {
     struct mask *m;
     struct timespec end;
-    bool given_up;
+    bool given_up, pin; /* pin: of the directory being read */
     size_t n;
-    char path[2 * PATH_MAX];
+    char path[PATH_MAX + (MASK_DEPTH_MAX + 2) * (NAME_MAX + 1)];
 };
 
 static bool holds_key(int dir, const char *name)
@@ -170,8 +196,20 @@ static int cover(struct search *s, int dir, const char *name, bool directory, st
         close(tree);
     if (r < 0)
         return err_wrap(err, "cannot mask %s", s->path);
+    s->pin |= named_by_parent(s->path, directory);
     note(m, s->path);
     return 0;
+}
+
+/* A mount of a directory on itself: nobody inside can rename it, and so take from what lies in it
+ * the name by which the next search would know it. */
+static int pin_directory(int fd, struct err *err)
+{
+    int tree = mounts_clone(fd, false, err);
+    int r = tree < 0 ? -1 : mounts_attach(tree, fd, err);
+    if (tree >= 0)
+        close(tree);
+    return r;
 }
 
 /* Time and entries are bounded; beyond that the rest is as it is, and the notes say so. */
@@ -226,6 +264,9 @@ static int search_entry(struct search *s, int dir, const char *name, unsigned ch
         /* object names are hashes; there may be very many and none is a credential's */
         if (strcmp(name, "objects") == 0 && ends(s->path, "/.git/objects"))
             return 0;
+        /* Nobody builds so deep but to end the search here: what was not searched is not shown. */
+        if (depth == MASK_DEPTH_MAX)
+            return cover(s, dir, name, true, err);
         return search_directory(s, dir, name, depth + 1, err);
     case DT_REG:
         v = mask_match(s->path, false);
@@ -266,10 +307,6 @@ static int search_entries(struct search *s, DIR *d, int depth, struct err *err)
 
 static int search_directory(struct search *s, int at, const char *name, int depth, struct err *err)
 {
-    if (depth > MASK_DEPTH_MAX) {
-        s->given_up = true;
-        return 0;
-    }
     int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return errno == EMFILE || errno == ENFILE ? err_sys(err, "%s", s->path) : 0;
@@ -278,7 +315,12 @@ static int search_directory(struct search *s, int at, const char *name, int dept
         close(fd);
         return err_sys(err, "%s", s->path);
     }
+    bool above = s->pin;
+    s->pin = false;
     int r = search_entries(s, d, depth, err);
+    if (r == 0 && s->pin && depth > 0)
+        r = pin_directory(dirfd(d), err);
+    s->pin = above;
     closedir(d);
     return r;
 }

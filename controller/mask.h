@@ -1,6 +1,8 @@
 /* Files below a bound directory that are known to hold credentials, and sockets of host programs:
  * they are covered by an empty read-only file or directory, so that the sandbox does not see them.
  *
+ * A directory below MASK_DEPTH_MAX others is covered unread.
+ *
  * Limits, named in the manual: a file's other hard links and a link with another name than the
  * credential's are not recognised; a file that a host program replaces (a new file renamed over the
  * old one) after the sandbox began is visible. */

@@ -2,6 +2,7 @@
 #include "sandbox_seccomp.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -12,6 +13,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ipc.h"
@@ -200,6 +202,38 @@ static int deny_clone(scmp_filter_ctx c, struct err *err)
     return nr < 0 ? 0 : deny(c, SCMP_ACT_ERRNO(ENOSYS), nr, 0, NULL, err);
 }
 
+/* A file in a bound directory is the host's, where its set-user-ID bit counts: of root's sandbox it
+ * would make anybody root. No program inside has a use for one. */
+static int deny_set_id(scmp_filter_ctx c, struct err *err)
+{
+    static const struct {
+        const char *name;
+        int nr; /* where libseccomp may be too old to know the name */
+        unsigned arg;
+    } modes[] = {{"chmod", -1, 1},      {"fchmod", -1, 1}, {"fchmodat", -1, 2},
+                 {"fchmodat2", 452, 2}, {"creat", -1, 1},  {"open", -1, 2},
+                 {"openat", -1, 3},     {"mknod", -1, 1},  {"mknodat", -1, 2}};
+    static const uint64_t bits[] = {S_ISUID, S_ISGID};
+    /* a mode that is not read may hold anything; of O_TMPFILE the bit that is not O_DIRECTORY */
+    static const uint64_t flags[] = {O_CREAT, O_TMPFILE & ~O_DIRECTORY};
+    uint32_t no = SCMP_ACT_ERRNO(EPERM);
+    for (size_t i = 0; i < ARRAY_LEN(modes) * ARRAY_LEN(bits) * ARRAY_LEN(flags); i++) {
+        size_t m = i / 4;
+        uint64_t bit = bits[i / 2 % 2], flag = flags[i % 2];
+        int nr = modes[m].nr >= 0 ? modes[m].nr : seccomp_syscall_resolve_name(modes[m].name);
+        bool opens = strncmp(modes[m].name, "open", 4) == 0;
+        if (nr < 0 || (!opens && flag != O_CREAT))
+            continue;
+        struct scmp_arg_cmp is[] = {{modes[m].arg, SCMP_CMP_MASKED_EQ, bit, bit},
+                                    {modes[m].arg - 1, SCMP_CMP_MASKED_EQ, flag, flag}};
+        if (deny(c, no, nr, opens ? 2 : 1, is, err) < 0)
+            return -1;
+    }
+    /* its mode lies in memory; programs fall back to openat */
+    int nr = seccomp_syscall_resolve_name("openat2");
+    return nr < 0 ? 0 : deny(c, SCMP_ACT_ERRNO(ENOSYS), nr, 0, NULL, err);
+}
+
 /* Execution domains: plain Linux, 32-bit uname, 2.6 uname, both, and the question 0xffffffff. Bit
  * 31 set means that question, of which no bit may be missing; otherwise only bits 3 and 17 are
  * free. */
@@ -282,7 +316,8 @@ int sandbox_seccomp_compile(struct sandbox_seccomp *ret, struct err *err)
         err_set(err, ERR_INTERNAL, "libseccomp refuses an attribute");
     else if (deny_names(c, err) == 0 && deny_families(c, err) == 0 &&
              deny_protocols(c, AF_INET, err) == 0 && deny_protocols(c, AF_INET6, err) == 0 &&
-             deny_ioctls(c, err) == 0 && deny_clone(c, err) == 0 && deny_personality(c, err) == 0)
+             deny_ioctls(c, err) == 0 && deny_clone(c, err) == 0 && deny_set_id(c, err) == 0 &&
+             deny_personality(c, err) == 0)
         r = export(c, ret, err);
     seccomp_release(c);
     if (r < 0)

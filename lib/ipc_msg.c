@@ -12,7 +12,7 @@ void msg_init(struct msg *m, uint16_t type)
     m->type = type;
     buf_init_wiped(&m->body, IPC_MSG_MAX);
     m->nfds = m->next_fd = 0;
-    m->bad = false;
+    m->bad = m->lost = false;
 }
 
 void msg_done(struct msg *m)
@@ -162,7 +162,7 @@ int msg_get_fd(struct msg *m, int *fd)
 
 int msg_end(struct msg *m)
 {
-    return m->bad || buf_len(&m->body) != 0 || m->next_fd != m->nfds ? -1 : 0;
+    return m->bad || m->lost || buf_len(&m->body) != 0 || m->next_fd != m->nfds ? -1 : 0;
 }
 
 int msg_send(int sock, const struct msg *m)
@@ -236,8 +236,8 @@ int msg_recv(int sock, struct msg *m)
         return 0;
     msg_init(m, 0);
     claim_fds(&mh, m);
-    bool whole =
-        n >= 4 && !(mh.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) && room[2] == 0 && room[3] == 0;
+    m->lost = (mh.msg_flags & MSG_CTRUNC) != 0;
+    bool whole = n >= 4 && !(mh.msg_flags & MSG_TRUNC) && room[2] == 0 && room[3] == 0;
     if (whole) {
         m->type = (uint16_t)(room[0] << 8 | room[1]);
         whole = buf_append(&m->body, room + 4, (size_t)n - 4) == 0;

@@ -20,6 +20,7 @@ struct msg {
     unsigned nfds;
     unsigned next_fd; /* reading: the next to take */
     bool bad;         /* a put or get failed; sticky */
+    bool lost;        /* received: descriptors were dropped, as we had no room for them */
 };
 
 void msg_init(struct msg *m, uint16_t type);
@@ -47,14 +48,15 @@ int msg_get_slice(struct msg *m, size_t max, struct slice *v);
 int msg_get_str(struct msg *m, char *to, size_t size);
 /* Ownership of the next descriptor. */
 int msg_get_fd(struct msg *m, int *fd);
-/* 0 when everything was read and nothing was bad. */
+/* 0 when everything was read and nothing was bad or lost. */
 int msg_end(struct msg *m);
 
 /* Send on a socket (MSG_NOSIGNAL). 0 sent; 1 would block; -1 error (errno). Keeps ownership with
  * the caller until msg_done. */
 int msg_send(int sock, const struct msg *m);
 /* Receive. 1 a message (m initialised, msg_done it); 0 end of file; -1 error, errno EAGAIN when
- * nothing is there, EBADMSG for a truncated or malformed one. */
+ * nothing is there, EBADMSG for a truncated or malformed one. A message whose descriptors did not
+ * fit under our limit is still a message, `lost`: whoever can do without it must not be cut off. */
 int msg_recv(int sock, struct msg *m);
 
 #endif

@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { ROLE_UID_BASE = 61700 };
+enum { ROLE_UID_BASE = 61700, ROLE_FILES = 65536 };
 
 static const char *const names[ROLE_COUNT] = {
     [ROLE_NONE] = "none",         [ROLE_PARENT] = "parent", [ROLE_SIGNER] = "signer",
@@ -167,6 +167,12 @@ int proc_enter(enum role r, struct err *err)
     struct rlimit none = {0, 0};
     if (setrlimit(RLIMIT_CORE, &none) < 0)
         return err_sys(err, "RLIMIT_CORE");
+    /* one client connection is up to three descriptors; what we start ourselves keeps its limit */
+    struct rlimit files;
+    if (!keeps_uid(r) && getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < ROLE_FILES) {
+        files.rlim_cur = files.rlim_max < ROLE_FILES ? files.rlim_max : ROLE_FILES;
+        (void)setrlimit(RLIMIT_NOFILE, &files); /* with fewer there is 503 earlier */
+    }
     if (drop_uid(r, err) < 0)
         return -1;
     signal(SIGPIPE, SIG_IGN);

@@ -143,6 +143,12 @@ static int on_dialed(struct dial_client *c, struct msg *m)
     int fd;
     (void)msg_get_u32(m, &req);
     (void)msg_get_str(m, address, sizeof address);
+    if (m->lost && !m->bad) { /* a client that fills our table must not end the channel of all */
+        struct dial_wait *lost = find(c, req);
+        if (lost)
+            wait_tell(lost, -1, NULL, "overload", "out of descriptors");
+        return 0;
+    }
     if (msg_get_fd(m, &fd) < 0)
         return -1;
     struct dial_wait *w = msg_end(m) == 0 ? find(c, req) : NULL;

@@ -4,6 +4,7 @@
 #include "ipc.h"
 #include "journal.h"
 #include "policy.h"
+#include "peer.h"
 #include "proc.h"
 #include "resolve.h"
 #include "token.h"
@@ -314,14 +315,6 @@ static void on_channel_closed(struct ipc *ch UNUSED, const char *why UNUSED, voi
     channel_free(arg);
 }
 
-struct peer {
-    uint8_t kind;
-    uint32_t number, generation;
-    char sandbox[DIAL_NAME_MAX], policy[DIAL_NAME_MAX];
-    struct slice extra;
-    int fd;
-};
-
 /* fd is the peer's to close until it is in a channel. */
 static int channel_new(struct dialer *d, const struct peer *p)
 {
@@ -342,11 +335,11 @@ static int channel_new(struct dialer *d, const struct peer *p)
         return 0;
     }
     c->dialer = d;
-    c->number = p->number;
+    c->number = p->channel;
     c->kind = p->kind;
     c->needs_token = needs_token;
     c->policy = policy;
-    memcpy(c->sandbox, p->sandbox, sizeof c->sandbox);
+    snprintf(c->sandbox, sizeof c->sandbox, "%s", p->sandbox);
     LIST_INIT(&c->asks);
     c->ipc = ipc_new(d->base, p->fd, on_channel_message, on_channel_closed, c);
     if (c->ipc == NULL) {
@@ -362,21 +355,14 @@ static int channel_new(struct dialer *d, const struct peer *p)
 static int on_peer(struct dialer *d, struct msg *m)
 {
     struct peer p;
-    (void)msg_get_u8(m, &p.kind);
-    (void)msg_get_u32(m, &p.number);
-    (void)msg_get_str(m, p.sandbox, sizeof p.sandbox);
-    (void)msg_get_str(m, p.policy, sizeof p.policy);
-    (void)msg_get_u32(m, &p.generation);
-    (void)msg_get_slice(m, IPC_MSG_MAX, &p.extra);
-    if (msg_get_fd(m, &p.fd) < 0)
+    if (peer_get(m, &p) < 0)
         return -1;
-    if (msg_end(m) < 0 ||
-        (p.kind != ROLE_GATE && p.kind != ROLE_INJECTOR && p.kind != ROLE_LOGGER)) {
+    if (p.kind == ROLE_GATE || p.kind == ROLE_INJECTOR)
+        return channel_new(d, &p);
+    if (p.kind != ROLE_LOGGER) {
         close(p.fd);
         return -1;
     }
-    if (p.kind != ROLE_LOGGER)
-        return channel_new(d, &p);
     journal_attach(d->means.journal, p.fd);
     return 0;
 }

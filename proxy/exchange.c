@@ -2,6 +2,7 @@
 
 #include "dial_client.h"
 #include "guard.h"
+#include "policy.h"
 
 #include <event2/event.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@ struct exchange {
     struct authority authority;
     const char *entry;
     const struct rule *rule;
+    struct policy *policy; /* whose rule it is; a reference */
     char rule_text[256];
     bool inject;
     struct back back;
@@ -41,6 +43,7 @@ static void exchange_free(struct exchange *x)
 {
     journal_cancel(x->wait);
     http_head_free(&x->head);
+    policy_free(x->policy);
     free(x);
 }
 
@@ -246,7 +249,8 @@ static bool decide(struct exchange *x, struct decision *d)
         return false;
     }
     struct policy_request q = {&x->authority, x->head.method, x->head.path};
-    policy_decide(x->who.route->policy, &q, d);
+    x->policy = policy_ref(x->who.route->policy);
+    policy_decide(x->policy, &q, d);
     if (d->rule)
         snprintf(x->rule_text, sizeof x->rule_text, "%s", d->rule->text);
     if (d->verdict != VERDICT_ALLOW) {

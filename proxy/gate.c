@@ -8,6 +8,7 @@
 #include "listener.h"
 #include "gate_names.h"
 #include "nflog.h"
+#include "peer.h"
 #include "placeholder.h"
 #include "policy.h"
 #include "proc.h"
@@ -99,7 +100,7 @@ static int set_policy(struct route *r, uint32_t generation, int fd)
         proc_log("policy %s: %s", r->name, err.text);
         return -1;
     }
-    /* rules are borrowed by exchanges under way; an old policy is kept until the process ends */
+    policy_free(r->policy); /* exchanges under way hold references */
     r->policy = p;
     r->generation = generation;
     return 0;
@@ -133,31 +134,24 @@ static void on_journal(void *arg)
 static int on_peer(struct gate_process *p, struct msg *m)
 {
     struct gate *g = &p->gate;
-    uint8_t kind;
-    uint32_t channel, generation;
-    char sandbox[65], policy[65];
-    struct slice extra;
-    int fd;
-    if (msg_get_u8(m, &kind) < 0 || msg_get_u32(m, &channel) < 0 ||
-        msg_get_str(m, sandbox, sizeof sandbox) < 0 || msg_get_str(m, policy, sizeof policy) < 0 ||
-        msg_get_u32(m, &generation) < 0 || msg_get_slice(m, IPC_MSG_MAX, &extra) < 0 ||
-        msg_get_fd(m, &fd) < 0 || msg_end(m) < 0)
+    struct peer far;
+    if (peer_get(m, &far) < 0)
         return -1;
-    struct route *r = policy[0] ? make_route(g, policy) : NULL;
-    if (kind == ROLE_SIGNER) {
-        mint_client_attach(g->mint, fd);
-    } else if (kind == ROLE_LOGGER) {
-        journal_attach(g->journal, fd);
-    } else if (kind == ROLE_DIALER && r) {
-        dial_client_attach(r->dial, fd);
-    } else if (kind == ROLE_INJECTOR && r) {
-        hop_attach(r->hop, fd);
-    } else if (kind == ROLE_CONTROLLER) {
+    struct route *r = far.policy[0] ? make_route(g, far.policy) : NULL;
+    if (far.kind == ROLE_SIGNER) {
+        mint_client_attach(g->mint, far.fd);
+    } else if (far.kind == ROLE_LOGGER) {
+        journal_attach(g->journal, far.fd);
+    } else if (far.kind == ROLE_DIALER && r) {
+        dial_client_attach(r->dial, far.fd);
+    } else if (far.kind == ROLE_INJECTOR && r) {
+        hop_attach(r->hop, far.fd);
+    } else if (far.kind == ROLE_CONTROLLER) {
         ipc_free(g->controller);
-        g->controller = ipc_new(g->base, fd, on_controller, on_controller_closed, p);
+        g->controller = ipc_new(g->base, far.fd, on_controller, on_controller_closed, p);
         gate_names_ask_all(g->names);
     } else {
-        close(fd);
+        close(far.fd);
     }
     return 0;
 }

@@ -23,6 +23,7 @@ struct grant {
     struct authority authority;
     char entry[16], token[512], sandbox[65];
     const struct rule *rule;
+    struct policy *policy;               /* whose rule it is; a reference */
     const struct credential *credential; /* NULL: the client's own goes (pass) */
     struct secret_wait *secret_wait;
     struct secret *value;
@@ -50,6 +51,7 @@ static void grant_free(struct grant *g)
     secret_client_cancel(g->secret_wait);
     secret_unref(g->value);
     http_head_free(&g->head);
+    policy_free(g->policy);
     explicit_bzero(g->token, sizeof g->token);
     free(g);
 }
@@ -299,7 +301,8 @@ static const char *check_grant(struct grant *g, const struct grant_request *r)
     if (guard_method(g->head.method) < 0 || path_check(g->head.path, &why) < 0)
         return "grant_request";
     struct policy_request q = {&g->authority, g->head.method, g->head.path};
-    policy_decide(g->injector->policy, &q, &d);
+    g->policy = policy_ref(g->injector->policy);
+    policy_decide(g->policy, &q, &d);
     if (d.verdict != VERDICT_ALLOW || d.rule == NULL || d.rule->credential == NULL)
         return "grant_denied";
     g->rule = d.rule;

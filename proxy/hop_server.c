@@ -10,6 +10,8 @@
 #include <sys/queue.h>
 #include <unistd.h>
 
+enum { TARGET_MAX = 65536 /* what limits.target_bytes may be at most */ };
+
 struct served {
     struct hop_server *server;
     uint32_t id;
@@ -165,8 +167,8 @@ static int read_request(struct msg *m, struct grant_request *r)
     if (msg_get_u32(m, &r->generation) < 0 || msg_get_u8(m, &scheme) < 0 ||
         msg_get_str(m, r->authority.host, sizeof r->authority.host) < 0 ||
         msg_get_u32(m, &port) < 0 || msg_get_slice(m, 32, &method) < 0 ||
-        msg_get_slice(m, 16384, &path) < 0 || msg_get_u8(m, &has_query) < 0 ||
-        msg_get_slice(m, 16384, &query) < 0 || msg_get_u8(m, &body) < 0 ||
+        msg_get_slice(m, TARGET_MAX, &path) < 0 || msg_get_u8(m, &has_query) < 0 ||
+        msg_get_slice(m, TARGET_MAX, &query) < 0 || msg_get_u8(m, &body) < 0 ||
         msg_get_u64(m, &h->length) < 0 || msg_get_str(m, r->secret, sizeof r->secret) < 0 ||
         msg_get_str(m, r->entry, sizeof r->entry) < 0 ||
         msg_get_str(m, r->token, sizeof r->token) < 0 || hop_get_fields(m, h) < 0 || msg_end(m) < 0)

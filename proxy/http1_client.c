@@ -2,6 +2,7 @@
 
 #include "http1_body.h"
 #include "http1_head.h"
+#include "http1_write.h"
 #include "stream.h"
 
 #include <errno.h>
@@ -226,18 +227,6 @@ struct http1_client *http1_client_new(struct io *io, const struct limits *l)
     return c;
 }
 
-/* An origin may leave a body that it does not expect unread, and take it for the next request
- * (attack B3): no second request on such a connection. */
-static bool expects_body(struct slice method)
-{
-    static const char *const with[] = {"POST",      "PUT",    "PATCH",  "PROPFIND",
-                                       "PROPPATCH", "REPORT", "SEARCH", "LOCK"};
-    for (size_t i = 0; i < ARRAY_LEN(with); i++)
-        if (slice_eq_str(method, with[i]))
-            return true;
-    return false;
-}
-
 void http1_client_start(struct http1_client *c, const struct http1_client_ops *ops, void *arg,
                         struct slice head, struct slice method, enum body_kind body)
 {
@@ -247,7 +236,7 @@ void http1_client_start(struct http1_client *c, const struct http1_client_ops *o
     snprintf(c->method, sizeof c->method, "%.*s", SL(method));
     c->request_body = body;
     c->request_done = false;
-    c->plain_body = body == BODY_NONE || expects_body(method);
+    c->plain_body = body == BODY_NONE || http1_expects_body(method);
     c->interim = 0;
     c->scanned = 0;
     c->served++;

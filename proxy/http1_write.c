@@ -75,11 +75,14 @@ static bool may_have_body(struct slice method)
            slice_eq(method, SLICE("PATCH"));
 }
 
-bool http1_body_is_odd(const struct head *h)
+bool http1_expects_body(struct slice method)
 {
-    return h->body != BODY_NONE &&
-           (slice_eq(h->method, SLICE("GET")) || slice_eq(h->method, SLICE("HEAD")) ||
-            slice_eq(h->method, SLICE("DELETE")) || slice_eq(h->method, SLICE("OPTIONS")));
+    static const char *const with[] = {"POST",      "PUT",    "PATCH",  "PROPFIND",
+                                       "PROPPATCH", "REPORT", "SEARCH", "LOCK"};
+    for (size_t i = 0; i < ARRAY_LEN(with); i++)
+        if (slice_eq_str(method, with[i]))
+            return true;
+    return false;
 }
 
 int http1_write_request(struct buf *out, const struct head *h, const struct authority *a)
@@ -96,7 +99,8 @@ int http1_write_request(struct buf *out, const struct head *h, const struct auth
     bool zero = h->body == BODY_NONE && may_have_body(h->method);
     if (write_framing(out, zero ? BODY_LENGTH : h->body, zero ? 0 : h->length) < 0)
         return -1;
-    return buf_append_str(out, http1_body_is_odd(h) ? "connection: close\r\n\r\n" : "\r\n");
+    bool odd = h->body != BODY_NONE && !http1_expects_body(h->method);
+    return buf_append_str(out, odd ? "connection: close\r\n\r\n" : "\r\n");
 }
 
 int http1_write_reply(struct buf *out, const struct head *h, enum body_kind body, uint64_t length,

@@ -4,9 +4,9 @@
 
 #include "http_head.h"
 
-/* A body on a method that has none to speak of: an origin may not read it and take it for the next
- * request (attack B3). Such a request says Connection: close, and nothing is sent after it. */
-bool http1_body_is_odd(const struct head *h);
+/* A body is usual with this method. With others an origin may leave it unread and take it for the
+ * next request (attack B3): the connection carries no second one, and the request says so. */
+bool http1_expects_body(struct slice method);
 /* Request towards an origin: origin form, our Host, the fields of h (already cleaned), framing by
  * h->body. -1 when the buffer is too small. */
 int http1_write_request(struct buf *out, const struct head *h, const struct authority *a);

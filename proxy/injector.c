@@ -2,6 +2,7 @@
 #include "injector.h"
 
 #include "dial_client.h"
+#include "peer.h"
 #include "policy.h"
 #include "proc.h"
 #include "roots.h"
@@ -36,7 +37,7 @@ static int load_policy(struct injector *i, uint32_t generation, int fd)
         proc_log("policy %s: %s", i->name, err.text);
         return -1;
     }
-    /* grants under way borrow rules of the old one: it is kept until the process ends */
+    policy_free(i->policy); /* grants under way hold references */
     i->policy = p;
     i->generation = generation;
     if (i->pool)
@@ -89,31 +90,24 @@ static int on_init(struct injector *i, struct msg *m)
 
 static int on_peer(struct injector *i, struct msg *m)
 {
-    uint8_t kind;
-    uint32_t channel, generation;
-    char sandbox[65], policy[65];
-    struct slice extra;
-    int fd;
-    if (msg_get_u8(m, &kind) < 0 || msg_get_u32(m, &channel) < 0 ||
-        msg_get_str(m, sandbox, sizeof sandbox) < 0 || msg_get_str(m, policy, sizeof policy) < 0 ||
-        msg_get_u32(m, &generation) < 0 || msg_get_slice(m, 64, &extra) < 0 ||
-        msg_get_fd(m, &fd) < 0 || msg_end(m) < 0)
+    struct peer far;
+    if (peer_get(m, &far) < 0)
         return -1;
-    switch (kind) {
+    switch (far.kind) {
     case ROLE_VAULT:
-        secret_client_attach(i->secrets, fd);
+        secret_client_attach(i->secrets, far.fd);
         return 0;
     case ROLE_DIALER:
-        dial_client_attach(i->dial, fd);
+        dial_client_attach(i->dial, far.fd);
         return 0;
     case ROLE_LOGGER:
-        journal_attach(i->journal, fd);
+        journal_attach(i->journal, far.fd);
         return 0;
     case ROLE_GATE:
-        hop_server_new(i, fd, sandbox, slice_eq(extra, SLICE("token")));
+        hop_server_new(i, far.fd, far.sandbox, slice_eq(far.extra, SLICE("token")));
         return 0;
     default:
-        close(fd);
+        close(far.fd);
         return 0;
     }
 }

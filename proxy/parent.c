@@ -1,6 +1,7 @@
 /* The parent's main: start everything, hand over, wait, stop. */
 #include "parent.h"
 
+#include "peer.h"
 #include "store_desk.h"
 #include "wire.h"
 
@@ -144,24 +145,28 @@ static void hand_over_controller(struct parent *p)
     struct msg m;
     if (ipc_pair(fds, &err) < 0)
         return;
+    struct peer client = {.kind = ROLE_CLIENT,
+                          .channel = ++p->next_channel,
+                          .generation = p->generation,
+                          .fd = fds[0]};
+    struct peer controller = client;
+    controller.kind = ROLE_CONTROLLER;
+    controller.fd = fds[1];
     msg_init(&m, W_PEER);
-    msg_put_u8(&m, ROLE_CLIENT);
-    msg_put_u32(&m, ++p->next_channel);
-    msg_put_str(&m, "");
-    msg_put_str(&m, "");
-    msg_put_u32(&m, p->generation);
-    msg_put_str(&m, "");
-    msg_put_fd(&m, fds[0]);
+    peer_put(&m, &client);
     ipc_send(p->controller->ch, &m);
     msg_init(&m, W_PEER);
-    msg_put_u8(&m, ROLE_CONTROLLER);
-    msg_put_u32(&m, p->next_channel);
-    msg_put_str(&m, "");
-    msg_put_str(&m, "");
-    msg_put_u32(&m, p->generation);
-    msg_put_str(&m, "");
-    msg_put_fd(&m, fds[1]);
+    peer_put(&m, &controller);
     ipc_send(p->starter, &m);
+}
+
+static void say_listeners(const struct parent *p)
+{
+    size_t n;
+    const struct config_listen *l = config_listens(p->config, &n);
+    for (size_t i = 0; i < n; i++)
+        proc_log("listening on %s, %s%s", l[i].address, l[i].policy ? "policy " : "by token",
+                 l[i].policy ? l[i].policy : "");
 }
 
 void parent_maybe_ready(struct parent *p)
@@ -177,6 +182,7 @@ void parent_maybe_ready(struct parent *p)
     } else {
         if (SANITIZED)
             proc_log("%s", proc_relaxations());
+        say_listeners(p);
         proc_log("ready");
     }
 }

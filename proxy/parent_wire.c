@@ -2,6 +2,7 @@
  * made anew and both ends are told. */
 #include "parent.h"
 
+#include "peer.h"
 #include "wire.h"
 
 #include <stdio.h>
@@ -48,14 +49,15 @@ static void tell(struct parent *p, struct child *to, const struct child *far, co
     struct buf extra;
     buf_init(&extra, IPC_MSG_MAX - 1024);
     extra_for(p, to, w, &extra);
+    struct peer told = {.kind = far->role,
+                        .channel = channel,
+                        .generation = p->generation,
+                        .extra = buf_slice(&extra),
+                        .fd = fd};
+    snprintf(told.sandbox, sizeof told.sandbox, "%s", w->sandbox);
+    snprintf(told.policy, sizeof told.policy, "%s", w->policy);
     msg_init(&m, W_PEER);
-    msg_put_u8(&m, (uint8_t)far->role);
-    msg_put_u32(&m, channel);
-    msg_put_str(&m, w->sandbox);
-    msg_put_str(&m, w->policy);
-    msg_put_u32(&m, p->generation);
-    msg_put_slice(&m, buf_slice(&extra));
-    msg_put_fd(&m, fd);
+    peer_put(&m, &told);
     ipc_send(to->ch, &m);
     buf_free(&extra);
 }

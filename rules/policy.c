@@ -13,6 +13,7 @@ struct policy {
     struct rule_entry **rules;
     size_t n_rules, cap;
     size_t n_arms;
+    unsigned refs;
     const json_t *secrets; /* while being built */
     json_t *credentials;   /* while being built: description → number */
     struct policy_index index;
@@ -23,15 +24,22 @@ struct policy *policy_new(const char *name, const json_t *secrets)
     struct arena *a = arena_new();
     struct policy *p = arena_zalloc(a, 1, sizeof *p);
     p->arena = a;
+    p->refs = 1;
     p->name = arena_str(a, name);
     p->secrets = secrets;
     p->credentials = json_object();
     return p;
 }
 
+struct policy *policy_ref(struct policy *p)
+{
+    p->refs++;
+    return p;
+}
+
 void policy_free(struct policy *p)
 {
-    if (p == NULL)
+    if (p == NULL || --p->refs > 0)
         return;
     json_decref(p->credentials);
     arena_free(p->arena);

@@ -57,7 +57,9 @@ struct decision {
 
 /* JSON text of one policy as config_policy_json() makes it. */
 struct policy *policy_parse(const char *json, size_t n, struct err *err);
-void policy_free(struct policy *p);
+/* Rules are borrowed from their policy: who keeps one over a reload holds a reference. */
+struct policy *policy_ref(struct policy *p);
+void policy_free(struct policy *p); /* drops one reference; NULL is fine */
 const char *policy_name(const struct policy *p);
 const struct rule *policy_rule(const struct policy *p, size_t i); /* NULL past the end */
 

@@ -1,6 +1,7 @@
 #include "vault.h"
 
 #include "ipc.h"
+#include "peer.h"
 #include "proc.h"
 #include "secret_list.h"
 #include "vault_entry.h"
@@ -169,31 +170,25 @@ static bool *released_by(const struct vault *v, struct slice packed)
 
 static int on_peer(struct vault *v, struct msg *m)
 {
-    uint8_t kind;
-    uint32_t number, generation;
-    struct slice sandbox, policy, extra;
-    int fd;
-    if (msg_get_u8(m, &kind) < 0 || msg_get_u32(m, &number) < 0 ||
-        msg_get_slice(m, IPC_MSG_MAX, &sandbox) < 0 || msg_get_slice(m, IPC_MSG_MAX, &policy) < 0 ||
-        msg_get_u32(m, &generation) < 0 || msg_get_slice(m, IPC_MSG_MAX, &extra) < 0 ||
-        msg_get_fd(m, &fd) < 0)
+    struct peer far;
+    if (peer_get(m, &far) < 0)
         return -1;
-    bool *released = msg_end(m) == 0 && kind == ROLE_INJECTOR ? released_by(v, extra) : NULL;
+    bool *released = far.kind == ROLE_INJECTOR ? released_by(v, far.extra) : NULL;
     if (released == NULL) {
-        close(fd);
+        close(far.fd);
         return -1;
     }
     struct channel *c = v->channels < CHANNELS_MAX ? calloc(1, sizeof *c) : NULL;
     if (c == NULL) { /* no room: that injector sees its channel end */
         free(released);
-        close(fd);
+        close(far.fd);
         return 0;
     }
     LIST_INIT(&c->list);
     c->vault = v;
-    c->number = number;
+    c->number = far.channel;
     c->released = released;
-    c->ipc = ipc_new(v->base, fd, on_get, on_channel_closed, c);
+    c->ipc = ipc_new(v->base, far.fd, on_get, on_channel_closed, c);
     if (c->ipc == NULL) {
         free(released);
         free(c);

@@ -32,6 +32,10 @@ def words(t, s):
     t.ok(r.returncode == 2 and "check" in r.stderr, "a mistyped command is guessed", r.stderr)
     r = d.command("--version")
     t.ok(r.returncode == 0 and r.stdout.startswith("durward "), "--version", r.stdout)
+    r = d.command("check", "--json=1", d.conf)
+    t.ok(r.returncode == 2 and "takes no value" in r.stderr, "--json=1: it takes no value", r.stderr)
+    r = d.command("audit", "tail", d.work)
+    t.ok("no audit log" in r.stderr, "a directory without a log is said to be one", r.stderr)
     r = d.command("status", "--socket", d.socket)
     t.ok(r.returncode == 1 and d.socket in r.stderr, "status without a daemon: 1, and where it "
          "looked", "exit %d" % r.returncode, r.stderr)
@@ -52,10 +56,40 @@ def decisions(t, s, gate):
             None if word == "allow" else code), "and so the gate decides",
             "%d %s" % (got.status, got.code))
     r = d.command("explain", "-c", d.conf, "GET", "https://api.github.com/a/../b")
-    t.ok(r.stdout.startswith("deny"), "an ambiguous path is denied", r.stdout)
+    t.ok(r.stdout.startswith("deny") and "(path_ambiguous)" in r.stdout,
+         "an ambiguous path is denied, with the gate's code", r.stdout)
     for preset in ("github", "openai", "anthropic"):
         r = d.command("explain", "--preset", preset)
         t.ok(r.returncode == 0 and preset in r.stdout, "explain --preset " + preset, r.stderr)
+        r = d.command("explain", "--json", "--preset", preset)
+        t.eq(json.loads(r.stdout or "{}").get("preset"), preset, "and in JSON")
+
+
+def runs(t, s):
+    """What `run` says: masked files by name, denials in one line, a secret's value never."""
+    d = s.d
+    for i in range(3):
+        os.makedirs(os.path.join(d.work, "d%d" % i))
+        with open(os.path.join(d.work, "d%d" % i, ".env"), "w", encoding="utf-8") as f:
+            f.write("X=1\n")
+    r = d.run(["curl", "-sS", "https://api.github.com/gists"])
+    t.ok("3 files with credentials" in r.stderr and "masked:" not in r.stderr and
+         all("d%d/.env" % i in r.stderr for i in range(3)), "masked files are named", r.stderr)
+    last = r.stderr.splitlines()[-1] if r.stderr else ""
+    t.ok("1 denied: api.github.com (denied_by_rule)" in last, "denials are one line", r.stderr)
+    hint = last.split("; durward ")[-1].split()
+    r = d.command(*hint)
+    t.ok(r.returncode == 0 and "/gists" in r.stdout, "whose command finds them", hint, r.stderr)
+    d.secret("openai", s.openai_secret, mode=0o644)
+    r = d.run(["curl", "-sS", "https://api.openai.com/v1/models"])
+    t.ok("(secret_unavailable)" in r.stderr, "what an injector refused is a denial too", r.stderr)
+    d.secret("openai", s.openai_secret)
+    value = s.github_secret.decode()
+    r = d.run(["true"], flags=("--secret", value))
+    t.ok(r.returncode == 125 and value not in r.stderr and "never its value" in r.stderr,
+         "a value given to --secret is not shown", "exit %d" % r.returncode, r.stderr)
+    r = d.run(["true"], flags=("--policy", "nobody"))
+    t.ok(r.returncode == 125 and "coder" in r.stderr, "an unknown policy: those there are", r.stderr)
 
 
 def audit(t, s):
@@ -138,6 +172,7 @@ def main(t):
     t.ok(r.returncode != 0 and r.stderr, "a second daemon on the same place is refused", r.stderr)
     t.eq(s.d.stop(), 0, "SIGTERM ends the daemon with 0")
     tampered(t, s)
+    t.part(runs, t, s)
     s.clean([], "cli")
 
 

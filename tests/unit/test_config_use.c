@@ -278,7 +278,8 @@ static void flag_errors(void)
 {
     struct config *base = good(FULL);
     flag_error(base, NULL, "z.com", NULL, "name one with --policy: a, b");
-    flag_error(base, "aa", "z.com", NULL, "--policy aa: /etc/durward/t.yaml has no such policy; it has: ");
+    flag_error(base, "aa", "z.com", NULL,
+               "--policy aa: /etc/durward/t.yaml has no such policy; it has: ");
     flag_error(base, "a", "api.github.com", NULL,
                "--allow api.github.com: this rule and the one at "
                "/etc/durward/t.yaml:10");

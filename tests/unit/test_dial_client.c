@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -132,6 +133,37 @@ static bool is_closed(int fd)
 {
     char c;
     return recv(fd, &c, 1, MSG_DONTWAIT) == 0;
+}
+
+/* A process that has run out of descriptors loses the one in the answer, not the channel. */
+static void test_no_room_for_descriptors(void)
+{
+    struct bed b;
+    struct heard h = {0}, again = {0};
+    struct rlimit was, none;
+    bed_open(&b, true, 5);
+    CU_ASSERT_PTR_NOT_NULL(dial_client_get(b.client, &b.authority, "1-1", "", heard, &h));
+    int far = send_dialed(&b, next_message(&b, W_DIAL));
+    CU_ASSERT_FATAL(getrlimit(RLIMIT_NOFILE, &was) == 0);
+    none = was;
+    none.rlim_cur = 3; /* all those numbers are taken */
+    CU_ASSERT_FATAL(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    run_until(&b, &h, 500);
+    CU_ASSERT_FATAL(setrlimit(RLIMIT_NOFILE, &was) == 0);
+    CU_ASSERT_EQUAL(h.n, 1);
+    CU_ASSERT_EQUAL(h.fd, -1);
+    CU_ASSERT_STRING_EQUAL(h.code, "overload");
+    CU_ASSERT(is_closed(far));
+    close(far);
+    CU_ASSERT_PTR_NOT_NULL(dial_client_get(b.client, &b.authority, "1-2", "", heard, &again));
+    far = send_dialed(&b, next_message(&b, W_DIAL));
+    run_until(&b, &again, 500);
+    CU_ASSERT_EQUAL(again.n, 1);
+    CU_ASSERT_STRING_EQUAL(again.code, "ok");
+    CU_ASSERT_FATAL(again.fd >= 0);
+    close(again.fd);
+    close(far);
+    bed_close(&b);
 }
 
 static void test_fields(void)
@@ -340,6 +372,7 @@ void suite_dial_client(void)
 {
     CU_pSuite s = CU_add_suite("dial_client", NULL, NULL);
     CU_add_test(s, "the request and its answer", test_fields);
+    CU_add_test(s, "out of descriptors", test_no_room_for_descriptors);
     CU_add_test(s, "answers in any order", test_order);
     CU_add_test(s, "cancel, and a late descriptor", test_cancel);
     CU_add_test(s, "the dialer dies, another comes", test_gone);

@@ -134,6 +134,19 @@ static const char *basic(const char *user, const char *password)
     return line("Authorization", "Basic ", out);
 }
 
+/* So many are nobody's mistake: the rest is not looked up, and refused like a stranger's. */
+static void test_many_placeholders(void)
+{
+    char many[2000];
+    for (unsigned n = 1; n <= 40; n++) {
+        size_t at = 0;
+        for (unsigned i = 0; i < n; i++)
+            at += (size_t)snprintf(many + at, sizeof many - at, " %s", mine);
+        expect(R_BEARER, "/", line("X-Other", "a", many),
+               n <= 16 ? "secret_blocked" : "cross_sandbox");
+    }
+}
+
 static void test_methods(void)
 {
     static const char *const pass[] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"};
@@ -435,6 +448,7 @@ void suite_guard(void)
 {
     CU_pSuite s = CU_add_suite("guard", setup, teardown);
     CU_add_test(s, "methods (A24, C2)", test_methods);
+    CU_add_test(s, "a head full of placeholders", test_many_placeholders);
     CU_add_test(s, "hop-by-hop and forwarding fields (A25, A26, B20)", test_clean);
     CU_add_test(s, "replies", test_reply);
     CU_add_test(s, "the sandbox's own placeholder", test_own);

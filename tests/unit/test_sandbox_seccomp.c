@@ -1,6 +1,7 @@
 /* The sandbox's system-call filter, loaded in children: what it refuses, what it must leave. */
 #define _GNU_SOURCE 1
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -90,6 +91,32 @@ static void test_sockets(void)
         {"mptcp 6, high", SYS_socket, {AF_INET6, SOCK_STREAM, 262 | high}, EPROTONOSUPPORT},
         {"udplite", SYS_socket, {AF_INET, SOCK_DGRAM, 136}, EPROTONOSUPPORT},
         {"tipc pair", SYS_socketpair, {AF_TIPC, SOCK_STREAM, 0, 0}, EAFNOSUPPORT},
+    };
+    check(calls, ARRAY_LEN(calls));
+}
+
+/* A set-ID bit on a bound file would count on the host. */
+static void test_set_id(void)
+{
+    static const char room[1];
+    const long p = (long)room, make = O_CREAT | O_WRONLY, unnamed = O_TMPFILE | O_RDWR;
+    const struct call calls[] = {
+        {"chmod u+s", SYS_chmod, {p, 04755}, EPERM},
+        {"chmod g+s", SYS_chmod, {p, 02755}, EPERM},
+        {"chmod", SYS_chmod, {p, 01777}, ENOENT},
+        {"fchmod u+s", SYS_fchmod, {-1, 04000}, EPERM},
+        {"fchmod", SYS_fchmod, {-1, 0755}, EBADF},
+        {"fchmodat u+s", SYS_fchmodat, {-1, p, 04755}, EPERM},
+        {"fchmodat2 u+s", 452, {-1, p, 04755, 0}, EPERM},
+        {"creat u+s", SYS_creat, {p, 04755}, EPERM},
+        {"mknod u+s", SYS_mknod, {p, 0104755, 0}, EPERM},
+        {"mknodat g+s", SYS_mknodat, {-1, p, 0102755, 0}, EPERM},
+        {"open u+s", SYS_open, {p, make, 04755}, EPERM},
+        {"openat g+s", SYS_openat, {-1, p, make, 02755}, EPERM},
+        {"openat unnamed u+s", SYS_openat, {-1, p, unnamed, 04755}, EPERM},
+        {"openat", SYS_openat, {-100, p, make, 0755}, ENOENT},
+        {"openat, mode not read", SYS_openat, {-100, p, O_DIRECTORY, 04755}, ENOENT},
+        {"openat2", SYS_openat2, {-100, p, p, 24}, ENOSYS},
     };
     check(calls, ARRAY_LEN(calls));
 }
@@ -221,6 +248,7 @@ static void suite_sandbox_seccomp(void)
     CU_pSuite s = CU_add_suite("sandbox_seccomp", compile, release);
     CU_add_test(s, "sockets", test_sockets);
     CU_add_test(s, "refused calls", test_refused);
+    CU_add_test(s, "no set-ID bit is put on a file", test_set_id);
     CU_add_test(s, "calls that are left", test_left_alone);
 #ifdef __x86_64__
     CU_add_test(s, "other ABIs", test_other_abis);

@@ -182,8 +182,8 @@ def process_memory(pid):
                         break
                     if not data:
                         break
-                    yield data
                     at += len(data)
+                    yield data if data.count(0) < len(data) else b"\0"  # never touched
                 yield b"\0" * 256  # mappings are not neighbours
         with open("/proc/%d/environ" % pid, "rb") as f:
             yield f.read()

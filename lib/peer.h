@@ -1,0 +1,26 @@
+/* W_PEER: a new channel to another role, as the parent tells both its ends. The one place that
+ * knows the message's layout (lib/wire.h). */
+#ifndef DURWARD_PEER_H
+#define DURWARD_PEER_H
+
+#include "ipc_msg.h"
+#include "proc.h"
+
+enum { PEER_NAME_MAX = 64 };
+
+struct peer {
+    enum role kind;   /* of the far end */
+    uint32_t channel; /* the parent's number for it */
+    uint32_t generation;
+    char sandbox[PEER_NAME_MAX + 1]; /* whose gate it is of; "" for none */
+    char policy[PEER_NAME_MAX + 1];  /* "" for none */
+    struct slice extra;              /* what the receiver is told beside it; lies in the message */
+    int fd;                          /* the channel */
+};
+
+/* Adds all fields; the message owns p->fd from here on. */
+void peer_put(struct msg *m, const struct peer *p);
+/* Reads the whole message. On success the caller owns p->fd; on -1 nothing was taken. */
+int peer_get(struct msg *m, struct peer *p);
+
+#endif

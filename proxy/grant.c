@@ -35,8 +35,10 @@ struct grant {
     struct origin *origin;
     struct back back;
     bool admitted, request_ended;
+    bool filled;         /* the credential is in: the reply is looked through */
+    struct scrub *scrub; /* NULL: not filled, or too short a value */
     unsigned status;
-    uint64_t up, down;
+    uint64_t up, down, head_hits;
     struct timespec begun;
 };
 
@@ -50,6 +52,7 @@ static void grant_free(struct grant *g)
     journal_cancel(g->wait);
     secret_client_cancel(g->secret_wait);
     secret_unref(g->value);
+    scrub_free(g->scrub);
     http_head_free(&g->head);
     policy_free(g->policy);
     explicit_bzero(g->token, sizeof g->token);
@@ -125,6 +128,12 @@ static uint64_t elapsed_ms(const struct grant *g)
     return (uint64_t)(ns / 1000000);
 }
 
+/* How often the reply held the secret. */
+static uint64_t hits(const struct grant *g)
+{
+    return g->head_hits + (g->scrub ? scrub_hits(g->scrub) : 0);
+}
+
 static void end_record(struct grant *g, enum record_kind kind, const char *code)
 {
     struct record r;
@@ -138,6 +147,8 @@ static void end_record(struct grant *g, enum record_kind kind, const char *code)
     record_put_u64(&r, RF_UP, g->up);
     record_put_u64(&r, RF_DOWN, g->down);
     record_put_u64(&r, RF_MS, elapsed_ms(g));
+    if (hits(g) > 0)
+        record_put_u64(&r, RF_COUNT, hits(g));
     if (g->origin) {
         record_put_str(&r, RF_ADDRESS, origin_facts(g->origin)->address);
         record_put_str(&r, RF_DETAIL, origin_facts(g->origin)->detail);
@@ -168,6 +179,22 @@ static int render(const struct credential *c, struct slice value, struct buf *ou
     return to ? 0 : -1;
 }
 
+/* A reply that cannot be looked through is not asked for. */
+static int prepare_scrub(struct grant *g)
+{
+    const struct credential *c = g->credential;
+    g->filled = true;
+    if (secret_slice(g->value).n < SCRUB_VALUE_MIN)
+        return 0;
+    struct scrub_set *set = scrub_cache_get(g->injector->scrubs, c->secret, g->value,
+                                            c->kind == CREDENTIAL_BASIC ? c->user : NULL);
+    if (set == NULL)
+        return -1;
+    g->scrub = scrub_new(set);
+    scrub_set_unref(set);
+    return g->scrub ? 0 : -1;
+}
+
 static int fill(struct grant *g)
 {
     struct buf v;
@@ -180,6 +207,8 @@ static int fill(struct grant *g)
     if (r == 0)
         r = http_head_set(&g->head, g->credential->header, buf_slice(&v));
     buf_free(&v);
+    if (r == 0)
+        r = prepare_scrub(g);
     secret_unref(g->value);
     g->value = NULL;
     return r;
@@ -366,25 +395,87 @@ struct grant *grant_new(struct injector *i, struct front front)
 
 /* ---- as the front of the origin ---- */
 
+/* The reply is not to go on: the origin is given up from within its own call. */
+static void abandon(struct grant *g, unsigned status, const char *code)
+{
+    end_record(g, RECORD_ABORTED, code);
+    g->back.ops->cancel(g->back.self);
+    tell_fail(g, status, code);
+}
+
+/* A coded body could hold anything, and here is no decoder (attack C13). */
+static bool coded(const struct head *h)
+{
+    for (size_t i = 0; i < h->n; i++)
+        if (slice_eq_str(h->fields[i].name, "content-encoding") &&
+            !slice_ieq_str(slice_trim(h->fields[i].value), "identity"))
+            return true;
+    return false;
+}
+
+/* Each value for itself, in a copy of our own. -1: out of memory. */
+static int scrub_head(struct grant *g, struct head *to, const struct head *from)
+{
+    if (http_head_copy(to, from) < 0)
+        return -1;
+    for (size_t i = 0; i < to->n; i++) {
+        struct slice v = to->fields[i].value; /* lies in to->raw */
+        ssize_t n = scrub_whole(scrub_set(g->scrub), to->raw + (v.p - to->raw), v.n);
+        if (n < 0)
+            return -1;
+        g->head_hits += (uint64_t)n;
+    }
+    return 0;
+}
+
 static void front_reply(void *self, const struct head *h)
 {
     struct grant *g = self;
+    struct head clean;
+    if (g->filled && h->body != BODY_NONE && coded(h)) {
+        abandon(g, 502, "cannot_scrub");
+        return;
+    }
     g->status = h->status;
-    g->front.ops->reply(g->front.self, h);
+    if (g->scrub == NULL) {
+        g->front.ops->reply(g->front.self, h);
+        return;
+    }
+    int r = scrub_head(g, &clean, h);
+    if (r == 0)
+        g->front.ops->reply(g->front.self, &clean);
+    http_head_free(&clean);
+    if (r < 0)
+        abandon(g, 503, "memory");
 }
 
 static void front_data(void *self, const void *p, size_t n)
 {
     struct grant *g = self;
-    g->down += n;
-    g->front.ops->data(g->front.self, p, n);
+    struct slice s = {p, n};
+    if (g->scrub && scrub_feed(g->scrub, s, &s) < 0) {
+        abandon(g, 503, "memory");
+        return;
+    }
+    g->down += s.n;
+    if (s.n > 0)
+        g->front.ops->data(g->front.self, s.p, s.n);
 }
 
 static void front_end(void *self)
 {
     struct grant *g = self;
     struct front f = g->front;
-    end_record(g, RECORD_COMPLETED, "ok");
+    struct slice rest = {"", 0};
+    if (g->scrub && scrub_end(g->scrub, &rest) < 0) {
+        end_record(g, RECORD_ABORTED, "memory");
+        tell_fail(g, 503, "memory");
+        return;
+    }
+    g->down += rest.n;
+    if (rest.n > 0) /* the room for it was never given away */
+        f.ops->data(f.self, rest.p, rest.n);
+    end_record(g, RECORD_COMPLETED, hits(g) > 0 ? "secret_reflected" : "ok");
     set_state(g, G_DONE);
     grant_free(g);
     f.ops->end(f.self);
@@ -400,7 +491,9 @@ static void front_fail(void *self, unsigned status, const char *code, const char
 static size_t front_room(void *self)
 {
     struct grant *g = self;
-    return g->front.ops->room(g->front.self);
+    size_t room = g->front.ops->room(g->front.self);
+    size_t held = g->scrub ? scrub_held(g->scrub) : 0;
+    return room > held ? room - held : 0;
 }
 
 static void front_wanted(void *self)

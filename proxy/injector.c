@@ -52,9 +52,11 @@ static void start(struct injector *i, int roots_fd, bool synced)
     i->journal = journal_new(i->base, synced);
     i->dial = dial_client_new(i->base, i->limits.dial_seconds);
     i->secrets = secret_client_new(i->base);
+    i->scrubs = scrub_cache_new(i->base);
     i->pool = pool_new(i->limits.pool, i->limits.pool_idle_seconds);
     i->origin.tls = io_tls_client_ctx();
-    if (!roots || !i->journal || !i->dial || !i->secrets || !i->pool || !i->origin.tls)
+    if (!roots || !i->journal || !i->dial || !i->secrets || !i->scrubs || !i->pool ||
+        !i->origin.tls)
         die(err.text[0] ? err.text : "out of memory");
     SSL_CTX_set1_cert_store(i->origin.tls, roots_store(roots));
     i->origin.base = i->base;
@@ -157,6 +159,7 @@ int injector_main(void)
     if (i->parent == NULL)
         return 1;
     event_base_dispatch(i->base);
+    scrub_cache_free(i->scrubs);
     secret_client_free(i->secrets);
     ipc_free(i->parent);
     return 0;

@@ -6,6 +6,7 @@
 #include "config.h"
 #include "journal.h"
 #include "origin.h"
+#include "scrub_cache.h"
 #include "secret_client.h"
 
 #include <openssl/evp.h>
@@ -20,6 +21,7 @@ struct injector {
     struct journal *journal;
     struct dial_client *dial;
     struct secret_client *secrets;
+    struct scrub_cache *scrubs;
     struct pool *pool;
     struct origin_env origin;
     EVP_PKEY *token_public;

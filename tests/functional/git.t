@@ -47,6 +47,7 @@ def main(t):
     outputs += [out, err]
     t.ok(status != 0 and "403" in err, "a repository outside the rule is 403", err)
     scan.scan_sandbox(t, box, s.scanner)
+    scan.scan_roles(t, box, s.scanner)
     box.close()
     records = server.records()
     wrong = [r for r in records if r["auth"] != server.basic]
@@ -54,7 +55,10 @@ def main(t):
          % len(records), *wrong)
     t.ok(all(r["status"] < 400 for r in records), "and answered none with an error",
          *[str(r) for r in records if r["status"] >= 400])
-    s.judge([(server, None)], outputs, "git")
+    origins = [(server, None)]
+    if s.github.requests:  # the load of the memory scan
+        origins.append((s.github, s.github_credential))
+    s.judge(origins, outputs, "git")
 
 
 tap.run(main)

@@ -48,6 +48,7 @@ def main(t):
         outputs += [out, err]
         t.ok(status == 0 and out.strip().endswith("42"), "npm install, " + mode, out, err)
     scan.scan_sandbox(t, box, s.scanner)
+    scan.scan_roles(t, box, s.scanner)
     outputs.append(box.close()[1])
     s.judge([(s.github, s.github_credential), (s.openai, s.openai_credential), (store, bearer)],
             outputs, "Node")

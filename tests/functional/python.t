@@ -54,6 +54,7 @@ def main(t):
         t.ok(got.get("spread", 0) > 0.12, "event by event, " + mode, str(got))
         pip(t, s, box, python, proxy, mode, outputs)
     scan.scan_sandbox(t, box, s.scanner)
+    scan.scan_roles(t, box, s.scanner)
     outputs.append(box.close()[1])
     s.judge([(s.github, s.github_credential), (s.openai, s.openai_credential), (store, basic)],
             outputs, "Python")

@@ -48,6 +48,7 @@ def main(t):
     entries = {r.get("entry") for r in s.d.kinds("admitted")}
     t.ok(entries >= {"transparent", "connect"}, "both ways in were used", str(entries))
     scan.scan_sandbox(t, box, s.scanner)
+    scan.scan_roles(t, box, s.scanner)
     status, err = box.close()
     t.eq(status, 0, "the sandbox ended well")
     s.judge([(s.github, s.github_credential), (s.openai, s.openai_credential)],

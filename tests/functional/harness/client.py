@@ -1,4 +1,4 @@
-"""A raw client that says exactly what a test wants, to a gate's explicit listener or to any port."""
+"""A raw client that says exactly what a test wants, to a gate's explicit listener or any port."""
 import base64
 import socket
 import ssl

@@ -288,7 +288,7 @@ class Origin:
 
 
 def needs(credential, handler):
-    """Answer 401 unless the request has exactly one credential header and it is this (name, value)."""
+    """Answer 401 unless the one credential header is exactly this (name, value)."""
     name, value = credential
 
     def guarded(req, conn):

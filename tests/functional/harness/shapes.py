@@ -1,4 +1,4 @@
-"""Handlers with the shapes of the services that agents call: OpenAI chat completions, GitHub REST."""
+"""Handlers shaped like the services that agents call: OpenAI chat completions, GitHub REST."""
 import json
 import time
 

@@ -2,8 +2,8 @@
 """Runs inside the sandbox: writes everything that can be read here to stdout, framed, so that the
 outside can search it. The secret itself is not in here, and not in any argument.
 
-Frames: u32 length of the name, u64 length of a piece, name, piece; several pieces of one name follow
-each other. argv: seconds since 1970 when the secret was made, and "all" or "new". With "new", files
+Frames: u32 length of the name, u64 length of a piece, name, piece; several pieces of one name
+follow each other. argv: seconds since 1970 when the secret was made, and "all" or "new". With "new", files
 that were last changed before the secret existed are read only up to a budget (they cannot contain
 it; the outside counts them)."""
 import os

@@ -155,8 +155,10 @@ static NORETURN void child(const struct spec *s, int report)
 static int judge(const struct spec *s, struct word w, struct command_failure *why)
 {
     if (w.at == AT_EXEC)
-        return refuse(why, w.error == ENOENT ? NOT_FOUND : NOT_EXECUTABLE, "%.150s: %s", s->argv[0],
-                      strerror(w.error));
+        return refuse(why, w.error == ENOENT ? NOT_FOUND : NOT_EXECUTABLE, "%.150s: %s%s",
+                      s->argv[0], strerror(w.error),
+                      w.error == ENOENT ? " (the sandbox has the host's /usr and what is bound)"
+                                        : "");
     if (w.at == AT_DIRECTORY)
         return refuse(why, FAILED, "cannot change to %.150s: %s", s->cwd, strerror(w.error));
     return refuse(why, FAILED, "cannot make a session: %s", strerror(w.error));

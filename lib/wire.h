@@ -25,19 +25,20 @@ enum wire_type {
     W_PEER_GONE = 7, /* P→role: channel:u32; forget it */
 
     /* W_INIT of each role:
-     * S: create:u8, name_days:u32, fds: key, cert (both opened read-write by the parent).
+     * S: create:u8, leaf_days:u32, fds: key, cert (read-write only when create).
      *    READY: cert_pem:bytes
-     * V: n × (name:str, store:u8, source:str, ttl:u32) ; fd env memfd: JSON object name → value
-     *    W_PEER kind=I extra = n × str (names of the secrets this policy may have), packed as
-     *    u32 count then u32 len + bytes each
-     * L: durability:u8, now_subdir:str (""=none), fds: audit directory
-     * D: n × (host:str, port:u32, address:str) resolve entries; n × str addresses of our own
-     *    W_PEER kind=G|I extra = policy JSON; after the word "token" for the gate of a listener
-     *    whose clients need one
-     * G: limits:bytes(struct limits), trust roots memfd:fd
-     * I: limits:bytes, policy:str, generation:u32, fds: policy JSON memfd, trust roots memfd
-     * C: config JSON memfd, socket fd (listening API socket, absent when count is 0), flags… see
-     *    controller/controller.h
+     * V: n × (name:str, store:u8, source:str, ttl:u32), fd: env memfd (secrets/env_block.h)
+     *    W_PEER of an injector: extra = names of the secrets it may have (secrets/secret_list.h)
+     * L: durability:u8, subdir:str ("" or run-…), fd: audit directory
+     * D: n × (host:str, port:u32, address:str) resolve entries, n × address:str denied beside the
+     *    guard's own list, dial_seconds:u32, token_public:bytes, synced:u8
+     *    W_PEER of a gate or injector: extra = policy JSON; after the word "token" for the gate of
+     *    a listener whose clients need one
+     * G: limits:bytes(struct limits), synced:u8, fd: roots memfd
+     * I: limits:bytes, synced:u8, policy:str, generation:u32, token_public:bytes,
+     *    fds: policy JSON memfd, roots memfd
+     *    W_PEER of a gate: extra = "token" when its requests must carry one
+     * C: see controller/controller.h
      * B: state_dir:str, trust_dir:str, init_path:str (the program durward-init) */
 
     /* ---- gate ↔ signer ---- */
@@ -49,7 +50,7 @@ enum wire_type {
     W_DIAL = 30, /* →D: req:u32, scheme:u8, host:str, port:u32, id:str (request id), token:str */
     W_DIALED = 31,      /* D→: req:u32, address:str ("192.0.2.1:443"), fd (connected) */
     W_DIAL_FAIL = 32,   /* D→: req:u32, code:str (constant: "denied", "blocked_ip", "resolve",
-                           "connect", "timeout", "overload"), text:str */
+                           "connect", "timeout", "overload", "audit"), text:str */
     W_DIAL_CANCEL = 33, /* →D: req:u32 */
 
     /* ---- writer (gate, injector, dialer, controller) ↔ logger ---- */

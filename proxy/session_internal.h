@@ -1,4 +1,4 @@
-/* Shared by session.c, session_tls.c and session_request.c only. */
+/* Shared by the session*.c files only. */
 #ifndef DURWARD_SESSION_INTERNAL_H
 #define DURWARD_SESSION_INTERNAL_H
 
@@ -8,25 +8,28 @@
 
 #include <netinet/in.h>
 
+/* How far a SOCKS dialogue is: what the client has to say next. */
+enum socks_step { SOCKS_GREETING = 0, SOCKS_LOGIN, SOCKS_REQUEST };
+
 struct session {
     struct gate *gate;
     struct io *io;
     enum session_state state;
     enum session_entry entry;
-    const char *entry_name; /* for records: "transparent", "connect", "forward" */
+    const char *entry_name; /* for records: "transparent", "connect", "forward", "socks5" */
     struct identity who;
     struct sockaddr_storage destination;
-    bool has_destination;
     /* what must agree: set by the entry mode, before TLS */
     struct authority outer;     /* CONNECT target or original destination; host "" if none */
     bool outer_binds_name;      /* SNI, if there, must equal it */
-    bool tunnel;                /* inside a CONNECT */
+    bool tunnel;                /* inside a CONNECT or behind a SOCKS request */
     struct authority authority; /* the canonical one, once known */
     struct mint_wait *mint;
     struct http1_server *server;
     int hello; /* 0 not seen, 1 leaf ready, -1 refused */
     unsigned char alert;
     bool explicit_inner; /* the next head is a proxy request */
+    enum socks_step socks;
     void (*closed)(void *arg);
     void *closed_arg;
     LIST_ENTRY(session) link;
@@ -38,6 +41,13 @@ void session_close(struct session *s, const char *why); /* the one exit door */
 void session_inner(struct session *s);
 void session_start_tls(struct session *s);
 void session_start_http(struct session *s);
+void session_start_socks(struct session *s); /* the first byte said SOCKS5 */
+/* outer is settled and the client was told: what comes next is session_inner's. */
+void session_enter_tunnel(struct session *s);
+/* What the address in s->destination means: sets outer. 0 go on, -1 refused (recorded). */
+int session_destination(struct session *s);
+/* Who asks, by his token. NULL when known, else the denial's code. */
+const char *session_identify(struct session *s, struct slice token);
 void session_note_denied(struct session *s, const char *code, const char *detail);
 /* Some rule names this host and port. */
 bool session_host_allowed(const struct session *s, const struct authority *a);

@@ -230,7 +230,7 @@ static int read_listener(struct config *c, const struct node *n, struct config_l
                          struct err *err)
 {
     static const struct key keys[] = {{"http", NULL},  {"policy", NULL}, {"insecure", NULL},
-                                      {"https", "M2"}, {"socks5", "M2"}, {"metrics", "M5"}};
+                                      {"https", "M2"}, {"metrics", "M5"}};
     struct node at;
     struct authority a;
     char text[HOST_TEXT_MAX + 16];

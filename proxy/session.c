@@ -223,14 +223,23 @@ static void on_explicit(struct io *io, enum io_event ev, void *arg)
     }
 }
 
+void session_explicit(struct session *s)
+{
+    session_set_state(s, SESSION_PREAMBLE);
+    io_callback(s->io, on_explicit, s);
+    io_deadline(s->io, s->gate->limits.idle_seconds);
+}
+
 static void begin(struct session *s)
 {
     if (s->explicit_inner) {
         s->entry_name = "forward";
         memset(&s->outer, 0, sizeof s->outer);
         s->outer_binds_name = false;
-        io_callback(s->io, on_explicit, s);
-        io_deadline(s->io, s->gate->limits.idle_seconds);
+        if (s->port_name)
+            session_start_port(s);
+        else
+            session_explicit(s);
         return;
     }
     io_callback(s->io, on_preamble, s);
@@ -238,7 +247,8 @@ static void begin(struct session *s)
 }
 
 void session_new(struct gate *g, int fd, enum session_entry entry,
-                 const struct sockaddr_storage *destination, void (*closed)(void *arg), void *arg)
+                 const struct sockaddr_storage *destination, const char *port_name,
+                 void (*closed)(void *arg), void *arg)
 {
     struct session *s = calloc(1, sizeof *s);
     if (s == NULL) {
@@ -250,7 +260,8 @@ void session_new(struct gate *g, int fd, enum session_entry entry,
     LIST_INSERT_HEAD(&g->sessions, s, link);
     s->entry = entry;
     s->entry_name = entry == ENTRY_TRANSPARENT ? "transparent" : "forward";
-    s->explicit_inner = entry == ENTRY_EXPLICIT;
+    s->explicit_inner = entry != ENTRY_TRANSPARENT;
+    s->port_name = port_name;
     s->closed = closed;
     s->closed_arg = arg;
     if (g->mode != GATE_TOKEN) {

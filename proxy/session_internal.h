@@ -19,6 +19,7 @@ struct session {
     const char *entry_name; /* for records: "transparent", "connect", "forward", "socks5" */
     struct identity who;
     struct sockaddr_storage destination;
+    const char *port_name; /* ENTRY_TLS: of our own certificate; else NULL */
     /* what must agree: set by the entry mode, before TLS */
     struct authority outer;     /* CONNECT target or original destination; host "" if none */
     bool outer_binds_name;      /* SNI, if there, must equal it */
@@ -40,6 +41,18 @@ void session_close(struct session *s, const char *why); /* the one exit door */
 /* Plain bytes or a ClientHello at the front of the input: start HTTP or TLS. */
 void session_inner(struct session *s);
 void session_start_tls(struct session *s);
+void session_start_port(struct session *s); /* TLS of the port itself, then session_explicit */
+/* What an explicit port speaks, once it is reached: the next byte says. */
+void session_explicit(struct session *s);
+/* For client hello callbacks. The one host name of a server_name extension (RFC 6066 3): 1 there, 0
+ * none, -1 malformed. */
+int session_hello_name(SSL *ssl, struct slice *name);
+/* Refused: recorded, and what session_hello_leaf answers from now on. */
+void session_hello_refuse(struct session *s, unsigned char alert, const char *code,
+                          const char *detail);
+/* The callback's answer: a leaf for the host is served, awaited, or refused with *alert. */
+int session_hello_leaf(struct session *s, const char *host, int *alert);
+void session_note_tls_refused(struct session *s, const char *why);
 void session_start_http(struct session *s);
 void session_start_socks(struct session *s); /* the first byte said SOCKS5 */
 /* outer is settled and the client was told: what comes next is session_inner's. */

@@ -23,8 +23,10 @@ enum listen_kind { LISTEN_HTTP = 1, LISTEN_HTTPS };
 
 struct config_listen {
     enum listen_kind kind;
-    const char *address; /* "127.0.0.1:3128" */
-    const char *policy;  /* NULL: needs a sandbox's token */
+    const char *address;    /* "127.0.0.1:3128" */
+    const char *name;       /* LISTEN_HTTPS: what its certificate is for, canonical */
+    const char *reached_at; /* what clients are told: the name, else the address; and the port */
+    const char *policy;     /* NULL: needs a sandbox's token */
     bool insecure;
 };
 
@@ -75,6 +77,8 @@ char *config_find(struct err *err);
 const struct config_secret *config_secrets(const struct config *c, size_t *n);
 const struct config_secret *config_secret(const struct config *c, const char *name);
 const struct config_listen *config_listens(const struct config *c, size_t *n);
+/* This section of the two says the same. */
+bool config_same(const struct config *a, const struct config *b, const char *section);
 const struct config_resolve *config_resolves(const struct config *c, size_t *n);
 const struct limits *config_limits(const struct config *c);
 size_t config_policies(const struct config *c);

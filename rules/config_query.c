@@ -25,6 +25,12 @@ const struct config_listen *config_listens(const struct config *c, size_t *n)
     return c->listens;
 }
 
+bool config_same(const struct config *a, const struct config *b, const char *section)
+{
+    json_t *x = json_object_get(a->root, section), *y = json_object_get(b->root, section);
+    return x == y || (x && y && json_equal(x, y));
+}
+
 const struct config_resolve *config_resolves(const struct config *c, size_t *n)
 {
     *n = c->n_resolves;

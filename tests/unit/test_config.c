@@ -140,7 +140,7 @@ static void keys(void)
          "'https' is specified but not built yet (planned: M4)");
     says(V "upstream:\n  proxy: x\n", 3, "not built yet (planned: M2)");
     says(V "upstream:\n  no_proxy: []\n", 3, "not built yet (planned: M2)");
-    says(V "listen:\n  - { https: 0.0.0.0:8443 }\n", 3, "not built yet (planned: M2)");
+    says(V "listen:\n  - { metrics: 127.0.0.1:9 }\n", 3, "not built yet (planned: M5)");
     says(V "secrets:\n  a:\n    vault: kv/x\n", 4, "not built yet (planned: M3)");
     says(V "secrets:\n  a: { systemd: x }\n", 3, "not built yet (planned: M3)");
     says(V "policies:\n  p:\n    rules:\n      - allow: a.com\n        budget: { requests: 1/h }\n",
@@ -290,6 +290,30 @@ static void listen_section(void)
     CU_ASSERT_STRING_EQUAL(l[2].address, "0.0.0.0:80");
     CU_ASSERT(l[2].insecure);
     config_unref(c);
+    c = good(V P "listen:\n  - { https: 0.0.0.0:8443, name: Proxy.example. }\n"
+                 "  - { https: 127.0.0.1:8444, policy: p }\n"
+                 "  - { https: '[::1]:8445', policy: p }\n"
+                 "  - { https: 10.0.0.1:8446, policy: p, insecure: true, name: 10.0.0.2 }\n");
+    l = config_listens(c, &n);
+    CU_ASSERT_EQUAL_FATAL(n, 4);
+    CU_ASSERT_EQUAL(l[0].kind, LISTEN_HTTPS);
+    CU_ASSERT_STRING_EQUAL(l[0].address, "0.0.0.0:8443");
+    CU_ASSERT_STRING_EQUAL(l[0].name, "proxy.example");
+    CU_ASSERT_STRING_EQUAL(l[0].reached_at, "proxy.example:8443");
+    CU_ASSERT_STRING_EQUAL(l[1].name, "127.0.0.1");
+    CU_ASSERT_STRING_EQUAL(l[1].reached_at, "127.0.0.1:8444");
+    CU_ASSERT_STRING_EQUAL(l[2].name, "::1");
+    CU_ASSERT_STRING_EQUAL(l[2].reached_at, "[::1]:8445");
+    CU_ASSERT_STRING_EQUAL(l[3].reached_at, "10.0.0.2:8446");
+    config_unref(c);
+    says(V P "listen:\n  - { https: 0.0.0.0:8443 }\n", 4, "name: proxy.example.com");
+    says(V P "listen:\n  - { https: '[::]:8443' }\n", 4, "name: proxy.example.com");
+    says(V P "listen:\n  - { https: 10.0.0.1:1, policy: p }\n", 4, "without a token");
+    says(V P "listen:\n  - { https: 127.0.0.1:1, name: 'a b' }\n", 4, "not a host name");
+    says(V P "listen:\n  - { https: 127.0.0.1:1, name: 'a:1' }\n", 4, "not a host name");
+    says(V P "listen:\n  - { http: 127.0.0.1:1, name: a }\n", 4, "goes with 'https'");
+    says(V P "listen:\n  - { http: 127.0.0.1:1, https: 127.0.0.1:2 }\n", 4, "not both");
+    says(V P "listen:\n  - { http: 127.0.0.1:1 }\n  - { https: 127.0.0.1:1 }\n", 5, "twice");
     says(V P "listen:\n  - { http: 10.0.0.1:3128, policy: p }\n", 4, "without a token");
     says(V P "listen:\n  - { http: 10.0.0.1:3128 }\n", 4, "in clear");
     says(V P "listen:\n  - { http: 0.0.0.0:3128 }\n", 4, "insecure: true");

@@ -38,6 +38,7 @@ static const char *const fields[RF_FIELDS] = {
     [RF_SANDBOX] = "sandbox",
     [RF_POLICY] = "policy",
     [RF_REQUEST] = "request",
+    [RF_VIA] = "via",
 };
 
 const char *record_kind_name(enum record_kind k)

@@ -53,6 +53,7 @@ enum record_field {                /* JSON name in the comment; text unless said
                     RF_POLICY,  /* "policy": likewise, from a channel that belongs to no policy */
                     RF_REQUEST, /* "request": the id of the request that a connection was made for
                                  */
+                    RF_VIA,     /* "via": the upstream proxy of a connection */
                     RF_FIELDS
 };
 

@@ -210,6 +210,8 @@ static int check_reload(const struct parent *p, const struct config *c, struct e
 {
     if (!config_same(p->config, c, "listen"))
         return err_set(err, ERR_UNREADY, "`listen` changed: that needs a restart of the daemon");
+    if (!config_same(p->config, c, "upstream"))
+        return err_set(err, ERR_UNREADY, "`upstream` changed: that needs a restart of the daemon");
     if (config_audit_durability(p->config) != config_audit_durability(c))
         return err_set(err, ERR_UNREADY, "`audit` changed: that needs a restart of the daemon");
     for (size_t i = 0; i < config_policies(p->config); i++) {

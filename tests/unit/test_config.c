@@ -138,8 +138,6 @@ static void keys(void)
     says(V "audit:\n  durabilty: synced\n", 3, "did you mean 'durability'?");
     says(V "controller:\n\n  https: 0.0.0.0:1\n", 4,
          "'https' is specified but not built yet (planned: M4)");
-    says(V "upstream:\n  proxy: x\n", 3, "not built yet (planned: M2)");
-    says(V "upstream:\n  no_proxy: []\n", 3, "not built yet (planned: M2)");
     says(V "listen:\n  - { metrics: 127.0.0.1:9 }\n", 3, "not built yet (planned: M5)");
     says(V "secrets:\n  a:\n    vault: kv/x\n", 4, "not built yet (planned: M3)");
     says(V "secrets:\n  a: { systemd: x }\n", 3, "not built yet (planned: M3)");
@@ -390,6 +388,57 @@ static void upstream(void)
     says(V "upstream:\n  resolve: []\n", 3, "must be a mapping");
 }
 
+static void upstream_proxy(void)
+{
+    struct config *c = good(V "secrets: { corp: { env: A } }\nupstream:\n"
+                              "  proxy: { url: 'https://Proxy.example.:3128', user: u, "
+                              "password: corp }\n"
+                              "  no_proxy: [A.com., .B.com, 10.0.0.1, '2001:db8::1', 10.0.0.0/8,\n"
+                              "    'fd00::/8']\n");
+    static const char *const direct[] = {"a.com",       ".b.com",     "10.0.0.1",
+                                         "2001:db8::1", "10.0.0.0/8", "fd00::/8"};
+    size_t n;
+    const struct config_proxy *p = config_upstream_proxy(c);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(p);
+    CU_ASSERT_EQUAL(p->scheme, SCHEME_HTTPS);
+    CU_ASSERT_STRING_EQUAL(p->host, "proxy.example");
+    CU_ASSERT_EQUAL(p->port, 3128);
+    CU_ASSERT_STRING_EQUAL(p->user, "u");
+    CU_ASSERT_STRING_EQUAL(p->password, "corp");
+    const char *const *list = config_no_proxy(c, &n);
+    CU_ASSERT_EQUAL_FATAL(n, ARRAY_LEN(direct));
+    for (size_t i = 0; i < n; i++)
+        CU_ASSERT_STRING_EQUAL(list[i], direct[i]);
+    config_unref(c);
+    c = good(V "upstream: { proxy: 'http://[::1]:80' }\n");
+    CU_ASSERT_STRING_EQUAL(config_upstream_proxy(c)->host, "::1");
+    CU_ASSERT_EQUAL(config_upstream_proxy(c)->port, 80);
+    CU_ASSERT_PTR_NULL(config_upstream_proxy(c)->password);
+    config_unref(c);
+    c = good(V "upstream: { ca: a.pem }\n");
+    CU_ASSERT_PTR_NULL(config_upstream_proxy(c));
+    config_unref(c);
+#define U V "secrets: { s: { env: A } }\nupstream:\n"
+    says(U "  proxy: x\n", 4, "is not http://HOST:PORT");
+    says(U "  proxy: ftp://x:1\n", 4, "is not http://HOST:PORT");
+    says(U "  proxy: http://x\n", 4, "is not http://HOST:PORT");
+    says(U "  proxy: 'http://[::1]'\n", 4, "is not http://HOST:PORT");
+    says(U "  proxy: 'http://x:'\n", 4, "is not http://HOST:PORT");
+    says(U "  proxy: http://x:1/\n", 4, "is not http://HOST:PORT");
+    says(U "  proxy: http://u:p@x:1\n", 4, "never stands here");
+    says(U "  proxy: { user: u, password: s }\n", 4, "'url' is missing");
+    says(U "  proxy: { url: 'http://x:1', user: u }\n", 4, "go together");
+    says(U "  proxy: { url: 'http://x:1', password: s }\n", 4, "go together");
+    says(U "  proxy: { url: 'http://x:1', user: u, password: t }\n", 4, "no secret 't'");
+    says(U "  proxy: { url: 'http://x:1', user: 'u:v', password: s }\n", 4, "no blank, colon");
+    says(U "  proxy: { url: 'http://x:1', passwort: s }\n", 4, "did you mean 'password'");
+    says(U "  proxy: []\n", 4, "must be a mapping");
+    says(U "  no_proxy: [a]\n", 4, "without 'proxy'");
+    says(U "  proxy: http://x:1\n  no_proxy: ['*.a']\n", 5, "is not a host");
+    says(U "  proxy: http://x:1\n  no_proxy: [10.0.0.1/8]\n", 5, "is not a host");
+    says(U "  proxy: http://x:1\n  no_proxy: [.10.0.0.1]\n", 5, "is not a host");
+}
+
 static void other_sections(void)
 {
     struct config *c = good(V "audit: { dir: log, durability: synced }\n"
@@ -488,6 +537,7 @@ void suite_config(void)
     CU_add_test(s, "policies", policies);
     CU_add_test(s, "listen", listen_section);
     CU_add_test(s, "upstream", upstream);
+    CU_add_test(s, "upstream.proxy and no_proxy", upstream_proxy);
     CU_add_test(s, "bounds", bounds);
     CU_add_test(s, "audit, ca, controller", other_sections);
     CU_add_test(s, "limits", limits);

@@ -4,13 +4,14 @@ import base64
 import hashlib
 import os
 import shutil
-import ssl
+import signal
+import socket
 import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import nginx, origin, proxy, scan, scene, shapes, tap  # noqa: E402
+from harness import durward, nginx, origin, proxy, scan, scene, shapes, tap  # noqa: E402
 
 DEEP, CLEAR, BIG = "deep.corp.example", "clear.corp.example", "big.corp.example"
 PROXY_NAME = "proxy.corp.example"
@@ -273,6 +274,49 @@ def vault_gone(t, o, office):
     del o.s.d.secrets["broken"]
 
 
+def killed(t, o, office):
+    """The vault and the dialer are replaced, and asked for the password again."""
+    first = len(office.heads)
+    o.start("http://127.0.0.1:%d" % office.port, "durward", "corp")
+    for role in ("vault", "dialer"):
+        t.eq(o.get(DEEP).status, 200, "served before the %s is killed" % role)
+        for pid, name in o.s.d.roles():
+            if name == role:
+                os.kill(pid, signal.SIGKILL)
+        seen = []
+        t.ok(tap.wait_for(lambda: seen.append(o.get(DEEP).status) or seen[-1] == 200, 6, 0.1),
+             "and after it", str(seen))
+        t.ok(set(seen) <= {200, 502, 503}, "by refusals only", str(seen))
+    wrong = [h for h in office.heads[first:] if b"\r\nProxy-Authorization: Basic " not in h]
+    t.ok(not wrong, "the proxy was never asked without the password", *wrong)
+    t.eq(o.s.d.stop(), 0, "the daemon ends well")
+
+
+def over_ipv6(t, o, hosts):
+    try:
+        six = proxy.Proxy(t, hosts, family=socket.AF_INET6)
+    except OSError:
+        t.skip("a proxy at ::1", "this host has no ::1")
+        return
+    o.start("http://[::1]:%d" % six.port)
+    t.eq((o.get(DEEP).status, o.connection(DEEP).get("via")),
+         (200, "http://[::1]:%d" % six.port), "a proxy at ::1")
+
+
+def in_run(t, o, office):
+    """`durward run` goes the same way, and nobody in it ever has the password."""
+    s = o.s
+    s.d.stop()
+    s.d.extra["upstream"] = {"ca": [s.d.ca.pem], "resolve": s.d.resolve, "proxy": {
+        "url": "http://127.0.0.1:%d" % office.port, "user": "durward", "password": "corp"}}
+    box = durward.Sandbox(s.d)
+    status, out, err = box.sh("curl -sS -o /dev/null -w '%%{http_code}' https://%s/x" % DEEP)
+    t.eq((status, out), (0, "200"), "durward run goes through the proxy") or t.diag(err)
+    scan.scan_sandbox(t, box, s.scanner)
+    scan.scan_roles(t, box, s.scanner)
+    box.close()
+
+
 def load_errors(t, o):
     d = o.s.d
     for upstream, want in (
@@ -303,10 +347,12 @@ def main(t):
     t.part(in_tls, t, o, hosts)
     t.part(lies, t, o, office)
     t.part(vault_gone, t, o, office)
-    t.eq(o.s.d.stop(), 0, "the daemon ends well")
+    t.part(over_ipv6, t, o, hosts)
+    t.part(killed, t, o, office)
     wrong = origin.one_right(o.deep, o.s.github_credential)
     t.ok(o.deep.requests and not wrong, "exactly one right credential in each request", *wrong)
     o.s.d.check_pairs(t, [o.deep, o.clear, o.big, o.s.github], "through a proxy", exact=False)
+    t.part(in_run, t, o, office)  # its ids are of a log of its own
     o.s.clean(what="through a proxy")
     t.part(load_errors, t, o)
 

@@ -10,9 +10,10 @@ import sys
 import warnings
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import client, nginx, scene, shapes, socks, tap  # noqa: E402
+from harness import client, durward, nginx, scene, shapes, socks, tap  # noqa: E402
 
 NAME = "proxy.example.com"
+LOCAL = "localhost"
 BIG = "big.example.com"
 SIZE = 24 << 20
 PLAIN_HTTP = "clear.example.com"
@@ -230,17 +231,32 @@ def strangers(t, s, where):
 
 def tokens(t, s, r, where):
     t.has(r.stdout, "https://sandbox:", "durward env names a proxy in TLS")
-    t.has(r.stdout, "@%s:%s" % (NAME, where.rpartition(":")[2]), "by the name of its certificate")
+    t.has(r.stdout, "@%s:%s" % (LOCAL, where.rpartition(":")[2]), "by the name of its certificate")
     token = r.stdout.split("https://", 1)[1].split("@")[0]
-    good = Port(where, s.ca_file(), NAME, token)
+    good = Port(where, s.ca_file(), LOCAL, token)
     t.eq(good.get("api.github.com", "/user").status, 200, "the token is served")
-    answer, st = Port(where, s.ca_file(), NAME).connect("api.github.com:443")
+    answer, st = Port(where, s.ca_file(), LOCAL).connect("api.github.com:443")
     st.close()
     t.eq((answer.status, answer.code), (407, "token_missing"), "without it 407")
-    status, out, err = curl(s, "--resolve", "%s:%s:127.0.0.1" % (NAME, where.rpartition(":")[2]),
-                            "-x", "https://%s@%s:%s" % (token, NAME, where.rpartition(":")[2]),
+    status, out, err = curl(s, "-x", "https://%s@%s:%s" % (token, LOCAL, where.rpartition(":")[2]),
                             "https://api.github.com/user")
     t.ok(status == 0 and '"octo"' in out, "curl with the address that env printed", out, err)
+    path = t.write("paired.env", r.stdout, 0o644)
+    paired(t, path, "curl paired by durward env, told the CA of its proxy",
+           "curl -sS --max-time 10 --proxy-cacert $CURL_CA_BUNDLE https://api.github.com/user")
+    python = os.path.join(durward.clients_dir(), "venv/bin/python")
+    if os.path.exists(python):
+        paired(t, path, "requests paired by durward env alone", python + " -c 'import requests; "
+               "print(requests.get(\"https://api.github.com/user\", timeout=10).text)'")
+    else:
+        t.skip("requests paired by durward env alone", "run tests/functional/clients/setup")
+
+
+def paired(t, path, what, command):
+    p = subprocess.run(["sh", "-c", "set -a; . %s; set +a; %s" % (path, command)], timeout=20,
+                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                       env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"})
+    t.has(p.stdout.decode(), '"octo"', what) or t.diag(p.stderr)
 
 
 def main(t):
@@ -255,7 +271,7 @@ def main(t):
     wants = "127.0.0.1:%d" % nginx.free_port()
     s.d.listen += [{"https": where, "policy": "coder"},
                    {"https": named, "name": NAME, "policy": "coder"},
-                   {"https": wants, "name": NAME}]
+                   {"https": wants, "name": LOCAL}]
     s.d.serve()
     t.part(clients, t, s, where, named)
     t.part(inside, t, s, where)

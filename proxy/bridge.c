@@ -18,6 +18,7 @@ struct bank {
 
 struct bridge {
     struct bridges *all;
+    uint32_t owner;
     struct bank near, far;
     LIST_ENTRY(bridge) link;
 };
@@ -90,10 +91,19 @@ static void bank_init(struct bridge *g, struct bank *b, struct bank *other, stru
     io_callback(io, on_bank, b);
 }
 
-int bridges_join(struct bridges *b, struct io *io)
+static bool room_for(const struct bridges *b, uint32_t owner)
+{
+    const struct bridge *g;
+    unsigned own = 0;
+    LIST_FOREACH(g, &b->list, link)
+    own += g->owner == owner;
+    return b->n < BRIDGES_MAX && own < BRIDGES_OWNER_MAX;
+}
+
+int bridges_join(struct bridges *b, struct io *io, uint32_t owner)
 {
     int fds[2] = {-1, -1};
-    struct bridge *g = b->n < BRIDGES_MAX ? calloc(1, sizeof *g) : NULL;
+    struct bridge *g = room_for(b, owner) ? calloc(1, sizeof *g) : NULL;
     if (g && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0) {
         free(g);
         g = NULL;
@@ -110,6 +120,7 @@ int bridges_join(struct bridges *b, struct io *io)
     bank_init(g, &g->near, &g->far, near);
     bank_init(g, &g->far, &g->near, io);
     g->all = b;
+    g->owner = owner;
     LIST_INSERT_HEAD(&b->list, g, link);
     b->n++;
     return fds[1];

@@ -216,8 +216,12 @@ static void on_asked(void *arg, int fd, const char *text)
 {
     struct dial *d = arg;
     d->via = NULL;
-    d->fd = fd;
-    dial_finish(d, fd < 0 ? "upstream_proxy" : "ok", text);
+    d->fd = fd < 0 ? -1 : fd;
+    dial_finish(d,
+                fd >= 0                       ? "ok"
+                : fd == PROXY_CONNECT_NO_ROOM ? "overload"
+                                              : "upstream_proxy",
+                text);
 }
 
 /* Connected, but to the proxy: it is told the target by name. */
@@ -228,6 +232,7 @@ static void ask_proxy(struct dial *d)
                                         .proxy = m->proxy,
                                         .secrets = m->secrets,
                                         .bridges = m->bridges,
+                                        .owner = d->order.owner,
                                         .target = d->order.authority,
                                         .done = on_asked,
                                         .arg = d};

@@ -44,6 +44,7 @@ struct dial_means {
 struct dial_order {
     struct authority authority;
     struct dial_label label;
+    uint32_t owner; /* the channel that asks */
     /* Asked before anything leaves, and again before the descriptor is handed over. */
     bool (*allowed)(void *arg, const struct authority *a);
     /* The end, once. fd >= 0: connected, the callback's; address is its peer. fd < 0: code is one

@@ -228,8 +228,12 @@ static void ask_start(struct channel *c, uint32_t req, const struct authority *a
                       const struct dial_label *label)
 {
     struct ask *k = calloc(1, sizeof *k);
-    struct dial_order order = {
-        .authority = *a, .label = *label, .allowed = ask_allowed, .done = ask_done, .arg = k};
+    struct dial_order order = {.authority = *a,
+                               .label = *label,
+                               .owner = c->number,
+                               .allowed = ask_allowed,
+                               .done = ask_done,
+                               .arg = k};
     struct dial *dial = k ? dial_new(&c->dialer->means, &order) : NULL;
     if (dial == NULL) {
         free(k);

@@ -60,11 +60,14 @@ static void hand_over(struct proxy_connect *p)
     if (io_ssl(p->io)) {
         struct io *io = p->io;
         p->io = NULL;
-        fd = bridges_join(p->order.bridges, io);
+        fd = bridges_join(p->order.bridges, io, p->order.owner);
     } else {
         fd = fcntl(io_fd(p->io), F_DUPFD_CLOEXEC, 0);
     }
-    ask_tell(p, fd, fd < 0 ? "no room for a connection through the proxy" : "");
+    if (fd < 0)
+        ask_tell(p, PROXY_CONNECT_NO_ROOM, "no room for a connection through the proxy");
+    else
+        ask_tell(p, fd, "");
 }
 
 static void judge(struct proxy_connect *p, size_t end)

@@ -12,16 +12,21 @@ struct proxy_connect;
 struct secret_client;
 struct upstream_proxy;
 
-enum { PROXY_CONNECT_HEAD_MAX = 16 * 1024, PROXY_CONNECT_TEXT_MAX = 160 };
+enum {
+    PROXY_CONNECT_HEAD_MAX = 16 * 1024,
+    PROXY_CONNECT_TEXT_MAX = 160,
+    PROXY_CONNECT_NO_ROOM = -2
+};
 
 struct proxy_connect_order {
     struct event_base *base;
     const struct upstream_proxy *proxy;
     struct secret_client *secrets; /* needed when the proxy has a credential */
     struct bridges *bridges;       /* needed when it is an https one */
+    uint32_t owner;                /* of the bridge */
     struct authority target;
     /* The end, once; the proxy_connect is gone when it runs. fd >= 0: a stream to the target, the
-     * callback's. fd < 0: text says why. */
+     * callback's. fd < 0: text says why; NO_ROOM when it is our own fault. */
     void (*done)(void *arg, int fd, const char *text);
     void *arg;
 };

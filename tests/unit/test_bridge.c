@@ -4,6 +4,7 @@
 
 #include <event2/event.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -41,7 +42,7 @@ static int join(int *far)
     struct io *io = io_new(base, fds[0], BRIDGE_BUFFER, BRIDGE_BUFFER, true);
     CU_ASSERT_PTR_NOT_NULL_FATAL(io);
     *far = fds[1];
-    return bridges_join(all, io);
+    return bridges_join(all, io, 7);
 }
 
 static void test_both_ways(void)
@@ -123,10 +124,38 @@ static void test_ends(void)
     CU_ASSERT_PTR_NOT_NULL_FATAL(all);
 }
 
+/* One owner does not take the room of the others. */
+static void test_owners(void)
+{
+    int far[BRIDGES_OWNER_MAX + 1], near[BRIDGES_OWNER_MAX + 1], fds[2];
+    for (unsigned i = 0; i < ARRAY_LEN(far); i++) {
+        near[i] = join(&far[i]);
+        CU_ASSERT_EQUAL(near[i] >= 0, i < BRIDGES_OWNER_MAX);
+    }
+    CU_ASSERT_EQUAL(bridges_count(all), BRIDGES_OWNER_MAX);
+    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds),
+                          0);
+    struct io *io = io_new(base, fds[0], BRIDGE_BUFFER, BRIDGE_BUFFER, true);
+    int other = bridges_join(all, io, 8);
+    CU_ASSERT(other >= 0);
+    close(other);
+    close(fds[1]);
+    for (unsigned i = 0; i < ARRAY_LEN(far); i++) {
+        close(far[i]);
+        if (near[i] >= 0)
+            close(near[i]);
+    }
+    turn(50);
+    CU_ASSERT_EQUAL(bridges_count(all), 0);
+}
+
 void tap_suites(void)
 {
+    struct rlimit many = {4096, 4096}; /* four descriptors a bridge */
+    setrlimit(RLIMIT_NOFILE, &many);
     CU_pSuite s = CU_add_suite("bridge", setup, teardown);
     CU_add_test(s, "both ways, half closed, closed", test_both_ways);
     CU_add_test(s, "a slow reader bounds what waits", test_slow_reader);
+    CU_add_test(s, "one owner's share", test_owners);
     CU_add_test(s, "an end on either side, and of all", test_ends);
 }

@@ -7,6 +7,7 @@
 #define DURWARD_POLICY_H
 
 #include "authority.h"
+#include "cidr.h"
 #include "err.h"
 
 struct policy;
@@ -50,7 +51,9 @@ struct rule {
     size_t n_query;
     const struct condition *headers; /* each must be there, once */
     size_t n_headers;
-    bool allow_plaintext; /* the credential may go over http:// */
+    bool allow_plaintext;  /* the credential may go over http:// */
+    const struct cidr *to; /* forbidden addresses that its hosts may lead to all the same */
+    size_t n_to;
 };
 
 enum verdict { VERDICT_DENY = 0, VERDICT_ALLOW = 1, VERDICT_ASK = 2 };
@@ -82,6 +85,10 @@ const char *policy_rule_where(const struct policy *p, size_t i);
 /* Which kinds of allow rules name this scheme, host and port, whatever the path and method. */
 enum { POLICY_HOST_PLAIN = 1, POLICY_HOST_CREDENTIALED = 2, POLICY_HOST_ASK = 4 };
 unsigned policy_host(const struct policy *p, const struct authority *a);
+/* A rule of these kinds (POLICY_HOST_*) that names this authority, whatever the path, says that it
+ * may lead to this address (`to`). at: a literal one. */
+bool policy_leads_to(const struct policy *p, const struct authority *a, unsigned kinds,
+                     const struct authority *at);
 /* Some allow or ask rule names this host at some port or scheme: DNS may answer for it. */
 bool policy_names_host(const struct policy *p, const struct authority *host);
 /* Every port that an allow or ask rule names beyond 80 and 443; returns how many (ports may be

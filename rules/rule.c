@@ -21,7 +21,7 @@ const struct key rule_keys[] = {
     {"cookies", NULL},
     {"ask", "M3"},
     {"budget", "M3"},
-    {"to", "M3"},
+    {"to", NULL},
     {"refs", "M3"},
     {"query", NULL},
     {"headers", NULL},
@@ -318,7 +318,8 @@ int rule_read(struct arena *a, const struct node *n, const json_t *secrets, stru
     if (node_get(n, "with", &with) &&
         rule_credential_read(a, &with, secrets, &ret->rule.credential, err) < 0)
         return -1;
-    if (read_guards(&r, n, err) < 0 || rule_conditions_read(a, n, &ret->rule, err) < 0)
+    if (read_guards(&r, n, err) < 0 || rule_conditions_read(a, n, &ret->rule, err) < 0 ||
+        rule_to_read(a, n, &ret->rule, err) < 0)
         return -1;
     if (read_patterns(&r, denies ? &deny : &allow, err) < 0)
         return -1;

@@ -269,9 +269,16 @@ static void bad_rules(void)
     says("{'allow':'a.com','metods':['GET']}", "did you mean 'methods'?");
     says("{'allow':'a.com','budget':{}}", "'budget' is specified but not built yet (planned: M3)");
     says("{'ask':'a.com'}", "'ask' is specified but not built yet (planned: M3)");
-    says("{'allow':'a.com','to':['10.0.0.0/8']}", "not built yet");
+    says("{'allow':'a.com','to':['10.0.0.1/8']}", "no bit set beyond");
+    says("{'allow':'a.com','to':'10.0.0.0'}", "not a range");
+    says("{'allow':'a.com','to':['10.0.0.0/8','0.0.0.0/0']}", "too wide");
+    says("{'allow':'a.com','to':['fc00::/6']}", "too wide");
+    says("{'allow':'a.com','to':['internal.corp/8']}", "not a range");
+    says("{'allow':'a.com','to':[]}", "empty list");
+    says("{'allow':'a.com','to':[1]}", "must be a string");
+    says("{'deny':'a.com','to':['10.0.0.0/8']}", "no meaning on a deny");
     says("{'allow':'a.com','refs':[]}", "not built yet");
-    says("{'allow':'a.com','allow_plaintext':true}", "not built yet");
+    says("{'allow':'a.com','allow_plaintext':true}", "goes with 'with'");
     says("{'use':'github'}", "preset");
     says("{'allow':[]}", "empty list");
     says("{'allow':['a.com',1]}", "must be a string");

@@ -61,6 +61,7 @@ struct gate {
     size_t n_routes;
     struct placeholder_entry placeholders[GATE_PLACEHOLDERS_MAX];
     size_t n_placeholders;
+    size_t previewed; /* bytes of request bodies held for inspection */
     struct placeholder_key *tag;
     EVP_PKEY *token_public; /* GATE_TOKEN */
     LIST_HEAD(, session) sessions;

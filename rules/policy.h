@@ -9,6 +9,7 @@
 #include "authority.h"
 #include "cidr.h"
 #include "err.h"
+#include "inspect.h"
 
 struct policy;
 
@@ -54,6 +55,7 @@ struct rule {
     bool allow_plaintext;  /* the credential may go over http:// */
     const struct cidr *to; /* forbidden addresses that its hosts may lead to all the same */
     size_t n_to;
+    const struct inspection *inspection; /* what is asked of the body; NULL: nothing */
 };
 
 enum verdict { VERDICT_DENY = 0, VERDICT_ALLOW = 1, VERDICT_ASK = 2 };

@@ -25,16 +25,16 @@ const struct key rule_keys[] = {
     {"refs", "M3"},
     {"query", NULL},
     {"headers", NULL},
-    {"graphql", "M3"},
+    {"graphql", NULL},
     {"websocket", "M3"},
     {"tunnel", "M3"},
-    {"mcp", "M3"},
+    {"mcp", NULL},
     {"capture", "M3"},
     {"on_reflect", "M3"},
     {"allow_plaintext", NULL},
     {"allow_public_suffix", NULL},
     {"client_certificate", "M3"},
-    {"server_tools", "M3"},
+    {"server_tools", NULL},
     {"range", "M2"},
     {"capture_body", "M5"},
 };
@@ -321,7 +321,8 @@ int rule_read(struct arena *a, const struct node *n, const json_t *secrets, stru
     if (read_guards(&r, n, err) < 0 || rule_conditions_read(a, n, &ret->rule, err) < 0 ||
         rule_to_read(a, n, &ret->rule, err) < 0)
         return -1;
-    if (read_patterns(&r, denies ? &deny : &allow, err) < 0)
+    if (read_patterns(&r, denies ? &deny : &allow, err) < 0 ||
+        rule_inspection_read(a, n, ret, err) < 0)
         return -1;
     return read_client(n, &ret->rule, err) < 0 ? -1 : rule_edits_read(a, n, &ret->rule, err);
 }

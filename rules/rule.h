@@ -42,6 +42,9 @@ int rule_conditions_read(struct arena *a, const struct node *rule, struct rule *
                          struct err *err); /* rule_condition.c */
 int rule_to_read(struct arena *a, const struct node *rule, struct rule *ret,
                  struct err *err); /* rule_network.c */
+/* graphql, mcp, server_tools (rule_inspect.c). After the patterns. */
+int rule_inspection_read(struct arena *a, const struct node *rule, struct rule_entry *ret,
+                         struct err *err);
 int rule_edits_read(struct arena *a, const struct node *rule, struct rule *ret, struct err *err);
 int rule_secret_known(const struct node *n, const char *name, const json_t *secrets,
                       struct err *err);

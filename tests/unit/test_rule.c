@@ -295,6 +295,26 @@ static void bad_rules(void)
     says("{'deny':'a.com','git':'fetch'}", "no meaning on a deny");
 }
 
+static void bad_inspections(void)
+{
+    says("{'allow':'a.com','graphql':'readonly'}", "the only word here is 'read-only'");
+    says("{'allow':'a.com','graphql':[]}", "empty list");
+    says("{'allow':'a.com','graphql':{}}", "limits nothing");
+    says("{'allow':'a.com','graphql':{'read_only':false}}", "limits nothing");
+    says("{'allow':'a.com','graphql':{'feilds':['a']}}", "did you mean 'fields'?");
+    says("{'allow':'a.com','graphql':['Get*']}", "names are whole");
+    says("{'allow':'a.com','graphql':true}", "must be a string");
+    says("{'allow':'a.com','mcp':['x']}", "must be a mapping");
+    says("{'allow':'a.com','mcp':{'methods':[]}}", "needs 'tools'");
+    says("{'allow':'a.com','mcp':{'tools':[],'methods':['tools/call']}}", "name the tools");
+    says("{'allow':'a.com','mcp':{'tools':'*'}}", "names are whole");
+    says("{'allow':'a.com','server_tools':'none'}", "[] allows none");
+    says("{'allow':'a.com','server_tools':[1]}", "must be a string");
+    says("{'allow':'a.com','graphql':'read-only','mcp':{'tools':[]}}", "keep one");
+    says("{'allow':'a.com/x/y','git':'fetch','server_tools':[]}", "bodies of its own");
+    says("{'deny':'a.com','graphql':'read-only'}", "no meaning on a deny");
+}
+
 static void bad_credentials(void)
 {
     says("{'allow':'http://a.com'," S "}", "http:// carries no credential");
@@ -391,6 +411,7 @@ void suite_rule(void)
     CU_add_test(s, "fields of a rule", fields);
     CU_add_test(s, "ambiguous rules", ambiguous);
     CU_add_test(s, "bad rules", bad_rules);
+    CU_add_test(s, "what is asked of bodies", bad_inspections);
     CU_add_test(s, "bad credentials", bad_credentials);
     CU_add_test(s, "headers that may not be edited", bad_edits);
     CU_add_test(s, "A13: public suffixes", public_suffixes);

@@ -123,35 +123,73 @@ static void documents(void)
     reads("{fragment:on}", "q: .on ");
 }
 
-static const char *const bad_documents[] = {
-    "", " ", "#", "{}", "{a", "{a}}", "{a}{b}", "{a} query B{b}", "query A{b} {a}",
-    "fragment F on T{a}", "type T{a:Int}", "extend type T{a:Int}", "schema{query:Q}",
-    "\"d\" query{a}", "\"\"\"d\"\"\" {a}", "Query{a}", "query A", "query(){a}", "{a()}", "{a(b)}",
-    "{a(b:)}", "{a:}", "{a(b:01)}", "{a(b:1a)}", "{a(b:1.)}", "{a(b:.5)}", "{a(b:-)}",
-    "{a(b:\"\n\")}", "{a(b:\"\\x\")}", "{a(b:\"\\ud83d\\ude00\")}", "{a(b:\"\\u12\")}",
-    "{a(b:\"c)}", "{a(b:\"\"\"c)}", "{a ..b}", "{a ... }", "{a . . .b}", "fragment on on T{a} {b}",
-    "fragment F($a:Int) on T{a} {b}",
-    "{a}; 
-    static void no_documents(void){mutation{b} ",
-                                               "{a} 'x'",
-                                   "{a}\v", "\xef\xbb\xbf{a}", "{\xc3\xa9}",
-                                   "#\xe2\x80\xa8 mutation{a}\n{a}", "{a(b:{c:1)}", "{a(b:[1)}",
-                                   "query A($b:Int,$c){a}", "query A($b:[Int){a}", "{a@}"};
-for (size_t i = 0; i < ARRAY_LEN(bad_documents); i++)
-    reads(bad_documents[i], "no");
-char deep[2 * GRAPHQL_DEPTH + 8] = "";
-for (size_t i = 0; i < GRAPHQL_DEPTH + 1; i++)
-    memcpy(deep + 2 * i, "{a", 2);
-reads(deep, "no");
-struct told t = {""};
-struct graphql_visitor v = {told_operation, NULL, &t};
-CU_ASSERT_EQUAL(graphql_read((struct slice){"{a}\0mutation{b}", 15}, &v), -1);
-char *large = calloc(1, GRAPHQL_MAX + 2);
-memset(large, ' ', GRAPHQL_MAX + 1);
-memcpy(large, "{a}", 3);
-CU_ASSERT_EQUAL(graphql_read((struct slice){large, GRAPHQL_MAX}, &v), 0);
-CU_ASSERT_EQUAL(graphql_read((struct slice){large, GRAPHQL_MAX + 1}, &v), -1);
-free(large);
+static const char *const bad_documents[] = {"",
+                                            " ",
+                                            "#",
+                                            "{}",
+                                            "{a",
+                                            "{a}}",
+                                            "{a}{b}",
+                                            "{a} query B{b}",
+                                            "query A{b} {a}",
+                                            "fragment F on T{a}",
+                                            "type T{a:Int}",
+                                            "extend type T{a:Int}",
+                                            "schema{query:Q}",
+                                            "\"d\" query{a}",
+                                            "\"\"\"d\"\"\" {a}",
+                                            "Query{a}",
+                                            "query A",
+                                            "query(){a}",
+                                            "{a()}",
+                                            "{a(b)}",
+                                            "{a(b:)}",
+                                            "{a:}",
+                                            "{a(b:01)}",
+                                            "{a(b:1a)}",
+                                            "{a(b:1.)}",
+                                            "{a(b:.5)}",
+                                            "{a(b:-)}",
+                                            "{a(b:\"\n\")}",
+                                            "{a(b:\"\\x\")}",
+                                            "{a(b:\"\\ud83d\\ude00\")}",
+                                            "{a(b:\"\\u12\")}",
+                                            "{a(b:\"c)}",
+                                            "{a(b:\"\"\"c)}",
+                                            "{a ..b}",
+                                            "{a ... }",
+                                            "{a . . .b}",
+                                            "fragment on on T{a} {b}",
+                                            "fragment F($a:Int) on T{a} {b}",
+                                            "{a}; mutation{b}",
+                                            "{a} 'x'",
+                                            "{a}\v",
+                                            "\xef\xbb\xbf{a}",
+                                            "{\xc3\xa9}",
+                                            "#\xe2\x80\xa8 mutation{a}\n{a}",
+                                            "{a(b:{c:1)}",
+                                            "{a(b:[1)}",
+                                            "query A($b:Int,$c){a}",
+                                            "query A($b:[Int){a}",
+                                            "{a@}"};
+
+static void no_documents(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(bad_documents); i++)
+        reads(bad_documents[i], "no");
+    char deep[2 * GRAPHQL_DEPTH + 8] = "";
+    for (size_t i = 0; i < GRAPHQL_DEPTH + 1; i++)
+        memcpy(deep + 2 * i, "{a", 2);
+    reads(deep, "no");
+    struct told t = {""};
+    struct graphql_visitor v = {told_operation, NULL, &t};
+    CU_ASSERT_EQUAL(graphql_read((struct slice){"{a}\0mutation{b}", 15}, &v), -1);
+    char *large = calloc(1, GRAPHQL_MAX + 2);
+    memset(large, ' ', GRAPHQL_MAX + 1);
+    memcpy(large, "{a}", 3);
+    CU_ASSERT_EQUAL(graphql_read((struct slice){large, GRAPHQL_MAX}, &v), 0);
+    CU_ASSERT_EQUAL(graphql_read((struct slice){large, GRAPHQL_MAX + 1}, &v), -1);
+    free(large);
 }
 
 static void graphql_bodies(void)

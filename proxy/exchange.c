@@ -83,6 +83,35 @@ static void record_request(struct exchange *x, struct record *r, enum record_kin
 
 /* ---- refusing ---- */
 
+/* A refused push is answered in git's own words. */
+static bool answer_push(struct exchange *x, const char *code, const char *id)
+{
+    struct front f = x->relay.front;
+    struct slice text = preview_answer(x->preview);
+    struct head h;
+    char mark[96];
+    snprintf(mark, sizeof mark, "%s %s", code, id);
+    http_head_init(&h);
+    h.status = 200;
+    h.minor = 1;
+    h.body = BODY_LENGTH;
+    h.length = text.n;
+    bool ok =
+        http_head_set(&h, "content-type", SLICE("application/x-git-receive-pack-result")) == 0 &&
+        http_head_set(&h, "cache-control", SLICE("no-cache")) == 0 &&
+        http_head_set(&h, "durward-denied", slice_str(mark)) == 0;
+    if (ok) {
+        f.ops->reply(f.self, &h);
+        f.ops->data(f.self, text.p, text.n);
+    }
+    http_head_free(&h);
+    if (!ok)
+        return false;
+    exchange_free(x);
+    f.ops->end(f.self);
+    return true;
+}
+
 static void tell_fail(struct exchange *x, unsigned status, const char *code)
 {
     char id[48] = "-";
@@ -90,6 +119,8 @@ static void tell_fail(struct exchange *x, unsigned status, const char *code)
         journal_id(x->gate->journal, x->counter, id, sizeof id);
     struct front f = x->relay.front;
     set_state(x, EXCHANGE_DONE);
+    if (status == 200 && answer_push(x, code, id))
+        return;
     exchange_free(x);
     f.ops->fail(f.self, status, code, id);
 }

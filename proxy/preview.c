@@ -1,12 +1,19 @@
 #include "preview.h"
 
 #include "buf.h"
+#include "pack.h"
 
 #include <event2/event.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum preview_state { PREVIEW_READING = 0, PREVIEW_DECIDED, PREVIEW_PASSING };
+enum preview_state {
+    PREVIEW_READING = 0,
+    PREVIEW_WASTING, /* refused; git says what it has to say before it listens */
+    PREVIEW_DECIDED,
+    PREVIEW_PASSING
+};
 
 struct preview {
     struct preview_order o;
@@ -16,7 +23,8 @@ struct preview {
     struct event *turn; /* the decision, or the end of patience */
     enum inspect_answer answer;
     struct inspect_result why;
-    size_t bound;
+    struct buf answer_text;
+    size_t bound, wasted;
 };
 
 static void set_state(struct preview *p, enum preview_state s)
@@ -36,6 +44,7 @@ static bool coded(const struct head *h)
 static struct inspect_request request_of(const struct head *h)
 {
     struct inspect_request r = {.method = h->method,
+                                .path = h->path,
                                 .query = h->query,
                                 .has_query = h->has_query,
                                 .n_types = http_head_count(h, "content-type"),
@@ -69,11 +78,61 @@ static void refuse(struct preview *p, unsigned status, const char *code)
     decide(p, INSPECT_REFUSED);
 }
 
+/* Refuse as git's own server does, once the client has said all. */
+static void refuse_push(struct preview *p, const struct push *push, bool whole)
+{
+    buf_init(&p->answer_text, STREAM_IN_MAX);
+    if (!push->report || push->n == 0 || push_answer(push, p->why.detail, &p->answer_text) < 0) {
+        buf_free(&p->answer_text);
+        decide(p, INSPECT_REFUSED);
+        return;
+    }
+    p->why.status = 200;
+    p->answer = INSPECT_REFUSED;
+    set_state(p, PREVIEW_WASTING);
+    if (whole)
+        decide(p, INSPECT_REFUSED);
+}
+
+/* The commands may pass; the pack has to show that they rewrite no history. */
+static enum inspect_answer look_at_pack(struct preview *p, const struct push *push, bool whole)
+{
+    struct slice all = buf_slice(&p->held);
+    if (!whole && all.n <= p->bound)
+        return INSPECT_MORE;
+    enum pack_answer a = PACK_NOT_SHOWN;
+    if (whole && push->end <= all.n)
+        a = pack_shows((struct slice){all.p + push->end, all.n - push->end}, push);
+    if (a == PACK_SHOWN)
+        return INSPECT_PASS;
+    p->why.status = 403;
+    p->why.code = "ref";
+    snprintf(p->why.detail, sizeof p->why.detail, "%s",
+             a == PACK_BAD ? "the pack cannot be read"
+             : whole       ? "not shown to be a fast-forward"
+                           : "too large to show that it is a fast-forward");
+    return INSPECT_REFUSED;
+}
+
+static void look_at_push(struct preview *p, bool whole, enum inspect_answer a)
+{
+    struct push push;
+    int r = push_read(buf_slice(&p->held), &push);
+    if (r == 1 && a == INSPECT_PASS && p->why.pack)
+        a = look_at_pack(p, &push, whole);
+    if (r == 1 && a == INSPECT_REFUSED)
+        refuse_push(p, &push, whole);
+    else if (a != INSPECT_MORE)
+        decide(p, a);
+}
+
 static void look(struct preview *p, bool whole)
 {
     enum inspect_answer a =
         inspect_body(p->o.inspection, &p->request, buf_slice(&p->held), whole, &p->why);
-    if (a != INSPECT_MORE)
+    if (p->o.inspection->kind == INSPECT_GIT && p->o.inspection->refs_given)
+        look_at_push(p, whole, a);
+    else if (a != INSPECT_MORE)
         decide(p, a);
     else if (buf_len(&p->held) > p->bound)
         refuse(p, 413, "too_large_to_inspect");
@@ -82,7 +141,7 @@ static void look(struct preview *p, bool whole)
 static void wait_more(struct preview *p)
 {
     struct timeval patience = {(time_t)p->o.seconds, 0};
-    if (p->state == PREVIEW_READING)
+    if (p->state == PREVIEW_READING || p->state == PREVIEW_WASTING)
         event_add(p->turn, &patience);
 }
 
@@ -122,16 +181,31 @@ void preview_free(struct preview *p)
     *p->o.total -= buf_len(&p->held);
     event_free(p->turn);
     buf_free(&p->held);
+    buf_free(&p->answer_text);
     free(p);
+}
+
+struct slice preview_answer(const struct preview *p)
+{
+    return buf_slice(&p->answer_text);
 }
 
 size_t preview_room(const struct preview *p)
 {
-    return p->state == PREVIEW_READING ? buf_room(&p->held) : 0;
+    return p->state == PREVIEW_WASTING   ? STREAM_CHUNK
+           : p->state == PREVIEW_READING ? buf_room(&p->held)
+                                         : 0;
 }
 
 void preview_data(struct preview *p, const void *bytes, size_t n)
 {
+    if (p->state == PREVIEW_WASTING) {
+        p->wasted += n;
+        if (p->wasted > PREVIEW_WASTE_MAX)
+            decide(p, INSPECT_REFUSED);
+        wait_more(p);
+        return;
+    }
     if (p->state != PREVIEW_READING)
         return;
     if (*p->o.total + n > PREVIEW_TOTAL) {
@@ -151,6 +225,8 @@ void preview_end(struct preview *p)
 {
     if (p->state == PREVIEW_READING)
         look(p, true);
+    else if (p->state == PREVIEW_WASTING)
+        decide(p, INSPECT_REFUSED);
 }
 
 bool preview_pump(struct preview *p, const struct back *to, uint64_t *passed)

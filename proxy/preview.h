@@ -11,7 +11,7 @@
 struct event_base;
 struct preview;
 
-enum { PREVIEW_TOTAL = 64 << 20 };
+enum { PREVIEW_TOTAL = 64 << 20, PREVIEW_WASTE_MAX = 64 << 20 };
 
 struct preview_order {
     struct event_base *base;
@@ -35,6 +35,11 @@ void preview_free(struct preview *p);                       /* NULL is fine */
 size_t preview_room(const struct preview *p);
 void preview_data(struct preview *p, const void *bytes, size_t n);
 void preview_end(struct preview *p);
+
+/* After INSPECT_REFUSED of a push: what a receive-pack that refuses would say (status 200), so that
+ * git shows the reason. Empty: there is no such answer, refuse as ever. Valid until preview_free.
+ */
+struct slice preview_answer(const struct preview *p);
 
 /* After INSPECT_PASS: hand on what is held, as far as `to` has room. True: nothing is left. Only
  * `passed` is counted up, by what went. */

@@ -80,9 +80,9 @@ enum media inspect_media(const struct inspect_request *r)
 size_t inspect_bound(const struct inspection *in)
 {
     /* JSON around a GraphQL text has its escapes and its variables */
-    return in->kind == INSPECT_SERVER_TOOLS || in->kind == INSPECT_REFS ? INSPECT_LARGE
-           : in->kind == INSPECT_GRAPHQL                                ? INSPECT_SMALL
-                                                                        : INSPECT_LARGE / 8;
+    return in->kind == INSPECT_SERVER_TOOLS || in->kind == INSPECT_GIT ? INSPECT_LARGE
+           : in->kind == INSPECT_GRAPHQL                               ? INSPECT_SMALL
+                                                                       : INSPECT_LARGE / 8;
 }
 
 static enum inspect_answer mcp_head(const struct inspect_request *r, struct inspect_result *ret)
@@ -117,16 +117,16 @@ static enum inspect_answer by_kind(const struct inspection *in, const struct ins
         return mcp_head(r, ret);
     case INSPECT_SERVER_TOOLS:
         return tools_head(r, ret);
-    case INSPECT_REFS:
+    case INSPECT_GIT:
         break;
     }
-    return inspect_refuse(ret, 403, "ref", "");
+    return inspect_git_head(in, r, ret);
 }
 
 /* What is not read whole has no bound to its length. */
 static bool streams(const struct inspection *in, const struct inspect_request *r)
 {
-    return in->kind == INSPECT_REFS ||
+    return in->kind == INSPECT_GIT ||
            (in->kind == INSPECT_SERVER_TOOLS && inspect_media(r) == MEDIA_MULTIPART);
 }
 
@@ -153,6 +153,8 @@ static enum inspect_answer multipart_body(struct slice body, bool whole, struct 
 enum inspect_answer inspect_body(const struct inspection *in, const struct inspect_request *r,
                                  struct slice body, bool whole, struct inspect_result *ret)
 {
+    if (in->kind == INSPECT_GIT)
+        return inspect_git_body(in, r, body, whole, ret);
     if (streams(in, r))
         return multipart_body(body, whole, ret);
     if (!whole)

@@ -7,7 +7,7 @@
 
 #include "slice.h"
 
-enum inspection_kind { INSPECT_GRAPHQL = 1, INSPECT_MCP, INSPECT_SERVER_TOOLS, INSPECT_REFS };
+enum inspection_kind { INSPECT_GRAPHQL = 1, INSPECT_MCP, INSPECT_SERVER_TOOLS, INSPECT_GIT };
 
 struct words {
     const char *const *list;
@@ -22,8 +22,11 @@ struct inspection {
     struct words fields;     /* graphql: at the top of each operation */
     struct words tools;      /* mcp, server_tools */
     struct words methods;    /* mcp: beside those that always pass */
-    struct words refs;       /* refs: patterns */
-    bool force;              /* refs: also an update that is not shown to be a fast-forward */
+    bool push;               /* git: git-lfs uploads */
+    bool refs_given;         /* git: what is pushed is asked about */
+    struct words refs;       /* git: patterns of references that may be pushed */
+    bool force;              /* git: also an update that is not shown to be a fast-forward */
+    bool deletes;            /* git: a reference may be deleted */
 };
 
 enum inspect_answer {
@@ -38,11 +41,12 @@ struct inspect_result {
     unsigned status;
     const char *code;                /* constant */
     char detail[INSPECT_DETAIL_MAX]; /* for the record: names as the client wrote them */
+    bool pack; /* INSPECT_PASS of a push if its pack shows only fast-forwards */
 };
 
 /* Of the request's head. */
 struct inspect_request {
-    struct slice method, query;
+    struct slice method, path, query;
     bool has_query;
     size_t n_types; /* Content-Type fields */
     struct slice type;

@@ -23,6 +23,10 @@ enum inspect_answer inspect_graphql_body(const struct inspection *in,
                                          struct inspect_result *ret);
 enum inspect_answer inspect_mcp_body(const struct inspection *in, struct slice body,
                                      struct inspect_result *ret);
+enum inspect_answer inspect_git_head(const struct inspection *in, const struct inspect_request *r,
+                                     struct inspect_result *ret);
+enum inspect_answer inspect_git_body(const struct inspection *in, const struct inspect_request *r,
+                                     struct slice body, bool whole, struct inspect_result *ret);
 enum inspect_answer inspect_tools_body(const struct inspection *in, struct slice body,
                                        struct inspect_result *ret);
 #endif

@@ -22,7 +22,7 @@ const struct key rule_keys[] = {
     {"ask", "M3"},
     {"budget", "M3"},
     {"to", NULL},
-    {"refs", "M3"},
+    {"refs", NULL},
     {"query", NULL},
     {"headers", NULL},
     {"graphql", NULL},
@@ -40,7 +40,7 @@ const struct key rule_keys[] = {
 };
 const size_t rule_n_keys = ARRAY_LEN(rule_keys);
 
-enum { RULE_PATTERNS_MAX = 4096, RULE_TEXT_MAX = 256 };
+enum { RULE_PATTERNS_MAX = 4096, RULE_TEXT_MAX = 256, GIT_ENDPOINTS = 8 };
 enum git_access { GIT_NONE = 0, GIT_FETCH, GIT_PUSH };
 
 static int read_methods(const struct node *rule, bool deny, uint32_t *ret, bool *scoped,
@@ -109,16 +109,21 @@ struct reader {
     bool public_suffix;
 };
 
-/* The smart-HTTP endpoints of one repository path (gitprotocol-http(5)). */
+/* The smart-HTTP endpoints of one repository path (gitprotocol-http(5)), and those of git-lfs. */
 static int add_git(struct reader *r, const struct pattern *p, const char *path, struct err *err)
 {
     static const struct {
         const char *suffix, *method;
         enum git_access least;
-    } endpoints[] = {
+    } endpoints[GIT_ENDPOINTS] = {
         {"/info/refs", "GET", GIT_FETCH},
         {"/git-upload-pack", "POST", GIT_FETCH},
         {"/git-receive-pack", "POST", GIT_PUSH},
+        {"/info/lfs/objects/batch", "POST", GIT_FETCH}, /* its operation: inspect_git.c */
+        {"/info/lfs/locks", "GET", GIT_FETCH},
+        {"/info/lfs/locks", "POST", GIT_PUSH},
+        {"/info/lfs/locks/verify", "POST", GIT_PUSH},
+        {"/info/lfs/locks/*/unlock", "POST", GIT_PUSH},
     };
     char text[PATTERN_MAX + 64];
     for (size_t i = 0; i < ARRAY_LEN(endpoints); i++) {
@@ -217,7 +222,8 @@ static int read_patterns(struct reader *r, const struct node *n, struct err *err
         return -1;
     if (count > RULE_PATTERNS_MAX)
         return node_fail(n, err, "more than 4096 patterns in a rule");
-    r->entry->arms = arena_zalloc(r->arena, count * (r->git ? 6 : 1), sizeof(struct rule_arm));
+    r->entry->arms =
+        arena_zalloc(r->arena, count * (r->git ? 2 * GIT_ENDPOINTS : 1), sizeof(struct rule_arm));
     for (size_t i = 0; i < count; i++) {
         struct node item;
         const char *text;
@@ -314,6 +320,7 @@ int rule_read(struct arena *a, const struct node *n, const json_t *secrets, stru
         read_methods(n, denies, &r.methods, &ret->rule.method_scoped, err) < 0)
         return -1;
     ret->git = r.git != GIT_NONE;
+    ret->push = r.git == GIT_PUSH;
     ret->rule.method_scoped = ret->rule.method_scoped || ret->git;
     if (node_get(n, "with", &with) &&
         rule_credential_read(a, &with, secrets, &ret->rule.credential, err) < 0)

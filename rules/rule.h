@@ -19,7 +19,7 @@ struct rule_arm {
 struct rule_entry {
     struct rule rule;
     bool deny;
-    bool git;
+    bool git, push;
     const char *where;   /* "FILE:LINE" */
     unsigned credential; /* equal numbers: the same credential; 0: none */
     size_t n_arms;       /* a pattern of a list, or an endpoint of a git rule, is one arm */

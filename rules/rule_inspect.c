@@ -1,4 +1,4 @@
-/* `graphql`, `mcp` and `server_tools` of a rule. */
+/* `graphql`, `mcp`, `server_tools` and `refs` of a rule. */
 #include <string.h>
 
 #include "rule.h"
@@ -140,6 +140,70 @@ static int read_server_tools(struct arena *a, const struct node *n, struct inspe
     return read_words(a, n, true, &in->tools, err);
 }
 
+/* "refs/heads/agent-*": whole names, "*" inside a segment, "**" as the last one. */
+static int check_ref(const struct node *n, const char *ref, struct err *err)
+{
+    const char *rest = strstr(ref, "**");
+    if (strncmp(ref, "refs/", 5) != 0 || ref[5] == 0)
+        return node_fail(n, err, "'%.80s' is not a reference; write refs/heads/NAME", ref);
+    if (strpbrk(ref, " ~^:?[\\") || strstr(ref, "//") || strstr(ref, ".."))
+        return node_fail(n, err, "'%.80s': no reference can have such a name", ref);
+    if (rest && (rest[2] != 0 || rest[-1] != '/'))
+        return node_fail(n, err, "'%.80s': '**' only as the last segment", ref);
+    return 0;
+}
+
+static int read_refs_list(struct arena *a, const struct node *n, struct inspection *in,
+                          struct err *err)
+{
+    size_t count;
+    if (node_strings(n, &count, err) < 0)
+        return -1;
+    if (count > WORDS_MAX)
+        return node_fail(n, err, "more than %d names", WORDS_MAX);
+    const char **list = arena_zalloc(a, count, sizeof *list);
+    for (size_t i = 0; i < count; i++) {
+        struct node item;
+        if (node_strings_at(n, i, &item, &list[i], err) < 0 || check_ref(&item, list[i], err) < 0)
+            return -1;
+        list[i] = arena_str(a, list[i]);
+    }
+    in->refs = (struct words){list, count};
+    return 0;
+}
+
+static int read_refs(struct arena *a, const struct node *n, struct inspection *in, struct err *err)
+{
+    static const struct key keys[] = {{"names", NULL}, {"force", NULL}, {"delete", NULL}};
+    struct node at;
+    in->refs_given = true;
+    if (!json_is_object(n->value))
+        return read_refs_list(a, n, in, err);
+    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+        return -1;
+    if (!node_get(n, "names", &at))
+        return node_fail(n, err, "'refs' needs 'names'");
+    if (read_refs_list(a, &at, in, err) < 0)
+        return -1;
+    if (node_get(n, "force", &at) && node_bool(&at, &in->force, err) < 0)
+        return -1;
+    return node_get(n, "delete", &at) ? node_bool(&at, &in->deletes, err) : 0;
+}
+
+/* A git rule always asks: whether a git-lfs batch loads up or down stands in its body. */
+static int read_git_inspection(struct arena *a, const struct node *rule, struct rule_entry *ret,
+                               struct inspection *in, struct err *err)
+{
+    struct node refs;
+    in->kind = INSPECT_GIT;
+    in->push = ret->push;
+    if (!node_get(rule, "refs", &refs))
+        return 0;
+    if (!ret->push)
+        return node_fail(&refs, err, "'refs' narrows 'git: push'; this rule fetches");
+    return read_refs(a, &refs, in, err);
+}
+
 int rule_inspection_read(struct arena *a, const struct node *rule, struct rule_entry *ret,
                          struct err *err)
 {
@@ -157,13 +221,18 @@ int rule_inspection_read(struct arena *a, const struct node *rule, struct rule_e
                          : has_mcp   ? &mcp
                                      : &tools,
                          err, "a git rule has bodies of its own");
-    if (has_graphql)
+    struct node refs;
+    if (!ret->git && node_get(rule, "refs", &refs))
+        return node_fail(&refs, err, "'refs' goes with 'git: push'");
+    if (ret->git)
+        r = read_git_inspection(a, rule, ret, in, err);
+    else if (has_graphql)
         r = read_graphql(a, &graphql, in, err);
     else if (has_mcp)
         r = read_mcp(a, &mcp, in, err);
     else if (has_tools)
         r = read_server_tools(a, &tools, in, &any, err);
-    else if (!ret->deny && ret->rule.credential && !ret->git && names_model(ret))
+    else if (!ret->deny && ret->rule.credential && names_model(ret))
         in->kind = INSPECT_SERVER_TOOLS; /* none is allowed unless said */
     ret->rule.inspection = in->kind && !any ? in : NULL;
     return r;

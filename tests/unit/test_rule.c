@@ -277,7 +277,15 @@ static void bad_rules(void)
     says("{'allow':'a.com','to':[]}", "empty list");
     says("{'allow':'a.com','to':[1]}", "must be a string");
     says("{'deny':'a.com','to':['10.0.0.0/8']}", "no meaning on a deny");
-    says("{'allow':'a.com','refs':[]}", "not built yet");
+    says("{'allow':'a.com','refs':[]}", "goes with 'git: push'");
+    says("{'allow':'a.com/x/y','git':'fetch','refs':['refs/heads/x']}", "this rule fetches");
+    says("{'allow':'a.com/x/y','git':'push','refs':[]}", "empty list");
+    says("{'allow':'a.com/x/y','git':'push','refs':'main'}", "write refs/heads/NAME");
+    says("{'allow':'a.com/x/y','git':'push','refs':'refs/heads/a b'}", "no reference can");
+    says("{'allow':'a.com/x/y','git':'push','refs':'refs/**/x'}", "only as the last segment");
+    says("{'allow':'a.com/x/y','git':'push','refs':{'force':true}}", "needs 'names'");
+    says("{'allow':'a.com/x/y','git':'push','refs':{'names':'refs/heads/x','forced':true}}",
+         "did you mean 'force'?");
     says("{'allow':'a.com','allow_plaintext':true}", "goes with 'with'");
     says("{'use':'github'}", "preset");
     says("{'allow':[]}", "empty list");

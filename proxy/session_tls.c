@@ -107,14 +107,28 @@ static int on_hello(SSL *ssl, int *alert, void *arg UNUSED)
     return SSL_CLIENT_HELLO_ERROR;
 }
 
-static int on_alpn(SSL *ssl UNUSED, const unsigned char **out, unsigned char *outlen,
+static int on_alpn(SSL *ssl, const unsigned char **out, unsigned char *outlen,
                    const unsigned char *in, unsigned inlen, void *arg UNUSED)
 {
-    static const unsigned char ours[] = "\x08http/1.1";
-    if (SSL_select_next_proto((unsigned char **)(uintptr_t)out, outlen, ours, sizeof ours - 1, in,
+    static const unsigned char ours[] = "\x02h2\x08http/1.1";
+    const struct session *s = SSL_get_app_data(ssl);
+    unsigned skip = s && s->explicit_inner && !s->tunnel ? 3 : 0; /* to a proxy: HTTP/1 only */
+    if (SSL_select_next_proto((unsigned char **)(uintptr_t)out, outlen, ours + skip,
+                              (unsigned)sizeof ours - 1 - skip, in,
                               inlen) != OPENSSL_NPN_NEGOTIATED)
         return SSL_TLSEXT_ERR_ALERT_FATAL;
     return SSL_TLSEXT_ERR_OK;
+}
+
+bool session_chose_http2(const struct session *s)
+{
+    const unsigned char *name;
+    unsigned n;
+    SSL *ssl = io_ssl(s->io);
+    if (ssl == NULL)
+        return false; /* never in clear: neither by prior knowledge nor by upgrade */
+    SSL_get0_alpn_selected(ssl, &name, &n);
+    return slice_eq((struct slice){(const char *)name, n}, SLICE("h2"));
 }
 
 void session_tls_setup(SSL_CTX *ctx)

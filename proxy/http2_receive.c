@@ -6,12 +6,12 @@
  * frames give it back. A browser or a gRPC client stays far below; a flood is over it at once. */
 enum {
     CALM_MAX = 1000,
-    CALM_SECOND = 100, /* comes back each second */
-    CALM_FRAME = 1,    /* PING, SETTINGS, PRIORITY, WINDOW_UPDATE, empty DATA, unknown types */
-    CALM_RESET = 5,    /* a request that its sender resets, a stream that broke the rules */
-    CALM_USEFUL = 2,   /* DATA with bytes, either way */
-    CALM_REPLY = 10,   /* a request that was answered to its end */
-    CONTINUATIONS_MAX = 8,
+    CALM_SECOND = 100,     /* comes back each second */
+    CALM_FRAME = 1,        /* PING, SETTINGS, PRIORITY, WINDOW_UPDATE, empty DATA, unknown types */
+    CALM_RESET = 5,        /* a request that its sender resets, a stream that broke the rules */
+    CALM_USEFUL = 2,       /* DATA with bytes, either way */
+    CALM_REPLY = 10,       /* a request that was answered to its end */
+    CONTINUATIONS_MAX = 7, /* nghttp2 would break off without a word at its own 8 */
 };
 
 /* ---- patience ---- */
@@ -50,12 +50,19 @@ static int on_begin_frame(nghttp2_session *h2 UNUSED, const nghttp2_frame_hd *hd
         return 0;
     }
     s->continuations = 0;
-    /* nghttp2 passes over PRIORITY where we announced that it counts for nothing */
+    /* nghttp2 passes over PRIORITY since we announced that it counts for nothing */
     if (hd->type == NGHTTP2_PRIORITY && hd->stream_id == 0)
         http2_server_end(s, NGHTTP2_PROTOCOL_ERROR, "h2_protocol", "PRIORITY on stream 0");
-    else if (hd->type == NGHTTP2_PRIORITY)
-        spend(s, CALM_FRAME, "PRIORITY");
+    else if (hd->type == NGHTTP2_PRIORITY || hd->type > NGHTTP2_CONTINUATION)
+        spend(s, CALM_FRAME, "control frames");
     return 0;
+}
+
+/* Frames of a type that we do not know are counted (on_begin_frame), not read. */
+static int on_extension(nghttp2_session *h2 UNUSED, void **payload UNUSED,
+                        const nghttp2_frame_hd *hd UNUSED, void *arg UNUSED)
+{
+    return NGHTTP2_ERR_CANCEL;
 }
 
 static int on_begin_headers(nghttp2_session *h2, const nghttp2_frame *f, void *arg)
@@ -236,6 +243,7 @@ nghttp2_session_callbacks *http2_receive_callbacks(void)
     if (nghttp2_session_callbacks_new(&cb) < 0)
         return NULL;
     nghttp2_session_callbacks_set_on_begin_frame_callback(cb, on_begin_frame);
+    nghttp2_session_callbacks_set_unpack_extension_callback(cb, on_extension);
     nghttp2_session_callbacks_set_on_begin_headers_callback(cb, on_begin_headers);
     nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
     nghttp2_session_callbacks_set_on_invalid_header_callback(cb, on_invalid_header);

@@ -101,14 +101,38 @@ void http2_server_end(struct http2_server *s, uint32_t error, const char *code, 
 
 /* ---- the connection's turn ---- */
 
-/* What mem_recv or mem_send cannot go on from. */
+/* What is to be sent, while the io has room: 0, or why it cannot go on. */
+static ssize_t send_out(struct http2_server *s)
+{
+    const uint8_t *p;
+    while (!s->freed && io_out_len(s->io) < OUT_HIGH) {
+        ssize_t n = nghttp2_session_mem_send(s->h2, &p);
+        if (n <= 0)
+            return n;
+        if (io_write(s->io, p, (size_t)n) < 0)
+            return NGHTTP2_ERR_NOMEM;
+        s->written += (uint64_t)n;
+    }
+    return 0;
+}
+
+/* What nghttp2 cannot go on from. A last GOAWAY is tried. */
 static void broken(struct http2_server *s, ssize_t error)
 {
     if (s->freed)
         return;
-    http2_server_tell(s, error == NGHTTP2_ERR_NOMEM ? "memory" : "h2_protocol",
-                      nghttp2_strerror((int)error));
+    bool memory = error == NGHTTP2_ERR_NOMEM;
+    http2_server_tell(s, memory ? "memory" : "h2_protocol", nghttp2_strerror((int)error));
+    if (!memory && nghttp2_session_terminate_session(s->h2, NGHTTP2_PROTOCOL_ERROR) == 0)
+        send_out(s);
     shut(s);
+}
+
+static void flush(struct http2_server *s)
+{
+    ssize_t error = send_out(s);
+    if (error < 0)
+        broken(s, error);
 }
 
 static bool feed(struct http2_server *s)
@@ -142,21 +166,6 @@ static void move_bodies(struct http2_server *s)
             http2_stream_push(st);
         if (s->freed)
             return;
-    }
-}
-
-static void flush(struct http2_server *s)
-{
-    const uint8_t *p;
-    while (!s->freed && io_out_len(s->io) < OUT_HIGH) {
-        ssize_t n = nghttp2_session_mem_send(s->h2, &p);
-        if (n < 0 || (n > 0 && io_write(s->io, p, (size_t)n) < 0)) {
-            broken(s, n < 0 ? n : NGHTTP2_ERR_NOMEM);
-            return;
-        }
-        if (n == 0)
-            return;
-        s->written += (uint64_t)n;
     }
 }
 
@@ -307,6 +316,8 @@ static int speak(struct http2_server *s)
     }
     nghttp2_option_set_no_auto_window_update(o, 1); /* only as the backs take bytes */
     nghttp2_option_set_no_closed_streams(o, 1);
+    for (unsigned type = NGHTTP2_CONTINUATION + 1; type <= UINT8_MAX; type++)
+        nghttp2_option_set_user_recv_extension_type(o, (uint8_t)type);
     int r = nghttp2_session_server_new2(&s->h2, cb, s, o);
     nghttp2_option_del(o);
     nghttp2_session_callbacks_del(cb);

@@ -10,6 +10,7 @@
 
 #include "asker.h"
 #include "config.h"
+#include "hop.h"
 #include "io.h"
 
 struct event_base;
@@ -19,7 +20,8 @@ enum {
     HTTP2_STREAMS = 100,
     HTTP2_STREAM_WINDOW = 64 * 1024,
     HTTP2_WINDOW = 2 * 1024 * 1024,
-    HTTP2_OUT_MAX = 64 * 1024, /* of a stream */
+    HTTP2_OUT_MAX = 64 * 1024,                   /* of a stream, as its room says; */
+    HTTP2_OUT_HARD = HTTP2_OUT_MAX + HOP_WINDOW, /* a hop's credit was given beforehand */
     HTTP2_OUT_LEAST = 16 * 1024,
     HTTP2_OUT_TOTAL = 2 * 1024 * 1024,
 };

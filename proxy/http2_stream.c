@@ -182,7 +182,8 @@ static size_t front_room(void *self)
     size_t have = buf_len(&st->out), total = st->server->out_total;
     size_t shared = total < HTTP2_OUT_TOTAL ? HTTP2_OUT_TOTAL - total : 0;
     size_t own = have < HTTP2_OUT_LEAST ? HTTP2_OUT_LEAST - have : 0;
-    size_t most = HTTP2_OUT_MAX - have, room = shared > own ? shared : own;
+    size_t most = have < HTTP2_OUT_MAX ? HTTP2_OUT_MAX - have : 0,
+           room = shared > own ? shared : own;
     return room < most ? room : most;
 }
 
@@ -316,7 +317,7 @@ struct http2_stream *http2_stream_new(struct http2_server *s, int32_t id)
     st->id = id;
     st->read_at = st->written_at = http2_server_now();
     buf_init(&st->in, HTTP2_STREAM_WINDOW);
-    buf_init(&st->out, HTTP2_OUT_MAX);
+    buf_init(&st->out, HTTP2_OUT_HARD);
     buf_init(&st->trailers_in, TRAILERS_MAX);
     LIST_INSERT_HEAD(&s->streams, st, link);
     s->n_streams++;

@@ -286,11 +286,6 @@ void http2_server_drain(struct http2_server *s)
     http2_server_soon(s);
 }
 
-bool http2_server_idle(const struct http2_server *s)
-{
-    return s->n_streams == 0;
-}
-
 /* ---- birth ---- */
 
 static int announce(struct http2_server *s)

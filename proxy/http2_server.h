@@ -43,7 +43,6 @@ struct http2_server *http2_server_new(struct event_base *base, struct io *io,
                                       const struct limits *l, const struct http2_server_ops *ops,
                                       void *session);
 void http2_server_start(struct http2_server *s); /* speak, and look at input already there */
-bool http2_server_idle(const struct http2_server *s);
 /* GOAWAY: what is under way ends, nothing new begins. */
 void http2_server_drain(struct http2_server *s);
 void http2_server_free(struct http2_server *s); /* cancels the exchanges; NULL is fine */

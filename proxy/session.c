@@ -13,6 +13,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* From the last session's end to the gate's: its last bytes are still on their way to the socket. */
+enum { DRAIN_FLUSH_MS = 200 };
+
 void session_set_state(struct session *s, enum session_state st)
 {
     if (s->state != SESSION_DEAD)
@@ -34,8 +37,10 @@ void session_close(struct session *s, const char *why UNUSED)
     LIST_REMOVE(s, link);
     s->closed(s->closed_arg);
     free(s);
-    if (g->draining && LIST_EMPTY(&g->sessions))
-        event_base_loopbreak(g->base);
+    if (g->draining && LIST_EMPTY(&g->sessions)) {
+        struct timeval flush = {.tv_usec = DRAIN_FLUSH_MS * 1000};
+        event_base_loopexit(g->base, &flush);
+    }
 }
 
 void session_note_denied(struct session *s, const char *code, const char *detail)
@@ -56,7 +61,7 @@ void session_drain_all(struct gate *g)
         next = LIST_NEXT(s, link);
         if (s->state == SESSION_HTTP && s->server && !http1_server_idle(s->server))
             http1_server_close_after(s->server);
-        else if (s->state == SESSION_HTTP && s->server2 && !http2_server_idle(s->server2))
+        else if (s->state == SESSION_HTTP && s->server2)
             http2_server_drain(s->server2);
         else
             session_close(s, "drained");

@@ -104,33 +104,77 @@ static int on_invalid_header(nghttp2_session *h2 UNUSED, const nghttp2_frame *f 
     return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
+static void put(struct http2_stream *st, struct head *h)
+{
+    struct http2_server *s = st->server;
+    struct asker by = http2_stream_asker(st);
+    s->ops->request(s->session, &by, h);
+    if (!s->freed)
+        http2_stream_push(st);
+}
+
+static void refuse(struct http2_stream *st, const struct head *h, const struct refusal *why)
+{
+    struct asker by = http2_stream_asker(st);
+    st->server->ops->refused(st->server->session, &by, h, why);
+}
+
+/* The end of the client's side: a head that was held is a request now. */
+static void on_end(struct http2_stream *st)
+{
+    struct head *h = st->held;
+    st->request_ended = true;
+    st->held = NULL;
+    if (h)
+        put(st, h);
+    else
+        http2_stream_push(st);
+    http2_stream_drop(&h);
+}
+
+void http2_receive_refuse_held(struct http2_stream *st, unsigned status, const char *code)
+{
+    struct head *h = st->held;
+    struct refusal why = {status, code};
+    st->held = NULL;
+    refuse(st, h, &why);
+    http2_stream_drop(&h);
+}
+
 static void on_request(struct http2_server *s, struct http2_stream *st, bool end)
 {
     struct head h;
     struct refusal why;
-    struct asker by = http2_stream_asker(st);
     st->request_ended = end;
     int r = http2_head_finish(&s->head, end, &h, &why);
     st->head_request = slice_eq(h.method, SLICE("HEAD"));
     st->counted = h.body != BODY_CHUNKED;
     st->left = h.length;
+    /* without a body the origin would have it whole before we know that none comes */
+    bool hold = r == 0 && !end && h.body == BODY_NONE;
+    if (hold && http2_stream_hold(st, &h) < 0) {
+        why = (struct refusal){503, "memory"};
+        r = -1;
+    }
     if (r < 0)
-        s->ops->refused(s->session, &by, &h, &why);
-    else
-        s->ops->request(s->session, &by, &h);
+        refuse(st, &h, &why);
+    else if (!hold)
+        put(st, &h);
     http_head_free(&h);
-    if (!s->freed)
-        http2_stream_push(st);
 }
 
 static void on_trailers(struct http2_server *s, struct http2_stream *st)
 {
     struct refusal why;
+    if (http2_head_trailers(&s->head, &st->trailers_in, &why) == 0) {
+        on_end(st);
+        return;
+    }
     st->request_ended = true;
-    if (http2_head_trailers(&s->head, &st->trailers_in, &why) < 0)
-        http2_stream_give_up(st, why.status, why.code);
+    if (st->held)
+        http2_receive_refuse_held(st, why.status, why.code);
     else
-        http2_stream_push(st);
+        http2_stream_give_up(st, why.status, why.code);
 }
 
 static void on_frame(struct http2_server *s, const nghttp2_frame *f)
@@ -150,10 +194,8 @@ static void on_frame(struct http2_server *s, const nghttp2_frame *f)
             earn(s, CALM_USEFUL);
         else if (!end)
             spend(s, CALM_FRAME, "empty DATA");
-        if (st && end) {
-            st->request_ended = true;
-            http2_stream_push(st);
-        }
+        if (st && end)
+            on_end(st);
         return;
     case NGHTTP2_RST_STREAM:
         if (st)
@@ -186,8 +228,8 @@ static int on_invalid_frame(nghttp2_session *h2 UNUSED, const nghttp2_frame *f, 
         spend(s, CALM_RESET, "streams beyond the limit");
         return 0;
     }
-    if (st && st->back.ops)
-        st->why = "framing"; /* its exchange ends with that */
+    if (st && (st->back.ops || st->held))
+        st->why = "framing"; /* its exchange ends with that; a held head is told when it closes */
     else if (!s->told)
         s->ops->breach(s->session, "h2_malformed", nghttp2_strerror(error));
     if (!s->freed)
@@ -217,6 +259,8 @@ static int on_stream_close(nghttp2_session *h2 UNUSED, int32_t id, uint32_t erro
         earn(s, CALM_REPLY);
     else if (!st->client_reset && st->why == NULL)
         st->why = "framing";
+    if (st->held && !st->client_reset && !s->told)
+        s->ops->breach(s->session, "h2_malformed", "content-length");
     s->block_at = 0; /* it was this one's, or there is none */
     http2_stream_free(st);
     return 0;

@@ -230,10 +230,12 @@ static void judge_stream(struct http2_stream *st, time_t now)
         st->written_at = now;
         return;
     }
-    bool owes = !st->request_ended && !st->replied && st->back.ops && buf_len(&st->in) == 0 &&
-                st->back.ops->room(st->back.self) > 0;
+    bool owes = !st->request_ended && !st->replied && buf_len(&st->in) == 0 &&
+                (st->held || (st->back.ops && st->back.ops->room(st->back.self) > 0));
     if (!owes)
         st->read_at = now;
+    else if (now - st->read_at > idle && st->held)
+        http2_receive_refuse_held(st, 408, "timeout");
     else if (now - st->read_at > idle)
         http2_stream_give_up(st, 408, "timeout");
 }

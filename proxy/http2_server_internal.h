@@ -15,10 +15,11 @@ struct http2_stream {
     struct buf in, out;        /* body bytes that wait: for the back, for the client's window */
     struct buf trailers_in;    /* as http1_parse_trailers reads them */
     struct head *trailers_out; /* owned; NULL: none */
-    uint64_t left;             /* of a declared length */
-    bool counted;              /* one was declared */
-    bool request_ended;        /* by the client */
-    bool request_done;         /* the back was told */
+    struct head *held;  /* owned: declared to have no body, but the stream is not ended yet */
+    uint64_t left;      /* of a declared length */
+    bool counted;       /* one was declared */
+    bool request_ended; /* by the client */
+    bool request_done;  /* the back was told */
     bool head_request, replied, reply_ended, client_reset;
     bool push, resume;          /* to be done in the next turn */
     const char *why;            /* it is being reset; constant text */
@@ -49,8 +50,11 @@ struct http2_server {
 
 /* http2_stream.c */
 struct http2_stream *http2_stream_new(struct http2_server *s, int32_t id);
-/* Cancels the back, gives the window back. */
+/* Cancels the back, gives the window back. A head that was held is forgotten. */
 void http2_stream_free(struct http2_stream *st);
+/* Keep h (its storage moves) until the client has shown that no body follows. */
+int http2_stream_hold(struct http2_stream *st, struct head *h);
+void http2_stream_drop(struct head **h);
 struct asker http2_stream_asker(struct http2_stream *st);
 void http2_stream_data(struct http2_stream *st, const uint8_t *p, size_t n);
 /* Pass on what the back has room for, and the end. */
@@ -62,6 +66,8 @@ void http2_stream_cancel(struct http2_stream *st, const char *code);
 
 /* http2_receive.c */
 nghttp2_session_callbacks *http2_receive_callbacks(void); /* NULL: no memory */
+/* A request whose head was held cannot become one any more. */
+void http2_receive_refuse_held(struct http2_stream *st, unsigned status, const char *code);
 
 /* http2_server.c */
 /* What was submitted from outside a turn leaves in the next one. */

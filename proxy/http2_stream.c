@@ -308,6 +308,24 @@ void http2_stream_push(struct http2_stream *st)
 
 /* ---- birth and end ---- */
 
+int http2_stream_hold(struct http2_stream *st, struct head *h)
+{
+    st->held = malloc(sizeof *st->held);
+    if (st->held == NULL)
+        return -1;
+    *st->held = *h;
+    http_head_init(h);
+    return 0;
+}
+
+void http2_stream_drop(struct head **h)
+{
+    if (*h)
+        http_head_free(*h);
+    free(*h);
+    *h = NULL;
+}
+
 struct http2_stream *http2_stream_new(struct http2_server *s, int32_t id)
 {
     struct http2_stream *st = calloc(1, sizeof *st);
@@ -333,9 +351,8 @@ void http2_stream_free(struct http2_stream *st)
     drop_out(st);
     buf_free(&st->in);
     buf_free(&st->trailers_in);
-    if (st->trailers_out)
-        http_head_free(st->trailers_out);
-    free(st->trailers_out);
+    http2_stream_drop(&st->trailers_out);
+    http2_stream_drop(&st->held);
     LIST_REMOVE(st, link);
     s->n_streams--;
     free(st);

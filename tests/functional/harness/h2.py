@@ -111,9 +111,15 @@ class H2:
         if stream is None:
             stream, self.next = self.next, self.next + 2
         self.answers[stream] = Answer()
-        flags = END_HEADERS | (END_STREAM if end else 0)
-        self.frame(HEADERS, flags, stream, self.block(fields))
+        self.headers(stream, self.block(fields), END_STREAM if end else 0)
         return stream
+
+    def headers(self, stream, block, flags=0):
+        """A field block, in as many frames as it needs."""
+        parts = [block[i:i + 16384] for i in range(0, len(block), 16384)] or [b""]
+        for i, part in enumerate(parts):
+            last = END_HEADERS if i == len(parts) - 1 else 0
+            self.frame(CONTINUATION if i else HEADERS, last | (0 if i else flags), stream, part)
 
     def get(self, path="/", **kw):
         return self.open(self.fields(path, **kw))

@@ -11,7 +11,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import durward, scene, shapes, tap  # noqa: E402
 
-HOST = "h2.example.com"
+HOST, KEYED = "h2.example.com", "keyed.example.com"
 # What h2spec 2.2.1 still asks of RFC 7540 and RFC 9113 no longer does: PRIORITY is deprecated, we say
 # SETTINGS_NO_RFC7540_PRIORITIES and pass over it.
 H2SPEC_EXCEPTIONS = {"Sends PRIORITY frame that depend on itself"}
@@ -40,6 +40,9 @@ def tools(t, box, outputs):
         "curl -sS --http2 -H \"Authorization: Bearer $OPENAI_API_KEY\" https://%s/v1/models" %
         scene.OPENAI)
     t.has(out, "gpt-test", "curl: a credential is filled in") or t.diag(err)
+    outputs.append(out)
+    status, out, err = box.sh("curl -sS --http2 -w '%%{http_version}' https://%s/echo" % KEYED)
+    t.ok(out.endswith("2") and "REDACTED" in out, "curl: an echo of it is not", out, err)
     outputs.append(out)
     status, out, err = box.sh("curl -sS --http2 --no-alpn -w '%%{http_version}' -o /dev/null "
                               "https://%s/alpn" % HOST)
@@ -106,7 +109,9 @@ def h2spec(t, box):
 def main(t):
     s = scene.Scene(t)
     s.small = s.add(HOST, small)
+    keyed = s.add(KEYED, shapes.echo)
     s.rule(allow=HOST)
+    s.rule(allow=KEYED, **{"with": {"bearer": "openai"}})
     s.rule(deny=HOST + "/denied/**")
     outputs = []
     folder = durward.clients_dir()
@@ -114,7 +119,7 @@ def main(t):
     t.part(tools, t, box, outputs)
     t.part(libraries, t, box, outputs)
     outputs.append(box.close()[1])
-    s.judge([(s.small, None), (s.openai, s.openai_credential)], outputs, "clients of h2")
+    s.judge([(s.small, None), (s.openai, s.openai_credential), (keyed, s.openai_credential)], outputs, "clients of h2")
     box = durward.Sandbox(s.d, binds=["%s:%s:ro" % (folder, folder)])
     t.part(h2spec, t, box)
     box.close()

@@ -261,18 +261,24 @@ static void judge(struct http2_server *s, time_t now)
     }
 }
 
+/* GOAWAY first; a client that does not take it is not waited for. */
+static void end_idle(struct http2_server *s)
+{
+    if (s->draining || s->told || io_out_len(s->io) > 0)
+        shut(s);
+    else
+        http2_server_drain(s);
+}
+
 static void on_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct http2_server *s = arg;
     s->depth++;
-    if (s->n_streams == 0 && s->block_at == 0) {
-        if (s->draining || s->told || io_out_len(s->io) > 0)
-            shut(s);
-        else
-            http2_server_drain(s); /* idle for long enough */
-    } else {
-        judge(s, http2_server_now());
-    }
+    time_t now = http2_server_now();
+    if (s->n_streams > 0 || s->block_at != 0)
+        judge(s, now);
+    else if (now - s->idle_at >= s->limits->idle_seconds)
+        end_idle(s);
     if (!s->freed) {
         http2_server_arm(s);
         turn(s);
@@ -334,7 +340,7 @@ struct http2_server *http2_server_new(struct event_base *base, struct io *io,
     s->session = session;
     LIST_INIT(&s->streams);
     http2_head_init(&s->head, l);
-    s->calm_at = s->sent_at = http2_server_now();
+    s->calm_at = s->sent_at = s->idle_at = http2_server_now();
     s->soon = event_new(base, -1, 0, on_soon, s);
     s->tick = event_new(base, -1, 0, on_tick, s);
     if (s->soon == NULL || s->tick == NULL || speak(s) < 0) {

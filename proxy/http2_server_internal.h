@@ -37,12 +37,12 @@ struct http2_server {
     struct http2_head head; /* the block that is being read */
     LIST_HEAD(, http2_stream) streams;
     unsigned n_streams;
-    size_t out_total;       /* in the streams' out */
-    uint64_t written, sent; /* bytes given to the io; of them gone at the last tick */
-    time_t sent_at;
-    time_t block_at;        /* a field block is open since; 0: none */
-    unsigned continuations; /* of it */
-    unsigned calm;          /* what the client has used up of our patience */
+    size_t out_total;        /* in the streams' out */
+    uint64_t written, sent;  /* bytes given to the io; of them gone at the last tick */
+    time_t sent_at, idle_at; /* idle_at: when the last stream ended */
+    time_t block_at;         /* a field block is open since; 0: none */
+    unsigned continuations;  /* of it */
+    unsigned calm;           /* what the client has used up of our patience */
     time_t calm_at;
     int depth;
     bool freed, bodies, told, draining;

@@ -355,5 +355,6 @@ void http2_stream_free(struct http2_stream *st)
     http2_stream_drop(&st->held);
     LIST_REMOVE(st, link);
     s->n_streams--;
+    s->idle_at = http2_server_now();
     free(st);
 }

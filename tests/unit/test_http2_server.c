@@ -637,6 +637,13 @@ static void test_drain(void)
     gather(b, 20);
     CU_ASSERT(b->answers[id].status == 200 && b->answers[id].ended && b->closed);
     close_bed(b);
+    b = open_bed(false); /* one that is used now and then is kept */
+    for (int i = 0; i < 8; i++) {
+        id = get(b, "/again");
+        gather(b, 300);
+        CU_ASSERT(b->answers[id].status == 200 && !b->gone);
+    }
+    close_bed(b);
     b = open_bed(false); /* an idle one is ended in time */
     for (int i = 0; i < 100 && !b->closed; i++)
         gather(b, 40);

@@ -244,7 +244,7 @@ static int parse(const struct http2_head *b, bool end, struct head *h, struct re
         return refuse(why, 400, "framing");
     if (!end && http_head_find(h, "content-length") == NULL)
         h->body = BODY_CHUNKED; /* its end is END_STREAM */
-    h->expect_continue = false;
+    h->expect_continue = !end && http_head_find(h, "expect") != NULL;
     h->te_trailers = true; /* everyone can take them here */
     return 0;
 }

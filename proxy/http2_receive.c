@@ -151,7 +151,7 @@ static void on_request(struct http2_server *s, struct http2_stream *st, bool end
     st->counted = h.body != BODY_CHUNKED;
     st->left = h.length;
     /* without a body the origin would have it whole before we know that none comes */
-    bool hold = r == 0 && !end && h.body == BODY_NONE;
+    bool hold = r == 0 && !end && h.body == BODY_NONE, expects = h.expect_continue;
     if (hold && http2_stream_hold(st, &h) < 0) {
         why = (struct refusal){503, "memory"};
         r = -1;
@@ -161,6 +161,8 @@ static void on_request(struct http2_server *s, struct http2_stream *st, bool end
     else if (!hold)
         put(st, &h);
     http_head_free(&h);
+    if (r == 0 && expects && !st->replied && !s->freed)
+        http2_stream_continue(st);
 }
 
 static void on_trailers(struct http2_server *s, struct http2_stream *st)

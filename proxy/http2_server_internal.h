@@ -57,6 +57,7 @@ int http2_stream_hold(struct http2_stream *st, struct head *h);
 void http2_stream_drop(struct head **h);
 struct asker http2_stream_asker(struct http2_stream *st);
 void http2_stream_data(struct http2_stream *st, const uint8_t *p, size_t n);
+void http2_stream_continue(struct http2_stream *st); /* 100: the client waits before its body */
 /* Pass on what the back has room for, and the end. */
 void http2_stream_push(struct http2_stream *st);
 /* Give the request up: its back is told why; the client gets the refusal, or a reset if a reply has

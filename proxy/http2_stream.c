@@ -175,6 +175,12 @@ static void front_fail(void *self, unsigned status, const char *code, const char
         reset(st, NGHTTP2_INTERNAL_ERROR);
 }
 
+void http2_stream_continue(struct http2_stream *st)
+{
+    const nghttp2_nv nv = pair(SLICE(":status"), SLICE("100"));
+    nghttp2_submit_headers(st->server->h2, NGHTTP2_FLAG_NONE, st->id, NULL, &nv, 1, NULL);
+}
+
 /* Each stream has its least, so that readers which stand still leave room for the others. */
 static size_t front_room(void *self)
 {

@@ -38,7 +38,7 @@ struct answer {
     unsigned status;
     size_t bytes;
     char denied[64], text[64], trailer[32];
-    bool closed, ended;
+    bool closed, ended, continued;
     uint32_t error;
 };
 
@@ -214,8 +214,10 @@ static int client_header(nghttp2_session *h2 UNUSED, const nghttp2_frame *f, con
     struct answer *a = &b->answers[f->hd.stream_id];
     struct slice name_s = {(const char *)name, n}, v = {(const char *)value, vn};
     uint64_t status;
-    if (slice_eq(name_s, SLICE(":status")) && slice_u64(v, 999, &status) == 0)
+    if (slice_eq(name_s, SLICE(":status")) && slice_u64(v, 999, &status) == 0) {
+        a->continued |= status == 100;
         a->status = (unsigned)status;
+    }
     if (slice_eq(name_s, SLICE("durward-denied")))
         snprintf(a->denied, sizeof a->denied, "%.*s", SL(v));
     if (slice_eq(name_s, SLICE("x-sum")))
@@ -607,6 +609,32 @@ static void test_length(void)
     close_bed(b);
 }
 
+/* A client that waits for 100 before its body gets it, once, unless it is answered at once (B27).
+ */
+static void test_continue(void)
+{
+    struct bed *b = open_bed(false);
+    nghttp2_nv nv[] = {NV(":method", "POST"), NV(":scheme", "https"), NV(":authority", "a"),
+                       NV(":path", "/up"), NV("expect", "100-continue")};
+    nghttp2_data_provider from = {{.ptr = NULL}, client_body};
+    int32_t id = nghttp2_submit_headers(b->h2, NGHTTP2_FLAG_NONE, -1, NULL, nv, 5, NULL);
+    gather(b, 10);
+    CU_ASSERT(b->answers[id].status == 100 && !b->answers[id].ended);
+    b->upload = 5;
+    nghttp2_submit_data(b->h2, NGHTTP2_FLAG_END_STREAM, id, &from);
+    gather(b, 10);
+    CU_ASSERT(b->answers[id].status == 200 && b->asked[0].taken == 5);
+    nv[3] = (nghttp2_nv)NV(":path", "/denied");
+    id = nghttp2_submit_headers(b->h2, NGHTTP2_FLAG_NONE, -1, NULL, nv, 5, NULL);
+    gather(b, 10);
+    CU_ASSERT(b->answers[id].status == 403 && !b->answers[id].continued);
+    nv[4] = (nghttp2_nv)NV("expect", "more");
+    id = nghttp2_submit_headers(b->h2, NGHTTP2_FLAG_NONE, -1, NULL, nv, 5, NULL);
+    gather(b, 10);
+    CU_ASSERT(b->answers[id].status == 417 && !b->answers[id].continued);
+    close_bed(b);
+}
+
 /* An answer before the body's end: whole, then the rest is waved off. */
 static void test_early(void)
 {
@@ -831,6 +859,7 @@ void suite_http2_server(void)
     CU_add_test(s, "trailers, both ways", test_trailers);
     CU_add_test(s, "the client leaves", test_gone);
     CU_add_test(s, "a length that lies (B29)", test_length);
+    CU_add_test(s, "100-continue (B27)", test_continue);
     CU_add_test(s, "an answer before the body's end", test_early);
     CU_add_test(s, "draining and idleness", test_drain);
     CU_add_test(s, "rapid reset (B30)", test_rapid_reset);

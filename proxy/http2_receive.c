@@ -50,11 +50,8 @@ static int on_begin_frame(nghttp2_session *h2 UNUSED, const nghttp2_frame_hd *hd
         return 0;
     }
     s->continuations = 0;
-    /* nghttp2 passes over PRIORITY since we announced that it counts for nothing */
-    if (hd->type == NGHTTP2_PRIORITY && hd->stream_id == 0)
-        http2_server_end(s, NGHTTP2_PROTOCOL_ERROR, "h2_protocol", "PRIORITY on stream 0");
-    else if (hd->type == NGHTTP2_PRIORITY || hd->type > NGHTTP2_CONTINUATION)
-        spend(s, CALM_FRAME, "control frames");
+    if (hd->type > NGHTTP2_CONTINUATION)
+        spend(s, CALM_FRAME, "unknown frames");
     return 0;
 }
 
@@ -268,7 +265,7 @@ static int on_stream_close(nghttp2_session *h2 UNUSED, int32_t id, uint32_t erro
     return 0;
 }
 
-static int on_frame_send(nghttp2_session *h2, const nghttp2_frame *f, void *arg)
+static int on_frame_send(nghttp2_session *h2 UNUSED, const nghttp2_frame *f, void *arg)
 {
     struct http2_server *s = arg;
     struct http2_stream *st = stream_of(s, f->hd.stream_id);
@@ -278,8 +275,8 @@ static int on_frame_send(nghttp2_session *h2, const nghttp2_frame *f, void *arg)
     if (f->hd.type == NGHTTP2_DATA && f->hd.length > 0)
         earn(s, CALM_USEFUL);
     if ((f->hd.type == NGHTTP2_DATA || f->hd.type == NGHTTP2_HEADERS) && end && st &&
-        !st->request_ended) /* the rest of its body is of no use to anyone (RFC 9113 8.1) */
-        nghttp2_submit_rst_stream(h2, NGHTTP2_FLAG_NONE, st->id, NGHTTP2_NO_ERROR);
+        !st->request_ended)
+        http2_stream_linger(st);
     return 0;
 }
 

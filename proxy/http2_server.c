@@ -10,6 +10,7 @@ enum {
     QUEUE_MAX = 256,   /* frames that wait to be sent: no more input before they are gone */
     OUT_HIGH = STREAM_OUT_MAX / 2,
     TICK = 1,
+    LINGER_SECONDS = 5,
 };
 
 time_t http2_server_now(void)
@@ -230,6 +231,8 @@ static void judge_stream(struct http2_stream *st, time_t now)
         st->written_at = now;
         return;
     }
+    if (st->linger_at && now - st->linger_at > LINGER_SECONDS)
+        http2_stream_linger_over(st);
     bool owes = !st->request_ended && !st->replied && buf_len(&st->in) == 0 &&
                 (st->held || (st->back.ops && st->back.ops->room(st->back.self) > 0));
     if (!owes)
@@ -302,7 +305,6 @@ static int announce(struct http2_server *s)
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, HTTP2_STREAMS},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, HTTP2_STREAM_WINDOW},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, s->limits->head_bytes},
-        {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
     };
     if (nghttp2_submit_settings(s->h2, NGHTTP2_FLAG_NONE, set, ARRAY_LEN(set)) < 0)
         return -1;
@@ -318,7 +320,6 @@ static int speak(struct http2_server *s)
         return -1;
     }
     nghttp2_option_set_no_auto_window_update(o, 1); /* only as the backs take bytes */
-    nghttp2_option_set_no_closed_streams(o, 1);
     for (unsigned type = NGHTTP2_CONTINUATION + 1; type <= UINT8_MAX; type++)
         nghttp2_option_set_user_recv_extension_type(o, (uint8_t)type);
     int r = nghttp2_session_server_new2(&s->h2, cb, s, o);

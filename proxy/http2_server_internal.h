@@ -21,8 +21,10 @@ struct http2_stream {
     bool request_ended; /* by the client */
     bool request_done;  /* the back was told */
     bool head_request, replied, reply_ended, client_reset;
-    bool push, resume;          /* to be done in the next turn */
-    const char *why;            /* it is being reset; constant text */
+    time_t linger_at;  /* 0, or the reply went out whole at this time and the body still comes */
+    size_t lingered;   /* bytes of it that were dropped since */
+    bool push, resume; /* to be done in the next turn */
+    const char *why;   /* it is being reset; constant text */
     time_t read_at, written_at; /* monotonic seconds: the last progress of either body */
     LIST_ENTRY(http2_stream) link;
 };
@@ -55,6 +57,10 @@ void http2_stream_free(struct http2_stream *st);
 /* Keep h (its storage moves) until the client has shown that no body follows. */
 int http2_stream_hold(struct http2_stream *st, struct head *h);
 void http2_stream_drop(struct head **h);
+/* The reply is out, the body is not over: what comes of it is dropped, up to a bound. Clients there
+ * are (curl 7.88) that throw the reply away when they are reset before they have sent theirs. */
+void http2_stream_linger(struct http2_stream *st);
+void http2_stream_linger_over(struct http2_stream *st);
 struct asker http2_stream_asker(struct http2_stream *st);
 void http2_stream_data(struct http2_stream *st, const uint8_t *p, size_t n);
 void http2_stream_continue(struct http2_stream *st); /* 100: the client waits before its body */

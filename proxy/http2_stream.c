@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TRAILERS_MAX = 8192, REFUSAL_MAX = 256 };
+enum { TRAILERS_MAX = 8192, REFUSAL_MAX = 256, LINGER_MAX = 1024 * 1024 };
 
 static nghttp2_nv pair(struct slice name, struct slice value)
 {
@@ -68,6 +68,26 @@ static ssize_t on_read(nghttp2_session *h2 UNUSED, int32_t id UNUSED, uint8_t *t
         return NGHTTP2_ERR_DEFERRED;
     }
     return (ssize_t)n;
+}
+
+/* The back is gone: what waited for it is dropped, and its window given back. */
+static void drop_in(struct http2_stream *st)
+{
+    st->back = (struct back){NULL, NULL};
+    if (buf_len(&st->in) > 0)
+        nghttp2_session_consume(st->server->h2, st->id, buf_len(&st->in));
+    buf_free(&st->in);
+}
+
+void http2_stream_linger(struct http2_stream *st)
+{
+    st->linger_at = http2_server_now();
+}
+
+void http2_stream_linger_over(struct http2_stream *st)
+{
+    st->linger_at = 0;
+    reset(st, NGHTTP2_NO_ERROR); /* RFC 9113 8.1 */
 }
 
 /* ---- as the front of an exchange ---- */
@@ -139,7 +159,7 @@ static void front_trailers(void *self, const struct head *h)
 static void front_end(void *self)
 {
     struct http2_stream *st = self;
-    st->back = (struct back){NULL, NULL};
+    drop_in(st);
     st->reply_ended = true;
     nghttp2_session_resume_data(st->server->h2, st->id);
     http2_server_soon(st->server);
@@ -149,7 +169,7 @@ static void front_fail(void *self, unsigned status, const char *code, const char
 {
     struct http2_stream *st = self;
     char text[REFUSAL_MAX], denied[REFUSAL_MAX], number[8], length[24];
-    st->back = (struct back){NULL, NULL};
+    drop_in(st);
     st->reply_ended = true;
     http2_server_soon(st->server);
     if (st->replied) {
@@ -270,6 +290,8 @@ void http2_stream_data(struct http2_stream *st, const uint8_t *p, size_t n)
         now = n; /* nobody wants it, or beyond the window, which nghttp2 does not let through */
     if (now > 0)
         consumed(st, now);
+    if (st->linger_at && (st->lingered += n) > LINGER_MAX)
+        http2_stream_linger_over(st);
 }
 
 static void end_request(struct http2_stream *st)

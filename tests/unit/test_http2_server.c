@@ -645,6 +645,20 @@ static void test_early(void)
     gather(b, 20);
     CU_ASSERT(b->answers[id].status == 403 && b->answers[id].ended && b->answers[id].closed);
     CU_ASSERT(b->answers[id].error == NGHTTP2_NO_ERROR && b->upload > 0);
+    b->upload = 200000; /* a small one is taken to its end: some clients would lose the reply */
+    id = ask(b, "POST", "/denied", NULL, true, NULL);
+    gather(b, 20);
+    CU_ASSERT(b->answers[id].status == 403 && b->answers[id].closed && b->upload == 0);
+    b->hold = true; /* as one is that waited for its back */
+    b->upload = 200000;
+    id = ask(b, "POST", "/late", NULL, true, NULL);
+    gather(b, 20);
+    CU_ASSERT(b->upload > 100000);
+    b->asked[b->n_asked - 1].front.ops->fail(b->asked[b->n_asked - 1].front.self, 502, "resolve",
+                                             "7-3");
+    gather(b, 20);
+    CU_ASSERT(b->answers[id].status == 502 && b->answers[id].closed && b->upload == 0);
+    b->hold = false;
     b->room = 65536;
     id = get(b, "/next");
     gather(b, 10);

@@ -172,7 +172,7 @@ static int prepare(struct builder *b, struct err *err)
     return b->filter.code ? 0 : sandbox_seccomp_compile(&b->filter, err);
 }
 
-static int build(struct asker *a, const struct plan *plan, struct err *err)
+static int build(struct asker *a, struct plan *plan, struct err *err)
 {
     struct builder *b = a->builder;
     if (find(b, plan->sandbox))

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "backends/bwrap.h"
+#include "cgroup.h"
 #include "selftest.h"
 #include "wire.h"
 
@@ -47,6 +48,7 @@ struct job {
     bool failed;     /* text is a reason */
     bool staged, consented;
     int status; /* of pid, once reaped */
+    struct cgroup *cgroup; /* NULL: none */
 };
 
 static void set_state(struct job *j, enum state to)
@@ -74,6 +76,7 @@ static void job_free(struct job *j)
     if (j->timer)
         event_free(j->timer);
     buf_free(&j->text);
+    cgroup_free(j->cgroup);
     free(j);
 }
 
@@ -373,7 +376,7 @@ static int wire_up(struct job *j, struct event_base *base, struct maker *made, s
 }
 
 struct job *job_start(struct event_base *base, const struct stage_parts *parts,
-                      const struct sandbox_seccomp *filter, const struct plan *plan,
+                      const struct sandbox_seccomp *filter, struct plan *plan,
                       const struct job_ops *ops, void *arg, struct err *err)
 {
     struct maker made;
@@ -387,11 +390,15 @@ struct job *job_start(struct event_base *base, const struct stage_parts *parts,
     j->arg = arg;
     j->pidfd = j->init_fd = j->errors = j->info = -1;
     buf_init(&j->text, TEXT_MAX);
+    j->cgroup = cgroup_new(plan->sandbox, &plan->shape.limits, plan->shape.root == SHAPE_KEPT);
+    plan->held = cgroup_held(j->cgroup);
     if (maker_start(parts, filter, plan, &made, err) < 0) {
         job_free(j);
         return NULL;
     }
-    if (wire_up(j, base, &made, err) < 0) {
+    /* before our consent it starts nothing that could stay outside */
+    if (wire_up(j, base, &made, err) < 0 ||
+        (j->cgroup && cgroup_add(j->cgroup, made.pid, err) < 0)) {
         job_abandon(j);
         return NULL;
     }

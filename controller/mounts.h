@@ -18,6 +18,9 @@ int mounts_open(const char *path, struct err *err);
 int mounts_clone(int fd, bool readonly, struct err *err);
 /* A fresh detached tmpfs. mode: "0755"; size as tmpfs takes it ("8m"), NULL for the default. */
 int mounts_tmpfs(const char *mode, const char *size, struct err *err);
+/* A fresh detached overlay: lower directories, the upmost first, and a writable one above them with
+ * its work directory, all of them in attached mounts. In a user namespace: Linux 5.11. */
+int mounts_overlay(const int *lower, unsigned n, int upper, int work, struct err *err);
 /* Put a detached tree onto at (both stay the caller's to close). */
 int mounts_attach(int tree, int at, struct err *err);
 /* Make the one mount at fd read-only; those below keep what they have. */

@@ -114,6 +114,8 @@ int sandbox_plan_make(struct controller *c, struct run_request *r, struct sandbo
         return err_set(err, ERR_PARSE, "there is no policy '%s'", r->policy);
     if (getrandom(seed, sizeof seed, 0) != sizeof seed)
         return err_sys(err, "getrandom");
+    if (shape_of_policy(c->config, r->policy, r->image, &ret->shape) < 0)
+        return err_set(err, ERR_PARSE, "'%s' is not the name of an image", r->image);
     int bad = sandbox_make_id("sb", ret->id, err);
     if (bad == 0)
         bad = placeholders_make(c->config, r->policy, seed, c->keys.tag, &p, err);

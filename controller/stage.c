@@ -246,6 +246,16 @@ static int lay_dir(struct stage *s, const char *path, mode_t mode, struct err *e
     return fchmodat(s->base, path + 1, mode, 0) < 0 ? err_sys(err, "%s", path) : 0;
 }
 
+/* Does $HOME lie in the root's own layer? Where that can be written, and nothing is mounted over it. */
+static bool home_in_root(const struct plan *p)
+{
+    static const char *const covered[] = {"/tmp", "/var/tmp", "/run"};
+    bool in = p->shape.root != SHAPE_READ_ONLY;
+    for (size_t i = 0; i < ARRAY_LEN(covered); i++)
+        in = in && !plan_path_within(p->home, covered[i]);
+    return in;
+}
+
 /* Below an image only what is mounted on: in the upmost layer, so that a link of the image's in its
  * place does not count. */
 static int lay_base(struct stage *s, struct err *err)
@@ -269,7 +279,7 @@ static int lay_base(struct stage *s, struct err *err)
         return 0;
     if (lay_dir(s, "/workspace", 0755, err) < 0)
         return -1;
-    return s->plan->home[1] == '\0' ? 0 : lay_dir(s, s->plan->home, 0700, err);
+    return s->plan->home[1] && home_in_root(s->plan) ? lay_dir(s, s->plan->home, 0700, err) : 0;
 }
 
 static int add_temporary(struct stage *s, struct err *err)
@@ -281,13 +291,13 @@ static int add_temporary(struct stage *s, struct err *err)
     return add_init(s, err);
 }
 
-/* Where the root cannot be written, home can. */
+/* Where the root cannot be written, or is not seen, home is a directory of scratch. */
 static int add_home(struct stage *s, struct err *err)
 {
     for (unsigned i = 0; i < s->plan->nbinds; i++)
         if (plan_path_within(s->plan->home, s->plan->binds[i].target))
             return 0;
-    if (s->plan->home[1] == '\0' || s->plan->shape.root != SHAPE_READ_ONLY)
+    if (s->plan->home[1] == '\0' || home_in_root(s->plan))
         return 0;
     return stage_add_scratch(s, "home", s->plan->home, 0700, err);
 }

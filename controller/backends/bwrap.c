@@ -168,6 +168,8 @@ int bwrap_exec(const struct bwrap_root *root, const struct plan *plan, const str
     if (plan->shape.limits.disk)
         add_all(&w, limit, ARRAY_LEN(limit));
     add_all(&w, after, ARRAY_LEN(after));
+    if (plan->shape.root != SHAPE_READ_ONLY)
+        add(&w, "writable"); /* for the self-test */
     w.v[w.n] = NULL;
     if (w.n == WORDS_MAX - 1)
         return err_set(err, ERR_INTERNAL, "bubblewrap's command line is too long");

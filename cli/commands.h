@@ -10,10 +10,11 @@ extern const struct command command_run, command_serve, command_reload, command_
     command_check, command_explain, command_env, command_completion;
 
 /* The verbs of the commands that have some; each list ends with an entry without a name. */
-extern const struct command audit_verbs[], ca_verbs[], secret_verbs[];
+extern const struct command audit_verbs[], ca_verbs[], image_verbs[], secret_verbs[];
 
 int cmd_audit(int argc, char **argv);
 int cmd_ca(int argc, char **argv);
+int cmd_image(int argc, char **argv);
 int cmd_secret(int argc, char **argv);
 
 /* Every command that can be used, in the order of the help; ends with a NULL. */

@@ -236,9 +236,10 @@ int cgroup_freeze(const struct cgroup *g, bool frozen, struct err *err)
                       : put(g->at[i].path, "freezer.state", frozen ? "FROZEN" : "THAWED");
         return r < 0 ? err_sys(err, "cannot %s the sandbox", frozen ? "freeze" : "thaw") : 0;
     }
-    return err_set(err, ERR_UNREADY,
-                   "unsupported: pausing needs a cgroup freezer that this daemon may use (run it as "
-                   "root, or as a unit with Delegate=yes and DelegateSubgroup=daemon)");
+    return err_set(
+        err, ERR_UNREADY,
+        "unsupported: pausing needs a cgroup freezer that this daemon may use (run it as "
+        "root, or as a unit with Delegate=yes and DelegateSubgroup=daemon)");
 }
 
 void cgroup_free(struct cgroup *g)

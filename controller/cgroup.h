@@ -16,7 +16,8 @@ enum { /* bits: what it holds */
        CGROUP_FREEZER = 8,
 };
 
-/* Of what the limits ask for, and with freezer set that too, as much as can be had. NULL: nothing. */
+/* Of what the limits ask for, and with freezer set that too, as much as can be had. NULL: nothing.
+ */
 struct cgroup *cgroup_new(const char *id, const struct config_sandbox *limits, bool freezer);
 unsigned cgroup_held(const struct cgroup *g); /* NULL: 0 */
 /* Puts a process in, and whatever it starts from then on. */

@@ -81,8 +81,7 @@ static unsigned other_number(unsigned inside)
     return inside == 1 ? 2 : 1;
 }
 
-static int call_helper(const char *program, pid_t pid, unsigned inside, unsigned own,
-                       unsigned root)
+static int call_helper(const char *program, pid_t pid, unsigned inside, unsigned own, unsigned root)
 {
     char p[16], o[16], r[16], in[16], at[16];
     const char *const argv[] = {program, p, in, r, "1", at, o, "1", NULL};

@@ -1,10 +1,10 @@
 /* The user namespace of a sandbox whose files are not the builder's own: whoever the command is
  * inside, another uid outside.
  *
- * Who root of an image is outside is nobody that the host knows. As root it is a uid of our own beside those of the roles; an ordinary user has it from
- * /etc/subuid by newuidmap(1); where there is none it is that user. Files of images and of the
- * layers above them belong to it. Inside a sandbox nobody has CAP_CHOWN or CAP_SETUID, so one uid
- * serves where others map 65536. */
+ * Who root of an image is outside is nobody that the host knows. As root it is a uid of our own
+ * beside those of the roles; an ordinary user has it from /etc/subuid by newuidmap(1); where there
+ * is none it is that user. Files of images and of the layers above them belong to it. Inside a
+ * sandbox nobody has CAP_CHOWN or CAP_SETUID, so one uid serves where others map 65536. */
 #ifndef DURWARD_IDMAP_H
 #define DURWARD_IDMAP_H
 

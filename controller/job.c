@@ -14,6 +14,7 @@
 
 #include "backends/bwrap.h"
 #include "cgroup.h"
+#include "image.h"
 #include "selftest.h"
 #include "wire.h"
 
@@ -47,8 +48,9 @@ struct job {
     struct buf text; /* notes for `built`, or the first reason of the failure */
     bool failed;     /* text is a reason */
     bool staged, consented;
-    int status; /* of pid, once reaped */
+    int status;            /* of pid, once reaped */
     struct cgroup *cgroup; /* NULL: none */
+    int image;             /* held, so that nobody removes it; -1: none */
 };
 
 static void set_state(struct job *j, enum state to)
@@ -77,6 +79,7 @@ static void job_free(struct job *j)
         event_free(j->timer);
     buf_free(&j->text);
     cgroup_free(j->cgroup);
+    close_fd(&j->image);
     free(j);
 }
 
@@ -388,11 +391,14 @@ struct job *job_start(struct event_base *base, const struct stage_parts *parts,
     memcpy(j->sandbox, plan->sandbox, sizeof j->sandbox);
     j->ops = ops;
     j->arg = arg;
-    j->pidfd = j->init_fd = j->errors = j->info = -1;
+    j->pidfd = j->init_fd = j->errors = j->info = j->image = -1;
     buf_init(&j->text, TEXT_MAX);
     j->cgroup = cgroup_new(plan->sandbox, &plan->shape.limits, plan->shape.root == SHAPE_KEPT);
     plan->held = cgroup_held(j->cgroup);
-    if (maker_start(parts, filter, plan, &made, err) < 0) {
+    if (plan->shape.image[0])
+        j->image = image_hold(parts->state_dir, plan->shape.image, err);
+    if ((plan->shape.image[0] && j->image < 0) ||
+        maker_start(parts, filter, plan, &made, err) < 0) {
         job_free(j);
         return NULL;
     }

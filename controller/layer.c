@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,8 +33,8 @@ int layer_image(const char *state_dir, const char *name, struct err *err)
 static int step(int at, const char *name, mode_t mode, const struct idmap *owner, struct err *err)
 {
     if (mkdirat(at, name, mode) == 0) {
-        if (owner && fchownat(at, name, owner->inside_uid, owner->inside_gid,
-                              AT_SYMLINK_NOFOLLOW) < 0)
+        if (owner &&
+            fchownat(at, name, owner->inside_uid, owner->inside_gid, AT_SYMLINK_NOFOLLOW) < 0)
             return err_sys(err, "cannot give %s to the sandbox", name);
     } else if (errno != EEXIST) {
         return err_sys(err, "cannot make %s", name);
@@ -52,15 +53,40 @@ static int open_parts(int at, const struct idmap *m, struct layer *ret, struct e
     return 0;
 }
 
-int layer_open(const char *state_dir, const char *id, const struct idmap *m, struct layer *ret,
-               struct err *err)
+/* A layer means nothing above another image than the one it was written above. */
+static int note_image(int at, const char *image, struct err *err)
+{
+    char was[128];
+    const char *name = image[0] ? image : "host";
+    size_t n = strlen(name);
+    int fd = openat(at, "image", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd >= 0) {
+        bool ok = write(fd, name, n) == (ssize_t)n;
+        close(fd);
+        return ok ? 0 : err_sys(err, "cannot note the image");
+    }
+    fd = openat(at, "image", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, was, sizeof was - 1);
+    if (fd >= 0)
+        close(fd);
+    if (got < 0)
+        return err_sys(err, "the image's name");
+    was[got] = '\0';
+    return strcmp(was, name) == 0
+               ? 0
+               : err_set(err, ERR_DENIED, "it was made with the image '%s', not '%s'", was, name);
+}
+
+int layer_open(const char *state_dir, const char *id, const char *image, const struct idmap *m,
+               struct layer *ret, struct err *err)
 {
     *ret = (struct layer){{-1, -1}, {-1, -1}};
     int state = open(state_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int all = state < 0 ? err_sys(err, "%s", state_dir)
-                        : step(state, "sandboxes", 0700, NULL, err);
+    int all = state < 0 ? err_sys(err, "%s", state_dir) : step(state, "sandboxes", 0700, NULL, err);
     int own = all < 0 ? -1 : step(all, id, 0700, NULL, err);
-    int r = own < 0 ? -1 : open_parts(own, m, ret, err);
+    int r = own < 0 ? -1 : note_image(own, image, err);
+    if (r == 0)
+        r = open_parts(own, m, ret, err);
     int used[] = {state, all, own};
     for (size_t i = 0; i < ARRAY_LEN(used); i++)
         if (used[i] >= 0)

@@ -47,7 +47,8 @@ struct plan {
 struct plan *plan_read(struct msg *m, char *id, struct err *err);
 void plan_free(struct plan *p); /* NULL is fine */
 
-/* An image without binds has root inside, who is nobody outside; with binds everybody is himself. */
+/* An image without binds has root inside, who is nobody outside; with binds everybody is himself.
+ */
 bool plan_root_inside(const struct plan *p);
 /* Is inner the same path as outer or below it? Both canonical. */
 bool plan_path_within(const char *inner, const char *outer);

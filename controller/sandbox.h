@@ -52,7 +52,7 @@ struct sandbox_plan {
     size_t n_ports;
     struct strlist git_hosts;
     struct shape shape; /* image, root and limits */
-    unsigned names; /* synthetic names it may have */
+    unsigned names;     /* synthetic names it may have */
 };
 
 void sandbox_plan_done(struct sandbox_plan *p);

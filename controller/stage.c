@@ -116,8 +116,8 @@ static int add_host(struct stage *s, const char *path, struct err *err)
     return r;
 }
 
-/* /bin, /sbin, /lib, /lib64, ...: a link where the host has a link, else the host's directory. Links
- * are part of the base, directories mounts on the root. */
+/* /bin, /sbin, /lib, /lib64, ...: a link where the host has a link, else the host's directory.
+ * Links are part of the base, directories mounts on the root. */
 static int add_system_entry(struct stage *s, int host, const char *name, bool links,
                             struct err *err)
 {
@@ -160,8 +160,7 @@ static int lay_etc(struct stage *s, struct err *err)
 {
     int host = open("/etc", O_PATH | O_DIRECTORY | O_CLOEXEC);
     int etc = host < 0 ? err_sys(err, "/etc") : mounts_place(s->base, "/etc", true, err);
-    int r = etc < 0 ? -1
-                    : etcfiles_write(etc, host, s->dirs.image, s->dirs.trust, s->plan, err);
+    int r = etc < 0 ? -1 : etcfiles_write(etc, host, s->dirs.image, s->dirs.trust, s->plan, err);
     if (host >= 0)
         close(host);
     if (etc >= 0)
@@ -246,7 +245,8 @@ static int lay_dir(struct stage *s, const char *path, mode_t mode, struct err *e
     return fchmodat(s->base, path + 1, mode, 0) < 0 ? err_sys(err, "%s", path) : 0;
 }
 
-/* Does $HOME lie in the root's own layer? Where that can be written, and nothing is mounted over it. */
+/* Does $HOME lie in the root's own layer? Where that can be written, and nothing is mounted over
+ * it. */
 static bool home_in_root(const struct plan *p)
 {
     static const char *const covered[] = {"/tmp", "/var/tmp", "/run"};
@@ -328,7 +328,7 @@ int stage_open(const struct stage_parts *parts, const struct plan *plan, const s
         (ret->image = layer_image(parts->state_dir, plan->shape.image, err)) < 0)
         return -1;
     if (plan->shape.root == SHAPE_KEPT &&
-        layer_open(parts->state_dir, plan->sandbox, map, &ret->layer, err) < 0)
+        layer_open(parts->state_dir, plan->sandbox, plan->shape.image, map, &ret->layer, err) < 0)
         return err_wrap(err, "the sandbox's files");
     return 0;
 }

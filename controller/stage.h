@@ -1,14 +1,13 @@
 /* The root file system of a local sandbox, laid out in the maker's own mount namespace.
  *
- * Without an image and read-only: on a tmpfs, frozen when it is complete. Otherwise an overlay whose
- * layers are, the upmost first: what is written (kept or in memory, layer.h), what we lay out, the
- * image. On it are mounted:
+ * Without an image and read-only: on a tmpfs, frozen when it is complete. Otherwise an overlay
+ * whose layers are, the upmost first: what is written (kept or in memory, layer.h), what we lay
+ * out, the image. On it are mounted:
  *
  *   /usr, /bin, /lib...        the host's, where there is no image
  *   /etc/durward               trust bundles, read-only
- *   /tmp, /var/tmp, /run       one tmpfs of the size that limits.disk says; $HOME too where the root
- *                              cannot be written and no bind covers it
- *   /run/durward/init          our process 1, read-only
+ *   /tmp, /var/tmp, /run       one tmpfs of the size that limits.disk says; $HOME too where the
+ * root cannot be written and no bind covers it /run/durward/init          our process 1, read-only
  *   binds                      as the plan says, credential files masked (mask.h)
  *
  * Sources are opened without following links and mounted by descriptor. /proc and /dev are left to

@@ -126,7 +126,7 @@ int stage_add_usr(struct stage *s, struct err *err)
 {
     int fd = mounts_open("/usr", err);
     bool layered = s->plan->shape.root != SHAPE_READ_ONLY && s->plan->uid == 0;
-    int tree = fd < 0      ? -1
+    int tree = fd < 0    ? -1
                : layered ? make_overlay(s, &fd, 1, LAYER_USR, err)
                          : mounts_clone(fd, true, err);
     int r = tree < 0 ? -1 : stage_attach_at(s, tree, "/usr", true, err);

@@ -190,7 +190,8 @@ static void summarise(struct config *c, struct config_policy *p)
 static int read_policy(struct config *c, const struct node *n, struct config_policy *p,
                        struct err *err)
 {
-    static const struct key keys[] = {{"env", NULL}, {"rules", NULL}, {"sandbox", NULL}, {"budget", "M3"}};
+    static const struct key keys[] = {
+        {"env", NULL}, {"rules", NULL}, {"sandbox", NULL}, {"budget", "M3"}};
     char where[512];
     struct node at;
     if (!node_name_ok(n->key))

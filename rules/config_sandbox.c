@@ -16,7 +16,7 @@ static int read_size(const struct node *n, uint64_t min, uint64_t *ret, struct e
         const char *name;
         uint64_t bytes;
     } units[] = {
-        {"KB", 1000},      {"MB", 1000000},    {"GB", 1000000000},
+        {"KB", 1000},        {"MB", 1000000},     {"GB", 1000000000},
         {"KiB", 1ull << 10}, {"MiB", 1ull << 20}, {"GiB", 1ull << 30},
     };
     const char *text;
@@ -28,7 +28,8 @@ static int read_size(const struct node *n, uint64_t min, uint64_t *ret, struct e
         if (strcmp(text + digits, units[i].name) == 0)
             unit = units[i].bytes;
     if (unit == 0 || slice_u64((struct slice){text, digits}, SIZE_LIMIT, &v) < 0)
-        return node_fail(n, err, "a size is written as in 512MB or 2GiB (KB, MB, GB, KiB, MiB, GiB)");
+        return node_fail(n, err,
+                         "a size is written as in 512MB or 2GiB (KB, MB, GB, KiB, MiB, GiB)");
     if (v > SIZE_LIMIT / unit || v * unit < min)
         return node_fail(n, err, "must be at least %lluMiB", (unsigned long long)(min >> 20));
     *ret = v * unit;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "backends/bwrap.h"
+#include "cgroup.h"
 #include "ipc.h"
 #include "job.h"
 #include "plan.h"
@@ -167,6 +168,8 @@ static int load_init(struct builder *b, struct err *err)
 
 static int prepare(struct builder *b, struct err *err)
 {
+    if (b->parts.init < 0)
+        cgroup_sweep();
     if (bwrap_check(err) < 0 || load_init(b, err) < 0)
         return -1;
     return b->filter.code ? 0 : sandbox_seccomp_compile(&b->filter, err);

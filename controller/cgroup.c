@@ -16,7 +16,15 @@
 #define MOUNT  "/sys/fs/cgroup"
 #define PREFIX "durward-"
 
-enum { PATH_SIZE = 512, CONTROLLERS = 4, PERIOD_US = 100000, ORPHAN_S = 60, OUR_OWN = 1 };
+enum {
+    PATH_SIZE = 512,
+    CONTROLLERS = 4,
+    PERIOD_US = 100000,
+    ORPHAN_S = 60,
+    OUR_OWN = 1,
+    TRIES = 20,
+    TRY_US = 1000
+};
 
 /* One directory a controller (version 1), or one for all (version 2). */
 struct place {
@@ -245,7 +253,9 @@ int cgroup_freeze(const struct cgroup *g, bool frozen, struct err *err)
 void cgroup_free(struct cgroup *g)
 {
     for (unsigned i = 0; g && i < g->n; i++)
-        rmdir(g->at[i].path); /* one that stays, stays empty, and the next builder sweeps it */
+        /* its last process may not have left yet; if it takes longer, the next builder sweeps */
+        for (unsigned k = 0; k < TRIES && rmdir(g->at[i].path) < 0 && errno == EBUSY; k++)
+            usleep(TRY_US);
     free(g);
 }
 

@@ -76,7 +76,7 @@ int mounts_clone(int fd, bool readonly, struct err *err)
     return tree;
 }
 
-int mounts_tmpfs(const char *mode, const char *size, struct err *err)
+int mounts_tmpfs(const char *mode, const char *size, const char *inodes, struct err *err)
 {
     int fs = (int)syscall(SYS_fsopen, "tmpfs", 1 /* FSOPEN_CLOEXEC */);
     if (fs < 0)
@@ -84,6 +84,7 @@ int mounts_tmpfs(const char *mode, const char *size, struct err *err)
     int tree = -1;
     if (syscall(SYS_fsconfig, fs, CONFIG_STRING, "mode", mode, 0) < 0 ||
         (size && syscall(SYS_fsconfig, fs, CONFIG_STRING, "size", size, 0) < 0) ||
+        (inodes && syscall(SYS_fsconfig, fs, CONFIG_STRING, "nr_inodes", inodes, 0) < 0) ||
         syscall(SYS_fsconfig, fs, CONFIG_STRING, "source", "durward", 0) < 0 ||
         syscall(SYS_fsconfig, fs, CONFIG_CREATE, NULL, NULL, 0) < 0)
         err_sys(err, "cannot make a tmpfs");

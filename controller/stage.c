@@ -218,7 +218,7 @@ static int cover_java(struct stage *s, struct err *err)
 static int add_init(struct stage *s, struct err *err)
 {
     struct stat st;
-    int dir = mounts_tmpfs("0755", "16m", err);
+    int dir = mounts_tmpfs("0755", "16m", NULL, err);
     if (dir < 0)
         return -1;
     int r = stage_attach_at(s, dir, "/run/durward", true, err);

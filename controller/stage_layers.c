@@ -11,6 +11,8 @@
 
 #define TMP "/tmp" /* bubblewrap too needs this directory; the stage hides the host's meanwhile */
 
+enum { BYTES_A_FILE = 8192, INODES_MIN = 4096, INODES_MAX = 1000000 };
+
 bool stage_layered(const struct plan *plan)
 {
     return plan->shape.image[0] || plan->shape.root != SHAPE_READ_ONLY;
@@ -26,10 +28,11 @@ int stage_attach_at(struct stage *s, int tree, const char *path, bool dir, struc
 }
 
 /* A tmpfs on outer/name. */
-static int attach_outer(struct stage *s, const char *name, const char *size, struct err *err)
+static int attach_outer(struct stage *s, const char *name, const char *size, const char *inodes,
+                        struct err *err)
 {
     int at = mounts_place(s->outer, name, true, err);
-    int tree = at < 0 ? -1 : mounts_tmpfs("0755", size, err);
+    int tree = at < 0 ? -1 : mounts_tmpfs("0755", size, inodes, err);
     if (tree >= 0 && mounts_attach(tree, at, err) < 0) {
         close(tree);
         tree = -1;
@@ -41,22 +44,26 @@ static int attach_outer(struct stage *s, const char *name, const char *size, str
 
 int stage_make(struct stage *s, struct err *err)
 {
-    char size[32];
+    char size[32], inodes[32];
     uint64_t disk = s->plan->shape.limits.disk;
     snprintf(size, sizeof size, "%llu", (unsigned long long)disk);
+    /* an empty file is kernel memory too */
+    uint64_t files = disk == 0 ? INODES_MAX : disk / BYTES_A_FILE;
+    snprintf(inodes, sizeof inodes, "%llu",
+             (unsigned long long)(files < INODES_MIN ? INODES_MIN : files));
     int tmp = open(TMP, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    s->outer = tmp < 0 ? err_sys(err, TMP) : mounts_tmpfs("0755", NULL, err);
+    s->outer = tmp < 0 ? err_sys(err, TMP) : mounts_tmpfs("0755", NULL, NULL, err);
     int r = s->outer < 0 ? -1 : mounts_attach(s->outer, tmp, err);
     if (tmp >= 0)
         close(tmp);
-    if (r < 0 || (s->scratch = attach_outer(s, "scratch", disk ? size : NULL, err)) < 0)
+    if (r < 0 || (s->scratch = attach_outer(s, "scratch", disk ? size : NULL, inodes, err)) < 0)
         return -1;
     s->mask.empty_file = mounts_place(s->outer, "empty/file", false, err);
     s->mask.empty_dir = mounts_place(s->outer, "empty/directory", true, err);
     if (s->mask.empty_file < 0 || s->mask.empty_dir < 0)
         return -1;
     bool layered = stage_layered(s->plan);
-    s->base = attach_outer(s, layered ? "base" : "root", "16m", err);
+    s->base = attach_outer(s, layered ? "base" : "root", "16m", NULL, err);
     if (s->base < 0)
         return -1;
     if (!layered && (s->root = fcntl(s->base, F_DUPFD_CLOEXEC, 0)) < 0)

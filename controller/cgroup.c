@@ -82,15 +82,13 @@ static bool lists(const char *list, const char *word)
 /* Our own group in this controller's hierarchy ("" for version 2's), as a directory. */
 static bool own_directory(const char *controller, char to[PATH_SIZE])
 {
-    char line[PATH_SIZE], *save, *names, *path;
+    char line[PATH_SIZE], *names, *path;
     FILE *f = fopen("/proc/self/cgroup", "re");
     bool found = false;
     while (f && !found && fgets(line, sizeof line, f)) {
         line[strcspn(line, "\n")] = '\0';
-        if (strtok_r(line, ":", &save) == NULL || save == NULL)
-            continue;
-        names = save;
-        path = strchr(names, ':');
+        names = strchr(line, ':');
+        path = names ? strchr(++names, ':') : NULL;
         if (path == NULL)
             continue;
         *path++ = '\0';

@@ -313,10 +313,10 @@ int image_list(const char *state_dir, int (*fn)(void *arg, const struct image *i
     return r;
 }
 
-/* A stopped sandbox whose layer lies above it: its id, or "". */
-static void find_user(int store, const char *name, char id[NAME_MAX + 1])
+/* A layer that lies above it: its name, or "". */
+static void find_user(int store, const char *below, const char *name, char id[NAME_MAX + 1])
 {
-    int all = openat(store, "../sandboxes", DIRECTORY);
+    int all = openat(store, below, DIRECTORY);
     DIR *d = all < 0 ? NULL : fdopendir(all);
     id[0] = '\0';
     for (struct dirent *e; d && id[0] == '\0' && (e = readdir(d)) != NULL;) {
@@ -340,7 +340,10 @@ static int remove_open(int store, int dir, const char *name, struct err *err)
     char user[NAME_MAX + 1], gone[NAME_MAX];
     if (flock(dir, LOCK_EX | LOCK_NB) < 0)
         return err_set(err, ERR_DENIED, "image '%s' is in use by a sandbox", name);
-    find_user(store, name, user);
+    find_user(store, "../snapshots", name, user);
+    if (user[0])
+        return err_set(err, ERR_DENIED, "image '%s' is in use by the snapshot %s", name, user);
+    find_user(store, "../sandboxes", name, user);
     if (user[0])
         return err_set(err, ERR_DENIED, "image '%s' is in use by the stopped sandbox %s", name,
                        user);

@@ -103,6 +103,7 @@ static void blame(struct job *j, const char *text)
 
 static void kill_processes(struct job *j)
 {
+    (void)cgroup_freeze(j->cgroup, false, NULL); /* what is frozen does not die (version 1) */
     if (j->pidfd >= 0 && syscall(SYS_pidfd_send_signal, j->pidfd, SIGKILL, NULL, 0) == 0)
         return; /* bubblewrap sees its child's end, and ends when all in there are gone */
     if (j->pid > 0)
@@ -409,6 +410,13 @@ struct job *job_start(struct event_base *base, const struct stage_parts *parts,
         return NULL;
     }
     return j;
+}
+
+int job_freeze(struct job *j, bool frozen, struct err *err)
+{
+    if (j->state != JOB_RUNNING)
+        return err_set(err, ERR_UNREADY, "the sandbox is not running");
+    return cgroup_freeze(j->cgroup, frozen, err);
 }
 
 const char *job_sandbox(const struct job *j)

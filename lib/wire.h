@@ -101,6 +101,10 @@ enum wire_type {
     W_SANDBOX = 106,      /* C→P: sandbox:str, policy:str, n × (placeholder:str, secret:str) */
     W_SANDBOX_GONE = 107, /* C→P: sandbox:str */
 
+    W_LAYER = 110,   /* C→B: see controller/layer_work.h: copy or remove what sandboxes wrote */
+    W_LAYERED = 111, /* B→C: req:u32, result:u8, text:str */
+    W_FREEZE = 112,  /* C→B: req:u32, sandbox:str, frozen:u8; answered by W_LAYERED */
+
     /* ---- CLI or API ↔ controller ---- */
     W_RUN = 120,         /* CLI→C: see controller/run.h */
     W_RUN_STARTED = 121, /* C→CLI: sandbox:str, tty:u8, masked:str, fd pty master if tty */

@@ -16,6 +16,13 @@ size_t guard_strip_overrides(struct head *h);
 /* The same for a reply. credentialed: cookies are dropped unless keep_cookies. */
 void guard_clean_reply(struct head *h, bool credentialed, bool keep_cookies);
 
+/* A reply's trailers: what names framing, routing or a cookie goes. */
+void guard_clean_trailers(struct head *h);
+/* A request's trailers. NULL when they are harmless (they go nowhere); else a constant refusal:
+ * one names a credential, framing or routing, or holds a placeholder (attack B14). */
+const struct refusal *guard_request_trailers(const struct gate *g, const struct identity *who,
+                                             const struct head *h);
+
 /* After the decision: credentials and placeholders. On success the client's copy of the slot's
  * field is gone from h, and so is what a credentialed request may not carry (Cookie, Range,
  * Accept-Encoding). -1: refuse with 403 and *code. *inject says whether the rule's credential is to
@@ -30,6 +37,8 @@ bool guard_foreign(struct head *h, const struct rule *rule);
 int guard_credentialed(struct head *h, const struct rule *rule) WUNUSED;
 /* Does this text hold a placeholder of this installation? For what is logged. */
 bool guard_has_placeholder(const struct gate *g, struct slice text);
+/* The rule's conditions on query and headers. NULL when they are met, else the code of the refusal. */
+const char *guard_conditions(const struct rule *rule, const struct head *h);
 /* A rule's set_headers and remove_headers. */
 int guard_edit(struct head *h, const struct rule *rule) WUNUSED;
 /* "name=<len>&…" of a query, for the audit. */

@@ -20,6 +20,7 @@
 
 #include "idmap.h"
 #include "oci.h"
+#include "proc.h"
 #include "tree.h"
 
 enum { REPORT_MS = 100, DATA_MAX = 1 << 30, BLOCK = 65536 };
@@ -30,10 +31,10 @@ enum { REPORT_MS = 100, DATA_MAX = 1 << 30, BLOCK = 65536 };
  * other program, no endless memory. */
 static int settle(const struct idmap *m, struct err *err)
 {
-    struct rlimit none = {0, 0}, data = {DATA_MAX, DATA_MAX};
+    struct rlimit data = {DATA_MAX, DATA_MAX};
     if (idmap_become(m, err) < 0)
         return -1;
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || setrlimit(RLIMIT_CORE, &none) < 0 ||
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || proc_no_core() < 0 ||
         setrlimit(RLIMIT_DATA, &data) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         return err_sys(err, "cannot confine the unpacking");
     umask(022);

@@ -19,6 +19,7 @@
 #include "backends/bwrap.h"
 #include "ipc.h"
 #include "netns.h"
+#include "proc.h"
 #include "rlimits.h"
 #include "wire.h"
 
@@ -99,7 +100,6 @@ static int enter_with_layers(const struct stage_parts *parts, const struct plan 
 static int leave_the_builder(const struct stage_parts *parts, const struct plan *plan,
                              pid_t builder, struct stage_dirs *dirs, struct err *err)
 {
-    struct rlimit none = {0, 0};
     sigset_t empty;
     sigemptyset(&empty);
     /* ignored signals would stay ignored in the sandbox's commands */
@@ -107,7 +107,7 @@ static int leave_the_builder(const struct stage_parts *parts, const struct plan 
         signal(sig, SIG_DFL);
     sigprocmask(SIG_SETMASK, &empty, NULL);
     umask(022);
-    if (setrlimit(RLIMIT_CORE, &none) < 0)
+    if (proc_no_core() < 0)
         return err_sys(err, "RLIMIT_CORE");
     /* the caller's keys hang on the session keyring; ENOSYS: a kernel without keyrings */
     if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)

@@ -1,7 +1,9 @@
 #define _GNU_SOURCE 1
 #include "rlimits.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "cgroup.h"
 
@@ -38,6 +40,18 @@ int rlimits_set(const struct plan *plan, struct err *err)
     return 0;
 }
 
+/* A hard limit of 0 cannot become the 1 that it takes. */
+static bool host_takes_dumps(void)
+{
+    char first = 0;
+    struct rlimit r;
+    int fd = open("/proc/sys/kernel/core_pattern", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, &first, 1);
+    if (fd >= 0)
+        close(fd);
+    return n == 1 && first == '|' && getrlimit(RLIMIT_CORE, &r) == 0 && r.rlim_max == 0;
+}
+
 int rlimits_note(const struct plan *plan, struct buf *notes)
 {
     const struct config_sandbox *l = &plan->shape.limits;
@@ -54,5 +68,9 @@ int rlimits_note(const struct plan *plan, struct buf *notes)
     if (l->disk && plan->shape.root == SHAPE_KEPT)
         bad |= buf_append_str(notes, "note: limit disk: below the root held for each file by "
                                      "itself; together only in /tmp and the like\n");
+    if (host_takes_dumps())
+        bad |= buf_append_str(notes, "note: a crash in the sandbox starts the host's core dump "
+                                     "program; start durward with a hard core limit of 1 or more "
+                                     "(ulimit -Hc)\n");
     return bad;
 }

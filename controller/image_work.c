@@ -35,7 +35,8 @@ static int settle(const struct idmap *m, struct err *err)
     if (idmap_become(m, err) < 0)
         return -1;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || proc_no_core() < 0 ||
-        setrlimit(RLIMIT_DATA, &data) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+        (!SANITIZED && setrlimit(RLIMIT_DATA, &data) < 0) ||
+        /* the shadow memory is larger */ prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         return err_sys(err, "cannot confine the unpacking");
     umask(022);
     return 0;

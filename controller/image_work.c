@@ -35,8 +35,8 @@ static int settle(const struct idmap *m, struct err *err)
     if (idmap_become(m, err) < 0)
         return -1;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || proc_no_core() < 0 ||
-        (!SANITIZED && setrlimit(RLIMIT_DATA, &data) < 0) ||
-        /* the shadow memory is larger */ prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+        prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ||
+        (!SANITIZED && setrlimit(RLIMIT_DATA, &data) < 0)) /* a sanitizer's own needs more */
         return err_sys(err, "cannot confine the unpacking");
     umask(022);
     return 0;
@@ -59,8 +59,9 @@ struct worker {
 
 static void say(struct worker *w)
 {
-    ssize_t n = write(w->report, &w->said, sizeof w->said);
-    if (n != sizeof w->said)
+    const struct image_report said = w->said;
+    ssize_t n = write(w->report, &said, sizeof said);
+    if (n != sizeof said)
         _exit(1); /* nobody listens any more */
 }
 

@@ -130,6 +130,7 @@ def suggestions(t, s, gate):
         gate.get("api.github.com", "/orgs/o%d/members" % i)
     gate.get("api.github.com", "/orgs/o1/members", method="POST")
     gate.connect("new.example.org:8443")
+    tap.wait_for(lambda: "new.example.org" in d.command("audit", "tail", d.audit_dir).stdout)
     r = d.command("audit", "suggest", "--json", d.audit_dir)
     got = {x["rule"]["allow"]: x["rule"].get("methods") for x in json.loads(r.stdout or "[]")}
     t.ok(got.get("api.github.com/orgs/*/members") == ["GET", "POST"] and

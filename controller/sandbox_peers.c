@@ -171,7 +171,7 @@ static int on_name(struct sandbox *s, struct ipc *ch, struct msg *m)
         return 0;
     size_t known = name_table_count(s->names);
     uint32_t index = name_table_index(s->names, host);
-    if (name_table_count(s->names) != known && s->owner->named)
+    if (s->plan.kept && name_table_count(s->names) != known && s->owner->named)
         s->owner->named(s->owner->arg, s, host, index);
     send_name(ch, req, host, index);
     return 0;

@@ -188,6 +188,7 @@ static struct child *take_gate(struct parent *p, struct sandbox *s)
         return NULL;
     s->gate = g;
     g->sandbox = s;
+    snprintf(g->tag, sizeof g->tag, "%.63s", s->id); /* a spare one's: for `status` and logs */
     wire_gate(p, g, s);
     if (g->state == CHILD_INITED || g->state == CHILD_READY)
         parent_bind_gate(g);

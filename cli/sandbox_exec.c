@@ -65,6 +65,7 @@ static int fill(struct args *a, struct wish *w)
     for (int i = first; i < a->argc; i++)
         json_array_append_new(argv, json_string(a->argv[i]));
     json_object_set_new(w->body, "argv", argv);
+    json_object_set_new(w->body, "split", json_boolean(!a->json));
     if (json_array_size(argv) == 0)
         return args_usage(a->cmd, "which command?");
     for (size_t i = 0; i < json_array_size(argv); i++)

@@ -43,12 +43,15 @@ static int read_create(struct controller *c, const json_t *body, struct create *
         return -1;
     if (w->reuse && json_object_size(w->wish.labels) == 0)
         return err_set(err, ERR_PARSE, "get_or_create needs labels to look for");
-    w->wish.policy = w->policy ? w->policy : api_only_policy(c->config, err);
-    if (w->wish.policy == NULL)
-        return -1;
-    if (!has_policy(c->config, w->wish.policy))
-        return err_set(err, ERR_PARSE, "there is no policy '%s'", w->wish.policy);
+    if (w->policy && !has_policy(c->config, w->policy))
+        return err_set(err, ERR_PARSE, "there is no policy '%s'", w->policy);
     return 0;
+}
+
+static struct resident *make(struct controller *c, struct create *w, struct err *err)
+{
+    w->wish.policy = w->policy ? w->policy : api_only_policy(c->config, err);
+    return w->wish.policy ? resident_new(c, &w->wish, err) : NULL;
 }
 
 static void answer_created(void *arg, struct resident *r, const char *why)
@@ -93,7 +96,7 @@ HANDLER(api_create)
                     ? reuse(a->controller, req, &w, &err)
                     : -1;
     if (found == 0)
-        r = resident_new(a->controller, &w.wish, &err);
+        r = make(a->controller, &w, &err);
     if (r && resident_await(r, answer_created, req) < 0)
         err_set(&err, ERR_INTERNAL, "out of memory");
     else if (r == NULL && found == 0 && err.code == ERR_UNREADY)

@@ -68,10 +68,10 @@ static void go(struct evhttp_request *req, struct execution *e, const struct err
 static void read_ended(void *arg, struct execution *e)
 {
     struct slice s = execution_output(e, 1);
-    if (execution_status(e) != 0)
-        api_refuse_errno(arg, execution_status(e));
-    else if (execution_truncated(e))
+    if (execution_truncated(e))
         api_refuse_errno(arg, EFBIG);
+    else if (execution_status(e) != 0)
+        api_refuse_errno(arg, execution_status(e));
     else
         api_send(arg, 200, "application/octet-stream", s.p, s.n);
 }

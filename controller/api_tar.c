@@ -30,14 +30,14 @@ static void on_ended(void *arg, struct execution *e)
         text[i] = (char)(why.p[i] >= 0x20 && why.p[i] < 0x7f ? why.p[i] : '?');
     int n = (int)(why.n < sizeof text - 1 ? why.n : sizeof text - 1);
     text[n] = 0;
-    if (status == EXIT_NOT_FOUND || status == EXIT_NOT_EXECUTABLE)
+    if (execution_truncated(e))
+        api_refuse(t->req, 413, "too_large", "the archive is larger than 64 MiB");
+    else if (status == EXIT_NOT_FOUND || status == EXIT_NOT_EXECUTABLE)
         api_refuse(t->req, 501, "unsupported", "the sandbox has no tar");
     else if (status == EXIT_DURWARD_FAILED)
         api_refuse(t->req, 503, "unavailable", execution_text(e));
     else if (status != 0)
         api_refuse(t->req, 409, "tar_failed", n ? text : "tar failed");
-    else if (execution_truncated(e))
-        api_refuse(t->req, 413, "too_large", "the archive is larger than 64 MiB");
     else if (t->write)
         api_no_content(t->req);
     else
@@ -69,7 +69,8 @@ static void on_directory(void *arg, struct execution *e)
                                   .input = n ? evbuffer_pullup(in, -1) : NULL,
                                   .n_input = n,
                                   .split = true,
-                                  .max_output = EXECUTION_OUTPUT_MAX};
+                                  .max_output = EXECUTION_OUTPUT_MAX,
+                                  .whole = true};
     if (bad || execution_command(t->resident, &c, &ops, t, &err) == NULL) {
         api_refuse_err(t->req, &err);
         tar_done(t);

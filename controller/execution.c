@@ -216,6 +216,7 @@ struct execution *execution_command(struct resident *r, const struct execution_c
     e->wants_input = c->tty || c->more_input || c->n_input > 0;
     e->input_ended = !c->more_input;
     e->max_output = c->max_output;
+    e->whole = c->whole;
     if (give_input(e, c->input, c->n_input, err) < 0) {
         release(e);
         return NULL;
@@ -240,6 +241,7 @@ struct execution *execution_file(struct resident *r, enum inside_op op, const ch
     if (e == NULL)
         return NULL;
     e->op = op;
+    e->whole = true;
     e->input_ended = true;
     e->max_output = max_output;
     if (give_input(e, input, n, err) < 0) {

@@ -51,6 +51,7 @@ struct execution_command {
     bool split, tty;
     uint32_t rows, cols;
     size_t max_output;
+    bool whole; /* a cut output is of no use: end it when max_output is crossed */
 };
 
 /* NULL with err: ERR_UNREADY (not running, too many), ERR_DENIED (the id is in use), ERR_LIMIT (too

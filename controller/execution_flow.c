@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -41,6 +42,8 @@ static void keep(struct execution *e, int i, const void *p, size_t n)
 {
     size_t room = e->max_output - buf_len(&e->kept[i]);
     size_t take = n < room ? n : room;
+    if (take < n && e->whole && !e->truncated)
+        execution_signal(e, SIGKILL);
     if (take < n)
         e->truncated = true;
     if (take && buf_append(&e->kept[i], p, take) < 0)

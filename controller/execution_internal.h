@@ -21,7 +21,7 @@ struct execution {
     enum inside_op op;
     const struct execution_ops *ops; /* NULL once abandoned */
     void *arg;
-    bool tty, split, wants_input, input_ended, paused, truncated, timed_out;
+    bool tty, split, wants_input, input_ended, paused, truncated, whole, timed_out;
     int in, out[2];
     struct event *on_in, *on_out[2], *timer;
     struct buf input, kept[2];

@@ -173,6 +173,9 @@ def hostile(t, d, c, box):
     c.remove(box, W + "many", recursive="true")
     c.sh(box, "truncate -s 1G sparse")
     t.eq(api.refused(c.read, box, W + "sparse"), (413, "too_large"), "a huge sparse file is refused, not held")
+    began = time.monotonic()
+    t.eq(api.refused(c.tar, box, "/"), (413, "too_large"), "nor the whole root as an archive")
+    t.ok(time.monotonic() - began < 10, "which is said as soon as it is known")
     t.eq(c.sh(box, "rm sparse; echo fine"), (0, b"fine\n"), "and the sandbox goes on")
 
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -289,9 +290,15 @@ void execution_signal(struct execution *e, unsigned sig)
         tell_numbers(e, W_INIT_SIGNAL, sig, 0, false);
 }
 
+/* By our own end of the terminal, so that input sent afterwards finds the new size. */
 void execution_winsize(struct execution *e, unsigned rows, unsigned cols)
 {
-    if (e->state != EXECUTION_ENDED && e->resident->sandbox && e->tty)
+    struct winsize size = {.ws_row = (unsigned short)rows, .ws_col = (unsigned short)cols};
+    if (!e->tty || e->state == EXECUTION_ENDED || e->resident->sandbox == NULL)
+        return;
+    if (e->in >= 0)
+        (void)ioctl(e->in, TIOCSWINSZ, &size); /* a terminal takes any size */
+    else
         tell_numbers(e, W_INIT_WINSIZE, rows, cols, true);
 }
 

@@ -38,13 +38,15 @@ struct site { /* a sandbox and whose it is */
     struct asker *asker; /* NULL when it is gone */
     struct job *job;
     bool running; /* `built` said so: its end is to be told */
+    bool keep;    /* the asker's end is not its end at once */
+    int init;     /* of a kept one that runs: a duplicate for the next controller; else -1 */
 };
 
 enum { CHORES_MAX = 8 };
 
 struct builder {
     struct event_base *base;
-    struct event *child;
+    struct event *child, *orphans; /* orphans: the time that kept sandboxes have */
     struct ipc *parent;
     struct sandbox_seccomp filter;
     struct stage_parts parts; /* state_dir NULL until W_INIT */
@@ -117,10 +119,20 @@ static void on_listeners(void *arg, struct job *j, struct msg *m)
     job_consent(j, false, "the maker sent nonsense");
 }
 
+static void site_free(struct site *s)
+{
+    LIST_REMOVE(s, link);
+    if (s->init >= 0)
+        close(s->init);
+    free(s);
+}
+
 static void on_built(void *arg, struct job *j, bool ok, const char *text, int fd)
 {
     struct site *s = arg;
     s->running = ok;
+    if (ok && s->keep)
+        s->init = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     tell_built(s->asker, job_sandbox(j), ok, text, fd);
 }
 
@@ -129,8 +141,7 @@ static void on_ended(void *arg, struct job *j)
     struct site *s = arg;
     if (s->running)
         tell_torn(s->asker, job_sandbox(j));
-    LIST_REMOVE(s, link);
-    free(s);
+    site_free(s);
 }
 
 static const struct job_ops job_ops = {on_listeners, on_built, on_ended};
@@ -191,6 +202,7 @@ static int build(struct asker *a, struct plan *plan, struct err *err)
         return err_set(err, ERR_INTERNAL, "out of memory");
     s->builder = b;
     s->asker = a;
+    s->init = -1;
     s->job = job_start(b->base, &b->parts, &b->filter, plan, &job_ops, s, err);
     if (s->job == NULL) {
         free(s);
@@ -318,6 +330,44 @@ static int on_freeze(struct asker *a, struct msg *m)
     return 0;
 }
 
+static int on_keep(struct asker *a, struct msg *m)
+{
+    char id[PLAN_ID_MAX + 1];
+    if (msg_get_str(m, id, sizeof id) < 0 || msg_end(m) < 0)
+        return -1;
+    struct site *s = find(a->builder, id);
+    if (s && s->asker == a)
+        s->keep = true;
+    return 0; /* else its building failed */
+}
+
+static int on_adopt(struct asker *a, struct msg *m)
+{
+    char id[PLAN_ID_MAX + 1];
+    if (msg_get_str(m, id, sizeof id) < 0 || msg_end(m) < 0)
+        return -1;
+    struct site *s = find(a->builder, id);
+    int fd = s && s->asker != a && s->init >= 0 ? fcntl(s->init, F_DUPFD_CLOEXEC, 3) : -1;
+    if (fd >= 0)
+        s->asker = a;
+    tell_built(a, id, fd >= 0, fd >= 0 ? "" : "it runs no more", fd);
+    return 0;
+}
+
+/* No controller wanted them in time. */
+static void on_orphans(evutil_socket_t fd, short what, void *arg)
+{
+    struct builder *b = arg;
+    struct site *s, *next;
+    (void)fd;
+    (void)what;
+    for (s = LIST_FIRST(&b->sites); s; s = next) {
+        next = LIST_NEXT(s, link);
+        if (s->asker == NULL)
+            job_end(s->job);
+    }
+}
+
 /* ---- channels ---- */
 
 static int on_asker_message(struct ipc *ch, struct msg *m, void *arg)
@@ -332,6 +382,10 @@ static int on_asker_message(struct ipc *ch, struct msg *m, void *arg)
         return on_layer(arg, m);
     case W_FREEZE:
         return on_freeze(arg, m);
+    case W_KEEP:
+        return on_keep(arg, m);
+    case W_ADOPT:
+        return on_adopt(arg, m);
     default:
         return -1;
     }
@@ -339,13 +393,17 @@ static int on_asker_message(struct ipc *ch, struct msg *m, void *arg)
 
 static void asker_free(struct asker *a)
 {
+    static const struct timeval grace = {BUILDER_KEEP_SECONDS, 0};
     struct site *s, *next;
     for (s = LIST_FIRST(&a->builder->sites); s; s = next) {
         next = LIST_NEXT(s, link);
         if (s->asker != a)
             continue;
         s->asker = NULL;
-        job_end(s->job);
+        if (s->init < 0)
+            job_end(s->job);
+        else
+            evtimer_add(a->builder->orphans, &grace);
     }
     struct chore *c;
     LIST_FOREACH(c, &a->builder->chores, link)
@@ -482,8 +540,10 @@ static int serve(struct builder *b, struct err *err)
     if (b->base == NULL)
         return err_set(err, ERR_INTERNAL, "no event loop");
     b->child = evsignal_new(b->base, SIGCHLD, on_child, b);
+    b->orphans = evtimer_new(b->base, on_orphans, b);
     b->parent = ipc_new(b->base, PROC_CONTROL_FD, on_parent, on_parent_closed, b);
-    if (b->child == NULL || b->parent == NULL || event_add(b->child, NULL) < 0)
+    if (b->child == NULL || b->orphans == NULL || b->parent == NULL ||
+        event_add(b->child, NULL) < 0)
         return err_set(err, ERR_INTERNAL, "out of memory");
     return event_base_dispatch(b->base) < 0 ? err_set(err, ERR_INTERNAL, "the event loop failed")
                                             : 0;
@@ -493,9 +553,8 @@ static void release(struct builder *b)
 {
     while (!LIST_EMPTY(&b->sites)) {
         struct site *s = LIST_FIRST(&b->sites);
-        LIST_REMOVE(s, link);
         job_abandon(s->job);
-        free(s);
+        site_free(s);
     }
     while (!LIST_EMPTY(&b->chores)) {
         struct chore *c = LIST_FIRST(&b->chores);
@@ -508,6 +567,8 @@ static void release(struct builder *b)
     ipc_free(b->parent);
     if (b->child)
         event_free(b->child);
+    if (b->orphans)
+        event_free(b->orphans);
     if (b->base)
         event_base_free(b->base);
     if (b->parts.init >= 0)

@@ -97,7 +97,7 @@ def upload(c):
                 n = min(room[0], room[s], len(part))
                 if n <= 0 or c.closed:
                     return "no window after %d blocks" % i
-                last = i == BLOCKS - 1 and at + n >= len(BLOCK)
+                last = i == BLOCKS - 1 and at + 16384 >= len(BLOCK) and n == len(part)
                 c.frame(h2.DATA, h2.END_STREAM if last else 0, s, part[:n])
                 room[0] -= n
                 room[s] -= n

@@ -4,6 +4,9 @@
 #include "guard.h"
 #include "policy.h"
 #include "relay.h"
+#include "tunnel.h"
+#include "upgrade.h"
+#include "watch.h"
 
 #include <event2/event.h>
 #include <stdio.h>
@@ -29,6 +32,8 @@ struct exchange {
     unsigned refuse_status;
     const char *refuse_code;
     bool admitted;
+    struct tunnel *tunnel; /* NULL: no upgrade */
+    struct watch *watch;
 };
 
 static void set_state(struct exchange *x, enum exchange_state s)
@@ -39,6 +44,9 @@ static void set_state(struct exchange *x, enum exchange_state s)
 static void exchange_free(struct exchange *x)
 {
     journal_cancel(x->wait);
+    relay_done(&x->relay);
+    tunnel_free(x->tunnel);
+    watch_free(x->watch);
     http_head_free(&x->head);
     policy_free(x->policy);
     free(x);
@@ -132,6 +140,34 @@ void exchange_refuse(struct exchange *x, const struct head *h, const struct auth
 
 /* ---- the way out ---- */
 
+/* How far it has come. */
+static void record_course(const struct exchange *x, struct record *r, enum record_kind kind,
+                          const char *code)
+{
+    record_init(r, kind, x->counter);
+    record_put_str(r, RF_CODE, code);
+    if (x->relay.status)
+        record_put_u64(r, RF_STATUS, x->relay.status);
+    record_put_u64(r, RF_UP, x->relay.up);
+    record_put_u64(r, RF_DOWN, x->relay.down);
+    record_put_u64(r, RF_MS, relay_ms(&x->relay));
+    tunnel_record(x->tunnel, r);
+}
+
+static void note_course(struct exchange *x, enum record_kind kind)
+{
+    struct record r;
+    if (!x->admitted)
+        return;
+    record_course(x, &r, kind, "ok");
+    (void)journal_note(x->gate->journal, &r);
+}
+
+static void on_tick(void *self)
+{
+    note_course(self, RECORD_PROGRESS);
+}
+
 static void end_record(struct exchange *x, enum record_kind kind, const char *code,
                        const struct origin_facts *facts)
 {
@@ -139,13 +175,8 @@ static void end_record(struct exchange *x, enum record_kind kind, const char *co
     if (!x->admitted)
         return;
     x->admitted = false;
-    record_init(&r, kind, x->counter);
-    record_put_str(&r, RF_CODE, code);
-    if (x->relay.status)
-        record_put_u64(&r, RF_STATUS, x->relay.status);
-    record_put_u64(&r, RF_UP, x->relay.up);
-    record_put_u64(&r, RF_DOWN, x->relay.down);
-    record_put_u64(&r, RF_MS, relay_ms(&x->relay));
+    tunnel_verdict(x->tunnel, &kind, &code);
+    record_course(x, &r, kind, code);
     if (facts) {
         record_put_str(&r, RF_ADDRESS, facts->address);
         record_put_str(&r, RF_DETAIL, facts->detail);
@@ -171,6 +202,7 @@ static void open_origin(struct exchange *x)
         return;
     }
     set_state(x, EXCHANGE_OPEN);
+    relay_tick(&x->relay, x->gate->base, x->gate->limits.progress_seconds, on_tick);
     relay_open(&x->relay, origin_back(x->origin));
 }
 
@@ -259,6 +291,10 @@ void exchange_start(struct exchange *x, struct head *h, const struct authority *
         deny(x, 403, "secret_needs_tls");
         return;
     }
+    if (x->head.upgrade != UPGRADE_NONE && !x->rule->websocket) {
+        deny(x, 403, "websocket");
+        return;
+    }
     guard_clean_request(&x->head);
     if (x->rule->method_scoped && guard_strip_overrides(&x->head))
         gate_denied(x->gate, "override_stripped", a->host, 1);
@@ -290,10 +326,58 @@ struct exchange *exchange_new(struct gate *g, const struct identity *who, struct
 
 /* ---- as the front of its back ---- */
 
+static void on_tunnel_over(void *self, const char *code)
+{
+    struct exchange *x = self;
+    struct front f = x->relay.front;
+    char target[HOST_TEXT_MAX + 16];
+    gate_denied(x->gate, code, authority_text(&x->authority, target, sizeof target), 1);
+    end_record(x, RECORD_ABORTED, code, x->origin ? origin_facts(x->origin) : NULL);
+    x->relay.back.ops->cancel(x->relay.back.self, code);
+    set_state(x, EXCHANGE_DONE);
+    exchange_free(x);
+    f.ops->end(f.self);
+}
+
+/* The origin has agreed to the upgrade. -1: memory is out. */
+static int open_tunnel(struct exchange *x)
+{
+    struct tunnel_owner owner = {on_tunnel_over, x};
+    x->watch = watch_new(x->gate, &x->who);
+    if (x->watch == NULL)
+        return -1;
+    struct tunnel_filter up = watch_filter(x->watch);
+    x->tunnel = tunnel_new(x->gate->base, &x->relay, owner,
+                           x->origin ? TUNNEL_STRICT_NONE : TUNNEL_STRICT_UP, &up, NULL);
+    if (x->tunnel == NULL)
+        return -1;
+    note_course(x, RECORD_OPENED);
+    return 0;
+}
+
+/* The reply is not to go on: what sent it is given up from within its own call. */
+static void abandon(struct exchange *x, unsigned status, const char *code)
+{
+    end_record(x, RECORD_ABORTED, code, x->origin ? origin_facts(x->origin) : NULL);
+    x->relay.back.ops->cancel(x->relay.back.self, code);
+    tell_fail(x, status, code);
+}
+
+/* A 101 that was not asked for, or with a sub-protocol that was not. */
+static bool upgrade_unfit(const struct exchange *x, const struct head *reply)
+{
+    return reply->body == BODY_TUNNEL &&
+           (x->head.upgrade == UPGRADE_NONE || !upgrade_protocol_fits(&x->head, reply));
+}
+
 static void front_reply(void *self, const struct head *reply)
 {
     struct exchange *x = self;
     struct head h;
+    if (upgrade_unfit(x, reply)) {
+        abandon(x, 502, "upstream_protocol");
+        return;
+    }
     set_state(x, EXCHANGE_REPLYING);
     x->relay.status = reply->status;
     if (http_head_copy(&h, reply) < 0) {
@@ -301,8 +385,30 @@ static void front_reply(void *self, const struct head *reply)
         return; /* the front has seen no reply; its end will be a failure */
     }
     guard_clean_reply(&h, x->rule->credential != NULL, x->rule->cookies);
+    if (h.body == BODY_TUNNEL && open_tunnel(x) < 0) {
+        http_head_free(&h);
+        abandon(x, 503, "memory");
+        return;
+    }
     x->relay.front.ops->reply(x->relay.front.self, &h);
     http_head_free(&h);
+    if (x->tunnel) /* frames may wait already */
+        x->relay.front.ops->wanted(x->relay.front.self);
+}
+
+static void front_data(void *self, const void *p, size_t n)
+{
+    struct exchange *x = self;
+    if (x->tunnel)
+        tunnel_down(x->tunnel, p, n);
+    else
+        relay_down_bytes(&x->relay, p, n);
+}
+
+static size_t front_room(void *self)
+{
+    struct exchange *x = self;
+    return x->tunnel ? tunnel_down_room(x->tunnel) : relay_down_room(&x->relay);
 }
 
 static void front_trailers(void *self, const struct head *fields)
@@ -321,7 +427,12 @@ static void front_end(void *self)
 {
     struct exchange *x = self;
     struct front f = x->relay.front;
+    bool cut = x->tunnel && !tunnel_down_closed(x->tunnel);
     end_record(x, RECORD_COMPLETED, "ok", x->origin ? origin_facts(x->origin) : NULL);
+    if (cut) {
+        tell_fail(x, 502, "upstream_closed");
+        return;
+    }
     set_state(x, EXCHANGE_DONE);
     exchange_free(x);
     f.ops->end(f.self);
@@ -332,6 +443,10 @@ static void front_fail(void *self, unsigned status, const char *code, const char
     struct exchange *x = self;
     char target[HOST_TEXT_MAX + 16];
     authority_text(&x->authority, target, sizeof target);
+    if (x->tunnel && tunnel_down_closed(x->tunnel)) {
+        front_end(x); /* both had said goodbye: how the connection goes then is no matter */
+        return;
+    }
     if (status == 403 || status == 421 || status == 503)
         gate_denied(x->gate, code, target, 1);
     if (x->origin) {
@@ -353,15 +468,33 @@ static void front_fail(void *self, unsigned status, const char *code, const char
 
 static const struct front_ops front_ops = {
     .reply = front_reply,
-    .data = relay_down_bytes,
+    .data = front_data,
     .trailers = front_trailers,
     .end = front_end,
     .fail = front_fail,
-    .room = relay_down_room,
+    .room = front_room,
     .wanted = relay_wanted,
 };
 
 /* ---- as the back of its front ---- */
+
+static void back_data(void *self, const void *p, size_t n)
+{
+    struct exchange *x = self;
+    if (x->tunnel)
+        tunnel_up(x->tunnel, p, n);
+    else
+        relay_up_bytes(&x->relay, p, n);
+}
+
+/* What comes after a handshake waits until the origin has agreed to it. */
+static size_t back_room(void *self)
+{
+    struct exchange *x = self;
+    if (x->tunnel)
+        return tunnel_up_room(x->tunnel);
+    return x->head.upgrade != UPGRADE_NONE ? 0 : relay_up_room(&x->relay);
+}
 
 /* Nothing is made of a request's trailers; these only matter for what they try. */
 static const struct refusal *back_trailers(void *self, const struct head *fields)
@@ -381,10 +514,10 @@ static void back_cancel(void *self, const char *code)
 }
 
 static const struct back_ops back_ops = {
-    .data = relay_up_bytes,
+    .data = back_data,
     .trailers = back_trailers,
     .end = relay_up_end,
-    .room = relay_up_room,
+    .room = back_room,
     .resume = relay_resume,
     .cancel = back_cancel,
 };

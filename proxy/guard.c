@@ -191,6 +191,16 @@ const struct refusal *guard_request_trailers(const struct gate *g, const struct 
     return NULL;
 }
 
+const struct refusal *guard_text(const struct gate *g, const struct identity *who,
+                                 struct slice text)
+{
+    static const struct refusal blocked = {403, "secret_blocked"},
+                                stranger = {403, "cross_sandbox"};
+    struct hit s = {.gate = g, .who = who};
+    scan(&s, text);
+    return s.stranger ? &stranger : s.found ? &blocked : NULL;
+}
+
 bool guard_has_placeholder(const struct gate *g, struct slice text)
 {
     struct identity nobody = {.route = NULL};
@@ -314,8 +324,10 @@ int guard_credentialed(struct head *h, const struct rule *rule)
 {
     if (!rule->cookies)
         http_head_remove(h, "cookie");
-    http_head_remove(h, "range");
-    http_head_remove(h, "if-range");
+    if (!rule->ranges) {
+        http_head_remove(h, "range");
+        http_head_remove(h, "if-range");
+    }
     return http_head_set(h, "accept-encoding", SLICE("identity"));
 }
 

@@ -1,5 +1,6 @@
 #include "relay.h"
 
+#include <event2/event.h>
 #include <string.h>
 
 void relay_init(struct relay *r, struct front front)
@@ -18,6 +19,13 @@ void relay_open(struct relay *r, struct back back)
         r->front.ops->wanted(r->front.self);
 }
 
+/* The owner begins with its relay, so its address is the relay's. */
+static void on_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct relay *r = arg;
+    r->tick_fn(r);
+}
+
 uint64_t relay_ms(const struct relay *r)
 {
     struct timespec now;
@@ -25,6 +33,22 @@ uint64_t relay_ms(const struct relay *r)
     int64_t ns =
         (now.tv_sec - r->begun.tv_sec) * INT64_C(1000000000) + now.tv_nsec - r->begun.tv_nsec;
     return (uint64_t)(ns / 1000000);
+}
+
+void relay_tick(struct relay *r, struct event_base *base, unsigned seconds, void (*fn)(void *owner))
+{
+    struct timeval every = {(time_t)seconds, 0};
+    r->tick = event_new(base, -1, EV_PERSIST, on_tick, r);
+    r->tick_fn = fn;
+    if (r->tick)
+        event_add(r->tick, &every);
+}
+
+void relay_done(struct relay *r)
+{
+    if (r->tick)
+        event_free(r->tick);
+    r->tick = NULL;
 }
 
 void relay_up_bytes(void *self, const void *p, size_t n)
@@ -38,6 +62,8 @@ void relay_up_bytes(void *self, const void *p, size_t n)
 void relay_up_end(void *self)
 {
     struct relay *r = self;
+    if (r->request_ended)
+        return; /* a tunnel had ended it already */
     r->request_ended = true;
     if (r->back.ops)
         r->back.ops->end(r->back.self);

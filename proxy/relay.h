@@ -8,6 +8,9 @@
 
 #include <time.h>
 
+struct event;
+struct event_base;
+
 struct relay {
     struct front front;
     struct back back; /* ops NULL until it is open */
@@ -15,12 +18,19 @@ struct relay {
     uint64_t up, down;
     bool request_ended;
     struct timespec begun;
+    struct event *tick; /* NULL: nobody asks how it goes on */
+    void (*tick_fn)(void *owner);
 };
 
 void relay_init(struct relay *r, struct front front);
 /* The way to the origin is there: what waits goes on. */
 void relay_open(struct relay *r, struct back back);
 uint64_t relay_ms(const struct relay *r); /* since relay_init */
+/* Run fn with the owner every so many seconds while the exchange lasts, for the record. Without
+ * memory it just does not. */
+void relay_tick(struct relay *r, struct event_base *base, unsigned seconds,
+                void (*fn)(void *owner));
+void relay_done(struct relay *r);
 
 /* As a back: towards the origin. */
 void relay_up_bytes(void *self, const void *p, size_t n);

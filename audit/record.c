@@ -13,8 +13,8 @@ static const char *const kinds[RECORD_KINDS] = {
     [RECORD_COMPLETED] = "completed",   [RECORD_ABORTED] = "aborted",
     [RECORD_CONNECTION] = "connection", [RECORD_DNS] = "dns",
     [RECORD_PACKET] = "packet",         [RECORD_TLS_REFUSED] = "tls_refused",
-    [RECORD_LIFECYCLE] = "lifecycle",   [RECORD_OPENED] = "opened",
-    [RECORD_PROGRESS] = "progress",
+    [RECORD_LIFECYCLE] = "lifecycle",   [RECORD_CHECKPOINT] = "checkpoint",
+    [RECORD_OPENED] = "opened",         [RECORD_PROGRESS] = "progress",
 };
 
 static const char *const fields[RF_FIELDS] = {
@@ -39,6 +39,9 @@ static const char *const fields[RF_FIELDS] = {
     [RF_SANDBOX] = "sandbox",
     [RF_POLICY] = "policy",
     [RF_REQUEST] = "request",
+    [RF_FIRST] = "first",
+    [RF_ROOT] = "root",
+    [RF_SIGNATURE] = "signature",
     [RF_MESSAGES_UP] = "messages_up",
     [RF_MESSAGES_DOWN] = "messages_down",
     [RF_CLOSE] = "close",
@@ -57,7 +60,7 @@ const char *record_field_name(enum record_field f)
 bool record_field_is_number(enum record_field f)
 {
     return f == RF_STATUS || f == RF_UP || f == RF_DOWN || f == RF_MS || f == RF_COUNT ||
-           f == RF_MESSAGES_UP || f == RF_MESSAGES_DOWN || f == RF_CLOSE;
+           f == RF_FIRST || f == RF_MESSAGES_UP || f == RF_MESSAGES_DOWN || f == RF_CLOSE;
 }
 
 void record_init(struct record *r, enum record_kind kind, uint64_t counter)

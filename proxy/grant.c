@@ -627,6 +627,7 @@ static size_t back_room(void *self)
 static void back_cancel(void *self, const char *code)
 {
     struct grant *g = self;
+    tunnel_cancelled(g->tunnel, code);
     end_record(g, RECORD_ABORTED, code);
     if (g->relay.back.ops)
         g->relay.back.ops->cancel(g->relay.back.self, code);

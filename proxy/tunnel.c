@@ -25,9 +25,8 @@ struct tunnel {
     struct tunnel_owner owner;
     struct way up, down;
     struct event *soon;
-    const char *fault;    /* why it is over */
-    unsigned fault_close; /* what both are told then */
-    unsigned close;       /* of the first close frame; 0: none yet */
+    const char *fault; /* why it is over */
+    unsigned close;    /* of the first close frame; 0: none yet */
 };
 
 static void on_soon(evutil_socket_t fd, short what, void *arg);
@@ -115,6 +114,26 @@ static int send_piece(struct tunnel *t, struct way *w, enum websocket_opcode opc
     return 0;
 }
 
+/* Faults by name and by the close code that both sides are told: a name may come over a hop. */
+static const struct {
+    const char *code;
+    unsigned close;
+} faults[] = {
+    {"websocket_protocol", WEBSOCKET_PROTOCOL},
+    {"websocket_text", WEBSOCKET_NOT_UTF8},
+    {"secret_blocked", WEBSOCKET_POLICY},
+    {"cross_sandbox", WEBSOCKET_POLICY},
+    {"memory", WEBSOCKET_INTERNAL},
+};
+
+static unsigned close_of(const char *code)
+{
+    for (size_t i = 0; i < ARRAY_LEN(faults); i++)
+        if (strcmp(faults[i].code, code) == 0)
+            return faults[i].close;
+    return 0;
+}
+
 static void send_close(struct tunnel *t, struct way *w, unsigned code)
 {
     char payload[2];
@@ -127,30 +146,34 @@ static void send_close(struct tunnel *t, struct way *w, unsigned code)
 /* ---- ending ---- */
 
 /* Both sides end, but not from within this call: it came from one of them. */
-static void stop(struct tunnel *t, const char *code, unsigned close)
+static void stop(struct tunnel *t, const char *code)
 {
     if (t->fault)
         return;
     t->fault = code;
-    t->fault_close = close;
     event_active(t->soon, EV_TIMEOUT, 0);
 }
 
 static void on_soon(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct tunnel *t = arg;
+    unsigned close = close_of(t->fault);
     if (t->close == 0)
-        t->close = t->fault_close;
-    send_close(t, &t->down, t->fault_close);
-    send_close(t, &t->up, t->fault_close);
+        t->close = close;
+    send_close(t, &t->down, close);
+    if (!t->up.strict) /* over a hop the owner's cancel says it: tunnel_cancelled */
+        send_close(t, &t->up, close);
     t->owner.over(t->owner.owner, t->fault);
 }
 
-/* A filter refused (what a sandbox may not send), or memory or randomness is out. */
-static void stop_filtered(struct tunnel *t, const char *code)
+void tunnel_cancelled(struct tunnel *t, const char *code)
 {
-    bool ours = strcmp(code, "memory") == 0;
-    stop(t, code, ours ? WEBSOCKET_INTERNAL : WEBSOCKET_POLICY);
+    unsigned close = t ? close_of(code) : 0;
+    if (close == 0)
+        return; /* the client is just gone: the origin sees the same */
+    if (t->close == 0)
+        t->close = close;
+    send_close(t, &t->up, close);
 }
 
 /* ---- one direction ---- */
@@ -200,7 +223,7 @@ static void pass(struct tunnel *t, struct way *w, struct slice in, uint64_t *cou
         if (e == WEBSOCKET_MORE)
             break;
         if (e == WEBSOCKET_VIOLATION) {
-            stop(t, "websocket_protocol", w->reader.code);
+            bad = w->reader.code == WEBSOCKET_NOT_UTF8 ? "websocket_text" : "websocket_protocol";
         } else if (e == WEBSOCKET_CONTROL) {
             bad = pass_control(t, w, &part);
         } else {
@@ -209,7 +232,7 @@ static void pass(struct tunnel *t, struct way *w, struct slice in, uint64_t *cou
             w->messages += part.last;
         }
         if (bad)
-            stop_filtered(t, bad);
+            stop(t, bad);
     }
     if (w->filter.piece)
         explicit_bzero(scratch, sizeof scratch);

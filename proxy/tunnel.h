@@ -49,6 +49,10 @@ void tunnel_down(struct tunnel *t, const void *p, size_t n);
 size_t tunnel_up_room(const struct tunnel *t);
 size_t tunnel_down_room(const struct tunnel *t);
 
+/* Before the owner cancels its back: where `code` is a fault that a tunnel before this one found,
+ * the origin is told. t may be NULL. */
+void tunnel_cancelled(struct tunnel *t, const char *code);
+
 /* The client has got a close frame: ending its side now is no cut. */
 bool tunnel_down_closed(const struct tunnel *t);
 /* How it ends in the records: what the owner would write otherwise is in *kind and *code. A close

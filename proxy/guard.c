@@ -301,6 +301,23 @@ static bool query_has_credential(struct slice q)
     return false;
 }
 
+/* Browsers cannot set fields on a WebSocket, so some origins take a credential as a sub-protocol. */
+static bool protocol_has_credential(const struct head *h)
+{
+    static const char *const marks[] = {"bearer", "api-key", "apikey", "token", "authorization",
+                                        "secret"};
+    for (size_t i = 0; i < h->n; i++) {
+        struct slice v = h->fields[i].value;
+        if (!slice_eq_str(h->fields[i].name, "sec-websocket-protocol"))
+            continue;
+        for (size_t at = 0; at < v.n; at++)
+            for (size_t m = 0; m < ARRAY_LEN(marks); m++)
+                if (slice_istarts((struct slice){v.p + at, v.n - at}, slice_str(marks[m])))
+                    return true;
+    }
+    return false;
+}
+
 bool guard_foreign(struct head *h, const struct rule *rule)
 {
     struct slice slot = slice_str(rule->credential->header);
@@ -317,7 +334,7 @@ bool guard_foreign(struct head *h, const struct rule *rule)
     if (pass)
         return false;
     return (rule->client_credential == CLIENT_REFUSE && kept != before) ||
-           query_has_credential(h->query);
+           query_has_credential(h->query) || protocol_has_credential(h);
 }
 
 int guard_credentialed(struct head *h, const struct rule *rule)

@@ -121,6 +121,10 @@ B17 = {  # name: (head or None, fields, status, code)
 }
 
 
+FOREIGN = ("openai-insecure-api-key.sk-proj-other", "base64url.bearer.authorization.k8s.io.b3RoZXI",
+           "chat, Bearer.abc")
+
+
 def b17(box, o, run, t):
     for host in (PLAIN, KEYED):
         cases = []
@@ -138,6 +142,12 @@ def b17(box, o, run, t):
                  got["end"] != "timeout", "B17 %s: %s is %d %s" % (host, got["name"], status, code),
                  str(got))
         t.eq(len(o[host].requests), before, "B17 %s: nothing of it at the origin" % host)
+    before = len(o[KEYED].requests)
+    for got in run([{"name": x, "host": KEYED, "path": "/b17", "more": "Sec-WebSocket-Protocol: " + x +
+                     "\r\n"} for x in FOREIGN]):
+        t.ok(got["status"] == 403 and "foreign_credential" in " ".join(got["head"]),
+             "C5 a credential as sub-protocol is 403 foreign_credential: " + got["name"][:20], str(got))
+    t.eq(len(o[KEYED].requests), before, "C5 and nothing at the origin")
     got, = run([{"name": "shut", "host": SHUT, "path": "/", "early": [frame(1, b"x").hex()]}])
     t.ok(got["status"] == 403 and "Durward-Denied: websocket" in " ".join(got["head"]),
          "B17 a rule without `websocket`: 403 websocket", str(got))

@@ -61,7 +61,7 @@ enum record_field {                /* JSON name in the comment; text unless said
                     RF_SIGNATURE,     /* "signature": hex; checkpoint */
                     RF_MESSAGES_UP,   /* "messages_up": number, whole WebSocket messages */
                     RF_MESSAGES_DOWN, /* "messages_down": likewise; bytes_up and bytes_down are
-                                         then the payload of messages */
+                                         then the payload of frames */
                     RF_CLOSE, /* "close": number, code of the first close frame, either way */
                     RF_FIELDS
 };

@@ -212,7 +212,7 @@ static const char *pass_control(struct tunnel *t, struct way *w, const struct we
     return NULL;
 }
 
-/* Bytes of one direction. counted: where the payload of messages is added up. */
+/* Bytes of one direction. counted: where the payload of frames is added up. */
 static void pass(struct tunnel *t, struct way *w, struct slice in, uint64_t *counted)
 {
     char scratch[WEBSOCKET_PIECE_MAX];
@@ -224,12 +224,11 @@ static void pass(struct tunnel *t, struct way *w, struct slice in, uint64_t *cou
             break;
         if (e == WEBSOCKET_VIOLATION) {
             bad = w->reader.code == WEBSOCKET_NOT_UTF8 ? "websocket_text" : "websocket_protocol";
-        } else if (e == WEBSOCKET_CONTROL) {
-            bad = pass_control(t, w, &part);
         } else {
-            bad = pass_piece(t, w, &part);
+            bool control = e == WEBSOCKET_CONTROL;
+            bad = control ? pass_control(t, w, &part) : pass_piece(t, w, &part);
             *counted += part.n;
-            w->messages += part.last;
+            w->messages += !control && part.last;
         }
         if (bad)
             stop(t, bad);

@@ -42,6 +42,7 @@ static const char *const fields[RF_FIELDS] = {
     [RF_FIRST] = "first",
     [RF_ROOT] = "root",
     [RF_SIGNATURE] = "signature",
+    [RF_VIA] = "via",
     [RF_MESSAGES_UP] = "messages_up",
     [RF_MESSAGES_DOWN] = "messages_down",
     [RF_CLOSE] = "close",

@@ -32,7 +32,6 @@ struct exchange {
     unsigned refuse_status;
     const char *refuse_code;
     bool admitted;
-    struct tunnel *tunnel; /* NULL: no upgrade */
     struct watch *watch;
 };
 
@@ -45,7 +44,6 @@ static void exchange_free(struct exchange *x)
 {
     journal_cancel(x->wait);
     relay_done(&x->relay);
-    tunnel_free(x->tunnel);
     watch_free(x->watch);
     http_head_free(&x->head);
     policy_free(x->policy);
@@ -140,34 +138,6 @@ void exchange_refuse(struct exchange *x, const struct head *h, const struct auth
 
 /* ---- the way out ---- */
 
-/* How far it has come. */
-static void record_course(const struct exchange *x, struct record *r, enum record_kind kind,
-                          const char *code)
-{
-    record_init(r, kind, x->counter);
-    record_put_str(r, RF_CODE, code);
-    if (x->relay.status)
-        record_put_u64(r, RF_STATUS, x->relay.status);
-    record_put_u64(r, RF_UP, x->relay.up);
-    record_put_u64(r, RF_DOWN, x->relay.down);
-    record_put_u64(r, RF_MS, relay_ms(&x->relay));
-    tunnel_record(x->tunnel, r);
-}
-
-static void note_course(struct exchange *x, enum record_kind kind)
-{
-    struct record r;
-    if (!x->admitted)
-        return;
-    record_course(x, &r, kind, "ok");
-    (void)journal_note(x->gate->journal, &r);
-}
-
-static void on_tick(void *self)
-{
-    note_course(self, RECORD_PROGRESS);
-}
-
 static void end_record(struct exchange *x, enum record_kind kind, const char *code,
                        const struct origin_facts *facts)
 {
@@ -175,8 +145,8 @@ static void end_record(struct exchange *x, enum record_kind kind, const char *co
     if (!x->admitted)
         return;
     x->admitted = false;
-    tunnel_verdict(x->tunnel, &kind, &code);
-    record_course(x, &r, kind, code);
+    tunnel_verdict(x->relay.tunnel, &kind, &code);
+    relay_record(&x->relay, &r, kind, x->counter, code);
     if (facts) {
         record_put_str(&r, RF_ADDRESS, facts->address);
         record_put_str(&r, RF_DETAIL, facts->detail);
@@ -202,7 +172,8 @@ static void open_origin(struct exchange *x)
         return;
     }
     set_state(x, EXCHANGE_OPEN);
-    relay_tick(&x->relay, x->gate->base, x->gate->limits.progress_seconds, on_tick);
+    relay_admitted(&x->relay, x->gate->base, x->gate->limits.progress_seconds, x->gate->journal,
+                   x->counter);
     relay_open(&x->relay, origin_back(x->origin));
 }
 
@@ -287,7 +258,12 @@ void exchange_start(struct exchange *x, struct head *h, const struct authority *
     if (!decide(x, &d))
         return;
     x->rule = d.rule;
-    if (x->rule->credential && a->scheme != SCHEME_HTTPS) {
+    code = guard_conditions(x->rule, &x->head);
+    if (code) {
+        deny(x, 403, code);
+        return;
+    }
+    if (x->rule->credential && a->scheme != SCHEME_HTTPS && !x->rule->allow_plaintext) {
         deny(x, 403, "secret_needs_tls");
         return;
     }
@@ -295,6 +271,7 @@ void exchange_start(struct exchange *x, struct head *h, const struct authority *
         deny(x, 403, "websocket");
         return;
     }
+    x->relay.upgrade = x->head.upgrade != UPGRADE_NONE;
     guard_clean_request(&x->head);
     if (x->rule->method_scoped && guard_strip_overrides(&x->head))
         gate_denied(x->gate, "override_stripped", a->host, 1);
@@ -347,12 +324,8 @@ static int open_tunnel(struct exchange *x)
     if (x->watch == NULL)
         return -1;
     struct tunnel_filter up = watch_filter(x->watch);
-    x->tunnel = tunnel_new(x->gate->base, &x->relay, owner,
-                           x->origin ? TUNNEL_STRICT_NONE : TUNNEL_STRICT_UP, &up, NULL);
-    if (x->tunnel == NULL)
-        return -1;
-    note_course(x, RECORD_OPENED);
-    return 0;
+    return relay_open_tunnel(&x->relay, x->gate->base, owner,
+                             x->origin ? TUNNEL_STRICT_NONE : TUNNEL_STRICT_UP, &up, NULL);
 }
 
 /* The reply is not to go on: what sent it is given up from within its own call. */
@@ -392,23 +365,8 @@ static void front_reply(void *self, const struct head *reply)
     }
     x->relay.front.ops->reply(x->relay.front.self, &h);
     http_head_free(&h);
-    if (x->tunnel) /* frames may wait already */
+    if (x->relay.tunnel) /* frames may wait already */
         x->relay.front.ops->wanted(x->relay.front.self);
-}
-
-static void front_data(void *self, const void *p, size_t n)
-{
-    struct exchange *x = self;
-    if (x->tunnel)
-        tunnel_down(x->tunnel, p, n);
-    else
-        relay_down_bytes(&x->relay, p, n);
-}
-
-static size_t front_room(void *self)
-{
-    struct exchange *x = self;
-    return x->tunnel ? tunnel_down_room(x->tunnel) : relay_down_room(&x->relay);
 }
 
 static void front_trailers(void *self, const struct head *fields)
@@ -427,7 +385,7 @@ static void front_end(void *self)
 {
     struct exchange *x = self;
     struct front f = x->relay.front;
-    bool cut = x->tunnel && !tunnel_down_closed(x->tunnel);
+    bool cut = x->relay.tunnel && !tunnel_down_closed(x->relay.tunnel);
     end_record(x, RECORD_COMPLETED, "ok", x->origin ? origin_facts(x->origin) : NULL);
     if (cut) {
         tell_fail(x, 502, "upstream_closed");
@@ -443,7 +401,7 @@ static void front_fail(void *self, unsigned status, const char *code, const char
     struct exchange *x = self;
     char target[HOST_TEXT_MAX + 16];
     authority_text(&x->authority, target, sizeof target);
-    if (x->tunnel && tunnel_down_closed(x->tunnel)) {
+    if (x->relay.tunnel && tunnel_down_closed(x->relay.tunnel)) {
         front_end(x); /* both had said goodbye: how the connection goes then is no matter */
         return;
     }
@@ -468,33 +426,15 @@ static void front_fail(void *self, unsigned status, const char *code, const char
 
 static const struct front_ops front_ops = {
     .reply = front_reply,
-    .data = front_data,
+    .data = relay_down_bytes,
     .trailers = front_trailers,
     .end = front_end,
     .fail = front_fail,
-    .room = front_room,
+    .room = relay_down_room,
     .wanted = relay_wanted,
 };
 
 /* ---- as the back of its front ---- */
-
-static void back_data(void *self, const void *p, size_t n)
-{
-    struct exchange *x = self;
-    if (x->tunnel)
-        tunnel_up(x->tunnel, p, n);
-    else
-        relay_up_bytes(&x->relay, p, n);
-}
-
-/* What comes after a handshake waits until the origin has agreed to it. */
-static size_t back_room(void *self)
-{
-    struct exchange *x = self;
-    if (x->tunnel)
-        return tunnel_up_room(x->tunnel);
-    return x->head.upgrade != UPGRADE_NONE ? 0 : relay_up_room(&x->relay);
-}
 
 /* Nothing is made of a request's trailers; these only matter for what they try. */
 static const struct refusal *back_trailers(void *self, const struct head *fields)
@@ -514,10 +454,10 @@ static void back_cancel(void *self, const char *code)
 }
 
 static const struct back_ops back_ops = {
-    .data = back_data,
+    .data = relay_up_bytes,
     .trailers = back_trailers,
     .end = relay_up_end,
-    .room = back_room,
+    .room = relay_up_room,
     .resume = relay_resume,
     .cancel = back_cancel,
 };

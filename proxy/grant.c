@@ -41,8 +41,6 @@ struct grant {
     bool filled;         /* the credential is in: the reply is looked through */
     struct scrub *scrub; /* NULL: not filled, or too short a value */
     uint64_t head_hits;
-    bool upgrade; /* asked for */
-    struct tunnel *tunnel;
     struct scrub_frames frames;
 };
 
@@ -55,7 +53,6 @@ static void grant_free(struct grant *g)
 {
     journal_cancel(g->wait);
     relay_done(&g->relay);
-    tunnel_free(g->tunnel);
     secret_client_cancel(g->secret_wait);
     secret_unref(g->value);
     scrub_free(g->scrub);
@@ -131,46 +128,18 @@ static uint64_t hits(const struct grant *g)
     return g->head_hits + g->frames.hits + (g->scrub ? scrub_hits(g->scrub) : 0);
 }
 
-/* How far it has come. */
-static void record_course(const struct grant *g, struct record *r, enum record_kind kind,
-                          const char *code)
-{
-    record_init(r, kind, g->counter);
-    record_put_str(r, RF_CODE, code);
-    if (g->relay.status)
-        record_put_u64(r, RF_STATUS, g->relay.status);
-    record_put_u64(r, RF_UP, g->relay.up);
-    record_put_u64(r, RF_DOWN, g->relay.down);
-    record_put_u64(r, RF_MS, relay_ms(&g->relay));
-    if (hits(g) > 0)
-        record_put_u64(r, RF_COUNT, hits(g));
-    tunnel_record(g->tunnel, r);
-}
-
-static void note_course(struct grant *g, enum record_kind kind)
-{
-    struct record r;
-    if (!g->admitted)
-        return;
-    record_course(g, &r, kind, "ok");
-    (void)journal_note(g->injector->journal, &r);
-}
-
-static void on_tick(void *self)
-{
-    note_course(self, RECORD_PROGRESS);
-}
-
 static void end_record(struct grant *g, enum record_kind kind, const char *code)
 {
     struct record r;
     if (!g->admitted)
         return;
     g->admitted = false;
-    tunnel_verdict(g->tunnel, &kind, &code);
+    tunnel_verdict(g->relay.tunnel, &kind, &code);
     if (kind == RECORD_COMPLETED && hits(g) > 0)
         code = "secret_reflected";
-    record_course(g, &r, kind, code);
+    relay_record(&g->relay, &r, kind, g->counter, code);
+    if (hits(g) > 0)
+        record_put_u64(&r, RF_COUNT, hits(g));
     if (g->origin) {
         record_put_str(&r, RF_ADDRESS, origin_facts(g->origin)->address);
         record_put_str(&r, RF_DETAIL, origin_facts(g->origin)->detail);
@@ -261,7 +230,7 @@ static void open_origin(struct grant *g)
     if (g->credential) /* the serialised head is the one copy that is left */
         http_head_free(&g->head);
     set_state(g, G_OPEN);
-    relay_tick(&g->relay, i->base, i->limits.progress_seconds, on_tick);
+    relay_admitted(&g->relay, i->base, i->limits.progress_seconds, i->journal, g->counter);
     relay_open(&g->relay, origin_back(g->origin));
 }
 
@@ -341,8 +310,7 @@ static const char *check_grant(struct grant *g, const struct grant_request *r)
     const char *why;
     struct authority a = g->authority;
     struct decision d;
-    if (g->authority.scheme != SCHEME_HTTPS || canonical_host(&a) < 0 ||
-        strcmp(a.host, g->authority.host) != 0)
+    if (canonical_host(&a) < 0 || strcmp(a.host, g->authority.host) != 0)
         return "grant_authority";
     g->authority.kind = a.kind;
     memcpy(g->authority.ip, a.ip, sizeof a.ip);
@@ -354,8 +322,12 @@ static const char *check_grant(struct grant *g, const struct grant_request *r)
     if (d.verdict != VERDICT_ALLOW || d.rule == NULL || d.rule->credential == NULL)
         return "grant_denied";
     g->rule = d.rule;
-    g->upgrade = g->head.upgrade != UPGRADE_NONE;
-    if (g->upgrade && !d.rule->websocket)
+    if (g->authority.scheme != SCHEME_HTTPS && !d.rule->allow_plaintext)
+        return "grant_authority";
+    if (guard_conditions(d.rule, &g->head))
+        return "grant_request";
+    g->relay.upgrade = g->head.upgrade != UPGRADE_NONE;
+    if (g->relay.upgrade && !d.rule->websocket)
         return "grant_denied";
     if (r->secret[0] == 0)
         return d.rule->client_credential == CLIENT_PASS ? NULL : "grant_denied";
@@ -465,18 +437,14 @@ static int open_tunnel(struct grant *g)
     struct tunnel_owner owner = {on_tunnel_over, g};
     g->frames.scrub = g->scrub;
     struct tunnel_filter down = scrub_frames_filter(&g->frames);
-    g->tunnel = tunnel_new(g->injector->base, &g->relay, owner, TUNNEL_STRICT_DOWN, NULL,
-                           g->scrub ? &down : NULL);
-    if (g->tunnel == NULL)
-        return -1;
-    note_course(g, RECORD_OPENED);
-    return 0;
+    return relay_open_tunnel(&g->relay, g->injector->base, owner, TUNNEL_STRICT_DOWN, NULL,
+                             g->scrub ? &down : NULL);
 }
 
 static void pass_reply(struct grant *g, const struct head *h)
 {
     g->relay.front.ops->reply(g->relay.front.self, h);
-    if (g->tunnel) /* frames may wait already */
+    if (g->relay.tunnel) /* frames may wait already */
         g->relay.front.ops->wanted(g->relay.front.self);
 }
 
@@ -509,8 +477,8 @@ static void front_data(void *self, const void *p, size_t n)
 {
     struct grant *g = self;
     struct slice s = {p, n};
-    if (g->tunnel) {
-        tunnel_down(g->tunnel, p, n);
+    if (g->relay.tunnel) {
+        tunnel_down(g->relay.tunnel, p, n);
         return;
     }
     if (g->scrub && scrub_feed(g->scrub, s, &s) < 0) {
@@ -556,8 +524,8 @@ static void front_end(void *self)
 {
     struct grant *g = self;
     struct front f = g->relay.front;
-    if (g->tunnel) {
-        bool cut = !tunnel_down_closed(g->tunnel);
+    if (g->relay.tunnel) {
+        bool cut = !tunnel_down_closed(g->relay.tunnel);
         end_record(g, RECORD_COMPLETED, "ok");
         if (cut) {
             tell_fail(g, 502, "upstream_closed");
@@ -577,7 +545,7 @@ static void front_end(void *self)
 static void front_fail(void *self, unsigned status, const char *code, const char *id UNUSED)
 {
     struct grant *g = self;
-    if (g->tunnel && tunnel_down_closed(g->tunnel)) {
+    if (g->relay.tunnel && tunnel_down_closed(g->relay.tunnel)) {
         front_end(g); /* both had said goodbye: how the connection goes then is no matter */
         return;
     }
@@ -588,8 +556,8 @@ static void front_fail(void *self, unsigned status, const char *code, const char
 static size_t front_room(void *self)
 {
     struct grant *g = self;
-    if (g->tunnel)
-        return tunnel_down_room(g->tunnel);
+    if (g->relay.tunnel)
+        return tunnel_down_room(g->relay.tunnel);
     size_t room = g->relay.front.ops->room(g->relay.front.self);
     size_t held = g->scrub ? scrub_held(g->scrub) : 0;
     return room > held ? room - held : 0;
@@ -607,27 +575,10 @@ static const struct front_ops front_ops = {
 
 /* ---- as the back of the hop ---- */
 
-static void back_data(void *self, const void *p, size_t n)
-{
-    struct grant *g = self;
-    if (g->tunnel)
-        tunnel_up(g->tunnel, p, n);
-    else
-        relay_up_bytes(&g->relay, p, n);
-}
-
-static size_t back_room(void *self)
-{
-    struct grant *g = self;
-    if (g->tunnel)
-        return tunnel_up_room(g->tunnel);
-    return g->upgrade ? 0 : relay_up_room(&g->relay);
-}
-
 static void back_cancel(void *self, const char *code)
 {
     struct grant *g = self;
-    tunnel_cancelled(g->tunnel, code);
+    tunnel_cancelled(g->relay.tunnel, code);
     end_record(g, RECORD_ABORTED, code);
     if (g->relay.back.ops)
         g->relay.back.ops->cancel(g->relay.back.self, code);
@@ -636,9 +587,9 @@ static void back_cancel(void *self, const char *code)
 }
 
 static const struct back_ops back_ops = {
-    .data = back_data,
+    .data = relay_up_bytes,
     .end = relay_up_end,
-    .room = back_room,
+    .room = relay_up_room,
     .resume = relay_resume,
     .cancel = back_cancel,
 };

@@ -1,5 +1,6 @@
 #include "tunnel.h"
 
+#include "relay.h"
 #include "websocket.h"
 
 #include <event2/event.h>
@@ -266,12 +267,14 @@ static size_t room(const struct tunnel *t, const struct way *w, size_t there)
 
 size_t tunnel_up_room(const struct tunnel *t)
 {
-    return room(t, &t->up, relay_up_room(t->relay));
+    const struct back *b = &t->relay->back;
+    return room(t, &t->up, b->ops->room(b->self));
 }
 
 size_t tunnel_down_room(const struct tunnel *t)
 {
-    return room(t, &t->down, relay_down_room(t->relay));
+    const struct front *f = &t->relay->front;
+    return room(t, &t->down, f->ops->room(f->self));
 }
 
 /* ---- what became of it ---- */

@@ -9,9 +9,9 @@
 #define DURWARD_TUNNEL_H
 
 #include "record.h"
-#include "relay.h"
 
 struct event_base;
+struct relay;
 struct tunnel;
 
 /* Something that looks through the messages of one direction and may hold some of them back. Each

@@ -1,7 +1,7 @@
 /* A WebSocket between two ends that this test plays: framed anew both ways, rooms, filters that
  * hold back, faults that end both sides from the event loop, and what the records say of each end.
  */
-#include "tunnel.h"
+#include "relay.h"
 
 #include "tap_main.h"
 #include "websocket.h"

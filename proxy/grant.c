@@ -5,8 +5,10 @@
 #include "http1_head.h"
 #include "policy.h"
 #include "relay.h"
+#include "scrub_frames.h"
 #include "secret.h"
 #include "token.h"
+#include "tunnel.h"
 
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -39,6 +41,7 @@ struct grant {
     bool filled;         /* the credential is in: the reply is looked through */
     struct scrub *scrub; /* NULL: not filled, or too short a value */
     uint64_t head_hits;
+    struct scrub_frames frames;
 };
 
 static void set_state(struct grant *g, enum grant_state s)
@@ -49,6 +52,7 @@ static void set_state(struct grant *g, enum grant_state s)
 static void grant_free(struct grant *g)
 {
     journal_cancel(g->wait);
+    relay_done(&g->relay);
     secret_client_cancel(g->secret_wait);
     secret_unref(g->value);
     scrub_free(g->scrub);
@@ -121,7 +125,7 @@ static void deny(struct grant *g, unsigned status, const char *code, const char 
 /* How often the reply held the secret. */
 static uint64_t hits(const struct grant *g)
 {
-    return g->head_hits + (g->scrub ? scrub_hits(g->scrub) : 0);
+    return g->head_hits + g->frames.hits + (g->scrub ? scrub_hits(g->scrub) : 0);
 }
 
 static void end_record(struct grant *g, enum record_kind kind, const char *code)
@@ -130,13 +134,10 @@ static void end_record(struct grant *g, enum record_kind kind, const char *code)
     if (!g->admitted)
         return;
     g->admitted = false;
-    record_init(&r, kind, g->counter);
-    record_put_str(&r, RF_CODE, code);
-    if (g->relay.status)
-        record_put_u64(&r, RF_STATUS, g->relay.status);
-    record_put_u64(&r, RF_UP, g->relay.up);
-    record_put_u64(&r, RF_DOWN, g->relay.down);
-    record_put_u64(&r, RF_MS, relay_ms(&g->relay));
+    tunnel_verdict(g->relay.tunnel, &kind, &code);
+    if (kind == RECORD_COMPLETED && hits(g) > 0)
+        code = "secret_reflected";
+    relay_record(&g->relay, &r, kind, g->counter, code);
     if (hits(g) > 0)
         record_put_u64(&r, RF_COUNT, hits(g));
     if (g->origin) {
@@ -229,6 +230,7 @@ static void open_origin(struct grant *g)
     if (g->credential) /* the serialised head is the one copy that is left */
         http_head_free(&g->head);
     set_state(g, G_OPEN);
+    relay_admitted(&g->relay, i->base, i->limits.progress_seconds, i->journal, g->counter);
     relay_open(&g->relay, origin_back(g->origin));
 }
 
@@ -324,6 +326,9 @@ static const char *check_grant(struct grant *g, const struct grant_request *r)
         return "grant_authority";
     if (guard_conditions(d.rule, &g->head))
         return "grant_request";
+    g->relay.upgrade = g->head.upgrade != UPGRADE_NONE;
+    if (g->relay.upgrade && !d.rule->websocket)
+        return "grant_denied";
     if (r->secret[0] == 0)
         return d.rule->client_credential == CLIENT_PASS ? NULL : "grant_denied";
     if (strcmp(d.rule->credential->secret, r->secret) != 0)
@@ -416,6 +421,33 @@ static int scrub_head(struct grant *g, struct head *to, const struct head *from)
     return 0;
 }
 
+static void on_tunnel_over(void *self, const char *code)
+{
+    struct grant *g = self;
+    struct front f = g->relay.front;
+    end_record(g, RECORD_ABORTED, code);
+    g->relay.back.ops->cancel(g->relay.back.self, code);
+    set_state(g, G_DONE);
+    grant_free(g);
+    f.ops->end(f.self);
+}
+
+static int open_tunnel(struct grant *g)
+{
+    struct tunnel_owner owner = {on_tunnel_over, g};
+    g->frames.scrub = g->scrub;
+    struct tunnel_filter down = scrub_frames_filter(&g->frames);
+    return relay_open_tunnel(&g->relay, g->injector->base, owner, TUNNEL_STRICT_DOWN, NULL,
+                             g->scrub ? &down : NULL);
+}
+
+static void pass_reply(struct grant *g, const struct head *h)
+{
+    g->relay.front.ops->reply(g->relay.front.self, h);
+    if (g->relay.tunnel) /* frames may wait already */
+        g->relay.front.ops->wanted(g->relay.front.self);
+}
+
 static void front_reply(void *self, const struct head *h)
 {
     struct grant *g = self;
@@ -425,13 +457,17 @@ static void front_reply(void *self, const struct head *h)
         return;
     }
     g->relay.status = h->status;
+    if (h->body == BODY_TUNNEL && open_tunnel(g) < 0) {
+        abandon(g, 503, "memory");
+        return;
+    }
     if (g->scrub == NULL) {
-        g->relay.front.ops->reply(g->relay.front.self, h);
+        pass_reply(g, h);
         return;
     }
     int r = scrub_head(g, &clean, h);
     if (r == 0)
-        g->relay.front.ops->reply(g->relay.front.self, &clean);
+        pass_reply(g, &clean);
     http_head_free(&clean);
     if (r < 0)
         abandon(g, 503, "memory");
@@ -441,6 +477,10 @@ static void front_data(void *self, const void *p, size_t n)
 {
     struct grant *g = self;
     struct slice s = {p, n};
+    if (g->relay.tunnel) {
+        tunnel_down(g->relay.tunnel, p, n);
+        return;
+    }
     if (g->scrub && scrub_feed(g->scrub, s, &s) < 0) {
         abandon(g, 503, "memory");
         return;
@@ -484,12 +524,19 @@ static void front_end(void *self)
 {
     struct grant *g = self;
     struct front f = g->relay.front;
-    if (flush_scrub(g) < 0) {
+    if (g->relay.tunnel) {
+        bool cut = !tunnel_down_closed(g->relay.tunnel);
+        end_record(g, RECORD_COMPLETED, "ok");
+        if (cut) {
+            tell_fail(g, 502, "upstream_closed");
+            return;
+        }
+    } else if (flush_scrub(g) < 0) {
         end_record(g, RECORD_ABORTED, "memory");
         tell_fail(g, 503, "memory");
         return;
     }
-    end_record(g, RECORD_COMPLETED, hits(g) > 0 ? "secret_reflected" : "ok");
+    end_record(g, RECORD_COMPLETED, "ok");
     set_state(g, G_DONE);
     grant_free(g);
     f.ops->end(f.self);
@@ -498,6 +545,10 @@ static void front_end(void *self)
 static void front_fail(void *self, unsigned status, const char *code, const char *id UNUSED)
 {
     struct grant *g = self;
+    if (g->relay.tunnel && tunnel_down_closed(g->relay.tunnel)) {
+        front_end(g); /* both had said goodbye: how the connection goes then is no matter */
+        return;
+    }
     end_record(g, RECORD_ABORTED, code);
     tell_fail(g, status, code);
 }
@@ -505,6 +556,8 @@ static void front_fail(void *self, unsigned status, const char *code, const char
 static size_t front_room(void *self)
 {
     struct grant *g = self;
+    if (g->relay.tunnel)
+        return tunnel_down_room(g->relay.tunnel);
     size_t room = g->relay.front.ops->room(g->relay.front.self);
     size_t held = g->scrub ? scrub_held(g->scrub) : 0;
     return room > held ? room - held : 0;
@@ -525,6 +578,7 @@ static const struct front_ops front_ops = {
 static void back_cancel(void *self, const char *code)
 {
     struct grant *g = self;
+    tunnel_cancelled(g->relay.tunnel, code);
     end_record(g, RECORD_ABORTED, code);
     if (g->relay.back.ops)
         g->relay.back.ops->cancel(g->relay.back.self, code);

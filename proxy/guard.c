@@ -192,6 +192,16 @@ const struct refusal *guard_request_trailers(const struct gate *g, const struct 
     return NULL;
 }
 
+const struct refusal *guard_text(const struct gate *g, const struct identity *who,
+                                 struct slice text)
+{
+    static const struct refusal blocked = {403, "secret_blocked"},
+                                stranger = {403, "cross_sandbox"};
+    struct hit s = {.gate = g, .who = who};
+    scan(&s, text);
+    return s.stranger ? &stranger : s.found ? &blocked : NULL;
+}
+
 bool guard_has_placeholder(const struct gate *g, struct slice text)
 {
     struct identity nobody = {.route = NULL};
@@ -292,6 +302,23 @@ static bool query_has_credential(struct slice q)
     return false;
 }
 
+/* Browsers cannot set fields on a WebSocket, so some origins take a credential as a sub-protocol. */
+static bool protocol_has_credential(const struct head *h)
+{
+    static const char *const marks[] = {"bearer", "api-key", "apikey", "token", "authorization",
+                                        "secret"};
+    for (size_t i = 0; i < h->n; i++) {
+        struct slice v = h->fields[i].value;
+        if (!slice_eq_str(h->fields[i].name, "sec-websocket-protocol"))
+            continue;
+        for (size_t at = 0; at < v.n; at++)
+            for (size_t m = 0; m < ARRAY_LEN(marks); m++)
+                if (slice_istarts((struct slice){v.p + at, v.n - at}, slice_str(marks[m])))
+                    return true;
+    }
+    return false;
+}
+
 bool guard_foreign(struct head *h, const struct rule *rule)
 {
     struct slice slot = slice_str(rule->credential->header);
@@ -308,15 +335,17 @@ bool guard_foreign(struct head *h, const struct rule *rule)
     if (pass)
         return false;
     return (rule->client_credential == CLIENT_REFUSE && kept != before) ||
-           query_has_credential(h->query);
+           query_has_credential(h->query) || protocol_has_credential(h);
 }
 
 int guard_credentialed(struct head *h, const struct rule *rule)
 {
     if (!rule->cookies)
         http_head_remove(h, "cookie");
-    http_head_remove(h, "range");
-    http_head_remove(h, "if-range");
+    if (!rule->ranges) {
+        http_head_remove(h, "range");
+        http_head_remove(h, "if-range");
+    }
     return http_head_set(h, "accept-encoding", SLICE("identity"));
 }
 

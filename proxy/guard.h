@@ -35,6 +35,9 @@ int guard_credentials(const struct gate *g, const struct identity *who, struct h
 bool guard_foreign(struct head *h, const struct rule *rule);
 /* What a credentialed request may not carry, and Accept-Encoding. -1: too many fields. */
 int guard_credentialed(struct head *h, const struct rule *rule) WUNUSED;
+/* Something a sandbox sends that no placeholder may be in. NULL, or a constant refusal. */
+const struct refusal *guard_text(const struct gate *g, const struct identity *who,
+                                 struct slice text);
 /* Does this text hold a placeholder of this installation? For what is logged. */
 bool guard_has_placeholder(const struct gate *g, struct slice text);
 /* The rule's conditions on query and headers. NULL when they are met, else the code of the refusal.

@@ -185,7 +185,9 @@ static int read_request(struct msg *m, struct grant_request *r)
         msg_get_str(m, r->entry, sizeof r->entry) < 0 ||
         msg_get_str(m, r->token, sizeof r->token) < 0 || hop_get_fields(m, h) < 0 || msg_end(m) < 0)
         return -1;
-    if (port == 0 || port > 65535 || body > BODY_CHUNKED || !http1_is_token(method) ||
+    bool tunnel = body == BODY_TUNNEL;
+    if (port == 0 || port > 65535 || (body > BODY_CHUNKED && !tunnel) || !http1_is_token(method) ||
+        (tunnel && !slice_eq_str(method, "GET")) ||
         (scheme != SCHEME_HTTP && scheme != SCHEME_HTTPS))
         return -1;
     if ((h->length > 0) != (body == BODY_LENGTH))
@@ -201,6 +203,7 @@ static int read_request(struct msg *m, struct grant_request *r)
     h->has_query = has_query;
     h->te_trailers = te_trailers;
     h->body = (enum body_kind)body;
+    h->upgrade = tunnel ? UPGRADE_WEBSOCKET : UPGRADE_NONE;
     h->form = TARGET_ORIGIN;
     h->minor = 1;
     return 0;

@@ -80,7 +80,7 @@ static void judge(struct proxy_connect *p, size_t end)
     struct head h;
     char text[PROXY_CONNECT_TEXT_MAX];
     bool more = buf_len(in) > end;
-    int bad = http1_parse_reply(&h, raw, SLICE("CONNECT"), &limits, &why);
+    int bad = http1_parse_reply(&h, raw, SLICE("CONNECT"), NULL, &limits, &why);
     unsigned status = bad < 0 ? 0 : h.status;
     http_head_free(&h);
     if (bad < 0) {

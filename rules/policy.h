@@ -43,6 +43,8 @@ struct rule {
     enum client_credential client_credential;
     bool cookies;       /* cookies: pass */
     bool method_scoped; /* access or methods given */
+    bool websocket;     /* it may become a WebSocket */
+    bool ranges;        /* Range passes beside a credential */
     const struct header_edit *edits;
     size_t n_edits;
     bool query_limited; /* only these parameters, each at most once */

@@ -376,6 +376,39 @@ static void test_stripped(void)
     }
 }
 
+/* ranges: true, where the rule says so: the rest of what is stripped stays so. */
+static void test_ranges(void)
+{
+    struct head h;
+    struct rule with = *rule(R_BEARER);
+    with.ranges = true;
+    parse(&h, "/", "Range: bytes=0-0\r\nIf-Range: x\r\nCookie: a\r\n");
+    CU_ASSERT_EQUAL(guard_credentialed(&h, &with), 0);
+    CU_ASSERT(http_head_count(&h, "range") == 1 && http_head_count(&h, "if-range") == 1);
+    CU_ASSERT_EQUAL(http_head_count(&h, "cookie"), 0);
+    http_head_free(&h);
+}
+
+/* Sub-protocols that are a credential in disguise (C5). */
+static void test_protocols(void)
+{
+    static const struct {
+        const char *value, *code;
+    } v[] = {{"chat, graphql-transport-ws", "ok"},
+             {"realtime, openai-insecure-api-key.sk-abc", "foreign_credential"},
+             {"base64url.bearer.authorization.k8s.io.YWJj", "foreign_credential"},
+             {"TOKEN.abc", "foreign_credential"}};
+    for (size_t i = 0; i < ARRAY_LEN(v); i++) {
+        char fields[256];
+        struct head h;
+        snprintf(fields, sizeof fields, "Sec-WebSocket-Protocol: %s\r\n", v[i].value);
+        CU_ASSERT_STRING_EQUAL(judge(R_BEARER, "/", fields, &h), v[i].code);
+        http_head_free(&h);
+        CU_ASSERT_STRING_EQUAL(judge(R_PLAIN, "/", fields, &h), "ok");
+        http_head_free(&h);
+    }
+}
+
 static void test_edits(void)
 {
     struct head h;
@@ -486,6 +519,8 @@ void suite_guard(void)
     CU_add_test(s, "foreign credentials (B21, C5)", test_foreign);
     CU_add_test(s, "client_credential", test_modes);
     CU_add_test(s, "cookies, ranges, codings (C13, C14)", test_stripped);
+    CU_add_test(s, "ranges: true (C14)", test_ranges);
+    CU_add_test(s, "credentials as sub-protocols (C5)", test_protocols);
     CU_add_test(s, "set_headers and remove_headers", test_edits);
     CU_add_test(s, "what is logged of a query (C12)", test_shape);
     CU_add_test(s, "placeholders out of a token's seed (C8)", test_seed);

@@ -252,6 +252,7 @@ static void test_requests(void)
     BAD(scheme, 3);
     BAD(body, BODY_CLOSE);
     BAD(body, 255);
+    BAD(body, BODY_TUNNEL); /* with POST */
     BAD(length, 5);         /* with no body: a length that is never filled */
     BAD(body, BODY_LENGTH); /* of nothing */
     BAD(method, SLICE(""));
@@ -272,6 +273,36 @@ static void test_requests(void)
     request(fd, &usual);
     CU_ASSERT_EQUAL(granted, 1);
     CU_ASSERT(bed_closed(fd));
+    close_server(fd);
+}
+
+/* An upgrade asked for: the head says it as http1_head would. */
+static void test_tunnel(void)
+{
+    struct said s = usual;
+    s.method = SLICE("GET");
+    s.body = BODY_TUNNEL;
+    int fd = open_server();
+    request(fd, &s);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(last);
+    CU_ASSERT(last->head.upgrade == UPGRADE_WEBSOCKET && last->head.body == BODY_TUNNEL);
+    bed_body(fd, 1, 1000); /* of any length: nothing is promised */
+    bed_body(fd, 1, 1000);
+    turn();
+    CU_ASSERT_EQUAL(last->bytes, 2000);
+    bed_id(fd, W_HOP_END, 1);
+    turn();
+    CU_ASSERT_EQUAL(last->ends, 1);
+    bed_body(fd, 1, 1); /* but not after its end */
+    CU_ASSERT(bed_closed(fd));
+    CU_ASSERT_EQUAL(cancelled, 1);
+    close_server(fd);
+    s.length = 5;
+    refuses(&s);
+    s = usual;
+    s.method = SLICE("GET");
+    request(fd = open_server(), &s);
+    CU_ASSERT(last && last->head.upgrade == UPGRADE_NONE);
     close_server(fd);
 }
 
@@ -370,6 +401,7 @@ void suite_hop_server(void)
     CU_add_test(s, "credit", test_credit);
     CU_add_test(s, "other messages", test_messages);
     CU_add_test(s, "trailers, and why a request is given up", test_trailers);
+    CU_add_test(s, "tunnels", test_tunnel);
 }
 
 void tap_suites(void)

@@ -47,7 +47,8 @@ static void fields(void)
              "{'allow':'e.com','access':'read-only'},{'allow':'f.com','cookies':'drop','with':{'"
              "bearer':'s6'}},"
              "{'allow':'g.com','with':{'header':{'name':'authorization','secret':'s5',"
-             "'prefix':'token ','suffix':'.'}}}");
+             "'prefix':'token ','suffix':'.'}}},"
+             "{'allow':'h.com','with':{'bearer':'s7'},'websocket':true,'ranges':true}");
     const struct rule *r = policy_rule(p, 0);
     CU_ASSERT_STRING_EQUAL(policy_name(p), "p");
     CU_ASSERT_EQUAL(r->index, 0);
@@ -89,7 +90,9 @@ static void fields(void)
     CU_ASSERT_FALSE(policy_rule(p, 5)->cookies);
     CU_ASSERT_STRING_EQUAL(policy_rule(p, 6)->credential->prefix, "token ");
     CU_ASSERT_STRING_EQUAL(policy_rule(p, 6)->credential->suffix, ".");
-    CU_ASSERT_PTR_NULL(policy_rule(p, 7));
+    const struct rule *more = policy_rule(p, 7);
+    CU_ASSERT(more && more->websocket && more->ranges && !r->websocket && !r->ranges);
+    CU_ASSERT_PTR_NULL(policy_rule(p, 8));
     CU_ASSERT_STRING_EQUAL(policy_rule_where(p, 6), "policy: rules[6]");
     policy_free(p);
 }
@@ -271,7 +274,7 @@ static void bad_rules(void)
     says("{'ask':'a.com'}", "'ask' is specified but not built yet (planned: M3)");
     says("{'allow':'a.com','to':['10.0.0.0/8']}", "not built yet");
     says("{'allow':'a.com','refs':[]}", "not built yet");
-    says("{'allow':'a.com','allow_plaintext':true}", "not built yet");
+    says("{'allow':'a.com','allow_plaintext':true}", "goes with 'with'");
     says("{'use':'github'}", "preset");
     says("{'allow':[]}", "empty list");
     says("{'allow':['a.com',1]}", "must be a string");
@@ -285,6 +288,12 @@ static void bad_rules(void)
     says("{'deny':'a.com','access':'read-only'}", "takes 'methods'");
     says("{'deny':'a.com'," S "}", "no meaning on a deny");
     says("{'deny':'a.com','cookies':'pass'}", "no meaning on a deny");
+    says("{'deny':'a.com','websocket':true}", "no meaning on a deny");
+    says("{'deny':'a.com','ranges':true}", "no meaning on a deny");
+    says("{'allow':'a.com','websocket':'yes'}", "true or false");
+    says("{'allow':'a.com','ranges':true}", "goes with 'with'");
+    says("{'allow':'a.com/x/y','git':'fetch','websocket':true}", "git speaks no WebSocket");
+    says("{'allow':'a.com','range':true," S "}", "did you mean 'ranges'?");
     says("{'deny':'a.com','git':'fetch'}", "no meaning on a deny");
 }
 

@@ -13,8 +13,7 @@
 enum {
     PING_AFTER_MS = 15000, /* of silence, before a request is trusted to the connection */
     PING_SECONDS = 10,
-    REFUSED_MS = 1000, /* so long an origin that refused a stream is asked for no more */
-    TABLE_MAX = 4096,  /* compression table towards the origin, whatever it would like */
+    TABLE_MAX = 4096, /* compression table towards the origin, whatever it would like */
     ACKS_MAX = 200,
     EARLY_MS = 50,           /* a timer may be that much before its time */
     GOODBYE_MAX = 64 * 1024, /* output that is still worth sending when it closes */
@@ -43,15 +42,10 @@ static void arm(struct http2_client *c, uint64_t due)
     io_deadline(c->io, wait > 1000 ? (unsigned)((wait + 999) / 1000) : 1);
 }
 
-static void set_due(struct http2_client *c, uint64_t *due, unsigned seconds)
+void http2_client_due(struct http2_client *c, uint64_t *due, unsigned seconds)
 {
     *due = seconds ? http2_now() + (uint64_t)seconds * 1000 : 0;
     arm(c, *due);
-}
-
-void http2_stream_due(struct http2_stream *s, unsigned seconds)
-{
-    set_due(s->client, &s->due, seconds);
 }
 
 /* ---- what happens later ---- */
@@ -63,14 +57,6 @@ static void soon(struct http2_client *c)
         event_add(c->soon, &now);
 }
 
-void http2_stream_ready(struct http2_stream *s)
-{
-    if (s->ready || s->ops == NULL)
-        return;
-    s->ready = true;
-    TAILQ_INSERT_TAIL(&s->client->ready, s, ready_link);
-}
-
 void http2_client_broken(struct http2_client *c, const char *code, const char *why)
 {
     if (c->broken)
@@ -78,59 +64,6 @@ void http2_client_broken(struct http2_client *c, const char *code, const char *w
     c->broken = code;
     snprintf(c->why, sizeof c->why, "%s", why);
     soon(c);
-}
-
-/* ---- streams ---- */
-
-static void stream_free(struct http2_stream *s)
-{
-    struct http2_client *c = s->client;
-    LIST_REMOVE(s, link);
-    if (s->ready)
-        TAILQ_REMOVE(&c->ready, s, ready_link);
-    if (c->gathering == s)
-        c->gathering = NULL;
-    if (s->wide)
-        c->wide--;
-    for (int i = 0; i < 2; i++) {
-        struct head *h = i ? s->trailers : s->reply;
-        if (h)
-            http_head_free(h);
-        free(h);
-    }
-    buf_free(&s->up);
-    buf_free(&s->down);
-    free(s);
-}
-
-static void stream_over(struct http2_stream *s)
-{
-    if (!s->open && s->ops == NULL && s->depth == 0)
-        stream_free(s);
-}
-
-void http2_stream_closed(struct http2_stream *s)
-{
-    s->open = false;
-    stream_over(s);
-}
-
-void http2_stream_fail(struct http2_stream *s, const char *code, const char *detail)
-{
-    if (s->code || s->ops == NULL)
-        return;
-    s->code = code;
-    s->detail = detail;
-    if (strcmp(code, "upstream_refused") == 0)
-        s->client->refused_until = http2_now() + REFUSED_MS;
-    http2_stream_ready(s);
-}
-
-void http2_stream_reset(struct http2_stream *s, uint32_t error)
-{
-    struct http2_client *c = s->client;
-    if (s->open && nghttp2_submit_rst_stream(c->session, NGHTTP2_FLAG_NONE, s->id, error) != 0)
-        http2_client_broken(c, "upstream_protocol", "out of memory for a reset");
 }
 
 static void news(struct http2_client *c, enum http2_news n)
@@ -142,23 +75,12 @@ static void news(struct http2_client *c, enum http2_news n)
         fn(c->owner_arg, n);
 }
 
-/* Nobody leases it from here on. */
-static void release(struct http2_stream *s)
+void http2_client_idle(struct http2_client *c)
 {
-    struct http2_client *c = s->client;
-    s->ops = NULL;
-    if (s->open && !(s->ended && s->request_done && buf_len(&s->up) == 0))
-        http2_stream_reset(s, NGHTTP2_CANCEL);
-    buf_clear(&s->up);
-    if (s->wide) {
-        s->wide = false;
-        c->wide--;
-    }
-    c->leases--;
-    if (c->leases == 0 && c->state == H2_OPEN) {
-        set_due(c, &c->idle_due, c->idle_seconds);
-        news(c, HTTP2_IDLE);
-    }
+    if (c->state != H2_OPEN)
+        return;
+    http2_client_due(c, &c->idle_due, c->idle_seconds);
+    news(c, HTTP2_IDLE);
 }
 
 /* ---- the connection's end ---- */
@@ -168,7 +90,7 @@ static void destroy(struct http2_client *c)
     nghttp2_session_del(c->session);
     struct http2_stream *s;
     while ((s = LIST_FIRST(&c->streams)) != NULL)
-        stream_free(s);
+        http2_stream_free(s);
     event_free(c->soon);
     buf_free(&c->block);
     free(c);
@@ -214,91 +136,13 @@ static void lose(struct http2_client *c, const char *code)
         http2_stream_fail(s, closed && s->final ? "upstream_truncated" : code, c->why);
 }
 
-/* ---- telling the lease's holder ---- */
-
-static void push_data(struct http2_stream *s)
-{
-    struct http2_client *c = s->client;
-    if (s->pushing)
-        return;
-    s->pushing = true;
-    while (s->ops && s->code == NULL && buf_len(&s->down) > 0) {
-        size_t n = buf_len(&s->down), room = s->ops->room(s->arg);
-        if (room == 0) {
-            s->due = 0; /* it is not the origin who keeps us waiting */
-            break;
-        }
-        n = n < room ? n : room;
-        n = n < STREAM_CHUNK ? n : STREAM_CHUNK;
-        s->ops->data(s->arg, buf_data(&s->down), n);
-        buf_drain(&s->down, n);
-        if (s->open && nghttp2_session_consume_stream(c->session, s->id, n) != 0)
-            http2_client_broken(c, "upstream_protocol", "out of memory for a window");
-        if (buf_len(&s->down) == 0 && !s->ended)
-            http2_stream_due(s, c->limits->idle_seconds);
-    }
-    if (buf_len(&s->down) == 0)
-        buf_shrink(&s->down);
-    s->pushing = false;
-}
-
-static void tell_reply(struct http2_stream *s)
-{
-    struct head *h = s->reply;
-    s->reply = NULL;
-    s->told = true;
-    http2_stream_due(s, s->client->limits->idle_seconds);
-    s->ops->reply(s->arg, h);
-    http_head_free(h);
-    free(h);
-}
-
-static void tell_end(struct http2_stream *s)
-{
-    const struct client_ops *ops = s->ops;
-    void *arg = s->arg;
-    if (s->trailers)
-        ops->trailers(arg, s->trailers);
-    if (s->ops == NULL)
-        return; /* given up in that */
-    release(s);
-    ops->end(arg);
-}
-
-static void tell_fail(struct http2_stream *s)
-{
-    const struct client_ops *ops = s->ops;
-    void *arg = s->arg;
-    release(s);
-    ops->fail(arg, s->code, s->detail);
-}
-
-static void tell(struct http2_stream *s)
-{
-    s->depth++;
-    if (s->ops && s->code)
-        tell_fail(s);
-    if (s->ops && s->reply)
-        tell_reply(s);
-    if (s->ops && s->told)
-        push_data(s);
-    if (s->ops && s->told && s->ended && !s->pushing && buf_len(&s->down) == 0)
-        tell_end(s);
-    if (s->ops && s->want && !s->request_done) {
-        s->want = false;
-        s->ops->wanted(s->arg);
-    }
-    s->depth--;
-    stream_over(s);
-}
-
 static void deliver(struct http2_client *c)
 {
     struct http2_stream *s;
     while ((s = TAILQ_FIRST(&c->ready)) != NULL) {
         TAILQ_REMOVE(&c->ready, s, ready_link);
         s->ready = false;
-        tell(s);
+        http2_stream_tell(s);
     }
 }
 
@@ -326,7 +170,7 @@ static void work(struct http2_client *c)
     }
 }
 
-static void leave(struct http2_client *c)
+void http2_client_leave(struct http2_client *c)
 {
     if (c->depth > 1) {
         c->depth--;
@@ -409,20 +253,18 @@ static void on_io(struct io *io, enum io_event ev, void *arg)
     case IO_CONNECTED:
         break;
     }
-    leave(c);
+    http2_client_leave(c);
 }
 
 static void on_soon(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct http2_client *c = arg;
     c->depth++;
-    leave(c);
+    http2_client_leave(c);
 }
 
-/* ---- what the holder asks ---- */
-
 /* Send what was submitted, now if nothing of this connection is on the stack; tell later. */
-static void kick(struct http2_client *c)
+void http2_client_kick(struct http2_client *c)
 {
     if (c->depth > 0)
         return;
@@ -433,97 +275,16 @@ static void kick(struct http2_client *c)
         soon(c);
 }
 
-static void go_on_sending(struct http2_stream *s)
-{
-    if (s->deferred && s->open) {
-        s->deferred = false;
-        (void)nghttp2_session_resume_data(s->client->session, s->id);
-    }
-    kick(s->client);
-}
-
-static void lease_data(void *self, const void *p, size_t n)
-{
-    struct http2_stream *s = self;
-    if (s->ops == NULL || s->code || n == 0)
-        return;
-    if (buf_append(&s->up, p, n) < 0)
-        http2_stream_fail(s, "upstream_protocol", "more than there was room for");
-    go_on_sending(s);
-}
-
-static void lease_end(void *self)
-{
-    struct http2_stream *s = self;
-    s->request_done = true;
-    if (!s->final)
-        http2_stream_due(s, s->client->limits->reply_seconds);
-    go_on_sending(s);
-}
-
-static size_t lease_room(void *self)
-{
-    struct http2_stream *s = self;
-    size_t have = buf_len(&s->up);
-    bool able = s->ops && s->code == NULL && s->client->io && !s->request_done;
-    return able && have < HTTP2_UP ? HTTP2_UP - have : 0;
-}
-
-static void lease_resume(void *self)
-{
-    struct http2_stream *s = self;
-    struct http2_client *c = s->client;
-    c->depth++;
-    tell(s);
-    leave(c);
-}
-
-static void lease_drop(void *self)
-{
-    struct http2_stream *s = self;
-    struct http2_client *c = s->client;
-    c->depth++;
-    release(s);
-    stream_over(s);
-    c->depth--;
-    kick(c);
-}
-
-static const struct lease_ops lease_ops = {
-    .data = lease_data,
-    .end = lease_end,
-    .room = lease_room,
-    .resume = lease_resume,
-    .drop = lease_drop,
-};
-
-static struct http2_stream *stream_new(struct http2_client *c, const struct client_ops *ops,
-                                       void *arg, struct slice method)
-{
-    struct http2_stream *s = calloc(1, sizeof *s);
-    if (s == NULL)
-        return NULL;
-    s->client = c;
-    s->ops = ops;
-    s->arg = arg;
-    snprintf(s->method, sizeof s->method, "%.*s", SL(method));
-    buf_init(&s->up, HTTP2_UP);
-    buf_init(&s->down, HTTP2_WINDOW_WIDE);
-    s->up.wipe = s->down.wipe = c->wipe;
-    LIST_INSERT_HEAD(&c->streams, s, link);
-    return s;
-}
-
 struct lease http2_client_lease(struct http2_client *c, const struct client_ops *ops, void *arg,
                                 const struct head *h, const struct authority *a)
 {
     static const struct lease none;
-    struct http2_stream *s = stream_new(c, ops, arg, h->method);
+    struct http2_stream *s = http2_stream_new(c, ops, arg, h->method);
     if (s == NULL)
         return none;
     if (http2_request_submit(s, h, a) < 0) {
         s->ops = NULL;
-        stream_over(s);
+        http2_stream_over(s);
         return none;
     }
     s->open = true;
@@ -531,9 +292,9 @@ struct lease http2_client_lease(struct http2_client *c, const struct client_ops 
     c->idle_due = 0;
     if (c->ping_due == 0 && c->heard != 0 && http2_now() - c->heard > PING_AFTER_MS &&
         nghttp2_submit_ping(c->session, NGHTTP2_FLAG_NONE, NULL) == 0)
-        set_due(c, &c->ping_due, PING_SECONDS);
-    kick(c);
-    return (struct lease){&lease_ops, s};
+        http2_client_due(c, &c->ping_due, PING_SECONDS);
+    http2_client_kick(c);
+    return http2_stream_lease(s);
 }
 
 /* ---- for its owner ---- */
@@ -570,7 +331,7 @@ void http2_client_owner(struct http2_client *c, unsigned idle_seconds, http2_own
     c->owner_arg = arg;
     c->idle_seconds = idle_seconds;
     if (c->leases == 0)
-        set_due(c, &c->idle_due, idle_seconds);
+        http2_client_due(c, &c->idle_due, idle_seconds);
 }
 
 void http2_client_drain(struct http2_client *c)
@@ -580,7 +341,7 @@ void http2_client_drain(struct http2_client *c)
         set_state(c, H2_DRAINING);
     if (c->depth == 0) {
         c->depth++;
-        leave(c);
+        http2_client_leave(c);
     }
 }
 
@@ -592,7 +353,7 @@ void http2_client_close(struct http2_client *c)
     http2_client_broken(c, "upstream_closed", "given up");
     if (c->depth == 0) {
         c->depth++;
-        leave(c);
+        http2_client_leave(c);
     }
 }
 
@@ -659,8 +420,8 @@ struct http2_client *http2_client_new(struct event_base *base, struct io *io,
     c->idle_seconds = l->pool_idle_seconds;
     io_deadline(io, 0);
     io_callback(io, on_io, c);
-    set_due(c, &c->settings_due, l->dial_seconds);
-    kick(c);
+    http2_client_due(c, &c->settings_due, l->dial_seconds);
+    http2_client_kick(c);
     if (buf_len(io_in(io)) > 0)
         soon(c);
     return c;

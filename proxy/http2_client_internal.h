@@ -1,4 +1,4 @@
-/* Shared by http2_client.c, http2_request.c and http2_reply.c only. */
+/* Shared by http2_client.c, http2_stream.c, http2_request.c and http2_reply.c only. */
 #ifndef DURWARD_HTTP2_CLIENT_INTERNAL_H
 #define DURWARD_HTTP2_CLIENT_INTERNAL_H
 
@@ -76,6 +76,27 @@ struct http2_client {
 };
 
 uint64_t http2_now(void); /* ms, monotonic */
+
+/* ---- http2_client.c ---- */
+
+/* The connection is of no use any more: lost with this code at the next safe moment. */
+void http2_client_broken(struct http2_client *c, const char *code, const char *why);
+void http2_client_idle(struct http2_client *c); /* its last lease is over */
+void http2_client_due(struct http2_client *c, uint64_t *due, unsigned seconds);
+/* Send what was submitted, unless something of this connection is on the stack; tell later. */
+void http2_client_kick(struct http2_client *c);
+/* The end of a stretch that began with depth++: do what was noted; may free c. */
+void http2_client_leave(struct http2_client *c);
+
+/* ---- http2_stream.c ---- */
+
+struct http2_stream *http2_stream_new(struct http2_client *c, const struct client_ops *ops,
+                                      void *arg, struct slice method);
+struct lease http2_stream_lease(struct http2_stream *s);
+/* Tell its holder what came; s may be gone after it. */
+void http2_stream_tell(struct http2_stream *s);
+void http2_stream_over(struct http2_stream *s); /* free it if nobody has it any more */
+void http2_stream_free(struct http2_stream *s);
 /* Something is to be told to the lease's holder, soon. */
 void http2_stream_ready(struct http2_stream *s);
 /* It cannot be completed; the first reason counts. */
@@ -85,9 +106,6 @@ void http2_stream_reset(struct http2_stream *s, uint32_t error);
 void http2_stream_closed(struct http2_stream *s);
 /* The deadline after which the wait for the origin is over; 0 takes it off. */
 void http2_stream_due(struct http2_stream *s, unsigned seconds);
-/* The connection is of no use any more: lost with this code at the next safe moment. */
-void http2_client_broken(struct http2_client *c, const char *code, const char *why);
-
 /* http2_request.c: submits the head; 0, or -1. */
 int http2_request_submit(struct http2_stream *s, const struct head *h, const struct authority *a);
 

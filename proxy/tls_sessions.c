@@ -10,7 +10,7 @@ enum { SESSION_SECONDS = 3600 };
 struct kept {
     char *key;
     SSL_SESSION *session;
-    time_t since; /* monotonic */
+    time_t since; /* monotonic: when the certificate behind it was verified */
     TAILQ_ENTRY(kept) link;
 };
 
@@ -118,6 +118,7 @@ static int on_session(SSL *ssl, SSL_SESSION *session)
     if (t == NULL || t->closed || b->drops != t->drops || !SSL_SESSION_is_resumable(session))
         return 0;
     struct kept *k = find(t, b->key);
+    time_t since = k && SSL_session_reused(ssl) ? k->since : now();
     if (k)
         forget(t, k);
     k = calloc(1, sizeof *k);
@@ -126,7 +127,7 @@ static int on_session(SSL *ssl, SSL_SESSION *session)
         return 0;
     }
     k->session = session;
-    k->since = now();
+    k->since = since;
     TAILQ_INSERT_HEAD(&t->list, k, link);
     if (++t->n > t->max)
         forget(t, TAILQ_LAST(&t->list, kept_list));
@@ -156,9 +157,10 @@ int tls_sessions_begin(struct tls_sessions *t, const char *key, SSL *ssl)
     struct kept *k = find(t, key);
     if (k == NULL)
         return 0;
-    if (now() - k->since < SESSION_SECONDS)
-        SSL_set_session(ssl, k->session);
-    forget(t, k);
+    if (now() - k->since >= SESSION_SECONDS || !SSL_SESSION_is_resumable(k->session))
+        forget(t, k);
+    else if (!SSL_set_session(ssl, k->session))
+        return -1;
     return 0;
 }
 

@@ -1,7 +1,6 @@
 /* TLS sessions of origins, for resumption: kept in the process that made them and found again by
  * the very key of the pool only, so a resumption never crosses sandbox, policy, authority or
- * credential (attack E12). A session is used once, and not after an hour: certificates are verified
- * anew then. */
+ * credential (attack E12). Not after an hour: certificates are verified anew then. */
 #ifndef DURWARD_TLS_SESSIONS_H
 #define DURWARD_TLS_SESSIONS_H
 

@@ -378,6 +378,8 @@ static nghttp2_option *options(void)
         return NULL;
     nghttp2_option_set_no_auto_window_update(o, 1);
     nghttp2_option_set_no_closed_streams(o, 1);
+    for (unsigned type = NGHTTP2_CONTINUATION + 1; type <= UINT8_MAX; type++)
+        nghttp2_option_set_user_recv_extension_type(o, (uint8_t)type); /* else nobody counts them */
     nghttp2_option_set_max_deflate_dynamic_table_size(o, TABLE_MAX);
     nghttp2_option_set_max_outbound_ack(o, ACKS_MAX);
     nghttp2_option_set_max_send_header_block_length(o, STREAM_OUT_MAX / 2);

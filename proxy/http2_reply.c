@@ -47,6 +47,13 @@ static int on_begin_frame(nghttp2_session *session UNUSED, const nghttp2_frame_h
     return 0;
 }
 
+/* A frame of a type that RFC 9113 does not name: counted, else ignored. */
+static int on_unknown(nghttp2_session *session UNUSED, void **payload UNUSED,
+                      const nghttp2_frame_hd *hd UNUSED, void *arg UNUSED)
+{
+    return NGHTTP2_ERR_CANCEL;
+}
+
 static int on_frame_send(nghttp2_session *session UNUSED, const nghttp2_frame *f, void *arg)
 {
     struct http2_client *c = arg;
@@ -320,6 +327,7 @@ nghttp2_session_callbacks *http2_reply_callbacks(void)
     if (nghttp2_session_callbacks_new(&cb) != 0)
         return NULL;
     nghttp2_session_callbacks_set_on_begin_frame_callback(cb, on_begin_frame);
+    nghttp2_session_callbacks_set_unpack_extension_callback(cb, on_unknown);
     nghttp2_session_callbacks_set_on_frame_send_callback(cb, on_frame_send);
     nghttp2_session_callbacks_set_on_begin_headers_callback(cb, on_begin_headers);
     nghttp2_session_callbacks_set_on_header_callback(cb, on_header);

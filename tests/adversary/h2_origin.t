@@ -140,7 +140,7 @@ def again(t, gate, host, play):
             answer(peer, stream)
 
     def leave_first(peer, stream, number):
-        if number == 1:
+        if play.requests == 1:
             peer.send(frame(GOAWAY, 0, 0, b"\0\0\0\0" + b"\0\0\0\0"))
         else:
             answer(peer, stream)

@@ -88,9 +88,9 @@ void http2_client_idle(struct http2_client *c)
 static void destroy(struct http2_client *c)
 {
     nghttp2_session_del(c->session);
-    struct http2_stream *s;
+    struct http2_leased *s;
     while ((s = LIST_FIRST(&c->streams)) != NULL)
-        http2_stream_free(s);
+        http2_leased_free(s);
     event_free(c->soon);
     buf_free(&c->block);
     free(c);
@@ -127,22 +127,22 @@ static void hang_up(struct http2_client *c)
 
 static void lose(struct http2_client *c, const char *code)
 {
-    struct http2_stream *s;
+    struct http2_leased *s;
     bool closed = strcmp(code, "upstream_closed") == 0;
     news(c, HTTP2_LEFT);
     hang_up(c);
     LIST_FOREACH(s, &c->streams, link)
     if (!s->ended)
-        http2_stream_fail(s, closed && s->final ? "upstream_truncated" : code, c->why);
+        http2_leased_fail(s, closed && s->final ? "upstream_truncated" : code, c->why);
 }
 
 static void deliver(struct http2_client *c)
 {
-    struct http2_stream *s;
+    struct http2_leased *s;
     while ((s = TAILQ_FIRST(&c->ready)) != NULL) {
         TAILQ_REMOVE(&c->ready, s, ready_link);
         s->ready = false;
-        http2_stream_tell(s);
+        http2_leased_tell(s);
     }
 }
 
@@ -208,7 +208,7 @@ static bool past(uint64_t due, uint64_t now)
 static void on_clock(struct http2_client *c)
 {
     uint64_t now = http2_now();
-    struct http2_stream *s;
+    struct http2_leased *s;
     c->armed = 0;
     if (past(c->settings_due, now))
         http2_client_broken(c, "upstream_timeout", "the origin sent no SETTINGS");
@@ -226,7 +226,7 @@ static void on_clock(struct http2_client *c)
     {
         if (past(s->due, now)) {
             s->due = 0;
-            http2_stream_fail(s, "upstream_timeout", "the origin was silent too long");
+            http2_leased_fail(s, "upstream_timeout", "the origin was silent too long");
         }
         arm(c, s->due);
     }
@@ -279,12 +279,12 @@ struct lease http2_client_lease(struct http2_client *c, const struct client_ops 
                                 const struct head *h, const struct authority *a)
 {
     static const struct lease none;
-    struct http2_stream *s = http2_stream_new(c, ops, arg, h->method);
+    struct http2_leased *s = http2_leased_new(c, ops, arg, h->method);
     if (s == NULL)
         return none;
     if (http2_request_submit(s, h, a) < 0) {
         s->ops = NULL;
-        http2_stream_over(s);
+        http2_leased_over(s);
         return none;
     }
     s->open = true;
@@ -294,7 +294,7 @@ struct lease http2_client_lease(struct http2_client *c, const struct client_ops 
         nghttp2_submit_ping(c->session, NGHTTP2_FLAG_NONE, NULL) == 0)
         http2_client_due(c, &c->ping_due, PING_SECONDS);
     http2_client_kick(c);
-    return http2_stream_lease(s);
+    return http2_leased_lease(s);
 }
 
 /* ---- for its owner ---- */

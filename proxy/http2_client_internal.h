@@ -1,4 +1,4 @@
-/* Shared by http2_client.c, http2_stream.c, http2_request.c and http2_reply.c only. */
+/* Shared by http2_client.c, http2_lease.c, http2_request.c and http2_reply.c only. */
 #ifndef DURWARD_HTTP2_CLIENT_INTERNAL_H
 #define DURWARD_HTTP2_CLIENT_INTERNAL_H
 
@@ -16,7 +16,7 @@ enum http2_state {
 };
 
 /* One request. It lives as long as nghttp2 knows it or somebody leases it. */
-struct http2_stream {
+struct http2_leased {
     struct http2_client *client;
     const struct client_ops *ops; /* NULL: nobody leases it (any more) */
     void *arg;
@@ -42,8 +42,8 @@ struct http2_stream {
     uint64_t due; /* ms; 0: waits for nothing of the origin */
     bool ready;   /* stands in the client's list of those with something to tell */
     unsigned depth;
-    LIST_ENTRY(http2_stream) link;
-    TAILQ_ENTRY(http2_stream) ready_link;
+    LIST_ENTRY(http2_leased) link;
+    TAILQ_ENTRY(http2_leased) ready_link;
 };
 
 struct http2_client {
@@ -61,10 +61,10 @@ struct http2_client {
     void *owner_arg;
     unsigned idle_seconds;
     unsigned leases, wide;
-    LIST_HEAD(, http2_stream) streams;
-    TAILQ_HEAD(, http2_stream) ready;
+    LIST_HEAD(, http2_leased) streams;
+    TAILQ_HEAD(, http2_leased) ready;
     /* the field block under way: one at a time on a connection (RFC 9113 4.3) */
-    struct http2_stream *gathering;
+    struct http2_leased *gathering;
     struct buf block;
     unsigned fields, status;
     /* what an origin may send that carries nothing: see http2_reply.c */
@@ -88,26 +88,26 @@ void http2_client_kick(struct http2_client *c);
 /* The end of a stretch that began with depth++: do what was noted; may free c. */
 void http2_client_leave(struct http2_client *c);
 
-/* ---- http2_stream.c ---- */
+/* ---- http2_lease.c ---- */
 
-struct http2_stream *http2_stream_new(struct http2_client *c, const struct client_ops *ops,
+struct http2_leased *http2_leased_new(struct http2_client *c, const struct client_ops *ops,
                                       void *arg, struct slice method);
-struct lease http2_stream_lease(struct http2_stream *s);
+struct lease http2_leased_lease(struct http2_leased *s);
 /* Tell its holder what came; s may be gone after it. */
-void http2_stream_tell(struct http2_stream *s);
-void http2_stream_over(struct http2_stream *s); /* free it if nobody has it any more */
-void http2_stream_free(struct http2_stream *s);
+void http2_leased_tell(struct http2_leased *s);
+void http2_leased_over(struct http2_leased *s); /* free it if nobody has it any more */
+void http2_leased_free(struct http2_leased *s);
 /* Something is to be told to the lease's holder, soon. */
-void http2_stream_ready(struct http2_stream *s);
+void http2_leased_ready(struct http2_leased *s);
 /* It cannot be completed; the first reason counts. */
-void http2_stream_fail(struct http2_stream *s, const char *code, const char *detail);
-void http2_stream_reset(struct http2_stream *s, uint32_t error);
+void http2_leased_fail(struct http2_leased *s, const char *code, const char *detail);
+void http2_leased_reset(struct http2_leased *s, uint32_t error);
 /* nghttp2 has forgotten it. */
-void http2_stream_closed(struct http2_stream *s);
+void http2_leased_closed(struct http2_leased *s);
 /* The deadline after which the wait for the origin is over; 0 takes it off. */
-void http2_stream_due(struct http2_stream *s, unsigned seconds);
+void http2_leased_due(struct http2_leased *s, unsigned seconds);
 /* http2_request.c: submits the head; 0, or -1. */
-int http2_request_submit(struct http2_stream *s, const struct head *h, const struct authority *a);
+int http2_request_submit(struct http2_leased *s, const struct head *h, const struct authority *a);
 
 /* http2_reply.c: what nghttp2 calls. NULL: out of memory. */
 nghttp2_session_callbacks *http2_reply_callbacks(void);

@@ -70,9 +70,9 @@ static int on_frame_send(nghttp2_session *session UNUSED, const nghttp2_frame *f
 
 static int bad_block(struct http2_client *c, const char *why)
 {
-    struct http2_stream *s = c->gathering;
+    struct http2_leased *s = c->gathering;
     c->gathering = NULL;
-    http2_stream_fail(s, "upstream_protocol", why);
+    http2_leased_fail(s, "upstream_protocol", why);
     return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* the stream is reset */
 }
 
@@ -83,7 +83,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *f, vo
         http2_client_broken(c, "upstream_protocol", "a push was promised");
         return NGHTTP2_ERR_CALLBACK_FAILURE;
     }
-    struct http2_stream *s = nghttp2_session_get_stream_user_data(session, f->hd.stream_id);
+    struct http2_leased *s = nghttp2_session_get_stream_user_data(session, f->hd.stream_id);
     c->gathering = s && s->ops && s->code == NULL ? s : NULL;
     buf_clear(&c->block);
     c->fields = c->status = 0;
@@ -138,7 +138,7 @@ static void body_kind(struct head *h, bool end)
         h->body = BODY_CHUNKED; /* of none, an empty DATA frame may still come */
 }
 
-static struct head *parse_reply(const struct http2_client *c, const struct http2_stream *s)
+static struct head *parse_reply(const struct http2_client *c, const struct http2_leased *s)
 {
     struct buf text;
     struct refusal why;
@@ -169,7 +169,7 @@ static void drop_head(struct head *h)
     free(h);
 }
 
-static int end_reply(struct http2_client *c, struct http2_stream *s, bool end)
+static int end_reply(struct http2_client *c, struct http2_leased *s, bool end)
 {
     struct head *h = c->status ? parse_reply(c, s) : NULL;
     if (h == NULL || (h->status < 200 && (end || ++s->interim > INTERIM_MAX))) {
@@ -188,11 +188,11 @@ static int end_reply(struct http2_client *c, struct http2_stream *s, bool end)
         body_kind(h, end);
     s->final = true;
     s->reply = h;
-    http2_stream_ready(s);
+    http2_leased_ready(s);
     return 0;
 }
 
-static int end_trailers(struct http2_client *c, struct http2_stream *s)
+static int end_trailers(struct http2_client *c, struct http2_leased *s)
 {
     struct head *h = malloc(sizeof *h);
     if (h == NULL)
@@ -208,13 +208,13 @@ static int end_trailers(struct http2_client *c, struct http2_stream *s)
 
 static int on_block(struct http2_client *c, bool end)
 {
-    struct http2_stream *s = c->gathering;
+    struct http2_leased *s = c->gathering;
     int r = s->final ? end_trailers(c, s) : end_reply(c, s, end);
     c->gathering = NULL;
     if (buf_len(&c->block) > 0)
         buf_clear(&c->block);
     if (r == NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE) { /* of no effect where a frame is complete */
-        http2_stream_reset(s, NGHTTP2_PROTOCOL_ERROR);
+        http2_leased_reset(s, NGHTTP2_PROTOCOL_ERROR);
         return 0;
     }
     return r;
@@ -223,7 +223,7 @@ static int on_block(struct http2_client *c, bool end)
 /* ---- bodies and ends ---- */
 
 /* A stream whose bytes are taken as they come is not held up by its window. */
-static void widen(struct http2_stream *s)
+static void widen(struct http2_leased *s)
 {
     struct http2_client *c = s->client;
     if (s->wide || s->received < HTTP2_WINDOW || buf_len(&s->down) > HTTP2_WINDOW / 2 ||
@@ -240,7 +240,7 @@ static int on_data(nghttp2_session *session, uint8_t flags UNUSED, int32_t id, c
                    size_t n, void *arg)
 {
     struct http2_client *c = arg;
-    struct http2_stream *s = nghttp2_session_get_stream_user_data(session, id);
+    struct http2_leased *s = nghttp2_session_get_stream_user_data(session, id);
     if (n > 0)
         earn(c, 1);
     /* what a stream holds its own window bounds; no slow one stops the others */
@@ -253,9 +253,9 @@ static int on_data(nghttp2_session *session, uint8_t flags UNUSED, int32_t id, c
         http2_client_broken(c, "upstream_protocol", "more than the window");
         return NGHTTP2_ERR_CALLBACK_FAILURE;
     }
-    http2_stream_due(s, c->limits->idle_seconds);
+    http2_leased_due(s, c->limits->idle_seconds);
     widen(s);
-    http2_stream_ready(s);
+    http2_leased_ready(s);
     return 0;
 }
 
@@ -272,7 +272,7 @@ static void on_settings(struct http2_client *c)
 static int on_frame(nghttp2_session *session, const nghttp2_frame *f, void *arg)
 {
     struct http2_client *c = arg;
-    struct http2_stream *s = NULL;
+    struct http2_leased *s = NULL;
     bool end = f->hd.flags & NGHTTP2_FLAG_END_STREAM;
     int r = 0;
     if (f->hd.stream_id > 0)
@@ -299,25 +299,25 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *f, void *arg)
     bool last = f->hd.type == NGHTTP2_HEADERS || f->hd.type == NGHTTP2_DATA;
     if (r == 0 && last && end && s && s->final && s->code == NULL) {
         s->ended = true;
-        http2_stream_ready(s);
+        http2_leased_ready(s);
     }
     return r;
 }
 
 static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *arg UNUSED)
 {
-    struct http2_stream *s = nghttp2_session_get_stream_user_data(session, id);
+    struct http2_leased *s = nghttp2_session_get_stream_user_data(session, id);
     if (s == NULL)
         return 0;
     if (s->ops && !s->ended && s->code == NULL) {
         if (error == NGHTTP2_REFUSED_STREAM && !s->final)
-            http2_stream_fail(s, "upstream_refused", "the origin refused the stream");
+            http2_leased_fail(s, "upstream_refused", "the origin refused the stream");
         else if (s->reset)
-            http2_stream_fail(s, "upstream_reset", nghttp2_http2_strerror(error));
+            http2_leased_fail(s, "upstream_reset", nghttp2_http2_strerror(error));
         else
-            http2_stream_fail(s, "upstream_protocol", nghttp2_http2_strerror(error));
+            http2_leased_fail(s, "upstream_protocol", nghttp2_http2_strerror(error));
     }
-    http2_stream_closed(s);
+    http2_leased_closed(s);
     return 0;
 }
 

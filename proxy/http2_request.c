@@ -62,7 +62,7 @@ static void add_framing(struct fields *f, const struct head *h, char *text, size
 static ssize_t on_read(nghttp2_session *session UNUSED, int32_t id UNUSED, uint8_t *to, size_t max,
                        uint32_t *flags, nghttp2_data_source *source, void *arg UNUSED)
 {
-    struct http2_stream *s = source->ptr;
+    struct http2_leased *s = source->ptr;
     size_t n = buf_len(&s->up) < max ? buf_len(&s->up) : max;
     if (s->ops == NULL || (n == 0 && !s->request_done)) {
         s->deferred = true;
@@ -78,12 +78,12 @@ static ssize_t on_read(nghttp2_session *session UNUSED, int32_t id UNUSED, uint8
         *flags |= NGHTTP2_DATA_FLAG_EOF;
     if (!s->request_done && buf_len(&s->up) <= HTTP2_UP / 2) {
         s->want = true;
-        http2_stream_ready(s);
+        http2_leased_ready(s);
     }
     return (ssize_t)n;
 }
 
-static int32_t submit(struct http2_stream *s, const struct head *h, struct slice authority,
+static int32_t submit(struct http2_leased *s, const struct head *h, struct slice authority,
                       struct slice path, nghttp2_nv *room)
 {
     char length[24];
@@ -103,7 +103,7 @@ static int32_t submit(struct http2_stream *s, const struct head *h, struct slice
                                   h->body == BODY_NONE ? NULL : &body, s);
 }
 
-int http2_request_submit(struct http2_stream *s, const struct head *h, const struct authority *a)
+int http2_request_submit(struct http2_leased *s, const struct head *h, const struct authority *a)
 {
     char authority[HOST_TEXT_MAX + 16];
     struct buf path;

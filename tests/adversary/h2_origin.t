@@ -8,8 +8,8 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "functional"))
-from harness import h2, scene, tap  # noqa: E402
-from harness.h2 import (ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS,  # noqa
+from harness import h2_frames as h2, scene, tap  # noqa: E402
+from harness.h2_frames import (ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS,  # noqa
                         PING, PUSH_PROMISE, RST_STREAM, SETTINGS, WINDOW_UPDATE, frame, head)
 
 PLAIN, KEYED, OLD = "evil.example.com", "evil-keyed.example.com", "old.example.com"

@@ -9,7 +9,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import durward, h2, scene, tap  # noqa: E402
+from harness import durward, h2_frames as h2, scene, tap  # noqa: E402
 
 FILES, KEYED, NGINX, TRAILERS = ("files.example.com", "keyed.example.com", "nginx.example.com",
                                  "trailers.example.com")

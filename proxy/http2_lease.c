@@ -8,7 +8,7 @@
 
 enum { REFUSED_MS = 1000 /* so long an origin that refused a stream is asked for no more */ };
 
-void http2_stream_ready(struct http2_stream *s)
+void http2_leased_ready(struct http2_leased *s)
 {
     if (s->ready || s->ops == NULL)
         return;
@@ -16,14 +16,14 @@ void http2_stream_ready(struct http2_stream *s)
     TAILQ_INSERT_TAIL(&s->client->ready, s, ready_link);
 }
 
-void http2_stream_due(struct http2_stream *s, unsigned seconds)
+void http2_leased_due(struct http2_leased *s, unsigned seconds)
 {
     http2_client_due(s->client, &s->due, seconds);
 }
 
 /* ---- streams ---- */
 
-void http2_stream_free(struct http2_stream *s)
+void http2_leased_free(struct http2_leased *s)
 {
     struct http2_client *c = s->client;
     LIST_REMOVE(s, link);
@@ -44,19 +44,19 @@ void http2_stream_free(struct http2_stream *s)
     free(s);
 }
 
-void http2_stream_over(struct http2_stream *s)
+void http2_leased_over(struct http2_leased *s)
 {
     if (!s->open && s->ops == NULL && s->depth == 0)
-        http2_stream_free(s);
+        http2_leased_free(s);
 }
 
-void http2_stream_closed(struct http2_stream *s)
+void http2_leased_closed(struct http2_leased *s)
 {
     s->open = false;
-    http2_stream_over(s);
+    http2_leased_over(s);
 }
 
-void http2_stream_fail(struct http2_stream *s, const char *code, const char *detail)
+void http2_leased_fail(struct http2_leased *s, const char *code, const char *detail)
 {
     if (s->code || s->ops == NULL)
         return;
@@ -64,10 +64,10 @@ void http2_stream_fail(struct http2_stream *s, const char *code, const char *det
     s->detail = detail;
     if (strcmp(code, "upstream_refused") == 0)
         s->client->refused_until = http2_now() + REFUSED_MS;
-    http2_stream_ready(s);
+    http2_leased_ready(s);
 }
 
-void http2_stream_reset(struct http2_stream *s, uint32_t error)
+void http2_leased_reset(struct http2_leased *s, uint32_t error)
 {
     struct http2_client *c = s->client;
     if (s->open && nghttp2_submit_rst_stream(c->session, NGHTTP2_FLAG_NONE, s->id, error) != 0)
@@ -75,12 +75,12 @@ void http2_stream_reset(struct http2_stream *s, uint32_t error)
 }
 
 /* Nobody leases it from here on. */
-static void release(struct http2_stream *s)
+static void release(struct http2_leased *s)
 {
     struct http2_client *c = s->client;
     s->ops = NULL;
     if (s->open && !(s->ended && s->request_done && buf_len(&s->up) == 0))
-        http2_stream_reset(s, NGHTTP2_CANCEL);
+        http2_leased_reset(s, NGHTTP2_CANCEL);
     buf_clear(&s->up);
     if (s->wide) {
         s->wide = false;
@@ -93,7 +93,7 @@ static void release(struct http2_stream *s)
 
 /* ---- telling the lease's holder ---- */
 
-static void push_data(struct http2_stream *s)
+static void push_data(struct http2_leased *s)
 {
     struct http2_client *c = s->client;
     if (s->pushing)
@@ -112,25 +112,25 @@ static void push_data(struct http2_stream *s)
         if (s->open && nghttp2_session_consume_stream(c->session, s->id, n) != 0)
             http2_client_broken(c, "upstream_protocol", "out of memory for a window");
         if (buf_len(&s->down) == 0 && !s->ended)
-            http2_stream_due(s, c->limits->idle_seconds);
+            http2_leased_due(s, c->limits->idle_seconds);
     }
     if (buf_len(&s->down) == 0)
         buf_shrink(&s->down);
     s->pushing = false;
 }
 
-static void tell_reply(struct http2_stream *s)
+static void tell_reply(struct http2_leased *s)
 {
     struct head *h = s->reply;
     s->reply = NULL;
     s->told = true;
-    http2_stream_due(s, s->client->limits->idle_seconds);
+    http2_leased_due(s, s->client->limits->idle_seconds);
     s->ops->reply(s->arg, h);
     http_head_free(h);
     free(h);
 }
 
-static void tell_end(struct http2_stream *s)
+static void tell_end(struct http2_leased *s)
 {
     const struct client_ops *ops = s->ops;
     void *arg = s->arg;
@@ -142,7 +142,7 @@ static void tell_end(struct http2_stream *s)
     ops->end(arg);
 }
 
-static void tell_fail(struct http2_stream *s)
+static void tell_fail(struct http2_leased *s)
 {
     const struct client_ops *ops = s->ops;
     void *arg = s->arg;
@@ -150,7 +150,7 @@ static void tell_fail(struct http2_stream *s)
     ops->fail(arg, s->code, s->detail);
 }
 
-void http2_stream_tell(struct http2_stream *s)
+void http2_leased_tell(struct http2_leased *s)
 {
     s->depth++;
     if (s->ops && s->code)
@@ -166,12 +166,12 @@ void http2_stream_tell(struct http2_stream *s)
         s->ops->wanted(s->arg);
     }
     s->depth--;
-    http2_stream_over(s);
+    http2_leased_over(s);
 }
 
 /* ---- what the holder asks ---- */
 
-static void go_on_sending(struct http2_stream *s)
+static void go_on_sending(struct http2_leased *s)
 {
     if (s->deferred && s->open) {
         s->deferred = false;
@@ -182,26 +182,26 @@ static void go_on_sending(struct http2_stream *s)
 
 static void lease_data(void *self, const void *p, size_t n)
 {
-    struct http2_stream *s = self;
+    struct http2_leased *s = self;
     if (s->ops == NULL || s->code || n == 0)
         return;
     if (buf_append(&s->up, p, n) < 0)
-        http2_stream_fail(s, "upstream_protocol", "more than there was room for");
+        http2_leased_fail(s, "upstream_protocol", "more than there was room for");
     go_on_sending(s);
 }
 
 static void lease_end(void *self)
 {
-    struct http2_stream *s = self;
+    struct http2_leased *s = self;
     s->request_done = true;
     if (!s->final)
-        http2_stream_due(s, s->client->limits->reply_seconds);
+        http2_leased_due(s, s->client->limits->reply_seconds);
     go_on_sending(s);
 }
 
 static size_t lease_room(void *self)
 {
-    struct http2_stream *s = self;
+    struct http2_leased *s = self;
     size_t have = buf_len(&s->up);
     bool able = s->ops && s->code == NULL && s->client->io && !s->request_done;
     return able && have < HTTP2_UP ? HTTP2_UP - have : 0;
@@ -209,20 +209,20 @@ static size_t lease_room(void *self)
 
 static void lease_resume(void *self)
 {
-    struct http2_stream *s = self;
+    struct http2_leased *s = self;
     struct http2_client *c = s->client;
     c->depth++;
-    http2_stream_tell(s);
+    http2_leased_tell(s);
     http2_client_leave(c);
 }
 
 static void lease_drop(void *self)
 {
-    struct http2_stream *s = self;
+    struct http2_leased *s = self;
     struct http2_client *c = s->client;
     c->depth++;
     release(s);
-    http2_stream_over(s);
+    http2_leased_over(s);
     c->depth--;
     http2_client_kick(c);
 }
@@ -235,10 +235,10 @@ static const struct lease_ops lease_ops = {
     .drop = lease_drop,
 };
 
-struct http2_stream *http2_stream_new(struct http2_client *c, const struct client_ops *ops,
+struct http2_leased *http2_leased_new(struct http2_client *c, const struct client_ops *ops,
                                       void *arg, struct slice method)
 {
-    struct http2_stream *s = calloc(1, sizeof *s);
+    struct http2_leased *s = calloc(1, sizeof *s);
     if (s == NULL)
         return NULL;
     s->client = c;
@@ -252,7 +252,7 @@ struct http2_stream *http2_stream_new(struct http2_client *c, const struct clien
     return s;
 }
 
-struct lease http2_stream_lease(struct http2_stream *s)
+struct lease http2_leased_lease(struct http2_leased *s)
 {
     return (struct lease){&lease_ops, s};
 }

@@ -304,7 +304,7 @@ bool http2_client_takes(struct http2_client *c)
     char b;
     uint32_t theirs =
         nghttp2_session_get_remote_settings(c->session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
-    uint32_t most = theirs < HTTP2_LEASES_MAX ? theirs : HTTP2_LEASES_MAX;
+    uint32_t most = theirs < HTTP2_CLIENT_LEASES_MAX ? theirs : HTTP2_CLIENT_LEASES_MAX;
     if (c->state != H2_OPEN || c->broken || c->goaway || c->leases >= most ||
         http2_now() < c->refused_until || !nghttp2_session_check_request_allowed(c->session))
         return false;
@@ -361,12 +361,12 @@ static int settle(struct http2_client *c)
 {
     const nghttp2_settings_entry ours[] = {
         {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
-        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, HTTP2_WINDOW},
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, HTTP2_CLIENT_WINDOW},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, c->limits->head_bytes},
     };
     return nghttp2_submit_settings(c->session, NGHTTP2_FLAG_NONE, ours, ARRAY_LEN(ours)) != 0 ||
                    nghttp2_session_set_local_window_size(c->session, NGHTTP2_FLAG_NONE, 0,
-                                                         HTTP2_WINDOW_ALL) != 0
+                                                         HTTP2_CLIENT_WINDOW_ALL) != 0
                ? -1
                : 0;
 }
@@ -390,7 +390,7 @@ static int open_session(struct http2_client *c)
 {
     nghttp2_session_callbacks *cb = http2_reply_callbacks();
     nghttp2_option *o = options();
-    http2_memory_init(&c->memory, HTTP2_SESSION_MAX, c->wipe);
+    http2_memory_init(&c->memory, HTTP2_CLIENT_SESSION_MAX, c->wipe);
     int r = cb && o ? nghttp2_session_client_new3(&c->session, cb, c, o, &c->memory.mem) : -1;
     nghttp2_option_del(o);
     nghttp2_session_callbacks_del(cb);

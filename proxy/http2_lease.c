@@ -204,7 +204,7 @@ static size_t lease_room(void *self)
     struct http2_leased *s = self;
     size_t have = buf_len(&s->up);
     bool able = s->ops && s->code == NULL && s->client->io && !s->request_done;
-    return able && have < HTTP2_UP ? HTTP2_UP - have : 0;
+    return able && have < HTTP2_CLIENT_UP ? HTTP2_CLIENT_UP - have : 0;
 }
 
 static void lease_resume(void *self)
@@ -245,8 +245,8 @@ struct http2_leased *http2_leased_new(struct http2_client *c, const struct clien
     s->ops = ops;
     s->arg = arg;
     snprintf(s->method, sizeof s->method, "%.*s", SL(method));
-    buf_init(&s->up, HTTP2_UP);
-    buf_init(&s->down, HTTP2_WINDOW_WIDE);
+    buf_init(&s->up, HTTP2_CLIENT_UP);
+    buf_init(&s->down, HTTP2_CLIENT_WINDOW_WIDE);
     s->up.wipe = s->down.wipe = c->wipe;
     LIST_INSERT_HEAD(&c->streams, s, link);
     return s;

@@ -226,11 +226,11 @@ static int on_block(struct http2_client *c, bool end)
 static void widen(struct http2_leased *s)
 {
     struct http2_client *c = s->client;
-    if (s->wide || s->received < HTTP2_WINDOW || buf_len(&s->down) > HTTP2_WINDOW / 2 ||
-        c->wide >= HTTP2_WIDE_MAX)
+    if (s->wide || s->received < HTTP2_CLIENT_WINDOW ||
+        buf_len(&s->down) > HTTP2_CLIENT_WINDOW / 2 || c->wide >= HTTP2_CLIENT_WIDE_MAX)
         return;
     if (nghttp2_session_set_local_window_size(c->session, NGHTTP2_FLAG_NONE, s->id,
-                                              HTTP2_WINDOW_WIDE) == 0) {
+                                              HTTP2_CLIENT_WINDOW_WIDE) == 0) {
         s->wide = true;
         c->wide++;
     }

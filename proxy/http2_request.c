@@ -76,7 +76,7 @@ static ssize_t on_read(nghttp2_session *session UNUSED, int32_t id UNUSED, uint8
         buf_shrink(&s->up);
     if (s->request_done && buf_len(&s->up) == 0)
         *flags |= NGHTTP2_DATA_FLAG_EOF;
-    if (!s->request_done && buf_len(&s->up) <= HTTP2_UP / 2) {
+    if (!s->request_done && buf_len(&s->up) <= HTTP2_CLIENT_UP / 2) {
         s->want = true;
         http2_leased_ready(s);
     }

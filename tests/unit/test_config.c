@@ -498,7 +498,7 @@ static void limits(void)
     CU_ASSERT_EQUAL(l->dial_seconds, 15);
     CU_ASSERT_EQUAL(l->reply_seconds, 300);
     CU_ASSERT_EQUAL(l->pool_idle_seconds, 30);
-    CU_ASSERT_EQUAL(l->pool, 64);
+    CU_ASSERT_EQUAL(l->pool, 128);
     CU_ASSERT_EQUAL(l->names, 4096);
     config_unref(c);
     static const struct {

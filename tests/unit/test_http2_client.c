@@ -36,7 +36,7 @@ static void test_plain(void)
 static void test_upload(void)
 {
     struct bed b;
-    static char block[HTTP2_UP];
+    static char block[HTTP2_CLIENT_UP];
     open_bed(&b);
     settings(&b);
     ask(&b, 0, "POST", BODY_CHUNKED);
@@ -48,7 +48,7 @@ static void test_upload(void)
         listen_to(&b);
     }
     /* the origin's window, and what a stream holds: no more is taken */
-    CU_ASSERT_EQUAL(sent, 65535 + HTTP2_UP);
+    CU_ASSERT_EQUAL(sent, 65535 + HTTP2_CLIENT_UP);
     CU_ASSERT_EQUAL(b.a[0].fails, 0);
     unsigned wanted = b.a[0].wanted;
     say(&b, NGHTTP2_WINDOW_UPDATE, 0, 0, "\0\2\0\0", 4);

@@ -302,11 +302,12 @@ static bool query_has_credential(struct slice q)
     return false;
 }
 
-/* Browsers cannot set fields on a WebSocket, so some origins take a credential as a sub-protocol. */
+/* Browsers cannot set fields on a WebSocket, so some origins take a credential as a sub-protocol.
+ */
 static bool protocol_has_credential(const struct head *h)
 {
-    static const char *const marks[] = {"bearer", "api-key", "apikey", "token", "authorization",
-                                        "secret"};
+    static const char *const marks[] = {"bearer", "api-key",       "apikey",
+                                        "token",  "authorization", "secret"};
     for (size_t i = 0; i < h->n; i++) {
         struct slice v = h->fields[i].value;
         if (!slice_eq_str(h->fields[i].name, "sec-websocket-protocol"))

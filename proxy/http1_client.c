@@ -23,7 +23,7 @@ struct http1_client {
     struct io *io;
     const struct limits *limits;
     enum client_state state;
-    const struct http1_client_ops *ops;
+    const struct client_ops *ops;
     void *arg;
     char method[16];
     char key[UPGRADE_KEY_TEXT]; /* "": no upgrade is asked for */
@@ -73,7 +73,7 @@ void http1_client_close(struct http1_client *c)
 
 static void fail(struct http1_client *c, const char *code, const char *detail)
 {
-    const struct http1_client_ops *ops = c->ops;
+    const struct client_ops *ops = c->ops;
     char copy[192];
     snprintf(copy, sizeof copy, "%s", detail);
     void *arg = c->arg;
@@ -269,7 +269,7 @@ static void ask_upgrade(struct http1_client *c, struct slice *head)
     *head = (struct slice){"", 0};
 }
 
-void http1_client_start(struct http1_client *c, const struct http1_client_ops *ops, void *arg,
+void http1_client_start(struct http1_client *c, const struct client_ops *ops, void *arg,
                         struct slice head, struct slice method, enum body_kind body)
 {
     c->ops = ops;
@@ -346,6 +346,44 @@ void http1_client_resume(struct http1_client *c)
     if (!c->freed)
         io_consumed(c->io);
     leave(c);
+}
+
+static void lease_data(void *self, const void *p, size_t n)
+{
+    http1_client_data(self, p, n);
+}
+
+static void lease_end(void *self)
+{
+    http1_client_request_end(self);
+}
+
+static size_t lease_room(void *self)
+{
+    return http1_client_room(self);
+}
+
+static void lease_resume(void *self)
+{
+    http1_client_resume(self);
+}
+
+static void lease_drop(void *self)
+{
+    http1_client_close(self);
+}
+
+static const struct lease_ops lease_ops = {
+    .data = lease_data,
+    .end = lease_end,
+    .room = lease_room,
+    .resume = lease_resume,
+    .drop = lease_drop,
+};
+
+struct lease http1_client_lease(struct http1_client *c)
+{
+    return (struct lease){&lease_ops, c};
 }
 
 /* Bytes came that nobody asked for; OpenSSL may hold them. */

@@ -187,7 +187,7 @@ static void speak(struct proxy_connect *p)
         send_request(p);
         return;
     }
-    SSL *ssl = origin_ssl(to->tls, &to->at);
+    SSL *ssl = origin_ssl(to->tls, &to->at, true);
     if (ssl == NULL) {
         ask_tell(p, -1, "out of memory");
         return;

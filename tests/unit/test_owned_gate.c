@@ -87,7 +87,7 @@ static void bed_open(struct bed *b)
     i->journal = journal_new(i->base, false);
     i->dial = dial_client_new(i->base, 5);
     i->secrets = secret_client_new(i->base);
-    i->pool = pool_new(4, 5);
+    i->pool = pool_new(i->base, 4, 5);
     i->origin = (struct origin_env){
         .base = i->base, .limits = &i->limits, .pool = i->pool, .tls = io_tls_client_ctx()};
     b->logger = pair(&far);

@@ -76,10 +76,10 @@ static int prepare(void)
     return 0;
 }
 
-static bool test(void)
+static bool test(bool writable)
 {
     static struct selftest_result results[SELFTEST_MAX];
-    unsigned n = selftest_run(CONTROL, results);
+    unsigned n = selftest_run(CONTROL, writable, results);
     struct msg m;
     bool ok = true;
     for (unsigned i = 0; i < n; i++)
@@ -318,12 +318,13 @@ static void serve(int signals)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    bool writable = argc > 1 && strcmp(argv[1], "writable") == 0;
     sigset_t mask;
     sigemptyset(&mask);
     sigaddset(&mask, SIGCHLD);
-    if (prepare() < 0 || !test())
+    if (prepare() < 0 || !test(writable))
         return 1;
     if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
         return 1;

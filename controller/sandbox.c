@@ -225,6 +225,7 @@ static int send_build(const struct sandbox *s)
     msg_put_str(&m, r->home);
     msg_put_str(&m, r->user);
     strlist_put(&s->plan.git_hosts, &m);
+    shape_put(&s->plan.shape, &m);
     return ipc_send(s->owner->builder, &m);
 }
 

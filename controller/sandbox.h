@@ -22,6 +22,7 @@
 #include "ipc.h"
 #include "name_table.h"
 #include "run.h"
+#include "shape.h"
 
 struct event_base;
 
@@ -50,6 +51,7 @@ struct sandbox_plan {
     uint16_t ports[SANDBOX_PORTS_MAX];
     size_t n_ports;
     struct strlist git_hosts;
+    struct shape shape;               /* image, root and limits */
     unsigned names;                   /* synthetic names it may have */
     unsigned char seed[SANDBOX_SEED]; /* its placeholders are made from it */
     /* Kept by the daemon: it has no command of its own, runs once it is tested, and what

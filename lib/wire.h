@@ -109,6 +109,10 @@ enum wire_type {
     W_KEEP = 108,         /* C→B: sandbox:str: it outlives this channel by BUILDER_KEEP_SECONDS */
     W_ADOPT = 109,        /* C→B: sandbox:str, one that was kept: answered by W_BUILT */
 
+    W_LAYER = 110,   /* C→B: see controller/layer_work.h: copy or remove what sandboxes wrote */
+    W_LAYERED = 111, /* B→C: req:u32, result:u8, text:str */
+    W_FREEZE = 112,  /* C→B: req:u32, sandbox:str, frozen:u8; answered by W_LAYERED */
+
     /* ---- CLI or API ↔ controller ---- */
     W_RUN = 120,         /* CLI→C: see controller/run.h */
     W_RUN_STARTED = 121, /* C→CLI: sandbox:str, tty:u8, masked:str, fd pty master if tty */

@@ -25,6 +25,7 @@
 #include "builder.h"
 #include "ipc_msg.h"
 #include "proc.h"
+#include "shape.h"
 #include "tap_main.h"
 #include "wire.h"
 
@@ -43,6 +44,7 @@ struct rig {
     bool ok;
     char text[9000];
     long ready_us;
+    struct shape shape; /* what is asked for */
 };
 
 static struct rig rig;
@@ -179,6 +181,7 @@ static void ask(const char *id, const char *source, const char *target, uint8_t 
     msg_put_str(&m, getuid() ? "agent" : "root");
     msg_put_u32(&m, 1);
     msg_put_str(&m, "git.example.com");
+    shape_put(&rig.shape, &m);
     send_msg(rig.controller, &m);
 }
 

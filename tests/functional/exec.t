@@ -71,6 +71,11 @@ def bytes_through(t, c, box):
     r = c.exec(box, "printf 'a\\0\\303\\266'")
     t.eq((r["output"], r["encoding"]), ("a\0\u00f6", "utf-8"), "UTF-8 comes as text, NUL too")
     t.eq(c.exec(box, "printf '\\377'")["encoding"], "base64", "what is none comes in base64")
+    began = time.monotonic()
+    r = c.exec(box, "head -c 8000000 /dev/zero")
+    t.eq((r["encoding"], len(base64.b64decode(r["output"]))), ("base64", 8000000),
+         "and what is hardly text")
+    t.ok(time.monotonic() - began < 2, "which is quick")
     n = 12 << 20
     r = c.exec(box, "head -c %d /dev/zero | tr '\\0' x" % n)
     t.eq((len(r["output"]), r["truncated"], r["exit_code"]), (8 << 20, True, 0),

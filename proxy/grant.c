@@ -1,19 +1,17 @@
 #include "grant.h"
 
 #include "dial_client.h"
+#include "fill.h"
+#include "gather.h"
 #include "guard.h"
-#include "http1_head.h"
-#include "policy.h"
-#include "secret.h"
-#include "token.h"
 
-#include <openssl/evp.h>
+#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum grant_state { G_NEW = 0, G_SECRET, G_RECORDING, G_OPEN, G_DONE };
+enum grant_state { G_NEW = 0, G_BODY, G_SECRET, G_RECORDING, G_OPEN, G_DONE };
 
 struct grant {
     struct injector *injector;
@@ -21,10 +19,11 @@ struct grant {
     enum grant_state state;
     struct head head;
     struct authority authority;
-    char entry[16], token[512], sandbox[65];
-    const struct rule *rule;
-    struct policy *policy;               /* whose rule it is; a reference */
-    const struct credential *credential; /* NULL: the client's own goes (pass) */
+    char entry[16], token[512];
+    struct grant_decided decided;
+    struct fill fill;
+    struct gather body;  /* of the request, when the slot or a signature needs it whole */
+    struct event *later; /* G_BODY: it is */
     struct secret_wait *secret_wait;
     struct secret *value;
     struct journal_wait *wait;
@@ -53,8 +52,11 @@ static void grant_free(struct grant *g)
     secret_client_cancel(g->secret_wait);
     secret_unref(g->value);
     scrub_free(g->scrub);
+    gather_free(&g->body);
+    if (g->later)
+        event_free(g->later);
     http_head_free(&g->head);
-    policy_free(g->policy);
+    policy_free(g->decided.policy);
     explicit_bzero(g->token, sizeof g->token);
     free(g);
 }
@@ -67,19 +69,19 @@ static void record_request(struct grant *g, struct record *r, enum record_kind k
     record_put_str(r, RF_SCHEME, scheme_name(g->authority.scheme));
     record_put_str(r, RF_AUTHORITY, authority_text(&g->authority, text, sizeof text));
     record_put(r, RF_METHOD, g->head.method);
-    record_put(r, RF_PATH, g->head.path);
+    record_put(r, RF_PATH, fill_hides_path(&g->fill) ? SLICE("[placeholder]") : g->head.path);
     if (g->head.has_query) {
         buf_init(&shape, 1024);
         guard_query_shape(g->head.query, &shape);
         record_put(r, RF_QUERY, buf_slice(&shape));
         buf_free(&shape);
     }
-    if (g->rule)
-        record_put_str(r, RF_RULE, g->rule->text);
-    if (g->credential)
-        record_put_str(r, RF_CREDENTIAL, g->credential->secret);
+    if (g->decided.rule)
+        record_put_str(r, RF_RULE, g->decided.rule->text);
+    if (g->decided.credential)
+        record_put_str(r, RF_CREDENTIAL, g->decided.credential->secret);
     record_put_str(r, RF_ENTRY, g->entry);
-    record_put_str(r, RF_SANDBOX, g->sandbox);
+    record_put_str(r, RF_SANDBOX, g->decided.sandbox);
 }
 
 static void tell_fail(struct grant *g, unsigned status, const char *code)
@@ -158,31 +160,10 @@ static void end_record(struct grant *g, enum record_kind kind, const char *code)
 
 /* ---- filling ---- */
 
-/* The field's value in a wiped buffer: prefix + secret + suffix, or Basic base64(user:secret). */
-static int render(const struct credential *c, struct slice value, struct buf *out)
-{
-    if (c->kind != CREDENTIAL_BASIC)
-        return buf_append_str(out, c->prefix) < 0 || buf_append_slice(out, value) < 0 ||
-                       buf_append_str(out, c->suffix) < 0
-                   ? -1
-                   : 0;
-    struct buf pair;
-    buf_init_wiped(&pair, SECRET_MAX + 1024);
-    bool ok = buf_append_str(&pair, c->user) == 0 && buf_append(&pair, ":", 1) == 0 &&
-              buf_append_slice(&pair, value) == 0 && buf_append_str(out, "Basic ") == 0;
-    unsigned char *to = ok ? buf_reserve(out, (buf_len(&pair) + 2) / 3 * 4 + 1) : NULL;
-    if (to) {
-        int n = EVP_EncodeBlock(to, buf_data(&pair), (int)buf_len(&pair));
-        buf_commit(out, (size_t)n);
-    }
-    buf_free(&pair);
-    return to ? 0 : -1;
-}
-
 /* A reply that cannot be looked through is not asked for. */
 static int prepare_scrub(struct grant *g)
 {
-    const struct credential *c = g->credential;
+    const struct credential *c = g->decided.credential;
     g->filled = true;
     if (secret_slice(g->value).n < SCRUB_VALUE_MIN)
         return 0;
@@ -197,16 +178,9 @@ static int prepare_scrub(struct grant *g)
 
 static int fill(struct grant *g)
 {
-    struct buf v;
-    if (g->credential == NULL)
+    if (g->decided.credential == NULL)
         return 0;
-    buf_init_wiped(&v, SECRET_MAX * 2 + 2048);
-    int r = render(g->credential, secret_slice(g->value), &v);
-    if (r == 0 && !http1_is_value(buf_slice(&v)))
-        r = -1; /* a line ending in a secret would write fields of its own (attack C19) */
-    if (r == 0)
-        r = http_head_set(&g->head, g->credential->header, buf_slice(&v));
-    buf_free(&v);
+    int r = fill_apply(&g->fill, &g->head, &g->body, secret_slice(g->value));
     if (r == 0)
         r = prepare_scrub(g);
     secret_unref(g->value);
@@ -227,8 +201,8 @@ static void open_origin(struct grant *g)
         return;
     }
     journal_id(i->journal, g->counter, id, sizeof id);
-    snprintf(key, sizeof key, "%s|%s|%u|%s|%s", g->sandbox, i->name, i->generation,
-             g->credential ? g->credential->secret : "",
+    snprintf(key, sizeof key, "%s|%s|%u|%s|%s", g->decided.sandbox, i->name, i->generation,
+             g->decided.credential ? g->decided.credential->secret : "",
              authority_text_port(&g->authority, text, sizeof text));
     g->origin = origin_open(&i->origin, i->dial, f, &g->authority, &g->head, key, id, g->token);
     if (g->origin == NULL) {
@@ -236,11 +210,13 @@ static void open_origin(struct grant *g)
         tell_fail(g, 503, "memory");
         return;
     }
-    if (g->credential) /* the serialised head is the one copy that is left */
+    if (g->decided.credential) /* the serialised head is the one copy that is left */
         http_head_free(&g->head);
     g->back = origin_back(g->origin);
     set_state(g, G_OPEN);
-    if (g->request_ended)
+    if (g->body.state != GATHER_OFF)
+        gather_pump(&g->body, g->back);
+    else if (g->request_ended)
         g->back.ops->end(g->back.self);
     else /* a kept connection has room at once, and nobody else says so */
         g->front.ops->wanted(g->front.self);
@@ -270,15 +246,6 @@ static void admit(struct grant *g)
         g->wait = w;
 }
 
-/* What the rule sets and removes is the policy's: the gate has done it, or should have. */
-static void admit_edited(struct grant *g)
-{
-    if (guard_edit(&g->head, g->rule) < 0)
-        deny(g, 431, "too_many_headers", "");
-    else
-        admit(g);
-}
-
 static void on_secret(void *arg, struct secret *value, const struct err *err)
 {
     struct grant *g = arg;
@@ -288,59 +255,65 @@ static void on_secret(void *arg, struct secret *value, const struct err *err)
         return;
     }
     g->value = secret_ref(value);
-    admit_edited(g);
+    admit(g);
 }
 
-/* ---- checking: nothing the gate said is believed ---- */
-
-static const char *check_token(struct grant *g, const struct grant_request *r)
+/* The request is complete but for the credential. */
+static void fetch(struct grant *g)
 {
-    struct token t;
-    if (!r->needs_token)
-        return NULL;
-    if (g->injector->token_public == NULL ||
-        token_verify(g->injector->token_public, slice_str(r->token), (uint64_t)time(NULL), &t,
-                     NULL) < 0)
-        return "token_invalid";
-    if (strcmp(t.policy, g->injector->name) != 0)
-        return "token_policy";
-    snprintf(g->sandbox, sizeof g->sandbox, "%s", t.sandbox);
-    return NULL;
+    /* what the rule sets and removes is the policy's: the gate has done it, or should have */
+    if (guard_edit(&g->head, g->decided.rule) < 0) {
+        deny(g, 431, "too_many_headers", "");
+        return;
+    }
+    if (g->decided.credential == NULL) {
+        admit(g);
+        return;
+    }
+    const char *bad = fill_check(&g->fill, &g->head, &g->body);
+    if (bad) {
+        deny(g, 403, bad, "");
+        return;
+    }
+    set_state(g, G_SECRET);
+    struct secret_wait *w =
+        secret_client_get(g->injector->secrets, g->decided.credential->secret, on_secret, g);
+    if (w)
+        g->secret_wait = w;
 }
 
-/* The host as the message has it: IPv6 without brackets. */
-static int canonical_host(struct authority *a)
+/* ---- the body first ---- */
+
+static void on_gathered(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
-    char host[HOST_TEXT_MAX + 2];
-    bool v6 = strchr(a->host, ':') != NULL;
-    snprintf(host, sizeof host, v6 ? "[%s]" : "%s", a->host);
-    return authority_host(a, slice_str(host));
+    struct grant *g = arg;
+    if (g->body.state == GATHER_LARGE)
+        deny(g, 413, "body_too_large", "");
+    else if (g->body.state == GATHER_FULL)
+        deny(g, 503, "overload", "");
+    else
+        fetch(g);
 }
 
-static const char *check_grant(struct grant *g, const struct grant_request *r)
+/* From a call of the front, to which nothing may be answered before it returns. */
+static void gathered(struct grant *g)
 {
-    const char *why;
-    struct authority a = g->authority;
-    struct decision d;
-    if (g->authority.scheme != SCHEME_HTTPS || canonical_host(&a) < 0 ||
-        strcmp(a.host, g->authority.host) != 0)
-        return "grant_authority";
-    g->authority.kind = a.kind;
-    memcpy(g->authority.ip, a.ip, sizeof a.ip);
-    if (guard_method(g->head.method) < 0 || path_check(g->head.path, &why) < 0)
-        return "grant_request";
-    struct policy_request q = {&g->authority, g->head.method, g->head.path};
-    g->policy = policy_ref(g->injector->policy);
-    policy_decide(g->policy, &q, &d);
-    if (d.verdict != VERDICT_ALLOW || d.rule == NULL || d.rule->credential == NULL)
-        return "grant_denied";
-    g->rule = d.rule;
-    if (r->secret[0] == 0)
-        return d.rule->client_credential == CLIENT_PASS ? NULL : "grant_denied";
-    if (strcmp(d.rule->credential->secret, r->secret) != 0)
-        return "grant_denied";
-    g->credential = d.rule->credential;
-    return NULL;
+    event_active(g->later, EV_TIMEOUT, 0);
+}
+
+static void gather(struct grant *g, size_t max)
+{
+    if (g->head.body == BODY_LENGTH && g->head.length > max) {
+        deny(g, 413, "body_too_large", "");
+        return;
+    }
+    g->later = event_new(g->injector->base, -1, 0, on_gathered, g);
+    if (g->later == NULL) {
+        deny(g, 503, "memory", "");
+        return;
+    }
+    set_state(g, G_BODY);
+    gather_begin(&g->body, max, &g->injector->gathered);
 }
 
 void grant_start(struct grant *g, struct grant_request *r)
@@ -350,35 +323,34 @@ void grant_start(struct grant *g, struct grant_request *r)
     g->authority = r->authority;
     memcpy(g->entry, r->entry, sizeof g->entry);
     memcpy(g->token, r->token, sizeof g->token);
-    snprintf(g->sandbox, sizeof g->sandbox, "%s", r->sandbox);
-    const char *bad = check_token(g, r);
-    if (bad == NULL)
-        bad = check_grant(g, r);
+    const char *bad = grant_check(g->injector, r, &g->head, &g->authority, &g->decided);
     if (bad) {
         deny(g, 403, bad, "");
         return;
     }
     guard_clean_request(&g->head);
-    if (g->rule->method_scoped)
+    if (g->decided.rule->method_scoped)
         (void)guard_strip_overrides(&g->head);
-    if (g->credential == NULL) {
-        admit_edited(g);
+    if (g->decided.credential == NULL) {
+        fetch(g);
         return;
     }
-    http_head_remove(&g->head, g->credential->header);
-    if (guard_foreign(&g->head, g->rule)) {
-        deny(g, 403, "foreign_credential", "");
+    bad = fill_begin(&g->fill, g->decided.credential, &r->marks, &g->head);
+    if (bad == NULL && guard_foreign(&g->head, g->decided.rule))
+        bad = "foreign_credential";
+    if (bad) {
+        deny(g, 403, bad, "");
         return;
     }
-    if (guard_credentialed(&g->head, g->rule) < 0) {
+    if (guard_credentialed(&g->head, g->decided.rule) < 0) {
         deny(g, 431, "too_many_headers", "");
         return;
     }
-    set_state(g, G_SECRET);
-    struct secret_wait *w =
-        secret_client_get(g->injector->secrets, g->credential->secret, on_secret, g);
-    if (w)
-        g->secret_wait = w;
+    size_t max = fill_gathers(&g->fill, &g->head);
+    if (max > 0)
+        gather(g, max);
+    else
+        fetch(g);
 }
 
 struct grant *grant_new(struct injector *i, struct front front)
@@ -499,7 +471,10 @@ static size_t front_room(void *self)
 static void front_wanted(void *self)
 {
     struct grant *g = self;
-    g->front.ops->wanted(g->front.self);
+    if (g->body.state != GATHER_OFF)
+        gather_pump(&g->body, g->back);
+    else
+        g->front.ops->wanted(g->front.self);
 }
 
 static const struct front_ops front_ops = {
@@ -517,6 +492,12 @@ static void back_data(void *self, const void *p, size_t n)
 {
     struct grant *g = self;
     g->up += n;
+    if (g->state == G_BODY) {
+        gather_data(&g->body, p, n);
+        if (g->body.state != GATHER_TAKING)
+            gathered(g);
+        return;
+    }
     if (g->back.ops)
         g->back.ops->data(g->back.self, p, n);
 }
@@ -525,13 +506,18 @@ static void back_end(void *self)
 {
     struct grant *g = self;
     g->request_ended = true;
-    if (g->back.ops)
+    if (g->state == G_BODY) {
+        gather_end(&g->body);
+        gathered(g);
+    } else if (g->back.ops)
         g->back.ops->end(g->back.self);
 }
 
 static size_t back_room(void *self)
 {
     struct grant *g = self;
+    if (g->state == G_BODY)
+        return gather_room(&g->body);
     return g->back.ops ? g->back.ops->room(g->back.self) : 0;
 }
 

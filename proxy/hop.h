@@ -4,7 +4,8 @@
  * passes bytes on.
  *
  * W_HOP_REQUEST: exchange:u32 generation:u32 scheme:u8 host:str port:u32 method:str path:bytes
- *   has_query:u8 query:bytes body:u8 length:u64 secret:str entry:str token:str n × (name, value)
+ *   has_query:u8 query:bytes body:u8 length:u64 secret:str entry:str token:str
+ *   n × mark:str, n × (name, value)
  *   The slot is not in the fields: `secret` names the credential and the receiver's own decision
  *   says where it goes. secret "" asks for none (client_credential: pass).
  * W_HOP_REPLY: exchange:u32 status:u32 body:u8 length:u64 n × (name, value)
@@ -15,11 +16,20 @@
 #include "ipc.h"
 #include "stream.h"
 #include "authority.h"
+#include "placeholder.h"
 
 struct event_base;
 struct hop;
 
 enum { HOP_WINDOW = 192 * 1024, HOP_EXCHANGES_MAX = 4096, HOP_BODY_MAX = 32 * 1024 };
+
+/* What the client wrote where its secret is to be: only for credentials of kind placeholder. The
+ * receiver fills it in the rule's own places only, and as often as the rule says. */
+enum { HOP_MARKS_MAX = 4, HOP_MARK_MIN = 24 };
+struct hop_marks {
+    unsigned n;
+    char text[HOP_MARKS_MAX][PLACEHOLDER_MAX];
+};
 
 struct hop_request {
     struct authority authority;
@@ -27,6 +37,7 @@ struct hop_request {
     const char *secret;
     const char *entry;
     const char *token;
+    const struct hop_marks *marks; /* NULL: none */
     const struct head *head;
 };
 

@@ -4,7 +4,7 @@
  * passes bytes on.
  *
  * W_HOP_REQUEST: exchange:u32 generation:u32 scheme:u8 host:str port:u32 method:str path:bytes
- *   has_query:u8 query:bytes body:u8 length:u64 secret:str entry:str token:str
+ *   has_query:u8 query:bytes body:u8 length:u64 te_trailers:u8 secret:str entry:str token:str
  *   n × mark:str, n × (name, value)
  *   The slot is not in the fields: `secret` names the credential and the receiver's own decision
  *   says where it goes. secret "" asks for none (client_credential: pass).

@@ -5,7 +5,9 @@
 #include "secret.h"
 
 #include <openssl/evp.h>
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 enum escape { ESC_RAW, ESC_PATH, ESC_QUERY, ESC_JSON };
 
@@ -94,6 +96,22 @@ static bool has_part(struct slice all, bool cookie, const char *name)
     return false;
 }
 
+static const char *begin_aws(struct fill *f, struct head *h)
+{
+    const char *bad = aws_claim(h, f->credential, &f->claim);
+    if (bad)
+        return bad;
+    f->claim.key_id = (struct slice){"", 0}; /* it goes now */
+    aws_strip(h);
+    if (f->claim.payload == AWS_CLAIMED) {
+        f->passing = EVP_MD_CTX_new();
+        if (f->passing == NULL || EVP_DigestInit_ex(f->passing, EVP_sha256(), NULL) != 1)
+            return "memory";
+        f->left = h->body == BODY_LENGTH ? h->length : 0;
+    }
+    return NULL;
+}
+
 const char *fill_begin(struct fill *f, const struct credential *c, const struct hop_marks *marks,
                        struct head *h)
 {
@@ -107,6 +125,8 @@ const char *fill_begin(struct fill *f, const struct credential *c, const struct 
                 has_part(h->fields[i].value, true, c->name))
                 return "grant_request";
         return NULL;
+    case CREDENTIAL_AWS:
+        return begin_aws(f, h);
     case CREDENTIAL_PLACEHOLDER:
         f->marks = *marks;
         f->body = c->places & PLACE_BODY ? body_kind_of(h) : FILL_NO_BODY;
@@ -119,6 +139,8 @@ const char *fill_begin(struct fill *f, const struct credential *c, const struct 
 
 size_t fill_gathers(const struct fill *f, const struct head *h)
 {
+    if (fill_signs(f) && f->claim.payload == AWS_HASHED && h->body != BODY_NONE)
+        return AWS_BODY_MAX;
     return f->body != FILL_NO_BODY && h->body != BODY_NONE ? FILL_BODY_MAX : 0;
 }
 
@@ -146,6 +168,69 @@ const char *fill_check(const struct fill *f, const struct head *h, const struct 
 bool fill_hides_path(const struct fill *f)
 {
     return f->credential && f->credential->places & PLACE_PATH;
+}
+
+/* ---- signing ---- */
+
+bool fill_signs(const struct fill *f)
+{
+    return f->credential && f->credential->kind == CREDENTIAL_AWS;
+}
+
+int fill_prepare(struct fill *f, struct head *h, const struct authority *a, struct gather *body,
+                 struct slice value)
+{
+    ssize_t blank = slice_find(value, ' ');
+    size_t n = blank < 0 ? value.n : (size_t)blank;
+    struct slice token =
+        blank < 0 ? (struct slice){"", 0} : (struct slice){value.p + n + 1, value.n - n - 1};
+    struct slice whole = {"", 0};
+    if (n == 0 || n >= sizeof f->key_id)
+        return -1;
+    memcpy(f->key_id, value.p, n);
+    f->key_id[n] = 0;
+    if (body->state == GATHER_WHOLE) {
+        whole = buf_slice(&body->body);
+        h->length = whole.n;
+        h->body = whole.n > 0 ? BODY_LENGTH : BODY_NONE;
+    }
+    return aws_prepare(h, a, &f->claim, whole, token, time(NULL), &f->scope, f->signed_names);
+}
+
+int fill_signed(struct fill *f, struct head *h, const char *signature)
+{
+    return aws_finish(h, &f->scope, f->signed_names, slice_str(f->key_id), signature);
+}
+
+bool fill_passed(struct fill *f)
+{
+    unsigned char md[AWS_HEX / 2];
+    char hex[AWS_HEX + 1];
+    if (f->passing == NULL)
+        return !f->broken;
+    f->broken = f->broken || EVP_DigestFinal_ex(f->passing, md, NULL) != 1;
+    for (size_t i = 0; i < sizeof md && !f->broken; i++)
+        snprintf(hex + 2 * i, 3, "%02x", md[i]);
+    f->broken = f->broken || strcmp(hex, f->claim.hash) != 0;
+    fill_free(f);
+    return !f->broken;
+}
+
+bool fill_pass(struct fill *f, const void *p, size_t n)
+{
+    if (f->passing == NULL)
+        return !f->broken;
+    f->broken = f->broken || EVP_DigestUpdate(f->passing, p, n) != 1;
+    if (f->left == 0) /* not counted */
+        return true;
+    f->left -= n < f->left ? n : f->left;
+    return f->left > 0 || fill_passed(f);
+}
+
+void fill_free(struct fill *f)
+{
+    EVP_MD_CTX_free(f->passing);
+    f->passing = NULL;
 }
 
 /* ---- filling ---- */
@@ -284,6 +369,8 @@ int fill_apply(const struct fill *f, struct head *h, struct gather *body, struct
 {
     struct buf out;
     int r;
+    if (fill_signs(f)) /* it is in the head already */
+        return 0;
     buf_init_wiped(&out, SECRET_MAX * 3 + 256 * 1024);
     switch (f->credential->kind) {
     case CREDENTIAL_QUERY:

@@ -5,6 +5,7 @@
 #include "gather.h"
 #include "guard.h"
 #include "relay.h"
+#include "scrub_head.h"
 
 #include <event2/event.h>
 #include <stdio.h>
@@ -26,6 +27,7 @@ struct grant {
     struct gather body;  /* of the request, when the slot or a signature needs it whole */
     struct event *later; /* G_BODY: it is */
     struct secret_wait *secret_wait;
+    struct sign_wait *sign_wait;
     struct secret *value;
     struct journal_wait *wait;
     uint64_t counter;
@@ -49,6 +51,8 @@ static void grant_free(struct grant *g)
 {
     journal_cancel(g->wait);
     secret_client_cancel(g->secret_wait);
+    secret_client_sign_cancel(g->sign_wait);
+    fill_free(&g->fill);
     secret_unref(g->value);
     scrub_free(g->scrub);
     gather_free(&g->body);
@@ -155,7 +159,7 @@ static int prepare_scrub(struct grant *g)
 {
     const struct credential *c = g->decided.credential;
     g->filled = true;
-    if (secret_slice(g->value).n < SCRUB_VALUE_MIN)
+    if (g->value == NULL || secret_slice(g->value).n < SCRUB_VALUE_MIN)
         return 0;
     struct scrub_set *set = scrub_cache_get(g->injector->scrubs, c->secret, g->value,
                                             c->kind == CREDENTIAL_BASIC ? c->user : NULL);
@@ -170,7 +174,8 @@ static int fill(struct grant *g)
 {
     if (g->decided.credential == NULL)
         return 0;
-    int r = fill_apply(&g->fill, &g->head, &g->body, secret_slice(g->value));
+    struct slice value = g->value ? secret_slice(g->value) : (struct slice){"", 0};
+    int r = fill_apply(&g->fill, &g->head, &g->body, value);
     if (r == 0)
         r = prepare_scrub(g);
     secret_unref(g->value);
@@ -235,6 +240,36 @@ static void admit(struct grant *g)
         g->wait = w;
 }
 
+static void on_signed(void *arg, const char *signature, const struct err *err)
+{
+    struct grant *g = arg;
+    g->sign_wait = NULL;
+    if (signature == NULL)
+        deny(g, 503, "secret_unavailable", err->text);
+    else if (fill_signed(&g->fill, &g->head, signature) < 0)
+        deny(g, 431, "too_many_headers", "");
+    else
+        admit(g);
+}
+
+/* The session's token, if there is one, is what a reply is searched for. */
+static void sign(struct grant *g)
+{
+    struct slice v = secret_slice(g->value);
+    ssize_t blank = slice_find(v, ' ');
+    if (fill_prepare(&g->fill, &g->head, &g->authority, &g->body, v) < 0) {
+        deny(g, 431, "too_many_headers", "");
+        return;
+    }
+    struct secret *token = blank < 0 ? NULL : secret_new(v.p + blank + 1, v.n - (size_t)blank - 1);
+    secret_unref(g->value);
+    g->value = token;
+    struct sign_wait *w = secret_client_sign(g->injector->secrets, g->decided.credential->secret,
+                                             g->fill.key_id, &g->fill.scope, on_signed, g);
+    if (w)
+        g->sign_wait = w;
+}
+
 static void on_secret(void *arg, struct secret *value, const struct err *err)
 {
     struct grant *g = arg;
@@ -244,7 +279,10 @@ static void on_secret(void *arg, struct secret *value, const struct err *err)
         return;
     }
     g->value = secret_ref(value);
-    admit(g);
+    if (fill_signs(&g->fill))
+        sign(g);
+    else
+        admit(g);
 }
 
 /* The request is complete but for the credential. */
@@ -271,12 +309,22 @@ static void fetch(struct grant *g)
         g->secret_wait = w;
 }
 
+/* The reply is not to go on: the origin is given up from within its own call. */
+static void abandon(struct grant *g, unsigned status, const char *code)
+{
+    end_record(g, RECORD_ABORTED, code);
+    g->relay.back.ops->cancel(g->relay.back.self, code);
+    tell_fail(g, status, code);
+}
+
 /* ---- the body first ---- */
 
-static void on_gathered(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+static void on_later(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct grant *g = arg;
-    if (g->body.state == GATHER_LARGE)
+    if (g->state != G_BODY)
+        abandon(g, 403, "body_hash");
+    else if (g->body.state == GATHER_LARGE)
         deny(g, 413, "body_too_large", "");
     else if (g->body.state == GATHER_FULL)
         deny(g, 503, "overload", "");
@@ -285,7 +333,7 @@ static void on_gathered(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 }
 
 /* From a call of the front, to which nothing may be answered before it returns. */
-static void gathered(struct grant *g)
+static void later(struct grant *g)
 {
     event_active(g->later, EV_TIMEOUT, 0);
 }
@@ -294,11 +342,6 @@ static void gather(struct grant *g, size_t max)
 {
     if (g->head.body == BODY_LENGTH && g->head.length > max) {
         deny(g, 413, "body_too_large", "");
-        return;
-    }
-    g->later = event_new(g->injector->base, -1, 0, on_gathered, g);
-    if (g->later == NULL) {
-        deny(g, 503, "memory", "");
         return;
     }
     set_state(g, G_BODY);
@@ -335,6 +378,11 @@ void grant_start(struct grant *g, struct grant_request *r)
         deny(g, 431, "too_many_headers", "");
         return;
     }
+    g->later = event_new(g->injector->base, -1, 0, on_later, g);
+    if (g->later == NULL) {
+        deny(g, 503, "memory", "");
+        return;
+    }
     size_t max = fill_gathers(&g->fill, &g->head);
     if (max > 0)
         gather(g, max);
@@ -355,44 +403,19 @@ struct grant *grant_new(struct injector *i, struct front front)
 
 /* ---- as the front of the origin ---- */
 
-/* The reply is not to go on: the origin is given up from within its own call. */
-static void abandon(struct grant *g, unsigned status, const char *code)
+/* In a copy of our own. -1: out of memory. */
+static int clean_head(struct grant *g, struct head *to, const struct head *from)
 {
-    end_record(g, RECORD_ABORTED, code);
-    g->relay.back.ops->cancel(g->relay.back.self, code);
-    tell_fail(g, status, code);
-}
-
-/* A coded body could hold anything, and here is no decoder (attack C13). */
-static bool coded(const struct head *h)
-{
-    for (size_t i = 0; i < h->n; i++)
-        if (slice_eq_str(h->fields[i].name, "content-encoding") &&
-            !slice_ieq_str(slice_trim(h->fields[i].value), "identity"))
-            return true;
-    return false;
-}
-
-/* Each value for itself, in a copy of our own. -1: out of memory. */
-static int scrub_head(struct grant *g, struct head *to, const struct head *from)
-{
-    if (http_head_copy(to, from) < 0)
-        return -1;
-    for (size_t i = 0; i < to->n; i++) {
-        struct slice v = to->fields[i].value; /* lies in to->raw */
-        ssize_t n = scrub_whole(scrub_set(g->scrub), to->raw + (v.p - to->raw), v.n);
-        if (n < 0)
-            return -1;
-        g->head_hits += (uint64_t)n;
-    }
-    return 0;
+    ssize_t n = scrub_head(scrub_set(g->scrub), to, from);
+    g->head_hits += n > 0 ? (uint64_t)n : 0;
+    return n < 0 ? -1 : 0;
 }
 
 static void front_reply(void *self, const struct head *h)
 {
     struct grant *g = self;
     struct head clean;
-    if (g->filled && h->body != BODY_NONE && coded(h)) {
+    if (g->filled && h->body != BODY_NONE && scrub_head_coded(h)) {
         abandon(g, 502, "cannot_scrub");
         return;
     }
@@ -401,7 +424,7 @@ static void front_reply(void *self, const struct head *h)
         g->relay.front.ops->reply(g->relay.front.self, h);
         return;
     }
-    int r = scrub_head(g, &clean, h);
+    int r = clean_head(g, &clean, h);
     if (r == 0)
         g->relay.front.ops->reply(g->relay.front.self, &clean);
     http_head_free(&clean);
@@ -446,7 +469,7 @@ static void front_trailers(void *self, const struct head *fields)
         g->relay.front.ops->trailers(g->relay.front.self, fields);
         return;
     }
-    int r = scrub_head(g, &clean, fields);
+    int r = clean_head(g, &clean, fields);
     if (r == 0)
         g->relay.front.ops->trailers(g->relay.front.self, &clean);
     http_head_free(&clean);
@@ -507,25 +530,32 @@ static void back_data(void *self, const void *p, size_t n)
 {
     struct grant *g = self;
     if (g->state != G_BODY) {
-        relay_up_bytes(self, p, n);
+        if (fill_pass(&g->fill, p, n))
+            relay_up_bytes(self, p, n);
+        else
+            later(g);
         return;
     }
     g->relay.up += n;
     gather_data(&g->body, p, n);
     if (g->body.state != GATHER_TAKING)
-        gathered(g);
+        later(g);
 }
 
 static void back_end(void *self)
 {
     struct grant *g = self;
+    if (g->state != G_BODY && !fill_passed(&g->fill)) { /* the origin does not get its end */
+        later(g);
+        return;
+    }
     if (g->state != G_BODY) {
         relay_up_end(self);
         return;
     }
     g->relay.request_ended = true;
     gather_end(&g->body);
-    gathered(g);
+    later(g);
 }
 
 static size_t back_room(void *self)

@@ -2,6 +2,7 @@
  * placeholder where it wrote it, a signature. */
 #include "guard_internal.h"
 
+#include "aws.h"
 #include "policy.h"
 
 #include <stdio.h>
@@ -134,6 +135,27 @@ static const char *place_mark(const struct gate *g, const struct identity *who,
     return s.own == c->count || (more && s.own < c->count) ? NULL : "placeholder_count";
 }
 
+/* The field stays: the injector reads from it what was signed, and writes it anew. */
+static const char *place_aws(const struct gate *g, const struct identity *who, struct head *h,
+                             const struct credential *c)
+{
+    struct aws_claim claim;
+    const char *bad = aws_lift(h);
+    if (bad == NULL)
+        bad = aws_claim(h, c, &claim);
+    if (bad)
+        return strcmp(bad, "signature") == 0 ? "foreign_credential" : bad;
+    if (http_head_find(h, "authorization") && !guard_is_own(g, who, c->secret, claim.key_id)) {
+        struct hit s = {.gate = g, .who = who};
+        guard_scan(&s, claim.key_id);
+        return !s.found ? "foreign_credential" : s.stranger ? "cross_sandbox" : "secret_blocked";
+    }
+    const struct field *token = http_head_find(h, "x-amz-security-token");
+    if (token && guard_is_own(g, who, c->secret, token->value))
+        http_head_remove(h, "x-amz-security-token");
+    return NULL;
+}
+
 const char *guard_place(const struct gate *g, const struct identity *who, struct head *h,
                         const struct rule *rule, bool *inject)
 {
@@ -145,6 +167,8 @@ const char *guard_place(const struct gate *g, const struct identity *who, struct
         return place_cookie(g, who, h, rule, inject);
     case CREDENTIAL_PLACEHOLDER:
         return place_mark(g, who, h, rule->credential);
+    case CREDENTIAL_AWS:
+        return place_aws(g, who, h, rule->credential);
     default:
         return "secret_blocked";
     }

@@ -24,11 +24,15 @@ static void put_secret_list(struct parent *p, struct buf *out, const char *polic
 }
 
 /* What the receiver is told beside the channel. */
-static void extra_for(struct parent *p, const struct child *to, const struct wire *w,
-                      struct buf *out)
+static void extra_for(struct parent *p, const struct child *to, const struct child *far,
+                      const struct wire *w, struct buf *out)
 {
     int r = 0;
-    if (to->role == ROLE_VAULT) {
+    if (to->role == ROLE_DIALER && far->role == ROLE_VAULT) {
+        char *json = config_endpoints_json(p->config);
+        r = json ? buf_append_str(out, json) : -1;
+        free(json);
+    } else if (to->role == ROLE_VAULT && far->role == ROLE_INJECTOR) {
         put_secret_list(p, out, w->policy);
     } else if (to->role == ROLE_INJECTOR && w->token) {
         r = buf_append_str(out, "token");
@@ -48,14 +52,16 @@ static void tell(struct parent *p, struct child *to, const struct child *far, co
     struct msg m;
     struct buf extra;
     buf_init(&extra, IPC_MSG_MAX - 1024);
-    extra_for(p, to, w, &extra);
+    extra_for(p, to, far, w, &extra);
     struct peer told = {.kind = far->role,
                         .channel = channel,
                         .generation = p->generation,
                         .extra = buf_slice(&extra),
                         .fd = fd};
     snprintf(told.sandbox, sizeof told.sandbox, "%s", w->sandbox);
-    snprintf(told.policy, sizeof told.policy, "%s", w->policy);
+    /* a name that no policy of a configuration has */
+    snprintf(told.policy, sizeof told.policy, "%s",
+             far->role == ROLE_VAULT ? "(tokens)" : w->policy);
     msg_init(&m, W_PEER);
     peer_put(&m, &told);
     ipc_send(to->ch, &m);

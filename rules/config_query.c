@@ -178,7 +178,7 @@ void config_warnings(const struct config *c, config_warning_fn fn, void *arg)
         unused_placeholders(c, &c->policies[i], &w);
     }
     for (size_t i = 0; i < c->n_secrets; i++) {
-        bool used = false;
+        bool used = c->secrets[i].used;
         for (size_t j = 0; j < c->n_policies; j++)
             for (size_t k = 0; k < c->policies[j].n_secrets; k++)
                 used = used || strcmp(c->policies[j].secrets[k], c->secrets[i].name) == 0;

@@ -12,7 +12,7 @@ static const struct key with_keys[] = {
     {"query", NULL},
     {"cookie", NULL},
     {"placeholder", NULL},
-    {"aws", "M3"},
+    {"aws", NULL},
     {"azure", "M3"},
     {"hmac", "M3"},
     {"signature", "M3"},
@@ -170,8 +170,9 @@ int rule_credential_read(struct arena *a, const struct node *with, const json_t 
     if (node_keys(with, with_keys, ARRAY_LEN(with_keys), err) < 0)
         return -1;
     if (json_object_size(with->value) != 1)
-        return node_fail(with, err,
-                         "'with' holds one of bearer, basic, header, query, cookie, placeholder");
+        return node_fail(
+            with, err,
+            "'with' holds one of bearer, basic, header, query, cookie, placeholder, aws");
     if (node_get(with, "basic", &n))
         return read_basic(a, &n, secrets, c, err);
     if (node_get(with, "header", &n))

@@ -110,6 +110,33 @@ static int read_placeholder(struct arena *a, const struct node *n, const json_t 
     return rule_secret_read(a, &secret, secrets, NULL, &c->secret, err);
 }
 
+/* SECRET, or { key: SECRET, region: R, service: S }: a signing pair, and what may be signed for. */
+static int read_aws(struct arena *a, const struct node *n, const json_t *secrets,
+                    struct credential *c, struct err *err)
+{
+    static const struct key keys[] = {{"key", NULL}, {"region", NULL}, {"service", NULL}};
+    static const char *const names[] = {"region", "service"};
+    const char **to[] = {&c->region, &c->service}, *text;
+    struct node key = *n, at;
+    c->header = "authorization";
+    if (!json_is_string(n->value)) {
+        if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+            return -1;
+        if (!node_get(n, "key", &key))
+            return node_fail(n, err, "'aws' names its key: { key: SECRET, region: R, service: S }");
+        for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+            if (!node_get(n, names[i], &at))
+                continue;
+            if (node_string(&at, &text, err) < 0)
+                return -1;
+            if (strlen(text) > 64 || !plain_name_ok(text))
+                return node_fail(&at, err, "'%.60s' is not a %s", text, names[i]);
+            *to[i] = arena_str(a, text);
+        }
+    }
+    return rule_secret_read(a, &key, secrets, "aws", &c->secret, err);
+}
+
 int rule_place_read(struct arena *a, const struct node *with, const json_t *secrets,
                     struct credential *c, struct err *err)
 {
@@ -117,6 +144,10 @@ int rule_place_read(struct arena *a, const struct node *with, const json_t *secr
     if (node_get(with, "placeholder", &n)) {
         c->kind = CREDENTIAL_PLACEHOLDER;
         return read_placeholder(a, &n, secrets, c, err);
+    }
+    if (node_get(with, "aws", &n)) {
+        c->kind = CREDENTIAL_AWS;
+        return read_aws(a, &n, secrets, c, err);
     }
     bool query = node_get(with, "query", &n);
     if (!query)
@@ -140,8 +171,11 @@ char *credential_text(const struct credential *c, char *buf, size_t size)
     const char *what = c->kind == CREDENTIAL_BASIC    ? c->user
                        : c->kind == CREDENTIAL_HEADER ? c->header
                        : c->places                    ? ""
+                       : c->kind == CREDENTIAL_AWS    ? c->region
                                                       : c->name;
     int n = snprintf(buf, size, "%s%s%s", kinds[c->kind], *what ? " " : "", what);
+    if (*c->service && n > 0 && (size_t)n < size)
+        n += snprintf(buf + n, size - (size_t)n, " %s", c->service);
     for (unsigned i = 0, any = 0; i < ARRAY_LEN(places); i++)
         if (c->places & 1u << i && n > 0 && (size_t)n < size)
             n += snprintf(buf + n, size - (size_t)n, "%s %s%s%s", any++ ? " or" : "", places[i],

@@ -25,6 +25,7 @@ enum record_kind {
     RECORD_PACKET,      /* a refused packet, counted */
     RECORD_TLS_REFUSED, /* the sandbox's client refused our leaf, or a handshake was refused */
     RECORD_LIFECYCLE,   /* sandbox created, started, ended; daemon started, reloaded */
+    RECORD_CHECKPOINT,  /* the logger's own: signs the lines before it (audit/checkpoint.h) */
     RECORD_KINDS
 };
 
@@ -45,7 +46,7 @@ enum record_field {                /* JSON name in the comment; text unless said
                     RF_COUNT,      /* "count": number */
                     RF_TARGET,     /* "target": DNS name, "udp 8.8.8.8:53", … */
                     RF_DETAIL,     /* "detail": free text of ours, e.g. a certificate error */
-                    RF_ENTRY,      /* "entry": transparent|connect|forward */
+                    RF_ENTRY,      /* "entry": transparent|connect|forward|socks5 */
                     RF_EVENT,      /* "event": for lifecycle */
                     RF_SANDBOX, /* "sandbox": only from a writer whose channel belongs to no sandbox
                                    (injector, dialer, controller); from another it ends the channel
@@ -53,6 +54,10 @@ enum record_field {                /* JSON name in the comment; text unless said
                     RF_POLICY,  /* "policy": likewise, from a channel that belongs to no policy */
                     RF_REQUEST, /* "request": the id of the request that a connection was made for
                                  */
+                    RF_FIRST,   /* "first": number; checkpoint */
+                    RF_ROOT,    /* "root": hex; checkpoint */
+                    RF_SIGNATURE, /* "signature": hex; checkpoint */
+                    RF_VIA,       /* "via": the upstream proxy of a connection */
                     RF_FIELDS
 };
 

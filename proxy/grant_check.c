@@ -43,8 +43,7 @@ const char *grant_check(const struct injector *i, const struct grant_request *r,
     snprintf(ret->sandbox, sizeof ret->sandbox, "%s", r->sandbox);
     if ((bad = check_token(i, r, ret)) != NULL)
         return bad;
-    if (authority->scheme != SCHEME_HTTPS || canonical_host(&a) < 0 ||
-        strcmp(a.host, authority->host) != 0)
+    if (canonical_host(&a) < 0 || strcmp(a.host, authority->host) != 0)
         return "grant_authority";
     authority->kind = a.kind;
     memcpy(authority->ip, a.ip, sizeof a.ip);
@@ -56,6 +55,10 @@ const char *grant_check(const struct injector *i, const struct grant_request *r,
     if (d.verdict != VERDICT_ALLOW || d.rule == NULL || d.rule->credential == NULL)
         return "grant_denied";
     ret->rule = d.rule;
+    if (authority->scheme != SCHEME_HTTPS && !d.rule->allow_plaintext)
+        return "grant_authority";
+    if (guard_conditions(d.rule, h))
+        return "grant_request";
     if (r->secret[0] == 0)
         return d.rule->client_credential == CLIENT_PASS ? NULL : "grant_denied";
     if (strcmp(d.rule->credential->secret, r->secret) != 0)

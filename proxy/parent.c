@@ -120,8 +120,11 @@ static void start_roles(struct parent *p)
     parent_wire(p, p->controller, p->logger, "", "", false);
     char *endpoints = config_endpoints_json(p->config);
     if (endpoints)
-        parent_wire(p, p->vault, p->dialer, "", "", false);
+        parent_wire(p, p->vault, p->dialer, "", PEER_TOKENS, false);
     free(endpoints);
+    const struct config_proxy *proxy = config_upstream_proxy(p->config);
+    if (proxy && proxy->password)
+        parent_wire(p, p->dialer, p->vault, "", "", false);
     if (p->builder)
         parent_wire(p, p->controller, p->builder, "", "", false);
     if (p->mode == PARENT_RUN && config_policies(p->config) == 1)
@@ -199,7 +202,7 @@ static void on_child(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     int status;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        if (!store_desk_reaped(p->desk, pid, status))
+        if (!store_desk_reaped(p->desk, pid, status) && !parent_anchor_reaped(p, pid, status))
             parent_reaped(p, pid, status);
     }
 }
@@ -219,6 +222,12 @@ static void on_hup(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct parent *p = arg;
     struct err err = {0};
+    struct child *logger = p->logger;
+    if (logger && logger->ch) {
+        struct msg m;
+        msg_init(&m, W_ROTATE);
+        ipc_send(logger->ch, &m);
+    }
     if (parent_reload(p, &err) < 0)
         proc_log("reload refused, the old configuration stays: %s", err.text);
     else

@@ -3,6 +3,7 @@
 #ifndef DURWARD_PARENT_H
 #define DURWARD_PARENT_H
 
+#include "authority.h"
 #include "bind.h"
 #include "ca_files.h"
 #include "config.h"
@@ -55,6 +56,7 @@ enum { SANDBOX_LISTENERS_MAX = 40, SANDBOX_PLACEHOLDERS_MAX = 256, SANDBOX_NAMES
 struct sandbox_listener {
     uint8_t kind;
     uint32_t port;
+    char name[HOST_TEXT_MAX]; /* LISTENER_REMOTE_HTTPS: of its certificate; else "" */
     int fd;
 };
 
@@ -94,6 +96,7 @@ struct parent {
     TAILQ_HEAD(wire_list, wire) wires;
     TAILQ_HEAD(sandbox_list, sandbox) sandboxes;
     struct store_desk *desk; /* the vault's files and commands */
+    pid_t anchor_pid;        /* the command that keeps a checkpoint, while it runs; 0: none */
     struct child *signer, *vault, *dialer, *logger, *controller, *builder, *spare;
     bool controller_ready, told_ready, draining, stopping;
     int exit_status;
@@ -114,6 +117,9 @@ void parent_rewire(struct child *c); /* all wires of c whose other end is there 
 void parent_unwire(struct child *c);
 /* parent_message.c: what roles say on their control channels */
 int parent_message(struct ipc *ch, struct msg *m, void *child);
+/* parent_anchor.c: W_ANCHOR, and the end of the command it ran */
+int parent_anchor(struct parent *p, struct msg *m);
+bool parent_anchor_reaped(struct parent *p, pid_t pid, int status);
 /* parent_sandbox.c */
 struct child *parent_injector(struct parent *p, const char *policy); /* NULL: it needs none */
 int parent_sandbox_new(struct parent *p, struct msg *m);

@@ -16,7 +16,7 @@ static void put_limits(struct parent *p, struct msg *m)
 {
     const struct limits *l = config_limits(p->config);
     msg_put_bytes(m, l, sizeof *l);
-    msg_put_u8(m, config_audit_durability(p->config) == AUDIT_SYNCED);
+    msg_put_u8(m, config_audit(p->config)->durability == AUDIT_SYNCED);
 }
 
 static void init_signer(struct parent *p, struct msg *m)
@@ -56,6 +56,23 @@ void parent_tell_vault_roots(struct parent *p)
     ipc_send(c->ch, &m);
 }
 
+static void put_upstream_proxy(struct parent *p, struct msg *m)
+{
+    size_t n;
+    const struct config_proxy *proxy = config_upstream_proxy(p->config);
+    const char *const *direct = config_no_proxy(p->config, &n);
+    msg_put_u8(m, proxy ? (uint8_t)proxy->scheme : 0);
+    if (proxy == NULL)
+        return;
+    msg_put_str(m, proxy->host);
+    msg_put_u32(m, proxy->port);
+    msg_put_str(m, proxy->user ? proxy->user : "");
+    msg_put_str(m, proxy->password ? proxy->password : "");
+    msg_put_u32(m, (uint32_t)n);
+    for (size_t i = 0; i < n; i++)
+        msg_put_str(m, direct[i]);
+}
+
 static void init_dialer(struct parent *p, struct msg *m)
 {
     size_t n;
@@ -67,18 +84,29 @@ static void init_dialer(struct parent *p, struct msg *m)
         msg_put_str(m, r[i].address);
     }
     msg_put_u32(m, 0); /* the guard denies every address of this host by itself */
+    put_upstream_proxy(p, m);
     msg_put_u32(m, config_limits(p->config)->dial_seconds);
     msg_put_bytes(m, p->token_public, TOKEN_KEY);
-    msg_put_u8(m, config_audit_durability(p->config) == AUDIT_SYNCED);
+    msg_put_u8(m, config_audit(p->config)->durability == AUDIT_SYNCED);
+    const struct config_proxy *proxy = config_upstream_proxy(p->config);
+    if (proxy && proxy->scheme == SCHEME_HTTPS)
+        msg_put_fd_dup(m, p->roots_fd);
 }
 
 static void init_logger(struct parent *p, struct msg *m)
 {
     char sub[64] = "";
+    const struct config_audit *a = config_audit(p->config);
     if (p->mode == PARENT_RUN)
         snprintf(sub, sizeof sub, "run-%s", p->run_id);
-    msg_put_u8(m, (uint8_t)config_audit_durability(p->config));
+    msg_put_u8(m, (uint8_t)config_audit(p->config)->durability);
     msg_put_str(m, sub);
+    msg_put_u64(m, a->rotate_bytes);
+    msg_put_u64(m, a->rotate_seconds);
+    msg_put_u8(m, a->compress);
+    msg_put_u64(m, a->keep_bytes);
+    msg_put_u64(m, a->keep_seconds);
+    msg_put_u8(m, a->anchor_command || a->anchor_syslog);
     msg_put_fd_dup(m, p->audit_dir_fd);
 }
 

@@ -9,10 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void put_secret_list(struct parent *p, struct buf *out, const char *policy)
+/* What the vault may give to the far end: to the dialer the upstream proxy's password alone. */
+static void put_secret_list(struct parent *p, struct buf *out, const struct wire *w)
 {
     size_t n;
-    const char *const *names = config_policy_secrets(p->config, policy, &n);
+    const struct config_proxy *proxy = config_upstream_proxy(p->config);
+    const char *own = proxy ? proxy->password : NULL;
+    const char *const *names = config_policy_secrets(p->config, w->policy, &n);
+    if (w->a == p->dialer) {
+        names = &own;
+        n = own ? 1 : 0;
+    }
     struct msg m; /* borrowed for its encoding */
     msg_init(&m, 0);
     msg_put_u32(&m, (uint32_t)n);
@@ -24,16 +31,17 @@ static void put_secret_list(struct parent *p, struct buf *out, const char *polic
 }
 
 /* What the receiver is told beside the channel. */
-static void extra_for(struct parent *p, const struct child *to, const struct child *far,
-                      const struct wire *w, struct buf *out)
+static void extra_for(struct parent *p, const struct child *to, const struct wire *w,
+                      struct buf *out)
 {
     int r = 0;
-    if (to->role == ROLE_DIALER && far->role == ROLE_VAULT) {
+    if (to->role == ROLE_DIALER && strcmp(w->policy, PEER_TOKENS) == 0) {
         char *json = config_endpoints_json(p->config);
         r = json ? buf_append_str(out, json) : -1;
         free(json);
-    } else if (to->role == ROLE_VAULT && far->role == ROLE_INJECTOR) {
-        put_secret_list(p, out, w->policy);
+    } else if (to->role == ROLE_VAULT) {
+        if (strcmp(w->policy, PEER_TOKENS) != 0)
+            put_secret_list(p, out, w);
     } else if (to->role == ROLE_INJECTOR && w->token) {
         r = buf_append_str(out, "token");
     } else if (to->role == ROLE_DIALER && w->policy[0]) {
@@ -52,16 +60,14 @@ static void tell(struct parent *p, struct child *to, const struct child *far, co
     struct msg m;
     struct buf extra;
     buf_init(&extra, IPC_MSG_MAX - 1024);
-    extra_for(p, to, far, w, &extra);
+    extra_for(p, to, w, &extra);
     struct peer told = {.kind = far->role,
                         .channel = channel,
                         .generation = p->generation,
                         .extra = buf_slice(&extra),
                         .fd = fd};
     snprintf(told.sandbox, sizeof told.sandbox, "%s", w->sandbox);
-    /* a name that no policy of a configuration has */
-    snprintf(told.policy, sizeof told.policy, "%s",
-             far->role == ROLE_VAULT ? "(tokens)" : w->policy);
+    snprintf(told.policy, sizeof told.policy, "%s", w->policy);
     msg_init(&m, W_PEER);
     peer_put(&m, &told);
     ipc_send(to->ch, &m);

@@ -23,7 +23,7 @@ struct vault_role {
     struct dial_client *dial;
     struct limits limits;
     struct origin_env env;
-    bool ready; /* roots and limits are here */
+    struct roots *roots; /* NULL: they and the limits are not here yet */
     uint32_t last;
 };
 
@@ -133,7 +133,7 @@ static void *fetch_start(void *self, const struct token_request *r, token_fetch_
     struct authority a;
     struct head h;
     char id[32];
-    struct fetch *f = v->ready ? calloc(1, sizeof *f) : NULL;
+    struct fetch *f = v->roots ? calloc(1, sizeof *f) : NULL;
     if (f == NULL)
         return NULL;
     f->fn = fn;
@@ -185,7 +185,8 @@ static int take_roots(void *self, int roots_fd, struct slice limits)
         return 0;
     }
     SSL_CTX_set1_cert_store(v->env.tls, roots_store(roots));
-    v->ready = true;
+    roots_free(v->roots);
+    v->roots = roots;
     return 0;
 }
 
@@ -236,6 +237,7 @@ int vault_main(void)
     dial_client_free(role.dial);
     pool_free(role.env.pool);
     SSL_CTX_free(role.env.tls);
+    roots_free(role.roots);
     if (role.base)
         event_base_free(role.base);
     return v ? 0 : 1;

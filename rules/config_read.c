@@ -1,4 +1,4 @@
-/* The sections of a configuration, but for policies. */
+/* The sections of a configuration that have no file of their own. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -179,158 +179,11 @@ int config_read_secrets(struct config *c, const struct node *n, struct err *err)
     return 0;
 }
 
-static int read_resolve(struct config *c, const struct node *n, struct err *err)
-{
-    struct authority host, address;
-    char text[HOST_TEXT_MAX + 16];
-    const char *value;
-    struct slice key = slice_str(n->key);
-    bool dot = key.n && key.p[0] == '.';
-    if (authority_parse(&host, SCHEME_HTTPS, (struct slice){key.p + dot, key.n - dot}) < 0 ||
-        (dot && host.kind != HOST_NAME))
-        return node_fail(n, err, "'%.200s' is not HOST, .HOST or HOST:PORT", n->key);
-    if (node_string(n, &value, err) < 0)
-        return -1;
-    if (authority_parse(&address, SCHEME_HTTPS, slice_str(value)) < 0 || address.kind == HOST_NAME)
-        return node_fail(n, err, "'%.200s' is not an address such as 127.0.0.1:8443 or [::1]:8443",
-                         value);
-    ssize_t colon = slice_find(slice_str(strrchr(value, ']') ? strrchr(value, ']') : value), ':');
-    if (colon < 0)
-        address.port = host.port;
-    struct config_resolve *r = &c->resolves[c->n_resolves];
-    snprintf(text, sizeof text, "%s%s", dot ? "." : "", host.host);
-    *r = (struct config_resolve){arena_str(c->arena, text), host.port, NULL};
-    r->address = arena_str(c->arena, authority_text_port(&address, text, sizeof text));
-    for (size_t i = 0; i < c->n_resolves; i++)
-        if (c->resolves[i].port == r->port && strcmp(c->resolves[i].host, r->host) == 0)
-            return node_fail(n, err, "%s port %u is resolved twice", r->host, r->port);
-    c->n_resolves++;
-    return 0;
-}
-
-int config_read_upstream(struct config *c, const struct node *n, struct err *err)
-{
-    static const struct key keys[] = {
-        {"ca", NULL}, {"resolve", NULL}, {"proxy", "M2"}, {"no_proxy", "M2"}};
-    struct node ca, resolve, at;
-    const char *text;
-    size_t count = 0;
-    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
-        return -1;
-    if (node_get(n, "ca", &ca)) {
-        if (node_strings(&ca, &count, err) < 0)
-            return -1;
-        c->upstream_ca = arena_zalloc(c->arena, count + 1, sizeof *c->upstream_ca);
-        for (size_t i = 0; i < count; i++)
-            if (node_strings_at(&ca, i, &at, &text, err) < 0 ||
-                config_file(c, &at, &c->upstream_ca[i], err) < 0)
-                return -1;
-    }
-    if (!node_get(n, "resolve", &resolve))
-        return 0;
-    if (node_is_object(&resolve, err) < 0)
-        return -1;
-    if (json_object_size(resolve.value) > CONFIG_ENTRIES_MAX)
-        return node_fail(&resolve, err, "more than %d names", CONFIG_ENTRIES_MAX);
-    c->resolves = arena_zalloc(c->arena, json_object_size(resolve.value) + 1, sizeof *c->resolves);
-    for (void *it = json_object_iter(resolve.value); it;
-         it = json_object_iter_next(resolve.value, it)) {
-        node_get(&resolve, json_object_iter_key(it), &at);
-        if (read_resolve(c, &at, err) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-static bool is_loopback(const struct authority *a)
-{
-    static const unsigned char one[16] = {[15] = 1};
-    return a->kind == HOST_IPV4 ? a->ip[0] == 127 : memcmp(a->ip, one, sizeof one) == 0;
-}
-
-static int read_listener(struct config *c, const struct node *n, struct config_listen *l,
-                         struct err *err)
-{
-    static const struct key keys[] = {{"http", NULL},  {"policy", NULL}, {"insecure", NULL},
-                                      {"https", "M2"}, {"socks5", "M2"}, {"metrics", "M5"}};
-    struct node at;
-    struct authority a;
-    char text[HOST_TEXT_MAX + 16];
-    const char *value;
-    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
-        return -1;
-    if (!node_get(n, "http", &at))
-        return node_fail(n, err, "a listener has an address: { http: 127.0.0.1:3128 }");
-    l->kind = LISTEN_HTTP;
-    if (node_get(n, "insecure", &at) && node_bool(&at, &l->insecure, err) < 0)
-        return -1;
-    node_get(n, "http", &at);
-    if (node_string(&at, &value, err) < 0)
-        return -1;
-    if (authority_parse(&a, SCHEME_HTTP, slice_str(value)) < 0 || a.kind == HOST_NAME ||
-        (a.port == 80 && (strlen(value) < 3 || strcmp(value + strlen(value) - 3, ":80") != 0)))
-        return node_fail(&at, err, "'%.200s' is not ADDRESS:PORT, such as 127.0.0.1:3128", value);
-    l->address = arena_str(c->arena, authority_text_port(&a, text, sizeof text));
-    bool bound = node_get(n, "policy", &at);
-    if (bound) {
-        if (node_string(&at, &value, err) < 0)
-            return -1;
-        if (config_policy_find(c, value) == NULL)
-            return node_fail(&at, err, "there is no policy '%.60s'; add it under 'policies'",
-                             value);
-        l->policy = config_policy_find(c, value)->name;
-    }
-    if (!is_loopback(&a) && !l->insecure)
-        return node_fail(n, err,
-                         "%s is not a loopback address: %s; listen on 127.0.0.1, or say "
-                         "'insecure: true' if you mean it",
-                         l->address,
-                         bound ? "whoever reaches it would be that policy, without a token"
-                               : "tokens would go over the network in clear");
-    return 0;
-}
-
-int config_read_listen(struct config *c, const struct node *n, struct err *err)
-{
-    if (node_is_array(n, err) < 0)
-        return -1;
-    size_t count = json_array_size(n->value);
-    if (count > 64)
-        return node_fail(n, err, "more than 64 listeners");
-    c->listens = arena_zalloc(c->arena, count + 1, sizeof *c->listens);
-    for (size_t i = 0; i < count; i++) {
-        struct node item = node_item(n, i);
-        if (read_listener(c, &item, &c->listens[i], err) < 0)
-            return -1;
-        for (size_t j = 0; j < i; j++)
-            if (strcmp(c->listens[i].address, c->listens[j].address) == 0)
-                return node_fail(&item, err, "%s is listened on twice", c->listens[i].address);
-        c->n_listens++;
-    }
-    return 0;
-}
-
 static int read_file(struct config *c, const struct node *n, const char *key, const char **ret,
                      struct err *err)
 {
     struct node at;
     return node_get(n, key, &at) ? config_file(c, &at, ret, err) : 0;
-}
-
-int config_read_audit(struct config *c, const struct node *n, struct err *err)
-{
-    static const struct key keys[] = {{"dir", NULL},    {"durability", NULL}, {"anchor", "M5"},
-                                      {"rotate", "M5"}, {"retention", "M5"},  {"notify", "M5"}};
-    static const char *const words[] = {"written", "synced"};
-    struct node at;
-    size_t word = 0;
-    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0 ||
-        read_file(c, n, "dir", &c->audit_dir, err) < 0)
-        return -1;
-    if (node_get(n, "durability", &at) && node_word(&at, words, ARRAY_LEN(words), &word, err) < 0)
-        return -1;
-    c->durability = word == 1 ? AUDIT_SYNCED : AUDIT_WRITTEN;
-    return 0;
 }
 
 int config_read_ca(struct config *c, const struct node *n, struct err *err)

@@ -188,11 +188,12 @@ static int on_peer(struct vault *v, struct msg *m)
     struct peer far;
     if (peer_get(m, &far) < 0)
         return -1;
-    if (far.kind == ROLE_DIALER && v->fetcher) {
+    if (far.kind == ROLE_DIALER && strcmp(far.policy, PEER_TOKENS) == 0 && v->fetcher) {
         v->fetcher->attach(v->fetcher->self, far.fd);
         return 0;
     }
-    bool *released = far.kind == ROLE_INJECTOR ? released_by(v, far.extra) : NULL;
+    bool asks = far.kind == ROLE_INJECTOR || far.kind == ROLE_DIALER;
+    bool *released = asks ? released_by(v, far.extra) : NULL;
     if (released == NULL) {
         close(far.fd);
         return -1;

@@ -227,4 +227,4 @@ def main(t):
     r.s.clean(r.out, "aws")
 
 
-tap.run(main)
+tap.run(main, timeout=180)

@@ -8,7 +8,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import scene, tap  # noqa: E402
 
-COMMANDS = ("run", "serve", "reload", "status", "check", "explain", "env", "secret", "ca", "audit")
+COMMANDS = ("run", "serve", "reload", "status", "check", "explain", "test", "env", "secret", "ca", "audit")
 QUESTIONS = (  # method, path at api.github.com, first word, code
     ("GET", "/user", "allow", "ok"), ("POST", "/gists", "deny", "denied_by_rule"),
     ("GET", "/orgs/acme", "deny", "no_rule"), ("GET", "/repos/acme/secret/x", "deny",
@@ -55,6 +55,20 @@ def decisions(t, s, gate):
         t.ok((got.status != 403) == (word == "allow") and got.code == (
             None if word == "allow" else code), "and so the gate decides",
             "%d %s" % (got.status, got.code))
+    suite = os.path.join(d.work, "tests.yaml")
+    with open(suite, "w") as f:
+        f.write("config: %s\ntests:\n" % d.conf)
+        for method, path, word, code in QUESTIONS:
+            f.write("- { request: %s https://api.github.com%s, expect: %s, code: %s }\n" % (
+                method, path, word, code))
+    r = d.command("test", suite)
+    t.ok(r.returncode == 0 and "%d tests, 0 failed" % len(QUESTIONS) in r.stdout,
+         "durward test: the same decisions", r.stdout, r.stderr)
+    with open(suite, "a") as f:
+        f.write("- { request: GET https://evil.example.net/, expect: allow }\n")
+    r = d.command("test", suite)
+    t.ok(r.returncode == 1 and "tests.yaml:%d: FAIL" % (len(QUESTIONS) + 3) in r.stdout,
+         "and a wrong expectation fails, with its line", r.stdout, r.stderr)
     r = d.command("explain", "-c", d.conf, "GET", "https://api.github.com/a/../b")
     t.ok(r.stdout.startswith("deny") and "(path_ambiguous)" in r.stdout,
          "an ambiguous path is denied, with the gate's code", r.stdout)
@@ -107,6 +121,28 @@ def audit(t, s):
     t.eq(seqs, list(range(seqs[0], seqs[0] + len(seqs))), "sequence numbers have no gap")
     r = d.command("audit", "verify", d.audit_dir)
     t.eq(r.returncode, 0, "audit verify accepts a running log") or t.diag(r.stdout + r.stderr)
+
+
+def suggestions(t, s, gate):
+    """What was denied for want of a rule comes back as rules that would have allowed it."""
+    d = s.d
+    for i in range(5):
+        gate.get("api.github.com", "/orgs/o%d/members" % i)
+    gate.get("api.github.com", "/orgs/o1/members", method="POST")
+    gate.connect("new.example.org:8443")
+    tap.wait_for(lambda: "new.example.org" in d.command("audit", "tail", d.audit_dir).stdout)
+    r = d.command("audit", "suggest", "--json", d.audit_dir)
+    got = {x["rule"]["allow"]: x["rule"].get("methods") for x in json.loads(r.stdout or "[]")}
+    t.ok(got.get("api.github.com/orgs/*/members") == ["GET", "POST"] and
+         "new.example.org:8443" in got, "audit suggest: the smallest rules", r.stdout, r.stderr)
+    t.ok(not any("gists" in x for x in got), "nothing that a deny rule refused", r.stdout)
+    r = d.command("audit", "suggest", d.audit_dir)
+    conf = os.path.join(d.work, "suggested.yaml")
+    with open(conf, "w") as f:
+        f.write("version: 1\n" + r.stdout)
+    os.chmod(conf, 0o600)
+    r = d.command("explain", "-c", conf, "GET", "https://api.github.com/orgs/zzz/members")
+    t.ok(r.stdout.startswith("allow"), "which load, and allow it", r.stdout, r.stderr)
 
 
 def tampered(t, s):
@@ -167,6 +203,7 @@ def main(t):
     t.ok("gate" in r.stdout and "vault" in r.stdout, "status names the roles", r.stdout)
     decisions(t, s, s.gate(address))
     audit(t, s)
+    suggestions(t, s, s.gate(address))
     keys(t, s)
     r = s.d.command("serve", "-c", s.d.conf)
     t.ok(r.returncode != 0 and r.stderr, "a second daemon on the same place is refused", r.stderr)

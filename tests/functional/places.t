@@ -182,4 +182,4 @@ def main(t):
     r.s.judge([(o, None) for o in r.origins.values()], r.out, "places", exact=False)
 
 
-tap.run(main)
+tap.run(main, timeout=180)

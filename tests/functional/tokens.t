@@ -190,7 +190,8 @@ def kinds(t, r):
     t.eq(r.server.notes(issued=..., to="basic:client+1")[-1]["scope"], "read write", "its scope")
     code, body = r.get("wrong")
     t.ok(code == 503 and "secret_unavailable" in body, "a wrong client secret: 503", str(code), body)
-    detail = [x.get("detail", "") for x in r.s.d.kinds("denied", code="secret_unavailable")]
+    detail = [x.get("detail", "") for x in
+              r.s.d.wait_records(1, "denied", code="secret_unavailable")]
     t.ok(any("401 invalid_client" in x for x in detail), "the log says why", *detail)
     status, out, err = r.box.sh("curl -sS https://%s/bucket/key" % S3)
     r.out += [out, err]
@@ -270,4 +271,4 @@ def main(t):
     r.s.clean(r.out, "tokens")
 
 
-tap.run(main)
+tap.run(main, timeout=180)

@@ -7,9 +7,10 @@
  *   has_query:u8 query:bytes body:u8 length:u64 te_trailers:u8 secret:str entry:str token:str
  *   n × mark:str, n × (name, value)
  *   The slot is not in the fields: `secret` names the credential and the receiver's own decision
- *   says where it goes. secret "" asks for none (client_credential: pass).
- * W_HOP_REPLY: exchange:u32 status:u32 body:u8 length:u64 n × (name, value)
- * W_HOP_FAIL: exchange:u32 status:u32 code:str id:str */
+ *   says where it goes (but for AWS signatures, whose field says what was signed, with a
+ * placeholder in it). secret "" asks for none (client_credential: pass). W_HOP_REPLY: exchange:u32
+ * status:u32 body:u8 length:u64 n × (name, value) W_HOP_FAIL: exchange:u32 status:u32 code:str
+ * id:str */
 #ifndef DURWARD_HOP_H
 #define DURWARD_HOP_H
 

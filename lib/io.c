@@ -208,6 +208,7 @@ static void on_read(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct io *io = arg;
     enter(io);
+    io->dry = false;
     if (io->state == IO_S_HANDSHAKE)
         handshake(io);
     if ((io->state == IO_S_PLAIN || io->state == IO_S_TLS) && !io->paused)
@@ -357,8 +358,9 @@ void io_flush_soon(struct io *io)
 {
     if (buf_len(&io->out) >= io->out.max / 2)
         io->was_high = true;
+    /* in this turn of the loop, once the running callback is done: no poll in between */
     if (io->depth == 0 && io->state < IO_S_FAILED && !io->want_write)
-        io_soon(io);
+        event_active(io->soon, EV_TIMEOUT, 0);
 }
 
 int io_write(struct io *io, const void *p, size_t n)

@@ -31,6 +31,7 @@ struct io {
     size_t pending_write; /* bytes SSL_write must be called with again */
     unsigned depth;
     bool paused, eof, ending, ended, want_write;
+    bool dry;      /* TLS: the last read took all there was; the loop tells of more */
     bool was_high; /* output crossed the high mark since the last IO_DRAINED */
     char why[160];
 };

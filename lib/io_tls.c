@@ -53,7 +53,12 @@ static int bio_read(BIO *b, char *to, int n)
         int u = SSL_read_ex(under, to, (size_t)n, &got);
         return u == 1 ? (int)got : carrier_outcome(b, under, u);
     }
+    if (io->dry) {
+        BIO_set_retry_read(b);
+        return -1;
+    }
     ssize_t r = recv(io->fd, to, (size_t)n, 0);
+    io->dry = r > 0 && r < n;
     if (r < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
         BIO_set_retry_read(b);
         return -1;

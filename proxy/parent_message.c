@@ -193,8 +193,8 @@ int parent_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_failed(c, m);
     case W_LOG:
         return on_log(c, m);
-    case W_KEEP:
-    case W_KEPT_GET:
+    case W_TOKEN_KEEP:
+    case W_TOKEN_GET:
         return on_kept(c, m);
     case W_STORE_OPEN:
         return on_store_open(c, m);

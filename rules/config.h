@@ -77,6 +77,18 @@ struct limits {
     unsigned names;             /* synthetic DNS names of a sandbox */
 };
 
+enum { CONFIG_PIDS = 4096 }; /* processes and threads of a sandbox when nothing is said */
+
+/* What a local sandbox may use. 0: not limited. */
+struct config_sandbox {
+    uint64_t memory; /* bytes */
+    uint64_t disk;   /* bytes of files it can write outside of binds */
+    unsigned pids;   /* processes and threads */
+    unsigned cpu;    /* percent of one processor */
+    unsigned files;  /* open files of a process */
+    bool writable;   /* its root can be written, in a layer of its own */
+};
+
 struct config_env {
     const char *name;
     const char *value; /* text with "{{placeholder NAME}}" still inside */
@@ -122,6 +134,8 @@ const char *const *config_policy_secrets(const struct config *c, const char *nam
 /* JSON text of the policy under which the vault may reach token endpoints, malloc'd; NULL when no
  * secret has one. */
 char *config_endpoints_json(const struct config *c);
+/* A policy's limits; defaults where there is no such policy. */
+const struct config_sandbox *config_policy_sandbox(const struct config *c, const char *name);
 /* Each may be NULL: the default for this user applies (see lib/paths.h). */
 const char *config_ca_dir(const struct config *c);
 const char *config_ca_cert(const struct config *c);

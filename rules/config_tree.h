@@ -14,6 +14,7 @@ struct config_policy {
     const char *where;
     struct config_env *env;
     size_t n_env;
+    struct config_sandbox sandbox;
     json_t *rules; /* presets expanded; owned */
     struct policy *compiled;
     const char **secrets, **git_hosts; /* NULL-terminated */
@@ -60,6 +61,7 @@ int config_read_listen(struct config *c, const struct node *n, struct err *err);
 int config_read_audit(struct config *c, const struct node *n, struct err *err);
 int config_read_ca(struct config *c, const struct node *n, struct err *err);
 int config_read_controller(struct config *c, const struct node *n, struct err *err);
+int config_read_sandbox(const struct node *n, struct config_sandbox *s, struct err *err);
 void limits_default(struct limits *l);
 void config_audit_default(struct config_audit *a);
 int limits_read(struct limits *l, const struct node *n, struct err *err);

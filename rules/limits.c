@@ -22,7 +22,7 @@ static const struct {
     LIMIT(dial_seconds, 15, 1, 300),
     LIMIT(reply_seconds, 300, 1, 86400),
     LIMIT(pool_idle_seconds, 30, 1, 3600),
-    LIMIT(pool, 64, 0, 4096),
+    LIMIT(pool, 128, 0, 4096),
     LIMIT(names, 4096, 1, 4096),
 #undef LIMIT
 };

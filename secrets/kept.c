@@ -68,18 +68,18 @@ int kept_message(const char *state_dir, struct ipc *vault, struct msg *m)
     uint32_t req;
     char name[SECRET_NAME_MAX + 1];
     struct slice value = {"", 0};
-    bool keep = m->type == W_KEEP;
+    bool keep = m->type == W_TOKEN_KEEP;
     struct msg reply;
     if (msg_get_u32(m, &req) < 0 || msg_get_str(m, name, sizeof name) < 0 ||
         (keep && msg_get_slice(m, SECRET_MAX, &value) < 0) || msg_end(m) < 0 || !name_ok(name))
         return -1;
     int dir = open_dir(state_dir);
     if (keep) {
-        msg_init(&reply, W_KEPT);
+        msg_init(&reply, W_TOKEN_KEPT);
         msg_put_u32(&reply, req);
         msg_put_u8(&reply, dir >= 0 && write_file(dir, name, value));
     } else {
-        msg_init(&reply, W_KEPT_FOUND);
+        msg_init(&reply, W_TOKEN_FOUND);
         msg_put_u32(&reply, req);
         msg_put_bytes(&reply, text, dir >= 0 ? read_file(dir, name, text, sizeof text) : 0);
         explicit_bzero(text, sizeof text);

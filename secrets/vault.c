@@ -383,9 +383,9 @@ static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_store_exit(v, m);
     case W_VAULT_ROOTS:
         return on_roots(v, m);
-    case W_KEPT:
+    case W_TOKEN_KEPT:
         return vault_mint_kept(v, m);
-    case W_KEPT_FOUND:
+    case W_TOKEN_FOUND:
         return vault_mint_found(v, m);
     default:
         return -1;

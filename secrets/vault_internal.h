@@ -43,7 +43,7 @@ struct vault {
     size_t n;
     const struct token_fetcher *fetcher; /* NULL: no token can be had */
     unsigned channels;
-    uint32_t last_req; /* of W_STORE_OPEN and W_KEEP */
+    uint32_t last_req; /* of W_STORE_OPEN and W_TOKEN_KEEP */
     LIST_HEAD(, channel) list;
 };
 
@@ -55,7 +55,7 @@ struct held_secret *vault_secret_of(struct vault *v, const struct vault_entry *e
 /* vault_mint.c: the entry's hooks. */
 void vault_mint_start(void *vault, struct vault_entry *e);
 void vault_mint_stop(void *vault, struct vault_entry *e);
-/* W_KEPT and W_STORE_FD of what was kept: 0, or -1 when the message is bad. */
+/* W_TOKEN_KEPT and W_STORE_FD of what was kept: 0, or -1 when the message is bad. */
 int vault_mint_kept(struct vault *v, struct msg *m);
 int vault_mint_found(struct vault *v, struct msg *m);
 

@@ -80,7 +80,7 @@ static void keep(struct minting *m)
         failed(m, "its new refresh token is too long to be kept");
         return;
     }
-    msg_init(&q, W_KEEP);
+    msg_init(&q, W_TOKEN_KEEP);
     msg_put_u32(&q, s->keep_req);
     msg_put_str(&q, vault_entry_name(s->entry));
     msg_put_slice(&q, buf_slice(&line));
@@ -272,7 +272,7 @@ void vault_mint_start(void *vault, struct vault_entry *e)
     }
     struct msg q;
     s->keep_req = ++v->last_req;
-    msg_init(&q, W_KEPT_GET);
+    msg_init(&q, W_TOKEN_GET);
     msg_put_u32(&q, s->keep_req);
     msg_put_str(&q, vault_entry_name(e));
     ipc_send(v->control, &q);

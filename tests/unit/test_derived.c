@@ -197,9 +197,9 @@ static const char *say(const char *dir, uint16_t type, const char *name, const c
     event_base_loop(base, EVLOOP_NONBLOCK);
     if (r == 0 && msg_recv(fds[1], &m) == 1) {
         CU_ASSERT(msg_get_u32(&m, &req) == 0 && req == 7);
-        if (m.type == W_KEPT && msg_get_u8(&m, &ok) == 0)
+        if (m.type == W_TOKEN_KEPT && msg_get_u8(&m, &ok) == 0)
             snprintf(text, sizeof text, "%s", ok ? "ok" : "failed");
-        else if (m.type == W_KEPT_FOUND && msg_get_slice(&m, 200, &got) == 0)
+        else if (m.type == W_TOKEN_FOUND && msg_get_slice(&m, 200, &got) == 0)
             snprintf(text, sizeof text, "%.*s", SL(got));
         msg_done(&m);
     }
@@ -214,22 +214,22 @@ static void test_kept(void)
     char dir[] = "/tmp/durward-kept-XXXXXX", path[100];
     struct stat st;
     CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
-    CU_ASSERT_STRING_EQUAL(say(dir, W_KEPT_GET, "a", NULL), "");
-    CU_ASSERT_STRING_EQUAL(say(dir, W_KEEP, "a", "one"), "ok");
-    CU_ASSERT_STRING_EQUAL(say(dir, W_KEEP, "a", "two"), "ok");
-    CU_ASSERT_STRING_EQUAL(say(dir, W_KEPT_GET, "a", NULL), "two");
-    CU_ASSERT_STRING_EQUAL(say(dir, W_KEPT_GET, "b", NULL), "");
+    CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_GET, "a", NULL), "");
+    CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_KEEP, "a", "one"), "ok");
+    CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_KEEP, "a", "two"), "ok");
+    CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_GET, "a", NULL), "two");
+    CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_GET, "b", NULL), "");
     snprintf(path, sizeof path, "%s/tokens/a", dir);
     CU_ASSERT(stat(path, &st) == 0 && (st.st_mode & 0777) == 0600);
     chmod(path, 0640); /* what others can read is not used */
-    CU_ASSERT_STRING_EQUAL(say(dir, W_KEPT_GET, "a", NULL), "");
+    CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_GET, "a", NULL), "");
     static const char *const names[] = {"", ".", "..", "../x", "a/b", ".a", "a b"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        CU_ASSERT_STRING_EQUAL(say(dir, W_KEPT_GET, names[i], NULL), "bad");
-        CU_ASSERT_STRING_EQUAL(say(dir, W_KEEP, names[i], "x"), "bad");
+        CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_GET, names[i], NULL), "bad");
+        CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_KEEP, names[i], "x"), "bad");
     }
-    CU_ASSERT_STRING_EQUAL(say("/nonexistent", W_KEEP, "a", "x"), "failed");
-    CU_ASSERT_STRING_EQUAL(say("/nonexistent", W_KEPT_GET, "a", NULL), "");
+    CU_ASSERT_STRING_EQUAL(say("/nonexistent", W_TOKEN_KEEP, "a", "x"), "failed");
+    CU_ASSERT_STRING_EQUAL(say("/nonexistent", W_TOKEN_GET, "a", NULL), "");
     unlink(path);
     snprintf(path, sizeof path, "%s/tokens", dir);
     CU_ASSERT_EQUAL(rmdir(path), 0); /* nothing else was left in it */

@@ -204,12 +204,16 @@ static void open_plain(struct exchange *x)
 static void open_hop(struct exchange *x)
 {
     struct front f = {&front_ops, x};
+    struct hop_marks marks = {.n = 0};
+    if (x->inject)
+        guard_marks(x->gate, &x->who, x->rule, &marks);
     struct hop_request q = {
         .authority = x->authority,
         .generation = x->who.route->generation,
         .secret = x->inject ? x->rule->credential->secret : "",
         .entry = x->entry,
         .token = x->who.token,
+        .marks = &marks,
         .head = &x->head,
     };
     struct back hop = hop_open(x->who.route->hop, f, &q);

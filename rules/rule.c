@@ -252,6 +252,12 @@ static int read_client(const struct node *rule, struct rule *ret, struct err *er
         return 0;
     if (node_word(&n, clients, ARRAY_LEN(clients), &word, err) < 0)
         return -1;
+    if (word != CLIENT_REFUSE && (ret->credential->kind == CREDENTIAL_PLACEHOLDER ||
+                                  ret->credential->kind == CREDENTIAL_AWS))
+        return node_fail(&n, err,
+                         "'client_credential: %s' does not go with this kind of credential: what "
+                         "the client sends says where ours belongs",
+                         clients[word]);
     ret->client_credential = (enum client_credential)word;
     return 0;
 }

@@ -9,10 +9,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "buf.h"
 #include "paths.h"
 
-enum { REPLY_MAX = 1 << 20 };
+enum { REPLY_MAX = 160 << 20, HEAD_MAX = 16 * 1024 };
 
 static int check_peer(int fd, const char *path, struct err *err)
 {
@@ -26,7 +25,7 @@ static int check_peer(int fd, const char *path, struct err *err)
     return 0;
 }
 
-static int api_connect(const char *path, struct err *err)
+static int connect_to(const char *path, struct err *err)
 {
     struct sockaddr_un sa = {.sun_family = AF_UNIX};
     struct timeval limit = {.tv_sec = API_TIMEOUT_SECONDS};
@@ -51,32 +50,36 @@ static int api_connect(const char *path, struct err *err)
     return -1;
 }
 
-static int send_request(int fd, const char *method, const char *path, const json_t *body,
-                        struct err *err)
+int api_push(int fd, const void *p, size_t n, struct err *err)
+{
+    const char *at = p;
+    while (n > 0) {
+        ssize_t w = send(fd, at, n, MSG_NOSIGNAL);
+        if (w < 0 && errno == EINTR)
+            continue;
+        if (w < 0)
+            return err_sys(err, "asking the daemon");
+        at += w;
+        n -= (size_t)w;
+    }
+    return 0;
+}
+
+int api_ask(int fd, const struct api_request *q, struct err *err)
 {
     struct buf b;
-    char *text = body ? json_dumps(body, JSON_COMPACT) : strdup("");
-    int r = -1;
-    buf_init(&b, REPLY_MAX);
-    if (text == NULL)
-        err_set(err, ERR_INTERNAL, "out of memory");
-    else if (buf_printf(&b,
-                        "%s %s HTTP/1.1\r\nHost: durward\r\nConnection: close\r\n"
-                        "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
-                        method, path, strlen(text), text) < 0)
+    buf_init(&b, HEAD_MAX);
+    int r = buf_printf(&b, "%s %s HTTP/1.1\r\nHost: durward\r\nContent-Length: %zu\r\n", q->method,
+                       q->path, q->n);
+    r |= q->upgrade ? buf_printf(&b, "Connection: Upgrade\r\nUpgrade: %s\r\n", q->upgrade)
+                    : buf_printf(&b, "Connection: close\r\n");
+    r |= buf_printf(&b, "Content-Type: %s\r\n\r\n", q->type ? q->type : "application/json");
+    if (r)
         err_set(err, ERR_LIMIT, "the request is too long");
     else
-        r = 0;
-    while (r == 0 && buf_len(&b)) {
-        ssize_t n = send(fd, buf_data(&b), buf_len(&b), MSG_NOSIGNAL);
-        if (n < 0)
-            r = err_sys(err, "asking the daemon");
-        else
-            buf_drain(&b, (size_t)n);
-    }
+        r = api_push(fd, buf_data(&b), buf_len(&b), err);
     buf_free(&b);
-    free(text);
-    return r;
+    return r ? -1 : api_push(fd, q->body, q->n, err);
 }
 
 static int read_all(int fd, struct buf *b, struct err *err)
@@ -99,57 +102,87 @@ static int read_all(int fd, struct buf *b, struct err *err)
 }
 
 /* "HTTP/1.1 NNN …" CRLF headers CRLF CRLF body-until-end. */
-static int parse_reply(struct slice all, int *status, json_t **ret, struct err *err)
+static int parse_reply(struct slice all, int *status, struct slice *body, struct err *err)
 {
     ssize_t end = slice_find_slice(all, SLICE("\r\n\r\n"));
     uint64_t code;
     if (end < 0 || !slice_starts(all, SLICE("HTTP/1.1 ")) || all.n < 12 ||
         slice_u64((struct slice){all.p + 9, 3}, 599, &code) < 0)
         return err_set(err, ERR_UPSTREAM, "what answers at the socket is not Durward's API");
-    json_error_t why;
     *status = (int)code;
-    *ret = json_loadb(all.p + end + 4, all.n - (size_t)end - 4, JSON_REJECT_DUPLICATES, &why);
-    if (*ret == NULL)
-        return err_set(err, ERR_UPSTREAM, "the daemon's answer is not JSON: %s", why.text);
+    *body = (struct slice){all.p + end + 4, all.n - (size_t)end - 4};
     return 0;
 }
 
-static int exchange(int fd, const char *method, const char *path, const json_t *body, json_t **ret,
-                    struct err *err)
+int api_open(const char *sock, struct err *err)
 {
-    struct buf in;
-    json_t *v = NULL;
-    int status = 0;
-    buf_init_wiped(&in, REPLY_MAX);
-    int r = send_request(fd, method, path, body, err);
-    if (r == 0)
-        r = read_all(fd, &in, err);
-    if (r == 0)
-        r = parse_reply(buf_slice(&in), &status, &v, err);
-    buf_free(&in);
-    if (r == 0 && status / 100 == 2) {
-        *ret = v;
-        return 0;
-    }
-    if (r == 0) {
-        const char *text =
-            json_string_value(json_object_get(json_object_get(v, "error"), "message"));
-        r = err_set(err, ERR_DENIED, "%s", text ? text : "the daemon refused without saying why");
-    }
+    char *own = NULL;
+    if (sock == NULL && (sock = own = paths_api_socket(err)) == NULL)
+        return -1;
+    int fd = connect_to(sock, err);
+    free(own);
+    return fd;
+}
+
+int api_refused(int status, struct slice body, struct err *err)
+{
+    json_t *v = json_loadb(body.n ? body.p : "", body.n, JSON_REJECT_DUPLICATES, NULL);
+    const char *text = json_string_value(json_object_get(json_object_get(v, "error"), "message"));
+    err_set(err, status == 404 ? ERR_UNREADY : ERR_DENIED, "%s",
+            text ? text : "the daemon refused without saying why");
     json_decref(v);
+    return -1;
+}
+
+int api_bytes(const char *sock, const struct api_request *q, size_t max, struct buf *in,
+              struct slice *body, struct err *err)
+{
+    int status = 0, fd = api_open(sock, err);
+    buf_init_wiped(in, max + HEAD_MAX);
+    int r = fd < 0 ? -1 : api_ask(fd, q, err);
+    if (r == 0)
+        r = read_all(fd, in, err);
+    if (r == 0)
+        r = parse_reply(buf_slice(in), &status, body, err);
+    if (fd >= 0)
+        close(fd);
+    if (r == 0 && status / 100 != 2)
+        r = api_refused(status, *body, err);
     return r;
 }
 
 int api_call(const char *sock, const char *method, const char *path, const json_t *body,
              json_t **ret, struct err *err)
 {
-    char *own = NULL;
-    if (sock == NULL && (sock = own = paths_api_socket(err)) == NULL)
-        return -1;
-    int fd = api_connect(sock, err);
-    int r = fd < 0 ? -1 : exchange(fd, method, path, body, ret, err);
-    if (fd >= 0)
-        close(fd);
-    free(own);
+    char *text = body ? json_dumps(body, JSON_COMPACT) : strdup("");
+    struct api_request q = {.method = method, .path = path, .body = text};
+    struct buf in;
+    struct slice reply;
+    json_error_t why;
+    if (text == NULL)
+        return err_set(err, ERR_INTERNAL, "out of memory");
+    q.n = strlen(text);
+    int r = api_bytes(sock, &q, REPLY_MAX, &in, &reply, err);
+    if (r == 0) {
+        *ret = reply.n ? json_loadb(reply.p, reply.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why)
+                       : json_null();
+        if (*ret == NULL)
+            r = err_set(err, ERR_UPSTREAM, "the daemon's answer is not JSON: %s", why.text);
+    }
+    buf_free(&in);
+    free(text);
     return r;
+}
+
+void api_quote(struct buf *to, const char *text)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    int bad = 0;
+    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+        char c[3] = {'%', hex[*p >> 4], hex[*p & 15]};
+        bool plain = ascii_is_alnum((char)*p) || strchr("-._~/", *p);
+        bad |= plain ? buf_append(to, p, 1) : buf_append(to, c, 3);
+    }
+    if (bad)
+        buf_clear(to); /* out of memory: an empty target is refused */
 }

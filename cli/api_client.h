@@ -5,14 +5,35 @@
 
 #include <jansson.h>
 
+#include "buf.h"
 #include "err.h"
 
-enum { API_TIMEOUT_SECONDS = 30 };
+enum { API_TIMEOUT_SECONDS = 60 };
 
 /* socket: NULL for this user's default path. body: may be NULL; not consumed. On success *ret is
  * the reply's JSON value (caller decrefs). A reply other than 2xx is an error with the daemon's own
  * message; ERR_UNREADY when no daemon answers at the socket. */
 int api_call(const char *socket, const char *method, const char *path, const json_t *body,
              json_t **ret, struct err *err);
+
+struct api_request {
+    const char *method, *path;
+    const char *type;    /* of the body; NULL: JSON */
+    const char *upgrade; /* the protocol to go on with, or NULL */
+    const void *body;
+    size_t n;
+};
+
+/* The same with bytes both ways: *body lies in `in`, which the caller frees (in any case). */
+int api_bytes(const char *socket, const struct api_request *q, size_t max, struct buf *in,
+              struct slice *body, struct err *err);
+/* In steps: a connection whose peer was checked; a request on it; all of these bytes. */
+int api_open(const char *socket, struct err *err);
+int api_ask(int fd, const struct api_request *q, struct err *err);
+int api_push(int fd, const void *p, size_t n, struct err *err);
+/* The error that a reply other than 2xx says; always -1. */
+int api_refused(int status, struct slice body, struct err *err);
+/* Percent-encoded for a query; on failure `to` is emptied. */
+void api_quote(struct buf *to, const char *text);
 
 #endif

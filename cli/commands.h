@@ -10,11 +10,20 @@ extern const struct command command_run, command_serve, command_reload, command_
     command_check, command_explain, command_test, command_env, command_completion;
 
 /* The verbs of the commands that have some; each list ends with an entry without a name. */
-extern const struct command audit_verbs[], ca_verbs[], secret_verbs[];
+extern const struct command audit_verbs[], ca_verbs[], image_verbs[], sandbox_verbs[],
+    secret_verbs[];
 
 int cmd_audit(int argc, char **argv);
 int cmd_ca(int argc, char **argv);
+int cmd_image(int argc, char **argv);
+int cmd_sandbox(int argc, char **argv);
 int cmd_secret(int argc, char **argv);
+
+/* Verbs of `sandbox` with a file of their own. */
+int verb_exec(int argc, char **argv);
+int verb_cp(int argc, char **argv);
+int verb_forward(int argc, char **argv);
+extern const struct arg_option sandbox_exec_options[];
 
 /* Every command that can be used, in the order of the help; ends with a NULL. */
 extern const struct command *const commands[];

@@ -20,6 +20,16 @@ static const struct command command_audit = {
 static const struct command command_ca = {
     "ca",  "show|export [OPTION...]", "Show or export the certificate authority.", NULL, NULL,
     cmd_ca};
+static const struct command command_image = {
+    "image",
+    "import|ls|rm [OPTION...]",
+    "Import, list or remove root file systems for sandboxes.",
+    NULL,
+    NULL,
+    cmd_image};
+static const struct command command_sandbox = {
+    "sandbox",  "create|ls|show|exec|cp|... [OPTION...]", "Sandboxes of the daemon.", NULL, NULL,
+    cmd_sandbox};
 static const struct command command_secret = {
     "secret",
     "ls|test [OPTION...]",
@@ -29,23 +39,13 @@ static const struct command command_secret = {
     cmd_secret};
 
 const struct command *const commands[] = {
-    &command_run,
-    &command_serve,
-    &command_status,
-    &command_reload,
-    &command_check,
-    &command_explain,
-    &command_test,
-    &command_env,
-    &command_secret,
-    &command_ca,
-    &command_audit,
-    &command_completion,
-    NULL,
+    &command_run,   &command_sandbox, &command_serve, &command_status,     &command_reload,
+    &command_check, &command_explain, &command_test,  &command_env,        &command_secret,
+    &command_image, &command_ca,      &command_audit, &command_completion, NULL,
 };
 
 /* Named in the design, not built yet: known, so that nobody takes them for a typing error. */
-static const char *const planned[] = {"sandbox", "image", "approve", "doctor", NULL};
+static const char *const planned[] = {"approve", "doctor", NULL};
 
 static int (*const role_mains[ROLE_COUNT])(void) = {
     [ROLE_PARENT] = parent_main,   [ROLE_SIGNER] = signer_main,

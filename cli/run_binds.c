@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "paths.h"
+#include "shape.h"
 
 /* Both canonical; is inner outer itself or below it? */
 static bool within(const char *inner, const char *outer)
@@ -228,11 +229,27 @@ static void set_person(struct run_request *r)
     r->gid = getgid();
 }
 
+/* In an image everybody is root, unless something of the caller's is bound and he has to be
+ * himself. */
+static int set_image(const struct run_options *o, struct run_request *r, struct err *err)
+{
+    if (o->image == NULL || strcmp(o->image, "host") == 0)
+        return 0;
+    if (!shape_name_ok(o->image))
+        return err_set(err, ERR_PARSE, "--image %s: not the name of an image", o->image);
+    snprintf(r->image, sizeof r->image, "%s", o->image);
+    if (o->no_bind && o->binds.n == 0) {
+        snprintf(r->home, sizeof r->home, "/root");
+        snprintf(r->user, sizeof r->user, "root");
+    }
+    return 0;
+}
+
 int run_binds(const struct run_options *o, const struct config *c, const char *config_file,
               struct run_request *r, struct err *err)
 {
     set_person(r);
-    if (add_explicit(o, r, err) < 0 || add_default(o, r, err) < 0)
+    if (set_image(o, r, err) < 0 || add_explicit(o, r, err) < 0 || add_default(o, r, err) < 0)
         return -1;
     struct guarded file = {config_file, "the configuration", true};
     if (check_guarded(r, &file, err) < 0 || check_own(r, c, err) < 0)

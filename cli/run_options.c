@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_POLICY = 256, OPT_SECRET, OPT_ALLOW, OPT_BIND, OPT_NO_BIND, OPT_WORKDIR };
+enum { OPT_POLICY = 256, OPT_SECRET, OPT_ALLOW, OPT_BIND, OPT_NO_BIND, OPT_WORKDIR, OPT_IMAGE };
 
 const struct arg_option run_arg_options[] = {
     {'c', "config", "FILE", "the configuration (default: $DURWARD_CONFIG, then the user's)"},
@@ -13,6 +13,7 @@ const struct arg_option run_arg_options[] = {
     {OPT_BIND, "bind", "HOST[:IN][:ro]", "make a directory or file of the host visible inside"},
     {OPT_NO_BIND, "no-bind", NULL, "do not bind the current directory"},
     {OPT_WORKDIR, "workdir", "DIR", "bind DIR in place of the current directory, and start there"},
+    {OPT_IMAGE, "image", "NAME", "an imported image in place of the host's /usr"},
     {'e', "env", "K[=V]", "set a variable inside, or pass on the caller's"},
     {0},
 };
@@ -84,6 +85,9 @@ static int take(const struct command *cmd, struct run_options *o, int id, const 
     case OPT_WORKDIR:
         o->workdir = v;
         return EXIT_OK;
+    case OPT_IMAGE:
+        o->image = v;
+        return EXIT_OK;
     case OPT_NO_BIND:
         o->no_bind = true;
         return EXIT_OK;
@@ -100,7 +104,7 @@ static int take(const struct command *cmd, struct run_options *o, int id, const 
 
 static bool planned(int argc, char **argv, const char **flag)
 {
-    static const char *const flags[] = {"--image", "--publish"};
+    static const char *const flags[] = {"--publish"};
     for (int i = 1; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++)
         for (size_t k = 0; k < ARRAY_LEN(flags); k++) {
             size_t n = strlen(flags[k]);

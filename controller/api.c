@@ -8,36 +8,64 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static void add_headers(struct evhttp_request *req)
+void api_send(struct evhttp_request *req, int status, const char *type, const void *p, size_t n)
 {
     struct evkeyvalq *h = evhttp_request_get_output_headers(req);
-    evhttp_add_header(h, "Content-Type", "application/json");
+    struct evbuffer *body = evbuffer_new();
+    evhttp_add_header(h, "Content-Type", type);
     evhttp_add_header(h, "Cache-Control", "no-store");
     evhttp_add_header(h, "X-Content-Type-Options", "nosniff");
+    if (body && evbuffer_add(body, p, n) < 0)
+        status = 500;
+    evhttp_send_reply(req, body ? status : 500, NULL, body);
+    if (body)
+        evbuffer_free(body);
+}
+
+void api_no_content(struct evhttp_request *req)
+{
+    evhttp_send_reply(req, 204, NULL, NULL);
 }
 
 void api_reply(struct evhttp_request *req, int status, json_t *v)
 {
     char *text = v ? json_dumps(v, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
     json_decref(v);
-    add_headers(req);
     if (text == NULL) {
-        evhttp_send_reply(req, 500, NULL, NULL);
+        api_send(req, 500, "text/plain", "", 0);
         return;
     }
-    struct evbuffer *body = evbuffer_new();
-    if (body)
-        evbuffer_add_printf(body, "%s\n", text);
-    evhttp_send_reply(req, body ? status : 500, NULL, body);
-    if (body)
-        evbuffer_free(body);
-    explicit_bzero(text, strlen(text)); /* it may hold a token */
+    size_t n = strlen(text);
+    text[n] = '\n'; /* in place of its end: it is not read as a string again */
+    api_send(req, status, "application/json", text, n + 1);
+    explicit_bzero(text, n + 1); /* it may hold a token */
     free(text);
 }
 
 void api_refuse(struct evhttp_request *req, int status, const char *code, const char *message)
 {
-    api_reply(req, status, json_pack("{s:{s:s, s:s}}", "error", "code", code, "message", message));
+    json_t *v = json_pack("{s:{s:s, s:s}}", "error", "code", code, "message", message);
+    if (v == NULL) /* a message with a part of the request that is no UTF-8 */
+        v = json_pack("{s:{s:s, s:s}}", "error", "code", code, "message", "not accepted");
+    api_reply(req, status, v);
+}
+
+void api_refuse_err(struct evhttp_request *req, const struct err *err)
+{
+    static const struct {
+        enum err_code of;
+        int status;
+        const char *code;
+    } known[] = {{ERR_PARSE, 400, "bad_request"},
+                 {ERR_UNREADY, 409, "not_running"},
+                 {ERR_DENIED, 409, "conflict"},
+                 {ERR_LIMIT, 413, "too_large"}};
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        if (known[i].of == err->code) {
+            api_refuse(req, known[i].status, known[i].code, err->text);
+            return;
+        }
+    api_refuse(req, 500, "internal", err->text);
 }
 
 /* Whoever could open the socket is still asked who it is. */
@@ -84,6 +112,7 @@ struct api *api_new(struct controller *c, int listen_fd, struct err *err)
     a->controller = c;
     STAILQ_INIT(&a->status);
     STAILQ_INIT(&a->reload);
+    LIST_INIT(&a->streams);
     a->http = evhttp_new(c->base);
     evutil_make_socket_nonblocking(listen_fd);
     if (a->http == NULL || evhttp_accept_socket(a->http, listen_fd) < 0) {
@@ -97,7 +126,8 @@ struct api *api_new(struct controller *c, int listen_fd, struct err *err)
     /* all, so that a wrong one is refused by our own table, in JSON */
     evhttp_set_allowed_methods(a->http, EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_DELETE |
                                             EVHTTP_REQ_HEAD | EVHTTP_REQ_PUT | EVHTTP_REQ_OPTIONS |
-                                            EVHTTP_REQ_PATCH);
+                                            EVHTTP_REQ_PATCH | EVHTTP_REQ_TRACE |
+                                            EVHTTP_REQ_CONNECT);
     evhttp_set_timeout(a->http, API_IDLE_SECONDS);
     evhttp_set_gencb(a->http, on_request, a);
     return a;
@@ -118,6 +148,8 @@ void api_free(struct api *a)
         return;
     drop_waits(&a->status);
     drop_waits(&a->reload);
+    while (!LIST_EMPTY(&a->streams))
+        stream_drop(LIST_FIRST(&a->streams));
     if (a->http)
         evhttp_free(a->http);
     free(a);

@@ -2,17 +2,14 @@
  * {"error": {"code", "message"}}. Peers are known by the kernel (SO_PEERCRED): the owner's uid or
  * root, nobody else. Secret values are neither taken nor given.
  *
- *   GET    /v1/status           roles, listeners, sandboxes, uptime
- *   POST   /v1/reload           200, or 422 with the text of a bad configuration
- *   POST   /v1/identities       {policy, ttl?} → controller/identities.h
- *   DELETE /v1/identities/ID    revoke
+ * The paths are in doc/openapi.json, which GET /openapi.json answers; api_routes.c has the table.
  */
 #ifndef DURWARD_API_H
 #define DURWARD_API_H
 
 #include "controller_internal.h"
 
-enum { API_BODY_MAX = 64 * 1024, API_HEAD_MAX = 16 * 1024, API_IDLE_SECONDS = 30 };
+enum { API_BODY_MAX = 96 << 20, API_HEAD_MAX = 16 * 1024, API_IDLE_SECONDS = 60 };
 
 /* Takes over the listening socket. */
 struct api *api_new(struct controller *c, int listen_fd, struct err *err);

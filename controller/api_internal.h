@@ -1,4 +1,5 @@
-/* Shared by api.c (who may ask, and how it is answered) and api_routes.c (what is answered). */
+/* Shared by the API's files: api.c (who may ask, and how it is answered), api_routes.c (by whom),
+ * api_stream.c (connections taken over from HTTP) and one file a kind of thing. */
 #ifndef DURWARD_API_INTERNAL_H
 #define DURWARD_API_INTERNAL_H
 
@@ -6,6 +7,11 @@
 #include <jansson.h>
 
 #include "api.h"
+#include "api_asked.h"
+#include "execution.h"
+#include "resident.h"
+
+struct stream;
 
 struct api_wait { /* a request whose answer the parent has to give */
     struct evhttp_request *req;
@@ -18,12 +24,74 @@ struct api {
     struct controller *controller;
     struct evhttp *http;
     struct api_waits status, reload;
+    LIST_HEAD(, stream) streams;
 };
+
+extern const char api_document[]; /* doc/openapi.json */
 
 /* Sends and takes the reference. */
 void api_reply(struct evhttp_request *req, int status, json_t *v);
 void api_refuse(struct evhttp_request *req, int status, const char *code, const char *message);
-/* Answers, at once or when the parent has. */
+void api_send(struct evhttp_request *req, int status, const char *type, const void *p, size_t n);
+void api_no_content(struct evhttp_request *req); /* 204 */
+/* ERR_PARSE 400 bad_request, ERR_UNREADY 409 not_running, ERR_DENIED 409 conflict, ERR_LIMIT 413
+ * too_large, else 500 internal. */
+void api_refuse_err(struct evhttp_request *req, const struct err *err);
+/* An errno of a file operation, as status and constant code. */
+int api_errno(uint32_t e, const char **code);
+void api_refuse_errno(struct evhttp_request *req, uint32_t e);
+/* Answers, at once or later. */
 void api_route(struct api *a, struct evhttp_request *req);
+/* Without a policy: the only one there is. NULL with err. */
+const char *api_only_policy(const struct config *c, struct err *err);
+
+/* A connection that goes on as something else than HTTP requests. */
+struct stream;
+struct stream_ops {
+    void (*read)(void *arg, struct evbuffer *in); /* bytes are here */
+    void (*room)(void *arg);                      /* what was to be written is nearly out */
+    void (*gone)(void *arg);                      /* the far end left, or the daemon ends */
+};
+enum { STREAM_HIGH = 1 << 20, STREAM_LOW = 256 << 10 }; /* bytes waiting to be written */
+/* Take the request's connection over, with these bytes as the answer's head. NULL: out of memory
+ * (the request is still to be answered). */
+struct stream *stream_take(struct api *a, struct evhttp_request *req, const char *head,
+                           const struct stream_ops *ops, void *arg);
+struct evbuffer *stream_out(struct stream *s);
+bool stream_full(struct stream *s);
+void stream_pause(struct stream *s, bool pause); /* reading */
+void stream_close(struct stream *s);             /* sends what waits; no op is called any more */
+/* Does the request ask to become this? */
+void stream_drop(struct stream *s); /* at once; `gone` is called */
+bool stream_wanted(struct evhttp_request *req, const char *protocol);
+
+#define HANDLER(name) void name(struct api *a, struct evhttp_request *req, struct asked *q)
+#define HANDLER_IN(name) \
+    void name(struct api *a, struct evhttp_request *req, struct asked *q, struct resident *r)
+HANDLER(api_health);
+HANDLER(api_status);
+HANDLER(api_reload);
+HANDLER(api_policies);
+HANDLER(api_events);
+HANDLER(api_openapi);
+HANDLER(api_issue);
+HANDLER(api_revoke);
+HANDLER(api_create);
+HANDLER(api_list);
+HANDLER(api_delete);
+HANDLER_IN(api_show);
+HANDLER_IN(api_change);
+HANDLER_IN(api_pause);
+HANDLER_IN(api_execs);
+HANDLER_IN(api_exec);
+HANDLER_IN(api_cancel);
+HANDLER_IN(api_file_read);
+HANDLER_IN(api_file_write);
+HANDLER_IN(api_file_delete);
+HANDLER_IN(api_file_list);
+HANDLER_IN(api_batch);
+HANDLER_IN(api_tar_read);
+HANDLER_IN(api_tar_write);
+HANDLER_IN(api_forward);
 
 #endif

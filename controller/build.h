@@ -9,8 +9,9 @@
  * serve) n × bind: source:str, target:str, writable:u8 absolute canonical host path; the builder
  * opens the source without following links and masks credential files below it home:str the home
  * directory inside (a tmpfs unless a bind covers it) user:str           login name shown in the
- * sandbox's /etc/passwd n × githost:str    hosts whose ssh remotes git rewrites to https Answers:
- * W_BUILT, later W_TORN. Masked files are named in W_BUILT's text, one a line. */
+ * sandbox's /etc/passwd n × githost:str    hosts whose ssh remotes git rewrites to https
+ *   shape: image, root and limits (shape.h)
+ * Answers: W_BUILT, later W_TORN. Masked files are named in W_BUILT's text, one a line. */
 #ifndef DURWARD_BUILD_H
 #define DURWARD_BUILD_H
 

@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #include "backends/bwrap.h"
+#include "cgroup.h"
+#include "errand.h"
 #include "ipc.h"
 #include "job.h"
 #include "plan.h"
@@ -36,17 +38,22 @@ struct site { /* a sandbox and whose it is */
     struct asker *asker; /* NULL when it is gone */
     struct job *job;
     bool running; /* `built` said so: its end is to be told */
+    bool keep;    /* the asker's end is not its end at once */
+    int init;     /* of a kept one that runs: a duplicate for the next controller; else -1 */
 };
+
+enum { CHORES_MAX = 8 };
 
 struct builder {
     struct event_base *base;
-    struct event *child;
+    struct event *child, *orphans; /* orphans: the time that kept sandboxes have */
     struct ipc *parent;
     struct sandbox_seccomp filter;
     struct stage_parts parts; /* state_dir NULL until W_INIT */
     char *state_dir, *trust_dir, *init_path;
     LIST_HEAD(, asker) askers;
     LIST_HEAD(, site) sites;
+    LIST_HEAD(, chore) chores;
 };
 
 /* ---- answers ---- */
@@ -112,10 +119,20 @@ static void on_listeners(void *arg, struct job *j, struct msg *m)
     job_consent(j, false, "the maker sent nonsense");
 }
 
+static void site_free(struct site *s)
+{
+    LIST_REMOVE(s, link);
+    if (s->init >= 0)
+        close(s->init);
+    free(s);
+}
+
 static void on_built(void *arg, struct job *j, bool ok, const char *text, int fd)
 {
     struct site *s = arg;
     s->running = ok;
+    if (ok && s->keep)
+        s->init = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     tell_built(s->asker, job_sandbox(j), ok, text, fd);
 }
 
@@ -124,8 +141,7 @@ static void on_ended(void *arg, struct job *j)
     struct site *s = arg;
     if (s->running)
         tell_torn(s->asker, job_sandbox(j));
-    LIST_REMOVE(s, link);
-    free(s);
+    site_free(s);
 }
 
 static const struct job_ops job_ops = {on_listeners, on_built, on_ended};
@@ -167,12 +183,14 @@ static int load_init(struct builder *b, struct err *err)
 
 static int prepare(struct builder *b, struct err *err)
 {
+    if (b->parts.init < 0)
+        cgroup_sweep();
     if (bwrap_check(err) < 0 || load_init(b, err) < 0)
         return -1;
     return b->filter.code ? 0 : sandbox_seccomp_compile(&b->filter, err);
 }
 
-static int build(struct asker *a, const struct plan *plan, struct err *err)
+static int build(struct asker *a, struct plan *plan, struct err *err)
 {
     struct builder *b = a->builder;
     if (find(b, plan->sandbox))
@@ -184,6 +202,7 @@ static int build(struct asker *a, const struct plan *plan, struct err *err)
         return err_set(err, ERR_INTERNAL, "out of memory");
     s->builder = b;
     s->asker = a;
+    s->init = -1;
     s->job = job_start(b->base, &b->parts, &b->filter, plan, &job_ops, s, err);
     if (s->job == NULL) {
         free(s);
@@ -220,6 +239,135 @@ static int on_teardown(struct asker *a, struct msg *m)
     return 0;
 }
 
+/* ---- layers ---- */
+
+/* An errand and who waits for it. */
+struct chore {
+    LIST_ENTRY(chore) link;
+    struct asker *asker; /* NULL when it is gone */
+    struct errand *errand;
+    uint32_t req;
+};
+
+static void tell_layered(struct asker *a, uint32_t req, enum layer_result result, const char *text)
+{
+    struct msg m;
+    if (a == NULL)
+        return;
+    msg_init(&m, W_LAYERED);
+    msg_put_u32(&m, req);
+    msg_put_u8(&m, (uint8_t)result);
+    msg_put_str(&m, text);
+    (void)ipc_send(a->ch, &m);
+}
+
+static void on_errand(void *arg, enum layer_result result, const char *text)
+{
+    struct chore *c = arg;
+    tell_layered(c->asker, c->req, result, text);
+    LIST_REMOVE(c, link);
+    free(c);
+}
+
+static void start_chore(struct asker *a, uint32_t req, enum layer_op op, const char *from,
+                        const char *to)
+{
+    struct builder *b = a->builder;
+    struct chore *c, *each;
+    unsigned n = 0;
+    LIST_FOREACH(each, &b->chores, link)
+    n++;
+    if (op == LAYER_REMOVE && find(b, from)) {
+        tell_layered(a, req, LAYER_FAILED, "the sandbox is running");
+        return;
+    }
+    c = n < CHORES_MAX ? calloc(1, sizeof *c) : NULL;
+    if (c) {
+        c->asker = a;
+        c->req = req;
+        c->errand = errand_start(b->base, b->state_dir, op, from, to, on_errand, c);
+    }
+    if (c == NULL || c->errand == NULL) {
+        free(c);
+        tell_layered(a, req, LAYER_FAILED, "too much is being copied already");
+        return;
+    }
+    LIST_INSERT_HEAD(&b->chores, c, link);
+}
+
+static int on_layer(struct asker *a, struct msg *m)
+{
+    char from[SHAPE_NAME_MAX + 1], to[SHAPE_NAME_MAX + 1];
+    uint32_t req;
+    uint8_t op;
+    if (msg_get_u32(m, &req) < 0 || msg_get_u8(m, &op) < 0 || op == 0 || op >= LAYER_OPS ||
+        msg_get_str(m, from, sizeof from) < 0 || msg_get_str(m, to, sizeof to) < 0 ||
+        msg_end(m) < 0)
+        return -1;
+    bool removes = op == LAYER_REMOVE || op == LAYER_REMOVE_SNAPSHOT;
+    if (!shape_name_ok(from) || (removes ? to[0] != '\0' : !shape_name_ok(to)))
+        return -1;
+    start_chore(a, req, (enum layer_op)op, from, to);
+    return 0;
+}
+
+static int on_freeze(struct asker *a, struct msg *m)
+{
+    char id[PLAN_ID_MAX + 1];
+    uint32_t req;
+    uint8_t frozen;
+    struct err err = {0};
+    if (msg_get_u32(m, &req) < 0 || msg_get_str(m, id, sizeof id) < 0 ||
+        msg_get_u8(m, &frozen) < 0 || frozen > 1 || msg_end(m) < 0)
+        return -1;
+    struct site *s = find(a->builder, id);
+    if (s == NULL || s->asker != a)
+        tell_layered(a, req, LAYER_ABSENT, "");
+    else if (job_freeze(s->job, frozen, &err) < 0)
+        tell_layered(a, req, LAYER_FAILED, err.text);
+    else
+        tell_layered(a, req, LAYER_DONE, "");
+    return 0;
+}
+
+static int on_keep(struct asker *a, struct msg *m)
+{
+    char id[PLAN_ID_MAX + 1];
+    if (msg_get_str(m, id, sizeof id) < 0 || msg_end(m) < 0)
+        return -1;
+    struct site *s = find(a->builder, id);
+    if (s && s->asker == a)
+        s->keep = true;
+    return 0; /* else its building failed */
+}
+
+static int on_adopt(struct asker *a, struct msg *m)
+{
+    char id[PLAN_ID_MAX + 1];
+    if (msg_get_str(m, id, sizeof id) < 0 || msg_end(m) < 0)
+        return -1;
+    struct site *s = find(a->builder, id);
+    int fd = s && s->asker != a && s->init >= 0 ? fcntl(s->init, F_DUPFD_CLOEXEC, 3) : -1;
+    if (fd >= 0)
+        s->asker = a;
+    tell_built(a, id, fd >= 0, fd >= 0 ? "" : "it runs no more", fd);
+    return 0;
+}
+
+/* No controller wanted them in time. */
+static void on_orphans(evutil_socket_t fd, short what, void *arg)
+{
+    struct builder *b = arg;
+    struct site *s, *next;
+    (void)fd;
+    (void)what;
+    for (s = LIST_FIRST(&b->sites); s; s = next) {
+        next = LIST_NEXT(s, link);
+        if (s->asker == NULL)
+            job_end(s->job);
+    }
+}
+
 /* ---- channels ---- */
 
 static int on_asker_message(struct ipc *ch, struct msg *m, void *arg)
@@ -230,6 +378,14 @@ static int on_asker_message(struct ipc *ch, struct msg *m, void *arg)
         return on_build(arg, m);
     case W_TEARDOWN:
         return on_teardown(arg, m);
+    case W_LAYER:
+        return on_layer(arg, m);
+    case W_FREEZE:
+        return on_freeze(arg, m);
+    case W_KEEP:
+        return on_keep(arg, m);
+    case W_ADOPT:
+        return on_adopt(arg, m);
     default:
         return -1;
     }
@@ -237,14 +393,22 @@ static int on_asker_message(struct ipc *ch, struct msg *m, void *arg)
 
 static void asker_free(struct asker *a)
 {
+    static const struct timeval grace = {BUILDER_KEEP_SECONDS, 0};
     struct site *s, *next;
     for (s = LIST_FIRST(&a->builder->sites); s; s = next) {
         next = LIST_NEXT(s, link);
         if (s->asker != a)
             continue;
         s->asker = NULL;
-        job_end(s->job);
+        if (s->init < 0)
+            job_end(s->job);
+        else
+            evtimer_add(a->builder->orphans, &grace);
     }
+    struct chore *c;
+    LIST_FOREACH(c, &a->builder->chores, link)
+    if (c->asker == a)
+        c->asker = NULL;
     LIST_REMOVE(a, link);
     ipc_free(a->ch);
     free(a);
@@ -376,8 +540,10 @@ static int serve(struct builder *b, struct err *err)
     if (b->base == NULL)
         return err_set(err, ERR_INTERNAL, "no event loop");
     b->child = evsignal_new(b->base, SIGCHLD, on_child, b);
+    b->orphans = evtimer_new(b->base, on_orphans, b);
     b->parent = ipc_new(b->base, PROC_CONTROL_FD, on_parent, on_parent_closed, b);
-    if (b->child == NULL || b->parent == NULL || event_add(b->child, NULL) < 0)
+    if (b->child == NULL || b->orphans == NULL || b->parent == NULL ||
+        event_add(b->child, NULL) < 0)
         return err_set(err, ERR_INTERNAL, "out of memory");
     return event_base_dispatch(b->base) < 0 ? err_set(err, ERR_INTERNAL, "the event loop failed")
                                             : 0;
@@ -387,15 +553,22 @@ static void release(struct builder *b)
 {
     while (!LIST_EMPTY(&b->sites)) {
         struct site *s = LIST_FIRST(&b->sites);
-        LIST_REMOVE(s, link);
         job_abandon(s->job);
-        free(s);
+        site_free(s);
+    }
+    while (!LIST_EMPTY(&b->chores)) {
+        struct chore *c = LIST_FIRST(&b->chores);
+        LIST_REMOVE(c, link);
+        errand_abandon(c->errand);
+        free(c);
     }
     while (!LIST_EMPTY(&b->askers))
         asker_free(LIST_FIRST(&b->askers));
     ipc_free(b->parent);
     if (b->child)
         event_free(b->child);
+    if (b->orphans)
+        event_free(b->orphans);
     if (b->base)
         event_base_free(b->base);
     if (b->parts.init >= 0)

@@ -4,11 +4,14 @@
  * the parent (W_LISTENERS, before anything of the sandbox runs), lets the maker go on when the
  * parent has them (W_LISTENERS_OK), waits for the self-test of durward-init and answers W_BUILT
  * with the descriptor to talk to it. A sandbox belongs to the channel that asked for it; when that
- * channel or the parent goes, so does the sandbox.
+ * channel or the parent goes, so does the sandbox. One that is to be kept (W_KEEP) outlives the
+ * channel for a while, so that a new controller can adopt it (W_ADOPT).
  *
  * W_INIT: state_dir:str, trust_dir:str, init_path:str (the program durward-init). */
 #ifndef DURWARD_BUILDER_H
 #define DURWARD_BUILDER_H
+
+enum { BUILDER_KEEP_SECONDS = 15 };
 
 /* Runs until the parent is gone; the exit status. */
 int builder_main(void);

@@ -35,7 +35,7 @@ static int on_run(struct client *cl, struct msg *m)
     int bad = run_request_get(&r, m);
     if (bad == 0 && r.uid != c->owner_uid) {
         refuse(cl, "a sandbox's command runs as who started Durward, not as another user");
-    } else if (bad == 0 && sandbox_plan_make(c, &r, &plan, &err) < 0) {
+    } else if (bad == 0 && sandbox_plan_make(c, &r, NULL, &plan, &err) < 0) {
         refuse(cl, err.text);
     } else if (bad == 0) {
         cl->sandbox = sandbox_new(&c->owner, &plan, cl->ch);

@@ -26,9 +26,9 @@ enum {
 struct spec {
     char **argv, **env;
     char cwd[PATH_MAX];
-    uint8_t tty;
+    uint8_t stdio; /* enum command_stdio */
     uint32_t rows, cols;
-    int fds[3];
+    int fds[3], script;
 };
 
 /* How far a child came, sent back on a pipe that exec closes. */
@@ -69,18 +69,25 @@ static void spec_free(struct spec *s)
     for (int i = 0; i < 3; i++)
         if (s->fds[i] >= 0)
             close(s->fds[i]);
+    if (s->script >= 0)
+        close(s->script);
 }
 
 static int spec_read(struct msg *m, struct spec *s)
 {
+    uint8_t script;
     s->argv = read_words(m);
     s->env = s->argv ? read_words(m) : NULL;
     if (s->env == NULL || s->argv[0] == NULL || msg_get_str(m, s->cwd, sizeof s->cwd) < 0 ||
-        msg_get_u8(m, &s->tty) < 0 || msg_get_u32(m, &s->rows) < 0 || msg_get_u32(m, &s->cols) < 0)
+        msg_get_u8(m, &s->stdio) < 0 || s->stdio >= COMMAND_STDIO_END ||
+        msg_get_u32(m, &s->rows) < 0 || msg_get_u32(m, &s->cols) < 0 ||
+        msg_get_u8(m, &script) < 0 || script > 1)
         return -1;
-    for (int i = 0; i < 3 && !s->tty; i++)
+    for (int i = 0; i < 3 && s->stdio == COMMAND_GIVEN; i++)
         if (msg_get_fd(m, &s->fds[i]) < 0)
             return -1;
+    if (script && msg_get_fd(m, &s->script) < 0)
+        return -1;
     return msg_end(m);
 }
 
@@ -122,6 +129,31 @@ static int open_terminal(struct command *c, struct spec *s)
     return size.ws_row && size.ws_col ? ioctl(c->master, TIOCSWINSZ, &size) : 0;
 }
 
+/* Pipes whose outer ends go back in W_INIT_STARTED. Made here, and not handed in, so that they are
+ * the sandbox's user's: /dev/stdout can be opened. */
+static int open_pipes(struct command *c, struct spec *s)
+{
+    int p[2];
+    s->fds[0] = s->stdio & COMMAND_INPUT ? -1 : open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (s->stdio & COMMAND_INPUT) {
+        if (pipe2(p, O_CLOEXEC) < 0)
+            return -1;
+        s->fds[0] = p[0];
+        c->outer[c->n_outer++] = p[1];
+    }
+    for (int i = 1; i < 3; i++) {
+        if (i == 2 && !(s->stdio & COMMAND_SPLIT)) {
+            s->fds[2] = fcntl(s->fds[1], F_DUPFD_CLOEXEC, 3);
+            break;
+        }
+        if (pipe2(p, O_CLOEXEC) < 0)
+            return -1;
+        s->fds[i] = p[1];
+        c->outer[c->n_outer++] = p[0];
+    }
+    return s->fds[0] >= 0 && s->fds[2] >= 0 ? 0 : -1;
+}
+
 static NORETURN void child_fails(int report, struct word w)
 {
     w.error = errno;
@@ -138,11 +170,13 @@ static NORETURN void child(const struct spec *s, int report)
     for (int sig = 1; sig < NSIG; sig++)
         signal(sig, SIG_DFL);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    if (setsid() < 0 || (s->tty && ioctl(s->fds[0], TIOCSCTTY, 0) < 0))
+    if (setsid() < 0 || (s->stdio == COMMAND_TERMINAL && ioctl(s->fds[0], TIOCSCTTY, 0) < 0))
         child_fails(report, w);
     for (int i = 0; i < 3; i++)
         if (dup2(s->fds[i], i) < 0)
             child_fails(report, w);
+    if (s->script >= 0 && dup2(s->script, COMMAND_SCRIPT_FD) < 0)
+        child_fails(report, w);
     w.at = AT_DIRECTORY;
     if (chdir(s->cwd) < 0)
         child_fails(report, w);
@@ -191,21 +225,25 @@ static int run(struct command *c, const struct spec *s, struct command_failure *
 
 void command_init(struct command *c)
 {
-    *c = (struct command){.master = -1};
+    *c = (struct command){.master = -1, .outer = {-1, -1, -1}};
 }
 
 int command_start(struct command *c, struct msg *m, struct command_failure *why)
 {
     static const char *const names[] = {"stdin", "stdout", "stderr"};
-    struct spec s = {.fds = {-1, -1, -1}};
+    struct spec s = {.fds = {-1, -1, -1}, .script = -1};
     int r = 0;
     if (spec_read(m, &s) < 0)
         r = -1;
-    else if (s.tty && open_terminal(c, &s) < 0)
+    else if (s.stdio == COMMAND_TERMINAL && open_terminal(c, &s) < 0)
         r = refuse(why, FAILED, "cannot make a terminal: %s", strerror(errno));
-    for (int i = 0; r == 0 && i < 3 && !s.tty; i++)
+    else if (s.stdio & COMMAND_PIPES && open_pipes(c, &s) < 0)
+        r = refuse(why, FAILED, "cannot make pipes: %s", strerror(errno));
+    for (int i = 0; r == 0 && i < 3 && s.stdio == COMMAND_GIVEN; i++)
         if (!harmless(s.fds[i]))
             r = refuse(why, FAILED, "%s is neither a pipe nor a regular file", names[i]);
+    if (r == 0 && s.script >= 0 && !harmless(s.script))
+        r = refuse(why, FAILED, "the script is not a regular file");
     if (r == 0)
         r = run(c, &s, why);
     spec_free(&s);
@@ -225,6 +263,8 @@ void command_signal(const struct command *c, int sig)
             group = front;
     }
     kill(-group, sig);
+    if (sig == SIGKILL && group != c->pid)
+        kill(-c->pid, sig);
 }
 
 void command_winsize(const struct command *c, uint32_t rows, uint32_t cols)
@@ -238,5 +278,8 @@ void command_reset(struct command *c)
 {
     if (c->master >= 0)
         close(c->master);
+    for (unsigned i = 0; i < c->n_outer; i++)
+        if (c->outer[i] >= 0)
+            close(c->outer[i]);
     command_init(c);
 }

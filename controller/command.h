@@ -6,11 +6,24 @@
 #include "compiler.h"
 #include "ipc_msg.h"
 
-enum { COMMAND_TEXT = 256 };
+enum { COMMAND_TEXT = 256, COMMAND_SCRIPT_FD = 9 };
+
+/* Where a command's standard descriptors come from: W_INIT_EXEC's stdio. */
+enum command_stdio {
+    COMMAND_GIVEN = 0,    /* three in the message: pipes, regular files or /dev/null */
+    COMMAND_TERMINAL = 1, /* made here */
+    COMMAND_PIPES = 2,    /* made here; with the bits below */
+    COMMAND_INPUT = 4,    /* a pipe for stdin too (else /dev/null) */
+    COMMAND_SPLIT = 8,    /* stderr apart from stdout */
+    COMMAND_STDIO_END = 16,
+};
 
 struct command {
-    pid_t pid;  /* also its session and first process group; 0: none runs */
-    int master; /* the terminal's outer side, or -1; owned */
+    uint32_t number; /* the controller's name for it */
+    pid_t pid;       /* also its session and first process group; 0: none runs */
+    int master;      /* the terminal's outer side, or -1; owned */
+    int outer[3];    /* for W_INIT_STARTED, n_outer of them; owned until given away */
+    unsigned n_outer;
 };
 
 /* Why a command did not start, as env(1) has it: 125, 126 or 127. */
@@ -20,7 +33,8 @@ struct command_failure {
 };
 
 void command_init(struct command *c);
-/* m is a W_INIT_EXEC. 0 started; 1 not started, *why says it; -1 the message is malformed. */
+/* m is a W_INIT_EXEC after its number. 0 started; 1 not started, *why says it; -1 the message is
+ * malformed. */
 int command_start(struct command *c, struct msg *m, struct command_failure *why);
 /* To the command's process group; on a terminal to the one in the foreground. */
 void command_signal(const struct command *c, int sig);

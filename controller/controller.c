@@ -10,11 +10,13 @@
 
 #include "api.h"
 #include "controller_internal.h"
+#include "happenings.h"
 #include "identities.h"
 #include "journal.h"
 #include "peer.h"
 #include "proc.h"
 #include "registry.h"
+#include "resident.h"
 #include "wire.h"
 
 enum { CA_PEM_MAX = 64 * 1024 };
@@ -32,11 +34,13 @@ static void on_sandbox_event(void *arg, const struct sandbox *s, const char *wha
     record_put_str(&r, RF_DETAIL, detail);
     if (journal_note(c->journal, &r) < 0)
         proc_log("not recorded: %s of %s", what, sandbox_id(s));
+    happenings_add(c->happenings, sandbox_id(s), what, detail);
 }
 
 static void on_sandbox_gone(void *arg, struct sandbox *s)
 {
     client_sandbox_gone(arg, s);
+    residents_sandbox_gone(arg, s);
     sandbox_free(s);
 }
 
@@ -250,11 +254,16 @@ static int start(struct controller *c, struct err *err)
     c->owner.base = c->base;
     c->owner.event = on_sandbox_event;
     c->owner.gone = on_sandbox_gone;
+    c->owner.running = residents_running;
+    c->owner.said = residents_said;
+    c->owner.named = residents_named;
     c->owner.arg = c;
+    c->owner_gid = c->owner_uid ? getgid() : 0;
     if (!c->private) {
         c->registry = registry_open(c->state_dir, err);
         if (c->registry == NULL)
             return -1;
+        c->happenings = happenings_new();
         c->api = api_new(c, api_fd, err);
         if (c->api == NULL)
             return -1;
@@ -262,7 +271,9 @@ static int start(struct controller *c, struct err *err)
     if (proc_confine(ROLE_CONTROLLER, err) < 0)
         return -1;
     c->owner.parent = ipc_new(c->base, PROC_CONTROL_FD, on_parent, on_parent_closed, c);
-    return c->owner.parent ? 0 : err_set(err, ERR_INTERNAL, "out of memory");
+    if (c->owner.parent == NULL)
+        return err_set(err, ERR_INTERNAL, "out of memory");
+    return c->private ? 0 : residents_load(c, err);
 }
 
 static void say_ready(struct controller *c)
@@ -286,6 +297,7 @@ static void say_failed(const char *text)
 static void stop(struct controller *c)
 {
     struct sandbox *s;
+    residents_close(c);
     while ((s = sandbox_next(&c->owner, NULL)) != NULL)
         sandbox_free(s);
     client_drop_all(c);
@@ -294,6 +306,7 @@ static void stop(struct controller *c)
     ipc_free(c->owner.parent);
     journal_free(c->journal);
     registry_close(c->registry);
+    happenings_free(c->happenings);
     keys_done(&c->keys);
     config_unref(c->config);
     free(c->ca_pem);
@@ -309,6 +322,7 @@ int controller_main(void)
     struct err err = {0};
     LIST_INIT(&c.clients);
     LIST_INIT(&c.owner.list);
+    TAILQ_INIT(&c.residents);
     int code = 1;
     if (proc_enter(ROLE_CONTROLLER, &err) < 0) {
         proc_log("%s", err.text);

@@ -11,6 +11,8 @@ struct event_base;
 struct journal;
 struct registry;
 struct api;
+struct happenings;
+struct resident;
 
 enum { CONTROLLER_PATH_MAX = 4096, CONTROLLER_CONFIG_MAX = 8 << 20, CONTROLLER_CLIENTS_MAX = 256 };
 
@@ -31,11 +33,15 @@ struct controller {
     struct api *api;           /* NULL when private */
     bool private;
     uid_t owner_uid;
+    gid_t owner_gid;
     int state_dir;
     int64_t started; /* monotonic seconds */
     char *ca_pem;
     char trust_inside[CONTROLLER_PATH_MAX];
     char trust_outside[CONTROLLER_PATH_MAX];
+    struct happenings *happenings; /* NULL when private */
+    TAILQ_HEAD(, resident) residents;
+    size_t n_residents;
     size_t n_clients;
     LIST_HEAD(, client) clients;
 };
@@ -47,9 +53,15 @@ void client_sandbox_gone(struct controller *c, const struct sandbox *s);
 /* Close all that are left. */
 void client_drop_all(struct controller *c);
 
-/* sandbox_plan.c: work out what a W_RUN asks for. */
-int sandbox_plan_make(struct controller *c, struct run_request *r, struct sandbox_plan *ret,
-                      struct err *err);
+/* What a sandbox that exists already is known by. */
+struct sandbox_known {
+    char id[SANDBOX_ID_MAX + 1];
+    unsigned char seed[SANDBOX_SEED];
+};
+
+/* sandbox_plan.c: work out what a W_RUN asks for. known: NULL for a new one. */
+int sandbox_plan_make(struct controller *c, struct run_request *r,
+                      const struct sandbox_known *known, struct sandbox_plan *ret, struct err *err);
 /* PREFIX-… with 128 random bits in lower-case base32. */
 int sandbox_make_id(const char *prefix, char id[SANDBOX_ID_MAX + 1], struct err *err);
 

@@ -5,9 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "buf.h"
@@ -78,22 +80,55 @@ static int put_buf(int etc, const char *name, struct buf *b, int failed, struct 
 
 /* ---- written ---- */
 
-static int write_accounts(int etc, const struct plan *p, struct err *err)
+/* A file of the image's /etc, if it is one; none of its links leads out of it. */
+static int add_image_file(int image, const char *path, struct buf *b)
 {
-    const char *shell = access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh";
+    struct open_how how = {
+        .flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+        .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+    };
+    struct stat st;
+    int fd = image < 0 ? -1 : (int)syscall(SYS_openat2, image, path, &how, sizeof how);
+    int bad = 0;
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size < TEXT_MAX / 2) {
+        unsigned char *p = buf_reserve(b, (size_t)st.st_size + 1);
+        ssize_t n = p ? read(fd, p, (size_t)st.st_size) : -1;
+        bad = n < 0;
+        if (n > 0) {
+            buf_commit(b, (size_t)n);
+            bad |= p[n - 1] == '\n' ? 0 : buf_append_str(b, "\n");
+        }
+    }
+    if (fd >= 0)
+        close(fd);
+    return bad;
+}
+
+/* Those of the image, and who the command is, unless that is root, whom it has. */
+static int write_accounts(int etc, int image, const struct plan *p, struct err *err)
+{
+    bool bash = image >= 0 ? faccessat(image, "bin/bash", F_OK, AT_SYMLINK_NOFOLLOW) == 0
+                           : access("/bin/bash", X_OK) == 0;
     struct buf b;
-    bool other = p->uid != 0 && strcmp(p->user, "root") != 0;
+    unsigned uid = plan_root_inside(p) ? 0 : p->uid, gid = plan_root_inside(p) ? 0 : p->gid;
     buf_init(&b, TEXT_MAX);
-    int bad = other ? buf_append_str(&b, "root:x:0:0:root:/root:/bin/sh\n") : 0;
-    bad |= buf_printf(&b, "%s:x:%u:%u:%s:%s:%s\n", p->user, (unsigned)p->uid, (unsigned)p->gid,
-                      p->user, p->home, shell);
-    bad |= buf_append_str(&b, "nobody:x:65534:65534:nobody:/:/bin/false\n");
+    int bad = add_image_file(image, "etc/passwd", &b);
+    bool has = buf_len(&b) > 0;
+    bool other = uid != 0 && strcmp(p->user, "root") != 0;
+    bad |= other && !has ? buf_append_str(&b, "root:x:0:0:root:/root:/bin/sh\n") : 0;
+    bad |= has && uid == 0 ? 0
+                           : buf_printf(&b, "%s:x:%u:%u:%s:%s:%s\n", p->user, uid, gid, p->user,
+                                        p->home, bash ? "/bin/bash" : "/bin/sh");
+    bad |= has ? 0 : buf_append_str(&b, "nobody:x:65534:65534:nobody:/:/bin/false\n");
     if (put_buf(etc, "passwd", &b, bad, err) < 0)
         return -1;
-    other = p->gid != 0 && strcmp(p->user, "root") != 0;
     buf_init(&b, TEXT_MAX);
-    bad = other ? buf_append_str(&b, "root:x:0:\n") : 0;
-    bad |= buf_printf(&b, "%s:x:%u:\nnogroup:x:65534:\n", p->user, (unsigned)p->gid);
+    bad = add_image_file(image, "etc/group", &b);
+    has = buf_len(&b) > 0;
+    other = gid != 0 && strcmp(p->user, "root") != 0;
+    bad |= other && !has ? buf_append_str(&b, "root:x:0:\n") : 0;
+    bad |= has && gid == 0 ? 0 : buf_printf(&b, "%s:x:%u:\n", p->user, gid);
+    bad |= has ? 0 : buf_append_str(&b, "nogroup:x:65534:\n");
     return put_buf(etc, "group", &b, bad, err);
 }
 
@@ -272,7 +307,7 @@ static int trust_files(int etc, int host_etc, int trust, struct err *err)
     if (link_bundles(etc, trust, err) < 0 || link_certs(etc, trust, err) < 0)
         return -1;
     int ssl = mounts_place(etc, "ssl", true, err);
-    int host = openat(host_etc, "ssl", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int host = host_etc < 0 ? -1 : openat(host_etc, "ssl", O_PATH | O_DIRECTORY | O_CLOEXEC);
     int r = ssl < 0 ? -1 : 0;
     if (r == 0 && host >= 0)
         r = copy(ssl, host, "openssl.cnf", err);
@@ -283,20 +318,24 @@ static int trust_files(int etc, int host_etc, int trust, struct err *err)
     return r;
 }
 
-int etcfiles_write(int etc, int host_etc, int trust, const struct plan *plan, struct err *err)
+int etcfiles_show(int etc, int host_etc, struct err *err)
 {
-    if (write_accounts(etc, plan, err) < 0 || write_names(etc, plan, err) < 0 ||
-        write_gitconfig(etc, plan, err) < 0)
-        return -1;
-    for (size_t i = 0; i < ARRAY_LEN(copied); i++)
-        if (copy(etc, host_etc, copied[i], err) < 0)
-            return -1;
     for (size_t i = 0; i < ARRAY_LEN(shown); i++)
         if (show(etc, host_etc, shown[i], err) < 0)
             return -1;
-    if (show_versioned(etc, host_etc, err) < 0)
+    return show_versioned(etc, host_etc, err);
+}
+
+int etcfiles_write(int etc, int host_etc, int image, int trust, const struct plan *plan,
+                   struct err *err)
+{
+    if (write_accounts(etc, image, plan, err) < 0 || write_names(etc, plan, err) < 0 ||
+        write_gitconfig(etc, plan, err) < 0)
         return -1;
+    for (size_t i = 0; image < 0 && i < ARRAY_LEN(copied); i++)
+        if (copy(etc, host_etc, copied[i], err) < 0)
+            return -1;
     if (symlinkat("/proc/self/mounts", etc, "mtab") < 0)
         return err_sys(err, "/etc/mtab");
-    return trust_files(etc, host_etc, trust, err);
+    return trust_files(etc, image < 0 ? host_etc : -1, trust, err);
 }

@@ -6,8 +6,12 @@
 #include "err.h"
 #include "plan.h"
 
-/* etc: descriptor of the sandbox's (empty, still writable) /etc. host_etc: of the host's. trust:
- * of the directory with the trust bundles, which will be seen inside at /etc/durward. */
-int etcfiles_write(int etc, int host_etc, int trust, const struct plan *plan, struct err *err);
+/* etc: descriptor of the sandbox's (empty, still writable) /etc. host_etc: of the host's. image: of
+ * the image below it, -1 when there is none: then it has its own of most files. trust: of the
+ * directory with the trust bundles, which will be seen inside at /etc/durward. */
+int etcfiles_write(int etc, int host_etc, int image, int trust, const struct plan *plan,
+                   struct err *err);
+/* Mount on it the directories of the host's that are shown there. */
+int etcfiles_show(int etc, int host_etc, struct err *err);
 
 #endif

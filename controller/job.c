@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "backends/bwrap.h"
+#include "cgroup.h"
+#include "image.h"
 #include "selftest.h"
 #include "wire.h"
 
@@ -46,7 +48,9 @@ struct job {
     struct buf text; /* notes for `built`, or the first reason of the failure */
     bool failed;     /* text is a reason */
     bool staged, consented;
-    int status; /* of pid, once reaped */
+    int status;            /* of pid, once reaped */
+    struct cgroup *cgroup; /* NULL: none */
+    int image;             /* held, so that nobody removes it; -1: none */
 };
 
 static void set_state(struct job *j, enum state to)
@@ -74,6 +78,8 @@ static void job_free(struct job *j)
     if (j->timer)
         event_free(j->timer);
     buf_free(&j->text);
+    cgroup_free(j->cgroup);
+    close_fd(&j->image);
     free(j);
 }
 
@@ -97,6 +103,7 @@ static void blame(struct job *j, const char *text)
 
 static void kill_processes(struct job *j)
 {
+    (void)cgroup_freeze(j->cgroup, false, NULL); /* what is frozen does not die (version 1) */
     if (j->pidfd >= 0 && syscall(SYS_pidfd_send_signal, j->pidfd, SIGKILL, NULL, 0) == 0)
         return; /* bubblewrap sees its child's end, and ends when all in there are gone */
     if (j->pid > 0)
@@ -373,7 +380,7 @@ static int wire_up(struct job *j, struct event_base *base, struct maker *made, s
 }
 
 struct job *job_start(struct event_base *base, const struct stage_parts *parts,
-                      const struct sandbox_seccomp *filter, const struct plan *plan,
+                      const struct sandbox_seccomp *filter, struct plan *plan,
                       const struct job_ops *ops, void *arg, struct err *err)
 {
     struct maker made;
@@ -385,17 +392,31 @@ struct job *job_start(struct event_base *base, const struct stage_parts *parts,
     memcpy(j->sandbox, plan->sandbox, sizeof j->sandbox);
     j->ops = ops;
     j->arg = arg;
-    j->pidfd = j->init_fd = j->errors = j->info = -1;
+    j->pidfd = j->init_fd = j->errors = j->info = j->image = -1;
     buf_init(&j->text, TEXT_MAX);
-    if (maker_start(parts, filter, plan, &made, err) < 0) {
+    j->cgroup = cgroup_new(plan->sandbox, &plan->shape.limits, plan->shape.root == SHAPE_KEPT);
+    plan->held = cgroup_held(j->cgroup);
+    if (plan->shape.image[0])
+        j->image = image_hold(parts->state_dir, plan->shape.image, err);
+    if ((plan->shape.image[0] && j->image < 0) ||
+        maker_start(parts, filter, plan, &made, err) < 0) {
         job_free(j);
         return NULL;
     }
-    if (wire_up(j, base, &made, err) < 0) {
+    /* before our consent it starts nothing that could stay outside */
+    if (wire_up(j, base, &made, err) < 0 ||
+        (j->cgroup && cgroup_add(j->cgroup, made.pid, err) < 0)) {
         job_abandon(j);
         return NULL;
     }
     return j;
+}
+
+int job_freeze(struct job *j, bool frozen, struct err *err)
+{
+    if (j->state != JOB_RUNNING)
+        return err_set(err, ERR_UNREADY, "the sandbox is not running");
+    return cgroup_freeze(j->cgroup, frozen, err);
 }
 
 const char *job_sandbox(const struct job *j)

@@ -21,11 +21,13 @@ struct job_ops {
 };
 
 struct job *job_start(struct event_base *base, const struct stage_parts *parts,
-                      const struct sandbox_seccomp *filter, const struct plan *plan,
+                      const struct sandbox_seccomp *filter, struct plan *plan,
                       const struct job_ops *ops, void *arg, struct err *err);
 const char *job_sandbox(const struct job *j);
 /* The parent's answer about the listeners. */
 void job_consent(struct job *j, bool ok, const char *text);
+/* Stop every process of it, or let them go on. -1: this host has no freezer for us. */
+int job_freeze(struct job *j, bool frozen, struct err *err);
 /* Kill it; ended follows. */
 void job_end(struct job *j);
 /* Look whether its process is gone (after SIGCHLD); may call ended. */

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/keyctl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +19,8 @@
 #include "backends/bwrap.h"
 #include "ipc.h"
 #include "netns.h"
+#include "proc.h"
+#include "rlimits.h"
 #include "wire.h"
 
 /* Where the child's descriptors lie; nothing else stays open. The first three go on to bubblewrap,
@@ -53,21 +56,10 @@ static int arrange(int fds[FD_END], struct err *err)
     return 0;
 }
 
-static int leave_the_builder(const struct plan *plan, pid_t builder, struct err *err)
+/* The caller himself, in a namespace that maps nobody else. */
+static int enter_as_caller(const struct stage_parts *parts, const struct plan *plan,
+                           struct stage_dirs *dirs, struct err *err)
 {
-    struct rlimit none = {0, 0};
-    sigset_t empty;
-    sigemptyset(&empty);
-    /* ignored signals would stay ignored in the sandbox's commands */
-    for (int sig = 1; sig < NSIG; sig++)
-        signal(sig, SIG_DFL);
-    sigprocmask(SIG_SETMASK, &empty, NULL);
-    umask(022);
-    if (setrlimit(RLIMIT_CORE, &none) < 0)
-        return err_sys(err, "RLIMIT_CORE");
-    /* the caller's keys hang on the session keyring; ENOSYS: a kernel without keyrings */
-    if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
-        return err_sys(err, "cannot leave the session keyring");
     if (geteuid() == 0) {
         if (setgroups(0, NULL) < 0 || setresgid(plan->gid, plan->gid, plan->gid) < 0 ||
             setresuid(plan->uid, plan->uid, plan->uid) < 0)
@@ -79,6 +71,50 @@ static int leave_the_builder(const struct plan *plan, pid_t builder, struct err 
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_sys(err, "no_new_privs");
     if (netns_enter(plan->uid, plan->gid, err) < 0)
+        return -1;
+    return stage_open(parts, plan, NULL, dirs, err);
+}
+
+/* With files of our own: the image and the kept layer are opened by the builder's user, in the
+ * namespace, before we become who the command is. */
+static int enter_with_layers(const struct stage_parts *parts, const struct plan *plan,
+                             struct stage_dirs *dirs, struct err *err)
+{
+    struct idmap map;
+    if (geteuid() == 0 && setgroups(0, NULL) < 0)
+        return err_sys(err, "setgroups");
+    if (geteuid() != 0 && (plan->uid != geteuid() || plan->gid != getegid()))
+        return err_set(err, ERR_DENIED, "a sandbox of uid %u cannot be made by uid %u",
+                       (unsigned)plan->uid, (unsigned)geteuid());
+    if (plan_root_inside(plan))
+        idmap_root(&map);
+    else
+        idmap_same(&map, plan->uid, plan->gid);
+    if (idmap_enter(&map, CLONE_NEWNET | CLONE_NEWNS, err) < 0)
+        return -1;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return err_sys(err, "no_new_privs");
+    return stage_open(parts, plan, &map, dirs, err) < 0 ? -1 : idmap_become(&map, err);
+}
+
+static int leave_the_builder(const struct stage_parts *parts, const struct plan *plan,
+                             pid_t builder, struct stage_dirs *dirs, struct err *err)
+{
+    sigset_t empty;
+    sigemptyset(&empty);
+    /* ignored signals would stay ignored in the sandbox's commands */
+    for (int sig = 1; sig < NSIG; sig++)
+        signal(sig, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &empty, NULL);
+    umask(022);
+    if (proc_no_core() < 0)
+        return err_sys(err, "RLIMIT_CORE");
+    /* the caller's keys hang on the session keyring; ENOSYS: a kernel without keyrings */
+    if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
+        return err_sys(err, "cannot leave the session keyring");
+    bool layers = plan->shape.image[0] || plan->shape.root == SHAPE_KEPT;
+    if ((layers ? enter_with_layers(parts, plan, dirs, err)
+                : enter_as_caller(parts, plan, dirs, err)) < 0)
         return -1;
     /* after the change of credentials, which would have taken it back */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != builder)
@@ -141,6 +177,8 @@ static int become_bwrap(const struct plan *plan, struct err *err)
             return err_sys(err, "fcntl");
     if (syscall(SYS_close_range, FD_END, ~0U, 0) < 0)
         return err_sys(err, "close_range");
+    if (rlimits_set(plan, err) < 0)
+        return -1;
     return bwrap_exec(&root, plan, &fds, err);
 }
 
@@ -150,10 +188,11 @@ static int make(const struct stage_parts *given, const struct plan *plan, pid_t 
     static struct netns_listeners l;
     static char text[NOTES_MAX];
     struct stage_parts parts = *given;
+    struct stage_dirs dirs;
     struct buf notes;
     parts.init = FD_PROGRAM;
     buf_init(&notes, sizeof text - 1);
-    if (leave_the_builder(plan, builder, err) < 0 ||
+    if (leave_the_builder(given, plan, builder, &dirs, err) < 0 ||
         netns_listen(&l, plan->ports, plan->nports, err) < 0 || offer_listeners(plan, &l, err) < 0)
         return -1;
     if (!l.filtered &&
@@ -162,8 +201,11 @@ static int make(const struct stage_parts *given, const struct plan *plan, pid_t 
                    "443 and those of the rules only, and refused packets are not logged\n",
                    l.why_not) < 0)
         return err_set(err, ERR_INTERNAL, "out of memory");
-    if (stage_build(&parts, plan, &notes, err) < 0)
+    if (rlimits_note(plan, &notes) < 0)
+        return err_set(err, ERR_INTERNAL, "out of memory");
+    if (stage_build(&parts, plan, &dirs, &notes, err) < 0)
         return -1;
+    stage_close(&dirs);
     memcpy(text, buf_len(&notes) ? (const char *)buf_data(&notes) : "", buf_len(&notes));
     buf_free(&notes);
     if (post_built(plan, true, text, err) < 0 || await_consent(err) < 0)

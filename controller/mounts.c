@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <linux/openat2.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -21,6 +22,7 @@ enum {
     ATTR_NOSUID = 0x2,
     ATTR_NODEV = 0x4,
     TREE_RECURSIVE = 0x8000, /* AT_RECURSIVE */
+    CONFIG_FLAG = 0,
     CONFIG_STRING = 1,
     CONFIG_CREATE = 6,
 };
@@ -74,7 +76,7 @@ int mounts_clone(int fd, bool readonly, struct err *err)
     return tree;
 }
 
-int mounts_tmpfs(const char *mode, const char *size, struct err *err)
+int mounts_tmpfs(const char *mode, const char *size, const char *inodes, struct err *err)
 {
     int fs = (int)syscall(SYS_fsopen, "tmpfs", 1 /* FSOPEN_CLOEXEC */);
     if (fs < 0)
@@ -82,11 +84,45 @@ int mounts_tmpfs(const char *mode, const char *size, struct err *err)
     int tree = -1;
     if (syscall(SYS_fsconfig, fs, CONFIG_STRING, "mode", mode, 0) < 0 ||
         (size && syscall(SYS_fsconfig, fs, CONFIG_STRING, "size", size, 0) < 0) ||
+        (inodes && syscall(SYS_fsconfig, fs, CONFIG_STRING, "nr_inodes", inodes, 0) < 0) ||
         syscall(SYS_fsconfig, fs, CONFIG_STRING, "source", "durward", 0) < 0 ||
         syscall(SYS_fsconfig, fs, CONFIG_CREATE, NULL, NULL, 0) < 0)
         err_sys(err, "cannot make a tmpfs");
     else if ((tree = (int)syscall(SYS_fsmount, fs, 1 /* CLOEXEC */, ATTR_NOSUID | ATTR_NODEV)) < 0)
         err_sys(err, "fsmount tmpfs");
+    close(fs);
+    return tree;
+}
+
+static int set_overlay(int fs, const char *lower, int upper, int work)
+{
+    char u[32], w[32];
+    snprintf(u, sizeof u, "/proc/self/fd/%d", upper);
+    snprintf(w, sizeof w, "/proc/self/fd/%d", work);
+    if (syscall(SYS_fsconfig, fs, CONFIG_STRING, "source", "durward", 0) < 0 ||
+        syscall(SYS_fsconfig, fs, CONFIG_FLAG, "userxattr", NULL, 0) < 0 ||
+        syscall(SYS_fsconfig, fs, CONFIG_STRING, "lowerdir", lower, 0) < 0 ||
+        syscall(SYS_fsconfig, fs, CONFIG_STRING, "upperdir", u, 0) < 0 ||
+        syscall(SYS_fsconfig, fs, CONFIG_STRING, "workdir", w, 0) < 0)
+        return -1;
+    return (int)syscall(SYS_fsconfig, fs, CONFIG_CREATE, NULL, NULL, 0);
+}
+
+int mounts_overlay(const int *lower, unsigned n, int upper, int work, struct err *err)
+{
+    char dirs[128];
+    size_t at = 0;
+    int tree = -1, fs = (int)syscall(SYS_fsopen, "overlay", 1 /* FSOPEN_CLOEXEC */);
+    if (fs < 0)
+        return err_sys(err, "overlayfs cannot be used (as root: modprobe overlay)");
+    for (unsigned i = 0; i < n; i++)
+        at += (size_t)snprintf(dirs + at, sizeof dirs - at, "%s/proc/self/fd/%d", i ? ":" : "",
+                               lower[i]);
+    if (set_overlay(fs, dirs, upper, work) < 0)
+        err_sys(err, "overlayfs cannot be mounted in a user namespace (Linux 5.11 is needed, and "
+                     "a file system with user attributes)");
+    else if ((tree = (int)syscall(SYS_fsmount, fs, 1 /* CLOEXEC */, ATTR_NOSUID | ATTR_NODEV)) < 0)
+        err_sys(err, "fsmount overlay");
     close(fs);
     return tree;
 }

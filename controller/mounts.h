@@ -16,8 +16,12 @@ int mounts_open(const char *path, struct err *err);
 /* A detached copy of what fd names, with everything mounted below it, without set-uid programs and
  * devices, and if asked read-only throughout. A descriptor that works as O_PATH, or -1. */
 int mounts_clone(int fd, bool readonly, struct err *err);
-/* A fresh detached tmpfs. mode: "0755"; size as tmpfs takes it ("8m"), NULL for the default. */
-int mounts_tmpfs(const char *mode, const char *size, struct err *err);
+/* A fresh detached tmpfs. mode: "0755"; size and inodes as tmpfs takes them ("8m", "1000"), NULL
+ * for the default: half of the memory. */
+int mounts_tmpfs(const char *mode, const char *size, const char *inodes, struct err *err);
+/* A fresh detached overlay: lower directories, the upmost first, and a writable one above them with
+ * its work directory, all of them in attached mounts. In a user namespace: Linux 5.11. */
+int mounts_overlay(const int *lower, unsigned n, int upper, int work, struct err *err);
 /* Put a detached tree onto at (both stay the caller's to close). */
 int mounts_attach(int tree, int at, struct err *err);
 /* Make the one mount at fd read-only; those below keep what they have. */

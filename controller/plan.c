@@ -5,6 +5,11 @@
 
 #include "slice.h"
 
+bool plan_root_inside(const struct plan *p)
+{
+    return p->shape.image[0] && p->nbinds == 0;
+}
+
 bool plan_path_within(const char *inner, const char *outer)
 {
     size_t n = strlen(outer);
@@ -175,6 +180,8 @@ static int read_all(struct msg *m, struct plan *p, char *id, struct err *err)
         return err_set(err, ERR_PARSE, "W_BUILD: the login name is malformed");
     if (read_githosts(m, p, err) < 0)
         return -1;
+    if (shape_get(&p->shape, m) < 0)
+        return err_set(err, ERR_PARSE, "W_BUILD: the image, the root or a limit is malformed");
     if (msg_end(m) < 0)
         return err_set(err, ERR_PARSE, "W_BUILD: fields are left over");
     return 0;

@@ -7,6 +7,7 @@
 
 #include "err.h"
 #include "ipc_msg.h"
+#include "shape.h"
 
 enum {
     PLAN_ID_MAX = 64,
@@ -36,6 +37,8 @@ struct plan {
     char user[33];
     char *githosts[PLAN_GITHOSTS_MAX];
     unsigned ngithosts;
+    struct shape shape;
+    unsigned held; /* not of the message: limits that a control group holds (cgroup.h) */
 };
 
 /* Reads m to its end. NULL with err when it is malformed; then plan->sandbox was perhaps valid: it
@@ -44,6 +47,9 @@ struct plan {
 struct plan *plan_read(struct msg *m, char *id, struct err *err);
 void plan_free(struct plan *p); /* NULL is fine */
 
+/* An image without binds has root inside, who is nobody outside; with binds everybody is himself.
+ */
+bool plan_root_inside(const struct plan *p);
 /* Is inner the same path as outer or below it? Both canonical. */
 bool plan_path_within(const char *inner, const char *outer);
 

@@ -1,18 +1,16 @@
-#include "registry.h"
+#include "registry_internal.h"
 
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-struct registry {
-    sqlite3 *db;
-};
-
+/* The lock is for ever, before the log is made: then the log's index is memory of this process, not
+ * a shared map. NORMAL survives kill -9; what must survive the power's going sets FULL. */
 static const char schema[] =
-    "PRAGMA journal_mode=TRUNCATE;"
-    "PRAGMA synchronous=FULL;"
+    "PRAGMA locking_mode=EXCLUSIVE;"
+    "PRAGMA journal_mode=WAL;"
+    "PRAGMA synchronous=NORMAL;"
     "PRAGMA temp_store=MEMORY;"
     "PRAGMA mmap_size=0;"
     "PRAGMA trusted_schema=OFF;"
@@ -22,7 +20,17 @@ static const char schema[] =
     "  revoked INTEGER NOT NULL DEFAULT 0);"
     "CREATE UNIQUE INDEX IF NOT EXISTS one_listener ON identity (policy)"
     "  WHERE kind = 2 AND revoked = 0;"
-    "PRAGMA user_version=1;";
+    "CREATE TABLE IF NOT EXISTS sandbox ("
+    "  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, name TEXT NOT NULL,"
+    "  policy TEXT NOT NULL, labels TEXT NOT NULL, env TEXT NOT NULL,"
+    "  seed BLOB NOT NULL CHECK (length(seed) = 16), state INTEGER NOT NULL, reason TEXT NOT NULL,"
+    "  generation INTEGER NOT NULL, created INTEGER NOT NULL, expires INTEGER NOT NULL,"
+    "  ttl INTEGER NOT NULL, idle_ttl INTEGER NOT NULL);"
+    "CREATE TABLE IF NOT EXISTS sandbox_name ("
+    "  sandbox TEXT NOT NULL REFERENCES sandbox (id) ON DELETE CASCADE,"
+    "  number INTEGER NOT NULL, host TEXT NOT NULL, PRIMARY KEY (sandbox, number)) WITHOUT ROWID;"
+    "PRAGMA foreign_keys=ON;"
+    "PRAGMA user_version=2;";
 
 /* The state directory is a descriptor; its path may lead through directories that this role, under
  * its own uid, cannot search. SQLite must therefore not resolve the name it is given. */
@@ -51,7 +59,7 @@ static const char *own_vfs(void)
     return vfs.zName;
 }
 
-static int fail(struct registry *r, const char *what, struct err *err)
+int registry_fail(struct registry *r, const char *what, struct err *err)
 {
     return err_set(err, ERR_SYS, "the registry cannot %s: %s", what,
                    r->db ? sqlite3_errmsg(r->db) : "out of memory");
@@ -73,7 +81,7 @@ struct registry *registry_open(int dirfd, struct err *err)
                sqlite3_exec(r->db, schema, NULL, NULL, NULL) != SQLITE_OK;
     umask(mask);
     if (bad) {
-        fail(r, "be opened", err);
+        registry_fail(r, "be opened", err);
         registry_close(r);
         return NULL;
     }
@@ -87,26 +95,44 @@ void registry_close(struct registry *r)
     free(r);
 }
 
-static sqlite3_stmt *prepare(struct registry *r, const char *sql, struct err *err)
+sqlite3_stmt *registry_prepare(struct registry *r, const char *sql, struct err *err)
 {
     sqlite3_stmt *s = NULL;
     if (sqlite3_prepare_v2(r->db, sql, -1, &s, NULL) != SQLITE_OK)
-        fail(r, "be asked", err);
+        registry_fail(r, "be asked", err);
     return s;
 }
 
-/* Run a statement that returns no rows, and finalize it. */
-static int finish(struct registry *r, sqlite3_stmt *s, struct err *err)
+int registry_finish(struct registry *r, sqlite3_stmt *s, struct err *err)
 {
     int step = sqlite3_step(s);
-    int bad = step != SQLITE_DONE ? fail(r, "be written", err) : 0;
+    int bad = step != SQLITE_DONE ? registry_fail(r, "be written", err) : 0;
     sqlite3_finalize(s);
     return bad;
 }
 
+/* From now on commits do (not) wait for the disk. */
+static int set_durable(struct registry *r, bool durable, struct err *err)
+{
+    const char *sql = durable ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL";
+    if (sqlite3_exec(r->db, sql, NULL, NULL, NULL) != SQLITE_OK)
+        return registry_fail(r, "be configured", err);
+    return 0;
+}
+
+static int finish_durably(struct registry *r, sqlite3_stmt *s, struct err *err)
+{
+    if (set_durable(r, true, err) < 0) {
+        sqlite3_finalize(s);
+        return -1;
+    }
+    int bad = registry_finish(r, s, err);
+    return set_durable(r, false, bad ? NULL : err) < 0 ? -1 : bad;
+}
+
 int registry_add(struct registry *r, const struct identity *i, struct err *err)
 {
-    sqlite3_stmt *s = prepare(
+    sqlite3_stmt *s = registry_prepare(
         r, "INSERT INTO identity (id, kind, policy, seed, expires) VALUES (?,?,?,?,?)", err);
     if (s == NULL)
         return -1;
@@ -115,28 +141,28 @@ int registry_add(struct registry *r, const struct identity *i, struct err *err)
     sqlite3_bind_text(s, 3, i->policy, -1, SQLITE_STATIC);
     sqlite3_bind_blob(s, 4, i->seed, IDENTITY_SEED, SQLITE_STATIC);
     sqlite3_bind_int64(s, 5, i->expires);
-    return finish(r, s, err);
+    return finish_durably(r, s, err);
 }
 
 int registry_revoke(struct registry *r, const char *id, struct err *err)
 {
     sqlite3_stmt *s =
-        prepare(r, "UPDATE identity SET revoked = 1 WHERE id = ? AND revoked = 0", err);
+        registry_prepare(r, "UPDATE identity SET revoked = 1 WHERE id = ? AND revoked = 0", err);
     if (s == NULL)
         return -1;
     sqlite3_bind_text(s, 1, id, -1, SQLITE_STATIC);
-    if (finish(r, s, err) < 0)
+    if (finish_durably(r, s, err) < 0)
         return -1;
     return sqlite3_changes(r->db) == 1 ? 0 : 1;
 }
 
 int registry_prune(struct registry *r, int64_t now, struct err *err)
 {
-    sqlite3_stmt *s = prepare(r, "DELETE FROM identity WHERE expires < ?", err);
+    sqlite3_stmt *s = registry_prepare(r, "DELETE FROM identity WHERE expires < ?", err);
     if (s == NULL)
         return -1;
     sqlite3_bind_int64(s, 1, now);
-    return finish(r, s, err);
+    return registry_finish(r, s, err);
 }
 
 /* A row whose fields do not fit is damage, not data. */
@@ -160,10 +186,10 @@ static int read_row(sqlite3_stmt *s, struct identity *i)
 int registry_each(struct registry *r, int64_t now, int (*fn)(void *arg, const struct identity *i),
                   void *arg, struct err *err)
 {
-    sqlite3_stmt *s = prepare(r,
-                              "SELECT id, kind, policy, seed, expires FROM identity"
-                              " WHERE revoked = 0 AND expires > ? ORDER BY rowid",
-                              err);
+    sqlite3_stmt *s = registry_prepare(r,
+                                       "SELECT id, kind, policy, seed, expires FROM identity"
+                                       " WHERE revoked = 0 AND expires > ? ORDER BY rowid",
+                                       err);
     if (s == NULL)
         return -1;
     sqlite3_bind_int64(s, 1, now);
@@ -171,7 +197,7 @@ int registry_each(struct registry *r, int64_t now, int (*fn)(void *arg, const st
     while (!stop && !bad && (step = sqlite3_step(s)) != SQLITE_DONE) {
         struct identity i;
         if (step != SQLITE_ROW)
-            bad = fail(r, "be read", err);
+            bad = registry_fail(r, "be read", err);
         else if (read_row(s, &i) < 0)
             bad = err_set(err, ERR_PARSE, "the registry holds a damaged identity");
         else
@@ -183,10 +209,10 @@ int registry_each(struct registry *r, int64_t now, int (*fn)(void *arg, const st
 
 int registry_listener(struct registry *r, const char *policy, struct identity *ret, struct err *err)
 {
-    sqlite3_stmt *s = prepare(r,
-                              "SELECT id, kind, policy, seed, expires FROM identity"
-                              " WHERE kind = 2 AND revoked = 0 AND policy = ?",
-                              err);
+    sqlite3_stmt *s = registry_prepare(r,
+                                       "SELECT id, kind, policy, seed, expires FROM identity"
+                                       " WHERE kind = 2 AND revoked = 0 AND policy = ?",
+                                       err);
     if (s == NULL)
         return -1;
     sqlite3_bind_text(s, 1, policy, -1, SQLITE_STATIC);
@@ -194,7 +220,7 @@ int registry_listener(struct registry *r, const char *policy, struct identity *r
     if (step == SQLITE_ROW)
         r2 = read_row(s, ret) == 0 ? 0 : err_set(err, ERR_PARSE, "the registry is damaged");
     else if (step != SQLITE_DONE)
-        r2 = fail(r, "be read", err);
+        r2 = registry_fail(r, "be read", err);
     sqlite3_finalize(s);
     return r2;
 }

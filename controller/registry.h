@@ -1,6 +1,6 @@
-/* The controller's registry: identities given to remote sandboxes, in SQLite under the state
- * directory, so that they outlive a restart. An identity's placeholders are made again from its
- * seed; no secret, token or placeholder is stored. */
+/* The controller's registry in SQLite under the state directory: identities given to remote
+ * sandboxes, which outlive a restart, and (registry_sandbox.c) rows of local ones. An identity's
+ * placeholders are made again from its seed; no secret, token or placeholder is stored. */
 #ifndef DURWARD_REGISTRY_H
 #define DURWARD_REGISTRY_H
 
@@ -23,6 +23,15 @@ struct identity {
     int64_t expires; /* seconds since 1970; INT64_MAX: never */
 };
 
+/* A local sandbox as it is known. Strings are the caller's. */
+struct registry_sandbox {
+    int64_t seq; /* set by registry_sandbox_add: the order of creation */
+    const char *id, *name, *policy, *labels, *env, *reason; /* labels, env: JSON; name "": none */
+    unsigned char seed[IDENTITY_SEED];
+    int state; /* enum resident_state */
+    int64_t generation, created, expires, ttl, idle_ttl;
+};
+
 /* dirfd: the state directory, kept by the caller for as long as the registry is open. */
 struct registry *registry_open(int dirfd, struct err *err);
 void registry_close(struct registry *r);
@@ -39,5 +48,21 @@ int registry_listener(struct registry *r, const char *policy, struct identity *r
  * non-zero. */
 int registry_each(struct registry *r, int64_t now, int (*fn)(void *arg, const struct identity *i),
                   void *arg, struct err *err);
+
+/* Local sandboxes: safe from kill -9 when these return, not from the power's going (which ends the
+ * sandboxes too). */
+int registry_sandbox_add(struct registry *r, struct registry_sandbox *s, struct err *err);
+/* Everything but id, policy, env, seed and created. */
+int registry_sandbox_update(struct registry *r, const struct registry_sandbox *s, struct err *err);
+int registry_sandbox_delete(struct registry *r, const char *id, struct err *err);
+/* Oldest first; strings live until fn returns. */
+int registry_sandbox_each(struct registry *r,
+                          int (*fn)(void *arg, const struct registry_sandbox *s), void *arg,
+                          struct err *err);
+/* Its synthetic names: index (name_table.h) and host. */
+int registry_name_add(struct registry *r, const char *sandbox, uint32_t index, const char *host,
+                      struct err *err);
+int registry_name_each(struct registry *r, const char *sandbox,
+                       void (*fn)(void *arg, const char *host), void *arg, struct err *err);
 
 #endif

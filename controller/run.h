@@ -8,6 +8,7 @@
  *   cwd:str                       inside
  *   n × bind: source:str, target:str, writable:u8
  *   home:str user:str uid:u32 gid:u32
+ *   image:str                     "" or "host": the host's /usr
  *   tty:u8 rows:u32 cols:u32
  *   3 fds when not tty: stdin, stdout, stderr
  * Answers, in order:
@@ -43,6 +44,7 @@ struct run_request {
     char home[RUN_PATH_MAX];
     char user[RUN_NAME_MAX];
     uint32_t uid, gid;
+    char image[RUN_NAME_MAX];
     bool tty;
     uint32_t rows, cols;
     int fds[3]; /* owned; -1 where there is none (tty, or passed on) */

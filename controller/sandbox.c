@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "command.h"
 #include "wire.h"
 
 /* How long a state may last. A build that takes this long will not come; the gate's last counts
@@ -162,6 +163,30 @@ const struct denials *sandbox_denials(const struct sandbox *s)
     return &s->denials;
 }
 
+const struct strlist *sandbox_env(const struct sandbox *s)
+{
+    return &s->plan.env;
+}
+
+const char *sandbox_why(const struct sandbox *s)
+{
+    return s->text;
+}
+
+void sandbox_restore_name(struct sandbox *s, const char *host)
+{
+    (void)name_table_index(s->names, host); /* a full table gave no more in its day either */
+}
+
+int sandbox_tell(struct sandbox *s, struct msg *m)
+{
+    if (s->state != SANDBOX_RUNNING || s->init == NULL) {
+        msg_done(m);
+        return -1;
+    }
+    return ipc_send(s->init, m);
+}
+
 static int send_sandbox(const struct sandbox *s)
 {
     struct msg m;
@@ -200,7 +225,26 @@ static int send_build(const struct sandbox *s)
     msg_put_str(&m, r->home);
     msg_put_str(&m, r->user);
     strlist_put(&s->plan.git_hosts, &m);
+    shape_put(&s->plan.shape, &m);
     return ipc_send(s->owner->builder, &m);
+}
+
+static int send_id(struct ipc *to, uint16_t type, const struct sandbox *s)
+{
+    struct msg m;
+    msg_init(&m, type);
+    msg_put_str(&m, s->plan.id);
+    return ipc_send(to, &m);
+}
+
+static int ask_for(struct sandbox *s)
+{
+    if (s->plan.adopt)
+        return send_id(s->owner->builder, W_ADOPT, s);
+    tell(s, "sandbox_created", s->plan.request.policy);
+    if (send_sandbox(s) < 0 || send_build(s) < 0)
+        return -1;
+    return s->plan.kept ? send_id(s->owner->builder, W_KEEP, s) : 0;
 }
 
 /* The parent first: the gate that the listeners will be given to must know its policy and its
@@ -210,8 +254,7 @@ void sandbox_begin(struct sandbox *s)
     if (s->state != SANDBOX_NEW || s->owner->builder == NULL || !s->owner->recording)
         return;
     set_state(s, SANDBOX_BUILDING, BUILD_MS);
-    tell(s, "sandbox_created", s->plan.request.policy);
-    if (send_sandbox(s) < 0 || send_build(s) < 0)
+    if (ask_for(s) < 0)
         sandbox_end(s, EXIT_DURWARD_FAILED, "the sandbox could not be asked for");
 }
 
@@ -221,6 +264,14 @@ void sandbox_builder_down(struct sandbox *s)
         sandbox_end(s, EXIT_DURWARD_FAILED, "the builder died while it made the sandbox");
     else if (s->state == SANDBOX_ENDING && !s->torn)
         leave(s);
+}
+
+/* What init says before its answer was meant for the controller that died. */
+static void ask_reset(struct sandbox *s)
+{
+    struct msg m;
+    msg_init(&m, W_INIT_RESET);
+    ipc_send(s->init, &m); /* if that fails, READY lasts too long and ends */
 }
 
 int sandbox_built(struct sandbox *s, struct msg *m)
@@ -248,6 +299,8 @@ int sandbox_built(struct sandbox *s, struct msg *m)
     s->init = ipc_new(s->owner->base, fd, sandbox_on_init, sandbox_on_init_closed, s);
     if (s->init == NULL)
         sandbox_end(s, EXIT_DURWARD_FAILED, "out of memory");
+    else if (s->plan.adopt)
+        ask_reset(s);
     return 0;
 }
 
@@ -257,17 +310,27 @@ int sandbox_exec(struct sandbox *s)
     struct run_request *r = &s->plan.request;
     struct msg m;
     msg_init(&m, W_INIT_EXEC);
+    msg_put_u32(&m, 0); /* the only one */
     strlist_put(&r->argv, &m);
     strlist_put(&s->plan.env, &m);
     msg_put_str(&m, r->cwd);
-    msg_put_u8(&m, r->tty);
+    msg_put_u8(&m, r->tty ? COMMAND_TERMINAL : COMMAND_GIVEN);
     msg_put_u32(&m, r->rows);
     msg_put_u32(&m, r->cols);
+    msg_put_u8(&m, 0);
     for (int i = 0; i < 3 && !r->tty; i++) {
         msg_put_fd(&m, r->fds[i]);
         r->fds[i] = -1;
     }
     return ipc_send(s->init, &m);
+}
+
+void sandbox_running(struct sandbox *s)
+{
+    set_state(s, SANDBOX_RUNNING, 0);
+    tell(s, s->plan.adopt ? "sandbox_adopted" : "sandbox_started", s->plan.request.policy);
+    if (s->owner->running)
+        s->owner->running(s->owner->arg, s);
 }
 
 void sandbox_started(struct sandbox *s, int pty)
@@ -291,6 +354,7 @@ static int forward(struct sandbox *s, uint16_t type, uint32_t a, uint32_t b, boo
 {
     struct msg m;
     msg_init(&m, type);
+    msg_put_u32(&m, 0);
     msg_put_u32(&m, a);
     if (two)
         msg_put_u32(&m, b);
@@ -357,14 +421,6 @@ void sandbox_gate(struct sandbox *s, int fd)
     s->gate = ipc_new(s->owner->base, fd, sandbox_on_gate, sandbox_on_gate_closed, s);
 }
 
-static void send_id(struct ipc *to, uint16_t type, const struct sandbox *s)
-{
-    struct msg m;
-    msg_init(&m, type);
-    msg_put_str(&m, s->plan.id);
-    ipc_send(to, &m); /* a missing receiver has nothing to take down */
-}
-
 /* Closing init's channel ends init, and with it everything inside; W_TEARDOWN removes the rest. */
 void sandbox_end(struct sandbox *s, uint32_t status, const char *text)
 {
@@ -377,7 +433,7 @@ void sandbox_end(struct sandbox *s, uint32_t status, const char *text)
     ipc_free(s->init);
     s->init = NULL;
     if (asked && s->owner->builder)
-        send_id(s->owner->builder, W_TEARDOWN, s);
+        (void)send_id(s->owner->builder, W_TEARDOWN, s); /* a dead one has nothing to take down */
     else
         leave(s);
 }
@@ -392,7 +448,7 @@ void sandbox_torn(struct sandbox *s)
 static void leave(struct sandbox *s)
 {
     s->torn = true;
-    send_id(s->owner->parent, W_SANDBOX_GONE, s);
+    (void)send_id(s->owner->parent, W_SANDBOX_GONE, s);
     restart_timer(s, s->gate && s->client ? LAST_WORDS_MS : 0);
 }
 

@@ -22,6 +22,7 @@
 #include "ipc.h"
 #include "name_table.h"
 #include "run.h"
+#include "shape.h"
 
 struct event_base;
 
@@ -34,7 +35,7 @@ enum sandbox_state {
     SANDBOX_GONE
 };
 
-enum { SANDBOX_ID_MAX = 64, SANDBOX_PORTS_MAX = 24 };
+enum { SANDBOX_ID_MAX = 64, SANDBOX_PORTS_MAX = 24, SANDBOX_SEED = 16 };
 
 struct sandbox_placeholder {
     char *placeholder, *secret; /* owned */
@@ -50,7 +51,13 @@ struct sandbox_plan {
     uint16_t ports[SANDBOX_PORTS_MAX];
     size_t n_ports;
     struct strlist git_hosts;
-    unsigned names; /* synthetic names it may have */
+    struct shape shape;               /* image, root and limits */
+    unsigned names;                   /* synthetic names it may have */
+    unsigned char seed[SANDBOX_SEED]; /* its placeholders are made from it */
+    /* Kept by the daemon: it has no command of its own, runs once it is tested, and what
+     * durward-init says from then on goes to owner->said. */
+    bool kept;
+    bool adopt; /* it runs already: take it over from the builder instead of making it */
 };
 
 void sandbox_plan_done(struct sandbox_plan *p);
@@ -65,6 +72,10 @@ struct sandbox_owner {
     bool recording;      /* lifecycle records are taken; without, no sandbox begins */
     void (*event)(void *arg, const struct sandbox *s, const char *what, const char *detail);
     void (*gone)(void *arg, struct sandbox *s); /* state is GONE; call sandbox_free */
+    /* of kept ones: it is RUNNING; init's message about commands (-1: bad); a new name */
+    void (*running)(void *arg, struct sandbox *s);
+    int (*said)(void *arg, struct sandbox *s, struct msg *m);
+    void (*named)(void *arg, struct sandbox *s, const char *host, uint32_t index);
     void *arg;
     LIST_HEAD(, sandbox) list; /* every sandbox that is not freed */
 };
@@ -85,6 +96,12 @@ bool sandbox_state_may(enum sandbox_state from, enum sandbox_state to);
 const char *sandbox_id(const struct sandbox *s);
 const char *sandbox_policy(const struct sandbox *s);
 const struct denials *sandbox_denials(const struct sandbox *s);
+const struct strlist *sandbox_env(const struct sandbox *s);
+const char *sandbox_why(const struct sandbox *s); /* ENDING and GONE: why it ended; "" */
+/* A name that it was given before it was adopted; in the order of their indexes. */
+void sandbox_restore_name(struct sandbox *s, const char *host);
+/* A message to durward-init of a kept sandbox; taken over. -1: it is not running, or too long. */
+int sandbox_tell(struct sandbox *s, struct msg *m);
 
 /* A builder or a journal arrived: begin, if nothing else is missing and it has not. */
 void sandbox_begin(struct sandbox *s);

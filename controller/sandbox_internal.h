@@ -36,6 +36,7 @@ void sandbox_on_gate_closed(struct ipc *ch, const char *why, void *arg);
 /* Steps that those messages bring about. */
 int sandbox_exec(struct sandbox *s);
 void sandbox_started(struct sandbox *s, int pty);
+void sandbox_running(struct sandbox *s);    /* a kept one */
 void sandbox_last_words(struct sandbox *s); /* ENDING: the gate has told its last counts */
 
 #endif

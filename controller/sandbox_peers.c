@@ -60,7 +60,9 @@ static int on_self_test(struct sandbox *s, struct msg *m)
         return 0;
     }
     s->tested = true;
-    if (sandbox_exec(s) < 0)
+    if (s->plan.kept)
+        sandbox_running(s);
+    else if (sandbox_exec(s) < 0)
         sandbox_end(s, EXIT_DURWARD_FAILED, "the command and its environment are too long");
     return 0;
 }
@@ -68,7 +70,10 @@ static int on_self_test(struct sandbox *s, struct msg *m)
 static int on_started(struct sandbox *s, struct msg *m)
 {
     int fd = -1;
-    if (s->state != SANDBOX_READY || !s->tested || (s->plan.request.tty && msg_get_fd(m, &fd) < 0))
+    uint32_t number, n;
+    if (s->state != SANDBOX_READY || !s->tested || msg_get_u32(m, &number) < 0 || number != 0 ||
+        msg_get_u32(m, &n) < 0 || n != (s->plan.request.tty ? 1 : 0) ||
+        (n && msg_get_fd(m, &fd) < 0))
         return -1;
     if (msg_end(m) < 0 || (fd >= 0 && !is_pty_master(fd))) {
         if (fd >= 0)
@@ -81,18 +86,38 @@ static int on_started(struct sandbox *s, struct msg *m)
 
 static int on_exit_message(struct sandbox *s, struct msg *m)
 {
-    uint32_t status;
+    uint32_t number, status;
     char text[DETAIL_MAX];
-    if (!s->tested || msg_get_u32(m, &status) < 0 || msg_get_str(m, text, sizeof text) < 0 ||
-        msg_end(m) < 0 || status > 255)
+    if (!s->tested || msg_get_u32(m, &number) < 0 || number != 0 || msg_get_u32(m, &status) < 0 ||
+        msg_get_str(m, text, sizeof text) < 0 || msg_end(m) < 0 || status > 255)
         return -1;
     sandbox_end(s, status, text);
     return 0;
 }
 
+static int on_reset(struct sandbox *s, struct msg *m)
+{
+    if (msg_end(m) < 0)
+        return -1;
+    s->tested = true; /* the builder gives only tested ones to be adopted */
+    sandbox_running(s);
+    return 0;
+}
+
+static int on_kept(struct sandbox *s, struct msg *m)
+{
+    if (s->tested)
+        return s->owner->said ? s->owner->said(s->owner->arg, s, m) : -1;
+    if (s->plan.adopt) /* until it answers, all it says is for a controller that died */
+        return m->type == W_INIT_RESET ? on_reset(s, m) : 0;
+    return m->type == W_INIT_READY ? on_self_test(s, m) : -1;
+}
+
 int sandbox_on_init(struct ipc *ch UNUSED, struct msg *m, void *arg)
 {
     struct sandbox *s = arg;
+    if (s->plan.kept)
+        return on_kept(s, m);
     switch (m->type) {
     case W_INIT_READY:
         return on_self_test(s, m);
@@ -142,8 +167,13 @@ static int on_name(struct sandbox *s, struct ipc *ch, struct msg *m)
     if (!s->told)
         name_table_each(s->names, tell_name, ch);
     s->told = true;
-    if (host[0])
-        send_name(ch, req, host, name_table_index(s->names, host));
+    if (host[0] == 0)
+        return 0;
+    size_t known = name_table_count(s->names);
+    uint32_t index = name_table_index(s->names, host);
+    if (s->plan.kept && name_table_count(s->names) != known && s->owner->named)
+        s->owner->named(s->owner->arg, s, host, index);
+    send_name(ch, req, host, index);
     return 0;
 }
 

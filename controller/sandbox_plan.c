@@ -103,20 +103,27 @@ static bool has_policy(const struct config *c, const char *name)
     return false;
 }
 
-int sandbox_plan_make(struct controller *c, struct run_request *r, struct sandbox_plan *ret,
-                      struct err *err)
+int sandbox_plan_make(struct controller *c, struct run_request *r,
+                      const struct sandbox_known *known, struct sandbox_plan *ret, struct err *err)
 {
-    unsigned char seed[IDENTITY_SEED];
     struct placeholders p = {0};
     memset(ret, 0, sizeof *ret);
     run_request_init(&ret->request);
     if (!has_policy(c->config, r->policy))
         return err_set(err, ERR_PARSE, "there is no policy '%s'", r->policy);
-    if (getrandom(seed, sizeof seed, 0) != sizeof seed)
+    int bad = 0;
+    if (known) {
+        memcpy(ret->id, known->id, sizeof ret->id);
+        memcpy(ret->seed, known->seed, sizeof ret->seed);
+    } else if (getrandom(ret->seed, sizeof ret->seed, 0) != sizeof ret->seed) {
         return err_sys(err, "getrandom");
-    int bad = sandbox_make_id("sb", ret->id, err);
+    } else {
+        bad = sandbox_make_id("sb", ret->id, err);
+    }
+    if (shape_of_policy(c->config, r->policy, r->image, &ret->shape) < 0)
+        return err_set(err, ERR_PARSE, "'%s' is not the name of an image", r->image);
     if (bad == 0)
-        bad = placeholders_make(c->config, r->policy, seed, c->keys.tag, &p, err);
+        bad = placeholders_make(c->config, r->policy, ret->seed, c->keys.tag, &p, err);
     if (bad == 0)
         bad = make_env(c, r, &p, &ret->env, err);
     if (bad == 0)

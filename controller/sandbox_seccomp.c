@@ -13,6 +13,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -234,6 +235,19 @@ static int deny_set_id(scmp_filter_ctx c, struct err *err)
     return nr < 0 ? 0 : deny(c, SCMP_ACT_ERRNO(ENOSYS), nr, 0, NULL, err);
 }
 
+/* Where the host hands core dumps to a program, that runs outside and as root, for each crash in
+ * here, whatever the limit is, unless it is exactly 1 (core(5)); which the maker sets. So nobody
+ * sets another, and programs that want 0 are told that they have it. */
+static int keep_core_limit(scmp_filter_ctx c, struct err *err)
+{
+    struct scmp_arg_cmp set[] = {SCMP_A0(SCMP_CMP_EQ, RLIMIT_CORE)};
+    struct scmp_arg_cmp change[] = {SCMP_A1(SCMP_CMP_EQ, RLIMIT_CORE), SCMP_A2(SCMP_CMP_NE, 0)};
+    int nr = seccomp_syscall_resolve_name("setrlimit");
+    if (nr >= 0 && deny(c, SCMP_ACT_ERRNO(0), nr, 1, set, err) < 0)
+        return -1;
+    return deny(c, SCMP_ACT_ERRNO(0), SCMP_SYS(prlimit64), 2, change, err);
+}
+
 /* Execution domains: plain Linux, 32-bit uname, 2.6 uname, both, and the question 0xffffffff. Bit
  * 31 set means that question, of which no bit may be missing; otherwise only bits 3 and 17 are
  * free. */
@@ -317,7 +331,7 @@ int sandbox_seccomp_compile(struct sandbox_seccomp *ret, struct err *err)
     else if (deny_names(c, err) == 0 && deny_families(c, err) == 0 &&
              deny_protocols(c, AF_INET, err) == 0 && deny_protocols(c, AF_INET6, err) == 0 &&
              deny_ioctls(c, err) == 0 && deny_clone(c, err) == 0 && deny_set_id(c, err) == 0 &&
-             deny_personality(c, err) == 0)
+             deny_personality(c, err) == 0 && keep_core_limit(c, err) == 0)
         r = export(c, ret, err);
     seccomp_release(c);
     if (r < 0)

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <netinet/in.h>
@@ -19,7 +20,9 @@
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -361,10 +364,26 @@ static void must_not_open(struct run *t, const char *probe, const char *path, in
         close(fd);
 }
 
-static void probe_files(struct run *t)
+/* What can be written there is written to a layer, not to the host's or the image's file. */
+static void must_be_layer(struct run *t, const char *probe, const char *path)
 {
-    must_not_open(t, "read-only root", "/durward-self-test", O_WRONLY | O_CREAT | O_EXCL);
-    must_not_open(t, "read-only /usr", "/usr/durward-self-test", O_WRONLY | O_CREAT | O_EXCL);
+    struct statfs fs;
+    if (statfs(path, &fs) < 0)
+        report(t, probe, false, "statfs: %s", strerror(errno));
+    else
+        report(t, probe, fs.f_type == OVERLAYFS_SUPER_MAGIC || (fs.f_flags & ST_RDONLY),
+               "file system %lx", (unsigned long)fs.f_type);
+}
+
+static void probe_files(struct run *t, bool writable)
+{
+    if (writable) {
+        must_be_layer(t, "layered root", "/");
+        must_be_layer(t, "layered /usr", "/usr");
+    } else {
+        must_not_open(t, "read-only root", "/durward-self-test", O_WRONLY | O_CREAT | O_EXCL);
+        must_not_open(t, "read-only /usr", "/usr/durward-self-test", O_WRONLY | O_CREAT | O_EXCL);
+    }
     must_not_open(t, "read-only /etc", "/etc/durward/self-test", O_WRONLY | O_CREAT | O_EXCL);
     must_not_open(t, "our own program", "/proc/self/exe", O_WRONLY);
     must_not_open(t, "/proc/sys", "/proc/sys/kernel/hostname", O_WRONLY);
@@ -375,7 +394,7 @@ static void probe_files(struct run *t)
     must_not_open(t, "no /dev/net/tun", "/dev/net/tun", O_RDONLY);
 }
 
-unsigned selftest_run(int control, struct selftest_result results[SELFTEST_MAX])
+unsigned selftest_run(int control, bool writable, struct selftest_result results[SELFTEST_MAX])
 {
     struct run t = {.at = results};
     probe_descriptors(&t, control); /* before any other probe opens one */
@@ -391,7 +410,7 @@ unsigned selftest_run(int control, struct selftest_result results[SELFTEST_MAX])
     probe_tcp(&t);
     probe_calls(&t);
     probe_clone(&t);
-    probe_files(&t);
+    probe_files(&t, writable);
     dns_finish(&t, dns);
     return t.n;
 }

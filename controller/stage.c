@@ -14,20 +14,8 @@
 #include <unistd.h>
 
 #include "etcfiles.h"
-#include "mask.h"
 #include "mounts.h"
-
-#define TMP "/tmp" /* bubblewrap too needs this directory; the stage hides the host's meanwhile */
-
-struct stage {
-    const struct stage_parts *parts;
-    const struct plan *plan;
-    int root;                  /* the new root's mount */
-    int trust;                 /* the trust directory, opened before /tmp was hidden */
-    int trees[PLAN_BINDS_MAX]; /* detached copies of the binds' sources; -1: none */
-    bool is_dir[PLAN_BINDS_MAX];
-    struct mask mask;
-};
+#include "stage_internal.h"
 
 /* ---- what may be bound ---- */
 
@@ -110,44 +98,17 @@ static int open_sources(struct stage *s, struct err *err)
         if (r < 0)
             return -1;
     }
-    s->trust = open(s->parts->trust_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (s->trust < 0)
-        return err_sys(err, "trust bundles in %s", s->parts->trust_dir);
     return 0;
 }
 
 /* ---- pieces ---- */
-
-static int attach_at(struct stage *s, int tree, const char *path, bool dir, struct err *err)
-{
-    int at = mounts_place(s->root, path, dir, err);
-    int r = at < 0 ? -1 : mounts_attach(tree, at, err);
-    if (at >= 0)
-        close(at);
-    return r < 0 ? err_wrap(err, "%s", path) : 0;
-}
-
-/* A tmpfs at path; its descriptor if asked (the caller's), else it is closed. */
-static int add_tmpfs(struct stage *s, const char *path, const char *mode, int *keep,
-                     struct err *err)
-{
-    int tree = mounts_tmpfs(mode, NULL, err);
-    int r = tree < 0 ? -1 : attach_at(s, tree, path, true, err);
-    if (r == 0 && keep) {
-        *keep = tree;
-        return 0;
-    }
-    if (tree >= 0)
-        close(tree);
-    return r;
-}
 
 /* The host's directory or file at an absolute path, read-only, in the same place. */
 static int add_host(struct stage *s, const char *path, struct err *err)
 {
     int fd = mounts_open(path, err);
     int tree = fd < 0 ? -1 : mounts_clone(fd, true, err);
-    int r = tree < 0 ? -1 : attach_at(s, tree, path, true, err);
+    int r = tree < 0 ? -1 : stage_attach_at(s, tree, path, true, err);
     if (fd >= 0)
         close(fd);
     if (tree >= 0)
@@ -155,49 +116,28 @@ static int add_host(struct stage *s, const char *path, struct err *err)
     return r;
 }
 
-static int make_stage(struct stage *s, struct err *err)
-{
-    int tmp = open(TMP, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int outer = tmp < 0 ? err_sys(err, TMP) : mounts_tmpfs("0755", NULL, err);
-    int r = outer < 0 ? -1 : mounts_attach(outer, tmp, err);
-    int at = r < 0 ? -1 : mounts_place(outer, "root", true, err);
-    s->root = at < 0 ? -1 : mounts_tmpfs("0755", "16m", err);
-    r = s->root < 0 ? -1 : mounts_attach(s->root, at, err);
-    if (r == 0) {
-        s->mask.empty_file = mounts_place(outer, "empty/file", false, err);
-        s->mask.empty_dir = mounts_place(outer, "empty/directory", true, err);
-        if (s->mask.empty_file < 0 || s->mask.empty_dir < 0)
-            r = -1;
-    }
-    if (tmp >= 0)
-        close(tmp);
-    if (outer >= 0)
-        close(outer);
-    if (at >= 0)
-        close(at);
-    return r;
-}
-
-/* /bin, /sbin, /lib, /lib64, ...: a link where the host has a link, else the host's directory. */
-static int add_system_entry(struct stage *s, int host, const char *name, struct err *err)
+/* /bin, /sbin, /lib, /lib64, ...: a link where the host has a link, else the host's directory.
+ * Links are part of the base, directories mounts on the root. */
+static int add_system_entry(struct stage *s, int host, const char *name, bool links,
+                            struct err *err)
 {
     struct stat st;
     char path[NAME_MAX + 2], to[PATH_MAX];
     if (fstatat(host, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return 0;
     snprintf(path, sizeof path, "/%s", name);
-    if (S_ISDIR(st.st_mode))
+    if (S_ISDIR(st.st_mode) && !links)
         return add_host(s, path, err);
-    if (!S_ISLNK(st.st_mode))
+    if (!S_ISLNK(st.st_mode) || !links)
         return 0;
     ssize_t n = readlinkat(host, name, to, sizeof to - 1);
     if (n < 0)
         return err_sys(err, "%s", path);
     to[n] = '\0';
-    return symlinkat(to, s->root, name) < 0 ? err_sys(err, "%s", path) : 0;
+    return symlinkat(to, s->base, name) < 0 ? err_sys(err, "%s", path) : 0;
 }
 
-static int add_system(struct stage *s, struct err *err)
+static int add_system(struct stage *s, bool links, struct err *err)
 {
     int fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -206,22 +146,36 @@ static int add_system(struct stage *s, struct err *err)
             close(fd);
         return err_sys(err, "/");
     }
-    int r = add_host(s, "/usr", err);
+    int r = links ? 0 : stage_add_usr(s, err);
     for (struct dirent *e; r == 0 && (e = readdir(d)) != NULL;)
         if (strcmp(e->d_name, "bin") == 0 || strcmp(e->d_name, "sbin") == 0 ||
             strncmp(e->d_name, "lib", 3) == 0)
-            r = add_system_entry(s, dirfd(d), e->d_name, err);
+            r = add_system_entry(s, dirfd(d), e->d_name, links, err);
     closedir(d);
     return r;
 }
 
+/* Files of our own: in the base, above an image's. */
+static int lay_etc(struct stage *s, struct err *err)
+{
+    int host = open("/etc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int etc = host < 0 ? err_sys(err, "/etc") : mounts_place(s->base, "/etc", true, err);
+    int r = etc < 0 ? -1 : etcfiles_write(etc, host, s->dirs.image, s->dirs.trust, s->plan, err);
+    if (host >= 0)
+        close(host);
+    if (etc >= 0)
+        close(etc);
+    return r;
+}
+
+/* Directories of the host's /etc, which an image has by itself, and the bundles. */
 static int add_etc(struct stage *s, struct err *err)
 {
     int host = open("/etc", O_PATH | O_DIRECTORY | O_CLOEXEC);
     int etc = host < 0 ? err_sys(err, "/etc") : mounts_place(s->root, "/etc", true, err);
-    int r = etc < 0 ? -1 : etcfiles_write(etc, host, s->trust, s->plan, err);
-    int tree = r < 0 ? -1 : mounts_clone(s->trust, true, err);
-    r = tree < 0 ? -1 : attach_at(s, tree, "/etc/durward", true, err);
+    int r = etc < 0 ? -1 : s->dirs.image >= 0 ? 0 : etcfiles_show(etc, host, err);
+    int tree = r < 0 ? -1 : mounts_clone(s->dirs.trust, true, err);
+    r = tree < 0 ? -1 : stage_attach_at(s, tree, "/etc/durward", true, err);
     if (host >= 0)
         close(host);
     if (etc >= 0)
@@ -234,7 +188,7 @@ static int add_etc(struct stage *s, struct err *err)
 /* Every JDK brings a trust store of its own; ours, if there is one, covers those that are files. */
 static int cover_java(struct stage *s, struct err *err)
 {
-    int ours = openat(s->trust, "cacerts.p12", O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    int ours = openat(s->dirs.trust, "cacerts.p12", O_PATH | O_NOFOLLOW | O_CLOEXEC);
     int jvm = openat(s->root, "usr/lib/jvm", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = ours < 0 || jvm < 0 ? NULL : fdopendir(jvm);
     int r = 0;
@@ -247,7 +201,7 @@ static int cover_java(struct stage *s, struct err *err)
         if (fstatat(s->root, path, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
             continue;
         int tree = mounts_clone(ours, true, err);
-        r = tree < 0 ? -1 : attach_at(s, tree, path, false, err);
+        r = tree < 0 ? -1 : stage_attach_at(s, tree, path, false, err);
         if (tree >= 0)
             close(tree);
     }
@@ -263,12 +217,14 @@ static int cover_java(struct stage *s, struct err *err)
 /* Our process 1, in a mount of its own that nobody can write to or rename. */
 static int add_init(struct stage *s, struct err *err)
 {
-    int dir = -1;
     struct stat st;
-    if (add_tmpfs(s, "/run/durward", "0755", &dir, err) < 0)
+    int dir = mounts_tmpfs("0755", "16m", NULL, err);
+    if (dir < 0)
         return -1;
-    int fd = openat(dir, "init", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
-    int r = fd < 0 || fstat(s->parts->init, &st) < 0 ? err_sys(err, "init") : 0;
+    int r = stage_attach_at(s, dir, "/run/durward", true, err);
+    int fd = r < 0 ? -1 : openat(dir, "init", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
+    if (r == 0 && (fd < 0 || fstat(s->parts->init, &st) < 0))
+        r = err_sys(err, "init");
     for (off_t at = 0; r == 0 && at < st.st_size;)
         if (sendfile(fd, s->parts->init, &at, (size_t)(st.st_size - at)) <= 0)
             r = err_sys(err, "cannot copy durward-init");
@@ -280,39 +236,77 @@ static int add_init(struct stage *s, struct err *err)
     return r;
 }
 
-static int add_base(struct stage *s, struct err *err)
+static int lay_dir(struct stage *s, const char *path, mode_t mode, struct err *err)
 {
-    static const char *const empty[] = {"/proc",    "/dev", "/var/lib", "/var/cache",
-                                        "/var/log", "/mnt", "/srv",     "/opt"};
-    for (size_t i = 0; i < ARRAY_LEN(empty); i++) {
-        int fd = mounts_place(s->root, empty[i], true, err);
-        if (fd < 0)
+    int fd = mounts_place(s->base, path, true, err);
+    if (fd < 0)
+        return -1;
+    close(fd);
+    return fchmodat(s->base, path + 1, mode, 0) < 0 ? err_sys(err, "%s", path) : 0;
+}
+
+/* Does $HOME lie in the root's own layer? Where that can be written, and nothing is mounted over
+ * it. */
+static bool home_in_root(const struct plan *p)
+{
+    static const char *const covered[] = {"/tmp", "/var/tmp", "/run"};
+    bool in = p->shape.root != SHAPE_READ_ONLY;
+    for (size_t i = 0; i < ARRAY_LEN(covered); i++)
+        in = in && !plan_path_within(p->home, covered[i]);
+    return in;
+}
+
+/* Below an image only what is mounted on: in the upmost layer, so that a link of the image's in its
+ * place does not count. */
+static int lay_base(struct stage *s, struct err *err)
+{
+    static const char *const always[] = {"/proc", "/dev", "/tmp", "/var/tmp", "/run"};
+    static const char *const bare[] = {"/var/lib", "/var/cache", "/var/log",
+                                       "/mnt",     "/srv",       "/opt"};
+    bool image = s->dirs.image >= 0;
+    for (size_t i = 0; i < ARRAY_LEN(always); i++)
+        if (lay_dir(s, always[i], 0755, err) < 0)
             return -1;
-        close(fd);
-    }
-    if (symlinkat("/run", s->root, "var/run") < 0 ||
-        symlinkat("/run/lock", s->root, "var/lock") < 0)
+    for (size_t i = 0; !image && i < ARRAY_LEN(bare); i++)
+        if (lay_dir(s, bare[i], 0755, err) < 0)
+            return -1;
+    if (!image && (symlinkat("/run", s->base, "var/run") < 0 ||
+                   symlinkat("/run/lock", s->base, "var/lock") < 0))
         return err_sys(err, "/var");
-    if (add_tmpfs(s, "/tmp", "1777", NULL, err) < 0 ||
-        add_tmpfs(s, "/var/tmp", "1777", NULL, err) < 0 ||
-        add_tmpfs(s, "/run", "0755", NULL, err) < 0)
+    if (!image && add_system(s, true, err) < 0)
+        return -1;
+    if (s->plan->shape.root == SHAPE_READ_ONLY)
+        return 0;
+    if (lay_dir(s, "/workspace", 0755, err) < 0)
+        return -1;
+    return s->plan->home[1] && home_in_root(s->plan) ? lay_dir(s, s->plan->home, 0700, err) : 0;
+}
+
+static int add_temporary(struct stage *s, struct err *err)
+{
+    if (stage_add_scratch(s, "tmp", "/tmp", 01777, err) < 0 ||
+        stage_add_scratch(s, "var-tmp", "/var/tmp", 01777, err) < 0 ||
+        stage_add_scratch(s, "run", "/run", 0755, err) < 0)
         return -1;
     return add_init(s, err);
 }
 
+/* Where the root cannot be written, or is not seen, home is a directory of scratch. */
 static int add_home(struct stage *s, struct err *err)
 {
     for (unsigned i = 0; i < s->plan->nbinds; i++)
         if (plan_path_within(s->plan->home, s->plan->binds[i].target))
             return 0;
-    return s->plan->home[1] == '\0' ? 0 : add_tmpfs(s, s->plan->home, "0700", NULL, err);
+    if (s->plan->home[1] == '\0' || home_in_root(s->plan))
+        return 0;
+    return stage_add_scratch(s, "home", s->plan->home, 0700, err);
 }
 
 static int add_binds(struct stage *s, struct err *err)
 {
     for (unsigned i = 0; i < s->plan->nbinds; i++) {
         const struct plan_bind *b = &s->plan->binds[i];
-        if (attach_at(s, s->trees[i], b->target, s->is_dir[i], err) < 0)
+        if (stage_attach_at(s, s->trees[i], b->target, s->is_dir[i], err) < 0)
             return err_wrap(err, "cannot bind %s", b->source);
         /* a single file that somebody binds is meant; what lies in a directory may not be known */
         if (s->is_dir[i] && mask_tree(&s->mask, s->trees[i], b->source, err) < 0)
@@ -321,9 +315,37 @@ static int add_binds(struct stage *s, struct err *err)
     return 0;
 }
 
+/* ---- the whole ---- */
+
+int stage_open(const struct stage_parts *parts, const struct plan *plan, const struct idmap *map,
+               struct stage_dirs *ret, struct err *err)
+{
+    *ret = (struct stage_dirs){.trust = -1, .image = -1, .layer = {{-1, -1}, {-1, -1}}};
+    ret->trust = open(parts->trust_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (ret->trust < 0)
+        return err_sys(err, "trust bundles in %s", parts->trust_dir);
+    if (plan->shape.image[0] &&
+        (ret->image = layer_image(parts->state_dir, plan->shape.image, err)) < 0)
+        return -1;
+    if (plan->shape.root == SHAPE_KEPT &&
+        layer_open(parts->state_dir, plan->sandbox, plan->shape.image, map, &ret->layer, err) < 0)
+        return err_wrap(err, "the sandbox's files");
+    return 0;
+}
+
+void stage_close(struct stage_dirs *d)
+{
+    if (d->trust >= 0)
+        close(d->trust);
+    if (d->image >= 0)
+        close(d->image);
+    d->trust = d->image = -1;
+    layer_close(&d->layer);
+}
+
 static void release(struct stage *s)
 {
-    int own[] = {s->root, s->trust, s->mask.empty_file, s->mask.empty_dir};
+    int own[] = {s->root, s->base, s->scratch, s->outer, s->mask.empty_file, s->mask.empty_dir};
     for (size_t i = 0; i < ARRAY_LEN(own); i++)
         if (own[i] >= 0)
             close(own[i]);
@@ -332,18 +354,33 @@ static void release(struct stage *s)
             close(s->trees[i]);
 }
 
-int stage_build(const struct stage_parts *parts, const struct plan *plan, struct buf *notes,
-                struct err *err)
+/* What lies in the base before the root is seen, and what is mounted on the root after that. */
+static int lay_out(struct stage *s, struct err *err)
 {
-    struct stage s = {.parts = parts, .plan = plan, .root = -1, .trust = -1};
+    if (stage_make(s, err) < 0 || lay_base(s, err) < 0 || lay_etc(s, err) < 0 ||
+        stage_make_root(s, err) < 0)
+        return -1;
+    if (s->dirs.image < 0 && add_system(s, false, err) < 0)
+        return -1;
+    if (add_temporary(s, err) < 0 || add_etc(s, err) < 0 || cover_java(s, err) < 0 ||
+        add_home(s, err) < 0 || add_binds(s, err) < 0)
+        return -1;
+    return s->plan->shape.root == SHAPE_READ_ONLY ? mounts_freeze(s->root, err) : 0;
+}
+
+int stage_build(const struct stage_parts *parts, const struct plan *plan,
+                const struct stage_dirs *dirs, struct buf *notes, struct err *err)
+{
+    struct stage s = {.parts = parts, .plan = plan, .dirs = *dirs};
+    s.outer = s.scratch = s.base = s.root = -1;
     s.mask = (struct mask){.empty_file = -1, .empty_dir = -1, .notes = notes};
     for (unsigned i = 0; i < PLAN_BINDS_MAX; i++)
         s.trees[i] = -1;
-    int r = -1;
-    if (mounts_private(err) == 0 && open_sources(&s, err) == 0 && make_stage(&s, err) == 0 &&
-        add_system(&s, err) == 0 && add_base(&s, err) == 0 && add_etc(&s, err) == 0 &&
-        cover_java(&s, err) == 0 && add_home(&s, err) == 0 && add_binds(&s, err) == 0)
-        r = mounts_freeze(s.root, err);
+    int r = mounts_private(err);
+    if (r == 0)
+        r = open_sources(&s, err);
+    if (r == 0)
+        r = lay_out(&s, err);
     release(&s);
     return r;
 }

@@ -1,9 +1,14 @@
-/* The root file system of a local sandbox, laid out on a tmpfs in the maker's own mount namespace:
+/* The root file system of a local sandbox, laid out in the maker's own mount namespace.
  *
- *   /usr /bin /lib...   the host's, read-only        /etc       written for it (etcfiles.h),
- * read-only /tmp /var/tmp /run  tmpfs, writable              $HOME      tmpfs, writable, unless a
- * bind covers it /etc/durward        trust bundles, read-only     /run/durward/init   our process
- * 1, read-only binds               as the plan says, credential files masked (mask.h)
+ * Without an image and read-only: on a tmpfs, frozen when it is complete. Otherwise an overlay
+ * whose layers are, the upmost first: what is written (kept or in memory, layer.h), what we lay
+ * out, the image. On it are mounted:
+ *
+ *   /usr, /bin, /lib...        the host's, where there is no image
+ *   /etc/durward               trust bundles, read-only
+ *   /tmp, /var/tmp, /run       one tmpfs of the size that limits.disk says; $HOME too where the
+ * root cannot be written and no bind covers it /run/durward/init          our process 1, read-only
+ *   binds                      as the plan says, credential files masked (mask.h)
  *
  * Sources are opened without following links and mounted by descriptor. /proc and /dev are left to
  * bubblewrap, which takes STAGE_ROOT as the new root. */
@@ -12,6 +17,7 @@
 
 #include "buf.h"
 #include "err.h"
+#include "layer.h"
 #include "plan.h"
 
 #define STAGE_ROOT  "/tmp/root"
@@ -24,9 +30,19 @@ struct stage_parts {
     int init; /* the program's bytes, a rewound file; read once */
 };
 
-/* In a fresh mount namespace of our own. notes gets a line for each masked file. */
-int stage_build(const struct stage_parts *parts, const struct plan *plan, struct buf *notes,
-                struct err *err);
+/* What the builder opens of its own for a sandbox; -1 where there is none. */
+struct stage_dirs {
+    int trust, image;
+    struct layer layer;
+};
+
+/* In the mount namespace that the sandbox is laid out in, while still the builder's own user. */
+int stage_open(const struct stage_parts *parts, const struct plan *plan, const struct idmap *map,
+               struct stage_dirs *ret, struct err *err);
+void stage_close(struct stage_dirs *d);
+/* In there, as who the command is. notes gets a line for each masked file. */
+int stage_build(const struct stage_parts *parts, const struct plan *plan,
+                const struct stage_dirs *dirs, struct buf *notes, struct err *err);
 
 /* May this host path be bound? Purely by the paths; -1 with the reason. */
 int stage_check_source(const struct stage_parts *parts, const struct plan *plan, const char *source,

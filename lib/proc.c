@@ -153,6 +153,12 @@ static int drop_uid(enum role r, struct err *err)
     return 0;
 }
 
+int proc_no_core(void)
+{
+    struct rlimit one = {1, 1}, none = {0, 0};
+    return setrlimit(RLIMIT_CORE, &one) == 0 ? 0 : setrlimit(RLIMIT_CORE, &none);
+}
+
 int proc_enter(enum role r, struct err *err)
 {
     self = r;
@@ -164,8 +170,7 @@ int proc_enter(enum role r, struct err *err)
     char name[16];
     snprintf(name, sizeof name, "durward-%.7s", role_name(r));
     prctl(PR_SET_NAME, name);
-    struct rlimit none = {0, 0};
-    if (setrlimit(RLIMIT_CORE, &none) < 0)
+    if (proc_no_core() < 0)
         return err_sys(err, "RLIMIT_CORE");
     /* one client connection is up to three descriptors; what we start ourselves keeps its limit */
     struct rlimit files;

@@ -39,6 +39,9 @@ int proc_enter(enum role r, struct err *err);
 /* The uid a role runs under when started by root: 61700 + role (documented in SECURITY.md); else,
  * and where a user namespace has no such uids, our own. */
 uid_t proc_role_uid(enum role r);
+/* No core dump of this process or of what it starts. The limit is 1 where it can be: with 0 a host
+ * that hands dumps to a program still does so (core(5)). */
+int proc_no_core(void);
 /* Install the role's seccomp filter (default: EPERM). After this nothing outside its list works.
  * In sanitizer builds the list is wider; proc_relaxations() says how. */
 int proc_confine(enum role r, struct err *err);

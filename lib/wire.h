@@ -27,7 +27,8 @@ enum wire_type {
     /* W_INIT of each role:
      * S: create:u8, leaf_days:u32, fds: key, cert (read-write only when create).
      *    READY: cert_pem:bytes
-     * V: n × (name:str, store:u8, source:str, ttl:u32), fd: env memfd (secrets/env_block.h)
+     * V: n × (name:str, store:u8, source:str, ttl:u32, lines:u8), fd: env memfd
+     *    (secrets/env_block.h)
      *    W_PEER of an injector or the dialer: extra = names of the secrets it may have
      *    (secrets/secret_list.h)
      * L: durability:u8, subdir:str ("" or run-…), rotate_bytes:u64, rotate_seconds:u64 (0: any),
@@ -72,10 +73,19 @@ enum wire_type {
     W_SECRET_GET = 50, /* I→V: req:u32, name:str */
     W_SECRET = 51, /* V→I: req:u32, ok:u8, ttl:u32 (seconds it may be used), value:bytes or text */
     W_SECRET_STALE = 52, /* V→I: name:str; forget it */
+    W_SIGN = 56,         /* I→V: req:u32, name:str, key_id:str, time:str, region:str, service:str,
+                            hash:str (of the canonical request; secrets/aws_sign.h) */
+    W_SIGNED = 57,       /* V→I: req:u32, ok:u8, signature:str or text */
     /* vault ↔ parent: the vault has neither open nor exec */
     W_STORE_OPEN = 53, /* V→P: req:u32, secret:str */
     W_STORE_FD = 54, /* P→V: req:u32, ok:u8, text:str, fd if ok (file, or the command's stdout) */
     W_STORE_EXIT = 55, /* P→V: req:u32, status:u32 (wait status of the command) */
+
+    W_VAULT_ROOTS = 150, /* P→V: limits:bytes, fd: roots memfd */
+    W_TOKEN_KEEP = 151,  /* V→P: req:u32, secret:str, value:bytes: a refresh token, into a file */
+    W_TOKEN_KEPT = 152,  /* P→V: req:u32, ok:u8 */
+    W_TOKEN_GET = 153,   /* V→P: req:u32, secret:str */
+    W_TOKEN_FOUND = 154, /* P→V: req:u32, value:bytes (empty: there is none) */
 
     /* ---- gate ↔ injector: one exchange is one u32 id, chosen by the gate ---- */
     W_HOP_REQUEST = 60,  /* G→I: see proxy/hop.h */
@@ -106,6 +116,12 @@ enum wire_type {
     W_TORN = 105,         /* B→C: sandbox:str */
     W_SANDBOX = 106,      /* C→P: sandbox:str, policy:str, n × (placeholder:str, secret:str) */
     W_SANDBOX_GONE = 107, /* C→P: sandbox:str */
+    W_KEEP = 108,         /* C→B: sandbox:str: it outlives this channel by BUILDER_KEEP_SECONDS */
+    W_ADOPT = 109,        /* C→B: sandbox:str, one that was kept: answered by W_BUILT */
+
+    W_LAYER = 110,   /* C→B: see controller/layer_work.h: copy or remove what sandboxes wrote */
+    W_LAYERED = 111, /* B→C: req:u32, result:u8, text:str */
+    W_FREEZE = 112,  /* C→B: req:u32, sandbox:str, frozen:u8; answered by W_LAYERED */
 
     /* ---- CLI or API ↔ controller ---- */
     W_RUN = 120,         /* CLI→C: see controller/run.h */
@@ -117,16 +133,27 @@ enum wire_type {
     W_RELOAD = 125,      /* C→P: {}; P→C: ok:u8, text:str */
     W_STATUS = 126,      /* C→P: {}; P→C: n × (role:str, pid:u32, sandbox:str) */
 
-    /* ---- controller (outside) ↔ durward-init (inside) ---- */
-    W_INIT_EXEC = 140, /* →init: argv n × str, env n × str, cwd:str, tty:u8, rows:u32, cols:u32,
-                          3 fds (stdin, stdout, stderr) when not tty */
-    W_INIT_STARTED = 141, /* init→: fd pty master when tty */
-    W_INIT_EXIT = 142,    /* init→: status:u32 (exit code as DESIGN §4), text:str */
-    W_INIT_SIGNAL = 143,  /* →init: signal:u32 (to the command's process group) */
-    W_INIT_WINSIZE = 144, /* →init: rows:u32, cols:u32 */
+    /* ---- controller (outside) ↔ durward-init (inside) ----
+     * number:u32 names a command; the controller chooses it and uses none twice. */
+    W_INIT_EXEC = 140,    /* →init: number:u32, argv n × str, env n × str, cwd:str,
+                             stdio:u8 (controller/command.h), rows:u32, cols:u32, script:u8;
+                             fds: stdin, stdout, stderr if given ones are asked for; the script, which
+                             the last word of argv then stands for */
+    W_INIT_STARTED = 141, /* init→: number:u32, n:u32 and as many fds: our ends of what it made:
+                             terminal (one), or stdin if asked for, stdout, stderr if apart */
+    W_INIT_EXIT = 142,    /* init→: number:u32, status:u32 (exit code as DESIGN §4; of a file
+                             operation an errno), text:str */
+    W_INIT_SIGNAL = 143,  /* →init: number:u32, signal:u32 (to the command's process group) */
+    W_INIT_WINSIZE = 144, /* →init: number:u32, rows:u32, cols:u32 */
     W_INIT_READY = 145,   /* init→: self-test: ok:u8, n × (probe:str, ok:u8, detail:str). The
                              builder waits for it but leaves it in the socket for C, as the first
                              message of the descriptor in W_BUILT */
+    W_INIT_RESET = 146,   /* →init: {}: a new controller: kill what runs; init→: {}: done, and
+                             all that was said before is not for you */
+    W_INIT_FILE = 147,    /* →init: number:u32, op:u8 (controller/inside.h), path:str, mode:u32.
+                             Answered by W_INIT_STARTED (the pipe), then W_INIT_EXIT */
+    W_INIT_CONNECT = 148, /* →init: number:u32, port:u32: a connection to the sandbox's loopback;
+                             W_INIT_STARTED (the socket), then W_INIT_EXIT */
 };
 
 #endif

@@ -121,7 +121,7 @@ static void tell_operator(struct dialer *d, const char *text)
 /* The rules that an end of this kind serves. */
 static unsigned channel_rules(const struct channel *c)
 {
-    return c->kind == ROLE_GATE ? POLICY_HOST_PLAIN : POLICY_HOST_CREDENTIALED;
+    return c->kind == ROLE_INJECTOR ? POLICY_HOST_CREDENTIALED : POLICY_HOST_PLAIN;
 }
 
 static bool ask_allowed(void *arg, const struct authority *a)
@@ -382,7 +382,8 @@ static int on_peer(struct dialer *d, struct msg *m)
     struct peer p;
     if (peer_get(m, &p) < 0)
         return -1;
-    if (p.kind == ROLE_GATE || p.kind == ROLE_INJECTOR)
+    if (p.kind == ROLE_GATE || p.kind == ROLE_INJECTOR ||
+        (p.kind == ROLE_VAULT && strcmp(p.policy, PEER_TOKENS) == 0))
         return channel_new(d, &p);
     if (p.kind == ROLE_VAULT && d->means.secrets) {
         secret_client_attach(d->means.secrets, p.fd);

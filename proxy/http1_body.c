@@ -128,10 +128,11 @@ static ssize_t take_data(struct http1_body *b, struct slice in, size_t at, size_
     size_t n = in.n - at;
     if (n > max)
         n = max;
-    if (b->kind != BODY_CLOSE && n > b->left)
+    bool counted = b->kind == BODY_LENGTH || b->kind == BODY_CHUNKED;
+    if (counted && n > b->left)
         n = (size_t)b->left;
     *out = (struct slice){in.p + at, n};
-    if (b->kind != BODY_CLOSE)
+    if (counted)
         b->left -= n;
     return (ssize_t)(at + n);
 }

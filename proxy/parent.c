@@ -88,10 +88,12 @@ void parent_drain(struct parent *p)
     if (p->draining || p->stopping)
         return;
     p->draining = true;
+    parent_retire(p->spare); /* it has nothing to drain */
+    p->spare = NULL;
     TAILQ_FOREACH(c, &p->children, link)
     {
         struct msg m;
-        if (c->role != ROLE_GATE || c->ch == NULL)
+        if (c->role != ROLE_GATE || c->ch == NULL || c->state == CHILD_RETIRED)
             continue;
         msg_init(&m, W_DRAIN);
         ipc_send(c->ch, &m);
@@ -110,19 +112,22 @@ static void start_roles(struct parent *p)
     p->controller = parent_start(p, ROLE_CONTROLLER, NULL);
     p->vault = parent_start(p, ROLE_VAULT, NULL);
     p->dialer = parent_start(p, ROLE_DIALER, NULL);
-    p->builder = p->mode == PARENT_RUN ? parent_start(p, ROLE_BUILDER, NULL) : NULL;
+    p->builder = parent_start(p, ROLE_BUILDER, NULL);
     p->spare = p->mode == PARENT_RUN ? parent_start(p, ROLE_GATE, NULL) : NULL;
-    if (!p->logger || !p->signer || !p->vault || !p->dialer || !p->controller) {
+    if (!p->logger || !p->signer || !p->vault || !p->dialer || !p->controller || !p->builder) {
         parent_stop(p, 1);
         return;
     }
     parent_wire(p, p->dialer, p->logger, "", "", false);
     parent_wire(p, p->controller, p->logger, "", "", false);
+    char *endpoints = config_endpoints_json(p->config);
+    if (endpoints)
+        parent_wire(p, p->vault, p->dialer, "", PEER_TOKENS, false);
+    free(endpoints);
     const struct config_proxy *proxy = config_upstream_proxy(p->config);
     if (proxy && proxy->password)
         parent_wire(p, p->dialer, p->vault, "", "", false);
-    if (p->builder)
-        parent_wire(p, p->controller, p->builder, "", "", false);
+    parent_wire(p, p->controller, p->builder, "", "", false);
     if (p->mode == PARENT_RUN && config_policies(p->config) == 1)
         parent_injector(p, config_policy_name(p->config, 0));
     parent_init_waiting(p);
@@ -187,6 +192,7 @@ void parent_maybe_ready(struct parent *p)
             proc_log("%s", proc_relaxations());
         say_listeners(p);
         proc_log("ready");
+        parent_sandbox_spare(p);
     }
 }
 
@@ -304,6 +310,8 @@ static int on_starter(struct ipc *ch UNUSED, struct msg *m, void *arg)
     start_roles(p);
     if (!p->stopping && parent_setup_roots(p, &err) < 0)
         fail_start(p, &err);
+    else
+        parent_tell_vault_roots(p);
     return 0;
 }
 

@@ -95,6 +95,7 @@ struct parent {
     TAILQ_HEAD(child_list, child) children;
     TAILQ_HEAD(wire_list, wire) wires;
     TAILQ_HEAD(sandbox_list, sandbox) sandboxes;
+    struct event *spare_timer;
     struct store_desk *desk; /* the vault's files and commands */
     pid_t anchor_pid;        /* the command that keeps a checkpoint, while it runs; 0: none */
     struct child *signer, *vault, *dialer, *logger, *controller, *builder, *spare;
@@ -108,6 +109,7 @@ void parent_retire(struct child *c); /* it ends, and is not started again; NULL 
 void parent_reaped(struct parent *p, pid_t pid, int status);
 /* parent_init.c: W_INIT of each role, as soon as what it needs is known */
 void parent_init_child(struct child *c);
+void parent_tell_vault_roots(struct parent *p);
 void parent_init_waiting(struct parent *p);
 /* parent_wire.c */
 void parent_wire(struct parent *p, struct child *a, struct child *b, const char *sandbox,
@@ -125,6 +127,8 @@ int parent_sandbox_new(struct parent *p, struct msg *m);
 int parent_sandbox_listeners(struct parent *p, struct msg *m);
 void parent_sandbox_bound(struct child *gate);
 void parent_sandbox_gone(struct parent *p, const char *id);
+/* serve: keep one gate warm for the next local sandbox. */
+void parent_sandbox_spare(struct parent *p);
 void parent_bind_gate(struct child *gate);                /* W_BIND, first or again */
 int parent_listen_all(struct parent *p, struct err *err); /* serve: `listen` entries */
 /* parent_setup.c: directories, sockets, CA, roots */

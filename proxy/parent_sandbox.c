@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <arpa/inet.h>
+#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,11 +150,36 @@ static void wire_gate(struct parent *p, struct child *gate, const struct sandbox
         wire_policy(p, gate, s, config_policy_name(p->config, i));
 }
 
+static void on_spare(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct parent *p = arg;
+    if (p->spare || p->draining || p->stopping)
+        return;
+    p->spare = parent_start(p, ROLE_GATE, NULL);
+    if (p->spare)
+        parent_init_child(p->spare);
+}
+
+/* A moment later, so that it does not compete with the sandbox that took the last one. */
+void parent_sandbox_spare(struct parent *p)
+{
+    static const struct timeval soon = {0, 30000};
+    if (p->mode != PARENT_SERVE)
+        return;
+    if (p->spare_timer == NULL)
+        p->spare_timer = event_new(p->base, -1, 0, on_spare, p);
+    if (p->spare_timer)
+        event_add(p->spare_timer, &soon); /* without one a gate is started when it is needed */
+}
+
 /* The spare gate if there is one, else a fresh one. */
 static struct child *take_gate(struct parent *p, struct sandbox *s)
 {
-    struct child *g = p->spare;
-    p->spare = NULL;
+    struct child *g = s->mode == GATE_LOCAL ? p->spare : NULL;
+    if (s->mode == GATE_LOCAL) {
+        p->spare = NULL;
+        parent_sandbox_spare(p);
+    }
     if (g == NULL) {
         g = parent_start(p, ROLE_GATE, s->id);
         if (g)
@@ -163,6 +189,7 @@ static struct child *take_gate(struct parent *p, struct sandbox *s)
         return NULL;
     s->gate = g;
     g->sandbox = s;
+    snprintf(g->tag, sizeof g->tag, "%.63s", s->id); /* a spare one's: for `status` and logs */
     wire_gate(p, g, s);
     if (g->state == CHILD_INITED || g->state == CHILD_READY)
         parent_bind_gate(g);

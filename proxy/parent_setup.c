@@ -248,7 +248,7 @@ int parent_reload(struct parent *p, struct err *err)
         struct child *k;
         parent_injector(p, name); /* one that had no credential may have one now */
         TAILQ_FOREACH(k, &p->children, link)
-        if (k->role == ROLE_GATE || k->role == ROLE_DIALER ||
+        if ((k->role == ROLE_GATE && k->sandbox) || k->role == ROLE_DIALER ||
             (k->role == ROLE_INJECTOR && strcmp(k->policy, name) == 0))
             push_policy(p, k, name);
     }

@@ -21,6 +21,7 @@ struct preview {
     struct inspect_request request;
     struct buf held;
     struct event *turn; /* the decision, or the end of patience */
+    bool nudge;         /* who feeds us may have stopped at our bound */
     enum inspect_answer answer;
     struct inspect_result why;
     struct buf answer_text;
@@ -90,8 +91,11 @@ static void refuse_push(struct preview *p, const struct push *push, bool whole)
     p->why.status = 200;
     p->answer = INSPECT_REFUSED;
     set_state(p, PREVIEW_WASTING);
+    p->nudge = !whole;
     if (whole)
         decide(p, INSPECT_REFUSED);
+    else
+        event_active(p->turn, 0, 0);
 }
 
 /* The commands may pass; the pack has to show that they rewrite no history. */
@@ -148,6 +152,14 @@ static void wait_more(struct preview *p)
 static void on_turn(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct preview *p = arg;
+    if (p->nudge) {
+        p->nudge = false;
+        wait_more(p);
+        if (p->state == PREVIEW_WASTING) {
+            p->o.wanted(p->o.arg);
+            return;
+        }
+    }
     if (p->state == PREVIEW_READING) {
         p->answer = INSPECT_REFUSED;
         p->why = (struct inspect_result){.status = 408, .code = "timeout"};
@@ -185,9 +197,28 @@ void preview_free(struct preview *p)
     free(p);
 }
 
-struct slice preview_answer(const struct preview *p)
+bool preview_answer(const struct preview *p, const struct front *f, const char *code,
+                    const char *id)
 {
-    return buf_slice(&p->answer_text);
+    struct slice text = buf_slice(&p->answer_text);
+    struct head h;
+    char mark[96];
+    snprintf(mark, sizeof mark, "%s %s", code, id);
+    http_head_init(&h);
+    h.status = 200;
+    h.minor = 1;
+    h.body = BODY_LENGTH;
+    h.length = text.n;
+    bool ok =
+        http_head_set(&h, "content-type", SLICE("application/x-git-receive-pack-result")) == 0 &&
+        http_head_set(&h, "cache-control", SLICE("no-cache")) == 0 &&
+        http_head_set(&h, "durward-denied", slice_str(mark)) == 0;
+    if (ok) {
+        f->ops->reply(f->self, &h);
+        f->ops->data(f->self, text.p, text.n);
+    }
+    http_head_free(&h);
+    return ok;
 }
 
 size_t preview_room(const struct preview *p)

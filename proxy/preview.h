@@ -17,8 +17,9 @@ struct preview_order {
     struct event_base *base;
     const struct inspection *inspection; /* both outlive the preview */
     const struct head *head;
-    unsigned seconds; /* without a byte: refused */
-    size_t *total;    /* bytes held by all previews of this gate */
+    unsigned seconds;          /* without a byte: refused */
+    size_t *total;             /* bytes held by all previews of this gate */
+    void (*wanted)(void *arg); /* from the event loop: there is room again, after none */
     /* The decision, once, from the event loop: INSPECT_PASS or INSPECT_REFUSED. The preview may be
      * freed in it. */
     void (*decided)(void *arg, enum inspect_answer a, const struct inspect_result *why);
@@ -37,9 +38,9 @@ void preview_data(struct preview *p, const void *bytes, size_t n);
 void preview_end(struct preview *p);
 
 /* After INSPECT_REFUSED of a push: what a receive-pack that refuses would say (status 200), so that
- * git shows the reason. Empty: there is no such answer, refuse as ever. Valid until preview_free.
- */
-struct slice preview_answer(const struct preview *p);
+ * git shows the reason: told to the front, but for its end. False: not a byte was told. */
+bool preview_answer(const struct preview *p, const struct front *f, const char *code,
+                    const char *id);
 
 /* After INSPECT_PASS: hand on what is held, as far as `to` has room. True: nothing is left. Only
  * `passed` is counted up, by what went. */

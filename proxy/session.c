@@ -14,6 +14,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* From the last session's end to the gate's: its last bytes are still on their way to the socket.
+ */
+enum { DRAIN_FLUSH_MS = 200 };
+
 void session_set_state(struct session *s, enum session_state st)
 {
     if (s->state != SESSION_DEAD)
@@ -27,6 +31,7 @@ void session_close(struct session *s, const char *why UNUSED)
     session_set_state(s, SESSION_DEAD);
     mint_client_cancel(s->mint);
     http1_server_free(s->server);
+    http2_server_free(s->server2);
     if (s->io && io_ssl(s->io))
         SSL_set_app_data(io_ssl(s->io), NULL);
     io_close_flushed(s->io);
@@ -34,8 +39,10 @@ void session_close(struct session *s, const char *why UNUSED)
     LIST_REMOVE(s, link);
     s->closed(s->closed_arg);
     free(s);
-    if (g->draining && LIST_EMPTY(&g->sessions))
-        event_base_loopbreak(g->base);
+    if (g->draining && LIST_EMPTY(&g->sessions)) {
+        struct timeval flush = {.tv_usec = DRAIN_FLUSH_MS * 1000};
+        event_base_loopexit(g->base, &flush);
+    }
 }
 
 void session_note_denied(struct session *s, const char *code, const char *detail)
@@ -56,6 +63,8 @@ void session_drain_all(struct gate *g)
         next = LIST_NEXT(s, link);
         if (s->state == SESSION_HTTP && s->server && !http1_server_idle(s->server))
             http1_server_close_after(s->server);
+        else if (s->state == SESSION_HTTP && s->server2)
+            http2_server_drain(s->server2);
         else
             session_close(s, "drained");
     }
@@ -66,9 +75,22 @@ bool session_host_allowed(const struct session *s, const struct authority *a)
     return s->who.route && policy_host(s->who.route->policy, a) != 0;
 }
 
+static void start_http2(struct session *s)
+{
+    s->server2 = http2_server_new(s->gate->base, s->io, &s->gate->limits, &session_http2_ops, s);
+    if (s->server2 == NULL)
+        session_close(s, "out of memory");
+    else
+        http2_server_start(s->server2);
+}
+
 void session_start_http(struct session *s)
 {
     session_set_state(s, SESSION_HTTP);
+    if (session_chose_http2(s)) {
+        start_http2(s);
+        return;
+    }
     s->server = http1_server_new(s->io, &s->gate->limits, &session_http1_ops, s);
     if (s->server == NULL) {
         session_close(s, "out of memory");

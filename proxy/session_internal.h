@@ -4,6 +4,7 @@
 
 #include "exchange.h"
 #include "http1_server.h"
+#include "http2_server.h"
 #include "session.h"
 
 #include <netinet/in.h>
@@ -27,7 +28,8 @@ struct session {
     struct authority authority; /* the canonical one, once known */
     struct mint_wait *mint;
     struct http1_server *server;
-    int hello; /* 0 not seen, 1 leaf ready, -1 refused */
+    struct http2_server *server2; /* instead, where the handshake chose h2 */
+    int hello;                    /* 0 not seen, 1 leaf ready, -1 refused */
     unsigned char alert;
     bool explicit_inner; /* the next head is a proxy request */
     enum socks_step socks;
@@ -64,6 +66,9 @@ const char *session_identify(struct session *s, struct slice token);
 void session_note_denied(struct session *s, const char *code, const char *detail);
 /* Some rule names this host and port. */
 bool session_host_allowed(const struct session *s, const struct authority *a);
+/* The handshake chose HTTP/2. */
+bool session_chose_http2(const struct session *s);
 extern const struct http1_server_ops session_http1_ops;
+extern const struct http2_server_ops session_http2_ops;
 
 #endif

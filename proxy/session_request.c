@@ -9,16 +9,22 @@
 #include <sys/socket.h>
 #include <time.h>
 
-static void refuse(struct session *s, struct http1_server *server, const struct head *h,
-                   struct front front, const struct authority *a, unsigned status, const char *code)
+static struct exchange *open_exchange(struct session *s, const struct asker *by)
 {
-    struct exchange *x = exchange_new(s->gate, &s->who, front);
-    if (x == NULL) {
-        front.ops->fail(front.self, 503, "memory", "-");
-        return;
-    }
-    http1_server_set_back(server, exchange_back(x));
-    exchange_refuse(x, h, a, s->entry_name, status, code);
+    struct exchange *x = exchange_new(s->gate, &s->who, by->front);
+    if (x)
+        by->set_back(by->front.self, exchange_back(x));
+    else
+        by->front.ops->fail(by->front.self, 503, "memory", "-");
+    return x;
+}
+
+static void refuse(struct session *s, const struct asker *by, const struct head *h,
+                   const struct authority *a, unsigned status, const char *code)
+{
+    struct exchange *x = open_exchange(s, by);
+    if (x)
+        exchange_refuse(x, h, a, s->entry_name, status, code);
 }
 
 const char *session_identify(struct session *s, struct slice token)
@@ -59,15 +65,15 @@ static const char *identify(struct session *s, const struct head *h)
     return session_identify(s, password);
 }
 
-static void connect_request(struct session *s, struct http1_server *server, struct head *h,
-                            struct front front)
+static void connect_request(struct session *s, struct http1_server *server, const struct asker *by,
+                            struct head *h)
 {
     struct authority a, plain;
     memset(&a, 0, sizeof a);
     s->entry_name = "connect";
     ssize_t colon = slice_find(h->target_authority, ':');
     if (colon < 0 || authority_parse(&a, SCHEME_HTTPS, h->target_authority) < 0) {
-        refuse(s, server, h, front, NULL, 400, "malformed_host");
+        refuse(s, by, h, NULL, 400, "malformed_host");
         return;
     }
     plain = a;
@@ -76,19 +82,19 @@ static void connect_request(struct session *s, struct http1_server *server, stru
     struct authority said = a;
     if (host && (authority_parse(&said, SCHEME_HTTPS, host->value) < 0 ||
                  !authority_same_host(&said, &a))) {
-        refuse(s, server, h, front, &a, 421, "authority_mismatch");
+        refuse(s, by, h, &a, 421, "authority_mismatch");
         return;
     }
     if (h->body != BODY_NONE || buf_len(io_in(s->io)) > 0) {
-        refuse(s, server, h, front, &a, 400, "early_data");
+        refuse(s, by, h, &a, 400, "early_data");
         return;
     }
     if (!session_host_allowed(s, &a) && !session_host_allowed(s, &plain)) {
-        refuse(s, server, h, front, &a, 403, "no_rule");
+        refuse(s, by, h, &a, 403, "no_rule");
         return;
     }
     if (io_write(s->io, "HTTP/1.1 200 Connection established\r\n\r\n", 39) < 0) {
-        refuse(s, server, h, front, &a, 503, "memory");
+        refuse(s, by, h, &a, 503, "memory");
         return;
     }
     http1_server_release(server);
@@ -110,81 +116,106 @@ static unsigned host_refused(const struct session *s, const struct head *h)
     return authority_eq(&a, &s->authority) ? 0 : 421;
 }
 
-static void start(struct session *s, struct http1_server *server, struct head *h,
-                  struct front front, const struct authority *a)
+static void start(struct session *s, const struct asker *by, struct head *h,
+                  const struct authority *a)
 {
-    struct exchange *x = exchange_new(s->gate, &s->who, front);
-    if (x == NULL) {
-        front.ops->fail(front.self, 503, "memory", "-");
+    struct exchange *x = open_exchange(s, by);
+    if (x)
+        exchange_start(x, h, a, s->entry_name);
+}
+
+/* Inside a tunnel or at a transparent listener, where the connection has its authority. */
+static void inner_request(struct session *s, const struct asker *by, struct head *h)
+{
+    if (h->form == TARGET_AUTHORITY) {
+        refuse(s, by, h, &s->authority, 405, "connect_inside");
         return;
     }
-    http1_server_set_back(server, exchange_back(x));
-    exchange_start(x, h, a, s->entry_name);
+    if (h->form == TARGET_ABSOLUTE) {
+        refuse(s, by, h, &s->authority, 400, "bad_target");
+        return;
+    }
+    unsigned status = host_refused(s, h);
+    if (status) {
+        if (by->close_after)
+            by->close_after(by->front.self);
+        refuse(s, by, h, &s->authority, status,
+               status == 421 ? "authority_mismatch" : "malformed_host");
+        return;
+    }
+    start(s, by, h, &s->authority);
 }
 
 /* The first head on an explicit port, or any absolute-form one there. */
-static void proxy_request(struct session *s, struct http1_server *server, struct head *h,
-                          struct front front)
+static void proxy_request(struct session *s, struct http1_server *server, const struct asker *by,
+                          struct head *h)
 {
     struct authority a, said;
     const char *code = identify(s, h);
     memset(&a, 0, sizeof a);
     if (code) {
         http1_server_refusal_field(server, "proxy-authenticate: Basic realm=\"durward\"\r\n");
-        refuse(s, server, h, front, NULL, 407, code);
+        refuse(s, by, h, NULL, 407, code);
         return;
     }
     if (h->form == TARGET_AUTHORITY) {
-        connect_request(s, server, h, front);
+        connect_request(s, server, by, h);
         return;
     }
     s->entry_name = "forward";
     if (h->form != TARGET_ABSOLUTE || authority_parse(&a, SCHEME_HTTP, h->target_authority) < 0) {
-        refuse(s, server, h, front, NULL, 400, "bad_target");
+        refuse(s, by, h, NULL, 400, "bad_target");
         return;
     }
     const struct field *host = http_head_find(h, "host");
     if (host &&
         (authority_parse(&said, SCHEME_HTTP, host->value) < 0 || !authority_eq(&said, &a))) {
-        refuse(s, server, h, front, &a, 400, "authority_mismatch");
+        refuse(s, by, h, &a, 400, "authority_mismatch");
         return;
     }
-    start(s, server, h, front, &a);
+    start(s, by, h, &a);
+}
+
+static void set_back(void *front, struct back back)
+{
+    http1_server_set_back(front, back);
+}
+
+static void close_after(void *front)
+{
+    http1_server_close_after(front);
+}
+
+/* Its connection is its front: one request at a time. */
+static struct asker http1_asker(struct front front)
+{
+    return (struct asker){.front = front, .set_back = set_back, .close_after = close_after};
 }
 
 static void on_request(void *self, struct http1_server *server, struct head *h, struct front front)
 {
     struct session *s = self;
+    struct asker by = http1_asker(front);
     s->server = server;
-    if (s->explicit_inner && !s->tunnel) {
-        proxy_request(s, server, h, front);
-        return;
-    }
-    if (h->form == TARGET_AUTHORITY) {
-        refuse(s, server, h, front, &s->authority, 405, "connect_inside");
-        return;
-    }
-    if (h->form == TARGET_ABSOLUTE) {
-        refuse(s, server, h, front, &s->authority, 400, "bad_target");
-        return;
-    }
-    unsigned status = host_refused(s, h);
-    if (status) {
-        http1_server_close_after(server);
-        refuse(s, server, h, front, &s->authority, status,
-               status == 421 ? "authority_mismatch" : "malformed_host");
-        return;
-    }
-    start(s, server, h, front, &s->authority);
+    if (s->explicit_inner && !s->tunnel)
+        proxy_request(s, server, &by, h);
+    else
+        inner_request(s, &by, h);
+}
+
+static void refused(struct session *s, const struct asker *by, const struct head *h,
+                    const struct refusal *why)
+{
+    refuse(s, by, h, s->authority.host[0] ? &s->authority : NULL, why->status, why->code);
 }
 
 static void on_refused(void *self, struct http1_server *server, const struct head *h,
                        struct front front, const struct refusal *why)
 {
     struct session *s = self;
+    struct asker by = http1_asker(front);
     s->server = server;
-    refuse(s, server, h, front, s->authority.host[0] ? &s->authority : NULL, why->status,
-           why->code);
+    refused(s, &by, h, why);
 }
 
 static void on_closed(void *self)
@@ -198,4 +229,34 @@ const struct http1_server_ops session_http1_ops = {
     .request = on_request,
     .refused = on_refused,
     .closed = on_closed,
+};
+
+static void on_request2(void *self, const struct asker *by, struct head *h)
+{
+    inner_request(self, by, h);
+}
+
+static void on_refused2(void *self, const struct asker *by, const struct head *h,
+                        const struct refusal *why)
+{
+    refused(self, by, h, why);
+}
+
+static void on_breach2(void *self, const char *code, const char *detail)
+{
+    session_note_denied(self, code, detail);
+}
+
+static void on_closed2(void *self)
+{
+    struct session *s = self;
+    s->server2 = NULL;
+    session_close(s, "connection over");
+}
+
+const struct http2_server_ops session_http2_ops = {
+    .request = on_request2,
+    .refused = on_refused2,
+    .breach = on_breach2,
+    .closed = on_closed2,
 };

@@ -116,11 +116,22 @@ static int on_hello(SSL *ssl, int *alert, void *arg UNUSED)
 static int on_alpn(SSL *ssl UNUSED, const unsigned char **out, unsigned char *outlen,
                    const unsigned char *in, unsigned inlen, void *arg UNUSED)
 {
-    static const unsigned char ours[] = "\x08http/1.1";
+    static const unsigned char ours[] = "\x02h2\x08http/1.1";
     if (SSL_select_next_proto((unsigned char **)(uintptr_t)out, outlen, ours, sizeof ours - 1, in,
                               inlen) != OPENSSL_NPN_NEGOTIATED)
         return SSL_TLSEXT_ERR_ALERT_FATAL;
     return SSL_TLSEXT_ERR_OK;
+}
+
+bool session_chose_http2(const struct session *s)
+{
+    const unsigned char *name;
+    unsigned n;
+    SSL *ssl = io_ssl(s->io);
+    if (ssl == NULL)
+        return false; /* never in clear: neither by prior knowledge nor by upgrade */
+    SSL_get0_alpn_selected(ssl, &name, &n);
+    return slice_eq((struct slice){(const char *)name, n}, SLICE("h2"));
 }
 
 void session_tls_setup(SSL_CTX *ctx)

@@ -166,7 +166,7 @@ static bool listed(const char **list, size_t n, const char *s)
 }
 
 /* What others ask for: secrets granted, hosts whose ssh remotes become https. */
-static void summarise(struct config *c, struct config_policy *p)
+static int summarise(struct config *c, struct config_policy *p, struct err *err)
 {
     const struct rule_entry *e;
     size_t n = 0;
@@ -176,6 +176,11 @@ static void summarise(struct config *c, struct config_policy *p)
     p->git_hosts = arena_zalloc(c->arena, n + 1, sizeof *p->git_hosts);
     for (size_t i = 0; (e = policy_entry(p->compiled, i)); i++) {
         const struct credential *cred = e->rule.credential;
+        if (cred && config_secret(c, cred->secret)->lines)
+            return err_set(err, ERR_PARSE,
+                           "%s: '%s' is the key of another secret and is never sent; use the "
+                           "secret that is made of it",
+                           e->where, cred->secret);
         if (cred && !listed(p->secrets, p->n_secrets, cred->secret))
             p->secrets[p->n_secrets++] = config_secret(c, cred->secret)->name;
         for (size_t j = 0; e->git && j < e->n_arms; j++) {
@@ -185,12 +190,14 @@ static void summarise(struct config *c, struct config_policy *p)
                 p->git_hosts[p->n_git_hosts++] = arena_slice(c->arena, at->host);
         }
     }
+    return 0;
 }
 
 static int read_policy(struct config *c, const struct node *n, struct config_policy *p,
                        struct err *err)
 {
-    static const struct key keys[] = {{"env", NULL}, {"rules", NULL}, {"budget", "M3"}};
+    static const struct key keys[] = {
+        {"env", NULL}, {"rules", NULL}, {"sandbox", NULL}, {"budget", "M3"}};
     char where[512];
     struct node at;
     if (!node_name_ok(n->key))
@@ -204,7 +211,10 @@ static int read_policy(struct config *c, const struct node *n, struct config_pol
     /* an empty object, so that nothing is declared, not that nothing is checked */
     json_t *none = json_object(), *secrets = json_object_get(c->root, "secrets");
     p->compiled = policy_new(p->name, secrets ? secrets : none);
+    p->sandbox = (struct config_sandbox){.pids = CONFIG_PIDS};
     int r = node_get(n, "env", &at) ? read_env(c, &at, p, err) : 0;
+    if (r == 0 && node_get(n, "sandbox", &at))
+        r = config_read_sandbox(&at, &p->sandbox, err);
     if (r == 0 && !node_get(n, "rules", &at))
         r = node_fail(n, err, "policy '%s' has no 'rules'; 'rules: []' denies everything", p->name);
     if (r == 0)
@@ -218,9 +228,7 @@ static int read_policy(struct config *c, const struct node *n, struct config_pol
     if (r == 0)
         r = policy_seal(p->compiled, err);
     json_decref(none);
-    if (r == 0)
-        summarise(c, p);
-    return r;
+    return r == 0 ? summarise(c, p, err) : r;
 }
 
 int config_read_policies(struct config *c, const struct node *n, struct err *err)

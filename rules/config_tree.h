@@ -14,6 +14,7 @@ struct config_policy {
     const char *where;
     struct config_env *env;
     size_t n_env;
+    struct config_sandbox sandbox;
     json_t *rules; /* presets expanded; owned */
     struct policy *compiled;
     const char **secrets, **git_hosts; /* NULL-terminated */
@@ -45,6 +46,13 @@ struct config *config_build(const char *name, const char *base, json_t *root, js
 /* A file name made absolute, in the tree too. */
 int config_file(struct config *c, const struct node *n, const char **ret, struct err *err);
 
+/* config_mint.c: is this declaration of a secret one that is made of others; read it; mark what
+ * such secrets are made of, once all are read. */
+bool config_is_minted(const json_t *declared);
+int config_read_mint(struct config *c, const struct node *n, struct config_secret *s,
+                     struct err *err);
+void config_mark_keys(struct config *c);
+
 /* One section each; the node is present. */
 int config_read_secrets(struct config *c, const struct node *n, struct err *err);
 int config_read_policies(struct config *c, const struct node *n, struct err *err);
@@ -53,6 +61,7 @@ int config_read_listen(struct config *c, const struct node *n, struct err *err);
 int config_read_audit(struct config *c, const struct node *n, struct err *err);
 int config_read_ca(struct config *c, const struct node *n, struct err *err);
 int config_read_controller(struct config *c, const struct node *n, struct err *err);
+int config_read_sandbox(const struct node *n, struct config_sandbox *s, struct err *err);
 void limits_default(struct limits *l);
 void config_audit_default(struct config_audit *a);
 int limits_read(struct limits *l, const struct node *n, struct err *err);

@@ -12,7 +12,7 @@ enum inspect_answer inspect_refuse(struct inspect_result *ret, unsigned status, 
     return INSPECT_REFUSED;
 }
 
-bool words_have(const struct words *w, struct slice word)
+bool words_have(const struct word_list *w, struct slice word)
 {
     for (size_t i = 0; i < w->n; i++)
         if (slice_eq_str(word, w->list[i]))

@@ -9,24 +9,24 @@
 
 enum inspection_kind { INSPECT_GRAPHQL = 1, INSPECT_MCP, INSPECT_SERVER_TOOLS, INSPECT_GIT };
 
-struct words {
+struct word_list {
     const char *const *list;
     size_t n;
 };
 
 struct inspection {
     enum inspection_kind kind;
-    bool read_only;          /* graphql: queries alone */
-    bool by_name, by_field;  /* graphql: operations, fields are given */
-    struct words operations; /* graphql: by the name that the client gives them */
-    struct words fields;     /* graphql: at the top of each operation */
-    struct words tools;      /* mcp, server_tools */
-    struct words methods;    /* mcp: beside those that always pass */
-    bool push;               /* git: git-lfs uploads */
-    bool refs_given;         /* git: what is pushed is asked about */
-    struct words refs;       /* git: patterns of references that may be pushed */
-    bool force;              /* git: also an update that is not shown to be a fast-forward */
-    bool deletes;            /* git: a reference may be deleted */
+    bool read_only;              /* graphql: queries alone */
+    bool by_name, by_field;      /* graphql: operations, fields are given */
+    struct word_list operations; /* graphql: by the name that the client gives them */
+    struct word_list fields;     /* graphql: at the top of each operation */
+    struct word_list tools;      /* mcp, server_tools */
+    struct word_list methods;    /* mcp: beside those that always pass */
+    bool push;                   /* git: git-lfs uploads */
+    bool refs_given;             /* git: what is pushed is asked about */
+    struct word_list refs;       /* git: patterns of references that may be pushed */
+    bool force;                  /* git: also an update that is not shown to be a fast-forward */
+    bool deletes;                /* git: a reference may be deleted */
 };
 
 enum inspect_answer {
@@ -55,7 +55,7 @@ struct inspect_request {
     uint64_t length; /* of the body when the head says it, else 0 */
 };
 
-bool words_have(const struct words *w, struct slice word);
+bool words_have(const struct word_list *w, struct slice word);
 /* How much of a body is held at most. */
 size_t inspect_bound(const struct inspection *in);
 /* By the head alone. INSPECT_MORE: the body is needed. */

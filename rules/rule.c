@@ -19,6 +19,8 @@ const struct key rule_keys[] = {
     {"remove_headers", NULL},
     {"client_credential", NULL},
     {"cookies", NULL},
+    {"websocket", NULL},
+    {"ranges", NULL},
     {"ask", "M3"},
     {"budget", "M3"},
     {"to", NULL},
@@ -26,7 +28,6 @@ const struct key rule_keys[] = {
     {"query", NULL},
     {"headers", NULL},
     {"graphql", NULL},
-    {"websocket", "M3"},
     {"tunnel", "M3"},
     {"mcp", NULL},
     {"capture", "M3"},
@@ -35,7 +36,6 @@ const struct key rule_keys[] = {
     {"allow_public_suffix", NULL},
     {"client_certificate", "M3"},
     {"server_tools", NULL},
-    {"range", "M2"},
     {"capture_body", "M5"},
 };
 const size_t rule_n_keys = ARRAY_LEN(rule_keys);
@@ -258,6 +258,12 @@ static int read_client(const struct node *rule, struct rule *ret, struct err *er
         return 0;
     if (node_word(&n, clients, ARRAY_LEN(clients), &word, err) < 0)
         return -1;
+    if (word != CLIENT_REFUSE && (ret->credential->kind == CREDENTIAL_PLACEHOLDER ||
+                                  ret->credential->kind == CREDENTIAL_AWS))
+        return node_fail(&n, err,
+                         "'client_credential: %s' does not go with this kind of credential: what "
+                         "the client sends says where ours belongs",
+                         clients[word]);
     ret->client_credential = (enum client_credential)word;
     return 0;
 }
@@ -279,6 +285,24 @@ static int read_guards(struct reader *r, const struct node *rule, struct err *er
     if (to->credential == NULL && node_get(rule, "allow_plaintext", &n))
         return node_fail(&n, err, "'%s' goes with 'with': this rule has no credential", n.key);
     return 0;
+}
+
+/* websocket and ranges: what a rule lets pass beyond plain requests and whole replies. */
+static int read_more(const struct node *rule, const struct rule_entry *e, struct rule *ret,
+                     struct err *err)
+{
+    struct node n;
+    if (read_bool(rule, "websocket", &ret->websocket, err) < 0 ||
+        read_bool(rule, "ranges", &ret->ranges, err) < 0)
+        return -1;
+    if (ret->websocket && e->git) {
+        node_get(rule, "websocket", &n);
+        return node_fail(&n, err, "git speaks no WebSocket; leave 'websocket' out of a git rule");
+    }
+    if (ret->credential || !node_get(rule, "ranges", &n))
+        return 0;
+    return node_fail(&n, err,
+                     "'ranges' goes with 'with': without a credential of ours Range passes anyway");
 }
 
 /* A deny rule has patterns and methods, nothing else: anything more would be without effect. */
@@ -330,6 +354,8 @@ int rule_read(struct arena *a, const struct node *n, const json_t *secrets, stru
         return -1;
     if (read_patterns(&r, denies ? &deny : &allow, err) < 0 ||
         rule_inspection_read(a, n, ret, err) < 0)
+        return -1;
+    if (read_more(n, ret, &ret->rule, err) < 0)
         return -1;
     return read_client(n, &ret->rule, err) < 0 ? -1 : rule_edits_read(a, n, &ret->rule, err);
 }

@@ -19,8 +19,8 @@ static const char *const model_hosts[] = {
     "api.groq.com",
 };
 
-static int read_words(struct arena *a, const struct node *n, bool may_be_empty, struct words *ret,
-                      struct err *err)
+static int read_words(struct arena *a, const struct node *n, bool may_be_empty,
+                      struct word_list *ret, struct err *err)
 {
     size_t count;
     if (may_be_empty && json_is_array(n->value) && json_array_size(n->value) == 0)
@@ -38,7 +38,7 @@ static int read_words(struct arena *a, const struct node *n, bool may_be_empty, 
             return node_fail(&item, err, "'%.60s': names are whole, there is no '*' here", list[i]);
         list[i] = arena_str(a, list[i]);
     }
-    *ret = (struct words){list, count};
+    *ret = (struct word_list){list, count};
     return 0;
 }
 
@@ -168,7 +168,7 @@ static int read_refs_list(struct arena *a, const struct node *n, struct inspecti
             return -1;
         list[i] = arena_str(a, list[i]);
     }
-    in->refs = (struct words){list, count};
+    in->refs = (struct word_list){list, count};
     return 0;
 }
 
@@ -204,6 +204,19 @@ static int read_git_inspection(struct arena *a, const struct node *rule, struct 
     return read_refs(a, &refs, in, err);
 }
 
+/* Frames are not read for what these ask about. */
+static int check_websocket(const struct node *rule, const struct inspection *in, struct err *err)
+{
+    struct node n;
+    if (in->kind == 0 || in->kind == INSPECT_GIT || !node_get(rule, "websocket", &n))
+        return 0;
+    if (in->kind == INSPECT_SERVER_TOOLS)
+        return node_fail(&n, err,
+                         "a WebSocket to a model may ask for its provider's tools unseen; say "
+                         "'server_tools: any' too");
+    return node_fail(&n, err, "what graphql and mcp ask about is not looked for in a WebSocket");
+}
+
 int rule_inspection_read(struct arena *a, const struct node *rule, struct rule_entry *ret,
                          struct err *err)
 {
@@ -235,5 +248,5 @@ int rule_inspection_read(struct arena *a, const struct node *rule, struct rule_e
     else if (!ret->deny && ret->rule.credential && names_model(ret))
         in->kind = INSPECT_SERVER_TOOLS; /* none is allowed unless said */
     ret->rule.inspection = in->kind && !any ? in : NULL;
-    return r;
+    return r < 0 || any ? r : check_websocket(rule, in, err);
 }

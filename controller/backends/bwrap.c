@@ -112,16 +112,33 @@ static int cover_proc(struct words *w, const struct plan *plan, const char *empt
     return plan->uid == 0 ? cover_for_root(w, empty, err) : 0;
 }
 
+static void add_devices(struct words *w, const struct bwrap_root *root, const struct plan *plan,
+                        const char *size)
+{
+    const char *const devices[] = {"--dev", "/dev", "--perms", "1777"};
+    const char *const limit[] = {"--size", size};
+    const char *const after[] = {
+        "--tmpfs", "/dev/shm", "--remount-ro", "/dev", "--chdir", "/", "--", root->init,
+    };
+    add_all(w, devices, ARRAY_LEN(devices));
+    if (plan->shape.limits.disk)
+        add_all(w, limit, ARRAY_LEN(limit));
+    add_all(w, after, ARRAY_LEN(after));
+    if (plan->shape.root != SHAPE_READ_ONLY)
+        add(w, "writable"); /* for the self-test */
+}
+
 int bwrap_exec(const struct bwrap_root *root, const struct plan *plan, const struct bwrap_fds *fds,
                struct err *err)
 {
     static struct words w;
-    char uid[NUMBER], gid[NUMBER], filter[NUMBER], info[NUMBER];
+    char uid[NUMBER], gid[NUMBER], size[32], filter[NUMBER], info[NUMBER];
     char *const none[] = {NULL};
-    snprintf(uid, sizeof uid, "%u", (unsigned)plan->uid);
-    snprintf(gid, sizeof gid, "%u", (unsigned)plan->gid);
+    snprintf(uid, sizeof uid, "%u", plan_root_inside(plan) ? 0 : (unsigned)plan->uid);
+    snprintf(gid, sizeof gid, "%u", plan_root_inside(plan) ? 0 : (unsigned)plan->gid);
     snprintf(filter, sizeof filter, "%d", fds->filter);
     snprintf(info, sizeof info, "%d", fds->info);
+    snprintf(size, sizeof size, "%llu", (unsigned long long)plan->shape.limits.disk);
     const char *const before[] = {
         "bwrap",
         "--unshare-user",
@@ -154,15 +171,11 @@ int bwrap_exec(const struct bwrap_root *root, const struct plan *plan, const str
         "--proc",
         "/proc",
     };
-    const char *const after[] = {
-        "--dev",        "/dev", "--perms", "1777", "--tmpfs", "/dev/shm",
-        "--remount-ro", "/dev", "--chdir", "/",    "--",      root->init,
-    };
     w.n = w.covers = 0;
     add_all(&w, before, ARRAY_LEN(before));
     if (cover_proc(&w, plan, root->empty_file, err) < 0)
         return -1;
-    add_all(&w, after, ARRAY_LEN(after));
+    add_devices(&w, root, plan, size);
     w.v[w.n] = NULL;
     if (w.n == WORDS_MAX - 1)
         return err_set(err, ERR_INTERNAL, "bubblewrap's command line is too long");

@@ -8,7 +8,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import durward, origin, scene, tap  # noqa: E402
+from harness import durward, memory, origin, scene, tap  # noqa: E402
 
 SIZE = 64 << 20
 BLOCK = os.urandom(1 << 16)
@@ -36,37 +36,6 @@ class Load:
                     self.sent += len(BLOCK)
             else:
                 conn.reply(req, 200, req.sha256)
-
-
-def rss(d):
-    """Anonymous memory in KiB of the role processes, by role the largest."""
-    found = {}
-    for pid, role in d.roles():
-        try:
-            with open("/proc/%d/status" % pid) as f:
-                own = [int(x.split()[1]) for x in f if x.startswith("RssAnon")]
-        except OSError:
-            continue
-        found[role] = max([found.get(role, 0)] + own)
-    return found
-
-
-class Watch(threading.Thread):
-    def __init__(self, d):
-        super().__init__(daemon=True)
-        self.d, self.peak, self.stop = d, {}, False
-        self.start()
-
-    def run(self):
-        while not self.stop:
-            for role, kib in rss(self.d).items():
-                self.peak[role] = max(self.peak.get(role, 0), kib)
-            time.sleep(0.1)
-
-    def result(self):
-        self.stop = True
-        self.join()
-        return self.peak
 
 
 def down(t, gate, host):
@@ -151,8 +120,8 @@ def main(t):
     gate = s.gate(address, timeout=30)
     gate.get(HOSTS[0], "/warm")
     gate.get(HOSTS[1], "/warm")
-    idle = rss(s.d)
-    watch = Watch(s.d)
+    idle = memory.roles(s.d)
+    watch = memory.Watch(s.d)
     for host in HOSTS:
         started = time.time()
         t.part(down, t, gate, host)

@@ -18,7 +18,7 @@ def job(t, s):
     t.has(r.stdout, '"login": "octo"', "the sandboxed curl got the answer")
     t.has(r.stdout, "env: ghp_", "the sandbox has a placeholder of the right shape")
     t.ok(s.github_secret.decode() not in r.stdout, "and not the secret")
-    t.has(r.stdout, "HTTP/1.1 403", "a denied path is 403")
+    t.has(r.stdout, "HTTP/2 403", "a denied path is 403")
     t.has(r.stdout.lower(), "\ndurward-denied: denied_by_rule ", "with the header that says so")
     t.has(r.stdout, "last 6", "a denied name does not resolve")
     t.eq(len(s.github.requests), 1, "the origin saw the allowed request only")

@@ -25,6 +25,7 @@
 #include "builder.h"
 #include "ipc_msg.h"
 #include "proc.h"
+#include "shape.h"
 #include "tap_main.h"
 #include "wire.h"
 
@@ -43,6 +44,7 @@ struct rig {
     bool ok;
     char text[9000];
     long ready_us;
+    struct shape shape; /* what is asked for */
 };
 
 static struct rig rig;
@@ -179,6 +181,7 @@ static void ask(const char *id, const char *source, const char *target, uint8_t 
     msg_put_str(&m, getuid() ? "agent" : "root");
     msg_put_u32(&m, 1);
     msg_put_str(&m, "git.example.com");
+    shape_put(&rig.shape, &m);
     send_msg(rig.controller, &m);
 }
 
@@ -290,6 +293,7 @@ static void post_exec(const char *const *argv, const char *cwd, uint8_t tty, con
         n++;
     snprintf(home, sizeof home, "HOME=%s", rig.home);
     msg_init(&m, W_INIT_EXEC);
+    msg_put_u32(&m, 7);
     msg_put_u32(&m, n);
     for (uint32_t i = 0; i < n; i++)
         msg_put_str(&m, argv[i]);
@@ -301,6 +305,7 @@ static void post_exec(const char *const *argv, const char *cwd, uint8_t tty, con
     msg_put_u8(&m, tty);
     msg_put_u32(&m, 24);
     msg_put_u32(&m, 80);
+    msg_put_u8(&m, 0);
     for (int i = 0; i < 3 && !tty; i++)
         msg_put_fd_dup(&m, fds[i]);
     send_msg(rig.init, &m);
@@ -310,9 +315,11 @@ static void post_exec(const char *const *argv, const char *cwd, uint8_t tty, con
 static uint32_t take_exit(char *text, size_t size)
 {
     struct msg m;
-    uint32_t status = 1000;
+    uint32_t status = 1000, number = 0;
     if (!recv_type(rig.init, &m, W_INIT_EXIT))
         return status;
+    CU_ASSERT_EQUAL(msg_get_u32(&m, &number), 0);
+    CU_ASSERT_EQUAL(number, 7);
     CU_ASSERT_EQUAL(msg_get_u32(&m, &status), 0);
     CU_ASSERT_EQUAL(msg_get_str(&m, text, size), 0);
     CU_ASSERT_EQUAL(msg_end(&m), 0);
@@ -323,8 +330,13 @@ static uint32_t take_exit(char *text, size_t size)
 static void take_started(int *master)
 {
     struct msg m;
+    uint32_t number = 0, n = 9;
     if (!recv_type(rig.init, &m, W_INIT_STARTED))
         return;
+    CU_ASSERT_EQUAL(msg_get_u32(&m, &number), 0);
+    CU_ASSERT_EQUAL(number, 7);
+    CU_ASSERT_EQUAL(msg_get_u32(&m, &n), 0);
+    CU_ASSERT_EQUAL(n, master ? 1 : 0);
     if (master)
         CU_ASSERT_EQUAL(msg_get_fd(&m, master), 0);
     CU_ASSERT_EQUAL(msg_end(&m), 0);

@@ -235,6 +235,7 @@ static void test_signal(void)
     take_started(NULL);
     CU_ASSERT_EQUAL(read(p[0], &c, 1), 1);
     msg_init(&m, W_INIT_SIGNAL);
+    msg_put_u32(&m, 7);
     msg_put_u32(&m, SIGTERM);
     send_msg(rig.init, &m);
     CU_ASSERT_EQUAL(take_exit(text, sizeof text), 128 + SIGTERM);
@@ -297,6 +298,7 @@ static void test_terminal(void)
     await_text(master, out, "24 80");
     CU_ASSERT_PTR_NOT_NULL(strstr(out, "/dev/pts/"));
     msg_init(&m, W_INIT_WINSIZE);
+    msg_put_u32(&m, 7);
     msg_put_u32(&m, 50);
     msg_put_u32(&m, 132);
     send_msg(rig.init, &m);
@@ -311,6 +313,7 @@ static void test_terminal(void)
     take_started(&master);
     await_text(master, out, "up");
     msg_init(&m, W_INIT_SIGNAL);
+    msg_put_u32(&m, 7);
     msg_put_u32(&m, SIGHUP);
     send_msg(rig.init, &m);
     CU_ASSERT_EQUAL(take_exit(text, sizeof text), 128 + SIGHUP);

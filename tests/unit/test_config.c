@@ -498,7 +498,7 @@ static void limits(void)
     CU_ASSERT_EQUAL(l->dial_seconds, 15);
     CU_ASSERT_EQUAL(l->reply_seconds, 300);
     CU_ASSERT_EQUAL(l->pool_idle_seconds, 30);
-    CU_ASSERT_EQUAL(l->pool, 64);
+    CU_ASSERT_EQUAL(l->pool, 128);
     CU_ASSERT_EQUAL(l->names, 4096);
     config_unref(c);
     static const struct {
@@ -541,6 +541,39 @@ static void limits(void)
     says(V "limits:\n  head_bytes: 9000\n  target_bytes: 9000\n", 4, "less than 'head_bytes'");
 }
 
+#define SANDBOX V "policies:\n  p:\n    rules: []\n    sandbox:\n      "
+
+static void sandbox_section(void)
+{
+    static const struct {
+        const char *text, *want;
+    } bad[] = {
+        {"memory: 1MiB", "at least 16MiB"},
+        {"memory: 18446744073709551617KB", "as in 512MB"},
+        {"cpu: 0%", "share of one processor"},
+        {"files: 1048577", "it must be"},
+        {"root: rw", "read-only"},
+        {"memoy: 64MiB", "did you mean 'memory'"},
+    };
+    char text[300];
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        snprintf(text, sizeof text, SANDBOX "%s\n", bad[i].text);
+        says(text, 6, bad[i].want);
+    }
+    struct config *c =
+        good(SANDBOX "memory: 64MiB\n      disk: 2GB\n      cpu: 150%\n      pids: 8\n"
+                     "      files: 32\n      root: writable\n  q: { rules: [] }\n");
+    const struct config_sandbox *s = config_policy_sandbox(c, "p");
+    CU_ASSERT_EQUAL(s->memory, 64 << 20);
+    CU_ASSERT_EQUAL(s->disk, 2000000000);
+    CU_ASSERT_EQUAL(s->cpu, 150);
+    CU_ASSERT_TRUE(s->pids == 8 && s->files == 32 && s->writable);
+    s = config_policy_sandbox(c, "q");
+    CU_ASSERT_TRUE(s->pids == CONFIG_PIDS && s->memory == 0 && !s->writable);
+    CU_ASSERT_EQUAL(config_policy_sandbox(c, "none")->pids, CONFIG_PIDS);
+    config_unref(c);
+}
+
 void suite_config(void);
 
 void suite_config(void)
@@ -558,6 +591,7 @@ void suite_config(void)
     CU_add_test(s, "bounds", bounds);
     CU_add_test(s, "audit, ca, controller", other_sections);
     CU_add_test(s, "limits", limits);
+    CU_add_test(s, "sandbox of a policy", sandbox_section);
 }
 
 void tap_suites(void)

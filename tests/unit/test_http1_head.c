@@ -279,7 +279,7 @@ static void test_upgrade_expect(void)
           GET("Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
               "HTTP2-Settings: AAMAAABkAAQAAP__\r\n"),
           501, "upgrade"),
-        V("websocket", GET("Connection: upgrade\r\nUpgrade: websocket\r\n"), 501, "upgrade"),
+        V("websocket", GET("Connection: upgrade\r\nUpgrade: websocket\r\n"), 400, "upgrade"),
         V("Upgrade alone", GET("Upgrade: h2c\r\n"), 501, "upgrade"),
         V("Connection: upgrade alone", GET("Connection: upgrade\r\n"), 400, "upgrade"),
         V("hidden in a list", GET("Connection: close ,\tUPGRADE ,\r\n"), 400, "upgrade"),

@@ -201,6 +201,8 @@ static void numbers(struct world *w, int fd, uint16_t type, uint32_t a)
 {
     struct msg m;
     msg_init(&m, type);
+    if (type == W_INIT_EXIT || type == W_INIT_STARTED)
+        msg_put_u32(&m, 0);
     msg_put_u32(&m, a);
     if (type == W_INIT_EXIT)
         msg_put_str(&m, "");
@@ -214,6 +216,8 @@ static void to_running(struct world *w)
     self_test(w, true, true);
     CU_ASSERT_TRUE(got(w, w->init, W_INIT_EXEC));
     msg_init(&m, W_INIT_STARTED);
+    msg_put_u32(&m, 0);
+    msg_put_u32(&m, 0);
     send_to(w, w->init, &m);
     CU_ASSERT_EQUAL(sandbox_state(w->s), SANDBOX_RUNNING);
     CU_ASSERT_TRUE(got(w, w->client, W_RUN_STARTED));
@@ -326,6 +330,8 @@ static void test_descriptor_that_is_no_pty(void)
         self_test(&w, true, true);
         CU_ASSERT_TRUE(got(&w, w.init, W_INIT_EXEC));
         msg_init(&m, W_INIT_STARTED);
+        msg_put_u32(&m, 0);
+        msg_put_u32(&m, 1);
         msg_put_fd(&m, fds[i]);
         send_to(&w, w.init, &m);
         if (fds[i] == pty) {
@@ -382,6 +388,8 @@ static void test_signals(void)
     numbers(&w, w.client, W_RUN_SIGNAL, SIGTERM);
     msg_init(&m, 0);
     CU_ASSERT_TRUE_FATAL(expect(&w, w.init, W_INIT_SIGNAL, &m));
+    CU_ASSERT_EQUAL(msg_get_u32(&m, &sig), 0);
+    CU_ASSERT_EQUAL(sig, 0); /* the command's number */
     CU_ASSERT_EQUAL(msg_get_u32(&m, &sig), 0);
     CU_ASSERT_EQUAL(sig, SIGTERM);
     msg_done(&m);

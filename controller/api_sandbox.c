@@ -1,0 +1,240 @@
+/* /v1/sandboxes and one sandbox. */
+#include "api_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- create ---- */
+
+static bool has_policy(const struct config *c, const char *name)
+{
+    for (size_t i = 0; i < config_policies(c); i++)
+        if (strcmp(config_policy_name(c, i), name) == 0)
+            return true;
+    return false;
+}
+
+struct create {
+    struct resident_wish wish;
+    bool reuse;
+    const char *policy; /* as it was asked for, or NULL */
+};
+
+static int name_ok(const char *name, struct err *err)
+{
+    for (const char *p = name; *p; p++)
+        if (!ascii_is_alnum(*p) && strchr("._-", *p) == NULL)
+            return err_set(err, ERR_PARSE, "name must be of A-Z, a-z, 0-9, '.', '_' and '-'");
+    return *name ? 0 : err_set(err, ERR_PARSE, "name is empty");
+}
+
+static int read_create(struct controller *c, const json_t *body, struct create *w, struct err *err)
+{
+    *w = (struct create){.wish = {.ttl = RESIDENT_TTL_DEFAULT, .idle_ttl = RESIDENT_IDLE_DEFAULT}};
+    if (asked_text(body, "policy", 64, &w->policy, err) < 0 ||
+        asked_text(body, "name", RESIDENT_NAME_MAX, &w->wish.name, err) < 0 ||
+        asked_labels(body, "labels", &w->wish.labels, err) < 0 ||
+        asked_env(body, "env", &w->wish.env, err) < 0 ||
+        asked_integer(body, "ttl", 1, RESIDENT_TTL_MAX, &w->wish.ttl, err) < 0 ||
+        asked_integer(body, "idle_ttl", 0, RESIDENT_TTL_MAX, &w->wish.idle_ttl, err) < 0 ||
+        asked_flag(body, "get_or_create", &w->reuse, err) < 0 ||
+        (w->wish.name && name_ok(w->wish.name, err) < 0))
+        return -1;
+    if (w->reuse && json_object_size(w->wish.labels) == 0)
+        return err_set(err, ERR_PARSE, "get_or_create needs labels to look for");
+    if (w->policy && !has_policy(c->config, w->policy))
+        return err_set(err, ERR_PARSE, "there is no policy '%s'", w->policy);
+    return 0;
+}
+
+static struct resident *make(struct controller *c, struct create *w, struct err *err)
+{
+    w->wish.policy = w->policy ? w->policy : api_only_policy(c->config, err);
+    return w->wish.policy ? resident_new(c, &w->wish, err) : NULL;
+}
+
+static void answer_created(void *arg, struct resident *r, const char *why)
+{
+    if (r)
+        api_reply(arg, 201, resident_json(r));
+    else
+        api_refuse(arg, 503, "create_failed", why);
+}
+
+static void answer_found(void *arg, struct resident *r, const char *why)
+{
+    if (r)
+        api_reply(arg, 200, resident_json(r));
+    else
+        api_refuse(arg, 503, "create_failed", why);
+}
+
+/* 1: there is one and it was answered; 0: none; -1. */
+static int reuse(struct controller *c, struct evhttp_request *req, const struct create *w,
+                 struct err *err)
+{
+    struct resident *r = w->reuse ? resident_by_labels(c, w->wish.labels) : NULL;
+    if (r == NULL)
+        return 0;
+    if (w->policy && strcmp(r->policy, w->policy) != 0)
+        return err_set(err, ERR_DENIED, "the sandbox with these labels has the policy '%s'",
+                       r->policy);
+    if (resident_await(r, answer_found, req) < 0)
+        return err_set(err, ERR_INTERNAL, "out of memory");
+    return 1;
+}
+
+HANDLER(api_create)
+{
+    struct create w;
+    struct err err = {0};
+    struct resident *r = NULL;
+    (void)q;
+    json_t *body = asked_body(req, "policy name labels env ttl idle_ttl get_or_create", &err);
+    int found = body && read_create(a->controller, body, &w, &err) == 0
+                    ? reuse(a->controller, req, &w, &err)
+                    : -1;
+    if (found == 0)
+        r = make(a->controller, &w, &err);
+    if (r && resident_await(r, answer_created, req) < 0)
+        err_set(&err, ERR_INTERNAL, "out of memory");
+    else if (r == NULL && found == 0 && err.code == ERR_UNREADY)
+        api_refuse(req, 503, "limit", err.text);
+    else if (r == NULL && found <= 0)
+        api_refuse_err(req, &err);
+    json_decref(body);
+}
+
+/* ---- list ---- */
+
+struct filter {
+    json_t *labels;
+    const char *state;
+    int64_t limit, after;
+};
+
+static int read_label(json_t *labels, const char *text, struct err *err)
+{
+    char key[64];
+    size_t n = strcspn(text, "=");
+    if (n >= sizeof key || text[n] == 0)
+        return err_set(err, ERR_PARSE, "label must be KEY=VALUE");
+    snprintf(key, sizeof key, "%.*s", (int)n, text);
+    if (!asked_label_ok(key, text + n + 1) ||
+        json_object_set_new(labels, key, json_string(text + n + 1)) < 0)
+        return err_set(err, ERR_PARSE, "label must be KEY=VALUE");
+    return 0;
+}
+
+static int read_filter(const struct asked *q, struct filter *f, struct err *err)
+{
+    static const char *const states[] = {"creating", "running", "stopping", "stopped"};
+    const char *after = asked_param(q, "after");
+    f->state = asked_param(q, "state");
+    for (unsigned i = 0; i < q->n_params; i++)
+        if (strcmp(q->params[i].name, "label") == 0 &&
+            read_label(f->labels, q->params[i].value, err) < 0)
+            return -1;
+    bool known = f->state == NULL;
+    for (size_t i = 0; i < ARRAY_LEN(states) && !known; i++)
+        known = strcmp(states[i], f->state) == 0;
+    if (!known)
+        return err_set(err, ERR_PARSE, "state must be creating, running, stopping or stopped");
+    if (after && strlen(after) > 18)
+        return err_set(err, ERR_PARSE, "after must be what `next` said");
+    if (asked_number(q, "limit", 1, 1000, 100, &f->limit, err) < 0)
+        return -1;
+    return asked_number(q, "after", 0, INT64_C(999999999999999999), 0, &f->after, err);
+}
+
+HANDLER(api_list)
+{
+    struct filter f = {.labels = json_object()};
+    struct err err = {0};
+    struct resident *r;
+    char next[24] = "";
+    int64_t last = 0;
+    json_t *list = json_array();
+    if (read_filter(q, &f, &err) < 0) {
+        api_refuse_err(req, &err);
+        json_decref(list);
+        json_decref(f.labels);
+        return;
+    }
+    TAILQ_FOREACH(r, &a->controller->residents, link)
+    {
+        if (r->seq <= f.after || !resident_has_labels(r, f.labels) ||
+            (f.state && strcmp(f.state, resident_state_name(r->state)) != 0))
+            continue;
+        if (json_array_size(list) == (size_t)f.limit) {
+            snprintf(next, sizeof next, "%lld", (long long)last);
+            break;
+        }
+        json_array_append_new(list, resident_json(r));
+        last = r->seq;
+    }
+    json_decref(f.labels);
+    api_reply(req, 200, json_pack("{s:o, s:s?}", "sandboxes", list, "next", *next ? next : NULL));
+}
+
+/* ---- one ---- */
+
+HANDLER_IN(api_show)
+{
+    (void)a;
+    (void)q;
+    api_reply(req, 200, resident_json(r));
+}
+
+HANDLER_IN(api_change)
+{
+    struct err err = {0};
+    json_t *labels = NULL, *body = asked_body(req, "labels ttl idle_ttl", &err);
+    int64_t ttl = -1, idle = -1;
+    (void)a;
+    (void)q;
+    if (body == NULL || asked_labels(body, "labels", &labels, &err) < 0 ||
+        asked_integer(body, "ttl", 1, RESIDENT_TTL_MAX, &ttl, &err) < 0 ||
+        asked_integer(body, "idle_ttl", 0, RESIDENT_TTL_MAX, &idle, &err) < 0)
+        api_refuse_err(req, &err);
+    else if (r->state == RESIDENT_STOPPING)
+        api_refuse(req, 409, "not_running", "the sandbox is being deleted");
+    else if (resident_change(r, labels, ttl, idle, &err) < 0)
+        api_refuse_err(req, &err);
+    else
+        api_reply(req, 200, resident_json(r));
+    json_decref(body);
+}
+
+static void answer_deleted(void *arg, struct resident *r, const char *why)
+{
+    if (r)
+        api_no_content(arg);
+    else
+        api_refuse(arg, 503, "unavailable", why);
+}
+
+HANDLER(api_delete)
+{
+    struct err err = {0};
+    struct resident *r = NULL;
+    if (asked_id(q->args[0], &err) < 0) {
+        api_refuse(req, 404, "sandbox_not_found", err.text);
+        return;
+    }
+    r = resident_find(a->controller, q->args[0]);
+    if (r == NULL)
+        api_no_content(req);
+    else if (resident_delete(r, "deleted", answer_deleted, req) < 0)
+        api_refuse(req, 503, "unavailable", "out of memory");
+}
+
+HANDLER_IN(api_pause)
+{
+    (void)a;
+    (void)q;
+    (void)r;
+    api_refuse(req, 501, "unsupported",
+               "pausing needs a cgroup freezer, which this version does not use yet");
+}

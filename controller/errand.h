@@ -1,0 +1,18 @@
+/* What the builder has done by a process of its own: W_LAYER. */
+#ifndef DURWARD_ERRAND_H
+#define DURWARD_ERRAND_H
+
+#include "layer_work.h"
+
+struct event_base;
+struct errand;
+
+/* Starts it. done is called once, later; the errand is freed after it. NULL: it cannot be. */
+struct errand *errand_start(struct event_base *base, const char *state_dir, enum layer_op op,
+                            const char *from, const char *to,
+                            void (*done)(void *arg, enum layer_result result, const char *text),
+                            void *arg);
+/* Kill and forget; done is not called. */
+void errand_abandon(struct errand *e);
+
+#endif

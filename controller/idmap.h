@@ -1,0 +1,32 @@
+/* The user namespace of a sandbox whose files are not the builder's own: whoever the command is
+ * inside, another uid outside.
+ *
+ * Who root of an image is outside is nobody that the host knows. As root it is a uid of our own
+ * beside those of the roles; an ordinary user has it from /etc/subuid by newuidmap(1); where there
+ * is none it is that user. Files of images and of the layers above them belong to it. Inside a
+ * sandbox nobody has CAP_CHOWN or CAP_SETUID, so one uid serves where others map 65536. */
+#ifndef DURWARD_IDMAP_H
+#define DURWARD_IDMAP_H
+
+#include <sys/types.h>
+
+#include "err.h"
+
+struct idmap {
+    uid_t inside_uid, uid; /* the same person, inside and outside */
+    gid_t inside_gid, gid;
+    bool own;    /* outside it is the caller */
+    bool helper; /* newuidmap and newgidmap are needed */
+};
+
+/* Root inside. own: no other uid could be had. */
+void idmap_root(struct idmap *m);
+/* Somebody who is himself. Where the caller is not root, it can only be the caller. */
+void idmap_same(struct idmap *m, uid_t uid, gid_t gid);
+/* Enter a user namespace (and the others that flags name) with this map. Until idmap_become the
+ * caller keeps its own uid, by which it opens what only that may open. Wants
+ * a single thread and no no_new_privs. */
+int idmap_enter(const struct idmap *m, int flags, struct err *err);
+int idmap_become(const struct idmap *m, struct err *err);
+
+#endif

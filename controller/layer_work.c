@@ -1,0 +1,208 @@
+#define _GNU_SOURCE 1
+#include "layer_work.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "copy_tree.h"
+#include "idmap.h"
+#include "tree.h"
+
+#define DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+static const char *const parts[] = {"root", "usr"};
+static const char *const work[] = {"root.work", "usr.work"};
+
+struct job {                /* one copy */
+    int source, all, fresh; /* the layer; the directory that gets the new one; the new one */
+    char fresh_name[NAME_MAX];
+    struct idmap map;
+};
+
+/* Whose the files are tells who we have to be. */
+static int find_owner(struct job *j, struct err *err)
+{
+    struct stat st;
+    if (fstatat(j->source, parts[0], &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+        return err_set(err, ERR_PARSE, "its files are not whole");
+    if (geteuid() == 0 || st.st_uid == geteuid())
+        idmap_same(&j->map, st.st_uid, st.st_gid);
+    else
+        idmap_root(&j->map);
+    if (j->map.uid != st.st_uid)
+        return err_set(err, ERR_DENIED, "its files are uid %u's, who is none of ours",
+                       (unsigned)st.st_uid);
+    return 0;
+}
+
+static int copy_name(int from, int to, struct err *err)
+{
+    char text[256];
+    int in = openat(from, "image", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    ssize_t n = in < 0 ? -1 : read(in, text, sizeof text);
+    int out = n < 0 ? -1 : openat(to, "image", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    bool ok = out >= 0 && write(out, text, (size_t)n) == n;
+    if (in >= 0)
+        close(in);
+    if (out >= 0)
+        close(out);
+    return ok ? 0 : err_sys(err, "the image's name");
+}
+
+static int make(const struct job *j, const char *name, mode_t mode, struct err *err)
+{
+    if (mkdirat(j->fresh, name, mode) < 0 ||
+        fchownat(j->fresh, name, j->map.inside_uid, j->map.inside_gid, AT_SYMLINK_NOFOLLOW) < 0)
+        return err_sys(err, "cannot make %s", name);
+    return 0;
+}
+
+/* In a process that becomes the files' owner and does nothing else. */
+static int copy_as_owner(const struct job *j, struct err *err)
+{
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        if (make(j, parts[i], 0755, err) < 0 || make(j, work[i], 0700, err) < 0)
+            return -1;
+    int in[ARRAY_LEN(parts)], out[ARRAY_LEN(parts)];
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        in[i] = openat(j->source, parts[i], DIRECTORY);
+        out[i] = openat(j->fresh, parts[i], DIRECTORY);
+        if (in[i] < 0 || out[i] < 0)
+            return err_sys(err, "%s", parts[i]);
+    }
+    if (idmap_become(&j->map, err) < 0)
+        return -1;
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        if (copy_tree(in[i], out[i], err) < 0)
+            return -1;
+    return 0;
+}
+
+static int in_namespace(const struct job *j, int (*fn)(const struct job *j, struct err *err),
+                        struct err *err)
+{
+    int say[2], status;
+    struct err why = {0};
+    if (pipe2(say, O_CLOEXEC) < 0)
+        return err_sys(err, "pipe");
+    pid_t pid = fork();
+    if (pid == 0) {
+        int r = idmap_enter(&j->map, CLONE_NEWNET, &why) < 0 ? -1 : fn(j, &why);
+        ssize_t said = write(say[1], &why, sizeof why);
+        _exit(r == 0 && said == (ssize_t)sizeof why ? 0 : 1);
+    }
+    close(say[1]);
+    ssize_t n = pid < 0 ? -1 : read(say[0], &why, sizeof why);
+    close(say[0]);
+    if (pid < 0 || waitpid(pid, &status, 0) != pid)
+        return err_sys(err, "fork");
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return 0;
+    why.text[sizeof why.text - 1] = '\0';
+    return err_set(err, ERR_SYS, "%s",
+                   n == (ssize_t)sizeof why && why.text[0] ? why.text : "the copying was killed");
+}
+
+static int empty_fresh(const struct job *j, struct err *err)
+{
+    return tree_empty(j->fresh, err);
+}
+
+static int open_below(const char *state_dir, const char *name, bool make_it, struct err *err)
+{
+    int state = open(state_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (state < 0)
+        return err_sys(err, "%s", state_dir);
+    if (make_it && mkdirat(state, name, 0700) < 0 && errno != EEXIST) {
+        close(state);
+        return err_sys(err, "cannot make %s", name);
+    }
+    int fd = openat(state, name, DIRECTORY);
+    if (fd < 0)
+        err_sys(err, "%s", name);
+    close(state);
+    return fd;
+}
+
+static int copy_into(struct job *j, const char *to, struct err *err)
+{
+    snprintf(j->fresh_name, sizeof j->fresh_name, ".new-%s-%d", to, (int)getpid());
+    if (mkdirat(j->all, j->fresh_name, 0700) < 0 ||
+        (j->fresh = openat(j->all, j->fresh_name, DIRECTORY)) < 0)
+        return err_sys(err, "cannot make %s", to);
+    if (find_owner(j, err) < 0 || copy_name(j->source, j->fresh, err) < 0 ||
+        in_namespace(j, copy_as_owner, err) < 0)
+        return -1;
+    if (renameat2(j->all, j->fresh_name, j->all, to, RENAME_NOREPLACE) < 0)
+        return err_sys(err, "%s", to);
+    return 0;
+}
+
+static enum layer_result copy_all(struct job *j, int from_all, const char *from, const char *to,
+                                  struct err *err)
+{
+    if (faccessat(j->all, to, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return LAYER_EXISTS;
+    j->source = openat(from_all, from, DIRECTORY);
+    if (j->source < 0 && errno == ENOENT)
+        return LAYER_ABSENT;
+    int r = j->source < 0 ? err_sys(err, "%s", from) : copy_into(j, to, err);
+    if (r < 0 && j->fresh >= 0) {
+        (void)in_namespace(j, empty_fresh, NULL);
+        unlinkat(j->all, j->fresh_name, AT_REMOVEDIR);
+    }
+    if (j->source >= 0)
+        close(j->source);
+    if (j->fresh >= 0)
+        close(j->fresh);
+    return r < 0 ? LAYER_FAILED : LAYER_DONE;
+}
+
+/* It loses its name first, so that nobody uses what is half gone. */
+static enum layer_result remove_all(int all, const char *name, struct err *err)
+{
+    struct job j = {.source = -1, .all = all, .fresh = -1};
+    snprintf(j.fresh_name, sizeof j.fresh_name, ".gone-%s-%d", name, (int)getpid());
+    if (renameat(all, name, all, j.fresh_name) < 0 && errno == ENOENT)
+        return LAYER_DONE;
+    j.fresh = j.source = openat(all, j.fresh_name, DIRECTORY);
+    int r = j.fresh < 0 ? err_sys(err, "%s cannot be removed", name) : 0;
+    if (r == 0 && find_owner(&j, NULL) < 0)
+        idmap_same(&j.map, geteuid(), getegid()); /* not whole: then nothing is a stranger's */
+    if (r == 0)
+        r = in_namespace(&j, empty_fresh, err);
+    if (j.fresh >= 0)
+        close(j.fresh);
+    if (r == 0 && unlinkat(all, j.fresh_name, AT_REMOVEDIR) < 0)
+        r = err_sys(err, "%s", name);
+    return r < 0 ? LAYER_FAILED : LAYER_DONE;
+}
+
+enum layer_result layer_work(const char *state_dir, enum layer_op op, const char *from,
+                             const char *to, struct err *err)
+{
+    bool to_snapshot = op == LAYER_SNAPSHOT;
+    bool from_snapshot = op == LAYER_RESTORE || op == LAYER_REMOVE_SNAPSHOT;
+    struct job j = {.source = -1, .fresh = -1};
+    int from_all = open_below(state_dir, from_snapshot ? "snapshots" : "sandboxes", true, err);
+    if (from_all < 0)
+        return LAYER_FAILED;
+    enum layer_result r = LAYER_FAILED;
+    if (op == LAYER_REMOVE || op == LAYER_REMOVE_SNAPSHOT) {
+        r = remove_all(from_all, from, err);
+    } else {
+        j.all = open_below(state_dir, to_snapshot ? "snapshots" : "sandboxes", true, err);
+        if (j.all >= 0) {
+            r = copy_all(&j, from_all, from, to, err);
+            close(j.all);
+        }
+    }
+    close(from_all);
+    return r;
+}

@@ -1,0 +1,40 @@
+/* W_LAYER, controller → builder: something to be done with what sandboxes have written. It copies
+ * files, never processes: of a sandbox that runs, what lies there just then.
+ *
+ * Fields of W_LAYER: req:u32, op:u8 (below), from:str, to:str. Ids and names as in shape.h.
+ * Answer W_LAYERED: req:u32, result:u8 (below), text:str (why it failed). */
+#ifndef DURWARD_LAYER_WORK_H
+#define DURWARD_LAYER_WORK_H
+
+#include "ipc.h"
+
+enum layer_op {
+    LAYER_SNAPSHOT = 1,    /* of the sandbox `from` as the snapshot `to` */
+    LAYER_RESTORE,         /* the snapshot `from` for the sandbox `to`, which is new */
+    LAYER_FORK,            /* of the sandbox `from` for the sandbox `to`, which is new */
+    LAYER_REMOVE,          /* what the sandbox `from` has; it must not run. Nothing is fine */
+    LAYER_REMOVE_SNAPSHOT, /* `from`. Nothing is fine */
+    LAYER_OPS
+};
+
+enum layer_result {
+    LAYER_FAILED = 0,
+    LAYER_DONE,
+    LAYER_EXISTS, /* `to` is there already: nothing was done */
+    LAYER_ABSENT, /* `from` is not there */
+};
+
+/* The controller's side. */
+int layer_ask(struct ipc *builder, uint32_t req, enum layer_op op, const char *from,
+              const char *to) WUNUSED;
+/* Pause a sandbox or let it go on: needs a control group with a freezer. Answered like W_LAYER. */
+int layer_freeze(struct ipc *builder, uint32_t req, const char *sandbox, bool frozen) WUNUSED;
+/* text: size bytes. -1: the message is bad. */
+int layer_answer(struct msg *m, uint32_t *req, enum layer_result *result, char *text,
+                 size_t size) WUNUSED;
+
+/* The builder's side: does it, in this process, which is one of its own. */
+enum layer_result layer_work(const char *state_dir, enum layer_op op, const char *from,
+                             const char *to, struct err *err);
+
+#endif

@@ -1,0 +1,18 @@
+/* Shared by registry.c (the file, identities) and registry_sandbox.c. */
+#ifndef DURWARD_REGISTRY_INTERNAL_H
+#define DURWARD_REGISTRY_INTERNAL_H
+
+#include <sqlite3.h>
+
+#include "registry.h"
+
+struct registry {
+    sqlite3 *db;
+};
+
+int registry_fail(struct registry *r, const char *what, struct err *err);
+sqlite3_stmt *registry_prepare(struct registry *r, const char *sql, struct err *err);
+/* Run a statement that returns no rows, and finalize it. */
+int registry_finish(struct registry *r, sqlite3_stmt *s, struct err *err);
+
+#endif

@@ -1,0 +1,12 @@
+/* What holds a sandbox's limits where no control group does. */
+#ifndef DURWARD_RLIMITS_H
+#define DURWARD_RLIMITS_H
+
+#include "plan.h"
+
+/* In the process that is about to become bubblewrap, in the user namespace above the sandbox's. */
+int rlimits_set(const struct plan *plan, struct err *err);
+/* A line for each limit that is weaker than it reads, or not held at all. */
+int rlimits_note(const struct plan *plan, struct buf *notes);
+
+#endif

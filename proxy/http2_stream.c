@@ -1,0 +1,388 @@
+/* One stream of HTTP/2 as the front of an exchange. Nothing here runs nghttp2's input or output:
+ * what is submitted leaves in the connection's next turn, so no back is entered from within
+ * another's call. */
+#include "http2_server_internal.h"
+
+#include "http1_write.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TRAILERS_MAX = 8192, REFUSAL_MAX = 256, LINGER_MAX = 1024 * 1024 };
+
+static nghttp2_nv pair(struct slice name, struct slice value)
+{
+    return (nghttp2_nv){(uint8_t *)(uintptr_t)name.p, (uint8_t *)(uintptr_t)value.p, name.n,
+                        value.n, NGHTTP2_NV_FLAG_NONE};
+}
+
+static void reset(struct http2_stream *st, uint32_t code)
+{
+    nghttp2_submit_rst_stream(st->server->h2, NGHTTP2_FLAG_NONE, st->id, code);
+    http2_server_soon(st->server);
+}
+
+/* ---- the reply's body, as nghttp2 asks for it ---- */
+
+static void drop_out(struct http2_stream *st)
+{
+    st->server->out_total -= buf_len(&st->out);
+    buf_free(&st->out);
+}
+
+static void submit_trailers(struct http2_stream *st)
+{
+    nghttp2_nv nv[HEAD_FIELDS_MAX];
+    const struct head *h = st->trailers_out;
+    for (size_t i = 0; i < h->n; i++)
+        nv[i] = pair(h->fields[i].name, h->fields[i].value);
+    if (nghttp2_submit_trailer(st->server->h2, st->id, nv, h->n) < 0)
+        reset(st, NGHTTP2_INTERNAL_ERROR);
+}
+
+static ssize_t on_read(nghttp2_session *h2 UNUSED, int32_t id UNUSED, uint8_t *to, size_t room,
+                       uint32_t *flags, nghttp2_data_source *source, void *arg UNUSED)
+{
+    struct http2_stream *st = source->ptr;
+    size_t have = buf_len(&st->out), n = have < room ? have : room;
+    if (n > 0) {
+        memcpy(to, buf_data(&st->out), n);
+        buf_drain(&st->out, n);
+        st->server->out_total -= n;
+        st->written_at = http2_server_now();
+    }
+    if (n == have && st->reply_ended) {
+        *flags |= NGHTTP2_DATA_FLAG_EOF;
+        if (st->trailers_out) {
+            *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+            submit_trailers(st);
+        }
+        return (ssize_t)n;
+    }
+    if (buf_len(&st->out) <= HTTP2_OUT_MAX / 2)
+        st->resume = st->server->bodies = true;
+    if (n == 0) {
+        buf_shrink(&st->out);
+        return NGHTTP2_ERR_DEFERRED;
+    }
+    return (ssize_t)n;
+}
+
+/* The back is gone: what waited for it is dropped, and its window given back. */
+static void drop_in(struct http2_stream *st)
+{
+    st->back = (struct back){NULL, NULL};
+    if (buf_len(&st->in) > 0)
+        nghttp2_session_consume(st->server->h2, st->id, buf_len(&st->in));
+    buf_free(&st->in);
+}
+
+void http2_stream_linger(struct http2_stream *st)
+{
+    st->linger_at = http2_server_now();
+}
+
+void http2_stream_linger_over(struct http2_stream *st)
+{
+    st->linger_at = 0;
+    reset(st, NGHTTP2_NO_ERROR); /* RFC 9113 8.1 */
+}
+
+/* ---- as the front of an exchange ---- */
+
+static size_t reply_fields(const struct head *h, const char *status, const char *length,
+                           nghttp2_nv *nv)
+{
+    size_t n = 0;
+    nv[n++] = pair(SLICE(":status"), slice_str(status));
+    for (size_t i = 0; i < h->n; i++)
+        if (!http2_connection_field(h->fields[i].name))
+            nv[n++] = pair(h->fields[i].name, h->fields[i].value);
+    if (length[0])
+        nv[n++] = pair(SLICE("content-length"), slice_str(length));
+    return n;
+}
+
+static int submit(struct http2_stream *st, const nghttp2_nv *nv, size_t n, bool body)
+{
+    nghttp2_data_provider from = {{.ptr = st}, on_read};
+    st->replied = true;
+    st->written_at = http2_server_now();
+    http2_server_soon(st->server);
+    return nghttp2_submit_response(st->server->h2, st->id, nv, n, body ? &from : NULL);
+}
+
+static void front_reply(void *self, const struct head *h)
+{
+    struct http2_stream *st = self;
+    nghttp2_nv nv[HEAD_FIELDS_MAX + 2];
+    char status[8], length[24] = "";
+    snprintf(status, sizeof status, "%u", h->status);
+    if (h->body == BODY_LENGTH)
+        snprintf(length, sizeof length, "%" PRIu64, h->length);
+    size_t n = reply_fields(h, status, length, nv);
+    if (submit(st, nv, n, h->body != BODY_NONE) < 0)
+        reset(st, NGHTTP2_INTERNAL_ERROR);
+}
+
+static void front_data(void *self, const void *p, size_t n)
+{
+    struct http2_stream *st = self;
+    if (!st->replied || n == 0 || st->why)
+        return;
+    if (buf_len(&st->out) == 0)
+        st->written_at = http2_server_now();
+    if (buf_append(&st->out, p, n) < 0) {
+        st->why = "overload"; /* a back that ignored room(): cut it, never truncate silently */
+        reset(st, NGHTTP2_INTERNAL_ERROR);
+        return;
+    }
+    st->server->out_total += n;
+    nghttp2_session_resume_data(st->server->h2, st->id);
+    http2_server_soon(st->server);
+}
+
+static void front_trailers(void *self, const struct head *h)
+{
+    struct http2_stream *st = self;
+    if (!st->replied || st->trailers_out)
+        return;
+    st->trailers_out = calloc(1, sizeof *st->trailers_out);
+    if (st->trailers_out == NULL || http_head_copy(st->trailers_out, h) < 0) {
+        st->why = "memory";
+        reset(st, NGHTTP2_INTERNAL_ERROR);
+    }
+}
+
+static void front_end(void *self)
+{
+    struct http2_stream *st = self;
+    drop_in(st);
+    st->reply_ended = true;
+    nghttp2_session_resume_data(st->server->h2, st->id);
+    http2_server_soon(st->server);
+}
+
+static void front_fail(void *self, unsigned status, const char *code, const char *id)
+{
+    struct http2_stream *st = self;
+    char text[REFUSAL_MAX], denied[REFUSAL_MAX], number[8], length[24];
+    drop_in(st);
+    st->reply_ended = true;
+    http2_server_soon(st->server);
+    if (st->replied) {
+        drop_out(st);
+        reset(st, NGHTTP2_INTERNAL_ERROR);
+        return;
+    }
+    snprintf(denied, sizeof denied, "%s %s", code, id ? id : "-");
+    int n = snprintf(text, sizeof text, "denied %s\n", denied);
+    snprintf(number, sizeof number, "%u", status);
+    snprintf(length, sizeof length, "%d", n);
+    const nghttp2_nv nv[] = {
+        pair(SLICE(":status"), slice_str(number)),
+        pair(SLICE("content-type"), SLICE("text/plain; charset=utf-8")),
+        pair(SLICE("durward-denied"), slice_str(denied)),
+        pair(SLICE("cache-control"), SLICE("no-store")),
+        pair(SLICE("content-length"), slice_str(length)),
+    };
+    bool body = !st->head_request && buf_append(&st->out, text, (size_t)n) == 0;
+    if (body)
+        st->server->out_total += (size_t)n;
+    if (submit(st, nv, ARRAY_LEN(nv), body) < 0)
+        reset(st, NGHTTP2_INTERNAL_ERROR);
+}
+
+void http2_stream_continue(struct http2_stream *st)
+{
+    const nghttp2_nv nv = pair(SLICE(":status"), SLICE("100"));
+    nghttp2_submit_headers(st->server->h2, NGHTTP2_FLAG_NONE, st->id, NULL, &nv, 1, NULL);
+}
+
+/* Each stream has its least, so that readers which stand still leave room for the others. */
+static size_t front_room(void *self)
+{
+    struct http2_stream *st = self;
+    size_t have = buf_len(&st->out), total = st->server->out_total;
+    size_t shared = total < HTTP2_OUT_TOTAL ? HTTP2_OUT_TOTAL - total : 0;
+    size_t own = have < HTTP2_OUT_LEAST ? HTTP2_OUT_LEAST - have : 0;
+    size_t most = have < HTTP2_OUT_MAX ? HTTP2_OUT_MAX - have : 0,
+           room = shared > own ? shared : own;
+    return room < most ? room : most;
+}
+
+static void front_wanted(void *self)
+{
+    struct http2_stream *st = self;
+    st->push = st->server->bodies = true;
+    http2_server_soon(st->server);
+}
+
+static const struct front_ops front_ops = {
+    .reply = front_reply,
+    .data = front_data,
+    .trailers = front_trailers,
+    .end = front_end,
+    .fail = front_fail,
+    .room = front_room,
+    .wanted = front_wanted,
+};
+
+static void set_back(void *self, struct back back)
+{
+    ((struct http2_stream *)self)->back = back;
+}
+
+struct asker http2_stream_asker(struct http2_stream *st)
+{
+    return (struct asker){.front = {&front_ops, st}, .set_back = set_back};
+}
+
+/* ---- the request's body ---- */
+
+void http2_stream_cancel(struct http2_stream *st, const char *code)
+{
+    struct back b = st->back;
+    st->back = (struct back){NULL, NULL};
+    if (b.ops)
+        b.ops->cancel(b.self, code);
+}
+
+void http2_stream_give_up(struct http2_stream *st, unsigned status, const char *code)
+{
+    http2_stream_cancel(st, code);
+    front_fail(st, status, code, "-");
+}
+
+/* Bytes that left our buffer: the client may send as many again. */
+static void consumed(struct http2_stream *st, size_t n)
+{
+    nghttp2_session_consume(st->server->h2, st->id, n);
+}
+
+/* 0, or -1: more than was declared. */
+static int pass(struct http2_stream *st, const uint8_t *p, size_t n)
+{
+    if (st->counted && n > st->left) {
+        http2_stream_give_up(st, 400, "framing");
+        return -1;
+    }
+    st->left -= st->counted ? n : 0;
+    st->back.ops->data(st->back.self, p, n);
+    return 0;
+}
+
+static size_t back_room(const struct http2_stream *st)
+{
+    return st->back.ops && !st->request_done ? st->back.ops->room(st->back.self) : 0;
+}
+
+void http2_stream_data(struct http2_stream *st, const uint8_t *p, size_t n)
+{
+    size_t room = buf_len(&st->in) == 0 ? back_room(st) : 0;
+    size_t now = n < room ? n : room;
+    st->read_at = http2_server_now();
+    if (now > 0 && pass(st, p, now) < 0)
+        now = n;
+    if (st->back.ops == NULL || buf_append(&st->in, p + now, n - now) < 0)
+        now = n; /* nobody wants it, or beyond the window, which nghttp2 does not let through */
+    if (now > 0)
+        consumed(st, now);
+    if (st->linger_at && (st->lingered += n) > LINGER_MAX)
+        http2_stream_linger_over(st);
+}
+
+static void end_request(struct http2_stream *st)
+{
+    struct head h;
+    const struct refusal *why = NULL;
+    static const struct refusal framing = {400, "framing"}, grammar = {400, "bad_header"};
+    const struct limits *l = st->server->limits;
+    if (st->counted && st->left > 0) {
+        why = &framing;
+    } else if (buf_len(&st->trailers_in) > 0) {
+        if (http1_parse_trailers(&h, buf_slice(&st->trailers_in), l) < 0)
+            why = &grammar;
+        else if (h.n > 0)
+            why = st->back.ops->trailers(st->back.self, &h);
+        http_head_free(&h);
+    }
+    if (why) {
+        http2_stream_give_up(st, why->status, why->code);
+        return;
+    }
+    st->request_done = true;
+    st->back.ops->end(st->back.self);
+}
+
+void http2_stream_push(struct http2_stream *st)
+{
+    size_t room;
+    while (buf_len(&st->in) > 0 && (room = back_room(st)) > 0) {
+        size_t have = buf_len(&st->in), n = have < room ? have : room;
+        if (pass(st, buf_data(&st->in), n) < 0)
+            return;
+        buf_drain(&st->in, n);
+        consumed(st, n);
+    }
+    if (buf_len(&st->in) > 0)
+        return;
+    buf_shrink(&st->in);
+    if (st->request_ended && !st->request_done && st->back.ops)
+        end_request(st);
+}
+
+/* ---- birth and end ---- */
+
+int http2_stream_hold(struct http2_stream *st, struct head *h)
+{
+    st->held = malloc(sizeof *st->held);
+    if (st->held == NULL)
+        return -1;
+    *st->held = *h;
+    http_head_init(h);
+    return 0;
+}
+
+void http2_stream_drop(struct head **h)
+{
+    if (*h)
+        http_head_free(*h);
+    free(*h);
+    *h = NULL;
+}
+
+struct http2_stream *http2_stream_new(struct http2_server *s, int32_t id)
+{
+    struct http2_stream *st = calloc(1, sizeof *st);
+    if (st == NULL)
+        return NULL;
+    st->server = s;
+    st->id = id;
+    st->read_at = st->written_at = http2_server_now();
+    buf_init(&st->in, HTTP2_STREAM_WINDOW);
+    buf_init(&st->out, HTTP2_OUT_HARD);
+    buf_init(&st->trailers_in, TRAILERS_MAX);
+    LIST_INSERT_HEAD(&s->streams, st, link);
+    s->n_streams++;
+    return st;
+}
+
+void http2_stream_free(struct http2_stream *st)
+{
+    struct http2_server *s = st->server;
+    http2_stream_cancel(st, st->client_reset || st->why == NULL ? "client_gone" : st->why);
+    if (buf_len(&st->in) > 0)
+        nghttp2_session_consume_connection(s->h2, buf_len(&st->in));
+    drop_out(st);
+    buf_free(&st->in);
+    buf_free(&st->trailers_in);
+    http2_stream_drop(&st->trailers_out);
+    http2_stream_drop(&st->held);
+    LIST_REMOVE(st, link);
+    s->n_streams--;
+    s->idle_at = http2_server_now();
+    free(st);
+}

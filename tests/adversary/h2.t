@@ -1,0 +1,369 @@
+#!/usr/bin/python3 -B
+"""HTTP/2 attacks on a gate (rows B17, B28, B29, B30, E15 of the catalogue), frame by frame: each is
+refused with its answer and its record, nothing of it reaches an origin, and its benign twin passes."""
+import os
+import socket
+import ssl
+import struct
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "functional"))
+from harness import client, durward, h2, memory, scene, shapes, tap  # noqa: E402
+
+HOST, OTHER = "h2.example.com", "other.example.com"
+RSS_MAX = 16 << 10  # KiB a gate may grow under a flood
+
+
+def fields(path="/evil", method="GET", scheme="https", authority=HOST, extra=()):
+    got = [(":method", method), (":scheme", scheme), (":authority", authority), (":path", path)]
+    return [f for f in got if f[1] is not None] + list(extra)
+
+
+def with_extra(*extra):
+    return fields(extra=extra)
+
+
+# name: (fields, what comes of it: (status, code) of an answer, or a reset's error)
+RESET = h2.PROTOCOL_ERROR
+HEADS = {
+    # pseudo-fields
+    "method twice": (with_extra((":method", "POST")), RESET),
+    "path twice": (with_extra((":path", "/evil2")), RESET),
+    "authority twice": (with_extra((":authority", OTHER)), RESET),
+    "scheme twice": (with_extra((":scheme", "https")), RESET),
+    "no method": (fields(method=None), RESET),
+    "no path": (fields(path=None), RESET),
+    "no scheme": (fields(scheme=None), RESET),
+    "empty path": (fields(path=""), RESET),
+    "unknown pseudo-field": (with_extra((":evil", "x")), RESET),
+    "a reply's pseudo-field": (with_extra((":status", "200")), RESET),
+    "a pseudo-field behind a field": ([("x", "y")] + fields(), RESET),
+    ":protocol without being asked": (with_extra((":protocol", "websocket")), RESET),
+    "no authority, no host": (fields(authority=None), RESET),
+    "authority and another host": (with_extra(("host", OTHER)), (400, "authority_mismatch")),
+    "authority of another": (fields(authority=OTHER), (421, "authority_mismatch")),
+    "authority with another port": (fields(authority=HOST + ":8443"), (421, "authority_mismatch")),
+    "only a host, of another": (fields(authority=None, extra=[("host", OTHER)]),
+                                (421, "authority_mismatch")),
+    "two hosts": (fields(authority=None, extra=[("host", HOST), ("host", HOST)]), RESET),
+    "scheme http": (fields(scheme="http"), (400, "scheme")),
+    "authority with a user": (fields(authority="u@" + HOST), RESET),
+    "CONNECT": (fields(None, "CONNECT", None, HOST + ":443"), (405, "connect_inside")),
+    # the request line that HTTP/1 would have
+    "path with a space": (fields("/evil HTTP/1.1"), RESET),
+    "path with a line end": (fields("/evil HTTP/1.1\r\nx: y"), RESET),
+    "path with a tab": (fields("/ev\til"), RESET),
+    "path with #": (fields("/evil#x"), (400, "bad_target")),
+    "absolute path": (fields("https://%s/evil" % OTHER), RESET),
+    "path without a slash": (fields("evil"), RESET),
+    "dot segments": (fields("/a/../evil"), (400, "path_ambiguous")),
+    "encoded dot segments": (fields("/a/%2e%2e/evil"), (400, "path_ambiguous")),
+    "method with a space": (fields(method="GET /x"), RESET),
+    "method in lower case": (fields(method="get"), (405, "method")),
+    "TRACE": (fields(method="TRACE"), (405, "method")),
+    "PRI": (fields(method="PRI"), (405, "method")),
+    "asterisk": (fields("*"), RESET),
+    # fields
+    "upper case": (with_extra(("X-Evil", "y")), RESET),
+    "CR in a value": (with_extra(("x", "a\rb")), RESET),
+    "LF in a value": (with_extra(("x", "a\nb: c")), RESET),
+    "NUL in a value": (with_extra(("x", "a\0b")), RESET),
+    "control in a value": (with_extra(("x", "a\x01b")), RESET),
+    "space before a value": (with_extra(("x", " y")), RESET),
+    "CR in a name": (with_extra(("x\r\ny", "z")), RESET),
+    "colon in a name": (with_extra(("x:y", "z")), RESET),
+    "space in a name": (with_extra(("x y", "z")), RESET),
+    "empty name": (with_extra(("", "z")), RESET),
+    "connection": (with_extra(("connection", "close")), RESET),
+    "keep-alive": (with_extra(("keep-alive", "x")), RESET),
+    "proxy-connection": (with_extra(("proxy-connection", "x")), RESET),
+    "transfer-encoding": (with_extra(("transfer-encoding", "chunked")), RESET),
+    "upgrade": (with_extra(("upgrade", "h2c")), RESET),
+    "te gzip": (with_extra(("te", "gzip")), RESET),
+    "a name's twin": (with_extra(("content_length", "5")), (400, "bad_header")),
+    "expect": (with_extra(("expect", "200-ok")), (417, "expect")),
+    # sizes
+    "101 fields": (fields(extra=[("x%d" % i, "y") for i in range(101)]), (431, "too_many_headers")),
+    "40 KiB of fields": (with_extra(("x", "y" * 40000)), (431, "too_many_headers")),
+    "a path of 9,000": (fields("/" + "e" * 9000), (414, "target_too_long")),
+}
+LENGTHS = {  # name: (declared, body) B29
+    "too few bytes": ("10", b"five!"),
+    "too many bytes": ("3", b"five!"),
+    "some where none were said": ("0", b"five!"),
+    "+5": ("+5", b"five!"),
+    "0x5": ("0x5", b"five!"),
+    "twice": (("5", "5"), b"five!"),
+    "two that differ": (("5", "6"), b"five!"),
+    "a list": ("5, 5", b"five!"),
+    "beyond 64 bits": ("18446744073709551621", b"five!"),
+    "negative": ("-1", b"five!"),
+}
+
+
+class Bench:
+    def __init__(self, t):
+        self.t = t
+        self.s = scene.Scene(t)
+        self.o = self.s.add(HOST, shapes.echo)
+        self.s.rule(allow=HOST)
+        self.s.d.limits["head_seconds"] = 3
+        self.s.d.limits["idle_seconds"] = 4
+        address = self.s.listener()
+        self.s.d.serve()
+        self.gate = self.s.gate(address)
+        self.benign()
+
+    def denied(self, code=None):
+        return self.s.d.kinds("denied", **({"code": code} if code else {}))
+
+    def count(self):
+        return len(self.denied())
+
+    def benign(self):
+        with h2.H2(self.gate, HOST) as c:
+            return c.ask("/fine").status == 200
+
+    def gate_kib(self):
+        return memory.roles(self.s.d).get("gate", 0)
+
+    def recorded(self, before, n, code=None):
+        """Exactly n denied records more (of that code)."""
+        tap.wait_for(lambda: self.count() - before >= n, 3)
+        new = self.denied()[before:]
+        return len(new) == n and (code is None or all(r["code"] == code for r in new)), \
+            [r["code"] for r in new]
+
+
+def heads(t, b):
+    for name, (said, want) in HEADS.items():
+        before, seen = b.count(), len(b.o.requests)
+        with h2.H2(b.gate, HOST) as c:
+            s = c.open(said)
+            a = c.answer(s, 5)
+            if isinstance(want, tuple):
+                good = (a.status, a.code) == want
+                code = want[1]
+            elif a.status:  # nghttp2's versions differ in what they see first; we answer then
+                good, code = a.status == 400 and a.code is not None, None
+            else:
+                good, code = a.reset == want, "h2_malformed"
+            right, codes = b.recorded(before, 1, code)
+            t.ok(good and right and len(b.o.requests) == seen, "B28 " + name,
+                 "status %r code %r reset %r goaway %r" % (a.status, a.code, a.reset, c.goaway),
+                 "records %r, requests %d" % (codes, len(b.o.requests) - seen))
+            if c.ask("/twin").status != 200:
+                t.ok(False, "B28 %s: the connection goes on" % name)
+
+
+def host_alone(t, b):
+    with h2.H2(b.gate, HOST) as c:
+        a = c.answer(c.open(fields("/fine", authority=None, extra=[("host", HOST)])))
+        t.eq(a.status, 200, "B28 twin: host without :authority")
+        a = c.answer(c.open(fields("/fine", extra=[("host", HOST), ("te", "trailers"),
+                                                   ("cookie", "a=1"), ("cookie", "b=2")])))
+        t.ok(a.status == 200 and b'["cookie", "a=1; b=2"]' in a.body and b'"te"' not in a.body,
+             "B28 twin: both, te: trailers, cookie crumbs", a.body)
+
+
+def lengths(t, b):
+    for name, (said, body) in LENGTHS.items():
+        said = said if isinstance(said, tuple) else (said,)
+        with h2.H2(b.gate, HOST) as c:
+            s = c.open(fields("/length", "POST", extra=[("content-length", v) for v in said]), False)
+            c.frame(h2.DATA, h2.END_STREAM, s, body)
+            a = c.answer(s, 5)
+            t.ok(a.status == 400 or a.status is None and a.reset == h2.PROTOCOL_ERROR,
+                 "B29 content-length: " + name, "status %r reset %r" % (a.status, a.reset))
+    done = [r for r in b.o.requests if r.path == "/length" and r.complete]
+    t.eq(done, [], "B29 none of them is whole at the origin")
+    with h2.H2(b.gate, HOST) as c:
+        s = c.open(fields("/twin", "POST", extra=[("content-length", "5")]), False)
+        c.frame(h2.DATA, h2.END_STREAM, s, b"five!")
+        t.ok(b'"length": 5' in c.answer(s).body, "B29 twin: a length that is right")
+        s = c.open(fields("/twin", "POST", extra=[("content-length", "0")]), False)
+        c.frame(h2.DATA, h2.END_STREAM, s)
+        t.ok(b'["content-length", "0"]' in c.answer(s).body, "B29 twin: none, and none came")
+
+
+def trailers(t, b):
+    for name, field, want in (("authorization", ("authorization", "Bearer x"), "trailer"),
+                              ("host", ("host", OTHER), "trailer"),
+                              ("a pseudo-field", (":path", "/evil"), None)):
+        with h2.H2(b.gate, HOST) as c:
+            s = c.open(fields("/trailed", "POST"), False)
+            c.frame(h2.DATA, 0, s, b"five!")
+            c.frame(h2.HEADERS, h2.END_STREAM | h2.END_HEADERS, s, c.block([field]))
+            a = c.answer(s, 5)
+            t.ok((a.status == 400 and a.code == want) if want else a.reset == h2.PROTOCOL_ERROR,
+                 "B14 over h2: a trailer that is " + name, "%r %r %r" % (a.status, a.code, a.reset))
+    t.eq([r for r in b.o.requests if r.path == "/trailed" and r.complete], [],
+         "B14 none of them is whole at the origin")
+
+
+def flood(t, b, name, attack, **more):
+    """attack(connection, i) until the gate ends it: GOAWAY, one record, bounded memory."""
+    before, kib = b.count(), b.gate_kib()
+    with h2.H2(b.gate, HOST, **more) as c:
+        c.until(lambda: c.settings, 5)
+        c.setup = None
+        started = time.process_time()
+        for i in range(4000):
+            if not attack(c, i) or c.closed or c.goaway is not None:
+                break
+            if i % 50 == 49:
+                c.until(lambda: c.goaway is not None, 0.002)
+        c.until(lambda: c.goaway is not None or c.closed, 5)
+        ended = c.ended(5)
+        grown = b.gate_kib() - kib
+        right, codes = b.recorded(before, 1, "h2_flood")
+        t.ok(ended and c.goaway in (h2.ENHANCE_YOUR_CALM, None), "B30 %s: ENHANCE_YOUR_CALM" % name,
+             "ended %r goaway %r after %d" % (ended, c.goaway, i))
+        t.ok(right, "B30 %s: one record" % name, codes)
+        if not durward.sanitized():
+            t.ok(grown < RSS_MAX, "B30 %s: memory is bounded" % name, "%d KiB" % grown)
+    t.ok(b.benign(), "B30 %s: others are served" % name)
+    return time.process_time() - started
+
+
+def reset_stream(c, i):
+    s = c.get("/reset/%d" % i)
+    return c.frame(h2.RST_STREAM, 0, s, struct.pack("!L", h2.CANCEL))
+
+
+def server_reset(c, i):
+    """The client makes the gate reset: a window beyond 2^31-1 is a stream error (MadeYouReset)."""
+    s = c.get("/reset/%d" % i)
+    return c.window(s, 0x7fffffff)
+
+
+def continuation(c, i):
+    if i == 0:
+        c.frame(h2.HEADERS, h2.END_STREAM, 1, c.block(fields()))
+    return c.frame(h2.CONTINUATION, 0, 1, b"")
+
+
+def half_open(c, i):
+    if c.setup is None:
+        c.setup = c.open(fields("/half", "POST"), False)
+    return c.frame(h2.DATA, 0, c.setup, b"")
+
+
+def bomb(c, i):
+    """One field of 4,000 bytes in the table, then a byte for each time it comes again."""
+    block = c.block(fields()) + c.encoder.encode([("x", "v" * 4000)])
+    return c.frame(h2.HEADERS, h2.END_STREAM | h2.END_HEADERS, 1 + 2 * i, block + b"\xbe" * 12000)
+
+
+def floods(t, b):
+    flood(t, b, "rapid reset", reset_stream)
+    flood(t, b, "resets that the gate is made to send", server_reset)
+    flood(t, b, "CONTINUATION", continuation)
+    flood(t, b, "PING", lambda c, i: c.frame(h2.PING, 0, 0, b"pingping"))
+    flood(t, b, "SETTINGS", lambda c, i: c.frame(h2.SETTINGS, 0, 0, struct.pack("!HL", 3, i)))
+    flood(t, b, "empty SETTINGS", lambda c, i: c.frame(h2.SETTINGS))
+    flood(t, b, "PRIORITY", lambda c, i: c.frame(h2.PRIORITY, 0, 1 + 2 * i, struct.pack("!LB", 0, 1)))
+    flood(t, b, "empty DATA", half_open)
+    flood(t, b, "WINDOW_UPDATE", lambda c, i: c.window(0, 1))
+    flood(t, b, "unknown frames", lambda c, i: c.frame(0x42, 0, 0, b"x"))
+    flood(t, b, "HPACK bomb", bomb)
+
+
+def unread(t, b):
+    """PINGs whose answers nobody reads: the gate stops reading, and holds nothing much."""
+    kib = b.gate_kib()
+    ping = h2.H2.raw(h2.PING, 0, 0, b"pingping") * 1000
+    with h2.H2(b.gate, HOST) as c:
+        c.sock.settimeout(1)
+        try:
+            for _ in range(2000):
+                c.sock.sendall(ping)
+        except OSError:
+            pass
+        t.ok(b.benign(), "B30 unread PINGs: others are served")
+        if not durward.sanitized():
+            grown = b.gate_kib() - kib
+            t.ok(grown < RSS_MAX, "B30 unread PINGs: memory is bounded", "%d KiB" % grown)
+
+
+def stalls(t, b):
+    """Window 0: 100 replies that nobody takes are given up in time, within bounded memory."""
+    kib = b.gate_kib()
+    with h2.H2(b.gate, HOST, windows=False, settings=[(4, 0)]) as c:
+        ids = [c.get("/stall/%d" % i) for i in range(100)]
+        c.until(lambda: all(c.answers[s].status for s in ids), 10)
+        grown = b.gate_kib() - kib
+        t.eq([c.answers[s].length for s in ids], [0] * 100, "B30 window 0: nothing is sent")
+        with h2.H2(b.gate, HOST) as d:
+            t.eq(d.ask("/beside").status, 200, "B30 window 0: another connection goes on")
+        c.until(lambda: all(c.answers[s].over for s in ids), 10)
+        t.eq([c.answers[s].reset for s in ids], [h2.CANCEL] * 100, "B30 window 0: reset in time")
+        if not durward.sanitized():
+            t.ok(grown < RSS_MAX, "B30 window 0: memory is bounded", "%d KiB" % grown)
+    with h2.H2(b.gate, HOST) as c:
+        before = b.count()
+        c.until(lambda: c.settings, 5)
+        c.frame(h2.HEADERS, h2.END_STREAM, 1, c.block(fields())[:4])
+        t.ok(c.ended(8), "B30 half a field block is not waited for")
+        right, codes = b.recorded(before, 1, "timeout")
+        t.ok(right, "B30 half a field block: one record", codes)
+
+
+def beyond(t, b):
+    """More streams than were allowed are refused one by one, unprocessed; the rest are served."""
+    with h2.H2(b.gate, HOST, windows=False, settings=[(4, 0)]) as c:
+        c.until(lambda: c.settings, 5)
+        t.eq(c.settings.get(3), 100, "B30 100 streams are announced")
+        ids = [c.get("/many/%d" % i) for i in range(110)]
+        c.until(lambda: all(c.answers[s].over or c.answers[s].status for s in ids) or
+                c.goaway is not None, 8)
+        served = [s for s in ids if c.answers[s].status == 200]
+        t.ok(len(served) <= 100, "B30 no more than 100 are served at once", "%d" % len(served))
+
+
+def confusion(t, b):
+    before = b.count()
+    ctx = ssl.create_default_context(cafile=b.gate.cafile)
+    with b.gate.tls(HOST, alpn=["h2"], context=ctx) as st:
+        st.send("GET /evil HTTP/1.1\r\nHost: %s\r\n\r\n" % HOST)
+        t.ok(st.ended(5), "E15 h2 chosen, HTTP/1.1 spoken: closed")
+    t.ok(b.recorded(before, 1, "h2_protocol")[0], "E15 and recorded")
+    before = b.count()
+    with b.gate.tls(HOST, alpn=["http/1.1"], context=ssl.create_default_context(
+            cafile=b.gate.cafile)) as st:
+        r = st.ask(h2.PREFACE)
+        t.ok(r.status in (400, 505), "E15 http/1.1 chosen, h2 spoken: refused", str(r.status))
+    with b.gate.tls(HOST) as st:
+        r = st.ask(h2.PREFACE)
+        t.ok(r.status in (400, 505), "B17 h2 by prior knowledge, no ALPN: refused", str(r.status))
+    t.ok(b.recorded(before, 2)[0], "B17 and recorded, each")
+    ctx = ssl.create_default_context(cafile=b.gate.cafile)
+    try:
+        b.gate.tls(HOST, alpn=["spdy/3"], context=ctx).close()
+        t.ok(False, "E15 another ALPN alone: no handshake")
+    except (ssl.SSLError, client.Ended, ConnectionError) as e:
+        t.ok("NO_APPLICATION_PROTOCOL" in str(e).upper().replace(" ", "_"), "E15 another ALPN alone: "
+             "no_application_protocol", str(e))
+    host, port = b.gate.where
+    before = b.count()
+    with client.Stream(socket.create_connection((host, port), 5)) as st:
+        st.send(h2.PREFACE)
+        r = st.reply()
+        t.ok(r.status in (400, 505), "B17 h2 by prior knowledge to the proxy port: refused", str(r.status))
+    t.ok(b.recorded(before, 1)[0], "B17 and recorded")
+
+
+def main(t):
+    h2.needed()
+    b = Bench(t)
+    for part in (heads, host_alone, lengths, trailers, confusion, floods, unread, stalls, beyond):
+        t.part(part, t, b)
+    evil = [r.target for r in b.o.requests if "evil" in r.target or "evil" in str(r.headers)]
+    t.eq(evil, [], "nothing that was refused reached the origin")
+    t.ok(b.benign(), "and the gate serves on")
+    b.s.judge([(b.o, None)], (), "h2 attacks", exact=False)
+
+
+tap.run(main, timeout=150)

@@ -1,0 +1,104 @@
+"""The same test again as an ordinary user, where we are root: one without ids of /etc/subuid, and
+one with them, in a mount namespace that has its own /etc/passwd."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+from . import durward, tap
+
+UID = 61999
+PLAIN, MAPPED = "plain", "mapped"
+LINE = re.compile(r"^(not )?ok \d+ - (.*)$")
+ENTER = """set -e
+for f in passwd subuid subgid; do
+    mount --bind "$1/$f" /etc/$f
+done
+shift
+exec "$@"
+"""
+
+
+def name():
+    """What this process is: root, plain, mapped, or just itself."""
+    return os.environ.get("TEST_PERSON", "root" if os.geteuid() == 0 else "ourselves")
+
+
+def copies(t, folder):
+    """Program and tests where everybody can read them."""
+    top = os.path.dirname(os.path.dirname(durward.program()))
+    stage = t.mkdir(folder + "/stage")
+    for part in ("bin/durward", "libexec/durward/durward-init"):
+        os.makedirs(os.path.join(stage, os.path.dirname(part)), exist_ok=True)
+        shutil.copy(os.path.join(top, part), os.path.join(stage, part))
+    tests = os.path.join(t.path(folder), "tests")
+    source = os.path.dirname(durward.SUITE)
+    for part in ("functional", "adversary"):
+        shutil.copytree(os.path.join(source, part), os.path.join(tests, part),
+                        ignore=shutil.ignore_patterns("clients", "__pycache__"))
+    for base, dirs, files in os.walk(t.path(folder)):
+        os.chmod(base, 0o755)
+        for f in files:
+            os.chmod(os.path.join(base, f), 0o755)
+    return os.path.join(stage, "bin/durward"), tests
+
+
+def accounts(t, folder):
+    """Copies of the host's files with one user more."""
+    line = "durwardtest:x:%d:%d::/nonexistent:/bin/sh\n" % (UID, UID)
+    for f, more in (("passwd", line), ("subuid", "durwardtest:700000:65536\n"),
+                    ("subgid", "durwardtest:700000:65536\n")):
+        try:
+            with open("/etc/" + f) as old:
+                text = old.read()
+        except OSError:
+            text = ""
+        t.write("%s/etc/%s" % (folder, f), text + more)
+    return t.path(folder, "etc")
+
+
+def again(t, who):
+    folder = "as-" + who
+    program, tests = copies(t, folder)
+    own = t.mkdir(folder + "/tmp")
+    os.chown(own, UID, UID)
+    script = os.path.join(tests, os.path.relpath(os.path.abspath(sys.argv[0]),
+                                                 os.path.dirname(durward.SUITE)))
+    argv = ["setpriv", "--reuid", str(UID), "--regid", str(UID), "--clear-groups", "--",
+            durward.PYTHON, "-B", script]
+    if who == MAPPED:
+        argv = ["unshare", "-m", "sh", "-c", ENTER, "enter", accounts(t, folder)] + argv
+    env = dict(os.environ, DURWARD=program, TEST_TMP=own, TEST_PERSON=who, HOME=own)
+    r = subprocess.run(argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                       stderr=subprocess.STDOUT, preexec_fn=tap.die_with_parent, cwd="/")
+    count = 0
+    for line in r.stdout.decode("utf-8", "replace").splitlines():
+        m = LINE.match(line)
+        if m:
+            count += 1
+            what = "%s user: %s" % (who, m.group(2))
+            if "# SKIP" in what:
+                t.skip(*[x.strip() for x in what.split("# SKIP", 1)])
+            else:
+                t.ok(not m.group(1), what)
+        elif line.startswith("#"):
+            t.diag(line[1:].strip())
+        elif line and not line.startswith("1.."):
+            t.diag(line)
+    t.ok(r.returncode == 0 and count > 0, "%s user: the test ran to its end" % who,
+         "status %d" % r.returncode)
+
+
+def each(t, fn, mapped=False):
+    """fn(t) as who we are; as root, as ordinary users too."""
+    fn(t)
+    if os.geteuid() != 0 or "TEST_PERSON" in os.environ:
+        return
+    again(t, PLAIN)
+    if not mapped:
+        return
+    if os.access("/usr/bin/newuidmap", os.X_OK):
+        again(t, MAPPED)
+    else:
+        t.skip("a user with ids of /etc/subuid", "newuidmap is not installed")

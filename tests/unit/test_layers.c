@@ -1,0 +1,274 @@
+/* Kept layers of sandboxes: they survive their sandbox, are copied and removed, each with what
+ * overlayfs notes in them. Real sandboxes on the host's /usr and on an image; run as root and as an
+ * ordinary user. */
+#define _GNU_SOURCE 1
+#include "builder_fixture.h"
+
+#include "image.h"
+#include "layer_work.h"
+
+static uint32_t asked;
+
+/* A shell script outside; its status. */
+static int on_host(const char *script)
+{
+    int status = -1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        execl("/bin/sh", "sh", "-c", script, NULL);
+        _exit(127);
+    }
+    return waitpid(pid, &status, 0) == pid ? status : -1;
+}
+
+static bool ready(void)
+{
+    if (!usable)
+        tap_skip("user namespaces are not available here");
+    return usable;
+}
+
+/* What the builder answers to one W_LAYER or W_FREEZE. */
+static enum layer_result take_layered(char *text, size_t size)
+{
+    struct msg m;
+    uint32_t req = 0;
+    enum layer_result r = LAYER_FAILED;
+    if (!recv_type(rig.controller, &m, W_LAYERED))
+        return LAYER_FAILED;
+    CU_ASSERT_EQUAL(layer_answer(&m, &req, &r, text, size), 0);
+    CU_ASSERT_EQUAL(req, asked);
+    msg_done(&m);
+    return r;
+}
+
+static enum layer_result layer(enum layer_op op, const char *from, const char *to)
+{
+    struct msg m;
+    char text[600];
+    msg_init(&m, W_LAYER);
+    msg_put_u32(&m, ++asked);
+    msg_put_u8(&m, (uint8_t)op);
+    msg_put_str(&m, from);
+    msg_put_str(&m, to);
+    send_msg(rig.controller, &m);
+    enum layer_result r = take_layered(text, sizeof text);
+    if (r == LAYER_FAILED)
+        printf("# %s\n", text);
+    return r;
+}
+
+static bool start(const char *id)
+{
+    rig.shape.root = SHAPE_KEPT;
+    rig.shape.limits.writable = true;
+    build(id, NULL, NULL, 0);
+    CU_ASSERT_TRUE(rig.ok);
+    if (!rig.ok)
+        printf("# %s\n", rig.text);
+    return rig.ok;
+}
+
+static void expect(const char *script, const char *what)
+{
+    char out[OUT_MAX];
+    sh(script, out);
+    CU_ASSERT_STRING_EQUAL(out, what);
+    if (strcmp(out, what) != 0)
+        printf("# %s: %s\n", script, out);
+}
+
+static void test_start(void)
+{
+    make_directories();
+    start_builder();
+    build("sb-first", NULL, NULL, 0);
+    usable = rig.ok;
+    if (!rig.ok && strstr(rig.text, "user namespace")) {
+        tap_skip("user namespaces are not available here");
+        return;
+    }
+    CU_ASSERT_TRUE(rig.ok);
+    CU_ASSERT_TRUE(listener(LISTENER_TCP4) >= 0);
+    teardown("sb-first");
+}
+
+static const char changes[] =
+    "set -e; mkdir -p /workspace/d /opt/d; echo one > /workspace/d/f; ln /workspace/d/f "
+    "/workspace/l; "
+    "ln -s nowhere /workspace/s; rm /etc/hostname; rm -r /etc/pki 2>/dev/null || true; mkdir -p "
+    "/etc/pki; chmod 640 /etc/hosts; head -c 300000 /dev/zero > /opt/big";
+static const char look[] =
+    "cd /workspace; cat d/f; stat -c %h l; readlink s; ls /etc/hostname 2>/dev/null; ls -A "
+    "/etc/pki; stat -c %a /etc/hosts; stat -c %s /opt/big";
+static const char seen[] = "one\n2\nnowhere\n640\n300000\n";
+
+static void test_kept(void)
+{
+    if (!ready() || !start("sb-kept"))
+        return;
+    expect(changes, "");
+    expect(look, seen);
+    teardown("sb-kept");
+    if (!start("sb-kept"))
+        return;
+    expect(look, seen);
+    CU_ASSERT_EQUAL(layer(LAYER_REMOVE, "sb-kept", ""), LAYER_FAILED);
+    teardown("sb-kept");
+}
+
+static void test_snapshot(void)
+{
+    if (!ready())
+        return;
+    CU_ASSERT_EQUAL(layer(LAYER_SNAPSHOT, "sb-kept", "snap"), LAYER_DONE);
+    CU_ASSERT_EQUAL(layer(LAYER_SNAPSHOT, "sb-kept", "snap"), LAYER_EXISTS);
+    CU_ASSERT_EQUAL(layer(LAYER_SNAPSHOT, "sb-none", "other"), LAYER_ABSENT);
+    CU_ASSERT_EQUAL(layer(LAYER_RESTORE, "none", "sb-other"), LAYER_ABSENT);
+    CU_ASSERT_EQUAL(layer(LAYER_RESTORE, "snap", "sb-back"), LAYER_DONE);
+    CU_ASSERT_EQUAL(layer(LAYER_RESTORE, "snap", "sb-back"), LAYER_EXISTS);
+    if (!start("sb-back"))
+        return;
+    expect(look, seen);
+    expect("echo two > /workspace/d/f; rm /opt/big; cat /workspace/l", "two\n");
+    /* of one that runs, and the source stays as it is */
+    CU_ASSERT_EQUAL(layer(LAYER_FORK, "sb-back", "sb-fork"), LAYER_DONE);
+    teardown("sb-back");
+    if (!start("sb-fork"))
+        return;
+    expect("cat /workspace/l; ls /opt/big 2>/dev/null", "two\n");
+    teardown("sb-fork");
+    if (!start("sb-kept"))
+        return;
+    expect(look, seen);
+    teardown("sb-kept");
+}
+
+static void test_image(void)
+{
+    static const char make[] =
+        "set -e; cd %s; mkdir -p r/usr/bin r/usr/lib r/usr/lib64 r/etc r/workspace/old; for d in "
+        "bin "
+        "lib lib64; do ln -s usr/$d r/$d; done; for p in sh cat ls id mkdir rm ln chmod head stat "
+        "readlink; do cp -L /usr/bin/$p r/usr/bin/; for l in $(ldd /usr/bin/$p | grep -o '/[^ "
+        "]*'); "
+        "do t=r/usr/${l#/usr}; mkdir -p ${t%%/*}; cp -L $l $t; done; done; echo h > r/etc/hosts";
+    char script[2048], source[256];
+    struct err err = {0};
+    struct image image;
+    if (!ready())
+        return;
+    snprintf(script, sizeof script, make, rig.dir);
+    CU_ASSERT_EQUAL_FATAL(on_host(script), 0);
+    snprintf(source, sizeof source, "%s/r", rig.dir);
+    struct image_import how = {
+        .name = "small", .source = source, .max_bytes = 1 << 30, .max_entries = 10000};
+    CU_ASSERT_EQUAL(chmod(rig.state, 0700), 0);
+    int r = image_import(rig.state, &how, &image, &err);
+    CU_ASSERT_EQUAL(r, 0);
+    if (r < 0) {
+        printf("# %s\n", err.text);
+        return;
+    }
+    snprintf(rig.shape.image, sizeof rig.shape.image, "small");
+    if (!start("sb-image"))
+        return;
+    expect("id -u; ls /workspace", "0\nold\n");
+    expect(changes, "");
+    expect(look, seen);
+    expect("rm -r /workspace/old && mkdir /workspace/old && ls -A /workspace/old", "");
+    CU_ASSERT_EQUAL(image_remove(rig.state, "small", &err), -1);
+    teardown("sb-image");
+    CU_ASSERT_EQUAL(image_remove(rig.state, "small", &err), -1);
+    CU_ASSERT_EQUAL(layer(LAYER_FORK, "sb-image", "sb-image2"), LAYER_DONE);
+    if (!start("sb-image2"))
+        return;
+    expect(look, seen);
+    expect("ls /usr/bin/cat; id -u", "/usr/bin/cat\n0\n");
+    teardown("sb-image2");
+    rig.shape.image[0] = '\0';
+    ask("sb-image2", NULL, NULL, 0); /* above something else than it was written above */
+    take_built("sb-image2");
+    CU_ASSERT_FALSE(rig.ok);
+    CU_ASSERT_PTR_NOT_NULL(strstr(rig.text, "was made with the image 'small'"));
+}
+
+static void test_freeze(void)
+{
+    struct msg m;
+    char text[600];
+    if (!ready() || !start("sb-kept"))
+        return;
+    enum layer_result r = LAYER_DONE;
+    for (uint8_t frozen = 2; frozen-- > 0 && r == LAYER_DONE;) {
+        msg_init(&m, W_FREEZE);
+        msg_put_u32(&m, ++asked);
+        msg_put_str(&m, "sb-kept");
+        msg_put_u8(&m, frozen);
+        send_msg(rig.controller, &m);
+        r = take_layered(text, sizeof text);
+    }
+    if (r == LAYER_DONE)
+        expect("echo thawed", "thawed\n");
+    else
+        CU_ASSERT_PTR_NOT_NULL(strstr(text, "unsupported"));
+    printf("# freezer: %s\n", r == LAYER_DONE ? "used" : text);
+    teardown("sb-kept");
+}
+
+static void test_remove(void)
+{
+    static const char *const ids[] = {"sb-kept",  "sb-back",   "sb-fork",
+                                      "sb-image", "sb-image2", "sb-none"};
+    char path[256];
+    struct err err = {0};
+    if (!ready())
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++)
+        CU_ASSERT_EQUAL(layer(LAYER_REMOVE, ids[i], ""), LAYER_DONE);
+    CU_ASSERT_EQUAL(layer(LAYER_REMOVE_SNAPSHOT, "snap", ""), LAYER_DONE);
+    CU_ASSERT_EQUAL(image_remove(rig.state, "small", &err), 0);
+    /* nothing is left but the empty directories */
+    static const char *const below[] = {"sandboxes", "snapshots", "images"};
+    for (size_t i = 0; i < ARRAY_LEN(below); i++) {
+        snprintf(path, sizeof path, "%s/%s", rig.state, below[i]);
+        CU_ASSERT_EQUAL(rmdir(path), 0);
+    }
+}
+
+static void test_bad_messages(void)
+{
+    struct msg m;
+    if (!ready())
+        return;
+    msg_init(&m, W_LAYER);
+    msg_put_u32(&m, 1);
+    msg_put_u8(&m, LAYER_SNAPSHOT);
+    msg_put_str(&m, "../../etc");
+    msg_put_str(&m, "x");
+    send_msg(rig.controller, &m);
+    CU_ASSERT_EQUAL(msg_recv(rig.controller, &m), 0); /* that channel ends */
+}
+
+static void test_end(void)
+{
+    char command[256];
+    close(rig.controller);
+    close(rig.parent);
+    waitpid(rig.builder, NULL, 0);
+    snprintf(command, sizeof command, "rm -rf %s", rig.dir);
+    CU_ASSERT_EQUAL(on_host(command), 0);
+}
+
+void tap_suites(void)
+{
+    CU_pSuite s = CU_add_suite("layers", NULL, NULL);
+    CU_add_test(s, "a builder", test_start);
+    CU_add_test(s, "a layer outlives its sandbox", test_kept);
+    CU_add_test(s, "snapshot, restore and fork", test_snapshot);
+    CU_add_test(s, "above an image", test_image);
+    CU_add_test(s, "freeze and thaw", test_freeze);
+    CU_add_test(s, "remove", test_remove);
+    CU_add_test(s, "names that lead elsewhere", test_bad_messages);
+    CU_add_test(s, "the end", test_end);
+}

@@ -1,0 +1,592 @@
+/* Residents: the row comes first, a new controller takes over, and a durward-init that lies about
+ * commands ends its sandbox and nothing else. Parent, builder and init are socket ends held here;
+ * the registry is a real one. */
+#include <CUnit/CUnit.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "controller_internal.h"
+#include "execution.h"
+#include "happenings.h"
+#include "registry.h"
+#include "resident.h"
+#include "tap_main.h"
+#include "wire.h"
+
+void suite_resident(void);
+
+static const char config_text[] =
+    "{\"version\": 1, \"policies\": {\"p\": {\"rules\": [{\"allow\": \"a.example.com\"}]}}}";
+
+struct world {
+    struct controller c;
+    char dir[64];
+    int parent, builder, init; /* the far ends */
+    struct resident *r;
+    unsigned ran, failed, ended;
+    uint32_t status;
+    char out[64];
+};
+
+static int ignore(struct ipc *ch UNUSED, struct msg *m UNUSED, void *arg UNUSED)
+{
+    return 0;
+}
+
+static void closed(struct ipc *ch UNUSED, const char *why UNUSED, void *arg UNUSED)
+{
+}
+
+static void on_gone(void *arg, struct sandbox *s)
+{
+    residents_sandbox_gone(arg, s);
+    sandbox_free(s);
+}
+
+static struct ipc *channel(struct world *w, int *far)
+{
+    int p[2] = {-1, -1};
+    CU_ASSERT_EQUAL_FATAL(ipc_pair(p, NULL), 0);
+    *far = p[1];
+    return ipc_new(w->c.base, p[0], ignore, closed, w);
+}
+
+/* A controller over the directory, as after a start. */
+static void begin(struct world *w)
+{
+    struct err err = {0};
+    struct controller *c = &w->c;
+    memset(c, 0, sizeof *c);
+    LIST_INIT(&c->owner.list);
+    TAILQ_INIT(&c->residents);
+    w->init = -1;
+    c->base = event_base_new();
+    c->config = config_from_json(config_text, sizeof config_text - 1, &err);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(c->config);
+    c->state_dir = open(w->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    c->registry = registry_open(c->state_dir, &err);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(c->registry);
+    c->happenings = happenings_new();
+    snprintf(c->trust_inside, sizeof c->trust_inside, "/etc/durward");
+    c->owner.base = c->base;
+    c->owner.gone = on_gone;
+    c->owner.running = residents_running;
+    c->owner.said = residents_said;
+    c->owner.named = residents_named;
+    c->owner.arg = c;
+    c->owner.recording = true;
+    c->owner.parent = channel(w, &w->parent);
+    c->owner.builder = channel(w, &w->builder);
+}
+
+static void shut(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* killed: nothing is written any more, as after SIGKILL. */
+static void end(struct world *w, bool killed)
+{
+    struct controller *c = &w->c;
+    struct sandbox *s;
+    if (killed) {
+        registry_close(c->registry);
+        c->registry = registry_open(c->state_dir, NULL);
+        struct resident *r;
+        TAILQ_FOREACH(r, &c->residents, link)
+        if (r->state == RESIDENT_RUNNING)
+            r->state = RESIDENT_STOPPED;
+    }
+    residents_close(c);
+    while ((s = sandbox_next(&c->owner, NULL)) != NULL)
+        sandbox_free(s);
+    ipc_free(c->owner.parent);
+    ipc_free(c->owner.builder);
+    registry_close(c->registry);
+    happenings_free(c->happenings);
+    config_unref(c->config);
+    close(c->state_dir);
+    event_base_free(c->base);
+    shut(&w->parent);
+    shut(&w->builder);
+    shut(&w->init);
+}
+
+static void turn(struct world *w)
+{
+    for (int i = 0; i < 20; i++)
+        event_base_loop(w->c.base, EVLOOP_NONBLOCK);
+}
+
+static bool got(struct world *w, int fd, uint16_t type)
+{
+    for (int i = 0; i < 300; i++) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        struct msg m;
+        event_base_loop(w->c.base, EVLOOP_NONBLOCK);
+        if (poll(&p, 1, 10) != 1)
+            continue;
+        bool right = msg_recv(fd, &m) == 1 && m.type == type;
+        msg_done(&m);
+        return right;
+    }
+    return false;
+}
+
+static void send_to(struct world *w, int fd, struct msg *m)
+{
+    CU_ASSERT_EQUAL(msg_send(fd, m), 0);
+    msg_done(m);
+    turn(w);
+}
+
+static void answer_built(struct world *w, bool ok)
+{
+    int p[2] = {-1, -1};
+    struct msg m;
+    msg_init(&m, W_BUILT);
+    msg_put_u8(&m, ok);
+    msg_put_str(&m, "");
+    if (ok) {
+        CU_ASSERT_EQUAL_FATAL(ipc_pair(p, NULL), 0);
+        msg_put_fd(&m, p[0]);
+        w->init = p[1];
+    }
+    CU_ASSERT_EQUAL(sandbox_built(w->r->sandbox, &m), 0);
+    msg_done(&m);
+}
+
+static void on_running(void *arg, struct resident *r, const char *why UNUSED)
+{
+    struct world *w = arg;
+    w->ran += r != NULL;
+    w->failed += r == NULL;
+}
+
+static void make(struct world *w, int64_t ttl)
+{
+    struct err err = {0};
+    struct resident_wish wish = {.policy = "p", .ttl = ttl, .idle_ttl = 0};
+    w->ran = w->failed = 0;
+    w->r = resident_new(&w->c, &wish, &err);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(w->r);
+    CU_ASSERT_EQUAL(resident_await(w->r, on_running, w), 0);
+}
+
+static void self_test(struct world *w)
+{
+    struct msg m;
+    msg_init(&m, W_INIT_READY);
+    msg_put_u8(&m, 1);
+    msg_put_u32(&m, 1);
+    msg_put_str(&m, "probe");
+    msg_put_u8(&m, 1);
+    msg_put_str(&m, "");
+    send_to(w, w->init, &m);
+}
+
+static void to_running(struct world *w)
+{
+    make(w, 600);
+    CU_ASSERT_TRUE(got(w, w->parent, W_SANDBOX));
+    CU_ASSERT_TRUE(got(w, w->builder, W_BUILD));
+    CU_ASSERT_TRUE(got(w, w->builder, W_KEEP));
+    answer_built(w, true);
+    self_test(w);
+    CU_ASSERT_EQUAL(w->r->state, RESIDENT_RUNNING);
+    CU_ASSERT_EQUAL(w->ran, 1);
+}
+
+struct seen {
+    int state;
+    unsigned n;
+    int64_t generation;
+};
+
+static int see(void *arg, const struct registry_sandbox *row)
+{
+    struct seen *s = arg;
+    s->n++;
+    s->state = row->state;
+    s->generation = row->generation;
+    return 0;
+}
+
+static struct seen rows(struct world *w)
+{
+    struct seen s = {0};
+    CU_ASSERT_EQUAL(registry_sandbox_each(w->c.registry, see, &s, NULL), 0);
+    return s;
+}
+
+static void world_new(struct world *w)
+{
+    memset(w, 0, sizeof *w);
+    snprintf(w->dir, sizeof w->dir, "/tmp/durward-resident-XXXXXX");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(w->dir));
+    begin(w);
+}
+
+static void world_remove(struct world *w)
+{
+    static const char *const files[] = {"registry.db", "registry.db-wal", "registry.db-shm"};
+    char path[128];
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        snprintf(path, sizeof path, "%s/%s", w->dir, files[i]);
+        unlink(path);
+    }
+    CU_ASSERT_EQUAL(rmdir(w->dir), 0);
+}
+
+/* ---- life ---- */
+
+static void test_row_comes_first(void)
+{
+    struct world w;
+    world_new(&w);
+    make(&w, 600);
+    CU_ASSERT_EQUAL(rows(&w).n, 1);
+    CU_ASSERT_EQUAL(rows(&w).state, RESIDENT_CREATING);
+    CU_ASSERT_TRUE(got(&w, w.parent, W_SANDBOX));
+    CU_ASSERT_TRUE(got(&w, w.builder, W_BUILD) && got(&w, w.builder, W_KEEP));
+    answer_built(&w, false);
+    CU_ASSERT_TRUE(got(&w, w.builder, W_TEARDOWN));
+    sandbox_torn(w.r->sandbox);
+    turn(&w);
+    CU_ASSERT_EQUAL(w.failed, 1);
+    CU_ASSERT_EQUAL(rows(&w).n, 0);
+    CU_ASSERT_EQUAL(w.c.n_residents, 0);
+    end(&w, false);
+    world_remove(&w);
+}
+
+static void test_expires(void)
+{
+    struct world w;
+    world_new(&w);
+    make(&w, 1);
+    CU_ASSERT_TRUE(got(&w, w.builder, W_BUILD) && got(&w, w.builder, W_KEEP));
+    answer_built(&w, true);
+    self_test(&w);
+    CU_ASSERT_TRUE(got(&w, w.builder, W_TEARDOWN));
+    CU_ASSERT_EQUAL(rows(&w).state, RESIDENT_STOPPING);
+    sandbox_torn(w.r->sandbox);
+    turn(&w);
+    CU_ASSERT_EQUAL(rows(&w).n, 0);
+    end(&w, false);
+    world_remove(&w);
+}
+
+static void test_names_are_taken_once(void)
+{
+    struct world w;
+    struct err err = {0};
+    struct resident_wish wish = {.policy = "p", .name = "one", .ttl = 600};
+    world_new(&w);
+    CU_ASSERT_PTR_NOT_NULL(resident_new(&w.c, &wish, &err));
+    CU_ASSERT_PTR_NULL(resident_new(&w.c, &wish, &err));
+    CU_ASSERT_EQUAL(err.code, ERR_DENIED);
+    wish.name = NULL;
+    wish.policy = "none";
+    CU_ASSERT_PTR_NULL(resident_new(&w.c, &wish, &err));
+    CU_ASSERT_EQUAL(rows(&w).n, 1);
+    end(&w, false);
+    world_remove(&w);
+}
+
+/* ---- a new controller ---- */
+
+static void test_taken_over(void)
+{
+    struct world w;
+    struct msg m;
+    world_new(&w);
+    to_running(&w);
+    residents_named(&w.c, w.r->sandbox, "a.example.com", 2);
+    unsigned char seed[SANDBOX_SEED];
+    char id[SANDBOX_ID_MAX + 1];
+    memcpy(seed, w.r->seed, sizeof seed);
+    memcpy(id, w.r->id, sizeof id);
+    int64_t generation = w.r->generation;
+    end(&w, true);
+    begin(&w);
+    CU_ASSERT_EQUAL(residents_load(&w.c, NULL), 0);
+    w.r = resident_find(&w.c, id);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(w.r);
+    CU_ASSERT_EQUAL(memcmp(w.r->seed, seed, sizeof seed), 0);
+    CU_ASSERT_TRUE(got(&w, w.builder, W_ADOPT));
+    answer_built(&w, true);
+    CU_ASSERT_TRUE(got(&w, w.init, W_INIT_RESET));
+    msg_init(&m, W_INIT_EXIT); /* for the one that died */
+    msg_put_u32(&m, 1);
+    msg_put_u32(&m, 0);
+    msg_put_str(&m, "");
+    send_to(&w, w.init, &m);
+    CU_ASSERT_EQUAL(w.r->state, RESIDENT_CREATING);
+    msg_init(&m, W_INIT_RESET);
+    send_to(&w, w.init, &m);
+    CU_ASSERT_EQUAL(w.r->state, RESIDENT_RUNNING);
+    CU_ASSERT_TRUE(w.r->generation > generation);
+    end(&w, false);
+    world_remove(&w);
+}
+
+static void test_ended_meanwhile(void)
+{
+    struct world w;
+    world_new(&w);
+    to_running(&w);
+    end(&w, true);
+    begin(&w);
+    CU_ASSERT_EQUAL(residents_load(&w.c, NULL), 0);
+    w.r = TAILQ_FIRST(&w.c.residents);
+    CU_ASSERT_TRUE(got(&w, w.builder, W_ADOPT));
+    answer_built(&w, false);
+    CU_ASSERT_TRUE(got(&w, w.builder, W_TEARDOWN));
+    sandbox_torn(w.r->sandbox);
+    CU_ASSERT_TRUE(got(&w, w.parent, W_SANDBOX_GONE));
+    turn(&w);
+    CU_ASSERT_EQUAL(w.r->state, RESIDENT_STOPPED);
+    CU_ASSERT_EQUAL(rows(&w).state, RESIDENT_STOPPED);
+    resident_delete(w.r, "deleted", NULL, NULL);
+    CU_ASSERT_EQUAL(rows(&w).n, 0);
+    end(&w, false);
+    world_remove(&w);
+}
+
+/* ---- commands ---- */
+
+static void on_ended(void *arg, struct execution *e)
+{
+    struct world *w = arg;
+    struct slice s = execution_output(e, 1);
+    w->ended++;
+    w->status = execution_status(e);
+    snprintf(w->out, sizeof w->out, "%.*s%s", (int)s.n, s.n ? s.p : "",
+             execution_truncated(e) ? "!" : "");
+}
+
+static struct execution *command(struct world *w)
+{
+    static const struct execution_ops ops = {.ended = on_ended};
+    struct execution_command c = {.command = "x", .max_output = 8};
+    struct err err = {0};
+    w->ended = 0;
+    struct execution *e = execution_command(w->r, &c, &ops, w, &err);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(e);
+    CU_ASSERT_TRUE(got(w, w->init, W_INIT_EXEC));
+    return e;
+}
+
+static void say_started(struct world *w, uint32_t number, uint32_t n, const int *fds)
+{
+    struct msg m;
+    msg_init(&m, W_INIT_STARTED);
+    msg_put_u32(&m, number);
+    msg_put_u32(&m, n);
+    for (uint32_t i = 0; i < n; i++)
+        msg_put_fd_dup(&m, fds[i]);
+    send_to(w, w->init, &m);
+}
+
+static void say_exit(struct world *w, uint32_t number, uint32_t status)
+{
+    struct msg m;
+    msg_init(&m, W_INIT_EXIT);
+    msg_put_u32(&m, number);
+    msg_put_u32(&m, status);
+    msg_put_str(&m, "");
+    send_to(w, w->init, &m);
+}
+
+static void test_output_is_bounded(void)
+{
+    struct world w;
+    int p[2];
+    world_new(&w);
+    to_running(&w);
+    command(&w);
+    CU_ASSERT_EQUAL_FATAL(pipe2(p, O_CLOEXEC), 0);
+    say_started(&w, 1, 1, p);
+    CU_ASSERT_EQUAL(write(p[1], "0123456789", 10), 10);
+    say_exit(&w, 1, 3); /* the other end stays open: it is not waited for */
+    CU_ASSERT_EQUAL(w.ended, 1);
+    CU_ASSERT_EQUAL(w.status, 3);
+    CU_ASSERT_STRING_EQUAL(w.out, "01234567!");
+    CU_ASSERT_EQUAL(w.r->n_executions, 0);
+    close(p[0]);
+    close(p[1]);
+    end(&w, false);
+    world_remove(&w);
+}
+
+/* What is wrong in each; the sandbox ends, the command with 125, the resident is stopped. */
+static void lie(struct world *w, unsigned which, const int *pipe_end)
+{
+    int dir = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int two[3] = {pipe_end[0], null, null};
+    struct msg m;
+    switch (which) {
+    case 0:
+        say_started(w, 9, 1, pipe_end); /* nobody's: taken and dropped */
+        say_exit(w, 9, 0);
+        break;
+    case 1:
+        say_started(w, 1, 1, &dir);
+        break;
+    case 2:
+        say_started(w, 1, 1, &null);
+        break;
+    case 3:
+        say_started(w, 1, 3, two);
+        break;
+    case 4:
+        say_started(w, 1, 0, two);
+        break;
+    case 5:
+        say_started(w, 1, 1, pipe_end);
+        say_started(w, 1, 1, pipe_end);
+        break;
+    case 6:
+        say_exit(w, 1, 256);
+        break;
+    case 7:
+        msg_init(&m, W_INIT_READY);
+        send_to(w, w->init, &m);
+        break;
+    default:
+        msg_init(&m, W_INIT_RESET);
+        send_to(w, w->init, &m);
+    }
+    close(dir);
+    close(null);
+}
+
+static void test_init_that_lies(void)
+{
+    for (unsigned i = 0; i < 9; i++) {
+        struct world w;
+        int p[2];
+        world_new(&w);
+        to_running(&w);
+        command(&w);
+        CU_ASSERT_EQUAL_FATAL(pipe2(p, O_CLOEXEC), 0);
+        lie(&w, i, p);
+        CU_ASSERT_TRUE(got(&w, w.builder, W_TEARDOWN));
+        sandbox_torn(w.r->sandbox);
+        turn(&w);
+        CU_ASSERT_EQUAL(w.ended, 1);
+        CU_ASSERT_EQUAL(w.status, EXIT_DURWARD_FAILED);
+        CU_ASSERT_EQUAL(w.r->state, RESIDENT_STOPPED);
+        CU_ASSERT_EQUAL(w.r->n_executions, 0);
+        close(p[0]);
+        close(p[1]);
+        end(&w, false);
+        world_remove(&w);
+    }
+}
+
+static void ask_again(void *arg, struct execution *e UNUSED)
+{
+    static const struct execution_ops ops = {.ended = on_ended};
+    struct world *w = arg;
+    struct execution_command c = {.command = "x", .max_output = 8};
+    struct err err = {0};
+    w->ended++;
+    CU_ASSERT_PTR_NULL(execution_command(w->r, &c, &ops, w, &err));
+    CU_ASSERT_EQUAL(err.code, ERR_UNREADY);
+    CU_ASSERT_PTR_NULL(execution_file(w->r, INSIDE_READ, "/x", 0, NULL, 0, 8, &ops, w, &err));
+}
+
+/* Whoever asks for the next thing when the last one has ended with the sandbox is refused. */
+static void test_asked_at_the_end(void)
+{
+    static const struct execution_ops ops = {.ended = ask_again};
+    struct execution_command c = {.command = "x", .max_output = 8};
+    for (int i = 0; i < 2; i++) {
+        struct world w;
+        struct err err = {0};
+        world_new(&w);
+        to_running(&w);
+        w.ended = 0;
+        CU_ASSERT_PTR_NOT_NULL(execution_command(w.r, &c, &ops, &w, &err));
+        if (i == 0) {
+            shut(&w.init); /* durward-init died */
+            CU_ASSERT_TRUE(got(&w, w.builder, W_TEARDOWN));
+            sandbox_torn(w.r->sandbox);
+            turn(&w);
+        }
+        end(&w, false); /* or the daemon ends */
+        CU_ASSERT_EQUAL(w.ended, 1);
+        world_remove(&w);
+    }
+}
+
+static void test_abandoned(void)
+{
+    struct world w;
+    int p[2];
+    world_new(&w);
+    to_running(&w);
+    struct execution *e = command(&w);
+    CU_ASSERT_EQUAL_FATAL(pipe2(p, O_CLOEXEC), 0);
+    execution_abandon(e);
+    CU_ASSERT_TRUE(got(&w, w.init, W_INIT_SIGNAL));
+    say_started(&w, 1, 1, p); /* crossed it on the way */
+    say_exit(&w, 1, 137);
+    CU_ASSERT_EQUAL(w.ended, 0);
+    CU_ASSERT_EQUAL(w.r->state, RESIDENT_RUNNING);
+    CU_ASSERT_EQUAL(w.r->n_executions, 0);
+    close(p[0]);
+    close(p[1]);
+    end(&w, false);
+    world_remove(&w);
+}
+
+static void test_happenings(void)
+{
+    struct happenings *h = happenings_new();
+    for (int i = 0; i < 1500; i++)
+        happenings_add(h, "sb-x", "sandbox_created", "a\033b");
+    json_t *v = happenings_json(h, 0, 10);
+    CU_ASSERT_EQUAL(json_array_size(json_object_get(v, "events")), 10);
+    json_t *first = json_array_get(json_object_get(v, "events"), 0);
+    CU_ASSERT_EQUAL(json_integer_value(json_object_get(first, "sequence")), 501);
+    CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(first, "detail")), "a?b");
+    CU_ASSERT_EQUAL(json_integer_value(json_object_get(v, "next")), 510);
+    json_decref(v);
+    v = happenings_json(h, 99999, 10); /* from another life */
+    CU_ASSERT_EQUAL(json_array_size(json_object_get(v, "events")), 0);
+    CU_ASSERT_EQUAL(json_integer_value(json_object_get(v, "next")), 1500);
+    json_decref(v);
+    happenings_free(h);
+}
+
+void suite_resident(void)
+{
+    CU_pSuite s = CU_add_suite("resident", NULL, NULL);
+    CU_add_test(s, "the row comes first, and goes when it fails", test_row_comes_first);
+    CU_add_test(s, "its time to live ends it", test_expires);
+    CU_add_test(s, "a name is taken once; a policy must be there", test_names_are_taken_once);
+    CU_add_test(s, "a new controller takes it over", test_taken_over);
+    CU_add_test(s, "one that ended meanwhile is stopped", test_ended_meanwhile);
+    CU_add_test(s, "output is bounded, and not waited for", test_output_is_bounded);
+    CU_add_test(s, "an init that lies ends its sandbox", test_init_that_lies);
+    CU_add_test(s, "nothing can be asked at the end", test_asked_at_the_end);
+    CU_add_test(s, "an abandoned command calls nobody", test_abandoned);
+    CU_add_test(s, "the last events", test_happenings);
+}
+
+void tap_suites(void)
+{
+    suite_resident();
+}

@@ -3,6 +3,7 @@
 #include "dial_client.h"
 #include "guard.h"
 #include "policy.h"
+#include "relay.h"
 
 #include <event2/event.h>
 #include <stdio.h>
@@ -11,9 +12,9 @@
 #include <time.h>
 
 struct exchange {
+    struct relay relay; /* first */
     struct gate *gate;
     struct identity who;
-    struct front front;
     enum exchange_state state;
     struct head head;
     struct authority authority;
@@ -22,16 +23,12 @@ struct exchange {
     struct policy *policy; /* whose rule it is; a reference */
     char rule_text[256];
     bool inject;
-    struct back back;
     struct origin *origin;
     struct journal_wait *wait;
     uint64_t counter; /* of the record id */
     unsigned refuse_status;
     const char *refuse_code;
-    unsigned status;
-    uint64_t up, down;
-    bool admitted, request_ended;
-    struct timespec begun;
+    bool admitted;
 };
 
 static void set_state(struct exchange *x, enum exchange_state s)
@@ -45,15 +42,6 @@ static void exchange_free(struct exchange *x)
     http_head_free(&x->head);
     policy_free(x->policy);
     free(x);
-}
-
-static uint64_t elapsed_ms(const struct exchange *x)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    int64_t ns =
-        (now.tv_sec - x->begun.tv_sec) * INT64_C(1000000000) + now.tv_nsec - x->begun.tv_nsec;
-    return (uint64_t)(ns / 1000000);
 }
 
 /* The path as it may be logged: placeholders never. */
@@ -96,7 +84,7 @@ static void tell_fail(struct exchange *x, unsigned status, const char *code)
     char id[48] = "-";
     if (x->counter)
         journal_id(x->gate->journal, x->counter, id, sizeof id);
-    struct front f = x->front;
+    struct front f = x->relay.front;
     set_state(x, EXCHANGE_DONE);
     exchange_free(x);
     f.ops->fail(f.self, status, code, id);
@@ -153,11 +141,11 @@ static void end_record(struct exchange *x, enum record_kind kind, const char *co
     x->admitted = false;
     record_init(&r, kind, x->counter);
     record_put_str(&r, RF_CODE, code);
-    if (x->status)
-        record_put_u64(&r, RF_STATUS, x->status);
-    record_put_u64(&r, RF_UP, x->up);
-    record_put_u64(&r, RF_DOWN, x->down);
-    record_put_u64(&r, RF_MS, elapsed_ms(x));
+    if (x->relay.status)
+        record_put_u64(&r, RF_STATUS, x->relay.status);
+    record_put_u64(&r, RF_UP, x->relay.up);
+    record_put_u64(&r, RF_DOWN, x->relay.down);
+    record_put_u64(&r, RF_MS, relay_ms(&x->relay));
     if (facts) {
         record_put_str(&r, RF_ADDRESS, facts->address);
         record_put_str(&r, RF_DETAIL, facts->detail);
@@ -182,12 +170,8 @@ static void open_origin(struct exchange *x)
         tell_fail(x, 503, "memory");
         return;
     }
-    x->back = origin_back(x->origin);
     set_state(x, EXCHANGE_OPEN);
-    if (x->request_ended)
-        x->back.ops->end(x->back.self);
-    else /* a kept connection has room at once, and nobody else says so */
-        x->front.ops->wanted(x->front.self);
+    relay_open(&x->relay, origin_back(x->origin));
 }
 
 static void on_admitted_recorded(void *arg, bool ok)
@@ -225,14 +209,13 @@ static void open_hop(struct exchange *x)
         .token = x->who.token,
         .head = &x->head,
     };
-    x->back = hop_open(x->who.route->hop, f, &q);
-    if (x->back.ops == NULL) {
+    struct back hop = hop_open(x->who.route->hop, f, &q);
+    if (hop.ops == NULL) {
         deny(x, 503, "injector_gone");
         return;
     }
     set_state(x, EXCHANGE_OPEN);
-    if (x->request_ended)
-        x->back.ops->end(x->back.self);
+    relay_open(&x->relay, hop);
 }
 
 /* ---- deciding ---- */
@@ -300,9 +283,8 @@ struct exchange *exchange_new(struct gate *g, const struct identity *who, struct
         return NULL;
     x->gate = g;
     x->who = *who;
-    x->front = front;
+    relay_init(&x->relay, front);
     http_head_init(&x->head);
-    clock_gettime(CLOCK_MONOTONIC, &x->begun);
     return x;
 }
 
@@ -313,27 +295,32 @@ static void front_reply(void *self, const struct head *reply)
     struct exchange *x = self;
     struct head h;
     set_state(x, EXCHANGE_REPLYING);
-    x->status = reply->status;
+    x->relay.status = reply->status;
     if (http_head_copy(&h, reply) < 0) {
         http_head_free(&h);
         return; /* the front has seen no reply; its end will be a failure */
     }
     guard_clean_reply(&h, x->rule->credential != NULL, x->rule->cookies);
-    x->front.ops->reply(x->front.self, &h);
+    x->relay.front.ops->reply(x->relay.front.self, &h);
     http_head_free(&h);
 }
 
-static void front_data(void *self, const void *p, size_t n)
+static void front_trailers(void *self, const struct head *fields)
 {
     struct exchange *x = self;
-    x->down += n;
-    x->front.ops->data(x->front.self, p, n);
+    struct head h;
+    if (http_head_copy(&h, fields) == 0) {
+        guard_clean_trailers(&h);
+        if (h.n > 0)
+            x->relay.front.ops->trailers(x->relay.front.self, &h);
+    }
+    http_head_free(&h);
 }
 
 static void front_end(void *self)
 {
     struct exchange *x = self;
-    struct front f = x->front;
+    struct front f = x->relay.front;
     end_record(x, RECORD_COMPLETED, "ok", x->origin ? origin_facts(x->origin) : NULL);
     set_state(x, EXCHANGE_DONE);
     exchange_free(x);
@@ -352,86 +339,53 @@ static void front_fail(void *self, unsigned status, const char *code, const char
         tell_fail(x, status, code);
         return;
     }
-    x->back = (struct back){NULL, NULL};
+    x->relay.back = (struct back){NULL, NULL};
     if (id == NULL && x->state == EXCHANGE_OPEN) {
         deny(x, status, code); /* the injector's end was lost before it said anything */
         return;
     }
-    struct front f = x->front;
+    struct front f = x->relay.front;
     char copy[48];
     snprintf(copy, sizeof copy, "%s", id ? id : "-");
     exchange_free(x);
     f.ops->fail(f.self, status, code, copy);
 }
 
-static size_t front_room(void *self)
-{
-    struct exchange *x = self;
-    return x->front.ops->room(x->front.self);
-}
-
-static void front_wanted(void *self)
-{
-    struct exchange *x = self;
-    x->front.ops->wanted(x->front.self);
-}
-
 static const struct front_ops front_ops = {
     .reply = front_reply,
-    .data = front_data,
+    .data = relay_down_bytes,
+    .trailers = front_trailers,
     .end = front_end,
     .fail = front_fail,
-    .room = front_room,
-    .wanted = front_wanted,
+    .room = relay_down_room,
+    .wanted = relay_wanted,
 };
 
 /* ---- as the back of its front ---- */
 
-static void back_data(void *self, const void *p, size_t n)
+/* Nothing is made of a request's trailers; these only matter for what they try. */
+static const struct refusal *back_trailers(void *self, const struct head *fields)
 {
     struct exchange *x = self;
-    x->up += n;
-    if (x->back.ops)
-        x->back.ops->data(x->back.self, p, n);
+    return guard_request_trailers(x->gate, &x->who, fields);
 }
 
-static void back_end(void *self)
+static void back_cancel(void *self, const char *code)
 {
     struct exchange *x = self;
-    x->request_ended = true;
-    if (x->back.ops)
-        x->back.ops->end(x->back.self);
-}
-
-static size_t back_room(void *self)
-{
-    struct exchange *x = self;
-    return x->back.ops ? x->back.ops->room(x->back.self) : 0;
-}
-
-static void back_resume(void *self)
-{
-    struct exchange *x = self;
-    if (x->back.ops)
-        x->back.ops->resume(x->back.self);
-}
-
-static void back_cancel(void *self)
-{
-    struct exchange *x = self;
-    const struct origin_facts *facts = x->origin ? origin_facts(x->origin) : NULL;
-    end_record(x, RECORD_ABORTED, "client_gone", facts);
-    if (x->back.ops)
-        x->back.ops->cancel(x->back.self);
+    end_record(x, RECORD_ABORTED, code, x->origin ? origin_facts(x->origin) : NULL);
+    if (x->relay.back.ops)
+        x->relay.back.ops->cancel(x->relay.back.self, code);
     set_state(x, EXCHANGE_DONE);
     exchange_free(x);
 }
 
 static const struct back_ops back_ops = {
-    .data = back_data,
-    .end = back_end,
-    .room = back_room,
-    .resume = back_resume,
+    .data = relay_up_bytes,
+    .trailers = back_trailers,
+    .end = relay_up_end,
+    .room = relay_up_room,
+    .resume = relay_resume,
     .cancel = back_cancel,
 };
 

@@ -4,6 +4,7 @@
 #include "guard.h"
 #include "http1_head.h"
 #include "policy.h"
+#include "relay.h"
 #include "secret.h"
 #include "token.h"
 
@@ -16,8 +17,8 @@
 enum grant_state { G_NEW = 0, G_SECRET, G_RECORDING, G_OPEN, G_DONE };
 
 struct grant {
+    struct relay relay; /* first */
     struct injector *injector;
-    struct front front;
     enum grant_state state;
     struct head head;
     struct authority authority;
@@ -33,13 +34,11 @@ struct grant {
     const char *refuse_code;
     char refuse_detail[128];
     struct origin *origin;
-    struct back back;
-    bool admitted, request_ended;
+    bool admitted;
+    bool body_whole;     /* and what the search held of it is out */
     bool filled;         /* the credential is in: the reply is looked through */
     struct scrub *scrub; /* NULL: not filled, or too short a value */
-    unsigned status;
-    uint64_t up, down, head_hits;
-    struct timespec begun;
+    uint64_t head_hits;
 };
 
 static void set_state(struct grant *g, enum grant_state s)
@@ -87,7 +86,7 @@ static void tell_fail(struct grant *g, unsigned status, const char *code)
     char id[48] = "-";
     if (g->counter)
         journal_id(g->injector->journal, g->counter, id, sizeof id);
-    struct front f = g->front;
+    struct front f = g->relay.front;
     set_state(g, G_DONE);
     grant_free(g);
     f.ops->fail(f.self, status, code, id);
@@ -119,15 +118,6 @@ static void deny(struct grant *g, unsigned status, const char *code, const char 
         g->wait = w;
 }
 
-static uint64_t elapsed_ms(const struct grant *g)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    int64_t ns =
-        (now.tv_sec - g->begun.tv_sec) * INT64_C(1000000000) + now.tv_nsec - g->begun.tv_nsec;
-    return (uint64_t)(ns / 1000000);
-}
-
 /* How often the reply held the secret. */
 static uint64_t hits(const struct grant *g)
 {
@@ -142,11 +132,11 @@ static void end_record(struct grant *g, enum record_kind kind, const char *code)
     g->admitted = false;
     record_init(&r, kind, g->counter);
     record_put_str(&r, RF_CODE, code);
-    if (g->status)
-        record_put_u64(&r, RF_STATUS, g->status);
-    record_put_u64(&r, RF_UP, g->up);
-    record_put_u64(&r, RF_DOWN, g->down);
-    record_put_u64(&r, RF_MS, elapsed_ms(g));
+    if (g->relay.status)
+        record_put_u64(&r, RF_STATUS, g->relay.status);
+    record_put_u64(&r, RF_UP, g->relay.up);
+    record_put_u64(&r, RF_DOWN, g->relay.down);
+    record_put_u64(&r, RF_MS, relay_ms(&g->relay));
     if (hits(g) > 0)
         record_put_u64(&r, RF_COUNT, hits(g));
     if (g->origin) {
@@ -238,12 +228,8 @@ static void open_origin(struct grant *g)
     }
     if (g->credential) /* the serialised head is the one copy that is left */
         http_head_free(&g->head);
-    g->back = origin_back(g->origin);
     set_state(g, G_OPEN);
-    if (g->request_ended)
-        g->back.ops->end(g->back.self);
-    else /* a kept connection has room at once, and nobody else says so */
-        g->front.ops->wanted(g->front.self);
+    relay_open(&g->relay, origin_back(g->origin));
 }
 
 static void on_admitted_recorded(void *arg, bool ok)
@@ -387,9 +373,8 @@ struct grant *grant_new(struct injector *i, struct front front)
     if (g == NULL)
         return NULL;
     g->injector = i;
-    g->front = front;
+    relay_init(&g->relay, front);
     http_head_init(&g->head);
-    clock_gettime(CLOCK_MONOTONIC, &g->begun);
     return g;
 }
 
@@ -399,7 +384,7 @@ struct grant *grant_new(struct injector *i, struct front front)
 static void abandon(struct grant *g, unsigned status, const char *code)
 {
     end_record(g, RECORD_ABORTED, code);
-    g->back.ops->cancel(g->back.self);
+    g->relay.back.ops->cancel(g->relay.back.self, code);
     tell_fail(g, status, code);
 }
 
@@ -436,14 +421,14 @@ static void front_reply(void *self, const struct head *h)
         abandon(g, 502, "cannot_scrub");
         return;
     }
-    g->status = h->status;
+    g->relay.status = h->status;
     if (g->scrub == NULL) {
-        g->front.ops->reply(g->front.self, h);
+        g->relay.front.ops->reply(g->relay.front.self, h);
         return;
     }
     int r = scrub_head(g, &clean, h);
     if (r == 0)
-        g->front.ops->reply(g->front.self, &clean);
+        g->relay.front.ops->reply(g->relay.front.self, &clean);
     http_head_free(&clean);
     if (r < 0)
         abandon(g, 503, "memory");
@@ -457,24 +442,50 @@ static void front_data(void *self, const void *p, size_t n)
         abandon(g, 503, "memory");
         return;
     }
-    g->down += s.n;
+    g->relay.down += s.n;
     if (s.n > 0)
-        g->front.ops->data(g->front.self, s.p, s.n);
+        g->relay.front.ops->data(g->relay.front.self, s.p, s.n);
+}
+
+/* What the search still holds of the body goes on: there is no more of it. */
+static int flush_scrub(struct grant *g)
+{
+    struct slice rest = {"", 0};
+    if (g->scrub && !g->body_whole && scrub_end(g->scrub, &rest) < 0)
+        return -1;
+    g->body_whole = true;
+    g->relay.down += rest.n;
+    if (rest.n > 0) /* the room for it was never given away */
+        g->relay.front.ops->data(g->relay.front.self, rest.p, rest.n);
+    return 0;
+}
+
+/* Trailers come after the body, so what the search still holds of it goes first. */
+static void front_trailers(void *self, const struct head *fields)
+{
+    struct grant *g = self;
+    struct head clean;
+    if (flush_scrub(g) < 0)
+        return;
+    if (g->scrub == NULL) {
+        g->relay.front.ops->trailers(g->relay.front.self, fields);
+        return;
+    }
+    int r = scrub_head(g, &clean, fields);
+    if (r == 0)
+        g->relay.front.ops->trailers(g->relay.front.self, &clean);
+    http_head_free(&clean);
 }
 
 static void front_end(void *self)
 {
     struct grant *g = self;
-    struct front f = g->front;
-    struct slice rest = {"", 0};
-    if (g->scrub && scrub_end(g->scrub, &rest) < 0) {
+    struct front f = g->relay.front;
+    if (flush_scrub(g) < 0) {
         end_record(g, RECORD_ABORTED, "memory");
         tell_fail(g, 503, "memory");
         return;
     }
-    g->down += rest.n;
-    if (rest.n > 0) /* the room for it was never given away */
-        f.ops->data(f.self, rest.p, rest.n);
     end_record(g, RECORD_COMPLETED, hits(g) > 0 ? "secret_reflected" : "ok");
     set_state(g, G_DONE);
     grant_free(g);
@@ -491,72 +502,38 @@ static void front_fail(void *self, unsigned status, const char *code, const char
 static size_t front_room(void *self)
 {
     struct grant *g = self;
-    size_t room = g->front.ops->room(g->front.self);
+    size_t room = g->relay.front.ops->room(g->relay.front.self);
     size_t held = g->scrub ? scrub_held(g->scrub) : 0;
     return room > held ? room - held : 0;
-}
-
-static void front_wanted(void *self)
-{
-    struct grant *g = self;
-    g->front.ops->wanted(g->front.self);
 }
 
 static const struct front_ops front_ops = {
     .reply = front_reply,
     .data = front_data,
+    .trailers = front_trailers,
     .end = front_end,
     .fail = front_fail,
     .room = front_room,
-    .wanted = front_wanted,
+    .wanted = relay_wanted,
 };
 
 /* ---- as the back of the hop ---- */
 
-static void back_data(void *self, const void *p, size_t n)
+static void back_cancel(void *self, const char *code)
 {
     struct grant *g = self;
-    g->up += n;
-    if (g->back.ops)
-        g->back.ops->data(g->back.self, p, n);
-}
-
-static void back_end(void *self)
-{
-    struct grant *g = self;
-    g->request_ended = true;
-    if (g->back.ops)
-        g->back.ops->end(g->back.self);
-}
-
-static size_t back_room(void *self)
-{
-    struct grant *g = self;
-    return g->back.ops ? g->back.ops->room(g->back.self) : 0;
-}
-
-static void back_resume(void *self)
-{
-    struct grant *g = self;
-    if (g->back.ops)
-        g->back.ops->resume(g->back.self);
-}
-
-static void back_cancel(void *self)
-{
-    struct grant *g = self;
-    end_record(g, RECORD_ABORTED, "client_gone");
-    if (g->back.ops)
-        g->back.ops->cancel(g->back.self);
+    end_record(g, RECORD_ABORTED, code);
+    if (g->relay.back.ops)
+        g->relay.back.ops->cancel(g->relay.back.self, code);
     set_state(g, G_DONE);
     grant_free(g);
 }
 
 static const struct back_ops back_ops = {
-    .data = back_data,
-    .end = back_end,
-    .room = back_room,
-    .resume = back_resume,
+    .data = relay_up_bytes,
+    .end = relay_up_end,
+    .room = relay_up_room,
+    .resume = relay_resume,
     .cancel = back_cancel,
 };
 

@@ -92,6 +92,22 @@ void guard_clean_reply(struct head *h, bool credentialed, bool keep_cookies)
         http_head_remove(h, "set-cookie");
 }
 
+/* Known names and their twins: nothing that decides, routes or frames comes after the body. */
+static bool trailer_forbidden(struct slice name)
+{
+    return field_kinds(name) || field_is_twin(name);
+}
+
+void guard_clean_trailers(struct head *h)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < h->n; i++)
+        if (!trailer_forbidden(h->fields[i].name) &&
+            !slice_eq(h->fields[i].name, SLICE("set-cookie")))
+            h->fields[kept++] = h->fields[i];
+    h->n = kept;
+}
+
 /* ---- placeholders ---- */
 
 struct hit {
@@ -157,6 +173,22 @@ static void scan_value(struct hit *s, struct slice v)
     scan(s, v);
     if (basic_decode(v, plain, sizeof plain, &pair) == 0)
         scan(s, pair);
+}
+
+const struct refusal *guard_request_trailers(const struct gate *g, const struct identity *who,
+                                             const struct head *h)
+{
+    static const struct refusal named = {400, "trailer"}, blocked = {403, "secret_blocked"},
+                                stranger = {403, "cross_sandbox"};
+    struct hit s = {.gate = g, .who = who};
+    for (size_t i = 0; i < h->n; i++)
+        scan_value(&s, h->fields[i].value);
+    if (s.found)
+        return s.stranger ? &stranger : &blocked;
+    for (size_t i = 0; i < h->n; i++)
+        if (trailer_forbidden(h->fields[i].name) || slice_eq(h->fields[i].name, SLICE("cookie")))
+            return &named;
+    return NULL;
 }
 
 bool guard_has_placeholder(const struct gate *g, struct slice text)

@@ -16,6 +16,13 @@ size_t guard_strip_overrides(struct head *h);
 /* The same for a reply. credentialed: cookies are dropped unless keep_cookies. */
 void guard_clean_reply(struct head *h, bool credentialed, bool keep_cookies);
 
+/* A reply's trailers: what names framing, routing or a cookie goes. */
+void guard_clean_trailers(struct head *h);
+/* A request's trailers. NULL when they are harmless (they go nowhere); else a constant refusal:
+ * one names a credential, framing or routing, or holds a placeholder (attack B14). */
+const struct refusal *guard_request_trailers(const struct gate *g, const struct identity *who,
+                                             const struct head *h);
+
 /* After the decision: credentials and placeholders. On success the client's copy of the slot's
  * field is gone from h, and so is what a credentialed request may not carry (Cookie, Range,
  * Accept-Encoding). -1: refuse with 403 and *code. *inject says whether the rule's credential is to

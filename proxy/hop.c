@@ -14,7 +14,7 @@ struct hop_exchange {
     struct front front;
     uint32_t credit;  /* request bytes we may still send */
     uint32_t unacked; /* reply bytes passed on and not yet credited */
-    bool replied;
+    bool replied, trailed;
     LIST_ENTRY(hop_exchange) link;
 };
 
@@ -129,7 +129,7 @@ static int on_reply(struct hop_exchange *x, struct msg *m)
 static int on_body(struct hop_exchange *x, struct msg *m)
 {
     struct slice s;
-    if (msg_get_slice(m, IPC_MSG_MAX, &s) < 0 || msg_end(m) < 0 || !x->replied)
+    if (msg_get_slice(m, IPC_MSG_MAX, &s) < 0 || msg_end(m) < 0 || !x->replied || x->trailed)
         return -1;
     if (x->unacked + s.n > HOP_WINDOW)
         return -1; /* beyond its credit */
@@ -137,6 +137,19 @@ static int on_body(struct hop_exchange *x, struct msg *m)
     x->front.ops->data(x->front.self, s.p, s.n);
     acknowledge(x, HOP_WINDOW / 4);
     return 0;
+}
+
+static int on_trailers(struct hop_exchange *x, struct msg *m)
+{
+    struct head h;
+    http_head_init(&h);
+    bool sane = hop_get_fields(m, &h) == 0 && msg_end(m) == 0 && x->replied && !x->trailed;
+    if (sane) {
+        x->trailed = true;
+        x->front.ops->trailers(x->front.self, &h);
+    }
+    http_head_free(&h);
+    return sane ? 0 : -1;
 }
 
 static int on_fail(struct hop_exchange *x, struct msg *m)
@@ -177,6 +190,8 @@ static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_body(x, m);
     case W_HOP_CREDIT:
         return on_credit(x, m);
+    case W_HOP_TRAILERS:
+        return on_trailers(x, m);
     case W_HOP_FAIL:
         return on_fail(x, m);
     case W_HOP_END: {
@@ -277,10 +292,15 @@ static void back_resume(void *self)
     acknowledge(self, 1);
 }
 
-static void back_cancel(void *self)
+static void back_cancel(void *self, const char *code)
 {
-    send_id(self, W_HOP_ABORT);
-    drop(self);
+    struct hop_exchange *x = self;
+    struct msg m;
+    msg_init(&m, W_HOP_ABORT);
+    msg_put_u32(&m, x->id);
+    msg_put_str(&m, code);
+    ipc_send(x->hop->ch, &m);
+    drop(x);
 }
 
 static const struct back_ops back_ops = {
@@ -317,6 +337,7 @@ struct back hop_open(struct hop *h, struct front front, const struct hop_request
     msg_put_slice(&m, q->query);
     msg_put_u8(&m, (uint8_t)q->body);
     msg_put_u64(&m, q->length);
+    msg_put_u8(&m, q->te_trailers);
     msg_put_str(&m, r->secret);
     msg_put_str(&m, r->entry);
     msg_put_str(&m, r->token);

@@ -4,7 +4,8 @@
  * passes bytes on.
  *
  * W_HOP_REQUEST: exchange:u32 generation:u32 scheme:u8 host:str port:u32 method:str path:bytes
- *   has_query:u8 query:bytes body:u8 length:u64 secret:str entry:str token:str n × (name, value)
+ *   has_query:u8 query:bytes body:u8 length:u64 te_trailers:u8 secret:str entry:str token:str
+ *   n × (name, value)
  *   The slot is not in the fields: `secret` names the credential and the receiver's own decision
  *   says where it goes. secret "" asks for none (client_credential: pass).
  * W_HOP_REPLY: exchange:u32 status:u32 body:u8 length:u64 n × (name, value)

@@ -90,6 +90,16 @@ static void front_data(void *self, const void *p, size_t n)
     }
 }
 
+static void front_trailers(void *self, const struct head *fields)
+{
+    struct served *x = self;
+    struct msg m;
+    msg_init(&m, W_HOP_TRAILERS);
+    msg_put_u32(&m, x->id);
+    hop_put_fields(&m, fields);
+    ipc_send(x->server->ch, &m);
+}
+
 static void front_end(void *self)
 {
     send_id(self, W_HOP_END);
@@ -150,6 +160,7 @@ static void front_wanted(void *self)
 static const struct front_ops front_ops = {
     .reply = front_reply,
     .data = front_data,
+    .trailers = front_trailers,
     .end = front_end,
     .fail = front_fail,
     .room = front_room,
@@ -160,7 +171,7 @@ static const struct front_ops front_ops = {
 
 static int read_request(struct msg *m, struct grant_request *r)
 {
-    uint8_t scheme, has_query, body;
+    uint8_t scheme, has_query, body, te_trailers;
     uint32_t port;
     struct slice method, path, query;
     struct head *h = &r->head;
@@ -169,7 +180,8 @@ static int read_request(struct msg *m, struct grant_request *r)
         msg_get_u32(m, &port) < 0 || msg_get_slice(m, 32, &method) < 0 ||
         msg_get_slice(m, TARGET_MAX, &path) < 0 || msg_get_u8(m, &has_query) < 0 ||
         msg_get_slice(m, TARGET_MAX, &query) < 0 || msg_get_u8(m, &body) < 0 ||
-        msg_get_u64(m, &h->length) < 0 || msg_get_str(m, r->secret, sizeof r->secret) < 0 ||
+        msg_get_u64(m, &h->length) < 0 || msg_get_u8(m, &te_trailers) < 0 ||
+        msg_get_str(m, r->secret, sizeof r->secret) < 0 ||
         msg_get_str(m, r->entry, sizeof r->entry) < 0 ||
         msg_get_str(m, r->token, sizeof r->token) < 0 || hop_get_fields(m, h) < 0 || msg_end(m) < 0)
         return -1;
@@ -187,6 +199,7 @@ static int read_request(struct msg *m, struct grant_request *r)
     h->path = path;
     h->query = query;
     h->has_query = has_query;
+    h->te_trailers = te_trailers;
     h->body = (enum body_kind)body;
     h->form = TARGET_ORIGIN;
     h->minor = 1;
@@ -253,6 +266,17 @@ static int on_credit(struct served *x, struct msg *m)
     return 0;
 }
 
+static int on_abort(struct served *x, struct msg *m)
+{
+    char code[48];
+    if (msg_get_str(m, code, sizeof code) < 0 || msg_end(m) < 0 || !http1_is_token(slice_str(code)))
+        return -1;
+    struct back b = x->back;
+    drop(x);
+    b.ops->cancel(b.self, code);
+    return 0;
+}
+
 static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
 {
     struct hop_server *s = arg;
@@ -275,12 +299,8 @@ static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         x->ended = true;
         pump(x);
         return 0;
-    case W_HOP_ABORT: {
-        struct back b = x->back;
-        drop(x);
-        b.ops->cancel(b.self);
-        return msg_end(m);
-    }
+    case W_HOP_ABORT:
+        return on_abort(x, m);
     default:
         return -1;
     }
@@ -303,7 +323,7 @@ static void on_closed(struct ipc *ch UNUSED, const char *why UNUSED, void *arg)
     while ((x = LIST_FIRST(&s->list)) != NULL) {
         struct back b = x->back;
         drop(x);
-        b.ops->cancel(b.self);
+        b.ops->cancel(b.self, "gate_gone");
     }
     ipc_free(s->ch);
     free(s);

@@ -59,14 +59,23 @@ static int extension_byte(struct http1_body *b, char c)
     return ++b->extension > HTTP1_EXTENSION_MAX || u < 0x20 || u >= 0x7f ? -1 : 0;
 }
 
-/* Nobody reads them, but what is no field line is no trailer either. */
+static const struct limits trailer_limits = {.headers = TRAILERS_COUNT};
+
 static int check_trailers(struct slice raw)
 {
-    static const struct limits limits = {.headers = TRAILERS_COUNT};
     struct head h;
-    int r = http1_parse_trailers(&h, raw, &limits);
+    int r = http1_parse_trailers(&h, raw, &trailer_limits);
     http_head_free(&h);
     return r;
+}
+
+size_t http1_body_trailers(const struct http1_body *b, struct head *h)
+{
+    http_head_init(h);
+    if (b->kind != BODY_CHUNKED || buf_len(&b->trailers) <= 2 ||
+        http1_parse_trailers(h, buf_slice(&b->trailers), &trailer_limits) < 0)
+        h->n = 0;
+    return h->n;
 }
 
 static int trailer_byte(struct http1_body *b, char c)

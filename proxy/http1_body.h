@@ -33,4 +33,8 @@ void http1_body_free(struct http1_body *b);
  * bounds out. */
 ssize_t http1_body_read(struct http1_body *b, struct slice in, size_t max, struct slice *out);
 
+/* After done: the field lines behind the last chunk, in h, which must be freed either way. Returns
+ * how many. */
+size_t http1_body_trailers(const struct http1_body *b, struct head *h);
+
 #endif

@@ -77,8 +77,19 @@ static void fail(struct http1_client *c, const char *code, const char *detail)
     leave(c);
 }
 
+static void push_trailers(struct http1_client *c)
+{
+    struct head h;
+    if (http1_body_trailers(&c->body, &h) > 0)
+        c->ops->trailers(c->arg, &h);
+    http_head_free(&h);
+}
+
 static void finish(struct http1_client *c)
 {
+    push_trailers(c);
+    if (c->freed)
+        return; /* given up in that */
     http1_body_free(&c->body);
     set_state(c, C_IDLE);
     io_deadline(c->io, 0);
@@ -97,7 +108,7 @@ static int take_head(struct http1_client *c)
         return -1;
     }
     struct head h;
-    struct http1_refusal why;
+    struct refusal why;
     c->scanned = 0;
     int r = http1_parse_reply(&h, (struct slice){(const char *)buf_data(in), (size_t)n},
                               slice_str(c->method), c->limits, &why);

@@ -13,6 +13,7 @@ struct http1_client;
 struct http1_client_ops {
     void (*reply)(void *arg, const struct head *h);
     void (*data)(void *arg, const void *p, size_t n);
+    void (*trailers)(void *arg, const struct head *fields); /* at most once, before end */
     void (*end)(void *arg);
     /* code: constant ("upstream_closed", "upstream_protocol", "upstream_timeout", …); detail for
      * the audit, valid during the call. The connection is closed already. */

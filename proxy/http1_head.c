@@ -24,12 +24,12 @@ ssize_t http1_head_end(struct slice in, size_t max, size_t *scanned)
     return in.n >= max ? HTTP1_LARGE : HTTP1_MORE;
 }
 
-struct http1_refusal http1_head_refusal(ssize_t end, struct slice in, size_t scanned)
+struct refusal http1_head_refusal(ssize_t end, struct slice in, size_t scanned)
 {
     if (end == HTTP1_LARGE)
-        return (struct http1_refusal){431, "too_many_headers"};
+        return (struct refusal){431, "too_many_headers"};
     bool later = slice_find((struct slice){in.p, scanned}, '\n') >= 0;
-    return (struct http1_refusal){400, later ? "bad_header" : "bad_request_line"};
+    return (struct refusal){400, later ? "bad_header" : "bad_request_line"};
 }
 
 static bool is_tchar(unsigned char c)
@@ -56,9 +56,9 @@ bool http1_is_value(struct slice s)
     return true;
 }
 
-static int refuse(struct http1_refusal *why, unsigned status, const char *code)
+static int refuse(struct refusal *why, unsigned status, const char *code)
 {
-    *why = (struct http1_refusal){status, code};
+    *why = (struct refusal){status, code};
     return -1;
 }
 
@@ -75,7 +75,7 @@ static bool next_line(struct slice *rest, struct slice *line)
 }
 
 static int parse_fields(struct head *h, struct slice rest, const struct limits *l,
-                        struct http1_refusal *why)
+                        struct refusal *why)
 {
     struct slice line;
     while (rest.n > 0) {
@@ -103,7 +103,7 @@ static int parse_fields(struct head *h, struct slice rest, const struct limits *
     return refuse(why, 400, "bad_header");
 }
 
-static int parse_version(struct slice v, unsigned *minor, struct http1_refusal *why)
+static int parse_version(struct slice v, unsigned *minor, struct refusal *why)
 {
     if (slice_eq(v, SLICE("HTTP/1.1"))) {
         *minor = 1;
@@ -143,7 +143,7 @@ static void split_query(struct head *h, struct slice t)
 }
 
 /* absolute-form: only http://authority[/path]; https is never sent to a proxy in clear. */
-static int parse_absolute(struct head *h, struct http1_refusal *why)
+static int parse_absolute(struct head *h, struct refusal *why)
 {
     struct slice t = h->target;
     if (!slice_istarts(t, SLICE("http://")))
@@ -164,7 +164,7 @@ static int parse_absolute(struct head *h, struct http1_refusal *why)
     return 0;
 }
 
-static int parse_target(struct head *h, const struct limits *l, struct http1_refusal *why)
+static int parse_target(struct head *h, const struct limits *l, struct refusal *why)
 {
     if (h->target.n > l->target_bytes)
         return refuse(why, 414, "target_too_long");
@@ -191,7 +191,7 @@ static int parse_target(struct head *h, const struct limits *l, struct http1_ref
 }
 
 static int parse_request_line(struct head *h, struct slice line, const struct limits *l,
-                              struct http1_refusal *why)
+                              struct refusal *why)
 {
     ssize_t a = slice_find(line, ' ');
     if (a <= 0)
@@ -222,30 +222,38 @@ static int store(struct head *h, struct slice raw, struct slice *own)
 
 /* Connection: only close, keep-alive, upgrade count; any other token is dropped with its field
  * never removed by it (attack B20). */
+/* A comma-separated list holds this member, any case. */
+static bool list_has(struct slice v, const char *member)
+{
+    while (v.n > 0) {
+        ssize_t comma = slice_find(v, ',');
+        struct slice t = slice_trim((struct slice){v.p, comma < 0 ? v.n : (size_t)comma});
+        if (slice_ieq_str(t, member))
+            return true;
+        if (comma < 0)
+            break;
+        v = (struct slice){v.p + comma + 1, v.n - (size_t)comma - 1};
+    }
+    return false;
+}
+
 static void connection_options(struct head *h, bool *upgrade)
 {
     h->keep_alive = h->minor >= 1;
     *upgrade = false;
     for (size_t i = 0; i < h->n; i++) {
+        struct slice v = h->fields[i].value;
+        if (slice_eq_str(h->fields[i].name, "te"))
+            h->te_trailers |= h->minor >= 1 && list_has(v, "trailers");
         if (!slice_eq_str(h->fields[i].name, "connection"))
             continue;
-        struct slice v = h->fields[i].value;
-        while (v.n > 0) {
-            ssize_t comma = slice_find(v, ',');
-            struct slice t = slice_trim((struct slice){v.p, comma < 0 ? v.n : (size_t)comma});
-            if (slice_ieq_str(t, "close"))
-                h->keep_alive = false;
-            else if (slice_ieq_str(t, "upgrade"))
-                *upgrade = true;
-            if (comma < 0)
-                break;
-            v = (struct slice){v.p + comma + 1, v.n - (size_t)comma - 1};
-        }
+        h->keep_alive &= !list_has(v, "close");
+        *upgrade |= list_has(v, "upgrade");
     }
 }
 
 /* Framing by our own rules: one exact "chunked", or one Content-Length of digits, never both. */
-static int framing(struct head *h, bool request, struct http1_refusal *why)
+static int framing(struct head *h, bool request, struct refusal *why)
 {
     size_t te = http_head_count(h, "transfer-encoding"), cl = http_head_count(h, "content-length");
     unsigned bad = request ? 400 : 502;
@@ -270,7 +278,7 @@ static int framing(struct head *h, bool request, struct http1_refusal *why)
     return 0;
 }
 
-static int expectations(struct head *h, struct http1_refusal *why)
+static int expectations(struct head *h, struct refusal *why)
 {
     size_t n = http_head_count(h, "expect");
     if (n == 0)
@@ -282,7 +290,7 @@ static int expectations(struct head *h, struct http1_refusal *why)
 }
 
 /* One host at most, and of bytes that an authority can have; which it is, the session checks. */
-static int host(const struct head *h, struct http1_refusal *why)
+static int host(const struct head *h, struct refusal *why)
 {
     size_t n = http_head_count(h, "host");
     if (n > 1 || (n == 0 && h->minor >= 1))
@@ -297,7 +305,7 @@ static int host(const struct head *h, struct http1_refusal *why)
 }
 
 int http1_parse_request(struct head *h, struct slice raw, const struct limits *l,
-                        struct http1_refusal *why)
+                        struct refusal *why)
 {
     struct slice own, line;
     bool upgrade;
@@ -324,7 +332,7 @@ int http1_parse_request(struct head *h, struct slice raw, const struct limits *l
     return 0;
 }
 
-static int parse_status_line(struct head *h, struct slice line, struct http1_refusal *why)
+static int parse_status_line(struct head *h, struct slice line, struct refusal *why)
 {
     uint64_t status;
     if (line.n < 12 || line.p[8] != ' ' || (line.n > 12 && line.p[12] != ' '))
@@ -337,7 +345,7 @@ static int parse_status_line(struct head *h, struct slice line, struct http1_ref
     return 0;
 }
 
-static int reply_body(struct head *h, struct slice method, struct http1_refusal *why)
+static int reply_body(struct head *h, struct slice method, struct refusal *why)
 {
     if (framing(h, false, why) < 0)
         return -1;
@@ -357,7 +365,7 @@ static int reply_body(struct head *h, struct slice method, struct http1_refusal 
 }
 
 int http1_parse_reply(struct head *h, struct slice raw, struct slice method, const struct limits *l,
-                      struct http1_refusal *why)
+                      struct refusal *why)
 {
     struct slice own, line;
     bool upgrade;
@@ -382,7 +390,7 @@ int http1_parse_reply(struct head *h, struct slice raw, struct slice method, con
 int http1_parse_trailers(struct head *h, struct slice raw, const struct limits *l)
 {
     struct slice own;
-    struct http1_refusal why;
+    struct refusal why;
     http_head_init(h);
     return store(h, raw, &own) < 0 ? -1 : parse_fields(h, own, l, &why);
 }

@@ -6,12 +6,6 @@
 #include "config.h"
 #include "http_head.h"
 
-/* Why a head is refused: the status for the sandbox and a constant code for audit and answer. */
-struct http1_refusal {
-    unsigned status;
-    const char *code;
-};
-
 enum { HTTP1_MORE = 0, HTTP1_BAD = -1, HTTP1_LARGE = -2 };
 
 /* Where the head at the front of the buffer ends (bytes, CRLFCRLF included); HTTP1_MORE when it is
@@ -19,15 +13,15 @@ enum { HTTP1_MORE = 0, HTTP1_BAD = -1, HTTP1_LARGE = -2 };
  * max. *scanned is where the last call stopped (start with 0); on HTTP1_BAD, the byte at fault. */
 ssize_t http1_head_end(struct slice in, size_t max, size_t *scanned);
 /* What to answer to HTTP1_BAD or HTTP1_LARGE. */
-struct http1_refusal http1_head_refusal(ssize_t end, struct slice in, size_t scanned);
+struct refusal http1_head_refusal(ssize_t end, struct slice in, size_t scanned);
 
 /* Parse raw[0..n), a whole head. 0, or -1 with the refusal; h is initialised either way and must be
  * http_head_free'd. */
 int http1_parse_request(struct head *h, struct slice raw, const struct limits *l,
-                        struct http1_refusal *why);
+                        struct refusal *why);
 /* A reply to a request with this method. Refusals carry status 502. */
 int http1_parse_reply(struct head *h, struct slice raw, struct slice method, const struct limits *l,
-                      struct http1_refusal *why);
+                      struct refusal *why);
 /* Field lines alone (chunked trailers), at most max bytes. */
 int http1_parse_trailers(struct head *h, struct slice raw, const struct limits *l);
 

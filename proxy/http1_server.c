@@ -23,8 +23,8 @@ struct http1_server {
     struct back back;
     struct http1_body body;
     size_t scanned;
-    bool head_begun, request_done, expect_continue, minor0, head_request;
-    bool replied, reply_chunked, close_after, released;
+    bool head_begun, request_done, expect_continue, minor0, head_request, te_trailers;
+    bool replied, reply_chunked, trailed, close_after, released;
     const char *refusal_field;
     int depth;
     bool freed;
@@ -56,7 +56,7 @@ void http1_server_free(struct http1_server *s)
     struct back b = s->back;
     s->back = (struct back){NULL, NULL};
     if (b.ops)
-        b.ops->cancel(b.self);
+        b.ops->cancel(b.self, "client_gone");
     if (s->depth == 0)
         server_destroy(s);
 }
@@ -139,6 +139,17 @@ static void front_data(void *self, const void *p, size_t n)
         io_deadline(s->io, s->limits->idle_seconds);
 }
 
+static void front_trailers(void *self, const struct head *h)
+{
+    struct http1_server *s = self;
+    if (!s->replied || !s->reply_chunked || !s->te_trailers)
+        return;
+    s->trailed = true;
+    if (http1_write_trailers(io_out(s->io), h) < 0)
+        s->close_after = true;
+    io_flush_soon(s->io);
+}
+
 static void run(struct http1_server *s);
 
 static void go_on(struct http1_server *s)
@@ -152,7 +163,7 @@ static void front_end(void *self)
 {
     struct http1_server *s = self;
     s->depth++;
-    if (s->replied && s->reply_chunked && io_write(s->io, "0\r\n\r\n", 5) < 0)
+    if (s->replied && s->reply_chunked && !s->trailed && io_write(s->io, "0\r\n\r\n", 5) < 0)
         s->close_after = true;
     exchange_over(s);
     s->depth--;
@@ -199,6 +210,7 @@ static void front_wanted(void *self)
 static const struct front_ops front_ops = {
     .reply = front_reply,
     .data = front_data,
+    .trailers = front_trailers,
     .end = front_end,
     .fail = front_fail,
     .room = front_room,
@@ -215,7 +227,8 @@ static void begin_exchange(struct http1_server *s, const struct head *h, bool do
     s->close_after |= !h->keep_alive;
     s->expect_continue = h->expect_continue;
     s->request_done = done;
-    s->replied = s->reply_chunked = false;
+    s->replied = s->reply_chunked = s->trailed = false;
+    s->te_trailers = h->te_trailers;
     s->refusal_field = "";
     s->back = (struct back){NULL, NULL};
     http1_body_init(&s->body, h->body, h->length);
@@ -226,7 +239,7 @@ static void take_request(struct http1_server *s, size_t n)
 {
     struct buf *in = io_in(s->io);
     struct head h;
-    struct http1_refusal why;
+    struct refusal why;
     struct front f = {&front_ops, s};
     int r = http1_parse_request(&h, (struct slice){(const char *)buf_data(in), n}, s->limits, &why);
     buf_drain(in, n);
@@ -246,7 +259,7 @@ static void bad_start(struct http1_server *s, ssize_t n)
 {
     struct head h;
     struct front f = {&front_ops, s};
-    struct http1_refusal why = http1_head_refusal(n, buf_slice(io_in(s->io)), s->scanned);
+    struct refusal why = http1_head_refusal(n, buf_slice(io_in(s->io)), s->scanned);
     http_head_init(&h);
     h.minor = 1;
     begin_exchange(s, &h, false);
@@ -281,6 +294,34 @@ static void send_continue(struct http1_server *s)
         s->close_after = true;
 }
 
+/* The request cannot go on: its back is told why, and the client. */
+static void give_up(struct http1_server *s, unsigned status, const char *code)
+{
+    struct back b = s->back;
+    s->back = (struct back){NULL, NULL};
+    if (b.ops)
+        b.ops->cancel(b.self, code);
+    s->close_after = true;
+    front_fail(s, status, code, "-");
+}
+
+static void end_request(struct http1_server *s)
+{
+    struct head h;
+    const struct refusal *why = NULL;
+    if (http1_body_trailers(&s->body, &h) > 0 && s->back.ops)
+        why = s->back.ops->trailers(s->back.self, &h);
+    http_head_free(&h);
+    if (why) {
+        give_up(s, why->status, why->code);
+        return;
+    }
+    s->request_done = true;
+    io_deadline(s->io, 0);
+    if (s->back.ops)
+        s->back.ops->end(s->back.self);
+}
+
 /* Pass body bytes on as far as the back has room. 1: again; 0: wait. */
 static int push_body(struct http1_server *s)
 {
@@ -293,11 +334,7 @@ static int push_body(struct http1_server *s)
     struct slice out;
     ssize_t used = http1_body_read(&s->body, buf_slice(in), room, &out);
     if (used < 0) {
-        struct back b = s->back;
-        s->back = (struct back){NULL, NULL};
-        b.ops->cancel(b.self);
-        s->close_after = true;
-        front_fail(s, 400, "framing", "-");
+        give_up(s, 400, "framing");
         return 1;
     }
     if (used == 0)
@@ -306,12 +343,8 @@ static int push_body(struct http1_server *s)
     if (out.n)
         s->back.ops->data(s->back.self, out.p, out.n);
     buf_drain(in, (size_t)used);
-    if (s->body.done) {
-        s->request_done = true;
-        io_deadline(s->io, 0);
-        if (s->back.ops)
-            s->back.ops->end(s->back.self);
-    }
+    if (s->body.done)
+        end_request(s);
     return 1;
 }
 
@@ -361,22 +394,17 @@ static void on_timeout(struct http1_server *s)
         cut(s); /* a reader that takes nothing */
         return;
     }
-    struct back b = s->back;
-    struct front f = {&front_ops, s};
-    struct head h;
-    s->back = (struct back){NULL, NULL};
-    if (b.ops)
-        b.ops->cancel(b.self);
-    struct http1_refusal why = {408, "timeout"};
-    http_head_init(&h);
-    h.minor = 1;
     if (s->state == S_HEAD) {
+        struct front f = {&front_ops, s};
+        struct head h;
+        struct refusal why = {408, "timeout"};
+        http_head_init(&h);
+        h.minor = 1;
         begin_exchange(s, &h, false);
         s->close_after = true;
         s->ops->refused(s->session, s, &h, f, &why);
     } else {
-        s->close_after = true;
-        front_fail(s, 408, "timeout", "-");
+        give_up(s, 408, "timeout");
     }
     if (!s->freed && s->state == S_CLOSING)
         shut(s);

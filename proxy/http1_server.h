@@ -18,7 +18,7 @@ struct http1_server_ops {
     void (*request)(void *session, struct http1_server *s, struct head *h, struct front front);
     /* A head that is refused; h as far as it was read. The session ends it through the front. */
     void (*refused)(void *session, struct http1_server *s, const struct head *h, struct front front,
-                    const struct http1_refusal *why);
+                    const struct refusal *why);
     void (*closed)(void *session); /* the connection is over; the server freed itself */
 };
 

@@ -118,6 +118,13 @@ int http1_write_reply(struct buf *out, const struct head *h, enum body_kind body
     return buf_append_str(out, "\r\n");
 }
 
+int http1_write_trailers(struct buf *out, const struct head *h)
+{
+    return buf_append_str(out, "0\r\n") < 0 || write_fields(out, h) < 0
+               ? -1
+               : buf_append_str(out, "\r\n");
+}
+
 int http1_write_refusal(struct buf *out, unsigned status, const char *code, const char *id,
                         bool close, bool head_request, const char *extra_field)
 {

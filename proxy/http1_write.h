@@ -13,6 +13,8 @@ int http1_write_request(struct buf *out, const struct head *h, const struct auth
 /* Reply towards the sandbox. body: how it will be framed; close: Connection: close is said. */
 int http1_write_reply(struct buf *out, const struct head *h, enum body_kind body, uint64_t length,
                       bool close, bool head_request);
+/* The last chunk and the trailers behind it. */
+int http1_write_trailers(struct buf *out, const struct head *h);
 /* Our own refusal: body "denied <code> <id>\n", Durward-Denied header, nothing of the request. */
 int http1_write_refusal(struct buf *out, unsigned status, const char *code, const char *id,
                         bool close, bool head_request, const char *extra_field);

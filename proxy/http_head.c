@@ -9,7 +9,8 @@ void http_head_init(struct head *h)
     h->n = 0;
     h->body = BODY_NONE;
     h->length = 0;
-    h->keep_alive = h->expect_continue = false;
+    h->keep_alive = h->expect_continue = h->te_trailers = false;
+    h->upgrade = UPGRADE_NONE;
     h->raw = NULL;
     h->raw_n = 0;
     h->extra = NULL;
@@ -121,6 +122,8 @@ int http_head_copy(struct head *to, const struct head *from)
     to->length = from->length;
     to->keep_alive = from->keep_alive;
     to->expect_continue = from->expect_continue;
+    to->te_trailers = from->te_trailers;
+    to->upgrade = from->upgrade;
     for (size_t i = 0; i < from->n; i++) {
         to->fields[i].name = moved(from->fields[i].name, &at);
         to->fields[i].value = moved(from->fields[i].value, &at);

@@ -18,7 +18,18 @@ enum body_kind {
     BODY_NONE = 0,
     BODY_LENGTH, /* length bytes */
     BODY_CHUNKED,
-    BODY_CLOSE, /* replies only: until the connection ends */
+    BODY_CLOSE,  /* replies only: until the connection ends */
+    BODY_TUNNEL, /* after an upgrade that both sides want: bytes both ways until either ends */
+};
+
+/* Another protocol asked for (request) or begun (reply). A WebSocket is a GET in every HTTP
+ * version: RFC 6455, and RFC 8441 whose extended CONNECT is read as one. */
+enum upgrade { UPGRADE_NONE = 0, UPGRADE_WEBSOCKET };
+
+/* Why a head is refused: the status for the sandbox and a constant code for audit and answer. */
+struct refusal {
+    unsigned status;
+    const char *code;
 };
 
 struct field {
@@ -45,6 +56,8 @@ struct head {
     uint64_t length;
     bool keep_alive;
     bool expect_continue;
+    bool te_trailers; /* request: who asks can take trailers (TE: trailers, or HTTP/2) */
+    enum upgrade upgrade;
     /* storage */
     char *raw; /* owned */
     size_t raw_n;

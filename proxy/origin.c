@@ -179,6 +179,12 @@ static void on_data(void *arg, const void *p, size_t n)
     o->front.ops->data(o->front.self, p, n);
 }
 
+static void on_trailers(void *arg, const struct head *fields)
+{
+    struct origin *o = arg;
+    o->front.ops->trailers(o->front.self, fields);
+}
+
 static void on_end(void *arg)
 {
     struct origin *o = arg;
@@ -232,6 +238,7 @@ static void on_wanted(void *arg)
 static const struct http1_client_ops client_ops = {
     .reply = on_reply,
     .data = on_data,
+    .trailers = on_trailers,
     .end = on_end,
     .fail = on_fail,
     .room = on_room,
@@ -269,7 +276,7 @@ static void back_resume(void *self)
         http1_client_resume(o->client);
 }
 
-static void back_cancel(void *self)
+static void back_cancel(void *self, const char *code UNUSED)
 {
     struct origin *o = self;
     set_state(o, O_DONE);

@@ -195,7 +195,7 @@ static void on_request(void *self, struct http1_server *server, struct head *h, 
 }
 
 static void on_refused(void *self, struct http1_server *server, const struct head *h,
-                       struct front front, const struct http1_refusal *why)
+                       struct front front, const struct refusal *why)
 {
     struct session *s = self;
     s->server = server;

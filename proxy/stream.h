@@ -16,6 +16,9 @@ struct front_ops {
     void (*reply)(void *front, const struct head *reply);
     /* n is at most what room said. */
     void (*data)(void *front, const void *p, size_t n);
+    /* At most once, after the last data and before end. A front whose client cannot take trailers
+     * drops them. Valid during the call. */
+    void (*trailers)(void *front, const struct head *fields);
     void (*end)(void *front);
     /* No reply can be given, or (after reply) it cannot be completed. id: of the request, or NULL
      * for the front's own. code: constant text. */
@@ -26,10 +29,14 @@ struct front_ops {
 
 struct back_ops {
     void (*data)(void *back, const void *p, size_t n);
+    /* Trailers of a request are never sent on. NULL: go on with end; else the front gives the
+     * request up with that answer (cancel with its code). */
+    const struct refusal *(*trailers)(void *back, const struct head *fields);
     void (*end)(void *back);
     size_t (*room)(void *back);
     void (*resume)(void *back); /* the front has room again */
-    void (*cancel)(void *back);
+    /* code: why, for the record; constant text ("client_gone" when the client simply left). */
+    void (*cancel)(void *back, const char *code);
 };
 
 struct front {

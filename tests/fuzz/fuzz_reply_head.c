@@ -32,7 +32,7 @@ static void write_again(struct head *h, struct slice method, bool head_request)
 {
     struct buf b;
     struct head r;
-    struct http1_refusal why;
+    struct refusal why;
     size_t scanned = 0;
     guard_clean_reply(h, false, true);
     buf_init(&b, 65536);
@@ -56,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct slice method = head_request ? SLICE("HEAD") : SLICE("GET");
     struct slice in = {(const char *)data + 1, size - 1};
     struct head h;
-    struct http1_refusal why = {0, ""};
+    struct refusal why = {0, ""};
     size_t scanned = 0;
     ssize_t n = http1_head_end(in, limits.head_bytes, &scanned);
     if (n <= 0)

@@ -38,7 +38,7 @@ static void write_again(struct head *h)
     struct authority a;
     struct buf b;
     struct head r;
-    struct http1_refusal why;
+    struct refusal why;
     size_t scanned = 0;
     if (h->form != TARGET_ORIGIN && h->form != TARGET_ABSOLUTE)
         return;
@@ -64,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct slice in = {(const char *)data, size};
     struct head h;
-    struct http1_refusal why = {0, ""};
+    struct refusal why = {0, ""};
     size_t scanned = 0, slow = 0;
     ssize_t n = http1_head_end(in, limits.head_bytes, &scanned), m = HTTP1_MORE;
     for (size_t k = 1; k <= size && m == HTTP1_MORE; k++)

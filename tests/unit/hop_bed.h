@@ -38,7 +38,7 @@ static void turn(void)
 
 struct noted {
     size_t room; /* what room() says */
-    unsigned replies, ends, fails, wanted;
+    unsigned replies, trailers, ends, fails, wanted;
     unsigned status;
     char code[64], id[64];
     uint64_t bytes;
@@ -76,6 +76,13 @@ static void noted_data(void *self, const void *p, size_t len)
     n->bytes += len;
 }
 
+static void noted_trailers(void *self, const struct head *h)
+{
+    struct noted *n = self;
+    CU_ASSERT_EQUAL(n->ends, 0);
+    n->trailers += (unsigned)h->n;
+}
+
 static void noted_end(void *self)
 {
     ((struct noted *)self)->ends++;
@@ -103,6 +110,7 @@ static void noted_wanted(void *self)
 static const struct front_ops noted_ops = {
     .reply = noted_reply,
     .data = noted_data,
+    .trailers = noted_trailers,
     .end = noted_end,
     .fail = noted_fail,
     .room = noted_room,
@@ -118,7 +126,7 @@ static UNUSED struct front noted_front(struct noted *n)
 static UNUSED void bed_head(struct head *h, enum body_kind body, uint64_t length)
 {
     static const struct limits limits = {.head_bytes = 32768, .headers = 100, .target_bytes = 8192};
-    struct http1_refusal why;
+    struct refusal why;
     CU_ASSERT_EQUAL_FATAL(
         http1_parse_request(h, SLICE("POST /p?q HTTP/1.1\r\nHost: a\r\nX-A: b\r\nX-E:\r\n\r\n"),
                             &limits, &why),
@@ -177,6 +185,14 @@ static UNUSED void bed_id(int fd, uint16_t type, uint32_t id)
 {
     struct msg m;
     bed_put_id(&m, type, id);
+    bed_send(fd, &m);
+}
+
+static UNUSED void bed_abort(int fd, uint32_t id, const char *code)
+{
+    struct msg m;
+    bed_put_id(&m, W_HOP_ABORT, id);
+    msg_put_str(&m, code);
     bed_send(fd, &m);
 }
 

@@ -82,7 +82,7 @@ static const struct rule *rule(size_t i)
 static void parse(struct head *h, const char *target, const char *fields)
 {
     char all[8192];
-    struct http1_refusal why = {0, ""};
+    struct refusal why = {0, ""};
     int n = snprintf(all, sizeof all, "GET %s HTTP/1.1\r\nHost: x\r\n%s\r\n", target, fields);
     int r = http1_parse_request(h, (struct slice){all, (size_t)n}, &limits, &why);
     if (r < 0)
@@ -444,6 +444,35 @@ static void test_seed(void)
     http_head_free(&h);
 }
 
+static const char *trailer_code(const char *name, const char *value)
+{
+    struct head h;
+    http_head_init(&h);
+    CU_ASSERT_EQUAL(http_head_add(&h, name, slice_str(value)), 0);
+    const struct refusal *why = guard_request_trailers(&gate, &who, &h);
+    http_head_free(&h);
+    return why ? why->code : "none";
+}
+
+static void test_trailers(void)
+{
+    struct head h;
+    CU_ASSERT_STRING_EQUAL(trailer_code("x-checksum", "1"), "none");
+    CU_ASSERT_STRING_EQUAL(trailer_code("authorization", "Bearer x"), "trailer");
+    CU_ASSERT_STRING_EQUAL(trailer_code("content_length", "1"), "trailer");
+    CU_ASSERT_STRING_EQUAL(trailer_code("host", "a.example"), "trailer");
+    CU_ASSERT_STRING_EQUAL(trailer_code("cookie", "a=b"), "trailer");
+    CU_ASSERT_STRING_EQUAL(trailer_code("x-checksum", mine), "secret_blocked");
+    CU_ASSERT_STRING_EQUAL(trailer_code("x-checksum", stranger), "cross_sandbox");
+    http_head_init(&h);
+    CU_ASSERT_EQUAL(http_head_add(&h, "grpc-status", SLICE("0")), 0);
+    CU_ASSERT_EQUAL(http_head_add(&h, "transfer-encoding", SLICE("chunked")), 0);
+    CU_ASSERT_EQUAL(http_head_add(&h, "set-cookie", SLICE("a=b")), 0);
+    guard_clean_trailers(&h);
+    CU_ASSERT(h.n == 1 && http_head_find(&h, "grpc-status"));
+    http_head_free(&h);
+}
+
 void suite_guard(void)
 {
     CU_pSuite s = CU_add_suite("guard", setup, teardown);
@@ -451,6 +480,7 @@ void suite_guard(void)
     CU_add_test(s, "a head full of placeholders", test_many_placeholders);
     CU_add_test(s, "hop-by-hop and forwarding fields (A25, A26, B20)", test_clean);
     CU_add_test(s, "replies", test_reply);
+    CU_add_test(s, "trailers (B14)", test_trailers);
     CU_add_test(s, "the sandbox's own placeholder", test_own);
     CU_add_test(s, "misplaced and foreign placeholders (C7 to C9)", test_misplaced);
     CU_add_test(s, "foreign credentials (B21, C5)", test_foreign);

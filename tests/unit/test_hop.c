@@ -159,6 +159,35 @@ static void say_reply(struct bed *b)
     good_reply(b);
 }
 
+static void send_trailers(struct bed *b, const char *name)
+{
+    struct msg m;
+    bed_put_id(&m, W_HOP_TRAILERS, 1);
+    msg_put_u32(&m, 1);
+    msg_put_str(&m, name);
+    msg_put_str(&m, "0");
+    bed_send(b->far, &m);
+}
+
+/* Before a reply, twice, with a bad name. */
+static void say_trailers(struct bed *b)
+{
+    send_trailers(b, "grpc-status");
+}
+
+static void say_trailers_twice(struct bed *b)
+{
+    good_reply(b);
+    send_trailers(b, "grpc-status");
+    send_trailers(b, "grpc-status");
+}
+
+static void say_bad_trailer(struct bed *b)
+{
+    good_reply(b);
+    send_trailers(b, "grpc status");
+}
+
 static void say_body(struct bed *b)
 {
     bed_body(b->far, 1, 1);
@@ -208,9 +237,10 @@ static void say_descriptor(struct bed *b)
 static void test_bad_injector(void)
 {
     static void (*const before[])(struct bed *) = {
-        say_unknown_type, say_short,     say_status_100,  say_status_1000, say_bad_body_kind,
-        say_bad_name,     say_bad_value, say_many_fields, say_body,        say_end,
-        say_fail_200,     say_credit,    say_credit_wrap};
+        say_unknown_type, say_short,     say_status_100, say_status_1000,    say_bad_body_kind,
+        say_bad_name,     say_bad_value, say_trailers,   say_trailers_twice, say_bad_trailer,
+        say_many_fields,  say_body,      say_end,        say_fail_200,       say_credit,
+        say_credit_wrap};
     static void (*const after[])(struct bed *) = {say_unknown_type, say_reply, say_leftover,
                                                   say_descriptor};
     for (size_t i = 0; i < ARRAY_LEN(before); i++)
@@ -289,7 +319,7 @@ static void test_cancel(void)
     open_bed(&b, BODY_NONE, 0);
     CU_ASSERT(bed_take(b.far, W_HOP_REQUEST, &m));
     msg_done(&m);
-    b.back.ops->cancel(b.back.self);
+    b.back.ops->cancel(b.back.self, "timeout");
     CU_ASSERT(bed_take(b.far, W_HOP_ABORT, &m));
     msg_done(&m);
     good_reply(&b); /* was on its way: nobody's any more */

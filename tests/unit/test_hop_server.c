@@ -18,6 +18,7 @@ struct grant {
 
 static struct grant *last; /* the newest one */
 static unsigned granted, cancelled;
+static char why[64];
 
 struct grant *grant_new(struct injector *i, struct front front)
 {
@@ -63,9 +64,10 @@ static void grant_resume(void *self UNUSED)
 {
 }
 
-static void grant_cancel(void *self)
+static void grant_cancel(void *self, const char *code)
 {
     cancelled++;
+    snprintf(why, sizeof why, "%s", code);
     over(self);
 }
 
@@ -128,6 +130,7 @@ static void request(int fd, const struct said *s)
     msg_put_slice(&m, s->query);
     msg_put_u8(&m, (uint8_t)s->body);
     msg_put_u64(&m, s->length);
+    msg_put_u8(&m, 0);
     msg_put_str(&m, "k");
     msg_put_str(&m, "connect");
     msg_put_str(&m, "");
@@ -319,18 +322,42 @@ static void test_messages(void)
     fd = open_server(); /* of a number that is not there: it may have ended meanwhile */
     bed_body(fd, 7, 100);
     bed_id(fd, W_HOP_END, 7);
-    bed_id(fd, W_HOP_ABORT, 7);
+    bed_abort(fd, 7, "timeout");
     CU_ASSERT_FALSE(bed_closed(fd));
     start(fd, BODY_CHUNKED, 0);
-    bed_id(fd, W_HOP_ABORT, 1);
+    bed_abort(fd, 1, "timeout");
     turn();
     CU_ASSERT(cancelled == 1 && last == NULL);
+    CU_ASSERT_STRING_EQUAL(why, "timeout");
     CU_ASSERT_FALSE(bed_closed(fd));
     close_server(fd);
 
     fd = open_server(); /* longer than one message may be */
     start(fd, BODY_CHUNKED, 0);
     bed_body(fd, 1, HOP_BODY_MAX + 1);
+    ends_channel(fd);
+}
+
+/* The reply's trailers come over after the body; a code that would not stand in a record does not.
+ */
+static void test_trailers(void)
+{
+    int fd = open_server();
+    struct msg m;
+    struct head h;
+    char name[64], value[64];
+    uint32_t n;
+    start(fd, BODY_NONE, 0);
+    http_head_init(&h);
+    CU_ASSERT_EQUAL(http_head_add(&h, "grpc-status", SLICE("0")), 0);
+    last->front.ops->trailers(last->front.self, &h);
+    http_head_free(&h);
+    CU_ASSERT(bed_take(fd, W_HOP_TRAILERS, &m));
+    CU_ASSERT(msg_get_u32(&m, &n) == 0 && n == 1);
+    CU_ASSERT(msg_get_str(&m, name, sizeof name) == 0 && strcmp(name, "grpc-status") == 0);
+    CU_ASSERT(msg_get_str(&m, value, sizeof value) == 0 && strcmp(value, "0") == 0);
+    msg_done(&m);
+    bed_abort(fd, 1, "two words");
     ends_channel(fd);
 }
 
@@ -342,6 +369,7 @@ void suite_hop_server(void)
     CU_add_test(s, "heads that no gate sends", test_requests);
     CU_add_test(s, "credit", test_credit);
     CU_add_test(s, "other messages", test_messages);
+    CU_add_test(s, "trailers, and why a request is given up", test_trailers);
 }
 
 void tap_suites(void)

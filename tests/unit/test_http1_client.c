@@ -25,7 +25,7 @@ struct bed {
     int fd; /* the origin's end */
     struct http1_client *client;
     size_t room;
-    unsigned replies, ends, fails, wanted, status;
+    unsigned replies, ends, fails, wanted, status, trailers;
     char code[64];
     struct buf body;
 };
@@ -56,6 +56,15 @@ static void on_data(void *arg, const void *p, size_t n)
     CU_ASSERT_EQUAL(buf_append(&b->body, p, n), 0);
 }
 
+static void on_trailers(void *arg, const struct head *fields)
+{
+    struct bed *b = arg;
+    const struct field *f = http_head_find(fields, "grpc-status");
+    CU_ASSERT_EQUAL(b->ends, 0);
+    b->trailers += (unsigned)fields->n;
+    CU_ASSERT(f && slice_eq_str(f->value, "7"));
+}
+
 static void on_end(void *arg)
 {
     ((struct bed *)arg)->ends++;
@@ -83,6 +92,7 @@ static void on_wanted(void *arg)
 static const struct http1_client_ops ops = {
     .reply = on_reply,
     .data = on_data,
+    .trailers = on_trailers,
     .end = on_end,
     .fail = on_fail,
     .room = on_room,
@@ -377,6 +387,17 @@ static void test_pool_drop(void)
     turn();
 }
 
+static void test_trailers(void)
+{
+    struct bed b;
+    open_bed(&b);
+    ask(&b, "GET", BODY_NONE);
+    say(&b, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nGrpc-Status: "
+            "7\r\n\r\n");
+    CU_ASSERT(b.ends == 1 && b.trailers == 1 && http1_client_reusable(b.client));
+    close_bed(&b);
+}
+
 void suite_http1_client(void)
 {
     CU_pSuite s = CU_add_suite("http1_client", setup, teardown);
@@ -384,6 +405,7 @@ void suite_http1_client(void)
     CU_add_test(s, "used no second time (B3, B25)", test_not_again);
     CU_add_test(s, "broken replies (B18, B25)", test_fails);
     CU_add_test(s, "interim replies (B19)", test_interim);
+    CU_add_test(s, "trailers", test_trailers);
     CU_add_test(s, "a front without room", test_pressure);
     CU_add_test(s, "an origin that reads slowly", test_upload);
     CU_add_test(s, "pool: keys, age, what came unasked (B26)", test_pool);

@@ -16,7 +16,7 @@ static const struct limits limits = {.head_bytes = 32768, .headers = 100, .targe
  * malloc'd memory, so that the sanitizer sees a read beyond it. */
 static unsigned request(struct slice text, struct head *h, const char **code)
 {
-    struct http1_refusal why = {0, "none"};
+    struct refusal why = {0, "none"};
     size_t scanned = 0;
     char *exact = malloc(text.n ? text.n : 1);
     if (text.n)
@@ -29,7 +29,7 @@ static unsigned request(struct slice text, struct head *h, const char **code)
     else if (n < 0)
         why = http1_head_refusal(n, in, scanned);
     else if (http1_parse_request(h, (struct slice){exact, (size_t)n}, &limits, &why) == 0)
-        why = (struct http1_refusal){0, "ok"};
+        why = (struct refusal){0, "ok"};
     free(exact);
     *code = why.code;
     return why.status;

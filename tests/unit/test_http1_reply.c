@@ -10,13 +10,13 @@ void suite_http1_reply(void);
 
 static const struct limits limits = {.head_bytes = 32768, .headers = 100, .target_bytes = 8192};
 
-static int parse(struct slice text, const char *method, struct head *h, struct http1_refusal *why)
+static int parse(struct slice text, const char *method, struct head *h, struct refusal *why)
 {
     size_t scanned = 0;
     char *exact = malloc(text.n);
     memcpy(exact, text.p, text.n);
     http_head_init(h);
-    *why = (struct http1_refusal){502, "upstream_protocol"};
+    *why = (struct refusal){502, "upstream_protocol"};
     ssize_t n = http1_head_end((struct slice){exact, text.n}, limits.head_bytes, &scanned);
     int r = n <= 0 ? -1
                    : http1_parse_reply(h, (struct slice){exact, (size_t)n}, slice_str(method),
@@ -86,7 +86,7 @@ static void test_refused(void)
     };
     for (size_t i = 0; i < ARRAY_LEN(v); i++) {
         struct head h;
-        struct http1_refusal why;
+        struct refusal why;
         int r = parse(v[i].text, "GET", &h, &why);
         if (r == 0 || why.status != 502)
             printf("# %s: %d %u %s\n", v[i].name, r, why.status, why.code);
@@ -134,7 +134,7 @@ static void test_accepted(void)
     };
     for (size_t i = 0; i < ARRAY_LEN(v); i++) {
         struct head h;
-        struct http1_refusal why;
+        struct refusal why;
         int r = parse(v[i].text, v[i].method, &h, &why);
         bool right = r == 0 && h.status == v[i].status && h.body == v[i].body &&
                      h.length == v[i].length && h.keep_alive == v[i].keep_alive;
@@ -152,7 +152,7 @@ static void test_bytes(void)
 {
     for (unsigned c = 0; c < 256; c++) {
         struct head h;
-        struct http1_refusal why;
+        struct refusal why;
         char text[] = "HTTP/1.1 200 a?b\r\nContent-Length: 0\r\n\r\n";
         text[14] = (char)c;
         bool value = c == '\t' || (c >= 0x20 && c != 0x7f);
@@ -172,7 +172,7 @@ static void test_sizes(void)
 {
     struct buf b;
     struct head h;
-    struct http1_refusal why;
+    struct refusal why;
     buf_init(&b, 1 << 20);
     CU_ASSERT_EQUAL(buf_append_str(&b, "HTTP/1.1 200 OK\r\n"), 0);
     for (unsigned i = 0; i < 101; i++)

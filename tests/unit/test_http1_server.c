@@ -105,13 +105,21 @@ static void back_resume(void *self)
     give_large(b);
 }
 
-static void back_cancel(void *self)
+static void back_cancel(void *self, const char *code UNUSED)
 {
     ((struct bed *)self)->cancels++;
 }
 
+static const struct refusal *back_trailers(void *self UNUSED, const struct head *fields)
+{
+    static const struct refusal bad = {403, "secret_blocked"};
+    CU_ASSERT_EQUAL(fields->n, 1);
+    return http_head_find(fields, "x-bad") ? &bad : NULL;
+}
+
 static const struct back_ops back_ops = {
     .data = back_data,
+    .trailers = back_trailers,
     .end = back_end,
     .room = back_room,
     .resume = back_resume,
@@ -131,7 +139,7 @@ static void on_request(void *session, struct http1_server *s, struct head *h, st
 }
 
 static void on_refused(void *session, struct http1_server *s UNUSED, const struct head *h UNUSED,
-                       struct front front, const struct http1_refusal *why)
+                       struct front front, const struct refusal *why)
 {
     struct bed *b = session;
     b->refused++;
@@ -321,6 +329,9 @@ static void test_refused(void)
             "denied framing -\n", 1);
     refused("POST / HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n1\r\nab\r\n",
             "denied framing -\n", 1);
+    refused("POST / HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-Bad: "
+            "1\r\n\r\n",
+            "denied secret_blocked -\n", 1);
     refused("POST /denied HTTP/1.1\r\n" H "Content-Length: 9\r\n\r\nGET /", "denied no_rule 7-1\n",
             0);
 }

@@ -14,7 +14,7 @@ static const struct limits limits = {.head_bytes = 32768, .headers = 100, .targe
 
 static void parse(struct head *h, struct slice text)
 {
-    struct http1_refusal why = {0, ""};
+    struct refusal why = {0, ""};
     int r = http1_parse_request(h, text, &limits, &why);
     if (r < 0)
         printf("# %.*s: %s\n", SL(text), why.code);
@@ -124,7 +124,7 @@ static void test_refusals(void)
 {
     struct buf b;
     struct head h;
-    struct http1_refusal why;
+    struct refusal why;
     for (int head = 0; head < 2; head++) {
         buf_init(&b, 4096);
         CU_ASSERT_EQUAL(http1_write_refusal(&b, 403, "no_rule", "7-12", head, head, "x-y: z\r\n"),

@@ -150,6 +150,7 @@ static void request(struct bed *b, const char *method, enum body_kind body, uint
     msg_put_str(&m, "");
     msg_put_u8(&m, (uint8_t)body);
     msg_put_u64(&m, length);
+    msg_put_u8(&m, 0);
     msg_put_str(&m, "k");
     msg_put_str(&m, "connect");
     msg_put_str(&m, "");

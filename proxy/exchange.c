@@ -259,6 +259,10 @@ void exchange_start(struct exchange *x, struct head *h, const struct authority *
         deny(x, 403, "secret_needs_tls");
         return;
     }
+    if (x->rule->method_scoped && guard_query_override(x->head.query)) {
+        deny(x, 403, "method_override");
+        return;
+    }
     guard_clean_request(&x->head);
     if (x->rule->method_scoped && guard_strip_overrides(&x->head))
         gate_denied(x->gate, "override_stripped", a->host, 1);

@@ -344,6 +344,10 @@ void grant_start(struct grant *g, struct grant_request *r)
         deny(g, 403, bad, "");
         return;
     }
+    if (g->rule->method_scoped && guard_query_override(g->head.query)) {
+        deny(g, 403, "method_override", "");
+        return;
+    }
     guard_clean_request(&g->head);
     if (g->rule->method_scoped)
         (void)guard_strip_overrides(&g->head);

@@ -254,40 +254,75 @@ static int hex_value(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The parameter's name as its reader will see it: percent escapes decoded, case folded. */
+/* The next byte of a parameter's name as its reader will see it: percent escapes decoded, case
+ * folded. *i moves on. */
+static char name_byte(struct slice name, size_t *i)
+{
+    char c = name.p[*i];
+    int high = c == '%' && name.n - *i > 2 ? hex_value(name.p[*i + 1]) : -1;
+    int low = high >= 0 ? hex_value(name.p[*i + 2]) : -1;
+    *i += low >= 0 ? 3 : 1;
+    return ascii_lower(low >= 0 ? (char)(high * 16 + low) : c);
+}
+
 static bool parameter_is(struct slice name, const char *known)
 {
     size_t k = 0, n = strlen(known);
-    for (size_t i = 0; i < name.n; i++, k++) {
-        char c = name.p[i];
-        int high = c == '%' && name.n - i > 2 ? hex_value(name.p[i + 1]) : -1;
-        int low = high >= 0 ? hex_value(name.p[i + 2]) : -1;
-        if (low >= 0) {
-            c = (char)(high * 16 + low);
-            i += 2;
-        }
-        if (k >= n || ascii_lower(c) != known[k])
+    for (size_t i = 0; i < name.n; k++)
+        if (k >= n || name_byte(name, &i) != known[k])
+            return false;
+    return k == n;
+}
+
+/* The next parameter's name off the front of *q. Some readers split at both '&' and ';'. */
+static bool next_name(struct slice *q, struct slice *name)
+{
+    size_t end = 0;
+    if (q->n == 0)
+        return false;
+    while (end < q->n && q->p[end] != '&' && q->p[end] != ';')
+        end++;
+    struct slice part = {q->p, end};
+    ssize_t eq = slice_find(part, '=');
+    *name = (struct slice){part.p, eq < 0 ? part.n : (size_t)eq};
+    size_t used = end < q->n ? end + 1 : end;
+    *q = (struct slice){q->p + used, q->n - used};
+    return true;
+}
+
+static bool query_has_credential(struct slice q)
+{
+    struct slice name;
+    while (next_name(&q, &name))
+        for (size_t i = 0; i < ARRAY_LEN(credential_queries); i++)
+            if (parameter_is(name, credential_queries[i]))
+                return true;
+    return false;
+}
+
+/* "_method", also with an index, and with what PHP makes an underscore of at the front. */
+static bool is_override(struct slice name)
+{
+    static const char known[] = "_method";
+    size_t k = 0, n = sizeof known - 1;
+    for (size_t i = 0; i < name.n; k++) {
+        char c = name_byte(name, &i);
+        if (k == 0 && (c == '.' || c == '[' || c == ' ' || c == '+'))
+            c = '_';
+        if (k == n)
+            return c == '[';
+        if (c != known[k])
             return false;
     }
     return k == n;
 }
 
-static bool query_has_credential(struct slice q)
+bool guard_query_override(struct slice q)
 {
-    while (q.n > 0) {
-        size_t end = 0;
-        while (end < q.n && q.p[end] != '&' && q.p[end] != ';') /* some readers split at both */
-            end++;
-        struct slice part = {q.p, end};
-        ssize_t eq = slice_find(part, '=');
-        struct slice name = {part.p, eq < 0 ? part.n : (size_t)eq};
-        for (size_t i = 0; i < ARRAY_LEN(credential_queries); i++)
-            if (parameter_is(name, credential_queries[i]))
-                return true;
-        if (end == q.n)
-            break;
-        q = (struct slice){q.p + end + 1, q.n - end - 1};
-    }
+    struct slice name;
+    while (next_name(&q, &name))
+        if (is_override(name))
+            return true;
     return false;
 }
 

@@ -46,16 +46,10 @@ def in_absolute(host):
         return 400, "bad_request_line"
     if b" " in host:
         return 400, "bad_version"
-    if host[:1] in (b"/", b"?") or not canonical(host) and host[-1:] not in (b"/", b"?"):
-        return 400, "bad_target"
     cut = re.split(rb"[/?]", host)[0]
-    if cut != host:
-        if b"?" in host and b"/" not in host.split(b"?")[0]:
-            return 400, "bad_target"
-        if cut == PLAIN.encode() and host.endswith(b"/"):
-            return 400, "path_ambiguous"
-        return 400, "authority_mismatch" if canonical(cut) and cut != PLAIN.encode() else None
-    return 400, "authority_mismatch"
+    if not canonical(cut) or host[len(cut):][:1] == b"?":
+        return 400, "bad_target"
+    return 400, None if same(cut) else "authority_mismatch"
 
 
 def in_host(host):
@@ -90,10 +84,9 @@ def carried(hosts, carrier):
         h = h.encode("latin-1") if isinstance(h, str) else h
         if same(h) or carrier == "Host" and same(h.strip(b" \t")):
             continue
-        if carrier == "absolute form" and same(re.split(rb"[/?]", h)[0]) and h[:1] not in b"/?" \
-                and answer(h)[1] is None:
-            continue
         want = answer(h)
+        if want[1] is None:  # what differs is in the path
+            continue
         if carrier == "CONNECT" and want == (403, "no_rule"):
             want = AM  # its Host says the plain one
         found.append((repr(h), send(h + tail)) + want)

@@ -85,8 +85,15 @@ def connect(target, host=None, extra=""):
     """CONNECT alone. A tunnel that stands counts as 200."""
     target = fill(target) if isinstance(target, str) else target
     host = target if host is None else fill(host)
-    return forward(b"CONNECT " + target + b" HTTP/1.1\r\nHost: " + host + b"\r\n" + fill(extra) +
-                   b"\r\n")
+    inner = forward(b"CONNECT " + target + b" HTTP/1.1\r\nHost: " + host + b"\r\n" + fill(extra) +
+                    b"\r\n")
+
+    def send(bed):
+        out = inner(bed)
+        if out.status == 200:
+            out.reply = None
+        return out
+    return send
 
 
 def client_hello(message, target=PLAIN, cut=16384, pieces=None):

@@ -523,9 +523,21 @@ static const struct front_ops front_ops = {
 
 /* ---- as the back of the hop ---- */
 
+/* Given up while its secret was awaited: nothing left, and nothing is on record yet. */
+static void note_given_up(struct grant *g, const char *code)
+{
+    struct record r;
+    g->counter = journal_next(g->injector->journal);
+    record_request(g, &r, RECORD_DENIED);
+    record_put_str(&r, RF_CODE, code);
+    journal_note(g->injector->journal, &r);
+}
+
 static void back_cancel(void *self, const char *code)
 {
     struct grant *g = self;
+    if (g->state == G_SECRET)
+        note_given_up(g, code);
     end_record(g, RECORD_ABORTED, code);
     if (g->relay.back.ops)
         g->relay.back.ops->cancel(g->relay.back.self, code);

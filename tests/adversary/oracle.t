@@ -16,14 +16,15 @@ from harness import tap  # noqa: E402
 
 
 def program():
-    return os.environ.get("DURWARD_READINGS", os.path.join("tests", "oracle", "readings"))
+    return os.environ.get("DURWARD_READINGS", os.path.join(
+        os.path.dirname(TESTS), "build", "tests", "oracle", "readings"))
 
 
 def main(t):
     node = shutil.which("node")
     if node is None:
         raise tap.Skip("node is not installed: no second reading of HTTP/1")
-    count, seed = int(os.environ.get("ORACLE_INPUTS", "24000")), \
+    count, seed = int(os.environ.get("ORACLE_INPUTS", "200000")), \
         int(os.environ.get("ORACLE_SEED", "20261121"))
     start = time.monotonic()
     r = subprocess.run([node, "--no-deprecation", os.path.join(TESTS, "oracle", "llhttp.cjs"),

@@ -1,6 +1,7 @@
-/* What our own HTTP/1 code makes of messages: for the differential oracle (tests/adversary/oracle.t).
- * stdin: messages, each a byte 'q' (request) or 'r' (reply to GET), four bytes of length (big endian)
- * and that many bytes. stdout: one JSON line each; every text of the message in hexadecimal. */
+/* What our own HTTP/1 code makes of messages: for the differential oracle
+ * (tests/adversary/oracle.t). stdin: messages, each a byte 'q' (request) or 'r' (reply to GET),
+ * four bytes of length (big endian) and that many bytes. stdout: one JSON line each; every text of
+ * the message in hexadecimal. */
 #include "http1_body.h"
 #include "http1_head.h"
 
@@ -47,14 +48,14 @@ static void put_body(const struct head *h, struct slice in)
             printf("%02x", (unsigned char)out.p[i]);
         used += n > 0 ? (size_t)n : 0;
     }
-    printf("\",\"failed\":%s,\"done\":%s,\"used\":%zu", n < 0 ? "true" : "false",
-           b.done ? "true" : "false", used);
+    printf("\",\"failed\":%s,\"done\":%s,\"trailers\":%s,\"used\":%zu", n < 0 ? "true" : "false",
+           b.done ? "true" : "false", b.chunk == CHUNK_TRAILER ? "true" : "false", used);
     http1_body_free(&b);
 }
 
 static void reading(char kind, struct slice in)
 {
-    static const char *const kinds[] = {"none", "length", "chunked", "close"};
+    static const char *const kinds[] = {"none", "length", "chunked", "close", "tunnel"};
     struct head h;
     struct refusal why;
     size_t scanned = 0;

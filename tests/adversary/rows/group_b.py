@@ -93,7 +93,7 @@ def values():
 
 def extensions():
     for e in (";a\nb", ";\x00", ";a\x01", ";a\x7f", ";a\x80", ";" + "a" * 4000, "\x0b;a", ";a\rb",
-              " ;a", "\t;a", ";a\r\r\n", ",a", "a;\xff"):
+              ";", ";a;", ";=a", ";a=", ";a=\"b", ";a=\"b\"c", ";a b", ";a=\"b\\\"", " ;a", "\t;a", ";a\r\r\n", ",a", "a;\xff"):
         yield repr(e[:20]), chunks("1" + e + "\r\nx\r\n0\r\n\r\n"), 400, "framing"
 
 
@@ -116,7 +116,8 @@ def ends_of_data(host=PLAIN):
 
 def trailer_lines():
     for line in ("X A: b", "X", " X: b", ": b", "X: b\x01", "X\x00: b", "X: a\nY: b", "X : b",
-                 "Content_Length: 4", "X: b\rY: c"):
+                 "Content_Length: 4", "Content-Length: 4",
+                 "Transfer-Encoding: chunked", "Host: evil.example.org", "X: b\rY: c"):
         yield repr(line), chunks("1\r\nx\r\n0\r\n" + line + "\r\n\r\n"), 400, "framing"
 
 
@@ -315,7 +316,7 @@ ROWS = [
         twin=get(fields="X-V: \xe9\xff\tok!\"#$\r\n")),
     Row("B11", "chunk extensions", Sweep("extensions", list(extensions()), left="bytes",
                                          event="aborted"),
-        twin=post("Transfer-Encoding: chunked\r\n", "5;a=\"b\" c;d\r\nhello\r\n0;x\r\n\r\n")),
+        twin=post("Transfer-Encoding: chunked\r\n", "5;a=\"b c\";d=e;f\r\nhello\r\n0;x\r\n\r\n")),
     Row("B12", "chunk sizes", Sweep("sizes", list(sizes()), left="bytes", event="aborted"),
         Sweep("with a credential", list(sizes(KEYED)), left="bytes",
               event="denied|aborted"),

@@ -6,6 +6,7 @@ import os
 import random
 import socket
 import ssl
+import struct
 import threading
 
 from harness import scene, shapes, tap
@@ -20,11 +21,11 @@ CAPTURED = (EVIL, "wild.example.net", "awild.example.net", "a.wild.example.net.e
 
 
 class Names:
-    """A name server that answers nothing and keeps what it was asked. Where it cannot be put in the
+    """A name server that knows .known alone (name: [IPv4 text]) and keeps what it was asked. Where it cannot be put in the
     daemon's place, .why says so."""
 
     def __init__(self, test):
-        self.queries, self.why, self.prefix = [], None, []
+        self.queries, self.why, self.prefix, self.known = [], None, [], {}
         if os.geteuid() != 0:
             self.why = "a mount namespace of its own takes root"
             return
@@ -51,9 +52,25 @@ class Names:
             while True:
                 data, who = self.sock.recvfrom(4096)
                 self.queries.append(data)
-                self.sock.sendto(data[:2] + b"\x81\x83" + data[4:], who)  # NXDOMAIN
+                self.sock.sendto(self._answer(data), who)
         except OSError:
             pass
+
+
+    def _answer(self, data):
+        labels, at = [], 12
+        while data[at]:
+            labels.append(data[at + 1:at + 1 + data[at]].decode("latin-1"))
+            at += 1 + data[at]
+        end, kind = at + 5, data[at + 2]
+        found = self.known.get(".".join(labels).lower())
+        if found is None:
+            return data[:2] + b"\x81\x83" + data[4:]  # NXDOMAIN
+        family = socket.AF_INET if kind == 1 else socket.AF_INET6
+        packed = [socket.inet_pton(family, a) for a in found if (":" in a) == (kind == 28)]
+        answers = b"".join(b"\xc0\x0c" + struct.pack(">HHIH", kind, 1, 0, len(p)) + p for p in packed)
+        return (data[:2] + b"\x81\x80" + struct.pack(">HHHH", 1, len(packed), 0, 0) +
+                data[12:end] + answers)
 
 
 class Log:
@@ -107,6 +124,7 @@ class Bed:
         s.rule(allow=PATHS + "/pub/**")
         s.rule(deny=PATHS + "/pub/secret/**")
         s.rule(deny=PATHS + "/pub/exact")
+        s.rule(allow=".rebind.example.com")
         for name in (OTHER, ".wild.example.net", ODD, "http://" + CLEAR, "unresolved.example.com"):
             s.rule(allow=name)
         s.d.limits = dict({"head_seconds": 4, "idle_seconds": 6}, **(limits or {}))

@@ -12,20 +12,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BLOCK = 256 * 1024, FILES_MAX = 1 << 20 };
+enum { FILES_MAX = 1 << 20 };
 
 static int by_name(const void *a, const void *b)
 {
     return strcmp(a, b);
 }
 
-/* audit-YYYYmmddTHHMMSSZ.jsonl and nothing else */
+/* audit-YYYYmmddTHHMMSSZ.jsonl, .zst behind it or not, and nothing else */
 static bool is_log(const char *name)
 {
     static const char shape[] = "audit-00000000T000000Z.jsonl";
-    if (strlen(name) != sizeof shape - 1)
+    size_t n = sizeof shape - 1;
+    if (strlen(name) != n && !(strlen(name) == n + 4 && strcmp(name + n, ".zst") == 0))
         return false;
-    for (size_t i = 0; i < sizeof shape - 1; i++)
+    for (size_t i = 0; i < n; i++)
         if (shape[i] == '0' ? name[i] < '0' || name[i] > '9' : name[i] != shape[i])
             return false;
     return true;
@@ -81,9 +82,37 @@ static int list(int dirfd, bool (*wanted)(const char *), bool dirs, struct log_d
     return 0;
 }
 
+int log_dir_order(const char *a, const char *b)
+{
+    static const char shape[] = "audit-00000000T000000Z.jsonl";
+    return strncmp(a, b, sizeof shape - 1);
+}
+
+bool log_dir_packed(const char *name)
+{
+    return slice_ends(slice_str(name), SLICE(".zst"));
+}
+
+/* A compressed copy beside its plain file was not finished with: the plain one counts. */
+static void drop_copies(struct log_dir *d)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < d->n; i++) {
+        size_t n = kept ? strlen(d->name[kept - 1]) : 0;
+        bool copy =
+            kept && log_dir_packed(d->name[i]) && strncmp(d->name[i], d->name[kept - 1], n) == 0;
+        if (!copy && kept++ != i)
+            memcpy(d->name[kept - 1], d->name[i], LOG_NAME_MAX);
+    }
+    d->n = kept;
+}
+
 int log_dir_list(int dirfd, struct log_dir *ret, struct err *err)
 {
-    return list(dirfd, is_log, false, ret, err);
+    if (list(dirfd, is_log, false, ret, err) < 0)
+        return -1;
+    drop_copies(ret);
+    return 0;
 }
 
 int log_dir_runs(int dirfd, struct log_dir *ret, struct err *err)
@@ -111,108 +140,4 @@ void log_dir_next_name(uint64_t now_ns, const char *last, char name[LOG_NAME_MAX
             at = then + 1000000000U;
     }
     snprintf(name, LOG_NAME_MAX, "audit-%s.jsonl", stamp_compact(at, stamp, sizeof stamp));
-}
-
-struct line_reader {
-    int fd;
-    uint64_t base;      /* file offset of block[0] */
-    size_t start, end;  /* unread part of the block */
-    uint64_t at, after; /* of the line given last */
-    char block[BLOCK];
-};
-
-struct line_reader *line_reader_new(int fd)
-{
-    struct line_reader *r = malloc(sizeof *r);
-    if (r) {
-        r->fd = fd;
-        line_reader_seek(r, 0);
-    }
-    return r;
-}
-
-void line_reader_free(struct line_reader *r)
-{
-    free(r);
-}
-
-void line_reader_seek(struct line_reader *r, uint64_t offset)
-{
-    r->base = r->at = r->after = offset;
-    r->start = r->end = 0;
-}
-
-uint64_t line_reader_at(const struct line_reader *r)
-{
-    return r->at;
-}
-
-uint64_t line_reader_after(const struct line_reader *r)
-{
-    return r->after;
-}
-
-/* More bytes behind the unread part. 1 some, 0 end of file, -1 error. */
-static int fill(struct line_reader *r)
-{
-    if (r->start) {
-        memmove(r->block, r->block + r->start, r->end - r->start);
-        r->base += r->start;
-        r->end -= r->start;
-        r->start = 0;
-    }
-    ssize_t n;
-    do
-        n = pread(r->fd, r->block + r->end, sizeof r->block - r->end, (off_t)(r->base + r->end));
-    while (n < 0 && errno == EINTR);
-    if (n > 0)
-        r->end += (size_t)n;
-    return n > 0 ? 1 : (int)n;
-}
-
-/* The rest of a line whose beginning was too long. */
-static enum line_state skip_long(struct line_reader *r)
-{
-    for (;;) {
-        int got = fill(r);
-        if (got <= 0)
-            return got < 0 ? LINE_ERROR : LINE_LONG;
-        char *nl = memchr(r->block, '\n', r->end);
-        r->start = nl ? (size_t)(nl - r->block) + 1 : r->end;
-        r->after = r->base + r->start;
-        if (nl)
-            return LINE_LONG;
-    }
-}
-
-enum line_state line_reader_next(struct line_reader *r, struct slice *line)
-{
-    size_t searched = 0;
-    for (;;) {
-        char *from = r->block + r->start;
-        size_t n = r->end - r->start;
-        char *nl = n > searched ? memchr(from + searched, '\n', n - searched) : NULL;
-        *line = (struct slice){from, nl ? (size_t)(nl - from) : n};
-        r->at = r->base + r->start;
-        if (nl) {
-            r->start += line->n + 1;
-            r->after = r->base + r->start;
-            return line->n > RENDER_LINE_MAX ? LINE_LONG : LINE_WHOLE;
-        }
-        r->after = r->at + n;
-        if (n > RENDER_LINE_MAX) {
-            line->n = 0; /* its bytes are given up */
-            r->start = r->end;
-            return skip_long(r);
-        }
-        searched = n;
-        int got = fill(r);
-        if (got < 0)
-            return LINE_ERROR;
-        if (got == 0) {
-            *line = (struct slice){r->block + r->start, n};
-            r->start = r->end;
-            return n ? LINE_TORN : LINE_END;
-        }
-    }
 }

@@ -16,10 +16,12 @@ struct log_file {
     int dirfd, fd;               /* fd -1: the next flush begins a file */
     char name[LOG_NAME_MAX];     /* of fd, or of the last file there was */
     char tip_name[LOG_NAME_MAX]; /* the file that holds the last line on disk */
-    uint64_t size;               /* whole lines in fd */
+    uint64_t size, begun_ns;     /* whole lines in fd; when it was begun */
     bool dirty;                  /* bytes behind size must be cut off first */
     struct chain disk, tip;      /* last line on disk, last line put */
     struct buf queue;            /* lines between the two */
+    struct merkle since;         /* over the lines put from the last checkpoint on */
+    uint64_t since_first;        /* seq of its first leaf */
 };
 
 void log_file_free(struct log_file *f)
@@ -42,6 +44,16 @@ struct scan {
     void *arg;
 };
 
+/* The line that is the tip now is one more leaf; a checkpoint begins a new tree. */
+static int grow(struct log_file *f, enum record_kind kind)
+{
+    if (kind == RECORD_CHECKPOINT || f->since.n == 0) {
+        merkle_clear(&f->since);
+        f->since_first = f->tip.seq;
+    }
+    return merkle_add(&f->since, f->tip.hash);
+}
+
 static int scan_line(struct scan *s, struct slice line, const char *name)
 {
     struct render_head h;
@@ -54,6 +66,8 @@ static int scan_line(struct scan *s, struct slice line, const char *name)
         if (s->fn)
             s->fn(s->arg, &h);
     }
+    if (grow(s->f, good ? h.kind : 0) < 0)
+        return -1;
     if (s->head && tip->seq == s->head->tip.seq &&
         memcmp(tip->hash, s->head->tip.hash, CHAIN_HASH) == 0)
         s->head_seen = true;
@@ -105,6 +119,24 @@ static uint64_t first_seq(int dirfd, const char *name)
     return seq;
 }
 
+/* It holds a checkpoint: the tree over what is not covered yet begins in it, or later. */
+static bool has_checkpoint(int dirfd, const char *name)
+{
+    struct render_head h;
+    struct slice line;
+    bool found = false;
+    int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    struct line_reader *lr = fd < 0 ? NULL : line_reader_new(fd);
+    for (enum line_state st = LINE_WHOLE; lr && !found && st != LINE_END && st != LINE_ERROR;) {
+        st = line_reader_next(lr, &line);
+        found = st == LINE_WHOLE && render_parse(line, &h) == 0 && h.kind == RECORD_CHECKPOINT;
+    }
+    line_reader_free(lr);
+    if (fd >= 0)
+        close(fd);
+    return found;
+}
+
 static int scan_dir(struct scan *s, uint64_t from_seq, struct err *err)
 {
     struct log_dir d;
@@ -113,7 +145,7 @@ static int scan_dir(struct scan *s, uint64_t from_seq, struct err *err)
     size_t i = d.n;
     while (i > 0) {
         uint64_t seq = first_seq(s->f->dirfd, d.name[--i]);
-        if (seq && seq - 1 <= from_seq)
+        if (seq && seq - 1 <= from_seq && has_checkpoint(s->f->dirfd, d.name[i]))
             break;
     }
     int r = 0;
@@ -150,6 +182,7 @@ struct log_file *log_file_open(int dirfd, const struct head *head, uint64_t from
         uint64_t seq = f->tip.seq > head->tip.seq ? f->tip.seq : head->tip.seq;
         f->tip = head->tip;
         f->tip.seq = seq;
+        merkle_clear(&f->since);
     }
     f->disk = f->tip;
     return f;
@@ -171,8 +204,10 @@ int log_file_put(struct log_file *f, const struct record_view *v, const struct r
     struct slice line = buf_slice(&f->queue);
     line.p += before;
     line.n -= before;
-    if (buf_room(&f->queue) == 0 || chain_step(&f->tip, line) < 0 ||
+    struct chain was = f->tip;
+    if (buf_room(&f->queue) == 0 || chain_step(&f->tip, line) < 0 || grow(f, v->kind) < 0 ||
         buf_append_str(&f->queue, "\n") < 0) {
+        f->tip = was;
         f->queue.len = before;
         return -1;
     }
@@ -189,6 +224,7 @@ static int begin_file(struct log_file *f, struct err *err)
         return err_sys(err, "cannot make the audit file %s", name);
     f->fd = fd;
     f->size = 0;
+    f->begun_ns = stamp_now();
     f->dirty = false;
     memcpy(f->name, name, sizeof name);
     return 0;
@@ -216,16 +252,45 @@ static int took(struct log_file *f, size_t n)
     return 0;
 }
 
+int log_file_rotate(struct log_file *f, char closed[LOG_NAME_MAX], struct err *err)
+{
+    closed[0] = 0;
+    if (f->fd < 0 || f->dirty || buf_len(&f->queue) > 0)
+        return 0;
+    if (fdatasync(f->fd) < 0)
+        return err_sys(err, "cannot sync %s", f->name);
+    close(f->fd);
+    f->fd = -1;
+    memcpy(closed, f->name, LOG_NAME_MAX);
+    return 0;
+}
+
+bool log_file_last(const struct log_file *f, char *to, size_t size)
+{
+    struct slice q = buf_slice(&f->queue);
+    if (q.n < 2)
+        return false;
+    size_t at = --q.n; /* its newline */
+    while (at > 0 && q.p[at - 1] != '\n')
+        at--;
+    if (q.n - at >= size)
+        return false;
+    memcpy(to, q.p + at, q.n - at);
+    to[q.n - at] = 0;
+    return true;
+}
+
+bool log_file_due(const struct log_file *f, uint64_t bytes, uint64_t seconds, uint64_t now_ns)
+{
+    if (f->fd < 0 || f->size == 0)
+        return false;
+    return f->size >= bytes || (seconds && now_ns - f->begun_ns >= seconds * 1000000000U);
+}
+
 int log_file_flush(struct log_file *f, struct err *err)
 {
     if (buf_len(&f->queue) == 0)
         return 0;
-    if (f->fd >= 0 && f->size >= LOG_FILE_ROTATE && !f->dirty) {
-        if (fdatasync(f->fd) < 0)
-            return err_sys(err, "cannot sync %s", f->name);
-        close(f->fd);
-        f->fd = -1;
-    }
     if (f->fd < 0 && begin_file(f, err) < 0)
         return -1;
     if (f->dirty && ftruncate(f->fd, (off_t)f->size) < 0)
@@ -265,6 +330,17 @@ bool log_file_lost(struct log_file *f)
         return false;
     close(f->fd);
     f->fd = -1;
+    return true;
+}
+
+bool log_file_since(const struct log_file *f, uint64_t *first, unsigned char root[CHAIN_HASH],
+                    struct chain *tip)
+{
+    /* one leaf that is not the log's first line is the last checkpoint itself */
+    if (f->since.n < (f->since_first > 1 ? 2 : 1) || merkle_root(&f->since, root) < 0)
+        return false;
+    *first = f->since_first;
+    *tip = f->tip;
     return true;
 }
 

@@ -5,11 +5,11 @@
 #define DURWARD_LOG_FILE_H
 
 #include "head.h"
+#include "merkle.h"
+#include "line_reader.h"
 #include "render.h"
 
 struct log_file;
-
-enum { LOG_FILE_ROTATE = 64 << 20 }; /* a new file is begun past this size */
 
 /* Called for each line found at start. */
 typedef void (*log_file_line_fn)(void *arg, const struct render_head *h);
@@ -29,9 +29,20 @@ int log_file_put(struct log_file *f, const struct record_view *v, const struct r
 /* Everything that was put is in the file (not: on the platter). On -1 it stays queued. */
 int log_file_flush(struct log_file *f, struct err *err);
 int log_file_sync(struct log_file *f, struct err *err); /* fdatasync */
+/* The line put last, while it is still queued. */
+bool log_file_last(const struct log_file *f, char *to, size_t size);
+/* The active file is over this size, or older (0: any age). */
+bool log_file_due(const struct log_file *f, uint64_t bytes, uint64_t seconds, uint64_t now_ns);
+/* Close the active file, synced; the next line begins a new one. closed: its name, "" when there
+ * was nothing to close (or lines wait to be flushed first). */
+int log_file_rotate(struct log_file *f, char closed[LOG_NAME_MAX], struct err *err);
 bool log_file_pending(const struct log_file *f);
 /* The file was removed under us: nothing reaches the log until a new one is begun. */
 bool log_file_lost(struct log_file *f);
+/* The lines since the last checkpoint, that line included: the first one's seq, their Merkle root,
+ * and the last one put. false when nothing was put since, or SHA-256 failed. */
+bool log_file_since(const struct log_file *f, uint64_t *first, unsigned char root[CHAIN_HASH],
+                    struct chain *tip);
 uint64_t log_file_seq(const struct log_file *f); /* of the last line put */
 /* File, seq and hash of the last line in the file; false when there is none yet. */
 bool log_file_tip(const struct log_file *f, struct head *ret);

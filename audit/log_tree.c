@@ -1,5 +1,7 @@
 #include "log_tree.h"
 
+#include "line_reader.h"
+
 #include "render.h"
 
 #include <errno.h>
@@ -102,6 +104,25 @@ void log_tree_sort(struct log_tree *t)
     qsort(t->dir, t->n, sizeof(struct log_tree_dir *), latest_first);
 }
 
+/* The same of a compressed file, which reads forwards only. */
+static int seek_packed(int fd, size_t keep, uint64_t *offset, size_t *found)
+{
+    struct line_reader *lr = line_reader_new(fd);
+    struct slice line;
+    enum line_state st = LINE_ERROR;
+    size_t n = 0;
+    while (lr && (st = line_reader_next(lr, &line)) != LINE_END && st != LINE_ERROR)
+        n++;
+    *found = n < keep ? n : keep;
+    if (lr && st == LINE_END)
+        line_reader_seek(lr, 0);
+    for (size_t i = 0; lr && st != LINE_ERROR && i < n - *found; i++)
+        st = line_reader_next(lr, &line);
+    *offset = lr ? line_reader_after(lr) : 0;
+    line_reader_free(lr);
+    return lr == NULL || st == LINE_ERROR ? -1 : 0;
+}
+
 /* Where the last `keep` whole lines of a file begin; *found is how many there are. */
 static int seek_back(int fd, size_t keep, uint64_t *offset, size_t *found)
 {
@@ -147,7 +168,9 @@ int log_tree_seek(struct log_tree *t, struct log_tree_dir *d, size_t keep, struc
     for (size_t i = files.n; r == 0 && i > 0; i--) {
         size_t found = 0;
         int fd = openat(dirfd, files.name[i - 1], O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-        if (fd < 0 || seek_back(fd, keep, &d->offset, &found) < 0)
+        int (*seek)(int, size_t, uint64_t *, size_t *) =
+            log_dir_packed(files.name[i - 1]) ? seek_packed : seek_back;
+        if (fd < 0 || seek(fd, keep, &d->offset, &found) < 0)
             r = err_sys(err, "cannot read %s", files.name[i - 1]);
         if (fd >= 0)
             close(fd);
@@ -201,13 +224,12 @@ int log_tree_read(struct log_tree *t, struct log_tree_dir *d, uint64_t since, lo
         return -1;
     }
     for (size_t i = 0; r == 0 && i < files.n; i++) {
-        int order = strcmp(files.name[i], d->file);
+        int order = log_dir_order(files.name[i], d->file);
         if (order < 0)
             continue;
-        if (order > 0) {
-            memcpy(d->file, files.name[i], sizeof d->file);
+        if (order > 0)
             d->offset = 0;
-        }
+        memcpy(d->file, files.name[i], sizeof d->file); /* it may have been compressed meanwhile */
         int fd = openat(dirfd, d->file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
         if (fd < 0)
             r = err_sys(err, "cannot open %s", d->file);

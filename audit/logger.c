@@ -62,7 +62,7 @@ void logger_event(struct logger *l, const struct channel *ch, const char *event,
         logger_warn(l, "the audit event %s was lost: its queue is full", event);
 }
 
-static void arm(struct event *e, unsigned ms)
+void logger_arm(struct event *e, unsigned ms)
 {
     struct timeval t = {ms / 1000, (suseconds_t)(ms % 1000) * 1000};
     event_add(e, &t);
@@ -96,6 +96,7 @@ static void on_second(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
         logger_warn(l, "the active audit file was removed; a new one is begun");
         logger_wake(l);
     }
+    logger_keep(l);
     sign_head(l);
 }
 
@@ -117,7 +118,7 @@ static int flush(struct logger *l, bool sync)
     if (!l->failing)
         logger_warn(l, "%s; requests are refused until it can be written", err.text);
     l->failing = true;
-    arm(l->retry, LOGGER_RETRY_MS);
+    logger_arm(l->retry, LOGGER_RETRY_MS);
     return -1;
 }
 
@@ -133,6 +134,7 @@ static void end(struct logger *l)
 {
     bool left = !TAILQ_EMPTY(&l->channels);
     logger_event(l, NULL, "stop", NULL, 0);
+    logger_keep_last(l);
     bool ok = log_file_flush(l->log, NULL) == 0 && !left;
     sign_head(l);
     finish(l, ok && !l->head_failing);
@@ -152,7 +154,7 @@ static void plan(struct logger *l)
     if (soon)
         logger_wake(l);
     if (later)
-        arm(l->retry, l->stopping ? LOGGER_RETRY_MS / 20 : LOGGER_RETRY_MS);
+        logger_arm(l->retry, l->stopping ? LOGGER_RETRY_MS / 20 : LOGGER_RETRY_MS);
     if (l->stopping && TAILQ_EMPTY(&l->channels) && !l->finished)
         end(l);
 }
@@ -191,7 +193,7 @@ static void on_deadline(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     }
     l->forced = true; /* whoever still holds a journal has lost its channel long ago */
     logger_wake(l);
-    arm(l->deadline, LOGGER_STOP_MS / 4);
+    logger_arm(l->deadline, LOGGER_STOP_MS / 4);
 }
 
 void logger_stop(struct logger *l)
@@ -208,7 +210,7 @@ void logger_stop(struct logger *l)
         next = TAILQ_NEXT(ch, link);
         channel_close(ch);
     }
-    arm(l->deadline, LOGGER_STOP_MS);
+    logger_arm(l->deadline, LOGGER_STOP_MS);
     logger_wake(l);
 }
 
@@ -281,6 +283,9 @@ static int on_control(struct ipc *ipc UNUSED, struct msg *m, void *arg)
         return on_peer(l, m);
     case W_PEER_GONE:
         return on_peer_gone(l, m);
+    case W_ROTATE:
+        l->rotate_asked = true;
+        return msg_end(m);
     default:
         return -1;
     }
@@ -312,7 +317,8 @@ struct logger *logger_new(struct event_base *base, int control_fd, int (*confine
     l->second = event_new(base, -1, EV_PERSIST, on_second, l);
     l->deadline = event_new(base, -1, 0, on_deadline, l);
     l->control = ipc_new(base, control_fd, on_control, on_control_closed, l);
-    if (!l->turn || !l->retry || !l->second || !l->deadline || !l->control) {
+    if (logger_keep_start(l) < 0 || !l->turn || !l->retry || !l->second || !l->deadline ||
+        !l->control) {
         logger_free(l);
         return NULL;
     }
@@ -342,6 +348,7 @@ void logger_free(struct logger *l)
     while (!TAILQ_EMPTY(&l->channels))
         channel_free(TAILQ_FIRST(&l->channels));
     ipc_free(l->control);
+    logger_keep_end(l);
     free_event(l->turn);
     free_event(l->retry);
     free_event(l->second);

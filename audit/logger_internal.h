@@ -1,5 +1,5 @@
 /* Shared by the logger's own files only: logger.c (control, turns, stop), logger_start.c (the
- * directory at start), logger_channel.c (one writer). */
+ * directory at start), logger_channel.c (one writer), logger_keep.c (checkpoints and old files). */
 #ifndef DURWARD_LOGGER_INTERNAL_H
 #define DURWARD_LOGGER_INTERNAL_H
 
@@ -50,6 +50,12 @@ struct channel {
     bool told; /* the parent heard that its journal could not be made */
 };
 
+struct logger_keep { /* as struct config_audit, which this layer may use but the role is not given
+                      */
+    uint64_t rotate_bytes, rotate_seconds, keep_bytes, keep_seconds;
+    bool compress;
+};
+
 struct logger {
     struct event_base *base;
     struct ipc *control; /* NULL once it ended */
@@ -64,6 +70,12 @@ struct logger {
     uint32_t seen_channel; /* highest in the lines read at start */
     TAILQ_HEAD(channel_list, channel) channels;
     size_t n_channels;
+    struct logger_keep keep;
+    struct squeeze *squeeze; /* the closed file that is being compressed */
+    struct event *squeeze_turn;
+    uint64_t checkpoint_ms, prune_ms; /* when last, monotonic */
+    char checkpoint[1024];            /* the last one's line, until it is handed on */
+    bool anchored, rotate_asked;
     bool started, failing, head_failing, stopping, forced, finished, ok;
     unsigned char chunk[LOGGER_CHUNK];
 };
@@ -75,6 +87,14 @@ void logger_warn(struct logger *l, const char *fmt, ...) PRINTF(2, 3);
 /* A lifecycle line of our own, about ch if not NULL; request 0: none. */
 void logger_event(struct logger *l, const struct channel *ch, const char *event, const char *detail,
                   uint64_t request);
+
+void logger_arm(struct event *e, unsigned ms);
+
+/* logger_keep.c: checkpoints, rotation, compression, retention. */
+int logger_keep_start(struct logger *l);
+void logger_keep(struct logger *l);      /* each second */
+void logger_keep_last(struct logger *l); /* before the end */
+void logger_keep_end(struct logger *l);
 
 /* logger_start.c: everything that W_INIT asks for. */
 int logger_start(struct logger *l, struct msg *m, struct err *err);

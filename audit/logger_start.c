@@ -193,12 +193,18 @@ static int open_log(struct logger *l, struct err *err)
 
 int logger_start(struct logger *l, struct msg *m, struct err *err)
 {
-    uint8_t durability;
+    uint8_t durability, compress, anchored;
     char subdir[128];
+    struct logger_keep *k = &l->keep;
     if ((msg_get_u8(m, &durability) | msg_get_str(m, subdir, sizeof subdir) |
-         msg_get_fd(m, &l->base_dir) | msg_end(m)) < 0 ||
-        durability > 1)
+         msg_get_u64(m, &k->rotate_bytes) | msg_get_u64(m, &k->rotate_seconds) |
+         msg_get_u8(m, &compress) | msg_get_u64(m, &k->keep_bytes) |
+         msg_get_u64(m, &k->keep_seconds) | msg_get_u8(m, &anchored) | msg_get_fd(m, &l->base_dir) |
+         msg_end(m)) < 0 ||
+        durability > 1 || compress > 1 || anchored > 1 || k->rotate_bytes == 0)
         return err_set(err, ERR_PARSE, "malformed W_INIT");
+    k->compress = compress;
+    l->anchored = anchored;
     l->synced = durability == 1;
     if (open_dirs(l, subdir, err) < 0)
         return -1;

@@ -13,7 +13,7 @@ static const char *const kinds[RECORD_KINDS] = {
     [RECORD_COMPLETED] = "completed",   [RECORD_ABORTED] = "aborted",
     [RECORD_CONNECTION] = "connection", [RECORD_DNS] = "dns",
     [RECORD_PACKET] = "packet",         [RECORD_TLS_REFUSED] = "tls_refused",
-    [RECORD_LIFECYCLE] = "lifecycle",
+    [RECORD_LIFECYCLE] = "lifecycle",   [RECORD_CHECKPOINT] = "checkpoint",
 };
 
 static const char *const fields[RF_FIELDS] = {
@@ -38,6 +38,9 @@ static const char *const fields[RF_FIELDS] = {
     [RF_SANDBOX] = "sandbox",
     [RF_POLICY] = "policy",
     [RF_REQUEST] = "request",
+    [RF_FIRST] = "first",
+    [RF_ROOT] = "root",
+    [RF_SIGNATURE] = "signature",
 };
 
 const char *record_kind_name(enum record_kind k)
@@ -52,7 +55,8 @@ const char *record_field_name(enum record_field f)
 
 bool record_field_is_number(enum record_field f)
 {
-    return f == RF_STATUS || f == RF_UP || f == RF_DOWN || f == RF_MS || f == RF_COUNT;
+    return f == RF_STATUS || f == RF_UP || f == RF_DOWN || f == RF_MS || f == RF_COUNT ||
+           f == RF_FIRST;
 }
 
 void record_init(struct record *r, enum record_kind kind, uint64_t counter)

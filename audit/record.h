@@ -25,6 +25,7 @@ enum record_kind {
     RECORD_PACKET,      /* a refused packet, counted */
     RECORD_TLS_REFUSED, /* the sandbox's client refused our leaf, or a handshake was refused */
     RECORD_LIFECYCLE,   /* sandbox created, started, ended; daemon started, reloaded */
+    RECORD_CHECKPOINT,  /* the logger's own: signs the lines before it (audit/checkpoint.h) */
     RECORD_KINDS
 };
 
@@ -53,6 +54,9 @@ enum record_field {                /* JSON name in the comment; text unless said
                     RF_POLICY,  /* "policy": likewise, from a channel that belongs to no policy */
                     RF_REQUEST, /* "request": the id of the request that a connection was made for
                                  */
+                    RF_FIRST,   /* "first": number; checkpoint */
+                    RF_ROOT,    /* "root": hex; checkpoint */
+                    RF_SIGNATURE, /* "signature": hex; checkpoint */
                     RF_FIELDS
 };
 

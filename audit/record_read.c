@@ -65,7 +65,7 @@ ssize_t record_read(struct record_view *v, const unsigned char *p, size_t n, con
     v->cut = (p[4] & 0x80U) != 0;
     v->wall_ns = get_be(p + 5, 8);
     v->counter = get_be(p + 13, 8);
-    if (kind == 0 || kind >= RECORD_KINDS) {
+    if (kind == 0 || kind >= RECORD_KINDS || kind == RECORD_CHECKPOINT) {
         *why = "unknown kind";
         return -1;
     }

@@ -1,9 +1,13 @@
 #include "verify.h"
 
+#include "checkpoint.h"
 #include "head.h"
+#include "verify_anchor.h"
+#include "line_reader.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +17,12 @@
 struct walk {
     struct verify_result *ret;
     const struct head *head;
-    struct chain at; /* the last good line */
+    const struct signing_key *key;
+    struct verify_anchor *anchor; /* NULL: none */
+    struct chain at;              /* the last good line */
+    struct chain pruned;          /* as the log says: what was removed ended here */
+    struct merkle since;          /* leaves from the last checkpoint on */
+    uint64_t since_first;
     bool head_seen;
 };
 
@@ -32,6 +41,74 @@ static int broken(struct verify_result *r, const char *file, uint64_t line, cons
     return -1;
 }
 
+/* The tree over the lines since the last checkpoint. A log that begins later than with line 1 does
+ * so behind a checkpoint, whose hash the first line carries. */
+static int grow(struct walk *w, enum record_kind kind)
+{
+    if (kind == RECORD_CHECKPOINT || w->since.n == 0) {
+        merkle_clear(&w->since);
+        w->since_first = w->at.seq;
+    }
+    return merkle_add(&w->since, w->at.hash);
+}
+
+static int check_checkpoint(struct walk *w, struct slice line, const char *file, uint64_t number)
+{
+    struct checkpoint c;
+    unsigned char root[CHAIN_HASH];
+    if (checkpoint_parse(line, &c) < 0)
+        return broken(w->ret, file, number, "this is not a checkpoint");
+    if (!checkpoint_signed_by(&c, w->key))
+        return broken(w->ret, file, number, "this checkpoint is not signed by this key");
+    if (c.first != w->since_first || merkle_root(&w->since, root) < 0 ||
+        memcmp(root, c.root, CHAIN_HASH) != 0)
+        return broken(w->ret, file, number, "this checkpoint is not one over records %llu to %llu",
+                      (unsigned long long)w->since_first, (unsigned long long)w->at.seq);
+    w->ret->checkpoints++;
+    return 0;
+}
+
+/* What the logger says of files that retention removed; the last one counts. */
+static void note_pruned(struct walk *w, struct slice line)
+{
+    const char *event, *root;
+    json_int_t count;
+    if (slice_find_slice(line, SLICE("\"event\":\"log_pruned\"")) < 0)
+        return;
+    json_t *j = json_loadb(line.p, line.n, JSON_REJECT_DUPLICATES, NULL);
+    const char *role;
+    if (json_unpack(j, "{s:s,s:s,s:I,s:s}", "role", &role, "event", &event, "count", &count, "root",
+                    &root) == 0 &&
+        strcmp(role, "logger") == 0 && strcmp(event, "log_pruned") == 0 && count > 0 &&
+        chain_unhex(slice_str(root), w->pruned.hash) == 0)
+        w->pruned.seq = (uint64_t)count;
+    json_decref(j);
+}
+
+/* The first line of all may be a later one than 1. */
+static int begin(struct walk *w, uint64_t seq, const unsigned char prev[CHAIN_HASH])
+{
+    if (w->ret->first_seq)
+        return 0;
+    w->ret->first_seq = seq;
+    if (seq <= 1)
+        return 0;
+    w->at.seq = seq - 1;
+    memcpy(w->at.hash, prev, CHAIN_HASH);
+    return grow(w, RECORD_CHECKPOINT);
+}
+
+/* The word in ,"kind":"…" */
+static struct slice line_kind(struct slice rest)
+{
+    static const struct slice key = SLICE(",\"kind\":\"");
+    if (!slice_starts(rest, key))
+        return (struct slice){"", 0};
+    struct slice s = {rest.p + key.n, rest.n - key.n};
+    ssize_t end = slice_find(s, '"');
+    return end < 0 ? (struct slice){"", 0} : (struct slice){s.p, (size_t)end};
+}
+
 static int check_line(struct walk *w, struct slice line, const char *file, uint64_t number)
 {
     uint64_t seq;
@@ -39,6 +116,10 @@ static int check_line(struct walk *w, struct slice line, const char *file, uint6
     struct slice rest;
     if (chain_parse(line, &seq, prev, &rest) < 0)
         return broken(w->ret, file, number, "this is not a line of an audit log");
+    struct slice kind = line_kind(rest);
+    bool is_checkpoint = slice_eq(kind, SLICE("checkpoint"));
+    if (begin(w, seq, prev) < 0)
+        return broken(w->ret, file, number, "SHA-256 failed");
     if (seq != w->at.seq + 1)
         return broken(w->ret, file, number,
                       "record %llu follows record %llu: lines were removed, added or moved",
@@ -47,18 +128,25 @@ static int check_line(struct walk *w, struct slice line, const char *file, uint6
         return broken(w->ret, file, number,
                       "record %llu does not continue record %llu: one of the two was changed",
                       (unsigned long long)seq, (unsigned long long)w->at.seq);
-    if (chain_step(&w->at, line) < 0)
+    if (is_checkpoint && check_checkpoint(w, line, file, number) < 0)
+        return -1;
+    if (slice_eq(kind, SLICE("lifecycle")))
+        note_pruned(w, line);
+    if (chain_step(&w->at, line) < 0 || grow(w, is_checkpoint ? RECORD_CHECKPOINT : 0) < 0)
         return broken(w->ret, file, number, "SHA-256 failed");
+    if (is_checkpoint && w->anchor)
+        w->ret->anchored += verify_anchor_seen(w->anchor, seq, line);
     if (seq == w->head->tip.seq) {
         if (memcmp(w->at.hash, w->head->tip.hash, CHAIN_HASH) != 0)
             return broken(w->ret, file, number, "record %llu is not the one that was signed",
                           (unsigned long long)seq);
-        if (strcmp(file, w->head->file) != 0)
+        if (log_dir_order(file, w->head->file) != 0)
             return broken(w->ret, file, number, "record %llu is signed as one of %s",
                           (unsigned long long)seq, w->head->file);
         w->head_seen = true;
     }
     w->ret->records++;
+    w->ret->bytes += line.n + 1;
     if (seq > w->head->tip.seq)
         w->ret->unsigned_records++;
     return 0;
@@ -92,6 +180,23 @@ static int check_file(struct walk *w, int dirfd, const char *file, bool last)
     return r;
 }
 
+/* Every line is good; is the log all there? */
+static void check_whole(struct walk *w, const char *first_file)
+{
+    uint64_t seq, first = w->ret->first_seq;
+    if (first > 1 && w->pruned.seq != first - 1) {
+        broken(w->ret, first_file, 1,
+               "the log begins with record %llu, and nothing in it says that the ones before were "
+               "removed by its retention",
+               (unsigned long long)first);
+        return;
+    }
+    if (w->anchor && verify_anchor_missing(w->anchor, first, &seq))
+        broken(w->ret, "", 0,
+               "checkpoint %llu of the anchor is not in this log: it was rolled back or replaced",
+               (unsigned long long)seq);
+}
+
 static void check_files(struct walk *w, int dirfd)
 {
     struct log_dir d;
@@ -108,10 +213,13 @@ static void check_files(struct walk *w, int dirfd)
                "the log is shorter than its signed head: it ends with record %llu, the head says "
                "%llu (%s)",
                (unsigned long long)w->at.seq, (unsigned long long)w->head->tip.seq, w->head->file);
+    if (r == 0 && w->head_seen)
+        check_whole(w, d.n ? d.name[0] : "");
     log_dir_done(&d);
 }
 
-void verify_dir(int dirfd, const struct signing_key *key, struct verify_result *ret)
+void verify_dir(int dirfd, const struct signing_key *key, struct verify_anchor *anchor,
+                struct verify_result *ret)
 {
     struct head head;
     struct err err = {0};
@@ -128,7 +236,7 @@ void verify_dir(int dirfd, const struct signing_key *key, struct verify_result *
         return;
     }
     ret->signed_seq = head.tip.seq;
-    struct walk w = {.ret = ret, .head = &head};
+    struct walk w = {.ret = ret, .head = &head, .key = key, .anchor = anchor};
     chain_genesis(&w.at);
     check_files(&w, dirfd);
 }

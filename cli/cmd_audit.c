@@ -1,6 +1,7 @@
-/* durward audit tail|query|verify: read the audit log. */
+/* durward audit tail|query|verify|prove: read the audit log. */
 #include "audit_follow.h"
 #include "audit_view.h"
+#include "audit_where.h"
 #include "commands.h"
 #include "log_tree.h"
 #include "out.h"
@@ -17,8 +18,10 @@
 #include <unistd.h>
 
 enum {
-    OPT_DIR = 256,
-    OPT_KEY,
+    OPT_DIR = AUDIT_OPT_DIR,
+    OPT_KEY = AUDIT_OPT_KEY,
+    OPT_ANCHOR = AUDIT_OPT_ANCHOR,
+    OPT_PROOF = AUDIT_OPT_PROOF,
     OPT_SINCE,
     OPT_UNTIL,
     OPT_SANDBOX,
@@ -72,13 +75,20 @@ static const struct arg_option query_options[] = {
 
 static const struct arg_option verify_options[] = {
     {OPT_KEY, "key", "FILE", "the public key (default: key.pub of the directory)"},
+    {OPT_ANCHOR, "anchor", "FILE", "checkpoints that were kept elsewhere, one a line"},
+    {OPT_PROOF, "proof", "FILE",
+     "check what 'audit prove' printed, not a log (- is standard input)"},
+    OPTIONS_DIR,
+    {0},
+};
+
+static const struct arg_option prove_options[] = {
     OPTIONS_DIR,
     {0},
 };
 
 static int run_tail(int argc, char **argv);
 static int run_query(int argc, char **argv);
-static int run_verify(int argc, char **argv);
 
 const struct command audit_verbs[] = {
     {"audit tail", "[-f] [-n N] [--json] [DIR]", "Show the latest audit records.", tail_options,
@@ -88,53 +98,25 @@ const struct command audit_verbs[] = {
      "An end (completed, aborted) is matched by what its request's admitted record says, too.\n"
      "--json prints the lines as they are in the log. Exit status 0, also when nothing matches.\n",
      run_query},
-    {"audit verify", "[--key FILE] [--json] [DIR]",
-     "Check the hash chain and the signed head of the log, and of every run's own.", verify_options,
+    {"audit verify", "[--key FILE] [--anchor FILE] [--json] [DIR]",
+     "Check the hash chain, checkpoints and signed head of the log, and of every run's own.",
+     verify_options,
      "Needs only the public key. Keep a copy of key.pub elsewhere and give it with --key: who can\n"
-     "write the directory could replace the log and its keys together. Exit status 0 when all is\n"
-     "well, 1 when a log is broken (it says where), 2 for a usage error.\n",
-     run_verify},
+     "write the directory could replace the log and its keys together. What they cannot replace "
+     "are\n"
+     "the checkpoints that `audit.anchor` sent elsewhere: with --anchor each of them must stand in "
+     "the\n"
+     "log, so that one put back from an older copy is found out. Exit status 0 when all is well, "
+     "1\n"
+     "when a log is broken (it says where), 2 for a usage error.\n",
+     audit_run_verify},
+    {"audit prove", "SEQ [DIR]", "Print a proof that one record stands in the log.", prove_options,
+     "SEQ is the record's \"seq\". The proof is a JSON object that 'durward audit verify --proof "
+     "FILE\n"
+     "--key key.pub' checks without the log.\n",
+     audit_run_prove},
     {0},
 };
-
-/* ---- which directory ---- */
-
-static char *configured_dir(const char *config, struct err *err)
-{
-    struct config *c = NULL;
-    char *found = config ? NULL : config_find(NULL);
-    if ((config || found) && (c = config_load(config ? config : found, err)) == NULL) {
-        free(found);
-        return NULL;
-    }
-    free(found);
-    const char *dir = c ? config_audit_dir(c) : NULL;
-    char *r = dir ? strdup(dir) : paths_audit_dir(err);
-    config_unref(c);
-    return r;
-}
-
-struct where {
-    const char *dir, *config;
-};
-
-/* After the options: the directory, malloc'd; NULL when the command must return *code. */
-static char *audit_dir(const struct args *a, const struct where *w, int *code)
-{
-    struct err err = {0};
-    int left = a->argc - a->next;
-    if (left > 1 || (left == 1 && w->dir)) {
-        *code = args_usage(a->cmd, "only one directory, not also %s", a->argv[a->argc - 1]);
-        return NULL;
-    }
-    const char *given = left ? a->argv[a->next] : w->dir;
-    char *r = given ? strdup(given) : configured_dir(w->config, &err);
-    if (r == NULL) {
-        out_error("%s", err.text);
-        *code = EXIT_NO;
-    }
-    return r;
-}
 
 static int fail(const struct err *err)
 {
@@ -216,7 +198,7 @@ static int run_query(int argc, char **argv)
 {
     struct args a = {.cmd = &audit_verbs[1], .argc = argc, .argv = argv};
     struct query_filter f = {0};
-    struct where w = {0};
+    struct audit_where w = {0};
     int id, code = 0;
     while ((id = args_next(&a)) >= 0) {
         if (id == OPT_DIR)
@@ -228,7 +210,7 @@ static int run_query(int argc, char **argv)
     }
     if (id == ARGS_STOP)
         return a.exit_code;
-    char *dir = audit_dir(&a, &w, &code);
+    char *dir = audit_where_dir(&a, &w, &code);
     if (dir == NULL)
         return code;
     code = query_all(dir, &f, a.json);
@@ -342,7 +324,7 @@ static int tail_all(const char *dir, size_t n, bool follow, bool json)
 static int run_tail(int argc, char **argv)
 {
     struct args a = {.cmd = &audit_verbs[0], .argc = argc, .argv = argv};
-    struct where w = {0};
+    struct audit_where w = {0};
     uint64_t n = TAIL_DEFAULT;
     bool follow = false;
     int id, code = 0;
@@ -358,145 +340,10 @@ static int run_tail(int argc, char **argv)
     }
     if (id == ARGS_STOP)
         return a.exit_code;
-    char *dir = audit_dir(&a, &w, &code);
+    char *dir = audit_where_dir(&a, &w, &code);
     if (dir == NULL)
         return code;
     code = tail_all(dir, (size_t)n, follow, a.json);
-    free(dir);
-    return code;
-}
-
-/* ---- verify ---- */
-
-static json_t *as_json(const char *dir, const struct verify_result *v)
-{
-    json_t *o = json_pack("{s:s,s:b,s:I,s:I,s:I,s:b}", "dir", dir, "ok", v->ok, "records",
-                          (json_int_t)v->records, "signed_seq", (json_int_t)v->signed_seq,
-                          "unsigned", (json_int_t)v->unsigned_records, "torn_end", v->torn);
-    if (!v->ok) {
-        json_object_set_new(o, "file", json_string(v->file));
-        json_object_set_new(o, "line", json_integer((json_int_t)v->line));
-        json_object_set_new(o, "why", json_string(v->why));
-    }
-    return o;
-}
-
-static void as_text(const char *dir, const struct verify_result *v)
-{
-    if (v->ok) {
-        printf("%s: ", dir);
-        out_coloured(stdout, COLOUR_GREEN, "good");
-        printf(", %llu records, signed up to %llu", (unsigned long long)v->records,
-               (unsigned long long)v->signed_seq);
-        if (v->unsigned_records)
-            printf(", %llu after that not signed", (unsigned long long)v->unsigned_records);
-        printf("%s\n", v->torn ? ", last line unfinished" : "");
-        return;
-    }
-    printf("%s%s%s", dir, v->file[0] ? "/" : "", v->file);
-    if (v->line)
-        printf(":%llu", (unsigned long long)v->line);
-    printf(": ");
-    out_coloured(stdout, COLOUR_RED, "broken");
-    printf(": %s (%llu records before it are good)\n", v->why, (unsigned long long)v->records);
-}
-
-/* One directory, if it has a log. Counts in *seen; false when it is broken. */
-static bool verify_one(const char *dir, int fd, const struct signing_key *key, json_t *list,
-                       size_t *seen)
-{
-    struct verify_result v;
-    if (!verify_has_log(fd))
-        return true;
-    verify_dir(fd, key, &v);
-    ++*seen;
-    if (list)
-        json_array_append_new(list, as_json(dir, &v));
-    else
-        as_text(dir, &v);
-    return v.ok;
-}
-
-static struct signing_key *find_key(int fd, const char *given, struct err *err)
-{
-    if (given)
-        return signing_key_public(AT_FDCWD, given, err);
-    /* a run's own directory shares the key of the directory above it */
-    if (faccessat(fd, "key.pub", F_OK, 0) < 0 && faccessat(fd, "../key.pub", F_OK, 0) == 0)
-        return signing_key_public(fd, "../key.pub", err);
-    return signing_key_public(fd, "key.pub", err);
-}
-
-static int verify_runs(const char *dir, int fd, const struct signing_key *key, json_t *list,
-                       size_t *seen, bool *good, struct err *err)
-{
-    struct log_dir runs;
-    if (log_dir_runs(fd, &runs, err) < 0)
-        return -1;
-    for (size_t i = 0; i < runs.n; i++) {
-        char *path = paths_join(dir, runs.name[i]);
-        int sub = openat(fd, runs.name[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-        if (sub < 0) {
-            out_error("cannot open %s", path);
-            *good = false;
-        } else {
-            *good &= verify_one(path, sub, key, list, seen);
-            close(sub);
-        }
-        free(path);
-    }
-    log_dir_done(&runs);
-    return 0;
-}
-
-static int verify_all(const char *dir, const char *key_file, bool json)
-{
-    struct err err = {0};
-    size_t seen = 0;
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) {
-        err_sys(&err, "cannot open the audit directory %s", dir);
-        return fail(&err);
-    }
-    json_t *list = json ? json_array() : NULL;
-    struct signing_key *key = find_key(fd, key_file, &err);
-    bool good = key && verify_one(dir, fd, key, list, &seen);
-    int r = key ? verify_runs(dir, fd, key, list, &seen, &good, &err) : -1;
-    if (r == 0 && seen == 0)
-        r = err_set(&err, ERR_UNREADY, "there is no audit log in %s", dir);
-    signing_key_free(key);
-    close(fd);
-    if (key == NULL && key_file == NULL)
-        err_wrap(&err, "%s has no audit log, or its key must be given with --key", dir);
-    if (r < 0) {
-        json_decref(list);
-        return fail(&err);
-    }
-    if (json && out_json(json_pack("{s:b,s:o}", "ok", good, "logs", list)) < 0)
-        return EXIT_NO;
-    return out_flush() < 0 || !good ? EXIT_NO : EXIT_OK;
-}
-
-static int run_verify(int argc, char **argv)
-{
-    struct args a = {.cmd = &audit_verbs[2], .argc = argc, .argv = argv};
-    struct where w = {0};
-    const char *key = NULL;
-    int id, code = 0;
-    while ((id = args_next(&a)) >= 0) {
-        if (id == OPT_DIR)
-            w.dir = a.value;
-        else if (id == 'c')
-            w.config = a.value;
-        else
-            key = a.value;
-    }
-    if (id == ARGS_STOP)
-        return a.exit_code;
-    char *dir = audit_dir(&a, &w, &code);
-    if (dir == NULL)
-        return code;
-    code = verify_all(dir, key, a.json);
     free(dir);
     return code;
 }
@@ -505,8 +352,8 @@ static int run_verify(int argc, char **argv)
 
 static void help(void)
 {
-    printf("usage: durward audit tail|query|verify [OPTION...] [DIR]\n\n"
-           "Read and verify the audit log.\n\n");
+    printf("usage: durward audit tail|query|verify|prove [OPTION...] [DIR]\n\n"
+           "Read, verify and prove the audit log.\n\n");
     for (size_t i = 0; audit_verbs[i].name; i++)
         printf("  %-8s %s\n", strchr(audit_verbs[i].name, ' ') + 1, audit_verbs[i].summary);
     printf("\nSee 'durward audit tail --help' and so on.\n");
@@ -526,8 +373,9 @@ int cmd_audit(int argc, char **argv)
         out_error("'audit suggest' is not built yet (planned)");
     else
         fprintf(stderr,
-                "durward audit: %s%s%s\nusage: durward audit tail|query|verify [OPTION...] "
+                "durward audit: %s%s%s\nusage: durward audit tail|query|verify|prove [OPTION...] "
                 "[DIR]\nSee 'durward audit --help'.\n",
-                *word ? "there is no 'audit " : "tail, query or verify?", word, *word ? "'" : "");
+                *word ? "there is no 'audit " : "tail, query, verify or prove?", word,
+                *word ? "'" : "");
     return EXIT_USAGE;
 }

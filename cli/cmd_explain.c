@@ -6,6 +6,7 @@
 #include "commands.h"
 #include "config.h"
 #include "out.h"
+#include "question.h"
 #include "settings.h"
 #include "yaml_tree.h"
 
@@ -30,72 +31,6 @@ const struct command command_explain = {
     cmd_explain,
 };
 
-struct question {
-    struct authority authority;
-    struct slice method, path;
-};
-
-struct answer {
-    enum verdict verdict;
-    const char *code, *why;
-    const struct rule *rule;
-};
-
-/* scheme://authority[/path][?query][#fragment]; no scheme is https, as in rules. */
-static int parse_url(const char *url, struct question *q, struct err *err)
-{
-    struct slice s = slice_str(url);
-    enum scheme scheme = SCHEME_HTTPS;
-    if (slice_istarts(s, SLICE("http://")))
-        scheme = SCHEME_HTTP;
-    ssize_t at = slice_find_slice(s, SLICE("://"));
-    if (at >= 0) {
-        if (scheme == SCHEME_HTTPS && !slice_istarts(s, SLICE("https://")))
-            return err_set(err, ERR_PARSE, "the URL's scheme must be https or http: %s", url);
-        s = (struct slice){s.p + at + 3, s.n - (size_t)at - 3};
-    }
-    size_t host = strcspn(s.p, "/?#");
-    if (authority_parse(&q->authority, scheme, (struct slice){s.p, host}) < 0)
-        return err_set(err, ERR_PARSE, "not a canonical host[:port]: %.*s", (int)host, s.p);
-    size_t path = strcspn(s.p + host, "?#");
-    q->path = path ? (struct slice){s.p + host, path} : SLICE("/");
-    return 0;
-}
-
-static const char *reason(const char *code)
-{
-    static const struct {
-        const char *code, *why;
-    } reasons[] = {
-        {"ok", "the narrowest matching rule allows it"},
-        {"no_rule", "no rule names this destination; what is not allowed is denied"},
-        {"denied_by_rule", "a deny rule matches, and deny goes before ask and allow"},
-        {"method", "rules name this destination, but not with this method"},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
-        if (strcmp(reasons[i].code, code) == 0)
-            return reasons[i].why;
-    return code;
-}
-
-static void decide(const struct policy *p, const struct question *q, struct answer *ret)
-{
-    const char *why = NULL;
-    if (path_check(q->path, &why) < 0) {
-        *ret = (struct answer){VERDICT_DENY, "path_ambiguous", why, NULL};
-        return;
-    }
-    struct policy_request r = {&q->authority, q->method, q->path};
-    struct decision d;
-    policy_decide(p, &r, &d);
-    *ret = (struct answer){d.verdict, d.code, reason(d.code), d.rule};
-}
-
-static const char *verdict_word(enum verdict v)
-{
-    return v == VERDICT_ALLOW ? "allow" : v == VERDICT_ASK ? "ask" : "deny";
-}
-
 static int print_answer(const struct answer *w, const struct question *q, const char *policy,
                         bool json)
 {
@@ -103,14 +38,14 @@ static int print_answer(const struct answer *w, const struct question *q, const 
     const char *credential = w->rule && w->rule->credential ? w->rule->credential->secret : NULL;
     authority_text(&q->authority, at, sizeof at);
     if (json) {
-        json_t *v =
-            json_pack("{s:s, s:s, s:s, s:s?, s:s?, s:s, s:s}", "decision", verdict_word(w->verdict),
-                      "code", w->code, "policy", policy, "rule", w->rule ? w->rule->text : NULL,
-                      "credential", credential, "authority", at, "why", w->why);
+        json_t *v = json_pack("{s:s, s:s, s:s, s:s?, s:s?, s:s, s:s}", "decision",
+                              question_verdict(w->verdict), "code", w->code, "policy", policy,
+                              "rule", w->rule ? w->rule->text : NULL, "credential", credential,
+                              "authority", at, "why", w->why);
         return out_json(v) < 0 ? EXIT_NO : EXIT_OK;
     }
     out_coloured(stdout, w->verdict == VERDICT_ALLOW ? COLOUR_GREEN : COLOUR_RED,
-                 verdict_word(w->verdict));
+                 question_verdict(w->verdict));
     printf(" %s\n", at);
     if (w->rule)
         printf("  rule:       %u of policy %s: %s\n", w->rule->index + 1, policy, w->rule->text);
@@ -156,7 +91,7 @@ static int explain(const char *file, const char *policy, struct question *q, boo
     const char *name = settings_policy(c, policy, err);
     char *text = name ? config_policy_json(c, name) : NULL;
     if (text && (p = policy_parse(text, strlen(text), err)) != NULL) {
-        decide(p, q, &w);
+        question_decide(p, q, &w);
         code = print_answer(&w, q, name, json);
     }
     policy_free(p);
@@ -188,7 +123,7 @@ static int cmd_explain(int argc, char **argv)
     if (argc - a.next != 2)
         return args_usage(a.cmd, "a method and a URL are needed");
     q.method = slice_str(argv[a.next]);
-    if (parse_url(argv[a.next + 1], &q, &err) < 0)
+    if (question_url(argv[a.next + 1], &q, &err) < 0)
         return args_usage(a.cmd, "%s", err.text);
     int code = explain(file, policy, &q, a.json, &err);
     if (err.code != ERR_NONE)

@@ -29,13 +29,23 @@ static const struct command command_secret = {
     cmd_secret};
 
 const struct command *const commands[] = {
-    &command_run,   &command_serve,   &command_status,     &command_reload,
-    &command_check, &command_explain, &command_env,        &command_secret,
-    &command_ca,    &command_audit,   &command_completion, NULL,
+    &command_run,
+    &command_serve,
+    &command_status,
+    &command_reload,
+    &command_check,
+    &command_explain,
+    &command_test,
+    &command_env,
+    &command_secret,
+    &command_ca,
+    &command_audit,
+    &command_completion,
+    NULL,
 };
 
 /* Named in the design, not built yet: known, so that nobody takes them for a typing error. */
-static const char *const planned[] = {"sandbox", "image", "approve", "test", "doctor", NULL};
+static const char *const planned[] = {"sandbox", "image", "approve", "doctor", NULL};
 
 static int (*const role_mains[ROLE_COUNT])(void) = {
     [ROLE_PARENT] = parent_main,   [ROLE_SIGNER] = signer_main,

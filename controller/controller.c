@@ -243,7 +243,7 @@ static int start(struct controller *c, struct err *err)
     c->base = event_base_new();
     if (c->base == NULL)
         return err_set(err, ERR_INTERNAL, "no event loop");
-    c->journal = journal_new(c->base, config_audit_durability(c->config) == AUDIT_SYNCED);
+    c->journal = journal_new(c->base, config_audit(c->config)->durability == AUDIT_SYNCED);
     if (c->journal == NULL)
         return err_set(err, ERR_INTERNAL, "out of memory");
     journal_on_ready(c->journal, on_journal, c);

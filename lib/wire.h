@@ -29,7 +29,8 @@ enum wire_type {
      *    READY: cert_pem:bytes
      * V: n × (name:str, store:u8, source:str, ttl:u32), fd: env memfd (secrets/env_block.h)
      *    W_PEER of an injector: extra = names of the secrets it may have (secrets/secret_list.h)
-     * L: durability:u8, subdir:str ("" or run-…), fd: audit directory
+     * L: durability:u8, subdir:str ("" or run-…), rotate_bytes:u64, rotate_seconds:u64 (0: any),
+     *    compress:u8, keep_bytes:u64, keep_seconds:u64 (0: any), anchored:u8, fd: audit directory
      * D: n × (host:str, port:u32, address:str) resolve entries, n × address:str denied beside the
      *    guard's own list, dial_seconds:u32, token_public:bytes, synced:u8
      *    W_PEER of a gate or injector: extra = policy JSON; after the word "token" for the gate of
@@ -60,6 +61,8 @@ enum wire_type {
     W_TICK = 42,   /* →L: written:u64 (bytes this writer has appended so far) */
     W_SYNC = 43,   /* →L: upto:u64 (the same count; answered once those bytes are on disk) */
     W_SYNCED = 44, /* L→: upto:u64 */
+    W_ANCHOR = 46, /* L→P: line:str (a checkpoint that is in the log now) */
+    W_ROTATE = 47, /* P→L: {}: close the active file, begin a new one */
     W_REPAIR = 45, /* →L: good:u64: a short write left part of a record after this count;
                       L→: the same: the part is cut off, the journal may be used again */
 

@@ -255,7 +255,12 @@ void exchange_start(struct exchange *x, struct head *h, const struct authority *
     if (!decide(x, &d))
         return;
     x->rule = d.rule;
-    if (x->rule->credential && a->scheme != SCHEME_HTTPS) {
+    code = guard_conditions(x->rule, &x->head);
+    if (code) {
+        deny(x, 403, code);
+        return;
+    }
+    if (x->rule->credential && a->scheme != SCHEME_HTTPS && !x->rule->allow_plaintext) {
         deny(x, 403, "secret_needs_tls");
         return;
     }

@@ -308,8 +308,7 @@ static const char *check_grant(struct grant *g, const struct grant_request *r)
     const char *why;
     struct authority a = g->authority;
     struct decision d;
-    if (g->authority.scheme != SCHEME_HTTPS || canonical_host(&a) < 0 ||
-        strcmp(a.host, g->authority.host) != 0)
+    if (canonical_host(&a) < 0 || strcmp(a.host, g->authority.host) != 0)
         return "grant_authority";
     g->authority.kind = a.kind;
     memcpy(g->authority.ip, a.ip, sizeof a.ip);
@@ -321,6 +320,10 @@ static const char *check_grant(struct grant *g, const struct grant_request *r)
     if (d.verdict != VERDICT_ALLOW || d.rule == NULL || d.rule->credential == NULL)
         return "grant_denied";
     g->rule = d.rule;
+    if (g->authority.scheme != SCHEME_HTTPS && !d.rule->allow_plaintext)
+        return "grant_authority";
+    if (guard_conditions(d.rule, &g->head))
+        return "grant_request";
     if (r->secret[0] == 0)
         return d.rule->client_credential == CLIENT_PASS ? NULL : "grant_denied";
     if (strcmp(d.rule->credential->secret, r->secret) != 0)

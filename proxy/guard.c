@@ -1,6 +1,7 @@
 #include "guard.h"
 
 #include "basic.h"
+#include "condition.h"
 #include "field_name.h"
 #include "placeholder.h"
 #include "policy.h"
@@ -439,6 +440,20 @@ int guard_credentials(const struct gate *g, const struct identity *who, struct h
         return -1;
     }
     return 0;
+}
+
+static size_t find_field(const void *head, const char *name, struct slice *value)
+{
+    const struct field *f = http_head_find(head, name);
+    if (f)
+        *value = f->value;
+    return http_head_count(head, name);
+}
+
+const char *guard_conditions(const struct rule *rule, const struct head *h)
+{
+    const char *code = condition_query(rule, h->query, h->has_query);
+    return code ? code : condition_headers(rule, find_field, h);
 }
 
 int guard_edit(struct head *h, const struct rule *rule)

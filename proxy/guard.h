@@ -39,6 +39,8 @@ bool guard_foreign(struct head *h, const struct rule *rule);
 int guard_credentialed(struct head *h, const struct rule *rule) WUNUSED;
 /* Does this text hold a placeholder of this installation? For what is logged. */
 bool guard_has_placeholder(const struct gate *g, struct slice text);
+/* The rule's conditions on query and headers. NULL when they are met, else the code of the refusal. */
+const char *guard_conditions(const struct rule *rule, const struct head *h);
 /* A rule's set_headers and remove_headers. */
 int guard_edit(struct head *h, const struct rule *rule) WUNUSED;
 /* "name=<len>&…" of a query, for the audit. */

@@ -195,7 +195,7 @@ static void on_child(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     int status;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        if (!store_desk_reaped(p->desk, pid, status))
+        if (!store_desk_reaped(p->desk, pid, status) && !parent_anchor_reaped(p, pid, status))
             parent_reaped(p, pid, status);
     }
 }
@@ -215,6 +215,12 @@ static void on_hup(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct parent *p = arg;
     struct err err = {0};
+    struct child *logger = p->logger;
+    if (logger && logger->ch) {
+        struct msg m;
+        msg_init(&m, W_ROTATE);
+        ipc_send(logger->ch, &m);
+    }
     if (parent_reload(p, &err) < 0)
         proc_log("reload refused, the old configuration stays: %s", err.text);
     else

@@ -94,6 +94,7 @@ struct parent {
     TAILQ_HEAD(wire_list, wire) wires;
     TAILQ_HEAD(sandbox_list, sandbox) sandboxes;
     struct store_desk *desk; /* the vault's files and commands */
+    pid_t anchor_pid;        /* the command that keeps a checkpoint, while it runs; 0: none */
     struct child *signer, *vault, *dialer, *logger, *controller, *builder, *spare;
     bool controller_ready, told_ready, draining, stopping;
     int exit_status;
@@ -113,6 +114,9 @@ void parent_rewire(struct child *c); /* all wires of c whose other end is there 
 void parent_unwire(struct child *c);
 /* parent_message.c: what roles say on their control channels */
 int parent_message(struct ipc *ch, struct msg *m, void *child);
+/* parent_anchor.c: W_ANCHOR, and the end of the command it ran */
+int parent_anchor(struct parent *p, struct msg *m);
+bool parent_anchor_reaped(struct parent *p, pid_t pid, int status);
 /* parent_sandbox.c */
 struct child *parent_injector(struct parent *p, const char *policy); /* NULL: it needs none */
 int parent_sandbox_new(struct parent *p, struct msg *m);

@@ -16,7 +16,7 @@ static void put_limits(struct parent *p, struct msg *m)
 {
     const struct limits *l = config_limits(p->config);
     msg_put_bytes(m, l, sizeof *l);
-    msg_put_u8(m, config_audit_durability(p->config) == AUDIT_SYNCED);
+    msg_put_u8(m, config_audit(p->config)->durability == AUDIT_SYNCED);
 }
 
 static void init_signer(struct parent *p, struct msg *m)
@@ -54,16 +54,23 @@ static void init_dialer(struct parent *p, struct msg *m)
     msg_put_u32(m, 0); /* the guard denies every address of this host by itself */
     msg_put_u32(m, config_limits(p->config)->dial_seconds);
     msg_put_bytes(m, p->token_public, TOKEN_KEY);
-    msg_put_u8(m, config_audit_durability(p->config) == AUDIT_SYNCED);
+    msg_put_u8(m, config_audit(p->config)->durability == AUDIT_SYNCED);
 }
 
 static void init_logger(struct parent *p, struct msg *m)
 {
     char sub[64] = "";
+    const struct config_audit *a = config_audit(p->config);
     if (p->mode == PARENT_RUN)
         snprintf(sub, sizeof sub, "run-%s", p->run_id);
-    msg_put_u8(m, (uint8_t)config_audit_durability(p->config));
+    msg_put_u8(m, (uint8_t)config_audit(p->config)->durability);
     msg_put_str(m, sub);
+    msg_put_u64(m, a->rotate_bytes);
+    msg_put_u64(m, a->rotate_seconds);
+    msg_put_u8(m, a->compress);
+    msg_put_u64(m, a->keep_bytes);
+    msg_put_u64(m, a->keep_seconds);
+    msg_put_u8(m, a->anchor_command || a->anchor_syslog);
     msg_put_fd_dup(m, p->audit_dir_fd);
 }
 

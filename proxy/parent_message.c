@@ -194,6 +194,8 @@ int parent_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
             return -1;
         parent_sandbox_bound(c);
         return 0;
+    case W_ANCHOR:
+        return c->role == ROLE_LOGGER ? parent_anchor(c->parent, m) : -1;
     case W_LISTENERS:
         return c->role == ROLE_BUILDER ? parent_sandbox_listeners(c->parent, m) : -1;
     default:

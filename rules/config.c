@@ -59,6 +59,7 @@ struct config *config_build(const char *name, const char *base, json_t *root, js
     c->root = root;
     c->upstream_ca = arena_zalloc(a, 1, sizeof *c->upstream_ca);
     limits_default(&c->limits);
+    config_audit_default(&c->audit);
     if (read_tree(c, err) == 0)
         return c;
     config_unref(c);

@@ -37,6 +37,15 @@ struct config_resolve {
 
 enum audit_durability { AUDIT_WRITTEN = 0, AUDIT_SYNCED };
 
+struct config_audit {
+    enum audit_durability durability;
+    uint64_t rotate_bytes, rotate_seconds; /* a new file past this size, or age (0: any) */
+    bool compress;                         /* rotated files, with zstd */
+    uint64_t keep_bytes, keep_seconds;     /* rotated files beyond are removed; 0: never */
+    const char *const *anchor_command;     /* argv; NULL: none. A checkpoint a run, on stdin */
+    bool anchor_syslog;
+};
+
 /* Every cap and time-out. Units in the names; all documented in durward.yaml(5). */
 struct limits {
     unsigned connections;   /* open client connections of a listener */
@@ -97,7 +106,7 @@ const char *config_ca_key(const struct config *c);
 const char *config_controller_socket(const struct config *c);
 const char *config_controller_state(const struct config *c);
 const char *config_audit_dir(const struct config *c);
-enum audit_durability config_audit_durability(const struct config *c);
+const struct config_audit *config_audit(const struct config *c);
 /* Extra roots for origins, PEM files, NULL-terminated. */
 const char *const *config_upstream_ca(const struct config *c);
 /* Hosts with a `git` rule: the local sandbox rewrites ssh remotes for them. */

@@ -122,11 +122,6 @@ const char *config_audit_dir(const struct config *c)
     return c->audit_dir;
 }
 
-enum audit_durability config_audit_durability(const struct config *c)
-{
-    return c->durability;
-}
-
 const char *const *config_upstream_ca(const struct config *c)
 {
     return c->upstream_ca;

@@ -295,22 +295,6 @@ static int read_file(struct config *c, const struct node *n, const char *key, co
     return node_get(n, key, &at) ? config_file(c, &at, ret, err) : 0;
 }
 
-int config_read_audit(struct config *c, const struct node *n, struct err *err)
-{
-    static const struct key keys[] = {{"dir", NULL},    {"durability", NULL}, {"anchor", "M5"},
-                                      {"rotate", "M5"}, {"retention", "M5"},  {"notify", "M5"}};
-    static const char *const words[] = {"written", "synced"};
-    struct node at;
-    size_t word = 0;
-    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0 ||
-        read_file(c, n, "dir", &c->audit_dir, err) < 0)
-        return -1;
-    if (node_get(n, "durability", &at) && node_word(&at, words, ARRAY_LEN(words), &word, err) < 0)
-        return -1;
-    c->durability = word == 1 ? AUDIT_SYNCED : AUDIT_WRITTEN;
-    return 0;
-}
-
 int config_read_ca(struct config *c, const struct node *n, struct err *err)
 {
     static const struct key keys[] = {{"dir", NULL}, {"cert", NULL}, {"key", NULL}};

@@ -34,7 +34,7 @@ struct config {
     size_t n_secrets, n_policies, n_listens, n_resolves;
     struct limits limits;
     const char *ca_dir, *ca_cert, *ca_key, *socket, *state, *audit_dir;
-    enum audit_durability durability;
+    struct config_audit audit;
 };
 
 /* Reads the whole tree; takes root and lines (lines may be NULL) in either case. */
@@ -52,6 +52,7 @@ int config_read_audit(struct config *c, const struct node *n, struct err *err);
 int config_read_ca(struct config *c, const struct node *n, struct err *err);
 int config_read_controller(struct config *c, const struct node *n, struct err *err);
 void limits_default(struct limits *l);
+void config_audit_default(struct config_audit *a);
 int limits_read(struct limits *l, const struct node *n, struct err *err);
 
 struct config_policy *config_policy_find(const struct config *c, const char *name);

@@ -55,11 +55,6 @@ static int parse_host(struct arena *a, struct slice host, struct pattern *ret, s
         return bad(err, ret->text, "an address has no subdomains; leave the leading dot out");
     if (ret->subdomains && strlen(at.host) > HOST_MAX - 2)
         return bad(err, ret->text, "no name below this one would be short enough");
-    if (ret->subdomains && pattern_public_suffix(at.host))
-        return err_set(err, ERR_PARSE,
-                       "'%.200s': anyone can get a name under '%s'; name the hosts one by one, or "
-                       "a longer suffix",
-                       ret->text, at.host);
     ret->kind = at.kind;
     ret->port = at.port;
     ret->host = slice_str(arena_str(a, at.host));

@@ -29,6 +29,13 @@ struct header_edit {
     const char *value; /* NULL: remove */
 };
 
+/* A query parameter or header that a rule speaks of: one of these values, or any (n_values 0). */
+struct condition {
+    const char *name; /* a header's is lower case */
+    const char *const *values;
+    size_t n_values;
+};
+
 struct rule {
     unsigned index;                      /* position in the policy's list, 0-based */
     const char *text;                    /* as written, e.g. "allow api.github.com" */
@@ -38,6 +45,12 @@ struct rule {
     bool method_scoped; /* access or methods given */
     const struct header_edit *edits;
     size_t n_edits;
+    bool query_limited; /* only these parameters, each at most once */
+    const struct condition *query;
+    size_t n_query;
+    const struct condition *headers; /* each must be there, once */
+    size_t n_headers;
+    bool allow_plaintext; /* the credential may go over http:// */
 };
 
 enum verdict { VERDICT_DENY = 0, VERDICT_ALLOW = 1, VERDICT_ASK = 2 };

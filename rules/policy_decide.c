@@ -129,7 +129,8 @@ bool policy_grants(const struct policy *p, const struct policy_request *r, const
     struct decision d;
     policy_decide(p, r, &d);
     return d.verdict == VERDICT_ALLOW && d.rule->credential &&
-           r->authority->scheme == SCHEME_HTTPS && strcmp(d.rule->credential->secret, secret) == 0;
+           (r->authority->scheme == SCHEME_HTTPS || d.rule->allow_plaintext) &&
+           strcmp(d.rule->credential->secret, secret) == 0;
 }
 
 unsigned policy_host(const struct policy *p, const struct authority *a)

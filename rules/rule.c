@@ -23,16 +23,16 @@ const struct key rule_keys[] = {
     {"budget", "M3"},
     {"to", "M3"},
     {"refs", "M3"},
-    {"query", "M3"},
-    {"headers", "M3"},
+    {"query", NULL},
+    {"headers", NULL},
     {"graphql", "M3"},
     {"websocket", "M3"},
     {"tunnel", "M3"},
     {"mcp", "M3"},
     {"capture", "M3"},
     {"on_reflect", "M3"},
-    {"allow_plaintext", "M3"},
-    {"allow_public_suffix", "M3"},
+    {"allow_plaintext", NULL},
+    {"allow_public_suffix", NULL},
     {"client_certificate", "M3"},
     {"server_tools", "M3"},
     {"range", "M2"},
@@ -106,6 +106,7 @@ struct reader {
     struct rule_entry *entry;
     enum git_access git;
     uint32_t methods;
+    bool public_suffix;
 };
 
 /* The smart-HTTP endpoints of one repository path (gitprotocol-http(5)). */
@@ -166,10 +167,15 @@ static int add_pattern(struct reader *r, const struct node *n, const char *text,
     struct pattern p;
     if (pattern_parse(r->arena, text, &p, &inner) < 0)
         return node_fail(n, err, "%s", inner.text);
-    if (r->entry->rule.credential && p.scheme == SCHEME_HTTP)
+    if (p.subdomains && !r->entry->deny && !r->public_suffix && pattern_public_suffix(p.host.p))
+        return node_fail(n, err,
+                         "'%.200s': anyone can get a name under '%s'; name the hosts one by one or "
+                         "a longer suffix, or say 'allow_public_suffix: true'",
+                         text, p.host.p);
+    if (r->entry->rule.credential && p.scheme == SCHEME_HTTP && !r->entry->rule.allow_plaintext)
         return node_fail(n, err,
                          "'%.200s': http:// carries no credential, everybody on the way "
-                         "could read it; drop the scheme for https",
+                         "could read it; drop the scheme for https, or say 'allow_plaintext: true'",
                          text);
     if (r->git != GIT_NONE)
         return add_repository(r, n, &p, err);
@@ -250,6 +256,25 @@ static int read_client(const struct node *rule, struct rule *ret, struct err *er
     return 0;
 }
 
+static int read_bool(const struct node *rule, const char *key, bool *ret, struct err *err)
+{
+    struct node n;
+    return node_get(rule, key, &n) ? node_bool(&n, ret, err) : 0;
+}
+
+/* What loosens a guard, or says what comes of one. Before the patterns, which depend on it. */
+static int read_guards(struct reader *r, const struct node *rule, struct err *err)
+{
+    struct rule *to = &r->entry->rule;
+    struct node n;
+    if (read_bool(rule, "allow_plaintext", &to->allow_plaintext, err) < 0 ||
+        read_bool(rule, "allow_public_suffix", &r->public_suffix, err) < 0)
+        return -1;
+    if (to->credential == NULL && node_get(rule, "allow_plaintext", &n))
+        return node_fail(&n, err, "'%s' goes with 'with': this rule has no credential", n.key);
+    return 0;
+}
+
 /* A deny rule has patterns and methods, nothing else: anything more would be without effect. */
 static int check_deny(const struct node *n, struct err *err)
 {
@@ -292,6 +317,8 @@ int rule_read(struct arena *a, const struct node *n, const json_t *secrets, stru
     ret->rule.method_scoped = ret->rule.method_scoped || ret->git;
     if (node_get(n, "with", &with) &&
         rule_credential_read(a, &with, secrets, &ret->rule.credential, err) < 0)
+        return -1;
+    if (read_guards(&r, n, err) < 0 || rule_conditions_read(a, n, &ret->rule, err) < 0)
         return -1;
     if (read_patterns(&r, denies ? &deny : &allow, err) < 0)
         return -1;

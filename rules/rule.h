@@ -38,6 +38,8 @@ extern const size_t rule_n_keys;
 /* `with`, set_headers and remove_headers (rule_credential.c). */
 int rule_credential_read(struct arena *a, const struct node *with, const json_t *secrets,
                          const struct credential **ret, struct err *err);
+int rule_conditions_read(struct arena *a, const struct node *rule, struct rule *ret,
+                         struct err *err); /* rule_condition.c */
 int rule_edits_read(struct arena *a, const struct node *rule, struct rule *ret, struct err *err);
 int rule_secret_known(const struct node *n, const char *name, const json_t *secrets,
                       struct err *err);

@@ -5,8 +5,8 @@
 
 /* Names under which strangers may register or rent a name. A leading dot on one of these would
  * trust all of them (attack A13). This is a coarse guard, made of the registries and hosting names
- * that people write most; the whole Public Suffix List and `allow_public_suffix` come with M3.
- * Sorted, for bsearch. */
+ * that people write most; the whole Public Suffix List is larger. `allow_public_suffix` overrides
+ * it. Sorted, for bsearch. */
 static const char *const suffixes[] = {
     "ac.jp",
     "ac.uk",

@@ -33,18 +33,19 @@ static void clean_environment(char *env[ENV_MAX])
 }
 
 /* In the child: never returns. `report` gets errno when the command cannot be executed. */
-static NORETURN void run(const char *const *argv, char *const env[], int out, int report)
+static NORETURN void run(const char *const *argv, char *const env[], int in, int out, int report)
 {
     static const int defaults[] = {SIGPIPE, SIGINT,  SIGQUIT, SIGHUP,
                                    SIGTERM, SIGCHLD, SIGUSR1, SIGUSR2};
     sigset_t none;
-    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (in < 0)
+        in = open("/dev/null", O_RDONLY | O_CLOEXEC);
     for (size_t i = 0; i < ARRAY_LEN(defaults); i++)
         signal(defaults[i], SIG_DFL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    if (null >= 0 && setpgid(0, 0) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 &&
-        dup2(null, 0) == 0 && dup2(out, 1) == 1 && dup3(report, 3, O_CLOEXEC) == 3 &&
+    if (in >= 0 && setpgid(0, 0) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 &&
+        dup2(in, 0) == 0 && dup2(out, 1) == 1 && dup3(report, 3, O_CLOEXEC) == 3 &&
         syscall(SYS_close_range, 4, ~0U, 0) == 0) {
         report = 3;
         execvpe(argv[0], (char *const *)argv, env);
@@ -86,7 +87,7 @@ static int exec_error(int fd)
     return n == (ssize_t)sizeof e ? e : 0;
 }
 
-int store_command_start(const char *const *argv, struct store_result *ret, struct err *err)
+int store_command_start(const char *const *argv, int in, struct store_result *ret, struct err *err)
 {
     int out[2], report[2];
     char *env[ENV_MAX];
@@ -100,7 +101,7 @@ int store_command_start(const char *const *argv, struct store_result *ret, struc
     clean_environment(env);
     pid_t pid = fork();
     if (pid == 0)
-        run(argv, env, out[1], report[1]);
+        run(argv, env, in, out[1], report[1]);
     int e = pid < 0 ? errno : 0;
     close(out[1]);
     close(report[1]);

@@ -8,7 +8,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import scene, tap  # noqa: E402
 
-COMMANDS = ("run", "serve", "reload", "status", "check", "explain", "env", "secret", "ca", "audit")
+COMMANDS = ("run", "serve", "reload", "status", "check", "explain", "test", "env", "secret", "ca", "audit")
 QUESTIONS = (  # method, path at api.github.com, first word, code
     ("GET", "/user", "allow", "ok"), ("POST", "/gists", "deny", "denied_by_rule"),
     ("GET", "/orgs/acme", "deny", "no_rule"), ("GET", "/repos/acme/secret/x", "deny",
@@ -55,6 +55,20 @@ def decisions(t, s, gate):
         t.ok((got.status != 403) == (word == "allow") and got.code == (
             None if word == "allow" else code), "and so the gate decides",
             "%d %s" % (got.status, got.code))
+    suite = os.path.join(d.work, "tests.yaml")
+    with open(suite, "w") as f:
+        f.write("config: %s\ntests:\n" % d.conf)
+        for method, path, word, code in QUESTIONS:
+            f.write("- { request: %s https://api.github.com%s, expect: %s, code: %s }\n" % (
+                method, path, word, code))
+    r = d.command("test", suite)
+    t.ok(r.returncode == 0 and "%d tests, 0 failed" % len(QUESTIONS) in r.stdout,
+         "durward test: the same decisions", r.stdout, r.stderr)
+    with open(suite, "a") as f:
+        f.write("- { request: GET https://evil.example.net/, expect: allow }\n")
+    r = d.command("test", suite)
+    t.ok(r.returncode == 1 and "tests.yaml:%d: FAIL" % (len(QUESTIONS) + 3) in r.stdout,
+         "and a wrong expectation fails, with its line", r.stdout, r.stderr)
     r = d.command("explain", "-c", d.conf, "GET", "https://api.github.com/a/../b")
     t.ok(r.stdout.startswith("deny") and "(path_ambiguous)" in r.stdout,
          "an ambiguous path is denied, with the gate's code", r.stdout)

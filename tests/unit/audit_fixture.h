@@ -5,6 +5,7 @@
 
 #include "ipc.h"
 #include "journal.h"
+#include "line_reader.h"
 #include "log_dir.h"
 #include "logger.h"
 #include "proc.h"
@@ -33,10 +34,18 @@ struct rig {
     struct logger *logger;
     struct ipc *control; /* the parent's end */
     bool ready;
-    char failed[512]; /* text of W_FAILED */
-    char log[1024];   /* text of the last W_LOG */
+    char failed[512];  /* text of W_FAILED */
+    char log[1024];    /* text of the last W_LOG */
+    char anchor[1024]; /* the last W_ANCHOR */
+    unsigned anchors;
     unsigned logs;
 };
+
+/* What the loggers of this program are told of old files; a test may change it. */
+static UNUSED struct {
+    uint64_t rotate_bytes, keep_bytes, keep_seconds;
+    bool compress;
+} fixture_keep = {.rotate_bytes = 64 << 20};
 
 static inline char *fixture_dir(void)
 {
@@ -140,6 +149,10 @@ static inline int rig_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         r->logs++;
         return msg_get_u8(m, &level) | msg_get_str(m, r->log, sizeof r->log);
     }
+    if (m->type == W_ANCHOR) {
+        r->anchors++;
+        return msg_get_str(m, r->anchor, sizeof r->anchor);
+    }
     return -1;
 }
 
@@ -204,6 +217,12 @@ static inline void rig_start_on(struct rig *r, struct event_base *base, const ch
     msg_init(&m, W_INIT);
     msg_put_u8(&m, synced);
     msg_put_str(&m, subdir);
+    msg_put_u64(&m, fixture_keep.rotate_bytes);
+    msg_put_u64(&m, 0);
+    msg_put_u8(&m, fixture_keep.compress);
+    msg_put_u64(&m, fixture_keep.keep_bytes);
+    msg_put_u64(&m, fixture_keep.keep_seconds);
+    msg_put_u8(&m, 1);
     msg_put_fd(&m, fixture_open(dir));
     ipc_send(r->control, &m);
     rig_until(base, rig_answered, r);

@@ -4,6 +4,7 @@
 #include "audit_fixture.h"
 #include "chain.h"
 #include "head.h"
+#include "line_reader.h"
 #include "signing_key.h"
 
 #include <CUnit/CUnit.h>

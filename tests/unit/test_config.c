@@ -372,7 +372,7 @@ static void other_sections(void)
                               "ca: { cert: c.pem, key: /k.pem }\n"
                               "controller: { socket: api.sock, state: ./s }\n");
     CU_ASSERT_STRING_EQUAL(config_audit_dir(c), "/etc/durward/log");
-    CU_ASSERT_EQUAL(config_audit_durability(c), AUDIT_SYNCED);
+    CU_ASSERT_EQUAL(config_audit(c)->durability, AUDIT_SYNCED);
     CU_ASSERT_STRING_EQUAL(config_ca_cert(c), "/etc/durward/c.pem");
     CU_ASSERT_STRING_EQUAL(config_ca_key(c), "/k.pem");
     CU_ASSERT_PTR_NULL(config_ca_dir(c));
@@ -382,13 +382,30 @@ static void other_sections(void)
     c = good(V "ca: { dir: d }\n");
     CU_ASSERT_STRING_EQUAL(config_ca_dir(c), "/etc/durward/d");
     CU_ASSERT_PTR_NULL(config_audit_dir(c));
-    CU_ASSERT_EQUAL(config_audit_durability(c), AUDIT_WRITTEN);
+    CU_ASSERT_EQUAL(config_audit(c)->durability, AUDIT_WRITTEN);
     CU_ASSERT_PTR_NULL(config_controller_socket(c));
     config_unref(c);
     says(V "ca: { cert: c }\n", 2, "go together");
     says(V "ca: { key: c }\n", 2, "go together");
     says(V "ca: { dir: d, cert: c, key: k }\n", 2, "either");
     says(V "audit: { durability: sync }\n", 2, "it is one of: written, synced");
+    c = good(V "audit:\n  rotate: { size: 2MB, every: 24h, compress: none }\n"
+               "  retention: { for: 90d, size: 10GB }\n"
+               "  anchor: { command: [keep, -a], syslog: true }\n");
+    const struct config_audit *a = config_audit(c);
+    CU_ASSERT(a->rotate_bytes == 2000000 && a->rotate_seconds == 86400 && !a->compress);
+    CU_ASSERT(a->keep_seconds == 90 * 86400 && a->keep_bytes == 10000000000);
+    CU_ASSERT(a->anchor_syslog && strcmp(a->anchor_command[0], "/etc/durward/keep") == 0);
+    config_unref(c);
+    says(V "audit:\n  rotate: { size: 64 }\n", 3, "a size such as 64MB");
+    says(V "audit:\n  rotate: { size: 10KB }\n", 3, "at least 1.1MB");
+    says(V "audit:\n  rotate: { size: 9999999999999999TB }\n", 3, "a size such as");
+    says(V "audit:\n  rotate: { every: 24 }\n", 3, "a time such as");
+    says(V "audit:\n  rotate: { compress: gzip }\n", 3, "none, zstd");
+    says(V "audit:\n  retention: {}\n", 3, "'for', 'size' or both");
+    says(V "audit:\n  anchor: { syslog: false }\n", 3, "needs 'command' or");
+    says(V "audit:\n  anchor: { command: keep }\n", 3, "is a list");
+    says(V "audit:\n  anchor: { https: x }\n", 3, "M5");
     char text[300];
     snprintf(text, sizeof text, V "controller:\n  socket: /%0107d\n", 1);
     says(text, 3, "107 bytes");

@@ -24,7 +24,7 @@ static struct verify_result verify(const char *dir, const char *key_dir)
     int base = fixture_open(key_dir), fd = fixture_open(dir);
     struct signing_key *k = signing_key_public(base, "key.pub", &err);
     CU_ASSERT_PTR_NOT_NULL_FATAL(k);
-    verify_dir(fd, k, &v);
+    verify_dir(fd, k, NULL, &v);
     signing_key_free(k);
     close(base);
     close(fd);
@@ -59,7 +59,7 @@ static void test_whole_life(void)
     journal_free(j); /* and c has no end */
     CU_ASSERT_TRUE(rig_stop(&r));
     fixture_read(dir, &l);
-    CU_ASSERT_EQUAL(l.n, 7); /* start, 4, aborted, stop */
+    CU_ASSERT_EQUAL(l.n, 8); /* start, 4, aborted, stop, checkpoint */
     CU_ASSERT_EQUAL(fixture_count(&l, "kind", "admitted"), 2);
     CU_ASSERT_EQUAL(fixture_count2(&l, "kind", "aborted", "code", "writer_gone"), 1);
     CU_ASSERT_EQUAL(
@@ -74,7 +74,7 @@ static void test_whole_life(void)
     fixture_lines_done(&l);
     struct verify_result v = verify(dir, dir);
     CU_ASSERT_TRUE(v.ok);
-    CU_ASSERT_EQUAL(v.records, 7);
+    CU_ASSERT_EQUAL(v.records, 8);
     CU_ASSERT_EQUAL(v.unsigned_records, 0);
     CU_ASSERT_EQUAL(journals_left(dir), 0);
     fixture_remove(dir);
@@ -476,7 +476,7 @@ static void test_credit_flows(void)
     CU_ASSERT_TRUE(rig_stop(&r));
     struct verify_result v = verify(dir, dir);
     CU_ASSERT_TRUE(v.ok);
-    CU_ASSERT_EQUAL(v.records, 2002);
+    CU_ASSERT_EQUAL(v.records, 2003);
     fixture_remove(dir);
 }
 

@@ -1,0 +1,143 @@
+/* The `audit` section. */
+#include "config_tree.h"
+
+enum { ROTATE_MIN = 1 << 20, WORDS_MAX = 64 };
+static const uint64_t bytes_max = UINT64_C(1) << 50;
+
+/* "64MB": decimal units, as disks are sold. */
+static int read_bytes(const struct node *n, uint64_t *ret, struct err *err)
+{
+    static const struct {
+        const char *suffix;
+        uint64_t unit;
+    } units[] = {{"KB", 1000}, {"MB", 1000000}, {"GB", 1000000000}, {"TB", 1000000000000}};
+    const char *text = json_string_value(n->value);
+    struct slice s = slice_str(text);
+    uint64_t v;
+    for (size_t i = 0; text && i < ARRAY_LEN(units); i++) {
+        if (s.n < 3 || !slice_ends(s, slice_str(units[i].suffix)))
+            continue;
+        if (slice_u64((struct slice){s.p, s.n - 2}, bytes_max / units[i].unit, &v) < 0)
+            break;
+        *ret = v * units[i].unit;
+        return 0;
+    }
+    return node_fail(n, err, "'%s' is a size such as 64MB or 10GB", n->key);
+}
+
+/* "24h", "90d". */
+static int read_seconds(const struct node *n, uint64_t *ret, struct err *err)
+{
+    const char *text = json_string_value(n->value);
+    struct slice s = slice_str(text);
+    uint64_t v, unit = 0;
+    if (s.n >= 2) {
+        char c = s.p[s.n - 1];
+        unit = c == 'm' ? 60 : c == 'h' ? 3600 : c == 'd' ? 86400 : 0;
+    }
+    if (unit == 0 || slice_u64((struct slice){s.p, s.n - 1}, 100000, &v) < 0 || v == 0)
+        return node_fail(n, err, "'%s' is a time such as 30m, 24h or 90d", n->key);
+    *ret = v * unit;
+    return 0;
+}
+
+static int read_rotate(struct config_audit *a, const struct node *n, struct err *err)
+{
+    static const struct key keys[] = {{"size", NULL}, {"every", NULL}, {"compress", NULL}};
+    static const char *const words[] = {"none", "zstd"};
+    struct node at;
+    size_t word;
+    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+        return -1;
+    if (node_get(n, "size", &at)) {
+        if (read_bytes(&at, &a->rotate_bytes, err) < 0)
+            return -1;
+        if (a->rotate_bytes < ROTATE_MIN)
+            return node_fail(&at, err, "'size' is at least 1.1MB");
+    }
+    if (node_get(n, "every", &at) && read_seconds(&at, &a->rotate_seconds, err) < 0)
+        return -1;
+    if (node_get(n, "compress", &at)) {
+        if (node_word(&at, words, ARRAY_LEN(words), &word, err) < 0)
+            return -1;
+        a->compress = word == 1;
+    }
+    return 0;
+}
+
+static int read_retention(struct config_audit *a, const struct node *n, struct err *err)
+{
+    static const struct key keys[] = {{"size", NULL}, {"for", NULL}};
+    struct node at;
+    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0 ||
+        (node_get(n, "size", &at) && read_bytes(&at, &a->keep_bytes, err) < 0) ||
+        (node_get(n, "for", &at) && read_seconds(&at, &a->keep_seconds, err) < 0))
+        return -1;
+    if (a->keep_bytes == 0 && a->keep_seconds == 0)
+        return node_fail(n, err, "'retention' needs 'for', 'size' or both");
+    return 0;
+}
+
+static int read_anchor_command(struct config *c, const struct node *n, struct err *err)
+{
+    size_t count;
+    if (node_is_array(n, err) < 0)
+        return node_fail(n, err, "'command' is a list: [program, argument, ...]; no shell runs it");
+    if (node_strings(n, &count, err) < 0)
+        return -1;
+    if (count > WORDS_MAX)
+        return node_fail(n, err, "'command' has more than %d words", WORDS_MAX);
+    const char **argv = arena_zalloc(c->arena, count + 1, sizeof *argv);
+    for (size_t i = 0; i < count; i++) {
+        struct node item;
+        if (node_strings_at(n, i, &item, &argv[i], err) < 0 ||
+            (i == 0 && config_file(c, &item, &argv[i], err) < 0))
+            return -1;
+        argv[i] = arena_str(c->arena, argv[i]);
+    }
+    c->audit.anchor_command = argv;
+    return 0;
+}
+
+static int read_anchor(struct config *c, const struct node *n, struct err *err)
+{
+    static const struct key keys[] = {{"command", NULL}, {"syslog", NULL}, {"https", "M5"}};
+    struct node at;
+    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0 ||
+        (node_get(n, "command", &at) && read_anchor_command(c, &at, err) < 0) ||
+        (node_get(n, "syslog", &at) && node_bool(&at, &c->audit.anchor_syslog, err) < 0))
+        return -1;
+    if (c->audit.anchor_command == NULL && !c->audit.anchor_syslog)
+        return node_fail(n, err, "'anchor' needs 'command' or 'syslog: true'");
+    return 0;
+}
+
+void config_audit_default(struct config_audit *a)
+{
+    *a = (struct config_audit){
+        .durability = AUDIT_WRITTEN, .rotate_bytes = 64 << 20, .compress = true};
+}
+
+int config_read_audit(struct config *c, const struct node *n, struct err *err)
+{
+    static const struct key keys[] = {{"dir", NULL},    {"durability", NULL}, {"anchor", NULL},
+                                      {"rotate", NULL}, {"retention", NULL},  {"notify", "M5"}};
+    static const char *const words[] = {"written", "synced"};
+    struct node at;
+    size_t word = 0;
+    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0 ||
+        (node_get(n, "dir", &at) && config_file(c, &at, &c->audit_dir, err) < 0) ||
+        (node_get(n, "durability", &at) &&
+         node_word(&at, words, ARRAY_LEN(words), &word, err) < 0) ||
+        (node_get(n, "rotate", &at) && read_rotate(&c->audit, &at, err) < 0) ||
+        (node_get(n, "retention", &at) && read_retention(&c->audit, &at, err) < 0) ||
+        (node_get(n, "anchor", &at) && read_anchor(c, &at, err) < 0))
+        return -1;
+    c->audit.durability = word == 1 ? AUDIT_SYNCED : AUDIT_WRITTEN;
+    return 0;
+}
+
+const struct config_audit *config_audit(const struct config *c)
+{
+    return &c->audit;
+}

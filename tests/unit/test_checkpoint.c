@@ -1,0 +1,354 @@
+/* Checkpoints: what the chain alone does not show. A log whose chain was made anew, one that was
+ * put back to an older state together with its head, one record proven without the rest; and what
+ * becomes of old files. */
+#include "audit_fixture.h"
+#include "checkpoint.h"
+#include "head.h"
+#include "merkle.h"
+#include "proof.h"
+#include "tap_main.h"
+#include "verify.h"
+
+#include <sys/stat.h>
+
+void suite_checkpoint(void);
+
+enum { LOG_MAX = 1 << 20, LEAVES = 70 };
+
+static char text[LOG_MAX], changed[LOG_MAX];
+static char anchors[16384];
+
+/* Into `text`; i counts from the oldest, UINT32_MAX is the latest. */
+static size_t read_log(const char *dir, unsigned i, char path[512]);
+
+/* One life of a logger with n denials; its checkpoint goes to `anchors`. */
+static void live(const char *dir, unsigned n)
+{
+    struct rig r;
+    rig_start(&r, dir, false, "");
+    CU_ASSERT_TRUE_FATAL(r.ready);
+    struct journal *j = rig_journal(&r, ROLE_GATE, "box", false);
+    for (unsigned i = 0; i < n; i++) {
+        struct record rec;
+        record_init(&rec, RECORD_DENIED, 0);
+        record_put_u64(&rec, RF_STATUS, 400 + i % 100);
+        CU_ASSERT_EQUAL(journal_note(j, &rec), 0);
+    }
+    journal_free(j);
+    CU_ASSERT_TRUE(rig_stop(&r));
+    char path[512];
+    read_log(dir, UINT32_MAX, path);
+    char *line = strstr(text, "\"kind\":\"checkpoint\"");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(line);
+    while (line > text && line[-1] != '\n')
+        line--;
+    strncat(anchors, line, (size_t)(strchr(line, '\n') - line) + 1);
+}
+
+static size_t read_log(const char *dir, unsigned i, char path[512])
+{
+    struct log_dir d;
+    int fd = fixture_open(dir);
+    CU_ASSERT_EQUAL_FATAL(log_dir_list(fd, &d, NULL), 0);
+    if (i == UINT32_MAX)
+        i = (unsigned)d.n - 1;
+    CU_ASSERT_FATAL(i < d.n);
+    snprintf(path, 512, "%s/%s", dir, d.name[i]);
+    log_dir_done(&d);
+    close(fd);
+    FILE *f = fopen(path, "r");
+    size_t n = fread(text, 1, LOG_MAX - 1, f);
+    fclose(f);
+    text[n] = 0;
+    return n;
+}
+
+static void put(const char *path, const char *bytes, size_t n)
+{
+    FILE *f = fopen(path, "w");
+    CU_ASSERT_EQUAL(fwrite(bytes, 1, n, f), n);
+    fclose(f);
+}
+
+static struct verify_result check(const char *dir, const char *anchor_text)
+{
+    struct verify_result v = {0};
+    struct err err = {0};
+    struct verify_anchor *a = NULL;
+    int fd = fixture_open(dir);
+    struct signing_key *k = signing_key_public(fd, "key.pub", &err);
+    if (anchor_text) {
+        char path[512];
+        snprintf(path, sizeof path, "%s/anchor", dir);
+        put(path, anchor_text, strlen(anchor_text));
+        int at = open(path, O_RDONLY);
+        a = verify_anchor_read(at, k, &err);
+        CU_ASSERT_PTR_NOT_NULL(a);
+        close(at);
+    }
+    verify_dir(fd, k, a, &v);
+    verify_anchor_free(a);
+    signing_key_free(k);
+    close(fd);
+    return v;
+}
+
+/* ---- the tree ---- */
+
+static void test_tree(void)
+{
+    static unsigned char leaf[LEAVES][CHAIN_HASH];
+    const unsigned char(*leaves)[CHAIN_HASH] = (const unsigned char(*)[CHAIN_HASH])leaf;
+    struct merkle m = {0};
+    struct merkle_step path[MERKLE_LEVELS];
+    unsigned char root[CHAIN_HASH], climbed[CHAIN_HASH];
+    CU_ASSERT_EQUAL(merkle_root(&m, root), -1);
+    for (unsigned n = 1; n <= LEAVES; n++) {
+        memset(leaf[n - 1], (int)n, CHAIN_HASH);
+        CU_ASSERT_EQUAL(merkle_add(&m, leaf[n - 1]), 0);
+        CU_ASSERT_EQUAL(merkle_root(&m, root), 0);
+        for (unsigned i = 0; i < n; i++) {
+            int steps = merkle_path(leaves, n, i, path);
+            CU_ASSERT_TRUE(steps >= 0 && steps <= 7);
+            CU_ASSERT_EQUAL(merkle_climb(leaf[i], path, steps, climbed), 0);
+            CU_ASSERT_EQUAL(memcmp(root, climbed, CHAIN_HASH), 0);
+            CU_ASSERT_EQUAL(merkle_climb(leaf[(i + 1) % LEAVES], path, steps, climbed), 0);
+            CU_ASSERT_NOT_EQUAL(memcmp(root, climbed, CHAIN_HASH), 0);
+        }
+    }
+    CU_ASSERT_EQUAL(merkle_path(leaves, 3, 3, path), -1);
+}
+
+/* ---- forgeries ---- */
+
+/* Every line's prev made right again, from the first on. */
+static size_t rechain(const char *from, size_t n)
+{
+    struct chain c;
+    char hex[CHAIN_HEX];
+    size_t out = 0;
+    chain_genesis(&c);
+    for (const char *at = from, *end; at < from + n; at = end + 1) {
+        end = memchr(at, '\n', (size_t)(from + n - at));
+        const char *rest = strstr(at, "\",\"kind\"");
+        int k = snprintf(changed + out, LOG_MAX - out, "{\"seq\":%llu,\"prev\":\"%s%.*s\n",
+                         (unsigned long long)c.seq + 1, chain_hex(c.hash, hex), (int)(end - rest),
+                         rest);
+        CU_ASSERT_EQUAL(chain_step(&c, (struct slice){changed + out, (size_t)k - 1}), 0);
+        out += (size_t)k;
+    }
+    return out;
+}
+
+static void test_rechained(void)
+{
+    char *dir = fixture_dir(), path[512];
+    anchors[0] = 0;
+    live(dir, 5);
+    size_t n = read_log(dir, 0, path);
+    CU_ASSERT_EQUAL(rechain(text, n), n);
+    CU_ASSERT_EQUAL(memcmp(text, changed, n), 0); /* the forger can do it right */
+    char *status = strstr(text, "\"status\":402");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(status);
+    status[11] = '9';
+    put(path, changed, rechain(text, n));
+    struct verify_result v = check(dir, NULL);
+    CU_ASSERT_FALSE(v.ok);
+    CU_ASSERT_PTR_NOT_NULL(strstr(v.why, "checkpoint"));
+    fixture_remove(dir);
+}
+
+/* The forger makes chain, checkpoints and head anew with a key of his own. */
+static void test_resigned(void)
+{
+    char *dir = fixture_dir(), *other = fixture_dir(), path[512];
+    struct err err = {0};
+    struct verify_result v = {0};
+    anchors[0] = 0;
+    live(dir, 5);
+    live(other, 5);
+    snprintf(path, sizeof path, "%s/key.pub", dir);
+    int fd = fixture_open(other);
+    struct signing_key *k = signing_key_public(AT_FDCWD, path, &err);
+    verify_dir(fd, k, NULL, &v);
+    CU_ASSERT_FALSE(v.ok);
+    signing_key_free(k);
+    close(fd);
+    fixture_remove(dir);
+    fixture_remove(other);
+}
+
+/* An older log with its own, honest, older head: only the anchor knows of the newer checkpoint. */
+static void test_rollback(void)
+{
+    char *dir = fixture_dir(), path[512], head[512], old_head[1024] = "";
+    anchors[0] = 0;
+    live(dir, 5);
+    snprintf(head, sizeof head, "%s/head", dir);
+    FILE *f = fopen(head, "r");
+    size_t n = fread(old_head, 1, sizeof old_head - 1, f);
+    fclose(f);
+    live(dir, 3);
+    CU_ASSERT_TRUE(check(dir, anchors).ok);
+    CU_ASSERT_EQUAL(check(dir, anchors).anchored, 2);
+    read_log(dir, 1, path);
+    CU_ASSERT_EQUAL(unlink(path), 0);
+    put(head, old_head, n);
+    CU_ASSERT_TRUE(check(dir, NULL).ok);
+    struct verify_result v = check(dir, anchors);
+    CU_ASSERT_FALSE(v.ok);
+    CU_ASSERT_PTR_NOT_NULL(strstr(v.why, "anchor"));
+    live(dir, 4); /* and another future does not make up for it */
+    CU_ASSERT_TRUE(check(dir, NULL).ok);
+    char two[8192];
+    snprintf(two, sizeof two, "%s", anchors);
+    CU_ASSERT_FALSE(check(dir, two).ok);
+    fixture_remove(dir);
+}
+
+/* ---- proofs ---- */
+
+static void test_proof(void)
+{
+    char *dir = fixture_dir();
+    struct err err = {0};
+    uint64_t seq;
+    anchors[0] = 0;
+    live(dir, 9);
+    live(dir, 9);
+    int fd = fixture_open(dir);
+    struct signing_key *k = signing_key_public(fd, "key.pub", &err);
+    for (uint64_t s = 1; s < 24;
+         s++) { /* start, 9, stop, checkpoint, twice; the last is uncovered */
+        json_t *p = proof_make(fd, s, &err);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(p);
+        CU_ASSERT_EQUAL(proof_check(p, k, &seq, &err), 0);
+        CU_ASSERT_EQUAL(seq, s);
+        const char *line = json_string_value(json_object_get(p, "line"));
+        char *forged = strdup(line);
+        forged[strlen(forged) - 3] ^= 1;
+        json_object_set_new(p, "line", json_string(forged));
+        CU_ASSERT_EQUAL(proof_check(p, k, &seq, &err), -1);
+        free(forged);
+        json_decref(p);
+    }
+    CU_ASSERT_PTR_NULL(proof_make(fd, 24, &err));
+    CU_ASSERT_EQUAL(err.code, ERR_UNREADY);
+    CU_ASSERT_PTR_NULL(proof_make(fd, 99, &err));
+    signing_key_free(k);
+    close(fd);
+    fixture_remove(dir);
+}
+
+/* ---- old files ---- */
+
+static bool packed_there(void *arg)
+{
+    struct log_dir d;
+    int fd = fixture_open(arg);
+    bool packed = log_dir_list(fd, &d, NULL) == 0 && d.n > 1 && log_dir_packed(d.name[0]);
+    log_dir_done(&d);
+    close(fd);
+    return packed;
+}
+
+static size_t files(const char *dir)
+{
+    struct log_dir d;
+    int fd = fixture_open(dir);
+    CU_ASSERT_EQUAL(log_dir_list(fd, &d, NULL), 0);
+    size_t n = d.n;
+    log_dir_done(&d);
+    close(fd);
+    return n;
+}
+
+/* Asked to, the logger begins a new file behind a checkpoint, and compresses the old one. */
+static void rotated(struct rig *r, struct journal *j, char *dir)
+{
+    struct msg m;
+    msg_init(&m, W_ROTATE);
+    CU_ASSERT_EQUAL(ipc_send(r->control, &m), 0);
+    for (unsigned i = 0; i < 30; i++) { /* over a second: a new file has something to say */
+        struct record rec;
+        record_init(&rec, RECORD_DENIED, 0);
+        record_put_u64(&rec, RF_STATUS, 410);
+        CU_ASSERT_EQUAL(journal_note(j, &rec), 0);
+        rig_turns(r->base, 50);
+    }
+    CU_ASSERT_TRUE(rig_until(r->base, packed_there, dir));
+    CU_ASSERT_TRUE(r->anchors == 1 && strstr(r->anchor, "\"kind\":\"checkpoint\""));
+}
+
+static void test_old_files(void)
+{
+    char *dir = fixture_dir();
+    struct rig r;
+    fixture_keep.compress = true;
+    rig_start(&r, dir, false, "");
+    struct journal *j = rig_journal(&r, ROLE_GATE, "box", false);
+    rotated(&r, j, dir);
+    journal_free(j);
+    CU_ASSERT_TRUE(rig_stop(&r));
+    size_t n = files(dir);
+    struct verify_result v = check(dir, NULL);
+    CU_ASSERT_TRUE(v.ok);
+    if (!v.ok)
+        printf("# %s:%llu %s\n", v.file, (unsigned long long)v.line, v.why);
+    CU_ASSERT_TRUE(n >= 2 && v.checkpoints >= 2 && v.first_seq == 1);
+
+    fixture_keep.keep_bytes = 1; /* everything but the active file may go */
+    anchors[0] = 0;
+    rig_start(&r, dir, false, "");
+    rig_turns(r.base, 2500);
+    CU_ASSERT_TRUE(rig_stop(&r));
+    fixture_keep.keep_bytes = 0;
+    fixture_keep.compress = false;
+    CU_ASSERT_EQUAL(files(dir), 1);
+    v = check(dir, NULL);
+    if (!v.ok)
+        printf("# %s:%llu %s\n", v.file, (unsigned long long)v.line, v.why);
+    CU_ASSERT_TRUE(v.ok && v.first_seq > 1);
+    char path[512];
+    size_t size = read_log(dir, 0, path);
+    char *pruned = strstr(text, "log_pruned");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(pruned);
+    for (; pruned; pruned = strstr(pruned, "log_pruned"))
+        pruned[0] = 'L'; /* without that word the files are simply missing */
+    put(path, text, size);
+    CU_ASSERT_FALSE(check(dir, NULL).ok);
+    fixture_remove(dir);
+}
+
+/* Retention removes only what the log itself owns up to; a file that somebody else removed shows.
+ */
+static void test_removed(void)
+{
+    char *dir = fixture_dir(), path[512];
+    anchors[0] = 0;
+    live(dir, 3);
+    live(dir, 3);
+    read_log(dir, 0, path);
+    CU_ASSERT_EQUAL(unlink(path), 0);
+    struct verify_result v = check(dir, NULL);
+    CU_ASSERT_FALSE(v.ok);
+    CU_ASSERT_PTR_NOT_NULL(strstr(v.why, "retention"));
+    fixture_remove(dir);
+}
+
+void suite_checkpoint(void)
+{
+    CU_pSuite s = CU_add_suite("checkpoint", NULL, NULL);
+    CU_add_test(s, "tree, paths, roots", test_tree);
+    CU_add_test(s, "a chain made anew", test_rechained);
+    CU_add_test(s, "a log signed with another key", test_resigned);
+    CU_add_test(s, "rolled back: the anchor shows it", test_rollback);
+    CU_add_test(s, "one record proven", test_proof);
+    CU_add_test(s, "rotated, compressed, retained", test_old_files);
+    CU_add_test(s, "the first file removed", test_removed);
+}
+
+void tap_suites(void)
+{
+    suite_checkpoint();
+}

@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.join(TESTS, "functional"))
 from harness import durward, tap  # noqa: E402
 
 BENIGN = {"authority": "name", "chunks": "trailers", "client_hello": "openssl", "config": "example.yaml",
-          "dns": "a", "ipc_msg": "mixed", "journal": "exchange", "mint_request": "name",
+          "dns": "a", "hop": "plain", "ipc_msg": "mixed", "journal": "exchange", "mint_request": "name",
           "nflog": "v4-udp", "path": "seed-13", "placeholder": "openai", "reply_head": "ok",
           "request_head": "put", "scrub": "forms", "token": "payload"}
 FACTOR, NOISE_NS, PAGE = 10, 3000, 4096

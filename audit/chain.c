@@ -8,11 +8,27 @@ void chain_genesis(struct chain *c)
     memset(c, 0, sizeof *c);
 }
 
+/* The one-shot calls look the algorithm up each time, which costs more than hashing a line: this
+ * process keeps what it has found. */
+static EVP_MD_CTX *hasher(void)
+{
+    static EVP_MD_CTX *ready;
+    EVP_MD *sha256 = ready ? NULL : EVP_MD_fetch(NULL, "SHA256", NULL);
+    EVP_MD_CTX *made = sha256 ? EVP_MD_CTX_new() : NULL;
+    if (made && EVP_DigestInit_ex2(made, sha256, NULL) == 1)
+        ready = made;
+    EVP_MD_free(sha256);
+    return ready;
+}
+
 int chain_hash(struct slice line, unsigned char hash[CHAIN_HASH])
 {
     unsigned n = 0;
-    return EVP_Digest(line.p, line.n, hash, &n, EVP_sha256(), NULL) == 1 && n == CHAIN_HASH ? 0
-                                                                                            : -1;
+    EVP_MD_CTX *c = hasher();
+    if (c == NULL || EVP_DigestInit_ex2(c, NULL, NULL) != 1 ||
+        EVP_DigestUpdate(c, line.p, line.n) != 1 || EVP_DigestFinal_ex(c, hash, &n) != 1)
+        return -1;
+    return n == CHAIN_HASH ? 0 : -1;
 }
 
 int chain_step(struct chain *c, struct slice line)

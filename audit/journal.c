@@ -14,7 +14,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ACK_SECONDS = 2, LATE_MAX = 256 * 1024, LATE_RETRY_MS = 200 };
+enum {
+    ACK_SECONDS = 2,
+    LATE_MAX = 256 * 1024,
+    LATE_RETRY_MS = 200,
+    TELL_MS = 20, /* the record is the write(2); that the logger hears of it can wait so long, */
+    TELL_BYTES = 64 * 1024, /* or until there is so much of it */
+};
 
 enum journal_state {
     JOURNAL_NONE = 0, /* no file: every append fails */
@@ -45,6 +51,7 @@ struct journal {
     uint64_t written; /* bytes appended */
     uint64_t credit;  /* bytes that may be appended yet */
     uint64_t told;    /* written, as the logger last heard */
+    bool telling;     /* the tick is armed */
     struct event *tick, *timer, *retry;
     struct buf late; /* end records that found no room; written before anything else */
     TAILQ_HEAD(, journal_wait) waits; /* in the order of upto and of deadline */
@@ -125,14 +132,26 @@ static void send_count(struct journal *j, uint16_t type, uint64_t count)
     ipc_send(j->logger, &m); /* a failure closes the channel from the loop */
 }
 
-/* Once a turn of the loop at most: appends of one turn are told together. */
+/* Appends are told together: of one turn of the loop where somebody waits for the acknowledgement,
+ * else of TELL_MS. */
 static void on_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct journal *j = arg;
+    j->telling = false;
     if (j->state == JOURNAL_NONE || j->told == j->written)
         return;
     j->told = j->written;
     send_count(j, TAILQ_EMPTY(&j->waits) ? W_TICK : W_SYNC, j->written);
+}
+
+static void tell_soon(struct journal *j)
+{
+    static const struct timeval later = {0, TELL_MS * 1000};
+    if (j->synced || j->written - j->told >= TELL_BYTES)
+        event_active(j->tick, EV_TIMEOUT, 0);
+    else if (!j->telling)
+        event_add(j->tick, &later);
+    j->telling = true;
 }
 
 static int write_late(struct journal *j);
@@ -244,7 +263,7 @@ static int write_record(struct journal *j, const unsigned char *bytes, size_t n)
     }
     j->credit -= n;
     j->written += n;
-    event_active(j->tick, EV_TIMEOUT, 0);
+    tell_soon(j);
     return 0;
 }
 

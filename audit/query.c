@@ -1,6 +1,6 @@
 #include "query.h"
 
-#include "render.h"
+#include "sieve.h"
 #include "stamp.h"
 
 #include <jansson.h>
@@ -12,11 +12,14 @@ enum { BEGUN_SLOTS = 8192 };
 /* Beginnings, by directory and id; a newer one takes the slot, so memory is bounded. */
 struct begun {
     unsigned tag;
+    uint32_t channel;
+    uint64_t counter;
     json_t *json; /* NULL: empty */
 };
 
 struct query {
     struct query_filter f;
+    struct sieve sieve;
     query_fn fn;
     void *arg;
     uint64_t bad, matched;
@@ -28,6 +31,7 @@ struct query *query_new(const struct query_filter *f, query_fn fn, void *arg)
     struct query *q = calloc(1, sizeof *q);
     if (q) {
         q->f = *f;
+        sieve_init(&q->sieve, f);
         q->fn = fn;
         q->arg = arg;
     }
@@ -171,41 +175,49 @@ static bool matches(const struct query_filter *f, const struct query_row *r)
     return in_time(f, r->received) && (f->text == NULL || contains(r->line, f->text));
 }
 
-static struct begun *slot(struct query *q, unsigned tag, const char *id)
+static struct begun *slot(struct query *q, unsigned tag, const struct render_head *h)
 {
-    uint64_t h = 0xcbf29ce484222325ULL + tag;
-    for (; *id; id++)
-        h = (h ^ (unsigned char)*id) * 0x100000001b3ULL;
-    return &q->begun[h % BEGUN_SLOTS];
+    uint64_t n = (h->counter ^ (uint64_t)h->channel << 40 ^ (uint64_t)tag << 56) *
+                 UINT64_C(0x9e3779b97f4a7c15);
+    return &q->begun[n >> 32 & (BEGUN_SLOTS - 1)];
 }
 
-/* The beginning of an end record, if it is still remembered. */
-static const json_t *begun_of(struct query *q, unsigned tag, enum record_kind kind, json_t *json)
+/* The beginning of this record's id, if it is still remembered. */
+static const json_t *begun_of(struct query *q, unsigned tag, const struct render_head *h)
 {
-    const char *id = text_of(json, NULL, "id");
-    struct begun *b = slot(q, tag, id);
-    if (kind == RECORD_ADMITTED) {
-        json_decref(b->json);
-        b->tag = tag;
-        b->json = json_incref(json);
-    }
-    if (kind != RECORD_COMPLETED && kind != RECORD_ABORTED)
-        return NULL;
-    return b->json && b->tag == tag && strcmp(text_of(b->json, NULL, "id"), id) == 0 ? b->json
-                                                                                     : NULL;
+    const struct begun *b = slot(q, tag, h);
+    bool same_id = b->tag == tag && b->channel == h->channel && b->counter == h->counter;
+    return same_id ? b->json : NULL;
+}
+
+static void remember(struct query *q, unsigned tag, const struct render_head *h, json_t *json)
+{
+    struct begun *b = slot(q, tag, h);
+    json_decref(b->json);
+    *b = (struct begun){tag, h->channel, h->counter, json_incref(json)};
 }
 
 void query_line(struct query *q, unsigned tag, struct slice line, bool quiet)
 {
     struct query_row row = {.line = line};
-    json_t *json = json_loadb(line.p, line.n, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL);
-    row.kind = render_kind(slice_str(text_of(json, NULL, "kind")));
-    if (row.kind == 0) {
+    struct render_head h;
+    if (render_parse(line, &h) < 0) {
         q->bad++;
-        json_decref(json);
         return;
     }
-    fill(&row, json, begun_of(q, tag, row.kind, json));
+    bool is_end = h.kind == RECORD_COMPLETED || h.kind == RECORD_ABORTED;
+    const json_t *begun = is_end ? begun_of(q, tag, &h) : NULL;
+    if (!sieve_may(&q->sieve, line, h.kind, begun != NULL))
+        return;
+    json_t *json = json_loadb(line.p, line.n, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL);
+    if (json == NULL) {
+        q->bad++;
+        return;
+    }
+    row.kind = h.kind;
+    if (h.kind == RECORD_ADMITTED)
+        remember(q, tag, &h, json);
+    fill(&row, json, begun);
     if (!quiet && matches(&q->f, &row)) {
         q->matched++;
         q->fn(q->arg, &row);

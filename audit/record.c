@@ -41,6 +41,7 @@ static const char *const fields[RF_FIELDS] = {
     [RF_FIRST] = "first",
     [RF_ROOT] = "root",
     [RF_SIGNATURE] = "signature",
+    [RF_VIA] = "via",
 };
 
 const char *record_kind_name(enum record_kind k)

@@ -46,7 +46,7 @@ enum record_field {                /* JSON name in the comment; text unless said
                     RF_COUNT,      /* "count": number */
                     RF_TARGET,     /* "target": DNS name, "udp 8.8.8.8:53", … */
                     RF_DETAIL,     /* "detail": free text of ours, e.g. a certificate error */
-                    RF_ENTRY,      /* "entry": transparent|connect|forward */
+                    RF_ENTRY,      /* "entry": transparent|connect|forward|socks5 */
                     RF_EVENT,      /* "event": for lifecycle */
                     RF_SANDBOX, /* "sandbox": only from a writer whose channel belongs to no sandbox
                                    (injector, dialer, controller); from another it ends the channel
@@ -57,6 +57,7 @@ enum record_field {                /* JSON name in the comment; text unless said
                     RF_FIRST,   /* "first": number; checkpoint */
                     RF_ROOT,    /* "root": hex; checkpoint */
                     RF_SIGNATURE, /* "signature": hex; checkpoint */
+                    RF_VIA,       /* "via": the upstream proxy of a connection */
                     RF_FIELDS
 };
 

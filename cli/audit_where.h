@@ -4,7 +4,17 @@
 
 #include "commands.h"
 
-enum { AUDIT_OPT_DIR = 256, AUDIT_OPT_KEY, AUDIT_OPT_ANCHOR, AUDIT_OPT_PROOF, AUDIT_OPT_NEXT };
+enum {
+    AUDIT_OPT_DIR = 256,
+    AUDIT_OPT_KEY,
+    AUDIT_OPT_ANCHOR,
+    AUDIT_OPT_PROOF,
+    AUDIT_OPT_SINCE,
+    AUDIT_OPT_SANDBOX,
+    AUDIT_OPT_POLICY,
+    AUDIT_OPT_EXACT,
+    AUDIT_OPT_NEXT
+};
 
 struct audit_where {
     const char *dir, *config; /* --dir, -c */
@@ -16,5 +26,7 @@ char *audit_where_dir(const struct args *a, const struct audit_where *w, int *co
 /* cmd_audit_verify.c */
 int audit_run_verify(int argc, char **argv);
 int audit_run_prove(int argc, char **argv);
+/* cmd_audit_suggest.c */
+int audit_run_suggest(int argc, char **argv);
 
 #endif

@@ -22,10 +22,11 @@ enum {
     OPT_KEY = AUDIT_OPT_KEY,
     OPT_ANCHOR = AUDIT_OPT_ANCHOR,
     OPT_PROOF = AUDIT_OPT_PROOF,
-    OPT_SINCE,
-    OPT_UNTIL,
-    OPT_SANDBOX,
-    OPT_POLICY,
+    OPT_SINCE = AUDIT_OPT_SINCE,
+    OPT_SANDBOX = AUDIT_OPT_SANDBOX,
+    OPT_POLICY = AUDIT_OPT_POLICY,
+    OPT_EXACT = AUDIT_OPT_EXACT,
+    OPT_UNTIL = AUDIT_OPT_NEXT,
     OPT_ROLE,
     OPT_HOST,
     OPT_KIND,
@@ -82,6 +83,15 @@ static const struct arg_option verify_options[] = {
     {0},
 };
 
+static const struct arg_option suggest_options[] = {
+    {OPT_SINCE, "since", "TIME", "received at or after: 2026-11-21T08:00:00Z, 2026-11-21, 10m"},
+    {OPT_SANDBOX, "sandbox", "ID", "of this sandbox"},
+    {OPT_POLICY, "policy", "NAME", "under this policy"},
+    {OPT_EXACT, "exact", NULL, "every path by itself, no '*'"},
+    OPTIONS_DIR,
+    {0},
+};
+
 static const struct arg_option prove_options[] = {
     OPTIONS_DIR,
     {0},
@@ -115,6 +125,12 @@ const struct command audit_verbs[] = {
      "FILE\n"
      "--key key.pub' checks without the log.\n",
      audit_run_prove},
+    {"audit suggest", "[--since TIME] [--sandbox ID] [--policy NAME] [--exact] [--json] [DIR]",
+     "Print the smallest rules that would have allowed what was denied.", suggest_options,
+     "Rules name the methods and paths that were tried; where more than three paths differ in one\n"
+     "segment only, it becomes '*' (not with --exact). What a deny rule refused, and credentials\n"
+     "where they have no place, are not suggested. The output is YAML for the configuration.\n",
+     audit_run_suggest},
     {0},
 };
 
@@ -352,7 +368,7 @@ static int run_tail(int argc, char **argv)
 
 static void help(void)
 {
-    printf("usage: durward audit tail|query|verify|prove [OPTION...] [DIR]\n\n"
+    printf("usage: durward audit tail|query|verify|prove|suggest [OPTION...] [DIR]\n\n"
            "Read, verify and prove the audit log.\n\n");
     for (size_t i = 0; audit_verbs[i].name; i++)
         printf("  %-8s %s\n", strchr(audit_verbs[i].name, ' ') + 1, audit_verbs[i].summary);

@@ -151,7 +151,7 @@ static json_t *describe(struct controller *c, const struct identity *i,
     if (with_token && sign(c, i, token, sizeof token, err) < 0)
         return NULL;
     snprintf(proxy, sizeof proxy, "%s://%s%s%s%s", l->kind == LISTEN_HTTPS ? "https" : "http",
-             with_token ? "sandbox:" : "", token, with_token ? "@" : "", l->address);
+             with_token ? "sandbox:" : "", token, with_token ? "@" : "", l->reached_at);
     json_t *env = env_object(c, i, err);
     if (env == NULL)
         return NULL;

@@ -27,9 +27,10 @@ static const int base_calls[] = {
 static const int gate_calls[] = {SC(accept4)};
 static const int injector_calls[] = {SC(memfd_secret), SC(ftruncate)};
 static const int vault_calls[] = {SC(memfd_secret), SC(ftruncate), SC(lseek)};
-static const int dialer_calls[] = {SC(sendto),   SC(socket), SC(connect), SC(bind),
-                                   SC(openat),   SC(lseek),  SC(ioctl),   SC(getppid),
-                                   SC(sendmmsg), SC(uname),  SC(stat),    SC(fcntl)};
+static const int dialer_calls[] = {SC(sendto),     SC(socket),       SC(connect),  SC(bind),
+                                   SC(openat),     SC(lseek),        SC(ioctl),    SC(getppid),
+                                   SC(sendmmsg),   SC(uname),        SC(stat),     SC(fcntl),
+                                   SC(socketpair), SC(memfd_secret), SC(ftruncate)};
 static const int logger_calls[] = {SC(openat),   SC(fdatasync), SC(fsync),      SC(ftruncate),
                                    SC(lseek),    SC(renameat),  SC(rename),     SC(renameat2),
                                    SC(unlinkat), SC(flock),     SC(getdents64), SC(mkdirat),

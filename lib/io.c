@@ -51,6 +51,7 @@ static void io_destroy(struct io *io)
     event_free(io->soon);
     event_free(io->timer);
     SSL_free(io->ssl);
+    SSL_free(io->under);
     if (io->fd >= 0)
         close(io->fd);
     buf_free(&io->in);
@@ -191,7 +192,7 @@ static void read_in(struct io *io)
         if (r == 1 && !is_tls(io))
             break; /* a short read: nothing more is there */
     }
-    if (r > 0 && is_tls(io) && buf_room(&io->in) > 0 && SSL_has_pending(io->ssl))
+    if (r > 0 && is_tls(io) && buf_room(&io->in) > 0 && io_tls_held(io))
         io_soon(io); /* the socket may not become readable for these */
     if (buf_len(&io->in) > before)
         io_emit(io, IO_READABLE);
@@ -219,7 +220,7 @@ static void on_read(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
  * the very call that sent our flight). */
 static void read_held(struct io *io)
 {
-    if (io->state == IO_S_TLS && !io->paused && SSL_has_pending(io->ssl))
+    if (io->state == IO_S_TLS && !io->paused && io_tls_held(io))
         read_in(io);
 }
 
@@ -346,7 +347,7 @@ void io_consumed(struct io *io)
 {
     if (buf_len(&io->in) == 0)
         buf_shrink(&io->in);
-    if (io->state == IO_S_TLS && !io->paused && buf_room(&io->in) > 0 && SSL_has_pending(io->ssl))
+    if (io->state == IO_S_TLS && !io->paused && buf_room(&io->in) > 0 && io_tls_held(io))
         io_soon(io);
     if (io->depth == 0)
         io_update(io);
@@ -392,7 +393,7 @@ void io_resume(struct io *io)
     if (!io->paused)
         return;
     io->paused = false;
-    if (io->state == IO_S_TLS && buf_room(&io->in) > 0 && SSL_has_pending(io->ssl))
+    if (io->state == IO_S_TLS && buf_room(&io->in) > 0 && io_tls_held(io))
         io_soon(io);
     if (io->depth == 0)
         io_update(io);
@@ -429,23 +430,33 @@ SSL *io_ssl(struct io *io)
     return io->ssl;
 }
 
-void io_tls_accept(struct io *io, SSL *ssl)
+/* What there is already becomes the layer underneath, and what it has brought the first bytes of
+ * the new one. */
+static void tls_start(struct io *io, SSL *ssl)
 {
+    bool deeper = io->under != NULL || buf_len(&io->raw) > 0;
+    if (io->ssl && !deeper)
+        io->under = io->ssl;
+    else
+        SSL_free(io->ssl);
     io->ssl = ssl;
-    SSL_set_accept_state(ssl);
     io_set_state(io, IO_S_HANDSHAKE);
-    buf_append(&io->raw, buf_data(&io->in), buf_len(&io->in)) < 0 ? io_fail(io, "preread")
-                                                                  : (void)0;
+    if (deeper || buf_append(&io->raw, buf_data(&io->in), buf_len(&io->in)) < 0)
+        io->no_tls = deeper ? "TLS in more than two layers" : "too much before TLS";
     buf_clear(&io->in);
     io_soon(io);
 }
 
+void io_tls_accept(struct io *io, SSL *ssl)
+{
+    SSL_set_accept_state(ssl);
+    tls_start(io, ssl);
+}
+
 void io_tls_connect(struct io *io, SSL *ssl)
 {
-    io->ssl = ssl;
     SSL_set_connect_state(ssl);
-    io_set_state(io, IO_S_HANDSHAKE);
-    io_soon(io);
+    tls_start(io, ssl);
 }
 
 void io_tls_continue(struct io *io)

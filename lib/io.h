@@ -53,12 +53,13 @@ const char *io_why(const struct io *io);
 bool io_eof(const struct io *io);
 
 /* TLS. The io owns ssl from here on. Bytes already in the input buffer are the start of the TLS
- * stream and are fed to it first. */
+ * stream and are fed to it first. On an io that has TLS already the new one travels inside it (a
+ * client that speaks TLS to us as its proxy, and through us to an origin); two layers at most. */
 void io_tls_accept(struct io *io, SSL *ssl);
 void io_tls_connect(struct io *io, SSL *ssl);
 /* A client_hello callback returned RETRY; its answer is there now: go on. */
 void io_tls_continue(struct io *io);
-SSL *io_ssl(struct io *io); /* NULL while plain */
+SSL *io_ssl(struct io *io); /* the innermost; NULL while plain */
 /* A server context with our defaults: TLS 1.2+, no renegotiation, no compression, no early data,
  * session tickets as given. NULL on failure. */
 SSL_CTX *io_tls_server_ctx(bool tickets);

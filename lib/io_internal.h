@@ -24,8 +24,10 @@ struct io {
     io_fn fn;
     void *arg;
     struct buf in, out;
-    struct buf raw; /* TLS bytes read before the handshake began */
+    struct buf raw;     /* TLS bytes read before the handshake began */
+    const char *no_tls; /* why the handshake that was asked for cannot be; NULL */
     SSL *ssl;
+    SSL *under; /* TLS that the bytes of ssl travel in (io_tls_accept on an io that has TLS) */
     size_t pending_write; /* bytes SSL_write must be called with again */
     unsigned depth;
     bool paused, eof, ending, ended, want_write;
@@ -42,5 +44,7 @@ int io_tls_step(struct io *io);
 int io_tls_read(struct io *io);
 int io_tls_write(struct io *io);
 void io_tls_end(struct io *io);
+/* OpenSSL holds bytes for which the socket may never become readable. */
+bool io_tls_held(const struct io *io);
 
 #endif

@@ -1,4 +1,5 @@
-/* The TLS half of io: a BIO that serves bytes read before the handshake first, then the socket. */
+/* The TLS half of io: a BIO that serves bytes read before the handshake first, then the socket, or
+ * the TLS underneath. */
 #include "io_internal.h"
 
 #include <errno.h>
@@ -9,19 +10,48 @@
 
 enum { TLS_READ_CHUNK = 16 * 1024 };
 
+/* The TLS that this BIO's bytes travel in; NULL: the socket itself. */
+static SSL *carrier(const BIO *b, const struct io *io)
+{
+    return io->under && SSL_get_rbio(io->under) != b ? io->under : NULL;
+}
+
+/* The carrier waits, has ended or has failed: the same for who is carried. */
+static int carrier_outcome(BIO *b, SSL *under, int r)
+{
+    switch (SSL_get_error(under, r)) {
+    case SSL_ERROR_WANT_READ:
+        BIO_set_retry_read(b);
+        return -1;
+    case SSL_ERROR_WANT_WRITE:
+        BIO_set_retry_write(b);
+        return -1;
+    case SSL_ERROR_ZERO_RETURN:
+        BIO_set_flags(b, BIO_FLAGS_IN_EOF);
+        return 0;
+    default:
+        return -1;
+    }
+}
+
 static int bio_read(BIO *b, char *to, int n)
 {
     struct io *io = BIO_get_data(b);
     BIO_clear_retry_flags(b);
     if (n <= 0)
         return 0;
-    size_t have = buf_len(&io->raw);
+    SSL *under = carrier(b, io);
+    size_t have = under || io->under == NULL ? buf_len(&io->raw) : 0, got;
     if (have) {
         size_t k = have < (size_t)n ? have : (size_t)n;
         memcpy(to, buf_data(&io->raw), k);
         buf_drain(&io->raw, k);
         buf_shrink(&io->raw);
         return (int)k;
+    }
+    if (under) {
+        int u = SSL_read_ex(under, to, (size_t)n, &got);
+        return u == 1 ? (int)got : carrier_outcome(b, under, u);
     }
     ssize_t r = recv(io->fd, to, (size_t)n, 0);
     if (r < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
@@ -37,6 +67,12 @@ static int bio_write(BIO *b, const char *from, int n)
 {
     struct io *io = BIO_get_data(b);
     BIO_clear_retry_flags(b);
+    SSL *under = carrier(b, io);
+    size_t sent;
+    if (under) {
+        int u = SSL_write_ex(under, from, (size_t)n, &sent);
+        return u == 1 ? (int)sent : carrier_outcome(b, under, u);
+    }
     ssize_t r = send(io->fd, from, (size_t)n, MSG_NOSIGNAL);
     if (r < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
         BIO_set_retry_write(b);
@@ -116,8 +152,8 @@ static int tls_outcome(struct io *io, int r, const char *what)
 
 int io_tls_step(struct io *io)
 {
-    if (!attach(io)) {
-        io_fail(io, "out of memory");
+    if (io->no_tls || !attach(io)) {
+        io_fail(io, "%s", io->no_tls ? io->no_tls : "out of memory");
         return -1;
     }
     ERR_clear_error();
@@ -179,6 +215,14 @@ void io_tls_end(struct io *io)
     ERR_clear_error();
     SSL_shutdown(io->ssl);
     ERR_clear_error();
+    if (io->under)
+        SSL_shutdown(io->under);
+    ERR_clear_error();
+}
+
+bool io_tls_held(const struct io *io)
+{
+    return SSL_has_pending(io->ssl) || (io->under && SSL_has_pending(io->under));
 }
 
 static void common(SSL_CTX *ctx)

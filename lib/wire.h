@@ -28,11 +28,13 @@ enum wire_type {
      * S: create:u8, leaf_days:u32, fds: key, cert (read-write only when create).
      *    READY: cert_pem:bytes
      * V: n × (name:str, store:u8, source:str, ttl:u32), fd: env memfd (secrets/env_block.h)
-     *    W_PEER of an injector: extra = names of the secrets it may have (secrets/secret_list.h)
+     *    W_PEER of an injector or the dialer: extra = names of the secrets it may have
+     *    (secrets/secret_list.h)
      * L: durability:u8, subdir:str ("" or run-…), rotate_bytes:u64, rotate_seconds:u64 (0: any),
      *    compress:u8, keep_bytes:u64, keep_seconds:u64 (0: any), anchored:u8, fd: audit directory
      * D: n × (host:str, port:u32, address:str) resolve entries, n × address:str denied beside the
-     *    guard's own list, dial_seconds:u32, token_public:bytes, synced:u8
+     *    guard's own list, upstream proxy (proxy/dialer.h), dial_seconds:u32, token_public:bytes,
+     *    synced:u8, fd: roots memfd when that proxy is https
      *    W_PEER of a gate or injector: extra = policy JSON; after the word "token" for the gate of
      *    a listener whose clients need one
      * G: limits:bytes(struct limits), synced:u8, fd: roots memfd
@@ -51,7 +53,7 @@ enum wire_type {
     W_DIAL = 30, /* →D: req:u32, scheme:u8, host:str, port:u32, id:str (request id), token:str */
     W_DIALED = 31,      /* D→: req:u32, address:str ("192.0.2.1:443"), fd (connected) */
     W_DIAL_FAIL = 32,   /* D→: req:u32, code:str (constant: "denied", "blocked_ip", "resolve",
-                           "connect", "timeout", "overload", "audit"), text:str */
+                           "connect", "timeout", "overload", "audit", "upstream_proxy"), text:str */
     W_DIAL_CANCEL = 33, /* →D: req:u32 */
 
     /* ---- writer (gate, injector, dialer, controller) ↔ logger ---- */

@@ -5,7 +5,7 @@
  *   n × policy: name:str generation:u32           and one fd each: the policy's JSON in a memfd
  *   n × (placeholder:str, secret:str)
  *   n × (host:str, index:u32)                     synthetic names that a former gate had
- *   n × listener: kind:u8 (enum listener_kind) port:u32    and one fd each
+ *   n × listener: kind:u8 (enum listener_kind) port:u32 name:str    and one fd each
  * Descriptors: all policies', then all listeners'. Channels to other roles come before it, each by
  * a W_PEER with `policy` set for dialer and injector channels. The gate answers W_BOUND when it
  * listens, which is not before its journal is there. */
@@ -22,9 +22,9 @@ enum listener_kind {
     LISTENER_DNS_UDP6,
     LISTENER_DNS_TCP4,
     LISTENER_DNS_TCP6,
-    LISTENER_NFLOG,       /* netlink socket bound to the log group */
-    LISTENER_REMOTE_HTTP, /* an operator's `listen` entry */
-    LISTENER_REMOTE_HTTPS,
+    LISTENER_NFLOG,        /* netlink socket bound to the log group */
+    LISTENER_REMOTE_HTTP,  /* an operator's `listen` entry */
+    LISTENER_REMOTE_HTTPS, /* the same in TLS; `name` is what its certificate is for */
 };
 
 #endif

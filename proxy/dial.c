@@ -1,9 +1,11 @@
 #include "dial.h"
 
 #include "journal.h"
+#include "proxy_connect.h"
 #include "race.h"
 #include "resolve.h"
 #include "upstream_map.h"
+#include "upstream_proxy.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -18,6 +20,7 @@ enum dial_state {
     DIAL_NEW,
     DIAL_RESOLVING,
     DIAL_CONNECTING,
+    DIAL_ASKING,    /* the upstream proxy */
     DIAL_RECORDING, /* the result is fixed; the journal has it */
     DIAL_OVER
 };
@@ -26,14 +29,17 @@ struct dial {
     const struct dial_means *means;
     struct dial_order order;
     enum dial_state state;
-    bool exempt; /* the address is the operator's: no guard */
+    bool exempt;  /* the address is the operator's: no guard */
+    bool proxied; /* what is connected to is the upstream proxy */
     struct timespec begun;
     struct event *deadline;
     struct resolve_query *query; /* DIAL_RESOLVING */
     struct race *race;           /* DIAL_CONNECTING */
+    struct proxy_connect *via;   /* DIAL_ASKING */
     struct journal_wait *wait;   /* DIAL_RECORDING */
     int fd;
-    const char *code, *text; /* the result; constant */
+    const char *code; /* the result; constant */
+    char text[PROXY_CONNECT_TEXT_MAX];
     char address[ADDRESS_TEXT_MAX];
 };
 
@@ -44,10 +50,12 @@ static void dial_enter(struct dial *d, enum dial_state state)
         resolve_cancel(d->query);
     if (d->race)
         race_cancel(d->race);
+    proxy_connect_cancel(d->via);
     if (d->wait)
         journal_cancel(d->wait);
     d->query = NULL;
     d->race = NULL;
+    d->via = NULL;
     d->wait = NULL;
     d->state = state;
 }
@@ -66,10 +74,11 @@ static void dial_free(struct dial *d)
 static void dial_tell(struct dial *d)
 {
     struct dial_order o = d->order;
-    char address[ADDRESS_TEXT_MAX];
-    const char *code = d->code, *text = d->text;
+    char address[ADDRESS_TEXT_MAX], text[sizeof d->text];
+    const char *code = d->code;
     int fd = d->fd;
     memcpy(address, d->address, sizeof address);
+    memcpy(text, d->text, sizeof text);
     d->fd = -1;
     dial_free(d);
     o.done(o.arg, fd, fd >= 0 ? address : NULL, code, text);
@@ -106,6 +115,12 @@ static void drop_socket(struct dial *d)
     d->fd = -1;
 }
 
+static void set_result(struct dial *d, const char *code, const char *text)
+{
+    d->code = code;
+    snprintf(d->text, sizeof d->text, "%s", text);
+}
+
 /* The journal has answered. */
 static void on_recorded(void *arg, bool ok)
 {
@@ -113,12 +128,10 @@ static void on_recorded(void *arg, bool ok)
     d->wait = NULL;
     if (!ok) {
         drop_socket(d);
-        d->code = "audit";
-        d->text = "the connection could not be recorded";
+        set_result(d, "audit", "the connection could not be recorded");
     } else if (d->fd >= 0 && !d->order.allowed(d->order.arg, &d->order.authority)) {
         drop_socket(d); /* the policy changed while the connection was being made */
-        d->code = "denied";
-        d->text = "the policy has changed";
+        set_result(d, "denied", "the policy has changed");
         (void)dial_refuse(d->means, &d->order.authority, &d->order.label,
                           d->code); /* beside the "ok" */
     }
@@ -131,9 +144,10 @@ static void dial_finish(struct dial *d, const char *code, const char *text)
     struct record r;
     dial_enter(d, DIAL_RECORDING);
     event_del(d->deadline);
-    d->code = code;
-    d->text = text;
-    make_record(&r, &d->order.authority, &d->order.label, d->address, code, elapsed_ms(d), text);
+    set_result(d, code, text);
+    make_record(&r, &d->order.authority, &d->order.label, d->address, code, elapsed_ms(d), d->text);
+    if (d->proxied)
+        record_put_str(&r, RF_VIA, d->means->proxy->text);
     struct journal_wait *w = journal_append(d->means->journal, &r, on_recorded, d);
     if (w) /* else on_recorded has run and d is gone */
         d->wait = w;
@@ -142,7 +156,12 @@ static void dial_finish(struct dial *d, const char *code, const char *text)
 static void on_deadline(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct dial *d = arg;
-    dial_finish(d, "timeout", d->state == DIAL_RESOLVING ? "resolving" : "connecting");
+    bool resolving = d->state == DIAL_RESOLVING, asking = d->state == DIAL_ASKING;
+    dial_finish(d, "timeout",
+                asking       ? "asking the proxy"
+                : resolving  ? "resolving"
+                : d->proxied ? "connecting to the proxy"
+                             : "connecting");
 }
 
 /* ---- connecting ---- */
@@ -193,6 +212,40 @@ static const char *connect_text(int error)
     }
 }
 
+static void on_asked(void *arg, int fd, const char *text)
+{
+    struct dial *d = arg;
+    d->via = NULL;
+    d->fd = fd < 0 ? -1 : fd;
+    dial_finish(d,
+                fd >= 0                       ? "ok"
+                : fd == PROXY_CONNECT_NO_ROOM ? "overload"
+                                              : "upstream_proxy",
+                text);
+}
+
+/* Connected, but to the proxy: it is told the target by name. */
+static void ask_proxy(struct dial *d)
+{
+    const struct dial_means *m = d->means;
+    struct proxy_connect_order order = {.base = m->base,
+                                        .proxy = m->proxy,
+                                        .secrets = m->secrets,
+                                        .bridges = m->bridges,
+                                        .owner = d->order.owner,
+                                        .target = d->order.authority,
+                                        .done = on_asked,
+                                        .arg = d};
+    int fd = d->fd;
+    d->fd = -1;
+    dial_enter(d, DIAL_ASKING);
+    d->via = proxy_connect_new(&order, fd);
+    if (d->via)
+        proxy_connect_run(d->via);
+    else
+        dial_finish(d, "overload", "out of memory");
+}
+
 static void on_raced(void *arg, int fd, const struct address *a, int error)
 {
     struct dial *d = arg;
@@ -201,7 +254,7 @@ static void on_raced(void *arg, int fd, const struct address *a, int error)
     d->fd = fd;
     address_text(&a->sa, d->address, sizeof d->address);
     if (fd < 0) {
-        dial_finish(d, "connect", connect_text(error));
+        dial_finish(d, d->proxied ? "upstream_proxy" : "connect", connect_text(error));
         return;
     }
     const char *why = peer_blocked(d, a);
@@ -211,7 +264,10 @@ static void on_raced(void *arg, int fd, const struct address *a, int error)
         return;
     }
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes); /* speed, not safety */
-    dial_finish(d, "ok", "");
+    if (d->proxied)
+        ask_proxy(d);
+    else
+        dial_finish(d, "ok", "");
 }
 
 static void dial_connect(struct dial *d, const struct address *list, size_t n)
@@ -250,7 +306,9 @@ static void on_resolved(void *arg, const struct address *list, size_t n, const c
     struct dial *d = arg;
     d->query = NULL;
     if (n == 0)
-        dial_finish(d, "resolve", why);
+        dial_finish(d, d->proxied ? "upstream_proxy" : "resolve", why);
+    else if (d->proxied) /* it is the operator's own, wherever it lies */
+        dial_connect(d, list, n);
     else
         dial_judge(d, list, n);
 }
@@ -274,6 +332,42 @@ struct dial *dial_new(const struct dial_means *means, const struct dial_order *o
     return d;
 }
 
+static void dial_resolve(struct dial *d, const struct authority *a)
+{
+    dial_enter(d, DIAL_RESOLVING);
+    d->query = resolver_get(d->means->resolver, a->host, a->port, on_resolved, d);
+    if (d->query == NULL)
+        dial_finish(d, "overload", "too many names being resolved");
+}
+
+static void literal_address(struct address *ret, const struct authority *a)
+{
+    address_set(ret, a->kind == HOST_IPV4 ? AF_INET : AF_INET6, a->ip, a->port);
+}
+
+/* Of a name only the proxy learns the address, so only it can judge that; an address we judge. */
+static void dial_through(struct dial *d)
+{
+    const struct authority *a = &d->order.authority, *proxy = &d->means->proxy->at;
+    struct address to;
+    if (a->kind != HOST_NAME) {
+        literal_address(&to, a);
+        const char *why = address_guard_check(d->means->guard, &to.sa);
+        if (why) {
+            address_text(&to.sa, d->address, sizeof d->address);
+            dial_finish(d, "blocked_ip", why);
+            return;
+        }
+    }
+    d->exempt = d->proxied = true;
+    if (proxy->kind == HOST_NAME) {
+        dial_resolve(d, proxy);
+        return;
+    }
+    literal_address(&to, proxy);
+    dial_connect(d, &to, 1);
+}
+
 void dial_run(struct dial *d)
 {
     const struct dial_means *m = d->means;
@@ -281,8 +375,7 @@ void dial_run(struct dial *d)
     struct timeval limit = {(time_t)m->seconds, 0};
     struct address literal;
     if (!journal_ready(m->journal)) { /* nothing may leave that cannot be recorded */
-        d->code = "audit";
-        d->text = "there is no journal";
+        set_result(d, "audit", "there is no journal");
         dial_tell(d);
         return;
     }
@@ -295,14 +388,13 @@ void dial_run(struct dial *d)
     if (fixed) {
         d->exempt = true;
         dial_connect(d, fixed, 1);
+    } else if (m->proxy && !upstream_proxy_direct(m->proxy, a)) {
+        dial_through(d);
     } else if (a->kind != HOST_NAME) {
-        address_set(&literal, a->kind == HOST_IPV4 ? AF_INET : AF_INET6, a->ip, a->port);
+        literal_address(&literal, a);
         dial_judge(d, &literal, 1);
     } else {
-        dial_enter(d, DIAL_RESOLVING);
-        d->query = resolver_get(m->resolver, a->host, a->port, on_resolved, d);
-        if (d->query == NULL)
-            dial_finish(d, "overload", "too many names being resolved");
+        dial_resolve(d, a);
     }
 }
 
@@ -317,7 +409,7 @@ int dial_refuse(const struct dial_means *means, const struct authority *a,
 void dial_cancel(struct dial *d)
 {
     struct record r;
-    if (d->state == DIAL_RESOLVING || d->state == DIAL_CONNECTING) {
+    if (d->state == DIAL_RESOLVING || d->state == DIAL_CONNECTING || d->state == DIAL_ASKING) {
         make_record(&r, &d->order.authority, &d->order.label, d->address, "cancelled",
                     elapsed_ms(d), "");
         (void)journal_note(d->means->journal, &r); /* nobody is left to be told */

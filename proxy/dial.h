@@ -1,6 +1,8 @@
 /* One dial inside the dialer: allowed by its channel's policy → an address (the operator's, a
  * literal, or resolved only now) → every address past the guard → connected → the peer checked once
- * more → recorded in the dialer's journal → told. Whatever cannot be recorded is not handed over
+ * more → recorded in the dialer's journal → told. With an upstream proxy, unless it is none of its
+ * business: a literal address past the guard, a name not resolved at all → connected to the proxy →
+ * CONNECT → recorded → told. Whatever cannot be recorded is not handed over
  * (promises P4, P7, P8). */
 #ifndef DURWARD_DIAL_H
 #define DURWARD_DIAL_H
@@ -8,11 +10,15 @@
 #include "address.h"
 #include "authority.h"
 
+struct bridges;
 struct dial;
 struct event_base;
 struct journal;
+struct msg;
 struct resolver;
+struct secret_client;
 struct upstream_map;
+struct upstream_proxy;
 
 enum { DIAL_NAME_MAX = 128, DIAL_REQUEST_MAX = 65 }; /* with terminators */
 
@@ -28,6 +34,9 @@ struct dial_means {
     struct resolver *resolver;
     struct address_guard *guard;
     struct upstream_map *map;
+    struct upstream_proxy *proxy;  /* NULL: none */
+    struct secret_client *secrets; /* its password */
+    struct bridges *bridges;       /* to it, when it is an https one */
     struct journal *journal;
     unsigned seconds; /* resolve and connect together */
 };
@@ -35,13 +44,21 @@ struct dial_means {
 struct dial_order {
     struct authority authority;
     struct dial_label label;
+    uint32_t owner; /* the channel that asks */
     /* Asked before anything leaves, and again before the descriptor is handed over. */
     bool (*allowed)(void *arg, const struct authority *a);
     /* The end, once. fd >= 0: connected, the callback's; address is its peer. fd < 0: code is one
-     * of those of W_DIAL_FAIL and text constant; address NULL. The dial is gone when this runs. */
+     * of those of W_DIAL_FAIL, text says more; address NULL. The dial is gone when this runs. */
     void (*done)(void *arg, int fd, const char *address, const char *code, const char *text);
     void *arg;
 };
+
+/* Of W_INIT (dialer.h): resolve entries, forbidden addresses, the upstream proxy. */
+int dial_means_get(struct dial_means *means, struct msg *m, struct err *err);
+/* What the upstream proxy needs, if there is one. roots_fd: memfd of ca/roots.h, for an https one.
+ */
+int dial_means_proxy(struct dial_means *means, int roots_fd, struct err *err);
+void dial_means_free(struct dial_means *means); /* all but base and journal */
 
 /* Two steps, because done may run inside the second. The order is copied. */
 struct dial *dial_new(const struct dial_means *means, const struct dial_order *order);

@@ -15,7 +15,7 @@
 enum { SLOTS = 256, ATTACH_SECONDS = 2, MARGIN_SECONDS = 4, DETAIL_MAX = 512 };
 
 static const char *const codes[] = {"denied",  "blocked_ip", "resolve", "connect",
-                                    "timeout", "overload",   "audit"};
+                                    "timeout", "overload",   "audit",   "upstream_proxy"};
 
 enum wait_state {
     WAIT_CHANNEL, /* for a channel to the dialer */

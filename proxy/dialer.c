@@ -7,8 +7,10 @@
 #include "peer.h"
 #include "proc.h"
 #include "resolve.h"
+#include "secret_client.h"
 #include "token.h"
 #include "upstream_map.h"
+#include "upstream_proxy.h"
 #include "wire.h"
 
 #include <event2/event.h>
@@ -226,8 +228,12 @@ static void ask_start(struct channel *c, uint32_t req, const struct authority *a
                       const struct dial_label *label)
 {
     struct ask *k = calloc(1, sizeof *k);
-    struct dial_order order = {
-        .authority = *a, .label = *label, .allowed = ask_allowed, .done = ask_done, .arg = k};
+    struct dial_order order = {.authority = *a,
+                               .label = *label,
+                               .owner = c->number,
+                               .allowed = ask_allowed,
+                               .done = ask_done,
+                               .arg = k};
     struct dial *dial = k ? dial_new(&c->dialer->means, &order) : NULL;
     if (dial == NULL) {
         free(k);
@@ -359,6 +365,10 @@ static int on_peer(struct dialer *d, struct msg *m)
         return -1;
     if (p.kind == ROLE_GATE || p.kind == ROLE_INJECTOR)
         return channel_new(d, &p);
+    if (p.kind == ROLE_VAULT && d->means.secrets) {
+        secret_client_attach(d->means.secrets, p.fd);
+        return 0;
+    }
     if (p.kind != ROLE_LOGGER) {
         close(p.fd);
         return -1;
@@ -404,28 +414,6 @@ static int on_policy(struct dialer *d, struct msg *m)
 
 /* ---- start ---- */
 
-static int init_lists(struct dialer *d, struct msg *m, struct err *err)
-{
-    uint32_t n, port;
-    char host[HOST_TEXT_MAX + 1], address[ADDRESS_TEXT_MAX];
-    (void)msg_get_u32(m, &n);
-    for (uint32_t i = 0; i < n && !m->bad; i++) {
-        (void)msg_get_str(m, host, sizeof host);
-        (void)msg_get_u32(m, &port);
-        (void)msg_get_str(m, address, sizeof address);
-        if (!m->bad && (port > 65535 ||
-                        upstream_map_add(d->means.map, host, (uint16_t)port, address, err) < 0))
-            return err_wrap(err, "dialer");
-    }
-    (void)msg_get_u32(m, &n);
-    for (uint32_t i = 0; i < n && !m->bad; i++) {
-        (void)msg_get_str(m, address, sizeof address);
-        if (!m->bad && address_guard_add(d->means.guard, slice_str(address), err) < 0)
-            return err_wrap(err, "dialer");
-    }
-    return 0;
-}
-
 static void on_refresh(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct dialer *d = arg;
@@ -440,13 +428,21 @@ static int init_all(struct dialer *d, struct msg *m, struct err *err)
     struct resolver_options where = {.servers = d->options.servers};
     uint32_t seconds;
     uint8_t synced;
+    int roots_fd = -1;
     struct slice key;
-    if (init_lists(d, m, err) < 0)
+    if (dial_means_get(&d->means, m, err) < 0)
         return -1;
     (void)msg_get_u32(m, &seconds);
     (void)msg_get_slice(m, TOKEN_KEY, &key);
     (void)msg_get_u8(m, &synced);
-    if (msg_end(m) < 0 || synced > 1 || seconds == 0 || seconds > 3600 ||
+    if (d->means.proxy && d->means.proxy->at.scheme == SCHEME_HTTPS)
+        (void)msg_get_fd(m, &roots_fd);
+    int got = msg_end(m) < 0 ? -1 : dial_means_proxy(&d->means, roots_fd, err);
+    if (roots_fd >= 0)
+        close(roots_fd);
+    if (got < 0 && err->text[0])
+        return -1;
+    if (got < 0 || synced > 1 || seconds == 0 || seconds > 3600 ||
         (key.n != 0 && key.n != TOKEN_KEY))
         return err_set(err, ERR_PARSE, "the dialer's first message is malformed");
     if (key.n && !(d->token_key = token_public_key((const unsigned char *)key.p, err)))
@@ -543,9 +539,7 @@ void dialer_free(struct dialer *d)
         event_free(d->refresh);
     if (d->means.journal)
         journal_free(d->means.journal);
-    resolver_free(d->means.resolver);
-    address_guard_free(d->means.guard);
-    upstream_map_free(d->means.map);
+    dial_means_free(&d->means);
     EVP_PKEY_free(d->token_key);
     ipc_free(d->control);
     free(d);

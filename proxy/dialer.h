@@ -3,15 +3,20 @@
  *
  * W_INIT, parent → dialer, fields in order:
  *   n × (host:str, port:u32, address:str)   upstream.resolve; port 443 filled in where it was
- * absent n × cidr:str                            addresses never to be dialled (our own listeners)
+ * absent
+ *   n × cidr:str                            addresses never to be dialled (our own listeners)
+ *   proxy:u8 (enum scheme; 0: none), and then host:str port:u32 user:str secret:str (its password's
+ *     name, or "") and n × direct:str (host, .host, address or range)
  *   dial_seconds:u32
  *   token_public:bytes                      32 bytes, or none: no token is accepted
  *   synced:u8                               audit durability of its journal
+ *   the roots' memfd                        when proxy is https
  * Answer: W_READY {} (confined by then) or W_FAILED.
  *
  * W_PEER kind gate or injector: extra = policy JSON. Empty extra: a policy of that name that a
  * W_POLICY or another W_PEER has brought before. Among several the highest generation counts for
- * all channels of the name. kind logger: the journal's channel.
+ * all channels of the name. kind logger: the journal's channel. kind vault: where the proxy's
+ * password comes from.
  *
  * A gate's channel gets descriptors for what a plain allow rule names, an injector's for what a
  * credentialed one names; never both. */

@@ -201,21 +201,27 @@ static int add_dns(struct gate_process *p, uint8_t kind, int fd)
     return r;
 }
 
-static int add_listener(struct gate_process *p, uint8_t kind, int fd)
+static int add_stream(struct gate_process *p, enum session_entry entry, const char *name, int fd)
+{
+    struct listener *l =
+        p->n_listeners < LISTENERS_MAX ? listener_new(&p->gate, fd, entry, name) : NULL;
+    if (l == NULL)
+        return -1;
+    p->listeners[p->n_listeners++] = l;
+    return 0;
+}
+
+static int add_listener(struct gate_process *p, uint8_t kind, const char *name, int fd)
 {
     struct err err = {0};
     switch (kind) {
     case LISTENER_TCP4:
     case LISTENER_TCP6:
-    case LISTENER_REMOTE_HTTP: {
-        struct listener *l = p->n_listeners < LISTENERS_MAX
-                                 ? listener_new(&p->gate, fd, kind != LISTENER_REMOTE_HTTP)
-                                 : NULL;
-        if (l == NULL)
-            return -1;
-        p->listeners[p->n_listeners++] = l;
-        return 0;
-    }
+        return add_stream(p, ENTRY_TRANSPARENT, NULL, fd);
+    case LISTENER_REMOTE_HTTP:
+        return add_stream(p, ENTRY_EXPLICIT, NULL, fd);
+    case LISTENER_REMOTE_HTTPS:
+        return name[0] ? add_stream(p, ENTRY_TLS, name, fd) : -1;
     case LISTENER_DNS_UDP4:
     case LISTENER_DNS_UDP6:
     case LISTENER_DNS_TCP4:
@@ -319,10 +325,12 @@ static int read_listeners(struct gate_process *p, struct msg *m)
     for (uint32_t i = 0; i < n; i++) {
         uint8_t kind;
         uint32_t port;
+        char name[HOST_TEXT_MAX];
         int fd;
-        if (msg_get_u8(m, &kind) < 0 || msg_get_u32(m, &port) < 0 || msg_get_fd(m, &fd) < 0)
+        if (msg_get_u8(m, &kind) < 0 || msg_get_u32(m, &port) < 0 ||
+            msg_get_str(m, name, sizeof name) < 0 || msg_get_fd(m, &fd) < 0)
             return -1;
-        if (add_listener(p, kind, fd) < 0)
+        if (add_listener(p, kind, name, fd) < 0)
             return -1;
     }
     return msg_end(m);
@@ -403,14 +411,16 @@ static void start_gate(struct gate_process *p, const struct limits *l, int roots
     p->roots = roots_load(roots_fd, &err);
     g->mint = p->roots ? mint_client_new(g->base, l->mints, LEAF_CACHE, &err) : NULL;
     g->server_tls = io_tls_server_ctx(false);
+    g->port_tls = io_tls_server_ctx(false);
     g->origin.tls = io_tls_client_ctx();
     g->pool = pool_new(l->pool, l->pool_idle_seconds);
     g->names = gate_names_new(g);
     g->tally = tally_new(g->base, on_tally, g);
-    if (!g->names || !g->tally || !p->roots || !g->mint || !g->server_tls || !g->origin.tls ||
-        !g->pool)
+    if (!g->names || !g->tally || !p->roots || !g->mint || !g->server_tls || !g->port_tls ||
+        !g->origin.tls || !g->pool)
         die(err.text[0] ? err.text : "out of memory");
     session_tls_setup(g->server_tls);
+    session_port_setup(g->port_tls);
     SSL_CTX_set1_cert_store(g->origin.tls, roots_store(p->roots));
     g->origin.base = g->base;
     g->origin.limits = &g->limits;

@@ -51,7 +51,8 @@ struct gate {
     char sandbox[65]; /* GATE_LOCAL; else "" */
     struct limits limits;
     struct ipc *parent, *controller;
-    SSL_CTX *server_tls;
+    SSL_CTX *server_tls; /* towards clients, as the origin */
+    SSL_CTX *port_tls;   /* towards clients, as their proxy */
     struct mint_client *mint;
     struct journal *journal;
     struct pool *pool;

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,7 +14,9 @@ enum { ACCEPT_BATCH = 32, PAUSE_SECONDS = 1 };
 struct listener {
     struct gate *gate;
     int fd;
-    bool transparent, paused, freed;
+    enum session_entry entry;
+    char *name; /* ENTRY_TLS */
+    bool paused, freed;
     struct event *ev, *again;
     unsigned sessions;
 };
@@ -24,6 +27,7 @@ static void destroy(struct listener *l)
     event_free(l->again);
     if (l->fd >= 0)
         close(l->fd);
+    free(l->name);
     free(l);
 }
 
@@ -74,8 +78,8 @@ static int accept_one(struct listener *l)
     }
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     l->sessions++;
-    session_new(l->gate, fd, l->transparent ? ENTRY_TRANSPARENT : ENTRY_EXPLICIT,
-                l->transparent ? &dst : NULL, on_session_closed, l);
+    session_new(l->gate, fd, l->entry, l->entry == ENTRY_TRANSPARENT ? &dst : NULL, l->name,
+                on_session_closed, l);
     return 1;
 }
 
@@ -96,7 +100,7 @@ static void on_accept(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     }
 }
 
-struct listener *listener_new(struct gate *g, int fd, bool transparent)
+struct listener *listener_new(struct gate *g, int fd, enum session_entry entry, const char *name)
 {
     struct listener *l = calloc(1, sizeof *l);
     if (l == NULL) {
@@ -105,15 +109,18 @@ struct listener *listener_new(struct gate *g, int fd, bool transparent)
     }
     l->gate = g;
     l->fd = fd;
-    l->transparent = transparent;
+    l->entry = entry;
+    l->name = name ? strdup(name) : NULL;
     l->ev = event_new(g->base, fd, EV_READ | EV_PERSIST, on_accept, l);
     l->again = event_new(g->base, -1, 0, on_again, l);
-    if (l->ev == NULL || l->again == NULL || event_add(l->ev, NULL) < 0) {
+    if ((name && l->name == NULL) || l->ev == NULL || l->again == NULL ||
+        event_add(l->ev, NULL) < 0) {
         if (l->ev)
             event_free(l->ev);
         if (l->again)
             event_free(l->again);
         close(fd);
+        free(l->name);
         free(l);
         return NULL;
     }

@@ -118,6 +118,9 @@ static void start_roles(struct parent *p)
     }
     parent_wire(p, p->dialer, p->logger, "", "", false);
     parent_wire(p, p->controller, p->logger, "", "", false);
+    const struct config_proxy *proxy = config_upstream_proxy(p->config);
+    if (proxy && proxy->password)
+        parent_wire(p, p->dialer, p->vault, "", "", false);
     if (p->builder)
         parent_wire(p, p->controller, p->builder, "", "", false);
     if (p->mode == PARENT_RUN && config_policies(p->config) == 1)

@@ -3,6 +3,7 @@
 #ifndef DURWARD_PARENT_H
 #define DURWARD_PARENT_H
 
+#include "authority.h"
 #include "bind.h"
 #include "ca_files.h"
 #include "config.h"
@@ -55,6 +56,7 @@ enum { SANDBOX_LISTENERS_MAX = 40, SANDBOX_PLACEHOLDERS_MAX = 256, SANDBOX_NAMES
 struct sandbox_listener {
     uint8_t kind;
     uint32_t port;
+    char name[HOST_TEXT_MAX]; /* LISTENER_REMOTE_HTTPS: of its certificate; else "" */
     int fd;
 };
 

@@ -41,6 +41,23 @@ static void init_vault(struct parent *p, struct msg *m)
     msg_put_fd_dup(m, p->env_fd);
 }
 
+static void put_upstream_proxy(struct parent *p, struct msg *m)
+{
+    size_t n;
+    const struct config_proxy *proxy = config_upstream_proxy(p->config);
+    const char *const *direct = config_no_proxy(p->config, &n);
+    msg_put_u8(m, proxy ? (uint8_t)proxy->scheme : 0);
+    if (proxy == NULL)
+        return;
+    msg_put_str(m, proxy->host);
+    msg_put_u32(m, proxy->port);
+    msg_put_str(m, proxy->user ? proxy->user : "");
+    msg_put_str(m, proxy->password ? proxy->password : "");
+    msg_put_u32(m, (uint32_t)n);
+    for (size_t i = 0; i < n; i++)
+        msg_put_str(m, direct[i]);
+}
+
 static void init_dialer(struct parent *p, struct msg *m)
 {
     size_t n;
@@ -52,9 +69,13 @@ static void init_dialer(struct parent *p, struct msg *m)
         msg_put_str(m, r[i].address);
     }
     msg_put_u32(m, 0); /* the guard denies every address of this host by itself */
+    put_upstream_proxy(p, m);
     msg_put_u32(m, config_limits(p->config)->dial_seconds);
     msg_put_bytes(m, p->token_public, TOKEN_KEY);
     msg_put_u8(m, config_audit(p->config)->durability == AUDIT_SYNCED);
+    const struct config_proxy *proxy = config_upstream_proxy(p->config);
+    if (proxy && proxy->scheme == SCHEME_HTTPS)
+        msg_put_fd_dup(m, p->roots_fd);
 }
 
 static void init_logger(struct parent *p, struct msg *m)

@@ -119,6 +119,7 @@ void parent_bind_gate(struct child *gate)
     for (size_t i = 0; i < s->n_listeners; i++) {
         msg_put_u8(&m, s->listeners[i].kind);
         msg_put_u32(&m, s->listeners[i].port);
+        msg_put_str(&m, s->listeners[i].name);
         msg_put_fd_dup(&m, s->listeners[i].fd);
     }
     if (ipc_send(gate->ch, &m) < 0)
@@ -349,7 +350,10 @@ int parent_listen_all(struct parent *p, struct err *err)
         }
         s->mode = l[i].policy ? GATE_BOUND : GATE_TOKEN;
         snprintf(s->policy, sizeof s->policy, "%s", l[i].policy ? l[i].policy : "");
-        s->listeners[0] = (struct sandbox_listener){LISTENER_REMOTE_HTTP, 0, fd};
+        struct sandbox_listener *only = &s->listeners[0];
+        only->kind = l[i].kind == LISTEN_HTTPS ? LISTENER_REMOTE_HTTPS : LISTENER_REMOTE_HTTP;
+        only->fd = fd;
+        snprintf(only->name, sizeof only->name, "%s", l[i].name ? l[i].name : "");
         s->n_listeners = 1;
         TAILQ_INSERT_TAIL(&p->sandboxes, s, link);
         if (take_gate(p, s) == NULL)

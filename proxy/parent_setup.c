@@ -208,14 +208,10 @@ static void push_config(struct parent *p)
 /* What a reload cannot change: said, never half-done. */
 static int check_reload(const struct parent *p, const struct config *c, struct err *err)
 {
-    size_t a, b;
-    const struct config_listen *x = config_listens(p->config, &a), *y = config_listens(c, &b);
-    bool same = a == b;
-    for (size_t i = 0; same && i < a; i++)
-        same = strcmp(x[i].address, y[i].address) == 0 && !x[i].policy == !y[i].policy &&
-               (x[i].policy == NULL || strcmp(x[i].policy, y[i].policy) == 0);
-    if (!same)
+    if (!config_same(p->config, c, "listen"))
         return err_set(err, ERR_UNREADY, "`listen` changed: that needs a restart of the daemon");
+    if (!config_same(p->config, c, "upstream"))
+        return err_set(err, ERR_UNREADY, "`upstream` changed: that needs a restart of the daemon");
     const struct config_audit *was = config_audit(p->config), *now = config_audit(c);
     if (was->durability != now->durability || was->rotate_bytes != now->rotate_bytes ||
         was->rotate_seconds != now->rotate_seconds || was->compress != now->compress ||

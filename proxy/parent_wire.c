@@ -9,10 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void put_secret_list(struct parent *p, struct buf *out, const char *policy)
+/* What the vault may give to the far end: to the dialer the upstream proxy's password alone. */
+static void put_secret_list(struct parent *p, struct buf *out, const struct wire *w)
 {
     size_t n;
-    const char *const *names = config_policy_secrets(p->config, policy, &n);
+    const struct config_proxy *proxy = config_upstream_proxy(p->config);
+    const char *own = proxy ? proxy->password : NULL;
+    const char *const *names = config_policy_secrets(p->config, w->policy, &n);
+    if (w->a == p->dialer) {
+        names = &own;
+        n = own ? 1 : 0;
+    }
     struct msg m; /* borrowed for its encoding */
     msg_init(&m, 0);
     msg_put_u32(&m, (uint32_t)n);
@@ -29,7 +36,7 @@ static void extra_for(struct parent *p, const struct child *to, const struct wir
 {
     int r = 0;
     if (to->role == ROLE_VAULT) {
-        put_secret_list(p, out, w->policy);
+        put_secret_list(p, out, w);
     } else if (to->role == ROLE_INJECTOR && w->token) {
         r = buf_append_str(out, "token");
     } else if (to->role == ROLE_DIALER && w->policy[0]) {

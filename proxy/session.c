@@ -2,6 +2,7 @@
 
 #include "gate_names.h"
 #include "policy.h"
+#include "socks5.h"
 #include "ssh_refusal.h"
 #include "synthetic.h"
 
@@ -145,8 +146,7 @@ static bool port_named(const struct session *s, uint16_t port)
     return false;
 }
 
-/* What the destination means. 0 go on, -1 refused (recorded). */
-static int transparent_outer(struct session *s)
+int session_destination(struct session *s)
 {
     const struct sockaddr *sa = (const struct sockaddr *)&s->destination;
     uint16_t port = port_of(&s->destination);
@@ -168,7 +168,10 @@ static int transparent_outer(struct session *s)
         s->outer_binds_name = true;
         if (strcmp(host, NAMES_SELF_HOST) == 0) {
             s->explicit_inner = port == NAMES_PROXY_PORT;
-            return s->explicit_inner ? 0 : -1;
+            if (s->explicit_inner)
+                return 0;
+            session_note_denied(s, "no_rule", NULL);
+            return -1;
         }
     }
     if (!port_named(s, port)) {
@@ -186,13 +189,57 @@ static int transparent_outer(struct session *s)
     return 0;
 }
 
+static void on_tunnel(struct io *io, enum io_event ev, void *arg)
+{
+    struct session *s = arg;
+    if (ev == IO_READABLE) {
+        io_callback(io, NULL, NULL);
+        session_inner(s);
+    } else if (ev != IO_DRAINED && ev != IO_CONNECTED) {
+        session_close(s, "tunnel closed before its first byte");
+    }
+}
+
+void session_enter_tunnel(struct session *s)
+{
+    s->tunnel = true;
+    session_set_state(s, SESSION_PREAMBLE);
+    io_callback(s->io, on_tunnel, s);
+    io_deadline(s->io, s->gate->limits.head_seconds);
+}
+
+/* The first byte on an explicit port says which dialect of proxy the client speaks. */
+static void on_explicit(struct io *io, enum io_event ev, void *arg)
+{
+    struct session *s = arg;
+    if (ev == IO_READABLE) {
+        io_callback(io, NULL, NULL);
+        if (buf_data(io_in(io))[0] == SOCKS5_VERSION)
+            session_start_socks(s);
+        else
+            session_start_http(s);
+    } else if (ev != IO_DRAINED && ev != IO_CONNECTED) {
+        session_close(s, "closed before its first byte");
+    }
+}
+
+void session_explicit(struct session *s)
+{
+    session_set_state(s, SESSION_PREAMBLE);
+    io_callback(s->io, on_explicit, s);
+    io_deadline(s->io, s->gate->limits.idle_seconds);
+}
+
 static void begin(struct session *s)
 {
     if (s->explicit_inner) {
         s->entry_name = "forward";
         memset(&s->outer, 0, sizeof s->outer);
         s->outer_binds_name = false;
-        session_start_http(s);
+        if (s->port_name)
+            session_start_port(s);
+        else
+            session_explicit(s);
         return;
     }
     io_callback(s->io, on_preamble, s);
@@ -200,7 +247,8 @@ static void begin(struct session *s)
 }
 
 void session_new(struct gate *g, int fd, enum session_entry entry,
-                 const struct sockaddr_storage *destination, void (*closed)(void *arg), void *arg)
+                 const struct sockaddr_storage *destination, const char *port_name,
+                 void (*closed)(void *arg), void *arg)
 {
     struct session *s = calloc(1, sizeof *s);
     if (s == NULL) {
@@ -212,7 +260,8 @@ void session_new(struct gate *g, int fd, enum session_entry entry,
     LIST_INSERT_HEAD(&g->sessions, s, link);
     s->entry = entry;
     s->entry_name = entry == ENTRY_TRANSPARENT ? "transparent" : "forward";
-    s->explicit_inner = entry == ENTRY_EXPLICIT;
+    s->explicit_inner = entry != ENTRY_TRANSPARENT;
+    s->port_name = port_name;
     s->closed = closed;
     s->closed_arg = arg;
     if (g->mode != GATE_TOKEN) {
@@ -226,14 +275,13 @@ void session_new(struct gate *g, int fd, enum session_entry entry,
     }
     if (destination) {
         s->destination = *destination;
-        s->has_destination = true;
         if (port_of(destination) == 22) {
             session_note_denied(s, "ssh_port", NULL);
             ssh_refusal_write(s->io);
             session_close(s, "port 22");
             return;
         }
-        if (transparent_outer(s) < 0) {
+        if (session_destination(s) < 0) {
             struct linger now = {1, 0}; /* a reset: a refusal, not an empty reply */
             setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
             session_close(s, "refused by its destination");

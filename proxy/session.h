@@ -17,17 +17,21 @@ enum session_state {
     SESSION_DEAD,
 };
 
-enum session_entry { ENTRY_TRANSPARENT = 1, ENTRY_EXPLICIT };
+enum session_entry { ENTRY_TRANSPARENT = 1, ENTRY_EXPLICIT, ENTRY_TLS };
 
-/* destination: what the client meant to reach (transparent), NULL for explicit entries. Takes fd.
- * closed runs once, when the session is gone. */
+/* destination: what the client meant to reach (transparent), NULL for explicit entries. port_name:
+ * what the certificate of an ENTRY_TLS port is for; it outlives the session. Takes fd. closed runs
+ * once, when the session is gone. */
 void session_new(struct gate *g, int fd, enum session_entry entry,
-                 const struct sockaddr_storage *destination, void (*closed)(void *arg), void *arg);
+                 const struct sockaddr_storage *destination, const char *port_name,
+                 void (*closed)(void *arg), void *arg);
 
 /* Close what is idle, let the rest end with its present reply. */
 void session_drain_all(struct gate *g);
 
 /* To be set on the gate's server context: client hello and ALPN callbacks. */
 void session_tls_setup(SSL_CTX *ctx);
+/* The same for the context of TLS ports. */
+void session_port_setup(SSL_CTX *ctx);
 
 #endif

@@ -1,4 +1,4 @@
-/* Shared by session.c, session_tls.c and session_request.c only. */
+/* Shared by the session*.c files only. */
 #ifndef DURWARD_SESSION_INTERNAL_H
 #define DURWARD_SESSION_INTERNAL_H
 
@@ -8,25 +8,29 @@
 
 #include <netinet/in.h>
 
+/* How far a SOCKS dialogue is: what the client has to say next. */
+enum socks_step { SOCKS_GREETING = 0, SOCKS_LOGIN, SOCKS_REQUEST };
+
 struct session {
     struct gate *gate;
     struct io *io;
     enum session_state state;
     enum session_entry entry;
-    const char *entry_name; /* for records: "transparent", "connect", "forward" */
+    const char *entry_name; /* for records: "transparent", "connect", "forward", "socks5" */
     struct identity who;
     struct sockaddr_storage destination;
-    bool has_destination;
+    const char *port_name; /* ENTRY_TLS: of our own certificate; else NULL */
     /* what must agree: set by the entry mode, before TLS */
     struct authority outer;     /* CONNECT target or original destination; host "" if none */
     bool outer_binds_name;      /* SNI, if there, must equal it */
-    bool tunnel;                /* inside a CONNECT */
+    bool tunnel;                /* inside a CONNECT or behind a SOCKS request */
     struct authority authority; /* the canonical one, once known */
     struct mint_wait *mint;
     struct http1_server *server;
     int hello; /* 0 not seen, 1 leaf ready, -1 refused */
     unsigned char alert;
     bool explicit_inner; /* the next head is a proxy request */
+    enum socks_step socks;
     void (*closed)(void *arg);
     void *closed_arg;
     LIST_ENTRY(session) link;
@@ -37,7 +41,23 @@ void session_close(struct session *s, const char *why); /* the one exit door */
 /* Plain bytes or a ClientHello at the front of the input: start HTTP or TLS. */
 void session_inner(struct session *s);
 void session_start_tls(struct session *s);
+void session_start_port(struct session *s); /* TLS of the port itself, then session_explicit */
+/* What an explicit port speaks, once it is reached: the next byte says. */
+void session_explicit(struct session *s);
+/* Refused: recorded, and what session_hello_leaf answers from now on. */
+void session_hello_refuse(struct session *s, unsigned char alert, const char *code,
+                          const char *detail);
+/* The callback's answer: a leaf for the host is served, awaited, or refused with *alert. */
+int session_hello_leaf(struct session *s, const char *host, int *alert);
+void session_note_tls_refused(struct session *s, const char *why);
 void session_start_http(struct session *s);
+void session_start_socks(struct session *s); /* the first byte said SOCKS5 */
+/* outer is settled and the client was told: what comes next is session_inner's. */
+void session_enter_tunnel(struct session *s);
+/* What the address in s->destination means: sets outer. 0 go on, -1 refused (recorded). */
+int session_destination(struct session *s);
+/* Who asks, by his token. NULL when known, else the denial's code. */
+const char *session_identify(struct session *s, struct slice token);
 void session_note_denied(struct session *s, const char *code, const char *detail);
 /* Some rule names this host and port. */
 bool session_host_allowed(const struct session *s, const struct authority *a);

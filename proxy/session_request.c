@@ -21,33 +21,13 @@ static void refuse(struct session *s, struct http1_server *server, const struct 
     exchange_refuse(x, h, a, s->entry_name, status, code);
 }
 
-/* A Basic value's password: the token. */
-static bool token_from_basic(struct slice v, char *out, size_t size)
-{
-    char plain[TOKEN_TEXT_MAX + 256];
-    struct slice pair, user, password;
-    if (basic_decode(v, plain, sizeof plain, &pair) < 0 ||
-        basic_split(pair, &user, &password) < 0 || password.n >= size)
-        return false;
-    memcpy(out, password.p, password.n);
-    out[password.n] = 0;
-    return true;
-}
-
-/* Who asks, by the token in Proxy-Authorization. NULL when known, else the denial's code. */
-static const char *identify(struct session *s, const struct head *h)
+const char *session_identify(struct session *s, struct slice token)
 {
     struct token t;
     struct sockaddr_storage peer;
     socklen_t len = sizeof peer;
-    if (s->gate->mode != GATE_TOKEN || s->tunnel)
-        return NULL;
-    const struct field *f = http_head_find(h, "proxy-authorization");
-    if (f == NULL || http_head_count(h, "proxy-authorization") != 1)
-        return "token_missing";
-    if (!token_from_basic(f->value, s->who.token, sizeof s->who.token) ||
-        token_verify(s->gate->token_public, slice_str(s->who.token), (uint64_t)time(NULL), &t,
-                     NULL) < 0)
+    if (token.n >= sizeof s->who.token ||
+        token_verify(s->gate->token_public, token, (uint64_t)time(NULL), &t, NULL) < 0)
         return "token_invalid";
     if (getpeername(io_fd(s->io), (struct sockaddr *)&peer, &len) < 0 ||
         !token_from(&t, (struct sockaddr *)&peer))
@@ -55,21 +35,28 @@ static const char *identify(struct session *s, const struct head *h)
     s->who.route = gate_route(s->gate, t.policy);
     if (s->who.route == NULL)
         return "token_policy";
+    memcpy(s->who.token, token.p, token.n);
+    s->who.token[token.n] = 0;
     snprintf(s->who.sandbox, sizeof s->who.sandbox, "%s", t.sandbox);
     memcpy(s->who.seed, t.seed, sizeof s->who.seed);
     s->who.has_seed = true;
     return NULL;
 }
 
-static void go_inner(struct io *io, enum io_event ev, void *arg)
+/* By the token that is the password in Proxy-Authorization. */
+static const char *identify(struct session *s, const struct head *h)
 {
-    struct session *s = arg;
-    if (ev == IO_READABLE) {
-        io_callback(io, NULL, NULL);
-        session_inner(s);
-    } else if (ev != IO_DRAINED && ev != IO_CONNECTED) {
-        session_close(s, "tunnel closed before its first byte");
-    }
+    char plain[TOKEN_TEXT_MAX + 256];
+    struct slice pair, user, password;
+    if (s->gate->mode != GATE_TOKEN || s->tunnel)
+        return NULL;
+    const struct field *f = http_head_find(h, "proxy-authorization");
+    if (f == NULL || http_head_count(h, "proxy-authorization") != 1)
+        return "token_missing";
+    if (basic_decode(f->value, plain, sizeof plain, &pair) < 0 ||
+        basic_split(pair, &user, &password) < 0)
+        return "token_invalid";
+    return session_identify(s, password);
 }
 
 static void connect_request(struct session *s, struct http1_server *server, struct head *h,
@@ -108,10 +95,7 @@ static void connect_request(struct session *s, struct http1_server *server, stru
     s->server = NULL;
     s->outer = a;
     s->outer_binds_name = true;
-    s->tunnel = true;
-    session_set_state(s, SESSION_PREAMBLE);
-    io_callback(s->io, go_inner, s);
-    io_deadline(s->io, s->gate->limits.head_seconds);
+    session_enter_tunnel(s);
 }
 
 /* Host against the authority that the connection already has: 0, or the status of the refusal. */

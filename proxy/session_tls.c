@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static void refuse_hello(struct session *s, unsigned char alert, const char *code,
-                         const char *detail)
+void session_hello_refuse(struct session *s, unsigned char alert, const char *code,
+                          const char *detail)
 {
     s->hello = -1;
     s->alert = alert;
@@ -25,25 +25,25 @@ static bool settle_authority(struct session *s, SSL *ssl)
     struct authority a = s->outer;
     a.scheme = SCHEME_HTTPS;
     if (there < 0) {
-        refuse_hello(s, SSL_AD_DECODE_ERROR, "malformed_host", "server_name");
+        session_hello_refuse(s, SSL_AD_DECODE_ERROR, "malformed_host", "server_name");
         return false;
     }
     if (there) {
         struct authority sni = a;
         if (authority_host(&sni, name) < 0 || sni.kind != HOST_NAME) {
-            refuse_hello(s, SSL_AD_UNRECOGNIZED_NAME, "malformed_host", "server_name");
+            session_hello_refuse(s, SSL_AD_UNRECOGNIZED_NAME, "malformed_host", "server_name");
             return false;
         }
         if (s->outer_binds_name && !authority_same_host(&a, &sni)) {
             s->authority = a;
-            refuse_hello(s, SSL_AD_UNRECOGNIZED_NAME, "authority_mismatch", sni.host);
+            session_hello_refuse(s, SSL_AD_UNRECOGNIZED_NAME, "authority_mismatch", sni.host);
             return false;
         }
         a = sni;
     }
     s->authority = a;
     if (!session_host_allowed(s, &a)) {
-        refuse_hello(s, SSL_AD_UNRECOGNIZED_NAME, "no_rule", NULL);
+        session_hello_refuse(s, SSL_AD_UNRECOGNIZED_NAME, "no_rule", NULL);
         return false;
     }
     return true;
@@ -65,21 +65,18 @@ static void on_minted(void *arg, const struct leaf *leaf, const struct err *err)
     if (leaf && use_leaf(io_ssl(s->io), leaf))
         s->hello = 1;
     else
-        refuse_hello(s, SSL_AD_INTERNAL_ERROR, "mint", err ? err->text : "certificate");
+        session_hello_refuse(s, SSL_AD_INTERNAL_ERROR, "mint", err ? err->text : "certificate");
     if (s->state == SESSION_MINTING) {
         session_set_state(s, SESSION_HANDSHAKE);
         io_tls_continue(s->io);
     }
 }
 
-static int on_hello(SSL *ssl, int *alert, void *arg UNUSED)
+int session_hello_leaf(struct session *s, const char *host, int *alert)
 {
-    struct session *s = SSL_get_app_data(ssl);
-    if (s == NULL)
-        return SSL_CLIENT_HELLO_ERROR;
-    if (s->hello == 0 && settle_authority(s, ssl)) {
+    if (s->hello == 0) {
         session_set_state(s, SESSION_HANDSHAKE);
-        struct mint_wait *w = mint_client_get(s->gate->mint, s->authority.host, on_minted, s);
+        struct mint_wait *w = mint_client_get(s->gate->mint, host, on_minted, s);
         if (s->hello == 0) {
             s->mint = w;
             session_set_state(s, SESSION_MINTING);
@@ -90,6 +87,16 @@ static int on_hello(SSL *ssl, int *alert, void *arg UNUSED)
         return SSL_CLIENT_HELLO_SUCCESS;
     *alert = s->alert;
     return SSL_CLIENT_HELLO_ERROR;
+}
+
+static int on_hello(SSL *ssl, int *alert, void *arg UNUSED)
+{
+    struct session *s = SSL_get_app_data(ssl);
+    if (s == NULL)
+        return SSL_CLIENT_HELLO_ERROR;
+    if (s->hello == 0)
+        settle_authority(s, ssl); /* refuses by itself */
+    return session_hello_leaf(s, s->authority.host, alert);
 }
 
 static int on_alpn(SSL *ssl UNUSED, const unsigned char **out, unsigned char *outlen,
@@ -108,7 +115,7 @@ void session_tls_setup(SSL_CTX *ctx)
     SSL_CTX_set_alpn_select_cb(ctx, on_alpn, NULL);
 }
 
-static void note_tls_refused(struct session *s, const char *why)
+void session_note_tls_refused(struct session *s, const char *why)
 {
     struct record r;
     char target[HOST_TEXT_MAX + 16];
@@ -131,11 +138,11 @@ static void on_handshake(struct io *io, enum io_event ev, void *arg)
         return;
     case IO_ERROR:
         if (s->hello >= 0)
-            note_tls_refused(s, io_why(io));
+            session_note_tls_refused(s, io_why(io));
         session_close(s, "handshake");
         return;
     case IO_TIMEOUT:
-        note_tls_refused(s, "handshake time-out");
+        session_note_tls_refused(s, "handshake time-out");
         session_close(s, "handshake time-out");
         return;
     case IO_EOF:

@@ -3,6 +3,7 @@
 #ifndef DURWARD_CONFIG_H
 #define DURWARD_CONFIG_H
 
+#include "authority.h"
 #include "err.h"
 #include "policy.h"
 
@@ -23,8 +24,10 @@ enum listen_kind { LISTEN_HTTP = 1, LISTEN_HTTPS };
 
 struct config_listen {
     enum listen_kind kind;
-    const char *address; /* "127.0.0.1:3128" */
-    const char *policy;  /* NULL: needs a sandbox's token */
+    const char *address;    /* "127.0.0.1:3128" */
+    const char *name;       /* LISTEN_HTTPS: what its certificate is for, canonical */
+    const char *reached_at; /* what clients are told: the name, else the address; and the port */
+    const char *policy;     /* NULL: needs a sandbox's token */
     bool insecure;
 };
 
@@ -33,6 +36,14 @@ struct config_resolve {
     const char *host; /* canonical; a leading dot is any subdomain */
     uint16_t port;
     const char *address; /* "127.0.0.1:8443" or "[::1]:8443" */
+};
+
+/* upstream.proxy */
+struct config_proxy {
+    enum scheme scheme;
+    const char *host; /* canonical; IPv6 without brackets */
+    uint16_t port;
+    const char *user, *password; /* the name of a secret; both or neither (NULL) */
 };
 
 enum audit_durability { AUDIT_WRITTEN = 0, AUDIT_SYNCED };
@@ -84,7 +95,12 @@ char *config_find(struct err *err);
 const struct config_secret *config_secrets(const struct config *c, size_t *n);
 const struct config_secret *config_secret(const struct config *c, const char *name);
 const struct config_listen *config_listens(const struct config *c, size_t *n);
+/* This section of the two says the same. */
+bool config_same(const struct config *a, const struct config *b, const char *section);
 const struct config_resolve *config_resolves(const struct config *c, size_t *n);
+const struct config_proxy *config_upstream_proxy(const struct config *c); /* NULL: none */
+/* upstream.no_proxy: canonical host, ".host" for what is under it, address, or range. */
+const char *const *config_no_proxy(const struct config *c, size_t *n);
 const struct limits *config_limits(const struct config *c);
 size_t config_policies(const struct config *c);
 const char *config_policy_name(const struct config *c, size_t i);

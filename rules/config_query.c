@@ -25,10 +25,27 @@ const struct config_listen *config_listens(const struct config *c, size_t *n)
     return c->listens;
 }
 
+bool config_same(const struct config *a, const struct config *b, const char *section)
+{
+    json_t *x = json_object_get(a->root, section), *y = json_object_get(b->root, section);
+    return x == y || (x && y && json_equal(x, y));
+}
+
 const struct config_resolve *config_resolves(const struct config *c, size_t *n)
 {
     *n = c->n_resolves;
     return c->resolves;
+}
+
+const struct config_proxy *config_upstream_proxy(const struct config *c)
+{
+    return c->proxy;
+}
+
+const char *const *config_no_proxy(const struct config *c, size_t *n)
+{
+    *n = c->n_no_proxy;
+    return c->no_proxy;
 }
 
 const struct limits *config_limits(const struct config *c)
@@ -173,7 +190,8 @@ void config_warnings(const struct config *c, config_warning_fn fn, void *arg)
         unused_placeholders(c, &c->policies[i], &w);
     }
     for (size_t i = 0; i < c->n_secrets; i++) {
-        bool used = false;
+        bool used =
+            c->proxy && c->proxy->password && strcmp(c->proxy->password, c->secrets[i].name) == 0;
         for (size_t j = 0; j < c->n_policies; j++)
             for (size_t k = 0; k < c->policies[j].n_secrets; k++)
                 used = used || strcmp(c->policies[j].secrets[k], c->secrets[i].name) == 0;

@@ -30,8 +30,10 @@ struct config {
     struct config_policy *policies;
     struct config_listen *listens;
     struct config_resolve *resolves;
+    struct config_proxy *proxy; /* NULL: none */
+    const char **no_proxy;
     const char **upstream_ca; /* NULL-terminated */
-    size_t n_secrets, n_policies, n_listens, n_resolves;
+    size_t n_secrets, n_policies, n_listens, n_resolves, n_no_proxy;
     struct limits limits;
     const char *ca_dir, *ca_cert, *ca_key, *socket, *state, *audit_dir;
     struct config_audit audit;

@@ -173,7 +173,8 @@ static int on_peer(struct vault *v, struct msg *m)
     struct peer far;
     if (peer_get(m, &far) < 0)
         return -1;
-    bool *released = far.kind == ROLE_INJECTOR ? released_by(v, far.extra) : NULL;
+    bool asks = far.kind == ROLE_INJECTOR || far.kind == ROLE_DIALER;
+    bool *released = asks ? released_by(v, far.extra) : NULL;
     if (released == NULL) {
         close(far.fd);
         return -1;

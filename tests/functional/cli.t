@@ -123,6 +123,28 @@ def audit(t, s):
     t.eq(r.returncode, 0, "audit verify accepts a running log") or t.diag(r.stdout + r.stderr)
 
 
+def suggestions(t, s, gate):
+    """What was denied for want of a rule comes back as rules that would have allowed it."""
+    d = s.d
+    for i in range(5):
+        gate.get("api.github.com", "/orgs/o%d/members" % i)
+    gate.get("api.github.com", "/orgs/o1/members", method="POST")
+    gate.connect("new.example.org:8443")
+    tap.wait_for(lambda: "new.example.org" in d.command("audit", "tail", d.audit_dir).stdout)
+    r = d.command("audit", "suggest", "--json", d.audit_dir)
+    got = {x["rule"]["allow"]: x["rule"].get("methods") for x in json.loads(r.stdout or "[]")}
+    t.ok(got.get("api.github.com/orgs/*/members") == ["GET", "POST"] and
+         "new.example.org:8443" in got, "audit suggest: the smallest rules", r.stdout, r.stderr)
+    t.ok(not any("gists" in x for x in got), "nothing that a deny rule refused", r.stdout)
+    r = d.command("audit", "suggest", d.audit_dir)
+    conf = os.path.join(d.work, "suggested.yaml")
+    with open(conf, "w") as f:
+        f.write("version: 1\n" + r.stdout)
+    os.chmod(conf, 0o600)
+    r = d.command("explain", "-c", conf, "GET", "https://api.github.com/orgs/zzz/members")
+    t.ok(r.stdout.startswith("allow"), "which load, and allow it", r.stdout, r.stderr)
+
+
 def tampered(t, s):
     d = s.d
     path = d.audit_files()[0]
@@ -181,6 +203,7 @@ def main(t):
     t.ok("gate" in r.stdout and "vault" in r.stdout, "status names the roles", r.stdout)
     decisions(t, s, s.gate(address))
     audit(t, s)
+    suggestions(t, s, s.gate(address))
     keys(t, s)
     r = s.d.command("serve", "-c", s.d.conf)
     t.ok(r.returncode != 0 and r.stderr, "a second daemon on the same place is refused", r.stderr)

@@ -138,9 +138,7 @@ static void keys(void)
     says(V "audit:\n  durabilty: synced\n", 3, "did you mean 'durability'?");
     says(V "controller:\n\n  https: 0.0.0.0:1\n", 4,
          "'https' is specified but not built yet (planned: M4)");
-    says(V "upstream:\n  proxy: x\n", 3, "not built yet (planned: M2)");
-    says(V "upstream:\n  no_proxy: []\n", 3, "not built yet (planned: M2)");
-    says(V "listen:\n  - { https: 0.0.0.0:8443 }\n", 3, "not built yet (planned: M2)");
+    says(V "listen:\n  - { metrics: 127.0.0.1:9 }\n", 3, "not built yet (planned: M5)");
     says(V "secrets:\n  a:\n    vault: kv/x\n", 4, "not built yet (planned: M3)");
     says(V "secrets:\n  a: { systemd: x }\n", 3, "not built yet (planned: M3)");
     says(V "policies:\n  p:\n    rules:\n      - allow: a.com\n        budget: { requests: 1/h }\n",
@@ -290,6 +288,30 @@ static void listen_section(void)
     CU_ASSERT_STRING_EQUAL(l[2].address, "0.0.0.0:80");
     CU_ASSERT(l[2].insecure);
     config_unref(c);
+    c = good(V P "listen:\n  - { https: 0.0.0.0:8443, name: Proxy.example. }\n"
+                 "  - { https: 127.0.0.1:8444, policy: p }\n"
+                 "  - { https: '[::1]:8445', policy: p }\n"
+                 "  - { https: 10.0.0.1:8446, policy: p, insecure: true, name: 10.0.0.2 }\n");
+    l = config_listens(c, &n);
+    CU_ASSERT_EQUAL_FATAL(n, 4);
+    CU_ASSERT_EQUAL(l[0].kind, LISTEN_HTTPS);
+    CU_ASSERT_STRING_EQUAL(l[0].address, "0.0.0.0:8443");
+    CU_ASSERT_STRING_EQUAL(l[0].name, "proxy.example");
+    CU_ASSERT_STRING_EQUAL(l[0].reached_at, "proxy.example:8443");
+    CU_ASSERT_STRING_EQUAL(l[1].name, "127.0.0.1");
+    CU_ASSERT_STRING_EQUAL(l[1].reached_at, "127.0.0.1:8444");
+    CU_ASSERT_STRING_EQUAL(l[2].name, "::1");
+    CU_ASSERT_STRING_EQUAL(l[2].reached_at, "[::1]:8445");
+    CU_ASSERT_STRING_EQUAL(l[3].reached_at, "10.0.0.2:8446");
+    config_unref(c);
+    says(V P "listen:\n  - { https: 0.0.0.0:8443 }\n", 4, "name: proxy.example.com");
+    says(V P "listen:\n  - { https: '[::]:8443' }\n", 4, "name: proxy.example.com");
+    says(V P "listen:\n  - { https: 10.0.0.1:1, policy: p }\n", 4, "without a token");
+    says(V P "listen:\n  - { https: 127.0.0.1:1, name: 'a b' }\n", 4, "not a host name");
+    says(V P "listen:\n  - { https: 127.0.0.1:1, name: 'a:1' }\n", 4, "not a host name");
+    says(V P "listen:\n  - { http: 127.0.0.1:1, name: a }\n", 4, "goes with 'https'");
+    says(V P "listen:\n  - { http: 127.0.0.1:1, https: 127.0.0.1:2 }\n", 4, "not both");
+    says(V P "listen:\n  - { http: 127.0.0.1:1 }\n  - { https: 127.0.0.1:1 }\n", 5, "twice");
     says(V P "listen:\n  - { http: 10.0.0.1:3128, policy: p }\n", 4, "without a token");
     says(V P "listen:\n  - { http: 10.0.0.1:3128 }\n", 4, "in clear");
     says(V P "listen:\n  - { http: 0.0.0.0:3128 }\n", 4, "insecure: true");
@@ -364,6 +386,57 @@ static void upstream(void)
     says(V "upstream:\n  resolve:\n    '*.com': 127.0.0.1\n", 4, "not HOST");
     says(V "upstream:\n  resolve:\n    a.com: 127.0.0.1\n    a.com:443: 127.0.0.2\n", 5, "twice");
     says(V "upstream:\n  resolve: []\n", 3, "must be a mapping");
+}
+
+static void upstream_proxy(void)
+{
+    struct config *c = good(V "secrets: { corp: { env: A } }\nupstream:\n"
+                              "  proxy: { url: 'https://Proxy.example.:3128', user: u, "
+                              "password: corp }\n"
+                              "  no_proxy: [A.com., .B.com, 10.0.0.1, '2001:db8::1', 10.0.0.0/8,\n"
+                              "    'fd00::/8']\n");
+    static const char *const direct[] = {"a.com",       ".b.com",     "10.0.0.1",
+                                         "2001:db8::1", "10.0.0.0/8", "fd00::/8"};
+    size_t n;
+    const struct config_proxy *p = config_upstream_proxy(c);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(p);
+    CU_ASSERT_EQUAL(p->scheme, SCHEME_HTTPS);
+    CU_ASSERT_STRING_EQUAL(p->host, "proxy.example");
+    CU_ASSERT_EQUAL(p->port, 3128);
+    CU_ASSERT_STRING_EQUAL(p->user, "u");
+    CU_ASSERT_STRING_EQUAL(p->password, "corp");
+    const char *const *list = config_no_proxy(c, &n);
+    CU_ASSERT_EQUAL_FATAL(n, ARRAY_LEN(direct));
+    for (size_t i = 0; i < n; i++)
+        CU_ASSERT_STRING_EQUAL(list[i], direct[i]);
+    config_unref(c);
+    c = good(V "upstream: { proxy: 'http://[::1]:80' }\n");
+    CU_ASSERT_STRING_EQUAL(config_upstream_proxy(c)->host, "::1");
+    CU_ASSERT_EQUAL(config_upstream_proxy(c)->port, 80);
+    CU_ASSERT_PTR_NULL(config_upstream_proxy(c)->password);
+    config_unref(c);
+    c = good(V "upstream: { ca: a.pem }\n");
+    CU_ASSERT_PTR_NULL(config_upstream_proxy(c));
+    config_unref(c);
+#define U V "secrets: { s: { env: A } }\nupstream:\n"
+    says(U "  proxy: x\n", 4, "is not http://HOST:PORT");
+    says(U "  proxy: ftp://x:1\n", 4, "is not http://HOST:PORT");
+    says(U "  proxy: http://x\n", 4, "is not http://HOST:PORT");
+    says(U "  proxy: 'http://[::1]'\n", 4, "is not http://HOST:PORT");
+    says(U "  proxy: 'http://x:'\n", 4, "is not http://HOST:PORT");
+    says(U "  proxy: http://x:1/\n", 4, "is not http://HOST:PORT");
+    says(U "  proxy: http://u:p@x:1\n", 4, "never stands here");
+    says(U "  proxy: { user: u, password: s }\n", 4, "'url' is missing");
+    says(U "  proxy: { url: 'http://x:1', user: u }\n", 4, "go together");
+    says(U "  proxy: { url: 'http://x:1', password: s }\n", 4, "go together");
+    says(U "  proxy: { url: 'http://x:1', user: u, password: t }\n", 4, "no secret 't'");
+    says(U "  proxy: { url: 'http://x:1', user: 'u:v', password: s }\n", 4, "no blank, colon");
+    says(U "  proxy: { url: 'http://x:1', passwort: s }\n", 4, "did you mean 'password'");
+    says(U "  proxy: []\n", 4, "must be a mapping");
+    says(U "  no_proxy: [a]\n", 4, "without 'proxy'");
+    says(U "  proxy: http://x:1\n  no_proxy: ['*.a']\n", 5, "is not a host");
+    says(U "  proxy: http://x:1\n  no_proxy: [10.0.0.1/8]\n", 5, "is not a host");
+    says(U "  proxy: http://x:1\n  no_proxy: [.10.0.0.1]\n", 5, "is not a host");
 }
 
 static void other_sections(void)
@@ -481,6 +554,7 @@ void suite_config(void)
     CU_add_test(s, "policies", policies);
     CU_add_test(s, "listen", listen_section);
     CU_add_test(s, "upstream", upstream);
+    CU_add_test(s, "upstream.proxy and no_proxy", upstream_proxy);
     CU_add_test(s, "bounds", bounds);
     CU_add_test(s, "audit, ca, controller", other_sections);
     CU_add_test(s, "limits", limits);

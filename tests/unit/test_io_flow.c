@@ -1,5 +1,6 @@
 /* Streams under pressure: single bytes, half closes, truncation, full buffers, deadlines, and
- * owners that leave in the middle of a callback. The same tests run plain and over TLS. */
+ * owners that leave in the middle of a callback. The same tests run plain, over TLS, and over TLS
+ * in TLS. */
 #include "io.h"
 #include "tap_main.h"
 
@@ -15,6 +16,7 @@
 static struct event_base *base;
 static SSL_CTX *server_ctx, *client_ctx;
 static bool tls; /* of the suite that runs */
+static unsigned layers;
 
 static int make_certificate(void)
 {
@@ -40,6 +42,7 @@ static int make_certificate(void)
 static int setup_plain(void)
 {
     tls = false;
+    layers = 0;
     base = event_base_new();
     server_ctx = io_tls_server_ctx(false);
     client_ctx = io_tls_client_ctx();
@@ -50,6 +53,14 @@ static int setup_tls(void)
 {
     int r = setup_plain();
     tls = true;
+    layers = 1;
+    return r;
+}
+
+static int setup_twice(void)
+{
+    int r = setup_tls();
+    layers = 2;
     return r;
 }
 
@@ -137,12 +148,12 @@ static void open_pair(struct end *a, struct end *b, size_t in, size_t out)
         setsockopt(fds[i], SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
     open_end(a, fds[0], in, out);
     open_end(b, fds[1], in, out);
-    if (!tls)
-        return;
-    io_tls_accept(a->io, SSL_new(server_ctx));
-    io_tls_connect(b->io, SSL_new(client_ctx));
-    turn(50);
-    CU_ASSERT(a->connected == 1 && b->connected == 1);
+    for (unsigned layer = 1; layer <= layers; layer++) {
+        io_tls_accept(a->io, SSL_new(server_ctx));
+        io_tls_connect(b->io, SSL_new(client_ctx));
+        turn(50);
+        CU_ASSERT(a->connected == layer && b->connected == layer);
+    }
 }
 
 static void close_pair(struct end *a, struct end *b)
@@ -464,6 +475,53 @@ static void test_suspended(void)
     SSL_CTX_set_client_hello_cb(server_ctx, NULL, NULL);
 }
 
+/* One layer more than any client needs. */
+static void test_third_layer(void)
+{
+    struct end a, b;
+    open_pair(&a, &b, 4096, 4096);
+    CU_ASSERT_EQUAL(layers, 2);
+    io_tls_accept(a.io, SSL_new(server_ctx));
+    turn(20);
+    CU_ASSERT(a.connected == 2 && a.error == 1);
+    close_pair(&a, &b);
+}
+
+/* The inner handshake's first bytes come with the outer one's last, are read before anybody knew
+ * that TLS would follow, and wait for a certificate: nothing is lost. */
+static void test_layer_from_input(void)
+{
+    struct end a, b;
+    int fds[2];
+    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds),
+                          0);
+    open_end(&a, fds[0], 65536, 65536);
+    open_end(&b, fds[1], 65536, 65536);
+    a.hold = true;
+    io_tls_accept(a.io, SSL_new(server_ctx));
+    io_tls_connect(b.io, SSL_new(client_ctx));
+    turn(50);
+    io_tls_connect(b.io, SSL_new(client_ctx));
+    turn(50);
+    CU_ASSERT(a.readable > 0 && buf_len(io_in(a.io)) > 100 && buf_data(io_in(a.io))[0] == 0x16);
+    minted = false;
+    SSL_CTX_set_client_hello_cb(server_ctx, hello_waits, NULL);
+    a.hold = false;
+    a.echo = true;
+    io_tls_accept(a.io, SSL_new(server_ctx));
+    turn(50);
+    CU_ASSERT(a.connected == 1 && rests());
+    minted = true;
+    io_tls_continue(a.io);
+    turn(50);
+    CU_ASSERT(a.connected == 2 && b.connected == 2);
+    SSL_CTX_set_client_hello_cb(server_ctx, NULL, NULL);
+    CU_ASSERT_EQUAL(io_write(b.io, "there and back", 14), 0);
+    turn(50);
+    CU_ASSERT(a.got == 14 && b.got == 14 && a.sum == b.sum);
+    close_pair(&a, &b);
+}
+
 static void add_common(CU_pSuite s)
 {
     CU_add_test(s, "single bytes, echoed", test_bytes);
@@ -487,4 +545,8 @@ void tap_suites(void)
     add_common(s);
     CU_add_test(s, "a handshake that cannot write", test_blocked_handshake);
     CU_add_test(s, "a suspended handshake", test_suspended);
+    s = CU_add_suite("io_flow_tls_in_tls", setup_twice, teardown);
+    add_common(s);
+    CU_add_test(s, "a third layer is refused", test_third_layer);
+    CU_add_test(s, "a layer that begins in the input", test_layer_from_input);
 }

@@ -71,9 +71,13 @@ static void finish(struct far_end *f)
 static uint16_t hear(struct far_end *f, uint64_t *count)
 {
     struct msg m;
-    rig_turns(f->base, 10);
     struct msghdr probe = {0};
-    if (recvmsg(f->sock, &probe, MSG_PEEK | MSG_DONTWAIT) < 0)
+    ssize_t there = -1;
+    for (int i = 0; i < 30 && there < 0; i++) { /* in `written` the logger is told within 20 ms */
+        rig_turns(f->base, 5);
+        there = recvmsg(f->sock, &probe, MSG_PEEK | MSG_DONTWAIT);
+    }
+    if (there < 0)
         return 0;
     if (msg_recv(f->sock, &m) != 1)
         return 0;

@@ -10,8 +10,9 @@
 
 void suite_query(void);
 
+#define ZEROS "00000000000000000000000000000000"
 #define LINE(kind, id, at, rest)                                                                  \
-    "{\"seq\":1,\"prev\":\"x\",\"kind\":\"" kind "\",\"id\":\"" id                                \
+    "{\"seq\":1,\"prev\":\"" ZEROS ZEROS "\",\"kind\":\"" kind "\",\"id\":\"" id                  \
     "\",\"at\":1,\"time\":\"2026-11-21T0" at ":00:00.000000000Z\",\"received\":\"2026-11-21T0" at \
     ":00:00.000000000Z\",\"role\":\"gate\"" rest "}"
 
@@ -54,6 +55,13 @@ static void test_filters(void)
                               "completed/api.example.com dns/ aborted/ ";
     static const char pair[] = "admitted/api.example.com completed/api.example.com ";
     CU_ASSERT_STRING_EQUAL(run(&(struct query_filter){0}, 2), all);
+    /* an end has what its beginning said; both conditions may be needed to find it */
+    CU_ASSERT_STRING_EQUAL(run(&(struct query_filter){.method = "GET", .status = 200}, 2),
+                           "completed/api.example.com ");
+    CU_ASSERT_STRING_EQUAL(run(&(struct query_filter){.method = "POST", .status = 200}, 2), "");
+    CU_ASSERT_STRING_EQUAL(
+        run(&(struct query_filter){.kinds = query_kinds("completed"), .credential = "github"}, 2),
+        "completed/api.example.com ");
     CU_ASSERT_STRING_EQUAL(run(&(struct query_filter){.host = "api.example.com"}, 2), pair);
     CU_ASSERT_STRING_EQUAL(run(&(struct query_filter){.host = ".example.com"}, 2), pair);
     CU_ASSERT_STRING_EQUAL(run(&(struct query_filter){.host = ".api.example.com"}, 2), "");

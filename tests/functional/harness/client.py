@@ -174,7 +174,7 @@ class Gate:
 
     def __init__(self, address, cafile=None, token=None, timeout=10):
         host, _, port = address.rpartition(":")
-        self.where = (host, int(port))
+        self.where = (host.strip("[]"), int(port))
         self.cafile = cafile
         self.timeout = timeout
         self.extra = ""

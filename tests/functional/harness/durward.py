@@ -189,7 +189,7 @@ class Durward:
             where = entry.get("http") or entry.get("https")
             host, _, port = where.rpartition(":")
             try:
-                socket.create_connection((host, int(port)), 1).close()
+                socket.create_connection((host.strip("[]"), int(port)), 1).close()
             except OSError:
                 return False
         return self.command("status", "--socket", self.socket).returncode == 0

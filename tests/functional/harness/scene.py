@@ -14,9 +14,9 @@ GITHUB, OPENAI, PLAIN = "api.github.com", "api.openai.com", "deps.example.com"
 class Scene:
     """origins: github, openai (401 unless exactly the one right credential), plain (echo)."""
 
-    def __init__(self, test, delay=0.0, owner=None):
+    def __init__(self, test, delay=0.0, owner=None, name="d"):
         self.test = test
-        self.d = Durward(test, owner=owner)
+        self.d = Durward(test, name, owner=owner)
         self.github_secret = scan.canary("ghp_")
         self.openai_secret = scan.canary("sk-proj-")
         self.scanner = scan.Scanner(github=self.github_secret, openai=self.openai_secret)

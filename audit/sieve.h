@@ -1,0 +1,28 @@
+/* Which lines of a log can match a filter at all, told from their text. The log writes each value
+ * in one way only (audit/render.h), so a wanted one is found by its bytes; JSON is read only for
+ * what is left. */
+#ifndef DURWARD_SIEVE_H
+#define DURWARD_SIEVE_H
+
+#include "query.h"
+#include "render.h"
+
+enum { SIEVE_NEEDLES = 12, SIEVE_TEXT_MAX = 512 };
+
+struct sieve {
+    unsigned kinds; /* 0: any */
+    size_t n;
+    struct {
+        char text[SIEVE_TEXT_MAX];
+        size_t length;
+        bool of_request; /* an end may have it from its admitted record */
+        bool fold;       /* ASCII case folded */
+    } needle[SIEVE_NEEDLES];
+};
+
+void sieve_init(struct sieve *s, const struct query_filter *f);
+/* false: it cannot match, and no later line needs it. begun: the admitted record of this line's id
+ * is remembered. */
+bool sieve_may(const struct sieve *s, struct slice line, enum record_kind kind, bool begun);
+
+#endif

@@ -1,0 +1,125 @@
+/* The `listen` section: explicit proxies, in clear or in TLS. */
+#include <stdio.h>
+#include <string.h>
+
+#include "config_tree.h"
+
+static bool is_loopback(const struct authority *a)
+{
+    static const unsigned char one[16] = {[15] = 1};
+    return a->kind == HOST_IPV4 ? a->ip[0] == 127 : memcmp(a->ip, one, sizeof one) == 0;
+}
+
+static bool is_any(const struct authority *a)
+{
+    static const unsigned char zero[16];
+    return memcmp(a->ip, zero, a->kind == HOST_IPV4 ? 4 : 16) == 0;
+}
+
+/* ADDRESS:PORT, with the port written out. */
+static int read_address(struct config *c, const struct node *at, struct authority *a,
+                        struct config_listen *l, struct err *err)
+{
+    char text[HOST_TEXT_MAX + 16];
+    const char *value;
+    if (node_string(at, &value, err) < 0)
+        return -1;
+    if (authority_parse(a, SCHEME_HTTP, slice_str(value)) < 0 || a->kind == HOST_NAME ||
+        (a->port == 80 && (strlen(value) < 3 || strcmp(value + strlen(value) - 3, ":80") != 0)))
+        return node_fail(at, err, "'%.200s' is not ADDRESS:PORT, such as 127.0.0.1:3128", value);
+    l->address = l->reached_at = arena_str(c->arena, authority_text_port(a, text, sizeof text));
+    return 0;
+}
+
+/* What the listener's own certificate is for, and clients call it: `name`, else the address. */
+static int read_name(struct config *c, const struct node *n, const struct authority *a,
+                     struct config_listen *l, struct err *err)
+{
+    struct authority named = *a;
+    struct node at;
+    char text[HOST_TEXT_MAX + 16];
+    const char *value;
+    if (!node_get(n, "name", &at)) {
+        if (is_any(a))
+            return node_fail(n, err,
+                             "clients cannot verify %s: say by what name they reach it, "
+                             "'name: proxy.example.com'",
+                             l->address);
+        l->name = arena_str(c->arena, a->host);
+        return 0;
+    }
+    if (node_string(&at, &value, err) < 0)
+        return -1;
+    if (authority_host(&named, slice_str(value)) < 0)
+        return node_fail(&at, err, "'%.200s' is not a host name or address", value);
+    l->name = arena_str(c->arena, named.host);
+    l->reached_at = arena_str(c->arena, authority_text_port(&named, text, sizeof text));
+    return 0;
+}
+
+static int read_policy(const struct config *c, const struct node *n, struct config_listen *l,
+                       struct err *err)
+{
+    struct node at;
+    const char *value;
+    if (!node_get(n, "policy", &at))
+        return 0;
+    if (node_string(&at, &value, err) < 0)
+        return -1;
+    const struct config_policy *p = config_policy_find(c, value);
+    if (p == NULL)
+        return node_fail(&at, err, "there is no policy '%.60s'; add it under 'policies'", value);
+    l->policy = p->name;
+    return 0;
+}
+
+static int read_listener(struct config *c, const struct node *n, struct config_listen *l,
+                         struct err *err)
+{
+    static const struct key keys[] = {{"http", NULL},   {"https", NULL},    {"name", NULL},
+                                      {"policy", NULL}, {"insecure", NULL}, {"metrics", "M5"}};
+    struct node clear, secure, at;
+    struct authority a;
+    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+        return -1;
+    bool is_http = node_get(n, "http", &clear), is_https = node_get(n, "https", &secure);
+    if (is_http == is_https)
+        return node_fail(n, err, "a listener has an address: { http: 127.0.0.1:3128 }%s",
+                         is_http ? ", or https, not both" : "");
+    l->kind = is_http ? LISTEN_HTTP : LISTEN_HTTPS;
+    if (node_get(n, "insecure", &at) && node_bool(&at, &l->insecure, err) < 0)
+        return -1;
+    if (read_address(c, is_http ? &clear : &secure, &a, l, err) < 0 ||
+        read_policy(c, n, l, err) < 0)
+        return -1;
+    if (is_http && node_get(n, "name", &at))
+        return node_fail(&at, err, "'name' is of a certificate: it goes with 'https'");
+    if (!is_loopback(&a) && !l->insecure && (is_http || l->policy))
+        return node_fail(n, err,
+                         "%s is not a loopback address: %s; listen on 127.0.0.1, or say "
+                         "'insecure: true' if you mean it",
+                         l->address,
+                         l->policy ? "whoever reaches it would be that policy, without a token"
+                                   : "tokens would go over the network in clear");
+    return is_https ? read_name(c, n, &a, l, err) : 0;
+}
+
+int config_read_listen(struct config *c, const struct node *n, struct err *err)
+{
+    if (node_is_array(n, err) < 0)
+        return -1;
+    size_t count = json_array_size(n->value);
+    if (count > 64)
+        return node_fail(n, err, "more than 64 listeners");
+    c->listens = arena_zalloc(c->arena, count + 1, sizeof *c->listens);
+    for (size_t i = 0; i < count; i++) {
+        struct node item = node_item(n, i);
+        if (read_listener(c, &item, &c->listens[i], err) < 0)
+            return -1;
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(c->listens[i].address, c->listens[j].address) == 0)
+                return node_fail(&item, err, "%s is listened on twice", c->listens[i].address);
+        c->n_listens++;
+    }
+    return 0;
+}

@@ -1,0 +1,295 @@
+#!/usr/bin/python3 -B
+"""An explicit port in TLS: the client verifies its proxy, then CONNECT, absolute-form and SOCKS5 inside
+it, with TLS to the origin inside TLS to the proxy. curl -x https://, Python; tokens; bulk both ways."""
+import hashlib
+import os
+import socket
+import ssl
+import subprocess
+import sys
+import warnings
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import client, durward, nginx, scene, shapes, socks, tap  # noqa: E402
+
+NAME = "proxy.example.com"
+LOCAL = "localhost"
+BIG = "big.example.com"
+SIZE = 24 << 20
+PLAIN_HTTP = "clear.example.com"
+
+
+
+class Layered:
+    """A TLS client on top of any stream with sendall and recv (a TLS socket is one)."""
+
+    def __init__(self, sock, context, name):
+        self.sock = sock
+        self.inp, self.out = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.obj = context.wrap_bio(self.inp, self.out, server_hostname=name)
+        self._until(self.obj.do_handshake)
+
+    def _flush(self):
+        data = self.out.read()
+        if data:
+            self.sock.sendall(data)
+
+    def _until(self, fn, *args):
+        while True:
+            try:
+                got = fn(*args)
+                self._flush()
+                return got
+            except ssl.SSLWantReadError:
+                self._flush()
+                data = self.sock.recv(65536)
+                if data:
+                    self.inp.write(data)
+                else:
+                    self.inp.write_eof()
+            except ssl.SSLError:
+                self._flush()
+                raise
+
+    def sendall(self, data):
+        view = memoryview(data)
+        while view:
+            view = view[self._until(self.obj.write, view[:65536]):]
+
+    def recv(self, n):
+        try:
+            return self._until(self.obj.read, n)
+        except ssl.SSLZeroReturnError:
+            return b""
+
+    def settimeout(self, seconds):
+        self.sock.settimeout(seconds)
+
+    def close(self):
+        self.sock.close()
+
+
+class Port(client.Gate):
+    """A listener in TLS; every connection is verified for `name`."""
+
+    def __init__(self, address, cafile, name, token=None):
+        super().__init__(address, cafile, token)
+        self.name = name
+
+    most = ssl.TLSVersion.TLSv1_3
+
+    def outer(self):
+        ctx = ssl.create_default_context(cafile=self.cafile)
+        ctx.maximum_version = self.most
+        return ctx
+
+    def plain(self):
+        s = super().plain()
+        s.sock = self.outer().wrap_socket(s.sock, server_hostname=self.name)
+        return s
+
+    def tls(self, host, port=443, **_):
+        r, s = self.connect("%s:%d" % (host, port))
+        if r.status != 200:
+            raise client.Ended("CONNECT: %d %r" % (r.status, r.body))
+        s.sock = Layered(s.sock, ssl.create_default_context(cafile=self.cafile), host)
+        return s
+
+
+class Door(Port, socks.Door):
+    """SOCKS5 inside it."""
+
+    def __init__(self, address, cafile, name, token=None):
+        Port.__init__(self, address, cafile, name)
+        self.login = token
+
+
+def curl(s, *args):
+    r = subprocess.run(["curl", "-sS", "--max-time", "20", "--cacert", s.ca_file(),
+                        "--proxy-cacert", s.ca_file()] + list(args), stdin=subprocess.DEVNULL,
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=30,
+                       env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"})
+    return r.returncode, r.stdout.decode("utf-8", "replace"), r.stderr.decode()
+
+
+def big(req, conn):
+    if req.path == "/down":
+        conn.head(200, [("Content-Length", str(SIZE))])
+        block = bytes(range(256)) * 256
+        for _ in range(SIZE // len(block)):
+            conn.send(block)
+    else:
+        conn.reply(req, 200, {"bytes": req.body_len, "sha256": req.sha256})
+
+
+def clients(t, s, where, named):
+    for what, proxy, args in (
+            ("by its address", "https://" + where, ()),
+            ("by its name", "https://%s:%s" % (NAME, named.rpartition(":")[2]),
+             ("--resolve", "%s:%s:127.0.0.1" % (NAME, named.rpartition(":")[2])))):
+        status, out, err = curl(s, "-x", proxy, *args, "https://api.github.com/user")
+        t.ok(status == 0 and '"octo"' in out, "curl -x https://, " + what, out, err)
+        status, out, err = curl(s, "-x", proxy, *args, "http://%s/there" % PLAIN_HTTP)
+        t.ok(status == 0 and "/there" in out, "absolute-form inside it, " + what, out, err)
+        status, out, err = curl(s, "-x", proxy, *args, "-w", "%{http_connect}",
+                                "https://evil.example.com/")
+        t.ok("403" in out, "a name without a rule is 403, " + what, out, err)
+    status, out, err = curl(s, "-x", "https://" + named, "https://api.github.com/user")
+    t.ok(status == 60, "curl refuses the named port by its address", str(status), err)
+    status, out, err = curl(s, "-x", "https://" + where, "--tls-max", "1.2",
+                            "https://api.github.com/user", "https://api.openai.com/v1/models")
+    t.ok(status == 0 and '"octo"' in out, "TLS 1.2 inside TLS 1.3", out, err)
+
+
+def inside(t, s, where):
+    port, door = Port(where, s.ca_file(), "127.0.0.1"), Door(where, s.ca_file(), "127.0.0.1")
+    t.eq(port.get("api.github.com", "/user").status, 200, "TLS to the origin in TLS to the proxy")
+    port.most = ssl.TLSVersion.TLSv1_2
+    t.eq(port.get("api.github.com", "/user").status, 200, "TLS 1.3 in TLS 1.2")
+    port.most = ssl.TLSVersion.TLSv1_3
+    answer, st = door.enter("api.github.com")
+    t.eq(answer, socks.GRANTED, "SOCKS5 inside TLS")
+    st.sock = Layered(st.sock, ssl.create_default_context(cafile=s.ca_file()), "api.github.com")
+    t.eq(st.ask("GET /user HTTP/1.1\r\nHost: api.github.com\r\n\r\n").status, 200, "and served")
+    t.eq(st.ask("GET /user HTTP/1.1\r\nHost: api.github.com\r\n\r\n").status, 200, "twice")
+    st.close()
+    with port.tls(BIG) as st:
+        r = st.send("GET /down HTTP/1.1\r\nHost: %s\r\n\r\n" % BIG).head()
+        h, got = hashlib.sha256(), 0
+        while got < SIZE:
+            data = st.exact(min(65536, SIZE - got))
+            h.update(data)
+            got += len(data)
+        want = hashlib.sha256(bytes(range(256)) * (SIZE // 256)).hexdigest()
+        t.eq((r.status, got, h.hexdigest()), (200, SIZE, want), "24 MiB down, whole")
+        body = os.urandom(1 << 20) * (SIZE >> 20)
+        r = st.ask(b"POST /up HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n" % (
+            BIG.encode(), SIZE) + body)
+        t.has(r.body.decode(), hashlib.sha256(body).hexdigest(), "24 MiB up, whole")
+
+
+def first_bytes(sock, hello):
+    sock.sendall(hello)
+    sock.settimeout(3)
+    try:
+        return sock.recv(65536)
+    except OSError:
+        return b""
+
+
+def strangers(t, s, where):
+    """Who does not speak TLS, or not to us."""
+    host, _, port = where.rpartition(":")
+
+    def count(kind):
+        return len(s.d.kinds(kind))
+    before = s.github.bytes_in
+    with socket.create_connection((host, int(port))) as raw:
+        got = first_bytes(raw, b"CONNECT api.github.com:443 HTTP/1.1\r\nHost: api.github.com\r\n\r\n")
+        t.ok(not got.startswith(b"HTTP"), "CONNECT in clear gets no answer", repr(got))
+    with socket.create_connection((host, int(port))) as raw:
+        got = first_bytes(raw, b"\x05\x01\x00")
+        t.ok(got != b"\x05\x00", "nor does SOCKS in clear", repr(got))
+    t.ok(tap.wait_for(lambda: count("tls_refused") >= 1, 3), "and it is recorded")
+    denied = count("denied")
+    ctx = ssl.create_default_context(cafile=s.ca_file())
+    ctx.check_hostname = False
+    with socket.create_connection((host, int(port))) as raw:
+        try:
+            ctx.wrap_socket(raw, server_hostname="other.example.com").close()
+            t.ok(False, "a handshake for another name is refused")
+        except ssl.SSLError as e:
+            t.has(str(e).lower().replace("_", " "), "unrecognized name",
+                  "a handshake for another name is refused")
+    t.ok(tap.wait_for(lambda: count("denied") == denied + 1, 3) and
+         s.d.kinds("denied")[-1]["code"] == "authority_mismatch", "and recorded once")
+    warnings.simplefilter("ignore", DeprecationWarning)
+    old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
+    old.minimum_version = ssl.TLSVersion.TLSv1
+    old.maximum_version = ssl.TLSVersion.TLSv1_1
+    old.set_ciphers("ALL:@SECLEVEL=0")
+    with socket.create_connection((host, int(port))) as raw:
+        try:
+            old.wrap_socket(raw).close()
+            t.ok(False, "TLS 1.1 is refused")
+        except (ssl.SSLError, OSError):
+            t.ok(True, "TLS 1.1 is refused")
+    gate = Port(where, s.ca_file(), "127.0.0.1")
+    with gate.plain() as st:
+        r = st.ask("GET / HTTP/1.1\r\nHost: api.github.com\r\n\r\n")
+        t.eq((r.status, r.code), (400, "bad_target"), "origin-form inside is 400")
+    with gate.plain() as st:  # a third layer
+        r, st2 = gate.connect("api.github.com:443")
+        st2.sock = Layered(st2.sock, ssl.create_default_context(cafile=s.ca_file()),
+                           "api.github.com")
+        st2.send(b"\x16\x03\x01\x00\x10" + b"x" * 16)
+        t.ok(b" 400 " in st2.rest()[:16], "TLS in TLS in TLS is 400")
+        st2.close()
+    t.eq(s.github.bytes_in, before, "nothing of these reached the origin")
+
+
+def tokens(t, s, r, where):
+    t.has(r.stdout, "https://sandbox:", "durward env names a proxy in TLS")
+    t.has(r.stdout, "@%s:%s" % (LOCAL, where.rpartition(":")[2]), "by the name of its certificate")
+    token = r.stdout.split("https://", 1)[1].split("@")[0]
+    good = Port(where, s.ca_file(), LOCAL, token)
+    t.eq(good.get("api.github.com", "/user").status, 200, "the token is served")
+    answer, st = Port(where, s.ca_file(), LOCAL).connect("api.github.com:443")
+    st.close()
+    t.eq((answer.status, answer.code), (407, "token_missing"), "without it 407")
+    status, out, err = curl(s, "-x", "https://%s@%s:%s" % (token, LOCAL, where.rpartition(":")[2]),
+                            "https://api.github.com/user")
+    t.ok(status == 0 and '"octo"' in out, "curl with the address that env printed", out, err)
+    path = t.write("paired.env", r.stdout, 0o644)
+    paired(t, path, "curl paired by durward env, told the CA of its proxy",
+           "curl -sS --max-time 10 --proxy-cacert $CURL_CA_BUNDLE https://api.github.com/user")
+    python = os.path.join(durward.clients_dir(), "venv/bin/python")
+    if os.path.exists(python):
+        paired(t, path, "requests paired by durward env alone", python + " -c 'import requests; "
+               "print(requests.get(\"https://api.github.com/user\", timeout=10).text)'")
+    else:
+        t.skip("requests paired by durward env alone", "run tests/functional/clients/setup")
+
+
+def paired(t, path, what, command):
+    p = subprocess.run(["sh", "-c", "set -a; . %s; set +a; %s" % (path, command)], timeout=20,
+                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                       env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"})
+    t.has(p.stdout.decode(), '"octo"', what) or t.diag(p.stderr)
+
+
+def main(t):
+    s = scene.Scene(t)
+    clear = s.add(PLAIN_HTTP, shapes.echo, tls=False)
+    s.d.resolve[PLAIN_HTTP + ":80"] = s.d.resolve.pop(PLAIN_HTTP)
+    s.rule(allow="http://" + PLAIN_HTTP)
+    bulk = s.add(BIG, big)
+    s.rule(allow=BIG)
+    where = "127.0.0.1:%d" % nginx.free_port()
+    named = "127.0.0.1:%d" % nginx.free_port()
+    wants = "127.0.0.1:%d" % nginx.free_port()
+    s.d.listen += [{"https": where, "policy": "coder"},
+                   {"https": named, "name": NAME, "policy": "coder"},
+                   {"https": wants, "name": LOCAL}]
+    s.d.serve()
+    t.part(clients, t, s, where, named)
+    t.part(inside, t, s, where)
+    t.part(strangers, t, s, where)
+    r = s.d.command("env", "--policy", "coder", "--socket", s.d.socket)
+    t.part(tokens, t, s, r, wants)
+    s.judge([(s.github, s.github_credential), (s.openai, s.openai_credential), (clear, None),
+             (bulk, None)], [r.stdout], "TLS ports")
+    for text, want in (
+            ({"https": "0.0.0.0:8443"}, "name:"),
+            ({"https": "10.0.0.1:8443", "policy": "coder"}, "without a token"),
+            ({"http": "127.0.0.1:3128", "name": NAME}, "https"),
+            ({"http": "127.0.0.1:1", "https": "127.0.0.1:2"}, "not both")):
+        s.d.listen = [text]
+        c = s.d.check()
+        t.ok(c.returncode == 1 and want in c.stderr + c.stdout, "%s is a load error" % text,
+             c.stdout, c.stderr)
+    t.eq(s.d.stop(), 0, "the daemon ends well")
+
+
+tap.run(main, timeout=120)

@@ -1,0 +1,161 @@
+/* Bytes between a stream and a descriptor: both directions, ends, bounds. */
+#include "bridge.h"
+#include "tap_main.h"
+
+#include <event2/event.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+void tap_suites(void);
+
+static struct event_base *base;
+static struct bridges *all;
+
+static int setup(void)
+{
+    base = event_base_new();
+    all = base ? bridges_new(base) : NULL;
+    return all ? 0 : -1;
+}
+
+static int teardown(void)
+{
+    bridges_free(all);
+    event_base_free(base);
+    return 0;
+}
+
+static void turn(unsigned n)
+{
+    while (n-- > 0)
+        event_base_loop(base, EVLOOP_NONBLOCK);
+}
+
+/* far: our end of the stream; the result: the descriptor that is handed over. */
+static int join(int *far)
+{
+    int fds[2];
+    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds),
+                          0);
+    struct io *io = io_new(base, fds[0], BRIDGE_BUFFER, BRIDGE_BUFFER, true);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(io);
+    *far = fds[1];
+    return bridges_join(all, io, 7);
+}
+
+static void test_both_ways(void)
+{
+    char text[16];
+    int far, near = join(&far);
+    CU_ASSERT_FATAL(near >= 0);
+    CU_ASSERT_EQUAL(bridges_count(all), 1);
+    CU_ASSERT_EQUAL(send(near, "there", 5, 0), 5);
+    CU_ASSERT_EQUAL(send(far, "back", 4, 0), 4);
+    turn(10);
+    CU_ASSERT(recv(far, text, sizeof text, 0) == 5 && memcmp(text, "there", 5) == 0);
+    CU_ASSERT(recv(near, text, sizeof text, 0) == 4 && memcmp(text, "back", 4) == 0);
+    /* one side ends, the other still answers */
+    CU_ASSERT_EQUAL(shutdown(near, SHUT_WR), 0);
+    turn(10);
+    CU_ASSERT_EQUAL(recv(far, text, sizeof text, 0), 0);
+    CU_ASSERT_EQUAL(send(far, "late", 4, 0), 4);
+    turn(10);
+    CU_ASSERT_EQUAL(recv(near, text, sizeof text, 0), 4);
+    CU_ASSERT_EQUAL(bridges_count(all), 1);
+    close(far);
+    turn(10);
+    CU_ASSERT_EQUAL(recv(near, text, sizeof text, 0), 0);
+    CU_ASSERT_EQUAL(bridges_count(all), 0);
+    close(near);
+    turn(10);
+    CU_ASSERT_EQUAL(event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED), 0);
+}
+
+/* A reader that takes nothing: what waits is bounded, and none of it is lost. */
+static void test_slow_reader(void)
+{
+    static char block[4096], got[65536];
+    size_t sent = 0, taken = 0, quiet = 0;
+    int far, near = join(&far);
+    for (; quiet < 20; turn(1)) {
+        memset(block, (int)(sent / sizeof block), sizeof block);
+        ssize_t n = send(near, block, sizeof block, 0);
+        quiet = n == (ssize_t)sizeof block ? 0 : quiet + 1;
+        if (n > 0)
+            sent += (size_t)n;
+    }
+    CU_ASSERT(sent > BRIDGE_BUFFER && sent < 16 * BRIDGE_BUFFER);
+    shutdown(near, SHUT_WR);
+    for (quiet = 0; quiet < 50; turn(2)) {
+        ssize_t n = recv(far, got, sizeof got, 0);
+        quiet = n > 0 ? 0 : quiet + 1;
+        if (n > 0)
+            taken += (size_t)n;
+    }
+    CU_ASSERT_EQUAL(taken, sent);
+    close(far);
+    close(near);
+    turn(20);
+    CU_ASSERT_EQUAL(bridges_count(all), 0);
+}
+
+/* Whoever leaves with bytes unread takes the other side along; freeing takes all. */
+static void test_ends(void)
+{
+    char c;
+    int far, near = join(&far);
+    CU_ASSERT_EQUAL(send(far, "unread", 6, 0), 6);
+    turn(10);
+    close(near);
+    turn(10);
+    turn(10);
+    CU_ASSERT_EQUAL(bridges_count(all), 0);
+    CU_ASSERT(recv(far, &c, 1, 0) <= 0);
+    close(far);
+    near = join(&far);
+    bridges_free(all);
+    CU_ASSERT_EQUAL(recv(near, &c, 1, 0), 0);
+    CU_ASSERT_EQUAL(recv(far, &c, 1, 0), 0);
+    close(near);
+    close(far);
+    all = bridges_new(base);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(all);
+}
+
+/* One owner does not take the room of the others. */
+static void test_owners(void)
+{
+    int far[BRIDGES_OWNER_MAX + 1], near[BRIDGES_OWNER_MAX + 1], fds[2];
+    for (unsigned i = 0; i < ARRAY_LEN(far); i++) {
+        near[i] = join(&far[i]);
+        CU_ASSERT_EQUAL(near[i] >= 0, i < BRIDGES_OWNER_MAX);
+    }
+    CU_ASSERT_EQUAL(bridges_count(all), BRIDGES_OWNER_MAX);
+    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds),
+                          0);
+    struct io *io = io_new(base, fds[0], BRIDGE_BUFFER, BRIDGE_BUFFER, true);
+    int other = bridges_join(all, io, 8);
+    CU_ASSERT(other >= 0);
+    close(other);
+    close(fds[1]);
+    for (unsigned i = 0; i < ARRAY_LEN(far); i++) {
+        close(far[i]);
+        if (near[i] >= 0)
+            close(near[i]);
+    }
+    turn(50);
+    CU_ASSERT_EQUAL(bridges_count(all), 0);
+}
+
+void tap_suites(void)
+{
+    struct rlimit many = {4096, 4096}; /* four descriptors a bridge */
+    setrlimit(RLIMIT_NOFILE, &many);
+    CU_pSuite s = CU_add_suite("bridge", setup, teardown);
+    CU_add_test(s, "both ways, half closed, closed", test_both_ways);
+    CU_add_test(s, "a slow reader bounds what waits", test_slow_reader);
+    CU_add_test(s, "one owner's share", test_owners);
+    CU_add_test(s, "an end on either side, and of all", test_ends);
+}

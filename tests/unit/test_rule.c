@@ -271,7 +271,6 @@ static void bad_rules(void)
     says("{'ask':'a.com'}", "'ask' is specified but not built yet (planned: M3)");
     says("{'allow':'a.com','to':['10.0.0.0/8']}", "not built yet");
     says("{'allow':'a.com','refs':[]}", "not built yet");
-    says("{'allow':'a.com','allow_plaintext':true}", "not built yet");
     says("{'use':'github'}", "preset");
     says("{'allow':[]}", "empty list");
     says("{'allow':['a.com',1]}", "must be a string");

@@ -105,10 +105,12 @@ def sizes(host=PLAIN):
     for s in SIZES:
         text = s.encode("utf-8").decode("latin-1")
         yield repr(s[:20]), chunks(text + "\r\nx\r\n0\r\n\r\n", host), 400, "framing"
+    yield "none for the last", chunks("1\r\nx\r\n\r\n\r\n", host), 400, "framing"
 
 
 def ends_of_data(host=PLAIN):
-    for s in ("1\r\nxy0\r\n\r\n", "1\r\nx\n0\r\n\r\n", "1\r\nx\r0\r\n\r\n", "1\r\nx0\r\n\r\n",
+    for s in ("1\r\nxyz0\r\n\r\n", "1\ryx\r\n0\r\n\r\n", "1\r\nx\ry0\r\n\r\n", "1\r\nxy\n0\r\n\r\n",
+              "1\r\nxy0\r\n\r\n", "1\r\nx\n0\r\n\r\n", "1\r\nx\r0\r\n\r\n", "1\r\nx0\r\n\r\n",
               "3\r\nabc\n\r\n0\r\n\r\n", "1\nx\n0\n\n", "1\r\nx\r\n0\n\r\n", "1\r\nx\r\r\n0\r\n\r\n",
               "2\r\nx\r\n0\r\n\r\n", "1\r\nx\r\n0\r\r\n\r\n"):
         yield repr(s), chunks(s, host), 400, "framing"
@@ -407,6 +409,7 @@ ROWS = [
         Sweep("chunks", [
             (repr(b), reply("Transfer-Encoding: chunked\r\n", body=b), Aborted(code))
             for code, bodies in (("upstream_protocol", ("0x5\r\nhello\r\n0\r\n\r\n", "5\nhello\n0\n\n",
+                                                        "5\r\nhelloxy0\r\n\r\n",
                                                         "5\r\nhello!\r\n0\r\n\r\n")),
                                  ("upstream_truncated", ("5\r\nhel", "5\r\nhello\r\n")))
             for b in bodies], event="aborted"),

@@ -75,6 +75,7 @@ class Durward:
         for k in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
             if k in os.environ:
                 self.env[k] = os.environ[k]
+        self.prefix = []  # what the program is started through
         self.daemon = None
         self.complaints = []
         test.at_end(self.sane)
@@ -172,8 +173,8 @@ class Durward:
         if save:
             self.save()
         log = open(self.log, "ab")
-        self.daemon = self.test.popen([program(), "serve", "-c", self.conf], stdout=log, stderr=log,
-                                      cwd=self.work, env=dict(self.env, **(env or {})))
+        self.daemon = self.test.popen(self.prefix + [program(), "serve", "-c", self.conf],
+                                      stdout=log, stderr=log, cwd=self.work, env=dict(self.env, **(env or {})))
         log.close()
         if wait and not tap.wait_for(self.answers, 15, 0.05):
             raise RuntimeError("durward serve is not ready: " + self.diagnostics())
@@ -285,7 +286,7 @@ class Sandbox:
     def __init__(self, durward, flags=(), binds=(), env=None):
         self.durward = durward
         durward.save()
-        argv = [program(), "run", "-c", durward.conf]
+        argv = durward.prefix + [program(), "run", "-c", durward.conf]
         for b in (INSIDE + ":" + INSIDE + ":ro",) + tuple(binds):
             argv += ["--bind", b]
         for k, v in (env or {}).items():

@@ -66,7 +66,7 @@ static void reading(char kind, struct slice in)
     }
     struct slice raw = {in.p, (size_t)end};
     int r = kind == 'q' ? http1_parse_request(&h, raw, &limits, &why)
-                        : http1_parse_reply(&h, raw, SLICE("GET"), &limits, &why);
+                        : http1_parse_reply(&h, raw, SLICE("GET"), NULL, &limits, &why);
     if (r < 0) {
         printf("{\"ok\":false}\n");
     } else {

@@ -355,6 +355,10 @@ void exchange_start(struct exchange *x, struct head *h, const struct authority *
         deny(x, 403, "secret_needs_tls");
         return;
     }
+    if (x->rule->method_scoped && guard_query_override(x->head.query)) {
+        deny(x, 403, "method_override");
+        return;
+    }
     if (x->head.upgrade != UPGRADE_NONE && !x->rule->websocket) {
         deny(x, 403, "websocket");
         return;

@@ -325,6 +325,10 @@ void grant_start(struct grant *g, struct grant_request *r)
         return;
     }
     g->relay.upgrade = g->head.upgrade != UPGRADE_NONE;
+    if (g->decided.rule->method_scoped && guard_query_override(g->head.query)) {
+        deny(g, 403, "method_override", "");
+        return;
+    }
     guard_clean_request(&g->head);
     if (g->decided.rule->method_scoped)
         (void)guard_strip_overrides(&g->head);
@@ -406,9 +410,21 @@ static size_t back_room(void *self)
     return g->state == G_BODY ? gather_room(&g->body) : relay_up_room(self);
 }
 
+/* Given up while its secret was awaited: nothing left, and nothing is on record yet. */
+static void note_given_up(struct grant *g, const char *code)
+{
+    struct record r;
+    g->counter = journal_next(g->injector->journal);
+    record_request(g, &r, RECORD_DENIED);
+    record_put_str(&r, RF_CODE, code);
+    journal_note(g->injector->journal, &r);
+}
+
 static void back_cancel(void *self, const char *code)
 {
     struct grant *g = self;
+    if (g->state == G_SECRET || g->state == G_BODY)
+        note_given_up(g, code);
     tunnel_cancelled(g->relay.tunnel, code);
     grant_end_record(g, RECORD_ABORTED, code);
     if (g->relay.back.ops)

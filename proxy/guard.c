@@ -294,19 +294,38 @@ static int hex_value(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The parameter's name as its reader will see it: percent escapes decoded, case folded. */
+/* The next byte of a parameter's name as its reader will see it: percent escapes decoded, case
+ * folded. *i moves on. */
+static char name_byte(struct slice name, size_t *i)
+{
+    char c = name.p[*i];
+    int high = c == '%' && name.n - *i > 2 ? hex_value(name.p[*i + 1]) : -1;
+    int low = high >= 0 ? hex_value(name.p[*i + 2]) : -1;
+    *i += low >= 0 ? 3 : 1;
+    return ascii_lower(low >= 0 ? (char)(high * 16 + low) : c);
+}
+
 bool guard_parameter_is(struct slice name, const char *known)
 {
     size_t k = 0, n = strlen(known);
-    for (size_t i = 0; i < name.n; i++, k++) {
-        char c = name.p[i];
-        int high = c == '%' && name.n - i > 2 ? hex_value(name.p[i + 1]) : -1;
-        int low = high >= 0 ? hex_value(name.p[i + 2]) : -1;
-        if (low >= 0) {
-            c = (char)(high * 16 + low);
-            i += 2;
-        }
-        if (k >= n || ascii_lower(c) != ascii_lower(known[k]))
+    for (size_t i = 0; i < name.n; k++)
+        if (k >= n || name_byte(name, &i) != ascii_lower(known[k]))
+            return false;
+    return k == n;
+}
+
+/* "_method", also with an index, and with what PHP makes an underscore of at the front. */
+static bool is_override(struct slice name)
+{
+    static const char known[] = "_method";
+    size_t k = 0, n = sizeof known - 1;
+    for (size_t i = 0; i < name.n; k++) {
+        char c = name_byte(name, &i);
+        if (k == 0 && (c == '.' || c == '[' || c == ' ' || c == '+'))
+            c = '_';
+        if (k == n)
+            return c == '[';
+        if (c != known[k])
             return false;
     }
     return k == n;
@@ -359,6 +378,15 @@ static bool protocol_has_credential(const struct head *h)
                 if (slice_istarts((struct slice){v.p + at, v.n - at}, slice_str(marks[m])))
                     return true;
     }
+    return false;
+}
+
+bool guard_query_override(struct slice q)
+{
+    struct guard_part part;
+    while (guard_next_part(&q, false, &part))
+        if (is_override(part.name))
+            return true;
     return false;
 }
 

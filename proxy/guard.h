@@ -13,6 +13,8 @@ int guard_method(struct slice method);
 void guard_clean_request(struct head *h);
 /* A method-scoped rule: fields that name another method go. Returns how many. */
 size_t guard_strip_overrides(struct head *h);
+/* A parameter that names another method (_method, attack A25): refused on a method-scoped rule. */
+bool guard_query_override(struct slice query);
 /* The same for a reply. credentialed: cookies are dropped unless keep_cookies. */
 void guard_clean_reply(struct head *h, bool credentialed, bool keep_cookies);
 

@@ -221,6 +221,22 @@ static void test_clean(void)
     http_head_free(&h);
 }
 
+/* A parameter that some frameworks take for the method, in each of its spellings (attack A25). */
+static void test_query_override(void)
+{
+    static const char *const bad[] = {"_method=PUT",      "_method",     "a=b&_method=x",
+                                      "a;_method=DELETE", "_METHOD=x",   "%5fm%65thod=x",
+                                      "_method[]=x",      "_method%5B0", ".method=x",
+                                      "+method=x",        "[method=x",   "&&_method"};
+    static const char *const good[] = {"",           "method=PUT", "a=_method", "x_method=1",
+                                       "_methods=1", "_metho=1",   "_method.x", "%_method",
+                                       "__method=1", "_meth%6=1"};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        CU_ASSERT(guard_query_override(slice_str(bad[i])));
+    for (size_t i = 0; i < ARRAY_LEN(good); i++)
+        CU_ASSERT_FALSE(guard_query_override(slice_str(good[i])));
+}
+
 static void test_reply(void)
 {
     struct head h;
@@ -607,6 +623,7 @@ static void test_trailers(void)
 void suite_guard(void)
 {
     CU_pSuite s = CU_add_suite("guard", setup, teardown);
+    CU_add_test(s, "a parameter that names a method", test_query_override);
     CU_add_test(s, "methods (A24, C2)", test_methods);
     CU_add_test(s, "a head full of placeholders", test_many_placeholders);
     CU_add_test(s, "hop-by-hop and forwarding fields (A25, A26, B20)", test_clean);

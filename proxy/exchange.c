@@ -284,8 +284,9 @@ static bool decide(struct exchange *x, struct decision *d)
     policy_decide(x->policy, &q, d);
     if (d->rule)
         snprintf(x->rule_text, sizeof x->rule_text, "%s", d->rule->text);
-    if (d->verdict != VERDICT_ALLOW) {
-        deny(x, 403, d->code);
+    bool allowed = d->verdict == VERDICT_ALLOW;
+    if (!allowed || d->rule->tunnel) { /* in clear to us is not what a tunnel is for */
+        deny(x, 403, allowed ? "tunnel" : d->code);
         return false;
     }
     return true;

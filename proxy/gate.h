@@ -52,6 +52,7 @@ struct gate {
     struct limits limits;
     struct ipc *parent, *controller;
     SSL_CTX *server_tls; /* towards clients, as the origin */
+    SSL_CTX *look_tls;   /* to read a ClientHello and nothing more (session_raw.c) */
     SSL_CTX *port_tls;   /* towards clients, as their proxy */
     struct mint_client *mint;
     struct journal *journal;

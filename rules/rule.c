@@ -28,7 +28,7 @@ const struct key rule_keys[] = {
     {"query", NULL},
     {"headers", NULL},
     {"graphql", NULL},
-    {"tunnel", "M3"},
+    {"tunnel", NULL},
     {"mcp", NULL},
     {"capture", "M3"},
     {"on_reflect", "M3"},
@@ -172,6 +172,8 @@ static int add_pattern(struct reader *r, const struct node *n, const char *text,
     struct pattern p;
     if (pattern_parse(r->arena, text, &p, &inner) < 0)
         return node_fail(n, err, "%s", inner.text);
+    if (r->entry->rule.tunnel && rule_tunnel_pattern(n, &p, err) < 0)
+        return -1;
     if (p.subdomains && !r->entry->deny && !r->public_suffix && pattern_public_suffix(p.host.p))
         return node_fail(n, err,
                          "'%.200s': anyone can get a name under '%s'; name the hosts one by one or "
@@ -201,6 +203,8 @@ static char *rule_text(struct reader *r, const struct node *patterns, size_t n)
         whole = node_strings_at(patterns, i, &item, &text, NULL) == 0 &&
                 buf_printf(&b, "%s%s", i ? ", " : "", text) == 0;
     }
+    if (whole && r->entry->rule.tunnel)
+        whole = buf_append_str(&b, " tunnel") == 0;
     if (whole && r->git != GIT_NONE)
         whole = buf_printf(&b, " git %s", r->git == GIT_FETCH ? "fetch" : "push") == 0;
     else if (whole && r->entry->rule.method_scoped)
@@ -350,7 +354,7 @@ int rule_read(struct arena *a, const struct node *n, const json_t *secrets, stru
         rule_credential_read(a, &with, secrets, &ret->rule.credential, err) < 0)
         return -1;
     if (read_guards(&r, n, err) < 0 || rule_conditions_read(a, n, &ret->rule, err) < 0 ||
-        rule_to_read(a, n, &ret->rule, err) < 0)
+        rule_to_read(a, n, &ret->rule, err) < 0 || rule_tunnel_read(n, &ret->rule, err) < 0)
         return -1;
     if (read_patterns(&r, denies ? &deny : &allow, err) < 0 ||
         rule_inspection_read(a, n, ret, err) < 0)

@@ -42,6 +42,11 @@ int rule_conditions_read(struct arena *a, const struct node *rule, struct rule *
                          struct err *err); /* rule_condition.c */
 int rule_to_read(struct arena *a, const struct node *rule, struct rule *ret,
                  struct err *err); /* rule_network.c */
+int rule_tunnel_read(const struct node *rule, struct rule *ret, struct err *err);
+/* A tunnel's pattern is one host over TLS, any path. */
+int rule_tunnel_pattern(const struct node *n, const struct pattern *p, struct err *err);
+/* What would be promised of a host that a tunnel hides (attack C26). Before the index is built. */
+int rule_tunnels_check(struct rule_entry *const *rules, size_t n, struct err *err);
 /* graphql, mcp, server_tools (rule_inspect.c). After the patterns. */
 int rule_inspection_read(struct arena *a, const struct node *rule, struct rule_entry *ret,
                          struct err *err);

@@ -108,8 +108,7 @@ static const char *const harmless[] = {
 /* What guard_foreign says of a head with this field and query. -1: no head at all. */
 static int ask(enum client_credential client, const char *field, const char *query, size_t *left)
 {
-    static const struct limits limits = {
-        .head_bytes = 32768, .headers = 100, .target_bytes = 8192};
+    static const struct limits limits = {.head_bytes = 32768, .headers = 100, .target_bytes = 8192};
     static const struct credential ours = {.kind = CREDENTIAL_HEADER,
                                            .secret = "s",
                                            .header = "x-slot",

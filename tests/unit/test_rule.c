@@ -248,7 +248,6 @@ static void ambiguous(void)
     says("{'allow':'ok.com/1/2/3/4/*'," S "},{'allow':'ok.com/1/2/3/4/*'," T "}", "differ");
     says("{'allow':'ok.com/1/2/3/4/*/6'," S "},{'allow':'ok.com/1/2/3/4/5/*'," T "}",
          "https://ok.com/1/2/3/4/5/6");
-    says("{'allow':'a.com','tunnel':true}", "not built yet");
     /* these are clear */
     policy_free(good("{'allow':'ok.com'," S "},{'allow':'ok.com/x'," T "}"));
     policy_free(
@@ -310,6 +309,49 @@ static void bad_rules(void)
     says("{'allow':'a.com/x/y','git':'fetch','websocket':true}", "git speaks no WebSocket");
     says("{'allow':'a.com','range':true," S "}", "did you mean 'ranges'?");
     says("{'deny':'a.com','git':'fetch'}", "no meaning on a deny");
+}
+
+/* C26: nothing is promised of a host that a tunnel hides. */
+static void tunnels(void)
+{
+    struct authority a = {.scheme = SCHEME_HTTPS, .kind = HOST_NAME, .port = 443, .host = "a.com"};
+    struct policy *p = good("{'allow':['a.com','b.com:8443'],'tunnel':true},{'allow':'.com','allow_"
+                            "public_suffix':true},"
+                            "{'allow':'c.com','with':{'bearer':'s'}},{'deny':'d.com/x'}");
+    CU_ASSERT(policy_has_tunnels(p));
+    CU_ASSERT_PTR_EQUAL(policy_tunnel(p, &a), policy_rule(p, 0));
+    CU_ASSERT_STRING_EQUAL(policy_rule(p, 0)->text, "allow a.com, b.com:8443 tunnel");
+    a.port = 8443;
+    CU_ASSERT_PTR_NULL(policy_tunnel(p, &a));
+    a.port = 443;
+    a.scheme = SCHEME_HTTP;
+    CU_ASSERT_PTR_NULL(policy_tunnel(p, &a));
+    policy_free(p);
+    p = good("{'allow':'a.com','tunnel':true},{'deny':'a.com'}");
+    a.scheme = SCHEME_HTTPS;
+    CU_ASSERT_PTR_NULL(policy_tunnel(p, &a));
+    policy_free(p);
+    p = good("{'allow':'a.com','tunnel':false,'access':'read-only'}");
+    CU_ASSERT_FALSE(policy_has_tunnels(p));
+    policy_free(p);
+    says("{'allow':'.a.com','tunnel':true}", "for one host over TLS");
+    says("{'allow':'a.com/x','tunnel':true}", "without a path");
+    says("{'allow':'a.com/**','tunnel':true}", "without a path");
+    says("{'allow':'http://a.com','tunnel':true}", "over TLS");
+    says("{'allow':'a.com','tunnel':'yes'}", "true or false");
+    says("{'allow':'a.com','tunnel':true,'with':{'bearer':'s'}}", "'with' cannot hold in a tunnel");
+    says("{'allow':'a.com','tunnel':true,'access':'read-only'}", "'access' cannot hold");
+    says("{'allow':'a.com','tunnel':true,'query':{}}", "'query' cannot hold");
+    says("{'deny':'a.com','tunnel':true}", "no meaning on a deny");
+    says("{'allow':'a.com','tunnel':true},{'allow':'a.com/x','with':{'bearer':'s'}}",
+         "sends a credential to the same host");
+    says("{'allow':'a.com','tunnel':true},{'allow':'a.com:444','with':{'bearer':'s'}}",
+         "sends a credential to the same host");
+    says("{'allow':'.a.com','with':{'bearer':'s'}},{'allow':'x.a.com','tunnel':true}",
+         "rules[1]: 'tunnel' for x.a.com");
+    says("{'allow':'a.com','tunnel':true},{'allow':'a.com/x'}", "about paths or methods");
+    says("{'allow':'a.com','tunnel':true},{'deny':'a.com/x'}", "about paths or methods");
+    says("{'allow':'a.com','tunnel':true},{'deny':'a.com','methods':['POST']}", "paths or methods");
 }
 
 static void bad_inspections(void)
@@ -480,6 +522,7 @@ void suite_rule(void)
     CU_add_test(s, "ambiguous rules", ambiguous);
     CU_add_test(s, "bad rules", bad_rules);
     CU_add_test(s, "what is asked of bodies", bad_inspections);
+    CU_add_test(s, "C26: tunnels", tunnels);
     CU_add_test(s, "bad credentials", bad_credentials);
     CU_add_test(s, "credentials that are no header", places);
     CU_add_test(s, "headers that may not be edited", bad_edits);

@@ -376,10 +376,7 @@ void exchange_start(struct exchange *x, struct head *h, const struct authority *
         deny(x, 431, "too_many_headers");
         return;
     }
-    if (x->rule->inspection)
-        inspect(x);
-    else
-        go(x);
+    (x->rule->inspection ? inspect : go)(x);
 }
 
 struct exchange *exchange_new(struct gate *g, const struct identity *who, struct front front)

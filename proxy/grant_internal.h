@@ -43,6 +43,7 @@ extern const struct front_ops grant_front_ops; /* grant_reply.c */
 
 void grant_set_state(struct grant *g, enum grant_state s);
 void grant_release(struct grant *g);
+uint64_t grant_hits(const struct grant *g); /* how often the reply held the secret so far */
 /* Each of these ends the grant. */
 void grant_tell_fail(struct grant *g, unsigned status, const char *code);
 void grant_abandon(struct grant *g, unsigned status, const char *code);

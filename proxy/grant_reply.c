@@ -6,6 +6,12 @@
 
 #include <stdlib.h>
 
+/* The rule would rather have no reply than one with the secret taken out. */
+static bool is_blocked(const struct grant *g)
+{
+    return g->decided.rule->on_reflect == REFLECT_BLOCK && grant_hits(g) > 0;
+}
+
 /* In a copy of our own. -1: out of memory. */
 static int clean_head(struct grant *g, struct head *to, const struct head *from)
 {
@@ -59,10 +65,13 @@ static void front_reply(void *self, const struct head *h)
         return;
     }
     int r = clean_head(g, &clean, h);
-    if (r == 0)
+    bool blocked = r == 0 && is_blocked(g);
+    if (r == 0 && !blocked)
         pass_reply(g, &clean);
     http_head_free(&clean);
-    if (r < 0)
+    if (blocked)
+        grant_abandon(g, 502, "secret_reflected");
+    else if (r < 0)
         grant_abandon(g, 503, "memory");
 }
 
@@ -78,6 +87,10 @@ static void front_data(void *self, const void *p, size_t n)
         grant_abandon(g, 503, "memory");
         return;
     }
+    if (is_blocked(g)) {
+        grant_abandon(g, 502, "secret_reflected");
+        return;
+    }
     g->relay.down += s.n;
     if (s.n > 0)
         g->relay.front.ops->data(g->relay.front.self, s.p, s.n);
@@ -90,6 +103,8 @@ static int flush_scrub(struct grant *g)
     if (g->scrub && !g->body_whole && scrub_end(g->scrub, &rest) < 0)
         return -1;
     g->body_whole = true;
+    if (is_blocked(g))
+        return 0; /* front_end tells */
     g->relay.down += rest.n;
     if (rest.n > 0) /* the room for it was never given away */
         g->relay.front.ops->data(g->relay.front.self, rest.p, rest.n);
@@ -101,7 +116,7 @@ static void front_trailers(void *self, const struct head *fields)
 {
     struct grant *g = self;
     struct head clean;
-    if (flush_scrub(g) < 0)
+    if (flush_scrub(g) < 0 || is_blocked(g))
         return;
     if (g->scrub == NULL) {
         g->relay.front.ops->trailers(g->relay.front.self, fields);
@@ -127,6 +142,10 @@ static void front_end(void *self)
     } else if (flush_scrub(g) < 0) {
         grant_end_record(g, RECORD_ABORTED, "memory");
         grant_tell_fail(g, 503, "memory");
+        return;
+    } else if (is_blocked(g)) {
+        grant_end_record(g, RECORD_ABORTED, "secret_reflected");
+        grant_tell_fail(g, 502, "secret_reflected");
         return;
     }
     grant_end_record(g, RECORD_COMPLETED, "ok");

@@ -64,6 +64,10 @@ struct condition {
     size_t n_values;
 };
 
+/* What becomes of a reply in which the secret comes back: it is taken out, or the reply is refused.
+ */
+enum on_reflect { REFLECT_REDACT = 0, REFLECT_BLOCK };
+
 struct rule {
     unsigned index;                      /* position in the policy's list, 0-based */
     const char *text;                    /* as written, e.g. "allow api.github.com" */
@@ -80,6 +84,7 @@ struct rule {
     size_t n_query;
     const struct condition *headers; /* each must be there, once */
     size_t n_headers;
+    enum on_reflect on_reflect;
     bool allow_plaintext;  /* the credential may go over http:// */
     bool tunnel;           /* what is between client and origin passes unread, TLS and all */
     const struct cidr *to; /* forbidden addresses that its hosts may lead to all the same */

@@ -31,7 +31,7 @@ const struct key rule_keys[] = {
     {"tunnel", NULL},
     {"mcp", NULL},
     {"capture", "M3"},
-    {"on_reflect", "M3"},
+    {"on_reflect", NULL},
     {"allow_plaintext", NULL},
     {"allow_public_suffix", NULL},
     {"client_certificate", "M3"},
@@ -281,13 +281,24 @@ static int read_bool(const struct node *rule, const char *key, bool *ret, struct
 /* What loosens a guard, or says what comes of one. Before the patterns, which depend on it. */
 static int read_guards(struct reader *r, const struct node *rule, struct err *err)
 {
+    static const char *const words[] = {"redact", "block"};
     struct rule *to = &r->entry->rule;
     struct node n;
+    size_t word;
     if (read_bool(rule, "allow_plaintext", &to->allow_plaintext, err) < 0 ||
         read_bool(rule, "allow_public_suffix", &r->public_suffix, err) < 0)
         return -1;
-    if (to->credential == NULL && node_get(rule, "allow_plaintext", &n))
+    if (to->credential == NULL &&
+        (node_get(rule, "allow_plaintext", &n) || node_get(rule, "on_reflect", &n)))
         return node_fail(&n, err, "'%s' goes with 'with': this rule has no credential", n.key);
+    if (!node_get(rule, "on_reflect", &n))
+        return 0;
+    if (json_is_string(n.value) && strcmp(json_string_value(n.value), "kill") == 0)
+        return node_fail(&n, err,
+                         "'on_reflect: kill' is specified but not built yet (planned: M3)");
+    if (node_word(&n, words, ARRAY_LEN(words), &word, err) < 0)
+        return -1;
+    to->on_reflect = (enum on_reflect)word;
     return 0;
 }
 
@@ -302,6 +313,10 @@ static int read_more(const struct node *rule, const struct rule_entry *e, struct
     if (ret->websocket && e->git) {
         node_get(rule, "websocket", &n);
         return node_fail(&n, err, "git speaks no WebSocket; leave 'websocket' out of a git rule");
+    }
+    if (ret->websocket && ret->on_reflect == REFLECT_BLOCK) {
+        node_get(rule, "on_reflect", &n);
+        return node_fail(&n, err, "messages of a WebSocket can only be redacted");
     }
     if (ret->credential || !node_get(rule, "ranges", &n))
         return 0;

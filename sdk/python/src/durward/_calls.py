@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -115,8 +116,8 @@ def delete(sid: str) -> Call[None]:
 def exec_body(command: str | Sequence[str], cwd: str | None, env: Mapping[str, str] | None,
               timeout: int | None, stdin: bytes | None, split: bool,
               max_output: int | None) -> dict[str, Any]:
-    wish = _given(cwd=cwd, env=dict(env) if env else None, timeout=timeout, max_output=max_output,
-                  split=split or None)
+    wish = _given(id="sdk-" + secrets.token_hex(8), cwd=cwd, env=dict(env) if env else None,
+                  timeout=timeout, max_output=max_output, split=split or None)
     if isinstance(command, str):
         wish["command"] = command
     else:
@@ -135,6 +136,10 @@ def exec_wait(timeout: int | None) -> float | None:
 def run(sid: str, wish: dict[str, Any]) -> Call[ExecResult]:
     return Call("POST", _of(sid, "/exec"), lambda b: ExecResult.read(json.loads(b)),
                 _json(dict(wish, encoding="base64")), exec_wait(wish.get("timeout")))
+
+
+def kill(sid: str, wish: dict[str, Any]) -> Call[None]:
+    return Call("DELETE", _of(sid, "/exec/" + wish["id"]), _nothing, wait=5)
 
 
 def stream(sid: str, wish: dict[str, Any]) -> Call[bytes]:

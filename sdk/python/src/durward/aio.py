@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
 import io
 import os
@@ -13,7 +14,7 @@ from . import _calls
 from ._address import socket_path
 from ._calls import Call
 from .client import as_file_error, ended_early, stream_item
-from .errors import BadRequest, FileError, refusal, unreachable
+from .errors import BadRequest, DurwardError, FileError, refusal, unreachable
 from .models import Event, ExecOutput, ExecResult, FileEntry, FileResult, Identity, SandboxInfo
 
 T = TypeVar("T")
@@ -181,8 +182,14 @@ class AsyncSandbox:
                    env: Mapping[str, str] | None = None, timeout: int | None = None,
                    stdin: bytes | None = None, split: bool = False,
                    max_output: int | None = None) -> ExecResult:
+        """As Sandbox.exec; cancelling the task kills the command."""
         wish = _calls.exec_body(command, cwd, env, timeout, stdin, split, max_output)
-        return await self.client._do(_calls.run(self.id, wish))
+        try:
+            return await self.client._do(_calls.run(self.id, wish))
+        except asyncio.CancelledError:
+            with contextlib.suppress(DurwardError):
+                await asyncio.shield(self.client._do(_calls.kill(self.id, wish)))
+            raise
 
     async def stream(self, command: str | Sequence[str], *, cwd: str | None = None,
                      env: Mapping[str, str] | None = None, timeout: int | None = None,

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import http.client
 import json
 import os
@@ -170,9 +171,14 @@ class Sandbox:
              max_output: int | None = None) -> ExecResult:
         """Run a command to its end: a string by /bin/sh -c, a list as it is. timeout: seconds, then
         it is killed and the exit code is 124 (default 1800; 0: none). max_output: bytes kept (default
-        8 MiB); `truncated` says that there was more."""
+        8 MiB); `truncated` says that there was more. Interrupted, it kills the command."""
         wish = _calls.exec_body(command, cwd, env, timeout, stdin, split, max_output)
-        return self.client._do(_calls.run(self.id, wish))
+        try:
+            return self.client._do(_calls.run(self.id, wish))
+        except KeyboardInterrupt:
+            with contextlib.suppress(DurwardError):
+                self.client._do(_calls.kill(self.id, wish))
+            raise
 
     def stream(self, command: str | Sequence[str], *, cwd: str | None = None,
                env: Mapping[str, str] | None = None, timeout: int | None = None,

@@ -2,7 +2,7 @@
 
 The provider for Deep Agents Code is in durward_deepagents.provider, as it needs deepagents-code."""
 from .backend import DurwardSandbox
-from .pair import BypassWarning, PairedSandbox, PairingError, Verification, pair
+from .pairing import BypassWarning, PairedSandbox, PairingError, Verification, pair
 from .scoped import ScopedSandbox, assistant_sandbox, thread_sandbox
 
 __all__ = [

@@ -30,6 +30,9 @@ class DurwardProvider(SandboxProvider):
     ttl, idle_ttl, timeout (of a command), socket. DURWARD_SOCKET and DURWARD_POLICY of the environment
     stand in for socket and policy; DEEPAGENTS_CODE_DURWARD_SOCKET and so on win over them."""
 
+    def __init__(self) -> None:
+        self._client: Durward | None = None  # delete() is not given the parameters again
+
     @property
     def metadata(self) -> SandboxProviderMetadata:
         return SandboxProviderMetadata(
@@ -43,7 +46,7 @@ class DurwardProvider(SandboxProvider):
         timeout = given.pop("timeout", DEFAULT_TIMEOUT)
         if isinstance(timeout, bool) or not isinstance(timeout, int) or timeout < 0:
             raise ValueError("durward: timeout must be seconds, 0 for none: %r" % (timeout,))
-        client = _client(given.pop("socket", None))
+        client = self._client = _client(given.pop("socket", None))
         try:
             if sandbox_id is not None:
                 return DurwardSandbox(_running(client, sandbox_id), timeout=timeout)
@@ -58,7 +61,7 @@ class DurwardProvider(SandboxProvider):
     def delete(self, *, sandbox_id: str, **kwargs: Any) -> None:
         """Idempotent: one that is gone is deleted."""
         try:
-            _client(kwargs.get("socket")).delete(sandbox_id)
+            (self._client or _client(kwargs.get("socket"))).delete(sandbox_id)
         except NotFound:
             pass
         except DurwardError as e:

@@ -34,7 +34,7 @@ from deepagents.backends.protocol import (
 from durward import Durward, DurwardError, Identity
 from durward.trust import files, variables
 
-RENEW_BEFORE = 600  # seconds that a token must still be good when a command starts
+RENEW_BEFORE = 1800  # seconds that a token must still be good when a command starts
 ELSEWHERE = ("tcp:1.1.1.1:443", "tcp:8.8.8.8:53", "tcp:[2606:4700:4700::1111]:443",
              "tcp:169.254.169.254:80", "udp:8.8.8.8:53", "name:example.com")
 
@@ -85,8 +85,8 @@ def pair(backend: SandboxBackendProtocol, *, policy: str | None = None,
 
 class PairedSandbox(SandboxBackendProtocol):
     """The backend that was given, with the proxy's variables on each command. close() revokes what
-    was issued; the sandbox itself stays its provider's. A command that runs on when its token ends
-    (an hour at most) is refused from then on."""
+    was issued; the sandbox itself stays its provider's. A token is renewed before a command when half
+    of its time is over; a command that runs on when its own has ended is refused from then on."""
 
     def __init__(self, backend: SandboxBackendProtocol, *, policy: str | None = None,
                  socket: str | os.PathLike[str] | None = None, proxy_host: str | None = None,

@@ -5,7 +5,7 @@
 
 enum {
     HEAD_SIZE = 21,       /* length, kind, wall clock, counter */
-    NUMBERS_RESERVE = 160 /* room that text fields leave, so that status and counts always fit */
+    NUMBERS_RESERVE = 224 /* room that text fields leave, so that status and counts always fit */
 };
 
 static const char *const kinds[RECORD_KINDS] = {
@@ -14,6 +14,7 @@ static const char *const kinds[RECORD_KINDS] = {
     [RECORD_CONNECTION] = "connection", [RECORD_DNS] = "dns",
     [RECORD_PACKET] = "packet",         [RECORD_TLS_REFUSED] = "tls_refused",
     [RECORD_LIFECYCLE] = "lifecycle",   [RECORD_CHECKPOINT] = "checkpoint",
+    [RECORD_OPENED] = "opened",         [RECORD_PROGRESS] = "progress",
 };
 
 static const char *const fields[RF_FIELDS] = {
@@ -42,6 +43,9 @@ static const char *const fields[RF_FIELDS] = {
     [RF_ROOT] = "root",
     [RF_SIGNATURE] = "signature",
     [RF_VIA] = "via",
+    [RF_MESSAGES_UP] = "messages_up",
+    [RF_MESSAGES_DOWN] = "messages_down",
+    [RF_CLOSE] = "close",
 };
 
 const char *record_kind_name(enum record_kind k)
@@ -57,7 +61,7 @@ const char *record_field_name(enum record_field f)
 bool record_field_is_number(enum record_field f)
 {
     return f == RF_STATUS || f == RF_UP || f == RF_DOWN || f == RF_MS || f == RF_COUNT ||
-           f == RF_FIRST;
+           f == RF_FIRST || f == RF_MESSAGES_UP || f == RF_MESSAGES_DOWN || f == RF_CLOSE;
 }
 
 void record_init(struct record *r, enum record_kind kind, uint64_t counter)

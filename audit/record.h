@@ -26,6 +26,8 @@ enum record_kind {
     RECORD_TLS_REFUSED, /* the sandbox's client refused our leaf, or a handshake was refused */
     RECORD_LIFECYCLE,   /* sandbox created, started, ended; daemon started, reloaded */
     RECORD_CHECKPOINT,  /* the logger's own: signs the lines before it (audit/checkpoint.h) */
+    RECORD_OPENED,      /* an admitted request became a WebSocket */
+    RECORD_PROGRESS,    /* how far a long exchange has come, each limits.progress_seconds */
     RECORD_KINDS
 };
 
@@ -56,8 +58,12 @@ enum record_field {                /* JSON name in the comment; text unless said
                                  */
                     RF_FIRST,   /* "first": number; checkpoint */
                     RF_ROOT,    /* "root": hex; checkpoint */
-                    RF_SIGNATURE, /* "signature": hex; checkpoint */
-                    RF_VIA,       /* "via": the upstream proxy of a connection */
+                    RF_SIGNATURE,     /* "signature": hex; checkpoint */
+                    RF_VIA,           /* "via": the upstream proxy of a connection */
+                    RF_MESSAGES_UP,   /* "messages_up": number, whole WebSocket messages */
+                    RF_MESSAGES_DOWN, /* "messages_down": likewise; bytes_up and bytes_down are
+                                         then the payload of frames */
+                    RF_CLOSE, /* "close": number, code of the first close frame, either way */
                     RF_FIELDS
 };
 

@@ -121,7 +121,8 @@ static void tell_operator(struct dialer *d, const char *text)
 static bool ask_allowed(void *arg, const struct authority *a)
 {
     const struct ask *k = arg;
-    unsigned want = k->channel->kind == ROLE_GATE ? POLICY_HOST_PLAIN : POLICY_HOST_CREDENTIALED;
+    unsigned want =
+        k->channel->kind == ROLE_INJECTOR ? POLICY_HOST_CREDENTIALED : POLICY_HOST_PLAIN;
     return (policy_host(k->channel->policy->policy, a) & want) != 0;
 }
 
@@ -363,7 +364,8 @@ static int on_peer(struct dialer *d, struct msg *m)
     struct peer p;
     if (peer_get(m, &p) < 0)
         return -1;
-    if (p.kind == ROLE_GATE || p.kind == ROLE_INJECTOR)
+    if (p.kind == ROLE_GATE || p.kind == ROLE_INJECTOR ||
+        (p.kind == ROLE_VAULT && strcmp(p.policy, PEER_TOKENS) == 0))
         return channel_new(d, &p);
     if (p.kind == ROLE_VAULT && d->means.secrets) {
         secret_client_attach(d->means.secrets, p.fd);

@@ -4,6 +4,9 @@
 #include "guard.h"
 #include "policy.h"
 #include "relay.h"
+#include "tunnel.h"
+#include "upgrade.h"
+#include "watch.h"
 
 #include <event2/event.h>
 #include <stdio.h>
@@ -29,6 +32,7 @@ struct exchange {
     unsigned refuse_status;
     const char *refuse_code;
     bool admitted;
+    struct watch *watch;
 };
 
 static void set_state(struct exchange *x, enum exchange_state s)
@@ -39,6 +43,8 @@ static void set_state(struct exchange *x, enum exchange_state s)
 static void exchange_free(struct exchange *x)
 {
     journal_cancel(x->wait);
+    relay_done(&x->relay);
+    watch_free(x->watch);
     http_head_free(&x->head);
     policy_free(x->policy);
     free(x);
@@ -139,13 +145,8 @@ static void end_record(struct exchange *x, enum record_kind kind, const char *co
     if (!x->admitted)
         return;
     x->admitted = false;
-    record_init(&r, kind, x->counter);
-    record_put_str(&r, RF_CODE, code);
-    if (x->relay.status)
-        record_put_u64(&r, RF_STATUS, x->relay.status);
-    record_put_u64(&r, RF_UP, x->relay.up);
-    record_put_u64(&r, RF_DOWN, x->relay.down);
-    record_put_u64(&r, RF_MS, relay_ms(&x->relay));
+    tunnel_verdict(x->relay.tunnel, &kind, &code);
+    relay_record(&x->relay, &r, kind, x->counter, code);
     if (facts) {
         record_put_str(&r, RF_ADDRESS, facts->address);
         record_put_str(&r, RF_DETAIL, facts->detail);
@@ -171,6 +172,8 @@ static void open_origin(struct exchange *x)
         return;
     }
     set_state(x, EXCHANGE_OPEN);
+    relay_admitted(&x->relay, x->gate->base, x->gate->limits.progress_seconds, x->gate->journal,
+                   x->counter);
     relay_open(&x->relay, origin_back(x->origin));
 }
 
@@ -201,12 +204,16 @@ static void open_plain(struct exchange *x)
 static void open_hop(struct exchange *x)
 {
     struct front f = {&front_ops, x};
+    struct hop_marks marks = {.n = 0};
+    if (x->inject)
+        guard_marks(x->gate, &x->who, x->rule, &marks);
     struct hop_request q = {
         .authority = x->authority,
         .generation = x->who.route->generation,
         .secret = x->inject ? x->rule->credential->secret : "",
         .entry = x->entry,
         .token = x->who.token,
+        .marks = &marks,
         .head = &x->head,
     };
     struct back hop = hop_open(x->who.route->hop, f, &q);
@@ -264,6 +271,15 @@ void exchange_start(struct exchange *x, struct head *h, const struct authority *
         deny(x, 403, "secret_needs_tls");
         return;
     }
+    if (x->rule->method_scoped && guard_query_override(x->head.query)) {
+        deny(x, 403, "method_override");
+        return;
+    }
+    if (x->head.upgrade != UPGRADE_NONE && !x->rule->websocket) {
+        deny(x, 403, "websocket");
+        return;
+    }
+    x->relay.upgrade = x->head.upgrade != UPGRADE_NONE;
     guard_clean_request(&x->head);
     if (x->rule->method_scoped && guard_strip_overrides(&x->head))
         gate_denied(x->gate, "override_stripped", a->host, 1);
@@ -295,10 +311,54 @@ struct exchange *exchange_new(struct gate *g, const struct identity *who, struct
 
 /* ---- as the front of its back ---- */
 
+static void on_tunnel_over(void *self, const char *code)
+{
+    struct exchange *x = self;
+    struct front f = x->relay.front;
+    char target[HOST_TEXT_MAX + 16];
+    gate_denied(x->gate, code, authority_text(&x->authority, target, sizeof target), 1);
+    end_record(x, RECORD_ABORTED, code, x->origin ? origin_facts(x->origin) : NULL);
+    x->relay.back.ops->cancel(x->relay.back.self, code);
+    set_state(x, EXCHANGE_DONE);
+    exchange_free(x);
+    f.ops->end(f.self);
+}
+
+/* The origin has agreed to the upgrade. -1: memory is out. */
+static int open_tunnel(struct exchange *x)
+{
+    struct tunnel_owner owner = {on_tunnel_over, x};
+    x->watch = watch_new(x->gate, &x->who);
+    if (x->watch == NULL)
+        return -1;
+    struct tunnel_filter up = watch_filter(x->watch);
+    return relay_open_tunnel(&x->relay, x->gate->base, owner,
+                             x->origin ? TUNNEL_STRICT_NONE : TUNNEL_STRICT_UP, &up, NULL);
+}
+
+/* The reply is not to go on: what sent it is given up from within its own call. */
+static void abandon(struct exchange *x, unsigned status, const char *code)
+{
+    end_record(x, RECORD_ABORTED, code, x->origin ? origin_facts(x->origin) : NULL);
+    x->relay.back.ops->cancel(x->relay.back.self, code);
+    tell_fail(x, status, code);
+}
+
+/* A 101 that was not asked for, or with a sub-protocol that was not. */
+static bool upgrade_unfit(const struct exchange *x, const struct head *reply)
+{
+    return reply->body == BODY_TUNNEL &&
+           (x->head.upgrade == UPGRADE_NONE || !upgrade_protocol_fits(&x->head, reply));
+}
+
 static void front_reply(void *self, const struct head *reply)
 {
     struct exchange *x = self;
     struct head h;
+    if (upgrade_unfit(x, reply)) {
+        abandon(x, 502, "upstream_protocol");
+        return;
+    }
     set_state(x, EXCHANGE_REPLYING);
     x->relay.status = reply->status;
     if (http_head_copy(&h, reply) < 0) {
@@ -306,8 +366,15 @@ static void front_reply(void *self, const struct head *reply)
         return; /* the front has seen no reply; its end will be a failure */
     }
     guard_clean_reply(&h, x->rule->credential != NULL, x->rule->cookies);
+    if (h.body == BODY_TUNNEL && open_tunnel(x) < 0) {
+        http_head_free(&h);
+        abandon(x, 503, "memory");
+        return;
+    }
     x->relay.front.ops->reply(x->relay.front.self, &h);
     http_head_free(&h);
+    if (x->relay.tunnel) /* frames may wait already */
+        x->relay.front.ops->wanted(x->relay.front.self);
 }
 
 static void front_trailers(void *self, const struct head *fields)
@@ -326,7 +393,12 @@ static void front_end(void *self)
 {
     struct exchange *x = self;
     struct front f = x->relay.front;
+    bool cut = x->relay.tunnel && !tunnel_down_closed(x->relay.tunnel);
     end_record(x, RECORD_COMPLETED, "ok", x->origin ? origin_facts(x->origin) : NULL);
+    if (cut) {
+        tell_fail(x, 502, "upstream_closed");
+        return;
+    }
     set_state(x, EXCHANGE_DONE);
     exchange_free(x);
     f.ops->end(f.self);
@@ -337,6 +409,10 @@ static void front_fail(void *self, unsigned status, const char *code, const char
     struct exchange *x = self;
     char target[HOST_TEXT_MAX + 16];
     authority_text(&x->authority, target, sizeof target);
+    if (x->relay.tunnel && tunnel_down_closed(x->relay.tunnel)) {
+        front_end(x); /* both had said goodbye: how the connection goes then is no matter */
+        return;
+    }
     if (status == 403 || status == 421 || status == 503)
         gate_denied(x->gate, code, target, 1);
     if (x->origin) {

@@ -12,9 +12,9 @@ struct hop_exchange {
     struct hop *hop;
     uint32_t id;
     struct front front;
-    uint32_t credit;  /* request bytes we may still send */
-    uint32_t unacked; /* reply bytes passed on and not yet credited */
-    bool replied, trailed;
+    uint32_t credit;               /* request bytes we may still send */
+    uint32_t unacked;              /* reply bytes passed on and not yet credited */
+    bool replied, trailed, tunnel; /* tunnel: an upgrade is asked for */
     LIST_ENTRY(hop_exchange) link;
 };
 
@@ -114,8 +114,12 @@ static int on_reply(struct hop_exchange *x, struct msg *m)
     http_head_init(&h);
     bool sane = msg_get_u32(m, &status) == 0 && msg_get_u8(m, &body) == 0 &&
                 msg_get_u64(m, &h.length) == 0 && hop_get_fields(m, &h) == 0 && msg_end(m) == 0 &&
-                status >= 200 && status <= 999 && body <= BODY_CLOSE && !x->replied;
+                !x->replied;
+    bool tunnel = sane && body == BODY_TUNNEL;
+    sane = sane && (tunnel ? x->tunnel && status == 101 && h.length == 0
+                           : status >= 200 && status <= 999 && body <= BODY_CLOSE);
     if (sane) {
+        h.upgrade = tunnel ? UPGRADE_WEBSOCKET : UPGRADE_NONE;
         h.status = status;
         h.minor = 1;
         h.body = body;
@@ -321,6 +325,7 @@ struct back hop_open(struct hop *h, struct front front, const struct hop_request
     x->id = ++h->next;
     x->front = front;
     x->credit = HOP_WINDOW;
+    x->tunnel = r->head->body == BODY_TUNNEL;
     LIST_INSERT_HEAD(&h->list, x, link);
     h->n++;
     const struct head *q = r->head;
@@ -341,6 +346,9 @@ struct back hop_open(struct hop *h, struct front front, const struct hop_request
     msg_put_str(&m, r->secret);
     msg_put_str(&m, r->entry);
     msg_put_str(&m, r->token);
+    msg_put_u32(&m, r->marks ? r->marks->n : 0);
+    for (unsigned i = 0; r->marks && i < r->marks->n; i++)
+        msg_put_str(&m, r->marks->text[i]);
     hop_put_fields(&m, q);
     if (ipc_send(h->ch, &m) < 0) {
         drop(x);

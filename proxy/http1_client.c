@@ -4,6 +4,7 @@
 #include "http1_head.h"
 #include "http1_write.h"
 #include "stream.h"
+#include "upgrade.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,15 +14,19 @@
 
 enum client_state { C_IDLE = 0, C_HEAD, C_BODY, C_DEAD };
 
-enum { INTERIM_MAX = 8 };
+enum {
+    INTERIM_MAX = 8,
+    TUNNEL_END_SECONDS = 10, /* both sides have ended a tunnel; the origin is to close */
+};
 
 struct http1_client {
     struct io *io;
     const struct limits *limits;
     enum client_state state;
-    const struct http1_client_ops *ops;
+    const struct client_ops *ops;
     void *arg;
     char method[16];
+    char key[UPGRADE_KEY_TEXT]; /* "": no upgrade is asked for */
     enum body_kind request_body;
     bool request_done, plain_body; /* plain: none, or with a method that has one */
     bool reply_keeps;              /* the reply allows another request */
@@ -55,8 +60,11 @@ void http1_client_close(struct http1_client *c)
 {
     if (c == NULL || c->freed)
         return;
+    if (c->body.kind == BODY_TUNNEL && c->state == C_BODY)
+        io_close_flushed(c->io); /* a last close frame goes out */
+    else
+        io_close(c->io);
     set_state(c, C_DEAD);
-    io_close(c->io);
     c->io = NULL;
     c->freed = true;
     if (c->depth == 0)
@@ -65,7 +73,7 @@ void http1_client_close(struct http1_client *c)
 
 static void fail(struct http1_client *c, const char *code, const char *detail)
 {
-    const struct http1_client_ops *ops = c->ops;
+    const struct client_ops *ops = c->ops;
     char copy[192];
     snprintf(copy, sizeof copy, "%s", detail);
     void *arg = c->arg;
@@ -75,6 +83,12 @@ static void fail(struct http1_client *c, const char *code, const char *detail)
     if (leased)
         ops->fail(arg, code, copy);
     leave(c);
+}
+
+/* How long neither side may be silent in the middle of what it says. */
+static unsigned quiet_seconds(const struct http1_client *c)
+{
+    return c->body.kind == BODY_TUNNEL ? c->limits->tunnel_seconds : c->limits->idle_seconds;
 }
 
 static void push_trailers(struct http1_client *c)
@@ -111,14 +125,14 @@ static int take_head(struct http1_client *c)
     struct refusal why;
     c->scanned = 0;
     int r = http1_parse_reply(&h, (struct slice){(const char *)buf_data(in), (size_t)n},
-                              slice_str(c->method), c->limits, &why);
+                              slice_str(c->method), c->key[0] ? c->key : NULL, c->limits, &why);
     buf_drain(in, (size_t)n);
     if (r < 0) {
         http_head_free(&h);
         fail(c, "upstream_protocol", why.code);
         return -1;
     }
-    if (h.status < 200) {
+    if (h.status < 200 && h.body != BODY_TUNNEL) {
         http_head_free(&h);
         if (++c->interim > INTERIM_MAX) {
             fail(c, "upstream_protocol", "too many interim replies");
@@ -129,7 +143,7 @@ static int take_head(struct http1_client *c)
     http1_body_init(&c->body, h.body, h.length);
     c->reply_keeps = h.keep_alive && h.body != BODY_CLOSE && c->plain_body;
     set_state(c, C_BODY);
-    io_deadline(c->io, c->limits->idle_seconds);
+    io_deadline(c->io, quiet_seconds(c));
     c->ops->reply(c->arg, &h);
     http_head_free(&h);
     return 1;
@@ -161,7 +175,7 @@ static void push_body(struct http1_client *c)
         if (c->freed)
             return;
         buf_drain(in, (size_t)used);
-        io_deadline(c->io, c->limits->idle_seconds);
+        io_deadline(c->io, quiet_seconds(c));
     }
 }
 
@@ -178,7 +192,7 @@ static void run(struct http1_client *c)
 
 static void on_eof(struct http1_client *c)
 {
-    if (c->state == C_BODY && c->body.kind == BODY_CLOSE) {
+    if (c->state == C_BODY && (c->body.kind == BODY_CLOSE || c->body.kind == BODY_TUNNEL)) {
         run(c);
         if (c->freed || c->state != C_BODY)
             return;
@@ -238,7 +252,24 @@ struct http1_client *http1_client_new(struct io *io, const struct limits *l)
     return c;
 }
 
-void http1_client_start(struct http1_client *c, const struct http1_client_ops *ops, void *arg,
+/* The head's last CRLF makes room for a handshake of our own (RFC 6455 4.1). */
+static void ask_upgrade(struct http1_client *c, struct slice *head)
+{
+    char lines[192];
+    int n = -1;
+    if (upgrade_make_key(c->key) == 0)
+        n = snprintf(lines, sizeof lines,
+                     "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"
+                     "sec-websocket-key: %s\r\n\r\n",
+                     c->key);
+    head->n -= 2;
+    io_deadline(c->io, c->limits->reply_seconds);
+    if (n < 0 || io_write(c->io, head->p, head->n) < 0 || io_write(c->io, lines, (size_t)n) < 0)
+        io_deadline(c->io, 1);
+    *head = (struct slice){"", 0};
+}
+
+void http1_client_start(struct http1_client *c, const struct client_ops *ops, void *arg,
                         struct slice head, struct slice method, enum body_kind body)
 {
     c->ops = ops;
@@ -252,7 +283,10 @@ void http1_client_start(struct http1_client *c, const struct http1_client_ops *o
     c->scanned = 0;
     c->served++;
     set_state(c, C_HEAD);
+    c->key[0] = 0;
     io_deadline(c->io, 0); /* until the request is whole, its sender's time-outs count */
+    if (body == BODY_TUNNEL)
+        ask_upgrade(c, &head);
     if (io_write(c->io, head.p, head.n) < 0)
         io_deadline(c->io, 1); /* cannot happen: an idle connection's buffer holds any head */
     io_resume(c->io);
@@ -271,6 +305,8 @@ void http1_client_data(struct http1_client *c, const void *p, size_t n)
     r |= io_write(c->io, p, n);
     if (c->request_body == BODY_CHUNKED)
         r |= io_write(c->io, "\r\n", 2);
+    if (c->body.kind == BODY_TUNNEL)
+        io_deadline(c->io, quiet_seconds(c));
     if (r < 0)
         io_deadline(c->io, 1); /* the caller ignored room(): end the request, never the process */
 }
@@ -284,6 +320,10 @@ void http1_client_request_end(struct http1_client *c)
         io_deadline(c->io, c->limits->reply_seconds);
     if (c->request_body == BODY_CHUNKED && io_write(c->io, "0\r\n\r\n", 5) < 0)
         io_deadline(c->io, 1);
+    if (c->state == C_BODY && c->body.kind == BODY_TUNNEL) {
+        io_end(c->io);
+        io_deadline(c->io, TUNNEL_END_SECONDS);
+    }
 }
 
 size_t http1_client_room(const struct http1_client *c)
@@ -306,6 +346,44 @@ void http1_client_resume(struct http1_client *c)
     if (!c->freed)
         io_consumed(c->io);
     leave(c);
+}
+
+static void lease_data(void *self, const void *p, size_t n)
+{
+    http1_client_data(self, p, n);
+}
+
+static void lease_end(void *self)
+{
+    http1_client_request_end(self);
+}
+
+static size_t lease_room(void *self)
+{
+    return http1_client_room(self);
+}
+
+static void lease_resume(void *self)
+{
+    http1_client_resume(self);
+}
+
+static void lease_drop(void *self)
+{
+    http1_client_close(self);
+}
+
+static const struct lease_ops lease_ops = {
+    .data = lease_data,
+    .end = lease_end,
+    .room = lease_room,
+    .resume = lease_resume,
+    .drop = lease_drop,
+};
+
+struct lease http1_client_lease(struct http1_client *c)
+{
+    return (struct lease){&lease_ops, c};
 }
 
 /* Bytes came that nobody asked for; OpenSSL may hold them. */

@@ -6,28 +6,18 @@
 #include "config.h"
 #include "http_head.h"
 #include "io.h"
+#include "lease.h"
 
 struct http1_client;
-
-/* What the connection tells the request that leases it. After end or fail it is not leased. */
-struct http1_client_ops {
-    void (*reply)(void *arg, const struct head *h);
-    void (*data)(void *arg, const void *p, size_t n);
-    void (*trailers)(void *arg, const struct head *fields); /* at most once, before end */
-    void (*end)(void *arg);
-    /* code: constant ("upstream_closed", "upstream_protocol", "upstream_timeout", …); detail for
-     * the audit, valid during the call. The connection is closed already. */
-    void (*fail)(void *arg, const char *code, const char *detail);
-    size_t (*room)(void *arg);
-    void (*wanted)(void *arg);
-};
 
 /* Takes the connected (and, for https, verified) io over. */
 struct http1_client *http1_client_new(struct io *io, const struct limits *l);
 /* Lease it for one request: head is the serialised head, sent at once; body says how data will be
- * framed. */
-void http1_client_start(struct http1_client *c, const struct http1_client_ops *ops, void *arg,
+ * framed. When it has failed, the connection is closed already. */
+void http1_client_start(struct http1_client *c, const struct client_ops *ops, void *arg,
                         struct slice head, struct slice method, enum body_kind body);
+/* The same request's side of it; dropping it closes the connection. */
+struct lease http1_client_lease(struct http1_client *c);
 void http1_client_data(struct http1_client *c, const void *p, size_t n);
 void http1_client_request_end(struct http1_client *c);
 size_t http1_client_room(const struct http1_client *c);

@@ -1,6 +1,7 @@
 #include "http1_head.h"
 
 #include "field_name.h"
+#include "upgrade.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -194,6 +195,8 @@ static int parse_request_line(struct head *h, struct slice line, const struct li
                               struct refusal *why)
 {
     ssize_t a = slice_find(line, ' ');
+    if (slice_eq(line, SLICE("PRI * HTTP/2.0"))) /* HTTP/2 with prior knowledge (attack B17) */
+        return refuse(why, 400, "h2c");
     if (a <= 0)
         return refuse(why, 400, "bad_request_line");
     h->method = (struct slice){line.p, (size_t)a};
@@ -321,10 +324,8 @@ int http1_parse_request(struct head *h, struct slice raw, const struct limits *l
     connection_options(h, &upgrade);
     if (host(h, why) < 0)
         return -1;
-    if (http_head_count(h, "upgrade"))
-        return refuse(why, 501, "upgrade");
-    if (upgrade && http_head_count(h, "upgrade") == 0)
-        return refuse(why, 400, "upgrade");
+    if (upgrade_check_request(h, upgrade, why) < 0)
+        return -1;
     if (!http1_parser_knows(h->method))
         return refuse(why, 405, "method");
     if (!http1_parser_agrees_request(h, raw))
@@ -364,8 +365,8 @@ static int reply_body(struct head *h, struct slice method, struct refusal *why)
     return 0;
 }
 
-int http1_parse_reply(struct head *h, struct slice raw, struct slice method, const struct limits *l,
-                      struct refusal *why)
+int http1_parse_reply(struct head *h, struct slice raw, struct slice method, const char *key,
+                      const struct limits *l, struct refusal *why)
 {
     struct slice own, line;
     bool upgrade;
@@ -378,10 +379,15 @@ int http1_parse_reply(struct head *h, struct slice raw, struct slice method, con
     if (parse_fields(h, rest, l, why) < 0)
         return refuse(why, 502, "upstream_protocol");
     connection_options(h, &upgrade);
-    if (h->status == 101)
+    if (h->status == 101 && (key == NULL || !upgrade_reply_fits(h, upgrade, key)))
         return refuse(why, 502, "upstream_protocol");
     if (reply_body(h, method, why) < 0)
         return -1;
+    if (h->status == 101) {
+        h->body = BODY_TUNNEL;
+        h->upgrade = UPGRADE_WEBSOCKET;
+        h->keep_alive = false;
+    }
     if (!http1_parser_agrees_reply(h, raw, method))
         return refuse(why, 502, "upstream_protocol");
     return 0;

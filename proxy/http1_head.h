@@ -19,9 +19,10 @@ struct refusal http1_head_refusal(ssize_t end, struct slice in, size_t scanned);
  * http_head_free'd. */
 int http1_parse_request(struct head *h, struct slice raw, const struct limits *l,
                         struct refusal *why);
-/* A reply to a request with this method. Refusals carry status 502. */
-int http1_parse_reply(struct head *h, struct slice raw, struct slice method, const struct limits *l,
-                      struct refusal *why);
+/* A reply to a request with this method. key: of the upgrade that was asked for, or NULL; without
+ * one a 101 is refused. Refusals carry status 502. */
+int http1_parse_reply(struct head *h, struct slice raw, struct slice method, const char *key,
+                      const struct limits *l, struct refusal *why);
 /* Field lines alone (chunked trailers), at most max bytes. */
 int http1_parse_trailers(struct head *h, struct slice raw, const struct limits *l);
 

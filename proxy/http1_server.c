@@ -2,6 +2,7 @@
 
 #include "http1_body.h"
 #include "http1_write.h"
+#include "upgrade.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,8 @@ struct http1_server {
     size_t scanned;
     bool head_begun, request_done, expect_continue, minor0, head_request, te_trailers;
     bool replied, reply_chunked, trailed, close_after, released;
+    bool tunnel;                      /* the reply began one */
+    char accept[UPGRADE_ACCEPT_TEXT]; /* what a WebSocket is answered; "": none is asked for */
     const char *refusal_field;
     int depth;
     bool freed;
@@ -98,7 +101,22 @@ static void exchange_over(struct http1_server *s)
     io_deadline(s->io, s->limits->idle_seconds);
 }
 
+/* How long nothing may move either way. */
+static unsigned quiet_seconds(const struct http1_server *s)
+{
+    return s->tunnel ? s->limits->tunnel_seconds : s->limits->idle_seconds;
+}
+
 /* ---- as the front of an exchange ---- */
+
+static void begin_tunnel(struct http1_server *s, const struct head *h)
+{
+    s->tunnel = true;
+    io_deadline(s->io, quiet_seconds(s));
+    if (s->accept[0] == 0 || http1_write_upgrade(io_out(s->io), h, s->accept) < 0)
+        io_deadline(s->io, 1); /* cannot happen: nobody else makes a tunnel */
+    io_flush_soon(s->io);
+}
 
 static void front_reply(void *self, const struct head *h)
 {
@@ -113,6 +131,10 @@ static void front_reply(void *self, const struct head *h)
     s->replied = true;
     if (!s->request_done)
         s->close_after = true;
+    if (kind == BODY_TUNNEL) {
+        begin_tunnel(s, h);
+        return;
+    }
     if (http1_write_reply(out, h, kind, h->length, s->close_after, s->head_request) < 0)
         s->close_after = true;
     io_deadline(s->io, s->limits->idle_seconds);
@@ -136,7 +158,7 @@ static void front_data(void *self, const void *p, size_t n)
     if (r < 0)
         io_deadline(s->io, 1); /* a back that ignored room(): cut it, never truncate silently */
     else
-        io_deadline(s->io, s->limits->idle_seconds);
+        io_deadline(s->io, quiet_seconds(s));
 }
 
 static void front_trailers(void *self, const struct head *h)
@@ -170,6 +192,14 @@ static void front_end(void *self)
     go_on(s);
 }
 
+/* A refusal by policy alone says nothing against the connection (SPECIFICATION, "The form of a
+ * refusal"). */
+static bool refusal_keeps(unsigned status, const char *code)
+{
+    return status == 403 && (strcmp(code, "no_rule") == 0 || strcmp(code, "denied_by_rule") == 0 ||
+                             strcmp(code, "method") == 0);
+}
+
 static void front_fail(void *self, unsigned status, const char *code, const char *id)
 {
     struct http1_server *s = self;
@@ -180,7 +210,7 @@ static void front_fail(void *self, unsigned status, const char *code, const char
         leave(s);
         return;
     }
-    bool close = s->close_after || !s->request_done || status == 400 || status >= 500;
+    bool close = s->close_after || !s->request_done || !refusal_keeps(status, code);
     if (http1_write_refusal(io_out(s->io), status, code, id ? id : "-", close, s->head_request,
                             s->refusal_field) < 0)
         close = true;
@@ -227,7 +257,10 @@ static void begin_exchange(struct http1_server *s, const struct head *h, bool do
     s->close_after |= !h->keep_alive;
     s->expect_continue = h->expect_continue;
     s->request_done = done;
-    s->replied = s->reply_chunked = s->trailed = false;
+    s->replied = s->reply_chunked = s->trailed = s->tunnel = false;
+    s->accept[0] = 0;
+    if (h->upgrade != UPGRADE_NONE && upgrade_accept(upgrade_key(h), s->accept) < 0)
+        s->accept[0] = 0;
     s->te_trailers = h->te_trailers;
     s->refusal_field = "";
     s->back = (struct back){NULL, NULL};
@@ -339,7 +372,7 @@ static int push_body(struct http1_server *s)
     }
     if (used == 0)
         return 0;
-    io_deadline(s->io, s->limits->idle_seconds);
+    io_deadline(s->io, quiet_seconds(s));
     if (out.n)
         s->back.ops->data(s->back.self, out.p, out.n);
     buf_drain(in, (size_t)used);

@@ -9,6 +9,7 @@ const char *http1_reason(unsigned status)
         unsigned status;
         const char *text;
     } t[] = {
+        {101, "Switching Protocols"},
         {200, "OK"},
         {201, "Created"},
         {202, "Accepted"},
@@ -99,7 +100,8 @@ int http1_write_request(struct buf *out, const struct head *h, const struct auth
     bool zero = h->body == BODY_NONE && may_have_body(h->method);
     if (write_framing(out, zero ? BODY_LENGTH : h->body, zero ? 0 : h->length) < 0)
         return -1;
-    bool odd = h->body != BODY_NONE && !http1_expects_body(h->method);
+    bool odd =
+        (h->body == BODY_LENGTH || h->body == BODY_CHUNKED) && !http1_expects_body(h->method);
     return buf_append_str(out, odd ? "connection: close\r\n\r\n" : "\r\n");
 }
 
@@ -116,6 +118,16 @@ int http1_write_reply(struct buf *out, const struct head *h, enum body_kind body
     if (close && buf_append_str(out, "connection: close\r\n") < 0)
         return -1;
     return buf_append_str(out, "\r\n");
+}
+
+int http1_write_upgrade(struct buf *out, const struct head *h, const char *accept)
+{
+    if (buf_printf(out, "HTTP/1.1 101 %s\r\n", http1_reason(101)) < 0 || write_fields(out, h) < 0)
+        return -1;
+    return buf_printf(out,
+                      "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-accept: %s\r\n"
+                      "\r\n",
+                      accept);
 }
 
 int http1_write_trailers(struct buf *out, const struct head *h)

@@ -14,6 +14,8 @@ int http1_write_request(struct buf *out, const struct head *h, const struct auth
 int http1_write_reply(struct buf *out, const struct head *h, enum body_kind body, uint64_t length,
                       bool close, bool head_request);
 /* The last chunk and the trailers behind it. */
+/* A 101 that begins a WebSocket with our own accept value. */
+int http1_write_upgrade(struct buf *out, const struct head *h, const char *accept) WUNUSED;
 int http1_write_trailers(struct buf *out, const struct head *h);
 /* Our own refusal: body "denied <code> <id>\n", Durward-Denied header, nothing of the request. */
 int http1_write_refusal(struct buf *out, unsigned status, const char *code, const char *id,

@@ -6,6 +6,7 @@
 #include "policy.h"
 #include "proc.h"
 #include "roots.h"
+#include "tls_sessions.h"
 #include "token.h"
 #include "wire.h"
 
@@ -53,11 +54,12 @@ static void start(struct injector *i, int roots_fd, bool synced)
     i->dial = dial_client_new(i->base, i->limits.dial_seconds);
     i->secrets = secret_client_new(i->base);
     i->scrubs = scrub_cache_new(i->base);
-    i->pool = pool_new(i->limits.pool, i->limits.pool_idle_seconds);
+    i->pool = pool_new(i->base, i->limits.pool, i->limits.pool_idle_seconds);
     i->origin.tls = io_tls_client_ctx();
     if (!roots || !i->journal || !i->dial || !i->secrets || !i->scrubs || !i->pool ||
         !i->origin.tls)
         die(err.text[0] ? err.text : "out of memory");
+    tls_sessions_setup(i->origin.tls);
     SSL_CTX_set1_cert_store(i->origin.tls, roots_store(roots));
     i->origin.base = i->base;
     i->origin.limits = &i->limits;

@@ -2,13 +2,13 @@
 
 #include "dial_client.h"
 #include "http1_write.h"
+#include "tls_sessions.h"
 
-#include <openssl/x509v3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum origin_state { O_DIALLING = 0, O_HANDSHAKE, O_ACTIVE, O_DONE };
+enum origin_state { O_WAITING = 0, O_DIALLING, O_HANDSHAKE, O_ACTIVE, O_DONE };
 
 struct origin {
     struct origin_env env;
@@ -16,13 +16,18 @@ struct origin {
     struct front front;
     struct authority authority;
     enum origin_state state;
-    struct buf head; /* serialised, kept for a retry */
+    struct head *head; /* kept while the request may be sent again, then NULL */
     char method[16];
     enum body_kind body;
+    enum pool_want want;
+    bool grpc;
     char *key, *id, *token;
+    struct pool_wait *pool_wait; /* WAITING: for another's dial */
+    struct pool_dial *dialling;
     struct dial_wait *wait;
-    struct io *io; /* HANDSHAKE */
-    struct http1_client *client;
+    struct io *io;               /* HANDSHAKE */
+    struct lease lease;          /* ACTIVE */
+    struct http1_client *client; /* what is leased, if it goes back to the pool */
     struct origin_facts facts;
     bool request_done, body_begun, replied, retried;
 };
@@ -32,11 +37,22 @@ static void set_state(struct origin *o, enum origin_state s)
     o->state = s;
 }
 
+/* It cannot be sent again from here on. */
+static void drop_head(struct origin *o)
+{
+    if (o->head)
+        http_head_free(o->head);
+    free(o->head);
+    o->head = NULL;
+}
+
 static void origin_free(struct origin *o)
 {
+    pool_wait_cancel(o->pool_wait);
+    pool_dial_over(o->dialling, false);
     dial_client_cancel(o->wait);
     io_close(o->io);
-    buf_free(&o->head);
+    drop_head(o);
     free(o->key);
     free(o->id);
     free(o->token);
@@ -51,40 +67,96 @@ static void origin_fail(struct origin *o, unsigned status, const char *code, con
     origin_free(o);
 }
 
-SSL *origin_ssl(SSL_CTX *ctx, const struct authority *a)
+static const struct client_ops client_ops;
+
+/* The dial is over: who waited for it may go on. */
+static void dial_over(struct origin *o, bool failed)
 {
-    static const unsigned char alpn[] = "\x08http/1.1";
-    SSL *ssl = SSL_new(ctx);
-    if (ssl == NULL)
-        return NULL;
-    X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
-    X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS |
-                                               X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
-    int ok;
-    if (a->kind == HOST_NAME)
-        ok = SSL_set_tlsext_host_name(ssl, a->host) &&
-             X509_VERIFY_PARAM_set1_host(param, a->host, strlen(a->host));
-    else
-        ok = X509_VERIFY_PARAM_set1_ip(param, a->ip, a->kind == HOST_IPV4 ? 4 : 16);
-    ok = ok && SSL_set_alpn_protos(ssl, alpn, sizeof alpn - 1) == 0;
-    SSL_set_verify(ssl, SSL_VERIFY_PEER, NULL);
-    if (!ok) {
-        SSL_free(ssl);
-        return NULL;
-    }
-    return ssl;
+    struct pool_dial *d = o->dialling;
+    o->dialling = NULL;
+    pool_dial_over(d, failed);
 }
 
-static int dial(struct origin *o);
-static const struct http1_client_ops client_ops;
-
-static void start(struct origin *o, struct http1_client *c)
+static int start_http1(struct origin *o)
 {
-    o->client = c;
+    struct buf text;
+    buf_init(&text, STREAM_OUT_MAX / 2);
+    text.wipe = o->env.wipe;
+    int r = http1_write_request(&text, o->head, &o->authority);
+    if (r == 0) {
+        http1_client_start(o->client, &client_ops, o, buf_slice(&text), slice_str(o->method),
+                           o->body);
+        o->lease = http1_client_lease(o->client);
+    } else {
+        http1_client_close(o->client);
+        o->client = NULL;
+    }
+    buf_free(&text);
+    return r;
+}
+
+/* -1: out of memory. */
+static int start(struct origin *o, struct connection c)
+{
+    o->client = c.http1;
+    if (c.http2) {
+        o->lease = http2_client_lease(c.http2, &client_ops, o, o->head, &o->authority);
+        snprintf(o->facts.address, sizeof o->facts.address, "%s", http2_client_address(c.http2));
+    } else if (start_http1(o) < 0) {
+        return -1;
+    }
+    if (o->lease.ops == NULL)
+        return -1;
     set_state(o, O_ACTIVE);
-    http1_client_start(c, &client_ops, o, buf_slice(&o->head), slice_str(o->method), o->body);
     if (o->request_done)
-        http1_client_request_end(c);
+        o->lease.ops->end(o->lease.self);
+    return 0;
+}
+
+/* From the event loop; origin_open does the same without telling anyone. */
+static void start_told(struct origin *o, struct connection c)
+{
+    if (start(o, c) < 0)
+        origin_fail(o, 503, "memory", NULL);
+    else if (!o->request_done)
+        o->front.ops->wanted(o->front.self);
+}
+
+static void connected_http2(struct origin *o, struct io *io)
+{
+    pool_spoke(o->env.pool, o->key, true);
+    struct connection c = pool_take(o->env.pool, o->key, POOL_HTTP2);
+    if (c.http2) { /* another was quicker: one connection serves both */
+        io_close(io);
+        o->facts.reused = true;
+    } else {
+        c.http2 = http2_client_new(o->env.base, io, o->env.limits, o->env.wipe, o->facts.address);
+        if (c.http2 && pool_add(o->env.pool, o->key, c.http2) < 0)
+            c.http2 = NULL;
+    }
+    dial_over(o, false);
+    if (c.http2)
+        start_told(o, c);
+    else
+        origin_fail(o, 503, "memory", NULL);
+}
+
+static void connected_http1(struct origin *o, struct io *io)
+{
+    struct connection c = {NULL, NULL};
+    if (o->want != POOL_HTTP1)
+        pool_spoke(o->env.pool, o->key, false);
+    dial_over(o, false);
+    if (o->grpc) {
+        io_close(io);
+        origin_fail(o, 502, "grpc_needs_h2", "the origin speaks no HTTP/2");
+        return;
+    }
+    c.http1 = http1_client_new(io, o->env.limits);
+    if (c.http1)
+        start_told(o, c);
+    else
+        origin_fail(o, 503, "memory", NULL);
 }
 
 static void connected(struct origin *o)
@@ -92,14 +164,21 @@ static void connected(struct origin *o)
     struct io *io = o->io;
     o->io = NULL;
     io_deadline(io, 0);
-    struct http1_client *c = http1_client_new(io, o->env.limits);
-    if (c == NULL) {
-        origin_fail(o, 503, "memory", NULL);
+    switch (origin_protocol(io_ssl(io))) {
+    case ORIGIN_HTTP1:
+        connected_http1(o, io);
         return;
+    case ORIGIN_HTTP2:
+        if (o->want != POOL_HTTP1) {
+            connected_http2(o, io);
+            return;
+        }
+        break; /* not offered */
+    case ORIGIN_UNKNOWN:
+        break;
     }
-    start(o, c);
-    if (!o->request_done)
-        o->front.ops->wanted(o->front.self);
+    io_close(io);
+    origin_fail(o, 502, "upstream_protocol", "the origin chose a protocol that was not offered");
 }
 
 static void on_handshake(struct io *io, enum io_event ev, void *arg)
@@ -110,12 +189,15 @@ static void on_handshake(struct io *io, enum io_event ev, void *arg)
         connected(o);
         return;
     case IO_ERROR:
+        dial_over(o, true);
         origin_fail(o, 502, "upstream_tls", io_why(io));
         return;
     case IO_EOF:
+        dial_over(o, true);
         origin_fail(o, 502, "upstream_tls", "the origin closed during the handshake");
         return;
     case IO_TIMEOUT:
+        dial_over(o, true);
         origin_fail(o, 504, "upstream_timeout", "TLS handshake with the origin");
         return;
     case IO_READABLE:
@@ -129,6 +211,7 @@ static void on_dialled(void *arg, int fd, const char *address, const char *code,
     struct origin *o = arg;
     o->wait = NULL;
     if (fd < 0) {
+        dial_over(o, true);
         bool policy = strcmp(code, "denied") == 0 || strcmp(code, "blocked_ip") == 0;
         bool ours = strcmp(code, "overload") == 0 || strcmp(code, "dialer_gone") == 0 ||
                     strcmp(code, "audit") == 0;
@@ -146,8 +229,9 @@ static void on_dialled(void *arg, int fd, const char *address, const char *code,
         connected(o);
         return;
     }
-    SSL *ssl = origin_ssl(o->env.tls, &o->authority);
-    if (ssl == NULL) {
+    SSL *ssl = origin_ssl(o->env.tls, &o->authority, o->want == POOL_HTTP1);
+    if (ssl == NULL || tls_sessions_begin(pool_sessions(o->env.pool), o->key, ssl) < 0) {
+        SSL_free(ssl);
         origin_fail(o, 503, "memory", NULL);
         return;
     }
@@ -160,8 +244,44 @@ static void on_dialled(void *arg, int fd, const char *address, const char *code,
 static int dial(struct origin *o)
 {
     set_state(o, O_DIALLING);
+    o->dialling = pool_dial(o->env.pool, o->key);
     o->wait = dial_client_get(o->dial, &o->authority, o->id, o->token, on_dialled, o);
     return o->wait ? 0 : -1;
+}
+
+static void on_waited(void *arg, bool again);
+
+/* A connection of the pool, or that which another request is just making, or one of our own. What
+ * was started is not told to the front. -1: out of memory. */
+static int find_way(struct origin *o, bool may_wait)
+{
+    struct connection c = pool_take(o->env.pool, o->key, o->want);
+    if (c.http1 || c.http2) {
+        o->facts.reused = true;
+        return start(o, c);
+    }
+    if (may_wait && o->want != POOL_HTTP1) {
+        o->pool_wait = pool_wait(o->env.pool, o->key, on_waited, o);
+        set_state(o, O_WAITING);
+        if (o->pool_wait)
+            return 0;
+    }
+    return dial(o);
+}
+
+static void find_way_told(struct origin *o, bool may_wait)
+{
+    if (find_way(o, may_wait) < 0)
+        origin_fail(o, 503, "memory", NULL);
+    else if (o->state == O_ACTIVE && !o->request_done)
+        o->front.ops->wanted(o->front.self);
+}
+
+static void on_waited(void *arg, bool again)
+{
+    struct origin *o = arg;
+    o->pool_wait = NULL;
+    find_way_told(o, again);
 }
 
 /* ---- what the connection tells ---- */
@@ -170,6 +290,7 @@ static void on_reply(void *arg, const struct head *h)
 {
     struct origin *o = arg;
     o->replied = true;
+    drop_head(o);
     o->front.ops->reply(o->front.self, h);
 }
 
@@ -191,7 +312,7 @@ static void on_end(void *arg)
     struct http1_client *c = o->client;
     o->client = NULL;
     set_state(o, O_DONE);
-    if (o->request_done && http1_client_reusable(c))
+    if (c && o->request_done && http1_client_reusable(c))
         pool_give(o->env.pool, o->key, c);
     else
         http1_client_close(c);
@@ -199,27 +320,35 @@ static void on_end(void *arg)
     origin_free(o);
 }
 
-/* Sent again, once, only when it failed on a reused connection before any reply byte, no body was
- * begun, and the method is safe (DESIGN §3). */
-static bool may_retry(const struct origin *o)
+/* Sent again, once (DESIGN §3): what the origin says it has not begun, and a safe method that
+ * failed on a reused connection before any reply byte. A body that was begun is not kept, so not
+ * then. */
+static bool may_retry(const struct origin *o, const char *code)
 {
     bool safe = strcmp(o->method, "GET") == 0 || strcmp(o->method, "HEAD") == 0 ||
                 strcmp(o->method, "OPTIONS") == 0;
-    return safe && o->facts.reused && !o->replied && !o->body_begun && !o->retried;
+    if (o->replied || o->body_begun || o->retried || o->head == NULL)
+        return false;
+    return strcmp(code, "upstream_refused") == 0 ||
+           (safe && o->facts.reused && strcmp(code, "upstream_closed") == 0);
 }
 
 static void on_fail(void *arg, const char *code, const char *detail)
 {
     struct origin *o = arg;
+    bool http1 = o->client != NULL;
     o->client = NULL;
-    if (may_retry(o) && strcmp(code, "upstream_closed") == 0) {
-        o->retried = true;
-        o->facts.reused = false;
-        if (dial(o) < 0)
-            origin_fail(o, 503, "memory", NULL);
+    o->lease.ops = NULL;
+    if (!may_retry(o, code)) {
+        origin_fail(o, strcmp(code, "upstream_timeout") == 0 ? 504 : 502, code, detail);
         return;
     }
-    origin_fail(o, strcmp(code, "upstream_timeout") == 0 ? 504 : 502, code, detail);
+    o->retried = true;
+    o->facts.reused = false;
+    if (!http1)
+        find_way_told(o, true);
+    else if (dial(o) < 0) /* what else idles may be dead as well */
+        origin_fail(o, 503, "memory", NULL);
 }
 
 static size_t on_room(void *arg)
@@ -235,7 +364,7 @@ static void on_wanted(void *arg)
         o->front.ops->wanted(o->front.self);
 }
 
-static const struct http1_client_ops client_ops = {
+static const struct client_ops client_ops = {
     .reply = on_reply,
     .data = on_data,
     .trailers = on_trailers,
@@ -251,8 +380,9 @@ static void back_data(void *self, const void *p, size_t n)
 {
     struct origin *o = self;
     o->body_begun = true;
+    drop_head(o);
     if (o->state == O_ACTIVE)
-        http1_client_data(o->client, p, n);
+        o->lease.ops->data(o->lease.self, p, n);
 }
 
 static void back_end(void *self)
@@ -260,28 +390,31 @@ static void back_end(void *self)
     struct origin *o = self;
     o->request_done = true;
     if (o->state == O_ACTIVE)
-        http1_client_request_end(o->client);
+        o->lease.ops->end(o->lease.self);
 }
 
 static size_t back_room(void *self)
 {
     struct origin *o = self;
-    return o->state == O_ACTIVE ? http1_client_room(o->client) : 0;
+    return o->state == O_ACTIVE ? o->lease.ops->room(o->lease.self) : 0;
 }
 
 static void back_resume(void *self)
 {
     struct origin *o = self;
     if (o->state == O_ACTIVE)
-        http1_client_resume(o->client);
+        o->lease.ops->resume(o->lease.self);
 }
 
 static void back_cancel(void *self, const char *code UNUSED)
 {
     struct origin *o = self;
+    struct lease l = o->lease;
+    bool active = o->state == O_ACTIVE;
     set_state(o, O_DONE);
-    http1_client_close(o->client);
     origin_free(o);
+    if (active)
+        l.ops->drop(l.self);
 }
 
 static const struct back_ops back_ops = {
@@ -302,6 +435,16 @@ const struct origin_facts *origin_facts(const struct origin *o)
     return &o->facts;
 }
 
+/* gRPC proper needs trailers and so HTTP/2; gRPC-Web (another type) does not. */
+static bool is_grpc(const struct head *h)
+{
+    static const char type[] = "application/grpc";
+    const struct field *f = http_head_find(h, "content-type");
+    size_t n = sizeof type - 1;
+    return f && slice_istarts(f->value, slice_str(type)) &&
+           (f->value.n == n || strchr("+; ", f->value.p[n]));
+}
+
 struct origin *origin_open(const struct origin_env *env, struct dial_client *dialer,
                            struct front front, const struct authority *a, const struct head *h,
                            const char *key, const char *id, const char *token)
@@ -313,22 +456,18 @@ struct origin *origin_open(const struct origin_env *env, struct dial_client *dia
     o->dial = dialer;
     o->front = front;
     o->authority = *a;
-    buf_init(&o->head, STREAM_OUT_MAX / 2);
-    o->head.wipe = env->wipe;
     o->key = strdup(key);
     o->id = strdup(id);
     o->token = strdup(token);
     o->body = h->body;
+    o->grpc = is_grpc(h);
+    o->want = h->upgrade != UPGRADE_NONE ? POOL_HTTP1 : o->grpc ? POOL_HTTP2 : POOL_ANY;
     snprintf(o->method, sizeof o->method, "%.*s", SL(h->method));
-    if (!o->key || !o->id || !o->token || http1_write_request(&o->head, h, a) < 0) {
-        origin_free(o);
-        return NULL;
-    }
-    struct http1_client *c = pool_take(env->pool, key);
-    if (c) {
-        o->facts.reused = true;
-        start(o, c);
-    } else if (dial(o) < 0) {
+    o->head = malloc(sizeof *o->head);
+    if (o->head)
+        http_head_init(o->head);
+    if (!o->key || !o->id || !o->token || !o->head || http_head_copy(o->head, h) < 0 ||
+        find_way(o, true) < 0) {
         origin_free(o);
         return NULL;
     }

@@ -30,7 +30,7 @@ struct origin_facts {
 
 struct origin;
 
-/* h: the cleaned head, complete but for Host and framing; serialised before this returns. key: pool
+/* h: the cleaned head, complete but for Host and framing; copied before this returns. key: pool
  * key. NULL when memory is out. The front's functions never run before this returns. */
 struct origin *origin_open(const struct origin_env *env, struct dial_client *dial,
                            struct front front, const struct authority *a, const struct head *h,
@@ -38,7 +38,11 @@ struct origin *origin_open(const struct origin_env *env, struct dial_client *dia
 struct back origin_back(struct origin *o);
 const struct origin_facts *origin_facts(const struct origin *o);
 
-/* Client TLS for this authority: SNI, host or address verification, ALPN http/1.1. */
-SSL *origin_ssl(SSL_CTX *ctx, const struct authority *a);
+/* Client TLS for this authority: SNI, host or address verification, ALPN h2 and http/1.1, or the
+ * latter only. */
+SSL *origin_ssl(SSL_CTX *ctx, const struct authority *a, bool only_http1);
+/* What the origin chose; plain (NULL) is HTTP/1. */
+enum origin_protocol { ORIGIN_HTTP1 = 1, ORIGIN_HTTP2, ORIGIN_UNKNOWN };
+enum origin_protocol origin_protocol(const SSL *ssl);
 
 #endif

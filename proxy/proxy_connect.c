@@ -80,7 +80,7 @@ static void judge(struct proxy_connect *p, size_t end)
     struct head h;
     char text[PROXY_CONNECT_TEXT_MAX];
     bool more = buf_len(in) > end;
-    int bad = http1_parse_reply(&h, raw, SLICE("CONNECT"), &limits, &why);
+    int bad = http1_parse_reply(&h, raw, SLICE("CONNECT"), NULL, &limits, &why);
     unsigned status = bad < 0 ? 0 : h.status;
     http_head_free(&h);
     if (bad < 0) {
@@ -187,7 +187,7 @@ static void speak(struct proxy_connect *p)
         send_request(p);
         return;
     }
-    SSL *ssl = origin_ssl(to->tls, &to->at);
+    SSL *ssl = origin_ssl(to->tls, &to->at, true);
     if (ssl == NULL) {
         ask_tell(p, -1, "out of memory");
         return;

@@ -1,5 +1,6 @@
 #include "relay.h"
 
+#include <event2/event.h>
 #include <string.h>
 
 void relay_init(struct relay *r, struct front front)
@@ -27,9 +28,71 @@ uint64_t relay_ms(const struct relay *r)
     return (uint64_t)(ns / 1000000);
 }
 
+void relay_record(const struct relay *r, struct record *to, enum record_kind kind, uint64_t counter,
+                  const char *code)
+{
+    record_init(to, kind, counter);
+    record_put_str(to, RF_CODE, code);
+    if (r->status)
+        record_put_u64(to, RF_STATUS, r->status);
+    record_put_u64(to, RF_UP, r->up);
+    record_put_u64(to, RF_DOWN, r->down);
+    record_put_u64(to, RF_MS, relay_ms(r));
+    tunnel_record(r->tunnel, to);
+}
+
+static void note(const struct relay *r, enum record_kind kind)
+{
+    struct record to;
+    if (r->journal == NULL)
+        return; /* recorded elsewhere */
+    relay_record(r, &to, kind, r->counter, "ok");
+    (void)journal_note(r->journal, &to);
+}
+
+static void on_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    note(arg, RECORD_PROGRESS);
+}
+
+void relay_admitted(struct relay *r, struct event_base *base, unsigned seconds, struct journal *j,
+                    uint64_t counter)
+{
+    struct timeval every = {(time_t)seconds, 0};
+    r->journal = j;
+    r->counter = counter;
+    r->tick = event_new(base, -1, EV_PERSIST, on_tick, r);
+    if (r->tick)
+        event_add(r->tick, &every);
+}
+
+int relay_open_tunnel(struct relay *r, struct event_base *base, struct tunnel_owner owner,
+                      enum tunnel_strict strict, const struct tunnel_filter *up,
+                      const struct tunnel_filter *down)
+{
+    r->tunnel = tunnel_new(base, r, owner, strict, up, down);
+    if (r->tunnel == NULL)
+        return -1;
+    note(r, RECORD_OPENED);
+    return 0;
+}
+
+void relay_done(struct relay *r)
+{
+    if (r->tick)
+        event_free(r->tick);
+    r->tick = NULL;
+    tunnel_free(r->tunnel);
+    r->tunnel = NULL;
+}
+
 void relay_up_bytes(void *self, const void *p, size_t n)
 {
     struct relay *r = self;
+    if (r->tunnel) {
+        tunnel_up(r->tunnel, p, n);
+        return;
+    }
     r->up += n;
     if (r->back.ops)
         r->back.ops->data(r->back.self, p, n);
@@ -38,6 +101,8 @@ void relay_up_bytes(void *self, const void *p, size_t n)
 void relay_up_end(void *self)
 {
     struct relay *r = self;
+    if (r->request_ended)
+        return; /* a tunnel had ended it already */
     r->request_ended = true;
     if (r->back.ops)
         r->back.ops->end(r->back.self);
@@ -46,7 +111,9 @@ void relay_up_end(void *self)
 size_t relay_up_room(void *self)
 {
     struct relay *r = self;
-    return r->back.ops ? r->back.ops->room(r->back.self) : 0;
+    if (r->tunnel)
+        return tunnel_up_room(r->tunnel);
+    return r->back.ops && !r->upgrade ? r->back.ops->room(r->back.self) : 0;
 }
 
 void relay_resume(void *self)
@@ -59,6 +126,10 @@ void relay_resume(void *self)
 void relay_down_bytes(void *self, const void *p, size_t n)
 {
     struct relay *r = self;
+    if (r->tunnel) {
+        tunnel_down(r->tunnel, p, n);
+        return;
+    }
     r->down += n;
     r->front.ops->data(r->front.self, p, n);
 }
@@ -66,6 +137,8 @@ void relay_down_bytes(void *self, const void *p, size_t n)
 size_t relay_down_room(void *self)
 {
     struct relay *r = self;
+    if (r->tunnel)
+        return tunnel_down_room(r->tunnel);
     return r->front.ops->room(r->front.self);
 }
 

@@ -4,9 +4,13 @@
 #ifndef DURWARD_RELAY_H
 #define DURWARD_RELAY_H
 
+#include "journal.h"
 #include "stream.h"
+#include "tunnel.h"
 
 #include <time.h>
+
+struct event;
 
 struct relay {
     struct front front;
@@ -15,12 +19,30 @@ struct relay {
     uint64_t up, down;
     bool request_ended;
     struct timespec begun;
+    bool upgrade;          /* asked for: nothing goes up until the origin has agreed */
+    struct tunnel *tunnel; /* NULL: it has not */
+    struct event *tick;
+    struct journal *journal; /* where it was admitted */
+    uint64_t counter;
 };
 
 void relay_init(struct relay *r, struct front front);
 /* The way to the origin is there: what waits goes on. */
 void relay_open(struct relay *r, struct back back);
 uint64_t relay_ms(const struct relay *r); /* since relay_init */
+/* It is admitted under this counter: from here on the journal hears every so many seconds how far
+ * it has come. Without memory it just does not. */
+void relay_admitted(struct relay *r, struct event_base *base, unsigned seconds, struct journal *j,
+                    uint64_t counter);
+/* A record of how far it has come. */
+void relay_record(const struct relay *r, struct record *to, enum record_kind kind, uint64_t counter,
+                  const char *code);
+/* The origin has agreed to the upgrade: tunnel_new, and the record of it. -1: memory is out. */
+int relay_open_tunnel(struct relay *r, struct event_base *base, struct tunnel_owner owner,
+                      enum tunnel_strict strict, const struct tunnel_filter *up,
+                      const struct tunnel_filter *down) WUNUSED;
+/* After the end record: no more ticks, no tunnel. */
+void relay_done(struct relay *r);
 
 /* As a back: towards the origin. */
 void relay_up_bytes(void *self, const void *p, size_t n);

@@ -14,7 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* From the last session's end to the gate's: its last bytes are still on their way to the socket. */
+/* From the last session's end to the gate's: its last bytes are still on their way to the socket.
+ */
 enum { DRAIN_FLUSH_MS = 200 };
 
 void session_set_state(struct session *s, enum session_state st)

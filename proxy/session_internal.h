@@ -46,9 +46,6 @@ void session_start_tls(struct session *s);
 void session_start_port(struct session *s); /* TLS of the port itself, then session_explicit */
 /* What an explicit port speaks, once it is reached: the next byte says. */
 void session_explicit(struct session *s);
-/* For client hello callbacks. The one host name of a server_name extension (RFC 6066 3): 1 there, 0
- * none, -1 malformed. */
-int session_hello_name(SSL *ssl, struct slice *name);
 /* Refused: recorded, and what session_hello_leaf answers from now on. */
 void session_hello_refuse(struct session *s, unsigned char alert, const char *code,
                           const char *detail);

@@ -2,26 +2,12 @@
  * mint, and only then let the handshake go on. */
 #include "session_internal.h"
 
+#include "hello.h"
 #include "policy.h"
 
 #include <openssl/err.h>
 #include <stdio.h>
 #include <string.h>
-
-int session_hello_name(SSL *ssl, struct slice *name)
-{
-    const unsigned char *p;
-    size_t n;
-    if (!SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_server_name, &p, &n))
-        return 0;
-    if (n < 5 || (size_t)(p[0] << 8 | p[1]) != n - 2 || p[2] != TLSEXT_NAMETYPE_host_name)
-        return -1;
-    size_t len = (size_t)(p[3] << 8 | p[4]);
-    if (len == 0 || len != n - 5)
-        return -1;
-    *name = (struct slice){(const char *)p + 5, len};
-    return 1;
-}
 
 void session_hello_refuse(struct session *s, unsigned char alert, const char *code,
                           const char *detail)
@@ -35,7 +21,7 @@ void session_hello_refuse(struct session *s, unsigned char alert, const char *co
 static bool settle_authority(struct session *s, SSL *ssl)
 {
     struct slice name;
-    int there = session_hello_name(ssl, &name);
+    int there = hello_name(ssl, &name);
     struct authority a = s->outer;
     a.scheme = SCHEME_HTTPS;
     if (there < 0) {

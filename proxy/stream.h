@@ -14,7 +14,7 @@
 struct front_ops {
     /* The final reply head; the back keeps it, valid during the call. */
     void (*reply)(void *front, const struct head *reply);
-    /* n is at most what room said. */
+    /* n is at most what room said, but for a tunnel's headers (tunnel.h). */
     void (*data)(void *front, const void *p, size_t n);
     /* At most once, after the last data and before end. A front whose client cannot take trailers
      * drops them. Valid during the call. */

@@ -19,6 +19,8 @@ static const struct {
     LIMIT(target_bytes, 8192, 256, 65536),
     LIMIT(head_seconds, 10, 1, 300),
     LIMIT(idle_seconds, 60, 1, 86400),
+    LIMIT(tunnel_seconds, 900, 1, 86400),
+    LIMIT(progress_seconds, 60, 1, 86400),
     LIMIT(dial_seconds, 15, 1, 300),
     LIMIT(reply_seconds, 300, 1, 86400),
     LIMIT(pool_idle_seconds, 30, 1, 3600),

@@ -11,18 +11,44 @@
 
 struct policy;
 
-enum credential_kind { CREDENTIAL_BEARER = 1, CREDENTIAL_BASIC, CREDENTIAL_HEADER };
+enum credential_kind {
+    CREDENTIAL_BEARER = 1,
+    CREDENTIAL_BASIC,
+    CREDENTIAL_HEADER,
+    CREDENTIAL_QUERY,       /* a query parameter */
+    CREDENTIAL_COOKIE,      /* a cookie */
+    CREDENTIAL_PLACEHOLDER, /* where the client wrote its placeholder */
+    CREDENTIAL_AWS,         /* AWS Signature Version 4: what the client signed is signed anew */
+};
+
+/* Where a client's placeholder may stand (CREDENTIAL_PLACEHOLDER); a mask. */
+enum credential_place {
+    PLACE_HEADER = 1,
+    PLACE_QUERY = 2,
+    PLACE_PATH = 4,
+    PLACE_BODY = 8, /* of a JSON object or a form */
+};
+enum { PLACE_COUNT_MAX = 16 };
+
 enum client_credential { CLIENT_REFUSE = 0, CLIENT_REPLACE, CLIENT_PASS };
 
 /* How a rule's secret is put into a request. All strings owned by the policy. */
 struct credential {
     enum credential_kind kind;
     const char *secret; /* its name in `secrets` */
-    const char *header; /* lower case: "authorization", "x-api-key" */
-    const char *prefix; /* "Bearer ", "token ", "" … before the secret; "" for basic */
-    const char *suffix; /* after it, usually "" */
-    const char *user;   /* basic: the user name; else NULL */
+    const char
+        *header; /* lower case: "authorization", "x-api-key"; "" where the slot is no field */
+    const char *prefix;           /* "Bearer ", "token ", "" … before the secret; "" for basic */
+    const char *suffix;           /* after it, usually "" */
+    const char *user;             /* basic: the user name; else NULL */
+    const char *name;             /* of the query parameter or cookie; "" if none */
+    unsigned places;              /* placeholder: enum credential_place; else 0 */
+    unsigned count;               /* placeholder: how often it must stand there */
+    const char *region, *service; /* aws: the only ones that are signed for; "" for any */
 };
+
+/* "bearer", "query parameter api_key", …: how it travels, for people. buf holds 300 bytes. */
+char *credential_text(const struct credential *c, char *buf, size_t size);
 
 struct header_edit {
     const char *name;  /* lower case */
@@ -36,6 +62,10 @@ struct condition {
     size_t n_values;
 };
 
+/* What becomes of a reply in which the secret comes back: it is taken out, or the reply is refused.
+ */
+enum on_reflect { REFLECT_REDACT = 0, REFLECT_BLOCK };
+
 struct rule {
     unsigned index;                      /* position in the policy's list, 0-based */
     const char *text;                    /* as written, e.g. "allow api.github.com" */
@@ -43,6 +73,8 @@ struct rule {
     enum client_credential client_credential;
     bool cookies;       /* cookies: pass */
     bool method_scoped; /* access or methods given */
+    bool websocket;     /* it may become a WebSocket */
+    bool ranges;        /* Range passes beside a credential */
     const struct header_edit *edits;
     size_t n_edits;
     bool query_limited; /* only these parameters, each at most once */
@@ -50,6 +82,7 @@ struct rule {
     size_t n_query;
     const struct condition *headers; /* each must be there, once */
     size_t n_headers;
+    enum on_reflect on_reflect;
     bool allow_plaintext; /* the credential may go over http:// */
 };
 

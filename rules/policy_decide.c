@@ -8,7 +8,7 @@
 #include "policy_index.h"
 
 /* The first matching deny of one site, in one reading of the folded path. */
-static const struct arm *deny_in(const struct policy_index *x, const struct site *s,
+static const struct arm *deny_at(const struct policy_index *x, const struct site *s,
                                  const struct policy_request *r, struct slice folded,
                                  uint32_t method)
 {
@@ -27,7 +27,22 @@ static const struct arm *deny_in(const struct policy_index *x, const struct site
     return best;
 }
 
-/* 1 a deny matches (*ret), 0 none does, -1 it cannot be told. */
+/* The same of all sites, and *best. */
+static const struct arm *deny_in(const struct policy_index *x, const struct site *const *sites,
+                                 size_t n, const struct policy_request *r, struct slice folded,
+                                 uint32_t method, const struct arm *best)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct arm *a =
+            sites[i]->deny_depths ? deny_at(x, sites[i], r, folded, method) : NULL;
+        if (a && (best == NULL || a->entry->rule.index < best->entry->rule.index))
+            best = a;
+    }
+    return best;
+}
+
+/* 1 a deny matches (*ret), 0 none does, -1 it cannot be told. An origin may read %2F as a byte or
+ * as a slash, and ";…" as bytes or as parameters of no account: a deny holds in each reading. */
 static int find_deny(const struct policy_index *x, const struct site *const *sites, size_t n,
                      const struct policy_request *r, uint32_t method, const struct rule **ret)
 {
@@ -45,11 +60,10 @@ static int find_deny(const struct policy_index *x, const struct site *const *sit
     bool two = slice_find(r->path, '%') >= 0;
     for (int reading = PATH_SLASH_BYTE; reading <= PATH_SLASH_SPLIT; reading++) {
         struct slice folded = {to, path_fold(r->path, reading, to)};
-        for (size_t i = 0; i < n; i++) {
-            const struct arm *a =
-                sites[i]->deny_depths ? deny_in(x, sites[i], r, folded, method) : NULL;
-            if (a && (best == NULL || a->entry->rule.index < best->entry->rule.index))
-                best = a;
+        best = deny_in(x, sites, n, r, folded, method, best);
+        if (slice_find(folded, ';') >= 0) {
+            folded.n = path_drop_parameters(to, folded.n);
+            best = deny_in(x, sites, n, r, folded, method, best);
         }
         if (!two)
             break;

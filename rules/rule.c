@@ -19,6 +19,8 @@ const struct key rule_keys[] = {
     {"remove_headers", NULL},
     {"client_credential", NULL},
     {"cookies", NULL},
+    {"websocket", NULL},
+    {"ranges", NULL},
     {"ask", "M3"},
     {"budget", "M3"},
     {"to", "M3"},
@@ -26,16 +28,14 @@ const struct key rule_keys[] = {
     {"query", NULL},
     {"headers", NULL},
     {"graphql", "M3"},
-    {"websocket", "M3"},
     {"tunnel", "M3"},
     {"mcp", "M3"},
     {"capture", "M3"},
-    {"on_reflect", "M3"},
+    {"on_reflect", NULL},
     {"allow_plaintext", NULL},
     {"allow_public_suffix", NULL},
     {"client_certificate", "M3"},
     {"server_tools", "M3"},
-    {"range", "M2"},
     {"capture_body", "M5"},
 };
 const size_t rule_n_keys = ARRAY_LEN(rule_keys);
@@ -252,6 +252,12 @@ static int read_client(const struct node *rule, struct rule *ret, struct err *er
         return 0;
     if (node_word(&n, clients, ARRAY_LEN(clients), &word, err) < 0)
         return -1;
+    if (word != CLIENT_REFUSE && (ret->credential->kind == CREDENTIAL_PLACEHOLDER ||
+                                  ret->credential->kind == CREDENTIAL_AWS))
+        return node_fail(&n, err,
+                         "'client_credential: %s' does not go with this kind of credential: what "
+                         "the client sends says where ours belongs",
+                         clients[word]);
     ret->client_credential = (enum client_credential)word;
     return 0;
 }
@@ -265,14 +271,47 @@ static int read_bool(const struct node *rule, const char *key, bool *ret, struct
 /* What loosens a guard, or says what comes of one. Before the patterns, which depend on it. */
 static int read_guards(struct reader *r, const struct node *rule, struct err *err)
 {
+    static const char *const words[] = {"redact", "block"};
     struct rule *to = &r->entry->rule;
     struct node n;
+    size_t word;
     if (read_bool(rule, "allow_plaintext", &to->allow_plaintext, err) < 0 ||
         read_bool(rule, "allow_public_suffix", &r->public_suffix, err) < 0)
         return -1;
-    if (to->credential == NULL && node_get(rule, "allow_plaintext", &n))
+    if (to->credential == NULL &&
+        (node_get(rule, "allow_plaintext", &n) || node_get(rule, "on_reflect", &n)))
         return node_fail(&n, err, "'%s' goes with 'with': this rule has no credential", n.key);
+    if (!node_get(rule, "on_reflect", &n))
+        return 0;
+    if (json_is_string(n.value) && strcmp(json_string_value(n.value), "kill") == 0)
+        return node_fail(&n, err,
+                         "'on_reflect: kill' is specified but not built yet (planned: M3)");
+    if (node_word(&n, words, ARRAY_LEN(words), &word, err) < 0)
+        return -1;
+    to->on_reflect = (enum on_reflect)word;
     return 0;
+}
+
+/* websocket and ranges: what a rule lets pass beyond plain requests and whole replies. */
+static int read_more(const struct node *rule, const struct rule_entry *e, struct rule *ret,
+                     struct err *err)
+{
+    struct node n;
+    if (read_bool(rule, "websocket", &ret->websocket, err) < 0 ||
+        read_bool(rule, "ranges", &ret->ranges, err) < 0)
+        return -1;
+    if (ret->websocket && e->git) {
+        node_get(rule, "websocket", &n);
+        return node_fail(&n, err, "git speaks no WebSocket; leave 'websocket' out of a git rule");
+    }
+    if (ret->websocket && ret->on_reflect == REFLECT_BLOCK) {
+        node_get(rule, "on_reflect", &n);
+        return node_fail(&n, err, "messages of a WebSocket can only be redacted");
+    }
+    if (ret->credential || !node_get(rule, "ranges", &n))
+        return 0;
+    return node_fail(&n, err,
+                     "'ranges' goes with 'with': without a credential of ours Range passes anyway");
 }
 
 /* A deny rule has patterns and methods, nothing else: anything more would be without effect. */
@@ -321,6 +360,8 @@ int rule_read(struct arena *a, const struct node *n, const json_t *secrets, stru
     if (read_guards(&r, n, err) < 0 || rule_conditions_read(a, n, &ret->rule, err) < 0)
         return -1;
     if (read_patterns(&r, denies ? &deny : &allow, err) < 0)
+        return -1;
+    if (read_more(n, ret, &ret->rule, err) < 0)
         return -1;
     return read_client(n, &ret->rule, err) < 0 ? -1 : rule_edits_read(a, n, &ret->rule, err);
 }

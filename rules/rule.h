@@ -41,6 +41,13 @@ int rule_credential_read(struct arena *a, const struct node *with, const json_t 
 int rule_conditions_read(struct arena *a, const struct node *rule, struct rule *ret,
                          struct err *err); /* rule_condition.c */
 int rule_edits_read(struct arena *a, const struct node *rule, struct rule *ret, struct err *err);
+/* What `with` holds beyond header fields (rule_place.c). */
+int rule_place_read(struct arena *a, const struct node *with, const json_t *secrets,
+                    struct credential *ret, struct err *err);
+/* The value of `n` as a secret's name, declared and of a kind that a rule may send: `signs` says
+ * whether it is to be one that only signs ("aws"; NULL: a value). */
+int rule_secret_read(struct arena *a, const struct node *n, const json_t *secrets,
+                     const char *signs, const char **ret, struct err *err);
 int rule_secret_known(const struct node *n, const char *name, const json_t *secrets,
                       struct err *err);
 

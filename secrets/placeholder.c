@@ -258,3 +258,36 @@ size_t placeholder_scan(struct placeholder_key *k, struct slice text, placeholde
     }
     return found;
 }
+
+/* The whole of `at` is the beginning of one, and there may be more of it. */
+static bool begins(struct slice at)
+{
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
+        const struct shape *s = &shapes[i];
+        if (at.n >= s->prefix.n + s->body)
+            continue;
+        if (at.n <= s->prefix.n) {
+            if (memcmp(at.p, s->prefix.p, at.n) == 0)
+                return true;
+            continue;
+        }
+        size_t n = s->prefix.n;
+        bool fits = slice_starts(at, s->prefix);
+        while (fits && n < at.n && digit(at.p[n]) >= 0)
+            n++;
+        if (fits && n == at.n)
+            return true;
+    }
+    return false;
+}
+
+size_t placeholder_partial(struct slice text)
+{
+    size_t n = text.n < PLACEHOLDER_MAX - 1 ? text.n : PLACEHOLDER_MAX - 1;
+    for (; n > 0; n--) {
+        char c = text.p[text.n - n];
+        if ((c == 'd' || c == 'g' || c == 's') && begins((struct slice){text.p + text.n - n, n}))
+            break;
+    }
+    return n;
+}

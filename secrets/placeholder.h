@@ -37,5 +37,8 @@ bool placeholder_is(struct placeholder_key *k, struct slice text);
  * checked the text counts as a placeholder. */
 typedef void (*placeholder_fn)(void *arg, struct slice placeholder);
 size_t placeholder_scan(struct placeholder_key *k, struct slice text, placeholder_fn fn, void *arg);
+/* For text that comes in pieces: how many bytes at its end may be the beginning of a placeholder
+ * that is not all there. Less than PLACEHOLDER_MAX. */
+size_t placeholder_partial(struct slice text);
 
 #endif

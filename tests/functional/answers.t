@@ -116,7 +116,7 @@ def methods(t, s, gate):
             t.ok(r.status in wanted, "%r inside TLS is %s" % (method, wanted), str(r.status))
     for extra, status in (("Connection: upgrade\r\nUpgrade: websocket\r\n"
                            "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: "
-                           "AAAAAAAAAAAAAAAAAAAAAA==\r\n", 501),
+                           "AAAAAAAAAAAAAAAAAAAAAA==\r\n", 403),
                           ("Expect: something\r\n", 417)):
         r = gate.get("deps.example.com", "/", extra)
         t.eq(r.status, status, "%r is %d" % (extra.split("\r\n")[0], status))

@@ -38,7 +38,7 @@ static void write_again(struct head *h, struct slice method, bool head_request)
     buf_init(&b, 65536);
     require(http1_write_reply(&b, h, h->body, h->length, false, head_request) == 0);
     require(http1_head_end(buf_slice(&b), 65536, &scanned) == (ssize_t)buf_len(&b));
-    require(http1_parse_reply(&r, buf_slice(&b), method, &again, &why) == 0);
+    require(http1_parse_reply(&r, buf_slice(&b), method, NULL, &again, &why) == 0);
     require(r.status == h->status && r.body == h->body);
     require(h->body != BODY_LENGTH || r.length == h->length);
     for (size_t i = 0; i < h->n; i++)
@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     ssize_t n = http1_head_end(in, limits.head_bytes, &scanned);
     if (n <= 0)
         return 0;
-    if (http1_parse_reply(&h, (struct slice){in.p, (size_t)n}, method, &limits, &why) == 0) {
+    if (http1_parse_reply(&h, (struct slice){in.p, (size_t)n}, method, NULL, &limits, &why) == 0) {
         check_head(&h, head_request);
         if (h.status >= 200)
             write_again(&h, method, head_request);

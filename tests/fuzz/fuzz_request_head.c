@@ -21,7 +21,10 @@ static void require(bool right)
 static void check_head(const struct head *h)
 {
     require(http1_is_token(h->method) && h->target.n > 0 && h->minor <= 1);
-    require(h->n <= limits.headers && http_head_count(h, "upgrade") == 0);
+    bool upgrade = http_head_count(h, "upgrade") > 0;
+    require(h->n <= limits.headers && upgrade == (h->upgrade == UPGRADE_WEBSOCKET));
+    require(upgrade == (h->body == BODY_TUNNEL));
+    require(!upgrade || (h->minor == 1 && slice_eq(h->method, SLICE("GET"))));
     require(http_head_count(h, "host") == 1 || h->minor == 0);
     require((h->body == BODY_LENGTH) == (h->length > 0) && h->body != BODY_CLOSE);
     for (size_t i = 0; i < h->n; i++) {
@@ -50,7 +53,10 @@ static void write_again(struct head *h)
     require(http1_parse_request(&r, buf_slice(&b), &again, &why) == 0);
     require(slice_eq(r.method, h->method) && slice_eq(r.path, h->path));
     require(r.has_query == h->has_query && slice_eq(r.query, h->query));
-    require(r.body == h->body && r.length == h->length && (r.keep_alive || h->body != BODY_NONE));
+    /* a handshake of our own is http1_client's to add: without it this is a GET */
+    enum body_kind body = h->body == BODY_TUNNEL ? BODY_NONE : h->body;
+    require(r.body == body && r.upgrade == UPGRADE_NONE && r.length == h->length &&
+            (r.keep_alive || h->body != BODY_NONE));
     guard_clean_request(&r);
     require(r.n == h->n);
     for (size_t i = 0; i < r.n; i++)

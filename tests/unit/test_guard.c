@@ -17,7 +17,20 @@ static struct gate gate;
 static struct identity who;
 static char mine[PLACEHOLDER_MAX], other_slot[PLACEHOLDER_MAX], stranger[PLACEHOLDER_MAX];
 
-enum { R_BEARER, R_KEY, R_BASIC, R_REPLACE, R_PASS, R_COOKIES, R_PLAIN };
+enum {
+    R_BEARER,
+    R_KEY,
+    R_BASIC,
+    R_REPLACE,
+    R_PASS,
+    R_COOKIES,
+    R_PLAIN,
+    R_QUERY,
+    R_QUERY_PASS,
+    R_COOKIE,
+    R_PATH,
+    R_MARK,
+};
 
 static const char text[] =
     "version: 1\n"
@@ -32,7 +45,13 @@ static const char text[] =
     "      - { allow: pass.example, with: { bearer: k }, client_credential: pass }\n"
     "      - { allow: cookies.example, with: { bearer: k }, cookies: pass }\n"
     "      - { allow: plain.example, set_headers: { X-Set: one, X-Both: two },"
-    " remove_headers: [X-Gone] }\n";
+    " remove_headers: [X-Gone] }\n"
+    "      - { allow: query.example, with: { query: { api_key: k } } }\n"
+    "      - { allow: qpass.example, with: { query: { api_key: k } }, client_credential: pass }\n"
+    "      - { allow: cookie.example, with: { cookie: { sid: k } }, cookies: pass }\n"
+    "      - { allow: path.example, with: { placeholder: { secret: k, in: path } } }\n"
+    "      - { allow: mark.example, with: { placeholder: { secret: k, in: [header, query], name: "
+    "X-Tok, count: 2 } } }\n";
 
 static int setup(void)
 {
@@ -200,6 +219,22 @@ static void test_clean(void)
     CU_ASSERT_EQUAL(guard_strip_overrides(&h), 3);
     CU_ASSERT_EQUAL(guard_strip_overrides(&h), 0);
     http_head_free(&h);
+}
+
+/* A parameter that some frameworks take for the method, in each of its spellings (attack A25). */
+static void test_query_override(void)
+{
+    static const char *const bad[] = {"_method=PUT",      "_method",     "a=b&_method=x",
+                                      "a;_method=DELETE", "_METHOD=x",   "%5fm%65thod=x",
+                                      "_method[]=x",      "_method%5B0", ".method=x",
+                                      "+method=x",        "[method=x",   "&&_method"};
+    static const char *const good[] = {"",           "method=PUT", "a=_method", "x_method=1",
+                                       "_methods=1", "_metho=1",   "_method.x", "%_method",
+                                       "__method=1", "_meth%6=1"};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        CU_ASSERT(guard_query_override(slice_str(bad[i])));
+    for (size_t i = 0; i < ARRAY_LEN(good); i++)
+        CU_ASSERT_FALSE(guard_query_override(slice_str(good[i])));
 }
 
 static void test_reply(void)
@@ -376,6 +411,39 @@ static void test_stripped(void)
     }
 }
 
+/* ranges: true, where the rule says so: the rest of what is stripped stays so. */
+static void test_ranges(void)
+{
+    struct head h;
+    struct rule with = *rule(R_BEARER);
+    with.ranges = true;
+    parse(&h, "/", "Range: bytes=0-0\r\nIf-Range: x\r\nCookie: a\r\n");
+    CU_ASSERT_EQUAL(guard_credentialed(&h, &with), 0);
+    CU_ASSERT(http_head_count(&h, "range") == 1 && http_head_count(&h, "if-range") == 1);
+    CU_ASSERT_EQUAL(http_head_count(&h, "cookie"), 0);
+    http_head_free(&h);
+}
+
+/* Sub-protocols that are a credential in disguise (C5). */
+static void test_protocols(void)
+{
+    static const struct {
+        const char *value, *code;
+    } v[] = {{"chat, graphql-transport-ws", "ok"},
+             {"realtime, openai-insecure-api-key.sk-abc", "foreign_credential"},
+             {"base64url.bearer.authorization.k8s.io.YWJj", "foreign_credential"},
+             {"TOKEN.abc", "foreign_credential"}};
+    for (size_t i = 0; i < ARRAY_LEN(v); i++) {
+        char fields[256];
+        struct head h;
+        snprintf(fields, sizeof fields, "Sec-WebSocket-Protocol: %s\r\n", v[i].value);
+        CU_ASSERT_STRING_EQUAL(judge(R_BEARER, "/", fields, &h), v[i].code);
+        http_head_free(&h);
+        CU_ASSERT_STRING_EQUAL(judge(R_PLAIN, "/", fields, &h), "ok");
+        http_head_free(&h);
+    }
+}
+
 static void test_edits(void)
 {
     struct head h;
@@ -444,6 +512,85 @@ static void test_seed(void)
     http_head_free(&h);
 }
 
+/* Slots that are no header field (C9): where the placeholder may be, how often, and what is left.
+ */
+static const struct {
+    size_t rule;
+    const char *target, *fields, *want; /* M: mine, O: of another slot, S: a stranger's */
+    const char *left;                   /* of the query; NULL: not looked at */
+} places[] = {
+    {R_QUERY, "/", "", "ok", ""},
+    {R_QUERY, "/?a=1&api_key=M&b=2", "", "ok", "a=1&b=2"},
+    {R_QUERY, "/?API%5FKEY=M", "", "ok", ""},
+    {R_QUERY, "/?api_key=xM", "", "secret_blocked", NULL},
+    {R_QUERY, "/?api_key=O", "", "secret_blocked", NULL},
+    {R_QUERY, "/?api_key=S", "", "cross_sandbox", NULL},
+    {R_QUERY, "/?api_key=mine", "", "foreign_credential", NULL},
+    {R_QUERY, "/?api_key=M&api_key=M", "", "foreign_credential", NULL},
+    {R_QUERY, "/?api_key=M;api_key=x", "", "foreign_credential", NULL},
+    {R_QUERY, "/?b=M", "", "secret_blocked", NULL},
+    {R_QUERY, "/", "X-Api-Key: M\r\n", "secret_blocked", NULL},
+    {R_QUERY, "/", "Authorization: x\r\n", "foreign_credential", NULL},
+    {R_QUERY, "/?access_token=x", "", "foreign_credential", NULL},
+    {R_QUERY_PASS, "/?api_key=mine", "", "pass", "api_key=mine"},
+    {R_QUERY_PASS, "/?api_key=M", "", "ok", ""},
+    {R_COOKIE, "/", "Cookie: a=1; sid=M; b=2\r\n", "ok", NULL},
+    {R_COOKIE, "/", "Cookie: a=1\r\nCookie: sid=S\r\n", "cross_sandbox", NULL},
+    {R_COOKIE, "/", "Cookie: sid=mine\r\n", "foreign_credential", NULL},
+    {R_COOKIE, "/", "Cookie: a=M\r\n", "secret_blocked", NULL},
+    {R_PATH, "/botM/send", "", "ok", NULL},
+    {R_PATH, "/bot/send", "", "placeholder_count", NULL},
+    {R_PATH, "/M/M", "", "placeholder_count", NULL},
+    {R_PATH, "/O", "", "secret_blocked", NULL},
+    {R_PATH, "/S", "", "cross_sandbox", NULL},
+    {R_PATH, "/M?q=M", "", "secret_blocked", NULL},
+    {R_PATH, "/M", "X-A: M\r\n", "secret_blocked", NULL},
+    {R_PATH, "/M", "Authorization: Bearer M\r\n", "secret_blocked", NULL},
+    {R_MARK, "/?x-tok=M", "X-Tok: a M\r\n", "ok", NULL},
+    {R_MARK, "/?X-Tok=M,M", "", "ok", NULL},
+    {R_MARK, "/?x-tok=M", "", "placeholder_count", NULL},
+    {R_MARK, "/?x-tok=M&other=M", "", "secret_blocked", NULL},
+    {R_MARK, "/?x-tok=M", "X-Tok: mine\r\n", "foreign_credential", NULL},
+    {R_MARK, "/?x-tok=mine", "X-Tok: M M\r\n", "foreign_credential", NULL},
+    {R_MARK, "/M", "X-Tok: M\r\n", "secret_blocked", NULL},
+};
+
+static void test_places(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+        char said[2][1200];
+        const char *from[2] = {places[i].target, places[i].fields};
+        struct head h;
+        for (int k = 0; k < 2; k++) {
+            char *to = said[k];
+            for (const char *p = from[k]; *p; p++) {
+                const char *word = *p == 'M' ? mine : *p == 'O' ? other_slot : stranger;
+                bool is_word = *p == 'M' || *p == 'O' || *p == 'S';
+                to += snprintf(to, sizeof said[k] - (size_t)(to - said[k]), "%.*s",
+                               is_word ? PLACEHOLDER_MAX : 1, is_word ? word : p);
+            }
+            *to = 0;
+        }
+        const char *got = judge(places[i].rule, said[0], said[1], &h);
+        if (strcmp(got, places[i].want) != 0)
+            printf("# row %zu: %s, wanted %s\n", i, got, places[i].want);
+        CU_ASSERT_STRING_EQUAL(got, places[i].want);
+        if (places[i].left) {
+            CU_ASSERT(slice_eq_str(h.query, places[i].left));
+            CU_ASSERT_EQUAL(h.has_query, places[i].left[0] != 0);
+        }
+        if (i == 15)
+            CU_ASSERT(slice_eq(http_head_find(&h, "cookie")->value, SLICE("a=1; b=2")));
+        http_head_free(&h);
+    }
+    struct hop_marks marks;
+    guard_marks(&gate, &who, rule(R_PATH), &marks);
+    CU_ASSERT_EQUAL_FATAL(marks.n, 1);
+    CU_ASSERT_STRING_EQUAL(marks.text[0], mine);
+    guard_marks(&gate, &who, rule(R_QUERY), &marks);
+    CU_ASSERT_EQUAL(marks.n, 0);
+}
+
 static const char *trailer_code(const char *name, const char *value)
 {
     struct head h;
@@ -476,6 +623,7 @@ static void test_trailers(void)
 void suite_guard(void)
 {
     CU_pSuite s = CU_add_suite("guard", setup, teardown);
+    CU_add_test(s, "a parameter that names a method", test_query_override);
     CU_add_test(s, "methods (A24, C2)", test_methods);
     CU_add_test(s, "a head full of placeholders", test_many_placeholders);
     CU_add_test(s, "hop-by-hop and forwarding fields (A25, A26, B20)", test_clean);
@@ -486,7 +634,10 @@ void suite_guard(void)
     CU_add_test(s, "foreign credentials (B21, C5)", test_foreign);
     CU_add_test(s, "client_credential", test_modes);
     CU_add_test(s, "cookies, ranges, codings (C13, C14)", test_stripped);
+    CU_add_test(s, "ranges: true (C14)", test_ranges);
+    CU_add_test(s, "credentials as sub-protocols (C5)", test_protocols);
     CU_add_test(s, "set_headers and remove_headers", test_edits);
+    CU_add_test(s, "slots that are no header field (C9)", test_places);
     CU_add_test(s, "what is logged of a query (C12)", test_shape);
     CU_add_test(s, "placeholders out of a token's seed (C8)", test_seed);
 }

@@ -133,6 +133,11 @@ static void say_bad_body_kind(struct bed *b)
     send_reply(b, 200, BODY_CLOSE + 1, SLICE("x"), SLICE("v"));
 }
 
+static void say_tunnel(struct bed *b)
+{
+    send_reply(b, 101, BODY_TUNNEL, SLICE("x"), SLICE("v")); /* which nobody asked for */
+}
+
 static void say_bad_name(struct bed *b)
 {
     send_reply(b, 200, BODY_NONE, SLICE("x y"), SLICE("v"));
@@ -237,10 +242,10 @@ static void say_descriptor(struct bed *b)
 static void test_bad_injector(void)
 {
     static void (*const before[])(struct bed *) = {
-        say_unknown_type, say_short,     say_status_100, say_status_1000,    say_bad_body_kind,
-        say_bad_name,     say_bad_value, say_trailers,   say_trailers_twice, say_bad_trailer,
-        say_many_fields,  say_body,      say_end,        say_fail_200,       say_credit,
-        say_credit_wrap};
+        say_tunnel,        say_unknown_type, say_short,     say_status_100, say_status_1000,
+        say_bad_body_kind, say_bad_name,     say_bad_value, say_trailers,   say_trailers_twice,
+        say_bad_trailer,   say_many_fields,  say_body,      say_end,        say_fail_200,
+        say_credit,        say_credit_wrap};
     static void (*const after[])(struct bed *) = {say_unknown_type, say_reply, say_leftover,
                                                   say_descriptor};
     for (size_t i = 0; i < ARRAY_LEN(before); i++)

@@ -89,7 +89,7 @@ static void on_wanted(void *arg)
     ((struct bed *)arg)->wanted++;
 }
 
-static const struct http1_client_ops ops = {
+static const struct client_ops ops = {
     .reply = on_reply,
     .data = on_data,
     .trailers = on_trailers,
@@ -337,25 +337,25 @@ static struct http1_client *served_once(int *far)
 static void test_pool(void)
 {
     int far[4];
-    struct pool *p = pool_new(2, 5);
+    struct pool *p = pool_new(base, 2, 5);
     struct http1_client *c[4];
     for (int i = 0; i < 4; i++)
         c[i] = served_once(&far[i]);
     pool_give(p, "a|x", c[0]);
-    CU_ASSERT_PTR_NULL(pool_take(p, "a|"));
-    CU_ASSERT_PTR_NULL(pool_take(p, "a|xy"));
-    CU_ASSERT_PTR_EQUAL(pool_take(p, "a|x"), c[0]);
-    CU_ASSERT_PTR_NULL(pool_take(p, "a|x"));
+    CU_ASSERT_PTR_NULL(pool_take(p, "a|", POOL_ANY).http1);
+    CU_ASSERT_PTR_NULL(pool_take(p, "a|xy", POOL_ANY).http1);
+    CU_ASSERT_PTR_EQUAL(pool_take(p, "a|x", POOL_ANY).http1, c[0]);
+    CU_ASSERT_PTR_NULL(pool_take(p, "a|x", POOL_ANY).http1);
     pool_give(p, "a|x", c[0]);
     pool_give(p, "a|x", c[1]);
     pool_give(p, "b|x", c[2]); /* the longest idle goes */
     CU_ASSERT_EQUAL(pool_idle(p), 2);
-    CU_ASSERT_PTR_EQUAL(pool_take(p, "a|x"), c[1]);
+    CU_ASSERT_PTR_EQUAL(pool_take(p, "a|x", POOL_ANY).http1, c[1]);
     pool_give(p, "a|x", c[1]);
     CU_ASSERT_EQUAL(send(far[1], "HTTP/1.1 200 OK\r\n", 17, 0), 17); /* unasked: not to be used */
-    CU_ASSERT_PTR_NULL(pool_take(p, "a|x"));
+    CU_ASSERT_PTR_NULL(pool_take(p, "a|x", POOL_ANY).http1);
     close(far[2]); /* its end is seen by the loop, and by a look before use */
-    CU_ASSERT_PTR_NULL(pool_take(p, "b|x"));
+    CU_ASSERT_PTR_NULL(pool_take(p, "b|x", POOL_ANY).http1);
     CU_ASSERT_EQUAL(pool_idle(p), 0);
     pool_give(p, "c", c[3]);
     close(far[3]);
@@ -369,7 +369,7 @@ static void test_pool(void)
 static void test_pool_drop(void)
 {
     int far[4];
-    struct pool *p = pool_new(8, 5), *none = pool_new(0, 5);
+    struct pool *p = pool_new(base, 8, 5), *none = pool_new(base, 0, 5);
     struct http1_client *c[4];
     for (int i = 0; i < 4; i++)
         c[i] = served_once(&far[i]);

@@ -19,7 +19,7 @@ static int parse(struct slice text, const char *method, struct head *h, struct r
     *why = (struct refusal){502, "upstream_protocol"};
     ssize_t n = http1_head_end((struct slice){exact, text.n}, limits.head_bytes, &scanned);
     int r = n <= 0 ? -1
-                   : http1_parse_reply(h, (struct slice){exact, (size_t)n}, slice_str(method),
+                   : http1_parse_reply(h, (struct slice){exact, (size_t)n}, slice_str(method), NULL,
                                        &limits, why);
     free(exact);
     return r;

@@ -134,7 +134,8 @@ static void test_refusals(void)
         CU_ASSERT_FATAL(end > 0);
         struct slice raw = {all.p, (size_t)end + 4}, body = {raw.p + raw.n, all.n - raw.n};
         CU_ASSERT_EQUAL(
-            http1_parse_reply(&h, raw, head ? SLICE("HEAD") : SLICE("GET"), &limits, &why), 0);
+            http1_parse_reply(&h, raw, head ? SLICE("HEAD") : SLICE("GET"), NULL, &limits, &why),
+            0);
         CU_ASSERT(h.status == 403 && h.length == strlen("denied no_rule 7-12\n"));
         CU_ASSERT(slice_eq(http_head_find(&h, "durward-denied")->value, SLICE("no_rule 7-12")));
         CU_ASSERT(slice_eq(http_head_find(&h, "x-y")->value, SLICE("z")));

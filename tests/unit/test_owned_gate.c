@@ -87,7 +87,7 @@ static void bed_open(struct bed *b)
     i->journal = journal_new(i->base, false);
     i->dial = dial_client_new(i->base, 5);
     i->secrets = secret_client_new(i->base);
-    i->pool = pool_new(4, 5);
+    i->pool = pool_new(i->base, 4, 5);
     i->origin = (struct origin_env){
         .base = i->base, .limits = &i->limits, .pool = i->pool, .tls = io_tls_client_ctx()};
     b->logger = pair(&far);
@@ -154,6 +154,7 @@ static void request(struct bed *b, const char *method, enum body_kind body, uint
     msg_put_str(&m, "k");
     msg_put_str(&m, "connect");
     msg_put_str(&m, "");
+    msg_put_u32(&m, 0);
     msg_put_u32(&m, ARRAY_LEN(override));
     for (size_t i = 0; i < ARRAY_LEN(override); i++) {
         msg_put_str(&m, override[i][0]);

@@ -47,7 +47,8 @@ static void fields(void)
              "{'allow':'e.com','access':'read-only'},{'allow':'f.com','cookies':'drop','with':{'"
              "bearer':'s6'}},"
              "{'allow':'g.com','with':{'header':{'name':'authorization','secret':'s5',"
-             "'prefix':'token ','suffix':'.'}}}");
+             "'prefix':'token ','suffix':'.'}}},"
+             "{'allow':'h.com','with':{'bearer':'s7'},'websocket':true,'ranges':true}");
     const struct rule *r = policy_rule(p, 0);
     CU_ASSERT_STRING_EQUAL(policy_name(p), "p");
     CU_ASSERT_EQUAL(r->index, 0);
@@ -89,7 +90,9 @@ static void fields(void)
     CU_ASSERT_FALSE(policy_rule(p, 5)->cookies);
     CU_ASSERT_STRING_EQUAL(policy_rule(p, 6)->credential->prefix, "token ");
     CU_ASSERT_STRING_EQUAL(policy_rule(p, 6)->credential->suffix, ".");
-    CU_ASSERT_PTR_NULL(policy_rule(p, 7));
+    const struct rule *more = policy_rule(p, 7);
+    CU_ASSERT(more && more->websocket && more->ranges && !r->websocket && !r->ranges);
+    CU_ASSERT_PTR_NULL(policy_rule(p, 8));
     CU_ASSERT_STRING_EQUAL(policy_rule_where(p, 6), "policy: rules[6]");
     policy_free(p);
 }
@@ -271,7 +274,7 @@ static void bad_rules(void)
     says("{'ask':'a.com'}", "'ask' is specified but not built yet (planned: M3)");
     says("{'allow':'a.com','to':['10.0.0.0/8']}", "not built yet");
     says("{'allow':'a.com','refs':[]}", "not built yet");
-    says("{'allow':'a.com','allow_plaintext':true}", "not built yet");
+    says("{'allow':'a.com','allow_plaintext':true}", "goes with 'with'");
     says("{'use':'github'}", "preset");
     says("{'allow':[]}", "empty list");
     says("{'allow':['a.com',1]}", "must be a string");
@@ -285,7 +288,62 @@ static void bad_rules(void)
     says("{'deny':'a.com','access':'read-only'}", "takes 'methods'");
     says("{'deny':'a.com'," S "}", "no meaning on a deny");
     says("{'deny':'a.com','cookies':'pass'}", "no meaning on a deny");
+    says("{'deny':'a.com','websocket':true}", "no meaning on a deny");
+    says("{'deny':'a.com','ranges':true}", "no meaning on a deny");
+    says("{'allow':'a.com','websocket':'yes'}", "true or false");
+    says("{'allow':'a.com','ranges':true}", "goes with 'with'");
+    says("{'allow':'a.com/x/y','git':'fetch','websocket':true}", "git speaks no WebSocket");
+    says("{'allow':'a.com','range':true," S "}", "did you mean 'ranges'?");
     says("{'deny':'a.com','git':'fetch'}", "no meaning on a deny");
+}
+
+/* Slots that are no header field. */
+static void places(void)
+{
+    struct policy *p =
+        good("{'allow':'a.com','with':{'query':{'api_key':'s'}}},"
+             "{'allow':'b.com','with':{'query':{'name':'k','secret':'s'}}},"
+             "{'allow':'c.com','with':{'cookie':{'session':'s'}},'cookies':'pass'},"
+             "{'allow':'d.com','with':{'placeholder':{'secret':'s','in':'path'}}},"
+             "{'allow':'e.com','with':{'placeholder':{'secret':'s','in':['header','query'],"
+             "'name':'X-Tok','count':2}}},"
+             "{'allow':'f.com','with':{'placeholder':{'secret':'s','in':'body'}}}");
+    static const char *const texts[] = {
+        "query parameter api_key",
+        "query parameter k",
+        "cookie session",
+        "in place of its placeholder in path",
+        "in place of its placeholder in header X-Tok or query X-Tok, 2 times",
+        "in place of its placeholder in body"};
+    char text[300];
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        const struct credential *c = policy_rule(p, i)->credential;
+        CU_ASSERT_STRING_EQUAL(credential_text(c, text, sizeof text), texts[i]);
+        CU_ASSERT_STRING_EQUAL(c->secret, "s");
+        CU_ASSERT_STRING_EQUAL(c->header, i == 4 ? "x-tok" : "");
+    }
+    CU_ASSERT_EQUAL(policy_rule(p, 4)->credential->places, PLACE_HEADER | PLACE_QUERY);
+    policy_free(p);
+#define W(x) "{'allow':'a.com','with':{" x "}}"
+    says(W("'query':{'a b':'s'}"), "not a name here");
+    says(W("'query':{'name':'k'}"), "needs both");
+    says(W("'query':'s'"), "must be a mapping");
+    says(W("'cookie':{'a;b':'s'}"), "not a name here");
+    says(W("'placeholder':{'secret':'s'}"), "needs both");
+    says(W("'placeholder':{'secret':'s','in':'cookie'}"), "one of: header, query, path, body");
+    says(W("'placeholder':{'secret':'s','in':['path','path']}"), "twice");
+    says(W("'placeholder':{'secret':'s','in':'query'}"), "which header or query parameter");
+    says(W("'placeholder':{'secret':'s','in':'path','name':'x'}"), "no meaning for a path");
+    says(W("'placeholder':{'secret':'s','in':'header','name':'host'}"), "not a header in which");
+    says(W("'placeholder':{'secret':'s','in':'header','name':'cookie'}"), "not a header in which");
+    says(W("'placeholder':{'secret':'s','in':'path','count':0}"), "'count'");
+    says(W("'placeholder':{'secret':'s','in':'path','count':17}"), "'count'");
+    says("{'allow':'a.com','client_credential':'pass',"
+         "'with':{'placeholder':{'secret':'s','in':'path'}}}",
+         "does not go with this kind");
+    /* the same secret in another place is another credential */
+    says(W("'query':{'a':'s'}") "," W("'query':{'b':'s'}"), "differ");
+#undef W
 }
 
 static void bad_credentials(void)
@@ -294,7 +352,7 @@ static void bad_credentials(void)
     says("{'allow':['a.com','http://a.com:8080/x']," S "}", "http:// carries no credential");
     says("{'allow':'a.com','with':{}}", "one of bearer, basic, header");
     says("{'allow':'a.com','with':{'bearer':'s','header':{'x-k':'t'}}}", "one of bearer");
-    says("{'allow':'a.com','with':{'oauth2':{}}}", "not built yet (planned: M3)");
+    says("{'allow':'a.com','with':{'client_certificate':{}}}", "not built yet (planned: M3)");
     says("{'allow':'a.com','with':{'baerer':'s'}}", "did you mean 'bearer'?");
     says("{'allow':'a.com','with':'s'}", "must be a mapping");
     says("{'allow':'a.com','with':{'bearer':''}}", "is empty");
@@ -305,7 +363,7 @@ static void bad_credentials(void)
     says("{'allow':'a.com','with':{'header':{'host':'s'}}}", "frames or routes");
     says("{'allow':'a.com','with':{'header':{'name':'Content-Length','secret':'s'}}}", "frames");
     says("{'allow':'a.com','with':{'header':{'proxy-authorization':'s'}}}", "frames or routes");
-    says("{'allow':'a.com','with':{'header':{'cookie':'s'}}}", "planned: M3");
+    says("{'allow':'a.com','with':{'header':{'cookie':'s'}}}", "with: { cookie: ");
     says("{'allow':'a.com','with':{'header':{'x key':'s'}}}", "not a header's name");
     says("{'allow':'a.com','with':{'header':{'name':'x-k','secret':'s','prefix':'a\\nb'}}}",
          "printable");
@@ -385,6 +443,7 @@ void suite_rule(void)
     CU_add_test(s, "ambiguous rules", ambiguous);
     CU_add_test(s, "bad rules", bad_rules);
     CU_add_test(s, "bad credentials", bad_credentials);
+    CU_add_test(s, "credentials that are no header", places);
     CU_add_test(s, "headers that may not be edited", bad_edits);
     CU_add_test(s, "A13: public suffixes", public_suffixes);
     CU_add_test(s, "query", queries);

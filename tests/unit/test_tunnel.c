@@ -1,0 +1,355 @@
+/* A WebSocket between two ends that this test plays: framed anew both ways, rooms, filters that
+ * hold back, faults that end both sides from the event loop, and what the records say of each end.
+ */
+#include "relay.h"
+
+#include "tap_main.h"
+#include "websocket.h"
+
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void suite_tunnel(void);
+
+struct end {
+    struct buf got;
+    size_t room;
+    unsigned ends, wanted;
+};
+
+static struct event_base *base;
+static struct end client, server;
+static struct relay relay;
+static const char *over_code;
+static unsigned overs;
+static bool inside; /* a call of ours into the tunnel is on the stack */
+
+static void take(void *self, const void *p, size_t n)
+{
+    struct end *e = self;
+    CU_ASSERT_EQUAL(buf_append(&e->got, p, n), 0);
+}
+
+static size_t room_of(void *self)
+{
+    return ((struct end *)self)->room;
+}
+
+static void on_end(void *self)
+{
+    ((struct end *)self)->ends++;
+}
+
+static void on_wanted(void *self)
+{
+    ((struct end *)self)->wanted++;
+}
+
+static const struct front_ops front = {.data = take, .room = room_of, .wanted = on_wanted};
+static const struct back_ops back = {.data = take, .room = room_of, .end = on_end};
+
+static void on_over(void *owner, const char *code)
+{
+    CU_ASSERT(!inside && owner == &relay);
+    over_code = code;
+    overs++;
+}
+
+static void end_init(struct end *e)
+{
+    memset(e, 0, sizeof *e);
+    e->room = 100000;
+    buf_init(&e->got, 1 << 20);
+}
+
+static struct tunnel *begin(enum tunnel_strict strict, const struct tunnel_filter *up,
+                            const struct tunnel_filter *down)
+{
+    struct tunnel_owner owner = {on_over, &relay};
+    end_init(&client);
+    end_init(&server);
+    over_code = NULL;
+    overs = 0;
+    relay_init(&relay, (struct front){&front, &client});
+    relay_open(&relay, (struct back){&back, &server});
+    base = event_base_new();
+    struct tunnel *t = tunnel_new(base, &relay, owner, strict, up, down);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(t);
+    return t;
+}
+
+static void finish(struct tunnel *t)
+{
+    tunnel_free(t);
+    event_base_free(base);
+    buf_free(&client.got);
+    buf_free(&server.got);
+}
+
+static void up(struct tunnel *t, enum websocket_opcode o, bool fin, const char *text)
+{
+    static const unsigned char mask[4] = {5, 6, 7, 8};
+    char f[WEBSOCKET_HEADER_MAX + 256];
+    size_t n = strlen(text), h = websocket_header((unsigned char *)f, o, fin, n, mask);
+    memcpy(f + h, text, n);
+    websocket_mask(f + h, n, mask, 0);
+    inside = true;
+    tunnel_up(t, f, h + n);
+    inside = false;
+}
+
+static void down(struct tunnel *t, enum websocket_opcode o, bool fin, const char *text)
+{
+    char f[WEBSOCKET_HEADER_MAX + 256];
+    size_t n = strlen(text), h = websocket_header((unsigned char *)f, o, fin, n, NULL);
+    memcpy(f + h, text, n);
+    inside = true;
+    tunnel_down(t, f, h + n);
+    inside = false;
+}
+
+/* What an end got, as "opcode:payload" with a "+" before the parts of a message that goes on. */
+static const char *read_back(struct end *e, bool masked)
+{
+    static char text[1024];
+    struct websocket_reader r;
+    struct websocket_part part;
+    char scratch[WEBSOCKET_PIECE_MAX];
+    struct slice in = buf_slice(&e->got);
+    enum websocket_event ev;
+    size_t at = 0;
+    websocket_reader_init(&r, masked);
+    while ((ev = websocket_read(&r, &in, scratch, &part)) != WEBSOCKET_MORE) {
+        CU_ASSERT_FATAL(ev != WEBSOCKET_VIOLATION);
+        int n = part.opcode == WEBSOCKET_CLOSE
+                    ? snprintf(text + at, sizeof text - at, "%u;", part.code)
+                    : snprintf(text + at, sizeof text - at, "%s%.*s;", part.last ? "" : "+",
+                               (int)part.n, part.p);
+        at += (size_t)n;
+    }
+    text[at] = 0;
+    buf_clear(&e->got);
+    return text;
+}
+
+static void test_both_ways(void)
+{
+    struct tunnel *t = begin(TUNNEL_STRICT_NONE, NULL, NULL);
+    up(t, WEBSOCKET_TEXT, false, "he");
+    up(t, WEBSOCKET_CONTINUATION, false, "");
+    up(t, WEBSOCKET_PING, true, "p");
+    up(t, WEBSOCKET_CONTINUATION, true, "llo");
+    CU_ASSERT_STRING_EQUAL(read_back(&server, true), "+he;p;llo;");
+    down(t, WEBSOCKET_BINARY, true, "hi");
+    down(t, WEBSOCKET_PONG, true, "");
+    CU_ASSERT_STRING_EQUAL(read_back(&client, false), "hi;;");
+    CU_ASSERT(relay.up == 6 && relay.down == 2); /* payload, of control frames too */
+    finish(t);
+}
+
+/* The mask that goes on is not the client's. */
+static void test_mask(void)
+{
+    struct tunnel *t = begin(TUNNEL_STRICT_NONE, NULL, NULL);
+    bool other = false;
+    for (int i = 0; i < 3; i++) {
+        up(t, WEBSOCKET_TEXT, true, "x");
+        other |= memcmp(buf_data(&server.got) + 2, "\5\6\7\10", 4) != 0;
+        buf_clear(&server.got);
+    }
+    CU_ASSERT(other);
+    finish(t);
+}
+
+/* A hop gets not one byte beyond its window; a connection's own room is its own matter, for it says
+ * that it has drained only when it was full. */
+static void test_room(void)
+{
+    struct tunnel *t = begin(TUNNEL_STRICT_UP, NULL, NULL);
+    server.room = 300;
+    CU_ASSERT(tunnel_up_room(t) > 0 && tunnel_up_room(t) < 100);
+    server.room = 200;
+    CU_ASSERT_EQUAL(tunnel_up_room(t), 0);
+    client.room = 1;
+    CU_ASSERT_EQUAL(tunnel_down_room(t), 1);
+    client.room = 0;
+    CU_ASSERT_EQUAL(tunnel_down_room(t), 0);
+    finish(t);
+    t = begin(TUNNEL_STRICT_DOWN, NULL, NULL);
+    client.room = 200;
+    server.room = 200;
+    CU_ASSERT(tunnel_down_room(t) == 0 && tunnel_up_room(t) == 200);
+    size_t before = 5000, n;
+    client.room = before; /* as much as it allows, in the worst of pieces */
+    n = tunnel_down_room(t);
+    unsigned char header[WEBSOCKET_HEADER_MAX];
+    char *body = calloc(1, n);
+    size_t h = websocket_header(header, WEBSOCKET_BINARY, true, 1000000, NULL);
+    tunnel_down(t, header, h);
+    tunnel_down(t, body, n);
+    CU_ASSERT(buf_len(&client.got) >= n && buf_len(&client.got) <= before);
+    free(body);
+    finish(t);
+}
+
+static void turn(void)
+{
+    event_base_loop(base, EVLOOP_NONBLOCK);
+}
+
+static void judged(const struct tunnel *t, enum record_kind given, const char *why,
+                   enum record_kind want, const char *code)
+{
+    tunnel_verdict(t, &given, &why);
+    CU_ASSERT_EQUAL(given, want);
+    CU_ASSERT_STRING_EQUAL(why, code);
+}
+
+static void test_fault(void)
+{
+    struct tunnel *t = begin(TUNNEL_STRICT_NONE, NULL, NULL);
+    up(t, WEBSOCKET_TEXT, true, "ok");
+    tunnel_up(t, "\xc1\x80", 2);
+    CU_ASSERT(overs == 0 && tunnel_up_room(t) == 0 && tunnel_down_room(t) == 0);
+    up(t, WEBSOCKET_TEXT, true, "no more");
+    down(t, WEBSOCKET_TEXT, true, "nor that");
+    turn();
+    CU_ASSERT_EQUAL(overs, 1);
+    CU_ASSERT_STRING_EQUAL(over_code, "websocket_protocol");
+    CU_ASSERT_STRING_EQUAL(read_back(&server, true), "ok;1002;");
+    CU_ASSERT_STRING_EQUAL(read_back(&client, false), "1002;");
+    judged(t, RECORD_COMPLETED, "ok", RECORD_ABORTED, "websocket_protocol");
+    finish(t);
+    t = begin(TUNNEL_STRICT_NONE, NULL, NULL); /* from the origin */
+    down(t, WEBSOCKET_TEXT, true, "\xff");
+    turn();
+    CU_ASSERT_STRING_EQUAL(over_code, "websocket_text");
+    CU_ASSERT_STRING_EQUAL(read_back(&client, false), "1007;");
+    CU_ASSERT_STRING_EQUAL(read_back(&server, true), "1007;");
+    finish(t);
+    t = begin(TUNNEL_STRICT_UP, NULL, NULL); /* before a hop: the other process says it */
+    tunnel_up(t, "\xc1\x80", 2);
+    turn();
+    CU_ASSERT_STRING_EQUAL(read_back(&server, true), "");
+    finish(t);
+    t = begin(TUNNEL_STRICT_DOWN, NULL, NULL); /* that one */
+    tunnel_cancelled(t, "client_gone");
+    CU_ASSERT_STRING_EQUAL(read_back(&server, true), "");
+    tunnel_cancelled(t, "secret_blocked");
+    CU_ASSERT_STRING_EQUAL(read_back(&server, true), "1008;");
+    judged(t, RECORD_ABORTED, "secret_blocked", RECORD_ABORTED, "secret_blocked");
+    finish(t);
+}
+
+static void test_closing(void)
+{
+    struct tunnel *t = begin(TUNNEL_STRICT_NONE, NULL, NULL);
+    judged(t, RECORD_COMPLETED, "ok", RECORD_ABORTED, "upstream_closed");
+    judged(t, RECORD_ABORTED, "client_gone", RECORD_ABORTED, "client_gone");
+    up(t, WEBSOCKET_CLOSE, true, "\x0f\xa1");
+    CU_ASSERT(!tunnel_down_closed(t) && server.ends == 0);
+    judged(t, RECORD_ABORTED, "client_gone", RECORD_COMPLETED, "ok");
+    judged(t, RECORD_ABORTED, "writer_gone", RECORD_ABORTED, "writer_gone");
+    up(t, WEBSOCKET_TEXT, true, "after");
+    down(t, WEBSOCKET_CLOSE, true, "\x0f\xa2");
+    CU_ASSERT(tunnel_down_closed(t) && server.ends == 1);
+    down(t, WEBSOCKET_TEXT, true, "after");
+    up(t, WEBSOCKET_TEXT, true, "after");
+    CU_ASSERT_EQUAL(server.ends, 1);
+    CU_ASSERT_STRING_EQUAL(read_back(&server, true), "4001;");
+    CU_ASSERT_STRING_EQUAL(read_back(&client, false), "4002;");
+    judged(NULL, RECORD_COMPLETED, "ok", RECORD_COMPLETED, "ok");
+    finish(t);
+}
+
+/* ---- filters ---- */
+
+/* Holds every "?" until something else comes or the message ends; refuses "!". */
+static size_t questions;
+
+static const char *piece(void *self, struct slice in, struct slice *out)
+{
+    static char text[512];
+    size_t n = 0;
+    CU_ASSERT_PTR_EQUAL(self, &questions);
+    for (size_t i = 0; i < in.n; i++) {
+        if (in.p[i] == '!')
+            return "secret_blocked";
+        if (in.p[i] == '?') {
+            questions++;
+            continue;
+        }
+        for (; questions > 0; questions--)
+            text[n++] = '?';
+        text[n++] = in.p[i];
+    }
+    *out = (struct slice){text, n};
+    return NULL;
+}
+
+static const char *rest(void *self UNUSED, struct slice *out)
+{
+    *out = (struct slice){"????????", questions};
+    questions = 0;
+    return NULL;
+}
+
+static const char *control(void *self UNUSED, char *p, size_t n)
+{
+    memset(p, '#', n);
+    return NULL;
+}
+
+static size_t held(const void *self UNUSED)
+{
+    return questions;
+}
+
+static void test_filter(void)
+{
+    struct tunnel_filter f = {piece, rest, control, held, &questions};
+    struct tunnel *t = begin(TUNNEL_STRICT_DOWN, NULL, &f);
+    questions = 0;
+    client.room = 300;
+    size_t before = tunnel_down_room(t);
+    down(t, WEBSOCKET_TEXT, false, "a??");
+    CU_ASSERT_EQUAL(tunnel_down_room(t), before - 2);
+    CU_ASSERT_STRING_EQUAL(read_back(&client, false), "+a;");
+    down(t, WEBSOCKET_CONTINUATION, false, "?");
+    down(t, WEBSOCKET_PING, true, "ping");
+    CU_ASSERT_STRING_EQUAL(read_back(&client, false), "####;");
+    finish(t);
+
+    t = begin(TUNNEL_STRICT_DOWN, NULL, &f);
+    questions = 0;
+    down(t, WEBSOCKET_TEXT, false, "a?");
+    down(t, WEBSOCKET_CONTINUATION, true, "b?");
+    down(t, WEBSOCKET_BINARY, true, "?");
+    down(t, WEBSOCKET_TEXT, true, "");
+    CU_ASSERT_STRING_EQUAL(read_back(&client, false), "+a;+?b;?;?;;");
+    up(t, WEBSOCKET_TEXT, true, "up!");
+    CU_ASSERT_STRING_EQUAL(read_back(&server, true), "up!;"); /* the other way is not looked at */
+    down(t, WEBSOCKET_TEXT, true, "no!");
+    turn();
+    CU_ASSERT(overs == 1 && strcmp(over_code, "secret_blocked") == 0);
+    CU_ASSERT_STRING_EQUAL(read_back(&client, false), "1008;");
+    finish(t);
+}
+
+void suite_tunnel(void)
+{
+    CU_pSuite s = CU_add_suite("tunnel", NULL, NULL);
+    CU_add_test(s, "framed anew both ways", test_both_ways);
+    CU_add_test(s, "masks are ours", test_mask);
+    CU_add_test(s, "rooms", test_room);
+    CU_add_test(s, "faults end both sides, from the loop (C20)", test_fault);
+    CU_add_test(s, "closing, and its verdicts", test_closing);
+    CU_add_test(s, "filters", test_filter);
+}
+
+void tap_suites(void)
+{
+    suite_tunnel();
+}

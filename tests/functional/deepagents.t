@@ -220,7 +220,8 @@ def dcode(t, s, c):
                            cwd=t.mkdir("cwd"), env=dict(env, **more))
         texts.append(r.stdout + r.stderr)
         return r
-    setup = t.write("setup.sh", "curl -sS https://api.github.com/repos/acme/x > /workspace/set-up\n")
+    setup = t.write("setup.sh", "curl -sS https://api.github.com/repos/acme/x > /workspace/set-up\n"
+                    "printf %s \"$$GITHUB_TOKEN\" > /workspace/shown\n")
     r = run(call("write_file", file_path="/workspace/out.txt", content="hello") +
             call("execute", command="cat out.txt set-up; curl -sS https://api.github.com/user"), "--sandbox-setup", setup)
     flat = r.stdout.replace("\n", "")
@@ -231,8 +232,13 @@ def dcode(t, s, c):
          "what dcode leaves behind has a time to live (%d left)" % len(rows))
     for x in rows:
         t.eq(c.read(x["id"], "/workspace/out.txt"), b"hello", "the file is in that sandbox")
+        shown = c.read(x["id"], "/workspace/shown")
+        t.ok(shown.startswith(b"ghp_") and shown != s.github_secret, "$$NAME of a setup script is the placeholder", shown)
         c.ask("PATCH", "/v1/sandboxes/" + x["id"], {"idle_ttl": 1})
     t.ok(tap.wait_for(lambda: not c.list()["sandboxes"], 8, 0.1), "and is reaped by it")
+    with open(os.path.join(home, ".deepagents", "config.toml"), "a") as f:
+        f.write('[sandboxes.providers.durward]\nclass_path = "durward_deepagents.provider:DurwardProvider"\n'
+                'working_dir = "/workspace"\n[sandboxes.providers.durward.params]\nttl = 900\n')
     box = c.create(policy="coder")["id"]
     r = run(call("execute", command="hostname; echo again > /workspace/again"), "--sandbox-id", box)
     t.ok(r.returncode == 0 and c.read(box, "/workspace/again") == b"again\n" and c.show(box)["state"] == "running",

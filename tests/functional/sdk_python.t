@@ -113,6 +113,8 @@ def files(t, box):
     up = box.upload([(W + "u/1", b"1"), ("relative", b""), (W + "u", b"")])
     t.eq([r.error and r.error.code for r in up], [None, "invalid_path", "is_directory"],
          "upload: a result each, in order")
+    t.eq([r.error and r.error.code for r in box.upload([(W + "huge", bytes(200 << 20)), (W + "u/2", b"2")])],
+         ["too_large", None], "a file of 200 MiB is refused by itself")
     down = box.download([W + "u/1", W + "none", W + "a", "rel"])
     t.eq([(r.data, r.error and r.error.code) for r in down],
          [(b"1", None), (None, "file_not_found"), (None, "is_directory"), (None, "invalid_path")], "download too")

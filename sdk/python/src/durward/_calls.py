@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote, urlencode
 
+from .errors import FileError
 from .models import Event, ExecResult, FileEntry, FileResult, Identity, SandboxInfo
 
 T = TypeVar("T")
 BASE = "/v1/sandboxes"
 EXEC_TIMEOUT = 1800  # seconds, the API's default
+FILE_MAX = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,9 @@ def read_file(sid: str, path: str) -> Call[bytes]:
 
 
 def write_file(sid: str, path: str, data: bytes, mode: int | None) -> Call[None]:
+    if len(data) > FILE_MAX:  # the daemon would end the connection in the middle of it
+        raise FileError("%s: %d bytes; a file may have %d: use smaller pieces"
+                        % (path, len(data), FILE_MAX), "too_large")
     more = {} if mode is None else {"mode": "%04o" % mode}
     return Call("PUT", _of(sid, "/files", path=path, **more), _nothing, data)
 

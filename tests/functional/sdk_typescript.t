@@ -1,16 +1,18 @@
 #!/usr/bin/python3 -B
 """sdk/typescript: it builds and packs; its tarball, installed beside deepagents, against a daemon: the
 client, the behaviours of LangChain's standard tests by their names, those tests themselves when
-DURWARD_JS_STANDARD_TESTS says where their sources are, and a deep agent that asks origins from inside."""
+DURWARD_JS_STANDARD_TESTS says where their sources are, a deep agent that asks origins from inside, and
+pair() of a backend that is none of ours."""
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tarfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import durward, scene, tap  # noqa: E402
+from harness import api, durward, scene, tap  # noqa: E402
 
 SDK = os.path.join(durward.TOP, "sdk", "typescript")
 HERE = os.path.join(durward.SUITE, "clients", "agents-node")
@@ -40,9 +42,9 @@ class Node:
         except FileNotFoundError as e:
             return subprocess.CompletedProcess(argv, 127, "", str(e))
 
-    def lines(self, name, socket):
+    def lines(self, name, socket, **env):
         """The behaviours that a file reports, each a result here; -> (passed, all, what it said)."""
-        r = self.run(["node", name], self.app, DURWARD_SOCKET=socket)
+        r = self.run(["node", name], self.app, DURWARD_SOCKET=socket, **env)
         seen = [json.loads(x) for x in r.stdout.splitlines() if x.startswith("{")]
         for b in seen:
             self.t.ok(b["ok"], b["what"], b["why"])
@@ -113,14 +115,21 @@ def upstream(t, node, socket):
          *["%s: %s" % (a["fullName"], a["failureMessages"]) for a in failed], r.stderr[-2000:])
 
 
+def paired(t, node, s, address):
+    listener = socket.create_server(("127.0.0.1", 0))
+    t.cleanup(listener.close)
+    told = s.d.command("env", "--policy", "p", "--json", "--socket", s.d.socket).stdout
+    return node.lines("paired.mjs", s.d.socket, GATE=address, AROUND="tcp:127.0.0.1:%d" % listener.getsockname()[1],
+                      NOBODY="tcp:127.0.0.1:1", FOLDER=t.path("paired"), TOLD=told)
+
+
 def main(t):
     node = Node(t)
     package(t, node)
     s = scene.Scene(t)
-    s.listener(policy=None)
+    address = s.listener(policy=None)
     s.d.policies = {"p": s.d.policies["coder"], "other": {"rules": []}}
     s.d.serve()
-    from harness import api
     c = api.Api(s.d.socket)
     try:
         c.delete(c.create(policy="p")["id"])
@@ -130,10 +139,11 @@ def main(t):
     t.part(standard, t, node, s.d.socket)
     t.part(upstream, t, node, s.d.socket)
     _, _, said = node.lines("agent.mjs", s.d.socket)
+    _, _, more = paired(t, node, s, address)
     t.eq(c.list()["sandboxes"], [], "no sandbox is left")
     c.close()
     t.eq(s.d.stop(), 0, "the daemon ends well")
-    s.judge([(s.github, s.github_credential), (s.openai, s.openai_credential)], [said], "a deep agent for Node")
+    s.judge([(s.github, s.github_credential), (s.openai, s.openai_credential)], [said, more], "a deep agent for Node")
 
 
 tap.run(main, timeout=400)

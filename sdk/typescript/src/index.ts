@@ -7,3 +7,4 @@ export type {
   DaemonEvent, Denial, ExecEvent, ExecResult, FileEntry, FileResult, Path, SandboxInfo, SandboxState,
 } from "./models.js";
 export { Sandbox, type Changes, type ExecOptions, type Operation } from "./sandbox.js";
+export { reachedAt, trustFiles, variables, type Elsewhere } from "./trust.js";

@@ -19,7 +19,8 @@ class Plain extends BaseSandbox {
   commands = [];
   execute(command) {
     this.commands.push(command);
-    const r = spawnSync("sh", ["-c", `exec 2>&1; ${command}`],
+    // bash, unlike dash, goes on after a file that it cannot source: what we send must not.
+    const r = spawnSync("bash", ["-c", `exec 2>&1; ${command}`],
       { env: { PATH: "/usr/bin:/bin", HOME: "/nonexistent" }, encoding: "utf8", timeout: 60000 });
     return { output: r.stdout, exitCode: r.status, truncated: false };
   }

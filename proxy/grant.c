@@ -1,6 +1,7 @@
 #include "grant.h"
 
 #include "dial_client.h"
+#include "grpc_message.h"
 #include "guard.h"
 #include "http1_head.h"
 #include "policy.h"
@@ -37,8 +38,10 @@ struct grant {
     char refuse_detail[128];
     struct origin *origin;
     bool admitted;
-    bool body_whole;     /* and what the search held of it is out */
-    bool filled;         /* the credential is in: the reply is looked through */
+    bool body_whole;  /* and what the search held of it is out */
+    bool filled;      /* the credential is in: the reply is looked through */
+    bool in_messages; /* the reply's body is a stream of them */
+    struct grpc_message message;
     struct scrub *scrub; /* NULL: not filled, or too short a value */
     uint64_t head_hits;
     struct scrub_frames frames;
@@ -396,16 +399,6 @@ static void abandon(struct grant *g, unsigned status, const char *code)
     tell_fail(g, status, code);
 }
 
-/* A coded body could hold anything, and here is no decoder (attack C13). */
-static bool coded(const struct head *h)
-{
-    for (size_t i = 0; i < h->n; i++)
-        if (slice_eq_str(h->fields[i].name, "content-encoding") &&
-            !slice_ieq_str(slice_trim(h->fields[i].value), "identity"))
-            return true;
-    return false;
-}
-
 /* Each value for itself, in a copy of our own. -1: out of memory. */
 static int scrub_head(struct grant *g, struct head *to, const struct head *from)
 {
@@ -452,11 +445,12 @@ static void front_reply(void *self, const struct head *h)
 {
     struct grant *g = self;
     struct head clean;
-    if (g->filled && h->body != BODY_NONE && coded(h)) {
+    if (g->filled && h->body != BODY_NONE && guard_coded(h)) {
         abandon(g, 502, "cannot_scrub");
         return;
     }
     g->relay.status = h->status;
+    g->in_messages = grpc_has_messages(h);
     if (h->body == BODY_TUNNEL && open_tunnel(g) < 0) {
         abandon(g, 503, "memory");
         return;
@@ -473,6 +467,13 @@ static void front_reply(void *self, const struct head *h)
         abandon(g, 503, "memory");
 }
 
+static void pass_body(struct grant *g, struct slice s)
+{
+    g->relay.down += s.n;
+    if (s.n > 0)
+        g->relay.front.ops->data(g->relay.front.self, s.p, s.n);
+}
+
 static void front_data(void *self, const void *p, size_t n)
 {
     struct grant *g = self;
@@ -481,13 +482,14 @@ static void front_data(void *self, const void *p, size_t n)
         tunnel_down(g->relay.tunnel, p, n);
         return;
     }
+    bool over = g->in_messages && grpc_message_over(&g->message, s);
     if (g->scrub && scrub_feed(g->scrub, s, &s) < 0) {
         abandon(g, 503, "memory");
         return;
     }
-    g->relay.down += s.n;
-    if (s.n > 0)
-        g->relay.front.ops->data(g->relay.front.self, s.p, s.n);
+    pass_body(g, s);
+    if (over && g->scrub && scrub_early(g->scrub, &s) == 0)
+        pass_body(g, s); /* a peer waits for it before it says more */
 }
 
 /* What the search still holds of the body goes on: there is no more of it. */
@@ -497,9 +499,7 @@ static int flush_scrub(struct grant *g)
     if (g->scrub && !g->body_whole && scrub_end(g->scrub, &rest) < 0)
         return -1;
     g->body_whole = true;
-    g->relay.down += rest.n;
-    if (rest.n > 0) /* the room for it was never given away */
-        g->relay.front.ops->data(g->relay.front.self, rest.p, rest.n);
+    pass_body(g, rest); /* the room for it was never given away */
     return 0;
 }
 

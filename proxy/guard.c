@@ -339,6 +339,17 @@ bool guard_foreign(struct head *h, const struct rule *rule)
            query_has_credential(h->query) || protocol_has_credential(h);
 }
 
+/* Of the codings of bodies and of messages in them (gRPC, Connect): only none at all can be
+ * searched. */
+static int ask_identity(struct head *h)
+{
+    static const char *const messages[] = {"grpc-accept-encoding", "connect-accept-encoding"};
+    for (size_t i = 0; i < ARRAY_LEN(messages); i++)
+        if (http_head_find(h, messages[i]) && http_head_set(h, messages[i], SLICE("identity")) < 0)
+            return -1;
+    return http_head_set(h, "accept-encoding", SLICE("identity"));
+}
+
 int guard_credentialed(struct head *h, const struct rule *rule)
 {
     if (!rule->cookies)
@@ -347,7 +358,20 @@ int guard_credentialed(struct head *h, const struct rule *rule)
         http_head_remove(h, "range");
         http_head_remove(h, "if-range");
     }
-    return http_head_set(h, "accept-encoding", SLICE("identity"));
+    return ask_identity(h);
+}
+
+/* A coded body could hold anything, and here is no decoder (attack C13). Nor for its messages. */
+bool guard_coded(const struct head *h)
+{
+    static const char *const names[] = {"content-encoding", "grpc-encoding",
+                                        "connect-content-encoding"};
+    for (size_t i = 0; i < h->n; i++)
+        for (size_t k = 0; k < ARRAY_LEN(names); k++)
+            if (slice_eq_str(h->fields[i].name, names[k]) &&
+                !slice_ieq_str(slice_trim(h->fields[i].value), "identity"))
+                return true;
+    return false;
 }
 
 /* Placeholders anywhere but in the slot. */

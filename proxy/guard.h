@@ -35,6 +35,8 @@ int guard_credentials(const struct gate *g, const struct identity *who, struct h
 bool guard_foreign(struct head *h, const struct rule *rule);
 /* What a credentialed request may not carry, and Accept-Encoding. -1: too many fields. */
 int guard_credentialed(struct head *h, const struct rule *rule) WUNUSED;
+/* Is this reply's body coded, or are the messages in it? */
+bool guard_coded(const struct head *h);
 /* Something a sandbox sends that no placeholder may be in. NULL, or a constant refusal. */
 const struct refusal *guard_text(const struct gate *g, const struct identity *who,
                                  struct slice text);

@@ -1,4 +1,5 @@
-// gRPC in Go: the same calls as inside/grpc_client.py. Argument: HOST. Prints one JSON line.
+// gRPC in Go: the same calls as inside/grpc_client.py. Arguments: HOST, or HOST unary MARK for one call
+// alone. Prints one JSON line.
 package main
 
 import (
@@ -190,12 +191,25 @@ func many() {
 	out["many"] = good
 }
 
+func one(mark string) {
+	ctx := metadata.AppendToOutgoingContext(within(20*time.Second), "x-mark", mark)
+	got, err := unary(ctx, service+"Unary", []byte("octo"))
+	check(err)
+	out["unary"] = string(got)
+	line, _ := json.Marshal(out)
+	fmt.Println(string(line))
+}
+
 func main() {
 	host := os.Args[1]
 	var err error
 	conn, err = grpc.Dial(host+":443", grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{})),
 		grpc.WithDefaultCallOptions(grpc.ForceCodec(raw{}), grpc.MaxCallRecvMsgSize(64<<20)))
 	check(err)
+	if len(os.Args) > 3 {
+		one(os.Args[3])
+		return
+	}
 	calls()
 	streams()
 	ends()

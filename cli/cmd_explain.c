@@ -35,13 +35,16 @@ static int print_answer(const struct answer *w, const struct question *q, const 
                         bool json)
 {
     char at[300];
-    const char *credential = w->rule && w->rule->credential ? w->rule->credential->secret : NULL;
+    char kind[300];
+    const struct credential *c = w->rule ? w->rule->credential : NULL;
+    const char *credential = c ? c->secret : NULL;
     authority_text(&q->authority, at, sizeof at);
     if (json) {
-        json_t *v = json_pack("{s:s, s:s, s:s, s:s?, s:s?, s:s, s:s}", "decision",
+        json_t *v = json_pack("{s:s, s:s, s:s, s:s?, s:s?, s:s?, s:s, s:s}", "decision",
                               question_verdict(w->verdict), "code", w->code, "policy", policy,
                               "rule", w->rule ? w->rule->text : NULL, "credential", credential,
-                              "authority", at, "why", w->why);
+                              "as", c ? credential_text(c, kind, sizeof kind) : NULL, "authority",
+                              at, "why", w->why);
         return out_json(v) < 0 ? EXIT_NO : EXIT_OK;
     }
     out_coloured(stdout, w->verdict == VERDICT_ALLOW ? COLOUR_GREEN : COLOUR_RED,
@@ -51,8 +54,11 @@ static int print_answer(const struct answer *w, const struct question *q, const 
         printf("  rule:       %u of policy %s: %s\n", w->rule->index + 1, policy, w->rule->text);
     else
         printf("  rule:       none of policy %s\n", policy);
+    if (w->rule && w->rule->tunnel)
+        printf("  tunnel:     its TLS passes unread; nothing is known of paths and methods\n");
     if (w->verdict != VERDICT_DENY)
-        printf("  credential: %s\n", credential ? credential : "none");
+        printf("  credential: %s%s%s\n", credential ? credential : "none", c ? ", " : "",
+               c ? credential_text(c, kind, sizeof kind) : "");
     printf("  why:        %s (%s)\n", w->why, w->code);
     return out_flush() < 0 ? EXIT_NO : EXIT_OK;
 }

@@ -360,8 +360,20 @@ int asked_env(const json_t *o, const char *key, json_t **ret, struct err *err)
     return get_texts(o, key, 256, variable_ok, ret, err);
 }
 
+/* Control characters take six bytes each in JSON, and their time to be written: some are fine. */
+static bool is_text(struct slice s)
+{
+    enum { SOME = 64, ONE_IN = 16 };
+    size_t controls = 0;
+    for (size_t i = 0; i < s.n; i++)
+        controls += (unsigned char)s.p[i] < 0x20 && memchr("\t\n\r\033", s.p[i], 4) == NULL;
+    return controls <= SOME + s.n / ONE_IN;
+}
+
 json_t *asked_encode(struct slice s, bool base64)
 {
+    if (!base64 && !is_text(s))
+        return NULL;
     if (!base64)
         return json_stringn(s.n ? s.p : "", s.n); /* NULL when it is no UTF-8 */
     char *text = malloc(s.n / 3 * 4 + 5);

@@ -56,7 +56,8 @@ int asked_env(const json_t *o, const char *key, json_t **ret, struct err *err);
 bool asked_label_ok(const char *key, const char *value);
 int asked_id(const char *text, struct err *err); /* [a-z0-9-]{1,64} */
 
-/* These bytes as JSON text: as they are when they are UTF-8 and base64 was not asked for. */
+/* These bytes as JSON text: as they are, NULL when they are no UTF-8 or largely control characters;
+ * or in base64. */
 json_t *asked_encode(struct slice s, bool base64);
 
 #endif

@@ -59,10 +59,13 @@ static void on_timeout(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 static struct execution *begin(struct resident *r, enum execution_kind kind,
                                const struct execution_ops *ops, void *arg, struct err *err)
 {
-    if (r->state != RESIDENT_RUNNING || r->n_executions >= EXECUTIONS_MAX) {
-        err_set(err, ERR_UNREADY,
-                r->state != RESIDENT_RUNNING ? "the sandbox is %s" : "too many commands run in it",
-                resident_state_name(r->state));
+    if (r->state != RESIDENT_RUNNING || r->sandbox == NULL) { /* NULL: it has just ended */
+        err_set(err, ERR_UNREADY, "the sandbox is %s",
+                r->sandbox ? resident_state_name(r->state) : "stopped");
+        return NULL;
+    }
+    if (r->n_executions >= EXECUTIONS_MAX) {
+        err_set(err, ERR_UNREADY, "too many commands run in it");
         return NULL;
     }
     struct execution *e = calloc(1, sizeof *e);

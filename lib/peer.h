@@ -8,6 +8,10 @@
 
 enum { PEER_NAME_MAX = 64 };
 
+/* In place of a policy's name, and none that a policy can have: the channel by which the vault
+ * reaches token endpoints. */
+#define PEER_TOKENS "(tokens)"
+
 struct peer {
     enum role kind;   /* of the far end */
     uint32_t channel; /* the parent's number for it */

@@ -27,7 +27,8 @@ enum wire_type {
     /* W_INIT of each role:
      * S: create:u8, leaf_days:u32, fds: key, cert (read-write only when create).
      *    READY: cert_pem:bytes
-     * V: n × (name:str, store:u8, source:str, ttl:u32), fd: env memfd (secrets/env_block.h)
+     * V: n × (name:str, store:u8, source:str, ttl:u32, lines:u8), fd: env memfd
+     *    (secrets/env_block.h)
      *    W_PEER of an injector or the dialer: extra = names of the secrets it may have
      *    (secrets/secret_list.h)
      * L: durability:u8, subdir:str ("" or run-…), rotate_bytes:u64, rotate_seconds:u64 (0: any),
@@ -72,10 +73,19 @@ enum wire_type {
     W_SECRET_GET = 50, /* I→V: req:u32, name:str */
     W_SECRET = 51, /* V→I: req:u32, ok:u8, ttl:u32 (seconds it may be used), value:bytes or text */
     W_SECRET_STALE = 52, /* V→I: name:str; forget it */
+    W_SIGN = 56,         /* I→V: req:u32, name:str, key_id:str, time:str, region:str, service:str,
+                            hash:str (of the canonical request; secrets/aws_sign.h) */
+    W_SIGNED = 57,       /* V→I: req:u32, ok:u8, signature:str or text */
     /* vault ↔ parent: the vault has neither open nor exec */
     W_STORE_OPEN = 53, /* V→P: req:u32, secret:str */
     W_STORE_FD = 54, /* P→V: req:u32, ok:u8, text:str, fd if ok (file, or the command's stdout) */
     W_STORE_EXIT = 55, /* P→V: req:u32, status:u32 (wait status of the command) */
+
+    W_VAULT_ROOTS = 150, /* P→V: limits:bytes, fd: roots memfd */
+    W_TOKEN_KEEP = 151,  /* V→P: req:u32, secret:str, value:bytes: a refresh token, into a file */
+    W_TOKEN_KEPT = 152,  /* P→V: req:u32, ok:u8 */
+    W_TOKEN_GET = 153,   /* V→P: req:u32, secret:str */
+    W_TOKEN_FOUND = 154, /* P→V: req:u32, value:bytes (empty: there is none) */
 
     /* ---- gate ↔ injector: one exchange is one u32 id, chosen by the gate ---- */
     W_HOP_REQUEST = 60,  /* G→I: see proxy/hop.h */

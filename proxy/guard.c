@@ -3,6 +3,7 @@
 #include "basic.h"
 #include "condition.h"
 #include "field_name.h"
+#include "guard_internal.h"
 #include "placeholder.h"
 #include "policy.h"
 
@@ -39,7 +40,7 @@ static void remove_kinds(struct head *h, unsigned kinds)
 /* What Connection does not take off: a credential or a cookie goes through its own checks. */
 static bool connection_spares(struct slice name)
 {
-    return slice_eq(name, SLICE("cookie")) || (field_kinds(name) & FIELD_CREDENTIAL);
+    return slice_eq(name, SLICE("cookie")) || field_is_credential(name);
 }
 
 /* Fields that the message itself calls hop-by-hop (RFC 9110 7.6.1). This comes before anything is
@@ -96,7 +97,7 @@ void guard_clean_reply(struct head *h, bool credentialed, bool keep_cookies)
 /* Known names and their twins: nothing that decides, routes or frames comes after the body. */
 static bool trailer_forbidden(struct slice name)
 {
-    return field_kinds(name) || field_is_twin(name);
+    return field_kinds(name) || field_is_twin(name) || field_is_credential(name);
 }
 
 void guard_clean_trailers(struct head *h)
@@ -111,21 +112,13 @@ void guard_clean_trailers(struct head *h)
 
 /* ---- placeholders ---- */
 
-struct hit {
-    const struct gate *gate;
-    const struct identity *who;
-    const char *allowed_secret; /* this one may be here; NULL: none may */
-    bool found, stranger, misplaced;
-    unsigned lookups;
-    struct slice whole; /* the first one found */
-};
+static const char *const kinds[] = {"", "github-pat", "openai", "anthropic"};
 
 /* A token's sandbox has its placeholders made from the token's seed; the gate does not know the
  * secret's kind, so each shape is tried. Runs only where a tagged text was found. */
 static bool derived_equal(const struct identity *who, struct placeholder_key *key,
                           const char *secret, struct slice text)
 {
-    static const char *const kinds[] = {"", "github-pat", "openai", "anthropic"};
     char made[PLACEHOLDER_MAX];
     for (size_t i = 0; who->has_seed && i < ARRAY_LEN(kinds); i++)
         if (placeholder_make(key, who->seed, secret, kinds[i], made) == 0 &&
@@ -160,9 +153,11 @@ static void on_placeholder(void *arg, struct slice text)
         s->stranger = true;
     else if (s->allowed_secret == NULL || strcmp(secret, s->allowed_secret) != 0)
         s->misplaced = true;
+    else
+        s->own++;
 }
 
-static void scan(struct hit *s, struct slice text)
+void guard_scan(struct hit *s, struct slice text)
 {
     placeholder_scan(s->gate->tag, text, on_placeholder, s);
 }
@@ -171,9 +166,9 @@ static void scan_value(struct hit *s, struct slice v)
 {
     char plain[BASIC_SCANNED];
     struct slice pair;
-    scan(s, v);
+    guard_scan(s, v);
     if (basic_decode(v, plain, sizeof plain, &pair) == 0)
-        scan(s, pair);
+        guard_scan(s, pair);
 }
 
 const struct refusal *guard_request_trailers(const struct gate *g, const struct identity *who,
@@ -198,7 +193,7 @@ const struct refusal *guard_text(const struct gate *g, const struct identity *wh
     static const struct refusal blocked = {403, "secret_blocked"},
                                 stranger = {403, "cross_sandbox"};
     struct hit s = {.gate = g, .who = who};
-    scan(&s, text);
+    guard_scan(&s, text);
     return s.stranger ? &stranger : s.found ? &blocked : NULL;
 }
 
@@ -206,8 +201,16 @@ bool guard_has_placeholder(const struct gate *g, struct slice text)
 {
     struct identity nobody = {.route = NULL};
     struct hit s = {.gate = g, .who = &nobody};
-    scan(&s, text);
+    guard_scan(&s, text);
     return s.found;
+}
+
+bool guard_is_own(const struct gate *g, const struct identity *who, const char *secret,
+                  struct slice text)
+{
+    struct hit s = {.gate = g, .who = who, .allowed_secret = secret};
+    guard_scan(&s, text);
+    return s.found && !s.stranger && !s.misplaced && slice_eq(s.whole, text);
 }
 
 /* The slot's value is exactly this sandbox's own placeholder: raw, "Bearer X", "token X", or the
@@ -221,18 +224,17 @@ static bool slot_is_placeholder(const struct gate *g, const struct identity *who
     if (basic_decode(v, plain, sizeof plain, &pair) == 0) {
         if (basic_split(pair, &user, &pass) < 0)
             return false;
-        scan(&s, pass);
+        guard_scan(&s, pass);
         if (s.found)
             return !s.stranger && !s.misplaced && slice_eq(s.whole, pass);
-        scan(&s, user);
+        guard_scan(&s, user);
         return s.found && !s.stranger && !s.misplaced && slice_eq(s.whole, user);
     }
     static const char *const schemes[] = {"bearer ", "token "};
     for (size_t i = 0; i < ARRAY_LEN(schemes); i++)
         if (slice_istarts(v, slice_str(schemes[i])))
             rest = slice_trim((struct slice){v.p + strlen(schemes[i]), v.n - strlen(schemes[i])});
-    scan(&s, rest);
-    return s.found && !s.stranger && !s.misplaced && slice_eq(s.whole, rest);
+    return guard_is_own(g, who, c->secret, rest);
 }
 
 /* ---- foreign credentials ---- */
@@ -255,6 +257,33 @@ static const char *const credential_queries[] = {
     "auth",
     "oauth_token",
     "awsaccesskeyid",
+    "googleaccessid",
+    "x-goog-security-token",
+    "x-api-key",
+    "api-key",
+    "apitoken",
+    "api_token",
+    "appkey",
+    "app_key",
+    "access_key",
+    "accesskey",
+    "access-token",
+    "accesstoken",
+    "auth_token",
+    "authtoken",
+    "authorization",
+    "bearer_token",
+    "client_assertion",
+    "hapikey",
+    "id_token",
+    "job_token",
+    "jwt",
+    "password",
+    "refresh_token",
+    "secret",
+    "session_token",
+    "subscription-key",
+    "user_token",
 };
 
 static int hex_value(char c)
@@ -265,40 +294,72 @@ static int hex_value(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The parameter's name as its reader will see it: percent escapes decoded, case folded. */
-static bool parameter_is(struct slice name, const char *known)
+/* The next byte of a parameter's name as its reader will see it: percent escapes decoded, case
+ * folded. *i moves on. */
+static char name_byte(struct slice name, size_t *i)
+{
+    char c = name.p[*i];
+    int high = c == '%' && name.n - *i > 2 ? hex_value(name.p[*i + 1]) : -1;
+    int low = high >= 0 ? hex_value(name.p[*i + 2]) : -1;
+    *i += low >= 0 ? 3 : 1;
+    return ascii_lower(low >= 0 ? (char)(high * 16 + low) : c);
+}
+
+bool guard_parameter_is(struct slice name, const char *known)
 {
     size_t k = 0, n = strlen(known);
-    for (size_t i = 0; i < name.n; i++, k++) {
-        char c = name.p[i];
-        int high = c == '%' && name.n - i > 2 ? hex_value(name.p[i + 1]) : -1;
-        int low = high >= 0 ? hex_value(name.p[i + 2]) : -1;
-        if (low >= 0) {
-            c = (char)(high * 16 + low);
-            i += 2;
-        }
-        if (k >= n || ascii_lower(c) != known[k])
+    for (size_t i = 0; i < name.n; k++)
+        if (k >= n || name_byte(name, &i) != ascii_lower(known[k]))
+            return false;
+    return k == n;
+}
+
+/* "_method", also with an index, and with what PHP makes an underscore of at the front. */
+static bool is_override(struct slice name)
+{
+    static const char known[] = "_method";
+    size_t k = 0, n = sizeof known - 1;
+    for (size_t i = 0; i < name.n; k++) {
+        char c = name_byte(name, &i);
+        if (k == 0 && (c == '.' || c == '[' || c == ' ' || c == '+'))
+            c = '_';
+        if (k == n)
+            return c == '[';
+        if (c != known[k])
             return false;
     }
     return k == n;
 }
 
-static bool query_has_credential(struct slice q)
+bool guard_next_part(struct slice *rest, bool cookie, struct guard_part *ret)
 {
-    while (q.n > 0) {
-        size_t end = 0;
-        while (end < q.n && q.p[end] != '&' && q.p[end] != ';') /* some readers split at both */
-            end++;
-        struct slice part = {q.p, end};
-        ssize_t eq = slice_find(part, '=');
-        struct slice name = {part.p, eq < 0 ? part.n : (size_t)eq};
+    size_t end = 0;
+    if (rest->n == 0)
+        return false;
+    while (end < rest->n && rest->p[end] != ';' && (cookie || rest->p[end] != '&'))
+        end++; /* some readers of queries split at both */
+    ret->whole = (struct slice){rest->p, end};
+    if (cookie)
+        ret->whole = slice_trim(ret->whole);
+    ssize_t eq = slice_find(ret->whole, '=');
+    size_t n = eq < 0 ? ret->whole.n : (size_t)eq;
+    ret->name = (struct slice){ret->whole.p, n};
+    ret->value =
+        eq < 0 ? (struct slice){"", 0} : (struct slice){ret->whole.p + n + 1, ret->whole.n - n - 1};
+    size_t skip = end < rest->n ? end + 1 : end;
+    *rest = (struct slice){rest->p + skip, rest->n - skip};
+    return true;
+}
+
+/* spared: the parameter that is the slot; NULL for none. */
+static bool query_has_credential(struct slice q, const char *spared)
+{
+    struct guard_part part;
+    while (guard_next_part(&q, false, &part))
         for (size_t i = 0; i < ARRAY_LEN(credential_queries); i++)
-            if (parameter_is(name, credential_queries[i]))
+            if (guard_parameter_is(part.name, credential_queries[i]) &&
+                !(spared && guard_parameter_is(part.name, spared)))
                 return true;
-        if (end == q.n)
-            break;
-        q = (struct slice){q.p + end + 1, q.n - end - 1};
-    }
     return false;
 }
 
@@ -320,15 +381,25 @@ static bool protocol_has_credential(const struct head *h)
     return false;
 }
 
+bool guard_query_override(struct slice q)
+{
+    struct guard_part part;
+    while (guard_next_part(&q, false, &part))
+        if (is_override(part.name))
+            return true;
+    return false;
+}
+
 bool guard_foreign(struct head *h, const struct rule *rule)
 {
-    struct slice slot = slice_str(rule->credential->header);
+    const struct credential *c = rule->credential;
+    struct slice slot = slice_str(c->header);
     bool pass = rule->client_credential == CLIENT_PASS;
     size_t kept = 0, before = h->n;
     for (size_t i = 0; i < h->n; i++) {
         struct slice name = h->fields[i].name;
         bool is_slot = slice_eq(name, slot), twin = !is_slot && field_same(name, slot);
-        bool credential = !is_slot && (field_kinds(name) & FIELD_CREDENTIAL);
+        bool credential = !is_slot && field_is_credential(name);
         if (!twin && (pass || !credential))
             h->fields[kept++] = h->fields[i];
     }
@@ -336,7 +407,8 @@ bool guard_foreign(struct head *h, const struct rule *rule)
     if (pass)
         return false;
     return (rule->client_credential == CLIENT_REFUSE && kept != before) ||
-           query_has_credential(h->query) || protocol_has_credential(h);
+           query_has_credential(h->query, c->places & PLACE_QUERY ? c->name : NULL) ||
+           protocol_has_credential(h);
 }
 
 /* Of the codings of bodies and of messages in them (gRPC, Connect): only none at all can be
@@ -361,28 +433,18 @@ int guard_credentialed(struct head *h, const struct rule *rule)
     return ask_identity(h);
 }
 
-/* A coded body could hold anything, and here is no decoder (attack C13). Nor for its messages. */
-bool guard_coded(const struct head *h)
-{
-    static const char *const names[] = {"content-encoding", "grpc-encoding",
-                                        "connect-content-encoding"};
-    for (size_t i = 0; i < h->n; i++)
-        for (size_t k = 0; k < ARRAY_LEN(names); k++)
-            if (slice_eq_str(h->fields[i].name, names[k]) &&
-                !slice_ieq_str(slice_trim(h->fields[i].value), "identity"))
-                return true;
-    return false;
-}
-
 /* Placeholders anywhere but in the slot. */
 static const char *check_elsewhere(const struct gate *g, const struct identity *who,
-                                   const struct head *h, const char *slot)
+                                   const struct head *h, const struct credential *c)
 {
     struct hit s = {.gate = g, .who = who};
-    scan(&s, h->path);
-    scan(&s, h->query);
+    unsigned places = c ? c->places : 0; /* guard_place has looked there */
+    if (!(places & PLACE_PATH))
+        guard_scan(&s, h->path);
+    if (!(places & PLACE_QUERY))
+        guard_scan(&s, h->query);
     for (size_t i = 0; i < h->n; i++) {
-        if (slot && slice_eq_str(h->fields[i].name, slot))
+        if (c && slice_eq_str(h->fields[i].name, c->header))
             continue;
         scan_value(&s, h->fields[i].value);
     }
@@ -441,14 +503,18 @@ int guard_credentials(const struct gate *g, const struct identity *who, struct h
     *inject = false;
     if (c && !rule->cookies)
         http_head_remove(h, "cookie");
-    const char *bad = check_elsewhere(g, who, h, c ? c->header : NULL);
+    bool placed = c && c->kind >= CREDENTIAL_QUERY;
+    const char *bad = placed ? guard_place(g, who, h, rule, inject) : NULL;
+    const char *elsewhere = check_elsewhere(g, who, h, c);
+    if (bad == NULL || (elsewhere && strcmp(bad, "placeholder_count") == 0))
+        bad = elsewhere;
     if (bad) {
         *code = bad;
         return -1;
     }
     if (c == NULL)
         return 0;
-    if (check_slot(g, who, h, rule, inject, code) < 0)
+    if (!placed && check_slot(g, who, h, rule, inject, code) < 0)
         return -1;
     if (guard_foreign(h, rule)) {
         *code = "foreign_credential";
@@ -504,4 +570,19 @@ void guard_query_shape(struct slice q, struct buf *out)
         r |= buf_append(out, "&", 1);
         q = (struct slice){q.p + amp + 1, q.n - (size_t)amp - 1};
     }
+}
+
+void guard_marks(const struct gate *g, const struct identity *who, const struct rule *rule,
+                 struct hop_marks *ret)
+{
+    ret->n = 0;
+    if (rule->credential == NULL || rule->credential->kind != CREDENTIAL_PLACEHOLDER)
+        return;
+    const char *secret = rule->credential->secret;
+    for (size_t i = 0; i < g->n_placeholders && ret->n < HOP_MARKS_MAX; i++)
+        if (strcmp(g->placeholders[i].secret, secret) == 0)
+            snprintf(ret->text[ret->n++], PLACEHOLDER_MAX, "%s", g->placeholders[i].text);
+    for (size_t i = 0; who->has_seed && i < ARRAY_LEN(kinds) && ret->n < HOP_MARKS_MAX; i++)
+        if (placeholder_make(g->tag, who->seed, secret, kinds[i], ret->text[ret->n]) == 0)
+            ret->n++;
 }

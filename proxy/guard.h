@@ -13,6 +13,8 @@ int guard_method(struct slice method);
 void guard_clean_request(struct head *h);
 /* A method-scoped rule: fields that name another method go. Returns how many. */
 size_t guard_strip_overrides(struct head *h);
+/* A parameter that names another method (_method, attack A25): refused on a method-scoped rule. */
+bool guard_query_override(struct slice query);
 /* The same for a reply. credentialed: cookies are dropped unless keep_cookies. */
 void guard_clean_reply(struct head *h, bool credentialed, bool keep_cookies);
 
@@ -29,14 +31,15 @@ const struct refusal *guard_request_trailers(const struct gate *g, const struct 
  * be filled (false for client_credential: pass with a credential of the client's own). */
 int guard_credentials(const struct gate *g, const struct identity *who, struct head *h,
                       const struct rule *rule, bool *inject, const char **code);
+/* This sandbox's placeholders of the rule's secret, for an injector that is to find them. */
+void guard_marks(const struct gate *g, const struct identity *who, const struct rule *rule,
+                 struct hop_marks *ret);
 /* The parts of it that need no placeholder, repeated by the injector over what a gate sent.
  * Credentials other than the slot's: dropped where the rule says replace; true: refuse, they are
  * there (or one is in the query, from where nothing is dropped). */
 bool guard_foreign(struct head *h, const struct rule *rule);
 /* What a credentialed request may not carry, and Accept-Encoding. -1: too many fields. */
 int guard_credentialed(struct head *h, const struct rule *rule) WUNUSED;
-/* Is this reply's body coded, or are the messages in it? */
-bool guard_coded(const struct head *h);
 /* Something a sandbox sends that no placeholder may be in. NULL, or a constant refusal. */
 const struct refusal *guard_text(const struct gate *g, const struct identity *who,
                                  struct slice text);

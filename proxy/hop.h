@@ -5,13 +5,16 @@
  *
  * W_HOP_REQUEST: exchange:u32 generation:u32 scheme:u8 host:str port:u32 method:str path:bytes
  *   has_query:u8 query:bytes body:u8 length:u64 te_trailers:u8 secret:str entry:str token:str
- *   n × (name, value)
+ *   n × mark:str, n × (name, value)
  *   body BODY_TUNNEL asks for a WebSocket; a reply with that body (status 101) begins it, and the
  *   bodies of both directions are then its frames as RFC 6455 has them, the gate's masked. Either
  *   end reads them with its own tunnel (tunnel.h) and believes nothing of the other's framing.
  *   The slot is not in the fields: `secret` names the credential and the receiver's own decision
- *   says where it goes. secret "" asks for none (client_credential: pass).
+ *   says where it goes (but for AWS signatures, whose field says what was signed, with a
+ *   placeholder in it). secret "" asks for none (client_credential: pass).
+ *
  * W_HOP_REPLY: exchange:u32 status:u32 body:u8 length:u64 n × (name, value)
+ *
  * W_HOP_FAIL: exchange:u32 status:u32 code:str id:str */
 #ifndef DURWARD_HOP_H
 #define DURWARD_HOP_H
@@ -19,11 +22,20 @@
 #include "ipc.h"
 #include "stream.h"
 #include "authority.h"
+#include "placeholder.h"
 
 struct event_base;
 struct hop;
 
 enum { HOP_WINDOW = 192 * 1024, HOP_EXCHANGES_MAX = 4096, HOP_BODY_MAX = 32 * 1024 };
+
+/* What the client wrote where its secret is to be: only for credentials of kind placeholder. The
+ * receiver fills it in the rule's own places only, and as often as the rule says. */
+enum { HOP_MARKS_MAX = 4, HOP_MARK_MIN = 24 };
+struct hop_marks {
+    unsigned n;
+    char text[HOP_MARKS_MAX][PLACEHOLDER_MAX];
+};
 
 struct hop_request {
     struct authority authority;
@@ -31,6 +43,7 @@ struct hop_request {
     const char *secret;
     const char *entry;
     const char *token;
+    const struct hop_marks *marks; /* NULL: none */
     const struct head *head;
 };
 

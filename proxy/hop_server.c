@@ -169,6 +169,24 @@ static const struct front_ops front_ops = {
 
 /* ---- messages ---- */
 
+/* Long enough not to be found by chance, and of bytes that stand for themselves everywhere. */
+static int read_marks(struct msg *m, struct hop_marks *to)
+{
+    uint32_t n;
+    if (msg_get_u32(m, &n) < 0 || n > HOP_MARKS_MAX)
+        return -1;
+    for (to->n = 0; to->n < n; to->n++) {
+        char *text = to->text[to->n];
+        size_t len = msg_get_str(m, text, sizeof to->text[0]) < 0 ? 0 : strlen(text);
+        if (len < HOP_MARK_MIN)
+            return -1;
+        for (size_t i = 0; i < len; i++)
+            if (!ascii_is_alnum(text[i]) && text[i] != '_' && text[i] != '-')
+                return -1;
+    }
+    return 0;
+}
+
 static int read_request(struct msg *m, struct grant_request *r)
 {
     uint8_t scheme, has_query, body, te_trailers;
@@ -183,7 +201,8 @@ static int read_request(struct msg *m, struct grant_request *r)
         msg_get_u64(m, &h->length) < 0 || msg_get_u8(m, &te_trailers) < 0 ||
         msg_get_str(m, r->secret, sizeof r->secret) < 0 ||
         msg_get_str(m, r->entry, sizeof r->entry) < 0 ||
-        msg_get_str(m, r->token, sizeof r->token) < 0 || hop_get_fields(m, h) < 0 || msg_end(m) < 0)
+        msg_get_str(m, r->token, sizeof r->token) < 0 || read_marks(m, &r->marks) < 0 ||
+        hop_get_fields(m, h) < 0 || msg_end(m) < 0)
         return -1;
     bool tunnel = body == BODY_TUNNEL;
     if (port == 0 || port > 65535 || (body > BODY_CHUNKED && !tunnel) || !http1_is_token(method) ||

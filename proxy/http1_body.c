@@ -41,6 +41,7 @@ static int size_byte(struct http1_body *b, char c)
         return -1;
     if (c == ';') {
         b->chunk = CHUNK_EXTENSION;
+        b->in_extension = EXTENSION_NAME_FIRST;
         return 0;
     }
     if (c != '\r')
@@ -49,14 +50,55 @@ static int size_byte(struct http1_body *b, char c)
     return 0;
 }
 
+/* The state after c, or -1. What one reader takes for an extension and another does not is where
+ * two disagree on the rest (attack B11). */
+static int extension_next(enum extension_state in, char c)
+{
+    bool token = http1_is_token((struct slice){&c, 1});
+    switch (in) {
+    case EXTENSION_NAME_FIRST:
+        return token ? EXTENSION_NAME : -1;
+    case EXTENSION_NAME:
+        if (c == '=')
+            return EXTENSION_VALUE_FIRST;
+        break;
+    case EXTENSION_VALUE_FIRST:
+        if (c == '"')
+            return EXTENSION_QUOTED;
+        return token ? EXTENSION_VALUE : -1;
+    case EXTENSION_QUOTED:
+        if (c == '"')
+            return EXTENSION_QUOTED_END;
+        return c == '\\' ? EXTENSION_ESCAPED : EXTENSION_QUOTED;
+    case EXTENSION_ESCAPED:
+        return EXTENSION_QUOTED;
+    case EXTENSION_VALUE:
+        break;
+    case EXTENSION_QUOTED_END:
+        return c == ';' ? EXTENSION_NAME_FIRST : -1;
+    }
+    if (c == ';')
+        return EXTENSION_NAME_FIRST;
+    return token ? (int)in : -1;
+}
+
+static bool extension_may_end(enum extension_state in)
+{
+    return in == EXTENSION_NAME || in == EXTENSION_VALUE || in == EXTENSION_QUOTED_END;
+}
+
 static int extension_byte(struct http1_body *b, char c)
 {
     if (c == '\r') {
         b->chunk = CHUNK_SIZE_LF;
-        return 0;
+        return extension_may_end(b->in_extension) ? 0 : -1;
     }
     unsigned char u = (unsigned char)c;
-    return ++b->extension > HTTP1_EXTENSION_MAX || u < 0x20 || u >= 0x7f ? -1 : 0;
+    if (++b->extension > HTTP1_EXTENSION_MAX || u < 0x20 || u >= 0x7f)
+        return -1;
+    int next = extension_next(b->in_extension, c);
+    b->in_extension = next < 0 ? b->in_extension : (enum extension_state)next;
+    return next < 0 ? -1 : 0;
 }
 
 static const struct limits trailer_limits = {.headers = TRAILERS_COUNT};
@@ -65,6 +107,9 @@ static int check_trailers(struct slice raw)
 {
     struct head h;
     int r = http1_parse_trailers(&h, raw, &trailer_limits);
+    if (http_head_count(&h, "transfer-encoding") || http_head_count(&h, "content-length") ||
+        http_head_count(&h, "host"))
+        r = -1; /* nobody may frame or route by what comes behind the body (RFC 9110 6.5.1) */
     http_head_free(&h);
     return r;
 }

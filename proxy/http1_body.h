@@ -17,11 +17,23 @@ enum chunk_state {
     CHUNK_DONE,
 };
 
+/* Where in ";name[=value]" (RFC 9112 7.1.1, without its blanks). */
+enum extension_state {
+    EXTENSION_NAME_FIRST = 0,
+    EXTENSION_NAME,
+    EXTENSION_VALUE_FIRST,
+    EXTENSION_VALUE,
+    EXTENSION_QUOTED,
+    EXTENSION_ESCAPED,
+    EXTENSION_QUOTED_END,
+};
+
 struct http1_body {
     enum body_kind kind;
     uint64_t left; /* of the length, or of the chunk */
     enum chunk_state chunk;
-    unsigned digits, extension;
+    unsigned digits, extension; /* seen of the chunk's line */
+    enum extension_state in_extension;
     struct buf trailers; /* raw field lines, CRLFCRLF at the end */
     bool done;
 };

@@ -195,6 +195,8 @@ static int parse_request_line(struct head *h, struct slice line, const struct li
                               struct refusal *why)
 {
     ssize_t a = slice_find(line, ' ');
+    if (slice_eq(line, SLICE("PRI * HTTP/2.0"))) /* HTTP/2 with prior knowledge (attack B17) */
+        return refuse(why, 400, "h2c");
     if (a <= 0)
         return refuse(why, 400, "bad_request_line");
     h->method = (struct slice){line.p, (size_t)a};

@@ -192,6 +192,14 @@ static void front_end(void *self)
     go_on(s);
 }
 
+/* A refusal by policy alone says nothing against the connection (SPECIFICATION, "The form of a
+ * refusal"). */
+static bool refusal_keeps(unsigned status, const char *code)
+{
+    return status == 403 && (strcmp(code, "no_rule") == 0 || strcmp(code, "denied_by_rule") == 0 ||
+                             strcmp(code, "method") == 0);
+}
+
 static void front_fail(void *self, unsigned status, const char *code, const char *id)
 {
     struct http1_server *s = self;
@@ -202,7 +210,7 @@ static void front_fail(void *self, unsigned status, const char *code, const char
         leave(s);
         return;
     }
-    bool close = s->close_after || !s->request_done || status == 400 || status >= 500;
+    bool close = s->close_after || !s->request_done || !refusal_keeps(status, code);
     if (http1_write_refusal(io_out(s->io), status, code, id ? id : "-", close, s->head_request,
                             s->refusal_field) < 0)
         close = true;

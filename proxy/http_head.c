@@ -88,6 +88,25 @@ int http_head_set(struct head *h, const char *name, struct slice value)
     return http_head_add(h, name, value);
 }
 
+int http_head_set_path(struct head *h, struct slice path)
+{
+    const char *v = keep(h, path);
+    if (v == NULL)
+        return -1;
+    h->path = (struct slice){v, path.n};
+    return 0;
+}
+
+int http_head_set_query(struct head *h, struct slice query, bool has)
+{
+    const char *v = keep(h, query);
+    if (v == NULL)
+        return -1;
+    h->query = (struct slice){v, query.n};
+    h->has_query = has;
+    return 0;
+}
+
 static struct slice moved(struct slice s, char **at)
 {
     if (s.n)

@@ -77,6 +77,9 @@ size_t http_head_remove(struct head *h, const char *name);
 int http_head_add(struct head *h, const char *name, struct slice value) WUNUSED;
 /* remove + add */
 int http_head_set(struct head *h, const char *name, struct slice value) WUNUSED;
+/* Another path or query; the value is copied. */
+int http_head_set_path(struct head *h, struct slice path) WUNUSED;
+int http_head_set_query(struct head *h, struct slice query, bool has) WUNUSED;
 /* Copy of method, target, status, fields and framing into fresh storage. */
 int http_head_copy(struct head *to, const struct head *from) WUNUSED;
 

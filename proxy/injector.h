@@ -25,6 +25,7 @@ struct injector {
     struct pool *pool;
     struct origin_env origin;
     EVP_PKEY *token_public;
+    size_t gathered; /* bytes of request bodies that are held (proxy/gather.h) */
 };
 
 /* One gate's channel: its requests, multiplexed. sandbox: who the gate is of ("" for a listener);

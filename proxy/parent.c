@@ -120,6 +120,10 @@ static void start_roles(struct parent *p)
     }
     parent_wire(p, p->dialer, p->logger, "", "", false);
     parent_wire(p, p->controller, p->logger, "", "", false);
+    char *endpoints = config_endpoints_json(p->config);
+    if (endpoints)
+        parent_wire(p, p->vault, p->dialer, "", PEER_TOKENS, false);
+    free(endpoints);
     const struct config_proxy *proxy = config_upstream_proxy(p->config);
     if (proxy && proxy->password)
         parent_wire(p, p->dialer, p->vault, "", "", false);
@@ -306,6 +310,8 @@ static int on_starter(struct ipc *ch UNUSED, struct msg *m, void *arg)
     start_roles(p);
     if (!p->stopping && parent_setup_roots(p, &err) < 0)
         fail_start(p, &err);
+    else
+        parent_tell_vault_roots(p);
     return 0;
 }
 

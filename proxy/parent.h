@@ -109,6 +109,7 @@ void parent_retire(struct child *c); /* it ends, and is not started again; NULL 
 void parent_reaped(struct parent *p, pid_t pid, int status);
 /* parent_init.c: W_INIT of each role, as soon as what it needs is known */
 void parent_init_child(struct child *c);
+void parent_tell_vault_roots(struct parent *p);
 void parent_init_waiting(struct parent *p);
 /* parent_wire.c */
 void parent_wire(struct parent *p, struct child *a, struct child *b, const char *sandbox,

@@ -37,8 +37,23 @@ static void init_vault(struct parent *p, struct msg *m)
         msg_put_u8(m, (uint8_t)s[i].store);
         msg_put_str(m, s[i].source);
         msg_put_u32(m, s[i].ttl);
+        msg_put_u8(m, s[i].lines);
     }
     msg_put_fd_dup(m, p->env_fd);
+}
+
+/* With what token endpoints are verified: once the roots are packed. */
+void parent_tell_vault_roots(struct parent *p)
+{
+    struct msg m;
+    struct child *c = p->vault;
+    if (p->roots_fd < 0 || c == NULL || (c->state != CHILD_INITED && c->state != CHILD_READY))
+        return;
+    const struct limits *l = config_limits(p->config);
+    msg_init(&m, W_VAULT_ROOTS);
+    msg_put_bytes(&m, l, sizeof *l);
+    msg_put_fd_dup(&m, p->roots_fd);
+    ipc_send(c->ch, &m);
 }
 
 static void put_upstream_proxy(struct parent *p, struct msg *m)
@@ -192,6 +207,8 @@ void parent_init_child(struct child *c)
         return;
     }
     c->state = CHILD_INITED;
+    if (c->role == ROLE_VAULT)
+        parent_tell_vault_roots(p);
     parent_rewire(c);
     if (c->role == ROLE_GATE && c->sandbox)
         parent_bind_gate(c);

@@ -1,6 +1,7 @@
 /* What roles say on their control channels. */
 #include "parent.h"
 
+#include "kept.h"
 #include "store_desk.h"
 #include "token.h"
 #include "wire.h"
@@ -103,6 +104,11 @@ static int on_store_open(struct child *vault, struct msg *m)
     return store_desk_message(p->desk, vault->ch, m, list, n);
 }
 
+static int on_kept(struct child *vault, struct msg *m)
+{
+    return vault->role == ROLE_VAULT ? kept_message(vault->parent->state_dir, vault->ch, m) : -1;
+}
+
 /* ---- controller ---- */
 
 static int on_status(struct child *controller, struct msg *m)
@@ -187,6 +193,9 @@ int parent_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_failed(c, m);
     case W_LOG:
         return on_log(c, m);
+    case W_TOKEN_KEEP:
+    case W_TOKEN_GET:
+        return on_kept(c, m);
     case W_STORE_OPEN:
         return on_store_open(c, m);
     case W_BOUND:

@@ -35,8 +35,13 @@ static void extra_for(struct parent *p, const struct child *to, const struct wir
                       struct buf *out)
 {
     int r = 0;
-    if (to->role == ROLE_VAULT) {
-        put_secret_list(p, out, w);
+    if (to->role == ROLE_DIALER && strcmp(w->policy, PEER_TOKENS) == 0) {
+        char *json = config_endpoints_json(p->config);
+        r = json ? buf_append_str(out, json) : -1;
+        free(json);
+    } else if (to->role == ROLE_VAULT) {
+        if (strcmp(w->policy, PEER_TOKENS) != 0)
+            put_secret_list(p, out, w);
     } else if (to->role == ROLE_INJECTOR && w->token) {
         r = buf_append_str(out, "token");
     } else if (to->role == ROLE_DIALER && w->policy[0]) {

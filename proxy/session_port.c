@@ -3,6 +3,7 @@
 #include "session_internal.h"
 
 #include "address.h"
+#include "hello.h"
 
 #include <string.h>
 
@@ -11,7 +12,7 @@ static void check_name(struct session *s, SSL *ssl)
 {
     struct slice name;
     struct authority a = s->outer;
-    int there = session_hello_name(ssl, &name);
+    int there = hello_name(ssl, &name);
     if (there < 0)
         session_hello_refuse(s, SSL_AD_DECODE_ERROR, "malformed_host", "server_name");
     else if (there && authority_host(&a, name) < 0)

@@ -9,15 +9,19 @@
 
 struct config;
 
-enum store_kind { STORE_ENV = 1, STORE_FILE, STORE_COMMAND };
+/* MINT: made of other secrets by the vault: a token of an endpoint, or a pair that it signs with */
+enum store_kind { STORE_ENV = 1, STORE_FILE, STORE_COMMAND, STORE_MINT };
 
 struct config_secret {
     const char *name;
     enum store_kind store;
-    const char *source;         /* variable name or path */
+    const char *source;         /* variable name or path; MINT: what it is made of, as JSON */
     const char *const *command; /* STORE_COMMAND: argv, NULL-terminated */
     const char *kind;           /* "github-pat", "openai", … shapes the placeholder; "" if none */
     unsigned ttl;               /* seconds a value may be kept; 0: read again each time asked */
+    const char *endpoint;       /* MINT: the URL it comes from; NULL: none */
+    bool lines;                 /* a key of another secret: several lines, and never sent */
+    bool used;                  /* another secret is made of it */
 };
 
 enum listen_kind { LISTEN_HTTP = 1, LISTEN_HTTPS };
@@ -129,6 +133,9 @@ void config_warnings(const struct config *c, config_warning_fn fn, void *arg);
 const struct config_env *config_policy_env(const struct config *c, const char *name, size_t *n);
 /* Names of the secrets that a policy's rules use (the vault's release list). */
 const char *const *config_policy_secrets(const struct config *c, const char *name, size_t *n);
+/* JSON text of the policy under which the vault may reach token endpoints, malloc'd; NULL when no
+ * secret has one. */
+char *config_endpoints_json(const struct config *c);
 /* A policy's limits; defaults where there is no such policy. */
 const struct config_sandbox *config_policy_sandbox(const struct config *c, const char *name);
 /* Each may be NULL: the default for this user applies (see lib/paths.h). */

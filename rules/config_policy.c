@@ -166,7 +166,7 @@ static bool listed(const char **list, size_t n, const char *s)
 }
 
 /* What others ask for: secrets granted, hosts whose ssh remotes become https. */
-static void summarise(struct config *c, struct config_policy *p)
+static int summarise(struct config *c, struct config_policy *p, struct err *err)
 {
     const struct rule_entry *e;
     size_t n = 0;
@@ -176,6 +176,11 @@ static void summarise(struct config *c, struct config_policy *p)
     p->git_hosts = arena_zalloc(c->arena, n + 1, sizeof *p->git_hosts);
     for (size_t i = 0; (e = policy_entry(p->compiled, i)); i++) {
         const struct credential *cred = e->rule.credential;
+        if (cred && config_secret(c, cred->secret)->lines)
+            return err_set(err, ERR_PARSE,
+                           "%s: '%s' is the key of another secret and is never sent; use the "
+                           "secret that is made of it",
+                           e->where, cred->secret);
         if (cred && !listed(p->secrets, p->n_secrets, cred->secret))
             p->secrets[p->n_secrets++] = config_secret(c, cred->secret)->name;
         for (size_t j = 0; e->git && j < e->n_arms; j++) {
@@ -185,6 +190,7 @@ static void summarise(struct config *c, struct config_policy *p)
                 p->git_hosts[p->n_git_hosts++] = arena_slice(c->arena, at->host);
         }
     }
+    return 0;
 }
 
 static int read_policy(struct config *c, const struct node *n, struct config_policy *p,
@@ -222,9 +228,7 @@ static int read_policy(struct config *c, const struct node *n, struct config_pol
     if (r == 0)
         r = policy_seal(p->compiled, err);
     json_decref(none);
-    if (r == 0)
-        summarise(c, p);
-    return r;
+    return r == 0 ? summarise(c, p, err) : r;
 }
 
 int config_read_policies(struct config *c, const struct node *n, struct err *err)

@@ -190,8 +190,8 @@ void config_warnings(const struct config *c, config_warning_fn fn, void *arg)
         unused_placeholders(c, &c->policies[i], &w);
     }
     for (size_t i = 0; i < c->n_secrets; i++) {
-        bool used =
-            c->proxy && c->proxy->password && strcmp(c->proxy->password, c->secrets[i].name) == 0;
+        bool used = c->secrets[i].used || (c->proxy && c->proxy->password &&
+                                           strcmp(c->proxy->password, c->secrets[i].name) == 0);
         for (size_t j = 0; j < c->n_policies; j++)
             for (size_t k = 0; k < c->policies[j].n_secrets; k++)
                 used = used || strcmp(c->policies[j].secrets[k], c->secrets[i].name) == 0;

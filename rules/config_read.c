@@ -92,7 +92,9 @@ static int read_store(struct config *c, const struct node *n, struct config_secr
     bool is_env = node_get(n, "env", &env), is_file = node_get(n, "file", &file);
     bool is_command = node_get(n, "command", &command);
     if (is_env + is_file + is_command != 1)
-        return node_fail(n, err, "a secret has exactly one of 'env', 'file', 'command'");
+        return node_fail(n, err,
+                         "a secret has exactly one of 'env', 'file', 'command', or is made of "
+                         "others ('oauth2', 'github_app', 'aws_key', ...)");
     if (is_command)
         return read_command(c, &command, s, err);
     s->store = is_env ? STORE_ENV : STORE_FILE;
@@ -109,13 +111,29 @@ static int read_store(struct config *c, const struct node *n, struct config_secr
     return 0;
 }
 
+/* What it is read from, or made of. */
+static int read_source(struct config *c, const struct node *n, struct config_secret *s,
+                       struct err *err)
+{
+    size_t others = json_object_size(n->value) - 1;
+    if (!config_is_minted(n->value))
+        return read_store(c, n, s, err);
+    others -= json_object_get(n->value, "kind") != NULL;
+    others -= json_object_get(n->value, "ttl") != NULL;
+    if (others > 0)
+        return node_fail(n, err, "a secret has one source: a store, or one kind of token or key");
+    return config_read_mint(c, n, s, err);
+}
+
 static int read_secret(struct config *c, const struct node *n, struct config_secret *s,
                        struct err *err)
 {
     static const struct key keys[] = {
-        {"env", NULL},     {"file", NULL},       {"command", NULL}, {"kind", NULL},
-        {"ttl", NULL},     {"vault", "M3"},      {"systemd", "M3"}, {"secret_service", "M3"},
-        {"openbao", "M3"}, {"kubernetes", "M3"}, {"aws", "M3"},     {"onepassword", "M3"},
+        {"env", NULL},        {"file", NULL},    {"command", NULL},        {"kind", NULL},
+        {"oauth2", NULL},     {"jwt", NULL},     {"google", NULL},         {"github_app", NULL},
+        {"entra", NULL},      {"aws_key", NULL}, {"aws_role", NULL},       {"ttl", NULL},
+        {"vault", "M3"},      {"systemd", "M3"}, {"secret_service", "M3"}, {"openbao", "M3"},
+        {"kubernetes", "M3"}, {"aws", "M3"},     {"onepassword", "M3"},
     };
     struct node at;
     size_t kind;
@@ -127,7 +145,7 @@ static int read_secret(struct config *c, const struct node *n, struct config_sec
         return node_fail(n, err,
                          "a secret is a mapping such as { env: NAME }; its value never "
                          "stands here");
-    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0 || read_store(c, n, s, err) < 0)
+    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0 || read_source(c, n, s, err) < 0)
         return -1;
     if (node_get(n, "kind", &at)) {
         if (node_word(&at, secret_kinds, n_secret_kinds, &kind, err) < 0)
@@ -136,6 +154,9 @@ static int read_secret(struct config *c, const struct node *n, struct config_sec
     }
     if (!node_get(n, "ttl", &at))
         return 0;
+    if (s->store == STORE_MINT)
+        return node_fail(&at, err,
+                         "'ttl' has no meaning here: a token says itself how long it lasts");
     if (s->store == STORE_ENV)
         return node_fail(&at, err, "'ttl' has no meaning with 'env': it is read once, at start");
     return read_duration(&at, &s->ttl, err);
@@ -154,6 +175,7 @@ int config_read_secrets(struct config *c, const struct node *n, struct err *err)
         if (read_secret(c, &at, &c->secrets[c->n_secrets++], err) < 0)
             return -1;
     }
+    config_mark_keys(c);
     return 0;
 }
 

@@ -46,6 +46,13 @@ struct config *config_build(const char *name, const char *base, json_t *root, js
 /* A file name made absolute, in the tree too. */
 int config_file(struct config *c, const struct node *n, const char **ret, struct err *err);
 
+/* config_mint.c: is this declaration of a secret one that is made of others; read it; mark what
+ * such secrets are made of, once all are read. */
+bool config_is_minted(const json_t *declared);
+int config_read_mint(struct config *c, const struct node *n, struct config_secret *s,
+                     struct err *err);
+void config_mark_keys(struct config *c);
+
 /* One section each; the node is present. */
 int config_read_secrets(struct config *c, const struct node *n, struct err *err);
 int config_read_policies(struct config *c, const struct node *n, struct err *err);

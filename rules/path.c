@@ -69,6 +69,22 @@ size_t path_fold(struct slice path, enum path_reading reading, char *to)
     return n;
 }
 
+size_t path_drop_parameters(char *path, size_t n)
+{
+    size_t kept = 0;
+    bool in_parameters = false;
+    for (size_t i = 0; i < n; i++) {
+        if (path[i] == ';')
+            in_parameters = true;
+        if (path[i] == '/')
+            in_parameters = false;
+        bool meets = path[i] == '/' && kept && path[kept - 1] == '/';
+        if (!in_parameters && !meets)
+            path[kept++] = path[i];
+    }
+    return kept;
+}
+
 static const char *bad_byte(struct slice path, size_t i)
 {
     unsigned char c = (unsigned char)path.p[i];
@@ -113,7 +129,9 @@ static const char *bad_fold(const char *p, size_t n)
     for (size_t i = 0; i <= n; i++) {
         if (i < n && p[i] == 0)
             return "an encoded NUL in the path";
-        if (i < n && p[i] != '/' && p[i] != '\\')
+        if (i < n && p[i] == '\\')
+            return "an encoded backslash in the path";
+        if (i < n && p[i] != '/')
             continue;
         if (is_dots(p + start, i - start))
             return "a dot segment in the path";

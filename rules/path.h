@@ -11,6 +11,10 @@ enum path_reading {
     PATH_SLASH_SPLIT = 2, /* %2F separates segments; slashes that meet are one */
 };
 
+/* Take the parameters (";" to the end of the segment) out of a folded path, in place: how a reader
+ * that knows them sees it. Slashes that meet are one. Returns the new length. */
+size_t path_drop_parameters(char *path, size_t n);
+
 /* Fold a path for comparison with a deny rule folded the same way: percent escapes decoded until
  * none is left, over-long UTF-8 of an ASCII byte made that byte, ASCII letters lower, %2F by the
  * reading. Writes at most path.n bytes to `to`; returns how many. Never fails. */

@@ -50,8 +50,9 @@ static unsigned credential_number(struct policy *p, const struct credential *c)
 {
     if (c == NULL)
         return 0;
-    json_t *key = json_sprintf("%d\n%s\n%s\n%s\n%s\n%s", (int)c->kind, c->secret, c->header,
-                               c->prefix, c->suffix, c->user ? c->user : "");
+    json_t *key = json_sprintf("%d\n%s\n%s\n%s\n%s\n%s\n%s\n%u\n%u\n%s\n%s", (int)c->kind,
+                               c->secret, c->header, c->prefix, c->suffix, c->user ? c->user : "",
+                               c->name, c->places, c->count, c->region, c->service);
     const char *text = json_string_value(key);
     json_int_t number = json_integer_value(json_object_get(p->credentials, text));
     if (number == 0) {
@@ -159,6 +160,8 @@ static int add_deny_arms(struct policy *p, const struct rule_entry *e, const str
 int policy_seal(struct policy *p, struct err *err)
 {
     struct policy_index *x = &p->index;
+    if (rule_tunnels_check(p->rules, p->n_rules, err) < 0)
+        return -1;
     x->arms = arena_zalloc(p->arena, p->n_arms * 2 + 1, sizeof *x->arms);
     for (size_t i = 0; i < p->n_rules; i++) {
         const struct rule_entry *e = p->rules[i];

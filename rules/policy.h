@@ -7,22 +7,50 @@
 #define DURWARD_POLICY_H
 
 #include "authority.h"
+#include "cidr.h"
 #include "err.h"
+#include "inspect.h"
 
 struct policy;
 
-enum credential_kind { CREDENTIAL_BEARER = 1, CREDENTIAL_BASIC, CREDENTIAL_HEADER };
+enum credential_kind {
+    CREDENTIAL_BEARER = 1,
+    CREDENTIAL_BASIC,
+    CREDENTIAL_HEADER,
+    CREDENTIAL_QUERY,       /* a query parameter */
+    CREDENTIAL_COOKIE,      /* a cookie */
+    CREDENTIAL_PLACEHOLDER, /* where the client wrote its placeholder */
+    CREDENTIAL_AWS,         /* AWS Signature Version 4: what the client signed is signed anew */
+};
+
+/* Where a client's placeholder may stand (CREDENTIAL_PLACEHOLDER); a mask. */
+enum credential_place {
+    PLACE_HEADER = 1,
+    PLACE_QUERY = 2,
+    PLACE_PATH = 4,
+    PLACE_BODY = 8, /* of a JSON object or a form */
+};
+enum { PLACE_COUNT_MAX = 16 };
+
 enum client_credential { CLIENT_REFUSE = 0, CLIENT_REPLACE, CLIENT_PASS };
 
 /* How a rule's secret is put into a request. All strings owned by the policy. */
 struct credential {
     enum credential_kind kind;
     const char *secret; /* its name in `secrets` */
-    const char *header; /* lower case: "authorization", "x-api-key" */
-    const char *prefix; /* "Bearer ", "token ", "" … before the secret; "" for basic */
-    const char *suffix; /* after it, usually "" */
-    const char *user;   /* basic: the user name; else NULL */
+    const char
+        *header; /* lower case: "authorization", "x-api-key"; "" where the slot is no field */
+    const char *prefix;           /* "Bearer ", "token ", "" … before the secret; "" for basic */
+    const char *suffix;           /* after it, usually "" */
+    const char *user;             /* basic: the user name; else NULL */
+    const char *name;             /* of the query parameter or cookie; "" if none */
+    unsigned places;              /* placeholder: enum credential_place; else 0 */
+    unsigned count;               /* placeholder: how often it must stand there */
+    const char *region, *service; /* aws: the only ones that are signed for; "" for any */
 };
+
+/* "bearer", "query parameter api_key", …: how it travels, for people. buf holds 300 bytes. */
+char *credential_text(const struct credential *c, char *buf, size_t size);
 
 struct header_edit {
     const char *name;  /* lower case */
@@ -35,6 +63,10 @@ struct condition {
     const char *const *values;
     size_t n_values;
 };
+
+/* What becomes of a reply in which the secret comes back: it is taken out, or the reply is refused.
+ */
+enum on_reflect { REFLECT_REDACT = 0, REFLECT_BLOCK };
 
 struct rule {
     unsigned index;                      /* position in the policy's list, 0-based */
@@ -52,7 +84,12 @@ struct rule {
     size_t n_query;
     const struct condition *headers; /* each must be there, once */
     size_t n_headers;
-    bool allow_plaintext; /* the credential may go over http:// */
+    enum on_reflect on_reflect;
+    bool allow_plaintext;  /* the credential may go over http:// */
+    bool tunnel;           /* what is between client and origin passes unread, TLS and all */
+    const struct cidr *to; /* forbidden addresses that its hosts may lead to all the same */
+    size_t n_to;
+    const struct inspection *inspection; /* what is asked of the body; NULL: nothing */
 };
 
 enum verdict { VERDICT_DENY = 0, VERDICT_ALLOW = 1, VERDICT_ASK = 2 };
@@ -84,6 +121,13 @@ const char *policy_rule_where(const struct policy *p, size_t i);
 /* Which kinds of allow rules name this scheme, host and port, whatever the path and method. */
 enum { POLICY_HOST_PLAIN = 1, POLICY_HOST_CREDENTIALED = 2, POLICY_HOST_ASK = 4 };
 unsigned policy_host(const struct policy *p, const struct authority *a);
+/* The tunnel rule of this authority; NULL: there is none, its TLS ends here. */
+const struct rule *policy_tunnel(const struct policy *p, const struct authority *a);
+bool policy_has_tunnels(const struct policy *p);
+/* A rule of these kinds (POLICY_HOST_*) that names this authority, whatever the path, says that it
+ * may lead to this address (`to`). at: a literal one. */
+bool policy_leads_to(const struct policy *p, const struct authority *a, unsigned kinds,
+                     const struct authority *at);
 /* Some allow or ask rule names this host at some port or scheme: DNS may answer for it. */
 bool policy_names_host(const struct policy *p, const struct authority *host);
 /* Every port that an allow or ask rule names beyond 80 and 443; returns how many (ports may be

@@ -8,7 +8,7 @@
 #include "policy_index.h"
 
 /* The first matching deny of one site, in one reading of the folded path. */
-static const struct arm *deny_in(const struct policy_index *x, const struct site *s,
+static const struct arm *deny_at(const struct policy_index *x, const struct site *s,
                                  const struct policy_request *r, struct slice folded,
                                  uint32_t method)
 {
@@ -27,7 +27,22 @@ static const struct arm *deny_in(const struct policy_index *x, const struct site
     return best;
 }
 
-/* 1 a deny matches (*ret), 0 none does, -1 it cannot be told. */
+/* The same of all sites, and *best. */
+static const struct arm *deny_in(const struct policy_index *x, const struct site *const *sites,
+                                 size_t n, const struct policy_request *r, struct slice folded,
+                                 uint32_t method, const struct arm *best)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct arm *a =
+            sites[i]->deny_depths ? deny_at(x, sites[i], r, folded, method) : NULL;
+        if (a && (best == NULL || a->entry->rule.index < best->entry->rule.index))
+            best = a;
+    }
+    return best;
+}
+
+/* 1 a deny matches (*ret), 0 none does, -1 it cannot be told. An origin may read %2F as a byte or
+ * as a slash, and ";…" as bytes or as parameters of no account: a deny holds in each reading. */
 static int find_deny(const struct policy_index *x, const struct site *const *sites, size_t n,
                      const struct policy_request *r, uint32_t method, const struct rule **ret)
 {
@@ -45,11 +60,10 @@ static int find_deny(const struct policy_index *x, const struct site *const *sit
     bool two = slice_find(r->path, '%') >= 0;
     for (int reading = PATH_SLASH_BYTE; reading <= PATH_SLASH_SPLIT; reading++) {
         struct slice folded = {to, path_fold(r->path, reading, to)};
-        for (size_t i = 0; i < n; i++) {
-            const struct arm *a =
-                sites[i]->deny_depths ? deny_in(x, sites[i], r, folded, method) : NULL;
-            if (a && (best == NULL || a->entry->rule.index < best->entry->rule.index))
-                best = a;
+        best = deny_in(x, sites, n, r, folded, method, best);
+        if (slice_find(folded, ';') >= 0) {
+            folded.n = path_drop_parameters(to, folded.n);
+            best = deny_in(x, sites, n, r, folded, method, best);
         }
         if (!two)
             break;
@@ -130,6 +144,48 @@ unsigned policy_host(const struct policy *p, const struct authority *a)
         kinds |= sites[i]->kinds;
     }
     return kinds;
+}
+
+bool policy_has_tunnels(const struct policy *p)
+{
+    return policy_index_of(p)->tunnels;
+}
+
+const struct rule *policy_tunnel(const struct policy *p, const struct authority *a)
+{
+    const struct policy_index *x = policy_index_of(p);
+    const struct site *sites[POLICY_SITES_MAX];
+    if (!x->tunnels || policy_host(p, a) == 0)
+        return NULL;
+    size_t n = policy_index_sites(x, a, sites);
+    for (size_t i = 0; i < n; i++)
+        for (uint32_t j = sites[i]->first_arm; j != POLICY_NONE; j = x->arms[j].next_site)
+            if (!x->arms[j].deny && x->arms[j].entry->rule.tunnel)
+                return &x->arms[j].entry->rule;
+    return NULL;
+}
+
+static bool rule_leads_to(const struct rule *r, unsigned kinds, const struct authority *at)
+{
+    if (!(kinds & (r->credential ? POLICY_HOST_CREDENTIALED : POLICY_HOST_PLAIN)))
+        return false;
+    for (size_t i = 0; i < r->n_to; i++)
+        if (cidr_contains(&r->to[i], at))
+            return true;
+    return false;
+}
+
+bool policy_leads_to(const struct policy *p, const struct authority *a, unsigned kinds,
+                     const struct authority *at)
+{
+    const struct policy_index *x = policy_index_of(p);
+    const struct site *sites[POLICY_SITES_MAX];
+    size_t n = policy_index_sites(x, a, sites);
+    for (size_t i = 0; i < n; i++)
+        for (uint32_t j = sites[i]->first_arm; j != POLICY_NONE; j = x->arms[j].next_site)
+            if (!x->arms[j].deny && rule_leads_to(&x->arms[j].entry->rule, kinds, at))
+                return true;
+    return false;
 }
 
 bool policy_names_host(const struct policy *p, const struct authority *host)

@@ -6,11 +6,17 @@
 #include "rule.h"
 
 static const struct key with_keys[] = {
-    {"bearer", NULL},    {"basic", NULL},       {"header", NULL}, {"query", "M3"},
-    {"cookie", "M3"},    {"placeholder", "M3"}, {"oauth2", "M3"}, {"oauth", "M3"},
-    {"jwt", "M3"},       {"github_app", "M3"},  {"google", "M3"}, {"aws", "M3"},
-    {"sigv4", "M3"},     {"azure", "M3"},       {"hmac", "M3"},   {"client_certificate", "M3"},
+    {"bearer", NULL},
+    {"basic", NULL},
+    {"header", NULL},
+    {"query", NULL},
+    {"cookie", NULL},
+    {"placeholder", NULL},
+    {"aws", NULL},
+    {"azure", "M3"},
+    {"hmac", "M3"},
     {"signature", "M3"},
+    {"client_certificate", "M3"},
 };
 
 struct names {
@@ -42,14 +48,30 @@ int rule_secret_known(const struct node *n, const char *name, const json_t *secr
     return node_fail(n, err, "no secret '%s' is declared; add it under 'secrets'", name);
 }
 
-static int read_secret(struct arena *a, const struct node *n, const json_t *secrets,
-                       const char **ret, struct err *err)
+int rule_secret_read(struct arena *a, const struct node *n, const json_t *secrets,
+                     const char *signs, const char **ret, struct err *err)
 {
     const char *name;
     if (node_string(n, &name, err) < 0 || rule_secret_known(n, name, secrets, err) < 0)
         return -1;
+    const json_t *declared = json_object_get(secrets, name);
+    bool is_aws = json_object_get(declared, "aws_key") || json_object_get(declared, "aws_role");
+    if (declared && is_aws && signs == NULL)
+        return node_fail(n, err, "'%s' signs requests and is never sent; use 'with: { aws: %s }'",
+                         name, name);
+    if (declared && !is_aws && signs)
+        return node_fail(n, err,
+                         "'%s' is not a signing key; declare one with 'aws_key: { access_key_id: "
+                         "SECRET, secret_access_key: SECRET }' under 'secrets'",
+                         name);
     *ret = arena_str(a, name);
     return 0;
+}
+
+static int read_secret(struct arena *a, const struct node *n, const json_t *secrets,
+                       const char **ret, struct err *err)
+{
+    return rule_secret_read(a, n, secrets, NULL, ret, err);
 }
 
 static int read_basic(struct arena *a, const struct node *n, const json_t *secrets,
@@ -99,8 +121,8 @@ static int read_header_name(struct arena *a, const struct node *n, const char *n
                          name);
     if (slice_ieq_str(s, "cookie") || slice_ieq_str(s, "set-cookie"))
         return node_fail(n, err,
-                         "a cookie credential is specified but not built yet "
-                         "(planned: M3)");
+                         "a cookie is not a header of its own; write 'with: { cookie: { NAME: "
+                         "SECRET } }'");
     char *own = arena_str(a, name);
     for (char *p = own; *p; p++)
         *p = ascii_lower(*p);
@@ -143,17 +165,20 @@ int rule_credential_read(struct arena *a, const struct node *with, const json_t 
 {
     struct credential *c = arena_zalloc(a, 1, sizeof *c);
     struct node n;
-    c->prefix = c->suffix = "";
+    c->prefix = c->suffix = c->header = c->name = c->region = c->service = "";
     *ret = c;
     if (node_keys(with, with_keys, ARRAY_LEN(with_keys), err) < 0)
         return -1;
     if (json_object_size(with->value) != 1)
-        return node_fail(with, err, "'with' holds one of bearer, basic, header");
+        return node_fail(
+            with, err,
+            "'with' holds one of bearer, basic, header, query, cookie, placeholder, aws");
     if (node_get(with, "basic", &n))
         return read_basic(a, &n, secrets, c, err);
     if (node_get(with, "header", &n))
         return read_header(a, &n, secrets, c, err);
-    node_get(with, "bearer", &n);
+    if (!node_get(with, "bearer", &n))
+        return rule_place_read(a, with, secrets, c, err);
     c->kind = CREDENTIAL_BEARER;
     c->header = "authorization";
     c->prefix = "Bearer ";

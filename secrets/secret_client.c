@@ -1,5 +1,6 @@
 #include "secret_client.h"
 
+#include "aws_sign.h"
 #include "ipc.h"
 #include "secret_list.h"
 #include "wire.h"
@@ -34,12 +35,23 @@ struct held {
     LIST_ENTRY(held) link;
 };
 
+/* One signature that is owed. */
+struct sign_wait {
+    struct secret_client *client;
+    uint32_t req;
+    struct event *timeout;
+    sign_fn fn;
+    void *arg;
+    LIST_ENTRY(sign_wait) link;
+};
+
 struct secret_client {
     struct event_base *base;
     struct ipc *vault; /* NULL while there is none */
     uint32_t last_req;
     unsigned n;
     LIST_HEAD(, held) list;
+    LIST_HEAD(, sign_wait) signing;
 };
 
 static int64_t now_ms(void)
@@ -155,6 +167,91 @@ static struct held *held_new(struct secret_client *c, const char *name)
     return h;
 }
 
+/* ---- signatures ---- */
+
+void secret_client_sign_cancel(struct sign_wait *w)
+{
+    if (w == NULL)
+        return;
+    LIST_REMOVE(w, link);
+    if (w->timeout)
+        event_free(w->timeout);
+    free(w);
+}
+
+static void sign_done(struct sign_wait *w, const char *signature, const char *why)
+{
+    struct err err = {0};
+    sign_fn fn = w->fn;
+    void *arg = w->arg;
+    secret_client_sign_cancel(w);
+    if (signature == NULL)
+        err_set(&err, ERR_UNREADY, "%s", why);
+    fn(arg, signature, &err);
+}
+
+static void on_sign_timeout(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    sign_done(arg, NULL, "the vault did not sign in time");
+}
+
+static void fail_signing(struct secret_client *c)
+{
+    struct sign_wait *w;
+    while ((w = LIST_FIRST(&c->signing)) != NULL)
+        sign_done(w, NULL, "the vault is gone");
+}
+
+struct sign_wait *secret_client_sign(struct secret_client *c, const char *name, const char *key_id,
+                                     const struct aws_scope *scope, sign_fn fn, void *arg)
+{
+    struct err err = {0};
+    struct timeval tv = {SECRET_CLIENT_ANSWER_SECONDS, 0};
+    struct sign_wait *w = c->vault ? calloc(1, sizeof *w) : NULL;
+    if (w == NULL) {
+        err_set(&err, ERR_UNREADY, "there is no vault");
+        fn(arg, NULL, &err);
+        return NULL;
+    }
+    w->client = c;
+    w->req = ++c->last_req;
+    w->fn = fn;
+    w->arg = arg;
+    w->timeout = event_new(c->base, -1, 0, on_sign_timeout, w);
+    if (w->timeout)
+        event_add(w->timeout, &tv);
+    LIST_INSERT_HEAD(&c->signing, w, link);
+    struct msg m;
+    msg_init(&m, W_SIGN);
+    msg_put_u32(&m, w->req);
+    msg_put_str(&m, name);
+    msg_put_str(&m, key_id);
+    msg_put_str(&m, scope->time);
+    msg_put_str(&m, scope->region);
+    msg_put_str(&m, scope->service);
+    msg_put_str(&m, scope->hash);
+    ipc_send(c->vault, &m); /* a dead channel says so by its closed callback */
+    return w;
+}
+
+static int on_signed(struct secret_client *c, struct msg *m)
+{
+    uint32_t req;
+    uint8_t ok;
+    char text[600];
+    if (msg_get_u32(m, &req) < 0 || msg_get_u8(m, &ok) < 0 ||
+        msg_get_str(m, text, sizeof text) < 0 || msg_end(m) < 0 || ok > 1 ||
+        (ok && (strlen(text) != AWS_HEX || strspn(text, "0123456789abcdef") != AWS_HEX)))
+        return -1;
+    struct sign_wait *w;
+    LIST_FOREACH(w, &c->signing, link)
+    if (w->req == req)
+        break;
+    if (w)
+        sign_done(w, ok ? text : NULL, text);
+    return 0;
+}
+
 /* ---- messages ---- */
 
 static int on_secret(struct secret_client *c, struct msg *m)
@@ -211,6 +308,8 @@ static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_secret(arg, m);
     case W_SECRET_STALE:
         return on_stale(arg, m);
+    case W_SIGNED:
+        return on_signed(arg, m);
     default:
         return -1;
     }
@@ -227,6 +326,7 @@ static void on_closed(struct ipc *ch, const char *why UNUSED, void *arg)
     LIST_FOREACH(h, &c->list, link)
     if (h->state == HELD_ASKED)
         set_state(h, HELD_QUEUED);
+    fail_signing(c);
 }
 
 /* ---- interface ---- */
@@ -237,6 +337,7 @@ struct secret_client *secret_client_new(struct event_base *base)
     if (c) {
         c->base = base;
         LIST_INIT(&c->list);
+        LIST_INIT(&c->signing);
     }
     return c;
 }
@@ -246,6 +347,8 @@ void secret_client_free(struct secret_client *c)
     struct held *h;
     if (c == NULL)
         return;
+    while (!LIST_EMPTY(&c->signing))
+        secret_client_sign_cancel(LIST_FIRST(&c->signing));
     while ((h = LIST_FIRST(&c->list)) != NULL) {
         LIST_REMOVE(h, link);
         held_free(h);
@@ -258,6 +361,8 @@ void secret_client_attach(struct secret_client *c, int vault_fd)
 {
     struct held *h;
     ipc_free(c->vault);
+    c->vault = NULL;
+    fail_signing(c);
     c->vault = ipc_new(c->base, vault_fd, on_message, on_closed, c);
     LIST_FOREACH(h, &c->list, link)
     if (h->state != HELD_IDLE)

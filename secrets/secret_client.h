@@ -27,6 +27,15 @@ void secret_client_attach(struct secret_client *c, int vault_fd);
 /* Calls fn at once (and returns NULL) when the value is at hand, else later. */
 struct secret_wait *secret_client_get(struct secret_client *c, const char *name, secret_fn fn,
                                       void *arg);
-void secret_client_cancel(struct secret_wait *w); /* fn will not run; NULL is fine */
+/* A signature of a secret that signs (secrets/aws_sign.h): hexadecimal, NULL with err on failure.
+ */
+struct aws_scope;
+struct sign_wait;
+typedef void (*sign_fn)(void *arg, const char *signature, const struct err *err);
+/* fn runs later, or at once (then NULL is returned) when there is no vault. */
+struct sign_wait *secret_client_sign(struct secret_client *c, const char *name, const char *key_id,
+                                     const struct aws_scope *scope, sign_fn fn, void *arg);
+void secret_client_sign_cancel(struct sign_wait *w); /* fn will not run; NULL is fine */
+void secret_client_cancel(struct secret_wait *w);    /* fn will not run; NULL is fine */
 
 #endif

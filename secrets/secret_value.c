@@ -10,7 +10,7 @@ size_t secret_value_trim(struct slice s)
     return s.n;
 }
 
-int secret_value_check(struct slice s, struct err *err)
+int secret_value_check(struct slice s, bool lines, struct err *err)
 {
     if (s.n == 0)
         return err_set(err, ERR_DENIED, "its value is empty");
@@ -18,6 +18,8 @@ int secret_value_check(struct slice s, struct err *err)
         return err_set(err, ERR_LIMIT, "its value is longer than %d bytes", SECRET_MAX);
     for (size_t i = 0; i < s.n; i++) {
         unsigned char c = (unsigned char)s.p[i];
+        if (lines && (c == '\n' || c == '\r' || c == '\t'))
+            continue;
         if (c == '\n' || c == '\r')
             return err_set(err, ERR_DENIED,
                            "its value has more than one line; a credential is one line");
@@ -28,12 +30,12 @@ int secret_value_check(struct slice s, struct err *err)
     return 0;
 }
 
-struct secret *secret_value_of(struct secret *raw, struct err *err)
+struct secret *secret_value_of(struct secret *raw, bool lines, struct err *err)
 {
     struct slice s = secret_slice(raw);
     s.n = secret_value_trim(s);
     struct secret *value = NULL;
-    if (secret_value_check(s, err) == 0) {
+    if (secret_value_check(s, lines, err) == 0) {
         value = secret_new(s.p, s.n); /* a copy of its size: a store is read into 64 KiB */
         if (value == NULL)
             err_set(err, ERR_INTERNAL, "no memory for a secret");

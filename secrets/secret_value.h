@@ -10,9 +10,10 @@
  * "\r\n", once). */
 size_t secret_value_trim(struct slice s);
 /* 0, or -1 with an error that says what is wrong but nothing of the value: empty, over SECRET_MAX,
- * or with a byte below 0x20 or 0x7f (these cannot stand in a header). */
-int secret_value_check(struct slice s, struct err *err);
+ * or with a byte below 0x20 or 0x7f (these cannot stand in a header; lines: ends
+ * of lines and tabs may, it is a key). */
+int secret_value_check(struct slice s, bool lines, struct err *err);
 /* Trim and check what a store gave. Takes `raw` over; NULL with err when it may not be used. */
-struct secret *secret_value_of(struct secret *raw, struct err *err);
+struct secret *secret_value_of(struct secret *raw, bool lines, struct err *err);
 
 #endif

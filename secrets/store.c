@@ -51,6 +51,7 @@ int store_open(const struct config_secret *s, struct store_result *ret, struct e
         return open_file(s->source, ret, err);
     case STORE_COMMAND:
         return store_command_start(s->command, -1, ret, err);
+    case STORE_MINT:
     case STORE_ENV:
         break;
     }

@@ -122,11 +122,15 @@ static struct secret *read_opened(const struct config_secret *s, struct err *err
         return NULL;
     }
     secret_shorten(raw, (size_t)n);
-    return secret_value_of(raw, err);
+    return secret_value_of(raw, s->lines, err);
 }
 
 struct secret *store_read(const struct config_secret *s, struct err *err)
 {
+    if (s->store == STORE_MINT) {
+        err_set(err, ERR_UNREADY, "it is made of other secrets when it is first used");
+        return NULL;
+    }
     if (s->store != STORE_ENV)
         return read_opened(s, err);
     const char *value = getenv(s->source);
@@ -134,7 +138,7 @@ struct secret *store_read(const struct config_secret *s, struct err *err)
         err_set(err, ERR_UNREADY, "the environment variable %s is not set", s->source);
         return NULL;
     }
-    if (secret_value_check(slice_str(value), err) < 0)
+    if (secret_value_check(slice_str(value), s->lines, err) < 0)
         return NULL;
     struct secret *v = secret_new(value, slice_str(value).n);
     if (v == NULL)

@@ -1,10 +1,8 @@
-#include "vault.h"
-
-#include "ipc.h"
+#include "aws_sign.h"
 #include "peer.h"
 #include "proc.h"
 #include "secret_list.h"
-#include "vault_entry.h"
+#include "vault_internal.h"
 #include "wire.h"
 
 #include <event2/event.h>
@@ -20,38 +18,6 @@ enum {
     WHY_MAX = 1024, /* of the parent: more than struct err holds */
 };
 
-enum vault_state { VAULT_EMPTY, VAULT_READY, VAULT_ENDED };
-
-struct channel {
-    struct vault *vault;
-    struct ipc *ipc;
-    uint32_t number;
-    bool *released; /* by index of the vault's entries */
-    unsigned asked;
-    LIST_HEAD(, asked) list;
-    LIST_ENTRY(channel) link;
-};
-
-struct asked {
-    struct channel *channel;
-    uint32_t req;
-    struct vault_wait *wait;
-    LIST_ENTRY(asked) link;
-};
-
-struct vault {
-    struct event_base *base;
-    struct ipc *control;
-    enum vault_state state;
-    bool confine;
-    struct vault_hooks hooks;
-    struct vault_entry **entries;
-    size_t n;
-    unsigned channels;
-    uint32_t last_req; /* of W_STORE_OPEN */
-    LIST_HEAD(, channel) list;
-};
-
 static void set_state(struct vault *v, enum vault_state to)
 {
     v->state = to;
@@ -59,20 +25,41 @@ static void set_state(struct vault *v, enum vault_state to)
         event_base_loopbreak(v->base);
 }
 
-static size_t entry_index(const struct vault *v, struct slice name)
+size_t vault_index(const struct vault *v, struct slice name)
 {
     size_t i = 0;
-    while (i < v->n && !slice_eq_str(name, vault_entry_name(v->entries[i])))
+    while (i < v->n && !slice_eq_str(name, vault_entry_name(v->secrets[i].entry)))
         i++;
     return i;
 }
 
+struct held_secret *vault_secret_of(struct vault *v, const struct vault_entry *e)
+{
+    for (size_t i = 0; i < v->n; i++)
+        if (v->secrets[i].entry == e)
+            return &v->secrets[i];
+    return NULL;
+}
+
 /* ---- an injector's channel ---- */
 
-static void asked_free(struct asked *a)
+struct asked *vault_asked_new(struct channel *c, uint32_t req)
+{
+    struct asked *a = calloc(1, sizeof *a);
+    if (a == NULL)
+        return NULL;
+    a->channel = c;
+    a->req = req;
+    LIST_INSERT_HEAD(&c->list, a, link);
+    c->asked++;
+    return a;
+}
+
+void vault_asked_free(struct asked *a)
 {
     LIST_REMOVE(a, link);
     a->channel->asked--;
+    free(a->more);
     free(a);
 }
 
@@ -81,7 +68,7 @@ static void channel_free(struct channel *c)
     struct asked *a;
     while ((a = LIST_FIRST(&c->list)) != NULL) {
         vault_entry_cancel(a->wait);
-        asked_free(a);
+        vault_asked_free(a);
     }
     LIST_REMOVE(c, link);
     c->vault->channels--;
@@ -107,38 +94,66 @@ static void on_value(void *arg, struct secret *value, unsigned ttl, const char *
     struct asked *a = arg;
     struct channel *c = a->channel;
     uint32_t req = a->req;
-    asked_free(a);
+    vault_asked_free(a);
     answer(c, req, value, ttl, why);
 }
 
-static int on_get(struct ipc *ch UNUSED, struct msg *m, void *arg)
+/* Of a pair that signs only what goes along with each signature is told: "ID" or "ID TOKEN". */
+static void on_pair(void *arg, struct secret *value, unsigned ttl, const char *why)
 {
-    struct channel *c = arg;
+    struct aws_pair pair;
+    struct secret *told = NULL;
+    if (value && aws_pair_open(secret_slice(value), &pair) == 0 &&
+        (told = secret_alloc(pair.id.n + pair.token.n + (pair.token.n > 0))) != NULL) {
+        unsigned char *to = secret_bytes(told);
+        memcpy(to, pair.id.p, pair.id.n);
+        if (pair.token.n > 0) {
+            to[pair.id.n] = ' ';
+            memcpy(to + pair.id.n + 1, pair.token.p, pair.token.n);
+        }
+    }
+    on_value(arg, told, ttl, value ? "out of memory" : why);
+    secret_unref(told);
+}
+
+static int on_get(struct channel *c, struct msg *m)
+{
     struct vault *v = c->vault;
     uint32_t req;
     struct slice name;
-    if (m->type != W_SECRET_GET || msg_get_u32(m, &req) < 0 ||
-        msg_get_slice(m, SECRET_NAME_MAX, &name) < 0 || msg_end(m) < 0 || c->asked >= ASKED_MAX)
+    if (msg_get_u32(m, &req) < 0 || msg_get_slice(m, SECRET_NAME_MAX, &name) < 0 || msg_end(m) < 0)
         return -1;
-    size_t i = entry_index(v, name);
+    size_t i = vault_index(v, name);
     /* the same words for a secret that does not exist: names of others are not told either */
     if (i == v->n || !c->released[i]) {
         answer(c, req, NULL, 0, "not released to this policy");
         return 0;
     }
-    struct asked *a = calloc(1, sizeof *a);
+    struct asked *a = vault_asked_new(c, req);
     if (a == NULL) {
         answer(c, req, NULL, 0, "out of memory");
         return 0;
     }
-    a->channel = c;
-    a->req = req;
-    LIST_INSERT_HEAD(&c->list, a, link);
-    c->asked++;
-    struct vault_wait *w = vault_entry_get(v->entries[i], on_value, a);
+    bool signs = v->secrets[i].mint && derived_signs(v->secrets[i].mint);
+    struct vault_wait *w = vault_entry_get(v->secrets[i].entry, signs ? on_pair : on_value, a);
     if (w) /* else `a` is gone already */
         a->wait = w;
     return 0;
+}
+
+static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
+{
+    struct channel *c = arg;
+    if (c->asked >= ASKED_MAX)
+        return -1;
+    switch (m->type) {
+    case W_SECRET_GET:
+        return on_get(c, m);
+    case W_SIGN:
+        return vault_sign(c, m);
+    default:
+        return -1;
+    }
 }
 
 static void on_channel_closed(struct ipc *ch UNUSED, const char *why UNUSED, void *arg)
@@ -159,7 +174,7 @@ static bool *released_by(const struct vault *v, struct slice packed)
         return NULL;
     }
     while ((r = secret_list_next(&l, &name)) == 1)
-        released[entry_index(v, name)] = true;
+        released[vault_index(v, name)] = true;
     released[v->n] = false;
     if (r < 0) {
         free(released);
@@ -173,6 +188,10 @@ static int on_peer(struct vault *v, struct msg *m)
     struct peer far;
     if (peer_get(m, &far) < 0)
         return -1;
+    if (far.kind == ROLE_DIALER && strcmp(far.policy, PEER_TOKENS) == 0 && v->fetcher) {
+        v->fetcher->attach(v->fetcher->self, far.fd);
+        return 0;
+    }
     bool asks = far.kind == ROLE_INJECTOR || far.kind == ROLE_DIALER;
     bool *released = asks ? released_by(v, far.extra) : NULL;
     if (released == NULL) {
@@ -189,7 +208,7 @@ static int on_peer(struct vault *v, struct msg *m)
     c->vault = v;
     c->number = far.channel;
     c->released = released;
-    c->ipc = ipc_new(v->base, far.fd, on_get, on_channel_closed, c);
+    c->ipc = ipc_new(v->base, far.fd, on_message, on_channel_closed, c);
     if (c->ipc == NULL) {
         free(released);
         free(c);
@@ -231,7 +250,7 @@ static void tell_stale(void *arg, const struct vault_entry *e)
 {
     struct vault *v = arg;
     struct channel *c;
-    size_t i = entry_index(v, slice_str(vault_entry_name(e)));
+    size_t i = vault_index(v, slice_str(vault_entry_name(e)));
     LIST_FOREACH(c, &v->list, link)
     {
         if (i == v->n || !c->released[i])
@@ -258,7 +277,7 @@ static int on_store_fd(struct vault *v, struct msg *m)
         return -1;
     }
     for (size_t i = 0; i < v->n; i++)
-        if (vault_entry_opened(v->entries[i], req, fd, why))
+        if (vault_entry_opened(v->secrets[i].entry, req, fd, why))
             return 0;
     if (fd >= 0) /* the answer to a fetch that timed out */
         close(fd);
@@ -271,41 +290,57 @@ static int on_store_exit(struct vault *v, struct msg *m)
     if (msg_get_u32(m, &req) < 0 || msg_get_u32(m, &status) < 0 || msg_end(m) < 0)
         return -1;
     for (size_t i = 0; i < v->n; i++)
-        if (vault_entry_exited(v->entries[i], req, (int)status))
+        if (vault_entry_exited(v->secrets[i].entry, req, (int)status))
             break;
     return 0;
 }
 
 /* ---- control ---- */
 
-static int add_entry(struct vault *v, struct msg *m)
+static int add_secret(struct vault *v, struct msg *m)
 {
     char name[SECRET_NAME_MAX + 1], source[SOURCE_MAX];
-    uint8_t store;
+    uint8_t store, lines;
     uint32_t ttl;
+    struct err err = {0};
+    struct held_secret *s = &v->secrets[v->n];
     if (msg_get_str(m, name, sizeof name) < 0 || msg_get_u8(m, &store) < 0 ||
-        msg_get_str(m, source, sizeof source) < 0 || msg_get_u32(m, &ttl) < 0)
+        msg_get_str(m, source, sizeof source) < 0 || msg_get_u32(m, &ttl) < 0 ||
+        msg_get_u8(m, &lines) < 0 || lines > 1)
         return -1;
-    if (name[0] == 0 || store < STORE_ENV || store > STORE_COMMAND ||
-        entry_index(v, slice_str(name)) < v->n)
+    if (name[0] == 0 || store < STORE_ENV || store > STORE_MINT ||
+        vault_index(v, slice_str(name)) < v->n)
         return -1;
-    v->entries[v->n] = vault_entry_new(&v->hooks, name, (enum store_kind)store, ttl);
-    if (v->entries[v->n] == NULL)
+    if (store == STORE_MINT && (s->mint = derived_new(source, &err)) == NULL)
         return -1;
+    s->entry = vault_entry_new(&v->hooks, name, (enum store_kind)store, ttl, lines);
     v->n++;
-    return 0;
+    return s->entry ? 0 : -1;
 }
 
 static int read_init(struct vault *v, struct msg *m)
 {
     uint32_t n;
     if (msg_get_u32(m, &n) < 0 || n > SECRET_LIST_MAX ||
-        (v->entries = calloc(n + 1, sizeof(struct vault_entry *))) == NULL)
+        (v->secrets = calloc(n + 1, sizeof *v->secrets)) == NULL)
         return -1;
     for (uint32_t i = 0; i < n; i++)
-        if (add_entry(v, m) < 0)
+        if (add_secret(v, m) < 0)
             return -1;
     return msg_get_fd(m, &v->hooks.env_fd) < 0 || msg_end(m) < 0 ? -1 : 0;
+}
+
+static int on_roots(struct vault *v, struct msg *m)
+{
+    struct slice limits;
+    int fd = -1;
+    if (msg_get_slice(m, 4096, &limits) < 0 || msg_get_fd(m, &fd) < 0)
+        return -1;
+    if (msg_end(m) < 0 || v->fetcher == NULL) {
+        close(fd);
+        return -1;
+    }
+    return v->fetcher->roots(v->fetcher->self, fd, limits);
 }
 
 static int on_init(struct vault *v, struct msg *m)
@@ -346,6 +381,12 @@ static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_store_fd(v, m);
     case W_STORE_EXIT:
         return on_store_exit(v, m);
+    case W_VAULT_ROOTS:
+        return on_roots(v, m);
+    case W_TOKEN_KEPT:
+        return vault_mint_kept(v, m);
+    case W_TOKEN_FOUND:
+        return vault_mint_found(v, m);
     default:
         return -1;
     }
@@ -356,7 +397,8 @@ static void on_control_closed(struct ipc *ch UNUSED, const char *why UNUSED, voi
     set_state(arg, VAULT_ENDED);
 }
 
-struct vault *vault_new(struct event_base *base, int control_fd, bool confine)
+struct vault *vault_new(struct event_base *base, int control_fd, bool confine,
+                        const struct token_fetcher *fetcher)
 {
     struct vault *v = calloc(1, sizeof *v);
     if (v == NULL) {
@@ -366,8 +408,14 @@ struct vault *vault_new(struct event_base *base, int control_fd, bool confine)
     LIST_INIT(&v->list);
     v->base = base;
     v->confine = confine;
-    v->hooks = (struct vault_hooks){
-        .base = base, .env_fd = -1, .arg = v, .open = ask_parent, .changed = tell_stale};
+    v->fetcher = fetcher;
+    v->hooks = (struct vault_hooks){.base = base,
+                                    .env_fd = -1,
+                                    .arg = v,
+                                    .open = ask_parent,
+                                    .changed = tell_stale,
+                                    .mint = vault_mint_start,
+                                    .unmint = vault_mint_stop};
     v->control = ipc_new(base, control_fd, on_control, on_control_closed, v);
     if (v->control == NULL) {
         free(v);
@@ -383,9 +431,14 @@ void vault_free(struct vault *v)
     struct channel *c;
     while ((c = LIST_FIRST(&v->list)) != NULL)
         channel_free(c);
-    for (size_t i = 0; i < v->n; i++)
-        vault_entry_free(v->entries[i]);
-    free(v->entries);
+    for (size_t i = 0; i < v->n; i++) /* what waits for other entries first */
+        vault_mint_stop(v, v->secrets[i].entry);
+    for (size_t i = 0; i < v->n; i++) {
+        vault_entry_free(v->secrets[i].entry);
+        derived_free(v->secrets[i].mint);
+        secret_unref(v->secrets[i].rotated);
+    }
+    free(v->secrets);
     if (v->hooks.env_fd >= 0)
         close(v->hooks.env_fd);
     ipc_free(v->control);
@@ -395,21 +448,4 @@ void vault_free(struct vault *v)
 unsigned vault_channels(const struct vault *v)
 {
     return v->channels;
-}
-
-int vault_main(void)
-{
-    struct err err = {0};
-    if (proc_enter(ROLE_VAULT, &err) < 0) {
-        proc_log("%s", err.text);
-        return 1;
-    }
-    struct event_base *base = event_base_new();
-    struct vault *v = base ? vault_new(base, PROC_CONTROL_FD, true) : NULL;
-    if (v)
-        event_base_dispatch(base);
-    vault_free(v);
-    if (base)
-        event_base_free(base);
-    return v ? 0 : 1;
 }

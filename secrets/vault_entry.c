@@ -13,9 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* IDLE: nothing under way (a value may be there). OPENING: the parent was asked. READING: the
- * descriptor is here; for a command its exit is awaited as well. */
-enum entry_state { ENTRY_IDLE, ENTRY_OPENING, ENTRY_READING };
+/* IDLE: nothing under way (a value may be there). MINTING: it is being made of others. OPENING: the
+ * parent was asked. READING: the descriptor is here; for a command its exit is awaited as well. */
+enum entry_state { ENTRY_IDLE, ENTRY_OPENING, ENTRY_READING, ENTRY_MINTING };
 
 struct vault_wait {
     struct vault_entry *entry;
@@ -24,16 +24,21 @@ struct vault_wait {
     TAILQ_ENTRY(vault_wait) link;
 };
 
+enum { VAULT_RENEWING_MS = 2000 };
+
 struct vault_entry {
     const struct vault_hooks *hooks;
     char *name;
     enum store_kind store;
     unsigned ttl;
+    bool lines;
     enum entry_state state;
-    struct secret *value; /* the last good one, or NULL */
-    int64_t fresh_until;  /* ms, monotonic */
-    int64_t retry_at;     /* no fetch before, after a failure */
-    char why[768];        /* the last failure */
+    struct secret *value;    /* the last good one, or NULL */
+    int64_t fresh_until;     /* ms, monotonic */
+    int64_t ahead_at;        /* MINT: from here on it is made anew while it still serves */
+    int64_t retry_at;        /* no fetch before, after a failure */
+    unsigned failures;       /* MINT: one after the other */
+    char why[VAULT_WHY_MAX]; /* the last failure */
     uint32_t req;
     struct event *timeout, *readable;
     int fd;
@@ -66,7 +71,7 @@ static void set_state(struct vault_entry *e, enum entry_state to)
 {
     struct timeval tv = {VAULT_FETCH_SECONDS, 0};
     e->state = to;
-    if (to == ENTRY_OPENING)
+    if (to == ENTRY_OPENING || to == ENTRY_MINTING)
         event_add(e->timeout, &tv);
     if (to != ENTRY_IDLE)
         return;
@@ -83,7 +88,11 @@ static unsigned ttl_left(const struct vault_entry *e)
 {
     if (e->store == STORE_ENV)
         return VAULT_ENV_TTL;
-    int64_t left = e->fresh_until - now_ms();
+    int64_t now = now_ms(), left = e->fresh_until - now;
+    if (e->store == STORE_MINT && now < e->ahead_at) /* they are to ask again when it is renewed */
+        left = e->ahead_at - now;
+    else if (e->store == STORE_MINT && left > VAULT_RENEWING_MS)
+        left = VAULT_RENEWING_MS;
     if (e->store == STORE_FILE && left < VAULT_FILE_MS)
         return VAULT_FILE_MS / 1000;
     return left > 0 ? (unsigned)(left / 1000) : 0;
@@ -104,14 +113,33 @@ static void answer_all(struct vault_entry *e, struct secret *value, const char *
     }
 }
 
+/* A token is good until it ends, whether or not there is another. */
+static bool still_serves(const struct vault_entry *e)
+{
+    return e->store == STORE_MINT && e->value && now_ms() < e->fresh_until;
+}
+
+static int64_t backoff_ms(struct vault_entry *e)
+{
+    int64_t ms = VAULT_BACKOFF_MS;
+    if (e->store != STORE_MINT)
+        return ms;
+    for (unsigned i = 0; i < e->failures && ms < VAULT_BACKOFF_MAX_MS; i++)
+        ms *= 2;
+    e->failures++;
+    return ms < VAULT_BACKOFF_MAX_MS ? ms : VAULT_BACKOFF_MAX_MS;
+}
+
 static void fail(struct vault_entry *e, const char *why)
 {
     char text[sizeof e->why];
     snprintf(text, sizeof text, "%s", why);
     set_state(e, ENTRY_IDLE);
-    secret_unref(e->value); /* a value that cannot be read again is not used any longer */
-    e->value = NULL;
-    e->retry_at = now_ms() + VAULT_BACKOFF_MS;
+    if (!still_serves(e)) { /* a value that cannot be read again is not used any longer */
+        secret_unref(e->value);
+        e->value = NULL;
+    }
+    e->retry_at = now_ms() + backoff_ms(e);
     memcpy(e->why, text, sizeof text);
     answer_all(e, NULL, e->why);
 }
@@ -148,7 +176,7 @@ static void finish(struct vault_entry *e)
     struct secret *raw = e->raw;
     e->raw = NULL;
     secret_shorten(raw, e->got);
-    struct secret *value = secret_value_of(raw, &err);
+    struct secret *value = secret_value_of(raw, e->lines, &err);
     if (value)
         succeed(e, value);
     else
@@ -204,6 +232,11 @@ static void on_readable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 static void on_timeout(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct vault_entry *e = arg;
+    if (e->state == ENTRY_MINTING) {
+        e->hooks->unmint(e->hooks->arg, e);
+        fail(e, "its endpoint did not answer within 30 s");
+        return;
+    }
     fail(e, e->store == STORE_COMMAND ? "its command did not end within 30 s"
                                       : "its store could not be opened within 30 s");
 }
@@ -213,12 +246,17 @@ static void fetch(struct vault_entry *e)
     struct err err = {0};
     if (e->store == STORE_ENV) {
         struct secret *raw = env_block_get(e->hooks->env_fd, e->name, &err);
-        if (raw == NULL || secret_value_check(secret_slice(raw), &err) < 0) {
+        if (raw == NULL || secret_value_check(secret_slice(raw), e->lines, &err) < 0) {
             secret_unref(raw);
             fail(e, err.text);
         } else {
             succeed(e, raw);
         }
+        return;
+    }
+    if (e->store == STORE_MINT) {
+        set_state(e, ENTRY_MINTING);
+        e->hooks->mint(e->hooks->arg, e);
         return;
     }
     set_state(e, ENTRY_OPENING);
@@ -231,7 +269,7 @@ static bool fresh(const struct vault_entry *e)
 }
 
 struct vault_entry *vault_entry_new(const struct vault_hooks *hooks, const char *name,
-                                    enum store_kind store, unsigned ttl)
+                                    enum store_kind store, unsigned ttl, bool lines)
 {
     struct vault_entry *e = calloc(1, sizeof *e);
     if (e == NULL)
@@ -240,6 +278,7 @@ struct vault_entry *vault_entry_new(const struct vault_hooks *hooks, const char 
     e->hooks = hooks;
     e->store = store;
     e->ttl = ttl;
+    e->lines = lines;
     e->fd = -1;
     e->name = strdup(name);
     e->timeout = event_new(hooks->base, -1, 0, on_timeout, e);
@@ -258,6 +297,8 @@ void vault_entry_free(struct vault_entry *e)
     while ((w = TAILQ_FIRST(&e->waits)) != NULL)
         vault_entry_cancel(w);
     if (e->timeout) {
+        if (e->state == ENTRY_MINTING)
+            e->hooks->unmint(e->hooks->arg, e);
         set_state(e, ENTRY_IDLE);
         event_free(e->timeout);
     }
@@ -273,8 +314,13 @@ const char *vault_entry_name(const struct vault_entry *e)
 
 struct vault_wait *vault_entry_get(struct vault_entry *e, vault_fn fn, void *arg)
 {
-    if (e->state == ENTRY_IDLE && fresh(e)) {
-        fn(arg, e->value, ttl_left(e), NULL);
+    if (still_serves(e) && e->state == ENTRY_IDLE && now_ms() >= e->ahead_at &&
+        now_ms() >= e->retry_at)
+        fetch(e); /* nobody waits for it */
+    if (fresh(e) && (e->state == ENTRY_IDLE || e->state == ENTRY_MINTING)) {
+        struct secret *value = secret_ref(e->value); /* the callback may bring it down */
+        fn(arg, value, ttl_left(e), NULL);
+        secret_unref(value);
         return NULL;
     }
     if (e->state == ENTRY_IDLE && now_ms() < e->retry_at) {
@@ -302,6 +348,23 @@ void vault_entry_cancel(struct vault_wait *w)
         return;
     TAILQ_REMOVE(&w->entry->waits, w, link);
     free(w);
+}
+
+void vault_entry_minted(struct vault_entry *e, struct secret *value, unsigned seconds,
+                        const char *why)
+{
+    if (e->state != ENTRY_MINTING) {
+        secret_unref(value);
+        return;
+    }
+    if (value == NULL) {
+        fail(e, why);
+        return;
+    }
+    e->failures = 0;
+    e->ttl = seconds;
+    e->ahead_at = now_ms() + (int64_t)seconds * 800;
+    succeed(e, value);
 }
 
 bool vault_entry_opened(struct vault_entry *e, uint32_t req, int fd, const char *why)

@@ -71,6 +71,11 @@ def bytes_through(t, c, box):
     r = c.exec(box, "printf 'a\\0\\303\\266'")
     t.eq((r["output"], r["encoding"]), ("a\0\u00f6", "utf-8"), "UTF-8 comes as text, NUL too")
     t.eq(c.exec(box, "printf '\\377'")["encoding"], "base64", "what is none comes in base64")
+    began = time.monotonic()
+    r = c.exec(box, "head -c 8000000 /dev/zero")
+    t.eq((r["encoding"], len(base64.b64decode(r["output"]))), ("base64", 8000000),
+         "and what is hardly text")
+    t.ok(time.monotonic() - began < 2, "which is quick")
     n = 12 << 20
     r = c.exec(box, "head -c %d /dev/zero | tr '\\0' x" % n)
     t.eq((len(r["output"]), r["truncated"], r["exit_code"]), (8 << 20, True, 0),
@@ -276,6 +281,40 @@ def ports(t, d, c, box):
     tap.stop(p)
 
 
+def connections(t, c, box):
+    def request(command):
+        body = json.dumps({"command": command}).encode()
+        return ("POST /v1/sandboxes/%s/exec HTTP/1.1\r\nHost: durward\r\nContent-Length: %d\r\n\r\n"
+                % (box, len(body))).encode() + body
+
+    def opened():
+        s = socket.socket(socket.AF_UNIX)
+        s.settimeout(10)
+        s.connect(c.path)
+        return s
+    s, got = opened(), b""
+    s.sendall(request("sleep 0.3; echo fir\"\"st") + request("echo sec\"\"ond") +
+              b"GET /v1/health HTTP/1.1\r\nHost: durward\r\n\r\n")
+    while got.count(b"HTTP/1.1 200") < 3 or b'"version"' not in got:
+        more = s.recv(65536)
+        if not more:
+            break
+        got += more
+    s.close()
+    t.ok(-1 < got.find(b"first") < got.find(b"second") < got.find(b'"status":"ok"'),
+         "requests ahead of their answers are answered in order", got)
+    for _ in range(20):
+        s = opened()
+        s.sendall(request("sleep 0.1; head -c 3000000 /dev/zero") + b"more")
+        s.close()
+    for junk in (b"GARBAGE\r\n\r\n", b"GET / HTTP/1.1\r\nHost: durward\r\nA: " + b"x" * 30000 + b"\r\n\r\n"):
+        s = opened()
+        s.sendall(junk)
+        t.ok(s.recv(300).startswith(b"HTTP/1.1 4"), "%r is 4xx" % junk[:10])
+        s.close()
+    t.eq(c.sh(box, "echo still"), (0, b"still\n"), "20 clients that left do no harm")
+
+
 def main(t):
     d = durward.Durward(t)
     d.policy("p", [])
@@ -285,7 +324,7 @@ def main(t):
         box = c.create()["id"]
     except api.Refused as e:
         raise tap.Skip("no sandbox can be made here: %s" % e)
-    for part in (codes, times, bytes_through, at_once, streams, terminals):
+    for part in (codes, times, bytes_through, at_once, streams, terminals, connections):
         t.part(part, t, c, box)
     t.part(command_line, t, d, box)
     t.part(ports, t, d, c, box)

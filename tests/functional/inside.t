@@ -36,17 +36,17 @@ def names(t, s, box):
               {"do": "dns", "name": "sub.api.github.com"})
     a = got[0].get("answers") or [""]
     t.ok(got[0].get("rcode") == 0 and a[0].startswith(("198.18.", "198.19.")),
-         "an allowed name gets a synthetic address", str(got[0]))
+         "D2 an allowed name gets a synthetic address", str(got[0]))
     t.eq(got[1].get("answers"), got[0].get("answers"), "the same in another case")
     t.ok(got[2].get("rcode") == 0 and all(x.startswith("fd") for x in got[2]["answers"]),
          "AAAA is of our own range or none", str(got[2]))
-    t.eq(got[3].get("rcode"), NXDOMAIN, "another name is NXDOMAIN")
-    t.eq(got[4].get("rcode"), NXDOMAIN, "as AAAA too")
+    t.eq(got[3].get("rcode"), NXDOMAIN, "D2 another name is NXDOMAIN")
+    t.eq(got[4].get("rcode"), NXDOMAIN, "D2 as AAAA too")
     for i, kind in ((5, "HTTPS"), (6, "TXT")):
-        t.eq((got[i].get("rcode"), got[i].get("answers")), (NOERROR, []), kind + " has no data")
+        t.eq((got[i].get("rcode"), got[i].get("answers")), (NOERROR, []), "D2 %s has no data" % kind)
     t.eq(got[7].get("answers"), got[0].get("answers"), "whatever server is asked")
     t.eq(got[8].get("answers"), got[0].get("answers"), "over IPv6 too")
-    t.eq(got[9].get("rcode"), NXDOMAIN, "over TCP too")
+    t.eq(got[9].get("rcode"), NXDOMAIN, "D4 over TCP too")
     t.eq(got[10].get("rcode"), NXDOMAIN, "a name under an allowed one is not allowed")
 
 
@@ -69,18 +69,18 @@ def packets(t, s, box):
               {"do": "tls", "host": "203.0.113.8", "address": "203.0.113.8", "sni": "",
                "insecure": True, "send": "GET / HTTP/1.1\r\nHost: 203.0.113.8\r\n\r\n"},
               {"do": "tcp", "host": "127.0.0.1", "port": 443, "send": "GET / HTTP/1.1\r\n\r\n"})
-    for i, what in enumerate(("UDP 443 (QUIC)", "UDP over IPv6", "UDP 9999")):
+    for i, what in enumerate(("D11 UDP 443 (QUIC)", "D11 UDP over IPv6", "UDP 9999")):
         t.ok(not got[i].get("got"), what + " has no answer", str(got[i]))
-    t.ok(not got[3].get("got"), "TCP 25 says nothing", str(got[3]))
+    t.ok(not got[3].get("got"), "D12 TCP 25 says nothing", str(got[3]))
     text = got[4].get("got", "")
-    t.ok("403" in text or not text, "the metadata address is refused", str(got[4]))
-    t.ok(not got[5].get("connected"), "the host's loopback is not there", str(got[5]))
-    for i, what in ((6, "a raw socket"), (7, "a ping socket"), (8, "a packet socket"),
-                    (9, "vsock"), (10, "another netlink family")):
+    t.ok("403" in text or not text, "D6 the metadata address is refused", str(got[4]))
+    t.ok(not got[5].get("connected"), "D8 the host's loopback is not there", str(got[5]))
+    for i, what in ((6, "D10 a raw socket"), (7, "D10 a ping socket"), (8, "a packet socket"),
+                    (9, "D16 vsock"), (10, "D17 another netlink family")):
         t.ok(got[i].get("error"), what + " is refused", str(got[i]))
-    t.ok("200 OK" not in got[11].get("got", ""), "TLS to an address without a rule is refused",
+    t.ok("200 OK" not in got[11].get("got", ""), "E7 TLS to an address without a rule is refused",
          str(got[11]))
-    t.ok(" 200 " not in got[12].get("got", ""), "loopback 443 is not a way to the gate",
+    t.ok(" 200 " not in got[12].get("got", ""), "D8 loopback 443 is not a way to the gate",
          str(got[12]))
     status, out, _ = box.sh("python3 -m http.server -b 127.0.0.1 3000 >/dev/null 2>&1 & p=$!; "
                             "for i in 1 2 3 4 5 6 7 8 9 10; do curl -s -o /dev/null -w "
@@ -88,7 +88,7 @@ def packets(t, s, box):
                             "kill $p")
     t.ok(out.endswith("200"), "a server on the sandbox's own loopback works", out)
     status, out, err = box.sh("bash -c 'exec 3<>/dev/tcp/github.com/22; timeout 3 head -c 300 <&3'")
-    t.ok("SSH" in out or "https" in out.lower(), "port 22 says why it is closed", repr(out + err))
+    t.ok("SSH" in out or "https" in out.lower(), "D12 port 22 says why it is closed", repr(out + err))
 
 
 def disguises(t, s, box):
@@ -98,7 +98,7 @@ def disguises(t, s, box):
                     "insecure": True, "send": "GET /user HTTP/1.1\r\nHost: deps.example.com\r\n\r\n"},
               {"do": "tls", "host": "api.github.com",
                "send": "GET /user HTTP/1.1\r\nHost: deps.example.com\r\n\r\n"})
-    t.ok("HTTP/1.1 200" not in got[0].get("got", ""), "the address of one name with the SNI of "
+    t.ok("HTTP/1.1 200" not in got[0].get("got", ""), "A2 the address of one name with the SNI of "
          "another is refused", str(got[0]))
     t.has(got[1].get("got", ""), "421", "Host of another name is 421")
     cases = (("-H \"X-Any: $GITHUB_TOKEN\" https://deps.example.com/", "secret_blocked"),
@@ -137,7 +137,7 @@ def families(t, s, box):
     for flag in ("-4", "-6"):
         _, out, err = box.sh("curl -sS %s -o /dev/null -w '%%{http_code}' "
                              "https://api.github.com/user" % flag)
-        t.eq(out, "200", "curl " + flag) or t.diag(err)
+        t.eq(out, "200", "D1 curl without proxy variables, " + flag) or t.diag(err)
 
 
 def remotes(t, s, box):
@@ -155,7 +155,7 @@ def logged(t, s, forge, basic):
     want = ("8.8.4.4:443", "2001:db8::1", "203.0.113.7:9999")
     tap.wait_for(lambda: all(w in targets("packet") for w in want), 5)
     for w in want:
-        t.has(targets("packet"), w, "the packet to %s is recorded" % w)
+        t.has(targets("packet"), w, "D11 the packet to %s is recorded" % w)
     for w in ("evil.example.org", "exfil.example.org", "tcp.example.org"):
         t.has(targets("dns"), w, "the name %s is recorded" % w)
     everything = str(d.records())

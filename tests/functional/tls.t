@@ -79,7 +79,7 @@ def downstream(t, gate, host="api.github.com"):
         t.diag(str(e))
     r, st = gate.connect(host + ":443")
     st.send(b"\x16\x03\x01\x00\x05hello" + b"\xff" * 200)
-    t.ok(st.ended(12), "garbage instead of a handshake ends the connection")
+    t.ok(st.ended(12), "E17 garbage instead of a handshake ends the connection")
     st.close()
     r, st = gate.connect(host + ":443")
     got = st.send("GET / HTTP/1.1\r\nHost: %s\r\n\r\n" % host).rest(2)
@@ -94,7 +94,7 @@ def refused_leaf(t, s, gate):
     except ssl.SSLError:
         pass
     got = s.d.wait_records(1, "tls_refused")
-    t.ok(got and "api.github.com" in str(got), "a client that refuses the leaf is recorded",
+    t.ok(got and "api.github.com" in str(got), "E6 a client that refuses the leaf is recorded",
          str(got))
 
 

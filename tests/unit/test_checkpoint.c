@@ -42,10 +42,10 @@ static void live(const char *dir, unsigned n)
     CU_ASSERT_PTR_NOT_NULL_FATAL(line);
     while (line > text && line[-1] != '\n')
         line--;
-    size_t n = (size_t)(strchr(line, '\n') - line) + 1, have = strlen(anchors);
-    CU_ASSERT_FATAL(have + n < sizeof anchors);
-    memcpy(anchors + have, line, n);
-    anchors[have + n] = 0;
+    size_t len = (size_t)(strchr(line, '\n') - line) + 1, have = strlen(anchors);
+    CU_ASSERT_FATAL(have + len < sizeof anchors);
+    memcpy(anchors + have, line, len);
+    anchors[have + len] = 0;
 }
 
 static size_t read_log(const char *dir, unsigned i, char path[512])

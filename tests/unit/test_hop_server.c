@@ -105,6 +105,8 @@ struct said {
     unsigned scheme, body;
     uint64_t length;
     struct slice method, path, query, name, value;
+    unsigned marks;
+    const char *mark;
 };
 
 static const struct said usual = {.id = 1,
@@ -134,11 +136,44 @@ static void request(int fd, const struct said *s)
     msg_put_str(&m, "k");
     msg_put_str(&m, "connect");
     msg_put_str(&m, "");
+    msg_put_u32(&m, s->marks);
+    for (unsigned i = 0; i < s->marks; i++)
+        msg_put_str(&m, s->mark);
     msg_put_u32(&m, 1);
     msg_put_slice(&m, s->name);
     msg_put_slice(&m, s->value);
     bed_send(fd, &m);
     turn();
+}
+
+/* A placeholder to look for is long, of plain bytes, and one of few. */
+static void test_marks(void)
+{
+    static const struct {
+        unsigned n;
+        const char *mark;
+        bool good;
+    } rows[] = {
+        {0, "", true},
+        {1, "dwd_0123456789abcdefghijklmnop", true},
+        {HOP_MARKS_MAX, "sk-proj-0123456789abcdefghij", true},
+        {HOP_MARKS_MAX + 1, "dwd_0123456789abcdefghijklmnop", false},
+        {1, "", false},
+        {1, "a", false},
+        {1, "dwd_0123456789abcdefghi", false},
+        {1, "dwd_0123456789abcdefghij/klmnop", false},
+        {1, "dwd_0123456789abcdefghij\"klmnop", false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct said s = usual;
+        int fd = open_server();
+        s.marks = rows[i].n;
+        s.mark = rows[i].mark;
+        request(fd, &s);
+        CU_ASSERT_EQUAL(bed_closed(fd), !rows[i].good);
+        CU_ASSERT_EQUAL(granted, rows[i].good ? 1 : 0);
+        close_server(fd);
+    }
 }
 
 static void start(int fd, enum body_kind body, uint64_t length)
@@ -399,6 +434,7 @@ void suite_hop_server(void)
     CU_add_test(s, "a body is as long as its head says", test_framing);
     CU_add_test(s, "heads that no gate sends", test_requests);
     CU_add_test(s, "credit", test_credit);
+    CU_add_test(s, "placeholders to look for", test_marks);
     CU_add_test(s, "other messages", test_messages);
     CU_add_test(s, "trailers, and why a request is given up", test_trailers);
     CU_add_test(s, "tunnels", test_tunnel);

@@ -200,7 +200,7 @@ static void test_request_line(void)
         V("trailing blank", "GET / HTTP/1.1 \r\n" H "\r\n", 400, "bad_version"),
         V("trailing word", "GET /admin HTTP/1.1 /static\r\n" H "\r\n", 400, "bad_version"),
         V("another protocol", "GET / RTSP/1.0\r\n" H "\r\n", 400, "bad_version"),
-        V("h2 preface", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505, "version"),
+        V("h2 preface", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400, "h2c"),
         V("h2 preface as 1.1", "PRI * HTTP/1.1\r\n" H "\r\n", 400, "bad_target"),
         V("two blanks", "GET  / HTTP/1.1\r\n" H "\r\n", 400, "bad_request_line"),
         V("two blanks before the version", "GET /  HTTP/1.1\r\n" H "\r\n", 400, "bad_version"),

@@ -172,6 +172,21 @@ static void methods(void)
 }
 
 /* Other names of a denied path are denied too; the allow would let each of them through. */
+/* An origin may take ";…" for parameters and leave them out (attack A22). */
+static void deny_parameters(void)
+{
+    CHECK("{'allow':'ok.com'},{'deny':'ok.com/gists/**'},{'deny':'ok.com/p;v=1'}",
+          {"GET", "https://ok.com/gists;x/y", "denied_by_rule", 1},
+          {"GET", "https://ok.com/gists;", "denied_by_rule", 1},
+          {"GET", "https://ok.com/;x/gists", "denied_by_rule", 1},
+          {"GET", "https://ok.com/Gists%3Bx", "denied_by_rule", 1},
+          {"GET", "https://ok.com/gists;a%2Fb", "denied_by_rule", 1},
+          {"GET", "https://ok.com/gists%2F;a", "denied_by_rule", 1},
+          {"GET", "https://ok.com/p;v=1", "denied_by_rule", 2},
+          {"GET", "https://ok.com/p;v=2", "ok", 0}, {"GET", "https://ok.com/gist;s/x", "ok", 0},
+          {"GET", "https://ok.com/x;/gists", "ok", 0});
+}
+
 static void deny_readings(void)
 {
     CHECK("{'allow':'ok.com'},{'deny':'ok.com/gists/**'},{'deny':'ok.com/a%2Fb'},"
@@ -414,6 +429,7 @@ void suite_policy(void)
     CU_add_test(s, "the strictly narrower allow wins", narrower_wins);
     CU_add_test(s, "A24: methods", methods);
     CU_add_test(s, "denies in every reading", deny_readings);
+    CU_add_test(s, "denies whatever the path's parameters", deny_parameters);
     CU_add_test(s, "git", git);
     CU_add_test(s, "hosts, names and ports", hosts);
     CU_add_test(s, "grants", grants);

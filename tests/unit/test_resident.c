@@ -495,6 +495,42 @@ static void test_init_that_lies(void)
     }
 }
 
+static void ask_again(void *arg, struct execution *e UNUSED)
+{
+    static const struct execution_ops ops = {.ended = on_ended};
+    struct world *w = arg;
+    struct execution_command c = {.command = "x", .max_output = 8};
+    struct err err = {0};
+    w->ended++;
+    CU_ASSERT_PTR_NULL(execution_command(w->r, &c, &ops, w, &err));
+    CU_ASSERT_EQUAL(err.code, ERR_UNREADY);
+    CU_ASSERT_PTR_NULL(execution_file(w->r, INSIDE_READ, "/x", 0, NULL, 0, 8, &ops, w, &err));
+}
+
+/* Whoever asks for the next thing when the last one has ended with the sandbox is refused. */
+static void test_asked_at_the_end(void)
+{
+    static const struct execution_ops ops = {.ended = ask_again};
+    struct execution_command c = {.command = "x", .max_output = 8};
+    for (int i = 0; i < 2; i++) {
+        struct world w;
+        struct err err = {0};
+        world_new(&w);
+        to_running(&w);
+        w.ended = 0;
+        CU_ASSERT_PTR_NOT_NULL(execution_command(w.r, &c, &ops, &w, &err));
+        if (i == 0) {
+            shut(&w.init); /* durward-init died */
+            CU_ASSERT_TRUE(got(&w, w.builder, W_TEARDOWN));
+            sandbox_torn(w.r->sandbox);
+            turn(&w);
+        }
+        end(&w, false); /* or the daemon ends */
+        CU_ASSERT_EQUAL(w.ended, 1);
+        world_remove(&w);
+    }
+}
+
 static void test_abandoned(void)
 {
     struct world w;
@@ -545,6 +581,7 @@ void suite_resident(void)
     CU_add_test(s, "one that ended meanwhile is stopped", test_ended_meanwhile);
     CU_add_test(s, "output is bounded, and not waited for", test_output_is_bounded);
     CU_add_test(s, "an init that lies ends its sandbox", test_init_that_lies);
+    CU_add_test(s, "nothing can be asked at the end", test_asked_at_the_end);
     CU_add_test(s, "an abandoned command calls nobody", test_abandoned);
     CU_add_test(s, "the last events", test_happenings);
 }

@@ -75,7 +75,7 @@ static void start_vault(void)
     struct buf b;
     CU_ASSERT_EQUAL_FATAL(ipc_pair(fds, NULL), 0);
     world.control = ipc_new(base, fds[0], on_control, on_closed, NULL);
-    world.vault = vault_new(base, fds[1], false);
+    world.vault = vault_new(base, fds[1], false, NULL);
     msg_init(&m, W_INIT);
     msg_put_u32(&m, ARRAY_LEN(list));
     for (size_t i = 0; i < ARRAY_LEN(list); i++) {
@@ -83,6 +83,7 @@ static void start_vault(void)
         msg_put_u8(&m, (uint8_t)list[i].store);
         msg_put_str(&m, list[i].source);
         msg_put_u32(&m, list[i].ttl);
+        msg_put_u8(&m, 0);
     }
     env_block_begin(&b);
     CU_ASSERT_EQUAL(env_block_add(&b, "gh", SLICE("ghp_real"), NULL), 0);

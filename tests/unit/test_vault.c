@@ -84,6 +84,7 @@ static void put_secret(struct msg *m, const char *name, enum store_kind store, u
     msg_put_u8(m, (uint8_t)store);
     msg_put_str(m, "source");
     msg_put_u32(m, ttl);
+    msg_put_u8(m, 0);
 }
 
 static struct world start(void)
@@ -92,7 +93,7 @@ static struct world start(void)
     struct msg m;
     struct world w;
     CU_ASSERT_EQUAL_FATAL(ipc_pair(fds, NULL), 0);
-    w.vault = vault_new(base, fds[0], false);
+    w.vault = vault_new(base, fds[0], false, NULL);
     w.control = fds[1];
     CU_ASSERT_PTR_NOT_NULL_FATAL(w.vault);
     msg_init(&m, W_INIT);
@@ -482,7 +483,7 @@ static void test_bad_init(void)
         struct msg m;
         struct timeval tv = {2, 0};
         CU_ASSERT_EQUAL_FATAL(ipc_pair(fds, NULL), 0);
-        struct vault *v = vault_new(base, fds[0], false);
+        struct vault *v = vault_new(base, fds[0], false, NULL);
         CU_ASSERT_PTR_NOT_NULL_FATAL(v);
         msg_init(&m, W_INIT);
         msg_put_u32(&m, variant == 0 ? 2000000 : 2);

@@ -48,11 +48,11 @@ class Frames:
 
     def finish(self):
         """-> (stdout, stderr, exit frame)"""
-        out = {1: b"", 2: b""}
+        out = {1: bytearray(), 2: bytearray()}
         while True:
             kind, data = self.receive()
             if kind == 3:
-                return out[1], out[2], json.loads(data)
+                return bytes(out[1]), bytes(out[2]), json.loads(data)
             if kind:
                 out[kind] += data
 

@@ -24,18 +24,21 @@ class Authority:
                  "-addext", "basicConstraints=critical,CA:TRUE",
                  "-addext", "keyUsage=critical,keyCertSign,cRLSign")
 
-    def issue(self, *names, expired=False, not_yet=False, self_signed=False, cn_only=False):
-        """Names are DNS names or IPv4 addresses."""
+    def issue(self, *names, expired=False, not_yet=False, self_signed=False, cn_only=False,
+              san=None, usage="serverAuth", key=("ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
+              digest="-sha256"):
+        """Names are DNS names or IPv4 addresses. san: that extension's text in OpenSSL's form."""
+        kind = key
         self.serial += 1
         base = os.path.join(self.dir, "s%d" % self.serial)
         key, csr, crt, ext = base + ".key", base + ".csr", base + ".pem", base + ".ext"
-        san = ",".join(("IP:" if n.replace(".", "").isdigit() else "DNS:") + n for n in names)
+        san = san or ",".join(("IP:" if n.replace(".", "").isdigit() else "DNS:") + n for n in names)
         with open(ext, "w") as f:
-            f.write("basicConstraints=critical,CA:FALSE\nextendedKeyUsage=serverAuth\n")
+            f.write("basicConstraints=critical,CA:FALSE\nextendedKeyUsage=%s\n" % usage)
             if not cn_only:
                 f.write("subjectAltName=%s\n" % san)
-        _openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-                 "-keyout", key, "-out", csr, "-subj", "/CN=" + names[0][:60])
+        _openssl("req", "-new", "-newkey", *kind, "-nodes", "-keyout", key, "-out", csr,
+                 "-subj", "/CN=" + names[0][:60])
         when = ["-days", "2"]
         if expired:
             when = ["-startdate", "20200101000000Z", "-enddate", "20200201000000Z"]
@@ -45,7 +48,7 @@ class Authority:
             _openssl("x509", "-req", "-in", csr, "-signkey", key, "-out", crt, "-days", "2",
                      "-extfile", ext)
         elif when[0] == "-days":
-            _openssl("x509", "-req", "-in", csr, "-CA", self.pem, "-CAkey", self.key,
+            _openssl("x509", "-req", "-in", csr, "-CA", self.pem, "-CAkey", self.key, digest,
                      "-set_serial", str(self.serial), "-out", crt, "-extfile", ext, *when)
         else:
             self._issue_dated(csr, crt, ext, when)

@@ -2,11 +2,13 @@
 import glob
 import json
 import os
+import re
 import shutil
 import signal
 import socket
 import subprocess
 import threading
+import time
 
 from . import tap
 from .ca import Authority
@@ -17,6 +19,7 @@ TOP = os.path.dirname(os.path.dirname(SUITE))
 INSIDE = os.path.join(SUITE, "inside")
 PYTHON = "/usr/bin/python3"
 GATE_PROXY = "http://gate.durward.internal:3128"
+LINE_AT = re.compile(rb'"id":"(\d+)-\d+","at":(\d+),')
 PROXY_NAMES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY",
                "no_proxy", "NO_PROXY")
 
@@ -75,6 +78,7 @@ class Durward:
         for k in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
             if k in os.environ:
                 self.env[k] = os.environ[k]
+        self.prefix = []  # what the program is started through
         self.daemon = None
         self.complaints = []
         test.at_end(self.sane)
@@ -172,8 +176,8 @@ class Durward:
         if save:
             self.save()
         log = open(self.log, "ab")
-        self.daemon = self.test.popen([program(), "serve", "-c", self.conf], stdout=log, stderr=log,
-                                      cwd=self.work, env=dict(self.env, **(env or {})))
+        self.daemon = self.test.popen(self.prefix + [program(), "serve", "-c", self.conf],
+                                      stdout=log, stderr=log, cwd=self.work, env=dict(self.env, **(env or {})))
         log.close()
         if wait and not tap.wait_for(self.answers, 15, 0.05):
             raise RuntimeError("durward serve is not ready: " + self.diagnostics())
@@ -232,9 +236,43 @@ class Durward:
     def audit_files(self):
         return sorted(glob.glob(os.path.join(self.audit_dir, "**", "*.jsonl"), recursive=True))
 
+    def journals(self):
+        """Of each writer: its log and number, and where the last whole record in its journal ends (what it
+        wrote is on record from then on; the logger copies it into the log a moment later)."""
+        ends = {}
+        for path in glob.glob(os.path.join(self.audit_dir, "**", "journal", "*.j"), recursive=True):
+            try:
+                with open(path, "rb") as f:
+                    head = f.read(12)
+                    size = os.fstat(f.fileno()).st_size
+            except OSError:
+                continue  # its writer has gone, and it with it
+            if len(head) == 12 and size > 12 + int.from_bytes(head[8:], "big"):
+                ends[os.path.dirname(os.path.dirname(path)), os.path.basename(path)[:-2]] = size
+        return ends
+
+    def settle(self, limit=5.0):
+        """Wait until everything that was on record when asked is in the log."""
+        want = self.journals()
+
+        def copied():
+            at = {}
+            for path in self.audit_files():
+                with open(path, "rb") as f:
+                    for line in f:
+                        m = LINE_AT.search(line)
+                        if m:
+                            key = os.path.dirname(path), m[1].decode()
+                            at[key] = max(at.get(key, 0), int(m[2]))
+            return all(at.get(k, 0) >= size for k, size in want.items()
+                       if k in at or k in self.journals())
+        if want:
+            tap.wait_for(copied, limit, 0.01)
+
     def records(self, **want):
         """Every record that has these members, in file order."""
         found = []
+        self.settle()
         for path in self.audit_files():
             with open(path, "rb") as f:
                 for line in f:
@@ -285,7 +323,7 @@ class Sandbox:
     def __init__(self, durward, flags=(), binds=(), env=None):
         self.durward = durward
         durward.save()
-        argv = [program(), "run", "-c", durward.conf]
+        argv = durward.prefix + [program(), "run", "-c", durward.conf]
         for b in (INSIDE + ":" + INSIDE + ":ro",) + tuple(binds):
             argv += ["--bind", b]
         for k, v in (env or {}).items():

@@ -1,0 +1,56 @@
+/* Where a credential goes into a request's head and body. All that the injector does with the slot;
+ * grant.c calls it in this order: begin, (gather the body), check, apply. */
+#ifndef DURWARD_FILL_H
+#define DURWARD_FILL_H
+
+#include "aws.h"
+#include "gather.h"
+#include "hop.h"
+#include "policy.h"
+
+#include <openssl/evp.h>
+
+enum { FILL_BODY_MAX = 1024 * 1024 };
+
+enum fill_body { FILL_NO_BODY = 0, FILL_JSON, FILL_FORM };
+
+struct fill {
+    const struct credential *credential;
+    struct hop_marks marks;
+    enum fill_body body;    /* in which its placeholders count */
+    struct aws_claim claim; /* of CREDENTIAL_AWS, and what is signed in its place: */
+    struct aws_scope scope;
+    char signed_names[AWS_SIGNED_MAX];
+    char key_id[129];
+    EVP_MD_CTX *passing; /* a body that the client hashed and that is not through yet, or NULL */
+    uint64_t left;       /* of it, when it is counted */
+    bool broken;         /* it is another body than it said */
+};
+
+/* Takes out of the head what a gate may have left in the slot. NULL, or the code to refuse with
+ * (403). The credential must outlive f. */
+const char *fill_begin(struct fill *f, const struct credential *c, const struct hop_marks *marks,
+                       struct head *h);
+/* How long a body must be gathered first, at most; 0: not at all. */
+size_t fill_gathers(const struct fill *f, const struct head *h);
+/* With the body, if it was gathered: NULL, or the code to refuse with (403). */
+const char *fill_check(const struct fill *f, const struct head *h, const struct gather *body);
+/* The value into its place; a gathered body is replaced and the head's length set. -1: it cannot go
+ * there (a byte that would end the field), or memory is out. */
+int fill_apply(const struct fill *f, struct head *h, struct gather *body,
+               struct slice value) WUNUSED;
+/* For kinds that sign: `value` is "KEYID" or "KEYID TOKEN". Sets the fields that are signed;
+ * f->scope is then what the vault is to sign for f->key_id, and fill_signed takes its answer. */
+bool fill_signs(const struct fill *f);
+int fill_prepare(struct fill *f, struct head *h, const struct authority *a, struct gather *body,
+                 struct slice value) WUNUSED;
+int fill_signed(struct fill *f, struct head *h, const char *signature) WUNUSED;
+/* The body as it passes, and its end. False: it is not the one that was signed, and what is given
+ * here must not go on; of a counted body that is said before its last bytes. */
+bool fill_pass(struct fill *f, const void *p, size_t n);
+bool fill_passed(struct fill *f);
+void fill_free(struct fill *f);
+/* The path is no text to record: it holds a placeholder. */
+bool fill_hides_path(const struct fill *f);
+
+#endif

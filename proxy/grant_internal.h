@@ -1,0 +1,55 @@
+/* Shared by grant.c (the request: checked, filled, recorded) and grant_reply.c only. */
+#ifndef DURWARD_GRANT_INTERNAL_H
+#define DURWARD_GRANT_INTERNAL_H
+
+#include "fill.h"
+#include "gather.h"
+#include "grant.h"
+#include "grpc_message.h"
+#include "relay.h"
+#include "scrub_frames.h"
+#include "secret.h"
+
+enum grant_state { G_NEW = 0, G_BODY, G_SECRET, G_RECORDING, G_OPEN, G_DONE };
+
+struct grant {
+    struct relay relay; /* first */
+    struct injector *injector;
+    enum grant_state state;
+    struct head head;
+    struct authority authority;
+    char entry[16], token[512];
+    struct grant_decided decided;
+    struct fill fill;
+    struct gather body;  /* of the request, when the slot or a signature needs it whole */
+    struct event *later; /* G_BODY: it is */
+    struct secret_wait *secret_wait;
+    struct sign_wait *sign_wait;
+    struct secret *value;
+    struct journal_wait *wait;
+    uint64_t counter;
+    unsigned refuse_status;
+    const char *refuse_code;
+    char refuse_detail[128];
+    struct origin *origin;
+    bool admitted;
+    bool body_whole;  /* and what the search held of it is out */
+    bool filled;      /* the credential is in: the reply is looked through */
+    bool in_messages; /* the reply's body is a stream of them */
+    struct grpc_message message;
+    struct scrub *scrub; /* NULL: not filled, or too short a value */
+    uint64_t head_hits;
+    struct scrub_frames frames;
+};
+
+extern const struct front_ops grant_front_ops; /* grant_reply.c */
+
+void grant_set_state(struct grant *g, enum grant_state s);
+void grant_release(struct grant *g);
+uint64_t grant_hits(const struct grant *g); /* how often the reply held the secret so far */
+/* Each of these ends the grant. */
+void grant_tell_fail(struct grant *g, unsigned status, const char *code);
+void grant_abandon(struct grant *g, unsigned status, const char *code);
+void grant_end_record(struct grant *g, enum record_kind kind, const char *code);
+
+#endif

@@ -1,0 +1,44 @@
+/* How a secret is made of others: which it needs, what is asked of which endpoint, what the answer
+ * says. Pure: no I/O, no events; the clock is given. All in the vault. */
+#ifndef DURWARD_DERIVED_H
+#define DURWARD_DERIVED_H
+
+#include "err.h"
+#include "secret.h"
+#include "token_fetch.h"
+
+#include <time.h>
+
+struct derived;
+
+enum { DERIVED_INPUTS_MAX = 3, DERIVED_REPLY_MAX = 64 * 1024 };
+
+/* spec: JSON as rules/config_mint.c makes it. */
+struct derived *derived_new(const char *spec, struct err *err);
+void derived_free(struct derived *m); /* NULL is fine */
+
+/* Name of the i-th secret it is made of; NULL past the end. */
+const char *derived_input(const struct derived *m, size_t i);
+/* Its value is a pair (aws_sign.h), which signs and is never released. */
+bool derived_signs(const struct derived *m);
+/* It has a refresh token that its endpoint may replace: the index of that input, else -1. */
+int derived_refreshes(const struct derived *m);
+/* No endpoint is asked: the inputs alone make the value. */
+struct secret *derived_local(const struct derived *m, struct secret *const *inputs,
+                             struct err *err);
+bool derived_is_local(const struct derived *m);
+
+/* What to ask; free it with token_request_free in either case. 0 or -1. */
+int derived_request(const struct derived *m, struct secret *const *inputs, time_t now,
+                    struct token_request *ret, struct err *err);
+
+struct derived_answer {
+    struct secret *value;   /* the caller unrefs */
+    unsigned seconds;       /* how long it may be used */
+    struct secret *rotated; /* a new refresh token, or NULL */
+};
+/* The answer. Errors say nothing of what it held but an error code of RFC 6749 5.2. */
+int derived_reply(const struct derived *m, unsigned status, struct slice body, time_t now,
+                  struct derived_answer *ret, struct err *err);
+
+#endif

@@ -1,0 +1,79 @@
+/* Signing for injectors: the key stays here. */
+#include "aws_sign.h"
+#include "vault_internal.h"
+#include "wire.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct to_sign {
+    char key_id[129];
+    struct aws_scope scope;
+};
+
+static void answer(struct channel *c, uint32_t req, const char *signature, const char *why)
+{
+    struct msg m;
+    msg_init(&m, W_SIGNED);
+    msg_put_u32(&m, req);
+    msg_put_u8(&m, signature != NULL);
+    msg_put_str(&m, signature ? signature : why);
+    ipc_send(c->ipc, &m);
+}
+
+static void on_pair(void *arg, struct secret *value, unsigned ttl UNUSED, const char *why)
+{
+    struct asked *a = arg;
+    struct channel *c = a->channel;
+    uint32_t req = a->req;
+    struct to_sign s = *(struct to_sign *)a->more;
+    struct aws_pair pair;
+    char signature[AWS_HEX + 1];
+    vault_asked_free(a);
+    if (value == NULL)
+        answer(c, req, NULL, why);
+    else if (aws_pair_open(secret_slice(value), &pair) < 0)
+        answer(c, req, NULL, "it is not a key that signs");
+    else if (!slice_eq_str(pair.id, s.key_id))
+        answer(c, req, NULL, "the key was changed meanwhile; ask again");
+    else if (aws_sign(&pair, &s.scope, signature) < 0)
+        answer(c, req, NULL, "signing failed");
+    else
+        answer(c, req, signature, "");
+}
+
+int vault_sign(struct channel *c, struct msg *m)
+{
+    struct vault *v = c->vault;
+    struct to_sign s;
+    uint32_t req;
+    struct slice name;
+    if (msg_get_u32(m, &req) < 0 || msg_get_slice(m, 128, &name) < 0 ||
+        msg_get_str(m, s.key_id, sizeof s.key_id) < 0 ||
+        msg_get_str(m, s.scope.time, sizeof s.scope.time) < 0 ||
+        msg_get_str(m, s.scope.region, sizeof s.scope.region) < 0 ||
+        msg_get_str(m, s.scope.service, sizeof s.scope.service) < 0 ||
+        msg_get_str(m, s.scope.hash, sizeof s.scope.hash) < 0 || msg_end(m) < 0 ||
+        !aws_scope_ok(&s.scope))
+        return -1;
+    size_t i = vault_index(v, name);
+    if (i == v->n || !c->released[i] || v->secrets[i].mint == NULL ||
+        !derived_signs(v->secrets[i].mint)) {
+        answer(c, req, NULL, "not released to this policy");
+        return 0;
+    }
+    struct asked *a = vault_asked_new(c, req);
+    void *more = a ? malloc(sizeof s) : NULL;
+    if (more == NULL) {
+        if (a)
+            vault_asked_free(a);
+        answer(c, req, NULL, "out of memory");
+        return 0;
+    }
+    memcpy(more, &s, sizeof s);
+    a->more = more;
+    struct vault_wait *w = vault_entry_get(v->secrets[i].entry, on_pair, a);
+    if (w)
+        a->wait = w;
+    return 0;
+}

@@ -1,0 +1,230 @@
+#!/usr/bin/python3 -B
+"""AWS signatures: boto3 in a sandbox signs with its placeholder, the origins see requests signed with
+the real key. Verified by botocore at origins of ours, and by s3proxy, an S3 server that others
+maintain and that checks each signature."""
+import glob
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import urllib.parse
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import durward, nginx, scan, scene, sigv4, tap  # noqa: E402
+
+S3, DYNAMO = "s3.us-east-1.amazonaws.com", "dynamodb.us-east-2.amazonaws.com"
+REAL = "s3.example.com"
+KEY = "a/b c+d=e&f ~'(x)\u00e9"
+WANT = {"make": True, "put": True, "get": "hello", "meta": {"one": "1  2"}, "list": [KEY],
+        "unsigned": True, "signed": True, "big": True, "presigned": "hello", "presigned put": "",
+        "presigned got": "presigned", "delete": True}
+
+
+class Bucket:
+    """A few of S3's verbs, each only for a right signature."""
+
+    def __init__(self, host, key):
+        self.host, self.key, self.objects, self.bad = host, key, {}, []
+
+    def __call__(self, req, conn):
+        why = sigv4.wrong(req, self.host, *self.key())
+        said = req.get("x-amz-content-sha256", "")
+        if not why and len(said) == 64 and said != req.sha256:
+            why = "another body"
+        if why:
+            self.bad.append("%s %s: %s" % (req.method, req.target, why))
+            conn.reply(req, 403, "<Error><Code>SignatureDoesNotMatch</Code></Error>",
+                       kind="application/xml")
+            return
+        name = urllib.parse.unquote(req.path)
+        query = urllib.parse.parse_qs(req.query, keep_blank_values=True)
+        if req.method == "PUT" and name.count("/") > 1:
+            self.objects[name] = (req.body, [h for h in req.headers
+                                             if h[0].startswith("x-amz-meta-")])
+            conn.reply(req, 200, b"", [("ETag", '"e"')])
+        elif "list-type" in query:
+            body = "".join("<Contents><Key>%s</Key></Contents>" % n.split("/", 2)[2].replace(
+                "&", "&amp;") for n in self.objects if n.startswith(name + "/" + query["prefix"][0]))
+            conn.reply(req, 200, "<ListBucketResult>%s</ListBucketResult>" % body,
+                       kind="application/xml")
+        elif req.method in ("GET", "HEAD") and name in self.objects:
+            body, meta = self.objects[name]
+            conn.reply(req, 200, body, meta, kind="text/plain")
+        else:
+            conn.reply(req, 200, b"<x/>", kind="application/xml")
+
+
+def dynamo(key, bad):
+    def handler(req, conn):
+        why = sigv4.wrong(req, DYNAMO, *key())
+        if why:
+            bad.append(why)
+        conn.reply(req, 400 if why else 200, {"Item": req.json().get("Key")},
+                   kind="application/x-amz-json-1.0")
+    return handler
+
+
+class Run:
+    def __init__(self, t):
+        self.t, self.s = t, scene.Scene(t)
+        self.id = "AKIA" + scan.canary("").decode().upper()[:16]
+        self.secret = scan.canary("aws-").decode()
+        self.token = scan.canary("session-").decode() * 4
+        self.s.scanner.add("aws", self.secret.encode())
+        self.s.scanner.add("session", self.token.encode())
+        d = self.s.d
+        d.secret("id", self.id)
+        d.secret("key", self.secret)
+        d.secret("token", self.token)
+        d.secrets["s3"] = {"aws_key": {"access_key_id": "id", "secret_access_key": "key"}}
+        d.secrets["session"] = {"aws_key": {"access_key_id": "id", "secret_access_key": "key",
+                                            "session_token": "token"}}
+        self.bucket = Bucket(S3, self.pair)
+        self.s3 = self.s.add(S3, self.bucket)
+        self.bad = []
+        self.dynamo = self.s.add(DYNAMO, dynamo(lambda: self.pair() + (self.token,), self.bad))
+        self.s.rule(allow=S3, **{"with": {"aws": "s3"}})
+        self.s.rule(allow=DYNAMO, **{"with": {"aws": {"key": "session", "region": "us-east-2",
+                                                      "service": "dynamodb"}}})
+        self.s.env.update({"AWS_ACCESS_KEY_ID": "{{placeholder s3}}",
+                           "SESSION_KEY_ID": "{{placeholder session}}",
+                           "AWS_SECRET_ACCESS_KEY": "nothing",
+                           "AWS_EC2_METADATA_DISABLED": "true"})
+        self.out = []
+
+    def pair(self):
+        return self.id, self.secret
+
+    def client(self, box, s3, other, env=None):
+        python = os.path.join(durward.clients_dir(), "venv/bin/python")
+        status, out, err = box.sh("%s %s/aws_clients.py %s %s" % (
+            python, durward.INSIDE, s3, other), env=env, timeout=90)
+        self.out += [out, err]
+        if status != 0:
+            raise RuntimeError(err)
+        return json.loads(out)
+
+
+def ours(t, r, box):
+    got = r.client(box, "https://" + S3, "-")
+    for name, want in WANT.items():
+        t.eq(got.get(name), want, "S3, checked by botocore: " + name)
+    t.eq(got.get("foreign"), "403", "another key than the sandbox's placeholder")
+    t.ok(len(r.s3.requests) >= 12 and not r.bucket.bad, "every signature is right",
+         *r.bucket.bad[:3])
+    kinds = {q.get("x-amz-content-sha256") for q in r.s3.requests}
+    t.ok("UNSIGNED-PAYLOAD" in kinds and hashlib.sha256(bytes(range(256)) * 4096).hexdigest() in kinds,
+         "bodies were hashed, and left unsigned where the client said so")
+    got = r.client(box, "https://" + S3, "https://" + DYNAMO,
+                   {"AWS_ACCESS_KEY_ID": box.sh("printf %s \"$SESSION_KEY_ID\"")[1]})
+    t.eq(got.get("dynamodb"), {"k": {"S": "\u00fc"}}, "a session's key, a body that we hash")
+    t.ok("403" in str(got.get("region")), "a region the rule does not name", str(got.get("region")))
+    t.ok(r.dynamo.requests and not r.bad, "with the session's token signed", *r.bad[:3])
+
+
+def raw(t, r, box):
+    """What no SDK does."""
+    send = ("curl -sS -o /tmp/out -w '%%{http_code}' -H \"Authorization: AWS4-HMAC-SHA256 "
+            "Credential=$AWS_ACCESS_KEY_ID/20260101/us-east-1/s3/aws4_request, "
+            "SignedHeaders=host;x-amz-date, Signature=00\" %s https://" + S3 + "/bucket-one/%s; "
+            "cut -d' ' -f1,2 /tmp/out")
+    before = len(r.s3.requests)
+    for more, path, want, what in (
+            ("-H 'x-amz-content-sha256: %s' -T /etc/passwd" % ("0" * 64), "x",
+             "403denied body_hash", "a body that is not the one it said"),
+            ("-H 'x-amz-content-sha256: STREAMING-AWS4-HMAC-SHA256-PAYLOAD' -T /etc/passwd", "x",
+             "403denied signature_streaming", "signed chunks"),
+            ("-H 'x-amz-security-token: mine'", "x", "403denied foreign_credential",
+             "a session token of the client's"),
+            ("-H 'Authorization: AWS4-HMAC-SHA256 Credential=x'", "x",
+             "403denied foreign_credential", "two of them"),
+            ("", "x?X-Amz-Signature=1", "403denied foreign_credential", "half a presigned query")):
+        status, out, err = box.sh(send % (more, path))
+        r.out += [out, err]
+        t.ok(out.startswith(want[:3]) and want[3:] in out, what + ": " + want, out, err)
+    ended = [q for q in r.s3.requests[before:] if q.complete]
+    t.eq(len(ended), 0, "no whole request of these reached the origin")
+    status, out, _ = box.sh("head -c 9000000 /dev/zero > /tmp/big; " +
+                            send % ("-T /tmp/big", "x"))
+    t.ok(out.startswith("413"), "a body over 8 MiB that has to be hashed", out)
+    status, out, _ = box.sh("head -c 8000000 /dev/zero > /tmp/big; " + send % ("-T /tmp/big", "x"))
+    t.ok(out.startswith("200"), "one of 8 MB is hashed and sent", out)
+    status, out, err = box.sh("curl -sS https://%s/bucket-one/x?acl" % S3)
+    t.ok("denied signature_scope" in out, "a request that nobody signed: signature_scope", out, err)
+
+
+def rotate(t, r, box):
+    r.secret = scan.canary("rotated-").decode()
+    r.s.scanner.add("rotated", r.secret.encode())
+    r.s.d.secret("key", r.secret)
+    ok = tap.wait_for(lambda: r.client(box, "https://" + S3, "-").get("get") == "hello", 20, 0.5)
+    t.ok(ok, "a rotated key signs the next requests")
+
+
+def s3proxy(t, r):
+    """The real server; None when it cannot be had."""
+    jars = glob.glob(os.path.join(durward.clients_dir(), "jars", "*.jar"))
+    if not jars or not shutil.which("java"):
+        t.skip("s3proxy", "no jars of s3proxy or no java: run tests/functional/clients/setup")
+        return None
+    folder = t.mkdir("s3proxy")
+    crt, key = r.s.d.ca.issue(REAL)
+    store = os.path.join(folder, "store.p12")
+    subprocess.run(["openssl", "pkcs12", "-export", "-in", crt, "-inkey", key, "-out", store,
+                    "-passout", "pass:password"], check=True, capture_output=True)
+    port = nginx.free_port()
+    os.makedirs(os.path.join(folder, "data"))
+    with open(os.path.join(folder, "conf"), "w") as f:
+        f.write("\n".join((
+            "s3proxy.authorization=aws-v2-or-v4", "s3proxy.identity=" + r.id,
+            "s3proxy.credential=" + r.secret, "s3proxy.secure-endpoint=https://127.0.0.1:%d" % port,
+            "s3proxy.keystore-path=" + store, "s3proxy.keystore-password=password",
+            "jclouds.provider=filesystem", "jclouds.filesystem.basedir=%s/data" % folder, "")))
+    log = open(os.path.join(folder, "log"), "wb")
+    process = t.popen(["java", "-Xmx256m", "-cp", ":".join(jars), "org.gaul.s3proxy.Main",
+                       "--properties", os.path.join(folder, "conf")], stdout=log, stderr=log,
+                      cwd=folder)
+    log.close()
+    r.s.d.resolve[REAL] = "127.0.0.1:%d" % port
+    r.s.rule(allow=REAL, **{"with": {"aws": "s3"}})
+    return process, port, os.path.join(folder, "log")
+
+
+def against_s3proxy(t, r, box, server):
+    process, port, log = server
+    if not tap.wait_for(lambda: scene.reachable("127.0.0.1:%d" % port), 60, 0.2):
+        with open(log) as f:
+            t.ok(False, "s3proxy started", tap.clip(f.read()))
+        return
+    got = r.client(box, "https://" + REAL, "-")
+    for name, want in WANT.items():
+        t.eq(got.get(name), want, "s3proxy: " + name)
+    plain = subprocess.run(["curl", "-sS", "--cacert", r.s.d.ca.pem, "--resolve",
+                            "%s:%d:127.0.0.1" % (REAL, port), "-o", "/dev/null", "-w",
+                            "%{http_code}", "https://%s:%d/bucket-one/big" % (REAL, port)],
+                           capture_output=True, timeout=30).stdout
+    t.eq(plain, b"403", "s3proxy: and without a signature it refuses")
+
+
+def main(t):
+    sigv4.library()
+    r = Run(t)
+    server = s3proxy(t, r)
+    folder = durward.clients_dir()
+    box = durward.Sandbox(r.s.d, binds=["%s:%s:ro" % (folder, folder)])
+    ours(t, r, box)
+    raw(t, r, box)
+    if server:
+        against_s3proxy(t, r, box, server)
+        tap.stop(server[0])
+    rotate(t, r, box)
+    t.eq({x.get("credential") for x in r.s.d.kinds("admitted") if x["authority"] == S3}, {"s3"},
+         "the log names the key")
+    scan.scan_sandbox(t, box, r.s.scanner)
+    r.out.append(box.close()[1])
+    r.s.clean(r.out, "aws")
+
+
+tap.run(main, timeout=180)

@@ -1,0 +1,252 @@
+/* Secrets that are made of others: the requests, and what is taken from an answer. What the
+ * requests are worth is for tests/functional/tokens.t, against servers that others wrote. */
+#include "aws_sign.h"
+#include "derived.h"
+#include "kept.h"
+#include "tap_main.h"
+#include "wire.h"
+
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void suite_derived(void);
+
+enum { NOW = 1767322800 }; /* 2026-01-02T03:00:00Z */
+
+#define OAUTH(more) \
+    "{\"kind\":\"oauth2\",\"endpoint\":\"https://a.example/t\",\"client_id\":\"i d\"" more "}"
+#define APP                                                      \
+    "{\"kind\":\"github_app\",\"endpoint\":\"https://a.example/" \
+    "x\",\"app_id\":\"1\",\"key\":\"k\"}"
+#define ID                                                   \
+    "{\"kind\":\"google\",\"endpoint\":\"https://a.example/" \
+    "x\",\"audience\":\"a\",\"service_account\":\"k\"}"
+
+static struct derived *good(const char *spec)
+{
+    struct err err = {0};
+    struct derived *m = derived_new(spec, &err);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(m);
+    return m;
+}
+
+static struct slice field(const struct token_request *r, const char *name)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (strcmp(r->fields[i].name, name) == 0)
+            return buf_slice(&r->fields[i].value);
+    return SLICE("");
+}
+
+static void test_requests(void)
+{
+    struct err err = {0};
+    struct token_request r;
+    struct secret *in[DERIVED_INPUTS_MAX] = {secret_new("s:&\xc3\xbc", 5), secret_new("r+", 2)};
+    struct derived *m =
+        good(OAUTH(",\"client_secret\":\"a\",\"auth\":\"basic\",\"scope\":\"x y\""));
+    CU_ASSERT_STRING_EQUAL(derived_input(m, 0), "a");
+    CU_ASSERT_PTR_NULL(derived_input(m, 1));
+    CU_ASSERT(!derived_signs(m) && !derived_is_local(m) && derived_refreshes(m) == -1);
+    CU_ASSERT_EQUAL(derived_request(m, in, NOW, &r, &err), 0);
+    CU_ASSERT_STRING_EQUAL(r.url, "https://a.example/t");
+    CU_ASSERT(slice_eq(buf_slice(&r.body), SLICE("grant_type=client_credentials&scope=x%20y")));
+    CU_ASSERT(slice_eq(field(&r, "authorization"), SLICE("Basic aSUyMGQ6cyUzQSUyNiVDMyVCQw==")));
+    token_request_free(&r);
+    derived_free(m);
+    m = good(OAUTH(",\"client_secret\":\"a\",\"refresh_token\":\"b\",\"auth\":\"post\""));
+    CU_ASSERT_EQUAL(derived_refreshes(m), 1);
+    CU_ASSERT_EQUAL(derived_request(m, in, NOW, &r, &err), 0);
+    CU_ASSERT(slice_eq(buf_slice(&r.body), SLICE("grant_type=refresh_token&refresh_token=r%2B&"
+                                                 "client_id=i%20d&client_secret=s%3A%26%C3%BC")));
+    CU_ASSERT_EQUAL(field(&r, "authorization").n, 0);
+    token_request_free(&r);
+    derived_free(m);
+    m = good(APP); /* what is no key says so and nothing of itself */
+    CU_ASSERT_EQUAL(derived_request(m, in, NOW, &r, &err), -1);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "not a private key"));
+    CU_ASSERT_PTR_NULL(strstr(err.text, "s:&"));
+    token_request_free(&r);
+    derived_free(m);
+    CU_ASSERT_PTR_NULL(derived_new("{}", &err));
+    CU_ASSERT_PTR_NULL(derived_new("", &err));
+    secret_unref(in[0]);
+    secret_unref(in[1]);
+}
+
+static const struct {
+    const char *spec;
+    unsigned status;
+    const char *body, *value; /* value NULL: an error with these words in `words` */
+    unsigned seconds;
+    const char *words;
+} answers[] = {
+    {OAUTH(""), 200, "{\"access_token\":\"t\",\"token_type\":\"Bearer\",\"expires_in\":3600}", "t",
+     3540, ""},
+    {OAUTH(""), 200, "{\"access_token\":\"t\",\"expires_in\":\"100\"}", "t", 89, ""},
+    {OAUTH(""), 200, "{\"access_token\":\"t\"}", "t", 269, ""},
+    {OAUTH(""), 200, "{\"access_token\":\"t\",\"expires_in\":99999999}", "t", 86340, ""},
+    {OAUTH(""), 200, "{\"access_token\":\"t\",\"expires_in\":0}", NULL, 0, "without a token"},
+    {OAUTH(""), 200, "{\"access_token\":\"t\",\"expires_in\":1}", NULL, 0, "without a token"},
+    {OAUTH(""), 200, "{\"access_token\":\"t\",\"token_type\":\"mac\"}", NULL, 0, "without"},
+    {OAUTH(""), 200, "{\"access_token\":\"a\\r\\nX: y\"}", NULL, 0, "without"},
+    {OAUTH(""), 200, "{\"access_token\":\"\"}", NULL, 0, "without"},
+    {OAUTH(""), 200, "{\"access_token\":1}", NULL, 0, "without"},
+    {OAUTH(""), 200, "<html>", NULL, 0, "without"},
+    {OAUTH(""), 200, "", NULL, 0, "without"},
+    {OAUTH(""), 302, "{\"access_token\":\"t\"}", NULL, 0, "answered 302"},
+    {OAUTH(""), 400, "{\"error\":\"invalid_grant\"}", NULL, 0, "answered 400 invalid_grant"},
+    {OAUTH(""), 400, "{\"error\":\"the secret ghp_x is bad\"}", NULL, 0, "answered 400"},
+    {APP, 201, "{\"token\":\"g\",\"expires_at\":\"2026-01-02T04:00:00Z\"}", "g", 3540, ""},
+    {APP, 201, "{\"token\":\"g\",\"expires_at\":\"2026-01-02T02:00:00Z\"}", "g", 269, ""},
+    {ID, 200, "{\"id_token\":\"e30.eyJleHAiOjE3NjczMjY0MDB9.x\"}", "e30.eyJleHAiOjE3NjczMjY0MDB9.x",
+     3540, ""},
+    {ID, 200, "{\"id_token\":\"e30\"}", "e30", 269, ""},
+};
+
+static void test_answers(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
+        struct err err = {0};
+        struct derived_answer got;
+        struct derived *m = good(answers[i].spec);
+        int r = derived_reply(m, answers[i].status, slice_str(answers[i].body), NOW, &got, &err);
+        if ((r == 0) != (answers[i].value != NULL) || (r == 0 && got.seconds != answers[i].seconds))
+            printf("# row %zu: %d %u %s\n", i, r, got.seconds, err.text);
+        CU_ASSERT_EQUAL(r, answers[i].value ? 0 : -1);
+        CU_ASSERT_EQUAL(got.seconds, answers[i].seconds);
+        if (r == 0)
+            CU_ASSERT(secret_eq(got.value, slice_str(answers[i].value)));
+        CU_ASSERT_PTR_NOT_NULL(strstr(err.text, answers[i].words));
+        CU_ASSERT_PTR_NULL(strstr(err.text, "ghp_x"));
+        secret_unref(got.value);
+        derived_free(m);
+    }
+}
+
+static void test_rotated(void)
+{
+    struct err err = {0};
+    struct derived_answer got;
+    struct derived *m = good(OAUTH(",\"refresh_token\":\"b\""));
+    CU_ASSERT_EQUAL(derived_reply(m, 200, SLICE("{\"access_token\":\"t\",\"refresh_token\":\"n\"}"),
+                                  NOW, &got, &err),
+                    0);
+    CU_ASSERT(secret_eq(got.rotated, SLICE("n")));
+    secret_unref(got.value);
+    secret_unref(got.rotated);
+    derived_free(m);
+}
+
+static void test_role(void)
+{
+    struct err err = {0};
+    struct derived_answer got;
+    struct aws_pair pair;
+    struct derived *m =
+        good("{\"kind\":\"aws_role\",\"key\":\"k\",\"endpoint\":\"https://a.example/\"}");
+    CU_ASSERT(derived_signs(m) && !derived_is_local(m));
+    const char *text = "{\"AssumeRoleResponse\":{\"AssumeRoleResult\":{\"Credentials\":{"
+                       "\"AccessKeyId\":\"A\",\"SecretAccessKey\":\"k\",\"SessionToken\":\"t\","
+                       "\"Expiration\":1767326400.0}}}}";
+    CU_ASSERT_EQUAL(derived_reply(m, 200, slice_str(text), NOW, &got, &err), 0);
+    CU_ASSERT_EQUAL(got.seconds, 3540);
+    CU_ASSERT(aws_pair_open(secret_slice(got.value), &pair) == 0 &&
+              slice_eq(pair.token, SLICE("t")));
+    secret_unref(got.value);
+    CU_ASSERT_EQUAL(derived_reply(m, 200, SLICE("{}"), NOW, &got, &err), -1);
+    CU_ASSERT_EQUAL(derived_reply(m, 403, slice_str(text), NOW, &got, &err), -1);
+    derived_free(m);
+}
+
+/* ---- what the parent keeps ---- */
+
+static int nothing(struct ipc *ch UNUSED, struct msg *m UNUSED, void *arg UNUSED)
+{
+    return 0;
+}
+
+static void closed(struct ipc *ch UNUSED, const char *why UNUSED, void *arg UNUSED)
+{
+}
+
+/* Asks and says what came back: the value, "ok", "failed" or "bad". */
+static const char *say(const char *dir, uint16_t type, const char *name, const char *value)
+{
+    static char text[256];
+    struct event_base *base = event_base_new();
+    int fds[2];
+    uint32_t req;
+    uint8_t ok;
+    struct slice got;
+    struct msg m;
+    CU_ASSERT_EQUAL_FATAL(ipc_pair(fds, NULL), 0);
+    struct ipc *ch = ipc_new(base, fds[0], nothing, closed, NULL);
+    msg_init(&m, type);
+    msg_put_u32(&m, 7);
+    msg_put_str(&m, name);
+    if (value)
+        msg_put_str(&m, value);
+    snprintf(text, sizeof text, "bad");
+    int r = kept_message(dir, ch, &m);
+    msg_done(&m);
+    event_base_loop(base, EVLOOP_NONBLOCK);
+    if (r == 0 && msg_recv(fds[1], &m) == 1) {
+        CU_ASSERT(msg_get_u32(&m, &req) == 0 && req == 7);
+        if (m.type == W_TOKEN_KEPT && msg_get_u8(&m, &ok) == 0)
+            snprintf(text, sizeof text, "%s", ok ? "ok" : "failed");
+        else if (m.type == W_TOKEN_FOUND && msg_get_slice(&m, 200, &got) == 0)
+            snprintf(text, sizeof text, "%.*s", SL(got));
+        msg_done(&m);
+    }
+    ipc_free(ch);
+    close(fds[1]);
+    event_base_free(base);
+    return text;
+}
+
+static void test_kept(void)
+{
+    char dir[] = "/tmp/durward-kept-XXXXXX", path[100];
+    struct stat st;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+    CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_GET, "a", NULL), "");
+    CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_KEEP, "a", "one"), "ok");
+    CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_KEEP, "a", "two"), "ok");
+    CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_GET, "a", NULL), "two");
+    CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_GET, "b", NULL), "");
+    snprintf(path, sizeof path, "%s/tokens/a", dir);
+    CU_ASSERT(stat(path, &st) == 0 && (st.st_mode & 0777) == 0600);
+    chmod(path, 0640); /* what others can read is not used */
+    CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_GET, "a", NULL), "");
+    static const char *const names[] = {"", ".", "..", "../x", "a/b", ".a", "a b"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_GET, names[i], NULL), "bad");
+        CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_KEEP, names[i], "x"), "bad");
+    }
+    CU_ASSERT_STRING_EQUAL(say("/nonexistent", W_TOKEN_KEEP, "a", "x"), "failed");
+    CU_ASSERT_STRING_EQUAL(say("/nonexistent", W_TOKEN_GET, "a", NULL), "");
+    unlink(path);
+    snprintf(path, sizeof path, "%s/tokens", dir);
+    CU_ASSERT_EQUAL(rmdir(path), 0); /* nothing else was left in it */
+    rmdir(dir);
+}
+
+void suite_derived(void)
+{
+    CU_pSuite s = CU_add_suite("derived", NULL, NULL);
+    CU_add_test(s, "what endpoints are asked", test_requests);
+    CU_add_test(s, "what they answer", test_answers);
+    CU_add_test(s, "a refresh token that is replaced", test_rotated);
+    CU_add_test(s, "a role's keys", test_role);
+    CU_add_test(s, "what is kept in files", test_kept);
+}
+
+void tap_suites(void)
+{
+    suite_derived();
+}

@@ -5,6 +5,7 @@
 #include "fill.h"
 #include "gather.h"
 #include "grant.h"
+#include "grpc_message.h"
 #include "relay.h"
 #include "scrub_frames.h"
 #include "secret.h"
@@ -32,8 +33,10 @@ struct grant {
     char refuse_detail[128];
     struct origin *origin;
     bool admitted;
-    bool body_whole;     /* and what the search held of it is out */
-    bool filled;         /* the credential is in: the reply is looked through */
+    bool body_whole;  /* and what the search held of it is out */
+    bool filled;      /* the credential is in: the reply is looked through */
+    bool in_messages; /* the reply's body is a stream of them */
+    struct grpc_message message;
     struct scrub *scrub; /* NULL: not filled, or too short a value */
     uint64_t head_hits;
     struct scrub_frames frames;

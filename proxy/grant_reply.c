@@ -56,6 +56,7 @@ static void front_reply(void *self, const struct head *h)
         return;
     }
     g->relay.status = h->status;
+    g->in_messages = grpc_has_messages(h);
     if (h->body == BODY_TUNNEL && open_tunnel(g) < 0) {
         grant_abandon(g, 503, "memory");
         return;
@@ -75,6 +76,13 @@ static void front_reply(void *self, const struct head *h)
         grant_abandon(g, 503, "memory");
 }
 
+static void pass_body(struct grant *g, struct slice s)
+{
+    g->relay.down += s.n;
+    if (s.n > 0)
+        g->relay.front.ops->data(g->relay.front.self, s.p, s.n);
+}
+
 static void front_data(void *self, const void *p, size_t n)
 {
     struct grant *g = self;
@@ -83,6 +91,7 @@ static void front_data(void *self, const void *p, size_t n)
         tunnel_down(g->relay.tunnel, p, n);
         return;
     }
+    bool over = g->in_messages && grpc_message_over(&g->message, s);
     if (g->scrub && scrub_feed(g->scrub, s, &s) < 0) {
         grant_abandon(g, 503, "memory");
         return;
@@ -91,9 +100,9 @@ static void front_data(void *self, const void *p, size_t n)
         grant_abandon(g, 502, "secret_reflected");
         return;
     }
-    g->relay.down += s.n;
-    if (s.n > 0)
-        g->relay.front.ops->data(g->relay.front.self, s.p, s.n);
+    pass_body(g, s);
+    if (over && g->scrub && scrub_early(g->scrub, &s) == 0)
+        pass_body(g, s); /* a peer waits for it before it says more */
 }
 
 /* What the search still holds of the body goes on: there is no more of it. */
@@ -104,10 +113,8 @@ static int flush_scrub(struct grant *g)
         return -1;
     g->body_whole = true;
     if (is_blocked(g))
-        return 0; /* front_end tells */
-    g->relay.down += rest.n;
-    if (rest.n > 0) /* the room for it was never given away */
-        g->relay.front.ops->data(g->relay.front.self, rest.p, rest.n);
+        return 0;       /* front_end tells */
+    pass_body(g, rest); /* the room for it was never given away */
     return 0;
 }
 

@@ -411,6 +411,17 @@ bool guard_foreign(struct head *h, const struct rule *rule)
            protocol_has_credential(h);
 }
 
+/* Of the codings of bodies and of messages in them (gRPC, Connect): only none at all can be
+ * searched. */
+static int ask_identity(struct head *h)
+{
+    static const char *const messages[] = {"grpc-accept-encoding", "connect-accept-encoding"};
+    for (size_t i = 0; i < ARRAY_LEN(messages); i++)
+        if (http_head_find(h, messages[i]) && http_head_set(h, messages[i], SLICE("identity")) < 0)
+            return -1;
+    return http_head_set(h, "accept-encoding", SLICE("identity"));
+}
+
 int guard_credentialed(struct head *h, const struct rule *rule)
 {
     if (!rule->cookies)
@@ -419,7 +430,7 @@ int guard_credentialed(struct head *h, const struct rule *rule)
         http_head_remove(h, "range");
         http_head_remove(h, "if-range");
     }
-    return http_head_set(h, "accept-encoding", SLICE("identity"));
+    return ask_identity(h);
 }
 
 /* Placeholders anywhere but in the slot. */

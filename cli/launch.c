@@ -30,6 +30,7 @@ static int put_environment(struct msg *m, struct err *err)
                                         "XDG_DATA_HOME",
                                         "XDG_RUNTIME_DIR",
                                         "DBUS_SESSION_BUS_ADDRESS",
+                                        "CREDENTIALS_DIRECTORY",
                                         "NOTIFY_SOCKET"};
     struct strlist env = {0};
     int bad = 0;

@@ -11,6 +11,7 @@
 
 #include "paths.h"
 #include "shape.h"
+#include "store.h"
 
 /* Both canonical; is inner outer itself or below it? */
 static bool within(const char *inner, const char *outer)
@@ -95,10 +96,12 @@ static int check_secret_files(const struct run_request *r, const struct config *
     char what[300];
     const struct config_secret *s = config_secrets(c, &n);
     for (size_t i = 0; i < n; i++) {
-        if (s[i].store != STORE_FILE)
+        char path[STORE_PATH_MAX];
+        struct err unset = {0};
+        if (s[i].store != STORE_FILE || store_path(&s[i], path, sizeof path, &unset) < 0)
             continue;
         snprintf(what, sizeof what, "from which the secret '%.200s' is read", s[i].name);
-        struct guarded g = {s[i].source, what, false};
+        struct guarded g = {path, what, false};
         if (check_guarded(r, &g, err) < 0)
             return -1;
     }

@@ -79,7 +79,8 @@ enum wire_type {
     /* vault ↔ parent: the vault has neither open nor exec */
     W_STORE_OPEN = 53, /* V→P: req:u32, secret:str */
     W_STORE_FD = 54, /* P→V: req:u32, ok:u8, text:str, fd if ok (file, or the command's stdout) */
-    W_STORE_EXIT = 55, /* P→V: req:u32, status:u32 (wait status of the command) */
+    W_STORE_EXIT = 55,    /* P→V: req:u32, status:u32 (wait status of the command) */
+    W_STORE_CHANGED = 58, /* P→V: secret:str: its file may have another content now */
 
     W_VAULT_ROOTS = 150, /* P→V: limits:bytes, fd: roots memfd */
     W_TOKEN_KEEP = 151,  /* V→P: req:u32, secret:str, value:bytes: a refresh token, into a file */

@@ -159,8 +159,8 @@ static void open_origin(struct grant *g)
         return;
     }
     journal_id(i->journal, g->counter, id, sizeof id);
-    snprintf(key, sizeof key, "%s|%s|%u|%s|%s", g->decided.sandbox, i->name, i->generation,
-             g->decided.credential ? g->decided.credential->secret : "",
+    snprintf(key, sizeof key, "%s|%s|%u.%u|%s|%s", g->decided.sandbox, i->name, i->generation,
+             i->epoch, g->decided.credential ? g->decided.credential->secret : "",
              authority_text_port(&g->authority, text, sizeof text));
     g->origin = origin_open(&i->origin, i->dial, f, &g->authority, &g->head, key, id, g->token);
     if (g->origin == NULL) {

@@ -46,6 +46,16 @@ static int load_policy(struct injector *i, uint32_t generation, int fd)
     return 0;
 }
 
+/* No request with the new value goes out on a connection that saw the old one: some origins decide
+ * by connection. The epoch is part of the pool's keys, so that what is in use now is not taken
+ * again when it comes back. */
+static void on_stale(void *arg, struct slice name UNUSED)
+{
+    struct injector *i = arg;
+    i->epoch++;
+    pool_drop(i->pool, "");
+}
+
 static void start(struct injector *i, int roots_fd, bool synced)
 {
     struct err err = {0};
@@ -59,6 +69,7 @@ static void start(struct injector *i, int roots_fd, bool synced)
     if (!roots || !i->journal || !i->dial || !i->secrets || !i->scrubs || !i->pool ||
         !i->origin.tls)
         die(err.text[0] ? err.text : "out of memory");
+    secret_client_on_stale(i->secrets, on_stale, i);
     tls_sessions_setup(i->origin.tls);
     SSL_CTX_set1_cert_store(i->origin.tls, roots_store(roots));
     i->origin.base = i->base;

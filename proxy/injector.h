@@ -16,6 +16,7 @@ struct injector {
     struct limits limits;
     char name[65]; /* of the policy */
     uint32_t generation;
+    uint32_t epoch; /* of secrets: one more with each change */
     struct policy *policy;
     struct ipc *parent;
     struct journal *journal;

@@ -16,6 +16,7 @@ struct config_secret {
     const char *name;
     enum store_kind store;
     const char *source;         /* variable name or path; MINT: what it is made of, as JSON */
+    const char *folder;         /* FILE: the variable with the directory of source; NULL: a path */
     const char *const *command; /* STORE_COMMAND: argv, NULL-terminated */
     const char *kind;           /* "github-pat", "openai", … shapes the placeholder; "" if none */
     unsigned ttl;               /* seconds a value may be kept; 0: read again each time asked */

@@ -32,7 +32,7 @@ int config_file(struct config *c, const struct node *n, const char **ret, struct
 }
 
 /* "90s", "15m", "1h"; at most a day. */
-static int read_duration(const struct node *n, unsigned *ret, struct err *err)
+int config_duration(const struct node *n, unsigned *ret, struct err *err)
 {
     const char *text = json_string_value(n->value);
     struct slice s = slice_str(text);
@@ -48,76 +48,13 @@ static int read_duration(const struct node *n, unsigned *ret, struct err *err)
     return 0;
 }
 
-static int read_command(struct config *c, const struct node *n, struct config_secret *s,
-                        struct err *err)
-{
-    size_t count;
-    if (node_is_array(n, err) < 0)
-        return node_fail(n, err, "'command' is a list: [program, argument, ...]; no shell runs it");
-    if (node_strings(n, &count, err) < 0)
-        return -1;
-    if (count > 64)
-        return node_fail(n, err, "'command' has more than 64 words");
-    const char **argv = arena_zalloc(c->arena, count + 1, sizeof *argv);
-    for (size_t i = 0; i < count; i++) {
-        struct node item = node_item(n, i);
-        const char *word;
-        if ((i == 0 ? node_string(&item, &word, err) : node_text(&item, &word, err)) < 0)
-            return -1;
-        if (i == 0 && strchr(word, '/') && config_file(c, &item, &word, err) < 0)
-            return -1;
-        argv[i] = arena_str(c->arena, word);
-    }
-    s->store = STORE_COMMAND;
-    s->command = argv;
-    s->source = argv[0];
-    s->ttl = 300;
-    return 0;
-}
-
-static bool env_name_ok(const char *s)
-{
-    if (s[0] == 0 || strlen(s) > 256 || (s[0] >= '0' && s[0] <= '9'))
-        return false;
-    for (; *s; s++)
-        if (!ascii_is_alnum(*s) && *s != '_')
-            return false;
-    return true;
-}
-
-static int read_store(struct config *c, const struct node *n, struct config_secret *s,
-                      struct err *err)
-{
-    struct node env, file, command;
-    bool is_env = node_get(n, "env", &env), is_file = node_get(n, "file", &file);
-    bool is_command = node_get(n, "command", &command);
-    if (is_env + is_file + is_command != 1)
-        return node_fail(n, err,
-                         "a secret has exactly one of 'env', 'file', 'command', or is made of "
-                         "others ('oauth2', 'github_app', 'aws_key', ...)");
-    if (is_command)
-        return read_command(c, &command, s, err);
-    s->store = is_env ? STORE_ENV : STORE_FILE;
-    if (is_file)
-        return config_file(c, &file, &s->source, err);
-    if (node_string(&env, &s->source, err) < 0)
-        return -1;
-    if (!env_name_ok(s->source))
-        return node_fail(&env, err,
-                         "'%.60s' is not the name of an environment variable; the value "
-                         "itself never stands here",
-                         s->source);
-    s->source = arena_str(c->arena, s->source);
-    return 0;
-}
-
 /* What it is read from, or made of. */
 static int read_source(struct config *c, const struct node *n, struct config_secret *s,
                        struct err *err)
 {
     size_t others = json_object_size(n->value) - 1;
     if (!config_is_minted(n->value))
-        return read_store(c, n, s, err);
+        return config_read_store(c, n, s, err);
     others -= json_object_get(n->value, "kind") != NULL;
     others -= json_object_get(n->value, "ttl") != NULL;
     if (others > 0)
@@ -132,8 +69,8 @@ static int read_secret(struct config *c, const struct node *n, struct config_sec
         {"env", NULL},        {"file", NULL},    {"command", NULL},        {"kind", NULL},
         {"oauth2", NULL},     {"jwt", NULL},     {"google", NULL},         {"github_app", NULL},
         {"entra", NULL},      {"aws_key", NULL}, {"aws_role", NULL},       {"ttl", NULL},
-        {"vault", "M3"},      {"systemd", "M3"}, {"secret_service", "M3"}, {"openbao", "M3"},
-        {"kubernetes", "M3"}, {"aws", "M3"},     {"onepassword", "M3"},
+        {"vault", "M3"},      {"systemd", NULL}, {"secret_service", NULL}, {"openbao", "M3"},
+        {"kubernetes", NULL}, {"aws", "M3"},     {"onepassword", "M3"},
     };
     struct node at;
     size_t kind;
@@ -159,7 +96,7 @@ static int read_secret(struct config *c, const struct node *n, struct config_sec
                          "'ttl' has no meaning here: a token says itself how long it lasts");
     if (s->store == STORE_ENV)
         return node_fail(&at, err, "'ttl' has no meaning with 'env': it is read once, at start");
-    return read_duration(&at, &s->ttl, err);
+    return config_duration(&at, &s->ttl, err);
 }
 
 int config_read_secrets(struct config *c, const struct node *n, struct err *err)

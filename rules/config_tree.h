@@ -46,6 +46,12 @@ struct config *config_build(const char *name, const char *base, json_t *root, js
 /* A file name made absolute, in the tree too. */
 int config_file(struct config *c, const struct node *n, const char **ret, struct err *err);
 
+/* config_store.c: the one store that a secret is read from. */
+int config_read_store(struct config *c, const struct node *n, struct config_secret *s,
+                      struct err *err);
+/* "90s", "15m", "1h"; at most a day. */
+int config_duration(const struct node *n, unsigned *ret, struct err *err);
+
 /* config_mint.c: is this declaration of a secret one that is made of others; read it; mark what
  * such secrets are made of, once all are read. */
 bool config_is_minted(const json_t *declared);

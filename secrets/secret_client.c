@@ -47,7 +47,9 @@ struct sign_wait {
 
 struct secret_client {
     struct event_base *base;
-    struct ipc *vault; /* NULL while there is none */
+    struct ipc *vault;     /* NULL while there is none */
+    secret_stale_fn stale; /* NULL: nobody wants to know */
+    void *stale_arg;
     uint32_t last_req;
     unsigned n;
     LIST_HEAD(, held) list;
@@ -298,6 +300,8 @@ static int on_stale(struct secret_client *c, struct msg *m)
     struct held *h = find(c, name);
     if (h)
         drop_value(h);
+    if (c->stale)
+        c->stale(c->stale_arg, name);
     return 0;
 }
 
@@ -330,6 +334,12 @@ static void on_closed(struct ipc *ch, const char *why UNUSED, void *arg)
 }
 
 /* ---- interface ---- */
+
+void secret_client_on_stale(struct secret_client *c, secret_stale_fn fn, void *arg)
+{
+    c->stale = fn;
+    c->stale_arg = arg;
+}
 
 struct secret_client *secret_client_new(struct event_base *base)
 {

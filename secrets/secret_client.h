@@ -24,6 +24,9 @@ void secret_client_free(struct secret_client *c);
 /* The channel to the vault, owned from here on; a new one replaces a dead one and is asked again
  * what the dead one owed. */
 void secret_client_attach(struct secret_client *c, int vault_fd);
+/* fn is called when the vault says that a secret has another value now. */
+typedef void (*secret_stale_fn)(void *arg, struct slice name);
+void secret_client_on_stale(struct secret_client *c, secret_stale_fn fn, void *arg);
 /* Calls fn at once (and returns NULL) when the value is at hand, else later. */
 struct secret_wait *secret_client_get(struct secret_client *c, const char *name, secret_fn fn,
                                       void *arg);

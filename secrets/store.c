@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -44,11 +45,23 @@ static int open_file(const char *path, struct store_result *ret, struct err *err
     return 0;
 }
 
+int store_path(const struct config_secret *s, char *to, size_t size, struct err *err)
+{
+    const char *folder = s->folder ? getenv(s->folder) : "";
+    if (folder == NULL || (s->folder && folder[0] != '/'))
+        return err_set(err, ERR_UNREADY,
+                       "$%s is not set: systemd sets it for a unit with LoadCredential=%s:...",
+                       s->folder, s->source);
+    int n = snprintf(to, size, "%s%s%s", folder, s->folder ? "/" : "", s->source);
+    return n > 0 && (size_t)n < size ? 0 : err_set(err, ERR_LIMIT, "its path is too long");
+}
+
 int store_open(const struct config_secret *s, struct store_result *ret, struct err *err)
 {
+    char path[STORE_PATH_MAX];
     switch (s->store) {
     case STORE_FILE:
-        return open_file(s->source, ret, err);
+        return store_path(s, path, sizeof path, err) < 0 ? -1 : open_file(path, ret, err);
     case STORE_COMMAND:
         return store_command_start(s->command, -1, ret, err);
     case STORE_MINT:

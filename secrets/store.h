@@ -7,7 +7,10 @@
 #include "err.h"
 #include "secret.h"
 
-enum { STORE_SECONDS = 30 /* for a command, from start to exit */ };
+enum {
+    STORE_SECONDS = 30, /* for a command, from start to exit */
+    STORE_PATH_MAX = 4300,
+};
 
 struct store_result {
     int fd;    /* the file, or the read end of the command's stdout; non-blocking, close-on-exec */
@@ -21,6 +24,9 @@ struct store_result {
  * GNUPGHOME, GPG_TTY, DBUS_SESSION_BUS_ADDRESS and XDG_RUNTIME_DIR only; it dies with us. -1 with
  * an error that says what to do. An `env` store cannot be opened (ERR_INTERNAL). */
 int store_open(const struct config_secret *s, struct store_result *ret, struct err *err);
+/* The path of a `file` store; of a `systemd` one under $CREDENTIALS_DIRECTORY, -1 when that is not
+ * set. */
+int store_path(const struct config_secret *s, char *to, size_t size, struct err *err);
 /* Kill a command's whole group. The caller still reaps pid and closes fd. */
 void store_kill(const struct store_result *r);
 

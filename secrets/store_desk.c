@@ -2,6 +2,7 @@
 
 #include "secret_list.h"
 #include "store.h"
+#include "store_watch.h"
 #include "wire.h"
 
 #include <event2/event.h>
@@ -20,6 +21,8 @@ struct job {
 
 struct store_desk {
     struct event_base *base;
+    struct ipc *vault;         /* who asked last; NULL: gone */
+    struct store_watch *watch; /* NULL: files are only read again */
     unsigned jobs;
     LIST_HEAD(, job) list;
 };
@@ -60,6 +63,26 @@ static int job_new(struct store_desk *d, struct ipc *vault, uint32_t req,
     return 0;
 }
 
+static void on_changed(void *arg, const char *secret)
+{
+    struct store_desk *d = arg;
+    struct msg m;
+    if (d->vault == NULL)
+        return;
+    msg_init(&m, W_STORE_CHANGED);
+    msg_put_str(&m, secret);
+    ipc_send(d->vault, &m);
+}
+
+/* Before it is opened: nothing that happens after the reading is missed. */
+static void watch(struct store_desk *d, const struct config_secret *s)
+{
+    char path[STORE_PATH_MAX];
+    struct err err = {0};
+    if (d->watch && s->store == STORE_FILE && store_path(s, path, sizeof path, &err) == 0)
+        store_watch_add(d->watch, s->name, path);
+}
+
 static const struct config_secret *find(const struct config_secret *list, size_t n,
                                         struct slice name)
 {
@@ -76,6 +99,7 @@ static int open_for(struct store_desk *d, struct ipc *ch, uint32_t req,
         return err_set(err, ERR_UNREADY, "it is not in the configuration any more");
     if (s->store == STORE_COMMAND && d->jobs >= STORE_DESK_MAX)
         return err_set(err, ERR_LIMIT, "%d commands of secrets run already", STORE_DESK_MAX);
+    watch(d, s);
     if (store_open(s, ret, err) < 0)
         return -1;
     if (ret->pid > 0 && job_new(d, ch, req, ret, err) < 0) {
@@ -96,6 +120,7 @@ int store_desk_message(struct store_desk *d, struct ipc *ch, struct msg *m,
     if (m->type != W_STORE_OPEN || msg_get_u32(m, &req) < 0 ||
         msg_get_slice(m, SECRET_NAME_MAX, &name) < 0 || msg_end(m) < 0)
         return -1;
+    d->vault = ch;
     bool ok = open_for(d, ch, req, find(list, n, name), &opened, &err) == 0;
     msg_init(&reply, W_STORE_FD);
     msg_put_u32(&reply, req);
@@ -129,6 +154,7 @@ bool store_desk_reaped(struct store_desk *d, pid_t pid, int status)
 void store_desk_vault_gone(struct store_desk *d)
 {
     struct job *j;
+    d->vault = NULL;
     LIST_FOREACH(j, &d->list, link)
     {
         j->vault = NULL;
@@ -142,6 +168,7 @@ struct store_desk *store_desk_new(struct event_base *base)
     if (d) {
         d->base = base;
         LIST_INIT(&d->list);
+        d->watch = store_watch_new(base, on_changed, d);
     }
     return d;
 }
@@ -153,5 +180,6 @@ void store_desk_free(struct store_desk *d)
     store_desk_vault_gone(d);
     while (!LIST_EMPTY(&d->list))
         job_free(LIST_FIRST(&d->list));
+    store_watch_free(d->watch);
     free(d);
 }

@@ -1,5 +1,6 @@
 /* The parent's side of the vault's stores: answers W_STORE_OPEN, times commands out, reports their
- * exit. The parent has the child watcher, so it passes on which pids it reaped. */
+ * exit, watches the files that it opened and tells of changes (W_STORE_CHANGED). The parent has the
+ * child watcher, so it passes on which pids it reaped. */
 #ifndef DURWARD_STORE_DESK_H
 #define DURWARD_STORE_DESK_H
 

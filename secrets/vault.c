@@ -295,6 +295,27 @@ static int on_store_exit(struct vault *v, struct msg *m)
     return 0;
 }
 
+/* What is put together of it without anybody being asked has changed as well; a token that was got
+ * with it goes on until it ends. */
+static int on_store_changed(struct vault *v, struct msg *m)
+{
+    struct slice name;
+    const char *part;
+    if (msg_get_slice(m, SECRET_NAME_MAX, &name) < 0 || msg_end(m) < 0)
+        return -1;
+    size_t at = vault_index(v, name);
+    if (at == v->n)
+        return 0;
+    vault_entry_changed(v->secrets[at].entry);
+    for (size_t i = 0; i < v->n; i++) {
+        const struct derived *d = v->secrets[i].mint;
+        for (size_t k = 0; d && derived_is_local(d) && (part = derived_input(d, k)); k++)
+            if (slice_eq_str(name, part))
+                vault_entry_changed(v->secrets[i].entry);
+    }
+    return 0;
+}
+
 /* ---- control ---- */
 
 static int add_secret(struct vault *v, struct msg *m)
@@ -381,6 +402,8 @@ static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_store_fd(v, m);
     case W_STORE_EXIT:
         return on_store_exit(v, m);
+    case W_STORE_CHANGED:
+        return on_store_changed(v, m);
     case W_VAULT_ROOTS:
         return on_roots(v, m);
     case W_TOKEN_KEPT:

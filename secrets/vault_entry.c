@@ -44,6 +44,7 @@ struct vault_entry {
     int fd;
     struct secret *raw; /* being read, SECRET_MAX bytes of room */
     size_t got;
+    bool again;  /* it changed while it was being read */
     bool whole;  /* end of file was seen */
     bool exited; /* the command is gone */
     TAILQ_HEAD(, vault_wait) waits;
@@ -139,7 +140,8 @@ static void fail(struct vault_entry *e, const char *why)
         secret_unref(e->value);
         e->value = NULL;
     }
-    e->retry_at = now_ms() + backoff_ms(e);
+    e->retry_at = e->again ? 0 : now_ms() + backoff_ms(e);
+    e->again = false;
     memcpy(e->why, text, sizeof text);
     answer_all(e, NULL, e->why);
 }
@@ -161,8 +163,12 @@ static void succeed(struct vault_entry *e, struct secret *value)
     if (changed)
         e->hooks->changed(e->hooks->arg, e);
     secret_ref(value); /* a callback may start the fetch that replaces it */
+    bool again = e->again;
+    e->again = false;
     answer_all(e, value, NULL);
     secret_unref(value);
+    if (again)
+        vault_entry_changed(e);
 }
 
 /* All bytes are here (and the command ended well). */
@@ -365,6 +371,17 @@ void vault_entry_minted(struct vault_entry *e, struct secret *value, unsigned se
     e->ttl = seconds;
     e->ahead_at = now_ms() + (int64_t)seconds * 800;
     succeed(e, value);
+}
+
+void vault_entry_changed(struct vault_entry *e)
+{
+    if (e->state != ENTRY_IDLE) {
+        e->again = true;
+        return;
+    }
+    e->fresh_until = e->ahead_at = e->retry_at = 0;
+    if (e->value)
+        e->hooks->changed(e->hooks->arg, e);
 }
 
 bool vault_entry_opened(struct vault_entry *e, uint32_t req, int fd, const char *why)

@@ -55,6 +55,8 @@ bool vault_entry_opened(struct vault_entry *e, uint32_t req, int fd, const char 
  * fifths of its seconds are over; until it ends the old one is given, whatever becomes of that. */
 void vault_entry_minted(struct vault_entry *e, struct secret *value, unsigned seconds,
                         const char *why);
+/* What it is read from, or made of, has changed: the next asker gets a new value. */
+void vault_entry_changed(struct vault_entry *e);
 bool vault_entry_exited(struct vault_entry *e, uint32_t req, int status);
 
 #endif

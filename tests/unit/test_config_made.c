@@ -101,9 +101,57 @@ static void kinds(void)
     config_unref(good(text));
 }
 
+/* What is read from a folder that others fill, or looked up. */
+static void stores(void)
+{
+#define T V "secrets:\n  s:\n    "
+    size_t n;
+    struct config *c = good(T "kubernetes: { path: mnt/app, key: api-token }\n    ttl: 1h\n");
+    const struct config_secret *s = config_secrets(c, &n);
+    CU_ASSERT(s->store == STORE_FILE && s->ttl == 3600 && s->folder == NULL);
+    CU_ASSERT_STRING_EQUAL(s->source, "/etc/durward/mnt/app/api-token");
+    char *json = config_json(c); /* as the daemon gets it */
+    struct err e = {0};
+    struct config *again = json ? config_from_json(json, strlen(json), &e) : NULL;
+    CU_ASSERT_FATAL(again != NULL);
+    CU_ASSERT_STRING_EQUAL(config_secrets(again, &n)->source, "/etc/durward/mnt/app/api-token");
+    config_unref(again);
+    free(json);
+    config_unref(c);
+    c = good(T "systemd: api.token\n");
+    s = config_secrets(c, &n);
+    CU_ASSERT(s->store == STORE_FILE && s->ttl == 0);
+    CU_ASSERT_STRING_EQUAL(s->folder, "CREDENTIALS_DIRECTORY");
+    CU_ASSERT_STRING_EQUAL(s->source, "api.token");
+    config_unref(c);
+    c = good(T "secret_service: { service: api, account: 'me too' }\n");
+    s = config_secrets(c, &n);
+    static const char *const argv[] = {"secret-tool", "lookup",  "service",
+                                       "api",         "account", "me too"};
+    CU_ASSERT(s->store == STORE_COMMAND && s->ttl == 300 && s->command[6] == NULL);
+    for (size_t i = 0; i < ARRAY_LEN(argv); i++)
+        CU_ASSERT_STRING_EQUAL(s->command[i], argv[i]);
+    config_unref(c);
+    says(T "kubernetes: { path: /m }\n", 4, "needs 'path'");
+    says(T "kubernetes: { path: /m, key: ../x }\n", 4, "not a key of a Secret");
+    says(T "kubernetes: { path: /m, key: ..data }\n", 4, "not a key of a Secret");
+    says(T "kubernetes: { paht: /m, key: a }\n", 4, "did you mean 'path'?");
+    says(T "kubernetes: /m/a\n", 4, "must be a mapping");
+    says(T "systemd: a/b\n", 4, "not the name of a credential");
+    says(T "systemd: ..\n", 4, "not the name of a credential");
+    says(T "systemd: ''\n", 4, "empty");
+    says(T "systemd: a\n    file: b\n", 3, "exactly one of");
+    says(T "secret_service: {}\n", 4, "1 to 16 attributes");
+    says(T "secret_service: { --clear: x }\n", 4, "do not begin with '-'");
+    says(T "secret_service: { a: -x }\n", 4, "do not begin with '-'");
+    says(T "secret_service: { a: [x] }\n", 4, "");
+#undef T
+}
+
 void suite_config_made(void)
 {
     CU_pSuite s = CU_add_suite("config made", NULL, NULL);
+    CU_add_test(s, "stores in folders, and looked up", stores);
     CU_add_test(s, "kinds, their fields and their uses", kinds);
 }
 

@@ -2,8 +2,10 @@
 #include "env_block.h"
 #include "secret_value.h"
 #include "store.h"
+#include "store_watch.h"
 #include "tap_main.h"
 
+#include <event2/event.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -369,6 +371,84 @@ static void test_env_block(void)
     CU_ASSERT_PTR_NULL(env_block_get(-1, "a", NULL));
 }
 
+static void test_folder(void)
+{
+    struct config_secret s = {
+        .name = "f", .store = STORE_FILE, .source = "secret", .folder = "CREDENTIALS_DIRECTORY"};
+    put("hunter2\n", 8, 0400);
+    unsetenv("CREDENTIALS_DIRECTORY");
+    CU_ASSERT(fails(&s, "$CREDENTIALS_DIRECTORY is not set"));
+    setenv("CREDENTIALS_DIRECTORY", "tmp", 1);
+    CU_ASSERT(fails(&s, "is not set"));
+    setenv("CREDENTIALS_DIRECTORY", dir, 1);
+    CU_ASSERT(reads(&s, "hunter2"));
+    put("hunter2\n", 8, 0444);
+    CU_ASSERT(fails(&s, "chmod 600"));
+    unsetenv("CREDENTIALS_DIRECTORY");
+    unlink(path);
+}
+
+static void on_told(void *arg, const char *secret)
+{
+    char *told = arg;
+    size_t n = strlen(told);
+    snprintf(told + n, 64 - n, "%s ", secret);
+}
+
+/* What the watch tells of within a moment. */
+static bool tells(struct event_base *base, char *told, const char *want)
+{
+    struct timeval tv = {0, 20000};
+    told[0] = 0;
+    event_base_loopexit(base, &tv);
+    event_base_dispatch(base);
+    if (strcmp(told, want) != 0)
+        printf("# wanted \"%s\": \"%s\"\n", want, told);
+    return strcmp(told, want) == 0;
+}
+
+/* Files in place, moved in, removed; links whose target moves; neighbours that say nothing. */
+static void test_watch(void)
+{
+    char told[64] = "", other[sizeof path + 16], link[sizeof path + 8], data[sizeof path + 2];
+    struct event_base *base = event_base_new();
+    struct store_watch *w = store_watch_new(base, on_told, told);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(w);
+    snprintf(other, sizeof other, "%s.x", path);
+    snprintf(link, sizeof link, "%s.l", path);
+    snprintf(data, sizeof data, "%s.d", path);
+    put("one", 3, 0600);
+    store_watch_add(w, "a", path);
+    store_watch_add(w, "gone", "/nowhere/at/all");
+    CU_ASSERT(tells(base, told, ""));
+    put("two", 3, 0600); /* removed and made anew */
+    CU_ASSERT(tells(base, told, "a ") || strcmp(told, "a a ") == 0 || strcmp(told, "a a a ") == 0);
+    CU_ASSERT_EQUAL(chmod(path, 0644), 0);
+    CU_ASSERT(tells(base, told, "a "));
+    CU_ASSERT_EQUAL(rename(path, other), 0);
+    CU_ASSERT(tells(base, told, "a "));
+    CU_ASSERT_EQUAL(rename(other, path), 0);
+    CU_ASSERT(tells(base, told, "a "));
+    CU_ASSERT_EQUAL(mkdir(data, 0700), 0); /* a neighbour */
+    CU_ASSERT(tells(base, told, ""));
+    snprintf(other, sizeof other, "%s/s", data);
+    CU_ASSERT_EQUAL(rename(path, other), 0);
+    CU_ASSERT_EQUAL(symlink(other, link), 0);
+    store_watch_add(w, "a", link); /* in place of the first */
+    CU_ASSERT(tells(base, told, ""));
+    CU_ASSERT_EQUAL(truncate(other, 1), 0); /* behind the link */
+    CU_ASSERT_EQUAL(chmod(other, 0600), 0);
+    CU_ASSERT(tells(base, told, "a "));
+    CU_ASSERT_EQUAL(symlink("/etc/hostname", path), 0);
+    CU_ASSERT_EQUAL(rename(path, link), 0); /* another target */
+    CU_ASSERT(tells(base, told, "a "));
+    unlink(link);
+    unlink(other);
+    rmdir(data);
+    store_watch_free(w);
+    event_base_free(base);
+}
+
 void suite_store(void)
 {
     CU_pSuite s = CU_add_suite("store", setup, teardown);
@@ -376,6 +456,8 @@ void suite_store(void)
     CU_add_test(s, "file: size", test_file_size);
     CU_add_test(s, "file: modes and kinds", test_file_modes);
     CU_add_test(s, "file: owners", test_file_owner);
+    CU_add_test(s, "file: in a folder that a variable names", test_folder);
+    CU_add_test(s, "file: watched", test_watch);
     CU_add_test(s, "command: value and failures", test_command);
     CU_add_test(s, "command: what it gets and does not get", test_command_world);
     CU_add_test(s, "command: killed with all it started", test_kill_group);

@@ -314,6 +314,52 @@ static void test_file(void)
     stop(w);
 }
 
+static void changed(struct world w, const char *name)
+{
+    struct msg m;
+    msg_init(&m, W_STORE_CHANGED);
+    msg_put_str(&m, name);
+    CU_ASSERT_EQUAL(msg_send(w.control, &m), 0);
+    msg_done(&m);
+}
+
+static void expect_stale(int ch)
+{
+    struct msg m;
+    CU_ASSERT_EQUAL_FATAL(receive(ch, &m), 1);
+    CU_ASSERT_EQUAL(m.type, W_SECRET_STALE);
+    msg_done(&m);
+}
+
+/* A file that changed is read again at once, also when it failed, also when it was being read. */
+static void test_changed(void)
+{
+    struct world w = start();
+    int ch = injector(w, 1, all, ARRAY_LEN(all));
+    changed(w, "no-such");
+    get(ch, 1, "file");
+    opened(w, asked(w, "file"), file_with("first"), "");
+    expect(ch, 1, true, "first");
+    changed(w, "file");
+    expect_stale(ch);
+    get(ch, 2, "file");
+    uint32_t req = asked(w, "file");
+    changed(w, "file"); /* while it is being read: what was read may be the old one */
+    opened(w, req, file_with("second"), "");
+    expect_stale(ch);
+    expect(ch, 2, true, "second");
+    expect_stale(ch);
+    get(ch, 3, "file");
+    opened(w, asked(w, "file"), -1, "no such file");
+    expect(ch, 3, false, "no such file");
+    changed(w, "file"); /* nobody waits for a failure to be over */
+    get(ch, 4, "file");
+    opened(w, asked(w, "file"), file_with("third"), "");
+    expect(ch, 4, true, "third");
+    close(ch);
+    stop(w);
+}
+
 static void test_backoff(void)
 {
     struct world w = start();
@@ -508,6 +554,7 @@ void suite_vault(void)
     CU_add_test(s, "environment secrets", test_environment);
     CU_add_test(s, "a channel gets what was released to it", test_released);
     CU_add_test(s, "files: one fetch for all, again after a second, changes told", test_file);
+    CU_add_test(s, "a changed file is read at once", test_changed);
     CU_add_test(s, "a failing store is left alone for a second", test_backoff);
     CU_add_test(s, "commands count with exit 0 only", test_command);
     CU_add_test(s, "commands: kept for the ttl, leftovers do not hold up", test_command_leftover);

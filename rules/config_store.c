@@ -1,0 +1,172 @@
+/* Where a secret is stored: what is read by opening a file, running a command, or from the
+ * environment. Those behind an endpoint are in config_mint.c. */
+#include <stdio.h>
+#include <string.h>
+
+#include "config_tree.h"
+
+static int read_command(struct config *c, const struct node *n, struct config_secret *s,
+                        struct err *err)
+{
+    size_t count;
+    if (node_is_array(n, err) < 0)
+        return node_fail(n, err, "'command' is a list: [program, argument, ...]; no shell runs it");
+    if (node_strings(n, &count, err) < 0)
+        return -1;
+    if (count > 64)
+        return node_fail(n, err, "'command' has more than 64 words");
+    const char **argv = arena_zalloc(c->arena, count + 1, sizeof *argv);
+    for (size_t i = 0; i < count; i++) {
+        struct node item = node_item(n, i);
+        const char *word;
+        if ((i == 0 ? node_string(&item, &word, err) : node_text(&item, &word, err)) < 0)
+            return -1;
+        if (i == 0 && strchr(word, '/') && config_file(c, &item, &word, err) < 0)
+            return -1;
+        argv[i] = arena_str(c->arena, word);
+    }
+    s->store = STORE_COMMAND;
+    s->command = argv;
+    s->source = argv[0];
+    s->ttl = 300;
+    return 0;
+}
+
+static bool env_name_ok(const char *s)
+{
+    if (s[0] == 0 || strlen(s) > 256 || (s[0] >= '0' && s[0] <= '9'))
+        return false;
+    for (; *s; s++)
+        if (!ascii_is_alnum(*s) && *s != '_')
+            return false;
+    return true;
+}
+
+static int read_env(struct config *c, const struct node *n, struct config_secret *s,
+                    struct err *err)
+{
+    s->store = STORE_ENV;
+    if (node_string(n, &s->source, err) < 0)
+        return -1;
+    if (!env_name_ok(s->source))
+        return node_fail(n, err,
+                         "'%.60s' is not the name of an environment variable; the value "
+                         "itself never stands here",
+                         s->source);
+    s->source = arena_str(c->arena, s->source);
+    return 0;
+}
+
+static int read_file(struct config *c, const struct node *n, struct config_secret *s,
+                     struct err *err)
+{
+    s->store = STORE_FILE;
+    return config_file(c, n, &s->source, err);
+}
+
+/* One name in a folder; what begins with ".." is Kubernetes' own. */
+static bool entry_name_ok(const char *s)
+{
+    return *s && strlen(s) <= 255 && strchr(s, '/') == NULL && strcmp(s, ".") != 0 &&
+           strncmp(s, "..", 2) != 0;
+}
+
+static int read_systemd(struct config *c, const struct node *n, struct config_secret *s,
+                        struct err *err)
+{
+    s->store = STORE_FILE;
+    s->folder = "CREDENTIALS_DIRECTORY";
+    if (node_string(n, &s->source, err) < 0)
+        return -1;
+    if (!entry_name_ok(s->source))
+        return node_fail(n, err,
+                         "'%.60s' is not the name of a credential (LoadCredential=NAME:... of the "
+                         "unit)",
+                         s->source);
+    s->source = arena_str(c->arena, s->source);
+    return 0;
+}
+
+static int read_kubernetes(struct config *c, const struct node *n, struct config_secret *s,
+                           struct err *err)
+{
+    static const struct key keys[] = {{"path", NULL}, {"key", NULL}};
+    struct node path, key;
+    const char *folder, *name;
+    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+        return -1;
+    if (!node_get(n, "path", &path) || !node_get(n, "key", &key))
+        return node_fail(n, err,
+                         "'kubernetes' needs 'path', where the Secret is mounted, and 'key'");
+    if (config_file(c, &path, &folder, err) < 0 || node_string(&key, &name, err) < 0)
+        return -1;
+    if (!entry_name_ok(name))
+        return node_fail(&key, err, "'%.60s' is not a key of a Secret", name);
+    size_t size = strlen(folder) + strlen(name) + 2;
+    char *whole = arena_zalloc(c->arena, size, 1);
+    snprintf(whole, size, "%s/%s", folder, name);
+    s->store = STORE_FILE;
+    s->source = whole;
+    return 0;
+}
+
+/* Looked up by secret-tool of libsecret, which prints the value alone. */
+static int read_secret_service(struct config *c, const struct node *n, struct config_secret *s,
+                               struct err *err)
+{
+    enum { ATTRIBUTES_MAX = 16 };
+    if (node_is_object(n, err) < 0)
+        return -1;
+    size_t count = json_object_size(n->value), at = 2;
+    if (count == 0 || count > ATTRIBUTES_MAX)
+        return node_fail(n, err, "'secret_service' is 1 to %d attributes, such as { service: x }",
+                         ATTRIBUTES_MAX);
+    const char **argv = arena_zalloc(c->arena, 2 * count + 3, sizeof *argv);
+    argv[0] = "secret-tool";
+    argv[1] = "lookup";
+    for (void *it = json_object_iter(n->value); it; it = json_object_iter_next(n->value, it)) {
+        struct node one;
+        const char *name = json_object_iter_key(it), *value;
+        node_get(n, name, &one);
+        if (node_string(&one, &value, err) < 0)
+            return -1;
+        if (name[0] == '-' || name[0] == 0 || value[0] == '-' || strlen(value) > 1000)
+            return node_fail(&one, err, "an attribute and its value do not begin with '-'");
+        argv[at++] = arena_str(c->arena, name);
+        argv[at++] = arena_str(c->arena, value);
+    }
+    s->store = STORE_COMMAND;
+    s->command = argv;
+    s->source = argv[0];
+    s->ttl = 300;
+    return 0;
+}
+
+int config_read_store(struct config *c, const struct node *n, struct config_secret *s,
+                      struct err *err)
+{
+    static const struct {
+        const char *name;
+        int (*read)(struct config *c, const struct node *n, struct config_secret *s,
+                    struct err *err);
+    } stores[] = {{"env", read_env},
+                  {"file", read_file},
+                  {"command", read_command},
+                  {"systemd", read_systemd},
+                  {"kubernetes", read_kubernetes},
+                  {"secret_service", read_secret_service}};
+    struct node at, found;
+    size_t given = 0, which = 0;
+    for (size_t i = 0; i < ARRAY_LEN(stores); i++)
+        if (node_get(n, stores[i].name, &at)) {
+            found = at;
+            which = i;
+            given++;
+        }
+    if (given != 1)
+        return node_fail(n, err,
+                         "a secret has exactly one of 'env', 'file', 'command', 'systemd', "
+                         "'kubernetes', 'secret_service', or is made of others ('oauth2', "
+                         "'github_app', 'aws_key', ...)");
+    return stores[which].read(c, &found, s, err);
+}

@@ -12,7 +12,7 @@ CURL = ("curl -sS https://api.github.com/user && "
         "curl -sS -H 'Content-Type: application/json' -d '{\"title\":\"by curl\"}' "
         "https://api.github.com/repos/acme/x/issues && "
         "curl -sSN -H \"Authorization: Bearer $OPENAI_API_KEY\" "
-        "-d '{\"stream\":true,\"model\":\"m\"}' https://api.openai.com/v1/chat/completions && "
+        "-H 'Content-Type: application/json' -d '{\"stream\":true,\"model\":\"m\"}' https://api.openai.com/v1/chat/completions && "
         "curl -sS https://api.github.com/user https://api.github.com/repos/acme/x -o /dev/null "
         "-o /dev/null")
 WGET = ("wget -q -O - https://api.github.com/user && wget -q -O - --header "

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { BUF_DOUBLES = 64 * 1024 }; /* larger ones grow by less: what they do not use adds up */
+
 void buf_init(struct buf *b, size_t max)
 {
     *b = (struct buf){.max = max};
@@ -48,7 +50,7 @@ static int buf_grow(struct buf *b, size_t need)
 {
     size_t cap = b->cap ? b->cap : 512;
     while (cap < need)
-        cap *= 2;
+        cap += cap < BUF_DOUBLES ? cap : cap / 4;
     if (cap > b->max && need <= b->max)
         cap = b->max;
     unsigned char *p = malloc(cap);

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { IN_MIN = 32 * 1024 };
+
 enum origin_state { O_WAITING = 0, O_DIALLING, O_HANDSHAKE, O_ACTIVE, O_DONE };
 
 struct origin {
@@ -207,6 +209,13 @@ static void on_handshake(struct io *io, enum io_event ev, void *arg)
     }
 }
 
+/* A head and a little more: what waits here for a reader that takes nothing, it holds for each. */
+static size_t in_max(const struct limits *l)
+{
+    size_t most = l->head_bytes + 1024;
+    return most > IN_MIN ? most : IN_MIN;
+}
+
 static void on_dialled(void *arg, int fd, const char *address, const char *code, const char *detail)
 {
     struct origin *o = arg;
@@ -221,7 +230,7 @@ static void on_dialled(void *arg, int fd, const char *address, const char *code,
         return;
     }
     snprintf(o->facts.address, sizeof o->facts.address, "%s", address);
-    o->io = io_new(o->env.base, fd, STREAM_IN_MAX, STREAM_OUT_MAX, o->env.wipe);
+    o->io = io_new(o->env.base, fd, in_max(o->env.limits), STREAM_OUT_MAX, o->env.wipe);
     if (o->io == NULL) {
         origin_fail(o, 503, "memory", NULL);
         return;

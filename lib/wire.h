@@ -23,6 +23,7 @@ enum wire_type {
     W_LOG = 5,       /* role→P: level:u8, text:str (diagnostics to the operator's stderr) */
     W_POLICY = 6,    /* P→role: policy:str, generation:u32, json memfd:fd (reload) */
     W_PEER_GONE = 7, /* P→role: channel:u32; forget it */
+    W_REVOKED = 8,   /* C→P, P→G D I: tokens that are good no longer; see proxy/revoked.h */
 
     /* W_INIT of each role:
      * S: create:u8, leaf_days:u32, fds: key, cert (read-write only when create).

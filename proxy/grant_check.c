@@ -3,6 +3,7 @@
 
 #include "guard.h"
 #include "policy.h"
+#include "revoked.h"
 #include "token.h"
 
 #include <stdio.h>
@@ -18,6 +19,8 @@ static const char *check_token(const struct injector *i, const struct grant_requ
     if (i->token_public == NULL ||
         token_verify(i->token_public, slice_str(r->token), (uint64_t)time(NULL), &t, NULL) < 0)
         return "token_invalid";
+    if (revoked_has(i->revoked, t.sandbox, t.expiry))
+        return "token_revoked";
     if (strcmp(t.policy, i->name) != 0)
         return "token_policy";
     snprintf(d->sandbox, sizeof d->sandbox, "%s", t.sandbox);

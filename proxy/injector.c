@@ -5,6 +5,7 @@
 #include "peer.h"
 #include "policy.h"
 #include "proc.h"
+#include "revoked.h"
 #include "roots.h"
 #include "tls_sessions.h"
 #include "token.h"
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { POLICY_JSON_MAX = 16 << 20 };
@@ -138,6 +140,15 @@ static int on_policy(struct injector *i, struct msg *m)
     return load_policy(i, generation, fd);
 }
 
+static int on_revoked(struct injector *i, struct msg *m)
+{
+    if (i->revoked == NULL)
+        i->revoked = revoked_new();
+    if (i->revoked == NULL)
+        die("out of memory");
+    return revoked_get(i->revoked, m, (uint64_t)time(NULL));
+}
+
 static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
 {
     struct injector *i = arg;
@@ -147,6 +158,8 @@ static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return -1;
     if (m->type == W_PEER)
         return on_peer(i, m);
+    if (m->type == W_REVOKED)
+        return on_revoked(i, m);
     return m->type == W_POLICY ? on_policy(i, m) : -1;
 }
 
@@ -174,6 +187,7 @@ int injector_main(void)
     event_base_dispatch(i->base);
     scrub_cache_free(i->scrubs);
     secret_client_free(i->secrets);
+    revoked_free(i->revoked);
     ipc_free(i->parent);
     return 0;
 }

@@ -11,6 +11,8 @@
 
 #include <openssl/evp.h>
 
+struct revoked;
+
 struct injector {
     struct event_base *base;
     struct limits limits;
@@ -26,7 +28,8 @@ struct injector {
     struct pool *pool;
     struct origin_env origin;
     EVP_PKEY *token_public;
-    size_t gathered; /* bytes of request bodies that are held (proxy/gather.h) */
+    struct revoked *revoked; /* NULL: none */
+    size_t gathered;         /* bytes of request bodies that are held (proxy/gather.h) */
 };
 
 /* One gate's channel: its requests, multiplexed. sandbox: who the gate is of ("" for a listener);

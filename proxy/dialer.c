@@ -33,7 +33,8 @@ void dialer_tell_operator(struct dialer *d, const char *text)
 /* The rules that an end of this kind serves. */
 static unsigned channel_rules(const struct channel *c)
 {
-    return c->kind == ROLE_INJECTOR ? POLICY_HOST_CREDENTIALED : POLICY_HOST_PLAIN;
+    return c->kind == ROLE_INJECTOR ? POLICY_HOST_CREDENTIALED | POLICY_HOST_ASK
+                                    : POLICY_HOST_PLAIN;
 }
 
 static bool ask_allowed(void *arg, const struct authority *a)

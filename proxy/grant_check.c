@@ -55,15 +55,17 @@ const char *grant_check(const struct injector *i, const struct grant_request *r,
     struct policy_request q = {authority, h->method, h->path};
     ret->policy = policy_ref(i->policy);
     policy_decide(ret->policy, &q, &d);
-    if (d.verdict != VERDICT_ALLOW || d.rule == NULL || d.rule->credential == NULL)
+    if (d.verdict == VERDICT_DENY || d.rule == NULL || (d.rule->credential == NULL && !d.rule->ask))
         return "grant_denied";
     ret->rule = d.rule;
-    if (authority->scheme != SCHEME_HTTPS && !d.rule->allow_plaintext)
+    if (d.rule->credential && authority->scheme != SCHEME_HTTPS && !d.rule->allow_plaintext)
         return "grant_authority";
     if (guard_conditions(d.rule, h))
         return "grant_request";
     if (h->upgrade != UPGRADE_NONE && !d.rule->websocket)
         return "grant_denied";
+    if (d.rule->credential == NULL)
+        return r->secret[0] == 0 ? NULL : "grant_denied";
     if (r->secret[0] == 0)
         return d.rule->client_credential == CLIENT_PASS ? NULL : "grant_denied";
     if (strcmp(d.rule->credential->secret, r->secret) != 0)

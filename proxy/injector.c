@@ -2,6 +2,7 @@
 #include "injector.h"
 
 #include "dial_client.h"
+#include "hold.h"
 #include "peer.h"
 #include "policy.h"
 #include "proc.h"
@@ -68,7 +69,8 @@ static void start(struct injector *i, int roots_fd, bool synced)
     i->scrubs = scrub_cache_new(i->base);
     i->pool = pool_new(i->base, i->limits.pool, i->limits.pool_idle_seconds);
     i->origin.tls = io_tls_client_ctx();
-    if (!roots || !i->journal || !i->dial || !i->secrets || !i->scrubs || !i->pool ||
+    i->holds = holds_new(i->base, i->limits.approval_seconds);
+    if (!roots || !i->holds || !i->journal || !i->dial || !i->secrets || !i->scrubs || !i->pool ||
         !i->origin.tls)
         die(err.text[0] ? err.text : "out of memory");
     secret_client_on_stale(i->secrets, on_stale, i);
@@ -119,6 +121,9 @@ static int on_peer(struct injector *i, struct msg *m)
         return 0;
     case ROLE_LOGGER:
         journal_attach(i->journal, far.fd);
+        return 0;
+    case ROLE_CONTROLLER:
+        holds_attach(i->holds, far.fd);
         return 0;
     case ROLE_GATE:
         hop_server_new(i, far.fd, far.sandbox, slice_eq(far.extra, SLICE("token")));
@@ -186,6 +191,7 @@ int injector_main(void)
         return 1;
     event_base_dispatch(i->base);
     scrub_cache_free(i->scrubs);
+    holds_free(i->holds);
     secret_client_free(i->secrets);
     revoked_free(i->revoked);
     ipc_free(i->parent);

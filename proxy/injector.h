@@ -25,6 +25,7 @@ struct injector {
     struct dial_client *dial;
     struct secret_client *secrets;
     struct scrub_cache *scrubs;
+    struct holds *holds;
     struct pool *pool;
     struct origin_env origin;
     EVP_PKEY *token_public;

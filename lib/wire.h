@@ -76,7 +76,8 @@ enum wire_type {
     W_SECRET_STALE = 52, /* V→I: name:str; forget it */
     W_SIGN = 56,         /* I→V: req:u32, name:str, key_id:str, time:str, region:str, service:str,
                             hash:str (of the canonical request; secrets/aws_sign.h) */
-    W_SIGNED = 57,       /* V→I: req:u32, ok:u8, signature:str or text */
+    W_SIGN_TEXT = 59,    /* I→V: req:u32, name:str, scheme:u32 (of TLS, else 0), text:bytes */
+    W_SIGNED = 57,       /* V→I: req:u32, ok:u8, signature:bytes or text */
     /* vault ↔ parent: the vault has neither open nor exec */
     W_STORE_OPEN = 53, /* V→P: req:u32, secret:str */
     W_STORE_FD = 54, /* P→V: req:u32, ok:u8, text:str, fd if ok (file, or the command's stdout) */

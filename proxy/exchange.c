@@ -208,7 +208,7 @@ static void open_origin(struct exchange *x)
              scheme_name(x->authority.scheme),
              authority_text_port(&x->authority, text, sizeof text));
     x->origin = origin_open(&x->gate->origin, x->who.route->dial, f, &x->authority, &x->head, key,
-                            id, x->who.token);
+                            id, x->who.token, NULL);
     if (x->origin == NULL) {
         end_record(x, RECORD_ABORTED, "memory", NULL);
         tell_fail(x, 503, "memory");

@@ -1,5 +1,6 @@
 #include "grant_internal.h"
 
+#include "client_cert.h"
 #include "dial_client.h"
 #include "guard.h"
 #include "hold.h"
@@ -24,6 +25,7 @@ void grant_release(struct grant *g)
     secret_client_sign_cancel(g->sign_wait);
     fill_free(&g->fill);
     secret_unref(g->value);
+    client_cert_free(g->cert);
     scrub_free(g->scrub);
     gather_free(&g->body);
     if (g->later)
@@ -127,6 +129,8 @@ void grant_end_record(struct grant *g, enum record_kind kind, const char *code)
 static int prepare_scrub(struct grant *g)
 {
     const struct credential *c = g->decided.credential;
+    if (c->kind == CREDENTIAL_CERTIFICATE) /* the origin never sees the key */
+        return 0;
     g->filled = true;
     if (g->value == NULL || secret_slice(g->value).n < SCRUB_VALUE_MIN)
         return 0;
@@ -166,7 +170,8 @@ static void open_origin(struct grant *g)
     snprintf(key, sizeof key, "%s|%s|%u.%u|%s|%s", g->decided.sandbox, i->name, i->generation,
              i->epoch, g->decided.credential ? g->decided.credential->secret : "",
              authority_text_port(&g->authority, text, sizeof text));
-    g->origin = origin_open(&i->origin, i->dial, f, &g->authority, &g->head, key, id, g->token);
+    g->origin =
+        origin_open(&i->origin, i->dial, f, &g->authority, &g->head, key, id, g->token, g->cert);
     if (g->origin == NULL) {
         grant_end_record(g, RECORD_ABORTED, "memory");
         grant_tell_fail(g, 503, "memory");
@@ -210,11 +215,11 @@ static void admit(struct grant *g)
         g->wait = w;
 }
 
-static void on_signed(void *arg, const char *signature, const struct err *err)
+static void on_signed(void *arg, struct slice signature, const struct err *err)
 {
     struct grant *g = arg;
     g->sign_wait = NULL;
-    if (signature == NULL)
+    if (signature.n == 0)
         grant_deny(g, 503, "secret_unavailable", err->text);
     else if (fill_signed(&g->fill, &g->head, signature) < 0)
         grant_deny(g, 431, "too_many_headers", "");
@@ -246,6 +251,15 @@ static void on_secret(void *arg, struct secret *value, const struct err *err)
     g->secret_wait = NULL;
     if (value == NULL) {
         grant_deny(g, 503, "secret_unavailable", err ? err->text : "");
+        return;
+    }
+    if (g->decided.credential->kind == CREDENTIAL_CERTIFICATE) {
+        g->cert = client_cert_new(g->injector->base, g->injector->secrets,
+                                  g->decided.credential->secret, secret_slice(value));
+        if (g->cert)
+            admit(g);
+        else
+            grant_deny(g, 503, "secret_unavailable", "its certificate is none");
         return;
     }
     g->value = secret_ref(value);

@@ -28,6 +28,7 @@ struct grant {
     struct secret_wait *secret_wait;
     struct sign_wait *sign_wait;
     struct secret *value;
+    struct client_cert *cert; /* NULL: the credential is none */
     struct journal_wait *wait;
     uint64_t counter;
     unsigned refuse_status;

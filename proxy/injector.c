@@ -10,6 +10,7 @@
 #include "roots.h"
 #include "tls_sessions.h"
 #include "token.h"
+#include "vault_key.h"
 #include "wire.h"
 
 #include <event2/event.h>
@@ -69,6 +70,8 @@ static void start(struct injector *i, int roots_fd, bool synced)
     i->scrubs = scrub_cache_new(i->base);
     i->pool = pool_new(i->base, i->limits.pool, i->limits.pool_idle_seconds);
     i->origin.tls = io_tls_client_ctx();
+    if (vault_key_setup() < 0)
+        die("OpenSSL cannot sign elsewhere");
     i->holds = holds_new(i->base, i->limits.approval_seconds);
     if (!roots || !i->holds || !i->journal || !i->dial || !i->secrets || !i->scrubs || !i->pool ||
         !i->origin.tls)

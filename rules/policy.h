@@ -22,6 +22,7 @@ enum credential_kind {
     CREDENTIAL_COOKIE,      /* a cookie */
     CREDENTIAL_PLACEHOLDER, /* where the client wrote its placeholder */
     CREDENTIAL_AWS,         /* AWS Signature Version 4: what the client signed is signed anew */
+    CREDENTIAL_CERTIFICATE, /* of the TLS connection to the origin */
 };
 
 /* Where a client's placeholder may stand (CREDENTIAL_PLACEHOLDER); a mask. */

@@ -184,6 +184,9 @@ static int add_pattern(struct reader *r, const struct node *n, const char *text,
                          "'%.200s': http:// carries no credential, everybody on the way "
                          "could read it; drop the scheme for https, or say 'allow_plaintext: true'",
                          text);
+    if (r->entry->rule.credential && p.scheme == SCHEME_HTTP &&
+        r->entry->rule.credential->kind == CREDENTIAL_CERTIFICATE)
+        return node_fail(n, err, "'%.200s': a client certificate needs TLS; drop the scheme", text);
     if (r->git != GIT_NONE)
         return add_repository(r, n, &p, err);
     r->entry->arms[r->entry->n_arms++] = (struct rule_arm){p, r->methods};

@@ -433,7 +433,9 @@ static void bad_credentials(void)
     says("{'allow':['a.com','http://a.com:8080/x']," S "}", "http:// carries no credential");
     says("{'allow':'a.com','with':{}}", "one of bearer, basic, header");
     says("{'allow':'a.com','with':{'bearer':'s','header':{'x-k':'t'}}}", "one of bearer");
-    says("{'allow':'a.com','with':{'client_certificate':{}}}", "not built yet (planned: M3)");
+    says("{'allow':'a.com','with':{'client_certificate':{}}}", "string");
+    says("{'allow':'http://a.com','allow_plaintext':true,'with':{'client_certificate':'s'}}",
+         "needs TLS");
     says("{'allow':'a.com','with':{'baerer':'s'}}", "did you mean 'bearer'?");
     says("{'allow':'a.com','with':'s'}", "must be a mapping");
     says("{'allow':'a.com','with':{'bearer':''}}", "is empty");

@@ -3,6 +3,7 @@
 #include "dial.h"
 #include "ipc.h"
 #include "journal.h"
+#include "meter.h"
 #include "policy.h"
 #include "peer.h"
 #include "proc.h"
@@ -589,7 +590,9 @@ int dialer_main(void)
         proc_log("out of memory");
         return 1;
     }
-    event_base_dispatch(base);
+    if (meter_report(base, d->control) == 0)
+        event_base_dispatch(base);
+    meter_report_end();
     int failed = d->state == DIALER_FAILED;
     dialer_free(d);
     event_base_free(base);

@@ -2,6 +2,7 @@
 
 #include "dial_client.h"
 #include "guard.h"
+#include "meter.h"
 #include "tunnel.h"
 
 #include <event2/event.h>
@@ -105,6 +106,7 @@ void grant_end_record(struct grant *g, enum record_kind kind, const char *code)
         return;
     g->admitted = false;
     tunnel_verdict(g->relay.tunnel, &kind, &code);
+    meter_add(METER_SCRUB_HITS, grant_hits(g));
     if (kind == RECORD_COMPLETED && grant_hits(g) > 0)
         code = "secret_reflected";
     relay_record(&g->relay, &r, kind, g->counter, code);

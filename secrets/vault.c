@@ -1,4 +1,5 @@
 #include "aws_sign.h"
+#include "meter.h"
 #include "peer.h"
 #include "proc.h"
 #include "secret_list.h"
@@ -81,6 +82,7 @@ static void answer(struct channel *c, uint32_t req, struct secret *value, unsign
                    const char *why)
 {
     struct msg m;
+    meter_add(value ? METER_SECRETS : METER_SECRETS_FAILED, 1);
     msg_init(&m, W_SECRET); /* its body is wiped when sent */
     msg_put_u32(&m, req);
     msg_put_u8(&m, value != NULL);
@@ -445,6 +447,11 @@ struct vault *vault_new(struct event_base *base, int control_fd, bool confine,
         return NULL;
     }
     return v;
+}
+
+struct ipc *vault_control(const struct vault *v)
+{
+    return v->control;
 }
 
 void vault_free(struct vault *v)

@@ -70,6 +70,13 @@ enum wire_type {
     W_REPAIR = 45, /* →L: good:u64: a short write left part of a record after this count;
                       L→: the same: the part is cut off, the journal may be used again */
 
+    /* ---- what roles count (lib/meter.h, audit/counts.h) ---- */
+    W_METERS = 160, /* role→P: struct meters, at most once a second */
+    W_COUNTS = 161, /* L→P: n × (kind:u8, policy:str, code:str, records:u64, count:u64, up:u64,
+                       down:u64), at most once a second: audit/counts.h */
+    W_METERS_ALL = 162, /* C→P: {}; P→C: n × (role:u8, processes:u32, starts:u64, rss:u64 (bytes),
+                           cpu_ms:u64, struct meters), generation:u32, then as W_COUNTS */
+
     /* ---- injector ↔ vault ---- */
     W_SECRET_GET = 50, /* I→V: req:u32, name:str */
     W_SECRET = 51, /* V→I: req:u32, ok:u8, ttl:u32 (seconds it may be used), value:bytes or text */

@@ -7,6 +7,7 @@
 #include "exchange.h"
 #include "listener.h"
 #include "gate_names.h"
+#include "meter.h"
 #include "nflog.h"
 #include "peer.h"
 #include "placeholder.h"
@@ -530,7 +531,9 @@ int gate_main(void)
     p->gate.parent = ipc_new(p->gate.base, PROC_CONTROL_FD, on_control, on_parent_closed, p);
     if (p->gate.parent == NULL)
         return 1;
-    event_base_dispatch(p->gate.base);
+    if (meter_report(p->gate.base, p->gate.parent) == 0)
+        event_base_dispatch(p->gate.base);
+    meter_report_end();
     free_gate(p);
     return 0;
 }

@@ -327,7 +327,7 @@ void parent_sandbox_gone(struct parent *p, const char *id)
 
 /* ---- `listen` entries ---- */
 
-static int bind_listener(const char *text, struct err *err)
+int parent_bind_tcp(const char *text, struct err *err)
 {
     struct authority a;
     union {
@@ -373,7 +373,7 @@ int parent_listen_all(struct parent *p, struct err *err)
         struct sandbox *s = calloc(1, sizeof *s);
         if (s == NULL)
             return err_set(err, ERR_INTERNAL, "out of memory");
-        int fd = bind_listener(l[i].address, err);
+        int fd = parent_bind_tcp(l[i].address, err);
         if (fd < 0) {
             free(s);
             return -1;

@@ -37,7 +37,7 @@ struct config {
     const char **upstream_ca; /* NULL-terminated */
     size_t n_secrets, n_policies, n_listens, n_resolves, n_no_proxy;
     struct limits limits;
-    const char *ca_dir, *ca_cert, *ca_key, *socket, *state, *audit_dir;
+    const char *ca_dir, *ca_cert, *ca_key, *socket, *state, *audit_dir, *metrics, *console;
     struct config_audit audit;
 };
 

@@ -99,6 +99,7 @@ enum wire_type {
     W_HOP_TRAILERS = 67, /* I→G: exchange:u32 n × (name, value); before W_HOP_END */
 
     /* ---- parent ↔ gate ---- */
+    W_FORWARDED = 79,    /* P→G: json:bytes (proxy/oidc.h); before W_BIND, and at a reload */
     W_BIND = 80,         /* P→G: once; see proxy/bind.h */
     W_BOUND = 81,        /* G→P: {} */
     W_PLACEHOLDERS = 82, /* P→G: n × (placeholder:str, secret:str), in place of those it had */

@@ -18,6 +18,7 @@
 struct event_base;
 struct gate;
 struct gate_names;
+struct oidc;
 struct placeholder_key;
 struct session;
 struct tally;
@@ -65,6 +66,7 @@ struct gate {
     size_t previewed; /* bytes of request bodies held for inspection */
     struct placeholder_key *tag;
     EVP_PKEY *token_public; /* GATE_TOKEN */
+    struct oidc *oidc;      /* of a listener with `forwarded`; else NULL */
     LIST_HEAD(, session) sessions;
     bool draining;
     struct tally *tally;

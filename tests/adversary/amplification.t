@@ -13,7 +13,7 @@ from harness import durward, tap  # noqa: E402
 
 BENIGN = {"authority": "name", "chunks": "trailers", "client_hello": "openssl", "config": "example.yaml",
           "dns": "a", "hop": "plain", "ipc_msg": "mixed", "journal": "exchange", "mint_request": "name",
-          "nflog": "v4-udp", "path": "seed-13", "placeholder": "openai", "reply_head": "ok",
+          "nflog": "v4-udp", "oidc": "token", "path": "seed-13", "placeholder": "openai", "reply_head": "ok",
           "request_head": "put", "scrub": "forms", "socks5": "name",
           "token": "payload"}
 FACTOR, NOISE_NS, PAGE = 10, 3000, 4096

@@ -75,6 +75,7 @@ struct sandbox {
         char *text, *secret;
     } placeholders[SANDBOX_PLACEHOLDERS_MAX];
     size_t n_placeholders;
+    size_t forwarded; /* of LISTENER_FORWARDED: which `listen` entry */
     struct child *gate;
     bool answered; /* the builder has its W_LISTENERS_OK */
     TAILQ_ENTRY(sandbox) link;
@@ -114,6 +115,9 @@ struct parent {
 
 /* parent_child.c */
 struct child *parent_start(struct parent *p, enum role r, const char *tag);
+/* parent_forwarded.c: who sends requests on to listeners with `forwarded`, and with what keys */
+int parent_check_forwarded(const struct config *c, struct err *err);
+void parent_tell_forwarded(struct child *gate); /* nothing for other gates */
 void parent_retire(struct child *c); /* it ends, and is not started again; NULL is fine */
 void parent_reaped(struct parent *p, pid_t pid, int status);
 /* parent_init.c: W_INIT of each role, as soon as what it needs is known */

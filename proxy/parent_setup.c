@@ -172,7 +172,8 @@ static void make_run_id(struct parent *p)
 int parent_setup(struct parent *p, struct err *err)
 {
     make_run_id(p);
-    if (find_init(p, err) < 0 || setup_dirs(p, err) < 0 || setup_ca(p, err) < 0)
+    if (parent_check_forwarded(p->config, err) < 0 || find_init(p, err) < 0 ||
+        setup_dirs(p, err) < 0 || setup_ca(p, err) < 0)
         return -1;
     if (p->mode != PARENT_SERVE)
         return 0;
@@ -225,6 +226,8 @@ static int check_reload(const struct parent *p, const struct config *c, struct e
         return err_set(err, ERR_UNREADY, "`listen` changed: that needs a restart of the daemon");
     if (!config_same(p->config, c, "upstream"))
         return err_set(err, ERR_UNREADY, "`upstream` changed: that needs a restart of the daemon");
+    if (parent_check_forwarded(c, err) < 0)
+        return -1;
     const struct config_audit *was = config_audit(p->config), *now = config_audit(c);
     if (was->durability != now->durability || was->rotate_bytes != now->rotate_bytes ||
         was->rotate_seconds != now->rotate_seconds || was->compress != now->compress ||
@@ -256,6 +259,10 @@ int parent_reload(struct parent *p, struct err *err)
     p->config = c;
     p->generation++;
     push_config(p);
+    struct child *gate;
+    TAILQ_FOREACH(gate, &p->children, link)
+    if (gate->role == ROLE_GATE && gate->sandbox)
+        parent_tell_forwarded(gate);
     for (size_t i = 0; i < config_policies(c); i++) {
         const char *name = config_policy_name(c, i);
         struct child *k;

@@ -125,6 +125,8 @@ static int run_ls(int argc, char **argv)
     if (c == NULL)
         return EXIT_NO;
     const struct config_secret *list = config_secrets(c, &n);
+    while (n > 0 && list[n - 1].hidden) /* logins are part of what uses them */
+        n--;
     int r = a.json ? list_json(list, n) : list_table(list, n);
     config_unref(c);
     return r < 0 ? EXIT_NO : EXIT_OK;

@@ -104,6 +104,26 @@ static int on_store_open(struct child *vault, struct msg *m)
     return store_desk_message(p->desk, vault->ch, m, list, n);
 }
 
+/* For the log: the controller has a journal. */
+static int on_store_state(struct child *vault, struct msg *m)
+{
+    struct slice name, text;
+    uint8_t ok;
+    struct msg told;
+    struct child *controller = vault->parent->controller;
+    if (vault->role != ROLE_VAULT || msg_get_slice(m, 128, &name) < 0 || msg_get_u8(m, &ok) < 0 ||
+        ok > 1 || msg_get_slice(m, 1024, &text) < 0 || msg_end(m) < 0)
+        return -1;
+    if (controller == NULL || controller->ch == NULL)
+        return 0;
+    msg_init(&told, W_STORE_STATE);
+    msg_put_slice(&told, name);
+    msg_put_u8(&told, ok);
+    msg_put_slice(&told, text);
+    ipc_send(controller->ch, &told);
+    return 0;
+}
+
 static int on_kept(struct child *vault, struct msg *m)
 {
     return vault->role == ROLE_VAULT ? kept_message(vault->parent->state_dir, vault->ch, m) : -1;
@@ -198,6 +218,8 @@ int parent_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_kept(c, m);
     case W_STORE_OPEN:
         return on_store_open(c, m);
+    case W_STORE_STATE:
+        return on_store_state(c, m);
     case W_BOUND:
         if (c->role != ROLE_GATE || msg_end(m) < 0)
             return -1;

@@ -112,7 +112,7 @@ static int head_of(struct head *h, const struct token_request *r, struct authori
     const char *rest = r->url + strlen("https://");
     size_t n = strcspn(rest, "/");
     http_head_init(h);
-    h->method = SLICE("POST");
+    h->method = slice_str(r->method);
     h->minor = 1;
     h->form = TARGET_ORIGIN;
     if (authority_parse(a, SCHEME_HTTPS, (struct slice){rest, n}) < 0 ||

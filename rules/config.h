@@ -22,7 +22,8 @@ struct config_secret {
     unsigned ttl;               /* seconds a value may be kept; 0: read again each time asked */
     const char *endpoint;       /* MINT: the URL it comes from; NULL: none */
     bool lines;                 /* a key of another secret: several lines, and never sent */
-    bool used;                  /* another secret is made of it */
+    bool hidden; /* a login of stores behind an endpoint: declared by them, named by nobody */
+    bool used;   /* another secret is made of it */
 };
 
 enum listen_kind { LISTEN_HTTP = 1, LISTEN_HTTPS };

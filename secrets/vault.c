@@ -262,6 +262,17 @@ static void tell_stale(void *arg, const struct vault_entry *e)
     }
 }
 
+static void tell_state(void *arg, const struct vault_entry *e, const char *why)
+{
+    struct vault *v = arg;
+    struct msg m;
+    msg_init(&m, W_STORE_STATE);
+    msg_put_str(&m, vault_entry_name(e));
+    msg_put_u8(&m, why == NULL);
+    msg_put_str(&m, why ? why : "");
+    ipc_send(v->control, &m);
+}
+
 static int on_store_fd(struct vault *v, struct msg *m)
 {
     uint32_t req;
@@ -309,7 +320,9 @@ static int on_store_changed(struct vault *v, struct msg *m)
     vault_entry_changed(v->secrets[at].entry);
     for (size_t i = 0; i < v->n; i++) {
         const struct derived *d = v->secrets[i].mint;
-        for (size_t k = 0; d && derived_is_local(d) && (part = derived_input(d, k)); k++)
+        for (size_t k = 0;
+             d && (derived_is_local(d) || derived_is_itself(d)) && (part = derived_input(d, k));
+             k++)
             if (slice_eq_str(name, part))
                 vault_entry_changed(v->secrets[i].entry);
     }
@@ -437,6 +450,7 @@ struct vault *vault_new(struct event_base *base, int control_fd, bool confine,
                                     .arg = v,
                                     .open = ask_parent,
                                     .changed = tell_stale,
+                                    .state = tell_state,
                                     .mint = vault_mint_start,
                                     .unmint = vault_mint_stop};
     v->control = ipc_new(base, control_fd, on_control, on_control_closed, v);

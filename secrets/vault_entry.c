@@ -44,6 +44,7 @@ struct vault_entry {
     int fd;
     struct secret *raw; /* being read, SECRET_MAX bytes of room */
     size_t got;
+    bool down;   /* the last fetch failed */
     bool again;  /* it changed while it was being read */
     bool whole;  /* end of file was seen */
     bool exited; /* the command is gone */
@@ -143,6 +144,9 @@ static void fail(struct vault_entry *e, const char *why)
     e->retry_at = e->again ? 0 : now_ms() + backoff_ms(e);
     e->again = false;
     memcpy(e->why, text, sizeof text);
+    if (!e->down)
+        e->hooks->state(e->hooks->arg, e, e->why);
+    e->down = true;
     answer_all(e, NULL, e->why);
 }
 
@@ -160,6 +164,9 @@ static void succeed(struct vault_entry *e, struct secret *value)
     secret_unref(e->value);
     e->value = value;
     e->fresh_until = now_ms() + keep_ms(e);
+    if (e->down)
+        e->hooks->state(e->hooks->arg, e, NULL);
+    e->down = false;
     if (changed)
         e->hooks->changed(e->hooks->arg, e);
     secret_ref(value); /* a callback may start the fetch that replaces it */
@@ -316,6 +323,16 @@ void vault_entry_free(struct vault_entry *e)
 const char *vault_entry_name(const struct vault_entry *e)
 {
     return e->name;
+}
+
+bool vault_entry_lines(const struct vault_entry *e)
+{
+    return e->lines;
+}
+
+struct secret *vault_entry_value(const struct vault_entry *e)
+{
+    return e->value;
 }
 
 struct vault_wait *vault_entry_get(struct vault_entry *e, vault_fn fn, void *arg)

@@ -36,6 +36,8 @@ struct vault_hooks {
                    struct vault_entry *e); /* no result is wanted; may be none under way */
     /* a fetch gave another value than the one before */
     void (*changed)(void *arg, const struct vault_entry *e);
+    /* it cannot be read (why), or can be again (NULL): once for each */
+    void (*state)(void *arg, const struct vault_entry *e, const char *why);
 };
 
 /* lines: its value may have several. hooks must outlive the entry. NULL when memory is out. */
@@ -44,6 +46,8 @@ struct vault_entry *vault_entry_new(const struct vault_hooks *hooks, const char 
 /* Drops the waits without a call. */
 void vault_entry_free(struct vault_entry *e);
 const char *vault_entry_name(const struct vault_entry *e);
+bool vault_entry_lines(const struct vault_entry *e);
+struct secret *vault_entry_value(const struct vault_entry *e); /* borrowed; NULL: none */
 /* Calls fn at once (and returns NULL) or later. */
 struct vault_wait *vault_entry_get(struct vault_entry *e, vault_fn fn, void *arg);
 void vault_entry_cancel(struct vault_wait *w); /* fn will not run; NULL is fine */

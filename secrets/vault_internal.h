@@ -20,6 +20,7 @@ struct held_secret {
     struct minting *minting; /* under way */
     struct secret *rotated;  /* a refresh token in place of the configured one, which has the */
     char rotated_for[65];    /* SHA-256 */
+    unsigned lease;          /* seconds that its login gave; renewals that give less than half */
     uint32_t keep_req;       /* of a rotated token that is being written; 0: none */
 };
 

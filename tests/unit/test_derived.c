@@ -52,7 +52,7 @@ static void test_requests(void)
     CU_ASSERT_STRING_EQUAL(derived_input(m, 0), "a");
     CU_ASSERT_PTR_NULL(derived_input(m, 1));
     CU_ASSERT(!derived_signs(m) && !derived_is_local(m) && derived_refreshes(m) == -1);
-    CU_ASSERT_EQUAL(derived_request(m, in, NOW, &r, &err), 0);
+    CU_ASSERT_EQUAL(derived_request(m, in, NULL, NOW, &r, &err), 0);
     CU_ASSERT_STRING_EQUAL(r.url, "https://a.example/t");
     CU_ASSERT(slice_eq(buf_slice(&r.body), SLICE("grant_type=client_credentials&scope=x%20y")));
     CU_ASSERT(slice_eq(field(&r, "authorization"), SLICE("Basic aSUyMGQ6cyUzQSUyNiVDMyVCQw==")));
@@ -60,14 +60,14 @@ static void test_requests(void)
     derived_free(m);
     m = good(OAUTH(",\"client_secret\":\"a\",\"refresh_token\":\"b\",\"auth\":\"post\""));
     CU_ASSERT_EQUAL(derived_refreshes(m), 1);
-    CU_ASSERT_EQUAL(derived_request(m, in, NOW, &r, &err), 0);
+    CU_ASSERT_EQUAL(derived_request(m, in, NULL, NOW, &r, &err), 0);
     CU_ASSERT(slice_eq(buf_slice(&r.body), SLICE("grant_type=refresh_token&refresh_token=r%2B&"
                                                  "client_id=i%20d&client_secret=s%3A%26%C3%BC")));
     CU_ASSERT_EQUAL(field(&r, "authorization").n, 0);
     token_request_free(&r);
     derived_free(m);
     m = good(APP); /* what is no key says so and nothing of itself */
-    CU_ASSERT_EQUAL(derived_request(m, in, NOW, &r, &err), -1);
+    CU_ASSERT_EQUAL(derived_request(m, in, NULL, NOW, &r, &err), -1);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "not a private key"));
     CU_ASSERT_PTR_NULL(strstr(err.text, "s:&"));
     token_request_free(&r);

@@ -34,6 +34,13 @@ dots() {
     done
 }
 
+# excerpt LOG: what most likely says why it failed, then how it ended (with make -k these are far apart).
+excerpt() {
+    grep -E 'error:|Error [0-9]|\*\*\*|No rule' "$1" | head -n 15 | sed 's/^/      | /' || :
+    printf '      | ...\n'
+    tail -n 15 "$1" | sed 's/^/      | /'
+}
+
 # logged NAME COMMAND...: run it into $LOGS/NAME.log; on failure show the end of that log. On a
 # terminal a line of dots shows that it lives.
 logged() {
@@ -56,7 +63,7 @@ logged() {
     fi
     if [ "$logged_status" -ne 0 ]; then
         printf '%s      failed (status %d): %s%s\n' "$RED" "$logged_status" "$*" "$PLAIN" >&2
-        tail -n 25 "$logged_file" | sed 's/^/      | /' >&2
+        excerpt "$logged_file" >&2
         printf '      the whole log: %s\n' "$logged_file" >&2
         return "$logged_status"
     fi
@@ -170,5 +177,5 @@ writable_tree() {
 }
 
 BUILD_PACKAGES="gcc libc6-dev make autoconf automake pkg-config libevent-dev libssl-dev
-    libjansson-dev libyaml-dev libseccomp-dev libsqlite3-dev libmnl-dev libnftnl-dev libc-ares-dev libzstd-dev
+    libjansson-dev libyaml-dev libseccomp-dev libsqlite3-dev libmnl-dev libnftnl-dev libc-ares-dev libzstd-dev zlib1g-dev
     libarchive-dev libhttp-parser-dev libnghttp2-dev bubblewrap"

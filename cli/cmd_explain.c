@@ -54,6 +54,8 @@ static int print_answer(const struct answer *w, const struct question *q, const 
         printf("  rule:       %u of policy %s: %s\n", w->rule->index + 1, policy, w->rule->text);
     else
         printf("  rule:       none of policy %s\n", policy);
+    if (w->rule && w->rule->tunnel)
+        printf("  tunnel:     its TLS passes unread; nothing is known of paths and methods\n");
     if (w->verdict != VERDICT_DENY)
         printf("  credential: %s%s%s\n", credential ? credential : "none", c ? ", " : "",
                c ? credential_text(c, kind, sizeof kind) : "");

@@ -1,6 +1,7 @@
 #include "question.h"
 
 #include "condition.h"
+#include "guard.h"
 
 #include <string.h>
 
@@ -37,6 +38,7 @@ static const char *reason(const char *code)
         {"denied_by_rule", "a deny rule matches, and deny goes before ask and allow"},
         {"method", "rules name this destination, but not with this method"},
         {"query", "the rule allows other parameters or values in the query"},
+        {"method_override", "the rule names methods, and the query asks for another one"},
         {"header", "the rule wants a header that is not there, or has another value"},
     };
     for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
@@ -71,6 +73,9 @@ void question_decide(const struct policy *p, const struct question *q, struct an
         d.verdict == VERDICT_ALLOW ? condition_query(d.rule, q->query, q->has_query) : NULL;
     if (d.verdict == VERDICT_ALLOW && code == NULL)
         code = condition_headers(d.rule, find_header, q);
+    if (d.verdict == VERDICT_ALLOW && code == NULL && d.rule->method_scoped &&
+        guard_query_override(q->query))
+        code = "method_override";
     if (code)
         d = (struct decision){VERDICT_DENY, d.rule, code};
     *ret = (struct answer){d.verdict, d.code, reason(d.code), d.rule};

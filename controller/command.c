@@ -162,6 +162,19 @@ static NORETURN void child_fails(int report, struct word w)
 }
 
 /* The new process. Descriptors 0 to 2 are open in init, so none of those in s is below 3. */
+/* Where memory is bounded, what runs in the sandbox goes before durward-init, whose end would be
+ * the sandbox's. A process may always raise its own score; where /proc is not there, all are alike.
+ */
+static void die_first(void)
+{
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    ssize_t n = write(fd, "500", 3);
+    (void)n;
+    close(fd);
+}
+
 static NORETURN void child(const struct spec *s, int report)
 {
     struct word w = {.at = AT_SESSION};
@@ -177,6 +190,7 @@ static NORETURN void child(const struct spec *s, int report)
             child_fails(report, w);
     if (s->script >= 0 && dup2(s->script, COMMAND_SCRIPT_FD) < 0)
         child_fails(report, w);
+    die_first();
     w.at = AT_DIRECTORY;
     if (chdir(s->cwd) < 0)
         child_fails(report, w);

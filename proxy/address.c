@@ -241,14 +241,15 @@ static const char *guard_one(const struct address_guard *g, const unsigned char 
     return in_table(ip, g->extra, g->n_extra);
 }
 
-const char *address_guard_check(const struct address_guard *g, const struct sockaddr *sa)
+/* An address and what it carries inside, each asked of the guard. */
+static const char *guard_each(const struct address_guard *g, const struct sockaddr *sa,
+                              const char *(*ask)(const struct address_guard *,
+                                                 const unsigned char ip[16]))
 {
     unsigned char ip[16], inner[16], v4[4];
-    const char *why = address_blocked(sa);
-    if (why)
-        return why;
+    const char *why;
     unify(ip, sa->sa_family, ip_of(sa));
-    if ((why = guard_one(g, ip)) != NULL)
+    if ((why = ask(g, ip)) != NULL)
         return why;
     for (size_t i = 0; i < ARRAY_LEN(wrappers); i++) {
         const struct wrapper *w = &wrappers[i];
@@ -257,10 +258,26 @@ const char *address_guard_check(const struct address_guard *g, const struct sock
         for (unsigned j = 0; j < 4; j++)
             v4[j] = ip[w->at + j] ^ w->flip;
         unify(inner, AF_INET, v4);
-        if ((why = guard_one(g, inner)) != NULL)
+        if ((why = ask(g, inner)) != NULL)
             return why;
     }
     return NULL;
+}
+
+static const char *guard_listed(const struct address_guard *g, const unsigned char ip[16])
+{
+    return in_table(ip, g->extra, g->n_extra);
+}
+
+const char *address_guard_check(const struct address_guard *g, const struct sockaddr *sa)
+{
+    const char *why = address_blocked(sa);
+    return why ? why : guard_each(g, sa, guard_one);
+}
+
+bool address_guard_listed(const struct address_guard *g, const struct sockaddr *sa)
+{
+    return ip_of(sa) == NULL || guard_each(g, sa, guard_listed) != NULL;
 }
 
 void address_set(struct address *a, int family, const void *ip, uint16_t port)

@@ -45,6 +45,8 @@ int address_guard_refresh(struct address_guard *g, struct err *err);
 /* NULL when it may be dialled, else a constant reason; besides those of address_blocked() "own"
  * (an address of this host) and "listed" (given with address_guard_add). */
 const char *address_guard_check(const struct address_guard *g, const struct sockaddr *sa);
+/* Given with address_guard_add: what no rule can open. */
+bool address_guard_listed(const struct address_guard *g, const struct sockaddr *sa);
 
 /* ip: 4 or 16 bytes. Port in host order. A v4-mapped one stays IPv6. */
 void address_set(struct address *a, int family, const void *ip, uint16_t port);

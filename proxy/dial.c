@@ -166,6 +166,15 @@ static void on_deadline(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 
 /* ---- connecting ---- */
 
+/* The guard, and what the rules of this authority open of it. */
+static const char *address_refused(const struct dial *d, const struct sockaddr *sa)
+{
+    const char *why = address_guard_check(d->means->guard, sa);
+    if (why == NULL || d->order.leads_to == NULL || address_guard_listed(d->means->guard, sa))
+        return why;
+    return d->order.leads_to(d->order.arg, &d->order.authority, sa) ? NULL : why;
+}
+
 /* What is connected must be what was judged. NULL, or why it must not be used. */
 static const char *peer_blocked(struct dial *d, const struct address *asked)
 {
@@ -178,9 +187,11 @@ static const char *peer_blocked(struct dial *d, const struct address *asked)
     address_text(&peer.sa, d->address, sizeof d->address);
     if (d->exempt)
         return NULL;
-    const char *why = address_guard_check(d->means->guard, &peer.sa);
+    const char *why = address_refused(d, &peer.sa);
     if (why)
         return why;
+    if (address_guard_check(d->means->guard, &peer.sa))
+        return NULL; /* a rule opens this very address, be it our own */
     /* A connection whose two ends have one address never left this host. */
     if (getsockname(d->fd, &own.sa, &own.len) < 0 || address_same_host(&peer.sa, &own.sa))
         return "own";
@@ -285,7 +296,7 @@ static void dial_judge(struct dial *d, const struct address *list, size_t n)
     size_t n_kept = 0;
     const char *why = "";
     for (size_t i = 0; i < n && i < RESOLVE_ADDRESSES_MAX; i++) {
-        const char *blocked = address_guard_check(d->means->guard, &list[i].sa);
+        const char *blocked = address_refused(d, &list[i].sa);
         if (blocked == NULL) {
             kept[n_kept++] = list[i];
             continue;
@@ -352,7 +363,7 @@ static void dial_through(struct dial *d)
     struct address to;
     if (a->kind != HOST_NAME) {
         literal_address(&to, a);
-        const char *why = address_guard_check(d->means->guard, &to.sa);
+        const char *why = address_refused(d, &to.sa);
         if (why) {
             address_text(&to.sa, d->address, sizeof d->address);
             dial_finish(d, "blocked_ip", why);

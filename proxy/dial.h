@@ -47,6 +47,9 @@ struct dial_order {
     uint32_t owner; /* the channel that asks */
     /* Asked before anything leaves, and again before the descriptor is handed over. */
     bool (*allowed)(void *arg, const struct authority *a);
+    /* Asked of an address that the guard forbids, other than our own listeners: may this authority
+     * lead to it all the same? NULL: never. */
+    bool (*leads_to)(void *arg, const struct authority *a, const struct sockaddr *sa);
     /* The end, once. fd >= 0: connected, the callback's; address is its peer. fd < 0: code is one
      * of those of W_DIAL_FAIL, text says more; address NULL. The dial is gone when this runs. */
     void (*done)(void *arg, int fd, const char *address, const char *code, const char *text);

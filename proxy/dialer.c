@@ -118,12 +118,29 @@ static void tell_operator(struct dialer *d, const char *text)
 
 /* ---- dials ---- */
 
+/* The rules that an end of this kind serves. */
+static unsigned channel_rules(const struct channel *c)
+{
+    return c->kind == ROLE_INJECTOR ? POLICY_HOST_CREDENTIALED : POLICY_HOST_PLAIN;
+}
+
 static bool ask_allowed(void *arg, const struct authority *a)
 {
-    const struct ask *k = arg;
-    unsigned want =
-        k->channel->kind == ROLE_INJECTOR ? POLICY_HOST_CREDENTIALED : POLICY_HOST_PLAIN;
-    return (policy_host(k->channel->policy->policy, a) & want) != 0;
+    const struct channel *c = ((const struct ask *)arg)->channel;
+    return (policy_host(c->policy->policy, a) & channel_rules(c)) != 0;
+}
+
+static bool ask_leads_to(void *arg, const struct authority *a, const struct sockaddr *sa)
+{
+    const struct channel *c = ((const struct ask *)arg)->channel;
+    struct authority at;
+    memset(&at, 0, sizeof at);
+    /* a v4-mapped one is no IPv4 address to a rule: it comes from an odd AAAA record only */
+    if (sa->sa_family == AF_INET6 &&
+        IN6_IS_ADDR_V4MAPPED(&((const struct sockaddr_in6 *)sa)->sin6_addr))
+        return false;
+    return authority_from_sockaddr(&at, SCHEME_HTTPS, sa) == 0 &&
+           policy_leads_to(c->policy->policy, a, channel_rules(c), &at);
 }
 
 static void send_fail(struct channel *c, uint32_t req, const char *code, const char *text)
@@ -233,6 +250,7 @@ static void ask_start(struct channel *c, uint32_t req, const struct authority *a
                                .label = *label,
                                .owner = c->number,
                                .allowed = ask_allowed,
+                               .leads_to = ask_leads_to,
                                .done = ask_done,
                                .arg = k};
     struct dial *dial = k ? dial_new(&c->dialer->means, &order) : NULL;

@@ -3,6 +3,7 @@
 #include "dial_client.h"
 #include "guard.h"
 #include "policy.h"
+#include "preview.h"
 #include "relay.h"
 #include "tunnel.h"
 #include "upgrade.h"
@@ -28,9 +29,11 @@ struct exchange {
     bool inject;
     struct origin *origin;
     struct journal_wait *wait;
-    uint64_t counter; /* of the record id */
+    struct preview *preview; /* until what it holds has gone on */
+    uint64_t counter;        /* of the record id */
     unsigned refuse_status;
     const char *refuse_code;
+    char refuse_detail[INSPECT_DETAIL_MAX];
     bool admitted;
     struct watch *watch;
 };
@@ -43,6 +46,7 @@ static void set_state(struct exchange *x, enum exchange_state s)
 static void exchange_free(struct exchange *x)
 {
     journal_cancel(x->wait);
+    preview_free(x->preview);
     relay_done(&x->relay);
     watch_free(x->watch);
     http_head_free(&x->head);
@@ -92,8 +96,12 @@ static void tell_fail(struct exchange *x, unsigned status, const char *code)
         journal_id(x->gate->journal, x->counter, id, sizeof id);
     struct front f = x->relay.front;
     set_state(x, EXCHANGE_DONE);
+    bool answered = status == 200 && preview_answer(x->preview, &f, code, id);
     exchange_free(x);
-    f.ops->fail(f.self, status, code, id);
+    if (answered)
+        f.ops->end(f.self);
+    else
+        f.ops->fail(f.self, status, code, id);
 }
 
 static void on_denied_recorded(void *arg, bool ok)
@@ -106,20 +114,30 @@ static void on_denied_recorded(void *arg, bool ok)
         tell_fail(x, 503, "audit_unwritable");
 }
 
-static void deny(struct exchange *x, unsigned status, const char *code)
+static void make_denial(struct exchange *x, unsigned status, const char *code, struct record *r)
 {
-    struct record r;
     char target[HOST_TEXT_MAX + 16] = "-";
-    x->refuse_status = status;
-    x->refuse_code = code;
-    set_state(x, EXCHANGE_RECORDING);
     x->counter = journal_next(x->gate->journal);
     if (x->authority.host[0])
         authority_text(&x->authority, target, sizeof target);
     gate_denied(x->gate, code, target, 1);
-    record_request(x, &r, RECORD_DENIED);
-    record_put_str(&r, RF_CODE, code);
-    record_put_u64(&r, RF_STATUS, status);
+    record_request(x, r, RECORD_DENIED);
+    record_put_str(r, RF_CODE, code);
+    if (status)
+        record_put_u64(r, RF_STATUS, status);
+    struct slice detail = slice_str(x->refuse_detail);
+    if (detail.n)
+        record_put(r, RF_DETAIL,
+                   guard_has_placeholder(x->gate, detail) ? SLICE("[placeholder]") : detail);
+}
+
+static void deny(struct exchange *x, unsigned status, const char *code)
+{
+    struct record r;
+    x->refuse_status = status;
+    x->refuse_code = code;
+    set_state(x, EXCHANGE_RECORDING);
+    make_denial(x, status, code, &r);
     struct journal_wait *w = journal_append(x->gate->journal, &r, on_denied_recorded, x);
     if (w)
         x->wait = w;
@@ -156,6 +174,31 @@ static void end_record(struct exchange *x, enum record_kind kind, const char *co
 
 static const struct front_ops front_ops;
 
+/* What the preview still holds goes first. */
+static void pump(struct exchange *x)
+{
+    struct relay *r = &x->relay;
+    if (!preview_pump(x->preview, &r->back, &r->up))
+        return;
+    preview_free(x->preview);
+    x->preview = NULL;
+    if (r->request_ended)
+        r->back.ops->end(r->back.self);
+    else
+        r->front.ops->wanted(r->front.self);
+}
+
+static void open_back(struct exchange *x, struct back back)
+{
+    set_state(x, EXCHANGE_OPEN);
+    if (x->preview == NULL) {
+        relay_open(&x->relay, back);
+        return;
+    }
+    x->relay.back = back;
+    pump(x);
+}
+
 static void open_origin(struct exchange *x)
 {
     char id[48], key[HOST_TEXT_MAX + 192], text[HOST_TEXT_MAX + 16];
@@ -171,10 +214,9 @@ static void open_origin(struct exchange *x)
         tell_fail(x, 503, "memory");
         return;
     }
-    set_state(x, EXCHANGE_OPEN);
     relay_admitted(&x->relay, x->gate->base, x->gate->limits.progress_seconds, x->gate->journal,
                    x->counter);
-    relay_open(&x->relay, origin_back(x->origin));
+    open_back(x, origin_back(x->origin));
 }
 
 static void on_admitted_recorded(void *arg, bool ok)
@@ -221,8 +263,7 @@ static void open_hop(struct exchange *x)
         deny(x, 503, "injector_gone");
         return;
     }
-    set_state(x, EXCHANGE_OPEN);
-    relay_open(&x->relay, hop);
+    open_back(x, hop);
 }
 
 /* ---- deciding ---- */
@@ -243,11 +284,55 @@ static bool decide(struct exchange *x, struct decision *d)
     policy_decide(x->policy, &q, d);
     if (d->rule)
         snprintf(x->rule_text, sizeof x->rule_text, "%s", d->rule->text);
-    if (d->verdict != VERDICT_ALLOW) {
-        deny(x, 403, d->code);
+    bool allowed = d->verdict == VERDICT_ALLOW;
+    if (!allowed || d->rule->tunnel) { /* in clear to us is not what a tunnel is for */
+        deny(x, 403, allowed ? "tunnel" : d->code);
         return false;
     }
     return true;
+}
+
+static void go(struct exchange *x)
+{
+    if (x->rule->credential)
+        open_hop(x);
+    else
+        open_plain(x);
+}
+
+static void on_inspected(void *arg, enum inspect_answer a, const struct inspect_result *why)
+{
+    struct exchange *x = arg;
+    if (a == INSPECT_PASS) {
+        go(x);
+        return;
+    }
+    memcpy(x->refuse_detail, why->detail, sizeof x->refuse_detail);
+    deny(x, why->status, why->code);
+}
+
+/* What the rule asks of the body comes before *admitted*. */
+static void inspect(struct exchange *x)
+{
+    struct inspect_result why;
+    struct preview_order o = {.base = x->gate->base,
+                              .inspection = x->rule->inspection,
+                              .head = &x->head,
+                              .seconds = x->gate->limits.idle_seconds,
+                              .total = &x->gate->previewed,
+                              .wanted = relay_wanted,
+                              .decided = on_inspected,
+                              .arg = x};
+    enum inspect_answer a = preview_head(o.inspection, o.head, &why);
+    if (a != INSPECT_MORE) {
+        on_inspected(x, a, &why);
+        return;
+    }
+    x->preview = preview_new(&o);
+    if (x->preview == NULL)
+        deny(x, 503, "memory");
+    else
+        set_state(x, EXCHANGE_PREVIEW);
 }
 
 void exchange_start(struct exchange *x, struct head *h, const struct authority *a,
@@ -291,10 +376,7 @@ void exchange_start(struct exchange *x, struct head *h, const struct authority *
         deny(x, 431, "too_many_headers");
         return;
     }
-    if (x->rule->credential)
-        open_hop(x);
-    else
-        open_plain(x);
+    (x->rule->inspection ? inspect : go)(x);
 }
 
 struct exchange *exchange_new(struct gate *g, const struct identity *who, struct front front)
@@ -432,6 +514,15 @@ static void front_fail(void *self, unsigned status, const char *code, const char
     f.ops->fail(f.self, status, code, copy);
 }
 
+static void front_wanted(void *self)
+{
+    struct exchange *x = self;
+    if (x->preview)
+        pump(x);
+    else
+        relay_wanted(x);
+}
+
 static const struct front_ops front_ops = {
     .reply = front_reply,
     .data = relay_down_bytes,
@@ -439,10 +530,36 @@ static const struct front_ops front_ops = {
     .end = front_end,
     .fail = front_fail,
     .room = relay_down_room,
-    .wanted = relay_wanted,
+    .wanted = front_wanted,
 };
 
 /* ---- as the back of its front ---- */
+
+static void back_data(void *self, const void *p, size_t n)
+{
+    struct exchange *x = self;
+    if (x->preview)
+        preview_data(x->preview, p, n);
+    else
+        relay_up_bytes(x, p, n);
+}
+
+static void back_end(void *self)
+{
+    struct exchange *x = self;
+    if (x->preview == NULL) {
+        relay_up_end(x);
+        return;
+    }
+    x->relay.request_ended = true;
+    preview_end(x->preview);
+}
+
+static size_t back_room(void *self)
+{
+    struct exchange *x = self;
+    return x->preview ? preview_room(x->preview) : relay_up_room(x);
+}
 
 /* Nothing is made of a request's trailers; these only matter for what they try. */
 static const struct refusal *back_trailers(void *self, const struct head *fields)
@@ -454,6 +571,11 @@ static const struct refusal *back_trailers(void *self, const struct head *fields
 static void back_cancel(void *self, const char *code)
 {
     struct exchange *x = self;
+    struct record r;
+    if (x->state == EXCHANGE_PREVIEW) { /* it was not decided on, and has no record yet */
+        make_denial(x, 0, code, &r);
+        journal_note(x->gate->journal, &r);
+    }
     end_record(x, RECORD_ABORTED, code, x->origin ? origin_facts(x->origin) : NULL);
     if (x->relay.back.ops)
         x->relay.back.ops->cancel(x->relay.back.self, code);
@@ -462,10 +584,10 @@ static void back_cancel(void *self, const char *code)
 }
 
 static const struct back_ops back_ops = {
-    .data = relay_up_bytes,
+    .data = back_data,
     .trailers = back_trailers,
-    .end = relay_up_end,
-    .room = relay_up_room,
+    .end = back_end,
+    .room = back_room,
     .resume = relay_resume,
     .cancel = back_cancel,
 };
@@ -473,19 +595,4 @@ static const struct back_ops back_ops = {
 struct back exchange_back(struct exchange *x)
 {
     return (struct back){&back_ops, x};
-}
-
-void exchange_note_denied(struct gate *g, const struct identity *who, const char *code,
-                          const char *target, const char *entry, const char *detail)
-{
-    struct record r;
-    gate_denied(g, code, target, 1);
-    record_init(&r, RECORD_DENIED, 0);
-    record_put_str(&r, RF_CODE, code);
-    record_put_str(&r, RF_TARGET, target);
-    record_put_str(&r, RF_ENTRY, entry);
-    record_put_str(&r, RF_DETAIL, detail);
-    if (g->mode == GATE_TOKEN && who)
-        record_put_str(&r, RF_SANDBOX, who->sandbox);
-    journal_note(g->journal, &r);
 }

@@ -1,5 +1,7 @@
 #include "field_name.h"
 
+#include "header_name.h"
+
 static const struct known {
     const char *name;
     unsigned kinds;
@@ -56,6 +58,7 @@ static const struct known {
     {"x-vault-token", FIELD_CREDENTIAL},
     {"x-auth-key", FIELD_CREDENTIAL},
     {"x-token", FIELD_CREDENTIAL},
+    {"token", FIELD_CREDENTIAL},
     {"authentication", FIELD_CREDENTIAL},
     {"x-authorization", FIELD_CREDENTIAL},
     {"openai-api-key", FIELD_CREDENTIAL},
@@ -76,6 +79,22 @@ unsigned field_kinds(struct slice name)
         if (slice_eq_str(name, table[i].name))
             return table[i].kinds;
     return 0;
+}
+
+bool field_is_credential(struct slice name)
+{
+    static const char *const others[] = {"cookie",       "set-cookie",   "set-cookie2",
+                                         "x-csrf-token", "x-xsrf-token", "csrf-token"};
+    char plain[128]; /* a longer one is no header_name_ok() of any API */
+    if (name.n > sizeof plain)
+        return false;
+    for (size_t i = 0; i < name.n; i++)
+        plain[i] = name.p[i] == '_' ? '-' : name.p[i];
+    struct slice s = {plain, name.n};
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        if (slice_eq_str(s, others[i]))
+            return false;
+    return (field_kinds(s) & FIELD_CREDENTIAL) || header_name_is_credential(s);
 }
 
 bool field_same(struct slice name, struct slice known)

@@ -18,6 +18,9 @@ enum field_kind {
 
 /* The kinds of this very name; 0 when it is not known. */
 unsigned field_kinds(struct slice name);
+/* It carries a credential, by this name or by how names of such fields end ("-token"), "_" read as
+ * "-". Cookies and tokens against cross-site requests are none here. */
+bool field_is_credential(struct slice name);
 /* The same name when "_" and "-" are one byte. */
 bool field_same(struct slice name, struct slice known);
 /* It has a "_" and is the twin of a known name with "-". */

@@ -413,16 +413,18 @@ static void start_gate(struct gate_process *p, const struct limits *l, int roots
     g->mint = p->roots ? mint_client_new(g->base, l->mints, LEAF_CACHE, &err) : NULL;
     g->server_tls = io_tls_server_ctx(false);
     g->port_tls = io_tls_server_ctx(false);
+    g->look_tls = io_tls_server_ctx(false);
     g->origin.tls = io_tls_client_ctx();
     g->pool = pool_new(g->base, l->pool, l->pool_idle_seconds);
     g->names = gate_names_new(g);
     g->tally = tally_new(g->base, on_tally, g);
     if (!g->names || !g->tally || !p->roots || !g->mint || !g->server_tls || !g->port_tls ||
-        !g->origin.tls || !g->pool)
+        !g->look_tls || !g->origin.tls || !g->pool)
         die(err.text[0] ? err.text : "out of memory");
     session_tls_setup(g->server_tls);
     tls_sessions_setup(g->origin.tls);
     session_port_setup(g->port_tls);
+    session_raw_setup(g->look_tls);
     SSL_CTX_set1_cert_store(g->origin.tls, roots_store(p->roots));
     g->origin.base = g->base;
     g->origin.limits = &g->limits;

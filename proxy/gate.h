@@ -52,6 +52,7 @@ struct gate {
     struct limits limits;
     struct ipc *parent, *controller;
     SSL_CTX *server_tls; /* towards clients, as the origin */
+    SSL_CTX *look_tls;   /* to read a ClientHello and nothing more (session_raw.c) */
     SSL_CTX *port_tls;   /* towards clients, as their proxy */
     struct mint_client *mint;
     struct journal *journal;
@@ -61,6 +62,7 @@ struct gate {
     size_t n_routes;
     struct placeholder_entry placeholders[GATE_PLACEHOLDERS_MAX];
     size_t n_placeholders;
+    size_t previewed; /* bytes of request bodies held for inspection */
     struct placeholder_key *tag;
     EVP_PKEY *token_public; /* GATE_TOKEN */
     LIST_HEAD(, session) sessions;

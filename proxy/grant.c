@@ -93,7 +93,7 @@ static void deny(struct grant *g, unsigned status, const char *code, const char 
 }
 
 /* How often the reply held the secret. */
-static uint64_t hits(const struct grant *g)
+uint64_t grant_hits(const struct grant *g)
 {
     return g->head_hits + g->frames.hits + (g->scrub ? scrub_hits(g->scrub) : 0);
 }
@@ -105,11 +105,11 @@ void grant_end_record(struct grant *g, enum record_kind kind, const char *code)
         return;
     g->admitted = false;
     tunnel_verdict(g->relay.tunnel, &kind, &code);
-    if (kind == RECORD_COMPLETED && hits(g) > 0)
+    if (kind == RECORD_COMPLETED && grant_hits(g) > 0)
         code = "secret_reflected";
     relay_record(&g->relay, &r, kind, g->counter, code);
-    if (hits(g) > 0)
-        record_put_u64(&r, RF_COUNT, hits(g));
+    if (grant_hits(g) > 0)
+        record_put_u64(&r, RF_COUNT, grant_hits(g));
     if (g->origin) {
         record_put_str(&r, RF_ADDRESS, origin_facts(g->origin)->address);
         record_put_str(&r, RF_DETAIL, origin_facts(g->origin)->detail);

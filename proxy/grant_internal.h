@@ -5,6 +5,7 @@
 #include "fill.h"
 #include "gather.h"
 #include "grant.h"
+#include "grpc_message.h"
 #include "relay.h"
 #include "scrub_frames.h"
 #include "secret.h"
@@ -32,8 +33,10 @@ struct grant {
     char refuse_detail[128];
     struct origin *origin;
     bool admitted;
-    bool body_whole;     /* and what the search held of it is out */
-    bool filled;         /* the credential is in: the reply is looked through */
+    bool body_whole;  /* and what the search held of it is out */
+    bool filled;      /* the credential is in: the reply is looked through */
+    bool in_messages; /* the reply's body is a stream of them */
+    struct grpc_message message;
     struct scrub *scrub; /* NULL: not filled, or too short a value */
     uint64_t head_hits;
     struct scrub_frames frames;
@@ -43,6 +46,7 @@ extern const struct front_ops grant_front_ops; /* grant_reply.c */
 
 void grant_set_state(struct grant *g, enum grant_state s);
 void grant_release(struct grant *g);
+uint64_t grant_hits(const struct grant *g); /* how often the reply held the secret so far */
 /* Each of these ends the grant. */
 void grant_tell_fail(struct grant *g, unsigned status, const char *code);
 void grant_abandon(struct grant *g, unsigned status, const char *code);

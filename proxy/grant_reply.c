@@ -6,6 +6,12 @@
 
 #include <stdlib.h>
 
+/* The rule would rather have no reply than one with the secret taken out. */
+static bool is_blocked(const struct grant *g)
+{
+    return g->decided.rule->on_reflect == REFLECT_BLOCK && grant_hits(g) > 0;
+}
+
 /* In a copy of our own. -1: out of memory. */
 static int clean_head(struct grant *g, struct head *to, const struct head *from)
 {
@@ -50,6 +56,7 @@ static void front_reply(void *self, const struct head *h)
         return;
     }
     g->relay.status = h->status;
+    g->in_messages = grpc_has_messages(h);
     if (h->body == BODY_TUNNEL && open_tunnel(g) < 0) {
         grant_abandon(g, 503, "memory");
         return;
@@ -59,11 +66,21 @@ static void front_reply(void *self, const struct head *h)
         return;
     }
     int r = clean_head(g, &clean, h);
-    if (r == 0)
+    bool blocked = r == 0 && is_blocked(g);
+    if (r == 0 && !blocked)
         pass_reply(g, &clean);
     http_head_free(&clean);
-    if (r < 0)
+    if (blocked)
+        grant_abandon(g, 502, "secret_reflected");
+    else if (r < 0)
         grant_abandon(g, 503, "memory");
+}
+
+static void pass_body(struct grant *g, struct slice s)
+{
+    g->relay.down += s.n;
+    if (s.n > 0)
+        g->relay.front.ops->data(g->relay.front.self, s.p, s.n);
 }
 
 static void front_data(void *self, const void *p, size_t n)
@@ -74,13 +91,18 @@ static void front_data(void *self, const void *p, size_t n)
         tunnel_down(g->relay.tunnel, p, n);
         return;
     }
+    bool over = g->in_messages && grpc_message_over(&g->message, s);
     if (g->scrub && scrub_feed(g->scrub, s, &s) < 0) {
         grant_abandon(g, 503, "memory");
         return;
     }
-    g->relay.down += s.n;
-    if (s.n > 0)
-        g->relay.front.ops->data(g->relay.front.self, s.p, s.n);
+    if (is_blocked(g)) {
+        grant_abandon(g, 502, "secret_reflected");
+        return;
+    }
+    pass_body(g, s);
+    if (over && g->scrub && scrub_early(g->scrub, &s) == 0)
+        pass_body(g, s); /* a peer waits for it before it says more */
 }
 
 /* What the search still holds of the body goes on: there is no more of it. */
@@ -90,9 +112,9 @@ static int flush_scrub(struct grant *g)
     if (g->scrub && !g->body_whole && scrub_end(g->scrub, &rest) < 0)
         return -1;
     g->body_whole = true;
-    g->relay.down += rest.n;
-    if (rest.n > 0) /* the room for it was never given away */
-        g->relay.front.ops->data(g->relay.front.self, rest.p, rest.n);
+    if (is_blocked(g))
+        return 0;       /* front_end tells */
+    pass_body(g, rest); /* the room for it was never given away */
     return 0;
 }
 
@@ -101,7 +123,7 @@ static void front_trailers(void *self, const struct head *fields)
 {
     struct grant *g = self;
     struct head clean;
-    if (flush_scrub(g) < 0)
+    if (flush_scrub(g) < 0 || is_blocked(g))
         return;
     if (g->scrub == NULL) {
         g->relay.front.ops->trailers(g->relay.front.self, fields);
@@ -127,6 +149,10 @@ static void front_end(void *self)
     } else if (flush_scrub(g) < 0) {
         grant_end_record(g, RECORD_ABORTED, "memory");
         grant_tell_fail(g, 503, "memory");
+        return;
+    } else if (is_blocked(g)) {
+        grant_end_record(g, RECORD_ABORTED, "secret_reflected");
+        grant_tell_fail(g, 502, "secret_reflected");
         return;
     }
     grant_end_record(g, RECORD_COMPLETED, "ok");

@@ -40,7 +40,7 @@ static void remove_kinds(struct head *h, unsigned kinds)
 /* What Connection does not take off: a credential or a cookie goes through its own checks. */
 static bool connection_spares(struct slice name)
 {
-    return slice_eq(name, SLICE("cookie")) || (field_kinds(name) & FIELD_CREDENTIAL);
+    return slice_eq(name, SLICE("cookie")) || field_is_credential(name);
 }
 
 /* Fields that the message itself calls hop-by-hop (RFC 9110 7.6.1). This comes before anything is
@@ -97,7 +97,7 @@ void guard_clean_reply(struct head *h, bool credentialed, bool keep_cookies)
 /* Known names and their twins: nothing that decides, routes or frames comes after the body. */
 static bool trailer_forbidden(struct slice name)
 {
-    return field_kinds(name) || field_is_twin(name);
+    return field_kinds(name) || field_is_twin(name) || field_is_credential(name);
 }
 
 void guard_clean_trailers(struct head *h)
@@ -257,6 +257,33 @@ static const char *const credential_queries[] = {
     "auth",
     "oauth_token",
     "awsaccesskeyid",
+    "googleaccessid",
+    "x-goog-security-token",
+    "x-api-key",
+    "api-key",
+    "apitoken",
+    "api_token",
+    "appkey",
+    "app_key",
+    "access_key",
+    "accesskey",
+    "access-token",
+    "accesstoken",
+    "auth_token",
+    "authtoken",
+    "authorization",
+    "bearer_token",
+    "client_assertion",
+    "hapikey",
+    "id_token",
+    "job_token",
+    "jwt",
+    "password",
+    "refresh_token",
+    "secret",
+    "session_token",
+    "subscription-key",
+    "user_token",
 };
 
 static int hex_value(char c)
@@ -372,7 +399,7 @@ bool guard_foreign(struct head *h, const struct rule *rule)
     for (size_t i = 0; i < h->n; i++) {
         struct slice name = h->fields[i].name;
         bool is_slot = slice_eq(name, slot), twin = !is_slot && field_same(name, slot);
-        bool credential = !is_slot && (field_kinds(name) & FIELD_CREDENTIAL);
+        bool credential = !is_slot && field_is_credential(name);
         if (!twin && (pass || !credential))
             h->fields[kept++] = h->fields[i];
     }
@@ -384,6 +411,17 @@ bool guard_foreign(struct head *h, const struct rule *rule)
            protocol_has_credential(h);
 }
 
+/* Of the codings of bodies and of messages in them (gRPC, Connect): only none at all can be
+ * searched. */
+static int ask_identity(struct head *h)
+{
+    static const char *const messages[] = {"grpc-accept-encoding", "connect-accept-encoding"};
+    for (size_t i = 0; i < ARRAY_LEN(messages); i++)
+        if (http_head_find(h, messages[i]) && http_head_set(h, messages[i], SLICE("identity")) < 0)
+            return -1;
+    return http_head_set(h, "accept-encoding", SLICE("identity"));
+}
+
 int guard_credentialed(struct head *h, const struct rule *rule)
 {
     if (!rule->cookies)
@@ -392,7 +430,7 @@ int guard_credentialed(struct head *h, const struct rule *rule)
         http_head_remove(h, "range");
         http_head_remove(h, "if-range");
     }
-    return http_head_set(h, "accept-encoding", SLICE("identity"));
+    return ask_identity(h);
 }
 
 /* Placeholders anywhere but in the slot. */

@@ -1,6 +1,7 @@
 #include "origin.h"
 
 #include "dial_client.h"
+#include "grpc_message.h"
 #include "http1_write.h"
 #include "tls_sessions.h"
 
@@ -435,16 +436,6 @@ const struct origin_facts *origin_facts(const struct origin *o)
     return &o->facts;
 }
 
-/* gRPC proper needs trailers and so HTTP/2; gRPC-Web (another type) does not. */
-static bool is_grpc(const struct head *h)
-{
-    static const char type[] = "application/grpc";
-    const struct field *f = http_head_find(h, "content-type");
-    size_t n = sizeof type - 1;
-    return f && slice_istarts(f->value, slice_str(type)) &&
-           (f->value.n == n || strchr("+; ", f->value.p[n]));
-}
-
 struct origin *origin_open(const struct origin_env *env, struct dial_client *dialer,
                            struct front front, const struct authority *a, const struct head *h,
                            const char *key, const char *id, const char *token)
@@ -460,7 +451,7 @@ struct origin *origin_open(const struct origin_env *env, struct dial_client *dia
     o->id = strdup(id);
     o->token = strdup(token);
     o->body = h->body;
-    o->grpc = is_grpc(h);
+    o->grpc = grpc_is(h);
     o->want = h->upgrade != UPGRADE_NONE ? POOL_HTTP1 : o->grpc ? POOL_HTTP2 : POOL_ANY;
     snprintf(o->method, sizeof o->method, "%.*s", SL(h->method));
     o->head = malloc(sizeof *o->head);

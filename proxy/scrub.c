@@ -184,10 +184,14 @@ size_t scrub_set_longest(const struct scrub_set *s)
 /* A form was found; it joins with those that it overlaps. */
 static int found(struct scrub *s, int64_t start, int64_t end)
 {
+    bool passed = false; /* one that it joins has begun to pass, and was counted */
     while (s->runs > 0 && s->run[s->runs - 1].end > start) {
         if (s->run[--s->runs].start < start)
             start = s->run[s->runs].start;
+        passed |= s->run[s->runs].start < 0;
     }
+    if (start < 0 && !passed)
+        s->hits++; /* it began in what scrub_early let pass */
     if (s->runs == s->runs_cap) {
         size_t cap = s->runs_cap ? s->runs_cap * 2 : 8;
         struct run *more = reallocarray(s->run, cap, sizeof *more);
@@ -290,8 +294,15 @@ int scrub_feed(struct scrub *s, struct slice in, struct slice *out)
         return 0;
     if (in.n > SCRUB_FEED_MAX || search(s, in) < 0)
         return -1;
-    size_t n = buf_len(&s->hold) + in.n - s->set->node[s->at].depth;
-    return pass(s, in, n, out);
+    size_t have = buf_len(&s->hold) + in.n, depth = s->set->node[s->at].depth;
+    return pass(s, in, have > depth ? have - depth : 0, out);
+}
+
+int scrub_early(struct scrub *s, struct slice *out)
+{
+    size_t n = buf_len(&s->hold);
+    *out = (struct slice){"", 0};
+    return n > 0 && n <= SCRUB_EARLY ? pass(s, *out, n, out) : 0;
 }
 
 int scrub_end(struct scrub *s, struct slice *out)

@@ -9,7 +9,11 @@
 
 #include "scrub_forms.h"
 
-enum { SCRUB_FEED_MAX = 1 << 20, SCRUB_LONGEST = 6 * SCRUB_VALUE_MAX };
+enum {
+    SCRUB_FEED_MAX = 1 << 20,
+    SCRUB_EARLY = 3, /* bytes at the beginning of a form that are nothing yet */
+    SCRUB_LONGEST = 6 * SCRUB_VALUE_MAX,
+};
 
 struct scrub_set;
 struct scrub;
@@ -29,6 +33,9 @@ const struct scrub_set *scrub_set(const struct scrub *s);
 /* in: at most SCRUB_FEED_MAX bytes. out: what may pass now, at most what was held and in.n; valid
  * until the next call and as long as in is. -1: out of memory; nothing more may pass. */
 int scrub_feed(struct scrub *s, struct slice in, struct slice *out) WUNUSED;
+/* More may be long in coming: what is held, where that is at most SCRUB_EARLY bytes. Should they
+ * have begun a form, the rest of it is replaced all the same. */
+int scrub_early(struct scrub *s, struct slice *out) WUNUSED;
 /* No more comes: what is held. */
 int scrub_end(struct scrub *s, struct slice *out) WUNUSED;
 size_t scrub_held(const struct scrub *s);

@@ -17,9 +17,12 @@ ssize_t scrub_head(const struct scrub_set *set, struct head *to, const struct he
 
 bool scrub_head_coded(const struct head *h)
 {
+    static const char *const names[] = {"content-encoding", "grpc-encoding",
+                                        "connect-content-encoding"};
     for (size_t i = 0; i < h->n; i++)
-        if (slice_eq_str(h->fields[i].name, "content-encoding") &&
-            !slice_ieq_str(slice_trim(h->fields[i].value), "identity"))
-            return true;
+        for (size_t k = 0; k < ARRAY_LEN(names); k++)
+            if (slice_eq_str(h->fields[i].name, names[k]) &&
+                !slice_ieq_str(slice_trim(h->fields[i].value), "identity"))
+                return true;
     return false;
 }

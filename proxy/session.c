@@ -30,6 +30,7 @@ void session_close(struct session *s, const char *why UNUSED)
         return;
     session_set_state(s, SESSION_DEAD);
     mint_client_cancel(s->mint);
+    session_raw_free(s, "client_gone");
     http1_server_free(s->server);
     http2_server_free(s->server2);
     if (s->io && io_ssl(s->io))
@@ -107,7 +108,8 @@ void session_inner(struct session *s)
     if (buf_len(io_in(s->io)) == 0)
         return;
     if (buf_data(io_in(s->io))[0] == TLS_HANDSHAKE_RECORD) {
-        session_start_tls(s);
+        if (!session_try_raw(s))
+            session_start_tls(s);
         return;
     }
     s->authority = s->outer;

@@ -14,6 +14,7 @@ enum session_state {
     SESSION_MINTING,      /* the handshake waits for a leaf */
     SESSION_HANDSHAKE,
     SESSION_HTTP,
+    SESSION_RAW, /* a tunnel: bytes both ways, unread */
     SESSION_DEAD,
 };
 
@@ -31,6 +32,8 @@ void session_drain_all(struct gate *g);
 
 /* To be set on the gate's server context: client hello and ALPN callbacks. */
 void session_tls_setup(SSL_CTX *ctx);
+/* For the context that looks at a ClientHello only. */
+void session_raw_setup(SSL_CTX *ctx);
 /* The same for the context of TLS ports. */
 void session_port_setup(SSL_CTX *ctx);
 

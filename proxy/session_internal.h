@@ -29,6 +29,7 @@ struct session {
     struct mint_wait *mint;
     struct http1_server *server;
     struct http2_server *server2; /* instead, where the handshake chose h2 */
+    struct raw *raw;              /* SESSION_RAW */
     int hello;                    /* 0 not seen, 1 leaf ready, -1 refused */
     unsigned char alert;
     bool explicit_inner; /* the next head is a proxy request */
@@ -43,6 +44,14 @@ void session_close(struct session *s, const char *why); /* the one exit door */
 /* Plain bytes or a ClientHello at the front of the input: start HTTP or TLS. */
 void session_inner(struct session *s);
 void session_start_tls(struct session *s);
+/* A ClientHello begins the input. True: it belongs to a tunnel, or more of it is awaited; all that
+ * follows is done. False: session_start_tls. */
+bool session_try_raw(struct session *s);
+void session_raw_free(struct session *s, const char *code); /* the reason, for its record */
+/* Which authority CONNECT target, destination and SNI make together (DESIGN 3). 0; else -1 with the
+ * alert and code of the refusal, and *a what was settled until then. */
+int session_hello_authority(const struct session *s, SSL *ssl, struct authority *a,
+                            unsigned char *alert, const char **code, const char **detail);
 void session_start_port(struct session *s); /* TLS of the port itself, then session_explicit */
 /* What an explicit port speaks, once it is reached: the next byte says. */
 void session_explicit(struct session *s);

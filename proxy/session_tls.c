@@ -18,28 +18,48 @@ void session_hello_refuse(struct session *s, unsigned char alert, const char *co
 }
 
 /* SNI, CONNECT target and original destination make one authority, or none (DESIGN §3). */
-static bool settle_authority(struct session *s, SSL *ssl)
+int session_hello_authority(const struct session *s, SSL *ssl, struct authority *a,
+                            unsigned char *alert, const char **code, const char **detail)
 {
     struct slice name;
     int there = hello_name(ssl, &name);
-    struct authority a = s->outer;
-    a.scheme = SCHEME_HTTPS;
-    if (there < 0) {
-        session_hello_refuse(s, SSL_AD_DECODE_ERROR, "malformed_host", "server_name");
-        return false;
+    *a = s->outer;
+    a->scheme = SCHEME_HTTPS;
+    *code = "malformed_host";
+    *detail = "server_name";
+    *alert = SSL_AD_DECODE_ERROR;
+    if (there < 0)
+        return -1;
+    *alert = SSL_AD_UNRECOGNIZED_NAME;
+    if (there == 0)
+        return 0;
+    struct authority sni = *a;
+    if (authority_host(&sni, name) < 0 || sni.kind != HOST_NAME)
+        return -1;
+    if (s->outer_binds_name && !authority_same_host(a, &sni)) {
+        *code = "authority_mismatch";
+        *detail = NULL;
+        return -1;
     }
-    if (there) {
+    *a = sni;
+    return 0;
+}
+
+static bool settle_authority(struct session *s, SSL *ssl)
+{
+    struct authority a;
+    unsigned char alert;
+    const char *code, *detail;
+    if (session_hello_authority(s, ssl, &a, &alert, &code, &detail) < 0) {
         struct authority sni = a;
-        if (authority_host(&sni, name) < 0 || sni.kind != HOST_NAME) {
-            session_hello_refuse(s, SSL_AD_UNRECOGNIZED_NAME, "malformed_host", "server_name");
-            return false;
-        }
-        if (s->outer_binds_name && !authority_same_host(&a, &sni)) {
+        struct slice name;
+        if (detail == NULL) { /* another name than asked for: both are told */
             s->authority = a;
-            session_hello_refuse(s, SSL_AD_UNRECOGNIZED_NAME, "authority_mismatch", sni.host);
-            return false;
+            if (hello_name(ssl, &name) > 0)
+                (void)authority_host(&sni, name);
         }
-        a = sni;
+        session_hello_refuse(s, alert, code, detail ? detail : sni.host);
+        return false;
     }
     s->authority = a;
     if (!session_host_allowed(s, &a)) {

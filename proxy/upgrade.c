@@ -28,6 +28,12 @@ static bool key_ok(struct slice v)
     return memcmp(again, v.p, v.n) == 0;
 }
 
+/* Java's client declares a body of no bytes. */
+static bool lengthless(const struct head *h)
+{
+    return http_head_count(h, "content-length") == 0 || one_is(h, "content-length", "0");
+}
+
 int upgrade_check_request(struct head *h, bool option, struct refusal *why)
 {
     size_t n = http_head_count(h, "upgrade");
@@ -36,7 +42,7 @@ int upgrade_check_request(struct head *h, bool option, struct refusal *why)
     if (!one_is(h, "upgrade", "websocket"))
         return refuse(why, 501, "upgrade");
     if (!option || h->minor == 0 || !slice_eq_str(h->method, "GET") || h->body != BODY_NONE ||
-        http_head_count(h, "content-length") || !one_is(h, "sec-websocket-version", "13") ||
+        !lengthless(h) || !one_is(h, "sec-websocket-version", "13") ||
         http_head_count(h, "sec-websocket-key") != 1 || !key_ok(upgrade_key(h)))
         return refuse(why, 400, "upgrade");
     h->upgrade = UPGRADE_WEBSOCKET;

@@ -7,7 +7,9 @@
 #define DURWARD_POLICY_H
 
 #include "authority.h"
+#include "cidr.h"
 #include "err.h"
+#include "inspect.h"
 
 struct policy;
 
@@ -62,6 +64,10 @@ struct condition {
     size_t n_values;
 };
 
+/* What becomes of a reply in which the secret comes back: it is taken out, or the reply is refused.
+ */
+enum on_reflect { REFLECT_REDACT = 0, REFLECT_BLOCK };
+
 struct rule {
     unsigned index;                      /* position in the policy's list, 0-based */
     const char *text;                    /* as written, e.g. "allow api.github.com" */
@@ -78,7 +84,12 @@ struct rule {
     size_t n_query;
     const struct condition *headers; /* each must be there, once */
     size_t n_headers;
-    bool allow_plaintext; /* the credential may go over http:// */
+    enum on_reflect on_reflect;
+    bool allow_plaintext;  /* the credential may go over http:// */
+    bool tunnel;           /* what is between client and origin passes unread, TLS and all */
+    const struct cidr *to; /* forbidden addresses that its hosts may lead to all the same */
+    size_t n_to;
+    const struct inspection *inspection; /* what is asked of the body; NULL: nothing */
 };
 
 enum verdict { VERDICT_DENY = 0, VERDICT_ALLOW = 1, VERDICT_ASK = 2 };
@@ -110,6 +121,13 @@ const char *policy_rule_where(const struct policy *p, size_t i);
 /* Which kinds of allow rules name this scheme, host and port, whatever the path and method. */
 enum { POLICY_HOST_PLAIN = 1, POLICY_HOST_CREDENTIALED = 2, POLICY_HOST_ASK = 4 };
 unsigned policy_host(const struct policy *p, const struct authority *a);
+/* The tunnel rule of this authority; NULL: there is none, its TLS ends here. */
+const struct rule *policy_tunnel(const struct policy *p, const struct authority *a);
+bool policy_has_tunnels(const struct policy *p);
+/* A rule of these kinds (POLICY_HOST_*) that names this authority, whatever the path, says that it
+ * may lead to this address (`to`). at: a literal one. */
+bool policy_leads_to(const struct policy *p, const struct authority *a, unsigned kinds,
+                     const struct authority *at);
 /* Some allow or ask rule names this host at some port or scheme: DNS may answer for it. */
 bool policy_names_host(const struct policy *p, const struct authority *host);
 /* Every port that an allow or ask rule names beyond 80 and 443; returns how many (ports may be

@@ -146,6 +146,48 @@ unsigned policy_host(const struct policy *p, const struct authority *a)
     return kinds;
 }
 
+bool policy_has_tunnels(const struct policy *p)
+{
+    return policy_index_of(p)->tunnels;
+}
+
+const struct rule *policy_tunnel(const struct policy *p, const struct authority *a)
+{
+    const struct policy_index *x = policy_index_of(p);
+    const struct site *sites[POLICY_SITES_MAX];
+    if (!x->tunnels || policy_host(p, a) == 0)
+        return NULL;
+    size_t n = policy_index_sites(x, a, sites);
+    for (size_t i = 0; i < n; i++)
+        for (uint32_t j = sites[i]->first_arm; j != POLICY_NONE; j = x->arms[j].next_site)
+            if (!x->arms[j].deny && x->arms[j].entry->rule.tunnel)
+                return &x->arms[j].entry->rule;
+    return NULL;
+}
+
+static bool rule_leads_to(const struct rule *r, unsigned kinds, const struct authority *at)
+{
+    if (!(kinds & (r->credential ? POLICY_HOST_CREDENTIALED : POLICY_HOST_PLAIN)))
+        return false;
+    for (size_t i = 0; i < r->n_to; i++)
+        if (cidr_contains(&r->to[i], at))
+            return true;
+    return false;
+}
+
+bool policy_leads_to(const struct policy *p, const struct authority *a, unsigned kinds,
+                     const struct authority *at)
+{
+    const struct policy_index *x = policy_index_of(p);
+    const struct site *sites[POLICY_SITES_MAX];
+    size_t n = policy_index_sites(x, a, sites);
+    for (size_t i = 0; i < n; i++)
+        for (uint32_t j = sites[i]->first_arm; j != POLICY_NONE; j = x->arms[j].next_site)
+            if (!x->arms[j].deny && rule_leads_to(&x->arms[j].entry->rule, kinds, at))
+                return true;
+    return false;
+}
+
 bool policy_names_host(const struct policy *p, const struct authority *host)
 {
     const struct policy_index *x = policy_index_of(p);

@@ -147,6 +147,7 @@ static void hang(struct policy_index *x, uint32_t i)
         x->denies = true;
         return;
     }
+    x->tunnels = x->tunnels || arm->entry->rule.tunnel;
     s->allow_depths |= 1u << arm->depth;
     s->kinds |= arm->entry->rule.credential ? POLICY_HOST_CREDENTIALED : POLICY_HOST_PLAIN;
     arm->next_site = s->first_arm;

@@ -23,24 +23,24 @@ const struct key rule_keys[] = {
     {"ranges", NULL},
     {"ask", "M3"},
     {"budget", "M3"},
-    {"to", "M3"},
-    {"refs", "M3"},
+    {"to", NULL},
+    {"refs", NULL},
     {"query", NULL},
     {"headers", NULL},
-    {"graphql", "M3"},
-    {"tunnel", "M3"},
-    {"mcp", "M3"},
+    {"graphql", NULL},
+    {"tunnel", NULL},
+    {"mcp", NULL},
     {"capture", "M3"},
-    {"on_reflect", "M3"},
+    {"on_reflect", NULL},
     {"allow_plaintext", NULL},
     {"allow_public_suffix", NULL},
     {"client_certificate", "M3"},
-    {"server_tools", "M3"},
+    {"server_tools", NULL},
     {"capture_body", "M5"},
 };
 const size_t rule_n_keys = ARRAY_LEN(rule_keys);
 
-enum { RULE_PATTERNS_MAX = 4096, RULE_TEXT_MAX = 256 };
+enum { RULE_PATTERNS_MAX = 4096, RULE_TEXT_MAX = 256, GIT_ENDPOINTS = 8 };
 enum git_access { GIT_NONE = 0, GIT_FETCH, GIT_PUSH };
 
 static int read_methods(const struct node *rule, bool deny, uint32_t *ret, bool *scoped,
@@ -109,16 +109,21 @@ struct reader {
     bool public_suffix;
 };
 
-/* The smart-HTTP endpoints of one repository path (gitprotocol-http(5)). */
+/* The smart-HTTP endpoints of one repository path (gitprotocol-http(5)), and those of git-lfs. */
 static int add_git(struct reader *r, const struct pattern *p, const char *path, struct err *err)
 {
     static const struct {
         const char *suffix, *method;
         enum git_access least;
-    } endpoints[] = {
+    } endpoints[GIT_ENDPOINTS] = {
         {"/info/refs", "GET", GIT_FETCH},
         {"/git-upload-pack", "POST", GIT_FETCH},
         {"/git-receive-pack", "POST", GIT_PUSH},
+        {"/info/lfs/objects/batch", "POST", GIT_FETCH}, /* its operation: inspect_git.c */
+        {"/info/lfs/locks", "GET", GIT_FETCH},
+        {"/info/lfs/locks", "POST", GIT_PUSH},
+        {"/info/lfs/locks/verify", "POST", GIT_PUSH},
+        {"/info/lfs/locks/*/unlock", "POST", GIT_PUSH},
     };
     char text[PATTERN_MAX + 64];
     for (size_t i = 0; i < ARRAY_LEN(endpoints); i++) {
@@ -167,6 +172,8 @@ static int add_pattern(struct reader *r, const struct node *n, const char *text,
     struct pattern p;
     if (pattern_parse(r->arena, text, &p, &inner) < 0)
         return node_fail(n, err, "%s", inner.text);
+    if (r->entry->rule.tunnel && rule_tunnel_pattern(n, &p, err) < 0)
+        return -1;
     if (p.subdomains && !r->entry->deny && !r->public_suffix && pattern_public_suffix(p.host.p))
         return node_fail(n, err,
                          "'%.200s': anyone can get a name under '%s'; name the hosts one by one or "
@@ -196,6 +203,8 @@ static char *rule_text(struct reader *r, const struct node *patterns, size_t n)
         whole = node_strings_at(patterns, i, &item, &text, NULL) == 0 &&
                 buf_printf(&b, "%s%s", i ? ", " : "", text) == 0;
     }
+    if (whole && r->entry->rule.tunnel)
+        whole = buf_append_str(&b, " tunnel") == 0;
     if (whole && r->git != GIT_NONE)
         whole = buf_printf(&b, " git %s", r->git == GIT_FETCH ? "fetch" : "push") == 0;
     else if (whole && r->entry->rule.method_scoped)
@@ -217,7 +226,8 @@ static int read_patterns(struct reader *r, const struct node *n, struct err *err
         return -1;
     if (count > RULE_PATTERNS_MAX)
         return node_fail(n, err, "more than 4096 patterns in a rule");
-    r->entry->arms = arena_zalloc(r->arena, count * (r->git ? 6 : 1), sizeof(struct rule_arm));
+    r->entry->arms =
+        arena_zalloc(r->arena, count * (r->git ? 2 * GIT_ENDPOINTS : 1), sizeof(struct rule_arm));
     for (size_t i = 0; i < count; i++) {
         struct node item;
         const char *text;
@@ -271,13 +281,24 @@ static int read_bool(const struct node *rule, const char *key, bool *ret, struct
 /* What loosens a guard, or says what comes of one. Before the patterns, which depend on it. */
 static int read_guards(struct reader *r, const struct node *rule, struct err *err)
 {
+    static const char *const words[] = {"redact", "block"};
     struct rule *to = &r->entry->rule;
     struct node n;
+    size_t word;
     if (read_bool(rule, "allow_plaintext", &to->allow_plaintext, err) < 0 ||
         read_bool(rule, "allow_public_suffix", &r->public_suffix, err) < 0)
         return -1;
-    if (to->credential == NULL && node_get(rule, "allow_plaintext", &n))
+    if (to->credential == NULL &&
+        (node_get(rule, "allow_plaintext", &n) || node_get(rule, "on_reflect", &n)))
         return node_fail(&n, err, "'%s' goes with 'with': this rule has no credential", n.key);
+    if (!node_get(rule, "on_reflect", &n))
+        return 0;
+    if (json_is_string(n.value) && strcmp(json_string_value(n.value), "kill") == 0)
+        return node_fail(&n, err,
+                         "'on_reflect: kill' is specified but not built yet (planned: M3)");
+    if (node_word(&n, words, ARRAY_LEN(words), &word, err) < 0)
+        return -1;
+    to->on_reflect = (enum on_reflect)word;
     return 0;
 }
 
@@ -292,6 +313,10 @@ static int read_more(const struct node *rule, const struct rule_entry *e, struct
     if (ret->websocket && e->git) {
         node_get(rule, "websocket", &n);
         return node_fail(&n, err, "git speaks no WebSocket; leave 'websocket' out of a git rule");
+    }
+    if (ret->websocket && ret->on_reflect == REFLECT_BLOCK) {
+        node_get(rule, "on_reflect", &n);
+        return node_fail(&n, err, "messages of a WebSocket can only be redacted");
     }
     if (ret->credential || !node_get(rule, "ranges", &n))
         return 0;
@@ -338,13 +363,16 @@ int rule_read(struct arena *a, const struct node *n, const json_t *secrets, stru
         read_methods(n, denies, &r.methods, &ret->rule.method_scoped, err) < 0)
         return -1;
     ret->git = r.git != GIT_NONE;
+    ret->push = r.git == GIT_PUSH;
     ret->rule.method_scoped = ret->rule.method_scoped || ret->git;
     if (node_get(n, "with", &with) &&
         rule_credential_read(a, &with, secrets, &ret->rule.credential, err) < 0)
         return -1;
-    if (read_guards(&r, n, err) < 0 || rule_conditions_read(a, n, &ret->rule, err) < 0)
+    if (read_guards(&r, n, err) < 0 || rule_conditions_read(a, n, &ret->rule, err) < 0 ||
+        rule_to_read(a, n, &ret->rule, err) < 0 || rule_tunnel_read(n, &ret->rule, err) < 0)
         return -1;
-    if (read_patterns(&r, denies ? &deny : &allow, err) < 0)
+    if (read_patterns(&r, denies ? &deny : &allow, err) < 0 ||
+        rule_inspection_read(a, n, ret, err) < 0)
         return -1;
     if (read_more(n, ret, &ret->rule, err) < 0)
         return -1;

@@ -19,7 +19,7 @@ struct rule_arm {
 struct rule_entry {
     struct rule rule;
     bool deny;
-    bool git;
+    bool git, push;
     const char *where;   /* "FILE:LINE" */
     unsigned credential; /* equal numbers: the same credential; 0: none */
     size_t n_arms;       /* a pattern of a list, or an endpoint of a git rule, is one arm */
@@ -40,6 +40,16 @@ int rule_credential_read(struct arena *a, const struct node *with, const json_t 
                          const struct credential **ret, struct err *err);
 int rule_conditions_read(struct arena *a, const struct node *rule, struct rule *ret,
                          struct err *err); /* rule_condition.c */
+int rule_to_read(struct arena *a, const struct node *rule, struct rule *ret,
+                 struct err *err); /* rule_network.c */
+int rule_tunnel_read(const struct node *rule, struct rule *ret, struct err *err);
+/* A tunnel's pattern is one host over TLS, any path. */
+int rule_tunnel_pattern(const struct node *n, const struct pattern *p, struct err *err);
+/* What would be promised of a host that a tunnel hides (attack C26). Before the index is built. */
+int rule_tunnels_check(struct rule_entry *const *rules, size_t n, struct err *err);
+/* graphql, mcp, server_tools (rule_inspect.c). After the patterns. */
+int rule_inspection_read(struct arena *a, const struct node *rule, struct rule_entry *ret,
+                         struct err *err);
 int rule_edits_read(struct arena *a, const struct node *rule, struct rule *ret, struct err *err);
 /* What `with` holds beyond header fields (rule_place.c). */
 int rule_place_read(struct arena *a, const struct node *with, const json_t *secrets,

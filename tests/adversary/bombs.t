@@ -83,7 +83,7 @@ def leftovers():
 def nothing_left(t, what, before):
     gone = tap.wait_for(lambda: not alive(), 5)
     t.ok(gone, what + ": no process is left", str(alive()))
-    t.ok(tap.wait_for(lambda: set(leftovers()[1]) <= set(before[1]), 5),
+    t.ok(tap.wait_for(lambda: set(leftovers()[1]) <= set(before[1]), 20),
          what + ": no control group is left", str(leftovers()[1]))
     t.eq(leftovers()[0], before[0], what + ": no mount is left on the host")
 

@@ -221,10 +221,15 @@ def codings(t, s, gate, echo):
         r = gate.get(ECHO, path)
         t.ok(r.status == 502 and r.code == "cannot_scrub" and body not in r.raw + r.body,
              "Content-Encoding: %s is 502 cannot_scrub" % coding, "%d %r" % (r.status, r.body))
+    for i, name in enumerate(("Grpc-Encoding", "Connect-Content-Encoding")):
+        echo.extra["/messages%d" % i] = lambda req, conn, n=name: conn.reply(req, 200, body, [(n, "gzip")])
+        r = gate.get(ECHO, "/messages%d" % i, "Grpc-Accept-Encoding: gzip\r\n")
+        t.ok(r.status == 502 and r.code == "cannot_scrub" and body not in r.raw + r.body,
+             name + ": gzip is 502 cannot_scrub", "%d %r" % (r.status, r.body))
     r = gate.get(ECHO, "/coded0", method="HEAD")
     t.eq(r.status, 200, "a coding of no body is no matter")
-    aborted = s.d.wait_records(len(CODINGS), "aborted", code="cannot_scrub")
-    t.eq(len(aborted), len(CODINGS), "and an aborted record with that code each")
+    aborted = s.d.wait_records(len(CODINGS) + 2, "aborted", code="cannot_scrub")
+    t.eq(len(aborted), len(CODINGS) + 2, "and an aborted record with that code each")
     echo.extra["/identity"] = lambda req, conn: conn.reply(
         req, 200, b"plain", [("Content-Encoding", "Identity")])
     r = gate.get(ECHO, "/identity")
@@ -235,6 +240,8 @@ def codings(t, s, gate, echo):
          "a reply without a hit is recorded ok")
     t.ok(all(q.get("accept-encoding") == "identity" for q in s.echo.requests),
          "identity is what the origin was asked for")
+    t.eq([q.get("grpc-accept-encoding") for q in s.echo.requests if q.path.startswith("/messages")],
+         ["identity"] * 2, "and for messages, too")
 
 
 def misses(t, s, gate, echo):

@@ -69,6 +69,13 @@ def decisions(t, s, gate):
     r = d.command("test", suite)
     t.ok(r.returncode == 1 and "tests.yaml:%d: FAIL" % (len(QUESTIONS) + 3) in r.stdout,
          "and a wrong expectation fails, with its line", r.stdout, r.stderr)
+    scoped = os.path.join(d.work, "scoped.yaml")
+    with open(scoped, "w") as f:
+        f.write("version: 1\npolicies: { p: { rules: [{ allow: a.example, access: read-only }] } }\n")
+    os.chmod(scoped, 0o600)
+    r = d.command("explain", "-c", scoped, "GET", "https://a.example/x?a=1&_method=DELETE")
+    t.ok(r.stdout.startswith("deny") and "(method_override)" in r.stdout,
+         "another method in the query is denied where methods are named", r.stdout)
     r = d.command("explain", "-c", d.conf, "GET", "https://api.github.com/a/../b")
     t.ok(r.stdout.startswith("deny") and "(path_ambiguous)" in r.stdout,
          "an ambiguous path is denied, with the gate's code", r.stdout)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 """Conditions of a rule on query and headers, with and without a credential; a credential over http://
-only where a rule says so."""
+only where a rule says so; replies with the secret in them refused."""
 import os
 import sys
 
@@ -8,6 +8,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import origin, scene, tap  # noqa: E402
 
 PLAIN, KEYED, CLEAR = "plain.example.com", "keyed.example.com", "clear.example.com"
+BLOCKED = "blocked.example.com"
 ASKED = (  # path and query, headers, code
     ("/a?page=1", {"x-api-version": "2"}, None),
     ("/a", {"x-api-version": "1"}, None),
@@ -21,7 +22,13 @@ ASKED = (  # path and query, headers, code
 
 
 def answer(req, conn):
-    conn.reply(req, 200, b"{}")
+    key = req.get("x-api-key", "none").encode()
+    if req.path == "/echo-head":
+        conn.reply(req, 200, b"{}", [("X-Seen", key.decode())])
+    elif req.path == "/echo-body":
+        conn.reply(req, 200, b"x" * 70000 + key + b"y" * 70000)
+    else:
+        conn.reply(req, 200, b"{}")
 
 
 def main(t):
@@ -29,12 +36,14 @@ def main(t):
     want = ("X-Api-Key", s.openai_secret.decode())
     plain = s.add(PLAIN, answer)
     keyed = s.add(KEYED, origin.needs(want, answer))
+    s.add(BLOCKED, origin.needs(want, answer))
     clear = s.add(CLEAR, origin.needs(want, answer), tls=False)
     s.d.resolve[CLEAR + ":80"] = clear.address
     limits = {"query": {"page": "*"}, "headers": {"X-Api-Version": ["1", "2"]}}
     key = {"with": {"header": {"x-api-key": "openai"}}}
     s.rule(allow=PLAIN, **limits)
     s.rule(allow=KEYED, **limits, **key)
+    s.rule(allow=BLOCKED, on_reflect="block", **key)
     s.rule(allow="http://" + CLEAR, allow_plaintext=True, **key)
     address = s.listener()
     s.d.serve()
@@ -51,6 +60,16 @@ def main(t):
         r = st.ask("GET http://%s/x HTTP/1.1\r\nHost: %s\r\n\r\n" % (CLEAR, CLEAR))
     t.ok(r.status == 200 and clear.requests[-1].get("x-api-key") == want[1],
          "a credential over http:// where the rule says so", str(r.status))
+    r = gate.get(BLOCKED, "/plain")
+    t.eq(r.status, 200, "on_reflect: block lets a clean reply through")
+    r = gate.get(BLOCKED, "/echo-head")
+    t.ok((r.status, r.code) == (502, "secret_reflected"), "and refuses one with the secret in a field",
+         "%d %s" % (r.status, r.code))
+    r = gate.get(BLOCKED, "/echo-body")
+    t.ok(r.truncated and want[1].encode() not in r.body and b"REDACTED" not in r.body,
+         "in a body it is cut off before it", "%d %d bytes" % (r.status, len(r.body)))
+    got = [x["code"] for x in s.d.kinds("aborted") if x["role"] == "injector"]
+    t.eq(got, ["secret_reflected"] * 2, "each is on record")
     t.eq(s.d.stop(), 0, "the daemon ends well")
 
 

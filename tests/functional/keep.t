@@ -4,13 +4,14 @@ without the log, and a rollback that only the anchor shows."""
 import glob
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import scene, tap  # noqa: E402
+from harness import durward, scene, tap  # noqa: E402
 
 HOST = "api.github.com"
 
@@ -76,6 +77,28 @@ def prove(t, d, old):
          "and not once the record is changed", r.stdout, r.stderr)
 
 
+def described(t, d):
+    """Every line fits the published schema, and the schema names what the program can write."""
+    with open(os.path.join(durward.TOP, "doc", "audit-record.schema.json")) as f:
+        schema = json.load(f)
+    with open(os.path.join(durward.TOP, "audit", "record.c")) as f:
+        source = f.read()
+    known = set(re.findall(r'\[RF_[A-Z_]+\] = "([a-z_]+)"', source))
+    t.ok(known and known <= set(schema["properties"]), "the schema has every field",
+         str(known - set(schema["properties"])))
+    kinds = set(re.findall(r'\[RECORD_[A-Z_]+\] = "([a-z_]+)"', source))
+    t.eq(kinds, set(schema["properties"]["kind"]["enum"]), "and every kind")
+    try:
+        import jsonschema
+    except ImportError:
+        t.skip("each line fits the schema", "python3-jsonschema is missing")
+        return
+    checker = jsonschema.Draft202012Validator(schema)
+    bad = [(e.message, x) for p in logs(d) for x in lines(p) for e in
+           checker.iter_errors(json.loads(x))]
+    t.ok(not bad, "each of the log's lines fits it", str(bad[:3]))
+
+
 def main(t):
     s = scene.Scene(t)
     d = s.d
@@ -105,6 +128,7 @@ def main(t):
     code, v, errors = verified(t, d, "--anchor", kept, early)
     t.ok(code == 1 and "rolled back" in v["logs"][0]["why"], "but not to the anchor", str(v), errors)
     t.eq(d.stop(), 0, "the daemon ends well")
+    described(t, d)
     code, v, errors = verified(t, d, d.audit_dir)
     t.ok(code == 0 and v["logs"][0]["checkpoints"] >= 3, "the whole log verifies", str(v), errors)
 

@@ -2,43 +2,10 @@
 """Remote pairing: a listener that is bound to a policy, and one that wants a sandbox's token. A curl
 in a plain network namespace is paired with nothing but the output of `durward env`."""
 import os
-import random
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import client, nginx, scene, tap  # noqa: E402
-
-
-def ip(*args, ns=None):
-    return subprocess.run((["ip", "netns", "exec", ns] if ns else []) + ["ip"] + list(args),
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-
-class Namespace:
-    """A network namespace joined to the host by one veth pair; no route further."""
-
-    def __init__(self, t):
-        self.name = "durward-t%d" % os.getpid()
-        third = random.randrange(1, 250)
-        self.host, self.peer = "10.213.%d.1" % third, "10.213.%d.2" % third
-        a, b = "dwt%dh" % (os.getpid() % 100000), "dwt%dp" % (os.getpid() % 100000)
-        if ip("netns", "add", self.name).returncode != 0:
-            raise tap.Skip("cannot make a network namespace")
-        t.cleanup(lambda: (ip("link", "del", a), ip("netns", "del", self.name)))
-        for r in (ip("link", "add", a, "type", "veth", "peer", "name", b, "netns", self.name),
-                  ip("addr", "add", self.host + "/30", "dev", a), ip("link", "set", a, "up"),
-                  ip("addr", "add", self.peer + "/30", "dev", b, ns=self.name),
-                  ip("link", "set", b, "up", ns=self.name),
-                  ip("link", "set", "lo", "up", ns=self.name)):
-            if r.returncode != 0:
-                raise tap.Skip("cannot make a veth pair: " + r.stderr.decode().strip())
-
-    def sh(self, command):
-        r = subprocess.run(["ip", "netns", "exec", self.name, "env", "-i", "PATH=/usr/bin:/bin",
-                            "HOME=/nonexistent", "sh", "-c", command], stdin=subprocess.DEVNULL,
-                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=40)
-        return r.returncode, r.stdout.decode(), r.stderr.decode()
+from harness import client, namespace, nginx, scene, tap  # noqa: E402
 
 
 def env_lines(t, r):
@@ -129,7 +96,7 @@ def main(t):
     if os.geteuid() != 0:
         ns = None
     else:
-        ns = Namespace(t)
+        ns = namespace.Namespace(t)
     s = scene.Scene(t)
     s.d.policy("other", [{"allow": "other.example.com"}])
     s.d.policy("bound", s.rules)

@@ -1,293 +1,393 @@
-/* The far end of an HTTP/2 connection to an origin, which says any bytes, and those who lease it.
- * Used by test_http2_client.c and test_http2_evil.c. */
-#ifndef DURWARD_HTTP2_BED_H
-#define DURWARD_HTTP2_BED_H
-
-#include "http2_client.h"
-#include "http2_client_internal.h"
-#include "pool.h"
-#include "stream.h"
+/* What the tests of HTTP/2 towards the sandbox share: nghttp2 plays the client; the session and the
+ * backs are played here. */
+#ifndef DURWARD_TEST_HTTP2_BED_H
+#define DURWARD_TEST_HTTP2_BED_H
+#include "http2_server.h"
 #include "tap_main.h"
 
 #include <event2/event.h>
+#include <nghttp2/nghttp2.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { MOST = 4, HEADERS_END = 4, END_STREAM = 1 };
+enum { STREAMS_MAX = 256 };
 
 static struct event_base *base;
-static struct limits limits = {.head_bytes = 8192,
-                               .headers = 50,
-                               .target_bytes = 8192,
-                               .idle_seconds = 5,
-                               .reply_seconds = 1,
-                               .dial_seconds = 5,
-                               .pool_idle_seconds = 5};
+static const struct limits limits = {.head_bytes = 32768,
+                                     .headers = 100,
+                                     .target_bytes = 8192,
+                                     .head_seconds = 1,
+                                     .idle_seconds = 1};
 
+/* An exchange as the bed plays it, in order of arrival. */
 struct asked {
-    struct lease lease;
-    size_t room;
-    unsigned replies, ends, fails, wanted, status, trailers;
-    bool drop_on_reply, drop_on_data, again_on_end;
     struct bed *bed;
-    enum body_kind body;
-    char code[64];
-    struct buf got;
+    struct front front;
+    char path[32];
+    size_t room, taken, reply; /* reply: bytes still to give */
+    bool ended, cancelled, open;
+    char cancel[32];
+};
+
+/* A stream as the client sees it, by its id. */
+struct answer {
+    unsigned status;
+    size_t bytes;
+    char denied[64], text[64], trailer[32];
+    bool closed, ended, continued;
+    uint32_t error;
 };
 
 struct bed {
-    int fd; /* the origin's end */
-    struct http2_client *client;
-    struct asked a[MOST];
-    struct buf seen; /* what came to the origin */
-    enum http2_news news[8];
-    unsigned n_news;
+    int fd;
+    struct io *io;
+    struct http2_server *server;
+    nghttp2_session *h2;
+    struct asked asked[STREAMS_MAX];
+    size_t n_asked, room;
+    unsigned refused, breaches;
+    char breach[32], detail[64];
+    bool closed, hold, eof, no_window;
+    struct answer answers[2 * STREAMS_MAX];
+    uint32_t goaway;
+    bool gone;
+    size_t upload; /* bytes of body a request of ours sends */
+    bool raw;      /* what comes is only kept: our nghttp2 would not bear it */
+    struct buf got;
 };
 
-static inline int setup(void)
+static UNUSED int setup(void)
 {
     base = event_base_new();
     return base ? 0 : -1;
 }
 
-static inline int teardown(void)
+static UNUSED int teardown(void)
 {
     event_base_free(base);
     return 0;
 }
 
-static inline void turn(void)
+/* ---- the back ---- */
+
+static UNUSED void reply_head(struct asked *a, enum body_kind kind, uint64_t length)
 {
-    for (int i = 0; i < 20; i++)
-        event_base_loop(base, EVLOOP_NONBLOCK);
-}
-
-static inline void drop(struct asked *a)
-{
-    struct lease l = a->lease;
-    a->lease.ops = NULL;
-    if (l.ops)
-        l.ops->drop(l.self);
-}
-
-static inline void on_reply(void *arg, const struct head *h)
-{
-    struct asked *a = arg;
-    a->replies++;
-    a->status = h->status;
-    a->body = h->body;
-    if (a->drop_on_reply)
-        drop(a);
-}
-
-static inline void on_data(void *arg, const void *p, size_t n)
-{
-    struct asked *a = arg;
-    CU_ASSERT(n <= a->room);
-    CU_ASSERT_EQUAL(buf_append(&a->got, p, n), 0);
-    if (a->drop_on_data)
-        drop(a);
-}
-
-static inline void on_trailers(void *arg, const struct head *fields)
-{
-    struct asked *a = arg;
-    CU_ASSERT_EQUAL(a->ends, 0);
-    a->trailers += (unsigned)fields->n;
-}
-
-static inline void ask(struct bed *b, unsigned i, const char *method, enum body_kind body);
-
-static inline void on_end(void *arg)
-{
-    struct asked *a = arg;
-    a->ends++;
-    a->lease.ops = NULL;
-    if (a->again_on_end) {
-        a->again_on_end = false;
-        ask(a->bed, 1, "GET", BODY_NONE);
-    }
-}
-
-static inline void on_fail(void *arg, const char *code, const char *detail)
-{
-    struct asked *a = arg;
-    a->fails++;
-    a->lease.ops = NULL;
-    CU_ASSERT_PTR_NOT_NULL(detail);
-    snprintf(a->code, sizeof a->code, "%s", code);
-}
-
-static inline size_t on_room(void *arg)
-{
-    return ((struct asked *)arg)->room;
-}
-
-static inline void on_wanted(void *arg)
-{
-    ((struct asked *)arg)->wanted++;
-}
-
-static const struct client_ops ops = {
-    .reply = on_reply,
-    .data = on_data,
-    .trailers = on_trailers,
-    .end = on_end,
-    .fail = on_fail,
-    .room = on_room,
-    .wanted = on_wanted,
-};
-
-static inline void on_news(void *arg, enum http2_news news)
-{
-    struct bed *b = arg;
-    if (b->n_news < ARRAY_LEN(b->news))
-        b->news[b->n_news++] = news;
-    if (news == HTTP2_LEFT)
-        b->client = NULL;
-}
-
-static inline bool left(const struct bed *b)
-{
-    return b->client == NULL;
-}
-
-static inline struct http2_client *connect_one(int *far)
-{
-    int fds[2];
-    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds),
-                          0);
-    *far = fds[1];
-    return http2_client_new(base, io_new(base, fds[0], STREAM_IN_MAX, STREAM_OUT_MAX, true),
-                            &limits, true, "192.0.2.1:443");
-}
-
-static inline void open_bed(struct bed *b)
-{
-    memset(b, 0, sizeof *b);
-    for (size_t i = 0; i < MOST; i++) {
-        b->a[i].room = 65536;
-        b->a[i].bed = b;
-        buf_init(&b->a[i].got, 4 << 20);
-    }
-    buf_init(&b->seen, 4 << 20);
-    b->client = connect_one(&b->fd);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(b->client);
-    http2_client_owner(b->client, 5, on_news, b);
-}
-
-static inline void ask(struct bed *b, unsigned i, const char *method, enum body_kind body)
-{
-    struct authority to = {
-        .scheme = SCHEME_HTTPS, .kind = HOST_NAME, .host = "a.example", .port = 443};
     struct head h;
     http_head_init(&h);
-    h.method = slice_str(method);
-    h.path = SLICE("/x");
-    h.body = body;
-    h.length = body == BODY_LENGTH ? 5 : 0;
-    CU_ASSERT_EQUAL(http_head_add(&h, "authorization", SLICE("Bearer SECRET")), 0);
-    struct asked *a = &b->a[i];
-    a->lease = http2_client_lease(b->client, &ops, a, &h, &to);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(a->lease.ops);
-    if (body == BODY_NONE)
-        a->lease.ops->end(a->lease.self);
-    http_head_free(&h);
+    h.status = 200;
+    h.body = kind;
+    h.length = length;
+    h.fields[h.n++] = (struct field){SLICE("x-path"), slice_str(a->path)};
+    h.fields[h.n++] = (struct field){SLICE("connection"), SLICE("x")}; /* never sent on */
+    a->front.ops->reply(a->front.self, &h);
 }
 
-/* What the origin gets, all of it. */
-static inline void listen_to(struct bed *b)
+static UNUSED void give(struct asked *a)
 {
-    char text[65536];
-    ssize_t n;
-    turn();
-    while ((n = recv(b->fd, text, sizeof text, MSG_DONTWAIT)) > 0) {
-        CU_ASSERT_EQUAL_FATAL(buf_append(&b->seen, text, (size_t)n), 0);
-        turn();
+    static const char data[65536];
+    while (a->open && a->reply > 0) {
+        size_t room = a->front.ops->room(a->front.self), n = a->reply < room ? a->reply : room;
+        if (n == 0)
+            return;
+        a->front.ops->data(a->front.self, data, n);
+        a->reply -= n;
+    }
+    if (a->open) {
+        a->open = false;
+        a->front.ops->end(a->front.self);
     }
 }
 
-static inline void say_n(struct bed *b, const void *p, size_t n)
+static UNUSED void answer(struct asked *a)
 {
-    const char *at = p;
-    while (n > 0) {
-        ssize_t k = send(b->fd, at, n, MSG_NOSIGNAL);
-        turn();
-        if (k < 0)
-            return; /* hung up on, or full: the test looks at what came of it */
-        at += k;
-        n -= (size_t)k;
+    reply_head(a, BODY_LENGTH, strlen(a->path));
+    a->front.ops->data(a->front.self, a->path, strlen(a->path));
+    a->front.ops->end(a->front.self);
+}
+
+static UNUSED void back_data(void *self, const void *p UNUSED, size_t n)
+{
+    struct asked *a = self;
+    CU_ASSERT(n <= a->room && !a->cancelled && !a->ended);
+    a->taken += n;
+    if (a->bed->room == 0)
+        a->room = 0;
+}
+
+static UNUSED void back_end(void *self)
+{
+    struct asked *a = self;
+    CU_ASSERT(!a->ended && !a->cancelled);
+    a->ended = true;
+    if (!a->bed->hold)
+        answer(a);
+}
+
+static UNUSED size_t back_room(void *self)
+{
+    return ((struct asked *)self)->room;
+}
+
+static UNUSED void back_resume(void *self)
+{
+    give(self);
+}
+
+static UNUSED void back_cancel(void *self, const char *code)
+{
+    struct asked *a = self;
+    CU_ASSERT(!a->cancelled);
+    a->cancelled = true;
+    a->open = false;
+    snprintf(a->cancel, sizeof a->cancel, "%s", code);
+}
+
+static UNUSED const struct refusal *back_trailers(void *self UNUSED, const struct head *fields)
+{
+    static const struct refusal bad = {403, "secret_blocked"};
+    return http_head_find(fields, "x-bad") ? &bad : NULL;
+}
+
+static const struct back_ops back_ops = {
+    .data = back_data,
+    .trailers = back_trailers,
+    .end = back_end,
+    .room = back_room,
+    .resume = back_resume,
+    .cancel = back_cancel,
+};
+
+/* ---- the session ---- */
+
+static UNUSED void on_request(void *session, const struct asker *by, struct head *h)
+{
+    struct bed *b = session;
+    CU_ASSERT_FATAL(b->n_asked < STREAMS_MAX);
+    struct asked *a = &b->asked[b->n_asked++];
+    a->bed = b;
+    a->front = by->front;
+    a->room = b->room;
+    snprintf(a->path, sizeof a->path, "%.*s", SL(h->path));
+    if (slice_starts(h->path, SLICE("/denied")))
+        by->front.ops->fail(by->front.self, 403, "no_rule", "7-1");
+    else
+        by->set_back(by->front.self, (struct back){&back_ops, a});
+}
+
+static UNUSED void on_refused(void *session, const struct asker *by, const struct head *h UNUSED,
+                              const struct refusal *why)
+{
+    ((struct bed *)session)->refused++;
+    by->front.ops->fail(by->front.self, why->status, why->code, "7-2");
+}
+
+static UNUSED void on_breach(void *session, const char *code, const char *detail)
+{
+    struct bed *b = session;
+    b->breaches++;
+    snprintf(b->breach, sizeof b->breach, "%s", code);
+    snprintf(b->detail, sizeof b->detail, "%s", detail);
+}
+
+static UNUSED void on_closed(void *session)
+{
+    struct bed *b = session;
+    b->closed = true;
+    b->server = NULL;
+    io_close_flushed(b->io);
+    b->io = NULL;
+}
+
+static const struct http2_server_ops ops = {
+    .request = on_request, .refused = on_refused, .breach = on_breach, .closed = on_closed};
+
+/* ---- the client ---- */
+
+static UNUSED int client_header(nghttp2_session *h2 UNUSED, const nghttp2_frame *f,
+                                const uint8_t *name, size_t n, const uint8_t *value, size_t vn,
+                                uint8_t flags UNUSED, void *arg)
+{
+    struct bed *b = arg;
+    struct answer *a = &b->answers[f->hd.stream_id];
+    struct slice name_s = {(const char *)name, n}, v = {(const char *)value, vn};
+    uint64_t status;
+    if (slice_eq(name_s, SLICE(":status")) && slice_u64(v, 999, &status) == 0) {
+        a->continued |= status == 100;
+        a->status = (unsigned)status;
     }
-    turn();
+    if (slice_eq(name_s, SLICE("durward-denied")))
+        snprintf(a->denied, sizeof a->denied, "%.*s", SL(v));
+    if (slice_eq(name_s, SLICE("x-sum")))
+        snprintf(a->trailer, sizeof a->trailer, "%.*s", SL(v));
+    CU_ASSERT(!slice_eq(name_s, SLICE("connection")));
+    return 0;
 }
 
-static inline void say(struct bed *b, unsigned type, unsigned flags, uint32_t stream, const void *p,
-                       size_t n)
+static UNUSED int client_data(nghttp2_session *h2 UNUSED, uint8_t flags UNUSED, int32_t id,
+                              const uint8_t *p, size_t n, void *arg)
 {
-    unsigned char f[9 + 16384] = {
-        (unsigned char)(n >> 16),      (unsigned char)(n >> 8),      (unsigned char)n,
-        (unsigned char)type,           (unsigned char)flags,         (unsigned char)(stream >> 24),
-        (unsigned char)(stream >> 16), (unsigned char)(stream >> 8), (unsigned char)stream};
-    CU_ASSERT_FATAL(n <= 16384);
-    if (n)
-        memcpy(f + 9, p, n);
-    say_n(b, f, n + 9);
+    struct bed *b = arg;
+    struct answer *a = &b->answers[id];
+    if (a->bytes + n < sizeof a->text)
+        memcpy(a->text + a->bytes, p, n);
+    a->bytes += n;
+    return 0;
 }
 
-static inline void settings(struct bed *b)
+static UNUSED int client_frame(nghttp2_session *h2 UNUSED, const nghttp2_frame *f, void *arg)
 {
-    say(b, NGHTTP2_SETTINGS, 0, 0, "", 0);
-    say(b, NGHTTP2_SETTINGS, 1, 0, "", 0);
+    struct bed *b = arg;
+    if (f->hd.type == NGHTTP2_GOAWAY) {
+        b->gone = true;
+        b->goaway = f->goaway.error_code;
+    }
+    if ((f->hd.type == NGHTTP2_DATA || f->hd.type == NGHTTP2_HEADERS) &&
+        f->hd.flags & NGHTTP2_FLAG_END_STREAM)
+        b->answers[f->hd.stream_id].ended = true;
+    return 0;
 }
 
-/* ":status: 200" is entry 8 of the table; other fields as literals. */
-static inline size_t put_text(unsigned char *to, const char *text)
+static UNUSED int client_close(nghttp2_session *h2 UNUSED, int32_t id, uint32_t error, void *arg)
 {
-    size_t n = 0;
-    for (; text[n] && n < 127; n++)
-        to[1 + n] = (unsigned char)text[n];
-    to[0] = (unsigned char)n;
-    return 1 + n;
+    struct bed *b = arg;
+    b->answers[id].closed = true;
+    b->answers[id].error = error;
+    return 0;
 }
 
-static inline size_t put_field(unsigned char *to, const char *name, const char *value)
+static UNUSED ssize_t client_body(nghttp2_session *h2, int32_t id, uint8_t *to, size_t room,
+                                  uint32_t *flags, nghttp2_data_source *source, void *arg)
 {
-    to[0] = 0;
-    size_t n = 1 + put_text(to + 1, name);
-    return n + put_text(to + n, value);
+    struct bed *b = arg;
+    size_t n = b->upload < room ? b->upload : room;
+    memset(to, 'u', n);
+    b->upload -= n;
+    if (b->upload == 0)
+        *flags |= NGHTTP2_DATA_FLAG_EOF;
+    if (b->upload == 0 && source->ptr) { /* the name of a trailer */
+        const char *name = source->ptr;
+        nghttp2_nv nv = {(uint8_t *)(uintptr_t)name, (uint8_t *)(uintptr_t) "1", strlen(name), 1,
+                         0};
+        *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+        nghttp2_submit_trailer(h2, id, &nv, 1);
+    }
+    return (ssize_t)n;
 }
 
-static inline void reply(struct bed *b, uint32_t stream, unsigned flags, const char *status,
-                         const char *name, const char *value)
+static UNUSED void open_client(struct bed *b)
 {
-    unsigned char f[512];
-    size_t n = status ? put_field(f, ":status", status) : 0;
-    if (name)
-        n += put_field(f + n, name, value);
-    say(b, NGHTTP2_HEADERS, flags | HEADERS_END, stream, f, n);
+    nghttp2_session_callbacks *cb;
+    nghttp2_option *o;
+    CU_ASSERT_EQUAL_FATAL(nghttp2_session_callbacks_new(&cb) | nghttp2_option_new(&o), 0);
+    nghttp2_option_set_no_auto_window_update(o, b->no_window);
+    nghttp2_session_callbacks_set_on_header_callback(cb, client_header);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, client_data);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(cb, client_frame);
+    nghttp2_session_callbacks_set_on_stream_close_callback(cb, client_close);
+    nghttp2_session_client_new2(&b->h2, cb, b, o);
+    nghttp2_session_callbacks_del(cb);
+    nghttp2_option_del(o);
+    nghttp2_submit_settings(b->h2, 0, NULL, 0);
 }
 
-static inline void close_bed(struct bed *b)
+static UNUSED struct bed *open_bed(bool no_window)
 {
-    for (size_t i = 0; i < MOST; i++)
-        drop(&b->a[i]);
-    if (b->client)
-        http2_client_close(b->client);
-    turn();
+    int fds[2];
+    struct bed *b = calloc(1, sizeof *b);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(b);
+    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds),
+                          0);
+    b->fd = fds[1];
+    b->room = 65536;
+    b->no_window = no_window;
+    buf_init(&b->got, 1 << 20);
+    b->io = io_new(base, fds[0], STREAM_IN_MAX, STREAM_OUT_MAX, false);
+    b->server = http2_server_new(base, b->io, &limits, &ops, b);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(b->server);
+    http2_server_start(b->server);
+    open_client(b);
+    return b;
+}
+
+static UNUSED void close_bed(struct bed *b)
+{
+    http2_server_free(b->server);
+    io_close(b->io);
+    for (int i = 0; i < 20; i++)
+        event_base_loop(base, EVLOOP_NONBLOCK);
     close(b->fd);
-    for (int i = 0; i < 3; i++)
-        turn();
-    for (size_t i = 0; i < MOST; i++)
-        buf_free(&b->a[i].got);
-    buf_free(&b->seen);
+    nghttp2_session_del(b->h2);
+    buf_free(&b->got);
+    for (size_t i = 0; i < b->n_asked; i++)
+        CU_ASSERT(!b->asked[i].open);
+    free(b);
 }
 
-static inline bool saw(const struct bed *b, const void *p, size_t n)
+static UNUSED void send_all(struct bed *b, const uint8_t *p, size_t n)
 {
-    return slice_find_slice(buf_slice(&b->seen), (struct slice){p, n}) >= 0;
+    while (n > 0) {
+        ssize_t k = send(b->fd, p, n, MSG_NOSIGNAL);
+        if (k > 0) {
+            p += k;
+            n -= (size_t)k;
+            continue;
+        }
+        event_base_loop(base, EVLOOP_NONBLOCK);
+        if (b->closed)
+            return;
+    }
+}
+
+/* Both sides until nothing moves for so many milliseconds. */
+static UNUSED void gather(struct bed *b, unsigned ms)
+{
+    uint8_t data[16384];
+    const uint8_t *p;
+    struct pollfd poller = {.fd = b->fd, .events = POLLIN};
+    for (unsigned quiet = 0; quiet < ms && !b->eof; quiet++) {
+        ssize_t n;
+        while ((n = nghttp2_session_mem_send(b->h2, &p)) > 0) {
+            send_all(b, p, (size_t)n);
+            quiet = 0;
+        }
+        for (int i = 0; i < 5; i++)
+            event_base_loop(base, EVLOOP_NONBLOCK);
+        n = recv(b->fd, data, sizeof data, 0);
+        if (n > 0 && b->raw) {
+            CU_ASSERT_EQUAL(buf_append(&b->got, data, (size_t)n), 0);
+            continue;
+        }
+        if (n > 0) {
+            CU_ASSERT_EQUAL(nghttp2_session_mem_recv(b->h2, data, (size_t)n), n);
+            quiet = 0;
+            continue;
+        }
+        b->eof = n == 0;
+        poll(&poller, 1, 1);
+    }
+}
+
+#define NV(n, v)                                                                      \
+    {                                                                                 \
+        (uint8_t *)(uintptr_t)(n), (uint8_t *)(uintptr_t)(v), strlen(n), strlen(v), 0 \
+    }
+
+static UNUSED int32_t ask(struct bed *b, const char *method, const char *path, const char *length,
+                          bool body, const char *trailer)
+{
+    nghttp2_nv nv[] = {NV(":method", method), NV(":scheme", "https"), NV(":authority", "a.example"),
+                       NV(":path", path), NV("content-length", length ? length : "")};
+    nghttp2_data_provider from = {{.ptr = (void *)(uintptr_t)trailer}, client_body};
+    return nghttp2_submit_request(b->h2, NULL, nv, length ? 5 : 4, body ? &from : NULL, NULL);
+}
+
+static UNUSED int32_t get(struct bed *b, const char *path)
+{
+    return ask(b, "GET", path, NULL, false, NULL);
 }
 
 #endif

@@ -323,6 +323,52 @@ static void test_reload(void)
     bed_close(&b);
 }
 
+/* `to`: what a rule opens is open for its own host and kind of channel, at the addresses it names,
+ * and never for our own listeners. */
+static void test_to(void)
+{
+    struct bed b;
+    struct reply r;
+    char also[300];
+    bed_open(&b, "127.9.9.0/24", 5, NULL, false);
+    int gate = bed_peer(&b, ROLE_GATE, 1, "box-1");
+    int injector = bed_peer(&b, ROLE_INJECTOR, 2, "");
+    uint32_t port = (uint32_t)strtoul(strchr(b.origin_text, ':') + 1, NULL, 10);
+    snprintf(also, sizeof also,
+             "inside.example:%u\n        to: [10.0.0.0/8, 127.0.0.0/8]\n"
+             "      - allow: [outside.example:%u]\n"
+             "      - { allow: \"keyed.example:%u\", with: { bearer: k }, to: 127.0.0.1/32 }\n",
+             port, port, port);
+    char *json = bed_policy_json(also);
+    send_policy(&b, 2, json);
+    bed_turn(&b, 20);
+    b.answer_a = true;
+    memcpy(b.answer_v4, "\x7f\0\0\1", 4);
+    for (int i = 0; i < 2; i++) {
+        bed_dial(&b, i ? injector : gate, 1, i ? "keyed.example" : "inside.example", port, "1-1",
+                 "");
+        CU_ASSERT_FATAL(bed_reply(&b, i ? injector : gate, &r, 4000));
+        CU_ASSERT_EQUAL(r.type, W_DIALED);
+        CU_ASSERT_STRING_EQUAL(r.text, b.origin_text);
+        close(r.fd);
+    }
+    expect_fail(&b, gate, "outside.example", port, "blocked_ip", NULL);
+    memcpy(b.answer_v4, "\x7f\0\0\2", 4); /* the /32 is one address */
+    expect_fail(&b, injector, "keyed.example", port, "blocked_ip", NULL);
+    memcpy(b.answer_v4, "\x7f\x09\x09\1", 4); /* in the range, and ours */
+    expect_fail(&b, gate, "inside.example", port, "blocked_ip", NULL);
+    memcpy(b.answer_v4, "\xc0\xa8\0\1", 4); /* another private range */
+    expect_fail(&b, gate, "inside.example", port, "blocked_ip", NULL);
+    b.answer_a = false;
+    b.answer_aaaa = true;
+    memcpy(b.answer_v6, "\0\0\0\0\0\0\0\0\0\0\xff\xff\x7f\0\0\1", 16);
+    expect_fail(&b, gate, "inside.example", port, "blocked_ip", NULL);
+    free(json);
+    close(gate);
+    close(injector);
+    bed_close(&b);
+}
+
 /* The policy changes while the acknowledgement of the record is awaited: no descriptor. */
 static void test_reload_meanwhile(void)
 {
@@ -503,6 +549,7 @@ void suite_dialer(void)
     CU_add_test(s, "cancel, and a channel's end", test_cancel);
     CU_add_test(s, "dials of a channel are bounded", test_overload);
     CU_add_test(s, "nothing without a record", test_audit);
+    CU_add_test(s, "what `to` opens", test_to);
     CU_add_test(s, "a new policy", test_reload);
     CU_add_test(s, "a new policy while a dial waits", test_reload_meanwhile);
     CU_add_test(s, "durability synced", test_synced);

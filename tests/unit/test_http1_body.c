@@ -90,65 +90,66 @@ static void test_splits(void)
     }
 }
 
+static const struct {
+    const char *name;
+    struct slice text;
+} bad[] = {
+    {"0x", SLICE("0x1\r\na\r\n0\r\n\r\n")},
+    {"plus", SLICE("+1\r\na\r\n0\r\n\r\n")},
+    {"minus", SLICE("-1\r\na\r\n0\r\n\r\n")},
+    {"underscore", SLICE("1_0\r\n0123456789abcdef\r\n0\r\n\r\n")},
+    {"blank after", SLICE("1 \r\na\r\n0\r\n\r\n")},
+    {"blank before", SLICE(" 1\r\na\r\n0\r\n\r\n")},
+    {"tab", SLICE("1\t\r\na\r\n0\r\n\r\n")},
+    {"blank before extension", SLICE("1 ;a\r\na\r\n0\r\n\r\n")},
+    {"empty", SLICE("\r\na\r\n0\r\n\r\n")},
+    {"extension alone", SLICE(";a\r\na\r\n0\r\n\r\n")},
+    {"letters", SLICE("g\r\na\r\n0\r\n\r\n")},
+    {"9 digits", SLICE("000000001\r\na\r\n0\r\n\r\n")},
+    {"16 digits", SLICE("ffffffffffffffff\r\na")},
+    {"17 digits wrap to 1", SLICE("10000000000000001\r\na\r\n0\r\n\r\n")},
+    {"LF", SLICE("1\na\n0\n\n")},
+    {"CR alone", SLICE("1\ra\r0\r\r")},
+    {"CR CR LF", SLICE("1\r\r\na\r\n0\r\n\r\n")},
+    {"LF after the size only", SLICE("1\na\r\n0\r\n\r\n")},
+    {"data without its CRLF", SLICE("1\r\nab\r\n0\r\n\r\n")},
+    {"data and LF", SLICE("1\r\na\n0\r\n\r\n")},
+    {"data and CR", SLICE("1\r\na\r0\r\n\r\n")},
+    {"LF in an extension", SLICE("1;a\nb\r\na\r\n0\r\n\r\n")},
+    {"CR in an extension", SLICE("1;a\rb\r\na\r\n0\r\n\r\n")},
+    {"NUL in an extension", SLICE("1;a\0b\r\na\r\n0\r\n\r\n")},
+    {"high byte in an extension", SLICE("1;\xff\r\na\r\n0\r\n\r\n")},
+    {"tab in an extension", SLICE("1;\t\r\na\r\n0\r\n\r\n")},
+    {"empty extension", SLICE("1;\r\na\r\n0\r\n\r\n")},
+    {"second extension empty", SLICE("1;a;\r\na\r\n0\r\n\r\n")},
+    {"extension without name", SLICE("1;=a\r\na\r\n0\r\n\r\n")},
+    {"extension without value", SLICE("1;a=\r\na\r\n0\r\n\r\n")},
+    {"extension with a blank", SLICE("1;a b\r\na\r\n0\r\n\r\n")},
+    {"quote not closed", SLICE("1;a=\"b\r\na\r\n0\r\n\r\n")},
+    {"quote escaped", SLICE("1;a=\"b\\\"\r\na\r\n0\r\n\r\n")},
+    {"text after a quote", SLICE("1;a=\"b\"c\r\na\r\n0\r\n\r\n")},
+    {"trailer with framing", SLICE("0\r\nContent-Length: 1\r\n\r\n")},
+    {"trailer with a coding", SLICE("0\r\nTransfer-Encoding: chunked\r\n\r\n")},
+    {"trailer with a host", SLICE("0\r\nX: y\r\nHost: h\r\n\r\n")},
+    {"NUL for a size", SLICE("\0\r\n\r\n")},
+    {"trailer by LF", SLICE("0\r\nX: 1\n\n")},
+    {"end by LF", SLICE("0\r\n\n")},
+    {"trailer without colon", SLICE("0\r\nGET /evil HTTP/1.1\r\n\r\n")},
+    {"trailer with a blank name", SLICE("0\r\nX A: 1\r\n\r\n")},
+    {"trailer with space before colon", SLICE("0\r\nX : 1\r\n\r\n")},
+    {"trailer folded", SLICE("0\r\nX: 1\r\n y\r\n\r\n")},
+    {"trailer NUL", SLICE("0\r\nX: \0\r\n\r\n")},
+    {"trailer CR", SLICE("0\r\nX: a\rb\r\n\r\n")},
+    {"trailer twin", SLICE("0\r\nContent_Length: 1\r\n\r\n")},
+};
+
 static void test_bad(void)
 {
-    static const struct {
-        const char *name;
-        struct slice text;
-    } v[] = {
-        {"0x", SLICE("0x1\r\na\r\n0\r\n\r\n")},
-        {"plus", SLICE("+1\r\na\r\n0\r\n\r\n")},
-        {"minus", SLICE("-1\r\na\r\n0\r\n\r\n")},
-        {"underscore", SLICE("1_0\r\n0123456789abcdef\r\n0\r\n\r\n")},
-        {"blank after", SLICE("1 \r\na\r\n0\r\n\r\n")},
-        {"blank before", SLICE(" 1\r\na\r\n0\r\n\r\n")},
-        {"tab", SLICE("1\t\r\na\r\n0\r\n\r\n")},
-        {"blank before extension", SLICE("1 ;a\r\na\r\n0\r\n\r\n")},
-        {"empty", SLICE("\r\na\r\n0\r\n\r\n")},
-        {"extension alone", SLICE(";a\r\na\r\n0\r\n\r\n")},
-        {"letters", SLICE("g\r\na\r\n0\r\n\r\n")},
-        {"9 digits", SLICE("000000001\r\na\r\n0\r\n\r\n")},
-        {"16 digits", SLICE("ffffffffffffffff\r\na")},
-        {"17 digits wrap to 1", SLICE("10000000000000001\r\na\r\n0\r\n\r\n")},
-        {"LF", SLICE("1\na\n0\n\n")},
-        {"CR alone", SLICE("1\ra\r0\r\r")},
-        {"CR CR LF", SLICE("1\r\r\na\r\n0\r\n\r\n")},
-        {"LF after the size only", SLICE("1\na\r\n0\r\n\r\n")},
-        {"data without its CRLF", SLICE("1\r\nab\r\n0\r\n\r\n")},
-        {"data and LF", SLICE("1\r\na\n0\r\n\r\n")},
-        {"data and CR", SLICE("1\r\na\r0\r\n\r\n")},
-        {"LF in an extension", SLICE("1;a\nb\r\na\r\n0\r\n\r\n")},
-        {"CR in an extension", SLICE("1;a\rb\r\na\r\n0\r\n\r\n")},
-        {"NUL in an extension", SLICE("1;a\0b\r\na\r\n0\r\n\r\n")},
-        {"high byte in an extension", SLICE("1;\xff\r\na\r\n0\r\n\r\n")},
-        {"tab in an extension", SLICE("1;\t\r\na\r\n0\r\n\r\n")},
-        {"empty extension", SLICE("1;\r\na\r\n0\r\n\r\n")},
-        {"second extension empty", SLICE("1;a;\r\na\r\n0\r\n\r\n")},
-        {"extension without name", SLICE("1;=a\r\na\r\n0\r\n\r\n")},
-        {"extension without value", SLICE("1;a=\r\na\r\n0\r\n\r\n")},
-        {"extension with a blank", SLICE("1;a b\r\na\r\n0\r\n\r\n")},
-        {"quote not closed", SLICE("1;a=\"b\r\na\r\n0\r\n\r\n")},
-        {"quote escaped", SLICE("1;a=\"b\\\"\r\na\r\n0\r\n\r\n")},
-        {"text after a quote", SLICE("1;a=\"b\"c\r\na\r\n0\r\n\r\n")},
-        {"trailer with framing", SLICE("0\r\nContent-Length: 1\r\n\r\n")},
-        {"trailer with a coding", SLICE("0\r\nTransfer-Encoding: chunked\r\n\r\n")},
-        {"trailer with a host", SLICE("0\r\nX: y\r\nHost: h\r\n\r\n")},
-        {"NUL for a size", SLICE("\0\r\n\r\n")},
-        {"trailer by LF", SLICE("0\r\nX: 1\n\n")},
-        {"end by LF", SLICE("0\r\n\n")},
-        {"trailer without colon", SLICE("0\r\nGET /evil HTTP/1.1\r\n\r\n")},
-        {"trailer with a blank name", SLICE("0\r\nX A: 1\r\n\r\n")},
-        {"trailer with space before colon", SLICE("0\r\nX : 1\r\n\r\n")},
-        {"trailer folded", SLICE("0\r\nX: 1\r\n y\r\n\r\n")},
-        {"trailer NUL", SLICE("0\r\nX: \0\r\n\r\n")},
-        {"trailer CR", SLICE("0\r\nX: a\rb\r\n\r\n")},
-        {"trailer twin", SLICE("0\r\nContent_Length: 1\r\n\r\n")},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(v); i++)
-        for (size_t split = 0; split <= v[i].text.n; split++) {
-            struct result r = feed(v[i].text, split, 1024, BODY_CHUNKED, 0);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        for (size_t split = 0; split <= bad[i].text.n; split++) {
+            struct result r = feed(bad[i].text, split, 1024, BODY_CHUNKED, 0);
             if (!r.failed)
-                printf("# %s split at %zu is accepted\n", v[i].name, split);
+                printf("# %s split at %zu is accepted\n", bad[i].name, split);
             CU_ASSERT(r.failed);
             buf_free(&r.out);
         }

@@ -1,6 +1,6 @@
 /* A connection to an origin that speaks HTTP/2, byte by byte: leases, windows, GOAWAY, cancelling
  * from within; the pool that it stands in. */
-#include "http2_bed.h"
+#include "http2_client_bed.h"
 
 void suite_http2_client(void);
 

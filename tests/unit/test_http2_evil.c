@@ -1,5 +1,5 @@
 /* What an evil HTTP/2 origin says costs bounded memory, and ends what it must and nothing else. */
-#include "http2_bed.h"
+#include "http2_client_bed.h"
 
 void suite_http2_evil(void);
 

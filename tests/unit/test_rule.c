@@ -50,8 +50,7 @@ static void fields(void)
              "'prefix':'token ','suffix':'.'}}},"
              "{'allow':'h.com','with':{'bearer':'s7'},'websocket':true,'ranges':true}");
     const struct rule *r = policy_rule(p, 0);
-    CU_ASSERT_STRING_EQUAL(policy_name(p), "p");
-    CU_ASSERT_EQUAL(r->index, 0);
+    CU_ASSERT(strcmp(policy_name(p), "p") == 0 && r->index == 0);
     CU_ASSERT_STRING_EQUAL(r->text, "allow a.com");
     CU_ASSERT_EQUAL(r->credential->kind, CREDENTIAL_BEARER);
     CU_ASSERT_STRING_EQUAL(r->credential->secret, "s1");
@@ -85,11 +84,11 @@ static void fields(void)
     CU_ASSERT_STRING_EQUAL(r->credential->header, "x-key");
     CU_ASSERT_STRING_EQUAL(r->credential->secret, "s4");
     CU_ASSERT_STRING_EQUAL(r->credential->prefix, "");
-    CU_ASSERT(policy_rule(p, 4)->method_scoped);
-    CU_ASSERT(policy_rule(p, 4)->cookies);
-    CU_ASSERT_FALSE(policy_rule(p, 5)->cookies);
-    CU_ASSERT_STRING_EQUAL(policy_rule(p, 6)->credential->prefix, "token ");
-    CU_ASSERT_STRING_EQUAL(policy_rule(p, 6)->credential->suffix, ".");
+    r = policy_rule(p, 4);
+    CU_ASSERT(r->method_scoped && r->cookies && !policy_rule(p, 5)->cookies);
+    r = policy_rule(p, 6);
+    CU_ASSERT(strcmp(r->credential->prefix, "token ") == 0 &&
+              strcmp(r->credential->suffix, ".") == 0);
     const struct rule *more = policy_rule(p, 7);
     CU_ASSERT(more && more->websocket && more->ranges && !r->websocket && !r->ranges);
     CU_ASSERT_PTR_NULL(policy_rule(p, 8));
@@ -248,7 +247,6 @@ static void ambiguous(void)
     says("{'allow':'ok.com/1/2/3/4/*'," S "},{'allow':'ok.com/1/2/3/4/*'," T "}", "differ");
     says("{'allow':'ok.com/1/2/3/4/*/6'," S "},{'allow':'ok.com/1/2/3/4/5/*'," T "}",
          "https://ok.com/1/2/3/4/5/6");
-    says("{'allow':'a.com','tunnel':true}", "not built yet");
     /* these are clear */
     policy_free(good("{'allow':'ok.com'," S "},{'allow':'ok.com/x'," T "}"));
     policy_free(
@@ -272,8 +270,23 @@ static void bad_rules(void)
     says("{'allow':'a.com','metods':['GET']}", "did you mean 'methods'?");
     says("{'allow':'a.com','budget':{}}", "'budget' is specified but not built yet (planned: M3)");
     says("{'ask':'a.com'}", "'ask' is specified but not built yet (planned: M3)");
-    says("{'allow':'a.com','to':['10.0.0.0/8']}", "not built yet");
-    says("{'allow':'a.com','refs':[]}", "not built yet");
+    says("{'allow':'a.com','to':['10.0.0.1/8']}", "no bit set beyond");
+    says("{'allow':'a.com','to':'10.0.0.0'}", "not a range");
+    says("{'allow':'a.com','to':['10.0.0.0/8','0.0.0.0/0']}", "too wide");
+    says("{'allow':'a.com','to':['fc00::/6']}", "too wide");
+    says("{'allow':'a.com','to':['internal.corp/8']}", "not a range");
+    says("{'allow':'a.com','to':[]}", "empty list");
+    says("{'allow':'a.com','to':[1]}", "must be a string");
+    says("{'deny':'a.com','to':['10.0.0.0/8']}", "no meaning on a deny");
+    says("{'allow':'a.com','refs':[]}", "goes with 'git: push'");
+    says("{'allow':'a.com/x/y','git':'fetch','refs':['refs/heads/x']}", "this rule fetches");
+    says("{'allow':'a.com/x/y','git':'push','refs':[]}", "empty list");
+    says("{'allow':'a.com/x/y','git':'push','refs':'main'}", "write refs/heads/NAME");
+    says("{'allow':'a.com/x/y','git':'push','refs':'refs/heads/a b'}", "no reference can");
+    says("{'allow':'a.com/x/y','git':'push','refs':'refs/**/x'}", "only as the last segment");
+    says("{'allow':'a.com/x/y','git':'push','refs':{'force':true}}", "needs 'names'");
+    says("{'allow':'a.com/x/y','git':'push','refs':{'names':'refs/heads/x','forced':true}}",
+         "did you mean 'force'?");
     says("{'allow':'a.com','allow_plaintext':true}", "goes with 'with'");
     says("{'use':'github'}", "preset");
     says("{'allow':[]}", "empty list");
@@ -295,6 +308,71 @@ static void bad_rules(void)
     says("{'allow':'a.com/x/y','git':'fetch','websocket':true}", "git speaks no WebSocket");
     says("{'allow':'a.com','range':true," S "}", "did you mean 'ranges'?");
     says("{'deny':'a.com','git':'fetch'}", "no meaning on a deny");
+}
+
+/* C26: nothing is promised of a host that a tunnel hides. */
+static void tunnels(void)
+{
+    struct authority a = {.scheme = SCHEME_HTTPS, .kind = HOST_NAME, .port = 443, .host = "a.com"};
+    struct policy *p = good("{'allow':['a.com','b.com:8443'],'tunnel':true},{'allow':'.com','allow_"
+                            "public_suffix':true},"
+                            "{'allow':'c.com','with':{'bearer':'s'}},{'deny':'d.com/x'}");
+    CU_ASSERT(policy_has_tunnels(p));
+    CU_ASSERT_PTR_EQUAL(policy_tunnel(p, &a), policy_rule(p, 0));
+    CU_ASSERT_STRING_EQUAL(policy_rule(p, 0)->text, "allow a.com, b.com:8443 tunnel");
+    a.port = 8443;
+    CU_ASSERT_PTR_NULL(policy_tunnel(p, &a));
+    a.port = 443;
+    a.scheme = SCHEME_HTTP;
+    CU_ASSERT_PTR_NULL(policy_tunnel(p, &a));
+    policy_free(p);
+    p = good("{'allow':'a.com','tunnel':true},{'deny':'a.com'}");
+    a.scheme = SCHEME_HTTPS;
+    CU_ASSERT_PTR_NULL(policy_tunnel(p, &a));
+    policy_free(p);
+    p = good("{'allow':'a.com','tunnel':false,'access':'read-only'}");
+    CU_ASSERT_FALSE(policy_has_tunnels(p));
+    policy_free(p);
+    says("{'allow':'.a.com','tunnel':true}", "for one host over TLS");
+    says("{'allow':'a.com/x','tunnel':true}", "without a path");
+    says("{'allow':'a.com/**','tunnel':true}", "without a path");
+    says("{'allow':'http://a.com','tunnel':true}", "over TLS");
+    says("{'allow':'a.com','tunnel':'yes'}", "true or false");
+    says("{'allow':'a.com','tunnel':true,'with':{'bearer':'s'}}", "'with' cannot hold in a tunnel");
+    says("{'allow':'a.com','tunnel':true,'access':'read-only'}", "'access' cannot hold");
+    says("{'allow':'a.com','tunnel':true,'query':{}}", "'query' cannot hold");
+    says("{'deny':'a.com','tunnel':true}", "no meaning on a deny");
+    says("{'allow':'a.com','tunnel':true},{'allow':'a.com/x','with':{'bearer':'s'}}",
+         "sends a credential to the same host");
+    says("{'allow':'a.com','tunnel':true},{'allow':'a.com:444','with':{'bearer':'s'}}",
+         "sends a credential to the same host");
+    says("{'allow':'.a.com','with':{'bearer':'s'}},{'allow':'x.a.com','tunnel':true}",
+         "rules[1]: 'tunnel' for x.a.com");
+    says("{'allow':'a.com','tunnel':true},{'allow':'a.com/x'}", "about paths or methods");
+    says("{'allow':'a.com','tunnel':true},{'deny':'a.com/x'}", "about paths or methods");
+    says("{'allow':'a.com','tunnel':true},{'deny':'a.com','methods':['POST']}", "paths or methods");
+}
+
+static void bad_inspections(void)
+{
+    says("{'allow':'a.com','graphql':'readonly'}", "the only word here is 'read-only'");
+    says("{'allow':'a.com','graphql':[]}", "empty list");
+    says("{'allow':'a.com','graphql':{}}", "limits nothing");
+    says("{'allow':'a.com','graphql':{'read_only':false}}", "limits nothing");
+    says("{'allow':'a.com','graphql':{'feilds':['a']}}", "did you mean 'fields'?");
+    says("{'allow':'a.com','graphql':['Get*']}", "names are whole");
+    says("{'allow':'a.com','graphql':true}", "must be a string");
+    says("{'allow':'a.com','mcp':['x']}", "must be a mapping");
+    says("{'allow':'a.com','mcp':{'methods':[]}}", "needs 'tools'");
+    says("{'allow':'a.com','mcp':{'tools':[],'methods':['tools/call']}}", "name the tools");
+    says("{'allow':'a.com','mcp':{'tools':'*'}}", "names are whole");
+    says("{'allow':'a.com','server_tools':'none'}", "[] allows none");
+    says("{'allow':'a.com','server_tools':[1]}", "must be a string");
+    says("{'allow':'a.com','graphql':'read-only','mcp':{'tools':[]}}", "keep one");
+    says("{'allow':'a.com/x/y','git':'fetch','server_tools':[]}", "bodies of its own");
+    says("{'deny':'a.com','graphql':'read-only'}", "no meaning on a deny");
+    says("{'allow':'a.com','graphql':'read-only','websocket':true}", "in a WebSocket");
+    says("{'allow':'api.openai.com','websocket':true,'with':{'bearer':'s'}}", "server_tools: any");
 }
 
 /* Slots that are no header field. */
@@ -442,6 +520,8 @@ void suite_rule(void)
     CU_add_test(s, "fields of a rule", fields);
     CU_add_test(s, "ambiguous rules", ambiguous);
     CU_add_test(s, "bad rules", bad_rules);
+    CU_add_test(s, "what is asked of bodies", bad_inspections);
+    CU_add_test(s, "C26: tunnels", tunnels);
     CU_add_test(s, "bad credentials", bad_credentials);
     CU_add_test(s, "credentials that are no header", places);
     CU_add_test(s, "headers that may not be edited", bad_edits);

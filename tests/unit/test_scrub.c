@@ -464,6 +464,40 @@ static void test_cache(void)
     event_base_free(base);
 }
 
+/* The first bytes of a form may pass early; the rest of it is replaced wherever it comes. */
+static void test_early(void)
+{
+    struct scrub_set *set = set_of(plain, NULL);
+    for (size_t first = 1; first <= SCRUB_EARLY + 1; first++) {
+        struct scrub *s = scrub_new(set);
+        struct slice got;
+        char want[sizeof plain], text[sizeof plain] = "";
+        size_t at = 0;
+        memcpy(want, plain, sizeof plain);
+        replace(want, sizeof plain - 1, "[REDACTED:key]");
+        CU_ASSERT_EQUAL_FATAL(scrub_feed(s, (struct slice){plain, first}, &got), 0);
+        CU_ASSERT_EQUAL(got.n, 0);
+        CU_ASSERT_EQUAL_FATAL(scrub_early(s, &got), 0);
+        CU_ASSERT_EQUAL(got.n, first <= SCRUB_EARLY ? first : 0);
+        if (got.n > 0)
+            memcpy(want, plain, first);
+        memcpy(text, got.p, got.n);
+        at = got.n;
+        for (size_t i = first; i < sizeof plain - 1; i++) { /* byte by byte */
+            CU_ASSERT_EQUAL_FATAL(scrub_feed(s, (struct slice){plain + i, 1}, &got), 0);
+            memcpy(text + at, got.p, got.n);
+            at += got.n;
+        }
+        CU_ASSERT_EQUAL_FATAL(scrub_end(s, &got), 0);
+        memcpy(text + at, got.p, got.n);
+        CU_ASSERT_EQUAL(at + got.n, sizeof plain - 1);
+        CU_ASSERT(memcmp(text, want, sizeof plain - 1) == 0);
+        CU_ASSERT_EQUAL(scrub_hits(s), 1);
+        scrub_free(s);
+    }
+    scrub_set_unref(set);
+}
+
 void suite_scrub(void)
 {
     CU_pSuite s = CU_add_suite("scrub", NULL, NULL);
@@ -472,6 +506,7 @@ void suite_scrub(void)
     CU_add_test(s, "base64 at each alignment", test_base64);
     CU_add_test(s, "every split of a body with two hits", test_splits);
     CU_add_test(s, "overlaps", test_overlaps);
+    CU_add_test(s, "the beginning of what may be a form passes early", test_early);
     CU_add_test(s, "near misses and what is held", test_near_misses);
     CU_add_test(s, "lengths at the bounds", test_bounds);
     CU_add_test(s, "random texts against a reference", test_random);

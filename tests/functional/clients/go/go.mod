@@ -2,10 +2,14 @@ module durward.test/clients
 
 go 1.19
 
-require github.com/summerwind/h2spec v2.2.1+incompatible
+require (
+	github.com/summerwind/h2spec v2.2.1+incompatible
+	google.golang.org/grpc v1.58.3
+)
 
 require (
 	github.com/fatih/color v1.15.0 // indirect
+	github.com/golang/protobuf v1.5.3 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/mattn/go-colorable v0.1.13 // indirect
 	github.com/mattn/go-isatty v0.0.17 // indirect
@@ -14,4 +18,6 @@ require (
 	golang.org/x/net v0.17.0 // indirect
 	golang.org/x/sys v0.13.0 // indirect
 	golang.org/x/text v0.13.0 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20230711160842-782d3b101e98 // indirect
+	google.golang.org/protobuf v1.31.0 // indirect
 )

@@ -1,0 +1,189 @@
+"""Each operation of the API as a value: what to send and how to read the answer. Both clients use
+these; neither knows a path of its own."""
+from __future__ import annotations
+
+import base64
+import json
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote, urlencode
+
+from .errors import FileError
+from .models import Event, ExecResult, FileEntry, FileResult, Identity, SandboxInfo
+
+T = TypeVar("T")
+BASE = "/v1/sandboxes"
+EXEC_TIMEOUT = 1800  # seconds, the API's default
+FILE_MAX = 64 << 20
+
+
+@dataclass(frozen=True)
+class Call(Generic[T]):
+    method: str
+    target: str
+    read: Callable[[bytes], T]
+    body: bytes | None = None
+    wait: float | None = 60.0  # seconds until the answer must begin; None: for ever
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _given(**kw: Any) -> dict[str, Any]:
+    return {k: v for k, v in kw.items() if v is not None}
+
+
+def _info(b: bytes) -> SandboxInfo:
+    return SandboxInfo.read(json.loads(b))
+
+
+def _nothing(_: bytes) -> None:
+    return None
+
+
+def _bytes(b: bytes) -> bytes:
+    return b
+
+
+def _of(sid: str, tail: str = "", **query: str) -> str:
+    q = "?" + urlencode(query, quote_via=quote, errors="surrogateescape") if query else ""
+    return "%s/%s%s%s" % (BASE, quote(sid, safe=""), tail, q)
+
+
+# ---- the daemon ----
+
+def health() -> Call[str]:
+    return Call("GET", "/v1/health", lambda b: str(json.loads(b)["version"]))
+
+
+def policies() -> Call[list[str]]:
+    return Call("GET", "/v1/policies", lambda b: [p["name"] for p in json.loads(b)["policies"]])
+
+
+def events(after: int, limit: int) -> Call[list[Event]]:
+    return Call("GET", "/v1/events?after=%d&limit=%d" % (after, limit),
+                lambda b: [Event(**e) for e in json.loads(b)["events"]])
+
+
+def issue(policy: str | None, ttl: int | None) -> Call[Identity]:
+    return Call("POST", "/v1/identities", lambda b: Identity.read(json.loads(b)),
+                _json(_given(policy=policy, ttl=ttl)))
+
+
+def revoke(identity: str) -> Call[None]:
+    return Call("DELETE", "/v1/identities/" + quote(identity, safe=""), _nothing)
+
+
+# ---- sandboxes ----
+
+def create(policy: str | None, name: str | None, labels: Mapping[str, str] | None,
+           env: Mapping[str, str] | None, ttl: int | None, idle_ttl: int | None,
+           reuse: bool) -> Call[SandboxInfo]:
+    wish = _given(policy=policy, name=name, labels=dict(labels) if labels else None,
+                  env=dict(env) if env else None, ttl=ttl, idle_ttl=idle_ttl,
+                  get_or_create=True if reuse else None)
+    return Call("POST", BASE, _info, _json(wish), 300)
+
+
+def page(labels: Mapping[str, str] | None, state: str | None,
+         after: str | None) -> Call[tuple[list[SandboxInfo], str | None]]:
+    query = [("label", "%s=%s" % pair) for pair in (labels or {}).items()]
+    query += [(k, v) for k, v in (("state", state), ("after", after)) if v is not None]
+
+    def read(b: bytes) -> tuple[list[SandboxInfo], str | None]:
+        v = json.loads(b)
+        return [SandboxInfo.read(s) for s in v["sandboxes"]], v["next"]
+    return Call("GET", BASE + ("?" + urlencode(query, quote_via=quote, errors="surrogateescape") if query else ""), read)
+
+
+def show(sid: str) -> Call[SandboxInfo]:
+    return Call("GET", _of(sid), _info)
+
+
+def update(sid: str, labels: Mapping[str, str] | None, ttl: int | None,
+           idle_ttl: int | None) -> Call[SandboxInfo]:
+    change = _given(labels=dict(labels) if labels is not None else None, ttl=ttl, idle_ttl=idle_ttl)
+    return Call("PATCH", _of(sid), _info, _json(change))
+
+
+def delete(sid: str) -> Call[None]:
+    return Call("DELETE", _of(sid), _nothing)
+
+
+# ---- commands ----
+
+def exec_body(command: str | Sequence[str], cwd: str | None, env: Mapping[str, str] | None,
+              timeout: int | None, stdin: bytes | None, split: bool,
+              max_output: int | None) -> dict[str, Any]:
+    wish = _given(id="sdk-" + secrets.token_hex(8), cwd=cwd, env=dict(env) if env else None,
+                  timeout=timeout, max_output=max_output, split=split or None)
+    if isinstance(command, str):
+        wish["command"] = command
+    else:
+        wish["argv"] = list(command)
+    if stdin is not None:
+        wish["stdin"], wish["stdin_encoding"] = base64.b64encode(stdin).decode(), "base64"
+    return wish
+
+
+def exec_wait(timeout: int | None) -> float | None:
+    """How long the answer may take: the command's own time, and some for the way."""
+    seconds = EXEC_TIMEOUT if timeout is None else timeout
+    return seconds + 60.0 if seconds else None
+
+
+def run(sid: str, wish: dict[str, Any]) -> Call[ExecResult]:
+    return Call("POST", _of(sid, "/exec"), lambda b: ExecResult.read(json.loads(b)),
+                _json(dict(wish, encoding="base64")), exec_wait(wish.get("timeout")))
+
+
+def kill(sid: str, wish: dict[str, Any]) -> Call[None]:
+    return Call("DELETE", _of(sid, "/exec/" + wish["id"]), _nothing, wait=5)
+
+
+def stream(sid: str, wish: dict[str, Any]) -> Call[bytes]:
+    return Call("POST", _of(sid, "/exec"), _bytes, _json(dict(wish, stream=True)),
+                exec_wait(wish.get("timeout")))
+
+
+# ---- files ----
+
+def read_file(sid: str, path: str) -> Call[bytes]:
+    return Call("GET", _of(sid, "/files", path=path), _bytes)
+
+
+def write_file(sid: str, path: str, data: bytes, mode: int | None) -> Call[None]:
+    if len(data) > FILE_MAX:  # the daemon would end the connection in the middle of it
+        raise FileError("%s: %d bytes; a file may have %d: use smaller pieces"
+                        % (path, len(data), FILE_MAX), "too_large")
+    more = {} if mode is None else {"mode": "%04o" % mode}
+    return Call("PUT", _of(sid, "/files", path=path, **more), _nothing, data)
+
+
+def delete_file(sid: str, path: str, recursive: bool) -> Call[None]:
+    return Call("DELETE", _of(sid, "/files", path=path, recursive="true" if recursive else "false"),
+                _nothing)
+
+
+def list_files(sid: str, path: str) -> Call[tuple[list[FileEntry], bool]]:
+    def read(b: bytes) -> tuple[list[FileEntry], bool]:
+        v = json.loads(b)
+        return [FileEntry.read(e) for e in v["entries"]], v["truncated"]
+    return Call("GET", _of(sid, "/files/list", path=path), read)
+
+
+def batch(sid: str, operations: Iterable[Mapping[str, Any]]) -> Call[list[FileResult]]:
+    return Call("POST", _of(sid, "/files/batch"),
+                lambda b: [FileResult.read(r) for r in json.loads(b)["results"]],
+                _json({"operations": list(operations)}))
+
+
+def read_tar(sid: str, path: str) -> Call[bytes]:
+    return Call("GET", _of(sid, "/tar", path=path), _bytes, wait=300)
+
+
+def write_tar(sid: str, path: str, data: bytes) -> Call[None]:
+    return Call("PUT", _of(sid, "/tar", path=path), _nothing, data, wait=300)

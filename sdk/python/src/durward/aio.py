@@ -1,0 +1,260 @@
+"""The client for asyncio: the same calls, on asyncio's own streams (no threads)."""
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import io
+import os
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, TypeVar
+
+from . import _calls
+from ._address import socket_path
+from ._calls import Call
+from .client import as_file_error, ended_early, stream_item
+from .errors import BadRequest, DurwardError, FileError, refusal, unreachable
+from .models import Event, ExecOutput, ExecResult, FileEntry, FileResult, Identity, SandboxInfo
+
+T = TypeVar("T")
+_HEAD_MAX = 64 * 1024
+_BROKEN = (OSError, EOFError, ValueError, asyncio.LimitOverrunError, asyncio.TimeoutError)
+
+
+class _Exchange:
+    """One request and its answer, on a connection of its own."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.reader: asyncio.StreamReader
+        self.writer: asyncio.StreamWriter | None = None
+        self.status = 0
+        self.left: int | None = None  # bytes of the body to come; None: until the end, or chunked
+        self.chunked = False
+
+    async def ask(self, call: Call[Any]) -> None:
+        self.reader, writer = await asyncio.wait_for(
+            asyncio.open_unix_connection(self.path, limit=_HEAD_MAX), 10)
+        self.writer = writer
+        head = "%s %s HTTP/1.1\r\nHost: durward\r\nConnection: close\r\n" % (call.method, call.target)
+        if call.body is not None or call.method in ("POST", "PUT", "PATCH"):
+            head += "Content-Length: %d\r\n" % len(call.body or b"")
+        writer.write(head.encode("ascii") + b"\r\n" + (call.body or b""))
+        await writer.drain()
+        text = await self.reader.readuntil(b"\r\n\r\n")
+        first, _, rest = text.partition(b"\r\n")
+        self.status = int(first.split()[1])
+        fields = http.client.parse_headers(io.BytesIO(rest))
+        self.chunked = (fields.get("Transfer-Encoding") or "").lower() == "chunked"
+        length = fields.get("Content-Length")
+        self.left = 0 if self.status == 204 else int(length) if length is not None else None
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The body as it comes."""
+        while self.chunked:
+            size = int((await self.reader.readuntil(b"\r\n")).split(b";")[0], 16)
+            if size == 0:
+                return
+            yield await self.reader.readexactly(size)
+            await self.reader.readexactly(2)
+        while self.left is None or self.left > 0:
+            data = await self.reader.read(min(1 << 20, self.left) if self.left else 1 << 20)
+            if not data:
+                if self.left:
+                    raise EOFError("the answer was cut")
+                return
+            if self.left:
+                self.left -= len(data)
+            yield data
+
+    async def body(self) -> bytes:
+        return b"".join([piece async for piece in self.pieces()])
+
+    def close(self) -> None:
+        if self.writer is not None:
+            self.writer.close()
+
+
+class AsyncDurward:
+    """A daemon, as Durward."""
+
+    def __init__(self, socket: str | os.PathLike[str] | None = None) -> None:
+        self.socket = socket_path(socket)
+
+    def __repr__(self) -> str:
+        return "AsyncDurward(%r)" % self.socket
+
+    async def _begin(self, x: _Exchange, call: Call[Any]) -> None:
+        await asyncio.wait_for(x.ask(call), call.wait)
+        if x.status // 100 != 2:
+            raise refusal(x.status, await x.body())
+
+    async def _do(self, call: Call[T]) -> T:
+        x = _Exchange(self.socket)
+        try:
+            await self._begin(x, call)
+            body = await asyncio.wait_for(x.body(), call.wait)
+        except _BROKEN as e:
+            raise unreachable(self.socket, as_os_error(e)) from e
+        finally:
+            x.close()
+        return call.read(body)
+
+    async def version(self) -> str:
+        return await self._do(_calls.health())
+
+    async def policies(self) -> list[str]:
+        return await self._do(_calls.policies())
+
+    async def events(self, after: int = 0, limit: int = 100) -> list[Event]:
+        return await self._do(_calls.events(after, limit))
+
+    async def issue_identity(self, policy: str | None = None, ttl: int | None = None) -> Identity:
+        return await self._do(_calls.issue(policy, ttl))
+
+    async def revoke_identity(self, identity: str) -> None:
+        await self._do(_calls.revoke(identity))
+
+    async def create(self, policy: str | None = None, *, name: str | None = None,
+                     labels: Mapping[str, str] | None = None, env: Mapping[str, str] | None = None,
+                     ttl: int | None = None, idle_ttl: int | None = None) -> AsyncSandbox:
+        return AsyncSandbox(self, await self._do(
+            _calls.create(policy, name, labels, env, ttl, idle_ttl, False)))
+
+    async def get_or_create(self, labels: Mapping[str, str], policy: str | None = None, *,
+                            name: str | None = None, env: Mapping[str, str] | None = None,
+                            ttl: int | None = None, idle_ttl: int | None = None) -> AsyncSandbox:
+        return AsyncSandbox(self, await self._do(
+            _calls.create(policy, name, labels, env, ttl, idle_ttl, True)))
+
+    async def sandboxes(self, labels: Mapping[str, str] | None = None,
+                             state: str | None = None) -> AsyncIterator[SandboxInfo]:
+        after: str | None = None
+        while True:
+            rows, after = await self._do(_calls.page(labels, state, after))
+            for row in rows:
+                yield row
+            if after is None:
+                return
+
+    async def get(self, sandbox_id: str) -> AsyncSandbox:
+        return AsyncSandbox(self, await self._do(_calls.show(sandbox_id)))
+
+    async def delete(self, sandbox_id: str) -> None:
+        await self._do(_calls.delete(sandbox_id))
+
+
+class AsyncSandbox:
+    """One sandbox, as Sandbox. With `async with`, it is deleted at the end."""
+
+    def __init__(self, client: AsyncDurward, info: SandboxInfo) -> None:
+        self.client = client
+        self.info = info
+
+    @property
+    def id(self) -> str:
+        return self.info.id
+
+    def __repr__(self) -> str:
+        return "AsyncSandbox(%r, policy=%r)" % (self.id, self.info.policy)
+
+    async def __aenter__(self) -> AsyncSandbox:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                        trace: TracebackType | None) -> None:
+        await self.delete()
+
+    async def refresh(self) -> SandboxInfo:
+        self.info = await self.client._do(_calls.show(self.id))
+        return self.info
+
+    async def update(self, *, labels: Mapping[str, str] | None = None, ttl: int | None = None,
+                     idle_ttl: int | None = None) -> SandboxInfo:
+        self.info = await self.client._do(_calls.update(self.id, labels, ttl, idle_ttl))
+        return self.info
+
+    async def delete(self) -> None:
+        await self.client._do(_calls.delete(self.id))
+
+    async def exec(self, command: str | Sequence[str], *, cwd: str | None = None,
+                   env: Mapping[str, str] | None = None, timeout: int | None = None,
+                   stdin: bytes | None = None, split: bool = False,
+                   max_output: int | None = None) -> ExecResult:
+        """As Sandbox.exec; cancelling the task kills the command."""
+        wish = _calls.exec_body(command, cwd, env, timeout, stdin, split, max_output)
+        try:
+            return await self.client._do(_calls.run(self.id, wish))
+        except asyncio.CancelledError:
+            with contextlib.suppress(DurwardError):
+                await asyncio.shield(self.client._do(_calls.kill(self.id, wish)))
+            raise
+
+    async def stream(self, command: str | Sequence[str], *, cwd: str | None = None,
+                     env: Mapping[str, str] | None = None, timeout: int | None = None,
+                     stdin: bytes | None = None, split: bool = False,
+                     max_output: int | None = None) -> AsyncIterator[ExecOutput | ExecResult]:
+        """As Sandbox.stream. Leaving the loop early kills the command when the iterator is closed
+        (aclose(), or contextlib.aclosing)."""
+        wish = _calls.exec_body(command, cwd, env, timeout, stdin, split, max_output)
+        x, held, started = _Exchange(self.client.socket), b"", ""
+        try:
+            await self.client._begin(x, _calls.stream(self.id, wish))
+            async for piece in x.pieces():
+                *lines, held = (held + piece).split(b"\n")
+                for line in lines:
+                    item = stream_item(line, started)
+                    if isinstance(item, str):
+                        started = item
+                        continue
+                    yield item
+                    if isinstance(item, ExecResult):
+                        return
+            raise ended_early()
+        except _BROKEN as e:
+            raise unreachable(self.client.socket, as_os_error(e)) from e
+        finally:
+            x.close()
+
+    async def read(self, path: str) -> bytes:
+        return await self.client._do(_calls.read_file(self.id, path))
+
+    async def write(self, path: str, data: bytes, mode: int | None = None) -> None:
+        await self.client._do(_calls.write_file(self.id, path, data, mode))
+
+    async def remove(self, path: str, recursive: bool = False) -> None:
+        await self.client._do(_calls.delete_file(self.id, path, recursive))
+
+    async def list_files(self, path: str) -> list[FileEntry]:
+        return (await self.client._do(_calls.list_files(self.id, path)))[0]
+
+    async def upload(self, files: Iterable[tuple[str, bytes]]) -> list[FileResult]:
+        return [await _one(self.write(path, data), path) for path, data in files]
+
+    async def download(self, paths: Iterable[str]) -> list[FileResult]:
+        return [await _one(self.read(path), path) for path in paths]
+
+    async def batch(self, operations: Iterable[Mapping[str, Any]]) -> list[FileResult]:
+        return await self.client._do(_calls.batch(self.id, operations))
+
+    async def read_tar(self, path: str) -> bytes:
+        return await self.client._do(_calls.read_tar(self.id, path))
+
+    async def write_tar(self, path: str, data: bytes) -> None:
+        await self.client._do(_calls.write_tar(self.id, path, data))
+
+
+async def _one(operation: Any, path: str) -> FileResult:
+    try:
+        return FileResult(path, await operation)
+    except (FileError, BadRequest) as e:
+        return FileResult(path, None, as_file_error(e))
+
+
+def as_os_error(e: BaseException) -> OSError:
+    if isinstance(e, OSError):
+        return e
+    if isinstance(e, asyncio.TimeoutError):
+        return TimeoutError()
+    return ConnectionError("the answer was cut: %r" % e)

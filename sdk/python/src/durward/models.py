@@ -1,0 +1,137 @@
+"""What the API answers, as values."""
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .errors import FileError
+
+
+@dataclass(frozen=True)
+class Denial:
+    """What a sandbox tried and was refused."""
+    code: str
+    target: str
+    count: int
+
+
+@dataclass(frozen=True)
+class SandboxInfo:
+    """A sandbox as it was when it was asked about. Times are seconds since 1970."""
+    id: str
+    name: str | None
+    policy: str
+    state: str
+    reason: str
+    generation: int
+    labels: Mapping[str, str]
+    workdir: str
+    created_at: int
+    expires_at: int
+    ttl: int
+    idle_ttl: int
+    idle_expires_at: int | None
+    denied: tuple[Denial, ...]
+
+    @classmethod
+    def read(cls, v: Mapping[str, Any]) -> SandboxInfo:
+        known = {k: v[k] for k in cls.__dataclass_fields__ if k != "denied"}
+        return cls(**known, denied=tuple(Denial(d["code"], d["target"], d["count"])
+                                         for d in v["denied"]))
+
+
+@dataclass(frozen=True)
+class ExecResult:
+    """A command that ended. Exit codes: its own; 124 timed out; 125 Durward failed; 126 not
+    executable; 127 not found; 128+n signal n."""
+    id: str
+    exit_code: int
+    output: bytes  # standard output and error as they came; with split: standard output alone
+    stderr: bytes  # with split only
+    truncated: bool
+    timed_out: bool
+    message: str  # why it did not run, else empty
+    duration_ms: int
+
+    @property
+    def text(self) -> str:
+        """The output as text; what is no UTF-8 is replaced."""
+        return self.output.decode("utf-8", "replace")
+
+    @classmethod
+    def read(cls, v: Mapping[str, Any]) -> ExecResult:
+        out = v["stdout"] if "stdout" in v else v["output"]
+        return cls(v["id"], v["exit_code"], _bytes(out, v["encoding"]),
+                   _bytes(v.get("stderr", ""), v["encoding"]), v["truncated"], v["timed_out"],
+                   v["message"], v["duration_ms"])
+
+
+@dataclass(frozen=True)
+class ExecOutput:
+    """A piece of a streamed command's output. `stream` is stdout or stderr."""
+    stream: str
+    data: bytes
+
+
+@dataclass(frozen=True)
+class FileEntry:
+    name: str  # what is no UTF-8 in it is escaped as os.fsdecode does
+    type: str  # file, directory, symlink, other
+    size: int
+    mode: int
+    modified_at: int
+
+    @classmethod
+    def read(cls, v: Mapping[str, Any]) -> FileEntry:
+        name = v["name"] if v["encoding"] == "utf-8" else \
+            base64.b64decode(v["name"]).decode("utf-8", "surrogateescape")
+        return cls(name, v["type"], v["size"], int(v["mode"], 8), v["modified_at"])
+
+
+@dataclass(frozen=True)
+class FileResult:
+    """One operation of a batch: `data` of a read, or `error`."""
+    path: str
+    data: bytes | None = None
+    error: FileError | None = None
+
+    @classmethod
+    def read(cls, v: Mapping[str, Any]) -> FileResult:
+        e = v["error"]
+        if e is not None:
+            return cls(v["path"], None, FileError("%s: %s" % (v["path"], e["message"]), e["code"]))
+        data = _bytes(v["data"], v.get("encoding", "utf-8")) if "data" in v else None
+        return cls(v["path"], data)
+
+
+@dataclass(frozen=True)
+class Event:
+    sequence: int
+    time: int
+    sandbox: str
+    event: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who a remote sandbox is to the proxy. `proxy` holds the token: it says who asks, and no
+    secret; it is out of repr all the same. `env` are the policy's variables (placeholders)."""
+    id: str
+    policy: str
+    proxy: str = field(repr=False)
+    env: Mapping[str, str] = field(repr=False)
+    trust_dir: str  # on the daemon's host: the files that the trust variables name
+    ca: str = field(repr=False)  # the certificate, PEM
+    token: str | None = field(default=None, repr=False)  # None: the listener is bound to the policy
+    expires: int | None = None
+
+    @classmethod
+    def read(cls, v: Mapping[str, Any]) -> Identity:
+        return cls(**{k: v[k] for k in cls.__dataclass_fields__ if k in v})
+
+
+def _bytes(text: str, encoding: str) -> bytes:
+    return base64.b64decode(text) if encoding == "base64" else text.encode()

@@ -1,0 +1,323 @@
+"""Another provider's sandbox behind Durward's proxy.
+
+What is inside gets an identity, variables and certificates, so that every client finds the proxy. It
+holds a client that wants to go round it only as far as the provider's own network lock lets nothing
+else out: pair() looks from inside whether it does, and says what it found."""
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import shlex
+import threading
+import time
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from deepagents.backends.protocol import (
+    DeleteResult,
+    EditResult,
+    ExecuteResponse,
+    FileDownloadResponse,
+    FileUploadResponse,
+    GlobResult,
+    GrepResult,
+    LsResult,
+    ReadResult,
+    SandboxBackendProtocol,
+    WriteResult,
+)
+
+from durward import Durward, DurwardError, Identity
+from durward.trust import files, variables
+
+RENEW_BEFORE = 1800  # seconds that a token must still be good when a command starts
+ELSEWHERE = ("tcp:1.1.1.1:443", "tcp:8.8.8.8:53", "tcp:[2606:4700:4700::1111]:443",
+             "tcp:169.254.169.254:80", "udp:8.8.8.8:53", "name:example.com")
+
+
+class PairingError(DurwardError):
+    """The sandbox is not behind the proxy."""
+
+
+class BypassWarning(UserWarning):
+    """The sandbox reaches something without the proxy."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was seen from inside. through_gate: the proxy answered as ours does, and knows this
+    identity. around: what was reached without it. detail: one line for people."""
+    through_gate: bool
+    around: tuple[str, ...]
+    detail: str
+
+
+def pair(backend: SandboxBackendProtocol, *, policy: str | None = None,
+         socket: str | os.PathLike[str] | None = None, proxy_host: str | None = None,
+         ttl: int = 3600, folder: str | None = None, elsewhere: Iterable[str] = ELSEWHERE,
+         require_lock: bool = False) -> PairedSandbox:
+    """Put any sandbox behind the proxy of the daemon at `socket`.
+
+    policy: of its identity. proxy_host: HOST or HOST:PORT at which the sandbox reaches the listener,
+    if not where the configuration says. ttl: seconds of a token, renewed before commands. folder: of
+    our files inside (default one below /tmp). elsewhere: what is tried without the proxy:
+    tcp:HOST:PORT, udp:HOST:PORT (a DNS question), name:HOST (a lookup). require_lock: PairingError
+    when one of them is reached, else a BypassWarning.
+
+    PairingError, and nothing left issued, when the proxy is not reached from inside."""
+    paired = PairedSandbox(backend, policy=policy, socket=socket, proxy_host=proxy_host, ttl=ttl,
+                           folder=folder)
+    try:
+        seen = paired.verify(elsewhere)
+        if not seen.through_gate or (require_lock and seen.around):
+            raise PairingError(seen.detail, "not_paired")
+    except BaseException:
+        paired.close()
+        raise
+    if seen.around:
+        warnings.warn(seen.detail, BypassWarning, stacklevel=2)
+    return paired
+
+
+class PairedSandbox(SandboxBackendProtocol):
+    """The backend that was given, with the proxy's variables on each command. close() revokes what
+    was issued; the sandbox itself stays its provider's. A token is renewed before a command when half
+    of its time is over; a command that runs on when its own has ended is refused from then on."""
+
+    def __init__(self, backend: SandboxBackendProtocol, *, policy: str | None = None,
+                 socket: str | os.PathLike[str] | None = None, proxy_host: str | None = None,
+                 ttl: int = 3600, folder: str | None = None) -> None:
+        self.backend = backend
+        self.folder = folder or "/tmp/durward-" + secrets.token_hex(8)
+        if not self.folder.startswith("/") or any(c.isspace() for c in self.folder):
+            raise ValueError("folder must be an absolute path without white space: %r" % folder)
+        self._client = Durward(socket)
+        self._policy, self._host, self._ttl = policy, proxy_host, ttl
+        self._issued: list[Identity] = []
+        self._lock = threading.Lock()
+        self._closed = False
+        self.verification: Verification | None = None
+        self._renew(with_files=True)
+
+    # ---- identity ----
+
+    @property
+    def identity(self) -> Identity:
+        """The present one."""
+        return self._issued[-1]
+
+    def _renew(self, with_files: bool = False) -> None:
+        new = self._client.issue_identity(self._policy, self._ttl)
+        self._issued.append(new)
+        try:
+            env = variables(new, self.folder, self._host)
+            text = "".join("export %s=%s\n" % (k, shlex.quote(v)) for k, v in sorted(env.items()))
+            put = [(self.folder + "/env", text.encode())]
+            if with_files:
+                put += [("%s/%s" % (self.folder, n), data) for n, data in files(new).items()]
+            for r in self.backend.upload_files(put):
+                if r.error:
+                    raise PairingError("%s cannot be written in the sandbox: %s" % (r.path, r.error),
+                                       "upload")
+        except BaseException:
+            self._revoke(new)
+            self._issued.remove(new)
+            raise
+
+    def _fresh(self) -> None:
+        with self._lock:
+            if self._closed:
+                raise PairingError("this pairing is closed: pair again", "closed")
+            ends = self.identity.expires
+            if ends is not None and ends - time.time() < min(RENEW_BEFORE, self._ttl / 2):
+                self._renew()
+
+    def _revoke(self, identity: Identity) -> None:
+        """Not that of a listener that is bound to the policy: it is everybody's."""
+        if identity.token is None or (identity.expires or 0) < time.time():
+            return
+        try:
+            self._client.revoke_identity(identity.id)
+        except DurwardError:
+            pass  # it ends by itself
+
+    def close(self) -> None:
+        """Revoke, and take our files away where the sandbox still answers. Idempotent."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            for identity in self._issued:
+                self._revoke(identity)
+        try:
+            self.backend.execute("rm -rf " + shlex.quote(self.folder))
+        except Exception:  # any provider's own error; what is there is worth nothing now
+            pass
+
+    def __enter__(self) -> PairedSandbox:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ---- commands ----
+
+    @property
+    def id(self) -> str:
+        return self.backend.id
+
+    def _with_variables(self, command: str) -> str:
+        """Without our file the command does not run: it would run without the proxy."""
+        return ". %s/env || exit 125\n%s" % (shlex.quote(self.folder), command)
+
+    def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
+        try:
+            self._fresh()
+        except DurwardError as e:
+            return ExecuteResponse(output=str(e), exit_code=1)
+        whole = self._with_variables(command)
+        if timeout is None:
+            return self.backend.execute(whole)
+        return self.backend.execute(whole, timeout=timeout)
+
+    async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
+        try:
+            await asyncio.to_thread(self._fresh)
+        except DurwardError as e:
+            return ExecuteResponse(output=str(e), exit_code=1)
+        whole = self._with_variables(command)
+        if timeout is None:
+            return await self.backend.aexecute(whole)
+        return await self.backend.aexecute(whole, timeout=timeout)
+
+    # ---- what is seen from inside ----
+
+    def verify(self, elsewhere: Iterable[str] = ELSEWHERE) -> Verification:
+        """Ask the proxy for a name that nobody has, and try what should not be reached."""
+        ask = "durward-%s.invalid:443" % secrets.token_hex(8)
+        probe = "python3 -c %s %s %s" % (shlex.quote(PROBE), shlex.quote(ask), " ".join(
+            shlex.quote(e) for e in elsewhere))
+        r = self.execute(probe, timeout=60)
+        self.verification = _judge(r, self.identity)
+        return self.verification
+
+    # ---- files: the backend's own ways ----
+
+    def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
+        return self.backend.upload_files(files)
+
+    def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
+        return self.backend.download_files(paths)
+
+    def ls(self, path: str) -> LsResult:
+        return self.backend.ls(path)
+
+    def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
+        return self.backend.read(file_path, offset, limit)
+
+    def grep(self, pattern: str, path: str | None = None, glob: str | None = None, *,
+             max_count: int | None = None) -> GrepResult:
+        if max_count is None:
+            return self.backend.grep(pattern, path, glob)
+        return self.backend.grep(pattern, path, glob, max_count=max_count)
+
+    def glob(self, pattern: str, path: str | None = None) -> GlobResult:
+        return self.backend.glob(pattern) if path is None else self.backend.glob(pattern, path)
+
+    def write(self, file_path: str, content: str) -> WriteResult:
+        return self.backend.write(file_path, content)
+
+    def edit(self, file_path: str, old_string: str, new_string: str,
+             replace_all: bool = False) -> EditResult:
+        return self.backend.edit(file_path, old_string, new_string, replace_all)
+
+    def delete(self, file_path: str) -> DeleteResult:
+        return self.backend.delete(file_path)
+
+    async def aupload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
+        return await self.backend.aupload_files(files)
+
+    async def adownload_files(self, paths: list[str]) -> list[FileDownloadResponse]:
+        return await self.backend.adownload_files(paths)
+
+
+def _judge(r: ExecuteResponse, identity: Identity) -> Verification:
+    try:
+        seen: dict[str, Any] = json.loads(r.output.strip().splitlines()[-1])
+        status, denied = int(seen["status"]), str(seen["denied"])
+        around = tuple(str(x) for x in seen["around"])
+    except (ValueError, KeyError, IndexError, TypeError):
+        return Verification(False, (), "the check did not run inside (exit status %s): %s" % (
+            r.exit_code, " ".join(r.output.split())[:300]))
+    where = identity.proxy.rpartition("@")[2]
+    if status == 407:
+        return Verification(False, around, "the proxy at %s does not know this identity: is it "
+                            "another daemon's?" % where)
+    if status != 403 or not denied:
+        what = "answered %d" % status if status else str(seen.get("why") or "is not reached")
+        return Verification(False, around, "the proxy at %s from inside: %s; is its listener "
+                            "reachable from there (proxy_host)?" % (where, what))
+    if around:
+        return Verification(True, around, "traffic goes through the proxy, but the sandbox also "
+                            "reaches %s without it: set the provider's network lock" %
+                            ", ".join(around))
+    return Verification(True, (), "traffic goes through the proxy; of what was tried nothing gets "
+                        "around it")
+
+
+# Runs inside: python3's own library only. Prints one line of JSON.
+PROBE = r"""
+import base64, json, os, socket, ssl, sys
+from urllib.parse import unquote, urlsplit
+u = urlsplit(os.environ["HTTPS_PROXY"])
+seen = {"status": 0, "denied": "", "why": "", "around": []}
+try:
+    s = socket.create_connection((u.hostname, u.port), 10)
+    if u.scheme == "https":
+        s = ssl.create_default_context(cafile=os.environ["SSL_CERT_FILE"]).wrap_socket(
+            s, server_hostname=u.hostname)
+    login = ""
+    if u.username is not None:
+        pair = unquote(u.username) + ":" + unquote(u.password or "")
+        login = "Proxy-Authorization: Basic %s\r\n" % base64.b64encode(pair.encode()).decode()
+    s.sendall(("CONNECT %s HTTP/1.1\r\nHost: %s\r\n%s\r\n" % (sys.argv[1], sys.argv[1], login)).encode())
+    head = b""
+    while b"\r\n\r\n" not in head and len(head) < 65536:
+        more = s.recv(4096)
+        if not more:
+            break
+        head += more
+    lines = head.decode("latin-1").split("\r\n")
+    seen["status"] = int(lines[0].split()[1])
+    for line in lines[1:]:
+        if line.lower().startswith("durward-denied:"):
+            seen["denied"] = line.split(":", 1)[1].strip()
+except Exception as e:
+    seen["why"] = "%s: %s" % (type(e).__name__, e)
+question = bytes.fromhex("4477010000010000000000000765786d61706c6503636f6d0000010001")
+def reached(what):
+    kind, _, rest = what.partition(":")
+    if kind == "name":
+        return bool(socket.getaddrinfo(rest, 443))
+    host, _, port = rest.rpartition(":")
+    host = host.strip("[]")
+    if kind == "tcp":
+        socket.create_connection((host, int(port)), 3).close()
+        return True
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM) as d:
+        d.settimeout(3)
+        d.connect((host, int(port)))
+        d.send(question)
+        return bool(d.recv(512))
+for what in sys.argv[2:]:
+    try:
+        if reached(what):
+            seen["around"].append(what)
+    except Exception:
+        pass
+print(json.dumps(seen))
+"""

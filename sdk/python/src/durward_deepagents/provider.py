@@ -1,0 +1,105 @@
+"""Durward as a sandbox provider of Deep Agents Code: dcode --sandbox durward."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+try:
+    from deepagents_code.integrations.sandbox_provider import (
+        SandboxError,
+        SandboxInstallHint,
+        SandboxNotFoundError,
+        SandboxProvider,
+        SandboxProviderMetadata,
+    )
+    from deepagents_code.model_config import resolve_env_var
+except ImportError as e:
+    raise ImportError("durward_deepagents.provider needs Deep Agents Code, on Python 3.12 or later: "
+                      "pip install 'durward[dcode]'") from e
+
+from durward import BadRequest, Durward, DurwardError, NotFound
+
+from .backend import DEFAULT_TIMEOUT, DurwardSandbox
+
+_PARAMS = ("policy", "labels", "env", "name", "ttl", "idle_ttl", "timeout", "socket")
+LABELS = {"made-by": "dcode"}
+
+
+class DurwardProvider(SandboxProvider):
+    """Parameters, in [sandboxes.providers.durward.params] of config.toml: policy, labels, env, name,
+    ttl, idle_ttl, timeout (of a command), socket. DURWARD_SOCKET and DURWARD_POLICY of the environment
+    stand in for socket and policy; DEEPAGENTS_CODE_DURWARD_SOCKET and so on win over them."""
+
+    def __init__(self) -> None:
+        self._client: Durward | None = None  # delete() is not given the parameters again
+
+    @property
+    def metadata(self) -> SandboxProviderMetadata:
+        return SandboxProviderMetadata(
+            name="durward", working_dir="/workspace",
+            install=SandboxInstallHint(kind="package", name="durward[dcode]"),
+            supports_sandbox_id=True, supports_snapshot_name=False,
+            backend_module="durward_deepagents.backend")
+
+    def get_or_create(self, *, sandbox_id: str | None = None, **kwargs: Any) -> DurwardSandbox:
+        given = _given(kwargs)
+        timeout = given.pop("timeout", DEFAULT_TIMEOUT)
+        if isinstance(timeout, bool) or not isinstance(timeout, int) or timeout < 0:
+            raise ValueError("durward: timeout must be seconds, 0 for none: %r" % (timeout,))
+        client = self._client = _client(given.pop("socket", None))
+        try:
+            if sandbox_id is not None:
+                return DurwardSandbox(_running(client, sandbox_id), timeout=timeout)
+            given.setdefault("policy", resolve_env_var("DURWARD_POLICY"))
+            given["labels"] = {**LABELS, **given.get("labels", {})}
+            return DurwardSandbox(client.create(**given), timeout=timeout)
+        except BadRequest as e:
+            raise ValueError("durward: %s" % e) from e
+        except DurwardError as e:
+            raise SandboxError("durward: %s" % e) from e
+
+    def delete(self, *, sandbox_id: str, **kwargs: Any) -> None:
+        """Idempotent: one that is gone is deleted."""
+        try:
+            (self._client or _client(kwargs.get("socket"))).delete(sandbox_id)
+        except NotFound:
+            pass
+        except DurwardError as e:
+            raise SandboxError("durward: sandbox %s is not deleted: %s; its time to live ends it"
+                               % (sandbox_id, e)) from e
+
+
+def _client(socket: Any) -> Durward:
+    return Durward(socket or resolve_env_var("DURWARD_SOCKET"))
+
+
+def _given(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Of config.toml; whoever mistypes one is told."""
+    given = {k: v for k, v in kwargs.items() if v is not None}
+    if "snapshot" in given:
+        raise ValueError("durward: a snapshot cannot be named yet: leave --sandbox-snapshot-name out")
+    if "image" in given:
+        raise ValueError("durward: an image is not a parameter of a sandbox yet: choose a policy "
+                         "whose sandboxes suit")
+    odd = sorted(set(given) - set(_PARAMS))
+    if odd:
+        raise ValueError("durward: unknown parameter %s in [sandboxes.providers.durward.params]; "
+                         "there are %s" % (", ".join(odd), ", ".join(_PARAMS)))
+    for key in ("labels", "env"):
+        table = given.get(key, {})
+        if not isinstance(table, dict) or not all(isinstance(v, str) for v in table.values()):
+            raise ValueError("durward: %s must be a table of strings" % key)
+    return given
+
+
+def _running(client: Durward, sandbox_id: str) -> Any:
+    try:
+        box = client.get(sandbox_id)
+    except NotFound as e:
+        raise SandboxNotFoundError("durward: there is no sandbox %s (deleted, or its time to live "
+                                   "ended): `durward sandbox ls` shows which there are"
+                                   % sandbox_id) from e
+    if box.info.state != "running":
+        raise SandboxNotFoundError("durward: sandbox %s is %s%s: create another" % (
+            sandbox_id, box.info.state, ", " + box.info.reason if box.info.reason else ""))
+    return box

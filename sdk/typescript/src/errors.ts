@@ -1,0 +1,97 @@
+/** What can go wrong, as errors whose text is one line and says what to do about it. */
+
+/** Base of all. `code` is the API's constant, `status` its HTTP status (0: no answer came). */
+export class DurwardError extends Error {
+  readonly code: string;
+  readonly status: number;
+
+  constructor(message: string, code = "", status = 0, options?: ErrorOptions) {
+    super(message.split(/\s+/).filter(Boolean).join(" "), options);
+    this.name = new.target.name;
+    this.code = code;
+    this.status = status;
+  }
+}
+
+/** No daemon answers, or it cannot do this now. */
+export class Unavailable extends DurwardError {}
+/** The daemon does not accept what was asked. */
+export class BadRequest extends DurwardError {}
+/** There is no such sandbox or identity. */
+export class NotFound extends DurwardError {}
+/** A name is taken, or the labels belong to a sandbox of another policy. */
+export class Conflict extends DurwardError {}
+/** The sandbox is stopped or on its way there. */
+export class NotRunning extends DurwardError {}
+/** The daemon does not serve this caller. */
+export class Denied extends DurwardError {}
+/** Not possible on this host, or not built yet. */
+export class Unsupported extends DurwardError {}
+/** About one file; `code` is file_not_found, permission_denied, is_directory, not_directory, not_empty,
+ * invalid_path, too_large, no_space, busy or unavailable. */
+export class FileError extends DurwardError {}
+
+const FILE_CODES = new Set([
+  "file_not_found", "permission_denied", "is_directory", "not_directory", "not_empty",
+  "invalid_path", "busy", "no_space", "unavailable",
+]);
+
+const HINTS = new Map([
+  ["sandbox_not_found", "it was deleted, or its time to live ended: create another"],
+  ["not_running", "delete it and create another"],
+  ["conflict", "choose another name, or other labels"],
+  ["create_failed", "the daemon's log says more"],
+  ["limit", "delete sandboxes that are not needed"],
+  ["forbidden", "run as the daemon's user"],
+  ["too_large", "use smaller pieces"],
+  ["unsupported", "see `durward status`"],
+]);
+
+const KINDS = new Map<string, typeof DurwardError>([
+  ["sandbox_not_found", NotFound], ["not_found", NotFound], ["conflict", Conflict],
+  ["not_running", NotRunning], ["forbidden", Denied], ["unsupported", Unsupported],
+  ["bad_request", BadRequest], ["method", BadRequest],
+]);
+
+function kindOf(code: string, status: number): typeof DurwardError {
+  const kind = KINDS.get(code);
+  if (kind) return kind;
+  if (FILE_CODES.has(code)) return FileError;
+  if (status === 503) return Unavailable;
+  return status >= 400 && status < 500 ? BadRequest : DurwardError;
+}
+
+/** The error for an answer that is not 2xx. */
+export function refusal(status: number, body: Uint8Array): DurwardError {
+  let code: unknown, message: unknown;
+  try {
+    ({ code, message } = JSON.parse(Buffer.from(body).toString("utf8")).error);
+  } catch {
+    code = undefined;
+  }
+  if (typeof code !== "string" || typeof message !== "string")
+    return new DurwardError(`the daemon answered ${status} without saying why`, "no_json", status);
+  const hint = HINTS.get(code);
+  const kind = kindOf(code, status);
+  return new kind(`${message} (${code})${hint ? `: ${hint}` : ""}`, code, status);
+}
+
+/** The error for a socket that cannot be used. */
+export function unreachable(path: string, cause: unknown): Unavailable {
+  const e = cause as NodeJS.ErrnoException;
+  const made = (text: string, code: string) => new Unavailable(text, code, 0, { cause });
+  if (e.code === "EACCES" || e.code === "EPERM")
+    return made(
+      `${path} belongs to another user's daemon: run as that user, or start your own with ` +
+        "`durward serve`", "permission");
+  if (e.code === "ENOENT" || e.code === "ECONNREFUSED")
+    return made(
+      `no Durward daemon answers at ${path}: start one with \`durward serve\`, or set ` +
+        "DURWARD_SOCKET", "no_daemon");
+  return made(`the Durward daemon at ${path}: ${e.message || String(cause)}`, "connection");
+}
+
+/** One file's share of a failure. */
+export function asFileError(e: DurwardError): FileError {
+  return e instanceof FileError ? e : new FileError(e.message, e.code, e.status, { cause: e });
+}

@@ -1,0 +1,123 @@
+/** What the API answers, as values. */
+import { FileError } from "./errors.js";
+
+/** Paths in a sandbox: text, or bytes for what is no UTF-8. */
+export type Path = string | Uint8Array;
+export type SandboxState = "creating" | "running" | "stopping" | "stopped";
+
+/** What a sandbox tried and was refused. */
+export interface Denial {
+  readonly code: string;
+  readonly target: string;
+  readonly count: number;
+}
+
+/** A sandbox as it was when it was asked about. Times are seconds since 1970. */
+export interface SandboxInfo {
+  readonly id: string;
+  readonly name: string | null;
+  readonly policy: string;
+  readonly state: SandboxState;
+  /** Why it is stopped, else empty. */
+  readonly reason: string;
+  readonly generation: number;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly workdir: string;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+  readonly ttl: number;
+  readonly idleTtl: number;
+  readonly idleExpiresAt: number | null;
+  readonly denied: readonly Denial[];
+}
+
+/** A command that ended. Exit codes: its own; 124 timed out; 125 Durward failed; 126 not executable; 127 not
+ * found; 128+n signal n. */
+export interface ExecResult {
+  readonly id: string;
+  readonly exitCode: number;
+  /** Standard output and error as they came; with `split`: standard output alone. */
+  readonly output: Uint8Array;
+  /** With `split` only. */
+  readonly stderr: Uint8Array;
+  /** The output as text; what is no UTF-8 is replaced. */
+  readonly text: string;
+  readonly truncated: boolean;
+  readonly timedOut: boolean;
+  /** Why it did not run, else empty. */
+  readonly message: string;
+  readonly durationMs: number;
+}
+
+/** What a streamed command says: pieces of output, then its end. */
+export type ExecEvent =
+  | { readonly type: "stdout" | "stderr"; readonly data: Uint8Array }
+  | ({ readonly type: "exit" } & ExecResult);
+
+export interface FileEntry {
+  /** What is no UTF-8 in it is replaced: then use `raw`. */
+  readonly name: string;
+  readonly raw: Uint8Array;
+  readonly type: "file" | "directory" | "symlink" | "other";
+  readonly size: number;
+  readonly mode: number;
+  readonly modifiedAt: number;
+}
+
+/** What became of one file of several. */
+export interface FileResult {
+  readonly path: Path;
+  /** Of a read that succeeded. */
+  readonly data: Uint8Array | null;
+  readonly error: FileError | null;
+}
+
+export interface DaemonEvent {
+  readonly sequence: number;
+  readonly time: number;
+  readonly sandbox: string;
+  readonly event: string;
+  readonly detail: string;
+}
+
+/** What the daemon says, read as JSON. Its shape is the daemon's promise, and tested there. */
+// eslint-disable-next-line @typescript-eslint/no-explicit-any
+export type Json = any;
+
+export function readInfo(v: Json): SandboxInfo {
+  return {
+    id: v.id, name: v.name, policy: v.policy, state: v.state, reason: v.reason,
+    generation: v.generation, labels: { ...v.labels }, workdir: v.workdir, createdAt: v.created_at,
+    expiresAt: v.expires_at, ttl: v.ttl, idleTtl: v.idle_ttl, idleExpiresAt: v.idle_expires_at,
+    denied: v.denied,
+  };
+}
+
+export function bytesOf(text: string, encoding: string): Uint8Array {
+  return Buffer.from(text, encoding === "base64" ? "base64" : "utf8");
+}
+
+export function readResult(v: Json): ExecResult {
+  const output = bytesOf(v.stdout ?? v.output, v.encoding);
+  return {
+    id: v.id, exitCode: v.exit_code, output, stderr: bytesOf(v.stderr ?? "", v.encoding),
+    get text() { return new TextDecoder().decode(this.output); },
+    truncated: v.truncated, timedOut: v.timed_out, message: v.message, durationMs: v.duration_ms,
+  };
+}
+
+export function readEntry(v: Json): FileEntry {
+  const raw = bytesOf(v.name, v.encoding);
+  return {
+    name: Buffer.from(raw).toString("utf8"), raw, type: v.type, size: v.size,
+    mode: parseInt(v.mode, 8), modifiedAt: v.modified_at,
+  };
+}
+
+export function readFileResult(v: Json): FileResult {
+  return {
+    path: v.path,
+    data: v.data === undefined ? null : bytesOf(v.data, v.encoding),
+    error: v.error ? new FileError(`${v.error.message} (${v.error.code})`, v.error.code, 200) : null,
+  };
+}

@@ -1,0 +1,225 @@
+/** One sandbox: its commands and its files. */
+import { randomBytes } from "node:crypto";
+
+import { asFileError, BadRequest, DurwardError, FileError } from "./errors.js";
+import {
+  bytesOf, readEntry, readFileResult, readInfo, readResult,
+  type ExecEvent, type ExecResult, type FileEntry, type FileResult, type Json, type Path, type SandboxInfo,
+} from "./models.js";
+import { sandboxTarget } from "./target.js";
+import { ask, lines, open, type Call } from "./transport.js";
+
+export interface ExecOptions {
+  /** Default: the sandbox's workdir. */
+  readonly cwd?: string;
+  /** Beside the sandbox's own, and winning over it. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Seconds, then it is killed and the exit code is 124 (default 1800; 0: none). */
+  readonly timeout?: number;
+  readonly stdin?: string | Uint8Array;
+  /** Standard error apart from standard output. */
+  readonly split?: boolean;
+  /** Bytes kept of each output (default 8 MiB); `truncated` says that there was more. */
+  readonly maxOutput?: number;
+  /** Aborting kills the command. */
+  readonly signal?: AbortSignal;
+}
+
+export interface Changes {
+  /** All of them anew. */
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Counted from now. */
+  readonly ttl?: number;
+  readonly idleTtl?: number;
+}
+
+/** A small operation of a batch, as the API's document has them. */
+export interface Operation {
+  readonly op: "read" | "write" | "delete";
+  readonly path: string;
+  readonly data?: string;
+  readonly encoding?: "utf-8" | "base64";
+  readonly recursive?: boolean;
+  readonly mode?: string;
+}
+
+const EXEC_TIMEOUT = 1800; // seconds, the API's default
+
+/** JSON without what is undefined. */
+export function json(value: Record<string, unknown>): Uint8Array {
+  return Buffer.from(JSON.stringify(value), "utf8");
+}
+
+function wish(command: string | readonly string[], o: ExecOptions): Record<string, unknown> & { id: string } {
+  return {
+    id: "sdk-" + randomBytes(8).toString("hex"),
+    ...(typeof command === "string" ? { command } : { argv: command }),
+    cwd: o.cwd, env: o.env, timeout: o.timeout, max_output: o.maxOutput, split: o.split || undefined,
+    ...(o.stdin === undefined
+      ? {}
+      : { stdin: Buffer.from(o.stdin as string).toString("base64"), stdin_encoding: "base64" }),
+  };
+}
+
+/** How long the answer may take: the command's own time, and some for the way. */
+function patience(timeout: number | undefined): number {
+  const seconds = timeout ?? EXEC_TIMEOUT;
+  return seconds ? seconds + 60 : 0;
+}
+
+export class Sandbox {
+  /** @param socket the daemon's. @param info what is known of it; `refresh` asks anew. */
+  constructor(readonly socket: string, public info: SandboxInfo) {}
+
+  get id(): string {
+    return this.info.id;
+  }
+
+  #ask(call: Call): Promise<Buffer> {
+    return ask(this.socket, call);
+  }
+
+  #file(tail: string, path: Path, more: Record<string, string | undefined> = {}): string {
+    return sandboxTarget(this.id, tail, [["path", path], ...Object.entries(more)]);
+  }
+
+  /** Asks again; `.info` is the answer. */
+  async refresh(): Promise<SandboxInfo> {
+    const b = await this.#ask({ method: "GET", target: sandboxTarget(this.id) });
+    return (this.info = readInfo(JSON.parse(b.toString("utf8"))));
+  }
+
+  async update(o: Changes): Promise<SandboxInfo> {
+    const body = json({ labels: o.labels, ttl: o.ttl, idle_ttl: o.idleTtl });
+    const b = await this.#ask({ method: "PATCH", target: sandboxTarget(this.id), body });
+    return (this.info = readInfo(JSON.parse(b.toString("utf8"))));
+  }
+
+  /** Idempotent; answers when nothing of it is left. */
+  async delete(): Promise<void> {
+    await this.#ask({ method: "DELETE", target: sandboxTarget(this.id) });
+  }
+
+  /** For `await using`: deletes it. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.delete();
+  }
+
+  // ---- commands ----
+
+  /** Run a command to its end: text by /bin/sh -c, a list as it is. */
+  async exec(command: string | readonly string[], o: ExecOptions = {}): Promise<ExecResult> {
+    const asked = wish(command, o);
+    try {
+      const b = await this.#ask({
+        method: "POST", target: sandboxTarget(this.id, "/exec"), wait: patience(o.timeout),
+        body: json({ ...asked, encoding: "base64" }), signal: o.signal,
+      });
+      return readResult(JSON.parse(b.toString("utf8")));
+    } catch (e) {
+      // A connection that ends does not end a command that is not streamed.
+      if (o.signal?.aborted)
+        await this.#ask({ method: "DELETE", target: sandboxTarget(this.id, "/exec/" + asked.id), wait: 5 })
+          .catch(() => undefined);
+      throw e;
+    }
+  }
+
+  /** Pieces of output as they come; `exit` is the last. Leaving the loop kills the command. */
+  async *stream(command: string | readonly string[], o: ExecOptions = {}): AsyncGenerator<ExecEvent, void> {
+    const answer = await open(this.socket, {
+      method: "POST", target: sandboxTarget(this.id, "/exec"), wait: patience(o.timeout),
+      body: json({ ...wish(command, o), stream: true }), signal: o.signal,
+    });
+    const stop = () => answer.destroy();
+    o.signal?.addEventListener("abort", stop, { once: true });
+    let id = "";
+    try {
+      for await (const line of lines(this.socket, answer)) {
+        const v: Json = JSON.parse(line);
+        if (v.type === "started") {
+          id = v.id;
+        } else if (v.type === "exit") {
+          yield { type: "exit", ...readResult({ ...v, id, output: "", encoding: "utf-8" }) };
+          return;
+        } else {
+          yield { type: v.type, data: bytesOf(v.data, "base64") };
+        }
+      }
+      throw new DurwardError(
+        "the daemon ended the stream before the command's end: it stopped, or the sandbox was deleted",
+        "stream_ended");
+    } catch (e) {
+      throw o.signal?.aborted ? o.signal.reason : e;
+    } finally {
+      o.signal?.removeEventListener("abort", stop);
+      answer.destroy();
+    }
+  }
+
+  // ---- files ----
+
+  async read(path: Path): Promise<Uint8Array> {
+    return this.#ask({ method: "GET", target: this.#file("/files", path) });
+  }
+
+  /** 64 MiB at most; parents are made. mode: of a file that is made (default 0o644). */
+  async write(path: Path, data: string | Uint8Array, mode?: number): Promise<void> {
+    const more = { mode: mode === undefined ? undefined : mode.toString(8).padStart(4, "0") };
+    const body = typeof data === "string" ? Buffer.from(data, "utf8") : data;
+    await this.#ask({ method: "PUT", target: this.#file("/files", path, more), body });
+  }
+
+  async remove(path: Path, o: { readonly recursive?: boolean } = {}): Promise<void> {
+    const more = { recursive: o.recursive ? "true" : "false" };
+    await this.#ask({ method: "DELETE", target: this.#file("/files", path, more) });
+  }
+
+  /** At most 16384 entries. */
+  async listFiles(path: Path): Promise<FileEntry[]> {
+    const b = await this.#ask({ method: "GET", target: this.#file("/files/list", path) });
+    return JSON.parse(b.toString("utf8")).entries.map(readEntry);
+  }
+
+  /** One result for each file, in order; what goes wrong with one is in its result. */
+  upload(files: Iterable<readonly [Path, string | Uint8Array]>): Promise<FileResult[]> {
+    return each(files, ([path]) => path, async ([path, data]) => (await this.write(path, data), null));
+  }
+
+  download(paths: Iterable<Path>): Promise<FileResult[]> {
+    return each(paths, (path) => path, (path) => this.read(path));
+  }
+
+  /** Small operations in one request. */
+  async batch(operations: readonly Operation[]): Promise<FileResult[]> {
+    const b = await this.#ask({
+      method: "POST", target: sandboxTarget(this.id, "/files/batch"), body: json({ operations }), wait: 300,
+    });
+    return JSON.parse(b.toString("utf8")).results.map(readFileResult);
+  }
+
+  /** A directory, by the tar in the sandbox; at most 256 MiB. */
+  readTar(path: Path): Promise<Uint8Array> {
+    return this.#ask({ method: "GET", target: this.#file("/tar", path), wait: 300 });
+  }
+
+  async writeTar(path: Path, data: Uint8Array): Promise<void> {
+    await this.#ask({ method: "PUT", target: this.#file("/tar", path), body: data, wait: 300 });
+  }
+}
+
+/** One after the other. Anything but a file's own failure ends it. */
+async function each<T>(items: Iterable<T>, pathOf: (item: T) => Path,
+                       operation: (item: T) => Promise<Uint8Array | null>): Promise<FileResult[]> {
+  const results: FileResult[] = [];
+  for (const item of items) {
+    const path = pathOf(item);
+    try {
+      results.push({ path, data: await operation(item), error: null });
+    } catch (e) {
+      if (!(e instanceof FileError || e instanceof BadRequest)) throw e;
+      results.push({ path, data: null, error: asFileError(e) });
+    }
+  }
+  return results;
+}

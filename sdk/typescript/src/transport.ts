@@ -1,0 +1,110 @@
+/** HTTP over the daemon's unix socket. Each call has a connection of its own: none is left open when it ends,
+ * and calls that last do not hold others up. */
+import { request, type ClientRequest, type IncomingMessage } from "node:http";
+
+import { DurwardError, refusal, unreachable, Unavailable } from "./errors.js";
+
+/** Bytes of one answer that are taken; more than the API ever sends at once. */
+const MOST = 256 * 1024 * 1024;
+
+export interface Call {
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  readonly target: string;
+  readonly body?: Uint8Array | undefined;
+  /** Seconds until the answer must begin (default 60); 0: for ever. */
+  readonly wait?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** The answer's head has come and is 2xx. Whoever gets it reads or destroys it. */
+export function open(socket: string, call: Call): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    if (call.signal?.aborted) {
+      reject(call.signal.reason);
+      return;
+    }
+    const body = call.body ?? new Uint8Array(0);
+    const req: ClientRequest = request({
+      socketPath: socket, method: call.method, path: call.target, agent: false,
+      headers: { host: "durward", connection: "close", "content-length": body.byteLength },
+    });
+    const wait = call.wait ?? 60;
+    const stop = () => req.destroy(call.signal?.reason);
+    const timer = wait
+      ? setTimeout(() => {
+          settle();
+          reject(new Unavailable(`the Durward daemon at ${socket} did not answer in time`, "timeout"));
+          req.destroy();
+        }, wait * 1000)
+      : undefined;
+    const settle = () => {
+      clearTimeout(timer);
+      call.signal?.removeEventListener("abort", stop);
+    };
+    call.signal?.addEventListener("abort", stop, { once: true });
+    req.on("error", (e) => {
+      settle();
+      reject(call.signal?.aborted ? call.signal.reason : unreachable(socket, e));
+    });
+    req.on("response", (answer) => {
+      settle();
+      const status = answer.statusCode ?? 0;
+      if (status >= 200 && status < 300) resolve(answer);
+      else readAll(socket, answer).then((b) => reject(refusal(status, b)), reject);
+    });
+    req.end(body);
+  });
+}
+
+async function readAll(socket: string, answer: IncomingMessage): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  let size = 0;
+  try {
+    for await (const part of answer) {
+      size += (part as Buffer).length;
+      if (size > MOST) throw new DurwardError(`the answer is larger than ${MOST} bytes`, "too_large");
+      parts.push(part as Buffer);
+    }
+  } catch (e) {
+    if (e instanceof DurwardError) throw e;
+    throw unreachable(socket, e);
+  } finally {
+    answer.destroy();
+  }
+  return Buffer.concat(parts, size);
+}
+
+/** The whole body of a 2xx answer. An abort while it comes ends the connection too. */
+export async function ask(socket: string, call: Call): Promise<Buffer> {
+  const answer = await open(socket, call);
+  const stop = () => answer.destroy();
+  call.signal?.addEventListener("abort", stop, { once: true });
+  try {
+    return await readAll(socket, answer);
+  } catch (e) {
+    throw call.signal?.aborted ? call.signal.reason : e;
+  } finally {
+    call.signal?.removeEventListener("abort", stop);
+  }
+}
+
+/** Its lines as they come. */
+export async function* lines(socket: string, answer: IncomingMessage): AsyncGenerator<string> {
+  const longest = 4 * 1024 * 1024; // bytes of a line
+  let held: Buffer = Buffer.alloc(0);
+  try {
+    for await (const part of answer) {
+      held = held.length ? Buffer.concat([held, part as Buffer]) : (part as Buffer);
+      for (let at = held.indexOf(10); at >= 0; at = held.indexOf(10)) {
+        yield held.subarray(0, at).toString("utf8");
+        held = held.subarray(at + 1);
+      }
+      if (held.length > longest) throw new DurwardError("a line of the answer has no end", "too_large");
+    }
+  } catch (e) {
+    if (e instanceof DurwardError) throw e;
+    throw unreachable(socket, e);
+  } finally {
+    answer.destroy();
+  }
+}

@@ -1,0 +1,203 @@
+// The TypeScript client against the daemon at DURWARD_SOCKET, which has the policies `p` and `other`.
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
+
+import * as durward from "durward";
+import { DurwardSandbox, threadSandbox } from "durward/deepagents";
+
+import { behaviour, runAll } from "./report.mjs";
+
+const c = new durward.Durward();
+const W = "/workspace/";
+const text = (b) => Buffer.from(b).toString();
+const box = await c.create({ policy: "p" });
+
+async function refused(promise, name, code) {
+  const e = await promise.then(() => assert.fail("it was not refused"), (e) => e);
+  assert.ok(e instanceof durward.DurwardError, String(e?.stack));
+  assert.deepEqual([e.name, e.code], [name, code], e.message);
+  assert.match(e.message, /^[^\n]+$/);
+  return e.message;
+}
+async function gone(what) {
+  for (let i = 0; i < 100; i++) {
+    if ((await box.exec(`ps ax | grep -c '[${what[0]}]${what.slice(1)}'`)).text === "0\n") return;
+    await new Promise((r) => setTimeout(r, 50));
+  }
+  assert.fail(`${what} still runs`);
+}
+async function all(iterable) {
+  const items = [];
+  for await (const x of iterable) items.push(x);
+  return items;
+}
+
+behaviour("the daemon: version, policies, events", async () => {
+  assert.match(await c.version(), /^\d+\.\d+\.\d+$/);
+  assert.deepEqual((await c.policies()).sort(), ["other", "p"]);
+  assert.ok((await c.events({ limit: 1000 })).some((e) => e.sandbox === box.id && e.event === "sandbox_created"));
+});
+behaviour("create, update, delete", async () => {
+  const a = await c.create({ policy: "p", name: "one", labels: { n: "1" }, env: { COLOUR: "blue" }, ttl: 600, idleTtl: 0 });
+  assert.deepEqual([a.info.state, a.info.name, a.info.labels, a.info.ttl, a.info.idleTtl, a.info.workdir],
+    ["running", "one", { n: "1" }, 600, 0, "/workspace"]);
+  assert.equal((await a.exec("echo $COLOUR")).text, "blue\n");
+  await refused(c.create({ policy: "p", name: "one" }), "Conflict", "conflict");
+  await a.update({ labels: { n: "2" }, ttl: 100 });
+  assert.deepEqual((await c.get(a.id)).info.labels, { n: "2" });
+  await a.delete();
+  await c.delete(a.id);
+  await refused(c.get(a.id), "NotFound", "sandbox_not_found");
+  assert.match(await refused(a.exec("true"), "NotFound", "sandbox_not_found"), /create another/);
+});
+behaviour("what is refused says so in one line", async () => {
+  await refused(c.create({ policy: "nope" }), "BadRequest", "bad_request");
+  await refused(c.create(), "BadRequest", "bad_request");
+  for (const id of ["../status", "..", ".", "a/b?c#d", "sb-none", "", "\ud800"])
+    await assert.rejects(c.get(id), durward.DurwardError, `id ${JSON.stringify(id)}`);
+  assert.deepEqual((await all(c.sandboxes())).map((s) => s.id), [box.id], "and nothing happened");
+});
+behaviour("getOrCreate of six at once: one sandbox; found by label and by state", async () => {
+  const got = await Promise.all(Array.from({ length: 6 }, () => c.getOrCreate({ labels: { k: "v= &" }, policy: "p" })));
+  assert.equal(new Set(got.map((s) => s.id)).size, 1);
+  assert.deepEqual((await all(c.sandboxes({ labels: { k: "v= &" } }))).map((s) => s.id), [got[0].id]);
+  assert.equal((await all(c.sandboxes({ state: "running" }))).length, 2);
+  await refused(c.getOrCreate({ labels: { k: "v= &" }, policy: "other" }), "Conflict", "conflict");
+  await got[0].delete();
+});
+behaviour("exec: output, code, streams, standard input, place and environment", async () => {
+  const r = await box.exec("echo out; echo err >&2; exit 7");
+  assert.deepEqual([r.exitCode, r.text, r.truncated, r.timedOut], [7, "out\nerr\n", false, false]);
+  const s = await box.exec("echo out; echo err >&2", { split: true });
+  assert.deepEqual([text(s.output), text(s.stderr)], ["out\n", "err\n"]);
+  const odd = Buffer.from([0, 255, 10, 0]);
+  assert.deepEqual(Buffer.from((await box.exec(["cat"], { stdin: odd })).output), odd);
+  assert.equal((await box.exec("pwd; echo $A", { cwd: "/tmp", env: { A: "1" } })).text, "/tmp\n1\n");
+  assert.equal((await box.exec(["/no/such"])).exitCode, 127);
+});
+behaviour("exec: bounds", async () => {
+  const late = await box.exec("echo a; sleep 60", { timeout: 1 });
+  assert.deepEqual([late.exitCode, late.timedOut, late.text], [124, true, "a\n"]);
+  const cut = await box.exec("head -c 5000 /dev/zero; exit 3", { maxOutput: 1000 });
+  assert.deepEqual([cut.exitCode, cut.output.length, cut.truncated], [3, 1000, true]);
+  const large = await box.exec("head -c 6000000 /dev/zero; echo end");
+  assert.deepEqual([large.output.length, large.truncated], [6000004, false]);
+  assert.equal((await box.exec(`printf %s '${"x".repeat(300000)}'`)).output.length, 300000);
+  const eight = await Promise.all(Array.from({ length: 8 }, () => box.exec("head -c 600000 /dev/zero; sleep 0.3")));
+  assert.deepEqual(eight.map((r) => r.output.length), Array(8).fill(600000));
+});
+behaviour("exec: an abort kills the command", async () => {
+  const stop = new AbortController();
+  const running = box.exec("sleep 3017", { signal: stop.signal });
+  running.catch(() => undefined);
+  while ((await box.exec("ps ax | grep -c '[s]leep 3017'")).text === "0\n");
+  stop.abort(new Error("enough"));
+  await assert.rejects(running, { message: "enough" });
+  await gone("sleep 3017");
+  await assert.rejects(box.exec("true", { signal: stop.signal }), { message: "enough" });
+});
+behaviour("stream: pieces as they come, the end last; leaving it kills the command", async () => {
+  const times = [], got = [];
+  for await (const piece of box.stream("echo a; sleep 0.4; echo b >&2; exit 5", { split: true })) {
+    times.push(Date.now());
+    got.push(piece.type === "exit" ? piece.exitCode : `${piece.type}:${text(piece.data)}`);
+  }
+  assert.deepEqual(got, ["stdout:a\n", "stderr:b\n", 5]);
+  assert.ok(times[1] - times[0] > 200);
+  for await (const piece of box.stream("echo on; sleep 3018")) {
+    assert.equal(text(piece.data), "on\n");
+    break;
+  }
+  await gone("sleep 3018");
+  const stop = new AbortController();
+  await assert.rejects(async () => {
+    for await (const _ of box.stream("echo on; sleep 3019", { signal: stop.signal })) stop.abort(new Error("enough"));
+  }, { message: "enough" });
+  await gone("sleep 3019");
+});
+behaviour("files: bytes, modes, odd names", async () => {
+  const blob = randomBytes(17 << 20);
+  await box.write(W + "a/b/blob", blob);
+  assert.ok(blob.equals(await box.read(W + "a/b/blob")));
+  const odd = W + "n \u00e4 % & ? # +\n'\"";
+  await box.write(odd, "odd", 0o750);
+  const entry = (await box.listFiles("/workspace")).find((e) => W + e.name === odd);
+  assert.deepEqual([text(await box.read(odd)), entry.type, entry.size, entry.mode & 0o777], ["odd", "file", 3, 0o750]);
+  await box.exec("printf x > \"$(printf 'l\\374')\"");
+  const raw = (await box.listFiles("/workspace")).find((e) => e.name.startsWith("l")).raw;
+  assert.deepEqual([...raw], [0x6c, 0xfc]);
+  assert.equal(text(await box.read(Buffer.concat([Buffer.from(W), raw]))), "x");
+  await refused(box.read(W + "\ud800"), "FileError", "invalid_path");
+});
+behaviour("files: a result each, in order; archives; removal", async () => {
+  const codes = (rs) => rs.map((r) => r.error && r.error.code);
+  assert.deepEqual(codes(await box.upload([[W + "u/1", "1"], ["relative", ""], [W + "u", ""]])),
+    [null, "invalid_path", "is_directory"]);
+  const down = await box.download([W + "u/1", W + "none", W + "u", "rel", W + "\0"]);
+  assert.deepEqual(codes(down).slice(0, 4), [null, "file_not_found", "is_directory", "invalid_path"]);
+  assert.ok(down[4].error, "NUL");
+  assert.equal(text(down[0].data), "1");
+  const r = await box.batch([
+    { op: "write", path: W + "q", data: "AAH/", encoding: "base64" }, { op: "read", path: W + "q" },
+    { op: "delete", path: W + "q" }, { op: "read", path: W + "q" }]);
+  assert.deepEqual([[...r[1].data], codes(r)], [[0, 1, 255], [null, null, null, "file_not_found"]]);
+  await box.writeTar(W + "t", await box.readTar(W + "u"));
+  assert.equal((await box.exec("cmp u/1 t/1 && echo same")).text, "same\n");
+  await refused(box.remove(W + "u"), "FileError", "not_empty");
+  await box.remove(W + "u", { recursive: true });
+  await refused(box.read(W + "u/1"), "FileError", "file_not_found");
+});
+behaviour("identities: issued and revoked", async () => {
+  const i = await c.issueIdentity({ policy: "p", ttl: 60 });
+  assert.ok(i.token && i.proxy.includes(i.token) && existsSync(i.trustDir) && i.ca.includes("BEGIN CERTIFICATE"));
+  await c.revokeIdentity(i.id);
+  await refused(c.revokeIdentity(i.id), "NotFound", "not_found");
+  await refused(c.issueIdentity({ policy: "nope" }), "BadRequest", "bad_request");
+});
+behaviour("no daemon: one line that says what to do", async () => {
+  const none = new durward.Durward("/nonexistent/durward.sock");
+  assert.match(await refused(none.version(), "Unavailable", "no_daemon"), /durward serve/);
+  await refused(DurwardSandbox.create({ socket: none.socket }), "Unavailable", "no_daemon");
+  for (const bad of ["https://durward.example", "relative.sock"])
+    assert.throws(() => new durward.Durward(bad), { name: "TypeError", message: /^[^\n]+$/ });
+});
+behaviour("backend: fromId, getOrCreate and threads find the same sandbox", async () => {
+  const a = await threadSandbox("t-1", { policy: "p" });
+  assert.equal((await threadSandbox("t-1", { policy: "p" })).id, a.id);
+  assert.equal((await DurwardSandbox.getOrCreate({ labels: { thread_id: "t-1" } })).id, a.id);
+  const again = await DurwardSandbox.fromId(a.id);
+  await again.write(W + "kept", "by the other");
+  assert.equal((await a.execute("cat kept")).output, "by the other");
+  await refused(DurwardSandbox.fromId("sb-none"), "NotFound", "sandbox_not_found");
+  await assert.rejects(threadSandbox(""), TypeError);
+  await a.close();
+  await a.close();
+  const after = await again.execute("true");
+  assert.deepEqual([after.exitCode, again.isRunning], [1, false]);
+  assert.match(after.output, /^[^\n]*create another$/);
+});
+behaviour("backend: times out with 124; rejects for no file", async () => {
+  const b = DurwardSandbox.of(box, { timeout: 1 });
+  assert.deepEqual(await b.execute("echo a; sleep 60"),
+    { output: "a\nCommand timed out after 1 seconds", exitCode: 124, truncated: false });
+  assert.equal((await b.execute("sleep 1.2; echo b", { timeout: 30 })).output, "b\n");
+  await box.exec("mkdir -p shut && touch shut/f && chmod 000 shut/f && mkdir dir");
+  const errors = async (...paths) => (await b.downloadFiles(paths.map((p) => W + p))).map((r) => r.error);
+  assert.deepEqual(await errors("dir", "none", "dir/../shut/f/x"), ["is_directory", "file_not_found", "invalid_path"]);
+  if (process.geteuid() !== 0) assert.deepEqual(await errors("shut/f"), ["permission_denied"]);
+  assert.deepEqual(await b.uploadFiles([["rel", new Uint8Array(1)], [W + "fine", new Uint8Array(1)]]),
+    [{ path: "rel", error: "invalid_path" }, { path: W + "fine", error: null }]);
+  assert.equal((await b.execute("a\0b")).exitCode, 1);
+});
+behaviour("backend: initial files that cannot be written leave no sandbox", async () => {
+  const before = (await all(c.sandboxes())).length;
+  await refused(DurwardSandbox.create({ policy: "p", initialFiles: { "not/absolute": "x" } }), "FileError", "invalid_path");
+  assert.equal((await all(c.sandboxes())).length, before);
+});
+
+try {
+  await runAll();
+} finally {
+  await box.delete();
+}

@@ -1,0 +1,44 @@
+"""DurwardProvider through Deep Agents Code's own registry and factory. Prints JSON."""
+import json
+import os
+
+from deepagents_code.integrations.sandbox_factory import create_sandbox
+from deepagents_code.integrations.sandbox_provider import SandboxError, SandboxNotFoundError
+from deepagents_code.integrations.sandbox_registry import SandboxRegistry
+
+from durward import Durward
+
+
+def failed(**kw):
+    try:
+        with create_sandbox("durward", **kw):
+            return None
+    except (SandboxError, ValueError) as e:
+        return [type(e).__name__, str(e)]
+
+
+def main():
+    out, c = {}, Durward(os.environ["THE_SOCKET"])
+    meta = SandboxRegistry.load().get_metadata("durward")
+    out["metadata"] = [meta.name, meta.working_dir, meta.supports_sandbox_id, meta.supports_snapshot_name,
+                       meta.backend_module]
+    out["no_daemon"] = failed()
+    os.environ["DURWARD_SOCKET"] = "/nonexistent"
+    os.environ["DEEPAGENTS_CODE_DURWARD_SOCKET"] = c.socket
+    with create_sandbox("durward", params={"labels": {"job": "7"}, "ttl": 900, "env": {"A": "b"}}) as backend:
+        out["made"] = [backend.execute("echo $A").output, dict(c.get(backend.id).info.labels), c.get(backend.id).info.ttl]
+        with create_sandbox("durward", sandbox_id=backend.id) as again:
+            out["again"] = again.id == backend.id
+        out["kept"] = c.get(backend.id).info.state
+    out["left"] = [s.id for s in c.sandboxes()]
+    out["wrong_id"] = failed(sandbox_id="sb-none")
+    out["snapshot"] = failed(params={"snapshot": "x"})
+    out["image"] = failed(params={"image": "x"})
+    out["unknown"] = failed(params={"polcy": "x"})
+    out["policy"] = failed(params={"policy": "nope"})
+    out["labels"] = failed(params={"labels": "x"})
+    out["timeout"] = failed(params={"timeout": "x"})
+    print(json.dumps(out))
+
+
+main()

@@ -1,0 +1,258 @@
+#!/usr/bin/python3 -B
+"""sdk/python: the client of the API, waiting and for asyncio, against a daemon; its wheel; its types."""
+import asyncio
+import concurrent.futures
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import durward as program  # noqa: E402
+from harness import tap  # noqa: E402
+
+SDK = os.path.join(program.TOP, "sdk", "python")
+sys.path.insert(0, os.path.join(SDK, "src"))
+import durward  # noqa: E402
+import durward.trust  # noqa: E402
+
+W = "/workspace/"
+
+
+def refused(fn, *args, **kw):
+    """-> the exception, whose text must be one line."""
+    try:
+        fn(*args, **kw)
+    except durward.DurwardError as e:
+        if "\n" in str(e) or not str(e):
+            raise RuntimeError("not one line: %r" % str(e))
+        return e
+    return None
+
+
+def kind(t, e, want, code, what):
+    return t.eq((type(e), getattr(e, "code", "")), (want, code), what) or t.diag(repr(e))
+
+
+def life(t, c):
+    t.eq(sorted(c.policies()), ["other", "p"], "policies") and t.eq(c.version(), "0.1.0", "the daemon's version")
+    a = c.create("p", name="one", labels={"team": "x", "n": "1"}, env={"COLOUR": "blue"}, ttl=600, idle_ttl=0)
+    t.eq((a.info.state, a.info.name, a.info.labels, a.info.ttl, a.info.idle_ttl),
+         ("running", "one", {"team": "x", "n": "1"}, 600, 0), "create: it runs, as asked")
+    t.eq(a.exec("echo $COLOUR").text, "blue\n", "with its environment")
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        got = set(pool.map(lambda _: c.get_or_create({"thread_id": "42"}, "p").id, range(6)))
+    t.eq(len(got), 1, "get_or_create of six threads: one sandbox")
+    t.eq([s.id for s in c.sandboxes({"team": "x"})], [a.id], "sandboxes by label")
+    t.eq({s.id for s in c.sandboxes(state="running")}, {a.id} | got, "and by state")
+    a.update(labels={"n": "2"}, ttl=100)
+    t.eq((c.get(a.id).info.labels, a.info.ttl), ({"n": "2"}, 100), "update")
+    kind(t, refused(c.create, "p", name="one"), durward.Conflict, "conflict", "a name is taken once")
+    kind(t, refused(c.create, "nope"), durward.BadRequest, "bad_request", "an unknown policy")
+    kind(t, refused(c.create), durward.BadRequest, "bad_request", "no policy where there are two")
+    a.delete()
+    c.delete(a.id)
+    kind(t, refused(c.get, a.id), durward.NotFound, "sandbox_not_found", "a deleted one")
+    kind(t, refused(a.exec, "true"), durward.NotFound, "sandbox_not_found", "a command in a deleted one")
+    kind(t, refused(c.get, "../status"), durward.NotFound, "sandbox_not_found", "an id is no path")
+    with c.get_or_create({"thread_id": "42"}) as b:
+        t.ok(b.id in got, "get_or_create needs no policy for one that is there")
+    kind(t, refused(c.get, b.id), durward.NotFound, "sandbox_not_found", "`with` deletes it")
+    t.ok([e for e in c.events(limit=1000) if e.sandbox == b.id and e.event == "sandbox_deleted"], "events")
+
+
+def commands(t, box):
+    r = box.exec("echo out; echo err >&2; exit 7")
+    t.eq((r.exit_code, r.output, r.truncated, r.timed_out), (7, b"out\nerr\n", False, False), "output and code")
+    r = box.exec("echo out; echo err >&2", split=True)
+    t.eq((r.output, r.stderr), (b"out\n", b"err\n"), "split")
+    t.eq(box.exec(["cat"], stdin=b"\0\xff" * 3).output, b"\0\xff" * 3, "argv and standard input, 8-bit clean")
+    t.eq(box.exec("pwd; echo $A", cwd="/tmp", env={"A": "1"}).text, "/tmp\n1\n", "cwd and env")
+    r = box.exec("echo a; sleep 60", timeout=1)
+    t.eq((r.exit_code, r.timed_out, r.output), (124, True, b"a\n"), "a time out is 124, what came is kept")
+    r = box.exec("head -c 5000 /dev/zero; exit 3", max_output=1000)
+    t.eq((r.exit_code, len(r.output), r.truncated), (3, 1000, True), "max_output: truncated says so")
+    t.eq(box.exec(["/no/such"]).exit_code, 127, "no such program")
+    r = box.exec("head -c 6000000 /dev/zero; sleep 0.1; echo end")
+    t.eq((len(r.output), r.truncated), (6000004, False), "6 MB of output, whole")
+    t.eq(len(box.exec("printf %s '" + "x" * 300000 + "'").output), 300000, "a command of 300,000 bytes")
+
+
+def streaming(t, box):
+    times, got = [], b""
+    for piece in box.stream("echo a; sleep 0.4; echo b >&2; exit 5", split=True):
+        times.append(time.monotonic())
+        if isinstance(piece, durward.ExecOutput):
+            got += piece.stream.encode() + b":" + piece.data
+    t.eq((got, piece.exit_code), (b"stdout:a\nstderr:b\n", 5), "pieces by stream, the result last")
+    t.ok(times[1] - times[0] > 0.2, "as they come")
+    it = box.stream("echo started; sleep 300")
+    t.eq(next(it).data, b"started\n", "a stream")
+    it.close()
+    t.ok(tap.wait_for(lambda: box.exec("ps ax | grep -c '[s]leep 300'").text == "0\n", 5, 0.1),
+         "closing it kills the command")
+
+
+def files(t, box):
+    blob = os.urandom(17 << 20)
+    box.write(W + "a/b/blob", blob)
+    t.ok(box.read(W + "a/b/blob") == blob, "17 MiB in and out; parents are made")
+    odd = W + "n \u00e4 % & ? # +\n'\""
+    box.write(odd, b"odd", mode=0o750)
+    entries = {e.name: e for e in box.list_files("/workspace")}
+    e = entries[os.path.basename(odd)]
+    t.eq((box.read(odd), e.type, e.size, e.mode & 0o777), (b"odd", "file", 3, 0o750), "an odd name, its mode, listed")
+    box.exec("printf x > \"$(printf 'l\\374')\"")
+    raw = [e.name for e in box.list_files("/workspace") if e.name.startswith("l")][0]
+    t.eq((raw.encode("utf-8", "surrogateescape"), box.read(W + raw)), (b"l\xfc", b"x"),
+         "a name that is no UTF-8 comes and goes")
+    up = box.upload([(W + "u/1", b"1"), ("relative", b""), (W + "u", b"")])
+    t.eq([r.error and r.error.code for r in up], [None, "invalid_path", "is_directory"],
+         "upload: a result each, in order")
+    t.eq([r.error and r.error.code for r in box.upload([(W + "huge", bytes(200 << 20)), (W + "u/2", b"2")])],
+         ["too_large", None], "a file of 200 MiB is refused by itself")
+    down = box.download([W + "u/1", W + "none", W + "a", "rel"])
+    t.eq([(r.data, r.error and r.error.code) for r in down],
+         [(b"1", None), (None, "file_not_found"), (None, "is_directory"), (None, "invalid_path")], "download too")
+    r = box.batch([{"op": "write", "path": W + "q", "data": "AAH/", "encoding": "base64"},
+                   {"op": "read", "path": W + "q"}, {"op": "delete", "path": W + "q"},
+                   {"op": "read", "path": W + "q"}])
+    t.eq([(x.data, x.error and x.error.code) for x in r],
+         [(None, None), (b"\0\1\xff", None), (None, None), (None, "file_not_found")], "batch")
+    box.write_tar(W + "t", box.read_tar(W + "a"))
+    t.eq(box.exec("cmp a/b/blob t/b/blob && echo same").text, "same\n", "archives")
+    kind(t, refused(box.remove, W + "a"), durward.FileError, "not_empty", "a full directory stays")
+    box.remove(W + "a", recursive=True)
+    kind(t, refused(box.read, W + "a/b/blob"), durward.FileError, "file_not_found", "but with recursive")
+
+
+def awaited(t, path, box):
+    async def part():
+        c = durward.AsyncDurward(path)
+        a = await c.get(box.id)
+        t.eq((await a.exec("cat; exit 4", stdin=b"in")).output, b"in", "async: a command")
+        rs = await asyncio.gather(*[a.exec("head -c 600000 /dev/zero; sleep 0.5") for _ in range(8)])
+        t.eq([len(r.output) for r in rs], [600000] * 8, "async: eight at once")
+        seen = [x async for x in a.stream("echo a; sleep 0.1; echo b", timeout=20)]
+        t.eq((b"".join(x.data for x in seen[:-1]), seen[-1].exit_code), (b"a\nb\n", 0), "async: a stream")
+        async with contextlib.aclosing(a.stream("echo on; sleep 301")) as it:
+            async for _ in it:
+                break
+        for _ in range(50):
+            left = (await a.exec("ps ax | grep -c '[s]leep 301'")).text
+            if left == "0\n":
+                break
+            await asyncio.sleep(0.1)
+        t.eq(left, "0\n", "async: closing it kills the command")
+        running = asyncio.ensure_future(a.exec("sleep 302"))
+        while (await a.exec("ps ax | grep -c '[s]leep 302'")).text == "0\n":
+            await asyncio.sleep(0.1)
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+        for _ in range(50):
+            left = (await a.exec("ps ax | grep -c '[s]leep 302'")).text
+            if left == "0\n":
+                break
+            await asyncio.sleep(0.1)
+        t.eq(left, "0\n", "async: cancelling the task kills the command")
+        await a.write(W + "as", b"\0" * 3000000)
+        t.eq(len(await a.read(W + "as")), 3000000, "async: files")
+        t.eq([r.error and r.error.code for r in await a.download([W + "as", "rel", W + "no"])],
+             [None, "invalid_path", "file_not_found"], "async: a result each")
+        t.eq([s.id async for s in c.sandboxes()], [box.id], "async: sandboxes")
+        try:
+            await c.get("sb-none")
+        except durward.NotFound as e:
+            t.has(str(e), "create another", "async: a refusal says what to do")
+        async with await c.get_or_create({"k": "v"}, "other") as b:
+            t.eq(b.info.policy, "other", "async: get_or_create")
+    asyncio.run(part())
+
+
+def identities(t, d, c):
+    i = c.issue_identity("p", ttl=60)
+    t.ok(i.token and i.token in i.proxy and i.token not in repr(i), "an identity's token is not in its repr")
+    told = json.loads(d.command("env", "--policy", "p", "--json", "--socket", d.socket).stdout)
+    ours = durward.trust.variables(i)
+    t.eq(sorted(ours), sorted(told), "variables are those of `durward env`")
+    same = [k for k in told if "roxy" not in k.lower() and k not in i.env]
+    t.eq({k: ours[k] for k in same}, {k: told[k] for k in same}, "and point at the same files")
+    t.eq(durward.trust.reached_at("http://sandbox:tok@0.0.0.0:3128", "gate.example"),
+         "http://sandbox:tok@gate.example:3128", "a proxy's address can be another from there")
+    t.ok({"ca-certificates.crt", "durward-ca.pem", "cacerts.p12"} <= set(durward.trust.files(i)), "trust files")
+    c.revoke_identity(i.id)
+    kind(t, refused(c.revoke_identity, i.id), durward.NotFound, "not_found", "revoked once")
+    kind(t, refused(c.issue_identity, "nope"), durward.BadRequest, "bad_request", "no identity of no policy")
+
+
+def no_daemon(t, path, c, box):
+    kind(t, refused(durward.Durward(t.path("none.sock")).version), durward.Unavailable, "no_daemon", "no daemon")
+    t.has(str(refused(durward.Durward(t.path("none.sock")).version)), "durward serve", "says what to do")
+    e = refused(c.version)
+    kind(t, e, durward.Unavailable, "no_daemon", "a daemon that ended")
+
+    async def ask():
+        await durward.AsyncDurward(path).version()
+    kind(t, refused(lambda: asyncio.run(ask())), durward.Unavailable, "no_daemon", "async: too")
+    for bad in ("https://durward.example", "relative.sock"):
+        try:
+            durward.Durward(bad)
+            t.ok(False, "%s is no socket" % bad)
+        except ValueError as e:
+            t.ok("\n" not in str(e), "%s is no socket" % bad)
+
+
+def wheel(t):
+    venv = os.path.join(program.clients_dir(), "agents", "bin", "python")
+    if not os.path.exists(venv):
+        t.skip("the wheel", "its tools are not there: run tests/functional/clients/setup")
+        return
+    source = t.path("sdk")
+    shutil.copytree(SDK, source, ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
+    r = subprocess.run([venv, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--no-index",
+                        "-w", t.path("wheel"), source], capture_output=True, text=True)
+    t.eq(r.returncode, 0, "the wheel builds") or t.diag(r.stderr)
+    name = [n for n in os.listdir(t.path("wheel")) if n.endswith(".whl")][0]
+    with zipfile.ZipFile(os.path.join(t.path("wheel"), name)) as z:
+        inside = set(z.namelist())
+        points = [z.read(n).decode() for n in inside if n.endswith("entry_points.txt")]
+    t.ok({"durward/py.typed", "durward_deepagents/py.typed", "durward_deepagents/provider.py"} <= inside,
+         "typed, with both packages: " + name, str(sorted(inside)))
+    t.has("".join(points), "durward = durward_deepagents.provider:DurwardProvider", "and dcode's entry point")
+    r = subprocess.run(["/usr/bin/python3", "-B", "-c", "import durward, sys; print(durward.__file__)"],
+                       env={"PYTHONPATH": os.path.join(t.path("wheel"), name)}, capture_output=True, text=True)
+    t.has(r.stdout, ".whl", "the client needs nothing but Python") or t.diag(r.stderr)
+    r = subprocess.run([venv, "-m", "mypy", "--strict", "--cache-dir", t.path("mypy"), "--exclude", "provider",
+                        os.path.join(source, "src")], capture_output=True, text=True)
+    t.eq(r.returncode, 0, "mypy --strict has nothing to say") or t.diag(r.stdout + r.stderr)
+
+
+def main(t):
+    t.part(wheel, t)
+    d = program.Durward(t)
+    d.policy("p", [])
+    d.policy("other", [])
+    from harness import nginx
+    d.listen.append({"http": "127.0.0.1:%d" % nginx.free_port()})
+    d.serve()
+    c = durward.Durward(d.socket)
+    try:
+        c.create("p").delete()
+    except durward.DurwardError as e:
+        raise tap.Skip("no sandbox can be made here: %s" % e)
+    t.part(life, t, c)
+    box = c.create("p")
+    for part in (commands, streaming, files):
+        t.part(part, t, box)
+    t.part(awaited, t, d.socket, box)
+    t.part(identities, t, d, c)
+    t.eq(d.stop(), 0, "the daemon ends well")
+    t.part(no_daemon, t, d.socket, c, box)
+
+
+tap.run(main, timeout=150)

@@ -1,0 +1,188 @@
+/* HTTP/2 towards the sandbox: what a hostile client does. Floods (B30): one breach, GOAWAY, the
+ * end. */
+#include "http2_bed.h"
+
+void suite_http2_floods(void);
+
+/* The error of a GOAWAY among the frames that were kept. */
+static void find_goaway(struct bed *b)
+{
+    const uint8_t *p = buf_data(&b->got);
+    size_t left = buf_len(&b->got);
+    while (left >= 9) {
+        size_t n = 9 + ((size_t)p[0] << 16 | (size_t)p[1] << 8 | p[2]);
+        if (n > left)
+            return;
+        if (p[3] == NGHTTP2_GOAWAY && n >= 17) {
+            b->gone = true;
+            b->goaway = p[16];
+        }
+        p += n;
+        left -= n;
+    }
+}
+
+static void flooded(struct bed *b, const char *what)
+{
+    gather(b, 30);
+    if (b->raw)
+        find_goaway(b);
+    if (!b->gone || b->goaway != NGHTTP2_ENHANCE_YOUR_CALM || !b->closed || b->breaches != 1)
+        printf("# %s: goaway %d %u closed %d breaches %u %s\n", what, b->gone, b->goaway, b->closed,
+               b->breaches, b->detail);
+    CU_ASSERT(b->gone && b->goaway == NGHTTP2_ENHANCE_YOUR_CALM && b->closed);
+    CU_ASSERT(b->breaches == 1);
+    CU_ASSERT_STRING_EQUAL(b->breach, "h2_flood");
+    for (size_t i = 0; i < b->n_asked; i++)
+        CU_ASSERT(b->asked[i].cancelled || b->asked[i].ended);
+    close_bed(b);
+}
+
+static void frame(struct bed *b, unsigned type, unsigned flags, uint32_t stream, const void *body,
+                  size_t n)
+{
+    uint8_t head[9] = {(uint8_t)(n >> 16),      (uint8_t)(n >> 8),      (uint8_t)n,
+                       (uint8_t)type,           (uint8_t)flags,         (uint8_t)(stream >> 24),
+                       (uint8_t)(stream >> 16), (uint8_t)(stream >> 8), (uint8_t)stream};
+    b->raw = true;
+    send_all(b, head, sizeof head);
+    send_all(b, body, n);
+}
+
+static void test_rapid_reset(void)
+{
+    struct bed *b = open_bed(false);
+    b->hold = true;
+    for (int i = 0; i < 250 && !b->gone; i++) {
+        int32_t id = get(b, "/x");
+        gather(b, 1);
+        nghttp2_submit_rst_stream(b->h2, 0, id, NGHTTP2_CANCEL);
+        gather(b, 1);
+    }
+    CU_ASSERT(b->n_asked < 250); /* 200, and what time gave back */
+    flooded(b, "rapid reset");
+}
+
+static void test_frame_floods(void)
+{
+    static const char ping[8], settings[6] = {0, 3, 0, 0, 0, 99};
+    static const struct flood {
+        const char *name;
+        unsigned type, stream;
+        const char *body;
+        size_t n;
+    } floods[] = {{"PING", 6, 0, ping, 8},
+                  {"SETTINGS", 4, 0, settings, 6},
+                  {"SETTINGS, empty", 4, 0, settings, 0},
+                  {"PRIORITY", 2, 1, ping, 5},
+                  {"unknown", 0x42, 0, ping, 8},
+                  {"empty DATA", 0, 1, ping, 0}};
+    for (size_t i = 0; i < ARRAY_LEN(floods); i++) {
+        const struct flood *f = &floods[i];
+        struct bed *b = open_bed(false);
+        b->hold = true;
+        nghttp2_nv nv[] = {NV(":method", "POST"), NV(":scheme", "https"), NV(":authority", "a"),
+                           NV(":path", "/half")};
+        nghttp2_submit_headers(b->h2, NGHTTP2_FLAG_NONE, -1, NULL, nv, 4, NULL);
+        gather(b, 5);
+        for (int k = 0; k < 1500 && !b->closed; k++)
+            frame(b, f->type, 0, f->stream, f->body, f->n);
+        flooded(b, f->name);
+    }
+}
+
+static void test_continuation_flood(void)
+{
+    struct bed *b = open_bed(false);
+    static const uint8_t block[] = {0x82, 0x87, 0x84}; /* GET, https, / */
+    gather(b, 5);
+    frame(b, 1, 0x1, 1, block, sizeof block);
+    for (int i = 0; i < 100 && !b->closed; i++)
+        frame(b, 9, 0, 1, "", 0);
+    flooded(b, "CONTINUATION");
+}
+
+/* One large field in the table, named by one byte each: a bomb. */
+static void test_hpack_bomb(void)
+{
+    struct bed *b = open_bed(false);
+    static uint8_t block[16000];
+    size_t n = 0;
+    block[n++] = 0x82;
+    block[n++] = 0x87;
+    block[n++] = 0x84;
+    block[n++] = 0x40; /* literal with incremental indexing, a new name */
+    block[n++] = 1;
+    block[n++] = 'x';
+    block[n++] = 0x7f; /* a value of 4000 bytes */
+    block[n++] = 0xa1;
+    block[n++] = 0x1e;
+    memset(block + n, 'v', 4000);
+    n += 4000;
+    memset(block + n, 0xbe, sizeof block - n); /* dynamic table, first entry */
+    gather(b, 5);
+    frame(b, 1, 0x5, 1, block, sizeof block);
+    flooded(b, "HPACK bomb");
+}
+
+/* A field block that is begun and not ended. */
+static void test_slow_block(void)
+{
+    struct bed *b = open_bed(false);
+    static const uint8_t block[] = {0x82};
+    gather(b, 5);
+    frame(b, 1, 0, 1, block, sizeof block);
+    for (int i = 0; i < 100 && !b->closed; i++)
+        gather(b, 40);
+    CU_ASSERT(b->closed && b->breaches == 1 && b->n_asked == 0);
+    CU_ASSERT_STRING_EQUAL(b->breach, "timeout");
+    close_bed(b);
+}
+
+/* h2 was negotiated, something else is spoken (E15). */
+static void test_not_h2(void)
+{
+    struct bed *b = open_bed(false);
+    send_all(b, (const uint8_t *)"GET / HTTP/1.1\r\nHost: a\r\n\r\n", 27);
+    for (int i = 0; i < 20 && !b->closed; i++)
+        event_base_loop(base, EVLOOP_NONBLOCK);
+    CU_ASSERT(b->closed && b->breaches == 1 && b->n_asked == 0);
+    CU_ASSERT_STRING_EQUAL(b->breach, "h2_protocol");
+    close_bed(b);
+}
+
+/* Malformed requests: a reset and a breach each, no exchange; the connection goes on. */
+static void test_malformed(void)
+{
+    struct bed *b = open_bed(false);
+    nghttp2_nv upper[] = {NV(":method", "GET"), NV(":scheme", "https"), NV(":authority", "a"),
+                          NV(":path", "/"), NV("x", "a\rb")};
+    int32_t id = nghttp2_submit_request(b->h2, NULL, upper, 5, NULL, NULL);
+    gather(b, 10);
+    CU_ASSERT(b->n_asked == 0 && b->breaches == 1);
+    CU_ASSERT(b->answers[id].error == NGHTTP2_PROTOCOL_ERROR);
+    CU_ASSERT_STRING_EQUAL(b->breach, "h2_malformed");
+    id = get(b, "/a b"); /* nghttp2 lets this through; the grammar does not */
+    int32_t next = get(b, "/next");
+    gather(b, 10);
+    CU_ASSERT(b->n_asked == 1 && b->answers[next].status == 200);
+    CU_ASSERT(b->refused + b->breaches == 2 && b->answers[id].status != 200);
+    close_bed(b);
+}
+
+void suite_http2_floods(void)
+{
+    CU_pSuite s = CU_add_suite("http2_floods", setup, teardown);
+    CU_add_test(s, "rapid reset (B30)", test_rapid_reset);
+    CU_add_test(s, "floods of frames (B30)", test_frame_floods);
+    CU_add_test(s, "CONTINUATION flood (B30)", test_continuation_flood);
+    CU_add_test(s, "HPACK bomb (B30)", test_hpack_bomb);
+    CU_add_test(s, "a field block that never ends", test_slow_block);
+    CU_add_test(s, "h2 chosen, something else spoken (E15)", test_not_h2);
+    CU_add_test(s, "malformed requests (B28)", test_malformed);
+}
+
+void tap_suites(void)
+{
+    suite_http2_floods();
+}

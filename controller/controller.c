@@ -191,9 +191,9 @@ static int on_parent(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return 0; /* each channel's own end says the same */
     case W_POLICY:
         return on_policy(c, m);
-    case W_STATUS:
     case W_STORE_STATE:
         return on_store_state(c, m);
+    case W_STATUS:
     case W_RELOAD:
         return c->api ? api_answer(c->api, m) : -1;
     default:

@@ -84,6 +84,9 @@ enum wire_type {
 
     W_STORE_STATE = 59, /* V→P→C: secret:str, ok:u8, text:str: it cannot be read, or can again */
 
+    W_SECRET_TRY = 155,   /* CLI→P→V: req:u32, secret:str: read it */
+    W_SECRET_TRIED = 156, /* V→P→CLI: req:u32, ok:u8, bytes:u32 (how long it is), text:str */
+
     W_VAULT_ROOTS = 150, /* P→V: limits:bytes, fd: roots memfd */
     W_TOKEN_KEEP = 151,  /* V→P: req:u32, secret:str, value:bytes: a refresh token, into a file */
     W_TOKEN_KEPT = 152,  /* P→V: req:u32, ok:u8 */

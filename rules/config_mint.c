@@ -11,9 +11,9 @@
 #include "header_name.h"
 #include "rule.h"
 
-/* AUTH: how a store lets us in, as a mapping; becomes the name of a login (read_auth). SIGNER: a
- * PAIR, or the keys of a role. From SECRET on a name of a secret. */
-enum field_type { TEXT = 1, LIST, URL, WORD, SECONDS, SECRET, KEY, PAIR, SIGNER, AUTH };
+/* RANGES: `to`, as in a rule. AUTH: how a store lets us in, as a mapping; becomes the name of a
+ * login (read_auth). SIGNER: a PAIR, or the keys of a role. From SECRET on a name of a secret. */
+enum field_type { TEXT = 1, LIST, URL, WORD, SECONDS, RANGES, SECRET, KEY, PAIR, SIGNER, AUTH };
 
 struct mint_field {
     const char *name;
@@ -32,18 +32,13 @@ struct mint_kind {
 };
 
 #define VAULT_READ "${address}/v1/${mount}/data/${path}"
-#define VAULT_FIELDS                                                                             \
-    {"address", URL, true, NULL}, {"namespace", TEXT, false, NULL},                              \
-        {"mount", TEXT, false, "secret"}, {"path", TEXT, true, NULL}, {"key", TEXT, true, NULL}, \
-    {                                                                                            \
-        "auth", AUTH, true, NULL                                                                 \
-    }
 
 static const struct mint_kind kinds[] = {
     {"oauth2",
      "${token_url}",
      MADE,
      {{"token_url", URL, true, NULL},
+      {"to", RANGES, false, NULL},
       {"client_id", TEXT, true, NULL},
       {"client_secret", SECRET, false, NULL},
       {"refresh_token", SECRET, false, NULL},
@@ -54,6 +49,7 @@ static const struct mint_kind kinds[] = {
      "${token_url}",
      MADE,
      {{"token_url", URL, true, NULL},
+      {"to", RANGES, false, NULL},
       {"key", KEY, true, NULL},
       {"key_id", TEXT, false, NULL},
       {"algorithm", WORD, false, "RS256"},
@@ -68,14 +64,16 @@ static const struct mint_kind kinds[] = {
       {"scope", LIST, false, NULL},
       {"audience", TEXT, false, NULL},
       {"subject", TEXT, false, NULL},
-      {"token_url", URL, false, "https://oauth2.googleapis.com/token"}}},
+      {"token_url", URL, false, "https://oauth2.googleapis.com/token"},
+      {"to", RANGES, false, NULL}}},
     {"github_app",
      "${api}/app/installations/${installation_id}/access_tokens",
      MADE,
      {{"app_id", TEXT, true, NULL},
       {"installation_id", TEXT, true, NULL},
       {"key", KEY, true, NULL},
-      {"api", URL, false, "https://api.github.com"}}},
+      {"api", URL, false, "https://api.github.com"},
+      {"to", RANGES, false, NULL}}},
     {"entra",
      "${authority}/${tenant}/oauth2/v2.0/token",
      MADE,
@@ -83,7 +81,8 @@ static const struct mint_kind kinds[] = {
       {"client_id", TEXT, true, NULL},
       {"client_secret", SECRET, true, NULL},
       {"scope", LIST, true, NULL},
-      {"authority", URL, false, "https://login.microsoftonline.com"}}},
+      {"authority", URL, false, "https://login.microsoftonline.com"},
+      {"to", RANGES, false, NULL}}},
     {"aws_key",
      NULL,
      MADE,
@@ -99,19 +98,40 @@ static const struct mint_kind kinds[] = {
       {"external_id", TEXT, false, NULL},
       {"region", TEXT, true, NULL},
       {"duration", SECONDS, false, "3600"},
-      {"endpoint", URL, false, "https://sts.${region}.amazonaws.com/"}}},
-    {"vault", VAULT_READ, STORED, {VAULT_FIELDS}},
-    {"openbao", VAULT_READ, STORED, {VAULT_FIELDS}},
+      {"endpoint", URL, false, "https://sts.${region}.amazonaws.com/"},
+      {"to", RANGES, false, NULL}}},
+    {"vault",
+     VAULT_READ,
+     STORED,
+     {{"address", URL, true, NULL},
+      {"namespace", TEXT, false, NULL},
+      {"to", RANGES, false, NULL},
+      {"mount", TEXT, false, "secret"},
+      {"path", TEXT, true, NULL},
+      {"key", TEXT, true, NULL},
+      {"auth", AUTH, true, NULL}}},
+    {"openbao",
+     VAULT_READ,
+     STORED,
+     {{"address", URL, true, NULL},
+      {"namespace", TEXT, false, NULL},
+      {"to", RANGES, false, NULL},
+      {"mount", TEXT, false, "secret"},
+      {"path", TEXT, true, NULL},
+      {"key", TEXT, true, NULL},
+      {"auth", AUTH, true, NULL}}},
     {"vault_token",
      "${address}/v1/auth/token/renew-self",
      LOGIN,
      {{"address", URL, true, NULL},
+      {"to", RANGES, false, NULL},
       {"namespace", TEXT, false, NULL},
       {"token", SECRET, true, NULL}}},
     {"vault_approle",
      "${address}/v1/auth/${mount}/login",
      LOGIN,
      {{"address", URL, true, NULL},
+      {"to", RANGES, false, NULL},
       {"namespace", TEXT, false, NULL},
       {"mount", TEXT, false, "approle"},
       {"role_id", TEXT, true, NULL},
@@ -120,6 +140,7 @@ static const struct mint_kind kinds[] = {
      "${address}/v1/auth/${mount}/login",
      LOGIN,
      {{"address", URL, true, NULL},
+      {"to", RANGES, false, NULL},
       {"namespace", TEXT, false, NULL},
       {"mount", TEXT, false, "kubernetes"},
       {"role", TEXT, true, NULL},
@@ -131,18 +152,21 @@ static const struct mint_kind kinds[] = {
       {"region", TEXT, true, NULL},
       {"name", TEXT, true, NULL},
       {"field", TEXT, false, NULL},
-      {"endpoint", URL, false, "https://secretsmanager.${region}.amazonaws.com/"}}},
+      {"endpoint", URL, false, "https://secretsmanager.${region}.amazonaws.com/"},
+      {"to", RANGES, false, NULL}}},
     {"aws_parameter",
      "${endpoint}",
      STORED,
      {{"key", SIGNER, true, NULL},
       {"region", TEXT, true, NULL},
       {"name", TEXT, true, NULL},
-      {"endpoint", URL, false, "https://ssm.${region}.amazonaws.com/"}}},
+      {"endpoint", URL, false, "https://ssm.${region}.amazonaws.com/"},
+      {"to", RANGES, false, NULL}}},
     {"onepassword",
      "${address}/v1/vaults/${vault}/items/${item}",
      STORED,
      {{"address", URL, true, NULL},
+      {"to", RANGES, false, NULL},
       {"token", SECRET, true, NULL},
       {"vault", TEXT, true, NULL},
       {"item", TEXT, true, NULL},
@@ -269,6 +293,13 @@ static int read_reference(const struct config *c, const struct node *n, enum fie
 static int read_auth(struct config *c, const struct node *n, const json_t *spec, const char **ret,
                      struct err *err);
 
+/* Judged as that of a rule is. */
+static int read_ranges(struct config *c, const struct node *n, struct buf *out, struct err *err)
+{
+    struct rule judged = {0};
+    return rule_to_read(c->arena, n->up, &judged, err) < 0 ? -1 : read_list(n, out, err);
+}
+
 static int read_field(struct config *c, const struct node *n, const struct mint_field *f,
                       json_t *spec, struct err *err)
 {
@@ -283,7 +314,8 @@ static int read_field(struct config *c, const struct node *n, const struct mint_
         r = read_word(n, f->name, &text, err);
         break;
     case LIST:
-        r = read_list(n, &list, err);
+    case RANGES:
+        r = f->type == LIST ? read_list(n, &list, err) : read_ranges(c, n, &list, err);
         text = r == 0 ? (const char *)buf_data(&list) : "";
         break;
     case SECONDS:
@@ -361,6 +393,8 @@ static int finish(struct config *c, const struct node *n, const struct mint_kind
                   json_t *spec, struct config_secret *s, struct err *err)
 {
     char endpoint[1500];
+    struct pattern place; /* as the dialer reads it */
+    struct err bad = {0};
     int r = 0;
     if (kind->endpoint) {
         r = expand(spec, kind->endpoint, endpoint, sizeof endpoint);
@@ -368,6 +402,8 @@ static int finish(struct config *c, const struct node *n, const struct mint_kind
             r = check_url(n, endpoint, err);
         else
             node_fail(n, err, "'%s' has too long a value", kind->name);
+        if (r == 0 && pattern_parse(c->arena, endpoint, &place, &bad) < 0)
+            r = node_fail(n, err, "'%.200s': %s", endpoint, bad.text);
         put(spec, "endpoint", endpoint);
         s->endpoint = r == 0 ? arena_str(c->arena, endpoint) : NULL;
     }
@@ -417,7 +453,7 @@ static int read_auth(struct config *c, const struct node *n, const json_t *spec,
     if (given == NULL)
         return -1;
     int r = 0;
-    static const char *const shared[] = {"address", "namespace"};
+    static const char *const shared[] = {"address", "namespace", "to"};
     for (size_t i = 0; i < ARRAY_LEN(shared) && r == 0; i++) {
         if (json_object_get(given, shared[i]))
             r = node_fail(&at, err, "'%s' stands beside 'auth'", shared[i]);
@@ -481,6 +517,17 @@ bool config_is_remote(const struct config_secret *s)
     return kind && kind->sort == STORED;
 }
 
+bool config_secret_asks(const struct config_secret *s)
+{
+    return s->store == STORE_MINT && s->endpoint && !strstr(s->source, "\"refresh_token\":");
+}
+
+bool config_secret_signs(const struct config_secret *s)
+{
+    return s->store == STORE_MINT && (strstr(s->source, "\"kind\":\"aws_key\"") ||
+                                      strstr(s->source, "\"kind\":\"aws_role\""));
+}
+
 /* Keys are text of several lines, and are never sent: a rule that names one is an error. */
 void config_mark_keys(struct config *c)
 {
@@ -500,6 +547,22 @@ void config_mark_keys(struct config *c)
     }
 }
 
+/* `to` of a rule for its endpoint; NULL: none. */
+static json_t *ranges_of(const struct config_secret *s)
+{
+    json_t *spec = json_loads(s->source, 0, NULL), *ret = NULL;
+    const char *text = json_string_value(json_object_get(spec, "to"));
+    while (text && *text) {
+        size_t n = strcspn(text, " ");
+        ret = ret ? ret : json_array();
+        if (json_array_append_new(ret, json_stringn(text, n)) < 0)
+            abort(); /* memory is out */
+        text += n + (text[n] == ' ');
+    }
+    json_decref(spec);
+    return ret;
+}
+
 /* A policy of the token endpoints: what the dialer lets the vault reach. */
 char *config_endpoints_json(const struct config *c)
 {
@@ -507,9 +570,10 @@ char *config_endpoints_json(const struct config *c)
     for (size_t i = 0; i < c->n_secrets; i++) {
         const char *url = c->secrets[i].endpoint;
         bool reads = config_is_remote(&c->secrets[i]);
-        json_t *rule = url ? json_pack("{s:s, s:[s*, s]}", "allow", url, "methods",
-                                       reads ? "GET" : NULL, "POST")
-                           : NULL;
+        json_t *rule =
+            url ? json_pack("{s:s, s:[s*, s], s:o*}", "allow", url, "methods", reads ? "GET" : NULL,
+                            "POST", "to", ranges_of(&c->secrets[i]))
+                : NULL;
         if (rule && json_array_append_new(rules, rule) < 0)
             abort(); /* memory is out */
     }

@@ -414,7 +414,7 @@ int derived_request(const struct derived *m, struct secret *const *in, const str
 
 /* ---- the answer ---- */
 
-static struct secret *secret_of(const json_t *v)
+struct secret *derived_token(const json_t *v)
 {
     const char *s = json_string_value(v);
     size_t n = json_string_length(v);
@@ -495,33 +495,37 @@ static int take_token(const struct derived *m, const json_t *v, time_t now,
 {
     int64_t life;
     if (m->kind == GITHUB_APP) {
-        ret->value = secret_of(json_object_get(v, "token"));
+        ret->value = derived_token(json_object_get(v, "token"));
         life = until(json_object_get(v, "expires_at"), now);
     } else if (m->kind == GOOGLE && *derived_text(m, "audience")) {
-        ret->value = secret_of(json_object_get(v, "id_token"));
+        ret->value = derived_token(json_object_get(v, "id_token"));
         life = ret->value ? id_token_life(ret->value, now) : -1;
     } else {
         const char *type = json_string_value(json_object_get(v, "token_type"));
         if (type && !slice_ieq_str(slice_str(type), "bearer"))
             return -1;
-        ret->value = secret_of(json_object_get(v, "access_token"));
+        ret->value = derived_token(json_object_get(v, "access_token"));
         life = expires_in(json_object_get(v, "expires_in"));
         if (m->refresh >= 0)
-            ret->rotated = secret_of(json_object_get(v, "refresh_token"));
+            ret->rotated = derived_token(json_object_get(v, "refresh_token"));
     }
     ret->seconds = derived_life(life < 0 ? DERIVED_LIFE : life);
     return ret->value ? 0 : -1;
 }
 
-/* An error code of theirs may be shown: a short word, no text of the request. */
-static int refused(unsigned status, const json_t *v, struct err *err)
+/* An error code of theirs may be shown: a short word (of RFC 6749, or AWS's), no text of the
+ * request. */
+static int refused(const struct derived *m, unsigned status, const json_t *v, struct err *err)
 {
     const char *word = json_string_value(json_object_get(v, "error"));
+    const char *type = json_string_value(json_object_get(v, "__type"));
+    const char *hash = type ? strchr(type, '#') : NULL, *hint = derived_store_hint(m, status);
+    word = word ? word : hash ? hash + 1 : type;
     size_t n = word ? strlen(word) : 0;
     bool plain = n > 0 && n <= 40 &&
                  strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-.") == n;
-    return err_set(err, ERR_DENIED, "its endpoint answered %u%s%s", status, plain ? " " : "",
-                   plain ? word : "");
+    return err_set(err, ERR_DENIED, "its endpoint answered %u%s%s%s%s", status, plain ? " " : "",
+                   plain ? word : "", hint ? ": " : "", hint ? hint : "");
 }
 
 int derived_reply(const struct derived *m, unsigned status, struct slice body, time_t now,
@@ -531,7 +535,7 @@ int derived_reply(const struct derived *m, unsigned status, struct slice body, t
     json_t *v = json_loadb(body.p, body.n, 0, NULL);
     int r;
     if (status != 200 && status != 201) {
-        r = refused(status, v, err);
+        r = refused(m, status, v, err);
     } else {
         r = m->kind >= VAULT      ? derived_store_take(m, v, ret)
             : m->kind == AWS_ROLE ? take_pair(v, now, ret)
@@ -542,8 +546,10 @@ int derived_reply(const struct derived *m, unsigned status, struct slice body, t
             secret_unref(ret->value);
             secret_unref(ret->rotated);
             *ret = (struct derived_answer){.value = NULL};
-            err_set(err, ERR_PARSE, "its endpoint answered without a %s that can be used",
-                    derived_is_stored(m) ? "value" : "token");
+            if (derived_is_stored(m))
+                derived_store_absent(m, err);
+            else
+                err_set(err, ERR_PARSE, "its endpoint answered without a token that can be used");
         }
     }
     json_decref(v);

@@ -27,7 +27,9 @@ static int put_json(struct token_request *r, const char *name, const char *text,
     char *body = bad ? NULL : json_dumps(v, JSON_COMPACT);
     json_decref(v);
     bad = body ? buf_append_str(&r->body, body) : -1;
-    free(body); /* the vault's allocator for JSON wipes; this is plain text of a moment */
+    if (body)
+        explicit_bzero(body, strlen(body));
+    free(body);
     return bad;
 }
 
@@ -131,7 +133,7 @@ static int take_login(const json_t *v, struct derived_answer *ret)
 {
     const json_t *auth = json_object_get(v, "auth");
     json_int_t lease = json_integer_value(json_object_get(auth, "lease_duration"));
-    ret->value = text_secret(json_object_get(auth, "client_token"));
+    ret->value = derived_token(json_object_get(auth, "client_token"));
     ret->seconds = derived_life(lease > 0 ? lease : DERIVED_LIFE);
     return ret->value ? 0 : -1;
 }
@@ -159,4 +161,40 @@ int derived_store_take(const struct derived *m, const json_t *v, struct derived_
         return take_login(v, ret);
     }
     return ret->value ? 0 : -1;
+}
+
+const char *derived_store_hint(const struct derived *m, unsigned status)
+{
+    bool refused = status == 401 || status == 403;
+    switch (m->kind) {
+    case VAULT:
+    case OPENBAO:
+        return refused         ? "its login may not read this path"
+               : status == 404 ? "nothing is there; is 'mount' a KV version 2 mount?"
+               : status == 503 ? "it is sealed or on standby"
+                               : NULL;
+    case VAULT_TOKEN:
+    case VAULT_APPROLE:
+    case VAULT_KUBERNETES:
+        return refused || status == 400 ? "this login is refused"
+               : status == 404          ? "there is no such login; look at its 'mount'"
+               : status == 503          ? "it is sealed or on standby"
+                                        : NULL;
+    case ONEPASSWORD:
+        return refused         ? "its token may not read this item"
+               : status == 404 ? "there is no such vault or item; both are told by their UUID"
+                               : NULL;
+    default:
+        return NULL;
+    }
+}
+
+void derived_store_absent(const struct derived *m, struct err *err)
+{
+    const char *field = derived_text(m, m->kind == VAULT || m->kind == OPENBAO ? "key" : "field");
+    if (*field)
+        err_set(err, ERR_PARSE, "what is stored there has no text named '%s'%s", field,
+                m->kind == ONEPASSWORD ? ", or more than one" : "");
+    else
+        err_set(err, ERR_PARSE, "what is stored there is no text, or empty");
 }

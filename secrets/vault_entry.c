@@ -44,6 +44,7 @@ struct vault_entry {
     int fd;
     struct secret *raw; /* being read, SECRET_MAX bytes of room */
     size_t got;
+    bool kept;   /* alive, by the timer `timeout` while it is IDLE */
     bool down;   /* the last fetch failed */
     bool again;  /* it changed while it was being read */
     bool whole;  /* end of file was seen */
@@ -132,6 +133,13 @@ static int64_t backoff_ms(struct vault_entry *e)
     return ms < VAULT_BACKOFF_MAX_MS ? ms : VAULT_BACKOFF_MAX_MS;
 }
 
+static void wake_in(struct vault_entry *e, int64_t ms)
+{
+    struct timeval tv = {ms / 1000, ms % 1000 * 1000};
+    if (e->kept && e->state == ENTRY_IDLE)
+        event_add(e->timeout, &tv);
+}
+
 static void fail(struct vault_entry *e, const char *why)
 {
     char text[sizeof e->why];
@@ -141,7 +149,9 @@ static void fail(struct vault_entry *e, const char *why)
         secret_unref(e->value);
         e->value = NULL;
     }
-    e->retry_at = e->again ? 0 : now_ms() + backoff_ms(e);
+    int64_t wait = e->again ? 0 : backoff_ms(e);
+    e->retry_at = now_ms() + wait;
+    wake_in(e, wait);
     e->again = false;
     memcpy(e->why, text, sizeof text);
     if (!e->down)
@@ -242,9 +252,15 @@ static void on_readable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
         event_del(e->readable);
 }
 
+static void fetch(struct vault_entry *e);
+
 static void on_timeout(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct vault_entry *e = arg;
+    if (e->state == ENTRY_IDLE) { /* it is kept alive */
+        fetch(e);
+        return;
+    }
     if (e->state == ENTRY_MINTING) {
         e->hooks->unmint(e->hooks->arg, e);
         fail(e, "its endpoint did not answer within 30 s");
@@ -388,6 +404,13 @@ void vault_entry_minted(struct vault_entry *e, struct secret *value, unsigned se
     e->ttl = seconds;
     e->ahead_at = now_ms() + (int64_t)seconds * 800;
     succeed(e, value);
+    wake_in(e, (int64_t)seconds * 800);
+}
+
+void vault_entry_keep(struct vault_entry *e)
+{
+    e->kept = true;
+    wake_in(e, VAULT_KEEP_MS);
 }
 
 void vault_entry_changed(struct vault_entry *e)
@@ -399,6 +422,12 @@ void vault_entry_changed(struct vault_entry *e)
     e->fresh_until = e->ahead_at = e->retry_at = 0;
     if (e->value)
         e->hooks->changed(e->hooks->arg, e);
+}
+
+void vault_entry_retry(struct vault_entry *e)
+{
+    e->retry_at = 0;
+    e->failures = 0;
 }
 
 bool vault_entry_opened(struct vault_entry *e, uint32_t req, int fd, const char *why)

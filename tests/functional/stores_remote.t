@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 """Secrets behind an endpoint: HashiCorp Vault / OpenBao (KV version 2; token, AppRole and Kubernetes logins and
 their leases), AWS Secrets Manager and parameters, 1Password Connect. The servers are doubles of the documented
-APIs; AWS signatures are checked by botocore."""
+APIs, where every request is looked at; AWS signatures are checked by botocore. stores_servers.t has real servers."""
 import json
 import os
 import sys

@@ -1,5 +1,5 @@
 /* The vault's process: its main, and the way to token endpoints that it cannot open by itself: a
- * descriptor from the dialer, TLS with the endpoint verified, one POST, an answer of at most 64
+ * descriptor from the dialer, TLS with the endpoint verified, one request, an answer of at most 64
  * KiB. */
 #include "authority.h"
 #include "dial_client.h"

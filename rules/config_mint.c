@@ -293,6 +293,21 @@ static int read_reference(const struct config *c, const struct node *n, enum fie
 static int read_auth(struct config *c, const struct node *n, const json_t *spec, const char **ret,
                      struct err *err);
 
+/* `to` of what was read, as a list again; NULL: there is none. */
+static json_t *ranges_of(const json_t *spec)
+{
+    json_t *ret = NULL;
+    const char *text = json_string_value(json_object_get(spec, "to"));
+    while (text && *text) {
+        size_t n = strcspn(text, " ");
+        ret = ret ? ret : json_array();
+        if (json_array_append_new(ret, json_stringn(text, n)) < 0)
+            abort(); /* memory is out */
+        text += n + (text[n] == ' ');
+    }
+    return ret;
+}
+
 /* Judged as that of a rule is. */
 static int read_ranges(struct config *c, const struct node *n, struct buf *out, struct err *err)
 {
@@ -460,7 +475,10 @@ static int read_auth(struct config *c, const struct node *n, const json_t *spec,
         else if (json_object_get(spec, shared[i]))
             json_object_set(given, shared[i], json_object_get(spec, shared[i]));
     }
-    json_t *made = json_object();
+    json_t *made = json_object(), *ranges = ranges_of(spec);
+    if (ranges && r == 0)
+        json_object_set(given, "to", ranges);
+    json_decref(ranges);
     struct node all = at;
     all.value = given;
     put(made, "kind", name);
@@ -547,33 +565,18 @@ void config_mark_keys(struct config *c)
     }
 }
 
-/* `to` of a rule for its endpoint; NULL: none. */
-static json_t *ranges_of(const struct config_secret *s)
-{
-    json_t *spec = json_loads(s->source, 0, NULL), *ret = NULL;
-    const char *text = json_string_value(json_object_get(spec, "to"));
-    while (text && *text) {
-        size_t n = strcspn(text, " ");
-        ret = ret ? ret : json_array();
-        if (json_array_append_new(ret, json_stringn(text, n)) < 0)
-            abort(); /* memory is out */
-        text += n + (text[n] == ' ');
-    }
-    json_decref(spec);
-    return ret;
-}
-
 /* A policy of the token endpoints: what the dialer lets the vault reach. */
 char *config_endpoints_json(const struct config *c)
 {
     json_t *rules = json_array();
     for (size_t i = 0; i < c->n_secrets; i++) {
         const char *url = c->secrets[i].endpoint;
+        json_t *spec = url ? json_loads(c->secrets[i].source, 0, NULL) : NULL;
         bool reads = config_is_remote(&c->secrets[i]);
-        json_t *rule =
-            url ? json_pack("{s:s, s:[s*, s], s:o*}", "allow", url, "methods", reads ? "GET" : NULL,
-                            "POST", "to", ranges_of(&c->secrets[i]))
-                : NULL;
+        json_t *rule = url ? json_pack("{s:s, s:[s*, s], s:o*}", "allow", url, "methods",
+                                       reads ? "GET" : NULL, "POST", "to", ranges_of(spec))
+                           : NULL;
+        json_decref(spec);
         if (rule && json_array_append_new(rules, rule) < 0)
             abort(); /* memory is out */
     }

@@ -415,11 +415,12 @@ void vault_entry_keep(struct vault_entry *e)
 
 void vault_entry_changed(struct vault_entry *e)
 {
+    e->fresh_until = 0; /* nobody gets the old one, who asks while it is made anew either */
     if (e->state != ENTRY_IDLE) {
         e->again = true;
         return;
     }
-    e->fresh_until = e->ahead_at = e->retry_at = 0;
+    e->ahead_at = e->retry_at = 0;
     if (e->value)
         e->hooks->changed(e->hooks->arg, e);
 }

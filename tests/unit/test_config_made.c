@@ -121,6 +121,27 @@ static void remote(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(s[2].source, "\"auth\":\"(login 1)\""));
     config_unref(c);
     config_unref(good(R A "auth: { token: k } }\n"));
+    c = good(R A "to: [10.0.0.0/8, 'fd00::/8'], auth: { token: k } }\n");
+    char *json = config_endpoints_json(c);
+    CU_ASSERT_STRING_EQUAL(
+        json,
+        "{\"policy\":\"vault\",\"rules\":["
+        "{\"allow\":\"https://v.example:8200/v1/secret/data/a/b\",\"methods\":[\"GET\","
+        "\"POST\"],\"to\":[\"10.0.0.0/8\",\"fd00::/8\"]},"
+        "{\"allow\":\"https://v.example:8200/v1/auth/token/renew-self\",\"methods\":[\"POST\"],"
+        "\"to\":[\"10.0.0.0/8\",\"fd00::/8\"]}]}");
+    struct err err = {0};
+    struct policy *p = policy_parse(json, strlen(json), &err); /* the dialer takes it */
+    CU_ASSERT_PTR_NOT_NULL(p);
+    policy_free(p);
+    free(json);
+    CU_ASSERT(config_secret_asks(config_secret(c, "m")) &&
+              !config_secret_asks(config_secret(c, "k")));
+    config_unref(c);
+    says(R A "to: 10.0.0.1/8, auth: { token: k } }\n", 5, "not a range of addresses");
+    says(R A "to: 0.0.0.0/0, auth: { token: k } }\n", 5, "too wide");
+    says(R A "auth: { approle: { role_id: r, secret_id: k, to: 10.0.0.0/8 } } }\n", 5,
+         "beside 'auth'");
     config_unref(good(R A "auth: { kubernetes: { role: r, jwt: k, mount: k8s } } }\n"));
     config_unref(
         good(R "onepassword: { address: https://o.example, token: k, vault: v, item: i }\n"));

@@ -226,6 +226,12 @@ def reloads(t, s):
          r.stderr + r.stdout)
     t.eq(gate.get("api.github.com", "/user").status, 200, "and the old one goes on")
     t.eq(gate.get("api.github.com", "/gists").status, 403, "denying what it denied")
+    d.secret("another", "x" * 20)
+    d.save()
+    r = d.command("reload", "--socket", d.socket)
+    t.ok(r.returncode != 0 and "`secrets` changed" in r.stderr + r.stdout, "reload refuses other secrets",
+         r.stderr + r.stdout)
+    del d.secrets["another"]
     s.rules.append({"deny": "api.github.com/user"})
     d.save()
     r = d.command("reload", "--socket", d.socket)

@@ -1,5 +1,6 @@
 #include "log_file.h"
 
+#include "meter.h"
 #include "stamp.h"
 
 #include <errno.h>
@@ -211,6 +212,8 @@ int log_file_put(struct log_file *f, const struct record_view *v, const struct r
         f->queue.len = before;
         return -1;
     }
+    meter_add(METER_RECORDS, 1);
+    meter_add(METER_RECORD_BYTES, line.n + 1);
     return 0;
 }
 
@@ -234,6 +237,10 @@ static int begin_file(struct log_file *f, struct err *err)
 static int took(struct log_file *f, size_t n)
 {
     struct slice q = {(const char *)buf_data(&f->queue), n};
+    if (n == buf_len(&f->queue)) { /* all of it, as nearly always: its last hash is known */
+        f->disk = f->tip;
+        q.n = 0;
+    }
     while (q.n) {
         ssize_t nl = slice_find(q, '\n');
         if (nl < 0)

@@ -7,12 +7,14 @@
 #include "exchange.h"
 #include "listener.h"
 #include "gate_names.h"
+#include "meter.h"
 #include "nflog.h"
 #include "oidc.h"
 #include "peer.h"
 #include "placeholder.h"
 #include "policy.h"
 #include "proc.h"
+#include "revoked.h"
 #include "roots.h"
 #include "tally.h"
 #include "tls_sessions.h"
@@ -22,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { LISTENERS_MAX = 64, POLICY_JSON_MAX = 16 << 20, LEAF_CACHE = 1000 };
@@ -391,6 +394,18 @@ static int on_policy(struct gate_process *p, struct msg *m)
     return set_policy(r, generation, fd);
 }
 
+static int on_revoked(struct gate *g, struct msg *m)
+{
+    if (g->revoked == NULL)
+        g->revoked = revoked_new();
+    if (g->revoked == NULL)
+        die("out of memory");
+    if (revoked_get(g->revoked, m, (uint64_t)time(NULL)) < 0)
+        return -1;
+    session_drop_revoked(g);
+    return 0;
+}
+
 /* Before the listeners, and again at a reload. What does not read leaves the old in place. */
 static int on_forwarded(struct gate *g, struct msg *m)
 {
@@ -488,6 +503,8 @@ static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_bind(p, m);
     case W_POLICY:
         return on_policy(p, m);
+    case W_REVOKED:
+        return on_revoked(&p->gate, m);
     case W_FORWARDED:
         return on_forwarded(&p->gate, m);
     case W_DRAIN:
@@ -513,6 +530,7 @@ static void free_gate(struct gate_process *p)
     dns_server_free(p->dns);
     nflog_free(p->nflog);
     tally_free(g->tally);
+    revoked_free(g->revoked);
     gate_names_free(g->names);
     ipc_free(g->controller);
     ipc_free(g->parent);
@@ -535,7 +553,9 @@ int gate_main(void)
     p->gate.parent = ipc_new(p->gate.base, PROC_CONTROL_FD, on_control, on_parent_closed, p);
     if (p->gate.parent == NULL)
         return 1;
-    event_base_dispatch(p->gate.base);
+    if (meter_report(p->gate.base, p->gate.parent) == 0)
+        event_base_dispatch(p->gate.base);
+    meter_report_end();
     free_gate(p);
     return 0;
 }

@@ -20,6 +20,7 @@ struct gate;
 struct gate_names;
 struct oidc;
 struct placeholder_key;
+struct revoked;
 struct session;
 struct tally;
 
@@ -66,7 +67,8 @@ struct gate {
     size_t previewed; /* bytes of request bodies held for inspection */
     struct placeholder_key *tag;
     EVP_PKEY *token_public; /* GATE_TOKEN */
-    struct oidc *oidc;      /* of a listener with `forwarded`; else NULL */
+    struct revoked *revoked;
+    struct oidc *oidc; /* of a listener with `forwarded`; else NULL */
     LIST_HEAD(, session) sessions;
     bool draining;
     struct tally *tally;
@@ -78,6 +80,7 @@ struct identity {
     struct route *route; /* NULL: not known yet */
     char sandbox[65];
     char token[TOKEN_TEXT_MAX]; /* "" unless GATE_TOKEN */
+    uint64_t expires;           /* of the token */
     unsigned char seed[TOKEN_SEED];
     bool has_seed; /* placeholders are derived from it */
 };

@@ -121,6 +121,17 @@ static int setup_api(struct parent *p, struct err *err)
     return p->api_fd < 0 ? -1 : 0;
 }
 
+/* What the controller serves beside its socket. */
+static int setup_pages(struct parent *p, struct err *err)
+{
+    const char *metrics = config_metrics(p->config), *console = config_console(p->config);
+    if (metrics && (p->metrics_fd = parent_bind_tcp(metrics, err)) < 0)
+        return -1;
+    if (console && (p->console_fd = parent_bind_tcp(console, err)) < 0)
+        return -1;
+    return 0;
+}
+
 /* durward-init: beside us in the build tree or under ../libexec, else where it was installed. */
 static int find_init(struct parent *p, struct err *err)
 {
@@ -164,7 +175,9 @@ int parent_setup(struct parent *p, struct err *err)
     if (parent_check_forwarded(p->config, err) < 0 || find_init(p, err) < 0 ||
         setup_dirs(p, err) < 0 || setup_ca(p, err) < 0)
         return -1;
-    return p->mode == PARENT_SERVE ? setup_api(p, err) : 0;
+    if (p->mode != PARENT_SERVE)
+        return 0;
+    return setup_api(p, err) < 0 ? -1 : setup_pages(p, err);
 }
 
 int parent_setup_roots(struct parent *p, struct err *err)

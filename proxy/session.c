@@ -1,7 +1,9 @@
 #include "session_internal.h"
 
 #include "gate_names.h"
+#include "meter.h"
 #include "policy.h"
+#include "revoked.h"
 #include "socks5.h"
 #include "ssh_refusal.h"
 #include "synthetic.h"
@@ -38,6 +40,7 @@ void session_close(struct session *s, const char *why UNUSED)
     io_close_flushed(s->io);
     struct gate *g = s->gate;
     LIST_REMOVE(s, link);
+    meter_down(METER_SESSIONS_OPEN);
     s->closed(s->closed_arg);
     free(s);
     if (g->draining && LIST_EMPTY(&g->sessions)) {
@@ -68,6 +71,16 @@ void session_drain_all(struct gate *g)
             http2_server_drain(s->server2);
         else
             session_close(s, "drained");
+    }
+}
+
+void session_drop_revoked(struct gate *g)
+{
+    struct session *s, *next;
+    for (s = LIST_FIRST(&g->sessions); s; s = next) {
+        next = LIST_NEXT(s, link);
+        if (s->who.token[0] && revoked_has(g->revoked, s->who.sandbox, s->who.expires))
+            session_close(s, "its token is revoked");
     }
 }
 
@@ -282,6 +295,8 @@ void session_new(struct gate *g, int fd, enum session_entry entry,
     }
     s->gate = g;
     LIST_INSERT_HEAD(&g->sessions, s, link);
+    meter_add(METER_SESSIONS, 1);
+    meter_add(METER_SESSIONS_OPEN, 1);
     s->entry = entry;
     s->entry_name = entry == ENTRY_TRANSPARENT ? "transparent" : "forward";
     s->explicit_inner = entry != ENTRY_TRANSPARENT;

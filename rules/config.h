@@ -87,6 +87,8 @@ struct limits {
     unsigned reply_seconds;    /* from the end of the request to the reply head */
     unsigned pool_idle_seconds; /* an idle upstream connection is kept so long */
     unsigned pool;              /* idle upstream connections of a gate or injector */
+    unsigned approval_seconds;  /* a request that an ask rule holds is denied after */
+    unsigned approvals;         /* requests of a sandbox that are held at a time */
     unsigned names;             /* synthetic DNS names of a sandbox */
 };
 
@@ -124,6 +126,9 @@ char *config_find(struct err *err);
 const struct config_secret *config_secrets(const struct config *c, size_t *n);
 const struct config_secret *config_secret(const struct config *c, const char *name);
 const struct config_listen *config_listens(const struct config *c, size_t *n);
+/* Of `listen`: where the controller answers /metrics and the console; NULL: nowhere. */
+const char *config_metrics(const struct config *c);
+const char *config_console(const struct config *c);
 /* This section of the two says the same. */
 bool config_same(const struct config *a, const struct config *b, const char *section);
 const struct config_resolve *config_resolves(const struct config *c, size_t *n);

@@ -15,7 +15,8 @@ struct config_policy {
     struct config_env *env;
     size_t n_env;
     struct config_sandbox sandbox;
-    json_t *rules; /* presets expanded; owned */
+    json_t *rules;  /* presets expanded; owned */
+    json_t *budget; /* as written; borrowed; NULL: none */
     struct policy *compiled;
     const char **secrets, **git_hosts; /* NULL-terminated */
     size_t n_secrets, n_git_hosts;
@@ -36,7 +37,7 @@ struct config {
     const char **upstream_ca; /* NULL-terminated */
     size_t n_secrets, n_policies, n_listens, n_resolves, n_no_proxy;
     struct limits limits;
-    const char *ca_dir, *ca_cert, *ca_key, *socket, *state, *audit_dir;
+    const char *ca_dir, *ca_cert, *ca_key, *socket, *state, *audit_dir, *metrics, *console;
     struct config_audit audit;
 };
 

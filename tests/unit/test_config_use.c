@@ -420,6 +420,32 @@ static void listen_forwarded(void)
 
 void suite_config_use(void);
 
+/* What the controller serves: no way out of a sandbox. */
+static void pages(void)
+{
+    size_t n;
+    struct config *c =
+        good(V P "listen:\n  - { metrics: 127.0.0.1:9464 }\n  - { console: '[::1]:9465' }\n"
+                 "  - { http: 127.0.0.1:1, policy: p }\n");
+    const struct config_listen *l = config_listens(c, &n);
+    CU_ASSERT_EQUAL(n, 1);
+    CU_ASSERT_STRING_EQUAL(l[0].address, "127.0.0.1:1");
+    CU_ASSERT_STRING_EQUAL(config_metrics(c), "127.0.0.1:9464");
+    CU_ASSERT_STRING_EQUAL(config_console(c), "[::1]:9465");
+    config_unref(c);
+    c = good(V P "listen: [{ metrics: '0.0.0.0:9464', insecure: true }]\n");
+    CU_ASSERT_STRING_EQUAL(config_metrics(c), "0.0.0.0:9464");
+    CU_ASSERT_PTR_NULL(config_console(c));
+    config_unref(c);
+    says(V P "listen:\n  - { metrics: 0.0.0.0:1 }\n", 4, "could read the metrics");
+    says(V P "listen:\n  - { console: 0.0.0.0:1, insecure: true }\n", 4, "ssh -L");
+    says(V P "listen:\n  - { metrics: 127.0.0.1:1, console: 127.0.0.1:2 }\n", 4, "two entries");
+    says(V P "listen:\n  - { metrics: 127.0.0.1:1 }\n  - { metrics: 127.0.0.1:2 }\n", 5,
+         "already: 127.0.0.1:1");
+    says(V P "listen:\n  - { metrics: 127.0.0.1:1, policy: p }\n", 4, "unknown key 'policy'");
+    says(V P "listen:\n  - { console: localhost:1 }\n", 4, "not ADDRESS:PORT");
+}
+
 void suite_config_use(void)
 {
     CU_pSuite s = CU_add_suite("config use", NULL, NULL);
@@ -431,6 +457,7 @@ void suite_config_use(void)
     CU_add_test(s, "flags of run: errors", flag_errors);
     CU_add_test(s, "warnings", warnings);
     CU_add_test(s, "files", files);
+    CU_add_test(s, "listeners that the controller serves", pages);
     CU_add_test(s, "listen: forwarded", listen_forwarded);
 }
 

@@ -11,7 +11,8 @@ enum {
     OPT_NO_BIND,
     OPT_WORKDIR,
     OPT_BACKEND,
-    OPT_IMAGE
+    OPT_IMAGE,
+    OPT_ASK
 };
 
 const struct arg_option run_arg_options[] = {
@@ -24,6 +25,7 @@ const struct arg_option run_arg_options[] = {
     {OPT_WORKDIR, "workdir", "DIR", "bind DIR in place of the current directory, and start there"},
     {OPT_BACKEND, "backend", "NAME", "what makes the sandbox: bwrap or docker"},
     {OPT_IMAGE, "image", "NAME", "an imported image in place of the host's /usr; an engine's"},
+    {OPT_ASK, "ask", NULL, "ask on the terminal about what an ask rule holds"},
     {'e', "env", "K[=V]", "set a variable inside, or pass on the caller's"},
     {0},
 };
@@ -103,6 +105,9 @@ static int take(const struct command *cmd, struct run_options *o, int id, const 
         return EXIT_OK;
     case OPT_NO_BIND:
         o->no_bind = true;
+        return EXIT_OK;
+    case OPT_ASK:
+        o->ask = true;
         return EXIT_OK;
     case OPT_SECRET:
         return add_secret(cmd, o, v);

@@ -115,7 +115,7 @@ static NORETURN void child(int fds[MAKER_FDS], const struct stage_parts *parts,
     struct making m = {.parts = *parts, .plan = plan, .builder = builder};
     struct err err = {0};
     m.parts.init = MAKER_PROGRAM;
-    if (arrange(fds, &err) < 0)
+    if (setpgid(0, 0) < 0 || arrange(fds, &err) < 0)
         _exit(1); /* no channel to say it on */
     if (leave_the_builder(&err) < 0 || backend_of(plan)->make(&m, &err) < 0)
         (void)maker_built(plan, false, err.text, NULL);

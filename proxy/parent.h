@@ -15,6 +15,7 @@
 
 struct event_base;
 struct parent;
+struct revoked;
 
 enum parent_mode { PARENT_RUN = 1, PARENT_SERVE = 2 };
 
@@ -96,6 +97,7 @@ struct parent {
     TAILQ_HEAD(wire_list, wire) wires;
     TAILQ_HEAD(sandbox_list, sandbox) sandboxes;
     struct event *spare_timer;
+    struct revoked *revoked; /* tokens that are good no longer; NULL: none yet */
     struct store_desk *desk; /* the vault's files and commands */
     pid_t anchor_pid;        /* the command that keeps a checkpoint, while it runs; 0: none */
     struct child *signer, *vault, *dialer, *logger, *controller, *builder, *spare;
@@ -121,6 +123,9 @@ int parent_message(struct ipc *ch, struct msg *m, void *child);
 /* parent_anchor.c: W_ANCHOR, and the end of the command it ran */
 int parent_anchor(struct parent *p, struct msg *m);
 bool parent_anchor_reaped(struct parent *p, pid_t pid, int status);
+/* parent_revoked.c: W_REVOKED, from the controller and on */
+int parent_revoked(struct parent *p, struct msg *m);
+void parent_tell_revoked(struct child *c); /* one that has its W_INIT; others need not know */
 /* parent_sandbox.c */
 struct child *parent_injector(struct parent *p, const char *policy); /* NULL: it needs none */
 int parent_sandbox_new(struct parent *p, struct msg *m);

@@ -440,6 +440,10 @@ int job_freeze(struct job *j, bool frozen, struct err *err)
 {
     if (j->state != JOB_RUNNING)
         return err_set(err, ERR_UNREADY, "the sandbox is not running");
+    if (j->backend->stays)
+        return err_set(err, ERR_UNREADY,
+                       "unsupported: a sandbox of the %s backend cannot be paused",
+                       j->backend->name);
     return cgroup_freeze(j->cgroup, frozen, err);
 }
 

@@ -87,20 +87,25 @@ static int same_file(int a, int b)
     return x.st_ino == y.st_ino && x.st_dev == y.st_dev;
 }
 
+static int not_ours(struct err *err)
+{
+    return err_set(
+        err, ERR_DENIED,
+        "the engine's containers are not ours to enter (%s): run durward as the engine's "
+        "user, or as root",
+        strerror(errno));
+}
+
 /* Where the container is another user namespace's (a rootless engine of ours), by way of that. */
 static int enter(int net, struct err *err)
 {
-    int user = setns(net, CLONE_NEWNET) == 0 ? -1 : ioctl(net, NS_GET_USERNS);
-    if (user < 0)
-        return errno == EPERM || errno == EACCES
-                   ? err_set(err, ERR_DENIED,
-                             "the engine's containers are not ours to enter: run durward as the "
-                             "engine's user, or as root")
-                   : 0;
-    int r = setns(user, CLONE_NEWUSER) == 0 && setns(net, CLONE_NEWNET) == 0
-                ? 0
-                : err_sys(err, "cannot enter the container's network");
-    close(user);
+    if (setns(net, CLONE_NEWNET) == 0)
+        return 0;
+    int user = ioctl(net, NS_GET_USERNS);
+    bool entered = user >= 0 && setns(user, CLONE_NEWUSER) == 0 && setns(net, CLONE_NEWNET) == 0;
+    int r = entered ? 0 : not_ours(err);
+    if (user >= 0)
+        close(user);
     return r;
 }
 

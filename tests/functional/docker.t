@@ -1,11 +1,14 @@
 #!/usr/bin/python3 -B
 """Sandboxes that are containers of a Docker Engine: the gate is the only way out, credentials are injected,
 commands and files as with any backend, what images try, limits, deaths of every process, nothing left."""
+import concurrent.futures
 import json
 import os
 import re
+import shutil
 import signal
 import socket
+import subprocess
 import sys
 import time
 
@@ -270,6 +273,15 @@ def grows(t, e, d, c):
             n["mounts"] = len(f.readlines())
         n["processes"] = len(tap.descendants(d.daemon.pid))
         return n
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        def one(_):
+            k = api.Api(d.socket)
+            box = k.create(policy="coder")["id"]
+            out = k.sh(box, "echo up")
+            k.delete(box)
+            k.close()
+            return out
+        t.eq(list(pool.map(one, range(6))), [(0, b"up\n")] * 6, "six at once")
     cycle()
     time.sleep(0.3)
     before = counts()
@@ -297,6 +309,34 @@ def by_hand(t, e, d):
     t.eq((r.returncode, r.stdout), (5, "of the image\n"), "durward sandbox exec")
     t.eq(d.command("sandbox", "rm", "--socket", d.socket, box).returncode, 0, "durward sandbox rm")
     t.ok(nothing(e, d), "nothing is left", json.dumps(left(e, d)))
+
+
+def not_ours(t, e, s):
+    """An ordinary user who may talk to root's engine: its containers' networks are not his to enter."""
+    uid = 61655
+    d = durward.Durward(t, "user")
+    d.policy("p", [])
+    d.policies["p"]["sandbox"] = {"backend": "docker", "docker": {"socket": e.socket, "image": IMAGE}}
+    d.save()
+    stage = t.mkdir("user/stage")
+    prefix = os.path.dirname(os.path.dirname(durward.program()))
+    for part in ("bin/durward", "libexec/durward/durward-init"):
+        os.makedirs(os.path.join(stage, os.path.dirname(part)), exist_ok=True)
+        shutil.copy(os.path.join(prefix, part), os.path.join(stage, part))
+    for root, dirs, files in os.walk(d.dir):
+        for name in dirs + files:
+            os.chown(os.path.join(root, name), uid, uid)
+    os.chown(d.dir, uid, uid)
+    os.chmod(e.dir, 0o755)
+    os.chmod(e.socket, 0o666)
+    r = subprocess.run([os.path.join(stage, "bin/durward"), "run", "-c", d.conf, "--no-bind", "--", "true"],
+                       user=uid, group=uid, extra_groups=[], env=d.env, cwd=d.work, capture_output=True, text=True,
+                       stdin=subprocess.DEVNULL, timeout=60)
+    os.chmod(e.socket, 0o660)
+    t.ok(r.returncode == 125 and "not ours to enter" in r.stderr, "an ordinary user and root's engine: why not",
+         r.stderr)
+    t.ok(nothing(e, s.d) and not os.listdir(os.path.join(d.dir, "state", "docker")), "and nothing is left",
+         json.dumps(left(e, s.d)))
 
 
 def main(t):
@@ -330,6 +370,7 @@ def main(t):
     t.part(deaths, t, e, s.d, c, box)
     t.part(grows, t, e, s.d, c)
     t.part(by_hand, t, e, s.d)
+    t.part(not_ours, t, e, s)
     s.clean(outputs)
     c.close()
     t.eq(s.d.stop(), 0, "the daemon ends well")

@@ -37,8 +37,23 @@ def libraries(program):
                     for p in [os.path.join(folder, n)] if os.path.exists(p)]
 
 
-def rootfs(links=()):
-    """busybox and curl, as a tar; links: (path, to) beside them."""
+def python_files():
+    """The host's Python and the modules of its own, without what only tests need: [(path, host's path)]."""
+    program = os.path.realpath("/usr/bin/python3")
+    library = "/usr/lib/" + os.path.basename(program)
+    found = {program} | set(libraries(program))
+    for where, dirs, files in os.walk(library):
+        dirs[:] = [d for d in dirs if d not in ("__pycache__", "test", "idlelib", "lib2to3", "distutils", "ensurepip")]
+        for name in files:
+            path = os.path.join(where, name)
+            found.add(path)
+            if name.endswith(".so") and "_ctypes." in name or "termios." in name:
+                found.update(libraries(path))
+    return [("usr/bin/python3", program)] + [(p.lstrip("/"), os.path.realpath(p)) for p in sorted(found)]
+
+
+def rootfs(links=(), files=()):
+    """busybox and curl, as a tar; links: (path, to) beside them; files: (path, host's path)."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as tar:
         def put(path, data, mode=0o755):
@@ -55,9 +70,10 @@ def rootfs(links=()):
             put("bin/busybox", f.read())
         for name in APPLETS:
             link("bin/" + name, "busybox")
-        for path in sorted({CURL, *libraries(CURL)}):
-            with open(os.path.realpath(path), "rb") as f:
-                put(path.lstrip("/"), f.read())
+        ours = dict([(p.lstrip("/"), os.path.realpath(p)) for p in (CURL, *libraries(CURL))] + list(files))
+        for path, source in sorted(ours.items()):
+            with open(source, "rb") as f:
+                put(path, f.read())
         put("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n", 0o644)
         put("etc/nsswitch.conf", b"hosts: files dns\n", 0o644)
         put("home.txt", b"of the image\n", 0o644)

@@ -188,7 +188,7 @@ static int hand_over(const struct container *c, struct err *err)
 static int create(struct container *c, struct err *err)
 {
     char name[ENGINE_NAME_MAX];
-    json_t *spec = docker_spec(c->m, &c->parts, err);
+    json_t *spec = docker_spec(c->m, &c->engine, &c->parts, err);
     if (spec == NULL)
         return -1;
     snprintf(name, sizeof name, "durward-%s", c->m->plan->sandbox);
@@ -213,7 +213,7 @@ static int make_it(struct container *c, struct err *err)
         return err_set(err, ERR_DENIED,
                        "the docker backend binds nothing of the host (not built yet): add "
                        "--no-bind, or copy files with durward sandbox cp");
-    if (docker_parts_make(c->m, &c->parts, err) < 0 ||
+    if (engine_meet(&c->engine, err) < 0 || docker_parts_make(c->m, &c->parts, err) < 0 ||
         engine_each(&c->engine, DOCKER_LABEL_STATE, c->m->parts.state_dir, remove_orphan, c, err) <
             0 ||
         create(c, err) < 0 || enter_network(c, err) < 0)

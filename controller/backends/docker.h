@@ -38,7 +38,8 @@ bool docker_parts_orphan(const struct docker_parts *p, const char *sandbox);
 #define DOCKER_LABEL_SANDBOX "durward.sandbox" /* its id */
 
 /* What the engine is asked for. New reference; NULL with err. */
-json_t *docker_spec(const struct making *m, const struct docker_parts *p, struct err *err);
+json_t *docker_spec(const struct making *m, const struct engine *e, const struct docker_parts *p,
+                    struct err *err);
 /* What of the limits is not held as bwrap would. */
 int docker_note_limits(const struct plan *plan, struct buf *notes, struct err *err);
 

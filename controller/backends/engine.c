@@ -51,6 +51,21 @@ static int lacks(const char *what, struct err *err)
     return err_set(err, ERR_UPSTREAM, "the engine's answer has no %s", what);
 }
 
+int engine_meet(struct engine *e, struct err *err)
+{
+    json_t *v = NULL, *part;
+    size_t i;
+    if (call(e, "GET", "/version", NULL, "cannot ask for its version", &v, err) < 0)
+        return -1;
+    json_array_foreach(json_object_get(v, "Components"), i, part)
+    {
+        const char *name = json_string_value(json_object_get(part, "Name"));
+        e->podman = e->podman || (name && strcmp(name, "Podman Engine") == 0);
+    }
+    json_decref(v);
+    return 0;
+}
+
 /* ---- life ---- */
 
 static bool id_ok(const char *id)

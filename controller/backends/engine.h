@@ -15,7 +15,11 @@ enum { ENGINE_ID_MAX = 128, ENGINE_NAME_MAX = 96 };
 
 struct engine {
     const char *socket; /* borrowed */
+    bool podman;        /* known after engine_meet */
 };
+
+/* Who answers there. */
+int engine_meet(struct engine *e, struct err *err);
 
 /* A container of that name ([a-z0-9-]+); id is filled in. The engine's warnings become lines of
  * notes. */

@@ -311,6 +311,36 @@ def by_hand(t, e, d):
     t.ok(nothing(e, d), "nothing is left", json.dumps(left(e, d)))
 
 
+def podman(t, s):
+    """The same by Podman's socket."""
+    if not os.access(engine.PODMAN, os.X_OK):
+        t.skip("Podman", "%s is missing (package podman)" % engine.PODMAN)
+        return
+    e = engine.Podman(t)
+    e.image("localhost/durward-podman:latest")
+    for name in ("coder", "other"):
+        s.d.policies[name]["sandbox"] = {"backend": "docker", "memory": "256MiB", "docker": {
+            "socket": e.socket, "image": "localhost/durward-podman:latest"}}
+    s.d.serve()
+    c = api.Api(s.d.socket)
+    try:
+        box, outputs = credentials(t, s, c)
+    except api.Refused as x:
+        with open(e.log, errors="replace") as f:
+            t.ok(False, "a container of Podman's", str(x), f.read()[-1500:])
+        return
+    t.part(closed, t, s, c, box)
+    t.part(commands, t, c, box)
+    c.delete(box)
+    t.ok(nothing(e, s.d), "Podman: delete answers when the container is gone", json.dumps(left(e, s.d)))
+    c.create(policy="coder")
+    c.close()
+    s.d.daemon.kill()
+    s.d.daemon.wait()
+    t.ok(nothing(e, s.d), "Podman: the daemon's SIGKILL leaves nothing", json.dumps(left(e, s.d)))
+    s.clean(outputs, "Podman")
+
+
 def not_ours(t, e, s):
     """An ordinary user who may talk to root's engine: its containers' networks are not his to enter."""
     uid = 61655
@@ -375,6 +405,7 @@ def main(t):
     c.close()
     t.eq(s.d.stop(), 0, "the daemon ends well")
     t.ok(nothing(e, s.d), "and leaves nothing", json.dumps(left(e, s.d)))
+    t.part(podman, t, s)
 
 
-tap.run(main, timeout=240)
+tap.run(main, timeout=300)

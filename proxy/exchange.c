@@ -83,7 +83,7 @@ static void record_request(struct exchange *x, struct record *r, enum record_kin
     put_path(x, r);
     record_put_str(r, RF_RULE, x->rule_text);
     record_put_str(r, RF_ENTRY, x->entry);
-    if (x->gate->mode == GATE_TOKEN && x->who.sandbox[0])
+    if (x->gate->mode != GATE_LOCAL && x->who.sandbox[0])
         record_put_str(r, RF_SANDBOX, x->who.sandbox);
 }
 

@@ -93,7 +93,7 @@ const char *derived_input(const struct derived *m, size_t i)
 
 bool derived_signs(const struct derived *m)
 {
-    return m->kind >= AWS_KEY;
+    return m->kind >= AWS_KEY && m->kind <= CERTIFICATE;
 }
 
 bool derived_is_local(const struct derived *m)

@@ -183,6 +183,7 @@ static void test_stores(void)
     struct secret *in[DERIVED_INPUTS_MAX] = {secret_new("s\"1", 3)}, *old = secret_new("o", 1);
     struct derived *m = good(KV);
     CU_ASSERT(derived_is_stored(m) && derived_needs_login(m) && !derived_renews(m));
+    CU_ASSERT(!derived_signs(m) && !derived_is_local(m));
     CU_ASSERT_EQUAL(derived_request(m, in, NULL, NOW, &r, &err), 0);
     CU_ASSERT_STRING_EQUAL(r.method, "GET");
     CU_ASSERT(buf_len(&r.body) == 0 && slice_eq(field(&r, "x-vault-token"), SLICE("s\"1")));

@@ -107,8 +107,8 @@ enum wire_type {
     W_HOP_BODY = 61,     /* both: exchange:u32, bytes */
     W_HOP_END = 62,      /* both: exchange:u32 (the message is whole) */
     W_HOP_REPLY = 63,    /* I→G: see proxy/hop.h */
-    W_HOP_FAIL = 64,     /* I→G: exchange:u32, status:u32, code:str */
-    W_HOP_ABORT = 65,    /* G→I: exchange:u32, code:str */
+    W_HOP_FAIL = 64,     /* I→G: exchange:u32, status:u32, code:str, id:str */
+    W_HOP_ABORT = 65,    /* G→I: exchange:u32, code:str; answered by W_HOP_FAIL with the id */
     W_HOP_CREDIT = 66,   /* both: exchange:u32, bytes:u32 */
     W_HOP_TRAILERS = 67, /* I→G: exchange:u32 n × (name, value); before W_HOP_END */
 

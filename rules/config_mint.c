@@ -546,8 +546,12 @@ bool config_secret_asks(const struct config_secret *s)
 
 bool config_secret_signs(const struct config_secret *s)
 {
-    return s->store == STORE_MINT && (strstr(s->source, "\"kind\":\"aws_key\"") ||
-                                      strstr(s->source, "\"kind\":\"aws_role\""));
+    static const char *const signers[] = {"\"kind\":\"aws_key\"", "\"kind\":\"aws_role\"",
+                                          "\"kind\":\"client_certificate\""};
+    for (size_t i = 0; i < ARRAY_LEN(signers); i++)
+        if (s->store == STORE_MINT && strstr(s->source, signers[i]))
+            return true;
+    return false;
 }
 
 /* Keys are text of several lines, and are never sent: a rule that names one is an error. */

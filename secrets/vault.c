@@ -262,6 +262,8 @@ static void tell_state(void *arg, const struct vault_entry *e, const char *why)
 {
     struct vault *v = arg;
     struct msg m;
+    v->down += why ? 1 : -1;
+    meter_set(METER_SECRETS_DOWN, (uint64_t)v->down);
     msg_init(&m, W_STORE_STATE);
     msg_put_str(&m, vault_entry_name(e));
     msg_put_u8(&m, why == NULL);

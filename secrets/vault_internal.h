@@ -49,6 +49,7 @@ struct vault {
     LIST_HEAD(, channel) list;
     LIST_HEAD(, tried) tries; /* vault_try.c */
     unsigned n_tries;
+    int down; /* secrets that cannot be read */
 };
 
 /* n when there is none. */

@@ -245,6 +245,10 @@ static int begin_file(struct log_file *f, struct err *err)
 static int took(struct log_file *f, size_t n)
 {
     struct slice q = {(const char *)buf_data(&f->queue), n};
+    if (n == buf_len(&f->queue)) { /* all of it, as nearly always: its last hash is known */
+        f->disk = f->tip;
+        q.n = 0;
+    }
     while (q.n) {
         ssize_t nl = slice_find(q, '\n');
         if (nl < 0)

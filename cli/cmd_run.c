@@ -156,6 +156,7 @@ static int prepare(const struct run_options *o, const struct config *c, const ch
     if (check_secrets(c, o, err) < 0 || check_env_secrets(c, o, policy, err) < 0 ||
         fill_argv(o, r, err) < 0 || fill_env(o, r, err) < 0)
         return -1;
+    r->ask = o->ask;
     return run_binds(o, c, file, r, err);
 }
 

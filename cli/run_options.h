@@ -13,7 +13,7 @@ struct run_options {
     const char *workdir;                      /* or NULL */
     const char *image;                        /* or NULL */
     struct strlist allow, secret, binds, env; /* as given; env is complete "K=V" */
-    bool no_bind, json;
+    bool no_bind, ask, json;
     int argc; /* CMD... */
     char **argv;
 };

@@ -9,7 +9,7 @@ import { VIEWS } from "./views.js";
 const FRAME = 100; // ms between two drawings
 const THEME = "durward-theme";
 const HELP = [
-  ["1 … 6", "views"], ["/", "filter; a word with - before it is left out"], ["j k ↓ ↑", "move"], ["Enter", "open"], ["e", "explain what is open"],
+  ["1 … 7", "views"], ["/", "filter; a word with - before it is left out"], ["j k ↓ ↑", "move"], ["Enter", "open"], ["e", "explain what is open"], ["a d", "allow, deny what waits"],
   ["p", "stand still, and go on"], ["t", "light, dark"], ["Esc", "close, back"], ["?", "this"],
 ];
 
@@ -101,6 +101,18 @@ class App {
     this.said = [what, tone];
     text(this.state, this.paused ? "standing still" : what);
     this.state.className = "state " + (this.paused ? "warn" : tone);
+  }
+
+  badge(id, what, loud) {
+    const { extra } = this.links.get(id);
+    text(extra, what);
+    extra.classList.toggle("loud", !!loud);
+  }
+
+  toast(what) {
+    const e = h("div", { className: "toast", role: "alert" }, what);
+    document.body.append(e);
+    setTimeout(() => e.remove(), 5000);
   }
 
   turn() {

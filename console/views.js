@@ -267,6 +267,74 @@ function sandboxes(app) {
   return view;
 }
 
+// ---- approvals ----
+
+function approvals(app) {
+  const box = h("div", { className: "cards" });
+  let next = 0, all = [];
+  const decide = async (a, word) => {
+    try {
+      await ask(`/v1/approvals/${a.id}/${word}`, {});
+    } catch (x) {
+      app.toast(x.message);
+    }
+    refresh();
+  };
+  const left = (a) => Math.max(0, Math.round(a.expires - Date.now() / 1000));
+  const card = (a) => {
+    const time = h("span", { className: "left" }, left(a) + " s left");
+    const e = h("div", { className: "panel card", tabIndex: 0, onkeydown: (k) => {
+      if (k.key === "a") decide(a, "allow");
+      if (k.key === "d") decide(a, "deny");
+    } },
+      h("header", {}, h("span", { className: "badge warn" }, "asks"), h("b", {}, a.method), h("code", { className: "url" }, a.url + (a.query ? "?" + a.query : "")), h("span", { className: "grow" }), time),
+      h("dl", {}, h("dt", {}, "sandbox"), h("dd", {}, a.sandbox), h("dt", {}, "policy"), h("dd", {}, a.policy), h("dt", {}, "rule"), h("dd", {}, h("code", {}, a.rule)),
+        a.credential ? [h("dt", {}, "credential"), h("dd", {}, "🔑 " + a.credential)] : null,
+        a.content_type ? [h("dt", {}, "body"), h("dd", {}, a.content_type + (a.upload_bytes !== null ? ", " + bytes(a.upload_bytes) : ""))] : null),
+      h("div", { className: "actions" }, h("button", { className: "primary allow", onclick: () => decide(a, "allow") }, "Allow once", h("kbd", {}, "a")), h("button", { className: "deny", onclick: () => decide(a, "deny") }, "Deny", h("kbd", {}, "d"))));
+    e.tick = () => text(time, left(a) + " s left");
+    return e;
+  };
+  const cards = new Map();
+  const draw = () => {
+    for (const id of [...cards.keys()]) if (!all.some((a) => a.id === id)) cards.delete(id);
+    for (const a of all) if (!cards.has(a.id)) cards.set(a.id, card(a));
+    const want = [...cards.values()];
+    if (want.length !== box.children.length || want.some((c, i) => box.children[i] !== c))
+      fill(box, want.length ? want : empty("Nothing waits for a word.", "Requests that an ask rule holds are decided here, or with durward approve."));
+    for (const c of want) c.tick();
+    app.badge("approvals", all.length ? count(all.length) : "", all.length > 0);
+  };
+  const refresh = async () => {
+    const v = await ask("/v1/approvals");
+    all = v.approvals;
+    next = v.next;
+    draw();
+  };
+  (async () => {
+    for (;;) {
+      try {
+        await ask(`/v1/approvals?after=${next}&wait=25`);
+        await refresh();
+      } catch (x) {
+        if (x.status === 401) return;
+        await new Promise((done) => setTimeout(done, 3000));
+      }
+    }
+  })();
+  let asked = 0;
+  return {
+    element: h("div", { className: "view" }, box),
+    update(ui) {
+      if (ui || performance.now() - asked > 2000) {
+        asked = performance.now();
+        refresh().catch(() => {});
+      }
+      draw();
+    },
+  };
+}
+
 // ---- policies ----
 
 function ruleRow(r) {
@@ -380,8 +448,9 @@ function verification(app) {
 export const VIEWS = [
   { id: "live", name: "Live", key: "1", make: live },
   { id: "blocked", name: "Blocked", key: "2", make: blocked },
-  { id: "destinations", name: "Destinations", key: "3", make: destinations },
-  { id: "sandboxes", name: "Sandboxes", key: "4", make: sandboxes },
-  { id: "policies", name: "Policies", key: "5", make: policies },
-  { id: "verify", name: "Verification", key: "6", make: verification },
+  { id: "approvals", name: "Approvals", key: "3", make: approvals },
+  { id: "destinations", name: "Destinations", key: "4", make: destinations },
+  { id: "sandboxes", name: "Sandboxes", key: "5", make: sandboxes },
+  { id: "policies", name: "Policies", key: "6", make: policies },
+  { id: "verify", name: "Verification", key: "7", make: verification },
 ];

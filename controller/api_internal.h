@@ -22,18 +22,19 @@ struct api_wait { /* a request whose answer the parent has to give */
 
 STAILQ_HEAD(api_waits, api_wait);
 
+/* By which way a request came: the console has fewer routes. */
+enum api_door { DOOR_SOCKET, DOOR_CONSOLE };
+
 struct api {
     struct controller *controller;
     struct evhttp *http;
     struct api_waits status, reload, metrics;
+    enum api_door door;          /* of the request that is being answered */
     struct evhttp *metrics_http; /* NULL: no such listener */
     struct feed *feed;           /* the audit log as it is written, for those who watch */
     struct console *console;     /* NULL: no such listener */
     LIST_HEAD(, stream) streams;
 };
-
-/* By which way a request came: the console has fewer routes. */
-enum api_door { DOOR_SOCKET, DOOR_CONSOLE };
 
 extern const char api_document[]; /* doc/openapi.json */
 
@@ -96,6 +97,10 @@ HANDLER(api_events);
 HANDLER(api_openapi);
 HANDLER(api_issue);
 HANDLER(api_revoke);
+HANDLER(api_approvals);
+HANDLER(api_approval);
+HANDLER(api_approve);
+HANDLER(api_disapprove);
 HANDLER(api_create);
 HANDLER(api_list);
 HANDLER(api_delete);

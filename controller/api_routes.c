@@ -34,6 +34,10 @@ static const struct route routes[] = {
     {GET, "/openapi.json", "", api_openapi, NULL},
     {POST, "/v1/identities", "", api_issue, NULL},
     {DELETE, "/v1/identities/{}", "", api_revoke, NULL},
+    {GET, "/v1/approvals", "after wait", api_approvals, NULL, true},
+    {GET, "/v1/approvals/{}", "", api_approval, NULL, true},
+    {POST, "/v1/approvals/{}/allow", "", api_approve, NULL, true},
+    {POST, "/v1/approvals/{}/deny", "", api_disapprove, NULL, true},
     {POST, "/v1/sandboxes", "", api_create, NULL},
     {GET, "/v1/sandboxes", "label state limit after", api_list, NULL, true},
     {GET, "/v1/sandboxes/{}", "", NULL, api_show, true},
@@ -93,6 +97,7 @@ void api_route(struct api *a, struct evhttp_request *req, enum api_door door)
     struct err err = {0};
     const char *known = NULL;
     enum evhttp_cmd_type method = evhttp_request_get_command(req);
+    a->door = door;
     if (asked_read(&q, evhttp_request_get_uri(req), &err) < 0) {
         api_refuse_err(req, &err);
         asked_done(&q);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "api.h"
+#include "approvals.h"
 #include "controller_internal.h"
 #include "happenings.h"
 #include "identities.h"
@@ -42,6 +43,16 @@ static void on_sandbox_gone(void *arg, struct sandbox *s)
     client_sandbox_gone(arg, s);
     residents_sandbox_gone(arg, s);
     sandbox_free(s);
+}
+
+void controller_kill(struct controller *c, struct sandbox *s, const char *why)
+{
+    struct resident *r = resident_find(c, sandbox_id(s));
+    on_sandbox_event(c, s, "killed", why);
+    if (r == NULL)
+        sandbox_end(s, EXIT_DURWARD_FAILED, why);
+    else
+        (void)resident_delete(r, why, NULL, NULL);
 }
 
 /* ---- the builder's channel ---- */
@@ -116,6 +127,9 @@ static int on_peer(struct controller *c, struct msg *m)
         return 0;
     case ROLE_GATE:
         attach_gate(c, far.sandbox, far.fd);
+        return 0;
+    case ROLE_INJECTOR:
+        approvals_holder(c->approvals, far.policy, far.fd);
         return 0;
     case ROLE_LOGGER:
         c->owner.recording = false; /* until the new journal is here */
@@ -259,7 +273,8 @@ static int start(struct controller *c, struct err *err)
     if (c->base == NULL)
         return err_set(err, ERR_INTERNAL, "no event loop");
     c->journal = journal_new(c->base, config_audit(c->config)->durability == AUDIT_SYNCED);
-    if (c->journal == NULL)
+    c->approvals = approvals_new(c);
+    if (c->journal == NULL || c->approvals == NULL)
         return err_set(err, ERR_INTERNAL, "out of memory");
     journal_on_ready(c->journal, on_journal, c);
     c->owner.base = c->base;
@@ -314,6 +329,7 @@ static void stop(struct controller *c)
     residents_close(c);
     while ((s = sandbox_next(&c->owner, NULL)) != NULL)
         sandbox_free(s);
+    approvals_free(c->approvals);
     client_drop_all(c);
     api_free(c->api);
     ipc_free(c->owner.builder);

@@ -101,13 +101,22 @@ static void blame(struct job *j, const char *text)
         buf_clear(&j->text); /* out of memory: a failure without a reason */
 }
 
+/* bubblewrap's child asks to die with it only after a moment: one that is killed before would leave
+ * it behind, were it not in the same group until then. */
+static void kill_maker(const struct job *j)
+{
+    if (j->pid <= 0)
+        return;
+    kill(-j->pid, SIGKILL);
+    kill(j->pid, SIGKILL); /* one that has no group yet */
+}
+
 static void kill_processes(struct job *j)
 {
     (void)cgroup_freeze(j->cgroup, false, NULL); /* what is frozen does not die (version 1) */
     if (j->pidfd >= 0 && syscall(SYS_pidfd_send_signal, j->pidfd, SIGKILL, NULL, 0) == 0)
         return; /* bubblewrap sees its child's end, and ends when all in there are gone */
-    if (j->pid > 0)
-        kill(j->pid, SIGKILL);
+    kill_maker(j);
 }
 
 static void arm(struct job *j, int ms)
@@ -137,8 +146,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     if (j->state >= JOB_ENDING) {
-        if (j->pid > 0)
-            kill(j->pid, SIGKILL);
+        kill_maker(j);
         return;
     }
     fail(j, "the sandbox was not ready in time");
@@ -428,7 +436,7 @@ void job_abandon(struct job *j)
 {
     kill_processes(j);
     if (j->pid > 0) {
-        kill(j->pid, SIGKILL);
+        kill_maker(j);
         (void)waitpid(j->pid, NULL, 0); /* it was killed: this does not take long */
     }
     job_free(j);

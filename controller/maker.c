@@ -218,7 +218,7 @@ static NORETURN void child(int fds[FD_END], const struct stage_parts *parts,
                            const struct plan *plan, pid_t builder)
 {
     struct err err = {0};
-    if (arrange(fds, &err) < 0)
+    if (setpgid(0, 0) < 0 || arrange(fds, &err) < 0)
         _exit(1); /* no channel to say it on */
     if (make(parts, plan, builder, &err) < 0)
         (void)post_built(plan, false, err.text, NULL);

@@ -58,6 +58,7 @@ void run_request_put(struct run_request *r, struct msg *m)
     msg_put_u32(m, r->uid);
     msg_put_u32(m, r->gid);
     msg_put_str(m, r->image);
+    msg_put_u8(m, r->ask);
     msg_put_u8(m, r->tty);
     msg_put_u32(m, r->rows);
     msg_put_u32(m, r->cols);
@@ -112,10 +113,12 @@ static int get_binds(struct run_request *r, struct msg *m)
 
 static int get_terminal(struct run_request *r, struct msg *m)
 {
-    uint8_t tty;
-    if (msg_get_u8(m, &tty) < 0 || tty > 1 || msg_get_u32(m, &r->rows) < 0 ||
-        msg_get_u32(m, &r->cols) < 0 || r->rows > UINT16_MAX || r->cols > UINT16_MAX)
+    uint8_t tty, ask;
+    if (msg_get_u8(m, &ask) < 0 || ask > 1 || msg_get_u8(m, &tty) < 0 || tty > 1 ||
+        msg_get_u32(m, &r->rows) < 0 || msg_get_u32(m, &r->cols) < 0 || r->rows > UINT16_MAX ||
+        r->cols > UINT16_MAX)
         return -1;
+    r->ask = ask;
     r->tty = tty;
     for (int i = 0; i < 3 && !r->tty; i++)
         if (msg_get_fd(m, &r->fds[i]) < 0)

@@ -9,6 +9,7 @@
  *   n × bind: source:str, target:str, writable:u8
  *   home:str user:str uid:u32 gid:u32
  *   image:str                     "" or "host": the host's /usr
+ *   ask:u8                        its user decides on requests that an `ask` rule holds
  *   tty:u8 rows:u32 cols:u32
  *   3 fds when not tty: stdin, stdout, stderr
  * Answers, in order:
@@ -45,6 +46,7 @@ struct run_request {
     char user[RUN_NAME_MAX];
     uint32_t uid, gid;
     char image[RUN_NAME_MAX];
+    bool ask;
     bool tty;
     uint32_t rows, cols;
     int fds[3]; /* owned; -1 where there is none (tty, or passed on) */

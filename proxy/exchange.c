@@ -208,7 +208,7 @@ static void open_origin(struct exchange *x)
              scheme_name(x->authority.scheme),
              authority_text_port(&x->authority, text, sizeof text));
     x->origin = origin_open(&x->gate->origin, x->who.route->dial, f, &x->authority, &x->head, key,
-                            id, x->who.token);
+                            id, x->who.token, NULL);
     if (x->origin == NULL) {
         end_record(x, RECORD_ABORTED, "memory", NULL);
         tell_fail(x, 503, "memory");
@@ -284,7 +284,7 @@ static bool decide(struct exchange *x, struct decision *d)
     policy_decide(x->policy, &q, d);
     if (d->rule)
         snprintf(x->rule_text, sizeof x->rule_text, "%s", d->rule->text);
-    bool allowed = d->verdict == VERDICT_ALLOW;
+    bool allowed = d->verdict != VERDICT_DENY;
     if (!allowed || d->rule->tunnel) { /* in clear to us is not what a tunnel is for */
         deny(x, 403, allowed ? "tunnel" : d->code);
         return false;
@@ -294,7 +294,7 @@ static bool decide(struct exchange *x, struct decision *d)
 
 static void go(struct exchange *x)
 {
-    if (x->rule->credential)
+    if (x->rule->credential || x->rule->ask)
         open_hop(x);
     else
         open_plain(x);

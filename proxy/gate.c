@@ -13,6 +13,7 @@
 #include "placeholder.h"
 #include "policy.h"
 #include "proc.h"
+#include "revoked.h"
 #include "roots.h"
 #include "tally.h"
 #include "tls_sessions.h"
@@ -22,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { LISTENERS_MAX = 64, POLICY_JSON_MAX = 16 << 20, LEAF_CACHE = 1000 };
@@ -389,6 +391,18 @@ static int on_policy(struct gate_process *p, struct msg *m)
     return set_policy(r, generation, fd);
 }
 
+static int on_revoked(struct gate *g, struct msg *m)
+{
+    if (g->revoked == NULL)
+        g->revoked = revoked_new();
+    if (g->revoked == NULL)
+        die("out of memory");
+    if (revoked_get(g->revoked, m, (uint64_t)time(NULL)) < 0)
+        return -1;
+    session_drop_revoked(g);
+    return 0;
+}
+
 static int on_drain(struct gate_process *p, struct msg *m)
 {
     if (msg_end(m) < 0)
@@ -469,6 +483,8 @@ static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_bind(p, m);
     case W_POLICY:
         return on_policy(p, m);
+    case W_REVOKED:
+        return on_revoked(&p->gate, m);
     case W_DRAIN:
         return on_drain(p, m);
     case W_PLACEHOLDERS:
@@ -492,6 +508,7 @@ static void free_gate(struct gate_process *p)
     dns_server_free(p->dns);
     nflog_free(p->nflog);
     tally_free(g->tally);
+    revoked_free(g->revoked);
     gate_names_free(g->names);
     ipc_free(g->controller);
     ipc_free(g->parent);

@@ -10,7 +10,7 @@
 /* The rule would rather have no reply than one with the secret taken out. */
 static bool is_blocked(const struct grant *g)
 {
-    return g->decided.rule->on_reflect == REFLECT_BLOCK && grant_hits(g) > 0;
+    return g->decided.rule->on_reflect != REFLECT_REDACT && grant_hits(g) > 0;
 }
 
 /* In a copy of our own. -1: out of memory. */

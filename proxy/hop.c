@@ -13,6 +13,7 @@ struct hop_exchange {
     uint32_t id;
     struct front front;
     uint32_t credit;               /* request bytes we may still send */
+    uint32_t window;               /* reply bytes that may be on their way or unacked */
     uint32_t unacked;              /* reply bytes passed on and not yet credited */
     bool replied, trailed, tunnel; /* tunnel: an upgrade is asked for */
     LIST_ENTRY(hop_exchange) link;
@@ -22,6 +23,7 @@ struct hop {
     struct event_base *base;
     struct ipc *ch;
     uint32_t next, n;
+    uint32_t grown; /* bytes of all windows together, beyond HOP_FIRST each */
     LIST_HEAD(, hop_exchange) list;
 };
 
@@ -78,6 +80,7 @@ static struct front drop(struct hop_exchange *x)
     struct front f = x->front;
     LIST_REMOVE(x, link);
     x->hop->n--;
+    x->hop->grown -= x->window - HOP_FIRST;
     free(x);
     return f;
 }
@@ -91,6 +94,18 @@ static void fail_all(struct hop *h, const char *code)
     }
 }
 
+uint32_t hop_window_grow(uint32_t *window, uint32_t *grown)
+{
+    uint32_t left = HOP_GROWTH - *grown, more = *window;
+    if (more > HOP_WINDOW - *window)
+        more = HOP_WINDOW - *window;
+    if (more > left)
+        more = left;
+    *window += more;
+    *grown += more;
+    return more;
+}
+
 /* Credit goes back in portions, while the front has room. Without room its output is over the high
  * mark, so it will say resume. A front's output holds its high mark (STREAM_OUT_MAX / 2) and one
  * whole window. */
@@ -98,10 +113,11 @@ static void acknowledge(struct hop_exchange *x, uint32_t least)
 {
     if (x->unacked < least || x->front.ops->room(x->front.self) == 0)
         return;
+    uint32_t more = hop_window_grow(&x->window, &x->hop->grown);
     struct msg m;
     msg_init(&m, W_HOP_CREDIT);
     msg_put_u32(&m, x->id);
-    msg_put_u32(&m, x->unacked);
+    msg_put_u32(&m, x->unacked + more);
     x->unacked = 0;
     ipc_send(x->hop->ch, &m);
 }
@@ -135,11 +151,11 @@ static int on_body(struct hop_exchange *x, struct msg *m)
     struct slice s;
     if (msg_get_slice(m, IPC_MSG_MAX, &s) < 0 || msg_end(m) < 0 || !x->replied || x->trailed)
         return -1;
-    if (x->unacked + s.n > HOP_WINDOW)
+    if (x->unacked + s.n > x->window)
         return -1; /* beyond its credit */
     x->unacked += (uint32_t)s.n;
     x->front.ops->data(x->front.self, s.p, s.n);
-    acknowledge(x, HOP_WINDOW / 4);
+    acknowledge(x, x->window / 4);
     return 0;
 }
 
@@ -324,7 +340,8 @@ struct back hop_open(struct hop *h, struct front front, const struct hop_request
     x->hop = h;
     x->id = ++h->next;
     x->front = front;
-    x->credit = HOP_WINDOW;
+    x->credit = HOP_FIRST;
+    x->window = HOP_FIRST;
     x->tunnel = r->head->body == BODY_TUNNEL;
     LIST_INSERT_HEAD(&h->list, x, link);
     h->n++;

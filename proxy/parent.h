@@ -17,6 +17,7 @@
 
 struct event_base;
 struct parent;
+struct revoked;
 
 enum parent_mode { PARENT_RUN = 1, PARENT_SERVE = 2 };
 
@@ -100,6 +101,7 @@ struct parent {
     TAILQ_HEAD(wire_list, wire) wires;
     TAILQ_HEAD(sandbox_list, sandbox) sandboxes;
     struct event *spare_timer;
+    struct revoked *revoked; /* tokens that are good no longer; NULL: none yet */
     struct store_desk *desk; /* the vault's files and commands */
     pid_t anchor_pid;        /* the command that keeps a checkpoint, while it runs; 0: none */
     struct child *signer, *vault, *dialer, *logger, *controller, *builder, *spare;
@@ -128,6 +130,9 @@ int parent_message(struct ipc *ch, struct msg *m, void *child);
 /* parent_anchor.c: W_ANCHOR, and the end of the command it ran */
 int parent_anchor(struct parent *p, struct msg *m);
 bool parent_anchor_reaped(struct parent *p, pid_t pid, int status);
+/* parent_revoked.c: W_REVOKED, from the controller and on */
+int parent_revoked(struct parent *p, struct msg *m);
+void parent_tell_revoked(struct child *c); /* one that has its W_INIT; others need not know */
 /* parent_meters.c: W_METERS, W_COUNTS, W_METERS_ALL */
 int parent_meters(struct child *c, struct msg *m);
 int parent_counts(struct child *logger, struct msg *m);

@@ -215,6 +215,7 @@ void parent_init_child(struct child *c)
     c->state = CHILD_INITED;
     if (c->role == ROLE_VAULT)
         parent_tell_vault_roots(p);
+    parent_tell_revoked(c);
     parent_rewire(c);
     if (c->role == ROLE_GATE && c->sandbox)
         parent_bind_gate(c);

@@ -174,6 +174,8 @@ static int controller_message(struct child *c, struct msg *m)
         return parent_sandbox_new(c->parent, m);
     case W_SANDBOX_GONE:
         return on_sandbox_gone(c->parent, m);
+    case W_REVOKED:
+        return parent_revoked(c->parent, m);
     case W_STATUS:
         return on_status(c, m);
     case W_METERS_ALL:

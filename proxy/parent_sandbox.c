@@ -2,6 +2,7 @@
 #include "parent.h"
 
 #include "gate.h"
+#include "policy.h"
 #include "wire.h"
 
 #include <errno.h>
@@ -27,8 +28,9 @@ struct child *parent_injector(struct parent *p, const char *policy)
 {
     struct child *c;
     size_t n = 0;
+    const struct policy *compiled = config_policy(p->config, policy);
     config_policy_secrets(p->config, policy, &n);
-    if (n == 0)
+    if (n == 0 && !(compiled && policy_asks(compiled)))
         return NULL;
     TAILQ_FOREACH(c, &p->children, link)
     if (c->role == ROLE_INJECTOR && strcmp(c->policy, policy) == 0 && c->state != CHILD_RETIRED)
@@ -41,6 +43,7 @@ struct child *parent_injector(struct parent *p, const char *policy)
     parent_wire(p, c, p->vault, "", policy, false);
     parent_wire(p, c, p->dialer, "", policy, false);
     parent_wire(p, c, p->logger, "", policy, false);
+    parent_wire(p, c, p->controller, "", policy, false);
     return c;
 }
 

@@ -3,6 +3,7 @@
 #include "gate_names.h"
 #include "meter.h"
 #include "policy.h"
+#include "revoked.h"
 #include "socks5.h"
 #include "ssh_refusal.h"
 #include "synthetic.h"
@@ -70,6 +71,16 @@ void session_drain_all(struct gate *g)
             http2_server_drain(s->server2);
         else
             session_close(s, "drained");
+    }
+}
+
+void session_drop_revoked(struct gate *g)
+{
+    struct session *s, *next;
+    for (s = LIST_FIRST(&g->sessions); s; s = next) {
+        next = LIST_NEXT(s, link);
+        if (s->who.token[0] && revoked_has(g->revoked, s->who.sandbox, s->who.expires))
+            session_close(s, "its token is revoked");
     }
 }
 

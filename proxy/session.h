@@ -30,6 +30,9 @@ void session_new(struct gate *g, int fd, enum session_entry entry,
 /* Close what is idle, let the rest end with its present reply. */
 void session_drain_all(struct gate *g);
 
+/* End what was begun with a token that is revoked now. */
+void session_drop_revoked(struct gate *g);
+
 /* To be set on the gate's server context: client hello and ALPN callbacks. */
 void session_tls_setup(SSL_CTX *ctx);
 /* For the context that looks at a ClientHello only. */

@@ -3,6 +3,7 @@
 
 #include "basic.h"
 #include "policy.h"
+#include "revoked.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -35,12 +36,15 @@ const char *session_identify(struct session *s, struct slice token)
     if (token.n >= sizeof s->who.token ||
         token_verify(s->gate->token_public, token, (uint64_t)time(NULL), &t, NULL) < 0)
         return "token_invalid";
+    if (revoked_has(s->gate->revoked, t.sandbox, t.expiry))
+        return "token_revoked";
     if (getpeername(io_fd(s->io), (struct sockaddr *)&peer, &len) < 0 ||
         !token_from(&t, (struct sockaddr *)&peer))
         return "token_source";
     s->who.route = gate_route(s->gate, t.policy);
     if (s->who.route == NULL)
         return "token_policy";
+    s->who.expires = t.expiry;
     memcpy(s->who.token, token.p, token.n);
     s->who.token[token.n] = 0;
     snprintf(s->who.sandbox, sizeof s->who.sandbox, "%s", t.sandbox);

@@ -144,7 +144,8 @@ static void *fetch_start(void *self, const struct token_request *r, token_fetch_
     snprintf(id, sizeof id, "token-%u", ++v->last);
     struct origin *o = NULL;
     if (head_of(&h, r, &a) == 0 && buf_append_slice(&f->sent, buf_slice(&r->body)) == 0)
-        o = origin_open(&v->env, v->dial, (struct front){&front_ops, f}, &a, &h, r->url, id, "");
+        o = origin_open(&v->env, v->dial, (struct front){&front_ops, f}, &a, &h, r->url, id, "",
+                        NULL);
     http_head_free(&h);
     if (o == NULL) {
         fetch_free(f);

@@ -77,6 +77,8 @@ struct limits {
     unsigned reply_seconds;    /* from the end of the request to the reply head */
     unsigned pool_idle_seconds; /* an idle upstream connection is kept so long */
     unsigned pool;              /* idle upstream connections of a gate or injector */
+    unsigned approval_seconds;  /* a request that an ask rule holds is denied after */
+    unsigned approvals;         /* requests of a sandbox that are held at a time */
     unsigned names;             /* synthetic DNS names of a sandbox */
 };
 

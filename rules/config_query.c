@@ -83,6 +83,10 @@ char *config_policy_json(const struct config *c, const char *name)
     if (p == NULL)
         return NULL;
     json_t *all = json_pack("{s:s, s:O}", "policy", p->name, "rules", p->rules);
+    if (all && p->budget && json_object_set(all, "budget", p->budget) < 0) {
+        json_decref(all);
+        return NULL;
+    }
     char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
     json_decref(all);
     return text;

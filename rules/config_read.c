@@ -66,11 +66,26 @@ static int read_secret(struct config *c, const struct node *n, struct config_sec
                        struct err *err)
 {
     static const struct key keys[] = {
-        {"env", NULL},        {"file", NULL},    {"command", NULL},        {"kind", NULL},
-        {"oauth2", NULL},     {"jwt", NULL},     {"google", NULL},         {"github_app", NULL},
-        {"entra", NULL},      {"aws_key", NULL}, {"aws_role", NULL},       {"ttl", NULL},
-        {"vault", "M3"},      {"systemd", NULL}, {"secret_service", NULL}, {"openbao", "M3"},
-        {"kubernetes", NULL}, {"aws", "M3"},     {"onepassword", "M3"},
+        {"env", NULL},
+        {"file", NULL},
+        {"command", NULL},
+        {"kind", NULL},
+        {"oauth2", NULL},
+        {"jwt", NULL},
+        {"google", NULL},
+        {"github_app", NULL},
+        {"entra", NULL},
+        {"aws_key", NULL},
+        {"aws_role", NULL},
+        {"ttl", NULL},
+        {"vault", "M3"},
+        {"systemd", NULL},
+        {"secret_service", NULL},
+        {"openbao", "M3"},
+        {"kubernetes", NULL},
+        {"aws", "M3"},
+        {"onepassword", "M3"},
+        {"client_certificate", NULL},
     };
     struct node at;
     size_t kind;

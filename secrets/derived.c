@@ -3,6 +3,7 @@
 #include "aws_sign.h"
 #include "base64.h"
 #include "jwt.h"
+#include "tls_sign.h"
 
 #include <jansson.h>
 #include <openssl/rand.h>
@@ -18,7 +19,7 @@ enum {
     GITHUB_JWT_SKEW = 30,
 };
 
-enum derived_kind { OAUTH2, JWT, GOOGLE, GITHUB_APP, ENTRA, AWS_KEY, AWS_ROLE };
+enum derived_kind { OAUTH2, JWT, GOOGLE, GITHUB_APP, ENTRA, AWS_KEY, AWS_ROLE, CERTIFICATE };
 
 static const struct {
     const char *name;
@@ -31,6 +32,7 @@ static const struct {
     [ENTRA] = {"entra", {"client_secret"}},
     [AWS_KEY] = {"aws_key", {"access_key_id", "secret_access_key", "session_token"}},
     [AWS_ROLE] = {"aws_role", {"key"}},
+    [CERTIFICATE] = {"client_certificate", {"certificate", "key"}},
 };
 
 struct derived {
@@ -89,12 +91,46 @@ const char *derived_input(const struct derived *m, size_t i)
 
 bool derived_signs(const struct derived *m)
 {
-    return m->kind == AWS_KEY || m->kind == AWS_ROLE;
+    return m->kind >= AWS_KEY;
 }
 
 bool derived_is_local(const struct derived *m)
 {
-    return m->kind == AWS_KEY;
+    return m->kind == AWS_KEY || m->kind > AWS_ROLE;
+}
+
+/* "ID" or "ID TOKEN". */
+static struct secret *told_of_pair(struct slice value)
+{
+    struct aws_pair pair;
+    if (aws_pair_open(value, &pair) < 0)
+        return NULL;
+    struct secret *told = secret_alloc(pair.id.n + pair.token.n + (pair.token.n > 0));
+    if (told == NULL)
+        return NULL;
+    unsigned char *to = secret_bytes(told);
+    memcpy(to, pair.id.p, pair.id.n);
+    if (pair.token.n > 0) {
+        to[pair.id.n] = ' ';
+        memcpy(to + pair.id.n + 1, pair.token.p, pair.token.n);
+    }
+    return told;
+}
+
+struct secret *derived_told(const struct derived *m, struct slice value)
+{
+    if (m->kind == AWS_KEY || m->kind == AWS_ROLE)
+        return told_of_pair(value);
+    struct slice chain = tls_certificates(value);
+    return chain.n ? secret_new(chain.p, chain.n) : NULL;
+}
+
+int derived_sign(const struct derived *m, struct slice value, uint32_t scheme, struct slice text,
+                 struct buf *out, struct err *err)
+{
+    if (m->kind != CERTIFICATE || scheme > UINT16_MAX)
+        return err_set(err, ERR_DENIED, "it does not sign that");
+    return tls_sign(value, (uint16_t)scheme, text, out, err);
 }
 
 int derived_refreshes(const struct derived *m)
@@ -104,6 +140,8 @@ int derived_refreshes(const struct derived *m)
 
 struct secret *derived_local(const struct derived *m, struct secret *const *inputs, struct err *err)
 {
+    if (m->kind == CERTIFICATE)
+        return tls_pack(secret_slice(inputs[0]), secret_slice(inputs[1]), err);
     struct slice token = m->n > 2 ? secret_slice(inputs[2]) : (struct slice){"", 0};
     struct secret *pair = aws_pair_pack(secret_slice(inputs[0]), secret_slice(inputs[1]), token);
     if (pair == NULL)

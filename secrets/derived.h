@@ -19,8 +19,14 @@ void derived_free(struct derived *m); /* NULL is fine */
 
 /* Name of the i-th secret it is made of; NULL past the end. */
 const char *derived_input(const struct derived *m, size_t i);
-/* Its value is a pair (aws_sign.h), which signs and is never released. */
+/* Its value signs and is never released (aws_sign.h, tls_sign.h). */
 bool derived_signs(const struct derived *m);
+/* What whoever asks for such a value is told instead: what goes along with each signature. NULL:
+ * the value is none, or memory is out. */
+struct secret *derived_told(const struct derived *m, struct slice value);
+/* A signature by one that is no AWS pair. scheme: of TLS; else 0. */
+int derived_sign(const struct derived *m, struct slice value, uint32_t scheme, struct slice text,
+                 struct buf *out, struct err *err) WUNUSED;
 /* It has a refresh token that its endpoint may replace: the index of that input, else -1. */
 int derived_refreshes(const struct derived *m);
 /* No endpoint is asked: the inputs alone make the value. */

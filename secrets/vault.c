@@ -1,4 +1,3 @@
-#include "aws_sign.h"
 #include "meter.h"
 #include "peer.h"
 #include "proc.h"
@@ -100,21 +99,12 @@ static void on_value(void *arg, struct secret *value, unsigned ttl, const char *
     answer(c, req, value, ttl, why);
 }
 
-/* Of a pair that signs only what goes along with each signature is told: "ID" or "ID TOKEN". */
-static void on_pair(void *arg, struct secret *value, unsigned ttl, const char *why)
+/* Of what signs only what goes along with each signature is told. */
+static void on_signer(void *arg, struct secret *value, unsigned ttl, const char *why)
 {
-    struct aws_pair pair;
-    struct secret *told = NULL;
-    if (value && aws_pair_open(secret_slice(value), &pair) == 0 &&
-        (told = secret_alloc(pair.id.n + pair.token.n + (pair.token.n > 0))) != NULL) {
-        unsigned char *to = secret_bytes(told);
-        memcpy(to, pair.id.p, pair.id.n);
-        if (pair.token.n > 0) {
-            to[pair.id.n] = ' ';
-            memcpy(to + pair.id.n + 1, pair.token.p, pair.token.n);
-        }
-    }
-    on_value(arg, told, ttl, value ? "out of memory" : why);
+    struct asked *a = arg;
+    struct secret *told = value ? derived_told(a->of, secret_slice(value)) : NULL;
+    on_value(arg, told, ttl, value ? "it is not a key that signs" : why);
     secret_unref(told);
 }
 
@@ -136,8 +126,10 @@ static int on_get(struct channel *c, struct msg *m)
         answer(c, req, NULL, 0, "out of memory");
         return 0;
     }
-    bool signs = v->secrets[i].mint && derived_signs(v->secrets[i].mint);
-    struct vault_wait *w = vault_entry_get(v->secrets[i].entry, signs ? on_pair : on_value, a);
+    struct derived *d = v->secrets[i].mint;
+    vault_fn then = d && derived_signs(d) ? on_signer : on_value;
+    a->of = d;
+    struct vault_wait *w = vault_entry_get(v->secrets[i].entry, then, a);
     if (w) /* else `a` is gone already */
         a->wait = w;
     return 0;
@@ -153,6 +145,8 @@ static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_get(c, m);
     case W_SIGN:
         return vault_sign(c, m);
+    case W_SIGN_TEXT:
+        return vault_sign_text(c, m);
     default:
         return -1;
     }

@@ -61,13 +61,15 @@ int vault_mint_found(struct vault *v, struct msg *m);
 
 /* vault_sign.c: W_SIGN on an injector's channel. 0 or -1. */
 int vault_sign(struct channel *c, struct msg *m);
+int vault_sign_text(struct channel *c, struct msg *m); /* the same of W_SIGN_TEXT */
 
 /* A request of a channel that waits for an entry; freed with the channel. */
 struct asked {
     struct channel *channel;
     uint32_t req;
     struct vault_wait *wait;
-    void *more; /* owned, wiped by its size when freed; NULL for none */
+    const struct derived *of; /* how the secret is made; NULL: it is stored */
+    void *more;               /* owned, wiped by its size when freed; NULL for none */
     LIST_ENTRY(asked) link;
 };
 struct asked *vault_asked_new(struct channel *c, uint32_t req);

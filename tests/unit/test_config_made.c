@@ -78,22 +78,36 @@ static void kinds(void)
     says(S "aws_role: { key: k, role_arn: a, region: b, duration: 5 }\n", 5, "");
     says(S "oauth2: {}\n    env: X\n", 4, "one source");
     says(S "ttl: 5m\n    aws_key: { access_key_id: k, secret_access_key: k }\n", 5, "no meaning");
+    c = good(S "client_certificate: { certificate: k, key: k }\n");
+    s = config_secrets(c, &n);
+    CU_ASSERT(s[0].lines && s[1].endpoint == NULL);
+    config_unref(c);
+    says(S "client_certificate: { certificate: k }\n", 5, "'client_certificate' needs 'key'");
     says(S "jwt: { token_url: https://a.example/t, issuer: a, key: m }\n", 5, "made of others");
 #undef S
+}
+
+/* What a rule may do with each of them. */
+static void uses(void)
+{
 #define RULE                                                                 \
     V "secrets:\n  k: { env: K }\n  i: { env: I }\n"                         \
       "  m: { github_app: { app_id: '1', installation_id: '2', key: k } }\n" \
       "  p: { aws_key: { access_key_id: i, secret_access_key: i } }\n"       \
+      "  c: { client_certificate: { certificate: k, key: k } }\n"            \
       "policies:\n  x:\n    rules:\n      - { allow: a.com, with: { %s } }\n"
     static const char *const bad[][2] = {{"bearer: k", "never sent"},
                                          {"bearer: p", "signs requests"},
                                          {"aws: m", "not a signing key"},
+                                         {"client_certificate: p", "'with: { aws: p }'"},
+                                         {"client_certificate: i", "client_certificate: { cert"},
+                                         {"bearer: c", "'with: { client_certificate: c }'"},
                                          {"aws: { region: r }", "names its key"},
                                          {"aws: { key: p, region: 'a/b' }", "not a region"}};
     char text[1000];
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         snprintf(text, sizeof text, RULE, bad[i][0]);
-        says(text, 10, bad[i][1]);
+        says(text, 11, bad[i][1]);
     }
     snprintf(text, sizeof text, RULE, "aws: { key: p, region: r, service: s3 }");
     config_unref(good(text));
@@ -153,6 +167,7 @@ void suite_config_made(void)
     CU_pSuite s = CU_add_suite("config made", NULL, NULL);
     CU_add_test(s, "stores in folders, and looked up", stores);
     CU_add_test(s, "kinds, their fields and their uses", kinds);
+    CU_add_test(s, "what a rule may do with made secrets", uses);
 }
 
 void tap_suites(void)

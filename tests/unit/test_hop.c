@@ -215,7 +215,7 @@ static void say_fail_200(struct bed *b)
 
 static void say_credit(struct bed *b)
 {
-    bed_credit(b->far, 1, 1); /* all of it is unused */
+    bed_credit(b->far, 1, HOP_WINDOW - HOP_FIRST + 1); /* beyond any window */
 }
 
 static void say_credit_wrap(struct bed *b)
@@ -260,7 +260,7 @@ static void test_reply_credit(void)
     struct bed b;
     struct msg m;
     uint32_t n;
-    size_t sent = 0, credit = HOP_WINDOW;
+    size_t sent = 0, credit = HOP_FIRST;
     open_bed(&b, BODY_NONE, 0);
     CU_ASSERT(bed_take(b.far, W_HOP_REQUEST, &m));
     msg_done(&m);
@@ -276,6 +276,7 @@ static void test_reply_credit(void)
         }
         CU_ASSERT(credit <= HOP_WINDOW);
     }
+    CU_ASSERT(credit > HOP_FIRST);         /* it has grown */
     CU_ASSERT_EQUAL(sent, 4 * HOP_WINDOW); /* it never stood still */
     CU_ASSERT_EQUAL(b.front.bytes, sent);
     b.front.room = 0; /* now the front takes nothing on */
@@ -298,11 +299,11 @@ static void test_reply_credit(void)
 
 static void test_request_credit(void)
 {
-    static const char data[HOP_WINDOW];
+    static const char data[HOP_FIRST];
     struct bed b;
     open_bed(&b, BODY_CHUNKED, 0);
-    CU_ASSERT_EQUAL(b.back.ops->room(b.back.self), HOP_WINDOW);
-    b.back.ops->data(b.back.self, data, HOP_WINDOW - 10);
+    CU_ASSERT_EQUAL(b.back.ops->room(b.back.self), HOP_FIRST);
+    b.back.ops->data(b.back.self, data, HOP_FIRST - 10);
     CU_ASSERT_EQUAL(b.back.ops->room(b.back.self), 10);
     b.back.ops->data(b.back.self, data, 10);
     CU_ASSERT_EQUAL(b.back.ops->room(b.back.self), 0);

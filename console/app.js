@@ -1,7 +1,7 @@
 // The page: its frame, keys, the stream, and what is shown of one record.
 
 import { h, fill, text, count, clock, bytes } from "./dom.js";
-import { login, logout, watch } from "./feed.js";
+import { login, logout, watch, isLink } from "./feed.js";
 import { Store, title, verdict } from "./store.js";
 import { Verifier } from "./verify.js";
 import { VIEWS } from "./views.js";
@@ -182,6 +182,7 @@ class App {
     }
     if (typing) return;
     const view = VIEWS.find((v) => v.key === e.key), list = this.views.get(this.current).list;
+    if (this.views.get(this.current).key?.(e)) e.preventDefault();
     if (view) this.show(view.id);
     else if (e.key === "/" && !this.filter.hidden) this.filter.focus();
     else if (e.key === "p") this.pause();
@@ -208,5 +209,6 @@ function welcome() {
     h("p", { className: "hint" }, "A link is good once, for five minutes.")));
 }
 
+addEventListener("hashchange", () => isLink() && location.reload());
 if (await login()) window.app = new App();
 else welcome();

@@ -30,7 +30,12 @@ export function rate(seconds, width = 900, height = 96) {
     "aria-label": `requests a second over two minutes, at most ${max}` }, bars);
 }
 
-export function nice(max) {
+export function peak(seconds) {
+  const from = Date.now() / 1000 - 120;
+  return Math.max(0, ...seconds.filter((s) => s.s > from).map((s) => s.ok + s.bad));
+}
+
+function nice(max) {
   const raw = max / 3, p = 10 ** Math.floor(Math.log10(Math.max(raw, 1)));
   for (const m of [1, 2, 5, 10]) if (m * p >= raw) return Math.max(1, m * p);
   return 10 * p;
@@ -57,7 +62,7 @@ export function timeline(rows, lanes, width = 1000) {
   });
   for (let i = 0; i <= 4; i++) {
     const t = from + ((to - from) * i) / 4;
-    marks.push(h("text", { class: "axis", x: x(t), y: height - 6, "text-anchor": i === 0 ? "start" : i === 4 ? "end" : "middle" }, clock(t).slice(0, 8)));
+    marks.push(h("text", { class: "axis", x: x(t), y: height - 6, "text-anchor": i === 0 ? "start" : i === 4 ? "end" : "middle" }, clock(t).slice(0, to - from < 10000 ? 12 : 8)));
   }
   for (const row of rows) {
     const i = lanes.findIndex(([, has]) => has(row));

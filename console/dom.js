@@ -13,12 +13,12 @@ export function h(tag, props, ...children) {
     else if (k in e && !shape && k !== "list" && k !== "form") e[k] = v;
     else e.setAttribute(k === "className" ? "class" : k, v === true ? "" : v);
   }
-  e.append(...children.flat().filter((c) => c !== null && c !== undefined && c !== false));
+  e.append(...children.flat(Infinity).filter((c) => c !== null && c !== undefined && c !== false));
   return e;
 }
 
 export function fill(parent, ...children) {
-  parent.replaceChildren(...children.flat().filter((c) => c !== null && c !== undefined && c !== false));
+  parent.replaceChildren(...children.flat(Infinity).filter((c) => c !== null && c !== undefined && c !== false));
   return parent;
 }
 

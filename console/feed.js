@@ -10,10 +10,12 @@ export class Refused extends Error {
   }
 }
 
+export const isLink = () => /^#[0-9a-f]{64}$/.test(location.hash);
+
 // The token behind '#' is taken off the address at once and traded for a session of this tab.
 export async function login() {
-  const token = location.hash.slice(1);
-  if (/^[0-9a-f]{64}$/.test(token)) {
+  if (isLink()) {
+    const token = location.hash.slice(1);
     history.replaceState(null, "", "/");
     const r = await fetch("/login", { method: "POST", body: JSON.stringify({ token }) });
     if (r.ok) sessionStorage.setItem(KEY, (await r.json()).session);

@@ -6,7 +6,7 @@ import { h, text, count } from "./dom.js";
 export const ROW = 32; // px; style.css has the same
 
 export class List {
-  constructor({ draw, open, label }) {
+  constructor({ head, draw, open, label }) {
     this.draw = draw;
     this.onOpen = open;
     this.rows = [];
@@ -17,7 +17,7 @@ export class List {
     this.view = h("div", {
       className: "list", tabIndex: 0, role: "listbox", ariaLabel: label,
       onscroll: () => this.paint(), onkeydown: (e) => this.key(e),
-    }, this.space);
+    }, head, this.space);
     this.element = h("div", { className: "listbox" }, this.pill, this.view);
     this.live = new Map();
     new ResizeObserver(() => this.paint()).observe(this.view);

@@ -2,7 +2,7 @@
 
 import { h, fill, text, bytes, count, clock, ago, short } from "./dom.js";
 import { List } from "./list.js";
-import { rate, pair, timeline } from "./chart.js";
+import { rate, peak, pair, timeline } from "./chart.js";
 import { title, verdict } from "./store.js";
 import { ask } from "./feed.js";
 
@@ -12,7 +12,7 @@ const panel = (name, ...rest) => h("section", { className: "panel" }, h("h2", {}
 
 // ---- rows of attempts ----
 
-const CELLS = ["time", "verdict", "method", "what", "box", "status", "size", "ms"];
+const CELLS = ["time", "says", "method", "what", "box", "status", "size", "ms"];
 
 function drawRow(row, e) {
   if (!e) {
@@ -53,14 +53,14 @@ const SORTS = [
 
 function live(app) {
   const on = new Set(SORTS.map(([n]) => n));
-  const list = new List({ draw: drawRow, open: (row) => app.detail(row), label: "Attempts, newest first" });
+  const list = new List({ head: rowHead(), draw: drawRow, open: (row) => app.detail(row), label: "Attempts, newest first" });
   const tile = (name, cls) => {
     const value = h("b", {}, "0");
     return [value, h("div", { className: "tile " + (cls || "") }, value, h("span", {}, name))];
   };
   const tiles = { now: tile("requests/s"), seen: tile("records"), denied: tile("refused", "bad"), boxes: tile("sandboxes"), up: tile("bytes out"), down: tile("bytes in") };
   const chart = h("div", { className: "chart" });
-  const note = h("span", { className: "note" });
+  const note = h("span", { className: "note" }), legend = h("span", {});
   const chips = SORTS.map(([name]) =>
     h("button", { className: "chip on", ariaPressed: "true", onclick: (e) => {
       if (on.has(name)) on.delete(name);
@@ -95,9 +95,9 @@ function live(app) {
   return {
     element: h("div", { className: "view live" },
       h("div", { className: "tiles" }, Object.values(tiles).map((t) => t[1])),
-      h("div", { className: "panel chartbox" }, chart, h("div", { className: "legend" }, h("i", { className: "ok" }), "allowed", h("i", { className: "bad" }), "refused", h("span", {}, "a second, over two minutes"))),
+      h("div", { className: "panel chartbox" }, chart, h("div", { className: "legend" }, h("i", { className: "ok" }), "allowed", h("i", { className: "bad" }), "refused", legend)),
       h("div", { className: "chips", role: "group", ariaLabel: "What to show" }, chips, note),
-      h("div", { className: "panel tablebox" }, rowHead(), list.element)),
+      h("div", { className: "panel tablebox" }, list.element)),
     list,
     filter(s) {
       filter = s.trim().toLowerCase();
@@ -115,6 +115,7 @@ function live(app) {
       text(note, s.skipped ? `${count(s.skipped)} records counted, not shown` + (s.sampling > 1 ? ` (showing 1 of ${s.sampling})` : "") : "");
       if (performance.now() - drawn > 500) {
         fill(chart, rate(s.seconds));
+        text(legend, `a second, over two minutes; at most ${count(peak(s.seconds))}`);
         drawn = performance.now();
       }
       if (app.paused && !ui) return;
@@ -232,11 +233,11 @@ function sandboxes(app) {
       { name: "Last", by: (b) => b.last, first: true, cls: "when", cell: (b) => ago(b.last) },
     ],
   });
-  const rows = new List({ draw: drawRow, open: (row) => app.detail(row), label: "What it did, newest first" });
+  const rows = new List({ head: rowHead(), draw: drawRow, open: (row) => app.detail(row), label: "What it did, newest first" });
   const line = h("div", {}), name = h("h2", {});
   const one = h("div", { className: "view one", hidden: true },
     h("div", { className: "back" }, h("button", { className: "plain", onclick: () => choose(null) }, "← All sandboxes"), name),
-    h("div", { className: "panel" }, line), h("div", { className: "panel tablebox" }, rowHead(), rows.element));
+    h("div", { className: "panel" }, line), h("div", { className: "panel tablebox" }, rows.element));
   const choose = (id) => {
     chosen = id;
     one.hidden = !id;
@@ -283,13 +284,10 @@ function approvals(app) {
   const left = (a) => Math.max(0, Math.round(a.expires - Date.now() / 1000));
   const card = (a) => {
     const time = h("span", { className: "left" }, left(a) + " s left");
-    const e = h("div", { className: "panel card", tabIndex: 0, onkeydown: (k) => {
-      if (k.key === "a") decide(a, "allow");
-      if (k.key === "d") decide(a, "deny");
-    } },
+    const e = h("div", { className: "panel card", tabIndex: 0 },
       h("header", {}, h("span", { className: "badge warn" }, "asks"), h("b", {}, a.method), h("code", { className: "url" }, a.url + (a.query ? "?" + a.query : "")), h("span", { className: "grow" }), time),
-      h("dl", {}, h("dt", {}, "sandbox"), h("dd", {}, a.sandbox), h("dt", {}, "policy"), h("dd", {}, a.policy), h("dt", {}, "rule"), h("dd", {}, h("code", {}, a.rule)),
-        a.credential ? [h("dt", {}, "credential"), h("dd", {}, "🔑 " + a.credential)] : null,
+      h("dl", {}, h("dt", {}, "sandbox"), h("dd", {}, a.sandbox || "a paired client"), h("dt", {}, "policy"), h("dd", {}, a.policy), h("dt", {}, "rule"), h("dd", {}, h("code", {}, a.rule)),
+        a.credential ? [h("dt", {}, "credential"), h("dd", {}, a.credential)] : null,
         a.content_type ? [h("dt", {}, "body"), h("dd", {}, a.content_type + (a.upload_bytes !== null ? ", " + bytes(a.upload_bytes) : ""))] : null),
       h("div", { className: "actions" }, h("button", { className: "primary allow", onclick: () => decide(a, "allow") }, "Allow once", h("kbd", {}, "a")), h("button", { className: "deny", onclick: () => decide(a, "deny") }, "Deny", h("kbd", {}, "d"))));
     e.tick = () => text(time, left(a) + " s left");
@@ -325,6 +323,12 @@ function approvals(app) {
   let asked = 0;
   return {
     element: h("div", { className: "view" }, box),
+    key(e) {
+      const word = { a: "allow", d: "deny" }[e.key], focused = document.activeElement.closest?.(".card");
+      if (!word || (!focused && all.length !== 1)) return false; // which one must be clear
+      decide(focused ? all[[...box.children].indexOf(focused)] : all[0], word);
+      return true;
+    },
     update(ui) {
       if (ui || performance.now() - asked > 2000) {
         asked = performance.now();
@@ -346,7 +350,7 @@ function ruleRow(r) {
   const secret = r.with ? Object.entries(r.with).map(([kind, v]) => `${kind}: ${plain(v)}`).join(", ") : "";
   return h("li", {}, h("span", { className: "badge " + tone }, verb),
     h("code", {}, [].concat(where).map(plain).join(", ")),
-    secret ? h("span", { className: "secret" }, "🔑 " + secret) : null,
+    secret ? h("span", { className: "secret" }, "with " + secret) : null,
     more.map(([k, v]) => h("span", { className: "cond" }, k + ": " + [].concat(v).map(plain).join(", "))));
 }
 
@@ -380,9 +384,8 @@ function policies(app) {
       fill(rules, empty(x.message));
     }
   };
-  let loaded = false;
+  let ready = null;
   const init = async () => {
-    loaded = true;
     const v = await ask("/v1/policies").catch(() => ({ policies: [] }));
     const was = names.value;
     fill(names, v.policies.map((p) => h("option", {}, p.name)));
@@ -398,7 +401,7 @@ function policies(app) {
         h("p", { className: "hint" }, "Decided here by the same function as in the gate. Nothing is sent."), answer),
       panel("Rules", rules)),
     async explain(row) {
-      await (loaded ? null : init());
+      await (ready ||= init());
       if (row.rec.policy) names.value = row.rec.policy;
       method.value = row.rec.method || "GET";
       url.value = `${row.rec.scheme || "https"}://${row.rec.authority || row.rec.target}${row.rec.path || "/"}`;
@@ -407,7 +410,7 @@ function policies(app) {
     },
     focus: () => url.focus(),
     update(ui) {
-      if (ui) init();
+      if (ui) ready = init();
     },
   };
 }

@@ -94,7 +94,7 @@ enum wire_type {
     W_STORE_EXIT = 55,    /* P→V: req:u32, status:u32 (wait status of the command) */
     W_STORE_CHANGED = 58, /* P→V: secret:str: its file may have another content now */
 
-    W_STORE_STATE = 48, /* V→P→C: secret:str, ok:u8, text:str: it cannot be read, or can again */
+    W_STORE_STATE = 182, /* V→P→C: secret:str, ok:u8, text:str: it cannot be read, or can again */
 
     W_SECRET_TRY = 180,   /* CLI→P→V: req:u32, secret:str: read it */
     W_SECRET_TRIED = 181, /* V→P→CLI: req:u32, ok:u8, bytes:u32 (how long it is), text:str */

@@ -112,6 +112,8 @@ static void on_journal(void *arg)
 {
     struct controller *c = arg;
     c->owner.recording = true;
+    if (c->api)
+        api_logger_here(c->api);
     begin_all(c);
 }
 
@@ -313,7 +315,8 @@ static int start(struct controller *c, struct err *err)
         c->api = api_new(c, fd.api, err);
         if (c->api == NULL)
             return -1;
-        if (fd.metrics >= 0 && api_serve_metrics(c->api, fd.metrics, err) < 0)
+        if ((fd.metrics >= 0 && api_serve_metrics(c->api, fd.metrics, err) < 0) ||
+            (fd.console >= 0 && api_serve_console(c->api, fd.console, err) < 0))
             return -1;
     }
     if (proc_confine(ROLE_CONTROLLER, err) < 0)

@@ -29,6 +29,7 @@ struct http1_server {
     bool tunnel;                      /* the reply began one */
     char accept[UPGRADE_ACCEPT_TEXT]; /* what a WebSocket is answered; "": none is asked for */
     const char *refusal_field;
+    char retry_field[32];
     int depth;
     bool freed;
 };
@@ -230,6 +231,13 @@ static size_t front_room(void *self)
     return room > STREAM_IN_MAX ? STREAM_IN_MAX : room;
 }
 
+static void front_retry(void *self, unsigned seconds)
+{
+    struct http1_server *s = self;
+    snprintf(s->retry_field, sizeof s->retry_field, "retry-after: %u\r\n", seconds);
+    s->refusal_field = s->retry_field;
+}
+
 static void front_wanted(void *self)
 {
     struct http1_server *s = self;
@@ -245,6 +253,7 @@ static const struct front_ops front_ops = {
     .fail = front_fail,
     .room = front_room,
     .wanted = front_wanted,
+    .retry = front_retry,
 };
 
 /* ---- the request side ---- */

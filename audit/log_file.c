@@ -1,5 +1,6 @@
 #include "log_file.h"
 
+#include "meter.h"
 #include "stamp.h"
 
 #include <errno.h>
@@ -211,6 +212,8 @@ int log_file_put(struct log_file *f, const struct record_view *v, const struct r
         f->queue.len = before;
         return -1;
     }
+    meter_add(METER_RECORDS, 1);
+    meter_add(METER_RECORD_BYTES, line.n + 1);
     return 0;
 }
 

@@ -1,6 +1,7 @@
 /* One writer of the logger: its channel, its journal, its ids. */
 #include "logger_internal.h"
 
+#include "meter.h"
 #include "stamp.h"
 #include "wire.h"
 
@@ -203,6 +204,17 @@ static struct render_source source(const struct channel *ch)
                                   .policy = ch->file.policy};
 }
 
+static void count(struct logger *l, const struct record_view *v, const struct render_source *from,
+                  uint64_t now)
+{
+    uint64_t ms = 0;
+    counts_note(&l->counts, v, from);
+    meter_time(SPAN_AUDIT_LAG, now > v->wall_ns ? (now - v->wall_ns) / 1000 : 0);
+    bool end = v->kind == RECORD_COMPLETED || v->kind == RECORD_ABORTED;
+    if (end && slice_u64(v->field[RF_MS], INT64_MAX / 1000, &ms) == 0)
+        meter_time(SPAN_REQUEST, ms * 1000);
+}
+
 /* One record into the queue. -1: the channel was ended. */
 static int take(struct channel *ch, const struct record_view *v, uint64_t at)
 {
@@ -218,11 +230,13 @@ static int take(struct channel *ch, const struct record_view *v, uint64_t at)
         return -1;
     }
     struct render_source from = source(ch);
-    if (log_file_put(l->log, v, &from, at, stamp_now()) < 0) {
+    uint64_t now = stamp_now();
+    if (log_file_put(l->log, v, &from, at, now) < 0) {
         corrupt(ch, "a record that cannot be written as a line");
         return -1;
     }
     ch->file.pos = at;
+    count(l, v, &from, now);
     if (id == OPEN_IDS_SECOND || id == OPEN_IDS_UNKNOWN)
         logger_event(l, ch, id == OPEN_IDS_SECOND ? "duplicate" : "unmatched",
                      record_kind_name(v->kind), v->counter);
@@ -302,6 +316,7 @@ static void pump_aborting(struct channel *ch)
         v.field[RF_CODE] = SLICE("writer_gone");
         if (log_file_put(l->log, &v, &from, 0, v.wall_ns) < 0)
             return;
+        counts_note(&l->counts, &v, &from);
         (void)open_ids_end(ch->ids, v.counter);
     }
     set_state(ch, CHANNEL_DRAINED);

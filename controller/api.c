@@ -112,6 +112,7 @@ struct api *api_new(struct controller *c, int listen_fd, struct err *err)
     a->controller = c;
     STAILQ_INIT(&a->status);
     STAILQ_INIT(&a->reload);
+    STAILQ_INIT(&a->metrics);
     LIST_INIT(&a->streams);
     a->http = evhttp_new(c->base);
     evutil_make_socket_nonblocking(listen_fd);
@@ -148,8 +149,11 @@ void api_free(struct api *a)
         return;
     drop_waits(&a->status);
     drop_waits(&a->reload);
+    drop_waits(&a->metrics);
     while (!LIST_EMPTY(&a->streams))
         stream_drop(LIST_FIRST(&a->streams));
+    if (a->metrics_http)
+        evhttp_free(a->metrics_http);
     if (a->http)
         evhttp_free(a->http);
     free(a);

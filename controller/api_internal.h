@@ -23,7 +23,8 @@ STAILQ_HEAD(api_waits, api_wait);
 struct api {
     struct controller *controller;
     struct evhttp *http;
-    struct api_waits status, reload;
+    struct api_waits status, reload, metrics;
+    struct evhttp *metrics_http; /* NULL: no such listener */
     LIST_HEAD(, stream) streams;
 };
 
@@ -40,6 +41,10 @@ void api_refuse_err(struct evhttp_request *req, const struct err *err);
 /* An errno of a file operation, as status and constant code. */
 int api_errno(uint32_t e, const char **code);
 void api_refuse_errno(struct evhttp_request *req, uint32_t e);
+/* A question to the parent, answered in order; 503 when it cannot be asked. */
+void api_ask_parent(struct api *a, struct evhttp_request *req, struct api_waits *q, uint16_t type);
+struct evhttp_request *api_first_waiting(struct api_waits *q); /* taken off; NULL: none */
+int api_answer_metrics(struct api *a, struct msg *m);
 /* Answers, at once or later. */
 void api_route(struct api *a, struct evhttp_request *req);
 /* Without a policy: the only one there is. NULL with err. */
@@ -68,6 +73,7 @@ bool stream_wanted(struct evhttp_request *req, const char *protocol);
 #define HANDLER(name) void name(struct api *a, struct evhttp_request *req, struct asked *q)
 #define HANDLER_IN(name) \
     void name(struct api *a, struct evhttp_request *req, struct asked *q, struct resident *r)
+HANDLER(api_metrics);
 HANDLER(api_health);
 HANDLER(api_status);
 HANDLER(api_reload);

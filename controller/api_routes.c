@@ -25,6 +25,7 @@ static const struct route routes[] = {
     {POST, "/v1/reload", "", api_reload, NULL},
     {GET, "/v1/policies", "", api_policies, NULL},
     {GET, "/v1/events", "after limit", api_events, NULL},
+    {GET, "/metrics", "", api_metrics, NULL},
     {GET, "/openapi.json", "", api_openapi, NULL},
     {POST, "/v1/identities", "", api_issue, NULL},
     {DELETE, "/v1/identities/{}", "", api_revoke, NULL},

@@ -187,6 +187,7 @@ static int on_parent(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_policy(c, m);
     case W_STATUS:
     case W_RELOAD:
+    case W_METERS_ALL:
         return c->api ? api_answer(c->api, m) : -1;
     default:
         return -1;
@@ -214,14 +215,19 @@ static int await_message(struct msg *m)
     }
 }
 
-static int take_init(struct controller *c, int *api_fd, struct err *err)
+struct listening { /* -1: none */
+    int api, metrics, console;
+};
+
+static int take_init(struct controller *c, struct listening *fd, struct err *err)
 {
     struct msg m;
     struct slice pem;
-    uint8_t private;
+    uint8_t private, metrics, console;
     uint32_t uid;
     int config_fd = -1;
-    *api_fd = c->state_dir = -1;
+    *fd = (struct listening){-1, -1, -1};
+    c->state_dir = -1;
     if (await_message(&m) < 0)
         return err_set(err, ERR_UNREADY, "the parent sent no W_INIT");
     int bad = m.type != W_INIT || msg_get_u8(&m, &private) < 0 || msg_get_u32(&m, &uid) < 0 ||
@@ -229,7 +235,10 @@ static int take_init(struct controller *c, int *api_fd, struct err *err)
               msg_get_str(&m, c->trust_inside, sizeof c->trust_inside) < 0 ||
               msg_get_str(&m, c->trust_outside, sizeof c->trust_outside) < 0 ||
               msg_get_fd(&m, &config_fd) < 0 || msg_get_fd(&m, &c->state_dir) < 0 ||
-              (!private && msg_get_fd(&m, api_fd) < 0) || msg_end(&m) < 0;
+              msg_get_u8(&m, &metrics) < 0 || msg_get_u8(&m, &console) < 0 ||
+              (!private && msg_get_fd(&m, &fd->api) < 0) ||
+              (metrics && msg_get_fd(&m, &fd->metrics) < 0) ||
+              (console && msg_get_fd(&m, &fd->console) < 0) || msg_end(&m) < 0;
     if (bad) {
         msg_done(&m);
         return err_set(err, ERR_PARSE, "W_INIT is malformed");
@@ -254,8 +263,8 @@ static int64_t monotonic_seconds(void)
 
 static int start(struct controller *c, struct err *err)
 {
-    int api_fd;
-    if (take_init(c, &api_fd, err) < 0 || keys_load(c->state_dir, &c->keys, err) < 0)
+    struct listening fd;
+    if (take_init(c, &fd, err) < 0 || keys_load(c->state_dir, &c->keys, err) < 0)
         return -1;
     c->started = monotonic_seconds();
     c->base = event_base_new();
@@ -279,8 +288,10 @@ static int start(struct controller *c, struct err *err)
         if (c->registry == NULL)
             return -1;
         c->happenings = happenings_new();
-        c->api = api_new(c, api_fd, err);
+        c->api = api_new(c, fd.api, err);
         if (c->api == NULL)
+            return -1;
+        if (fd.metrics >= 0 && api_serve_metrics(c->api, fd.metrics, err) < 0)
             return -1;
     }
     if (proc_confine(ROLE_CONTROLLER, err) < 0)

@@ -75,6 +75,13 @@ enum wire_type {
     W_REPAIR = 45, /* →L: good:u64: a short write left part of a record after this count;
                       L→: the same: the part is cut off, the journal may be used again */
 
+    /* ---- what roles count (lib/meter.h, audit/counts.h) ---- */
+    W_METERS = 170, /* role→P: struct meters, at most once a second */
+    W_COUNTS = 171, /* L→P: n × (kind:u8, policy:str, code:str, records:u64, count:u64, up:u64,
+                       down:u64), at most once a second: audit/counts.h */
+    W_METERS_ALL = 172, /* C→P: {}; P→C: n × (role:u8, processes:u32, starts:u64, rss:u64 (bytes),
+                           cpu_ms:u64, struct meters), generation:u32, then as W_COUNTS */
+
     /* ---- injector ↔ vault ---- */
     W_SECRET_GET = 50, /* I→V: req:u32, name:str */
     W_SECRET = 51, /* V→I: req:u32, ok:u8, ttl:u32 (seconds it may be used), value:bytes or text */
@@ -112,6 +119,7 @@ enum wire_type {
     W_KILL = 163,        /* I→C: sandbox:str, why:str: it is to end */
 
     /* ---- parent ↔ gate ---- */
+    W_FORWARDED = 79,    /* P→G: json:bytes (proxy/oidc.h); before W_BIND, and at a reload */
     W_BIND = 80,         /* P→G: once; see proxy/bind.h */
     W_BOUND = 81,        /* G→P: {} */
     W_PLACEHOLDERS = 82, /* P→G: n × (placeholder:str, secret:str), in place of those it had */

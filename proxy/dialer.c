@@ -2,6 +2,7 @@
 
 #include "budget_book.h"
 #include "journal.h"
+#include "meter.h"
 #include "peer.h"
 #include "resolve.h"
 #include "revoked.h"
@@ -499,7 +500,9 @@ int dialer_main(void)
         proc_log("out of memory");
         return 1;
     }
-    event_base_dispatch(base);
+    if (meter_report(base, d->control) == 0)
+        event_base_dispatch(base);
+    meter_report_end();
     int failed = d->state == DIALER_FAILED;
     dialer_free(d);
     event_base_free(base);

@@ -4,6 +4,7 @@
 #include "dial_client.h"
 #include "guard.h"
 #include "hold.h"
+#include "meter.h"
 #include "spend.h"
 #include "tunnel.h"
 
@@ -113,6 +114,7 @@ void grant_end_record(struct grant *g, enum record_kind kind, const char *code)
     if (grant_hits(g) > 0 && g->decided.rule->on_reflect == REFLECT_KILL)
         holds_kill(g->injector->holds, g->decided.sandbox, "a secret came back in a reply");
     tunnel_verdict(g->relay.tunnel, &kind, &code);
+    meter_add(METER_SCRUB_HITS, grant_hits(g));
     if (kind == RECORD_COMPLETED && grant_hits(g) > 0)
         code = "secret_reflected";
     relay_record(&g->relay, &r, kind, g->counter, code);

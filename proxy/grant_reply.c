@@ -1,6 +1,7 @@
 /* A grant as the front of its origin: the reply looked through for the secret, then passed on. */
 #include "grant_internal.h"
 
+#include "meter.h"
 #include "scrub_head.h"
 #include "spend.h"
 #include "tunnel.h"
@@ -94,6 +95,7 @@ static void front_data(void *self, const void *p, size_t n)
         return;
     }
     bool over = g->in_messages && grpc_message_over(&g->message, s);
+    meter_add(METER_SCRUBBED_BYTES, g->scrub ? n : 0);
     if (g->scrub && scrub_feed(g->scrub, s, &s) < 0) {
         grant_abandon(g, 503, "memory");
         return;

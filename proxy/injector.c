@@ -3,6 +3,7 @@
 
 #include "dial_client.h"
 #include "hold.h"
+#include "meter.h"
 #include "peer.h"
 #include "policy.h"
 #include "proc.h"
@@ -192,7 +193,9 @@ int injector_main(void)
     i->parent = i->base ? ipc_new(i->base, PROC_CONTROL_FD, on_control, on_parent_closed, i) : NULL;
     if (i->parent == NULL)
         return 1;
-    event_base_dispatch(i->base);
+    if (meter_report(i->base, i->parent) == 0)
+        event_base_dispatch(i->base);
+    meter_report_end();
     scrub_cache_free(i->scrubs);
     holds_free(i->holds);
     secret_client_free(i->secrets);

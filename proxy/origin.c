@@ -4,6 +4,7 @@
 #include "dial_client.h"
 #include "grpc_message.h"
 #include "http1_write.h"
+#include "meter.h"
 #include "tls_sessions.h"
 
 #include <stdio.h>
@@ -201,6 +202,8 @@ static void on_handshake(struct io *io, enum io_event ev, void *arg)
     struct origin *o = arg;
     switch (ev) {
     case IO_CONNECTED:
+        meter_add(METER_ORIGIN_HANDSHAKES, 1);
+        meter_add(METER_ORIGIN_RESUMED, SSL_session_reused(io_ssl(io)) == 1);
         connected(o);
         return;
     case IO_ERROR:
@@ -289,8 +292,11 @@ static int find_way(struct origin *o, bool may_wait)
     struct connection c = pool_take(o->env.pool, o->key, o->want);
     if (c.http1 || c.http2) {
         o->facts.reused = true;
+        meter_add(METER_POOL_REUSED, 1);
         return start(o, c);
     }
+    if (may_wait)
+        meter_add(METER_POOL_FRESH, 1);
     if (may_wait && o->want != POOL_HTTP1) {
         o->pool_wait = pool_wait(o->env.pool, o->key, on_waited, o);
         set_state(o, O_WAITING);

@@ -178,6 +178,8 @@ static int controller_message(struct child *c, struct msg *m)
         return parent_revoked(c->parent, m);
     case W_STATUS:
         return on_status(c, m);
+    case W_METERS_ALL:
+        return parent_meters_all(c, m);
     case W_RELOAD:
         return on_reload(c, m);
     default:
@@ -195,6 +197,10 @@ int parent_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_failed(c, m);
     case W_LOG:
         return on_log(c, m);
+    case W_METERS:
+        return parent_meters(c, m);
+    case W_COUNTS:
+        return parent_counts(c, m);
     case W_TOKEN_KEEP:
     case W_TOKEN_GET:
         return on_kept(c, m);

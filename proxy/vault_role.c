@@ -4,6 +4,7 @@
 #include "authority.h"
 #include "dial_client.h"
 #include "derived.h"
+#include "meter.h"
 #include "origin.h"
 #include "proc.h"
 #include "roots.h"
@@ -232,8 +233,9 @@ int vault_main(void)
                                     .roots = take_roots};
     struct vault *v =
         role_init(&role) == 0 ? vault_new(role.base, PROC_CONTROL_FD, true, &fetcher) : NULL;
-    if (v)
+    if (v && meter_report(role.base, vault_control(v)) == 0)
         event_base_dispatch(role.base);
+    meter_report_end();
     vault_free(v);
     dial_client_free(role.dial);
     pool_free(role.env.pool);

@@ -27,6 +27,15 @@ struct config_secret {
 
 enum listen_kind { LISTEN_HTTP = 1, LISTEN_HTTPS };
 
+/* A provider that sends its sandboxes' requests on to the listener. */
+struct config_forwarded {
+    const char *url;     /* what it was told to send to; no slash at its end */
+    const char *issuer;  /* of its tokens */
+    const char *team;    /* whose sandboxes these are */
+    const char *project; /* NULL: any of the team's */
+    const char *keys;    /* path of its key set (RFC 7517) */
+};
+
 struct config_listen {
     enum listen_kind kind;
     const char *address;    /* "127.0.0.1:3128" */
@@ -34,6 +43,7 @@ struct config_listen {
     const char *reached_at; /* what clients are told: the name, else the address; and the port */
     const char *policy;     /* NULL: needs a sandbox's token */
     bool insecure;
+    const struct config_forwarded *forwarded; /* NULL: a proxy */
 };
 
 /* upstream.resolve: host[:port] → a fixed address, exempt from the private-address guard. */
@@ -116,6 +126,9 @@ char *config_find(struct err *err);
 const struct config_secret *config_secrets(const struct config *c, size_t *n);
 const struct config_secret *config_secret(const struct config *c, const char *name);
 const struct config_listen *config_listens(const struct config *c, size_t *n);
+/* Of `listen`: where the controller answers /metrics and the console; NULL: nowhere. */
+const char *config_metrics(const struct config *c);
+const char *config_console(const struct config *c);
 /* This section of the two says the same. */
 bool config_same(const struct config *a, const struct config *b, const char *section);
 const struct config_resolve *config_resolves(const struct config *c, size_t *n);

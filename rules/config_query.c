@@ -128,6 +128,16 @@ const char *config_ca_key(const struct config *c)
     return c->ca_key;
 }
 
+const char *config_metrics(const struct config *c)
+{
+    return c->metrics;
+}
+
+const char *config_console(const struct config *c)
+{
+    return c->console;
+}
+
 const char *config_controller_socket(const struct config *c)
 {
     return c->socket;

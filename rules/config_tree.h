@@ -37,7 +37,7 @@ struct config {
     const char **upstream_ca; /* NULL-terminated */
     size_t n_secrets, n_policies, n_listens, n_resolves, n_no_proxy;
     struct limits limits;
-    const char *ca_dir, *ca_cert, *ca_key, *socket, *state, *audit_dir;
+    const char *ca_dir, *ca_cert, *ca_key, *socket, *state, *audit_dir, *metrics, *console;
     struct config_audit audit;
 };
 
@@ -64,6 +64,9 @@ void config_mark_keys(struct config *c);
 int config_read_secrets(struct config *c, const struct node *n, struct err *err);
 int config_read_policies(struct config *c, const struct node *n, struct err *err);
 int config_read_upstream(struct config *c, const struct node *n, struct err *err);
+/* config_forwarded.c: what `forwarded` of a listener says. */
+int config_read_forwarded(struct config *c, const struct node *n, struct config_listen *l,
+                          struct err *err);
 int config_read_listen(struct config *c, const struct node *n, struct err *err);
 int config_read_audit(struct config *c, const struct node *n, struct err *err);
 int config_read_ca(struct config *c, const struct node *n, struct err *err);

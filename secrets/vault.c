@@ -1,3 +1,4 @@
+#include "meter.h"
 #include "peer.h"
 #include "proc.h"
 #include "secret_list.h"
@@ -80,6 +81,7 @@ static void answer(struct channel *c, uint32_t req, struct secret *value, unsign
                    const char *why)
 {
     struct msg m;
+    meter_add(value ? METER_SECRETS : METER_SECRETS_FAILED, 1);
     msg_init(&m, W_SECRET); /* its body is wiped when sent */
     msg_put_u32(&m, req);
     msg_put_u8(&m, value != NULL);
@@ -439,6 +441,11 @@ struct vault *vault_new(struct event_base *base, int control_fd, bool confine,
         return NULL;
     }
     return v;
+}
+
+struct ipc *vault_control(const struct vault *v)
+{
+    return v->control;
 }
 
 void vault_free(struct vault *v)

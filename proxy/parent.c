@@ -342,7 +342,7 @@ int parent_main(void)
         fprintf(stderr, "durward: %s\n", err.text);
         return 1;
     }
-    p->env_fd = p->roots_fd = p->audit_dir_fd = p->state_dir_fd = p->api_fd = -1;
+    p->env_fd = p->roots_fd = p->budgets_fd = p->audit_dir_fd = p->state_dir_fd = p->api_fd = -1;
     p->metrics_fd = p->console_fd = -1;
     p->ca.lock_fd = p->ca.key_fd = p->ca.cert_fd = -1;
     p->generation = 1;

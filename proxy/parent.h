@@ -89,7 +89,7 @@ struct parent {
     char *config_path;   /* NULL: none to reload from */
     struct config *config;
     uint32_t generation;
-    int env_fd, roots_fd, audit_dir_fd, state_dir_fd, api_fd;
+    int env_fd, roots_fd, budgets_fd, audit_dir_fd, state_dir_fd, api_fd;
     int metrics_fd, console_fd; /* `listen` entries that the controller serves; -1: none */
     struct ca_files ca;
     char *ca_pem;

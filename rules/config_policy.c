@@ -197,7 +197,7 @@ static int read_policy(struct config *c, const struct node *n, struct config_pol
                        struct err *err)
 {
     static const struct key keys[] = {
-        {"env", NULL}, {"rules", NULL}, {"sandbox", NULL}, {"budget", "M3"}};
+        {"env", NULL}, {"rules", NULL}, {"sandbox", NULL}, {"budget", NULL}};
     char where[512];
     struct node at;
     if (!node_name_ok(n->key))

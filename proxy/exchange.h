@@ -11,6 +11,7 @@ struct exchange;
 enum exchange_state {
     EXCHANGE_NEW = 0,
     EXCHANGE_PREVIEW,   /* the rule wants to see the body first */
+    EXCHANGE_BUDGET,    /* waits for the dialer's leave */
     EXCHANGE_RECORDING, /* waits for the journal */
     EXCHANGE_OPEN,      /* a back is under way */
     EXCHANGE_REPLYING,

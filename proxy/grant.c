@@ -452,10 +452,20 @@ static size_t back_room(void *self)
 static void note_given_up(struct grant *g, const char *code)
 {
     struct record r;
-    g->counter = journal_next(g->injector->journal);
+    if (g->counter == 0)
+        g->counter = journal_next(g->injector->journal);
     record_request(g, &r, RECORD_DENIED);
     record_put_str(&r, RF_CODE, code);
     journal_note(g->injector->journal, &r);
+}
+
+static void back_id(void *self, char id[STREAM_ID])
+{
+    struct grant *g = self;
+    if (g->state == G_SECRET || g->state == G_BODY)
+        g->counter = journal_next(g->injector->journal); /* cancel writes its record */
+    if (g->counter)
+        journal_id(g->injector->journal, g->counter, id, STREAM_ID);
 }
 
 static void back_cancel(void *self, const char *code)
@@ -476,6 +486,7 @@ static const struct back_ops back_ops = {
     .end = back_end,
     .room = back_room,
     .resume = relay_resume,
+    .id = back_id,
     .cancel = back_cancel,
 };
 

@@ -22,7 +22,8 @@ struct config_secret {
     unsigned ttl;               /* seconds a value may be kept; 0: read again each time asked */
     const char *endpoint;       /* MINT: the URL it comes from; NULL: none */
     bool lines;                 /* a key of another secret: several lines, and never sent */
-    bool used;                  /* another secret is made of it */
+    bool hidden; /* a login of stores behind an endpoint: declared by them, named by nobody */
+    bool used;   /* another secret is made of it */
 };
 
 enum listen_kind { LISTEN_HTTP = 1, LISTEN_HTTPS };
@@ -168,6 +169,10 @@ const char *const *config_policy_secrets(const struct config *c, const char *nam
 /* JSON text of the policy under which the vault may reach token endpoints, malloc'd; NULL when no
  * secret has one. */
 char *config_endpoints_json(const struct config *c);
+/* It comes from an endpoint, and asking for it uses nothing up (as a refresh token would be). */
+bool config_secret_asks(const struct config_secret *s);
+/* It is a key that signs. */
+bool config_secret_signs(const struct config_secret *s);
 /* A policy's limits; defaults where there is no such policy. */
 const struct config_sandbox *config_policy_sandbox(const struct config *c, const char *name);
 /* "bwrap", "docker"; NULL: no backend has that number. */

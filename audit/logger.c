@@ -371,6 +371,7 @@ void logger_free(struct logger *l)
     free_event(l->retry);
     free_event(l->second);
     free_event(l->deadline);
+    audience_free(l->audience);
     log_file_free(l->log);
     signing_key_free(l->key);
     int fds[] = {l->lock, l->journal_dir, l->dir, l->base_dir};

@@ -29,6 +29,7 @@ void channel_free(struct channel *ch)
 {
     TAILQ_REMOVE(&ch->logger->channels, ch, link);
     ch->logger->n_channels--;
+    audience_leave(ch->logger->audience, ch->ipc);
     ipc_free(ch->ipc);
     journal_file_done(&ch->file);
     open_ids_free(ch->ids);
@@ -44,6 +45,7 @@ static void set_state(struct channel *ch, enum channel_state state)
 
 void channel_close(struct channel *ch)
 {
+    audience_leave(ch->logger->audience, ch->ipc);
     ipc_free(ch->ipc);
     ch->ipc = NULL;
     if (ch->state == CHANNEL_WAITING && ch->file.fd < 0) {
@@ -63,6 +65,7 @@ static void corrupt(struct channel *ch, const char *why)
     logger_event(ch->logger, ch, "journal_corrupt", why, 0);
     logger_warn(ch->logger, "the journal of channel %u (%s, sandbox \"%s\") is corrupt: %s; end it",
                 (unsigned)ch->handle, role_name((enum role)ch->file.role), ch->file.sandbox, why);
+    audience_leave(ch->logger->audience, ch->ipc);
     ipc_free(ch->ipc);
     ch->ipc = NULL;
     ch->more = ch->torn = false;
@@ -74,11 +77,26 @@ static void on_closed(struct ipc *ipc UNUSED, const char *why UNUSED, void *arg)
     channel_close(arg);
 }
 
+/* Only the controller shows the log to anybody. */
+static int on_watch(struct channel *ch, struct msg *m)
+{
+    uint8_t on;
+    if (ch->file.role != ROLE_CONTROLLER || (msg_get_u8(m, &on) | msg_end(m)) < 0)
+        return -1;
+    if (on)
+        audience_watch(ch->logger->audience, ch->ipc);
+    else
+        audience_leave(ch->logger->audience, ch->ipc);
+    return 0;
+}
+
 /* Counts of bytes are the writer's word: they only say when to look. */
 static int on_message(struct ipc *ipc UNUSED, struct msg *m, void *arg)
 {
     struct channel *ch = arg;
     uint64_t count;
+    if (m->type == W_WATCH)
+        return on_watch(ch, m);
     if ((msg_get_u64(m, &count) | msg_end(m)) < 0 || ch->state != CHANNEL_OPEN ||
         count > ch->granted)
         return -1;

@@ -45,10 +45,23 @@ static const struct command command_secret = {
     cmd_secret};
 
 const struct command *const commands[] = {
-    &command_run,    &command_sandbox, &command_serve,      &command_status,
-    &command_reload, &command_check,   &command_explain,    &command_test,
-    &command_env,    &command_secret,  &command_approve,    &command_image,
-    &command_ca,     &command_audit,   &command_completion, NULL,
+    &command_run,
+    &command_sandbox,
+    &command_serve,
+    &command_status,
+    &command_reload,
+    &command_check,
+    &command_explain,
+    &command_test,
+    &command_env,
+    &command_secret,
+    &command_approve,
+    &command_image,
+    &command_ca,
+    &command_audit,
+    &command_console,
+    &command_completion,
+    NULL,
 };
 
 /* Named in the design, not built yet: known, so that nobody takes them for a typing error. */

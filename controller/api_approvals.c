@@ -71,14 +71,17 @@ void api_approval(struct api *a, struct evhttp_request *req, struct asked *q)
         not_found(req);
 }
 
-/* The kernel's word for who is at the other end. */
-static void peer_text(struct evhttp_request *req, char *to, size_t size)
+/* The kernel's word for who is at the other end; of the console its session is all that is known.
+ */
+static void peer_text(const struct api *a, struct evhttp_request *req, char *to, size_t size)
 {
     struct ucred who = {.uid = (uid_t)-1};
     socklen_t len = sizeof who;
     struct evhttp_connection *conn = evhttp_request_get_connection(req);
     int fd = conn ? bufferevent_getfd(evhttp_connection_get_bufferevent(conn)) : -1;
-    if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0)
+    if (a->door == DOOR_CONSOLE)
+        snprintf(to, size, "console");
+    else if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0)
         snprintf(to, size, "somebody (API)");
     else
         snprintf(to, size, "uid %u (API)", (unsigned)who.uid);
@@ -87,7 +90,7 @@ static void peer_text(struct evhttp_request *req, char *to, size_t size)
 static void decide(struct api *a, struct evhttp_request *req, const struct asked *q, bool allow)
 {
     char who[64];
-    peer_text(req, who, sizeof who);
+    peer_text(a, req, who, sizeof who);
     if (approvals_decide(a->controller->approvals, q->args[0], allow, who) == 0)
         api_reply(
             req, 200,

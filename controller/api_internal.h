@@ -12,6 +12,8 @@
 #include "resident.h"
 
 struct stream;
+struct feed;
+struct console;
 
 struct api_wait { /* a request whose answer the parent has to give */
     struct evhttp_request *req;
@@ -20,11 +22,17 @@ struct api_wait { /* a request whose answer the parent has to give */
 
 STAILQ_HEAD(api_waits, api_wait);
 
+/* By which way a request came: the console has fewer routes. */
+enum api_door { DOOR_SOCKET, DOOR_CONSOLE };
+
 struct api {
     struct controller *controller;
     struct evhttp *http;
     struct api_waits status, reload, metrics;
+    enum api_door door;          /* of the request that is being answered */
     struct evhttp *metrics_http; /* NULL: no such listener */
+    struct feed *feed;           /* the audit log as it is written, for those who watch */
+    struct console *console;     /* NULL: no such listener */
     LIST_HEAD(, stream) streams;
 };
 
@@ -46,7 +54,10 @@ void api_ask_parent(struct api *a, struct evhttp_request *req, struct api_waits 
 struct evhttp_request *api_first_waiting(struct api_waits *q); /* taken off; NULL: none */
 int api_answer_metrics(struct api *a, struct msg *m);
 /* Answers, at once or later. */
-void api_route(struct api *a, struct evhttp_request *req);
+void api_route(struct api *a, struct evhttp_request *req, enum api_door door);
+struct feed *feed_new(struct api *a);
+void feed_free(struct feed *f);       /* NULL is fine; streams are dropped before */
+void console_free(struct console *c); /* NULL is fine */
 /* Without a policy: the only one there is. NULL with err. */
 const char *api_only_policy(const struct config *c, struct err *err);
 
@@ -74,6 +85,10 @@ bool stream_wanted(struct evhttp_request *req, const char *protocol);
 #define HANDLER_IN(name) \
     void name(struct api *a, struct evhttp_request *req, struct asked *q, struct resident *r)
 HANDLER(api_metrics);
+HANDLER(api_watch);
+HANDLER(api_explain);
+HANDLER(api_policy);
+HANDLER(api_console);
 HANDLER(api_health);
 HANDLER(api_status);
 HANDLER(api_reload);

@@ -75,6 +75,9 @@ enum wire_type {
     W_REPAIR = 45, /* →L: good:u64: a short write left part of a record after this count;
                       L→: the same: the part is cut off, the journal may be used again */
 
+    W_WATCH = 48,   /* C→L: on:u8: tell me what is written, and first what was written last */
+    W_WATCHED = 49, /* L→C: part:u8, 12 × skipped:u64, key:bytes, lines:bytes: audit/audience.h */
+
     /* ---- what roles count (lib/meter.h, audit/counts.h) ---- */
     W_METERS = 170, /* role→P: struct meters, at most once a second */
     W_COUNTS = 171, /* L→P: n × (kind:u8, policy:str, code:str, records:u64, count:u64, up:u64,
@@ -96,6 +99,11 @@ enum wire_type {
     W_STORE_EXIT = 55,    /* P→V: req:u32, status:u32 (wait status of the command) */
     W_STORE_CHANGED = 58, /* P→V: secret:str: its file may have another content now */
 
+    W_STORE_STATE = 182, /* V→P→C: secret:str, ok:u8, text:str: it cannot be read, or can again */
+
+    W_SECRET_TRY = 180,   /* CLI→P→V: req:u32, secret:str: read it */
+    W_SECRET_TRIED = 181, /* V→P→CLI: req:u32, ok:u8, bytes:u32 (how long it is), text:str */
+
     W_VAULT_ROOTS = 150, /* P→V: limits:bytes, fd: roots memfd */
     W_TOKEN_KEEP = 151,  /* V→P: req:u32, secret:str, value:bytes: a refresh token, into a file */
     W_TOKEN_KEPT = 152,  /* P→V: req:u32, ok:u8 */
@@ -108,7 +116,7 @@ enum wire_type {
     W_HOP_END = 62,      /* both: exchange:u32 (the message is whole) */
     W_HOP_REPLY = 63,    /* I→G: see proxy/hop.h */
     W_HOP_FAIL = 64,     /* I→G: exchange:u32, status:u32, code:str, id:str, retry:u32 (s) */
-    W_HOP_ABORT = 65,    /* G→I: exchange:u32, code:str */
+    W_HOP_ABORT = 65,    /* G→I: exchange:u32, code:str; answered by W_HOP_FAIL with the id */
     W_HOP_CREDIT = 66,   /* both: exchange:u32, bytes:u32 */
     W_HOP_TRAILERS = 67, /* I→G: exchange:u32 n × (name, value); before W_HOP_END */
 
@@ -179,6 +187,8 @@ enum wire_type {
                              Answered by W_INIT_STARTED (the pipe), then W_INIT_EXIT */
     W_INIT_CONNECT = 148, /* →init: number:u32, port:u32: a connection to the sandbox's loopback;
                              W_INIT_STARTED (the socket), then W_INIT_EXIT */
+    W_INIT_HANDOVER = 149, /* maker→init in a container, on a socket of its own: fds: the descriptor
+                              that all else here is said on, the seccomp program */
 };
 
 #endif

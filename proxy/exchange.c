@@ -411,6 +411,23 @@ static const struct refusal *back_trailers(void *self, const struct head *fields
     return guard_request_trailers(x->gate, &x->who, fields);
 }
 
+static void back_id(void *self, char id[STREAM_ID])
+{
+    struct exchange *x = self;
+    if (x->state == EXCHANGE_PREVIEW || x->state == EXCHANGE_BUDGET)
+        x->counter = journal_next(x->gate->journal); /* cancel writes its record */
+    if (x->counter)
+        journal_id(x->gate->journal, x->counter, id, STREAM_ID);
+}
+
+static bool back_refuse(void *self, unsigned status, const char *code)
+{
+    struct exchange *x = self;
+    const struct back *b = &x->relay.back;
+    bool far = x->counter == 0 && x->state == EXCHANGE_OPEN && b->ops && b->ops->refuse;
+    return far && b->ops->refuse(b->self, status, code);
+}
+
 static void back_cancel(void *self, const char *code)
 {
     struct exchange *x = self;
@@ -433,6 +450,8 @@ static const struct back_ops back_ops = {
     .end = back_end,
     .room = back_room,
     .resume = relay_resume,
+    .id = back_id,
+    .refuse = back_refuse,
     .cancel = back_cancel,
 };
 

@@ -307,8 +307,11 @@ static int on_abort(struct served *x, struct msg *m)
     if (msg_get_str(m, code, sizeof code) < 0 || msg_end(m) < 0 || !http1_is_token(slice_str(code)))
         return -1;
     struct back b = x->back;
-    drop(x);
+    char id[STREAM_ID] = "-";
+    if (b.ops->id)
+        b.ops->id(b.self, id);
     b.ops->cancel(b.self, code);
+    front_fail(x, 400, code, id); /* the gate knows its answer: it wants the id */
     return 0;
 }
 

@@ -296,6 +296,8 @@ static int on_starter(struct ipc *ch UNUSED, struct msg *m, void *arg)
 {
     struct parent *p = arg;
     struct err err = {0};
+    if (m->type == W_SECRET_TRY && p->told_ready)
+        return parent_try_secret(p, m);
     if (m->type != W_INIT || p->config)
         return -1;
     if (take_init(p, m, &err) < 0 || parent_setup(p, &err) < 0) {

@@ -129,7 +129,9 @@ void parent_wire(struct parent *p, struct child *a, struct child *b, const char 
                  const char *policy, bool token);
 void parent_rewire(struct child *c); /* all wires of c whose other end is there */
 void parent_unwire(struct child *c);
-/* parent_message.c: what roles say on their control channels */
+/* parent_message.c: the starter's W_SECRET_TRY (0, or -1 when it is bad), and what roles say on
+ * their control channels */
+int parent_try_secret(struct parent *p, struct msg *m);
 int parent_message(struct ipc *ch, struct msg *m, void *child);
 /* parent_anchor.c: W_ANCHOR, and the end of the command it ran */
 int parent_anchor(struct parent *p, struct msg *m);

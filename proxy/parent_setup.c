@@ -235,6 +235,8 @@ static int check_reload(const struct parent *p, const struct config *c, struct e
 {
     if (!config_same(p->config, c, "listen"))
         return err_set(err, ERR_UNREADY, "`listen` changed: that needs a restart of the daemon");
+    if (!config_same(p->config, c, "secrets")) /* the vault has read them once */
+        return err_set(err, ERR_UNREADY, "`secrets` changed: that needs a restart of the daemon");
     if (!config_same(p->config, c, "upstream"))
         return err_set(err, ERR_UNREADY, "`upstream` changed: that needs a restart of the daemon");
     if (parent_check_forwarded(c, err) < 0)

@@ -185,7 +185,7 @@ static int on_fail(struct hop_exchange *x, struct msg *m)
     unsigned ours = x->refused;
     const char *why = ours ? x->refused_code : code;
     struct front f = drop(x);
-    stream_retry(&f, retry);
+    stream_retry(&f, ours ? 0 : retry);
     f.ops->fail(f.self, ours ? ours : status, why, id);
     return 0;
 }

@@ -33,9 +33,9 @@ struct http1_server {
     bool tunnel;                      /* the reply began one */
     char accept[UPGRADE_ACCEPT_TEXT]; /* what a WebSocket is answered; "": none is asked for */
     const char *refusal_field;
-    char retry_field[32];
     size_t lingered;   /* bytes dropped in S_LINGER */
     unsigned flushing; /* seconds that the answer has taken to leave */
+    char retry_field[32];
     int depth;
     bool freed;
 };

@@ -239,6 +239,8 @@ int vault_main(void)
     vault_free(v);
     dial_client_free(role.dial);
     pool_free(role.env.pool);
+    if (role.base) /* connections that were kept say farewell, and go */
+        event_base_loop(role.base, EVLOOP_NONBLOCK);
     SSL_CTX_free(role.env.tls);
     roots_free(role.roots);
     if (role.base)

@@ -210,7 +210,6 @@ static void say_fail_200(struct bed *b)
     msg_put_u32(&m, 200);
     msg_put_str(&m, "x");
     msg_put_str(&m, "y");
-    msg_put_u32(&m, 0);
     bed_send(b->far, &m);
 }
 

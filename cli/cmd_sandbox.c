@@ -6,7 +6,18 @@
 #include "commands.h"
 #include "out.h"
 
-enum { OPT_POLICY = 256, OPT_NAME, OPT_LABEL, OPT_TTL, OPT_IDLE, OPT_REUSE, OPT_STATE };
+enum {
+    OPT_POLICY = 256,
+    OPT_NAME,
+    OPT_LABEL,
+    OPT_TTL,
+    OPT_IDLE,
+    OPT_REUSE,
+    OPT_STATE,
+    OPT_IMAGE,
+    OPT_ON_IDLE,
+    OPT_NO_RESUME
+};
 enum { TTL_MAX = 30 * 86400, PATH_BYTES = 16 * 1024 };
 
 static int run_create(int argc, char **argv);
@@ -14,6 +25,7 @@ static int run_ls(int argc, char **argv);
 static int run_show(int argc, char **argv);
 static int run_rm(int argc, char **argv);
 static int run_pause(int argc, char **argv);
+static int run_stop(int argc, char **argv);
 static int run_resume(int argc, char **argv);
 static int run_later(int argc, char **argv);
 
@@ -24,26 +36,30 @@ static const struct arg_option create_options[] = {
     {'e', "env", "K=V", "set a variable inside; may be repeated"},
     {OPT_TTL, "ttl", "T", "end it after T whatever it does (90s, 15m, 24h; default 24h)"},
     {OPT_IDLE, "idle-ttl", "T", "end it when nothing was done in it for T (default 1h; 0: never)"},
+    {OPT_ON_IDLE, "on-idle", "WHAT", "then delete (default), pause or stop it"},
+    {OPT_IMAGE, "image", "NAME", "an imported image in place of the host's /usr"},
+    {OPT_NO_RESUME, "no-auto-resume", NULL, "paused or stopped, it stays so until 'resume'"},
     {OPT_REUSE, "get-or-create", NULL, "take the one with these labels if there is one"},
     {0},
 };
 
 static const struct arg_option ls_options[] = {
     {OPT_LABEL, "label", "K=V", "only with this label; may be repeated"},
-    {OPT_STATE, "state", "STATE", "only creating, running, stopping or stopped ones"},
+    {OPT_STATE, "state", "STATE",
+     "only creating, running, paused, resuming, stopped or stopping ones"},
     {0},
 };
 
 static const struct arg_option no_options[] = {{0}};
 
-enum { CREATE, LS, SHOW, EXEC, CP, FORWARD, RM, PAUSE, RESUME, SNAPSHOT, FORK };
+enum { CREATE, LS, SHOW, EXEC, CP, FORWARD, RM, PAUSE, STOP, RESUME, SNAPSHOT, FORK };
 
 const struct command sandbox_verbs[] = {
     [CREATE] =
-        {"sandbox create", "[--policy NAME] [--label K=V]... [--ttl T] [OPTION...]",
+        {"sandbox create", "[--policy NAME] [--image NAME] [--label K=V]... [--ttl T] [OPTION...]",
          "Make a sandbox; prints its id.", create_options,
-         "It runs when the id is printed, and ends at its time to live, when it is idle too\n"
-         "long, by 'durward sandbox rm', or with the daemon.\n",
+         "It runs when the id is printed. At its time to live, when it is idle too long, or by\n"
+         "'durward sandbox rm' it ends, and its files go; the daemon's end stops it only.\n",
          run_create},
     [LS] = {"sandbox ls", "[--label K=V]... [--state STATE] [--json]", "List sandboxes.",
             ls_options, NULL, run_ls},
@@ -67,8 +83,15 @@ const struct command sandbox_verbs[] = {
                  verb_forward},
     [RM] = {"sandbox rm", "ID...", "End sandboxes and forget them.", no_options,
             "One that is not there is no error.\n", run_rm},
-    [PAUSE] = {"sandbox pause", "ID", "Freeze a sandbox's processes.", no_options, NULL, run_pause},
-    [RESUME] = {"sandbox resume", "ID", "Undo pause.", no_options, NULL, run_resume},
+    [PAUSE] = {"sandbox pause", "ID", "Freeze a sandbox's processes.", no_options,
+               "Where the daemon may use a freezer of control groups: as root, or in a delegated\n"
+               "unit. A command, a copy or a forwarded port resumes it.\n",
+               run_pause},
+    [STOP] = {"sandbox stop", "ID", "End a sandbox's processes and keep its files.", no_options,
+              "A command, a copy or a forwarded port makes it run again, above its files.\n",
+              run_stop},
+    [RESUME] = {"sandbox resume", "ID", "Let a paused or stopped sandbox run again.", no_options,
+                NULL, run_resume},
     [SNAPSHOT] = {"sandbox snapshot", "", "Keep a copy of its file system.", no_options, NULL,
                   run_later},
     [FORK] = {"sandbox fork", "", "Make another one from it.", no_options, NULL, run_later},
@@ -119,6 +142,15 @@ static int take_option(const struct args *a, int id, json_t *body)
         return EXIT_OK;
     case OPT_NAME:
         json_object_set_new(body, "name", json_string(a->value));
+        return EXIT_OK;
+    case OPT_IMAGE:
+        json_object_set_new(body, "image", json_string(a->value));
+        return EXIT_OK;
+    case OPT_ON_IDLE:
+        json_object_set_new(body, "on_idle", json_string(a->value));
+        return EXIT_OK;
+    case OPT_NO_RESUME:
+        json_object_set_new(body, "auto_resume", json_false());
         return EXIT_OK;
     case OPT_REUSE:
         json_object_set_new(body, "get_or_create", json_true());
@@ -280,7 +312,8 @@ static int call_one(const struct args *a, const char *method, const char *id, co
 
 static void print_one(const json_t *s)
 {
-    static const char *const shown[] = {"id", "name", "policy", "state", "reason", "workdir"};
+    static const char *const shown[] = {"id",     "name",    "policy", "image",   "state",
+                                        "reason", "workdir", "parent", "snapshot"};
     const char *key;
     char clean[512];
     json_t *value;
@@ -365,6 +398,11 @@ static int run_pause(int argc, char **argv)
     return change(&sandbox_verbs[PAUSE], "/pause", argc, argv);
 }
 
+static int run_stop(int argc, char **argv)
+{
+    return change(&sandbox_verbs[STOP], "/stop", argc, argv);
+}
+
 static int run_resume(int argc, char **argv)
 {
     return change(&sandbox_verbs[RESUME], "/resume", argc, argv);
@@ -380,7 +418,7 @@ int cmd_sandbox(int argc, char **argv)
 {
     static const struct command self = {
         "sandbox",
-        "create|ls|show|exec|cp|forward|rm|pause|resume [OPTION...]",
+        "create|ls|show|exec|cp|forward|rm|pause|stop|resume [OPTION...]",
         "Sandboxes of the daemon ('durward serve').",
         no_options,
         "'durward sandbox VERB --help' tells more.\n",
@@ -392,6 +430,6 @@ int cmd_sandbox(int argc, char **argv)
     if (args_next(&a) == ARGS_STOP)
         return a.exit_code;
     if (a.next == argc)
-        return args_usage(&self, "create, ls, show, exec, cp, forward, rm, pause or resume?");
+        return args_usage(&self, "create, ls, show, exec, cp, forward, rm, pause, stop or resume?");
     return args_usage(&self, "there is no 'sandbox %s'", argv[a.next]);
 }

@@ -82,6 +82,8 @@ HANDLER(api_delete);
 HANDLER_IN(api_show);
 HANDLER_IN(api_change);
 HANDLER_IN(api_pause);
+HANDLER_IN(api_stop);
+HANDLER_IN(api_resume);
 HANDLER_IN(api_execs);
 HANDLER_IN(api_exec);
 HANDLER_IN(api_cancel);

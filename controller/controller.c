@@ -13,6 +13,7 @@
 #include "happenings.h"
 #include "identities.h"
 #include "journal.h"
+#include "layer_queue.h"
 #include "peer.h"
 #include "proc.h"
 #include "registry.h"
@@ -23,18 +24,22 @@ enum { CA_PEM_MAX = 64 * 1024 };
 
 /* ---- what is recorded ---- */
 
-static void on_sandbox_event(void *arg, const struct sandbox *s, const char *what,
-                             const char *detail)
+void controller_note(struct controller *c, const char *target, const char *what, const char *detail)
 {
-    struct controller *c = arg;
     struct record r;
     record_init(&r, RECORD_LIFECYCLE, 0);
     record_put_str(&r, RF_EVENT, what);
-    record_put_str(&r, RF_TARGET, sandbox_id(s));
+    record_put_str(&r, RF_TARGET, target);
     record_put_str(&r, RF_DETAIL, detail);
     if (journal_note(c->journal, &r) < 0)
-        proc_log("not recorded: %s of %s", what, sandbox_id(s));
-    happenings_add(c->happenings, sandbox_id(s), what, detail);
+        proc_log("not recorded: %s of %s", what, target);
+    happenings_add(c->happenings, target, what, detail);
+}
+
+static void on_sandbox_event(void *arg, const struct sandbox *s, const char *what,
+                             const char *detail)
+{
+    controller_note(arg, sandbox_id(s), what, detail);
 }
 
 static void on_sandbox_gone(void *arg, struct sandbox *s)
@@ -50,6 +55,8 @@ static int on_builder(struct ipc *ch UNUSED, struct msg *m, void *arg)
 {
     struct controller *c = arg;
     char id[SANDBOX_ID_MAX + 1];
+    if (m->type == W_LAYERED)
+        return layer_queue_answer(c->layers, m);
     if (msg_get_str(m, id, sizeof id) < 0)
         return -1;
     struct sandbox *s = sandbox_find(&c->owner, id);
@@ -67,6 +74,7 @@ static void on_builder_closed(struct ipc *ch, const char *why UNUSED, void *arg)
     struct controller *c = arg;
     c->owner.builder = NULL;
     ipc_free(ch);
+    layer_queue_builder(c->layers, NULL);
     for (struct sandbox *s = NULL; (s = sandbox_next(&c->owner, s)) != NULL;)
         sandbox_builder_down(s);
 }
@@ -90,6 +98,7 @@ static void attach_builder(struct controller *c, int fd)
         on_builder_closed(c->owner.builder, "replaced", c);
     c->owner.builder = ipc_new(c->base, fd, on_builder, on_builder_closed, c);
     begin_all(c);
+    layer_queue_builder(c->layers, c->owner.builder);
 }
 
 /* ---- the parent's channel ---- */
@@ -251,6 +260,9 @@ static int start(struct controller *c, struct err *err)
     if (c->journal == NULL)
         return err_set(err, ERR_INTERNAL, "out of memory");
     journal_on_ready(c->journal, on_journal, c);
+    c->layers = layer_queue_new();
+    if (c->layers == NULL)
+        return err_set(err, ERR_INTERNAL, "out of memory");
     c->owner.base = c->base;
     c->owner.event = on_sandbox_event;
     c->owner.gone = on_sandbox_gone;
@@ -307,6 +319,7 @@ static void stop(struct controller *c)
     journal_free(c->journal);
     registry_close(c->registry);
     happenings_free(c->happenings);
+    layer_queue_free(c->layers);
     keys_done(&c->keys);
     config_unref(c->config);
     free(c->ca_pem);

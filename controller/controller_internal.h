@@ -12,6 +12,7 @@ struct journal;
 struct registry;
 struct api;
 struct happenings;
+struct layer_queue;
 struct resident;
 
 enum { CONTROLLER_PATH_MAX = 4096, CONTROLLER_CONFIG_MAX = 8 << 20, CONTROLLER_CLIENTS_MAX = 256 };
@@ -40,11 +41,16 @@ struct controller {
     char trust_inside[CONTROLLER_PATH_MAX];
     char trust_outside[CONTROLLER_PATH_MAX];
     struct happenings *happenings; /* NULL when private */
+    struct layer_queue *layers;
     TAILQ_HEAD(, resident) residents;
     size_t n_residents;
     size_t n_clients;
     LIST_HEAD(, client) clients;
 };
+
+/* A lifecycle record, and an event of the API. */
+void controller_note(struct controller *c, const char *target, const char *what,
+                     const char *detail);
 
 /* client.c: a channel on which W_RUN comes. Takes over fd. */
 void client_new(struct controller *c, int fd);

@@ -394,7 +394,7 @@ struct job *job_start(struct event_base *base, const struct stage_parts *parts,
     j->arg = arg;
     j->pidfd = j->init_fd = j->errors = j->info = j->image = -1;
     buf_init(&j->text, TEXT_MAX);
-    j->cgroup = cgroup_new(plan->sandbox, &plan->shape.limits, plan->shape.root == SHAPE_KEPT);
+    j->cgroup = cgroup_new(plan->sandbox, &plan->shape.limits, plan->shape.root != SHAPE_READ_ONLY);
     plan->held = cgroup_held(j->cgroup);
     if (plan->shape.image[0])
         j->image = image_hold(parts->state_dir, plan->shape.image, err);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "layer_work.h"
 #include "wire.h"
 
 /* How long a state may last. A build that takes this long will not come; the gate's last counts
@@ -239,8 +240,10 @@ static int send_id(struct ipc *to, uint16_t type, const struct sandbox *s)
 
 static int ask_for(struct sandbox *s)
 {
-    if (s->plan.adopt)
-        return send_id(s->owner->builder, W_ADOPT, s);
+    if (s->plan.adopt) /* it may have been paused; nobody waits for the answer */
+        return send_id(s->owner->builder, W_ADOPT, s) < 0
+                   ? -1
+                   : layer_freeze(s->owner->builder, 0, s->plan.id, false);
     tell(s, "sandbox_created", s->plan.request.policy);
     if (send_sandbox(s) < 0 || send_build(s) < 0)
         return -1;

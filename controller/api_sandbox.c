@@ -18,7 +18,7 @@ static bool has_policy(const struct config *c, const char *name)
 struct create {
     struct resident_wish wish;
     bool reuse;
-    const char *policy; /* as it was asked for, or NULL */
+    const char *policy, *snapshot; /* as they were asked for, or NULL */
 };
 
 static int name_ok(const char *name, struct err *err)
@@ -42,25 +42,34 @@ static int read_idle(const json_t *body, enum resident_idle *ret, struct err *er
     return text ? err_set(err, ERR_PARSE, "on_idle must be delete, pause or stop") : 0;
 }
 
+int api_read_wish(const json_t *body, struct resident_wish *w, struct err *err)
+{
+    *w = (struct resident_wish){
+        .ttl = RESIDENT_TTL_DEFAULT, .idle_ttl = RESIDENT_IDLE_DEFAULT, .auto_resume = true};
+    if (asked_text(body, "name", RESIDENT_NAME_MAX, &w->name, err) < 0 ||
+        asked_labels(body, "labels", &w->labels, err) < 0 ||
+        asked_env(body, "env", &w->env, err) < 0 ||
+        asked_integer(body, "ttl", 1, RESIDENT_TTL_MAX, &w->ttl, err) < 0 ||
+        asked_integer(body, "idle_ttl", 0, RESIDENT_TTL_MAX, &w->idle_ttl, err) < 0 ||
+        asked_flag(body, "auto_resume", &w->auto_resume, err) < 0 ||
+        read_idle(body, &w->on_idle, err) < 0)
+        return -1;
+    return w->name ? name_ok(w->name, err) : 0;
+}
+
 static int read_create(struct controller *c, const json_t *body, struct create *w, struct err *err)
 {
-    *w = (struct create){.wish = {.ttl = RESIDENT_TTL_DEFAULT,
-                                  .idle_ttl = RESIDENT_IDLE_DEFAULT,
-                                  .auto_resume = true}};
-    if (asked_text(body, "policy", 64, &w->policy, err) < 0 ||
-        asked_text(body, "name", RESIDENT_NAME_MAX, &w->wish.name, err) < 0 ||
-        asked_labels(body, "labels", &w->wish.labels, err) < 0 ||
-        asked_env(body, "env", &w->wish.env, err) < 0 ||
-        asked_integer(body, "ttl", 1, RESIDENT_TTL_MAX, &w->wish.ttl, err) < 0 ||
-        asked_integer(body, "idle_ttl", 0, RESIDENT_TTL_MAX, &w->wish.idle_ttl, err) < 0 ||
+    *w = (struct create){.reuse = false};
+    if (api_read_wish(body, &w->wish, err) < 0 ||
+        asked_text(body, "policy", 64, &w->policy, err) < 0 ||
         asked_flag(body, "get_or_create", &w->reuse, err) < 0 ||
-        asked_flag(body, "auto_resume", &w->wish.auto_resume, err) < 0 ||
         asked_text(body, "image", SHAPE_NAME_MAX, &w->wish.image, err) < 0 ||
-        read_idle(body, &w->wish.on_idle, err) < 0 ||
-        (w->wish.name && name_ok(w->wish.name, err) < 0))
+        asked_text(body, "snapshot", SHAPE_NAME_MAX, &w->snapshot, err) < 0)
         return -1;
     if (w->reuse && json_object_size(w->wish.labels) == 0)
         return err_set(err, ERR_PARSE, "get_or_create needs labels to look for");
+    if (w->wish.image && w->snapshot)
+        return err_set(err, ERR_PARSE, "a snapshot brings its image: leave `image` out");
     if (w->wish.image && !shape_name_ok(w->wish.image))
         return err_set(err, ERR_PARSE, "'%s' is not the name of an image", w->wish.image);
     if (w->policy && !has_policy(c->config, w->policy))
@@ -75,7 +84,7 @@ static struct resident *make(struct controller *c, struct create *w, struct err 
 }
 
 static const char create_keys[] =
-    "policy name labels env ttl idle_ttl get_or_create image on_idle auto_resume";
+    "policy name labels env ttl idle_ttl get_or_create image snapshot on_idle auto_resume";
 
 static void refuse_create(struct evhttp_request *req, const char *why)
 {
@@ -129,10 +138,17 @@ HANDLER(api_create)
     int found = body && read_create(a->controller, body, &w, &err) == 0
                     ? reuse(a->controller, req, &w, &err)
                     : -1;
+    if (found == 0 && w.snapshot &&
+        (w.wish.snapshot = api_find_snapshot(a, req, w.snapshot)) == NULL) {
+        json_decref(body); /* it is answered */
+        return;
+    }
     if (found == 0)
         r = make(a->controller, &w, &err);
     if (r && resident_await(r, answer_created, req) < 0)
         err_set(&err, ERR_INTERNAL, "out of memory");
+    else if (r == NULL && found == 0 && api_unsupported(err.text))
+        api_refuse(req, 501, "unsupported", err.text);
     else if (r == NULL && found == 0 && err.code == ERR_UNREADY)
         api_refuse(req, 503, "limit", err.text);
     else if (r == NULL && found <= 0)
@@ -264,7 +280,7 @@ HANDLER(api_delete)
 
 static void answer_one(void *arg, struct resident *r, const char *why)
 {
-    bool never = r == NULL && strncmp(why, "unsupported", strlen("unsupported")) == 0;
+    bool never = r == NULL && api_unsupported(why);
     if (r)
         api_reply(arg, 200, resident_json(r));
     else

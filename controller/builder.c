@@ -228,6 +228,8 @@ static int on_teardown(struct asker *a, struct msg *m)
     if (msg_get_str(m, id, sizeof id) < 0 || msg_end(m) < 0)
         return -1;
     struct site *s = find(a->builder, id);
+    if (s && s->asker == NULL)
+        s->asker = a; /* one of its predecessor's, which it does not want */
     if (s && s->asker == a)
         job_end(s->job);
     else

@@ -18,6 +18,7 @@
 #include "proc.h"
 #include "registry.h"
 #include "resident.h"
+#include "snapshot.h"
 #include "wire.h"
 
 enum { CA_PEM_MAX = 64 * 1024 };
@@ -285,7 +286,9 @@ static int start(struct controller *c, struct err *err)
     c->owner.parent = ipc_new(c->base, PROC_CONTROL_FD, on_parent, on_parent_closed, c);
     if (c->owner.parent == NULL)
         return err_set(err, ERR_INTERNAL, "out of memory");
-    return c->private ? 0 : residents_load(c, err);
+    if (c->private)
+        return 0;
+    return snapshots_load(c, err) < 0 ? -1 : residents_load(c, err);
 }
 
 static void say_ready(struct controller *c)
@@ -310,6 +313,7 @@ static void stop(struct controller *c)
 {
     struct sandbox *s;
     residents_close(c);
+    snapshots_close(c);
     while ((s = sandbox_next(&c->owner, NULL)) != NULL)
         sandbox_free(s);
     client_drop_all(c);
@@ -336,6 +340,7 @@ int controller_main(void)
     LIST_INIT(&c.clients);
     LIST_INIT(&c.owner.list);
     TAILQ_INIT(&c.residents);
+    TAILQ_INIT(&c.snapshots);
     int code = 1;
     if (proc_enter(ROLE_CONTROLLER, &err) < 0) {
         proc_log("%s", err.text);

@@ -14,6 +14,7 @@ struct api;
 struct happenings;
 struct layer_queue;
 struct resident;
+struct snapshot;
 
 enum { CONTROLLER_PATH_MAX = 4096, CONTROLLER_CONFIG_MAX = 8 << 20, CONTROLLER_CLIENTS_MAX = 256 };
 
@@ -44,6 +45,8 @@ struct controller {
     struct layer_queue *layers;
     TAILQ_HEAD(, resident) residents;
     size_t n_residents;
+    TAILQ_HEAD(, snapshot) snapshots;
+    size_t n_snapshots;
     size_t n_clients;
     LIST_HEAD(, client) clients;
 };

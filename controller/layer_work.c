@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -217,15 +216,40 @@ static enum layer_result remove_all(int all, const char *name, struct err *err)
     return clear(all, gone, err) < 0 ? LAYER_FAILED : LAYER_DONE;
 }
 
-/* ".new-NAME-PID" and ".gone-NAME-PID" of a process that is no more. */
+/* Its parent; 0 when it does not run (any more). */
+static pid_t parent_of(pid_t pid)
+{
+    char path[64], text[512];
+    int parent;
+    char state;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    const char *end = strrchr(text, ')');
+    if (end == NULL || sscanf(end, ") %c %d", &state, &parent) != 2 || strchr("ZX", state))
+        return 0;
+    return parent;
+}
+
+/* ".new-NAME-PID" and ".gone-NAME-PID" of a process that is no more, or no child of our builder's:
+ * then it is dying with its own, which it is given a moment for. */
 static bool left_behind(const char *name)
 {
+    enum { MOMENTS = 100, MOMENT_US = 20000 };
     const char *dash = strrchr(name, '-');
-    if (strncmp(name, ".new-", 5) != 0 && strncmp(name, ".gone-", 6) != 0)
-        return false;
     uint64_t pid = 0;
-    return dash && slice_u64(slice_str(dash + 1), INT32_MAX, &pid) == 0 && pid > 0 &&
-           kill((pid_t)pid, 0) < 0 && errno == ESRCH;
+    if ((strncmp(name, ".new-", 5) != 0 && strncmp(name, ".gone-", 6) != 0) ||
+        slice_u64(slice_str(dash + 1), INT32_MAX, &pid) < 0)
+        return false;
+    pid_t parent = parent_of((pid_t)pid);
+    for (unsigned i = 0; parent != 0 && parent != getppid() && i < MOMENTS; i++) {
+        usleep(MOMENT_US);
+        parent = parent_of((pid_t)pid);
+    }
+    return parent == 0;
 }
 
 /* The first failure is told, when all was tried. No directory, nothing left. */

@@ -42,6 +42,15 @@ static const char *const steps[] = {
     "ALTER TABLE sandbox ADD COLUMN kept INTEGER NOT NULL DEFAULT 0;"
     "PRAGMA user_version=3;"
     "COMMIT;",
+    "BEGIN;"
+    "CREATE TABLE snapshot ("
+    "  name TEXT PRIMARY KEY NOT NULL, sandbox TEXT NOT NULL, policy TEXT NOT NULL,"
+    "  image TEXT NOT NULL, created INTEGER NOT NULL, ready INTEGER NOT NULL);"
+    "CREATE TABLE snapshot_name ("
+    "  snapshot TEXT NOT NULL REFERENCES snapshot (name) ON DELETE CASCADE,"
+    "  number INTEGER NOT NULL, host TEXT NOT NULL, PRIMARY KEY (snapshot, number)) WITHOUT ROWID;"
+    "PRAGMA user_version=4;"
+    "COMMIT;",
 };
 enum { FIRST_VERSION = 2 };
 

@@ -13,6 +13,7 @@
 #include "layer_queue.h"
 #include "proc.h"
 #include "registry.h"
+#include "snapshot.h"
 
 enum { REMOVE_AGAIN_SECONDS = 30 };
 
@@ -250,6 +251,15 @@ int resident_begin(struct resident *r, bool adopt, struct err *err)
     return err_set(err, ERR_INTERNAL, "out of memory");
 }
 
+void resident_fail(struct resident *r, const char *why)
+{
+    snprintf(r->reason, sizeof r->reason, "%.255s", why);
+    if (r->state == RESIDENT_CREATING)
+        resident_set_state(r, RESIDENT_STOPPING);
+    disappoint(r, r->reason);
+    resident_dispose(r);
+}
+
 static struct resident *of(struct controller *c, const struct sandbox *s)
 {
     struct resident *r;
@@ -308,10 +318,7 @@ void residents_sandbox_gone(struct controller *c, struct sandbox *s)
              r->adopted ? "it ended with the daemon or its builder" : why);
     r->adopted = r->pause_again = false;
     if (r->state == RESIDENT_CREATING || r->state == RESIDENT_STOPPING) {
-        if (r->state == RESIDENT_CREATING)
-            resident_set_state(r, RESIDENT_STOPPING);
-        disappoint(r, why);
-        resident_dispose(r);
+        resident_fail(r, why);
         return;
     }
     resident_set_state(r, RESIDENT_STOPPED);
@@ -370,10 +377,13 @@ static bool name_is_taken(struct controller *c, const char *name)
 
 static int fill(struct resident *r, const struct resident_wish *w, struct err *err)
 {
-    bool host = w->image == NULL || strcmp(w->image, "host") == 0;
+    const char *image = w->snapshot ? w->snapshot->image : w->parent ? w->parent->image : w->image;
+    bool host = image == NULL || strcmp(image, "host") == 0;
     snprintf(r->name, sizeof r->name, "%s", w->name ? w->name : "");
     snprintf(r->policy, sizeof r->policy, "%s", w->policy);
-    snprintf(r->image, sizeof r->image, "%s", host ? "" : w->image);
+    snprintf(r->image, sizeof r->image, "%s", host ? "" : image);
+    snprintf(r->parent, sizeof r->parent, "%s", w->parent ? w->parent->id : "");
+    snprintf(r->snapshot, sizeof r->snapshot, "%s", w->snapshot ? w->snapshot->name : "");
     r->labels = w->labels ? json_incref(w->labels) : json_object();
     r->env = w->env ? json_incref(w->env) : json_object();
     r->generation = 1;
@@ -405,7 +415,8 @@ struct resident *resident_new(struct controller *c, const struct resident_wish *
         release(r);
         return NULL;
     }
-    if (resident_begin(r, false, err) == 0) {
+    bool copies = w->snapshot || w->parent;
+    if ((copies ? resident_copy(r, w, err) : resident_begin(r, false, err)) == 0) {
         resident_arm(r);
         return r;
     }

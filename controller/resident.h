@@ -45,6 +45,7 @@ enum {
 #define RESIDENT_WORKDIR "/workspace"
 
 struct execution;
+struct snapshot;
 
 /* Called once: r runs, is paused, is stopped or is gone, whichever was awaited (when gone r is
  * freed afterwards). r NULL: it will not be, why says it. */
@@ -82,6 +83,12 @@ struct resident {
     bool adopted, pause_again; /* since before the controller's restart; it was paused then */
     bool pausing, wanted;      /* being frozen; meanwhile somebody wants it to run */
     bool busy;                 /* its files are being copied, replaced or removed */
+    struct {                   /* resident_restore; fn NULL: none */
+        resident_fn fn;
+        void *arg;
+        char snapshot[SHAPE_NAME_MAX + 1];
+        bool again; /* it ran before */
+    } restore;
     LIST_HEAD(, execution) executions;
     unsigned n_executions;
     uint32_t last_number;
@@ -95,6 +102,8 @@ struct resident_wish {
     const char *image;     /* NULL, "" or "host": the host's /usr */
     enum resident_idle on_idle;
     bool auto_resume;
+    const struct snapshot *snapshot; /* begin with its files, and image; or NULL */
+    struct resident *parent;         /* begin with its files, image and policy; or NULL */
 };
 
 /* Rows of the registry: what ran is asked for again, what was being made or ended is ended. Before
@@ -133,6 +142,13 @@ int resident_change(struct resident *r, json_t *labels, int64_t ttl, int64_t idl
                     struct err *err);
 /* Somebody works in it: the idle time begins anew. */
 void resident_used(struct resident *r);
+/* Can they be copied? ERR_UNREADY: no. */
+int resident_has_files(const struct resident *r, struct err *err);
+/* The snapshot's files in place of its own, and fresh placeholders; what ran is ended, and started
+ * again if it ran. fn as resident_await, or when it is STOPPED if it was not running. ERR_DENIED:
+ * of another image; ERR_UNREADY. */
+int resident_restore(struct resident *r, const struct snapshot *s, resident_fn fn, void *arg,
+                     struct err *err);
 json_t *resident_json(const struct resident *r);
 const char *resident_state_name(enum resident_state s);
 const char *resident_idle_name(enum resident_idle i);

@@ -1,5 +1,5 @@
 /* Shared by resident.c (states), resident_row.c (the registry's side), resident_sleep.c (pause,
- * stop, resume). */
+ * stop, resume), resident_copy.c (files from elsewhere). */
 #ifndef DURWARD_RESIDENT_INTERNAL_H
 #define DURWARD_RESIDENT_INTERNAL_H
 
@@ -19,6 +19,11 @@ int64_t resident_idle_end(const struct resident *r); /* seconds since 1970; INT6
 void resident_dispose(struct resident *r);
 void resident_tell(struct resident_waits *q, struct resident *r, const char *why);
 int resident_wait_in(struct resident_waits *q, resident_fn fn, void *arg);
+
+/* resident_copy.c: have a new one's files copied from where the wish says; then it begins. */
+int resident_copy(struct resident *r, const struct resident_wish *w, struct err *err);
+/* CREATING, and it cannot be. */
+void resident_fail(struct resident *r, const char *why);
 
 /* resident_row.c */
 int resident_row_add(struct resident *r, struct err *err);

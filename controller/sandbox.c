@@ -256,6 +256,12 @@ void sandbox_begin(struct sandbox *s)
 {
     if (s->state != SANDBOX_NEW || s->owner->builder == NULL || !s->owner->recording)
         return;
+    if (s->unwanted) {
+        char text[256];
+        snprintf(text, sizeof text, "%.255s", s->text);
+        sandbox_end(s, s->status, text);
+        return;
+    }
     set_state(s, SANDBOX_BUILDING, BUILD_MS);
     if (ask_for(s) < 0)
         sandbox_end(s, EXIT_DURWARD_FAILED, "the sandbox could not be asked for");
@@ -429,9 +435,13 @@ void sandbox_end(struct sandbox *s, uint32_t status, const char *text)
 {
     if (s->state >= SANDBOX_ENDING)
         return;
-    bool asked = s->state != SANDBOX_NEW;
+    bool asked = s->state != SANDBOX_NEW || s->plan.adopt;
+    bool first = !s->unwanted;
     s->status = status;
     snprintf(s->text, sizeof s->text, "%s", text);
+    s->unwanted = true;
+    if (s->state == SANDBOX_NEW && asked && s->owner->builder == NULL && first)
+        return; /* it may run, and nobody is there yet to end it */
     set_state(s, SANDBOX_ENDING, TEARDOWN_MS);
     ipc_free(s->init);
     s->init = NULL;

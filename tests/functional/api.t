@@ -57,7 +57,7 @@ def hunt(t, program, url, what, seed, args, examples):
          "-H", "Host: durward", "--experimental=openapi-3.1", "-c", "all", "--no-color",
          "--hypothesis-max-examples", str(examples), "--hypothesis-seed", str(seed),
          "--hypothesis-database=none", "--request-timeout", "15000"] + args,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, cwd=scratch,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=150, cwd=scratch,
         env=dict(os.environ, HYPOTHESIS_STORAGE_DIRECTORY=scratch, HOME=scratch))
     text = r.stdout.decode("utf-8", "replace")
     asked = re.search(r"not_a_server_error\s+(\d+) / (\d+) passed", text)
@@ -97,4 +97,4 @@ def main(t):
     t.eq(d.stop(), 0, "the daemon ends well")
 
 
-tap.run(main, timeout=150)
+tap.run(main, timeout=400)

@@ -14,6 +14,7 @@ enum {
     OPT_IDLE,
     OPT_REUSE,
     OPT_STATE,
+    OPT_BACKEND,
     OPT_IMAGE,
     OPT_SNAPSHOT,
     OPT_ON_IDLE,
@@ -37,8 +38,9 @@ static const struct arg_option create_options[] = {
     {'e', "env", "K=V", "set a variable inside; may be repeated"},
     {OPT_TTL, "ttl", "T", "end it after T whatever it does (90s, 15m, 24h; default 24h)"},
     {OPT_IDLE, "idle-ttl", "T", "end it when nothing was done in it for T (default 1h; 0: never)"},
+    {OPT_BACKEND, "backend", "NAME", "what makes it: bwrap or docker (default: the policy's)"},
+    {OPT_IMAGE, "image", "NAME", "its root: an imported image, or with docker one of the engine's"},
     {OPT_ON_IDLE, "on-idle", "WHAT", "then delete (default), pause or stop it"},
-    {OPT_IMAGE, "image", "NAME", "an imported image in place of the host's /usr"},
     {OPT_SNAPSHOT, "snapshot", "NAME", "begin with the files of a snapshot"},
     {OPT_NO_RESUME, "no-auto-resume", NULL, "paused or stopped, it stays so until 'resume'"},
     {OPT_REUSE, "get-or-create", NULL, "take the one with these labels if there is one"},
@@ -164,6 +166,9 @@ static int take_option(const struct args *a, int id, json_t *body)
         return EXIT_OK;
     case OPT_NAME:
         json_object_set_new(body, "name", json_string(a->value));
+        return EXIT_OK;
+    case OPT_BACKEND:
+        json_object_set_new(body, "backend", json_string(a->value));
         return EXIT_OK;
     case OPT_IMAGE:
         json_object_set_new(body, "image", json_string(a->value));

@@ -11,7 +11,8 @@ struct route {
     const char *params; /* of the query, separated by spaces */
     void (*fn)(struct api *a, struct evhttp_request *req, struct asked *q);
     void (*in)(struct api *a, struct evhttp_request *req, struct asked *q, struct resident *r);
-    bool wakes; /* needs a sandbox that runs: one that sleeps is resumed, if it may be */
+    bool console; /* the console may ask it too */
+    bool wakes;   /* needs a sandbox that runs: one that sleeps is resumed, if it may be */
 };
 
 #define GET    EVHTTP_REQ_GET, "GET"
@@ -22,17 +23,26 @@ struct route {
 
 /* Those with `in` are about a sandbox that exists. */
 static const struct route routes[] = {
-    {GET, "/v1/health", "", api_health, NULL},
-    {GET, "/v1/status", "", api_status, NULL},
+    {GET, "/v1/health", "", api_health, NULL, true},
+    {GET, "/v1/status", "", api_status, NULL, true},
     {POST, "/v1/reload", "", api_reload, NULL},
-    {GET, "/v1/policies", "", api_policies, NULL},
-    {GET, "/v1/events", "after limit", api_events, NULL},
+    {GET, "/v1/policies", "", api_policies, NULL, true},
+    {GET, "/v1/events", "after limit", api_events, NULL, true},
+    {GET, "/metrics", "", api_metrics, NULL},
+    {GET, "/v1/audit/stream", "", api_watch, NULL, true},
+    {GET, "/v1/policy", "name", api_policy, NULL, true},
+    {POST, "/v1/explain", "", api_explain, NULL, true},
+    {POST, "/v1/console", "", api_console, NULL},
     {GET, "/openapi.json", "", api_openapi, NULL},
     {POST, "/v1/identities", "", api_issue, NULL},
     {DELETE, "/v1/identities/{}", "", api_revoke, NULL},
+    {GET, "/v1/approvals", "after wait", api_approvals, NULL, true},
+    {GET, "/v1/approvals/{}", "", api_approval, NULL, true},
+    {POST, "/v1/approvals/{}/allow", "", api_approve, NULL, true},
+    {POST, "/v1/approvals/{}/deny", "", api_disapprove, NULL, true},
     {POST, "/v1/sandboxes", "", api_create, NULL},
-    {GET, "/v1/sandboxes", "label state limit after", api_list, NULL},
-    {GET, "/v1/sandboxes/{}", "", NULL, api_show},
+    {GET, "/v1/sandboxes", "label state limit after", api_list, NULL, true},
+    {GET, "/v1/sandboxes/{}", "", NULL, api_show, true},
     {PATCH, "/v1/sandboxes/{}", "", NULL, api_change},
     {DELETE, "/v1/sandboxes/{}", "", api_delete, NULL},
     {POST, "/v1/snapshots", "", api_snapshot, NULL},
@@ -45,22 +55,23 @@ static const struct route routes[] = {
     {POST, "/v1/sandboxes/{}/stop", "", NULL, api_stop},
     {POST, "/v1/sandboxes/{}/resume", "", NULL, api_resume},
     {GET, "/v1/sandboxes/{}/exec", "", NULL, api_execs},
-    {POST, "/v1/sandboxes/{}/exec", "", NULL, api_exec, true},
+    {POST, "/v1/sandboxes/{}/exec", "", NULL, api_exec, false, true},
     {DELETE, "/v1/sandboxes/{}/exec/{}", "", NULL, api_cancel},
-    {GET, "/v1/sandboxes/{}/files", "path", NULL, api_file_read, true},
-    {PUT, "/v1/sandboxes/{}/files", "path mode", NULL, api_file_write, true},
-    {DELETE, "/v1/sandboxes/{}/files", "path recursive", NULL, api_file_delete, true},
-    {GET, "/v1/sandboxes/{}/files/list", "path", NULL, api_file_list, true},
-    {POST, "/v1/sandboxes/{}/files/batch", "", NULL, api_batch, true},
-    {GET, "/v1/sandboxes/{}/tar", "path", NULL, api_tar_read, true},
-    {PUT, "/v1/sandboxes/{}/tar", "path", NULL, api_tar_write, true},
-    {POST, "/v1/sandboxes/{}/forward", "port", NULL, api_forward, true},
+    {GET, "/v1/sandboxes/{}/files", "path", NULL, api_file_read, false, true},
+    {PUT, "/v1/sandboxes/{}/files", "path mode", NULL, api_file_write, false, true},
+    {DELETE, "/v1/sandboxes/{}/files", "path recursive", NULL, api_file_delete, false, true},
+    {GET, "/v1/sandboxes/{}/files/list", "path", NULL, api_file_list, false, true},
+    {POST, "/v1/sandboxes/{}/files/batch", "", NULL, api_batch, false, true},
+    {GET, "/v1/sandboxes/{}/tar", "path", NULL, api_tar_read, false, true},
+    {PUT, "/v1/sandboxes/{}/tar", "path", NULL, api_tar_write, false, true},
+    {POST, "/v1/sandboxes/{}/forward", "port", NULL, api_forward, false, true},
 };
 
 /* A request that a sleeping sandbox was resumed for. */
 struct waking {
     struct api *api;
     struct evhttp_request *req;
+    enum api_door door;
 };
 
 static void on_awake(void *arg, struct resident *r, const char *why)
@@ -68,7 +79,7 @@ static void on_awake(void *arg, struct resident *r, const char *why)
     struct waking w = *(struct waking *)arg;
     free(arg);
     if (r)
-        api_route(w.api, w.req); /* from the beginning: much may have changed */
+        api_route(w.api, w.req, w.door); /* from the beginning: much may have changed */
     else
         api_refuse(w.req, 503, "resume_failed", why);
 }
@@ -87,7 +98,7 @@ static void wake(struct api *a, struct evhttp_request *req, struct resident *r)
         api_refuse(req, 503, "unavailable", "out of memory");
         return;
     }
-    *w = (struct waking){a, req};
+    *w = (struct waking){a, req, a->door};
     if (resident_wake(r, &err) < 0 || resident_await(r, on_awake, w) < 0) {
         free(w);
         api_refuse(req, 503, "resume_failed", err.code ? err.text : "out of memory");
@@ -129,12 +140,13 @@ static void method_not_allowed(struct evhttp_request *req, const char *pattern)
     api_refuse(req, 405, "method", "this path does not take that method");
 }
 
-void api_route(struct api *a, struct evhttp_request *req)
+void api_route(struct api *a, struct evhttp_request *req, enum api_door door)
 {
     struct asked q;
     struct err err = {0};
     const char *known = NULL;
     enum evhttp_cmd_type method = evhttp_request_get_command(req);
+    a->door = door;
     if (asked_read(&q, evhttp_request_get_uri(req), &err) < 0) {
         api_refuse_err(req, &err);
         asked_done(&q);
@@ -142,7 +154,7 @@ void api_route(struct api *a, struct evhttp_request *req)
     }
     for (size_t i = 0; i < ARRAY_LEN(routes); i++) {
         struct asked copy = q; /* fitting cuts its path; parameters stay q's */
-        if (!asked_fits(&copy, routes[i].pattern))
+        if (!asked_fits(&copy, routes[i].pattern) || (door == DOOR_CONSOLE && !routes[i].console))
             continue;
         known = routes[i].pattern;
         if (routes[i].method == method) {

@@ -63,15 +63,14 @@ static int read_create(struct controller *c, const json_t *body, struct create *
     if (api_read_wish(body, &w->wish, err) < 0 ||
         asked_text(body, "policy", 64, &w->policy, err) < 0 ||
         asked_flag(body, "get_or_create", &w->reuse, err) < 0 ||
-        asked_text(body, "image", SHAPE_NAME_MAX, &w->wish.image, err) < 0 ||
+        asked_text(body, "backend", RUN_WORD_MAX - 1, &w->wish.backend, err) < 0 ||
+        asked_text(body, "image", RUN_NAME_MAX - 1, &w->wish.image, err) < 0 ||
         asked_text(body, "snapshot", SHAPE_NAME_MAX, &w->snapshot, err) < 0)
         return -1;
     if (w->reuse && json_object_size(w->wish.labels) == 0)
         return err_set(err, ERR_PARSE, "get_or_create needs labels to look for");
     if (w->wish.image && w->snapshot)
         return err_set(err, ERR_PARSE, "a snapshot brings its image: leave `image` out");
-    if (w->wish.image && !shape_name_ok(w->wish.image))
-        return err_set(err, ERR_PARSE, "'%s' is not the name of an image", w->wish.image);
     if (w->policy && !has_policy(c->config, w->policy))
         return err_set(err, ERR_PARSE, "there is no policy '%s'", w->policy);
     return 0;
@@ -84,7 +83,7 @@ static struct resident *make(struct controller *c, struct create *w, struct err 
 }
 
 static const char create_keys[] =
-    "policy name labels env ttl idle_ttl get_or_create image snapshot on_idle auto_resume";
+    "policy name labels env ttl idle_ttl get_or_create backend image snapshot on_idle auto_resume";
 
 static void refuse_create(struct evhttp_request *req, const char *why)
 {

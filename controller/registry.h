@@ -27,7 +27,7 @@ struct identity {
 struct registry_sandbox {
     int64_t seq; /* set by registry_sandbox_add: the order of creation */
     const char *id, *name, *policy, *labels, *env, *reason; /* labels, env: JSON; name "": none */
-    const char *image, *parent, *snapshot;                  /* "": none */
+    const char *backend, *image, *parent, *snapshot;        /* "": none */
     unsigned char seed[IDENTITY_SEED];
     int state, on_idle; /* enum resident_state, enum resident_idle */
     int auto_resume, kept;
@@ -58,10 +58,15 @@ int registry_listener(struct registry *r, const char *policy, struct identity *r
 int registry_each(struct registry *r, int64_t now, int (*fn)(void *arg, const struct identity *i),
                   void *arg, struct err *err);
 
+/* The same of every one that is revoked and has not expired. */
+int registry_each_revoked(struct registry *r, int64_t now,
+                          int (*fn)(void *arg, const struct identity *i), void *arg,
+                          struct err *err);
+
 /* Local sandboxes: safe from kill -9 when these return, not from the power's going (which ends the
  * sandboxes too). */
 int registry_sandbox_add(struct registry *r, struct registry_sandbox *s, struct err *err);
-/* Everything but id, policy, image, parent, env, kept and created. */
+/* Everything but id, policy, backend, image, parent, env, kept and created. */
 int registry_sandbox_update(struct registry *r, const struct registry_sandbox *s, struct err *err);
 int registry_sandbox_delete(struct registry *r, const char *id, struct err *err);
 /* Oldest first; strings live until fn returns. */

@@ -29,8 +29,8 @@ int registry_sandbox_add(struct registry *r, struct registry_sandbox *s, struct 
     sqlite3_stmt *q = registry_prepare(
         r,
         "INSERT INTO sandbox (name, labels, state, reason, generation, expires, ttl, idle_ttl,"
-        " on_idle, auto_resume, snapshot, seed, id, policy, env, created, image, parent, kept)"
-        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        " on_idle, auto_resume, snapshot, seed, id, policy, env, created, image, parent, kept,"
+        " backend) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         err);
     if (q == NULL)
         return -1;
@@ -42,6 +42,7 @@ int registry_sandbox_add(struct registry *r, struct registry_sandbox *s, struct 
     bind_text(q, 17, s->image);
     bind_text(q, 18, s->parent);
     sqlite3_bind_int(q, 19, s->kept);
+    bind_text(q, 20, s->backend);
     if (registry_finish(r, q, err) < 0)
         return -1;
     s->seq = sqlite3_last_insert_rowid(r->db);
@@ -101,10 +102,12 @@ static int read_row(sqlite3_stmt *q, struct registry_sandbox *s)
         .image = text_at(q, 17),
         .parent = text_at(q, 18),
         .kept = sqlite3_column_int(q, 19),
+        .backend = text_at(q, 20),
     };
     if (!s->id || !s->name || !s->policy || !s->labels || !s->env || !s->reason || !s->snapshot ||
-        !s->image || !s->parent || !seed || sqlite3_column_bytes(q, 6) != IDENTITY_SEED ||
-        strlen(s->id) > IDENTITY_ID_MAX || strlen(s->policy) > IDENTITY_POLICY_MAX)
+        !s->image || !s->parent || !s->backend || !seed ||
+        sqlite3_column_bytes(q, 6) != IDENTITY_SEED || strlen(s->id) > IDENTITY_ID_MAX ||
+        strlen(s->policy) > IDENTITY_POLICY_MAX)
         return -1;
     memcpy(s->seed, seed, IDENTITY_SEED);
     return 0;
@@ -114,12 +117,13 @@ int registry_sandbox_each(struct registry *r,
                           int (*fn)(void *arg, const struct registry_sandbox *s), void *arg,
                           struct err *err)
 {
-    sqlite3_stmt *q = registry_prepare(r,
-                                       "SELECT seq, id, name, policy, labels, env, seed, state,"
-                                       " reason, generation, created, expires, ttl, idle_ttl,"
-                                       " on_idle, auto_resume, snapshot, image, parent, kept"
-                                       " FROM sandbox ORDER BY seq",
-                                       err);
+    sqlite3_stmt *q =
+        registry_prepare(r,
+                         "SELECT seq, id, name, policy, labels, env, seed, state,"
+                         " reason, generation, created, expires, ttl, idle_ttl,"
+                         " on_idle, auto_resume, snapshot, image, parent, kept, backend"
+                         " FROM sandbox ORDER BY seq",
+                         err);
     if (q == NULL)
         return -1;
     int step, bad = 0;

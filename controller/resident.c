@@ -209,12 +209,14 @@ static int fill_request(struct resident *r, struct run_request *q, struct err *e
     json_t *value;
     run_request_init(q);
     snprintf(q->policy, sizeof q->policy, "%s", r->policy);
+    snprintf(q->backend, sizeof q->backend, "%s", r->backend);
     snprintf(q->image, sizeof q->image, "%s", r->image);
     snprintf(q->cwd, sizeof q->cwd, RESIDENT_WORKDIR);
     snprintf(q->home, sizeof q->home, RESIDENT_WORKDIR);
     q->uid = r->controller->owner_uid;
     q->gid = r->controller->owner_gid;
-    snprintf(q->user, sizeof q->user, "%s", q->uid && !r->image[0] ? "sandbox" : "root");
+    bool root = q->uid == 0 || (r->image[0] && strcmp(r->backend, "docker") != 0);
+    snprintf(q->user, sizeof q->user, "%s", root ? "root" : "sandbox");
     json_object_foreach(r->env, key, value)
     {
         if (strlist_set_env(&q->env, key, json_string_value(value)) < 0)
@@ -243,7 +245,8 @@ int resident_begin(struct resident *r, bool adopt, struct err *err)
         return -1;
     plan.kept = true;
     plan.adopt = adopt;
-    plan.shape.root = r->kept ? SHAPE_KEPT : SHAPE_MEMORY;
+    if (plan.shape.limits.backend != BACKEND_DOCKER)
+        plan.shape.root = r->kept ? SHAPE_KEPT : SHAPE_MEMORY;
     r->sandbox = sandbox_new(&r->controller->owner, &plan, NULL);
     if (r->sandbox)
         return registry_name_each(r->controller->registry, r->id, restore_name, r->sandbox, err);
@@ -375,13 +378,24 @@ static bool name_is_taken(struct controller *c, const char *name)
     return false;
 }
 
+static int shape_wanted(const struct resident *r, const struct resident_wish *w, struct shape *ret,
+                        struct err *err)
+{
+    const struct config *c = r->controller->config;
+    if (w->snapshot)
+        return shape_of_policy(c, w->policy, "bwrap", w->snapshot->image, ret, err);
+    if (w->parent)
+        return shape_of_policy(c, w->policy, w->parent->backend, w->parent->image, ret, err);
+    return shape_of_policy(c, w->policy, w->backend, w->image, ret, err);
+}
+
 static int fill(struct resident *r, const struct resident_wish *w, struct err *err)
 {
-    const char *image = w->snapshot ? w->snapshot->image : w->parent ? w->parent->image : w->image;
-    bool host = image == NULL || strcmp(image, "host") == 0;
+    struct shape shape;
+    if (shape_wanted(r, w, &shape, err) < 0)
+        return -1;
     snprintf(r->name, sizeof r->name, "%s", w->name ? w->name : "");
     snprintf(r->policy, sizeof r->policy, "%s", w->policy);
-    snprintf(r->image, sizeof r->image, "%s", host ? "" : image);
     snprintf(r->parent, sizeof r->parent, "%s", w->parent ? w->parent->id : "");
     snprintf(r->snapshot, sizeof r->snapshot, "%s", w->snapshot ? w->snapshot->name : "");
     r->labels = w->labels ? json_incref(w->labels) : json_object();
@@ -393,8 +407,11 @@ static int fill(struct resident *r, const struct resident_wish *w, struct err *e
     r->expires = r->created + r->ttl;
     r->on_idle = w->on_idle;
     r->auto_resume = w->auto_resume;
-    /* only memory can be bounded */
-    r->kept = config_policy_sandbox(r->controller->config, r->policy)->disk == 0;
+    /* only memory can be bounded, and a container's files are its engine's */
+    bool docker = shape.limits.backend == BACKEND_DOCKER;
+    r->kept = !docker && shape.limits.disk == 0;
+    snprintf(r->backend, sizeof r->backend, "%s", docker ? "docker" : "bwrap");
+    snprintf(r->image, sizeof r->image, "%s", docker ? shape.limits.docker.image : shape.image);
     if (getrandom(r->seed, sizeof r->seed, 0) != sizeof r->seed)
         return err_sys(err, "getrandom");
     return sandbox_make_id("sb", r->id, err);

@@ -65,14 +65,14 @@ struct resident {
     char id[SANDBOX_ID_MAX + 1];
     char name[RESIDENT_NAME_MAX + 1]; /* "" for none */
     char policy[RUN_NAME_MAX];
-    json_t *labels, *env; /* objects of strings */
+    char backend[RUN_WORD_MAX], image[RUN_NAME_MAX]; /* bwrap's image "" is the host's /usr */
+    json_t *labels, *env;                            /* objects of strings */
     unsigned char seed[SANDBOX_SEED];
     enum resident_state state;
     char reason[256];
     int64_t generation;
     int64_t created, expires, used; /* seconds since 1970 */
     int64_t ttl, idle_ttl;
-    char image[SHAPE_NAME_MAX + 1];    /* "" is the host's /usr */
     char parent[SANDBOX_ID_MAX + 1];   /* the sandbox that it was forked from, or "" */
     char snapshot[SHAPE_NAME_MAX + 1]; /* that its files were taken from last, or "" */
     enum resident_idle on_idle;
@@ -95,11 +95,11 @@ struct resident {
 };
 
 struct resident_wish {
-    const char *policy;    /* must exist */
-    const char *name;      /* NULL or "": none */
-    json_t *labels, *env;  /* objects of strings, or NULL; borrowed */
-    int64_t ttl, idle_ttl; /* seconds; idle 0: never */
-    const char *image;     /* NULL, "" or "host": the host's /usr */
+    const char *policy;          /* must exist */
+    const char *name;            /* NULL or "": none */
+    json_t *labels, *env;        /* objects of strings, or NULL; borrowed */
+    int64_t ttl, idle_ttl;       /* seconds; idle 0: never */
+    const char *backend, *image; /* NULL or "": the policy's */
     enum resident_idle on_idle;
     bool auto_resume;
     const struct snapshot *snapshot; /* begin with its files, and image; or NULL */

@@ -43,6 +43,7 @@ static struct registry_sandbox row_of(const struct resident *r, char *labels, ch
         .labels = labels ? labels : "{}",
         .env = env ? env : "{}",
         .reason = r->reason,
+        .backend = r->backend,
         .image = r->image,
         .parent = r->parent,
         .snapshot = r->snapshot,
@@ -106,7 +107,8 @@ int resident_row_load(void *controller, const struct registry_sandbox *row)
     snprintf(r->name, sizeof r->name, "%.63s", row->name);
     snprintf(r->policy, sizeof r->policy, "%s", row->policy);
     snprintf(r->reason, sizeof r->reason, "%.255s", row->reason);
-    snprintf(r->image, sizeof r->image, "%.64s", row->image);
+    snprintf(r->backend, sizeof r->backend, "%.15s", row->backend);
+    snprintf(r->image, sizeof r->image, "%.255s", row->image);
     snprintf(r->parent, sizeof r->parent, "%.64s", row->parent);
     snprintf(r->snapshot, sizeof r->snapshot, "%.64s", row->snapshot);
     r->labels = object_of(row->labels);
@@ -157,10 +159,10 @@ json_t *resident_json(const struct resident *r)
         (json_int_t)r->expires, "ttl", (json_int_t)r->ttl, "idle_ttl", (json_int_t)r->idle_ttl,
         "idle_expires_at", idle == INT64_MAX ? json_null() : json_integer(idle), "denied",
         denials_json(r->sandbox));
-    json_t *more =
-        json_pack("{s:s, s:b, s:s, s:b, s:s?, s:s?}", "image", r->image[0] ? r->image : "host",
-                  "kept", r->kept, "on_idle", idle_names[r->on_idle], "auto_resume", r->auto_resume,
-                  "parent", or_null(r->parent), "snapshot", or_null(r->snapshot));
+    json_t *more = json_pack("{s:s, s:s, s:b, s:s, s:b, s:s?, s:s?}", "backend", r->backend,
+                             "image", r->image[0] ? r->image : "host", "kept", r->kept, "on_idle",
+                             idle_names[r->on_idle], "auto_resume", r->auto_resume, "parent",
+                             or_null(r->parent), "snapshot", or_null(r->snapshot));
     if (v == NULL || more == NULL || json_object_update(v, more) < 0) {
         json_decref(v);
         v = NULL;

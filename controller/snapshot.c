@@ -145,7 +145,7 @@ struct snapshot *snapshot_new(struct resident *r, const char *name, struct err *
     if (s == NULL)
         return NULL;
     snprintf(s->name, sizeof s->name, "%s", name);
-    memcpy(s->image, r->image, sizeof s->image);
+    snprintf(s->image, sizeof s->image, "%.64s", r->image);
     memcpy(s->sandbox, r->id, sizeof s->sandbox);
     memcpy(s->policy, r->policy, sizeof s->policy);
     s->created = (int64_t)time(NULL);

@@ -1,6 +1,7 @@
 #include "dial_client.h"
 
 #include "ipc.h"
+#include "meter.h"
 #include "wire.h"
 
 #include <event2/event.h>
@@ -28,6 +29,7 @@ struct dial_wait {
     enum wait_state state;
     int slot; /* -1: none was free */
     uint32_t req;
+    uint64_t since; /* us, monotonic */
     struct authority authority;
     char *id, *token;
     const char *code, *detail; /* WAIT_FAILING; constant */
@@ -83,6 +85,9 @@ static void wait_tell(struct dial_wait *w, int fd, const char *address, const ch
 {
     dial_fn fn = w->fn;
     void *arg = w->arg;
+    meter_add(METER_DIALS_FAILED, fd < 0);
+    if (fd >= 0)
+        meter_time(SPAN_DIAL, meter_now() - w->since);
     wait_free(w);
     fn(arg, fd, address, code, detail);
 }
@@ -266,7 +271,9 @@ struct dial_wait *dial_client_get(struct dial_client *c, const struct authority 
     if (w == NULL)
         return NULL;
     w->client = c;
+    w->since = meter_now();
     w->slot = -1;
+    meter_add(METER_DIALS, 1);
     w->authority = *a;
     w->fn = fn;
     w->arg = arg;

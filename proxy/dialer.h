@@ -19,7 +19,7 @@
  * password comes from.
  *
  * A gate's channel gets descriptors for what a plain allow rule names, an injector's for what a
- * credentialed one names; never both. */
+ * credentialed or an ask rule names; never both. */
 #ifndef DURWARD_DIALER_H
 #define DURWARD_DIALER_H
 

@@ -1,6 +1,7 @@
 /* A grant as the front of its origin: the reply looked through for the secret, then passed on. */
 #include "grant_internal.h"
 
+#include "meter.h"
 #include "scrub_head.h"
 #include "tunnel.h"
 
@@ -9,7 +10,7 @@
 /* The rule would rather have no reply than one with the secret taken out. */
 static bool is_blocked(const struct grant *g)
 {
-    return g->decided.rule->on_reflect == REFLECT_BLOCK && grant_hits(g) > 0;
+    return g->decided.rule->on_reflect != REFLECT_REDACT && grant_hits(g) > 0;
 }
 
 /* In a copy of our own. -1: out of memory. */
@@ -92,6 +93,7 @@ static void front_data(void *self, const void *p, size_t n)
         return;
     }
     bool over = g->in_messages && grpc_message_over(&g->message, s);
+    meter_add(METER_SCRUBBED_BYTES, g->scrub ? n : 0);
     if (g->scrub && scrub_feed(g->scrub, s, &s) < 0) {
         grant_abandon(g, 503, "memory");
         return;

@@ -18,6 +18,7 @@ struct served {
     struct back back;
     struct buf waiting;   /* request bytes the back had no room for */
     uint32_t credit;      /* reply bytes we may still send */
+    uint32_t window;      /* request bytes that may wait */
     enum body_kind body;  /* what the request's head promised */
     uint64_t left;        /* of a counted body */
     bool ended, end_told; /* the gate's request end: arrived, passed on */
@@ -29,7 +30,7 @@ struct hop_server {
     struct ipc *ch;
     char sandbox[65];
     bool needs_token;
-    uint32_t n;
+    uint32_t n, grown; /* grown: bytes of all windows together, beyond HOP_FIRST each */
     LIST_HEAD(, served) list;
 };
 
@@ -46,6 +47,7 @@ static void drop(struct served *x)
 {
     LIST_REMOVE(x, link);
     x->server->n--;
+    x->server->grown -= x->window - HOP_FIRST;
     buf_free(&x->waiting);
     free(x);
 }
@@ -140,6 +142,8 @@ static void pump(struct served *x)
     }
     buf_shrink(&x->waiting);
     if (sent > 0 && !x->ended) {
+        if (buf_len(&x->waiting) == 0)
+            sent += hop_window_grow(&x->window, &x->server->grown);
         struct msg m;
         msg_init(&m, W_HOP_CREDIT);
         msg_put_u32(&m, x->id);
@@ -252,7 +256,7 @@ static int on_request(struct hop_server *s, uint32_t id, struct msg *m)
     }
     x->server = s;
     x->id = id;
-    x->credit = HOP_WINDOW;
+    x->credit = x->window = HOP_FIRST;
     x->body = r.head.body;
     x->left = r.head.length;
     buf_init_wiped(&x->waiting, HOP_WINDOW);
@@ -270,6 +274,7 @@ static int on_body(struct served *x, struct msg *m)
     struct slice b;
     if (msg_get_slice(m, HOP_BODY_MAX, &b) < 0 || msg_end(m) < 0 || x->ended ||
         x->body == BODY_NONE || (x->body == BODY_LENGTH && b.n > x->left) ||
+        b.n > x->window - buf_len(&x->waiting) || /* beyond its credit */
         buf_append_slice(&x->waiting, b) < 0)
         return -1;
     if (x->body == BODY_LENGTH)
@@ -294,8 +299,11 @@ static int on_abort(struct served *x, struct msg *m)
     if (msg_get_str(m, code, sizeof code) < 0 || msg_end(m) < 0 || !http1_is_token(slice_str(code)))
         return -1;
     struct back b = x->back;
-    drop(x);
+    char id[STREAM_ID] = "-";
+    if (b.ops->id)
+        b.ops->id(b.self, id);
     b.ops->cancel(b.self, code);
+    front_fail(x, 400, code, id); /* the gate knows its answer: it wants the id */
     return 0;
 }
 

@@ -252,8 +252,14 @@ void http2_stream_cancel(struct http2_stream *st, const char *code)
 
 void http2_stream_give_up(struct http2_stream *st, unsigned status, const char *code)
 {
+    char id[STREAM_ID] = "-";
+    st->given_up = true;
+    if (st->back.ops && st->back.ops->refuse && st->back.ops->refuse(st->back.self, status, code))
+        return;
+    if (st->back.ops && st->back.ops->id)
+        st->back.ops->id(st->back.self, id);
     http2_stream_cancel(st, code);
-    front_fail(st, status, code, "-");
+    front_fail(st, status, code, id);
 }
 
 /* Bytes that left our buffer: the client may send as many again. */
@@ -286,7 +292,7 @@ void http2_stream_data(struct http2_stream *st, const uint8_t *p, size_t n)
     st->read_at = http2_server_now();
     if (now > 0 && pass(st, p, now) < 0)
         now = n;
-    if (st->back.ops == NULL || buf_append(&st->in, p + now, n - now) < 0)
+    if (st->back.ops == NULL || st->given_up || buf_append(&st->in, p + now, n - now) < 0)
         now = n; /* nobody wants it, or beyond the window, which nghttp2 does not let through */
     if (now > 0)
         consumed(st, now);
@@ -320,6 +326,8 @@ static void end_request(struct http2_stream *st)
 void http2_stream_push(struct http2_stream *st)
 {
     size_t room;
+    if (st->given_up)
+        return;
     while (buf_len(&st->in) > 0 && (room = back_room(st)) > 0) {
         size_t have = buf_len(&st->in), n = have < room ? have : room;
         if (pass(st, buf_data(&st->in), n) < 0)

@@ -15,7 +15,10 @@ enum {
     OPT_REUSE,
     OPT_STATE,
     OPT_BACKEND,
-    OPT_IMAGE
+    OPT_IMAGE,
+    OPT_SNAPSHOT,
+    OPT_ON_IDLE,
+    OPT_NO_RESUME
 };
 enum { TTL_MAX = 30 * 86400, PATH_BYTES = 16 * 1024 };
 
@@ -24,8 +27,9 @@ static int run_ls(int argc, char **argv);
 static int run_show(int argc, char **argv);
 static int run_rm(int argc, char **argv);
 static int run_pause(int argc, char **argv);
+static int run_stop(int argc, char **argv);
 static int run_resume(int argc, char **argv);
-static int run_later(int argc, char **argv);
+static int run_fork(int argc, char **argv);
 
 static const struct arg_option create_options[] = {
     {OPT_POLICY, "policy", "NAME", "the policy, where there is more than one"},
@@ -35,27 +39,42 @@ static const struct arg_option create_options[] = {
     {OPT_TTL, "ttl", "T", "end it after T whatever it does (90s, 15m, 24h; default 24h)"},
     {OPT_IDLE, "idle-ttl", "T", "end it when nothing was done in it for T (default 1h; 0: never)"},
     {OPT_BACKEND, "backend", "NAME", "what makes it: bwrap or docker (default: the policy's)"},
-    {OPT_IMAGE, "image", "NAME", "its root, with docker: an image of the engine's"},
+    {OPT_IMAGE, "image", "NAME", "its root: an imported image, or with docker one of the engine's"},
+    {OPT_ON_IDLE, "on-idle", "WHAT", "then delete (default), pause or stop it"},
+    {OPT_SNAPSHOT, "snapshot", "NAME", "begin with the files of a snapshot"},
+    {OPT_NO_RESUME, "no-auto-resume", NULL, "paused or stopped, it stays so until 'resume'"},
     {OPT_REUSE, "get-or-create", NULL, "take the one with these labels if there is one"},
+    {0},
+};
+
+static const struct arg_option fork_options[] = {
+    {OPT_NAME, "name", "NAME", "a name of your own for it"},
+    {OPT_LABEL, "label", "K=V", "a label; may be repeated"},
+    {'e', "env", "K=V", "set a variable inside; may be repeated (default: the same ones)"},
+    {OPT_TTL, "ttl", "T", "end it after T whatever it does (90s, 15m, 24h; default 24h)"},
+    {OPT_IDLE, "idle-ttl", "T", "end it when nothing was done in it for T (default 1h; 0: never)"},
+    {OPT_ON_IDLE, "on-idle", "WHAT", "then delete (default), pause or stop it"},
+    {OPT_NO_RESUME, "no-auto-resume", NULL, "paused or stopped, it stays so until 'resume'"},
     {0},
 };
 
 static const struct arg_option ls_options[] = {
     {OPT_LABEL, "label", "K=V", "only with this label; may be repeated"},
-    {OPT_STATE, "state", "STATE", "only creating, running, stopping or stopped ones"},
+    {OPT_STATE, "state", "STATE",
+     "only creating, running, paused, resuming, stopped or stopping ones"},
     {0},
 };
 
 static const struct arg_option no_options[] = {{0}};
 
-enum { CREATE, LS, SHOW, EXEC, CP, FORWARD, RM, PAUSE, RESUME, SNAPSHOT, FORK };
+enum { CREATE, LS, SHOW, EXEC, CP, FORWARD, RM, PAUSE, STOP, RESUME, SNAPSHOT, RESTORE, FORK };
 
 const struct command sandbox_verbs[] = {
     [CREATE] =
-        {"sandbox create", "[--policy NAME] [--label K=V]... [--ttl T] [OPTION...]",
+        {"sandbox create", "[--policy NAME] [--image NAME] [--label K=V]... [--ttl T] [OPTION...]",
          "Make a sandbox; prints its id.", create_options,
-         "It runs when the id is printed, and ends at its time to live, when it is idle too\n"
-         "long, by 'durward sandbox rm', or with the daemon.\n",
+         "It runs when the id is printed. At its time to live, when it is idle too long, or by\n"
+         "'durward sandbox rm' it ends, and its files go; the daemon's end stops it only.\n",
          run_create},
     [LS] = {"sandbox ls", "[--label K=V]... [--state STATE] [--json]", "List sandboxes.",
             ls_options, NULL, run_ls},
@@ -79,11 +98,27 @@ const struct command sandbox_verbs[] = {
                  verb_forward},
     [RM] = {"sandbox rm", "ID...", "End sandboxes and forget them.", no_options,
             "One that is not there is no error.\n", run_rm},
-    [PAUSE] = {"sandbox pause", "ID", "Freeze a sandbox's processes.", no_options, NULL, run_pause},
-    [RESUME] = {"sandbox resume", "ID", "Undo pause.", no_options, NULL, run_resume},
-    [SNAPSHOT] = {"sandbox snapshot", "", "Keep a copy of its file system.", no_options, NULL,
-                  run_later},
-    [FORK] = {"sandbox fork", "", "Make another one from it.", no_options, NULL, run_later},
+    [PAUSE] = {"sandbox pause", "ID", "Freeze a sandbox's processes.", no_options,
+               "Where the daemon may use a freezer of control groups: as root, or in a delegated\n"
+               "unit. A command, a copy or a forwarded port resumes it.\n",
+               run_pause},
+    [STOP] = {"sandbox stop", "ID", "End a sandbox's processes and keep its files.", no_options,
+              "A command, a copy or a forwarded port makes it run again, above its files.\n",
+              run_stop},
+    [RESUME] = {"sandbox resume", "ID", "Let a paused or stopped sandbox run again.", no_options,
+                NULL, run_resume},
+    [SNAPSHOT] =
+        {"sandbox snapshot", "[--reuse] ID NAME | ls | rm NAME...",
+         "Keep a copy of a sandbox's files, by name.", sandbox_snapshot_options,
+         "Of one that runs, each file is as it is just then. 'create --snapshot NAME' makes a\n"
+         "sandbox of it, 'restore ID NAME' puts it in place of a sandbox's files.\n",
+         verb_snapshot},
+    [RESTORE] = {"sandbox restore", "ID NAME", "Put a snapshot's files in place of a sandbox's.",
+                 no_options, "What runs in it is ended; it runs again if it ran.\n", verb_restore},
+    [FORK] = {"sandbox fork", "[--name NAME] [--label K=V]... [--ttl T] [OPTION...] ID",
+              "Make another sandbox with a copy of its files; prints its id.", fork_options,
+              "It has the same policy, placeholders of its own, and runs, or is paused if ID is.\n",
+              run_fork},
     {0},
 };
 
@@ -138,6 +173,15 @@ static int take_option(const struct args *a, int id, json_t *body)
     case OPT_IMAGE:
         json_object_set_new(body, "image", json_string(a->value));
         return EXIT_OK;
+    case OPT_SNAPSHOT:
+        json_object_set_new(body, "snapshot", json_string(a->value));
+        return EXIT_OK;
+    case OPT_ON_IDLE:
+        json_object_set_new(body, "on_idle", json_string(a->value));
+        return EXIT_OK;
+    case OPT_NO_RESUME:
+        json_object_set_new(body, "auto_resume", json_false());
+        return EXIT_OK;
     case OPT_REUSE:
         json_object_set_new(body, "get_or_create", json_true());
         return EXIT_OK;
@@ -152,31 +196,42 @@ static int take_option(const struct args *a, int id, json_t *body)
     }
 }
 
-static int run_create(int argc, char **argv)
+/* The options; EXIT_OK when all of them are read. */
+static int read_options(struct args *a, json_t *body)
 {
-    struct args a = {.cmd = &sandbox_verbs[CREATE], .argc = argc, .argv = argv};
-    struct err err = {0};
-    json_t *reply = NULL, *body = json_object();
     int id, code = EXIT_OK;
-    while (code == EXIT_OK && (id = args_next(&a)) != ARGS_END) {
-        if (id == ARGS_STOP) {
-            json_decref(body);
-            return a.exit_code;
-        }
-        code = take_option(&a, id, body);
-    }
-    if (code == EXIT_OK && a.next < argc)
-        code = args_usage(a.cmd, "unexpected argument %s", argv[a.next]);
-    if (code == EXIT_OK && api_call(a.socket, "POST", "/v1/sandboxes", body, &reply, &err) < 0)
-        code = fail(&err);
-    json_decref(body);
-    if (reply == NULL)
-        return code;
-    if (a.json)
+    while (code == EXIT_OK && (id = args_next(a)) != ARGS_END)
+        code = id == ARGS_STOP ? ARGS_STOP : take_option(a, id, body);
+    return code;
+}
+
+/* Ask for it, and print its id. */
+static int make(const struct args *a, const char *path, const json_t *body)
+{
+    struct err err = {0};
+    json_t *reply = NULL;
+    if (api_call(a->socket, "POST", path, body, &reply, &err) < 0)
+        return fail(&err);
+    if (a->json)
         return out_json(reply) < 0 ? EXIT_NO : EXIT_OK;
     printf("%s\n", text_of(reply, "id"));
     json_decref(reply);
     return out_flush() < 0 ? EXIT_NO : EXIT_OK;
+}
+
+static int run_create(int argc, char **argv)
+{
+    struct args a = {.cmd = &sandbox_verbs[CREATE], .argc = argc, .argv = argv};
+    json_t *body = json_object();
+    int code = read_options(&a, body);
+    if (code == ARGS_STOP)
+        code = a.exit_code;
+    else if (code == EXIT_OK && a.next < argc)
+        code = args_usage(a.cmd, "unexpected argument %s", argv[a.next]);
+    else if (code == EXIT_OK)
+        code = make(&a, "/v1/sandboxes", body);
+    json_decref(body);
+    return code;
 }
 
 /* ---- ls ---- */
@@ -298,7 +353,8 @@ static int call_one(const struct args *a, const char *method, const char *id, co
 
 static void print_one(const json_t *s)
 {
-    static const char *const shown[] = {"id", "name", "policy", "state", "reason", "workdir"};
+    static const char *const shown[] = {"id",     "name",    "policy", "image",   "state",
+                                        "reason", "workdir", "parent", "snapshot"};
     const char *key;
     char clean[512];
     json_t *value;
@@ -383,22 +439,41 @@ static int run_pause(int argc, char **argv)
     return change(&sandbox_verbs[PAUSE], "/pause", argc, argv);
 }
 
+static int run_stop(int argc, char **argv)
+{
+    return change(&sandbox_verbs[STOP], "/stop", argc, argv);
+}
+
 static int run_resume(int argc, char **argv)
 {
     return change(&sandbox_verbs[RESUME], "/resume", argc, argv);
 }
 
-static int run_later(int argc UNUSED, char **argv)
+static int run_fork(int argc, char **argv)
 {
-    out_error("'sandbox %s' is not built yet (planned)", argv[0]);
-    return EXIT_USAGE;
+    struct args a = {.cmd = &sandbox_verbs[FORK], .argc = argc, .argv = argv};
+    char path[128];
+    json_t *body = json_object();
+    int code = read_options(&a, body);
+    if (code == ARGS_STOP)
+        code = a.exit_code;
+    else if (code == EXIT_OK && a.next + 1 != argc)
+        code = args_usage(a.cmd, "which sandbox?");
+    else if (code == EXIT_OK && !id_ok(argv[a.next]))
+        code = args_usage(a.cmd, "'%.64s' is not a sandbox's id", argv[a.next]);
+    else if (code == EXIT_OK) {
+        snprintf(path, sizeof path, "/v1/sandboxes/%s/fork", argv[a.next]);
+        code = make(&a, path, body);
+    }
+    json_decref(body);
+    return code;
 }
 
 int cmd_sandbox(int argc, char **argv)
 {
     static const struct command self = {
         "sandbox",
-        "create|ls|show|exec|cp|forward|rm|pause|resume [OPTION...]",
+        "create|ls|show|exec|cp|forward|rm|pause|stop|resume|snapshot|restore|fork [OPTION...]",
         "Sandboxes of the daemon ('durward serve').",
         no_options,
         "'durward sandbox VERB --help' tells more.\n",
@@ -410,6 +485,7 @@ int cmd_sandbox(int argc, char **argv)
     if (args_next(&a) == ARGS_STOP)
         return a.exit_code;
     if (a.next == argc)
-        return args_usage(&self, "create, ls, show, exec, cp, forward, rm, pause or resume?");
+        return args_usage(&self, "create, ls, show, exec, cp, forward, rm, pause, stop, resume, "
+                                 "snapshot, restore or fork?");
     return args_usage(&self, "there is no 'sandbox %s'", argv[a.next]);
 }

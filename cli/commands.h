@@ -24,7 +24,9 @@ int cmd_secret(int argc, char **argv);
 int verb_exec(int argc, char **argv);
 int verb_cp(int argc, char **argv);
 int verb_forward(int argc, char **argv);
-extern const struct arg_option sandbox_exec_options[];
+int verb_snapshot(int argc, char **argv);
+int verb_restore(int argc, char **argv);
+extern const struct arg_option sandbox_exec_options[], sandbox_snapshot_options[];
 
 /* Every command that can be used, in the order of the help; ends with a NULL. */
 extern const struct command *const commands[];

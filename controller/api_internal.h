@@ -61,6 +61,15 @@ void console_free(struct console *c); /* NULL is fine */
 /* Without a policy: the only one there is. NULL with err. */
 const char *api_only_policy(const struct config *c, struct err *err);
 
+/* What create and fork take alike: name, labels, env, times, on_idle, auto_resume; the rest is
+ * NULL.
+ */
+int api_read_wish(const json_t *body, struct resident_wish *w, struct err *err);
+/* Does the reason say that it is never possible here (501)? */
+bool api_unsupported(const char *why);
+/* One that is READY; else answers. */
+struct snapshot *api_find_snapshot(struct api *a, struct evhttp_request *req, const char *name);
+
 /* A connection that goes on as something else than HTTP requests. */
 struct stream;
 struct stream_ops {
@@ -107,6 +116,14 @@ HANDLER(api_delete);
 HANDLER_IN(api_show);
 HANDLER_IN(api_change);
 HANDLER_IN(api_pause);
+HANDLER_IN(api_stop);
+HANDLER_IN(api_resume);
+HANDLER_IN(api_restore);
+HANDLER_IN(api_fork);
+HANDLER(api_snapshot);
+HANDLER(api_snapshots);
+HANDLER(api_snapshot_show);
+HANDLER(api_snapshot_delete);
 HANDLER_IN(api_execs);
 HANDLER_IN(api_exec);
 HANDLER_IN(api_cancel);

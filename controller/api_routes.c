@@ -2,6 +2,7 @@
 #include "api_internal.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct route {
@@ -11,6 +12,7 @@ struct route {
     void (*fn)(struct api *a, struct evhttp_request *req, struct asked *q);
     void (*in)(struct api *a, struct evhttp_request *req, struct asked *q, struct resident *r);
     bool console; /* the console may ask it too */
+    bool wakes;   /* needs a sandbox that runs: one that sleeps is resumed, if it may be */
 };
 
 #define GET    EVHTTP_REQ_GET, "GET"
@@ -43,20 +45,65 @@ static const struct route routes[] = {
     {GET, "/v1/sandboxes/{}", "", NULL, api_show, true},
     {PATCH, "/v1/sandboxes/{}", "", NULL, api_change},
     {DELETE, "/v1/sandboxes/{}", "", api_delete, NULL},
+    {POST, "/v1/snapshots", "", api_snapshot, NULL},
+    {GET, "/v1/snapshots", "", api_snapshots, NULL},
+    {GET, "/v1/snapshots/{}", "", api_snapshot_show, NULL},
+    {DELETE, "/v1/snapshots/{}", "", api_snapshot_delete, NULL},
+    {POST, "/v1/sandboxes/{}/fork", "", NULL, api_fork},
+    {POST, "/v1/sandboxes/{}/restore", "", NULL, api_restore},
     {POST, "/v1/sandboxes/{}/pause", "", NULL, api_pause},
-    {POST, "/v1/sandboxes/{}/resume", "", NULL, api_pause},
+    {POST, "/v1/sandboxes/{}/stop", "", NULL, api_stop},
+    {POST, "/v1/sandboxes/{}/resume", "", NULL, api_resume},
     {GET, "/v1/sandboxes/{}/exec", "", NULL, api_execs},
-    {POST, "/v1/sandboxes/{}/exec", "", NULL, api_exec},
+    {POST, "/v1/sandboxes/{}/exec", "", NULL, api_exec, false, true},
     {DELETE, "/v1/sandboxes/{}/exec/{}", "", NULL, api_cancel},
-    {GET, "/v1/sandboxes/{}/files", "path", NULL, api_file_read},
-    {PUT, "/v1/sandboxes/{}/files", "path mode", NULL, api_file_write},
-    {DELETE, "/v1/sandboxes/{}/files", "path recursive", NULL, api_file_delete},
-    {GET, "/v1/sandboxes/{}/files/list", "path", NULL, api_file_list},
-    {POST, "/v1/sandboxes/{}/files/batch", "", NULL, api_batch},
-    {GET, "/v1/sandboxes/{}/tar", "path", NULL, api_tar_read},
-    {PUT, "/v1/sandboxes/{}/tar", "path", NULL, api_tar_write},
-    {POST, "/v1/sandboxes/{}/forward", "port", NULL, api_forward},
+    {GET, "/v1/sandboxes/{}/files", "path", NULL, api_file_read, false, true},
+    {PUT, "/v1/sandboxes/{}/files", "path mode", NULL, api_file_write, false, true},
+    {DELETE, "/v1/sandboxes/{}/files", "path recursive", NULL, api_file_delete, false, true},
+    {GET, "/v1/sandboxes/{}/files/list", "path", NULL, api_file_list, false, true},
+    {POST, "/v1/sandboxes/{}/files/batch", "", NULL, api_batch, false, true},
+    {GET, "/v1/sandboxes/{}/tar", "path", NULL, api_tar_read, false, true},
+    {PUT, "/v1/sandboxes/{}/tar", "path", NULL, api_tar_write, false, true},
+    {POST, "/v1/sandboxes/{}/forward", "port", NULL, api_forward, false, true},
 };
+
+/* A request that a sleeping sandbox was resumed for. */
+struct waking {
+    struct api *api;
+    struct evhttp_request *req;
+    enum api_door door;
+};
+
+static void on_awake(void *arg, struct resident *r, const char *why)
+{
+    struct waking w = *(struct waking *)arg;
+    free(arg);
+    if (r)
+        api_route(w.api, w.req, w.door); /* from the beginning: much may have changed */
+    else
+        api_refuse(w.req, 503, "resume_failed", why);
+}
+
+static bool sleeps(const struct resident *r)
+{
+    return r->auto_resume && (r->state == RESIDENT_PAUSED || r->state == RESIDENT_RESUMING ||
+                              r->pausing || (r->state == RESIDENT_STOPPED && r->kept));
+}
+
+static void wake(struct api *a, struct evhttp_request *req, struct resident *r)
+{
+    struct err err = {0};
+    struct waking *w = malloc(sizeof *w);
+    if (w == NULL) {
+        api_refuse(req, 503, "unavailable", "out of memory");
+        return;
+    }
+    *w = (struct waking){a, req, a->door};
+    if (resident_wake(r, &err) < 0 || resident_await(r, on_awake, w) < 0) {
+        free(w);
+        api_refuse(req, 503, "resume_failed", err.code ? err.text : "out of memory");
+    }
+}
 
 static void serve(struct api *a, struct evhttp_request *req, const struct route *t, struct asked *q)
 {
@@ -72,7 +119,9 @@ static void serve(struct api *a, struct evhttp_request *req, const struct route 
     }
     if (asked_id(q->args[0], &err) == 0)
         r = resident_find(a->controller, q->args[0]);
-    if (r)
+    if (r && t->wakes && sleeps(r))
+        wake(a, req, r);
+    else if (r)
         t->in(a, req, q, r);
     else
         api_refuse(req, 404, "sandbox_not_found", "there is no such sandbox");

@@ -18,7 +18,7 @@ static bool has_policy(const struct config *c, const char *name)
 struct create {
     struct resident_wish wish;
     bool reuse;
-    const char *policy; /* as it was asked for, or NULL */
+    const char *policy, *snapshot; /* as they were asked for, or NULL */
 };
 
 static int name_ok(const char *name, struct err *err)
@@ -29,22 +29,48 @@ static int name_ok(const char *name, struct err *err)
     return *name ? 0 : err_set(err, ERR_PARSE, "name is empty");
 }
 
+static int read_idle(const json_t *body, enum resident_idle *ret, struct err *err)
+{
+    const char *text = NULL;
+    if (asked_text(body, "on_idle", 16, &text, err) < 0)
+        return -1;
+    for (int i = 0; text && i < IDLE_KINDS; i++)
+        if (strcmp(text, resident_idle_name((enum resident_idle)i)) == 0) {
+            *ret = (enum resident_idle)i;
+            return 0;
+        }
+    return text ? err_set(err, ERR_PARSE, "on_idle must be delete, pause or stop") : 0;
+}
+
+int api_read_wish(const json_t *body, struct resident_wish *w, struct err *err)
+{
+    *w = (struct resident_wish){
+        .ttl = RESIDENT_TTL_DEFAULT, .idle_ttl = RESIDENT_IDLE_DEFAULT, .auto_resume = true};
+    if (asked_text(body, "name", RESIDENT_NAME_MAX, &w->name, err) < 0 ||
+        asked_labels(body, "labels", &w->labels, err) < 0 ||
+        asked_env(body, "env", &w->env, err) < 0 ||
+        asked_integer(body, "ttl", 1, RESIDENT_TTL_MAX, &w->ttl, err) < 0 ||
+        asked_integer(body, "idle_ttl", 0, RESIDENT_TTL_MAX, &w->idle_ttl, err) < 0 ||
+        asked_flag(body, "auto_resume", &w->auto_resume, err) < 0 ||
+        read_idle(body, &w->on_idle, err) < 0)
+        return -1;
+    return w->name ? name_ok(w->name, err) : 0;
+}
+
 static int read_create(struct controller *c, const json_t *body, struct create *w, struct err *err)
 {
-    *w = (struct create){.wish = {.ttl = RESIDENT_TTL_DEFAULT, .idle_ttl = RESIDENT_IDLE_DEFAULT}};
-    if (asked_text(body, "policy", 64, &w->policy, err) < 0 ||
-        asked_text(body, "name", RESIDENT_NAME_MAX, &w->wish.name, err) < 0 ||
+    *w = (struct create){.reuse = false};
+    if (api_read_wish(body, &w->wish, err) < 0 ||
+        asked_text(body, "policy", 64, &w->policy, err) < 0 ||
+        asked_flag(body, "get_or_create", &w->reuse, err) < 0 ||
         asked_text(body, "backend", RUN_WORD_MAX - 1, &w->wish.backend, err) < 0 ||
         asked_text(body, "image", RUN_NAME_MAX - 1, &w->wish.image, err) < 0 ||
-        asked_labels(body, "labels", &w->wish.labels, err) < 0 ||
-        asked_env(body, "env", &w->wish.env, err) < 0 ||
-        asked_integer(body, "ttl", 1, RESIDENT_TTL_MAX, &w->wish.ttl, err) < 0 ||
-        asked_integer(body, "idle_ttl", 0, RESIDENT_TTL_MAX, &w->wish.idle_ttl, err) < 0 ||
-        asked_flag(body, "get_or_create", &w->reuse, err) < 0 ||
-        (w->wish.name && name_ok(w->wish.name, err) < 0))
+        asked_text(body, "snapshot", SHAPE_NAME_MAX, &w->snapshot, err) < 0)
         return -1;
     if (w->reuse && json_object_size(w->wish.labels) == 0)
         return err_set(err, ERR_PARSE, "get_or_create needs labels to look for");
+    if (w->wish.image && w->snapshot)
+        return err_set(err, ERR_PARSE, "a snapshot brings its image: leave `image` out");
     if (w->policy && !has_policy(c->config, w->policy))
         return err_set(err, ERR_PARSE, "there is no policy '%s'", w->policy);
     return 0;
@@ -76,12 +102,24 @@ static struct resident *make(struct controller *c, struct create *w, struct err 
     return resident_new(c, &w->wish, err);
 }
 
+static const char create_keys[] =
+    "policy name labels env ttl idle_ttl get_or_create backend image snapshot on_idle auto_resume";
+
+static void refuse_create(struct evhttp_request *req, const char *why)
+{
+    static const char no_image[] = "there is no image "; /* as the builder says it */
+    if (strncmp(why, no_image, sizeof no_image - 1) == 0)
+        api_refuse(req, 404, "image_not_found", why);
+    else
+        api_refuse(req, 503, "create_failed", why);
+}
+
 static void answer_created(void *arg, struct resident *r, const char *why)
 {
     if (r)
         api_reply(arg, 201, resident_json(r));
     else
-        api_refuse(arg, 503, "create_failed", why);
+        refuse_create(arg, why);
 }
 
 static void answer_found(void *arg, struct resident *r, const char *why)
@@ -89,7 +127,7 @@ static void answer_found(void *arg, struct resident *r, const char *why)
     if (r)
         api_reply(arg, 200, resident_json(r));
     else
-        api_refuse(arg, 503, "create_failed", why);
+        refuse_create(arg, why);
 }
 
 /* 1: there is one and it was answered; 0: none; -1. */
@@ -102,6 +140,8 @@ static int reuse(struct controller *c, struct evhttp_request *req, const struct 
     if (w->policy && strcmp(r->policy, w->policy) != 0)
         return err_set(err, ERR_DENIED, "the sandbox with these labels has the policy '%s'",
                        r->policy);
+    if (resident_wake(r, err) < 0)
+        return -1;
     if (resident_await(r, answer_found, req) < 0)
         return err_set(err, ERR_INTERNAL, "out of memory");
     return 1;
@@ -113,15 +153,21 @@ HANDLER(api_create)
     struct err err = {0};
     struct resident *r = NULL;
     (void)q;
-    json_t *body =
-        asked_body(req, "policy name labels env ttl idle_ttl get_or_create backend image", &err);
+    json_t *body = asked_body(req, create_keys, &err);
     int found = body && read_create(a->controller, body, &w, &err) == 0
                     ? reuse(a->controller, req, &w, &err)
                     : -1;
+    if (found == 0 && w.snapshot &&
+        (w.wish.snapshot = api_find_snapshot(a, req, w.snapshot)) == NULL) {
+        json_decref(body); /* it is answered */
+        return;
+    }
     if (found == 0)
         r = make(a->controller, &w, &err);
     if (r && resident_await(r, answer_created, req) < 0)
         err_set(&err, ERR_INTERNAL, "out of memory");
+    else if (r == NULL && found == 0 && api_unsupported(err.text))
+        api_refuse(req, 501, "unsupported", err.text);
     else if (r == NULL && found == 0 && err.code == ERR_UNREADY)
         api_refuse(req, 503, "limit", err.text);
     else if (r == NULL && found <= 0)
@@ -152,18 +198,14 @@ static int read_label(json_t *labels, const char *text, struct err *err)
 
 static int read_filter(const struct asked *q, struct filter *f, struct err *err)
 {
-    static const char *const states[] = {"creating", "running", "stopping", "stopped"};
     const char *after = asked_param(q, "after");
     f->state = asked_param(q, "state");
     for (unsigned i = 0; i < q->n_params; i++)
         if (strcmp(q->params[i].name, "label") == 0 &&
             read_label(f->labels, q->params[i].value, err) < 0)
             return -1;
-    bool known = f->state == NULL;
-    for (size_t i = 0; i < ARRAY_LEN(states) && !known; i++)
-        known = strcmp(states[i], f->state) == 0;
-    if (!known)
-        return err_set(err, ERR_PARSE, "state must be creating, running, stopping or stopped");
+    if (f->state && resident_state_of(f->state) < 0)
+        return err_set(err, ERR_PARSE, "there is no state '%.32s'", f->state);
     if (after && strlen(after) > 18)
         return err_set(err, ERR_PARSE, "after must be what `next` said");
     if (asked_number(q, "limit", 1, 1000, 100, &f->limit, err) < 0)
@@ -253,11 +295,42 @@ HANDLER(api_delete)
         api_refuse(req, 503, "unavailable", "out of memory");
 }
 
+/* ---- asleep and awake ---- */
+
+static void answer_one(void *arg, struct resident *r, const char *why)
+{
+    bool never = r == NULL && api_unsupported(why);
+    if (r)
+        api_reply(arg, 200, resident_json(r));
+    else
+        api_refuse(arg, never ? 501 : 503, never ? "unsupported" : "unavailable", why);
+}
+
 HANDLER_IN(api_pause)
 {
+    struct err err = {0};
     (void)a;
     (void)q;
-    (void)r;
-    api_refuse(req, 501, "unsupported",
-               "pausing needs a cgroup freezer, which this version does not use yet");
+    if (resident_pause(r, answer_one, req, &err) < 0)
+        api_refuse_err(req, &err);
+}
+
+HANDLER_IN(api_stop)
+{
+    struct err err = {0};
+    (void)a;
+    (void)q;
+    if (resident_stop(r, "stopped", answer_one, req, &err) < 0)
+        api_refuse_err(req, &err);
+}
+
+HANDLER_IN(api_resume)
+{
+    struct err err = {0};
+    (void)a;
+    (void)q;
+    if (resident_wake(r, &err) < 0)
+        api_refuse_err(req, &err);
+    else if (resident_await(r, answer_one, req) < 0)
+        api_refuse(req, 503, "unavailable", "out of memory");
 }

@@ -16,7 +16,7 @@
 
 #include "backends/backend.h"
 #include "cgroup.h"
-#include "errand.h"
+#include "chores.h"
 #include "ipc.h"
 #include "job.h"
 #include "plan.h"
@@ -42,8 +42,6 @@ struct site { /* a sandbox and whose it is */
     int init;     /* of a kept one that runs: a duplicate for the next controller; else -1 */
 };
 
-enum { CHORES_MAX = 8 };
-
 struct builder {
     struct event_base *base;
     struct event *child, *orphans; /* orphans: the time that kept sandboxes have */
@@ -53,7 +51,7 @@ struct builder {
     char *state_dir, *trust_dir, *init_path;
     LIST_HEAD(, asker) askers;
     LIST_HEAD(, site) sites;
-    LIST_HEAD(, chore) chores;
+    struct chores *chores; /* NULL until W_INIT */
 };
 
 /* ---- answers ---- */
@@ -183,8 +181,6 @@ static int load_init(struct builder *b, struct err *err)
 
 static int prepare(struct builder *b, const struct plan *plan, struct err *err)
 {
-    if (b->parts.init < 0)
-        cgroup_sweep();
     if (backend_of(plan)->check(plan, err) < 0 || load_init(b, err) < 0)
         return -1;
     return b->filter.code ? 0 : sandbox_seccomp_compile(&b->filter, err);
@@ -232,6 +228,8 @@ static int on_teardown(struct asker *a, struct msg *m)
     if (msg_get_str(m, id, sizeof id) < 0 || msg_end(m) < 0)
         return -1;
     struct site *s = find(a->builder, id);
+    if (s && s->asker == NULL)
+        s->asker = a; /* one of its predecessor's, which it does not want */
     if (s && s->asker == a)
         job_end(s->job);
     else
@@ -241,19 +239,10 @@ static int on_teardown(struct asker *a, struct msg *m)
 
 /* ---- layers ---- */
 
-/* An errand and who waits for it. */
-struct chore {
-    LIST_ENTRY(chore) link;
-    struct asker *asker; /* NULL when it is gone */
-    struct errand *errand;
-    uint32_t req;
-};
-
-static void tell_layered(struct asker *a, uint32_t req, enum layer_result result, const char *text)
+static void tell_layered(void *asker, uint32_t req, enum layer_result result, const char *text)
 {
+    struct asker *a = asker;
     struct msg m;
-    if (a == NULL)
-        return;
     msg_init(&m, W_LAYERED);
     msg_put_u32(&m, req);
     msg_put_u8(&m, (uint8_t)result);
@@ -261,53 +250,23 @@ static void tell_layered(struct asker *a, uint32_t req, enum layer_result result
     (void)ipc_send(a->ch, &m);
 }
 
-static void on_errand(void *arg, enum layer_result result, const char *text)
-{
-    struct chore *c = arg;
-    tell_layered(c->asker, c->req, result, text);
-    LIST_REMOVE(c, link);
-    free(c);
-}
-
-static void start_chore(struct asker *a, uint32_t req, enum layer_op op, const char *from,
-                        const char *to)
-{
-    struct builder *b = a->builder;
-    struct chore *c, *each;
-    unsigned n = 0;
-    LIST_FOREACH(each, &b->chores, link)
-    n++;
-    if (op == LAYER_REMOVE && find(b, from)) {
-        tell_layered(a, req, LAYER_FAILED, "the sandbox is running");
-        return;
-    }
-    c = n < CHORES_MAX ? calloc(1, sizeof *c) : NULL;
-    if (c) {
-        c->asker = a;
-        c->req = req;
-        c->errand = errand_start(b->base, b->state_dir, op, from, to, on_errand, c);
-    }
-    if (c == NULL || c->errand == NULL) {
-        free(c);
-        tell_layered(a, req, LAYER_FAILED, "too much is being copied already");
-        return;
-    }
-    LIST_INSERT_HEAD(&b->chores, c, link);
-}
-
 static int on_layer(struct asker *a, struct msg *m)
 {
     char from[SHAPE_NAME_MAX + 1], to[SHAPE_NAME_MAX + 1];
     uint32_t req;
     uint8_t op;
-    if (msg_get_u32(m, &req) < 0 || msg_get_u8(m, &op) < 0 || op == 0 || op >= LAYER_OPS ||
+    if (msg_get_u32(m, &req) < 0 || msg_get_u8(m, &op) < 0 || op == 0 || op >= LAYER_SWEEP ||
         msg_get_str(m, from, sizeof from) < 0 || msg_get_str(m, to, sizeof to) < 0 ||
         msg_end(m) < 0)
         return -1;
     bool removes = op == LAYER_REMOVE || op == LAYER_REMOVE_SNAPSHOT;
     if (!shape_name_ok(from) || (removes ? to[0] != '\0' : !shape_name_ok(to)))
         return -1;
-    start_chore(a, req, (enum layer_op)op, from, to);
+    const char *written = op == LAYER_REMOVE ? from : op == LAYER_REPLACE ? to : NULL;
+    if (written && find(a->builder, written))
+        tell_layered(a, req, LAYER_FAILED, "the sandbox is running");
+    else
+        chores_start(a->builder->chores, a, req, (enum layer_op)op, from, to);
     return 0;
 }
 
@@ -405,10 +364,7 @@ static void asker_free(struct asker *a)
         else
             evtimer_add(a->builder->orphans, &grace);
     }
-    struct chore *c;
-    LIST_FOREACH(c, &a->builder->chores, link)
-    if (c->asker == a)
-        c->asker = NULL;
+    chores_drop(a->builder->chores, a);
     LIST_REMOVE(a, link);
     ipc_free(a->ch);
     free(a);
@@ -477,6 +433,11 @@ static int on_start(struct builder *b, struct msg *m)
         return -1;
     b->parts.state_dir = b->state_dir;
     b->parts.trust_dir = b->trust_dir;
+    b->chores = chores_new(b->base, b->state_dir, tell_layered);
+    if (b->chores == NULL)
+        return -1;
+    cgroup_sweep();
+    chores_sweep(b->chores);
     msg_init(&ready, W_READY);
     return ipc_send(b->parent, &ready);
 }
@@ -556,14 +517,9 @@ static void release(struct builder *b)
         job_abandon(s->job);
         site_free(s);
     }
-    while (!LIST_EMPTY(&b->chores)) {
-        struct chore *c = LIST_FIRST(&b->chores);
-        LIST_REMOVE(c, link);
-        errand_abandon(c->errand);
-        free(c);
-    }
     while (!LIST_EMPTY(&b->askers))
         asker_free(LIST_FIRST(&b->askers));
+    chores_free(b->chores);
     ipc_free(b->parent);
     if (b->child)
         event_free(b->child);

@@ -4,7 +4,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,6 +155,11 @@ static bool make(struct place *p, const char *above, const char *id)
 {
     if (snprintf(p->path, sizeof p->path, "%s/" PREFIX "%s", above, id) >= (int)sizeof p->path)
         return false;
+    if (mkdir(p->path, 0755) == 0)
+        return true;
+    /* left of the same sandbox by a builder that was killed: its processes may just be dying */
+    for (unsigned k = 0; k < TRIES && rmdir(p->path) < 0 && errno == EBUSY; k++)
+        usleep(TRY_US);
     return mkdir(p->path, 0755) == 0;
 }
 
@@ -257,13 +264,50 @@ void cgroup_free(struct cgroup *g)
     free(g);
 }
 
+/* Does somebody wait for the thaw in order to die? Only the dead daemon's: SIGKILL is pending. */
+static bool dies(pid_t pid)
+{
+    char path[64], line[128];
+    unsigned long long pending = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *f = fopen(path, "re");
+    while (f && fgets(line, sizeof line, f)) {
+        unsigned long long bits;
+        if (sscanf(line, "SigPnd: %llx", &bits) == 1 || sscanf(line, "ShdPnd: %llx", &bits) == 1)
+            pending |= bits;
+    }
+    if (f)
+        fclose(f);
+    return (pending & 1ull << (SIGKILL - 1)) != 0;
+}
+
+/* A frozen process of version 1 does not die, not even with its parent. */
+static void thaw_the_dead(const char *dir)
+{
+    char path[PATH_SIZE + NAME_MAX + 32];
+    int pid;
+    bool any = false;
+    snprintf(path, sizeof path, "%s/cgroup.procs", dir);
+    FILE *f = fopen(path, "re");
+    while (f && !any && fscanf(f, "%d", &pid) == 1)
+        any = dies(pid);
+    if (f)
+        fclose(f);
+    if (any)
+        (void)put(dir, "freezer.state", "THAWED");
+}
+
 static void sweep(const char *above)
 {
     DIR *d = opendir(above);
     for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
         struct stat st;
-        if (strncmp(e->d_name, PREFIX, sizeof PREFIX - 1) != 0 ||
-            fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+        char dir[PATH_SIZE + NAME_MAX + 2];
+        if (strncmp(e->d_name, PREFIX, sizeof PREFIX - 1) != 0)
+            continue;
+        snprintf(dir, sizeof dir, "%s/%s", above, e->d_name);
+        thaw_the_dead(dir);
+        if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
             time(NULL) - st.st_mtime < ORPHAN_S) /* somebody may be about to use it */
             continue;
         unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR); /* not one with processes */

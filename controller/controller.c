@@ -14,28 +14,34 @@
 #include "happenings.h"
 #include "identities.h"
 #include "journal.h"
+#include "layer_queue.h"
 #include "peer.h"
 #include "proc.h"
 #include "registry.h"
 #include "resident.h"
+#include "snapshot.h"
 #include "wire.h"
 
 enum { CA_PEM_MAX = 64 * 1024 };
 
 /* ---- what is recorded ---- */
 
-static void on_sandbox_event(void *arg, const struct sandbox *s, const char *what,
-                             const char *detail)
+void controller_note(struct controller *c, const char *target, const char *what, const char *detail)
 {
-    struct controller *c = arg;
     struct record r;
     record_init(&r, RECORD_LIFECYCLE, 0);
     record_put_str(&r, RF_EVENT, what);
-    record_put_str(&r, RF_TARGET, sandbox_id(s));
+    record_put_str(&r, RF_TARGET, target);
     record_put_str(&r, RF_DETAIL, detail);
     if (journal_note(c->journal, &r) < 0)
-        proc_log("not recorded: %s of %s", what, sandbox_id(s));
-    happenings_add(c->happenings, sandbox_id(s), what, detail);
+        proc_log("not recorded: %s of %s", what, target);
+    happenings_add(c->happenings, target, what, detail);
+}
+
+static void on_sandbox_event(void *arg, const struct sandbox *s, const char *what,
+                             const char *detail)
+{
+    controller_note(arg, sandbox_id(s), what, detail);
 }
 
 /* A store of secrets that cannot be read, or can again. */
@@ -81,6 +87,8 @@ static int on_builder(struct ipc *ch UNUSED, struct msg *m, void *arg)
 {
     struct controller *c = arg;
     char id[SANDBOX_ID_MAX + 1];
+    if (m->type == W_LAYERED)
+        return layer_queue_answer(c->layers, m);
     if (msg_get_str(m, id, sizeof id) < 0)
         return -1;
     struct sandbox *s = sandbox_find(&c->owner, id);
@@ -98,6 +106,7 @@ static void on_builder_closed(struct ipc *ch, const char *why UNUSED, void *arg)
     struct controller *c = arg;
     c->owner.builder = NULL;
     ipc_free(ch);
+    layer_queue_builder(c->layers, NULL);
     for (struct sandbox *s = NULL; (s = sandbox_next(&c->owner, s)) != NULL;)
         sandbox_builder_down(s);
 }
@@ -123,6 +132,7 @@ static void attach_builder(struct controller *c, int fd)
         on_builder_closed(c->owner.builder, "replaced", c);
     c->owner.builder = ipc_new(c->base, fd, on_builder, on_builder_closed, c);
     begin_all(c);
+    layer_queue_builder(c->layers, c->owner.builder);
 }
 
 /* ---- the parent's channel ---- */
@@ -299,6 +309,9 @@ static int start(struct controller *c, struct err *err)
     if (c->journal == NULL || c->approvals == NULL)
         return err_set(err, ERR_INTERNAL, "out of memory");
     journal_on_ready(c->journal, on_journal, c);
+    c->layers = layer_queue_new();
+    if (c->layers == NULL)
+        return err_set(err, ERR_INTERNAL, "out of memory");
     c->owner.base = c->base;
     c->owner.event = on_sandbox_event;
     c->owner.gone = on_sandbox_gone;
@@ -324,7 +337,9 @@ static int start(struct controller *c, struct err *err)
     c->owner.parent = ipc_new(c->base, PROC_CONTROL_FD, on_parent, on_parent_closed, c);
     if (c->owner.parent == NULL)
         return err_set(err, ERR_INTERNAL, "out of memory");
-    return c->private ? 0 : residents_load(c, err);
+    if (c->private)
+        return 0;
+    return snapshots_load(c, err) < 0 ? -1 : residents_load(c, err);
 }
 
 static void say_ready(struct controller *c)
@@ -349,6 +364,7 @@ static void stop(struct controller *c)
 {
     struct sandbox *s;
     residents_close(c);
+    snapshots_close(c);
     while ((s = sandbox_next(&c->owner, NULL)) != NULL)
         sandbox_free(s);
     approvals_free(c->approvals);
@@ -359,6 +375,7 @@ static void stop(struct controller *c)
     journal_free(c->journal);
     registry_close(c->registry);
     happenings_free(c->happenings);
+    layer_queue_free(c->layers);
     keys_done(&c->keys);
     config_unref(c->config);
     free(c->ca_pem);
@@ -375,6 +392,7 @@ int controller_main(void)
     LIST_INIT(&c.clients);
     LIST_INIT(&c.owner.list);
     TAILQ_INIT(&c.residents);
+    TAILQ_INIT(&c.snapshots);
     int code = 1;
     if (proc_enter(ROLE_CONTROLLER, &err) < 0) {
         proc_log("%s", err.text);

@@ -13,7 +13,9 @@ struct registry;
 struct api;
 struct approvals;
 struct happenings;
+struct layer_queue;
 struct resident;
+struct snapshot;
 
 enum { CONTROLLER_PATH_MAX = 4096, CONTROLLER_CONFIG_MAX = 8 << 20, CONTROLLER_CLIENTS_MAX = 256 };
 
@@ -42,12 +44,19 @@ struct controller {
     char trust_inside[CONTROLLER_PATH_MAX];
     char trust_outside[CONTROLLER_PATH_MAX];
     struct happenings *happenings; /* NULL when private */
+    struct layer_queue *layers;
     struct approvals *approvals;
     TAILQ_HEAD(, resident) residents;
     size_t n_residents;
+    TAILQ_HEAD(, snapshot) snapshots;
+    size_t n_snapshots;
     size_t n_clients;
     LIST_HEAD(, client) clients;
 };
+
+/* A lifecycle record, and an event of the API. */
+void controller_note(struct controller *c, const char *target, const char *what,
+                     const char *detail);
 
 /* client.c: a channel on which W_RUN comes. Takes over fd. */
 void client_new(struct controller *c, int fd);

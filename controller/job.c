@@ -400,7 +400,7 @@ static int hold(struct job *j, const struct stage_parts *parts, struct plan *pla
 {
     if (j->backend->stays)
         return 0;
-    j->cgroup = cgroup_new(plan->sandbox, &plan->shape.limits, plan->shape.root == SHAPE_KEPT);
+    j->cgroup = cgroup_new(plan->sandbox, &plan->shape.limits, plan->shape.root != SHAPE_READ_ONLY);
     plan->held = cgroup_held(j->cgroup);
     if (plan->shape.image[0])
         j->image = image_hold(parts->state_dir, plan->shape.image, err);

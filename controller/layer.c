@@ -43,12 +43,23 @@ static int step(int at, const char *name, mode_t mode, const struct idmap *owner
     return fd < 0 ? err_sys(err, "%s", name) : fd;
 }
 
+/* Where overlayfs notes that it was mounted without syncs (mounts.h), and would not be again. */
+static int forget_volatile(int work, struct err *err)
+{
+    static const char dir[] = "work/incompat/volatile", file[] = "work/incompat/volatile/dirty";
+    if ((unlinkat(work, file, 0) < 0 && errno != ENOENT) ||
+        (unlinkat(work, dir, AT_REMOVEDIR) < 0 && errno != ENOENT))
+        return err_sys(err, "%s", dir);
+    return 0;
+}
+
 static int open_parts(int at, const struct idmap *m, struct layer *ret, struct err *err)
 {
     static const char *const names[LAYER_PARTS][2] = {{"root", "root.work"}, {"usr", "usr.work"}};
     for (int i = 0; i < LAYER_PARTS; i++)
         if ((ret->upper[i] = step(at, names[i][0], 0755, m, err)) < 0 ||
-            (ret->work[i] = step(at, names[i][1], 0700, m, err)) < 0)
+            (ret->work[i] = step(at, names[i][1], 0700, m, err)) < 0 ||
+            forget_volatile(ret->work[i], err) < 0)
             return -1;
     return 0;
 }

@@ -1,17 +1,19 @@
 #define _GNU_SOURCE 1
 #include "layer_work.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "copy_tree.h"
 #include "idmap.h"
+#include "slice.h"
 #include "tree.h"
 
 #define DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -63,6 +65,14 @@ static int make(const struct job *j, const char *name, mode_t mode, struct err *
     return 0;
 }
 
+/* Whoever copies for a process that was killed copies for nobody. */
+static int end_with(pid_t parent, struct err *err)
+{
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+        return err_set(err, ERR_UNREADY, "the builder is gone");
+    return 0;
+}
+
 /* In a process that becomes the files' owner and does nothing else. */
 static int copy_as_owner(const struct job *j, struct err *err)
 {
@@ -70,13 +80,14 @@ static int copy_as_owner(const struct job *j, struct err *err)
         if (make(j, parts[i], 0755, err) < 0 || make(j, work[i], 0700, err) < 0)
             return -1;
     int in[ARRAY_LEN(parts)], out[ARRAY_LEN(parts)];
+    pid_t parent = getppid();
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
         in[i] = openat(j->source, parts[i], DIRECTORY);
         out[i] = openat(j->fresh, parts[i], DIRECTORY);
         if (in[i] < 0 || out[i] < 0)
             return err_sys(err, "%s", parts[i]);
     }
-    if (idmap_become(&j->map, err) < 0)
+    if (idmap_become(&j->map, err) < 0 || end_with(parent, err) < 0)
         return -1;
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)
         if (copy_tree(in[i], out[i], err) < 0)
@@ -91,9 +102,13 @@ static int in_namespace(const struct job *j, int (*fn)(const struct job *j, stru
     struct err why = {0};
     if (pipe2(say, O_CLOEXEC) < 0)
         return err_sys(err, "pipe");
-    pid_t pid = fork();
+    pid_t self = getpid(), pid = fork();
     if (pid == 0) {
-        int r = idmap_enter(&j->map, CLONE_NEWNET, &why) < 0 ? -1 : fn(j, &why);
+        int r = idmap_enter(&j->map, 0, &why);
+        if (r == 0)
+            r = end_with(self, &why);
+        if (r == 0)
+            r = fn(j, &why);
         ssize_t said = write(say[1], &why, sizeof why);
         _exit(r == 0 && said == (ssize_t)sizeof why ? 0 : 1);
     }
@@ -130,7 +145,19 @@ static int open_below(const char *state_dir, const char *name, bool make_it, str
     return fd;
 }
 
-static int copy_into(struct job *j, const char *to, struct err *err)
+/* Under its name: in place of what had it, which then has the fresh one's, or as the first. */
+static int put_in_place(const struct job *j, const char *to, bool replace, struct err *err)
+{
+    if (replace && renameat2(j->all, j->fresh_name, j->all, to, RENAME_EXCHANGE) == 0)
+        return 0;
+    if (replace && errno != ENOENT)
+        return err_sys(err, "%s", to);
+    return renameat2(j->all, j->fresh_name, j->all, to, RENAME_NOREPLACE) < 0
+               ? err_sys(err, "%s", to)
+               : 0;
+}
+
+static int copy_into(struct job *j, const char *to, bool replace, struct err *err)
 {
     snprintf(j->fresh_name, sizeof j->fresh_name, ".new-%s-%d", to, (int)getpid());
     if (mkdirat(j->all, j->fresh_name, 0700) < 0 ||
@@ -139,20 +166,18 @@ static int copy_into(struct job *j, const char *to, struct err *err)
     if (find_owner(j, err) < 0 || copy_name(j->source, j->fresh, err) < 0 ||
         in_namespace(j, copy_as_owner, err) < 0)
         return -1;
-    if (renameat2(j->all, j->fresh_name, j->all, to, RENAME_NOREPLACE) < 0)
-        return err_sys(err, "%s", to);
-    return 0;
+    return put_in_place(j, to, replace, err);
 }
 
 static enum layer_result copy_all(struct job *j, int from_all, const char *from, const char *to,
-                                  struct err *err)
+                                  bool replace, struct err *err)
 {
-    if (faccessat(j->all, to, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+    if (!replace && faccessat(j->all, to, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         return LAYER_EXISTS;
     j->source = openat(from_all, from, DIRECTORY);
     if (j->source < 0 && errno == ENOENT)
         return LAYER_ABSENT;
-    int r = j->source < 0 ? err_sys(err, "%s", from) : copy_into(j, to, err);
+    int r = j->source < 0 ? err_sys(err, "%s", from) : copy_into(j, to, replace, err);
     if (r < 0 && j->fresh >= 0) {
         (void)in_namespace(j, empty_fresh, NULL);
         unlinkat(j->all, j->fresh_name, AT_REMOVEDIR);
@@ -164,14 +189,11 @@ static enum layer_result copy_all(struct job *j, int from_all, const char *from,
     return r < 0 ? LAYER_FAILED : LAYER_DONE;
 }
 
-/* It loses its name first, so that nobody uses what is half gone. */
-static enum layer_result remove_all(int all, const char *name, struct err *err)
+/* What has this name, which nobody else uses. */
+static int clear(int all, const char *name, struct err *err)
 {
     struct job j = {.source = -1, .all = all, .fresh = -1};
-    snprintf(j.fresh_name, sizeof j.fresh_name, ".gone-%s-%d", name, (int)getpid());
-    if (renameat(all, name, all, j.fresh_name) < 0 && errno == ENOENT)
-        return LAYER_DONE;
-    j.fresh = j.source = openat(all, j.fresh_name, DIRECTORY);
+    j.fresh = j.source = openat(all, name, DIRECTORY);
     int r = j.fresh < 0 ? err_sys(err, "%s cannot be removed", name) : 0;
     if (r == 0 && find_owner(&j, NULL) < 0)
         idmap_same(&j.map, geteuid(), getegid()); /* not whole: then nothing is a stranger's */
@@ -179,30 +201,103 @@ static enum layer_result remove_all(int all, const char *name, struct err *err)
         r = in_namespace(&j, empty_fresh, err);
     if (j.fresh >= 0)
         close(j.fresh);
-    if (r == 0 && unlinkat(all, j.fresh_name, AT_REMOVEDIR) < 0)
+    if (r == 0 && unlinkat(all, name, AT_REMOVEDIR) < 0)
         r = err_sys(err, "%s", name);
-    return r < 0 ? LAYER_FAILED : LAYER_DONE;
+    return r;
+}
+
+/* It loses its name first, so that nobody uses what is half gone. */
+static enum layer_result remove_all(int all, const char *name, struct err *err)
+{
+    char gone[NAME_MAX];
+    snprintf(gone, sizeof gone, ".gone-%s-%d", name, (int)getpid());
+    if (renameat(all, name, all, gone) < 0 && errno == ENOENT)
+        return LAYER_DONE;
+    return clear(all, gone, err) < 0 ? LAYER_FAILED : LAYER_DONE;
+}
+
+/* Its parent; 0 when it does not run (any more). */
+static pid_t parent_of(pid_t pid)
+{
+    char path[64], text[512];
+    int parent;
+    char state;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    const char *end = strrchr(text, ')');
+    if (end == NULL || sscanf(end, ") %c %d", &state, &parent) != 2 || strchr("ZX", state))
+        return 0;
+    return parent;
+}
+
+/* ".new-NAME-PID" and ".gone-NAME-PID" of a process that is no more, or no child of our builder's:
+ * then it is dying with its own, which it is given a moment for. */
+static bool left_behind(const char *name)
+{
+    enum { MOMENTS = 100, MOMENT_US = 20000 };
+    const char *dash = strrchr(name, '-');
+    uint64_t pid = 0;
+    if ((strncmp(name, ".new-", 5) != 0 && strncmp(name, ".gone-", 6) != 0) ||
+        slice_u64(slice_str(dash + 1), INT32_MAX, &pid) < 0)
+        return false;
+    pid_t parent = parent_of((pid_t)pid);
+    for (unsigned i = 0; parent != 0 && parent != getppid() && i < MOMENTS; i++) {
+        usleep(MOMENT_US);
+        parent = parent_of((pid_t)pid);
+    }
+    return parent == 0;
+}
+
+/* The first failure is told, when all was tried. No directory, nothing left. */
+static int sweep(const char *state_dir, const char *below, struct err *err)
+{
+    int all = open_below(state_dir, below, false, NULL), r = 0;
+    int fd = all < 0 ? -1 : openat(all, ".", DIRECTORY);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;)
+        if (left_behind(e->d_name) && clear(all, e->d_name, r == 0 ? err : NULL) < 0)
+            r = -1;
+    if (d)
+        closedir(d);
+    if (all >= 0)
+        close(all);
+    return r;
+}
+
+static enum layer_result copy_to(const char *state_dir, int from_all, enum layer_op op,
+                                 const char *from, const char *to, struct err *err)
+{
+    struct job j = {.source = -1, .fresh = -1};
+    bool replace = op == LAYER_REPLACE;
+    j.all = open_below(state_dir, op == LAYER_SNAPSHOT ? "snapshots" : "sandboxes", true, err);
+    if (j.all < 0)
+        return LAYER_FAILED;
+    enum layer_result r = copy_all(&j, from_all, from, to, replace, err);
+    if (r == LAYER_DONE && replace && faccessat(j.all, j.fresh_name, F_OK, 0) == 0)
+        (void)clear(j.all, j.fresh_name, NULL); /* what was there before; else it is swept */
+    close(j.all);
+    return r;
 }
 
 enum layer_result layer_work(const char *state_dir, enum layer_op op, const char *from,
                              const char *to, struct err *err)
 {
-    bool to_snapshot = op == LAYER_SNAPSHOT;
-    bool from_snapshot = op == LAYER_RESTORE || op == LAYER_REMOVE_SNAPSHOT;
-    struct job j = {.source = -1, .fresh = -1};
+    bool from_snapshot = op == LAYER_RESTORE || op == LAYER_REPLACE || op == LAYER_REMOVE_SNAPSHOT;
+    if (op == LAYER_SWEEP) {
+        int r = sweep(state_dir, "sandboxes", err);
+        return sweep(state_dir, "snapshots", r < 0 ? NULL : err) < 0 || r < 0 ? LAYER_FAILED
+                                                                              : LAYER_DONE;
+    }
     int from_all = open_below(state_dir, from_snapshot ? "snapshots" : "sandboxes", true, err);
     if (from_all < 0)
         return LAYER_FAILED;
-    enum layer_result r = LAYER_FAILED;
-    if (op == LAYER_REMOVE || op == LAYER_REMOVE_SNAPSHOT) {
-        r = remove_all(from_all, from, err);
-    } else {
-        j.all = open_below(state_dir, to_snapshot ? "snapshots" : "sandboxes", true, err);
-        if (j.all >= 0) {
-            r = copy_all(&j, from_all, from, to, err);
-            close(j.all);
-        }
-    }
+    enum layer_result r = op == LAYER_REMOVE || op == LAYER_REMOVE_SNAPSHOT
+                              ? remove_all(from_all, from, err)
+                              : copy_to(state_dir, from_all, op, from, to, err);
     close(from_all);
     return r;
 }

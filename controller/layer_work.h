@@ -2,6 +2,7 @@
  * files, never processes: of a sandbox that runs, what lies there just then.
  *
  * Fields of W_LAYER: req:u32, op:u8 (below), from:str, to:str. Ids and names as in shape.h.
+ * What the end of the asker's channel finds unfinished is not finished.
  * Answer W_LAYERED: req:u32, result:u8 (below), text:str (why it failed). */
 #ifndef DURWARD_LAYER_WORK_H
 #define DURWARD_LAYER_WORK_H
@@ -14,6 +15,9 @@ enum layer_op {
     LAYER_FORK,            /* of the sandbox `from` for the sandbox `to`, which is new */
     LAYER_REMOVE,          /* what the sandbox `from` has; it must not run. Nothing is fine */
     LAYER_REMOVE_SNAPSHOT, /* `from`. Nothing is fine */
+    LAYER_REPLACE, /* the snapshot `from` in place of what the sandbox `to` has, at once or not
+                      at all; it must not run */
+    LAYER_SWEEP,   /* what processes left that were killed. The builder's own */
     LAYER_OPS
 };
 

@@ -101,6 +101,7 @@ static int set_overlay(int fs, const char *lower, int upper, int work)
     snprintf(w, sizeof w, "/proc/self/fd/%d", work);
     if (syscall(SYS_fsconfig, fs, CONFIG_STRING, "source", "durward", 0) < 0 ||
         syscall(SYS_fsconfig, fs, CONFIG_FLAG, "userxattr", NULL, 0) < 0 ||
+        syscall(SYS_fsconfig, fs, CONFIG_FLAG, "volatile", NULL, 0) < 0 ||
         syscall(SYS_fsconfig, fs, CONFIG_STRING, "lowerdir", lower, 0) < 0 ||
         syscall(SYS_fsconfig, fs, CONFIG_STRING, "upperdir", u, 0) < 0 ||
         syscall(SYS_fsconfig, fs, CONFIG_STRING, "workdir", w, 0) < 0)

@@ -20,7 +20,9 @@ int mounts_clone(int fd, bool readonly, struct err *err);
  * for the default: half of the memory. */
 int mounts_tmpfs(const char *mode, const char *size, const char *inodes, struct err *err);
 /* A fresh detached overlay: lower directories, the upmost first, and a writable one above them with
- * its work directory, all of them in attached mounts. In a user namespace: Linux 5.11. */
+ * its work directory, all of them in attached mounts. In a user namespace: Linux 5.11. Without any
+ * syncs (`volatile`): its end would wait for all that the host has to write, and a sandbox's fsync
+ * cost everybody. Another one above the same layer wants work/incompat/volatile removed. */
 int mounts_overlay(const int *lower, unsigned n, int upper, int work, struct err *err);
 /* Put a detached tree onto at (both stay the caller's to close). */
 int mounts_attach(int tree, int at, struct err *err);

@@ -29,8 +29,31 @@ static const char schema[] =
     "CREATE TABLE IF NOT EXISTS sandbox_name ("
     "  sandbox TEXT NOT NULL REFERENCES sandbox (id) ON DELETE CASCADE,"
     "  number INTEGER NOT NULL, host TEXT NOT NULL, PRIMARY KEY (sandbox, number)) WITHOUT ROWID;"
-    "PRAGMA foreign_keys=ON;"
-    "PRAGMA user_version=2;";
+    "PRAGMA foreign_keys=ON;";
+
+/* What came after version 2, one step a version. */
+static const char *const steps[] = {
+    "BEGIN;"
+    "ALTER TABLE sandbox ADD COLUMN on_idle INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE sandbox ADD COLUMN auto_resume INTEGER NOT NULL DEFAULT 1;"
+    "ALTER TABLE sandbox ADD COLUMN snapshot TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE sandbox ADD COLUMN backend TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE sandbox ADD COLUMN image TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE sandbox ADD COLUMN parent TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE sandbox ADD COLUMN kept INTEGER NOT NULL DEFAULT 0;"
+    "PRAGMA user_version=3;"
+    "COMMIT;",
+    "BEGIN;"
+    "CREATE TABLE snapshot ("
+    "  name TEXT PRIMARY KEY NOT NULL, sandbox TEXT NOT NULL, policy TEXT NOT NULL,"
+    "  image TEXT NOT NULL, created INTEGER NOT NULL, ready INTEGER NOT NULL);"
+    "CREATE TABLE snapshot_name ("
+    "  snapshot TEXT NOT NULL REFERENCES snapshot (name) ON DELETE CASCADE,"
+    "  number INTEGER NOT NULL, host TEXT NOT NULL, PRIMARY KEY (snapshot, number)) WITHOUT ROWID;"
+    "PRAGMA user_version=4;"
+    "COMMIT;",
+};
+enum { FIRST_VERSION = 2 };
 
 /* The state directory is a descriptor; its path may lead through directories that this role, under
  * its own uid, cannot search. SQLite must therefore not resolve the name it is given. */
@@ -65,6 +88,22 @@ int registry_fail(struct registry *r, const char *what, struct err *err)
                    r->db ? sqlite3_errmsg(r->db) : "out of memory");
 }
 
+static int bring_up(struct registry *r)
+{
+    if (sqlite3_exec(r->db, schema, NULL, NULL, NULL) != SQLITE_OK)
+        return -1;
+    sqlite3_stmt *s = registry_prepare(r, "PRAGMA user_version", NULL);
+    int version = s && sqlite3_step(s) == SQLITE_ROW ? sqlite3_column_int(s, 0) : -1;
+    sqlite3_finalize(s);
+    if (version < 0)
+        return -1;
+    size_t from = version > FIRST_VERSION ? (size_t)(version - FIRST_VERSION) : 0;
+    for (size_t i = from; i < ARRAY_LEN(steps); i++)
+        if (sqlite3_exec(r->db, steps[i], NULL, NULL, NULL) != SQLITE_OK)
+            return -1;
+    return 0;
+}
+
 struct registry *registry_open(int dirfd, struct err *err)
 {
     char path[64];
@@ -77,8 +116,7 @@ struct registry *registry_open(int dirfd, struct err *err)
     mode_t mask = umask(077);
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
     bool bad = sqlite3_open_v2(path, &r->db, flags, own_vfs()) != SQLITE_OK ||
-               sqlite3_busy_timeout(r->db, 2000) != SQLITE_OK ||
-               sqlite3_exec(r->db, schema, NULL, NULL, NULL) != SQLITE_OK;
+               sqlite3_busy_timeout(r->db, 2000) != SQLITE_OK || bring_up(r) < 0;
     umask(mask);
     if (bad) {
         registry_fail(r, "be opened", err);

@@ -27,9 +27,18 @@ struct identity {
 struct registry_sandbox {
     int64_t seq; /* set by registry_sandbox_add: the order of creation */
     const char *id, *name, *policy, *labels, *env, *reason; /* labels, env: JSON; name "": none */
+    const char *backend, *image, *parent, *snapshot;        /* "": none */
     unsigned char seed[IDENTITY_SEED];
-    int state; /* enum resident_state */
+    int state, on_idle; /* enum resident_state, enum resident_idle */
+    int auto_resume, kept;
     int64_t generation, created, expires, ttl, idle_ttl;
+};
+
+/* A snapshot of a local sandbox's files. Strings are the caller's. */
+struct registry_snapshot {
+    const char *name, *sandbox, *policy, *image; /* image "": the host's */
+    int64_t created;
+    int ready; /* 0: it is being made, or was when the controller died */
 };
 
 /* dirfd: the state directory, kept by the caller for as long as the registry is open. */
@@ -57,7 +66,7 @@ int registry_each_revoked(struct registry *r, int64_t now,
 /* Local sandboxes: safe from kill -9 when these return, not from the power's going (which ends the
  * sandboxes too). */
 int registry_sandbox_add(struct registry *r, struct registry_sandbox *s, struct err *err);
-/* Everything but id, policy, env, seed and created. */
+/* Everything but id, policy, backend, image, parent, env, kept and created. */
 int registry_sandbox_update(struct registry *r, const struct registry_sandbox *s, struct err *err);
 int registry_sandbox_delete(struct registry *r, const char *id, struct err *err);
 /* Oldest first; strings live until fn returns. */
@@ -69,5 +78,23 @@ int registry_name_add(struct registry *r, const char *sandbox, uint32_t index, c
                       struct err *err);
 int registry_name_each(struct registry *r, const char *sandbox,
                        void (*fn)(void *arg, const char *host), void *arg, struct err *err);
+
+/* A fork knows the names that its parent was given, with their indexes. */
+int registry_name_copy(struct registry *r, const char *from, const char *to, struct err *err);
+
+/* Snapshots, as safe as local sandboxes. */
+int registry_snapshot_add(struct registry *r, const struct registry_snapshot *s, struct err *err);
+/* It is whole, and keeps the names that its sandbox was given. */
+int registry_snapshot_ready(struct registry *r, const char *name, const char *sandbox,
+                            struct err *err);
+/* It is being removed: not whole any more. */
+int registry_snapshot_going(struct registry *r, const char *name, struct err *err);
+int registry_snapshot_delete(struct registry *r, const char *name, struct err *err);
+int registry_snapshot_each(struct registry *r,
+                           int (*fn)(void *arg, const struct registry_snapshot *s), void *arg,
+                           struct err *err);
+/* The sandbox's names are the snapshot's from now on. */
+int registry_snapshot_names(struct registry *r, const char *name, const char *sandbox,
+                            struct err *err);
 
 #endif

@@ -18,23 +18,31 @@ static void bind_changing(sqlite3_stmt *q, int at, const struct registry_sandbox
     sqlite3_bind_int64(q, at + 5, s->expires);
     sqlite3_bind_int64(q, at + 6, s->ttl);
     sqlite3_bind_int64(q, at + 7, s->idle_ttl);
+    sqlite3_bind_int(q, at + 8, s->on_idle);
+    sqlite3_bind_int(q, at + 9, s->auto_resume);
+    bind_text(q, at + 10, s->snapshot);
+    sqlite3_bind_blob(q, at + 11, s->seed, IDENTITY_SEED, SQLITE_STATIC);
 }
 
 int registry_sandbox_add(struct registry *r, struct registry_sandbox *s, struct err *err)
 {
     sqlite3_stmt *q = registry_prepare(
         r,
-        "INSERT INTO sandbox (name, labels, state, reason, generation, expires, ttl, idle_ttl, id,"
-        " policy, env, seed, created) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        "INSERT INTO sandbox (name, labels, state, reason, generation, expires, ttl, idle_ttl,"
+        " on_idle, auto_resume, snapshot, seed, id, policy, env, created, image, parent, kept,"
+        " backend) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         err);
     if (q == NULL)
         return -1;
     bind_changing(q, 1, s);
-    bind_text(q, 9, s->id);
-    bind_text(q, 10, s->policy);
-    bind_text(q, 11, s->env);
-    sqlite3_bind_blob(q, 12, s->seed, IDENTITY_SEED, SQLITE_STATIC);
-    sqlite3_bind_int64(q, 13, s->created);
+    bind_text(q, 13, s->id);
+    bind_text(q, 14, s->policy);
+    bind_text(q, 15, s->env);
+    sqlite3_bind_int64(q, 16, s->created);
+    bind_text(q, 17, s->image);
+    bind_text(q, 18, s->parent);
+    sqlite3_bind_int(q, 19, s->kept);
+    bind_text(q, 20, s->backend);
     if (registry_finish(r, q, err) < 0)
         return -1;
     s->seq = sqlite3_last_insert_rowid(r->db);
@@ -43,15 +51,16 @@ int registry_sandbox_add(struct registry *r, struct registry_sandbox *s, struct 
 
 int registry_sandbox_update(struct registry *r, const struct registry_sandbox *s, struct err *err)
 {
-    sqlite3_stmt *q =
-        registry_prepare(r,
-                         "UPDATE sandbox SET name = ?, labels = ?, state = ?, reason = ?,"
-                         " generation = ?, expires = ?, ttl = ?, idle_ttl = ? WHERE id = ?",
-                         err);
+    sqlite3_stmt *q = registry_prepare(
+        r,
+        "UPDATE sandbox SET name = ?, labels = ?, state = ?, reason = ?, generation = ?,"
+        " expires = ?, ttl = ?, idle_ttl = ?, on_idle = ?, auto_resume = ?, snapshot = ?, seed = ?"
+        " WHERE id = ?",
+        err);
     if (q == NULL)
         return -1;
     bind_changing(q, 1, s);
-    bind_text(q, 9, s->id);
+    bind_text(q, 13, s->id);
     return registry_finish(r, q, err);
 }
 
@@ -87,8 +96,16 @@ static int read_row(sqlite3_stmt *q, struct registry_sandbox *s)
         .expires = sqlite3_column_int64(q, 11),
         .ttl = sqlite3_column_int64(q, 12),
         .idle_ttl = sqlite3_column_int64(q, 13),
+        .on_idle = sqlite3_column_int(q, 14),
+        .auto_resume = sqlite3_column_int(q, 15),
+        .snapshot = text_at(q, 16),
+        .image = text_at(q, 17),
+        .parent = text_at(q, 18),
+        .kept = sqlite3_column_int(q, 19),
+        .backend = text_at(q, 20),
     };
-    if (!s->id || !s->name || !s->policy || !s->labels || !s->env || !s->reason || !seed ||
+    if (!s->id || !s->name || !s->policy || !s->labels || !s->env || !s->reason || !s->snapshot ||
+        !s->image || !s->parent || !s->backend || !seed ||
         sqlite3_column_bytes(q, 6) != IDENTITY_SEED || strlen(s->id) > IDENTITY_ID_MAX ||
         strlen(s->policy) > IDENTITY_POLICY_MAX)
         return -1;
@@ -100,11 +117,13 @@ int registry_sandbox_each(struct registry *r,
                           int (*fn)(void *arg, const struct registry_sandbox *s), void *arg,
                           struct err *err)
 {
-    sqlite3_stmt *q = registry_prepare(r,
-                                       "SELECT seq, id, name, policy, labels, env, seed, state,"
-                                       " reason, generation, created, expires, ttl, idle_ttl"
-                                       " FROM sandbox ORDER BY seq",
-                                       err);
+    sqlite3_stmt *q =
+        registry_prepare(r,
+                         "SELECT seq, id, name, policy, labels, env, seed, state,"
+                         " reason, generation, created, expires, ttl, idle_ttl,"
+                         " on_idle, auto_resume, snapshot, image, parent, kept, backend"
+                         " FROM sandbox ORDER BY seq",
+                         err);
     if (q == NULL)
         return -1;
     int step, bad = 0;

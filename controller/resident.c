@@ -1,135 +1,120 @@
-#include "resident.h"
+#include "resident_internal.h"
 
 #include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "execution.h"
 #include "happenings.h"
+#include "layer_queue.h"
 #include "proc.h"
 #include "registry.h"
+#include "snapshot.h"
 
-static const char *const state_names[] = {NULL, "creating", "running", "stopping", "stopped"};
-
-const char *resident_state_name(enum resident_state s)
-{
-    return state_names[s];
-}
-
-/* ---- the row ---- */
-
-static struct registry_sandbox row_of(const struct resident *r, char *labels, char *env)
-{
-    struct registry_sandbox row = {
-        .id = r->id,
-        .name = r->name,
-        .policy = r->policy,
-        .labels = labels ? labels : "{}",
-        .env = env ? env : "{}",
-        .reason = r->reason,
-        .state = r->state,
-        .generation = r->generation,
-        .created = r->created,
-        .expires = r->expires,
-        .ttl = r->ttl,
-        .idle_ttl = r->idle_ttl,
-    };
-    memcpy(row.seed, r->seed, sizeof row.seed);
-    return row;
-}
-
-static int add_row(struct resident *r, struct err *err)
-{
-    char *labels = json_dumps(r->labels, JSON_COMPACT), *env = json_dumps(r->env, JSON_COMPACT);
-    struct registry_sandbox row = row_of(r, labels, env);
-    int bad = labels && env ? registry_sandbox_add(r->controller->registry, &row, err)
-                            : err_set(err, ERR_INTERNAL, "out of memory");
-    r->seq = row.seq;
-    free(labels);
-    free(env);
-    return bad;
-}
-
-static int save_row(struct resident *r, struct err *err)
-{
-    char *labels = json_dumps(r->labels, JSON_COMPACT);
-    struct registry_sandbox row = row_of(r, labels, NULL);
-    int bad = labels ? registry_sandbox_update(r->controller->registry, &row, err)
-                     : err_set(err, ERR_INTERNAL, "out of memory");
-    free(labels);
-    return bad;
-}
-
-static void save(struct resident *r)
-{
-    struct err err = {0};
-    r->generation++;
-    if (save_row(r, &err) < 0)
-        proc_log("%s: %s", r->id, err.text);
-}
+enum { REMOVE_AGAIN_SECONDS = 30 };
 
 /* ---- time ---- */
 
-static int64_t idle_end(const struct resident *r)
+int64_t resident_idle_end(const struct resident *r)
 {
-    bool idles = r->state == RESIDENT_RUNNING && r->idle_ttl > 0 && r->n_executions == 0;
+    bool idles = resident_awake(r) && r->idle_ttl > 0 && r->n_executions == 0;
     return idles ? r->used + r->idle_ttl : INT64_MAX;
 }
 
-static void arm(struct resident *r)
+void resident_arm(struct resident *r)
 {
-    int64_t idle = idle_end(r), end = idle < r->expires ? idle : r->expires;
-    int64_t left = end - (int64_t)time(NULL);
+    int64_t now = (int64_t)time(NULL), idle = resident_idle_end(r);
+    int64_t left = (idle < r->expires ? idle : r->expires) - now;
+    if (r->state == RESIDENT_STOPPING)
+        left = REMOVE_AGAIN_SECONDS;
     struct timeval tv = {left > 0 ? left : 0, 0};
     event_add(r->timer, &tv);
+}
+
+static void idle_over(struct resident *r)
+{
+    static const char why[] = "it was idle too long";
+    struct err err = {0};
+    r->used = (int64_t)time(NULL); /* if it cannot be, not again at once */
+    if (r->on_idle == IDLE_DELETE)
+        resident_delete(r, why, NULL, NULL);
+    else if ((r->on_idle == IDLE_PAUSE ? resident_pause(r, NULL, NULL, &err)
+                                       : resident_stop(r, why, NULL, NULL, &err)) < 0)
+        proc_log("%s: %s", r->id, err.text);
+    else
+        resident_arm(r);
 }
 
 static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct resident *r = arg;
     int64_t now = (int64_t)time(NULL);
-    if (now >= r->expires)
+    if (r->state == RESIDENT_STOPPING && r->sandbox == NULL && !r->busy)
+        resident_dispose(r);
+    else if (r->state != RESIDENT_STOPPING && now >= r->expires)
         resident_delete(r, "its time to live is over", NULL, NULL);
-    else if (now >= idle_end(r))
-        resident_delete(r, "it was idle too long", NULL, NULL);
+    else if (now >= resident_idle_end(r))
+        idle_over(r);
     else
-        arm(r);
+        resident_arm(r);
 }
 
 void resident_used(struct resident *r)
 {
     r->used = (int64_t)time(NULL);
-    arm(r);
+    resident_arm(r);
 }
 
 /* ---- states ---- */
 
-/* The one setter; the row first. */
-static void set_state(struct resident *r, enum resident_state to)
+static bool may_become(enum resident_state from, enum resident_state to)
 {
-    bool may = (r->state == RESIDENT_CREATING && to != RESIDENT_CREATING) ||
-               (r->state == RESIDENT_RUNNING && to > RESIDENT_RUNNING);
-    if (!may)
-        abort();
-    r->state = to;
-    save(r);
-    arm(r);
+    switch (from) {
+    case RESIDENT_CREATING:
+        return to == RESIDENT_RUNNING || to == RESIDENT_STOPPING;
+    case RESIDENT_RUNNING:
+        return to == RESIDENT_PAUSED || to == RESIDENT_STOPPED || to == RESIDENT_STOPPING;
+    case RESIDENT_STOPPED:
+        return to == RESIDENT_RESUMING || to == RESIDENT_STOPPING;
+    case RESIDENT_PAUSED:
+        return to == RESIDENT_RESUMING || to == RESIDENT_STOPPED || to == RESIDENT_STOPPING;
+    case RESIDENT_RESUMING:
+        return to == RESIDENT_RUNNING || to == RESIDENT_PAUSED || to == RESIDENT_STOPPED ||
+               to == RESIDENT_STOPPING;
+    case RESIDENT_STOPPING:
+        return false;
+    }
+    return false;
 }
 
-static void tell(struct resident_waits *q, struct resident *r, const char *why)
+void resident_set_state(struct resident *r, enum resident_state to)
+{
+    if (!may_become(r->state, to))
+        abort();
+    r->state = to;
+    if (to == RESIDENT_RUNNING)
+        r->reason[0] = '\0';
+    resident_row_note(r);
+    resident_arm(r);
+}
+
+void resident_tell(struct resident_waits *q, struct resident *r, const char *why)
 {
     struct resident_wait *w;
-    while ((w = STAILQ_FIRST(q)) != NULL) {
-        STAILQ_REMOVE_HEAD(q, link);
+    struct resident_waits now = STAILQ_HEAD_INITIALIZER(now);
+    STAILQ_CONCAT(&now, q); /* who waits anew waits for the next time */
+    while ((w = STAILQ_FIRST(&now)) != NULL) {
+        STAILQ_REMOVE_HEAD(&now, link);
         w->fn(w->arg, r, why);
         free(w);
     }
 }
 
-static int wait_in(struct resident_waits *q, resident_fn fn, void *arg)
+int resident_wait_in(struct resident_waits *q, resident_fn fn, void *arg)
 {
     struct resident_wait *w = malloc(sizeof *w);
     if (w == NULL)
@@ -150,26 +135,61 @@ static void release(struct resident *r)
     free(r);
 }
 
+/* Whoever waits for anything but its end. */
+static void disappoint(struct resident *r, const char *why)
+{
+    resident_tell(&r->running, NULL, why);
+    resident_tell(&r->paused, NULL, why);
+    resident_tell(&r->stopped, NULL, why);
+}
+
 /* Its row, itself, and whoever waited for that. */
-static void forget(struct resident *r, const char *why)
+static void forget(struct resident *r)
 {
     struct err err = {0};
     if (registry_sandbox_delete(r->controller->registry, r->id, &err) < 0)
         proc_log("%s: %s", r->id, err.text);
-    happenings_add(r->controller->happenings, r->id, "sandbox_deleted", why);
-    tell(&r->running, NULL, why);
-    tell(&r->gone, r, why);
+    happenings_add(r->controller->happenings, r->id, "sandbox_deleted", r->reason);
+    disappoint(r, r->reason);
+    resident_tell(&r->gone, r, r->reason);
     release(r);
 }
 
-static struct resident *blank(struct controller *c)
+static void on_removed(void *arg, enum layer_result result, const char *text)
+{
+    struct resident *r = arg;
+    r->busy = false;
+    if (result != LAYER_FAILED) {
+        forget(r);
+        return;
+    }
+    proc_log("%s: its files are not removed yet: %s", r->id, text);
+    resident_tell(&r->gone, NULL, text);
+    resident_arm(r); /* and again */
+}
+
+void resident_dispose(struct resident *r)
+{
+    if (!r->kept) {
+        forget(r);
+        return;
+    }
+    r->busy = true;
+    if (layer_queue_add(r->controller->layers, LAYER_REMOVE, r->id, "", on_removed, r) < 0)
+        on_removed(r, LAYER_FAILED, "out of memory");
+}
+
+struct resident *resident_blank(struct controller *c)
 {
     struct resident *r = calloc(1, sizeof *r);
     if (r == NULL)
         return NULL;
     r->controller = c;
+    r->state = RESIDENT_CREATING;
     LIST_INIT(&r->executions);
     STAILQ_INIT(&r->running);
+    STAILQ_INIT(&r->paused);
+    STAILQ_INIT(&r->stopped);
     STAILQ_INIT(&r->gone);
     TAILQ_INSERT_TAIL(&c->residents, r, link);
     c->n_residents++;
@@ -182,6 +202,7 @@ static struct resident *blank(struct controller *c)
 
 /* ---- its sandbox ---- */
 
+/* In an image everybody is root, who is nobody outside. */
 static int fill_request(struct resident *r, struct run_request *q, struct err *err)
 {
     const char *key;
@@ -194,7 +215,8 @@ static int fill_request(struct resident *r, struct run_request *q, struct err *e
     snprintf(q->home, sizeof q->home, RESIDENT_WORKDIR);
     q->uid = r->controller->owner_uid;
     q->gid = r->controller->owner_gid;
-    snprintf(q->user, sizeof q->user, "%s", q->uid ? "sandbox" : "root");
+    bool root = q->uid == 0 || (r->image[0] && strcmp(r->backend, "docker") != 0);
+    snprintf(q->user, sizeof q->user, "%s", root ? "root" : "sandbox");
     json_object_foreach(r->env, key, value)
     {
         if (strlist_set_env(&q->env, key, json_string_value(value)) < 0)
@@ -203,29 +225,42 @@ static int fill_request(struct resident *r, struct run_request *q, struct err *e
     return 0;
 }
 
-static int begin(struct resident *r, const struct sandbox_known *known, struct err *err)
+static void restore_name(void *arg, const char *host)
+{
+    sandbox_restore_name(arg, host);
+}
+
+int resident_begin(struct resident *r, bool adopt, struct err *err)
 {
     struct run_request q;
     struct sandbox_plan plan;
+    struct sandbox_known known;
+    memcpy(known.id, r->id, sizeof known.id);
+    memcpy(known.seed, r->seed, sizeof known.seed);
     int bad = fill_request(r, &q, err);
     if (bad == 0)
-        bad = sandbox_plan_make(r->controller, &q, known, &plan, err);
+        bad = sandbox_plan_make(r->controller, &q, &known, &plan, err);
     run_request_done(&q);
     if (bad)
         return -1;
     plan.kept = true;
-    plan.adopt = known != NULL;
-    memcpy(r->id, plan.id, sizeof r->id);
-    memcpy(r->seed, plan.seed, sizeof r->seed);
-    if (known == NULL && add_row(r, err) < 0) {
-        sandbox_plan_done(&plan);
-        return -1;
-    }
+    plan.adopt = adopt;
+    if (plan.shape.limits.backend != BACKEND_DOCKER)
+        plan.shape.root = r->kept ? SHAPE_KEPT : SHAPE_MEMORY;
     r->sandbox = sandbox_new(&r->controller->owner, &plan, NULL);
     if (r->sandbox)
-        return 0;
+        return registry_name_each(r->controller->registry, r->id, restore_name, r->sandbox, err);
     sandbox_plan_done(&plan);
     return err_set(err, ERR_INTERNAL, "out of memory");
+}
+
+void resident_fail(struct resident *r, const char *why)
+{
+    snprintf(r->reason, sizeof r->reason, "%.255s", why);
+    if (r->state == RESIDENT_CREATING)
+        resident_set_state(r, RESIDENT_STOPPING);
+    disappoint(r, r->reason);
+    resident_dispose(r);
 }
 
 static struct resident *of(struct controller *c, const struct sandbox *s)
@@ -240,6 +275,7 @@ static struct resident *of(struct controller *c, const struct sandbox *s)
 void residents_running(void *controller, struct sandbox *s)
 {
     struct resident *r = of(controller, s);
+    struct err err = {0};
     if (r == NULL)
         return;
     if (r->state == RESIDENT_STOPPING) { /* since before the controller's restart */
@@ -247,10 +283,14 @@ void residents_running(void *controller, struct sandbox *s)
         return;
     }
     r->used = (int64_t)time(NULL);
-    set_state(r, RESIDENT_RUNNING);
+    resident_set_state(r, RESIDENT_RUNNING);
     if (r->adopted)
         proc_log("sandbox %s is taken over", r->id);
-    tell(&r->running, r, "");
+    bool pause = r->pause_again && STAILQ_EMPTY(&r->running);
+    r->adopted = r->pause_again = false;
+    resident_tell(&r->running, r, "");
+    if (pause && resident_pause(r, NULL, NULL, &err) < 0)
+        proc_log("%s: %s", r->id, err.text);
 }
 
 int residents_said(void *controller, struct sandbox *s, struct msg *m)
@@ -275,16 +315,20 @@ void residents_sandbox_gone(struct controller *c, struct sandbox *s)
         return;
     snprintf(why, sizeof why, "%.255s", sandbox_why(s));
     r->sandbox = NULL;
+    r->pausing = r->wanted = false;
     execution_end_all(r, "the sandbox ended");
-    if (r->state == RESIDENT_STOPPING || (r->state == RESIDENT_CREATING && !r->adopted)) {
-        forget(r, why);
+    snprintf(r->reason, sizeof r->reason, "%s",
+             r->adopted ? "it ended with the daemon or its builder" : why);
+    r->adopted = r->pause_again = false;
+    if (r->state == RESIDENT_CREATING || r->state == RESIDENT_STOPPING) {
+        resident_fail(r, why);
         return;
     }
-    snprintf(r->reason, sizeof r->reason, "%s",
-             r->state == RESIDENT_CREATING ? "it ended with the daemon or its builder" : why);
-    set_state(r, RESIDENT_STOPPED);
+    resident_set_state(r, RESIDENT_STOPPED);
     proc_log("sandbox %s is stopped: %s", r->id, r->reason);
-    tell(&r->running, NULL, r->reason);
+    resident_tell(&r->running, NULL, r->reason);
+    resident_tell(&r->paused, NULL, r->reason);
+    resident_tell(&r->stopped, r, r->reason);
 }
 
 /* ---- what others want ---- */
@@ -310,9 +354,10 @@ bool resident_has_labels(const struct resident *r, const json_t *labels)
     return true;
 }
 
+/* Does it run, or can it again? */
 static bool lives(const struct resident *r)
 {
-    return r->state == RESIDENT_CREATING || r->state == RESIDENT_RUNNING;
+    return r->state != RESIDENT_STOPPING && (r->state != RESIDENT_STOPPED || r->kept);
 }
 
 struct resident *resident_by_labels(struct controller *c, const json_t *labels)
@@ -328,64 +373,95 @@ static bool name_is_taken(struct controller *c, const char *name)
 {
     struct resident *r;
     TAILQ_FOREACH(r, &c->residents, link)
-    if (r->state != RESIDENT_STOPPED && strcmp(r->name, name) == 0)
+    if ((lives(r) || r->state == RESIDENT_STOPPING) && strcmp(r->name, name) == 0)
         return true;
     return false;
 }
 
-struct resident *resident_new(struct controller *c, const struct resident_wish *w, struct err *err)
+static int shape_wanted(const struct resident *r, const struct resident_wish *w, struct shape *ret,
+                        struct err *err)
 {
-    bool named = w->name && *w->name;
-    if (named && name_is_taken(c, w->name)) {
-        err_set(err, ERR_DENIED, "a sandbox named %s exists already", w->name);
-        return NULL;
-    }
-    struct resident *r = c->n_residents < RESIDENTS_MAX ? blank(c) : NULL;
-    if (r == NULL) {
-        err_set(err, ERR_UNREADY, "%d sandboxes exist already, or memory is out", RESIDENTS_MAX);
-        return NULL;
-    }
-    snprintf(r->name, sizeof r->name, "%s", named ? w->name : "");
+    const struct config *c = r->controller->config;
+    if (w->snapshot)
+        return shape_of_policy(c, w->policy, "bwrap", w->snapshot->image, ret, err);
+    if (w->parent)
+        return shape_of_policy(c, w->policy, w->parent->backend, w->parent->image, ret, err);
+    return shape_of_policy(c, w->policy, w->backend, w->image, ret, err);
+}
+
+static int fill(struct resident *r, const struct resident_wish *w, struct err *err)
+{
+    struct shape shape;
+    if (shape_wanted(r, w, &shape, err) < 0)
+        return -1;
+    snprintf(r->name, sizeof r->name, "%s", w->name ? w->name : "");
     snprintf(r->policy, sizeof r->policy, "%s", w->policy);
-    snprintf(r->backend, sizeof r->backend, "%s", w->backend ? w->backend : "");
-    snprintf(r->image, sizeof r->image, "%s", w->image ? w->image : "");
+    snprintf(r->parent, sizeof r->parent, "%s", w->parent ? w->parent->id : "");
+    snprintf(r->snapshot, sizeof r->snapshot, "%s", w->snapshot ? w->snapshot->name : "");
     r->labels = w->labels ? json_incref(w->labels) : json_object();
     r->env = w->env ? json_incref(w->env) : json_object();
-    r->state = RESIDENT_CREATING;
     r->generation = 1;
     r->created = r->used = (int64_t)time(NULL);
     r->ttl = w->ttl;
     r->idle_ttl = w->idle_ttl;
     r->expires = r->created + r->ttl;
-    if (begin(r, NULL, err) == 0) {
-        arm(r);
+    r->on_idle = w->on_idle;
+    r->auto_resume = w->auto_resume;
+    /* only memory can be bounded, and a container's files are its engine's */
+    bool docker = shape.limits.backend == BACKEND_DOCKER;
+    r->kept = !docker && shape.limits.disk == 0;
+    snprintf(r->backend, sizeof r->backend, "%s", docker ? "docker" : "bwrap");
+    snprintf(r->image, sizeof r->image, "%s", docker ? shape.limits.docker.image : shape.image);
+    if (getrandom(r->seed, sizeof r->seed, 0) != sizeof r->seed)
+        return err_sys(err, "getrandom");
+    return sandbox_make_id("sb", r->id, err);
+}
+
+struct resident *resident_new(struct controller *c, const struct resident_wish *w, struct err *err)
+{
+    if (w->name && *w->name && name_is_taken(c, w->name)) {
+        err_set(err, ERR_DENIED, "a sandbox named %s exists already", w->name);
+        return NULL;
+    }
+    struct resident *r = c->n_residents < RESIDENTS_MAX ? resident_blank(c) : NULL;
+    if (r == NULL) {
+        err_set(err, ERR_UNREADY, "%d sandboxes exist already, or memory is out", RESIDENTS_MAX);
+        return NULL;
+    }
+    if (fill(r, w, err) < 0 || resident_row_add(r, err) < 0) {
+        release(r);
+        return NULL;
+    }
+    bool copies = w->snapshot || w->parent;
+    if ((copies ? resident_copy(r, w, err) : resident_begin(r, false, err)) == 0) {
+        resident_arm(r);
         return r;
     }
-    if (r->seq)
-        forget(r, err->text);
-    else
-        release(r);
+    snprintf(r->reason, sizeof r->reason, "%.255s", err->text);
+    forget(r);
     return NULL;
 }
 
 int resident_await(struct resident *r, resident_fn fn, void *arg)
 {
-    if (r->state == RESIDENT_CREATING)
-        return wait_in(&r->running, fn, arg);
+    if (r->state == RESIDENT_CREATING || r->state == RESIDENT_RESUMING || r->pausing)
+        return resident_wait_in(&r->running, fn, arg);
     fn(arg, r->state == RESIDENT_RUNNING ? r : NULL, r->reason);
     return 0;
 }
 
 int resident_delete(struct resident *r, const char *why, resident_fn fn, void *arg)
 {
-    if (fn && wait_in(&r->gone, fn, arg) < 0)
+    if (fn && resident_wait_in(&r->gone, fn, arg) < 0)
         return -1;
-    if (r->sandbox == NULL) {
-        forget(r, why);
-    } else if (r->state != RESIDENT_STOPPING) {
-        set_state(r, RESIDENT_STOPPING);
-        sandbox_end(r->sandbox, 0, why);
+    if (r->state != RESIDENT_STOPPING) {
+        snprintf(r->reason, sizeof r->reason, "%.255s", why);
+        resident_set_state(r, RESIDENT_STOPPING);
+        if (r->sandbox)
+            sandbox_end(r->sandbox, 0, why);
     }
+    if (r->sandbox == NULL && !r->busy)
+        resident_dispose(r);
     return 0;
 }
 
@@ -403,97 +479,36 @@ int resident_change(struct resident *r, json_t *labels, int64_t ttl, int64_t idl
     if (idle_ttl >= 0)
         r->idle_ttl = idle_ttl;
     r->generation++;
-    arm(r);
-    return save_row(r, err);
-}
-
-static json_t *denials_json(const struct sandbox *s)
-{
-    json_t *list = json_array();
-    const struct denials *d = s ? sandbox_denials(s) : NULL;
-    for (size_t i = 0; d && i < d->n; i++)
-        json_array_append_new(list,
-                              json_pack("{s:s, s:s, s:I}", "code", d->list[i].code, "target",
-                                        d->list[i].target, "count", (json_int_t)d->list[i].count));
-    return list;
-}
-
-json_t *resident_json(const struct resident *r)
-{
-    int64_t idle = idle_end(r);
-    return json_pack("{s:s, s:s?, s:s, s:s, s:s, s:I, s:O, s:s, s:I, s:I, s:I, s:I, s:o, s:o}",
-                     "id", r->id, "name", r->name[0] ? r->name : NULL, "policy", r->policy, "state",
-                     resident_state_name(r->state), "reason", r->reason, "generation",
-                     (json_int_t)r->generation, "labels", r->labels, "workdir", RESIDENT_WORKDIR,
-                     "created_at", (json_int_t)r->created, "expires_at", (json_int_t)r->expires,
-                     "ttl", (json_int_t)r->ttl, "idle_ttl", (json_int_t)r->idle_ttl,
-                     "idle_expires_at", idle == INT64_MAX ? json_null() : json_integer(idle),
-                     "denied", denials_json(r->sandbox));
+    resident_arm(r);
+    return resident_row_save(r, err);
 }
 
 /* ---- start and end of the controller ---- */
-
-static void restore_name(void *arg, const char *host)
-{
-    sandbox_restore_name(arg, host);
-}
 
 /* What runs is asked for again. It says no when the daemon was started anew; then the row of one
  * that ran stays as stopped, and others were not whole yet or were going. */
 static int adopt(struct resident *r, struct err *err)
 {
-    struct sandbox_known known;
     struct err why = {0};
-    memcpy(known.id, r->id, sizeof known.id);
-    memcpy(known.seed, r->seed, sizeof known.seed);
-    r->adopted = r->state == RESIDENT_RUNNING;
-    if (r->state == RESIDENT_RUNNING)
-        r->state = RESIDENT_CREATING;
-    else
-        r->state = RESIDENT_STOPPING;
-    if (begin(r, &known, &why) < 0) { /* its policy is gone, for one */
-        proc_log("sandbox %s cannot be taken over: %s", r->id, why.text);
-        snprintf(r->reason, sizeof r->reason, "%.255s", why.text);
+    bool ends = r->state == RESIDENT_CREATING || r->state == RESIDENT_STOPPING;
+    r->adopted = true;
+    r->pause_again = r->state == RESIDENT_PAUSED;
+    r->state = ends ? RESIDENT_STOPPING : RESIDENT_RESUMING; /* the row says it otherwise */
+    if (resident_begin(r, true, &why) == 0)
+        return 0;
+    proc_log("sandbox %s cannot be taken over: %s", r->id, why.text); /* its policy is gone? */
+    snprintf(r->reason, sizeof r->reason, "%.255s", why.text);
+    r->adopted = r->pause_again = false;
+    if (!ends)
         r->state = RESIDENT_STOPPED;
-        return save_row(r, err);
-    }
-    return registry_name_each(r->controller->registry, r->id, restore_name, r->sandbox, err);
-}
-
-static int load_row(void *arg, const struct registry_sandbox *row)
-{
-    struct controller *c = arg;
-    struct resident *r = blank(c);
-    if (r == NULL)
-        return -1;
-    r->seq = row->seq;
-    snprintf(r->id, sizeof r->id, "%s", row->id);
-    snprintf(r->name, sizeof r->name, "%.63s", row->name);
-    snprintf(r->policy, sizeof r->policy, "%s", row->policy);
-    snprintf(r->reason, sizeof r->reason, "%.255s", row->reason);
-    r->labels = json_loads(row->labels, JSON_REJECT_DUPLICATES, NULL);
-    r->env = json_loads(row->env, JSON_REJECT_DUPLICATES, NULL);
-    if (r->labels == NULL)
-        r->labels = json_object();
-    if (r->env == NULL)
-        r->env = json_object();
-    memcpy(r->seed, row->seed, sizeof r->seed);
-    bool known = row->state >= RESIDENT_CREATING && row->state <= RESIDENT_STOPPED;
-    r->state = known ? (enum resident_state)row->state : RESIDENT_STOPPED;
-    r->generation = row->generation;
-    r->created = row->created;
-    r->used = (int64_t)time(NULL);
-    r->expires = row->expires;
-    r->ttl = row->ttl;
-    r->idle_ttl = row->idle_ttl;
-    arm(r);
-    return 0;
+    resident_arm(r);
+    return resident_row_save(r, err);
 }
 
 int residents_load(struct controller *c, struct err *err)
 {
     struct resident *r;
-    if (registry_sandbox_each(c->registry, load_row, c, err) < 0)
+    if (registry_sandbox_each(c->registry, resident_row_load, c, err) < 0)
         return -1;
     TAILQ_FOREACH(r, &c->residents, link)
     if (r->state != RESIDENT_STOPPED && adopt(r, err) < 0)
@@ -507,12 +522,13 @@ void residents_close(struct controller *c)
     while ((r = TAILQ_FIRST(&c->residents)) != NULL) {
         r->sandbox = NULL;
         execution_end_all(r, "the daemon ended");
-        if (r->state == RESIDENT_RUNNING) {
+        if (r->state == RESIDENT_RUNNING || r->state == RESIDENT_PAUSED ||
+            r->state == RESIDENT_RESUMING) {
             snprintf(r->reason, sizeof r->reason, "the daemon ended");
-            set_state(r, RESIDENT_STOPPED);
+            resident_set_state(r, RESIDENT_STOPPED);
         }
-        tell(&r->running, NULL, "the daemon ended");
-        tell(&r->gone, NULL, "the daemon ended");
+        disappoint(r, "the daemon ended");
+        resident_tell(&r->gone, NULL, "the daemon ended");
         release(r);
     }
 }

@@ -2,14 +2,19 @@
  * to live, and commands that run in it. One writer: its state changes in resident.c only, and the
  * row is written before anything outside can know of the change.
  *
- *   CREATING ──► RUNNING ──► STOPPING ──► (gone)
- *       │           └──────► STOPPED ───► (gone)
- *       └─────────────────► (gone)
+ *   CREATING ──► RUNNING ◄──► PAUSED ──┐    PAUSED, STOPPED ──► RESUMING ──► RUNNING
+ *       │           └──────► STOPPED ◄─┘
+ *       └──► each may become STOPPING ──► (gone)
  *
- *   CREATING  a sandbox is being made, or taken over after the controller's restart
+ *   CREATING  its files are being copied, or a sandbox is being made
+ *   PAUSED    its processes are frozen
+ *   STOPPED   nothing of it runs: it was stopped, or ended by itself or with the daemon. The row,
+ * and kept files, stay until it expires or is deleted RESUMING  a paused one is being thawed, a
+ * stopped one made anew above its files, or one that runs taken over after the controller's restart
  *   STOPPING  it was deleted or its time is over; the row goes when nothing of it is left
- *   STOPPED   it ended by itself or with the daemon; the row stays until it expires or is deleted
- */
+ *
+ * Its files are kept on disk (layer.h) unless its policy limits them (`disk`), which only memory
+ * can; then they end with its processes. */
 #ifndef DURWARD_RESIDENT_H
 #define DURWARD_RESIDENT_H
 
@@ -21,8 +26,13 @@ enum resident_state {
     RESIDENT_CREATING = 1,
     RESIDENT_RUNNING,
     RESIDENT_STOPPING,
-    RESIDENT_STOPPED
+    RESIDENT_STOPPED,
+    RESIDENT_PAUSED,
+    RESIDENT_RESUMING
 };
+
+/* What its idle time's end is. */
+enum resident_idle { IDLE_DELETE, IDLE_PAUSE, IDLE_STOP, IDLE_KINDS };
 
 enum {
     RESIDENTS_MAX = 4096,
@@ -35,9 +45,10 @@ enum {
 #define RESIDENT_WORKDIR "/workspace"
 
 struct execution;
+struct snapshot;
 
-/* Called once: r runs (CREATING), or is gone (then r is freed afterwards). r NULL: it could not be
- * made, why says it. */
+/* Called once: r runs, is paused, is stopped or is gone, whichever was awaited (when gone r is
+ * freed afterwards). r NULL: it will not be, why says it. */
 typedef void (*resident_fn)(void *arg, struct resident *r, const char *why);
 
 struct resident_wait {
@@ -54,7 +65,7 @@ struct resident {
     char id[SANDBOX_ID_MAX + 1];
     char name[RESIDENT_NAME_MAX + 1]; /* "" for none */
     char policy[RUN_NAME_MAX];
-    char backend[RUN_WORD_MAX], image[RUN_NAME_MAX]; /* "": the policy's */
+    char backend[RUN_WORD_MAX], image[RUN_NAME_MAX]; /* bwrap's image "" is the host's /usr */
     json_t *labels, *env;                            /* objects of strings */
     unsigned char seed[SANDBOX_SEED];
     enum resident_state state;
@@ -62,10 +73,22 @@ struct resident {
     int64_t generation;
     int64_t created, expires, used; /* seconds since 1970 */
     int64_t ttl, idle_ttl;
-    struct sandbox *sandbox; /* NULL when stopped */
+    char parent[SANDBOX_ID_MAX + 1];   /* the sandbox that it was forked from, or "" */
+    char snapshot[SHAPE_NAME_MAX + 1]; /* that its files were taken from last, or "" */
+    enum resident_idle on_idle;
+    bool kept, auto_resume;
+    struct sandbox *sandbox; /* NULL when nothing of it runs */
     struct event *timer;     /* the next of both ends */
-    struct resident_waits running, gone;
-    bool adopted;
+    struct resident_waits running, paused, stopped, gone;
+    bool adopted, pause_again; /* since before the controller's restart; it was paused then */
+    bool pausing, wanted;      /* being frozen; meanwhile somebody wants it to run */
+    bool busy;                 /* its files are being copied, replaced or removed */
+    struct {                   /* resident_restore; fn NULL: none */
+        resident_fn fn;
+        void *arg;
+        char snapshot[SHAPE_NAME_MAX + 1];
+        bool again; /* it ran before */
+    } restore;
     LIST_HEAD(, execution) executions;
     unsigned n_executions;
     uint32_t last_number;
@@ -74,9 +97,13 @@ struct resident {
 struct resident_wish {
     const char *policy;          /* must exist */
     const char *name;            /* NULL or "": none */
-    const char *backend, *image; /* NULL or "": the policy's */
     json_t *labels, *env;        /* objects of strings, or NULL; borrowed */
     int64_t ttl, idle_ttl;       /* seconds; idle 0: never */
+    const char *backend, *image; /* NULL or "": the policy's */
+    enum resident_idle on_idle;
+    bool auto_resume;
+    const struct snapshot *snapshot; /* begin with its files, and image; or NULL */
+    struct resident *parent;         /* begin with its files, image and policy; or NULL */
 };
 
 /* Rows of the registry: what ran is asked for again, what was being made or ended is ended. Before
@@ -97,8 +124,17 @@ struct resident *resident_find(struct controller *c, const char *id);
 /* The oldest with all these labels that is CREATING or RUNNING. */
 struct resident *resident_by_labels(struct controller *c, const json_t *labels);
 bool resident_has_labels(const struct resident *r, const json_t *labels);
-/* fn runs when it is RUNNING (at once if it is), or will never be. -1: out of memory. */
+/* fn runs when it is RUNNING (at once if it is), or will not be by itself. -1: out of memory. */
 int resident_await(struct resident *r, resident_fn fn, void *arg);
+/* Is there somebody to talk to right now? */
+bool resident_awake(const struct resident *r);
+/* Let one that is PAUSED or STOPPED run again; of others nothing, which is fine. ERR_UNREADY: it
+ * cannot. */
+int resident_wake(struct resident *r, struct err *err);
+/* fn runs when it is PAUSED (at once if it is) or cannot be. ERR_UNREADY: it does not run. */
+int resident_pause(struct resident *r, resident_fn fn, void *arg, struct err *err);
+/* End its processes; files, if kept, and row stay. fn runs when it is STOPPED. */
+int resident_stop(struct resident *r, const char *why, resident_fn fn, void *arg, struct err *err);
 /* fn runs when nothing of it is left (perhaps at once; r is then freed); NULL: nobody waits. */
 int resident_delete(struct resident *r, const char *why, resident_fn fn, void *arg);
 /* Change what is not NULL or negative; ttl counts from now. */
@@ -106,7 +142,17 @@ int resident_change(struct resident *r, json_t *labels, int64_t ttl, int64_t idl
                     struct err *err);
 /* Somebody works in it: the idle time begins anew. */
 void resident_used(struct resident *r);
+/* Can they be copied? ERR_UNREADY: no. */
+int resident_has_files(const struct resident *r, struct err *err);
+/* The snapshot's files in place of its own, and fresh placeholders; what ran is ended, and started
+ * again if it ran. fn as resident_await, or when it is STOPPED if it was not running. ERR_DENIED:
+ * of another image; ERR_UNREADY. */
+int resident_restore(struct resident *r, const struct snapshot *s, resident_fn fn, void *arg,
+                     struct err *err);
 json_t *resident_json(const struct resident *r);
 const char *resident_state_name(enum resident_state s);
+const char *resident_idle_name(enum resident_idle i);
+/* -1: no such state. */
+int resident_state_of(const char *name);
 
 #endif

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "layer_work.h"
 #include "wire.h"
 
 /* How long a state may last. A build that takes this long will not come; the gate's last counts
@@ -239,8 +240,10 @@ static int send_id(struct ipc *to, uint16_t type, const struct sandbox *s)
 
 static int ask_for(struct sandbox *s)
 {
-    if (s->plan.adopt)
-        return send_id(s->owner->builder, W_ADOPT, s);
+    if (s->plan.adopt) /* it may have been paused; nobody waits for the answer */
+        return send_id(s->owner->builder, W_ADOPT, s) < 0
+                   ? -1
+                   : layer_freeze(s->owner->builder, 0, s->plan.id, false);
     tell(s, "sandbox_created", s->plan.request.policy);
     if (send_sandbox(s) < 0 || send_build(s) < 0)
         return -1;
@@ -253,6 +256,12 @@ void sandbox_begin(struct sandbox *s)
 {
     if (s->state != SANDBOX_NEW || s->owner->builder == NULL || !s->owner->recording)
         return;
+    if (s->unwanted) {
+        char text[256];
+        snprintf(text, sizeof text, "%.255s", s->text);
+        sandbox_end(s, s->status, text);
+        return;
+    }
     set_state(s, SANDBOX_BUILDING, BUILD_MS);
     if (ask_for(s) < 0)
         sandbox_end(s, EXIT_DURWARD_FAILED, "the sandbox could not be asked for");
@@ -426,9 +435,13 @@ void sandbox_end(struct sandbox *s, uint32_t status, const char *text)
 {
     if (s->state >= SANDBOX_ENDING)
         return;
-    bool asked = s->state != SANDBOX_NEW;
+    bool asked = s->state != SANDBOX_NEW || s->plan.adopt;
+    bool first = !s->unwanted;
     s->status = status;
     snprintf(s->text, sizeof s->text, "%s", text);
+    s->unwanted = true;
+    if (s->state == SANDBOX_NEW && asked && s->owner->builder == NULL && first)
+        return; /* it may run, and nobody is there yet to end it */
     set_state(s, SANDBOX_ENDING, TEARDOWN_MS);
     ipc_free(s->init);
     s->init = NULL;

@@ -19,9 +19,10 @@ struct sandbox {
     struct name_table *names;
     struct denials denials;
     struct event *timer;
-    bool told;   /* this gate has heard of the names that a former one gave out */
-    bool tested; /* READY: the self-test passed and W_INIT_EXEC was sent */
-    bool torn;   /* ENDING: the builder has taken it down */
+    bool told;     /* this gate has heard of the names that a former one gave out */
+    bool tested;   /* READY: the self-test passed and W_INIT_EXEC was sent */
+    bool unwanted; /* NEW: to be ended as soon as there is a builder */
+    bool torn;     /* ENDING: the builder has taken it down */
     uint32_t status;
     char text[SANDBOX_TEXT_MAX];   /* why it ended */
     char masked[SANDBOX_TEXT_MAX]; /* files hidden from it, one a line */

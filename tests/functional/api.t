@@ -18,7 +18,6 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 # the stream of the audit log has no end (console.t), and a list of approvals waits as long as it is told
 ALWAYS_OUT = ("writeTar", "watchAudit", "listApprovals")
 ENDS_IT = ("deleteSandbox", "updateSandbox")
-NOT_HERE = ("pauseSandbox", "resumeSandbox")  # 501, which is no fault of theirs
 
 
 def pump(a, b):
@@ -59,7 +58,7 @@ def hunt(t, program, url, what, seed, args, examples):
          "-H", "Host: durward", "--experimental=openapi-3.1", "-c", "all", "--no-color",
          "--hypothesis-max-examples", str(examples), "--hypothesis-seed", str(seed),
          "--hypothesis-database=none", "--request-timeout", "15000"] + args,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, cwd=scratch,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=150, cwd=scratch,
         env=dict(os.environ, HYPOTHESIS_STORAGE_DIRECTORY=scratch, HOME=scratch))
     text = r.stdout.decode("utf-8", "replace")
     asked = re.search(r"not_a_server_error\s+(\d+) / (\d+) passed", text)
@@ -81,9 +80,12 @@ def main(t):
         box, other = c.create(idle_ttl=0)["id"], c.create()["id"]
     except api.Refused as e:
         raise tap.Skip("no sandbox can be made here: %s" % e)
+    # 501 where there is no freezer, which is no fault of its
+    not_here = ("pauseSandbox",) if api.refused(
+        c.ask, "POST", "/v1/sandboxes/%s/pause" % box) else ()
     url = relay(t, d.socket)
     seed = int(os.environ.get("TEST_SEED", random.randrange(1 << 31)))
-    out = [x for o in ALWAYS_OUT + NOT_HERE for x in ("--exclude-operation-id", o)]
+    out = [x for o in ALWAYS_OUT + not_here for x in ("--exclude-operation-id", o)]
     not_ending = [x for o in ENDS_IT for x in ("--exclude-operation-id", o)]
     hunt(t, program, url, "a running sandbox", seed, out + not_ending + ["--set-path", "id=" + box], 12)
     t.eq(c.sh(box, "echo fine"), (0, b"fine\n"), "which runs on")
@@ -96,4 +98,4 @@ def main(t):
     t.eq(d.stop(), 0, "the daemon ends well")
 
 
-tap.run(main, timeout=150)
+tap.run(main, timeout=400)

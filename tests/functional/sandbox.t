@@ -109,11 +109,6 @@ def refusals(t, d, c):
          "policies by name")
     doc = c.ask("GET", "/openapi.json")
     t.ok(doc["openapi"] == "3.1.0" and BASE in doc["paths"], "the document is served")
-    for verb in ("pause", "resume"):
-        sid = c.create()["id"]
-        t.eq(api.refused(c.ask, "POST", "%s/%s/%s" % (BASE, sid, verb)), (501, "unsupported"),
-             "%s says that it is not possible here" % verb)
-        c.delete(sid)
 
 
 def expiry(t, c):
@@ -203,8 +198,10 @@ def daemon_restarts(t, d, c, box):
     d.serve(save=False)
     row = c.show(box)
     t.eq(row["state"], "stopped", "a row stays, as stopped") or t.diag(json.dumps(row))
-    t.eq(api.refused(c.exec, box, "true"), (409, "not_running"), "nothing runs in it")
+    t.eq(c.sh(box, "cat kept; ps ax | grep -c '[s]leep'"), (1, b"kept\n0\n"),
+         "a command has it run again, above its files")
     live = c.create()["id"]
+    asleep = c.create(auto_resume=False)["id"]
     c.close()
     d.daemon.kill()
     d.daemon.wait()
@@ -212,9 +209,13 @@ def daemon_restarts(t, d, c, box):
          *["%d %s" % p for p in inits()])
     d.serve(save=False)
     t.ok(tap.wait_for(lambda: c.show(live)["state"] == "stopped", 5), "and their rows stay")
+    t.ok(tap.wait_for(lambda: c.show(asleep)["state"] == "stopped", 5) and
+         api.refused(c.exec, asleep, "true") == (409, "not_running"),
+         "nothing runs in one that is not to be resumed")
     for s in c.list()["sandboxes"]:
         c.delete(s["id"])
     t.eq(c.list()["sandboxes"], [], "a stopped one can be deleted")
+    t.eq(os.listdir(os.path.join(d.dir, "state", "sandboxes")), [], "and its files are gone")
 
 
 def counts(d):
@@ -226,6 +227,7 @@ def counts(d):
     with open("/proc/self/mountinfo") as f:
         n["mounts"] = len(f.readlines())
     n["processes"] = len(tap.descendants())
+    n["layers"] = len(os.listdir(os.path.join(d.dir, "state", "sandboxes")))
     return n
 
 
@@ -239,7 +241,7 @@ def nothing_grows(t, d, c):
     before = counts(d)
     [cycle(i) for i in range(25)]
     after = tap.wait_for(lambda: (lambda n: n if n == before else None)(counts(d)), 5, 0.1)
-    t.ok(after, "25 more cycles leave nothing: descriptors, mounts, processes",
+    t.ok(after, "25 more cycles leave nothing: descriptors, mounts, processes, files",
          "before %r" % before, "after %r" % counts(d))
 
 

@@ -3,7 +3,7 @@ import { FileError } from "./errors.js";
 
 /** Paths in a sandbox: text, or bytes for what is no UTF-8. */
 export type Path = string | Uint8Array;
-export type SandboxState = "creating" | "running" | "stopping" | "stopped";
+export type SandboxState = "creating" | "running" | "paused" | "resuming" | "stopped" | "stopping";
 
 /** What a sandbox tried and was refused. */
 export interface Denial {

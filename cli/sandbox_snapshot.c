@@ -1,0 +1,148 @@
+/* durward sandbox snapshot, restore: copies of sandboxes' files, by name. */
+#include <string.h>
+
+#include "api_client.h"
+#include "commands.h"
+#include "out.h"
+
+enum { OPT_REUSE = 256 };
+
+const struct arg_option sandbox_snapshot_options[] = {
+    {OPT_REUSE, "reuse", NULL, "take the one of this name if there is one"},
+    {0},
+};
+
+static const char *text_of(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+    return s ? s : "";
+}
+
+static int fail(const struct err *err)
+{
+    out_error("%s", err->text);
+    return EXIT_NO;
+}
+
+static int list(const struct args *a)
+{
+    static const char *const titles[] = {"NAME", "SANDBOX", "POLICY", "IMAGE", "STATE", NULL};
+    struct err err = {0};
+    json_t *reply, *s;
+    size_t i;
+    if (api_call(a->socket, "GET", "/v1/snapshots", NULL, &reply, &err) < 0)
+        return fail(&err);
+    if (a->json) {
+        s = json_incref(json_object_get(reply, "snapshots"));
+        json_decref(reply);
+        return out_json(s) < 0 ? EXIT_NO : EXIT_OK;
+    }
+    struct out_table *t = out_table_new(titles);
+    json_array_foreach(json_object_get(reply, "snapshots"), i, s)
+    {
+        out_table_cell(t, text_of(s, "name"));
+        out_table_cell(t, text_of(s, "sandbox"));
+        out_table_cell(t, text_of(s, "policy"));
+        out_table_cell(t, text_of(s, "image"));
+        out_table_cell(t, text_of(s, "state"));
+    }
+    if (i == 0)
+        fputs("durward: there are no snapshots\n", stderr);
+    out_table_print(t);
+    json_decref(reply);
+    return out_flush() < 0 ? EXIT_NO : EXIT_OK;
+}
+
+static int take_away(const struct args *a, const char *name)
+{
+    struct err err = {0};
+    struct buf path;
+    json_t *reply;
+    buf_init(&path, 1024);
+    int bad = buf_append_str(&path, "/v1/snapshots/");
+    api_quote(&path, name);
+    bad |= buf_append(&path, "", 1);
+    if (bad || strchr(name, '/') || *name == 0)
+        bad = err_set(&err, ERR_PARSE, "'%.64s' is not the name of a snapshot", name);
+    else
+        bad = api_call(a->socket, "DELETE", (const char *)buf_data(&path), NULL, &reply, &err);
+    buf_free(&path);
+    return bad ? fail(&err) : EXIT_OK;
+}
+
+static int make(const struct args *a, const char *id, const char *name, bool reuse)
+{
+    struct err err = {0};
+    json_t *reply,
+        *body = json_pack("{s:s, s:s, s:b}", "sandbox", id, "name", name, "get_or_create", reuse);
+    int r = body ? api_call(a->socket, "POST", "/v1/snapshots", body, &reply, &err)
+                 : err_set(&err, ERR_PARSE, "the name is no UTF-8");
+    json_decref(body);
+    if (r < 0)
+        return fail(&err);
+    if (a->json)
+        return out_json(reply) < 0 ? EXIT_NO : EXIT_OK;
+    printf("%s\n", text_of(reply, "name"));
+    json_decref(reply);
+    return out_flush() < 0 ? EXIT_NO : EXIT_OK;
+}
+
+static const struct command *self(const char *name)
+{
+    const struct command *v = sandbox_verbs;
+    while (strcmp(v->name, name) != 0)
+        v++;
+    return v;
+}
+
+int verb_snapshot(int argc, char **argv)
+{
+    struct args a = {.cmd = self("sandbox snapshot"), .argc = argc, .argv = argv};
+    bool reuse = false;
+    int id, code = EXIT_OK;
+    while ((id = args_next(&a)) != ARGS_END) {
+        if (id == ARGS_STOP)
+            return a.exit_code;
+        reuse = true;
+    }
+    const char *first = a.next < argc ? argv[a.next] : "";
+    if (strcmp(first, "ls") == 0 && a.next + 1 == argc)
+        return list(&a);
+    if (strcmp(first, "rm") == 0 && a.next + 1 < argc) {
+        for (int i = a.next + 1; i < argc; i++)
+            if (take_away(&a, argv[i]) != EXIT_OK)
+                code = EXIT_NO;
+        return code;
+    }
+    if (a.next + 2 != argc)
+        return args_usage(a.cmd, "a sandbox's id and a name, ls, or rm and names?");
+    return make(&a, first, argv[a.next + 1], reuse);
+}
+
+int verb_restore(int argc, char **argv)
+{
+    struct args a = {.cmd = self("sandbox restore"), .argc = argc, .argv = argv};
+    struct err err = {0};
+    char path[128];
+    json_t *reply = NULL;
+    if (args_next(&a) == ARGS_STOP)
+        return a.exit_code;
+    if (a.next + 2 != argc)
+        return args_usage(a.cmd, "a sandbox's id and a snapshot's name?");
+    const char *id = argv[a.next];
+    size_t n = strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789-");
+    if (n == 0 || n > 64 || id[n])
+        return args_usage(a.cmd, "'%.64s' is not a sandbox's id", id);
+    snprintf(path, sizeof path, "/v1/sandboxes/%s/restore", id);
+    json_t *body = json_pack("{s:s}", "snapshot", argv[a.next + 1]);
+    int r = body ? api_call(a.socket, "POST", path, body, &reply, &err)
+                 : err_set(&err, ERR_PARSE, "the name is no UTF-8");
+    json_decref(body);
+    if (r < 0)
+        return fail(&err);
+    if (a.json)
+        return out_json(reply) < 0 ? EXIT_NO : EXIT_OK;
+    printf("%s\n", text_of(reply, "id"));
+    json_decref(reply);
+    return out_flush() < 0 ? EXIT_NO : EXIT_OK;
+}

@@ -1,0 +1,115 @@
+#include "chores.h"
+
+#include <stdlib.h>
+#include <sys/queue.h>
+
+#include "errand.h"
+#include "proc.h"
+
+enum { CHORES_MAX = 8 };
+
+struct chore {
+    LIST_ENTRY(chore) link;
+    struct chores *chores;
+    void *asker; /* NULL: our own */
+    struct errand *errand;
+    uint32_t req;
+};
+
+struct chores {
+    struct event_base *base;
+    const char *state_dir;
+    void (*tell)(void *asker, uint32_t req, enum layer_result result, const char *text);
+    unsigned n;
+    LIST_HEAD(, chore) list;
+};
+
+struct chores *chores_new(struct event_base *base, const char *state_dir,
+                          void (*tell)(void *asker, uint32_t req, enum layer_result result,
+                                       const char *text))
+{
+    struct chores *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return NULL;
+    c->base = base;
+    c->state_dir = state_dir;
+    c->tell = tell;
+    return c;
+}
+
+static void release(struct chore *c)
+{
+    LIST_REMOVE(c, link);
+    c->chores->n--;
+    free(c);
+}
+
+static void give_up(struct chore *c)
+{
+    errand_abandon(c->errand);
+    release(c);
+}
+
+void chores_free(struct chores *c)
+{
+    if (c == NULL)
+        return;
+    while (!LIST_EMPTY(&c->list))
+        give_up(LIST_FIRST(&c->list));
+    free(c);
+}
+
+static void on_errand(void *arg, enum layer_result result, const char *text)
+{
+    struct chore *c = arg;
+    if (c->asker)
+        c->chores->tell(c->asker, c->req, result, text);
+    else if (result != LAYER_DONE)
+        proc_log("what was left of sandboxes' files cannot be removed: %s", text);
+    release(c);
+}
+
+static int start(struct chores *all, void *asker, uint32_t req, enum layer_op op, const char *from,
+                 const char *to)
+{
+    struct chore *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return -1;
+    c->chores = all;
+    c->asker = asker;
+    c->req = req;
+    c->errand = errand_start(all->base, all->state_dir, op, from, to, on_errand, c);
+    if (c->errand == NULL) {
+        free(c);
+        return -1;
+    }
+    LIST_INSERT_HEAD(&all->list, c, link);
+    all->n++;
+    return 0;
+}
+
+void chores_start(struct chores *c, void *asker, uint32_t req, enum layer_op op, const char *from,
+                  const char *to)
+{
+    if (c->n >= CHORES_MAX || start(c, asker, req, op, from, to) < 0)
+        c->tell(asker, req, LAYER_FAILED, "too much is being copied already");
+}
+
+void chores_sweep(struct chores *c)
+{
+    (void)start(c, NULL, 0, LAYER_SWEEP, "", ""); /* else the next one finds it */
+}
+
+void chores_drop(struct chores *c, const void *asker)
+{
+    bool any = false;
+    for (struct chore *each = LIST_FIRST(&c->list), *next; each; each = next) {
+        next = LIST_NEXT(each, link);
+        if (each->asker != asker)
+            continue;
+        give_up(each);
+        any = true;
+    }
+    if (any)
+        chores_sweep(c);
+}

@@ -1,0 +1,172 @@
+/* A resident as a row of the registry, and as JSON. */
+#include "resident_internal.h"
+
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "proc.h"
+#include "registry.h"
+
+static const char *const state_names[] = {NULL,      "creating", "running", "stopping",
+                                          "stopped", "paused",   "resuming"};
+static const char *const idle_names[IDLE_KINDS] = {"delete", "pause", "stop"};
+
+const char *resident_state_name(enum resident_state s)
+{
+    return state_names[s];
+}
+
+int resident_state_of(const char *name)
+{
+    for (size_t i = 1; i < ARRAY_LEN(state_names); i++)
+        if (strcmp(state_names[i], name) == 0)
+            return (int)i;
+    return -1;
+}
+
+const char *resident_idle_name(enum resident_idle i)
+{
+    return idle_names[i];
+}
+
+/* ---- the row ---- */
+
+static struct registry_sandbox row_of(const struct resident *r, char *labels, char *env)
+{
+    struct registry_sandbox row = {
+        .id = r->id,
+        .name = r->name,
+        .policy = r->policy,
+        .labels = labels ? labels : "{}",
+        .env = env ? env : "{}",
+        .reason = r->reason,
+        .backend = r->backend,
+        .image = r->image,
+        .parent = r->parent,
+        .snapshot = r->snapshot,
+        .state = r->state,
+        .on_idle = r->on_idle,
+        .auto_resume = r->auto_resume,
+        .kept = r->kept,
+        .generation = r->generation,
+        .created = r->created,
+        .expires = r->expires,
+        .ttl = r->ttl,
+        .idle_ttl = r->idle_ttl,
+    };
+    memcpy(row.seed, r->seed, sizeof row.seed);
+    return row;
+}
+
+int resident_row_add(struct resident *r, struct err *err)
+{
+    char *labels = json_dumps(r->labels, JSON_COMPACT), *env = json_dumps(r->env, JSON_COMPACT);
+    struct registry_sandbox row = row_of(r, labels, env);
+    int bad = labels && env ? registry_sandbox_add(r->controller->registry, &row, err)
+                            : err_set(err, ERR_INTERNAL, "out of memory");
+    r->seq = row.seq;
+    free(labels);
+    free(env);
+    return bad;
+}
+
+int resident_row_save(struct resident *r, struct err *err)
+{
+    char *labels = json_dumps(r->labels, JSON_COMPACT);
+    struct registry_sandbox row = row_of(r, labels, NULL);
+    int bad = labels ? registry_sandbox_update(r->controller->registry, &row, err)
+                     : err_set(err, ERR_INTERNAL, "out of memory");
+    free(labels);
+    return bad;
+}
+
+void resident_row_note(struct resident *r)
+{
+    struct err err = {0};
+    r->generation++;
+    if (resident_row_save(r, &err) < 0)
+        proc_log("%s: %s", r->id, err.text);
+}
+
+static json_t *object_of(const char *text)
+{
+    json_t *v = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    return v ? v : json_object();
+}
+
+int resident_row_load(void *controller, const struct registry_sandbox *row)
+{
+    struct resident *r = resident_blank(controller);
+    if (r == NULL)
+        return -1;
+    r->seq = row->seq;
+    snprintf(r->id, sizeof r->id, "%s", row->id);
+    snprintf(r->name, sizeof r->name, "%.63s", row->name);
+    snprintf(r->policy, sizeof r->policy, "%s", row->policy);
+    snprintf(r->reason, sizeof r->reason, "%.255s", row->reason);
+    snprintf(r->backend, sizeof r->backend, "%.15s", row->backend);
+    snprintf(r->image, sizeof r->image, "%.255s", row->image);
+    snprintf(r->parent, sizeof r->parent, "%.64s", row->parent);
+    snprintf(r->snapshot, sizeof r->snapshot, "%.64s", row->snapshot);
+    r->labels = object_of(row->labels);
+    r->env = object_of(row->env);
+    memcpy(r->seed, row->seed, sizeof r->seed);
+    bool known = row->state >= RESIDENT_CREATING && row->state <= RESIDENT_RESUMING;
+    r->state = known ? (enum resident_state)row->state : RESIDENT_STOPPED;
+    known = row->on_idle >= 0 && row->on_idle < IDLE_KINDS;
+    r->on_idle = known ? (enum resident_idle)row->on_idle : IDLE_DELETE;
+    r->auto_resume = row->auto_resume != 0;
+    r->kept = row->kept != 0;
+    r->generation = row->generation;
+    r->created = row->created;
+    r->used = (int64_t)time(NULL);
+    r->expires = row->expires;
+    r->ttl = row->ttl;
+    r->idle_ttl = row->idle_ttl;
+    resident_arm(r);
+    return 0;
+}
+
+/* ---- JSON ---- */
+
+static json_t *denials_json(const struct sandbox *s)
+{
+    json_t *list = json_array();
+    const struct denials *d = s ? sandbox_denials(s) : NULL;
+    for (size_t i = 0; d && i < d->n; i++)
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:I}", "code", d->list[i].code, "target",
+                                        d->list[i].target, "count", (json_int_t)d->list[i].count));
+    return list;
+}
+
+static const char *or_null(const char *text)
+{
+    return text[0] ? text : NULL;
+}
+
+json_t *resident_json(const struct resident *r)
+{
+    int64_t idle = resident_idle_end(r);
+    json_t *v = json_pack(
+        "{s:s, s:s?, s:s, s:s, s:s, s:I, s:O, s:s, s:I, s:I, s:I, s:I, s:o, s:o}", "id", r->id,
+        "name", or_null(r->name), "policy", r->policy, "state", resident_state_name(r->state),
+        "reason", r->reason, "generation", (json_int_t)r->generation, "labels", r->labels,
+        "workdir", RESIDENT_WORKDIR, "created_at", (json_int_t)r->created, "expires_at",
+        (json_int_t)r->expires, "ttl", (json_int_t)r->ttl, "idle_ttl", (json_int_t)r->idle_ttl,
+        "idle_expires_at", idle == INT64_MAX ? json_null() : json_integer(idle), "denied",
+        denials_json(r->sandbox));
+    json_t *more = json_pack("{s:s, s:s, s:b, s:s, s:b, s:s?, s:s?}", "backend", r->backend,
+                             "image", r->image[0] ? r->image : "host", "kept", r->kept, "on_idle",
+                             idle_names[r->on_idle], "auto_resume", r->auto_resume, "parent",
+                             or_null(r->parent), "snapshot", or_null(r->snapshot));
+    if (v == NULL || more == NULL || json_object_update(v, more) < 0) {
+        json_decref(v);
+        v = NULL;
+    }
+    json_decref(more);
+    return v;
+}

@@ -1,0 +1,308 @@
+#!/usr/bin/python3 -B
+"""Snapshots of sandboxes' files by name, sandboxes made of them and restored to them, forks: 8-bit
+files, who is whose in placeholders, addresses and the audit log; and SIGKILLs of the controller and
+the builder while files are copied."""
+import concurrent.futures
+import json
+import os
+import re
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import api, durward, rootfs, scene, tap  # noqa: E402
+
+BOX = "/v1/sandboxes"
+SNAP = "/v1/snapshots"
+BYTES = bytes(range(256)) * 400
+SETUP = ("set -e; mkdir -p deep/er empty; printf '\\377\\001' >$(printf 'n\\376me'); ln -s deep link; "
+         "ln deep/../b hard; chmod 751 deep; chmod 604 b; touch -d @1000000000 deep/er; "
+         "echo x >/opt/new; rm /etc/hostname; mkfifo pipe; head -c 3000000 /dev/zero >hole")
+LOOK = ("sha256sum b hole | cut -c1-64; od -An -tx1 n*me; readlink link; stat -c '%a %h %s' b deep hole; "
+        "stat -c %Y deep/er; test -d empty -a -p pipe; cat /opt/new; ls /etc/hostname 2>/dev/null; echo end")
+
+
+def snapshot(c, sid, name, **kw):
+    return c.ask("POST", SNAP, dict({"sandbox": sid, "name": name}, **kw))
+
+
+def fork(c, sid, **kw):
+    return c.ask("POST", "%s/%s/fork" % (BOX, sid), kw)
+
+
+def restore(c, sid, name):
+    return c.ask("POST", "%s/%s/restore" % (BOX, sid), {"snapshot": name})
+
+
+def verb(c, sid, what):
+    return c.ask("POST", "%s/%s/%s" % (BOX, sid, what))
+
+
+def names(c):
+    return [s["name"] for s in c.ask("GET", SNAP)["snapshots"]]
+
+
+def steady(d, role):
+    """Its pid, once it has lived so long that its death does not count as quick."""
+    pid = [pid for pid, r in d.roles() if r == role][0]
+    with open("/proc/%d/stat" % pid) as f:
+        start = int(f.read().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+    tap.wait_for(lambda: time.clock_gettime(time.CLOCK_BOOTTIME) - start > 1.1, 3, 0.05)
+    return pid
+
+
+def files(t, c):
+    box = c.create()["id"]
+    c.write(box, "/workspace/b", BYTES)
+    code, out = c.sh(box, SETUP)
+    t.eq(code, 0, "files of every kind") or t.diag(out)
+    want = c.sh(box, LOOK)
+    made = snapshot(c, box, "base")
+    t.eq((made["name"], made["state"], made["sandbox"], made["policy"], made["image"]),
+         ("base", "ready", box, "coder", "host"), "a snapshot")
+    c.sh(box, "echo later >later; rm b; echo changed >/opt/new")
+    one = c.create(snapshot="base")
+    t.eq((one["state"], one["snapshot"], one["image"]), ("running", "base", "host"), "a sandbox of it")
+    t.eq(c.sh(one["id"], LOOK), want, "has the same files: bytes, modes, links, holes, times, removals")
+    t.eq(c.read(one["id"], "/workspace/b"), BYTES, "8-bit content")
+    t.eq(api.refused(c.read, one["id"], "/workspace/later"), (404, "file_not_found"),
+         "what came after it is not there")
+    c.sh(one["id"], "echo mine >b")
+    two = c.create(snapshot="base")["id"]
+    t.eq(c.sh(two, LOOK), want, "nobody changes it")
+    shown = restore(c, box, "base")
+    t.eq((shown["id"], shown["state"], shown["snapshot"]), (box, "running", "base"), "restore")
+    t.eq(c.sh(box, LOOK), want, "puts the files back")
+    t.eq(c.sh(box, "ls later 2>&1 | grep -c 'No such'")[1], b"1\n", "and takes others away")
+    verb(c, box, "stop")
+    c.sh(two, "echo 2 >two")
+    snapshot(c, two, "second")
+    t.eq(restore(c, box, "second")["state"], "stopped", "a stopped one stays so")
+    t.eq(c.sh(box, "cat two"), (0, b"2\n"), "with the files of another's")
+    child = fork(c, box, labels={"of": "box"})
+    t.eq((child["state"], child["parent"], child["labels"]), ("running", box, {"of": "box"}), "fork")
+    c.sh(box, "rm two")
+    t.eq(c.sh(child["id"], "cat two"), (0, b"2\n"), "has its files, and they are its own")
+    t.eq(c.sh(child["id"], LOOK), want, "all of them")
+    grandchild = fork(c, child["id"])["id"]
+    c.delete(child["id"])
+    t.eq(c.sh(grandchild, "cat two"), (0, b"2\n"), "a fork of a fork outlives it")
+    for sid in (box, one["id"], two, grandchild):
+        c.delete(sid)
+    t.eq(names(c), ["base", "second"], "snapshots outlive their sandboxes")
+
+
+def use_or_create(t, d, c):
+    box = c.create()["id"]
+
+    def one(_):
+        k = api.Api(d.socket)
+        status, _, data = k.raw("POST", SNAP, json.dumps(
+            {"sandbox": box, "name": "shared", "get_or_create": True}))
+        k.close()
+        return status, json.loads(data)["name"]
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        got = list(pool.map(one, range(6)))
+    t.eq(sorted(got), [(200, "shared")] * 5 + [(201, "shared")], "use or create by name: 6 at once make one")
+    t.eq(api.refused(snapshot, c, box, "shared"), (409, "conflict"), "else a name is taken once")
+    t.eq(c.ask("GET", SNAP + "/shared")["state"], "ready", "show")
+    for bad in ("", "../x", ".x", "a/b", "x" * 65, "a b"):
+        t.eq(api.refused(snapshot, c, box, bad), (400, "bad_request"), "the name %.8r is refused" % bad)
+    t.eq(api.refused(snapshot, c, "sb-none", "y"), (404, "sandbox_not_found"), "of no sandbox")
+    t.eq(api.refused(c.create, snapshot="none"), (404, "snapshot_not_found"), "no sandbox of none")
+    t.eq(api.refused(restore, c, box, "none"), (404, "snapshot_not_found"), "nothing is restored to none")
+    t.eq(api.refused(c.create, snapshot="shared", image="host"), (400, "bad_request"),
+         "it brings its image")
+    small = c.create(policy="small")["id"]
+    for what, fn in (("snapshot", lambda: snapshot(c, small, "n")), ("fork", lambda: fork(c, small)),
+                     ("restore", lambda: restore(c, small, "shared")),
+                     ("create", lambda: c.create(policy="small", snapshot="shared"))):
+        got = api.refused(fn)
+        t.ok(got in ((501, "unsupported"),), "%s where files are in memory: unsupported" % what, got)
+    for sid in (box, small):
+        c.delete(sid)
+    t.eq((c.ask("DELETE", SNAP + "/shared"), c.ask("DELETE", SNAP + "/shared")), (None, None),
+         "delete is idempotent")
+    t.ok("shared" not in names(c), "and it is gone")
+
+
+def token(c, sid):
+    return c.sh(sid, "printf %s $GITHUB_TOKEN")[1].decode()
+
+
+def ask(c, sid, placeholder):
+    return c.sh(sid, "curl -s -i -H 'Authorization: Bearer %s' https://api.github.com/user"
+                % placeholder)[1].decode()
+
+
+def identity(t, s, c):
+    """Who is whose."""
+    box = c.create()["id"]
+    mine = token(c, box)
+    c.sh(box, "echo $GITHUB_TOKEN >token; getent ahostsv4 deps.example.com >before")
+    t.has(ask(c, box, mine), "octo", "a sandbox's own placeholder is filled")
+    child = fork(c, box)["id"]
+    other = token(c, child)
+    t.ok(other and other != mine, "a fork has fresh placeholders")
+    t.eq(c.read(child, "/workspace/token").decode().strip(), mine, "though it has its parent's in a file")
+    t.has(ask(c, child, mine), "cross_sandbox", "which is worth nothing in it")
+    t.has(ask(c, child, other), "octo", "as its own is not")
+    t.has(ask(c, box, other), "cross_sandbox", "nor is the fork's in the parent")
+    t.has(ask(c, box, mine), "octo", "whose own goes on")
+    t.eq(c.sh(child, "getent ahostsv4 api.openai.com >/dev/null; getent ahostsv4 deps.example.com | "
+                     "cmp - before && echo same")[1], b"same\n", "its files' addresses mean what they did")
+    snapshot(c, box, "who")
+    third = c.create(snapshot="who")["id"]
+    t.ok(token(c, third) not in (mine, other), "so has a sandbox of a snapshot")
+    t.has(ask(c, third, mine), "cross_sandbox", "and no use of the first one's")
+    t.eq(c.sh(third, "getent ahostsv4 deps.example.com | cmp - before && echo same")[1], b"same\n",
+         "addresses too")
+    restore(c, box, "who")
+    t.ok(token(c, box) not in (mine, ""), "a restored one gets fresh ones")
+    t.has(ask(c, box, mine), "cross_sandbox", "its former ones are dead")
+    t.ok(s.d.wait_records(1, "lifecycle", event="sandbox_forked", target=child, detail=box) and
+         s.d.wait_records(1, "lifecycle", event="snapshot_created", target=box, detail="who") and
+         s.d.wait_records(1, "lifecycle", event="sandbox_restored", target=third, detail="who") and
+         s.d.wait_records(1, "lifecycle", event="sandbox_restored", target=box, detail="who"),
+         "the audit log shows who comes from whom")
+    for sid in (box, child, third):
+        c.delete(sid)
+
+
+def paused(t, c):
+    box = c.create()["id"]
+    c.write(box, "/workspace/b", BYTES)
+    if api.refused(verb, c, box, "pause"):
+        t.skip("fork of a paused one", "there is no cgroup freezer here that we may use")
+        c.delete(box)
+        return
+    child = fork(c, box)
+    t.eq((child["state"], c.show(box)["state"]), ("paused", "paused"), "a fork of a paused one is paused")
+    t.eq(c.read(child["id"], "/workspace/b"), BYTES, "and has its files")
+    t.eq(snapshot(c, box, "cold")["state"], "ready", "a paused one can be kept")
+    t.eq(restore(c, box, "cold")["state"], "stopped", "restored, it waits to be resumed")
+    t.eq(c.read(box, "/workspace/b"), BYTES, "which a read does")
+    for sid in (box, child["id"]):
+        c.delete(sid)
+
+
+def image(t, d, c):
+    top = rootfs.make(t.mkdir("rootfs"))
+    d.command("image", "import", "-c", d.conf, top, "small")
+    box = c.create(image="small")["id"]
+    c.write(box, "/etc/new", BYTES)
+    snapshot(c, box, "imaged")
+    c.delete(box)
+    t.eq(d.command("image", "rm", "-c", d.conf, "small").returncode, 1, "a snapshot's image stays")
+    made = c.create(snapshot="imaged")
+    t.eq((made["image"], c.read(made["id"], "/etc/new")), ("small", BYTES), "it comes with its image")
+    t.eq(c.sh(made["id"], "id -u"), (0, b"0\n"), "where everybody is root")
+    host = c.create()["id"]
+    t.eq(api.refused(restore, c, host, "imaged"), (409, "conflict"),
+         "it is not put in place of files above another image")
+    for sid in (made["id"], host):
+        c.delete(sid)
+    c.ask("DELETE", SNAP + "/imaged")
+    t.eq(d.command("image", "rm", "-c", d.conf, "small").returncode, 0, "then the image can go")
+
+
+def is_whole(c, sid):
+    try:
+        return c.sh(sid, "sha256sum --quiet -c sums && echo whole") == (0, b"whole\n")
+    except (OSError, api.Refused, ValueError, EOFError):
+        c.close()
+        return False
+
+
+def deaths(t, d, c):
+    """Killed while files are copied: all or nothing."""
+    box = c.create(idle_ttl=0)["id"]
+    c.sh(box, "mkdir m; cd m; for i in $(seq 1500); do echo $i >f$i; done; head -c 8000000 /dev/urandom >r; "
+              "cd ..; find m -type f | sort | xargs sha256sum >sums")
+    snapshot(c, box, "whole")
+    state = os.path.join(d.dir, "state")
+    n = 0
+    for role, waits in (("controller", (0, 0.02, 0.06, 0.15)), ("builder", (0.02, 0.1))):
+        for wait in waits:
+            for path, body in ((SNAP, {"sandbox": box, "name": "k%d" % n}),
+                               ("%s/%s/fork" % (BOX, box), {}), (BOX, {"policy": "coder", "snapshot": "whole"}),
+                               ("%s/%s/restore" % (BOX, box), {"snapshot": "whole"})):
+                n += 1
+                c.sh(box, "true")
+                pid = steady(d, role)
+                k = api.Api(d.socket, timeout=10)
+                k.conn.request("POST", path, json.dumps(body), {})
+                time.sleep(wait)
+                os.kill(pid, signal.SIGKILL)
+                c.close()
+                whole = tap.wait_for(lambda: is_whole(c, box), 15, 0.1)
+                if not t.ok(whole, "%s killed %.2f s after %s: files are whole" % (
+                        role, wait, path.rpartition("/")[2])):
+                    t.diag(d.diagnostics())
+                    return
+                k.close()
+    for s in c.ask("GET", SNAP)["snapshots"]:
+        if s["state"] == "ready":
+            made = c.create(snapshot=s["name"])["id"]
+            if s["name"] in ("whole",) or s["name"].startswith("k"):
+                t.eq(c.sh(made, "sha256sum --quiet -c sums && echo whole")[1], b"whole\n",
+                     "what is ready is whole: " + s["name"])
+        c.ask("DELETE", SNAP + "/" + s["name"])
+    for s in c.list("?limit=1000")["sandboxes"]:
+        c.delete(s["id"])
+    left = tap.wait_for(lambda: not any(os.listdir(os.path.join(state, x))
+                                        for x in ("sandboxes", "snapshots")), 15, 0.2)
+    t.ok(left, "nothing is left of what was under way",
+         *["%s: %s" % (x, os.listdir(os.path.join(state, x))) for x in ("sandboxes", "snapshots")],
+         d.diagnostics())
+    t.eq((names(c), c.list()["sandboxes"]), ([], []), "no row either")
+
+
+def cli(t, d):
+    def run(*args):
+        return d.command("sandbox", args[0], "--socket", d.socket, *args[1:])
+    sid = run("create", "--policy", "coder").stdout.strip()
+    run("exec", sid, "--", "sh", "-c", "echo kept >f")
+    r = run("snapshot", sid, "by-hand")
+    t.eq((r.returncode, r.stdout), (0, "by-hand\n"), "sandbox snapshot") or t.diag(r.stderr)
+    t.ok(run("snapshot", sid, "by-hand").returncode == 1 and
+         run("snapshot", "--reuse", sid, "by-hand").returncode == 0, "a name twice, and --reuse")
+    rows = json.loads(run("snapshot", "ls", "--json").stdout)
+    t.ok([x for x in rows if x["name"] == "by-hand" and x["sandbox"] == sid], "snapshot ls --json", rows)
+    made = run("create", "--policy", "coder", "--snapshot", "by-hand").stdout.strip()
+    t.eq(run("exec", made, "cat", "f").stdout, "kept\n", "create --snapshot")
+    run("exec", made, "--", "sh", "-c", "echo else >f")
+    r = run("restore", made, "by-hand")
+    t.eq((r.returncode, run("exec", made, "cat", "f").stdout), (0, "kept\n"), "restore") or t.diag(r.stderr)
+    r = run("fork", "--label", "a=b", made)
+    child = r.stdout.strip()
+    t.ok(re.fullmatch("sb-[a-z2-7]{26}", child), "fork prints the id", r.stderr)
+    t.has(run("show", child).stdout, made, "show says whose it is")
+    t.eq((run("snapshot", "rm", "by-hand").returncode, run("rm", sid, made, child).returncode), (0, 0), "rm")
+    t.has(d.command("completion", "bash").stdout, "snapshot restore fork", "completion has the verbs")
+
+
+def main(t):
+    s = scene.Scene(t)
+    s.d.policies["small"] = {"rules": [], "sandbox": {"disk": "32MiB"}}
+    s.d.serve()
+    c = api.Api(s.d.socket)
+    plain = c.create
+    c.create = lambda **kw: plain(**dict({"policy": "coder"}, **kw))
+    try:
+        c.delete(c.create()["id"])
+    except api.Refused as e:
+        raise tap.Skip("no sandbox can be made here: %s" % e)
+    t.part(files, t, c)
+    t.part(use_or_create, t, s.d, c)
+    t.part(identity, t, s, c)
+    t.part(paused, t, c)
+    t.part(image, t, s.d, c)
+    t.part(cli, t, s.d)
+    t.part(deaths, t, s.d, c)
+    c.close()
+    t.eq(s.d.stop(), 0, "the daemon ends well")
+
+
+tap.run(main, timeout=200)

@@ -148,14 +148,12 @@ size_t fill_gathers(const struct fill *f, const struct head *h)
     return f->body != FILL_NO_BODY && h->body != BODY_NONE ? FILL_BODY_MAX : 0;
 }
 
-const char *fill_check(const struct fill *f, const struct head *h, const struct gather *body)
+static unsigned count_marks(const struct fill *f, const struct head *h, const struct gather *body)
 {
     const struct credential *c = f->credential;
     unsigned n = 0;
     struct slice q = h->query;
     struct guard_part part;
-    if (c->kind != CREDENTIAL_PLACEHOLDER)
-        return NULL;
     if (c->places & PLACE_PATH)
         n += count_in(f, h->path);
     while (c->places & PLACE_QUERY && guard_next_part(&q, false, &part))
@@ -166,7 +164,22 @@ const char *fill_check(const struct fill *f, const struct head *h, const struct 
             n += count_in(f, h->fields[i].value);
     if (body->state == GATHER_WHOLE)
         n += count_in(f, buf_slice(&body->body));
-    return n == c->count ? NULL : "placeholder_count";
+    return n;
+}
+
+const char *fill_check(const struct fill *f, const struct head *h, const struct gather *body)
+{
+    const struct credential *c = f->credential;
+    if (c->kind != CREDENTIAL_PLACEHOLDER)
+        return NULL;
+    unsigned n = count_marks(f, h, body);
+    return n == c->count || (n == 0 && c->captured) ? NULL : "placeholder_count";
+}
+
+bool fill_wanted(const struct fill *f, const struct head *h, const struct gather *body)
+{
+    const struct credential *c = f->credential;
+    return !c->captured || c->kind != CREDENTIAL_PLACEHOLDER || count_marks(f, h, body) > 0;
 }
 
 bool fill_hides_path(const struct fill *f)

@@ -35,6 +35,8 @@ const char *fill_begin(struct fill *f, const struct credential *c, const struct 
 size_t fill_gathers(const struct fill *f, const struct head *h);
 /* With the body, if it was gathered: NULL, or the code to refuse with (403). */
 const char *fill_check(const struct fill *f, const struct head *h, const struct gather *body);
+/* After the check: there is a place for the value. Else a captured one is not asked for. */
+bool fill_wanted(const struct fill *f, const struct head *h, const struct gather *body);
 /* The value into its place; a gathered body is replaced and the head's length set. -1: it cannot go
  * there (a byte that would end the field), or memory is out. */
 int fill_apply(const struct fill *f, struct head *h, struct gather *body,

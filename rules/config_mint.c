@@ -73,6 +73,7 @@ static const struct mint_kind kinds[] = {
      {{"access_key_id", SECRET, true, NULL},
       {"secret_access_key", SECRET, true, NULL},
       {"session_token", SECRET, false, NULL}}},
+    {"captured", NULL, {{NULL, 0, false, NULL}}},
     {"client_certificate", NULL, {{"certificate", KEY, true, NULL}, {"key", KEY, true, NULL}}},
     {"aws_role",
      "${endpoint}",

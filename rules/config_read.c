@@ -86,6 +86,7 @@ static int read_secret(struct config *c, const struct node *n, struct config_sec
         {"aws", "M3"},
         {"onepassword", "M3"},
         {"client_certificate", NULL},
+        {"captured", NULL},
     };
     struct node at;
     size_t kind;

@@ -48,6 +48,7 @@ struct credential {
     unsigned places;              /* placeholder: enum credential_place; else 0 */
     unsigned count;               /* placeholder: how often it must stand there */
     const char *region, *service; /* aws: the only ones that are signed for; "" for any */
+    bool captured; /* from a reply: it goes only where the client wrote its placeholder */
 };
 
 /* "bearer", "query parameter api_key", …: how it travels, for people. buf holds 300 bytes. */
@@ -64,6 +65,13 @@ struct condition {
     const char *const *values;
     size_t n_values;
 };
+
+/* A field of a JSON reply that becomes a secret of the sandbox: what it gets is the placeholder. */
+struct capture {
+    const char *path; /* "token", "objects.*.actions.*.header.Authorization" */
+    const char *secret;
+};
+enum { CAPTURES_MAX = 8, CAPTURE_PATH_MAX = 128, CAPTURE_DEPTH_MAX = 8 };
 
 /* What becomes of a reply in which the secret comes back: it is taken out, or the reply is refused.
  */
@@ -86,6 +94,8 @@ struct rule {
     const struct condition *headers; /* each must be there, once */
     size_t n_headers;
     enum on_reflect on_reflect;
+    const struct capture *captures;
+    size_t n_captures;
     bool allow_plaintext;  /* the credential may go over http:// */
     bool tunnel;           /* what is between client and origin passes unread, TLS and all */
     const struct cidr *to; /* forbidden addresses that its hosts may lead to all the same */

@@ -30,7 +30,7 @@ const struct key rule_keys[] = {
     {"graphql", NULL},
     {"tunnel", NULL},
     {"mcp", NULL},
-    {"capture", "M3"},
+    {"capture", NULL},
     {"on_reflect", NULL},
     {"allow_plaintext", NULL},
     {"allow_public_suffix", NULL},
@@ -377,7 +377,8 @@ int rule_read(struct arena *a, const struct node *n, const json_t *secrets, stru
     if (read_patterns(&r, denies ? &deny : &allow, err) < 0 ||
         rule_inspection_read(a, n, ret, err) < 0)
         return -1;
-    if (read_more(n, ret, &ret->rule, err) < 0)
+    if (read_more(n, ret, &ret->rule, err) < 0 ||
+        rule_capture_read(a, n, secrets, &ret->rule, err) < 0)
         return -1;
     return read_client(n, &ret->rule, err) < 0 ? -1 : rule_edits_read(a, n, &ret->rule, err);
 }

@@ -50,6 +50,12 @@ int rule_tunnels_check(struct rule_entry *const *rules, size_t n, struct err *er
 /* graphql, mcp, server_tools (rule_inspect.c). After the patterns. */
 int rule_inspection_read(struct arena *a, const struct node *rule, struct rule_entry *ret,
                          struct err *err);
+/* `capture`. After `with` (rule_capture.c). */
+int rule_capture_read(struct arena *a, const struct node *rule, const json_t *secrets,
+                      struct rule *ret, struct err *err);
+/* When all rules are read: which credentials are captured ones. */
+int rule_captures_settle(struct arena *a, struct rule_entry *const *rules, size_t n,
+                         const json_t *secrets, struct err *err);
 int rule_edits_read(struct arena *a, const struct node *rule, struct rule *ret, struct err *err);
 /* What `with` holds beyond header fields (rule_place.c). */
 int rule_place_read(struct arena *a, const struct node *with, const json_t *secrets,

@@ -19,7 +19,17 @@ enum {
     GITHUB_JWT_SKEW = 30,
 };
 
-enum derived_kind { OAUTH2, JWT, GOOGLE, GITHUB_APP, ENTRA, AWS_KEY, AWS_ROLE, CERTIFICATE };
+enum derived_kind {
+    OAUTH2,
+    JWT,
+    GOOGLE,
+    GITHUB_APP,
+    ENTRA,
+    AWS_KEY,
+    AWS_ROLE,
+    CERTIFICATE,
+    CAPTURED
+};
 
 static const struct {
     const char *name;
@@ -33,6 +43,7 @@ static const struct {
     [AWS_KEY] = {"aws_key", {"access_key_id", "secret_access_key", "session_token"}},
     [AWS_ROLE] = {"aws_role", {"key"}},
     [CERTIFICATE] = {"client_certificate", {"certificate", "key"}},
+    [CAPTURED] = {"captured", {NULL}},
 };
 
 struct derived {
@@ -91,12 +102,17 @@ const char *derived_input(const struct derived *m, size_t i)
 
 bool derived_signs(const struct derived *m)
 {
-    return m->kind >= AWS_KEY;
+    return m->kind >= AWS_KEY && m->kind != CAPTURED;
+}
+
+bool derived_is_captured(const struct derived *m)
+{
+    return m->kind == CAPTURED;
 }
 
 bool derived_is_local(const struct derived *m)
 {
-    return m->kind == AWS_KEY || m->kind > AWS_ROLE;
+    return m->kind == AWS_KEY || m->kind == CERTIFICATE;
 }
 
 /* "ID" or "ID TOKEN". */

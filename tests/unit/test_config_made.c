@@ -113,6 +113,30 @@ static void uses(void)
     config_unref(good(text));
     snprintf(text, sizeof text, RULE, "bearer: m");
     config_unref(good(text));
+#define CAPTURE                                                       \
+    V "secrets:\n  k: { env: K }\n  x: { captured: {} }\npolicies:\n" \
+      "  p:\n    rules:\n      - { allow: a.com, with: { %s }, capture: { t: %s } }\n"
+    snprintf(text, sizeof text, CAPTURE, "bearer: x", "x");
+    struct config *c = good(text);
+    size_t n;
+    config_policy_secrets(c, "p", &n);
+    CU_ASSERT_EQUAL(n, 1);
+    CU_ASSERT(policy_rule(config_policy(c, "p"), 0)->credential->captured);
+    config_unref(c);
+    snprintf(text, sizeof text, CAPTURE, "bearer: k", "x"); /* it has a placeholder all the same */
+    c = good(text);
+    config_policy_secrets(c, "p", &n);
+    CU_ASSERT_EQUAL(n, 2);
+    CU_ASSERT(!policy_rule(config_policy(c, "p"), 0)->credential->captured);
+    config_unref(c);
+    snprintf(text, sizeof text, CAPTURE, "bearer: k", "k");
+    says(text, 8, "declare 'k-token: { captured: {} }'");
+    snprintf(text, sizeof text, CAPTURE, "query: { q: x }", "x");
+    says(text, 8, "goes as bearer, basic, header or placeholder");
+    says(V "secrets:\n  x: { captured: {} }\npolicies:\n  p:\n    rules:\n      - { allow: a.com, "
+           "with: { bearer: x } }\n",
+         7, "no rule of this policy captures it");
+#undef CAPTURE
 }
 
 /* What is read from a folder that others fill, or looked up. */

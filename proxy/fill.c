@@ -143,6 +143,8 @@ size_t fill_gathers(const struct fill *f, const struct head *h)
 {
     if (h->body == BODY_TUNNEL)
         return 0; /* frames have no end to wait for */
+    if (signed_kind(f->credential))
+        return h->body != BODY_NONE ? signed_gathers(f->credential) : 0;
     if (fill_signs(f) && f->claim.payload == AWS_HASHED && h->body != BODY_NONE)
         return AWS_BODY_MAX;
     return f->body != FILL_NO_BODY && h->body != BODY_NONE ? FILL_BODY_MAX : 0;
@@ -191,31 +193,44 @@ bool fill_hides_path(const struct fill *f)
 
 bool fill_signs(const struct fill *f)
 {
-    return f->credential && f->credential->kind == CREDENTIAL_AWS;
+    return f->credential && (f->credential->kind == CREDENTIAL_AWS || signed_kind(f->credential));
 }
 
-int fill_prepare(struct fill *f, struct head *h, const struct authority *a, struct gather *body,
-                 struct slice value)
+static int prepare_aws(struct fill *f, struct head *h, const struct authority *a,
+                       struct slice whole, struct slice value)
 {
     ssize_t blank = slice_find(value, ' ');
     size_t n = blank < 0 ? value.n : (size_t)blank;
     struct slice token =
         blank < 0 ? (struct slice){"", 0} : (struct slice){value.p + n + 1, value.n - n - 1};
-    struct slice whole = {"", 0};
     if (n == 0 || n >= sizeof f->key_id)
         return -1;
     memcpy(f->key_id, value.p, n);
     f->key_id[n] = 0;
+    return aws_prepare(h, a, &f->claim, whole, token, time(NULL), &f->scope, f->signed_names);
+}
+
+const char *fill_prepare(struct fill *f, struct head *h, const struct authority *a,
+                         struct gather *body, struct slice value)
+{
+    struct slice whole = {"", 0};
+    struct timespec now;
     if (body->state == GATHER_WHOLE) {
         whole = buf_slice(&body->body);
         h->length = whole.n;
         h->body = whole.n > 0 ? BODY_LENGTH : BODY_NONE;
     }
-    return aws_prepare(h, a, &f->claim, whole, token, time(NULL), &f->scope, f->signed_names);
+    if (!signed_kind(f->credential))
+        return prepare_aws(f, h, a, whole, value) < 0 ? "too_many_headers" : NULL;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return signed_prepare(&f->text, f->credential, h, a, whole, value,
+                          (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000);
 }
 
 int fill_signed(struct fill *f, struct head *h, struct slice signature)
 {
+    if (signed_kind(f->credential))
+        return signed_finish(&f->text, f->credential, h, signature);
     if (signature.n != AWS_HEX || !http1_is_token(signature))
         return -1;
     return aws_finish(h, &f->scope, f->signed_names, slice_str(f->key_id), signature);
@@ -250,6 +265,7 @@ void fill_free(struct fill *f)
 {
     EVP_MD_CTX_free(f->passing);
     f->passing = NULL;
+    signed_free(&f->text);
 }
 
 /* ---- filling ---- */

@@ -226,16 +226,22 @@ static void on_signed(void *arg, struct slice signature, const struct err *err)
 static void sign(struct grant *g)
 {
     struct slice v = secret_slice(g->value);
-    ssize_t blank = slice_find(v, ' ');
-    if (fill_prepare(&g->fill, &g->head, &g->authority, &g->body, v) < 0) {
-        deny(g, 431, "too_many_headers", "");
+    const struct credential *c = g->decided.credential;
+    bool aws = c->kind == CREDENTIAL_AWS;
+    ssize_t blank = aws ? slice_find(v, ' ') : -1;
+    struct sign_wait *w;
+    const char *bad = fill_prepare(&g->fill, &g->head, &g->authority, &g->body, v);
+    if (bad) {
+        deny(g, strcmp(bad, "too_many_headers") == 0 ? 431 : 403, bad, "");
         return;
     }
     struct secret *token = blank < 0 ? NULL : secret_new(v.p + blank + 1, v.n - (size_t)blank - 1);
     secret_unref(g->value);
     g->value = token;
-    struct sign_wait *w = secret_client_sign(g->injector->secrets, g->decided.credential->secret,
-                                             g->fill.key_id, &g->fill.scope, on_signed, g);
+    w = aws ? secret_client_sign(g->injector->secrets, c->secret, g->fill.key_id, &g->fill.scope,
+                                 on_signed, g)
+            : secret_client_sign_text(g->injector->secrets, c->secret, 0,
+                                      buf_slice(&g->fill.text.text), on_signed, g);
     if (w)
         g->sign_wait = w;
 }

@@ -503,7 +503,7 @@ int guard_credentials(const struct gate *g, const struct identity *who, struct h
     *inject = false;
     if (c && !rule->cookies)
         http_head_remove(h, "cookie");
-    bool placed = c && c->kind >= CREDENTIAL_QUERY;
+    bool placed = c && c->kind >= CREDENTIAL_QUERY && c->kind <= CREDENTIAL_CERTIFICATE;
     const char *bad = placed ? guard_place(g, who, h, rule, inject) : NULL;
     const char *elsewhere = check_elsewhere(g, who, h, c);
     if (bad == NULL || (elsewhere && strcmp(bad, "placeholder_count") == 0))

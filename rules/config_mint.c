@@ -73,6 +73,15 @@ static const struct mint_kind kinds[] = {
      {{"access_key_id", SECRET, true, NULL},
       {"secret_access_key", SECRET, true, NULL},
       {"session_token", SECRET, false, NULL}}},
+    {"hmac_key",
+     NULL,
+     {{"key", SECRET, true, NULL},
+      {"algorithm", WORD, false, "sha256"},
+      {"encoding", WORD, false, "text"}}},
+    {"signature_key",
+     NULL,
+     {{"key", KEY, true, NULL}, {"key_id", TEXT, true, NULL}, {"algorithm", WORD, true, NULL}}},
+    {"azure_key", NULL, {{"account", TEXT, true, NULL}, {"key", SECRET, true, NULL}}},
     {"captured", NULL, {{NULL, 0, false, NULL}}},
     {"client_certificate", NULL, {{"certificate", KEY, true, NULL}, {"key", KEY, true, NULL}}},
     {"aws_role",
@@ -147,14 +156,28 @@ static int check_url(const struct node *n, const char *url, struct err *err)
     return 0;
 }
 
-static int read_word(const struct node *n, const char *name, const char **ret, struct err *err)
+static int read_word(const struct node *n, const char *kind, const char *name, const char **ret,
+                     struct err *err)
 {
-    static const char *const auth[] = {"basic", "post"}, *const algorithm[] = {"RS256", "ES256"};
-    const char *const *words = strcmp(name, "auth") == 0 ? auth : algorithm;
-    size_t word;
-    if (node_word(n, words, 2, &word, err) < 0)
+    static const struct {
+        const char *kind, *name, *words[7];
+    } all[] = {{"oauth2", "auth", {"basic", "post"}},
+               {"jwt", "algorithm", {"RS256", "ES256"}},
+               {"hmac_key", "algorithm", {"sha256", "sha512", "sha1"}},
+               {"hmac_key", "encoding", {"text", "hex", "base64"}},
+               {"signature_key",
+                "algorithm",
+                {"ed25519", "ecdsa-p256-sha256", "ecdsa-p384-sha384", "rsa-pss-sha512",
+                 "rsa-v1_5-sha256", "hmac-sha256"}}};
+    size_t i = 0, count = 0, word;
+    while (i + 1 < ARRAY_LEN(all) &&
+           (strcmp(all[i].kind, kind) != 0 || strcmp(all[i].name, name) != 0))
+        i++;
+    while (all[i].words[count])
+        count++;
+    if (node_word(n, all[i].words, count, &word, err) < 0)
         return -1;
-    *ret = words[word];
+    *ret = all[i].words[word];
     return 0;
 }
 
@@ -200,7 +223,7 @@ static int read_field(const struct config *c, const struct node *n, const struct
     buf_init(&list, 1000);
     switch (f->type) {
     case WORD:
-        r = read_word(n, f->name, &text, err);
+        r = read_word(n, json_string_value(json_object_get(spec, "kind")), f->name, &text, err);
         break;
     case LIST:
         r = read_list(n, &list, err);
@@ -237,6 +260,12 @@ static int check_kind(const struct node *n, const char *kind, const json_t *spec
         return node_fail(n, err,
                          "'google' takes either 'scope' (an access token) or 'audience' (an ID "
                          "token)");
+    const char *id = json_string_value(json_object_get(spec, "key_id"));
+    if (strcmp(kind, "signature_key") == 0 && strpbrk(id, "\"\\ "))
+        return node_fail(n, err, "'key_id' has no blank, quote or backslash");
+    const char *account = json_string_value(json_object_get(spec, "account"));
+    if (account && (strlen(account) > 64 || strpbrk(account, ":/ ")))
+        return node_fail(n, err, "'account' is the name of a storage account");
     if (strcmp(kind, "oauth2") == 0 && !json_object_get(spec, "client_secret") &&
         !json_object_get(spec, "refresh_token"))
         return node_fail(n, err, "'oauth2' needs 'client_secret', 'refresh_token' or both");

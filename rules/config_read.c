@@ -87,6 +87,9 @@ static int read_secret(struct config *c, const struct node *n, struct config_sec
         {"onepassword", "M3"},
         {"client_certificate", NULL},
         {"captured", NULL},
+        {"hmac_key", NULL},
+        {"signature_key", NULL},
+        {"azure_key", NULL},
     };
     struct node at;
     size_t kind;

@@ -22,6 +22,9 @@ enum credential_kind {
     CREDENTIAL_PLACEHOLDER, /* where the client wrote its placeholder */
     CREDENTIAL_AWS,         /* AWS Signature Version 4: what the client signed is signed anew */
     CREDENTIAL_CERTIFICATE, /* of the TLS connection to the origin */
+    CREDENTIAL_HMAC,        /* of a text made of the request */
+    CREDENTIAL_SIGNATURE,   /* an HTTP message signature (RFC 9421) */
+    CREDENTIAL_AZURE,       /* SharedKey of Azure Storage */
 };
 
 /* Where a client's placeholder may stand (CREDENTIAL_PLACEHOLDER); a mask. */
@@ -35,29 +38,37 @@ enum { PLACE_COUNT_MAX = 16 };
 
 enum client_credential { CLIENT_REFUSE = 0, CLIENT_REPLACE, CLIENT_PASS };
 
+struct header_edit {
+    const char *name;  /* lower case */
+    const char *value; /* NULL: remove */
+};
+
 /* How a rule's secret is put into a request. All strings owned by the policy. */
 struct credential {
     enum credential_kind kind;
     const char *secret; /* its name in `secrets` */
     const char
         *header; /* lower case: "authorization", "x-api-key"; "" where the slot is no field */
-    const char *prefix;           /* "Bearer ", "token ", "" … before the secret; "" for basic */
+    const char *prefix;           /* "Bearer ", "token ", "" … before the secret; "" for basic;
+                                   * signature: its tag */
     const char *suffix;           /* after it, usually "" */
     const char *user;             /* basic: the user name; else NULL */
-    const char *name;             /* of the query parameter or cookie; "" if none */
+    const char *name;             /* of the query parameter or cookie; of hmac and signature all
+                                   * that was written; "" if none */
     unsigned places;              /* placeholder: enum credential_place; else 0 */
-    unsigned count;               /* placeholder: how often it must stand there */
+    unsigned count;               /* placeholder: how often it must stand there; signature: seconds
+                                   * until it expires, 0 for never */
     const char *region, *service; /* aws: the only ones that are signed for; "" for any */
-    bool captured; /* from a reply: it goes only where the client wrote its placeholder */
+    const char *text;             /* hmac: what is signed, with {parts}; signature: its label */
+    const struct header_edit
+        *signs; /* hmac: headers with {parts}; signature: names of components */
+    size_t n_signs;
+    bool base64, nonce; /* hmac: how the signature is written, else hex; signature: it has one */
+    bool captured;      /* from a reply: it goes only where the client wrote its placeholder */
 };
 
 /* "bearer", "query parameter api_key", …: how it travels, for people. buf holds 300 bytes. */
 char *credential_text(const struct credential *c, char *buf, size_t size);
-
-struct header_edit {
-    const char *name;  /* lower case */
-    const char *value; /* NULL: remove */
-};
 
 /* A query parameter or header that a rule speaks of: one of these values, or any (n_values 0). */
 struct condition {

@@ -60,6 +60,8 @@ int rule_edits_read(struct arena *a, const struct node *rule, struct rule *ret, 
 /* What `with` holds beyond header fields (rule_place.c). */
 int rule_place_read(struct arena *a, const struct node *with, const json_t *secrets,
                     struct credential *ret, struct err *err);
+int rule_sign_read(struct arena *a, const struct node *with, const json_t *secrets,
+                   struct credential *ret, struct err *err); /* those that sign (rule_sign.c) */
 /* The value of `n` as a secret's name, declared and of a kind that a rule may send: `signs` says
  * whether it is to be one that only signs ("aws"; NULL: a value). */
 int rule_secret_read(struct arena *a, const struct node *n, const json_t *secrets,

@@ -3,6 +3,7 @@
 #include "aws_sign.h"
 #include "base64.h"
 #include "jwt.h"
+#include "text_sign.h"
 #include "tls_sign.h"
 
 #include <jansson.h>
@@ -28,7 +29,10 @@ enum derived_kind {
     AWS_KEY,
     AWS_ROLE,
     CERTIFICATE,
-    CAPTURED
+    CAPTURED,
+    HMAC_KEY,
+    SIGNATURE_KEY,
+    AZURE_KEY
 };
 
 static const struct {
@@ -44,6 +48,9 @@ static const struct {
     [AWS_ROLE] = {"aws_role", {"key"}},
     [CERTIFICATE] = {"client_certificate", {"certificate", "key"}},
     [CAPTURED] = {"captured", {NULL}},
+    [HMAC_KEY] = {"hmac_key", {"key"}},
+    [SIGNATURE_KEY] = {"signature_key", {"key"}},
+    [AZURE_KEY] = {"azure_key", {"key"}},
 };
 
 struct derived {
@@ -112,7 +119,7 @@ bool derived_is_captured(const struct derived *m)
 
 bool derived_is_local(const struct derived *m)
 {
-    return m->kind == AWS_KEY || m->kind == CERTIFICATE;
+    return m->kind == AWS_KEY || m->kind == CERTIFICATE || m->kind >= HMAC_KEY;
 }
 
 /* "ID" or "ID TOKEN". */
@@ -137,6 +144,12 @@ struct secret *derived_told(const struct derived *m, struct slice value)
 {
     if (m->kind == AWS_KEY || m->kind == AWS_ROLE)
         return told_of_pair(value);
+    char text[1300];
+    if (m->kind >= HMAC_KEY) {
+        int n = snprintf(text, sizeof text, "%s %s", text_of(m, "algorithm"),
+                         text_of(m, m->kind == AZURE_KEY ? "account" : "key_id"));
+        return secret_new(text, (size_t)n);
+    }
     struct slice chain = tls_certificates(value);
     return chain.n ? secret_new(chain.p, chain.n) : NULL;
 }
@@ -144,6 +157,13 @@ struct secret *derived_told(const struct derived *m, struct slice value)
 int derived_sign(const struct derived *m, struct slice value, uint32_t scheme, struct slice text,
                  struct buf *out, struct err *err)
 {
+    if (m->kind == HMAC_KEY)
+        return text_sign_hmac(value, text_of(m, "encoding"), text_of(m, "algorithm"), text, out,
+                              err);
+    if (m->kind == AZURE_KEY)
+        return text_sign_hmac(value, "base64", "sha256", text, out, err);
+    if (m->kind == SIGNATURE_KEY)
+        return text_sign_http(value, text_of(m, "algorithm"), text, out, err);
     if (m->kind != CERTIFICATE || scheme > UINT16_MAX)
         return err_set(err, ERR_DENIED, "it does not sign that");
     return tls_sign(value, (uint16_t)scheme, text, out, err);
@@ -158,6 +178,8 @@ struct secret *derived_local(const struct derived *m, struct secret *const *inpu
 {
     if (m->kind == CERTIFICATE)
         return tls_pack(secret_slice(inputs[0]), secret_slice(inputs[1]), err);
+    if (m->kind >= HMAC_KEY)
+        return secret_ref(inputs[0]);
     struct slice token = m->n > 2 ? secret_slice(inputs[2]) : (struct slice){"", 0};
     struct secret *pair = aws_pair_pack(secret_slice(inputs[0]), secret_slice(inputs[1]), token);
     if (pair == NULL)

@@ -34,6 +34,8 @@ static int read_create(struct controller *c, const json_t *body, struct create *
     *w = (struct create){.wish = {.ttl = RESIDENT_TTL_DEFAULT, .idle_ttl = RESIDENT_IDLE_DEFAULT}};
     if (asked_text(body, "policy", 64, &w->policy, err) < 0 ||
         asked_text(body, "name", RESIDENT_NAME_MAX, &w->wish.name, err) < 0 ||
+        asked_text(body, "backend", RUN_WORD_MAX - 1, &w->wish.backend, err) < 0 ||
+        asked_text(body, "image", RUN_NAME_MAX - 1, &w->wish.image, err) < 0 ||
         asked_labels(body, "labels", &w->wish.labels, err) < 0 ||
         asked_env(body, "env", &w->wish.env, err) < 0 ||
         asked_integer(body, "ttl", 1, RESIDENT_TTL_MAX, &w->wish.ttl, err) < 0 ||
@@ -91,7 +93,8 @@ HANDLER(api_create)
     struct err err = {0};
     struct resident *r = NULL;
     (void)q;
-    json_t *body = asked_body(req, "policy name labels env ttl idle_ttl get_or_create", &err);
+    json_t *body =
+        asked_body(req, "policy name labels env ttl idle_ttl get_or_create backend image", &err);
     int found = body && read_create(a->controller, body, &w, &err) == 0
                     ? reuse(a->controller, req, &w, &err)
                     : -1;

@@ -154,13 +154,13 @@ static void leave(struct io *io)
     enum io_state before = io->state;
     if (io->state < IO_S_FAILED || io->state == IO_S_CLOSING)
         send_out(io);
-    if (io->was_high && io->state < IO_S_FAILED && buf_len(&io->out) <= io->out.max / 4) {
+    if (io->was_high && io->state < IO_S_FAILED && buf_len(&io->out) <= io->high / 2) {
         io->was_high = false;
         io_emit(io, IO_DRAINED);
         if (io->state < IO_S_FAILED)
             send_out(io);
         /* what the callback wrote may be gone already: it is to hear of that too */
-        if (io->was_high && buf_len(&io->out) <= io->out.max / 4)
+        if (io->was_high && buf_len(&io->out) <= io->high / 2)
             io_soon(io);
     }
     if (before < IO_S_FAILED && io->state == IO_S_FAILED)
@@ -271,6 +271,7 @@ struct io *io_new(struct event_base *base, int fd, size_t in_max, size_t out_max
     io->base = base;
     buf_init(&io->in, in_max);
     buf_init(&io->out, out_max);
+    io->high = out_max / 2;
     buf_init(&io->raw, in_max);
     io->in.wipe = io->out.wipe = io->raw.wipe = wipe;
     io->rd = event_new(base, fd, EV_READ | EV_PERSIST, on_read, io);
@@ -354,9 +355,14 @@ void io_consumed(struct io *io)
         io_update(io);
 }
 
+void io_high_mark(struct io *io, size_t high)
+{
+    io->high = high;
+}
+
 void io_flush_soon(struct io *io)
 {
-    if (buf_len(&io->out) >= io->out.max / 2)
+    if (buf_len(&io->out) >= io->high)
         io->was_high = true;
     /* in this turn of the loop, once the running callback is done: no poll in between */
     if (io->depth == 0 && io->state < IO_S_FAILED && !io->want_write)

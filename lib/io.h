@@ -18,7 +18,7 @@ struct io;
 enum io_event {
     IO_CONNECTED, /* TLS: the handshake is complete */
     IO_READABLE,  /* bytes were added to the input buffer */
-    IO_DRAINED,   /* output went below the low mark (a quarter of its maximum) */
+    IO_DRAINED,   /* output was at its high mark and went below half of that */
     IO_EOF,       /* the peer ended its side, cleanly (TLS: with close_notify) */
     IO_ERROR,     /* io_why() says what; only io_close makes sense now */
     IO_TIMEOUT,   /* the deadline set by io_deadline passed; it is off now */
@@ -39,6 +39,8 @@ int io_fd(const struct io *io);
 struct buf *io_in(struct io *io); /* drain what was used, then io_consumed */
 void io_consumed(struct io *io);  /* input was drained: reading goes on if it was full */
 int io_write(struct io *io, const void *p, size_t n) WUNUSED; /* -1: would cross the maximum */
+/* In bytes; half the output's maximum until this is called. */
+void io_high_mark(struct io *io, size_t high);
 size_t io_out_room(struct io *io);
 size_t io_out_len(struct io *io);
 void io_flush_soon(struct io *io); /* after writing into io_out directly */

@@ -32,6 +32,7 @@ struct io {
     unsigned depth;
     bool paused, eof, ending, ended, want_write;
     bool dry;      /* TLS: the last read took all there was; the loop tells of more */
+    size_t high;   /* mark of the output, in bytes */
     bool was_high; /* output crossed the high mark since the last IO_DRAINED */
     char why[160];
 };

@@ -3,6 +3,9 @@
 #include "client_cert.h"
 #include "dial_client.h"
 #include "guard.h"
+#include "hold.h"
+#include "meter.h"
+#include "spend.h"
 #include "tunnel.h"
 
 #include <event2/event.h>
@@ -19,6 +22,7 @@ void grant_release(struct grant *g)
 {
     journal_cancel(g->wait);
     relay_done(&g->relay);
+    hold_cancel(g->hold);
     secret_client_cancel(g->secret_wait);
     secret_client_sign_cancel(g->sign_wait);
     fill_free(&g->fill);
@@ -66,6 +70,7 @@ void grant_tell_fail(struct grant *g, unsigned status, const char *code)
         journal_id(g->injector->journal, g->counter, id, sizeof id);
     struct front f = g->relay.front;
     grant_set_state(g, G_DONE);
+    stream_retry(&f, g->retry);
     grant_release(g);
     f.ops->fail(f.self, status, code, id);
 }
@@ -80,7 +85,7 @@ static void on_denied_recorded(void *arg, bool ok)
         grant_tell_fail(g, 503, "audit_unwritable");
 }
 
-static void deny(struct grant *g, unsigned status, const char *code, const char *detail)
+void grant_deny(struct grant *g, unsigned status, const char *code, const char *detail)
 {
     struct record r;
     g->refuse_status = status;
@@ -108,7 +113,10 @@ void grant_end_record(struct grant *g, enum record_kind kind, const char *code)
     if (!g->admitted)
         return;
     g->admitted = false;
+    if (grant_hits(g) > 0 && g->decided.rule->on_reflect == REFLECT_KILL)
+        holds_kill(g->injector->holds, g->decided.sandbox, "a secret came back in a reply");
     tunnel_verdict(g->relay.tunnel, &kind, &code);
+    meter_add(METER_SCRUB_HITS, grant_hits(g));
     if (kind == RECORD_COMPLETED && grant_hits(g) > 0)
         code = "secret_reflected";
     relay_record(&g->relay, &r, kind, g->counter, code);
@@ -205,6 +213,8 @@ static void admit(struct grant *g)
     g->counter = journal_next(g->injector->journal);
     record_request(g, &r, RECORD_ADMITTED);
     record_put_str(&r, RF_CODE, "ok");
+    if (g->approval[0])
+        record_put_str(&r, RF_DETAIL, g->approval);
     struct journal_wait *w = journal_append(g->injector->journal, &r, on_admitted_recorded, g);
     if (w)
         g->wait = w;
@@ -215,9 +225,9 @@ static void on_signed(void *arg, struct slice signature, const struct err *err)
     struct grant *g = arg;
     g->sign_wait = NULL;
     if (signature.n == 0)
-        deny(g, 503, "secret_unavailable", err->text);
+        grant_deny(g, 503, "secret_unavailable", err->text);
     else if (fill_signed(&g->fill, &g->head, signature) < 0)
-        deny(g, 431, "too_many_headers", "");
+        grant_deny(g, 431, "too_many_headers", "");
     else
         admit(g);
 }
@@ -232,7 +242,7 @@ static void sign(struct grant *g)
     struct sign_wait *w;
     const char *bad = fill_prepare(&g->fill, &g->head, &g->authority, &g->body, v);
     if (bad) {
-        deny(g, strcmp(bad, "too_many_headers") == 0 ? 431 : 403, bad, "");
+        grant_deny(g, strcmp(bad, "too_many_headers") == 0 ? 431 : 403, bad, "");
         return;
     }
     struct secret *token = blank < 0 ? NULL : secret_new(v.p + blank + 1, v.n - (size_t)blank - 1);
@@ -256,7 +266,7 @@ static void on_captured(void *arg, struct slice value, const struct slice *value
     if (g->value)
         admit(g);
     else
-        deny(g, 503, "secret_unavailable", err->text);
+        grant_deny(g, 503, "secret_unavailable", err->text);
 }
 
 static void on_secret(void *arg, struct secret *value, const struct err *err)
@@ -264,7 +274,7 @@ static void on_secret(void *arg, struct secret *value, const struct err *err)
     struct grant *g = arg;
     g->secret_wait = NULL;
     if (value == NULL) {
-        deny(g, 503, "secret_unavailable", err ? err->text : "");
+        grant_deny(g, 503, "secret_unavailable", err ? err->text : "");
         return;
     }
     if (g->decided.credential->kind == CREDENTIAL_CERTIFICATE) {
@@ -273,7 +283,7 @@ static void on_secret(void *arg, struct secret *value, const struct err *err)
         if (g->cert)
             admit(g);
         else
-            deny(g, 503, "secret_unavailable", "its certificate is none");
+            grant_deny(g, 503, "secret_unavailable", "its certificate is none");
         return;
     }
     g->value = secret_ref(value);
@@ -288,7 +298,7 @@ static void fetch(struct grant *g)
 {
     /* what the rule sets and removes is the policy's: the gate has done it, or should have */
     if (guard_edit(&g->head, g->decided.rule) < 0) {
-        deny(g, 431, "too_many_headers", "");
+        grant_deny(g, 431, "too_many_headers", "");
         return;
     }
     if (g->decided.credential == NULL) {
@@ -297,7 +307,7 @@ static void fetch(struct grant *g)
     }
     const char *bad = fill_check(&g->fill, &g->head, &g->body);
     if (bad) {
-        deny(g, 403, bad, "");
+        grant_deny(g, 403, bad, "");
         return;
     }
     if (!fill_wanted(&g->fill, &g->head, &g->body)) {
@@ -337,9 +347,9 @@ static void on_later(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     if (g->state != G_BODY)
         grant_abandon(g, 403, "body_hash");
     else if (g->body.state == GATHER_LARGE)
-        deny(g, 413, "body_too_large", "");
+        grant_deny(g, 413, "body_too_large", "");
     else if (g->body.state == GATHER_FULL)
-        deny(g, 503, "overload", "");
+        grant_deny(g, 503, "overload", "");
     else
         fetch(g);
 }
@@ -352,30 +362,48 @@ static void later(struct grant *g)
 
 static void gather(struct grant *g, size_t max)
 {
+    bool ended = g->relay.request_ended; /* while it was held */
     if (g->head.body == BODY_LENGTH && g->head.length > max) {
-        deny(g, 413, "body_too_large", "");
+        grant_deny(g, 413, "body_too_large", "");
         return;
     }
     grant_set_state(g, G_BODY);
     gather_begin(&g->body, max, &g->injector->gathered);
+    if (ended) {
+        gather_end(&g->body);
+        later(g);
+    } else if (g->waited) {
+        relay_wanted(g);
+    }
+}
+
+void grant_proceed(struct grant *g)
+{
+    if (grant_budget(g))
+        return;
+    size_t max = g->decided.credential ? fill_gathers(&g->fill, &g->head) : 0;
+    if (max > 0)
+        gather(g, max);
+    else
+        fetch(g);
 }
 
 /* Nothing of ours goes. Unless the client's own may, none does. */
 static void start_without(struct grant *g)
 {
     const struct rule *rule = g->decided.rule;
-    bool pass = rule->client_credential == CLIENT_PASS;
+    bool pass = rule->credential == NULL || rule->client_credential == CLIENT_PASS;
     if (!pass) {
         http_head_remove(&g->head, rule->credential->header);
         if (guard_foreign(&g->head, rule)) {
-            deny(g, 403, "foreign_credential", "");
+            grant_deny(g, 403, "foreign_credential", "");
             return;
         }
     }
     if ((!pass || rule->n_captures) && guard_credentialed(&g->head, rule) < 0)
-        deny(g, 431, "too_many_headers", "");
+        grant_deny(g, 431, "too_many_headers", "");
     else
-        fetch(g);
+        (rule->ask ? grant_hold : grant_proceed)(g);
 }
 
 void grant_start(struct grant *g, struct grant_request *r)
@@ -387,12 +415,12 @@ void grant_start(struct grant *g, struct grant_request *r)
     memcpy(g->token, r->token, sizeof g->token);
     const char *bad = grant_check(g->injector, r, &g->head, &g->authority, &g->decided);
     if (bad) {
-        deny(g, 403, bad, "");
+        grant_deny(g, 403, bad, "");
         return;
     }
     g->relay.upgrade = g->head.upgrade != UPGRADE_NONE;
     if (g->decided.rule->method_scoped && guard_query_override(g->head.query)) {
-        deny(g, 403, "method_override", "");
+        grant_deny(g, 403, "method_override", "");
         return;
     }
     guard_clean_request(&g->head);
@@ -407,23 +435,19 @@ void grant_start(struct grant *g, struct grant_request *r)
     if (bad == NULL && guard_foreign(&g->head, g->decided.rule))
         bad = "foreign_credential";
     if (bad) {
-        deny(g, 403, bad, "");
+        grant_deny(g, 403, bad, "");
         return;
     }
     if (guard_credentialed(&g->head, g->decided.rule) < 0) {
-        deny(g, 431, "too_many_headers", "");
+        grant_deny(g, 431, "too_many_headers", "");
         return;
     }
     g->later = event_new(g->injector->base, -1, 0, on_later, g);
     if (g->later == NULL) {
-        deny(g, 503, "memory", "");
+        grant_deny(g, 503, "memory", "");
         return;
     }
-    size_t max = fill_gathers(&g->fill, &g->head);
-    if (max > 0)
-        gather(g, max);
-    else
-        fetch(g);
+    (g->decided.rule->ask ? grant_hold : grant_proceed)(g);
 }
 
 struct grant *grant_new(struct injector *i, struct front front)
@@ -445,6 +469,7 @@ static void back_data(void *self, const void *p, size_t n)
     struct grant *g = self;
     if (g->state == G_CAPTURING) /* the origin has answered without it */
         return;
+    spend_up(g->relay.spend, n);
     if (g->state != G_BODY) {
         if (fill_pass(&g->fill, p, n))
             relay_up_bytes(self, p, n);
@@ -463,6 +488,10 @@ static void back_end(void *self)
     struct grant *g = self;
     if (g->state == G_CAPTURING)
         return;
+    if (g->state == G_HELD || g->state == G_BUDGET) {
+        g->relay.request_ended = true;
+        return;
+    }
     if (g->state != G_BODY && !fill_passed(&g->fill)) { /* the origin does not get its end */
         later(g);
         return;
@@ -479,23 +508,34 @@ static void back_end(void *self)
 static size_t back_room(void *self)
 {
     struct grant *g = self;
-    return g->state == G_BODY ? gather_room(&g->body) : relay_up_room(self);
+    size_t room = g->state == G_BODY ? gather_room(&g->body) : relay_up_room(self);
+    return room ? spend_up_room(g->relay.spend, room) : 0;
 }
 
 /* Given up while its secret was awaited: nothing left, and nothing is on record yet. */
 static void note_given_up(struct grant *g, const char *code)
 {
     struct record r;
-    g->counter = journal_next(g->injector->journal);
+    if (g->counter == 0)
+        g->counter = journal_next(g->injector->journal);
     record_request(g, &r, RECORD_DENIED);
     record_put_str(&r, RF_CODE, code);
     journal_note(g->injector->journal, &r);
 }
 
-static void back_cancel(void *self, const char *code)
+static void back_id(void *self, char id[STREAM_ID])
 {
     struct grant *g = self;
     if (g->state == G_SECRET || g->state == G_BODY)
+        g->counter = journal_next(g->injector->journal); /* cancel writes its record */
+    if (g->counter)
+        journal_id(g->injector->journal, g->counter, id, STREAM_ID);
+}
+
+static void back_cancel(void *self, const char *code)
+{
+    struct grant *g = self;
+    if (g->state == G_SECRET || g->state == G_BODY || g->state == G_HELD || g->state == G_BUDGET)
         note_given_up(g, code);
     tunnel_cancelled(g->relay.tunnel, code);
     grant_end_record(g, RECORD_ABORTED, code);
@@ -510,6 +550,7 @@ static const struct back_ops back_ops = {
     .end = back_end,
     .room = back_room,
     .resume = relay_resume,
+    .id = back_id,
     .cancel = back_cancel,
 };
 

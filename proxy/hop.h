@@ -1,7 +1,8 @@
 /* The hop between a gate and the injector of one policy: requests already parsed, decided and taken
  * apart into typed fields go out; reply heads and bodies come back. Bodies move within credit:
- * each side starts with HOP_WINDOW bytes per exchange and direction and gets more as its peer
- * passes bytes on.
+ * each side starts with HOP_FIRST bytes per exchange and direction and gets more as its peer passes
+ * bytes on. A window grows to HOP_WINDOW while its bytes are taken, those of all exchanges of a
+ * gate together by HOP_GROWTH at most in each direction: many that stand still hold little (B30).
  *
  * W_HOP_REQUEST: exchange:u32 generation:u32 scheme:u8 host:str port:u32 method:str path:bytes
  *   has_query:u8 query:bytes body:u8 length:u64 te_trailers:u8 secret:str entry:str token:str
@@ -30,7 +31,13 @@
 struct event_base;
 struct hop;
 
-enum { HOP_WINDOW = 192 * 1024, HOP_EXCHANGES_MAX = 4096, HOP_BODY_MAX = 32 * 1024 };
+enum {
+    HOP_WINDOW = 192 * 1024,
+    HOP_FIRST = 64 * 1024, /* more than a search may hold back: SCRUB_LONGEST */
+    HOP_GROWTH = 1024 * 1024,
+    HOP_EXCHANGES_MAX = 4096,
+    HOP_BODY_MAX = 32 * 1024,
+};
 
 /* What the client wrote where its secret is to be: only for credentials of kind placeholder. The
  * receiver fills it in the rule's own places only, and as often as the rule says. */
@@ -65,7 +72,10 @@ bool hop_ready(const struct hop *h);
 /* A back for one request; ops NULL when there is no channel or too many exchanges. */
 struct back hop_open(struct hop *h, struct front front, const struct hop_request *r);
 
-/* ---- both sides: heads as message fields ---- */
+/* ---- both sides: windows, and heads as message fields ---- */
+/* Its bytes were taken: the window doubles, within HOP_WINDOW and what is left of HOP_GROWTH, of
+ * which *grown says how much all windows of the channel have; -> how many bytes more. */
+uint32_t hop_window_grow(uint32_t *window, uint32_t *grown);
 void hop_put_fields(struct msg *m, const struct head *h);
 /* Appends to h, whose storage takes copies; names and values are checked again. -1: bad. */
 int hop_get_fields(struct msg *m, struct head *h);

@@ -18,8 +18,10 @@ struct served {
     struct back back;
     struct buf waiting;   /* request bytes the back had no room for */
     uint32_t credit;      /* reply bytes we may still send */
+    uint32_t window;      /* request bytes that may wait */
     enum body_kind body;  /* what the request's head promised */
     uint64_t left;        /* of a counted body */
+    unsigned retry;       /* seconds, with a failure */
     bool ended, end_told; /* the gate's request end: arrived, passed on */
     LIST_ENTRY(served) link;
 };
@@ -29,7 +31,7 @@ struct hop_server {
     struct ipc *ch;
     char sandbox[65];
     bool needs_token;
-    uint32_t n;
+    uint32_t n, grown; /* grown: bytes of all windows together, beyond HOP_FIRST each */
     LIST_HEAD(, served) list;
 };
 
@@ -46,6 +48,7 @@ static void drop(struct served *x)
 {
     LIST_REMOVE(x, link);
     x->server->n--;
+    x->server->grown -= x->window - HOP_FIRST;
     buf_free(&x->waiting);
     free(x);
 }
@@ -115,6 +118,7 @@ static void front_fail(void *self, unsigned status, const char *code, const char
     msg_put_u32(&m, status);
     msg_put_str(&m, code);
     msg_put_str(&m, id ? id : "-");
+    msg_put_u32(&m, x->retry);
     ipc_send(x->server->ch, &m);
     drop(x);
 }
@@ -140,6 +144,8 @@ static void pump(struct served *x)
     }
     buf_shrink(&x->waiting);
     if (sent > 0 && !x->ended) {
+        if (buf_len(&x->waiting) == 0)
+            sent += hop_window_grow(&x->window, &x->server->grown);
         struct msg m;
         msg_init(&m, W_HOP_CREDIT);
         msg_put_u32(&m, x->id);
@@ -150,6 +156,11 @@ static void pump(struct served *x)
         x->end_told = true;
         x->back.ops->end(x->back.self);
     }
+}
+
+static void front_retry(void *self, unsigned seconds)
+{
+    ((struct served *)self)->retry = seconds;
 }
 
 static void front_wanted(void *self)
@@ -165,6 +176,7 @@ static const struct front_ops front_ops = {
     .fail = front_fail,
     .room = front_room,
     .wanted = front_wanted,
+    .retry = front_retry,
 };
 
 /* ---- messages ---- */
@@ -254,7 +266,7 @@ static int on_request(struct hop_server *s, uint32_t id, struct msg *m)
     }
     x->server = s;
     x->id = id;
-    x->credit = HOP_WINDOW;
+    x->credit = x->window = HOP_FIRST;
     x->body = r.head.body;
     x->left = r.head.length;
     buf_init_wiped(&x->waiting, HOP_WINDOW);
@@ -272,6 +284,7 @@ static int on_body(struct served *x, struct msg *m)
     struct slice b;
     if (msg_get_slice(m, HOP_BODY_MAX, &b) < 0 || msg_end(m) < 0 || x->ended ||
         x->body == BODY_NONE || (x->body == BODY_LENGTH && b.n > x->left) ||
+        b.n > x->window - buf_len(&x->waiting) || /* beyond its credit */
         buf_append_slice(&x->waiting, b) < 0)
         return -1;
     if (x->body == BODY_LENGTH)
@@ -296,8 +309,11 @@ static int on_abort(struct served *x, struct msg *m)
     if (msg_get_str(m, code, sizeof code) < 0 || msg_end(m) < 0 || !http1_is_token(slice_str(code)))
         return -1;
     struct back b = x->back;
-    drop(x);
+    char id[STREAM_ID] = "-";
+    if (b.ops->id)
+        b.ops->id(b.self, id);
     b.ops->cancel(b.self, code);
+    front_fail(x, 400, code, id); /* the gate knows its answer: it wants the id */
     return 0;
 }
 

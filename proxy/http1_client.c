@@ -16,6 +16,7 @@ enum client_state { C_IDLE = 0, C_HEAD, C_BODY, C_DEAD };
 
 enum {
     INTERIM_MAX = 8,
+    UP_MAX = 48 * 1024,      /* request bytes that wait for the origin */
     TUNNEL_END_SECONDS = 10, /* both sides have ended a tunnel; the origin is to close */
 };
 
@@ -249,6 +250,7 @@ struct http1_client *http1_client_new(struct io *io, const struct limits *l)
     c->io = io;
     c->limits = l;
     io_callback(io, on_io, c);
+    io_high_mark(io, UP_MAX);
     return c;
 }
 
@@ -331,7 +333,7 @@ size_t http1_client_room(const struct http1_client *c)
     if (c->state == C_DEAD)
         return 0;
     size_t have = io_out_len(c->io);
-    return have >= STREAM_OUT_MAX / 2 ? 0 : STREAM_OUT_MAX / 2 - have;
+    return have >= UP_MAX ? 0 : UP_MAX - have;
 }
 
 void http1_client_resume(struct http1_client *c)

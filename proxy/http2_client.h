@@ -15,7 +15,7 @@ enum {
     HTTP2_CLIENT_LEASES_MAX = 256,       /* on one connection, however many the origin would take */
     HTTP2_CLIENT_WINDOW = 64 * 1024 - 1, /* of a stream, bytes; the default of RFC 9113 */
     HTTP2_CLIENT_WINDOW_WIDE = 256 * 1024, /* of one whose bytes are taken as fast as they come */
-    HTTP2_CLIENT_WIDE_MAX = 16,            /* streams of a connection with the wide one */
+    HTTP2_CLIENT_WIDE_MAX = 8,             /* streams of a connection with the wide one */
     HTTP2_CLIENT_WINDOW_ALL = 1024 * 1024, /* of the connection */
     HTTP2_CLIENT_UP = 64 * 1024,           /* request bytes a stream holds */
     HTTP2_CLIENT_SESSION_MAX = 16 << 20,   /* bytes of memory that nghttp2 may hold */

@@ -22,8 +22,8 @@ enum {
     HTTP2_WINDOW = 2 * 1024 * 1024,
     HTTP2_OUT_MAX = 64 * 1024,                   /* of a stream, as its room says; */
     HTTP2_OUT_HARD = HTTP2_OUT_MAX + HOP_WINDOW, /* a hop's credit was given beforehand */
-    HTTP2_OUT_LEAST = 16 * 1024,
-    HTTP2_OUT_TOTAL = 2 * 1024 * 1024,
+    HTTP2_OUT_LEAST = 8 * 1024,
+    HTTP2_OUT_TOTAL = 1024 * 1024,
 };
 
 struct http2_server_ops {

@@ -4,11 +4,14 @@
 #include "dial_client.h"
 #include "grpc_message.h"
 #include "http1_write.h"
+#include "meter.h"
 #include "tls_sessions.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { IN_MIN = 32 * 1024 };
 
 enum origin_state { O_WAITING = 0, O_DIALLING, O_HANDSHAKE, O_ACTIVE, O_DONE };
 
@@ -199,6 +202,8 @@ static void on_handshake(struct io *io, enum io_event ev, void *arg)
     struct origin *o = arg;
     switch (ev) {
     case IO_CONNECTED:
+        meter_add(METER_ORIGIN_HANDSHAKES, 1);
+        meter_add(METER_ORIGIN_RESUMED, SSL_session_reused(io_ssl(io)) == 1);
         connected(o);
         return;
     case IO_ERROR:
@@ -217,6 +222,13 @@ static void on_handshake(struct io *io, enum io_event ev, void *arg)
     case IO_DRAINED:
         return;
     }
+}
+
+/* A head and a little more: what waits here for a reader that takes nothing, it holds for each. */
+static size_t in_max(const struct limits *l)
+{
+    size_t most = l->head_bytes + 1024;
+    return most > IN_MIN ? most : IN_MIN;
 }
 
 /* Each connection with a client certificate proves it anew: none is resumed. */
@@ -242,7 +254,7 @@ static void on_dialled(void *arg, int fd, const char *address, const char *code,
         return;
     }
     snprintf(o->facts.address, sizeof o->facts.address, "%s", address);
-    o->io = io_new(o->env.base, fd, STREAM_IN_MAX, STREAM_OUT_MAX, o->env.wipe);
+    o->io = io_new(o->env.base, fd, in_max(o->env.limits), STREAM_OUT_MAX, o->env.wipe);
     if (o->io == NULL) {
         origin_fail(o, 503, "memory", NULL);
         return;
@@ -280,8 +292,11 @@ static int find_way(struct origin *o, bool may_wait)
     struct connection c = pool_take(o->env.pool, o->key, o->want);
     if (c.http1 || c.http2) {
         o->facts.reused = true;
+        meter_add(METER_POOL_REUSED, 1);
         return start(o, c);
     }
+    if (may_wait)
+        meter_add(METER_POOL_FRESH, 1);
     if (may_wait && o->want != POOL_HTTP1) {
         o->pool_wait = pool_wait(o->env.pool, o->key, on_waited, o);
         set_state(o, O_WAITING);

@@ -215,7 +215,7 @@ static void say_fail_200(struct bed *b)
 
 static void say_credit(struct bed *b)
 {
-    bed_credit(b->far, 1, 1); /* all of it is unused */
+    bed_credit(b->far, 1, HOP_WINDOW - HOP_FIRST + 1); /* beyond any window */
 }
 
 static void say_credit_wrap(struct bed *b)
@@ -260,7 +260,7 @@ static void test_reply_credit(void)
     struct bed b;
     struct msg m;
     uint32_t n;
-    size_t sent = 0, credit = HOP_WINDOW;
+    size_t sent = 0, credit = HOP_FIRST;
     open_bed(&b, BODY_NONE, 0);
     CU_ASSERT(bed_take(b.far, W_HOP_REQUEST, &m));
     msg_done(&m);
@@ -276,6 +276,7 @@ static void test_reply_credit(void)
         }
         CU_ASSERT(credit <= HOP_WINDOW);
     }
+    CU_ASSERT(credit > HOP_FIRST);         /* it has grown */
     CU_ASSERT_EQUAL(sent, 4 * HOP_WINDOW); /* it never stood still */
     CU_ASSERT_EQUAL(b.front.bytes, sent);
     b.front.room = 0; /* now the front takes nothing on */
@@ -298,11 +299,11 @@ static void test_reply_credit(void)
 
 static void test_request_credit(void)
 {
-    static const char data[HOP_WINDOW];
+    static const char data[HOP_FIRST];
     struct bed b;
     open_bed(&b, BODY_CHUNKED, 0);
-    CU_ASSERT_EQUAL(b.back.ops->room(b.back.self), HOP_WINDOW);
-    b.back.ops->data(b.back.self, data, HOP_WINDOW - 10);
+    CU_ASSERT_EQUAL(b.back.ops->room(b.back.self), HOP_FIRST);
+    b.back.ops->data(b.back.self, data, HOP_FIRST - 10);
     CU_ASSERT_EQUAL(b.back.ops->room(b.back.self), 10);
     b.back.ops->data(b.back.self, data, 10);
     CU_ASSERT_EQUAL(b.back.ops->room(b.back.self), 0);
@@ -314,6 +315,34 @@ static void test_request_credit(void)
     bed_credit(b.far, 1, HOP_WINDOW - 999); /* one too many */
     CU_ASSERT(bed_closed(b.far));
     CU_ASSERT_EQUAL(b.front.fails, 1);
+    close_bed(&b);
+}
+
+/* Refused by the gate in its body: the answer waits for the id of the injector's record. */
+static void test_refuse(void)
+{
+    struct bed b;
+    struct msg m;
+    open_bed(&b, BODY_CHUNKED, 0);
+    CU_ASSERT(bed_take(b.far, W_HOP_REQUEST, &m));
+    msg_done(&m);
+    CU_ASSERT(b.back.ops->refuse(b.back.self, 400, "framing"));
+    CU_ASSERT_EQUAL(b.back.ops->room(b.back.self), 0);
+    CU_ASSERT(bed_take(b.far, W_HOP_ABORT, &m));
+    msg_done(&m);
+    good_reply(&b); /* was on its way */
+    bed_body(b.far, 1, 100);
+    turn();
+    CU_ASSERT(b.front.bytes == 0 && b.front.fails == 0);
+    CU_ASSERT_FALSE(b.back.ops->refuse(b.back.self, 408, "timeout"));
+    bed_put_id(&m, W_HOP_FAIL, 1);
+    msg_put_u32(&m, 500);
+    msg_put_str(&m, "other");
+    msg_put_str(&m, "9-41");
+    bed_send(b.far, &m);
+    turn();
+    CU_ASSERT(b.front.fails == 1 && b.front.status == 400);
+    CU_ASSERT_STRING_EQUAL(b.front.code, "framing");
     close_bed(&b);
 }
 
@@ -379,6 +408,7 @@ static void test_large(void)
 void suite_hop(void)
 {
     CU_pSuite s = CU_add_suite("hop", bed_setup, bed_teardown);
+    CU_add_test(s, "refused by the gate", test_refuse);
     CU_add_test(s, "a request and its reply", test_request);
     CU_add_test(s, "a bad injector loses its channel", test_bad_injector);
     CU_add_test(s, "credit of the reply", test_reply_credit);

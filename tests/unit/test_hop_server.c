@@ -347,7 +347,7 @@ static void test_credit(void)
     int fd = open_server(); /* a back that takes nothing: no more than the window is held */
     start(fd, BODY_CHUNKED, 0);
     last->room = 0;
-    for (int i = 0; i < HOP_WINDOW / HOP_BODY_MAX; i++) {
+    for (int i = 0; i < HOP_FIRST / HOP_BODY_MAX; i++) {
         bed_body(fd, 1, HOP_BODY_MAX);
         turn();
     }
@@ -355,22 +355,52 @@ static void test_credit(void)
     bed_body(fd, 1, 1);
     ends_channel(fd);
 
-    fd = open_server(); /* credit for reply bytes that were never sent */
+    fd = open_server(); /* credit beyond any window */
     start(fd, BODY_NONE, 0);
-    bed_credit(fd, 1, 1);
+    bed_credit(fd, 1, HOP_WINDOW - HOP_FIRST + 1);
     ends_channel(fd);
 
     fd = open_server();
     start(fd, BODY_NONE, 0);
-    CU_ASSERT_EQUAL(last->front.ops->room(last->front.self), HOP_WINDOW);
-    static const char data[100000];
+    CU_ASSERT_EQUAL(last->front.ops->room(last->front.self), HOP_FIRST);
+    static const char data[60000];
     last->front.ops->data(last->front.self, data, sizeof data);
-    CU_ASSERT_EQUAL(last->front.ops->room(last->front.self), HOP_WINDOW - sizeof data);
-    bed_credit(fd, 1, 60000);
+    CU_ASSERT_EQUAL(last->front.ops->room(last->front.self), HOP_FIRST - sizeof data);
+    bed_credit(fd, 1, HOP_WINDOW - HOP_FIRST + 20000); /* the window has grown */
     turn();
     CU_ASSERT_EQUAL(last->front.ops->room(last->front.self), HOP_WINDOW - 40000);
     bed_credit(fd, 1, 40001);
     ends_channel(fd);
+}
+
+/* Many requests whose backs take each byte: their windows grow, all together by HOP_GROWTH. */
+static void test_windows(void)
+{
+    enum { MANY = 40 };
+    int fd = open_server();
+    struct msg m;
+    uint32_t n;
+    size_t credited = 0, sent = 0;
+    struct said s = usual;
+    s.body = BODY_CHUNKED;
+    s.length = 0;
+    for (uint32_t i = 1; i <= MANY; i++) {
+        s.id = i;
+        request(fd, &s);
+    }
+    for (int k = 0; k < 2 * HOP_WINDOW / HOP_BODY_MAX; k++) {
+        for (uint32_t i = 1; i <= MANY; i++) {
+            bed_body(fd, i, HOP_BODY_MAX);
+            sent += HOP_BODY_MAX;
+            while (bed_take(fd, W_HOP_CREDIT, &m)) {
+                CU_ASSERT(msg_get_u32(&m, &n) == 0 && msg_end(&m) == 0);
+                credited += n;
+                msg_done(&m);
+            }
+        }
+    }
+    CU_ASSERT_EQUAL(credited, sent + HOP_GROWTH);
+    close_server(fd);
 }
 
 static void test_messages(void)
@@ -435,6 +465,7 @@ void suite_hop_server(void)
     CU_add_test(s, "a body is as long as its head says", test_framing);
     CU_add_test(s, "heads that no gate sends", test_requests);
     CU_add_test(s, "credit", test_credit);
+    CU_add_test(s, "windows", test_windows);
     CU_add_test(s, "placeholders to look for", test_marks);
     CU_add_test(s, "other messages", test_messages);
     CU_add_test(s, "trailers, and why a request is given up", test_trailers);

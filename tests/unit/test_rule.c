@@ -264,12 +264,15 @@ static void ambiguous(void)
 
 static void bad_rules(void)
 {
-    says("{}", "one of 'allow', 'deny' or 'use'");
+    says("{}", "one of 'allow', 'ask', 'deny' or 'use'");
+    says("{'allow':'a.com','ask':'b.com'}", "one of");
+    says("{'ask':'a.com','deny':'b.com'}", "one of");
+    says("{'ask':'a.com','tunnel':true}", "'ask' cannot hold in a tunnel");
+    says("{'ask':'a.com/x'},{'allow':'a.com','tunnel':true}", "a rule here asks before anything");
     says("{'allow':'a.com','deny':'b.com'}", "one of");
     says("{'alow':'a.com'}", "did you mean 'allow'?");
     says("{'allow':'a.com','metods':['GET']}", "did you mean 'methods'?");
-    says("{'allow':'a.com','budget':{}}", "'budget' is specified but not built yet (planned: M3)");
-    says("{'ask':'a.com'}", "'ask' is specified but not built yet (planned: M3)");
+    says("{'ask':'a.com','on_reflect':'kill'}", "goes with 'with'");
     says("{'allow':'a.com','to':['10.0.0.1/8']}", "no bit set beyond");
     says("{'allow':'a.com','to':'10.0.0.0'}", "not a range");
     says("{'allow':'a.com','to':['10.0.0.0/8','0.0.0.0/0']}", "too wide");

@@ -3,8 +3,8 @@ import threading
 import time
 
 
-def roles(d):
-    """Anonymous memory in KiB of the role processes, by role the largest."""
+def each(d):
+    """Anonymous memory in KiB, by (process, role)."""
     found = {}
     for pid, role in d.roles():
         try:
@@ -12,7 +12,15 @@ def roles(d):
                 own = [int(x.split()[1]) for x in f if x.startswith("RssAnon")]
         except OSError:
             continue
-        found[role] = max([found.get(role, 0)] + own)
+        found[pid, role] = max([0] + own)
+    return found
+
+
+def roles(d):
+    """The same by role, of each the largest."""
+    found = {}
+    for (_, role), kib in each(d).items():
+        found[role] = max(found.get(role, 0), kib)
     return found
 
 

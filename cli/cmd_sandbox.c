@@ -35,7 +35,7 @@ static const struct arg_option create_options[] = {
     {OPT_TTL, "ttl", "T", "end it after T whatever it does (90s, 15m, 24h; default 24h)"},
     {OPT_IDLE, "idle-ttl", "T", "end it when nothing was done in it for T (default 1h; 0: never)"},
     {OPT_BACKEND, "backend", "NAME", "what makes it: bwrap or docker (default: the policy's)"},
-    {OPT_IMAGE, "image", "NAME", "its root: an imported image, or with docker one of the engine's"},
+    {OPT_IMAGE, "image", "NAME", "its root, with docker: an image of the engine's"},
     {OPT_REUSE, "get-or-create", NULL, "take the one with these labels if there is one"},
     {0},
 };

@@ -50,10 +50,30 @@ static int read_create(struct controller *c, const json_t *body, struct create *
     return 0;
 }
 
+/* Who may use the API does not choose an engine by that: the operator has named it in the policy.
+ */
+static int check_backend(struct controller *c, const struct resident_wish *w, struct err *err)
+{
+    const struct config_sandbox *s = config_policy_sandbox(c->config, w->policy);
+    enum config_backend b = w->backend ? config_backend_named(w->backend) : s->backend;
+    if (b == BACKEND_DOCKER && !s->docker.given)
+        return err_set(err, ERR_PARSE,
+                       "the policy '%s' names no engine: give it sandbox: { docker: { socket: PATH "
+                       "} }",
+                       w->policy);
+    if (b == BACKEND_BWRAP && w->image && strcmp(w->image, "host") != 0)
+        return err_set(err, ERR_PARSE,
+                       "an imported image cannot be used by the API yet: image is "
+                       "for the docker backend");
+    return 0;
+}
+
 static struct resident *make(struct controller *c, struct create *w, struct err *err)
 {
     w->wish.policy = w->policy ? w->policy : api_only_policy(c->config, err);
-    return w->wish.policy ? resident_new(c, &w->wish, err) : NULL;
+    if (w->wish.policy == NULL || check_backend(c, &w->wish, err) < 0)
+        return NULL;
+    return resident_new(c, &w->wish, err);
 }
 
 static void answer_created(void *arg, struct resident *r, const char *why)

@@ -415,7 +415,7 @@ static const struct refusal *back_trailers(void *self, const struct head *fields
 static void back_id(void *self, char id[STREAM_ID])
 {
     struct exchange *x = self;
-    if (x->state == EXCHANGE_PREVIEW)
+    if (x->state == EXCHANGE_PREVIEW || x->state == EXCHANGE_BUDGET)
         x->counter = journal_next(x->gate->journal); /* cancel writes its record */
     if (x->counter)
         journal_id(x->gate->journal, x->counter, id, STREAM_ID);

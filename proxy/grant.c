@@ -523,10 +523,16 @@ static void note_given_up(struct grant *g, const char *code)
     journal_note(g->injector->journal, &r);
 }
 
+/* Something is awaited before its record is written. */
+static bool is_undecided(const struct grant *g)
+{
+    return g->state == G_SECRET || g->state == G_BODY || g->state == G_HELD || g->state == G_BUDGET;
+}
+
 static void back_id(void *self, char id[STREAM_ID])
 {
     struct grant *g = self;
-    if (g->state == G_SECRET || g->state == G_BODY)
+    if (is_undecided(g))
         g->counter = journal_next(g->injector->journal); /* cancel writes its record */
     if (g->counter)
         journal_id(g->injector->journal, g->counter, id, STREAM_ID);
@@ -535,7 +541,7 @@ static void back_id(void *self, char id[STREAM_ID])
 static void back_cancel(void *self, const char *code)
 {
     struct grant *g = self;
-    if (g->state == G_SECRET || g->state == G_BODY || g->state == G_HELD || g->state == G_BUDGET)
+    if (is_undecided(g))
         note_given_up(g, code);
     tunnel_cancelled(g->relay.tunnel, code);
     grant_end_record(g, RECORD_ABORTED, code);

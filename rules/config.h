@@ -104,6 +104,7 @@ enum config_backend { BACKEND_BWRAP = 0, BACKEND_DOCKER, BACKENDS };
 struct config_docker {
     char socket[CONFIG_SOCKET_MAX + 1];      /* its unix socket, absolute */
     char image[CONFIG_ENGINE_IMAGE_MAX + 1]; /* one that it has; "" for none */
+    bool given;                              /* the policy names this backend, or its keys */
 };
 
 #define CONFIG_DOCKER_SOCKET "/run/docker.sock"

@@ -124,13 +124,15 @@ static int read_backend(const struct node *n, struct config_sandbox *s, struct e
     struct node at;
     size_t word;
     memcpy(s->docker.socket, CONFIG_DOCKER_SOCKET, sizeof CONFIG_DOCKER_SOCKET);
-    if (node_get(n, "docker", &at) && read_docker(&at, &s->docker, err) < 0)
+    s->docker.given = node_get(n, "docker", &at);
+    if (s->docker.given && read_docker(&at, &s->docker, err) < 0)
         return -1;
     if (!node_get(n, "backend", &at))
         return 0;
     if (node_word(&at, backends, BACKENDS, &word, err) < 0)
         return -1;
     s->backend = (enum config_backend)word;
+    s->docker.given = s->docker.given || s->backend == BACKEND_DOCKER;
     return 0;
 }
 

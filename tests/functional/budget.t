@@ -88,19 +88,19 @@ def gates_together(t, s, gates, a, sid):
 
 def seconds(t, s, gates):
     """10 in any 2 s, asked for all the time: never more, and not much less."""
-    times, end = [], time.monotonic() + 7
-    retry = None
+    waits = {int(r.get("retry-after") or 0) for r in got(gates[:1], "/fast", 24)
+             if r.status == 429}
+    t.ok(waits and waits <= {1, 2, 3}, "Retry-After is of the short window", str(waits))
+    times, end = [], time.monotonic() + 8
     while time.monotonic() < end:
         r = gates[0].get(HOST, "/fast")
         if r.status == 200:
             times.append(time.monotonic())
         else:
-            retry = int(r.get("retry-after") or 0)
             time.sleep(0.02)
     most = max(sum(x <= y < x + 1.9 for y in times) for x in times)
     t.ok(most <= 10, "never more than 10 in two seconds", "%d of %d" % (most, len(times)))
-    t.ok(len(times) >= 30, "and what was used comes back", str(len(times)))
-    t.ok(retry in (1, 2, 3), "Retry-After is of the short window", str(retry))
+    t.ok(len(times) >= 20, "and what was used comes back", str(len(times)))
 
 
 def upload(t, s, gates):

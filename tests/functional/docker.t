@@ -176,6 +176,8 @@ def images(t, e, d, c):
     t.eq([api.refused(c.create, policy="coder", image=x) for x in ("../x", "a b", "-x", "x" * 256)],
          [(400, "bad_request")] * 4, "a name that is none")
     t.eq(api.refused(c.create, policy="plain", backend="docker"), (400, "bad_request"), "docker needs an image")
+    t.eq(api.refused(c.create, policy="none", backend="docker", image=IMAGE), (400, "bad_request"),
+         "a policy that names no engine has none")
     t.eq(api.refused(c.create, policy="plain", backend="runc"), (400, "bad_request"), "a backend that there is not")
 
 
@@ -385,6 +387,7 @@ def main(t):
                                         "cpu": "50%", "disk": "8MiB", "files": 64, "root": "writable"}
     s.d.policy("engine", [])
     s.d.policies["engine"]["sandbox"] = {"docker": {"socket": e.socket}}
+    s.d.policy("none", [])
     s.d.policy("plain", [])
     s.d.policies["plain"]["sandbox"] = {"docker": {"socket": "/nowhere/docker.sock"}}
     s.d.serve()

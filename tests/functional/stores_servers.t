@@ -91,7 +91,7 @@ class Run:
                                          "disable_local_ca_jwt": True})
         team("POST", "auth/k8s/role/agent", {"bound_service_account_names": "agent", "token_policies": "agents",
                                              "bound_service_account_namespaces": "apps", "token_ttl": "1h"})
-        self.static = self.periodic("4s")
+        self.static = self.periodic("15s")  # less than leases() takes, more than a slow start
         for name in ("sid", "jwt"):
             self.s.scanner.add(name, getattr(self, name).encode())
 

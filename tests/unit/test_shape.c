@@ -76,6 +76,12 @@ static void test_defaults(void)
     CU_ASSERT_EQUAL(s->backend, BACKEND_BWRAP);
     CU_ASSERT_STRING_EQUAL(s->docker.socket, CONFIG_DOCKER_SOCKET);
     CU_ASSERT_STRING_EQUAL(s->docker.image, "");
+    CU_ASSERT_FALSE(s->docker.given);
+    struct config *named = good("{ docker: { image: x } }"), *chosen = good("{ backend: docker }");
+    CU_ASSERT_TRUE(config_policy_sandbox(named, "p")->docker.given);
+    CU_ASSERT_TRUE(config_policy_sandbox(chosen, "p")->docker.given);
+    config_unref(named);
+    config_unref(chosen);
     CU_ASSERT_STRING_EQUAL(config_policy_sandbox(c, "none")->docker.socket, CONFIG_DOCKER_SOCKET);
     config_unref(c);
     CU_ASSERT_EQUAL(config_backend_named("docker"), BACKEND_DOCKER);

@@ -4,6 +4,7 @@ import base64
 import http.server
 import json
 import os
+import signal
 import threading
 from urllib.parse import urlsplit
 
@@ -138,6 +139,8 @@ def vercel():
 
 
 def e2b():
+    """The API by HTTP, and what E2B runs inside of a sandbox by Connect, with E2B's own definitions: commands and files
+    are real, of a process in `namespace` with the variables that were sent."""
     def answer(method, path, body):
         if (path, method) == ("/v2/sandboxes", "POST") or path == "/v2/sandboxes/box-1/connect":
             return 201 if path == "/v2/sandboxes" else 200, {"templateID": "t", "sandboxID": "box-1", "clientID": "c",
@@ -146,8 +149,75 @@ def e2b():
             return 204, None
         return 404, {"code": 404, "message": "not found"}
     d = Double(answer)
-    os.environ.update(E2B_API_KEY="e2b_" + "0" * 40, E2B_API_URL=d.url)
+    d.namespace = [None]
+    os.environ.update(E2B_API_KEY="e2b_" + "0" * 40, E2B_API_URL=d.url, E2B_SANDBOX_URL=e2b_inside(d))
     return d
+
+
+def e2b_inside(d):
+    """Served by uvicorn; -> its URL."""
+    import asyncio
+    import email
+    import socket
+    import subprocess
+    from urllib.parse import parse_qs
+
+    import uvicorn
+    from e2b.envd.process.process_connect import Process, ProcessASGIApplication
+    from e2b.envd.process.process_pb import ProcessEvent, StartResponse
+    from protobuf import Oneof
+
+    class Service(Process):
+        async def start(self, request, ctx):
+            def event(kind, value):
+                return StartResponse(event=ProcessEvent(event=Oneof(kind, value)))
+            config = request.process
+            prefix = ["ip", "netns", "exec", d.namespace[0]] if d.namespace[0] else []
+            env = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **d.bodies("POST", "/v2/sandboxes")[-1].get("envVars", {})}
+            words = [w for w in config.args if w != "-l"]  # /etc/profile is this machine's, not a sandbox's
+            child = subprocess.Popen(prefix + [config.cmd, *words], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                     stderr=subprocess.PIPE, start_new_session=True)
+            yield event("start", ProcessEvent.StartEvent(pid=child.pid))
+            try:
+                out, err = await asyncio.to_thread(child.communicate)
+            except BaseException:  # who asked went away
+                os.killpg(child.pid, signal.SIGKILL)
+                raise
+            for name, data in (("stdout", out), ("stderr", err)):
+                if data:
+                    yield event("data", ProcessEvent.DataEvent(output=Oneof(name, data)))
+            yield event("end", ProcessEvent.EndEvent(exit_code=child.returncode, exited=True, status="exit status"))
+
+    process = ProcessASGIApplication(Service())
+
+    async def files(scope, receive, send):
+        path, body, more = parse_qs(scope["query_string"].decode())["path"][0], b"", True
+        while more:
+            m = await receive()
+            body, more = body + m.get("body", b""), m.get("more_body", False)
+        status, answer = 200, [{"name": os.path.basename(path), "type": "file", "path": path}]
+        if scope["method"] == "POST":
+            kind = dict(scope["headers"])[b"content-type"]
+            part = email.message_from_bytes(b"Content-Type: " + kind + b"\r\n\r\n" + body).get_payload()[0]
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "wb") as f:
+                f.write(part.get_payload(decode=True))
+            data = json.dumps(answer).encode()
+        elif os.path.exists(path):
+            with open(path, "rb") as f:
+                data = f.read()
+        else:
+            status, data = 404, b'{"code": 404, "message": "not found"}'
+        await send({"type": "http.response.start", "status": status, "headers": [
+            (b"content-type", b"application/json"), (b"content-length", b"%d" % len(data))]})
+        await send({"type": "http.response.body", "body": data})
+
+    async def app(scope, receive, send):
+        await (files if scope.get("path") == "/files" else process)(scope, receive, send)
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
+    threading.Thread(target=server.run, args=([listener],), daemon=True).start()
+    return "http://127.0.0.1:%d" % listener.getsockname()[1]
 
 
 def sandbox0():

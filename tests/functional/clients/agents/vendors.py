@@ -168,6 +168,19 @@ def refused(name, **kw):
         return [type(e).__name__, str(e)]
 
 
+def files(name, box):
+    """Whole files there and back, and exit codes: of our own adapters all that there is."""
+    path, data = "/tmp/durward-vendor-%d/a b" % os.getpid(), bytes(range(256)) * 300
+    put = box.upload_files([(path, data)])
+    say("%s: files go there and back" % name, put[0].error is None and box.download_files([path])[0].content == data)
+    r = box.execute("rm -r '%s'; echo out; echo err >&2; exit 3" % os.path.dirname(path))
+    say("%s: exit code and both outputs" % name, r.exit_code == 3 and "out" in r.output and "err" in r.output, r)
+    if name in ("deno", "e2b"):
+        r = box.execute("sleep 20", timeout=1)
+        say("%s: a command that takes too long is 124" % name, r.exit_code == 124 and "timed out after 1 s" in r.output, r)
+        say("%s: what is not there" % name, box.download_files(["/nonexistent/x"])[0].error)
+
+
 def one(name):
     double = getattr(doubles, name)()
     sent = double.sent if name == "modal" else double
@@ -179,8 +192,8 @@ def one(name):
         env = SENT[name](sent)[0] or {}
         return Local(self.identify(sandbox), namespace[0], env)
     theirs = cls.backend
-    if name == "deno":
-        double.namespace = namespace  # its double runs commands itself
+    if name in ("deno", "e2b"):
+        double.namespace = namespace  # these doubles run commands themselves
     else:
         cls.backend = backend
     with create_sandbox("durward-" + name, params=params) as box:
@@ -191,6 +204,7 @@ def one(name):
             say("%s: %s as the vendor's API wants it" % (name, what), true, last(sent))
         got = box.execute(USER).output
         say("%s: from inside GitHub answers, with the injected key" % name, '"octo"' in got, got)
+        files(name, box)
         id = box.id
         say("%s: it is paired, and locked" % name, box.verification.through_gate and not box.verification.around,
             box.verification)

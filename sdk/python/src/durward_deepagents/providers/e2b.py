@@ -47,7 +47,7 @@ class E2BSandbox(BaseSandbox):
 
     @property
     def id(self) -> str:
-        return self._sandbox.sandbox_id
+        return str(self._sandbox.sandbox_id)
 
     def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
         limit = DEFAULT_TIMEOUT if timeout is None else timeout

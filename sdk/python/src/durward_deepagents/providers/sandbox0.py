@@ -60,4 +60,5 @@ class Sandbox0Provider(PairedProvider):
                 raise
 
     def backend(self, sandbox: Any) -> SandboxBackendProtocol:
-        return Sandbox0DeepAgentsSandbox(sandbox=sandbox, working_dir=self.working_dir)
+        backend: SandboxBackendProtocol = Sandbox0DeepAgentsSandbox(sandbox=sandbox, working_dir=self.working_dir)
+        return backend

@@ -264,4 +264,4 @@ def main(t):
     r.s.clean(r.out, "signed")
 
 
-tap.run(main, timeout=180)
+tap.run(main, timeout=300)

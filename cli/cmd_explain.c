@@ -31,6 +31,14 @@ const struct command command_explain = {
     cmd_explain,
 };
 
+static json_t *captures(const struct rule *rule)
+{
+    json_t *all = json_object();
+    for (size_t i = 0; rule && i < rule->n_captures; i++)
+        json_object_set_new(all, rule->captures[i].path, json_string(rule->captures[i].secret));
+    return all;
+}
+
 /* What else has to be right: asked of the body, or counted; and what may pass beyond it. */
 static void print_more(const struct rule *r, const struct budget *whole)
 {
@@ -75,11 +83,11 @@ static int print_answer(const struct answer *w, const struct question *q, const 
     const char *credential = c ? c->secret : NULL;
     authority_text(&q->authority, at, sizeof at);
     if (json) {
-        json_t *v = json_pack("{s:s, s:s, s:s, s:s?, s:s?, s:s?, s:s, s:s}", "decision",
+        json_t *v = json_pack("{s:s, s:s, s:s, s:s?, s:s?, s:s?, s:o, s:s, s:s}", "decision",
                               question_verdict(w->verdict), "code", w->code, "policy", policy,
                               "rule", w->rule ? w->rule->text : NULL, "credential", credential,
-                              "as", c ? credential_text(c, kind, sizeof kind) : NULL, "authority",
-                              at, "why", w->why);
+                              "as", c ? credential_text(c, kind, sizeof kind) : NULL, "captures",
+                              captures(w->rule), "authority", at, "why", w->why);
         if (w->verdict != VERDICT_DENY && w->rule)
             put_more(v, w->rule, policy_budget(p));
         return out_json(v) < 0 ? EXIT_NO : EXIT_OK;
@@ -99,6 +107,9 @@ static int print_answer(const struct answer *w, const struct question *q, const 
     if (w->verdict != VERDICT_DENY)
         printf("  credential: %s%s%s\n", credential ? credential : "none", c ? ", " : "",
                c ? credential_text(c, kind, sizeof kind) : "");
+    for (size_t i = 0; w->rule && i < w->rule->n_captures; i++)
+        printf("  captures:   %s of the reply, as %s\n", w->rule->captures[i].path,
+               w->rule->captures[i].secret);
     if (w->verdict != VERDICT_DENY && w->rule)
         print_more(w->rule, policy_budget(p));
     printf("  why:        %s (%s)\n", w->why, w->code);

@@ -28,20 +28,21 @@ int base64url_append(struct buf *out, struct slice s)
     return 0;
 }
 
-static int digit(char c)
+/* last: the digits 62 and 63. */
+static int digit(char c, const char *last)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     const char *at = c ? strchr(digits, c) : NULL;
-    return at ? (int)(at - digits) : -1;
+    return at ? (int)(at - digits) : c && c == last[0] ? 62 : c && c == last[1] ? 63 : -1;
 }
 
-int base64url_decode(struct buf *out, struct slice s)
+static int decode(struct buf *out, struct slice s, const char *last)
 {
     unsigned bits = 0, have = 0;
     if (s.n % 4 == 1)
         return -1;
     for (size_t i = 0; i < s.n; i++) {
-        int d = digit(s.p[i]);
+        int d = digit(s.p[i], last);
         if (d < 0)
             return -1;
         bits = bits << 6 | (unsigned)d;
@@ -54,4 +55,18 @@ int base64url_decode(struct buf *out, struct slice s)
             return -1;
     }
     return 0;
+}
+
+int base64url_decode(struct buf *out, struct slice s)
+{
+    return decode(out, s, "-_");
+}
+
+int base64_decode(struct buf *out, struct slice s)
+{
+    if (s.n % 4)
+        return -1;
+    for (int i = 0; i < 2 && s.n > 0 && s.p[s.n - 1] == '='; i++)
+        s.n--;
+    return decode(out, s, "+/");
 }

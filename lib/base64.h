@@ -6,6 +6,8 @@
 
 int base64_append(struct buf *out, struct slice bytes) WUNUSED;
 int base64url_append(struct buf *out, struct slice bytes) WUNUSED;
+/* -1: not base64 with its padding, whole, or out is full. */
+int base64_decode(struct buf *out, struct slice text) WUNUSED;
 /* -1: not base64url without padding, or out is full. */
 int base64url_decode(struct buf *out, struct slice text) WUNUSED;
 

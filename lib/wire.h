@@ -93,12 +93,18 @@ enum wire_type {
                             hash:str (of the canonical request; secrets/aws_sign.h) */
     W_SIGN_TEXT = 59,    /* I→V: req:u32, name:str, scheme:u32 (of TLS, else 0), text:bytes */
     W_SIGNED = 57,       /* V→I: req:u32, ok:u8, signature:bytes or text */
+    W_CAPTURE = 155, /* I→V: req:u32, sandbox:str, n × (path:str, secret:str, placeholder:str),
+                        body:bytes (JSON of a reply) */
+    W_CAPTURED_GET = 156, /* I→V: req:u32, sandbox:str, secret:str */
+    W_CAPTURED = 157, /* V→I: req:u32, ok:u8, body:bytes (rewritten; or the secret) or text, n × the
+                         values taken out:bytes */
     /* vault ↔ parent: the vault has neither open nor exec */
     W_STORE_OPEN = 53, /* V→P: req:u32, secret:str */
     W_STORE_FD = 54, /* P→V: req:u32, ok:u8, text:str, fd if ok (file, or the command's stdout) */
     W_STORE_EXIT = 55,    /* P→V: req:u32, status:u32 (wait status of the command) */
     W_STORE_CHANGED = 58, /* P→V: secret:str: its file may have another content now */
 
+    W_CAPTURED_GONE = 158, /* P→V: sandbox:str: it is gone, and so are its captured secrets */
     W_STORE_STATE = 182, /* V→P→C: secret:str, ok:u8, text:str: it cannot be read, or can again */
 
     W_SECRET_TRY = 180,   /* CLI→P→V: req:u32, secret:str: read it */

@@ -223,9 +223,9 @@ void exchange_open_plain(struct exchange *x)
 static void open_hop(struct exchange *x)
 {
     struct front f = {&exchange_front_ops, x};
-    struct hop_marks marks = {.n = 0};
-    if (x->inject)
-        guard_marks(x->gate, &x->who, x->rule, &marks);
+    struct hop_marks marks;
+    struct hop_blanks blanks;
+    guard_marks(x->gate, &x->who, x->rule, x->inject, &marks, &blanks);
     struct hop_request q = {
         .authority = x->authority,
         .generation = x->who.route->generation,
@@ -233,6 +233,7 @@ static void open_hop(struct exchange *x)
         .entry = x->entry,
         .token = x->who.token,
         .marks = &marks,
+        .blanks = &blanks,
         .head = &x->head,
     };
     struct back hop = hop_open(x->who.route->hop, f, &q);

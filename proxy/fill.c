@@ -143,19 +143,19 @@ size_t fill_gathers(const struct fill *f, const struct head *h)
 {
     if (h->body == BODY_TUNNEL)
         return 0; /* frames have no end to wait for */
+    if (signed_kind(f->credential))
+        return h->body != BODY_NONE ? signed_gathers(f->credential) : 0;
     if (fill_signs(f) && f->claim.payload == AWS_HASHED && h->body != BODY_NONE)
         return AWS_BODY_MAX;
     return f->body != FILL_NO_BODY && h->body != BODY_NONE ? FILL_BODY_MAX : 0;
 }
 
-const char *fill_check(const struct fill *f, const struct head *h, const struct gather *body)
+static unsigned count_marks(const struct fill *f, const struct head *h, const struct gather *body)
 {
     const struct credential *c = f->credential;
     unsigned n = 0;
     struct slice q = h->query;
     struct guard_part part;
-    if (c->kind != CREDENTIAL_PLACEHOLDER)
-        return NULL;
     if (c->places & PLACE_PATH)
         n += count_in(f, h->path);
     while (c->places & PLACE_QUERY && guard_next_part(&q, false, &part))
@@ -166,7 +166,22 @@ const char *fill_check(const struct fill *f, const struct head *h, const struct 
             n += count_in(f, h->fields[i].value);
     if (body->state == GATHER_WHOLE)
         n += count_in(f, buf_slice(&body->body));
-    return n == c->count ? NULL : "placeholder_count";
+    return n;
+}
+
+const char *fill_check(const struct fill *f, const struct head *h, const struct gather *body)
+{
+    const struct credential *c = f->credential;
+    if (c->kind != CREDENTIAL_PLACEHOLDER)
+        return NULL;
+    unsigned n = count_marks(f, h, body);
+    return n == c->count || (n == 0 && c->captured) ? NULL : "placeholder_count";
+}
+
+bool fill_wanted(const struct fill *f, const struct head *h, const struct gather *body)
+{
+    const struct credential *c = f->credential;
+    return !c->captured || c->kind != CREDENTIAL_PLACEHOLDER || count_marks(f, h, body) > 0;
 }
 
 bool fill_hides_path(const struct fill *f)
@@ -178,31 +193,44 @@ bool fill_hides_path(const struct fill *f)
 
 bool fill_signs(const struct fill *f)
 {
-    return f->credential && f->credential->kind == CREDENTIAL_AWS;
+    return f->credential && (f->credential->kind == CREDENTIAL_AWS || signed_kind(f->credential));
 }
 
-int fill_prepare(struct fill *f, struct head *h, const struct authority *a, struct gather *body,
-                 struct slice value)
+static int prepare_aws(struct fill *f, struct head *h, const struct authority *a,
+                       struct slice whole, struct slice value)
 {
     ssize_t blank = slice_find(value, ' ');
     size_t n = blank < 0 ? value.n : (size_t)blank;
     struct slice token =
         blank < 0 ? (struct slice){"", 0} : (struct slice){value.p + n + 1, value.n - n - 1};
-    struct slice whole = {"", 0};
     if (n == 0 || n >= sizeof f->key_id)
         return -1;
     memcpy(f->key_id, value.p, n);
     f->key_id[n] = 0;
+    return aws_prepare(h, a, &f->claim, whole, token, time(NULL), &f->scope, f->signed_names);
+}
+
+const char *fill_prepare(struct fill *f, struct head *h, const struct authority *a,
+                         struct gather *body, struct slice value)
+{
+    struct slice whole = {"", 0};
+    struct timespec now;
     if (body->state == GATHER_WHOLE) {
         whole = buf_slice(&body->body);
         h->length = whole.n;
         h->body = whole.n > 0 ? BODY_LENGTH : BODY_NONE;
     }
-    return aws_prepare(h, a, &f->claim, whole, token, time(NULL), &f->scope, f->signed_names);
+    if (!signed_kind(f->credential))
+        return prepare_aws(f, h, a, whole, value) < 0 ? "too_many_headers" : NULL;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return signed_prepare(&f->text, f->credential, h, a, whole, value,
+                          (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000);
 }
 
 int fill_signed(struct fill *f, struct head *h, struct slice signature)
 {
+    if (signed_kind(f->credential))
+        return signed_finish(&f->text, f->credential, h, signature);
     if (signature.n != AWS_HEX || !http1_is_token(signature))
         return -1;
     return aws_finish(h, &f->scope, f->signed_names, slice_str(f->key_id), signature);
@@ -237,6 +265,7 @@ void fill_free(struct fill *f)
 {
     EVP_MD_CTX_free(f->passing);
     f->passing = NULL;
+    signed_free(&f->text);
 }
 
 /* ---- filling ---- */

@@ -7,6 +7,7 @@
 #include "gather.h"
 #include "hop.h"
 #include "policy.h"
+#include "signed.h"
 
 #include <openssl/evp.h>
 
@@ -22,6 +23,7 @@ struct fill {
     struct aws_scope scope;
     char signed_names[AWS_SIGNED_MAX];
     char key_id[129];
+    struct signed_text text; /* of the kinds of signed.h */
     EVP_MD_CTX *passing; /* a body that the client hashed and that is not through yet, or NULL */
     uint64_t left;       /* of it, when it is counted */
     bool broken;         /* it is another body than it said */
@@ -35,15 +37,19 @@ const char *fill_begin(struct fill *f, const struct credential *c, const struct 
 size_t fill_gathers(const struct fill *f, const struct head *h);
 /* With the body, if it was gathered: NULL, or the code to refuse with (403). */
 const char *fill_check(const struct fill *f, const struct head *h, const struct gather *body);
+/* After the check: there is a place for the value. Else a captured one is not asked for. */
+bool fill_wanted(const struct fill *f, const struct head *h, const struct gather *body);
 /* The value into its place; a gathered body is replaced and the head's length set. -1: it cannot go
  * there (a byte that would end the field), or memory is out. */
 int fill_apply(const struct fill *f, struct head *h, struct gather *body,
                struct slice value) WUNUSED;
-/* For kinds that sign: `value` is "KEYID" or "KEYID TOKEN". Sets the fields that are signed;
- * f->scope is then what the vault is to sign for f->key_id, and fill_signed takes its answer. */
+/* For kinds that sign: `value` is what the vault tells of the key, for AWS "KEYID" or "KEYID
+ * TOKEN". Sets the fields that are signed; f->scope is then what the vault is to sign for
+ * f->key_id, or f->text what it is to sign, and fill_signed takes its answer. NULL, or the code of
+ * the refusal. */
 bool fill_signs(const struct fill *f);
-int fill_prepare(struct fill *f, struct head *h, const struct authority *a, struct gather *body,
-                 struct slice value) WUNUSED;
+const char *fill_prepare(struct fill *f, struct head *h, const struct authority *a,
+                         struct gather *body, struct slice value) WUNUSED;
 int fill_signed(struct fill *f, struct head *h, struct slice signature) WUNUSED;
 /* The body as it passes, and its end. False: it is not the one that was signed, and what is given
  * here must not go on; of a counted body that is said before its last bytes. */

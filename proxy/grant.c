@@ -30,6 +30,8 @@ void grant_release(struct grant *g)
     client_cert_free(g->cert);
     scrub_free(g->scrub);
     gather_free(&g->body);
+    gather_free(&g->reply);
+    http_head_free(&g->held);
     if (g->later)
         event_free(g->later);
     http_head_free(&g->head);
@@ -120,10 +122,9 @@ void grant_end_record(struct grant *g, enum record_kind kind, const char *code)
     relay_record(&g->relay, &r, kind, g->counter, code);
     if (grant_hits(g) > 0)
         record_put_u64(&r, RF_COUNT, grant_hits(g));
-    if (g->origin) {
-        record_put_str(&r, RF_ADDRESS, origin_facts(g->origin)->address);
-        record_put_str(&r, RF_DETAIL, origin_facts(g->origin)->detail);
-    }
+    const struct origin_facts *facts = g->origin ? origin_facts(g->origin) : &g->facts;
+    record_put_str(&r, RF_ADDRESS, facts->address);
+    record_put_str(&r, RF_DETAIL, facts->detail);
     journal_note(g->injector->journal, &r);
 }
 
@@ -235,18 +236,37 @@ static void on_signed(void *arg, struct slice signature, const struct err *err)
 static void sign(struct grant *g)
 {
     struct slice v = secret_slice(g->value);
-    ssize_t blank = slice_find(v, ' ');
-    if (fill_prepare(&g->fill, &g->head, &g->authority, &g->body, v) < 0) {
-        grant_deny(g, 431, "too_many_headers", "");
+    const struct credential *c = g->decided.credential;
+    bool aws = c->kind == CREDENTIAL_AWS;
+    ssize_t blank = aws ? slice_find(v, ' ') : -1;
+    struct sign_wait *w;
+    const char *bad = fill_prepare(&g->fill, &g->head, &g->authority, &g->body, v);
+    if (bad) {
+        grant_deny(g, strcmp(bad, "too_many_headers") == 0 ? 431 : 403, bad, "");
         return;
     }
     struct secret *token = blank < 0 ? NULL : secret_new(v.p + blank + 1, v.n - (size_t)blank - 1);
     secret_unref(g->value);
     g->value = token;
-    struct sign_wait *w = secret_client_sign(g->injector->secrets, g->decided.credential->secret,
-                                             g->fill.key_id, &g->fill.scope, on_signed, g);
+    w = aws ? secret_client_sign(g->injector->secrets, c->secret, g->fill.key_id, &g->fill.scope,
+                                 on_signed, g)
+            : secret_client_sign_text(g->injector->secrets, c->secret, 0,
+                                      buf_slice(&g->fill.text.text), on_signed, g);
     if (w)
         g->sign_wait = w;
+}
+
+/* The sandbox's own, of a reply that it had before. */
+static void on_captured(void *arg, struct slice value, const struct slice *values UNUSED,
+                        size_t n UNUSED, const struct err *err)
+{
+    struct grant *g = arg;
+    g->sign_wait = NULL;
+    g->value = value.n ? secret_new(value.p, value.n) : NULL;
+    if (g->value)
+        admit(g);
+    else
+        grant_deny(g, 503, "secret_unavailable", err->text);
 }
 
 static void on_secret(void *arg, struct secret *value, const struct err *err)
@@ -290,7 +310,19 @@ static void fetch(struct grant *g)
         grant_deny(g, 403, bad, "");
         return;
     }
+    if (!fill_wanted(&g->fill, &g->head, &g->body)) {
+        g->decided.credential = NULL;
+        admit(g);
+        return;
+    }
     grant_set_state(g, G_SECRET);
+    if (g->decided.credential->captured) {
+        struct sign_wait *s = secret_client_captured(g->injector->secrets, g->decided.sandbox,
+                                                     g->decided.credential->secret, on_captured, g);
+        if (s)
+            g->sign_wait = s;
+        return;
+    }
     struct secret_wait *w =
         secret_client_get(g->injector->secrets, g->decided.credential->secret, on_secret, g);
     if (w)
@@ -310,6 +342,8 @@ void grant_abandon(struct grant *g, unsigned status, const char *code)
 static void on_later(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct grant *g = arg;
+    if (g->state == G_CAPTURING) /* answered already */
+        return;
     if (g->state != G_BODY)
         grant_abandon(g, 403, "body_hash");
     else if (g->body.state == GATHER_LARGE)
@@ -354,6 +388,24 @@ void grant_proceed(struct grant *g)
         fetch(g);
 }
 
+/* Nothing of ours goes. Unless the client's own may, none does. */
+static void start_without(struct grant *g)
+{
+    const struct rule *rule = g->decided.rule;
+    bool pass = rule->credential == NULL || rule->client_credential == CLIENT_PASS;
+    if (!pass) {
+        http_head_remove(&g->head, rule->credential->header);
+        if (guard_foreign(&g->head, rule)) {
+            grant_deny(g, 403, "foreign_credential", "");
+            return;
+        }
+    }
+    if ((!pass || rule->n_captures) && guard_credentialed(&g->head, rule) < 0)
+        grant_deny(g, 431, "too_many_headers", "");
+    else
+        (rule->ask ? grant_hold : grant_proceed)(g);
+}
+
 void grant_start(struct grant *g, struct grant_request *r)
 {
     g->head = r->head;
@@ -374,8 +426,9 @@ void grant_start(struct grant *g, struct grant_request *r)
     guard_clean_request(&g->head);
     if (g->decided.rule->method_scoped)
         (void)guard_strip_overrides(&g->head);
+    g->blanks = r->blanks;
     if (g->decided.credential == NULL) {
-        (g->decided.rule->ask ? grant_hold : grant_proceed)(g);
+        start_without(g);
         return;
     }
     bad = fill_begin(&g->fill, g->decided.credential, &r->marks, &g->head);
@@ -405,6 +458,7 @@ struct grant *grant_new(struct injector *i, struct front front)
     g->injector = i;
     relay_init(&g->relay, front);
     http_head_init(&g->head);
+    http_head_init(&g->held);
     return g;
 }
 
@@ -413,6 +467,8 @@ struct grant *grant_new(struct injector *i, struct front front)
 static void back_data(void *self, const void *p, size_t n)
 {
     struct grant *g = self;
+    if (g->state == G_CAPTURING) /* the origin has answered without it */
+        return;
     spend_up(g->relay.spend, n);
     if (g->state != G_BODY) {
         if (fill_pass(&g->fill, p, n))
@@ -430,6 +486,8 @@ static void back_data(void *self, const void *p, size_t n)
 static void back_end(void *self)
 {
     struct grant *g = self;
+    if (g->state == G_CAPTURING)
+        return;
     if (g->state == G_HELD || g->state == G_BUDGET) {
         g->relay.request_ended = true;
         return;

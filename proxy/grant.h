@@ -18,6 +18,7 @@ struct grant_request {
     const char *sandbox;
     bool needs_token;
     struct hop_marks marks;
+    struct hop_blanks blanks;
     struct head head; /* taken over */
 };
 

@@ -64,10 +64,14 @@ const char *grant_check(const struct injector *i, const struct grant_request *r,
         return "grant_request";
     if (h->upgrade != UPGRADE_NONE && !d.rule->websocket)
         return "grant_denied";
+    if (r->blanks.n != d.rule->n_captures)
+        return "grant_request";
     if (d.rule->credential == NULL)
         return r->secret[0] == 0 ? NULL : "grant_denied";
     if (r->secret[0] == 0)
-        return d.rule->client_credential == CLIENT_PASS ? NULL : "grant_denied";
+        return d.rule->client_credential == CLIENT_PASS || d.rule->credential->captured
+                   ? NULL
+                   : "grant_denied";
     if (strcmp(d.rule->credential->secret, r->secret) != 0)
         return "grant_denied";
     ret->credential = d.rule->credential;

@@ -10,7 +10,17 @@
 #include "scrub_frames.h"
 #include "secret.h"
 
-enum grant_state { G_NEW = 0, G_HELD, G_BUDGET, G_BODY, G_SECRET, G_RECORDING, G_OPEN, G_DONE };
+enum grant_state {
+    G_NEW = 0,
+    G_HELD,
+    G_BUDGET,
+    G_BODY,
+    G_SECRET,
+    G_RECORDING,
+    G_OPEN,
+    G_CAPTURING,
+    G_DONE
+};
 
 struct grant {
     struct relay relay; /* first */
@@ -37,6 +47,10 @@ struct grant {
     const char *refuse_code;
     char refuse_detail[128];
     struct origin *origin;
+    struct hop_blanks blanks;
+    struct gather reply;       /* the body of one with new secrets in it */
+    struct head held;          /* and its head */
+    struct origin_facts facts; /* G_CAPTURING: of the origin that is gone */
     bool admitted;
     bool body_whole;  /* and what the search held of it is out */
     bool filled;      /* the credential is in: the reply is looked through */
@@ -48,6 +62,14 @@ struct grant {
 };
 
 extern const struct front_ops grant_front_ops; /* grant_reply.c */
+
+/* grant_capture.c: a reply that the rule captures of. */
+bool grant_captures(const struct grant *g, const struct head *h);
+void grant_capture_begin(struct grant *g, const struct head *h);
+void grant_capture_data(struct grant *g, const void *p, size_t n);
+void grant_capture_end(struct grant *g);
+/* grant_reply.c: a whole reply, and the record of it. Ends the grant. */
+void grant_pass_whole(struct grant *g, struct head *h, struct slice body);
 
 void grant_set_state(struct grant *g, enum grant_state s);
 void grant_release(struct grant *g);

@@ -63,6 +63,10 @@ static void front_reply(void *self, const struct head *h)
         grant_abandon(g, 503, "memory");
         return;
     }
+    if (grant_captures(g, h)) {
+        grant_capture_begin(g, h);
+        return;
+    }
     if (g->scrub == NULL) {
         pass_reply(g, h);
         return;
@@ -92,6 +96,10 @@ static void front_data(void *self, const void *p, size_t n)
     spend_down(g->relay.spend, n);
     if (g->relay.tunnel) {
         tunnel_down(g->relay.tunnel, p, n);
+        return;
+    }
+    if (g->reply.state != GATHER_OFF) {
+        grant_capture_data(g, p, n);
         return;
     }
     bool over = g->in_messages && grpc_message_over(&g->message, s);
@@ -127,6 +135,8 @@ static void front_trailers(void *self, const struct head *fields)
 {
     struct grant *g = self;
     struct head clean;
+    if (g->reply.state != GATHER_OFF) /* they would say nothing of a body that is another */
+        return;
     if (flush_scrub(g) < 0 || is_blocked(g))
         return;
     if (g->scrub == NULL) {
@@ -143,6 +153,10 @@ static void front_end(void *self)
 {
     struct grant *g = self;
     struct front f = g->relay.front;
+    if (g->reply.state != GATHER_OFF) {
+        grant_capture_end(g);
+        return;
+    }
     if (g->relay.tunnel) {
         bool cut = !tunnel_down_closed(g->relay.tunnel);
         grant_end_record(g, RECORD_COMPLETED, "ok");
@@ -165,6 +179,26 @@ static void front_end(void *self)
     f.ops->end(f.self);
 }
 
+void grant_pass_whole(struct grant *g, struct head *h, struct slice body)
+{
+    struct head clean;
+    if (g->scrub && clean_head(g, &clean, h) == 0) {
+        http_head_free(h);
+        *h = clean;
+    } else if (g->scrub) {
+        grant_end_record(g, RECORD_ABORTED, "memory");
+        grant_tell_fail(g, 503, "memory");
+        return;
+    }
+    if (!is_blocked(g)) {
+        struct slice s = body;
+        pass_reply(g, h);
+        if (g->scrub == NULL || scrub_feed(g->scrub, body, &s) == 0)
+            pass_body(g, s);
+    }
+    front_end(g);
+}
+
 static void front_fail(void *self, unsigned status, const char *code, const char *id UNUSED)
 {
     struct grant *g = self;
@@ -181,6 +215,8 @@ static size_t front_room(void *self)
     struct grant *g = self;
     if (g->relay.tunnel)
         return spend_down_room(g->relay.spend, tunnel_down_room(g->relay.tunnel));
+    if (g->reply.state != GATHER_OFF)
+        return gather_room(&g->reply);
     size_t room = g->relay.front.ops->room(g->relay.front.self);
     size_t held = g->scrub ? scrub_held(g->scrub) : 0;
     return room > held ? spend_down_room(g->relay.spend, room - held) : 0;

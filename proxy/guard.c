@@ -112,7 +112,7 @@ void guard_clean_trailers(struct head *h)
 
 /* ---- placeholders ---- */
 
-static const char *const kinds[] = {"", "github-pat", "openai", "anthropic"};
+const char *const guard_kinds[GUARD_KINDS] = {"", "github-pat", "openai", "anthropic"};
 
 /* A token's sandbox has its placeholders made from the token's seed; the gate does not know the
  * secret's kind, so each shape is tried. Runs only where a tagged text was found. */
@@ -120,8 +120,8 @@ static bool derived_equal(const struct identity *who, struct placeholder_key *ke
                           const char *secret, struct slice text)
 {
     char made[PLACEHOLDER_MAX];
-    for (size_t i = 0; who->has_seed && i < ARRAY_LEN(kinds); i++)
-        if (placeholder_make(key, who->seed, secret, kinds[i], made) == 0 &&
+    for (size_t i = 0; who->has_seed && i < GUARD_KINDS; i++)
+        if (placeholder_make(key, who->seed, secret, guard_kinds[i], made) == 0 &&
             slice_eq_str(text, made))
             return true;
     return false;
@@ -466,7 +466,7 @@ static int check_slot(const struct gate *g, const struct identity *who, struct h
 {
     const struct credential *c = rule->credential;
     size_t n = http_head_count(h, c->header);
-    *inject = true;
+    *inject = n > 0 || !c->captured;
     if (n == 0)
         return 0;
     struct slice v = http_head_find(h, c->header)->value;
@@ -503,7 +503,7 @@ int guard_credentials(const struct gate *g, const struct identity *who, struct h
     *inject = false;
     if (c && !rule->cookies)
         http_head_remove(h, "cookie");
-    bool placed = c && c->kind >= CREDENTIAL_QUERY;
+    bool placed = c && c->kind >= CREDENTIAL_QUERY && c->kind <= CREDENTIAL_CERTIFICATE;
     const char *bad = placed ? guard_place(g, who, h, rule, inject) : NULL;
     const char *elsewhere = check_elsewhere(g, who, h, c);
     if (bad == NULL || (elsewhere && strcmp(bad, "placeholder_count") == 0))
@@ -570,19 +570,4 @@ void guard_query_shape(struct slice q, struct buf *out)
         r |= buf_append(out, "&", 1);
         q = (struct slice){q.p + amp + 1, q.n - (size_t)amp - 1};
     }
-}
-
-void guard_marks(const struct gate *g, const struct identity *who, const struct rule *rule,
-                 struct hop_marks *ret)
-{
-    ret->n = 0;
-    if (rule->credential == NULL || rule->credential->kind != CREDENTIAL_PLACEHOLDER)
-        return;
-    const char *secret = rule->credential->secret;
-    for (size_t i = 0; i < g->n_placeholders && ret->n < HOP_MARKS_MAX; i++)
-        if (strcmp(g->placeholders[i].secret, secret) == 0)
-            snprintf(ret->text[ret->n++], PLACEHOLDER_MAX, "%s", g->placeholders[i].text);
-    for (size_t i = 0; who->has_seed && i < ARRAY_LEN(kinds) && ret->n < HOP_MARKS_MAX; i++)
-        if (placeholder_make(g->tag, who->seed, secret, kinds[i], ret->text[ret->n]) == 0)
-            ret->n++;
 }

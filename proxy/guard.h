@@ -31,9 +31,11 @@ const struct refusal *guard_request_trailers(const struct gate *g, const struct 
  * be filled (false for client_credential: pass with a credential of the client's own). */
 int guard_credentials(const struct gate *g, const struct identity *who, struct head *h,
                       const struct rule *rule, bool *inject, const char **code);
-/* This sandbox's placeholders of the rule's secret, for an injector that is to find them. */
+/* This sandbox's placeholders: those of the rule's secret, for an injector that is to find them (if
+ * something is injected), and those for what the rule captures of the reply; the injector refuses
+ * when one is missing. */
 void guard_marks(const struct gate *g, const struct identity *who, const struct rule *rule,
-                 struct hop_marks *ret);
+                 bool inject, struct hop_marks *marks, struct hop_blanks *ret);
 /* The parts of it that need no placeholder, repeated by the injector over what a gate sent.
  * Credentials other than the slot's: dropped where the rule says replace; true: refuse, they are
  * there (or one is in the query, from where nothing is dropped). */

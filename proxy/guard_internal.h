@@ -14,6 +14,10 @@ struct hit {
     struct slice whole; /* the first one found */
 };
 
+/* The shapes that placeholders have (secrets/placeholder.h). */
+enum { GUARD_KINDS = 4 };
+extern const char *const guard_kinds[GUARD_KINDS];
+
 void guard_scan(struct hit *s, struct slice text);
 /* Is the whole text exactly this sandbox's placeholder of that secret? */
 bool guard_is_own(const struct gate *g, const struct identity *who, const char *secret,

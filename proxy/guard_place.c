@@ -111,7 +111,7 @@ static const char *scan_query(struct hit *all, const struct head *h, const struc
 
 /* The placeholder itself stays: the injector puts the secret in its place. */
 static const char *place_mark(const struct gate *g, const struct identity *who,
-                              const struct head *h, const struct credential *c)
+                              const struct head *h, const struct credential *c, bool *inject)
 {
     struct hit s = {.gate = g, .who = who, .allowed_secret = c->secret};
     const char *bad = NULL;
@@ -132,6 +132,10 @@ static const char *place_mark(const struct gate *g, const struct identity *who,
     if (bad || s.misplaced)
         return bad ? bad : "secret_blocked";
     bool more = (c->places & PLACE_BODY) && h->body != BODY_NONE; /* the injector counts there */
+    if (c->captured && s.own == 0 && !more) {
+        *inject = false;
+        return NULL;
+    }
     return s.own == c->count || (more && s.own < c->count) ? NULL : "placeholder_count";
 }
 
@@ -166,12 +170,47 @@ const char *guard_place(const struct gate *g, const struct identity *who, struct
     case CREDENTIAL_COOKIE:
         return place_cookie(g, who, h, rule, inject);
     case CREDENTIAL_PLACEHOLDER:
-        return place_mark(g, who, h, rule->credential);
+        return place_mark(g, who, h, rule->credential, inject);
     case CREDENTIAL_CERTIFICATE: /* nothing of it is in the request */
         return NULL;
     case CREDENTIAL_AWS:
         return place_aws(g, who, h, rule->credential);
     default:
         return "secret_blocked";
+    }
+}
+
+static void put_marks(const struct gate *g, const struct identity *who, const struct rule *rule,
+                      struct hop_marks *ret)
+{
+    ret->n = 0;
+    if (rule->credential == NULL || rule->credential->kind != CREDENTIAL_PLACEHOLDER)
+        return;
+    const char *secret = rule->credential->secret;
+    for (size_t i = 0; i < g->n_placeholders && ret->n < HOP_MARKS_MAX; i++)
+        if (strcmp(g->placeholders[i].secret, secret) == 0)
+            snprintf(ret->text[ret->n++], PLACEHOLDER_MAX, "%s", g->placeholders[i].text);
+    for (size_t i = 0; who->has_seed && i < GUARD_KINDS && ret->n < HOP_MARKS_MAX; i++)
+        if (placeholder_make(g->tag, who->seed, secret, guard_kinds[i], ret->text[ret->n]) == 0)
+            ret->n++;
+}
+
+void guard_marks(const struct gate *g, const struct identity *who, const struct rule *rule,
+                 bool inject, struct hop_marks *marks, struct hop_blanks *ret)
+{
+    marks->n = 0;
+    if (inject)
+        put_marks(g, who, rule, marks);
+    for (ret->n = 0; ret->n < rule->n_captures; ret->n++) {
+        const char *secret = rule->captures[ret->n].secret;
+        char *to = ret->text[ret->n];
+        size_t i = 0;
+        while (i < g->n_placeholders && strcmp(g->placeholders[i].secret, secret) != 0)
+            i++;
+        if (i < g->n_placeholders)
+            snprintf(to, PLACEHOLDER_MAX, "%s", g->placeholders[i].text);
+        else if (!who->has_seed ||
+                 placeholder_make(g->tag, who->seed, secret, guard_kinds[0], to) < 0)
+            return;
     }
 }

@@ -404,6 +404,9 @@ struct back hop_open(struct hop *h, struct front front, const struct hop_request
     msg_put_u32(&m, r->marks ? r->marks->n : 0);
     for (unsigned i = 0; r->marks && i < r->marks->n; i++)
         msg_put_str(&m, r->marks->text[i]);
+    msg_put_u32(&m, r->blanks ? r->blanks->n : 0);
+    for (unsigned i = 0; r->blanks && i < r->blanks->n; i++)
+        msg_put_str(&m, r->blanks->text[i]);
     hop_put_fields(&m, q);
     if (ipc_send(h->ch, &m) < 0) {
         drop(x);

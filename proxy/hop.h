@@ -6,13 +6,15 @@
  *
  * W_HOP_REQUEST: exchange:u32 generation:u32 scheme:u8 host:str port:u32 method:str path:bytes
  *   has_query:u8 query:bytes body:u8 length:u64 te_trailers:u8 secret:str entry:str token:str
- *   n × mark:str, n × (name, value)
+ *   n × mark:str, n × blank:str, n × (name, value)
  *   body BODY_TUNNEL asks for a WebSocket; a reply with that body (status 101) begins it, and the
  *   bodies of both directions are then its frames as RFC 6455 has them, the gate's masked. Either
  *   end reads them with its own tunnel (tunnel.h) and believes nothing of the other's framing.
  *   The slot is not in the fields: `secret` names the credential and the receiver's own decision
  *   says where it goes (but for AWS signatures, whose field says what was signed, with a
- *   placeholder in it). secret "" asks for none (client_credential: pass).
+ *   placeholder in it). secret "" asks for none (client_credential: pass, or a captured secret
+ * whose placeholder the client did not send). blanks: the sandbox's placeholders for what the rule
+ *   captures of the reply, in its order.
  *
  * W_HOP_REPLY: exchange:u32 status:u32 body:u8 length:u64 n × (name, value)
  *
@@ -24,6 +26,7 @@
 #include "stream.h"
 #include "authority.h"
 #include "placeholder.h"
+#include "policy.h"
 
 struct event_base;
 struct hop;
@@ -44,13 +47,20 @@ struct hop_marks {
     char text[HOP_MARKS_MAX][PLACEHOLDER_MAX];
 };
 
+/* The sandbox's placeholders for the captures of a rule, in their order. */
+struct hop_blanks {
+    unsigned n;
+    char text[CAPTURES_MAX][PLACEHOLDER_MAX];
+};
+
 struct hop_request {
     struct authority authority;
     uint32_t generation;
     const char *secret;
     const char *entry;
     const char *token;
-    const struct hop_marks *marks; /* NULL: none */
+    const struct hop_marks *marks;   /* NULL: none */
+    const struct hop_blanks *blanks; /* NULL: none */
     const struct head *head;
 };
 

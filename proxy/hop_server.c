@@ -182,14 +182,14 @@ static const struct front_ops front_ops = {
 /* ---- messages ---- */
 
 /* Long enough not to be found by chance, and of bytes that stand for themselves everywhere. */
-static int read_marks(struct msg *m, struct hop_marks *to)
+static int read_placeholders(struct msg *m, unsigned max, char to[][PLACEHOLDER_MAX], unsigned *ret)
 {
     uint32_t n;
-    if (msg_get_u32(m, &n) < 0 || n > HOP_MARKS_MAX)
+    if (msg_get_u32(m, &n) < 0 || n > max)
         return -1;
-    for (to->n = 0; to->n < n; to->n++) {
-        char *text = to->text[to->n];
-        size_t len = msg_get_str(m, text, sizeof to->text[0]) < 0 ? 0 : strlen(text);
+    for (*ret = 0; *ret < n; ++*ret) {
+        char *text = to[*ret];
+        size_t len = msg_get_str(m, text, PLACEHOLDER_MAX) < 0 ? 0 : strlen(text);
         if (len < HOP_MARK_MIN)
             return -1;
         for (size_t i = 0; i < len; i++)
@@ -213,7 +213,9 @@ static int read_request(struct msg *m, struct grant_request *r)
         msg_get_u64(m, &h->length) < 0 || msg_get_u8(m, &te_trailers) < 0 ||
         msg_get_str(m, r->secret, sizeof r->secret) < 0 ||
         msg_get_str(m, r->entry, sizeof r->entry) < 0 ||
-        msg_get_str(m, r->token, sizeof r->token) < 0 || read_marks(m, &r->marks) < 0 ||
+        msg_get_str(m, r->token, sizeof r->token) < 0 ||
+        read_placeholders(m, HOP_MARKS_MAX, r->marks.text, &r->marks.n) < 0 ||
+        read_placeholders(m, CAPTURES_MAX, r->blanks.text, &r->blanks.n) < 0 ||
         hop_get_fields(m, h) < 0 || msg_end(m) < 0)
         return -1;
     bool tunnel = body == BODY_TUNNEL;

@@ -210,6 +210,12 @@ static int on_sandbox_gone(struct parent *p, struct msg *m)
     if (msg_get_str(m, id, sizeof id) < 0 || msg_end(m) < 0)
         return -1;
     parent_sandbox_gone(p, id);
+    if (p->vault && p->vault->ch) {
+        struct msg gone;
+        msg_init(&gone, W_CAPTURED_GONE);
+        msg_put_str(&gone, id);
+        ipc_send(p->vault->ch, &gone);
+    }
     return 0;
 }
 

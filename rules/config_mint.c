@@ -89,6 +89,18 @@ static const struct mint_kind kinds[] = {
      {{"access_key_id", SECRET, true, NULL},
       {"secret_access_key", SECRET, true, NULL},
       {"session_token", SECRET, false, NULL}}},
+    {"hmac_key",
+     NULL,
+     MADE,
+     {{"key", SECRET, true, NULL},
+      {"algorithm", WORD, false, "sha256"},
+      {"encoding", WORD, false, "text"}}},
+    {"signature_key",
+     NULL,
+     MADE,
+     {{"key", KEY, true, NULL}, {"key_id", TEXT, true, NULL}, {"algorithm", WORD, true, NULL}}},
+    {"azure_key", NULL, MADE, {{"account", TEXT, true, NULL}, {"key", SECRET, true, NULL}}},
+    {"captured", NULL, MADE, {{NULL, 0, false, NULL}}},
     {"client_certificate",
      NULL,
      MADE,
@@ -249,17 +261,6 @@ static int check_url(const struct node *n, const char *url, struct err *err)
     return 0;
 }
 
-static int read_word(const struct node *n, const char *name, const char **ret, struct err *err)
-{
-    static const char *const auth[] = {"basic", "post"}, *const algorithm[] = {"RS256", "ES256"};
-    const char *const *words = strcmp(name, "auth") == 0 ? auth : algorithm;
-    size_t word;
-    if (node_word(n, words, 2, &word, err) < 0)
-        return -1;
-    *ret = words[word];
-    return 0;
-}
-
 static int read_list(const struct node *n, struct buf *out, struct err *err)
 {
     size_t count;
@@ -330,7 +331,8 @@ static int read_field(struct config *c, const struct node *n, const struct mint_
     buf_init(&list, 1000);
     switch (f->type) {
     case WORD:
-        r = read_word(n, f->name, &text, err);
+        r = config_mint_word(n, json_string_value(json_object_get(spec, "kind")), f->name, &text,
+                             err);
         break;
     case LIST:
     case RANGES:
@@ -372,6 +374,8 @@ static int check_kind(const struct node *n, const char *kind, const json_t *spec
         return node_fail(n, err,
                          "'google' takes either 'scope' (an access token) or 'audience' (an ID "
                          "token)");
+    if (config_mint_key_ok(n, kind, spec, err) < 0)
+        return -1;
     if (strcmp(kind, "oauth2") == 0 && !json_object_get(spec, "client_secret") &&
         !json_object_get(spec, "refresh_token"))
         return node_fail(n, err, "'oauth2' needs 'client_secret', 'refresh_token' or both");

@@ -183,6 +183,9 @@ static int summarise(struct config *c, struct config_policy *p, struct err *err)
                            e->where, cred->secret);
         if (cred && !listed(p->secrets, p->n_secrets, cred->secret))
             p->secrets[p->n_secrets++] = config_secret(c, cred->secret)->name;
+        for (size_t k = 0; k < e->rule.n_captures; k++)
+            if (!listed(p->secrets, p->n_secrets, e->rule.captures[k].secret))
+                p->secrets[p->n_secrets++] = config_secret(c, e->rule.captures[k].secret)->name;
         for (size_t j = 0; e->git && j < e->n_arms; j++) {
             const struct pattern *at = &e->arms[j].pattern;
             if (at->kind == HOST_NAME && !at->subdomains && at->scheme == SCHEME_HTTPS &&

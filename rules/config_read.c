@@ -73,6 +73,8 @@ static int read_secret(struct config *c, const struct node *n, struct config_sec
         {"systemd", NULL},       {"secret_service", NULL}, {"kubernetes", NULL},
         {"vault", NULL},         {"openbao", NULL},        {"aws_secret", NULL},
         {"aws_parameter", NULL}, {"onepassword", NULL},    {"client_certificate", NULL},
+        {"captured", NULL},      {"hmac_key", NULL},       {"signature_key", NULL},
+        {"azure_key", NULL},
     };
     struct node at;
     size_t kind;

@@ -90,4 +90,11 @@ const char *preset_name(size_t i);         /* NULL past the end */
 extern const char *const secret_kinds[];
 extern const size_t n_secret_kinds;
 
+/* The value of this field of this kind of made secret, which is one of some words. */
+int config_mint_word(const struct node *n, const char *kind, const char *name, const char **ret,
+                     struct err *err);
+
+/* key_id and account of a key that signs: they go into a header. */
+int config_mint_key_ok(const struct node *n, const char *kind, const json_t *spec, struct err *err);
+
 #endif

@@ -210,7 +210,8 @@ static int add_deny_arms(struct policy *p, const struct rule_entry *e, const str
 int policy_seal(struct policy *p, struct err *err)
 {
     struct policy_index *x = &p->index;
-    if (check_budget(p, err) < 0 || rule_tunnels_check(p->rules, p->n_rules, err) < 0)
+    if (check_budget(p, err) < 0 || rule_tunnels_check(p->rules, p->n_rules, err) < 0 ||
+        rule_captures_settle(p->arena, p->rules, p->n_rules, p->secrets, err) < 0)
         return -1;
     x->arms = arena_zalloc(p->arena, p->n_arms * 2 + 1, sizeof *x->arms);
     for (size_t i = 0; i < p->n_rules; i++) {

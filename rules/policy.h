@@ -23,6 +23,9 @@ enum credential_kind {
     CREDENTIAL_PLACEHOLDER, /* where the client wrote its placeholder */
     CREDENTIAL_AWS,         /* AWS Signature Version 4: what the client signed is signed anew */
     CREDENTIAL_CERTIFICATE, /* of the TLS connection to the origin */
+    CREDENTIAL_HMAC,        /* of a text made of the request */
+    CREDENTIAL_SIGNATURE,   /* an HTTP message signature (RFC 9421) */
+    CREDENTIAL_AZURE,       /* SharedKey of Azure Storage */
 };
 
 /* Where a client's placeholder may stand (CREDENTIAL_PLACEHOLDER); a mask. */
@@ -36,28 +39,37 @@ enum { PLACE_COUNT_MAX = 16 };
 
 enum client_credential { CLIENT_REFUSE = 0, CLIENT_REPLACE, CLIENT_PASS };
 
+struct header_edit {
+    const char *name;  /* lower case */
+    const char *value; /* NULL: remove */
+};
+
 /* How a rule's secret is put into a request. All strings owned by the policy. */
 struct credential {
     enum credential_kind kind;
     const char *secret; /* its name in `secrets` */
     const char
         *header; /* lower case: "authorization", "x-api-key"; "" where the slot is no field */
-    const char *prefix;           /* "Bearer ", "token ", "" … before the secret; "" for basic */
+    const char *prefix;           /* "Bearer ", "token ", "" … before the secret; "" for basic;
+                                   * signature: its tag */
     const char *suffix;           /* after it, usually "" */
     const char *user;             /* basic: the user name; else NULL */
-    const char *name;             /* of the query parameter or cookie; "" if none */
+    const char *name;             /* of the query parameter or cookie; of hmac and signature all
+                                   * that was written; "" if none */
     unsigned places;              /* placeholder: enum credential_place; else 0 */
-    unsigned count;               /* placeholder: how often it must stand there */
+    unsigned count;               /* placeholder: how often it must stand there; signature: seconds
+                                   * until it expires, 0 for never */
     const char *region, *service; /* aws: the only ones that are signed for; "" for any */
+    const char *text;             /* hmac: what is signed, with {parts}; signature: its label */
+    const struct header_edit
+        *signs; /* hmac: headers with {parts}; signature: names of components */
+    size_t n_signs;
+    bool base64, nonce; /* hmac: how the signature is written, else hex; signature: it has one */
+    bool captured;      /* from a reply: it goes only where the client wrote its placeholder */
 };
 
 /* "bearer", "query parameter api_key", …: how it travels, for people. buf holds 300 bytes. */
 char *credential_text(const struct credential *c, char *buf, size_t size);
-
-struct header_edit {
-    const char *name;  /* lower case */
-    const char *value; /* NULL: remove */
-};
 
 /* A query parameter or header that a rule speaks of: one of these values, or any (n_values 0). */
 struct condition {
@@ -65,6 +77,13 @@ struct condition {
     const char *const *values;
     size_t n_values;
 };
+
+/* A field of a JSON reply that becomes a secret of the sandbox: what it gets is the placeholder. */
+struct capture {
+    const char *path; /* "token", "objects.*.actions.*.header.Authorization" */
+    const char *secret;
+};
+enum { CAPTURES_MAX = 8, CAPTURE_PATH_MAX = 128, CAPTURE_DEPTH_MAX = 8 };
 
 /* What becomes of a reply in which the secret comes back: it is taken out, or the reply is refused,
  * or it is refused and the sandbox ends. */
@@ -88,6 +107,8 @@ struct rule {
     const struct condition *headers; /* each must be there, once */
     size_t n_headers;
     enum on_reflect on_reflect;
+    const struct capture *captures;
+    size_t n_captures;
     bool allow_plaintext;  /* the credential may go over http:// */
     bool tunnel;           /* what is between client and origin passes unread, TLS and all */
     const struct cidr *to; /* forbidden addresses that its hosts may lead to all the same */

@@ -30,7 +30,7 @@ const struct key rule_keys[] = {
     {"graphql", NULL},
     {"tunnel", NULL},
     {"mcp", NULL},
-    {"capture", "M3"},
+    {"capture", NULL},
     {"on_reflect", NULL},
     {"allow_plaintext", NULL},
     {"allow_public_suffix", NULL},
@@ -385,6 +385,7 @@ int rule_read(struct arena *a, const struct node *n, const json_t *secrets, stru
         rule_inspection_read(a, n, ret, err) < 0)
         return -1;
     if (read_more(n, ret, &ret->rule, err) < 0 ||
+        rule_capture_read(a, n, secrets, &ret->rule, err) < 0 ||
         (node_get(n, "budget", &budget) && budget_read(a, &budget, n, &ret->rule.budget, err) < 0))
         return -1;
     return read_client(n, &ret->rule, err) < 0 ? -1 : rule_edits_read(a, n, &ret->rule, err);

@@ -53,10 +53,18 @@ int rule_tunnels_check(struct rule_entry *const *rules, size_t n, struct err *er
 /* graphql, mcp, server_tools (rule_inspect.c). After the patterns. */
 int rule_inspection_read(struct arena *a, const struct node *rule, struct rule_entry *ret,
                          struct err *err);
+/* `capture`. After `with` (rule_capture.c). */
+int rule_capture_read(struct arena *a, const struct node *rule, const json_t *secrets,
+                      struct rule *ret, struct err *err);
+/* When all rules are read: which credentials are captured ones. */
+int rule_captures_settle(struct arena *a, struct rule_entry *const *rules, size_t n,
+                         const json_t *secrets, struct err *err);
 int rule_edits_read(struct arena *a, const struct node *rule, struct rule *ret, struct err *err);
 /* What `with` holds beyond header fields (rule_place.c). */
 int rule_place_read(struct arena *a, const struct node *with, const json_t *secrets,
                     struct credential *ret, struct err *err);
+int rule_sign_read(struct arena *a, const struct node *with, const json_t *secrets,
+                   struct credential *ret, struct err *err); /* those that sign (rule_sign.c) */
 /* The value of `n` as a secret's name, declared and of a kind that a rule may send: `signs` says
  * whether it is to be one that only signs ("aws"; NULL: a value). */
 int rule_secret_read(struct arena *a, const struct node *n, const json_t *secrets,

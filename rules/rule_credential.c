@@ -13,9 +13,9 @@ static const struct key with_keys[] = {
     {"cookie", NULL},
     {"placeholder", NULL},
     {"aws", NULL},
-    {"azure", "M3"},
-    {"hmac", "M3"},
-    {"signature", "M3"},
+    {"azure", NULL},
+    {"hmac", NULL},
+    {"signature", NULL},
     {"client_certificate", NULL},
 };
 
@@ -56,6 +56,10 @@ static const struct {
     {"aws_role", "aws", ""},
     {"client_certificate", "client_certificate",
      "client_certificate: { certificate: SECRET, key: SECRET }"},
+    {"hmac_key", "hmac", "hmac_key: { key: SECRET }"},
+    {"signature_key", "signature",
+     "signature_key: { key: SECRET, key_id: ID, algorithm: ed25519 }"},
+    {"azure_key", "azure", "azure_key: { account: NAME, key: SECRET }"},
 };
 
 int rule_secret_read(struct arena *a, const struct node *n, const json_t *secrets,
@@ -178,7 +182,7 @@ int rule_credential_read(struct arena *a, const struct node *with, const json_t 
 {
     struct credential *c = arena_zalloc(a, 1, sizeof *c);
     struct node n;
-    c->prefix = c->suffix = c->header = c->name = c->region = c->service = "";
+    c->prefix = c->suffix = c->header = c->name = c->region = c->service = c->text = "";
     *ret = c;
     if (node_keys(with, with_keys, ARRAY_LEN(with_keys), err) < 0)
         return -1;
@@ -186,11 +190,14 @@ int rule_credential_read(struct arena *a, const struct node *with, const json_t 
         return node_fail(
             with, err,
             "'with' holds one of bearer, basic, header, query, cookie, placeholder, aws, "
-            "client_certificate");
+            "client_certificate, hmac, signature, azure");
     if (node_get(with, "basic", &n))
         return read_basic(a, &n, secrets, c, err);
     if (node_get(with, "header", &n))
         return read_header(a, &n, secrets, c, err);
+    if (node_get(with, "hmac", &n) || node_get(with, "signature", &n) ||
+        node_get(with, "azure", &n))
+        return rule_sign_read(a, with, secrets, c, err);
     if (!node_get(with, "bearer", &n))
         return rule_place_read(a, with, secrets, c, err);
     c->kind = CREDENTIAL_BEARER;

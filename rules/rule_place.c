@@ -171,13 +171,18 @@ char *credential_text(const struct credential *c, char *buf, size_t size)
         [CREDENTIAL_PLACEHOLDER] = "in place of its placeholder in",
         [CREDENTIAL_AWS] = "AWS signature",
         [CREDENTIAL_CERTIFICATE] = "TLS client certificate",
+        [CREDENTIAL_HMAC] = "HMAC in header",
+        [CREDENTIAL_SIGNATURE] = "HTTP message signature",
+        [CREDENTIAL_AZURE] = "Azure SharedKey",
     };
     static const char *const places[] = {"header", "query", "path", "body"};
-    const char *what = c->kind == CREDENTIAL_BASIC    ? c->user
-                       : c->kind == CREDENTIAL_HEADER ? c->header
-                       : c->places                    ? ""
-                       : c->kind == CREDENTIAL_AWS    ? c->region
-                                                      : c->name;
+    const char *what = c->kind == CREDENTIAL_BASIC       ? c->user
+                       : c->kind == CREDENTIAL_HEADER    ? c->header
+                       : c->kind == CREDENTIAL_HMAC      ? c->header
+                       : c->kind >= CREDENTIAL_SIGNATURE ? c->text
+                       : c->places                       ? ""
+                       : c->kind == CREDENTIAL_AWS       ? c->region
+                                                         : c->name;
     int n = snprintf(buf, size, "%s%s%s", kinds[c->kind], *what ? " " : "", what);
     if (*c->service && n > 0 && (size_t)n < size)
         n += snprintf(buf + n, size - (size_t)n, " %s", c->service);
@@ -185,7 +190,7 @@ char *credential_text(const struct credential *c, char *buf, size_t size)
         if (c->places & 1u << i && n > 0 && (size_t)n < size)
             n += snprintf(buf + n, size - (size_t)n, "%s %s%s%s", any++ ? " or" : "", places[i],
                           i < 2 ? " " : "", i < 2 ? c->name : "");
-    if (c->count > 1 && n > 0 && (size_t)n < size)
+    if (c->places && c->count > 1 && n > 0 && (size_t)n < size)
         snprintf(buf + n, size - (size_t)n, ", %u times", c->count);
     return buf;
 }

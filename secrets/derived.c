@@ -30,6 +30,10 @@ static const struct {
     [AWS_KEY] = {"aws_key", {"access_key_id", "secret_access_key", "session_token"}},
     [AWS_ROLE] = {"aws_role", {"key"}},
     [CERTIFICATE] = {"client_certificate", {"certificate", "key"}},
+    [CAPTURED] = {"captured", {NULL}},
+    [HMAC_KEY] = {"hmac_key", {"key"}},
+    [SIGNATURE_KEY] = {"signature_key", {"key"}},
+    [AZURE_KEY] = {"azure_key", {"key"}},
     [VAULT] = {"vault", {"auth"}},
     [OPENBAO] = {"openbao", {"auth"}},
     [AWS_SECRET] = {"aws_secret", {"key"}},
@@ -93,66 +97,17 @@ const char *derived_input(const struct derived *m, size_t i)
 
 bool derived_signs(const struct derived *m)
 {
-    return m->kind >= AWS_KEY && m->kind <= CERTIFICATE;
+    return (m->kind >= AWS_KEY && m->kind <= CERTIFICATE) || m->kind >= HMAC_KEY;
+}
+
+bool derived_is_captured(const struct derived *m)
+{
+    return m->kind == CAPTURED;
 }
 
 bool derived_is_local(const struct derived *m)
 {
-    return m->kind == AWS_KEY || m->kind == CERTIFICATE;
-}
-
-/* "ID" or "ID TOKEN". */
-static struct secret *told_of_pair(struct slice value)
-{
-    struct aws_pair pair;
-    if (aws_pair_open(value, &pair) < 0)
-        return NULL;
-    struct secret *told = secret_alloc(pair.id.n + pair.token.n + (pair.token.n > 0));
-    if (told == NULL)
-        return NULL;
-    unsigned char *to = secret_bytes(told);
-    memcpy(to, pair.id.p, pair.id.n);
-    if (pair.token.n > 0) {
-        to[pair.id.n] = ' ';
-        memcpy(to + pair.id.n + 1, pair.token.p, pair.token.n);
-    }
-    return told;
-}
-
-struct secret *derived_told(const struct derived *m, struct slice value)
-{
-    if (m->kind == AWS_KEY || m->kind == AWS_ROLE)
-        return told_of_pair(value);
-    struct slice chain = tls_certificates(value);
-    return chain.n ? secret_new(chain.p, chain.n) : NULL;
-}
-
-int derived_sign(const struct derived *m, struct slice value, uint32_t scheme, struct slice text,
-                 struct buf *out, struct err *err)
-{
-    if (m->kind != CERTIFICATE || scheme > UINT16_MAX)
-        return err_set(err, ERR_DENIED, "it does not sign that");
-    return tls_sign(value, (uint16_t)scheme, text, out, err);
-}
-
-bool derived_is_stored(const struct derived *m)
-{
-    return m->kind >= VAULT && m->kind <= ONEPASSWORD;
-}
-
-bool derived_renews(const struct derived *m)
-{
-    return m->renew != NULL;
-}
-
-bool derived_needs_login(const struct derived *m)
-{
-    return m->kind == VAULT || m->kind == OPENBAO;
-}
-
-bool derived_is_itself(const struct derived *m)
-{
-    return m->kind == VAULT_TOKEN;
+    return m->kind == AWS_KEY || m->kind == CERTIFICATE || m->kind >= HMAC_KEY;
 }
 
 int derived_refreshes(const struct derived *m)
@@ -164,6 +119,8 @@ struct secret *derived_local(const struct derived *m, struct secret *const *inpu
 {
     if (m->kind == CERTIFICATE)
         return tls_pack(secret_slice(inputs[0]), secret_slice(inputs[1]), err);
+    if (m->kind >= HMAC_KEY)
+        return secret_ref(inputs[0]);
     struct slice token = m->n > 2 ? secret_slice(inputs[2]) : (struct slice){"", 0};
     struct secret *pair = aws_pair_pack(secret_slice(inputs[0]), secret_slice(inputs[1]), token);
     if (pair == NULL)

@@ -29,6 +29,8 @@ int derived_sign(const struct derived *m, struct slice value, uint32_t scheme, s
                  struct buf *out, struct err *err) WUNUSED;
 /* It has a refresh token that its endpoint may replace: the index of that input, else -1. */
 int derived_refreshes(const struct derived *m);
+/* It has a value for each sandbox, from a reply (captured.h). */
+bool derived_is_captured(const struct derived *m);
 /* No endpoint is asked: the inputs alone make the value. */
 struct secret *derived_local(const struct derived *m, struct secret *const *inputs,
                              struct err *err);

@@ -24,6 +24,10 @@ enum derived_kind {
     VAULT_TOKEN,
     VAULT_APPROLE,
     VAULT_KUBERNETES,
+    CAPTURED,
+    HMAC_KEY,
+    SIGNATURE_KEY,
+    AZURE_KEY,
 };
 
 struct derived {

@@ -1,6 +1,7 @@
 #include "secret_client.h"
 
 #include "aws_sign.h"
+#include "captured.h"
 #include "ipc.h"
 #include "secret_list.h"
 #include "wire.h"
@@ -37,12 +38,13 @@ struct held {
     LIST_ENTRY(held) link;
 };
 
-/* One signature that is owed. */
+/* One signature that is owed, or a reply that is being looked into. */
 struct sign_wait {
     struct secret_client *client;
     uint32_t req;
     struct event *timeout;
-    sign_fn fn;
+    sign_fn fn;          /* or */
+    captured_fn capture; /* of what was captured; one of the two */
     void *arg;
     LIST_ENTRY(sign_wait) link;
 };
@@ -189,11 +191,15 @@ static void sign_done(struct sign_wait *w, struct slice signature, struct slice 
 {
     struct err err = {0};
     sign_fn fn = w->fn;
+    captured_fn capture = w->capture;
     void *arg = w->arg;
     secret_client_sign_cancel(w);
     if (signature.n == 0)
         err_set(&err, ERR_UNREADY, "%.*s", SL(why));
-    fn(arg, signature, &err);
+    if (capture)
+        capture(arg, no_signature, NULL, 0, &err);
+    else
+        fn(arg, signature, &err);
 }
 
 static void on_sign_timeout(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
@@ -208,17 +214,22 @@ static void fail_signing(struct secret_client *c)
         sign_done(w, no_signature, SLICE("the vault is gone"));
 }
 
-/* NULL: fn was told that there is no vault. */
-static struct sign_wait *sign_wait_new(struct secret_client *c, sign_fn fn, void *arg)
+/* NULL: it was told that there is no vault. */
+static struct sign_wait *sign_wait_new(struct secret_client *c, sign_fn fn, captured_fn capture,
+                                       void *arg)
 {
     struct err err = {0};
     struct timeval tv = {SECRET_CLIENT_ANSWER_SECONDS, 0};
     struct sign_wait *w = c->vault ? calloc(1, sizeof *w) : NULL;
     if (w == NULL) {
         err_set(&err, ERR_UNREADY, "there is no vault");
-        fn(arg, no_signature, &err);
+        if (capture)
+            capture(arg, no_signature, NULL, 0, &err);
+        else
+            fn(arg, no_signature, &err);
         return NULL;
     }
+    w->capture = capture;
     w->client = c;
     w->req = ++c->last_req;
     w->fn = fn;
@@ -233,7 +244,7 @@ static struct sign_wait *sign_wait_new(struct secret_client *c, sign_fn fn, void
 struct sign_wait *secret_client_sign(struct secret_client *c, const char *name, const char *key_id,
                                      const struct aws_scope *scope, sign_fn fn, void *arg)
 {
-    struct sign_wait *w = sign_wait_new(c, fn, arg);
+    struct sign_wait *w = sign_wait_new(c, fn, NULL, arg);
     if (w == NULL)
         return NULL;
     struct msg m;
@@ -252,7 +263,7 @@ struct sign_wait *secret_client_sign(struct secret_client *c, const char *name, 
 struct sign_wait *secret_client_sign_text(struct secret_client *c, const char *name,
                                           uint32_t scheme, struct slice text, sign_fn fn, void *arg)
 {
-    struct sign_wait *w = sign_wait_new(c, fn, arg);
+    struct sign_wait *w = sign_wait_new(c, fn, NULL, arg);
     if (w == NULL)
         return NULL;
     struct msg m;
@@ -265,6 +276,15 @@ struct sign_wait *secret_client_sign_text(struct secret_client *c, const char *n
     return w;
 }
 
+static struct sign_wait *owed(struct secret_client *c, uint32_t req, bool captured)
+{
+    struct sign_wait *w;
+    LIST_FOREACH(w, &c->signing, link)
+    if (w->req == req && (w->capture != NULL) == captured)
+        break;
+    return w;
+}
+
 static int on_signed(struct secret_client *c, struct msg *m)
 {
     uint32_t req;
@@ -273,12 +293,75 @@ static int on_signed(struct secret_client *c, struct msg *m)
     if (msg_get_u32(m, &req) < 0 || msg_get_u8(m, &ok) < 0 ||
         msg_get_slice(m, SIGNATURE_MAX, &s) < 0 || msg_end(m) < 0 || ok > 1 || s.n == 0)
         return -1;
-    struct sign_wait *w;
-    LIST_FOREACH(w, &c->signing, link)
-    if (w->req == req)
-        break;
+    struct sign_wait *w = owed(c, req, false);
     if (w)
         sign_done(w, ok ? s : no_signature, s);
+    return 0;
+}
+
+/* ---- replies with new secrets ---- */
+
+struct sign_wait *secret_client_capture(struct secret_client *c, const char *sandbox,
+                                        const struct captured_field *fields, size_t n,
+                                        struct slice body, captured_fn fn, void *arg)
+{
+    struct sign_wait *w = sign_wait_new(c, NULL, fn, arg);
+    if (w == NULL)
+        return NULL;
+    struct msg m;
+    msg_init(&m, W_CAPTURE);
+    msg_put_u32(&m, w->req);
+    msg_put_str(&m, sandbox);
+    msg_put_u32(&m, (uint32_t)n);
+    for (size_t i = 0; i < n; i++) {
+        msg_put_str(&m, fields[i].path);
+        msg_put_str(&m, fields[i].secret);
+        msg_put_str(&m, fields[i].placeholder);
+    }
+    msg_put_slice(&m, body);
+    ipc_send(c->vault, &m);
+    return w;
+}
+
+struct sign_wait *secret_client_captured(struct secret_client *c, const char *sandbox,
+                                         const char *name, captured_fn fn, void *arg)
+{
+    struct sign_wait *w = sign_wait_new(c, NULL, fn, arg);
+    if (w == NULL)
+        return NULL;
+    struct msg m;
+    msg_init(&m, W_CAPTURED_GET);
+    msg_put_u32(&m, w->req);
+    msg_put_str(&m, sandbox);
+    msg_put_str(&m, name);
+    ipc_send(c->vault, &m);
+    return w;
+}
+
+static int on_captured(struct secret_client *c, struct msg *m)
+{
+    uint32_t req, n;
+    uint8_t ok;
+    struct slice body, values[CAPTURED_FIELDS_MAX];
+    struct err err = {0};
+    if (msg_get_u32(m, &req) < 0 || msg_get_u8(m, &ok) < 0 || ok > 1 ||
+        msg_get_slice(m, CAPTURED_WRITTEN_MAX, &body) < 0 || body.n == 0 ||
+        msg_get_u32(m, &n) < 0 || n > CAPTURED_FIELDS_MAX)
+        return -1;
+    for (uint32_t i = 0; i < n; i++)
+        if (msg_get_slice(m, CAPTURED_VALUE_MAX, &values[i]) < 0 || values[i].n == 0)
+            return -1;
+    if (msg_end(m) < 0)
+        return -1;
+    struct sign_wait *w = owed(c, req, true);
+    if (w && ok) {
+        captured_fn fn = w->capture;
+        void *arg = w->arg;
+        secret_client_sign_cancel(w);
+        fn(arg, body, values, n, &err);
+    } else if (w) {
+        sign_done(w, no_signature, body);
+    }
     return 0;
 }
 
@@ -342,6 +425,8 @@ static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_stale(arg, m);
     case W_SIGNED:
         return on_signed(arg, m);
+    case W_CAPTURED:
+        return on_captured(arg, m);
     default:
         return -1;
     }

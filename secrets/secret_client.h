@@ -41,6 +41,17 @@ struct sign_wait *secret_client_sign(struct secret_client *c, const char *name, 
 struct sign_wait *secret_client_sign_text(struct secret_client *c, const char *name,
                                           uint32_t scheme, struct slice text, sign_fn fn,
                                           void *arg);
+/* Replies with new secrets (secrets/captured.h), for this sandbox. body n 0 with err on failure;
+ * values: those that were taken out of it. Cancelled like a signature. */
+struct captured_field;
+typedef void (*captured_fn)(void *arg, struct slice body, const struct slice *values, size_t n,
+                            const struct err *err);
+struct sign_wait *secret_client_capture(struct secret_client *c, const char *sandbox,
+                                        const struct captured_field *fields, size_t n,
+                                        struct slice body, captured_fn fn, void *arg);
+/* One that was captured: as the body. */
+struct sign_wait *secret_client_captured(struct secret_client *c, const char *sandbox,
+                                         const char *name, captured_fn fn, void *arg);
 void secret_client_sign_cancel(struct sign_wait *w); /* fn will not run; NULL is fine */
 void secret_client_cancel(struct secret_wait *w);    /* fn will not run; NULL is fine */
 

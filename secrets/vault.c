@@ -6,6 +6,7 @@
 #include "wire.h"
 
 #include <event2/event.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -117,7 +118,8 @@ static int on_get(struct channel *c, struct msg *m)
         return -1;
     size_t i = vault_index(v, name);
     /* the same words for a secret that does not exist: names of others are not told either */
-    if (i == v->n || !c->released[i]) {
+    if (i == v->n || !c->released[i] ||
+        (v->secrets[i].mint && derived_is_captured(v->secrets[i].mint))) {
         answer(c, req, NULL, 0, "not released to this policy");
         return 0;
     }
@@ -145,6 +147,10 @@ static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_get(c, m);
     case W_SIGN:
         return vault_sign(c, m);
+    case W_CAPTURE:
+        return vault_capture(c, m);
+    case W_CAPTURED_GET:
+        return vault_captured_get(c, m);
     case W_SIGN_TEXT:
         return vault_sign_text(c, m);
     default:
@@ -203,6 +209,7 @@ static int on_peer(struct vault *v, struct msg *m)
     LIST_INIT(&c->list);
     c->vault = v;
     c->number = far.channel;
+    snprintf(c->policy, sizeof c->policy, "%s", far.policy);
     c->released = released;
     c->ipc = ipc_new(v->base, far.fd, on_message, on_channel_closed, c);
     if (c->ipc == NULL) {
@@ -428,6 +435,8 @@ static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_store_exit(v, m);
     case W_STORE_CHANGED:
         return on_store_changed(v, m);
+    case W_CAPTURED_GONE:
+        return vault_captured_gone(v, m);
     case W_VAULT_ROOTS:
         return on_roots(v, m);
     case W_TOKEN_KEPT:
@@ -467,8 +476,10 @@ struct vault *vault_new(struct event_base *base, int control_fd, bool confine,
                                     .state = tell_state,
                                     .mint = vault_mint_start,
                                     .unmint = vault_mint_stop};
-    v->control = ipc_new(base, control_fd, on_control, on_control_closed, v);
+    v->captured = captured_new();
+    v->control = v->captured ? ipc_new(base, control_fd, on_control, on_control_closed, v) : NULL;
     if (v->control == NULL) {
+        captured_free(v->captured);
         free(v);
         return NULL;
     }
@@ -487,6 +498,7 @@ void vault_free(struct vault *v)
     struct channel *c;
     while ((c = LIST_FIRST(&v->list)) != NULL)
         channel_free(c);
+    captured_free(v->captured);
     vault_tries_free(v);
     for (size_t i = 0; i < v->n; i++) /* what waits for other entries first */
         vault_mint_stop(v, v->secrets[i].entry);

@@ -2,6 +2,7 @@
 #ifndef DURWARD_VAULT_INTERNAL_H
 #define DURWARD_VAULT_INTERNAL_H
 
+#include "captured.h"
 #include "ipc.h"
 #include "derived.h"
 #include "vault.h"
@@ -29,6 +30,7 @@ struct channel {
     struct vault *vault;
     struct ipc *ipc;
     uint32_t number;
+    char policy[65];
     bool *released; /* by index of the vault's secrets */
     unsigned asked;
     LIST_HEAD(, asked) list;
@@ -44,6 +46,7 @@ struct vault {
     struct held_secret *secrets;
     size_t n;
     const struct token_fetcher *fetcher; /* NULL: no token can be had */
+    struct captured *captured;
     unsigned channels;
     uint32_t last_req; /* of W_STORE_OPEN and W_TOKEN_KEEP */
     LIST_HEAD(, channel) list;
@@ -68,6 +71,10 @@ int vault_mint_found(struct vault *v, struct msg *m);
 int vault_sign(struct channel *c, struct msg *m);
 int vault_sign_text(struct channel *c, struct msg *m); /* the same of W_SIGN_TEXT */
 
+/* vault_captured.c: W_CAPTURE, W_CAPTURED_GET, and W_CAPTURED_GONE on the control channel. */
+int vault_capture(struct channel *c, struct msg *m);
+int vault_captured_get(struct channel *c, struct msg *m);
+int vault_captured_gone(struct vault *v, struct msg *m);
 /* vault_try.c: W_SECRET_TRY of the parent. 0, or -1 when the message is bad. */
 int vault_try(struct vault *v, struct msg *m);
 void vault_tries_free(struct vault *v);

@@ -78,6 +78,11 @@ static void kinds(void)
     says(S "aws_role: { key: k, role_arn: a, region: b, duration: 5 }\n", 5, "");
     says(S "oauth2: {}\n    env: X\n", 4, "one source");
     says(S "ttl: 5m\n    aws_key: { access_key_id: k, secret_access_key: k }\n", 5, "no meaning");
+    says(S "hmac_key: { key: k, algorithm: md5 }\n", 5, "one of: sha256");
+    says(S "hmac_key: { key: k, encoding: base32 }\n", 5, "one of: text");
+    says(S "signature_key: { key: k, key_id: a }\n", 5, "needs 'algorithm'");
+    says(S "signature_key: { key: k, key_id: 'a b', algorithm: ed25519 }\n", 5, "no blank");
+    says(S "azure_key: { key: k, account: 'a:b' }\n", 5, "name of a storage account");
     c = good(S "client_certificate: { certificate: k, key: k }\n");
     s = config_secrets(c, &n);
     CU_ASSERT(s[0].lines && s[1].endpoint == NULL);
@@ -96,14 +101,17 @@ static void uses(void)
       "  p: { aws_key: { access_key_id: i, secret_access_key: i } }\n"       \
       "  c: { client_certificate: { certificate: k, key: k } }\n"            \
       "policies:\n  x:\n    rules:\n      - { allow: a.com, with: { %s } }\n"
-    static const char *const bad[][2] = {{"bearer: k", "never sent"},
-                                         {"bearer: p", "signs requests"},
-                                         {"aws: m", "not a signing key"},
-                                         {"client_certificate: p", "'with: { aws: p }'"},
-                                         {"client_certificate: i", "client_certificate: { cert"},
-                                         {"bearer: c", "'with: { client_certificate: c }'"},
-                                         {"aws: { region: r }", "names its key"},
-                                         {"aws: { key: p, region: 'a/b' }", "not a region"}};
+    static const char *const bad[][2] = {
+        {"bearer: k", "never sent"},
+        {"bearer: p", "signs requests"},
+        {"aws: m", "not a signing key"},
+        {"client_certificate: p", "'with: { aws: p }'"},
+        {"client_certificate: i", "client_certificate: { cert"},
+        {"hmac: { key: k, text: a, headers: { a: '{signature}' } }", "hmac_key: { key: SECRET }"},
+        {"azure: p", "'with: { aws: p }'"},
+        {"bearer: c", "'with: { client_certificate: c }'"},
+        {"aws: { region: r }", "names its key"},
+        {"aws: { key: p, region: 'a/b' }", "not a region"}};
     char text[1000];
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         snprintf(text, sizeof text, RULE, bad[i][0]);
@@ -113,6 +121,30 @@ static void uses(void)
     config_unref(good(text));
     snprintf(text, sizeof text, RULE, "bearer: m");
     config_unref(good(text));
+#define CAPTURE                                                       \
+    V "secrets:\n  k: { env: K }\n  x: { captured: {} }\npolicies:\n" \
+      "  p:\n    rules:\n      - { allow: a.com, with: { %s }, capture: { t: %s } }\n"
+    snprintf(text, sizeof text, CAPTURE, "bearer: x", "x");
+    struct config *c = good(text);
+    size_t n;
+    config_policy_secrets(c, "p", &n);
+    CU_ASSERT_EQUAL(n, 1);
+    CU_ASSERT(policy_rule(config_policy(c, "p"), 0)->credential->captured);
+    config_unref(c);
+    snprintf(text, sizeof text, CAPTURE, "bearer: k", "x"); /* it has a placeholder all the same */
+    c = good(text);
+    config_policy_secrets(c, "p", &n);
+    CU_ASSERT_EQUAL(n, 2);
+    CU_ASSERT(!policy_rule(config_policy(c, "p"), 0)->credential->captured);
+    config_unref(c);
+    snprintf(text, sizeof text, CAPTURE, "bearer: k", "k");
+    says(text, 8, "declare 'k-token: { captured: {} }'");
+    snprintf(text, sizeof text, CAPTURE, "query: { q: x }", "x");
+    says(text, 8, "goes as bearer, basic, header or placeholder");
+    says(V "secrets:\n  x: { captured: {} }\npolicies:\n  p:\n    rules:\n      - { allow: a.com, "
+           "with: { bearer: x } }\n",
+         7, "no rule of this policy captures it");
+#undef CAPTURE
 }
 
 /* What is kept behind an endpoint, and how that lets us in. */

@@ -75,11 +75,14 @@ static void test_places(void)
         http_head_free(&h);
     }
     struct hop_marks marks;
-    guard_marks(&gate, &who, rule(R_PATH), &marks);
+    struct hop_blanks blanks;
+    guard_marks(&gate, &who, rule(R_PATH), true, &marks, &blanks);
     CU_ASSERT_EQUAL_FATAL(marks.n, 1);
     CU_ASSERT_STRING_EQUAL(marks.text[0], mine);
-    guard_marks(&gate, &who, rule(R_QUERY), &marks);
+    guard_marks(&gate, &who, rule(R_QUERY), true, &marks, &blanks);
     CU_ASSERT_EQUAL(marks.n, 0);
+    guard_marks(&gate, &who, rule(R_PATH), false, &marks, &blanks);
+    CU_ASSERT(marks.n == 0 && blanks.n == 0);
 }
 
 static const char *trailer_code(const char *name, const char *value)

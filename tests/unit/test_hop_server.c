@@ -139,6 +139,7 @@ static void request(int fd, const struct said *s)
     msg_put_u32(&m, s->marks);
     for (unsigned i = 0; i < s->marks; i++)
         msg_put_str(&m, s->mark);
+    msg_put_u32(&m, 0); /* blanks */
     msg_put_u32(&m, 1);
     msg_put_slice(&m, s->name);
     msg_put_slice(&m, s->value);

@@ -427,6 +427,36 @@ static void places(void)
 #undef W
 }
 
+static void bad_signatures(void)
+{
+    says("{'allow':'a.com','with':{'hmac':{'key':'s','text':'a'}}}", "needs 'key', 'text' and");
+    says("{'allow':'a.com','with':{'hmac':{'key':'s','text':'a','headers':{}}}}", "{signature}");
+#define HMAC(text, name, value)                                                                  \
+    "{'allow':'a.com','with':{'hmac':{'key':'s','text':'" text "','headers':{'" name "':'" value \
+    "'}}}}"
+    says(HMAC("{x}", "a", "{signature}"), "in braces stand method");
+    says(HMAC("{signature}", "a", "{signature}"), "in braces stand method");
+    says(HMAC("{header:}", "a", "{signature}"), "in braces stand method");
+    says(HMAC("{body", "a", "{signature}"), "in braces stand method");
+    says(HMAC("}", "a", "{signature}"), "in braces stand method");
+    says(HMAC("a", "a", "{body}{signature}"), "in braces stand signature");
+    says(HMAC("a", "a", "x"), "holds \"{signature}\"");
+    says(HMAC("a", "host", "{signature}"), "not a header in which");
+    says(HMAC("a", "cookie", "{signature}"), "not a header in which");
+    says(HMAC("a", "a", "{signature}','b':'{signature}"), "does already");
+#undef HMAC
+#define SIGN(rest) "{'allow':'a.com','with':{'signature':{'key':'s'," rest "}}}"
+    says(SIGN("'label':'a'"), "needs both");
+    says(SIGN("'components':[]"), "empty list");
+    says(SIGN("'components':['@status']"), "not a component");
+    says(SIGN("'components':['Date']"), "not a component");
+    says(SIGN("'components':['connection']"), "not a component");
+    says(SIGN("'components':['date','date']"), "stands twice");
+    says(SIGN("'components':['date'],'label':'A'"), "begins with a letter");
+    says(SIGN("'components':['date'],'expires':0"), "");
+#undef SIGN
+}
+
 static void bad_credentials(void)
 {
     says("{'allow':'http://a.com'," S "}", "http:// carries no credential");
@@ -436,6 +466,12 @@ static void bad_credentials(void)
     says("{'allow':'a.com','with':{'client_certificate':{}}}", "string");
     says("{'allow':'http://a.com','allow_plaintext':true,'with':{'client_certificate':'s'}}",
          "needs TLS");
+    says("{'allow':'a.com','capture':{'a':'s'}}", "goes with 'with'");
+    says("{'allow':'a.com'," S ",'capture':{}}", "1 to 8 fields");
+    says("{'allow':'a.com'," S ",'capture':{'a..b':'s'}}", "not a field of a JSON reply");
+    says("{'allow':'a.com'," S ",'capture':{'a.':'s'}}", "not a field of a JSON reply");
+    says("{'allow':'a.com'," S ",'capture':{'*x':'s'}}", "not a field of a JSON reply");
+    says("{'allow':'a.com'," S ",'websocket':true,'capture':{'a':'s'}}", "whole replies");
     says("{'allow':'a.com','with':{'baerer':'s'}}", "did you mean 'bearer'?");
     says("{'allow':'a.com','with':'s'}", "must be a mapping");
     says("{'allow':'a.com','with':{'bearer':''}}", "is empty");
@@ -528,6 +564,7 @@ void suite_rule(void)
     CU_add_test(s, "what is asked of bodies", bad_inspections);
     CU_add_test(s, "C26: tunnels", tunnels);
     CU_add_test(s, "bad credentials", bad_credentials);
+    CU_add_test(s, "bad signatures", bad_signatures);
     CU_add_test(s, "credentials that are no header", places);
     CU_add_test(s, "headers that may not be edited", bad_edits);
     CU_add_test(s, "A13: public suffixes", public_suffixes);

@@ -1,6 +1,6 @@
 """An OAuth 2 server made of Authlib, run by the client libraries' Python: argv is one JSON object.
-It issues tokens for client credentials, refresh tokens (rotated at each use) and JWT bearer, checks the
-assertions of Google and GitHub, and serves the resources that need the tokens. What it issued and
+It issues tokens for client credentials, refresh tokens (rotated at each use), device codes and JWT
+bearer, checks the assertions of Google and GitHub, and serves the resources that need the tokens. What it issued and
 was asked is a JSON line each in its log; `control` is a file whose words change its mind."""
 import base64
 import json
@@ -13,6 +13,8 @@ from authlib.integrations.flask_oauth2 import AuthorizationServer
 from authlib.jose import JsonWebKey, jwt
 from authlib.oauth2.rfc6749 import ClientMixin, TokenMixin, grants
 from authlib.oauth2.rfc7523 import JWTBearerGrant
+from authlib.oauth2.rfc8628 import (DeviceAuthorizationEndpoint, DeviceCodeGrant,
+                                    DeviceCredentialDict)
 from flask import Flask, Response, jsonify, request
 
 conf = json.loads(sys.argv[1])
@@ -99,7 +101,7 @@ class Credentials(grants.ClientCredentialsGrant):
 
 class Refresh(grants.RefreshTokenGrant):
     INCLUDE_NEW_REFRESH_TOKEN = True
-    TOKEN_ENDPOINT_AUTH_METHODS = ["client_secret_basic", "client_secret_post"]
+    TOKEN_ENDPOINT_AUTH_METHODS = ["client_secret_basic", "client_secret_post", "none"]
 
     def authenticate_refresh_token(self, text):
         client = refreshes.get(text)
@@ -127,6 +129,32 @@ class Assertion(JWTBearerGrant):
         return user == "user-1"
 
 
+devices = {}
+
+
+class Devices(DeviceAuthorizationEndpoint):
+    def get_verification_uri(self):
+        return "https://person.example.com/device"
+
+    def save_device_credential(self, client_id, scope, answer):
+        devices[answer["device_code"]] = DeviceCredentialDict(
+            client_id=client_id, scope=scope or "", expires_at=time.time() + 600, **{
+                k: answer[k] for k in ("device_code", "user_code")})
+
+
+class DeviceCode(DeviceCodeGrant):
+    def query_device_credential(self, code):
+        return devices.get(code)
+
+    def query_user_grant(self, code):
+        return ("user-1", True) if word() == "approved" else None
+
+    def should_slow_down(self, credential):
+        return False
+
+
+server.register_grant(DeviceCode)
+server.register_endpoint(Devices(server))
 server.register_grant(Credentials)
 server.register_grant(Refresh)
 server.register_grant(Assertion)
@@ -139,6 +167,64 @@ def token():
     if word() == "down":
         return Response("no", 500)
     return server.create_token_response()
+
+
+@app.route("/device", methods=["POST"])
+def device():
+    return server.create_endpoint_response(Devices.ENDPOINT_NAME)
+
+
+@app.route("/oci/token")
+def oci():
+    """As the token servers of registries answer: one token, twice."""
+    want = "Basic " + base64.b64encode(("robot:" + conf["clients"][0]["secret"]).encode()).decode()
+    if request.headers.get("Authorization") != want:
+        return jsonify(errors=[{"code": "DENIED"}]), 401
+    answer = issue("token", "registry " + request.args["scope"]).get_json()
+    return jsonify(dict(answer, access_token=answer["token"], expires_in=300))
+
+
+@app.route("/v2/<path:rest>")
+def registry(rest):
+    text = request.headers.get("Authorization", "").partition(" ")[2]
+    if text not in tokens:
+        return jsonify(errors=[]), 401, {"WWW-Authenticate": 'Bearer realm="https://%s/oci/token",'
+                                         'service="r"' % request.host}
+    return jsonify(client=tokens[text][0], rest=rest)
+
+
+@app.route("/acme/repo.git/info/lfs/objects/batch", methods=["POST"])
+def lfs():
+    """As Gitea and GitLab answer: the actions of all objects have one Authorization."""
+    text = issue("token", "lfs").get_json()["token"]
+    action = {"href": "https://%s/lfs/1" % request.host,
+              "header": {"Authorization": "RemoteAuth " + text}}
+    found = [{"oid": x["oid"], "size": x["size"], "actions": {"download": action}}
+             for x in request.get_json()["objects"]]
+    return Response(json.dumps({"transfer": "basic", "objects": found}), headers={
+        "Content-Type": "application/vnd.git-lfs+json", "X-Other": "plain",
+        "X-Token": "RemoteAuth %s;" % text})
+
+
+@app.route("/lfs/1")
+def stored():
+    text = request.headers.get("Authorization", "").partition(" ")[2]
+    return Response("object", 200 if tokens.get(text, [0])[0] == "lfs" else 401)
+
+
+@app.route("/odd/<what>")
+def odd(what):
+    text = "odd-" + base64.urlsafe_b64encode(os.urandom(24)).decode()
+    note(issued=text, to="odd")
+    body = {"text": text, "two": json.dumps({"access_token": text, "refresh_token": text + "x"}),
+            "broken": '{"access_token":"%s"' % text, "number": '{"access_token":12345678901}',
+            "twice": '{"access_token":"%s","access_token":"x"}' % text,
+            "list": json.dumps([{"access_token": text}]), "none": '{"a":[1,2]}', "error": "{}",
+            "large": json.dumps({"access_token": text, "fill": "x" * 70000}),
+            "deep": json.dumps({"a": {"b": ["say " + text]}, "access_token": text}),
+            "bytes": json.dumps({"access_token": text + "\r\nX: y"})}[what]
+    kind = "text/plain" if what == "text" else "application/json; charset=utf-8"
+    return Response(body, 400 if what == "error" else 200, content_type=kind)
 
 
 @app.route("/app/installations/99/access_tokens", methods=["POST"])

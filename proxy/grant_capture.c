@@ -1,0 +1,102 @@
+/* A reply that holds new secrets: held whole, given to the vault, and passed on as the vault wrote
+ * it, with the sandbox's placeholders in their place. What cannot be read so is not passed on. */
+#include "grant_internal.h"
+
+#include "captured.h"
+
+#include <stdio.h>
+
+static bool is_json(const struct head *h)
+{
+    const struct field *type = http_head_find(h, "content-type");
+    if (type == NULL || http_head_count(h, "content-type") > 1)
+        return false;
+    ssize_t semicolon = slice_find(type->value, ';');
+    struct slice t = slice_trim(
+        (struct slice){type->value.p, semicolon < 0 ? type->value.n : (size_t)semicolon});
+    return slice_ieq(t, SLICE("application/json")) ||
+           (t.n > 5 && slice_ieq((struct slice){t.p + t.n - 5, 5}, SLICE("+json")));
+}
+
+bool grant_captures(const struct grant *g, const struct head *h)
+{
+    return g->decided.rule->n_captures > 0 && h->status / 100 == 2 && h->body != BODY_NONE;
+}
+
+void grant_capture_begin(struct grant *g, const struct head *h)
+{
+    if (http_head_find(h, "content-encoding") || !is_json(h)) {
+        grant_abandon(g, 502, "capture_unreadable");
+        return;
+    }
+    if (h->body == BODY_LENGTH && h->length > CAPTURED_REPLY_MAX) {
+        grant_abandon(g, 502, "capture_too_large");
+        return;
+    }
+    if (http_head_copy(&g->held, h) < 0) {
+        grant_abandon(g, 503, "memory");
+        return;
+    }
+    gather_begin(&g->reply, CAPTURED_REPLY_MAX, &g->injector->gathered);
+}
+
+void grant_capture_data(struct grant *g, const void *p, size_t n)
+{
+    gather_data(&g->reply, p, n);
+    if (g->reply.state == GATHER_LARGE)
+        grant_abandon(g, 502, "capture_too_large");
+    else if (g->reply.state == GATHER_FULL)
+        grant_abandon(g, 503, "overload");
+}
+
+/* A field that repeats what was taken out of the body. */
+static void drop_fields(struct head *h, const struct slice *values, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < h->n; i++) {
+        bool holds = false;
+        for (size_t k = 0; k < n; k++)
+            holds = holds || slice_find_slice(h->fields[i].value, values[k]) >= 0;
+        if (!holds)
+            h->fields[kept++] = h->fields[i];
+    }
+    h->n = kept;
+}
+
+static void on_captured(void *arg, struct slice body, const struct slice *values, size_t n,
+                        const struct err *err)
+{
+    struct grant *g = arg;
+    g->sign_wait = NULL;
+    if (body.n == 0) {
+        snprintf(g->facts.detail, sizeof g->facts.detail, "%.180s", err->text);
+        grant_end_record(g, RECORD_ABORTED, "capture_unreadable");
+        grant_tell_fail(g, 502, "capture_unreadable");
+        return;
+    }
+    gather_free(&g->reply);
+    drop_fields(&g->held, values, n);
+    g->held.body = BODY_LENGTH;
+    g->held.length = body.n;
+    grant_pass_whole(g, &g->held, body);
+}
+
+/* The origin is gone when this returns. */
+void grant_capture_end(struct grant *g)
+{
+    struct captured_field fields[CAPTURES_MAX];
+    const struct rule *rule = g->decided.rule;
+    gather_end(&g->reply);
+    g->facts = *origin_facts(g->origin);
+    g->origin = NULL;
+    g->relay.back = (struct back){NULL, NULL};
+    grant_set_state(g, G_CAPTURING);
+    for (size_t i = 0; i < rule->n_captures; i++)
+        fields[i] = (struct captured_field){rule->captures[i].path, g->blanks.text[i],
+                                            rule->captures[i].secret, NULL};
+    struct sign_wait *w =
+        secret_client_capture(g->injector->secrets, g->decided.sandbox, fields, rule->n_captures,
+                              buf_slice(&g->reply.body), on_captured, g);
+    if (w)
+        g->sign_wait = w;
+}

@@ -1,0 +1,221 @@
+#!/usr/bin/python3 -B
+"""New secrets in replies become placeholders of the sandbox: OAuth tokens of a device flow and of
+refreshes (the server is Authlib, which rotates refresh tokens), tokens of a registry, headers of git-lfs
+actions. The sandbox uses the placeholders, the server sees its own tokens; a reply that cannot be read
+so does not come in."""
+import glob
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import durward, nginx, scan, scene, tap  # noqa: E402
+
+AUTH, API = "auth.example.com", "api.example.com"
+DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
+
+
+class Server:
+    def __init__(self, t, d, secret):
+        self.t = t
+        self.python = os.path.join(durward.clients_dir(), "venv/bin/python")
+        if not glob.glob(os.path.join(durward.clients_dir(), "venv/lib/*/site-packages/authlib")):
+            raise tap.Skip("Authlib is not there: run tests/functional/clients/setup")
+        self.dir = t.mkdir("oauth")
+        crt, key = d.ca.issue(AUTH, API)
+        self.port = nginx.free_port()
+        self.log, self.control = (os.path.join(self.dir, x) for x in ("log", "control"))
+        conf = {"port": self.port, "cert": crt, "key": key, "log": self.log,
+                "control": self.control, "life": 600, "refresh": "unused", "private": "",
+                "public": "", "ec_public": "", "google": "",
+                "clients": [{"id": "robot", "secret": secret, "auth": "client_secret_basic",
+                             "grants": ["client_credentials"]},
+                            {"id": "tool", "secret": "", "auth": "none",
+                             "grants": [DEVICE, "refresh_token"]}]}
+        err = open(os.path.join(self.dir, "err"), "ab")
+        t.popen([self.python, os.path.join(durward.SUITE, "harness", "oauth_server.py"),
+                 json.dumps(conf)], stdout=err, stderr=err, cwd=self.dir)
+        err.close()
+        if not tap.wait_for(lambda: scene.reachable("127.0.0.1:%d" % self.port), 30, 0.1):
+            with open(os.path.join(self.dir, "err")) as f:
+                raise RuntimeError(f.read())
+
+    def say(self, word):
+        with open(self.control, "w") as f:
+            f.write(word)
+
+    def notes(self, **want):
+        try:
+            with open(self.log) as f:
+                lines = [json.loads(x) for x in f if x.endswith("\n")]
+        except FileNotFoundError:
+            lines = []
+        return [x for x in lines if all(k in x if v is ... else x.get(k) == v
+                                        for k, v in want.items())]
+
+
+class Run:
+    def __init__(self, t):
+        self.t, self.s, self.out = t, scene.Scene(t), []
+        d = self.s.d
+        secret = scan.canary("client-")
+        self.s.scanner.add("client", secret)
+        d.secret("client", secret)
+        self.server = Server(t, d, secret.decode())
+        for host in (AUTH, API):
+            d.resolve[host] = "127.0.0.1:%d" % self.server.port
+        for name in ("access", "refresh", "hub", "lfs", "odd"):
+            d.secrets[name] = {"captured": {}}
+        basic = {"basic": {"user": "robot", "password": "client"}}
+        self.rule("/token", {"placeholder": {"secret": "refresh", "in": "body"}},
+                  {"access_token": "access", "refresh_token": "refresh"})
+        self.s.rule(allow=AUTH + "/device")
+        self.s.rule(allow=API + "/api/**", **{"with": {"bearer": "access"}})
+        self.rule("/oci/token", basic, {"token": "hub", "access_token": "hub"})
+        self.s.rule(allow=AUTH + "/v2/**", **{"with": {"bearer": "hub"}})
+        self.rule("/acme/repo.git/info/lfs/objects/batch", basic,
+                  {"objects.*.actions.*.header.Authorization": "lfs"})
+        self.s.rule(allow=AUTH + "/lfs/*",
+                    **{"with": {"header": {"name": "Authorization", "secret": "lfs"}}})
+        self.rule("/odd/*", basic, {"access_token": "odd", "refresh_token": "odd"})
+        self.s.env.update({"ACCESS": "{{placeholder access}}", "HUB": "{{placeholder hub}}",
+                           "REFRESH": "{{placeholder refresh}}", "LFS": "{{placeholder lfs}}",
+                           "ODD": "{{placeholder odd}}"})
+
+    def rule(self, path, how, fields):
+        self.s.rule(allow=AUTH + path, capture=fields, **{"with": how})
+
+    def start(self):
+        self.box = durward.Sandbox(self.s.d)
+        self.own = {k: self.box.sh("echo $" + k)[1].strip()
+                    for k in ("ACCESS", "REFRESH", "HUB", "LFS", "ODD")}
+
+    def curl(self, url, *more, box=None):
+        """-> (status, body, head)"""
+        status, out, err = (box or self.box).sh("curl -sS -D /dev/stderr -w '\\n%%{http_code}' %s "
+                                                "\"https://%s\"" % (" ".join(more), url))
+        self.out += [out, err]
+        body, _, code = out.rpartition("\n")
+        return int(code or 0), body.strip(), err
+
+    def post(self, url, **form):
+        code, body, _ = self.curl(url, *["--data-urlencode %s=%s" % x for x in form.items()])
+        try:
+            return code, json.loads(body)
+        except ValueError:
+            return code, body
+
+
+def device(t, r):
+    code, got = r.post(AUTH + "/device", client_id="tool", scope="read")
+    form = {"grant_type": DEVICE, "client_id": "tool", "device_code": got["device_code"]}
+    t.eq(r.post(AUTH + "/token", **form), (400, {"error": "authorization_pending"}),
+         "device flow: an error comes as it is")
+    r.server.say("approved")
+    code, got = r.post(AUTH + "/token", **form)
+    t.eq((code, got.get("access_token"), got.get("refresh_token"), got.get("token_type")),
+         (200, r.own["ACCESS"], r.own["REFRESH"], "Bearer"), "device flow: placeholders come in")
+    t.eq(len(r.server.notes(issued=...)), 1, "for the tokens of one answer")
+    code, body, _ = r.curl(API + "/api/x", "-H \"Authorization: Bearer $ACCESS\"")
+    got = json.loads(body) if code == 200 else {}
+    t.ok(got.get("client") == "tool" and "[REDACTED:access" in got.get("echo", ""),
+         "the placeholder is the token at the origin, and does not come back", body)
+
+
+def refreshed(t, r):
+    for i in range(3):
+        code, got = r.post(AUTH + "/token", grant_type="refresh_token", client_id="tool",
+                           refresh_token="$REFRESH")
+        t.eq((code, got["access_token"], got["refresh_token"]),
+             (200, r.own["ACCESS"], r.own["REFRESH"]), "refresh %d" % (i + 1))
+    t.eq(len(r.server.notes(revoked=True)), 3, "each with the token of the answer before")
+    t.eq(r.curl(API + "/api/x", "-H \"Authorization: Bearer $ACCESS\"")[0], 200,
+         "and the newest token serves")
+    code, got = r.post(AUTH + "/token", grant_type="refresh_token", client_id="tool",
+                       refresh_token="made-up")
+    t.eq((code, got.get("error")), (400, "invalid_grant"), "another refresh token is the client's own")
+
+
+def unasked(t, r):
+    """A captured secret goes where its placeholder stands, and else nothing does."""
+    t.eq(r.curl(API + "/api/x")[0], 401, "without the placeholder the request goes without")
+    t.eq(r.curl(API + "/api/x", "-H 'Authorization: Bearer mine'")[0], 403, "not with another's")
+    t.eq(r.curl(API + "/api/x", "-H 'X-Api-Key: mine'")[0], 403, "nor in another place")
+    t.eq(r.curl("deps.example.com/?x=$ACCESS")[0], 403, "nor does it go to another host")
+
+
+def registry(t, r):
+    code, _, head = r.curl(AUTH + "/v2/acme/app/manifests/1")
+    t.ok(code == 401 and "oci/token" in head, "registry: the challenge comes", head)
+    code, body, _ = r.curl(AUTH + "/v2/acme/app/manifests/1", "-H \"Authorization: Bearer $HUB\"")
+    t.ok(code == 503 and "secret_unavailable" in body, "no token yet: 503", body)
+    code, body, head = r.curl(AUTH + "/oci/token?scope=pull")
+    t.eq(json.loads(body), {"token": r.own["HUB"], "access_token": r.own["HUB"], "expires_in": 300},
+         "registry: one token in two fields")
+    t.ok("content-length: %d" % len(body) in head.lower(), "with the length of what came", head)
+    code, body, _ = r.curl(AUTH + "/v2/acme/app/manifests/1", "-H \"Authorization: Bearer $HUB\"")
+    t.eq((code, json.loads(body)["client"]), (200, "registry pull"), "and is used")
+
+
+def lfs(t, r):
+    objects = {"operation": "download", "objects": [{"oid": str(i), "size": i} for i in range(5)]}
+    code, body, head = r.curl(AUTH + "/acme/repo.git/info/lfs/objects/batch",
+                              "-H 'Content-Type: application/vnd.git-lfs+json'",
+                              "-d '%s'" % json.dumps(objects))
+    found = [x["actions"]["download"]["header"]["Authorization"] for x in json.loads(body)["objects"]]
+    t.eq((code, found), (200, [r.own["LFS"]] * 5), "git-lfs: each action's header")
+    t.ok("x-other: plain" in head.lower() and "x-token" not in head.lower(),
+         "a field of the head that repeats it is dropped, others are not", head)
+    t.eq(r.curl(AUTH + "/lfs/1", "-H \"Authorization: $LFS\"")[:2], (200, "object"), "and is used")
+
+
+def odd(t, r):
+    codes = {what: r.curl(AUTH + "/odd/" + what) for what in (
+        "text", "two", "broken", "number", "twice", "large", "bytes")}
+    for what, (code, body, _) in codes.items():
+        word = "capture_too_large" if what == "large" else "capture_unreadable"
+        t.ok(code == 502 and word in body, "a reply with %s: 502 %s" % (what, word), str(code), body)
+    t.eq(r.curl(AUTH + "/odd/none")[:2], (200, '{"a":[1,2]}'), "nothing to capture: as it is")
+    t.eq(r.curl(AUTH + "/odd/error")[:2], (400, "{}"), "an error: as it is")
+    code, body, _ = r.curl(AUTH + "/odd/list")
+    t.ok(code == 200 and "odd-" in body, "a field that the rule does not name stays", body)
+    got = json.loads(r.curl(AUTH + "/odd/deep")[1])
+    t.eq(got, {"a": {"b": ["say " + r.own["ODD"]]}, "access_token": r.own["ODD"]},
+         "a captured value is replaced wherever it stands")
+
+
+def apart(t, r):
+    """Another sandbox of the same policy has none of it; nor has one after it ended."""
+    other = durward.Sandbox(r.s.d)
+    code, body, _ = r.curl(API + "/api/x", "-H \"Authorization: Bearer $ACCESS\"", box=other)
+    t.ok(code == 503 and "secret_unavailable" in body, "another sandbox's placeholder: nothing yet",
+         str(code), body)
+    code, body, _ = r.curl(API + "/api/x", "-H \"Authorization: Bearer %s\"" % r.own["ACCESS"],
+                           box=other)
+    t.ok(code == 403 and "cross_sandbox" in body, "and the first one's is a stranger's", body)
+    r.out.append(other.close()[1])
+
+
+def main(t):
+    r = Run(t)
+    r.start()
+    device(t, r)
+    refreshed(t, r)
+    unasked(t, r)
+    registry(t, r)
+    lfs(t, r)
+    odd(t, r)
+    apart(t, r)
+    for x in r.server.notes(issued=...):
+        if x["to"] != "odd":
+            r.s.scanner.add("issued", x["issued"].encode())
+        if x.get("refresh"):
+            r.s.scanner.add("refresh token", x["refresh"].encode())
+    e = r.s.d.command("explain", "-c", r.s.d.conf, "POST", "https://%s/token" % AUTH).stdout
+    t.ok("captures:   access_token of the reply, as access" in e, "explain says what is captured", e)
+    scan.scan_sandbox(t, r.box, r.s.scanner)
+    r.out.append(r.box.close()[1])
+    r.s.clean(r.out, "captured")
+
+
+tap.run(main, timeout=180)

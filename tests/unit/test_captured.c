@@ -1,0 +1,171 @@
+/* Replies with new secrets in them, and the values that are kept of them. */
+#include "captured.h"
+#include "tap_main.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void suite_captured(void);
+
+#define T1 "tok-0123456789"
+#define T2 "ref-0123456789"
+
+struct seen {
+    char text[2000], why[300];
+    char values[3][200];
+    int r;
+};
+
+/* Fields "a" and "b" become the secrets x and y; "l.*.k" becomes x too. */
+static struct seen rewrite(const char *json)
+{
+    struct captured_field f[] = {{"a", "<PX>", "x", NULL},
+                                 {"b.c", "<PLACEHOLDER Y>", "y", NULL},
+                                 {"l.*.k", "<PX>", "x", NULL}};
+    struct seen s = {.r = 0};
+    struct err err = {0};
+    struct buf out;
+    buf_init(&out, CAPTURED_WRITTEN_MAX);
+    s.r = captured_rewrite(slice_str(json), f, ARRAY_LEN(f), &out, &err);
+    snprintf(s.text, sizeof s.text, "%.*s", SL(buf_slice(&out)));
+    snprintf(s.why, sizeof s.why, "%.299s", err.text);
+    for (size_t i = 0; i < ARRAY_LEN(f); i++) {
+        if (f[i].value)
+            snprintf(s.values[f[i].secret[0] - 'x'], sizeof s.values[0], "%.*s",
+                     SL(secret_slice(f[i].value)));
+        secret_unref(f[i].value);
+    }
+    buf_free(&out);
+    return s;
+}
+
+static void gives(const char *json, const char *want, const char *x, const char *y)
+{
+    struct seen s = rewrite(json);
+    CU_ASSERT_EQUAL(s.r, 0);
+    CU_ASSERT_STRING_EQUAL(s.text, want);
+    CU_ASSERT_STRING_EQUAL(s.values[0], x);
+    CU_ASSERT_STRING_EQUAL(s.values[1], y);
+}
+
+static void fails(const char *json, const char *why)
+{
+    struct seen s = rewrite(json);
+    CU_ASSERT_EQUAL(s.r, -1);
+    CU_ASSERT_PTR_NOT_NULL(strstr(s.why, why));
+    CU_ASSERT(strstr(s.why, "0123456789") == NULL);
+}
+
+static void test_found(void)
+{
+    gives("{\"a\": \"" T1 "\", \"z\": [1, true, null, 1.5, \"\\u00e4\"]}",
+          "{\"a\":\"<PX>\",\"z\":[1,true,null,1.5,\"\xc3\xa4\"]}", T1, "");
+    gives("{\"b\":{\"c\":\"" T2 "\"},\"a\":\"" T1 "\"}",
+          "{\"b\":{\"c\":\"<PLACEHOLDER Y>\"},\"a\":\"<PX>\"}", T1, T2);
+    gives("{\"l\":[{\"k\":\"" T1 "\"},{\"k\":\"" T1 "\"},3],\"a\":\"" T1 "\"}",
+          "{\"l\":[{\"k\":\"<PX>\"},{\"k\":\"<PX>\"},3],\"a\":\"<PX>\"}", T1, "");
+    gives("{\"l\":{\"o\":{\"k\":\"" T1 "\"}}}", "{\"l\":{\"o\":{\"k\":\"<PX>\"}}}", T1, "");
+    /* elsewhere, too; escapes in the reply are none in the value */
+    gives("{\"a\":\"tok-012345678\\u0039\",\"url\":\"https://h/?t=" T1 "&u=" T1 "\"}",
+          "{\"a\":\"<PX>\",\"url\":\"https://h/?t=<PX>&u=<PX>\"}", T1, "");
+    /* one value within the other */
+    gives("{\"a\":\"" T1 "\",\"b\":{\"c\":\"" T1 "-more\"},\"d\":\"" T1 "-more " T1 "\"}",
+          "{\"a\":\"<PX>\",\"b\":{\"c\":\"<PLACEHOLDER Y>\"},\"d\":\"<PLACEHOLDER Y> <PX>\"}", T1,
+          T1 "-more");
+    /* a value that is in the placeholder itself */
+    gives("{\"b\":{\"c\":\"PLACEHOLDER\"}}", "{\"b\":{\"c\":\"<PLACEHOLDER Y>\"}}", "",
+          "PLACEHOLDER");
+    /* nothing of it */
+    gives("[]", "[]", "", "");
+    gives("\"" T1 "\"", "\"" T1 "\"", "", "");
+    gives("{\"a\":null,\"A\":\"" T1 "\"}", "{\"a\":null,\"A\":\"" T1 "\"}", "", "");
+    gives("{\"a\":\"short\",\"aa\":\"" T1 "\"}", "{\"a\":\"short\",\"aa\":\"" T1 "\"}", "", "");
+}
+
+static void test_refused(void)
+{
+    char text[CAPTURED_VALUE_MAX + 100];
+    fails("", "no JSON");
+    fails("{\"a\":\"" T1 "\"", "no JSON");
+    fails("{\"a\":\"" T1 "\"} x", "no JSON");
+    fails("{\"a\":\"" T1 "\",\"a\":\"b\"}", "no JSON");
+    fails("{\"a\":1234567890123}", "'a' is not the text");
+    fails("{\"a\":[\"" T1 "\"]}", "'a' is not the text");
+    fails("{\"a\":{\"x\":\"" T1 "\"}}", "'a' is not the text");
+    fails("{\"a\":true}", "'a' is not the text");
+    fails("{\"a\":\"" T1 "\\r\\nx: y\"}", "'a' is not the text");
+    fails("{\"a\":\"" T1 "\\u0000\"}", "");
+    fails("{\"a\":\"" T1 "\\u00e4\"}", "'a' is not the text");
+    fails("{\"a\":\" " T1 "\"}", "'a' is not the text");
+    fails("{\"a\":\"" T1 "\",\"l\":[{\"k\":\"" T2 "\"}]}", "two values for 'x'");
+    fails("{\"l\":[{\"k\":\"" T1 "\"},{\"k\":\"" T2 "\"}]}", "two values for 'x'");
+    fails("{\"a\":\"" T1 "\",\"" T1 "\":1}", "cannot be written");
+    int n = snprintf(text, sizeof text, "{\"a\":\"");
+    memset(text + n, 'x', CAPTURED_VALUE_MAX + 1);
+    snprintf(text + n + CAPTURED_VALUE_MAX + 1, 10, "\"}");
+    fails(text, "'a' is not the text");
+    /* placeholders that make it too long */
+    char *long_text = malloc(CAPTURED_REPLY_MAX);
+    size_t at = (size_t)snprintf(long_text, 100, "{\"b\":{\"c\":\"12345678\"},\"l\":[\"1\"");
+    while (at < CAPTURED_REPLY_MAX - 100)
+        at += (size_t)snprintf(long_text + at, 20, ",\"12345678\"");
+    snprintf(long_text + at, 10, "]}");
+    fails(long_text, "cannot be written");
+    free(long_text);
+}
+
+static struct secret *value(const char *s)
+{
+    return secret_new(s, strlen(s));
+}
+
+static void put(struct captured *c, const char *owner, const char *secret, const char *text)
+{
+    struct secret *s = value(text);
+    CU_ASSERT_EQUAL(captured_put(c, owner, secret, s), 0);
+    secret_unref(s);
+}
+
+static bool has(struct captured *c, const char *owner, const char *secret, const char *text)
+{
+    struct secret *s = captured_get(c, owner, secret);
+    return text ? s && secret_eq(s, slice_str(text)) : s == NULL;
+}
+
+static void test_kept(void)
+{
+    struct captured *c = captured_new();
+    char owner[40];
+    put(c, "p|a", "x", "one");
+    put(c, "p|b", "x", "two");
+    put(c, "p|a", "y", "three");
+    put(c, "q|", "x", "four");
+    CU_ASSERT(has(c, "p|a", "x", "one") && has(c, "p|b", "x", "two") &&
+              has(c, "p|a", "y", "three"));
+    CU_ASSERT(has(c, "q|", "x", "four") && has(c, "p|", "x", NULL) && has(c, "p|c", "x", NULL));
+    put(c, "p|a", "x", "newer");
+    CU_ASSERT(has(c, "p|a", "x", "newer") && has(c, "p|b", "x", "two"));
+    captured_forget(c, "a");
+    CU_ASSERT(has(c, "p|a", "x", NULL) && has(c, "p|a", "y", NULL) && has(c, "p|b", "x", "two"));
+    for (int i = 0; i < CAPTURED_MAX - 1; i++) {
+        snprintf(owner, sizeof owner, "p|s%d", i);
+        put(c, owner, "x", "v");
+        CU_ASSERT(has(c, "p|b", "x", "two")); /* used all the time */
+    }
+    CU_ASSERT(has(c, "q|", "x", NULL) && has(c, "p|s1", "x", "v"));
+    captured_free(c);
+}
+
+void suite_captured(void)
+{
+    CU_pSuite s = CU_add_suite("captured", NULL, NULL);
+    CU_add_test(s, "what is found and written", test_found);
+    CU_add_test(s, "what is refused", test_refused);
+    CU_add_test(s, "what is kept", test_kept);
+}
+
+void tap_suites(void)
+{
+    suite_captured();
+}

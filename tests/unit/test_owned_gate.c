@@ -154,7 +154,8 @@ static void request(struct bed *b, const char *method, enum body_kind body, uint
     msg_put_str(&m, "k");
     msg_put_str(&m, "connect");
     msg_put_str(&m, "");
-    msg_put_u32(&m, 0);
+    msg_put_u32(&m, 0); /* marks */
+    msg_put_u32(&m, 0); /* blanks */
     msg_put_u32(&m, ARRAY_LEN(override));
     for (size_t i = 0; i < ARRAY_LEN(override); i++) {
         msg_put_str(&m, override[i][0]);

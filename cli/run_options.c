@@ -10,6 +10,7 @@ enum {
     OPT_BIND,
     OPT_NO_BIND,
     OPT_WORKDIR,
+    OPT_BACKEND,
     OPT_IMAGE,
     OPT_ASK
 };
@@ -22,7 +23,8 @@ const struct arg_option run_arg_options[] = {
     {OPT_BIND, "bind", "HOST[:IN][:ro]", "make a directory or file of the host visible inside"},
     {OPT_NO_BIND, "no-bind", NULL, "do not bind the current directory"},
     {OPT_WORKDIR, "workdir", "DIR", "bind DIR in place of the current directory, and start there"},
-    {OPT_IMAGE, "image", "NAME", "an imported image in place of the host's /usr"},
+    {OPT_BACKEND, "backend", "NAME", "what makes the sandbox: bwrap or docker"},
+    {OPT_IMAGE, "image", "NAME", "an imported image in place of the host's /usr; an engine's"},
     {OPT_ASK, "ask", NULL, "ask on the terminal about what an ask rule holds"},
     {'e', "env", "K[=V]", "set a variable inside, or pass on the caller's"},
     {0},
@@ -94,6 +96,9 @@ static int take(const struct command *cmd, struct run_options *o, int id, const 
         return EXIT_OK;
     case OPT_WORKDIR:
         o->workdir = v;
+        return EXIT_OK;
+    case OPT_BACKEND:
+        o->backend = v;
         return EXIT_OK;
     case OPT_IMAGE:
         o->image = v;

@@ -38,6 +38,26 @@ static void on_sandbox_event(void *arg, const struct sandbox *s, const char *wha
     happenings_add(c->happenings, sandbox_id(s), what, detail);
 }
 
+/* A store of secrets that cannot be read, or can again. */
+static int on_store_state(struct controller *c, struct msg *m)
+{
+    char name[129], text[1025];
+    uint8_t ok;
+    struct record r;
+    if (msg_get_str(m, name, sizeof name) < 0 || msg_get_u8(m, &ok) < 0 || ok > 1 ||
+        msg_get_str(m, text, sizeof text) < 0 || msg_end(m) < 0)
+        return -1;
+    const char *event = ok ? "store_recovered" : "store_failed";
+    record_init(&r, RECORD_LIFECYCLE, 0);
+    record_put_str(&r, RF_EVENT, event);
+    record_put_str(&r, RF_CREDENTIAL, name);
+    if (!ok)
+        record_put_str(&r, RF_DETAIL, text);
+    if (journal_note(c->journal, &r) < 0)
+        proc_log("not recorded: %s of %s", event, name);
+    return 0;
+}
+
 static void on_sandbox_gone(void *arg, struct sandbox *s)
 {
     client_sandbox_gone(arg, s);
@@ -187,6 +207,8 @@ static int on_parent(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return 0; /* each channel's own end says the same */
     case W_POLICY:
         return on_policy(c, m);
+    case W_STORE_STATE:
+        return on_store_state(c, m);
     case W_STATUS:
     case W_RELOAD:
     case W_METERS_ALL:

@@ -128,6 +128,8 @@ static const struct config_listen *find_listener(const struct config *c, const c
     for (size_t i = 0; i < n; i++) {
         if (l[i].policy == NULL)
             return &l[i];
+        if (l[i].forwarded) /* no proxy: only its provider can speak to it */
+            continue;
         if (strcmp(l[i].policy, policy) == 0 && bound == NULL)
             bound = &l[i];
     }

@@ -57,6 +57,7 @@ void run_request_put(struct run_request *r, struct msg *m)
     msg_put_str(m, r->user);
     msg_put_u32(m, r->uid);
     msg_put_u32(m, r->gid);
+    msg_put_str(m, r->backend);
     msg_put_str(m, r->image);
     msg_put_u8(m, r->ask);
     msg_put_u8(m, r->tty);
@@ -134,8 +135,8 @@ int run_request_get(struct run_request *r, struct msg *m)
         msg_get_str(m, r->cwd, sizeof r->cwd) < 0 || get_binds(r, m) < 0 ||
         msg_get_str(m, r->home, sizeof r->home) < 0 ||
         msg_get_str(m, r->user, sizeof r->user) < 0 || msg_get_u32(m, &r->uid) < 0 ||
-        msg_get_u32(m, &r->gid) < 0 || msg_get_str(m, r->image, sizeof r->image) < 0 ||
-        get_terminal(r, m) < 0 || msg_end(m) < 0)
+        msg_get_u32(m, &r->gid) < 0 || msg_get_str(m, r->backend, sizeof r->backend) < 0 ||
+        msg_get_str(m, r->image, sizeof r->image) < 0 || get_terminal(r, m) < 0 || msg_end(m) < 0)
         return -1;
     bool ok = r->argv.n > 0 && path_ok(r->cwd) && path_ok(r->home) && user_ok(r->user) &&
               all_pairs(&r->kept) && all_pairs(&r->env);

@@ -28,6 +28,7 @@ const struct meter_about meter_about[METER_COUNT] = {
     [METER_POOL_IDLE] = {"pool_idle", "Idle connections to origins", true},
     [METER_SECRETS] = {"secrets_released_total", "Values the vault released to injectors", false},
     [METER_SECRETS_FAILED] = {"secrets_failed_total", "Values the vault could not release", false},
+    [METER_SECRETS_DOWN] = {"secrets_unreadable", "Secrets whose store failed the last time", true},
     [METER_SCRUBBED_BYTES] = {"scrubbed_bytes_total",
                               "Bytes of replies that were searched for secrets", false},
     [METER_SCRUB_HITS] = {"scrub_hits_total", "Secrets found in replies and taken out", false},

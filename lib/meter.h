@@ -26,6 +26,7 @@ enum meter {
     METER_POOL_IDLE, /* gauge */
     METER_SECRETS,
     METER_SECRETS_FAILED,
+    METER_SECRETS_DOWN, /* gauge */
     METER_SCRUBBED_BYTES,
     METER_SCRUB_HITS,
     METER_RECORDS,

@@ -36,7 +36,7 @@ enum wire_type {
      *    compress:u8, keep_bytes:u64, keep_seconds:u64 (0: any), anchored:u8, fd: audit directory
      * D: n × (host:str, port:u32, address:str) resolve entries, n × address:str denied beside the
      *    guard's own list, upstream proxy (proxy/dialer.h), dial_seconds:u32, token_public:bytes,
-     *    synced:u8, fd: roots memfd when that proxy is https
+     *    synced:u8, fds: roots memfd when that proxy is https, budgets memfd
      *    W_PEER of a gate or injector: extra = policy JSON; after the word "token" for the gate of
      *    a listener whose clients need one
      * G: limits:bytes(struct limits), synced:u8, fd: roots memfd
@@ -57,6 +57,11 @@ enum wire_type {
     W_DIAL_FAIL = 32,   /* D→: req:u32, code:str (constant: "denied", "blocked_ip", "resolve",
                            "connect", "timeout", "overload", "audit", "upstream_proxy"), text:str */
     W_DIAL_CANCEL = 33, /* →D: req:u32 */
+    /* budgets, on the same channel (proxy/budget_book.h) */
+    W_BUDGET_ASK = 34, /* →D: lease:u32, key:u64 (0: the policy's alone), request:u8 (one more),
+                          need:u64 (bytes up, at once), up:u8, down:u8 (a portion of each) */
+    W_BUDGET = 35, /* D→: lease:u32, end:u8 (enum budget_end), up:u64, down:u64, retry:u32 (s) */
+    W_BUDGET_BACK = 36, /* →D: lease:u32, up:u64, down:u64: not used; the lease is over */
 
     /* ---- writer (gate, injector, dialer, controller) ↔ logger ---- */
     W_JOURNAL =
@@ -94,6 +99,11 @@ enum wire_type {
     W_STORE_EXIT = 55,    /* P→V: req:u32, status:u32 (wait status of the command) */
     W_STORE_CHANGED = 58, /* P→V: secret:str: its file may have another content now */
 
+    W_STORE_STATE = 182, /* V→P→C: secret:str, ok:u8, text:str: it cannot be read, or can again */
+
+    W_SECRET_TRY = 180,   /* CLI→P→V: req:u32, secret:str: read it */
+    W_SECRET_TRIED = 181, /* V→P→CLI: req:u32, ok:u8, bytes:u32 (how long it is), text:str */
+
     W_VAULT_ROOTS = 150, /* P→V: limits:bytes, fd: roots memfd */
     W_TOKEN_KEEP = 151,  /* V→P: req:u32, secret:str, value:bytes: a refresh token, into a file */
     W_TOKEN_KEPT = 152,  /* P→V: req:u32, ok:u8 */
@@ -105,8 +115,8 @@ enum wire_type {
     W_HOP_BODY = 61,     /* both: exchange:u32, bytes */
     W_HOP_END = 62,      /* both: exchange:u32 (the message is whole) */
     W_HOP_REPLY = 63,    /* I→G: see proxy/hop.h */
-    W_HOP_FAIL = 64,     /* I→G: exchange:u32, status:u32, code:str */
-    W_HOP_ABORT = 65,    /* G→I: exchange:u32, code:str */
+    W_HOP_FAIL = 64,     /* I→G: exchange:u32, status:u32, code:str, id:str, retry:u32 (s) */
+    W_HOP_ABORT = 65,    /* G→I: exchange:u32, code:str; answered by W_HOP_FAIL with the id */
     W_HOP_CREDIT = 66,   /* both: exchange:u32, bytes:u32 */
     W_HOP_TRAILERS = 67, /* I→G: exchange:u32 n × (name, value); before W_HOP_END */
 
@@ -117,6 +127,7 @@ enum wire_type {
     W_KILL = 163,        /* I→C: sandbox:str, why:str: it is to end */
 
     /* ---- parent ↔ gate ---- */
+    W_FORWARDED = 79,    /* P→G: json:bytes (proxy/oidc.h); before W_BIND, and at a reload */
     W_BIND = 80,         /* P→G: once; see proxy/bind.h */
     W_BOUND = 81,        /* G→P: {} */
     W_PLACEHOLDERS = 82, /* P→G: n × (placeholder:str, secret:str), in place of those it had */
@@ -176,6 +187,8 @@ enum wire_type {
                              Answered by W_INIT_STARTED (the pipe), then W_INIT_EXIT */
     W_INIT_CONNECT = 148, /* →init: number:u32, port:u32: a connection to the sandbox's loopback;
                              W_INIT_STARTED (the socket), then W_INIT_EXIT */
+    W_INIT_HANDOVER = 149, /* maker→init in a container, on a socket of its own: fds: the descriptor
+                              that all else here is said on, the seccomp program */
 };
 
 #endif

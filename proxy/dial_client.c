@@ -2,6 +2,7 @@
 
 #include "ipc.h"
 #include "meter.h"
+#include "spend.h"
 #include "wire.h"
 
 #include <event2/event.h>
@@ -42,6 +43,7 @@ struct dial_wait {
 struct dial_client {
     struct event_base *base;
     struct ipc *channel;
+    struct spender *spender;
     unsigned seconds;
     uint32_t turn;
     unsigned next_slot; /* where the search for a free one starts */
@@ -193,6 +195,8 @@ static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_dialed(arg, m);
     case W_DIAL_FAIL:
         return on_dial_fail(arg, m);
+    case W_BUDGET:
+        return spender_message(((struct dial_client *)arg)->spender, m);
     default:
         return -1;
     }
@@ -203,6 +207,7 @@ static void drop_channel(struct dial_client *c)
     struct dial_wait *w;
     ipc_free(c->channel);
     c->channel = NULL;
+    spender_channel(c->spender, NULL);
     LIST_FOREACH(w, &c->waits, link)
     if (w->state == WAIT_ASKED)
         wait_fail(w, "dialer_gone", "the dialer ended");
@@ -218,10 +223,15 @@ static void on_closed(struct ipc *ch UNUSED, const char *why UNUSED, void *arg)
 struct dial_client *dial_client_new(struct event_base *base, unsigned seconds)
 {
     struct dial_client *c = calloc(1, sizeof *c);
-    if (c) {
-        c->base = base;
-        c->seconds = seconds;
-        LIST_INIT(&c->waits);
+    if (c == NULL)
+        return NULL;
+    c->base = base;
+    c->seconds = seconds;
+    LIST_INIT(&c->waits);
+    c->spender = spender_new();
+    if (c->spender == NULL) {
+        free(c);
+        return NULL;
     }
     return c;
 }
@@ -233,8 +243,14 @@ void dial_client_free(struct dial_client *c)
         return;
     while ((w = LIST_FIRST(&c->waits)) != NULL)
         wait_free(w);
+    spender_free(c->spender);
     ipc_free(c->channel);
     free(c);
+}
+
+struct spender *dial_client_spender(const struct dial_client *c)
+{
+    return c->spender;
 }
 
 void dial_client_attach(struct dial_client *c, int dialer_fd)
@@ -244,6 +260,7 @@ void dial_client_attach(struct dial_client *c, int dialer_fd)
     c->channel = ipc_new(c->base, dialer_fd, on_message, on_closed, c);
     if (c->channel == NULL)
         return;
+    spender_channel(c->spender, c->channel);
     LIST_FOREACH(w, &c->waits, link)
     if (w->state == WAIT_CHANNEL)
         wait_ask(w);

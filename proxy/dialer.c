@@ -1,5 +1,6 @@
 #include "dialer_internal.h"
 
+#include "budget_book.h"
 #include "journal.h"
 #include "meter.h"
 #include "peer.h"
@@ -233,6 +234,7 @@ static void channel_free(struct channel *c)
     struct ask *k;
     while ((k = LIST_FIRST(&c->asks)) != NULL)
         ask_cancel(k);
+    dialer_leases_free(c);
     LIST_REMOVE(c, link);
     c->dialer->n_channels--;
     ipc_free(c->ipc);
@@ -246,6 +248,10 @@ static int on_channel_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_dial(arg, m);
     case W_DIAL_CANCEL:
         return on_dial_cancel(arg, m);
+    case W_BUDGET_ASK:
+        return dialer_budget_ask(arg, m);
+    case W_BUDGET_BACK:
+        return dialer_budget_back(arg, m);
     default:
         return -1;
     }
@@ -283,6 +289,7 @@ static int channel_new(struct dialer *d, const struct peer *p)
     c->policy = policy;
     snprintf(c->sandbox, sizeof c->sandbox, "%s", p->sandbox);
     LIST_INIT(&c->asks);
+    LIST_INIT(&c->leases);
     c->ipc = ipc_new(d->base, p->fd, on_channel_message, on_channel_closed, c);
     if (c->ipc == NULL) {
         free(c);
@@ -345,7 +352,7 @@ static int init_all(struct dialer *d, struct msg *m, struct err *err)
     struct resolver_options where = {.servers = d->options.servers};
     uint32_t seconds;
     uint8_t synced;
-    int roots_fd = -1;
+    int roots_fd = -1, book_fd = -1;
     struct slice key;
     if (dial_means_get(&d->means, m, err) < 0)
         return -1;
@@ -354,6 +361,13 @@ static int init_all(struct dialer *d, struct msg *m, struct err *err)
     (void)msg_get_u8(m, &synced);
     if (d->means.proxy && d->means.proxy->at.scheme == SCHEME_HTTPS)
         (void)msg_get_fd(m, &roots_fd);
+    (void)msg_get_fd(m, &book_fd);
+    if (book_fd >= 0) {
+        d->book = budget_book_open(book_fd, err);
+        close(book_fd);
+        if (d->book == NULL)
+            return -1;
+    }
     int got = msg_end(m) < 0 ? -1 : dial_means_proxy(&d->means, roots_fd, err);
     if (roots_fd >= 0)
         close(roots_fd);
@@ -451,6 +465,7 @@ void dialer_free(struct dialer *d)
         channel_free(c);
     dialer_policies_free(d);
     revoked_free(d->revoked);
+    budget_book_close(d->book);
     if (d->refresh)
         event_free(d->refresh);
     if (d->means.journal)

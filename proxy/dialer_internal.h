@@ -11,6 +11,7 @@
 #include <openssl/evp.h>
 #include <sys/queue.h>
 
+struct budget_book;
 struct event;
 struct revoked;
 
@@ -33,6 +34,8 @@ struct channel {
     struct named_policy *policy;
     unsigned n_asks;
     LIST_HEAD(, ask) asks;
+    unsigned n_leases;
+    LIST_HEAD(, lease) leases; /* of budgets */
     LIST_ENTRY(channel) link;
 };
 
@@ -54,6 +57,7 @@ struct dialer {
     struct dial_means means;
     EVP_PKEY *token_key;     /* NULL: no token is accepted */
     struct revoked *revoked; /* NULL: none */
+    struct budget_book *book;
     struct event *refresh;
     unsigned n_channels, n_policies;
     LIST_HEAD(, channel) channels;
@@ -71,5 +75,10 @@ struct named_policy *dialer_policy_take(struct dialer *d, const char *name, uint
                                         struct slice json, struct err *err);
 int dialer_policy_message(struct dialer *d, struct msg *m); /* W_POLICY */
 void dialer_policies_free(struct dialer *d);
+
+/* dialer_budget.c: W_BUDGET_ASK and W_BUDGET_BACK; -1: bad. */
+int dialer_budget_ask(struct channel *c, struct msg *m);
+int dialer_budget_back(struct channel *c, struct msg *m);
+void dialer_leases_free(struct channel *c); /* what they held is spent */
 
 #endif

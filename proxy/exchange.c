@@ -1,9 +1,10 @@
-#include "exchange.h"
+#include "exchange_internal.h"
 
 #include "dial_client.h"
 #include "guard.h"
 #include "policy.h"
 #include "preview.h"
+#include "spend.h"
 #include "relay.h"
 #include "tunnel.h"
 #include "upgrade.h"
@@ -15,35 +16,12 @@
 #include <string.h>
 #include <time.h>
 
-struct exchange {
-    struct relay relay; /* first */
-    struct gate *gate;
-    struct identity who;
-    enum exchange_state state;
-    struct head head;
-    struct authority authority;
-    const char *entry;
-    const struct rule *rule;
-    struct policy *policy; /* whose rule it is; a reference */
-    char rule_text[256];
-    bool inject;
-    struct origin *origin;
-    struct journal_wait *wait;
-    struct preview *preview; /* until what it holds has gone on */
-    uint64_t counter;        /* of the record id */
-    unsigned refuse_status;
-    const char *refuse_code;
-    char refuse_detail[INSPECT_DETAIL_MAX];
-    bool admitted;
-    struct watch *watch;
-};
-
-static void set_state(struct exchange *x, enum exchange_state s)
+void exchange_set_state(struct exchange *x, enum exchange_state s)
 {
     x->state = s;
 }
 
-static void exchange_free(struct exchange *x)
+void exchange_free(struct exchange *x)
 {
     journal_cancel(x->wait);
     preview_free(x->preview);
@@ -83,19 +61,20 @@ static void record_request(struct exchange *x, struct record *r, enum record_kin
     put_path(x, r);
     record_put_str(r, RF_RULE, x->rule_text);
     record_put_str(r, RF_ENTRY, x->entry);
-    if (x->gate->mode == GATE_TOKEN && x->who.sandbox[0])
+    if (x->gate->mode != GATE_LOCAL && x->who.sandbox[0])
         record_put_str(r, RF_SANDBOX, x->who.sandbox);
 }
 
 /* ---- refusing ---- */
 
-static void tell_fail(struct exchange *x, unsigned status, const char *code)
+void exchange_tell_fail(struct exchange *x, unsigned status, const char *code)
 {
     char id[48] = "-";
     if (x->counter)
         journal_id(x->gate->journal, x->counter, id, sizeof id);
     struct front f = x->relay.front;
-    set_state(x, EXCHANGE_DONE);
+    exchange_set_state(x, EXCHANGE_DONE);
+    stream_retry(&f, x->retry);
     bool answered = status == 200 && preview_answer(x->preview, &f, code, id);
     exchange_free(x);
     if (answered)
@@ -109,15 +88,16 @@ static void on_denied_recorded(void *arg, bool ok)
     struct exchange *x = arg;
     x->wait = NULL;
     if (ok)
-        tell_fail(x, x->refuse_status, x->refuse_code);
+        exchange_tell_fail(x, x->refuse_status, x->refuse_code);
     else
-        tell_fail(x, 503, "audit_unwritable");
+        exchange_tell_fail(x, 503, "audit_unwritable");
 }
 
 static void make_denial(struct exchange *x, unsigned status, const char *code, struct record *r)
 {
     char target[HOST_TEXT_MAX + 16] = "-";
-    x->counter = journal_next(x->gate->journal);
+    if (x->counter == 0)
+        x->counter = journal_next(x->gate->journal);
     if (x->authority.host[0])
         authority_text(&x->authority, target, sizeof target);
     gate_denied(x->gate, code, target, 1);
@@ -131,12 +111,12 @@ static void make_denial(struct exchange *x, unsigned status, const char *code, s
                    guard_has_placeholder(x->gate, detail) ? SLICE("[placeholder]") : detail);
 }
 
-static void deny(struct exchange *x, unsigned status, const char *code)
+void exchange_deny(struct exchange *x, unsigned status, const char *code)
 {
     struct record r;
     x->refuse_status = status;
     x->refuse_code = code;
-    set_state(x, EXCHANGE_RECORDING);
+    exchange_set_state(x, EXCHANGE_RECORDING);
     make_denial(x, status, code, &r);
     struct journal_wait *w = journal_append(x->gate->journal, &r, on_denied_recorded, x);
     if (w)
@@ -151,13 +131,12 @@ void exchange_refuse(struct exchange *x, const struct head *h, const struct auth
         x->authority = *a;
     if (h && http_head_copy(&x->head, h) < 0)
         http_head_init(&x->head);
-    deny(x, status, code);
+    exchange_deny(x, status, code);
 }
 
 /* ---- the way out ---- */
 
-static void end_record(struct exchange *x, enum record_kind kind, const char *code,
-                       const struct origin_facts *facts)
+void exchange_end_record(struct exchange *x, enum record_kind kind, const char *code)
 {
     struct record r;
     if (!x->admitted)
@@ -165,17 +144,15 @@ static void end_record(struct exchange *x, enum record_kind kind, const char *co
     x->admitted = false;
     tunnel_verdict(x->relay.tunnel, &kind, &code);
     relay_record(&x->relay, &r, kind, x->counter, code);
-    if (facts) {
-        record_put_str(&r, RF_ADDRESS, facts->address);
-        record_put_str(&r, RF_DETAIL, facts->detail);
+    if (x->origin) {
+        record_put_str(&r, RF_ADDRESS, origin_facts(x->origin)->address);
+        record_put_str(&r, RF_DETAIL, origin_facts(x->origin)->detail);
     }
     journal_note(x->gate->journal, &r);
 }
 
-static const struct front_ops front_ops;
-
 /* What the preview still holds goes first. */
-static void pump(struct exchange *x)
+void exchange_pump(struct exchange *x)
 {
     struct relay *r = &x->relay;
     if (!preview_pump(x->preview, &r->back, &r->up))
@@ -190,19 +167,19 @@ static void pump(struct exchange *x)
 
 static void open_back(struct exchange *x, struct back back)
 {
-    set_state(x, EXCHANGE_OPEN);
+    exchange_set_state(x, EXCHANGE_OPEN);
     if (x->preview == NULL) {
         relay_open(&x->relay, back);
         return;
     }
     x->relay.back = back;
-    pump(x);
+    exchange_pump(x);
 }
 
 static void open_origin(struct exchange *x)
 {
     char id[48], key[HOST_TEXT_MAX + 192], text[HOST_TEXT_MAX + 16];
-    struct front f = {&front_ops, x};
+    struct front f = {&exchange_front_ops, x};
     journal_id(x->gate->journal, x->counter, id, sizeof id);
     snprintf(key, sizeof key, "%s|%s|%s|%s", x->who.sandbox, x->who.route->name,
              scheme_name(x->authority.scheme),
@@ -210,8 +187,8 @@ static void open_origin(struct exchange *x)
     x->origin = origin_open(&x->gate->origin, x->who.route->dial, f, &x->authority, &x->head, key,
                             id, x->who.token, NULL);
     if (x->origin == NULL) {
-        end_record(x, RECORD_ABORTED, "memory", NULL);
-        tell_fail(x, 503, "memory");
+        exchange_end_record(x, RECORD_ABORTED, "memory");
+        exchange_tell_fail(x, 503, "memory");
         return;
     }
     relay_admitted(&x->relay, x->gate->base, x->gate->limits.progress_seconds, x->gate->journal,
@@ -224,17 +201,17 @@ static void on_admitted_recorded(void *arg, bool ok)
     struct exchange *x = arg;
     x->wait = NULL;
     if (!ok) {
-        tell_fail(x, 503, "audit_unwritable");
+        exchange_tell_fail(x, 503, "audit_unwritable");
         return;
     }
     x->admitted = true;
     open_origin(x);
 }
 
-static void open_plain(struct exchange *x)
+void exchange_open_plain(struct exchange *x)
 {
     struct record r;
-    set_state(x, EXCHANGE_RECORDING);
+    exchange_set_state(x, EXCHANGE_RECORDING);
     x->counter = journal_next(x->gate->journal);
     record_request(x, &r, RECORD_ADMITTED);
     record_put_str(&r, RF_CODE, "ok");
@@ -245,7 +222,7 @@ static void open_plain(struct exchange *x)
 
 static void open_hop(struct exchange *x)
 {
-    struct front f = {&front_ops, x};
+    struct front f = {&exchange_front_ops, x};
     struct hop_marks marks = {.n = 0};
     if (x->inject)
         guard_marks(x->gate, &x->who, x->rule, &marks);
@@ -260,7 +237,7 @@ static void open_hop(struct exchange *x)
     };
     struct back hop = hop_open(x->who.route->hop, f, &q);
     if (hop.ops == NULL) {
-        deny(x, 503, "injector_gone");
+        exchange_deny(x, 503, "injector_gone");
         return;
     }
     open_back(x, hop);
@@ -272,11 +249,11 @@ static bool decide(struct exchange *x, struct decision *d)
 {
     const char *why;
     if (guard_method(x->head.method) < 0) {
-        deny(x, 405, "method");
+        exchange_deny(x, 405, "method");
         return false;
     }
     if (x->head.form == TARGET_ASTERISK || path_check(x->head.path, &why) < 0) {
-        deny(x, 400, "path_ambiguous");
+        exchange_deny(x, 400, "path_ambiguous");
         return false;
     }
     struct policy_request q = {&x->authority, x->head.method, x->head.path};
@@ -286,7 +263,7 @@ static bool decide(struct exchange *x, struct decision *d)
         snprintf(x->rule_text, sizeof x->rule_text, "%s", d->rule->text);
     bool allowed = d->verdict != VERDICT_DENY;
     if (!allowed || d->rule->tunnel) { /* in clear to us is not what a tunnel is for */
-        deny(x, 403, allowed ? "tunnel" : d->code);
+        exchange_deny(x, 403, allowed ? "tunnel" : d->code);
         return false;
     }
     return true;
@@ -296,8 +273,10 @@ static void go(struct exchange *x)
 {
     if (x->rule->credential || x->rule->ask)
         open_hop(x);
+    else if (x->rule->budget || policy_budget(x->policy))
+        exchange_budget(x);
     else
-        open_plain(x);
+        exchange_open_plain(x);
 }
 
 static void on_inspected(void *arg, enum inspect_answer a, const struct inspect_result *why)
@@ -308,7 +287,7 @@ static void on_inspected(void *arg, enum inspect_answer a, const struct inspect_
         return;
     }
     memcpy(x->refuse_detail, why->detail, sizeof x->refuse_detail);
-    deny(x, why->status, why->code);
+    exchange_deny(x, why->status, why->code);
 }
 
 /* What the rule asks of the body comes before *admitted*. */
@@ -330,9 +309,9 @@ static void inspect(struct exchange *x)
     }
     x->preview = preview_new(&o);
     if (x->preview == NULL)
-        deny(x, 503, "memory");
+        exchange_deny(x, 503, "memory");
     else
-        set_state(x, EXCHANGE_PREVIEW);
+        exchange_set_state(x, EXCHANGE_PREVIEW);
 }
 
 void exchange_start(struct exchange *x, struct head *h, const struct authority *a,
@@ -349,19 +328,19 @@ void exchange_start(struct exchange *x, struct head *h, const struct authority *
     x->rule = d.rule;
     code = guard_conditions(x->rule, &x->head);
     if (code) {
-        deny(x, 403, code);
+        exchange_deny(x, 403, code);
         return;
     }
     if (x->rule->credential && a->scheme != SCHEME_HTTPS && !x->rule->allow_plaintext) {
-        deny(x, 403, "secret_needs_tls");
+        exchange_deny(x, 403, "secret_needs_tls");
         return;
     }
     if (x->rule->method_scoped && guard_query_override(x->head.query)) {
-        deny(x, 403, "method_override");
+        exchange_deny(x, 403, "method_override");
         return;
     }
     if (x->head.upgrade != UPGRADE_NONE && !x->rule->websocket) {
-        deny(x, 403, "websocket");
+        exchange_deny(x, 403, "websocket");
         return;
     }
     x->relay.upgrade = x->head.upgrade != UPGRADE_NONE;
@@ -369,11 +348,11 @@ void exchange_start(struct exchange *x, struct head *h, const struct authority *
     if (x->rule->method_scoped && guard_strip_overrides(&x->head))
         gate_denied(x->gate, "override_stripped", a->host, 1);
     if (guard_credentials(x->gate, &x->who, &x->head, x->rule, &x->inject, &code) < 0) {
-        deny(x, 403, code);
+        exchange_deny(x, 403, code);
         return;
     }
     if (guard_edit(&x->head, x->rule) < 0) {
-        deny(x, 431, "too_many_headers");
+        exchange_deny(x, 431, "too_many_headers");
         return;
     }
     (x->rule->inspection ? inspect : go)(x);
@@ -391,157 +370,18 @@ struct exchange *exchange_new(struct gate *g, const struct identity *who, struct
     return x;
 }
 
-/* ---- as the front of its back ---- */
-
-static void on_tunnel_over(void *self, const char *code)
-{
-    struct exchange *x = self;
-    struct front f = x->relay.front;
-    char target[HOST_TEXT_MAX + 16];
-    gate_denied(x->gate, code, authority_text(&x->authority, target, sizeof target), 1);
-    end_record(x, RECORD_ABORTED, code, x->origin ? origin_facts(x->origin) : NULL);
-    x->relay.back.ops->cancel(x->relay.back.self, code);
-    set_state(x, EXCHANGE_DONE);
-    exchange_free(x);
-    f.ops->end(f.self);
-}
-
-/* The origin has agreed to the upgrade. -1: memory is out. */
-static int open_tunnel(struct exchange *x)
-{
-    struct tunnel_owner owner = {on_tunnel_over, x};
-    x->watch = watch_new(x->gate, &x->who);
-    if (x->watch == NULL)
-        return -1;
-    struct tunnel_filter up = watch_filter(x->watch);
-    return relay_open_tunnel(&x->relay, x->gate->base, owner,
-                             x->origin ? TUNNEL_STRICT_NONE : TUNNEL_STRICT_UP, &up, NULL);
-}
-
-/* The reply is not to go on: what sent it is given up from within its own call. */
-static void abandon(struct exchange *x, unsigned status, const char *code)
-{
-    end_record(x, RECORD_ABORTED, code, x->origin ? origin_facts(x->origin) : NULL);
-    x->relay.back.ops->cancel(x->relay.back.self, code);
-    tell_fail(x, status, code);
-}
-
-/* A 101 that was not asked for, or with a sub-protocol that was not. */
-static bool upgrade_unfit(const struct exchange *x, const struct head *reply)
-{
-    return reply->body == BODY_TUNNEL &&
-           (x->head.upgrade == UPGRADE_NONE || !upgrade_protocol_fits(&x->head, reply));
-}
-
-static void front_reply(void *self, const struct head *reply)
-{
-    struct exchange *x = self;
-    struct head h;
-    if (upgrade_unfit(x, reply)) {
-        abandon(x, 502, "upstream_protocol");
-        return;
-    }
-    set_state(x, EXCHANGE_REPLYING);
-    x->relay.status = reply->status;
-    if (http_head_copy(&h, reply) < 0) {
-        http_head_free(&h);
-        return; /* the front has seen no reply; its end will be a failure */
-    }
-    guard_clean_reply(&h, x->rule->credential != NULL, x->rule->cookies);
-    if (h.body == BODY_TUNNEL && open_tunnel(x) < 0) {
-        http_head_free(&h);
-        abandon(x, 503, "memory");
-        return;
-    }
-    x->relay.front.ops->reply(x->relay.front.self, &h);
-    http_head_free(&h);
-    if (x->relay.tunnel) /* frames may wait already */
-        x->relay.front.ops->wanted(x->relay.front.self);
-}
-
-static void front_trailers(void *self, const struct head *fields)
-{
-    struct exchange *x = self;
-    struct head h;
-    if (http_head_copy(&h, fields) == 0) {
-        guard_clean_trailers(&h);
-        if (h.n > 0)
-            x->relay.front.ops->trailers(x->relay.front.self, &h);
-    }
-    http_head_free(&h);
-}
-
-static void front_end(void *self)
-{
-    struct exchange *x = self;
-    struct front f = x->relay.front;
-    bool cut = x->relay.tunnel && !tunnel_down_closed(x->relay.tunnel);
-    end_record(x, RECORD_COMPLETED, "ok", x->origin ? origin_facts(x->origin) : NULL);
-    if (cut) {
-        tell_fail(x, 502, "upstream_closed");
-        return;
-    }
-    set_state(x, EXCHANGE_DONE);
-    exchange_free(x);
-    f.ops->end(f.self);
-}
-
-static void front_fail(void *self, unsigned status, const char *code, const char *id)
-{
-    struct exchange *x = self;
-    char target[HOST_TEXT_MAX + 16];
-    authority_text(&x->authority, target, sizeof target);
-    if (x->relay.tunnel && tunnel_down_closed(x->relay.tunnel)) {
-        front_end(x); /* both had said goodbye: how the connection goes then is no matter */
-        return;
-    }
-    if (status == 403 || status == 421 || status == 503)
-        gate_denied(x->gate, code, target, 1);
-    if (x->origin) {
-        end_record(x, RECORD_ABORTED, code, origin_facts(x->origin));
-        tell_fail(x, status, code);
-        return;
-    }
-    x->relay.back = (struct back){NULL, NULL};
-    if (id == NULL && x->state == EXCHANGE_OPEN) {
-        deny(x, status, code); /* the injector's end was lost before it said anything */
-        return;
-    }
-    struct front f = x->relay.front;
-    char copy[48];
-    snprintf(copy, sizeof copy, "%s", id ? id : "-");
-    exchange_free(x);
-    f.ops->fail(f.self, status, code, copy);
-}
-
-static void front_wanted(void *self)
-{
-    struct exchange *x = self;
-    if (x->preview)
-        pump(x);
-    else
-        relay_wanted(x);
-}
-
-static const struct front_ops front_ops = {
-    .reply = front_reply,
-    .data = relay_down_bytes,
-    .trailers = front_trailers,
-    .end = front_end,
-    .fail = front_fail,
-    .room = relay_down_room,
-    .wanted = front_wanted,
-};
-
 /* ---- as the back of its front ---- */
 
 static void back_data(void *self, const void *p, size_t n)
 {
     struct exchange *x = self;
-    if (x->preview)
+    spend_up(x->relay.spend, n);
+    if (x->preview) {
+        x->taken += n;
         preview_data(x->preview, p, n);
-    else
+    } else {
         relay_up_bytes(x, p, n);
+    }
 }
 
 static void back_end(void *self)
@@ -558,7 +398,10 @@ static void back_end(void *self)
 static size_t back_room(void *self)
 {
     struct exchange *x = self;
-    return x->preview ? preview_room(x->preview) : relay_up_room(x);
+    if (x->state == EXCHANGE_BUDGET || (x->state == EXCHANGE_RECORDING && x->relay.spend))
+        return 0;
+    size_t room = x->preview ? preview_room(x->preview) : relay_up_room(x);
+    return spend_up_room(x->relay.spend, room);
 }
 
 /* Nothing is made of a request's trailers; these only matter for what they try. */
@@ -568,18 +411,36 @@ static const struct refusal *back_trailers(void *self, const struct head *fields
     return guard_request_trailers(x->gate, &x->who, fields);
 }
 
+static void back_id(void *self, char id[STREAM_ID])
+{
+    struct exchange *x = self;
+    if (x->state == EXCHANGE_PREVIEW || x->state == EXCHANGE_BUDGET)
+        x->counter = journal_next(x->gate->journal); /* cancel writes its record */
+    if (x->counter)
+        journal_id(x->gate->journal, x->counter, id, STREAM_ID);
+}
+
+static bool back_refuse(void *self, unsigned status, const char *code)
+{
+    struct exchange *x = self;
+    const struct back *b = &x->relay.back;
+    bool far = x->counter == 0 && x->state == EXCHANGE_OPEN && b->ops && b->ops->refuse;
+    return far && b->ops->refuse(b->self, status, code);
+}
+
 static void back_cancel(void *self, const char *code)
 {
     struct exchange *x = self;
     struct record r;
-    if (x->state == EXCHANGE_PREVIEW) { /* it was not decided on, and has no record yet */
+    if (x->state == EXCHANGE_PREVIEW ||
+        x->state == EXCHANGE_BUDGET) { /* it was not decided on, and has no record yet */
         make_denial(x, 0, code, &r);
         journal_note(x->gate->journal, &r);
     }
-    end_record(x, RECORD_ABORTED, code, x->origin ? origin_facts(x->origin) : NULL);
+    exchange_end_record(x, RECORD_ABORTED, code);
     if (x->relay.back.ops)
         x->relay.back.ops->cancel(x->relay.back.self, code);
-    set_state(x, EXCHANGE_DONE);
+    exchange_set_state(x, EXCHANGE_DONE);
     exchange_free(x);
 }
 
@@ -589,6 +450,8 @@ static const struct back_ops back_ops = {
     .end = back_end,
     .room = back_room,
     .resume = relay_resume,
+    .id = back_id,
+    .refuse = back_refuse,
     .cancel = back_cancel,
 };
 

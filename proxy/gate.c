@@ -9,6 +9,7 @@
 #include "gate_names.h"
 #include "meter.h"
 #include "nflog.h"
+#include "oidc.h"
 #include "peer.h"
 #include "placeholder.h"
 #include "policy.h"
@@ -226,6 +227,8 @@ static int add_listener(struct gate_process *p, uint8_t kind, const char *name, 
         return add_stream(p, ENTRY_EXPLICIT, NULL, fd);
     case LISTENER_REMOTE_HTTPS:
         return name[0] ? add_stream(p, ENTRY_TLS, name, fd) : -1;
+    case LISTENER_FORWARDED:
+        return p->gate.oidc ? add_stream(p, ENTRY_FORWARDED, name[0] ? name : NULL, fd) : -1;
     case LISTENER_DNS_UDP4:
     case LISTENER_DNS_UDP6:
     case LISTENER_DNS_TCP4:
@@ -403,6 +406,23 @@ static int on_revoked(struct gate *g, struct msg *m)
     return 0;
 }
 
+/* Before the listeners, and again at a reload. What does not read leaves the old in place. */
+static int on_forwarded(struct gate *g, struct msg *m)
+{
+    struct slice json;
+    struct err err = {0};
+    if (msg_get_slice(m, OIDC_SETTINGS_MAX, &json) < 0)
+        return -1;
+    struct oidc *o = oidc_new(json, &err);
+    if (o) {
+        oidc_free(g->oidc);
+        g->oidc = o;
+    } else {
+        proc_log("forwarded: %s", err.text);
+    }
+    return msg_end(m);
+}
+
 static int on_drain(struct gate_process *p, struct msg *m)
 {
     if (msg_end(m) < 0)
@@ -485,6 +505,8 @@ static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_policy(p, m);
     case W_REVOKED:
         return on_revoked(&p->gate, m);
+    case W_FORWARDED:
+        return on_forwarded(&p->gate, m);
     case W_DRAIN:
         return on_drain(p, m);
     case W_PLACEHOLDERS:

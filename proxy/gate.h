@@ -18,6 +18,7 @@
 struct event_base;
 struct gate;
 struct gate_names;
+struct oidc;
 struct placeholder_key;
 struct revoked;
 struct session;
@@ -67,6 +68,7 @@ struct gate {
     struct placeholder_key *tag;
     EVP_PKEY *token_public; /* GATE_TOKEN */
     struct revoked *revoked;
+    struct oidc *oidc; /* of a listener with `forwarded`; else NULL */
     LIST_HEAD(, session) sessions;
     bool draining;
     struct tally *tally;

@@ -5,6 +5,7 @@
 #include "guard.h"
 #include "hold.h"
 #include "meter.h"
+#include "spend.h"
 #include "tunnel.h"
 
 #include <event2/event.h>
@@ -67,6 +68,7 @@ void grant_tell_fail(struct grant *g, unsigned status, const char *code)
         journal_id(g->injector->journal, g->counter, id, sizeof id);
     struct front f = g->relay.front;
     grant_set_state(g, G_DONE);
+    stream_retry(&f, g->retry);
     grant_release(g);
     f.ops->fail(f.self, status, code, id);
 }
@@ -336,13 +338,15 @@ static void gather(struct grant *g, size_t max)
     if (ended) {
         gather_end(&g->body);
         later(g);
-    } else if (g->approval[0]) {
+    } else if (g->waited) {
         relay_wanted(g);
     }
 }
 
 void grant_proceed(struct grant *g)
 {
+    if (grant_budget(g))
+        return;
     size_t max = g->decided.credential ? fill_gathers(&g->fill, &g->head) : 0;
     if (max > 0)
         gather(g, max);
@@ -371,7 +375,7 @@ void grant_start(struct grant *g, struct grant_request *r)
     if (g->decided.rule->method_scoped)
         (void)guard_strip_overrides(&g->head);
     if (g->decided.credential == NULL) {
-        (g->decided.rule->ask ? grant_hold : fetch)(g);
+        (g->decided.rule->ask ? grant_hold : grant_proceed)(g);
         return;
     }
     bad = fill_begin(&g->fill, g->decided.credential, &r->marks, &g->head);
@@ -409,6 +413,7 @@ struct grant *grant_new(struct injector *i, struct front front)
 static void back_data(void *self, const void *p, size_t n)
 {
     struct grant *g = self;
+    spend_up(g->relay.spend, n);
     if (g->state != G_BODY) {
         if (fill_pass(&g->fill, p, n))
             relay_up_bytes(self, p, n);
@@ -425,7 +430,7 @@ static void back_data(void *self, const void *p, size_t n)
 static void back_end(void *self)
 {
     struct grant *g = self;
-    if (g->state == G_HELD) {
+    if (g->state == G_HELD || g->state == G_BUDGET) {
         g->relay.request_ended = true;
         return;
     }
@@ -445,23 +450,40 @@ static void back_end(void *self)
 static size_t back_room(void *self)
 {
     struct grant *g = self;
-    return g->state == G_BODY ? gather_room(&g->body) : relay_up_room(self);
+    size_t room = g->state == G_BODY ? gather_room(&g->body) : relay_up_room(self);
+    return room ? spend_up_room(g->relay.spend, room) : 0;
 }
 
 /* Given up while its secret was awaited: nothing left, and nothing is on record yet. */
 static void note_given_up(struct grant *g, const char *code)
 {
     struct record r;
-    g->counter = journal_next(g->injector->journal);
+    if (g->counter == 0)
+        g->counter = journal_next(g->injector->journal);
     record_request(g, &r, RECORD_DENIED);
     record_put_str(&r, RF_CODE, code);
     journal_note(g->injector->journal, &r);
 }
 
+/* Something is awaited before its record is written. */
+static bool is_undecided(const struct grant *g)
+{
+    return g->state == G_SECRET || g->state == G_BODY || g->state == G_HELD || g->state == G_BUDGET;
+}
+
+static void back_id(void *self, char id[STREAM_ID])
+{
+    struct grant *g = self;
+    if (is_undecided(g))
+        g->counter = journal_next(g->injector->journal); /* cancel writes its record */
+    if (g->counter)
+        journal_id(g->injector->journal, g->counter, id, STREAM_ID);
+}
+
 static void back_cancel(void *self, const char *code)
 {
     struct grant *g = self;
-    if (g->state == G_SECRET || g->state == G_BODY || g->state == G_HELD)
+    if (is_undecided(g))
         note_given_up(g, code);
     tunnel_cancelled(g->relay.tunnel, code);
     grant_end_record(g, RECORD_ABORTED, code);
@@ -476,6 +498,7 @@ static const struct back_ops back_ops = {
     .end = back_end,
     .room = back_room,
     .resume = relay_resume,
+    .id = back_id,
     .cancel = back_cancel,
 };
 

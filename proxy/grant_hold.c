@@ -68,6 +68,7 @@ void grant_hold(struct grant *g)
         .length = body_length(&g->head),
     };
     grant_set_state(g, G_HELD);
+    g->waited = true;
     g->hold = hold_new(g->injector->holds, &s, on_decided, g);
     buf_free(&shape);
     if (g->hold == NULL)

@@ -10,7 +10,7 @@
 #include "scrub_frames.h"
 #include "secret.h"
 
-enum grant_state { G_NEW = 0, G_HELD, G_BODY, G_SECRET, G_RECORDING, G_OPEN, G_DONE };
+enum grant_state { G_NEW = 0, G_HELD, G_BUDGET, G_BODY, G_SECRET, G_RECORDING, G_OPEN, G_DONE };
 
 struct grant {
     struct relay relay; /* first */
@@ -24,6 +24,8 @@ struct grant {
     struct gather body;  /* of the request, when the slot or a signature needs it whole */
     struct hold *hold;   /* G_HELD */
     char approval[200];  /* who has decided; "" where nobody was asked */
+    bool waited;         /* held, or for its budget: what comes of the body had no room */
+    unsigned retry;      /* seconds, told with a refusal; 0: nothing is */
     struct event *later; /* G_BODY: it is */
     struct secret_wait *secret_wait;
     struct sign_wait *sign_wait;
@@ -59,6 +61,8 @@ void grant_end_record(struct grant *g, enum record_kind kind, const char *code);
 void grant_deny(struct grant *g, unsigned status, const char *code, const char *detail);
 /* Nothing more is awaited of people: on with the body, the secret, the record. */
 void grant_proceed(struct grant *g);
+/* grant_budget.c: true: leave is asked for, and grant_proceed or grant_deny follows. */
+bool grant_budget(struct grant *g);
 /* grant_hold.c: the rule asks. Ends in grant_proceed or grant_deny. */
 void grant_hold(struct grant *g);
 

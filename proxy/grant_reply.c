@@ -3,6 +3,7 @@
 
 #include "meter.h"
 #include "scrub_head.h"
+#include "spend.h"
 #include "tunnel.h"
 
 #include <stdlib.h>
@@ -88,6 +89,7 @@ static void front_data(void *self, const void *p, size_t n)
 {
     struct grant *g = self;
     struct slice s = {p, n};
+    spend_down(g->relay.spend, n);
     if (g->relay.tunnel) {
         tunnel_down(g->relay.tunnel, p, n);
         return;
@@ -178,10 +180,10 @@ static size_t front_room(void *self)
 {
     struct grant *g = self;
     if (g->relay.tunnel)
-        return tunnel_down_room(g->relay.tunnel);
+        return spend_down_room(g->relay.spend, tunnel_down_room(g->relay.tunnel));
     size_t room = g->relay.front.ops->room(g->relay.front.self);
     size_t held = g->scrub ? scrub_held(g->scrub) : 0;
-    return room > held ? room - held : 0;
+    return room > held ? spend_down_room(g->relay.spend, room - held) : 0;
 }
 
 static void front_wanted(void *self)

@@ -16,6 +16,8 @@ struct hop_exchange {
     uint32_t window;               /* reply bytes that may be on their way or unacked */
     uint32_t unacked;              /* reply bytes passed on and not yet credited */
     bool replied, trailed, tunnel; /* tunnel: an upgrade is asked for */
+    unsigned refused;              /* by our front, with this status and code; 0: it is not */
+    const char *refused_code;
     LIST_ENTRY(hop_exchange) link;
 };
 
@@ -174,13 +176,17 @@ static int on_trailers(struct hop_exchange *x, struct msg *m)
 
 static int on_fail(struct hop_exchange *x, struct msg *m)
 {
-    uint32_t status;
+    uint32_t status, retry;
     char code[64], id[48];
     if (msg_get_u32(m, &status) < 0 || msg_get_str(m, code, sizeof code) < 0 ||
-        msg_get_str(m, id, sizeof id) < 0 || msg_end(m) < 0 || status < 400 || status > 599)
+        msg_get_str(m, id, sizeof id) < 0 || msg_get_u32(m, &retry) < 0 || msg_end(m) < 0 ||
+        retry > 2 * 86400 || status < 400 || status > 599)
         return -1;
+    unsigned ours = x->refused;
+    const char *why = ours ? x->refused_code : code;
     struct front f = drop(x);
-    f.ops->fail(f.self, status, code, id);
+    stream_retry(&f, ours ? 0 : retry);
+    f.ops->fail(f.self, ours ? ours : status, why, id);
     return 0;
 }
 
@@ -194,6 +200,18 @@ static int on_credit(struct hop_exchange *x, struct msg *m)
     return 0;
 }
 
+/* Sent before it heard that we refuse the request; with an end it has forgotten it. */
+static int on_late(struct hop_exchange *x, const struct msg *m)
+{
+    if (m->type != W_HOP_END)
+        return 0;
+    unsigned status = x->refused;
+    const char *code = x->refused_code;
+    struct front f = drop(x);
+    f.ops->fail(f.self, status, code, "-");
+    return 0;
+}
+
 static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
 {
     struct hop *h = arg;
@@ -203,6 +221,8 @@ static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
     struct hop_exchange *x = find(h, id);
     if (x == NULL)
         return 0; /* cancelled meanwhile */
+    if (x->refused && m->type != W_HOP_FAIL)
+        return on_late(x, m);
     switch (m->type) {
     case W_HOP_REPLY:
         return on_reply(x, m);
@@ -304,7 +324,7 @@ static void back_end(void *self)
 static size_t back_room(void *self)
 {
     struct hop_exchange *x = self;
-    return x->hop->ch && ipc_queued(x->hop->ch) < HOP_WINDOW * 4 ? x->credit : 0;
+    return x->hop->ch && x->refused == 0 && ipc_queued(x->hop->ch) < HOP_WINDOW * 4 ? x->credit : 0;
 }
 
 static void back_resume(void *self)
@@ -312,15 +332,32 @@ static void back_resume(void *self)
     acknowledge(self, 1);
 }
 
-static void back_cancel(void *self, const char *code)
+static void send_abort(struct hop_exchange *x, const char *code)
 {
-    struct hop_exchange *x = self;
     struct msg m;
     msg_init(&m, W_HOP_ABORT);
     msg_put_u32(&m, x->id);
     msg_put_str(&m, code);
     ipc_send(x->hop->ch, &m);
+}
+
+static void back_cancel(void *self, const char *code)
+{
+    struct hop_exchange *x = self;
+    if (x->refused == 0)
+        send_abort(x, code);
     drop(x);
+}
+
+static bool back_refuse(void *self, unsigned status, const char *code)
+{
+    struct hop_exchange *x = self;
+    if (x->refused || x->replied)
+        return false;
+    x->refused = status;
+    x->refused_code = code;
+    send_abort(x, code);
+    return true;
 }
 
 static const struct back_ops back_ops = {
@@ -328,6 +365,7 @@ static const struct back_ops back_ops = {
     .end = back_end,
     .room = back_room,
     .resume = back_resume,
+    .refuse = back_refuse,
     .cancel = back_cancel,
 };
 

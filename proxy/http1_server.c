@@ -12,8 +12,12 @@ enum server_state {
     S_HEAD = 0, /* between requests, or reading a head */
     S_EXCHANGE, /* a request is under way */
     S_CLOSING,  /* the last reply is being flushed */
+    S_LINGER,   /* it is, and what the client still sends is dropped */
     S_DEAD,
 };
+
+/* A socket that is closed with input unread resets, and the client loses the answer. */
+enum { LINGER_SECONDS = 1, LINGER_MAX = 1024 * 1024, FLUSH_SECONDS = 10 };
 
 struct http1_server {
     struct io *io;
@@ -29,6 +33,9 @@ struct http1_server {
     bool tunnel;                      /* the reply began one */
     char accept[UPGRADE_ACCEPT_TEXT]; /* what a WebSocket is answered; "": none is asked for */
     const char *refusal_field;
+    size_t lingered;   /* bytes dropped in S_LINGER */
+    unsigned flushing; /* seconds that the answer has taken to leave */
+    char retry_field[32];
     int depth;
     bool freed;
 };
@@ -230,6 +237,13 @@ static size_t front_room(void *self)
     return room > STREAM_IN_MAX ? STREAM_IN_MAX : room;
 }
 
+static void front_retry(void *self, unsigned seconds)
+{
+    struct http1_server *s = self;
+    snprintf(s->retry_field, sizeof s->retry_field, "retry-after: %u\r\n", seconds);
+    s->refusal_field = s->retry_field;
+}
+
 static void front_wanted(void *self)
 {
     struct http1_server *s = self;
@@ -245,7 +259,41 @@ static const struct front_ops front_ops = {
     .fail = front_fail,
     .room = front_room,
     .wanted = front_wanted,
+    .retry = front_retry,
 };
+
+/* ---- the last answer ---- */
+
+static void drop_input(struct http1_server *s)
+{
+    struct buf *in = io_in(s->io);
+    s->lingered += buf_len(in);
+    buf_clear(in);
+    if (s->lingered > LINGER_MAX)
+        shut(s);
+}
+
+/* Our side ends with the answer; the client's goes on until it has seen that, within bounds. */
+static void finish(struct http1_server *s)
+{
+    bool more = !s->request_done || buf_len(io_in(s->io)) > 0;
+    if (!more || io_eof(s->io)) {
+        shut(s);
+        return;
+    }
+    set_state(s, S_LINGER);
+    io_end(s->io);
+    io_deadline(s->io, LINGER_SECONDS);
+    drop_input(s);
+}
+
+static void linger_timeout(struct http1_server *s)
+{
+    if (io_out_len(s->io) > 0 && ++s->flushing < FLUSH_SECONDS)
+        io_deadline(s->io, LINGER_SECONDS);
+    else
+        shut(s);
+}
 
 /* ---- the request side ---- */
 
@@ -331,11 +379,18 @@ static void send_continue(struct http1_server *s)
 static void give_up(struct http1_server *s, unsigned status, const char *code)
 {
     struct back b = s->back;
+    char id[STREAM_ID] = "-";
+    s->close_after = true;
+    if (b.ops && b.ops->refuse && b.ops->refuse(b.self, status, code)) {
+        io_deadline(s->io, s->limits->idle_seconds);
+        return;
+    }
     s->back = (struct back){NULL, NULL};
+    if (b.ops && b.ops->id)
+        b.ops->id(b.self, id);
     if (b.ops)
         b.ops->cancel(b.self, code);
-    s->close_after = true;
-    front_fail(s, status, code, "-");
+    front_fail(s, status, code, id);
 }
 
 static void end_request(struct http1_server *s)
@@ -398,11 +453,12 @@ static void run(struct http1_server *s)
         leave(s);
         return;
     }
-    if (!s->freed) {
+    if (s->state == S_CLOSING)
+        finish(s);
+    else if (s->state == S_LINGER)
+        drop_input(s);
+    if (!s->freed)
         io_consumed(s->io);
-        if (s->state == S_CLOSING)
-            shut(s);
-    }
     leave(s);
 }
 
@@ -419,6 +475,10 @@ static void on_eof(struct http1_server *s)
 
 static void on_timeout(struct http1_server *s)
 {
+    if (s->state == S_LINGER) {
+        linger_timeout(s);
+        return;
+    }
     if (s->state == S_HEAD && !s->head_begun) {
         shut(s); /* idle keep-alive */
         return;
@@ -440,7 +500,7 @@ static void on_timeout(struct http1_server *s)
         give_up(s, 408, "timeout");
     }
     if (!s->freed && s->state == S_CLOSING)
-        shut(s);
+        finish(s);
 }
 
 static void on_io(struct io *io UNUSED, enum io_event ev, void *arg)

@@ -20,10 +20,12 @@ struct http2_stream {
     bool counted;       /* one was declared */
     bool request_ended; /* by the client */
     bool request_done;  /* the back was told */
+    bool given_up;      /* refused by us in its body: fail follows */
     bool head_request, replied, reply_ended, client_reset;
     time_t linger_at;  /* 0, or the reply went out whole at this time and the body still comes */
     size_t lingered;   /* bytes of it that were dropped since */
     bool push, resume; /* to be done in the next turn */
+    unsigned retry;    /* seconds, told with a refusal; 0: nothing is */
     const char *why;   /* it is being reset; constant text */
     time_t read_at, written_at; /* monotonic seconds: the last progress of either body */
     LIST_ENTRY(http2_stream) link;

@@ -168,7 +168,7 @@ static void front_end(void *self)
 static void front_fail(void *self, unsigned status, const char *code, const char *id)
 {
     struct http2_stream *st = self;
-    char text[REFUSAL_MAX], denied[REFUSAL_MAX], number[8], length[24];
+    char text[REFUSAL_MAX], denied[REFUSAL_MAX], number[8], length[24], retry[24];
     drop_in(st);
     st->reply_ended = true;
     http2_server_soon(st->server);
@@ -181,18 +181,25 @@ static void front_fail(void *self, unsigned status, const char *code, const char
     int n = snprintf(text, sizeof text, "denied %s\n", denied);
     snprintf(number, sizeof number, "%u", status);
     snprintf(length, sizeof length, "%d", n);
+    snprintf(retry, sizeof retry, "%u", st->retry);
     const nghttp2_nv nv[] = {
         pair(SLICE(":status"), slice_str(number)),
         pair(SLICE("content-type"), SLICE("text/plain; charset=utf-8")),
         pair(SLICE("durward-denied"), slice_str(denied)),
         pair(SLICE("cache-control"), SLICE("no-store")),
         pair(SLICE("content-length"), slice_str(length)),
+        pair(SLICE("retry-after"), slice_str(retry)), /* the last: left out where there is none */
     };
     bool body = !st->head_request && buf_append(&st->out, text, (size_t)n) == 0;
     if (body)
         st->server->out_total += (size_t)n;
-    if (submit(st, nv, ARRAY_LEN(nv), body) < 0)
+    if (submit(st, nv, ARRAY_LEN(nv) - (st->retry == 0), body) < 0)
         reset(st, NGHTTP2_INTERNAL_ERROR);
+}
+
+static void front_retry(void *self, unsigned seconds)
+{
+    ((struct http2_stream *)self)->retry = seconds;
 }
 
 void http2_stream_continue(struct http2_stream *st)
@@ -228,6 +235,7 @@ static const struct front_ops front_ops = {
     .fail = front_fail,
     .room = front_room,
     .wanted = front_wanted,
+    .retry = front_retry,
 };
 
 static void set_back(void *self, struct back back)
@@ -252,8 +260,14 @@ void http2_stream_cancel(struct http2_stream *st, const char *code)
 
 void http2_stream_give_up(struct http2_stream *st, unsigned status, const char *code)
 {
+    char id[STREAM_ID] = "-";
+    st->given_up = true;
+    if (st->back.ops && st->back.ops->refuse && st->back.ops->refuse(st->back.self, status, code))
+        return;
+    if (st->back.ops && st->back.ops->id)
+        st->back.ops->id(st->back.self, id);
     http2_stream_cancel(st, code);
-    front_fail(st, status, code, "-");
+    front_fail(st, status, code, id);
 }
 
 /* Bytes that left our buffer: the client may send as many again. */
@@ -286,7 +300,7 @@ void http2_stream_data(struct http2_stream *st, const uint8_t *p, size_t n)
     st->read_at = http2_server_now();
     if (now > 0 && pass(st, p, now) < 0)
         now = n;
-    if (st->back.ops == NULL || buf_append(&st->in, p + now, n - now) < 0)
+    if (st->back.ops == NULL || st->given_up || buf_append(&st->in, p + now, n - now) < 0)
         now = n; /* nobody wants it, or beyond the window, which nghttp2 does not let through */
     if (now > 0)
         consumed(st, now);
@@ -320,6 +334,8 @@ static void end_request(struct http2_stream *st)
 void http2_stream_push(struct http2_stream *st)
 {
     size_t room;
+    if (st->given_up)
+        return;
     while (buf_len(&st->in) > 0 && (room = back_room(st)) > 0) {
         size_t have = buf_len(&st->in), n = have < room ? have : room;
         if (pass(st, buf_data(&st->in), n) < 0)

@@ -75,6 +75,7 @@ struct sandbox {
         char *text, *secret;
     } placeholders[SANDBOX_PLACEHOLDERS_MAX];
     size_t n_placeholders;
+    size_t forwarded; /* of LISTENER_FORWARDED: which `listen` entry */
     struct child *gate;
     bool answered; /* the builder has its W_LISTENERS_OK */
     TAILQ_ENTRY(sandbox) link;
@@ -88,7 +89,7 @@ struct parent {
     char *config_path;   /* NULL: none to reload from */
     struct config *config;
     uint32_t generation;
-    int env_fd, roots_fd, audit_dir_fd, state_dir_fd, api_fd;
+    int env_fd, roots_fd, budgets_fd, audit_dir_fd, state_dir_fd, api_fd;
     int metrics_fd, console_fd; /* `listen` entries that the controller serves; -1: none */
     struct ca_files ca;
     char *ca_pem;
@@ -114,6 +115,9 @@ struct parent {
 
 /* parent_child.c */
 struct child *parent_start(struct parent *p, enum role r, const char *tag);
+/* parent_forwarded.c: who sends requests on to listeners with `forwarded`, and with what keys */
+int parent_check_forwarded(const struct config *c, struct err *err);
+void parent_tell_forwarded(struct child *gate); /* nothing for other gates */
 void parent_retire(struct child *c); /* it ends, and is not started again; NULL is fine */
 void parent_reaped(struct parent *p, pid_t pid, int status);
 /* parent_init.c: W_INIT of each role, as soon as what it needs is known */
@@ -125,7 +129,9 @@ void parent_wire(struct parent *p, struct child *a, struct child *b, const char 
                  const char *policy, bool token);
 void parent_rewire(struct child *c); /* all wires of c whose other end is there */
 void parent_unwire(struct child *c);
-/* parent_message.c: what roles say on their control channels */
+/* parent_message.c: the starter's W_SECRET_TRY (0, or -1 when it is bad), and what roles say on
+ * their control channels */
+int parent_try_secret(struct parent *p, struct msg *m);
 int parent_message(struct ipc *ch, struct msg *m, void *child);
 /* parent_anchor.c: W_ANCHOR, and the end of the command it ran */
 int parent_anchor(struct parent *p, struct msg *m);

@@ -91,6 +91,7 @@ static void init_dialer(struct parent *p, struct msg *m)
     const struct config_proxy *proxy = config_upstream_proxy(p->config);
     if (proxy && proxy->scheme == SCHEME_HTTPS)
         msg_put_fd_dup(m, p->roots_fd);
+    msg_put_fd_dup(m, p->budgets_fd);
 }
 
 static void init_logger(struct parent *p, struct msg *m)

@@ -111,6 +111,7 @@ void parent_bind_gate(struct child *gate)
     struct msg m;
     if (s == NULL || s->n_listeners == 0 || gate->ch == NULL)
         return;
+    parent_tell_forwarded(gate);
     msg_init(&m, W_BIND);
     msg_put_u8(&m, s->mode);
     msg_put_str(&m, s->id);
@@ -381,7 +382,10 @@ int parent_listen_all(struct parent *p, struct err *err)
         s->mode = l[i].policy ? GATE_BOUND : GATE_TOKEN;
         snprintf(s->policy, sizeof s->policy, "%s", l[i].policy ? l[i].policy : "");
         struct sandbox_listener *only = &s->listeners[0];
-        only->kind = l[i].kind == LISTEN_HTTPS ? LISTENER_REMOTE_HTTPS : LISTENER_REMOTE_HTTP;
+        only->kind = l[i].forwarded              ? LISTENER_FORWARDED
+                     : l[i].kind == LISTEN_HTTPS ? LISTENER_REMOTE_HTTPS
+                                                 : LISTENER_REMOTE_HTTP;
+        s->forwarded = i;
         only->fd = fd;
         snprintf(only->name, sizeof only->name, "%s", l[i].name ? l[i].name : "");
         s->n_listeners = 1;

@@ -251,7 +251,7 @@ static void on_explicit(struct io *io, enum io_event ev, void *arg)
     struct session *s = arg;
     if (ev == IO_READABLE) {
         io_callback(io, NULL, NULL);
-        if (buf_data(io_in(io))[0] == SOCKS5_VERSION)
+        if (s->entry != ENTRY_FORWARDED && buf_data(io_in(io))[0] == SOCKS5_VERSION)
             session_start_socks(s);
         else
             session_start_http(s);
@@ -270,7 +270,7 @@ void session_explicit(struct session *s)
 static void begin(struct session *s)
 {
     if (s->explicit_inner) {
-        s->entry_name = "forward";
+        s->entry_name = s->entry == ENTRY_FORWARDED ? "forwarded" : "forward";
         memset(&s->outer, 0, sizeof s->outer);
         s->outer_binds_name = false;
         if (s->port_name)

@@ -1,5 +1,5 @@
 /* The vault's process: its main, and the way to token endpoints that it cannot open by itself: a
- * descriptor from the dialer, TLS with the endpoint verified, one POST, an answer of at most 64
+ * descriptor from the dialer, TLS with the endpoint verified, one request, an answer of at most 64
  * KiB. */
 #include "authority.h"
 #include "dial_client.h"
@@ -113,7 +113,7 @@ static int head_of(struct head *h, const struct token_request *r, struct authori
     const char *rest = r->url + strlen("https://");
     size_t n = strcspn(rest, "/");
     http_head_init(h);
-    h->method = SLICE("POST");
+    h->method = slice_str(r->method);
     h->minor = 1;
     h->form = TARGET_ORIGIN;
     if (authority_parse(a, SCHEME_HTTPS, (struct slice){rest, n}) < 0 ||
@@ -239,6 +239,8 @@ int vault_main(void)
     vault_free(v);
     dial_client_free(role.dial);
     pool_free(role.env.pool);
+    if (role.base) /* connections that were kept say farewell, and go */
+        event_base_loop(role.base, EVLOOP_NONBLOCK);
     SSL_CTX_free(role.env.tls);
     roots_free(role.roots);
     if (role.base)

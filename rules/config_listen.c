@@ -110,8 +110,8 @@ static int read_page(struct config *c, const struct node *n, const char *key, co
 static int read_listener(struct config *c, const struct node *n, struct config_listen *l,
                          struct err *err)
 {
-    static const struct key keys[] = {
-        {"http", NULL}, {"https", NULL}, {"name", NULL}, {"policy", NULL}, {"insecure", NULL}};
+    static const struct key keys[] = {{"http", NULL},   {"https", NULL},    {"name", NULL},
+                                      {"policy", NULL}, {"insecure", NULL}, {"forwarded", NULL}};
     struct node clear, secure, at;
     struct authority a;
     if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
@@ -126,15 +126,18 @@ static int read_listener(struct config *c, const struct node *n, struct config_l
     if (read_address(c, is_http ? &clear : &secure, &a, l, err) < 0 ||
         read_policy(c, n, l, err) < 0)
         return -1;
+    if (node_get(n, "forwarded", &at) && config_read_forwarded(c, &at, l, err) < 0)
+        return -1;
     if (is_http && node_get(n, "name", &at))
         return node_fail(&at, err, "'name' is of a certificate: it goes with 'https'");
-    if (!is_loopback(&a) && !l->insecure && (is_http || l->policy))
+    if (!is_loopback(&a) && !l->insecure && (is_http || (l->policy && !l->forwarded)))
         return node_fail(n, err,
                          "%s is not a loopback address: %s; listen on 127.0.0.1, or say "
                          "'insecure: true' if you mean it",
                          l->address,
-                         l->policy ? "whoever reaches it would be that policy, without a token"
-                                   : "tokens would go over the network in clear");
+                         l->policy && !l->forwarded
+                             ? "whoever reaches it would be that policy, without a token"
+                             : "tokens would go over the network in clear");
     return is_https ? read_name(c, n, &a, l, err) : 0;
 }
 

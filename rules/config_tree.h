@@ -59,11 +59,16 @@ bool config_is_minted(const json_t *declared);
 int config_read_mint(struct config *c, const struct node *n, struct config_secret *s,
                      struct err *err);
 void config_mark_keys(struct config *c);
+/* Such a secret is kept behind an endpoint (and not a token of it). */
+bool config_is_remote(const struct config_secret *s);
 
 /* One section each; the node is present. */
 int config_read_secrets(struct config *c, const struct node *n, struct err *err);
 int config_read_policies(struct config *c, const struct node *n, struct err *err);
 int config_read_upstream(struct config *c, const struct node *n, struct err *err);
+/* config_forwarded.c: what `forwarded` of a listener says. */
+int config_read_forwarded(struct config *c, const struct node *n, struct config_listen *l,
+                          struct err *err);
 int config_read_listen(struct config *c, const struct node *n, struct err *err);
 int config_read_audit(struct config *c, const struct node *n, struct err *err);
 int config_read_ca(struct config *c, const struct node *n, struct err *err);

@@ -15,6 +15,8 @@ struct policy {
     size_t n_arms;
     unsigned refs;
     const struct budget *budget;
+    const struct budget **budgets; /* of the rules, by key */
+    size_t n_budgets;
     const json_t *secrets; /* while being built */
     json_t *credentials;   /* while being built: description → number */
     struct policy_index index;
@@ -95,6 +97,30 @@ int policy_budget_read(struct policy *p, const struct node *n, struct err *err)
 const struct budget *policy_budget(const struct policy *p)
 {
     return p->budget;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct budget *const *x = a, *const *y = b;
+    return (*x)->key < (*y)->key ? -1 : (*x)->key > (*y)->key;
+}
+
+static void index_budgets(struct policy *p)
+{
+    p->budgets = arena_zalloc(p->arena, p->n_rules + 1, sizeof *p->budgets);
+    for (size_t i = 0; i < p->n_rules; i++)
+        if (p->rules[i]->rule.budget)
+            p->budgets[p->n_budgets++] = p->rules[i]->rule.budget;
+    if (p->n_budgets)
+        qsort(p->budgets, p->n_budgets, sizeof *p->budgets, by_key);
+}
+
+const struct budget *policy_budget_find(const struct policy *p, uint64_t key)
+{
+    const struct budget wanted = {.key = key}, *w = &wanted;
+    const struct budget **at =
+        p->n_budgets ? bsearch(&w, p->budgets, p->n_budgets, sizeof *p->budgets, by_key) : NULL;
+    return at ? *at : NULL;
 }
 
 /* Nobody counts in a tunnel. */
@@ -197,6 +223,7 @@ int policy_seal(struct policy *p, struct err *err)
                 return -1;
         }
     }
+    index_budgets(p);
     policy_index_build(x, p->arena);
     json_decref(p->credentials);
     p->credentials = NULL;

@@ -125,6 +125,9 @@ const char *policy_rule_where(const struct policy *p, size_t i);
 /* Of all its rules together; NULL: none. */
 const struct budget *policy_budget(const struct policy *p);
 
+/* The budget of a rule by its key; NULL: there is none (any more). */
+const struct budget *policy_budget_find(const struct policy *p, uint64_t key);
+
 /* Which kinds of allow rules name this scheme, host and port, whatever the path and method. */
 enum { POLICY_HOST_PLAIN = 1, POLICY_HOST_CREDENTIALED = 2, POLICY_HOST_ASK = 4 };
 unsigned policy_host(const struct policy *p, const struct authority *a);

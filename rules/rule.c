@@ -22,7 +22,7 @@ const struct key rule_keys[] = {
     {"websocket", NULL},
     {"ranges", NULL},
     {"ask", NULL},
-    {"budget", "M3"},
+    {"budget", NULL},
     {"to", NULL},
     {"refs", NULL},
     {"query", NULL},

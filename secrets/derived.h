@@ -34,9 +34,19 @@ struct secret *derived_local(const struct derived *m, struct secret *const *inpu
                              struct err *err);
 bool derived_is_local(const struct derived *m);
 
-/* What to ask; free it with token_request_free in either case. 0 or -1. */
-int derived_request(const struct derived *m, struct secret *const *inputs, time_t now,
-                    struct token_request *ret, struct err *err);
+/* Its value is kept behind an endpoint: as it is given, to be checked like that of any store. */
+bool derived_is_stored(const struct derived *m);
+/* Its input is a login, which may have ended early: 401 or 403 say so. */
+bool derived_needs_login(const struct derived *m);
+/* A login that can be prolonged with the token itself. */
+bool derived_renews(const struct derived *m);
+/* A login by a token that is given: when it cannot be prolonged (4xx) it serves as it is. */
+bool derived_is_itself(const struct derived *m);
+
+/* old: the value to prolong, or NULL. What to ask; free it with token_request_free in either case.
+ * 0 or -1. */
+int derived_request(const struct derived *m, struct secret *const *inputs, const struct secret *old,
+                    time_t now, struct token_request *ret, struct err *err);
 
 struct derived_answer {
     struct secret *value;   /* the caller unrefs */

@@ -6,7 +6,7 @@ import ssl
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import scene, shapes, tap  # noqa: E402
+from harness import client, scene, shapes, tap  # noqa: E402
 
 GH = "api.github.com"
 
@@ -49,6 +49,26 @@ def denials(t, s, gate):
     r, st = gate.connect("API.GitHub.com:443", host="api.github.com:443")
     st.close()
     t.eq(r.status, 200, "ASCII case is folded")
+
+
+def early(t, s, gate):
+    """Refused at its head: a client that first sends its whole body reads the answer all the same."""
+    before = len(s.github.requests), s.github.accepted
+    for length, extra in (("Content-Length: %d" % (1 << 20), b""),
+                          ("Transfer-Encoding: chunked", b"100000\r\n")):
+        got = []
+        for _ in range(10):
+            with gate.tls(GH) as st:
+                st.send("POST /orgs/acme HTTP/1.1\r\nHost: %s\r\n%s\r\n\r\n" % (GH, length))
+                try:
+                    st.send(extra + bytes((1 << 20) - 4096))
+                    r = st.reply()
+                    got.append((r.status, r.code, st.ended()))
+                except (OSError, client.Ended) as e:
+                    got.append(repr(e))
+        t.eq(got, [(403, "no_rule", True)] * 10, "a refusal is read after 1 MiB of the body, " +
+             length.split(":")[0])
+    t.eq((len(s.github.requests), s.github.accepted), before, "no byte of these left")
 
 
 def authorities(t, s, gate):
@@ -209,7 +229,7 @@ def main(t):
     address = s.listener()
     s.d.serve()
     gate = s.gate(address)
-    for part in (denials, authorities, credentials, methods, plain_http, edits):
+    for part in (denials, early, authorities, credentials, methods, plain_http, edits):
         t.part(part, t, s, gate)
     records(t, s)
     t.eq(s.d.stop(), 0, "the daemon ends well")

@@ -318,6 +318,35 @@ static void test_request_credit(void)
     close_bed(&b);
 }
 
+/* Refused by the gate in its body: the answer waits for the id of the injector's record. */
+static void test_refuse(void)
+{
+    struct bed b;
+    struct msg m;
+    open_bed(&b, BODY_CHUNKED, 0);
+    CU_ASSERT(bed_take(b.far, W_HOP_REQUEST, &m));
+    msg_done(&m);
+    CU_ASSERT(b.back.ops->refuse(b.back.self, 400, "framing"));
+    CU_ASSERT_EQUAL(b.back.ops->room(b.back.self), 0);
+    CU_ASSERT(bed_take(b.far, W_HOP_ABORT, &m));
+    msg_done(&m);
+    good_reply(&b); /* was on its way */
+    bed_body(b.far, 1, 100);
+    turn();
+    CU_ASSERT(b.front.bytes == 0 && b.front.fails == 0);
+    CU_ASSERT_FALSE(b.back.ops->refuse(b.back.self, 408, "timeout"));
+    bed_put_id(&m, W_HOP_FAIL, 1);
+    msg_put_u32(&m, 500);
+    msg_put_str(&m, "other");
+    msg_put_str(&m, "9-41");
+    msg_put_u32(&m, 0);
+    bed_send(b.far, &m);
+    turn();
+    CU_ASSERT(b.front.fails == 1 && b.front.status == 400);
+    CU_ASSERT_STRING_EQUAL(b.front.code, "framing");
+    close_bed(&b);
+}
+
 static void test_cancel(void)
 {
     struct bed b;
@@ -380,6 +409,7 @@ static void test_large(void)
 void suite_hop(void)
 {
     CU_pSuite s = CU_add_suite("hop", bed_setup, bed_teardown);
+    CU_add_test(s, "refused by the gate", test_refuse);
     CU_add_test(s, "a request and its reply", test_request);
     CU_add_test(s, "a bad injector loses its channel", test_bad_injector);
     CU_add_test(s, "credit of the reply", test_reply_credit);

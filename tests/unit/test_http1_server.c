@@ -105,6 +105,12 @@ static void back_resume(void *self)
     give_large(b);
 }
 
+static void back_id(void *self, char id[STREAM_ID])
+{
+    CU_ASSERT_EQUAL(((struct bed *)self)->cancels, 0);
+    snprintf(id, STREAM_ID, "7-3");
+}
+
 static void back_cancel(void *self, const char *code UNUSED)
 {
     ((struct bed *)self)->cancels++;
@@ -124,6 +130,7 @@ static const struct back_ops back_ops = {
     .room = back_room,
     .resume = back_resume,
     .cancel = back_cancel,
+    .id = back_id,
 };
 
 static void on_request(void *session, struct http1_server *s, struct head *h, struct front front)
@@ -302,6 +309,15 @@ static void test_continue(void)
     close_bed(&b);
 }
 
+/* Our side has ended with the answer; the connection is over as soon as the client's has. */
+static bool over(struct bed *b)
+{
+    bool ours = b->eof && !b->reset;
+    shutdown(b->fd, SHUT_WR);
+    turn();
+    return ours && b->closed;
+}
+
 /* Refused, with the code, and the connection ends whatever follows. */
 static void refused(const char *text, const char *code, unsigned cancels)
 {
@@ -310,7 +326,7 @@ static void refused(const char *text, const char *code, unsigned cancels)
     b.hold = true;
     say(&b, text);
     gather(&b, 100);
-    CU_ASSERT(b.closed && (b.eof || b.reset));
+    CU_ASSERT(over(&b));
     if (!has(&b, code))
         printf("# %s: %.*s\n", code, SL(buf_slice(&b.got)));
     CU_ASSERT(has(&b, code) && has(&b, "connection: close\r\n"));
@@ -326,12 +342,12 @@ static void test_refused(void)
     refused("POST / HTTP/1.1\r\n" H "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
             "denied framing 7-2\n", 0);
     refused("POST / HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n0x1\r\n",
-            "denied framing -\n", 1);
+            "denied framing 7-3\n", 1);
     refused("POST / HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n1\r\nab\r\n",
-            "denied framing -\n", 1);
+            "denied framing 7-3\n", 1);
     refused("POST / HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-Bad: "
             "1\r\n\r\n",
-            "denied secret_blocked -\n", 1);
+            "denied secret_blocked 7-3\n", 1);
     refused("POST /denied HTTP/1.1\r\n" H "Content-Length: 9\r\n\r\nGET /", "denied no_rule 7-1\n",
             0);
 }
@@ -456,12 +472,12 @@ static void test_slow(void)
     open_bed(&b); /* slow head */
     say(&b, "GET / HTTP/1.1\r\nHo");
     gather(&b, 1500);
-    CU_ASSERT(b.closed && has(&b, "HTTP/1.1 408 ") && has(&b, "denied timeout 7-2\n"));
+    CU_ASSERT(over(&b) && has(&b, "HTTP/1.1 408 ") && has(&b, "denied timeout 7-2\n"));
     close_bed(&b);
     open_bed(&b); /* slow body */
     say(&b, "POST / HTTP/1.1\r\n" H "Content-Length: 9\r\n\r\nhalf");
     gather(&b, 1500);
-    CU_ASSERT(b.closed && has(&b, "HTTP/1.1 408 ") && b.cancels == 1);
+    CU_ASSERT(over(&b) && has(&b, "HTTP/1.1 408 ") && b.cancels == 1);
     close_bed(&b);
     limits = usual;
 }
@@ -475,7 +491,45 @@ static void test_early(void)
     gather(&b, 10);
     answer(&b, "enough");
     gather(&b, 100);
-    CU_ASSERT(has(&b, "connection: close\r\n") && has(&b, "enough") && b.closed);
+    CU_ASSERT(has(&b, "connection: close\r\n") && has(&b, "enough") && over(&b));
+    close_bed(&b);
+}
+
+/* Refused at its head, while n bytes of its body are still to be sent. */
+static void refuse_early(struct bed *b, size_t n)
+{
+    static const char data[4096];
+    open_bed(b);
+    say(b, "POST /denied HTTP/1.1\r\n" H "Content-Length: 9000000\r\n\r\n");
+    turn();
+    for (size_t sent = 0; sent < n && !b->closed;) {
+        ssize_t k = send(b->fd, data, sizeof data, MSG_NOSIGNAL | MSG_DONTWAIT);
+        sent += k > 0 ? (size_t)k : 0;
+        turn();
+    }
+    if (n > 0)
+        return;
+    for (int i = 0; i < 30 && !b->closed; i++) {
+        usleep(50000);
+        turn();
+    }
+}
+
+/* The client that still sends a body reads why it is refused. */
+static void test_linger(void)
+{
+    struct bed b;
+    refuse_early(&b, 1000 * 1024);
+    CU_ASSERT_FALSE(b.closed);
+    gather(&b, 100);
+    CU_ASSERT(has(&b, "HTTP/1.1 403 ") && has(&b, "denied no_rule 7-1\n"));
+    CU_ASSERT(over(&b) && b.requests == 1);
+    close_bed(&b);
+    refuse_early(&b, 8u << 20); /* not for ever: 1 MiB, */
+    CU_ASSERT(b.closed);
+    close_bed(&b);
+    refuse_early(&b, 0); /* and a second */
+    CU_ASSERT(b.closed);
     close_bed(&b);
 }
 
@@ -491,6 +545,7 @@ void suite_http1_server(void)
     CU_add_test(s, "the client leaves", test_gone);
     CU_add_test(s, "slow clients (F1)", test_slow);
     CU_add_test(s, "an answer before the body's end", test_early);
+    CU_add_test(s, "a refusal before the body's end is read", test_linger);
 }
 
 void tap_suites(void)

@@ -1,0 +1,58 @@
+/* Shared by exchange.c and exchange_reply.c only. */
+#ifndef DURWARD_EXCHANGE_INTERNAL_H
+#define DURWARD_EXCHANGE_INTERNAL_H
+
+#include "exchange.h"
+
+#include "inspect.h"
+#include "journal.h"
+#include "relay.h"
+
+struct exchange {
+    struct relay relay; /* first */
+    struct gate *gate;
+    struct identity who;
+    enum exchange_state state;
+    struct head head;
+    struct authority authority;
+    const char *entry;
+    const struct rule *rule;
+    struct policy *policy; /* whose rule it is; a reference */
+    char rule_text[256];
+    bool inject;
+    struct origin *origin;
+    struct journal_wait *wait;
+    struct preview *preview; /* until what it holds has gone on */
+    uint64_t counter;        /* of the record id */
+    unsigned refuse_status;
+    const char *refuse_code;
+    char refuse_detail[INSPECT_DETAIL_MAX];
+    bool admitted;
+    unsigned retry; /* seconds, told with a refusal; 0: nothing is */
+    uint64_t taken; /* bytes of the body that came before it was admitted */
+    struct watch *watch;
+};
+
+/* exchange.c */
+void exchange_set_state(struct exchange *x, enum exchange_state s);
+void exchange_free(struct exchange *x);
+/* Frees it, then tells the front: the record, if there is one, is written. */
+void exchange_tell_fail(struct exchange *x, unsigned status, const char *code);
+/* Records the refusal, then tells it. */
+void exchange_deny(struct exchange *x, unsigned status, const char *code);
+/* Of what was admitted here, once; code: constant text. */
+void exchange_end_record(struct exchange *x, enum record_kind kind, const char *code);
+/* What the preview still holds goes on. */
+void exchange_pump(struct exchange *x);
+
+/* It may go: recorded, then to the origin. */
+void exchange_open_plain(struct exchange *x);
+
+/* exchange_budget.c: the rule or its policy has a budget. Ends in exchange_open_plain or a refusal.
+ */
+void exchange_budget(struct exchange *x);
+
+/* exchange_reply.c */
+extern const struct front_ops exchange_front_ops;
+
+#endif

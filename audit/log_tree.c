@@ -229,6 +229,11 @@ int log_tree_read(struct log_tree *t, struct log_tree_dir *d, uint64_t since, lo
             continue;
         if (order > 0)
             d->offset = 0;
+        bool closed = i + 1 < files.n;
+        if (closed && t->want && !t->want(t->want_arg, d, dirfd, files.name[i])) {
+            memcpy(d->file, files.name[i], sizeof d->file);
+            continue;
+        }
         memcpy(d->file, files.name[i], sizeof d->file); /* it may have been compressed meanwhile */
         int fd = openat(dirfd, d->file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
         if (fd < 0)

@@ -20,6 +20,9 @@ struct log_tree {
     struct log_tree_dir **dir;
     size_t n;
     unsigned tags;
+    /* false: this file need not be read; asked of closed files only. NULL: all are read. */
+    bool (*want)(void *arg, const struct log_tree_dir *d, int dirfd, const char *name);
+    void *want_arg;
 };
 
 /* A whole line, valid during the call. Nonzero ends the reading (the line counts as read). */

@@ -372,6 +372,7 @@ void logger_free(struct logger *l)
     free_event(l->second);
     free_event(l->deadline);
     audience_free(l->audience);
+    log_index_free(l->index);
     log_file_free(l->log);
     signing_key_free(l->key);
     int fds[] = {l->lock, l->journal_dir, l->dir, l->base_dir};

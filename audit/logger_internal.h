@@ -8,6 +8,7 @@
 #include "ipc.h"
 #include "journal_file.h"
 #include "log_file.h"
+#include "log_index.h"
 #include "logger.h"
 #include "open_ids.h"
 #include "proc.h"
@@ -79,6 +80,7 @@ struct logger {
     char checkpoint[1024];            /* the last one's line, until it is handed on */
     struct counts counts;
     struct audience *audience;
+    struct log_index *index; /* of the active file; NULL: not of all of it, so none is written */
     bool anchored, rotate_asked;
     bool started, failing, head_failing, stopping, forced, finished, ok;
     unsigned char chunk[LOGGER_CHUNK];
@@ -96,8 +98,9 @@ void logger_arm(struct event *e, unsigned ms);
 
 /* logger_keep.c: checkpoints, rotation, compression, retention. */
 int logger_keep_start(struct logger *l);
-void logger_keep(struct logger *l);      /* each second */
-void logger_keep_last(struct logger *l); /* before the end */
+void logger_index(struct logger *l, struct slice lines); /* they are in the active file */
+void logger_keep(struct logger *l);                      /* each second */
+void logger_keep_last(struct logger *l);                 /* before the end */
 void logger_keep_end(struct logger *l);
 
 /* logger_start.c: everything that W_INIT asks for. */

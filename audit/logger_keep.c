@@ -43,6 +43,26 @@ static int checkpoint(struct logger *l)
     return 1;
 }
 
+void logger_index(struct logger *l, struct slice lines)
+{
+    ssize_t nl;
+    while (l->index && (nl = slice_find(lines, '\n')) >= 0) {
+        log_index_line(l->index, (struct slice){lines.p, (size_t)nl});
+        lines.p += nl + 1;
+        lines.n -= (size_t)nl + 1;
+    }
+}
+
+/* Of a file that this logger did not begin there is none: 'durward audit index' makes it. */
+static void close_index(struct logger *l, const char *closed)
+{
+    struct err err = {0};
+    if (l->index && log_index_write(l->index, l->dir, closed, &err) < 0)
+        logger_warn(l, "%s; queries read the file instead", err.text);
+    log_index_free(l->index);
+    l->index = log_index_new();
+}
+
 static void rotate(struct logger *l)
 {
     struct err err = {0};
@@ -53,6 +73,8 @@ static void rotate(struct logger *l)
         return;
     }
     l->rotate_asked = false;
+    if (closed[0])
+        close_index(l, closed);
     if (closed[0] == 0 || !l->keep.compress || l->squeeze)
         return;
     l->squeeze = squeeze_new(l->dir, closed, &err);
@@ -103,6 +125,7 @@ static void prune(struct logger *l)
         return;
     if (unlinkat(l->dir, p.name, 0) < 0)
         logger_warn(l, "%s could not be removed", p.name);
+    log_index_remove(l->dir, p.name);
     l->prune_ms = 0; /* there may be more */
 }
 

@@ -191,9 +191,11 @@ static int open_log(struct logger *l, struct err *err)
     return 0;
 }
 
-static void on_lines(void *audience, struct slice lines)
+static void on_lines(void *logger, struct slice lines)
 {
-    audience_lines(audience, lines);
+    struct logger *l = logger;
+    audience_lines(l->audience, lines);
+    logger_index(l, lines);
 }
 
 static int open_audience(struct logger *l, struct err *err)
@@ -203,7 +205,7 @@ static int open_audience(struct logger *l, struct err *err)
     l->audience = r == 0 ? audience_new((struct slice){(const char *)raw, sizeof raw}) : NULL;
     if (l->audience == NULL)
         return err_set(err, ERR_INTERNAL, "the public key cannot be read");
-    log_file_on_lines(l->log, on_lines, l->audience);
+    log_file_on_lines(l->log, on_lines, l);
     return 0;
 }
 

@@ -14,7 +14,8 @@ struct begun {
     unsigned tag;
     uint32_t channel;
     uint64_t counter;
-    json_t *json; /* NULL: empty */
+    char *line; /* NULL: empty. Read as JSON only when an end asks for it */
+    size_t n, room;
 };
 
 struct query {
@@ -43,7 +44,7 @@ void query_free(struct query *q)
     if (q == NULL)
         return;
     for (size_t i = 0; i < BEGUN_SLOTS; i++)
-        json_decref(q->begun[i].json);
+        free(q->begun[i].line);
     free(q);
 }
 
@@ -123,10 +124,8 @@ static bool same(const char *want, const char *have)
     return want == NULL || strcmp(want, have) == 0;
 }
 
-/* The host of "host", "host:port", "[v6]:port". */
-static struct slice host_of(const char *authority)
+struct slice query_host(struct slice s)
 {
-    struct slice s = slice_str(authority);
     if (s.n && s.p[0] == '[') {
         ssize_t end = slice_find(s, ']');
         return end > 0 ? (struct slice){s.p + 1, (size_t)end - 1} : s;
@@ -137,7 +136,7 @@ static struct slice host_of(const char *authority)
 
 static bool is_host(const char *want, const char *authority)
 {
-    struct slice host = host_of(authority), w = slice_str(want);
+    struct slice host = query_host(slice_str(authority)), w = slice_str(want);
     if (w.n && w.p[0] == '.')
         return host.n > w.n && slice_ieq((struct slice){host.p + (host.n - w.n), w.n}, w);
     return slice_ieq(host, w) || slice_ieq(slice_str(authority), w);
@@ -185,44 +184,66 @@ static struct begun *slot(struct query *q, unsigned tag, const struct render_hea
 }
 
 /* The beginning of this record's id, if it is still remembered. */
-static const json_t *begun_of(struct query *q, unsigned tag, const struct render_head *h)
+static const struct begun *begun_of(struct query *q, unsigned tag, const struct render_head *h)
 {
     const struct begun *b = slot(q, tag, h);
     bool same_id = b->tag == tag && b->channel == h->channel && b->counter == h->counter;
-    return same_id ? b->json : NULL;
+    return same_id && b->line ? b : NULL;
 }
 
-static void remember(struct query *q, unsigned tag, const struct render_head *h, json_t *json)
+static void remember(struct query *q, unsigned tag, const struct render_head *h, struct slice line)
 {
     struct begun *b = slot(q, tag, h);
-    json_decref(b->json);
-    *b = (struct begun){tag, h->channel, h->counter, json_incref(json)};
+    if (line.n > b->room) {
+        free(b->line);
+        b->line = malloc(line.n);
+        b->room = b->line ? line.n : 0;
+    }
+    if (b->line == NULL)
+        return;
+    b->tag = tag;
+    b->channel = h->channel;
+    b->counter = h->counter;
+    b->n = line.n;
+    memcpy(b->line, line.p, line.n);
+}
+
+static json_t *read_json(const char *p, size_t n)
+{
+    return json_loadb(p, n, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL);
+}
+
+/* A line that may match: the whole reading. */
+static void judge(struct query *q, struct slice line, enum record_kind kind, const struct begun *b)
+{
+    struct query_row row = {.line = line, .kind = kind};
+    json_t *json = read_json(line.p, line.n), *begun = b ? read_json(b->line, b->n) : NULL;
+    if (json == NULL) {
+        q->bad++;
+    } else {
+        fill(&row, json, begun);
+        if (matches(&q->f, &row)) {
+            q->matched++;
+            q->fn(q->arg, &row);
+        }
+    }
+    json_decref(json);
+    json_decref(begun);
 }
 
 void query_line(struct query *q, unsigned tag, struct slice line, bool quiet)
 {
-    struct query_row row = {.line = line};
     struct render_head h;
     if (render_parse(line, &h) < 0) {
         q->bad++;
         return;
     }
     bool is_end = h.kind == RECORD_COMPLETED || h.kind == RECORD_ABORTED;
-    const json_t *begun = is_end ? begun_of(q, tag, &h) : NULL;
+    const struct begun *begun = is_end ? begun_of(q, tag, &h) : NULL;
     if (!sieve_may(&q->sieve, line, h.kind, begun != NULL))
         return;
-    json_t *json = json_loadb(line.p, line.n, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL);
-    if (json == NULL) {
-        q->bad++;
-        return;
-    }
-    row.kind = h.kind;
     if (h.kind == RECORD_ADMITTED)
-        remember(q, tag, &h, json);
-    fill(&row, json, begun);
-    if (!quiet && matches(&q->f, &row)) {
-        q->matched++;
-        q->fn(q->arg, &row);
-    }
-    json_decref(json);
+        remember(q, tag, &h, line);
+    if (!quiet && sieve_itself(&q->sieve, line, h.kind))
+        judge(q, line, h.kind, begun);
 }

@@ -32,6 +32,8 @@ void query_free(struct query *q);
 void query_line(struct query *q, unsigned tag, struct slice line, bool quiet);
 uint64_t query_bad(const struct query *q);
 uint64_t query_matched(const struct query *q);
+/* The host of "host", "host:port", "[v6]:port". */
+struct slice query_host(struct slice authority);
 /* "denied,aborted" → kinds; also "allow" (admitted) and "deny". 0 when a word is unknown. */
 unsigned query_kinds(const char *list);
 

@@ -1,5 +1,7 @@
 #include "sieve.h"
 
+#include "stamp.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,6 +34,11 @@ void sieve_init(struct sieve *s, const struct query_filter *f)
 {
     char status[24];
     s->kinds = f->kinds;
+    s->since[0] = s->until[0] = 0;
+    if (f->since)
+        stamp_text(f->since, s->since, sizeof s->since);
+    if (f->until)
+        stamp_text(f->until, s->until, sizeof s->until);
     s->n = 0;
     add(s, "\"id\":\"", f->id, "\"", true, false);
     add(s, "\"sandbox\":\"", f->sandbox, "\"", true, false);
@@ -49,15 +56,56 @@ void sieve_init(struct sieve *s, const struct query_filter *f)
     }
 }
 
+/* The byte of a text that lines have least of, roughly: what is looked for first. */
+static size_t rarest(const char *text, size_t n)
+{
+    static const char common[] = "\"0:,1e2ta3or4in5s-d6c7p8l9mbh.gufy_/wkv";
+    size_t best = 0, rank = 0;
+    for (size_t i = 0; i < n; i++) {
+        const char *at = memchr(common, ascii_lower(text[i]), sizeof common - 1);
+        size_t r = at ? (size_t)(at - common) + 1 : sizeof common;
+        if (r > rank) {
+            rank = r;
+            best = i;
+        }
+    }
+    return best;
+}
+
+/* The next of two bytes; `at` remembers where each was found last. */
+static const char *next_of(const char *from, const char *end, const char c[2], const char *at[2])
+{
+    for (int i = 0; i < 2; i++)
+        if (at[i] && at[i] < from)
+            at[i] = memchr(from, c[i], (size_t)(end - from));
+    if (at[0] == NULL || (at[1] && at[1] < at[0]))
+        return at[1];
+    return at[0];
+}
+
 static bool find_folded(struct slice line, const char *text, size_t n)
 {
-    char lower = ascii_lower(text[0]);
-    char upper = lower >= 'a' && lower <= 'z' ? (char)(lower - 32) : lower;
-    for (size_t i = 0; n <= line.n && i <= line.n - n; i++)
-        if ((line.p[i] == lower || line.p[i] == upper) &&
-            slice_ieq((struct slice){line.p + i, n}, (struct slice){text, n}))
+    if (n > line.n)
+        return false;
+    size_t key = rarest(text, n);
+    char lower = ascii_lower(text[key]);
+    const char c[2] = {lower, lower >= 'a' && lower <= 'z' ? (char)(lower - 32) : lower};
+    const char *from = line.p + key, *end = line.p + line.n - (n - 1 - key);
+    const char *at[2] = {memchr(from, c[0], (size_t)(end - from)),
+                         c[1] == c[0] ? NULL : memchr(from, c[1], (size_t)(end - from))};
+    for (const char *p; (p = next_of(from, end, c, at)) != NULL; from = p + 1)
+        if (slice_ieq((struct slice){p - key, n}, (struct slice){text, n}))
             return true;
     return false;
+}
+
+static bool holds(const struct sieve *s, size_t i, struct slice line)
+{
+    const char *text = s->needle[i].text;
+    size_t n = s->needle[i].length;
+    if (n == 0)
+        return true;
+    return s->needle[i].fold ? find_folded(line, text, n) : memmem(line.p, line.n, text, n) != NULL;
 }
 
 bool sieve_may(const struct sieve *s, struct slice line, enum record_kind kind, bool begun)
@@ -70,11 +118,28 @@ bool sieve_may(const struct sieve *s, struct slice line, enum record_kind kind, 
     for (size_t i = 0; i < s->n; i++) {
         if (s->needle[i].of_request ? is_end && begun : remembered)
             continue;
-        const char *text = s->needle[i].text;
-        size_t n = s->needle[i].length;
-        if (n > 0 && (s->needle[i].fold ? !find_folded(line, text, n)
-                                        : memmem(line.p, line.n, text, n) == NULL))
+        if (!holds(s, i, line))
             return false;
     }
     return true;
+}
+
+/* Times are written in one way, of one length, so that they compare as texts. */
+bool sieve_itself(const struct sieve *s, struct slice line, enum record_kind kind)
+{
+    static const struct slice key = SLICE("\"received\":\"");
+    if (s->kinds && !(s->kinds & 1U << kind))
+        return false;
+    if (kind == RECORD_ADMITTED) /* kept for its end's sake, whatever it says of itself */
+        for (size_t i = 0; i < s->n; i++)
+            if (!s->needle[i].of_request && !holds(s, i, line))
+                return false;
+    if (s->since[0] == 0 && s->until[0] == 0)
+        return true;
+    const char *at = memmem(line.p, line.n, key.p, key.n);
+    if (at == NULL || at + key.n + SIEVE_STAMP > line.p + line.n)
+        return true;
+    at += key.n;
+    return (s->since[0] == 0 || memcmp(at, s->since, SIEVE_STAMP) >= 0) &&
+           (s->until[0] == 0 || memcmp(at, s->until, SIEVE_STAMP) < 0);
 }

@@ -6,11 +6,13 @@
 
 #include "query.h"
 #include "render.h"
+#include "stamp.h"
 
-enum { SIEVE_NEEDLES = 12, SIEVE_TEXT_MAX = 512 };
+enum { SIEVE_NEEDLES = 12, SIEVE_TEXT_MAX = 512, SIEVE_STAMP = 30 };
 
 struct sieve {
-    unsigned kinds; /* 0: any */
+    unsigned kinds;                          /* 0: any */
+    char since[STAMP_MAX], until[STAMP_MAX]; /* "": any time */
     size_t n;
     struct {
         char text[SIEVE_TEXT_MAX];
@@ -24,5 +26,9 @@ void sieve_init(struct sieve *s, const struct query_filter *f);
 /* false: it cannot match, and no later line needs it. begun: the admitted record of this line's id
  * is remembered. */
 bool sieve_may(const struct sieve *s, struct slice line, enum record_kind kind, bool begun);
+
+/* false: the line itself cannot match, though an end may yet need it. Only of lines of which
+ * sieve_may said true. */
+bool sieve_itself(const struct sieve *s, struct slice line, enum record_kind kind);
 
 #endif

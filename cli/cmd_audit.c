@@ -3,6 +3,7 @@
 #include "audit_view.h"
 #include "audit_where.h"
 #include "commands.h"
+#include "log_index.h"
 #include "log_tree.h"
 #include "out.h"
 #include "paths.h"
@@ -36,7 +37,8 @@ enum {
     OPT_ID,
     OPT_CODE,
     OPT_METHOD,
-    OPT_TEXT
+    OPT_TEXT,
+    OPT_NO_INDEX
 };
 
 enum { TAIL_DEFAULT = 20, TAIL_MAX = 100000, TAIL_CONTEXT = 200 };
@@ -70,6 +72,7 @@ static const struct arg_option query_options[] = {
     {OPT_ID, "id", "ID", "all records of one request"},
     {OPT_ROLE, "role", "ROLE", "written by this role"},
     {OPT_TEXT, "text", "TEXT", "with this text anywhere in the line"},
+    {OPT_NO_INDEX, "no-index", NULL, "read every file, whatever its index says"},
     OPTIONS_DIR,
     {0},
 };
@@ -146,6 +149,11 @@ const struct command audit_verbs[] = {
      "have no place, secrets that an origin sent back. Those with such signs come first, then by\n"
      "bytes out. Sandbox '-': clients of a listener that is bound to the policy.\n",
      audit_run_exfil},
+    {"audit index", "[DIR]", "Make the indexes of closed files anew, where there are none.",
+     prove_options,
+     "The daemon makes them as it closes files. They are not signed; 'audit verify' does not use\n"
+     "them, 'audit query --no-index' does without.\n",
+     audit_run_index},
     {0},
 };
 
@@ -179,13 +187,34 @@ static void warn_bad(const struct query *q)
                   (unsigned long long)query_bad(q));
 }
 
-static int query_all(const char *dir, const struct query_filter *f, bool json)
+/* Of the files of one directory, in their order. */
+struct choice {
+    const struct query_filter *f;
+    const struct log_tree_dir *dir;
+    bool follows, read_last;
+};
+
+static bool want_file(void *arg, const struct log_tree_dir *d, int dirfd, const char *name)
 {
+    struct choice *c = arg;
+    if (c->dir != d)
+        c->read_last = false;
+    c->dir = d;
+    bool may = log_index_may(dirfd, name, c->f), after = c->read_last && c->follows;
+    c->read_last = may;
+    return may || after;
+}
+
+static int query_all(const char *dir, const struct query_filter *f, bool all, bool json)
+{
+    struct choice choice = {.f = f, .follows = log_index_follows(f)};
     struct log_tree t;
     struct err err = {0};
     if (log_tree_open(&t, dir, &err) < 0)
         return fail(&err);
     warn_empty(&t, dir);
+    t.want = all ? NULL : want_file;
+    t.want_arg = &choice;
     struct query *q = query_new(f, audit_view_row, &json);
     int r = q ? 0 : err_set(&err, ERR_INTERNAL, "out of memory");
     log_tree_sort(&t);
@@ -230,12 +259,15 @@ static int run_query(int argc, char **argv)
     struct args a = {.cmd = &audit_verbs[1], .argc = argc, .argv = argv};
     struct query_filter f = {0};
     struct audit_where w = {0};
+    bool all = false;
     int id, code = 0;
     while ((id = args_next(&a)) >= 0) {
         if (id == OPT_DIR)
             w.dir = a.value;
         else if (id == 'c')
             w.config = a.value;
+        else if (id == OPT_NO_INDEX)
+            all = true;
         else if ((code = set_filter(&a, id, &f)) != 0)
             return code;
     }
@@ -244,7 +276,7 @@ static int run_query(int argc, char **argv)
     char *dir = audit_where_dir(&a, &w, &code);
     if (dir == NULL)
         return code;
-    code = query_all(dir, &f, a.json);
+    code = query_all(dir, &f, all, a.json);
     free(dir);
     return code;
 }

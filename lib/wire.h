@@ -75,8 +75,9 @@ enum wire_type {
     W_REPAIR = 45, /* →L: good:u64: a short write left part of a record after this count;
                       L→: the same: the part is cut off, the journal may be used again */
 
-    W_WATCH = 48,   /* C→L: on:u8: tell me what is written, and first what was written last */
-    W_WATCHED = 49, /* L→C: part:u8, 12 × skipped:u64, key:bytes, lines:bytes: audit/audience.h */
+    W_WATCH = 48, /* C→L: on:u8: tell me what is written, and first what was written last */
+    W_WATCHED =
+        49, /* L→C: part:u8, RECORD_KINDS × skipped:u64, key:bytes, lines:bytes: audit/audience.h */
 
     /* ---- what roles count (lib/meter.h, audit/counts.h) ---- */
     W_METERS = 170, /* role→P: struct meters, at most once a second */

@@ -1,0 +1,73 @@
+/* durward audit index: the indexes of closed files that have none. */
+#include "audit_where.h"
+#include "log_dir.h"
+#include "log_index.h"
+#include "out.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* All but the last file, which may still be written. */
+static int index_files(int dirfd, size_t *made, struct err *err)
+{
+    struct log_dir files;
+    int r = log_dir_list(dirfd, &files, err);
+    if (r < 0)
+        return -1;
+    for (size_t i = 0; r == 0 && i + 1 < files.n; i++) {
+        if (log_index_exists(dirfd, files.name[i]))
+            continue;
+        r = log_index_make(dirfd, files.name[i], err);
+        *made += r == 0;
+    }
+    log_dir_done(&files);
+    return r;
+}
+
+static int index_tree(const char *dir, size_t *made, struct err *err)
+{
+    struct log_dir runs;
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return err_sys(err, "cannot open the audit directory %s", dir);
+    int r = index_files(fd, made, err);
+    if (r == 0 && (r = log_dir_runs(fd, &runs, err)) == 0) {
+        for (size_t i = 0; r == 0 && i < runs.n; i++) {
+            int sub = openat(fd, runs.name[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+            r = sub < 0 ? 0 : index_files(sub, made, err);
+            if (sub >= 0)
+                close(sub);
+        }
+        log_dir_done(&runs);
+    }
+    close(fd);
+    return r;
+}
+
+int audit_run_index(int argc, char **argv)
+{
+    struct args a = {.cmd = &audit_verbs[6], .argc = argc, .argv = argv};
+    struct audit_where w = {0};
+    struct err err = {0};
+    size_t made = 0;
+    int id, code = 0;
+    while ((id = args_next(&a)) >= 0)
+        *(id == AUDIT_OPT_DIR ? &w.dir : &w.config) = a.value;
+    if (id == ARGS_STOP)
+        return a.exit_code;
+    char *dir = audit_where_dir(&a, &w, &code);
+    if (dir == NULL)
+        return code;
+    int r = index_tree(dir, &made, &err);
+    free(dir);
+    if (r < 0) {
+        out_error("%s", err.text);
+        return EXIT_NO;
+    }
+    if (a.json)
+        return out_json(json_pack("{s:I}", "made", (json_int_t)made)) < 0 ? EXIT_NO : EXIT_OK;
+    printf("%zu made\n", made);
+    return out_flush() < 0 ? EXIT_NO : EXIT_OK;
+}

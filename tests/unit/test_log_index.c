@@ -1,0 +1,125 @@
+/* The index of a closed file: it never hides what a query would find, and one that is damaged is
+ * not believed. */
+#include "log_index.h"
+#include "stamp.h"
+#include "tap_main.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char name[] = "audit-20260101T000000Z.jsonl";
+static char folder[] = "/tmp/durward-index-XXXXXX";
+static int dir = -1;
+
+static const char lines[] =
+    "{\"seq\":1,\"prev\":"
+    "\"0000000000000000000000000000000000000000000000000000000000000000\",\"kind\":\"admitted\","
+    "\"id\":\"7-12\",\"at\":10,\"time\":\"2026-01-01T00:00:01.000000000Z\",\"received\":"
+    "\"2026-01-01T00:00:02.000000000Z\",\"role\":\"gate\",\"sandbox\":\"sb-one\",\"policy\":"
+    "\"coder\",\"scheme\":\"https\",\"authority\":\"API.Example.com:8443\",\"method\":\"GET\","
+    "\"path\":\"/x\",\"rule\":\"allow api.example.com\",\"credential\":\"github\"}\n"
+    "{\"seq\":2,\"prev\":"
+    "\"0000000000000000000000000000000000000000000000000000000000000000\",\"kind\":\"denied\","
+    "\"id\":\"7-13\",\"at\":20,\"time\":\"2026-01-01T00:00:03.000000000Z\",\"received\":"
+    "\"2026-01-01T00:00:04.000000000Z\",\"role\":\"gate\",\"sandbox\":\"sb-one\",\"policy\":"
+    "\"coder\",\"code\":\"no_rule\",\"authority\":\"[2001:db8::1]:443\",\"status\":403}\n";
+
+static void prepare(void)
+{
+    struct err err = {0};
+    if (dir >= 0)
+        return;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+    dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = openat(dir, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    CU_ASSERT_EQUAL_FATAL(write(fd, lines, sizeof lines - 1), sizeof lines - 1);
+    close(fd);
+    CU_ASSERT_FALSE(log_index_exists(dir, name));
+    CU_ASSERT_EQUAL_FATAL(log_index_make(dir, name, &err), 0);
+    CU_ASSERT_TRUE(log_index_exists(dir, name));
+}
+
+static bool may(struct query_filter f)
+{
+    return log_index_may(dir, name, &f);
+}
+
+static uint64_t at(const char *text)
+{
+    uint64_t ns;
+    CU_ASSERT_EQUAL(stamp_parse(text, 0, &ns, NULL), 0);
+    return ns;
+}
+
+static void finds(void)
+{
+    prepare();
+    CU_ASSERT(may((struct query_filter){0}));
+    CU_ASSERT(may((struct query_filter){.sandbox = "sb-one", .policy = "coder"}));
+    CU_ASSERT(may((struct query_filter){.host = "api.example.com"}));
+    CU_ASSERT(may((struct query_filter){.host = "Api.Example.COM:8443"}));
+    CU_ASSERT(may((struct query_filter){.host = ".example.com"}));
+    CU_ASSERT(may((struct query_filter){.host = ".com"}));
+    CU_ASSERT(may((struct query_filter){.host = "2001:db8::1"}));
+    CU_ASSERT(may((struct query_filter){.rule = "allow api.example.com", .method = "GET"}));
+    CU_ASSERT(may((struct query_filter){.credential = "github"}));
+    CU_ASSERT(may((struct query_filter){.id = "7-12"}));
+    CU_ASSERT(may((struct query_filter){.code = "no_rule", .status = 403, .role = "gate"}));
+    CU_ASSERT(may((struct query_filter){.kinds = 1U << RECORD_DENIED}));
+    CU_ASSERT(may((struct query_filter){.since = at("2026-01-01T00:00:04Z")}));
+    CU_ASSERT(may((struct query_filter){.until = at("2026-01-01T00:00:02.000000001Z")}));
+    CU_ASSERT(may((struct query_filter){.text = "anything"}));
+    CU_ASSERT(may((struct query_filter){.rule = "a \"quoted\" one", .sandbox = "sb-one"}));
+    /* an end may be in another file: what it says of itself excludes nothing here */
+    CU_ASSERT(may((struct query_filter){.sandbox = "sb-one", .status = 500}));
+    CU_ASSERT(may((struct query_filter){.sandbox = "sb-one", .kinds = 1U << RECORD_COMPLETED}));
+}
+
+static void excludes(void)
+{
+    prepare();
+    CU_ASSERT_FALSE(may((struct query_filter){.sandbox = "sb-two"}));
+    CU_ASSERT_FALSE(may((struct query_filter){.host = "example.com"}));
+    CU_ASSERT_FALSE(may((struct query_filter){.host = ".api.example.com"}));
+    CU_ASSERT_FALSE(may((struct query_filter){.id = "8-12"}));
+    CU_ASSERT_FALSE(may((struct query_filter){.status = 500}));
+    CU_ASSERT_FALSE(may((struct query_filter){.kinds = 1U << RECORD_DNS}));
+    CU_ASSERT_FALSE(may((struct query_filter){.since = at("2026-01-01T00:00:04.000000001Z")}));
+    CU_ASSERT_FALSE(may((struct query_filter){.until = at("2026-01-01T00:00:02Z")}));
+}
+
+static void damaged(void)
+{
+    static char bytes[LOG_INDEX_BITS / 8 + 4096];
+    struct query_filter f = {.sandbox = "sb-two"};
+    prepare();
+    int fd = openat(dir, "audit-20260101T000000Z.jsonl.idx", O_RDWR | O_CLOEXEC);
+    ssize_t n = read(fd, bytes, sizeof bytes);
+    CU_ASSERT_FATAL(n > LOG_INDEX_BITS / 8);
+    for (ssize_t i = 0; i < n; i += i < 120 ? 1 : 9973) {
+        char other = (char)(bytes[i] ^ 4);
+        CU_ASSERT_EQUAL(pwrite(fd, &other, 1, i), 1);
+        CU_ASSERT(log_index_may(dir, name, &f));
+        CU_ASSERT_EQUAL(pwrite(fd, bytes + i, 1, i), 1);
+    }
+    CU_ASSERT_FALSE(log_index_may(dir, name, &f));
+    CU_ASSERT_EQUAL(ftruncate(fd, n - 1), 0);
+    CU_ASSERT(log_index_may(dir, name, &f));
+    close(fd);
+    log_index_remove(dir, "audit-20260101T000000Z.jsonl.zst"); /* packed meanwhile: the same one */
+    CU_ASSERT_FALSE(log_index_exists(dir, name));
+    CU_ASSERT(log_index_may(dir, name, &f));
+    unlinkat(dir, name, 0);
+    rmdir(folder);
+}
+
+void tap_suites(void)
+{
+    CU_pSuite s = CU_add_suite("index", NULL, NULL);
+    CU_add_test(s, "what is there is found", finds);
+    CU_add_test(s, "what is not there is passed over", excludes);
+    CU_add_test(s, "a damaged index is not believed", damaged);
+}

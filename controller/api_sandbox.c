@@ -87,10 +87,6 @@ static int check_backend(struct controller *c, const struct resident_wish *w, st
                        "the policy '%s' names no engine: give it sandbox: { docker: { socket: PATH "
                        "} }",
                        w->policy);
-    if (b == BACKEND_BWRAP && w->image && strcmp(w->image, "host") != 0)
-        return err_set(err, ERR_PARSE,
-                       "an imported image cannot be used by the API yet: image is "
-                       "for the docker backend");
     return 0;
 }
 

@@ -57,6 +57,8 @@ struct journal {
     TAILQ_HEAD(, journal_wait) waits; /* in the order of upto and of deadline */
     void (*on_ready)(void *arg);
     void *on_ready_arg;
+    int (*on_other)(void *arg, struct msg *m);
+    void *on_other_arg;
 };
 
 static uint64_t monotonic(void)
@@ -212,6 +214,8 @@ static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
     uint64_t count;
     if (m->type == W_JOURNAL)
         return on_journal(j, m);
+    if (m->type == W_WATCHED)
+        return j->on_other ? j->on_other(j->on_other_arg, m) : -1;
     if ((msg_get_u64(m, &count) | msg_end(m)) < 0 || j->state == JOURNAL_NONE)
         return -1;
     switch (m->type) {
@@ -311,6 +315,22 @@ static int append(struct journal *j, const struct record *r, uint64_t counter, b
 static uint64_t counter_of(struct journal *j, const struct record *r)
 {
     return r->counter ? r->counter : journal_next(j);
+}
+
+void journal_on_other(struct journal *j, int (*fn)(void *arg, struct msg *m), void *arg)
+{
+    j->on_other = fn;
+    j->on_other_arg = arg;
+}
+
+int journal_watch(struct journal *j, bool on)
+{
+    struct msg m;
+    if (j->logger == NULL)
+        return -1;
+    msg_init(&m, W_WATCH);
+    msg_put_u8(&m, on);
+    return ipc_send(j->logger, &m);
 }
 
 int journal_note(struct journal *j, const struct record *r)

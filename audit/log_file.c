@@ -1,5 +1,6 @@
 #include "log_file.h"
 
+#include "meter.h"
 #include "stamp.h"
 
 #include <errno.h>
@@ -22,7 +23,15 @@ struct log_file {
     struct buf queue;            /* lines between the two */
     struct merkle since;         /* over the lines put from the last checkpoint on */
     uint64_t since_first;        /* seq of its first leaf */
+    void (*on_lines)(void *arg, struct slice lines);
+    void *on_lines_arg;
 };
+
+void log_file_on_lines(struct log_file *f, void (*fn)(void *arg, struct slice lines), void *arg)
+{
+    f->on_lines = fn;
+    f->on_lines_arg = arg;
+}
 
 void log_file_free(struct log_file *f)
 {
@@ -211,6 +220,8 @@ int log_file_put(struct log_file *f, const struct record_view *v, const struct r
         f->queue.len = before;
         return -1;
     }
+    meter_add(METER_RECORDS, 1);
+    meter_add(METER_RECORD_BYTES, line.n + 1);
     return 0;
 }
 
@@ -234,6 +245,10 @@ static int begin_file(struct log_file *f, struct err *err)
 static int took(struct log_file *f, size_t n)
 {
     struct slice q = {(const char *)buf_data(&f->queue), n};
+    if (n == buf_len(&f->queue)) { /* all of it, as nearly always: its last hash is known */
+        f->disk = f->tip;
+        q.n = 0;
+    }
     while (q.n) {
         ssize_t nl = slice_find(q, '\n');
         if (nl < 0)
@@ -246,8 +261,11 @@ static int took(struct log_file *f, size_t n)
     size_t whole = n - q.n;
     f->size += whole;
     f->dirty = q.n > 0;
-    if (whole)
+    if (whole) {
         memcpy(f->tip_name, f->name, sizeof f->tip_name);
+        if (f->on_lines)
+            f->on_lines(f->on_lines_arg, (struct slice){(const char *)buf_data(&f->queue), whole});
+    }
     buf_drain(&f->queue, whole);
     return 0;
 }

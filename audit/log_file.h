@@ -20,6 +20,8 @@ typedef void (*log_file_line_fn)(void *arg, const struct render_head *h);
  * `verify`) and *broken says so. */
 struct log_file *log_file_open(int dirfd, const struct head *head, uint64_t from_seq,
                                log_file_line_fn fn, void *arg, bool *broken, struct err *err);
+/* fn is given lines, newlines included, once they are in the file. */
+void log_file_on_lines(struct log_file *f, void (*fn)(void *arg, struct slice lines), void *arg);
 void log_file_free(struct log_file *f); /* what is not flushed is lost */
 /* There is room for the lines of one more record (and an event about it). */
 bool log_file_room(const struct log_file *f);

@@ -1,5 +1,6 @@
 #include "logger_internal.h"
 
+#include "meter.h"
 #include "stamp.h"
 #include "peer.h"
 #include "wire.h"
@@ -88,6 +89,17 @@ static void sign_head(struct logger *l)
     l->signed_seq = h.tip.seq;
 }
 
+static void report_counts(struct logger *l)
+{
+    struct msg m;
+    if (!l->counts.changed || l->control == NULL)
+        return;
+    l->counts.changed = false;
+    msg_init(&m, W_COUNTS);
+    counts_put(&m, &l->counts);
+    ipc_send(l->control, &m);
+}
+
 static void on_second(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct logger *l = arg;
@@ -98,6 +110,7 @@ static void on_second(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     }
     logger_keep(l);
     sign_head(l);
+    report_counts(l);
 }
 
 /* ---- turns ---- */
@@ -109,14 +122,18 @@ static int flush(struct logger *l, bool sync)
     if (log_file_flush(l->log, &err) == 0 && (!sync || log_file_sync(l->log, &err) == 0)) {
         if (l->failing) {
             l->failing = false;
+            meter_set(METER_LOG_FAILING, 0);
             logger_event(l, NULL, "log_recovered", NULL, 0);
             logger_warn(l, "the audit log can be written again");
             logger_wake(l);
         }
         return 0;
     }
-    if (!l->failing)
+    if (!l->failing) {
         logger_warn(l, "%s; requests are refused until it can be written", err.text);
+        meter_add(METER_LOG_FAILURES, 1);
+        meter_set(METER_LOG_FAILING, 1);
+    }
     l->failing = true;
     logger_arm(l->retry, LOGGER_RETRY_MS);
     return -1;
@@ -294,6 +311,7 @@ static int on_control(struct ipc *ipc UNUSED, struct msg *m, void *arg)
 static void on_control_closed(struct ipc *ipc, const char *why UNUSED, void *arg)
 {
     struct logger *l = arg;
+    meter_report_end();
     ipc_free(ipc);
     l->control = NULL;
     logger_stop(l);
@@ -353,6 +371,7 @@ void logger_free(struct logger *l)
     free_event(l->retry);
     free_event(l->second);
     free_event(l->deadline);
+    audience_free(l->audience);
     log_file_free(l->log);
     signing_key_free(l->key);
     int fds[] = {l->lock, l->journal_dir, l->dir, l->base_dir};
@@ -388,7 +407,9 @@ int logger_main(void)
         proc_log("out of memory");
         return 1;
     }
-    event_base_dispatch(base);
+    if (meter_report(base, l->control) == 0)
+        event_base_dispatch(base);
+    meter_report_end();
     bool ok = logger_ok(l);
     logger_free(l);
     /* taking the signal handler down again needs a system call that the filter has no place for */

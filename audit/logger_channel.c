@@ -1,6 +1,7 @@
 /* One writer of the logger: its channel, its journal, its ids. */
 #include "logger_internal.h"
 
+#include "meter.h"
 #include "stamp.h"
 #include "wire.h"
 
@@ -28,6 +29,7 @@ void channel_free(struct channel *ch)
 {
     TAILQ_REMOVE(&ch->logger->channels, ch, link);
     ch->logger->n_channels--;
+    audience_leave(ch->logger->audience, ch->ipc);
     ipc_free(ch->ipc);
     journal_file_done(&ch->file);
     open_ids_free(ch->ids);
@@ -43,6 +45,7 @@ static void set_state(struct channel *ch, enum channel_state state)
 
 void channel_close(struct channel *ch)
 {
+    audience_leave(ch->logger->audience, ch->ipc);
     ipc_free(ch->ipc);
     ch->ipc = NULL;
     if (ch->state == CHANNEL_WAITING && ch->file.fd < 0) {
@@ -62,6 +65,7 @@ static void corrupt(struct channel *ch, const char *why)
     logger_event(ch->logger, ch, "journal_corrupt", why, 0);
     logger_warn(ch->logger, "the journal of channel %u (%s, sandbox \"%s\") is corrupt: %s; end it",
                 (unsigned)ch->handle, role_name((enum role)ch->file.role), ch->file.sandbox, why);
+    audience_leave(ch->logger->audience, ch->ipc);
     ipc_free(ch->ipc);
     ch->ipc = NULL;
     ch->more = ch->torn = false;
@@ -73,11 +77,26 @@ static void on_closed(struct ipc *ipc UNUSED, const char *why UNUSED, void *arg)
     channel_close(arg);
 }
 
+/* Only the controller shows the log to anybody. */
+static int on_watch(struct channel *ch, struct msg *m)
+{
+    uint8_t on;
+    if (ch->file.role != ROLE_CONTROLLER || (msg_get_u8(m, &on) | msg_end(m)) < 0)
+        return -1;
+    if (on)
+        audience_watch(ch->logger->audience, ch->ipc);
+    else
+        audience_leave(ch->logger->audience, ch->ipc);
+    return 0;
+}
+
 /* Counts of bytes are the writer's word: they only say when to look. */
 static int on_message(struct ipc *ipc UNUSED, struct msg *m, void *arg)
 {
     struct channel *ch = arg;
     uint64_t count;
+    if (m->type == W_WATCH)
+        return on_watch(ch, m);
     if ((msg_get_u64(m, &count) | msg_end(m)) < 0 || ch->state != CHANNEL_OPEN ||
         count > ch->granted)
         return -1;
@@ -203,6 +222,17 @@ static struct render_source source(const struct channel *ch)
                                   .policy = ch->file.policy};
 }
 
+static void count(struct logger *l, const struct record_view *v, const struct render_source *from,
+                  uint64_t now)
+{
+    uint64_t ms = 0;
+    counts_note(&l->counts, v, from);
+    meter_time(SPAN_AUDIT_LAG, now > v->wall_ns ? (now - v->wall_ns) / 1000 : 0);
+    bool end = v->kind == RECORD_COMPLETED || v->kind == RECORD_ABORTED;
+    if (end && slice_u64(v->field[RF_MS], INT64_MAX / 1000, &ms) == 0)
+        meter_time(SPAN_REQUEST, ms * 1000);
+}
+
 /* One record into the queue. -1: the channel was ended. */
 static int take(struct channel *ch, const struct record_view *v, uint64_t at)
 {
@@ -218,11 +248,13 @@ static int take(struct channel *ch, const struct record_view *v, uint64_t at)
         return -1;
     }
     struct render_source from = source(ch);
-    if (log_file_put(l->log, v, &from, at, stamp_now()) < 0) {
+    uint64_t now = stamp_now();
+    if (log_file_put(l->log, v, &from, at, now) < 0) {
         corrupt(ch, "a record that cannot be written as a line");
         return -1;
     }
     ch->file.pos = at;
+    count(l, v, &from, now);
     if (id == OPEN_IDS_SECOND || id == OPEN_IDS_UNKNOWN)
         logger_event(l, ch, id == OPEN_IDS_SECOND ? "duplicate" : "unmatched",
                      record_kind_name(v->kind), v->counter);
@@ -302,6 +334,7 @@ static void pump_aborting(struct channel *ch)
         v.field[RF_CODE] = SLICE("writer_gone");
         if (log_file_put(l->log, &v, &from, 0, v.wall_ns) < 0)
             return;
+        counts_note(&l->counts, &v, &from);
         (void)open_ids_end(ch->ids, v.counter);
     }
     set_state(ch, CHANNEL_DRAINED);

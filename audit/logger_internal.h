@@ -3,6 +3,8 @@
 #ifndef DURWARD_LOGGER_INTERNAL_H
 #define DURWARD_LOGGER_INTERNAL_H
 
+#include "audience.h"
+#include "counts.h"
 #include "ipc.h"
 #include "journal_file.h"
 #include "log_file.h"
@@ -75,6 +77,8 @@ struct logger {
     struct event *squeeze_turn;
     uint64_t checkpoint_ms, prune_ms; /* when last, monotonic */
     char checkpoint[1024];            /* the last one's line, until it is handed on */
+    struct counts counts;
+    struct audience *audience;
     bool anchored, rotate_asked;
     bool started, failing, head_failing, stopping, forced, finished, ok;
     unsigned char chunk[LOGGER_CHUNK];

@@ -191,6 +191,22 @@ static int open_log(struct logger *l, struct err *err)
     return 0;
 }
 
+static void on_lines(void *audience, struct slice lines)
+{
+    audience_lines(audience, lines);
+}
+
+static int open_audience(struct logger *l, struct err *err)
+{
+    unsigned char raw[32];
+    int r = signing_key_raw(l->key, raw);
+    l->audience = r == 0 ? audience_new((struct slice){(const char *)raw, sizeof raw}) : NULL;
+    if (l->audience == NULL)
+        return err_set(err, ERR_INTERNAL, "the public key cannot be read");
+    log_file_on_lines(l->log, on_lines, l->audience);
+    return 0;
+}
+
 int logger_start(struct logger *l, struct msg *m, struct err *err)
 {
     uint8_t durability, compress, anchored;
@@ -209,7 +225,8 @@ int logger_start(struct logger *l, struct msg *m, struct err *err)
     if (open_dirs(l, subdir, err) < 0)
         return -1;
     l->key = signing_key_open(l->base_dir, err);
-    if (l->key == NULL || load_leftovers(l, err) < 0 || open_log(l, err) < 0)
+    if (l->key == NULL || load_leftovers(l, err) < 0 || open_log(l, err) < 0 ||
+        open_audience(l, err) < 0)
         return -1;
     return l->confine ? l->confine(err) : 0;
 }

@@ -114,6 +114,8 @@ static void fill(struct query_row *r, const json_t *own, const json_t *begun)
     r->status = number_of(own, "status");
     r->count = number_of(own, "count");
     r->ms = number_of(own, "ms");
+    r->up = number_of(own, "bytes_up");
+    r->down = number_of(own, "bytes_down");
 }
 
 static bool same(const char *want, const char *have)

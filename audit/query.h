@@ -18,7 +18,7 @@ struct query_row {     /* "" and -1: absent; valid during the callback */
     enum record_kind kind;
     const char *time, *received, *id, *role, *sandbox, *policy, *code, *method, *scheme, *authority,
         *path, *rule, *credential, *target, *address, *detail, *event;
-    int64_t status, count, ms;
+    int64_t status, count, ms, up, down;
 };
 
 typedef void (*query_fn)(void *arg, const struct query_row *row);

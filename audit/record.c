@@ -1,6 +1,5 @@
 #include "record.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -116,11 +115,8 @@ void record_put_str(struct record *r, enum record_field f, const char *v)
 
 void record_put_u64(struct record *r, enum record_field f, uint64_t v)
 {
-    char text[24];
-    if (v > INT64_MAX)
-        v = INT64_MAX;
-    int n = snprintf(text, sizeof text, "%llu", (unsigned long long)v);
-    record_put(r, f, (struct slice){text, (size_t)n});
+    char text[SLICE_U64_TEXT];
+    record_put(r, f, slice_of_u64(v > INT64_MAX ? INT64_MAX : v, text));
 }
 
 static unsigned char *put_u64(unsigned char *to, uint64_t v)

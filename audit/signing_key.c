@@ -200,6 +200,12 @@ struct signing_key *signing_key_open(int dirfd, struct err *err)
     return k ? wrap(k, err) : NULL;
 }
 
+int signing_key_raw(const struct signing_key *k, unsigned char raw[32])
+{
+    size_t n = 32;
+    return EVP_PKEY_get_raw_public_key(k->pkey, raw, &n) == 1 && n == 32 ? 0 : -1;
+}
+
 int signing_key_sign(const struct signing_key *k, struct slice text,
                      unsigned char sig[SIGNATURE_SIZE])
 {

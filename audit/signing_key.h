@@ -13,6 +13,8 @@ struct signing_key;
 struct signing_key *signing_key_open(int dirfd, struct err *err); /* private, made if absent */
 struct signing_key *signing_key_public(int dirfd, const char *path, struct err *err);
 void signing_key_free(struct signing_key *k);
+/* The public key, 32 bytes. */
+int signing_key_raw(const struct signing_key *k, unsigned char raw[32]) WUNUSED;
 int signing_key_sign(const struct signing_key *k, struct slice text,
                      unsigned char sig[SIGNATURE_SIZE]) WUNUSED;
 bool signing_key_verify(const struct signing_key *k, struct slice text,

@@ -13,13 +13,31 @@ uint64_t stamp_now(void)
     return (uint64_t)t.tv_sec * NS + (uint64_t)t.tv_nsec;
 }
 
+static char *put_digits(char *to, unsigned v, int n)
+{
+    for (int i = n; i-- > 0; v /= 10)
+        to[i] = (char)('0' + v % 10);
+    return to + n;
+}
+
 char *stamp_text(uint64_t ns, char *buf, size_t size)
 {
+    static const char between[] = "--T::."; /* after the year, the month, ... */
     time_t s = (time_t)(ns / NS);
     struct tm tm;
-    gmtime_r(&s, &tm);
-    snprintf(buf, size, "%04d-%02d-%02dT%02d:%02d:%02d.%09uZ", tm.tm_year + 1900, tm.tm_mon + 1,
-             tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec, (unsigned)(ns % NS));
+    if (size < STAMP_MAX || gmtime_r(&s, &tm) == NULL) {
+        buf[0] = 0;
+        return buf;
+    }
+    const int parts[] = {tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec};
+    char *at = put_digits(buf, (unsigned)tm.tm_year + 1900, 4);
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        *at++ = between[i];
+        at = put_digits(at, (unsigned)parts[i], 2);
+    }
+    *at++ = between[ARRAY_LEN(parts)];
+    at = put_digits(at, (unsigned)(ns % NS), 9);
+    memcpy(at, "Z", 2);
     return buf;
 }
 

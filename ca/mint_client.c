@@ -2,6 +2,7 @@
 
 #include "authority.h"
 #include "ipc.h"
+#include "meter.h"
 #include "mint_policy.h"
 #include "wire.h"
 
@@ -42,6 +43,7 @@ struct asked {
     struct mint_client *client;
     char host[HOST_TEXT_MAX];
     uint32_t req;
+    uint64_t since; /* us, monotonic */
     enum asked_state state;
     struct event *timeout;
     TAILQ_HEAD(, mint_wait) waits; /* may be empty: a re-mint ahead of need, or all cancelled */
@@ -274,6 +276,7 @@ static struct asked *ask(struct mint_client *c, const char *host, struct err *er
         return NULL;
     }
     a->client = c;
+    a->since = meter_now();
     memcpy(a->host, host, n + 1);
     TAILQ_INIT(&a->waits);
     TAILQ_INSERT_TAIL(&c->asked, a, link);
@@ -323,6 +326,7 @@ static int set_issuer(struct mint_client *c, struct slice der)
 static void asked_done(struct asked *a, X509 *cert)
 {
     struct mint_client *c = a->client;
+    meter_time(SPAN_MINT, meter_now() - a->since);
     struct cached *e = cache_put(c, a->host, cert);
     if (e == NULL) {
         asked_fail(a, ERR_INTERNAL, "out of memory");
@@ -502,6 +506,7 @@ struct mint_wait *mint_client_get(struct mint_client *c, const char *host, mint_
     if (age != AGE_ENDING) {
         if (age == AGE_AGING)
             ask(c, host, NULL); /* ahead of need; should it fail, the next call tries again */
+        meter_add(METER_LEAVES_CACHED, 1);
         TAILQ_REMOVE(&c->used, e, used);
         TAILQ_INSERT_HEAD(&c->used, e, used);
         struct leaf leaf = {.cert = e->cert, .issuer = e->issuer, .key = c->key};

@@ -2,6 +2,7 @@
 
 #include "ca_key.h"
 #include "ipc.h"
+#include "meter.h"
 #include "mint.h"
 #include "mint_policy.h"
 #include "peer.h"
@@ -101,6 +102,7 @@ static void answer(struct channel *c, uint32_t req, X509 *leaf, const struct err
     unsigned char *der = NULL;
     int n = leaf ? i2d_X509(leaf, &der) : -1;
     struct msg m;
+    meter_add(n > 0 ? METER_MINTS : METER_MINTS_REFUSED, 1);
     msg_init(&m, n > 0 ? W_MINTED : W_MINT_FAIL);
     msg_put_u32(&m, req);
     if (n > 0) {
@@ -330,8 +332,9 @@ int signer_main(void)
     }
     struct event_base *base = event_base_new();
     struct signer *s = base ? signer_new(base, PROC_CONTROL_FD, true) : NULL;
-    if (s)
+    if (s && meter_report(base, s->control) == 0)
         event_base_dispatch(base);
+    meter_report_end();
     signer_free(s);
     if (base)
         event_base_free(base);

@@ -28,5 +28,7 @@ int audit_run_verify(int argc, char **argv);
 int audit_run_prove(int argc, char **argv);
 /* cmd_audit_suggest.c */
 int audit_run_suggest(int argc, char **argv);
+/* cmd_audit_exfil.c */
+int audit_run_exfil(int argc, char **argv);
 
 #endif

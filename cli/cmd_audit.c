@@ -1,4 +1,4 @@
-/* durward audit tail|query|verify|prove: read the audit log. */
+/* durward audit tail|query|verify|prove|suggest|exfil: read the audit log. */
 #include "audit_follow.h"
 #include "audit_view.h"
 #include "audit_where.h"
@@ -92,6 +92,14 @@ static const struct arg_option suggest_options[] = {
     {0},
 };
 
+static const struct arg_option exfil_options[] = {
+    {OPT_SINCE, "since", "TIME", "received at or after: 2026-11-21T08:00:00Z, 2026-11-21, 10m"},
+    {OPT_SANDBOX, "sandbox", "ID", "of this sandbox"},
+    {OPT_POLICY, "policy", "NAME", "under this policy"},
+    OPTIONS_DIR,
+    {0},
+};
+
 static const struct arg_option prove_options[] = {
     OPTIONS_DIR,
     {0},
@@ -131,6 +139,13 @@ const struct command audit_verbs[] = {
      "segment only, it becomes '*' (not with --exact). What a deny rule refused, and credentials\n"
      "where they have no place, are not suggested. The output is YAML for the configuration.\n",
      audit_run_suggest},
+    {"audit exfil", "[--since TIME] [--sandbox ID] [--policy NAME] [--json] [DIR]",
+     "Show by sandbox and destination what could be data on its way out.", exfil_options,
+     "Bytes and hosts; requests, names and packets refused; the most names asked for in a minute\n"
+     "(BURST); credentials that are not the sandbox's own, placeholders of others or where they\n"
+     "have no place, secrets that an origin sent back. Those with such signs come first, then by\n"
+     "bytes out. Sandbox '-': clients of a listener that is bound to the policy.\n",
+     audit_run_exfil},
     {0},
 };
 

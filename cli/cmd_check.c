@@ -107,7 +107,9 @@ static int report_bad(const char *file, const struct err *err, bool json)
 static int report_good(const char *file, const struct config *c, size_t rules, bool json)
 {
     size_t secrets, listens;
-    config_secrets(c, &secrets);
+    const struct config_secret *list = config_secrets(c, &secrets);
+    while (secrets > 0 && list[secrets - 1].hidden)
+        secrets--;
     config_listens(c, &listens);
     size_t policies = config_policies(c);
     json_t *warned = warnings(c);

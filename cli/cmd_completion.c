@@ -24,7 +24,8 @@ static const struct command *verbs_of(const struct command *c)
     static const struct {
         const char *command;
         const struct command *verbs;
-    } known[] = {{"audit", audit_verbs},
+    } known[] = {{"approve", approve_verbs},
+                 {"audit", audit_verbs},
                  {"ca", ca_verbs},
                  {"sandbox", sandbox_verbs},
                  {"secret", secret_verbs}};

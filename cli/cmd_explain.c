@@ -31,8 +31,43 @@ const struct command command_explain = {
     cmd_explain,
 };
 
-static int print_answer(const struct answer *w, const struct question *q, const char *policy,
-                        bool json)
+/* What else has to be right: asked of the body, or counted; and what may pass beyond it. */
+static void print_more(const struct rule *r, const struct budget *whole)
+{
+    char text[600];
+    if (r->ask)
+        printf("  approval:   somebody has to allow each one: durward approve, or run --ask\n");
+    if (r->inspection)
+        printf("  body:       asked about: %s\n",
+               inspection_text(r->inspection, text, sizeof text));
+    if (r->websocket)
+        printf("  websocket:  it may become one\n");
+    if (r->credential && !r->tunnel)
+        printf("  ranges:     %s\n", r->ranges ? "Range passes" : "Range is left out");
+    if (r->budget)
+        printf("  budget:     %s\n", budget_text(r->budget, text, sizeof text));
+    if (whole)
+        printf("  budget:     of the whole policy: %s\n", budget_text(whole, text, sizeof text));
+}
+
+static void put_more(json_t *v, const struct rule *r, const struct budget *whole)
+{
+    char text[600];
+    if (r->inspection)
+        json_object_set_new(v, "body",
+                            json_string(inspection_text(r->inspection, text, sizeof text)));
+    if (r->websocket)
+        json_object_set_new(v, "websocket", json_true());
+    if (r->credential && !r->tunnel)
+        json_object_set_new(v, "ranges", json_boolean(r->ranges));
+    if (r->budget)
+        json_object_set_new(v, "budget", json_string(budget_text(r->budget, text, sizeof text)));
+    if (whole)
+        json_object_set_new(v, "policy_budget", json_string(budget_text(whole, text, sizeof text)));
+}
+
+static int print_answer(const struct answer *w, const struct question *q, const struct policy *p,
+                        const char *policy, bool json)
 {
     char at[300];
     char kind[300];
@@ -45,9 +80,14 @@ static int print_answer(const struct answer *w, const struct question *q, const 
                               "rule", w->rule ? w->rule->text : NULL, "credential", credential,
                               "as", c ? credential_text(c, kind, sizeof kind) : NULL, "authority",
                               at, "why", w->why);
+        if (w->verdict != VERDICT_DENY && w->rule)
+            put_more(v, w->rule, policy_budget(p));
         return out_json(v) < 0 ? EXIT_NO : EXIT_OK;
     }
-    out_coloured(stdout, w->verdict == VERDICT_ALLOW ? COLOUR_GREEN : COLOUR_RED,
+    out_coloured(stdout,
+                 w->verdict == VERDICT_ALLOW ? COLOUR_GREEN
+                 : w->verdict == VERDICT_ASK ? COLOUR_YELLOW
+                                             : COLOUR_RED,
                  question_verdict(w->verdict));
     printf(" %s\n", at);
     if (w->rule)
@@ -59,6 +99,8 @@ static int print_answer(const struct answer *w, const struct question *q, const 
     if (w->verdict != VERDICT_DENY)
         printf("  credential: %s%s%s\n", credential ? credential : "none", c ? ", " : "",
                c ? credential_text(c, kind, sizeof kind) : "");
+    if (w->verdict != VERDICT_DENY && w->rule)
+        print_more(w->rule, policy_budget(p));
     printf("  why:        %s (%s)\n", w->why, w->code);
     return out_flush() < 0 ? EXIT_NO : EXIT_OK;
 }
@@ -98,7 +140,7 @@ static int explain(const char *file, const char *policy, struct question *q, boo
     char *text = name ? config_policy_json(c, name) : NULL;
     if (text && (p = policy_parse(text, strlen(text), err)) != NULL) {
         question_decide(p, q, &w);
-        code = print_answer(&w, q, name, json);
+        code = print_answer(&w, q, p, name, json);
     }
     policy_free(p);
     free(text);

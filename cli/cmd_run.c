@@ -21,8 +21,6 @@
 
 static int cmd_run(int argc, char **argv);
 
-enum { PARENT_END_MS = 10000 };
-
 const struct command command_run = {
     "run",
     "[OPTION...] [--] CMD [ARG...]",
@@ -156,6 +154,7 @@ static int prepare(const struct run_options *o, const struct config *c, const ch
     if (check_secrets(c, o, err) < 0 || check_env_secrets(c, o, policy, err) < 0 ||
         fill_argv(o, r, err) < 0 || fill_env(o, r, err) < 0)
         return -1;
+    r->ask = o->ask;
     return run_binds(o, c, file, r, err);
 }
 
@@ -205,17 +204,6 @@ static void print_json(const struct run_result *r)
     json_decref(v);
 }
 
-/* The parent writes the audit log's last head and takes its roles down when our channel closes. */
-static void wait_for_parent(pid_t pid)
-{
-    struct pollfd p = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
-    if (p.fd < 0 || poll(&p, 1, PARENT_END_MS) != 1)
-        kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
-    if (p.fd >= 0)
-        close(p.fd);
-}
-
 static int run_it(const struct config *c, const char *file, const struct run_options *o,
                   struct run_request *r, struct err *err)
 {
@@ -225,7 +213,7 @@ static int run_it(const struct config *c, const char *file, const struct run_opt
     if (launch_parent(file, c, &pid, &channel, err) < 0)
         return EXIT_DURWARD_FAILED;
     run_session(channel, r, &result);
-    wait_for_parent(pid);
+    launch_ended(pid);
     if (o->json)
         print_json(&result);
     else if (result.text[0]) {

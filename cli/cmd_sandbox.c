@@ -6,7 +6,17 @@
 #include "commands.h"
 #include "out.h"
 
-enum { OPT_POLICY = 256, OPT_NAME, OPT_LABEL, OPT_TTL, OPT_IDLE, OPT_REUSE, OPT_STATE };
+enum {
+    OPT_POLICY = 256,
+    OPT_NAME,
+    OPT_LABEL,
+    OPT_TTL,
+    OPT_IDLE,
+    OPT_REUSE,
+    OPT_STATE,
+    OPT_BACKEND,
+    OPT_IMAGE
+};
 enum { TTL_MAX = 30 * 86400, PATH_BYTES = 16 * 1024 };
 
 static int run_create(int argc, char **argv);
@@ -24,6 +34,8 @@ static const struct arg_option create_options[] = {
     {'e', "env", "K=V", "set a variable inside; may be repeated"},
     {OPT_TTL, "ttl", "T", "end it after T whatever it does (90s, 15m, 24h; default 24h)"},
     {OPT_IDLE, "idle-ttl", "T", "end it when nothing was done in it for T (default 1h; 0: never)"},
+    {OPT_BACKEND, "backend", "NAME", "what makes it: bwrap or docker (default: the policy's)"},
+    {OPT_IMAGE, "image", "NAME", "its root, with docker: an image of the engine's"},
     {OPT_REUSE, "get-or-create", NULL, "take the one with these labels if there is one"},
     {0},
 };
@@ -119,6 +131,12 @@ static int take_option(const struct args *a, int id, json_t *body)
         return EXIT_OK;
     case OPT_NAME:
         json_object_set_new(body, "name", json_string(a->value));
+        return EXIT_OK;
+    case OPT_BACKEND:
+        json_object_set_new(body, "backend", json_string(a->value));
+        return EXIT_OK;
+    case OPT_IMAGE:
+        json_object_set_new(body, "image", json_string(a->value));
         return EXIT_OK;
     case OPT_REUSE:
         json_object_set_new(body, "get_or_create", json_true());

@@ -1,9 +1,11 @@
 /* durward secret ls|test: the secrets of the configuration, by name. Values are never shown. */
 #include "commands.h"
 #include "out.h"
+#include "secret_try.h"
 #include "settings.h"
 #include "store.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +26,9 @@ const struct command secret_verbs[] = {
      options,
      "Reads each (or those named) as the daemon would, and says ok with a rough length, or what\n"
      "is wrong. Exit status 1 when one cannot be read. Environment variables are this shell's;\n"
-     "the daemon has those of its own start.\n",
+     "the daemon has those of its own start. What an endpoint has is asked for by a vault and a\n"
+     "dialer that run meanwhile; each AppRole login counts for its secret_id. Tokens with a\n"
+     "refresh token are not tried: that would use it up.\n",
      run_test},
     {0},
 };
@@ -125,6 +129,8 @@ static int run_ls(int argc, char **argv)
     if (c == NULL)
         return EXIT_NO;
     const struct config_secret *list = config_secrets(c, &n);
+    while (n > 0 && list[n - 1].hidden) /* logins are part of what uses them */
+        n--;
     int r = a.json ? list_json(list, n) : list_table(list, n);
     config_unref(c);
     return r < 0 ? EXIT_NO : EXIT_OK;
@@ -132,45 +138,84 @@ static int run_ls(int argc, char **argv)
 
 /* ---- test ---- */
 
-/* Reads one and says how it went; `report` is the JSON answer, or NULL for text. */
-static int test_one(const struct config_secret *s, json_t *report)
+/* What can be read here. */
+static void read_here(const struct config_secret *s, struct secret_trial *ret)
 {
     struct err err = {0};
     struct secret *v = store_read(s, &err);
-    const char *length = v ? length_class(secret_slice(v).n) : NULL;
-    int r = v ? 0 : -1;
+    ret->ok = v != NULL;
+    ret->bytes = v ? (uint32_t)secret_slice(v).n : 0;
+    snprintf(ret->why, sizeof ret->why, "%s", err.text);
     secret_unref(v);
+}
+
+/* How it went; `report` is the JSON answer, or NULL for text. 0, or -1 when it did not. */
+static int say(const struct secret_trial *t, bool pair, json_t *report)
+{
+    char clean[sizeof t->why];
+    const char *length = pair ? "a key that signs" : length_class(t->bytes);
+    out_clean(t->why, clean, sizeof clean);
     if (report) {
         json_array_append_new(
-            report,
-            length ? json_pack("{s:s, s:b, s:s}", "name", s->name, "ok", 1, "length", length)
-                   : json_pack("{s:s, s:b, s:s}", "name", s->name, "ok", 0, "error", err.text));
-        return r;
+            report, t->ok ? json_pack("{s:s, s:b, s:s}", "name", t->name, "ok", 1, "length", length)
+                          : json_pack("{s:s, s:b, s:s}", "name", t->name, "ok", 0, "error", clean));
+        return t->ok ? 0 : -1;
     }
-    printf("%s: ", s->name);
-    out_coloured(stdout, length ? COLOUR_GREEN : COLOUR_RED, length ? "ok" : "failed");
-    printf(": %s\n", length ? length : err.text);
+    printf("%s: ", t->name);
+    out_coloured(stdout, t->ok ? COLOUR_GREEN : COLOUR_RED, t->ok ? "ok" : "failed");
+    printf(": %s\n", t->ok ? length : clean);
+    return t->ok ? 0 : -1;
+}
+
+/* All of the list: what is read here at once, what an endpoint has in one go afterwards, since the
+ * start of its processes wipes our environment. */
+static int test_list(const struct config *c, const struct config_secret **list, size_t n,
+                     json_t *report)
+{
+    int r = 0;
+    size_t remote = 0, at = 0;
+    struct secret_trial *far = calloc(n + 1, sizeof *far), *near = calloc(n + 1, sizeof *near);
+    if (far == NULL || near == NULL)
+        abort(); /* memory is out */
+    for (size_t i = 0; i < n; i++) {
+        near[i].name = list[i]->name;
+        if (config_secret_asks(list[i]))
+            far[remote++].name = list[i]->name;
+        else
+            read_here(list[i], &near[i]);
+    }
+    if (remote)
+        secret_try(c, far, remote);
+    for (size_t i = 0; i < n; i++)
+        r |= say(config_secret_asks(list[i]) ? &far[at++] : &near[i], config_secret_signs(list[i]),
+                 report);
+    free(far);
+    free(near);
     return r;
 }
 
-static int test_named(const struct config *c, char **names, int n, json_t *report)
+static int test_named(const struct config *c, char **names, size_t n, json_t *report)
 {
-    int r = 0;
-    for (int i = 0; i < n; i++)
-        r |= test_one(config_secret(c, names[i]), report);
+    const struct config_secret **list = calloc(n + 1, sizeof *list);
+    for (size_t i = 0; list && i < n; i++)
+        list[i] = config_secret(c, names[i]);
+    int r = list ? test_list(c, list, n, report) : -1;
+    free(list);
     return r;
 }
 
 static int test_all(const struct config *c, json_t *report)
 {
-    size_t n;
-    int r = 0;
-    const struct config_secret *list = config_secrets(c, &n);
-    for (size_t i = 0; i < n; i++)
-        if (list[i].store != STORE_MINT) /* the daemon makes it; its parts are in the list */
-            r |= test_one(&list[i], report);
+    size_t n, picked = 0;
+    const struct config_secret *all = config_secrets(c, &n);
+    const struct config_secret **list = calloc(n + 1, sizeof *list);
+    for (size_t i = 0; list && i < n; i++) /* parts of what is put together here are in the list */
+        if (!all[i].hidden && (all[i].store != STORE_MINT || config_secret_asks(&all[i])))
+            list[picked++] = &all[i];
+    int r = list ? test_list(c, list, picked, report) : -1;
     if (n == 0)
         fputs("durward: the configuration has no secrets\n", stderr);
+    free(list);
     return r;
 }
 
@@ -191,7 +236,7 @@ static int run_test(int argc, char **argv)
                 argv[i]);
     if (code == EXIT_OK) {
         json_t *report = a.json ? json_array() : NULL;
-        int r = a.next < argc ? test_named(c, argv + a.next, argc - a.next, report)
+        int r = a.next < argc ? test_named(c, argv + a.next, (size_t)(argc - a.next), report)
                               : test_all(c, report);
         int out = report ? out_json(report) : out_flush();
         code = r < 0 || out < 0 ? EXIT_NO : EXIT_OK;

@@ -7,12 +7,13 @@
 #include "args.h"
 
 extern const struct command command_run, command_serve, command_reload, command_status,
-    command_check, command_explain, command_test, command_env, command_completion;
+    command_check, command_explain, command_test, command_env, command_completion, command_console;
 
 /* The verbs of the commands that have some; each list ends with an entry without a name. */
-extern const struct command audit_verbs[], ca_verbs[], image_verbs[], sandbox_verbs[],
-    secret_verbs[];
+extern const struct command approve_verbs[], audit_verbs[], ca_verbs[], image_verbs[],
+    sandbox_verbs[], secret_verbs[];
 
+int cmd_approve(int argc, char **argv);
 int cmd_audit(int argc, char **argv);
 int cmd_ca(int argc, char **argv);
 int cmd_image(int argc, char **argv);

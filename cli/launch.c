@@ -2,9 +2,12 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "ipc.h"
@@ -12,6 +15,8 @@
 #include "store.h"
 #include "strlist.h"
 #include "wire.h"
+
+enum { PARENT_END_MS = 10000 };
 
 /* What the parent needs of our environment: where this user's directories are, and what the
  * commands of `command:` secrets may have (secrets/store.h). Its own environment is empty. */
@@ -110,6 +115,16 @@ int launch_parent(const char *path, const struct config *c, pid_t *pid, int *cha
         return -1;
     }
     return 0;
+}
+
+void launch_ended(pid_t pid)
+{
+    struct pollfd p = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
+    if (p.fd < 0 || poll(&p, 1, PARENT_END_MS) != 1)
+        kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    if (p.fd >= 0)
+        close(p.fd);
 }
 
 int launch_become_parent(const char *path, const struct config *c, struct err *err)

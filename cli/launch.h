@@ -32,6 +32,9 @@ int launch_message(enum launch_mode mode, const char *path, const struct config 
 /* Start the private parent and send it W_INIT. *channel: our end, close-on-exec. */
 int launch_parent(const char *path, const struct config *c, pid_t *pid, int *channel,
                   struct err *err);
+/* Our end of its channel is closed: it writes the audit log's last head, takes its roles down and
+ * ends; after a while it is made to. */
+void launch_ended(pid_t pid);
 /* Become the daemon's parent; returns only on failure. */
 int launch_become_parent(const char *path, const struct config *c, struct err *err);
 

@@ -17,6 +17,12 @@
 static const struct command command_audit = {
     "audit",  "tail|query|verify [OPTION...] [DIR]", "Read and verify the audit log.", NULL, NULL,
     cmd_audit};
+static const struct command command_approve = {"approve",
+                                               "ls|allow|deny [OPTION...]",
+                                               "Decide on requests that wait for approval.",
+                                               NULL,
+                                               NULL,
+                                               cmd_approve};
 static const struct command command_ca = {
     "ca",  "show|export [OPTION...]", "Show or export the certificate authority.", NULL, NULL,
     cmd_ca};
@@ -39,13 +45,27 @@ static const struct command command_secret = {
     cmd_secret};
 
 const struct command *const commands[] = {
-    &command_run,   &command_sandbox, &command_serve, &command_status,     &command_reload,
-    &command_check, &command_explain, &command_test,  &command_env,        &command_secret,
-    &command_image, &command_ca,      &command_audit, &command_completion, NULL,
+    &command_run,
+    &command_sandbox,
+    &command_serve,
+    &command_status,
+    &command_reload,
+    &command_check,
+    &command_explain,
+    &command_test,
+    &command_env,
+    &command_secret,
+    &command_approve,
+    &command_image,
+    &command_ca,
+    &command_audit,
+    &command_console,
+    &command_completion,
+    NULL,
 };
 
 /* Named in the design, not built yet: known, so that nobody takes them for a typing error. */
-static const char *const planned[] = {"approve", "doctor", NULL};
+static const char *const planned[] = {"doctor", NULL};
 
 static int (*const role_mains[ROLE_COUNT])(void) = {
     [ROLE_PARENT] = parent_main,   [ROLE_SIGNER] = signer_main,

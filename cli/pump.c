@@ -115,3 +115,21 @@ void pump_free(struct pump *p)
     buf_free(&p->buf);
     free(p);
 }
+
+void pump_pause(struct pump *p)
+{
+    if (p == NULL)
+        return;
+    event_del(p->rd);
+    event_del(p->wr);
+}
+
+void pump_resume(struct pump *p)
+{
+    if (p == NULL)
+        return;
+    if (!p->eof && buf_room(&p->buf) > 0)
+        event_add(p->rd, NULL);
+    if (buf_len(&p->buf) > 0)
+        event_add(p->wr, NULL);
+}

@@ -17,4 +17,8 @@ struct pump *pump_new(struct event_base *base, int from, bool own_from, int to, 
                       pump_done_fn done, void *arg);
 void pump_free(struct pump *p); /* NULL is fine; safe inside its callback */
 
+/* Copy nothing for a while; go on. NULL is fine. */
+void pump_pause(struct pump *p);
+void pump_resume(struct pump *p);
+
 #endif

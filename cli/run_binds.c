@@ -236,9 +236,12 @@ static void set_person(struct run_request *r)
  * himself. */
 static int set_image(const struct run_options *o, struct run_request *r, struct err *err)
 {
+    if (o->backend && config_backend_named(o->backend) == BACKENDS)
+        return err_set(err, ERR_PARSE, "--backend %s: there are bwrap and docker", o->backend);
+    snprintf(r->backend, sizeof r->backend, "%s", o->backend ? o->backend : "");
     if (o->image == NULL || strcmp(o->image, "host") == 0)
         return 0;
-    if (!shape_name_ok(o->image))
+    if (!shape_name_ok(o->image) && !config_engine_image_ok(o->image))
         return err_set(err, ERR_PARSE, "--image %s: not the name of an image", o->image);
     snprintf(r->image, sizeof r->image, "%s", o->image);
     if (o->no_bind && o->binds.n == 0) {

@@ -3,7 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_POLICY = 256, OPT_SECRET, OPT_ALLOW, OPT_BIND, OPT_NO_BIND, OPT_WORKDIR, OPT_IMAGE };
+enum {
+    OPT_POLICY = 256,
+    OPT_SECRET,
+    OPT_ALLOW,
+    OPT_BIND,
+    OPT_NO_BIND,
+    OPT_WORKDIR,
+    OPT_BACKEND,
+    OPT_IMAGE,
+    OPT_ASK
+};
 
 const struct arg_option run_arg_options[] = {
     {'c', "config", "FILE", "the configuration (default: $DURWARD_CONFIG, then the user's)"},
@@ -13,7 +23,9 @@ const struct arg_option run_arg_options[] = {
     {OPT_BIND, "bind", "HOST[:IN][:ro]", "make a directory or file of the host visible inside"},
     {OPT_NO_BIND, "no-bind", NULL, "do not bind the current directory"},
     {OPT_WORKDIR, "workdir", "DIR", "bind DIR in place of the current directory, and start there"},
-    {OPT_IMAGE, "image", "NAME", "an imported image in place of the host's /usr"},
+    {OPT_BACKEND, "backend", "NAME", "what makes the sandbox: bwrap or docker"},
+    {OPT_IMAGE, "image", "NAME", "an imported image in place of the host's /usr; an engine's"},
+    {OPT_ASK, "ask", NULL, "ask on the terminal about what an ask rule holds"},
     {'e', "env", "K[=V]", "set a variable inside, or pass on the caller's"},
     {0},
 };
@@ -85,11 +97,17 @@ static int take(const struct command *cmd, struct run_options *o, int id, const 
     case OPT_WORKDIR:
         o->workdir = v;
         return EXIT_OK;
+    case OPT_BACKEND:
+        o->backend = v;
+        return EXIT_OK;
     case OPT_IMAGE:
         o->image = v;
         return EXIT_OK;
     case OPT_NO_BIND:
         o->no_bind = true;
+        return EXIT_OK;
+    case OPT_ASK:
+        o->ask = true;
         return EXIT_OK;
     case OPT_SECRET:
         return add_secret(cmd, o, v);

@@ -11,9 +11,9 @@ struct run_options {
     const char *config;                       /* -c, or NULL */
     const char *policy;                       /* or NULL */
     const char *workdir;                      /* or NULL */
-    const char *image;                        /* or NULL */
+    const char *backend, *image;              /* or NULL */
     struct strlist allow, secret, binds, env; /* as given; env is complete "K=V" */
-    bool no_bind, json;
+    bool no_bind, ask, json;
     int argc; /* CMD... */
     char **argv;
 };

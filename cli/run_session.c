@@ -10,6 +10,7 @@
 #include "ipc.h"
 #include "out.h"
 #include "proc.h"
+#include "run_ask.h"
 #include "run_stdio.h"
 #include "terminal.h"
 #include "peer.h"
@@ -25,6 +26,7 @@ struct session {
     struct run_request *request;
     struct run_result *result;
     struct run_stdio stdio;
+    struct run_ask *ask; /* NULL: nobody is asked */
     struct event *signals[SIGNALS];
     bool ended; /* W_RUN_EXIT, or a failure: only output is still to be written */
     double last_int;
@@ -199,17 +201,21 @@ static int on_exit_message(struct session *s, struct msg *m)
         return -1;
     memcpy(r->sandbox, id, sizeof id);
     s->ended = true;
+    run_ask_free(s->ask);
+    s->ask = NULL;
     stop_if_done(s);
     return 0;
 }
 
-static int on_controller(struct ipc *ch UNUSED, struct msg *m, void *arg)
+static int on_controller(struct ipc *ch, struct msg *m, void *arg)
 {
     struct session *s = arg;
     if (s->ended)
         return 0;
     if (m->type == W_RUN_STARTED)
         return on_started(s, m);
+    if (m->type == W_HELD || m->type == W_HELD_OVER)
+        return s->ask ? run_ask_message(s->ask, ch, m) : -1;
     return m->type == W_RUN_EXIT ? on_exit_message(s, m) : -1;
 }
 
@@ -229,6 +235,10 @@ static void send_run(struct session *s)
     s->stdio.drained = on_drained;
     s->stdio.arg = s;
     if (!s->request->tty && run_stdio_pass(&s->stdio, s->base, s->request, &err) < 0) {
+        fail(s, err.text);
+        return;
+    }
+    if (s->request->ask && (s->ask = run_ask_new(s->base, &s->stdio, &err)) == NULL) {
         fail(s, err.text);
         return;
     }
@@ -307,6 +317,7 @@ static struct event_base *make_base(void)
 
 static void session_done(struct session *s)
 {
+    run_ask_free(s->ask);
     terminal_restore();
     run_stdio_done(&s->stdio);
     for (size_t i = 0; i < SIGNALS; i++)

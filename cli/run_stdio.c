@@ -103,6 +103,20 @@ int run_stdio_terminal(struct run_stdio *s, struct event_base *base, int pty, st
     return s->in && s->out[0] ? 0 : err_set(err, ERR_INTERNAL, "cannot relay the terminal");
 }
 
+void run_stdio_pause(struct run_stdio *s)
+{
+    pump_pause(s->in);
+    pump_pause(s->out[0]);
+    pump_pause(s->out[1]);
+}
+
+void run_stdio_resume(struct run_stdio *s)
+{
+    pump_resume(s->in);
+    pump_resume(s->out[0]);
+    pump_resume(s->out[1]);
+}
+
 void run_stdio_done(struct run_stdio *s)
 {
     pump_free(s->in);

@@ -22,6 +22,9 @@ int run_stdio_pass(struct run_stdio *s, struct event_base *base, struct run_requ
 /* Relay our terminal to the pty master (owned from here on). */
 int run_stdio_terminal(struct run_stdio *s, struct event_base *base, int pty, struct err *err);
 bool run_stdio_drained(const struct run_stdio *s);
+/* Nothing to or from the sandbox meanwhile (but what goes past us: pipes and files). */
+void run_stdio_pause(struct run_stdio *s);
+void run_stdio_resume(struct run_stdio *s);
 void run_stdio_done(struct run_stdio *s);
 
 #endif

@@ -22,6 +22,11 @@ void terminal_restore(void)
     }
 }
 
+bool terminal_is_raw(void)
+{
+    return term.raw;
+}
+
 /* tcsetattr is async-signal-safe; the signal then does what it always did (SA_RESETHAND). */
 static void on_fatal(int sig)
 {

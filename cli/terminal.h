@@ -10,6 +10,7 @@
 int terminal_raw(int fd, struct err *err);
 /* Back to what it was; nothing when it never was raw. */
 void terminal_restore(void);
+bool terminal_is_raw(void);
 /* Rows and columns, 24 by 80 where the terminal does not know. */
 void terminal_size(int fd, uint32_t *rows, uint32_t *cols);
 

@@ -98,7 +98,7 @@ static void on_request(struct evhttp_request *req, void *arg)
     else if (!from_a_client(req))
         api_refuse(req, 403, "forbidden", "the Host header must be 'durward' or 'localhost'");
     else
-        api_route(a, req);
+        api_route(a, req, DOOR_SOCKET);
 }
 
 struct api *api_new(struct controller *c, int listen_fd, struct err *err)
@@ -112,8 +112,10 @@ struct api *api_new(struct controller *c, int listen_fd, struct err *err)
     a->controller = c;
     STAILQ_INIT(&a->status);
     STAILQ_INIT(&a->reload);
+    STAILQ_INIT(&a->metrics);
     LIST_INIT(&a->streams);
-    a->http = evhttp_new(c->base);
+    a->feed = feed_new(a);
+    a->http = a->feed ? evhttp_new(c->base) : NULL;
     evutil_make_socket_nonblocking(listen_fd);
     if (a->http == NULL || evhttp_accept_socket(a->http, listen_fd) < 0) {
         close(listen_fd);
@@ -148,8 +150,13 @@ void api_free(struct api *a)
         return;
     drop_waits(&a->status);
     drop_waits(&a->reload);
+    drop_waits(&a->metrics);
     while (!LIST_EMPTY(&a->streams))
         stream_drop(LIST_FIRST(&a->streams));
+    feed_free(a->feed);
+    console_free(a->console);
+    if (a->metrics_http)
+        evhttp_free(a->metrics_http);
     if (a->http)
         evhttp_free(a->http);
     free(a);

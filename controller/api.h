@@ -14,7 +14,14 @@ enum { API_BODY_MAX = 96 << 20, API_HEAD_MAX = 16 * 1024, API_IDLE_SECONDS = 60 
 /* Takes over the listening socket. */
 struct api *api_new(struct controller *c, int listen_fd, struct err *err);
 void api_free(struct api *a);
-/* The parent's answer to W_STATUS or W_RELOAD: goes to whoever asked first. -1: bad message. */
+/* Serve /metrics here too; takes over the listening socket. */
+int api_serve_metrics(struct api *a, int fd, struct err *err);
+/* And the console. */
+int api_serve_console(struct api *a, int fd, struct err *err);
+/* There is a channel to a logger: those who watch the log go on there. */
+void api_logger_here(struct api *a);
+/* The parent's answer to W_STATUS, W_RELOAD or W_METERS_ALL: goes to whoever asked first. -1: bad
+ * message. */
 int api_answer(struct api *a, struct msg *m);
 
 #endif

@@ -33,13 +33,13 @@ static int ask_parent(struct api *a, struct evhttp_request *req, struct api_wait
     return 0;
 }
 
-static void ask(struct api *a, struct evhttp_request *req, struct api_waits *q, uint16_t type)
+void api_ask_parent(struct api *a, struct evhttp_request *req, struct api_waits *q, uint16_t type)
 {
     if (ask_parent(a, req, q, type) < 0)
         api_refuse(req, 503, "unavailable", "the parent does not answer");
 }
 
-static struct evhttp_request *first_waiting(struct api_waits *q)
+struct evhttp_request *api_first_waiting(struct api_waits *q)
 {
     struct api_wait *w = STAILQ_FIRST(q);
     if (w == NULL)
@@ -97,7 +97,7 @@ static int answer_status(struct api *a, struct msg *m)
 {
     struct controller *c = a->controller;
     struct timespec now;
-    struct evhttp_request *req = first_waiting(&a->status);
+    struct evhttp_request *req = api_first_waiting(&a->status);
     json_t *list = roles(m);
     if (list == NULL || req == NULL) {
         json_decref(list);
@@ -117,7 +117,7 @@ static int answer_reload(struct api *a, struct msg *m)
 {
     uint8_t ok;
     char text[1024];
-    struct evhttp_request *req = first_waiting(&a->reload);
+    struct evhttp_request *req = api_first_waiting(&a->reload);
     if (req == NULL || msg_get_u8(m, &ok) < 0 || msg_get_str(m, text, sizeof text) < 0 ||
         msg_end(m) < 0) {
         if (req)
@@ -133,6 +133,8 @@ static int answer_reload(struct api *a, struct msg *m)
 
 int api_answer(struct api *a, struct msg *m)
 {
+    if (m->type == W_METERS_ALL)
+        return api_answer_metrics(a, m);
     return m->type == W_STATUS ? answer_status(a, m) : answer_reload(a, m);
 }
 
@@ -190,12 +192,12 @@ void api_revoke(struct api *a, struct evhttp_request *req, struct asked *q)
 
 void api_status(struct api *a, struct evhttp_request *req, struct asked *q UNUSED)
 {
-    ask(a, req, &a->status, W_STATUS);
+    api_ask_parent(a, req, &a->status, W_STATUS);
 }
 
 void api_reload(struct api *a, struct evhttp_request *req, struct asked *q UNUSED)
 {
-    ask(a, req, &a->reload, W_RELOAD);
+    api_ask_parent(a, req, &a->reload, W_RELOAD);
 }
 
 void api_health(struct api *a UNUSED, struct evhttp_request *req, struct asked *q UNUSED)

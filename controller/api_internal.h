@@ -12,6 +12,8 @@
 #include "resident.h"
 
 struct stream;
+struct feed;
+struct console;
 
 struct api_wait { /* a request whose answer the parent has to give */
     struct evhttp_request *req;
@@ -20,10 +22,17 @@ struct api_wait { /* a request whose answer the parent has to give */
 
 STAILQ_HEAD(api_waits, api_wait);
 
+/* By which way a request came: the console has fewer routes. */
+enum api_door { DOOR_SOCKET, DOOR_CONSOLE };
+
 struct api {
     struct controller *controller;
     struct evhttp *http;
-    struct api_waits status, reload;
+    struct api_waits status, reload, metrics;
+    enum api_door door;          /* of the request that is being answered */
+    struct evhttp *metrics_http; /* NULL: no such listener */
+    struct feed *feed;           /* the audit log as it is written, for those who watch */
+    struct console *console;     /* NULL: no such listener */
     LIST_HEAD(, stream) streams;
 };
 
@@ -40,8 +49,15 @@ void api_refuse_err(struct evhttp_request *req, const struct err *err);
 /* An errno of a file operation, as status and constant code. */
 int api_errno(uint32_t e, const char **code);
 void api_refuse_errno(struct evhttp_request *req, uint32_t e);
+/* A question to the parent, answered in order; 503 when it cannot be asked. */
+void api_ask_parent(struct api *a, struct evhttp_request *req, struct api_waits *q, uint16_t type);
+struct evhttp_request *api_first_waiting(struct api_waits *q); /* taken off; NULL: none */
+int api_answer_metrics(struct api *a, struct msg *m);
 /* Answers, at once or later. */
-void api_route(struct api *a, struct evhttp_request *req);
+void api_route(struct api *a, struct evhttp_request *req, enum api_door door);
+struct feed *feed_new(struct api *a);
+void feed_free(struct feed *f);       /* NULL is fine; streams are dropped before */
+void console_free(struct console *c); /* NULL is fine */
 /* Without a policy: the only one there is. NULL with err. */
 const char *api_only_policy(const struct config *c, struct err *err);
 
@@ -68,6 +84,11 @@ bool stream_wanted(struct evhttp_request *req, const char *protocol);
 #define HANDLER(name) void name(struct api *a, struct evhttp_request *req, struct asked *q)
 #define HANDLER_IN(name) \
     void name(struct api *a, struct evhttp_request *req, struct asked *q, struct resident *r)
+HANDLER(api_metrics);
+HANDLER(api_watch);
+HANDLER(api_explain);
+HANDLER(api_policy);
+HANDLER(api_console);
 HANDLER(api_health);
 HANDLER(api_status);
 HANDLER(api_reload);
@@ -76,6 +97,10 @@ HANDLER(api_events);
 HANDLER(api_openapi);
 HANDLER(api_issue);
 HANDLER(api_revoke);
+HANDLER(api_approvals);
+HANDLER(api_approval);
+HANDLER(api_approve);
+HANDLER(api_disapprove);
 HANDLER(api_create);
 HANDLER(api_list);
 HANDLER(api_delete);

@@ -10,6 +10,7 @@ struct route {
     const char *params; /* of the query, separated by spaces */
     void (*fn)(struct api *a, struct evhttp_request *req, struct asked *q);
     void (*in)(struct api *a, struct evhttp_request *req, struct asked *q, struct resident *r);
+    bool console; /* the console may ask it too */
 };
 
 #define GET    EVHTTP_REQ_GET, "GET"
@@ -20,17 +21,26 @@ struct route {
 
 /* Those with `in` are about a sandbox that exists. */
 static const struct route routes[] = {
-    {GET, "/v1/health", "", api_health, NULL},
-    {GET, "/v1/status", "", api_status, NULL},
+    {GET, "/v1/health", "", api_health, NULL, true},
+    {GET, "/v1/status", "", api_status, NULL, true},
     {POST, "/v1/reload", "", api_reload, NULL},
-    {GET, "/v1/policies", "", api_policies, NULL},
-    {GET, "/v1/events", "after limit", api_events, NULL},
+    {GET, "/v1/policies", "", api_policies, NULL, true},
+    {GET, "/v1/events", "after limit", api_events, NULL, true},
+    {GET, "/metrics", "", api_metrics, NULL},
+    {GET, "/v1/audit/stream", "", api_watch, NULL, true},
+    {GET, "/v1/policy", "name", api_policy, NULL, true},
+    {POST, "/v1/explain", "", api_explain, NULL, true},
+    {POST, "/v1/console", "", api_console, NULL},
     {GET, "/openapi.json", "", api_openapi, NULL},
     {POST, "/v1/identities", "", api_issue, NULL},
     {DELETE, "/v1/identities/{}", "", api_revoke, NULL},
+    {GET, "/v1/approvals", "after wait", api_approvals, NULL, true},
+    {GET, "/v1/approvals/{}", "", api_approval, NULL, true},
+    {POST, "/v1/approvals/{}/allow", "", api_approve, NULL, true},
+    {POST, "/v1/approvals/{}/deny", "", api_disapprove, NULL, true},
     {POST, "/v1/sandboxes", "", api_create, NULL},
-    {GET, "/v1/sandboxes", "label state limit after", api_list, NULL},
-    {GET, "/v1/sandboxes/{}", "", NULL, api_show},
+    {GET, "/v1/sandboxes", "label state limit after", api_list, NULL, true},
+    {GET, "/v1/sandboxes/{}", "", NULL, api_show, true},
     {PATCH, "/v1/sandboxes/{}", "", NULL, api_change},
     {DELETE, "/v1/sandboxes/{}", "", api_delete, NULL},
     {POST, "/v1/sandboxes/{}/pause", "", NULL, api_pause},
@@ -81,12 +91,13 @@ static void method_not_allowed(struct evhttp_request *req, const char *pattern)
     api_refuse(req, 405, "method", "this path does not take that method");
 }
 
-void api_route(struct api *a, struct evhttp_request *req)
+void api_route(struct api *a, struct evhttp_request *req, enum api_door door)
 {
     struct asked q;
     struct err err = {0};
     const char *known = NULL;
     enum evhttp_cmd_type method = evhttp_request_get_command(req);
+    a->door = door;
     if (asked_read(&q, evhttp_request_get_uri(req), &err) < 0) {
         api_refuse_err(req, &err);
         asked_done(&q);
@@ -94,7 +105,7 @@ void api_route(struct api *a, struct evhttp_request *req)
     }
     for (size_t i = 0; i < ARRAY_LEN(routes); i++) {
         struct asked copy = q; /* fitting cuts its path; parameters stay q's */
-        if (!asked_fits(&copy, routes[i].pattern))
+        if (!asked_fits(&copy, routes[i].pattern) || (door == DOOR_CONSOLE && !routes[i].console))
             continue;
         known = routes[i].pattern;
         if (routes[i].method == method) {

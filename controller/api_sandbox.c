@@ -34,6 +34,8 @@ static int read_create(struct controller *c, const json_t *body, struct create *
     *w = (struct create){.wish = {.ttl = RESIDENT_TTL_DEFAULT, .idle_ttl = RESIDENT_IDLE_DEFAULT}};
     if (asked_text(body, "policy", 64, &w->policy, err) < 0 ||
         asked_text(body, "name", RESIDENT_NAME_MAX, &w->wish.name, err) < 0 ||
+        asked_text(body, "backend", RUN_WORD_MAX - 1, &w->wish.backend, err) < 0 ||
+        asked_text(body, "image", RUN_NAME_MAX - 1, &w->wish.image, err) < 0 ||
         asked_labels(body, "labels", &w->wish.labels, err) < 0 ||
         asked_env(body, "env", &w->wish.env, err) < 0 ||
         asked_integer(body, "ttl", 1, RESIDENT_TTL_MAX, &w->wish.ttl, err) < 0 ||
@@ -48,10 +50,30 @@ static int read_create(struct controller *c, const json_t *body, struct create *
     return 0;
 }
 
+/* Who may use the API does not choose an engine by that: the operator has named it in the policy.
+ */
+static int check_backend(struct controller *c, const struct resident_wish *w, struct err *err)
+{
+    const struct config_sandbox *s = config_policy_sandbox(c->config, w->policy);
+    enum config_backend b = w->backend ? config_backend_named(w->backend) : s->backend;
+    if (b == BACKEND_DOCKER && !s->docker.given)
+        return err_set(err, ERR_PARSE,
+                       "the policy '%s' names no engine: give it sandbox: { docker: { socket: PATH "
+                       "} }",
+                       w->policy);
+    if (b == BACKEND_BWRAP && w->image && strcmp(w->image, "host") != 0)
+        return err_set(err, ERR_PARSE,
+                       "an imported image cannot be used by the API yet: image is "
+                       "for the docker backend");
+    return 0;
+}
+
 static struct resident *make(struct controller *c, struct create *w, struct err *err)
 {
     w->wish.policy = w->policy ? w->policy : api_only_policy(c->config, err);
-    return w->wish.policy ? resident_new(c, &w->wish, err) : NULL;
+    if (w->wish.policy == NULL || check_backend(c, &w->wish, err) < 0)
+        return NULL;
+    return resident_new(c, &w->wish, err);
 }
 
 static void answer_created(void *arg, struct resident *r, const char *why)
@@ -91,7 +113,8 @@ HANDLER(api_create)
     struct err err = {0};
     struct resident *r = NULL;
     (void)q;
-    json_t *body = asked_body(req, "policy name labels env ttl idle_ttl get_or_create", &err);
+    json_t *body =
+        asked_body(req, "policy name labels env ttl idle_ttl get_or_create backend image", &err);
     int found = body && read_create(a->controller, body, &w, &err) == 0
                     ? reuse(a->controller, req, &w, &err)
                     : -1;

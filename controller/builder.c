@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backends/bwrap.h"
+#include "backends/backend.h"
 #include "cgroup.h"
 #include "errand.h"
 #include "ipc.h"
@@ -181,11 +181,11 @@ static int load_init(struct builder *b, struct err *err)
     return r;
 }
 
-static int prepare(struct builder *b, struct err *err)
+static int prepare(struct builder *b, const struct plan *plan, struct err *err)
 {
     if (b->parts.init < 0)
         cgroup_sweep();
-    if (bwrap_check(err) < 0 || load_init(b, err) < 0)
+    if (backend_of(plan)->check(plan, err) < 0 || load_init(b, err) < 0)
         return -1;
     return b->filter.code ? 0 : sandbox_seccomp_compile(&b->filter, err);
 }
@@ -195,7 +195,7 @@ static int build(struct asker *a, struct plan *plan, struct err *err)
     struct builder *b = a->builder;
     if (find(b, plan->sandbox))
         return err_set(err, ERR_DENIED, "a sandbox of this name exists already");
-    if (prepare(b, err) < 0)
+    if (prepare(b, plan, err) < 0)
         return -1;
     struct site *s = calloc(1, sizeof *s);
     if (s == NULL)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "approvals.h"
 #include "wire.h"
 
 static void client_free(struct client *cl)
@@ -38,6 +39,7 @@ static int on_run(struct client *cl, struct msg *m)
     } else if (bad == 0 && sandbox_plan_make(c, &r, NULL, &plan, &err) < 0) {
         refuse(cl, err.text);
     } else if (bad == 0) {
+        cl->ask = plan.request.ask;
         cl->sandbox = sandbox_new(&c->owner, &plan, cl->ch);
         sandbox_plan_done(&plan);
         if (cl->sandbox == NULL)
@@ -52,6 +54,8 @@ static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
     struct client *cl = arg;
     if (m->type == W_RUN)
         return cl->sandbox ? -1 : on_run(cl, m);
+    if (m->type == W_DECIDE)
+        return approvals_client_message(cl->controller->approvals, cl, m);
     if (cl->sandbox == NULL) /* before W_RUN, or after W_RUN_EXIT crossed it on the way */
         return m->type == W_RUN_SIGNAL || m->type == W_RUN_WINSIZE ? 0 : -1;
     return sandbox_client_message(cl->sandbox, m);

@@ -161,7 +161,6 @@ static NORETURN void child_fails(int report, struct word w)
     _exit(n == sizeof w ? NOT_FOUND : FAILED);
 }
 
-/* The new process. Descriptors 0 to 2 are open in init, so none of those in s is below 3. */
 /* Where memory is bounded, what runs in the sandbox goes before durward-init, whose end would be
  * the sandbox's. A process may always raise its own score; where /proc is not there, all are alike.
  */
@@ -175,6 +174,7 @@ static void die_first(void)
     close(fd);
 }
 
+/* The new process. Descriptors 0 to 2 are open in init, so none of those in s is below 3. */
 static NORETURN void child(const struct spec *s, int report)
 {
     struct word w = {.at = AT_SESSION};

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "api.h"
+#include "approvals.h"
 #include "controller_internal.h"
 #include "happenings.h"
 #include "identities.h"
@@ -37,11 +38,41 @@ static void on_sandbox_event(void *arg, const struct sandbox *s, const char *wha
     happenings_add(c->happenings, sandbox_id(s), what, detail);
 }
 
+/* A store of secrets that cannot be read, or can again. */
+static int on_store_state(struct controller *c, struct msg *m)
+{
+    char name[129], text[1025];
+    uint8_t ok;
+    struct record r;
+    if (msg_get_str(m, name, sizeof name) < 0 || msg_get_u8(m, &ok) < 0 || ok > 1 ||
+        msg_get_str(m, text, sizeof text) < 0 || msg_end(m) < 0)
+        return -1;
+    const char *event = ok ? "store_recovered" : "store_failed";
+    record_init(&r, RECORD_LIFECYCLE, 0);
+    record_put_str(&r, RF_EVENT, event);
+    record_put_str(&r, RF_CREDENTIAL, name);
+    if (!ok)
+        record_put_str(&r, RF_DETAIL, text);
+    if (journal_note(c->journal, &r) < 0)
+        proc_log("not recorded: %s of %s", event, name);
+    return 0;
+}
+
 static void on_sandbox_gone(void *arg, struct sandbox *s)
 {
     client_sandbox_gone(arg, s);
     residents_sandbox_gone(arg, s);
     sandbox_free(s);
+}
+
+void controller_kill(struct controller *c, struct sandbox *s, const char *why)
+{
+    struct resident *r = resident_find(c, sandbox_id(s));
+    on_sandbox_event(c, s, "killed", why);
+    if (r == NULL)
+        sandbox_end(s, EXIT_DURWARD_FAILED, why);
+    else
+        (void)resident_delete(r, why, NULL, NULL);
 }
 
 /* ---- the builder's channel ---- */
@@ -81,6 +112,8 @@ static void on_journal(void *arg)
 {
     struct controller *c = arg;
     c->owner.recording = true;
+    if (c->api)
+        api_logger_here(c->api);
     begin_all(c);
 }
 
@@ -114,6 +147,9 @@ static int on_peer(struct controller *c, struct msg *m)
         return 0;
     case ROLE_GATE:
         attach_gate(c, far.sandbox, far.fd);
+        return 0;
+    case ROLE_INJECTOR:
+        approvals_holder(c->approvals, far.policy, far.fd);
         return 0;
     case ROLE_LOGGER:
         c->owner.recording = false; /* until the new journal is here */
@@ -171,8 +207,11 @@ static int on_parent(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return 0; /* each channel's own end says the same */
     case W_POLICY:
         return on_policy(c, m);
+    case W_STORE_STATE:
+        return on_store_state(c, m);
     case W_STATUS:
     case W_RELOAD:
+    case W_METERS_ALL:
         return c->api ? api_answer(c->api, m) : -1;
     default:
         return -1;
@@ -200,14 +239,19 @@ static int await_message(struct msg *m)
     }
 }
 
-static int take_init(struct controller *c, int *api_fd, struct err *err)
+struct listening { /* -1: none */
+    int api, metrics, console;
+};
+
+static int take_init(struct controller *c, struct listening *fd, struct err *err)
 {
     struct msg m;
     struct slice pem;
-    uint8_t private;
+    uint8_t private, metrics, console;
     uint32_t uid;
     int config_fd = -1;
-    *api_fd = c->state_dir = -1;
+    *fd = (struct listening){-1, -1, -1};
+    c->state_dir = -1;
     if (await_message(&m) < 0)
         return err_set(err, ERR_UNREADY, "the parent sent no W_INIT");
     int bad = m.type != W_INIT || msg_get_u8(&m, &private) < 0 || msg_get_u32(&m, &uid) < 0 ||
@@ -215,7 +259,10 @@ static int take_init(struct controller *c, int *api_fd, struct err *err)
               msg_get_str(&m, c->trust_inside, sizeof c->trust_inside) < 0 ||
               msg_get_str(&m, c->trust_outside, sizeof c->trust_outside) < 0 ||
               msg_get_fd(&m, &config_fd) < 0 || msg_get_fd(&m, &c->state_dir) < 0 ||
-              (!private && msg_get_fd(&m, api_fd) < 0) || msg_end(&m) < 0;
+              msg_get_u8(&m, &metrics) < 0 || msg_get_u8(&m, &console) < 0 ||
+              (!private && msg_get_fd(&m, &fd->api) < 0) ||
+              (metrics && msg_get_fd(&m, &fd->metrics) < 0) ||
+              (console && msg_get_fd(&m, &fd->console) < 0) || msg_end(&m) < 0;
     if (bad) {
         msg_done(&m);
         return err_set(err, ERR_PARSE, "W_INIT is malformed");
@@ -240,15 +287,16 @@ static int64_t monotonic_seconds(void)
 
 static int start(struct controller *c, struct err *err)
 {
-    int api_fd;
-    if (take_init(c, &api_fd, err) < 0 || keys_load(c->state_dir, &c->keys, err) < 0)
+    struct listening fd;
+    if (take_init(c, &fd, err) < 0 || keys_load(c->state_dir, &c->keys, err) < 0)
         return -1;
     c->started = monotonic_seconds();
     c->base = event_base_new();
     if (c->base == NULL)
         return err_set(err, ERR_INTERNAL, "no event loop");
     c->journal = journal_new(c->base, config_audit(c->config)->durability == AUDIT_SYNCED);
-    if (c->journal == NULL)
+    c->approvals = approvals_new(c);
+    if (c->journal == NULL || c->approvals == NULL)
         return err_set(err, ERR_INTERNAL, "out of memory");
     journal_on_ready(c->journal, on_journal, c);
     c->owner.base = c->base;
@@ -264,8 +312,11 @@ static int start(struct controller *c, struct err *err)
         if (c->registry == NULL)
             return -1;
         c->happenings = happenings_new();
-        c->api = api_new(c, api_fd, err);
+        c->api = api_new(c, fd.api, err);
         if (c->api == NULL)
+            return -1;
+        if ((fd.metrics >= 0 && api_serve_metrics(c->api, fd.metrics, err) < 0) ||
+            (fd.console >= 0 && api_serve_console(c->api, fd.console, err) < 0))
             return -1;
     }
     if (proc_confine(ROLE_CONTROLLER, err) < 0)
@@ -300,6 +351,7 @@ static void stop(struct controller *c)
     residents_close(c);
     while ((s = sandbox_next(&c->owner, NULL)) != NULL)
         sandbox_free(s);
+    approvals_free(c->approvals);
     client_drop_all(c);
     api_free(c->api);
     ipc_free(c->owner.builder);

@@ -11,6 +11,7 @@ struct event_base;
 struct journal;
 struct registry;
 struct api;
+struct approvals;
 struct happenings;
 struct resident;
 
@@ -20,6 +21,7 @@ struct client {
     struct controller *controller;
     struct ipc *ch;
     struct sandbox *sandbox; /* NULL before W_RUN */
+    bool ask;                /* its user decides on what is held */
     LIST_ENTRY(client) link;
 };
 
@@ -40,6 +42,7 @@ struct controller {
     char trust_inside[CONTROLLER_PATH_MAX];
     char trust_outside[CONTROLLER_PATH_MAX];
     struct happenings *happenings; /* NULL when private */
+    struct approvals *approvals;
     TAILQ_HEAD(, resident) residents;
     size_t n_residents;
     size_t n_clients;
@@ -52,6 +55,9 @@ void client_new(struct controller *c, int fd);
 void client_sandbox_gone(struct controller *c, const struct sandbox *s);
 /* Close all that are left. */
 void client_drop_all(struct controller *c);
+
+/* End a sandbox for what was seen of it: recorded, with why. */
+void controller_kill(struct controller *c, struct sandbox *s, const char *why);
 
 /* What a sandbox that exists already is known by. */
 struct sandbox_known {

@@ -50,6 +50,9 @@ static const struct {
     {"ca-certificates/extracted", "tls-ca-bundle.pem", "ca-certificates.crt"},
 };
 
+/* every address answers on port 53; this one is of the synthetic range */
+static const char resolv[] = "nameserver 198.18.0.1\n";
+
 static int put(int etc, const char *name, const char *p, size_t n, struct err *err)
 {
     int fd = openat(etc, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -137,8 +140,6 @@ static int write_names(int etc, const struct plan *p, struct err *err)
     static const char nsswitch[] = "passwd: files\ngroup: files\nshadow: files\n"
                                    "hosts: files dns\nnetworks: files\nprotocols: files\n"
                                    "services: files\nethers: files\nrpc: files\n";
-    /* every address answers on port 53; this one is of the synthetic range */
-    static const char resolv[] = "nameserver 198.18.0.1\n";
     struct buf b;
     buf_init(&b, TEXT_MAX);
     int bad = buf_printf(&b,
@@ -338,4 +339,23 @@ int etcfiles_write(int etc, int host_etc, int image, int trust, const struct pla
     if (symlinkat("/proc/self/mounts", etc, "mtab") < 0)
         return err_sys(err, "/etc/mtab");
     return trust_files(etc, image < 0 ? host_etc : -1, trust, err);
+}
+
+/* ---- of an engine's container ---- */
+
+int etcfiles_write_few(int dir, const struct plan *plan, struct err *err)
+{
+    return write_gitconfig(dir, plan, err) < 0
+               ? -1
+               : put(dir, "resolv.conf", resolv, sizeof resolv - 1, err);
+}
+
+const char *etcfiles_bundle(size_t i, const char **name)
+{
+    static char path[64];
+    if (i >= ARRAY_LEN(bundles))
+        return NULL;
+    snprintf(path, sizeof path, "/etc/%s/%s", bundles[i].directory, bundles[i].name);
+    *name = bundles[i].to;
+    return path;
 }

@@ -81,6 +81,26 @@ static int announce_each(void *arg, const struct identity *i)
     return a->bad;
 }
 
+/* No token of this identity is good any more: said until the last of them would have expired. */
+static int say_revoked(struct controller *c, const char *id, int64_t expires, struct err *err)
+{
+    struct msg m;
+    msg_init(&m, W_REVOKED);
+    msg_put_u64(&m, 0);
+    msg_put_u32(&m, 1);
+    msg_put_str(&m, id);
+    msg_put_u64(&m, (uint64_t)expires);
+    return ipc_send(c->owner.parent, &m) < 0 ? err_set(err, ERR_UNREADY, "the parent is gone") : 0;
+}
+
+static int revoked_each(void *arg, const struct identity *i)
+{
+    struct announcing *a = arg;
+    if (i->kind == IDENTITY_TOKEN && say_revoked(a->controller, i->id, i->expires, a->err) < 0)
+        a->bad = -1;
+    return a->bad;
+}
+
 int identities_announce(struct controller *c, struct err *err)
 {
     size_t n;
@@ -93,7 +113,8 @@ int identities_announce(struct controller *c, struct err *err)
         if (l[k].policy && listener_identity(c, l[k].policy, &i, err) < 0)
             return -1;
     if (registry_prune(c->registry, now_seconds(), err) < 0 ||
-        registry_each(c->registry, now_seconds(), announce_each, &a, err) < 0)
+        registry_each(c->registry, now_seconds(), announce_each, &a, err) < 0 ||
+        registry_each_revoked(c->registry, now_seconds(), revoked_each, &a, err) < 0)
         return -1;
     return a.bad;
 }
@@ -107,6 +128,8 @@ static const struct config_listen *find_listener(const struct config *c, const c
     for (size_t i = 0; i < n; i++) {
         if (l[i].policy == NULL)
             return &l[i];
+        if (l[i].forwarded) /* no proxy: only its provider can speak to it */
+            continue;
         if (strcmp(l[i].policy, policy) == 0 && bound == NULL)
             bound = &l[i];
     }
@@ -202,6 +225,8 @@ int identities_revoke(struct controller *c, const char *id, struct err *err)
     int r = registry_revoke(c->registry, id, err);
     if (r != 0)
         return r;
+    if (say_revoked(c, id, now_seconds() + TOKEN_LIFE_SECONDS + TOKEN_SKEW_SECONDS, err) < 0)
+        return -1;
     msg_init(&m, W_SANDBOX_GONE);
     msg_put_str(&m, id);
     return ipc_send(c->owner.parent, &m) < 0 ? err_set(err, ERR_UNREADY, "the parent is gone") : 0;

@@ -1,5 +1,8 @@
 /* durward-init: process 1 of a local sandbox. Static, small, not dumpable.
  *
+ * usage: init [layered | engine | engine-writable]     what its root is (selftest.h); without a
+ * word it is read-only. engine: it is in a container and fetches its descriptors (handover.h).
+ *
  * Tests the sandbox from inside, says so on descriptor 3 (W_INIT_READY), then starts commands that
  * are asked for there, and reaps whatever is left of them. The end of descriptor 3
  * is its end, and with it that of everything in the sandbox. */
@@ -18,6 +21,7 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "handover.h"
 #include "inside.h"
 #include "ipc_msg.h"
 #include "selftest.h"
@@ -76,10 +80,10 @@ static int prepare(void)
     return 0;
 }
 
-static bool test(bool writable)
+static bool test(enum selftest_root root)
 {
     static struct selftest_result results[SELFTEST_MAX];
-    unsigned n = selftest_run(CONTROL, writable, results);
+    unsigned n = selftest_run(CONTROL, root, results);
     struct msg m;
     bool ok = true;
     for (unsigned i = 0; i < n; i++)
@@ -318,13 +322,24 @@ static void serve(int signals)
     }
 }
 
+static enum selftest_root root_of(const char *word)
+{
+    if (word == NULL)
+        return SELFTEST_READ_ONLY;
+    return strcmp(word, "layered") == 0  ? SELFTEST_LAYERED
+           : strcmp(word, "engine") == 0 ? SELFTEST_READ_ONLY
+                                         : SELFTEST_ENGINE;
+}
+
 int main(int argc, char **argv)
 {
-    bool writable = argc > 1 && strcmp(argv[1], "writable") == 0;
+    const char *word = argc > 1 ? argv[1] : NULL;
     sigset_t mask;
     sigemptyset(&mask);
     sigaddset(&mask, SIGCHLD);
-    if (prepare() < 0 || !test(writable))
+    if (word && strncmp(word, "engine", 6) == 0 && handover_take(CONTROL) < 0)
+        return 1;
+    if (prepare() < 0 || !test(root_of(word)))
         return 1;
     if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
         return 1;

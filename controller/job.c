@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backends/backend.h"
 #include "backends/bwrap.h"
 #include "cgroup.h"
 #include "image.h"
@@ -19,8 +20,7 @@
 #include "wire.h"
 
 enum {
-    BUILD_S = 20,     /* from start to self-test; a large tree is searched for at most 2 s a bind */
-    GIVE_UP_MS = 500, /* between killing process 1 and killing bubblewrap itself */
+    BUILD_S = 20, /* from start to self-test; a large tree is searched for at most 2 s a bind */
     TEXT_MAX = 40 * 1024,
 };
 
@@ -35,9 +35,10 @@ enum state {
 struct job {
     char sandbox[PLAN_ID_MAX + 1];
     enum state state;
+    const struct backend *backend;
     const struct job_ops *ops;
     void *arg;
-    pid_t pid;          /* maker, then bubblewrap; 0 once reaped */
+    pid_t pid;          /* maker, then perhaps bubblewrap; 0 once reaped */
     int pidfd;          /* process 1, or -1 */
     struct ipc *maker;  /* NULL once it closed */
     struct event *init; /* pending until process 1 has reported */
@@ -101,13 +102,27 @@ static void blame(struct job *j, const char *text)
         buf_clear(&j->text); /* out of memory: a failure without a reason */
 }
 
+/* bubblewrap's child asks to die with it only after a moment: one that is killed before would leave
+ * it behind, were it not in the same group until then. */
+static void kill_maker(const struct job *j)
+{
+    if (j->pid <= 0)
+        return;
+    kill(-j->pid, SIGKILL);
+    kill(j->pid, SIGKILL); /* one that has no group yet */
+}
+
 static void kill_processes(struct job *j)
 {
+    if (j->backend->stays) {
+        if (j->pid > 0)
+            kill(j->pid, SIGTERM); /* it takes the sandbox down */
+        return;
+    }
     (void)cgroup_freeze(j->cgroup, false, NULL); /* what is frozen does not die (version 1) */
     if (j->pidfd >= 0 && syscall(SYS_pidfd_send_signal, j->pidfd, SIGKILL, NULL, 0) == 0)
         return; /* bubblewrap sees its child's end, and ends when all in there are gone */
-    if (j->pid > 0)
-        kill(j->pid, SIGKILL);
+    kill_maker(j);
 }
 
 static void arm(struct job *j, int ms)
@@ -122,7 +137,7 @@ void job_end(struct job *j)
         return;
     set_state(j, JOB_ENDING);
     kill_processes(j);
-    arm(j, GIVE_UP_MS);
+    arm(j, j->backend->patience_ms);
 }
 
 static void fail(struct job *j, const char *text)
@@ -137,15 +152,14 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     if (j->state >= JOB_ENDING) {
-        if (j->pid > 0)
-            kill(j->pid, SIGKILL);
+        kill_maker(j);
         return;
     }
     fail(j, "the sandbox was not ready in time");
 }
 
-/* What bubblewrap, or a program that it could not start, had to say. */
-static void blame_bwrap(struct job *j)
+/* What the backend, or a program that it could not start, had to say. */
+static void blame_backend(struct job *j)
 {
     char said[2048], line[3072];
     ssize_t n = read(j->errors, said, sizeof said - 1);
@@ -153,7 +167,7 @@ static void blame_bwrap(struct job *j)
     for (char *c = said; *c; c++)
         if ((unsigned char)*c < 0x20)
             *c = ' ';
-    const char *remedy = bwrap_remedy(said);
+    const char *remedy = j->backend->remedy(said);
     if (n > 0)
         snprintf(line, sizeof line, "%s%s%s", said, *remedy ? ": " : "", remedy);
     else if (WIFSIGNALED(j->status))
@@ -176,7 +190,7 @@ static void conclude(struct job *j)
         if (!j->failed)
             (void)peek_report(j); /* its last words may not have been read yet */
         if (!j->failed)
-            blame_bwrap(j);
+            blame_backend(j);
         j->ops->built(j->arg, j, false, text_of(j), -1);
     }
     j->ops->ended(j->arg, j);
@@ -188,6 +202,8 @@ void job_reap(struct job *j)
     if (j->pid == 0 || waitpid(j->pid, &j->status, WNOHANG) != j->pid)
         return;
     j->pid = 0;
+    if (j->backend->stays && j->pidfd >= 0) /* it was killed: nobody else takes the sandbox down */
+        (void)syscall(SYS_pidfd_send_signal, j->pidfd, SIGKILL, NULL, 0);
     evtimer_del(j->timer);
     bool was_making = j->state <= JOB_TESTING;
     set_state(j, JOB_DEAD);
@@ -333,7 +349,7 @@ static int peek_report(struct job *j)
 }
 
 /* A sandbox that is not well ends by itself or is on its way out: give it a moment, so that what
- * bubblewrap has to say is heard, then kill it. */
+ * the backend has to say is heard, then kill it. */
 static void on_init(evutil_socket_t fd, short what, void *arg)
 {
     struct job *j = arg;
@@ -344,12 +360,12 @@ static void on_init(evutil_socket_t fd, short what, void *arg)
         return;
     event_del(j->init);
     if (r > 0 && (j->state != JOB_TESTING || open_pidfd(j) < 0)) {
-        blame(j, "bubblewrap does not say which process is the sandbox's first");
+        blame(j, "the backend does not say which process is the sandbox's first");
         r = -1;
     }
     if (r < 0) {
         if (j->state < JOB_ENDING)
-            arm(j, GIVE_UP_MS);
+            arm(j, j->backend->patience_ms);
         return;
     }
     set_state(j, JOB_RUNNING);
@@ -379,6 +395,18 @@ static int wire_up(struct job *j, struct event_base *base, struct maker *made, s
     return 0;
 }
 
+/* Control group and image, where they are ours to hold. */
+static int hold(struct job *j, const struct stage_parts *parts, struct plan *plan, struct err *err)
+{
+    if (j->backend->stays)
+        return 0;
+    j->cgroup = cgroup_new(plan->sandbox, &plan->shape.limits, plan->shape.root == SHAPE_KEPT);
+    plan->held = cgroup_held(j->cgroup);
+    if (plan->shape.image[0])
+        j->image = image_hold(parts->state_dir, plan->shape.image, err);
+    return plan->shape.image[0] && j->image < 0 ? -1 : 0;
+}
+
 struct job *job_start(struct event_base *base, const struct stage_parts *parts,
                       const struct sandbox_seccomp *filter, struct plan *plan,
                       const struct job_ops *ops, void *arg, struct err *err)
@@ -394,12 +422,8 @@ struct job *job_start(struct event_base *base, const struct stage_parts *parts,
     j->arg = arg;
     j->pidfd = j->init_fd = j->errors = j->info = j->image = -1;
     buf_init(&j->text, TEXT_MAX);
-    j->cgroup = cgroup_new(plan->sandbox, &plan->shape.limits, plan->shape.root == SHAPE_KEPT);
-    plan->held = cgroup_held(j->cgroup);
-    if (plan->shape.image[0])
-        j->image = image_hold(parts->state_dir, plan->shape.image, err);
-    if ((plan->shape.image[0] && j->image < 0) ||
-        maker_start(parts, filter, plan, &made, err) < 0) {
+    j->backend = backend_of(plan);
+    if (hold(j, parts, plan, err) < 0 || maker_start(parts, filter, plan, &made, err) < 0) {
         job_free(j);
         return NULL;
     }
@@ -416,6 +440,10 @@ int job_freeze(struct job *j, bool frozen, struct err *err)
 {
     if (j->state != JOB_RUNNING)
         return err_set(err, ERR_UNREADY, "the sandbox is not running");
+    if (j->backend->stays)
+        return err_set(err, ERR_UNREADY,
+                       "unsupported: a sandbox of the %s backend cannot be paused",
+                       j->backend->name);
     return cgroup_freeze(j->cgroup, frozen, err);
 }
 
@@ -427,8 +455,8 @@ const char *job_sandbox(const struct job *j)
 void job_abandon(struct job *j)
 {
     kill_processes(j);
-    if (j->pid > 0) {
-        kill(j->pid, SIGKILL);
+    if (j->pid > 0 && !j->backend->stays) {
+        kill_maker(j);
         (void)waitpid(j->pid, NULL, 0); /* it was killed: this does not take long */
     }
     job_free(j);

@@ -12,7 +12,7 @@
 #include "stage.h"
 
 struct maker {
-    pid_t pid;   /* of the maker, later bubblewrap; a child of ours */
+    pid_t pid;   /* of the maker, later bubblewrap; a child of ours that leads a process group */
     int channel; /* our end of the channel */
     int init;    /* our end of durward-init's socket */
     int errors;  /* what bubblewrap writes on stderr; non-blocking */

@@ -183,16 +183,17 @@ static int read_row(sqlite3_stmt *s, struct identity *i)
     return 0;
 }
 
-int registry_each(struct registry *r, int64_t now, int (*fn)(void *arg, const struct identity *i),
-                  void *arg, struct err *err)
+static int each(struct registry *r, int revoked, int64_t now,
+                int (*fn)(void *arg, const struct identity *i), void *arg, struct err *err)
 {
     sqlite3_stmt *s = registry_prepare(r,
                                        "SELECT id, kind, policy, seed, expires FROM identity"
-                                       " WHERE revoked = 0 AND expires > ? ORDER BY rowid",
+                                       " WHERE revoked = ? AND expires > ? ORDER BY rowid",
                                        err);
     if (s == NULL)
         return -1;
-    sqlite3_bind_int64(s, 1, now);
+    sqlite3_bind_int(s, 1, revoked);
+    sqlite3_bind_int64(s, 2, now);
     int step, bad = 0, stop = 0;
     while (!stop && !bad && (step = sqlite3_step(s)) != SQLITE_DONE) {
         struct identity i;
@@ -205,6 +206,19 @@ int registry_each(struct registry *r, int64_t now, int (*fn)(void *arg, const st
     }
     sqlite3_finalize(s);
     return bad;
+}
+
+int registry_each(struct registry *r, int64_t now, int (*fn)(void *arg, const struct identity *i),
+                  void *arg, struct err *err)
+{
+    return each(r, 0, now, fn, arg, err);
+}
+
+int registry_each_revoked(struct registry *r, int64_t now,
+                          int (*fn)(void *arg, const struct identity *i), void *arg,
+                          struct err *err)
+{
+    return each(r, 1, now, fn, arg, err);
 }
 
 int registry_listener(struct registry *r, const char *policy, struct identity *ret, struct err *err)

@@ -49,6 +49,11 @@ int registry_listener(struct registry *r, const char *policy, struct identity *r
 int registry_each(struct registry *r, int64_t now, int (*fn)(void *arg, const struct identity *i),
                   void *arg, struct err *err);
 
+/* The same of every one that is revoked and has not expired. */
+int registry_each_revoked(struct registry *r, int64_t now,
+                          int (*fn)(void *arg, const struct identity *i), void *arg,
+                          struct err *err);
+
 /* Local sandboxes: safe from kill -9 when these return, not from the power's going (which ends the
  * sandboxes too). */
 int registry_sandbox_add(struct registry *r, struct registry_sandbox *s, struct err *err);

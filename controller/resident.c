@@ -188,6 +188,8 @@ static int fill_request(struct resident *r, struct run_request *q, struct err *e
     json_t *value;
     run_request_init(q);
     snprintf(q->policy, sizeof q->policy, "%s", r->policy);
+    snprintf(q->backend, sizeof q->backend, "%s", r->backend);
+    snprintf(q->image, sizeof q->image, "%s", r->image);
     snprintf(q->cwd, sizeof q->cwd, RESIDENT_WORKDIR);
     snprintf(q->home, sizeof q->home, RESIDENT_WORKDIR);
     q->uid = r->controller->owner_uid;
@@ -345,6 +347,8 @@ struct resident *resident_new(struct controller *c, const struct resident_wish *
     }
     snprintf(r->name, sizeof r->name, "%s", named ? w->name : "");
     snprintf(r->policy, sizeof r->policy, "%s", w->policy);
+    snprintf(r->backend, sizeof r->backend, "%s", w->backend ? w->backend : "");
+    snprintf(r->image, sizeof r->image, "%s", w->image ? w->image : "");
     r->labels = w->labels ? json_incref(w->labels) : json_object();
     r->env = w->env ? json_incref(w->env) : json_object();
     r->state = RESIDENT_CREATING;

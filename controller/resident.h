@@ -54,7 +54,8 @@ struct resident {
     char id[SANDBOX_ID_MAX + 1];
     char name[RESIDENT_NAME_MAX + 1]; /* "" for none */
     char policy[RUN_NAME_MAX];
-    json_t *labels, *env; /* objects of strings */
+    char backend[RUN_WORD_MAX], image[RUN_NAME_MAX]; /* "": the policy's */
+    json_t *labels, *env;                            /* objects of strings */
     unsigned char seed[SANDBOX_SEED];
     enum resident_state state;
     char reason[256];
@@ -71,10 +72,11 @@ struct resident {
 };
 
 struct resident_wish {
-    const char *policy;    /* must exist */
-    const char *name;      /* NULL or "": none */
-    json_t *labels, *env;  /* objects of strings, or NULL; borrowed */
-    int64_t ttl, idle_ttl; /* seconds; idle 0: never */
+    const char *policy;          /* must exist */
+    const char *name;            /* NULL or "": none */
+    const char *backend, *image; /* NULL or "": the policy's */
+    json_t *labels, *env;        /* objects of strings, or NULL; borrowed */
+    int64_t ttl, idle_ttl;       /* seconds; idle 0: never */
 };
 
 /* Rows of the registry: what ran is asked for again, what was being made or ended is ended. Before

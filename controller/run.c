@@ -57,7 +57,9 @@ void run_request_put(struct run_request *r, struct msg *m)
     msg_put_str(m, r->user);
     msg_put_u32(m, r->uid);
     msg_put_u32(m, r->gid);
+    msg_put_str(m, r->backend);
     msg_put_str(m, r->image);
+    msg_put_u8(m, r->ask);
     msg_put_u8(m, r->tty);
     msg_put_u32(m, r->rows);
     msg_put_u32(m, r->cols);
@@ -112,10 +114,12 @@ static int get_binds(struct run_request *r, struct msg *m)
 
 static int get_terminal(struct run_request *r, struct msg *m)
 {
-    uint8_t tty;
-    if (msg_get_u8(m, &tty) < 0 || tty > 1 || msg_get_u32(m, &r->rows) < 0 ||
-        msg_get_u32(m, &r->cols) < 0 || r->rows > UINT16_MAX || r->cols > UINT16_MAX)
+    uint8_t tty, ask;
+    if (msg_get_u8(m, &ask) < 0 || ask > 1 || msg_get_u8(m, &tty) < 0 || tty > 1 ||
+        msg_get_u32(m, &r->rows) < 0 || msg_get_u32(m, &r->cols) < 0 || r->rows > UINT16_MAX ||
+        r->cols > UINT16_MAX)
         return -1;
+    r->ask = ask;
     r->tty = tty;
     for (int i = 0; i < 3 && !r->tty; i++)
         if (msg_get_fd(m, &r->fds[i]) < 0)
@@ -131,8 +135,8 @@ int run_request_get(struct run_request *r, struct msg *m)
         msg_get_str(m, r->cwd, sizeof r->cwd) < 0 || get_binds(r, m) < 0 ||
         msg_get_str(m, r->home, sizeof r->home) < 0 ||
         msg_get_str(m, r->user, sizeof r->user) < 0 || msg_get_u32(m, &r->uid) < 0 ||
-        msg_get_u32(m, &r->gid) < 0 || msg_get_str(m, r->image, sizeof r->image) < 0 ||
-        get_terminal(r, m) < 0 || msg_end(m) < 0)
+        msg_get_u32(m, &r->gid) < 0 || msg_get_str(m, r->backend, sizeof r->backend) < 0 ||
+        msg_get_str(m, r->image, sizeof r->image) < 0 || get_terminal(r, m) < 0 || msg_end(m) < 0)
         return -1;
     bool ok = r->argv.n > 0 && path_ok(r->cwd) && path_ok(r->home) && user_ok(r->user) &&
               all_pairs(&r->kept) && all_pairs(&r->env);

@@ -8,7 +8,8 @@
  *   cwd:str                       inside
  *   n × bind: source:str, target:str, writable:u8
  *   home:str user:str uid:u32 gid:u32
- *   image:str                     "" or "host": the host's /usr
+ *   backend:str image:str         "": the policy's; without an image the host's /usr
+ *   ask:u8                        its user decides on requests that an `ask` rule holds
  *   tty:u8 rows:u32 cols:u32
  *   3 fds when not tty: stdin, stdout, stderr
  * Answers, in order:
@@ -28,7 +29,7 @@ enum { /* exit codes of our own, DESIGN §4 */
        EXIT_NOT_FOUND = 127,
 };
 
-enum { RUN_PATH_MAX = 4096, RUN_NAME_MAX = 256, RUN_BINDS_MAX = 64 };
+enum { RUN_PATH_MAX = 4096, RUN_NAME_MAX = 256, RUN_WORD_MAX = 16, RUN_BINDS_MAX = 64 };
 
 struct run_bind {
     char *source, *target; /* absolute, canonical; owned */
@@ -44,7 +45,8 @@ struct run_request {
     char home[RUN_PATH_MAX];
     char user[RUN_NAME_MAX];
     uint32_t uid, gid;
-    char image[RUN_NAME_MAX];
+    char backend[RUN_WORD_MAX], image[RUN_NAME_MAX];
+    bool ask;
     bool tty;
     uint32_t rows, cols;
     int fds[3]; /* owned; -1 where there is none (tty, or passed on) */

@@ -120,8 +120,8 @@ int sandbox_plan_make(struct controller *c, struct run_request *r,
     } else {
         bad = sandbox_make_id("sb", ret->id, err);
     }
-    if (shape_of_policy(c->config, r->policy, r->image, &ret->shape) < 0)
-        return err_set(err, ERR_PARSE, "'%s' is not the name of an image", r->image);
+    if (bad == 0)
+        bad = shape_of_policy(c->config, r->policy, r->backend, r->image, &ret->shape, err);
     if (bad == 0)
         bad = placeholders_make(c->config, r->policy, ret->seed, c->keys.tag, &p, err);
     if (bad == 0)

@@ -375,12 +375,12 @@ static void must_be_layer(struct run *t, const char *probe, const char *path)
                "file system %lx", (unsigned long)fs.f_type);
 }
 
-static void probe_files(struct run *t, bool writable)
+static void probe_files(struct run *t, enum selftest_root root)
 {
-    if (writable) {
+    if (root == SELFTEST_LAYERED) {
         must_be_layer(t, "layered root", "/");
         must_be_layer(t, "layered /usr", "/usr");
-    } else {
+    } else if (root == SELFTEST_READ_ONLY) {
         must_not_open(t, "read-only root", "/durward-self-test", O_WRONLY | O_CREAT | O_EXCL);
         must_not_open(t, "read-only /usr", "/usr/durward-self-test", O_WRONLY | O_CREAT | O_EXCL);
     }
@@ -394,7 +394,8 @@ static void probe_files(struct run *t, bool writable)
     must_not_open(t, "no /dev/net/tun", "/dev/net/tun", O_RDONLY);
 }
 
-unsigned selftest_run(int control, bool writable, struct selftest_result results[SELFTEST_MAX])
+unsigned selftest_run(int control, enum selftest_root root,
+                      struct selftest_result results[SELFTEST_MAX])
 {
     struct run t = {.at = results};
     probe_descriptors(&t, control); /* before any other probe opens one */
@@ -410,7 +411,7 @@ unsigned selftest_run(int control, bool writable, struct selftest_result results
     probe_tcp(&t);
     probe_calls(&t);
     probe_clone(&t);
-    probe_files(&t, writable);
+    probe_files(&t, root);
     dns_finish(&t, dns);
     return t.n;
 }

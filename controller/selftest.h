@@ -14,9 +14,16 @@ struct selftest_result {
     char detail[SELFTEST_DETAIL]; /* what was seen; "" when nothing is worth saying */
 };
 
-/* Runs every probe; control is the one descriptor above 2 that may be open; writable: the root is
- * meant to be, in a layer. Returns how many
+/* What the root is meant to be. */
+enum selftest_root {
+    SELFTEST_READ_ONLY,
+    SELFTEST_LAYERED, /* written to, in a layer of ours */
+    SELFTEST_ENGINE,  /* written to, in the engine's copy, which we cannot tell from another */
+};
+
+/* Runs every probe; control is the one descriptor above 2 that may be open. Returns how many
  * results it filled in. Takes about 2 ms, at most 20. */
-unsigned selftest_run(int control, bool writable, struct selftest_result results[SELFTEST_MAX]);
+unsigned selftest_run(int control, enum selftest_root root,
+                      struct selftest_result results[SELFTEST_MAX]);
 
 #endif

@@ -15,15 +15,34 @@ bool shape_name_ok(const char *s)
     return true;
 }
 
-int shape_of_policy(const struct config *c, const char *policy, const char *image,
-                    struct shape *ret)
+static int take_engine_image(struct shape *s, const char *image, struct err *err)
+{
+    char *to = s->limits.docker.image;
+    if (image[0] && !config_engine_image_ok(image))
+        return err_set(err, ERR_PARSE, "'%.80s' is not the name of an engine's image", image);
+    if (image[0])
+        memcpy(to, image, strlen(image) + 1);
+    return to[0] ? 0
+                 : err_set(err, ERR_PARSE,
+                           "the docker backend needs an image: name one of the engine's with "
+                           "--image, or in the policy: sandbox: { docker: { image: NAME } }");
+}
+
+int shape_of_policy(const struct config *c, const char *policy, const char *backend,
+                    const char *image, struct shape *ret, struct err *err)
 {
     *ret = (struct shape){.limits = *config_policy_sandbox(c, policy)};
     ret->root = ret->limits.writable ? SHAPE_MEMORY : SHAPE_READ_ONLY;
+    if (backend && backend[0])
+        ret->limits.backend = config_backend_named(backend);
+    if (ret->limits.backend == BACKENDS)
+        return err_set(err, ERR_PARSE, "there is no backend '%.80s': bwrap or docker", backend);
+    if (ret->limits.backend == BACKEND_DOCKER)
+        return take_engine_image(ret, image ? image : "", err);
     if (image == NULL || image[0] == '\0' || strcmp(image, "host") == 0)
         return 0;
     if (!shape_name_ok(image))
-        return -1;
+        return err_set(err, ERR_PARSE, "'%.80s' is not the name of an image", image);
     memcpy(ret->image, image, strlen(image) + 1);
     return 0;
 }
@@ -37,6 +56,28 @@ void shape_put(const struct shape *s, struct msg *m)
     msg_put_u32(m, s->limits.pids);
     msg_put_u32(m, s->limits.cpu);
     msg_put_u32(m, s->limits.files);
+    msg_put_u8(m, (uint8_t)s->limits.backend);
+    if (s->limits.backend != BACKEND_DOCKER)
+        return;
+    msg_put_str(m, s->limits.docker.socket);
+    msg_put_str(m, s->limits.docker.image);
+}
+
+static int get_backend(struct shape *s, struct msg *m)
+{
+    struct config_docker *d = &s->limits.docker;
+    uint8_t backend;
+    if (msg_get_u8(m, &backend) < 0 || backend >= BACKENDS)
+        return -1;
+    s->limits.backend = (enum config_backend)backend;
+    if (backend != BACKEND_DOCKER)
+        return 0;
+    if (msg_get_str(m, d->socket, sizeof d->socket) < 0 ||
+        msg_get_str(m, d->image, sizeof d->image) < 0)
+        return -1;
+    bool ok = config_socket_ok(d->socket) && config_engine_image_ok(d->image) &&
+              s->image[0] == '\0' && s->root != SHAPE_KEPT;
+    return ok ? 0 : -1;
 }
 
 int shape_get(struct shape *s, struct msg *m)
@@ -55,5 +96,5 @@ int shape_get(struct shape *s, struct msg *m)
     s->limits.pids = pids;
     s->limits.cpu = cpu;
     s->limits.files = files;
-    return 0;
+    return get_backend(s, m);
 }

@@ -184,19 +184,30 @@ bool authority_eq(const struct authority *a, const struct authority *b)
     return a->scheme == b->scheme && a->port == b->port && authority_same_host(a, b);
 }
 
+/* buf has room, or is cut as snprintf would. */
+static char *put(const struct authority *a, bool port, char *buf, size_t size)
+{
+    char digits[SLICE_U64_TEXT];
+    bool six = a->kind == HOST_IPV6;
+    const struct slice parts[] = {six ? SLICE("[") : SLICE(""), slice_str(a->host),
+                                  six ? SLICE("]") : SLICE(""), port ? SLICE(":") : SLICE(""),
+                                  port ? slice_of_u64(a->port, digits) : SLICE("")};
+    size_t at = 0;
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        size_t n = parts[i].n < size - 1 - at ? parts[i].n : size - 1 - at;
+        memcpy(buf + at, parts[i].p, n);
+        at += n;
+    }
+    buf[at] = 0;
+    return buf;
+}
+
 char *authority_text(const struct authority *a, char *buf, size_t size)
 {
-    const char *l = a->kind == HOST_IPV6 ? "[" : "", *r = a->kind == HOST_IPV6 ? "]" : "";
-    if (a->port == scheme_port(a->scheme))
-        snprintf(buf, size, "%s%s%s", l, a->host, r);
-    else
-        snprintf(buf, size, "%s%s%s:%u", l, a->host, r, a->port);
-    return buf;
+    return put(a, a->port != scheme_port(a->scheme), buf, size);
 }
 
 char *authority_text_port(const struct authority *a, char *buf, size_t size)
 {
-    const char *l = a->kind == HOST_IPV6 ? "[" : "", *r = a->kind == HOST_IPV6 ? "]" : "";
-    snprintf(buf, size, "%s%s%s:%u", l, a->host, r, a->port);
-    return buf;
+    return put(a, true, buf, size);
 }

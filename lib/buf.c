@@ -112,25 +112,26 @@ int buf_append_str(struct buf *b, const char *s)
 
 int buf_printf(struct buf *b, const char *fmt, ...)
 {
+    /* Into the room that there is, which mostly does; the terminator that vsnprintf insists on is
+     * not counted. */
+    size_t room = b->base ? b->cap - b->off - b->len : 0;
     va_list ap;
     va_start(ap, fmt);
-    int n = vsnprintf(NULL, 0, fmt, ap);
+    int n = vsnprintf(room ? (char *)b->base + b->off + b->len : NULL, room, fmt, ap);
     va_end(ap);
-    if (n < 0)
+    if (n < 0 || (size_t)n > buf_room(b))
         return -1;
-    /* one byte more for the terminator that vsnprintf insists on; it is not counted */
-    struct buf probe = *b;
-    if ((size_t)n > buf_room(&probe))
-        return -1;
-    size_t old_max = b->max;
-    b->max = old_max + 1;
-    unsigned char *to = buf_reserve(b, (size_t)n + 1);
-    b->max = old_max;
-    if (to == NULL)
-        return -1;
-    va_start(ap, fmt);
-    vsnprintf((char *)to, (size_t)n + 1, fmt, ap);
-    va_end(ap);
+    if ((size_t)n >= room) {
+        size_t old_max = b->max;
+        b->max = old_max + 1;
+        unsigned char *to = buf_reserve(b, (size_t)n + 1);
+        b->max = old_max;
+        if (to == NULL)
+            return -1;
+        va_start(ap, fmt);
+        vsnprintf((char *)to, (size_t)n + 1, fmt, ap);
+        va_end(ap);
+    }
     b->len += (size_t)n;
     return 0;
 }

@@ -59,7 +59,8 @@ bool io_eof(const struct io *io);
  * client that speaks TLS to us as its proxy, and through us to an origin); two layers at most. */
 void io_tls_accept(struct io *io, SSL *ssl);
 void io_tls_connect(struct io *io, SSL *ssl);
-/* A client_hello callback returned RETRY; its answer is there now: go on. */
+/* What the handshake waited for (a client_hello callback that returned RETRY, a signature) is
+ * there: go on. */
 void io_tls_continue(struct io *io);
 SSL *io_ssl(struct io *io); /* the innermost; NULL while plain */
 /* A server context with our defaults: TLS 1.2+, no renegotiation, no compression, no early data,

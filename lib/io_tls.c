@@ -145,6 +145,7 @@ static int tls_outcome(struct io *io, int r, const char *what)
         io->want_write = true;
         return 0;
     case SSL_ERROR_WANT_CLIENT_HELLO_CB:
+    case SSL_ERROR_WANT_ASYNC: /* for a signature */
         io_set_state(io, IO_S_SUSPENDED);
         return 0;
     case SSL_ERROR_ZERO_RETURN:

@@ -15,6 +15,8 @@ bool slice_eq(struct slice a, struct slice b)
 
 bool slice_eq_str(struct slice a, const char *s)
 {
+    if (a.n && s && a.p[0] != s[0])
+        return false; /* most of what is compared: no need to measure s */
     return slice_eq(a, slice_str(s));
 }
 
@@ -116,4 +118,13 @@ int slice_u64(struct slice s, uint64_t max, uint64_t *ret)
         return -1;
     *ret = v;
     return 0;
+}
+
+struct slice slice_of_u64(uint64_t v, char buf[SLICE_U64_TEXT])
+{
+    char *at = buf + SLICE_U64_TEXT;
+    do
+        *--at = (char)('0' + v % 10);
+    while ((v /= 10) != 0);
+    return (struct slice){at, (size_t)(buf + SLICE_U64_TEXT - at)};
 }

@@ -11,7 +11,11 @@ struct slice {
 };
 
 #define SLICE(lit) ((struct slice){"" lit, sizeof(lit) - 1})
-#define SL(s)      (int)(s).n, (s).p /* for "%.*s" */
+#define SLICE_INIT(lit)         \
+    {                           \
+        "" lit, sizeof(lit) - 1 \
+    }                           /* of a static table */
+#define SL(s) (int)(s).n, (s).p /* for "%.*s" */
 
 struct slice slice_str(const char *s); /* NULL gives an empty slice */
 bool slice_eq(struct slice a, struct slice b);
@@ -33,5 +37,9 @@ char ascii_lower(char c);
 bool ascii_is_alnum(char c);
 /* Decimal digits only, at most `max`; 0 or -1. */
 int slice_u64(struct slice s, uint64_t max, uint64_t *ret);
+
+enum { SLICE_U64_TEXT = 20 }; /* digits of the greatest number */
+/* v in decimal at the end of buf, which lives as long as the slice. */
+struct slice slice_of_u64(uint64_t v, char buf[SLICE_U64_TEXT]);
 
 #endif

@@ -23,6 +23,7 @@ enum wire_type {
     W_LOG = 5,       /* role→P: level:u8, text:str (diagnostics to the operator's stderr) */
     W_POLICY = 6,    /* P→role: policy:str, generation:u32, json memfd:fd (reload) */
     W_PEER_GONE = 7, /* P→role: channel:u32; forget it */
+    W_REVOKED = 8,   /* C→P, P→G D I: tokens that are good no longer; see proxy/revoked.h */
 
     /* W_INIT of each role:
      * S: create:u8, leaf_days:u32, fds: key, cert (read-write only when create).
@@ -35,7 +36,7 @@ enum wire_type {
      *    compress:u8, keep_bytes:u64, keep_seconds:u64 (0: any), anchored:u8, fd: audit directory
      * D: n × (host:str, port:u32, address:str) resolve entries, n × address:str denied beside the
      *    guard's own list, upstream proxy (proxy/dialer.h), dial_seconds:u32, token_public:bytes,
-     *    synced:u8, fd: roots memfd when that proxy is https
+     *    synced:u8, fds: roots memfd when that proxy is https, budgets memfd
      *    W_PEER of a gate or injector: extra = policy JSON; after the word "token" for the gate of
      *    a listener whose clients need one
      * G: limits:bytes(struct limits), synced:u8, fd: roots memfd
@@ -56,6 +57,11 @@ enum wire_type {
     W_DIAL_FAIL = 32,   /* D→: req:u32, code:str (constant: "denied", "blocked_ip", "resolve",
                            "connect", "timeout", "overload", "audit", "upstream_proxy"), text:str */
     W_DIAL_CANCEL = 33, /* →D: req:u32 */
+    /* budgets, on the same channel (proxy/budget_book.h) */
+    W_BUDGET_ASK = 34, /* →D: lease:u32, key:u64 (0: the policy's alone), request:u8 (one more),
+                          need:u64 (bytes up, at once), up:u8, down:u8 (a portion of each) */
+    W_BUDGET = 35, /* D→: lease:u32, end:u8 (enum budget_end), up:u64, down:u64, retry:u32 (s) */
+    W_BUDGET_BACK = 36, /* →D: lease:u32, up:u64, down:u64: not used; the lease is over */
 
     /* ---- writer (gate, injector, dialer, controller) ↔ logger ---- */
     W_JOURNAL =
@@ -69,18 +75,34 @@ enum wire_type {
     W_REPAIR = 45, /* →L: good:u64: a short write left part of a record after this count;
                       L→: the same: the part is cut off, the journal may be used again */
 
+    W_WATCH = 48,   /* C→L: on:u8: tell me what is written, and first what was written last */
+    W_WATCHED = 49, /* L→C: part:u8, 12 × skipped:u64, key:bytes, lines:bytes: audit/audience.h */
+
+    /* ---- what roles count (lib/meter.h, audit/counts.h) ---- */
+    W_METERS = 170, /* role→P: struct meters, at most once a second */
+    W_COUNTS = 171, /* L→P: n × (kind:u8, policy:str, code:str, records:u64, count:u64, up:u64,
+                       down:u64), at most once a second: audit/counts.h */
+    W_METERS_ALL = 172, /* C→P: {}; P→C: n × (role:u8, processes:u32, starts:u64, rss:u64 (bytes),
+                           cpu_ms:u64, struct meters), generation:u32, then as W_COUNTS */
+
     /* ---- injector ↔ vault ---- */
     W_SECRET_GET = 50, /* I→V: req:u32, name:str */
     W_SECRET = 51, /* V→I: req:u32, ok:u8, ttl:u32 (seconds it may be used), value:bytes or text */
     W_SECRET_STALE = 52, /* V→I: name:str; forget it */
     W_SIGN = 56,         /* I→V: req:u32, name:str, key_id:str, time:str, region:str, service:str,
                             hash:str (of the canonical request; secrets/aws_sign.h) */
-    W_SIGNED = 57,       /* V→I: req:u32, ok:u8, signature:str or text */
+    W_SIGN_TEXT = 59,    /* I→V: req:u32, name:str, scheme:u32 (of TLS, else 0), text:bytes */
+    W_SIGNED = 57,       /* V→I: req:u32, ok:u8, signature:bytes or text */
     /* vault ↔ parent: the vault has neither open nor exec */
     W_STORE_OPEN = 53, /* V→P: req:u32, secret:str */
     W_STORE_FD = 54, /* P→V: req:u32, ok:u8, text:str, fd if ok (file, or the command's stdout) */
     W_STORE_EXIT = 55,    /* P→V: req:u32, status:u32 (wait status of the command) */
     W_STORE_CHANGED = 58, /* P→V: secret:str: its file may have another content now */
+
+    W_STORE_STATE = 182, /* V→P→C: secret:str, ok:u8, text:str: it cannot be read, or can again */
+
+    W_SECRET_TRY = 180,   /* CLI→P→V: req:u32, secret:str: read it */
+    W_SECRET_TRIED = 181, /* V→P→CLI: req:u32, ok:u8, bytes:u32 (how long it is), text:str */
 
     W_VAULT_ROOTS = 150, /* P→V: limits:bytes, fd: roots memfd */
     W_TOKEN_KEEP = 151,  /* V→P: req:u32, secret:str, value:bytes: a refresh token, into a file */
@@ -93,12 +115,19 @@ enum wire_type {
     W_HOP_BODY = 61,     /* both: exchange:u32, bytes */
     W_HOP_END = 62,      /* both: exchange:u32 (the message is whole) */
     W_HOP_REPLY = 63,    /* I→G: see proxy/hop.h */
-    W_HOP_FAIL = 64,     /* I→G: exchange:u32, status:u32, code:str, id:str */
+    W_HOP_FAIL = 64,     /* I→G: exchange:u32, status:u32, code:str, id:str, retry:u32 (s) */
     W_HOP_ABORT = 65,    /* G→I: exchange:u32, code:str; answered by W_HOP_FAIL with the id */
     W_HOP_CREDIT = 66,   /* both: exchange:u32, bytes:u32 */
     W_HOP_TRAILERS = 67, /* I→G: exchange:u32 n × (name, value); before W_HOP_END */
 
+    /* ---- injector ↔ controller ---- */
+    W_HOLD = 160,        /* I→C: a request waits for somebody's word; see proxy/hold.h */
+    W_HOLD_ANSWER = 161, /* C→I: req:u32, end:u8 (enum hold_end), who:str */
+    W_HOLD_OVER = 162,   /* I→C: req:u32: no answer is needed any more */
+    W_KILL = 163,        /* I→C: sandbox:str, why:str: it is to end */
+
     /* ---- parent ↔ gate ---- */
+    W_FORWARDED = 79,    /* P→G: json:bytes (proxy/oidc.h); before W_BIND, and at a reload */
     W_BIND = 80,         /* P→G: once; see proxy/bind.h */
     W_BOUND = 81,        /* G→P: {} */
     W_PLACEHOLDERS = 82, /* P→G: n × (placeholder:str, secret:str), in place of those it had */
@@ -131,6 +160,9 @@ enum wire_type {
                             n × (code:str, target:str, count:u32) denials, sandbox:str */
     W_RUN_SIGNAL = 123,  /* CLI→C: signal:u32 */
     W_RUN_WINSIZE = 124, /* CLI→C: rows:u32, cols:u32 */
+    W_HELD = 127,        /* C→CLI: a request waits for its user; see controller/approvals.h */
+    W_HELD_OVER = 128,   /* C→CLI: id:str: no answer is needed any more */
+    W_DECIDE = 129,      /* CLI→C: id:str, allow:u8 */
     W_RELOAD = 125,      /* C→P: {}; P→C: ok:u8, text:str */
     W_STATUS = 126,      /* C→P: {}; P→C: n × (role:str, pid:u32, sandbox:str) */
 
@@ -155,6 +187,8 @@ enum wire_type {
                              Answered by W_INIT_STARTED (the pipe), then W_INIT_EXIT */
     W_INIT_CONNECT = 148, /* →init: number:u32, port:u32: a connection to the sandbox's loopback;
                              W_INIT_STARTED (the socket), then W_INIT_EXIT */
+    W_INIT_HANDOVER = 149, /* maker→init in a container, on a socket of its own: fds: the descriptor
+                              that all else here is said on, the seccomp program */
 };
 
 #endif

@@ -435,15 +435,15 @@ int aws_prepare(struct head *h, const struct authority *a, const struct aws_clai
 }
 
 int aws_finish(struct head *h, const struct aws_scope *s, const char *signed_names,
-               struct slice key_id, const char *signature)
+               struct slice key_id, struct slice signature)
 {
     struct buf v;
     buf_init(&v, AWS_SIGNED_MAX + 1024);
-    int r =
-        buf_printf(&v,
-                   "%s Credential=%.*s/%.8s/%s/%s/aws4_request, SignedHeaders=%s, "
-                   "Signature=%s",
-                   algorithm, SL(key_id), s->time, s->region, s->service, signed_names, signature);
+    int r = buf_printf(&v,
+                       "%s Credential=%.*s/%.8s/%s/%s/aws4_request, SignedHeaders=%s, "
+                       "Signature=%.*s",
+                       algorithm, SL(key_id), s->time, s->region, s->service, signed_names,
+                       SL(signature));
     if (r == 0)
         r = http_head_set(h, "authorization", buf_slice(&v));
     buf_free(&v);

@@ -39,7 +39,7 @@ int aws_prepare(struct head *h, const struct authority *a, const struct aws_clai
                 struct slice body, struct slice token, int64_t now, struct aws_scope *ret,
                 char signed_names[AWS_SIGNED_MAX]) WUNUSED;
 int aws_finish(struct head *h, const struct aws_scope *s, const char *signed_names,
-               struct slice key_id, const char *signature) WUNUSED;
+               struct slice key_id, struct slice signature) WUNUSED;
 /* The canonical request itself, for tests. */
 int aws_canonical(struct buf *out, const struct head *h, const struct authority *a,
                   const char *service, const char *names, const char *payload,

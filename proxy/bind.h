@@ -25,6 +25,7 @@ enum listener_kind {
     LISTENER_NFLOG,        /* netlink socket bound to the log group */
     LISTENER_REMOTE_HTTP,  /* an operator's `listen` entry */
     LISTENER_REMOTE_HTTPS, /* the same in TLS; `name` is what its certificate is for */
+    LISTENER_FORWARDED,    /* one with `forwarded`; in TLS if it has a name. After a W_FORWARDED */
 };
 
 #endif

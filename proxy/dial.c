@@ -16,8 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { JOURNAL_WAIT_MS = 2000, JOURNAL_LOOK_MS = 20 };
+
 enum dial_state {
-    DIAL_NEW,
+    DIAL_NEW, /* waits for the journal, if there is none */
     DIAL_RESOLVING,
     DIAL_CONNECTING,
     DIAL_ASKING,    /* the upstream proxy */
@@ -156,6 +158,10 @@ static void dial_finish(struct dial *d, const char *code, const char *text)
 static void on_deadline(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct dial *d = arg;
+    if (d->state == DIAL_NEW) {
+        dial_run(d);
+        return;
+    }
     bool resolving = d->state == DIAL_RESOLVING, asking = d->state == DIAL_ASKING;
     dial_finish(d, "timeout",
                 asking       ? "asking the proxy"
@@ -386,6 +392,11 @@ void dial_run(struct dial *d)
     struct timeval limit = {(time_t)m->seconds, 0};
     struct address literal;
     if (!journal_ready(m->journal)) { /* nothing may leave that cannot be recorded */
+        struct timeval look = {0, JOURNAL_LOOK_MS * 1000};
+        if (elapsed_ms(d) < JOURNAL_WAIT_MS) { /* at a start the logger is still making it */
+            event_add(d->deadline, &look);
+            return;
+        }
         set_result(d, "audit", "there is no journal");
         dial_tell(d);
         return;

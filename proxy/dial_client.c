@@ -1,6 +1,8 @@
 #include "dial_client.h"
 
 #include "ipc.h"
+#include "meter.h"
+#include "spend.h"
 #include "wire.h"
 
 #include <event2/event.h>
@@ -28,6 +30,7 @@ struct dial_wait {
     enum wait_state state;
     int slot; /* -1: none was free */
     uint32_t req;
+    uint64_t since; /* us, monotonic */
     struct authority authority;
     char *id, *token;
     const char *code, *detail; /* WAIT_FAILING; constant */
@@ -40,6 +43,7 @@ struct dial_wait {
 struct dial_client {
     struct event_base *base;
     struct ipc *channel;
+    struct spender *spender;
     unsigned seconds;
     uint32_t turn;
     unsigned next_slot; /* where the search for a free one starts */
@@ -83,6 +87,9 @@ static void wait_tell(struct dial_wait *w, int fd, const char *address, const ch
 {
     dial_fn fn = w->fn;
     void *arg = w->arg;
+    meter_add(METER_DIALS_FAILED, fd < 0);
+    if (fd >= 0)
+        meter_time(SPAN_DIAL, meter_now() - w->since);
     wait_free(w);
     fn(arg, fd, address, code, detail);
 }
@@ -188,6 +195,8 @@ static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_dialed(arg, m);
     case W_DIAL_FAIL:
         return on_dial_fail(arg, m);
+    case W_BUDGET:
+        return spender_message(((struct dial_client *)arg)->spender, m);
     default:
         return -1;
     }
@@ -198,6 +207,7 @@ static void drop_channel(struct dial_client *c)
     struct dial_wait *w;
     ipc_free(c->channel);
     c->channel = NULL;
+    spender_channel(c->spender, NULL);
     LIST_FOREACH(w, &c->waits, link)
     if (w->state == WAIT_ASKED)
         wait_fail(w, "dialer_gone", "the dialer ended");
@@ -213,10 +223,15 @@ static void on_closed(struct ipc *ch UNUSED, const char *why UNUSED, void *arg)
 struct dial_client *dial_client_new(struct event_base *base, unsigned seconds)
 {
     struct dial_client *c = calloc(1, sizeof *c);
-    if (c) {
-        c->base = base;
-        c->seconds = seconds;
-        LIST_INIT(&c->waits);
+    if (c == NULL)
+        return NULL;
+    c->base = base;
+    c->seconds = seconds;
+    LIST_INIT(&c->waits);
+    c->spender = spender_new();
+    if (c->spender == NULL) {
+        free(c);
+        return NULL;
     }
     return c;
 }
@@ -228,8 +243,14 @@ void dial_client_free(struct dial_client *c)
         return;
     while ((w = LIST_FIRST(&c->waits)) != NULL)
         wait_free(w);
+    spender_free(c->spender);
     ipc_free(c->channel);
     free(c);
+}
+
+struct spender *dial_client_spender(const struct dial_client *c)
+{
+    return c->spender;
 }
 
 void dial_client_attach(struct dial_client *c, int dialer_fd)
@@ -239,6 +260,7 @@ void dial_client_attach(struct dial_client *c, int dialer_fd)
     c->channel = ipc_new(c->base, dialer_fd, on_message, on_closed, c);
     if (c->channel == NULL)
         return;
+    spender_channel(c->spender, c->channel);
     LIST_FOREACH(w, &c->waits, link)
     if (w->state == WAIT_CHANNEL)
         wait_ask(w);
@@ -266,7 +288,9 @@ struct dial_wait *dial_client_get(struct dial_client *c, const struct authority 
     if (w == NULL)
         return NULL;
     w->client = c;
+    w->since = meter_now();
     w->slot = -1;
+    meter_add(METER_DIALS, 1);
     w->authority = *a;
     w->fn = fn;
     w->arg = arg;

@@ -8,6 +8,7 @@
 struct event_base;
 struct dial_client;
 struct dial_wait;
+struct spender;
 
 /* fd >= 0: a connected, non-blocking TCP socket, the callback owns it; address is its peer as text.
  * fd < 0: code is a constant ("denied", "blocked_ip", "resolve", "connect", "timeout", "overload",
@@ -21,6 +22,8 @@ void dial_client_attach(struct dial_client *c, int dialer_fd); /* owned; replace
 /* Never calls fn before it returns. token: "" for local sandboxes. NULL when memory is out. */
 struct dial_wait *dial_client_get(struct dial_client *c, const struct authority *a, const char *id,
                                   const char *token, dial_fn fn, void *arg);
+/* Budgets, on the same channel; owned by the client. */
+struct spender *dial_client_spender(const struct dial_client *c);
 void dial_client_cancel(struct dial_wait *w); /* NULL is fine */
 
 #endif

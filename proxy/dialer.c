@@ -1,12 +1,11 @@
-#include "dialer.h"
+#include "dialer_internal.h"
 
-#include "dial.h"
-#include "ipc.h"
+#include "budget_book.h"
 #include "journal.h"
-#include "policy.h"
+#include "meter.h"
 #include "peer.h"
-#include "proc.h"
 #include "resolve.h"
+#include "revoked.h"
 #include "secret_client.h"
 #include "token.h"
 #include "upstream_map.h"
@@ -17,97 +16,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { POLICY_JSON_MAX = 4 << 20, GUARD_REFRESH_SECONDS = 30, DIALER_UNREAD = 16 * 1024 };
+enum { GUARD_REFRESH_SECONDS = 30, DIALER_UNREAD = 16 * 1024 };
 
-/* A policy by name, shared by its channels, so that a reload reaches all of them at once. */
-struct named_policy {
-    char name[DIAL_NAME_MAX];
-    uint32_t generation;
-    struct policy *policy;
-    LIST_ENTRY(named_policy) link;
-};
-
-/* The far end is one gate or one injector; which, the parent has said. */
-struct channel {
-    struct dialer *dialer;
-    struct ipc *ipc;
-    uint32_t number;
-    enum role kind;
-    char sandbox[DIAL_NAME_MAX];
-    bool needs_token; /* the gate of a token listener */
-    struct named_policy *policy;
-    unsigned n_asks;
-    LIST_HEAD(, ask) asks;
-    LIST_ENTRY(channel) link;
-};
-
-/* One W_DIAL under way. */
-struct ask {
-    struct channel *channel;
-    uint32_t req;
-    struct dial *dial;
-    LIST_ENTRY(ask) link;
-};
-
-enum dialer_state { DIALER_NEW, DIALER_READY, DIALER_FAILED, DIALER_OVER };
-
-struct dialer {
-    struct event_base *base;
-    struct dialer_options options;
-    enum dialer_state state;
-    struct ipc *control;
-    struct dial_means means;
-    EVP_PKEY *token_key; /* NULL: no token is accepted */
-    struct event *refresh;
-    unsigned n_channels, n_policies;
-    LIST_HEAD(, channel) channels;
-    LIST_HEAD(, named_policy) policies;
-};
-
-/* ---- policies ---- */
-
-static struct named_policy *policy_find(struct dialer *d, const char *name)
-{
-    struct named_policy *p;
-    LIST_FOREACH(p, &d->policies, link)
-    if (strcmp(p->name, name) == 0)
-        return p;
-    return NULL;
-}
-
-/* Takes JSON in, unless what is known is at least as new. NULL with err; then what was known stays.
- */
-static struct named_policy *policy_take(struct dialer *d, const char *name, uint32_t generation,
-                                        struct slice json, struct err *err)
-{
-    struct named_policy *p = policy_find(d, name);
-    if (p && p->generation >= generation)
-        return p;
-    struct policy *fresh = policy_parse(json.p, json.n, err);
-    if (fresh == NULL)
-        return NULL;
-    if (p == NULL) {
-        p = d->n_policies < DIALER_POLICIES ? calloc(1, sizeof *p) : NULL;
-        if (p == NULL) {
-            policy_free(fresh);
-            err_set(err, ERR_LIMIT, "too many policies");
-            return NULL;
-        }
-        snprintf(p->name, sizeof p->name, "%s", name);
-        LIST_INSERT_HEAD(&d->policies, p, link);
-        d->n_policies++;
-    }
-    policy_free(p->policy);
-    p->policy = fresh;
-    p->generation = generation;
-    return p;
-}
-
-static void tell_operator(struct dialer *d, const char *text)
+void dialer_tell_operator(struct dialer *d, const char *text)
 {
     struct msg m;
     msg_init(&m, W_LOG);
@@ -121,7 +35,8 @@ static void tell_operator(struct dialer *d, const char *text)
 /* The rules that an end of this kind serves. */
 static unsigned channel_rules(const struct channel *c)
 {
-    return c->kind == ROLE_INJECTOR ? POLICY_HOST_CREDENTIALED : POLICY_HOST_PLAIN;
+    return c->kind == ROLE_INJECTOR ? POLICY_HOST_CREDENTIALED | POLICY_HOST_ASK
+                                    : POLICY_HOST_PLAIN;
 }
 
 static bool ask_allowed(void *arg, const struct authority *a)
@@ -235,6 +150,8 @@ static const char *token_refused(const struct channel *c, const char *text,
         return "no token is accepted here";
     if (token_verify(c->dialer->token_key, slice_str(text), (uint64_t)time(NULL), &t, &err) < 0)
         return "the token is not valid";
+    if (revoked_has(c->dialer->revoked, t.sandbox, t.expiry))
+        return "the token is revoked";
     if (strcmp(t.policy, c->policy->name) != 0)
         return "the token is of another policy";
     if (label->sandbox[0] == 0) /* else the parent has said so, and that is what counts */
@@ -317,6 +234,7 @@ static void channel_free(struct channel *c)
     struct ask *k;
     while ((k = LIST_FIRST(&c->asks)) != NULL)
         ask_cancel(k);
+    dialer_leases_free(c);
     LIST_REMOVE(c, link);
     c->dialer->n_channels--;
     ipc_free(c->ipc);
@@ -330,6 +248,10 @@ static int on_channel_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_dial(arg, m);
     case W_DIAL_CANCEL:
         return on_dial_cancel(arg, m);
+    case W_BUDGET_ASK:
+        return dialer_budget_ask(arg, m);
+    case W_BUDGET_BACK:
+        return dialer_budget_back(arg, m);
     default:
         return -1;
     }
@@ -349,14 +271,15 @@ static int channel_new(struct dialer *d, const struct peer *p)
     bool needs_token = slice_starts(json, mark);
     if (needs_token)
         json = (struct slice){json.p + mark.n, json.n - mark.n};
-    struct named_policy *policy =
-        json.n ? policy_take(d, p->policy, p->generation, json, &err) : policy_find(d, p->policy);
+    struct named_policy *policy = json.n
+                                      ? dialer_policy_take(d, p->policy, p->generation, json, &err)
+                                      : dialer_policy_find(d, p->policy);
     struct channel *c = NULL;
     if (policy && d->n_channels < DIALER_CHANNELS)
         c = calloc(1, sizeof *c);
     if (c == NULL) { /* without a policy nothing is dialled: the far end sees its channel closed */
         close(p->fd);
-        tell_operator(d, err.text[0] ? err.text : "no policy or no room for a channel");
+        dialer_tell_operator(d, err.text[0] ? err.text : "no policy or no room for a channel");
         return 0;
     }
     c->dialer = d;
@@ -366,10 +289,11 @@ static int channel_new(struct dialer *d, const struct peer *p)
     c->policy = policy;
     snprintf(c->sandbox, sizeof c->sandbox, "%s", p->sandbox);
     LIST_INIT(&c->asks);
+    LIST_INIT(&c->leases);
     c->ipc = ipc_new(d->base, p->fd, on_channel_message, on_channel_closed, c);
     if (c->ipc == NULL) {
         free(c);
-        tell_operator(d, "a channel could not be made");
+        dialer_tell_operator(d, "a channel could not be made");
         return 0;
     }
     LIST_INSERT_HEAD(&d->channels, c, link);
@@ -412,26 +336,6 @@ static int on_peer_gone(struct dialer *d, struct msg *m)
     return 0;
 }
 
-static int on_policy(struct dialer *d, struct msg *m)
-{
-    char name[DIAL_NAME_MAX], *json = NULL;
-    uint32_t generation;
-    size_t n;
-    int fd;
-    struct err err = {0};
-    (void)msg_get_str(m, name, sizeof name);
-    (void)msg_get_u32(m, &generation);
-    if (msg_get_fd(m, &fd) < 0)
-        return -1;
-    int r = msg_end(m);
-    if (r == 0 && (ipc_memfd_read(fd, POLICY_JSON_MAX, &json, &n, &err) < 0 ||
-                   !policy_take(d, name, generation, (struct slice){json, n}, &err)))
-        tell_operator(d, err.text); /* the old one stays (promise P9) */
-    free(json);
-    close(fd);
-    return r;
-}
-
 /* ---- start ---- */
 
 static void on_refresh(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
@@ -439,7 +343,7 @@ static void on_refresh(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     struct dialer *d = arg;
     struct err err;
     if (address_guard_refresh(d->means.guard, &err) < 0)
-        tell_operator(d, err.text);
+        dialer_tell_operator(d, err.text);
 }
 
 static int init_all(struct dialer *d, struct msg *m, struct err *err)
@@ -448,7 +352,7 @@ static int init_all(struct dialer *d, struct msg *m, struct err *err)
     struct resolver_options where = {.servers = d->options.servers};
     uint32_t seconds;
     uint8_t synced;
-    int roots_fd = -1;
+    int roots_fd = -1, book_fd = -1;
     struct slice key;
     if (dial_means_get(&d->means, m, err) < 0)
         return -1;
@@ -457,6 +361,13 @@ static int init_all(struct dialer *d, struct msg *m, struct err *err)
     (void)msg_get_u8(m, &synced);
     if (d->means.proxy && d->means.proxy->at.scheme == SCHEME_HTTPS)
         (void)msg_get_fd(m, &roots_fd);
+    (void)msg_get_fd(m, &book_fd);
+    if (book_fd >= 0) {
+        d->book = budget_book_open(book_fd, err);
+        close(book_fd);
+        if (d->book == NULL)
+            return -1;
+    }
     int got = msg_end(m) < 0 ? -1 : dial_means_proxy(&d->means, roots_fd, err);
     if (roots_fd >= 0)
         close(roots_fd);
@@ -503,8 +414,10 @@ static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_peer(d, m);
     case W_PEER_GONE:
         return on_peer_gone(d, m);
+    case W_REVOKED:
+        return revoked_get(d->revoked, m, (uint64_t)time(NULL));
     case W_POLICY:
-        return on_policy(d, m);
+        return dialer_policy_message(d, m);
     default:
         return -1;
     }
@@ -534,8 +447,9 @@ struct dialer *dialer_new(struct event_base *base, int control_fd, const struct 
     d->means.base = base;
     d->means.guard = address_guard_new();
     d->means.map = upstream_map_new();
+    d->revoked = revoked_new();
     d->control = ipc_new(base, control_fd, on_control, on_control_closed, d);
-    if (!d->means.guard || !d->means.map || !d->control) {
+    if (!d->means.guard || !d->means.map || !d->revoked || !d->control) {
         dialer_free(d);
         return NULL;
     }
@@ -545,16 +459,13 @@ struct dialer *dialer_new(struct event_base *base, int control_fd, const struct 
 void dialer_free(struct dialer *d)
 {
     struct channel *c;
-    struct named_policy *p;
     if (d == NULL)
         return;
     while ((c = LIST_FIRST(&d->channels)) != NULL)
         channel_free(c);
-    while ((p = LIST_FIRST(&d->policies)) != NULL) {
-        LIST_REMOVE(p, link);
-        policy_free(p->policy);
-        free(p);
-    }
+    dialer_policies_free(d);
+    revoked_free(d->revoked);
+    budget_book_close(d->book);
     if (d->refresh)
         event_free(d->refresh);
     if (d->means.journal)
@@ -589,7 +500,9 @@ int dialer_main(void)
         proc_log("out of memory");
         return 1;
     }
-    event_base_dispatch(base);
+    if (meter_report(base, d->control) == 0)
+        event_base_dispatch(base);
+    meter_report_end();
     int failed = d->state == DIALER_FAILED;
     dialer_free(d);
     event_base_free(base);

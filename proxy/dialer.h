@@ -11,6 +11,7 @@
  *   token_public:bytes                      32 bytes, or none: no token is accepted
  *   synced:u8                               audit durability of its journal
  *   the roots' memfd                        when proxy is https
+ *   the budgets' memfd                      proxy/budget_book.h
  * Answer: W_READY {} (confined by then) or W_FAILED.
  *
  * W_PEER kind gate or injector: extra = policy JSON. Empty extra: a policy of that name that a
@@ -19,7 +20,7 @@
  * password comes from.
  *
  * A gate's channel gets descriptors for what a plain allow rule names, an injector's for what a
- * credentialed one names; never both. */
+ * credentialed or an ask rule names; never both. */
 #ifndef DURWARD_DIALER_H
 #define DURWARD_DIALER_H
 

@@ -4,6 +4,7 @@
 #include "guard.h"
 #include "policy.h"
 #include "preview.h"
+#include "spend.h"
 #include "relay.h"
 #include "tunnel.h"
 #include "upgrade.h"
@@ -60,7 +61,7 @@ static void record_request(struct exchange *x, struct record *r, enum record_kin
     put_path(x, r);
     record_put_str(r, RF_RULE, x->rule_text);
     record_put_str(r, RF_ENTRY, x->entry);
-    if (x->gate->mode == GATE_TOKEN && x->who.sandbox[0])
+    if (x->gate->mode != GATE_LOCAL && x->who.sandbox[0])
         record_put_str(r, RF_SANDBOX, x->who.sandbox);
 }
 
@@ -73,6 +74,7 @@ void exchange_tell_fail(struct exchange *x, unsigned status, const char *code)
         journal_id(x->gate->journal, x->counter, id, sizeof id);
     struct front f = x->relay.front;
     exchange_set_state(x, EXCHANGE_DONE);
+    stream_retry(&f, x->retry);
     bool answered = status == 200 && preview_answer(x->preview, &f, code, id);
     exchange_free(x);
     if (answered)
@@ -183,7 +185,7 @@ static void open_origin(struct exchange *x)
              scheme_name(x->authority.scheme),
              authority_text_port(&x->authority, text, sizeof text));
     x->origin = origin_open(&x->gate->origin, x->who.route->dial, f, &x->authority, &x->head, key,
-                            id, x->who.token);
+                            id, x->who.token, NULL);
     if (x->origin == NULL) {
         exchange_end_record(x, RECORD_ABORTED, "memory");
         exchange_tell_fail(x, 503, "memory");
@@ -206,7 +208,7 @@ static void on_admitted_recorded(void *arg, bool ok)
     open_origin(x);
 }
 
-static void open_plain(struct exchange *x)
+void exchange_open_plain(struct exchange *x)
 {
     struct record r;
     exchange_set_state(x, EXCHANGE_RECORDING);
@@ -259,7 +261,7 @@ static bool decide(struct exchange *x, struct decision *d)
     policy_decide(x->policy, &q, d);
     if (d->rule)
         snprintf(x->rule_text, sizeof x->rule_text, "%s", d->rule->text);
-    bool allowed = d->verdict == VERDICT_ALLOW;
+    bool allowed = d->verdict != VERDICT_DENY;
     if (!allowed || d->rule->tunnel) { /* in clear to us is not what a tunnel is for */
         exchange_deny(x, 403, allowed ? "tunnel" : d->code);
         return false;
@@ -269,10 +271,12 @@ static bool decide(struct exchange *x, struct decision *d)
 
 static void go(struct exchange *x)
 {
-    if (x->rule->credential)
+    if (x->rule->credential || x->rule->ask)
         open_hop(x);
+    else if (x->rule->budget || policy_budget(x->policy))
+        exchange_budget(x);
     else
-        open_plain(x);
+        exchange_open_plain(x);
 }
 
 static void on_inspected(void *arg, enum inspect_answer a, const struct inspect_result *why)
@@ -371,10 +375,13 @@ struct exchange *exchange_new(struct gate *g, const struct identity *who, struct
 static void back_data(void *self, const void *p, size_t n)
 {
     struct exchange *x = self;
-    if (x->preview)
+    spend_up(x->relay.spend, n);
+    if (x->preview) {
+        x->taken += n;
         preview_data(x->preview, p, n);
-    else
+    } else {
         relay_up_bytes(x, p, n);
+    }
 }
 
 static void back_end(void *self)
@@ -391,7 +398,10 @@ static void back_end(void *self)
 static size_t back_room(void *self)
 {
     struct exchange *x = self;
-    return x->preview ? preview_room(x->preview) : relay_up_room(x);
+    if (x->state == EXCHANGE_BUDGET || (x->state == EXCHANGE_RECORDING && x->relay.spend))
+        return 0;
+    size_t room = x->preview ? preview_room(x->preview) : relay_up_room(x);
+    return spend_up_room(x->relay.spend, room);
 }
 
 /* Nothing is made of a request's trailers; these only matter for what they try. */
@@ -404,7 +414,7 @@ static const struct refusal *back_trailers(void *self, const struct head *fields
 static void back_id(void *self, char id[STREAM_ID])
 {
     struct exchange *x = self;
-    if (x->state == EXCHANGE_PREVIEW)
+    if (x->state == EXCHANGE_PREVIEW || x->state == EXCHANGE_BUDGET)
         x->counter = journal_next(x->gate->journal); /* cancel writes its record */
     if (x->counter)
         journal_id(x->gate->journal, x->counter, id, STREAM_ID);
@@ -422,7 +432,8 @@ static void back_cancel(void *self, const char *code)
 {
     struct exchange *x = self;
     struct record r;
-    if (x->state == EXCHANGE_PREVIEW) { /* it was not decided on, and has no record yet */
+    if (x->state == EXCHANGE_PREVIEW ||
+        x->state == EXCHANGE_BUDGET) { /* it was not decided on, and has no record yet */
         make_denial(x, 0, code, &r);
         journal_note(x->gate->journal, &r);
     }

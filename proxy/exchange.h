@@ -11,6 +11,7 @@ struct exchange;
 enum exchange_state {
     EXCHANGE_NEW = 0,
     EXCHANGE_PREVIEW,   /* the rule wants to see the body first */
+    EXCHANGE_BUDGET,    /* waits for the dialer's leave */
     EXCHANGE_RECORDING, /* waits for the journal */
     EXCHANGE_OPEN,      /* a back is under way */
     EXCHANGE_REPLYING,
@@ -19,7 +20,8 @@ enum exchange_state {
 
 struct exchange *exchange_new(struct gate *g, const struct identity *who, struct front front);
 /* Decide and begin. h is taken over (its storage moves) and cleaned. `entry` is constant text:
- * "transparent", "connect", "forward", "socks5". The front may be told fail before this returns. */
+ * "transparent", "connect", "forward", "socks5", "forwarded". The front may be told fail before
+ * this returns. */
 void exchange_start(struct exchange *x, struct head *h, const struct authority *a,
                     const char *entry);
 /* Refuse without a decision (bad syntax, mismatch): recorded, then the front is told. a may be

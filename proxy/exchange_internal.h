@@ -28,6 +28,8 @@ struct exchange {
     const char *refuse_code;
     char refuse_detail[INSPECT_DETAIL_MAX];
     bool admitted;
+    unsigned retry; /* seconds, told with a refusal; 0: nothing is */
+    uint64_t taken; /* bytes of the body that came before it was admitted */
     struct watch *watch;
 };
 
@@ -42,6 +44,13 @@ void exchange_deny(struct exchange *x, unsigned status, const char *code);
 void exchange_end_record(struct exchange *x, enum record_kind kind, const char *code);
 /* What the preview still holds goes on. */
 void exchange_pump(struct exchange *x);
+
+/* It may go: recorded, then to the origin. */
+void exchange_open_plain(struct exchange *x);
+
+/* exchange_budget.c: the rule or its policy has a budget. Ends in exchange_open_plain or a refusal.
+ */
+void exchange_budget(struct exchange *x);
 
 /* exchange_reply.c */
 extern const struct front_ops exchange_front_ops;

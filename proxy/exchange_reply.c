@@ -112,7 +112,7 @@ static void front_fail(void *self, unsigned status, const char *code, const char
         front_end(x); /* both had said goodbye: how the connection goes then is no matter */
         return;
     }
-    if (status == 403 || status == 421 || status == 503)
+    if (status == 403 || status == 421 || status == 429 || status == 503)
         gate_denied(x->gate, code, target, 1);
     if (x->origin) {
         exchange_end_record(x, RECORD_ABORTED, code);
@@ -127,8 +127,14 @@ static void front_fail(void *self, unsigned status, const char *code, const char
     struct front f = x->relay.front;
     char copy[48];
     snprintf(copy, sizeof copy, "%s", id ? id : "-");
+    stream_retry(&f, x->retry);
     exchange_free(x);
     f.ops->fail(f.self, status, code, copy);
+}
+
+static void front_retry(void *self, unsigned seconds)
+{
+    ((struct exchange *)self)->retry = seconds;
 }
 
 static void front_wanted(void *self)
@@ -148,4 +154,5 @@ const struct front_ops exchange_front_ops = {
     .fail = front_fail,
     .room = relay_down_room,
     .wanted = front_wanted,
+    .retry = front_retry,
 };

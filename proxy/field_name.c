@@ -2,83 +2,106 @@
 
 #include "header_name.h"
 
+#include <string.h>
+
+/* In the order of their bytes: looked up for each field of each message. */
 static const struct known {
-    const char *name;
+    struct slice name;
     unsigned kinds;
 } table[] = {
-    {"connection", FIELD_HOP},
-    {"proxy-connection", FIELD_HOP},
-    {"keep-alive", FIELD_HOP},
-    {"te", FIELD_HOP},
-    {"trailer", FIELD_HOP},
-    {"transfer-encoding", FIELD_HOP},
-    {"upgrade", FIELD_HOP},
-    {"proxy-authenticate", FIELD_HOP},
-    {"proxy-authorization", FIELD_HOP},
-    {"proxy-authentication-info", FIELD_HOP},
-    {"http2-settings", FIELD_HOP},
-    {"sec-websocket-key", FIELD_HOP},
-    {"sec-websocket-accept", FIELD_HOP},
-    {"sec-websocket-version", FIELD_HOP},
-    {"sec-websocket-extensions", FIELD_HOP},
-    {"host", FIELD_ROUTE},
-    {"content-length", FIELD_ROUTE},
-    {"expect", FIELD_ROUTE},
-    {"max-forwards", FIELD_ROUTE},
-    {"via", FIELD_ROUTE},
-    {"forwarded", FIELD_ROUTE},
-    {"x-forwarded-for", FIELD_ROUTE},
-    {"x-forwarded-host", FIELD_ROUTE},
-    {"x-forwarded-proto", FIELD_ROUTE},
-    {"x-forwarded-port", FIELD_ROUTE},
-    {"x-forwarded-server", FIELD_ROUTE},
-    {"x-forwarded-prefix", FIELD_ROUTE},
-    {"x-original-url", FIELD_ROUTE},
-    {"x-original-host", FIELD_ROUTE},
-    {"x-rewrite-url", FIELD_ROUTE},
-    {"x-real-ip", FIELD_ROUTE},
-    {"x-host", FIELD_ROUTE},
-    {"x-http-host-override", FIELD_ROUTE},
-    {"x-client-ip", FIELD_ROUTE},
-    {"true-client-ip", FIELD_ROUTE},
-    {"cf-connecting-ip", FIELD_ROUTE},
-    {"authorization", FIELD_CREDENTIAL},
-    {"x-api-key", FIELD_CREDENTIAL},
-    {"api-key", FIELD_CREDENTIAL},
-    {"apikey", FIELD_CREDENTIAL},
-    {"x-goog-api-key", FIELD_CREDENTIAL},
-    {"private-token", FIELD_CREDENTIAL},
-    {"job-token", FIELD_CREDENTIAL},
-    {"deploy-token", FIELD_CREDENTIAL},
-    {"x-auth-token", FIELD_CREDENTIAL},
-    {"x-access-token", FIELD_CREDENTIAL},
-    {"x-gitlab-token", FIELD_CREDENTIAL},
-    {"x-amz-security-token", FIELD_CREDENTIAL},
-    {"x-github-token", FIELD_CREDENTIAL},
-    {"x-vault-token", FIELD_CREDENTIAL},
-    {"x-auth-key", FIELD_CREDENTIAL},
-    {"x-token", FIELD_CREDENTIAL},
-    {"token", FIELD_CREDENTIAL},
-    {"authentication", FIELD_CREDENTIAL},
-    {"x-authorization", FIELD_CREDENTIAL},
-    {"openai-api-key", FIELD_CREDENTIAL},
-    {"anthropic-api-key", FIELD_CREDENTIAL},
-    {"x-ms-token", FIELD_CREDENTIAL},
-    {"x-http-method-override", FIELD_OVERRIDE},
-    {"x-http-method", FIELD_OVERRIDE},
-    {"x-method-override", FIELD_OVERRIDE},
-    {"content-type", FIELD_OTHER},
-    {"content-encoding", FIELD_OTHER},
-    {"accept-encoding", FIELD_OTHER},
-    {"if-range", FIELD_OTHER},
+    {SLICE_INIT("accept-encoding"), FIELD_OTHER},
+    {SLICE_INIT("anthropic-api-key"), FIELD_CREDENTIAL},
+    {SLICE_INIT("api-key"), FIELD_CREDENTIAL},
+    {SLICE_INIT("apikey"), FIELD_CREDENTIAL},
+    {SLICE_INIT("authentication"), FIELD_CREDENTIAL},
+    {SLICE_INIT("authorization"), FIELD_CREDENTIAL},
+    {SLICE_INIT("cf-connecting-ip"), FIELD_ROUTE},
+    {SLICE_INIT("connection"), FIELD_HOP},
+    {SLICE_INIT("content-encoding"), FIELD_OTHER},
+    {SLICE_INIT("content-length"), FIELD_ROUTE},
+    {SLICE_INIT("content-type"), FIELD_OTHER},
+    {SLICE_INIT("deploy-token"), FIELD_CREDENTIAL},
+    {SLICE_INIT("expect"), FIELD_ROUTE},
+    {SLICE_INIT("forwarded"), FIELD_ROUTE},
+    {SLICE_INIT("host"), FIELD_ROUTE},
+    {SLICE_INIT("http2-settings"), FIELD_HOP},
+    {SLICE_INIT("if-range"), FIELD_OTHER},
+    {SLICE_INIT("job-token"), FIELD_CREDENTIAL},
+    {SLICE_INIT("keep-alive"), FIELD_HOP},
+    {SLICE_INIT("max-forwards"), FIELD_ROUTE},
+    {SLICE_INIT("openai-api-key"), FIELD_CREDENTIAL},
+    {SLICE_INIT("private-token"), FIELD_CREDENTIAL},
+    {SLICE_INIT("proxy-authenticate"), FIELD_HOP},
+    {SLICE_INIT("proxy-authentication-info"), FIELD_HOP},
+    {SLICE_INIT("proxy-authorization"), FIELD_HOP},
+    {SLICE_INIT("proxy-connection"), FIELD_HOP},
+    {SLICE_INIT("sec-websocket-accept"), FIELD_HOP},
+    {SLICE_INIT("sec-websocket-extensions"), FIELD_HOP},
+    {SLICE_INIT("sec-websocket-key"), FIELD_HOP},
+    {SLICE_INIT("sec-websocket-version"), FIELD_HOP},
+    {SLICE_INIT("te"), FIELD_HOP},
+    {SLICE_INIT("token"), FIELD_CREDENTIAL},
+    {SLICE_INIT("trailer"), FIELD_HOP},
+    {SLICE_INIT("transfer-encoding"), FIELD_HOP},
+    {SLICE_INIT("true-client-ip"), FIELD_ROUTE},
+    {SLICE_INIT("upgrade"), FIELD_HOP},
+    {SLICE_INIT("via"), FIELD_ROUTE},
+    {SLICE_INIT("x-access-token"), FIELD_CREDENTIAL},
+    {SLICE_INIT("x-amz-security-token"), FIELD_CREDENTIAL},
+    {SLICE_INIT("x-api-key"), FIELD_CREDENTIAL},
+    {SLICE_INIT("x-auth-key"), FIELD_CREDENTIAL},
+    {SLICE_INIT("x-auth-token"), FIELD_CREDENTIAL},
+    {SLICE_INIT("x-authorization"), FIELD_CREDENTIAL},
+    {SLICE_INIT("x-client-ip"), FIELD_ROUTE},
+    {SLICE_INIT("x-forwarded-for"), FIELD_ROUTE},
+    {SLICE_INIT("x-forwarded-host"), FIELD_ROUTE},
+    {SLICE_INIT("x-forwarded-port"), FIELD_ROUTE},
+    {SLICE_INIT("x-forwarded-prefix"), FIELD_ROUTE},
+    {SLICE_INIT("x-forwarded-proto"), FIELD_ROUTE},
+    {SLICE_INIT("x-forwarded-server"), FIELD_ROUTE},
+    {SLICE_INIT("x-github-token"), FIELD_CREDENTIAL},
+    {SLICE_INIT("x-gitlab-token"), FIELD_CREDENTIAL},
+    {SLICE_INIT("x-goog-api-key"), FIELD_CREDENTIAL},
+    {SLICE_INIT("x-host"), FIELD_ROUTE},
+    {SLICE_INIT("x-http-host-override"), FIELD_ROUTE},
+    {SLICE_INIT("x-http-method"), FIELD_OVERRIDE},
+    {SLICE_INIT("x-http-method-override"), FIELD_OVERRIDE},
+    {SLICE_INIT("x-method-override"), FIELD_OVERRIDE},
+    {SLICE_INIT("x-ms-token"), FIELD_CREDENTIAL},
+    {SLICE_INIT("x-original-host"), FIELD_ROUTE},
+    {SLICE_INIT("x-original-url"), FIELD_ROUTE},
+    {SLICE_INIT("x-real-ip"), FIELD_ROUTE},
+    {SLICE_INIT("x-rewrite-url"), FIELD_ROUTE},
+    {SLICE_INIT("x-token"), FIELD_CREDENTIAL},
+    {SLICE_INIT("x-vault-token"), FIELD_CREDENTIAL},
 };
+
+static int compare(struct slice a, struct slice b)
+{
+    size_t n = a.n < b.n ? a.n : b.n;
+    int d = n ? memcmp(a.p, b.p, n) : 0;
+    return d ? d : a.n < b.n ? -1 : a.n > b.n;
+}
 
 unsigned field_kinds(struct slice name)
 {
-    for (size_t i = 0; i < ARRAY_LEN(table); i++)
-        if (slice_eq_str(name, table[i].name))
-            return table[i].kinds;
+    size_t low = 0, high = ARRAY_LEN(table);
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        int d = compare(name, table[middle].name);
+        if (d == 0)
+            return table[middle].kinds;
+        if (d < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
     return 0;
+}
+
+struct slice field_known(size_t i)
+{
+    return i < ARRAY_LEN(table) ? table[i].name : SLICE("");
 }
 
 bool field_is_credential(struct slice name)
@@ -114,7 +137,7 @@ bool field_is_twin(struct slice name)
     if (slice_find(name, '_') < 0)
         return false;
     for (size_t i = 0; i < ARRAY_LEN(table); i++)
-        if (field_same(name, slice_str(table[i].name)))
+        if (field_same(name, table[i].name))
             return true;
     return false;
 }

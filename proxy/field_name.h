@@ -18,6 +18,8 @@ enum field_kind {
 
 /* The kinds of this very name; 0 when it is not known. */
 unsigned field_kinds(struct slice name);
+/* The i-th name of the table, in the order of bytes; empty behind the last. */
+struct slice field_known(size_t i);
 /* It carries a credential, by this name or by how names of such fields end ("-token"), "_" read as
  * "-". Cookies and tokens against cross-site requests are none here. */
 bool field_is_credential(struct slice name);

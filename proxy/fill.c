@@ -127,6 +127,8 @@ const char *fill_begin(struct fill *f, const struct credential *c, const struct 
         return NULL;
     case CREDENTIAL_AWS:
         return begin_aws(f, h);
+    case CREDENTIAL_CERTIFICATE: /* of the connection */
+        return NULL;
     case CREDENTIAL_PLACEHOLDER:
         f->marks = *marks;
         f->body = c->places & PLACE_BODY ? body_kind_of(h) : FILL_NO_BODY;
@@ -199,8 +201,10 @@ int fill_prepare(struct fill *f, struct head *h, const struct authority *a, stru
     return aws_prepare(h, a, &f->claim, whole, token, time(NULL), &f->scope, f->signed_names);
 }
 
-int fill_signed(struct fill *f, struct head *h, const char *signature)
+int fill_signed(struct fill *f, struct head *h, struct slice signature)
 {
+    if (signature.n != AWS_HEX || !http1_is_token(signature))
+        return -1;
     return aws_finish(h, &f->scope, f->signed_names, slice_str(f->key_id), signature);
 }
 
@@ -371,8 +375,8 @@ int fill_apply(const struct fill *f, struct head *h, struct gather *body, struct
 {
     struct buf out;
     int r;
-    if (fill_signs(f)) /* it is in the head already */
-        return 0;
+    if (fill_signs(f) || f->credential->kind == CREDENTIAL_CERTIFICATE)
+        return 0; /* it is in the head already, or nowhere in it */
     buf_init_wiped(&out, SECRET_MAX * 3 + 256 * 1024);
     switch (f->credential->kind) {
     case CREDENTIAL_QUERY:

@@ -44,7 +44,7 @@ int fill_apply(const struct fill *f, struct head *h, struct gather *body,
 bool fill_signs(const struct fill *f);
 int fill_prepare(struct fill *f, struct head *h, const struct authority *a, struct gather *body,
                  struct slice value) WUNUSED;
-int fill_signed(struct fill *f, struct head *h, const char *signature) WUNUSED;
+int fill_signed(struct fill *f, struct head *h, struct slice signature) WUNUSED;
 /* The body as it passes, and its end. False: it is not the one that was signed, and what is given
  * here must not go on; of a counted body that is said before its last bytes. */
 bool fill_pass(struct fill *f, const void *p, size_t n);

@@ -7,11 +7,14 @@
 #include "exchange.h"
 #include "listener.h"
 #include "gate_names.h"
+#include "meter.h"
 #include "nflog.h"
+#include "oidc.h"
 #include "peer.h"
 #include "placeholder.h"
 #include "policy.h"
 #include "proc.h"
+#include "revoked.h"
 #include "roots.h"
 #include "tally.h"
 #include "tls_sessions.h"
@@ -21,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { LISTENERS_MAX = 64, POLICY_JSON_MAX = 16 << 20, LEAF_CACHE = 1000 };
@@ -223,6 +227,8 @@ static int add_listener(struct gate_process *p, uint8_t kind, const char *name, 
         return add_stream(p, ENTRY_EXPLICIT, NULL, fd);
     case LISTENER_REMOTE_HTTPS:
         return name[0] ? add_stream(p, ENTRY_TLS, name, fd) : -1;
+    case LISTENER_FORWARDED:
+        return p->gate.oidc ? add_stream(p, ENTRY_FORWARDED, name[0] ? name : NULL, fd) : -1;
     case LISTENER_DNS_UDP4:
     case LISTENER_DNS_UDP6:
     case LISTENER_DNS_TCP4:
@@ -388,6 +394,35 @@ static int on_policy(struct gate_process *p, struct msg *m)
     return set_policy(r, generation, fd);
 }
 
+static int on_revoked(struct gate *g, struct msg *m)
+{
+    if (g->revoked == NULL)
+        g->revoked = revoked_new();
+    if (g->revoked == NULL)
+        die("out of memory");
+    if (revoked_get(g->revoked, m, (uint64_t)time(NULL)) < 0)
+        return -1;
+    session_drop_revoked(g);
+    return 0;
+}
+
+/* Before the listeners, and again at a reload. What does not read leaves the old in place. */
+static int on_forwarded(struct gate *g, struct msg *m)
+{
+    struct slice json;
+    struct err err = {0};
+    if (msg_get_slice(m, OIDC_SETTINGS_MAX, &json) < 0)
+        return -1;
+    struct oidc *o = oidc_new(json, &err);
+    if (o) {
+        oidc_free(g->oidc);
+        g->oidc = o;
+    } else {
+        proc_log("forwarded: %s", err.text);
+    }
+    return msg_end(m);
+}
+
 static int on_drain(struct gate_process *p, struct msg *m)
 {
     if (msg_end(m) < 0)
@@ -468,6 +503,10 @@ static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_bind(p, m);
     case W_POLICY:
         return on_policy(p, m);
+    case W_REVOKED:
+        return on_revoked(&p->gate, m);
+    case W_FORWARDED:
+        return on_forwarded(&p->gate, m);
     case W_DRAIN:
         return on_drain(p, m);
     case W_PLACEHOLDERS:
@@ -491,6 +530,7 @@ static void free_gate(struct gate_process *p)
     dns_server_free(p->dns);
     nflog_free(p->nflog);
     tally_free(g->tally);
+    revoked_free(g->revoked);
     gate_names_free(g->names);
     ipc_free(g->controller);
     ipc_free(g->parent);
@@ -513,7 +553,9 @@ int gate_main(void)
     p->gate.parent = ipc_new(p->gate.base, PROC_CONTROL_FD, on_control, on_parent_closed, p);
     if (p->gate.parent == NULL)
         return 1;
-    event_base_dispatch(p->gate.base);
+    if (meter_report(p->gate.base, p->gate.parent) == 0)
+        event_base_dispatch(p->gate.base);
+    meter_report_end();
     free_gate(p);
     return 0;
 }

@@ -18,7 +18,9 @@
 struct event_base;
 struct gate;
 struct gate_names;
+struct oidc;
 struct placeholder_key;
+struct revoked;
 struct session;
 struct tally;
 
@@ -65,6 +67,8 @@ struct gate {
     size_t previewed; /* bytes of request bodies held for inspection */
     struct placeholder_key *tag;
     EVP_PKEY *token_public; /* GATE_TOKEN */
+    struct revoked *revoked;
+    struct oidc *oidc; /* of a listener with `forwarded`; else NULL */
     LIST_HEAD(, session) sessions;
     bool draining;
     struct tally *tally;
@@ -76,6 +80,7 @@ struct identity {
     struct route *route; /* NULL: not known yet */
     char sandbox[65];
     char token[TOKEN_TEXT_MAX]; /* "" unless GATE_TOKEN */
+    uint64_t expires;           /* of the token */
     unsigned char seed[TOKEN_SEED];
     bool has_seed; /* placeholders are derived from it */
 };

@@ -1,7 +1,11 @@
 #include "grant_internal.h"
 
+#include "client_cert.h"
 #include "dial_client.h"
 #include "guard.h"
+#include "hold.h"
+#include "meter.h"
+#include "spend.h"
 #include "tunnel.h"
 
 #include <event2/event.h>
@@ -18,10 +22,12 @@ void grant_release(struct grant *g)
 {
     journal_cancel(g->wait);
     relay_done(&g->relay);
+    hold_cancel(g->hold);
     secret_client_cancel(g->secret_wait);
     secret_client_sign_cancel(g->sign_wait);
     fill_free(&g->fill);
     secret_unref(g->value);
+    client_cert_free(g->cert);
     scrub_free(g->scrub);
     gather_free(&g->body);
     if (g->later)
@@ -62,6 +68,7 @@ void grant_tell_fail(struct grant *g, unsigned status, const char *code)
         journal_id(g->injector->journal, g->counter, id, sizeof id);
     struct front f = g->relay.front;
     grant_set_state(g, G_DONE);
+    stream_retry(&f, g->retry);
     grant_release(g);
     f.ops->fail(f.self, status, code, id);
 }
@@ -76,7 +83,7 @@ static void on_denied_recorded(void *arg, bool ok)
         grant_tell_fail(g, 503, "audit_unwritable");
 }
 
-static void deny(struct grant *g, unsigned status, const char *code, const char *detail)
+void grant_deny(struct grant *g, unsigned status, const char *code, const char *detail)
 {
     struct record r;
     g->refuse_status = status;
@@ -104,7 +111,10 @@ void grant_end_record(struct grant *g, enum record_kind kind, const char *code)
     if (!g->admitted)
         return;
     g->admitted = false;
+    if (grant_hits(g) > 0 && g->decided.rule->on_reflect == REFLECT_KILL)
+        holds_kill(g->injector->holds, g->decided.sandbox, "a secret came back in a reply");
     tunnel_verdict(g->relay.tunnel, &kind, &code);
+    meter_add(METER_SCRUB_HITS, grant_hits(g));
     if (kind == RECORD_COMPLETED && grant_hits(g) > 0)
         code = "secret_reflected";
     relay_record(&g->relay, &r, kind, g->counter, code);
@@ -123,6 +133,8 @@ void grant_end_record(struct grant *g, enum record_kind kind, const char *code)
 static int prepare_scrub(struct grant *g)
 {
     const struct credential *c = g->decided.credential;
+    if (c->kind == CREDENTIAL_CERTIFICATE) /* the origin never sees the key */
+        return 0;
     g->filled = true;
     if (g->value == NULL || secret_slice(g->value).n < SCRUB_VALUE_MIN)
         return 0;
@@ -162,7 +174,8 @@ static void open_origin(struct grant *g)
     snprintf(key, sizeof key, "%s|%s|%u.%u|%s|%s", g->decided.sandbox, i->name, i->generation,
              i->epoch, g->decided.credential ? g->decided.credential->secret : "",
              authority_text_port(&g->authority, text, sizeof text));
-    g->origin = origin_open(&i->origin, i->dial, f, &g->authority, &g->head, key, id, g->token);
+    g->origin =
+        origin_open(&i->origin, i->dial, f, &g->authority, &g->head, key, id, g->token, g->cert);
     if (g->origin == NULL) {
         grant_end_record(g, RECORD_ABORTED, "memory");
         grant_tell_fail(g, 503, "memory");
@@ -199,19 +212,21 @@ static void admit(struct grant *g)
     g->counter = journal_next(g->injector->journal);
     record_request(g, &r, RECORD_ADMITTED);
     record_put_str(&r, RF_CODE, "ok");
+    if (g->approval[0])
+        record_put_str(&r, RF_DETAIL, g->approval);
     struct journal_wait *w = journal_append(g->injector->journal, &r, on_admitted_recorded, g);
     if (w)
         g->wait = w;
 }
 
-static void on_signed(void *arg, const char *signature, const struct err *err)
+static void on_signed(void *arg, struct slice signature, const struct err *err)
 {
     struct grant *g = arg;
     g->sign_wait = NULL;
-    if (signature == NULL)
-        deny(g, 503, "secret_unavailable", err->text);
+    if (signature.n == 0)
+        grant_deny(g, 503, "secret_unavailable", err->text);
     else if (fill_signed(&g->fill, &g->head, signature) < 0)
-        deny(g, 431, "too_many_headers", "");
+        grant_deny(g, 431, "too_many_headers", "");
     else
         admit(g);
 }
@@ -222,7 +237,7 @@ static void sign(struct grant *g)
     struct slice v = secret_slice(g->value);
     ssize_t blank = slice_find(v, ' ');
     if (fill_prepare(&g->fill, &g->head, &g->authority, &g->body, v) < 0) {
-        deny(g, 431, "too_many_headers", "");
+        grant_deny(g, 431, "too_many_headers", "");
         return;
     }
     struct secret *token = blank < 0 ? NULL : secret_new(v.p + blank + 1, v.n - (size_t)blank - 1);
@@ -239,7 +254,16 @@ static void on_secret(void *arg, struct secret *value, const struct err *err)
     struct grant *g = arg;
     g->secret_wait = NULL;
     if (value == NULL) {
-        deny(g, 503, "secret_unavailable", err ? err->text : "");
+        grant_deny(g, 503, "secret_unavailable", err ? err->text : "");
+        return;
+    }
+    if (g->decided.credential->kind == CREDENTIAL_CERTIFICATE) {
+        g->cert = client_cert_new(g->injector->base, g->injector->secrets,
+                                  g->decided.credential->secret, secret_slice(value));
+        if (g->cert)
+            admit(g);
+        else
+            grant_deny(g, 503, "secret_unavailable", "its certificate is none");
         return;
     }
     g->value = secret_ref(value);
@@ -254,7 +278,7 @@ static void fetch(struct grant *g)
 {
     /* what the rule sets and removes is the policy's: the gate has done it, or should have */
     if (guard_edit(&g->head, g->decided.rule) < 0) {
-        deny(g, 431, "too_many_headers", "");
+        grant_deny(g, 431, "too_many_headers", "");
         return;
     }
     if (g->decided.credential == NULL) {
@@ -263,7 +287,7 @@ static void fetch(struct grant *g)
     }
     const char *bad = fill_check(&g->fill, &g->head, &g->body);
     if (bad) {
-        deny(g, 403, bad, "");
+        grant_deny(g, 403, bad, "");
         return;
     }
     grant_set_state(g, G_SECRET);
@@ -289,9 +313,9 @@ static void on_later(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     if (g->state != G_BODY)
         grant_abandon(g, 403, "body_hash");
     else if (g->body.state == GATHER_LARGE)
-        deny(g, 413, "body_too_large", "");
+        grant_deny(g, 413, "body_too_large", "");
     else if (g->body.state == GATHER_FULL)
-        deny(g, 503, "overload", "");
+        grant_deny(g, 503, "overload", "");
     else
         fetch(g);
 }
@@ -304,12 +328,30 @@ static void later(struct grant *g)
 
 static void gather(struct grant *g, size_t max)
 {
+    bool ended = g->relay.request_ended; /* while it was held */
     if (g->head.body == BODY_LENGTH && g->head.length > max) {
-        deny(g, 413, "body_too_large", "");
+        grant_deny(g, 413, "body_too_large", "");
         return;
     }
     grant_set_state(g, G_BODY);
     gather_begin(&g->body, max, &g->injector->gathered);
+    if (ended) {
+        gather_end(&g->body);
+        later(g);
+    } else if (g->waited) {
+        relay_wanted(g);
+    }
+}
+
+void grant_proceed(struct grant *g)
+{
+    if (grant_budget(g))
+        return;
+    size_t max = g->decided.credential ? fill_gathers(&g->fill, &g->head) : 0;
+    if (max > 0)
+        gather(g, max);
+    else
+        fetch(g);
 }
 
 void grant_start(struct grant *g, struct grant_request *r)
@@ -321,42 +363,38 @@ void grant_start(struct grant *g, struct grant_request *r)
     memcpy(g->token, r->token, sizeof g->token);
     const char *bad = grant_check(g->injector, r, &g->head, &g->authority, &g->decided);
     if (bad) {
-        deny(g, 403, bad, "");
+        grant_deny(g, 403, bad, "");
         return;
     }
     g->relay.upgrade = g->head.upgrade != UPGRADE_NONE;
     if (g->decided.rule->method_scoped && guard_query_override(g->head.query)) {
-        deny(g, 403, "method_override", "");
+        grant_deny(g, 403, "method_override", "");
         return;
     }
     guard_clean_request(&g->head);
     if (g->decided.rule->method_scoped)
         (void)guard_strip_overrides(&g->head);
     if (g->decided.credential == NULL) {
-        fetch(g);
+        (g->decided.rule->ask ? grant_hold : grant_proceed)(g);
         return;
     }
     bad = fill_begin(&g->fill, g->decided.credential, &r->marks, &g->head);
     if (bad == NULL && guard_foreign(&g->head, g->decided.rule))
         bad = "foreign_credential";
     if (bad) {
-        deny(g, 403, bad, "");
+        grant_deny(g, 403, bad, "");
         return;
     }
     if (guard_credentialed(&g->head, g->decided.rule) < 0) {
-        deny(g, 431, "too_many_headers", "");
+        grant_deny(g, 431, "too_many_headers", "");
         return;
     }
     g->later = event_new(g->injector->base, -1, 0, on_later, g);
     if (g->later == NULL) {
-        deny(g, 503, "memory", "");
+        grant_deny(g, 503, "memory", "");
         return;
     }
-    size_t max = fill_gathers(&g->fill, &g->head);
-    if (max > 0)
-        gather(g, max);
-    else
-        fetch(g);
+    (g->decided.rule->ask ? grant_hold : grant_proceed)(g);
 }
 
 struct grant *grant_new(struct injector *i, struct front front)
@@ -375,6 +413,7 @@ struct grant *grant_new(struct injector *i, struct front front)
 static void back_data(void *self, const void *p, size_t n)
 {
     struct grant *g = self;
+    spend_up(g->relay.spend, n);
     if (g->state != G_BODY) {
         if (fill_pass(&g->fill, p, n))
             relay_up_bytes(self, p, n);
@@ -391,6 +430,10 @@ static void back_data(void *self, const void *p, size_t n)
 static void back_end(void *self)
 {
     struct grant *g = self;
+    if (g->state == G_HELD || g->state == G_BUDGET) {
+        g->relay.request_ended = true;
+        return;
+    }
     if (g->state != G_BODY && !fill_passed(&g->fill)) { /* the origin does not get its end */
         later(g);
         return;
@@ -407,7 +450,8 @@ static void back_end(void *self)
 static size_t back_room(void *self)
 {
     struct grant *g = self;
-    return g->state == G_BODY ? gather_room(&g->body) : relay_up_room(self);
+    size_t room = g->state == G_BODY ? gather_room(&g->body) : relay_up_room(self);
+    return room ? spend_up_room(g->relay.spend, room) : 0;
 }
 
 /* Given up while its secret was awaited: nothing left, and nothing is on record yet. */
@@ -421,10 +465,16 @@ static void note_given_up(struct grant *g, const char *code)
     journal_note(g->injector->journal, &r);
 }
 
+/* Something is awaited before its record is written. */
+static bool is_undecided(const struct grant *g)
+{
+    return g->state == G_SECRET || g->state == G_BODY || g->state == G_HELD || g->state == G_BUDGET;
+}
+
 static void back_id(void *self, char id[STREAM_ID])
 {
     struct grant *g = self;
-    if (g->state == G_SECRET || g->state == G_BODY)
+    if (is_undecided(g))
         g->counter = journal_next(g->injector->journal); /* cancel writes its record */
     if (g->counter)
         journal_id(g->injector->journal, g->counter, id, STREAM_ID);
@@ -433,7 +483,7 @@ static void back_id(void *self, char id[STREAM_ID])
 static void back_cancel(void *self, const char *code)
 {
     struct grant *g = self;
-    if (g->state == G_SECRET || g->state == G_BODY)
+    if (is_undecided(g))
         note_given_up(g, code);
     tunnel_cancelled(g->relay.tunnel, code);
     grant_end_record(g, RECORD_ABORTED, code);

@@ -3,6 +3,7 @@
 
 #include "guard.h"
 #include "policy.h"
+#include "revoked.h"
 #include "token.h"
 
 #include <stdio.h>
@@ -18,6 +19,8 @@ static const char *check_token(const struct injector *i, const struct grant_requ
     if (i->token_public == NULL ||
         token_verify(i->token_public, slice_str(r->token), (uint64_t)time(NULL), &t, NULL) < 0)
         return "token_invalid";
+    if (revoked_has(i->revoked, t.sandbox, t.expiry))
+        return "token_revoked";
     if (strcmp(t.policy, i->name) != 0)
         return "token_policy";
     snprintf(d->sandbox, sizeof d->sandbox, "%s", t.sandbox);
@@ -52,15 +55,17 @@ const char *grant_check(const struct injector *i, const struct grant_request *r,
     struct policy_request q = {authority, h->method, h->path};
     ret->policy = policy_ref(i->policy);
     policy_decide(ret->policy, &q, &d);
-    if (d.verdict != VERDICT_ALLOW || d.rule == NULL || d.rule->credential == NULL)
+    if (d.verdict == VERDICT_DENY || d.rule == NULL || (d.rule->credential == NULL && !d.rule->ask))
         return "grant_denied";
     ret->rule = d.rule;
-    if (authority->scheme != SCHEME_HTTPS && !d.rule->allow_plaintext)
+    if (d.rule->credential && authority->scheme != SCHEME_HTTPS && !d.rule->allow_plaintext)
         return "grant_authority";
     if (guard_conditions(d.rule, h))
         return "grant_request";
     if (h->upgrade != UPGRADE_NONE && !d.rule->websocket)
         return "grant_denied";
+    if (d.rule->credential == NULL)
+        return r->secret[0] == 0 ? NULL : "grant_denied";
     if (r->secret[0] == 0)
         return d.rule->client_credential == CLIENT_PASS ? NULL : "grant_denied";
     if (strcmp(d.rule->credential->secret, r->secret) != 0)

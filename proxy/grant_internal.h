@@ -10,7 +10,7 @@
 #include "scrub_frames.h"
 #include "secret.h"
 
-enum grant_state { G_NEW = 0, G_BODY, G_SECRET, G_RECORDING, G_OPEN, G_DONE };
+enum grant_state { G_NEW = 0, G_HELD, G_BUDGET, G_BODY, G_SECRET, G_RECORDING, G_OPEN, G_DONE };
 
 struct grant {
     struct relay relay; /* first */
@@ -22,10 +22,15 @@ struct grant {
     struct grant_decided decided;
     struct fill fill;
     struct gather body;  /* of the request, when the slot or a signature needs it whole */
+    struct hold *hold;   /* G_HELD */
+    char approval[200];  /* who has decided; "" where nobody was asked */
+    bool waited;         /* held, or for its budget: what comes of the body had no room */
+    unsigned retry;      /* seconds, told with a refusal; 0: nothing is */
     struct event *later; /* G_BODY: it is */
     struct secret_wait *secret_wait;
     struct sign_wait *sign_wait;
     struct secret *value;
+    struct client_cert *cert; /* NULL: the credential is none */
     struct journal_wait *wait;
     uint64_t counter;
     unsigned refuse_status;
@@ -51,5 +56,14 @@ uint64_t grant_hits(const struct grant *g); /* how often the reply held the secr
 void grant_tell_fail(struct grant *g, unsigned status, const char *code);
 void grant_abandon(struct grant *g, unsigned status, const char *code);
 void grant_end_record(struct grant *g, enum record_kind kind, const char *code);
+
+/* Refused and recorded; the grant may be gone when it returns. */
+void grant_deny(struct grant *g, unsigned status, const char *code, const char *detail);
+/* Nothing more is awaited of people: on with the body, the secret, the record. */
+void grant_proceed(struct grant *g);
+/* grant_budget.c: true: leave is asked for, and grant_proceed or grant_deny follows. */
+bool grant_budget(struct grant *g);
+/* grant_hold.c: the rule asks. Ends in grant_proceed or grant_deny. */
+void grant_hold(struct grant *g);
 
 #endif

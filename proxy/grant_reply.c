@@ -1,7 +1,9 @@
 /* A grant as the front of its origin: the reply looked through for the secret, then passed on. */
 #include "grant_internal.h"
 
+#include "meter.h"
 #include "scrub_head.h"
+#include "spend.h"
 #include "tunnel.h"
 
 #include <stdlib.h>
@@ -9,7 +11,7 @@
 /* The rule would rather have no reply than one with the secret taken out. */
 static bool is_blocked(const struct grant *g)
 {
-    return g->decided.rule->on_reflect == REFLECT_BLOCK && grant_hits(g) > 0;
+    return g->decided.rule->on_reflect != REFLECT_REDACT && grant_hits(g) > 0;
 }
 
 /* In a copy of our own. -1: out of memory. */
@@ -87,11 +89,13 @@ static void front_data(void *self, const void *p, size_t n)
 {
     struct grant *g = self;
     struct slice s = {p, n};
+    spend_down(g->relay.spend, n);
     if (g->relay.tunnel) {
         tunnel_down(g->relay.tunnel, p, n);
         return;
     }
     bool over = g->in_messages && grpc_message_over(&g->message, s);
+    meter_add(METER_SCRUBBED_BYTES, g->scrub ? n : 0);
     if (g->scrub && scrub_feed(g->scrub, s, &s) < 0) {
         grant_abandon(g, 503, "memory");
         return;
@@ -176,10 +180,10 @@ static size_t front_room(void *self)
 {
     struct grant *g = self;
     if (g->relay.tunnel)
-        return tunnel_down_room(g->relay.tunnel);
+        return spend_down_room(g->relay.spend, tunnel_down_room(g->relay.tunnel));
     size_t room = g->relay.front.ops->room(g->relay.front.self);
     size_t held = g->scrub ? scrub_held(g->scrub) : 0;
-    return room > held ? room - held : 0;
+    return room > held ? spend_down_room(g->relay.spend, room - held) : 0;
 }
 
 static void front_wanted(void *self)

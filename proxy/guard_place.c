@@ -167,6 +167,8 @@ const char *guard_place(const struct gate *g, const struct identity *who, struct
         return place_cookie(g, who, h, rule, inject);
     case CREDENTIAL_PLACEHOLDER:
         return place_mark(g, who, h, rule->credential);
+    case CREDENTIAL_CERTIFICATE: /* nothing of it is in the request */
+        return NULL;
     case CREDENTIAL_AWS:
         return place_aws(g, who, h, rule->credential);
     default:

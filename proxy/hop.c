@@ -176,14 +176,16 @@ static int on_trailers(struct hop_exchange *x, struct msg *m)
 
 static int on_fail(struct hop_exchange *x, struct msg *m)
 {
-    uint32_t status;
+    uint32_t status, retry;
     char code[64], id[48];
     if (msg_get_u32(m, &status) < 0 || msg_get_str(m, code, sizeof code) < 0 ||
-        msg_get_str(m, id, sizeof id) < 0 || msg_end(m) < 0 || status < 400 || status > 599)
+        msg_get_str(m, id, sizeof id) < 0 || msg_get_u32(m, &retry) < 0 || msg_end(m) < 0 ||
+        retry > 2 * 86400 || status < 400 || status > 599)
         return -1;
     unsigned ours = x->refused;
     const char *why = ours ? x->refused_code : code;
     struct front f = drop(x);
+    stream_retry(&f, ours ? 0 : retry);
     f.ops->fail(f.self, ours ? ours : status, why, id);
     return 0;
 }

@@ -31,7 +31,7 @@ struct hop;
 enum {
     HOP_WINDOW = 192 * 1024,
     HOP_FIRST = 64 * 1024, /* more than a search may hold back: SCRUB_LONGEST */
-    HOP_GROWTH = 2 * 1024 * 1024,
+    HOP_GROWTH = 1024 * 1024,
     HOP_EXCHANGES_MAX = 4096,
     HOP_BODY_MAX = 32 * 1024,
 };

@@ -21,6 +21,7 @@ struct served {
     uint32_t window;      /* request bytes that may wait */
     enum body_kind body;  /* what the request's head promised */
     uint64_t left;        /* of a counted body */
+    unsigned retry;       /* seconds, with a failure */
     bool ended, end_told; /* the gate's request end: arrived, passed on */
     LIST_ENTRY(served) link;
 };
@@ -117,6 +118,7 @@ static void front_fail(void *self, unsigned status, const char *code, const char
     msg_put_u32(&m, status);
     msg_put_str(&m, code);
     msg_put_str(&m, id ? id : "-");
+    msg_put_u32(&m, x->retry);
     ipc_send(x->server->ch, &m);
     drop(x);
 }
@@ -156,6 +158,11 @@ static void pump(struct served *x)
     }
 }
 
+static void front_retry(void *self, unsigned seconds)
+{
+    ((struct served *)self)->retry = seconds;
+}
+
 static void front_wanted(void *self)
 {
     pump(self);
@@ -169,6 +176,7 @@ static const struct front_ops front_ops = {
     .fail = front_fail,
     .room = front_room,
     .wanted = front_wanted,
+    .retry = front_retry,
 };
 
 /* ---- messages ---- */

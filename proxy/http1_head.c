@@ -191,6 +191,16 @@ static int parse_target(struct head *h, const struct limits *l, struct refusal *
     return parse_absolute(h, why);
 }
 
+int http1_retarget(struct head *h, struct slice text, const struct limits *l, struct refusal *why)
+{
+    if (text.n == 0 || text.p[0] != '/' || slice_eq(h->method, SLICE("CONNECT")))
+        return refuse(why, 400, "bad_target");
+    h->target = text;
+    h->has_query = false;
+    h->query = (struct slice){0};
+    return parse_target(h, l, why);
+}
+
 static int parse_request_line(struct head *h, struct slice line, const struct limits *l,
                               struct refusal *why)
 {

@@ -19,6 +19,9 @@ struct refusal http1_head_refusal(ssize_t end, struct slice in, size_t scanned);
  * http_head_free'd. */
 int http1_parse_request(struct head *h, struct slice raw, const struct limits *l,
                         struct refusal *why);
+/* The target that a request was sent on for, in origin form, instead of its own: path and query are
+ * read anew. text must live as long as the head. 0, or -1 with the refusal. */
+int http1_retarget(struct head *h, struct slice text, const struct limits *l, struct refusal *why);
 /* A reply to a request with this method. key: of the upgrade that was asked for, or NULL; without
  * one a 101 is refused. Refusals carry status 502. */
 int http1_parse_reply(struct head *h, struct slice raw, struct slice method, const char *key,

@@ -35,6 +35,7 @@ struct http1_server {
     const char *refusal_field;
     size_t lingered;   /* bytes dropped in S_LINGER */
     unsigned flushing; /* seconds that the answer has taken to leave */
+    char retry_field[32];
     int depth;
     bool freed;
 };
@@ -236,6 +237,13 @@ static size_t front_room(void *self)
     return room > STREAM_IN_MAX ? STREAM_IN_MAX : room;
 }
 
+static void front_retry(void *self, unsigned seconds)
+{
+    struct http1_server *s = self;
+    snprintf(s->retry_field, sizeof s->retry_field, "retry-after: %u\r\n", seconds);
+    s->refusal_field = s->retry_field;
+}
+
 static void front_wanted(void *self)
 {
     struct http1_server *s = self;
@@ -251,6 +259,7 @@ static const struct front_ops front_ops = {
     .fail = front_fail,
     .room = front_room,
     .wanted = front_wanted,
+    .retry = front_retry,
 };
 
 /* ---- the last answer ---- */

@@ -26,6 +26,7 @@ struct http2_stream {
     time_t linger_at;  /* 0, or the reply went out whole at this time and the body still comes */
     size_t lingered;   /* bytes of it that were dropped since */
     bool push, resume; /* to be done in the next turn */
+    unsigned retry;    /* seconds, told with a refusal; 0: nothing is */
     const char *why;   /* it is being reset; constant text */
     time_t read_at, written_at; /* monotonic seconds: the last progress of either body */
     LIST_ENTRY(http2_stream) link;

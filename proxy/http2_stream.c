@@ -169,7 +169,7 @@ static void front_end(void *self)
 static void front_fail(void *self, unsigned status, const char *code, const char *id)
 {
     struct http2_stream *st = self;
-    char text[REFUSAL_MAX], denied[REFUSAL_MAX], number[8], length[24];
+    char text[REFUSAL_MAX], denied[REFUSAL_MAX], number[8], length[24], retry[24];
     drop_in(st);
     st->reply_ended = true;
     http2_server_soon(st->server);
@@ -182,18 +182,25 @@ static void front_fail(void *self, unsigned status, const char *code, const char
     int n = snprintf(text, sizeof text, "denied %s\n", denied);
     snprintf(number, sizeof number, "%u", status);
     snprintf(length, sizeof length, "%d", n);
+    snprintf(retry, sizeof retry, "%u", st->retry);
     const nghttp2_nv nv[] = {
         pair(SLICE(":status"), slice_str(number)),
         pair(SLICE("content-type"), SLICE("text/plain; charset=utf-8")),
         pair(SLICE("durward-denied"), slice_str(denied)),
         pair(SLICE("cache-control"), SLICE("no-store")),
         pair(SLICE("content-length"), slice_str(length)),
+        pair(SLICE("retry-after"), slice_str(retry)), /* the last: left out where there is none */
     };
     bool body = !st->head_request && buf_append(&st->out, text, (size_t)n) == 0;
     if (body)
         st->server->out_total += (size_t)n;
-    if (submit(st, nv, ARRAY_LEN(nv), body) < 0)
+    if (submit(st, nv, ARRAY_LEN(nv) - (st->retry == 0), body) < 0)
         reset(st, NGHTTP2_INTERNAL_ERROR);
+}
+
+static void front_retry(void *self, unsigned seconds)
+{
+    ((struct http2_stream *)self)->retry = seconds;
 }
 
 void http2_stream_continue(struct http2_stream *st)
@@ -229,6 +236,7 @@ static const struct front_ops front_ops = {
     .fail = front_fail,
     .room = front_room,
     .wanted = front_wanted,
+    .retry = front_retry,
 };
 
 static void set_back(void *self, struct back back)

@@ -2,18 +2,23 @@
 #include "injector.h"
 
 #include "dial_client.h"
+#include "hold.h"
+#include "meter.h"
 #include "peer.h"
 #include "policy.h"
 #include "proc.h"
+#include "revoked.h"
 #include "roots.h"
 #include "tls_sessions.h"
 #include "token.h"
+#include "vault_key.h"
 #include "wire.h"
 
 #include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { POLICY_JSON_MAX = 16 << 20 };
@@ -66,7 +71,10 @@ static void start(struct injector *i, int roots_fd, bool synced)
     i->scrubs = scrub_cache_new(i->base);
     i->pool = pool_new(i->base, i->limits.pool, i->limits.pool_idle_seconds);
     i->origin.tls = io_tls_client_ctx();
-    if (!roots || !i->journal || !i->dial || !i->secrets || !i->scrubs || !i->pool ||
+    if (vault_key_setup() < 0)
+        die("OpenSSL cannot sign elsewhere");
+    i->holds = holds_new(i->base, i->limits.approval_seconds);
+    if (!roots || !i->holds || !i->journal || !i->dial || !i->secrets || !i->scrubs || !i->pool ||
         !i->origin.tls)
         die(err.text[0] ? err.text : "out of memory");
     secret_client_on_stale(i->secrets, on_stale, i);
@@ -118,6 +126,9 @@ static int on_peer(struct injector *i, struct msg *m)
     case ROLE_LOGGER:
         journal_attach(i->journal, far.fd);
         return 0;
+    case ROLE_CONTROLLER:
+        holds_attach(i->holds, far.fd);
+        return 0;
     case ROLE_GATE:
         hop_server_new(i, far.fd, far.sandbox, slice_eq(far.extra, SLICE("token")));
         return 0;
@@ -138,6 +149,15 @@ static int on_policy(struct injector *i, struct msg *m)
     return load_policy(i, generation, fd);
 }
 
+static int on_revoked(struct injector *i, struct msg *m)
+{
+    if (i->revoked == NULL)
+        i->revoked = revoked_new();
+    if (i->revoked == NULL)
+        die("out of memory");
+    return revoked_get(i->revoked, m, (uint64_t)time(NULL));
+}
+
 static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
 {
     struct injector *i = arg;
@@ -147,6 +167,8 @@ static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return -1;
     if (m->type == W_PEER)
         return on_peer(i, m);
+    if (m->type == W_REVOKED)
+        return on_revoked(i, m);
     return m->type == W_POLICY ? on_policy(i, m) : -1;
 }
 
@@ -171,9 +193,13 @@ int injector_main(void)
     i->parent = i->base ? ipc_new(i->base, PROC_CONTROL_FD, on_control, on_parent_closed, i) : NULL;
     if (i->parent == NULL)
         return 1;
-    event_base_dispatch(i->base);
+    if (meter_report(i->base, i->parent) == 0)
+        event_base_dispatch(i->base);
+    meter_report_end();
     scrub_cache_free(i->scrubs);
+    holds_free(i->holds);
     secret_client_free(i->secrets);
+    revoked_free(i->revoked);
     ipc_free(i->parent);
     return 0;
 }

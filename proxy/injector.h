@@ -11,6 +11,8 @@
 
 #include <openssl/evp.h>
 
+struct revoked;
+
 struct injector {
     struct event_base *base;
     struct limits limits;
@@ -23,10 +25,12 @@ struct injector {
     struct dial_client *dial;
     struct secret_client *secrets;
     struct scrub_cache *scrubs;
+    struct holds *holds;
     struct pool *pool;
     struct origin_env origin;
     EVP_PKEY *token_public;
-    size_t gathered; /* bytes of request bodies that are held (proxy/gather.h) */
+    struct revoked *revoked; /* NULL: none */
+    size_t gathered;         /* bytes of request bodies that are held (proxy/gather.h) */
 };
 
 /* One gate's channel: its requests, multiplexed. sandbox: who the gate is of ("" for a listener);

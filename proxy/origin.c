@@ -1,8 +1,10 @@
 #include "origin.h"
 
+#include "client_cert.h"
 #include "dial_client.h"
 #include "grpc_message.h"
 #include "http1_write.h"
+#include "meter.h"
 #include "tls_sessions.h"
 
 #include <stdio.h>
@@ -29,6 +31,8 @@ struct origin {
     struct pool_dial *dialling;
     struct dial_wait *wait;
     struct io *io;               /* HANDSHAKE */
+    struct client_cert *cert;    /* or NULL */
+    struct client_proof *proof;  /* HANDSHAKE, if there is one */
     struct lease lease;          /* ACTIVE */
     struct http1_client *client; /* what is leased, if it goes back to the pool */
     struct origin_facts facts;
@@ -54,6 +58,7 @@ static void origin_free(struct origin *o)
     pool_wait_cancel(o->pool_wait);
     pool_dial_over(o->dialling, false);
     dial_client_cancel(o->wait);
+    client_proof_free(o->proof);
     io_close(o->io);
     drop_head(o);
     free(o->key);
@@ -165,6 +170,14 @@ static void connected_http1(struct origin *o, struct io *io)
 static void connected(struct origin *o)
 {
     struct io *io = o->io;
+    bool unasked = o->proof && !client_proof_given(o->proof);
+    if (unasked) {
+        dial_over(o, true);
+        origin_fail(o, 502, "upstream_tls", "the origin asked for no client certificate");
+        return;
+    }
+    client_proof_free(o->proof);
+    o->proof = NULL;
     o->io = NULL;
     io_deadline(io, 0);
     switch (origin_protocol(io_ssl(io))) {
@@ -189,6 +202,8 @@ static void on_handshake(struct io *io, enum io_event ev, void *arg)
     struct origin *o = arg;
     switch (ev) {
     case IO_CONNECTED:
+        meter_add(METER_ORIGIN_HANDSHAKES, 1);
+        meter_add(METER_ORIGIN_RESUMED, SSL_session_reused(io_ssl(io)) == 1);
         connected(o);
         return;
     case IO_ERROR:
@@ -216,6 +231,15 @@ static size_t in_max(const struct limits *l)
     return most > IN_MIN ? most : IN_MIN;
 }
 
+/* Each connection with a client certificate proves it anew: none is resumed. */
+static int prepare_tls(struct origin *o, SSL *ssl)
+{
+    if (o->cert == NULL)
+        return tls_sessions_begin(pool_sessions(o->env.pool), o->key, ssl);
+    o->proof = client_proof_new(o->cert, o->io, ssl);
+    return o->proof ? 0 : -1;
+}
+
 static void on_dialled(void *arg, int fd, const char *address, const char *code, const char *detail)
 {
     struct origin *o = arg;
@@ -240,7 +264,7 @@ static void on_dialled(void *arg, int fd, const char *address, const char *code,
         return;
     }
     SSL *ssl = origin_ssl(o->env.tls, &o->authority, o->want == POOL_SOCKET);
-    if (ssl == NULL || tls_sessions_begin(pool_sessions(o->env.pool), o->key, ssl) < 0) {
+    if (ssl == NULL || prepare_tls(o, ssl) < 0) {
         SSL_free(ssl);
         origin_fail(o, 503, "memory", NULL);
         return;
@@ -268,8 +292,11 @@ static int find_way(struct origin *o, bool may_wait)
     struct connection c = pool_take(o->env.pool, o->key, o->want);
     if (c.http1 || c.http2) {
         o->facts.reused = true;
+        meter_add(METER_POOL_REUSED, 1);
         return start(o, c);
     }
+    if (may_wait)
+        meter_add(METER_POOL_FRESH, 1);
     if (may_wait && o->want != POOL_SOCKET) {
         o->pool_wait = pool_wait(o->env.pool, o->key, on_waited, o);
         set_state(o, O_WAITING);
@@ -447,7 +474,8 @@ const struct origin_facts *origin_facts(const struct origin *o)
 
 struct origin *origin_open(const struct origin_env *env, struct dial_client *dialer,
                            struct front front, const struct authority *a, const struct head *h,
-                           const char *key, const char *id, const char *token)
+                           const char *key, const char *id, const char *token,
+                           struct client_cert *cert)
 {
     struct origin *o = calloc(1, sizeof *o);
     if (o == NULL)
@@ -456,6 +484,7 @@ struct origin *origin_open(const struct origin_env *env, struct dial_client *dia
     o->dial = dialer;
     o->front = front;
     o->authority = *a;
+    o->cert = cert;
     o->key = strdup(key);
     o->id = strdup(id);
     o->token = strdup(token);

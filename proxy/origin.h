@@ -11,6 +11,7 @@
 #include <openssl/ssl.h>
 
 struct event_base;
+struct client_cert;
 struct dial_client;
 
 struct origin_env {
@@ -31,10 +32,13 @@ struct origin_facts {
 struct origin;
 
 /* h: the cleaned head, complete but for Host and framing; copied before this returns. key: pool
- * key. NULL when memory is out. The front's functions never run before this returns. */
+ * key. cert: the client certificate of new connections, or NULL; it lives as long as the front is
+ * not told the end, key says it, and an origin that does not ask for it does not get the request.
+ * NULL when memory is out. The front's functions never run before this returns. */
 struct origin *origin_open(const struct origin_env *env, struct dial_client *dial,
                            struct front front, const struct authority *a, const struct head *h,
-                           const char *key, const char *id, const char *token);
+                           const char *key, const char *id, const char *token,
+                           struct client_cert *cert);
 struct back origin_back(struct origin *o);
 const struct origin_facts *origin_facts(const struct origin *o);
 

@@ -296,6 +296,8 @@ static int on_starter(struct ipc *ch UNUSED, struct msg *m, void *arg)
 {
     struct parent *p = arg;
     struct err err = {0};
+    if (m->type == W_SECRET_TRY && p->told_ready)
+        return parent_try_secret(p, m);
     if (m->type != W_INIT || p->config)
         return -1;
     if (take_init(p, m, &err) < 0 || parent_setup(p, &err) < 0) {
@@ -340,7 +342,8 @@ int parent_main(void)
         fprintf(stderr, "durward: %s\n", err.text);
         return 1;
     }
-    p->env_fd = p->roots_fd = p->audit_dir_fd = p->state_dir_fd = p->api_fd = -1;
+    p->env_fd = p->roots_fd = p->budgets_fd = p->audit_dir_fd = p->state_dir_fd = p->api_fd = -1;
+    p->metrics_fd = p->console_fd = -1;
     p->ca.lock_fd = p->ca.key_fd = p->ca.cert_fd = -1;
     p->generation = 1;
     TAILQ_INIT(&p->children);

@@ -7,7 +7,9 @@
 #include "bind.h"
 #include "ca_files.h"
 #include "config.h"
+#include "counts.h"
 #include "ipc.h"
+#include "meter.h"
 #include "proc.h"
 #include "trust.h"
 
@@ -15,6 +17,7 @@
 
 struct event_base;
 struct parent;
+struct revoked;
 
 enum parent_mode { PARENT_RUN = 1, PARENT_SERVE = 2 };
 
@@ -39,7 +42,8 @@ struct child {
     struct ipc *ch;
     struct timespec started;
     unsigned quick_deaths;
-    struct event *again; /* restart timer */
+    struct event *again;  /* restart timer */
+    struct meters meters; /* as it reported last */
     TAILQ_ENTRY(child) link;
 };
 
@@ -71,6 +75,7 @@ struct sandbox {
         char *text, *secret;
     } placeholders[SANDBOX_PLACEHOLDERS_MAX];
     size_t n_placeholders;
+    size_t forwarded; /* of LISTENER_FORWARDED: which `listen` entry */
     struct child *gate;
     bool answered; /* the builder has its W_LISTENERS_OK */
     TAILQ_ENTRY(sandbox) link;
@@ -84,7 +89,8 @@ struct parent {
     char *config_path;   /* NULL: none to reload from */
     struct config *config;
     uint32_t generation;
-    int env_fd, roots_fd, audit_dir_fd, state_dir_fd, api_fd;
+    int env_fd, roots_fd, budgets_fd, audit_dir_fd, state_dir_fd, api_fd;
+    int metrics_fd, console_fd; /* `listen` entries that the controller serves; -1: none */
     struct ca_files ca;
     char *ca_pem;
     struct trust trust;
@@ -96,15 +102,22 @@ struct parent {
     TAILQ_HEAD(wire_list, wire) wires;
     TAILQ_HEAD(sandbox_list, sandbox) sandboxes;
     struct event *spare_timer;
+    struct revoked *revoked; /* tokens that are good no longer; NULL: none yet */
     struct store_desk *desk; /* the vault's files and commands */
     pid_t anchor_pid;        /* the command that keeps a checkpoint, while it runs; 0: none */
     struct child *signer, *vault, *dialer, *logger, *controller, *builder, *spare;
     bool controller_ready, told_ready, draining, stopping;
     int exit_status;
+    struct meters past[ROLE_COUNT]; /* of processes that ended */
+    uint64_t starts[ROLE_COUNT];
+    struct counts counts; /* the logger's, as it reported last */
 };
 
 /* parent_child.c */
 struct child *parent_start(struct parent *p, enum role r, const char *tag);
+/* parent_forwarded.c: who sends requests on to listeners with `forwarded`, and with what keys */
+int parent_check_forwarded(const struct config *c, struct err *err);
+void parent_tell_forwarded(struct child *gate); /* nothing for other gates */
 void parent_retire(struct child *c); /* it ends, and is not started again; NULL is fine */
 void parent_reaped(struct parent *p, pid_t pid, int status);
 /* parent_init.c: W_INIT of each role, as soon as what it needs is known */
@@ -116,11 +129,21 @@ void parent_wire(struct parent *p, struct child *a, struct child *b, const char 
                  const char *policy, bool token);
 void parent_rewire(struct child *c); /* all wires of c whose other end is there */
 void parent_unwire(struct child *c);
-/* parent_message.c: what roles say on their control channels */
+/* parent_message.c: the starter's W_SECRET_TRY (0, or -1 when it is bad), and what roles say on
+ * their control channels */
+int parent_try_secret(struct parent *p, struct msg *m);
 int parent_message(struct ipc *ch, struct msg *m, void *child);
 /* parent_anchor.c: W_ANCHOR, and the end of the command it ran */
 int parent_anchor(struct parent *p, struct msg *m);
 bool parent_anchor_reaped(struct parent *p, pid_t pid, int status);
+/* parent_revoked.c: W_REVOKED, from the controller and on */
+int parent_revoked(struct parent *p, struct msg *m);
+void parent_tell_revoked(struct child *c); /* one that has its W_INIT; others need not know */
+/* parent_meters.c: W_METERS, W_COUNTS, W_METERS_ALL */
+int parent_meters(struct child *c, struct msg *m);
+int parent_counts(struct child *logger, struct msg *m);
+int parent_meters_all(struct child *controller, struct msg *m);
+void parent_meters_past(struct child *c); /* it ended */
 /* parent_sandbox.c */
 struct child *parent_injector(struct parent *p, const char *policy); /* NULL: it needs none */
 int parent_sandbox_new(struct parent *p, struct msg *m);
@@ -129,8 +152,9 @@ void parent_sandbox_bound(struct child *gate);
 void parent_sandbox_gone(struct parent *p, const char *id);
 /* serve: keep one gate warm for the next local sandbox. */
 void parent_sandbox_spare(struct parent *p);
-void parent_bind_gate(struct child *gate);                /* W_BIND, first or again */
-int parent_listen_all(struct parent *p, struct err *err); /* serve: `listen` entries */
+void parent_bind_gate(struct child *gate);                 /* W_BIND, first or again */
+int parent_listen_all(struct parent *p, struct err *err);  /* serve: `listen` entries */
+int parent_bind_tcp(const char *address, struct err *err); /* a listening socket */
 /* parent_setup.c: directories, sockets, CA, roots */
 int parent_setup(struct parent *p, struct err *err);
 /* The origins' roots; while the roles are loading, which takes as long. */

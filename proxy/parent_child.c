@@ -49,6 +49,7 @@ static int spawn(struct child *c, struct err *err)
         return err_set(err, ERR_INTERNAL, "out of memory");
     clock_gettime(CLOCK_MONOTONIC, &c->started);
     set_state(c, CHILD_STARTED);
+    c->parent->starts[c->role]++;
     return 0;
 }
 
@@ -99,6 +100,7 @@ static unsigned lived_ms(const struct child *c)
 
 static void forget(struct child *c)
 {
+    parent_meters_past(c);
     parent_unwire(c);
     if (c->sandbox)
         c->sandbox->gate = NULL;
@@ -145,6 +147,7 @@ void parent_reaped(struct parent *p, pid_t pid, int status)
         drained(p);
         return;
     }
+    parent_meters_past(c);
     bool quick = lived_ms(c) < QUICK_MS;
     if (c->role == ROLE_VAULT)
         store_desk_vault_gone(p->desk);

@@ -91,6 +91,7 @@ static void init_dialer(struct parent *p, struct msg *m)
     const struct config_proxy *proxy = config_upstream_proxy(p->config);
     if (proxy && proxy->scheme == SCHEME_HTTPS)
         msg_put_fd_dup(m, p->roots_fd);
+    msg_put_fd_dup(m, p->budgets_fd);
 }
 
 static void init_logger(struct parent *p, struct msg *m)
@@ -121,8 +122,14 @@ static void init_controller(struct parent *p, struct msg *m)
     msg_put_str(m, p->trust.dir);
     msg_put_fd(m, json ? ipc_memfd("config", json, strlen(json), &err) : -1);
     msg_put_fd_dup(m, p->state_dir_fd);
+    msg_put_u8(m, p->metrics_fd >= 0);
+    msg_put_u8(m, p->console_fd >= 0);
     if (p->mode == PARENT_SERVE)
         msg_put_fd_dup(m, p->api_fd);
+    if (p->metrics_fd >= 0)
+        msg_put_fd_dup(m, p->metrics_fd);
+    if (p->console_fd >= 0)
+        msg_put_fd_dup(m, p->console_fd);
     free(json);
 }
 
@@ -209,6 +216,7 @@ void parent_init_child(struct child *c)
     c->state = CHILD_INITED;
     if (c->role == ROLE_VAULT)
         parent_tell_vault_roots(p);
+    parent_tell_revoked(c);
     parent_rewire(c);
     if (c->role == ROLE_GATE && c->sandbox)
         parent_bind_gate(c);

@@ -104,6 +104,62 @@ static int on_store_open(struct child *vault, struct msg *m)
     return store_desk_message(p->desk, vault->ch, m, list, n);
 }
 
+/* For the log: the controller has a journal. */
+static int on_store_state(struct child *vault, struct msg *m)
+{
+    struct slice name, text;
+    uint8_t ok;
+    struct msg told;
+    struct child *controller = vault->parent->controller;
+    if (vault->role != ROLE_VAULT || msg_get_slice(m, 128, &name) < 0 || msg_get_u8(m, &ok) < 0 ||
+        ok > 1 || msg_get_slice(m, 1024, &text) < 0 || msg_end(m) < 0)
+        return -1;
+    if (controller == NULL || controller->ch == NULL)
+        return 0;
+    msg_init(&told, W_STORE_STATE);
+    msg_put_slice(&told, name);
+    msg_put_u8(&told, ok);
+    msg_put_slice(&told, text);
+    ipc_send(controller->ch, &told);
+    return 0;
+}
+
+/* `durward secret test` asks through the parent that it started. */
+int parent_try_secret(struct parent *p, struct msg *m)
+{
+    uint32_t req;
+    struct slice name;
+    struct msg asked;
+    if (msg_get_u32(m, &req) < 0 || msg_get_slice(m, 128, &name) < 0 || msg_end(m) < 0)
+        return -1;
+    if (p->vault == NULL || p->vault->ch == NULL)
+        return -1;
+    msg_init(&asked, W_SECRET_TRY);
+    msg_put_u32(&asked, req);
+    msg_put_slice(&asked, name);
+    return ipc_send(p->vault->ch, &asked);
+}
+
+static int on_tried(struct child *vault, struct msg *m)
+{
+    struct ipc *starter = vault->parent->starter;
+    uint32_t req, bytes;
+    uint8_t ok;
+    struct slice text;
+    struct msg told;
+    if (vault->role != ROLE_VAULT || starter == NULL || msg_get_u32(m, &req) < 0 ||
+        msg_get_u8(m, &ok) < 0 || ok > 1 || msg_get_u32(m, &bytes) < 0 ||
+        msg_get_slice(m, 1024, &text) < 0 || msg_end(m) < 0)
+        return -1;
+    msg_init(&told, W_SECRET_TRIED);
+    msg_put_u32(&told, req);
+    msg_put_u8(&told, ok);
+    msg_put_u32(&told, bytes);
+    msg_put_slice(&told, text);
+    ipc_send(starter, &told);
+    return 0;
+}
+
 static int on_kept(struct child *vault, struct msg *m)
 {
     return vault->role == ROLE_VAULT ? kept_message(vault->parent->state_dir, vault->ch, m) : -1;
@@ -174,8 +230,12 @@ static int controller_message(struct child *c, struct msg *m)
         return parent_sandbox_new(c->parent, m);
     case W_SANDBOX_GONE:
         return on_sandbox_gone(c->parent, m);
+    case W_REVOKED:
+        return parent_revoked(c->parent, m);
     case W_STATUS:
         return on_status(c, m);
+    case W_METERS_ALL:
+        return parent_meters_all(c, m);
     case W_RELOAD:
         return on_reload(c, m);
     default:
@@ -193,11 +253,19 @@ int parent_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_failed(c, m);
     case W_LOG:
         return on_log(c, m);
+    case W_METERS:
+        return parent_meters(c, m);
+    case W_COUNTS:
+        return parent_counts(c, m);
     case W_TOKEN_KEEP:
     case W_TOKEN_GET:
         return on_kept(c, m);
     case W_STORE_OPEN:
         return on_store_open(c, m);
+    case W_STORE_STATE:
+        return on_store_state(c, m);
+    case W_SECRET_TRIED:
+        return on_tried(c, m);
     case W_BOUND:
         if (c->role != ROLE_GATE || msg_end(m) < 0)
             return -1;

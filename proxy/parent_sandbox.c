@@ -2,6 +2,7 @@
 #include "parent.h"
 
 #include "gate.h"
+#include "policy.h"
 #include "wire.h"
 
 #include <errno.h>
@@ -27,8 +28,9 @@ struct child *parent_injector(struct parent *p, const char *policy)
 {
     struct child *c;
     size_t n = 0;
+    const struct policy *compiled = config_policy(p->config, policy);
     config_policy_secrets(p->config, policy, &n);
-    if (n == 0)
+    if (n == 0 && !(compiled && policy_asks(compiled)))
         return NULL;
     TAILQ_FOREACH(c, &p->children, link)
     if (c->role == ROLE_INJECTOR && strcmp(c->policy, policy) == 0 && c->state != CHILD_RETIRED)
@@ -41,6 +43,7 @@ struct child *parent_injector(struct parent *p, const char *policy)
     parent_wire(p, c, p->vault, "", policy, false);
     parent_wire(p, c, p->dialer, "", policy, false);
     parent_wire(p, c, p->logger, "", policy, false);
+    parent_wire(p, c, p->controller, "", policy, false);
     return c;
 }
 
@@ -108,6 +111,7 @@ void parent_bind_gate(struct child *gate)
     struct msg m;
     if (s == NULL || s->n_listeners == 0 || gate->ch == NULL)
         return;
+    parent_tell_forwarded(gate);
     msg_init(&m, W_BIND);
     msg_put_u8(&m, s->mode);
     msg_put_str(&m, s->id);
@@ -324,7 +328,7 @@ void parent_sandbox_gone(struct parent *p, const char *id)
 
 /* ---- `listen` entries ---- */
 
-static int bind_listener(const char *text, struct err *err)
+int parent_bind_tcp(const char *text, struct err *err)
 {
     struct authority a;
     union {
@@ -370,7 +374,7 @@ int parent_listen_all(struct parent *p, struct err *err)
         struct sandbox *s = calloc(1, sizeof *s);
         if (s == NULL)
             return err_set(err, ERR_INTERNAL, "out of memory");
-        int fd = bind_listener(l[i].address, err);
+        int fd = parent_bind_tcp(l[i].address, err);
         if (fd < 0) {
             free(s);
             return -1;
@@ -378,7 +382,10 @@ int parent_listen_all(struct parent *p, struct err *err)
         s->mode = l[i].policy ? GATE_BOUND : GATE_TOKEN;
         snprintf(s->policy, sizeof s->policy, "%s", l[i].policy ? l[i].policy : "");
         struct sandbox_listener *only = &s->listeners[0];
-        only->kind = l[i].kind == LISTEN_HTTPS ? LISTENER_REMOTE_HTTPS : LISTENER_REMOTE_HTTP;
+        only->kind = l[i].forwarded              ? LISTENER_FORWARDED
+                     : l[i].kind == LISTEN_HTTPS ? LISTENER_REMOTE_HTTPS
+                                                 : LISTENER_REMOTE_HTTP;
+        s->forwarded = i;
         only->fd = fd;
         snprintf(only->name, sizeof only->name, "%s", l[i].name ? l[i].name : "");
         s->n_listeners = 1;

@@ -1,6 +1,7 @@
 /* Directories, the CA's files, roots, the API socket; reading the configuration again. */
 #include "parent.h"
 
+#include "budget_book.h"
 #include "paths.h"
 #include "roots.h"
 #include "wire.h"
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -121,6 +123,17 @@ static int setup_api(struct parent *p, struct err *err)
     return p->api_fd < 0 ? -1 : 0;
 }
 
+/* What the controller serves beside its socket. */
+static int setup_pages(struct parent *p, struct err *err)
+{
+    const char *metrics = config_metrics(p->config), *console = config_console(p->config);
+    if (metrics && (p->metrics_fd = parent_bind_tcp(metrics, err)) < 0)
+        return -1;
+    if (console && (p->console_fd = parent_bind_tcp(console, err)) < 0)
+        return -1;
+    return 0;
+}
+
 /* durward-init: beside us in the build tree or under ../libexec, else where it was installed. */
 static int find_init(struct parent *p, struct err *err)
 {
@@ -158,12 +171,24 @@ static void make_run_id(struct parent *p)
         snprintf(p->run_id + 2 * i, 3, "%02x", raw[i]);
 }
 
+/* What budgets have been used up outlives a dialer, not us. */
+static int setup_budgets(struct parent *p, struct err *err)
+{
+    p->budgets_fd = memfd_create("durward-budgets", MFD_CLOEXEC);
+    if (p->budgets_fd < 0 || ftruncate(p->budgets_fd, (off_t)budget_book_size()) < 0)
+        return err_sys(err, "memory for budgets");
+    return 0;
+}
+
 int parent_setup(struct parent *p, struct err *err)
 {
     make_run_id(p);
-    if (find_init(p, err) < 0 || setup_dirs(p, err) < 0 || setup_ca(p, err) < 0)
+    if (setup_budgets(p, err) < 0 || parent_check_forwarded(p->config, err) < 0 ||
+        find_init(p, err) < 0 || setup_dirs(p, err) < 0 || setup_ca(p, err) < 0)
         return -1;
-    return p->mode == PARENT_SERVE ? setup_api(p, err) : 0;
+    if (p->mode != PARENT_SERVE)
+        return 0;
+    return setup_api(p, err) < 0 ? -1 : setup_pages(p, err);
 }
 
 int parent_setup_roots(struct parent *p, struct err *err)
@@ -210,8 +235,12 @@ static int check_reload(const struct parent *p, const struct config *c, struct e
 {
     if (!config_same(p->config, c, "listen"))
         return err_set(err, ERR_UNREADY, "`listen` changed: that needs a restart of the daemon");
+    if (!config_same(p->config, c, "secrets")) /* the vault has read them once */
+        return err_set(err, ERR_UNREADY, "`secrets` changed: that needs a restart of the daemon");
     if (!config_same(p->config, c, "upstream"))
         return err_set(err, ERR_UNREADY, "`upstream` changed: that needs a restart of the daemon");
+    if (parent_check_forwarded(c, err) < 0)
+        return -1;
     const struct config_audit *was = config_audit(p->config), *now = config_audit(c);
     if (was->durability != now->durability || was->rotate_bytes != now->rotate_bytes ||
         was->rotate_seconds != now->rotate_seconds || was->compress != now->compress ||
@@ -243,6 +272,10 @@ int parent_reload(struct parent *p, struct err *err)
     p->config = c;
     p->generation++;
     push_config(p);
+    struct child *gate;
+    TAILQ_FOREACH(gate, &p->children, link)
+    if (gate->role == ROLE_GATE && gate->sandbox)
+        parent_tell_forwarded(gate);
     for (size_t i = 0; i < config_policies(c); i++) {
         const char *name = config_policy_name(c, i);
         struct child *k;

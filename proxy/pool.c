@@ -1,5 +1,6 @@
 #include "pool.h"
 
+#include "meter.h"
 #include "tls_sessions.h"
 
 #include <event2/event.h>
@@ -85,6 +86,7 @@ static void set_idle(struct pooled *i, bool idle)
     if (i->idle != idle)
         i->pool->idle += idle ? 1 : (size_t)-1;
     i->idle = idle;
+    meter_set(METER_POOL_IDLE, i->pool->idle);
 }
 
 /* Out of the pool, whoever has it now. */

@@ -1,5 +1,7 @@
 #include "relay.h"
 
+#include "spend.h"
+
 #include <event2/event.h>
 #include <string.h>
 
@@ -82,6 +84,8 @@ void relay_done(struct relay *r)
     if (r->tick)
         event_free(r->tick);
     r->tick = NULL;
+    spend_free(r->spend);
+    r->spend = NULL;
     tunnel_free(r->tunnel);
     r->tunnel = NULL;
 }
@@ -126,6 +130,7 @@ void relay_resume(void *self)
 void relay_down_bytes(void *self, const void *p, size_t n)
 {
     struct relay *r = self;
+    spend_down(r->spend, n);
     if (r->tunnel) {
         tunnel_down(r->tunnel, p, n);
         return;
@@ -137,9 +142,8 @@ void relay_down_bytes(void *self, const void *p, size_t n)
 size_t relay_down_room(void *self)
 {
     struct relay *r = self;
-    if (r->tunnel)
-        return tunnel_down_room(r->tunnel);
-    return r->front.ops->room(r->front.self);
+    size_t room = r->tunnel ? tunnel_down_room(r->tunnel) : r->front.ops->room(r->front.self);
+    return spend_down_room(r->spend, room);
 }
 
 void relay_wanted(void *self)

@@ -11,6 +11,7 @@
 #include <time.h>
 
 struct event;
+struct spend;
 
 struct relay {
     struct front front;
@@ -21,6 +22,7 @@ struct relay {
     struct timespec begun;
     bool upgrade;          /* asked for: nothing goes up until the origin has agreed */
     struct tunnel *tunnel; /* NULL: it has not */
+    struct spend *spend;   /* NULL: no budget */
     struct event *tick;
     struct journal *journal; /* where it was admitted */
     uint64_t counter;

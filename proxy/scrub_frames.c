@@ -1,8 +1,11 @@
 #include "scrub_frames.h"
 
+#include "meter.h"
+
 static const char *piece(void *self, struct slice in, struct slice *out)
 {
     struct scrub_frames *f = self;
+    meter_add(METER_SCRUBBED_BYTES, in.n);
     return scrub_feed(f->scrub, in, out) < 0 ? "memory" : NULL;
 }
 

@@ -1,7 +1,9 @@
 #include "session_internal.h"
 
 #include "gate_names.h"
+#include "meter.h"
 #include "policy.h"
+#include "revoked.h"
 #include "socks5.h"
 #include "ssh_refusal.h"
 #include "synthetic.h"
@@ -38,6 +40,7 @@ void session_close(struct session *s, const char *why UNUSED)
     io_close_flushed(s->io);
     struct gate *g = s->gate;
     LIST_REMOVE(s, link);
+    meter_down(METER_SESSIONS_OPEN);
     s->closed(s->closed_arg);
     free(s);
     if (g->draining && LIST_EMPTY(&g->sessions)) {
@@ -68,6 +71,16 @@ void session_drain_all(struct gate *g)
             http2_server_drain(s->server2);
         else
             session_close(s, "drained");
+    }
+}
+
+void session_drop_revoked(struct gate *g)
+{
+    struct session *s, *next;
+    for (s = LIST_FIRST(&g->sessions); s; s = next) {
+        next = LIST_NEXT(s, link);
+        if (s->who.token[0] && revoked_has(g->revoked, s->who.sandbox, s->who.expires))
+            session_close(s, "its token is revoked");
     }
 }
 
@@ -238,7 +251,7 @@ static void on_explicit(struct io *io, enum io_event ev, void *arg)
     struct session *s = arg;
     if (ev == IO_READABLE) {
         io_callback(io, NULL, NULL);
-        if (buf_data(io_in(io))[0] == SOCKS5_VERSION)
+        if (s->entry != ENTRY_FORWARDED && buf_data(io_in(io))[0] == SOCKS5_VERSION)
             session_start_socks(s);
         else
             session_start_http(s);
@@ -257,7 +270,7 @@ void session_explicit(struct session *s)
 static void begin(struct session *s)
 {
     if (s->explicit_inner) {
-        s->entry_name = "forward";
+        s->entry_name = s->entry == ENTRY_FORWARDED ? "forwarded" : "forward";
         memset(&s->outer, 0, sizeof s->outer);
         s->outer_binds_name = false;
         if (s->port_name)
@@ -282,6 +295,8 @@ void session_new(struct gate *g, int fd, enum session_entry entry,
     }
     s->gate = g;
     LIST_INSERT_HEAD(&g->sessions, s, link);
+    meter_add(METER_SESSIONS, 1);
+    meter_add(METER_SESSIONS_OPEN, 1);
     s->entry = entry;
     s->entry_name = entry == ENTRY_TRANSPARENT ? "transparent" : "forward";
     s->explicit_inner = entry != ENTRY_TRANSPARENT;

@@ -18,17 +18,25 @@ enum session_state {
     SESSION_DEAD,
 };
 
-enum session_entry { ENTRY_TRANSPARENT = 1, ENTRY_EXPLICIT, ENTRY_TLS };
+enum session_entry {
+    ENTRY_TRANSPARENT = 1,
+    ENTRY_EXPLICIT,
+    ENTRY_TLS,       /* the same in TLS */
+    ENTRY_FORWARDED, /* a provider sends its sandboxes' requests on to us (session_forwarded.c) */
+};
 
 /* destination: what the client meant to reach (transparent), NULL for explicit entries. port_name:
- * what the certificate of an ENTRY_TLS port is for; it outlives the session. Takes fd. closed runs
- * once, when the session is gone. */
+ * what the certificate of a port in TLS is for, NULL: in clear; it outlives the session. Takes fd.
+ * closed runs once, when the session is gone. */
 void session_new(struct gate *g, int fd, enum session_entry entry,
                  const struct sockaddr_storage *destination, const char *port_name,
                  void (*closed)(void *arg), void *arg);
 
 /* Close what is idle, let the rest end with its present reply. */
 void session_drain_all(struct gate *g);
+
+/* End what was begun with a token that is revoked now. */
+void session_drop_revoked(struct gate *g);
 
 /* To be set on the gate's server context: client hello and ALPN callbacks. */
 void session_tls_setup(SSL_CTX *ctx);

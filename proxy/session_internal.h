@@ -17,7 +17,8 @@ struct session {
     struct io *io;
     enum session_state state;
     enum session_entry entry;
-    const char *entry_name; /* for records: "transparent", "connect", "forward", "socks5" */
+    const char
+        *entry_name; /* for records: "transparent", "connect", "forward", "socks5", "forwarded" */
     struct identity who;
     struct sockaddr_storage destination;
     const char *port_name; /* ENTRY_TLS: of our own certificate; else NULL */
@@ -70,6 +71,9 @@ int session_destination(struct session *s);
 /* Who asks, by his token. NULL when known, else the denial's code. */
 const char *session_identify(struct session *s, struct slice token);
 void session_note_denied(struct session *s, const char *code, const char *detail);
+/* A head that a provider sent on: whose it is and where it was going, from its own fields. 0, with
+ * the authority in *a and the provider's fields gone; -1 with the refusal. */
+int session_forwarded(struct session *s, struct head *h, struct authority *a, struct refusal *why);
 /* Some rule names this host and port. */
 bool session_host_allowed(const struct session *s, const struct authority *a);
 /* The handshake chose HTTP/2. */

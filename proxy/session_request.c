@@ -3,6 +3,7 @@
 
 #include "basic.h"
 #include "policy.h"
+#include "revoked.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -35,12 +36,15 @@ const char *session_identify(struct session *s, struct slice token)
     if (token.n >= sizeof s->who.token ||
         token_verify(s->gate->token_public, token, (uint64_t)time(NULL), &t, NULL) < 0)
         return "token_invalid";
+    if (revoked_has(s->gate->revoked, t.sandbox, t.expiry))
+        return "token_revoked";
     if (getpeername(io_fd(s->io), (struct sockaddr *)&peer, &len) < 0 ||
         !token_from(&t, (struct sockaddr *)&peer))
         return "token_source";
     s->who.route = gate_route(s->gate, t.policy);
     if (s->who.route == NULL)
         return "token_policy";
+    s->who.expires = t.expiry;
     memcpy(s->who.token, token.p, token.n);
     s->who.token[token.n] = 0;
     snprintf(s->who.sandbox, sizeof s->who.sandbox, "%s", t.sandbox);
@@ -176,6 +180,18 @@ static void proxy_request(struct session *s, struct http1_server *server, const 
     start(s, by, h, &a);
 }
 
+/* What a provider sent on, each request with its own sandbox and destination. */
+static void forwarded_request(struct session *s, const struct asker *by, struct head *h)
+{
+    struct authority a;
+    struct refusal why;
+    memset(&a, 0, sizeof a);
+    if (session_forwarded(s, h, &a, &why) < 0)
+        refuse(s, by, h, a.host[0] ? &a : NULL, why.status, why.code);
+    else
+        start(s, by, h, &a);
+}
+
 static void set_back(void *front, struct back back)
 {
     http1_server_set_back(front, back);
@@ -197,7 +213,9 @@ static void on_request(void *self, struct http1_server *server, struct head *h, 
     struct session *s = self;
     struct asker by = http1_asker(front);
     s->server = server;
-    if (s->explicit_inner && !s->tunnel)
+    if (s->entry == ENTRY_FORWARDED)
+        forwarded_request(s, &by, h);
+    else if (s->explicit_inner && !s->tunnel)
         proxy_request(s, server, &by, h);
     else
         inner_request(s, &by, h);
@@ -215,6 +233,8 @@ static void on_refused(void *self, struct http1_server *server, const struct hea
     struct session *s = self;
     struct asker by = http1_asker(front);
     s->server = server;
+    if (s->entry == ENTRY_FORWARDED)
+        s->who.sandbox[0] = 0; /* of the request before */
     refused(s, &by, h, why);
 }
 

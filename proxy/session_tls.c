@@ -3,6 +3,7 @@
 #include "session_internal.h"
 
 #include "hello.h"
+#include "meter.h"
 #include "policy.h"
 
 #include <openssl/err.h>
@@ -151,6 +152,7 @@ void session_note_tls_refused(struct session *s, const char *why)
     struct record r;
     char target[HOST_TEXT_MAX + 16];
     record_init(&r, RECORD_TLS_REFUSED, 0);
+    meter_add(METER_HANDSHAKES_REFUSED, 1);
     record_put_str(&r, RF_CODE, "client_tls_refused");
     authority_text(s->authority.host[0] ? &s->authority : &s->outer, target, sizeof target);
     record_put_str(&r, RF_TARGET, target);
@@ -164,6 +166,7 @@ static void on_handshake(struct io *io, enum io_event ev, void *arg)
     struct session *s = arg;
     switch (ev) {
     case IO_CONNECTED:
+        meter_add(METER_HANDSHAKES, 1);
         io_deadline(io, 0);
         session_start_http(s);
         return;

@@ -26,6 +26,8 @@ struct front_ops {
      * for the front's own. code: constant text. */
     void (*fail)(void *front, unsigned status, const char *code, const char *id);
     size_t (*room)(void *front);
+    /* May be NULL. Before fail: it is worth trying again after so many seconds. */
+    void (*retry)(void *front, unsigned seconds);
     void (*wanted)(void *front); /* the back has room for more of the request body */
 };
 
@@ -61,5 +63,11 @@ struct back {
 };
 
 enum { STREAM_CHUNK = 16 * 1024, STREAM_OUT_MAX = 512 * 1024, STREAM_IN_MAX = 64 * 1024 };
+
+static inline void stream_retry(const struct front *f, unsigned seconds)
+{
+    if (seconds && f->ops->retry)
+        f->ops->retry(f->self, seconds);
+}
 
 #endif

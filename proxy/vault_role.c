@@ -1,9 +1,10 @@
 /* The vault's process: its main, and the way to token endpoints that it cannot open by itself: a
- * descriptor from the dialer, TLS with the endpoint verified, one POST, an answer of at most 64
+ * descriptor from the dialer, TLS with the endpoint verified, one request, an answer of at most 64
  * KiB. */
 #include "authority.h"
 #include "dial_client.h"
 #include "derived.h"
+#include "meter.h"
 #include "origin.h"
 #include "proc.h"
 #include "roots.h"
@@ -112,7 +113,7 @@ static int head_of(struct head *h, const struct token_request *r, struct authori
     const char *rest = r->url + strlen("https://");
     size_t n = strcspn(rest, "/");
     http_head_init(h);
-    h->method = SLICE("POST");
+    h->method = slice_str(r->method);
     h->minor = 1;
     h->form = TARGET_ORIGIN;
     if (authority_parse(a, SCHEME_HTTPS, (struct slice){rest, n}) < 0 ||
@@ -143,7 +144,8 @@ static void *fetch_start(void *self, const struct token_request *r, token_fetch_
     snprintf(id, sizeof id, "token-%u", ++v->last);
     struct origin *o = NULL;
     if (head_of(&h, r, &a) == 0 && buf_append_slice(&f->sent, buf_slice(&r->body)) == 0)
-        o = origin_open(&v->env, v->dial, (struct front){&front_ops, f}, &a, &h, r->url, id, "");
+        o = origin_open(&v->env, v->dial, (struct front){&front_ops, f}, &a, &h, r->url, id, "",
+                        NULL);
     http_head_free(&h);
     if (o == NULL) {
         fetch_free(f);
@@ -231,11 +233,14 @@ int vault_main(void)
                                     .roots = take_roots};
     struct vault *v =
         role_init(&role) == 0 ? vault_new(role.base, PROC_CONTROL_FD, true, &fetcher) : NULL;
-    if (v)
+    if (v && meter_report(role.base, vault_control(v)) == 0)
         event_base_dispatch(role.base);
+    meter_report_end();
     vault_free(v);
     dial_client_free(role.dial);
     pool_free(role.env.pool);
+    if (role.base) /* connections that were kept say farewell, and go */
+        event_base_loop(role.base, EVLOOP_NONBLOCK);
     SSL_CTX_free(role.env.tls);
     roots_free(role.roots);
     if (role.base)

@@ -22,10 +22,20 @@ struct config_secret {
     unsigned ttl;               /* seconds a value may be kept; 0: read again each time asked */
     const char *endpoint;       /* MINT: the URL it comes from; NULL: none */
     bool lines;                 /* a key of another secret: several lines, and never sent */
-    bool used;                  /* another secret is made of it */
+    bool hidden; /* a login of stores behind an endpoint: declared by them, named by nobody */
+    bool used;   /* another secret is made of it */
 };
 
 enum listen_kind { LISTEN_HTTP = 1, LISTEN_HTTPS };
+
+/* A provider that sends its sandboxes' requests on to the listener. */
+struct config_forwarded {
+    const char *url;     /* what it was told to send to; no slash at its end */
+    const char *issuer;  /* of its tokens */
+    const char *team;    /* whose sandboxes these are */
+    const char *project; /* NULL: any of the team's */
+    const char *keys;    /* path of its key set (RFC 7517) */
+};
 
 struct config_listen {
     enum listen_kind kind;
@@ -34,6 +44,7 @@ struct config_listen {
     const char *reached_at; /* what clients are told: the name, else the address; and the port */
     const char *policy;     /* NULL: needs a sandbox's token */
     bool insecure;
+    const struct config_forwarded *forwarded; /* NULL: a proxy */
 };
 
 /* upstream.resolve: host[:port] → a fixed address, exempt from the private-address guard. */
@@ -77,10 +88,26 @@ struct limits {
     unsigned reply_seconds;    /* from the end of the request to the reply head */
     unsigned pool_idle_seconds; /* an idle upstream connection is kept so long */
     unsigned pool;              /* idle upstream connections of a gate or injector */
+    unsigned approval_seconds;  /* a request that an ask rule holds is denied after */
+    unsigned approvals;         /* requests of a sandbox that are held at a time */
     unsigned names;             /* synthetic DNS names of a sandbox */
 };
 
 enum { CONFIG_PIDS = 4096 }; /* processes and threads of a sandbox when nothing is said */
+
+enum { CONFIG_SOCKET_MAX = 107, CONFIG_ENGINE_IMAGE_MAX = 255 };
+
+/* What makes the local sandboxes. */
+enum config_backend { BACKEND_BWRAP = 0, BACKEND_DOCKER, BACKENDS };
+
+/* A container engine that speaks the Docker Engine API. */
+struct config_docker {
+    char socket[CONFIG_SOCKET_MAX + 1];      /* its unix socket, absolute */
+    char image[CONFIG_ENGINE_IMAGE_MAX + 1]; /* one that it has; "" for none */
+    bool given;                              /* the policy names this backend, or its keys */
+};
+
+#define CONFIG_DOCKER_SOCKET "/run/docker.sock"
 
 /* What a local sandbox may use. 0: not limited. */
 struct config_sandbox {
@@ -90,6 +117,8 @@ struct config_sandbox {
     unsigned cpu;    /* percent of one processor */
     unsigned files;  /* open files of a process */
     bool writable;   /* its root can be written, in a layer of its own */
+    enum config_backend backend;
+    struct config_docker docker; /* also of a policy whose backend is another: for --backend */
 };
 
 struct config_env {
@@ -114,6 +143,9 @@ char *config_find(struct err *err);
 const struct config_secret *config_secrets(const struct config *c, size_t *n);
 const struct config_secret *config_secret(const struct config *c, const char *name);
 const struct config_listen *config_listens(const struct config *c, size_t *n);
+/* Of `listen`: where the controller answers /metrics and the console; NULL: nowhere. */
+const char *config_metrics(const struct config *c);
+const char *config_console(const struct config *c);
 /* This section of the two says the same. */
 bool config_same(const struct config *a, const struct config *b, const char *section);
 const struct config_resolve *config_resolves(const struct config *c, size_t *n);
@@ -137,8 +169,20 @@ const char *const *config_policy_secrets(const struct config *c, const char *nam
 /* JSON text of the policy under which the vault may reach token endpoints, malloc'd; NULL when no
  * secret has one. */
 char *config_endpoints_json(const struct config *c);
+/* It comes from an endpoint, and asking for it uses nothing up (as a refresh token would be). */
+bool config_secret_asks(const struct config_secret *s);
+/* It is a key that signs. */
+bool config_secret_signs(const struct config_secret *s);
 /* A policy's limits; defaults where there is no such policy. */
 const struct config_sandbox *config_policy_sandbox(const struct config *c, const char *name);
+/* "bwrap", "docker"; NULL: no backend has that number. */
+const char *config_backend_name(enum config_backend b);
+/* BACKENDS: there is none of this name. */
+enum config_backend config_backend_named(const char *name);
+/* An engine's name of an image: [A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}. */
+bool config_engine_image_ok(const char *s);
+/* The path of a unix socket: absolute, without control characters, at most CONFIG_SOCKET_MAX. */
+bool config_socket_ok(const char *s);
 /* Each may be NULL: the default for this user applies (see lib/paths.h). */
 const char *config_ca_dir(const struct config *c);
 const char *config_ca_cert(const struct config *c);

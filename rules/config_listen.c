@@ -73,11 +73,45 @@ static int read_policy(const struct config *c, const struct node *n, struct conf
     return 0;
 }
 
+/* { metrics: ADDRESS:PORT } or { console: ADDRESS:PORT }: no way out of a sandbox, but what the
+ * controller serves. */
+static int read_page(struct config *c, const struct node *n, const char *key, const char **ret,
+                     struct err *err)
+{
+    static const struct key keys[] = {{"metrics", NULL}, {"console", NULL}, {"insecure", NULL}};
+    struct config_listen l = {.insecure = false};
+    struct authority a;
+    struct node at;
+    bool is_metrics = strcmp(key, "metrics") == 0;
+    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+        return -1;
+    if (node_get(n, is_metrics ? "console" : "metrics", &at))
+        return node_fail(n, err, "'metrics' and 'console' are two listeners: make two entries");
+    if (node_get(n, "insecure", &at) && node_bool(&at, &l.insecure, err) < 0)
+        return -1;
+    if (!node_get(n, key, &at) || read_address(c, &at, &a, &l, err) < 0)
+        return -1;
+    if (*ret)
+        return node_fail(&at, err, "there is a '%s' listener already: %s", key, *ret);
+    if (!is_loopback(&a) && !is_metrics)
+        return node_fail(&at, err,
+                         "%s is not a loopback address: the console is served on this "
+                         "host only; reach it through 'ssh -L'",
+                         l.address);
+    if (!is_loopback(&a) && !l.insecure)
+        return node_fail(&at, err,
+                         "%s is not a loopback address: whoever reaches it could read "
+                         "the metrics; say 'insecure: true' if you mean it",
+                         l.address);
+    *ret = l.address;
+    return 0;
+}
+
 static int read_listener(struct config *c, const struct node *n, struct config_listen *l,
                          struct err *err)
 {
     static const struct key keys[] = {{"http", NULL},   {"https", NULL},    {"name", NULL},
-                                      {"policy", NULL}, {"insecure", NULL}, {"metrics", "M5"}};
+                                      {"policy", NULL}, {"insecure", NULL}, {"forwarded", NULL}};
     struct node clear, secure, at;
     struct authority a;
     if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
@@ -92,15 +126,18 @@ static int read_listener(struct config *c, const struct node *n, struct config_l
     if (read_address(c, is_http ? &clear : &secure, &a, l, err) < 0 ||
         read_policy(c, n, l, err) < 0)
         return -1;
+    if (node_get(n, "forwarded", &at) && config_read_forwarded(c, &at, l, err) < 0)
+        return -1;
     if (is_http && node_get(n, "name", &at))
         return node_fail(&at, err, "'name' is of a certificate: it goes with 'https'");
-    if (!is_loopback(&a) && !l->insecure && (is_http || l->policy))
+    if (!is_loopback(&a) && !l->insecure && (is_http || (l->policy && !l->forwarded)))
         return node_fail(n, err,
                          "%s is not a loopback address: %s; listen on 127.0.0.1, or say "
                          "'insecure: true' if you mean it",
                          l->address,
-                         l->policy ? "whoever reaches it would be that policy, without a token"
-                                   : "tokens would go over the network in clear");
+                         l->policy && !l->forwarded
+                             ? "whoever reaches it would be that policy, without a token"
+                             : "tokens would go over the network in clear");
     return is_https ? read_name(c, n, &a, l, err) : 0;
 }
 
@@ -113,12 +150,20 @@ int config_read_listen(struct config *c, const struct node *n, struct err *err)
         return node_fail(n, err, "more than 64 listeners");
     c->listens = arena_zalloc(c->arena, count + 1, sizeof *c->listens);
     for (size_t i = 0; i < count; i++) {
-        struct node item = node_item(n, i);
-        if (read_listener(c, &item, &c->listens[i], err) < 0)
+        struct node item = node_item(n, i), at;
+        struct config_listen *l = &c->listens[c->n_listens];
+        if (node_get(&item, "metrics", &at) || node_get(&item, "console", &at)) {
+            bool is_metrics = node_get(&item, "metrics", &at);
+            if (read_page(c, &item, is_metrics ? "metrics" : "console",
+                          is_metrics ? &c->metrics : &c->console, err) < 0)
+                return -1;
+            continue;
+        }
+        if (read_listener(c, &item, l, err) < 0)
             return -1;
-        for (size_t j = 0; j < i; j++)
-            if (strcmp(c->listens[i].address, c->listens[j].address) == 0)
-                return node_fail(&item, err, "%s is listened on twice", c->listens[i].address);
+        for (size_t j = 0; j < c->n_listens; j++)
+            if (strcmp(l->address, c->listens[j].address) == 0)
+                return node_fail(&item, err, "%s is listened on twice", l->address);
         c->n_listens++;
     }
     return 0;

@@ -197,7 +197,7 @@ static int read_policy(struct config *c, const struct node *n, struct config_pol
                        struct err *err)
 {
     static const struct key keys[] = {
-        {"env", NULL}, {"rules", NULL}, {"sandbox", NULL}, {"budget", "M3"}};
+        {"env", NULL}, {"rules", NULL}, {"sandbox", NULL}, {"budget", NULL}};
     char where[512];
     struct node at;
     if (!node_name_ok(n->key))
@@ -211,10 +211,15 @@ static int read_policy(struct config *c, const struct node *n, struct config_pol
     /* an empty object, so that nothing is declared, not that nothing is checked */
     json_t *none = json_object(), *secrets = json_object_get(c->root, "secrets");
     p->compiled = policy_new(p->name, secrets ? secrets : none);
-    p->sandbox = (struct config_sandbox){.pids = CONFIG_PIDS};
+    p->sandbox =
+        (struct config_sandbox){.pids = CONFIG_PIDS, .docker.socket = CONFIG_DOCKER_SOCKET};
     int r = node_get(n, "env", &at) ? read_env(c, &at, p, err) : 0;
     if (r == 0 && node_get(n, "sandbox", &at))
         r = config_read_sandbox(&at, &p->sandbox, err);
+    if (r == 0 && node_get(n, "budget", &at)) {
+        p->budget = at.value;
+        r = policy_budget_read(p->compiled, &at, err);
+    }
     if (r == 0 && !node_get(n, "rules", &at))
         r = node_fail(n, err, "policy '%s' has no 'rules'; 'rules: []' denies everything", p->name);
     if (r == 0)

@@ -83,6 +83,10 @@ char *config_policy_json(const struct config *c, const char *name)
     if (p == NULL)
         return NULL;
     json_t *all = json_pack("{s:s, s:O}", "policy", p->name, "rules", p->rules);
+    if (all && p->budget && json_object_set(all, "budget", p->budget) < 0) {
+        json_decref(all);
+        return NULL;
+    }
     char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
     json_decref(all);
     return text;
@@ -122,6 +126,16 @@ const char *config_ca_cert(const struct config *c)
 const char *config_ca_key(const struct config *c)
 {
     return c->ca_key;
+}
+
+const char *config_metrics(const struct config *c)
+{
+    return c->metrics;
+}
+
+const char *config_console(const struct config *c)
+{
+    return c->console;
 }
 
 const char *config_controller_socket(const struct config *c)

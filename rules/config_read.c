@@ -66,11 +66,13 @@ static int read_secret(struct config *c, const struct node *n, struct config_sec
                        struct err *err)
 {
     static const struct key keys[] = {
-        {"env", NULL},        {"file", NULL},    {"command", NULL},        {"kind", NULL},
-        {"oauth2", NULL},     {"jwt", NULL},     {"google", NULL},         {"github_app", NULL},
-        {"entra", NULL},      {"aws_key", NULL}, {"aws_role", NULL},       {"ttl", NULL},
-        {"vault", "M3"},      {"systemd", NULL}, {"secret_service", NULL}, {"openbao", "M3"},
-        {"kubernetes", NULL}, {"aws", "M3"},     {"onepassword", "M3"},
+        {"env", NULL},           {"file", NULL},           {"command", NULL},
+        {"kind", NULL},          {"oauth2", NULL},         {"jwt", NULL},
+        {"google", NULL},        {"github_app", NULL},     {"entra", NULL},
+        {"aws_key", NULL},       {"aws_role", NULL},       {"ttl", NULL},
+        {"systemd", NULL},       {"secret_service", NULL}, {"kubernetes", NULL},
+        {"vault", NULL},         {"openbao", NULL},        {"aws_secret", NULL},
+        {"aws_parameter", NULL}, {"onepassword", NULL},    {"client_certificate", NULL},
     };
     struct node at;
     size_t kind;
@@ -91,6 +93,8 @@ static int read_secret(struct config *c, const struct node *n, struct config_sec
     }
     if (!node_get(n, "ttl", &at))
         return 0;
+    if (config_is_remote(s))
+        return 0; /* it was read with the rest */
     if (s->store == STORE_MINT)
         return node_fail(&at, err,
                          "'ttl' has no meaning here: a token says itself how long it lasts");
@@ -105,11 +109,14 @@ int config_read_secrets(struct config *c, const struct node *n, struct err *err)
         return -1;
     if (json_object_size(n->value) > CONFIG_ENTRIES_MAX)
         return node_fail(n, err, "more than %d secrets", CONFIG_ENTRIES_MAX);
-    c->secrets = arena_zalloc(c->arena, json_object_size(n->value) + 1, sizeof *c->secrets);
+    /* and as many logins */
+    c->secrets = arena_zalloc(c->arena, 2 * json_object_size(n->value) + 1, sizeof *c->secrets);
+    c->n_secrets = json_object_size(n->value);
+    size_t i = 0;
     for (void *it = json_object_iter(n->value); it; it = json_object_iter_next(n->value, it)) {
         struct node at;
         node_get(n, json_object_iter_key(it), &at);
-        if (read_secret(c, &at, &c->secrets[c->n_secrets++], err) < 0)
+        if (read_secret(c, &at, &c->secrets[i++], err) < 0)
             return -1;
     }
     config_mark_keys(c);

@@ -51,10 +51,96 @@ static int read_cpu(const struct node *n, unsigned *ret, struct err *err)
     return 0;
 }
 
+/* ---- what makes it ---- */
+
+static const char *const backends[BACKENDS] = {"bwrap", "docker"};
+
+const char *config_backend_name(enum config_backend b)
+{
+    return (unsigned)b < BACKENDS ? backends[b] : NULL;
+}
+
+enum config_backend config_backend_named(const char *name)
+{
+    unsigned b = 0;
+    while (b < BACKENDS && strcmp(backends[b], name) != 0)
+        b++;
+    return (enum config_backend)b;
+}
+
+bool config_engine_image_ok(const char *s)
+{
+    size_t n = strlen(s);
+    if (n > CONFIG_ENGINE_IMAGE_MAX || !ascii_is_alnum(*s))
+        return false;
+    for (; *s; s++)
+        if (!ascii_is_alnum(*s) && strchr("._/:@-", *s) == NULL)
+            return false;
+    return true;
+}
+
+bool config_socket_ok(const char *s)
+{
+    size_t n = strlen(s);
+    if (*s != '/' || n > CONFIG_SOCKET_MAX)
+        return false;
+    for (; *s; s++)
+        if ((unsigned char)*s < 0x20 || *s == 0x7f)
+            return false;
+    return true;
+}
+
+static int read_docker(const struct node *n, struct config_docker *d, struct err *err)
+{
+    static const struct key keys[] = {{"socket", NULL}, {"image", NULL}};
+    const char *text;
+    struct node at;
+    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+        return -1;
+    if (node_get(n, "socket", &at)) {
+        if (node_string(&at, &text, err) < 0)
+            return -1;
+        if (!config_socket_ok(text))
+            return node_fail(&at, err,
+                             "must be the absolute path of the engine's unix socket, at most %d "
+                             "bytes, such as " CONFIG_DOCKER_SOCKET,
+                             CONFIG_SOCKET_MAX);
+        memcpy(d->socket, text, strlen(text) + 1);
+    }
+    if (node_get(n, "image", &at)) {
+        if (node_string(&at, &text, err) < 0)
+            return -1;
+        if (!config_engine_image_ok(text))
+            return node_fail(&at, err,
+                             "must be an image's name as the engine knows it, such as "
+                             "python:3.12-slim");
+        memcpy(d->image, text, strlen(text) + 1);
+    }
+    return 0;
+}
+
+static int read_backend(const struct node *n, struct config_sandbox *s, struct err *err)
+{
+    struct node at;
+    size_t word;
+    memcpy(s->docker.socket, CONFIG_DOCKER_SOCKET, sizeof CONFIG_DOCKER_SOCKET);
+    s->docker.given = node_get(n, "docker", &at);
+    if (s->docker.given && read_docker(&at, &s->docker, err) < 0)
+        return -1;
+    if (!node_get(n, "backend", &at))
+        return 0;
+    if (node_word(&at, backends, BACKENDS, &word, err) < 0)
+        return -1;
+    s->backend = (enum config_backend)word;
+    s->docker.given = s->docker.given || s->backend == BACKEND_DOCKER;
+    return 0;
+}
+
 int config_read_sandbox(const struct node *n, struct config_sandbox *s, struct err *err)
 {
-    static const struct key keys[] = {{"memory", NULL}, {"disk", NULL},  {"pids", NULL},
-                                      {"cpu", NULL},    {"files", NULL}, {"root", NULL}};
+    static const struct key keys[] = {{"memory", NULL},  {"disk", NULL},  {"pids", NULL},
+                                      {"cpu", NULL},     {"files", NULL}, {"root", NULL},
+                                      {"backend", NULL}, {"docker", NULL}};
     static const char *const roots[] = {"read-only", "writable"};
     struct node at;
     size_t word;
@@ -75,12 +161,13 @@ int config_read_sandbox(const struct node *n, struct config_sandbox *s, struct e
             return -1;
         s->writable = word == 1;
     }
-    return 0;
+    return read_backend(n, s, err);
 }
 
 const struct config_sandbox *config_policy_sandbox(const struct config *c, const char *name)
 {
-    static const struct config_sandbox none = {.pids = CONFIG_PIDS};
+    static const struct config_sandbox none = {.pids = CONFIG_PIDS,
+                                               .docker.socket = CONFIG_DOCKER_SOCKET};
     const struct config_policy *p = config_policy_find(c, name);
     return p ? &p->sandbox : &none;
 }

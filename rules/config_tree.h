@@ -15,7 +15,8 @@ struct config_policy {
     struct config_env *env;
     size_t n_env;
     struct config_sandbox sandbox;
-    json_t *rules; /* presets expanded; owned */
+    json_t *rules;  /* presets expanded; owned */
+    json_t *budget; /* as written; borrowed; NULL: none */
     struct policy *compiled;
     const char **secrets, **git_hosts; /* NULL-terminated */
     size_t n_secrets, n_git_hosts;
@@ -36,7 +37,7 @@ struct config {
     const char **upstream_ca; /* NULL-terminated */
     size_t n_secrets, n_policies, n_listens, n_resolves, n_no_proxy;
     struct limits limits;
-    const char *ca_dir, *ca_cert, *ca_key, *socket, *state, *audit_dir;
+    const char *ca_dir, *ca_cert, *ca_key, *socket, *state, *audit_dir, *metrics, *console;
     struct config_audit audit;
 };
 
@@ -58,11 +59,16 @@ bool config_is_minted(const json_t *declared);
 int config_read_mint(struct config *c, const struct node *n, struct config_secret *s,
                      struct err *err);
 void config_mark_keys(struct config *c);
+/* Such a secret is kept behind an endpoint (and not a token of it). */
+bool config_is_remote(const struct config_secret *s);
 
 /* One section each; the node is present. */
 int config_read_secrets(struct config *c, const struct node *n, struct err *err);
 int config_read_policies(struct config *c, const struct node *n, struct err *err);
 int config_read_upstream(struct config *c, const struct node *n, struct err *err);
+/* config_forwarded.c: what `forwarded` of a listener says. */
+int config_read_forwarded(struct config *c, const struct node *n, struct config_listen *l,
+                          struct err *err);
 int config_read_listen(struct config *c, const struct node *n, struct err *err);
 int config_read_audit(struct config *c, const struct node *n, struct err *err);
 int config_read_ca(struct config *c, const struct node *n, struct err *err);

@@ -77,6 +77,44 @@ enum media inspect_media(const struct inspect_request *r)
     return m;
 }
 
+static void put_words(const char *what, const struct word_list *words, char *buf, size_t size)
+{
+    size_t used = strlen(buf);
+    used += (size_t)snprintf(buf + used, size - used, "%s%s", what, words->n ? " " : " none");
+    for (size_t i = 0; i < words->n && used < size; i++)
+        used += (size_t)snprintf(buf + used, size - used, "%s%s", i ? ", " : "", words->list[i]);
+}
+
+char *inspection_text(const struct inspection *in, char *buf, size_t size)
+{
+    buf[0] = 0;
+    switch (in->kind) {
+    case INSPECT_GRAPHQL:
+        snprintf(buf, size, "GraphQL%s", in->read_only ? ", queries only" : "");
+        if (in->by_name)
+            put_words(", operations", &in->operations, buf, size);
+        if (in->by_field)
+            put_words(", fields", &in->fields, buf, size);
+        break;
+    case INSPECT_MCP:
+        put_words("MCP, tools", &in->tools, buf, size);
+        if (in->methods.n)
+            put_words(", methods", &in->methods, buf, size);
+        break;
+    case INSPECT_SERVER_TOOLS:
+        put_words("tools that a model's provider runs:", &in->tools, buf, size);
+        break;
+    case INSPECT_GIT:
+        snprintf(buf, size, "git%s%s", in->push ? "" : ", no uploads of git-lfs",
+                 in->force ? ", forced updates too" : "");
+        if (in->refs_given)
+            put_words(in->deletes ? ", changes and deletes of" : ", changes of", &in->refs, buf,
+                      size);
+        break;
+    }
+    return buf;
+}
+
 size_t inspect_bound(const struct inspection *in)
 {
     /* JSON around a GraphQL text has its escapes and its variables */

@@ -58,6 +58,8 @@ struct inspect_request {
 bool words_have(const struct word_list *w, struct slice word);
 /* How much of a body is held at most. */
 size_t inspect_bound(const struct inspection *in);
+/* "GraphQL: queries only", for people. Returns buf. */
+char *inspection_text(const struct inspection *in, char *buf, size_t size);
 /* By the head alone. INSPECT_MORE: the body is needed. */
 enum inspect_answer inspect_head(const struct inspection *in, const struct inspect_request *r,
                                  struct inspect_result *ret);

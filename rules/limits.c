@@ -25,6 +25,8 @@ static const struct {
     LIMIT(reply_seconds, 300, 1, 86400),
     LIMIT(pool_idle_seconds, 30, 1, 3600),
     LIMIT(pool, 128, 0, 4096),
+    LIMIT(approval_seconds, 300, 1, 3600),
+    LIMIT(approvals, 16, 1, 256),
     LIMIT(names, 4096, 1, 4096),
 #undef LIMIT
 };

@@ -14,6 +14,9 @@ struct policy {
     size_t n_rules, cap;
     size_t n_arms;
     unsigned refs;
+    const struct budget *budget;
+    const struct budget **budgets; /* of the rules, by key */
+    size_t n_budgets;
     const json_t *secrets; /* while being built */
     json_t *credentials;   /* while being built: description → number */
     struct policy_index index;
@@ -86,6 +89,52 @@ int policy_add(struct policy *p, const struct node *rule, struct err *err)
     return 0;
 }
 
+int policy_budget_read(struct policy *p, const struct node *n, struct err *err)
+{
+    return budget_read(p->arena, n, NULL, &p->budget, err);
+}
+
+const struct budget *policy_budget(const struct policy *p)
+{
+    return p->budget;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct budget *const *x = a, *const *y = b;
+    return (*x)->key < (*y)->key ? -1 : (*x)->key > (*y)->key;
+}
+
+static void index_budgets(struct policy *p)
+{
+    p->budgets = arena_zalloc(p->arena, p->n_rules + 1, sizeof *p->budgets);
+    for (size_t i = 0; i < p->n_rules; i++)
+        if (p->rules[i]->rule.budget)
+            p->budgets[p->n_budgets++] = p->rules[i]->rule.budget;
+    if (p->n_budgets)
+        qsort(p->budgets, p->n_budgets, sizeof *p->budgets, by_key);
+}
+
+const struct budget *policy_budget_find(const struct policy *p, uint64_t key)
+{
+    const struct budget wanted = {.key = key}, *w = &wanted;
+    const struct budget **at =
+        p->n_budgets ? bsearch(&w, p->budgets, p->n_budgets, sizeof *p->budgets, by_key) : NULL;
+    return at ? *at : NULL;
+}
+
+/* Nobody counts in a tunnel. */
+static int check_budget(const struct policy *p, struct err *err)
+{
+    for (size_t i = 0; p->budget && i < p->n_rules; i++)
+        if (p->rules[i]->rule.tunnel)
+            return err_set(err, ERR_PARSE,
+                           "%s: a tunnel in a policy with a budget: what goes through it would not "
+                           "be counted; put 'budget' on the other rules instead",
+                           p->rules[i]->where);
+    return 0;
+}
+
 static bool arm_contains(const struct arm *outer, const struct arm *inner)
 {
     return (inner->methods & ~outer->methods) == 0 &&
@@ -98,7 +147,8 @@ static int check_pair(const struct arm *a, const struct arm *b, struct err *err)
     char url[400];
     const struct rule_entry *first = a->entry, *second = b->entry;
     uint32_t methods = a->methods & b->methods;
-    if (first == second || first->credential == second->credential || methods == 0)
+    if (first == second || first->credential == second->credential || methods == 0 ||
+        first->rule.ask != second->rule.ask) /* what asks goes first, however wide */
         return 0;
     if (arm_contains(a, b) != arm_contains(b, a) ||
         !pattern_intersects(&a->pattern, &b->pattern, url, sizeof url))
@@ -160,7 +210,7 @@ static int add_deny_arms(struct policy *p, const struct rule_entry *e, const str
 int policy_seal(struct policy *p, struct err *err)
 {
     struct policy_index *x = &p->index;
-    if (rule_tunnels_check(p->rules, p->n_rules, err) < 0)
+    if (check_budget(p, err) < 0 || rule_tunnels_check(p->rules, p->n_rules, err) < 0)
         return -1;
     x->arms = arena_zalloc(p->arena, p->n_arms * 2 + 1, sizeof *x->arms);
     for (size_t i = 0; i < p->n_rules; i++) {
@@ -173,6 +223,7 @@ int policy_seal(struct policy *p, struct err *err)
                 return -1;
         }
     }
+    index_budgets(p);
     policy_index_build(x, p->arena);
     json_decref(p->credentials);
     p->credentials = NULL;
@@ -230,10 +281,10 @@ const char *policy_rule_where(const struct policy *p, size_t i)
 
 struct policy *policy_parse(const char *json, size_t n, struct err *err)
 {
-    static const struct key keys[] = {{"policy", NULL}, {"rules", NULL}};
+    static const struct key keys[] = {{"policy", NULL}, {"rules", NULL}, {"budget", NULL}};
     struct source source = {.name = "policy"};
     json_error_t why;
-    struct node name, rules;
+    struct node name, rules, budget;
     const char *text;
     struct policy *p = NULL;
     json_t *root = json_loadb(json, n, JSON_REJECT_DUPLICATES, &why);
@@ -249,6 +300,8 @@ struct policy *policy_parse(const char *json, size_t n, struct err *err)
     if (node_string(&name, &text, err) < 0 || node_is_array(&rules, err) < 0)
         goto out;
     p = policy_new(text, NULL);
+    if (node_get(&top, "budget", &budget) && policy_budget_read(p, &budget, err) < 0)
+        goto fail;
     for (size_t i = 0; i < json_array_size(rules.value); i++) {
         struct node rule = node_item(&rules, i);
         if (policy_add(p, &rule, err) < 0)

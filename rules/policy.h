@@ -7,6 +7,7 @@
 #define DURWARD_POLICY_H
 
 #include "authority.h"
+#include "budget.h"
 #include "cidr.h"
 #include "err.h"
 #include "inspect.h"
@@ -21,6 +22,7 @@ enum credential_kind {
     CREDENTIAL_COOKIE,      /* a cookie */
     CREDENTIAL_PLACEHOLDER, /* where the client wrote its placeholder */
     CREDENTIAL_AWS,         /* AWS Signature Version 4: what the client signed is signed anew */
+    CREDENTIAL_CERTIFICATE, /* of the TLS connection to the origin */
 };
 
 /* Where a client's placeholder may stand (CREDENTIAL_PLACEHOLDER); a mask. */
@@ -64,15 +66,16 @@ struct condition {
     size_t n_values;
 };
 
-/* What becomes of a reply in which the secret comes back: it is taken out, or the reply is refused.
- */
-enum on_reflect { REFLECT_REDACT = 0, REFLECT_BLOCK };
+/* What becomes of a reply in which the secret comes back: it is taken out, or the reply is refused,
+ * or it is refused and the sandbox ends. */
+enum on_reflect { REFLECT_REDACT = 0, REFLECT_BLOCK, REFLECT_KILL };
 
 struct rule {
     unsigned index;                      /* position in the policy's list, 0-based */
     const char *text;                    /* as written, e.g. "allow api.github.com" */
     const struct credential *credential; /* NULL: none */
     enum client_credential client_credential;
+    bool ask;           /* somebody has to approve each request */
     bool cookies;       /* cookies: pass */
     bool method_scoped; /* access or methods given */
     bool websocket;     /* it may become a WebSocket */
@@ -90,6 +93,7 @@ struct rule {
     const struct cidr *to; /* forbidden addresses that its hosts may lead to all the same */
     size_t n_to;
     const struct inspection *inspection; /* what is asked of the body; NULL: nothing */
+    const struct budget *budget;         /* of its own; NULL: none */
 };
 
 enum verdict { VERDICT_DENY = 0, VERDICT_ALLOW = 1, VERDICT_ASK = 2 };
@@ -118,12 +122,19 @@ const struct rule *policy_rule(const struct policy *p, size_t i); /* NULL past t
 /* Where rule i was written, "FILE:LINE" when it came from a file; NULL past the end. */
 const char *policy_rule_where(const struct policy *p, size_t i);
 
+/* Of all its rules together; NULL: none. */
+const struct budget *policy_budget(const struct policy *p);
+
+/* The budget of a rule by its key; NULL: there is none (any more). */
+const struct budget *policy_budget_find(const struct policy *p, uint64_t key);
+
 /* Which kinds of allow rules name this scheme, host and port, whatever the path and method. */
 enum { POLICY_HOST_PLAIN = 1, POLICY_HOST_CREDENTIALED = 2, POLICY_HOST_ASK = 4 };
 unsigned policy_host(const struct policy *p, const struct authority *a);
 /* The tunnel rule of this authority; NULL: there is none, its TLS ends here. */
 const struct rule *policy_tunnel(const struct policy *p, const struct authority *a);
 bool policy_has_tunnels(const struct policy *p);
+bool policy_asks(const struct policy *p); /* some rule of it does */
 /* A rule of these kinds (POLICY_HOST_*) that names this authority, whatever the path, says that it
  * may lead to this address (`to`). at: a literal one. */
 bool policy_leads_to(const struct policy *p, const struct authority *a, unsigned kinds,
@@ -136,7 +147,7 @@ size_t policy_ports(const struct policy *p, uint16_t *ports, size_t max);
 
 void policy_decide(const struct policy *p, const struct policy_request *r, struct decision *ret);
 
-/* Does this policy grant this secret here? The injector's own check. */
+/* Does this policy grant this secret here (asked or not)? The injector's own check. */
 bool policy_grants(const struct policy *p, const struct policy_request *r, const char *secret);
 
 /* 0 when the path has nothing ambiguous (dot segments however encoded, "//", backslash, control or

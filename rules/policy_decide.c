@@ -74,7 +74,8 @@ static int find_deny(const struct policy_index *x, const struct site *const *sit
     return best != NULL;
 }
 
-/* The narrowest allow that matches; where only the method is wrong, *other is the narrowest. */
+/* The narrowest ask that matches, else the narrowest allow; where only the method is wrong, *other
+ * is that. */
 static const struct arm *find_allow(const struct policy_index *x, const struct site *const *sites,
                                     size_t n, const struct policy_request *r, uint32_t method,
                                     const struct arm **other)
@@ -119,7 +120,7 @@ void policy_decide(const struct policy *p, const struct policy_request *r, struc
     const struct arm *a = find_allow(x, sites, n, r, method, &other);
     if (a == NULL && other == NULL)
         return;
-    ret->verdict = a ? VERDICT_ALLOW : VERDICT_DENY;
+    ret->verdict = a == NULL ? VERDICT_DENY : a->entry->rule.ask ? VERDICT_ASK : VERDICT_ALLOW;
     ret->rule = a ? &a->entry->rule : &other->entry->rule;
     ret->code = a ? "ok" : "method";
 }
@@ -128,7 +129,7 @@ bool policy_grants(const struct policy *p, const struct policy_request *r, const
 {
     struct decision d;
     policy_decide(p, r, &d);
-    return d.verdict == VERDICT_ALLOW && d.rule->credential &&
+    return d.verdict != VERDICT_DENY && d.rule->credential &&
            (r->authority->scheme == SCHEME_HTTPS || d.rule->allow_plaintext) &&
            strcmp(d.rule->credential->secret, secret) == 0;
 }
@@ -151,6 +152,11 @@ bool policy_has_tunnels(const struct policy *p)
     return policy_index_of(p)->tunnels;
 }
 
+bool policy_asks(const struct policy *p)
+{
+    return policy_index_of(p)->asks;
+}
+
 const struct rule *policy_tunnel(const struct policy *p, const struct authority *a)
 {
     const struct policy_index *x = policy_index_of(p);
@@ -167,7 +173,7 @@ const struct rule *policy_tunnel(const struct policy *p, const struct authority 
 
 static bool rule_leads_to(const struct rule *r, unsigned kinds, const struct authority *at)
 {
-    if (!(kinds & (r->credential ? POLICY_HOST_CREDENTIALED : POLICY_HOST_PLAIN)))
+    if (!(kinds & policy_rule_kind(r)))
         return false;
     for (size_t i = 0; i < r->n_to; i++)
         if (cidr_contains(&r->to[i], at))

@@ -148,18 +148,27 @@ static void hang(struct policy_index *x, uint32_t i)
         return;
     }
     x->tunnels = x->tunnels || arm->entry->rule.tunnel;
+    x->asks = x->asks || arm->entry->rule.ask;
     s->allow_depths |= 1u << arm->depth;
-    s->kinds |= arm->entry->rule.credential ? POLICY_HOST_CREDENTIALED : POLICY_HOST_PLAIN;
+    s->kinds |= policy_rule_kind(&arm->entry->rule);
     arm->next_site = s->first_arm;
     s->first_arm = i;
 }
 
-/* Narrower first; where neither contains the other, the rule that stands first. */
+unsigned policy_rule_kind(const struct rule *r)
+{
+    return r->ask ? POLICY_HOST_ASK : r->credential ? POLICY_HOST_CREDENTIALED : POLICY_HOST_PLAIN;
+}
+
+/* What asks before what allows; narrower first; where neither contains the other, the rule that
+ * stands first. */
 static int by_rank(const void *pa, const void *pb)
 {
     const struct arm *a = pa, *b = pb;
     if (a->entry->deny != b->entry->deny)
         return a->entry->deny ? 1 : -1;
+    if (a->entry->rule.ask != b->entry->rule.ask)
+        return a->entry->rule.ask ? -1 : 1;
     int r = pattern_order(&a->pattern, &b->pattern);
     if (r == 0)
         r = __builtin_popcount(a->methods) - __builtin_popcount(b->methods);

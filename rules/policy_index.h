@@ -46,7 +46,7 @@ struct policy_index {
     uint32_t n_sites;
     struct bucket *buckets, *site_table, *host_table;
     size_t bucket_mask, site_mask;
-    bool subdomains, denies, tunnels;
+    bool subdomains, denies, tunnels, asks;
 };
 
 const struct policy_index *policy_index_of(const struct policy *p); /* policy.c */

@@ -21,8 +21,8 @@ const struct key rule_keys[] = {
     {"cookies", NULL},
     {"websocket", NULL},
     {"ranges", NULL},
-    {"ask", "M3"},
-    {"budget", "M3"},
+    {"ask", NULL},
+    {"budget", NULL},
     {"to", NULL},
     {"refs", NULL},
     {"query", NULL},
@@ -184,6 +184,9 @@ static int add_pattern(struct reader *r, const struct node *n, const char *text,
                          "'%.200s': http:// carries no credential, everybody on the way "
                          "could read it; drop the scheme for https, or say 'allow_plaintext: true'",
                          text);
+    if (r->entry->rule.credential && p.scheme == SCHEME_HTTP &&
+        r->entry->rule.credential->kind == CREDENTIAL_CERTIFICATE)
+        return node_fail(n, err, "'%.200s': a client certificate needs TLS; drop the scheme", text);
     if (r->git != GIT_NONE)
         return add_repository(r, n, &p, err);
     r->entry->arms[r->entry->n_arms++] = (struct rule_arm){p, r->methods};
@@ -196,7 +199,8 @@ static char *rule_text(struct reader *r, const struct node *patterns, size_t n)
     struct buf b;
     bool whole = true;
     buf_init(&b, RULE_TEXT_MAX);
-    whole = buf_append_str(&b, r->entry->deny ? "deny " : "allow ") == 0;
+    const char *verb = r->entry->deny ? "deny " : r->entry->rule.ask ? "ask " : "allow ";
+    whole = buf_append_str(&b, verb) == 0;
     for (size_t i = 0; whole && i < n; i++) {
         struct node item;
         const char *text;
@@ -281,7 +285,7 @@ static int read_bool(const struct node *rule, const char *key, bool *ret, struct
 /* What loosens a guard, or says what comes of one. Before the patterns, which depend on it. */
 static int read_guards(struct reader *r, const struct node *rule, struct err *err)
 {
-    static const char *const words[] = {"redact", "block"};
+    static const char *const words[] = {"redact", "block", "kill"};
     struct rule *to = &r->entry->rule;
     struct node n;
     size_t word;
@@ -293,9 +297,6 @@ static int read_guards(struct reader *r, const struct node *rule, struct err *er
         return node_fail(&n, err, "'%s' goes with 'with': this rule has no credential", n.key);
     if (!node_get(rule, "on_reflect", &n))
         return 0;
-    if (json_is_string(n.value) && strcmp(json_string_value(n.value), "kill") == 0)
-        return node_fail(&n, err,
-                         "'on_reflect: kill' is specified but not built yet (planned: M3)");
     if (node_word(&n, words, ARRAY_LEN(words), &word, err) < 0)
         return -1;
     to->on_reflect = (enum on_reflect)word;
@@ -314,7 +315,7 @@ static int read_more(const struct node *rule, const struct rule_entry *e, struct
         node_get(rule, "websocket", &n);
         return node_fail(&n, err, "git speaks no WebSocket; leave 'websocket' out of a git rule");
     }
-    if (ret->websocket && ret->on_reflect == REFLECT_BLOCK) {
+    if (ret->websocket && ret->on_reflect != REFLECT_REDACT) {
         node_get(rule, "on_reflect", &n);
         return node_fail(&n, err, "messages of a WebSocket can only be redacted");
     }
@@ -341,19 +342,23 @@ static int check_deny(const struct node *n, struct err *err)
 int rule_read(struct arena *a, const struct node *n, const json_t *secrets, struct rule_entry *ret,
               struct err *err)
 {
-    struct node allow, deny, with, use;
+    struct node allow, ask, deny, with, use, budget;
     struct reader r = {.arena = a, .entry = ret};
     char where[512];
     if (node_keys(n, rule_keys, rule_n_keys, err) < 0)
         return -1;
-    bool allows = node_get(n, "allow", &allow), denies = node_get(n, "deny", &deny);
+    bool allows = node_get(n, "allow", &allow), denies = node_get(n, "deny", &deny),
+         asks = node_get(n, "ask", &ask);
     if (node_get(n, "use", &use) || node_get(n, "secret", &use))
         return node_fail(&use, err,
                          "'%s' belongs to a preset: { use: github, secret: NAME } and "
                          "nothing beside it but 'access'",
                          use.key);
-    if (allows == denies)
-        return node_fail(allows ? &deny : n, err, "a rule has one of 'allow', 'deny' or 'use'");
+    if (allows + denies + asks != 1)
+        return node_fail(denies ? &deny
+                         : asks ? &ask
+                                : n,
+                         err, "a rule has one of 'allow', 'ask', 'deny' or 'use'");
     *ret = (struct rule_entry){.deny = denies};
     node_where(n, where, sizeof where);
     ret->where = arena_str(a, where);
@@ -362,6 +367,7 @@ int rule_read(struct arena *a, const struct node *n, const json_t *secrets, stru
     if (read_git(n, &r.git, err) < 0 ||
         read_methods(n, denies, &r.methods, &ret->rule.method_scoped, err) < 0)
         return -1;
+    ret->rule.ask = asks;
     ret->git = r.git != GIT_NONE;
     ret->push = r.git == GIT_PUSH;
     ret->rule.method_scoped = ret->rule.method_scoped || ret->git;
@@ -371,10 +377,15 @@ int rule_read(struct arena *a, const struct node *n, const json_t *secrets, stru
     if (read_guards(&r, n, err) < 0 || rule_conditions_read(a, n, &ret->rule, err) < 0 ||
         rule_to_read(a, n, &ret->rule, err) < 0 || rule_tunnel_read(n, &ret->rule, err) < 0)
         return -1;
-    if (read_patterns(&r, denies ? &deny : &allow, err) < 0 ||
+    if (read_patterns(&r,
+                      denies ? &deny
+                      : asks ? &ask
+                             : &allow,
+                      err) < 0 ||
         rule_inspection_read(a, n, ret, err) < 0)
         return -1;
-    if (read_more(n, ret, &ret->rule, err) < 0)
+    if (read_more(n, ret, &ret->rule, err) < 0 ||
+        (node_get(n, "budget", &budget) && budget_read(a, &budget, n, &ret->rule.budget, err) < 0))
         return -1;
     return read_client(n, &ret->rule, err) < 0 ? -1 : rule_edits_read(a, n, &ret->rule, err);
 }

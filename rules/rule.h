@@ -35,6 +35,9 @@ int rule_read(struct arena *a, const struct node *n, const json_t *secrets, stru
 extern const struct key rule_keys[];
 extern const size_t rule_n_keys;
 
+/* Which kind of rule (POLICY_HOST_*) an allow or ask rule is (policy_index.c). */
+unsigned policy_rule_kind(const struct rule *r);
+
 /* `with`, set_headers and remove_headers (rule_credential.c). */
 int rule_credential_read(struct arena *a, const struct node *with, const json_t *secrets,
                          const struct credential **ret, struct err *err);

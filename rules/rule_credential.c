@@ -16,7 +16,7 @@ static const struct key with_keys[] = {
     {"azure", "M3"},
     {"hmac", "M3"},
     {"signature", "M3"},
-    {"client_certificate", "M3"},
+    {"client_certificate", NULL},
 };
 
 struct names {
@@ -48,22 +48,35 @@ int rule_secret_known(const struct node *n, const char *name, const json_t *secr
     return node_fail(n, err, "no secret '%s' is declared; add it under 'secrets'", name);
 }
 
+/* Secrets that sign and are never sent, and the word in `with` that they are for. */
+static const struct {
+    const char *made, *word, *example;
+} signers[] = {
+    {"aws_key", "aws", "aws_key: { access_key_id: SECRET, secret_access_key: SECRET }"},
+    {"aws_role", "aws", ""},
+    {"client_certificate", "client_certificate",
+     "client_certificate: { certificate: SECRET, key: SECRET }"},
+};
+
 int rule_secret_read(struct arena *a, const struct node *n, const json_t *secrets,
                      const char *signs, const char **ret, struct err *err)
 {
-    const char *name;
+    const char *name, *word = NULL, *example = "";
     if (node_string(n, &name, err) < 0 || rule_secret_known(n, name, secrets, err) < 0)
         return -1;
     const json_t *declared = json_object_get(secrets, name);
-    bool is_aws = json_object_get(declared, "aws_key") || json_object_get(declared, "aws_role");
-    if (declared && is_aws && signs == NULL)
-        return node_fail(n, err, "'%s' signs requests and is never sent; use 'with: { aws: %s }'",
-                         name, name);
-    if (declared && !is_aws && signs)
-        return node_fail(n, err,
-                         "'%s' is not a signing key; declare one with 'aws_key: { access_key_id: "
-                         "SECRET, secret_access_key: SECRET }' under 'secrets'",
-                         name);
+    for (size_t i = 0; i < ARRAY_LEN(signers); i++) {
+        if (json_object_get(declared, signers[i].made))
+            word = signers[i].word;
+        if (signs && *example == 0 && strcmp(signers[i].word, signs) == 0)
+            example = signers[i].example;
+    }
+    if (declared && word && (signs == NULL || strcmp(signs, word) != 0))
+        return node_fail(n, err, "'%s' signs requests and is never sent; use 'with: { %s: %s }'",
+                         name, word, name);
+    if (declared && word == NULL && signs)
+        return node_fail(n, err, "'%s' is not a signing key; declare one with '%s' under 'secrets'",
+                         name, example);
     *ret = arena_str(a, name);
     return 0;
 }
@@ -172,7 +185,8 @@ int rule_credential_read(struct arena *a, const struct node *with, const json_t 
     if (json_object_size(with->value) != 1)
         return node_fail(
             with, err,
-            "'with' holds one of bearer, basic, header, query, cookie, placeholder, aws");
+            "'with' holds one of bearer, basic, header, query, cookie, placeholder, aws, "
+            "client_certificate");
     if (node_get(with, "basic", &n))
         return read_basic(a, &n, secrets, c, err);
     if (node_get(with, "header", &n))

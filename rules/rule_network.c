@@ -91,6 +91,9 @@ static const char *tunnel_clash(const struct rule_entry *e, const struct rule_ar
                "pass "
                "unread beside it";
     bool same_port = p->scheme == SCHEME_HTTPS && p->port == tunnel->port;
+    if (e->rule.ask && same_port)
+        return "a rule here asks before anything goes to that host and port, which a tunnel would "
+               "get past";
     if (!same_port || (e->deny && all) || (!e->deny && p->subdomains))
         return NULL;
     return "another rule is about paths or methods of the same host and port, which a tunnel hides";

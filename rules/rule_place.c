@@ -149,6 +149,10 @@ int rule_place_read(struct arena *a, const struct node *with, const json_t *secr
         c->kind = CREDENTIAL_AWS;
         return read_aws(a, &n, secrets, c, err);
     }
+    if (node_get(with, "client_certificate", &n)) {
+        c->kind = CREDENTIAL_CERTIFICATE;
+        return rule_secret_read(a, &n, secrets, "client_certificate", &c->secret, err);
+    }
     bool query = node_get(with, "query", &n);
     if (!query)
         node_get(with, "cookie", &n);
@@ -166,6 +170,7 @@ char *credential_text(const struct credential *c, char *buf, size_t size)
         [CREDENTIAL_COOKIE] = "cookie",
         [CREDENTIAL_PLACEHOLDER] = "in place of its placeholder in",
         [CREDENTIAL_AWS] = "AWS signature",
+        [CREDENTIAL_CERTIFICATE] = "TLS client certificate",
     };
     static const char *const places[] = {"header", "query", "path", "body"};
     const char *what = c->kind == CREDENTIAL_BASIC    ? c->user

@@ -1,8 +1,9 @@
-#include "derived.h"
+#include "derived_internal.h"
 
 #include "aws_sign.h"
 #include "base64.h"
 #include "jwt.h"
+#include "tls_sign.h"
 
 #include <jansson.h>
 #include <openssl/rand.h>
@@ -11,14 +12,11 @@
 #include <string.h>
 
 enum {
-    LIFE_STANDARD = 300, /* seconds, when an endpoint does not say */
     LIFE_MAX = 86400,
     ASSERTION_LIFE = 300,
     GITHUB_JWT_LIFE = 540, /* of at most ten minutes */
     GITHUB_JWT_SKEW = 30,
 };
-
-enum derived_kind { OAUTH2, JWT, GOOGLE, GITHUB_APP, ENTRA, AWS_KEY, AWS_ROLE };
 
 static const struct {
     const char *name;
@@ -31,17 +29,18 @@ static const struct {
     [ENTRA] = {"entra", {"client_secret"}},
     [AWS_KEY] = {"aws_key", {"access_key_id", "secret_access_key", "session_token"}},
     [AWS_ROLE] = {"aws_role", {"key"}},
+    [CERTIFICATE] = {"client_certificate", {"certificate", "key"}},
+    [VAULT] = {"vault", {"auth"}},
+    [OPENBAO] = {"openbao", {"auth"}},
+    [AWS_SECRET] = {"aws_secret", {"key"}},
+    [AWS_PARAMETER] = {"aws_parameter", {"key"}},
+    [ONEPASSWORD] = {"onepassword", {"token"}},
+    [VAULT_TOKEN] = {"vault_token", {"token"}},
+    [VAULT_APPROLE] = {"vault_approle", {"secret_id"}},
+    [VAULT_KUBERNETES] = {"vault_kubernetes", {"jwt"}},
 };
 
-struct derived {
-    enum derived_kind kind;
-    json_t *spec;
-    const char *inputs[DERIVED_INPUTS_MAX]; /* names; in the spec */
-    size_t n;
-    int refresh;
-};
-
-static const char *text_of(const struct derived *m, const char *field)
+const char *derived_text(const struct derived *m, const char *field)
 {
     const char *s = json_string_value(json_object_get(m->spec, field));
     return s ? s : "";
@@ -55,7 +54,7 @@ struct derived *derived_new(const char *spec, struct err *err)
     m->refresh = -1;
     m->spec = json_loads(spec, 0, NULL);
     size_t k = 0;
-    while (k < ARRAY_LEN(kinds) && strcmp(kinds[k].name, text_of(m, "kind")) != 0)
+    while (k < ARRAY_LEN(kinds) && strcmp(kinds[k].name, derived_text(m, "kind")) != 0)
         k++;
     if (k == ARRAY_LEN(kinds)) {
         err_set(err, ERR_PARSE, "no known way to make a secret");
@@ -64,12 +63,16 @@ struct derived *derived_new(const char *spec, struct err *err)
     }
     m->kind = (enum derived_kind)k;
     for (size_t i = 0; i < DERIVED_INPUTS_MAX && kinds[k].inputs[i]; i++) {
-        const char *name = text_of(m, kinds[k].inputs[i]);
+        const char *name = derived_text(m, kinds[k].inputs[i]);
         if (*name == 0)
             continue;
         if (strcmp(kinds[k].inputs[i], "refresh_token") == 0)
             m->refresh = (int)m->n;
         m->inputs[m->n++] = name;
+    }
+    if (m->kind == VAULT_APPROLE || m->kind == VAULT_KUBERNETES) {
+        if (asprintf(&m->renew, "%s/v1/auth/token/renew-self", derived_text(m, "address")) < 0)
+            m->renew = NULL;
     }
     return m;
 }
@@ -79,6 +82,7 @@ void derived_free(struct derived *m)
     if (m == NULL)
         return;
     json_decref(m->spec);
+    free(m->renew);
     free(m);
 }
 
@@ -89,12 +93,66 @@ const char *derived_input(const struct derived *m, size_t i)
 
 bool derived_signs(const struct derived *m)
 {
-    return m->kind == AWS_KEY || m->kind == AWS_ROLE;
+    return m->kind >= AWS_KEY && m->kind <= CERTIFICATE;
 }
 
 bool derived_is_local(const struct derived *m)
 {
-    return m->kind == AWS_KEY;
+    return m->kind == AWS_KEY || m->kind == CERTIFICATE;
+}
+
+/* "ID" or "ID TOKEN". */
+static struct secret *told_of_pair(struct slice value)
+{
+    struct aws_pair pair;
+    if (aws_pair_open(value, &pair) < 0)
+        return NULL;
+    struct secret *told = secret_alloc(pair.id.n + pair.token.n + (pair.token.n > 0));
+    if (told == NULL)
+        return NULL;
+    unsigned char *to = secret_bytes(told);
+    memcpy(to, pair.id.p, pair.id.n);
+    if (pair.token.n > 0) {
+        to[pair.id.n] = ' ';
+        memcpy(to + pair.id.n + 1, pair.token.p, pair.token.n);
+    }
+    return told;
+}
+
+struct secret *derived_told(const struct derived *m, struct slice value)
+{
+    if (m->kind == AWS_KEY || m->kind == AWS_ROLE)
+        return told_of_pair(value);
+    struct slice chain = tls_certificates(value);
+    return chain.n ? secret_new(chain.p, chain.n) : NULL;
+}
+
+int derived_sign(const struct derived *m, struct slice value, uint32_t scheme, struct slice text,
+                 struct buf *out, struct err *err)
+{
+    if (m->kind != CERTIFICATE || scheme > UINT16_MAX)
+        return err_set(err, ERR_DENIED, "it does not sign that");
+    return tls_sign(value, (uint16_t)scheme, text, out, err);
+}
+
+bool derived_is_stored(const struct derived *m)
+{
+    return m->kind >= VAULT && m->kind <= ONEPASSWORD;
+}
+
+bool derived_renews(const struct derived *m)
+{
+    return m->renew != NULL;
+}
+
+bool derived_needs_login(const struct derived *m)
+{
+    return m->kind == VAULT || m->kind == OPENBAO;
+}
+
+bool derived_is_itself(const struct derived *m)
+{
+    return m->kind == VAULT_TOKEN;
 }
 
 int derived_refreshes(const struct derived *m)
@@ -104,6 +162,8 @@ int derived_refreshes(const struct derived *m)
 
 struct secret *derived_local(const struct derived *m, struct secret *const *inputs, struct err *err)
 {
+    if (m->kind == CERTIFICATE)
+        return tls_pack(secret_slice(inputs[0]), secret_slice(inputs[1]), err);
     struct slice token = m->n > 2 ? secret_slice(inputs[2]) : (struct slice){"", 0};
     struct secret *pair = aws_pair_pack(secret_slice(inputs[0]), secret_slice(inputs[1]), token);
     if (pair == NULL)
@@ -132,10 +192,10 @@ static int put_form(struct buf *out, const char *name, struct slice value)
 
 static int put_spec(const struct derived *m, struct buf *out, const char *name)
 {
-    return put_form(out, name, slice_str(text_of(m, name)));
+    return put_form(out, name, slice_str(derived_text(m, name)));
 }
 
-static int put_field(struct token_request *r, const char *name, const char *value)
+int derived_field(struct token_request *r, const char *name, const char *value)
 {
     struct buf *to = token_request_field(r, name);
     return to ? buf_append_str(to, value) : -1;
@@ -163,9 +223,9 @@ static int put_basic(struct token_request *r, struct slice user, struct slice pa
 
 static int ask_oauth2(const struct derived *m, struct secret *const *in, struct token_request *r)
 {
-    const char *id = text_of(m, "client_id");
+    const char *id = derived_text(m, "client_id");
     bool refresh = m->refresh >= 0, has_secret = m->n > (refresh ? 1u : 0u);
-    bool basic = has_secret && strcmp(text_of(m, "auth"), "basic") == 0;
+    bool basic = has_secret && strcmp(derived_text(m, "auth"), "basic") == 0;
     struct buf *b = &r->body;
     int bad =
         put_form(b, "grant_type", refresh ? SLICE("refresh_token") : SLICE("client_credentials"));
@@ -219,11 +279,11 @@ static int ask_jwt(const struct derived *m, struct secret *const *in, time_t now
                    struct token_request *r, struct err *err)
 {
     struct buf jwt;
-    const char *subject = text_of(m, "subject"), *audience = text_of(m, "audience");
+    const char *subject = derived_text(m, "subject"), *audience = derived_text(m, "audience");
     json_t *claims = json_object();
-    set_text(claims, "iss", text_of(m, "issuer"));
-    set_text(claims, "sub", *subject ? subject : text_of(m, "issuer"));
-    set_text(claims, "aud", *audience ? audience : text_of(m, "token_url"));
+    set_text(claims, "iss", derived_text(m, "issuer"));
+    set_text(claims, "sub", *subject ? subject : derived_text(m, "issuer"));
+    set_text(claims, "aud", *audience ? audience : derived_text(m, "token_url"));
     set_times(claims, now, ASSERTION_LIFE);
     unsigned char raw[16]; /* endpoints take each assertion once */
     char id[2 * sizeof raw + 1] = "";
@@ -233,7 +293,7 @@ static int ask_jwt(const struct derived *m, struct secret *const *in, time_t now
         snprintf(id + 2 * i, 3, "%02x", raw[i]);
     set_text(claims, "jti", id);
     buf_init_wiped(&jwt, 16384);
-    int bad = sign_claims(&jwt, text_of(m, "algorithm"), text_of(m, "key_id"), claims,
+    int bad = sign_claims(&jwt, derived_text(m, "algorithm"), derived_text(m, "key_id"), claims,
                           secret_slice(in[0]), err);
     bad = bad < 0 ? -1 : put_assertion(r, buf_slice(&jwt)) | put_spec(m, &r->body, "scope");
     buf_free(&jwt);
@@ -254,10 +314,10 @@ static int ask_google(const struct derived *m, struct secret *const *in, time_t 
     if (email && pem) {
         json_t *claims = json_object();
         set_text(claims, "iss", email);
-        set_text(claims, "sub", text_of(m, "subject"));
-        set_text(claims, "aud", text_of(m, "token_url"));
-        set_text(claims, "scope", text_of(m, "scope"));
-        set_text(claims, "target_audience", text_of(m, "audience"));
+        set_text(claims, "sub", derived_text(m, "subject"));
+        set_text(claims, "aud", derived_text(m, "token_url"));
+        set_text(claims, "scope", derived_text(m, "scope"));
+        set_text(claims, "target_audience", derived_text(m, "audience"));
         set_times(claims, now, 3600);
         bad = sign_claims(&jwt, "RS256", key_id ? key_id : "", claims, slice_str(pem), err);
         bad = bad < 0 ? -1 : put_assertion(r, buf_slice(&jwt));
@@ -274,11 +334,11 @@ static int ask_github(const struct derived *m, struct secret *const *in, time_t 
 {
     json_t *claims = json_object();
     struct buf *to = token_request_field(r, "authorization");
-    set_text(claims, "iss", text_of(m, "app_id"));
+    set_text(claims, "iss", derived_text(m, "app_id"));
     set_times(claims, now - GITHUB_JWT_SKEW, GITHUB_JWT_LIFE);
     int bad = buf_append_str(to, "Bearer ");
     bad |= sign_claims(to, "RS256", "", claims, secret_slice(in[0]), err);
-    return bad | put_field(r, "user-agent", "durward");
+    return bad | derived_field(r, "user-agent", "durward");
 }
 
 /* Path and host of an https URL that was checked with the configuration. */
@@ -290,64 +350,76 @@ static void split_url(const char *url, struct slice *host, struct slice *path)
     *path = rest[n] ? slice_str(rest + n) : SLICE("/");
 }
 
-/* AssumeRole is itself a signed request: its few fields are canonical as they stand. */
-static int ask_sts(const struct derived *m, struct secret *const *in, time_t now,
-                   struct token_request *r, struct err *err)
+int derived_sign_post(const struct derived *m, const struct secret *key, const char *service,
+                      const char *type, const char *target, time_t now, struct token_request *r,
+                      struct err *err)
 {
     struct aws_pair pair;
-    struct aws_scope s = {.service = "sts"};
+    struct aws_scope s = {.time = ""};
     struct slice host, path;
     struct buf text;
     struct tm tm;
-    char hash[AWS_HEX + 1], sig[AWS_HEX + 1];
-    if (aws_pair_open(secret_slice(in[0]), &pair) < 0)
+    char hash[AWS_HEX + 1], sig[AWS_HEX + 1], names[96];
+    if (aws_pair_open(secret_slice(key), &pair) < 0)
         return err_set(err, ERR_PARSE, "its key is none");
-    struct buf *b = &r->body;
-    int bad = put_form(b, "Action", SLICE("AssumeRole")) |
-              put_form(b, "Version", SLICE("2011-06-15")) |
-              put_form(b, "RoleArn", slice_str(text_of(m, "role_arn"))) |
-              put_form(b, "RoleSessionName", slice_str(text_of(m, "session_name"))) |
-              put_form(b, "ExternalId", slice_str(text_of(m, "external_id"))) |
-              put_form(b, "DurationSeconds", slice_str(text_of(m, "duration")));
+    bool session = pair.token.n > 0;
     split_url(r->url, &host, &path);
     gmtime_r(&now, &tm);
     strftime(s.time, sizeof s.time, "%Y%m%dT%H%M%SZ", &tm);
-    snprintf(s.region, sizeof s.region, "%s", text_of(m, "region"));
-    bool session = pair.token.n > 0;
-    const char *signed_names = session ? "content-type;host;x-amz-date;x-amz-security-token"
-                                       : "content-type;host;x-amz-date";
+    snprintf(s.region, sizeof s.region, "%s", derived_text(m, "region"));
+    snprintf(s.service, sizeof s.service, "%s", service);
+    snprintf(names, sizeof names, "content-type;host;x-amz-date%s%s",
+             session ? ";x-amz-security-token" : "", target ? ";x-amz-target" : "");
     buf_init_wiped(&text, AWS_TOKEN_MAX + 4096);
-    bad |= aws_hash(buf_slice(b), hash);
-    bad |= buf_printf(&text,
-                      "POST\n%.*s\n\ncontent-type:application/x-www-form-urlencoded\n"
-                      "host:%.*s\nx-amz-date:%s\n",
-                      SL(path), SL(host), s.time);
+    int bad = aws_hash(buf_slice(&r->body), hash);
+    bad |= buf_printf(&text, "POST\n%.*s\n\ncontent-type:%s\nhost:%.*s\nx-amz-date:%s\n", SL(path),
+                      type, SL(host), s.time);
     if (session)
         bad |= buf_printf(&text, "x-amz-security-token:%.*s\n", SL(pair.token));
-    bad |= buf_printf(&text, "\n%s\n%s", signed_names, hash);
+    if (target)
+        bad |= buf_printf(&text, "x-amz-target:%s\n", target);
+    bad |= buf_printf(&text, "\n%s\n%s", names, hash);
     bad |= aws_hash(buf_slice(&text), s.hash);
     bad |= bad == 0 ? aws_sign(&pair, &s, sig) : -1;
     buf_free(&text);
+    bad |= derived_field(r, "x-amz-date", s.time);
+    if (target)
+        bad |= derived_field(r, "x-amz-target", target);
     struct buf *auth = token_request_field(r, "authorization");
-    bad |= put_field(r, "x-amz-date", s.time);
-    if (bad || buf_printf(auth,
-                          "AWS4-HMAC-SHA256 Credential=%.*s/%.8s/%s/sts/aws4_request, "
-                          "SignedHeaders=%s, Signature=%s",
-                          SL(pair.id), s.time, s.region, signed_names, sig) < 0)
+    if (bad || auth == NULL ||
+        buf_printf(auth,
+                   "AWS4-HMAC-SHA256 Credential=%.*s/%.8s/%s/%s/aws4_request, "
+                   "SignedHeaders=%s, Signature=%s",
+                   SL(pair.id), s.time, s.region, service, names, sig) < 0)
         return -1;
     struct buf *token = session ? token_request_field(r, "x-amz-security-token") : NULL;
     return token ? buf_append_slice(token, pair.token) : 0;
 }
 
-int derived_request(const struct derived *m, struct secret *const *in, time_t now,
-                    struct token_request *r, struct err *err)
+/* AssumeRole is itself a signed request: its few fields are canonical as they stand. */
+static int ask_sts(const struct derived *m, struct secret *const *in, time_t now,
+                   struct token_request *r, struct err *err)
+{
+    struct buf *b = &r->body;
+    int bad = put_form(b, "Action", SLICE("AssumeRole")) |
+              put_form(b, "Version", SLICE("2011-06-15")) |
+              put_form(b, "RoleArn", slice_str(derived_text(m, "role_arn"))) |
+              put_form(b, "RoleSessionName", slice_str(derived_text(m, "session_name"))) |
+              put_form(b, "ExternalId", slice_str(derived_text(m, "external_id"))) |
+              put_form(b, "DurationSeconds", slice_str(derived_text(m, "duration")));
+    return bad | derived_sign_post(m, in[0], "sts", "application/x-www-form-urlencoded", NULL, now,
+                                   r, err);
+}
+
+int derived_request(const struct derived *m, struct secret *const *in, const struct secret *old,
+                    time_t now, struct token_request *r, struct err *err)
 {
     int bad;
-    token_request_init(r, text_of(m, "endpoint"));
+    token_request_init(r, derived_text(m, "endpoint"));
     err->text[0] = 0;
-    bad = put_field(r, "accept", "application/json");
-    if (m->kind != GITHUB_APP)
-        bad |= put_field(r, "content-type", "application/x-www-form-urlencoded");
+    bad = derived_field(r, "accept", "application/json");
+    if (m->kind != GITHUB_APP && m->kind < VAULT)
+        bad |= derived_field(r, "content-type", "application/x-www-form-urlencoded");
     switch (m->kind) {
     case OAUTH2:
         bad |= ask_oauth2(m, in, r);
@@ -367,8 +439,11 @@ int derived_request(const struct derived *m, struct secret *const *in, time_t no
     case AWS_ROLE:
         bad |= ask_sts(m, in, now, r, err);
         break;
-    default:
+    case AWS_KEY:
         bad = -1;
+        break;
+    default:
+        bad |= derived_store_ask(m, in, old, now, r, err);
     }
     if (bad && err->text[0] == 0)
         err_set(err, ERR_INTERNAL, "the request to its endpoint cannot be written");
@@ -377,7 +452,7 @@ int derived_request(const struct derived *m, struct secret *const *in, time_t no
 
 /* ---- the answer ---- */
 
-static struct secret *secret_of(const json_t *v)
+struct secret *derived_token(const json_t *v)
 {
     const char *s = json_string_value(v);
     size_t n = json_string_length(v);
@@ -390,7 +465,7 @@ static struct secret *secret_of(const json_t *v)
 }
 
 /* A part of the life is left out, for clocks and for what is under way. */
-static unsigned life_of(int64_t seconds)
+unsigned derived_life(int64_t seconds)
 {
     if (seconds > LIFE_MAX)
         seconds = LIFE_MAX;
@@ -449,7 +524,7 @@ static int take_pair(const json_t *v, time_t now, struct derived_answer *ret)
     const char *token = json_string_value(json_object_get(c, "SessionToken"));
     if (id && key && token)
         ret->value = aws_pair_pack(slice_str(id), slice_str(key), slice_str(token));
-    ret->seconds = life_of(until(json_object_get(c, "Expiration"), now));
+    ret->seconds = derived_life(until(json_object_get(c, "Expiration"), now));
     return ret->value ? 0 : -1;
 }
 
@@ -458,33 +533,37 @@ static int take_token(const struct derived *m, const json_t *v, time_t now,
 {
     int64_t life;
     if (m->kind == GITHUB_APP) {
-        ret->value = secret_of(json_object_get(v, "token"));
+        ret->value = derived_token(json_object_get(v, "token"));
         life = until(json_object_get(v, "expires_at"), now);
-    } else if (m->kind == GOOGLE && *text_of(m, "audience")) {
-        ret->value = secret_of(json_object_get(v, "id_token"));
+    } else if (m->kind == GOOGLE && *derived_text(m, "audience")) {
+        ret->value = derived_token(json_object_get(v, "id_token"));
         life = ret->value ? id_token_life(ret->value, now) : -1;
     } else {
         const char *type = json_string_value(json_object_get(v, "token_type"));
         if (type && !slice_ieq_str(slice_str(type), "bearer"))
             return -1;
-        ret->value = secret_of(json_object_get(v, "access_token"));
+        ret->value = derived_token(json_object_get(v, "access_token"));
         life = expires_in(json_object_get(v, "expires_in"));
         if (m->refresh >= 0)
-            ret->rotated = secret_of(json_object_get(v, "refresh_token"));
+            ret->rotated = derived_token(json_object_get(v, "refresh_token"));
     }
-    ret->seconds = life_of(life < 0 ? LIFE_STANDARD : life);
+    ret->seconds = derived_life(life < 0 ? DERIVED_LIFE : life);
     return ret->value ? 0 : -1;
 }
 
-/* An error code of theirs may be shown: a short word, no text of the request. */
-static int refused(unsigned status, const json_t *v, struct err *err)
+/* An error code of theirs may be shown: a short word (of RFC 6749, or AWS's), no text of the
+ * request. */
+static int refused(const struct derived *m, unsigned status, const json_t *v, struct err *err)
 {
     const char *word = json_string_value(json_object_get(v, "error"));
+    const char *type = json_string_value(json_object_get(v, "__type"));
+    const char *hash = type ? strchr(type, '#') : NULL, *hint = derived_store_hint(m, status);
+    word = word ? word : hash ? hash + 1 : type;
     size_t n = word ? strlen(word) : 0;
     bool plain = n > 0 && n <= 40 &&
                  strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-.") == n;
-    return err_set(err, ERR_DENIED, "its endpoint answered %u%s%s", status, plain ? " " : "",
-                   plain ? word : "");
+    return err_set(err, ERR_DENIED, "its endpoint answered %u%s%s%s%s", status, plain ? " " : "",
+                   plain ? word : "", hint ? ": " : "", hint ? hint : "");
 }
 
 int derived_reply(const struct derived *m, unsigned status, struct slice body, time_t now,
@@ -494,16 +573,21 @@ int derived_reply(const struct derived *m, unsigned status, struct slice body, t
     json_t *v = json_loadb(body.p, body.n, 0, NULL);
     int r;
     if (status != 200 && status != 201) {
-        r = refused(status, v, err);
+        r = refused(m, status, v, err);
     } else {
-        r = m->kind == AWS_ROLE ? take_pair(v, now, ret) : take_token(m, v, now, ret);
-        if (r == 0 && ret->seconds == 0)
+        r = m->kind >= VAULT      ? derived_store_take(m, v, ret)
+            : m->kind == AWS_ROLE ? take_pair(v, now, ret)
+                                  : take_token(m, v, now, ret);
+        if (r == 0 && ret->seconds == 0 && !derived_is_stored(m))
             r = -1;
         if (r < 0) {
             secret_unref(ret->value);
             secret_unref(ret->rotated);
             *ret = (struct derived_answer){.value = NULL};
-            err_set(err, ERR_PARSE, "its endpoint answered without a token that can be used");
+            if (derived_is_stored(m))
+                derived_store_absent(m, err);
+            else
+                err_set(err, ERR_PARSE, "its endpoint answered without a token that can be used");
         }
     }
     json_decref(v);

@@ -19,8 +19,14 @@ void derived_free(struct derived *m); /* NULL is fine */
 
 /* Name of the i-th secret it is made of; NULL past the end. */
 const char *derived_input(const struct derived *m, size_t i);
-/* Its value is a pair (aws_sign.h), which signs and is never released. */
+/* Its value signs and is never released (aws_sign.h, tls_sign.h). */
 bool derived_signs(const struct derived *m);
+/* What whoever asks for such a value is told instead: what goes along with each signature. NULL:
+ * the value is none, or memory is out. */
+struct secret *derived_told(const struct derived *m, struct slice value);
+/* A signature by one that is no AWS pair. scheme: of TLS; else 0. */
+int derived_sign(const struct derived *m, struct slice value, uint32_t scheme, struct slice text,
+                 struct buf *out, struct err *err) WUNUSED;
 /* It has a refresh token that its endpoint may replace: the index of that input, else -1. */
 int derived_refreshes(const struct derived *m);
 /* No endpoint is asked: the inputs alone make the value. */
@@ -28,9 +34,19 @@ struct secret *derived_local(const struct derived *m, struct secret *const *inpu
                              struct err *err);
 bool derived_is_local(const struct derived *m);
 
-/* What to ask; free it with token_request_free in either case. 0 or -1. */
-int derived_request(const struct derived *m, struct secret *const *inputs, time_t now,
-                    struct token_request *ret, struct err *err);
+/* Its value is kept behind an endpoint: as it is given, to be checked like that of any store. */
+bool derived_is_stored(const struct derived *m);
+/* Its input is a login, which may have ended early: 401 or 403 say so. */
+bool derived_needs_login(const struct derived *m);
+/* A login that can be prolonged with the token itself. */
+bool derived_renews(const struct derived *m);
+/* A login by a token that is given: when it cannot be prolonged (4xx) it serves as it is. */
+bool derived_is_itself(const struct derived *m);
+
+/* old: the value to prolong, or NULL. What to ask; free it with token_request_free in either case.
+ * 0 or -1. */
+int derived_request(const struct derived *m, struct secret *const *inputs, const struct secret *old,
+                    time_t now, struct token_request *ret, struct err *err);
 
 struct derived_answer {
     struct secret *value;   /* the caller unrefs */

@@ -15,6 +15,8 @@
 /* IDLE: nothing under way. QUEUED: wanted, but there is no vault. ASKED: an answer is owed. */
 enum held_state { HELD_IDLE, HELD_QUEUED, HELD_ASKED };
 
+enum { SIGNATURE_MAX = 1024 }; /* or of the words that say why there is none */
+
 struct secret_wait {
     struct held *held;
     secret_fn fn;
@@ -171,6 +173,8 @@ static struct held *held_new(struct secret_client *c, const char *name)
 
 /* ---- signatures ---- */
 
+static const struct slice no_signature = {"", 0};
+
 void secret_client_sign_cancel(struct sign_wait *w)
 {
     if (w == NULL)
@@ -181,38 +185,38 @@ void secret_client_sign_cancel(struct sign_wait *w)
     free(w);
 }
 
-static void sign_done(struct sign_wait *w, const char *signature, const char *why)
+static void sign_done(struct sign_wait *w, struct slice signature, struct slice why)
 {
     struct err err = {0};
     sign_fn fn = w->fn;
     void *arg = w->arg;
     secret_client_sign_cancel(w);
-    if (signature == NULL)
-        err_set(&err, ERR_UNREADY, "%s", why);
+    if (signature.n == 0)
+        err_set(&err, ERR_UNREADY, "%.*s", SL(why));
     fn(arg, signature, &err);
 }
 
 static void on_sign_timeout(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
-    sign_done(arg, NULL, "the vault did not sign in time");
+    sign_done(arg, no_signature, SLICE("the vault did not sign in time"));
 }
 
 static void fail_signing(struct secret_client *c)
 {
     struct sign_wait *w;
     while ((w = LIST_FIRST(&c->signing)) != NULL)
-        sign_done(w, NULL, "the vault is gone");
+        sign_done(w, no_signature, SLICE("the vault is gone"));
 }
 
-struct sign_wait *secret_client_sign(struct secret_client *c, const char *name, const char *key_id,
-                                     const struct aws_scope *scope, sign_fn fn, void *arg)
+/* NULL: fn was told that there is no vault. */
+static struct sign_wait *sign_wait_new(struct secret_client *c, sign_fn fn, void *arg)
 {
     struct err err = {0};
     struct timeval tv = {SECRET_CLIENT_ANSWER_SECONDS, 0};
     struct sign_wait *w = c->vault ? calloc(1, sizeof *w) : NULL;
     if (w == NULL) {
         err_set(&err, ERR_UNREADY, "there is no vault");
-        fn(arg, NULL, &err);
+        fn(arg, no_signature, &err);
         return NULL;
     }
     w->client = c;
@@ -223,6 +227,15 @@ struct sign_wait *secret_client_sign(struct secret_client *c, const char *name, 
     if (w->timeout)
         event_add(w->timeout, &tv);
     LIST_INSERT_HEAD(&c->signing, w, link);
+    return w;
+}
+
+struct sign_wait *secret_client_sign(struct secret_client *c, const char *name, const char *key_id,
+                                     const struct aws_scope *scope, sign_fn fn, void *arg)
+{
+    struct sign_wait *w = sign_wait_new(c, fn, arg);
+    if (w == NULL)
+        return NULL;
     struct msg m;
     msg_init(&m, W_SIGN);
     msg_put_u32(&m, w->req);
@@ -236,21 +249,36 @@ struct sign_wait *secret_client_sign(struct secret_client *c, const char *name, 
     return w;
 }
 
+struct sign_wait *secret_client_sign_text(struct secret_client *c, const char *name,
+                                          uint32_t scheme, struct slice text, sign_fn fn, void *arg)
+{
+    struct sign_wait *w = sign_wait_new(c, fn, arg);
+    if (w == NULL)
+        return NULL;
+    struct msg m;
+    msg_init(&m, W_SIGN_TEXT);
+    msg_put_u32(&m, w->req);
+    msg_put_str(&m, name);
+    msg_put_u32(&m, scheme);
+    msg_put_slice(&m, text);
+    ipc_send(c->vault, &m);
+    return w;
+}
+
 static int on_signed(struct secret_client *c, struct msg *m)
 {
     uint32_t req;
     uint8_t ok;
-    char text[600];
+    struct slice s;
     if (msg_get_u32(m, &req) < 0 || msg_get_u8(m, &ok) < 0 ||
-        msg_get_str(m, text, sizeof text) < 0 || msg_end(m) < 0 || ok > 1 ||
-        (ok && (strlen(text) != AWS_HEX || strspn(text, "0123456789abcdef") != AWS_HEX)))
+        msg_get_slice(m, SIGNATURE_MAX, &s) < 0 || msg_end(m) < 0 || ok > 1 || s.n == 0)
         return -1;
     struct sign_wait *w;
     LIST_FOREACH(w, &c->signing, link)
     if (w->req == req)
         break;
     if (w)
-        sign_done(w, ok ? text : NULL, text);
+        sign_done(w, ok ? s : no_signature, s);
     return 0;
 }
 

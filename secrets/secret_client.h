@@ -30,14 +30,17 @@ void secret_client_on_stale(struct secret_client *c, secret_stale_fn fn, void *a
 /* Calls fn at once (and returns NULL) when the value is at hand, else later. */
 struct secret_wait *secret_client_get(struct secret_client *c, const char *name, secret_fn fn,
                                       void *arg);
-/* A signature of a secret that signs (secrets/aws_sign.h): hexadecimal, NULL with err on failure.
- */
+/* A signature of a secret that signs; n 0 with err on failure. */
 struct aws_scope;
 struct sign_wait;
-typedef void (*sign_fn)(void *arg, const char *signature, const struct err *err);
+typedef void (*sign_fn)(void *arg, struct slice signature, const struct err *err);
 /* fn runs later, or at once (then NULL is returned) when there is no vault. */
 struct sign_wait *secret_client_sign(struct secret_client *c, const char *name, const char *key_id,
                                      const struct aws_scope *scope, sign_fn fn, void *arg);
+/* The same for a text (secrets/derived.h); scheme: of TLS, else 0. */
+struct sign_wait *secret_client_sign_text(struct secret_client *c, const char *name,
+                                          uint32_t scheme, struct slice text, sign_fn fn,
+                                          void *arg);
 void secret_client_sign_cancel(struct sign_wait *w); /* fn will not run; NULL is fine */
 void secret_client_cancel(struct secret_wait *w);    /* fn will not run; NULL is fine */
 

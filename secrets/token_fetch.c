@@ -7,6 +7,7 @@ enum { VALUE_MAX = 64 * 1024 };
 void token_request_init(struct token_request *r, const char *url)
 {
     memset(r, 0, sizeof *r);
+    r->method = "POST";
     r->url = url;
     buf_init_wiped(&r->body, VALUE_MAX);
 }

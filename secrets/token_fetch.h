@@ -1,5 +1,6 @@
-/* One POST to a token endpoint, as the vault sees it. The vault has no sockets: whoever starts it
- * brings the means (proxy/vault_role.c), which reach only the endpoints of the configuration. */
+/* One request (a POST, or a GET without a body) to a token endpoint, as the vault sees it. The
+ * vault has no sockets: whoever starts it brings the means (proxy/vault_role.c), which reach only
+ * the endpoints of the configuration. */
 #ifndef DURWARD_TOKEN_FETCH_H
 #define DURWARD_TOKEN_FETCH_H
 
@@ -8,7 +9,8 @@
 enum { TOKEN_FIELDS_MAX = 8 };
 
 struct token_request {
-    const char *url; /* https://HOST[:PORT]/PATH; lives as long as its mint */
+    const char *method; /* "POST" unless said otherwise; constant */
+    const char *url;    /* https://HOST[:PORT]/PATH; lives as long as its mint */
     struct {
         const char *name; /* lower case, constant */
         struct buf value; /* wiped */

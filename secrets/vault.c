@@ -1,4 +1,4 @@
-#include "aws_sign.h"
+#include "meter.h"
 #include "peer.h"
 #include "proc.h"
 #include "secret_list.h"
@@ -81,6 +81,7 @@ static void answer(struct channel *c, uint32_t req, struct secret *value, unsign
                    const char *why)
 {
     struct msg m;
+    meter_add(value ? METER_SECRETS : METER_SECRETS_FAILED, 1);
     msg_init(&m, W_SECRET); /* its body is wiped when sent */
     msg_put_u32(&m, req);
     msg_put_u8(&m, value != NULL);
@@ -98,21 +99,12 @@ static void on_value(void *arg, struct secret *value, unsigned ttl, const char *
     answer(c, req, value, ttl, why);
 }
 
-/* Of a pair that signs only what goes along with each signature is told: "ID" or "ID TOKEN". */
-static void on_pair(void *arg, struct secret *value, unsigned ttl, const char *why)
+/* Of what signs only what goes along with each signature is told. */
+static void on_signer(void *arg, struct secret *value, unsigned ttl, const char *why)
 {
-    struct aws_pair pair;
-    struct secret *told = NULL;
-    if (value && aws_pair_open(secret_slice(value), &pair) == 0 &&
-        (told = secret_alloc(pair.id.n + pair.token.n + (pair.token.n > 0))) != NULL) {
-        unsigned char *to = secret_bytes(told);
-        memcpy(to, pair.id.p, pair.id.n);
-        if (pair.token.n > 0) {
-            to[pair.id.n] = ' ';
-            memcpy(to + pair.id.n + 1, pair.token.p, pair.token.n);
-        }
-    }
-    on_value(arg, told, ttl, value ? "out of memory" : why);
+    struct asked *a = arg;
+    struct secret *told = value ? derived_told(a->of, secret_slice(value)) : NULL;
+    on_value(arg, told, ttl, value ? "it is not a key that signs" : why);
     secret_unref(told);
 }
 
@@ -134,8 +126,10 @@ static int on_get(struct channel *c, struct msg *m)
         answer(c, req, NULL, 0, "out of memory");
         return 0;
     }
-    bool signs = v->secrets[i].mint && derived_signs(v->secrets[i].mint);
-    struct vault_wait *w = vault_entry_get(v->secrets[i].entry, signs ? on_pair : on_value, a);
+    struct derived *d = v->secrets[i].mint;
+    vault_fn then = d && derived_signs(d) ? on_signer : on_value;
+    a->of = d;
+    struct vault_wait *w = vault_entry_get(v->secrets[i].entry, then, a);
     if (w) /* else `a` is gone already */
         a->wait = w;
     return 0;
@@ -151,6 +145,8 @@ static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_get(c, m);
     case W_SIGN:
         return vault_sign(c, m);
+    case W_SIGN_TEXT:
+        return vault_sign_text(c, m);
     default:
         return -1;
     }
@@ -262,6 +258,19 @@ static void tell_stale(void *arg, const struct vault_entry *e)
     }
 }
 
+static void tell_state(void *arg, const struct vault_entry *e, const char *why)
+{
+    struct vault *v = arg;
+    struct msg m;
+    v->down += why ? 1 : -1;
+    meter_set(METER_SECRETS_DOWN, (uint64_t)v->down);
+    msg_init(&m, W_STORE_STATE);
+    msg_put_str(&m, vault_entry_name(e));
+    msg_put_u8(&m, why == NULL);
+    msg_put_str(&m, why ? why : "");
+    ipc_send(v->control, &m);
+}
+
 static int on_store_fd(struct vault *v, struct msg *m)
 {
     uint32_t req;
@@ -296,23 +305,36 @@ static int on_store_exit(struct vault *v, struct msg *m)
 }
 
 /* What is put together of it without anybody being asked has changed as well; a token that was got
- * with it goes on until it ends. */
+ * with it goes on until it ends, but one that could not be got is tried again. */
+static void part_changed(struct vault *v, struct slice name)
+{
+    const char *part;
+    for (size_t i = 0; i < v->n; i++) {
+        const struct derived *d = v->secrets[i].mint;
+        struct vault_entry *e = v->secrets[i].entry;
+        size_t k = 0;
+        while (d && (part = derived_input(d, k)) && !slice_eq_str(name, part))
+            k++;
+        if (d == NULL || part == NULL)
+            continue;
+        if (derived_is_local(d) || derived_is_itself(d))
+            vault_entry_changed(e);
+        else
+            vault_entry_retry(e);
+        part_changed(v, slice_str(vault_entry_name(e))); /* at most a login or a role deep */
+    }
+}
+
 static int on_store_changed(struct vault *v, struct msg *m)
 {
     struct slice name;
-    const char *part;
     if (msg_get_slice(m, SECRET_NAME_MAX, &name) < 0 || msg_end(m) < 0)
         return -1;
     size_t at = vault_index(v, name);
     if (at == v->n)
         return 0;
     vault_entry_changed(v->secrets[at].entry);
-    for (size_t i = 0; i < v->n; i++) {
-        const struct derived *d = v->secrets[i].mint;
-        for (size_t k = 0; d && derived_is_local(d) && (part = derived_input(d, k)); k++)
-            if (slice_eq_str(name, part))
-                vault_entry_changed(v->secrets[i].entry);
-    }
+    part_changed(v, name);
     return 0;
 }
 
@@ -336,6 +358,8 @@ static int add_secret(struct vault *v, struct msg *m)
         return -1;
     s->entry = vault_entry_new(&v->hooks, name, (enum store_kind)store, ttl, lines);
     v->n++;
+    if (s->entry && s->mint && derived_is_itself(s->mint))
+        vault_entry_keep(s->entry);
     return s->entry ? 0 : -1;
 }
 
@@ -410,6 +434,8 @@ static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return vault_mint_kept(v, m);
     case W_TOKEN_FOUND:
         return vault_mint_found(v, m);
+    case W_SECRET_TRY:
+        return vault_try(v, m);
     default:
         return -1;
     }
@@ -429,6 +455,7 @@ struct vault *vault_new(struct event_base *base, int control_fd, bool confine,
         return NULL;
     }
     LIST_INIT(&v->list);
+    LIST_INIT(&v->tries);
     v->base = base;
     v->confine = confine;
     v->fetcher = fetcher;
@@ -437,6 +464,7 @@ struct vault *vault_new(struct event_base *base, int control_fd, bool confine,
                                     .arg = v,
                                     .open = ask_parent,
                                     .changed = tell_stale,
+                                    .state = tell_state,
                                     .mint = vault_mint_start,
                                     .unmint = vault_mint_stop};
     v->control = ipc_new(base, control_fd, on_control, on_control_closed, v);
@@ -447,6 +475,11 @@ struct vault *vault_new(struct event_base *base, int control_fd, bool confine,
     return v;
 }
 
+struct ipc *vault_control(const struct vault *v)
+{
+    return v->control;
+}
+
 void vault_free(struct vault *v)
 {
     if (v == NULL)
@@ -454,6 +487,7 @@ void vault_free(struct vault *v)
     struct channel *c;
     while ((c = LIST_FIRST(&v->list)) != NULL)
         channel_free(c);
+    vault_tries_free(v);
     for (size_t i = 0; i < v->n; i++) /* what waits for other entries first */
         vault_mint_stop(v, v->secrets[i].entry);
     for (size_t i = 0; i < v->n; i++) {

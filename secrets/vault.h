@@ -23,6 +23,7 @@ struct vault;
 struct vault *vault_new(struct event_base *base, int control_fd, bool confine,
                         const struct token_fetcher *fetcher);
 void vault_free(struct vault *v);
+struct ipc *vault_control(const struct vault *v); /* its channel to the parent */
 unsigned vault_channels(const struct vault *v);
 
 #endif

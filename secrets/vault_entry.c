@@ -44,6 +44,8 @@ struct vault_entry {
     int fd;
     struct secret *raw; /* being read, SECRET_MAX bytes of room */
     size_t got;
+    bool kept;   /* alive, by the timer `timeout` while it is IDLE */
+    bool down;   /* the last fetch failed */
     bool again;  /* it changed while it was being read */
     bool whole;  /* end of file was seen */
     bool exited; /* the command is gone */
@@ -131,6 +133,13 @@ static int64_t backoff_ms(struct vault_entry *e)
     return ms < VAULT_BACKOFF_MAX_MS ? ms : VAULT_BACKOFF_MAX_MS;
 }
 
+static void wake_in(struct vault_entry *e, int64_t ms)
+{
+    struct timeval tv = {ms / 1000, ms % 1000 * 1000};
+    if (e->kept && e->state == ENTRY_IDLE)
+        event_add(e->timeout, &tv);
+}
+
 static void fail(struct vault_entry *e, const char *why)
 {
     char text[sizeof e->why];
@@ -140,9 +149,14 @@ static void fail(struct vault_entry *e, const char *why)
         secret_unref(e->value);
         e->value = NULL;
     }
-    e->retry_at = e->again ? 0 : now_ms() + backoff_ms(e);
+    int64_t wait = e->again ? 0 : backoff_ms(e);
+    e->retry_at = now_ms() + wait;
+    wake_in(e, wait);
     e->again = false;
     memcpy(e->why, text, sizeof text);
+    if (!e->down)
+        e->hooks->state(e->hooks->arg, e, e->why);
+    e->down = true;
     answer_all(e, NULL, e->why);
 }
 
@@ -160,6 +174,9 @@ static void succeed(struct vault_entry *e, struct secret *value)
     secret_unref(e->value);
     e->value = value;
     e->fresh_until = now_ms() + keep_ms(e);
+    if (e->down)
+        e->hooks->state(e->hooks->arg, e, NULL);
+    e->down = false;
     if (changed)
         e->hooks->changed(e->hooks->arg, e);
     secret_ref(value); /* a callback may start the fetch that replaces it */
@@ -235,9 +252,15 @@ static void on_readable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
         event_del(e->readable);
 }
 
+static void fetch(struct vault_entry *e);
+
 static void on_timeout(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct vault_entry *e = arg;
+    if (e->state == ENTRY_IDLE) { /* it is kept alive */
+        fetch(e);
+        return;
+    }
     if (e->state == ENTRY_MINTING) {
         e->hooks->unmint(e->hooks->arg, e);
         fail(e, "its endpoint did not answer within 30 s");
@@ -318,6 +341,16 @@ const char *vault_entry_name(const struct vault_entry *e)
     return e->name;
 }
 
+bool vault_entry_lines(const struct vault_entry *e)
+{
+    return e->lines;
+}
+
+struct secret *vault_entry_value(const struct vault_entry *e)
+{
+    return e->value;
+}
+
 struct vault_wait *vault_entry_get(struct vault_entry *e, vault_fn fn, void *arg)
 {
     if (still_serves(e) && e->state == ENTRY_IDLE && now_ms() >= e->ahead_at &&
@@ -371,17 +404,31 @@ void vault_entry_minted(struct vault_entry *e, struct secret *value, unsigned se
     e->ttl = seconds;
     e->ahead_at = now_ms() + (int64_t)seconds * 800;
     succeed(e, value);
+    wake_in(e, (int64_t)seconds * 800);
+}
+
+void vault_entry_keep(struct vault_entry *e)
+{
+    e->kept = true;
+    wake_in(e, VAULT_KEEP_MS);
 }
 
 void vault_entry_changed(struct vault_entry *e)
 {
+    e->fresh_until = 0; /* nobody gets the old one, who asks while it is made anew either */
     if (e->state != ENTRY_IDLE) {
         e->again = true;
         return;
     }
-    e->fresh_until = e->ahead_at = e->retry_at = 0;
+    e->ahead_at = e->retry_at = 0;
     if (e->value)
         e->hooks->changed(e->hooks->arg, e);
+}
+
+void vault_entry_retry(struct vault_entry *e)
+{
+    e->retry_at = 0;
+    e->failures = 0;
 }
 
 bool vault_entry_opened(struct vault_entry *e, uint32_t req, int fd, const char *why)

@@ -18,6 +18,7 @@ enum {
     VAULT_ENV_TTL = 3600,         /* seconds an injector may keep what cannot change */
     VAULT_PAIR_SECONDS = 1,       /* a pair that signs is put together again so often */
     VAULT_BACKOFF_MAX_MS = 60000, /* of endpoints: doubled with each failure up to here */
+    VAULT_KEEP_MS = 1000,         /* what is kept alive is first got so long after the start */
     VAULT_WHY_MAX = 768,
 };
 
@@ -36,14 +37,20 @@ struct vault_hooks {
                    struct vault_entry *e); /* no result is wanted; may be none under way */
     /* a fetch gave another value than the one before */
     void (*changed)(void *arg, const struct vault_entry *e);
+    /* it cannot be read (why), or can be again (NULL): once for each */
+    void (*state)(void *arg, const struct vault_entry *e, const char *why);
 };
 
 /* lines: its value may have several. hooks must outlive the entry. NULL when memory is out. */
 struct vault_entry *vault_entry_new(const struct vault_hooks *hooks, const char *name,
                                     enum store_kind store, unsigned ttl, bool lines);
+/* MINT: renew it although nobody asks: it could not be had again once it has ended. */
+void vault_entry_keep(struct vault_entry *e);
 /* Drops the waits without a call. */
 void vault_entry_free(struct vault_entry *e);
 const char *vault_entry_name(const struct vault_entry *e);
+bool vault_entry_lines(const struct vault_entry *e);
+struct secret *vault_entry_value(const struct vault_entry *e); /* borrowed; NULL: none */
 /* Calls fn at once (and returns NULL) or later. */
 struct vault_wait *vault_entry_get(struct vault_entry *e, vault_fn fn, void *arg);
 void vault_entry_cancel(struct vault_wait *w); /* fn will not run; NULL is fine */
@@ -57,6 +64,8 @@ void vault_entry_minted(struct vault_entry *e, struct secret *value, unsigned se
                         const char *why);
 /* What it is read from, or made of, has changed: the next asker gets a new value. */
 void vault_entry_changed(struct vault_entry *e);
+/* What it is made of has changed: after a failure it is tried again without waiting. */
+void vault_entry_retry(struct vault_entry *e);
 bool vault_entry_exited(struct vault_entry *e, uint32_t req, int status);
 
 #endif

@@ -12,6 +12,7 @@
 enum vault_state { VAULT_EMPTY, VAULT_READY, VAULT_ENDED };
 
 struct minting;
+struct tried;
 
 /* One secret: its entry, and how it is made, if it is. */
 struct held_secret {
@@ -20,6 +21,7 @@ struct held_secret {
     struct minting *minting; /* under way */
     struct secret *rotated;  /* a refresh token in place of the configured one, which has the */
     char rotated_for[65];    /* SHA-256 */
+    unsigned lease;          /* seconds that its login gave; renewals that give less than half */
     uint32_t keep_req;       /* of a rotated token that is being written; 0: none */
 };
 
@@ -45,6 +47,9 @@ struct vault {
     unsigned channels;
     uint32_t last_req; /* of W_STORE_OPEN and W_TOKEN_KEEP */
     LIST_HEAD(, channel) list;
+    LIST_HEAD(, tried) tries; /* vault_try.c */
+    unsigned n_tries;
+    int down; /* secrets that cannot be read */
 };
 
 /* n when there is none. */
@@ -61,13 +66,19 @@ int vault_mint_found(struct vault *v, struct msg *m);
 
 /* vault_sign.c: W_SIGN on an injector's channel. 0 or -1. */
 int vault_sign(struct channel *c, struct msg *m);
+int vault_sign_text(struct channel *c, struct msg *m); /* the same of W_SIGN_TEXT */
+
+/* vault_try.c: W_SECRET_TRY of the parent. 0, or -1 when the message is bad. */
+int vault_try(struct vault *v, struct msg *m);
+void vault_tries_free(struct vault *v);
 
 /* A request of a channel that waits for an entry; freed with the channel. */
 struct asked {
     struct channel *channel;
     uint32_t req;
     struct vault_wait *wait;
-    void *more; /* owned, wiped by its size when freed; NULL for none */
+    const struct derived *of; /* how the secret is made; NULL: it is stored */
+    void *more;               /* owned, wiped by its size when freed; NULL for none */
     LIST_ENTRY(asked) link;
 };
 struct asked *vault_asked_new(struct channel *c, uint32_t req);

@@ -3,6 +3,7 @@
  * a file before the token that came with it is used: a vault that dies in between has lost nothing.
  */
 #include "aws_sign.h"
+#include "secret_value.h"
 #include "vault_internal.h"
 #include "wire.h"
 
@@ -23,8 +24,10 @@ struct minting {
     struct held_secret *secret;
     struct part parts[DERIVED_INPUTS_MAX];
     size_t missing;
-    bool started; /* all parts were asked for */
-    bool looked;  /* for a kept refresh token, and found: */
+    bool renewing; /* a login is prolonged, not made */
+    bool relogged; /* the login was refused and made anew */
+    bool started;  /* all parts were asked for */
+    bool looked;   /* for a kept refresh token, and found: */
     struct secret *kept;
     void *fetch;
     struct derived_answer got; /* while a rotated token is being kept */
@@ -139,6 +142,61 @@ int vault_mint_kept(struct vault *v, struct msg *msg)
 
 /* ---- the endpoint ---- */
 
+static void ask(struct minting *m);
+static void gather(struct minting *m);
+
+/* What a store gave is checked as any other is: a header must be able to hold it. */
+static void take_stored(struct minting *m)
+{
+    struct err err = {0};
+    m->got.value = secret_value_of(m->got.value, vault_entry_lines(m->secret->entry), &err);
+    if (m->got.value)
+        succeeded(m);
+    else
+        failed(m, err.text);
+}
+
+/* A login may end before its time (revoked, the store started anew): once it is made anew. */
+static void log_in_again(struct minting *m)
+{
+    struct vault *v = m->vault;
+    size_t at = vault_index(v, slice_str(derived_input(m->secret->mint, 0)));
+    m->relogged = true;
+    m->started = false;
+    secret_unref(m->parts[0].value);
+    m->parts[0].value = NULL;
+    if (at < v->n)
+        vault_entry_changed(v->secrets[at].entry);
+    gather(m);
+}
+
+/* The token that was there goes on when it could be prolonged by more than a remainder; else there
+ * is a new login. */
+static void renewed(struct minting *m, bool ok)
+{
+    if (ok && m->got.seconds >= m->secret->lease / 2) {
+        succeeded(m);
+        return;
+    }
+    secret_unref(m->got.value);
+    m->got.value = NULL;
+    m->secret->lease = 0;
+    ask(m);
+}
+
+static void take(struct minting *m)
+{
+    const struct derived *d = m->secret->mint;
+    if (derived_renews(d))
+        m->secret->lease = m->got.seconds;
+    if (m->got.rotated)
+        keep(m);
+    else if (derived_is_stored(d))
+        take_stored(m);
+    else
+        succeeded(m);
+}
+
 static void on_answer(void *arg, unsigned status, struct slice body, const char *why)
 {
     struct minting *m = arg;
@@ -147,12 +205,19 @@ static void on_answer(void *arg, unsigned status, struct slice body, const char 
     if (status == 0) {
         err_set(&err, ERR_UNREADY, "its endpoint: %s", why);
         failed(m, err.text);
+    } else if (m->renewing) {
+        m->renewing = false;
+        renewed(m, derived_reply(m->secret->mint, status, body, time(NULL), &m->got, &err) == 0);
+    } else if (derived_is_itself(m->secret->mint) && status >= 400 && status < 500) {
+        m->got = (struct derived_answer){.value = secret_ref(m->parts[0].value), .seconds = 300};
+        succeeded(m);
+    } else if (derived_needs_login(m->secret->mint) && (status == 401 || status == 403) &&
+               !m->relogged) {
+        log_in_again(m);
     } else if (derived_reply(m->secret->mint, status, body, time(NULL), &m->got, &err) < 0) {
         failed(m, err.text);
-    } else if (m->got.rotated) {
-        keep(m);
     } else {
-        succeeded(m);
+        take(m);
     }
 }
 
@@ -176,7 +241,11 @@ static void ask(struct minting *m)
     if (r2 >= 0)
         in[r2] = refresh_token(m, in[r2]);
     const struct token_fetcher *f = m->vault->fetcher;
-    int ok = f ? derived_request(m->secret->mint, in, time(NULL), &r, &err)
+    struct secret *old = derived_renews(m->secret->mint) && m->secret->lease
+                             ? vault_entry_value(m->secret->entry)
+                             : NULL;
+    m->renewing = old != NULL;
+    int ok = f ? derived_request(m->secret->mint, in, old, time(NULL), &r, &err)
                : err_set(&err, ERR_UNREADY, "there is no way to its endpoint");
     if (ok == 0)
         m->fetch = f->start(f->self, &r, on_answer, m);

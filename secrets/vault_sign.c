@@ -1,5 +1,6 @@
 /* Signing for injectors: the key stays here. */
 #include "aws_sign.h"
+#include "tls_sign.h"
 #include "vault_internal.h"
 #include "wire.h"
 
@@ -11,14 +12,19 @@ struct to_sign {
     struct aws_scope scope;
 };
 
-static void answer(struct channel *c, uint32_t req, const char *signature, const char *why)
+static void answer_bytes(struct channel *c, uint32_t req, bool ok, struct slice s)
 {
     struct msg m;
     msg_init(&m, W_SIGNED);
     msg_put_u32(&m, req);
-    msg_put_u8(&m, signature != NULL);
-    msg_put_str(&m, signature ? signature : why);
+    msg_put_u8(&m, ok);
+    msg_put_slice(&m, s);
     ipc_send(c->ipc, &m);
+}
+
+static void answer(struct channel *c, uint32_t req, const char *signature, const char *why)
+{
+    answer_bytes(c, req, signature != NULL, slice_str(signature ? signature : why));
 }
 
 static void on_pair(void *arg, struct secret *value, unsigned ttl UNUSED, const char *why)
@@ -73,6 +79,71 @@ int vault_sign(struct channel *c, struct msg *m)
     memcpy(more, &s, sizeof s);
     a->more = more;
     struct vault_wait *w = vault_entry_get(v->secrets[i].entry, on_pair, a);
+    if (w)
+        a->wait = w;
+    return 0;
+}
+
+/* ---- other keys: a text, by the key's own way ---- */
+
+struct text_to_sign {
+    uint32_t scheme;
+    size_t n;
+    char text[];
+};
+
+static void on_key(void *arg, struct secret *value, unsigned ttl UNUSED, const char *why)
+{
+    struct asked *a = arg;
+    struct channel *c = a->channel;
+    uint32_t req = a->req;
+    const struct derived *d = a->of;
+    struct text_to_sign *t = a->more;
+    struct err err = {0};
+    struct buf out;
+    a->more = NULL;
+    vault_asked_free(a);
+    buf_init(&out, TLS_SIGNATURE_MAX);
+    if (value == NULL)
+        answer(c, req, NULL, why);
+    else if (derived_sign(d, secret_slice(value), t->scheme, (struct slice){t->text, t->n}, &out,
+                          &err) < 0)
+        answer(c, req, NULL, err.text);
+    else
+        answer_bytes(c, req, true, buf_slice(&out));
+    buf_free(&out);
+    free(t);
+}
+
+int vault_sign_text(struct channel *c, struct msg *m)
+{
+    struct vault *v = c->vault;
+    uint32_t req, scheme;
+    struct slice name, text;
+    if (msg_get_u32(m, &req) < 0 || msg_get_slice(m, 128, &name) < 0 ||
+        msg_get_u32(m, &scheme) < 0 || msg_get_slice(m, TLS_SIGNED_MAX, &text) < 0 ||
+        msg_end(m) < 0)
+        return -1;
+    size_t i = vault_index(v, name);
+    if (i == v->n || !c->released[i] || v->secrets[i].mint == NULL ||
+        !derived_signs(v->secrets[i].mint)) {
+        answer(c, req, NULL, "not released to this policy");
+        return 0;
+    }
+    struct asked *a = vault_asked_new(c, req);
+    struct text_to_sign *t = a ? malloc(sizeof *t + text.n) : NULL;
+    if (t == NULL) {
+        if (a)
+            vault_asked_free(a);
+        answer(c, req, NULL, "out of memory");
+        return 0;
+    }
+    t->scheme = scheme;
+    t->n = text.n;
+    memcpy(t->text, text.p, text.n);
+    a->more = t;
+    a->of = v->secrets[i].mint;
+    struct vault_wait *w = vault_entry_get(v->secrets[i].entry, on_key, a);
     if (w)
         a->wait = w;
     return 0;

@@ -4,14 +4,13 @@
 #endif
 #include "bwrap.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "hide.h"
 #include "slice.h"
 
 #ifndef BWRAP_PATH
@@ -64,52 +63,22 @@ static int cover(struct words *w, const char *name, const char *source, struct e
     return 0;
 }
 
-/* Root is itself inside, by the one uid that is mapped. It has no capability there, but many files
- * of /proc ask only for the owner's uid. So for root what is writable is made read-only and what
- * others may not read is emptied. */
-static int cover_for_root(struct words *w, const char *empty, struct err *err)
+struct covering {
+    struct words *words;
+    const char *empty;
+    struct err *err;
+};
+
+static int cover_one(void *arg, const char *name, enum hide_how how)
 {
-    static const char *const directories[] = {"irq",  "bus",    "fs",     "scsi",
-                                              "acpi", "asound", "driver", "dynamic_debug"};
-    int r = 0;
-    DIR *d = opendir("/proc");
-    if (d == NULL)
-        return err_sys(err, "/proc");
-    for (struct dirent *e; r == 0 && (e = readdir(d)) != NULL;) {
-        struct stat st;
-        if (ascii_is_alnum(e->d_name[0]) && e->d_name[0] <= '9')
-            continue; /* a process */
-        if (e->d_type == DT_LNK || fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-            continue;
-        if (S_ISDIR(st.st_mode)) {
-            for (size_t i = 0; r == 0 && i < ARRAY_LEN(directories); i++)
-                if (strcmp(directories[i], e->d_name) == 0)
-                    r = cover(w, e->d_name, NULL, err);
-        } else if (strncmp(e->d_name, "key", 3) == 0) {
-            continue; /* done for everybody */
-        } else if (S_ISREG(st.st_mode) && (st.st_mode & S_IROTH) == 0) {
-            r = cover(w, e->d_name, empty, err);
-        } else if (S_ISREG(st.st_mode) && (st.st_mode & (S_IWUSR | S_IWGRP | S_IWOTH))) {
-            r = cover(w, e->d_name, NULL, err);
-        }
-    }
-    closedir(d);
-    return r;
+    struct covering *c = arg;
+    return cover(c->words, name, how == HIDE_EMPTY ? c->empty : NULL, c->err);
 }
 
 static int cover_proc(struct words *w, const struct plan *plan, const char *empty, struct err *err)
 {
-    /* the names of the caller's keys, of other sessions too */
-    static const char *const keys[] = {"keys", "key-users"};
-    if (cover(w, "sys", NULL, err) < 0)
-        return -1;
-    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        char path[NAME_SIZE];
-        snprintf(path, sizeof path, "/proc/%s", keys[i]);
-        if (access(path, F_OK) == 0 && cover(w, keys[i], empty, err) < 0)
-            return -1;
-    }
-    return plan->uid == 0 ? cover_for_root(w, empty, err) : 0;
+    struct covering c = {w, empty, err};
+    return hide_proc(plan->uid == 0, cover_one, &c, err);
 }
 
 static void add_devices(struct words *w, const struct bwrap_root *root, const struct plan *plan,
@@ -125,7 +94,7 @@ static void add_devices(struct words *w, const struct bwrap_root *root, const st
         add_all(w, limit, ARRAY_LEN(limit));
     add_all(w, after, ARRAY_LEN(after));
     if (plan->shape.root != SHAPE_READ_ONLY)
-        add(w, "writable"); /* for the self-test */
+        add(w, "layered"); /* for the self-test */
 }
 
 int bwrap_exec(const struct bwrap_root *root, const struct plan *plan, const struct bwrap_fds *fds,

@@ -11,11 +11,13 @@ TESTS = os.path.dirname(HERE)
 sys.path.insert(0, os.path.join(TESTS, "functional"))
 from harness import durward, tap  # noqa: E402
 
-BENIGN = {"authority": "name", "chunks": "trailers", "client_hello": "openssl", "config": "example.yaml",
-          "dns": "a", "hop": "plain", "ipc_msg": "mixed", "journal": "exchange", "mint_request": "name",
-          "nflog": "v4-udp", "path": "seed-13", "placeholder": "openai", "reply_head": "ok",
-          "request_head": "put", "scrub": "forms", "socks5": "name",
-          "token": "payload"}
+BENIGN = {"asked": "list", "authority": "name", "aws": "header", "chunks": "trailers",
+          "client_hello": "openssl", "config": "example.yaml", "dns": "a", "graphql": "01",
+          "h2_reply": "trailers", "h2_request": "get", "hop": "plain", "ipc_msg": "mixed",
+          "journal": "exchange", "mint_request": "name", "inspect": "01", "nflog": "v4-udp", "oidc": "token",
+          "path": "seed-13", "placeholder": "openai", "push": "update", "reply_head": "ok",
+          "request_head": "put", "scrub": "forms", "socks5": "name", "token": "payload",
+          "websocket": "hello"}
 FACTOR, NOISE_NS, PAGE = 10, 3000, 4096
 SIZES = (4096, 32768)
 

@@ -9,7 +9,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "functional"))
-from harness import durward, person, tap  # noqa: E402
+from harness import cgroups, durward, person, tap  # noqa: E402
 
 MARK = "durward-zoo-%d" % os.getpid()
 
@@ -74,17 +74,14 @@ def alive():
 
 def leftovers():
     mounts = open("/proc/self/mountinfo").read().count("\n")
-    groups = []
-    for base, dirs, _ in os.walk("/sys/fs/cgroup"):
-        groups += [x for x in dirs if x.startswith("durward-sb")]
-    return mounts, sorted(groups)
+    return mounts, cgroups.every()
 
 
 def nothing_left(t, what, before):
     gone = tap.wait_for(lambda: not alive(), 5)
     t.ok(gone, what + ": no process is left", str(alive()))
-    t.ok(tap.wait_for(lambda: set(leftovers()[1]) <= set(before[1]), 20),
-         what + ": no control group is left", str(leftovers()[1]))
+    t.ok(tap.wait_for(lambda: not cgroups.left(before[1]), 20),
+         what + ": no control group is left", str(cgroups.left(before[1])))
     t.eq(leftovers()[0], before[0], what + ": no mount is left on the host")
 
 
@@ -130,12 +127,10 @@ def roles(t, d):
         tap.wait_for(lambda: not alive(), 5)
         t.eq(alive(), [], "G14 after kill -9 of the %s no process is left" % role)
         t.eq(leftovers()[0], before[0], "G14 nor a mount")
-        for base, dirs, _ in os.walk("/sys/fs/cgroup", topdown=False):
-            for x in dirs:
-                if x.startswith("durward-sb") and x not in before[1]:
-                    with open(os.path.join(base, x, "cgroup.procs")) as f:
-                        t.eq(f.read(), "", "G14 nor anybody in a control group")
-                    os.rmdir(os.path.join(base, x))
+        for group in sorted(cgroups.left(before[1]), key=len, reverse=True):
+            with open(os.path.join(group, "cgroup.procs")) as f:
+                t.eq(f.read(), "", "G14 nor anybody in a control group")
+            os.rmdir(group)
 
 
 def bombs(t, d):

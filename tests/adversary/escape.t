@@ -10,7 +10,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "functional"))
-from harness import durward, scan, scene, tap  # noqa: E402
+from harness import api, durward, engine, scan, scene, tap  # noqa: E402
 
 MUST_FAIL = ("vsock", "packet", "raw", "alg", "netlink-audit", "mptcp", "udplite", "sctp",
              "io_uring", "keyctl", "add_key", "request_key", "unshare-user", "unshare-net",
@@ -62,35 +62,64 @@ def run_probe(t, s, name, fd):
         raise RuntimeError("escape.py: %d %s %s" % (r.returncode, r.stdout, r.stderr))
 
 
+def judge(t, got, where, container=False):
+    for probe in MUST_FAIL:
+        answer = got["probes"].get(probe, "missing")
+        t.ok(answer in REFUSALS, "%s%s %s is refused" % (where, ROW.get(probe, "G"), probe), answer)
+    t.eq(got["fds"], [0, 1, 2], where + "no descriptor but 0, 1, 2")
+    t.eq(got["fd_sockets"], [], where + "and none of them a socket or a device of the host")
+    t.eq(got["caps"], ["0000000000000000"] * 5, where + "no capability in any set")
+    t.eq((got["nnp"], got["seccomp"]), ("1", "2"), where + "no_new_privs and a filter")
+    t.ok(got["interfaces"] == ["lo"], where + "D25 no interface but lo", str(got["interfaces"]))
+    t.ok(all(p < 100 for p in got["pids"]) and len(got["pids"]) < 8, where + "only its own processes",
+         str(got["pids"]))
+    t.ok("host-variable-content" not in json.dumps(got), where + "no variable of the host")
+    t.eq(got["setuid_gain"], False, where + "a setuid program gains nothing")
+    t.ok(set(got["devices"]) <= {"null", "zero", "full", "random", "urandom", "tty", "ptmx",
+                                 "console"}, where + "only harmless devices", str(got["devices"]))
+    t.eq(got["writable_system"], [], where + "no system file can be changed on the host")
+    t.ok(got["sys"] in (0, None) or not got["sys_kernel"], where + "no /sys of the host", str(got["sys"]))
+    t.eq(got["sockets_visible"], [], where + "D15 no socket of the host can be connected to")
+    own = ("netns", "pidns") if container else ("netns", "userns", "pidns")  # the engine's root is the host's
+    t.ok(all(got[n] != os.readlink("/proc/self/ns/" + n[:-2]) for n in own),
+         where + "D24 its own namespaces: " + ", ".join(own))
+    t.ok(not os.path.exists("/usr/durward-escape-test"), where + "a write below /usr stays inside")
+    t.eq(got["core_limit"], [1, 1], where + "no core dumps, not by a program of the host's either")
+    work = scan.Scanner(k=b"host-file-content-0123456789")
+    work.search(json.dumps(got), "answer")
+    t.ok(not work.hits, where + "the inherited file cannot be read")
+
+
+def in_container(t, s, name):
+    """The same probe, in a container of an engine."""
+    why = engine.needed()
+    if why:
+        t.skip("the same in a container", why)
+        return
+    e = engine.Engine(t)
+    e.image("python:1", engine.rootfs(files=engine.python_files()))
+    s.d.policies["coder"]["sandbox"] = {"backend": "docker", "docker": {"socket": e.socket, "image": "python:1"}}
+    s.d.serve(env={"HOST_VARIABLE": "host-variable-content-0123456789"})
+    c = api.Api(s.d.socket)
+    box = c.create(policy="coder")["id"]
+    with open(os.path.join(durward.INSIDE, "escape.py"), "rb") as f:
+        c.write(box, "/tmp/escape.py", f.read())
+    r = c.exec(box, "python3 /tmp/escape.py " + name, split=True, timeout=60)
+    try:
+        got = json.loads(r["stdout"])
+    except ValueError:
+        raise RuntimeError("escape.py: %r" % (r,))
+    judge(t, got, "in a container: ", container=True)
+    c.delete(box)
+    c.close()
+    t.eq(s.d.stop(), 0, "the daemon ends well")
+
+
 def main(t):
     s = scene.Scene(t)
     fd, name = host_things(t, s)
-    got = run_probe(t, s, name, fd)
-    for probe in MUST_FAIL:
-        answer = got["probes"].get(probe, "missing")
-        t.ok(answer in REFUSALS, "%s %s is refused" % (ROW.get(probe, "G"), probe), answer)
-    t.eq(got["fds"], [0, 1, 2], "no descriptor but 0, 1, 2")
-    t.eq(got["fd_sockets"], [], "and none of them a socket or a device of the host")
-    t.eq(got["caps"], ["0000000000000000"] * 5, "no capability in any set")
-    t.eq((got["nnp"], got["seccomp"]), ("1", "2"), "no_new_privs and a filter")
-    t.ok(got["interfaces"] == ["lo"], "D25 no interface but lo", str(got["interfaces"]))
-    t.ok(all(p < 100 for p in got["pids"]) and len(got["pids"]) < 8, "only its own processes",
-         str(got["pids"]))
-    t.ok("host-variable-content" not in json.dumps(got), "no variable of the host")
-    t.eq(got["setuid_gain"], False, "a setuid program gains nothing")
-    t.ok(set(got["devices"]) <= {"null", "zero", "full", "random", "urandom", "tty", "ptmx",
-                                 "console"}, "only harmless devices", str(got["devices"]))
-    t.eq(got["writable_system"], [], "no system file can be changed on the host")
-    t.ok(got["sys"] in (0, None) or not got["sys_kernel"], "no /sys of the host", str(got["sys"]))
-    t.eq(got["sockets_visible"], [], "D15 no socket of the host can be connected to")
-    t.ok(got["netns"] != os.readlink("/proc/self/ns/net") and
-         got["userns"] != os.readlink("/proc/self/ns/user") and
-         got["pidns"] != os.readlink("/proc/self/ns/pid"), "D24 net, user and pid namespace are its own")
-    t.ok(not os.path.exists("/usr/durward-escape-test"), "a write below /usr stays inside")
-    t.eq(got["core_limit"], [1, 1], "no core dumps, not by a program of the host's either")
-    work = scan.Scanner(k=b"host-file-content-0123456789")
-    work.search(json.dumps(got), "answer")
-    t.ok(not work.hits, "the inherited file cannot be read")
+    judge(t, run_probe(t, s, name, fd), "")
+    t.part(in_container, t, s, name)
 
 
 tap.run(main)

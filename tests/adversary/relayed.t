@@ -173,7 +173,7 @@ class Second(scene.Scene):
 
     def __init__(self, test):
         real = durward.Durward
-        scene.Durward = lambda t, owner=None: real(t, "d2", owner)
+        scene.Durward = lambda t, _name, owner=None: real(t, "d2", owner)
         try:
             super().__init__(test)
         finally:

@@ -34,7 +34,8 @@ BAD = {
         "version: 1\nlisten:\n  - { http: 127.0.0.1:1, policy: a, insecure: yes }\n"
         "policies: { a: { rules: [] } }\n", 3, ("insecure", "true")),
     "a key of a later issue": (
-        HEAD + "policies:\n  a:\n    rules:\n      - ask: x.example.com\n", 7, ("ask",)),
+        HEAD + "policies:\n  a:\n    rules:\n      - allow: x.example.com\n        capture_body: 1KB\n", 8,
+        ("capture_body",)),
     "an unknown secret": (
         "version: 1\npolicies:\n  a:\n    rules:\n      - allow: x.example.com\n"
         "        with: { bearer: nobody }\n", 0, ("nobody",)),
@@ -226,6 +227,12 @@ def reloads(t, s):
          r.stderr + r.stdout)
     t.eq(gate.get("api.github.com", "/user").status, 200, "and the old one goes on")
     t.eq(gate.get("api.github.com", "/gists").status, 403, "denying what it denied")
+    d.secret("another", "x" * 20)
+    d.save()
+    r = d.command("reload", "--socket", d.socket)
+    t.ok(r.returncode != 0 and "`secrets` changed" in r.stderr + r.stdout, "reload refuses other secrets",
+         r.stderr + r.stdout)
+    del d.secrets["another"]
     s.rules.append({"deny": "api.github.com/user"})
     d.save()
     r = d.command("reload", "--socket", d.socket)

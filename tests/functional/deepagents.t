@@ -216,7 +216,7 @@ def dcode(t, s, c):
 
     def run(prompt, *flags, **more):
         r = subprocess.run([program, "-m", "deepagents_code", "--model", "itest:fake", "--no-mcp", "--sandbox", "durward",
-                            *flags, "-n", prompt], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
+                            *flags, "-n", prompt], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240,
                            cwd=t.mkdir("cwd"), env=dict(env, **more))
         texts.append(r.stdout + r.stderr)
         return r
@@ -283,4 +283,4 @@ def main(t):
     t.eq(s.d.stop(), 0, "the daemon ends well")
 
 
-tap.run(main, timeout=400)
+tap.run(main, timeout=600)

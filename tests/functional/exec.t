@@ -201,8 +201,8 @@ def command_line(t, d, box):
     r = run("--json", box, "echo", "x")
     t.eq(json.loads(r.stdout)["output"], "x\n", "exec --json")
     p = d.test.popen([durward.program(), "sandbox", "exec", box, "sh", "-c",
-                      "trap 'echo caught; exit 3' INT; echo up; sleep 30 & wait"], env=dict(d.env, **env),
-                     stdout=subprocess.PIPE, preexec_fn=None)
+                      "trap 'echo caught; exit 3' INT; echo up; while :; do sleep 1; done"],
+                     env=dict(d.env, **env), stdout=subprocess.PIPE, preexec_fn=None)
     p.stdout.readline()
     p.send_signal(2)
     t.eq((p.stdout.read(), p.wait(10)), (b"caught\n", 3), "exec: ^C goes inside")

@@ -8,7 +8,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import durward, person, tap  # noqa: E402
+from harness import cgroups, durward, person, tap  # noqa: E402
 
 ALL = {"memory": "64MiB", "pids": 64, "cpu": "50%", "disk": "8MiB", "files": 64}
 
@@ -54,14 +54,6 @@ while time.monotonic() < end:
     pass
 print(sum(os.times()[:2]))
 """
-
-
-def cgroups():
-    """Directories of ours in every hierarchy."""
-    found = []
-    for base, dirs, _ in os.walk("/sys/fs/cgroup"):
-        found += [os.path.join(base, x) for x in dirs if x.startswith("durward-")]
-    return found
 
 
 def run(d, policy, *argv, **kw):
@@ -174,11 +166,11 @@ def all_parts(t):
                   "small": {"rules": [], "sandbox": {"disk": "8MiB"}},
                   "free": {"rules": [], "sandbox": {"disk": "8MiB", "root": "writable"}}}
     d.save()
-    before = time.monotonic(), set(cgroups())
+    before = time.monotonic(), cgroups.every()
     for part in (memory, processes, processor, disk, files, configured):
         t.part(part, t, d)
-    tap.wait_for(lambda: set(cgroups()) <= before[1], 5)
-    t.eq(set(cgroups()) - before[1], set(), "no control group is left")
+    tap.wait_for(lambda: not cgroups.left(before[1]), 5)
+    t.eq(cgroups.left(before[1]), set(), "no control group is left")
 
 
 tap.run(lambda t: person.each(t, all_parts), timeout=150)

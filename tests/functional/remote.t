@@ -5,7 +5,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import client, namespace, nginx, scene, tap  # noqa: E402
+from harness import api, client, namespace, nginx, scene, tap  # noqa: E402
 
 
 def env_lines(t, r):
@@ -77,6 +77,42 @@ def expiry(t, s, address):
     t.ok(tap.wait_for(gone, 5, 0.25), "and is 407 when it has expired")
 
 
+def revoked(t, s, address):
+    """A revoked identity's token ends at once: on new connections, on those that are open, for
+    every role, and after a restart."""
+    with_api = api.Api(s.d.socket)
+    first = with_api.ask("POST", "/v1/identities", {"policy": "coder"})
+    other = with_api.ask("POST", "/v1/identities", {"policy": "coder"})
+    gate = client.Gate(address, s.ca_file(), token="sandbox:" + first["token"])
+    keeps = client.Gate(address, s.ca_file(), token="sandbox:" + other["token"])
+    held = [(host, gate.tls(host)) for host in ("api.github.com", "deps.example.com")]
+    ask = "GET /user HTTP/1.1\r\nHost: %s\r\n\r\n"
+    for host, st in held:
+        t.eq(st.ask((ask % host).encode(), "GET").status, 200, "%s: served before" % host)
+    before = len(s.github.requests) + len(s.plain.requests)
+    with_api.ask("DELETE", "/v1/identities/" + first["id"])
+
+    def refused():
+        answer, st = gate.connect("api.github.com:443")
+        st.close()
+        return (answer.status, answer.code) == (407, "token_revoked")
+    t.ok(tap.wait_for(refused, 5, 0.05), "a revoked token is 407 token_revoked")
+    for host, st in held:
+        try:
+            r = st.ask((ask % host).encode(), "GET")
+            t.ok(False, "%s: what was open has ended" % host, str(r.status))
+        except (client.Ended, OSError):
+            t.ok(True, "%s: what was open has ended" % host)
+        st.close()
+    t.eq(len(s.github.requests) + len(s.plain.requests), before, "no origin heard of it any more")
+    t.eq(keeps.get("api.github.com", "/user").status, 200, "another identity is untouched")
+    t.eq(s.d.stop(), 0, "the daemon ends")
+    s.d.serve()
+    t.ok(refused(), "and it is refused after a restart")
+    t.eq(keeps.get("api.github.com", "/user").status, 200, "while the other one is served")
+    with_api.close()
+
+
 def paired(t, s, ns, values_text):
     path = t.write("paired.env", values_text, 0o644)
     status, out, err = ns.sh("set -a; . %s; set +a; curl -sS https://api.github.com/user; "
@@ -113,6 +149,7 @@ def main(t):
     outputs.append(r.stdout)
     tokens(t, s, token_at, values)
     expiry(t, s, token_at)
+    revoked(t, s, token_at)
     if ns:
         outputs += paired(t, s, ns, r.stdout)
     else:
@@ -127,7 +164,7 @@ def main(t):
     good = token_of(values)
     logs = b"".join(open(f, "rb").read() for f in s.d.audit_files())
     t.ok(good.rpartition(":")[2].encode() not in logs, "no token is in the log")
-    s.judge([(s.github, s.github_credential)], outputs, "remote")
+    s.judge([(s.github, s.github_credential), (s.plain, None)], outputs, "remote")
     t.eq(s.d.stop(), 0, "the daemon ends well")
 
 

@@ -10,98 +10,13 @@ import sys
 import warnings
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import client, durward, nginx, scene, shapes, socks, tap  # noqa: E402
+from harness import durward, nginx, scene, shapes, socks, tap, tls_port  # noqa: E402
 
 NAME = "proxy.example.com"
 LOCAL = "localhost"
 BIG = "big.example.com"
 SIZE = 24 << 20
 PLAIN_HTTP = "clear.example.com"
-
-
-
-class Layered:
-    """A TLS client on top of any stream with sendall and recv (a TLS socket is one)."""
-
-    def __init__(self, sock, context, name):
-        self.sock = sock
-        self.inp, self.out = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self.obj = context.wrap_bio(self.inp, self.out, server_hostname=name)
-        self._until(self.obj.do_handshake)
-
-    def _flush(self):
-        data = self.out.read()
-        if data:
-            self.sock.sendall(data)
-
-    def _until(self, fn, *args):
-        while True:
-            try:
-                got = fn(*args)
-                self._flush()
-                return got
-            except ssl.SSLWantReadError:
-                self._flush()
-                data = self.sock.recv(65536)
-                if data:
-                    self.inp.write(data)
-                else:
-                    self.inp.write_eof()
-            except ssl.SSLError:
-                self._flush()
-                raise
-
-    def sendall(self, data):
-        view = memoryview(data)
-        while view:
-            view = view[self._until(self.obj.write, view[:65536]):]
-
-    def recv(self, n):
-        try:
-            return self._until(self.obj.read, n)
-        except ssl.SSLZeroReturnError:
-            return b""
-
-    def settimeout(self, seconds):
-        self.sock.settimeout(seconds)
-
-    def close(self):
-        self.sock.close()
-
-
-class Port(client.Gate):
-    """A listener in TLS; every connection is verified for `name`."""
-
-    def __init__(self, address, cafile, name, token=None):
-        super().__init__(address, cafile, token)
-        self.name = name
-
-    most = ssl.TLSVersion.TLSv1_3
-
-    def outer(self):
-        ctx = ssl.create_default_context(cafile=self.cafile)
-        ctx.maximum_version = self.most
-        return ctx
-
-    def plain(self):
-        s = super().plain()
-        s.sock = self.outer().wrap_socket(s.sock, server_hostname=self.name)
-        return s
-
-    def tls(self, host, port=443, **_):
-        r, s = self.connect("%s:%d" % (host, port))
-        if r.status != 200:
-            raise client.Ended("CONNECT: %d %r" % (r.status, r.body))
-        s.sock = Layered(s.sock, ssl.create_default_context(cafile=self.cafile), host)
-        return s
-
-
-class Door(Port, socks.Door):
-    """SOCKS5 inside it."""
-
-    def __init__(self, address, cafile, name, token=None):
-        Port.__init__(self, address, cafile, name)
-        self.login = token
 
 
 def curl(s, *args):
@@ -142,14 +57,14 @@ def clients(t, s, where, named):
 
 
 def inside(t, s, where):
-    port, door = Port(where, s.ca_file(), "127.0.0.1"), Door(where, s.ca_file(), "127.0.0.1")
+    port, door = tls_port.Port(where, s.ca_file(), "127.0.0.1"), tls_port.Door(where, s.ca_file(), "127.0.0.1")
     t.eq(port.get("api.github.com", "/user").status, 200, "TLS to the origin in TLS to the proxy")
     port.most = ssl.TLSVersion.TLSv1_2
     t.eq(port.get("api.github.com", "/user").status, 200, "TLS 1.3 in TLS 1.2")
     port.most = ssl.TLSVersion.TLSv1_3
     answer, st = door.enter("api.github.com")
     t.eq(answer, socks.GRANTED, "SOCKS5 inside TLS")
-    st.sock = Layered(st.sock, ssl.create_default_context(cafile=s.ca_file()), "api.github.com")
+    st.sock = tls_port.Layered(st.sock, ssl.create_default_context(cafile=s.ca_file()), "api.github.com")
     t.eq(st.ask("GET /user HTTP/1.1\r\nHost: api.github.com\r\n\r\n").status, 200, "and served")
     t.eq(st.ask("GET /user HTTP/1.1\r\nHost: api.github.com\r\n\r\n").status, 200, "twice")
     st.close()
@@ -215,13 +130,13 @@ def strangers(t, s, where):
             t.ok(False, "TLS 1.1 is refused")
         except (ssl.SSLError, OSError):
             t.ok(True, "TLS 1.1 is refused")
-    gate = Port(where, s.ca_file(), "127.0.0.1")
+    gate = tls_port.Port(where, s.ca_file(), "127.0.0.1")
     with gate.plain() as st:
         r = st.ask("GET / HTTP/1.1\r\nHost: api.github.com\r\n\r\n")
         t.eq((r.status, r.code), (400, "bad_target"), "origin-form inside is 400")
     with gate.plain() as st:  # a third layer
         r, st2 = gate.connect("api.github.com:443")
-        st2.sock = Layered(st2.sock, ssl.create_default_context(cafile=s.ca_file()),
+        st2.sock = tls_port.Layered(st2.sock, ssl.create_default_context(cafile=s.ca_file()),
                            "api.github.com")
         st2.send(b"\x16\x03\x01\x00\x10" + b"x" * 16)
         t.ok(b" 400 " in st2.rest()[:16], "TLS in TLS in TLS is 400")
@@ -233,9 +148,9 @@ def tokens(t, s, r, where):
     t.has(r.stdout, "https://sandbox:", "durward env names a proxy in TLS")
     t.has(r.stdout, "@%s:%s" % (LOCAL, where.rpartition(":")[2]), "by the name of its certificate")
     token = r.stdout.split("https://", 1)[1].split("@")[0]
-    good = Port(where, s.ca_file(), LOCAL, token)
+    good = tls_port.Port(where, s.ca_file(), LOCAL, token)
     t.eq(good.get("api.github.com", "/user").status, 200, "the token is served")
-    answer, st = Port(where, s.ca_file(), LOCAL).connect("api.github.com:443")
+    answer, st = tls_port.Port(where, s.ca_file(), LOCAL).connect("api.github.com:443")
     st.close()
     t.eq((answer.status, answer.code), (407, "token_missing"), "without it 407")
     status, out, err = curl(s, "-x", "https://%s@%s:%s" % (token, LOCAL, where.rpartition(":")[2]),

@@ -70,8 +70,9 @@ static void reading(char kind, struct slice in)
     if (r < 0) {
         printf("{\"ok\":false}\n");
     } else {
-        printf("{\"ok\":true,\"minor\":%u,\"status\":%u,\"head\":%zd,\"kind\":\"%s\",", h.minor,
-               h.status, end, kinds[h.body]);
+        printf(
+            "{\"ok\":true,\"minor\":%u,\"status\":%u,\"head\":%zd,\"kind\":\"%s\",\"upgrade\":%s,",
+            h.minor, h.status, end, kinds[h.body], h.upgrade != UPGRADE_NONE ? "true" : "false");
         put_hex("method", h.method);
         put_hex("target", h.target);
         put_fields(&h);

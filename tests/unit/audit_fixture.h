@@ -3,6 +3,7 @@
 #ifndef DURWARD_TEST_AUDIT_FIXTURE_H
 #define DURWARD_TEST_AUDIT_FIXTURE_H
 
+#include "counts.h"
 #include "ipc.h"
 #include "journal.h"
 #include "line_reader.h"
@@ -34,9 +35,10 @@ struct rig {
     struct logger *logger;
     struct ipc *control; /* the parent's end */
     bool ready;
-    char failed[512];  /* text of W_FAILED */
-    char log[1024];    /* text of the last W_LOG */
-    char anchor[1024]; /* the last W_ANCHOR */
+    char failed[512];     /* text of W_FAILED */
+    char log[1024];       /* text of the last W_LOG */
+    struct counts counts; /* of the last W_COUNTS */
+    char anchor[1024];    /* the last W_ANCHOR */
     unsigned anchors;
     unsigned logs;
 };
@@ -153,6 +155,8 @@ static inline int rig_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         r->anchors++;
         return msg_get_str(m, r->anchor, sizeof r->anchor);
     }
+    if (m->type == W_COUNTS)
+        return counts_get(m, &r->counts) | msg_end(m);
     return -1;
 }
 

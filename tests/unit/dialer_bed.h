@@ -4,6 +4,7 @@
 #define DURWARD_DIALER_BED_H
 
 #include "authority.h"
+#include "budget_book.h"
 #include "config.h"
 #include "dialer.h"
 #include "dns_server.h"
@@ -20,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -41,6 +43,14 @@ struct bed {
     struct dns_query *held[DNS_SERVER_QUERIES];
     char asked[HOST_TEXT_MAX];
 };
+
+/* What the parent keeps for budgets. */
+static int bed_book(void)
+{
+    int fd = memfd_create("book", MFD_CLOEXEC);
+    CU_ASSERT_FATAL(fd >= 0 && ftruncate(fd, (off_t)budget_book_size()) == 0);
+    return fd;
+}
 
 struct reply {
     uint16_t type;
@@ -248,6 +258,7 @@ static void bed_init(struct bed *b, const char *cidr, uint32_t seconds, const un
     msg_put_u32(&m, seconds);
     msg_put_bytes(&m, key ? key : (const unsigned char *)"", key ? 32 : 0);
     msg_put_u8(&m, synced);
+    msg_put_fd(&m, bed_book());
     bed_send(b->control, &m);
 }
 

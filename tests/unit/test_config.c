@@ -138,12 +138,10 @@ static void keys(void)
     says(V "audit:\n  durabilty: synced\n", 3, "did you mean 'durability'?");
     says(V "controller:\n\n  https: 0.0.0.0:1\n", 4,
          "'https' is specified but not built yet (planned: M4)");
-    says(V "listen:\n  - { metrics: 127.0.0.1:9 }\n", 3, "not built yet (planned: M5)");
-    says(V "secrets:\n  a:\n    vault: kv/x\n", 4, "not built yet (planned: M3)");
-    says(V "policies:\n  p:\n    rules:\n      - allow: a.com\n        budget: { requests: 1/h }\n",
-         6, "'budget' is specified but not built yet (planned: M3)");
-    says(V "policies:\n  p:\n    rules:\n      - allow: a.com\n      - ask: b.com\n", 6,
-         "'ask' is specified but not built yet (planned: M3)");
+    says(V "policies:\n  p:\n    rules:\n      - allow: a.com\n        budget: { requests: 1h }\n",
+         6, "'1h' is no such limit; write 1000/h");
+    says(V "policies:\n  p:\n    budget: { upload: 1/h }\n    rules: []\n", 4,
+         "write 50MB/h: a number with B, KB, MB or GB");
     CU_ASSERT_EQUAL(nearest_distance("abc", "abc", 3), 0);
     CU_ASSERT_EQUAL(nearest_distance("abc", "acb", 3), 1);
     CU_ASSERT_EQUAL(nearest_distance("abc", "ab", 3), 1);

@@ -78,28 +78,117 @@ static void kinds(void)
     says(S "aws_role: { key: k, role_arn: a, region: b, duration: 5 }\n", 5, "");
     says(S "oauth2: {}\n    env: X\n", 4, "one source");
     says(S "ttl: 5m\n    aws_key: { access_key_id: k, secret_access_key: k }\n", 5, "no meaning");
+    c = good(S "client_certificate: { certificate: k, key: k }\n");
+    s = config_secrets(c, &n);
+    CU_ASSERT(s[0].lines && s[1].endpoint == NULL);
+    config_unref(c);
+    says(S "client_certificate: { certificate: k }\n", 5, "'client_certificate' needs 'key'");
     says(S "jwt: { token_url: https://a.example/t, issuer: a, key: m }\n", 5, "made of others");
 #undef S
+}
+
+/* What a rule may do with each of them. */
+static void uses(void)
+{
 #define RULE                                                                 \
     V "secrets:\n  k: { env: K }\n  i: { env: I }\n"                         \
       "  m: { github_app: { app_id: '1', installation_id: '2', key: k } }\n" \
       "  p: { aws_key: { access_key_id: i, secret_access_key: i } }\n"       \
+      "  c: { client_certificate: { certificate: k, key: k } }\n"            \
       "policies:\n  x:\n    rules:\n      - { allow: a.com, with: { %s } }\n"
     static const char *const bad[][2] = {{"bearer: k", "never sent"},
                                          {"bearer: p", "signs requests"},
                                          {"aws: m", "not a signing key"},
+                                         {"client_certificate: p", "'with: { aws: p }'"},
+                                         {"client_certificate: i", "client_certificate: { cert"},
+                                         {"bearer: c", "'with: { client_certificate: c }'"},
                                          {"aws: { region: r }", "names its key"},
                                          {"aws: { key: p, region: 'a/b' }", "not a region"}};
     char text[1000];
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         snprintf(text, sizeof text, RULE, bad[i][0]);
-        says(text, 10, bad[i][1]);
+        says(text, 11, bad[i][1]);
     }
     snprintf(text, sizeof text, RULE, "aws: { key: p, region: r, service: s3 }");
     config_unref(good(text));
     snprintf(text, sizeof text, RULE, "bearer: m");
     config_unref(good(text));
 }
+
+/* What is kept behind an endpoint, and how that lets us in. */
+#define R V "secrets:\n  k: { env: K }\n  m:\n    "
+#define A "vault: { address: https://v.example:8200, path: a/b, key: x, "
+
+static void remote(void)
+{
+    size_t n;
+    struct config *c =
+        good(R A "auth: { approle: { role_id: r, secret_id: k } } }\n    ttl: 1m\n"
+                 "  o: { openbao: { address: https://v.example:8200, path: c, key: "
+                 "y, mount: kv, auth: { approle: { role_id: r, secret_id: k } } } }\n");
+    const struct config_secret *s = config_secrets(c, &n);
+    CU_ASSERT_EQUAL_FATAL(n, 4); /* one login for both */
+    CU_ASSERT(s[0].used && !s[0].lines && !s[1].hidden && s[3].hidden && s[3].used);
+    CU_ASSERT_STRING_EQUAL(s[1].endpoint, "https://v.example:8200/v1/secret/data/a/b");
+    CU_ASSERT_STRING_EQUAL(s[2].endpoint, "https://v.example:8200/v1/kv/data/c");
+    CU_ASSERT_STRING_EQUAL(s[3].endpoint, "https://v.example:8200/v1/auth/approle/login");
+    CU_ASSERT_PTR_NOT_NULL(strstr(s[1].source, "\"ttl\":\"60\""));
+    CU_ASSERT_PTR_NOT_NULL(strstr(s[2].source, "\"auth\":\"(login 1)\""));
+    config_unref(c);
+    config_unref(good(R A "auth: { token: k } }\n"));
+    c = good(R A "to: [10.0.0.0/8, 'fd00::/8'], auth: { token: k } }\n");
+    char *json = config_endpoints_json(c);
+    CU_ASSERT_STRING_EQUAL(
+        json,
+        "{\"policy\":\"vault\",\"rules\":["
+        "{\"allow\":\"https://v.example:8200/v1/secret/data/a/b\",\"methods\":[\"GET\","
+        "\"POST\"],\"to\":[\"10.0.0.0/8\",\"fd00::/8\"]},"
+        "{\"allow\":\"https://v.example:8200/v1/auth/token/renew-self\",\"methods\":[\"POST\"],"
+        "\"to\":[\"10.0.0.0/8\",\"fd00::/8\"]}]}");
+    struct err err = {0};
+    struct policy *p = policy_parse(json, strlen(json), &err); /* the dialer takes it */
+    CU_ASSERT_PTR_NOT_NULL(p);
+    policy_free(p);
+    free(json);
+    CU_ASSERT(config_secret_asks(config_secret(c, "m")) &&
+              !config_secret_asks(config_secret(c, "k")));
+    config_unref(c);
+}
+
+static void remote_errors(void)
+{
+    says(R A "to: 10.0.0.1/8, auth: { token: k } }\n", 5, "not a range of addresses");
+    says(R A "to: 0.0.0.0/0, auth: { token: k } }\n", 5, "too wide");
+    says(R A "auth: { approle: { role_id: r, secret_id: k, to: 10.0.0.0/8 } } }\n", 5,
+         "beside 'auth'");
+    config_unref(good(R A "auth: { kubernetes: { role: r, jwt: k, mount: k8s } } }\n"));
+    config_unref(
+        good(R "onepassword: { address: https://o.example, token: k, vault: v, item: i }\n"));
+    config_unref(good(R "aws_secret: { key: p, region: eu-west-1, name: n }\n"
+                        "  p: { aws_key: { access_key_id: k, secret_access_key: k } }\n"));
+    says(R A "auth: { token: z } }\n", 5, "'z'");
+    says(R A "auth: {} }\n", 5, "one of 'token', 'approle' and 'kubernetes'");
+    says(R A "auth: { token: k, approle: {} } }\n", 5, "one of 'token'");
+    says(R A "auth: { tokne: k } }\n", 5, "did you mean 'token'?");
+    says(R A "auth: { approle: { secret_id: k } } }\n", 5, "needs 'role_id'");
+    says(R A "auth: { approle: { role_id: r, secret_id: k, address: x } } }\n", 5, "beside 'auth'");
+    says(R A "auth: { approle: k } }\n", 5, "must be a mapping");
+    says(R "vault: { address: http://v.example, path: a, key: x, auth: { token: k } }\n", 5,
+         "https://HOST/PATH");
+    says(R "vault: { address: https://v.example, path: a/../b, key: x, auth: { token: k } }\n", 5,
+         "plain https");
+    says(R "vault: { address: https://v.example, path: a, auth: { token: k } }\n", 5,
+         "needs 'key'");
+    says(R "vault: { address: https://v.example, path: a, key: x }\n", 5, "needs 'auth'");
+    says(R "vault: kv/x\n", 5, "must be a mapping");
+    says(R A "auth: { token: k } }\n    ttl: 5\n", 6, "needs a unit");
+    says(R A "auth: { token: k } }\n    env: X\n", 4, "one source");
+    says(R "aws_parameter: { key: k, region: r, name: n }\n", 5, "neither an 'aws_key'");
+    says(R "vault_token: { address: https://v.example, token: k }\n", 5, "unknown key");
+}
+
+#undef A
+#undef R
 
 /* What is read from a folder that others fill, or looked up. */
 static void stores(void)
@@ -151,8 +240,11 @@ static void stores(void)
 void suite_config_made(void)
 {
     CU_pSuite s = CU_add_suite("config made", NULL, NULL);
+    CU_add_test(s, "stores behind endpoints", remote);
+    CU_add_test(s, "stores behind endpoints: errors", remote_errors);
     CU_add_test(s, "stores in folders, and looked up", stores);
     CU_add_test(s, "kinds, their fields and their uses", kinds);
+    CU_add_test(s, "what a rule may do with made secrets", uses);
 }
 
 void tap_suites(void)

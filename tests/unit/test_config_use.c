@@ -382,7 +382,69 @@ static void files(void)
     config_unref(c);
 }
 
+#define P "policies: { p: { rules: [] } }\n"
+#define FORWARDED(MORE) \
+    V P "listen:\n  - { https: 10.0.0.1:1, policy: p, forwarded: { " MORE " } }\n"
+#define URLS "url: 'https://gate.example/in', issuer: 'https://oidc.vercel.com/acme', "
+
+static void listen_forwarded(void)
+{
+    size_t n;
+    struct config *c = good(FORWARDED(URLS "team: t, project: q, keys: /k.json"));
+    const struct config_listen *l = config_listens(c, &n);
+    CU_ASSERT_EQUAL_FATAL(n, 1);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(l[0].forwarded);
+    CU_ASSERT_STRING_EQUAL(l[0].forwarded->url, "https://gate.example/in");
+    CU_ASSERT_STRING_EQUAL(l[0].forwarded->issuer, "https://oidc.vercel.com/acme");
+    CU_ASSERT_STRING_EQUAL(l[0].forwarded->team, "t");
+    CU_ASSERT_STRING_EQUAL(l[0].forwarded->project, "q");
+    CU_ASSERT_STRING_EQUAL(l[0].forwarded->keys, "/k.json");
+    config_unref(c);
+    says(FORWARDED(URLS "keys: /k.json"), 4, "whose sandboxes");
+    says(FORWARDED(URLS "team: t"), 4, "key set");
+    says(FORWARDED("url: 'https://a/', issuer: 'https://b', team: t, keys: /k"), 4, "slash at its");
+    says(FORWARDED("url: 'http://a', issuer: 'https://b', team: t, keys: /k"), 4,
+         "no https:// URL");
+    says(FORWARDED("url: 'https://a?b', issuer: 'https://b', team: t, keys: /k"), 4,
+         "not https://");
+    says(FORWARDED("url: 'https://u@a', issuer: 'https://b', team: t, keys: /k"), 4,
+         "not https://");
+    says(FORWARDED("url: 'https://a', team: t, keys: /k"), 4, "'issuer' is missing");
+    says(FORWARDED(URLS "team: t, keys: /k, jwks: x"), 4, "jwks");
+    says(V P "listen:\n  - { https: 127.0.0.1:1, forwarded: { " URLS "team: t, keys: /k } }\n", 4,
+         "needs a 'policy'");
+    says(V P "listen:\n  - { http: 10.0.0.1:1, policy: p, forwarded: { " URLS
+             "team: t, keys: /k } }\n",
+         4, "in clear");
+}
+
 void suite_config_use(void);
+
+/* What the controller serves: no way out of a sandbox. */
+static void pages(void)
+{
+    size_t n;
+    struct config *c =
+        good(V P "listen:\n  - { metrics: 127.0.0.1:9464 }\n  - { console: '[::1]:9465' }\n"
+                 "  - { http: 127.0.0.1:1, policy: p }\n");
+    const struct config_listen *l = config_listens(c, &n);
+    CU_ASSERT_EQUAL(n, 1);
+    CU_ASSERT_STRING_EQUAL(l[0].address, "127.0.0.1:1");
+    CU_ASSERT_STRING_EQUAL(config_metrics(c), "127.0.0.1:9464");
+    CU_ASSERT_STRING_EQUAL(config_console(c), "[::1]:9465");
+    config_unref(c);
+    c = good(V P "listen: [{ metrics: '0.0.0.0:9464', insecure: true }]\n");
+    CU_ASSERT_STRING_EQUAL(config_metrics(c), "0.0.0.0:9464");
+    CU_ASSERT_PTR_NULL(config_console(c));
+    config_unref(c);
+    says(V P "listen:\n  - { metrics: 0.0.0.0:1 }\n", 4, "could read the metrics");
+    says(V P "listen:\n  - { console: 0.0.0.0:1, insecure: true }\n", 4, "ssh -L");
+    says(V P "listen:\n  - { metrics: 127.0.0.1:1, console: 127.0.0.1:2 }\n", 4, "two entries");
+    says(V P "listen:\n  - { metrics: 127.0.0.1:1 }\n  - { metrics: 127.0.0.1:2 }\n", 5,
+         "already: 127.0.0.1:1");
+    says(V P "listen:\n  - { metrics: 127.0.0.1:1, policy: p }\n", 4, "unknown key 'policy'");
+    says(V P "listen:\n  - { console: localhost:1 }\n", 4, "not ADDRESS:PORT");
+}
 
 void suite_config_use(void)
 {
@@ -395,6 +457,8 @@ void suite_config_use(void)
     CU_add_test(s, "flags of run: errors", flag_errors);
     CU_add_test(s, "warnings", warnings);
     CU_add_test(s, "files", files);
+    CU_add_test(s, "listeners that the controller serves", pages);
+    CU_add_test(s, "listen: forwarded", listen_forwarded);
 }
 
 void tap_suites(void)

@@ -26,6 +26,17 @@ enum { NOW = 1767322800 }; /* 2026-01-02T03:00:00Z */
     "{\"kind\":\"google\",\"endpoint\":\"https://a.example/" \
     "x\",\"audience\":\"a\",\"service_account\":\"k\"}"
 
+#define AT "\"endpoint\":\"https://a.example/x\",\"ttl\":\"60\","
+#define KV "{\"kind\":\"vault\"," AT "\"key\":\"k\",\"auth\":\"l\"}"
+#define ROLE                                                         \
+    "{\"kind\":\"vault_approle\",\"address\":\"https://a.example\"," \
+    "\"endpoint\":\"https://a.example/l\",\"role_id\":\"r\",\"secret_id\":\"s\"}"
+#define MANAGER                                                           \
+    "{\"kind\":\"aws_secret\"," AT "\"region\":\"r\",\"name\":\"n/\\\"\"" \
+    ",\"key\":\"p\",\"field\":\"f\"}"
+#define SSM     "{\"kind\":\"aws_parameter\"," AT "\"region\":\"r\",\"name\":\"n\",\"key\":\"p\"}"
+#define CONNECT "{\"kind\":\"onepassword\"," AT "\"token\":\"t\",\"field\":\"f\"}"
+
 static struct derived *good(const char *spec)
 {
     struct err err = {0};
@@ -52,7 +63,7 @@ static void test_requests(void)
     CU_ASSERT_STRING_EQUAL(derived_input(m, 0), "a");
     CU_ASSERT_PTR_NULL(derived_input(m, 1));
     CU_ASSERT(!derived_signs(m) && !derived_is_local(m) && derived_refreshes(m) == -1);
-    CU_ASSERT_EQUAL(derived_request(m, in, NOW, &r, &err), 0);
+    CU_ASSERT_EQUAL(derived_request(m, in, NULL, NOW, &r, &err), 0);
     CU_ASSERT_STRING_EQUAL(r.url, "https://a.example/t");
     CU_ASSERT(slice_eq(buf_slice(&r.body), SLICE("grant_type=client_credentials&scope=x%20y")));
     CU_ASSERT(slice_eq(field(&r, "authorization"), SLICE("Basic aSUyMGQ6cyUzQSUyNiVDMyVCQw==")));
@@ -60,14 +71,14 @@ static void test_requests(void)
     derived_free(m);
     m = good(OAUTH(",\"client_secret\":\"a\",\"refresh_token\":\"b\",\"auth\":\"post\""));
     CU_ASSERT_EQUAL(derived_refreshes(m), 1);
-    CU_ASSERT_EQUAL(derived_request(m, in, NOW, &r, &err), 0);
+    CU_ASSERT_EQUAL(derived_request(m, in, NULL, NOW, &r, &err), 0);
     CU_ASSERT(slice_eq(buf_slice(&r.body), SLICE("grant_type=refresh_token&refresh_token=r%2B&"
                                                  "client_id=i%20d&client_secret=s%3A%26%C3%BC")));
     CU_ASSERT_EQUAL(field(&r, "authorization").n, 0);
     token_request_free(&r);
     derived_free(m);
     m = good(APP); /* what is no key says so and nothing of itself */
-    CU_ASSERT_EQUAL(derived_request(m, in, NOW, &r, &err), -1);
+    CU_ASSERT_EQUAL(derived_request(m, in, NULL, NOW, &r, &err), -1);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "not a private key"));
     CU_ASSERT_PTR_NULL(strstr(err.text, "s:&"));
     token_request_free(&r);
@@ -106,6 +117,42 @@ static const struct {
     {ID, 200, "{\"id_token\":\"e30.eyJleHAiOjE3NjczMjY0MDB9.x\"}", "e30.eyJleHAiOjE3NjczMjY0MDB9.x",
      3540, ""},
     {ID, 200, "{\"id_token\":\"e30\"}", "e30", 269, ""},
+    {KV, 200, "{\"data\":{\"data\":{\"k\":\"v\"}}}", "v", 60, ""},
+    {KV, 200, "{\"data\":{\"data\":{\"K\":\"v\"}}}", NULL, 0, "no text named 'k'"},
+    {KV, 200, "{\"data\":{\"data\":{\"k\":5}}}", NULL, 0, "no text named 'k'"},
+    {KV, 200, "{\"data\":{\"data\":{\"k\":\"\"}}}", NULL, 0, "no text named 'k'"},
+    {KV, 200, "{\"data\":{\"k\":\"v\"}}", NULL, 0, "no text named 'k'"}, /* version 1 */
+    {KV, 404, "{\"data\":{\"data\":null}}", NULL, 0, "404: nothing is there"},
+    {KV, 403, "{\"errors\":[\"ghp_x\"]}", NULL, 0, "its login may not read"},
+    {KV, 503, "", NULL, 0, "sealed"},
+    {KV, 500, "", NULL, 0, "answered 500"},
+    {ROLE, 200, "{\"auth\":{\"client_token\":\"t\",\"lease_duration\":600}}", "t", 540, ""},
+    {ROLE, 200, "{\"auth\":{\"client_token\":\"t\",\"lease_duration\":0}}", "t", 269, ""},
+    {ROLE, 200, "{\"auth\":{\"client_token\":\"t\",\"lease_duration\":-9}}", "t", 269, ""},
+    {ROLE, 200, "{\"auth\":{\"client_token\":\"t\",\"lease_duration\":1}}", NULL, 0, "without a"},
+    {ROLE, 200, "{\"auth\":{\"client_token\":\"t\\r\\nX: y\",\"lease_duration\":60}}", NULL, 0,
+     "without a token"},
+    {ROLE, 200, "{\"auth\":null}", NULL, 0, "without a token"},
+    {ROLE, 400, "{}", NULL, 0, "400: this login is refused"},
+    {MANAGER, 200, "{\"SecretString\":\"{\\\"f\\\":\\\"v\\\"}\"}", "v", 60, ""},
+    {MANAGER, 200, "{\"SecretString\":\"{\\\"f\\\":1}\"}", NULL, 0, "no text named 'f'"},
+    {MANAGER, 200, "{\"SecretString\":\"{\\\"f\\\":\\\"v\\\",\\\"f\\\":\\\"w\\\"}\"}", NULL, 0,
+     "no text named 'f'"},
+    {MANAGER, 200, "{\"SecretString\":\"f\"}", NULL, 0, "no text named 'f'"},
+    {MANAGER, 200, "{\"SecretBinary\":\"Zg==\"}", NULL, 0, "no text named 'f'"},
+    {MANAGER, 400, "{\"__type\":\"a.b#ResourceNotFoundException\",\"Message\":\"ghp_x\"}", NULL, 0,
+     "answered 400 ResourceNotFoundException"},
+    {MANAGER, 400, "{\"__type\":\"ghp_x is bad\"}", NULL, 0, "answered 400"},
+    {SSM, 200, "{\"Parameter\":{\"Value\":\"v\"}}", "v", 60, ""},
+    {SSM, 200, "{\"Parameter\":[]}", NULL, 0, "no text, or empty"},
+    {CONNECT, 200, "{\"fields\":[{\"id\":\"f\",\"value\":\"v\"},{\"label\":\"g\"}]}", "v", 60, ""},
+    {CONNECT, 200, "{\"fields\":[{\"id\":\"x\",\"label\":\"f\",\"value\":\"v\"}]}", "v", 60, ""},
+    {CONNECT, 200,
+     "{\"fields\":[{\"id\":\"f\",\"value\":\"v\"},{\"label\":\"f\",\"value\":\"w\"}]}", NULL, 0,
+     "or more than one"},
+    {CONNECT, 200, "{\"fields\":{}}", NULL, 0, "no text named 'f'"},
+    {CONNECT, 200, "[]", NULL, 0, "no text named 'f'"},
+    {CONNECT, 401, "", NULL, 0, "its token may not read this item"},
 };
 
 static void test_answers(void)
@@ -126,6 +173,53 @@ static void test_answers(void)
         secret_unref(got.value);
         derived_free(m);
     }
+}
+
+/* What is asked of stores; what they are worth is for tests/functional/stores_servers.t. */
+static void test_stores(void)
+{
+    struct err err = {0};
+    struct token_request r;
+    struct secret *in[DERIVED_INPUTS_MAX] = {secret_new("s\"1", 3)}, *old = secret_new("o", 1);
+    struct derived *m = good(KV);
+    CU_ASSERT(derived_is_stored(m) && derived_needs_login(m) && !derived_renews(m));
+    CU_ASSERT(!derived_signs(m) && !derived_is_local(m));
+    CU_ASSERT_EQUAL(derived_request(m, in, NULL, NOW, &r, &err), 0);
+    CU_ASSERT_STRING_EQUAL(r.method, "GET");
+    CU_ASSERT(buf_len(&r.body) == 0 && slice_eq(field(&r, "x-vault-token"), SLICE("s\"1")));
+    CU_ASSERT(slice_eq(field(&r, "x-vault-request"), SLICE("true")));
+    token_request_free(&r);
+    derived_free(m);
+    m = good(ROLE);
+    CU_ASSERT(!derived_is_stored(m) && derived_renews(m) && !derived_is_itself(m));
+    CU_ASSERT_EQUAL(derived_request(m, in, NULL, NOW, &r, &err), 0);
+    CU_ASSERT_STRING_EQUAL(r.url, "https://a.example/l");
+    CU_ASSERT(slice_eq(buf_slice(&r.body), SLICE("{\"role_id\":\"r\",\"secret_id\":\"s\\\"1\"}")));
+    token_request_free(&r);
+    CU_ASSERT_EQUAL(derived_request(m, in, old, NOW, &r, &err), 0); /* to prolong it */
+    CU_ASSERT_STRING_EQUAL(r.url, "https://a.example/v1/auth/token/renew-self");
+    CU_ASSERT(slice_eq(field(&r, "x-vault-token"), SLICE("o")));
+    CU_ASSERT(slice_eq(buf_slice(&r.body), SLICE("{}")));
+    token_request_free(&r);
+    derived_free(m);
+    m = good(CONNECT);
+    CU_ASSERT_EQUAL(derived_request(m, in, NULL, NOW, &r, &err), 0);
+    CU_ASSERT(slice_eq(field(&r, "authorization"), SLICE("Bearer s\"1")));
+    token_request_free(&r);
+    derived_free(m);
+    secret_unref(in[0]);
+    in[0] = aws_pair_pack(SLICE("AKID"), SLICE("key"), SLICE("session"));
+    m = good(MANAGER);
+    CU_ASSERT_EQUAL(derived_request(m, in, NULL, NOW, &r, &err), 0);
+    CU_ASSERT(slice_eq(buf_slice(&r.body), SLICE("{\"SecretId\":\"n/\\\"\"}")));
+    CU_ASSERT(slice_eq(field(&r, "x-amz-target"), SLICE("secretsmanager.GetSecretValue")));
+    CU_ASSERT(slice_eq(field(&r, "x-amz-security-token"), SLICE("session")));
+    CU_ASSERT(slice_starts(field(&r, "authorization"),
+                           SLICE("AWS4-HMAC-SHA256 Credential=AKID/20260102/r/secretsmanager/")));
+    token_request_free(&r);
+    derived_free(m);
+    secret_unref(in[0]);
+    secret_unref(old);
 }
 
 static void test_rotated(void)
@@ -239,6 +333,7 @@ static void test_kept(void)
 void suite_derived(void)
 {
     CU_pSuite s = CU_add_suite("derived", NULL, NULL);
+    CU_add_test(s, "stores behind endpoints", test_stores);
     CU_add_test(s, "what endpoints are asked", test_requests);
     CU_add_test(s, "what they answer", test_answers);
     CU_add_test(s, "a refresh token that is replaced", test_rotated);

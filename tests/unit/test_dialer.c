@@ -270,11 +270,11 @@ static void test_audit(void)
     CU_ASSERT(before >= 0);
     close(before);
     bed_dial(&b, gate, 2, "plain.example", 443, "1-2", "");
-    CU_ASSERT_FATAL(bed_reply(&b, gate, &r, 2000));
+    CU_ASSERT_FATAL(bed_reply(&b, gate, &r, 4000));
     CU_ASSERT_STRING_EQUAL(r.code, "audit");
     CU_ASSERT_EQUAL(accept4(b.origin, NULL, NULL, SOCK_CLOEXEC), -1);
     bed_dial(&b, gate, 3, "resolved.example", 443, "1-3", "");
-    CU_ASSERT_FATAL(bed_reply(&b, gate, &r, 2000));
+    CU_ASSERT_FATAL(bed_reply(&b, gate, &r, 4000));
     CU_ASSERT_STRING_EQUAL(r.code, "audit");
     CU_ASSERT_EQUAL(b.lookups, 0);
     close(gate);

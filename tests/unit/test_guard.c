@@ -1,4 +1,5 @@
 /* What a request may carry: hop-by-hop fields, placeholders, credentials of others, cookies. */
+#include "field_name.h"
 #include "guard_bed.h"
 
 void suite_guard(void);
@@ -362,6 +363,23 @@ static void test_seed(void)
     http_head_free(&h);
 }
 
+/* They are searched by halves: one out of order would not be found. */
+static void test_known(void)
+{
+    struct slice last = SLICE(""), name;
+    size_t n = 0;
+    for (; (name = field_known(n)).n > 0; n++) {
+        CU_ASSERT_NOT_EQUAL(field_kinds(name), 0);
+        CU_ASSERT(strcmp(last.p, name.p) < 0);
+        last = name;
+    }
+    CU_ASSERT(n > 60);
+    CU_ASSERT_EQUAL(field_kinds(SLICE("host")), FIELD_ROUTE);
+    CU_ASSERT_EQUAL(field_kinds(SLICE("hos")), 0);
+    CU_ASSERT_EQUAL(field_kinds(SLICE("hosts")), 0);
+    CU_ASSERT_EQUAL(field_kinds(SLICE("")), 0);
+}
+
 void suite_guard(void)
 {
     CU_pSuite s = CU_add_suite("guard", setup, teardown);
@@ -370,6 +388,7 @@ void suite_guard(void)
     CU_add_test(s, "a head full of placeholders", test_many_placeholders);
     CU_add_test(s, "hop-by-hop and forwarding fields (A25, A26, B20)", test_clean);
     CU_add_test(s, "replies", test_reply);
+    CU_add_test(s, "known fields", test_known);
     CU_add_test(s, "the sandbox's own placeholder", test_own);
     CU_add_test(s, "misplaced and foreign placeholders (C7 to C9)", test_misplaced);
     CU_add_test(s, "foreign credentials (B21, C5)", test_foreign);

@@ -339,6 +339,7 @@ static void test_refuse(void)
     msg_put_u32(&m, 500);
     msg_put_str(&m, "other");
     msg_put_str(&m, "9-41");
+    msg_put_u32(&m, 0);
     bed_send(b.far, &m);
     turn();
     CU_ASSERT(b.front.fails == 1 && b.front.status == 400);

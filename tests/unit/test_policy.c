@@ -103,6 +103,42 @@ static void order(void)
           {"GET", "https://a.ok.com/x", "denied_by_rule", 0});
 }
 
+/* deny, then ask, then allow, however wide each is */
+static void asking(void)
+{
+    static const struct {
+        const char *method, *url;
+        enum verdict verdict;
+        int rule;
+    } rows[] = {
+        {"GET", "https://ok.com/", VERDICT_ALLOW, 0},
+        {"GET", "https://ok.com/a/b", VERDICT_ASK, 1}, /* the allow of rule 2 is narrower */
+        {"GET", "https://ok.com/a/c", VERDICT_ASK, 3}, /* the narrower of two that ask */
+        {"GET", "https://ok.com/a/d", VERDICT_DENY, 4},
+        {"PUT", "https://ok.com/m", VERDICT_ASK, 5},
+        {"GET", "https://ok.com/m", VERDICT_ALLOW, 0},
+        {"GET", "https://x.sub.com/", VERDICT_ASK, 6},
+    };
+    struct policy *p = good("{'allow':'ok.com'},{'ask':'ok.com/a/**','with':{'bearer':'s'}},"
+                            "{'allow':'ok.com/a/b'},{'ask':'ok.com/a/c'},{'deny':'ok.com/a/d'},"
+                            "{'ask':'ok.com/m','methods':['PUT']},{'ask':'.sub.com'}");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct decision d = decide(p, rows[i].method, rows[i].url);
+        CU_ASSERT_EQUAL(d.verdict, rows[i].verdict);
+        CU_ASSERT_EQUAL(d.rule ? (int)d.rule->index : -1, rows[i].rule);
+    }
+    CU_ASSERT_STRING_EQUAL(policy_rule(p, 5)->text, "ask ok.com/m PUT");
+    struct authority a;
+    CU_ASSERT_EQUAL(authority_parse(&a, SCHEME_HTTPS, SLICE("x.sub.com")), 0);
+    CU_ASSERT_EQUAL(policy_host(p, &a), POLICY_HOST_ASK);
+    CU_ASSERT_TRUE(policy_names_host(p, &a));
+    CU_ASSERT_TRUE(policy_asks(p));
+    struct policy *none = good("{'allow':'ok.com'},{'deny':'ok.com/a'}");
+    CU_ASSERT_FALSE(policy_asks(none));
+    policy_free(none);
+    policy_free(p);
+}
+
 static void narrower_wins(void)
 {
     CHECK("{'allow':'ok.com','with':{'bearer':'wide'}},"
@@ -426,6 +462,7 @@ void suite_policy(void)
     CU_pSuite s = CU_add_suite("policy", NULL, NULL);
     CU_add_test(s, "P9: an empty list denies", empty_denies);
     CU_add_test(s, "deny before allow", order);
+    CU_add_test(s, "ask before allow", asking);
     CU_add_test(s, "the strictly narrower allow wins", narrower_wins);
     CU_add_test(s, "A24: methods", methods);
     CU_add_test(s, "denies in every reading", deny_readings);

@@ -264,12 +264,15 @@ static void ambiguous(void)
 
 static void bad_rules(void)
 {
-    says("{}", "one of 'allow', 'deny' or 'use'");
+    says("{}", "one of 'allow', 'ask', 'deny' or 'use'");
+    says("{'allow':'a.com','ask':'b.com'}", "one of");
+    says("{'ask':'a.com','deny':'b.com'}", "one of");
+    says("{'ask':'a.com','tunnel':true}", "'ask' cannot hold in a tunnel");
+    says("{'ask':'a.com/x'},{'allow':'a.com','tunnel':true}", "a rule here asks before anything");
     says("{'allow':'a.com','deny':'b.com'}", "one of");
     says("{'alow':'a.com'}", "did you mean 'allow'?");
     says("{'allow':'a.com','metods':['GET']}", "did you mean 'methods'?");
-    says("{'allow':'a.com','budget':{}}", "'budget' is specified but not built yet (planned: M3)");
-    says("{'ask':'a.com'}", "'ask' is specified but not built yet (planned: M3)");
+    says("{'ask':'a.com','on_reflect':'kill'}", "goes with 'with'");
     says("{'allow':'a.com','to':['10.0.0.1/8']}", "no bit set beyond");
     says("{'allow':'a.com','to':'10.0.0.0'}", "not a range");
     says("{'allow':'a.com','to':['10.0.0.0/8','0.0.0.0/0']}", "too wide");
@@ -430,7 +433,9 @@ static void bad_credentials(void)
     says("{'allow':['a.com','http://a.com:8080/x']," S "}", "http:// carries no credential");
     says("{'allow':'a.com','with':{}}", "one of bearer, basic, header");
     says("{'allow':'a.com','with':{'bearer':'s','header':{'x-k':'t'}}}", "one of bearer");
-    says("{'allow':'a.com','with':{'client_certificate':{}}}", "not built yet (planned: M3)");
+    says("{'allow':'a.com','with':{'client_certificate':{}}}", "string");
+    says("{'allow':'http://a.com','allow_plaintext':true,'with':{'client_certificate':'s'}}",
+         "needs TLS");
     says("{'allow':'a.com','with':{'baerer':'s'}}", "did you mean 'bearer'?");
     says("{'allow':'a.com','with':'s'}", "must be a mapping");
     says("{'allow':'a.com','with':{'bearer':''}}", "is empty");

@@ -17,6 +17,8 @@ static void sample(struct run_request *r, bool tty)
     snprintf(r->cwd, sizeof r->cwd, "/src/x");
     snprintf(r->home, sizeof r->home, "/home/me");
     snprintf(r->user, sizeof r->user, "me");
+    snprintf(r->backend, sizeof r->backend, "docker");
+    snprintf(r->image, sizeof r->image, "a/b:1");
     CU_ASSERT_EQUAL(strlist_add(&r->argv, "ls") | strlist_add(&r->argv, "-l"), 0);
     CU_ASSERT_EQUAL(strlist_put_env(&r->kept, "TERM=xterm"), 0);
     CU_ASSERT_EQUAL(strlist_put_env(&r->env, "A=b"), 0);
@@ -50,6 +52,8 @@ static void test_round_trip(void)
         sample(&r, tty);
         CU_ASSERT_EQUAL_FATAL(pass(&r, &back), 0);
         CU_ASSERT_STRING_EQUAL(back.policy, "coder");
+        CU_ASSERT_STRING_EQUAL(back.backend, "docker");
+        CU_ASSERT_STRING_EQUAL(back.image, "a/b:1");
         CU_ASSERT_EQUAL(back.argv.n, 2);
         CU_ASSERT_STRING_EQUAL(back.argv.v[1], "-l");
         CU_ASSERT_STRING_EQUAL(strlist_get_env(&back.kept, "TERM"), "xterm");

@@ -50,15 +50,27 @@ static int receive_within(int fd, struct msg *m, int ms)
     return what & EV_READ ? msg_recv(fd, m) : -1;
 }
 
+static unsigned states; /* W_STORE_STATE that came */
+
+static int receive_but_states(int fd, struct msg *m, int ms)
+{
+    int r;
+    while ((r = receive_within(fd, m, ms)) == 1 && m->type == W_STORE_STATE) {
+        states++;
+        msg_done(m);
+    }
+    return r;
+}
+
 static int receive(int fd, struct msg *m)
 {
-    return receive_within(fd, m, 3000);
+    return receive_but_states(fd, m, 3000);
 }
 
 static bool silent(int fd)
 {
     struct msg m;
-    int r = receive_within(fd, &m, 60);
+    int r = receive_but_states(fd, &m, 60);
     if (r == 1)
         msg_done(&m);
     return r == -1;
@@ -362,6 +374,7 @@ static void test_changed(void)
 
 static void test_backoff(void)
 {
+    states = 0;
     struct world w = start();
     int ch = injector(w, 1, all, ARRAY_LEN(all));
     get(ch, 1, "file");
@@ -370,12 +383,15 @@ static void test_backoff(void)
     get(ch, 2, "file"); /* answered without asking again */
     expect(ch, 2, false, "chmod 600");
     CU_ASSERT(silent(w.control));
+    CU_ASSERT_EQUAL(states, 1); /* that it failed */
     struct timeval tv = {1, 100000};
     event_base_loopexit(base, &tv);
     event_base_loop(base, EVLOOP_NO_EXIT_ON_EMPTY);
     get(ch, 3, "file");
     opened(w, asked(w, "file"), file_with("fine\r\n"), "");
     expect(ch, 3, true, "fine");
+    CU_ASSERT(silent(w.control));
+    CU_ASSERT_EQUAL(states, 2); /* and is back */
     close(ch);
     stop(w);
 }

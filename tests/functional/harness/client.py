@@ -197,6 +197,10 @@ class Gate:
             s.body(r)
         return r, s
 
+    def wrap(self, s, context, name):
+        """TLS on a stream, for a name or (None) without SNI."""
+        s.sock = context.wrap_socket(s.sock, server_hostname=name)
+
     def tls(self, host, port=443, sni=None, alpn=None, context=None, connect=None):
         """CONNECT and a verified handshake; -> stream. sni: another name (then unverified)."""
         r, s = self.connect(connect or "%s:%d" % (host, port))
@@ -208,7 +212,7 @@ class Gate:
         if alpn:
             ctx.set_alpn_protocols(alpn)
         try:
-            s.sock = ctx.wrap_socket(s.sock, server_hostname=sni if sni is not None else host)
+            self.wrap(s, ctx, (sni or None) if sni is not None else host)
         except BaseException:
             s.close()
             raise

@@ -194,7 +194,8 @@ class Durward:
             raise RuntimeError("durward serve ended (%d): %s" % (self.daemon.returncode,
                                                                  self.diagnostics()))
         for entry in self.listen:
-            where = entry.get("http") or entry.get("https")
+            where = (entry.get("http") or entry.get("https") or entry.get("metrics") or
+                     entry.get("console"))
             host, _, port = where.rpartition(":")
             try:
                 socket.create_connection((host.strip("[]"), int(port)), 1).close()

@@ -69,7 +69,7 @@ class Door(client.Gate):
         if alpn:
             ctx.set_alpn_protocols(alpn)
         try:
-            s.sock = ctx.wrap_socket(s.sock, server_hostname=(sni or None) if sni is not None else host)
+            self.wrap(s, ctx, (sni or None) if sni is not None else host)
         except BaseException:
             s.close()
             raise

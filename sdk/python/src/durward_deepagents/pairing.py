@@ -59,18 +59,18 @@ class Verification:
 def pair(backend: SandboxBackendProtocol, *, policy: str | None = None,
          socket: str | os.PathLike[str] | None = None, proxy_host: str | None = None,
          ttl: int = 3600, folder: str | None = None, elsewhere: Iterable[str] = ELSEWHERE,
-         require_lock: bool = False) -> PairedSandbox:
+         require_lock: bool = False, identity: Identity | None = None) -> PairedSandbox:
     """Put any sandbox behind the proxy of the daemon at `socket`.
 
     policy: of its identity. proxy_host: HOST or HOST:PORT at which the sandbox reaches the listener,
     if not where the configuration says. ttl: seconds of a token, renewed before commands. folder: of
     our files inside (default one below /tmp). elsewhere: what is tried without the proxy:
     tcp:HOST:PORT, udp:HOST:PORT (a DNS question), name:HOST (a lookup). require_lock: PairingError
-    when one of them is reached, else a BypassWarning.
+    when one of them is reached, else a BypassWarning. identity: the first, if it was issued before.
 
     PairingError, and nothing left issued, when the proxy is not reached from inside."""
     paired = PairedSandbox(backend, policy=policy, socket=socket, proxy_host=proxy_host, ttl=ttl,
-                           folder=folder)
+                           folder=folder, identity=identity)
     try:
         seen = paired.verify(elsewhere)
         if not seen.through_gate or (require_lock and seen.around):
@@ -90,7 +90,8 @@ class PairedSandbox(SandboxBackendProtocol):
 
     def __init__(self, backend: SandboxBackendProtocol, *, policy: str | None = None,
                  socket: str | os.PathLike[str] | None = None, proxy_host: str | None = None,
-                 ttl: int = 3600, folder: str | None = None) -> None:
+                 ttl: int = 3600, folder: str | None = None, identity: Identity | None = None) -> None:
+        """identity: the first one, if it was issued before (and is then this object's to revoke)."""
         self.backend = backend
         self.folder = folder or "/tmp/durward-" + secrets.token_hex(8)
         if not self.folder.startswith("/") or any(c.isspace() for c in self.folder):
@@ -101,7 +102,7 @@ class PairedSandbox(SandboxBackendProtocol):
         self._lock = threading.Lock()
         self._closed = False
         self.verification: Verification | None = None
-        self._renew(with_files=True)
+        self._renew(with_files=True, first=identity)
 
     # ---- identity ----
 
@@ -110,8 +111,8 @@ class PairedSandbox(SandboxBackendProtocol):
         """The present one."""
         return self._issued[-1]
 
-    def _renew(self, with_files: bool = False) -> None:
-        new = self._client.issue_identity(self._policy, self._ttl)
+    def _renew(self, with_files: bool = False, first: Identity | None = None) -> None:
+        new = first or self._client.issue_identity(self._policy, self._ttl)
         self._issued.append(new)
         try:
             env = variables(new, self.folder, self._host)

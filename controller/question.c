@@ -34,6 +34,7 @@ static const char *reason(const char *code)
         const char *code, *why;
     } reasons[] = {
         {"ok", "the narrowest matching rule allows it"},
+        {"ask", "an ask rule matches, and ask goes before allow"},
         {"no_rule", "no rule names this destination; what is not allowed is denied"},
         {"denied_by_rule", "a deny rule matches, and deny goes before ask and allow"},
         {"method", "rules name this destination, but not with this method"},
@@ -69,16 +70,16 @@ void question_decide(const struct policy *p, const struct question *q, struct an
     struct policy_request r = {&q->authority, q->method, q->path};
     struct decision d;
     policy_decide(p, &r, &d);
-    const char *code =
-        d.verdict == VERDICT_ALLOW ? condition_query(d.rule, q->query, q->has_query) : NULL;
-    if (d.verdict == VERDICT_ALLOW && code == NULL)
+    bool passes = d.verdict != VERDICT_DENY;
+    const char *code = passes ? condition_query(d.rule, q->query, q->has_query) : NULL;
+    if (passes && code == NULL)
         code = condition_headers(d.rule, find_header, q);
-    if (d.verdict == VERDICT_ALLOW && code == NULL && d.rule->method_scoped &&
-        guard_query_override(q->query))
+    if (passes && code == NULL && d.rule->method_scoped && guard_query_override(q->query))
         code = "method_override";
     if (code)
         d = (struct decision){VERDICT_DENY, d.rule, code};
-    *ret = (struct answer){d.verdict, d.code, reason(d.code), d.rule};
+    *ret = (struct answer){d.verdict, d.code, reason(d.verdict == VERDICT_ASK ? "ask" : d.code),
+                           d.rule};
 }
 
 const char *question_verdict(enum verdict v)

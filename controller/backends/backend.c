@@ -1,0 +1,10 @@
+#include "backend.h"
+
+const struct backend *backend_of(const struct plan *plan)
+{
+    static const struct backend *const all[BACKENDS] = {
+        [BACKEND_BWRAP] = &backend_bwrap,
+        [BACKEND_DOCKER] = &backend_docker,
+    };
+    return all[plan->shape.limits.backend];
+}

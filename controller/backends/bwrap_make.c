@@ -1,0 +1,127 @@
+#define _GNU_SOURCE 1
+#include "bwrap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "backend.h"
+#include "maker_internal.h"
+#include "rlimits.h"
+
+/* The caller himself, in a namespace that maps nobody else. */
+static int enter_as_caller(const struct stage_parts *parts, const struct plan *plan,
+                           struct stage_dirs *dirs, struct err *err)
+{
+    if (geteuid() == 0) {
+        if (setgroups(0, NULL) < 0 || setresgid(plan->gid, plan->gid, plan->gid) < 0 ||
+            setresuid(plan->uid, plan->uid, plan->uid) < 0)
+            return err_sys(err, "cannot become uid %u", (unsigned)plan->uid);
+    } else if (plan->uid != geteuid() || plan->gid != getegid()) {
+        return err_set(err, ERR_DENIED, "a sandbox of uid %u cannot be made by uid %u",
+                       (unsigned)plan->uid, (unsigned)geteuid());
+    }
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return err_sys(err, "no_new_privs");
+    if (netns_enter(plan->uid, plan->gid, err) < 0)
+        return -1;
+    return stage_open(parts, plan, NULL, dirs, err);
+}
+
+/* With files of our own: the image and the kept layer are opened by the builder's user, in the
+ * namespace, before we become who the command is. */
+static int enter_with_layers(const struct stage_parts *parts, const struct plan *plan,
+                             struct stage_dirs *dirs, struct err *err)
+{
+    struct idmap map;
+    if (geteuid() == 0 && setgroups(0, NULL) < 0)
+        return err_sys(err, "setgroups");
+    if (geteuid() != 0 && (plan->uid != geteuid() || plan->gid != getegid()))
+        return err_set(err, ERR_DENIED, "a sandbox of uid %u cannot be made by uid %u",
+                       (unsigned)plan->uid, (unsigned)geteuid());
+    if (plan_root_inside(plan))
+        idmap_root(&map);
+    else
+        idmap_same(&map, plan->uid, plan->gid);
+    if (idmap_enter(&map, CLONE_NEWNET | CLONE_NEWNS, err) < 0)
+        return -1;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return err_sys(err, "no_new_privs");
+    return stage_open(parts, plan, &map, dirs, err) < 0 ? -1 : idmap_become(&map, err);
+}
+
+/* Who the command is, in namespaces of the sandbox's own. */
+static int enter(const struct making *m, struct stage_dirs *dirs, struct err *err)
+{
+    const struct plan *plan = m->plan;
+    bool layers = plan->shape.image[0] || plan->shape.root == SHAPE_KEPT;
+    if ((layers ? enter_with_layers(&m->parts, plan, dirs, err)
+                : enter_as_caller(&m->parts, plan, dirs, err)) < 0)
+        return -1;
+    /* after the change of credentials, which would have taken it back */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != m->builder)
+        return err_set(err, ERR_UNREADY, "the builder is gone");
+    return 0;
+}
+
+/* From here on only what bubblewrap is to have stays open. */
+static int become_bwrap(const struct plan *plan, struct err *err)
+{
+    const struct bwrap_fds fds = {.filter = MAKER_FILTER, .info = MAKER_INFO};
+    const struct bwrap_root root = {
+        .directory = STAGE_ROOT, .empty_file = STAGE_EMPTY, .init = STAGE_INIT};
+    if (dup2(MAKER_ERRORS, STDERR_FILENO) < 0)
+        return err_sys(err, "dup");
+    for (int fd = MAKER_INIT; fd <= MAKER_INFO; fd++)
+        if (fcntl(fd, F_SETFD, 0) < 0)
+            return err_sys(err, "fcntl");
+    if (syscall(SYS_close_range, MAKER_FDS, ~0U, 0) < 0)
+        return err_sys(err, "close_range");
+    if (rlimits_set(plan, err) < 0)
+        return -1;
+    return bwrap_exec(&root, plan, &fds, err);
+}
+
+static int bwrap_make(const struct making *m, struct err *err)
+{
+    static struct netns_listeners l;
+    static char text[MAKER_NOTES_MAX];
+    const struct plan *plan = m->plan;
+    struct stage_dirs dirs;
+    struct buf notes;
+    buf_init(&notes, sizeof text - 1);
+    if (enter(m, &dirs, err) < 0 || netns_listen(&l, plan->ports, plan->nports, err) < 0 ||
+        maker_offer(plan, &l, err) < 0 || maker_note_network(&l, &notes, err) < 0)
+        return -1;
+    if (rlimits_note(plan, &notes) < 0)
+        return err_set(err, ERR_INTERNAL, "out of memory");
+    if (stage_build(&m->parts, plan, &dirs, &notes, err) < 0)
+        return -1;
+    stage_close(&dirs);
+    memcpy(text, buf_len(&notes) ? (const char *)buf_data(&notes) : "", buf_len(&notes));
+    buf_free(&notes);
+    if (maker_built(plan, true, text, err) < 0 || maker_await_consent(err) < 0)
+        return -1;
+    netns_close(&l);
+    return become_bwrap(plan, err);
+}
+
+static int check(const struct plan *plan, struct err *err)
+{
+    (void)plan;
+    return bwrap_check(err);
+}
+
+const struct backend backend_bwrap = {
+    .name = "bwrap",
+    .check = check,
+    .make = bwrap_make,
+    .remedy = bwrap_remedy,
+    .patience_ms = 500,
+};

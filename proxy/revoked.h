@@ -1,0 +1,30 @@
+/* Ids of remote sandboxes whose tokens are no longer good, until those would have expired anyway.
+ *
+ * The controller says them, the parent keeps them and tells every role that looks at tokens. Where
+ * there are more than the list holds, every token that could be among them is refused: the bound
+ * fails closed.
+ *
+ * W_REVOKED: floor:u64, n × (id:str, expires:u64). Seconds since 1970. */
+#ifndef DURWARD_REVOKED_H
+#define DURWARD_REVOKED_H
+
+#include "ipc_msg.h"
+
+struct revoked;
+
+enum { REVOKED_MAX = 4096, REVOKED_IN_MESSAGE = 512 };
+
+struct revoked *revoked_new(void); /* NULL: out of memory */
+void revoked_free(struct revoked *r);
+/* expires: of its token, or later. Those that have expired at `now` are forgotten. */
+void revoked_add(struct revoked *r, const char *id, uint64_t expires, uint64_t now);
+/* Is this sandbox's token, good until `expires`, refused? NULL r: no. */
+bool revoked_has(const struct revoked *r, const char *id, uint64_t expires);
+size_t revoked_count(const struct revoked *r);
+
+/* Adds the fields, from that entry on; returns how many entries are in it. */
+size_t revoked_put(const struct revoked *r, size_t from, struct msg *m);
+/* Reads the whole message and adds what it says. -1: it is bad. */
+int revoked_get(struct revoked *r, struct msg *m, uint64_t now);
+
+#endif

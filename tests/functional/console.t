@@ -1,0 +1,189 @@
+#!/usr/bin/python3 -B
+"""The console: who gets in, what it may ask, and its flows in a headless Chromium. Screenshots are
+kept in $TEST_ARTIFACTS, where that is set."""
+import http.client
+import json
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import api, durward, nginx, scene, tap  # noqa: E402
+
+SCRIPT = os.path.join(durward.INSIDE, "console.mjs")
+
+
+def ask(port, method, path, body=None, **headers):
+    """-> (status, headers, bytes); Host is the right one unless given."""
+    conn = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    names = {"host": "Host", "origin": "Origin", "authorization": "Authorization",
+             "site": "Sec-Fetch-Site"}
+    conn.request(method, path, body, {names[k]: v for k, v in headers.items()})
+    r = conn.getresponse()
+    data = r.read()
+    conn.close()
+    return r.status, r.headers, data
+
+
+def link(s):
+    r = s.d.command("console", "--socket", s.d.socket)
+    return r.stdout.strip()
+
+
+def session(t, s, port):
+    token = link(s).rpartition("#")[2]
+    t.eq(len(token), 64, "durward console prints a link with a token")
+    r = ask(port, "POST", "/login", json.dumps({"token": token}))
+    t.eq(r[0], 200, "which is traded for a session")
+    t.eq(ask(port, "POST", "/login", json.dumps({"token": token}))[0], 401, "once")
+    return "Bearer " + json.loads(r[2])["session"]
+
+
+def doors(t, s, port):
+    good = session(t, s, port)
+    for path in ("/v1/status", "/v1/audit/stream", "/v1/policies", "/v1/approvals"):
+        t.eq(ask(port, "GET", path)[0], 401, "%s without a session is 401" % path)
+        t.eq(ask(port, "GET", path, authorization="Bearer " + "0" * 64)[0], 401,
+             "and with another one")
+    t.eq(ask(port, "GET", "/v1/status", authorization=good)[0], 200, "with it, it is answered")
+    for method, path in (("POST", "/v1/sandboxes"), ("POST", "/v1/reload"),
+                         ("POST", "/v1/identities"), ("POST", "/v1/console"),
+                         ("DELETE", "/v1/sandboxes/sb-x"), ("POST", "/v1/sandboxes/sb-x/exec"),
+                         ("GET", "/v1/sandboxes/sb-x/files?path=/etc/passwd"),
+                         ("GET", "/metrics"), ("GET", "/openapi.json")):
+        r = ask(port, method, path, "{}" if method == "POST" else None, authorization=good)
+        t.ok(r[0] in (404, 405), "%s %s is none of the console's" % (method, path), str(r[0]))
+    for name, headers in (("a name that was led here", {"host": "evil.example:%d" % port}),
+                          ("a name that begins like ours", {"host": "127.0.0.1.evil.example"}),
+                          ("a foreign origin", {"origin": "http://127.0.0.1:1"}),
+                          ("a null origin", {"origin": "null"}),
+                          ("a page of another port", {"site": "same-site"}),
+                          ("a page of another site", {"site": "cross-site"})):
+        t.eq(ask(port, "GET", "/v1/status", authorization=good, **headers)[0], 403,
+             "%s is refused" % name)
+        t.eq(ask(port, "GET", "/", **headers)[0], 403, "and does not get the page")
+    status, headers, body = ask(port, "GET", "/")
+    policy = headers.get("content-security-policy", "")
+    t.eq((status, headers.get("x-frame-options")), (200, "DENY"), "the page, not to be framed")
+    t.ok(all(x in policy for x in ("default-src 'none'", "script-src 'self'", "connect-src 'self'",
+                                   "frame-ancestors 'none'", "require-trusted-types-for")) and
+         "unsafe" not in policy, "with a strict policy", policy)
+    t.ok(b"http" not in body and not headers.get_all("set-cookie"),
+         "no third party is named, no cookie set")
+
+
+def inside(t, s, port):
+    """Nothing in a sandbox gets there, though it has a loopback and the name of ours."""
+    s.d.save()
+    r = s.d.command("run", "-c", s.d.conf, "--policy", "coder", "--", "/bin/sh", "-c",
+                    "curl -s -m 5 -o /dev/null -w '%%{http_code}\\n' http://127.0.0.1:%d/; "
+                    "curl -s -m 5 -o /dev/null -w '%%{http_code}\\n' -x $https_proxy -p "
+                    "http://127.0.0.1:%d/" % (port, port), timeout=60)
+    if "cannot start" in r.stderr:
+        t.skip("from inside a sandbox", r.stderr.strip()[:200])
+        return
+    t.ok(r.stdout.split() and "200" not in r.stdout.split(), "a sandbox does not get there",
+         r.stdout, r.stderr)
+
+
+class Page:
+    """The script in Chromium, and what it asks us for."""
+
+    def __init__(self, t, s, gate, port):
+        self.t, self.s, self.gate, self.port = t, s, gate, port
+        self.held = queue.Queue()
+        self.box = None
+
+    def link(self, _):
+        return {"url": link(self.s)}
+
+    def traffic(self, _):
+        for _ in range(6):
+            self.gate.get("api.github.com", "/user")
+        for _ in range(3):
+            self.gate.get("api.github.com", "/gists", method="POST", body=b"{}")
+        self.gate.get("deps.example.com", "/upload", method="POST", body=b"x" * 200000)
+        r, st = self.gate.connect("paste.example.net:443")
+        st.close()
+        return {}
+
+    def hold(self, _):
+        def wait():
+            r = self.gate.get("api.github.com", "/repos/acme/site/pulls/1/merge", method="PUT",
+                              body=b"{}")
+            self.held.put(r.code or "")
+        threading.Thread(target=wait, daemon=True).start()
+        return {}
+
+    def await_held(self, _):
+        code = self.held.get(timeout=20)
+        return {"seen": any(q.path.endswith("/merge") for q in self.s.github.requests),
+                "code": code}
+
+    def sandbox(self, _):
+        try:
+            c = api.Api(self.s.d.socket)
+            self.box = c.create(policy="coder", name="site-builder")["id"]
+            c.sh(self.box, "curl -s https://api.github.com/user; "
+                 "curl -s -X POST https://api.github.com/gists -d '{}'; "
+                 "curl -s -m 2 https://nowhere.example.org/; curl -s -m 2 http://192.0.2.1:9/")
+            c.close()
+        except (api.Refused, OSError) as e:
+            self.t.skip("a sandbox's timeline", "no sandbox can be made here: %s" % e)
+        return {"id": self.box}
+
+    def checkpoint(self, _):
+        """One is written with each rotation."""
+        self.s.d.daemon.send_signal(signal.SIGHUP)
+        return {}
+
+    def run(self, node, modules, chromium, folder):
+        home = self.t.mkdir("browser-home")
+        p = subprocess.Popen([node, SCRIPT, modules, chromium, folder,
+                              "http://127.0.0.1:%d" % self.port], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, preexec_fn=tap.die_with_parent,
+                             env=dict(os.environ, HOME=home, XDG_CONFIG_HOME=home,
+                                      XDG_CACHE_HOME=home, TMPDIR=home))
+        self.t.cleanup(lambda: tap.stop(p))
+        wishes = {"link": self.link, "traffic": self.traffic, "hold": self.hold,
+                  "held": self.await_held, "sandbox": self.sandbox, "checkpoint": self.checkpoint}
+        for line in p.stdout:
+            v = json.loads(line)
+            if "ok" in v:
+                self.t.ok(v["ok"], v["what"], *v["diag"])
+            elif "do" in v:
+                p.stdin.write((json.dumps(wishes[v["do"]](v.get("arg"))) + "\n").encode())
+                p.stdin.flush()
+        p.stdin.close()
+        self.t.eq(p.wait(20), 0, "the browser ended")
+
+
+def main(t):
+    s = scene.Scene(t)
+    s.rule(ask="api.github.com/repos/acme/*/pulls/*/merge", methods=["PUT"],
+           **{"with": {"bearer": "github"}})
+    port = nginx.free_port()
+    s.d.listen.append({"console": "127.0.0.1:%d" % port})
+    address = s.listener()
+    s.d.serve()
+    t.part(doors, t, s, port)
+    t.part(inside, t, s, port)
+    chromium, node = shutil.which("chromium"), shutil.which("node")
+    modules = os.path.join(durward.clients_dir(), "node_modules")
+    if not chromium or not node or not os.path.isdir(os.path.join(modules, "playwright-core")):
+        t.skip("the page in a browser", "chromium, node or playwright-core is not there")
+    else:
+        folder = os.environ.get("TEST_ARTIFACTS")
+        folder = os.path.join(folder, "console") if folder else t.mkdir("shots")
+        os.makedirs(folder, exist_ok=True)
+        t.part(Page(t, s, s.gate(address), port).run, node, modules, chromium, folder)
+        shots = [x for x in os.listdir(folder) if x.endswith(".png")]
+        t.ok(len(shots) >= 8, "%d screenshots" % len(shots))
+    t.eq(s.d.stop(), 0, "the daemon ends well")
+
+
+tap.run(main, timeout=240)

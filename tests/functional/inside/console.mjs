@@ -1,0 +1,206 @@
+// The console in a real Chromium. Prints one JSON line a result; {"do": ...} asks the test for
+// something and waits for its line.
+import { createRequire } from "node:module";
+import readline from "node:readline";
+
+const [modules, chromium, folder, where] = process.argv.slice(2);
+const { chromium: browserType } = createRequire(modules + "/")("playwright-core");
+const lines = readline.createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+const say = (v) => process.stdout.write(JSON.stringify(v) + "\n");
+const ok = (good, what, ...diag) => say({ ok: !!good, what, diag: diag.map(String) });
+const eq = (got, want, what) => ok(JSON.stringify(got) === JSON.stringify(want), what, "got: " + JSON.stringify(got), "want: " + JSON.stringify(want));
+const please = async (what, arg) => {
+  say({ do: what, arg });
+  return JSON.parse((await lines.next()).value);
+};
+
+const browser = await browserType.launch({ executablePath: chromium, args: ["--no-sandbox", "--disable-gpu"] });
+const problems = [], requests = [];
+
+async function page(options) {
+  const context = await browser.newContext({ viewport: { width: 1360, height: 860 }, ...options });
+  const p = await context.newPage();
+  p.on("console", (m) => m.type() === "error" && !/401/.test(m.text()) && problems.push(m.text()));
+  p.on("pageerror", (e) => problems.push(String(e)));
+  p.on("request", (r) => requests.push(r.url()));
+  return p;
+}
+const shot = (p, name) => p.screenshot({ path: `${folder}/${name}.png` });
+const wait = (p, fn, arg, timeout = 10000) => p.waitForFunction(fn, arg, { timeout });
+
+async function flows() {
+  const p = await page();
+  await p.goto(where + "/");
+  await p.waitForSelector(".welcome");
+  ok(true, "without a link there is nothing but how to get one");
+  const link = (await please("link")).url;
+  await p.goto(link);
+  await p.waitForSelector(".app");
+  eq(new URL(p.url()).hash, "#live", "the token is off the address");
+  await wait(p, () => document.querySelector(".state").textContent === "live");
+  ok(true, "the stream is live");
+  const other = await page();
+  await other.goto(link);
+  await other.waitForSelector(".welcome");
+  ok(true, "a link is good once");
+  await other.close();
+
+  // live, filter
+  await please("traffic");
+  await wait(p, () => document.querySelectorAll(".attempt.row.bad").length >= 3);
+  await wait(p, () => document.querySelectorAll(".attempt.row.good").length >= 5);
+  const first = await p.evaluate(() => [...document.querySelectorAll(".attempt.row")].map((r) => r.innerText.replace(/\s+/g, " ")).join("\n"));
+  ok(/GET api\.github\.com\/user/.test(first) && /denied_by_rule/.test(first), "allowed and refused attempts are seen live", first);
+  await shot(p, "live");
+  await p.keyboard.press("/");
+  await p.keyboard.type("gists");
+  await wait(p, () => document.querySelectorAll(".attempt.row").length > 0 && [...document.querySelectorAll(".attempt.row")].every((r) => /gists/.test(r.innerText)));
+  ok(true, "a filter shows what has its words only");
+  await p.keyboard.press("Escape");
+  await p.keyboard.press("j");
+  await p.keyboard.press("Enter");
+  await p.waitForSelector(".drawer dl");
+  const facts = await p.innerText(".drawer");
+  ok(/denied_by_rule/.test(facts) && /deny api\.github\.com\/gists/.test(facts), "by keys: the record, with its rule", facts);
+  await shot(p, "detail");
+  await p.keyboard.press("e");
+  await p.waitForSelector(".answer .verdict");
+  eq(await p.innerText(".answer .verdict"), "deny", "explained: deny");
+  await p.fill("#url", "https://api.github.com/user");
+  await p.selectOption("#method", "GET");
+  await p.click("form.try button");
+  await wait(p, () => document.querySelector(".answer .verdict")?.textContent === "allow");
+  ok(/github, bearer/.test(await p.innerText(".answer")), "another request: allow, with the credential's name");
+  await shot(p, "policies");
+  await p.keyboard.press("Escape");
+  await p.keyboard.press("Escape");
+
+  // approvals
+  await p.click("nav >> text=Approvals");
+  await please("hold");
+  await p.waitForSelector(".card");
+  ok(/pulls\/1\/merge/.test(await p.innerText(".card")), "a held request is shown", await p.innerText(".card"));
+  await shot(p, "approvals");
+  await p.click(".card .allow");
+  await wait(p, () => !document.querySelector(".card"));
+  eq(await please("held"), { seen: true, code: "" }, "allowed: it completes at its origin");
+
+  // blocked, destinations, sandboxes, verification
+  await p.keyboard.press("2");
+  await wait(p, () => /denied_by_rule/.test(document.querySelector("main").innerText));
+  await shot(p, "blocked");
+  ok(/\b3\b/.test(await p.innerText("tbody tr >> nth=0")) || /gists/.test(await p.innerText("tbody")), "blocked attempts are put together");
+  await p.keyboard.press("4");
+  await wait(p, () => /api\.github\.com/.test([...document.querySelectorAll("main .view:not([hidden]) tbody")].map((e) => e.innerText).join()));
+  const bars = await p.$$eval(".pair .bar.up", (e) => e.map((x) => x.getBoundingClientRect().width));
+  ok(bars.some((w) => w > 20), "bytes of destinations are drawn", bars);
+  await shot(p, "destinations");
+  await p.keyboard.press("5");
+  const box = (await please("sandbox")).id;
+  if (box) {
+    await p.click(`main .view:not([hidden]) tbody tr:has-text("${box.slice(0, 8)}")`);
+    await p.waitForSelector(".timeline .mark");
+    const marks = await p.$$eval(".timeline .mark", (e) => e.map((x) => x.getAttribute("class")));
+    ok(marks.includes("mark good") && marks.includes("mark bad"), "a sandbox's timeline has what was allowed and refused", marks);
+    await shot(p, "sandbox");
+  }
+  await p.keyboard.press("7");
+  await wait(p, () => /Unbroken/.test(document.querySelector(".seal")?.innerText || ""));
+  const n = await p.evaluate(() => ({ checked: app.verifier.checked, gaps: app.verifier.gaps, broken: app.verifier.broken.length }));
+  ok(n.checked >= 10 && n.gaps === 0 && n.broken === 0, "the page has verified the chain of what it was shown", JSON.stringify(n));
+  await please("checkpoint");
+  await wait(p, () => app.verifier.checkpoints > 0);
+  ok(await p.evaluate(() => app.verifier.badCheckpoints === 0), "and the signature of a checkpoint");
+  await shot(p, "verify");
+  await tamper(p);
+
+  // dark, narrow
+  await p.keyboard.press("1");
+  await p.evaluate(() => document.activeElement.blur());
+  await p.keyboard.press("t");
+  await shot(p, "live-dark");
+  ok(await p.evaluate(() => document.documentElement.dataset.theme === "dark"), "t makes it dark");
+  await p.setViewportSize({ width: 420, height: 800 });
+  await shot(p, "live-narrow");
+  ok(await p.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "nothing is wider than a narrow window");
+  await p.setViewportSize({ width: 1360, height: 860 });
+  return p;
+}
+
+async function tamper(p) {
+  const r = await p.evaluate(async () => {
+    const { Verifier } = await import("/verify.js");
+    const hex = async (s) => [...new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(s)))].map((b) => b.toString(16).padStart(2, "0")).join("");
+    const lines = [];
+    let prev = "0".repeat(64);
+    for (let i = 1; i <= 50; i++) {
+      lines.push(`{"seq":${i},"prev":"${prev}","kind":"denied","id":"1-${i}","at":1,"time":"2026-01-01T00:00:00.000000000Z","path":"<img src=x onerror=alert(1)>"}`);
+      prev = await hex(lines[i - 1]);
+    }
+    const judge = async (some) => {
+      const v = new Verifier();
+      v.add(some);
+      while (v.busy) await new Promise((done) => setTimeout(done, 10));
+      return [v.checked, v.gaps, v.broken.length];
+    };
+    const edited = lines.slice();
+    edited[20] = edited[20].replace("denied", "dns");
+    const cut = lines.slice(0, 20).concat(lines.slice(25));
+    return [await judge(lines), await judge(edited), await judge(cut)];
+  });
+  eq(r, [[50, 0, 0], [49, 0, 1], [50 - 5, 1, 0]], "an edited line is an alarm, missing ones a gap");
+}
+
+// 10,000 records a second for some seconds, put in where the stream comes in.
+async function flood(p) {
+  const r = await p.evaluate(async () => {
+    const s = app.store, before = Object.values(s.counts).reduce((a, b) => a + b, 0), skipped = s.skipped;
+    const hex = "0".repeat(64);
+    let n = 0, slowest = 0, last = performance.now(), frames = 0;
+    const frame = () => {
+      const now = performance.now();
+      slowest = Math.max(slowest, now - last);
+      last = now;
+      frames++;
+      if (n < 60000) requestAnimationFrame(frame);
+    };
+    requestAnimationFrame(frame);
+    const start = performance.now();
+    while (n < 60000) {
+      const lines = [];
+      for (let i = 0; i < 500; i++, n++) {
+        const kind = n % 3 === 0 ? "denied" : n % 3 === 1 ? "admitted" : "completed";
+        const id = kind === "completed" ? n - 1 : n;
+        lines.push(JSON.stringify({ seq: n, prev: hex, kind, id: "9-" + id, at: 1, time: new Date().toISOString().replace("Z", "000000Z"), role: "gate", sandbox: "sb-" + (n % 40), policy: "coder", authority: `h${n % 200}.example.com:443`, method: "GET", path: "/p/" + n, status: 200, bytes_up: 10, bytes_down: 1000, ms: 4, code: kind === "denied" ? "no_rule" : undefined }));
+      }
+      s.add(lines);
+      await new Promise((done) => setTimeout(done, start + n / 10 - performance.now()));
+    }
+    while (s.queue.length) await new Promise((done) => setTimeout(done, 50));
+    const after = Object.values(s.counts).reduce((a, b) => a + b, 0);
+    return { exact: after - before, seconds: (performance.now() - start) / 1000, skipped: s.skipped - skipped, slowest, frames, rows: s.rows.length, drawn: document.querySelectorAll(".row").length };
+  });
+  eq(r.exact, 60000, "60,000 records at 10,000 a second: counted exactly");
+  ok(r.drawn < 120, `of ${r.rows} rows ${r.drawn} exist`);
+  ok(r.seconds < 15, `in ${r.seconds.toFixed(1)} s, ${r.skipped} counted but not shown, ${r.frames} frames, the longest ${Math.round(r.slowest)} ms`);
+  const t0 = Date.now();
+  await p.click("nav >> text=Blocked");
+  await wait(p, () => !document.querySelector("main .view:not([hidden])").classList.contains("live"));
+  await p.keyboard.press("1");
+  ok(Date.now() - t0 < 3000, `and answers to clicks (${Date.now() - t0} ms)`);
+  await shot(p, "flood");
+}
+
+try {
+  const p = await flows();
+  await flood(p);
+  const foreign = requests.filter((u) => !u.startsWith(where + "/") && !u.startsWith("data:"));
+  eq(foreign, [], "no request went anywhere else");
+  eq(problems, [], "no error on the page, nothing against its policy");
+} catch (e) {
+  ok(false, "the flows ran to their end", e.stack, ...problems);
+  for (const c of browser.contexts()) for (const p of c.pages()) await shot(p, "failed").catch(() => {});
+}
+await browser.close();
+say({ done: true });
+process.exit(0);

@@ -1,0 +1,325 @@
+/* Secrets of stores behind an endpoint in the vault, with this test as parent and as the way to the
+ * endpoints: logins that are shared, prolonged and made anew; failures; W_SECRET_TRY. */
+#include "config.h"
+#include "env_block.h"
+#include "ipc.h"
+#include "tap_main.h"
+#include "token_fetch.h"
+#include "vault.h"
+#include "wire.h"
+
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void suite_vault_stores(void);
+
+enum { FETCHES = 32 };
+
+struct fetch {
+    char method[8], url[128], token[32];
+    token_fetch_fn fn;
+    void *arg;
+};
+
+struct world {
+    struct event_base *base;
+    struct vault *vault;
+    int control;
+    struct fetch fetches[FETCHES];
+    size_t started, seen;
+    struct token_fetcher fetcher;
+};
+
+static void *start_fetch(void *self, const struct token_request *r, token_fetch_fn fn, void *arg)
+{
+    struct world *w = self;
+    CU_ASSERT_FATAL(w->started < FETCHES);
+    struct fetch *f = &w->fetches[w->started++];
+    snprintf(f->method, sizeof f->method, "%s", r->method);
+    snprintf(f->url, sizeof f->url, "%s", r->url);
+    f->token[0] = 0;
+    for (size_t i = 0; i < r->n; i++)
+        if (strcmp(r->fields[i].name, "x-vault-token") == 0)
+            snprintf(f->token, sizeof f->token, "%.*s", SL(buf_slice(&r->fields[i].value)));
+    f->fn = fn;
+    f->arg = arg;
+    return f;
+}
+
+static void cancel_fetch(void *fetch)
+{
+    ((struct fetch *)fetch)->fn = NULL;
+}
+
+static void put_secret(struct msg *m, const char *name, enum store_kind store, const char *source)
+{
+    msg_put_str(m, name);
+    msg_put_u8(m, (uint8_t)store);
+    msg_put_str(m, source);
+    msg_put_u32(m, 0);
+    msg_put_u8(m, 0);
+}
+
+#define KV(path)                                                                             \
+    "{\"kind\":\"vault\",\"endpoint\":\"https://v/" path "\",\"ttl\":\"0\",\"key\":\"k\",\"" \
+    "auth\":\"(login 1)\"}"
+
+static void turn(struct world *w, int ms)
+{
+    struct timeval tv = {ms / 1000, ms % 1000 * 1000};
+    event_base_loopexit(w->base, &tv);
+    event_base_loop(w->base, EVLOOP_NO_EXIT_ON_EMPTY);
+}
+
+static void begin(struct world *w, const char *login)
+{
+    int fds[2];
+    struct msg m;
+    struct buf b;
+    memset(w, 0, sizeof *w);
+    w->base = event_base_new();
+    w->fetcher = (struct token_fetcher){.self = w, .start = start_fetch, .cancel = cancel_fetch};
+    CU_ASSERT_EQUAL_FATAL(ipc_pair(fds, NULL), 0);
+    w->vault = vault_new(w->base, fds[0], false, &w->fetcher);
+    w->control = fds[1];
+    CU_ASSERT_PTR_NOT_NULL_FATAL(w->vault);
+    env_block_begin(&b);
+    CU_ASSERT_EQUAL(env_block_add(&b, "sid", SLICE("given"), NULL), 0);
+    msg_init(&m, W_INIT);
+    msg_put_u32(&m, 4);
+    put_secret(&m, "sid", STORE_ENV, "SID");
+    put_secret(&m, "a", STORE_MINT, KV("a"));
+    put_secret(&m, "b", STORE_MINT, KV("b"));
+    put_secret(&m, "(login 1)", STORE_MINT, login);
+    msg_put_fd(&m, env_block_end(&b, NULL));
+    CU_ASSERT_EQUAL(msg_send(w->control, &m), 0);
+    msg_done(&m);
+    turn(w, 10);
+    CU_ASSERT_EQUAL_FATAL(msg_recv(w->control, &m), 1);
+    CU_ASSERT_EQUAL(m.type, W_READY);
+    msg_done(&m);
+}
+
+static void end(struct world *w)
+{
+    vault_free(w->vault);
+    close(w->control);
+    event_base_free(w->base);
+}
+
+#define ROLE                                                                      \
+    "{\"kind\":\"vault_approle\",\"address\":\"https://v\",\"endpoint\":\"https:" \
+    "//v/login\",\"role_id\":\"r\",\"secret_id\":\"sid\"}"
+#define TOKEN "{\"kind\":\"vault_token\",\"endpoint\":\"https://v/renew-self\",\"token\":\"sid\"}"
+#define LEASE(token, seconds) \
+    "{\"auth\":{\"client_token\":\"" token "\",\"lease_duration\":" seconds "}}"
+#define VALUE(v) "{\"data\":{\"data\":{\"k\":\"" v "\"}}}"
+
+static void ask(struct world *w, uint32_t req, const char *name)
+{
+    struct msg m;
+    msg_init(&m, W_SECRET_TRY);
+    msg_put_u32(&m, req);
+    msg_put_str(&m, name);
+    CU_ASSERT_EQUAL(msg_send(w->control, &m), 0);
+    msg_done(&m);
+    turn(w, 10);
+}
+
+/* The next W_SECRET_TRIED; what is told of a store's state in between is counted. */
+static void tried(struct world *w, uint32_t req, uint32_t bytes, const char *why)
+{
+    struct msg m;
+    uint32_t got_req = 0, got_bytes = 0;
+    uint8_t ok = 2;
+    struct slice text = SLICE("");
+    for (;;) {
+        CU_ASSERT_EQUAL_FATAL(msg_recv(w->control, &m), 1);
+        if (m.type != W_STORE_STATE)
+            break;
+        msg_done(&m);
+    }
+    CU_ASSERT_EQUAL(m.type, W_SECRET_TRIED);
+    CU_ASSERT_EQUAL(msg_get_u32(&m, &got_req) | msg_get_u8(&m, &ok) | msg_get_u32(&m, &got_bytes) |
+                        msg_get_slice(&m, 1024, &text) | msg_end(&m),
+                    0);
+    if (got_bytes != bytes || slice_find_slice(text, slice_str(why)) < 0)
+        printf("# %u: %u bytes, \"%.*s\", not %u, \"%s\"\n", req, got_bytes, SL(text), bytes, why);
+    CU_ASSERT(got_req == req && ok == (bytes > 0) && got_bytes == bytes);
+    CU_ASSERT(slice_find_slice(text, slice_str(why)) >= 0);
+    msg_done(&m);
+}
+
+/* Exactly one more request was begun: this one. */
+static struct fetch *begun(struct world *w, const char *method, const char *url, const char *token)
+{
+    CU_ASSERT_FATAL(w->seen < w->started);
+    struct fetch *f = &w->fetches[w->seen++];
+    if (strcmp(f->url, url) != 0 || strcmp(f->token, token) != 0)
+        printf("# %s %s with '%s', not %s with '%s'\n", f->method, f->url, f->token, url, token);
+    CU_ASSERT_STRING_EQUAL(f->method, method);
+    CU_ASSERT_STRING_EQUAL(f->url, url);
+    CU_ASSERT_STRING_EQUAL(f->token, token);
+    return f;
+}
+
+static void reply(struct world *w, struct fetch *f, unsigned status, const char *body)
+{
+    token_fetch_fn fn = f->fn;
+    CU_ASSERT_FATAL(fn != NULL);
+    f->fn = NULL;
+    fn(f->arg, status, slice_str(body), "");
+    turn(w, 5);
+}
+
+static bool quiet(const struct world *w)
+{
+    return w->seen == w->started;
+}
+
+static void logged_in(struct world *w, const char *lease)
+{
+    reply(w, begun(w, "POST", "https://v/login", ""), 200, lease);
+}
+
+static void test_shared(void)
+{
+    struct world w;
+    begin(&w, ROLE);
+    ask(&w, 1, "a");
+    ask(&w, 2, "b");
+    logged_in(&w, LEASE("t1", "600")); /* one for both */
+    struct fetch *a = begun(&w, "GET", "https://v/a", "t1");
+    reply(&w, begun(&w, "GET", "https://v/b", "t1"), 200, VALUE("four"));
+    tried(&w, 2, 4, "");
+    reply(&w, a, 200, VALUE("seventy"));
+    tried(&w, 1, 7, "");
+    ask(&w, 3, "a"); /* its ttl is 0, the login's lease is not */
+    reply(&w, begun(&w, "GET", "https://v/a", "t1"), 200, VALUE("a\\nb"));
+    tried(&w, 3, 0, "line");
+    ask(&w, 4, "none");
+    tried(&w, 4, 0, "not configured");
+    CU_ASSERT(quiet(&w));
+    end(&w);
+}
+
+/* A lease that ended early: once it is made anew, within the request. */
+static void test_refused(void)
+{
+    struct world w;
+    begin(&w, ROLE);
+    ask(&w, 1, "a");
+    logged_in(&w, LEASE("t1", "600"));
+    reply(&w, begun(&w, "GET", "https://v/a", "t1"), 403, "{}");
+    reply(&w, begun(&w, "POST", "https://v/v1/auth/token/renew-self", "t1"), 403, "{}");
+    logged_in(&w, LEASE("t2", "600"));
+    reply(&w, begun(&w, "GET", "https://v/a", "t2"), 403, "{}");
+    tried(&w, 1, 0, "403: its login may not read this path");
+    ask(&w, 2, "a"); /* it is left alone for a second */
+    tried(&w, 2, 0, "403");
+    CU_ASSERT(quiet(&w));
+    end(&w);
+}
+
+/* It is being prolonged when the store no longer takes it: nobody else gets it meanwhile. */
+static void test_refused_meanwhile(void)
+{
+    struct world w;
+    begin(&w, ROLE);
+    ask(&w, 1, "a");
+    logged_in(&w, LEASE("t1", "3"));
+    reply(&w, begun(&w, "GET", "https://v/a", "t1"), 200, VALUE("v"));
+    tried(&w, 1, 1, "");
+    turn(&w, 1700); /* four fifths of 2 s */
+    ask(&w, 2, "a");
+    struct fetch *renewal = begun(&w, "POST", "https://v/v1/auth/token/renew-self", "t1");
+    reply(&w, begun(&w, "GET", "https://v/a", "t1"), 403, "{}");
+    CU_ASSERT(quiet(&w));
+    reply(&w, renewal, 403, "{}");
+    logged_in(&w, LEASE("t2", "60"));
+    reply(&w, begun(&w, "GET", "https://v/a", "t2"), 200, VALUE("vv"));
+    tried(&w, 2, 2, "");
+    end(&w);
+}
+
+/* A failure is over when what the login is made of has changed. */
+static void test_changed(void)
+{
+    struct world w;
+    struct msg m;
+    begin(&w, ROLE);
+    ask(&w, 1, "a");
+    reply(&w, begun(&w, "POST", "https://v/login", ""), 400, "{}");
+    tried(&w, 1, 0, "(login 1): its endpoint answered 400: this login is refused");
+    ask(&w, 2, "b");
+    tried(&w, 2, 0, "");
+    CU_ASSERT(quiet(&w));
+    msg_init(&m, W_STORE_CHANGED);
+    msg_put_str(&m, "sid");
+    CU_ASSERT_EQUAL(msg_send(w.control, &m), 0);
+    msg_done(&m);
+    turn(&w, 10);
+    ask(&w, 3, "a");
+    logged_in(&w, LEASE("t", "60"));
+    reply(&w, begun(&w, "GET", "https://v/a", "t"), 0, "");
+    tried(&w, 3, 0, "its endpoint: ");
+    end(&w);
+}
+
+/* A token is prolonged from the start on; one that cannot be serves as it is. */
+static void test_kept(void)
+{
+    struct world w;
+    begin(&w, TOKEN);
+    CU_ASSERT(quiet(&w));
+    turn(&w, 1200);
+    reply(&w, begun(&w, "POST", "https://v/renew-self", "given"), 503, "{}");
+    CU_ASSERT(quiet(&w));
+    turn(&w, 1200); /* again, although nobody asks */
+    reply(&w, begun(&w, "POST", "https://v/renew-self", "given"), 200, LEASE("given", "3"));
+    turn(&w, 1700);
+    reply(&w, begun(&w, "POST", "https://v/renew-self", "given"), 403, "{}");
+    ask(&w, 1, "a");
+    reply(&w, begun(&w, "GET", "https://v/a", "given"), 200, VALUE("v"));
+    tried(&w, 1, 1, "");
+    CU_ASSERT(quiet(&w));
+    end(&w);
+}
+
+/* The vault ends while somebody waits: nothing is leaked, nobody called. */
+static void test_ends(void)
+{
+    struct world w;
+    struct msg m;
+    begin(&w, ROLE);
+    ask(&w, 1, "a");
+    ask(&w, 2, "b");
+    struct fetch *f = begun(&w, "POST", "https://v/login", "");
+    msg_init(&m, W_SECRET_TRY); /* without a name */
+    msg_put_u32(&m, 3);
+    CU_ASSERT_EQUAL(msg_send(w.control, &m), 0);
+    msg_done(&m);
+    event_base_loop(w.base, EVLOOP_ONCE);
+    CU_ASSERT(event_base_got_break(w.base));
+    end(&w);
+    CU_ASSERT_PTR_NULL(f->fn);
+}
+
+void suite_vault_stores(void)
+{
+    CU_pSuite s = CU_add_suite("vault stores", NULL, NULL);
+    CU_add_test(s, "secrets with the same login share it", test_shared);
+    CU_add_test(s, "a login that is refused is made anew once", test_refused);
+    CU_add_test(s, "a login that is refused while it is prolonged", test_refused_meanwhile);
+    CU_add_test(s, "a failed login, and a new secret for it", test_changed);
+    CU_add_test(s, "a token is kept alive", test_kept);
+    CU_add_test(s, "the vault ends meanwhile", test_ends);
+}
+
+void tap_suites(void)
+{
+    suite_vault_stores();
+}

@@ -288,6 +288,9 @@ struct lease http2_client_lease(struct http2_client *c, const struct client_ops 
         return none;
     }
     s->open = true;
+    s->tunnel = h->upgrade != UPGRADE_NONE;
+    if (s->tunnel) /* it has no end to wait for */
+        http2_leased_due(s, c->limits->reply_seconds);
     c->leases++;
     c->idle_due = 0;
     if (c->ping_due == 0 && c->heard != 0 && http2_now() - c->heard > PING_AFTER_MS &&
@@ -313,6 +316,12 @@ bool http2_client_takes(struct http2_client *c)
     ssize_t n = recv(io_fd(c->io), &b, 1, MSG_PEEK | MSG_DONTWAIT);
     /* what it says while nobody asks is most often that it goes */
     return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+}
+
+bool http2_client_connects(const struct http2_client *c)
+{
+    return nghttp2_session_get_remote_settings(c->session,
+                                               NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL) == 1;
 }
 
 unsigned http2_client_leases(const struct http2_client *c)

@@ -43,6 +43,8 @@ bool http2_client_takes(struct http2_client *c);
 /* Send this request; the body, if h has one, follows by the lease. ops NULL: not possible. */
 struct lease http2_client_lease(struct http2_client *c, const struct client_ops *ops, void *arg,
                                 const struct head *h, const struct authority *a);
+/* Has its origin said that it takes an extended CONNECT (RFC 8441)? */
+bool http2_client_connects(const struct http2_client *c);
 unsigned http2_client_leases(const struct http2_client *c);
 const char *http2_client_address(const struct http2_client *c);
 /* No more requests: it ends when the last is over. The owner has it no longer. */

@@ -35,6 +35,7 @@ struct http2_leased {
     bool ended;       /* the reply is whole */
     bool reset;       /* by the origin */
     bool wide;
+    bool tunnel;               /* a WebSocket is asked for */
     bool pushing;              /* within client_ops.data */
     const char *code, *detail; /* why it fails; constant, or the client's own text */
     unsigned interim;
@@ -106,6 +107,8 @@ void http2_leased_reset(struct http2_leased *s, uint32_t error);
 void http2_leased_closed(struct http2_leased *s);
 /* The deadline after which the wait for the origin is over; 0 takes it off. */
 void http2_leased_due(struct http2_leased *s, unsigned seconds);
+void http2_leased_moved(
+    struct http2_leased *s); /* bytes went: it may stand still that long again */
 /* http2_request.c: submits the head; 0, or -1. */
 int http2_request_submit(struct http2_leased *s, const struct head *h, const struct authority *a);
 

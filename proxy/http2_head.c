@@ -1,5 +1,7 @@
 #include "http2_head.h"
 
+#include "upgrade.h"
+
 #include <string.h>
 
 static const char *const pseudo_names[PSEUDO_COUNT] = {":method", ":scheme", ":authority", ":path",
@@ -262,8 +264,8 @@ int http2_head_finish(struct http2_head *b, bool end, struct head *h, struct ref
         show(b, h);
         return -1;
     }
-    if (b->has[PSEUDO_PROTOCOL]) /* WebSocket over HTTP/2 is not relayed yet */
-        return refuse(why, 501, "upgrade");
+    if (b->has[PSEUDO_PROTOCOL])
+        return upgrade_check_connect(h, pseudo(b, PSEUDO_PROTOCOL), end, why);
     return 0;
 }
 

@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REFUSED_MS = 1000 /* so long an origin that refused a stream is asked for no more */ };
+enum {
+    REFUSED_MS = 1000,       /* so long an origin that refused a stream is asked for no more */
+    TUNNEL_END_SECONDS = 10, /* both sides have ended a tunnel; the origin is to end the stream */
+};
 
 void http2_leased_ready(struct http2_leased *s)
 {
@@ -22,6 +25,12 @@ void http2_leased_due(struct http2_leased *s, unsigned seconds)
 }
 
 /* ---- streams ---- */
+
+void http2_leased_moved(struct http2_leased *s)
+{
+    const struct limits *l = s->client->limits;
+    http2_leased_due(s, s->tunnel ? l->tunnel_seconds : l->idle_seconds);
+}
 
 void http2_leased_free(struct http2_leased *s)
 {
@@ -112,7 +121,7 @@ static void push_data(struct http2_leased *s)
         if (s->open && nghttp2_session_consume_stream(c->session, s->id, n) != 0)
             http2_client_broken(c, "upstream_protocol", "out of memory for a window");
         if (buf_len(&s->down) == 0 && !s->ended)
-            http2_leased_due(s, c->limits->idle_seconds);
+            http2_leased_moved(s);
     }
     if (buf_len(&s->down) == 0)
         buf_shrink(&s->down);
@@ -124,7 +133,7 @@ static void tell_reply(struct http2_leased *s)
     struct head *h = s->reply;
     s->reply = NULL;
     s->told = true;
-    http2_leased_due(s, s->client->limits->idle_seconds);
+    http2_leased_moved(s);
     s->ops->reply(s->arg, h);
     http_head_free(h);
     free(h);
@@ -185,6 +194,8 @@ static void lease_data(void *self, const void *p, size_t n)
     struct http2_leased *s = self;
     if (s->ops == NULL || s->code || n == 0)
         return;
+    if (s->tunnel && s->told)
+        http2_leased_moved(s);
     if (buf_append(&s->up, p, n) < 0)
         http2_leased_fail(s, "upstream_protocol", "more than there was room for");
     go_on_sending(s);
@@ -196,6 +207,8 @@ static void lease_end(void *self)
     s->request_done = true;
     if (!s->final)
         http2_leased_due(s, s->client->limits->reply_seconds);
+    else if (s->tunnel)
+        http2_leased_due(s, TUNNEL_END_SECONDS);
     go_on_sending(s);
 }
 
@@ -245,7 +258,7 @@ struct http2_leased *http2_leased_new(struct http2_client *c, const struct clien
     s->ops = ops;
     s->arg = arg;
     snprintf(s->method, sizeof s->method, "%.*s", SL(method));
-    buf_init(&s->up, HTTP2_CLIENT_UP);
+    buf_init(&s->up, 2 * HTTP2_CLIENT_UP); /* the headers of a tunnel come on top (tunnel.h) */
     buf_init(&s->down, HTTP2_CLIENT_WINDOW_WIDE);
     s->up.wipe = s->down.wipe = c->wipe;
     LIST_INSERT_HEAD(&c->streams, s, link);

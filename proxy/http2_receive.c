@@ -145,7 +145,7 @@ static void on_request(struct http2_server *s, struct http2_stream *st, bool end
     st->request_ended = end;
     int r = http2_head_finish(&s->head, end, &h, &why);
     st->head_request = slice_eq(h.method, SLICE("HEAD"));
-    st->counted = h.body != BODY_CHUNKED;
+    st->counted = h.body == BODY_NONE || h.body == BODY_LENGTH;
     st->left = h.length;
     /* without a body the origin would have it whole before we know that none comes */
     bool hold = r == 0 && !end && h.body == BODY_NONE, expects = h.expect_continue;

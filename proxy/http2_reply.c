@@ -169,6 +169,18 @@ static void drop_head(struct head *h)
     free(h);
 }
 
+/* The origin has agreed to a WebSocket: as if by a 101. */
+static int begin_tunnel(struct head *h, bool end)
+{
+    if (end || http_head_count(h, "content-length") > 0 ||
+        http_head_count(h, "sec-websocket-extensions") > 0)
+        return -1;
+    h->status = 101;
+    h->body = BODY_TUNNEL;
+    h->upgrade = UPGRADE_WEBSOCKET;
+    return 0;
+}
+
 static int end_reply(struct http2_client *c, struct http2_leased *s, bool end)
 {
     struct head *h = c->status ? parse_reply(c, s) : NULL;
@@ -181,10 +193,14 @@ static int end_reply(struct http2_client *c, struct http2_leased *s, bool end)
         drop_head(h);
         return 0;
     }
+    if (s->tunnel && h->status < 300 && begin_tunnel(h, end) < 0) {
+        drop_head(h);
+        return bad_block(c, "bad reply to an extended CONNECT");
+    }
     bool bodyless = h->body == BODY_NONE && !end &&
                     (slice_eq_str(SLICE("HEAD"), s->method) || h->status == 204 ||
                      h->status == 304 || http_head_find(h, "content-length"));
-    if (!bodyless)
+    if (!bodyless && h->body != BODY_TUNNEL)
         body_kind(h, end);
     s->final = true;
     s->reply = h;
@@ -253,7 +269,7 @@ static int on_data(nghttp2_session *session, uint8_t flags UNUSED, int32_t id, c
         http2_client_broken(c, "upstream_protocol", "more than the window");
         return NGHTTP2_ERR_CALLBACK_FAILURE;
     }
-    http2_leased_due(s, c->limits->idle_seconds);
+    http2_leased_moved(s);
     widen(s);
     http2_leased_ready(s);
     return 0;

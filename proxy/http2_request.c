@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PSEUDO_FIELDS = 4, ADDED_FIELDS = 2 /* te, content-length */ };
+enum { PSEUDO_FIELDS = 5, ADDED_FIELDS = 2 /* te or sec-websocket-version, content-length */ };
 
 struct fields {
     nghttp2_nv *nv;
@@ -89,14 +89,19 @@ static int32_t submit(struct http2_leased *s, const struct head *h, struct slice
     char length[24];
     struct fields f = {room, 0};
     nghttp2_data_provider body = {.source.ptr = s, .read_callback = on_read};
-    add(&f, SLICE(":method"), h->method);
+    bool tunnel = h->upgrade != UPGRADE_NONE;
+    add(&f, SLICE(":method"), tunnel ? SLICE("CONNECT") : h->method);
+    if (tunnel)
+        add(&f, SLICE(":protocol"), SLICE("websocket"));
     add(&f, SLICE(":scheme"), SLICE("https"));
     add(&f, SLICE(":authority"), authority);
     add(&f, SLICE(":path"), path);
     for (size_t i = 0; i < h->n; i++)
         if (!left_out(h->fields[i].name))
             add(&f, h->fields[i].name, h->fields[i].value);
-    if (h->te_trailers)
+    if (tunnel)
+        add(&f, SLICE("sec-websocket-version"), SLICE("13"));
+    else if (h->te_trailers)
         add(&f, SLICE("te"), SLICE("trailers"));
     add_framing(&f, h, length, sizeof length);
     return nghttp2_submit_request(s->client->session, NULL, f.nv, f.n,

@@ -231,15 +231,21 @@ static void judge_stream(struct http2_stream *st, time_t now)
         st->written_at = now;
         return;
     }
+    time_t moved = st->read_at > st->written_at ? st->read_at : st->written_at;
+    if (st->tunnel && st->back.ops && now - moved > (time_t)st->server->limits->tunnel_seconds) {
+        http2_stream_cancel(st, "timeout");
+        st->why = "timeout";
+        nghttp2_submit_rst_stream(st->server->h2, NGHTTP2_FLAG_NONE, st->id, NGHTTP2_CANCEL);
+    }
     if (st->linger_at && now - st->linger_at > LINGER_SECONDS)
         http2_stream_linger_over(st);
     bool owes = !st->request_ended && !st->replied && buf_len(&st->in) == 0 &&
                 (st->held || (st->back.ops && st->back.ops->room(st->back.self) > 0));
-    if (!owes)
+    if (!owes && !st->tunnel)
         st->read_at = now;
-    else if (now - st->read_at > idle && st->held)
+    else if (owes && now - st->read_at > idle && st->held)
         http2_receive_refuse_held(st, 408, "timeout");
-    else if (now - st->read_at > idle)
+    else if (owes && now - st->read_at > idle)
         http2_stream_give_up(st, 408, "timeout");
 }
 
@@ -305,6 +311,7 @@ static int announce(struct http2_server *s)
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, HTTP2_STREAMS},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, HTTP2_STREAM_WINDOW},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, s->limits->head_bytes},
+        {NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1}, /* RFC 8441 */
     };
     if (nghttp2_submit_settings(s->h2, NGHTTP2_FLAG_NONE, set, ARRAY_LEN(set)) < 0)
         return -1;

@@ -21,6 +21,7 @@ struct http2_stream {
     bool request_ended; /* by the client */
     bool request_done;  /* the back was told */
     bool given_up;      /* refused by us in its body: fail follows */
+    bool tunnel;        /* the reply began one */
     bool head_request, replied, reply_ended, client_reset;
     time_t linger_at;  /* 0, or the reply went out whole at this time and the body still comes */
     size_t lingered;   /* bytes of it that were dropped since */

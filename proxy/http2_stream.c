@@ -119,7 +119,8 @@ static void front_reply(void *self, const struct head *h)
     struct http2_stream *st = self;
     nghttp2_nv nv[HEAD_FIELDS_MAX + 2];
     char status[8], length[24] = "";
-    snprintf(status, sizeof status, "%u", h->status);
+    st->tunnel = h->body == BODY_TUNNEL;
+    snprintf(status, sizeof status, "%u", st->tunnel ? 200 : h->status); /* RFC 8441 5 */
     if (h->body == BODY_LENGTH)
         snprintf(length, sizeof length, "%" PRIu64, h->length);
     size_t n = reply_fields(h, status, length, nv);

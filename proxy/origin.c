@@ -152,7 +152,7 @@ static void connected_http2(struct origin *o, struct io *io)
 static void connected_http1(struct origin *o, struct io *io)
 {
     struct connection c = {NULL, NULL};
-    if (o->want != POOL_HTTP1)
+    if (o->want != POOL_SOCKET)
         pool_spoke(o->env.pool, o->key, false);
     dial_over(o, false);
     if (o->grpc) {
@@ -185,7 +185,7 @@ static void connected(struct origin *o)
         connected_http1(o, io);
         return;
     case ORIGIN_HTTP2:
-        if (o->want != POOL_HTTP1) {
+        if (o->want != POOL_SOCKET) {
             connected_http2(o, io);
             return;
         }
@@ -263,7 +263,7 @@ static void on_dialled(void *arg, int fd, const char *address, const char *code,
         connected(o);
         return;
     }
-    SSL *ssl = origin_ssl(o->env.tls, &o->authority, o->want == POOL_HTTP1);
+    SSL *ssl = origin_ssl(o->env.tls, &o->authority, o->want == POOL_SOCKET);
     if (ssl == NULL || prepare_tls(o, ssl) < 0) {
         SSL_free(ssl);
         origin_fail(o, 503, "memory", NULL);
@@ -297,7 +297,7 @@ static int find_way(struct origin *o, bool may_wait)
     }
     if (may_wait)
         meter_add(METER_POOL_FRESH, 1);
-    if (may_wait && o->want != POOL_HTTP1) {
+    if (may_wait && o->want != POOL_SOCKET) {
         o->pool_wait = pool_wait(o->env.pool, o->key, on_waited, o);
         set_state(o, O_WAITING);
         if (o->pool_wait)
@@ -490,7 +490,7 @@ struct origin *origin_open(const struct origin_env *env, struct dial_client *dia
     o->token = strdup(token);
     o->body = h->body;
     o->grpc = grpc_is(h);
-    o->want = h->upgrade != UPGRADE_NONE ? POOL_HTTP1 : o->grpc ? POOL_HTTP2 : POOL_ANY;
+    o->want = h->upgrade != UPGRADE_NONE ? POOL_SOCKET : o->grpc ? POOL_HTTP2 : POOL_ANY;
     snprintf(o->method, sizeof o->method, "%.*s", SL(h->method));
     o->head = malloc(sizeof *o->head);
     if (o->head)

@@ -161,7 +161,9 @@ static void on_http2(void *arg, enum http2_news news)
 
 static bool wanted(const struct pooled *i, enum pool_want want)
 {
-    return want == POOL_ANY || (want == POOL_HTTP2) == (i->c.http2 != NULL);
+    if (want == POOL_SOCKET)
+        return i->c.http2 == NULL || http2_client_connects(i->c.http2);
+    return want == POOL_ANY || i->c.http2 != NULL;
 }
 
 struct connection pool_take(struct pool *p, const char *key, enum pool_want want)

@@ -15,7 +15,8 @@ struct pool *pool_new(struct event_base *base, unsigned max, unsigned seconds);
 /* Closes everything; nobody may lease or wait any more. */
 void pool_free(struct pool *p);
 
-enum pool_want { POOL_ANY = 0, POOL_HTTP1, POOL_HTTP2 };
+/* POOL_SOCKET: one that can carry a WebSocket. */
+enum pool_want { POOL_ANY = 0, POOL_SOCKET, POOL_HTTP2 };
 
 /* One of the two, or neither. */
 struct connection {

@@ -50,6 +50,18 @@ int upgrade_check_request(struct head *h, bool option, struct refusal *why)
     return 0;
 }
 
+int upgrade_check_connect(struct head *h, struct slice protocol, bool end, struct refusal *why)
+{
+    if (!slice_eq_str(protocol, "websocket"))
+        return refuse(why, 501, "upgrade");
+    if (end || http_head_count(h, "content-length") > 0 || http_head_count(h, "expect") > 0 ||
+        http_head_count(h, "sec-websocket-key") > 0 || !one_is(h, "sec-websocket-version", "13"))
+        return refuse(why, 400, "upgrade");
+    h->upgrade = UPGRADE_WEBSOCKET;
+    h->body = BODY_TUNNEL;
+    return 0;
+}
+
 struct slice upgrade_key(const struct head *h)
 {
     return http_head_find(h, "sec-websocket-key")->value;

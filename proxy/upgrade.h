@@ -1,6 +1,6 @@
 /* The HTTP/1.1 handshake of a WebSocket (RFC 6455 4), which is ours on both sides: the client's key
  * is answered by us, the origin gets a key of ours. Neither sees the other's, and no extension is
- * ever agreed on. HTTP/2 has no part in this (RFC 8441). */
+ * ever agreed on. HTTP/2 asks by an extended CONNECT instead, which has no key (RFC 8441). */
 #ifndef DURWARD_UPGRADE_H
 #define DURWARD_UPGRADE_H
 
@@ -15,6 +15,9 @@ enum {
  * well-formed WebSocket handshake makes it a tunnel (upgrade, body); 0 also when none is asked for;
  * -1 with the refusal: another protocol (501), or a handshake with a fault (400). */
 int upgrade_check_request(struct head *h, bool option, struct refusal *why);
+/* The same for the fields of an extended CONNECT for `protocol`, the request read as a GET. end: it
+ * has no body, so nothing could come of it. */
+int upgrade_check_connect(struct head *h, struct slice protocol, bool end, struct refusal *why);
 /* What a request with that key is answered. -1: no such digest here. */
 int upgrade_accept(struct slice key, char to[UPGRADE_ACCEPT_TEXT]) WUNUSED;
 /* The key of such a request, which upgrade_check_request accepted. */

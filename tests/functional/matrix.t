@@ -12,6 +12,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import durward, h2_frames, index, nginx, origin, peer, scan, scene, shapes, tap  # noqa: E402
 
 DOC = os.path.join(durward.TOP, "doc", "clients.md")
+FIGURES = "\n## Figures\n"  # from here on it is written by hand
 COLUMNS = {"h1": "HTTP/1.1", "h2": "HTTP/2", "sse": "server-sent events", "ws": "WebSocket"}
 WORDS = "".join(shapes.WORDS)
 NO_WS, NO_STREAM = "it speaks no WebSocket", "it reads whole replies only"
@@ -249,8 +250,10 @@ def write_doc(table):
         lines.append("| %s | %s |" % (what, " | ".join(table[client, c] for c in COLUMNS)))
     reasons = ["- %s, %s: %s" % (what, COLUMNS[c], why) for what, not_for in CLIENTS.values()
                for c, why in not_for.items()]
+    with open(DOC) as f:
+        figures = f.read().partition(FIGURES)
     with open(DOC, "w") as f:
-        f.write(TOP + "\n".join(lines) + "\n\nn/a:\n\n" + "\n".join(reasons) + "\n")
+        f.write(TOP + "\n".join(lines) + "\n\nn/a:\n\n" + "\n".join(reasons) + "\n" + figures[1] + figures[2])
 
 
 def cells(t, box, origins, client, outputs):

@@ -255,7 +255,7 @@ static void test_pool(void)
     struct pool *p = pool_new(base, 4, 5);
     CU_ASSERT_PTR_NOT_NULL(add_one(p, "a|x", &b).http2);
     CU_ASSERT_PTR_NULL(pool_take(p, "a|y", POOL_ANY).http2);
-    CU_ASSERT_PTR_NULL(pool_take(p, "a|x", POOL_HTTP1).http2);
+    CU_ASSERT_PTR_NULL(pool_take(p, "a|x", POOL_SOCKET).http2);
     ask(&b, 0, "GET", BODY_NONE);
     CU_ASSERT_PTR_EQUAL(pool_take(p, "a|x", POOL_ANY).http2, b.client); /* stands there in use */
     CU_ASSERT_EQUAL(pool_idle(p), 0);

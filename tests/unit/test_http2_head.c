@@ -71,10 +71,35 @@ static void test_pseudo(void)
     refused(":method=GET|:scheme=https|:authority=|:path=/", true, 400, "host");
     refused(":method=GET|:scheme=https|:authority=a\r\nx: y|:path=/", true, 400, "host");
     refused(":method=GET|:scheme=https|:authority=u@a|:path=/", true, 400, "host");
-    refused(":method=CONNECT|:scheme=https|:authority=a|:path=/|:protocol=websocket", false, 501,
-            "upgrade");
     refused(GET "|host=b.example", true, 400, "authority_mismatch");
     refused(GET "|host=a.example|host=a.example", true, 400, "host");
+}
+
+#define SOCKET ":method=CONNECT|:scheme=https|:authority=a.example|:path=/s?q=1|:protocol="
+
+/* RFC 8441: an extended CONNECT is read as a GET that asks for a WebSocket. */
+static void test_connect(void)
+{
+    struct http2_head b;
+    struct head h;
+    struct refusal why;
+    http2_head_init(&b, &limits);
+    CU_ASSERT_EQUAL(read_block(&b, SOCKET "websocket|sec-websocket-version=13", false), 0);
+    CU_ASSERT_EQUAL(http2_head_finish(&b, false, &h, &why), 0);
+    CU_ASSERT(slice_eq_str(h.method, "GET") && slice_eq_str(h.path, "/s"));
+    CU_ASSERT(h.upgrade == UPGRADE_WEBSOCKET && h.body == BODY_TUNNEL);
+    http_head_free(&h);
+    http2_head_free(&b);
+    refused(SOCKET "websocket|sec-websocket-version=13", true, 400, "upgrade");
+    refused(SOCKET "websocket", false, 400, "upgrade");
+    refused(SOCKET "websocket|sec-websocket-version=8", false, 400, "upgrade");
+    refused(SOCKET "websocket|sec-websocket-version=13|sec-websocket-version=13", false, 400,
+            "upgrade");
+    refused(SOCKET "websocket|sec-websocket-version=13|content-length=0", false, 400, "upgrade");
+    refused(SOCKET "websocket|sec-websocket-version=13|sec-websocket-key=x", false, 400, "upgrade");
+    refused(SOCKET "WebSocket|sec-websocket-version=13", false, 501, "upgrade");
+    refused(SOCKET "connect-udp|sec-websocket-version=13", false, 501, "upgrade");
+    refused(SOCKET "|sec-websocket-version=13", false, 501, "upgrade");
 }
 
 static void test_line(void)
@@ -229,6 +254,7 @@ static void test_trailers(void)
 void suite_http2_head(void)
 {
     CU_pSuite s = CU_add_suite("http2_head", NULL, NULL);
+    CU_add_test(s, "extended CONNECT (RFC 8441)", test_connect);
     CU_add_test(s, "pseudo-fields: known, once, in front", test_pseudo);
     CU_add_test(s, "a request line cannot be split", test_line);
     CU_add_test(s, "fields that HTTP/2 must not carry", test_fields);

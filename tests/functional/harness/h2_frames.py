@@ -192,7 +192,7 @@ http {{
     client_max_body_size 256m;
     ssl_session_cache shared:s:1m;
     server {{
-        listen 127.0.0.1:{port} ssl http2;
+        listen 127.0.0.1:{port} ssl{http2};
         server_name {name};
         ssl_certificate {crt};
         ssl_certificate_key {key};
@@ -207,7 +207,7 @@ http {{
 class Nginx:
     """nginx with http2 and files; its access log tells connection and TLS resumption."""
 
-    def __init__(self, test, ca, host, more=""):
+    def __init__(self, test, ca, host, more="", http2=True):
         if not os.access("/usr/sbin/nginx", os.X_OK):
             raise tap.Skip("nginx is not installed")
         name = "nginx-" + host
@@ -219,7 +219,7 @@ class Nginx:
         for _ in range(5):
             port = nginx.free_port()
             conf = test.write(name + "/nginx.conf", CONF.format(
-                dir=self.dir, name=host, crt=crt, key=key, port=port, more=more,
+                dir=self.dir, name=host, crt=crt, key=key, port=port, more=more, http2=" http2" if http2 else "",
                 user="user www-data;" if os.geteuid() == 0 else ""))
             self.process = test.popen(
                 ["/usr/sbin/nginx", "-c", conf, "-e", self.dir + "/error.log", "-p", self.dir],

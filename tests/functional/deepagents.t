@@ -146,10 +146,7 @@ def paired(t, s, address, ns):
     gate = client.Gate(address, s.ca_file(), token="sandbox:" + out["after"])
     r, st = gate.connect("api.github.com:443")
     st.close()
-    if r.status == 407:
-        t.ok(True, "and its token is worth nothing")
-    else:
-        t.skip("and its token is worth nothing", "the gate does not hear of revocations yet: it is good until it expires")
+    t.eq((r.status, r.code), (407, "token_revoked"), "and its token is worth nothing")
     t.ok(out["locked"] and around in out["locked"] and "lock" in out["locked"] and not out["left"],
          "require_lock refuses, and leaves nothing", "%r" % out["locked"])
     t.ok(out["nowhere"] and "\n" not in out["nowhere"] and "proxy_host" in out["nowhere"], "a gate that is not reached: one line",

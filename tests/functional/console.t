@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -142,7 +143,8 @@ class Page:
         return {}
 
     def run(self, node, modules, chromium, folder):
-        home = self.t.mkdir("browser-home")
+        home = tempfile.mkdtemp(prefix="durward-")  # the browser's socket in it has a path of 107 bytes
+        self.t.cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
         p = subprocess.Popen([node, SCRIPT, modules, chromium, folder,
                               "http://127.0.0.1:%d" % self.port], stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, preexec_fn=tap.die_with_parent,

@@ -25,7 +25,8 @@ def lines(path):
 
 
 def logs(d):
-    return sorted(glob.glob(os.path.join(d.audit_dir, "audit-*.jsonl*")))
+    return sorted(p for p in glob.glob(os.path.join(d.audit_dir, "audit-*.jsonl*"))
+                  if p.endswith((".jsonl", ".zst")))
 
 
 def copy_log(d, name):

@@ -13,7 +13,7 @@ from harness import durward, tap  # noqa: E402
 
 BENIGN = {"asked": "list", "authority": "name", "aws": "header", "chunks": "trailers",
           "client_hello": "openssl", "config": "example.yaml", "dns": "a", "graphql": "01",
-          "h2_reply": "trailers", "h2_request": "get", "hop": "plain", "ipc_msg": "mixed",
+          "h2_reply": "whole", "h2_request": "get", "hop": "plain", "ipc_msg": "mixed",
           "journal": "exchange", "mint_request": "name", "inspect": "01", "nflog": "v4-udp", "oidc": "token",
           "path": "seed-13", "placeholder": "openai", "push": "update", "reply_head": "ok",
           "request_head": "put", "scrub": "forms", "socks5": "name", "token": "payload",

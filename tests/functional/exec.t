@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -182,6 +183,11 @@ def terminals(t, c, box):
     f.close()
 
 
+def interruptible():
+    """What a shell starts in the background, such as all of these tests, has SIGINT ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def command_line(t, d, box):
     env = {"DURWARD_SOCKET": d.socket}
     run = lambda *a, **kw: d.command("sandbox", "exec", *a, env=env, **kw)  # noqa: E731
@@ -202,9 +208,9 @@ def command_line(t, d, box):
     t.eq(json.loads(r.stdout)["output"], "x\n", "exec --json")
     p = d.test.popen([durward.program(), "sandbox", "exec", box, "sh", "-c",
                       "trap 'echo caught; exit 3' INT; echo up; while :; do sleep 1; done"],
-                     env=dict(d.env, **env), stdout=subprocess.PIPE, preexec_fn=None)
+                     env=dict(d.env, **env), stdout=subprocess.PIPE, preexec_fn=interruptible)
     p.stdout.readline()
-    p.send_signal(2)
+    p.send_signal(signal.SIGINT)
     t.eq((p.stdout.read(), p.wait(10)), (b"caught\n", 3), "exec: ^C goes inside")
     master, slave = pty.openpty()
     before = subprocess.run(["stty", "-g"], stdin=slave, capture_output=True).stdout
@@ -223,7 +229,7 @@ def command_line(t, d, box):
     t.eq(after, before, "and ours is as it was")
     os.close(master)
     os.close(slave)
-    for verb, want in (("snapshot", 2), ("fork", 2), ("nonsense", 2)):
+    for verb, want in (("snapshot", 2), ("nonsense", 2)):
         t.eq(d.command("sandbox", verb, box, env=env).returncode, want, "sandbox %s: %d" % (verb, want))
     r = d.command("sandbox", "ls", "--json", env=env)
     t.ok(box in [x["id"] for x in json.loads(r.stdout)], "sandbox ls --json")

@@ -222,7 +222,7 @@ def counts(d):
     """Descriptors of each shared role, and mounts and namespaces of the host."""
     n = {}
     for pid, role in d.roles():
-        if role != "gate":
+        if role != "gate" and os.geteuid() == 0:  # whose descriptors others may not see
             n[role] = len(os.listdir("/proc/%d/fd" % pid))
     with open("/proc/self/mountinfo") as f:
         n["mounts"] = len(f.readlines())

@@ -38,7 +38,7 @@ class Test:
             os.makedirs(base, exist_ok=True)
         self.tmp = tempfile.mkdtemp(prefix="durward-%s-" % name, dir=base)
         os.chmod(self.tmp, 0o755)
-        self.cleanup(lambda: shutil.rmtree(self.tmp, ignore_errors=True))
+        self.cleanup(lambda: _remove(self.tmp))
         _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
     # ---- results ----
@@ -123,6 +123,19 @@ class Test:
                 fn()
             except Exception as e:  # every other thing must still be undone
                 self.diag("clean-up: %r" % (e,))
+
+
+def _remove(folder):
+    """Directories that their owner shut (mode 000), too."""
+    for base, dirs, _ in os.walk(folder):
+        for name in dirs:
+            path = os.path.join(base, name)
+            if not os.path.islink(path):
+                try:
+                    os.chmod(path, 0o700)
+                except OSError:
+                    pass
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def clip(text, size=3000):

@@ -171,7 +171,8 @@ class Sandbox:
              max_output: int | None = None) -> ExecResult:
         """Run a command to its end: a string by /bin/sh -c, a list as it is. timeout: seconds, then
         it is killed and the exit code is 124 (default 1800; 0: none). max_output: bytes kept (default
-        8 MiB); `truncated` says that there was more. Interrupted, it kills the command."""
+        8 MiB); `truncated` says that there was more. split: standard error apart, in `stderr`; else all
+        is in `output`. Interrupted, it kills the command."""
         wish = _calls.exec_body(command, cwd, env, timeout, stdin, split, max_output)
         try:
             return self.client._do(_calls.run(self.id, wish))

@@ -149,6 +149,7 @@ def paired(t, s, address, ns):
     t.eq((r.status, r.code), (407, "token_revoked"), "and its token is worth nothing")
     t.ok(out["locked"] and around in out["locked"] and "lock" in out["locked"] and not out["left"],
          "require_lock refuses, and leaves nothing", "%r" % out["locked"])
+    t.eq(out["untried"], [True] * 6, "require_lock with what cannot be tried, or nothing, is an error")
     t.ok(out["nowhere"] and "\n" not in out["nowhere"] and "proxy_host" in out["nowhere"], "a gate that is not reached: one line",
          "%r" % out["nowhere"])
     t.ok(out["renewed"][0] and "octo" in out["renewed"][1], "a token is renewed before a command", "%r" % out["renewed"])

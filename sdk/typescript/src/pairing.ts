@@ -53,17 +53,29 @@ export const ELSEWHERE: readonly string[] = [
   "tcp:1.1.1.1:443", "tcp:8.8.8.8:53", "tcp:[2606:4700:4700::1111]:443", "tcp:169.254.169.254:80", "udp:8.8.8.8:53",
   "name:example.com",
 ];
+const TARGET = /^(?:(?:tcp|udp):(?:\[[0-9A-Fa-f:.]+\]|[^\s:[\]]+):[0-9]{1,5}|name:[^\s:]+)$/;
 const RENEW_BEFORE = 600; // seconds that a token must still be good when a command starts
 
 const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 const now = () => Date.now() / 1000;
 
+/** TypeError for what could not be tried: it would count as not reached. */
+function targets(elsewhere: readonly string[], requireLock = false): readonly string[] {
+  if (!Array.isArray(elsewhere)) throw new TypeError("elsewhere is a list of targets");
+  for (const e of elsewhere)
+    if (typeof e !== "string" || !TARGET.test(e))
+      throw new TypeError(`elsewhere: ${JSON.stringify(e)} is none of tcp:HOST:PORT, udp:HOST:PORT, name:HOST`);
+  if (requireLock && !elsewhere.length) throw new TypeError("requireLock needs something in elsewhere that is tried");
+  return elsewhere;
+}
+
 /** Put any sandbox behind the proxy of a daemon. PairingError, and nothing left issued, when the proxy is not reached
  * from inside. What gets around it is a process warning (BypassWarning), with requireLock a PairingError. */
 export async function pair(backend: SandboxBackendProtocol, o: PairOptions = {}): Promise<PairedSandbox> {
+  const tried = targets(o.elsewhere ?? ELSEWHERE, o.requireLock);
   const paired = await PairedSandbox.of(backend, o);
   try {
-    const seen = await paired.verify(o.elsewhere);
+    const seen = await paired.verify(tried);
     if (!seen.throughGate || (o.requireLock && seen.around.length)) throw new PairingError(seen.detail, "not_paired");
     if (seen.around.length) process.emitWarning(seen.detail, "BypassWarning");
   } catch (e) {
@@ -176,7 +188,7 @@ export class PairedSandbox implements SandboxBackendProtocolV2 {
   /** Ask the proxy for a name that nobody has, and try what should not be reached. */
   async verify(elsewhere: readonly string[] = ELSEWHERE): Promise<Verification> {
     const ask = `durward-${randomBytes(8).toString("hex")}.invalid:443`;
-    const words = [PROBE, ask, ...elsewhere].map(quote).join(" ");
+    const words = [PROBE, ask, ...targets(elsewhere)].map(quote).join(" ");
     const seen = judge(await this.execute("python3 -c " + words), this.identity);
     // What comes from inside is anybody's: one line of it, and only what was asked about.
     return (this.verification = {

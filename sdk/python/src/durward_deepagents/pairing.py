@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import secrets
 import shlex
 import threading
@@ -32,11 +33,27 @@ from deepagents.backends.protocol import (
 )
 
 from durward import Durward, DurwardError, Identity
-from durward.trust import files, variables
+from durward.trust import files, reached_at, variables
 
 RENEW_BEFORE = 1800  # seconds that a token must still be good when a command starts
 ELSEWHERE = ("tcp:1.1.1.1:443", "tcp:8.8.8.8:53", "tcp:[2606:4700:4700::1111]:443",
              "tcp:169.254.169.254:80", "udp:8.8.8.8:53", "name:example.com")
+
+
+_TARGET = re.compile(r"(?:(?:tcp|udp):(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):[0-9]{1,5}|name:[^\s:]+)\Z")
+
+
+def _targets(elsewhere: Iterable[str], require_lock: bool = False) -> tuple[str, ...]:
+    """ValueError for what could not be tried: it would count as not reached."""
+    if isinstance(elsewhere, (str, bytes)):
+        raise ValueError("elsewhere is a list of targets, not the text %r" % elsewhere)
+    found = tuple(elsewhere)
+    for e in found:
+        if not isinstance(e, str) or not _TARGET.match(e):
+            raise ValueError("elsewhere: %r is none of tcp:HOST:PORT, udp:HOST:PORT, name:HOST" % (e,))
+    if require_lock and not found:
+        raise ValueError("require_lock needs something in elsewhere that is tried")
+    return found
 
 
 class PairingError(DurwardError):
@@ -69,10 +86,11 @@ def pair(backend: SandboxBackendProtocol, *, policy: str | None = None,
     when one of them is reached, else a BypassWarning. identity: the first, if it was issued before.
 
     PairingError, and nothing left issued, when the proxy is not reached from inside."""
+    tried = _targets(elsewhere, require_lock)
     paired = PairedSandbox(backend, policy=policy, socket=socket, proxy_host=proxy_host, ttl=ttl,
                            folder=folder, identity=identity)
     try:
-        seen = paired.verify(elsewhere)
+        seen = paired.verify(tried)
         if not seen.through_gate or (require_lock and seen.around):
             raise PairingError(seen.detail, "not_paired")
     except BaseException:
@@ -201,9 +219,9 @@ class PairedSandbox(SandboxBackendProtocol):
         """Ask the proxy for a name that nobody has, and try what should not be reached."""
         ask = "durward-%s.invalid:443" % secrets.token_hex(8)
         probe = "python3 -c %s %s %s" % (shlex.quote(PROBE), shlex.quote(ask), " ".join(
-            shlex.quote(e) for e in elsewhere))
+            shlex.quote(e) for e in _targets(elsewhere)))
         r = self.execute(probe, timeout=60)
-        self.verification = _judge(r, self.identity)
+        self.verification = _judge(r, reached_at(self.identity.proxy, self._host).rpartition("@")[2])
         return self.verification
 
     # ---- files: the backend's own ways ----
@@ -246,7 +264,7 @@ class PairedSandbox(SandboxBackendProtocol):
         return await self.backend.adownload_files(paths)
 
 
-def _judge(r: ExecuteResponse, identity: Identity) -> Verification:
+def _judge(r: ExecuteResponse, where: str) -> Verification:
     try:
         seen: dict[str, Any] = json.loads(r.output.strip().splitlines()[-1])
         status, denied = int(seen["status"]), str(seen["denied"])
@@ -254,7 +272,6 @@ def _judge(r: ExecuteResponse, identity: Identity) -> Verification:
     except (ValueError, KeyError, IndexError, TypeError):
         return Verification(False, (), "the check did not run inside (exit status %s): %s" % (
             r.exit_code, " ".join(r.output.split())[:300]))
-    where = identity.proxy.rpartition("@")[2]
     if status == 407:
         return Verification(False, around, "the proxy at %s does not know this identity: is it "
                             "another daemon's?" % where)

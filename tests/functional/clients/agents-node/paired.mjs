@@ -89,6 +89,8 @@ behaviour("pair: through the gate with the injected key, and what gets around it
 });
 behaviour("pair: refused where something gets around and a lock is required, or the proxy is not reached", async () => {
   assert.match(await failure(pair(plain, { ...options, elsewhere: [AROUND], requireLock: true })), /network lock/);
+  for (const elsewhere of [["bogus"], ["tcp:1.1.1.1"], [], "tcp:1.1.1.1:443", ["udp:[::1:53"], [7]])
+    await assert.rejects(pair(plain, { ...options, elsewhere, requireLock: true }), { name: "TypeError", message: /elsewhere/ });
   assert.match(await failure(pair(plain, { ...options, elsewhere: [], proxyHost: NOBODY.slice(4) })), /proxyHost/);
   assert.equal(existsSync(FOLDER), false, "and leaves nothing");
   const tight = await pair(plain, { ...options, elsewhere: [NOBODY], requireLock: true });

@@ -56,6 +56,15 @@ def failed(fn):
     return None
 
 
+def refused(fn):
+    """What could not be tried is an error before anything is issued."""
+    try:
+        fn()
+    except ValueError as e:
+        return "elsewhere" in str(e)
+    return False
+
+
 def main():
     ask = json.loads(sys.argv[1])
     kw = {"policy": "coder", "proxy_host": ask.get("proxy_host")}
@@ -87,6 +96,8 @@ def main():
 
     out["locked"] = failed(lambda: pair(plain, elsewhere=ask["elsewhere"], folder=ask["folder"], require_lock=True, **kw))
     out["left"] = os.path.exists(ask["folder"])
+    out["untried"] = [refused(lambda e=e: pair(plain, elsewhere=e, require_lock=True, **kw))
+                      for e in (["bogus"], ["tcp:1.1.1.1"], [], "tcp:1.1.1.1:443", ["udp:[::1:53"], [7])]
     out["nowhere"] = failed(lambda: pair(plain, elsewhere=[], **dict(kw, proxy_host=ask["closed"])))
     q = PairedSandbox(plain, ttl=2, **kw)
     first = q.identity

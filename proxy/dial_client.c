@@ -14,7 +14,13 @@
 
 /* SLOTS is what the dialer takes of one channel. A request's number is its slot and, above it, how
  * often slots have been taken, so a late answer never meets another request. */
-enum { SLOTS = 256, ATTACH_SECONDS = 2, MARGIN_SECONDS = 4, DETAIL_MAX = 512 };
+enum {
+    SLOTS = 256,
+    ATTACH_SECONDS = 2,
+    MARGIN_SECONDS = 4,
+    DETAIL_MAX = 512,
+    UNREAD_MAX = 1024 * 1024 /* of ours by the dialer; what is cancelled at once takes no slot */
+};
 
 static const char *const codes[] = {"denied",  "blocked_ip", "resolve", "connect",
                                     "timeout", "overload",   "audit",   "upstream_proxy"};
@@ -307,6 +313,8 @@ struct dial_wait *dial_client_get(struct dial_client *c, const struct authority 
         wait_fail(w, "overload", "too many connections being made");
     else if (c->channel == NULL)
         wait_enter(w, WAIT_CHANNEL);
+    else if (ipc_queued(c->channel) > UNREAD_MAX)
+        wait_fail(w, "overload", "the dialer is behind");
     else
         wait_ask(w);
     return w;

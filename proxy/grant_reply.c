@@ -216,7 +216,7 @@ static size_t front_room(void *self)
     if (g->relay.tunnel)
         return spend_down_room(g->relay.spend, tunnel_down_room(g->relay.tunnel));
     if (g->reply.state != GATHER_OFF)
-        return gather_room(&g->reply);
+        return spend_down_room(g->relay.spend, gather_room(&g->reply));
     size_t room = g->relay.front.ops->room(g->relay.front.self);
     size_t held = g->scrub ? scrub_held(g->scrub) : 0;
     return room > held ? spend_down_room(g->relay.spend, room - held) : 0;

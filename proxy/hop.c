@@ -373,7 +373,8 @@ struct back hop_open(struct hop *h, struct front front, const struct hop_request
 {
     struct hop_exchange *x = NULL;
     struct back none = {NULL, NULL};
-    if (!hop_ready(h) || h->n >= HOP_EXCHANGES_MAX || (x = calloc(1, sizeof *x)) == NULL)
+    if (!hop_ready(h) || h->n >= HOP_EXCHANGES_MAX || ipc_queued(h->ch) > HOP_WINDOW * 16 ||
+        (x = calloc(1, sizeof *x)) == NULL)
         return none;
     x->hop = h;
     x->id = ++h->next;

@@ -16,22 +16,40 @@ enum {
 
 /* ---- patience ---- */
 
-static void spend(struct http2_server *s, unsigned n, const char *on)
+static void give_back(unsigned *used, unsigned n)
+{
+    *used = *used > n ? *used - n : 0;
+}
+
+static void take(struct http2_server *s, unsigned *used, unsigned n, const char *on)
 {
     time_t now = http2_server_now(), gone = now - s->calm_at;
     if (gone > 0) {
         unsigned back = gone > CALM_MAX ? CALM_MAX : (unsigned)gone * CALM_SECOND;
-        s->calm = s->calm > back ? s->calm - back : 0;
+        give_back(&s->calm, back);
+        give_back(&s->resets, back);
         s->calm_at = now;
     }
-    s->calm += n;
-    if (s->calm > CALM_MAX)
+    *used += n;
+    if (*used > CALM_MAX)
         http2_server_end(s, NGHTTP2_ENHANCE_YOUR_CALM, "h2_flood", on);
+}
+
+static void spend(struct http2_server *s, unsigned n, const char *on)
+{
+    take(s, &s->calm, n, on);
+}
+
+/* A stream that ends badly has cost a decision, a dial, records: bytes of DATA do not pay for it.
+ */
+static void spend_reset(struct http2_server *s, const char *on)
+{
+    take(s, &s->resets, CALM_RESET, on);
 }
 
 static void earn(struct http2_server *s, unsigned n)
 {
-    s->calm = s->calm > n ? s->calm - n : 0;
+    give_back(&s->calm, n);
 }
 
 /* ---- what nghttp2 tells ---- */
@@ -199,7 +217,7 @@ static void on_frame(struct http2_server *s, const nghttp2_frame *f)
     case NGHTTP2_RST_STREAM:
         if (st)
             st->client_reset = true;
-        spend(s, CALM_RESET, "RST_STREAM");
+        spend_reset(s, "RST_STREAM");
         return;
     case NGHTTP2_GOAWAY:
         return;
@@ -224,7 +242,7 @@ static int on_invalid_frame(nghttp2_session *h2 UNUSED, const nghttp2_frame *f, 
     struct http2_stream *st = stream_of(s, f->hd.stream_id);
     s->block_at = 0;
     if (error == NGHTTP2_ERR_REFUSED_STREAM) {
-        spend(s, CALM_RESET, "streams beyond the limit");
+        spend_reset(s, "streams beyond the limit");
         return 0;
     }
     if (st && (st->back.ops || st->held))
@@ -232,7 +250,7 @@ static int on_invalid_frame(nghttp2_session *h2 UNUSED, const nghttp2_frame *f, 
     else if (!s->told)
         s->ops->breach(s->session, "h2_malformed", nghttp2_strerror(error));
     if (!s->freed)
-        spend(s, CALM_RESET, "malformed frames");
+        spend_reset(s, "malformed frames");
     return s->freed ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
@@ -254,10 +272,12 @@ static int on_stream_close(nghttp2_session *h2 UNUSED, int32_t id, uint32_t erro
     struct http2_stream *st = stream_of(s, id);
     if (st == NULL)
         return 0;
-    if (error == NGHTTP2_NO_ERROR && !st->client_reset)
+    if (error == NGHTTP2_NO_ERROR && !st->client_reset) {
         earn(s, CALM_REPLY);
-    else if (!st->client_reset && st->why == NULL)
+        give_back(&s->resets, CALM_REPLY);
+    } else if (!st->client_reset && st->why == NULL) {
         st->why = "framing";
+    }
     if (st->held && !st->client_reset && !s->told)
         s->ops->breach(s->session, "h2_malformed", "content-length");
     s->block_at = 0; /* it was this one's, or there is none */

@@ -48,6 +48,7 @@ struct http2_server {
     time_t block_at;         /* a field block is open since; 0: none */
     unsigned continuations;  /* of it */
     unsigned calm;           /* what the client has used up of our patience */
+    unsigned resets;         /* the same, of streams that ended badly */
     time_t calm_at;
     int depth;
     bool freed, bodies, told, draining;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "hide.h"
+#include "rlimits.h"
 #include "slice.h"
 
 #ifndef BWRAP_PATH
@@ -148,6 +149,8 @@ int bwrap_exec(const struct bwrap_root *root, const struct plan *plan, const str
     w.v[w.n] = NULL;
     if (w.n == WORDS_MAX - 1)
         return err_set(err, ERR_INTERNAL, "bubblewrap's command line is too long");
+    if (rlimits_set(plan, err) < 0) /* last: whatever we still do, it would bound */
+        return -1;
     execve(BWRAP_PATH, (char *const *)w.v, none);
     return err_sys(err, "cannot start %s", BWRAP_PATH);
 }

@@ -83,8 +83,6 @@ static int become_bwrap(const struct plan *plan, struct err *err)
             return err_sys(err, "fcntl");
     if (syscall(SYS_close_range, MAKER_FDS, ~0U, 0) < 0)
         return err_sys(err, "close_range");
-    if (rlimits_set(plan, err) < 0)
-        return -1;
     return bwrap_exec(&root, plan, &fds, err);
 }
 

@@ -239,6 +239,13 @@ def server_reset(c, i):
     return c.window(s, 0x7fffffff)
 
 
+def paid_reset(c, i):
+    """The same after bytes that are useful: they pay for frames, not for streams that end badly."""
+    s = c.open(fields("/paid", "POST"), False)
+    c.send(b"".join(c.raw(h2.DATA, 0, s, b"x") for _ in range(3)))
+    return c.window(s, 0x7fffffff)
+
+
 def continuation(c, i):
     if i == 0:
         c.frame(h2.HEADERS, h2.END_STREAM, 1, c.block(fields()))
@@ -260,6 +267,7 @@ def bomb(c, i):
 def floods(t, b):
     flood(t, b, "rapid reset", reset_stream)
     flood(t, b, "resets that the gate is made to send", server_reset)
+    flood(t, b, "resets after useful bytes", paid_reset)
     flood(t, b, "CONTINUATION", continuation)
     flood(t, b, "PING", lambda c, i: c.frame(h2.PING, 0, 0, b"pingping"))
     flood(t, b, "SETTINGS", lambda c, i: c.frame(h2.SETTINGS, 0, 0, struct.pack("!HL", 3, i)))

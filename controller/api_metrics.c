@@ -205,7 +205,7 @@ static void put_bytes(struct evbuffer *b, const struct counts *c)
 static void put_controller(struct evbuffer *b, struct controller *c)
 {
     struct timespec now;
-    size_t states[RESIDENT_STOPPED + 1] = {0};
+    size_t states[RESIDENT_STATES] = {0};
     struct resident *r;
     clock_gettime(CLOCK_MONOTONIC, &now);
     head(b, "build_info", "Which build this is", "gauge");
@@ -216,9 +216,9 @@ static void put_controller(struct evbuffer *b, struct controller *c)
     TAILQ_FOREACH(r, &c->residents, link)
     states[r->state]++;
     head(b, "sandboxes", "Sandboxes by state", "gauge");
-    for (enum resident_state s = RESIDENT_CREATING; s <= RESIDENT_STOPPED; s++)
-        evbuffer_add_printf(b, "durward_sandboxes{state=\"%s\"} %zu\n", resident_state_name(s),
-                            states[s]);
+    for (int s = RESIDENT_CREATING; s < RESIDENT_STATES; s++)
+        evbuffer_add_printf(b, "durward_sandboxes{state=\"%s\"} %zu\n",
+                            resident_state_name((enum resident_state)s), states[s]);
 }
 
 static void put_all(struct evbuffer *b, struct controller *c, const struct reading *v)

@@ -30,6 +30,7 @@ enum resident_state {
     RESIDENT_PAUSED,
     RESIDENT_RESUMING
 };
+enum { RESIDENT_STATES = RESIDENT_RESUMING + 1 };
 
 /* What its idle time's end is. */
 enum resident_idle { IDLE_DELETE, IDLE_PAUSE, IDLE_STOP, IDLE_KINDS };

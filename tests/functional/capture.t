@@ -3,55 +3,23 @@
 refreshes (the server is Authlib, which rotates refresh tokens), tokens of a registry, headers of git-lfs
 actions. The sandbox uses the placeholders, the server sees its own tokens; a reply that cannot be read
 so does not come in."""
-import glob
 import json
 import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import durward, nginx, scan, scene, tap  # noqa: E402
+from harness import durward, oauth, scan, scene, tap  # noqa: E402
 
 AUTH, API = "auth.example.com", "api.example.com"
 DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
 
 
-class Server:
-    def __init__(self, t, d, secret):
-        self.t = t
-        self.python = os.path.join(durward.clients_dir(), "venv/bin/python")
-        if not glob.glob(os.path.join(durward.clients_dir(), "venv/lib/*/site-packages/authlib")):
-            raise tap.Skip("Authlib is not there: run tests/functional/clients/setup")
-        self.dir = t.mkdir("oauth")
-        crt, key = d.ca.issue(AUTH, API)
-        self.port = nginx.free_port()
-        self.log, self.control = (os.path.join(self.dir, x) for x in ("log", "control"))
-        conf = {"port": self.port, "cert": crt, "key": key, "log": self.log,
-                "control": self.control, "life": 600, "refresh": "unused", "private": "",
-                "public": "", "ec_public": "", "google": "",
-                "clients": [{"id": "robot", "secret": secret, "auth": "client_secret_basic",
-                             "grants": ["client_credentials"]},
-                            {"id": "tool", "secret": "", "auth": "none",
-                             "grants": [DEVICE, "refresh_token"]}]}
-        err = open(os.path.join(self.dir, "err"), "ab")
-        t.popen([self.python, os.path.join(durward.SUITE, "harness", "oauth_server.py"),
-                 json.dumps(conf)], stdout=err, stderr=err, cwd=self.dir)
-        err.close()
-        if not tap.wait_for(lambda: scene.reachable("127.0.0.1:%d" % self.port), 30, 0.1):
-            with open(os.path.join(self.dir, "err")) as f:
-                raise RuntimeError(f.read())
-
-    def say(self, word):
-        with open(self.control, "w") as f:
-            f.write(word)
-
-    def notes(self, **want):
-        try:
-            with open(self.log) as f:
-                lines = [json.loads(x) for x in f if x.endswith("\n")]
-        except FileNotFoundError:
-            lines = []
-        return [x for x in lines if all(k in x if v is ... else x.get(k) == v
-                                        for k, v in want.items())]
+def server(t, d, secret):
+    s = oauth.Server(t, d, (AUTH, API), 600)
+    s.start(clients=[{"id": "robot", "secret": secret, "auth": "client_secret_basic",
+                      "grants": ["client_credentials"]},
+                     {"id": "tool", "secret": "", "auth": "none", "grants": [DEVICE, "refresh_token"]}])
+    return s
 
 
 class Run:
@@ -61,7 +29,7 @@ class Run:
         secret = scan.canary("client-")
         self.s.scanner.add("client", secret)
         d.secret("client", secret)
-        self.server = Server(t, d, secret.decode())
+        self.server = server(t, d, secret.decode())
         for host in (AUTH, API):
             d.resolve[host] = "127.0.0.1:%d" % self.server.port
         for name in ("access", "refresh", "hub", "lfs", "odd"):

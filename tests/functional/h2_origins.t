@@ -5,48 +5,16 @@ connection; TLS sessions resumed within a pool key only."""
 import hashlib
 import os
 import sys
-import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import durward, h2_frames as h2, scene, tap  # noqa: E402
+from harness import durward, h2_frames as h2, memory, scene, tap  # noqa: E402
 
 FILES, KEYED, NGINX, TRAILERS = ("files.example.com", "keyed.example.com", "nginx.example.com",
                                  "trailers.example.com")
 SIZE = 100 << 20
 BLOCK = os.urandom(1 << 16)
 DIGEST = hashlib.sha256(BLOCK * (SIZE // len(BLOCK))).hexdigest()
-
-
-def rss(d):
-    """Anonymous memory in KiB, of each role the largest."""
-    found = {}
-    for pid, role in d.roles():
-        try:
-            with open("/proc/%d/status" % pid) as f:
-                own = [int(x.split()[1]) for x in f if x.startswith("RssAnon")]
-        except OSError:
-            continue
-        found[role] = max([found.get(role, 0)] + own)
-    return found
-
-
-class Watch(threading.Thread):
-    def __init__(self, d):
-        super().__init__(daemon=True)
-        self.d, self.peak, self.stop = d, {}, False
-        self.start()
-
-    def run(self):
-        while not self.stop:
-            for role, kib in rss(self.d).items():
-                self.peak[role] = max(self.peak.get(role, 0), kib)
-            time.sleep(0.1)
-
-    def result(self):
-        self.stop = True
-        self.join()
-        return self.peak
 
 
 def small(t, gate, o, host):
@@ -236,8 +204,8 @@ def main(t):
     t.eq(len(s.plain.requests), 0, "nothing of it reached the origin without HTTP/2")
     t.part(trailers, t, gate, trailing)
     t.part(resumption, t, s, gate, nginx, s.d)
-    idle = rss(s.d)
-    watch = Watch(s.d)
+    idle = memory.roles(s.d)
+    watch = memory.Watch(s.d)
     for host, o in ((FILES, files), (KEYED, keyed)):
         t.part(bulk, t, gate, host)
         t.part(slow_reader, t, gate, o, host)

@@ -123,7 +123,18 @@ def paired(t, node, s, address):
                       NOBODY="tcp:127.0.0.1:1", FOLDER=t.path("paired"), TOLD=told)
 
 
+def one_probe(t):
+    """What looks from inside stands in both packages, as neither can read the other's: one text."""
+    found = []
+    for path, opening, closing in (("python/src/durward_deepagents/pairing.py", 'PROBE = r"""', '"""'),
+                                   ("typescript/src/probe.ts", "PROBE = String.raw`", "`")):
+        with open(os.path.join(os.path.dirname(SDK), path)) as f:
+            found.append(f.read().split(opening, 1)[1].split(closing, 1)[0])
+    t.eq(found[0], found[1], "the probe of both packages is one text")
+
+
 def main(t):
+    t.part(one_probe, t)
     node = Node(t)
     package(t, node)
     s = scene.Scene(t)

@@ -3,7 +3,6 @@
 service accounts, GitHub App installations, Entra, AWS roles. The server is Authlib (it checks clients,
 assertions and signatures, rotates refresh tokens and lets tokens expire); AWS signatures are checked
 by botocore."""
-import glob
 import json
 import os
 import subprocess
@@ -13,7 +12,7 @@ import time
 import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import durward, nginx, scan, scene, sigv4, tap  # noqa: E402
+from harness import durward, oauth, scan, scene, sigv4, tap  # noqa: E402
 
 AUTH, API, STS = "auth.example.com", "api.example.com", "sts.us-east-1.amazonaws.com"
 S3 = "s3.us-east-1.amazonaws.com"
@@ -25,63 +24,24 @@ def openssl(*args):
     return subprocess.run(["openssl"] + list(args), check=True, capture_output=True).stdout.decode()
 
 
-class Server:
+class Server(oauth.Server):
     def __init__(self, t, d, secrets):
-        self.t = t
-        self.python = os.path.join(durward.clients_dir(), "venv/bin/python")
-        if not glob.glob(os.path.join(durward.clients_dir(), "venv/lib/*/site-packages/authlib")):
-            raise tap.Skip("Authlib is not there: run tests/functional/clients/setup")
-        self.dir = t.mkdir("oauth")
+        super().__init__(t, d, (AUTH, API), LIFE)
         self.rsa = openssl("genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048")
         self.ec = openssl("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256")
-        self.crt, self.key = d.ca.issue(AUTH, API)
-        self.port = nginx.free_port()
-        self.log = os.path.join(self.dir, "log")
-        self.control = os.path.join(self.dir, "control")
-        both = ["client_credentials", "refresh_token", JWT]
-        self.conf = {
-            "port": self.port, "cert": self.crt, "key": self.key, "log": self.log,
-            "control": self.control, "life": LIFE, "refresh": secrets["refresh"],
-            "private": self.rsa, "public": self.public(self.rsa), "ec_public": self.public(self.ec),
-            "google": "https://%s/google" % AUTH,
-            "clients": [
-                {"id": "basic:client+1", "secret": secrets["client"], "auth": "client_secret_basic",
-                 "grants": both},
-                {"id": "poster", "secret": secrets["client"], "auth": "client_secret_post",
-                 "grants": both},
-                {"id": "refresher", "secret": secrets["client"], "auth": "client_secret_basic",
-                 "grants": both},
-                {"id": "issuer", "secret": "", "auth": "none", "grants": both}]}
-        self.start()
+        both, word = ["client_credentials", "refresh_token", JWT], secrets["client"]
+        self.start(refresh=secrets["refresh"], private=self.rsa, public=self.public(self.rsa),
+                   ec_public=self.public(self.ec), google="https://%s/google" % AUTH, clients=[
+                       {"id": "basic:client+1", "secret": word, "auth": "client_secret_basic", "grants": both},
+                       {"id": "poster", "secret": word, "auth": "client_secret_post", "grants": both},
+                       {"id": "refresher", "secret": word, "auth": "client_secret_basic", "grants": both},
+                       {"id": "issuer", "secret": "", "auth": "none", "grants": both}])
 
     def public(self, pem):
         path = os.path.join(self.dir, "pem")
         with open(path, "w") as f:
             f.write(pem)
         return openssl("pkey", "-in", path, "-pubout")
-
-    def start(self):
-        err = open(os.path.join(self.dir, "err"), "ab")
-        self.process = self.t.popen(
-            [self.python, os.path.join(durward.SUITE, "harness", "oauth_server.py"),
-             json.dumps(self.conf)], stdout=err, stderr=err, cwd=self.dir)
-        err.close()
-        if not tap.wait_for(lambda: scene.reachable("127.0.0.1:%d" % self.port), 30, 0.1):
-            with open(os.path.join(self.dir, "err")) as f:
-                raise RuntimeError(f.read())
-
-    def say(self, word):
-        with open(self.control, "w") as f:
-            f.write(word)
-
-    def notes(self, **want):
-        try:
-            with open(self.log) as f:
-                lines = [json.loads(x) for x in f if x.endswith("\n")]
-        except FileNotFoundError:
-            lines = []
-        return [x for x in lines if all(k in x if v is ... else x.get(k) == v
-                                        for k, v in want.items())]
 
 
 class Run:

@@ -6,39 +6,7 @@
 
 #include "config.h"
 #include "nearest.h"
-#include "tap_main.h"
-
-static struct config *parsed(const char *text, struct err *err)
-{
-    return config_parse(slice_str(text), "/etc/durward/t.yaml", err);
-}
-
-static struct config *good(const char *text)
-{
-    struct err e = {0};
-    struct config *c = parsed(text, &e);
-    if (c == NULL) {
-        printf("# %s\n", e.text);
-        CU_FAIL_FATAL("a configuration");
-    }
-    return c;
-}
-
-/* Refused with exactly this place and these words. */
-static void says(const char *text, unsigned line, const char *want)
-{
-    struct err e = {0};
-    char where[64];
-    struct config *c = parsed(text, &e);
-    snprintf(where, sizeof where, "/etc/durward/t.yaml:%u: ", line);
-    if (c || strncmp(e.text, where, strlen(where)) != 0 || strstr(e.text, want) == NULL) {
-        printf("# %s\n#   gives %s\n#   not %s%s\n", text, c ? "no error" : e.text, where, want);
-        CU_FAIL("an error");
-    }
-    config_unref(c);
-}
-
-#define V "version: 1\n"
+#include "config_fixture.h"
 
 static void empty(void)
 {

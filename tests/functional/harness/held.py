@@ -87,17 +87,21 @@ def descriptors(people):
     return found
 
 
-def mounts(people):
-    """Of every mount namespace in which one of them is, our own too; not those of a Docker Engine beside us."""
-    seen, n = set(), 0
-    for pid in [os.getpid()] + [p for p, _ in people]:
+def mounts(people, folder):
+    """Of every mount namespace in which one of them is; of ours, which the host's others use too, those below
+    the daemon's folder."""
+    own = _inode("/proc/self/ns/mnt")
+    seen, n = {own}, 0
+    with open("/proc/self/mountinfo") as f:
+        n += sum(1 for line in f if line.split()[4].startswith(folder + "/"))
+    for pid, _ in people:
         ns = _inode("/proc/%d/ns/mnt" % pid)
         if ns is None or ns in seen:
             continue
         seen.add(ns)
         try:
             with open("/proc/%d/mountinfo" % pid) as f:
-                n += sum(1 for line in f if "durward-engine-" not in line)
+                n += len(f.readlines())
         except OSError:
             continue
     return n
@@ -149,5 +153,5 @@ def all_of(root, state):
     roles = {}
     for _, role in people:
         roles[role] = roles.get(role, 0) + 1
-    return {"processes": roles, "descriptors": descriptors(people), "mounts": mounts(people),
+    return {"processes": roles, "descriptors": descriptors(people), "mounts": mounts(people, os.path.dirname(state)),
             "netns": len(netns(people)), "folders": folders(state)}

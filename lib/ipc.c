@@ -17,9 +17,6 @@ enum {
     IPC_QUEUE_MAX = 8 << 20,
     IPC_BATCH = 64,
     IPC_SNDBUF = 1 << 20,
-    /* A datagram of several messages: this type, then of each u16 type and u32 length before its
-       fields. */
-    IPC_GATHERED = 0xffff,
     IPC_GATHER_EACH = 8192,     /* a larger message goes by itself */
     IPC_GATHER_ALL = 64 * 1024, /* more than this is not held back */
 };

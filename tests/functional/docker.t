@@ -190,7 +190,7 @@ def limits(t, d, c):
     t.eq(code, 137, "memory: whoever takes too much is killed")
     _, out = c.sh(box, "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 "
                        "33 34 35 36; do sleep 20 & done 2>&1; ps | grep -c 'sleep 20'", timeout=20)
-    t.ok(b"fork" in out, "processes", out)
+    t.ok(b"fork" in out, "G12 processes", out)
     box2 = c.create(policy="small")["id"]
     t.eq(c.sh(box2, "ulimit -n"), (0, b"64\n"), "open files")
     t.eq(c.sh(box2, "echo x >/usr-file && cat /usr-file && touch /bin/x && echo w"), (0, b"x\nw\n"), "root: writable")
@@ -236,7 +236,7 @@ def deaths(t, e, d, c, box):
     c.close()
     d.daemon.kill()
     d.daemon.wait()
-    t.ok(nothing(e, d), "the daemon's SIGKILL leaves nothing", json.dumps(left(e, d)))
+    t.ok(nothing(e, d), "G14 the daemon's SIGKILL leaves nothing", json.dumps(left(e, d)))
     d.serve(save=False)
     t.ok(tap.wait_for(lambda: c.show(live)["state"] == "stopped", 5, 0.1), "but its row, as stopped")
     c.delete(live)

@@ -113,7 +113,7 @@ def main(t):
     groups, before = cgroups.every(), steady(s)
     try:
         go(t, w)
-        t.ok(True, "%d operations: no divergence" % OPERATIONS)
+        t.ok(True, "G15 %d operations: no divergence" % OPERATIONS)
     except world.Divergence as e:
         t.ok(False, "no divergence (seed %d)" % SEED, str(e), "the last operations: " + ", ".join(w.trail),
              s.d.diagnostics()[-3000:])

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""`budget`: so many requests and bytes in any time as long as the rule says, counted for all gates of
+"""C25, `budget`: so many requests and bytes in any time as long as the rule says, counted for all gates of
 the host together, exactly; 429 with Retry-After; a new dialer does not forget."""
 import concurrent.futures
 import os

@@ -2,6 +2,7 @@
  * made anew and both ends are told. */
 #include "parent.h"
 
+#include "gate.h"
 #include "peer.h"
 #include "wire.h"
 
@@ -107,6 +108,50 @@ void parent_wire(struct parent *p, struct child *a, struct child *b, const char 
     snprintf(w->policy, sizeof w->policy, "%s", policy);
     TAILQ_INSERT_TAIL(&p->wires, w, link);
     connect_wire(p, w);
+}
+
+static bool is_wired(const struct parent *p, const struct child *a, const struct child *b,
+                     const char *policy)
+{
+    const struct wire *w;
+    TAILQ_FOREACH(w, &p->wires, link)
+    if (w->a == a && w->b == b && strcmp(w->policy, policy) == 0)
+        return true;
+    return false;
+}
+
+static void wire_policy(struct parent *p, const struct sandbox *s, const char *policy)
+{
+    struct child *ends[] = {p->dialer, parent_injector(p, policy)};
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        if (ends[i] && !is_wired(p, s->gate, ends[i], policy))
+            parent_wire(p, s->gate, ends[i], s->id, policy, s->mode == GATE_TOKEN);
+}
+
+void parent_wire_policies(struct parent *p, const struct sandbox *s)
+{
+    if (s->policy[0]) {
+        wire_policy(p, s, s->policy);
+        return;
+    }
+    for (size_t i = 0; i < config_policies(p->config); i++)
+        wire_policy(p, s, config_policy_name(p->config, i));
+}
+
+void parent_wire_gate(struct parent *p, const struct sandbox *s)
+{
+    parent_wire(p, s->gate, p->signer, s->id, "", false);
+    parent_wire(p, s->gate, p->logger, s->id, s->policy, false);
+    parent_wire(p, s->gate, p->controller, s->id, "", false);
+    parent_wire_policies(p, s);
+}
+
+void parent_wire_secrets(struct child *injector)
+{
+    struct wire *w;
+    TAILQ_FOREACH(w, &injector->parent->wires, link)
+    if (w->a == injector && w->b == injector->parent->vault)
+        connect_wire(injector->parent, w);
 }
 
 void parent_rewire(struct child *c)

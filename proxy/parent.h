@@ -165,6 +165,7 @@ int parent_setup(struct parent *p, struct err *err);
 /* The origins' roots; while the roles are loading, which takes as long. */
 int parent_setup_roots(struct parent *p, struct err *err);
 int parent_reload(struct parent *p, struct err *err);
+void parent_push_policy(struct child *c, const char *name); /* W_POLICY, as it is now */
 /* parent.c */
 /* Let requests end for at most 10 s, then stop. */
 void parent_drain(struct parent *p);

@@ -199,8 +199,9 @@ int parent_setup_roots(struct parent *p, struct err *err)
 
 /* ---- reload ---- */
 
-static void push_policy(struct parent *p, struct child *c, const char *name)
+void parent_push_policy(struct child *c, const char *name)
 {
+    struct parent *p = c->parent;
     struct msg m;
     struct err err = {0};
     char *json = config_policy_json(p->config, name);
@@ -308,7 +309,7 @@ int parent_reload(struct parent *p, struct err *err)
         TAILQ_FOREACH(k, &p->children, link)
         if ((k->role == ROLE_GATE && k->sandbox) || k->role == ROLE_DIALER ||
             (k->role == ROLE_INJECTOR && strcmp(k->policy, name) == 0))
-            push_policy(p, k, name);
+            parent_push_policy(k, name);
     }
     return 0;
 }

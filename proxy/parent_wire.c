@@ -45,14 +45,11 @@ static void extra_for(struct parent *p, const struct child *to, const struct wir
             put_secret_list(p, out, w);
     } else if (to->role == ROLE_INJECTOR && w->token) {
         r = buf_append_str(out, "token");
-    } else if (to->role == ROLE_DIALER && w->policy[0]) {
-        char *json = config_policy_json(p->config, w->policy);
-        r = w->token ? buf_append_str(out, "token") : 0;
-        r |= json ? buf_append_str(out, json) : 0;
-        free(json);
+    } else if (to->role == ROLE_DIALER && w->token) {
+        r = buf_append_str(out, "token");
     }
     if (r < 0)
-        proc_log("policy %s is too large for a channel", w->policy);
+        proc_log("there is no room for what the %s is told", role_name(to->role));
 }
 
 static void tell(struct parent *p, struct child *to, const struct child *far, const struct wire *w,
@@ -61,6 +58,8 @@ static void tell(struct parent *p, struct child *to, const struct child *far, co
     struct msg m;
     struct buf extra;
     buf_init(&extra, IPC_MSG_MAX - 1024);
+    if (to->role == ROLE_DIALER && w->policy[0] && strcmp(w->policy, PEER_TOKENS) != 0)
+        parent_push_policy(to, w->policy); /* before the channel that it is for */
     extra_for(p, to, w, &extra);
     struct peer told = {.kind = far->role,
                         .channel = channel,

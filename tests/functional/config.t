@@ -219,8 +219,11 @@ def reloads(t, s):
     d = s.d
     address = s.listener()
     d.policy("bare", [{"allow": "deps.example.com"}])
-    bare, tokens = s.listener("bare"), s.listener(None)
+    d.policy("wide", s.rules + [{"allow": "n%d.example.com/a/b/c/d/**" % i, "methods": ["GET"]} for i in range(4000)])
+    bare, tokens, wide = s.listener("bare"), s.listener(None), s.listener("wide")
     d.serve()
+    t.eq([s.gate(wide).get(h, p).status for h, p in (("deps.example.com", "/"), ("api.github.com", "/user"))],
+         [200, 200], "a policy of 4000 rules serves")
     t.part(grown, t, s, bare, tokens)
     gate = s.gate(address)
     t.eq(gate.get("api.github.com", "/user").status, 200, "the good configuration serves")

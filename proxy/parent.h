@@ -128,6 +128,11 @@ void parent_init_waiting(struct parent *p);
 void parent_wire(struct parent *p, struct child *a, struct child *b, const char *sandbox,
                  const char *policy, bool token);
 void parent_rewire(struct child *c); /* all wires of c whose other end is there */
+void parent_wire_gate(struct parent *p, const struct sandbox *s);
+/* Dialer and injectors of its policies, those that it has not yet. */
+void parent_wire_policies(struct parent *p, const struct sandbox *s);
+/* A new channel to the vault, for another list of secrets; what it asked for it asks for again. */
+void parent_wire_secrets(struct child *injector);
 void parent_unwire(struct child *c);
 /* parent_message.c: the starter's W_SECRET_TRY (0, or -1 when it is bad), and what roles say on
  * their control channels */
@@ -160,6 +165,7 @@ int parent_setup(struct parent *p, struct err *err);
 /* The origins' roots; while the roles are loading, which takes as long. */
 int parent_setup_roots(struct parent *p, struct err *err);
 int parent_reload(struct parent *p, struct err *err);
+void parent_push_policy(struct child *c, const char *name); /* W_POLICY, as it is now */
 /* parent.c */
 /* Let requests end for at most 10 s, then stop. */
 void parent_drain(struct parent *p);

@@ -199,8 +199,9 @@ int parent_setup_roots(struct parent *p, struct err *err)
 
 /* ---- reload ---- */
 
-static void push_policy(struct parent *p, struct child *c, const char *name)
+void parent_push_policy(struct child *c, const char *name)
 {
+    struct parent *p = c->parent;
     struct msg m;
     struct err err = {0};
     char *json = config_policy_json(p->config, name);
@@ -257,6 +258,30 @@ static int check_reload(const struct parent *p, const struct config *c, struct e
     return 0;
 }
 
+static bool same_secrets(const struct config *a, const struct config *b, const char *policy)
+{
+    size_t n, m;
+    const char *const *was = config_policy_secrets(a, policy, &n);
+    const char *const *now = config_policy_secrets(b, policy, &m);
+    bool same = n == m;
+    for (size_t i = 0; same && i < n; i++)
+        same = strcmp(was[i], now[i]) == 0;
+    return same;
+}
+
+/* Before the policies themselves: no gate decides by one whose channels it does not have. */
+static void wire_reloaded(struct parent *p, const struct config *was)
+{
+    struct sandbox *s;
+    struct child *k;
+    TAILQ_FOREACH(s, &p->sandboxes, link)
+    if (s->gate)
+        parent_wire_policies(p, s); /* one that had no credential may have one now */
+    TAILQ_FOREACH(k, &p->children, link)
+    if (k->role == ROLE_INJECTOR && !same_secrets(was, p->config, k->policy))
+        parent_wire_secrets(k);
+}
+
 int parent_reload(struct parent *p, struct err *err)
 {
     if (p->config_path == NULL)
@@ -268,9 +293,11 @@ int parent_reload(struct parent *p, struct err *err)
         config_unref(c);
         return -1;
     }
-    config_unref(p->config);
+    struct config *was = p->config;
     p->config = c;
     p->generation++;
+    wire_reloaded(p, was);
+    config_unref(was);
     push_config(p);
     struct child *gate;
     TAILQ_FOREACH(gate, &p->children, link)
@@ -279,11 +306,10 @@ int parent_reload(struct parent *p, struct err *err)
     for (size_t i = 0; i < config_policies(c); i++) {
         const char *name = config_policy_name(c, i);
         struct child *k;
-        parent_injector(p, name); /* one that had no credential may have one now */
         TAILQ_FOREACH(k, &p->children, link)
         if ((k->role == ROLE_GATE && k->sandbox) || k->role == ROLE_DIALER ||
             (k->role == ROLE_INJECTOR && strcmp(k->policy, name) == 0))
-            push_policy(p, k, name);
+            parent_push_policy(k, name);
     }
     return 0;
 }

@@ -8,6 +8,7 @@
 #include "ipc.h"
 #include "journal_file.h"
 #include "log_file.h"
+#include "begun_terms.h"
 #include "log_index.h"
 #include "logger.h"
 #include "open_ids.h"
@@ -76,6 +77,7 @@ struct logger {
     struct logger_keep keep;
     struct squeeze *squeeze; /* the closed file that is being compressed */
     struct event *squeeze_turn;
+    struct begun_terms *begun;        /* requests without an end in the files compressed so far */
     uint64_t checkpoint_ms, prune_ms; /* when last, monotonic */
     char checkpoint[1024];            /* the last one's line, until it is handed on */
     struct counts counts;

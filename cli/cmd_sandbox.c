@@ -136,18 +136,6 @@ static const char *text_of(const json_t *o, const char *key)
 
 /* ---- create ---- */
 
-static int put_pair(json_t *body, const char *key, const char *pair)
-{
-    char name[256];
-    size_t n = strcspn(pair, "=");
-    if (n == 0 || n >= sizeof name || pair[n] == 0)
-        return -1;
-    snprintf(name, sizeof name, "%.*s", (int)n, pair);
-    if (json_object_get(body, key) == NULL)
-        json_object_set_new(body, key, json_object());
-    return json_object_set_new(json_object_get(body, key), name, json_string(pair + n + 1));
-}
-
 static int put_time(const struct command *cmd, json_t *body, const char *key, const char *text,
                     bool zero)
 {
@@ -190,7 +178,7 @@ static int take_option(const struct args *a, int id, json_t *body)
     case OPT_IDLE:
         return put_time(a->cmd, body, "idle_ttl", a->value, true);
     default:
-        if (put_pair(body, id == 'e' ? "env" : "labels", a->value) == 0)
+        if (api_put_pair(body, id == 'e' ? "env" : "labels", a->value) == 0)
             return EXIT_OK;
         return args_usage(a->cmd, "%s must be NAME=VALUE", id == 'e' ? "-e" : "--label");
     }

@@ -165,6 +165,12 @@ static int on_peer(struct controller *c, struct msg *m)
         c->owner.recording = false; /* until the new journal is here */
         journal_attach(c->journal, far.fd);
         return 0;
+    case ROLE_SIGNER:
+        if (c->api)
+            api_signer(c->api, far.fd);
+        else
+            close(far.fd);
+        return 0;
     case ROLE_CLIENT:
         client_new(c, far.fd);
         return 0;
@@ -250,17 +256,17 @@ static int await_message(struct msg *m)
 }
 
 struct listening { /* -1: none */
-    int api, metrics, console;
+    int api, metrics, console, tls;
 };
 
 static int take_init(struct controller *c, struct listening *fd, struct err *err)
 {
     struct msg m;
     struct slice pem;
-    uint8_t private, metrics, console;
+    uint8_t private, metrics, console, tls;
     uint32_t uid;
     int config_fd = -1;
-    *fd = (struct listening){-1, -1, -1};
+    *fd = (struct listening){-1, -1, -1, -1};
     c->state_dir = -1;
     if (await_message(&m) < 0)
         return err_set(err, ERR_UNREADY, "the parent sent no W_INIT");
@@ -270,9 +276,10 @@ static int take_init(struct controller *c, struct listening *fd, struct err *err
               msg_get_str(&m, c->trust_outside, sizeof c->trust_outside) < 0 ||
               msg_get_fd(&m, &config_fd) < 0 || msg_get_fd(&m, &c->state_dir) < 0 ||
               msg_get_u8(&m, &metrics) < 0 || msg_get_u8(&m, &console) < 0 ||
-              (!private && msg_get_fd(&m, &fd->api) < 0) ||
+              msg_get_u8(&m, &tls) < 0 || (!private && msg_get_fd(&m, &fd->api) < 0) ||
               (metrics && msg_get_fd(&m, &fd->metrics) < 0) ||
-              (console && msg_get_fd(&m, &fd->console) < 0) || msg_end(&m) < 0;
+              (console && msg_get_fd(&m, &fd->console) < 0) ||
+              (tls && msg_get_fd(&m, &fd->tls) < 0) || msg_end(&m) < 0;
     if (bad) {
         msg_done(&m);
         return err_set(err, ERR_PARSE, "W_INIT is malformed");
@@ -329,7 +336,8 @@ static int start(struct controller *c, struct err *err)
         if (c->api == NULL)
             return -1;
         if ((fd.metrics >= 0 && api_serve_metrics(c->api, fd.metrics, err) < 0) ||
-            (fd.console >= 0 && api_serve_console(c->api, fd.console, err) < 0))
+            (fd.console >= 0 && api_serve_console(c->api, fd.console, err) < 0) ||
+            (fd.tls >= 0 && api_serve_tls(c->api, fd.tls, err) < 0))
             return -1;
     }
     if (proc_confine(ROLE_CONTROLLER, err) < 0)

@@ -91,6 +91,7 @@ struct parent {
     uint32_t generation;
     int env_fd, roots_fd, budgets_fd, audit_dir_fd, state_dir_fd, api_fd;
     int metrics_fd, console_fd; /* `listen` entries that the controller serves; -1: none */
+    int https_fd;               /* its API in TLS; -1: none */
     struct ca_files ca;
     char *ca_pem;
     struct trust trust;

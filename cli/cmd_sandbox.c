@@ -265,7 +265,8 @@ static json_t *get_all(const struct args *a, const struct buf *base, struct err 
 
 static void print_list(const json_t *list)
 {
-    static const char *const titles[] = {"ID", "NAME", "POLICY", "STATE", "LABELS", NULL};
+    static const char *const titles[] = {"ID",    "NAME",  "POLICY", "BACKEND",
+                                         "IMAGE", "STATE", "LABELS", NULL};
     size_t i;
     json_t *s, *value;
     const char *key;
@@ -276,7 +277,7 @@ static void print_list(const json_t *list)
     struct out_table *t = out_table_new(titles);
     json_array_foreach(list, i, s)
     {
-        char labels[256] = "", clean[256];
+        char labels[256] = "", clean[256], image[256];
         json_object_foreach(json_object_get(s, "labels"), key, value)
         {
             size_t at = strlen(labels);
@@ -286,6 +287,8 @@ static void print_list(const json_t *list)
         out_table_cell(t, text_of(s, "id"));
         out_table_cell(t, *text_of(s, "name") ? text_of(s, "name") : "-");
         out_table_cell(t, text_of(s, "policy"));
+        out_table_cell(t, text_of(s, "backend"));
+        out_table_cell(t, out_clean(text_of(s, "image"), image, sizeof image));
         out_table_cell(t, text_of(s, "state"));
         out_table_cell(t, *labels ? out_clean(labels, clean, sizeof clean) : "-");
     }
@@ -341,8 +344,8 @@ static int call_one(const struct args *a, const char *method, const char *id, co
 
 static void print_one(const json_t *s)
 {
-    static const char *const shown[] = {"id",     "name",    "policy", "image",   "state",
-                                        "reason", "workdir", "parent", "snapshot"};
+    static const char *const shown[] = {"id",    "name",   "policy",  "backend", "image",
+                                        "state", "reason", "workdir", "parent",  "snapshot"};
     const char *key;
     char clean[512];
     json_t *value;

@@ -122,7 +122,7 @@ HANDLER(api_token_new)
     if (b) {
         json_t *v = bearer_json(b);
         json_object_set_new(v, "token", json_string(text));
-        controller_note(a->controller, b->id, "token_created", b->name);
+        controller_record(a->controller, b->id, "token_created", b->name);
         api_reply(req, 201, v);
     } else {
         api_refuse_err(req, &err);
@@ -149,7 +149,7 @@ HANDLER(api_token_revoke)
         return;
     }
     if (r == 0) {
-        controller_note(a->controller, id, "token_revoked", "");
+        controller_record(a->controller, id, "token_revoked", "");
         streams_check(a);
     }
     api_no_content(req);

@@ -306,7 +306,7 @@ static void on_beat(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     streams_check(d->api);
     if (d->refused) {
         snprintf(text, sizeof text, "%u requests", d->refused);
-        controller_note(d->api->controller, "api", "token_refused", text);
+        controller_record(d->api->controller, "api", "token_refused", text);
     }
     d->refused = 0;
 }

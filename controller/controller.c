@@ -26,7 +26,8 @@ enum { CA_PEM_MAX = 64 * 1024 };
 
 /* ---- what is recorded ---- */
 
-void controller_note(struct controller *c, const char *target, const char *what, const char *detail)
+void controller_record(struct controller *c, const char *target, const char *what,
+                       const char *detail)
 {
     struct record r;
     record_init(&r, RECORD_LIFECYCLE, 0);
@@ -35,6 +36,11 @@ void controller_note(struct controller *c, const char *target, const char *what,
     record_put_str(&r, RF_DETAIL, detail);
     if (journal_note(c->journal, &r) < 0)
         proc_log("not recorded: %s of %s", what, target);
+}
+
+void controller_note(struct controller *c, const char *target, const char *what, const char *detail)
+{
+    controller_record(c, target, what, detail);
     happenings_add(c->happenings, target, what, detail);
 }
 

@@ -54,7 +54,10 @@ struct controller {
     LIST_HEAD(, client) clients;
 };
 
-/* A lifecycle record, and an event of the API. */
+/* A lifecycle record. */
+void controller_record(struct controller *c, const char *target, const char *what,
+                       const char *detail);
+/* The same, and an event of the API. */
 void controller_note(struct controller *c, const char *target, const char *what,
                      const char *detail);
 

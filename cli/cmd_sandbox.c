@@ -18,7 +18,8 @@ enum {
     OPT_IMAGE,
     OPT_SNAPSHOT,
     OPT_ON_IDLE,
-    OPT_NO_RESUME
+    OPT_NO_RESUME,
+    OPT_PUBLISH
 };
 enum { TTL_MAX = 30 * 86400, PATH_BYTES = 16 * 1024 };
 
@@ -42,6 +43,8 @@ static const struct arg_option create_options[] = {
     {OPT_IMAGE, "image", "NAME", "its root: an imported image, or with docker one of the engine's"},
     {OPT_ON_IDLE, "on-idle", "WHAT", "then delete (default), pause or stop it"},
     {OPT_SNAPSHOT, "snapshot", "NAME", "begin with the files of a snapshot"},
+    {OPT_PUBLISH, "publish", "[[ADDR:]H:]S",
+     "reach its port S at H of this host (127.0.0.1; any free port); may be repeated"},
     {OPT_NO_RESUME, "no-auto-resume", NULL, "paused or stopped, it stays so until 'resume'"},
     {OPT_REUSE, "get-or-create", NULL, "take the one with these labels if there is one"},
     {0},
@@ -146,6 +149,25 @@ static int put_time(const struct command *cmd, json_t *body, const char *key, co
     return EXIT_OK;
 }
 
+/* "80", "8080:80", "127.0.0.2:8080:80", "[::1]:8080:80" */
+static int put_port(const struct command *cmd, json_t *body, const char *text)
+{
+    char address[96];
+    uint64_t port;
+    const char *last = strrchr(text, ':');
+    size_t n = last ? (size_t)(last - text) : 0;
+    if (slice_u64(slice_str(last ? last + 1 : text), 65535, &port) < 0 || port == 0 || n > 80)
+        return args_usage(cmd, "--publish: %s is not [[ADDRESS:]PORT:]PORT", text);
+    bool bare = memchr(text, ':', n) == NULL;
+    snprintf(address, sizeof address, "%s%.*s%s", bare ? "127.0.0.1:" : "", (int)n, text,
+             n ? "" : "0");
+    if (json_object_get(body, "publish") == NULL)
+        json_object_set_new(body, "publish", json_array());
+    json_array_append_new(json_object_get(body, "publish"),
+                          json_pack("{s:s, s:I}", "address", address, "port", (json_int_t)port));
+    return EXIT_OK;
+}
+
 static int take_option(const struct args *a, int id, json_t *body)
 {
     switch (id) {
@@ -177,6 +199,8 @@ static int take_option(const struct args *a, int id, json_t *body)
         return put_time(a->cmd, body, "ttl", a->value, false);
     case OPT_IDLE:
         return put_time(a->cmd, body, "idle_ttl", a->value, true);
+    case OPT_PUBLISH:
+        return put_port(a->cmd, body, a->value);
     default:
         if (api_put_pair(body, id == 'e' ? "env" : "labels", a->value) == 0)
             return EXIT_OK;
@@ -360,6 +384,9 @@ static void print_one(const json_t *s)
     printf("%-11s %lld s, idle %lld s\n", "ttl",
            (long long)json_integer_value(json_object_get(s, "ttl")),
            (long long)json_integer_value(json_object_get(s, "idle_ttl")));
+    json_array_foreach(json_object_get(s, "published"), i, value)
+        printf("%-11s %s to %lld\n", "published", out_clean(text_of(value, "address"), clean, 200),
+               (long long)json_integer_value(json_object_get(value, "port")));
     json_array_foreach(json_object_get(s, "denied"), i, value) printf(
         "%-11s %s (%s) x%lld\n", "denied", out_clean(text_of(value, "target"), clean, 200),
         text_of(value, "code"), (long long)json_integer_value(json_object_get(value, "count")));

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "publication.h"
+
 /* ---- create ---- */
 
 static bool has_policy(const struct config *c, const char *name)
@@ -19,6 +21,7 @@ struct create {
     struct resident_wish wish;
     bool reuse;
     const char *policy, *snapshot; /* as they were asked for, or NULL */
+    json_t *publish;               /* borrowed; or NULL */
 };
 
 static int name_ok(const char *name, struct err *err)
@@ -67,6 +70,11 @@ static int read_create(const struct api *a, json_t *body, struct create *w, stru
         asked_text(body, "image", RUN_NAME_MAX - 1, &w->wish.image, err) < 0 ||
         asked_text(body, "snapshot", SHAPE_NAME_MAX, &w->snapshot, err) < 0)
         return -1;
+    w->publish = json_object_get(body, "publish");
+    if (w->publish &&
+        publications_read(w->publish, a->bearer == NULL || bearer_may(a->bearer, SCOPE_ADMIN),
+                          err) < 0)
+        return -1;
     if (w->reuse && json_object_size(w->wish.labels) == 0)
         return err_set(err, ERR_PARSE, "get_or_create needs labels to look for");
     if (w->wish.image && w->snapshot)
@@ -97,17 +105,25 @@ static struct resident *make(const struct api *a, struct create *w, struct err *
     w->wish.policy = w->policy ? w->policy : api_default_policy(a, err);
     if (w->wish.policy == NULL || check_backend(c, &w->wish, err) < 0)
         return NULL;
-    return resident_new(c, &w->wish, err);
+    struct resident *r = resident_new(c, &w->wish, err);
+    if (r && w->publish && publications_open(r, w->publish, err) < 0) {
+        (void)resident_delete(r, "cannot publish", NULL, NULL);
+        return NULL;
+    }
+    return r;
 }
 
 static const char create_keys[] =
-    "policy name labels env ttl idle_ttl get_or_create backend image snapshot on_idle auto_resume";
+    "policy name labels env ttl idle_ttl get_or_create backend image snapshot on_idle auto_resume "
+    "publish";
 
 static void refuse_create(struct evhttp_request *req, const char *why)
 {
     static const char no_image[] = "there is no image "; /* as the builder says it */
     if (strncmp(why, no_image, sizeof no_image - 1) == 0)
         api_refuse(req, 404, "image_not_found", why);
+    else if (strncmp(why, "cannot publish", strlen("cannot publish")) == 0)
+        api_refuse(req, 409, "conflict", why);
     else
         api_refuse(req, 503, "create_failed", why);
 }

@@ -17,6 +17,7 @@
 #include "layer_queue.h"
 #include "peer.h"
 #include "proc.h"
+#include "publication.h"
 #include "registry.h"
 #include "resident.h"
 #include "snapshot.h"
@@ -231,6 +232,8 @@ static int on_parent(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_policy(c, m);
     case W_STORE_STATE:
         return on_store_state(c, m);
+    case W_PORT_OPENED:
+        return publications_message(c, m);
     case W_STATUS:
     case W_RELOAD:
     case W_METERS_ALL:

@@ -48,6 +48,7 @@ struct controller {
     struct approvals *approvals;
     TAILQ_HEAD(, resident) residents;
     size_t n_residents;
+    uint32_t last_publication;
     TAILQ_HEAD(, snapshot) snapshots;
     size_t n_snapshots;
     size_t n_clients;

@@ -60,6 +60,12 @@ static const char *const steps[] = {
     "  created INTEGER NOT NULL, expires INTEGER NOT NULL);"
     "PRAGMA user_version=5;"
     "COMMIT;",
+    "BEGIN;"
+    "CREATE TABLE sandbox_port ("
+    "  sandbox TEXT NOT NULL REFERENCES sandbox (id) ON DELETE CASCADE,"
+    "  address TEXT NOT NULL, port INTEGER NOT NULL);"
+    "PRAGMA user_version=6;"
+    "COMMIT;",
 };
 enum { FIRST_VERSION = 2 };
 

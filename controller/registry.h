@@ -87,6 +87,13 @@ int registry_name_add(struct registry *r, const char *sandbox, uint32_t index, c
 int registry_name_each(struct registry *r, const char *sandbox,
                        void (*fn)(void *arg, const char *host), void *arg, struct err *err);
 
+/* Its ports that are reached at addresses of this host. */
+int registry_port_add(struct registry *r, const char *sandbox, const char *address, unsigned port,
+                      struct err *err);
+int registry_port_each(struct registry *r, const char *sandbox,
+                       void (*fn)(void *arg, const char *address, unsigned port), void *arg,
+                       struct err *err);
+
 /* A fork knows the names that its parent was given, with their indexes. */
 int registry_name_copy(struct registry *r, const char *from, const char *to, struct err *err);
 

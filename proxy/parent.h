@@ -167,4 +167,7 @@ void parent_drain(struct parent *p);
 void parent_stop(struct parent *p, int status);
 void parent_maybe_ready(struct parent *p);
 
+/* parent_port.c: W_PORT_OPEN. -1: bad. */
+int parent_port_open(struct child *controller, struct msg *m);
+
 #endif

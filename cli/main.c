@@ -44,24 +44,14 @@ static const struct command command_secret = {
     NULL,
     cmd_secret};
 
+static const struct command command_token = {
+    "token", "create|ls|revoke [OPTION...]", "Tokens for the API over TLS.", NULL, NULL, cmd_token};
+
 const struct command *const commands[] = {
-    &command_run,
-    &command_sandbox,
-    &command_serve,
-    &command_status,
-    &command_reload,
-    &command_check,
-    &command_explain,
-    &command_test,
-    &command_env,
-    &command_secret,
-    &command_approve,
-    &command_image,
-    &command_ca,
-    &command_audit,
-    &command_console,
-    &command_completion,
-    NULL,
+    &command_run,     &command_sandbox,    &command_serve, &command_status, &command_reload,
+    &command_check,   &command_explain,    &command_test,  &command_env,    &command_secret,
+    &command_approve, &command_token,      &command_image, &command_ca,     &command_audit,
+    &command_console, &command_completion, NULL,
 };
 
 /* Named in the design, not built yet: known, so that nobody takes them for a typing error. */

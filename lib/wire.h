@@ -23,7 +23,9 @@ enum wire_type {
     W_LOG = 5,       /* role→P: level:u8, text:str (diagnostics to the operator's stderr) */
     W_POLICY = 6,    /* P→role: policy:str, generation:u32, json memfd:fd (reload) */
     W_PEER_GONE = 7, /* P→role: channel:u32; forget it */
-    W_REVOKED = 8,   /* C→P, P→G D I: tokens that are good no longer; see proxy/revoked.h */
+    W_PORT_OPEN = 9, /* C→P: req:u32, address:str (IP), port:u32 (0: any free one): listen there */
+    W_PORT_OPENED = 10, /* P→C: req:u32, ok:u8, text:str ("127.0.0.1:8080", or why not), fd if ok */
+    W_REVOKED = 8,      /* C→P, P→G D I: tokens that are good no longer; see proxy/revoked.h */
 
     /* W_INIT of each role:
      * S: create:u8, leaf_days:u32, fds: key, cert (read-write only when create).
@@ -35,16 +37,14 @@ enum wire_type {
      * L: durability:u8, subdir:str ("" or run-…), rotate_bytes:u64, rotate_seconds:u64 (0: any),
      *    compress:u8, keep_bytes:u64, keep_seconds:u64 (0: any), anchored:u8, fd: audit directory
      * D: n × (host:str, port:u32, address:str) resolve entries, n × address:str denied beside the
-     *    guard's own list, upstream proxy (proxy/dialer.h), dial_seconds:u32, token_public:bytes,
-     *    synced:u8, fds: roots memfd when that proxy is https, budgets memfd
-     *    W_PEER of a gate or injector: extra = policy JSON; after the word "token" for the gate of
-     *    a listener whose clients need one
-     * G: limits:bytes(struct limits), synced:u8, fd: roots memfd
-     * I: limits:bytes, synced:u8, policy:str, generation:u32, token_public:bytes,
-     *    fds: policy JSON memfd, roots memfd
-     *    W_PEER of a gate: extra = "token" when its requests must carry one
-     * C: see controller/controller.h
-     * B: state_dir:str, trust_dir:str, init_path:str (the program durward-init) */
+     *    guard's own list, n × port:u32 of our own listeners, upstream proxy (proxy/dialer.h),
+     * dial_seconds:u32, token_public:bytes, synced:u8, fds: roots memfd when that proxy is https,
+     * budgets memfd W_PEER of a gate or injector: extra = policy JSON; after the word "token" for
+     * the gate of a listener whose clients need one G: limits:bytes(struct limits), synced:u8, fd:
+     * roots memfd I: limits:bytes, synced:u8, policy:str, generation:u32, token_public:bytes, fds:
+     * policy JSON memfd, roots memfd W_PEER of a gate: extra = "token" when its requests must carry
+     * one C: see controller/controller.h B: state_dir:str, trust_dir:str, init_path:str (the
+     * program durward-init) */
 
     /* ---- gate ↔ signer ---- */
     W_MINT = 20, /* G→S: req:u32, host:str (canonical; IPv6 without brackets), spki:bytes (DER) */

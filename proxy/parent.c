@@ -128,6 +128,8 @@ static void start_roles(struct parent *p)
     if (proxy && proxy->password)
         parent_wire(p, p->dialer, p->vault, "", "", false);
     parent_wire(p, p->controller, p->builder, "", "", false);
+    if (p->https_fd >= 0)
+        parent_wire(p, p->controller, p->signer, "", "", false);
     if (p->mode == PARENT_RUN && config_policies(p->config) == 1)
         parent_injector(p, config_policy_name(p->config, 0));
     parent_init_waiting(p);
@@ -343,7 +345,7 @@ int parent_main(void)
         return 1;
     }
     p->env_fd = p->roots_fd = p->budgets_fd = p->audit_dir_fd = p->state_dir_fd = p->api_fd = -1;
-    p->metrics_fd = p->console_fd = -1;
+    p->metrics_fd = p->console_fd = p->https_fd = -1;
     p->ca.lock_fd = p->ca.key_fd = p->ca.cert_fd = -1;
     p->generation = 1;
     TAILQ_INIT(&p->children);

@@ -91,6 +91,7 @@ struct parent {
     uint32_t generation;
     int env_fd, roots_fd, budgets_fd, audit_dir_fd, state_dir_fd, api_fd;
     int metrics_fd, console_fd; /* `listen` entries that the controller serves; -1: none */
+    int https_fd;               /* its API in TLS; -1: none */
     struct ca_files ca;
     char *ca_pem;
     struct trust trust;
@@ -171,5 +172,8 @@ void parent_push_policy(struct child *c, const char *name); /* W_POLICY, as it i
 void parent_drain(struct parent *p);
 void parent_stop(struct parent *p, int status);
 void parent_maybe_ready(struct parent *p);
+
+/* parent_port.c: W_PORT_OPEN. -1: bad. */
+int parent_port_open(struct child *controller, struct msg *m);
 
 #endif

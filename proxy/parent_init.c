@@ -73,6 +73,32 @@ static void put_upstream_proxy(struct parent *p, struct msg *m)
         msg_put_str(m, direct[i]);
 }
 
+static void put_port(struct msg *m, const char *address)
+{
+    const char *colon = strrchr(address, ':');
+    uint64_t port = 0;
+    if (colon)
+        (void)slice_u64(slice_str(colon + 1), 65535, &port);
+    msg_put_u32(m, (uint32_t)port);
+}
+
+/* What no rule may lead a sandbox to: other policies' listeners, the API, the pages. */
+static void put_own_ports(struct parent *p, struct msg *m)
+{
+    size_t n, k = 0;
+    const struct config_listen *l = config_listens(p->config, &n), *api = config_api(p->config);
+    const char *more[3] = {api ? api->address : NULL, config_metrics(p->config),
+                           config_console(p->config)};
+    for (size_t i = 0; i < ARRAY_LEN(more); i++)
+        k += more[i] != NULL;
+    msg_put_u32(m, (uint32_t)(p->mode == PARENT_SERVE ? n + k : 0));
+    for (size_t i = 0; p->mode == PARENT_SERVE && i < n; i++)
+        put_port(m, l[i].address);
+    for (size_t i = 0; p->mode == PARENT_SERVE && i < ARRAY_LEN(more); i++)
+        if (more[i])
+            put_port(m, more[i]);
+}
+
 static void init_dialer(struct parent *p, struct msg *m)
 {
     size_t n;
@@ -84,6 +110,7 @@ static void init_dialer(struct parent *p, struct msg *m)
         msg_put_str(m, r[i].address);
     }
     msg_put_u32(m, 0); /* the guard denies every address of this host by itself */
+    put_own_ports(p, m);
     put_upstream_proxy(p, m);
     msg_put_u32(m, config_limits(p->config)->dial_seconds);
     msg_put_bytes(m, p->token_public, TOKEN_KEY);
@@ -124,12 +151,15 @@ static void init_controller(struct parent *p, struct msg *m)
     msg_put_fd_dup(m, p->state_dir_fd);
     msg_put_u8(m, p->metrics_fd >= 0);
     msg_put_u8(m, p->console_fd >= 0);
+    msg_put_u8(m, p->https_fd >= 0);
     if (p->mode == PARENT_SERVE)
         msg_put_fd_dup(m, p->api_fd);
     if (p->metrics_fd >= 0)
         msg_put_fd_dup(m, p->metrics_fd);
     if (p->console_fd >= 0)
         msg_put_fd_dup(m, p->console_fd);
+    if (p->https_fd >= 0)
+        msg_put_fd_dup(m, p->https_fd);
     free(json);
 }
 

@@ -238,6 +238,8 @@ static int controller_message(struct child *c, struct msg *m)
         return on_sandbox_gone(c->parent, m);
     case W_REVOKED:
         return parent_revoked(c->parent, m);
+    case W_PORT_OPEN:
+        return parent_port_open(c, m);
     case W_STATUS:
         return on_status(c, m);
     case W_METERS_ALL:

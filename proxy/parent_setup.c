@@ -131,6 +131,9 @@ static int setup_pages(struct parent *p, struct err *err)
         return -1;
     if (console && (p->console_fd = parent_bind_tcp(console, err)) < 0)
         return -1;
+    const struct config_listen *tls = config_api(p->config);
+    if (tls && (p->https_fd = parent_bind_tcp(tls->address, err)) < 0)
+        return -1;
     return 0;
 }
 
@@ -236,6 +239,9 @@ static int check_reload(const struct parent *p, const struct config *c, struct e
 {
     if (!config_same(p->config, c, "listen"))
         return err_set(err, ERR_UNREADY, "`listen` changed: that needs a restart of the daemon");
+    if (!config_same(p->config, c, "controller"))
+        return err_set(err, ERR_UNREADY,
+                       "`controller` changed: that needs a restart of the daemon");
     if (!config_same(p->config, c, "secrets")) /* the vault has read them once */
         return err_set(err, ERR_UNREADY, "`secrets` changed: that needs a restart of the daemon");
     if (!config_same(p->config, c, "upstream"))

@@ -146,6 +146,8 @@ const struct config_listen *config_listens(const struct config *c, size_t *n);
 /* Of `listen`: where the controller answers /metrics and the console; NULL: nowhere. */
 const char *config_metrics(const struct config *c);
 const char *config_console(const struct config *c);
+/* Of `controller`: where the API is served over TLS, and by what name; NULL: nowhere. */
+const struct config_listen *config_api(const struct config *c);
 /* This section of the two says the same. */
 bool config_same(const struct config *a, const struct config *b, const char *section);
 const struct config_resolve *config_resolves(const struct config *c, size_t *n);

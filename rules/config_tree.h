@@ -38,6 +38,7 @@ struct config {
     size_t n_secrets, n_policies, n_listens, n_resolves, n_no_proxy;
     struct limits limits;
     const char *ca_dir, *ca_cert, *ca_key, *socket, *state, *audit_dir, *metrics, *console;
+    struct config_listen api; /* of `controller`; address NULL: none */
     struct config_audit audit;
 };
 
@@ -70,6 +71,8 @@ int config_read_upstream(struct config *c, const struct node *n, struct err *err
 int config_read_forwarded(struct config *c, const struct node *n, struct config_listen *l,
                           struct err *err);
 int config_read_listen(struct config *c, const struct node *n, struct err *err);
+/* `https` and `name` of `controller` */
+int config_read_api(struct config *c, const struct node *n, struct err *err);
 int config_read_audit(struct config *c, const struct node *n, struct err *err);
 int config_read_ca(struct config *c, const struct node *n, struct err *err);
 int config_read_controller(struct config *c, const struct node *n, struct err *err);

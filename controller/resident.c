@@ -376,7 +376,7 @@ static bool name_is_taken(struct controller *c, const char *name)
 {
     struct resident *r;
     TAILQ_FOREACH(r, &c->residents, link)
-    if ((lives(r) || r->state == RESIDENT_STOPPING) && strcmp(r->name, name) == 0)
+    if (strcmp(r->name, name) == 0)
         return true;
     return false;
 }

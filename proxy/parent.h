@@ -55,7 +55,12 @@ struct wire {
     TAILQ_ENTRY(wire) link;
 };
 
-enum { SANDBOX_LISTENERS_MAX = 40, SANDBOX_PLACEHOLDERS_MAX = 256, SANDBOX_NAMES_MAX = 512 };
+enum {
+    SANDBOX_LISTENERS_MAX = 40,
+    SANDBOX_PLACEHOLDERS_MAX = 256,
+    SANDBOX_NAMES_MAX = 512,
+    SANDBOXES_EARLY_MAX = 64, /* whose listeners came before their W_SANDBOX */
+};
 
 struct sandbox_listener {
     uint8_t kind;
@@ -78,6 +83,7 @@ struct sandbox {
     size_t forwarded; /* of LISTENER_FORWARDED: which `listen` entry */
     struct child *gate;
     bool answered; /* the builder has its W_LISTENERS_OK */
+    bool early; /* its listeners are here, its W_SANDBOX is not: that comes over another channel */
     TAILQ_ENTRY(sandbox) link;
 };
 

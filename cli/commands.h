@@ -7,7 +7,8 @@
 #include "args.h"
 
 extern const struct command command_run, command_serve, command_reload, command_status,
-    command_check, command_explain, command_test, command_env, command_completion, command_console;
+    command_check, command_explain, command_test, command_env, command_completion, command_console,
+    command_doctor;
 
 /* The verbs of the commands that have some; each list ends with an entry without a name. */
 extern const struct command approve_verbs[], audit_verbs[], ca_verbs[], image_verbs[],

@@ -48,14 +48,26 @@ static const struct command command_token = {
     "token", "create|ls|revoke [OPTION...]", "Tokens for the API over TLS.", NULL, NULL, cmd_token};
 
 const struct command *const commands[] = {
-    &command_run,     &command_sandbox,    &command_serve, &command_status, &command_reload,
-    &command_check,   &command_explain,    &command_test,  &command_env,    &command_secret,
-    &command_approve, &command_token,      &command_image, &command_ca,     &command_audit,
-    &command_console, &command_completion, NULL,
+    &command_run,
+    &command_sandbox,
+    &command_serve,
+    &command_status,
+    &command_reload,
+    &command_check,
+    &command_explain,
+    &command_test,
+    &command_env,
+    &command_secret,
+    &command_approve,
+    &command_token,
+    &command_image,
+    &command_ca,
+    &command_audit,
+    &command_console,
+    &command_doctor,
+    &command_completion,
+    NULL,
 };
-
-/* Named in the design, not built yet: known, so that nobody takes them for a typing error. */
-static const char *const planned[] = {"doctor", NULL};
 
 static int (*const role_mains[ROLE_COUNT])(void) = {
     [ROLE_PARENT] = parent_main,   [ROLE_SIGNER] = signer_main,
@@ -110,11 +122,6 @@ static int unknown_command(const char *name)
     const char *best = NULL;
     size_t least = 3; /* farther than two edits is no suggestion */
     char clean[64];
-    for (const char *const *p = planned; *p; p++)
-        if (strcmp(*p, name) == 0) {
-            out_error("'%s' is not built yet (planned)", name);
-            return EXIT_USAGE;
-        }
     for (const struct command *const *c = commands; *c; c++)
         if (distance((*c)->name, name) < least) {
             least = distance((*c)->name, name);

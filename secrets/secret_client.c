@@ -256,6 +256,8 @@ struct sign_wait *secret_client_sign(struct secret_client *c, const char *name, 
     msg_put_str(&m, scope->region);
     msg_put_str(&m, scope->service);
     msg_put_str(&m, scope->hash);
+    msg_put_u8(&m, (uint8_t)scope->text);
+    msg_put_str(&m, scope->previous);
     ipc_send(c->vault, &m); /* a dead channel says so by its closed callback */
     return w;
 }

@@ -53,14 +53,18 @@ int vault_sign(struct channel *c, struct msg *m)
     struct vault *v = c->vault;
     struct to_sign s;
     uint32_t req;
+    uint8_t text;
     struct slice name;
     if (msg_get_u32(m, &req) < 0 || msg_get_slice(m, 128, &name) < 0 ||
         msg_get_str(m, s.key_id, sizeof s.key_id) < 0 ||
         msg_get_str(m, s.scope.time, sizeof s.scope.time) < 0 ||
         msg_get_str(m, s.scope.region, sizeof s.scope.region) < 0 ||
         msg_get_str(m, s.scope.service, sizeof s.scope.service) < 0 ||
-        msg_get_str(m, s.scope.hash, sizeof s.scope.hash) < 0 || msg_end(m) < 0 ||
-        !aws_scope_ok(&s.scope))
+        msg_get_str(m, s.scope.hash, sizeof s.scope.hash) < 0 || msg_get_u8(m, &text) < 0 ||
+        msg_get_str(m, s.scope.previous, sizeof s.scope.previous) < 0 || msg_end(m) < 0)
+        return -1;
+    s.scope.text = text;
+    if (!aws_scope_ok(&s.scope))
         return -1;
     size_t i = vault_index(v, name);
     if (i == v->n || !c->released[i] || v->secrets[i].mint == NULL ||

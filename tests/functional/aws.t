@@ -1,7 +1,8 @@
 #!/usr/bin/python3 -B
 """AWS signatures: boto3 in a sandbox signs with its placeholder, the origins see requests signed with
-the real key. Verified by botocore at origins of ours, and by s3proxy, an S3 server that others
-maintain and that checks each signature."""
+the real key. Verified by botocore at origins of ours, and by S3 servers that others maintain and that check each
+signature: s3proxy, and versitygw, which also checks those of each chunk of a body and of trailers. For
+versitygw jclouds uploads in signed chunks, and its own test client with signed trailers."""
 import glob
 import hashlib
 import json
@@ -15,7 +16,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import durward, nginx, scan, scene, sigv4, tap  # noqa: E402
 
 S3, DYNAMO = "s3.us-east-1.amazonaws.com", "dynamodb.us-east-2.amazonaws.com"
-REAL = "s3.example.com"
+REAL, GATEWAY = "s3.example.com", "gateway.example.com"
+CHUNKED = (0, 1, 65535, 65536, 65537, 5000000)
 KEY = "a/b c+d=e&f ~'(x)\u00e9"
 WANT = {"make": True, "put": True, "get": "hello", "meta": {"one": "1  2"}, "list": [KEY],
         "unsigned": True, "signed": True, "big": True, "presigned": "hello", "presigned put": "",
@@ -135,7 +137,13 @@ def raw(t, r, box):
             ("-H 'x-amz-content-sha256: %s' -T /etc/passwd" % ("0" * 64), "x",
              "403denied body_hash", "a body that is not the one it said"),
             ("-H 'x-amz-content-sha256: STREAMING-AWS4-HMAC-SHA256-PAYLOAD' -T /etc/passwd", "x",
-             "403denied signature_streaming", "signed chunks"),
+             "403denied signature_streaming", "signed chunks that nobody counted"),
+            ("-H 'x-amz-content-sha256: STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD' "
+             "-H 'x-amz-decoded-content-length: 5' -T /etc/passwd", "x",
+             "403denied signature_streaming", "chunks signed with another algorithm"),
+            ("-H 'x-amz-content-sha256: STREAMING-AWS4-HMAC-SHA256-PAYLOAD' "
+             "-H 'x-amz-decoded-content-length: 5' -T /etc/passwd", "x",
+             "403denied signature_streaming", "a body that is not in chunks"),
             ("-H 'x-amz-security-token: mine'", "x", "403denied foreign_credential",
              "a session token of the client's"),
             ("-H 'Authorization: AWS4-HMAC-SHA256 Credential=x'", "x",
@@ -208,10 +216,88 @@ def against_s3proxy(t, r, box, server):
     t.eq(plain, b"403", "s3proxy: and without a signature it refuses")
 
 
+def versitygw(t, r):
+    """-> its process and program; None when it cannot be had."""
+    program = os.path.join(durward.clients_dir(), "bin", "versitygw")
+    if not os.path.exists(program):
+        t.skip("versitygw", "not there: run tests/functional/clients/setup with Go")
+        return None
+    folder, port = t.mkdir("versitygw"), nginx.free_port()
+    crt, key = r.s.d.ca.issue(GATEWAY, "*." + GATEWAY)
+    os.makedirs(os.path.join(folder, "data"))
+    log = open(os.path.join(folder, "log"), "wb")
+    process = t.popen([program, "--virtual-domain", GATEWAY, "--port", "127.0.0.1:%d" % port, "--access", r.id, "--secret", r.secret,
+                       "--cert", crt, "--key", key, "--keep-alive", "posix", "--sidecar",
+                       t.mkdir("versitygw/meta"), os.path.join(folder, "data")],
+                      stdout=log, stderr=log, cwd=folder)
+    log.close()
+    r.s.d.resolve[GATEWAY] = r.s.d.resolve["." + GATEWAY] = "127.0.0.1:%d" % port
+    r.s.rule(allow=[GATEWAY, "." + GATEWAY], **{"with": {"aws": "s3"}})
+    return process, port, program, os.path.join(folder, "data")
+
+
+def read(path):
+    try:
+        with open(path, "rb") as f:
+            return f.read()
+    except OSError as e:
+        return e
+
+
+def tampered(r, port, chunk):
+    """A request that is signed well, past Durward, with this signature of its chunk -> status and answer."""
+    from botocore.auth import SigV4Auth
+    from botocore.awsrequest import AWSRequest
+    from botocore.credentials import Credentials
+    body = b"5;chunk-signature=%s\r\nhello\r\n0;chunk-signature=%s\r\n\r\n" % (chunk, chunk)
+    req = AWSRequest("PUT", "https://%s:%d/chunks/x" % (GATEWAY, port), {
+        "x-amz-content-sha256": "STREAMING-AWS4-HMAC-SHA256-PAYLOAD", "x-amz-decoded-content-length": "5",
+        "Content-Encoding": "aws-chunked"})
+    SigV4Auth(Credentials(r.id, r.secret), "s3", "us-east-1").add_auth(req)
+    argv = ["curl", "-sS", "--cacert", r.s.d.ca.pem, "--resolve", "%s:%d:127.0.0.1" % (GATEWAY, port),
+            "-X", "PUT", "--data-binary", "@-", "-H", "Content-Type:", "-w", "%{http_code}", req.url]
+    for name, value in req.headers.items():
+        argv += ["-H", "%s: %s" % (name, value)]
+    return subprocess.run(argv, input=body, capture_output=True, timeout=30).stdout.decode()
+
+
+def in_chunks(t, r, box, server):
+    """What jclouds and versitygw's own client sign with the placeholder, chunk by chunk."""
+    _, port, program, data = server
+    t.ok(tap.wait_for(lambda: scene.reachable("127.0.0.1:%d" % port), 30, 0.1), "versitygw started")
+    status, out, err = box.sh("curl -sS --aws-sigv4 aws:amz:us-east-1:s3 --user $AWS_ACCESS_KEY_ID:nothing -X PUT "
+                              "-w '%%{http_code}' https://%s/chunks" % GATEWAY)
+    t.ok(out == "200", "curl makes a bucket", out, err)
+    jars = os.path.join(durward.clients_dir(), "jars", "*")
+    if shutil.which("java") and glob.glob(jars + ".jar"):
+        status, out, err = box.sh(
+            "java -Xshare:auto -Xmx256m -cp '%s' %s/S3Chunks.java https://%s $AWS_ACCESS_KEY_ID %s" % (
+                jars, durward.INSIDE, GATEWAY, " ".join(map(str, CHUNKED))), timeout=90)
+        r.out += [out, err]
+        for n in CHUNKED:
+            want = bytes((i * 31 + (i >> 12)) & 255 for i in range(n))
+            t.ok("%d put\n" % n in out and read(os.path.join(data, "chunks", str(n))) == want,
+                 "%d bytes in signed chunks: each signature is right" % n, tap.clip(out + err))
+    else:
+        t.skip("jclouds", "no java, or no jars: run tests/functional/clients/setup")
+    own = "env -u AWS_CA_BUNDLE %s test -a %%s -s nothing -e https://%s %%s" % (program, GATEWAY)
+    for name in ("SignedStreamingPayloadTrailer_success", "UnsignedStreamingPayloadTrailer_success_both_sdk_algo_and_trailer"):
+        status, out, err = box.sh(own % ("$AWS_ACCESS_KEY_ID", name), timeout=60)
+        r.out += [out, err]
+        t.ok(status == 0 and "PASS" in out, "versitygw's client: " + name, tap.clip(out + err))
+    status, out, err = box.sh(own % ("AKIAATTACKER", "SignedStreamingPayloadTrailer_success"))
+    t.ok("PASS" not in out, "and not with another key id", tap.clip(out))
+    out = tampered(r, port, b"0" * 64)
+    t.ok("SignatureDoesNotMatch" in out, "versitygw looks: a chunk with another signature is refused", tap.clip(out))
+    said = {q["credential"] for q in r.s.d.kinds("admitted") if q["authority"].endswith(GATEWAY)}
+    t.eq(said, {"s3"}, "each of these went with the key")
+
+
 def main(t):
     sigv4.library()
     r = Run(t)
     server = s3proxy(t, r)
+    gateway = versitygw(t, r)
     folder = durward.clients_dir()
     box = durward.Sandbox(r.s.d, binds=["%s:%s:ro" % (folder, folder)])
     ours(t, r, box)
@@ -219,6 +305,9 @@ def main(t):
     if server:
         against_s3proxy(t, r, box, server)
         tap.stop(server[0])
+    if gateway:
+        in_chunks(t, r, box, gateway)
+        tap.stop(gateway[0])
     rotate(t, r, box)
     t.eq({x.get("credential") for x in r.s.d.kinds("admitted") if x["authority"] == S3}, {"s3"},
          "the log names the key")

@@ -12,7 +12,7 @@ enum upload_state { U_TAKING = 0, U_SIGNING, U_SENDING, U_OVER, U_FAILED };
 struct aws_upload {
     struct aws_upload_owner owner;
     struct secret_client *secrets;
-    char *secret, *key_id;
+    char *secret, *sandbox, *key_id;
     struct aws_scope scope; /* of the piece at hand; its `previous` is the last signature */
     struct back origin;
     struct aws_chunks chunks;
@@ -68,7 +68,7 @@ static void sign(struct aws_upload *u)
     u->scope.text = u->piece.text;
     memcpy(u->scope.hash, u->piece.hash, sizeof u->scope.hash);
     struct sign_wait *w =
-        secret_client_sign(u->secrets, u->secret, u->key_id, &u->scope, on_signed, u);
+        secret_client_sign(u->secrets, u->secret, u->sandbox, u->key_id, &u->scope, on_signed, u);
     if (w)
         u->wait = w;
 }
@@ -207,7 +207,7 @@ void aws_upload_pump(struct aws_upload *u)
 }
 
 struct aws_upload *aws_upload_new(struct aws_upload_owner owner, struct secret_client *secrets,
-                                  const char *secret, const char *key_id,
+                                  const char *secret, const char *sandbox, const char *key_id,
                                   const struct aws_scope *seed, const char *signature,
                                   uint64_t decoded, const char *names, size_t *total)
 {
@@ -220,9 +220,11 @@ struct aws_upload *aws_upload_new(struct aws_upload_owner owner, struct secret_c
     u->scope = *seed;
     snprintf(u->scope.previous, sizeof u->scope.previous, "%s", signature);
     u->secret = strdup(secret);
+    u->sandbox = strdup(sandbox);
     u->key_id = strdup(key_id);
     buf_init_wiped(&u->in, AWS_CHUNK_MAX + 2 * AWS_UPLOAD_AHEAD);
-    if (u->secret == NULL || u->key_id == NULL || aws_chunks_init(&u->chunks, decoded, names) < 0) {
+    if (u->secret == NULL || u->sandbox == NULL || u->key_id == NULL ||
+        aws_chunks_init(&u->chunks, decoded, names) < 0) {
         aws_upload_free(u);
         return NULL;
     }
@@ -235,6 +237,7 @@ void aws_upload_free(struct aws_upload *u)
         return;
     secret_client_sign_cancel(u->wait);
     free(u->secret);
+    free(u->sandbox);
     free(u->key_id);
     buf_free(&u->in);
     account(u);

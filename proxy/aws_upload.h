@@ -20,10 +20,10 @@ struct aws_upload_owner {
 };
 
 /* total: what bodies hold in the process (gather.h), ours counts. seed: the scope and signature of
- * the request's head. secret, key_id: as for that; secrets must outlive it. NULL: memory, or names
- * too long. */
+ * the request's head. secret, sandbox, key_id: as for that; secrets must outlive it. NULL: memory,
+ * or names too long. */
 struct aws_upload *aws_upload_new(struct aws_upload_owner owner, struct secret_client *secrets,
-                                  const char *secret, const char *key_id,
+                                  const char *secret, const char *sandbox, const char *key_id,
                                   const struct aws_scope *seed, const char *signature,
                                   uint64_t decoded, const char *names, size_t *total);
 void aws_upload_free(struct aws_upload *u); /* NULL is fine */

@@ -176,6 +176,12 @@ static int fill(struct grant *g)
     return r;
 }
 
+/* The sandbox whose captured key signs; "": the key is a configured one. */
+static const char *key_owner(const struct grant *g)
+{
+    return g->decided.credential->captured ? g->decided.sandbox : "";
+}
+
 /* The origin, behind what signs chunks where there are such. -1: memory, with nothing opened. */
 static int open_back(struct grant *g, const char *key, const char *id)
 {
@@ -184,8 +190,8 @@ static int open_back(struct grant *g, const char *key, const char *id)
     if (fill_chunks(&g->fill)) {
         struct aws_upload_owner owner = {on_upload_failed, relay_wanted, g};
         const struct aws_claim *c = &g->fill.claim;
-        g->upload = aws_upload_new(owner, i->secrets, g->decided.credential->secret, g->fill.key_id,
-                                   &g->fill.scope, g->fill.signature, c->decoded,
+        g->upload = aws_upload_new(owner, i->secrets, g->decided.credential->secret, key_owner(g),
+                                   g->fill.key_id, &g->fill.scope, g->fill.signature, c->decoded,
                                    c->trailer[0] ? c->trailer : NULL, &i->gathered);
         if (g->upload == NULL)
             return -1;
@@ -285,8 +291,8 @@ static void sign(struct grant *g)
     struct secret *token = blank < 0 ? NULL : secret_new(v.p + blank + 1, v.n - (size_t)blank - 1);
     secret_unref(g->value);
     g->value = token;
-    w = aws ? secret_client_sign(g->injector->secrets, c->secret, g->fill.key_id, &g->fill.scope,
-                                 on_signed, g)
+    w = aws ? secret_client_sign(g->injector->secrets, c->secret, key_owner(g), g->fill.key_id,
+                                 &g->fill.scope, on_signed, g)
             : secret_client_sign_text(g->injector->secrets, c->secret, 0,
                                       buf_slice(&g->fill.text.text), on_signed, g);
     if (w)
@@ -300,10 +306,12 @@ static void on_captured(void *arg, struct slice value, const struct slice *value
     struct grant *g = arg;
     g->sign_wait = NULL;
     g->value = value.n ? secret_new(value.p, value.n) : NULL;
-    if (g->value)
-        admit(g);
-    else
+    if (g->value == NULL)
         grant_deny(g, 503, "secret_unavailable", err->text);
+    else if (fill_signs(&g->fill))
+        sign(g);
+    else
+        admit(g);
 }
 
 static void on_secret(void *arg, struct secret *value, const struct err *err)

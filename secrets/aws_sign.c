@@ -49,6 +49,23 @@ int aws_pair_open(struct slice value, struct aws_pair *ret)
     return 0;
 }
 
+struct secret *aws_pair_told(struct slice value)
+{
+    struct aws_pair pair;
+    if (aws_pair_open(value, &pair) < 0)
+        return NULL;
+    struct secret *told = secret_alloc(pair.id.n + pair.token.n + (pair.token.n > 0));
+    if (told == NULL)
+        return NULL;
+    unsigned char *to = secret_bytes(told);
+    memcpy(to, pair.id.p, pair.id.n);
+    if (pair.token.n > 0) {
+        to[pair.id.n] = ' ';
+        memcpy(to + pair.id.n + 1, pair.token.p, pair.token.n);
+    }
+    return told;
+}
+
 static bool name_ok(const char *s)
 {
     size_t n = strlen(s);

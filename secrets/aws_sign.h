@@ -16,6 +16,8 @@ struct aws_pair {
 /* The value under which the vault keeps a pair. NULL: a part is empty or has odd bytes. */
 struct secret *aws_pair_pack(struct slice id, struct slice key, struct slice token);
 int aws_pair_open(struct slice value, struct aws_pair *ret);
+/* What of a pair may be known: "ID" or "ID TOKEN". NULL: the value is none, or memory. */
+struct secret *aws_pair_told(struct slice value);
 
 /* Which text is signed over the hash: of a canonical request, or, each chained to the signature
  * before it, of the data of a chunk or of the fields of a trailer. */

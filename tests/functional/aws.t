@@ -7,14 +7,18 @@ import glob
 import hashlib
 import json
 import os
+import re
 import shutil
+import ssl
 import subprocess
 import sys
 import urllib.parse
+import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import durward, nginx, scan, scene, sigv4, tap  # noqa: E402
+from harness import durward, nginx, openbao, scan, scene, sigv4, tap  # noqa: E402
 
+STS, ASSUMED = "sts.us-east-1.amazonaws.com", "dynamodb.eu-west-3.amazonaws.com"
 S3, DYNAMO = "s3.us-east-1.amazonaws.com", "dynamodb.us-east-2.amazonaws.com"
 REAL, GATEWAY = "s3.example.com", "gateway.example.com"
 CHUNKED = (0, 1, 65535, 65536, 65537, 5000000)
@@ -68,6 +72,37 @@ def dynamo(key, bad):
     return handler
 
 
+def assumed(run):
+    """STS: moto answers it, for a right signature. The role's keys sign for another service."""
+    moto = openbao.Moto(run.t, run.s.d.ca, "moto")
+    tls = ssl.create_default_context(cafile=run.s.d.ca.pem)
+
+    def sts(req, conn):
+        why = sigv4.wrong(req, STS, *run.pair())
+        asked = urllib.request.Request("https://" + moto.address, req.body, {
+            "Host": STS, "Authorization": req.get("authorization"), "Content-Type": req.get("content-type")})
+        with urllib.request.urlopen(asked, context=tls) as f:
+            answer, kind = f.read().decode(), f.headers["Content-Type"]
+        run.issued.append([re.search("<%s>(.*?)</%s>" % (n, n), answer).group(1) for n in (
+            "AccessKeyId", "SecretAccessKey", "SessionToken")])
+        for part in run.issued[-1]:
+            run.s.scanner.add("of the role", part.encode())
+        conn.reply(req, 400 if why else 200, why or answer, kind=kind)
+
+    def service(req, conn):
+        why = sigv4.wrong(req, ASSUMED, *run.issued[-1]) if run.issued else "nothing issued"
+        conn.reply(req, 400 if why else 200, {"Item": req.json().get("Key")} if not why else why,
+                   kind="application/x-amz-json-1.0")
+
+    run.s.add(STS, sts)
+    run.s.add(ASSUMED, service)
+    run.s.d.secrets["assumed"] = {"captured": {}}
+    run.s.rule(allow=STS, capture={"AssumeRoleResponse.AssumeRoleResult.Credentials": "assumed"},
+               **{"with": {"aws": "s3"}})
+    run.s.rule(allow=ASSUMED, **{"with": {"aws": "assumed"}})
+    run.s.env["ASSUMED"] = "{{placeholder assumed}}"
+
+
 class Run:
     def __init__(self, t):
         self.t, self.s = t, scene.Scene(t)
@@ -94,7 +129,8 @@ class Run:
                            "SESSION_KEY_ID": "{{placeholder session}}",
                            "AWS_SECRET_ACCESS_KEY": "nothing",
                            "AWS_EC2_METADATA_DISABLED": "true"})
-        self.out = []
+        self.out, self.issued = [], []
+        assumed(self)
 
     def pair(self):
         return self.id, self.secret
@@ -161,6 +197,26 @@ def raw(t, r, box):
     t.ok(out.startswith("200"), "one of 8 MB is hashed and sent", out)
     status, out, err = box.sh("curl -sS https://%s/bucket-one/x?acl" % S3)
     t.ok("denied signature_scope" in out, "a request that nobody signed: signature_scope", out, err)
+
+
+def roles(t, r, box):
+    """boto3 assumes a role: the sandbox gets placeholders, signs with them, and the role's keys are used."""
+    python = os.path.join(durward.clients_dir(), "venv/bin/python")
+    status, out, err = box.sh("%s %s/aws_role.py https://%s https://%s" % (
+        python, durward.INSIDE, STS, ASSUMED), timeout=60)
+    r.out += [out, err]
+    own = box.sh("printf %s \"$ASSUMED\"")[1]
+    got = json.loads(out) if status == 0 else {}
+    t.eq(got.get("before"), "503", "before there is one, its placeholder is 503")
+    t.eq(got.get("credentials"), [own] * 3, "the answer of STS (XML) holds placeholders in place of a key")
+    t.eq(got.get("item"), {"k": {"S": "\u00fc"}}, "what boto3 signs with them is signed with the role's key")
+    t.eq(got.get("again"), [own] * 3, "and with a newer one, once there is")
+    t.ok(len(r.issued) == 2 and got.get("item again") == got.get("item"), "which is used from then on", err)
+    other = durward.Sandbox(r.s.d)
+    status, out, err = other.sh("curl -sS -H \"Authorization: AWS4-HMAC-SHA256 Credential=$ASSUMED/20260101/eu-west-3/"
+                                "dynamodb/aws4_request, SignedHeaders=host, Signature=00\" https://%s/" % ASSUMED)
+    t.ok("secret_unavailable" in out, "another sandbox of the policy has none", out, err)
+    r.out.append(other.close()[1])
 
 
 def rotate(t, r, box):
@@ -301,6 +357,7 @@ def main(t):
     folder = durward.clients_dir()
     box = durward.Sandbox(r.s.d, binds=["%s:%s:ro" % (folder, folder)])
     ours(t, r, box)
+    roles(t, r, box)
     raw(t, r, box)
     if server:
         against_s3proxy(t, r, box, server)

@@ -227,6 +227,7 @@ static void count(struct logger *l, const struct record_view *v, const struct re
 {
     uint64_t ms = 0;
     counts_note(&l->counts, v, from);
+    thresholds_note(l->thresholds, v, from, logger_ms() / 1000);
     meter_time(SPAN_AUDIT_LAG, now > v->wall_ns ? (now - v->wall_ns) / 1000 : 0);
     bool end = v->kind == RECORD_COMPLETED || v->kind == RECORD_ABORTED;
     if (end && slice_u64(v->field[RF_MS], INT64_MAX / 1000, &ms) == 0)

@@ -38,7 +38,7 @@ enum role role_from_argv0(const char *argv0)
     const char *at = argv0 + sizeof prefix - 1;
     size_t n = strcspn(at, " ");
     for (int r = ROLE_PARENT; r < ROLE_COUNT; r++)
-        if (strlen(names[r]) == n && strncmp(names[r], at, n) == 0)
+        if (r != ROLE_CLIENT && strlen(names[r]) == n && strncmp(names[r], at, n) == 0)
             return (enum role)r;
     return ROLE_NONE;
 }

@@ -77,14 +77,15 @@ static void on_closed(struct ipc *ipc UNUSED, const char *why UNUSED, void *arg)
     channel_close(arg);
 }
 
-/* Only the controller shows the log to anybody. */
+/* Only these two show the log to anybody. */
 static int on_watch(struct channel *ch, struct msg *m)
 {
     uint8_t on;
-    if (ch->file.role != ROLE_CONTROLLER || (msg_get_u8(m, &on) | msg_end(m)) < 0)
+    if ((ch->file.role != ROLE_CONTROLLER && ch->file.role != ROLE_COURIER) ||
+        (msg_get_u8(m, &on) | msg_end(m)) < 0 || on > 2)
         return -1;
     if (on)
-        audience_watch(ch->logger->audience, ch->ipc);
+        audience_watch(ch->logger->audience, ch->ipc, on == 1);
     else
         audience_leave(ch->logger->audience, ch->ipc);
     return 0;

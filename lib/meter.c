@@ -47,6 +47,11 @@ const struct meter_about meter_about[METER_COUNT] = {
                                "Notices and checkpoints that could not be delivered", false},
     [METER_ACTIONS] = {"threshold_actions_total",
                        "Sandboxes that were to be paused or ended because of a threshold", false},
+    [METER_EXPORTED] = {"otlp_exported_total", "Log records and spans that the OTLP receiver took",
+                        false},
+    [METER_EXPORT_DROPPED] =
+        {"otlp_dropped_total",
+         "Log records and spans that were not exported (the records are in the log)", false},
 };
 
 const struct meter_about meter_span_about[SPAN_COUNT] = {

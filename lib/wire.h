@@ -44,7 +44,7 @@ enum wire_type {
      * I: limits:bytes, synced:u8, policy:str, generation:u32, token_public:bytes,
      *    fds: policy JSON memfd, roots memfd
      *    W_PEER of a gate: extra = "token" when its requests must carry one
-     * K: limits:bytes, COURIER_PLACES × url:str ("": none), fd: roots memfd
+     * K: limits:bytes, COURIER_PLACES × url:str ("": none), again:u8, fd: roots memfd
      * C: see controller/controller.h
      * B: state_dir:str, trust_dir:str, init_path:str (the program durward-init) */
 
@@ -77,9 +77,9 @@ enum wire_type {
     W_REPAIR = 45, /* →L: good:u64: a short write left part of a record after this count;
                       L→: the same: the part is cut off, the journal may be used again */
 
-    W_WATCH = 48, /* C→L: on:u8: tell me what is written, and first what was written last */
-    W_WATCHED =
-        49, /* L→C: part:u8, RECORD_KINDS × skipped:u64, key:bytes, lines:bytes: audit/audience.h */
+    W_WATCH = 48, /* C K→L: on:u8: tell me what is written; 1: and first what was written last */
+    W_WATCHED = 49, /* L→C K: part:u8, RECORD_KINDS × skipped:u64, key:bytes, lines:bytes:
+                       audit/audience.h */
 
     /* ---- thresholds, and what the courier carries ---- */
     W_NOTICE = 190, /* L→P: index:u32 (in audit.notify.when), value:u64, seq:u64 (of its line; 0:

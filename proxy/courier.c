@@ -1,8 +1,11 @@
 /* The courier: carries what Durward itself has to say to the places of the configuration (a
- * webhook, an anchor), over descriptors of the dialer's, whose policy for it is those places alone.
- * It holds no secret and sees no sandbox's bytes. */
+ * webhook, an anchor), and what the log says to an OTLP receiver: over descriptors of the dialer's,
+ * whose policy for it is those places alone. It holds no secret and sees no sandbox's bytes, but
+ * what records quote of them. */
+#include "audience.h"
 #include "fetch.h"
 #include "meter.h"
+#include "otlp.h"
 #include "peer.h"
 #include "proc.h"
 #include "wire.h"
@@ -20,6 +23,9 @@ struct courier {
     struct ipc *control;
     struct fetch_means means;
     char *url[COURIER_PLACES]; /* NULL: none */
+    struct otlp *otlp;         /* NULL: nothing is exported */
+    struct ipc *logger;
+    bool again; /* another courier was here before: what the logger still has, it has told */
     size_t under_way;
     bool ready;
 };
@@ -86,6 +92,50 @@ static int on_carry(struct courier *k, struct msg *m)
     return 0;
 }
 
+/* ---- the log, for OTLP ---- */
+
+static int on_logger(struct ipc *ch UNUSED, struct msg *m, void *arg)
+{
+    struct courier *k = arg;
+    struct watched w;
+    struct slice key;
+    if (m->type == W_WATCHED) {
+        if (audience_get(m, &w, &key) < 0)
+            return -1;
+        otlp_watched(k->otlp, &w, key);
+        return 0;
+    }
+    uint32_t channel;
+    uint64_t credit, next;
+    int fd;
+    if (m->type != W_JOURNAL || msg_get_u32(m, &channel) < 0 || msg_get_u64(m, &credit) < 0 ||
+        msg_get_u64(m, &next) < 0 || msg_get_fd(m, &fd) < 0)
+        return -1;
+    close(fd); /* it has nothing to record */
+    return msg_end(m);
+}
+
+static void on_logger_closed(struct ipc *ch, const char *why UNUSED, void *arg)
+{
+    struct courier *k = arg;
+    k->logger = NULL; /* the next one is told of by the parent */
+    ipc_free(ch);
+}
+
+static int watch(struct courier *k, int fd)
+{
+    struct msg m;
+    ipc_free(k->logger);
+    k->logger = ipc_new(k->base, fd, on_logger, on_logger_closed, k);
+    if (k->logger == NULL)
+        return -1;
+    msg_init(&m, W_WATCH);
+    msg_put_u8(&m, k->again ? 2 : 1);
+    k->again = false; /* another logger has only what it wrote itself */
+    ipc_send(k->logger, &m);
+    return 0;
+}
+
 static int on_peer(struct courier *k, struct msg *m)
 {
     struct peer far;
@@ -95,6 +145,8 @@ static int on_peer(struct courier *k, struct msg *m)
         dial_client_attach(k->means.dial, far.fd);
         return 0;
     }
+    if (far.kind == ROLE_LOGGER && k->otlp)
+        return watch(k, far.fd);
     close(far.fd);
     return -1;
 }
@@ -102,6 +154,7 @@ static int on_peer(struct courier *k, struct msg *m)
 static int take_init(struct courier *k, struct msg *m, struct err *err)
 {
     struct slice limits, url;
+    uint8_t again;
     int fd;
     if (msg_get_slice(m, sizeof(struct limits), &limits) < 0)
         return err_set(err, ERR_PARSE, "malformed W_INIT");
@@ -111,12 +164,16 @@ static int take_init(struct courier *k, struct msg *m, struct err *err)
         if (url.n && (k->url[i] = slice_dup(url)) == NULL)
             return err_set(err, ERR_INTERNAL, "out of memory");
     }
-    if (msg_get_fd(m, &fd) < 0)
+    if (msg_get_u8(m, &again) < 0 || msg_get_fd(m, &fd) < 0)
         return err_set(err, ERR_PARSE, "malformed W_INIT");
+    k->again = again != 0;
     if (fetch_means_roots(&k->means, fd, limits, err) < 0)
         return -1;
     if (k->means.limits.reply_seconds > REPLY_SECONDS)
         k->means.limits.reply_seconds = REPLY_SECONDS; /* it is tried again */
+    const char *logs = k->url[COURIER_LOGS], *spans = k->url[COURIER_TRACES];
+    if ((logs || spans) && (k->otlp = otlp_new(k->base, &k->means, logs, spans)) == NULL)
+        return err_set(err, ERR_INTERNAL, "out of memory");
     return msg_end(m) < 0 ? err_set(err, ERR_PARSE, "malformed W_INIT")
                           : proc_confine(ROLE_COURIER, err);
 }
@@ -185,6 +242,8 @@ int courier_main(void)
     event_base_dispatch(k->base);
     meter_report_end();
     ipc_free(k->control);
+    ipc_free(k->logger);
+    otlp_free(k->otlp);
     fetch_means_done(&k->means);
     for (size_t i = 0; i < COURIER_PLACES; i++)
         free(k->url[i]);

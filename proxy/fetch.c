@@ -133,7 +133,7 @@ void *fetch_start(void *self, const struct token_request *r, token_fetch_fn fn, 
     f->fn = fn;
     f->arg = arg;
     buf_init_wiped(&f->answer, DERIVED_REPLY_MAX);
-    buf_init_wiped(&f->sent, DERIVED_REPLY_MAX * 2);
+    buf_init_wiped(&f->sent, DERIVED_REPLY_MAX * 2 + buf_len(&r->body));
     snprintf(id, sizeof id, "%s-%u", v->word, ++v->last);
     struct origin *o = NULL;
     if (head_of(&h, r, &a) == 0 && buf_append_slice(&f->sent, buf_slice(&r->body)) == 0)

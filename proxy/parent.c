@@ -126,6 +126,9 @@ static void start_courier(struct parent *p)
         parent_stop(p, 1);
     if (p->courier)
         parent_wire(p, p->courier, p->dialer, "", PEER_COURIER, false);
+    if (p->courier && (config_courier_url(p->config, COURIER_LOGS) ||
+                       config_courier_url(p->config, COURIER_TRACES)))
+        parent_wire(p, p->courier, p->logger, "", "", false);
     free(places);
 }
 

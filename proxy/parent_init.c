@@ -149,6 +149,7 @@ static void init_courier(struct parent *p, struct msg *m)
         const char *url = config_courier_url(p->config, (enum courier_place)i);
         msg_put_str(m, url ? url : "");
     }
+    msg_put_u8(m, p->starts[ROLE_COURIER] > 1);
     msg_put_fd_dup(m, p->roots_fd);
 }
 

@@ -2,6 +2,7 @@
 #include "config_tree.h"
 #include "rule.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,6 +136,44 @@ char *config_courier_json(const struct config *c)
     char *text = all && json_array_size(rules) > 0 ? json_dumps(all, JSON_COMPACT) : NULL;
     json_decref(all);
     return text;
+}
+
+/* ---- tracing ---- */
+
+static void below(struct config *c, enum courier_place p, const struct config_place *base,
+                  const char *path)
+{
+    char url[URL_MAX + 32];
+    size_t n = strlen(base->url);
+    snprintf(url, sizeof url, "%.*s%s", (int)(n - (base->url[n - 1] == '/')), base->url, path);
+    c->places[p] = (struct config_place){arena_str(c->arena, url), base->to};
+}
+
+int config_read_tracing(struct config *c, const struct node *n, struct err *err)
+{
+    static const struct key keys[] = {{"otlp", NULL}, {"logs", NULL}, {"spans", NULL}};
+    struct node at;
+    bool logs = true, spans = true;
+    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+        return -1;
+    if (!node_get(n, "otlp", &at))
+        return node_fail(n, err, "'tracing' needs 'otlp', such as http://127.0.0.1:4318");
+    if (config_read_place(c, &at, COURIER_LOGS, err) < 0)
+        return -1;
+    struct config_place base = c->places[COURIER_LOGS];
+    if (strchr(base.url, '?'))
+        return node_fail(&at, err, "'otlp' is the URL below which there are v1/logs and v1/traces");
+    if ((node_get(n, "logs", &at) && node_bool(&at, &logs, err) < 0) ||
+        (node_get(n, "spans", &at) && node_bool(&at, &spans, err) < 0))
+        return -1;
+    if (!logs && !spans)
+        return node_fail(n, err, "'tracing' with neither 'logs' nor 'spans' sends nothing");
+    c->places[COURIER_LOGS] = (struct config_place){NULL, NULL};
+    if (logs)
+        below(c, COURIER_LOGS, &base, "/v1/logs");
+    if (spans)
+        below(c, COURIER_TRACES, &base, "/v1/traces");
+    return 0;
 }
 
 /* ---- thresholds ---- */

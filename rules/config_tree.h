@@ -82,6 +82,7 @@ int config_read_audit(struct config *c, const struct node *n, struct err *err);
 int config_read_notify(struct config *c, const struct node *n, struct err *err);
 int config_read_place(struct config *c, const struct node *n, enum courier_place p,
                       struct err *err);
+int config_read_tracing(struct config *c, const struct node *n, struct err *err);
 int config_read_command(struct config *c, const struct node *n, const char *const **ret,
                         struct err *err);
 /* "64MB"; decimal units. "24h", "90d". */

@@ -4,10 +4,11 @@ command and syslog, recorded, counted, and pause or end the sandbox; anchor.http
 import json
 import os
 import signal
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import api, nginx, scene, tap  # noqa: E402
+from harness import api, durward, nginx, peer, scene, tap  # noqa: E402
 
 KEEP = """#!/bin/sh
 env > "$1.env"
@@ -26,7 +27,7 @@ class Hook:
     def __call__(self, request, conn):
         if self.fail:
             self.fail -= 1
-            conn.reply(request, 500)
+            conn.reply(request, 503)
             return
         self.got.append((request, json.loads(request.body)))
         conn.reply(request, 204)
@@ -53,7 +54,11 @@ def hook_has(hook, n, seconds=8):
 def setup(t):
     s = scene.Scene(t)
     hook, keeper = Hook(), Hook()
-    for name, handler in (("hooks.example.com", hook), ("anchor.example.com", keeper)):
+    s.receiver = Hook()
+    s.receiver.fail = 1
+    s.d.extra["tracing"] = {"otlp": "https://otlp.example.com/in"}
+    for name, handler in (("hooks.example.com", hook), ("anchor.example.com", keeper),
+                          ("otlp.example.com", s.receiver)):
         s.add(name, handler)
     out = os.path.join(s.d.dir, "kept")
     keep = os.path.join(s.d.dir, "conf", "keep")
@@ -174,6 +179,60 @@ def courier_dies(t, s, hook):
          "a notice made while the courier is dead arrives", s.d.diagnostics())
 
 
+def parsed(t, s):
+    """All that the receiver took, read by opentelemetry-proto; None: it is not here."""
+    python = os.path.join(durward.clients_dir(), "venv/bin/python")
+    lines = "".join(json.dumps({"path": r.path, "body": r.body.decode()}) + "\n"
+                    for r, _ in s.receiver.got)
+    r = subprocess.run([python, peer.path("otlp_parse.py")], input=lines.encode(), timeout=60,
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if b"No module named" in r.stderr:
+        return None
+    t.ok(r.returncode == 0, "OTLP: the project's own messages take every batch", r.stderr.decode())
+    return [json.loads(x) for x in r.stdout.decode().splitlines()]
+
+
+def exported(t, s):
+    """OTLP: every record of the log is a log record there, every end a span with its steps."""
+    records = [x for x in s.d.records() if x["kind"] != "checkpoint" and x["seq"] > s.from_seq]
+
+    def all_there():
+        return sum(r.body.count(b'"eventName"') for r, _ in s.receiver.got) >= len(records)
+    tap.wait_for(all_there, 10, 0.2)
+    t.eq({r.path for r, _ in s.receiver.got}, {"/in/v1/logs", "/in/v1/traces"}, "OTLP: both ways")
+    items = parsed(t, s)
+    if items is None:
+        t.skip("OTLP", "opentelemetry-proto is not among the clients")
+        return
+    logs = {x["attributes"]["durward.seq"]: x for x in items if x["what"] == "log"}
+    missing = [x["seq"] for x in records if str(x["seq"]) not in {str(k) for k in logs}]
+    t.ok(records and not missing, "OTLP: all of %d records, though the first batch was refused" % len(records),
+         str(missing[:10]))
+    wrong = [x["seq"] for x in records
+             for log in [logs.get(x["seq"]) or logs.get(str(x["seq"]))]
+             if log and (log["event"] != "durward." + x["kind"] or any(
+                 str(log["attributes"].get("durward." + k)) != str(v) for k, v in x.items()))]
+    t.ok(not wrong, "OTLP: with all of their fields", str(wrong[:5]))
+    spans = [x for x in items if x["what"] == "span"]
+    top = {x["attributes"]["durward.id"]: x for x in spans if not x["parent"]}
+    ends = [x for x in records if x["kind"] in ("completed", "aborted")]
+    t.eq(sorted(top), sorted(x["id"] for x in ends), "OTLP: a span for each request that ended")
+    first = [x for x in ends if x.get("dial_ms") is not None and x["id"] in top]
+    steps = {x["name"]: x for x in spans if first and x["parent"] == top[first[0]["id"]]["span"]}
+    t.eq(sorted(steps), ["dial", "first byte", "queue", "tls"], "OTLP: its steps are spans below it")
+    if first:
+        span = top[first[0]["id"]]
+        t.ok(all(x["trace"] == span["trace"] and span["begin"] <= x["begin"] <= x["end"]
+                 for x in steps.values()) and span["end"] - span["begin"] == first[0]["ms"] * 1000000 and
+             [x for x in logs.values() if x["trace"] == span["trace"] and x["event"] == "durward.admitted"],
+             "OTLP: in one trace with the log records")
+        t.eq((span["attributes"]["http.request.method"], span["attributes"]["server.address"],
+              span["resource"]["service.name"]), ("POST", "deps.example.com", "durward"),
+             "OTLP: with the conventions' names")
+        t.ok(first[0].get("tls", "").startswith("TLSv1.") and first[0].get("protocol") == "http/1.1",
+             "the record has the handshake's facts", str(first[0]))
+
+
 def private(t, s, hook):
     """The same of `durward run`, whose end does not cut a notice off."""
     before = len(hook.got)
@@ -192,8 +251,10 @@ def main(t):
     s.d.policy("quiet", s.rules)
     s.address, s.other = s.listener(), s.listener("quiet")
     s.d.serve()
+    s.from_seq = max([x["seq"] for x in s.d.records()] or [0])
     listener(t, s, hook, out)
     sandboxes(t, s, hook)
+    exported(t, s)
     courier_dies(t, s, hook)
     s.d.daemon.send_signal(signal.SIGHUP)
     t.ok(tap.wait_for(lambda: keeper.got, 8, 0.1), "a checkpoint goes to the anchor")

@@ -434,6 +434,15 @@ static void notify(void)
     says(V "audit:\n  notify:\n    when: [{ denied: 3, within: 1m, then: stop }]\n", 4,
          "notify, pause, kill");
     says(V "notify: {}\n", 2, "notify");
+    c = good(V "tracing: { otlp: \"http://127.0.0.1:4318/\", logs: false }\n");
+    CU_ASSERT_STRING_EQUAL(config_courier_url(c, COURIER_TRACES),
+                           "http://127.0.0.1:4318/v1/traces");
+    CU_ASSERT_PTR_NULL(config_courier_url(c, COURIER_LOGS));
+    config_unref(c);
+    says(V "tracing: { logs: true }\n", 2, "needs 'otlp'");
+    says(V "tracing: { otlp: http://collector:4318 }\n", 2, "in clear only");
+    says(V "tracing: { otlp: \"https://x/?a\" }\n", 2, "the URL below which");
+    says(V "tracing: { otlp: \"https://x\", logs: false, spans: false }\n", 2, "sends nothing");
 }
 
 #undef W

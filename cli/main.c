@@ -74,7 +74,7 @@ static int (*const role_mains[ROLE_COUNT])(void) = {
     [ROLE_VAULT] = vault_main,     [ROLE_DIALER] = dialer_main,
     [ROLE_GATE] = gate_main,       [ROLE_INJECTOR] = injector_main,
     [ROLE_LOGGER] = logger_main,   [ROLE_CONTROLLER] = controller_main,
-    [ROLE_BUILDER] = builder_main,
+    [ROLE_BUILDER] = builder_main, [ROLE_COURIER] = courier_main,
 };
 
 static int print_help(void)

@@ -234,6 +234,10 @@ static int on_parent(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_store_state(c, m);
     case W_PORT_OPENED:
         return publications_message(c, m);
+    case W_ACT:
+        return controller_act(c, m);
+    case W_NOTIFIED:
+        return controller_notified(c, m);
     case W_STATUS:
     case W_RELOAD:
     case W_METERS_ALL:

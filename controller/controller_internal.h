@@ -72,6 +72,10 @@ void client_drop_all(struct controller *c);
 /* End a sandbox for what was seen of it: recorded, with why. */
 void controller_kill(struct controller *c, struct sandbox *s, const char *why);
 
+/* threshold.c: W_ACT and W_NOTIFIED. */
+int controller_act(struct controller *c, struct msg *m);
+int controller_notified(struct controller *c, struct msg *m);
+
 /* What a sandbox that exists already is known by. */
 struct sandbox_known {
     char id[SANDBOX_ID_MAX + 1];

@@ -3,7 +3,7 @@
  * Notation: field:type; u8 u32 u64 str (msg_put_str) bytes (msg_put_bytes) fd. "n × (…)" is a u32
  * count and then that many groups. `req` is the asker's u32 handle, given back in the answer.
  * Roles: P parent, S signer, V vault, D dialer, G gate, I injector, L logger, C controller,
- * B builder. A role's descriptor 3 is its control channel to the parent. */
+ * B builder, K courier. A role's descriptor 3 is its control channel to the parent. */
 #ifndef DURWARD_WIRE_H
 #define DURWARD_WIRE_H
 
@@ -35,16 +35,21 @@ enum wire_type {
      *    W_PEER of an injector or the dialer: extra = names of the secrets it may have
      *    (secrets/secret_list.h)
      * L: durability:u8, subdir:str ("" or run-…), rotate_bytes:u64, rotate_seconds:u64 (0: any),
-     *    compress:u8, keep_bytes:u64, keep_seconds:u64 (0: any), anchored:u8, fd: audit directory
+     *    compress:u8, keep_bytes:u64, keep_seconds:u64 (0: any), anchored:u8,
+     *    n × (measure:u8, limit:u64, seconds:u32, then:u8) thresholds, fd: audit directory
      * D: n × (host:str, port:u32, address:str) resolve entries, n × address:str denied beside the
      *    guard's own list, n × port:u32 of our own listeners, upstream proxy (proxy/dialer.h),
-     * dial_seconds:u32, token_public:bytes, synced:u8, fds: roots memfd when that proxy is https,
-     * budgets memfd W_PEER of a gate or injector: extra = policy JSON; after the word "token" for
-     * the gate of a listener whose clients need one G: limits:bytes(struct limits), synced:u8, fd:
-     * roots memfd I: limits:bytes, synced:u8, policy:str, generation:u32, token_public:bytes, fds:
-     * policy JSON memfd, roots memfd W_PEER of a gate: extra = "token" when its requests must carry
-     * one C: see controller/controller.h B: state_dir:str, trust_dir:str, init_path:str (the
-     * program durward-init) */
+     *    dial_seconds:u32, token_public:bytes,
+     *    synced:u8, fds: roots memfd when that proxy is https, budgets memfd
+     *    W_PEER of a gate or injector: extra = policy JSON; after the word "token" for the gate of
+     *    a listener whose clients need one
+     * G: limits:bytes(struct limits), synced:u8, fd: roots memfd
+     * I: limits:bytes, synced:u8, policy:str, generation:u32, token_public:bytes,
+     *    fds: policy JSON memfd, roots memfd
+     *    W_PEER of a gate: extra = "token" when its requests must carry one
+     * K: limits:bytes, COURIER_PLACES × url:str ("": none), again:u8, fd: roots memfd
+     * C: see controller/controller.h
+     * B: state_dir:str, trust_dir:str, init_path:str (the program durward-init) */
 
     /* ---- gate ↔ signer ---- */
     W_MINT = 20, /* G→S: req:u32, host:str (canonical; IPv6 without brackets), spki:bytes (DER) */
@@ -75,9 +80,19 @@ enum wire_type {
     W_REPAIR = 45, /* →L: good:u64: a short write left part of a record after this count;
                       L→: the same: the part is cut off, the journal may be used again */
 
-    W_WATCH = 48, /* C→L: on:u8: tell me what is written, and first what was written last */
-    W_WATCHED =
-        49, /* L→C: part:u8, RECORD_KINDS × skipped:u64, key:bytes, lines:bytes: audit/audience.h */
+    W_WATCH = 48, /* C K→L: on:u8: tell me what is written; 1: and first what was written last */
+    W_WATCHED = 49, /* L→C K: part:u8, RECORD_KINDS × skipped:u64, key:bytes, lines:bytes:
+                       audit/audience.h */
+
+    /* ---- thresholds, and what the courier carries ---- */
+    W_NOTICE = 190, /* L→P: index:u32 (in audit.notify.when), value:u64, seq:u64 (of its line; 0:
+                       none), request:str, sandbox:str, policy:str */
+    W_ACT = 191, /* P→C: req:u32, sandbox:str, policy:str, then:u8 (enum notify_then), why:str */
+    W_ACTED = 192, /* C→P: req:u32: it is done, or there is no such sandbox */
+    W_NOTIFIED =
+        193, /* P→C: sandbox:str, ok:u8, text:str: how a notice was delivered; for the log */
+    W_CARRY = 194,   /* P→K: req:u32, place:u8 (enum courier_place), body:str */
+    W_CARRIED = 195, /* K→P: req:u32, ok:u8, text:str */
 
     /* ---- what roles count (lib/meter.h, audit/counts.h) ---- */
     W_METERS = 170, /* role→P: struct meters, at most once a second */

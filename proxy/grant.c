@@ -124,8 +124,7 @@ void grant_end_record(struct grant *g, enum record_kind kind, const char *code)
     if (grant_hits(g) > 0)
         record_put_u64(&r, RF_COUNT, grant_hits(g));
     const struct origin_facts *facts = g->origin ? origin_facts(g->origin) : &g->facts;
-    record_put_str(&r, RF_ADDRESS, facts->address);
-    record_put_str(&r, RF_DETAIL, facts->detail);
+    origin_record(facts, relay_begun(&g->relay), &r);
     journal_note(g->injector->journal, &r);
 }
 

@@ -134,7 +134,15 @@ static void init_logger(struct parent *p, struct msg *m)
     msg_put_u8(m, a->compress);
     msg_put_u64(m, a->keep_bytes);
     msg_put_u64(m, a->keep_seconds);
-    msg_put_u8(m, a->anchor_command || a->anchor_syslog);
+    msg_put_u8(m, a->anchor_command || a->anchor_syslog ||
+                      config_courier_url(p->config, COURIER_ANCHOR));
+    msg_put_u32(m, (uint32_t)a->notify.n);
+    for (size_t i = 0; i < a->notify.n; i++) {
+        msg_put_u8(m, (uint8_t)a->notify.when[i].measure);
+        msg_put_u64(m, a->notify.when[i].limit);
+        msg_put_u32(m, a->notify.when[i].seconds);
+        msg_put_u8(m, (uint8_t)a->notify.when[i].then);
+    }
     msg_put_fd_dup(m, p->audit_dir_fd);
 }
 
@@ -161,6 +169,18 @@ static void init_controller(struct parent *p, struct msg *m)
     if (p->https_fd >= 0)
         msg_put_fd_dup(m, p->https_fd);
     free(json);
+}
+
+static void init_courier(struct parent *p, struct msg *m)
+{
+    const struct limits *l = config_limits(p->config);
+    msg_put_bytes(m, l, sizeof *l);
+    for (size_t i = 0; i < COURIER_PLACES; i++) {
+        const char *url = config_courier_url(p->config, (enum courier_place)i);
+        msg_put_str(m, url ? url : "");
+    }
+    msg_put_u8(m, p->starts[ROLE_COURIER] > 1);
+    msg_put_fd_dup(m, p->roots_fd);
 }
 
 static void init_builder(struct parent *p, struct msg *m)
@@ -229,6 +249,9 @@ void parent_init_child(struct child *c)
         break;
     case ROLE_BUILDER:
         init_builder(p, &m);
+        break;
+    case ROLE_COURIER:
+        init_courier(p, &m);
         break;
     case ROLE_GATE:
         init_gate(p, &m);

@@ -248,12 +248,10 @@ static int check_reload(const struct parent *p, const struct config *c, struct e
         return err_set(err, ERR_UNREADY, "`upstream` changed: that needs a restart of the daemon");
     if (parent_check_forwarded(c, err) < 0)
         return -1;
-    const struct config_audit *was = config_audit(p->config), *now = config_audit(c);
-    if (was->durability != now->durability || was->rotate_bytes != now->rotate_bytes ||
-        was->rotate_seconds != now->rotate_seconds || was->compress != now->compress ||
-        was->keep_bytes != now->keep_bytes || was->keep_seconds != now->keep_seconds ||
-        !was->anchor_command != !now->anchor_command || was->anchor_syslog != now->anchor_syslog)
+    if (!config_same(p->config, c, "audit"))
         return err_set(err, ERR_UNREADY, "`audit` changed: that needs a restart of the daemon");
+    if (!config_same(p->config, c, "tracing"))
+        return err_set(err, ERR_UNREADY, "`tracing` changed: that needs a restart of the daemon");
     for (size_t i = 0; i < config_policies(p->config); i++) {
         const char *name = config_policy_name(p->config, i);
         char *json = config_policy_json(c, name);

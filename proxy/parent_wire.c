@@ -40,6 +40,10 @@ static void extra_for(struct parent *p, const struct child *to, const struct wir
         char *json = config_endpoints_json(p->config);
         r = json ? buf_append_str(out, json) : -1;
         free(json);
+    } else if (to->role == ROLE_DIALER && strcmp(w->policy, PEER_COURIER) == 0) {
+        char *json = config_courier_json(p->config);
+        r = json ? buf_append_str(out, json) : -1;
+        free(json);
     } else if (to->role == ROLE_VAULT) {
         if (strcmp(w->policy, PEER_TOKENS) != 0)
             put_secret_list(p, out, w);

@@ -448,9 +448,9 @@ static void other_sections(void)
     says(V "audit:\n  rotate: { every: 24 }\n", 3, "a time such as");
     says(V "audit:\n  rotate: { compress: gzip }\n", 3, "none, zstd");
     says(V "audit:\n  retention: {}\n", 3, "'for', 'size' or both");
-    says(V "audit:\n  anchor: { syslog: false }\n", 3, "needs 'command' or");
+    says(V "audit:\n  anchor: { syslog: false }\n", 3, "'https' or 'syslog");
     says(V "audit:\n  anchor: { command: keep }\n", 3, "is a list");
-    says(V "audit:\n  anchor: { https: x }\n", 3, "M5");
+    says(V "audit:\n  anchor: { https: x }\n", 3, "not an https:// URL");
     char text[300];
     snprintf(text, sizeof text, V "controller:\n  socket: /%0107d\n", 1);
     says(text, 3, "107 bytes");

@@ -184,11 +184,14 @@ enum wire_type {
                             n × (code:str, target:str, count:u32) denials, sandbox:str */
     W_RUN_SIGNAL = 123,  /* CLI→C: signal:u32 */
     W_RUN_WINSIZE = 124, /* CLI→C: rows:u32, cols:u32 */
-    W_HELD = 127,        /* C→CLI: a request waits for its user; see controller/approvals.h */
-    W_HELD_OVER = 128,   /* C→CLI: id:str: no answer is needed any more */
-    W_DECIDE = 129,      /* CLI→C: id:str, allow:u8 */
-    W_RELOAD = 125,      /* C→P: {}; P→C: ok:u8, text:str */
-    W_STATUS = 126,      /* C→P: {}; P→C: n × (role:str, pid:u32, sandbox:str) */
+    W_RUN_PUBLISHED = 130, /* CLI→C: address:str, port:u32: that port inside is reached there */
+    W_RUN_CONNECT = 131,   /* CLI→C: number:u32 (not 0), port:u32: a connection to it */
+    W_RUN_CONNECTED = 132, /* C→CLI: number:u32, ok:u8, fd if ok */
+    W_HELD = 127,          /* C→CLI: a request waits for its user; see controller/approvals.h */
+    W_HELD_OVER = 128,     /* C→CLI: id:str: no answer is needed any more */
+    W_DECIDE = 129,        /* CLI→C: id:str, allow:u8 */
+    W_RELOAD = 125,        /* C→P: {}; P→C: ok:u8, text:str */
+    W_STATUS = 126,        /* C→P: {}; P→C: n × (role:str, pid:u32, sandbox:str) */
 
     /* ---- controller (outside) ↔ durward-init (inside) ----
      * number:u32 names a command; the controller chooses it and uses none twice. */

@@ -25,6 +25,7 @@ enum wire_type {
     W_PEER_GONE = 7, /* P→role: channel:u32; forget it */
     W_PORT_OPEN = 9, /* C→P: req:u32, address:str (IP), port:u32 (0: any free one): listen there */
     W_PORT_OPENED = 10, /* P→C: req:u32, ok:u8, text:str ("127.0.0.1:8080", or why not), fd if ok */
+    W_LOST = 9,         /* role→P: kind:u8(enum role): the channel to it ended here */
     W_REVOKED = 8,      /* C→P, P→G D I: tokens that are good no longer; see proxy/revoked.h */
 
     /* W_INIT of each role:
@@ -107,8 +108,8 @@ enum wire_type {
     W_SECRET_STALE = 52, /* V→I: name:str; forget it */
     W_SIGN = 56,      /* I→V: req:u32, name:str, sandbox:str (whose captured one it is; else ""),
                          key_id:str, time:str, region:str, service:str,      hash:str, text:u8 (what it
-                         is of;      secrets/aws_sign.h), previous:str      (signature of the request or chunk
-                         before; ""      for a request) */
+                         is of;      secrets/aws_sign.h), previous:str      (signature of the request or
+                         chunk      before; ""      for a request) */
     W_SIGN_TEXT = 59, /* I→V: req:u32, name:str, scheme:u32 (of TLS, else 0), text:bytes */
     W_SIGNED = 57,    /* V→I: req:u32, ok:u8, signature:bytes or text */
     W_CAPTURE = 155,  /* I→V: req:u32, sandbox:str, n × (path:str, secret:str, placeholder:str),

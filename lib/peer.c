@@ -1,5 +1,8 @@
 #include "peer.h"
 
+#include "ipc.h"
+#include "wire.h"
+
 #include <unistd.h>
 
 void peer_put(struct msg *m, const struct peer *p)

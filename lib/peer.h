@@ -6,6 +6,8 @@
 #include "ipc_msg.h"
 #include "proc.h"
 
+struct ipc;
+
 enum { PEER_NAME_MAX = 64 };
 
 /* In place of a policy's name, and none that a policy can have: the channel by which the vault

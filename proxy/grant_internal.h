@@ -2,6 +2,7 @@
 #ifndef DURWARD_GRANT_INTERNAL_H
 #define DURWARD_GRANT_INTERNAL_H
 
+#include "aws_upload.h"
 #include "fill.h"
 #include "gather.h"
 #include "grant.h"
@@ -26,7 +27,6 @@ struct grant {
     struct relay relay; /* first */
     struct injector *injector;
     enum grant_state state;
-    struct head head;
     struct authority authority;
     char entry[16], token[512];
     struct grant_decided decided;
@@ -39,6 +39,7 @@ struct grant {
     struct event *later; /* G_BODY: it is */
     struct secret_wait *secret_wait;
     struct sign_wait *sign_wait;
+    struct aws_upload *upload; /* NULL: the body is not one of signed chunks */
     struct secret *value;
     struct client_cert *cert; /* NULL: the credential is none */
     struct journal_wait *wait;
@@ -49,7 +50,6 @@ struct grant {
     struct origin *origin;
     struct hop_blanks blanks;
     struct gather reply;       /* the body of one with new secrets in it */
-    struct head held;          /* and its head */
     struct origin_facts facts; /* G_CAPTURING: of the origin that is gone */
     bool admitted;
     bool body_whole;  /* and what the search held of it is out */
@@ -59,6 +59,9 @@ struct grant {
     struct scrub *scrub; /* NULL: not filled, or too short a value */
     uint64_t head_hits;
     struct scrub_frames frames;
+    /* Large, and set up without clearing them whole: */
+    struct head head;
+    struct head held; /* of the reply that is gathered */
 };
 
 extern const struct front_ops grant_front_ops; /* grant_reply.c */

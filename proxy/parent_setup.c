@@ -132,6 +132,9 @@ static int setup_pages(struct parent *p, struct err *err)
         return -1;
     if (console && (p->console_fd = parent_bind_tcp(console, err)) < 0)
         return -1;
+    const struct config_listen *tls = config_api(p->config);
+    if (tls && (p->https_fd = parent_bind_tcp(tls->address, err)) < 0)
+        return -1;
     return 0;
 }
 
@@ -205,8 +208,9 @@ void parent_push_policy(struct child *c, const char *name)
     struct parent *p = c->parent;
     struct msg m;
     struct err err = {0};
-    char *json = strcmp(name, PEER_TOKENS) == 0 ? config_endpoints_json(p->config)
-                                                : config_policy_json(p->config, name);
+    char *json = strcmp(name, PEER_TOKENS) == 0    ? config_endpoints_json(p->config)
+                 : strcmp(name, PEER_COURIER) == 0 ? config_courier_json(p->config)
+                                                   : config_policy_json(p->config, name);
     if (json == NULL || c->ch == NULL)
         goto out;
     msg_init(&m, W_POLICY);
@@ -238,18 +242,19 @@ static int check_reload(const struct parent *p, const struct config *c, struct e
 {
     if (!config_same(p->config, c, "listen"))
         return err_set(err, ERR_UNREADY, "`listen` changed: that needs a restart of the daemon");
+    if (!config_same(p->config, c, "controller"))
+        return err_set(err, ERR_UNREADY,
+                       "`controller` changed: that needs a restart of the daemon");
     if (!config_same(p->config, c, "secrets")) /* the vault has read them once */
         return err_set(err, ERR_UNREADY, "`secrets` changed: that needs a restart of the daemon");
     if (!config_same(p->config, c, "upstream"))
         return err_set(err, ERR_UNREADY, "`upstream` changed: that needs a restart of the daemon");
     if (parent_check_forwarded(c, err) < 0)
         return -1;
-    const struct config_audit *was = config_audit(p->config), *now = config_audit(c);
-    if (was->durability != now->durability || was->rotate_bytes != now->rotate_bytes ||
-        was->rotate_seconds != now->rotate_seconds || was->compress != now->compress ||
-        was->keep_bytes != now->keep_bytes || was->keep_seconds != now->keep_seconds ||
-        !was->anchor_command != !now->anchor_command || was->anchor_syslog != now->anchor_syslog)
+    if (!config_same(p->config, c, "audit"))
         return err_set(err, ERR_UNREADY, "`audit` changed: that needs a restart of the daemon");
+    if (!config_same(p->config, c, "tracing"))
+        return err_set(err, ERR_UNREADY, "`tracing` changed: that needs a restart of the daemon");
     for (size_t i = 0; i < config_policies(p->config); i++) {
         const char *name = config_policy_name(p->config, i);
         char *json = config_policy_json(c, name);

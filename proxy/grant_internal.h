@@ -74,6 +74,9 @@ void grant_capture_end(struct grant *g);
 /* grant_reply.c: a whole reply, and the record of it. Ends the grant. */
 void grant_pass_whole(struct grant *g, struct head *h, struct slice body);
 
+/* grant_record.c: r with what is told of the request. */
+void grant_record_request(struct grant *g, struct record *r, enum record_kind kind);
+
 void grant_set_state(struct grant *g, enum grant_state s);
 void grant_release(struct grant *g);
 uint64_t grant_hits(const struct grant *g); /* how often the reply held the secret so far */

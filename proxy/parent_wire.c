@@ -160,6 +160,28 @@ void parent_rewire(struct child *c)
         connect_wire(c->parent, w);
 }
 
+/* More than this a second is no accident: who lost it waits for a restart. */
+enum { LOST_PER_SECOND = 8 };
+
+int parent_lost(struct child *c, struct msg *m)
+{
+    struct wire *w;
+    uint8_t kind;
+    struct timespec now;
+    if (msg_get_u8(m, &kind) < 0 || msg_end(m) < 0)
+        return -1;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (now.tv_sec != c->lost_second)
+        c->lost = 0;
+    c->lost_second = now.tv_sec;
+    if (++c->lost > LOST_PER_SECOND)
+        return 0;
+    TAILQ_FOREACH(w, &c->parent->wires, link)
+    if ((w->a == c && w->b->role == kind) || (w->b == c && w->a->role == kind))
+        connect_wire(c->parent, w);
+    return 0;
+}
+
 void parent_unwire(struct child *c)
 {
     struct wire *w, *next;

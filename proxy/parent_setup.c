@@ -3,6 +3,7 @@
 
 #include "budget_book.h"
 #include "paths.h"
+#include "peer.h"
 #include "roots.h"
 #include "wire.h"
 
@@ -207,7 +208,9 @@ void parent_push_policy(struct child *c, const char *name)
     struct parent *p = c->parent;
     struct msg m;
     struct err err = {0};
-    char *json = config_policy_json(p->config, name);
+    char *json = strcmp(name, PEER_TOKENS) == 0    ? config_endpoints_json(p->config)
+                 : strcmp(name, PEER_COURIER) == 0 ? config_courier_json(p->config)
+                                                   : config_policy_json(p->config, name);
     if (json == NULL || c->ch == NULL)
         goto out;
     msg_init(&m, W_POLICY);

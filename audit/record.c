@@ -45,6 +45,7 @@ static const char *const fields[RF_FIELDS] = {
     [RF_MESSAGES_UP] = "messages_up",
     [RF_MESSAGES_DOWN] = "messages_down",
     [RF_CLOSE] = "close",
+    [RF_BYTES] = "bytes",
 };
 
 const char *record_kind_name(enum record_kind k)

@@ -64,6 +64,8 @@ enum record_field {                /* JSON name in the comment; text unless said
                     RF_MESSAGES_DOWN, /* "messages_down": likewise; bytes_up and bytes_down are
                                          then the payload of frames */
                     RF_CLOSE, /* "close": number, code of the first close frame, either way */
+                    RF_BYTES, /* "bytes": "unknown", from the logger only: of an end that it made
+                                 itself, for a writer that died */
                     RF_FIELDS
 };
 

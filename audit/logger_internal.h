@@ -14,6 +14,7 @@
 #include "open_ids.h"
 #include "proc.h"
 #include "signing_key.h"
+#include "thresholds.h"
 
 #include <sys/queue.h>
 
@@ -83,6 +84,7 @@ struct logger {
     struct counts counts;
     struct audience *audience;
     struct log_index *index; /* of the active file; NULL: not of all of it, so none is written */
+    struct thresholds *thresholds; /* NULL: none are set */
     bool anchored, rotate_asked;
     bool started, failing, head_failing, stopping, forced, finished, ok;
     unsigned char chunk[LOGGER_CHUNK];
@@ -104,6 +106,10 @@ void logger_index(struct logger *l, struct slice lines); /* they are in the acti
 void logger_keep(struct logger *l);                      /* each second */
 void logger_keep_last(struct logger *l);                 /* before the end */
 void logger_keep_end(struct logger *l);
+
+/* logger_notice.c: thresholds that were reached, into the log and to the parent. */
+int logger_take_thresholds(struct logger *l, struct msg *m);
+void logger_notice(struct logger *l);
 
 /* logger_start.c: everything that W_INIT asks for. */
 int logger_start(struct logger *l, struct msg *m, struct err *err);

@@ -2,6 +2,7 @@
 #ifndef DURWARD_GRANT_INTERNAL_H
 #define DURWARD_GRANT_INTERNAL_H
 
+#include "aws_upload.h"
 #include "fill.h"
 #include "gather.h"
 #include "grant.h"
@@ -38,6 +39,7 @@ struct grant {
     struct event *later; /* G_BODY: it is */
     struct secret_wait *secret_wait;
     struct sign_wait *sign_wait;
+    struct aws_upload *upload; /* NULL: the body is not one of signed chunks */
     struct secret *value;
     struct client_cert *cert; /* NULL: the credential is none */
     struct journal_wait *wait;
@@ -71,6 +73,9 @@ void grant_capture_data(struct grant *g, const void *p, size_t n);
 void grant_capture_end(struct grant *g);
 /* grant_reply.c: a whole reply, and the record of it. Ends the grant. */
 void grant_pass_whole(struct grant *g, struct head *h, struct slice body);
+
+/* grant_record.c: r with what is told of the request. */
+void grant_record_request(struct grant *g, struct record *r, enum record_kind kind);
 
 void grant_set_state(struct grant *g, enum grant_state s);
 void grant_release(struct grant *g);

@@ -144,10 +144,8 @@ void exchange_end_record(struct exchange *x, enum record_kind kind, const char *
     x->admitted = false;
     tunnel_verdict(x->relay.tunnel, &kind, &code);
     relay_record(&x->relay, &r, kind, x->counter, code);
-    if (x->origin) {
-        record_put_str(&r, RF_ADDRESS, origin_facts(x->origin)->address);
-        record_put_str(&r, RF_DETAIL, origin_facts(x->origin)->detail);
-    }
+    if (x->origin)
+        origin_record(origin_facts(x->origin), relay_begun(&x->relay), &r);
     journal_note(x->gate->journal, &r);
 }
 
@@ -361,9 +359,10 @@ void exchange_start(struct exchange *x, struct head *h, const struct authority *
 
 struct exchange *exchange_new(struct gate *g, const struct identity *who, struct front front)
 {
-    struct exchange *x = calloc(1, sizeof *x);
+    struct exchange *x = malloc(sizeof *x);
     if (x == NULL)
         return NULL;
+    memset(x, 0, offsetof(struct exchange, head));
     x->gate = g;
     x->who = *who;
     relay_init(&x->relay, front);

@@ -27,7 +27,6 @@ struct grant {
     struct relay relay; /* first */
     struct injector *injector;
     enum grant_state state;
-    struct head head;
     struct authority authority;
     char entry[16], token[512];
     struct grant_decided decided;
@@ -51,7 +50,6 @@ struct grant {
     struct origin *origin;
     struct hop_blanks blanks;
     struct gather reply;       /* the body of one with new secrets in it */
-    struct head held;          /* and its head */
     struct origin_facts facts; /* G_CAPTURING: of the origin that is gone */
     bool admitted;
     bool body_whole;  /* and what the search held of it is out */
@@ -61,6 +59,9 @@ struct grant {
     struct scrub *scrub; /* NULL: not filled, or too short a value */
     uint64_t head_hits;
     struct scrub_frames frames;
+    /* Large, and set up without clearing them whole: */
+    struct head head;
+    struct head held; /* of the reply that is gathered */
 };
 
 extern const struct front_ops grant_front_ops; /* grant_reply.c */
@@ -72,6 +73,9 @@ void grant_capture_data(struct grant *g, const void *p, size_t n);
 void grant_capture_end(struct grant *g);
 /* grant_reply.c: a whole reply, and the record of it. Ends the grant. */
 void grant_pass_whole(struct grant *g, struct head *h, struct slice body);
+
+/* grant_record.c: r with what is told of the request. */
+void grant_record_request(struct grant *g, struct record *r, enum record_kind kind);
 
 void grant_set_state(struct grant *g, enum grant_state s);
 void grant_release(struct grant *g);

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""New secrets in replies become placeholders of the sandbox: OAuth tokens of a device flow and of
+"""C24: new secrets in replies become placeholders of the sandbox: OAuth tokens of a device flow and of
 refreshes (the server is Authlib, which rotates refresh tokens), tokens of a registry, headers of git-lfs
 actions. The sandbox uses the placeholders, the server sees its own tokens; a reply that cannot be read
 so does not come in."""

@@ -307,7 +307,8 @@ static int on_peer(struct dialer *d, struct msg *m)
     if (peer_get(m, &p) < 0)
         return -1;
     if (p.kind == ROLE_GATE || p.kind == ROLE_INJECTOR ||
-        (p.kind == ROLE_VAULT && strcmp(p.policy, PEER_TOKENS) == 0))
+        (p.kind == ROLE_VAULT && strcmp(p.policy, PEER_TOKENS) == 0) ||
+        (p.kind == ROLE_COURIER && strcmp(p.policy, PEER_COURIER) == 0))
         return channel_new(d, &p);
     if (p.kind == ROLE_VAULT && d->means.secrets) {
         secret_client_attach(d->means.secrets, p.fd);
@@ -386,6 +387,7 @@ static int init_all(struct dialer *d, struct msg *m, struct err *err)
     d->refresh = event_new(d->base, -1, EV_PERSIST, on_refresh, d);
     if (!d->means.journal || !d->refresh || event_add(d->refresh, &refresh) < 0)
         return err_set(err, ERR_INTERNAL, "out of memory");
+    journal_lost_to(d->means.journal, d->control);
     return d->options.confine ? d->options.confine(err) : 0;
 }
 

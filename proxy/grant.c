@@ -25,6 +25,7 @@ void grant_release(struct grant *g)
     hold_cancel(g->hold);
     secret_client_cancel(g->secret_wait);
     secret_client_sign_cancel(g->sign_wait);
+    aws_upload_free(g->upload);
     fill_free(&g->fill);
     secret_unref(g->value);
     client_cert_free(g->cert);
@@ -40,92 +41,10 @@ void grant_release(struct grant *g)
     free(g);
 }
 
-static void record_request(struct grant *g, struct record *r, enum record_kind kind)
+/* From a call of the front, to which nothing may be answered before it returns. */
+static void later(struct grant *g)
 {
-    char text[HOST_TEXT_MAX + 16];
-    struct buf shape;
-    record_init(r, kind, g->counter);
-    record_put_str(r, RF_SCHEME, scheme_name(g->authority.scheme));
-    record_put_str(r, RF_AUTHORITY, authority_text(&g->authority, text, sizeof text));
-    record_put(r, RF_METHOD, g->head.method);
-    record_put(r, RF_PATH, fill_hides_path(&g->fill) ? SLICE("[placeholder]") : g->head.path);
-    if (g->head.has_query) {
-        buf_init(&shape, 1024);
-        guard_query_shape(g->head.query, &shape);
-        record_put(r, RF_QUERY, buf_slice(&shape));
-        buf_free(&shape);
-    }
-    if (g->decided.rule)
-        record_put_str(r, RF_RULE, g->decided.rule->text);
-    if (g->decided.credential)
-        record_put_str(r, RF_CREDENTIAL, g->decided.credential->secret);
-    record_put_str(r, RF_ENTRY, g->entry);
-    record_put_str(r, RF_SANDBOX, g->decided.sandbox);
-}
-
-void grant_tell_fail(struct grant *g, unsigned status, const char *code)
-{
-    char id[48] = "-";
-    if (g->counter)
-        journal_id(g->injector->journal, g->counter, id, sizeof id);
-    struct front f = g->relay.front;
-    grant_set_state(g, G_DONE);
-    stream_retry(&f, g->retry);
-    grant_release(g);
-    f.ops->fail(f.self, status, code, id);
-}
-
-static void on_denied_recorded(void *arg, bool ok)
-{
-    struct grant *g = arg;
-    g->wait = NULL;
-    if (ok)
-        grant_tell_fail(g, g->refuse_status, g->refuse_code);
-    else
-        grant_tell_fail(g, 503, "audit_unwritable");
-}
-
-void grant_deny(struct grant *g, unsigned status, const char *code, const char *detail)
-{
-    struct record r;
-    g->refuse_status = status;
-    g->refuse_code = code;
-    grant_set_state(g, G_RECORDING);
-    g->counter = journal_next(g->injector->journal);
-    record_request(g, &r, RECORD_DENIED);
-    record_put_str(&r, RF_CODE, code);
-    record_put_u64(&r, RF_STATUS, status);
-    record_put_str(&r, RF_DETAIL, detail);
-    struct journal_wait *w = journal_append(g->injector->journal, &r, on_denied_recorded, g);
-    if (w)
-        g->wait = w;
-}
-
-/* How often the reply held the secret. */
-uint64_t grant_hits(const struct grant *g)
-{
-    return g->head_hits + g->frames.hits + (g->scrub ? scrub_hits(g->scrub) : 0);
-}
-
-void grant_end_record(struct grant *g, enum record_kind kind, const char *code)
-{
-    struct record r;
-    if (!g->admitted)
-        return;
-    g->admitted = false;
-    if (grant_hits(g) > 0 && g->decided.rule->on_reflect == REFLECT_KILL)
-        holds_kill(g->injector->holds, g->decided.sandbox, "a secret came back in a reply");
-    tunnel_verdict(g->relay.tunnel, &kind, &code);
-    meter_add(METER_SCRUB_HITS, grant_hits(g));
-    if (kind == RECORD_COMPLETED && grant_hits(g) > 0)
-        code = "secret_reflected";
-    relay_record(&g->relay, &r, kind, g->counter, code);
-    if (grant_hits(g) > 0)
-        record_put_u64(&r, RF_COUNT, grant_hits(g));
-    const struct origin_facts *facts = g->origin ? origin_facts(g->origin) : &g->facts;
-    record_put_str(&r, RF_ADDRESS, facts->address);
-    record_put_str(&r, RF_DETAIL, facts->detail);
-    journal_note(g->injector->journal, &r);
+    event_active(g->later, EV_TIMEOUT, 0);
 }
 
 /* ---- filling ---- */
@@ -175,8 +94,9 @@ static void open_origin(struct grant *g)
     snprintf(key, sizeof key, "%s|%s|%u.%u|%s|%s", g->decided.sandbox, i->name, i->generation,
              i->epoch, g->decided.credential ? g->decided.credential->secret : "",
              authority_text_port(&g->authority, text, sizeof text));
-    g->origin =
-        origin_open(&i->origin, i->dial, f, &g->authority, &g->head, key, id, g->token, g->cert);
+    if (grant_upload_begin(g) == 0)
+        g->origin = origin_open(&i->origin, i->dial, f, &g->authority, &g->head, key, id, g->token,
+                                g->cert);
     if (g->origin == NULL) {
         grant_end_record(g, RECORD_ABORTED, "memory");
         grant_tell_fail(g, 503, "memory");
@@ -187,7 +107,7 @@ static void open_origin(struct grant *g)
     grant_set_state(g, G_OPEN);
     relay_admitted(&g->relay, i->base, i->limits.progress_seconds, i->journal, g->counter);
     if (g->body.state == GATHER_OFF) {
-        relay_open(&g->relay, origin_back(g->origin));
+        relay_open(&g->relay, grant_upload_back(g));
         return;
     }
     g->relay.back = origin_back(g->origin);
@@ -211,7 +131,7 @@ static void admit(struct grant *g)
     struct record r;
     grant_set_state(g, G_RECORDING);
     g->counter = journal_next(g->injector->journal);
-    record_request(g, &r, RECORD_ADMITTED);
+    grant_record_request(g, &r, RECORD_ADMITTED);
     record_put_str(&r, RF_CODE, "ok");
     if (g->approval[0])
         record_put_str(&r, RF_DETAIL, g->approval);
@@ -248,8 +168,8 @@ static void sign(struct grant *g)
     struct secret *token = blank < 0 ? NULL : secret_new(v.p + blank + 1, v.n - (size_t)blank - 1);
     secret_unref(g->value);
     g->value = token;
-    w = aws ? secret_client_sign(g->injector->secrets, c->secret, g->fill.key_id, &g->fill.scope,
-                                 on_signed, g)
+    w = aws ? secret_client_sign(g->injector->secrets, c->secret, grant_key_owner(g),
+                                 g->fill.key_id, &g->fill.scope, on_signed, g)
             : secret_client_sign_text(g->injector->secrets, c->secret, 0,
                                       buf_slice(&g->fill.text.text), on_signed, g);
     if (w)
@@ -263,10 +183,12 @@ static void on_captured(void *arg, struct slice value, const struct slice *value
     struct grant *g = arg;
     g->sign_wait = NULL;
     g->value = value.n ? secret_new(value.p, value.n) : NULL;
-    if (g->value)
-        admit(g);
-    else
+    if (g->value == NULL)
         grant_deny(g, 503, "secret_unavailable", err->text);
+    else if (fill_signs(&g->fill))
+        sign(g);
+    else
+        admit(g);
 }
 
 static void on_secret(void *arg, struct secret *value, const struct err *err)
@@ -344,7 +266,9 @@ static void on_later(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     struct grant *g = arg;
     if (g->state == G_CAPTURING) /* answered already */
         return;
-    if (g->state != G_BODY)
+    if (g->upload)
+        grant_abandon(g, g->refuse_status, g->refuse_code);
+    else if (g->state != G_BODY)
         grant_abandon(g, 403, "body_hash");
     else if (g->body.state == GATHER_LARGE)
         grant_deny(g, 413, "body_too_large", "");
@@ -352,12 +276,6 @@ static void on_later(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
         grant_deny(g, 503, "overload", "");
     else
         fetch(g);
-}
-
-/* From a call of the front, to which nothing may be answered before it returns. */
-static void later(struct grant *g)
-{
-    event_active(g->later, EV_TIMEOUT, 0);
 }
 
 static void gather(struct grant *g, size_t max)
@@ -519,7 +437,7 @@ static void note_given_up(struct grant *g, const char *code)
     struct record r;
     if (g->counter == 0)
         g->counter = journal_next(g->injector->journal);
-    record_request(g, &r, RECORD_DENIED);
+    grant_record_request(g, &r, RECORD_DENIED);
     record_put_str(&r, RF_CODE, code);
     journal_note(g->injector->journal, &r);
 }

@@ -30,6 +30,8 @@ enum child_state {
 };
 
 struct sandbox;
+struct act;
+struct deliveries;
 
 struct child {
     struct parent *parent;
@@ -42,6 +44,8 @@ struct child {
     struct ipc *ch;
     struct timespec started;
     unsigned quick_deaths;
+    time_t lost_second;   /* of the channels it lost, */
+    unsigned lost;        /* so many in that second */
     struct event *again;  /* restart timer */
     struct meters meters; /* as it reported last */
     TAILQ_ENTRY(child) link;
@@ -97,6 +101,7 @@ struct parent {
     uint32_t generation;
     int env_fd, roots_fd, budgets_fd, audit_dir_fd, state_dir_fd, api_fd;
     int metrics_fd, console_fd; /* `listen` entries that the controller serves; -1: none */
+    int https_fd;               /* its API in TLS; -1: none */
     struct ca_files ca;
     char *ca_pem;
     struct trust trust;
@@ -108,10 +113,14 @@ struct parent {
     TAILQ_HEAD(wire_list, wire) wires;
     TAILQ_HEAD(sandbox_list, sandbox) sandboxes;
     struct event *spare_timer;
-    struct revoked *revoked; /* tokens that are good no longer; NULL: none yet */
-    struct store_desk *desk; /* the vault's files and commands */
-    pid_t anchor_pid;        /* the command that keeps a checkpoint, while it runs; 0: none */
-    struct child *signer, *vault, *dialer, *logger, *controller, *builder, *spare;
+    struct revoked *revoked;        /* tokens that are good no longer; NULL: none yet */
+    struct store_desk *desk;        /* the vault's files and commands */
+    struct deliveries *deliveries;  /* delivery.c; NULL: none yet */
+    TAILQ_HEAD(act_list, act) acts; /* parent_notice.c */
+    size_t n_acts;
+    uint32_t last_act;
+    pid_t anchor_pid; /* the command that keeps a checkpoint, while it runs; 0: none */
+    struct child *signer, *vault, *dialer, *logger, *controller, *builder, *spare, *courier;
     bool controller_ready, told_ready, draining, stopping;
     int exit_status;
     struct meters past[ROLE_COUNT]; /* of processes that ended */
@@ -134,6 +143,14 @@ void parent_init_waiting(struct parent *p);
 void parent_wire(struct parent *p, struct child *a, struct child *b, const char *sandbox,
                  const char *policy, bool token);
 void parent_rewire(struct child *c); /* all wires of c whose other end is there */
+/* W_LOST: the wires of c to that role are made anew, where both ends live. A role that died is
+ * wired when it is started again. 0, or -1 for a bad message. */
+int parent_lost(struct child *c, struct msg *m);
+void parent_wire_gate(struct parent *p, const struct sandbox *s);
+/* Dialer and injectors of its policies, those that it has not yet. */
+void parent_wire_policies(struct parent *p, const struct sandbox *s);
+/* A new channel to the vault, for another list of secrets; what it asked for it asks for again. */
+void parent_wire_secrets(struct child *injector);
 void parent_unwire(struct child *c);
 /* parent_message.c: the starter's W_SECRET_TRY (0, or -1 when it is bad), and what roles say on
  * their control channels */
@@ -142,6 +159,11 @@ int parent_message(struct ipc *ch, struct msg *m, void *child);
 /* parent_anchor.c: W_ANCHOR, and the end of the command it ran */
 int parent_anchor(struct parent *p, struct msg *m);
 bool parent_anchor_reaped(struct parent *p, pid_t pid, int status);
+int parent_syslog(const char *what, const char *line, struct err *err);
+/* parent_notice.c: W_NOTICE, W_ACTED; what another controller is to do once more */
+int parent_notice(struct child *logger, struct msg *m);
+int parent_acted(struct child *controller, struct msg *m);
+void parent_acts_again(struct parent *p);
 /* parent_revoked.c: W_REVOKED, from the controller and on */
 int parent_revoked(struct parent *p, struct msg *m);
 void parent_tell_revoked(struct child *c); /* one that has its W_INIT; others need not know */
@@ -163,13 +185,19 @@ int parent_listen_all(struct parent *p, struct err *err);  /* serve: `listen` en
 int parent_bind_tcp(const char *address, struct err *err); /* a listening socket */
 /* parent_setup.c: directories, sockets, CA, roots */
 int parent_setup(struct parent *p, struct err *err);
+/* The audit directory, made again if somebody removed it. */
+void parent_keep_audit(struct parent *p);
 /* The origins' roots; while the roles are loading, which takes as long. */
 int parent_setup_roots(struct parent *p, struct err *err);
 int parent_reload(struct parent *p, struct err *err);
+void parent_push_policy(struct child *c, const char *name); /* W_POLICY, as it is now */
 /* parent.c */
 /* Let requests end for at most 10 s, then stop. */
 void parent_drain(struct parent *p);
 void parent_stop(struct parent *p, int status);
 void parent_maybe_ready(struct parent *p);
+
+/* parent_port.c: W_PORT_OPEN. -1: bad. */
+int parent_port_open(struct child *controller, struct msg *m);
 
 #endif

@@ -131,29 +131,6 @@ void parent_bind_gate(struct child *gate)
         proc_log("cannot bind the gate of %s", s->id);
 }
 
-static void wire_policy(struct parent *p, struct child *gate, const struct sandbox *s,
-                        const char *policy)
-{
-    struct child *injector = parent_injector(p, policy);
-    bool token = s->mode == GATE_TOKEN;
-    parent_wire(p, gate, p->dialer, s->id, policy, token);
-    if (injector)
-        parent_wire(p, gate, injector, s->id, policy, token);
-}
-
-static void wire_gate(struct parent *p, struct child *gate, const struct sandbox *s)
-{
-    parent_wire(p, gate, p->signer, s->id, "", false);
-    parent_wire(p, gate, p->logger, s->id, s->policy, false);
-    parent_wire(p, gate, p->controller, s->id, "", false);
-    if (s->policy[0]) {
-        wire_policy(p, gate, s, s->policy);
-        return;
-    }
-    for (size_t i = 0; i < config_policies(p->config); i++)
-        wire_policy(p, gate, s, config_policy_name(p->config, i));
-}
-
 static void on_spare(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct parent *p = arg;
@@ -194,7 +171,7 @@ static struct child *take_gate(struct parent *p, struct sandbox *s)
     s->gate = g;
     g->sandbox = s;
     snprintf(g->tag, sizeof g->tag, "%.63s", s->id); /* a spare one's: for `status` and logs */
-    wire_gate(p, g, s);
+    parent_wire_gate(p, s);
     if (g->state == CHILD_INITED || g->state == CHILD_READY)
         parent_bind_gate(g);
     return g;

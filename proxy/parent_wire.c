@@ -2,12 +2,18 @@
  * made anew and both ends are told. */
 #include "parent.h"
 
+#include "gate.h"
 #include "peer.h"
+#include "secret_list.h"
 #include "wire.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+_Static_assert((int)CONFIG_SECRETS_MAX == (int)SECRET_LIST_MAX, "a policy may name every secret");
 
 /* What the vault may give to the far end: to the dialer the upstream proxy's password alone. */
 static void put_secret_list(struct parent *p, struct buf *out, const struct wire *w)
@@ -35,23 +41,16 @@ static void extra_for(struct parent *p, const struct child *to, const struct wir
                       struct buf *out)
 {
     int r = 0;
-    if (to->role == ROLE_DIALER && strcmp(w->policy, PEER_TOKENS) == 0) {
-        char *json = config_endpoints_json(p->config);
-        r = json ? buf_append_str(out, json) : -1;
-        free(json);
-    } else if (to->role == ROLE_VAULT) {
+    if (to->role == ROLE_VAULT) {
         if (strcmp(w->policy, PEER_TOKENS) != 0)
             put_secret_list(p, out, w);
     } else if (to->role == ROLE_INJECTOR && w->token) {
         r = buf_append_str(out, "token");
-    } else if (to->role == ROLE_DIALER && w->policy[0]) {
-        char *json = config_policy_json(p->config, w->policy);
-        r = w->token ? buf_append_str(out, "token") : 0;
-        r |= json ? buf_append_str(out, json) : 0;
-        free(json);
+    } else if (to->role == ROLE_DIALER && w->token) {
+        r = buf_append_str(out, "token");
     }
     if (r < 0)
-        proc_log("policy %s is too large for a channel", w->policy);
+        proc_log("there is no room for what the %s is told", role_name(to->role));
 }
 
 static void tell(struct parent *p, struct child *to, const struct child *far, const struct wire *w,
@@ -60,6 +59,8 @@ static void tell(struct parent *p, struct child *to, const struct child *far, co
     struct msg m;
     struct buf extra;
     buf_init(&extra, IPC_MSG_MAX - 1024);
+    if (to->role == ROLE_DIALER && w->policy[0])
+        parent_push_policy(to, w->policy); /* before the channel that it is for */
     extra_for(p, to, w, &extra);
     struct peer told = {.kind = far->role,
                         .channel = channel,
@@ -109,12 +110,81 @@ void parent_wire(struct parent *p, struct child *a, struct child *b, const char 
     connect_wire(p, w);
 }
 
+static bool is_wired(const struct parent *p, const struct child *a, const struct child *b,
+                     const char *policy)
+{
+    const struct wire *w;
+    TAILQ_FOREACH(w, &p->wires, link)
+    if (w->a == a && w->b == b && strcmp(w->policy, policy) == 0)
+        return true;
+    return false;
+}
+
+static void wire_policy(struct parent *p, const struct sandbox *s, const char *policy)
+{
+    struct child *ends[] = {p->dialer, parent_injector(p, policy)};
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        if (ends[i] && !is_wired(p, s->gate, ends[i], policy))
+            parent_wire(p, s->gate, ends[i], s->id, policy, s->mode == GATE_TOKEN);
+}
+
+void parent_wire_policies(struct parent *p, const struct sandbox *s)
+{
+    if (s->policy[0]) {
+        wire_policy(p, s, s->policy);
+        return;
+    }
+    for (size_t i = 0; i < config_policies(p->config); i++)
+        wire_policy(p, s, config_policy_name(p->config, i));
+}
+
+void parent_wire_gate(struct parent *p, const struct sandbox *s)
+{
+    parent_wire(p, s->gate, p->signer, s->id, "", false);
+    parent_wire(p, s->gate, p->logger, s->id, s->policy, false);
+    parent_wire(p, s->gate, p->controller, s->id, "", false);
+    parent_wire_policies(p, s);
+}
+
+void parent_wire_secrets(struct child *injector)
+{
+    struct wire *w;
+    TAILQ_FOREACH(w, &injector->parent->wires, link)
+    if (w->a == injector && w->b == injector->parent->vault)
+        connect_wire(injector->parent, w);
+}
+
 void parent_rewire(struct child *c)
 {
     struct wire *w;
     TAILQ_FOREACH(w, &c->parent->wires, link)
     if (w->a == c || w->b == c)
         connect_wire(c->parent, w);
+}
+
+/* Who loses more than this a second is started again. */
+enum { LOST_PER_SECOND = 64 };
+
+int parent_lost(struct child *c, struct msg *m)
+{
+    struct wire *w;
+    uint8_t kind;
+    struct timespec now;
+    if (msg_get_u8(m, &kind) < 0 || msg_end(m) < 0)
+        return -1;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (now.tv_sec != c->lost_second)
+        c->lost = 0;
+    c->lost_second = now.tv_sec;
+    if (++c->lost > LOST_PER_SECOND) {
+        proc_log("%s loses its channels again and again: it is started anew", c->tag);
+        kill(c->pid, SIGKILL);
+        return 0;
+    }
+    TAILQ_FOREACH(w, &c->parent->wires, link)
+    if ((w->a == c && w->b->role == kind) || (w->b == c && w->a->role == kind))
+        connect_wire(c->parent, w);
+    return 0;
 }
 
 void parent_unwire(struct child *c)

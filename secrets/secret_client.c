@@ -1,10 +1,10 @@
 #include "secret_client.h"
 
 #include "aws_sign.h"
-#include "captured.h"
 #include "ipc.h"
 #include "secret_list.h"
 #include "wire.h"
+#include "peer.h"
 
 #include <event2/event.h>
 #include <stdlib.h>
@@ -50,6 +50,7 @@ struct sign_wait {
 };
 
 struct secret_client {
+    struct ipc *parent; /* told of a channel that ended; NULL: nobody is */
     struct event_base *base;
     struct ipc *vault;     /* NULL while there is none */
     secret_stale_fn stale; /* NULL: nobody wants to know */
@@ -241,8 +242,9 @@ static struct sign_wait *sign_wait_new(struct secret_client *c, sign_fn fn, capt
     return w;
 }
 
-struct sign_wait *secret_client_sign(struct secret_client *c, const char *name, const char *key_id,
-                                     const struct aws_scope *scope, sign_fn fn, void *arg)
+struct sign_wait *secret_client_sign(struct secret_client *c, const char *name, const char *sandbox,
+                                     const char *key_id, const struct aws_scope *scope, sign_fn fn,
+                                     void *arg)
 {
     struct sign_wait *w = sign_wait_new(c, fn, NULL, arg);
     if (w == NULL)
@@ -251,11 +253,14 @@ struct sign_wait *secret_client_sign(struct secret_client *c, const char *name, 
     msg_init(&m, W_SIGN);
     msg_put_u32(&m, w->req);
     msg_put_str(&m, name);
+    msg_put_str(&m, sandbox);
     msg_put_str(&m, key_id);
     msg_put_str(&m, scope->time);
     msg_put_str(&m, scope->region);
     msg_put_str(&m, scope->service);
     msg_put_str(&m, scope->hash);
+    msg_put_u8(&m, (uint8_t)scope->text);
+    msg_put_str(&m, scope->previous);
     ipc_send(c->vault, &m); /* a dead channel says so by its closed callback */
     return w;
 }
@@ -303,7 +308,8 @@ static int on_signed(struct secret_client *c, struct msg *m)
 
 struct sign_wait *secret_client_capture(struct secret_client *c, const char *sandbox,
                                         const struct captured_field *fields, size_t n,
-                                        struct slice body, captured_fn fn, void *arg)
+                                        enum captured_form form, struct slice body, captured_fn fn,
+                                        void *arg)
 {
     struct sign_wait *w = sign_wait_new(c, NULL, fn, arg);
     if (w == NULL)
@@ -318,6 +324,7 @@ struct sign_wait *secret_client_capture(struct secret_client *c, const char *san
         msg_put_str(&m, fields[i].secret);
         msg_put_str(&m, fields[i].placeholder);
     }
+    msg_put_u8(&m, (uint8_t)form);
     msg_put_slice(&m, body);
     ipc_send(c->vault, &m);
     return w;
@@ -342,11 +349,11 @@ static int on_captured(struct secret_client *c, struct msg *m)
 {
     uint32_t req, n;
     uint8_t ok;
-    struct slice body, values[CAPTURED_FIELDS_MAX];
+    struct slice body, values[CAPTURED_VALUES_MAX];
     struct err err = {0};
     if (msg_get_u32(m, &req) < 0 || msg_get_u8(m, &ok) < 0 || ok > 1 ||
         msg_get_slice(m, CAPTURED_WRITTEN_MAX, &body) < 0 || body.n == 0 ||
-        msg_get_u32(m, &n) < 0 || n > CAPTURED_FIELDS_MAX)
+        msg_get_u32(m, &n) < 0 || n > CAPTURED_VALUES_MAX)
         return -1;
     for (uint32_t i = 0; i < n; i++)
         if (msg_get_slice(m, CAPTURED_VALUE_MAX, &values[i]) < 0 || values[i].n == 0)
@@ -444,6 +451,7 @@ static void on_closed(struct ipc *ch, const char *why UNUSED, void *arg)
     if (h->state == HELD_ASKED)
         set_state(h, HELD_QUEUED);
     fail_signing(c);
+    peer_lost(c->parent, ROLE_VAULT);
 }
 
 /* ---- interface ---- */
@@ -478,6 +486,11 @@ void secret_client_free(struct secret_client *c)
     }
     ipc_free(c->vault);
     free(c);
+}
+
+void secret_client_lost_to(struct secret_client *c, struct ipc *parent)
+{
+    c->parent = parent;
 }
 
 void secret_client_attach(struct secret_client *c, int vault_fd)

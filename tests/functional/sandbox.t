@@ -248,7 +248,8 @@ def daemon_restarts(t, d, c, box):
     for s in c.list()["sandboxes"]:
         c.delete(s["id"])
     t.eq(c.list()["sandboxes"], [], "a stopped one can be deleted")
-    t.eq(os.listdir(os.path.join(d.dir, "state", "sandboxes")), [], "and its files are gone")
+    t.ok(tap.wait_for(lambda: not os.listdir(os.path.join(d.dir, "state", "sandboxes")), 10),
+         "and its files go")
 
 
 def counts(d):

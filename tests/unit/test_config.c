@@ -104,8 +104,10 @@ static void keys(void)
     says(V "policies:\n  p:\n    rulez: []\n", 4, "did you mean 'rules'?");
     says(V "limits:\n  connection: 1\n", 3, "did you mean 'connections'?");
     says(V "audit:\n  durabilty: synced\n", 3, "did you mean 'durability'?");
-    says(V "controller:\n\n  https: 0.0.0.0:1\n", 4,
-         "'https' is specified but not built yet (planned: M4)");
+    says(V "controller:\n\n  https: 0.0.0.0:1\n", 2, "say by what name they reach it");
+    says(V "controller:\n  https: here\n", 3, "'here' is not ADDRESS:PORT");
+    says(V "controller:\n  name: here.example\n", 3, "it goes with 'https'");
+    says(V "controller:\n  https: 127.0.0.1:1\n  name: a b\n", 4, "not a host name or address");
     says(V "policies:\n  p:\n    rules:\n      - allow: a.com\n        budget: { requests: 1h }\n",
          6, "'1h' is no such limit; write 1000/h");
     says(V "policies:\n  p:\n    budget: { upload: 1/h }\n    rules: []\n", 4,
@@ -293,29 +295,54 @@ static void listen_section(void)
     says(V P "listen: { http: 127.0.0.1:1 }\n", 3, "must be a list");
 }
 
-/* 4096 entries, and one more. */
-static void many(const char *head, const char *entry)
+/* As many entries as can be, and one more. */
+static void many(const char *head, const char *entry, unsigned most)
 {
-    size_t size = 4097 * 40 + 200, used = 0;
-    char *text = malloc(size);
-    for (unsigned n = 4096; n <= 4097; n++) {
+    size_t size = (most + 1) * 40 + 200, used = 0;
+    char *text = malloc(size), says_so[32];
+    snprintf(says_so, sizeof says_so, "more than %u", most);
+    for (unsigned n = most; n <= most + 1; n++) {
         used = (size_t)snprintf(text, size, V "%s", head);
         for (unsigned i = 0; i < n; i++)
             used += (size_t)snprintf(text + used, size - used, "    n%u: %s\n", i, entry);
         struct err e = {0};
         struct config *c = parsed(text, &e);
-        CU_ASSERT_EQUAL(c != NULL, n == 4096);
-        CU_ASSERT_EQUAL(strstr(e.text, "more than 4096") != NULL, n == 4097);
+        CU_ASSERT_EQUAL(c != NULL, n == most);
+        CU_ASSERT_EQUAL(strstr(e.text, says_so) != NULL, n > most);
         config_unref(c);
     }
     free(text);
 }
 
+#define LONG "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234"
+
+/* Fewer than can be, but of more bytes than there is room for: entries are text, a number, text. */
+static void wide(const char *head, const char *before, int digits, const char *after, unsigned n,
+                 const char *message)
+{
+    size_t size = n * 400 + 200, used;
+    char *text = malloc(size);
+    used = (size_t)snprintf(text, size, V "%s", head);
+    for (unsigned i = 0; i < n; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%0*u%s\n", before, digits, i, after);
+    struct err e = {0};
+    struct config *c = parsed(text, &e);
+    CU_ASSERT_PTR_NULL(c);
+    CU_ASSERT_PTR_NOT_NULL(strstr(e.text, message));
+    config_unref(c);
+    free(text);
+}
+
 static void bounds(void)
 {
-    many("secrets:\n", "{ env: A }");
-    many("policies:\n", "{ rules: [] }");
-    many("upstream:\n  resolve:\n", "127.0.0.1");
+    many("secrets:\n", "{ env: A }", 512);
+    many("policies:\n", "{ rules: [] }", 4096);
+    many("upstream:\n  resolve:\n", "127.0.0.1", 1024);
+    wide("secrets:\n", "    n", 60, ": { file: /" LONG LONG " }", 400,
+         "what is said of secrets takes");
+    wide("upstream:\n  resolve:\n", "    n", 60, ".com: 127.0.0.1", 700, "65536 bytes together");
+    wide("upstream:\n  proxy: http://p:1\n  no_proxy:\n", "    - n", 60, ".com", 300,
+         "16384 bytes together");
 }
 
 static void upstream(void)
@@ -408,7 +435,8 @@ static void other_sections(void)
 {
     struct config *c = good(V "audit: { dir: log, durability: synced }\n"
                               "ca: { cert: c.pem, key: /k.pem }\n"
-                              "controller: { socket: api.sock, state: ./s }\n");
+                              "controller: { socket: api.sock, state: ./s, https: 0.0.0.0:77, "
+                              "name: a.example }\n");
     CU_ASSERT_STRING_EQUAL(config_audit_dir(c), "/etc/durward/log");
     CU_ASSERT_EQUAL(config_audit(c)->durability, AUDIT_SYNCED);
     CU_ASSERT_STRING_EQUAL(config_ca_cert(c), "/etc/durward/c.pem");
@@ -416,12 +444,16 @@ static void other_sections(void)
     CU_ASSERT_PTR_NULL(config_ca_dir(c));
     CU_ASSERT_STRING_EQUAL(config_controller_socket(c), "/etc/durward/api.sock");
     CU_ASSERT_STRING_EQUAL(config_controller_state(c), "/etc/durward/s");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(config_api(c));
+    CU_ASSERT_STRING_EQUAL(config_api(c)->address, "0.0.0.0:77");
+    CU_ASSERT_STRING_EQUAL(config_api(c)->name, "a.example");
     config_unref(c);
     c = good(V "ca: { dir: d }\n");
     CU_ASSERT_STRING_EQUAL(config_ca_dir(c), "/etc/durward/d");
     CU_ASSERT_PTR_NULL(config_audit_dir(c));
     CU_ASSERT_EQUAL(config_audit(c)->durability, AUDIT_WRITTEN);
     CU_ASSERT_PTR_NULL(config_controller_socket(c));
+    CU_ASSERT_PTR_NULL(config_api(c));
     config_unref(c);
     says(V "ca: { cert: c }\n", 2, "go together");
     says(V "ca: { key: c }\n", 2, "go together");
@@ -441,9 +473,9 @@ static void other_sections(void)
     says(V "audit:\n  rotate: { every: 24 }\n", 3, "a time such as");
     says(V "audit:\n  rotate: { compress: gzip }\n", 3, "none, zstd");
     says(V "audit:\n  retention: {}\n", 3, "'for', 'size' or both");
-    says(V "audit:\n  anchor: { syslog: false }\n", 3, "needs 'command' or");
+    says(V "audit:\n  anchor: { syslog: false }\n", 3, "'https' or 'syslog");
     says(V "audit:\n  anchor: { command: keep }\n", 3, "is a list");
-    says(V "audit:\n  anchor: { https: x }\n", 3, "M5");
+    says(V "audit:\n  anchor: { https: x }\n", 3, "not an https:// URL");
     char text[300];
     snprintf(text, sizeof text, V "controller:\n  socket: /%0107d\n", 1);
     says(text, 3, "107 bytes");

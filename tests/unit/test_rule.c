@@ -468,9 +468,9 @@ static void bad_credentials(void)
          "needs TLS");
     says("{'allow':'a.com','capture':{'a':'s'}}", "goes with 'with'");
     says("{'allow':'a.com'," S ",'capture':{}}", "1 to 8 fields");
-    says("{'allow':'a.com'," S ",'capture':{'a..b':'s'}}", "not a field of a JSON reply");
-    says("{'allow':'a.com'," S ",'capture':{'a.':'s'}}", "not a field of a JSON reply");
-    says("{'allow':'a.com'," S ",'capture':{'*x':'s'}}", "not a field of a JSON reply");
+    says("{'allow':'a.com'," S ",'capture':{'a..b':'s'}}", "not a field of a reply");
+    says("{'allow':'a.com'," S ",'capture':{'a.':'s'}}", "not a field of a reply");
+    says("{'allow':'a.com'," S ",'capture':{'*x':'s'}}", "not a field of a reply");
     says("{'allow':'a.com'," S ",'websocket':true,'capture':{'a':'s'}}", "whole replies");
     says("{'allow':'a.com','with':{'baerer':'s'}}", "did you mean 'bearer'?");
     says("{'allow':'a.com','with':'s'}", "must be a mapping");
@@ -544,6 +544,8 @@ static void bad_edits(void)
     says("{'allow':'a.com','set_headers':{'x':1}}", "quotes");
     says("{'allow':'a.com','set_headers':{'x:y':'1'}}", "not a header's name");
     says("{'allow':'a.com','set_headers':{'x':'1'},'remove_headers':['X']}", "edited twice");
+    CU_ASSERT_TRUE(header_name_is_credential(SLICE("X-RapidAPI-Key")));
+    CU_ASSERT_TRUE(header_name_is_credential(SLICE("cf-access-jwt-assertion")));
     CU_ASSERT_FALSE(header_name_is_credential(SLICE("user-agent")));
     CU_ASSERT_FALSE(header_name_is_reserved(SLICE("x-team")));
     struct err e;

@@ -1,5 +1,5 @@
 /** The daemon. */
-import { socketPath } from "./address.js";
+import { type Access, Where } from "./address.js";
 import { readInfo, type DaemonEvent, type SandboxInfo, type SandboxState } from "./models.js";
 import { json, Sandbox } from "./sandbox.js";
 import { query, quoted, SANDBOXES, sandboxTarget } from "./target.js";
@@ -39,17 +39,23 @@ export interface Identity {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** A daemon. Without a path: $DURWARD_SOCKET, else this user's daemon. Nothing is opened before the first
+/** A daemon. Without a path or URL: $DURWARD_URL, $DURWARD_SOCKET, else this user's daemon. Nothing is opened before the first
  * call, and nothing stays open after one. */
 export class Durward {
-  readonly socket: string;
+  readonly where: Where;
 
-  constructor(socket?: string) {
-    this.socket = socketPath(socket);
+  /** @param socket its path, or https://HOST[:PORT] with `access`. */
+  constructor(socket?: string | Where, access?: Access) {
+    this.where = Where.of(socket, access);
+  }
+
+  /** The path or URL. */
+  get socket(): string {
+    return this.where.text;
   }
 
   async #json(method: "GET" | "POST" | "DELETE", target: string, body?: Record<string, unknown>, wait?: number) {
-    const b = await ask(this.socket, { method, target, body: body && json(body), wait });
+    const b = await ask(this.where, { method, target, body: body && json(body), wait });
     return b.length ? JSON.parse(b.toString("utf8")) : null;
   }
 
@@ -90,7 +96,7 @@ export class Durward {
       policy: o.policy, name: o.name, labels: o.labels, env: o.env, ttl: o.ttl, idle_ttl: o.idleTtl,
       get_or_create: reuse || undefined,
     }, 300);
-    return new Sandbox(this.socket, readInfo(v));
+    return new Sandbox(this.where, readInfo(v));
   }
 
   /** A sandbox that runs. */
@@ -117,7 +123,7 @@ export class Durward {
 
   /** NotFound when there is none. */
   async get(id: string): Promise<Sandbox> {
-    return new Sandbox(this.socket, readInfo(await this.#json("GET", sandboxTarget(id))));
+    return new Sandbox(this.where, readInfo(await this.#json("GET", sandboxTarget(id))));
   }
 
   /** Idempotent; answers when nothing of it is left. */

@@ -1,6 +1,7 @@
 /** One sandbox: its commands and its files. */
 import { randomBytes } from "node:crypto";
 
+import { Where } from "./address.js";
 import { asFileError, BadRequest, DurwardError, FileError } from "./errors.js";
 import {
   bytesOf, readEntry, readFileResult, readInfo, readResult,
@@ -68,15 +69,24 @@ function patience(timeout: number | undefined): number {
 }
 
 export class Sandbox {
+  readonly where: Where;
+
   /** @param socket the daemon's. @param info what is known of it; `refresh` asks anew. */
-  constructor(readonly socket: string, public info: SandboxInfo) {}
+  constructor(socket: string | Where, public info: SandboxInfo) {
+    this.where = Where.of(socket);
+  }
+
+  /** The daemon's path or URL. */
+  get socket(): string {
+    return this.where.text;
+  }
 
   get id(): string {
     return this.info.id;
   }
 
   #ask(call: Call): Promise<Buffer> {
-    return ask(this.socket, call);
+    return ask(this.where, call);
   }
 
   #file(tail: string, path: Path, more: Record<string, string | undefined> = {}): string {
@@ -127,7 +137,7 @@ export class Sandbox {
 
   /** Pieces of output as they come; `exit` is the last. Leaving the loop kills the command. */
   async *stream(command: string | readonly string[], o: ExecOptions = {}): AsyncGenerator<ExecEvent, void> {
-    const answer = await open(this.socket, {
+    const answer = await open(this.where, {
       method: "POST", target: sandboxTarget(this.id, "/exec"), wait: patience(o.timeout),
       body: json({ ...wish(command, o), stream: true }), signal: o.signal,
     });
@@ -135,7 +145,7 @@ export class Sandbox {
     o.signal?.addEventListener("abort", stop, { once: true });
     let id = "";
     try {
-      for await (const line of lines(this.socket, answer)) {
+      for await (const line of lines(this.where, answer)) {
         const v: Json = JSON.parse(line);
         if (v.type === "started") {
           id = v.id;

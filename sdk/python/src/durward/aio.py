@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from . import _calls
-from ._address import socket_path
+from ._address import CONNECT_SECONDS, Where, socket_path
 from ._calls import Call
 from .client import as_file_error, ended_early, stream_item
 from .errors import BadRequest, DurwardError, FileError, refusal, unreachable
@@ -25,8 +25,8 @@ _BROKEN = (OSError, EOFError, ValueError, asyncio.LimitOverrunError, asyncio.Tim
 class _Exchange:
     """One request and its answer, on a connection of its own."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, where: Where) -> None:
+        self.where = where
         self.reader: asyncio.StreamReader
         self.writer: asyncio.StreamWriter | None = None
         self.status = 0
@@ -34,10 +34,15 @@ class _Exchange:
         self.chunked = False
 
     async def ask(self, call: Call[Any]) -> None:
-        self.reader, writer = await asyncio.wait_for(
-            asyncio.open_unix_connection(self.path, limit=_HEAD_MAX), 10)
+        if self.where.remote:
+            host, port = self.where.endpoint
+            opening = asyncio.open_connection(host, port, ssl=self.where.tls(), limit=_HEAD_MAX)
+        else:
+            opening = asyncio.open_unix_connection(self.where, limit=_HEAD_MAX)
+        self.reader, writer = await asyncio.wait_for(opening, CONNECT_SECONDS)
         self.writer = writer
-        head = "%s %s HTTP/1.1\r\nHost: durward\r\nConnection: close\r\n" % (call.method, call.target)
+        head = "%s %s HTTP/1.1\r\nConnection: close\r\n" % (call.method, call.target)
+        head += "".join("%s: %s\r\n" % pair for pair in self.where.headers.items())
         if call.body is not None or call.method in ("POST", "PUT", "PATCH"):
             head += "Content-Length: %d\r\n" % len(call.body or b"")
         writer.write(head.encode("ascii") + b"\r\n" + (call.body or b""))
@@ -79,8 +84,9 @@ class _Exchange:
 class AsyncDurward:
     """A daemon, as Durward."""
 
-    def __init__(self, socket: str | os.PathLike[str] | None = None) -> None:
-        self.socket = socket_path(socket)
+    def __init__(self, socket: str | os.PathLike[str] | None = None, *, token: str | None = None,
+                 ca: str | os.PathLike[str] | None = None) -> None:
+        self.socket = socket_path(socket, token, ca)
 
     def __repr__(self) -> str:
         return "AsyncDurward(%r)" % self.socket

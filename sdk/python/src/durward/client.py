@@ -6,13 +6,12 @@ import contextlib
 import http.client
 import json
 import os
-import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
 from . import _calls
-from ._address import socket_path
+from ._address import Connection, socket_path
 from ._calls import Call
 from .errors import BadRequest, DurwardError, FileError, refusal, unreachable
 from .models import Event, ExecOutput, ExecResult, FileEntry, FileResult, Identity, SandboxInfo
@@ -20,37 +19,22 @@ from .models import Event, ExecOutput, ExecResult, FileEntry, FileResult, Identi
 T = TypeVar("T")
 
 
-class _Connection(http.client.HTTPConnection):
-    def __init__(self, path: str, wait: float | None) -> None:
-        super().__init__("durward")
-        self._path, self._wait = path, wait
-
-    def connect(self) -> None:
-        s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            s.settimeout(10)
-            s.connect(self._path)
-            s.settimeout(self._wait)
-        except BaseException:
-            s.close()
-            raise
-        self.sock = s
-
-
 class Durward:
-    """A daemon. Without a path: $DURWARD_SOCKET, else this user's daemon. Nothing is opened before
-    the first call."""
+    """A daemon: its socket's path, or https://HOST[:PORT] with a token and the file of its CA. Without:
+    $DURWARD_URL (with DURWARD_TOKEN_FILE or DURWARD_TOKEN, and DURWARD_CA), $DURWARD_SOCKET, else this
+    user's daemon. Nothing is opened before the first call."""
 
-    def __init__(self, socket: str | os.PathLike[str] | None = None) -> None:
-        self.socket = socket_path(socket)
+    def __init__(self, socket: str | os.PathLike[str] | None = None, *, token: str | None = None,
+                 ca: str | os.PathLike[str] | None = None) -> None:
+        self.socket = socket_path(socket, token, ca)
 
     def __repr__(self) -> str:
         return "Durward(%r)" % self.socket
 
-    def _open(self, call: Call[Any]) -> tuple[_Connection, http.client.HTTPResponse]:
-        conn = _Connection(self.socket, call.wait)
+    def _open(self, call: Call[Any]) -> tuple[Connection, http.client.HTTPResponse]:
+        conn = Connection(self.socket, call.wait)
         try:
-            conn.request(call.method, call.target, call.body)
+            conn.request(call.method, call.target, call.body, self.socket.headers)
             answer = conn.getresponse()
             if answer.status // 100 != 2:
                 raise refusal(answer.status, answer.read())

@@ -122,7 +122,7 @@ class PairedProvider(SandboxProvider):
         host = given.get("proxy_host") or resolve_env_var("DURWARD_PROXY_HOST")
         policy = given.get("policy") or resolve_env_var("DURWARD_POLICY")
         try:
-            identity = client.issue_identity(policy)
+            identity = client.issue_identity(policy, remote=True)
         except DurwardError as e:
             raise SandboxError("durward: %s" % e) from e
         folder = "/tmp/durward-" + secrets.token_hex(8)

@@ -390,4 +390,4 @@ def main(t):
     t.part(no_daemon, t, d.socket, c, box)
 
 
-tap.run(main, timeout=150)
+tap.run(main, timeout=240)

@@ -142,7 +142,7 @@ def main(t):
     package(t, node)
     s = scene.Scene(t)
     address = s.listener(policy=None)
-    s.d.policies = {"p": s.d.policies["coder"], "other": {"rules": [{"ask": "held.example.com"}]}}
+    s.d.policies = {"p": s.d.policies["coder"], "other": {"rules": [{"ask": scene.PLAIN}]}}
     s.d.listen.append({"https": "127.0.0.1:%d" % nginx.free_port(), "name": "gate.example.net"})
     s.d.serve()
     c = api.Api(s.d.socket)
@@ -150,7 +150,7 @@ def main(t):
         c.delete(c.create(policy="p")["id"])
     except api.Refused as e:
         raise tap.Skip("no sandbox can be made here: %s" % e)
-    t.part(node.lines, "client.mjs", s.d.socket)
+    t.part(lambda: node.lines("client.mjs", s.d.socket, HELD="https://%s/" % scene.PLAIN))
     t.part(standard, t, node, s.d.socket)
     t.part(upstream, t, node, s.d.socket)
     _, _, said = node.lines("agent.mjs", s.d.socket)
@@ -158,7 +158,7 @@ def main(t):
     t.eq(c.list()["sandboxes"], [], "no sandbox is left")
     c.close()
     t.eq(s.d.stop(), 0, "the daemon ends well")
-    s.judge([(s.github, s.github_credential), (s.openai, s.openai_credential)], [said, more], "a deep agent for Node")
+    s.judge([(s.github, s.github_credential), (s.openai, s.openai_credential), (s.plain, None)], [said, more], "a deep agent for Node")
 
 
 tap.run(main, timeout=400)

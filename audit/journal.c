@@ -52,8 +52,8 @@ struct journal {
     uint64_t credit;  /* bytes that may be appended yet */
     uint64_t told;    /* written, as the logger last heard */
     bool telling;     /* the tick is armed */
-    struct event *tick, *timer, *retry;
-    struct buf late; /* end records that found no room; written before anything else */
+    struct event *tick, *timer, *retry, *turn;
+    struct buf late; /* end records of this turn, and those that found no room; written first */
     TAILQ_HEAD(, journal_wait) waits; /* in the order of upto and of deadline */
     void (*on_ready)(void *arg);
     void *on_ready_arg;
@@ -160,6 +160,7 @@ static int write_late(struct journal *j);
 
 static void close_file(struct journal *j)
 {
+    (void)write_late(j);
     if (j->fd >= 0)
         close(j->fd);
     j->fd = -1;
@@ -167,6 +168,7 @@ static void close_file(struct journal *j)
     j->credit = j->written = j->told = 0;
     buf_free(&j->late);
     event_del(j->retry);
+    event_del(j->turn);
     answer_all(j, false, UINT64_MAX);
     arm_timer(j);
 }
@@ -249,40 +251,57 @@ void journal_attach(struct journal *j, int logger_fd)
 
 /* ---- appending ---- */
 
-/* One whole write(2) within the credit, or -1. */
-static int write_record(struct journal *j, const unsigned char *bytes, size_t n)
+static size_t record_size(const unsigned char *p)
+{
+    return 4 + ((size_t)p[0] << 24 | (size_t)p[1] << 16 | (size_t)p[2] << 8 | p[3]);
+}
+
+/* How many of these bytes are whole records that end within `most`. */
+static size_t whole_records(const unsigned char *p, size_t n, uint64_t most)
+{
+    size_t at = 0;
+    while (at < n && at + record_size(p + at) <= most)
+        at += record_size(p + at);
+    return at;
+}
+
+/* Whole records with one write(2), as many as there is credit for; -> the bytes of those that are
+ * on record. What is in the file beyond them is cut off by the logger before anything else is
+ * written. */
+static size_t write_records(struct journal *j, const unsigned char *bytes, size_t n)
 {
     ssize_t w;
-    if (j->state != JOURNAL_OPEN || n > j->credit)
-        return -1;
+    n = whole_records(bytes, n, j->credit);
+    if (j->state != JOURNAL_OPEN || n == 0)
+        return 0;
     do
         w = write(j->fd, bytes, n);
     while (w < 0 && errno == EINTR);
-    if (w != (ssize_t)n) {
-        if (w > 0) {
-            j->state = JOURNAL_TORN;
-            send_count(j, W_REPAIR, j->written);
-        }
-        return -1;
+    if (w <= 0)
+        return 0;
+    size_t whole = whole_records(bytes, n, (uint64_t)w);
+    j->credit -= whole;
+    j->written += whole;
+    if (whole < (size_t)w) {
+        j->state = JOURNAL_TORN;
+        send_count(j, W_REPAIR, j->written);
     }
-    j->credit -= n;
-    j->written += n;
-    tell_soon(j);
-    return 0;
+    if (whole)
+        tell_soon(j);
+    return whole;
 }
 
 /* 0 when none is left. While some are, nothing new is admitted. */
 static int write_late(struct journal *j)
 {
-    while (buf_len(&j->late)) {
-        const unsigned char *p = buf_data(&j->late);
-        size_t n = 4 + ((size_t)p[0] << 24 | (size_t)p[1] << 16 | (size_t)p[2] << 8 | p[3]);
-        if (write_record(j, p, n) < 0) {
-            struct timeval t = {0, LATE_RETRY_MS * 1000};
-            event_add(j->retry, &t);
-            return -1;
-        }
-        buf_drain(&j->late, n);
+    size_t left = buf_len(&j->late);
+    if (left == 0)
+        return 0;
+    buf_drain(&j->late, write_records(j, buf_data(&j->late), left));
+    if (buf_len(&j->late)) {
+        struct timeval t = {0, LATE_RETRY_MS * 1000};
+        event_add(j->retry, &t);
+        return -1;
     }
     buf_shrink(&j->late);
     return 0;
@@ -293,8 +312,34 @@ static void on_retry(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     write_late(arg);
 }
 
-/* Encode and write; late: keep it for later if there is no room now. */
-static int append(struct journal *j, const struct record *r, uint64_t counter, bool late)
+/* With the ends that wait, in one write; 0, or -1 and it is not on record. */
+static int write_new(struct journal *j, const unsigned char *bytes, size_t n)
+{
+    if (buf_len(&j->late) == 0)
+        return write_records(j, bytes, n) == n ? 0 : -1;
+    if (buf_append(&j->late, bytes, n) < 0)
+        return -1;
+    if (write_late(j) == 0)
+        return 0;
+    buf_cut(&j->late, n); /* it was the last, and not all went */
+    return -1;
+}
+
+/* An end waits for the next record that somebody waits for, at most until this turn of the loop is
+ * over. */
+static int write_end(struct journal *j, const unsigned char *bytes, size_t n)
+{
+    bool first = buf_len(&j->late) == 0;
+    if (n > buf_room(&j->late))
+        (void)write_late(j);
+    if (buf_append(&j->late, bytes, n) < 0)
+        return -1; /* an end that is lost here is made by the logger when the channel ends */
+    if (first)
+        event_active(j->turn, EV_TIMEOUT, 0);
+    return 0;
+}
+
+static int append(struct journal *j, const struct record *r, uint64_t counter, bool end)
 {
     unsigned char bytes[RECORD_MAX + 32];
     if (j->state == JOURNAL_NONE || counter < j->first)
@@ -304,12 +349,7 @@ static int append(struct journal *j, const struct record *r, uint64_t counter, b
         return -1;
     for (int i = 0; i < 8; i++) /* the caller's record is const: its counter goes in here */
         bytes[13 + i] = (unsigned char)(counter >> (56 - 8 * i));
-    if (write_late(j) == 0 && write_record(j, bytes, n) == 0)
-        return 0;
-    if (!late || buf_append(&j->late, bytes, n) < 0)
-        return -1;       /* an end that is lost here is made by the logger when the channel ends */
-    (void)write_late(j); /* arms the timer */
-    return 0;
+    return end ? write_end(j, bytes, n) : write_new(j, bytes, n);
 }
 
 static uint64_t counter_of(struct journal *j, const struct record *r)
@@ -390,7 +430,8 @@ struct journal *journal_new(struct event_base *base, bool synced)
     j->tick = event_new(base, -1, 0, on_tick, j);
     j->timer = event_new(base, -1, 0, on_timer, j);
     j->retry = event_new(base, -1, 0, on_retry, j);
-    if (j->tick == NULL || j->timer == NULL || j->retry == NULL) {
+    j->turn = event_new(base, -1, 0, on_retry, j);
+    if (j->tick == NULL || j->timer == NULL || j->retry == NULL || j->turn == NULL) {
         journal_free(j);
         return NULL;
     }
@@ -401,8 +442,8 @@ void journal_free(struct journal *j)
 {
     if (j == NULL)
         return;
-    struct event *events[] = {j->tick, j->timer, j->retry};
-    if (j->retry)
+    struct event *events[] = {j->tick, j->timer, j->retry, j->turn};
+    if (j->turn)
         detach(j);
     for (size_t i = 0; i < ARRAY_LEN(events); i++)
         if (events[i])

@@ -47,8 +47,9 @@ struct journal_wait *journal_append(struct journal *j, const struct record *r, j
 /* The callback will not run. The record stays; the journal writes the `aborted` of an `admitted`,
  * so the caller writes nothing further of that id. */
 void journal_cancel(struct journal_wait *w);
-/* Append where nobody waits: 0 or -1. An end record that finds no room is kept and written as soon
- * as there is some, before anything else is admitted (bounded: beyond 256 KiB, -1). */
+/* Append where nobody waits: 0 or -1. End records of one turn of the loop are written together, at
+ * its end or with the next record that is appended; those that find no room are kept and written as
+ * soon as there is some, before anything else is admitted (bounded: beyond 256 KiB, -1). */
 int journal_note(struct journal *j, const struct record *r);
 
 #endif

@@ -148,6 +148,13 @@ void buf_drain(struct buf *b, size_t n)
         b->off = 0;
 }
 
+void buf_cut(struct buf *b, size_t n)
+{
+    if (b->wipe && n)
+        explicit_bzero(b->base + b->off + b->len - n, n);
+    b->len -= n;
+}
+
 void buf_clear(struct buf *b)
 {
     buf_drain(b, b->len);

@@ -34,6 +34,7 @@ int buf_append_slice(struct buf *b, struct slice s) WUNUSED;
 int buf_append_str(struct buf *b, const char *s) WUNUSED;
 int buf_printf(struct buf *b, const char *fmt, ...) PRINTF(2, 3) WUNUSED;
 void buf_drain(struct buf *b, size_t n); /* n <= len */
+void buf_cut(struct buf *b, size_t n);   /* the last n bytes; n <= len */
 void buf_clear(struct buf *b);           /* drain all; keeps (and if asked wipes) the memory */
 /* Give memory back when the buffer is empty. */
 void buf_shrink(struct buf *b);

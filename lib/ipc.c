@@ -13,7 +13,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { IPC_QUEUE_MAX = 8 << 20, IPC_BATCH = 64, IPC_SNDBUF = 1 << 20 };
+enum {
+    IPC_QUEUE_MAX = 8 << 20,
+    IPC_BATCH = 64,
+    IPC_SNDBUF = 1 << 20,
+    IPC_GATHER_EACH = 8192,     /* a larger message goes by itself */
+    IPC_GATHER_ALL = 64 * 1024, /* more than this is not held back */
+};
 
 struct queued {
     struct msg m;
@@ -30,10 +36,12 @@ struct ipc {
     void *drained_arg;
     STAILQ_HEAD(, queued) queue;
     size_t queued;
-    const char *dead; /* why, once it is */
-    bool told;        /* on_closed has run */
-    int depth;        /* callbacks on the stack */
-    bool freed;       /* ipc_free was called inside one */
+    struct event *turn;  /* NULL: messages are not gathered */
+    struct msg gathered; /* what goes out when the turn ends */
+    const char *dead;    /* why, once it is */
+    bool told;           /* on_closed has run */
+    int depth;           /* callbacks on the stack */
+    bool freed;          /* ipc_free was called inside one */
 };
 
 /* What a queued message costs us, so that many small ones are bounded too. */
@@ -56,6 +64,10 @@ static void ipc_destroy(struct ipc *ch)
         event_free(ch->wr);
     if (ch->fail)
         event_free(ch->fail);
+    if (ch->turn) {
+        event_free(ch->turn);
+        msg_done(&ch->gathered);
+    }
     if (ch->fd >= 0)
         close(ch->fd);
     free(ch);
@@ -89,6 +101,23 @@ static void on_fail(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     ipc_leave(ch);
 }
 
+/* The messages of one datagram. False: one of them was bad. */
+static bool take_gathered(struct ipc *ch, struct msg *all)
+{
+    bool good = ch->turn != NULL && all->nfds == 0 && !all->lost;
+    while (good && !ch->dead && !ch->freed && buf_len(&all->body) > 0) {
+        struct slice fields;
+        struct msg one;
+        uint8_t byte[2];
+        if (msg_get_u8(all, &byte[0]) < 0 || msg_get_u8(all, &byte[1]) < 0 ||
+            msg_get_slice(all, IPC_GATHER_EACH, &fields) < 0)
+            return false;
+        msg_view(&one, (uint16_t)(byte[0] << 8 | byte[1]), fields);
+        good = ch->on_message(ch, &one, ch->arg) == 0;
+    }
+    return good;
+}
+
 static void on_readable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct ipc *ch = arg;
@@ -102,7 +131,8 @@ static void on_readable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
             ipc_die(ch, r == 0 ? "closed by the peer" : "malformed datagram");
             break;
         }
-        int bad = ch->on_message(ch, &m, ch->arg);
+        bool bad =
+            m.type == IPC_GATHERED ? !take_gathered(ch, &m) : ch->on_message(ch, &m, ch->arg) != 0;
         msg_done(&m);
         if (bad && !ch->freed)
             ipc_die(ch, "bad message");
@@ -161,32 +191,16 @@ struct ipc *ipc_new(struct event_base *base, int fd, ipc_message_fn on_message,
     return ch;
 }
 
-void ipc_free(struct ipc *ch)
-{
-    if (ch == NULL || ch->freed)
-        return;
-    ch->freed = true;
-    if (!ch->dead)
-        ch->dead = "freed";
-    ch->told = true;
-    event_del(ch->rd);
-    event_del(ch->wr);
-    event_del(ch->fail);
-    if (ch->depth == 0)
-        ipc_destroy(ch);
-}
-
 int ipc_fd(const struct ipc *ch)
 {
     return ch->fd;
 }
 
-int ipc_send(struct ipc *ch, struct msg *m)
+/* Out with it, or into the queue behind what waits there. */
+static int send_now(struct ipc *ch, struct msg *m)
 {
     struct queued *q = NULL;
     int r = -1;
-    if (ch == NULL || ch->dead || m->bad)
-        goto out;
     if (STAILQ_EMPTY(&ch->queue)) {
         r = msg_send(ch->fd, m);
         if (r < 0)
@@ -209,9 +223,83 @@ out:
     return r;
 }
 
+static int send_gathered(struct ipc *ch)
+{
+    struct msg m = ch->gathered;
+    if (ch->turn == NULL || buf_len(&m.body) == 0)
+        return 0;
+    msg_init(&ch->gathered, IPC_GATHERED);
+    return send_now(ch, &m);
+}
+
+static void on_turn(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct ipc *ch = arg;
+    if (!ch->dead)
+        send_gathered(ch);
+}
+
+static int gather(struct ipc *ch, struct msg *m)
+{
+    bool first = buf_len(&ch->gathered.body) == 0;
+    msg_put_u8(&ch->gathered, (uint8_t)(m->type >> 8));
+    msg_put_u8(&ch->gathered, (uint8_t)m->type);
+    msg_put_slice(&ch->gathered, buf_slice(&m->body));
+    msg_done(m);
+    if (ch->gathered.bad) {
+        ipc_die(ch, "out of memory");
+        return -1;
+    }
+    if (buf_len(&ch->gathered.body) > IPC_GATHER_ALL)
+        return send_gathered(ch);
+    if (first)
+        event_active(ch->turn, EV_TIMEOUT, 0);
+    return 0;
+}
+
+int ipc_send(struct ipc *ch, struct msg *m)
+{
+    if (ch == NULL || ch->dead || m->bad) {
+        msg_done(m);
+        return -1;
+    }
+    if (ch->turn && m->nfds == 0 && buf_len(&m->body) <= IPC_GATHER_EACH)
+        return gather(ch, m);
+    if (send_gathered(ch) < 0) {
+        msg_done(m);
+        return -1;
+    }
+    return send_now(ch, m);
+}
+
+void ipc_gather(struct ipc *ch)
+{
+    ch->turn = event_new(event_get_base(ch->rd), -1, 0, on_turn, ch);
+    msg_init(&ch->gathered, IPC_GATHERED);
+}
+
+void ipc_free(struct ipc *ch)
+{
+    if (ch == NULL || ch->freed)
+        return;
+    if (!ch->dead)
+        send_gathered(ch); /* last words, as far as the socket takes them */
+    ch->freed = true;
+    if (!ch->dead)
+        ch->dead = "freed";
+    ch->told = true;
+    event_del(ch->rd);
+    event_del(ch->wr);
+    event_del(ch->fail);
+    if (ch->turn)
+        event_del(ch->turn);
+    if (ch->depth == 0)
+        ipc_destroy(ch);
+}
+
 size_t ipc_queued(const struct ipc *ch)
 {
-    return ch->queued;
+    return ch->queued + (ch->turn ? ch->gathered.body.len : 0);
 }
 
 void ipc_on_drained(struct ipc *ch, void (*fn)(void *arg), void *arg)
@@ -235,6 +323,8 @@ void ipc_flush(struct ipc *ch, int ms)
 {
     struct pollfd p = {.fd = ch->fd, .events = POLLOUT};
     ch->depth++; /* the drained callback may free the channel */
+    if (!ch->dead)
+        send_gathered(ch);
     while (!ch->dead && !STAILQ_EMPTY(&ch->queue) && poll(&p, 1, ms) > 0)
         on_writable(ch->fd, EV_WRITE, ch);
     ipc_leave(ch);

@@ -25,6 +25,14 @@ int ipc_fd(const struct ipc *ch);
 /* Queue a message; always takes it over (msg_done is done here). -1 when it was malformed, the
  * queue is over its bound (8 MiB) or the channel is dead; the channel then closes from the loop. */
 int ipc_send(struct ipc *ch, struct msg *m);
+/* A datagram of several messages: this type, then of each u16 type and u32 length before its
+ * fields. */
+enum { IPC_GATHERED = 0xffff };
+
+/* From now on small messages without descriptors go out together, in one datagram a turn of the
+ * loop, in the order in which they were sent; only such a channel takes such a datagram. Both ends
+ * ask for it. Within one datagram ipc_pause comes too late. */
+void ipc_gather(struct ipc *ch);
 /* Bytes waiting in user space, what keeps them included. */
 size_t ipc_queued(const struct ipc *ch);
 /* fn runs each time a queue that had formed has gone out (back-pressure on ourselves). */

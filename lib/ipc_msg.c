@@ -15,6 +15,13 @@ void msg_init(struct msg *m, uint16_t type)
     m->bad = m->lost = false;
 }
 
+void msg_view(struct msg *m, uint16_t type, struct slice fields)
+{
+    msg_init(m, type);
+    m->body.base = (unsigned char *)fields.p;
+    m->body.len = m->body.cap = fields.n;
+}
+
 void msg_done(struct msg *m)
 {
     for (unsigned i = m->next_fd; i < m->nfds; i++)

@@ -24,6 +24,8 @@ struct msg {
 };
 
 void msg_init(struct msg *m, uint16_t type);
+/* For reading fields that lie elsewhere and stay there as long as the message is used; no msg_done. */
+void msg_view(struct msg *m, uint16_t type, struct slice fields);
 /* Closes descriptors that nobody took; wipes the body. */
 void msg_done(struct msg *m);
 

@@ -361,9 +361,10 @@ void exchange_start(struct exchange *x, struct head *h, const struct authority *
 
 struct exchange *exchange_new(struct gate *g, const struct identity *who, struct front front)
 {
-    struct exchange *x = calloc(1, sizeof *x);
+    struct exchange *x = malloc(sizeof *x);
     if (x == NULL)
         return NULL;
+    memset(x, 0, offsetof(struct exchange, head));
     x->gate = g;
     x->who = *who;
     relay_init(&x->relay, front);

@@ -13,7 +13,6 @@ struct exchange {
     struct gate *gate;
     struct identity who;
     enum exchange_state state;
-    struct head head;
     struct authority authority;
     const char *entry;
     const struct rule *rule;
@@ -31,6 +30,7 @@ struct exchange {
     unsigned retry; /* seconds, told with a refusal; 0: nothing is */
     uint64_t taken; /* bytes of the body that came before it was admitted */
     struct watch *watch;
+    struct head head; /* last: large, and set up without clearing it whole */
 };
 
 /* exchange.c */

@@ -452,9 +452,10 @@ void grant_start(struct grant *g, struct grant_request *r)
 
 struct grant *grant_new(struct injector *i, struct front front)
 {
-    struct grant *g = calloc(1, sizeof *g);
+    struct grant *g = malloc(sizeof *g);
     if (g == NULL)
         return NULL;
+    memset(g, 0, offsetof(struct grant, head));
     g->injector = i;
     relay_init(&g->relay, front);
     http_head_init(&g->head);

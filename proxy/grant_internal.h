@@ -26,7 +26,6 @@ struct grant {
     struct relay relay; /* first */
     struct injector *injector;
     enum grant_state state;
-    struct head head;
     struct authority authority;
     char entry[16], token[512];
     struct grant_decided decided;
@@ -49,7 +48,6 @@ struct grant {
     struct origin *origin;
     struct hop_blanks blanks;
     struct gather reply;       /* the body of one with new secrets in it */
-    struct head held;          /* and its head */
     struct origin_facts facts; /* G_CAPTURING: of the origin that is gone */
     bool admitted;
     bool body_whole;  /* and what the search held of it is out */
@@ -59,6 +57,9 @@ struct grant {
     struct scrub *scrub; /* NULL: not filled, or too short a value */
     uint64_t head_hits;
     struct scrub_frames frames;
+    /* Large, and set up without clearing them whole: */
+    struct head head;
+    struct head held; /* of the reply that is gathered */
 };
 
 extern const struct front_ops grant_front_ops; /* grant_reply.c */

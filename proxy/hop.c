@@ -282,6 +282,8 @@ void hop_attach(struct hop *h, int fd)
         fail_all(h, "injector_gone");
     }
     h->ch = ipc_new(h->base, fd, on_message, on_closed, h);
+    if (h->ch)
+        ipc_gather(h->ch);
 }
 
 bool hop_ready(const struct hop *h)

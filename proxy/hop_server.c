@@ -385,6 +385,7 @@ struct hop_server *hop_server_new(struct injector *i, int fd, const char *sandbo
         free(s);
         return NULL;
     }
+    ipc_gather(s->ch);
     ipc_on_drained(s->ch, on_drained, s);
     return s;
 }

@@ -153,12 +153,40 @@ static UNUSED bool bed_closed(int fd)
     return r == 0;
 }
 
+static struct bed_datagram {
+    int fd; /* whose messages are left */
+    struct msg all;
+} bed_held = {.fd = -1};
+
+/* The next message of a channel that gathers, at once, or false. */
+static UNUSED bool bed_next(int fd, struct msg *m)
+{
+    struct bed_datagram *held = &bed_held;
+    struct slice fields;
+    uint8_t type[2];
+    if (held->fd != fd || buf_len(&held->all.body) == 0) {
+        if (held->fd >= 0)
+            msg_done(&held->all);
+        held->fd = -1;
+        if (msg_recv(fd, m) != 1)
+            return false;
+        if (m->type != IPC_GATHERED)
+            return true;
+        *held = (struct bed_datagram){fd, *m};
+    }
+    if ((msg_get_u8(&held->all, &type[0]) | msg_get_u8(&held->all, &type[1]) |
+         msg_get_slice(&held->all, IPC_MSG_MAX, &fields)) < 0)
+        return false;
+    msg_init(m, (uint16_t)(type[0] << 8 | type[1]));
+    return buf_append_slice(&m->body, fields) == 0;
+}
+
 /* The next message of this type for exchange 1 at once, or false. */
 static UNUSED bool bed_take(int fd, uint16_t type, struct msg *m)
 {
     uint32_t id;
     turn();
-    if (msg_recv(fd, m) != 1)
+    if (!bed_next(fd, m))
         return false;
     if (m->type == type && msg_get_u32(m, &id) == 0)
         return true;

@@ -316,6 +316,63 @@ static void test_small(void)
     close_side(&s);
 }
 
+static unsigned far_datagrams(int fd)
+{
+    struct msg m;
+    unsigned n = 0;
+    for (; msg_recv(fd, &m) == 1; n++)
+        msg_done(&m);
+    return n;
+}
+
+/* Small messages of one turn are one datagram; what is large or has descriptors keeps its place
+ * among them. */
+static void test_gather(void)
+{
+    struct side s, t;
+    open_side(&s);
+    ipc_gather(s.ch);
+    for (int i = 0; i < 10; i++)
+        send_one(&s, 100, false);
+    CU_ASSERT(ipc_queued(s.ch) > 1000 && far_datagrams(s.far) == 0);
+    turn();
+    CU_ASSERT_EQUAL(far_datagrams(s.far), 1);
+    send_one(&s, 100, false);
+    send_one(&s, 60000, false);
+    send_one(&s, 100, false);
+    send_one(&s, 100, true);
+    CU_ASSERT_EQUAL(far_datagrams(s.far), 4);
+    for (int i = 0; i < 20; i++)
+        send_one(&s, 8000, false);
+    CU_ASSERT(far_datagrams(s.far) == 2 && s.closed == 0);
+    send_one(&s, 1, false); /* last words */
+    ipc_free(s.ch);
+    s.ch = NULL;
+    CU_ASSERT_EQUAL(far_datagrams(s.far), 1);
+    close_side(&s);
+    open_side(&s); /* the other direction, and a freeing handler in the middle */
+    ipc_gather(s.ch);
+    raw(s.far, "\xff\xff\0\0\0\1\0\0\0\0\0\2\0\0\0\1x", 17);
+    turn();
+    CU_ASSERT(s.messages == 2 && s.closed == 0);
+    s.free_on_message = true;
+    raw(s.far, "\xff\xff\0\0\0\1\0\0\0\0\0\2\0\0\0\1x", 17);
+    turn();
+    CU_ASSERT(s.messages == 3 && s.ch == NULL);
+    close_side(&s);
+    open_side(&s); /* torn inside */
+    ipc_gather(s.ch);
+    raw(s.far, "\xff\xff\0\0\0\1\0\0\0\0\0\2\0\0\0\2x", 17);
+    turn();
+    CU_ASSERT(s.messages == 1 && s.closed == 1);
+    close_side(&s);
+    open_side(&t); /* who does not gather takes none */
+    raw(t.far, "\xff\xff\0\0\0\1\0\0\0\0", 10);
+    turn();
+    CU_ASSERT(t.messages == 0 && t.closed == 1);
+    close_side(&t);
+}
+
 /* The last words of a process, with an owner that frees the channel when they are out. */
 static void test_flush(void)
 {
@@ -384,6 +441,7 @@ void tap_suites(void)
     CU_add_test(s, "pause and resume", test_pause);
     CU_add_test(s, "the queue", test_queue);
     CU_add_test(s, "the queue of small messages", test_small);
+    CU_add_test(s, "gathered", test_gather);
     CU_add_test(s, "flush", test_flush);
     CU_add_test(s, "memfd", test_memfd);
     CU_add_test(s, "half a number", test_half_number);

@@ -234,6 +234,7 @@ static void test_cancel(void)
     struct journal_wait *w = journal_append(f.j, &r, count, &a);
     CU_ASSERT_PTR_NOT_NULL_FATAL(w);
     journal_cancel(w);
+    rig_turns(f.base, 1);
     off_t with_end = length(&f);
     CU_ASSERT_TRUE(with_end > 21);
     record_init(&r, RECORD_DENIED, 2);
@@ -299,6 +300,55 @@ static void test_late_ends(void)
     setrlimit(RLIMIT_FSIZE, &old);
     rig_turns(f.base, 400);
     CU_ASSERT_EQUAL(length(&f), 84);
+    finish(&f);
+}
+
+/* Ends wait for the turn's end or for the next record; a write that is cut inside them leaves those
+ * before the cut on record, and the new record refused. */
+static void test_ends_together(void)
+{
+    struct far_end f;
+    struct record end;
+    struct rlimit old, small = {100, RLIM_INFINITY};
+    uint64_t n = 0;
+    begin(&f, false, 1000);
+    for (uint64_t i = 1; i <= 3; i++)
+        CU_ASSERT_EQUAL(append(&f, i, NULL), 1);
+    record_init(&end, RECORD_COMPLETED, 1);
+    CU_ASSERT_EQUAL(journal_note(f.j, &end), 0);
+    CU_ASSERT_EQUAL(length(&f), 63); /* not yet */
+    CU_ASSERT_EQUAL(append(&f, 4, NULL), 1);
+    CU_ASSERT_EQUAL(length(&f), 105); /* with the next */
+    CU_ASSERT_EQUAL(journal_note(f.j, &end), 0);
+    rig_turns(f.base, 1);
+    CU_ASSERT_EQUAL(length(&f), 126); /* or by itself */
+    while (hear(&f, &n) == W_TICK && n < 126)
+        ;
+    getrlimit(RLIMIT_FSIZE, &old);
+    small = (struct rlimit){126 + 30, old.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    record_init(&end, RECORD_COMPLETED, 2);
+    CU_ASSERT_EQUAL(journal_note(f.j, &end), 0);
+    record_init(&end, RECORD_COMPLETED, 3);
+    CU_ASSERT_EQUAL(journal_note(f.j, &end), 0);
+    CU_ASSERT_EQUAL(setrlimit(RLIMIT_FSIZE, &small), 0);
+    CU_ASSERT_EQUAL(append(&f, 5, NULL), 100);
+    setrlimit(RLIMIT_FSIZE, &old);
+    CU_ASSERT_FALSE(journal_ready(f.j));
+    n = 0;
+    for (int i = 0; i < 5 && hear(&f, &n) != W_REPAIR; i++)
+        ;
+    CU_ASSERT_EQUAL(n, 147); /* the first end stands */
+    CU_ASSERT_EQUAL(truncate(f.path, 147), 0);
+    say(&f, W_REPAIR, 147);
+    CU_ASSERT_EQUAL(length(&f), 168); /* the second came; the refused record did not */
+    finish(&f);
+    begin(&f, false, 1000); /* what a closing journal still holds */
+    CU_ASSERT_EQUAL(append(&f, 1, NULL), 1);
+    CU_ASSERT_EQUAL(journal_note(f.j, &end), 0);
+    close(f.sock);
+    rig_turns(f.base, 20);
+    CU_ASSERT_EQUAL(length(&f), 42);
     finish(&f);
 }
 
@@ -376,6 +426,7 @@ void suite_journal(void)
     CU_add_test(s, "the logger ends and comes back", test_logger_gone);
     CU_add_test(s, "a bad logger is cut off", test_bad_logger);
     CU_add_test(s, "ends that find no room come late, but first", test_late_ends);
+    CU_add_test(s, "ends of a turn go together", test_ends_together);
     CU_add_test(s, "a short write waits for its repair", test_short_write);
 }
 

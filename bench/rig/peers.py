@@ -1,0 +1,244 @@
+"""The proxies that are measured: each starts, says where it listens and how it is reached, and ends."""
+import glob
+import os
+import shutil
+import subprocess
+
+from harness import durward, tap
+from . import origin as rig_origin
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+VALUE = "Bearer " + rig_origin.SECRET
+HOST = rig_origin.HOST
+
+
+class Peer:
+    """A program of somebody's. static: TLS straight to it, no CONNECT. injects: what /seen must say.
+    words: where its name in the table needs them."""
+    static, injects, program, names, checks, events = False, "right|", None, True, True, True
+
+    def __init__(self, test, origin, ca, cores):
+        self.test, self.origin, self.ca, self.cores = test, origin, ca, cores
+        self.dir = test.mkdir(self.name)
+        self.port = rig_origin.free_port()
+        self.process = None
+
+    @classmethod
+    def missing(cls):
+        path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+        return None if cls.program is None or shutil.which(cls.program, path=path) else cls.program
+
+    def path(self, name, text=None):
+        path = os.path.join(self.dir, name)
+        if text is not None:
+            with open(path, "w") as f:
+                f.write(text)
+        return path
+
+    def start(self):
+        log = open(self.path("log"), "wb")
+        env = dict(os.environ, PATH=os.environ.get("PATH", "") + ":/usr/sbin:/sbin", BENCH_VALUE=VALUE,
+                   HOME=self.dir)
+        self.process = self.test.popen(self.command(), stdout=log, stderr=log, env=env)
+        log.close()
+        rig_origin.wait_port(self.port, self.process, self.name, 40)
+
+    def stop(self):
+        if self.process is not None:
+            tap.stop(self.process)
+        self.process = None
+
+    def pids(self):
+        return [self.process.pid] + [p for p, _ in tap.descendants(self.process.pid)]
+
+    def target(self, what="origin"):
+        """The port that a request of this kind names."""
+        return {"origin": self.origin.port, "events": self.origin.events_port,
+                "bad": self.origin.bad_port}[what]
+
+    def leaf(self):
+        return self.ca.issue(HOST, "*." + HOST)
+
+
+class Nginx(Peer):
+    """The practical limit: one static TLS server in front of one TLS origin, a header set."""
+    name, program, static = "nginx", "nginx", True
+
+    def command(self):
+        crt, key = self.leaf()
+        self.events_at, self.bad_at = rig_origin.free_port(), rig_origin.free_port()
+        server = """
+    upstream u{at} {{ server 127.0.0.1:{to}; keepalive 1024; keepalive_requests 1000000000; keepalive_timeout 600s; }}
+    server {{
+        listen 127.0.0.1:{at} ssl backlog=4096;
+        ssl_certificate %s; ssl_certificate_key %s; ssl_session_cache shared:s:8m; ssl_protocols TLSv1.2 TLSv1.3;
+        location / {{
+            proxy_pass https://u{at}; proxy_http_version 1.1; proxy_buffering {buffering};
+            proxy_set_header Connection ""; proxy_set_header Host $http_host;
+            proxy_set_header Authorization "%s";
+            proxy_ssl_verify on; proxy_ssl_trusted_certificate %s; proxy_ssl_server_name on; proxy_ssl_name %s;
+            proxy_ssl_session_reuse on; proxy_buffers 16 32k; proxy_busy_buffers_size 128k; proxy_max_temp_file_size 0;
+        }}
+    }}""" % (crt, key, VALUE, self.origin.ca.pem, HOST)
+        servers = "".join(server.format(at=at, to=to, buffering=how) for at, to, how in (
+            (self.port, self.origin.port, "on"), (self.events_at, self.origin.events_port, "off"),
+            (self.bad_at, self.origin.bad_port, "on")))
+        return ["nginx", "-p", self.dir, "-c", self.path("conf", """
+daemon off; worker_processes %d; error_log %s/error.log crit; pid %s/pid; worker_rlimit_nofile 16384;
+events { worker_connections 8192; }
+http {
+    access_log off; keepalive_timeout 600s; keepalive_requests 1000000000; tcp_nodelay on;
+    client_body_temp_path b; proxy_temp_path p; fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s;
+%s
+}
+""" % (self.cores, self.dir, self.dir, servers))]
+
+    def at(self, what="origin"):
+        return {"origin": self.port, "events": self.events_at, "bad": self.bad_at}[what]
+
+
+class HAProxy(Peer):
+    name, program, static = "haproxy", "haproxy", True
+
+    def command(self):
+        crt, key = self.leaf()
+        both = self.path("both.pem", open(crt).read() + open(key).read())
+        self.events_at, self.bad_at = rig_origin.free_port(), rig_origin.free_port()
+        text = """
+global
+    maxconn 6000
+    nbthread %d
+    ulimit-n 16384
+defaults
+    mode http
+    timeout connect 10s
+    timeout client 600s
+    timeout server 600s
+    timeout http-keep-alive 600s
+    http-reuse always
+""" % self.cores
+        for at, to in ((self.port, self.origin.port), (self.events_at, self.origin.events_port),
+                       (self.bad_at, self.origin.bad_port)):
+            text += """
+listen p%d
+    bind 127.0.0.1:%d ssl crt %s
+    http-request set-header Authorization "%s"
+    server o 127.0.0.1:%d ssl verify required ca-file %s sni str(%s) verifyhost %s pool-max-conn 1024
+""" % (at, at, both, VALUE, to, self.origin.ca.pem, HOST, HOST)
+        return ["haproxy", "-db", "-f", self.path("conf", text)]
+
+    at = Nginx.at
+
+
+class Squid(Peer):
+    """ssl_bump before the origin is asked: the upstream connections are pooled."""
+    name, program = "squid", "squid"
+
+    def command(self):
+        both = self.path("both.pem", open(self.ca.pem).read() + open(self.ca.key).read())
+        made = glob.glob("/usr/lib*/squid/security_file_certgen")[0]
+        base = self.path("db")
+        shutil.rmtree(base, ignore_errors=True)
+        subprocess.run([made, "-c", "-s", base, "-M", "16MB"], check=True, stdout=subprocess.DEVNULL)
+        if os.geteuid() == 0:
+            subprocess.run(["chown", "-R", "proxy", self.dir], check=True)
+        return ["squid", "-N", "-f", self.path("conf", """
+http_port 127.0.0.1:%d ssl-bump generate-host-certificates=on dynamic_cert_mem_cache_size=16MB tls-cert=%s
+sslcrtd_program %s -s %s -M 16MB
+sslcrtd_children 4 startup=1 idle=1
+ssl_bump bump all
+tls_outgoing_options cafile=%s flags=NO_DEFAULT_CA
+request_header_add Authorization "%s" all
+http_access allow all
+max_filedescriptors 16384
+cache deny all
+cache_mem 8 MB
+access_log none
+cache_log %s
+pid_filename none
+via off
+forwarded_for delete
+client_idle_pconn_timeout 10 minutes
+server_idle_pconn_timeout 10 minutes
+shutdown_lifetime 0 seconds
+""" % (self.port, both, made, base, self.origin.ca.pem, VALUE, self.path("cache.log")))]
+
+
+class Mitmproxy(Peer):
+    name, program = "mitmproxy", "mitmdump"
+
+    def command(self):
+        home = self.test.mkdir(os.path.join(self.name, "home"))
+        with open(os.path.join(home, "mitmproxy-ca.pem"), "w") as f:
+            f.write(open(self.ca.key).read() + open(self.ca.pem).read())
+        return ["mitmdump", "-q", "--listen-host", "127.0.0.1", "-p", str(self.port), "--set", "confdir=" + home,
+                "--set", "ssl_verify_upstream_trusted_ca=" + self.origin.ca.pem, "--set", "http2=false",
+                "-s", os.path.join(HERE, "addheader.py")]
+
+
+class Sslsplit(Peer):
+    """A relay of bytes between two TLS connections: no HTTP, no header, one origin."""
+    name, program, static, injects, names, checks = "sslsplit", "sslsplit", True, "|", False, False
+    events = False
+
+    def command(self):
+        return ["sslsplit", "-k", self.ca.key, "-c", self.ca.pem, "-P", "ssl", "127.0.0.1", str(self.port),
+                "127.0.0.1", str(self.origin.port)]
+
+    def at(self, what="origin"):
+        return self.port
+
+
+class Go(Peer):
+    name, program = "go", "go"
+
+    def command(self):
+        built = self.path("interceptor")
+        env = dict(os.environ, GO111MODULE="off", GOFLAGS="", GOCACHE=self.test.mkdir(self.name + "/cache"),
+                   HOME=self.dir)
+        subprocess.run(["go", "build", "-o", built, os.path.join(HERE, "interceptor.go")], check=True, env=env)
+        shutil.rmtree(os.path.join(self.dir, "cache"), ignore_errors=True)
+        return ["env", "GOMAXPROCS=%d" % self.cores, built, str(self.port), self.ca.pem, self.ca.key,
+                self.origin.ca.pem, VALUE]
+
+
+class Node(Peer):
+    name, program, names = "node", "node", False
+
+    def command(self):
+        script = self.path("interceptor.mjs", open(os.path.join(HERE, "interceptor.js")).read())
+        return ["node", script, str(self.port), self.ca.pem, self.ca.key, self.origin.ca.pem, VALUE] + list(self.leaf())
+
+
+class Durward(Peer):
+    """`durward serve` with one listener bound to a policy; audit `written`, as it is by default."""
+    rule = {"set_headers": {"X-Bench": "plain"}}
+    name, injects = "gate", "|plain"
+
+    def start(self):
+        d = durward.Durward(self.test, self.name + "-d")
+        d.secret("bench", rig_origin.SECRET)
+        ports = [self.origin.port, self.origin.events_port, self.origin.bad_port]
+        where = {"%s:%d" % (HOST, p): "127.0.0.1" for p in ports}
+        where[".%s:%d" % (HOST, self.origin.port)] = "127.0.0.1"
+        d.extra["upstream"] = {"ca": [self.origin.ca.pem], "resolve": where}
+        d.extra["ca"] = {"cert": self.ca.pem, "key": self.ca.key}
+        os.chmod(self.ca.key, 0o600)
+        d.audit["durability"] = "written"
+        d.limits["mints"] = 10000
+        d.policy("bench", [dict({"allow": "%s:%d/**" % (h, p)}, **self.rule)
+                           for h in (HOST, "." + HOST) for p in ports])
+        d.listen = [{"http": "127.0.0.1:%d" % self.port, "policy": "bench"}]
+        self.process, self.d = d.serve(), d
+
+    def stop(self):
+        if self.process is not None:
+            self.d.stop()
+        self.process = None
+
+
+class DurwardCredential(Durward):
+    name, injects, rule = "injector", "right|", {"with": {"bearer": "bench"}}
+
+
+ALL = (Nginx, HAProxy, Durward, DurwardCredential, Squid, Sslsplit, Go, Node, Mitmproxy)

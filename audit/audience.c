@@ -6,12 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_MAX = 64 };
+enum { KEY_MAX = 64, WATCHERS = 2 };
+
+struct watcher {
+    struct ipc *ch; /* borrowed; NULL: nobody */
+    uint64_t skipped[RECORD_KINDS];
+};
 
 struct audience {
     struct buf kept;
-    struct ipc *watcher; /* borrowed; NULL: nobody watches */
-    uint64_t skipped[RECORD_KINDS];
+    struct watcher watchers[WATCHERS];
     char key[KEY_MAX];
     size_t key_length;
 };
@@ -75,16 +79,17 @@ static struct slice behind(struct slice all, struct slice part)
 
 /* ---- the watcher ---- */
 
-static void tell(struct audience *a, enum audience_part part, struct slice lines)
+static void tell(struct audience *a, const struct watcher *w, enum audience_part part,
+                 struct slice lines)
 {
     struct msg m;
     msg_init(&m, W_WATCHED);
     msg_put_u8(&m, (uint8_t)part);
     for (size_t i = 0; i < RECORD_KINDS; i++)
-        msg_put_u64(&m, a->skipped[i]);
-    msg_put_bytes(&m, a->key, part == AUDIENCE_KEPT_END ? a->key_length : 0);
+        msg_put_u64(&m, w->skipped[i]);
+    msg_put_bytes(&m, a->key, part == AUDIENCE_LIVE ? 0 : a->key_length);
     msg_put_slice(&m, lines);
-    ipc_send(a->watcher, &m); /* a dead channel says so by its closed callback */
+    ipc_send(w->ch, &m); /* a dead channel says so by its closed callback */
 }
 
 static void keep(struct audience *a, struct slice lines)
@@ -98,36 +103,59 @@ static void keep(struct audience *a, struct slice lines)
         buf_clear(&a->kept); /* out of memory: what is kept has no gap */
 }
 
-void audience_lines(struct audience *a, struct slice lines)
+static void show(struct audience *a, struct watcher *w, struct slice lines)
 {
     struct slice part;
-    keep(a, lines);
-    for (; a->watcher && lines.n; lines = behind(lines, part)) {
+    for (; lines.n; lines = behind(lines, part)) {
         part = audience_cut(lines, AUDIENCE_CHUNK);
-        if (ipc_queued(a->watcher) > AUDIENCE_BEHIND)
-            audience_tally(part, a->skipped);
+        if (ipc_queued(w->ch) > AUDIENCE_BEHIND)
+            audience_tally(part, w->skipped);
         else
-            tell(a, AUDIENCE_LIVE, part);
+            tell(a, w, AUDIENCE_LIVE, part);
     }
 }
 
-void audience_watch(struct audience *a, struct ipc *ch)
+void audience_lines(struct audience *a, struct slice lines)
 {
-    struct slice all = buf_slice(&a->kept), part;
-    if (a->watcher != ch)
-        memset(a->skipped, 0, sizeof a->skipped);
-    a->watcher = ch;
+    keep(a, lines);
+    for (size_t i = 0; i < WATCHERS; i++)
+        if (a->watchers[i].ch)
+            show(a, &a->watchers[i], lines);
+}
+
+/* Whose it is already, a free one, or the first. */
+static struct watcher *seat(struct audience *a, const struct ipc *ch)
+{
+    struct watcher *found = NULL;
+    for (size_t i = WATCHERS; i-- > 0;)
+        if (a->watchers[i].ch == NULL)
+            found = &a->watchers[i];
+    for (size_t i = 0; i < WATCHERS; i++)
+        if (a->watchers[i].ch == ch)
+            return &a->watchers[i];
+    if (found == NULL)
+        found = &a->watchers[0];
+    memset(found, 0, sizeof *found);
+    return found;
+}
+
+void audience_watch(struct audience *a, struct ipc *ch, bool kept)
+{
+    struct slice all = kept ? buf_slice(&a->kept) : (struct slice){"", 0}, part;
+    struct watcher *w = seat(a, ch);
+    w->ch = ch;
     for (; all.n && ipc_queued(ch) < 2 * AUDIENCE_KEPT; all = behind(all, part)) {
         part = audience_cut(all, AUDIENCE_CHUNK);
-        tell(a, AUDIENCE_KEPT_PART, part);
+        tell(a, w, AUDIENCE_KEPT_PART, part);
     }
-    tell(a, AUDIENCE_KEPT_END, (struct slice){"", 0});
+    tell(a, w, AUDIENCE_KEPT_END, (struct slice){"", 0});
 }
 
 void audience_leave(struct audience *a, const struct ipc *ch)
 {
-    if (a && a->watcher == ch)
-        a->watcher = NULL;
+    for (size_t i = 0; a && i < WATCHERS; i++)
+        if (a->watchers[i].ch == ch)
+            a->watchers[i].ch = NULL;
 }
 
 int audience_get(struct msg *m, struct watched *w, struct slice *key)

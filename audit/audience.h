@@ -1,6 +1,7 @@
-/* Who watches the log as it is written: the controller, for the console. Lines go out as they stand
- * in the file, once they are in it. A watcher that is slow is passed over and told exactly how much
- * it missed; the logger never waits for one. The last lines are kept, for whoever comes. */
+/* Who watches the log as it is written: the controller, for the console, and the courier, for OTLP.
+ * Lines go out as they stand in the file, once they are in it. A watcher that is slow is passed
+ * over and told exactly how much it missed; the logger never waits for one. The last lines are
+ * kept, for whoever comes. */
 #ifndef DURWARD_AUDIENCE_H
 #define DURWARD_AUDIENCE_H
 
@@ -27,8 +28,9 @@ struct audience;
 struct audience *audience_new(struct slice public_key);      /* 32 bytes; told to watchers */
 void audience_free(struct audience *a);                      /* NULL is fine */
 void audience_lines(struct audience *a, struct slice lines); /* they are in the file now */
-/* From now on, and first of all what is kept. One at a time: another takes its place. */
-void audience_watch(struct audience *a, struct ipc *ch);
+/* From now on, and, if so wished, first of all what is kept. Two at a time: a third takes the place
+ * of one. */
+void audience_watch(struct audience *a, struct ipc *ch, bool kept);
 void audience_leave(struct audience *a, const struct ipc *ch); /* it may be somebody else's */
 
 /* How many of each kind. */

@@ -4,6 +4,7 @@
 #include "log_dir.h"
 #include "render.h"
 #include "stamp.h"
+#include "terms.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { HASHES = 4, HOST_LOWER_MAX = 512, PENDING_SUFFIX = 5 };
+enum { HASHES = 4, PENDING_SUFFIX = 5 };
 
 /* As it lies on disk, in the byte order of this machine: another's is not taken. */
 struct log_index {
@@ -51,13 +52,6 @@ static uint64_t hash_bytes(uint64_t h, const char *p, size_t n)
     return h;
 }
 
-static uint64_t term(const char *key, struct slice value)
-{
-    uint64_t h = hash_bytes(UINT64_C(14695981039346656037), key, strlen(key) + 1);
-    h = hash_bytes(h, value.p, value.n);
-    return h ^ h >> 29;
-}
-
 static void set(struct log_index *x, uint64_t h)
 {
     for (int i = 0; i < HASHES; i++, h = h * UINT64_C(6364136223846793005) + 1442695040888963407u) {
@@ -83,54 +77,7 @@ static uint64_t sum_of(const struct log_index *x)
     return hash_bytes(h, (const char *)x->filter, sizeof x->filter);
 }
 
-static struct slice lower(struct slice s, char to[HOST_LOWER_MAX])
-{
-    size_t n = s.n < HOST_LOWER_MAX ? s.n : HOST_LOWER_MAX;
-    for (size_t i = 0; i < n; i++)
-        to[i] = ascii_lower(s.p[i]);
-    return (struct slice){to, n};
-}
-
 /* ---- lines ---- */
-
-/* The value of a key in a line; n is 0 when there is none. Values hold no quote (audit/render.h).
- */
-static struct slice value_of(struct slice line, const char *key)
-{
-    const char *at = memmem(line.p, line.n, key, strlen(key));
-    if (at == NULL)
-        return (struct slice){"", 0};
-    at += strlen(key);
-    bool quoted = at < line.p + line.n && *at == '"';
-    at += quoted;
-    struct slice rest = {at, (size_t)(line.p + line.n - at)};
-    size_t n = 0;
-    while (n < rest.n && (quoted ? rest.p[n] != '"' : rest.p[n] != ',' && rest.p[n] != '}'))
-        n++;
-    return (struct slice){rest.p, n};
-}
-
-/* The host, each domain above it with its leading dot, and the whole as it stands. */
-static void add_host(struct log_index *x, struct slice authority)
-{
-    char text[HOST_LOWER_MAX];
-    struct slice all = lower(authority, text), host = query_host(all);
-    if (all.n == 0)
-        return;
-    set(x, term("host", all));
-    set(x, term("host", host));
-    for (size_t i = 0; i < host.n; i++)
-        if (host.p[i] == '.')
-            set(x, term("host", (struct slice){host.p + i, host.n - i}));
-}
-
-static const struct {
-    const char *key, *find;
-} words[] = {
-    {"sandbox", ",\"sandbox\":"}, {"policy", ",\"policy\":"},         {"rule", ",\"rule\":"},
-    {"method", ",\"method\":"},   {"credential", ",\"credential\":"}, {"code", ",\"code\":"},
-    {"role", ",\"role\":"},       {"status", ",\"status\":"},
-};
 
 /* Of an id: the number of its writer's journal. Whole ids are too many. */
 static struct slice writer_of(struct slice id)
@@ -139,21 +86,20 @@ static struct slice writer_of(struct slice id)
     return dash > 0 ? (struct slice){id.p, (size_t)dash} : id;
 }
 
+static void add_term(void *arg, uint64_t term, bool of_request UNUSED)
+{
+    set(arg, term);
+}
+
 void log_index_line(struct log_index *x, struct slice line)
 {
     struct render_head h;
     if (render_parse(line, &h) < 0)
         return;
     x->kinds |= 1U << h.kind;
-    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
-        struct slice v = value_of(line, words[i].find);
-        if (v.n)
-            set(x, term(words[i].key, v));
-    }
-    set(x, term("id", writer_of(value_of(line, ",\"id\":"))));
-    add_host(x, value_of(line, ",\"authority\":"));
-    add_host(x, value_of(line, ",\"target\":"));
-    struct slice at = value_of(line, ",\"received\":");
+    terms_line(line, add_term, x);
+    set(x, terms_hash("id", writer_of(terms_value(line, ",\"id\":"))));
+    struct slice at = terms_value(line, ",\"received\":");
     if (at.n == 0 || at.n >= STAMP_MAX)
         return;
     if (x->first[0] == 0 || memcmp(at.p, x->first, at.n) < 0)
@@ -249,25 +195,16 @@ static struct log_index *load(int dirfd, const char *log)
 
 /* ---- questions ---- */
 
-/* What the log writes as it is given; other values are not looked up. */
-static bool is_plain(const char *s)
-{
-    for (; *s; s++)
-        if (*s < 0x20 || *s > 0x7e || *s == '"' || *s == '\\')
-            return false;
-    return true;
-}
-
 static bool absent(const struct log_index *x, const char *key, const char *value)
 {
-    return value && is_plain(value) && !has(x, term(key, slice_str(value)));
+    return value && terms_plain(value) && !has(x, terms_hash(key, slice_str(value)));
 }
 
 static bool host_absent(const struct log_index *x, const char *host)
 {
-    char text[HOST_LOWER_MAX];
-    return host && is_plain(host) && strlen(host) < HOST_LOWER_MAX &&
-           !has(x, term("host", lower(slice_str(host), text)));
+    char text[TERMS_HOST_MAX];
+    return host && terms_plain(host) && strlen(host) < TERMS_HOST_MAX &&
+           !has(x, terms_hash("host", terms_lower(slice_str(host), text)));
 }
 
 bool log_index_follows(const struct query_filter *f)
@@ -285,7 +222,7 @@ static bool may(const struct log_index *x, const struct query_filter *f)
     if (absent(x, "sandbox", f->sandbox) || absent(x, "policy", f->policy) ||
         absent(x, "rule", f->rule) || absent(x, "credential", f->credential) ||
         absent(x, "method", f->method) || host_absent(x, f->host) ||
-        (f->id && !has(x, term("id", writer_of(slice_str(f->id))))))
+        (f->id && !has(x, terms_hash("id", writer_of(slice_str(f->id))))))
         return false;
     if (log_index_follows(f))
         return true; /* what an end says of itself may stand in another file than its beginning */

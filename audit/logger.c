@@ -188,6 +188,7 @@ static void on_turn(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
         if (ch->dirty)
             channel_pump(ch);
     }
+    logger_notice(l);
     TAILQ_FOREACH(ch, &l->channels, link)
     sync |= channel_wants_sync(ch);
     if (flush(l, sync) < 0)
@@ -372,6 +373,7 @@ void logger_free(struct logger *l)
     free_event(l->second);
     free_event(l->deadline);
     audience_free(l->audience);
+    thresholds_free(l->thresholds);
     log_index_free(l->index);
     log_file_free(l->log);
     signing_key_free(l->key);

@@ -77,14 +77,15 @@ static void on_closed(struct ipc *ipc UNUSED, const char *why UNUSED, void *arg)
     channel_close(arg);
 }
 
-/* Only the controller shows the log to anybody. */
+/* Only these two show the log to anybody. */
 static int on_watch(struct channel *ch, struct msg *m)
 {
     uint8_t on;
-    if (ch->file.role != ROLE_CONTROLLER || (msg_get_u8(m, &on) | msg_end(m)) < 0)
+    if ((ch->file.role != ROLE_CONTROLLER && ch->file.role != ROLE_COURIER) ||
+        (msg_get_u8(m, &on) | msg_end(m)) < 0 || on > 2)
         return -1;
     if (on)
-        audience_watch(ch->logger->audience, ch->ipc);
+        audience_watch(ch->logger->audience, ch->ipc, on == 1);
     else
         audience_leave(ch->logger->audience, ch->ipc);
     return 0;
@@ -227,6 +228,7 @@ static void count(struct logger *l, const struct record_view *v, const struct re
 {
     uint64_t ms = 0;
     counts_note(&l->counts, v, from);
+    thresholds_note(l->thresholds, v, from, logger_ms() / 1000);
     meter_time(SPAN_AUDIT_LAG, now > v->wall_ns ? (now - v->wall_ns) / 1000 : 0);
     bool end = v->kind == RECORD_COMPLETED || v->kind == RECORD_ABORTED;
     if (end && slice_u64(v->field[RF_MS], INT64_MAX / 1000, &ms) == 0)

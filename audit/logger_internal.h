@@ -8,11 +8,13 @@
 #include "ipc.h"
 #include "journal_file.h"
 #include "log_file.h"
+#include "begun_terms.h"
 #include "log_index.h"
 #include "logger.h"
 #include "open_ids.h"
 #include "proc.h"
 #include "signing_key.h"
+#include "thresholds.h"
 
 #include <sys/queue.h>
 
@@ -76,11 +78,13 @@ struct logger {
     struct logger_keep keep;
     struct squeeze *squeeze; /* the closed file that is being compressed */
     struct event *squeeze_turn;
+    struct begun_terms *begun;        /* requests without an end in the files compressed so far */
     uint64_t checkpoint_ms, prune_ms; /* when last, monotonic */
     char checkpoint[1024];            /* the last one's line, until it is handed on */
     struct counts counts;
     struct audience *audience;
     struct log_index *index; /* of the active file; NULL: not of all of it, so none is written */
+    struct thresholds *thresholds; /* NULL: none are set */
     bool anchored, rotate_asked;
     bool started, failing, head_failing, stopping, forced, finished, ok;
     unsigned char chunk[LOGGER_CHUNK];
@@ -102,6 +106,10 @@ void logger_index(struct logger *l, struct slice lines); /* they are in the acti
 void logger_keep(struct logger *l);                      /* each second */
 void logger_keep_last(struct logger *l);                 /* before the end */
 void logger_keep_end(struct logger *l);
+
+/* logger_notice.c: thresholds that were reached, into the log and to the parent. */
+int logger_take_thresholds(struct logger *l, struct msg *m);
+void logger_notice(struct logger *l);
 
 /* logger_start.c: everything that W_INIT asks for. */
 int logger_start(struct logger *l, struct msg *m, struct err *err);

@@ -3,6 +3,7 @@
 #include "logger_internal.h"
 
 #include "checkpoint.h"
+#include "log_blocks.h"
 #include "prune.h"
 #include "squeeze.h"
 #include "stamp.h"
@@ -77,7 +78,7 @@ static void rotate(struct logger *l)
         close_index(l, closed);
     if (closed[0] == 0 || !l->keep.compress || l->squeeze)
         return;
-    l->squeeze = squeeze_new(l->dir, closed, &err);
+    l->squeeze = squeeze_new(l->dir, closed, l->begun, &err);
     if (l->squeeze == NULL)
         logger_warn(l, "%s", err.text);
     else
@@ -126,6 +127,7 @@ static void prune(struct logger *l)
     if (unlinkat(l->dir, p.name, 0) < 0)
         logger_warn(l, "%s could not be removed", p.name);
     log_index_remove(l->dir, p.name);
+    log_blocks_remove(l->dir, p.name);
     l->prune_ms = 0; /* there may be more */
 }
 
@@ -152,6 +154,7 @@ void logger_keep_last(struct logger *l)
 int logger_keep_start(struct logger *l)
 {
     l->checkpoint_ms = logger_ms();
+    l->begun = begun_terms_new(); /* without it there is no index of blocks */
     l->squeeze_turn = event_new(l->base, -1, 0, on_squeeze, l);
     return l->squeeze_turn ? 0 : -1;
 }
@@ -160,6 +163,7 @@ void logger_keep_end(struct logger *l)
 {
     squeeze_free(l->squeeze);
     l->squeeze = NULL;
+    begun_terms_free(l->begun);
     if (l->squeeze_turn)
         event_free(l->squeeze_turn);
 }

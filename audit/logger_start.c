@@ -217,8 +217,8 @@ int logger_start(struct logger *l, struct msg *m, struct err *err)
     if ((msg_get_u8(m, &durability) | msg_get_str(m, subdir, sizeof subdir) |
          msg_get_u64(m, &k->rotate_bytes) | msg_get_u64(m, &k->rotate_seconds) |
          msg_get_u8(m, &compress) | msg_get_u64(m, &k->keep_bytes) |
-         msg_get_u64(m, &k->keep_seconds) | msg_get_u8(m, &anchored) | msg_get_fd(m, &l->base_dir) |
-         msg_end(m)) < 0 ||
+         msg_get_u64(m, &k->keep_seconds) | msg_get_u8(m, &anchored) |
+         logger_take_thresholds(l, m) | msg_get_fd(m, &l->base_dir) | msg_end(m)) < 0 ||
         durability > 1 || compress > 1 || anchored > 1 || k->rotate_bytes == 0)
         return err_set(err, ERR_PARSE, "malformed W_INIT");
     k->compress = compress;

@@ -1,5 +1,7 @@
 #include "query.h"
 
+#include "grams.h"
+#include "id_lines.h"
 #include "sieve.h"
 #include "stamp.h"
 
@@ -7,16 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BEGUN_SLOTS = 8192 };
-
-/* Beginnings, by directory and id; a newer one takes the slot, so memory is bounded. */
-struct begun {
-    unsigned tag;
-    uint32_t channel;
-    uint64_t counter;
-    char *line; /* NULL: empty. Read as JSON only when an end asks for it */
-    size_t n, room;
-};
+enum { BEGUN_SLOTS = 8192, BACKWARDS_SLOTS = 65536 };
 
 struct query {
     struct query_filter f;
@@ -24,28 +17,55 @@ struct query {
     query_fn fn;
     void *arg;
     uint64_t bad, matched;
-    struct begun begun[BEGUN_SLOTS];
+    struct id_lines *begun;   /* beginnings that an end may yet ask for */
+    struct id_lines *waiting; /* backwards: ends whose beginning is still to come. Else NULL */
 };
 
 struct query *query_new(const struct query_filter *f, query_fn fn, void *arg)
 {
     struct query *q = calloc(1, sizeof *q);
-    if (q) {
-        q->f = *f;
-        sieve_init(&q->sieve, f);
-        q->fn = fn;
-        q->arg = arg;
+    if (q == NULL || (q->begun = id_lines_new(BEGUN_SLOTS)) == NULL) {
+        free(q);
+        return NULL;
     }
+    q->f = *f;
+    sieve_init(&q->sieve, f);
+    q->fn = fn;
+    q->arg = arg;
     return q;
+}
+
+struct query *query_backwards(const struct query_filter *f, query_fn fn, void *arg)
+{
+    struct query *q = query_new(f, fn, arg);
+    if (q == NULL)
+        return NULL;
+    id_lines_free(q->begun);
+    q->begun = id_lines_new(BACKWARDS_SLOTS);
+    q->waiting = id_lines_new(BACKWARDS_SLOTS);
+    if (q->begun && q->waiting)
+        return q;
+    query_free(q);
+    return NULL;
 }
 
 void query_free(struct query *q)
 {
     if (q == NULL)
         return;
-    for (size_t i = 0; i < BEGUN_SLOTS; i++)
-        free(q->begun[i].line);
+    id_lines_free(q->begun);
+    id_lines_free(q->waiting);
     free(q);
+}
+
+bool query_waits(const struct query *q)
+{
+    return q->waiting && id_lines_count(q->waiting) > 0;
+}
+
+void query_forget(struct query *q)
+{
+    id_lines_clear(q->waiting);
 }
 
 uint64_t query_bad(const struct query *q)
@@ -144,11 +164,9 @@ static bool is_host(const char *want, const char *authority)
 
 static bool contains(struct slice line, const char *text)
 {
-    struct slice t = slice_str(text);
-    for (size_t i = 0; t.n <= line.n && i <= line.n - t.n; i++)
-        if (slice_ieq((struct slice){line.p + i, t.n}, t))
-            return true;
-    return false;
+    struct slice part[2];
+    grams_parts(line, part);
+    return sieve_find(part[0], slice_str(text)) || sieve_find(part[1], slice_str(text));
 }
 
 static bool in_time(const struct query_filter *f, const char *received)
@@ -176,48 +194,17 @@ static bool matches(const struct query_filter *f, const struct query_row *r)
     return in_time(f, r->received) && (f->text == NULL || contains(r->line, f->text));
 }
 
-static struct begun *slot(struct query *q, unsigned tag, const struct render_head *h)
-{
-    uint64_t n = (h->counter ^ (uint64_t)h->channel << 40 ^ (uint64_t)tag << 56) *
-                 UINT64_C(0x9e3779b97f4a7c15);
-    return &q->begun[n >> 32 & (BEGUN_SLOTS - 1)];
-}
-
-/* The beginning of this record's id, if it is still remembered. */
-static const struct begun *begun_of(struct query *q, unsigned tag, const struct render_head *h)
-{
-    const struct begun *b = slot(q, tag, h);
-    bool same_id = b->tag == tag && b->channel == h->channel && b->counter == h->counter;
-    return same_id && b->line ? b : NULL;
-}
-
-static void remember(struct query *q, unsigned tag, const struct render_head *h, struct slice line)
-{
-    struct begun *b = slot(q, tag, h);
-    if (line.n > b->room) {
-        free(b->line);
-        b->line = malloc(line.n);
-        b->room = b->line ? line.n : 0;
-    }
-    if (b->line == NULL)
-        return;
-    b->tag = tag;
-    b->channel = h->channel;
-    b->counter = h->counter;
-    b->n = line.n;
-    memcpy(b->line, line.p, line.n);
-}
-
 static json_t *read_json(const char *p, size_t n)
 {
     return json_loadb(p, n, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL);
 }
 
 /* A line that may match: the whole reading. */
-static void judge(struct query *q, struct slice line, enum record_kind kind, const struct begun *b)
+static void judge(struct query *q, struct slice line, enum record_kind kind, struct slice beginning)
 {
-    struct query_row row = {.line = line, .kind = kind};
-    json_t *json = read_json(line.p, line.n), *begun = b ? read_json(b->line, b->n) : NULL;
+    struct query_row row = {.line = line, .kind = kind, .beginning = beginning};
+    json_t *json = read_json(line.p, line.n);
+    json_t *begun = beginning.n ? read_json(beginning.p, beginning.n) : NULL;
     if (json == NULL) {
         q->bad++;
     } else {
@@ -231,6 +218,31 @@ static void judge(struct query *q, struct slice line, enum record_kind kind, con
     json_decref(begun);
 }
 
+static void read_end(struct query *q, struct slice line, const struct line_id *id,
+                     enum record_kind kind, bool quiet)
+{
+    struct slice beginning = {"", 0};
+    bool known = id_lines_get(q->begun, id, &beginning), begun = known && beginning.n > 0;
+    if (!known && q->waiting && sieve_waits(&q->sieve, line, kind)) {
+        id_lines_put(q->waiting, id, line);
+        return;
+    }
+    if (!quiet && sieve_may(&q->sieve, line, kind, begun) && sieve_itself(&q->sieve, line, kind))
+        judge(q, line, kind, beginning);
+}
+
+/* The end that was met before its beginning is judged now. */
+static void take_waiting(struct query *q, const struct line_id *id, struct slice line, bool wanted)
+{
+    struct slice end;
+    struct render_head h;
+    if (q->waiting == NULL || !id_lines_get(q->waiting, id, &end))
+        return;
+    if (wanted && render_parse(end, &h) == 0)
+        judge(q, end, h.kind, line);
+    id_lines_drop(q->waiting, id);
+}
+
 void query_line(struct query *q, unsigned tag, struct slice line, bool quiet)
 {
     struct render_head h;
@@ -238,12 +250,33 @@ void query_line(struct query *q, unsigned tag, struct slice line, bool quiet)
         q->bad++;
         return;
     }
-    bool is_end = h.kind == RECORD_COMPLETED || h.kind == RECORD_ABORTED;
-    const struct begun *begun = is_end ? begun_of(q, tag, &h) : NULL;
-    if (!sieve_may(&q->sieve, line, h.kind, begun != NULL))
+    struct line_id id = {tag, h.channel, h.counter};
+    if (h.kind == RECORD_COMPLETED || h.kind == RECORD_ABORTED) {
+        read_end(q, line, &id, h.kind, quiet);
         return;
-    if (h.kind == RECORD_ADMITTED)
-        remember(q, tag, &h, line);
-    if (!quiet && sieve_itself(&q->sieve, line, h.kind))
-        judge(q, line, h.kind, begun);
+    }
+    bool may = sieve_may(&q->sieve, line, h.kind, false);
+    if (h.kind == RECORD_ADMITTED) {
+        take_waiting(q, &id, line, may);
+        if (may)
+            id_lines_put(q->begun, &id, line);
+        else if (q->waiting) /* its end need not wait for it */
+            id_lines_put(q->begun, &id, (struct slice){"", 0});
+    }
+    if (may && !quiet && sieve_itself(&q->sieve, line, h.kind))
+        judge(q, line, h.kind, (struct slice){"", 0});
+}
+
+void query_show(struct slice line, struct slice beginning, query_fn fn, void *arg)
+{
+    struct render_head h;
+    json_t *json = read_json(line.p, line.n);
+    json_t *begun = beginning.n ? read_json(beginning.p, beginning.n) : NULL;
+    if (json && render_parse(line, &h) == 0) {
+        struct query_row row = {.line = line, .kind = h.kind, .beginning = beginning};
+        fill(&row, json, begun);
+        fn(arg, &row);
+    }
+    json_decref(json);
+    json_decref(begun);
 }

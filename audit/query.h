@@ -9,12 +9,13 @@ struct query_filter {      /* 0 or NULL: no such condition; all given ones must 
     unsigned kinds;        /* bits 1 << enum record_kind */
     const char *sandbox, *policy, *role, *rule, *credential, *id, *code, *method;
     const char *host; /* of authority or target; a leading dot: any subdomain */
-    const char *text; /* anywhere in the line, ASCII case folded */
+    const char *text; /* anywhere in the line but in seq, prev, at and times; ASCII case folded */
     int64_t status;
 };
 
-struct query_row {     /* "" and -1: absent; valid during the callback */
-    struct slice line; /* as it stands in the file */
+struct query_row {          /* "" and -1: absent; valid during the callback */
+    struct slice line;      /* as it stands in the file */
+    struct slice beginning; /* the admitted line that an end was read with; n 0: none */
     enum record_kind kind;
     const char *time, *received, *id, *role, *sandbox, *policy, *code, *method, *scheme, *authority,
         *path, *rule, *credential, *target, *address, *detail, *event;
@@ -26,7 +27,14 @@ typedef void (*query_fn)(void *arg, const struct query_row *row);
 struct query;
 
 struct query *query_new(const struct query_filter *f, query_fn fn, void *arg); /* f is copied */
-void query_free(struct query *q);
+/* For parts of a log that come the latest first (the lines of a part in their order): an end that
+ * stands before its beginning waits for it. */
+struct query *query_backwards(const struct query_filter *f, query_fn fn, void *arg);
+bool query_waits(const struct query *q); /* some end does */
+void query_forget(struct query *q);      /* none does any more */
+void query_free(struct query *q);        /* NULL is fine */
+/* A line once more, as query_line gave it. */
+void query_show(struct slice line, struct slice beginning, query_fn fn, void *arg);
 /* One line of the directory `tag`. Lines that are no records are counted. quiet: only remember it
  * for the ends that follow. */
 void query_line(struct query *q, unsigned tag, struct slice line, bool quiet);

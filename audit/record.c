@@ -45,6 +45,12 @@ static const char *const fields[RF_FIELDS] = {
     [RF_MESSAGES_UP] = "messages_up",
     [RF_MESSAGES_DOWN] = "messages_down",
     [RF_CLOSE] = "close",
+    [RF_QUEUE_MS] = "queue_ms",
+    [RF_DIAL_MS] = "dial_ms",
+    [RF_TLS_MS] = "tls_ms",
+    [RF_FIRST_MS] = "first_ms",
+    [RF_TLS] = "tls",
+    [RF_PROTOCOL] = "protocol",
 };
 
 const char *record_kind_name(enum record_kind k)
@@ -60,7 +66,8 @@ const char *record_field_name(enum record_field f)
 bool record_field_is_number(enum record_field f)
 {
     return f == RF_STATUS || f == RF_UP || f == RF_DOWN || f == RF_MS || f == RF_COUNT ||
-           f == RF_FIRST || f == RF_MESSAGES_UP || f == RF_MESSAGES_DOWN || f == RF_CLOSE;
+           f == RF_FIRST || f == RF_MESSAGES_UP || f == RF_MESSAGES_DOWN || f == RF_CLOSE ||
+           (f >= RF_QUEUE_MS && f <= RF_FIRST_MS);
 }
 
 void record_init(struct record *r, enum record_kind kind, uint64_t counter)

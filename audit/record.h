@@ -63,7 +63,15 @@ enum record_field {                /* JSON name in the comment; text unless said
                     RF_MESSAGES_UP,   /* "messages_up": number, whole WebSocket messages */
                     RF_MESSAGES_DOWN, /* "messages_down": likewise; bytes_up and bytes_down are
                                          then the payload of frames */
-                    RF_CLOSE, /* "close": number, code of the first close frame, either way */
+                    RF_CLOSE,    /* "close": number, code of the first close frame, either way */
+                    RF_QUEUE_MS, /* "queue_ms": number, from the head until an origin is asked
+                                    for: budget, approval, secret, a body that is read first */
+                    RF_DIAL_MS,  /* "dial_ms": number, until there is a connection; absent when one
+                                    was kept, as is */
+                    RF_TLS_MS,   /* "tls_ms": number, the handshake with the origin */
+                    RF_FIRST_MS, /* "first_ms": number, from then until the reply's head */
+                    RF_TLS,      /* "tls": version and cipher of that handshake */
+                    RF_PROTOCOL, /* "protocol": h2 or http/1.1, towards the origin */
                     RF_FIELDS
 };
 

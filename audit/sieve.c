@@ -26,6 +26,7 @@ static void add(struct sieve *s, const char *before, const char *value, const ch
     if (n < 0 || n >= SIEVE_TEXT_MAX)
         return; /* such a line is left to the whole reading */
     s->needle[s->n].length = (size_t)n;
+    s->needle[s->n].key = *before ? before : "\"authority\":\"";
     s->needle[s->n].of_request = of_request;
     s->needle[s->n++].fold = fold;
 }
@@ -106,6 +107,27 @@ static bool holds(const struct sieve *s, size_t i, struct slice line)
     if (n == 0)
         return true;
     return s->needle[i].fold ? find_folded(line, text, n) : memmem(line.p, line.n, text, n) != NULL;
+}
+
+bool sieve_find(struct slice in, struct slice text)
+{
+    return text.n == 0 || find_folded(in, text.p, text.n);
+}
+
+bool sieve_waits(const struct sieve *s, struct slice line, enum record_kind kind)
+{
+    bool lacks = false;
+    if (s->kinds && !(s->kinds & 1U << kind))
+        return false;
+    for (size_t i = 0; i < s->n; i++) {
+        if (holds(s, i, line))
+            continue;
+        const char *key = s->needle[i].key;
+        if (!s->needle[i].of_request || memmem(line.p, line.n, key, strlen(key)))
+            return false;
+        lacks = true;
+    }
+    return lacks && sieve_itself(s, line, kind);
 }
 
 bool sieve_may(const struct sieve *s, struct slice line, enum record_kind kind, bool begun)

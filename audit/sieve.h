@@ -19,6 +19,7 @@ struct sieve {
         size_t length;
         bool of_request; /* an end may have it from its admitted record */
         bool fold;       /* ASCII case folded */
+        const char *key; /* a line that has this has the value itself, or another */
     } needle[SIEVE_NEEDLES];
 };
 
@@ -30,5 +31,10 @@ bool sieve_may(const struct sieve *s, struct slice line, enum record_kind kind, 
 /* false: the line itself cannot match, though an end may yet need it. Only of lines of which
  * sieve_may said true. */
 bool sieve_itself(const struct sieve *s, struct slice line, enum record_kind kind);
+
+/* Of an end whose beginning is not known (yet): it matches if that has what the end does not say.
+ */
+bool sieve_waits(const struct sieve *s, struct slice line, enum record_kind kind);
+bool sieve_find(struct slice in, struct slice text); /* ASCII case folded; an empty text is found */
 
 #endif

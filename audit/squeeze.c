@@ -1,5 +1,7 @@
 #include "squeeze.h"
 
+#include "log_blocks.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,8 +16,11 @@ struct squeeze {
     int dirfd, in, out;
     char name[LOG_NAME_MAX], temporary[NAME_ROOM];
     ZSTD_CCtx *stream;
+    struct log_blocks *blocks; /* NULL: that index could not be made; the log itself goes on */
     bool ended;
-    char plain[SQUEEZE_STEP], packed[SQUEEZE_STEP];
+    size_t have;       /* bytes of `plain` */
+    struct span where; /* of the block at hand */
+    char plain[BLOCK_MAX], packed[BLOCK_MAX + BLOCK_MAX / 64 + 1024];
 };
 
 void squeeze_free(struct squeeze *s)
@@ -30,10 +35,11 @@ void squeeze_free(struct squeeze *s)
     if (s->in >= 0)
         close(s->in);
     ZSTD_freeCCtx(s->stream);
+    log_blocks_free(s->blocks);
     free(s);
 }
 
-struct squeeze *squeeze_new(int dirfd, const char *name, struct err *err)
+struct squeeze *squeeze_new(int dirfd, const char *name, struct begun_terms *begun, struct err *err)
 {
     struct squeeze *s = calloc(1, sizeof *s);
     if (s == NULL) {
@@ -45,6 +51,7 @@ struct squeeze *squeeze_new(int dirfd, const char *name, struct err *err)
     snprintf(s->name, sizeof s->name, "%s", name);
     snprintf(s->temporary, sizeof s->temporary, ".%s.zst.new", name);
     s->stream = ZSTD_createCCtx();
+    s->blocks = begun ? log_blocks_new(dirfd, name, begun, NULL) : NULL;
     s->in = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (s->in >= 0)
         s->out = openat(dirfd, s->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
@@ -72,21 +79,32 @@ static int put(struct squeeze *s, size_t n, struct err *err)
     return 0;
 }
 
-/* Everything that comes of n plain bytes. */
+/* A frame of its own for the first n bytes. */
 static int pack(struct squeeze *s, size_t n, struct err *err)
 {
-    ZSTD_inBuffer in = {s->plain, n, 0};
-    ZSTD_EndDirective how = n == 0 ? ZSTD_e_end : ZSTD_e_continue;
-    size_t left;
-    do {
-        ZSTD_outBuffer out = {s->packed, sizeof s->packed, 0};
-        left = ZSTD_compressStream2(s->stream, &out, &in, how);
-        if (ZSTD_isError(left))
-            return err_set(err, ERR_INTERNAL, "zstd: %s", ZSTD_getErrorName(left));
-        if (put(s, out.pos, err) < 0)
-            return -1;
-    } while (how == ZSTD_e_end ? left != 0 : in.pos < in.size);
+    size_t packed = ZSTD_compress2(s->stream, s->packed, sizeof s->packed, s->plain, n);
+    if (ZSTD_isError(packed))
+        return err_set(err, ERR_INTERNAL, "zstd: %s", ZSTD_getErrorName(packed));
+    if (put(s, packed, err) < 0)
+        return -1;
+    s->where.plain_n = (uint32_t)n;
+    s->where.packed_n = (uint32_t)packed;
     return 0;
+}
+
+/* The block that was packed last goes into the index and away. */
+static void note(struct squeeze *s)
+{
+    size_t n = s->where.plain_n;
+    if (s->blocks && log_blocks_add(s->blocks, (struct slice){s->plain, n}, &s->where, NULL) < 0) {
+        log_blocks_free(s->blocks);
+        s->blocks = NULL;
+    }
+    memmove(s->plain, s->plain + n, s->have - n);
+    s->have -= n;
+    s->where.plain_at += n;
+    s->where.packed_at += s->where.packed_n;
+    s->where.plain_n = 0;
 }
 
 static int finish(struct squeeze *s, struct err *err)
@@ -96,6 +114,8 @@ static int finish(struct squeeze *s, struct err *err)
     if (fdatasync(s->out) < 0 || renameat(s->dirfd, s->temporary, s->dirfd, final) < 0)
         return err_sys(err, "cannot finish %s", final);
     s->ended = true;
+    if (s->blocks)
+        log_blocks_finish(s->blocks, NULL); /* it can be made again at any time */
     /* were it left behind, readers would take it and leave the copy alone */
     if (fsync(s->dirfd) < 0 || unlinkat(s->dirfd, s->name, 0) < 0)
         return err_sys(err, "cannot remove %s", s->name);
@@ -105,14 +125,21 @@ static int finish(struct squeeze *s, struct err *err)
 int squeeze_step(struct squeeze *s, struct err *err)
 {
     ssize_t n;
+    size_t room = sizeof s->plain - s->have;
+    if (s->where.plain_n) {
+        note(s);
+        return 1;
+    }
     do
-        n = read(s->in, s->plain, sizeof s->plain);
+        n = read(s->in, s->plain + s->have, room < SQUEEZE_STEP ? room : SQUEEZE_STEP);
     while (n < 0 && errno == EINTR);
     if (n < 0)
         return err_sys(err, "cannot read %s", s->name);
-    if (pack(s, (size_t)n, err) < 0)
+    s->have += (size_t)n;
+    size_t cut = block_cut((struct slice){s->plain, s->have}, n == 0);
+    if (cut && pack(s, cut, err) < 0)
         return -1;
-    if (n > 0)
+    if (n > 0 || cut)
         return 1;
     return finish(s, err);
 }

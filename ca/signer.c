@@ -143,7 +143,7 @@ static int on_peer(struct signer *s, struct msg *m)
     struct peer far;
     if (peer_get(m, &far) < 0)
         return -1;
-    if (far.kind != ROLE_GATE) {
+    if (far.kind != ROLE_GATE && far.kind != ROLE_CONTROLLER) {
         close(far.fd);
         return -1;
     }

@@ -1,7 +1,8 @@
 /* The role that holds the CA key and mints leaves under its own policy.
  *
  * Control channel: W_INIT {create:u8, days:u32, fds: key, cert} once; answered by
- * W_READY {cert_pem:bytes} or W_FAILED. Then W_PEER of kind gate opens a minting channel and
+ * W_READY {cert_pem:bytes} or W_FAILED. Then W_PEER of kind gate (or controller, whose API is
+ * served in TLS) opens a minting channel and
  * W_PEER_GONE closes it. On a minting channel: W_MINT → W_MINTED or W_MINT_FAIL. A bad message ends
  * its channel; one on the control channel, or its end, ends the role. */
 #ifndef DURWARD_SIGNER_H

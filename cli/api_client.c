@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "api_remote.h"
 #include "paths.h"
 
 enum { REPLY_MAX = 160 << 20, HEAD_MAX = 16 * 1024 };
@@ -65,18 +66,18 @@ int api_push(int fd, const void *p, size_t n, struct err *err)
     return 0;
 }
 
-int api_ask(int fd, const struct api_request *q, struct err *err)
+int api_ask(const char *sock, int fd, const struct api_request *q, struct err *err)
 {
     struct buf b;
-    buf_init(&b, HEAD_MAX);
-    int r = buf_printf(&b, "%s %s HTTP/1.1\r\nHost: durward\r\nContent-Length: %zu\r\n", q->method,
-                       q->path, q->n);
+    buf_init_wiped(&b, HEAD_MAX);
+    int r = buf_printf(&b, "%s %s HTTP/1.1\r\nContent-Length: %zu\r\n", q->method, q->path, q->n);
+    r |= remote_is(sock) ? remote_head(sock, &b, err) : buf_printf(&b, "Host: durward\r\n");
     r |= q->upgrade ? buf_printf(&b, "Connection: Upgrade\r\nUpgrade: %s\r\n", q->upgrade)
                     : buf_printf(&b, "Connection: close\r\n");
     r |= buf_printf(&b, "Content-Type: %s\r\n\r\n", q->type ? q->type : "application/json");
-    if (r)
+    if (r && err->code == ERR_NONE)
         err_set(err, ERR_LIMIT, "the request is too long");
-    else
+    if (r == 0)
         r = api_push(fd, buf_data(&b), buf_len(&b), err);
     buf_free(&b);
     return r ? -1 : api_push(fd, q->body, q->n, err);
@@ -101,6 +102,21 @@ static int read_all(int fd, struct buf *b, struct err *err)
     }
 }
 
+/* Is the body as long as the head says? TLS may end without a word. */
+static bool is_whole(struct slice head, size_t n)
+{
+    static const struct slice name = SLICE("\r\nContent-Length: ");
+    uint64_t said;
+    ssize_t at = slice_find_slice(head, name);
+    if (at < 0)
+        return true;
+    struct slice rest = {head.p + at + name.n, head.n - (size_t)at - name.n};
+    ssize_t end = slice_find(rest, '\r');
+    if (end >= 0)
+        rest.n = (size_t)end;
+    return slice_u64(rest, REPLY_MAX, &said) == 0 && said == n;
+}
+
 /* "HTTP/1.1 NNN …" CRLF headers CRLF CRLF body-until-end. */
 static int parse_reply(struct slice all, int *status, struct slice *body, struct err *err)
 {
@@ -111,12 +127,16 @@ static int parse_reply(struct slice all, int *status, struct slice *body, struct
         return err_set(err, ERR_UPSTREAM, "what answers at the socket is not Durward's API");
     *status = (int)code;
     *body = (struct slice){all.p + end + 4, all.n - (size_t)end - 4};
+    if (!is_whole((struct slice){all.p, (size_t)end}, body->n))
+        return err_set(err, ERR_UPSTREAM, "the daemon's answer ended early");
     return 0;
 }
 
 int api_open(const char *sock, struct err *err)
 {
     char *own = NULL;
+    if (remote_is(sock))
+        return remote_open(sock, err);
     if (sock == NULL && (sock = own = paths_api_socket(err)) == NULL)
         return -1;
     int fd = connect_to(sock, err);
@@ -139,7 +159,7 @@ int api_bytes(const char *sock, const struct api_request *q, size_t max, struct 
 {
     int status = 0, fd = api_open(sock, err);
     buf_init_wiped(in, max + HEAD_MAX);
-    int r = fd < 0 ? -1 : api_ask(fd, q, err);
+    int r = fd < 0 ? -1 : api_ask(sock, fd, q, err);
     if (r == 0)
         r = read_all(fd, in, err);
     if (r == 0)
@@ -172,6 +192,18 @@ int api_call(const char *sock, const char *method, const char *path, const json_
     buf_free(&in);
     free(text);
     return r;
+}
+
+int api_put_pair(json_t *body, const char *key, const char *pair)
+{
+    char name[256];
+    size_t n = strcspn(pair, "=");
+    if (n == 0 || n >= sizeof name || pair[n] == 0)
+        return -1;
+    snprintf(name, sizeof name, "%.*s", (int)n, pair);
+    if (json_object_get(body, key) == NULL)
+        json_object_set_new(body, key, json_object());
+    return json_object_set_new(json_object_get(body, key), name, json_string(pair + n + 1));
 }
 
 void api_quote(struct buf *to, const char *text)

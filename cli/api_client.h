@@ -1,4 +1,5 @@
-/* One request to the daemon's API over its unix socket, blocking, with time-outs. The socket's
+/* One request to the daemon's API over its unix socket (or, where `socket` is https://HOST:PORT,
+ * over TLS: api_remote.h), blocking, with time-outs. The socket's
  * owner is checked by peer credentials: only a daemon of this user or of root is believed. */
 #ifndef DURWARD_API_CLIENT_H
 #define DURWARD_API_CLIENT_H
@@ -29,10 +30,12 @@ int api_bytes(const char *socket, const struct api_request *q, size_t max, struc
               struct slice *body, struct err *err);
 /* In steps: a connection whose peer was checked; a request on it; all of these bytes. */
 int api_open(const char *socket, struct err *err);
-int api_ask(int fd, const struct api_request *q, struct err *err);
+int api_ask(const char *socket, int fd, const struct api_request *q, struct err *err);
 int api_push(int fd, const void *p, size_t n, struct err *err);
 /* The error that a reply other than 2xx says; always -1. */
 int api_refused(int status, struct slice body, struct err *err);
+/* "K=V" into the object `key` of a body. -1: it is no pair. */
+int api_put_pair(json_t *body, const char *key, const char *pair);
 /* Percent-encoded for a query; on failure `to` is emptied. */
 void api_quote(struct buf *to, const char *text);
 

@@ -13,7 +13,7 @@ enum { OPTIONS_MAX = 32, ID_JSON = 1001, ID_SOCKET = 1002 };
 static const struct arg_option common[] = {
     {'h', "help", NULL, "show this and exit"},
     {ID_JSON, "json", NULL, "answer in JSON"},
-    {ID_SOCKET, "socket", "PATH", "the daemon's API socket ($DURWARD_SOCKET)"},
+    {ID_SOCKET, "socket", "PATH|URL", "the daemon's API ($DURWARD_SOCKET, $DURWARD_URL)"},
     {0},
 };
 
@@ -93,7 +93,9 @@ int args_next(struct args *a)
     if (a->next == 0) { /* first call */
         optind = 0;
         a->next = 1;
-        const char *env = getenv("DURWARD_SOCKET");
+        const char *env = getenv("DURWARD_URL"); /* of a daemon elsewhere */
+        if (env == NULL || *env == 0)
+            env = getenv("DURWARD_SOCKET");
         a->socket = env && *env ? env : NULL;
     }
     opterr = 0;

@@ -31,7 +31,7 @@ struct args {
     bool in_order;      /* stop at the first word that is no option (run: the rest is CMD) */
     const char *value;  /* of the option just returned */
     bool json;          /* --json was given */
-    const char *socket; /* --socket, else $DURWARD_SOCKET, else NULL */
+    const char *socket; /* --socket, $DURWARD_URL, $DURWARD_SOCKET; else NULL */
     int exit_code;      /* for ARGS_STOP */
     int next;           /* after ARGS_END: index of the first word that is left */
 };

@@ -8,6 +8,7 @@
 #include "out.h"
 #include "paths.h"
 #include "query.h"
+#include "log_search.h"
 #include "settings.h"
 #include "stamp.h"
 #include "verify.h"
@@ -38,7 +39,8 @@ enum {
     OPT_CODE,
     OPT_METHOD,
     OPT_TEXT,
-    OPT_NO_INDEX
+    OPT_NO_INDEX,
+    OPT_LIMIT
 };
 
 enum { TAIL_DEFAULT = 20, TAIL_MAX = 100000, TAIL_CONTEXT = 200 };
@@ -71,7 +73,8 @@ static const struct arg_option query_options[] = {
     {OPT_CODE, "code", "CODE", "with this reason"},
     {OPT_ID, "id", "ID", "all records of one request"},
     {OPT_ROLE, "role", "ROLE", "written by this role"},
-    {OPT_TEXT, "text", "TEXT", "with this text anywhere in the line"},
+    {OPT_TEXT, "text", "TEXT", "with this text anywhere in what the record says"},
+    {OPT_LIMIT, "limit", "N", "the newest N of them (default 1000); 0: all"},
     {OPT_NO_INDEX, "no-index", NULL, "read every file, whatever its index says"},
     OPTIONS_DIR,
     {0},
@@ -117,6 +120,9 @@ const struct command audit_verbs[] = {
     {"audit query", "[FILTER...] [--json] [DIR]", "Show the audit records that match every filter.",
      query_options,
      "An end (completed, aborted) is matched by what its request's admitted record says, too.\n"
+     "The newest 1000 are shown, the oldest of them first; --limit N shows more, --limit 0 all "
+     "(which\n"
+     "reads the whole log). --text looks at all but the chain's fields (seq, prev, at) and times.\n"
      "--json prints the lines as they are in the log. Exit status 0, also when nothing matches.\n",
      run_query},
     {"audit verify", "[--key FILE] [--anchor FILE] [--json] [DIR]",
@@ -180,11 +186,11 @@ static int feed(void *arg, const struct log_tree_dir *d, struct slice line)
     return 0;
 }
 
-static void warn_bad(const struct query *q)
+static void warn_bad(uint64_t bad)
 {
-    if (query_bad(q))
+    if (bad)
         out_error("%llu lines are no audit records and were left out; see 'durward audit verify'",
-                  (unsigned long long)query_bad(q));
+                  (unsigned long long)bad);
 }
 
 /* Of the files of one directory, in their order. */
@@ -205,6 +211,28 @@ static bool want_file(void *arg, const struct log_tree_dir *d, int dirfd, const 
     return may || after;
 }
 
+static int query_newest(const char *dir, const struct query_filter *f, const struct log_search *s,
+                        bool json)
+{
+    struct log_tree t;
+    struct err err = {0};
+    bool more = false;
+    uint64_t bad = 0;
+    if (log_tree_open(&t, dir, &err) < 0)
+        return fail(&err);
+    warn_empty(&t, dir);
+    int r = log_search_newest(&t, f, s, audit_view_row, &json, &more, &bad, &err);
+    log_tree_done(&t);
+    if (r < 0)
+        return fail(&err);
+    int code = out_flush() < 0 ? EXIT_NO : EXIT_OK;
+    warn_bad(bad);
+    if (more)
+        out_error("these are the newest %zu; there may be older ones: --limit N, or 0 for all",
+                  s->rows);
+    return code;
+}
+
 static int query_all(const char *dir, const struct query_filter *f, bool all, bool json)
 {
     struct choice choice = {.f = f, .follows = log_index_follows(f)};
@@ -221,7 +249,7 @@ static int query_all(const char *dir, const struct query_filter *f, bool all, bo
     for (size_t i = t.n; r == 0 && i > 0; i--)
         r = log_tree_read(&t, t.dir[i - 1], f->since, feed, q, &err);
     if (r == 0)
-        warn_bad(q);
+        warn_bad(query_bad(q));
     query_free(q);
     log_tree_done(&t);
     if (r < 0)
@@ -259,7 +287,8 @@ static int run_query(int argc, char **argv)
     struct args a = {.cmd = &audit_verbs[1], .argc = argc, .argv = argv};
     struct query_filter f = {0};
     struct audit_where w = {0};
-    bool all = false;
+    struct log_search s = {0};
+    uint64_t limit = LOG_SEARCH_ROWS_DEFAULT;
     int id, code = 0;
     while ((id = args_next(&a)) >= 0) {
         if (id == OPT_DIR)
@@ -267,8 +296,11 @@ static int run_query(int argc, char **argv)
         else if (id == 'c')
             w.config = a.value;
         else if (id == OPT_NO_INDEX)
-            all = true;
-        else if ((code = set_filter(&a, id, &f)) != 0)
+            s.no_index = true;
+        else if (id == OPT_LIMIT) {
+            if (slice_u64(slice_str(a.value), LOG_SEARCH_ROWS_MAX, &limit) < 0)
+                return args_usage(a.cmd, "--limit takes a number up to %d", LOG_SEARCH_ROWS_MAX);
+        } else if ((code = set_filter(&a, id, &f)) != 0)
             return code;
     }
     if (id == ARGS_STOP)
@@ -276,7 +308,8 @@ static int run_query(int argc, char **argv)
     char *dir = audit_where_dir(&a, &w, &code);
     if (dir == NULL)
         return code;
-    code = query_all(dir, &f, all, a.json);
+    s.rows = (size_t)limit;
+    code = limit ? query_newest(dir, &f, &s, a.json) : query_all(dir, &f, s.no_index, a.json);
     free(dir);
     return code;
 }
@@ -376,7 +409,7 @@ static int tail_all(const char *dir, size_t n, bool follow, bool json)
     if (r == 0 && follow)
         r = audit_follow(&t, feed, q, out_flush, &err);
     if (r == 0)
-        warn_bad(q);
+        warn_bad(query_bad(q));
     query_free(q);
     log_tree_done(&t);
     if (r < 0)

@@ -1,5 +1,6 @@
 /* durward audit index: the indexes of closed files that have none. */
 #include "audit_where.h"
+#include "log_blocks.h"
 #include "log_dir.h"
 #include "log_index.h"
 #include "out.h"
@@ -16,12 +17,25 @@ static int index_files(int dirfd, size_t *made, struct err *err)
     int r = log_dir_list(dirfd, &files, err);
     if (r < 0)
         return -1;
+    struct begun_terms *begun = NULL; /* goes on from a file to the next one only */
     for (size_t i = 0; r == 0 && i + 1 < files.n; i++) {
-        if (log_index_exists(dirfd, files.name[i]))
-            continue;
-        r = log_index_make(dirfd, files.name[i], err);
-        *made += r == 0;
+        bool whole = log_index_exists(dirfd, files.name[i]), did = false;
+        if (!whole)
+            r = log_index_make(dirfd, files.name[i], err);
+        if (r == 0 && !log_blocks_exists(dirfd, files.name[i])) {
+            if (begun == NULL && (begun = begun_terms_new()) == NULL)
+                r = err_set(err, ERR_INTERNAL, "out of memory");
+            int got = r == 0 ? log_blocks_make(dirfd, files.name[i], begun, err) : -1;
+            did = got > 0;
+            r = got < 0 ? -1 : 0;
+        }
+        if (!did) {
+            begun_terms_free(begun);
+            begun = NULL;
+        }
+        *made += r == 0 && (!whole || did);
     }
+    begun_terms_free(begun);
     log_dir_done(&files);
     return r;
 }

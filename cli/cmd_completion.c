@@ -24,11 +24,8 @@ static const struct command *verbs_of(const struct command *c)
     static const struct {
         const char *command;
         const struct command *verbs;
-    } known[] = {{"approve", approve_verbs},
-                 {"audit", audit_verbs},
-                 {"ca", ca_verbs},
-                 {"sandbox", sandbox_verbs},
-                 {"secret", secret_verbs}};
+    } known[] = {{"approve", approve_verbs}, {"audit", audit_verbs},   {"ca", ca_verbs},
+                 {"sandbox", sandbox_verbs}, {"secret", secret_verbs}, {"token", token_verbs}};
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
         if (strcmp(known[i].command, c->name) == 0)
             return known[i].verbs;

@@ -18,7 +18,8 @@ enum {
     OPT_IMAGE,
     OPT_SNAPSHOT,
     OPT_ON_IDLE,
-    OPT_NO_RESUME
+    OPT_NO_RESUME,
+    OPT_PUBLISH
 };
 enum { TTL_MAX = 30 * 86400, PATH_BYTES = 16 * 1024 };
 
@@ -42,6 +43,8 @@ static const struct arg_option create_options[] = {
     {OPT_IMAGE, "image", "NAME", "its root: an imported image, or with docker one of the engine's"},
     {OPT_ON_IDLE, "on-idle", "WHAT", "then delete (default), pause or stop it"},
     {OPT_SNAPSHOT, "snapshot", "NAME", "begin with the files of a snapshot"},
+    {OPT_PUBLISH, "publish", "[[ADDR:]H:]S",
+     "reach its port S at H of this host (127.0.0.1; any free port); may be repeated"},
     {OPT_NO_RESUME, "no-auto-resume", NULL, "paused or stopped, it stays so until 'resume'"},
     {OPT_REUSE, "get-or-create", NULL, "take the one with these labels if there is one"},
     {0},
@@ -136,18 +139,6 @@ static const char *text_of(const json_t *o, const char *key)
 
 /* ---- create ---- */
 
-static int put_pair(json_t *body, const char *key, const char *pair)
-{
-    char name[256];
-    size_t n = strcspn(pair, "=");
-    if (n == 0 || n >= sizeof name || pair[n] == 0)
-        return -1;
-    snprintf(name, sizeof name, "%.*s", (int)n, pair);
-    if (json_object_get(body, key) == NULL)
-        json_object_set_new(body, key, json_object());
-    return json_object_set_new(json_object_get(body, key), name, json_string(pair + n + 1));
-}
-
 static int put_time(const struct command *cmd, json_t *body, const char *key, const char *text,
                     bool zero)
 {
@@ -155,6 +146,25 @@ static int put_time(const struct command *cmd, json_t *body, const char *key, co
     if (!(zero && strcmp(text, "0") == 0) && args_duration(text, TTL_MAX, &s) < 0)
         return args_usage(cmd, "%s: a time such as 90s, 15m or 24h, at most 720h", text);
     json_object_set_new(body, key, json_integer(s));
+    return EXIT_OK;
+}
+
+/* "80", "8080:80", "127.0.0.2:8080:80", "[::1]:8080:80" */
+static int put_port(const struct command *cmd, json_t *body, const char *text)
+{
+    char address[96];
+    uint64_t port;
+    const char *last = strrchr(text, ':');
+    size_t n = last ? (size_t)(last - text) : 0;
+    if (slice_u64(slice_str(last ? last + 1 : text), 65535, &port) < 0 || port == 0 || n > 80)
+        return args_usage(cmd, "--publish: %s is not [[ADDRESS:]PORT:]PORT", text);
+    bool bare = memchr(text, ':', n) == NULL;
+    snprintf(address, sizeof address, "%s%.*s%s", bare ? "127.0.0.1:" : "", (int)n, text,
+             n ? "" : "0");
+    if (json_object_get(body, "publish") == NULL)
+        json_object_set_new(body, "publish", json_array());
+    json_array_append_new(json_object_get(body, "publish"),
+                          json_pack("{s:s, s:I}", "address", address, "port", (json_int_t)port));
     return EXIT_OK;
 }
 
@@ -189,8 +199,10 @@ static int take_option(const struct args *a, int id, json_t *body)
         return put_time(a->cmd, body, "ttl", a->value, false);
     case OPT_IDLE:
         return put_time(a->cmd, body, "idle_ttl", a->value, true);
+    case OPT_PUBLISH:
+        return put_port(a->cmd, body, a->value);
     default:
-        if (put_pair(body, id == 'e' ? "env" : "labels", a->value) == 0)
+        if (api_put_pair(body, id == 'e' ? "env" : "labels", a->value) == 0)
             return EXIT_OK;
         return args_usage(a->cmd, "%s must be NAME=VALUE", id == 'e' ? "-e" : "--label");
     }
@@ -277,7 +289,8 @@ static json_t *get_all(const struct args *a, const struct buf *base, struct err 
 
 static void print_list(const json_t *list)
 {
-    static const char *const titles[] = {"ID", "NAME", "POLICY", "STATE", "LABELS", NULL};
+    static const char *const titles[] = {"ID",    "NAME",  "POLICY", "BACKEND",
+                                         "IMAGE", "STATE", "LABELS", NULL};
     size_t i;
     json_t *s, *value;
     const char *key;
@@ -288,7 +301,7 @@ static void print_list(const json_t *list)
     struct out_table *t = out_table_new(titles);
     json_array_foreach(list, i, s)
     {
-        char labels[256] = "", clean[256];
+        char labels[256] = "", clean[256], image[256];
         json_object_foreach(json_object_get(s, "labels"), key, value)
         {
             size_t at = strlen(labels);
@@ -298,6 +311,8 @@ static void print_list(const json_t *list)
         out_table_cell(t, text_of(s, "id"));
         out_table_cell(t, *text_of(s, "name") ? text_of(s, "name") : "-");
         out_table_cell(t, text_of(s, "policy"));
+        out_table_cell(t, text_of(s, "backend"));
+        out_table_cell(t, out_clean(text_of(s, "image"), image, sizeof image));
         out_table_cell(t, text_of(s, "state"));
         out_table_cell(t, *labels ? out_clean(labels, clean, sizeof clean) : "-");
     }
@@ -353,8 +368,8 @@ static int call_one(const struct args *a, const char *method, const char *id, co
 
 static void print_one(const json_t *s)
 {
-    static const char *const shown[] = {"id",     "name",    "policy", "image",   "state",
-                                        "reason", "workdir", "parent", "snapshot"};
+    static const char *const shown[] = {"id",    "name",   "policy",  "backend", "image",
+                                        "state", "reason", "workdir", "parent",  "snapshot"};
     const char *key;
     char clean[512];
     json_t *value;
@@ -369,6 +384,9 @@ static void print_one(const json_t *s)
     printf("%-11s %lld s, idle %lld s\n", "ttl",
            (long long)json_integer_value(json_object_get(s, "ttl")),
            (long long)json_integer_value(json_object_get(s, "idle_ttl")));
+    json_array_foreach(json_object_get(s, "published"), i, value)
+        printf("%-11s %s to %lld\n", "published", out_clean(text_of(value, "address"), clean, 200),
+               (long long)json_integer_value(json_object_get(value, "port")));
     json_array_foreach(json_object_get(s, "denied"), i, value) printf(
         "%-11s %s (%s) x%lld\n", "denied", out_clean(text_of(value, "target"), clean, 200),
         text_of(value, "code"), (long long)json_integer_value(json_object_get(value, "count")));

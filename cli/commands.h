@@ -7,11 +7,12 @@
 #include "args.h"
 
 extern const struct command command_run, command_serve, command_reload, command_status,
-    command_check, command_explain, command_test, command_env, command_completion, command_console;
+    command_check, command_explain, command_test, command_env, command_completion, command_console,
+    command_doctor;
 
 /* The verbs of the commands that have some; each list ends with an entry without a name. */
 extern const struct command approve_verbs[], audit_verbs[], ca_verbs[], image_verbs[],
-    sandbox_verbs[], secret_verbs[];
+    sandbox_verbs[], secret_verbs[], token_verbs[];
 
 int cmd_approve(int argc, char **argv);
 int cmd_audit(int argc, char **argv);
@@ -19,6 +20,7 @@ int cmd_ca(int argc, char **argv);
 int cmd_image(int argc, char **argv);
 int cmd_sandbox(int argc, char **argv);
 int cmd_secret(int argc, char **argv);
+int cmd_token(int argc, char **argv);
 
 /* Verbs of `sandbox` with a file of their own. */
 int verb_exec(int argc, char **argv);

@@ -278,7 +278,7 @@ int exec_upgrade(const char *socket, const char *path, const char *protocol, con
                             .body = text,
                             .n = text ? strlen(text) : 0};
     buf_init(ahead, HEAD_LINES_MAX + FRAME_MAX);
-    int r = sock < 0 ? -1 : api_ask(sock, &q, err);
+    int r = sock < 0 ? -1 : api_ask(socket, sock, &q, err);
     free(text);
     if (r == 0)
         r = read_head(sock, ahead, err);

@@ -6,6 +6,7 @@
 int parent_main(void);
 int signer_main(void);
 int vault_main(void);
+int courier_main(void);
 int dialer_main(void);
 int gate_main(void);
 int injector_main(void);

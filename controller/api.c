@@ -115,24 +115,30 @@ struct api *api_new(struct controller *c, int listen_fd, struct err *err)
     STAILQ_INIT(&a->metrics);
     LIST_INIT(&a->streams);
     a->feed = feed_new(a);
-    a->http = a->feed ? evhttp_new(c->base) : NULL;
+    a->bearers = bearers_load(c->registry, err);
+    a->http = a->feed && a->bearers ? evhttp_new(c->base) : NULL;
     evutil_make_socket_nonblocking(listen_fd);
     if (a->http == NULL || evhttp_accept_socket(a->http, listen_fd) < 0) {
         close(listen_fd);
         api_free(a);
-        err_set(err, ERR_INTERNAL, "cannot serve the API");
+        if (!err->code)
+            err_set(err, ERR_INTERNAL, "cannot serve the API");
         return NULL;
     }
     evhttp_set_max_body_size(a->http, API_BODY_MAX);
     evhttp_set_max_headers_size(a->http, API_HEAD_MAX);
-    /* all, so that a wrong one is refused by our own table, in JSON */
-    evhttp_set_allowed_methods(a->http, EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_DELETE |
-                                            EVHTTP_REQ_HEAD | EVHTTP_REQ_PUT | EVHTTP_REQ_OPTIONS |
-                                            EVHTTP_REQ_PATCH | EVHTTP_REQ_TRACE |
-                                            EVHTTP_REQ_CONNECT);
+    evhttp_set_allowed_methods(a->http, API_METHODS);
     evhttp_set_timeout(a->http, API_IDLE_SECONDS);
     evhttp_set_gencb(a->http, on_request, a);
     return a;
+}
+
+void api_signer(struct api *a, int fd)
+{
+    if (a->tls)
+        door_signer(a->tls, fd);
+    else
+        close(fd);
 }
 
 static void drop_waits(struct api_waits *q)
@@ -155,9 +161,11 @@ void api_free(struct api *a)
         stream_drop(LIST_FIRST(&a->streams));
     feed_free(a->feed);
     console_free(a->console);
+    door_free(a->tls);
     if (a->metrics_http)
         evhttp_free(a->metrics_http);
     if (a->http)
         evhttp_free(a->http);
+    bearers_free(a->bearers);
     free(a);
 }

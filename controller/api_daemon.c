@@ -166,8 +166,10 @@ void api_issue(struct api *a, struct evhttp_request *req, struct asked *q UNUSED
         asked_integer(body, "ttl", 1, IDENTITY_TTL_MAX, &ttl, &err) == 0 &&
         asked_flag(body, "remote", &remote, &err) == 0) {
         if (policy == NULL)
-            policy = api_only_policy(a->controller->config, &err);
-        if (policy)
+            policy = api_default_policy(a, &err);
+        if (policy && a->bearer && !bearer_sees(a->bearer, policy, NULL))
+            err_set(&err, ERR_PARSE, "this token is not for identities of that policy");
+        else if (policy)
             v = identities_issue(a->controller, policy, (unsigned)ttl, remote, &err);
     }
     if (v)
@@ -212,7 +214,8 @@ void api_policies(struct api *a, struct evhttp_request *req, struct asked *q UNU
     const struct config *c = a->controller->config;
     json_t *list = json_array();
     for (size_t i = 0; i < config_policies(c); i++)
-        json_array_append_new(list, json_pack("{s:s}", "name", config_policy_name(c, i)));
+        if (api_sees_policy(a, config_policy_name(c, i)))
+            json_array_append_new(list, json_pack("{s:s}", "name", config_policy_name(c, i)));
     api_reply(req, 200, json_pack("{s:o}", "policies", list));
 }
 

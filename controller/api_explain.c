@@ -10,8 +10,8 @@ static const char *policy_wanted(struct api *a, const char *name, struct err *er
 {
     const struct config *c = a->controller->config;
     if (name == NULL)
-        return api_only_policy(c, err);
-    if (config_policy(c, name) == NULL) {
+        return api_default_policy(a, err);
+    if (config_policy(c, name) == NULL || !api_sees_policy(a, name)) {
         err_set(err, ERR_PARSE, "there is no policy '%.64s'", name);
         return NULL;
     }

@@ -8,6 +8,7 @@
 
 #include "api.h"
 #include "api_asked.h"
+#include "bearer.h"
 #include "execution.h"
 #include "resident.h"
 
@@ -22,14 +23,23 @@ struct api_wait { /* a request whose answer the parent has to give */
 
 STAILQ_HEAD(api_waits, api_wait);
 
-/* By which way a request came: the console has fewer routes. */
-enum api_door { DOOR_SOCKET, DOOR_CONSOLE };
+/* By which way a request came: the console has fewer routes, over TLS a token decides. */
+enum api_door { DOOR_SOCKET, DOOR_CONSOLE, DOOR_TLS };
+
+struct door;
+/* All, so that a wrong one is refused by our own table, in JSON. */
+#define API_METHODS                                                                            \
+    (EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_DELETE | EVHTTP_REQ_HEAD | EVHTTP_REQ_PUT | \
+     EVHTTP_REQ_OPTIONS | EVHTTP_REQ_PATCH | EVHTTP_REQ_TRACE | EVHTTP_REQ_CONNECT)
 
 struct api {
     struct controller *controller;
     struct evhttp *http;
     struct api_waits status, reload, metrics;
     enum api_door door;          /* of the request that is being answered */
+    const struct bearer *bearer; /* whose token it came with; NULL: the owner's, who may all */
+    struct bearers *bearers;
+    struct door *tls;            /* NULL: no such listener */
     struct evhttp *metrics_http; /* NULL: no such listener */
     struct feed *feed;           /* the audit log as it is written, for those who watch */
     struct console *console;     /* NULL: no such listener */
@@ -64,9 +74,21 @@ const char *api_only_policy(const struct config *c, struct err *err);
 /* What create and fork take alike: name, labels, env, times, on_idle, auto_resume; the rest is
  * NULL.
  */
-int api_read_wish(const json_t *body, struct resident_wish *w, struct err *err);
+int api_read_wish(const struct api *a, json_t *body, struct resident_wish *w, struct err *err);
 /* Does the reason say that it is never possible here (501)? */
 bool api_unsupported(const char *why);
+/* api_bearer.c: does it exist for whoever asks? */
+bool api_sees(const struct api *a, const struct resident *r);
+bool api_sees_policy(const struct api *a, const char *policy);
+bool api_sees_snapshot(const struct api *a, const struct snapshot *s);
+/* The only policy that can be meant; NULL with err. */
+const char *api_default_policy(const struct api *a, struct err *err);
+/* What is made with a token has its labels: put into body's. ERR_PARSE: others are asked for. */
+int api_own_labels(const struct api *a, json_t *body, json_t **labels, struct err *err);
+void door_signer(struct door *d, int fd); /* a channel to the signer; takes over fd */
+/* The id of the token that was shown on this connection last; "" for none. */
+const char *door_token(const struct api *a, struct bufferevent *bev);
+void door_free(struct door *d); /* NULL is fine */
 /* One that is READY; else answers. */
 struct snapshot *api_find_snapshot(struct api *a, struct evhttp_request *req, const char *name);
 
@@ -88,12 +110,17 @@ void stream_pause(struct stream *s, bool pause); /* reading */
 void stream_close(struct stream *s);             /* sends what waits; no op is called any more */
 /* Does the request ask to become this? */
 void stream_drop(struct stream *s); /* at once; `gone` is called */
+/* End those whose token is not good any more. */
+void streams_check(struct api *a);
 bool stream_wanted(struct evhttp_request *req, const char *protocol);
 
 #define HANDLER(name) void name(struct api *a, struct evhttp_request *req, struct asked *q)
 #define HANDLER_IN(name) \
     void name(struct api *a, struct evhttp_request *req, struct asked *q, struct resident *r)
 HANDLER(api_metrics);
+HANDLER(api_token_new);
+HANDLER(api_tokens);
+HANDLER(api_token_revoke);
 HANDLER(api_watch);
 HANDLER(api_explain);
 HANDLER(api_policy);

@@ -9,11 +9,15 @@ struct route {
     enum evhttp_cmd_type method;
     const char *method_name, *pattern;
     const char *params; /* of the query, separated by spaces */
+    unsigned scope;     /* a token must have it (bearer.h) */
     void (*fn)(struct api *a, struct evhttp_request *req, struct asked *q);
     void (*in)(struct api *a, struct evhttp_request *req, struct asked *q, struct resident *r);
     bool console; /* the console may ask it too */
     bool wakes;   /* needs a sandbox that runs: one that sleeps is resumed, if it may be */
 };
+
+/* Not for a token that is narrowed to some policies or labels: what it shows is of all. */
+enum { SCOPE_WIDE = 1 << 16 };
 
 #define GET    EVHTTP_REQ_GET, "GET"
 #define POST   EVHTTP_REQ_POST, "POST"
@@ -23,48 +27,52 @@ struct route {
 
 /* Those with `in` are about a sandbox that exists. */
 static const struct route routes[] = {
-    {GET, "/v1/health", "", api_health, NULL, true},
-    {GET, "/v1/status", "", api_status, NULL, true},
-    {POST, "/v1/reload", "", api_reload, NULL},
-    {GET, "/v1/policies", "", api_policies, NULL, true},
-    {GET, "/v1/events", "after limit", api_events, NULL, true},
-    {GET, "/metrics", "", api_metrics, NULL},
-    {GET, "/v1/audit/stream", "", api_watch, NULL, true},
-    {GET, "/v1/policy", "name", api_policy, NULL, true},
-    {POST, "/v1/explain", "", api_explain, NULL, true},
-    {POST, "/v1/console", "", api_console, NULL},
-    {GET, "/openapi.json", "", api_openapi, NULL},
-    {POST, "/v1/identities", "", api_issue, NULL},
-    {DELETE, "/v1/identities/{}", "", api_revoke, NULL},
-    {GET, "/v1/approvals", "after wait", api_approvals, NULL, true},
-    {GET, "/v1/approvals/{}", "", api_approval, NULL, true},
-    {POST, "/v1/approvals/{}/allow", "", api_approve, NULL, true},
-    {POST, "/v1/approvals/{}/deny", "", api_disapprove, NULL, true},
-    {POST, "/v1/sandboxes", "", api_create, NULL},
-    {GET, "/v1/sandboxes", "label state limit after", api_list, NULL, true},
-    {GET, "/v1/sandboxes/{}", "", NULL, api_show, true},
-    {PATCH, "/v1/sandboxes/{}", "", NULL, api_change},
-    {DELETE, "/v1/sandboxes/{}", "", api_delete, NULL},
-    {POST, "/v1/snapshots", "", api_snapshot, NULL},
-    {GET, "/v1/snapshots", "", api_snapshots, NULL},
-    {GET, "/v1/snapshots/{}", "", api_snapshot_show, NULL},
-    {DELETE, "/v1/snapshots/{}", "", api_snapshot_delete, NULL},
-    {POST, "/v1/sandboxes/{}/fork", "", NULL, api_fork},
-    {POST, "/v1/sandboxes/{}/restore", "", NULL, api_restore},
-    {POST, "/v1/sandboxes/{}/pause", "", NULL, api_pause},
-    {POST, "/v1/sandboxes/{}/stop", "", NULL, api_stop},
-    {POST, "/v1/sandboxes/{}/resume", "", NULL, api_resume},
-    {GET, "/v1/sandboxes/{}/exec", "", NULL, api_execs},
-    {POST, "/v1/sandboxes/{}/exec", "", NULL, api_exec, false, true},
-    {DELETE, "/v1/sandboxes/{}/exec/{}", "", NULL, api_cancel},
-    {GET, "/v1/sandboxes/{}/files", "path", NULL, api_file_read, false, true},
-    {PUT, "/v1/sandboxes/{}/files", "path mode", NULL, api_file_write, false, true},
-    {DELETE, "/v1/sandboxes/{}/files", "path recursive", NULL, api_file_delete, false, true},
-    {GET, "/v1/sandboxes/{}/files/list", "path", NULL, api_file_list, false, true},
-    {POST, "/v1/sandboxes/{}/files/batch", "", NULL, api_batch, false, true},
-    {GET, "/v1/sandboxes/{}/tar", "path", NULL, api_tar_read, false, true},
-    {PUT, "/v1/sandboxes/{}/tar", "path", NULL, api_tar_write, false, true},
-    {POST, "/v1/sandboxes/{}/forward", "port", NULL, api_forward, false, true},
+    {GET, "/v1/health", "", SCOPE_READ, api_health, NULL, true},
+    {GET, "/v1/status", "", SCOPE_READ | SCOPE_WIDE, api_status, NULL, true},
+    {POST, "/v1/reload", "", SCOPE_ADMIN, api_reload, NULL},
+    {GET, "/v1/policies", "", SCOPE_READ, api_policies, NULL, true},
+    {GET, "/v1/events", "after limit", SCOPE_READ | SCOPE_WIDE, api_events, NULL, true},
+    {GET, "/metrics", "", SCOPE_READ | SCOPE_WIDE, api_metrics, NULL},
+    {GET, "/v1/audit/stream", "", SCOPE_READ | SCOPE_WIDE, api_watch, NULL, true},
+    {GET, "/v1/policy", "name", SCOPE_READ, api_policy, NULL, true},
+    {POST, "/v1/explain", "", SCOPE_READ, api_explain, NULL, true},
+    {POST, "/v1/console", "", SCOPE_ADMIN, api_console, NULL},
+    {GET, "/openapi.json", "", SCOPE_READ, api_openapi, NULL},
+    {POST, "/v1/identities", "", SCOPE_IDENTITIES, api_issue, NULL},
+    {DELETE, "/v1/identities/{}", "", SCOPE_IDENTITIES | SCOPE_WIDE, api_revoke, NULL},
+    {GET, "/v1/approvals", "after wait", SCOPE_APPROVALS, api_approvals, NULL, true},
+    {GET, "/v1/approvals/{}", "", SCOPE_APPROVALS, api_approval, NULL, true},
+    {POST, "/v1/approvals/{}/allow", "", SCOPE_APPROVALS, api_approve, NULL, true},
+    {POST, "/v1/approvals/{}/deny", "", SCOPE_APPROVALS, api_disapprove, NULL, true},
+    {POST, "/v1/tokens", "", SCOPE_ADMIN, api_token_new, NULL},
+    {GET, "/v1/tokens", "", SCOPE_ADMIN, api_tokens, NULL},
+    {DELETE, "/v1/tokens/{}", "", SCOPE_ADMIN, api_token_revoke, NULL},
+    {POST, "/v1/sandboxes", "", SCOPE_SANDBOXES, api_create, NULL},
+    {GET, "/v1/sandboxes", "label state limit after", SCOPE_READ, api_list, NULL, true},
+    {GET, "/v1/sandboxes/{}", "", SCOPE_READ, NULL, api_show, true},
+    {PATCH, "/v1/sandboxes/{}", "", SCOPE_SANDBOXES, NULL, api_change},
+    {DELETE, "/v1/sandboxes/{}", "", SCOPE_SANDBOXES, api_delete, NULL},
+    {POST, "/v1/snapshots", "", SCOPE_SANDBOXES, api_snapshot, NULL},
+    {GET, "/v1/snapshots", "", SCOPE_READ, api_snapshots, NULL},
+    {GET, "/v1/snapshots/{}", "", SCOPE_READ, api_snapshot_show, NULL},
+    {DELETE, "/v1/snapshots/{}", "", SCOPE_SANDBOXES, api_snapshot_delete, NULL},
+    {POST, "/v1/sandboxes/{}/fork", "", SCOPE_SANDBOXES, NULL, api_fork},
+    {POST, "/v1/sandboxes/{}/restore", "", SCOPE_SANDBOXES, NULL, api_restore},
+    {POST, "/v1/sandboxes/{}/pause", "", SCOPE_SANDBOXES, NULL, api_pause},
+    {POST, "/v1/sandboxes/{}/stop", "", SCOPE_SANDBOXES, NULL, api_stop},
+    {POST, "/v1/sandboxes/{}/resume", "", SCOPE_SANDBOXES, NULL, api_resume},
+    {GET, "/v1/sandboxes/{}/exec", "", SCOPE_READ, NULL, api_execs},
+    {POST, "/v1/sandboxes/{}/exec", "", SCOPE_EXEC, NULL, api_exec, false, true},
+    {DELETE, "/v1/sandboxes/{}/exec/{}", "", SCOPE_EXEC, NULL, api_cancel},
+    {GET, "/v1/sandboxes/{}/files", "path", SCOPE_EXEC, NULL, api_file_read, false, true},
+    {PUT, "/v1/sandboxes/{}/files", "path mode", SCOPE_EXEC, NULL, api_file_write, false, true},
+    {DELETE, "/v1/sandboxes/{}/files", "path recursive", SCOPE_EXEC, NULL, api_file_delete, false,
+     true},
+    {GET, "/v1/sandboxes/{}/files/list", "path", SCOPE_EXEC, NULL, api_file_list, false, true},
+    {POST, "/v1/sandboxes/{}/files/batch", "", SCOPE_EXEC, NULL, api_batch, false, true},
+    {GET, "/v1/sandboxes/{}/tar", "path", SCOPE_EXEC, NULL, api_tar_read, false, true},
+    {PUT, "/v1/sandboxes/{}/tar", "path", SCOPE_EXEC, NULL, api_tar_write, false, true},
+    {POST, "/v1/sandboxes/{}/forward", "port", SCOPE_EXEC, NULL, api_forward, false, true},
 };
 
 /* A request that a sleeping sandbox was resumed for. */
@@ -72,16 +80,21 @@ struct waking {
     struct api *api;
     struct evhttp_request *req;
     enum api_door door;
+    char token[BEARER_ID_MAX + 1]; /* "": none */
 };
 
 static void on_awake(void *arg, struct resident *r, const char *why)
 {
     struct waking w = *(struct waking *)arg;
     free(arg);
-    if (r)
+    w.api->bearer = w.token[0] ? bearer_find(w.api->bearers, w.token) : NULL;
+    if (w.token[0] && w.api->bearer == NULL)
+        api_refuse(w.req, 401, "token", "the token is not good any more");
+    else if (r)
         api_route(w.api, w.req, w.door); /* from the beginning: much may have changed */
     else
         api_refuse(w.req, 503, "resume_failed", why);
+    w.api->bearer = NULL;
 }
 
 static bool sleeps(const struct resident *r)
@@ -98,17 +111,35 @@ static void wake(struct api *a, struct evhttp_request *req, struct resident *r)
         api_refuse(req, 503, "unavailable", "out of memory");
         return;
     }
-    *w = (struct waking){a, req, a->door};
+    *w = (struct waking){a, req, a->door, ""};
+    if (a->bearer)
+        memcpy(w->token, a->bearer->id, sizeof w->token);
     if (resident_wake(r, &err) < 0 || resident_await(r, on_awake, w) < 0) {
         free(w);
         api_refuse(req, 503, "resume_failed", err.code ? err.text : "out of memory");
     }
 }
 
+/* May the token do this? Else answers. */
+static bool allowed(const struct api *a, struct evhttp_request *req, unsigned scope)
+{
+    if (a->bearer == NULL)
+        return true;
+    if (!bearer_may(a->bearer, scope & ~(unsigned)SCOPE_WIDE))
+        api_refuse(req, 403, "scope", "this token is not for that: it lacks the scope");
+    else if ((scope & SCOPE_WIDE) && bearer_is_narrow(a->bearer))
+        api_refuse(req, 403, "scope", "this token is for some sandboxes only, and that is of all");
+    else
+        return true;
+    return false;
+}
+
 static void serve(struct api *a, struct evhttp_request *req, const struct route *t, struct asked *q)
 {
     struct err err = {0};
     struct resident *r = NULL;
+    if (!allowed(a, req, t->scope))
+        return;
     if (asked_only(q, t->params, &err) < 0) {
         api_refuse_err(req, &err);
         return;
@@ -119,6 +150,8 @@ static void serve(struct api *a, struct evhttp_request *req, const struct route 
     }
     if (asked_id(q->args[0], &err) == 0)
         r = resident_find(a->controller, q->args[0]);
+    if (r && !api_sees(a, r))
+        r = NULL;
     if (r && t->wakes && sleeps(r))
         wake(a, req, r);
     else if (r)

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "publication.h"
+
 /* ---- create ---- */
 
 static bool has_policy(const struct config *c, const char *name)
@@ -19,6 +21,7 @@ struct create {
     struct resident_wish wish;
     bool reuse;
     const char *policy, *snapshot; /* as they were asked for, or NULL */
+    json_t *publish;               /* borrowed; or NULL */
 };
 
 static int name_ok(const char *name, struct err *err)
@@ -42,13 +45,13 @@ static int read_idle(const json_t *body, enum resident_idle *ret, struct err *er
     return text ? err_set(err, ERR_PARSE, "on_idle must be delete, pause or stop") : 0;
 }
 
-int api_read_wish(const json_t *body, struct resident_wish *w, struct err *err)
+int api_read_wish(const struct api *a, json_t *body, struct resident_wish *w, struct err *err)
 {
     *w = (struct resident_wish){
         .ttl = RESIDENT_TTL_DEFAULT, .idle_ttl = RESIDENT_IDLE_DEFAULT, .auto_resume = true};
     if (asked_text(body, "name", RESIDENT_NAME_MAX, &w->name, err) < 0 ||
         asked_labels(body, "labels", &w->labels, err) < 0 ||
-        asked_env(body, "env", &w->env, err) < 0 ||
+        api_own_labels(a, body, &w->labels, err) < 0 || asked_env(body, "env", &w->env, err) < 0 ||
         asked_integer(body, "ttl", 1, RESIDENT_TTL_MAX, &w->ttl, err) < 0 ||
         asked_integer(body, "idle_ttl", 0, RESIDENT_TTL_MAX, &w->idle_ttl, err) < 0 ||
         asked_flag(body, "auto_resume", &w->auto_resume, err) < 0 ||
@@ -57,21 +60,27 @@ int api_read_wish(const json_t *body, struct resident_wish *w, struct err *err)
     return w->name ? name_ok(w->name, err) : 0;
 }
 
-static int read_create(struct controller *c, const json_t *body, struct create *w, struct err *err)
+static int read_create(const struct api *a, json_t *body, struct create *w, struct err *err)
 {
     *w = (struct create){.reuse = false};
-    if (api_read_wish(body, &w->wish, err) < 0 ||
+    if (api_read_wish(a, body, &w->wish, err) < 0 ||
         asked_text(body, "policy", 64, &w->policy, err) < 0 ||
         asked_flag(body, "get_or_create", &w->reuse, err) < 0 ||
         asked_text(body, "backend", RUN_WORD_MAX - 1, &w->wish.backend, err) < 0 ||
         asked_text(body, "image", RUN_NAME_MAX - 1, &w->wish.image, err) < 0 ||
         asked_text(body, "snapshot", SHAPE_NAME_MAX, &w->snapshot, err) < 0)
         return -1;
+    w->publish = json_object_get(body, "publish");
+    if (w->publish &&
+        publications_read(w->publish, a->bearer == NULL || bearer_may(a->bearer, SCOPE_ADMIN),
+                          err) < 0)
+        return -1;
     if (w->reuse && json_object_size(w->wish.labels) == 0)
         return err_set(err, ERR_PARSE, "get_or_create needs labels to look for");
     if (w->wish.image && w->snapshot)
         return err_set(err, ERR_PARSE, "a snapshot brings its image: leave `image` out");
-    if (w->policy && !has_policy(c->config, w->policy))
+    if (w->policy &&
+        (!has_policy(a->controller->config, w->policy) || !api_sees_policy(a, w->policy)))
         return err_set(err, ERR_PARSE, "there is no policy '%s'", w->policy);
     return 0;
 }
@@ -90,22 +99,31 @@ static int check_backend(struct controller *c, const struct resident_wish *w, st
     return 0;
 }
 
-static struct resident *make(struct controller *c, struct create *w, struct err *err)
+static struct resident *make(const struct api *a, struct create *w, struct err *err)
 {
-    w->wish.policy = w->policy ? w->policy : api_only_policy(c->config, err);
+    struct controller *c = a->controller;
+    w->wish.policy = w->policy ? w->policy : api_default_policy(a, err);
     if (w->wish.policy == NULL || check_backend(c, &w->wish, err) < 0)
         return NULL;
-    return resident_new(c, &w->wish, err);
+    struct resident *r = resident_new(c, &w->wish, err);
+    if (r && w->publish && publications_open(r, w->publish, err) < 0) {
+        (void)resident_delete(r, "cannot publish", NULL, NULL);
+        return NULL;
+    }
+    return r;
 }
 
 static const char create_keys[] =
-    "policy name labels env ttl idle_ttl get_or_create backend image snapshot on_idle auto_resume";
+    "policy name labels env ttl idle_ttl get_or_create backend image snapshot on_idle auto_resume "
+    "publish";
 
 static void refuse_create(struct evhttp_request *req, const char *why)
 {
     static const char no_image[] = "there is no image "; /* as the builder says it */
     if (strncmp(why, no_image, sizeof no_image - 1) == 0)
         api_refuse(req, 404, "image_not_found", why);
+    else if (strncmp(why, "cannot publish", strlen("cannot publish")) == 0)
+        api_refuse(req, 409, "conflict", why);
     else
         api_refuse(req, 503, "create_failed", why);
 }
@@ -127,12 +145,14 @@ static void answer_found(void *arg, struct resident *r, const char *why)
 }
 
 /* 1: there is one and it was answered; 0: none; -1. */
-static int reuse(struct controller *c, struct evhttp_request *req, const struct create *w,
+static int reuse(const struct api *a, struct evhttp_request *req, const struct create *w,
                  struct err *err)
 {
-    struct resident *r = w->reuse ? resident_by_labels(c, w->wish.labels) : NULL;
+    struct resident *r = w->reuse ? resident_by_labels(a->controller, w->wish.labels) : NULL;
     if (r == NULL)
         return 0;
+    if (!api_sees(a, r))
+        return err_set(err, ERR_DENIED, "the sandbox with these labels is not for this token");
     if (w->policy && strcmp(r->policy, w->policy) != 0)
         return err_set(err, ERR_DENIED, "the sandbox with these labels has the policy '%s'",
                        r->policy);
@@ -150,16 +170,14 @@ HANDLER(api_create)
     struct resident *r = NULL;
     (void)q;
     json_t *body = asked_body(req, create_keys, &err);
-    int found = body && read_create(a->controller, body, &w, &err) == 0
-                    ? reuse(a->controller, req, &w, &err)
-                    : -1;
+    int found = body && read_create(a, body, &w, &err) == 0 ? reuse(a, req, &w, &err) : -1;
     if (found == 0 && w.snapshot &&
         (w.wish.snapshot = api_find_snapshot(a, req, w.snapshot)) == NULL) {
         json_decref(body); /* it is answered */
         return;
     }
     if (found == 0)
-        r = make(a->controller, &w, &err);
+        r = make(a, &w, &err);
     if (r && resident_await(r, answer_created, req) < 0)
         err_set(&err, ERR_INTERNAL, "out of memory");
     else if (r == NULL && found == 0 && api_unsupported(err.text))
@@ -225,7 +243,7 @@ HANDLER(api_list)
     }
     TAILQ_FOREACH(r, &a->controller->residents, link)
     {
-        if (r->seq <= f.after || !resident_has_labels(r, f.labels) ||
+        if (r->seq <= f.after || !api_sees(a, r) || !resident_has_labels(r, f.labels) ||
             (f.state && strcmp(f.state, resident_state_name(r->state)) != 0))
             continue;
         if (json_array_size(list) == (size_t)f.limit) {
@@ -253,9 +271,9 @@ HANDLER_IN(api_change)
     struct err err = {0};
     json_t *labels = NULL, *body = asked_body(req, "labels ttl idle_ttl", &err);
     int64_t ttl = -1, idle = -1;
-    (void)a;
     (void)q;
     if (body == NULL || asked_labels(body, "labels", &labels, &err) < 0 ||
+        (labels && api_own_labels(a, body, &labels, &err) < 0) ||
         asked_integer(body, "ttl", 1, RESIDENT_TTL_MAX, &ttl, &err) < 0 ||
         asked_integer(body, "idle_ttl", 0, RESIDENT_TTL_MAX, &idle, &err) < 0)
         api_refuse_err(req, &err);
@@ -285,7 +303,7 @@ HANDLER(api_delete)
         return;
     }
     r = resident_find(a->controller, q->args[0]);
-    if (r == NULL)
+    if (r == NULL || !api_sees(a, r))
         api_no_content(req);
     else if (resident_delete(r, "deleted", answer_deleted, req) < 0)
         api_refuse(req, 503, "unavailable", "out of memory");

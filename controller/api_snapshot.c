@@ -65,13 +65,13 @@ static void make_snapshot(struct api *a, struct evhttp_request *req, const struc
 {
     struct err err = {0};
     struct snapshot *s = w->reuse ? snapshot_find(a->controller, w->name) : NULL;
-    if (s) {
+    if (s && api_sees_snapshot(a, s)) {
         if (snapshot_await(s, answer_found, req) < 0)
             api_refuse(req, 503, "unavailable", "out of memory");
         return;
     }
     struct resident *r = resident_find(a->controller, w->sandbox);
-    if (r == NULL) {
+    if (r == NULL || !api_sees(a, r)) {
         api_refuse(req, 404, "sandbox_not_found", "there is no such sandbox");
         return;
     }
@@ -101,14 +101,15 @@ HANDLER(api_snapshots)
     json_t *list = json_array();
     (void)q;
     TAILQ_FOREACH(s, &a->controller->snapshots, link)
-    json_array_append_new(list, snapshot_json(s));
+    if (api_sees_snapshot(a, s))
+        json_array_append_new(list, snapshot_json(s));
     api_reply(req, 200, json_pack("{s:o}", "snapshots", list));
 }
 
 HANDLER(api_snapshot_show)
 {
     struct snapshot *s = snapshot_find(a->controller, q->args[0]);
-    if (s)
+    if (s && api_sees_snapshot(a, s))
         api_reply(req, 200, snapshot_json(s));
     else
         refuse_absent(req);
@@ -125,7 +126,7 @@ static void answer_deleted(void *arg, struct snapshot *s, const char *why)
 HANDLER(api_snapshot_delete)
 {
     struct snapshot *s = snapshot_find(a->controller, q->args[0]);
-    if (s == NULL)
+    if (s == NULL || !api_sees_snapshot(a, s))
         api_no_content(req);
     else if (snapshot_delete(s, answer_deleted, req) < 0)
         api_refuse(req, 503, "unavailable", "out of memory");
@@ -136,6 +137,8 @@ HANDLER(api_snapshot_delete)
 struct snapshot *api_find_snapshot(struct api *a, struct evhttp_request *req, const char *name)
 {
     struct snapshot *s = snapshot_find(a->controller, name);
+    if (s && !api_sees_snapshot(a, s))
+        s = NULL;
     if (s && s->state == SNAPSHOT_READY)
         return s;
     if (s)
@@ -212,7 +215,7 @@ HANDLER_IN(api_fork)
     struct resident *made = NULL;
     (void)q;
     json_t *body = asked_body(req, "name labels env ttl idle_ttl on_idle auto_resume", &err);
-    if (body && api_read_wish(body, &w, &err) == 0) {
+    if (body && api_read_wish(a, body, &w, &err) == 0) {
         w.policy = r->policy;
         w.parent = r;
         if (w.env == NULL)

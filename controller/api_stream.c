@@ -6,6 +6,7 @@
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -17,7 +18,8 @@ struct stream {
     struct bufferevent *bev;
     const struct stream_ops *ops; /* NULL once closed */
     void *arg;
-    bool closing; /* only what waits is still to be written */
+    char token[BEARER_ID_MAX + 1]; /* that it was asked with; "": none */
+    bool closing;                  /* only what waits is still to be written */
 };
 
 enum { CLOSE_SECONDS = 10 };
@@ -76,6 +78,7 @@ struct stream *stream_take(struct api *a, struct evhttp_request *req, const char
     s->bev = evhttp_connection_get_bufferevent(s->conn);
     s->ops = ops;
     s->arg = arg;
+    snprintf(s->token, sizeof s->token, "%s", door_token(a, s->bev));
     if (bufferevent_write(s->bev, head, strlen(head)) < 0) {
         free(s);
         return NULL;
@@ -90,6 +93,16 @@ struct stream *stream_take(struct api *a, struct evhttp_request *req, const char
     if (evbuffer_get_length(bufferevent_get_input(s->bev)))
         bufferevent_trigger(s->bev, EV_READ, BEV_TRIG_DEFER_CALLBACKS);
     return s;
+}
+
+void streams_check(struct api *a)
+{
+    struct stream *s, *next;
+    for (s = LIST_FIRST(&a->streams); s; s = next) {
+        next = LIST_NEXT(s, link);
+        if (s->token[0] && bearer_find(a->bearers, s->token) == NULL)
+            stream_drop(s);
+    }
 }
 
 struct evbuffer *stream_out(struct stream *s)

@@ -45,6 +45,9 @@ struct site { /* a sandbox and whose it is */
 struct builder {
     struct event_base *base;
     struct event *child, *orphans; /* orphans: the time that kept sandboxes have */
+    struct event *sweeper;         /* of control groups, see on_sweep */
+    unsigned swept;                /* how often */
+    bool sweep_again;              /* a sandbox ended since */
     struct ipc *parent;
     struct sandbox_seccomp filter;
     struct stage_parts parts; /* state_dir NULL until W_INIT */
@@ -53,6 +56,32 @@ struct builder {
     LIST_HEAD(, site) sites;
     struct chores *chores; /* NULL until W_INIT */
 };
+
+/* ---- control groups ---- */
+
+/* What a killed builder left frozen is thawed once it is about to die, which it may not be yet when
+ * the next builder starts; a group that a process was leaving as its sandbox ended goes after a
+ * minute. */
+static void plan_sweep(struct builder *b)
+{
+    static const struct timeval after[] = {{0, 200000}, {1, 0}, {4, 0}, {15, 0}, {65, 0}};
+    if (b->swept == ARRAY_LEN(after) && b->sweep_again) {
+        b->sweep_again = false;
+        b->swept--;
+    }
+    if (b->swept < ARRAY_LEN(after) && !evtimer_pending(b->sweeper, NULL))
+        evtimer_add(b->sweeper, &after[b->swept]);
+}
+
+static void on_sweep(evutil_socket_t fd, short what, void *arg)
+{
+    struct builder *b = arg;
+    (void)fd;
+    (void)what;
+    cgroup_sweep();
+    b->swept++;
+    plan_sweep(b);
+}
 
 /* ---- answers ---- */
 
@@ -139,6 +168,8 @@ static void on_ended(void *arg, struct job *j)
     struct site *s = arg;
     if (s->running)
         tell_torn(s->asker, job_sandbox(j));
+    s->builder->sweep_again = true;
+    plan_sweep(s->builder);
     site_free(s);
 }
 
@@ -437,6 +468,7 @@ static int on_start(struct builder *b, struct msg *m)
     if (b->chores == NULL)
         return -1;
     cgroup_sweep();
+    plan_sweep(b);
     chores_sweep(b->chores);
     msg_init(&ready, W_READY);
     return ipc_send(b->parent, &ready);
@@ -502,8 +534,9 @@ static int serve(struct builder *b, struct err *err)
         return err_set(err, ERR_INTERNAL, "no event loop");
     b->child = evsignal_new(b->base, SIGCHLD, on_child, b);
     b->orphans = evtimer_new(b->base, on_orphans, b);
+    b->sweeper = evtimer_new(b->base, on_sweep, b);
     b->parent = ipc_new(b->base, PROC_CONTROL_FD, on_parent, on_parent_closed, b);
-    if (b->child == NULL || b->orphans == NULL || b->parent == NULL ||
+    if (b->child == NULL || b->orphans == NULL || b->sweeper == NULL || b->parent == NULL ||
         event_add(b->child, NULL) < 0)
         return err_set(err, ERR_INTERNAL, "out of memory");
     return event_base_dispatch(b->base) < 0 ? err_set(err, ERR_INTERNAL, "the event loop failed")
@@ -525,6 +558,8 @@ static void release(struct builder *b)
         event_free(b->child);
     if (b->orphans)
         event_free(b->orphans);
+    if (b->sweeper)
+        event_free(b->sweeper);
     if (b->base)
         event_base_free(b->base);
     if (b->parts.init >= 0)

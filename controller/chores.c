@@ -6,7 +6,11 @@
 #include "errand.h"
 #include "proc.h"
 
-enum { CHORES_MAX = 8 };
+enum {
+    CHORES_MAX = 8,
+    FORGOTTEN_MAX = 64, /* layers without a name that wait for the next sweep */
+    LAST_MS = 5000,     /* for what is being swept at our end */
+};
 
 struct chore {
     LIST_ENTRY(chore) link;
@@ -21,6 +25,8 @@ struct chores {
     const char *state_dir;
     void (*tell)(void *asker, uint32_t req, enum layer_result result, const char *text);
     unsigned n;
+    unsigned forgotten; /* since the sweep that is under way began, or the last one */
+    bool sweeping;
     LIST_HEAD(, chore) list;
 };
 
@@ -54,19 +60,32 @@ void chores_free(struct chores *c)
 {
     if (c == NULL)
         return;
-    while (!LIST_EMPTY(&c->list))
-        give_up(LIST_FIRST(&c->list));
+    struct chore *each;
+    while ((each = LIST_FIRST(&c->list)) != NULL) {
+        if (each->asker == NULL) {
+            errand_finish(each->errand, LAST_MS);
+            release(each);
+        } else {
+            give_up(each);
+        }
+    }
     free(c);
 }
 
 static void on_errand(void *arg, enum layer_result result, const char *text)
 {
     struct chore *c = arg;
+    struct chores *all = c->chores;
+    bool own = c->asker == NULL;
     if (c->asker)
-        c->chores->tell(c->asker, c->req, result, text);
+        all->tell(c->asker, c->req, result, text);
     else if (result != LAYER_DONE)
         proc_log("what was left of sandboxes' files cannot be removed: %s", text);
     release(c);
+    if (own)
+        all->sweeping = false;
+    if (own && all->forgotten)
+        chores_sweep(all);
 }
 
 static int start(struct chores *all, void *asker, uint32_t req, enum layer_op op, const char *from,
@@ -91,13 +110,26 @@ static int start(struct chores *all, void *asker, uint32_t req, enum layer_op op
 void chores_start(struct chores *c, void *asker, uint32_t req, enum layer_op op, const char *from,
                   const char *to)
 {
+    bool removes = op == LAYER_REMOVE || op == LAYER_REMOVE_SNAPSHOT;
+    if (removes && c->forgotten < FORGOTTEN_MAX &&
+        layer_forget(c->state_dir, op, from) == LAYER_DONE) {
+        c->forgotten++;
+        chores_sweep(c);
+        c->tell(asker, req, LAYER_DONE, "");
+        return;
+    }
     if (c->n >= CHORES_MAX || start(c, asker, req, op, from, to) < 0)
         c->tell(asker, req, LAYER_FAILED, "too much is being copied already");
 }
 
 void chores_sweep(struct chores *c)
 {
-    (void)start(c, NULL, 0, LAYER_SWEEP, "", ""); /* else the next one finds it */
+    if (c->sweeping)
+        return; /* another follows it */
+    if (start(c, NULL, 0, LAYER_SWEEP, "", "") < 0)
+        return; /* the next one finds it */
+    c->sweeping = true;
+    c->forgotten = 0;
 }
 
 void chores_drop(struct chores *c, const void *asker)
@@ -110,6 +142,8 @@ void chores_drop(struct chores *c, const void *asker)
         give_up(each);
         any = true;
     }
-    if (any)
+    if (any) {
+        c->forgotten++; /* if one is under way, another has to follow */
         chores_sweep(c);
+    }
 }

@@ -17,6 +17,7 @@
 #include "layer_queue.h"
 #include "peer.h"
 #include "proc.h"
+#include "publication.h"
 #include "registry.h"
 #include "resident.h"
 #include "snapshot.h"
@@ -26,7 +27,8 @@ enum { CA_PEM_MAX = 64 * 1024 };
 
 /* ---- what is recorded ---- */
 
-void controller_note(struct controller *c, const char *target, const char *what, const char *detail)
+void controller_record(struct controller *c, const char *target, const char *what,
+                       const char *detail)
 {
     struct record r;
     record_init(&r, RECORD_LIFECYCLE, 0);
@@ -35,6 +37,11 @@ void controller_note(struct controller *c, const char *target, const char *what,
     record_put_str(&r, RF_DETAIL, detail);
     if (journal_note(c->journal, &r) < 0)
         proc_log("not recorded: %s of %s", what, target);
+}
+
+void controller_note(struct controller *c, const char *target, const char *what, const char *detail)
+{
+    controller_record(c, target, what, detail);
     happenings_add(c->happenings, target, what, detail);
 }
 
@@ -165,6 +172,12 @@ static int on_peer(struct controller *c, struct msg *m)
         c->owner.recording = false; /* until the new journal is here */
         journal_attach(c->journal, far.fd);
         return 0;
+    case ROLE_SIGNER:
+        if (c->api)
+            api_signer(c->api, far.fd);
+        else
+            close(far.fd);
+        return 0;
     case ROLE_CLIENT:
         client_new(c, far.fd);
         return 0;
@@ -219,6 +232,12 @@ static int on_parent(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_policy(c, m);
     case W_STORE_STATE:
         return on_store_state(c, m);
+    case W_PORT_OPENED:
+        return publications_message(c, m);
+    case W_ACT:
+        return controller_act(c, m);
+    case W_NOTIFIED:
+        return controller_notified(c, m);
     case W_STATUS:
     case W_RELOAD:
     case W_METERS_ALL:
@@ -250,17 +269,17 @@ static int await_message(struct msg *m)
 }
 
 struct listening { /* -1: none */
-    int api, metrics, console;
+    int api, metrics, console, tls;
 };
 
 static int take_init(struct controller *c, struct listening *fd, struct err *err)
 {
     struct msg m;
     struct slice pem;
-    uint8_t private, metrics, console;
+    uint8_t private, metrics, console, tls;
     uint32_t uid;
     int config_fd = -1;
-    *fd = (struct listening){-1, -1, -1};
+    *fd = (struct listening){-1, -1, -1, -1};
     c->state_dir = -1;
     if (await_message(&m) < 0)
         return err_set(err, ERR_UNREADY, "the parent sent no W_INIT");
@@ -270,9 +289,10 @@ static int take_init(struct controller *c, struct listening *fd, struct err *err
               msg_get_str(&m, c->trust_outside, sizeof c->trust_outside) < 0 ||
               msg_get_fd(&m, &config_fd) < 0 || msg_get_fd(&m, &c->state_dir) < 0 ||
               msg_get_u8(&m, &metrics) < 0 || msg_get_u8(&m, &console) < 0 ||
-              (!private && msg_get_fd(&m, &fd->api) < 0) ||
+              msg_get_u8(&m, &tls) < 0 || (!private && msg_get_fd(&m, &fd->api) < 0) ||
               (metrics && msg_get_fd(&m, &fd->metrics) < 0) ||
-              (console && msg_get_fd(&m, &fd->console) < 0) || msg_end(&m) < 0;
+              (console && msg_get_fd(&m, &fd->console) < 0) ||
+              (tls && msg_get_fd(&m, &fd->tls) < 0) || msg_end(&m) < 0;
     if (bad) {
         msg_done(&m);
         return err_set(err, ERR_PARSE, "W_INIT is malformed");
@@ -329,7 +349,8 @@ static int start(struct controller *c, struct err *err)
         if (c->api == NULL)
             return -1;
         if ((fd.metrics >= 0 && api_serve_metrics(c->api, fd.metrics, err) < 0) ||
-            (fd.console >= 0 && api_serve_console(c->api, fd.console, err) < 0))
+            (fd.console >= 0 && api_serve_console(c->api, fd.console, err) < 0) ||
+            (fd.tls >= 0 && api_serve_tls(c->api, fd.tls, err) < 0))
             return -1;
     }
     if (proc_confine(ROLE_CONTROLLER, err) < 0)

@@ -48,13 +48,17 @@ struct controller {
     struct approvals *approvals;
     TAILQ_HEAD(, resident) residents;
     size_t n_residents;
+    uint32_t last_publication;
     TAILQ_HEAD(, snapshot) snapshots;
     size_t n_snapshots;
     size_t n_clients;
     LIST_HEAD(, client) clients;
 };
 
-/* A lifecycle record, and an event of the API. */
+/* A lifecycle record. */
+void controller_record(struct controller *c, const char *target, const char *what,
+                       const char *detail);
+/* The same, and an event of the API. */
 void controller_note(struct controller *c, const char *target, const char *what,
                      const char *detail);
 
@@ -67,6 +71,10 @@ void client_drop_all(struct controller *c);
 
 /* End a sandbox for what was seen of it: recorded, with why. */
 void controller_kill(struct controller *c, struct sandbox *s, const char *why);
+
+/* threshold.c: W_ACT and W_NOTIFIED. */
+int controller_act(struct controller *c, struct msg *m);
+int controller_notified(struct controller *c, struct msg *m);
 
 /* What a sandbox that exists already is known by. */
 struct sandbox_known {

@@ -3,6 +3,7 @@
 
 #include <event2/event.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,5 +91,13 @@ struct errand *errand_start(struct event_base *base, const char *state_dir, enum
 void errand_abandon(struct errand *e)
 {
     kill(e->pid, SIGKILL);
+    errand_free(e);
+}
+
+void errand_finish(struct errand *e, unsigned ms)
+{
+    struct pollfd p = {.fd = e->said, .events = POLLIN};
+    if (poll(&p, 1, (int)ms) <= 0)
+        kill(e->pid, SIGKILL);
     errand_free(e);
 }

@@ -15,4 +15,7 @@ struct errand *errand_start(struct event_base *base, const char *state_dir, enum
 /* Kill and forget; done is not called. */
 void errand_abandon(struct errand *e);
 
+/* Wait for its end, at most so long, then kill; done is not called. */
+void errand_finish(struct errand *e, unsigned ms);
+
 #endif

@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "copy_tree.h"
@@ -216,6 +217,21 @@ static enum layer_result remove_all(int all, const char *name, struct err *err)
     return clear(all, gone, err) < 0 ? LAYER_FAILED : LAYER_DONE;
 }
 
+enum layer_result layer_forget(const char *state_dir, enum layer_op op, const char *name)
+{
+    struct timespec now;
+    char gone[NAME_MAX];
+    clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(gone, sizeof gone, ".gone-%s-%lld.%09ld-0", name, (long long)now.tv_sec, now.tv_nsec);
+    int all = open_below(state_dir, op == LAYER_REMOVE ? "sandboxes" : "snapshots", true, NULL);
+    if (all < 0)
+        return LAYER_FAILED;
+    int r = renameat2(all, name, all, gone, RENAME_NOREPLACE);
+    int why = errno;
+    close(all);
+    return r == 0 || why == ENOENT ? LAYER_DONE : LAYER_FAILED;
+}
+
 /* Its parent; 0 when it does not run (any more). */
 static pid_t parent_of(pid_t pid)
 {
@@ -235,7 +251,7 @@ static pid_t parent_of(pid_t pid)
 }
 
 /* ".new-NAME-PID" and ".gone-NAME-PID" of a process that is no more, or no child of our builder's:
- * then it is dying with its own, which it is given a moment for. */
+ * then it is dying with its own, which it is given a moment for. 0 is nobody's (layer_forget). */
 static bool left_behind(const char *name)
 {
     enum { MOMENTS = 100, MOMENT_US = 20000 };
@@ -244,7 +260,7 @@ static bool left_behind(const char *name)
     if ((strncmp(name, ".new-", 5) != 0 && strncmp(name, ".gone-", 6) != 0) ||
         slice_u64(slice_str(dash + 1), INT32_MAX, &pid) < 0)
         return false;
-    pid_t parent = parent_of((pid_t)pid);
+    pid_t parent = pid ? parent_of((pid_t)pid) : 0;
     for (unsigned i = 0; parent != 0 && parent != getppid() && i < MOMENTS; i++) {
         usleep(MOMENT_US);
         parent = parent_of((pid_t)pid);

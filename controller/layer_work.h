@@ -41,4 +41,8 @@ int layer_answer(struct msg *m, uint32_t *req, enum layer_result *result, char *
 enum layer_result layer_work(const char *state_dir, enum layer_op op, const char *from,
                              const char *to, struct err *err);
 
+/* The quick half of LAYER_REMOVE and LAYER_REMOVE_SNAPSHOT, in the builder itself: it loses its
+ * name, and LAYER_SWEEP removes what it was. LAYER_FAILED: do it by layer_work. */
+enum layer_result layer_forget(const char *state_dir, enum layer_op op, const char *name);
+
 #endif

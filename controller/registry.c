@@ -52,6 +52,20 @@ static const char *const steps[] = {
     "  number INTEGER NOT NULL, host TEXT NOT NULL, PRIMARY KEY (snapshot, number)) WITHOUT ROWID;"
     "PRAGMA user_version=4;"
     "COMMIT;",
+    "BEGIN;"
+    "CREATE TABLE bearer ("
+    "  id TEXT PRIMARY KEY NOT NULL, name TEXT NOT NULL,"
+    "  hash BLOB NOT NULL CHECK (length(hash) = 32), scopes INTEGER NOT NULL,"
+    "  policies TEXT NOT NULL, labels TEXT NOT NULL,"
+    "  created INTEGER NOT NULL, expires INTEGER NOT NULL);"
+    "PRAGMA user_version=5;"
+    "COMMIT;",
+    "BEGIN;"
+    "CREATE TABLE sandbox_port ("
+    "  sandbox TEXT NOT NULL REFERENCES sandbox (id) ON DELETE CASCADE,"
+    "  address TEXT NOT NULL, port INTEGER NOT NULL);"
+    "PRAGMA user_version=6;"
+    "COMMIT;",
 };
 enum { FIRST_VERSION = 2 };
 
@@ -158,7 +172,7 @@ static int set_durable(struct registry *r, bool durable, struct err *err)
     return 0;
 }
 
-static int finish_durably(struct registry *r, sqlite3_stmt *s, struct err *err)
+int registry_finish_durably(struct registry *r, sqlite3_stmt *s, struct err *err)
 {
     if (set_durable(r, true, err) < 0) {
         sqlite3_finalize(s);
@@ -179,7 +193,7 @@ int registry_add(struct registry *r, const struct identity *i, struct err *err)
     sqlite3_bind_text(s, 3, i->policy, -1, SQLITE_STATIC);
     sqlite3_bind_blob(s, 4, i->seed, IDENTITY_SEED, SQLITE_STATIC);
     sqlite3_bind_int64(s, 5, i->expires);
-    return finish_durably(r, s, err);
+    return registry_finish_durably(r, s, err);
 }
 
 int registry_revoke(struct registry *r, const char *id, struct err *err)
@@ -189,7 +203,7 @@ int registry_revoke(struct registry *r, const char *id, struct err *err)
     if (s == NULL)
         return -1;
     sqlite3_bind_text(s, 1, id, -1, SQLITE_STATIC);
-    if (finish_durably(r, s, err) < 0)
+    if (registry_finish_durably(r, s, err) < 0)
         return -1;
     return sqlite3_changes(r->db) == 1 ? 0 : 1;
 }

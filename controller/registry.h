@@ -41,6 +41,14 @@ struct registry_snapshot {
     int ready; /* 0: it is being made, or was when the controller died */
 };
 
+/* A token for the API, of which only a hash is known. Strings are the caller's. */
+enum { BEARER_HASH = 32 };
+struct registry_bearer {
+    const char *id, *name, *policies, *labels; /* JSON: an array, an object; empty: any */
+    unsigned char hash[BEARER_HASH];           /* SHA-256 of its secret part */
+    int64_t scopes, created, expires;          /* enum api_scope; seconds since 1970 */
+};
+
 /* dirfd: the state directory, kept by the caller for as long as the registry is open. */
 struct registry *registry_open(int dirfd, struct err *err);
 void registry_close(struct registry *r);
@@ -79,6 +87,13 @@ int registry_name_add(struct registry *r, const char *sandbox, uint32_t index, c
 int registry_name_each(struct registry *r, const char *sandbox,
                        void (*fn)(void *arg, const char *host), void *arg, struct err *err);
 
+/* Its ports that are reached at addresses of this host. */
+int registry_port_add(struct registry *r, const char *sandbox, const char *address, unsigned port,
+                      struct err *err);
+int registry_port_each(struct registry *r, const char *sandbox,
+                       void (*fn)(void *arg, const char *address, unsigned port), void *arg,
+                       struct err *err);
+
 /* A fork knows the names that its parent was given, with their indexes. */
 int registry_name_copy(struct registry *r, const char *from, const char *to, struct err *err);
 
@@ -96,5 +111,11 @@ int registry_snapshot_each(struct registry *r,
 /* The sandbox's names are the snapshot's from now on. */
 int registry_snapshot_names(struct registry *r, const char *name, const char *sandbox,
                             struct err *err);
+
+/* Tokens for the API. Durable when they return. Oldest first. */
+int registry_bearer_add(struct registry *r, const struct registry_bearer *b, struct err *err);
+int registry_bearer_delete(struct registry *r, const char *id, struct err *err);
+int registry_bearer_each(struct registry *r, int (*fn)(void *arg, const struct registry_bearer *b),
+                         void *arg, struct err *err);
 
 #endif

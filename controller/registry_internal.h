@@ -15,4 +15,7 @@ sqlite3_stmt *registry_prepare(struct registry *r, const char *sql, struct err *
 /* Run a statement that returns no rows, and finalize it. */
 int registry_finish(struct registry *r, sqlite3_stmt *s, struct err *err);
 
+/* The same, on disk when it returns. */
+int registry_finish_durably(struct registry *r, sqlite3_stmt *s, struct err *err);
+
 #endif

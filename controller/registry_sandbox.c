@@ -171,3 +171,36 @@ int registry_name_each(struct registry *r, const char *sandbox,
     sqlite3_finalize(q);
     return bad;
 }
+
+int registry_port_add(struct registry *r, const char *sandbox, const char *address, unsigned port,
+                      struct err *err)
+{
+    sqlite3_stmt *q = registry_prepare(
+        r, "INSERT INTO sandbox_port (sandbox, address, port) VALUES (?,?,?)", err);
+    if (q == NULL)
+        return -1;
+    bind_text(q, 1, sandbox);
+    bind_text(q, 2, address);
+    sqlite3_bind_int64(q, 3, port);
+    return registry_finish(r, q, err);
+}
+
+int registry_port_each(struct registry *r, const char *sandbox,
+                       void (*fn)(void *arg, const char *address, unsigned port), void *arg,
+                       struct err *err)
+{
+    sqlite3_stmt *q = registry_prepare(
+        r, "SELECT address, port FROM sandbox_port WHERE sandbox = ? ORDER BY rowid", err);
+    if (q == NULL)
+        return -1;
+    bind_text(q, 1, sandbox);
+    int step, bad = 0;
+    while (!bad && (step = sqlite3_step(q)) != SQLITE_DONE) {
+        if (step != SQLITE_ROW)
+            bad = registry_fail(r, "be read", err);
+        else if (text_at(q, 0))
+            fn(arg, text_at(q, 0), (unsigned)sqlite3_column_int(q, 1));
+    }
+    sqlite3_finalize(q);
+    return bad;
+}

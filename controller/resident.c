@@ -12,6 +12,7 @@
 #include "happenings.h"
 #include "layer_queue.h"
 #include "proc.h"
+#include "publication.h"
 #include "registry.h"
 #include "snapshot.h"
 
@@ -128,6 +129,7 @@ static void release(struct resident *r)
 {
     TAILQ_REMOVE(&r->controller->residents, r, link);
     r->controller->n_residents--;
+    publications_close(r);
     json_decref(r->labels);
     json_decref(r->env);
     if (r->timer)
@@ -187,6 +189,7 @@ struct resident *resident_blank(struct controller *c)
     r->controller = c;
     r->state = RESIDENT_CREATING;
     LIST_INIT(&r->executions);
+    LIST_INIT(&r->publications);
     STAILQ_INIT(&r->running);
     STAILQ_INIT(&r->paused);
     STAILQ_INIT(&r->stopped);
@@ -373,7 +376,7 @@ static bool name_is_taken(struct controller *c, const char *name)
 {
     struct resident *r;
     TAILQ_FOREACH(r, &c->residents, link)
-    if ((lives(r) || r->state == RESIDENT_STOPPING) && strcmp(r->name, name) == 0)
+    if (strcmp(r->name, name) == 0)
         return true;
     return false;
 }
@@ -457,6 +460,7 @@ int resident_delete(struct resident *r, const char *why, resident_fn fn, void *a
     if (r->state != RESIDENT_STOPPING) {
         snprintf(r->reason, sizeof r->reason, "%.255s", why);
         resident_set_state(r, RESIDENT_STOPPING);
+        publications_close(r);
         if (r->sandbox)
             sandbox_end(r->sandbox, 0, why);
     }
@@ -511,8 +515,12 @@ int residents_load(struct controller *c, struct err *err)
     if (registry_sandbox_each(c->registry, resident_row_load, c, err) < 0)
         return -1;
     TAILQ_FOREACH(r, &c->residents, link)
-    if (r->state != RESIDENT_STOPPED && adopt(r, err) < 0)
-        return -1;
+    {
+        if (r->state != RESIDENT_STOPPED && adopt(r, err) < 0)
+            return -1;
+        if (r->state != RESIDENT_STOPPING)
+            publications_again(r);
+    }
     return 0;
 }
 

@@ -46,6 +46,7 @@ enum {
 #define RESIDENT_WORKDIR "/workspace"
 
 struct execution;
+struct publication;
 struct snapshot;
 
 /* Called once: r runs, is paused, is stopped or is gone, whichever was awaited (when gone r is
@@ -90,6 +91,7 @@ struct resident {
         char snapshot[SHAPE_NAME_MAX + 1];
         bool again; /* it ran before */
     } restore;
+    LIST_HEAD(, publication) publications;
     LIST_HEAD(, execution) executions;
     unsigned n_executions;
     uint32_t last_number;

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "proc.h"
+#include "publication.h"
 #include "registry.h"
 
 static const char *const state_names[] = {NULL,      "creating", "running", "stopping",
@@ -159,10 +160,11 @@ json_t *resident_json(const struct resident *r)
         (json_int_t)r->expires, "ttl", (json_int_t)r->ttl, "idle_ttl", (json_int_t)r->idle_ttl,
         "idle_expires_at", idle == INT64_MAX ? json_null() : json_integer(idle), "denied",
         denials_json(r->sandbox));
-    json_t *more = json_pack("{s:s, s:s, s:b, s:s, s:b, s:s?, s:s?}", "backend", r->backend,
+    json_t *more = json_pack("{s:s, s:s, s:b, s:s, s:b, s:s?, s:s?, s:o}", "backend", r->backend,
                              "image", r->image[0] ? r->image : "host", "kept", r->kept, "on_idle",
                              idle_names[r->on_idle], "auto_resume", r->auto_resume, "parent",
-                             or_null(r->parent), "snapshot", or_null(r->snapshot));
+                             or_null(r->parent), "snapshot", or_null(r->snapshot), "published",
+                             publications_json(r));
     if (v == NULL || more == NULL || json_object_update(v, more) < 0) {
         json_decref(v);
         v = NULL;

@@ -26,6 +26,7 @@ static const int base_calls[] = {
 
 static const int gate_calls[] = {SC(accept4)};
 static const int injector_calls[] = {SC(memfd_secret), SC(ftruncate)};
+static const int courier_calls[] = {SC(lseek)};
 static const int vault_calls[] = {SC(memfd_secret), SC(ftruncate), SC(lseek)};
 static const int dialer_calls[] = {SC(sendto),     SC(socket),       SC(connect),  SC(bind),
                                    SC(openat),     SC(lseek),        SC(ioctl),    SC(getppid),
@@ -137,9 +138,10 @@ struct role_list {
         a, ARRAY_LEN(a) \
     }
 static const struct role_list lists[ROLE_COUNT] = {
-    [ROLE_GATE] = LIST(gate_calls),     [ROLE_INJECTOR] = LIST(injector_calls),
-    [ROLE_VAULT] = LIST(vault_calls),   [ROLE_DIALER] = LIST(dialer_calls),
-    [ROLE_LOGGER] = LIST(logger_calls), [ROLE_CONTROLLER] = LIST(controller_calls),
+    [ROLE_GATE] = LIST(gate_calls),       [ROLE_INJECTOR] = LIST(injector_calls),
+    [ROLE_VAULT] = LIST(vault_calls),     [ROLE_DIALER] = LIST(dialer_calls),
+    [ROLE_LOGGER] = LIST(logger_calls),   [ROLE_CONTROLLER] = LIST(controller_calls),
+    [ROLE_COURIER] = LIST(courier_calls),
 };
 
 int proc_confine(enum role r, struct err *err)

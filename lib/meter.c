@@ -39,6 +39,19 @@ const struct meter_about meter_about[METER_COUNT] = {
     [METER_WATCH_SKIPPED] = {"watch_skipped_total",
                              "Records that a slow watcher was not shown (they are in the log)",
                              false},
+    [METER_NOTICES] = {"notices_total", "Thresholds of audit.notify that were reached", false},
+    [METER_DELIVERED] = {"deliveries_total", "Notices and checkpoints that were delivered", false},
+    [METER_DELIVERY_RETRIES] = {"delivery_retries_total", "Deliveries that were tried again",
+                                false},
+    [METER_DELIVERIES_LOST] = {"deliveries_lost_total",
+                               "Notices and checkpoints that could not be delivered", false},
+    [METER_ACTIONS] = {"threshold_actions_total",
+                       "Sandboxes that were to be paused or ended because of a threshold", false},
+    [METER_EXPORTED] = {"otlp_exported_total", "Log records and spans that the OTLP receiver took",
+                        false},
+    [METER_EXPORT_DROPPED] =
+        {"otlp_dropped_total",
+         "Log records and spans that were not exported (the records are in the log)", false},
 };
 
 const struct meter_about meter_span_about[SPAN_COUNT] = {
@@ -130,6 +143,11 @@ uint64_t meter_now(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+const struct meters *meters_own(void)
+{
+    return &own.now;
 }
 
 /* ---- reports ---- */

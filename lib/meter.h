@@ -34,6 +34,13 @@ enum meter {
     METER_LOG_FAILURES,
     METER_LOG_FAILING, /* gauge: 1 while the audit log cannot be written */
     METER_WATCH_SKIPPED,
+    METER_NOTICES,
+    METER_DELIVERED,
+    METER_DELIVERY_RETRIES,
+    METER_DELIVERIES_LOST,
+    METER_ACTIONS,
+    METER_EXPORTED,
+    METER_EXPORT_DROPPED,
     METER_COUNT
 };
 
@@ -75,6 +82,7 @@ void meter_report_end(void); /* before the channel or the loop goes */
 void meters_put(struct msg *m, const struct meters *v);
 int meters_get(struct msg *m, struct meters *v); /* -1: malformed */
 /* to += from, each value kept from turning over. past: of a process that ended, so no gauges. */
+const struct meters *meters_own(void); /* of this process */
 void meters_sum(struct meters *to, const struct meters *from, bool past);
 
 #endif

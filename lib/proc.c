@@ -20,7 +20,7 @@ static const char *const names[ROLE_COUNT] = {
     [ROLE_NONE] = "none",         [ROLE_PARENT] = "parent", [ROLE_SIGNER] = "signer",
     [ROLE_VAULT] = "vault",       [ROLE_DIALER] = "dialer", [ROLE_GATE] = "gate",
     [ROLE_INJECTOR] = "injector", [ROLE_LOGGER] = "logger", [ROLE_CONTROLLER] = "controller",
-    [ROLE_BUILDER] = "builder",   [ROLE_CLIENT] = "client",
+    [ROLE_BUILDER] = "builder",   [ROLE_CLIENT] = "client", [ROLE_COURIER] = "courier",
 };
 
 static enum role self = ROLE_NONE;
@@ -37,8 +37,8 @@ enum role role_from_argv0(const char *argv0)
         return ROLE_NONE;
     const char *at = argv0 + sizeof prefix - 1;
     size_t n = strcspn(at, " ");
-    for (int r = ROLE_PARENT; r <= ROLE_BUILDER; r++)
-        if (strlen(names[r]) == n && strncmp(names[r], at, n) == 0)
+    for (int r = ROLE_PARENT; r < ROLE_COUNT; r++)
+        if (r != ROLE_CLIENT && strlen(names[r]) == n && strncmp(names[r], at, n) == 0)
             return (enum role)r;
     return ROLE_NONE;
 }

@@ -18,6 +18,7 @@ enum role {
     ROLE_CONTROLLER,
     ROLE_BUILDER,
     ROLE_CLIENT, /* not a process of ours to spawn: an API user or the CLI */
+    ROLE_COURIER,
     ROLE_COUNT
 };
 

@@ -3,7 +3,7 @@
  * Notation: field:type; u8 u32 u64 str (msg_put_str) bytes (msg_put_bytes) fd. "n × (…)" is a u32
  * count and then that many groups. `req` is the asker's u32 handle, given back in the answer.
  * Roles: P parent, S signer, V vault, D dialer, G gate, I injector, L logger, C controller,
- * B builder. A role's descriptor 3 is its control channel to the parent. */
+ * B builder, K courier. A role's descriptor 3 is its control channel to the parent. */
 #ifndef DURWARD_WIRE_H
 #define DURWARD_WIRE_H
 
@@ -23,7 +23,9 @@ enum wire_type {
     W_LOG = 5,       /* role→P: level:u8, text:str (diagnostics to the operator's stderr) */
     W_POLICY = 6,    /* P→role: policy:str, generation:u32, json memfd:fd (reload) */
     W_PEER_GONE = 7, /* P→role: channel:u32; forget it */
-    W_REVOKED = 8,   /* C→P, P→G D I: tokens that are good no longer; see proxy/revoked.h */
+    W_PORT_OPEN = 9, /* C→P: req:u32, address:str (IP), port:u32 (0: any free one): listen there */
+    W_PORT_OPENED = 10, /* P→C: req:u32, ok:u8, text:str ("127.0.0.1:8080", or why not), fd if ok */
+    W_REVOKED = 8,      /* C→P, P→G D I: tokens that are good no longer; see proxy/revoked.h */
 
     /* W_INIT of each role:
      * S: create:u8, leaf_days:u32, fds: key, cert (read-write only when create).
@@ -33,9 +35,11 @@ enum wire_type {
      *    W_PEER of an injector or the dialer: extra = names of the secrets it may have
      *    (secrets/secret_list.h)
      * L: durability:u8, subdir:str ("" or run-…), rotate_bytes:u64, rotate_seconds:u64 (0: any),
-     *    compress:u8, keep_bytes:u64, keep_seconds:u64 (0: any), anchored:u8, fd: audit directory
+     *    compress:u8, keep_bytes:u64, keep_seconds:u64 (0: any), anchored:u8,
+     *    n × (measure:u8, limit:u64, seconds:u32, then:u8) thresholds, fd: audit directory
      * D: n × (host:str, port:u32, address:str) resolve entries, n × address:str denied beside the
-     *    guard's own list, upstream proxy (proxy/dialer.h), dial_seconds:u32, token_public:bytes,
+     *    guard's own list, n × port:u32 of our own listeners, upstream proxy (proxy/dialer.h),
+     *    dial_seconds:u32, token_public:bytes,
      *    synced:u8, fds: roots memfd when that proxy is https, budgets memfd
      *    W_PEER of a gate or injector: extra = policy JSON; after the word "token" for the gate of
      *    a listener whose clients need one
@@ -43,6 +47,7 @@ enum wire_type {
      * I: limits:bytes, synced:u8, policy:str, generation:u32, token_public:bytes,
      *    fds: policy JSON memfd, roots memfd
      *    W_PEER of a gate: extra = "token" when its requests must carry one
+     * K: limits:bytes, COURIER_PLACES × url:str ("": none), again:u8, fd: roots memfd
      * C: see controller/controller.h
      * B: state_dir:str, trust_dir:str, init_path:str (the program durward-init) */
 
@@ -75,9 +80,19 @@ enum wire_type {
     W_REPAIR = 45, /* →L: good:u64: a short write left part of a record after this count;
                       L→: the same: the part is cut off, the journal may be used again */
 
-    W_WATCH = 48, /* C→L: on:u8: tell me what is written, and first what was written last */
-    W_WATCHED =
-        49, /* L→C: part:u8, RECORD_KINDS × skipped:u64, key:bytes, lines:bytes: audit/audience.h */
+    W_WATCH = 48, /* C K→L: on:u8: tell me what is written; 1: and first what was written last */
+    W_WATCHED = 49, /* L→C K: part:u8, RECORD_KINDS × skipped:u64, key:bytes, lines:bytes:
+                       audit/audience.h */
+
+    /* ---- thresholds, and what the courier carries ---- */
+    W_NOTICE = 190, /* L→P: index:u32 (in audit.notify.when), value:u64, seq:u64 (of its line; 0:
+                       none), request:str, sandbox:str, policy:str */
+    W_ACT = 191, /* P→C: req:u32, sandbox:str, policy:str, then:u8 (enum notify_then), why:str */
+    W_ACTED = 192, /* C→P: req:u32: it is done, or there is no such sandbox */
+    W_NOTIFIED =
+        193, /* P→C: sandbox:str, ok:u8, text:str: how a notice was delivered; for the log */
+    W_CARRY = 194,   /* P→K: req:u32, place:u8 (enum courier_place), body:str */
+    W_CARRIED = 195, /* K→P: req:u32, ok:u8, text:str */
 
     /* ---- what roles count (lib/meter.h, audit/counts.h) ---- */
     W_METERS = 170, /* role→P: struct meters, at most once a second */
@@ -90,12 +105,14 @@ enum wire_type {
     W_SECRET_GET = 50, /* I→V: req:u32, name:str */
     W_SECRET = 51, /* V→I: req:u32, ok:u8, ttl:u32 (seconds it may be used), value:bytes or text */
     W_SECRET_STALE = 52, /* V→I: name:str; forget it */
-    W_SIGN = 56,         /* I→V: req:u32, name:str, key_id:str, time:str, region:str, service:str,
-                            hash:str (of the canonical request; secrets/aws_sign.h) */
-    W_SIGN_TEXT = 59,    /* I→V: req:u32, name:str, scheme:u32 (of TLS, else 0), text:bytes */
-    W_SIGNED = 57,       /* V→I: req:u32, ok:u8, signature:bytes or text */
-    W_CAPTURE = 155, /* I→V: req:u32, sandbox:str, n × (path:str, secret:str, placeholder:str),
-                        body:bytes (JSON of a reply) */
+    W_SIGN = 56,      /* I→V: req:u32, name:str, sandbox:str (whose captured one it is; else ""),
+                         key_id:str, time:str, region:str, service:str,      hash:str, text:u8 (what it is of;
+                         secrets/aws_sign.h), previous:str      (signature of the request or chunk before; ""
+                         for a request) */
+    W_SIGN_TEXT = 59, /* I→V: req:u32, name:str, scheme:u32 (of TLS, else 0), text:bytes */
+    W_SIGNED = 57,    /* V→I: req:u32, ok:u8, signature:bytes or text */
+    W_CAPTURE = 155,  /* I→V: req:u32, sandbox:str, n × (path:str, secret:str, placeholder:str),
+                         form:u8 (secrets/captured.h), body:bytes (of a reply) */
     W_CAPTURED_GET = 156, /* I→V: req:u32, sandbox:str, secret:str */
     W_CAPTURED = 157, /* V→I: req:u32, ok:u8, body:bytes (rewritten; or the secret) or text, n × the
                          values taken out:bytes */

@@ -75,6 +75,8 @@ struct address_guard {
     size_t n_extra;
     unsigned char (*own)[16];
     size_t n_own;
+    uint16_t ports[ADDRESS_PORTS_MAX]; /* that this daemon listens on itself */
+    size_t n_ports;
 };
 
 static bool in_net(const unsigned char *ip, const unsigned char *net, unsigned bits)
@@ -204,6 +206,14 @@ int address_guard_add(struct address_guard *g, struct slice cidr, struct err *er
     return 0;
 }
 
+int address_guard_port(struct address_guard *g, uint16_t port, struct err *err)
+{
+    if (g->n_ports >= ADDRESS_PORTS_MAX)
+        return err_set(err, ERR_LIMIT, "more than %d ports of our own", ADDRESS_PORTS_MAX);
+    g->ports[g->n_ports++] = port;
+    return 0;
+}
+
 int address_guard_refresh(struct address_guard *g, struct err *err)
 {
     struct ifaddrs *list, *i;
@@ -233,12 +243,18 @@ int address_guard_refresh(struct address_guard *g, struct err *err)
     return 0;
 }
 
-static const char *guard_one(const struct address_guard *g, const unsigned char ip[16])
+static const char *guard_own(const struct address_guard *g, const unsigned char ip[16])
 {
     for (size_t i = 0; i < g->n_own; i++)
         if (memcmp(g->own[i], ip, 16) == 0)
             return "own";
-    return in_table(ip, g->extra, g->n_extra);
+    return NULL;
+}
+
+static const char *guard_one(const struct address_guard *g, const unsigned char ip[16])
+{
+    const char *own = guard_own(g, ip);
+    return own ? own : in_table(ip, g->extra, g->n_extra);
 }
 
 /* An address and what it carries inside, each asked of the guard. */
@@ -278,6 +294,21 @@ const char *address_guard_check(const struct address_guard *g, const struct sock
 bool address_guard_listed(const struct address_guard *g, const struct sockaddr *sa)
 {
     return ip_of(sa) == NULL || guard_each(g, sa, guard_listed) != NULL;
+}
+
+bool address_guard_ours(const struct address_guard *g, const struct sockaddr *sa, uint16_t port)
+{
+    static const char *const here[] = {"this-network", "unspecified", "loopback"};
+    bool listens = false;
+    for (size_t i = 0; i < g->n_ports; i++)
+        listens |= g->ports[i] == port;
+    if (!listens || ip_of(sa) == NULL)
+        return false;
+    const char *why = address_blocked(sa);
+    for (size_t i = 0; why && i < ARRAY_LEN(here); i++)
+        if (strcmp(why, here[i]) == 0)
+            return true;
+    return guard_each(g, sa, guard_own) != NULL;
 }
 
 void address_set(struct address *a, int family, const void *ip, uint16_t port)

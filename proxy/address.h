@@ -16,7 +16,8 @@
 struct address_guard;
 
 enum {
-    ADDRESS_TEXT_MAX = 64, /* "[v6]:port" and its terminator fit */
+    ADDRESS_TEXT_MAX = 64,   /* "[v6]:port" and its terminator fit */
+    ADDRESS_PORTS_MAX = 128, /* listeners of our own */
     ADDRESS_EXTRA_MAX = 4096,
     ADDRESS_OWN_MAX = 4096
 };
@@ -47,6 +48,11 @@ int address_guard_refresh(struct address_guard *g, struct err *err);
 const char *address_guard_check(const struct address_guard *g, const struct sockaddr *sa);
 /* Given with address_guard_add: what no rule can open. */
 bool address_guard_listed(const struct address_guard *g, const struct sockaddr *sa);
+
+/* A port that this daemon listens on, on whichever address: no rule opens it on this host. */
+int address_guard_port(struct address_guard *g, uint16_t port, struct err *err);
+/* Is it one of those, on an address of this host? */
+bool address_guard_ours(const struct address_guard *g, const struct sockaddr *sa, uint16_t port);
 
 /* ip: 4 or 16 bytes. Port in host order. A v4-mapped one stays IPv6. */
 void address_set(struct address *a, int family, const void *ip, uint16_t port);

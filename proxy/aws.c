@@ -90,12 +90,29 @@ static bool is_s3(const char *service)
     return strncmp(service, "s3", 2) == 0;
 }
 
+/* How much data there is, and the trailer's names. */
+static const char *read_chunks(const struct head *h, bool trailer, struct aws_claim *ret)
+{
+    const struct field *length = http_head_find(h, "x-amz-decoded-content-length"),
+                       *names = http_head_find(h, "x-amz-trailer");
+    ret->payload = AWS_CHUNKS;
+    if (h->body == BODY_NONE || http_head_count(h, "x-amz-decoded-content-length") != 1 ||
+        slice_u64(length->value, INT64_MAX, &ret->decoded) < 0 ||
+        http_head_count(h, "x-amz-trailer") != trailer)
+        return "signature_streaming";
+    if (trailer && set_text(ret->trailer, sizeof ret->trailer, names->value) < 0)
+        return "signature_streaming";
+    return NULL;
+}
+
 static const char *read_payload(const struct head *h, struct aws_claim *ret)
 {
     const struct field *said = http_head_find(h, "x-amz-content-sha256");
     ret->payload = AWS_HASHED;
     if (said == NULL)
         return NULL;
+    static const struct slice chunks = SLICE_INIT("STREAMING-AWS4-HMAC-SHA256-PAYLOAD"),
+                              trailer = SLICE_INIT("STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER");
     struct slice v = said->value;
     if (http_head_count(h, "x-amz-content-sha256") > 1)
         return "signature";
@@ -107,8 +124,12 @@ static const char *read_payload(const struct head *h, struct aws_claim *ret)
     } else if (is_s3(ret->service) && (slice_eq(v, SLICE("UNSIGNED-PAYLOAD")) ||
                                        slice_eq(v, SLICE("STREAMING-UNSIGNED-PAYLOAD-TRAILER")))) {
         ret->payload = AWS_AS_SAID;
+    } else if (is_s3(ret->service) && (slice_eq(v, chunks) || slice_eq(v, trailer))) {
+        const char *bad = read_chunks(h, slice_eq(v, trailer), ret);
+        if (bad)
+            return bad;
     } else if (slice_starts(v, SLICE("STREAMING-"))) {
-        return "signature_streaming"; /* each chunk has a signature of its own */
+        return "signature_streaming"; /* signed in a way that we do not know */
     } else {
         return NULL; /* hashed by us */
     }

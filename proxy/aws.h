@@ -6,6 +6,7 @@
 #define DURWARD_AWS_H
 
 #include "authority.h"
+#include "aws_chunks.h"
 #include "aws_sign.h"
 #include "http_head.h"
 #include "policy.h"
@@ -16,6 +17,7 @@ enum aws_payload {
     AWS_HASHED = 1, /* by us, of the body that is gathered */
     AWS_CLAIMED,    /* by the client: held to it as the body passes */
     AWS_AS_SAID,    /* a word that S3 takes for "not signed" */
+    AWS_CHUNKS,     /* chunks that are signed one by one as they pass (aws_upload.h) */
 };
 
 struct aws_claim {
@@ -23,7 +25,9 @@ struct aws_claim {
     char region[AWS_SCOPE_MAX + 1], service[AWS_SCOPE_MAX + 1];
     char signed_names[AWS_SIGNED_MAX]; /* "host;x-amz-date" */
     enum aws_payload payload;
-    char hash[AWS_HEX + 1]; /* CLAIMED: of the body; AS_SAID: the word */
+    char hash[AWS_HEX + 1];          /* CLAIMED: of the body; AS_SAID, CHUNKS: the word */
+    uint64_t decoded;                /* CHUNKS: bytes of data */
+    char trailer[AWS_TRAILER_NAMES]; /* CHUNKS: names of its fields; "": there is none */
 };
 
 /* A presigned query becomes fields, so that one form is left. NULL or a code to refuse with. */

@@ -176,6 +176,8 @@ static void on_deadline(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 static const char *address_refused(const struct dial *d, const struct sockaddr *sa)
 {
     const char *why = address_guard_check(d->means->guard, sa);
+    if (why && address_guard_ours(d->means->guard, sa, d->order.authority.port))
+        return "ours";
     if (why == NULL || d->order.leads_to == NULL || address_guard_listed(d->means->guard, sa))
         return why;
     return d->order.leads_to(d->order.arg, &d->order.authority, sa) ? NULL : why;

@@ -28,6 +28,12 @@ int dial_means_get(struct dial_means *means, struct msg *m, struct err *err)
         if (!m->bad && address_guard_add(means->guard, slice_str(address), err) < 0)
             return err_wrap(err, "dialer");
     }
+    (void)msg_get_u32(m, &n);
+    for (uint32_t i = 0; i < n && !m->bad; i++) {
+        (void)msg_get_u32(m, &port);
+        if (!m->bad && (port > 65535 || address_guard_port(means->guard, (uint16_t)port, err) < 0))
+            return err_wrap(err, "dialer");
+    }
     return upstream_proxy_get(m, &means->proxy, err);
 }
 

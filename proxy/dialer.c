@@ -307,7 +307,8 @@ static int on_peer(struct dialer *d, struct msg *m)
     if (peer_get(m, &p) < 0)
         return -1;
     if (p.kind == ROLE_GATE || p.kind == ROLE_INJECTOR ||
-        (p.kind == ROLE_VAULT && strcmp(p.policy, PEER_TOKENS) == 0))
+        (p.kind == ROLE_VAULT && strcmp(p.policy, PEER_TOKENS) == 0) ||
+        (p.kind == ROLE_COURIER && strcmp(p.policy, PEER_COURIER) == 0))
         return channel_new(d, &p);
     if (p.kind == ROLE_VAULT && d->means.secrets) {
         secret_client_attach(d->means.secrets, p.fd);

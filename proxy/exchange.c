@@ -144,10 +144,8 @@ void exchange_end_record(struct exchange *x, enum record_kind kind, const char *
     x->admitted = false;
     tunnel_verdict(x->relay.tunnel, &kind, &code);
     relay_record(&x->relay, &r, kind, x->counter, code);
-    if (x->origin) {
-        record_put_str(&r, RF_ADDRESS, origin_facts(x->origin)->address);
-        record_put_str(&r, RF_DETAIL, origin_facts(x->origin)->detail);
-    }
+    if (x->origin)
+        origin_record(origin_facts(x->origin), relay_begun(&x->relay), &r);
     journal_note(x->gate->journal, &r);
 }
 

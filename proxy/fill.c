@@ -233,7 +233,13 @@ int fill_signed(struct fill *f, struct head *h, struct slice signature)
         return signed_finish(&f->text, f->credential, h, signature);
     if (signature.n != AWS_HEX || !http1_is_token(signature))
         return -1;
+    snprintf(f->signature, sizeof f->signature, "%.*s", SL(signature));
     return aws_finish(h, &f->scope, f->signed_names, slice_str(f->key_id), signature);
+}
+
+bool fill_chunks(const struct fill *f)
+{
+    return fill_signs(f) && f->claim.payload == AWS_CHUNKS;
 }
 
 bool fill_passed(struct fill *f)

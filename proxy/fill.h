@@ -23,7 +23,8 @@ struct fill {
     struct aws_scope scope;
     char signed_names[AWS_SIGNED_MAX];
     char key_id[129];
-    struct signed_text text; /* of the kinds of signed.h */
+    char signature[AWS_HEX + 1]; /* of the head: a body of chunks is chained to it */
+    struct signed_text text;     /* of the kinds of signed.h */
     EVP_MD_CTX *passing; /* a body that the client hashed and that is not through yet, or NULL */
     uint64_t left;       /* of it, when it is counted */
     bool broken;         /* it is another body than it said */
@@ -56,6 +57,8 @@ int fill_signed(struct fill *f, struct head *h, struct slice signature) WUNUSED;
 bool fill_pass(struct fill *f, const void *p, size_t n);
 bool fill_passed(struct fill *f);
 void fill_free(struct fill *f);
+/* The body is one of signed chunks, each to be signed anew as it passes. */
+bool fill_chunks(const struct fill *f);
 /* The path is no text to record: it holds a placeholder. */
 bool fill_hides_path(const struct fill *f);
 

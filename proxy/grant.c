@@ -25,6 +25,7 @@ void grant_release(struct grant *g)
     hold_cancel(g->hold);
     secret_client_cancel(g->secret_wait);
     secret_client_sign_cancel(g->sign_wait);
+    aws_upload_free(g->upload);
     fill_free(&g->fill);
     secret_unref(g->value);
     client_cert_free(g->cert);
@@ -123,9 +124,22 @@ void grant_end_record(struct grant *g, enum record_kind kind, const char *code)
     if (grant_hits(g) > 0)
         record_put_u64(&r, RF_COUNT, grant_hits(g));
     const struct origin_facts *facts = g->origin ? origin_facts(g->origin) : &g->facts;
-    record_put_str(&r, RF_ADDRESS, facts->address);
-    record_put_str(&r, RF_DETAIL, facts->detail);
+    origin_record(facts, relay_begun(&g->relay), &r);
     journal_note(g->injector->journal, &r);
+}
+
+/* From a call of the front, to which nothing may be answered before it returns. */
+static void later(struct grant *g)
+{
+    event_active(g->later, EV_TIMEOUT, 0);
+}
+
+static void on_upload_failed(void *self, unsigned status, const char *code)
+{
+    struct grant *g = self;
+    g->refuse_status = status;
+    g->refuse_code = code;
+    later(g);
 }
 
 /* ---- filling ---- */
@@ -161,11 +175,41 @@ static int fill(struct grant *g)
     return r;
 }
 
+/* The sandbox whose captured key signs; "": the key is a configured one. */
+static const char *key_owner(const struct grant *g)
+{
+    return g->decided.credential->captured ? g->decided.sandbox : "";
+}
+
+/* The origin, behind what signs chunks where there are such. -1: memory, with nothing opened. */
+static int open_back(struct grant *g, const char *key, const char *id)
+{
+    struct injector *i = g->injector;
+    struct front f = {&grant_front_ops, g};
+    if (fill_chunks(&g->fill)) {
+        struct aws_upload_owner owner = {on_upload_failed, relay_wanted, g};
+        const struct aws_claim *c = &g->fill.claim;
+        g->upload = aws_upload_new(owner, i->secrets, g->decided.credential->secret, key_owner(g),
+                                   g->fill.key_id, &g->fill.scope, g->fill.signature, c->decoded,
+                                   c->trailer[0] ? c->trailer : NULL, &i->gathered);
+        if (g->upload == NULL)
+            return -1;
+    }
+    g->origin =
+        origin_open(&i->origin, i->dial, f, &g->authority, &g->head, key, id, g->token, g->cert);
+    return g->origin ? 0 : -1;
+}
+
+static struct back back_of(struct grant *g)
+{
+    struct back origin = origin_back(g->origin);
+    return g->upload ? aws_upload_back(g->upload, origin) : origin;
+}
+
 static void open_origin(struct grant *g)
 {
     char id[48], key[HOST_TEXT_MAX + 320], text[HOST_TEXT_MAX + 16];
     struct injector *i = g->injector;
-    struct front f = {&grant_front_ops, g};
     if (fill(g) < 0) {
         grant_end_record(g, RECORD_ABORTED, "fill");
         grant_tell_fail(g, 503, "fill");
@@ -175,9 +219,7 @@ static void open_origin(struct grant *g)
     snprintf(key, sizeof key, "%s|%s|%u.%u|%s|%s", g->decided.sandbox, i->name, i->generation,
              i->epoch, g->decided.credential ? g->decided.credential->secret : "",
              authority_text_port(&g->authority, text, sizeof text));
-    g->origin =
-        origin_open(&i->origin, i->dial, f, &g->authority, &g->head, key, id, g->token, g->cert);
-    if (g->origin == NULL) {
+    if (open_back(g, key, id) < 0) {
         grant_end_record(g, RECORD_ABORTED, "memory");
         grant_tell_fail(g, 503, "memory");
         return;
@@ -187,7 +229,7 @@ static void open_origin(struct grant *g)
     grant_set_state(g, G_OPEN);
     relay_admitted(&g->relay, i->base, i->limits.progress_seconds, i->journal, g->counter);
     if (g->body.state == GATHER_OFF) {
-        relay_open(&g->relay, origin_back(g->origin));
+        relay_open(&g->relay, back_of(g));
         return;
     }
     g->relay.back = origin_back(g->origin);
@@ -248,8 +290,8 @@ static void sign(struct grant *g)
     struct secret *token = blank < 0 ? NULL : secret_new(v.p + blank + 1, v.n - (size_t)blank - 1);
     secret_unref(g->value);
     g->value = token;
-    w = aws ? secret_client_sign(g->injector->secrets, c->secret, g->fill.key_id, &g->fill.scope,
-                                 on_signed, g)
+    w = aws ? secret_client_sign(g->injector->secrets, c->secret, key_owner(g), g->fill.key_id,
+                                 &g->fill.scope, on_signed, g)
             : secret_client_sign_text(g->injector->secrets, c->secret, 0,
                                       buf_slice(&g->fill.text.text), on_signed, g);
     if (w)
@@ -263,10 +305,12 @@ static void on_captured(void *arg, struct slice value, const struct slice *value
     struct grant *g = arg;
     g->sign_wait = NULL;
     g->value = value.n ? secret_new(value.p, value.n) : NULL;
-    if (g->value)
-        admit(g);
-    else
+    if (g->value == NULL)
         grant_deny(g, 503, "secret_unavailable", err->text);
+    else if (fill_signs(&g->fill))
+        sign(g);
+    else
+        admit(g);
 }
 
 static void on_secret(void *arg, struct secret *value, const struct err *err)
@@ -344,7 +388,9 @@ static void on_later(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     struct grant *g = arg;
     if (g->state == G_CAPTURING) /* answered already */
         return;
-    if (g->state != G_BODY)
+    if (g->upload)
+        grant_abandon(g, g->refuse_status, g->refuse_code);
+    else if (g->state != G_BODY)
         grant_abandon(g, 403, "body_hash");
     else if (g->body.state == GATHER_LARGE)
         grant_deny(g, 413, "body_too_large", "");
@@ -352,12 +398,6 @@ static void on_later(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
         grant_deny(g, 503, "overload", "");
     else
         fetch(g);
-}
-
-/* From a call of the front, to which nothing may be answered before it returns. */
-static void later(struct grant *g)
-{
-    event_active(g->later, EV_TIMEOUT, 0);
 }
 
 static void gather(struct grant *g, size_t max)

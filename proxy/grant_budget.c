@@ -34,14 +34,18 @@ static void on_more(void *arg, bool up)
         relay_resume(g);
 }
 
+/* Only where bytes still wait for leave. A body that was held is whole within it by then, and so is
+ * a reply that is being captured: what was asked for beyond is not needed. */
 static void on_over(void *arg, unsigned retry)
 {
     struct grant *g = arg;
-    g->retry = retry;
-    if (g->relay.back.ops)
+    if (g->relay.back.ops) {
+        g->retry = retry;
         grant_abandon(g, 429, "budget");
-    else
+    } else if (g->state == G_BODY) {
+        g->retry = retry;
         grant_deny(g, 429, "budget", "");
+    }
 }
 
 bool grant_budget(struct grant *g)

@@ -6,16 +6,25 @@
 
 #include <stdio.h>
 
-static bool is_json(const struct head *h)
+/* -1: nothing that is read. */
+static int form_of(const struct head *h)
 {
     const struct field *type = http_head_find(h, "content-type");
     if (type == NULL || http_head_count(h, "content-type") > 1)
-        return false;
+        return -1;
     ssize_t semicolon = slice_find(type->value, ';');
     struct slice t = slice_trim(
         (struct slice){type->value.p, semicolon < 0 ? type->value.n : (size_t)semicolon});
-    return slice_ieq(t, SLICE("application/json")) ||
-           (t.n > 5 && slice_ieq((struct slice){t.p + t.n - 5, 5}, SLICE("+json")));
+    struct slice json = {t.p + t.n - (t.n > 5 ? 5 : 0), t.n > 5 ? 5 : 0},
+                 xml = {t.p + t.n - (t.n > 4 ? 4 : 0), t.n > 4 ? 4 : 0};
+    if (slice_ieq(t, SLICE("application/json")) || slice_ieq(json, SLICE("+json")))
+        return CAPTURED_JSON;
+    if (slice_ieq(t, SLICE("application/x-www-form-urlencoded")))
+        return CAPTURED_FORM;
+    if (slice_ieq(t, SLICE("text/xml")) || slice_ieq(t, SLICE("application/xml")) ||
+        slice_ieq(xml, SLICE("+xml")))
+        return CAPTURED_XML;
+    return -1;
 }
 
 bool grant_captures(const struct grant *g, const struct head *h)
@@ -25,7 +34,7 @@ bool grant_captures(const struct grant *g, const struct head *h)
 
 void grant_capture_begin(struct grant *g, const struct head *h)
 {
-    if (http_head_find(h, "content-encoding") || !is_json(h)) {
+    if (http_head_find(h, "content-encoding") || form_of(h) < 0) {
         grant_abandon(g, 502, "capture_unreadable");
         return;
     }
@@ -94,9 +103,9 @@ void grant_capture_end(struct grant *g)
     for (size_t i = 0; i < rule->n_captures; i++)
         fields[i] = (struct captured_field){rule->captures[i].path, g->blanks.text[i],
                                             rule->captures[i].secret, NULL};
-    struct sign_wait *w =
-        secret_client_capture(g->injector->secrets, g->decided.sandbox, fields, rule->n_captures,
-                              buf_slice(&g->reply.body), on_captured, g);
+    struct sign_wait *w = secret_client_capture(
+        g->injector->secrets, g->decided.sandbox, fields, rule->n_captures,
+        (enum captured_form)form_of(&g->held), buf_slice(&g->reply.body), on_captured, g);
     if (w)
         g->sign_wait = w;
 }

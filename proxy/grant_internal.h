@@ -2,6 +2,7 @@
 #ifndef DURWARD_GRANT_INTERNAL_H
 #define DURWARD_GRANT_INTERNAL_H
 
+#include "aws_upload.h"
 #include "fill.h"
 #include "gather.h"
 #include "grant.h"
@@ -38,6 +39,7 @@ struct grant {
     struct event *later; /* G_BODY: it is */
     struct secret_wait *secret_wait;
     struct sign_wait *sign_wait;
+    struct aws_upload *upload; /* NULL: the body is not one of signed chunks */
     struct secret *value;
     struct client_cert *cert; /* NULL: the credential is none */
     struct journal_wait *wait;

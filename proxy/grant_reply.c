@@ -227,6 +227,8 @@ static void front_wanted(void *self)
     struct grant *g = self;
     if (g->body.state != GATHER_OFF)
         gather_pump(&g->body, g->relay.back);
+    else if (g->upload)
+        aws_upload_pump(g->upload);
     else
         relay_wanted(self);
 }

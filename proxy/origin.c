@@ -107,6 +107,8 @@ static int start_http1(struct origin *o)
 static int start(struct origin *o, struct connection c)
 {
     o->client = c.http1;
+    o->facts.sent = meter_now();
+    o->facts.protocol = c.http2 ? "h2" : "http/1.1";
     if (c.http2) {
         o->lease = http2_client_lease(c.http2, &client_ops, o, o->head, &o->authority);
         snprintf(o->facts.address, sizeof o->facts.address, "%s", http2_client_address(c.http2));
@@ -204,6 +206,9 @@ static void on_handshake(struct io *io, enum io_event ev, void *arg)
     case IO_CONNECTED:
         meter_add(METER_ORIGIN_HANDSHAKES, 1);
         meter_add(METER_ORIGIN_RESUMED, SSL_session_reused(io_ssl(io)) == 1);
+        o->facts.secured = meter_now();
+        snprintf(o->facts.tls, sizeof o->facts.tls, "%s %s", SSL_get_version(io_ssl(io)),
+                 SSL_get_cipher_name(io_ssl(io)));
         connected(o);
         return;
     case IO_ERROR:
@@ -254,6 +259,7 @@ static void on_dialled(void *arg, int fd, const char *address, const char *code,
         return;
     }
     snprintf(o->facts.address, sizeof o->facts.address, "%s", address);
+    o->facts.dialled = meter_now();
     o->io = io_new(o->env.base, fd, in_max(o->env.limits), STREAM_OUT_MAX, o->env.wipe);
     if (o->io == NULL) {
         origin_fail(o, 503, "memory", NULL);
@@ -327,6 +333,7 @@ static void on_reply(void *arg, const struct head *h)
 {
     struct origin *o = arg;
     o->replied = true;
+    o->facts.replied = meter_now();
     drop_head(o);
     o->front.ops->reply(o->front.self, h);
 }
@@ -472,6 +479,28 @@ const struct origin_facts *origin_facts(const struct origin *o)
     return &o->facts;
 }
 
+static void put_ms(struct record *to, enum record_field f, uint64_t from, uint64_t until)
+{
+    if (from && until >= from)
+        record_put_u64(to, f, (until - from) / 1000);
+}
+
+void origin_record(const struct origin_facts *f, uint64_t begun, struct record *to)
+{
+    record_put_str(to, RF_ADDRESS, f->address);
+    record_put_str(to, RF_DETAIL, f->detail);
+    /* who got a connection that another request was making has waited for it */
+    put_ms(to, RF_QUEUE_MS, begun, f->reused ? f->sent : f->opened);
+    if (!f->reused) {
+        put_ms(to, RF_DIAL_MS, f->opened, f->dialled);
+        put_ms(to, RF_TLS_MS, f->dialled, f->secured);
+        record_put_str(to, RF_TLS, f->tls);
+    }
+    put_ms(to, RF_FIRST_MS, f->sent, f->replied);
+    if (f->protocol)
+        record_put_str(to, RF_PROTOCOL, f->protocol);
+}
+
 struct origin *origin_open(const struct origin_env *env, struct dial_client *dialer,
                            struct front front, const struct authority *a, const struct head *h,
                            const char *key, const char *id, const char *token,
@@ -481,6 +510,7 @@ struct origin *origin_open(const struct origin_env *env, struct dial_client *dia
     if (o == NULL)
         return NULL;
     o->env = *env;
+    o->facts.opened = meter_now();
     o->dial = dialer;
     o->front = front;
     o->authority = *a;

@@ -7,6 +7,7 @@
 #include "authority.h"
 #include "config.h"
 #include "pool.h"
+#include "record.h"
 #include "stream.h"
 #include <openssl/ssl.h>
 
@@ -27,6 +28,9 @@ struct origin_facts {
     char address[64]; /* where it was dialled, "" if a kept connection of unknown address */
     char detail[192]; /* why it failed */
     bool reused;
+    uint64_t opened, dialled, secured, sent, replied; /* us, monotonic; 0: it did not come to it */
+    char tls[64];         /* version and cipher of a handshake of its own, or "" */
+    const char *protocol; /* constant, or NULL */
 };
 
 struct origin;
@@ -41,6 +45,8 @@ struct origin *origin_open(const struct origin_env *env, struct dial_client *dia
                            struct client_cert *cert);
 struct back origin_back(struct origin *o);
 const struct origin_facts *origin_facts(const struct origin *o);
+/* The same into an end record. begun: us, when the request's head was there. */
+void origin_record(const struct origin_facts *f, uint64_t begun, struct record *to);
 
 /* Client TLS for this authority: SNI, host or address verification, ALPN h2 and http/1.1, or the
  * latter only. */

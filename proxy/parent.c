@@ -1,5 +1,5 @@
 /* The parent's main: start everything, hand over, wait, stop. */
-#include "parent.h"
+#include "delivery.h"
 
 #include "peer.h"
 #include "store_desk.h"
@@ -15,7 +15,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CONFIG_JSON_MAX = 64 << 20, STOP_MS = 3000, DRAIN_SECONDS = 10, KEEP_FD = 4 };
+enum {
+    CONFIG_JSON_MAX = 64 << 20,
+    STOP_MS = 3000,
+    DRAIN_SECONDS = 10,
+    SETTLE_MS = 300,
+    FINISH_MS = 3000,
+    KEEP_FD = 4
+};
 
 /* ---- stopping ---- */
 
@@ -43,6 +50,12 @@ static bool wait_for(struct parent *p, bool (*pick)(const struct child *), int m
 static bool not_logger(const struct child *c)
 {
     return c->role != ROLE_LOGGER;
+}
+
+/* Who can neither record what they know nor tell anybody. */
+static bool not_telling(const struct child *c)
+{
+    return c->role != ROLE_LOGGER && c->role != ROLE_COURIER && c->role != ROLE_DIALER;
 }
 
 static bool any(const struct child *c UNUSED)
@@ -105,6 +118,20 @@ void parent_drain(struct parent *p)
 
 /* ---- starting ---- */
 
+/* Only where there is something to carry. */
+static void start_courier(struct parent *p)
+{
+    char *places = config_courier_json(p->config);
+    if (places && (p->courier = parent_start(p, ROLE_COURIER, NULL)) == NULL)
+        parent_stop(p, 1);
+    if (p->courier)
+        parent_wire(p, p->courier, p->dialer, "", PEER_COURIER, false);
+    if (p->courier && (config_courier_url(p->config, COURIER_LOGS) ||
+                       config_courier_url(p->config, COURIER_TRACES)))
+        parent_wire(p, p->courier, p->logger, "", "", false);
+    free(places);
+}
+
 static void start_roles(struct parent *p)
 {
     p->logger = parent_start(p, ROLE_LOGGER, NULL);
@@ -124,10 +151,13 @@ static void start_roles(struct parent *p)
     if (endpoints)
         parent_wire(p, p->vault, p->dialer, "", PEER_TOKENS, false);
     free(endpoints);
+    start_courier(p);
     const struct config_proxy *proxy = config_upstream_proxy(p->config);
     if (proxy && proxy->password)
         parent_wire(p, p->dialer, p->vault, "", "", false);
     parent_wire(p, p->controller, p->builder, "", "", false);
+    if (p->https_fd >= 0)
+        parent_wire(p, p->controller, p->signer, "", "", false);
     if (p->mode == PARENT_RUN && config_policies(p->config) == 1)
         parent_injector(p, config_policy_name(p->config, 0));
     parent_init_waiting(p);
@@ -204,7 +234,8 @@ static void on_child(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     int status;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        if (!store_desk_reaped(p->desk, pid, status) && !parent_anchor_reaped(p, pid, status))
+        if (!store_desk_reaped(p->desk, pid, status) && !parent_anchor_reaped(p, pid, status) &&
+            !delivery_reaped(p, pid, status))
             parent_reaped(p, pid, status);
     }
 }
@@ -331,6 +362,18 @@ static void add_signal(struct parent *p, int sig, event_callback_fn fn)
     }
 }
 
+/* What the log still learns may reach a threshold, and somebody is to be told. */
+static void finish_notices(struct parent *p)
+{
+    struct timeval tv = {0, SETTLE_MS * 1000};
+    if (p->config == NULL || p->logger == NULL || config_audit(p->config)->notify.n == 0)
+        return;
+    end_children(p, not_telling);
+    event_base_loopexit(p->base, &tv);
+    event_base_dispatch(p->base);
+    delivery_finish(p, FINISH_MS);
+}
+
 int parent_main(void);
 
 int parent_main(void)
@@ -343,12 +386,13 @@ int parent_main(void)
         return 1;
     }
     p->env_fd = p->roots_fd = p->budgets_fd = p->audit_dir_fd = p->state_dir_fd = p->api_fd = -1;
-    p->metrics_fd = p->console_fd = -1;
+    p->metrics_fd = p->console_fd = p->https_fd = -1;
     p->ca.lock_fd = p->ca.key_fd = p->ca.cert_fd = -1;
     p->generation = 1;
     TAILQ_INIT(&p->children);
     TAILQ_INIT(&p->wires);
     TAILQ_INIT(&p->sandboxes);
+    TAILQ_INIT(&p->acts);
     p->base = event_base_new();
     p->desk = p->base ? store_desk_new(p->base) : NULL;
     if (p->desk == NULL)
@@ -361,6 +405,7 @@ int parent_main(void)
     if (p->starter == NULL)
         return 1;
     event_base_dispatch(p->base);
+    finish_notices(p);
     end_children(p, not_logger); /* what they still record, the logger still takes */
     end_children(p, any);
     store_desk_free(p->desk);

@@ -30,6 +30,8 @@ enum child_state {
 };
 
 struct sandbox;
+struct act;
+struct deliveries;
 
 struct child {
     struct parent *parent;
@@ -55,7 +57,12 @@ struct wire {
     TAILQ_ENTRY(wire) link;
 };
 
-enum { SANDBOX_LISTENERS_MAX = 40, SANDBOX_PLACEHOLDERS_MAX = 256, SANDBOX_NAMES_MAX = 512 };
+enum {
+    SANDBOX_LISTENERS_MAX = 40,
+    SANDBOX_PLACEHOLDERS_MAX = 256,
+    SANDBOX_NAMES_MAX = 512,
+    SANDBOXES_EARLY_MAX = 64, /* whose listeners came before their W_SANDBOX */
+};
 
 struct sandbox_listener {
     uint8_t kind;
@@ -78,6 +85,7 @@ struct sandbox {
     size_t forwarded; /* of LISTENER_FORWARDED: which `listen` entry */
     struct child *gate;
     bool answered; /* the builder has its W_LISTENERS_OK */
+    bool early; /* its listeners are here, its W_SANDBOX is not: that comes over another channel */
     TAILQ_ENTRY(sandbox) link;
 };
 
@@ -91,6 +99,7 @@ struct parent {
     uint32_t generation;
     int env_fd, roots_fd, budgets_fd, audit_dir_fd, state_dir_fd, api_fd;
     int metrics_fd, console_fd; /* `listen` entries that the controller serves; -1: none */
+    int https_fd;               /* its API in TLS; -1: none */
     struct ca_files ca;
     char *ca_pem;
     struct trust trust;
@@ -102,10 +111,14 @@ struct parent {
     TAILQ_HEAD(wire_list, wire) wires;
     TAILQ_HEAD(sandbox_list, sandbox) sandboxes;
     struct event *spare_timer;
-    struct revoked *revoked; /* tokens that are good no longer; NULL: none yet */
-    struct store_desk *desk; /* the vault's files and commands */
-    pid_t anchor_pid;        /* the command that keeps a checkpoint, while it runs; 0: none */
-    struct child *signer, *vault, *dialer, *logger, *controller, *builder, *spare;
+    struct revoked *revoked;        /* tokens that are good no longer; NULL: none yet */
+    struct store_desk *desk;        /* the vault's files and commands */
+    struct deliveries *deliveries;  /* delivery.c; NULL: none yet */
+    TAILQ_HEAD(act_list, act) acts; /* parent_notice.c */
+    size_t n_acts;
+    uint32_t last_act;
+    pid_t anchor_pid; /* the command that keeps a checkpoint, while it runs; 0: none */
+    struct child *signer, *vault, *dialer, *logger, *controller, *builder, *spare, *courier;
     bool controller_ready, told_ready, draining, stopping;
     int exit_status;
     struct meters past[ROLE_COUNT]; /* of processes that ended */
@@ -128,6 +141,11 @@ void parent_init_waiting(struct parent *p);
 void parent_wire(struct parent *p, struct child *a, struct child *b, const char *sandbox,
                  const char *policy, bool token);
 void parent_rewire(struct child *c); /* all wires of c whose other end is there */
+void parent_wire_gate(struct parent *p, const struct sandbox *s);
+/* Dialer and injectors of its policies, those that it has not yet. */
+void parent_wire_policies(struct parent *p, const struct sandbox *s);
+/* A new channel to the vault, for another list of secrets; what it asked for it asks for again. */
+void parent_wire_secrets(struct child *injector);
 void parent_unwire(struct child *c);
 /* parent_message.c: the starter's W_SECRET_TRY (0, or -1 when it is bad), and what roles say on
  * their control channels */
@@ -136,6 +154,11 @@ int parent_message(struct ipc *ch, struct msg *m, void *child);
 /* parent_anchor.c: W_ANCHOR, and the end of the command it ran */
 int parent_anchor(struct parent *p, struct msg *m);
 bool parent_anchor_reaped(struct parent *p, pid_t pid, int status);
+int parent_syslog(const char *what, const char *line, struct err *err);
+/* parent_notice.c: W_NOTICE, W_ACTED; what another controller is to do once more */
+int parent_notice(struct child *logger, struct msg *m);
+int parent_acted(struct child *controller, struct msg *m);
+void parent_acts_again(struct parent *p);
 /* parent_revoked.c: W_REVOKED, from the controller and on */
 int parent_revoked(struct parent *p, struct msg *m);
 void parent_tell_revoked(struct child *c); /* one that has its W_INIT; others need not know */
@@ -160,10 +183,14 @@ int parent_setup(struct parent *p, struct err *err);
 /* The origins' roots; while the roles are loading, which takes as long. */
 int parent_setup_roots(struct parent *p, struct err *err);
 int parent_reload(struct parent *p, struct err *err);
+void parent_push_policy(struct child *c, const char *name); /* W_POLICY, as it is now */
 /* parent.c */
 /* Let requests end for at most 10 s, then stop. */
 void parent_drain(struct parent *p);
 void parent_stop(struct parent *p, int status);
 void parent_maybe_ready(struct parent *p);
+
+/* parent_port.c: W_PORT_OPEN. -1: bad. */
+int parent_port_open(struct child *controller, struct msg *m);
 
 #endif

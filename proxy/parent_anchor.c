@@ -1,6 +1,6 @@
 /* Checkpoints of the audit log to where they are kept beside it. The logger can neither run a
  * program nor open a socket, so it hands each line to the parent. */
-#include "parent.h"
+#include "delivery.h"
 
 #include "store_command.h"
 
@@ -17,15 +17,15 @@
 enum { SYSLOG_AUTHPRIV_NOTICE = 10 * 8 + 5 };
 
 /* RFC 3164, as syslog(3) writes it to the local daemon. */
-static int to_syslog(const char *line, struct err *err)
+int parent_syslog(const char *what, const char *line, struct err *err)
 {
     struct sockaddr_un to = {.sun_family = AF_UNIX, .sun_path = "/dev/log"};
-    char text[2048], stamp[32];
+    char text[DELIVERY_TEXT_MAX + 128], stamp[32];
     time_t now = time(NULL);
     struct tm tm;
     strftime(stamp, sizeof stamp, "%b %e %H:%M:%S", localtime_r(&now, &tm));
-    int n = snprintf(text, sizeof text, "<%d>%s durward[%d]: checkpoint %s", SYSLOG_AUTHPRIV_NOTICE,
-                     stamp, (int)getpid(), line);
+    int n = snprintf(text, sizeof text, "<%d>%s durward[%d]: %s %s", SYSLOG_AUTHPRIV_NOTICE, stamp,
+                     (int)getpid(), what, line);
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     ssize_t sent =
         fd < 0 ? -1 : sendto(fd, text, (size_t)n, MSG_NOSIGNAL, (struct sockaddr *)&to, sizeof to);
@@ -76,9 +76,11 @@ int parent_anchor(struct parent *p, struct msg *m)
     const struct config_audit *a = config_audit(p->config);
     if (msg_get_str(m, line, sizeof line) < 0 || msg_end(m) < 0)
         return -1;
-    if (a->anchor_syslog && to_syslog(line, &err) < 0)
+    if (a->anchor_syslog && parent_syslog("checkpoint", line, &err) < 0)
         proc_log("audit anchor: %s", err.text);
     if (a->anchor_command && to_command(a->anchor_command, line, &p->anchor_pid, &err) < 0)
         proc_log("audit anchor: %s", err.text);
+    if (config_courier_url(p->config, COURIER_ANCHOR))
+        delivery_add(p, SINK_ANCHOR, "", line);
     return 0;
 }

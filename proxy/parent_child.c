@@ -161,7 +161,7 @@ void parent_reaped(struct parent *p, pid_t pid, int status)
         proc_log("%s %s ended with status %d", role_name(c->role), c->tag, WEXITSTATUS(status));
     /* What makes a gate or an injector fall again and again is one sandbox's or origin's doing, and
      * no reason to end the others. */
-    bool shared = c->role != ROLE_GATE && c->role != ROLE_INJECTOR;
+    bool shared = c->role != ROLE_GATE && c->role != ROLE_INJECTOR && c->role != ROLE_COURIER;
     if (never_ready || (quick && ++c->quick_deaths > QUICK_MAX && shared)) {
         proc_log("the %s does not stay up: giving up", role_name(c->role));
         parent_stop(p, 1);

@@ -73,6 +73,32 @@ static void put_upstream_proxy(struct parent *p, struct msg *m)
         msg_put_str(m, direct[i]);
 }
 
+static void put_port(struct msg *m, const char *address)
+{
+    const char *colon = strrchr(address, ':');
+    uint64_t port = 0;
+    if (colon)
+        (void)slice_u64(slice_str(colon + 1), 65535, &port);
+    msg_put_u32(m, (uint32_t)port);
+}
+
+/* What no rule may lead a sandbox to: other policies' listeners, the API, the pages. */
+static void put_own_ports(struct parent *p, struct msg *m)
+{
+    size_t n, k = 0;
+    const struct config_listen *l = config_listens(p->config, &n), *api = config_api(p->config);
+    const char *more[3] = {api ? api->address : NULL, config_metrics(p->config),
+                           config_console(p->config)};
+    for (size_t i = 0; i < ARRAY_LEN(more); i++)
+        k += more[i] != NULL;
+    msg_put_u32(m, (uint32_t)(p->mode == PARENT_SERVE ? n + k : 0));
+    for (size_t i = 0; p->mode == PARENT_SERVE && i < n; i++)
+        put_port(m, l[i].address);
+    for (size_t i = 0; p->mode == PARENT_SERVE && i < ARRAY_LEN(more); i++)
+        if (more[i])
+            put_port(m, more[i]);
+}
+
 static void init_dialer(struct parent *p, struct msg *m)
 {
     size_t n;
@@ -84,6 +110,7 @@ static void init_dialer(struct parent *p, struct msg *m)
         msg_put_str(m, r[i].address);
     }
     msg_put_u32(m, 0); /* the guard denies every address of this host by itself */
+    put_own_ports(p, m);
     put_upstream_proxy(p, m);
     msg_put_u32(m, config_limits(p->config)->dial_seconds);
     msg_put_bytes(m, p->token_public, TOKEN_KEY);
@@ -107,7 +134,15 @@ static void init_logger(struct parent *p, struct msg *m)
     msg_put_u8(m, a->compress);
     msg_put_u64(m, a->keep_bytes);
     msg_put_u64(m, a->keep_seconds);
-    msg_put_u8(m, a->anchor_command || a->anchor_syslog);
+    msg_put_u8(m, a->anchor_command || a->anchor_syslog ||
+                      config_courier_url(p->config, COURIER_ANCHOR));
+    msg_put_u32(m, (uint32_t)a->notify.n);
+    for (size_t i = 0; i < a->notify.n; i++) {
+        msg_put_u8(m, (uint8_t)a->notify.when[i].measure);
+        msg_put_u64(m, a->notify.when[i].limit);
+        msg_put_u32(m, a->notify.when[i].seconds);
+        msg_put_u8(m, (uint8_t)a->notify.when[i].then);
+    }
     msg_put_fd_dup(m, p->audit_dir_fd);
 }
 
@@ -124,13 +159,28 @@ static void init_controller(struct parent *p, struct msg *m)
     msg_put_fd_dup(m, p->state_dir_fd);
     msg_put_u8(m, p->metrics_fd >= 0);
     msg_put_u8(m, p->console_fd >= 0);
+    msg_put_u8(m, p->https_fd >= 0);
     if (p->mode == PARENT_SERVE)
         msg_put_fd_dup(m, p->api_fd);
     if (p->metrics_fd >= 0)
         msg_put_fd_dup(m, p->metrics_fd);
     if (p->console_fd >= 0)
         msg_put_fd_dup(m, p->console_fd);
+    if (p->https_fd >= 0)
+        msg_put_fd_dup(m, p->https_fd);
     free(json);
+}
+
+static void init_courier(struct parent *p, struct msg *m)
+{
+    const struct limits *l = config_limits(p->config);
+    msg_put_bytes(m, l, sizeof *l);
+    for (size_t i = 0; i < COURIER_PLACES; i++) {
+        const char *url = config_courier_url(p->config, (enum courier_place)i);
+        msg_put_str(m, url ? url : "");
+    }
+    msg_put_u8(m, p->starts[ROLE_COURIER] > 1);
+    msg_put_fd_dup(m, p->roots_fd);
 }
 
 static void init_builder(struct parent *p, struct msg *m)
@@ -199,6 +249,9 @@ void parent_init_child(struct child *c)
         break;
     case ROLE_BUILDER:
         init_builder(p, &m);
+        break;
+    case ROLE_COURIER:
+        init_courier(p, &m);
         break;
     case ROLE_GATE:
         init_gate(p, &m);

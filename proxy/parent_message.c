@@ -1,5 +1,5 @@
 /* What roles say on their control channels. */
-#include "parent.h"
+#include "delivery.h"
 
 #include "kept.h"
 #include "store_desk.h"
@@ -69,6 +69,10 @@ static int on_ready(struct child *c, struct msg *m)
         r = signer_ready(p, m);
     else if (c->role == ROLE_CONTROLLER)
         r = controller_is_ready(p, m);
+    if (c->role == ROLE_CONTROLLER)
+        parent_acts_again(p);
+    else if (c->role == ROLE_COURIER)
+        delivery_courier_ready(p);
     if (r == 0)
         parent_maybe_ready(p);
     return r;
@@ -238,6 +242,10 @@ static int controller_message(struct child *c, struct msg *m)
         return on_sandbox_gone(c->parent, m);
     case W_REVOKED:
         return parent_revoked(c->parent, m);
+    case W_PORT_OPEN:
+        return parent_port_open(c, m);
+    case W_ACTED:
+        return parent_acted(c, m);
     case W_STATUS:
         return on_status(c, m);
     case W_METERS_ALL:
@@ -277,6 +285,10 @@ int parent_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
             return -1;
         parent_sandbox_bound(c);
         return 0;
+    case W_NOTICE:
+        return parent_notice(c, m);
+    case W_CARRIED:
+        return delivery_carried(c, m);
     case W_ANCHOR:
         return c->role == ROLE_LOGGER ? parent_anchor(c->parent, m) : -1;
     case W_LISTENERS:

@@ -78,12 +78,16 @@ int parent_meters_all(struct child *controller, struct msg *m)
     if (msg_end(m) < 0)
         return -1;
     msg_init(&a, W_METERS_ALL);
-    msg_put_u32(&a, ROLE_BUILDER - ROLE_PARENT + 1);
-    for (enum role r = ROLE_PARENT; r <= ROLE_BUILDER; r++) {
+    msg_put_u32(&a, ROLE_COUNT - ROLE_PARENT - 1);
+    for (enum role r = ROLE_PARENT; r < ROLE_COUNT; r++) {
         struct role_sum s = {.meters = p->past[r]};
         struct child *c;
-        if (r == ROLE_PARENT)
+        if (r == ROLE_CLIENT)
+            continue; /* none of ours */
+        if (r == ROLE_PARENT) {
             add_process(&s, getpid());
+            meters_sum(&s.meters, meters_own(), false);
+        }
         TAILQ_FOREACH(c, &p->children, link)
         {
             if (c->role != r || c->pid <= 0)

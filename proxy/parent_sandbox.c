@@ -131,29 +131,6 @@ void parent_bind_gate(struct child *gate)
         proc_log("cannot bind the gate of %s", s->id);
 }
 
-static void wire_policy(struct parent *p, struct child *gate, const struct sandbox *s,
-                        const char *policy)
-{
-    struct child *injector = parent_injector(p, policy);
-    bool token = s->mode == GATE_TOKEN;
-    parent_wire(p, gate, p->dialer, s->id, policy, token);
-    if (injector)
-        parent_wire(p, gate, injector, s->id, policy, token);
-}
-
-static void wire_gate(struct parent *p, struct child *gate, const struct sandbox *s)
-{
-    parent_wire(p, gate, p->signer, s->id, "", false);
-    parent_wire(p, gate, p->logger, s->id, s->policy, false);
-    parent_wire(p, gate, p->controller, s->id, "", false);
-    if (s->policy[0]) {
-        wire_policy(p, gate, s, s->policy);
-        return;
-    }
-    for (size_t i = 0; i < config_policies(p->config); i++)
-        wire_policy(p, gate, s, config_policy_name(p->config, i));
-}
-
 static void on_spare(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct parent *p = arg;
@@ -194,7 +171,7 @@ static struct child *take_gate(struct parent *p, struct sandbox *s)
     s->gate = g;
     g->sandbox = s;
     snprintf(g->tag, sizeof g->tag, "%.63s", s->id); /* a spare one's: for `status` and logs */
-    wire_gate(p, g, s);
+    parent_wire_gate(p, s);
     if (g->state == CHILD_INITED || g->state == CHILD_READY)
         parent_bind_gate(g);
     return g;
@@ -226,6 +203,25 @@ static void set_listener_placeholders(struct parent *p, const char *policy, stru
     }
 }
 
+static void answer_builder(struct parent *p, const char *id, bool ok, const char *text)
+{
+    struct msg m;
+    msg_init(&m, W_LISTENERS_OK);
+    msg_put_str(&m, id);
+    msg_put_u8(&m, ok);
+    msg_put_str(&m, text);
+    if (p->builder && p->builder->ch)
+        ipc_send(p->builder->ch, &m);
+    else
+        msg_done(&m);
+}
+
+static void give_gate(struct parent *p, struct sandbox *s)
+{
+    if (take_gate(p, s) == NULL)
+        answer_builder(p, s->id, false, "no gate could be started");
+}
+
 int parent_sandbox_new(struct parent *p, struct msg *m)
 {
     char id[65], policy[65];
@@ -253,20 +249,30 @@ int parent_sandbox_new(struct parent *p, struct msg *m)
     if (fresh)
         TAILQ_INSERT_TAIL(&p->sandboxes, s, link);
     parent_injector(p, policy);
+    if (s->early) {
+        s->early = false;
+        give_gate(p, s);
+    }
     return 0;
 }
 
-static void answer_builder(struct parent *p, const char *id, bool ok, const char *text)
+/* Builder and controller speak over channels of their own, so its listeners may be read before the
+ * sandbox is known. Then they wait for its W_SANDBOX, or for its W_SANDBOX_GONE. NULL: too many
+ * wait. */
+static struct sandbox *expect(struct parent *p, const char *id)
 {
-    struct msg m;
-    msg_init(&m, W_LISTENERS_OK);
-    msg_put_str(&m, id);
-    msg_put_u8(&m, ok);
-    msg_put_str(&m, text);
-    if (p->builder && p->builder->ch)
-        ipc_send(p->builder->ch, &m);
-    else
-        msg_done(&m);
+    struct sandbox *s;
+    size_t n = 0;
+    TAILQ_FOREACH(s, &p->sandboxes, link)
+    n += s->early;
+    s = n < SANDBOXES_EARLY_MAX ? calloc(1, sizeof *s) : NULL;
+    if (s == NULL)
+        return NULL;
+    snprintf(s->id, sizeof s->id, "%s", id);
+    s->mode = GATE_LOCAL;
+    s->early = true;
+    TAILQ_INSERT_TAIL(&p->sandboxes, s, link);
+    return s;
 }
 
 int parent_sandbox_listeners(struct parent *p, struct msg *m)
@@ -276,8 +282,8 @@ int parent_sandbox_listeners(struct parent *p, struct msg *m)
     if (msg_get_str(m, id, sizeof id) < 0 || msg_get_u32(m, &n) < 0 || n > SANDBOX_LISTENERS_MAX)
         return -1;
     struct sandbox *s = find(p, id);
-    if (s == NULL || s->n_listeners > 0) {
-        answer_builder(p, id, false, "no such sandbox, or it has its listeners");
+    if (s ? s->n_listeners > 0 : (s = expect(p, id)) == NULL) {
+        answer_builder(p, id, false, "it has its listeners, or too many wait for theirs");
         return 0;
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -289,8 +295,8 @@ int parent_sandbox_listeners(struct parent *p, struct msg *m)
     }
     if (msg_end(m) < 0)
         return -1;
-    if (take_gate(p, s) == NULL)
-        answer_builder(p, id, false, "no gate could be started");
+    if (!s->early)
+        give_gate(p, s);
     return 0;
 }
 

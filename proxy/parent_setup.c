@@ -131,6 +131,9 @@ static int setup_pages(struct parent *p, struct err *err)
         return -1;
     if (console && (p->console_fd = parent_bind_tcp(console, err)) < 0)
         return -1;
+    const struct config_listen *tls = config_api(p->config);
+    if (tls && (p->https_fd = parent_bind_tcp(tls->address, err)) < 0)
+        return -1;
     return 0;
 }
 
@@ -199,8 +202,9 @@ int parent_setup_roots(struct parent *p, struct err *err)
 
 /* ---- reload ---- */
 
-static void push_policy(struct parent *p, struct child *c, const char *name)
+void parent_push_policy(struct child *c, const char *name)
 {
+    struct parent *p = c->parent;
     struct msg m;
     struct err err = {0};
     char *json = config_policy_json(p->config, name);
@@ -235,18 +239,19 @@ static int check_reload(const struct parent *p, const struct config *c, struct e
 {
     if (!config_same(p->config, c, "listen"))
         return err_set(err, ERR_UNREADY, "`listen` changed: that needs a restart of the daemon");
+    if (!config_same(p->config, c, "controller"))
+        return err_set(err, ERR_UNREADY,
+                       "`controller` changed: that needs a restart of the daemon");
     if (!config_same(p->config, c, "secrets")) /* the vault has read them once */
         return err_set(err, ERR_UNREADY, "`secrets` changed: that needs a restart of the daemon");
     if (!config_same(p->config, c, "upstream"))
         return err_set(err, ERR_UNREADY, "`upstream` changed: that needs a restart of the daemon");
     if (parent_check_forwarded(c, err) < 0)
         return -1;
-    const struct config_audit *was = config_audit(p->config), *now = config_audit(c);
-    if (was->durability != now->durability || was->rotate_bytes != now->rotate_bytes ||
-        was->rotate_seconds != now->rotate_seconds || was->compress != now->compress ||
-        was->keep_bytes != now->keep_bytes || was->keep_seconds != now->keep_seconds ||
-        !was->anchor_command != !now->anchor_command || was->anchor_syslog != now->anchor_syslog)
+    if (!config_same(p->config, c, "audit"))
         return err_set(err, ERR_UNREADY, "`audit` changed: that needs a restart of the daemon");
+    if (!config_same(p->config, c, "tracing"))
+        return err_set(err, ERR_UNREADY, "`tracing` changed: that needs a restart of the daemon");
     for (size_t i = 0; i < config_policies(p->config); i++) {
         const char *name = config_policy_name(p->config, i);
         char *json = config_policy_json(c, name);
@@ -255,6 +260,30 @@ static int check_reload(const struct parent *p, const struct config *c, struct e
             return err_set(err, ERR_UNREADY, "policy %s is gone: that needs a restart", name);
     }
     return 0;
+}
+
+static bool same_secrets(const struct config *a, const struct config *b, const char *policy)
+{
+    size_t n, m;
+    const char *const *was = config_policy_secrets(a, policy, &n);
+    const char *const *now = config_policy_secrets(b, policy, &m);
+    bool same = n == m;
+    for (size_t i = 0; same && i < n; i++)
+        same = strcmp(was[i], now[i]) == 0;
+    return same;
+}
+
+/* Before the policies themselves: no gate decides by one whose channels it does not have. */
+static void wire_reloaded(struct parent *p, const struct config *was)
+{
+    struct sandbox *s;
+    struct child *k;
+    TAILQ_FOREACH(s, &p->sandboxes, link)
+    if (s->gate)
+        parent_wire_policies(p, s); /* one that had no credential may have one now */
+    TAILQ_FOREACH(k, &p->children, link)
+    if (k->role == ROLE_INJECTOR && !same_secrets(was, p->config, k->policy))
+        parent_wire_secrets(k);
 }
 
 int parent_reload(struct parent *p, struct err *err)
@@ -268,9 +297,11 @@ int parent_reload(struct parent *p, struct err *err)
         config_unref(c);
         return -1;
     }
-    config_unref(p->config);
+    struct config *was = p->config;
     p->config = c;
     p->generation++;
+    wire_reloaded(p, was);
+    config_unref(was);
     push_config(p);
     struct child *gate;
     TAILQ_FOREACH(gate, &p->children, link)
@@ -279,11 +310,10 @@ int parent_reload(struct parent *p, struct err *err)
     for (size_t i = 0; i < config_policies(c); i++) {
         const char *name = config_policy_name(c, i);
         struct child *k;
-        parent_injector(p, name); /* one that had no credential may have one now */
         TAILQ_FOREACH(k, &p->children, link)
         if ((k->role == ROLE_GATE && k->sandbox) || k->role == ROLE_DIALER ||
             (k->role == ROLE_INJECTOR && strcmp(k->policy, name) == 0))
-            push_policy(p, k, name);
+            parent_push_policy(k, name);
     }
     return 0;
 }

@@ -2,6 +2,7 @@
  * made anew and both ends are told. */
 #include "parent.h"
 
+#include "gate.h"
 #include "peer.h"
 #include "wire.h"
 
@@ -39,19 +40,20 @@ static void extra_for(struct parent *p, const struct child *to, const struct wir
         char *json = config_endpoints_json(p->config);
         r = json ? buf_append_str(out, json) : -1;
         free(json);
+    } else if (to->role == ROLE_DIALER && strcmp(w->policy, PEER_COURIER) == 0) {
+        char *json = config_courier_json(p->config);
+        r = json ? buf_append_str(out, json) : -1;
+        free(json);
     } else if (to->role == ROLE_VAULT) {
         if (strcmp(w->policy, PEER_TOKENS) != 0)
             put_secret_list(p, out, w);
     } else if (to->role == ROLE_INJECTOR && w->token) {
         r = buf_append_str(out, "token");
-    } else if (to->role == ROLE_DIALER && w->policy[0]) {
-        char *json = config_policy_json(p->config, w->policy);
-        r = w->token ? buf_append_str(out, "token") : 0;
-        r |= json ? buf_append_str(out, json) : 0;
-        free(json);
+    } else if (to->role == ROLE_DIALER && w->token) {
+        r = buf_append_str(out, "token");
     }
     if (r < 0)
-        proc_log("policy %s is too large for a channel", w->policy);
+        proc_log("there is no room for what the %s is told", role_name(to->role));
 }
 
 static void tell(struct parent *p, struct child *to, const struct child *far, const struct wire *w,
@@ -60,6 +62,8 @@ static void tell(struct parent *p, struct child *to, const struct child *far, co
     struct msg m;
     struct buf extra;
     buf_init(&extra, IPC_MSG_MAX - 1024);
+    if (to->role == ROLE_DIALER && w->policy[0] && strcmp(w->policy, PEER_TOKENS) != 0)
+        parent_push_policy(to, w->policy); /* before the channel that it is for */
     extra_for(p, to, w, &extra);
     struct peer told = {.kind = far->role,
                         .channel = channel,
@@ -107,6 +111,50 @@ void parent_wire(struct parent *p, struct child *a, struct child *b, const char 
     snprintf(w->policy, sizeof w->policy, "%s", policy);
     TAILQ_INSERT_TAIL(&p->wires, w, link);
     connect_wire(p, w);
+}
+
+static bool is_wired(const struct parent *p, const struct child *a, const struct child *b,
+                     const char *policy)
+{
+    const struct wire *w;
+    TAILQ_FOREACH(w, &p->wires, link)
+    if (w->a == a && w->b == b && strcmp(w->policy, policy) == 0)
+        return true;
+    return false;
+}
+
+static void wire_policy(struct parent *p, const struct sandbox *s, const char *policy)
+{
+    struct child *ends[] = {p->dialer, parent_injector(p, policy)};
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        if (ends[i] && !is_wired(p, s->gate, ends[i], policy))
+            parent_wire(p, s->gate, ends[i], s->id, policy, s->mode == GATE_TOKEN);
+}
+
+void parent_wire_policies(struct parent *p, const struct sandbox *s)
+{
+    if (s->policy[0]) {
+        wire_policy(p, s, s->policy);
+        return;
+    }
+    for (size_t i = 0; i < config_policies(p->config); i++)
+        wire_policy(p, s, config_policy_name(p->config, i));
+}
+
+void parent_wire_gate(struct parent *p, const struct sandbox *s)
+{
+    parent_wire(p, s->gate, p->signer, s->id, "", false);
+    parent_wire(p, s->gate, p->logger, s->id, s->policy, false);
+    parent_wire(p, s->gate, p->controller, s->id, "", false);
+    parent_wire_policies(p, s);
+}
+
+void parent_wire_secrets(struct child *injector)
+{
+    struct wire *w;
+    TAILQ_FOREACH(w, &injector->parent->wires, link)
+    if (w->a == injector && w->b == injector->parent->vault)
+        connect_wire(injector->parent, w);
 }
 
 void parent_rewire(struct child *c)

@@ -21,6 +21,11 @@ void relay_open(struct relay *r, struct back back)
         r->front.ops->wanted(r->front.self);
 }
 
+uint64_t relay_begun(const struct relay *r)
+{
+    return (uint64_t)r->begun.tv_sec * 1000000 + (uint64_t)r->begun.tv_nsec / 1000;
+}
+
 uint64_t relay_ms(const struct relay *r)
 {
     struct timespec now;

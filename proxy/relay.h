@@ -31,7 +31,8 @@ struct relay {
 void relay_init(struct relay *r, struct front front);
 /* The way to the origin is there: what waits goes on. */
 void relay_open(struct relay *r, struct back back);
-uint64_t relay_ms(const struct relay *r); /* since relay_init */
+uint64_t relay_begun(const struct relay *r); /* us, monotonic */
+uint64_t relay_ms(const struct relay *r);    /* since relay_init */
 /* It is admitted under this counter: from here on the journal hears every so many seconds how far
  * it has come. Without memory it just does not. */
 void relay_admitted(struct relay *r, struct event_base *base, unsigned seconds, struct journal *j,

@@ -15,10 +15,9 @@
 static int read_tree(struct config *c, struct err *err)
 {
     static const struct key keys[] = {
-        {"version", NULL}, {"secrets", NULL}, {"policies", NULL}, {"upstream", NULL},
-        {"listen", NULL},  {"audit", NULL},   {"ca", NULL},       {"controller", NULL},
-        {"limits", NULL},  {"notify", "M5"},  {"images", "M4"},   {"sandboxes", "M4"},
-        {"tracing", "M5"},
+        {"version", NULL}, {"secrets", NULL}, {"policies", NULL},  {"upstream", NULL},
+        {"listen", NULL},  {"audit", NULL},   {"ca", NULL},        {"controller", NULL},
+        {"limits", NULL},  {"images", "M4"},  {"sandboxes", "M4"}, {"tracing", NULL},
     };
     struct node root = node_root(&c->source, c->root), n;
     unsigned version;
@@ -43,6 +42,8 @@ static int read_tree(struct config *c, struct err *err)
     if (node_get(&root, "ca", &n) && config_read_ca(c, &n, err) < 0)
         return -1;
     if (node_get(&root, "controller", &n) && config_read_controller(c, &n, err) < 0)
+        return -1;
+    if (node_get(&root, "tracing", &n) && config_read_tracing(c, &n, err) < 0)
         return -1;
     return node_get(&root, "limits", &n) ? limits_read(&c->limits, &n, err) : 0;
 }

@@ -65,6 +65,47 @@ struct config_proxy {
 
 enum audit_durability { AUDIT_WRITTEN = 0, AUDIT_SYNCED };
 
+/* audit.notify.when: what is summed up for each sandbox, as `durward audit exfil` names it. */
+enum notify_measure {
+    NOTIFY_BYTES_UP = 1,
+    NOTIFY_HOSTS, /* distinct ones that a request named */
+    NOTIFY_DENIED,
+    NOTIFY_NAMES,   /* refused names */
+    NOTIFY_PACKETS, /* refused packets */
+    NOTIFY_FOREIGN, /* credentials that are not the sandbox's */
+    NOTIFY_CROSS,   /* placeholders of another sandbox */
+    NOTIFY_MISPLACED,
+    NOTIFY_REFLECTED, /* secrets that came back */
+    NOTIFY_MEASURES
+};
+
+enum notify_then { NOTIFY_ONLY = 0, NOTIFY_PAUSE, NOTIFY_KILL };
+
+enum { NOTIFY_MAX = 16, NOTIFY_HOSTS_MAX = 1000 };
+
+struct config_threshold {
+    enum notify_measure measure;
+    uint64_t limit;   /* reached by so many within */
+    unsigned seconds; /* this time; 10 or more */
+    enum notify_then then;
+};
+
+/* Where the courier may send to. */
+enum courier_place {
+    COURIER_WEBHOOK = 0,
+    COURIER_ANCHOR,
+    COURIER_LOGS,
+    COURIER_TRACES,
+    COURIER_PLACES
+};
+
+struct config_notify {
+    struct config_threshold when[NOTIFY_MAX];
+    size_t n;
+    const char *const *command; /* argv; NULL: none. One notice a run, as JSON on stdin */
+    bool syslog;
+};
+
 struct config_audit {
     enum audit_durability durability;
     uint64_t rotate_bytes, rotate_seconds; /* a new file past this size, or age (0: any) */
@@ -72,6 +113,7 @@ struct config_audit {
     uint64_t keep_bytes, keep_seconds;     /* rotated files beyond are removed; 0: never */
     const char *const *anchor_command;     /* argv; NULL: none. A checkpoint a run, on stdin */
     bool anchor_syslog;
+    struct config_notify notify;
 };
 
 /* Every cap and time-out. Units in the names; all documented in durward.yaml(5). */
@@ -147,6 +189,8 @@ const struct config_listen *config_listens(const struct config *c, size_t *n);
 /* Of `listen`: where the controller answers /metrics and the console; NULL: nowhere. */
 const char *config_metrics(const struct config *c);
 const char *config_console(const struct config *c);
+/* Of `controller`: where the API is served over TLS, and by what name; NULL: nowhere. */
+const struct config_listen *config_api(const struct config *c);
 /* This section of the two says the same. */
 bool config_same(const struct config *a, const struct config *b, const char *section);
 const struct config_resolve *config_resolves(const struct config *c, size_t *n);
@@ -192,6 +236,14 @@ const char *config_controller_socket(const struct config *c);
 const char *config_controller_state(const struct config *c);
 const char *config_audit_dir(const struct config *c);
 const struct config_audit *config_audit(const struct config *c);
+/* "bytes_up", … */
+const char *config_notify_measure(enum notify_measure m);
+const char *config_notify_then(enum notify_then t); /* "notify", "pause", "kill" */
+/* The URL of such a place; NULL: there is none. */
+const char *config_courier_url(const struct config *c, enum courier_place p);
+/* JSON text of the policy under which the courier may reach them, malloc'd; NULL when there is
+ * none. */
+char *config_courier_json(const struct config *c);
 /* Extra roots for origins, PEM files, NULL-terminated. */
 const char *const *config_upstream_ca(const struct config *c);
 /* Hosts with a `git` rule: the local sandbox rewrites ssh remotes for them. */

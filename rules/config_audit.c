@@ -1,11 +1,11 @@
 /* The `audit` section. */
 #include "config_tree.h"
 
-enum { ROTATE_MIN = 1 << 20, WORDS_MAX = 64 };
+enum { ROTATE_MIN = 1 << 20 };
 static const uint64_t bytes_max = UINT64_C(1) << 50;
 
 /* "64MB": decimal units, as disks are sold. */
-static int read_bytes(const struct node *n, uint64_t *ret, struct err *err)
+int config_bytes(const struct node *n, uint64_t *ret, struct err *err)
 {
     static const struct {
         const char *suffix;
@@ -50,7 +50,7 @@ static int read_rotate(struct config_audit *a, const struct node *n, struct err 
     if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
         return -1;
     if (node_get(n, "size", &at)) {
-        if (read_bytes(&at, &a->rotate_bytes, err) < 0)
+        if (config_bytes(&at, &a->rotate_bytes, err) < 0)
             return -1;
         if (a->rotate_bytes < ROTATE_MIN)
             return node_fail(&at, err, "'size' is at least 1.1MB");
@@ -70,7 +70,7 @@ static int read_retention(struct config_audit *a, const struct node *n, struct e
     static const struct key keys[] = {{"size", NULL}, {"for", NULL}};
     struct node at;
     if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0 ||
-        (node_get(n, "size", &at) && read_bytes(&at, &a->keep_bytes, err) < 0) ||
+        (node_get(n, "size", &at) && config_bytes(&at, &a->keep_bytes, err) < 0) ||
         (node_get(n, "for", &at) && read_seconds(&at, &a->keep_seconds, err) < 0))
         return -1;
     if (a->keep_bytes == 0 && a->keep_seconds == 0)
@@ -78,37 +78,19 @@ static int read_retention(struct config_audit *a, const struct node *n, struct e
     return 0;
 }
 
-static int read_anchor_command(struct config *c, const struct node *n, struct err *err)
-{
-    size_t count;
-    if (node_is_array(n, err) < 0)
-        return node_fail(n, err, "'command' is a list: [program, argument, ...]; no shell runs it");
-    if (node_strings(n, &count, err) < 0)
-        return -1;
-    if (count > WORDS_MAX)
-        return node_fail(n, err, "'command' has more than %d words", WORDS_MAX);
-    const char **argv = arena_zalloc(c->arena, count + 1, sizeof *argv);
-    for (size_t i = 0; i < count; i++) {
-        struct node item;
-        if (node_strings_at(n, i, &item, &argv[i], err) < 0 ||
-            (i == 0 && config_file(c, &item, &argv[i], err) < 0))
-            return -1;
-        argv[i] = arena_str(c->arena, argv[i]);
-    }
-    c->audit.anchor_command = argv;
-    return 0;
-}
-
 static int read_anchor(struct config *c, const struct node *n, struct err *err)
 {
-    static const struct key keys[] = {{"command", NULL}, {"syslog", NULL}, {"https", "M5"}};
+    static const struct key keys[] = {{"command", NULL}, {"syslog", NULL}, {"https", NULL}};
     struct node at;
     if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0 ||
-        (node_get(n, "command", &at) && read_anchor_command(c, &at, err) < 0) ||
-        (node_get(n, "syslog", &at) && node_bool(&at, &c->audit.anchor_syslog, err) < 0))
+        (node_get(n, "command", &at) &&
+         config_read_command(c, &at, &c->audit.anchor_command, err) < 0) ||
+        (node_get(n, "syslog", &at) && node_bool(&at, &c->audit.anchor_syslog, err) < 0) ||
+        (node_get(n, "https", &at) && config_read_place(c, &at, COURIER_ANCHOR, err) < 0))
         return -1;
-    if (c->audit.anchor_command == NULL && !c->audit.anchor_syslog)
-        return node_fail(n, err, "'anchor' needs 'command' or 'syslog: true'");
+    if (c->audit.anchor_command == NULL && !c->audit.anchor_syslog &&
+        c->places[COURIER_ANCHOR].url == NULL)
+        return node_fail(n, err, "'anchor' needs 'command', 'https' or 'syslog: true'");
     return 0;
 }
 
@@ -121,7 +103,7 @@ void config_audit_default(struct config_audit *a)
 int config_read_audit(struct config *c, const struct node *n, struct err *err)
 {
     static const struct key keys[] = {{"dir", NULL},    {"durability", NULL}, {"anchor", NULL},
-                                      {"rotate", NULL}, {"retention", NULL},  {"notify", "M5"}};
+                                      {"rotate", NULL}, {"retention", NULL},  {"notify", NULL}};
     static const char *const words[] = {"written", "synced"};
     struct node at;
     size_t word = 0;
@@ -131,7 +113,8 @@ int config_read_audit(struct config *c, const struct node *n, struct err *err)
          node_word(&at, words, ARRAY_LEN(words), &word, err) < 0) ||
         (node_get(n, "rotate", &at) && read_rotate(&c->audit, &at, err) < 0) ||
         (node_get(n, "retention", &at) && read_retention(&c->audit, &at, err) < 0) ||
-        (node_get(n, "anchor", &at) && read_anchor(c, &at, err) < 0))
+        (node_get(n, "anchor", &at) && read_anchor(c, &at, err) < 0) ||
+        (node_get(n, "notify", &at) && config_read_notify(c, &at, err) < 0))
         return -1;
     c->audit.durability = word == 1 ? AUDIT_SYNCED : AUDIT_WRITTEN;
     return 0;

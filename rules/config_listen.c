@@ -152,6 +152,20 @@ static int read_listener(struct config *c, const struct node *n, struct config_l
     return is_https ? read_name(c, n, &a, l, err) : 0;
 }
 
+/* Of `controller`: https ADDRESS:PORT, name HOST. */
+int config_read_api(struct config *c, const struct node *n, struct err *err)
+{
+    struct config_listen *l = &c->api;
+    struct authority a;
+    struct node at;
+    if (!node_get(n, "https", &at))
+        return node_get(n, "name", &at)
+                   ? node_fail(&at, err, "'name' is of the certificate: it goes with 'https'")
+                   : 0;
+    l->kind = LISTEN_HTTPS;
+    return read_address(c, &at, &a, l, err) < 0 ? -1 : read_name(c, n, &a, l, err);
+}
+
 int config_read_listen(struct config *c, const struct node *n, struct err *err)
 {
     if (node_is_array(n, err) < 0)

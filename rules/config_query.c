@@ -138,6 +138,11 @@ const char *config_console(const struct config *c)
     return c->console;
 }
 
+const struct config_listen *config_api(const struct config *c)
+{
+    return c->api.address ? &c->api : NULL;
+}
+
 const char *config_controller_socket(const struct config *c)
 {
     return c->socket;

@@ -150,7 +150,7 @@ int config_read_ca(struct config *c, const struct node *n, struct err *err)
 int config_read_controller(struct config *c, const struct node *n, struct err *err)
 {
     static const struct key keys[] = {
-        {"socket", NULL}, {"state", NULL}, {"https", "M4"}, {"tokens", "M4"}};
+        {"socket", NULL}, {"state", NULL}, {"https", NULL}, {"name", NULL}};
     struct node at;
     if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0 ||
         read_file(c, n, "socket", &c->socket, err) < 0 ||
@@ -158,5 +158,5 @@ int config_read_controller(struct config *c, const struct node *n, struct err *e
         return -1;
     if (c->socket && strlen(c->socket) > 107 && node_get(n, "socket", &at))
         return node_fail(&at, err, "a unix socket's path is at most 107 bytes");
-    return 0;
+    return config_read_api(c, n, err);
 }

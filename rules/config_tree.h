@@ -9,6 +9,12 @@
 
 enum { CONFIG_ENTRIES_MAX = 4096 }; /* secrets, policies, resolved names */
 
+/* Where we send to by ourselves. */
+struct config_place {
+    const char *url; /* NULL: not there */
+    json_t *to;      /* ranges of addresses, as in a rule; borrowed from the tree; NULL: none */
+};
+
 struct config_policy {
     const char *name;
     const char *where;
@@ -38,7 +44,9 @@ struct config {
     size_t n_secrets, n_policies, n_listens, n_resolves, n_no_proxy;
     struct limits limits;
     const char *ca_dir, *ca_cert, *ca_key, *socket, *state, *audit_dir, *metrics, *console;
+    struct config_listen api; /* of `controller`; address NULL: none */
     struct config_audit audit;
+    struct config_place places[COURIER_PLACES];
 };
 
 /* Reads the whole tree; takes root and lines (lines may be NULL) in either case. */
@@ -70,7 +78,18 @@ int config_read_upstream(struct config *c, const struct node *n, struct err *err
 int config_read_forwarded(struct config *c, const struct node *n, struct config_listen *l,
                           struct err *err);
 int config_read_listen(struct config *c, const struct node *n, struct err *err);
+/* `https` and `name` of `controller` */
+int config_read_api(struct config *c, const struct node *n, struct err *err);
 int config_read_audit(struct config *c, const struct node *n, struct err *err);
+/* config_notify.c: what `notify` of `audit` says; a place: a URL, or { url, to }; a command. */
+int config_read_notify(struct config *c, const struct node *n, struct err *err);
+int config_read_place(struct config *c, const struct node *n, enum courier_place p,
+                      struct err *err);
+int config_read_tracing(struct config *c, const struct node *n, struct err *err);
+int config_read_command(struct config *c, const struct node *n, const char *const **ret,
+                        struct err *err);
+/* "64MB"; decimal units. "24h", "90d". */
+int config_bytes(const struct node *n, uint64_t *ret, struct err *err);
 int config_read_ca(struct config *c, const struct node *n, struct err *err);
 int config_read_controller(struct config *c, const struct node *n, struct err *err);
 int config_read_sandbox(const struct node *n, struct config_sandbox *s, struct err *err);

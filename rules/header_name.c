@@ -57,11 +57,28 @@ static const char *const credentials[] = {
     "dpop",
     "x-client-cert",
     "x-ssl-client-cert",
+    "x-rapidapi-key",
+    "x-mashape-key",
+    "x-appwrite-key",
+    "x-master-key",
+    "x-parse-master-key",
+    "x-license-key",
+    "x-insert-key",
+    "x-query-key",
+    "x-key",
+    "x-trackertoken",
+    "x-honeycomb-team",
+    "x-metabase-session",
+    "x-authentication",
+    "x-ms-authorization-auxiliary",
+    "x-jwt",
+    "jwt",
+    "bearer",
 };
 static const char *const credential_ends[] = {
     "-token",       "-api-key",    "-apikey",        "-access-key", "-secret",
     "-secret-key",  "-password",   "-authorization", "-auth",       "-credential",
-    "-credentials", "-session-id", "-session-key",
+    "-credentials", "-session-id", "-session-key",   "-jwt",        "-jwt-assertion",
 };
 
 static bool any_is(struct slice name, const char *const *list, size_t n)

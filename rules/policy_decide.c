@@ -12,11 +12,11 @@ static const struct arm *deny_at(const struct policy_index *x, const struct site
                                  const struct policy_request *r, struct slice folded,
                                  uint32_t method)
 {
-    uint32_t first[POLICY_DEPTH + 1];
+    uint32_t first[POLICY_WAYS_MAX];
     const struct arm *best = NULL;
     size_t n = policy_index_probe(x, s, true, folded, first);
     for (size_t i = 0; i < n; i++)
-        for (uint32_t j = first[i]; j != POLICY_NONE; j = x->arms[j].next) {
+        for (uint32_t j = first[i]; j != POLICY_NONE; j = x->arms[j].next_way) {
             const struct arm *a = &x->arms[j];
             if (!a->deny || !(a->methods & method) ||
                 !pattern_matches(&a->pattern, r->authority, folded))
@@ -80,13 +80,13 @@ static const struct arm *find_allow(const struct policy_index *x, const struct s
                                     size_t n, const struct policy_request *r, uint32_t method,
                                     const struct arm **other)
 {
-    uint32_t first[POLICY_DEPTH + 1];
+    uint32_t first[POLICY_WAYS_MAX];
     const struct arm *best = NULL;
     *other = NULL;
     for (size_t i = 0; i < n; i++) {
         size_t buckets = policy_index_probe(x, sites[i], false, r->path, first);
         for (size_t b = 0; b < buckets; b++)
-            for (uint32_t j = first[b]; j != POLICY_NONE; j = x->arms[j].next) {
+            for (uint32_t j = first[b]; j != POLICY_NONE; j = x->arms[j].next_way) {
                 const struct arm *a = &x->arms[j], **to = a->methods & method ? &best : other;
                 if (*to && (*to)->rank < a->rank)
                     break; /* the rest of the bucket is wider still */

@@ -117,6 +117,7 @@ static uint32_t make_site(struct policy_index *x, const struct pattern *p)
     x->sites[i] = (struct site){.pattern = p,
                                 .hash = site_hash(host, p->scheme, p->port),
                                 .next_host = POLICY_NONE,
+                                .first_way = {POLICY_NONE, POLICY_NONE},
                                 .first_arm = POLICY_NONE};
     table_put(x->site_table, x->site_mask, x->sites[i].hash, i);
     if (sibling == POLICY_NONE) {
@@ -127,6 +128,73 @@ static uint32_t make_site(struct policy_index *x, const struct pattern *p)
     }
     x->subdomains = x->subdomains || p->subdomains;
     return i;
+}
+
+/* ---- ways ---- */
+
+static const struct way no_way = {.next = POLICY_NONE};
+
+static struct way way_of(const struct pattern *p)
+{
+    struct way w = no_way;
+    for (; w.depth < POLICY_DEPTH && w.depth < p->n_segments; w.depth++) {
+        const struct segment *s = &p->segments[w.depth];
+        ssize_t star = s->kind == SEGMENT_GLOB ? slice_find(s->text, PATTERN_WILD) : 0;
+        if (star > 0) {
+            w.prefix = star < UINT8_MAX ? (uint8_t)star : UINT8_MAX;
+            return w;
+        }
+        if (s->kind != SEGMENT_LITERAL)
+            w.stars |= (uint8_t)(1u << w.depth);
+    }
+    while (w.depth > 0 && w.stars >> (w.depth - 1)) /* they tell nothing where they stand last */
+        w.stars &= (uint8_t) ~(1u << --w.depth);
+    return w;
+}
+
+/* segments: as many as the way wants, the last one at least `prefix` bytes. */
+static uint64_t way_hash(const struct site *s, bool deny, const struct way *w,
+                         const struct slice *segments)
+{
+    unsigned char tag[] = {deny, w->depth, w->stars, w->prefix};
+    uint64_t h = mix(s->hash, tag, sizeof tag);
+    for (unsigned d = 0; d < w->depth; d++)
+        if (!(w->stars & 1u << d))
+            h = bucket_step(h, segments[d]);
+    return w->prefix ? bucket_step(h, (struct slice){segments[w->depth].p, w->prefix}) : h;
+}
+
+/* The site knows the way afterwards. One with too many of them takes no more, but the way of every
+ * path. */
+static struct way way_add(struct policy_index *x, struct site *s, bool deny, struct way w)
+{
+    for (uint32_t i = s->first_way[deny]; i != POLICY_NONE; i = x->ways[i].next)
+        if (x->ways[i].depth == w.depth && x->ways[i].stars == w.stars &&
+            x->ways[i].prefix == w.prefix)
+            return w;
+    bool is_last = s->n_ways[deny] + 1 >= POLICY_WAYS_MAX && (w.depth || w.prefix);
+    if (is_last)
+        return way_add(x, s, deny, no_way);
+    w.next = s->first_way[deny];
+    s->first_way[deny] = x->n_ways;
+    s->n_ways[deny]++;
+    x->ways[x->n_ways++] = w;
+    return w;
+}
+
+static void hang_way(struct policy_index *x, uint32_t i)
+{
+    struct arm *arm = &x->arms[i];
+    struct site *s = &x->sites[arm->site];
+    struct slice segments[POLICY_DEPTH + 1];
+    struct way w = way_add(x, s, arm->deny, way_of(&arm->pattern));
+    for (unsigned d = 0; d < ARRAY_LEN(segments) && d < arm->pattern.n_segments; d++)
+        segments[d] = arm->pattern.segments[d].text;
+    uint64_t h = way_hash(s, arm->deny, &w, segments);
+    struct bucket *b = bucket_at(x->way_buckets, x->bucket_mask, h);
+    b->hash = h;
+    arm->next_way = b->first;
+    b->first = i;
 }
 
 static void hang(struct policy_index *x, uint32_t i)
@@ -184,6 +252,8 @@ void policy_index_build(struct policy_index *x, struct arena *a)
     size_t size = table_size(x->n_arms);
     x->bucket_mask = x->site_mask = size - 1;
     x->buckets = table_new(a, size);
+    x->way_buckets = table_new(a, size);
+    x->ways = arena_zalloc(a, x->n_arms * 2 + 1, sizeof *x->ways);
     x->site_table = table_new(a, size);
     x->host_table = table_new(a, size);
     x->sites = arena_zalloc(a, x->n_arms + 1, sizeof *x->sites);
@@ -195,8 +265,10 @@ void policy_index_build(struct policy_index *x, struct arena *a)
         pattern_pack(a, &x->arms[i].pattern);
         x->arms[i].site = make_site(x, &x->arms[i].pattern);
     }
-    for (uint32_t i = x->n_arms; i-- > 0;)
+    for (uint32_t i = x->n_arms; i-- > 0;) {
         hang(x, i);
+        hang_way(x, i);
+    }
 }
 
 /* Calls for the host itself, then for each parent domain with its dot. */
@@ -234,30 +306,39 @@ size_t policy_index_hosts(const struct policy_index *x, const struct authority *
     return walk(x, a, true, ret);
 }
 
-static void take(const struct policy_index *x, uint64_t h, uint32_t *ret, size_t *n)
+static void take(const struct bucket *table, size_t mask, uint64_t h, uint32_t *ret, size_t *n)
 {
-    const struct bucket *b = bucket_at(x->buckets, x->bucket_mask, h);
-    if (b->first != POLICY_NONE)
-        ret[(*n)++] = b->first;
+    size_t i = start(h, mask);
+    while (table[i].first != POLICY_NONE && table[i].hash != h)
+        i = (i + 1) & mask;
+    if (table[i].first != POLICY_NONE)
+        ret[(*n)++] = table[i].first;
+}
+
+/* What stands behind each of the first slashes; how many. */
+static size_t split(struct slice path, struct slice segments[POLICY_DEPTH + 1])
+{
+    size_t n = 0, i = 0;
+    while (n < POLICY_DEPTH + 1 && i < path.n) {
+        size_t from = ++i;
+        while (i < path.n && path.p[i] != '/')
+            i++;
+        segments[n++] = (struct slice){path.p + from, i - from};
+    }
+    return n;
 }
 
 size_t policy_index_probe(const struct policy_index *x, const struct site *s, bool deny,
                           struct slice path, uint32_t *ret)
 {
-    unsigned depths = deny ? s->deny_depths : s->allow_depths;
-    uint64_t h = bucket_root(s, deny);
-    size_t n = 0, i = 0;
-    for (unsigned d = 0; depths >> d; d++) {
-        if (d > 0) {
-            if (i >= path.n)
-                break;
-            size_t from = ++i;
-            while (i < path.n && path.p[i] != '/')
-                i++;
-            h = bucket_step(h, (struct slice){path.p + from, i - from});
-        }
-        if (depths & 1u << d)
-            take(x, h, ret, &n);
+    struct slice segments[POLICY_DEPTH + 1];
+    size_t n = 0, have = split(path, segments);
+    for (uint32_t i = s->first_way[deny]; i != POLICY_NONE; i = x->ways[i].next) {
+        const struct way *w = &x->ways[i];
+        if (w->depth > have ||
+            (w->prefix && (w->depth == have || segments[w->depth].n < w->prefix)))
+            continue;
+        take(x->way_buckets, x->bucket_mask, way_hash(s, deny, w, segments), ret, &n);
     }
     return n;
 }
@@ -269,7 +350,7 @@ size_t policy_index_probe_arm(const struct policy_index *x, const struct site *s
     size_t n = 0;
     for (unsigned d = 0;; d++) {
         if (s->allow_depths & 1u << d)
-            take(x, h, ret, &n);
+            take(x->buckets, x->bucket_mask, h, ret, &n);
         if (d == arm->depth)
             return n;
         h = bucket_step(h, arm->pattern.segments[d].text);

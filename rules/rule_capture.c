@@ -61,8 +61,8 @@ int rule_capture_read(struct arena *a, const struct node *rule, const json_t *se
         const char *path = json_object_iter_key(it);
         node_get(&n, path, &at);
         if (!path_ok(path))
-            return node_fail(
-                &at, err, "'%.60s' is not a field of a JSON reply (NAME, NAME.NAME, *.NAME)", path);
+            return node_fail(&at, err,
+                             "'%.60s' is not a field of a reply (NAME, NAME.NAME, *.NAME)", path);
         all[ret->n_captures].path = arena_str(a, path);
         if (read_target(a, &at, secrets, &all[ret->n_captures++].secret, err) < 0)
             return -1;
@@ -96,10 +96,12 @@ int rule_captures_settle(struct arena *a, struct rule_entry *const *rules, size_
             continue;
         }
         if (c->kind != CREDENTIAL_BEARER && c->kind != CREDENTIAL_BASIC &&
-            c->kind != CREDENTIAL_HEADER && c->kind != CREDENTIAL_PLACEHOLDER)
-            return err_set(err, ERR_PARSE,
-                           "%s: a captured secret goes as bearer, basic, header or placeholder",
-                           rules[i]->where);
+            c->kind != CREDENTIAL_HEADER && c->kind != CREDENTIAL_PLACEHOLDER &&
+            c->kind != CREDENTIAL_AWS)
+            return err_set(
+                err, ERR_PARSE,
+                "%s: a captured secret goes as bearer, basic, header, aws or placeholder",
+                rules[i]->where);
         struct credential *own = arena_zalloc(a, 1, sizeof *own);
         *own = *c;
         own->captured = true;

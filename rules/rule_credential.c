@@ -78,7 +78,8 @@ int rule_secret_read(struct arena *a, const struct node *n, const json_t *secret
     if (declared && word && (signs == NULL || strcmp(signs, word) != 0))
         return node_fail(n, err, "'%s' signs requests and is never sent; use 'with: { %s: %s }'",
                          name, word, name);
-    if (declared && word == NULL && signs)
+    bool captured = signs && strcmp(signs, "aws") == 0 && json_object_get(declared, "captured");
+    if (declared && word == NULL && signs && !captured)
         return node_fail(n, err, "'%s' is not a signing key; declare one with '%s' under 'secrets'",
                          name, example);
     *ret = arena_str(a, name);

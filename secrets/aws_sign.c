@@ -49,6 +49,23 @@ int aws_pair_open(struct slice value, struct aws_pair *ret)
     return 0;
 }
 
+struct secret *aws_pair_told(struct slice value)
+{
+    struct aws_pair pair;
+    if (aws_pair_open(value, &pair) < 0)
+        return NULL;
+    struct secret *told = secret_alloc(pair.id.n + pair.token.n + (pair.token.n > 0));
+    if (told == NULL)
+        return NULL;
+    unsigned char *to = secret_bytes(told);
+    memcpy(to, pair.id.p, pair.id.n);
+    if (pair.token.n > 0) {
+        to[pair.id.n] = ' ';
+        memcpy(to + pair.id.n + 1, pair.token.p, pair.token.n);
+    }
+    return told;
+}
+
 static bool name_ok(const char *s)
 {
     size_t n = strlen(s);
@@ -56,16 +73,23 @@ static bool name_ok(const char *s)
            strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-") == n;
 }
 
+static bool hex_ok(const char *s)
+{
+    return strlen(s) == AWS_HEX && strspn(s, "0123456789abcdef") == AWS_HEX;
+}
+
 bool aws_scope_ok(const struct aws_scope *s)
 {
     const char *t = s->time;
+    if (s->text == AWS_REQUEST ? s->previous[0] != 0
+                               : s->text > AWS_TRAILER || !hex_ok(s->previous))
+        return false;
     if (strlen(t) != AWS_TIME || t[8] != 'T' || t[15] != 'Z')
         return false;
     for (int i = 0; i < 15; i++)
         if (i != 8 && (t[i] < '0' || t[i] > '9'))
             return false;
-    return name_ok(s->region) && name_ok(s->service) && strlen(s->hash) == AWS_HEX &&
-           strspn(s->hash, "0123456789abcdef") == AWS_HEX;
+    return name_ok(s->region) && name_ok(s->service) && hex_ok(s->hash);
 }
 
 static void hex(const unsigned char *from, char to[AWS_HEX + 1])
@@ -87,6 +111,9 @@ int aws_hash(struct slice text, char to[AWS_HEX + 1])
     return 0;
 }
 
+/* The hash of no bytes, and its line's end: what stands for the head of a chunk, which has none. */
+static const char nothing[] = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\n";
+
 static bool mac(unsigned char key[HASH], const char *text)
 {
     unsigned n;
@@ -100,13 +127,17 @@ static bool mac(unsigned char key[HASH], const char *text)
 int aws_sign(const struct aws_pair *pair, const struct aws_scope *s, char to[AWS_HEX + 1])
 {
     unsigned char key[HASH];
-    char first[300], day[9], text[400];
+    char first[300], day[9], text[600];
     unsigned n;
     if (!aws_scope_ok(s) || pair->key.n > 256)
         return -1;
     snprintf(day, sizeof day, "%.8s", s->time);
-    snprintf(text, sizeof text, "AWS4-HMAC-SHA256\n%s\n%s/%s/%s/aws4_request\n%s", s->time, day,
-             s->region, s->service, s->hash);
+    snprintf(text, sizeof text, "AWS4-HMAC-SHA256%s\n%s\n%s/%s/%s/aws4_request\n%s%s%s%s",
+             s->text == AWS_CHUNK     ? "-PAYLOAD"
+             : s->text == AWS_TRAILER ? "-TRAILER"
+                                      : "",
+             s->time, day, s->region, s->service, s->previous, *s->previous ? "\n" : "",
+             s->text == AWS_CHUNK ? nothing : "", s->hash);
     int len = snprintf(first, sizeof first, "AWS4%.*s", SL(pair->key));
     bool ok = HMAC(EVP_sha256(), first, len, (const unsigned char *)day, 8, key, &n) &&
               mac(key, s->region) && mac(key, s->service) && mac(key, "aws4_request") &&

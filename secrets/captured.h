@@ -14,6 +14,9 @@ enum {
     CAPTURED_REPLY_MAX = 65536,   /* of a reply that is looked into */
     CAPTURED_WRITTEN_MAX = 80000, /* of the same with placeholders, which may be longer */
     CAPTURED_FIELDS_MAX = 8,
+    CAPTURED_PARTS = 3, /* of an AWS key: its id, secret and token */
+    CAPTURED_VALUES_MAX = CAPTURED_FIELDS_MAX * CAPTURED_PARTS,
+    CAPTURED_DEPTH_MAX = 32, /* of elements */
 };
 
 /* What is looked for, and what is found. */
@@ -24,11 +27,16 @@ struct captured_field {
     struct secret *value; /* found, or NULL; the caller unrefs */
 };
 
-/* json: the body of a reply. fields: their order changes. Every found value is replaced by its
- * placeholder, wherever in the body it stands. -1 with err: it is no JSON, a field is no text, two
- * values would have one name. */
-int captured_rewrite(struct slice json, struct captured_field *fields, size_t n, struct buf *out,
-                     struct err *err) WUNUSED;
+/* What a reply is written in, as its Content-Type says. */
+enum captured_form { CAPTURED_JSON = 0, CAPTURED_FORM, CAPTURED_XML };
+
+/* body: of a reply. Every found value is replaced by its placeholder, wherever in the body it
+ * stands. A field that names what holds an AWS key (AccessKeyId, SecretAccessKey, SessionToken) has
+ * it as its value, packed (aws_sign.h), and each of the three becomes the placeholder. -1 with err:
+ * it is not in that form, a field is neither text nor such a key, two values would have one name.
+ */
+int captured_rewrite(struct slice body, enum captured_form form, struct captured_field *fields,
+                     size_t n, struct buf *out, struct err *err) WUNUSED;
 
 /* owner: "POLICY|SANDBOX"; clients of a listener are no sandbox, "". */
 struct captured;

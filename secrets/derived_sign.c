@@ -9,28 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "ID" or "ID TOKEN". */
-static struct secret *told_of_pair(struct slice value)
-{
-    struct aws_pair pair;
-    if (aws_pair_open(value, &pair) < 0)
-        return NULL;
-    struct secret *told = secret_alloc(pair.id.n + pair.token.n + (pair.token.n > 0));
-    if (told == NULL)
-        return NULL;
-    unsigned char *to = secret_bytes(told);
-    memcpy(to, pair.id.p, pair.id.n);
-    if (pair.token.n > 0) {
-        to[pair.id.n] = ' ';
-        memcpy(to + pair.id.n + 1, pair.token.p, pair.token.n);
-    }
-    return told;
-}
-
 struct secret *derived_told(const struct derived *m, struct slice value)
 {
     if (m->kind == AWS_KEY || m->kind == AWS_ROLE)
-        return told_of_pair(value);
+        return aws_pair_told(value);
     char text[1300];
     if (m->kind >= HMAC_KEY) {
         int n = snprintf(text, sizeof text, "%s %s", derived_text(m, "algorithm"),

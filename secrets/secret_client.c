@@ -1,7 +1,6 @@
 #include "secret_client.h"
 
 #include "aws_sign.h"
-#include "captured.h"
 #include "ipc.h"
 #include "secret_list.h"
 #include "wire.h"
@@ -241,8 +240,9 @@ static struct sign_wait *sign_wait_new(struct secret_client *c, sign_fn fn, capt
     return w;
 }
 
-struct sign_wait *secret_client_sign(struct secret_client *c, const char *name, const char *key_id,
-                                     const struct aws_scope *scope, sign_fn fn, void *arg)
+struct sign_wait *secret_client_sign(struct secret_client *c, const char *name, const char *sandbox,
+                                     const char *key_id, const struct aws_scope *scope, sign_fn fn,
+                                     void *arg)
 {
     struct sign_wait *w = sign_wait_new(c, fn, NULL, arg);
     if (w == NULL)
@@ -251,11 +251,14 @@ struct sign_wait *secret_client_sign(struct secret_client *c, const char *name, 
     msg_init(&m, W_SIGN);
     msg_put_u32(&m, w->req);
     msg_put_str(&m, name);
+    msg_put_str(&m, sandbox);
     msg_put_str(&m, key_id);
     msg_put_str(&m, scope->time);
     msg_put_str(&m, scope->region);
     msg_put_str(&m, scope->service);
     msg_put_str(&m, scope->hash);
+    msg_put_u8(&m, (uint8_t)scope->text);
+    msg_put_str(&m, scope->previous);
     ipc_send(c->vault, &m); /* a dead channel says so by its closed callback */
     return w;
 }
@@ -303,7 +306,8 @@ static int on_signed(struct secret_client *c, struct msg *m)
 
 struct sign_wait *secret_client_capture(struct secret_client *c, const char *sandbox,
                                         const struct captured_field *fields, size_t n,
-                                        struct slice body, captured_fn fn, void *arg)
+                                        enum captured_form form, struct slice body, captured_fn fn,
+                                        void *arg)
 {
     struct sign_wait *w = sign_wait_new(c, NULL, fn, arg);
     if (w == NULL)
@@ -318,6 +322,7 @@ struct sign_wait *secret_client_capture(struct secret_client *c, const char *san
         msg_put_str(&m, fields[i].secret);
         msg_put_str(&m, fields[i].placeholder);
     }
+    msg_put_u8(&m, (uint8_t)form);
     msg_put_slice(&m, body);
     ipc_send(c->vault, &m);
     return w;
@@ -342,11 +347,11 @@ static int on_captured(struct secret_client *c, struct msg *m)
 {
     uint32_t req, n;
     uint8_t ok;
-    struct slice body, values[CAPTURED_FIELDS_MAX];
+    struct slice body, values[CAPTURED_VALUES_MAX];
     struct err err = {0};
     if (msg_get_u32(m, &req) < 0 || msg_get_u8(m, &ok) < 0 || ok > 1 ||
         msg_get_slice(m, CAPTURED_WRITTEN_MAX, &body) < 0 || body.n == 0 ||
-        msg_get_u32(m, &n) < 0 || n > CAPTURED_FIELDS_MAX)
+        msg_get_u32(m, &n) < 0 || n > CAPTURED_VALUES_MAX)
         return -1;
     for (uint32_t i = 0; i < n; i++)
         if (msg_get_slice(m, CAPTURED_VALUE_MAX, &values[i]) < 0 || values[i].n == 0)

@@ -2,6 +2,7 @@
 #ifndef DURWARD_SECRET_CLIENT_H
 #define DURWARD_SECRET_CLIENT_H
 
+#include "captured.h"
 #include "err.h"
 #include "secret.h"
 
@@ -35,20 +36,22 @@ struct aws_scope;
 struct sign_wait;
 typedef void (*sign_fn)(void *arg, struct slice signature, const struct err *err);
 /* fn runs later, or at once (then NULL is returned) when there is no vault. */
-struct sign_wait *secret_client_sign(struct secret_client *c, const char *name, const char *key_id,
-                                     const struct aws_scope *scope, sign_fn fn, void *arg);
+/* sandbox: whose, of a captured key; else "". */
+struct sign_wait *secret_client_sign(struct secret_client *c, const char *name, const char *sandbox,
+                                     const char *key_id, const struct aws_scope *scope, sign_fn fn,
+                                     void *arg);
 /* The same for a text (secrets/derived.h); scheme: of TLS, else 0. */
 struct sign_wait *secret_client_sign_text(struct secret_client *c, const char *name,
                                           uint32_t scheme, struct slice text, sign_fn fn,
                                           void *arg);
 /* Replies with new secrets (secrets/captured.h), for this sandbox. body n 0 with err on failure;
  * values: those that were taken out of it. Cancelled like a signature. */
-struct captured_field;
 typedef void (*captured_fn)(void *arg, struct slice body, const struct slice *values, size_t n,
                             const struct err *err);
 struct sign_wait *secret_client_capture(struct secret_client *c, const char *sandbox,
                                         const struct captured_field *fields, size_t n,
-                                        struct slice body, captured_fn fn, void *arg);
+                                        enum captured_form form, struct slice body, captured_fn fn,
+                                        void *arg);
 /* One that was captured: as the body. */
 struct sign_wait *secret_client_captured(struct secret_client *c, const char *sandbox,
                                          const char *name, captured_fn fn, void *arg);

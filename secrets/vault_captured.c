@@ -1,5 +1,6 @@
 /* Replies that hold new secrets, on an injector's channel, and those secrets. */
-#include "captured.h"
+#include "aws_sign.h"
+#include "captured_internal.h"
 #include "placeholder.h"
 #include "secret_list.h"
 #include "vault_internal.h"
@@ -15,17 +16,15 @@ static void answer(struct channel *c, uint32_t req, bool ok, struct slice body,
                    const struct captured_field *f, size_t n)
 {
     struct msg m;
-    uint32_t found = 0;
+    struct captured_words words;
+    captured_words_of(f, n, &words);
     msg_init(&m, W_CAPTURED);
     msg_put_u32(&m, req);
     msg_put_u8(&m, ok);
     msg_put_slice(&m, body);
-    for (size_t i = 0; i < n; i++)
-        found += f[i].value != NULL;
-    msg_put_u32(&m, found);
-    for (size_t i = 0; i < n; i++)
-        if (f[i].value)
-            msg_put_slice(&m, secret_slice(f[i].value));
+    msg_put_u32(&m, (uint32_t)words.n);
+    for (size_t i = 0; i < words.n; i++)
+        msg_put_slice(&m, words.word[i].value);
     ipc_send(c->ipc, &m);
 }
 
@@ -58,6 +57,7 @@ static int read_fields(struct msg *m, struct asked_field *to, struct captured_fi
 int vault_capture(struct channel *c, struct msg *m)
 {
     uint32_t req, n;
+    uint8_t form;
     char sandbox[SANDBOX_MAX];
     struct asked_field asked[CAPTURED_FIELDS_MAX];
     struct captured_field f[CAPTURED_FIELDS_MAX];
@@ -65,8 +65,8 @@ int vault_capture(struct channel *c, struct msg *m)
     struct err err = {0};
     struct buf out;
     if (msg_get_u32(m, &req) < 0 || msg_get_str(m, sandbox, sizeof sandbox) < 0 ||
-        read_fields(m, asked, f, &n) < 0 || msg_get_slice(m, CAPTURED_REPLY_MAX, &body) < 0 ||
-        msg_end(m) < 0)
+        read_fields(m, asked, f, &n) < 0 || msg_get_u8(m, &form) < 0 || form > CAPTURED_XML ||
+        msg_get_slice(m, CAPTURED_REPLY_MAX, &body) < 0 || msg_end(m) < 0)
         return -1;
     char owner[OWNER_MAX];
     int r = 0;
@@ -76,13 +76,13 @@ int vault_capture(struct channel *c, struct msg *m)
             r = err_set(&err, ERR_DENIED, "not released to this policy");
     buf_init_wiped(&out, CAPTURED_WRITTEN_MAX);
     if (r == 0)
-        r = captured_rewrite(body, f, n, &out, &err);
+        r = captured_rewrite(body, form, f, n, &out, &err);
     for (uint32_t i = 0; i < n && r == 0; i++)
         if (f[i].value && captured_put(c->vault->captured, owner, f[i].secret, f[i].value) < 0)
             r = err_set(&err, ERR_INTERNAL, "out of memory");
     size_t values = 0;
     for (uint32_t i = 0; i < n; i++)
-        values += f[i].value ? secret_slice(f[i].value).n + 4 : 0;
+        values += f[i].value ? secret_slice(f[i].value).n + 4 * CAPTURED_PARTS : 0;
     if (r == 0 && values + buf_len(&out) > IPC_MSG_MAX - 64)
         r = err_set(&err, ERR_LIMIT, "its secrets are too long");
     answer(c, req, r == 0, r == 0 ? buf_slice(&out) : slice_str(err.text), f, r == 0 ? n : 0);
@@ -101,11 +101,22 @@ int vault_captured_get(struct channel *c, struct msg *m)
         return -1;
     char owner[OWNER_MAX];
     snprintf(owner, sizeof owner, "%s|%s", c->policy, sandbox);
-    const struct secret *s =
-        is_captured(c, name) ? captured_get(c->vault->captured, owner, name) : NULL;
-    answer(c, req, s != NULL,
-           s ? secret_slice(s) : SLICE("no reply to this sandbox has held one yet"), NULL, 0);
+    struct secret *s = is_captured(c, name) ? captured_get(c->vault->captured, owner, name) : NULL;
+    struct secret *told = s ? aws_pair_told(secret_slice(s)) : NULL; /* the key itself stays */
+    if (s && told == NULL)
+        told = secret_ref(s); /* it is none */
+    answer(c, req, told != NULL,
+           told ? secret_slice(told) : SLICE("no reply to this sandbox has held one yet"), NULL, 0);
+    secret_unref(told);
     return 0;
+}
+
+struct secret *vault_captured_key(struct channel *c, const char *sandbox, struct slice name)
+{
+    char owner[OWNER_MAX], text[SECRET_NAME_MAX + 1];
+    snprintf(owner, sizeof owner, "%s|%s", c->policy, sandbox);
+    snprintf(text, sizeof text, "%.*s", SL(name));
+    return is_captured(c, text) ? captured_get(c->vault->captured, owner, text) : NULL;
 }
 
 int vault_captured_gone(struct vault *v, struct msg *m)

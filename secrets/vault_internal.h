@@ -74,6 +74,8 @@ int vault_sign_text(struct channel *c, struct msg *m); /* the same of W_SIGN_TEX
 /* vault_captured.c: W_CAPTURE, W_CAPTURED_GET, and W_CAPTURED_GONE on the control channel. */
 int vault_capture(struct channel *c, struct msg *m);
 int vault_captured_get(struct channel *c, struct msg *m);
+/* A key of this sandbox's, borrowed; NULL: there is none. */
+struct secret *vault_captured_key(struct channel *c, const char *sandbox, struct slice name);
 int vault_captured_gone(struct vault *v, struct msg *m);
 /* vault_try.c: W_SECRET_TRY of the parent. 0, or -1 when the message is bad. */
 int vault_try(struct vault *v, struct msg *m);

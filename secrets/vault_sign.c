@@ -8,6 +8,7 @@
 #include <string.h>
 
 struct to_sign {
+    char sandbox[65]; /* "": the key is no captured one */
     char key_id[129];
     struct aws_scope scope;
 };
@@ -27,25 +28,31 @@ static void answer(struct channel *c, uint32_t req, const char *signature, const
     answer_bytes(c, req, signature != NULL, slice_str(signature ? signature : why));
 }
 
+static void sign_with(struct channel *c, uint32_t req, const struct to_sign *s,
+                      struct secret *value, const char *why)
+{
+    struct aws_pair pair;
+    char signature[AWS_HEX + 1];
+    if (value == NULL)
+        answer(c, req, NULL, why);
+    else if (aws_pair_open(secret_slice(value), &pair) < 0)
+        answer(c, req, NULL, "it is not a key that signs");
+    else if (!slice_eq_str(pair.id, s->key_id))
+        answer(c, req, NULL, "the key was changed meanwhile; ask again");
+    else if (aws_sign(&pair, &s->scope, signature) < 0)
+        answer(c, req, NULL, "signing failed");
+    else
+        answer(c, req, signature, "");
+}
+
 static void on_pair(void *arg, struct secret *value, unsigned ttl UNUSED, const char *why)
 {
     struct asked *a = arg;
     struct channel *c = a->channel;
     uint32_t req = a->req;
     struct to_sign s = *(struct to_sign *)a->more;
-    struct aws_pair pair;
-    char signature[AWS_HEX + 1];
     vault_asked_free(a);
-    if (value == NULL)
-        answer(c, req, NULL, why);
-    else if (aws_pair_open(secret_slice(value), &pair) < 0)
-        answer(c, req, NULL, "it is not a key that signs");
-    else if (!slice_eq_str(pair.id, s.key_id))
-        answer(c, req, NULL, "the key was changed meanwhile; ask again");
-    else if (aws_sign(&pair, &s.scope, signature) < 0)
-        answer(c, req, NULL, "signing failed");
-    else
-        answer(c, req, signature, "");
+    sign_with(c, req, &s, value, why);
 }
 
 int vault_sign(struct channel *c, struct msg *m)
@@ -53,15 +60,25 @@ int vault_sign(struct channel *c, struct msg *m)
     struct vault *v = c->vault;
     struct to_sign s;
     uint32_t req;
+    uint8_t text;
     struct slice name;
     if (msg_get_u32(m, &req) < 0 || msg_get_slice(m, 128, &name) < 0 ||
+        msg_get_str(m, s.sandbox, sizeof s.sandbox) < 0 ||
         msg_get_str(m, s.key_id, sizeof s.key_id) < 0 ||
         msg_get_str(m, s.scope.time, sizeof s.scope.time) < 0 ||
         msg_get_str(m, s.scope.region, sizeof s.scope.region) < 0 ||
         msg_get_str(m, s.scope.service, sizeof s.scope.service) < 0 ||
-        msg_get_str(m, s.scope.hash, sizeof s.scope.hash) < 0 || msg_end(m) < 0 ||
-        !aws_scope_ok(&s.scope))
+        msg_get_str(m, s.scope.hash, sizeof s.scope.hash) < 0 || msg_get_u8(m, &text) < 0 ||
+        msg_get_str(m, s.scope.previous, sizeof s.scope.previous) < 0 || msg_end(m) < 0)
         return -1;
+    s.scope.text = text;
+    if (!aws_scope_ok(&s.scope))
+        return -1;
+    struct secret *own = s.sandbox[0] ? vault_captured_key(c, s.sandbox, name) : NULL;
+    if (own) {
+        sign_with(c, req, &s, own, "");
+        return 0;
+    }
     size_t i = vault_index(v, name);
     if (i == v->n || !c->released[i] || v->secrets[i].mint == NULL ||
         !derived_signs(v->secrets[i].mint)) {

@@ -1,21 +1,27 @@
 #!/usr/bin/python3 -B
 """AWS signatures: boto3 in a sandbox signs with its placeholder, the origins see requests signed with
-the real key. Verified by botocore at origins of ours, and by s3proxy, an S3 server that others
-maintain and that checks each signature."""
+the real key. Verified by botocore at origins of ours, and by S3 servers that others maintain and that check each
+signature: s3proxy, and versitygw, which also checks those of each chunk of a body and of trailers. For
+versitygw jclouds uploads in signed chunks, and its own test client with signed trailers."""
 import glob
 import hashlib
 import json
 import os
+import re
 import shutil
+import ssl
 import subprocess
 import sys
 import urllib.parse
+import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import durward, nginx, scan, scene, sigv4, tap  # noqa: E402
+from harness import durward, nginx, openbao, scan, scene, sigv4, tap  # noqa: E402
 
+STS, ASSUMED = "sts.us-east-1.amazonaws.com", "dynamodb.eu-west-3.amazonaws.com"
 S3, DYNAMO = "s3.us-east-1.amazonaws.com", "dynamodb.us-east-2.amazonaws.com"
-REAL = "s3.example.com"
+REAL, GATEWAY = "s3.example.com", "gateway.example.com"
+CHUNKED = (0, 1, 65535, 65536, 65537, 5000000)
 KEY = "a/b c+d=e&f ~'(x)\u00e9"
 WANT = {"make": True, "put": True, "get": "hello", "meta": {"one": "1  2"}, "list": [KEY],
         "unsigned": True, "signed": True, "big": True, "presigned": "hello", "presigned put": "",
@@ -66,6 +72,37 @@ def dynamo(key, bad):
     return handler
 
 
+def assumed(run):
+    """STS: moto answers it, for a right signature. The role's keys sign for another service."""
+    moto = openbao.Moto(run.t, run.s.d.ca, "moto")
+    tls = ssl.create_default_context(cafile=run.s.d.ca.pem)
+
+    def sts(req, conn):
+        why = sigv4.wrong(req, STS, *run.pair())
+        asked = urllib.request.Request("https://" + moto.address, req.body, {
+            "Host": STS, "Authorization": req.get("authorization"), "Content-Type": req.get("content-type")})
+        with urllib.request.urlopen(asked, context=tls) as f:
+            answer, kind = f.read().decode(), f.headers["Content-Type"]
+        run.issued.append([re.search("<%s>(.*?)</%s>" % (n, n), answer).group(1) for n in (
+            "AccessKeyId", "SecretAccessKey", "SessionToken")])
+        for part in run.issued[-1]:
+            run.s.scanner.add("of the role", part.encode())
+        conn.reply(req, 400 if why else 200, why or answer, kind=kind)
+
+    def service(req, conn):
+        why = sigv4.wrong(req, ASSUMED, *run.issued[-1]) if run.issued else "nothing issued"
+        conn.reply(req, 400 if why else 200, {"Item": req.json().get("Key")} if not why else why,
+                   kind="application/x-amz-json-1.0")
+
+    run.s.add(STS, sts)
+    run.s.add(ASSUMED, service)
+    run.s.d.secrets["assumed"] = {"captured": {}}
+    run.s.rule(allow=STS, capture={"AssumeRoleResponse.AssumeRoleResult.Credentials": "assumed"},
+               **{"with": {"aws": "s3"}})
+    run.s.rule(allow=ASSUMED, **{"with": {"aws": "assumed"}})
+    run.s.env["ASSUMED"] = "{{placeholder assumed}}"
+
+
 class Run:
     def __init__(self, t):
         self.t, self.s = t, scene.Scene(t)
@@ -92,7 +129,8 @@ class Run:
                            "SESSION_KEY_ID": "{{placeholder session}}",
                            "AWS_SECRET_ACCESS_KEY": "nothing",
                            "AWS_EC2_METADATA_DISABLED": "true"})
-        self.out = []
+        self.out, self.issued = [], []
+        assumed(self)
 
     def pair(self):
         return self.id, self.secret
@@ -135,7 +173,13 @@ def raw(t, r, box):
             ("-H 'x-amz-content-sha256: %s' -T /etc/passwd" % ("0" * 64), "x",
              "403denied body_hash", "a body that is not the one it said"),
             ("-H 'x-amz-content-sha256: STREAMING-AWS4-HMAC-SHA256-PAYLOAD' -T /etc/passwd", "x",
-             "403denied signature_streaming", "signed chunks"),
+             "403denied signature_streaming", "signed chunks that nobody counted"),
+            ("-H 'x-amz-content-sha256: STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD' "
+             "-H 'x-amz-decoded-content-length: 5' -T /etc/passwd", "x",
+             "403denied signature_streaming", "chunks signed with another algorithm"),
+            ("-H 'x-amz-content-sha256: STREAMING-AWS4-HMAC-SHA256-PAYLOAD' "
+             "-H 'x-amz-decoded-content-length: 5' -T /etc/passwd", "x",
+             "403denied signature_streaming", "a body that is not in chunks"),
             ("-H 'x-amz-security-token: mine'", "x", "403denied foreign_credential",
              "a session token of the client's"),
             ("-H 'Authorization: AWS4-HMAC-SHA256 Credential=x'", "x",
@@ -153,6 +197,26 @@ def raw(t, r, box):
     t.ok(out.startswith("200"), "one of 8 MB is hashed and sent", out)
     status, out, err = box.sh("curl -sS https://%s/bucket-one/x?acl" % S3)
     t.ok("denied signature_scope" in out, "a request that nobody signed: signature_scope", out, err)
+
+
+def roles(t, r, box):
+    """boto3 assumes a role: the sandbox gets placeholders, signs with them, and the role's keys are used."""
+    python = os.path.join(durward.clients_dir(), "venv/bin/python")
+    status, out, err = box.sh("%s %s/aws_role.py https://%s https://%s" % (
+        python, durward.INSIDE, STS, ASSUMED), timeout=60)
+    r.out += [out, err]
+    own = box.sh("printf %s \"$ASSUMED\"")[1]
+    got = json.loads(out) if status == 0 else {}
+    t.eq(got.get("before"), "503", "before there is one, its placeholder is 503")
+    t.eq(got.get("credentials"), [own] * 3, "the answer of STS (XML) holds placeholders in place of a key")
+    t.eq(got.get("item"), {"k": {"S": "\u00fc"}}, "what boto3 signs with them is signed with the role's key")
+    t.eq(got.get("again"), [own] * 3, "and with a newer one, once there is")
+    t.ok(len(r.issued) == 2 and got.get("item again") == got.get("item"), "which is used from then on", err)
+    other = durward.Sandbox(r.s.d)
+    status, out, err = other.sh("curl -sS -H \"Authorization: AWS4-HMAC-SHA256 Credential=$ASSUMED/20260101/eu-west-3/"
+                                "dynamodb/aws4_request, SignedHeaders=host, Signature=00\" https://%s/" % ASSUMED)
+    t.ok("secret_unavailable" in out, "another sandbox of the policy has none", out, err)
+    r.out.append(other.close()[1])
 
 
 def rotate(t, r, box):
@@ -208,17 +272,99 @@ def against_s3proxy(t, r, box, server):
     t.eq(plain, b"403", "s3proxy: and without a signature it refuses")
 
 
+def versitygw(t, r):
+    """-> its process and program; None when it cannot be had."""
+    program = os.path.join(durward.clients_dir(), "bin", "versitygw")
+    if not os.path.exists(program):
+        t.skip("versitygw", "not there: run tests/functional/clients/setup with Go")
+        return None
+    folder, port = t.mkdir("versitygw"), nginx.free_port()
+    crt, key = r.s.d.ca.issue(GATEWAY, "*." + GATEWAY)
+    os.makedirs(os.path.join(folder, "data"))
+    log = open(os.path.join(folder, "log"), "wb")
+    process = t.popen([program, "--virtual-domain", GATEWAY, "--port", "127.0.0.1:%d" % port, "--access", r.id, "--secret", r.secret,
+                       "--cert", crt, "--key", key, "--keep-alive", "posix", "--sidecar",
+                       t.mkdir("versitygw/meta"), os.path.join(folder, "data")],
+                      stdout=log, stderr=log, cwd=folder)
+    log.close()
+    r.s.d.resolve[GATEWAY] = r.s.d.resolve["." + GATEWAY] = "127.0.0.1:%d" % port
+    r.s.rule(allow=[GATEWAY, "." + GATEWAY], **{"with": {"aws": "s3"}})
+    return process, port, program, os.path.join(folder, "data")
+
+
+def read(path):
+    try:
+        with open(path, "rb") as f:
+            return f.read()
+    except OSError as e:
+        return e
+
+
+def tampered(r, port, chunk):
+    """A request that is signed well, past Durward, with this signature of its chunk -> status and answer."""
+    from botocore.auth import SigV4Auth
+    from botocore.awsrequest import AWSRequest
+    from botocore.credentials import Credentials
+    body = b"5;chunk-signature=%s\r\nhello\r\n0;chunk-signature=%s\r\n\r\n" % (chunk, chunk)
+    req = AWSRequest("PUT", "https://%s:%d/chunks/x" % (GATEWAY, port), {
+        "x-amz-content-sha256": "STREAMING-AWS4-HMAC-SHA256-PAYLOAD", "x-amz-decoded-content-length": "5",
+        "Content-Encoding": "aws-chunked"})
+    SigV4Auth(Credentials(r.id, r.secret), "s3", "us-east-1").add_auth(req)
+    argv = ["curl", "-sS", "--cacert", r.s.d.ca.pem, "--resolve", "%s:%d:127.0.0.1" % (GATEWAY, port),
+            "-X", "PUT", "--data-binary", "@-", "-H", "Content-Type:", "-w", "%{http_code}", req.url]
+    for name, value in req.headers.items():
+        argv += ["-H", "%s: %s" % (name, value)]
+    return subprocess.run(argv, input=body, capture_output=True, timeout=30).stdout.decode()
+
+
+def in_chunks(t, r, box, server):
+    """What jclouds and versitygw's own client sign with the placeholder, chunk by chunk."""
+    _, port, program, data = server
+    t.ok(tap.wait_for(lambda: scene.reachable("127.0.0.1:%d" % port), 30, 0.1), "versitygw started")
+    status, out, err = box.sh("curl -sS --aws-sigv4 aws:amz:us-east-1:s3 --user $AWS_ACCESS_KEY_ID:nothing -X PUT "
+                              "-w '%%{http_code}' https://%s/chunks" % GATEWAY)
+    t.ok(out == "200", "curl makes a bucket", out, err)
+    jars = os.path.join(durward.clients_dir(), "jars", "*")
+    if shutil.which("java") and glob.glob(jars + ".jar"):
+        status, out, err = box.sh(
+            "java -Xshare:auto -Xmx256m -cp '%s' %s/S3Chunks.java https://%s $AWS_ACCESS_KEY_ID %s" % (
+                jars, durward.INSIDE, GATEWAY, " ".join(map(str, CHUNKED))), timeout=90)
+        r.out += [out, err]
+        for n in CHUNKED:
+            want = bytes((i * 31 + (i >> 12)) & 255 for i in range(n))
+            t.ok("%d put\n" % n in out and read(os.path.join(data, "chunks", str(n))) == want,
+                 "%d bytes in signed chunks: each signature is right" % n, tap.clip(out + err))
+    else:
+        t.skip("jclouds", "no java, or no jars: run tests/functional/clients/setup")
+    own = "env -u AWS_CA_BUNDLE %s test -a %%s -s nothing -e https://%s %%s" % (program, GATEWAY)
+    for name in ("SignedStreamingPayloadTrailer_success", "UnsignedStreamingPayloadTrailer_success_both_sdk_algo_and_trailer"):
+        status, out, err = box.sh(own % ("$AWS_ACCESS_KEY_ID", name), timeout=60)
+        r.out += [out, err]
+        t.ok(status == 0 and "PASS" in out, "versitygw's client: " + name, tap.clip(out + err))
+    status, out, err = box.sh(own % ("AKIAATTACKER", "SignedStreamingPayloadTrailer_success"))
+    t.ok("PASS" not in out, "and not with another key id", tap.clip(out))
+    out = tampered(r, port, b"0" * 64)
+    t.ok("SignatureDoesNotMatch" in out, "versitygw looks: a chunk with another signature is refused", tap.clip(out))
+    said = {q["credential"] for q in r.s.d.kinds("admitted") if q["authority"].endswith(GATEWAY)}
+    t.eq(said, {"s3"}, "each of these went with the key")
+
+
 def main(t):
     sigv4.library()
     r = Run(t)
     server = s3proxy(t, r)
+    gateway = versitygw(t, r)
     folder = durward.clients_dir()
     box = durward.Sandbox(r.s.d, binds=["%s:%s:ro" % (folder, folder)])
     ours(t, r, box)
+    roles(t, r, box)
     raw(t, r, box)
     if server:
         against_s3proxy(t, r, box, server)
         tap.stop(server[0])
+    if gateway:
+        in_chunks(t, r, box, gateway)
+        tap.stop(gateway[0])
     rotate(t, r, box)
     t.eq({x.get("credential") for x in r.s.d.kinds("admitted") if x["authority"] == S3}, {"s3"},
          "the log names the key")

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""`budget`: so many requests and bytes in any time as long as the rule says, counted for all gates of
+"""C25, `budget`: so many requests and bytes in any time as long as the rule says, counted for all gates of
 the host together, exactly; 429 with Retry-After; a new dialer does not forget."""
 import concurrent.futures
 import os
@@ -7,12 +7,13 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import api, client, scene, tap  # noqa: E402
+from harness import api, client, origin, scene, tap  # noqa: E402
 
-HOST = "count.example.com"
+EARLY, HOST = "early.example.com", "count.example.com"
 RULES = {
     "few": {"requests": "5/h"},
     "many": {"requests": "40/h"},
@@ -155,6 +156,60 @@ def given_back(t, s, gates):
     t.eq((i, r.status), (11, 200), "12 replies of 1 kB fit into 16 kB, though leases are larger")
 
 
+class Early:
+    """An origin that answers as soon as it may, whatever is still sent."""
+
+    def __init__(self):
+        self.heard, self.go, self.done = threading.Event(), threading.Event(), threading.Event()
+
+    def __call__(self, conn):
+        req = conn.read_head()
+        self.heard.set()
+        threading.Thread(target=self.read, args=(conn,), daemon=True).start()
+        self.go.wait(20)
+        conn.reply(req, 200, {"access_token": "late-token-of-the-origin"})
+        self.done.wait(20)
+
+    def read(self, conn):
+        try:
+            while True:
+                conn.fill()
+        except (origin.Closed, OSError):
+            self.done.set()
+
+
+def late(t, s, gate, a):
+    """A request is out of its budget when its reply is already there, and being captured: it has one end."""
+    s.d.command("env", "--policy", "coder", "--socket", s.d.socket)  # the listener gets its placeholders
+    pids = {r["role"]: r["pid"] for r in a.ask("GET", "/v1/status")["roles"] if r["role"] in ("dialer", "vault")}
+    with gate.tls(EARLY) as st:
+        st.send("POST /late HTTP/1.1\r\nHost: %s\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n" % EARLY)
+        t.ok(s.early.heard.wait(10), "late: the origin hears the request") or t.diag(repr(st.rest(1)))
+        try:
+            for pid in pids.values():
+                os.kill(pid, signal.SIGSTOP)
+            st.send(b"8000\r\n" + b"y" * 0x8000 + b"\r\n" + b"8000\r\n" + b"z" * 0x8000 + b"\r\n")
+            used = tap.wait_for(lambda: s.early_origin.bytes_in > 1000, 10)
+            t.ok(used, "late: its budget goes to the origin", str(s.early_origin.bytes_in))
+            s.early.go.set()
+            # nothing tells when the reply waits for the vault: both ways that this can go are right
+            tap.wait_for(lambda: False, 0.5)
+            os.kill(pids["dialer"], signal.SIGCONT)
+            tap.wait_for(lambda: False, 0.5)
+        finally:
+            for pid in pids.values():
+                os.kill(pid, signal.SIGCONT)
+        try:
+            r = st.reply("POST")
+            t.ok((r.status, r.code) in ((200, None), (429, "budget")), "late: it is answered", "%s" % r.status)
+        except client.Ended as e:
+            t.ok(False, "late: it is answered", str(e))
+    (one,) = s.d.wait_records(1, "admitted", path="/late")
+    ends = tap.wait_for(lambda: [x for x in s.d.records(id=one["id"]) if x["kind"] in ("completed", "aborted")],
+                        5) or []
+    t.eq((len(ends), len(s.d.kinds("denied", path="/late"))), (1, 0), "late: one record, with one end")
+
+
 def new_dialer(t, s, gates, a):
     t.eq(count(got(gates, "/dialer", 2)), (2, 0), "two of four")
     (pid,) = [x["pid"] for x in a.ask("GET", "/v1/status")["roles"] if x["role"] == "dialer"]
@@ -216,6 +271,11 @@ def main(t):
             rule["budget"] = budget
         s.rules.append(rule)
     s.rule(allow=HOST + "/back/**", budget={"download": "16KB/h"})
+    s.early = Early()
+    s.early_origin = s.add(EARLY, script=s.early)
+    s.d.secrets["late"] = {"captured": {}}
+    s.rule(allow=EARLY, budget={"upload": "1KB/h"}, capture={"access_token": "late"}, **{"with": {"bearer": "openai"}})
+    s.env["LATE"] = "{{placeholder late}}"
     s.d.policy("small", list(s.rules[:6]))
     s.d.policies["small"]["budget"] = {"requests": "3/h"}
     at = [s.listener(), s.listener()]
@@ -230,6 +290,7 @@ def main(t):
     t.part(upload, t, s, gates)
     t.part(download, t, s, gates)
     t.part(given_back, t, s, gates)
+    t.part(late, t, s, gates[0], a)
     t.part(new_dialer, t, s, gates, a)
     t.part(reloaded, t, s, gates)
     t.part(http2, t, s, at[0], s.ca_file())

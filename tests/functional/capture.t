@@ -1,11 +1,12 @@
 #!/usr/bin/python3 -B
-"""New secrets in replies become placeholders of the sandbox: OAuth tokens of a device flow and of
+"""C24: new secrets in replies become placeholders of the sandbox: OAuth tokens of a device flow and of
 refreshes (the server is Authlib, which rotates refresh tokens), tokens of a registry, headers of git-lfs
 actions. The sandbox uses the placeholders, the server sees its own tokens; a reply that cannot be read
 so does not come in."""
 import json
 import os
 import sys
+import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import durward, oauth, scan, scene, tap  # noqa: E402
@@ -32,7 +33,7 @@ class Run:
         self.server = server(t, d, secret.decode())
         for host in (AUTH, API):
             d.resolve[host] = "127.0.0.1:%d" % self.server.port
-        for name in ("access", "refresh", "hub", "lfs", "odd"):
+        for name in ("access", "refresh", "hub", "lfs", "odd", "install"):
             d.secrets[name] = {"captured": {}}
         basic = {"basic": {"user": "robot", "password": "client"}}
         self.rule("/token", {"placeholder": {"secret": "refresh", "in": "body"}},
@@ -45,10 +46,14 @@ class Run:
                   {"objects.*.actions.*.header.Authorization": "lfs"})
         self.s.rule(allow=AUTH + "/lfs/*",
                     **{"with": {"header": {"name": "Authorization", "secret": "lfs"}}})
+        self.rule("/login/oauth/access_token", {"placeholder": {"secret": "refresh", "in": "body"}},
+                  {"access_token": "access", "refresh_token": "refresh"})
+        self.rule("/app/installations/7/access_tokens", basic, {"token": "install"})
+        self.s.rule(allow=AUTH + "/v2/installed/**", **{"with": {"bearer": "install"}})
         self.rule("/odd/*", basic, {"access_token": "odd", "refresh_token": "odd"})
         self.s.env.update({"ACCESS": "{{placeholder access}}", "HUB": "{{placeholder hub}}",
                            "REFRESH": "{{placeholder refresh}}", "LFS": "{{placeholder lfs}}",
-                           "ODD": "{{placeholder odd}}"})
+                           "ODD": "{{placeholder odd}}", "INSTALL": "{{placeholder install}}"})
 
     def rule(self, path, how, fields):
         self.s.rule(allow=AUTH + path, capture=fields, **{"with": how})
@@ -56,7 +61,7 @@ class Run:
     def start(self):
         self.box = durward.Sandbox(self.s.d)
         self.own = {k: self.box.sh("echo $" + k)[1].strip()
-                    for k in ("ACCESS", "REFRESH", "HUB", "LFS", "ODD")}
+                    for k in ("ACCESS", "REFRESH", "HUB", "LFS", "ODD", "INSTALL")}
 
     def curl(self, url, *more, box=None):
         """-> (status, body, head)"""
@@ -102,6 +107,24 @@ def refreshed(t, r):
     code, got = r.post(AUTH + "/token", grant_type="refresh_token", client_id="tool",
                        refresh_token="made-up")
     t.eq((code, got.get("error")), (400, "invalid_grant"), "another refresh token is the client's own")
+
+
+def in_forms(t, r):
+    """A refresh whose answer is a form, as GitHub's are."""
+    code, body, head = r.curl(AUTH + "/login/oauth/access_token", "--data-urlencode grant_type=refresh_token",
+                              "--data-urlencode client_id=tool", "--data-urlencode refresh_token=$REFRESH")
+    got = dict(urllib.parse.parse_qsl(body))
+    t.ok(code == 200 and "x-www-form-urlencoded" in head, "a reply in a form", head, body)
+    t.eq((got.get("access_token"), got.get("refresh_token"), got.get("token_type")),
+         (r.own["ACCESS"], r.own["REFRESH"], "Bearer"), "is captured, too")
+    t.eq(r.curl(API + "/api/x", "-H \"Authorization: Bearer $ACCESS\"")[0], 200, "and what it held serves")
+
+
+def installation(t, r):
+    code, body, _ = r.curl(AUTH + "/app/installations/7/access_tokens", "-X POST")
+    t.eq((code, json.loads(body).get("token")), (201, r.own["INSTALL"]), "an installation's token")
+    code, body, _ = r.curl(AUTH + "/v2/installed/x", "-H \"Authorization: Bearer $INSTALL\"")
+    t.eq((code, json.loads(body)["client"]), (200, "installation"), "and is used")
 
 
 def unasked(t, r):
@@ -169,6 +192,8 @@ def main(t):
     r.start()
     device(t, r)
     refreshed(t, r)
+    in_forms(t, r)
+    installation(t, r)
     unasked(t, r)
     registry(t, r)
     lfs(t, r)

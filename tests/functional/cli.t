@@ -8,7 +8,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import scene, tap  # noqa: E402
 
-COMMANDS = ("run", "serve", "reload", "status", "check", "explain", "test", "env", "secret", "ca", "audit")
+COMMANDS = ("run", "serve", "reload", "status", "check", "explain", "test", "env", "secret", "ca", "audit", "doctor")
 QUESTIONS = (  # method, path at api.github.com, first word, code
     ("GET", "/user", "allow", "ok"), ("POST", "/gists", "deny", "denied_by_rule"),
     ("GET", "/orgs/acme", "deny", "no_rule"), ("GET", "/repos/acme/secret/x", "deny",

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import durward, scene, tap  # noqa: E402
+from harness import api, client, durward, scene, tap  # noqa: E402
 
 HEAD = "version: 1\nsecrets:\n  k: { file: %(dir)s/conf/secret-github }\n"
 
@@ -218,7 +218,13 @@ def reloads(t, s):
     """A bad configuration never replaces a good one."""
     d = s.d
     address = s.listener()
+    d.policy("bare", [{"allow": "deps.example.com"}])
+    d.policy("wide", s.rules + [{"allow": "n%d.example.com/a/b/c/d/**" % i, "methods": ["GET"]} for i in range(4000)])
+    bare, tokens, wide = s.listener("bare"), s.listener(None), s.listener("wide")
     d.serve()
+    t.eq([s.gate(wide).get(h, p).status for h, p in (("deps.example.com", "/"), ("api.github.com", "/user"))],
+         [200, 200], "a policy of 4000 rules serves")
+    t.part(grown, t, s, bare, tokens)
     gate = s.gate(address)
     t.eq(gate.get("api.github.com", "/user").status, 200, "the good configuration serves")
     d.save("version: 1\nnonsense: true\n")
@@ -240,6 +246,44 @@ def reloads(t, s):
     got = tap.wait_for(lambda: gate.get("api.github.com", "/user").status == 403, 3)
     t.ok(got, "and decides from then on")
     t.eq(d.stop(), 0, "the daemon ends well")
+
+
+def grown(t, s, bare, tokens):
+    """What a policy gets by a reload works in gates that run: its first credential, another one, itself."""
+    d, gate = s.d, s.gate(bare)
+
+    def reload(rules, policy="bare"):
+        d.policy(policy, rules)
+        d.save()
+        r = d.command("reload", "--socket", d.socket)
+        t.eq(r.returncode, 0, "a policy with more is taken") or t.diag(r.stderr)
+
+    def once(gate, host, path):
+        """The first answer that is not of the policy before."""
+        got = []
+
+        def other():
+            try:
+                r = gate.get(host, path)
+            except client.Ended as e:
+                return "CONNECT: 403" not in str(e)
+            got[:] = [(r.status, r.code)]
+            return r.code != "no_rule"
+        tap.wait_for(other, 5)
+        return got
+    t.eq(gate.get("deps.example.com", "/").status, 200, "a policy without credentials serves")
+    rules = [{"allow": "deps.example.com"}, {"allow": "api.github.com/user", "with": {"bearer": "github"}}]
+    reload(rules)
+    t.eq(once(gate, "api.github.com", "/user"), [(200, None)], "reload: its first credential")
+    rules.append({"allow": "api.openai.com/v1/models", "with": {"bearer": "openai"}})
+    reload(rules)
+    t.eq(once(gate, "api.openai.com", "/v1/models"), [(200, None)], "reload: another credential")
+    reload(rules, "later")
+    c = api.Api(d.socket)
+    token = c.ask("POST", "/v1/identities", {"policy": "later"})["token"]
+    c.close()
+    t.eq(once(client.Gate(tokens, s.ca_file(), token="sandbox:" + token), "api.github.com", "/user"),
+         [(200, None)], "reload: a new policy, by a token")
 
 
 def main(t):

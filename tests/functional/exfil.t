@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""durward audit exfil: what could be data on its way out, beside what was really done."""
+"""C25, durward audit exfil: what could be data on its way out, beside what was really done."""
 import json
 import os
 import sys

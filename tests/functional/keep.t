@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 """The audit log over time: rotated on SIGHUP, compressed, anchored by a command, one record proven
-without the log, and a rollback that only the anchor shows."""
+without the log; what can be done to it afterwards, all of it found, and what only the anchor shows."""
 import glob
 import json
 import os
@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import durward, scene, tap  # noqa: E402
+from harness import durward, forge, scene, tap  # noqa: E402
 
 HOST = "api.github.com"
 
@@ -100,6 +100,176 @@ def described(t, d):
     t.ok(not bad, "each of the log's lines fits it", str(bad[:3]))
 
 
+class Copy:
+    """A copy of the whole log in plain files, to be damaged."""
+
+    def __init__(self, t, d, kept):
+        self.t, self.d, self.kept = t, d, kept
+        self.dir = t.mkdir("tampered")
+        self.key = os.path.join(d.dir, "auditor.pub")  # as it was kept elsewhere
+        shutil.copy(os.path.join(d.audit_dir, "key.pub"), self.key)
+        self.files = {os.path.basename(p)[:28]: [x.encode() for x in lines(p)] for p in logs(d)}
+        with open(os.path.join(d.audit_dir, "head")) as f:
+            self.head = f.read()
+        self.tried = self.missed = 0
+
+    def put(self, files, head=None, public=None):
+        for name in os.listdir(self.dir):
+            os.remove(os.path.join(self.dir, name))
+        for name, data in files.items():
+            with open(os.path.join(self.dir, name), "wb") as f:
+                f.write(data if isinstance(data, bytes) else b"".join(x + b"\n" for x in data))
+        with open(os.path.join(self.dir, "head"), "w") as f:
+            f.write(head or self.head)
+        shutil.copy(public or self.key, os.path.join(self.dir, "key.pub"))
+
+    def verify(self, anchor=False, key=True):
+        """-> (exit status, what it says)"""
+        args = (["--key", self.key] if key else []) + (["--anchor", self.kept] if anchor else [])
+        r = self.d.command("audit", "verify", *args, self.dir)
+        return r.returncode, r.stdout + r.stderr
+
+    def found(self, what, files, head=None):
+        self.put(files, head)
+        code, said = self.verify()
+        self.tried += 1
+        if code != 1:
+            self.missed += 1
+            self.t.ok(False, "verify finds " + what, str(code), said)
+
+    def edited(self, name, change):
+        files = dict(self.files)
+        files[name] = change(list(files[name]))
+        return files
+
+
+def places(line):
+    """A byte of each sort in a line: of each key, each value, and of what stands between them."""
+    spots = {"first": 0, "last": len(line) - 1}
+    for m in re.finditer(rb'"([a-z_]+)":("?)([^",}]*)', line):
+        key, at = m.group(1).decode(), m.start(3)
+        spots[key + ", key"] = m.start(1)
+        spots[key + ", colon"] = m.end(1) + 1
+        for where, i in (("begin", at), ("middle", (at + m.end(3)) // 2), ("end", m.end(3) - 1)):
+            if m.group(3):
+                spots["%s, %s" % (key, where)] = i
+        spots[key + ", behind"] = m.end(3)
+    return spots
+
+
+def bytes_changed(c):
+    """In a line of each kind; a bit, or the byte gone, or one more. (Every byte of a file in turn:
+    tests/unit/test_verify.)"""
+    seen = set()
+    for name, rows in reversed(c.files.items()):
+        for i, line in enumerate(rows):
+            kind = json.loads(line)["kind"]
+            for where, at in places(line).items() if kind not in seen else ():
+                def put(with_, at=at, i=i, line=line):
+                    return lambda x: x[:i] + [line[:at] + with_ + line[at + 1:]] + x[i + 1:]
+                what = "%s of %s (%s)" % (where, kind, name)
+                way = c.tried % 3
+                c.found(what, c.edited(name, put((bytes([line[at] ^ 1]), b"",
+                                                  line[at:at + 1] * 2)[way])))
+            seen.add(kind)
+
+
+def lines_moved(c):
+    names = list(c.files)
+    for name in names:
+        n = len(c.files[name])
+        for i in (0, n // 2, n - 1):
+            c.found("record %d of %s dropped" % (i, name),
+                    c.edited(name, lambda x, i=i: x[:i] + x[i + 1:]))
+            c.found("record %d of %s twice" % (i, name),
+                    c.edited(name, lambda x, i=i: x[:i + 1] + x[i:]))
+            c.found("a foreign record before %d of %s" % (i, name),
+                    c.edited(name, lambda x, i=i: x[:i] + [c.files[names[0]][0]] + x[i:]))
+            if i + 1 < n:
+                c.found("records %d and %d of %s exchanged" % (i, i + 1, name),
+                        c.edited(name, lambda x, i=i: x[:i] + [x[i + 1], x[i]] + x[i + 2:]))
+        c.found("%s deleted" % name, {k: v for k, v in c.files.items() if k != name})
+        c.found("%s empty" % name, c.edited(name, lambda x: []))
+    c.found("two files exchanged", dict(c.files, **{names[0]: c.files[names[1]],
+                                                   names[1]: c.files[names[0]]}))
+    last = c.files[names[-1]]
+    whole = b"".join(x + b"\n" for x in last)
+    for cut in (1, 2, len(last[-1]) // 2, len(last[-1]) + 1, len(whole) // 2):
+        c.found("the last %d bytes cut" % cut, dict(c.files, **{names[-1]: whole[:-cut]}))
+    for name in names:
+        for i, line in enumerate(c.files[name]):
+            if b'"kind":"checkpoint"' in line and (name, i + 1) != (names[-1], len(last)):
+                files = {k: v for k, v in c.files.items() if k <= name}
+                files[name] = c.files[name][:i + 1]
+                c.found("the tail cut behind the checkpoint %d of %s" % (i, name), files)
+
+
+def spread(c, rows):
+    """Lines of the whole log, back in its files."""
+    files, at = {}, 0
+    for name, had in c.files.items():
+        files[name] = rows[at:at + len(had)]
+        at += len(had)
+    return files
+
+
+def forged(t, c):
+    """Chained anew, with and without a key of the forger's own."""
+    rows = [x for had in c.files.values() for x in had]
+    name = list(c.files)[-1]
+    changed = [x.replace(b"/user", b"/none") for x in rows]
+    t.ok(changed != rows and forge.chained(rows) == rows, "the forger chains as the logger does")
+    without = forge.chained([x for x in rows if b'"kind":"completed"' not in x])
+    c.found("an edit, chained anew", spread(c, forge.chained(changed)))
+    c.found("records left out, chained anew", spread(c, without))
+    c.found("neither, once checkpoints are left out too", spread(c, forge.chained(
+        [x for x in changed if b'"kind":"checkpoint"' not in x])))
+    key = forge.Key(t.mkdir("forger"))
+    all_new = forge.chained(changed, key)
+    head = forge.head(name, all_new, key)
+    c.found("an edit, signed anew, under the old head", spread(c, all_new))
+    c.found("the whole log signed anew with another key", spread(c, all_new), head)
+    c.put(spread(c, all_new), head, key.public)
+    t.eq(c.verify()[0], 1, "also with its public key in the directory: to who kept ours (--key)")
+    code, said = c.verify(key=False)
+    t.eq(code, 0, "not to who trusts the key of the directory") or t.diag(said)
+    r = c.d.command("audit", "verify", "--anchor", c.kept, c.dir)
+    t.ok(r.returncode != 0, "whom the anchor tells", r.stdout, r.stderr)
+
+
+def packed_changed(c, path):
+    """Bits of a compressed file. One that zstd does not read (RFC 8878 3.1.1.1.1.3) changes no line."""
+    name = os.path.basename(path)
+    others = {k: v for k, v in c.files.items() if k != name[:28]}
+    with open(path, "rb") as f:
+        data = f.read()
+    for at in list(range(12)) + [len(data) // 3, len(data) // 2, len(data) - 3]:
+        if at == 4:
+            continue
+        bad = data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1:]
+        c.found("byte %d of %s" % (at, name), dict(others, **{name: bad}))
+    c.found("a compressed file cut", dict(others, **{name: data[:len(data) * 2 // 3]}))
+
+
+def tampered(t, d, kept, early):
+    c = Copy(t, d, kept)
+    c.put(c.files)
+    code, said = c.verify(anchor=True)
+    t.ok(code == 0 and len(c.files) >= 3, "a copy of the log in plain files verifies", said)
+    bytes_changed(c)
+    lines_moved(c)
+    forged(t, c)
+    packed_changed(c, [p for p in logs(d) if p.endswith(".zst")][0])
+    t.ok(c.missed == 0 and c.tried > 150, "%d of %d changes are found with the public key alone" % (
+        c.tried - c.missed, c.tried))
+    # with the head that was written then, an older log is a good one; only the anchor knows more
+    r = d.command("audit", "verify", "--key", c.key, early)
+    a = d.command("audit", "verify", "--key", c.key, "--anchor", kept, early)
+    t.eq((r.returncode, a.returncode), (0, 1),
+         "rolled back to an earlier copy: the anchor is needed, and tells") or \
+        t.diag(r.stdout + r.stderr + a.stdout + a.stderr)
+
+
 def main(t):
     s = scene.Scene(t)
     d = s.d
@@ -132,6 +302,7 @@ def main(t):
     described(t, d)
     code, v, errors = verified(t, d, d.audit_dir)
     t.ok(code == 0 and v["logs"][0]["checkpoints"] >= 3, "the whole log verifies", str(v), errors)
+    t.part(tampered, t, d, kept, early)
 
 
 tap.run(main)

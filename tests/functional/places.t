@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Credentials that are no header of their own: query parameter, cookie, and the sandbox's placeholder
+"""C12: credentials that are no header of their own: query parameter, cookie, and the sandbox's placeholder
 where it wrote it: header, query, path, JSON and form bodies. By curl inside a sandbox; what arrives
 is read by Python's own parsers of URLs, cookies, JSON and forms."""
 import http.cookies

@@ -191,6 +191,39 @@ def controller_dies(t, d, c, box):
         c.delete(sid)
 
 
+def listening(pid):
+    """Has the maker its listeners?"""
+    try:
+        with open("/proc/%d/net/tcp" % pid) as f:
+            return os.readlink("/proc/%d/ns/net" % pid) != os.readlink("/proc/self/ns/net") and len(f.readlines()) > 2
+    except OSError:
+        return False
+
+
+def busy_parent(t, d, c):
+    """The parent reads the builder's listeners before it hears from the controller what they are for."""
+    c.delete(c.create()["id"])
+    asked = []
+    os.kill(d.daemon.pid, signal.SIGSTOP)
+    try:
+        for i in range(400):  # fill the controller's channel to it
+            k = api.Api(d.socket)
+            k.conn.timeout = None  # a full backlog is waited for
+            k.conn.request("GET", "/v1/status")
+            asked.append(k)
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            job = pool.submit(lambda: api.Api(d.socket).create(policy="coder"))
+            builder = role_pid(d, "builder")
+            made = tap.wait_for(lambda: [p for p, _ in tap.descendants(builder) if listening(p)], 10)
+            os.kill(d.daemon.pid, signal.SIGCONT)
+            t.ok(made and job.exception() is None, "a parent that is behind: the sandbox is made", str(job.exception()))
+            c.delete(job.result()["id"]) if not job.exception() else None
+    finally:
+        os.kill(d.daemon.pid, signal.SIGCONT)
+    t.eq({k.conn.getresponse().status for k in asked}, {200}, "and whoever asked is answered")
+    [k.close() for k in asked]
+
+
 def daemon_restarts(t, d, c, box):
     c.close()
     d.stop()
@@ -215,7 +248,8 @@ def daemon_restarts(t, d, c, box):
     for s in c.list()["sandboxes"]:
         c.delete(s["id"])
     t.eq(c.list()["sandboxes"], [], "a stopped one can be deleted")
-    t.eq(os.listdir(os.path.join(d.dir, "state", "sandboxes")), [], "and its files are gone")
+    t.ok(tap.wait_for(lambda: not os.listdir(os.path.join(d.dir, "state", "sandboxes")), 10),
+         "and its files go")
 
 
 def counts(d):
@@ -231,14 +265,24 @@ def counts(d):
     return n
 
 
+def steady(d):
+    """Counts when the next gate is warm and what ended is reaped: the same three times."""
+    seen = []
+
+    def same():
+        seen.append(counts(d))
+        return len(seen) > 2 and seen[-1] == seen[-2] == seen[-3]
+    tap.wait_for(same, 5, 0.1)
+    return seen[-1]
+
+
 def nothing_grows(t, d, c):
     def cycle(i):
         sid = c.create(labels={"i": str(i)})["id"]
         c.sh(sid, "echo x > f; (sleep 100 &) >/dev/null 2>&1")
         c.delete(sid)
     [cycle(i) for i in range(5)]
-    time.sleep(0.3)
-    before = counts(d)
+    before = steady(d)
     [cycle(i) for i in range(25)]
     after = tap.wait_for(lambda: (lambda n: n if n == before else None)(counts(d)), 5, 0.1)
     t.ok(after, "25 more cycles leave nothing: descriptors, mounts, processes, files",
@@ -300,6 +344,7 @@ def main(t):
     t.part(get_or_create, t, s.d, c)
     t.part(refusals, t, s.d, c)
     t.part(expiry, t, c)
+    t.part(busy_parent, t, s.d, c)
     box, outputs = credentials(t, s, c)
     t.part(controller_dies, t, s.d, c, box)
     s.clean(outputs)

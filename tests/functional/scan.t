@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""The deep scan, during load. Inside: environment, every readable file, all of /proc. Outside, as
+"""C21: the deep scan, during load. Inside: environment, every readable file, all of /proc. Outside, as
 root: every readable mapping of every role. The secret is found nowhere but in vault and injector;
 the same scanner finds what was planted in the gate."""
 import itertools

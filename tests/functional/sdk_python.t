@@ -322,7 +322,7 @@ def no_daemon(t, path, c, box):
     async def ask():
         await durward.AsyncDurward(path).version()
     kind(t, refused(lambda: asyncio.run(ask())), durward.Unavailable, "no_daemon", "async: too")
-    for bad in ("https://durward.example", "relative.sock"):
+    for bad in ("https://durward.example/v1", "relative.sock"):
         try:
             durward.Durward(bad)
             t.ok(False, "%s is no socket" % bad)
@@ -371,6 +371,7 @@ def main(t):
     from harness import nginx
     d.listen.append({"http": "127.0.0.1:%d" % nginx.free_port()})
     d.listen.append({"https": "127.0.0.1:%d" % nginx.free_port(), "name": "gate.example.net"})
+    url, access = d.reachable_from_elsewhere(nginx.free_port())
     d.serve()
     c = durward.Durward(d.socket)
     try:
@@ -386,6 +387,14 @@ def main(t):
         t.part(part, t, box)
     t.part(awaited, t, d.socket, box)
     t.part(identities, t, d, c)
+    os.environ.update(access())
+    far = durward.Durward()
+    t.eq(str(far.socket), url, "the same by the API over TLS, with a token, as the environment says")
+    again = far.get(box.id)
+    for part in (ports, streaming):
+        t.part(part, t, again)
+    t.part(asked, t, far, again)
+    t.part(awaited, t, far.socket, again)
     t.eq(d.stop(), 0, "the daemon ends well")
     t.part(no_daemon, t, d.socket, c, box)
 

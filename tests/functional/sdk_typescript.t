@@ -144,6 +144,7 @@ def main(t):
     address = s.listener(policy=None)
     s.d.policies = {"p": s.d.policies["coder"], "other": {"rules": [{"ask": scene.PLAIN}]}}
     s.d.listen.append({"https": "127.0.0.1:%d" % nginx.free_port(), "name": "gate.example.net"})
+    _, access = s.d.reachable_from_elsewhere(nginx.free_port())
     s.d.serve()
     c = api.Api(s.d.socket)
     try:
@@ -151,6 +152,7 @@ def main(t):
     except api.Refused as e:
         raise tap.Skip("no sandbox can be made here: %s" % e)
     t.part(lambda: node.lines("client.mjs", s.d.socket, HELD="https://%s/" % scene.PLAIN))
+    t.part(lambda: node.lines("client.mjs", s.d.socket, HELD="https://%s/" % scene.PLAIN, **access()))
     t.part(standard, t, node, s.d.socket)
     t.part(upstream, t, node, s.d.socket)
     _, _, said = node.lines("agent.mjs", s.d.socket)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Where secrets are kept: files that are watched, systemd credentials, mounted Kubernetes Secrets, the Secret
+"""C11: where secrets are kept: files that are watched, systemd credentials, mounted Kubernetes Secrets, the Secret
 Service. A new value counts for the next request, on a connection that never saw the old one."""
 import os
 import shutil

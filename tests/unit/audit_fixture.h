@@ -3,6 +3,7 @@
 #ifndef DURWARD_TEST_AUDIT_FIXTURE_H
 #define DURWARD_TEST_AUDIT_FIXTURE_H
 
+#include "config.h"
 #include "counts.h"
 #include "ipc.h"
 #include "journal.h"
@@ -40,6 +41,7 @@ struct rig {
     struct counts counts; /* of the last W_COUNTS */
     char anchor[1024];    /* the last W_ANCHOR */
     unsigned anchors;
+    unsigned notices; /* W_NOTICE */
     unsigned logs;
 };
 
@@ -48,6 +50,12 @@ static UNUSED struct {
     uint64_t rotate_bytes, keep_bytes, keep_seconds;
     bool compress;
 } fixture_keep = {.rotate_bytes = 64 << 20};
+
+/* Likewise of thresholds. */
+static UNUSED struct {
+    struct config_threshold list[NOTIFY_MAX];
+    size_t n;
+} fixture_thresholds;
 
 static inline char *fixture_dir(void)
 {
@@ -155,6 +163,10 @@ static inline int rig_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         r->anchors++;
         return msg_get_str(m, r->anchor, sizeof r->anchor);
     }
+    if (m->type == W_NOTICE) {
+        r->notices++;
+        return 0;
+    }
     if (m->type == W_COUNTS)
         return counts_get(m, &r->counts) | msg_end(m);
     return -1;
@@ -227,6 +239,14 @@ static inline void rig_start_on(struct rig *r, struct event_base *base, const ch
     msg_put_u64(&m, fixture_keep.keep_bytes);
     msg_put_u64(&m, fixture_keep.keep_seconds);
     msg_put_u8(&m, 1);
+    msg_put_u32(&m, (uint32_t)fixture_thresholds.n);
+    for (size_t i = 0; i < fixture_thresholds.n; i++) {
+        const struct config_threshold *t = &fixture_thresholds.list[i];
+        msg_put_u8(&m, (uint8_t)t->measure);
+        msg_put_u64(&m, t->limit);
+        msg_put_u32(&m, t->seconds);
+        msg_put_u8(&m, (uint8_t)t->then);
+    }
     msg_put_fd(&m, fixture_open(dir));
     ipc_send(r->control, &m);
     rig_until(base, rig_answered, r);

@@ -254,7 +254,8 @@ static void bed_init(struct bed *b, const char *cidr, uint32_t seconds, const un
     }
     msg_put_u32(&m, 1);
     msg_put_str(&m, cidr);
-    msg_put_u8(&m, 0); /* no upstream proxy */
+    msg_put_u32(&m, 0); /* no ports of our own */
+    msg_put_u8(&m, 0);  /* no upstream proxy */
     msg_put_u32(&m, seconds);
     msg_put_bytes(&m, key ? key : (const unsigned char *)"", key ? 32 : 0);
     msg_put_u8(&m, synced);

@@ -194,6 +194,30 @@ static void test_listed(void)
     address_guard_free(g);
 }
 
+/* Ports that the daemon listens on, on this host and nowhere else. */
+static void test_ours(void)
+{
+    static const struct {
+        const char *ip;
+        bool here;
+    } row[] = {{"127.0.0.1", true}, {"127.9.9.9", true},        {"0.0.0.0", true},
+               {"::1", true},       {"::ffff:127.0.0.1", true}, {"10.1.2.3", false},
+               {"8.8.8.8", false},  {"2606:4700::1", false}};
+    struct err err;
+    struct address_guard *g = address_guard_new();
+    CU_ASSERT_PTR_NOT_NULL_FATAL(g);
+    CU_ASSERT(address_guard_port(g, 7443, &err) == 0);
+    for (size_t i = 0; i < ARRAY_LEN(row); i++) {
+        struct address a = make(row[i].ip);
+        CU_ASSERT_EQUAL(address_guard_ours(g, &a.sa, 7443), row[i].here);
+        CU_ASSERT_FALSE(address_guard_ours(g, &a.sa, 7444));
+    }
+    for (size_t i = 1; i < ADDRESS_PORTS_MAX; i++)
+        CU_ASSERT(address_guard_port(g, 1, &err) == 0);
+    CU_ASSERT(address_guard_port(g, 1, &err) < 0);
+    address_guard_free(g);
+}
+
 static void test_listed_bad(void)
 {
     static const char *const bad[] = {"",         "x",          "1.2.3",      "1.2.3.4/33",
@@ -273,6 +297,7 @@ void suite_address(void)
     CU_add_test(s, "another family", test_other_family);
     CU_add_test(s, "listed ranges", test_listed);
     CU_add_test(s, "listed ranges that are none", test_listed_bad);
+    CU_add_test(s, "our own listeners", test_ours);
     CU_add_test(s, "own addresses", test_own);
     CU_add_test(s, "text and back", test_text);
     CU_add_test(s, "same host", test_same_host);

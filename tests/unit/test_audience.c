@@ -109,7 +109,7 @@ static void follows(void)
     struct bed b;
     bed_open(&b);
     put(&b, 1, 100, 200);
-    audience_watch(b.audience, b.near);
+    audience_watch(b.audience, b.near, true);
     turns(&b);
     CU_ASSERT_EQUAL(b.kept, 100);
     CU_ASSERT_EQUAL(b.ends, 1);
@@ -140,7 +140,7 @@ static void keeps(void)
     bed_open(&b);
     for (uint64_t i = 0; i < 100; i++)
         put(&b, 1 + i * 200, 200, 300);
-    audience_watch(b.audience, b.near);
+    audience_watch(b.audience, b.near, true);
     turns(&b);
     CU_ASSERT(b.kept > 2000 && b.kept < 6000);
     CU_ASSERT_FALSE(b.gap);
@@ -153,7 +153,7 @@ static void passes_over(void)
 {
     struct bed b;
     bed_open(&b);
-    audience_watch(b.audience, b.near);
+    audience_watch(b.audience, b.near, true);
     turns(&b);
     ipc_pause(b.far);
     for (uint64_t i = 0; i < 200; i++)

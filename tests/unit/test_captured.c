@@ -18,7 +18,7 @@ struct seen {
 };
 
 /* Fields "a" and "b" become the secrets x and y; "l.*.k" becomes x too. */
-static struct seen rewrite(const char *json)
+static struct seen rewrite_as(enum captured_form form, const char *body)
 {
     struct captured_field f[] = {{"a", "<PX>", "x", NULL},
                                  {"b.c", "<PLACEHOLDER Y>", "y", NULL},
@@ -27,7 +27,7 @@ static struct seen rewrite(const char *json)
     struct err err = {0};
     struct buf out;
     buf_init(&out, CAPTURED_WRITTEN_MAX);
-    s.r = captured_rewrite(slice_str(json), f, ARRAY_LEN(f), &out, &err);
+    s.r = captured_rewrite(slice_str(body), form, f, ARRAY_LEN(f), &out, &err);
     snprintf(s.text, sizeof s.text, "%.*s", SL(buf_slice(&out)));
     snprintf(s.why, sizeof s.why, "%.299s", err.text);
     for (size_t i = 0; i < ARRAY_LEN(f); i++) {
@@ -40,21 +40,32 @@ static struct seen rewrite(const char *json)
     return s;
 }
 
-static void gives(const char *json, const char *want, const char *x, const char *y)
+static void gives_as(enum captured_form form, const char *body, const char *want, const char *x,
+                     const char *y)
 {
-    struct seen s = rewrite(json);
+    struct seen s = rewrite_as(form, body);
     CU_ASSERT_EQUAL(s.r, 0);
     CU_ASSERT_STRING_EQUAL(s.text, want);
     CU_ASSERT_STRING_EQUAL(s.values[0], x);
     CU_ASSERT_STRING_EQUAL(s.values[1], y);
 }
 
-static void fails(const char *json, const char *why)
+static void gives(const char *json, const char *want, const char *x, const char *y)
 {
-    struct seen s = rewrite(json);
+    gives_as(CAPTURED_JSON, json, want, x, y);
+}
+
+static void fails_as(enum captured_form form, const char *body, const char *why)
+{
+    struct seen s = rewrite_as(form, body);
     CU_ASSERT_EQUAL(s.r, -1);
     CU_ASSERT_PTR_NOT_NULL(strstr(s.why, why));
     CU_ASSERT(strstr(s.why, "0123456789") == NULL);
+}
+
+static void fails(const char *json, const char *why)
+{
+    fails_as(CAPTURED_JSON, json, why);
 }
 
 static void test_found(void)
@@ -115,6 +126,134 @@ static void test_refused(void)
     free(long_text);
 }
 
+static void test_form(void)
+{
+    /* what GitHub's device flow answers */
+    gives_as(CAPTURED_FORM, "a=" T1 "&scope=repo%2Cgist&token_type=bearer",
+             "a=%3CPX%3E&scope=repo%2Cgist&token_type=bearer", T1, "");
+    gives_as(CAPTURED_FORM, "x=%41+b&a=tok%2D0123456789&u=https%3A%2F%2Fh%2F%3Ft%3D" T1,
+             "x=%41+b&a=%3CPX%3E&u=https%3A%2F%2Fh%2F%3Ft%3D%3CPX%3E", T1, "");
+    gives_as(CAPTURED_FORM, "A=" T1 "&a=short", "A=" T1 "&a=short", "", "");
+    gives_as(CAPTURED_FORM, "error=x&c", "error=x&c", "", "");
+    gives_as(CAPTURED_FORM, "a", "a", "", "");
+    fails_as(CAPTURED_FORM, "a=" T1 "&a=" T1, "twice");
+    fails_as(CAPTURED_FORM, "a=" T1 "&%61=" T2, "twice");
+    fails_as(CAPTURED_FORM, "a=" T1 "%", "no form");
+    fails_as(CAPTURED_FORM, "a=" T1 "%4", "no form");
+    fails_as(CAPTURED_FORM, "a=" T1 "%0A", "'a' is not the text");
+    fails_as(CAPTURED_FORM, "a=" T1 "+", "'a' is not the text");
+    fails_as(CAPTURED_FORM, "a=\n" T1, "no form");
+    fails_as(CAPTURED_FORM, "&a=" T1, "no form");
+    fails_as(CAPTURED_FORM, "=" T1, "no form");
+    fails_as(CAPTURED_FORM, "a=" T1 "&" T1 "=1", "cannot be written");
+    fails_as(CAPTURED_FORM, "{\"a\":\"" T1 "\" }", "no form");
+}
+
+#define KEY_ID "ASIAEXAMPLE123456"
+#define KEY    "wJalrXUtnFEMI/K7MDENG+bPxRfiCY"
+#define TOKEN  "FwoGZXIvYXdzEXAMPLETOKEN//+=="
+#define PAIR   KEY_ID "\n" KEY "\n" TOKEN
+#define STS(id, key, token)                                                           \
+    "<b xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\"><c>\n <AccessKeyId>" id   \
+    "</AccessKeyId>\n <SecretAccessKey>" key "</SecretAccessKey><SessionToken>" token \
+    "</SessionToken><Expiration>2026-01-01T00:00:00Z</Expiration></c><d>" id ":s</d></b>"
+
+static struct seen rewrite(const char *json)
+{
+    return rewrite_as(CAPTURED_JSON, json);
+}
+
+static struct seen xml(const char *by, const char *body)
+{
+    struct captured_field f[] = {{"r.a", by, "x", NULL}, {"*.c", by, "y", NULL}};
+    struct seen s = {.r = 0};
+    struct err err = {0};
+    struct buf out;
+    buf_init(&out, CAPTURED_WRITTEN_MAX);
+    s.r = captured_rewrite(slice_str(body), CAPTURED_XML, f, ARRAY_LEN(f), &out, &err);
+    snprintf(s.text, sizeof s.text, "%.*s", SL(buf_slice(&out)));
+    snprintf(s.why, sizeof s.why, "%.299s", err.text);
+    for (size_t i = 0; i < ARRAY_LEN(f); i++) {
+        if (f[i].value)
+            snprintf(s.values[i], sizeof s.values[i], "%.*s", SL(secret_slice(f[i].value)));
+        secret_unref(f[i].value);
+    }
+    buf_free(&out);
+    return s;
+}
+
+static void xml_gives(const char *body, const char *want, const char *x, const char *y)
+{
+    struct seen s = xml("PX", body);
+    CU_ASSERT_EQUAL(s.r, 0);
+    CU_ASSERT_STRING_EQUAL(s.why, "");
+    CU_ASSERT_STRING_EQUAL(s.text, want);
+    CU_ASSERT_STRING_EQUAL(s.values[0], x);
+    CU_ASSERT_STRING_EQUAL(s.values[1], y);
+}
+
+static void xml_fails(const char *body, const char *why)
+{
+    struct seen s = xml("PX", body);
+    CU_ASSERT_EQUAL(s.r, -1);
+    if (strstr(s.why, why) == NULL)
+        printf("# %s: %s, not %s\n", body, s.why, why);
+    CU_ASSERT_PTR_NOT_NULL(strstr(s.why, why));
+}
+
+static void test_xml(void)
+{
+    xml_gives("<?xml version='1.0' encoding='UTF-8'?>\n<r><a>" T1 "</a><u v='" T1 "'>" T1
+              "</u></r>",
+              "<?xml version='1.0' encoding='UTF-8'?>\n<r><a>PX</a><u v='PX'>PX</u></r>", T1, "");
+    xml_gives("<r><a>short</a><A>" T1 "</A></r>", "<r><a>short</a><A>" T1 "</A></r>", "", "");
+    xml_gives("<r><a/></r>", "<r><a/></r>", "", "");
+    xml_gives("<r><q><a>" T1 "</a></q></r>", "<r><q><a>" T1 "</a></q></r>", "", "");
+    /* an AWS key: its three parts, wherever they stand */
+    xml_gives(STS(KEY_ID, KEY, TOKEN), STS("PX", "PX", "PX"), "", PAIR);
+    xml_gives("<r><a><![CDATA[" T1 "]]></a></r>", "<r><a><![CDATA[PX]]></a></r>", T1, "");
+    xml_fails("", "no XML");
+    xml_fails("<r><a>" T1 "</a>", "no XML");
+    xml_fails("<r><a>" T1 "</a></r><r/>", "no XML");
+    xml_fails("{\"a\": 1}", "no XML");
+    xml_fails("<!DOCTYPE r [<!ENTITY e 'x'>]><r><a>&e;</a></r>", "document type");
+    xml_fails("<!DOCTYPE r SYSTEM 'http://h/'><r/>", "document type");
+    xml_fails("<?xml version='1.0' encoding='UTF-7'?><r><a>" T1 "</a></r>", "encoding");
+    xml_fails("<r><a>tok-012345678&#57;</a></r>", "cannot be written"); /* it would stay */
+    xml_fails("<r><a>" T1 "</a><u v='tok-012345678&#57;'/></r>", "cannot be written");
+    xml_fails("<r><a>" T1
+              "</a><!-- &#57; tok-01234567<![CDATA[89]]> --><b>tok-<![CDATA[0123456789]]></b></r>",
+              "cannot be written");
+    xml_fails("<r><a>" T1 "</a><a>" T2 "</a></r>", "two values for 'x'");
+    xml_fails("<r><a><b>" T1 "</b></a></r>", "nor an AWS key");
+    xml_fails("<r><a>" T1 "\n</a></r>", "'r.a' is not the text");
+    xml_fails("<b><c><AccessKeyId>" KEY_ID "</AccessKeyId></c></b>", "nor an AWS key");
+    xml_fails("<b><c><AccessKeyId>" KEY_ID "</AccessKeyId><AccessKeyId>" KEY_ID
+              "</AccessKeyId></c></b>",
+              "twice");
+    xml_fails("<b><c><AccessKeyId>" KEY_ID "</AccessKeyId><o><AccessKeyId>" KEY_ID
+              "</AccessKeyId></o></c></b>",
+              "twice");
+    CU_ASSERT_EQUAL(xml("<p>", "<r><a>" T1 "</a></r>").r, -1);
+    char deep[1000] = "";
+    for (int i = 0; i < 40; i++)
+        strcat(deep, "<r>");
+    xml_fails(deep, "nested too deeply");
+}
+
+/* The same in JSON, as STS gives it to who asks for that. */
+static void test_pair(void)
+{
+    struct seen s =
+        rewrite("{\"b\":{\"c\":{\"AccessKeyId\":\"" KEY_ID "\",\"SecretAccessKey\":\"" KEY
+                "\",\"SessionToken\":\"" TOKEN "\",\"Expiration\":1}}}");
+    CU_ASSERT_EQUAL(s.r, 0);
+    CU_ASSERT_STRING_EQUAL(s.values[1], PAIR);
+    CU_ASSERT_STRING_EQUAL(s.text, "{\"b\":{\"c\":{\"AccessKeyId\":\"<PLACEHOLDER Y>\","
+                                   "\"SecretAccessKey\":\"<PLACEHOLDER Y>\","
+                                   "\"SessionToken\":\"<PLACEHOLDER Y>\",\"Expiration\":1}}}");
+}
+
 static struct secret *value(const char *s)
 {
     return secret_new(s, strlen(s));
@@ -162,6 +301,9 @@ void suite_captured(void)
     CU_pSuite s = CU_add_suite("captured", NULL, NULL);
     CU_add_test(s, "what is found and written", test_found);
     CU_add_test(s, "what is refused", test_refused);
+    CU_add_test(s, "forms", test_form);
+    CU_add_test(s, "XML", test_xml);
+    CU_add_test(s, "AWS keys", test_pair);
     CU_add_test(s, "what is kept", test_kept);
 }
 

@@ -104,8 +104,10 @@ static void keys(void)
     says(V "policies:\n  p:\n    rulez: []\n", 4, "did you mean 'rules'?");
     says(V "limits:\n  connection: 1\n", 3, "did you mean 'connections'?");
     says(V "audit:\n  durabilty: synced\n", 3, "did you mean 'durability'?");
-    says(V "controller:\n\n  https: 0.0.0.0:1\n", 4,
-         "'https' is specified but not built yet (planned: M4)");
+    says(V "controller:\n\n  https: 0.0.0.0:1\n", 2, "say by what name they reach it");
+    says(V "controller:\n  https: here\n", 3, "'here' is not ADDRESS:PORT");
+    says(V "controller:\n  name: here.example\n", 3, "it goes with 'https'");
+    says(V "controller:\n  https: 127.0.0.1:1\n  name: a b\n", 4, "not a host name or address");
     says(V "policies:\n  p:\n    rules:\n      - allow: a.com\n        budget: { requests: 1h }\n",
          6, "'1h' is no such limit; write 1000/h");
     says(V "policies:\n  p:\n    budget: { upload: 1/h }\n    rules: []\n", 4,
@@ -408,7 +410,8 @@ static void other_sections(void)
 {
     struct config *c = good(V "audit: { dir: log, durability: synced }\n"
                               "ca: { cert: c.pem, key: /k.pem }\n"
-                              "controller: { socket: api.sock, state: ./s }\n");
+                              "controller: { socket: api.sock, state: ./s, https: 0.0.0.0:77, "
+                              "name: a.example }\n");
     CU_ASSERT_STRING_EQUAL(config_audit_dir(c), "/etc/durward/log");
     CU_ASSERT_EQUAL(config_audit(c)->durability, AUDIT_SYNCED);
     CU_ASSERT_STRING_EQUAL(config_ca_cert(c), "/etc/durward/c.pem");
@@ -416,12 +419,16 @@ static void other_sections(void)
     CU_ASSERT_PTR_NULL(config_ca_dir(c));
     CU_ASSERT_STRING_EQUAL(config_controller_socket(c), "/etc/durward/api.sock");
     CU_ASSERT_STRING_EQUAL(config_controller_state(c), "/etc/durward/s");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(config_api(c));
+    CU_ASSERT_STRING_EQUAL(config_api(c)->address, "0.0.0.0:77");
+    CU_ASSERT_STRING_EQUAL(config_api(c)->name, "a.example");
     config_unref(c);
     c = good(V "ca: { dir: d }\n");
     CU_ASSERT_STRING_EQUAL(config_ca_dir(c), "/etc/durward/d");
     CU_ASSERT_PTR_NULL(config_audit_dir(c));
     CU_ASSERT_EQUAL(config_audit(c)->durability, AUDIT_WRITTEN);
     CU_ASSERT_PTR_NULL(config_controller_socket(c));
+    CU_ASSERT_PTR_NULL(config_api(c));
     config_unref(c);
     says(V "ca: { cert: c }\n", 2, "go together");
     says(V "ca: { key: c }\n", 2, "go together");
@@ -441,9 +448,9 @@ static void other_sections(void)
     says(V "audit:\n  rotate: { every: 24 }\n", 3, "a time such as");
     says(V "audit:\n  rotate: { compress: gzip }\n", 3, "none, zstd");
     says(V "audit:\n  retention: {}\n", 3, "'for', 'size' or both");
-    says(V "audit:\n  anchor: { syslog: false }\n", 3, "needs 'command' or");
+    says(V "audit:\n  anchor: { syslog: false }\n", 3, "'https' or 'syslog");
     says(V "audit:\n  anchor: { command: keep }\n", 3, "is a list");
-    says(V "audit:\n  anchor: { https: x }\n", 3, "M5");
+    says(V "audit:\n  anchor: { https: x }\n", 3, "not an https:// URL");
     char text[300];
     snprintf(text, sizeof text, V "controller:\n  socket: /%0107d\n", 1);
     says(text, 3, "107 bytes");

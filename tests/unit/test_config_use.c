@@ -386,6 +386,67 @@ static void listen_forwarded(void)
          4, "in clear");
 }
 
+#define W V "audit:\n  notify:\n    when: [{ denied: 3, within: 1m }]\n    "
+
+static void notify(void)
+{
+    struct config *c =
+        good(V "audit:\n  anchor: { https: https://keep.example/x }\n"
+               "  notify:\n    webhook: { url: \"https://hooks.example/in?k=1\", to: "
+               "10.0.0.0/8 }\n    command: [tell, -x]\n    syslog: true\n"
+               "    when:\n      - { bytes_up: 5MB, within: 10m }\n"
+               "      - { hosts: 30, within: 1h, then: pause }\n"
+               "      - { reflected: 1, within: 24h, then: kill }\n");
+    const struct config_notify *n = &config_audit(c)->notify;
+    CU_ASSERT(n->n == 3 && n->syslog && strcmp(n->command[0], "/etc/durward/tell") == 0);
+    CU_ASSERT(n->when[0].measure == NOTIFY_BYTES_UP && n->when[0].limit == 5000000);
+    CU_ASSERT(n->when[0].seconds == 600 && n->when[0].then == NOTIFY_ONLY);
+    CU_ASSERT(n->when[1].measure == NOTIFY_HOSTS && n->when[1].then == NOTIFY_PAUSE);
+    CU_ASSERT(n->when[2].measure == NOTIFY_REFLECTED && n->when[2].then == NOTIFY_KILL);
+    CU_ASSERT_STRING_EQUAL(config_courier_url(c, COURIER_WEBHOOK), "https://hooks.example/in?k=1");
+    char *json = config_courier_json(c);
+    CU_ASSERT_STRING_EQUAL(
+        json, "{\"policy\":\"courier\",\"rules\":[{\"allow\":\"https://hooks.example/in\","
+              "\"methods\":[\"POST\"],\"to\":[\"10.0.0.0/8\"]},{\"allow\":"
+              "\"https://keep.example/x\",\"methods\":[\"POST\"]}]}");
+    free(json);
+    config_unref(c);
+    c = good(W "webhook: http://127.0.0.1:8080/x\n");
+    json = config_courier_json(c);
+    CU_ASSERT_PTR_NOT_NULL(strstr(json, "\"to\":[\"127.0.0.1/32\"]"));
+    free(json);
+    config_unref(c);
+    says(W "webhook: http://hooks.example/x\n", 5, "in clear only to an address of this machine");
+    says(W "webhook: { to: 10.0.0.0/8 }\n", 5, "needs 'url'");
+    says(W "webhook: { url: \"https://x/\", to: 0.0.0.0/0 }\n", 5, "too wide");
+    says(W "webhook: https://a:b@c/x\n", 5, "not a plain");
+    says(W "command: tell\n", 5, "is a list");
+    says(W "mail: x\n", 5, "mail");
+    says(V "audit:\n  notify: { syslog: true }\n", 3, "needs 'when'");
+    says(V "audit:\n  notify: { when: [] }\n", 3, "1 to 16 entries");
+    says(V "audit:\n  notify:\n    when: [{ within: 1m }]\n", 4, "what is counted");
+    says(V "audit:\n  notify:\n    when: [{ denied: 3 }]\n", 4, "needs 'within'");
+    says(V "audit:\n  notify:\n    when: [{ denied: 3, within: 1s }]\n", 4, "at least 10s");
+    says(V "audit:\n  notify:\n    when: [{ denied: 3, hosts: 2, within: 1m }]\n", 4,
+         "one measure an entry");
+    says(V "audit:\n  notify:\n    when: [{ hosts: 1001, within: 1m }]\n", 4, "1000");
+    says(V "audit:\n  notify:\n    when: [{ bytes_up: 5, within: 1m }]\n", 4, "a size such as");
+    says(V "audit:\n  notify:\n    when: [{ denied: 3, within: 1m, then: stop }]\n", 4,
+         "notify, pause, kill");
+    says(V "notify: {}\n", 2, "notify");
+    c = good(V "tracing: { otlp: \"http://127.0.0.1:4318/\", logs: false }\n");
+    CU_ASSERT_STRING_EQUAL(config_courier_url(c, COURIER_TRACES),
+                           "http://127.0.0.1:4318/v1/traces");
+    CU_ASSERT_PTR_NULL(config_courier_url(c, COURIER_LOGS));
+    config_unref(c);
+    says(V "tracing: { logs: true }\n", 2, "needs 'otlp'");
+    says(V "tracing: { otlp: http://collector:4318 }\n", 2, "in clear only");
+    says(V "tracing: { otlp: \"https://x/?a\" }\n", 2, "the URL below which");
+    says(V "tracing: { otlp: \"https://x\", logs: false, spans: false }\n", 2, "sends nothing");
+}
+
+#undef W
+
 void suite_config_use(void);
 
 /* What the controller serves: no way out of a sandbox. */
@@ -426,6 +487,7 @@ void suite_config_use(void)
     CU_add_test(s, "warnings", warnings);
     CU_add_test(s, "files", files);
     CU_add_test(s, "listeners that the controller serves", pages);
+    CU_add_test(s, "audit: notify, and places", notify);
     CU_add_test(s, "listen: forwarded", listen_forwarded);
 }
 

@@ -382,6 +382,95 @@ static void grants(void)
     policy_free(p);
 }
 
+/* ---- the index against rules one by one ---- */
+
+static unsigned pick(unsigned *state, unsigned n)
+{
+    *state = *state * 1103515245u + 12345u;
+    return *state >> 16 & 0x7fff ? (*state >> 16 & 0x7fff) % n : 0;
+}
+
+static size_t random_path(unsigned *state, bool pattern, char *to, size_t size)
+{
+    static const char *const given[] = {"a", "b", "ab", "abc", "A", "b-c"}, *const stars[] = {
+                                                                                "*", "a*", "*b",
+                                                                                "ab*c", "*-*"};
+    size_t n = 0;
+    for (unsigned k = pick(state, 7) + (pattern ? 0 : 1); k > 0; k--)
+        n += (size_t)snprintf(to + n, size - n, "/%s",
+                              pattern && pick(state, 3) == 0 ? stars[pick(state, ARRAY_LEN(stars))]
+                                                             : given[pick(state, 6)]);
+    if (pick(state, 3) == 0 || n == 0)
+        n += (size_t)snprintf(to + n, size - n, pattern ? "/**" : "/");
+    return n;
+}
+
+/* Whatever stars they have: what a policy says is what its rules say, each alone in a policy. */
+static void index_is_exact(void)
+{
+    enum { RULES = 12, PATHS = 40, ROUNDS = 120 };
+    unsigned state = 7, allowed = 0, denied = 0;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        char all[RULES * 200] = "", one[RULES][200], path[100];
+        struct policy *alone[RULES];
+        size_t n = 0;
+        for (size_t i = 0; i < RULES; i++) {
+            random_path(&state, true, path, sizeof path);
+            snprintf(one[i], sizeof one[i], "{'%s':'ok.com%s'}", pick(&state, 4) ? "allow" : "deny",
+                     path);
+            n += (size_t)snprintf(all + n, sizeof all - n, "%s%s", i ? "," : "", one[i]);
+            alone[i] = good(one[i]);
+        }
+        struct policy *p = good(all);
+        for (unsigned k = 0; k < PATHS; k++) {
+            char url[140] = "https://ok.com";
+            random_path(&state, false, url + 14, 100);
+            bool deny = false, allow = false;
+            for (size_t i = 0; i < RULES; i++) {
+                struct decision d = decide(alone[i], "GET", url);
+                deny = deny || strcmp(d.code, "denied_by_rule") == 0;
+                allow = allow || d.verdict == VERDICT_ALLOW;
+            }
+            struct decision d = decide(p, "GET", url);
+            const char *want = deny ? "denied_by_rule" : allow ? "ok" : "no_rule";
+            if (strcmp(d.code, want) != 0)
+                printf("# %s: %s, not %s, by %s\n", url, d.code, want, all);
+            CU_ASSERT_STRING_EQUAL(d.code, want);
+            if (d.rule) /* it is one of those that match */
+                CU_ASSERT_EQUAL(decide(alone[d.rule->index], "GET", url).verdict, d.verdict);
+            denied += deny;
+            allowed += allow && !deny;
+        }
+        for (size_t i = 0; i < RULES; i++)
+            policy_free(alone[i]);
+        policy_free(p);
+    }
+    CU_ASSERT(allowed > 500 && denied > 500);
+}
+
+/* More ways than a site takes: those of more lengths before a star than there are. */
+static void many_ways(void)
+{
+    enum { RULES = 200 };
+    char *rules = malloc(RULES * 300), path[260];
+    size_t n = 0;
+    memset(path, 'x', sizeof path);
+    for (size_t i = 0; i < RULES; i++)
+        n += (size_t)snprintf(rules + n, RULES * 300 - n, "%s{'allow':'ok.com/%.*s-*/y'}",
+                              i ? "," : "", (int)i, path);
+    struct policy *p = good(rules);
+    for (size_t i = 0; i < RULES; i++) {
+        char url[320];
+        snprintf(url, sizeof url, "https://ok.com/%.*s-a/y", (int)i, path);
+        struct decision d = decide(p, "GET", url);
+        CU_ASSERT(d.verdict == VERDICT_ALLOW && d.rule->index == i);
+        snprintf(url, sizeof url, "https://ok.com/%.*s-a/z", (int)i, path);
+        CU_ASSERT_EQUAL(decide(p, "GET", url).verdict, VERDICT_DENY);
+    }
+    policy_free(p);
+    free(rules);
+}
+
 static double seconds(void)
 {
     struct timespec t;
@@ -470,6 +559,8 @@ void suite_policy(void)
     CU_add_test(s, "git", git);
     CU_add_test(s, "hosts, names and ports", hosts);
     CU_add_test(s, "grants", grants);
+    CU_add_test(s, "the index finds what the rules one by one find", index_is_exact);
+    CU_add_test(s, "more ways than a site takes", many_ways);
     CU_add_test(s, "10,000 rules cost at most twice 10", speed);
 }
 

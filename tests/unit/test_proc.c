@@ -160,6 +160,7 @@ static void test_names(void)
     CU_ASSERT_EQUAL(role_from_argv0("durward: gate sb-1"), ROLE_GATE);
     CU_ASSERT_EQUAL(role_from_argv0("durward: gates"), ROLE_NONE);
     CU_ASSERT_EQUAL(role_from_argv0("durward: client"), ROLE_NONE);
+    CU_ASSERT_EQUAL(role_from_argv0("durward: courier"), ROLE_COURIER);
     CU_ASSERT_EQUAL(role_from_argv0("durward"), ROLE_NONE);
     CU_ASSERT_EQUAL(role_from_argv0(""), ROLE_NONE);
     CU_ASSERT_EQUAL(role_from_argv0(NULL), ROLE_NONE);

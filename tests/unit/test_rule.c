@@ -544,6 +544,8 @@ static void bad_edits(void)
     says("{'allow':'a.com','set_headers':{'x':1}}", "quotes");
     says("{'allow':'a.com','set_headers':{'x:y':'1'}}", "not a header's name");
     says("{'allow':'a.com','set_headers':{'x':'1'},'remove_headers':['X']}", "edited twice");
+    CU_ASSERT_TRUE(header_name_is_credential(SLICE("X-RapidAPI-Key")));
+    CU_ASSERT_TRUE(header_name_is_credential(SLICE("cf-access-jwt-assertion")));
     CU_ASSERT_FALSE(header_name_is_credential(SLICE("user-agent")));
     CU_ASSERT_FALSE(header_name_is_reserved(SLICE("x-team")));
     struct err e;

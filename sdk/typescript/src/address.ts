@@ -1,9 +1,17 @@
-/** Where the daemon's API is. */
+/** Where the daemon's API is, and who asks: a unix socket's path, or https://HOST[:PORT] with a token. */
+import { readFileSync, statSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 
-/** $DURWARD_SOCKET, else where the daemon of this user puts it. */
+export interface Access {
+  /** Of `durward token create`. Default: $DURWARD_TOKEN, else the file $DURWARD_TOKEN_FILE. */
+  readonly token?: string;
+  /** A file with the daemon's CA, PEM. Default: $DURWARD_CA, else the runtime's roots. */
+  readonly ca?: string;
+}
+
+/** $DURWARD_URL, $DURWARD_SOCKET, else where the daemon of this user puts it. */
 export function defaultSocket(): string {
-  const told = process.env["DURWARD_SOCKET"];
+  const told = process.env["DURWARD_URL"] || process.env["DURWARD_SOCKET"];
   if (told) return told;
   const uid = process.geteuid?.() ?? 0;
   if (uid === 0) return "/run/durward/api.sock";
@@ -12,14 +20,67 @@ export function defaultSocket(): string {
   return `/tmp/durward-${uid}/api.sock`;
 }
 
-/** An absolute path; TypeError for what is none. */
-export function socketPath(given?: string): string {
-  const path = given ?? defaultSocket();
-  if (path.includes("://"))
+function ownToken(): string {
+  const said = process.env["DURWARD_TOKEN"];
+  const path = process.env["DURWARD_TOKEN_FILE"];
+  if (said) return said;
+  if (!path)
     throw new TypeError(
-      `${path}: this version speaks to a daemon over its unix socket only; give the socket's path`,
-    );
-  if (!isAbsolute(path))
-    throw new TypeError(`the daemon's socket must be an absolute path: ${JSON.stringify(path)}`);
-  return path;
+      "a daemon elsewhere wants a token: give one, or set DURWARD_TOKEN_FILE or DURWARD_TOKEN " +
+        "(`durward token create` makes one)");
+  if (statSync(path).mode & 0o077) throw new TypeError(`${path} can be read by others; chmod 600 it`);
+  return readFileSync(path, "ascii").split("\n", 1)[0]!.trim();
+}
+
+/** Resolved once; `text` may be shown, the token is not part of it. */
+export class Where {
+  /** The path or URL. */
+  readonly text: string;
+  readonly url: URL | undefined;
+  readonly #token: string;
+  readonly #ca: Buffer | undefined;
+
+  constructor(given?: string, access: Access = {}) {
+    this.text = given ?? defaultSocket();
+    this.#token = "";
+    if (this.text.startsWith("https://")) {
+      const url = new URL(this.text);
+      if ((url.pathname !== "/" && url.pathname !== "") || url.search || url.username || url.password)
+        throw new TypeError(`${this.text} is not https://HOST[:PORT]`);
+      this.url = url;
+      this.#token = access.token ?? ownToken();
+      if (!/^[A-Za-z0-9._~-]+$/.test(this.#token)) throw new TypeError("that is no token");
+      const ca = access.ca ?? process.env["DURWARD_CA"];
+      this.#ca = ca ? readFileSync(ca) : undefined;
+    } else if (this.text.includes("://")) {
+      throw new TypeError(
+        `${this.text}: a daemon is reached by its socket's path or by https://HOST[:PORT]`);
+    } else if (!isAbsolute(this.text)) {
+      throw new TypeError(
+        `the daemon's socket must be an absolute path: ${JSON.stringify(this.text)}`);
+    }
+  }
+
+  static of(given: string | Where | undefined, access?: Access): Where {
+    return given instanceof Where ? given : new Where(given, access);
+  }
+
+  /** What a request needs to get there. */
+  options(): Record<string, unknown> {
+    if (!this.url) return { socketPath: this.text };
+    return {
+      host: this.url.hostname.replace(/^\[|\]$/g, ""),
+      port: this.url.port || 443,
+      ...(this.#ca ? { ca: this.#ca } : {}),
+    };
+  }
+
+  headers(): Record<string, string> {
+    return this.url ? { host: this.url.host, authorization: `Bearer ${this.#token}` }
+                    : { host: "durward" };
+  }
+
+  toString(): string {
+    return this.text;
+  }
 }

@@ -4,6 +4,7 @@ import {
   type FileOperationError, type FileUploadResponse, type LsResult,
 } from "deepagents";
 
+import type { Where } from "./address.js";
 import { Durward, type CreateOptions } from "./client.js";
 import { asFileError, DurwardError, NotFound, NotRunning, type FileError } from "./errors.js";
 import type { ExecResult } from "./models.js";
@@ -14,7 +15,7 @@ export type InitialFiles = Readonly<Record<string, string | Uint8Array>>;
 
 export interface BackendOptions {
   /** The daemon's socket. Default: $DURWARD_SOCKET, else this user's daemon. */
-  readonly socket?: string;
+  readonly socket?: string | Where;
   /** Seconds of a command, then it is killed and its exit code is 124 (default 1800; 0: none). */
   readonly timeout?: number;
 }

@@ -1,5 +1,5 @@
 /** The daemon. */
-import { socketPath } from "./address.js";
+import { type Access, Where } from "./address.js";
 import {
   readApproval, readInfo, readSnapshot, type Approval, type DaemonEvent, type Explanation, type Json, type OnIdle,
   type SandboxInfo, type SandboxState, type Snapshot,
@@ -54,17 +54,23 @@ export interface Identity {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** A daemon. Without a path: $DURWARD_SOCKET, else this user's daemon. Nothing is opened before the first
- * call, and nothing stays open after one. */
+/** A daemon. Without a path or URL: $DURWARD_URL, $DURWARD_SOCKET, else this user's daemon. Nothing is opened before
+ * the first call, and nothing stays open after one. */
 export class Durward {
-  readonly socket: string;
+  readonly where: Where;
 
-  constructor(socket?: string) {
-    this.socket = socketPath(socket);
+  /** @param socket its path, or https://HOST[:PORT] with `access`. */
+  constructor(socket?: string | Where, access?: Access) {
+    this.where = Where.of(socket, access);
+  }
+
+  /** The path or URL. */
+  get socket(): string {
+    return this.where.text;
   }
 
   async #json(method: "GET" | "POST" | "DELETE", target: string, body?: Record<string, unknown>, wait?: number) {
-    const b = await ask(this.socket, { method, target, body: body && json(body), wait });
+    const b = await ask(this.where, { method, target, body: body && json(body), wait });
     return b.length ? JSON.parse(b.toString("utf8")) : null;
   }
 
@@ -85,7 +91,7 @@ export class Durward {
 
   /** In Prometheus' text format. */
   async metrics(): Promise<string> {
-    return (await ask(this.socket, { method: "GET", target: "/metrics" })).toString("utf8");
+    return (await ask(this.where, { method: "GET", target: "/metrics" })).toString("utf8");
   }
 
   /** A link that logs into the console, once. */
@@ -105,8 +111,8 @@ export class Durward {
 
   /** Records of the audit log, those that were just written first, without an end; leaving the loop ends it. */
   async *audit(): AsyncGenerator<Readonly<Record<string, unknown>>, void> {
-    const answer = await open(this.socket, { method: "GET", target: "/v1/audit/stream", wait: 0 });
-    for await (const line of lines(this.socket, answer)) {
+    const answer = await open(this.where, { method: "GET", target: "/v1/audit/stream", wait: 0 });
+    for await (const line of lines(this.where, answer)) {
       if (!/^data: ?./.test(line)) continue;
       const v: Json = JSON.parse(line.slice(5));
       if (v && typeof v === "object" && "kind" in v) yield v;
@@ -186,7 +192,7 @@ export class Durward {
       ...createBody(o), policy: o.policy, image: o.image, backend: o.backend, snapshot: o.snapshot,
       get_or_create: reuse || undefined,
     }, 300);
-    return new Sandbox(this.socket, readInfo(v));
+    return new Sandbox(this.where, readInfo(v));
   }
 
   /** A sandbox that runs. */
@@ -213,7 +219,7 @@ export class Durward {
 
   /** NotFound when there is none. */
   async get(id: string): Promise<Sandbox> {
-    return new Sandbox(this.socket, readInfo(await this.#json("GET", sandboxTarget(id))));
+    return new Sandbox(this.where, readInfo(await this.#json("GET", sandboxTarget(id))));
   }
 
   /** Idempotent; answers when nothing of it is left. */

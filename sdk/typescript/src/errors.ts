@@ -45,13 +45,16 @@ const HINTS = new Map([
   ["limit", "delete sandboxes that are not needed"],
   ["forbidden", "run as the daemon's user"],
   ["too_large", "use smaller pieces"],
+  ["token", "make one with `durward token create` where the daemon runs"],
+  ["scope", "make one with that scope: `durward token create --scope …`"],
   ["unsupported", "see `durward status`"],
 ]);
 
 const KINDS = new Map<string, typeof DurwardError>([
   ["sandbox_not_found", NotFound], ["not_found", NotFound], ["snapshot_not_found", NotFound], ["conflict", Conflict],
   ["not_running", NotRunning], ["forbidden", Denied], ["unsupported", Unsupported],
-  ["bad_request", BadRequest], ["method", BadRequest], ["no_console", Unsupported],
+  ["bad_request", BadRequest], ["method", BadRequest], ["no_console", Unsupported], ["token", Denied],
+  ["scope", Denied],
 ]);
 
 function kindOf(code: string, status: number): typeof DurwardError {

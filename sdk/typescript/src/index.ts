@@ -1,4 +1,4 @@
-export { defaultSocket } from "./address.js";
+export { defaultSocket, Where, type Access } from "./address.js";
 export { Durward, type CreateOptions, type GetOrCreateOptions, type Identity } from "./client.js";
 export {
   BadRequest, Conflict, Denied, DurwardError, FileError, NotFound, NotRunning, Unavailable, Unsupported,

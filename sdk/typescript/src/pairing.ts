@@ -11,6 +11,7 @@ import {
   type ReadResult, type SandboxBackendProtocol, type SandboxBackendProtocolV2, type WriteResult,
 } from "deepagents";
 
+import type { Where } from "./address.js";
 import { Durward, type Identity } from "./client.js";
 import { DurwardError } from "./errors.js";
 import { PROBE } from "./probe.js";
@@ -33,7 +34,7 @@ export interface PairingOptions {
   /** Of its identity. */
   readonly policy?: string;
   /** The daemon's. */
-  readonly socket?: string;
+  readonly socket?: string | Where;
   /** HOST or HOST:PORT at which the sandbox reaches the listener, if not where the configuration says. */
   readonly proxyHost?: string;
   /** Seconds of a token (default 3600, the most); renewed before commands. */

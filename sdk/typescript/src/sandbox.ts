@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
 
+import { Where } from "./address.js";
 import { asFileError, BadRequest, DurwardError, FileError } from "./errors.js";
 import {
   bytesOf, readEntry, readFileResult, readInfo, readResult, readSnapshot, type ExecEvent, type ExecResult,
@@ -87,15 +88,24 @@ function patience(timeout: number | undefined): number {
 }
 
 export class Sandbox {
+  readonly where: Where;
+
   /** @param socket the daemon's. @param info what is known of it; `refresh` asks anew. */
-  constructor(readonly socket: string, public info: SandboxInfo) {}
+  constructor(socket: string | Where, public info: SandboxInfo) {
+    this.where = Where.of(socket);
+  }
+
+  /** The daemon's path or URL. */
+  get socket(): string {
+    return this.where.text;
+  }
 
   get id(): string {
     return this.info.id;
   }
 
   #ask(call: Call): Promise<Buffer> {
-    return ask(this.socket, call);
+    return ask(this.where, call);
   }
 
   #file(tail: string, path: Path, more: Record<string, string | undefined> = {}): string {
@@ -144,7 +154,7 @@ export class Sandbox {
     const b = await this.#ask({
       method: "POST", target: sandboxTarget(this.id, "/fork"), body: json(createBody(o)), wait: 300,
     });
-    return new Sandbox(this.socket, readInfo(JSON.parse(b.toString("utf8"))));
+    return new Sandbox(this.where, readInfo(JSON.parse(b.toString("utf8"))));
   }
 
   /** Keep a copy of its files. getOrCreate: one of this name that is there, whosever. */
@@ -178,7 +188,7 @@ export class Sandbox {
 
   /** A connection to a TCP port of its own loopback. Yours to close. */
   forward(port: number): Promise<Socket> {
-    return upgrade(this.socket, sandboxTarget(this.id, "/forward", [["port", String(port)]]), "durward-forward");
+    return upgrade(this.where, sandboxTarget(this.id, "/forward", [["port", String(port)]]), "durward-forward");
   }
 
   /** Run a command to its end: text by /bin/sh -c, a list as it is. */
@@ -201,7 +211,7 @@ export class Sandbox {
 
   /** Pieces of output as they come; `exit` is the last. Leaving the loop kills the command. */
   async *stream(command: string | readonly string[], o: ExecOptions = {}): AsyncGenerator<ExecEvent, void> {
-    const answer = await open(this.socket, {
+    const answer = await open(this.where, {
       method: "POST", target: sandboxTarget(this.id, "/exec"), wait: patience(o.timeout),
       body: json({ ...wish(command, o), stream: true }), signal: o.signal,
     });
@@ -209,7 +219,7 @@ export class Sandbox {
     o.signal?.addEventListener("abort", stop, { once: true });
     let id = "";
     try {
-      for await (const line of lines(this.socket, answer)) {
+      for await (const line of lines(this.where, answer)) {
         const v: Json = JSON.parse(line);
         if (v.type === "started") {
           id = v.id;

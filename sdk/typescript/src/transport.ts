@@ -1,8 +1,10 @@
-/** HTTP over the daemon's unix socket. Each call has a connection of its own: none is left open when it ends,
+/** HTTP over the daemon's unix socket, or TLS. Each call has a connection of its own: none is left open when it ends,
  * and calls that last do not hold others up. */
 import type { Socket } from "node:net";
 import { request, type ClientRequest, type IncomingMessage } from "node:http";
+import { request as requestTls } from "node:https";
 
+import type { Where } from "./address.js";
 import { DurwardError, refusal, unreachable, Unavailable } from "./errors.js";
 
 /** Bytes of one answer that are taken; more than the API ever sends at once. */
@@ -18,23 +20,23 @@ export interface Call {
 }
 
 /** The answer's head has come and is 2xx. Whoever gets it reads or destroys it. */
-export function open(socket: string, call: Call): Promise<IncomingMessage> {
+export function open(where: Where, call: Call): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     if (call.signal?.aborted) {
       reject(call.signal.reason);
       return;
     }
     const body = call.body ?? new Uint8Array(0);
-    const req: ClientRequest = request({
-      socketPath: socket, method: call.method, path: call.target, agent: false,
-      headers: { host: "durward", connection: "close", "content-length": body.byteLength },
+    const req: ClientRequest = (where.url ? requestTls : request)({
+      ...where.options(), method: call.method, path: call.target, agent: false,
+      headers: { ...where.headers(), connection: "close", "content-length": body.byteLength },
     });
     const wait = call.wait ?? 60;
     const stop = () => req.destroy(call.signal?.reason);
     const timer = wait
       ? setTimeout(() => {
           settle();
-          reject(new Unavailable(`the Durward daemon at ${socket} did not answer in time`, "timeout"));
+          reject(new Unavailable(`the Durward daemon at ${where} did not answer in time`, "timeout"));
           req.destroy();
         }, wait * 1000)
       : undefined;
@@ -45,26 +47,26 @@ export function open(socket: string, call: Call): Promise<IncomingMessage> {
     call.signal?.addEventListener("abort", stop, { once: true });
     req.on("error", (e) => {
       settle();
-      reject(call.signal?.aborted ? call.signal.reason : unreachable(socket, e));
+      reject(call.signal?.aborted ? call.signal.reason : unreachable(where.text, e));
     });
     req.on("response", (answer) => {
       settle();
       const status = answer.statusCode ?? 0;
       if (status >= 200 && status < 300) resolve(answer);
-      else readAll(socket, answer).then((b) => reject(refusal(status, b)), reject);
+      else readAll(where, answer).then((b) => reject(refusal(status, b)), reject);
     });
     req.end(body);
   });
 }
 
 /** A connection that the daemon hands over (101). What has come of it already is read first. */
-export function upgrade(socket: string, target: string, protocol: string): Promise<Socket> {
+export function upgrade(where: Where, target: string, protocol: string): Promise<Socket> {
   return new Promise((resolve, reject) => {
-    const req = request({
-      socketPath: socket, method: "POST", path: target, agent: false, timeout: 60_000,
-      headers: { host: "durward", connection: "Upgrade", upgrade: protocol, "content-length": 0 },
+    const req = (where.url ? requestTls : request)({
+      ...where.options(), method: "POST", path: target, agent: false, timeout: 60_000,
+      headers: { ...where.headers(), connection: "Upgrade", upgrade: protocol, "content-length": 0 },
     });
-    req.on("error", (e) => reject(unreachable(socket, e)));
+    req.on("error", (e) => reject(unreachable(where.text, e)));
     req.on("timeout", () => req.destroy(new Error("it did not answer in time")));
     req.on("upgrade", (_, raw, first) => {
       if (first.length) raw.unshift(first);
@@ -72,13 +74,13 @@ export function upgrade(socket: string, target: string, protocol: string): Promi
       resolve(raw as Socket);
     });
     req.on("response", (answer) => {
-      readAll(socket, answer).then((b) => reject(refusal(answer.statusCode ?? 0, b)), reject);
+      readAll(where, answer).then((b) => reject(refusal(answer.statusCode ?? 0, b)), reject);
     });
     req.end();
   });
 }
 
-async function readAll(socket: string, answer: IncomingMessage): Promise<Buffer> {
+async function readAll(where: Where, answer: IncomingMessage): Promise<Buffer> {
   const parts: Buffer[] = [];
   let size = 0;
   try {
@@ -89,7 +91,7 @@ async function readAll(socket: string, answer: IncomingMessage): Promise<Buffer>
     }
   } catch (e) {
     if (e instanceof DurwardError) throw e;
-    throw unreachable(socket, e);
+    throw unreachable(where.text, e);
   } finally {
     answer.destroy();
   }
@@ -97,12 +99,12 @@ async function readAll(socket: string, answer: IncomingMessage): Promise<Buffer>
 }
 
 /** The whole body of a 2xx answer. An abort while it comes ends the connection too. */
-export async function ask(socket: string, call: Call): Promise<Buffer> {
-  const answer = await open(socket, call);
+export async function ask(where: Where, call: Call): Promise<Buffer> {
+  const answer = await open(where, call);
   const stop = () => answer.destroy();
   call.signal?.addEventListener("abort", stop, { once: true });
   try {
-    return await readAll(socket, answer);
+    return await readAll(where, answer);
   } catch (e) {
     throw call.signal?.aborted ? call.signal.reason : e;
   } finally {
@@ -111,7 +113,7 @@ export async function ask(socket: string, call: Call): Promise<Buffer> {
 }
 
 /** Its lines as they come. */
-export async function* lines(socket: string, answer: IncomingMessage): AsyncGenerator<string> {
+export async function* lines(where: Where, answer: IncomingMessage): AsyncGenerator<string> {
   const longest = 4 * 1024 * 1024; // bytes of a line
   let held: Buffer = Buffer.alloc(0);
   try {
@@ -125,7 +127,7 @@ export async function* lines(socket: string, answer: IncomingMessage): AsyncGene
     }
   } catch (e) {
     if (e instanceof DurwardError) throw e;
-    throw unreachable(socket, e);
+    throw unreachable(where.text, e);
   } finally {
     answer.destroy();
   }

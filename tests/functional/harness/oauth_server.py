@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 import time
+import urllib.parse
 
 from authlib.integrations.flask_oauth2 import AuthorizationServer
 from authlib.jose import JsonWebKey, jwt
@@ -172,6 +173,22 @@ def token():
 @app.route("/device", methods=["POST"])
 def device():
     return server.create_endpoint_response(Devices.ENDPOINT_NAME)
+
+
+@app.route("/login/oauth/access_token", methods=["POST"])
+def github():
+    """The same, in the form in which GitHub answers who does not ask for JSON."""
+    got = server.create_token_response()
+    return Response(urllib.parse.urlencode(got.get_json()), got.status_code,
+                    content_type="application/x-www-form-urlencoded; charset=utf-8")
+
+
+@app.route("/app/installations/7/access_tokens", methods=["POST"])
+def installed():
+    """As GitHub answers an app: 201, the token among other things."""
+    got = issue("token", "installation").get_json()
+    return jsonify(token=got["token"], expires_at="2030-01-01T00:00:00Z",
+                   permissions={"contents": "read"}, repository_selection="all"), 201
 
 
 @app.route("/oci/token")

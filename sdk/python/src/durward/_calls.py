@@ -252,10 +252,11 @@ def cancel(sid: str, exec_id: str) -> Call[None]:
     return Call("DELETE", _of(sid, "/exec/" + quote(exec_id, safe="")), _nothing)
 
 
-def forward(sid: str, port: int) -> bytes:
+def forward(sid: str, port: int, headers: Mapping[str, str]) -> bytes:
     """The head of the request; what comes after the answer's is the port's."""
-    return ("POST %s HTTP/1.1\r\nHost: durward\r\nConnection: Upgrade\r\nUpgrade: durward-forward\r\n"
-            "Content-Length: 0\r\n\r\n" % _of(sid, "/forward", port=str(port))).encode("ascii")
+    more = "".join("%s: %s\r\n" % pair for pair in headers.items())
+    return ("POST %s HTTP/1.1\r\n%sConnection: Upgrade\r\nUpgrade: durward-forward\r\n"
+            "Content-Length: 0\r\n\r\n" % (_of(sid, "/forward", port=str(port)), more)).encode("ascii")
 
 
 # ---- files ----

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from . import _calls
-from ._address import socket_path
+from ._address import CONNECT_SECONDS, Where, socket_path
 from ._calls import Call
 from .client import answer_head, as_file_error, audit_record, ended_early, plain, stream_item
 from .errors import BadRequest, DurwardError, FileError, refusal, unreachable
@@ -34,11 +34,20 @@ _HEAD_MAX = 64 * 1024
 _BROKEN = (OSError, EOFError, ValueError, asyncio.LimitOverrunError, asyncio.TimeoutError)
 
 
+async def _connect(where: Where) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    if where.remote:
+        host, port = where.endpoint
+        opening = asyncio.open_connection(host, port, ssl=where.tls(), limit=_HEAD_MAX)
+    else:
+        opening = asyncio.open_unix_connection(where, limit=_HEAD_MAX)
+    return await asyncio.wait_for(opening, CONNECT_SECONDS)
+
+
 class _Exchange:
     """One request and its answer, on a connection of its own."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, where: Where) -> None:
+        self.where = where
         self.reader: asyncio.StreamReader
         self.writer: asyncio.StreamWriter | None = None
         self.status = 0
@@ -46,10 +55,10 @@ class _Exchange:
         self.chunked = False
 
     async def ask(self, call: Call[Any]) -> None:
-        self.reader, writer = await asyncio.wait_for(
-            asyncio.open_unix_connection(self.path, limit=_HEAD_MAX), 10)
+        self.reader, writer = await _connect(self.where)
         self.writer = writer
-        head = "%s %s HTTP/1.1\r\nHost: durward\r\nConnection: close\r\n" % (call.method, call.target)
+        head = "%s %s HTTP/1.1\r\nConnection: close\r\n" % (call.method, call.target)
+        head += "".join("%s: %s\r\n" % pair for pair in self.where.headers.items())
         if call.body is not None or call.method in ("POST", "PUT", "PATCH"):
             head += "Content-Length: %d\r\n" % len(call.body or b"")
         writer.write(head.encode("ascii") + b"\r\n" + (call.body or b""))
@@ -120,8 +129,9 @@ class Making(Coroutine[Any, Any, "AsyncSandbox"]):
 class AsyncDurward:
     """A daemon, as Durward."""
 
-    def __init__(self, socket: str | os.PathLike[str] | None = None) -> None:
-        self.socket = socket_path(socket)
+    def __init__(self, socket: str | os.PathLike[str] | None = None, *, token: str | None = None,
+                 ca: str | os.PathLike[str] | None = None) -> None:
+        self.socket = socket_path(socket, token, ca)
 
     def __repr__(self) -> str:
         return "AsyncDurward(%r)" % self.socket
@@ -320,11 +330,11 @@ class AsyncSandbox:
         """A connection to a TCP port of its own loopback. Yours to close."""
         path = self.client.socket
         try:
-            reader, writer = await asyncio.wait_for(asyncio.open_unix_connection(path), 10)
+            reader, writer = await _connect(path)
         except _BROKEN as e:
             raise unreachable(path, as_os_error(e)) from e
         try:
-            writer.write(_calls.forward(self.id, port))
+            writer.write(_calls.forward(self.id, port, path.headers))
             status, size = answer_head(await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60))
             if status != 101:
                 raise refusal(status, await asyncio.wait_for(reader.readexactly(size), 60))

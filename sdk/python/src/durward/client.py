@@ -7,13 +7,13 @@ import http.client
 import io
 import json
 import os
-import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from socket import socket as Socket
 from types import TracebackType
 from typing import Any, TypeVar
 
 from . import _calls
-from ._address import socket_path
+from ._address import Connection, socket_path
 from ._calls import Call
 from .errors import BadRequest, DurwardError, FileError, refusal, unreachable
 from .models import (
@@ -33,37 +33,22 @@ from .models import (
 T = TypeVar("T")
 
 
-class _Connection(http.client.HTTPConnection):
-    def __init__(self, path: str, wait: float | None) -> None:
-        super().__init__("durward")
-        self._path, self._wait = path, wait
-
-    def connect(self) -> None:
-        s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            s.settimeout(10)
-            s.connect(self._path)
-            s.settimeout(self._wait)
-        except BaseException:
-            s.close()
-            raise
-        self.sock = s
-
-
 class Durward:
-    """A daemon. Without a path: $DURWARD_SOCKET, else this user's daemon. Nothing is opened before
-    the first call."""
+    """A daemon: its socket's path, or https://HOST[:PORT] with a token and the file of its CA. Without:
+    $DURWARD_URL (with DURWARD_TOKEN_FILE or DURWARD_TOKEN, and DURWARD_CA), $DURWARD_SOCKET, else this
+    user's daemon. Nothing is opened before the first call."""
 
-    def __init__(self, socket: str | os.PathLike[str] | None = None) -> None:
-        self.socket = socket_path(socket)
+    def __init__(self, socket: str | os.PathLike[str] | None = None, *, token: str | None = None,
+                 ca: str | os.PathLike[str] | None = None) -> None:
+        self.socket = socket_path(socket, token, ca)
 
     def __repr__(self) -> str:
         return "Durward(%r)" % self.socket
 
-    def _open(self, call: Call[Any]) -> tuple[_Connection, http.client.HTTPResponse]:
-        conn = _Connection(self.socket, call.wait)
+    def _open(self, call: Call[Any]) -> tuple[Connection, http.client.HTTPResponse]:
+        conn = Connection(self.socket, call.wait)
         try:
-            conn.request(call.method, call.target, call.body)
+            conn.request(call.method, call.target, call.body, self.socket.headers)
             answer = conn.getresponse()
             if answer.status // 100 != 2:
                 raise refusal(answer.status, answer.read())
@@ -300,13 +285,16 @@ class Sandbox:
     def cancel(self, exec_id: str) -> None:
         self.client._do(_calls.cancel(self.id, exec_id))
 
-    def forward(self, port: int) -> socket.socket:
+    def forward(self, port: int) -> Socket:
         """A connection to a TCP port of its own loopback. Yours to close."""
-        s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        conn = Connection(self.client.socket, 60)
         try:
-            s.settimeout(60)
-            s.connect(self.client.socket)
-            s.sendall(_calls.forward(self.id, port))
+            conn.connect()
+        except OSError as e:
+            raise unreachable(self.client.socket, e) from e
+        s = conn.sock
+        try:
+            s.sendall(_calls.forward(self.id, port, self.client.socket.headers))
             head = b""
             while not head.endswith(b"\r\n\r\n"):  # byte by byte: what follows is the port's
                 byte = s.recv(1)

@@ -58,13 +58,15 @@ _HINTS = {
     "limit": "delete sandboxes that are not needed",
     "forbidden": "run as the daemon's user",
     "too_large": "use smaller pieces",
+    "token": "make one with `durward token create` where the daemon runs",
+    "scope": "make one with that scope: `durward token create --scope …`",
     "unsupported": "see `durward status`",
 }
 _TYPES: dict[str, type[DurwardError]] = {
     "sandbox_not_found": NotFound, "not_found": NotFound, "snapshot_not_found": NotFound, "conflict": Conflict,
     "not_running": NotRunning, "forbidden": Denied, "unsupported": Unsupported,
     "no_console": Unsupported,
-    "bad_request": BadRequest, "method": BadRequest,
+    "bad_request": BadRequest, "method": BadRequest, "token": Denied, "scope": Denied,
 }
 
 

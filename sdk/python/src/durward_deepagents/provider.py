@@ -75,7 +75,7 @@ class DurwardProvider(SandboxProvider):
 
 
 def _client(socket: Any) -> Durward:
-    return Durward(socket or resolve_env_var("DURWARD_SOCKET"))
+    return Durward(socket or resolve_env_var("DURWARD_URL") or resolve_env_var("DURWARD_SOCKET"))
 
 
 def _given(kwargs: Mapping[str, Any]) -> dict[str, Any]:

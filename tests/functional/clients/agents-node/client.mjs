@@ -226,7 +226,7 @@ behaviour("no daemon: one line that says what to do", async () => {
   const none = new durward.Durward("/nonexistent/durward.sock");
   assert.match(await refused(none.version(), "Unavailable", "no_daemon"), /durward serve/);
   await refused(DurwardSandbox.create({ socket: none.socket }), "Unavailable", "no_daemon");
-  for (const bad of ["https://durward.example", "relative.sock"])
+  for (const bad of ["https://durward.example/v1", "relative.sock"])
     assert.throws(() => new durward.Durward(bad), { name: "TypeError", message: /^[^\n]+$/ });
 });
 behaviour("backend: fromId, getOrCreate and threads find the same sandbox", async () => {

@@ -1,0 +1,328 @@
+#include "thresholds.h"
+
+#include "wire.h"
+
+#include <openssl/sha.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+enum {
+    PARTS = 21, /* the one that is going on, and twenty whole ones */
+    BUCKETS = 1024,
+    LASTING = 512,            /* requests whose bytes are counted while they last */
+    LASTING_STALE = 48 * 3600 /* s: its end was never seen */
+};
+
+struct host {
+    uint64_t hash, last; /* s */
+};
+
+struct window {
+    uint64_t part[PARTS];
+    uint64_t at;          /* number of the part that is going on */
+    uint64_t quiet_until; /* s */
+    struct host *hosts;   /* NOTIFY_HOSTS: limit of them; NULL: none yet */
+    size_t n_hosts;
+};
+
+struct box {
+    TAILQ_ENTRY(box) age; /* silent longest first */
+    LIST_ENTRY(box) same; /* hash */
+    char sandbox[RENDER_NAME_MAX + 1], policy[RENDER_NAME_MAX + 1];
+    size_t bucket;
+    struct window window[NOTIFY_MAX];
+};
+
+/* A request that had sent so much when it was last heard of. */
+struct lasting {
+    uint64_t id, up, last; /* id 0: free */
+};
+
+struct thresholds {
+    struct config_threshold list[NOTIFY_MAX];
+    size_t n, n_boxes;
+    TAILQ_HEAD(, box) boxes;
+    LIST_HEAD(, box) bucket[BUCKETS];
+    struct lasting lasting[LASTING];
+    struct crossing pending[THRESHOLDS_PENDING];
+    size_t first, n_pending;
+};
+
+struct thresholds *thresholds_new(const struct config_threshold *list, size_t n)
+{
+    struct thresholds *t = calloc(1, sizeof *t);
+    if (t == NULL)
+        return NULL;
+    memcpy(t->list, list, n * sizeof *list);
+    t->n = n;
+    TAILQ_INIT(&t->boxes);
+    for (size_t i = 0; i < BUCKETS; i++)
+        LIST_INIT(&t->bucket[i]);
+    return t;
+}
+
+static void drop(struct thresholds *t, struct box *b)
+{
+    TAILQ_REMOVE(&t->boxes, b, age);
+    LIST_REMOVE(b, same);
+    t->n_boxes--;
+    for (size_t i = 0; i < t->n; i++)
+        free(b->window[i].hosts);
+    free(b);
+}
+
+void thresholds_free(struct thresholds *t)
+{
+    while (t && !TAILQ_EMPTY(&t->boxes))
+        drop(t, TAILQ_FIRST(&t->boxes));
+    free(t);
+}
+
+const struct config_threshold *thresholds_at(const struct thresholds *t, size_t index)
+{
+    return &t->list[index];
+}
+
+/* ---- whose ---- */
+
+/* Of few bits, so that nobody can aim at the same. */
+static uint64_t hash(struct slice a, struct slice b)
+{
+    unsigned char text[2 * (RENDER_NAME_MAX + 256)], out[SHA256_DIGEST_LENGTH];
+    uint64_t h;
+    size_t n = a.n < sizeof text / 2 ? a.n : sizeof text / 2 - 1;
+    size_t m = b.n < sizeof text / 2 ? b.n : sizeof text / 2 - 1;
+    if (n)
+        memcpy(text, a.p, n);
+    text[n] = 0;
+    if (m)
+        memcpy(text + n + 1, b.p, m);
+    SHA256(text, n + 1 + m, out);
+    memcpy(&h, out, sizeof h);
+    return h;
+}
+
+static struct box *box_of(struct thresholds *t, struct slice sandbox, struct slice policy)
+{
+    size_t at = (size_t)(hash(sandbox, policy) % BUCKETS);
+    struct box *b;
+    LIST_FOREACH(b, &t->bucket[at], same)
+    if (slice_eq_str(sandbox, b->sandbox) && slice_eq_str(policy, b->policy))
+        break;
+    if (b) {
+        TAILQ_REMOVE(&t->boxes, b, age);
+        TAILQ_INSERT_TAIL(&t->boxes, b, age);
+        return b;
+    }
+    if (t->n_boxes == THRESHOLDS_BOXES)
+        drop(t, TAILQ_FIRST(&t->boxes));
+    if ((b = calloc(1, sizeof *b)) == NULL)
+        return NULL;
+    snprintf(b->sandbox, sizeof b->sandbox, "%.*s", (int)sandbox.n, sandbox.p);
+    snprintf(b->policy, sizeof b->policy, "%.*s", (int)policy.n, policy.p);
+    b->bucket = at;
+    LIST_INSERT_HEAD(&t->bucket[at], b, same);
+    TAILQ_INSERT_TAIL(&t->boxes, b, age);
+    t->n_boxes++;
+    return b;
+}
+
+/* ---- windows ---- */
+
+static void clear(struct window *w)
+{
+    memset(w->part, 0, sizeof w->part);
+    w->n_hosts = 0;
+}
+
+/* Parts whose time is over go. */
+static uint64_t *part_now(struct window *w, unsigned seconds, uint64_t now)
+{
+    uint64_t at = now * (PARTS - 1) / seconds;
+    if (at - w->at >= PARTS)
+        memset(w->part, 0, sizeof w->part);
+    else
+        for (uint64_t i = w->at + 1; i <= at; i++)
+            w->part[i % PARTS] = 0;
+    w->at = at;
+    return &w->part[at % PARTS];
+}
+
+static uint64_t sum(const struct window *w)
+{
+    uint64_t all = 0;
+    for (size_t i = 0; i < PARTS; i++)
+        all += w->part[i] < UINT64_MAX - all ? w->part[i] : UINT64_MAX - all;
+    return all;
+}
+
+/* How many distinct ones: no more are remembered than are needed to reach the limit. */
+static uint64_t hosts_note(struct window *w, const struct config_threshold *c, uint64_t host,
+                           uint64_t now)
+{
+    size_t kept = 0;
+    bool known = false;
+    if (w->hosts == NULL && (w->hosts = calloc(c->limit, sizeof *w->hosts)) == NULL)
+        return 0;
+    for (size_t i = 0; i < w->n_hosts; i++) {
+        struct host h = w->hosts[i];
+        if (h.hash == host) {
+            h.last = now;
+            known = true;
+        }
+        if (now - h.last <= c->seconds)
+            w->hosts[kept++] = h;
+    }
+    w->n_hosts = kept;
+    if (!known && kept < c->limit)
+        w->hosts[w->n_hosts++] = (struct host){host, now};
+    return w->n_hosts;
+}
+
+/* ---- crossings ---- */
+
+static void cross(struct thresholds *t, size_t index, struct box *b, uint64_t value, uint64_t now,
+                  const struct record_view *v, const struct render_source *from)
+{
+    const struct config_threshold *c = &t->list[index];
+    struct window *w = &b->window[index];
+    if (value < c->limit || now < w->quiet_until || t->n_pending == THRESHOLDS_PENDING)
+        return; /* with no room it is tried again at the next record */
+    struct crossing *to = &t->pending[(t->first + t->n_pending++) % THRESHOLDS_PENDING];
+    *to = (struct crossing){.index = index, .value = value};
+    memcpy(to->sandbox, b->sandbox, sizeof to->sandbox);
+    memcpy(to->policy, b->policy, sizeof to->policy);
+    snprintf(to->request, sizeof to->request, "%u-%llu", (unsigned)from->channel,
+             (unsigned long long)v->counter);
+    if (c->then == NOTIFY_ONLY)
+        w->quiet_until = now + c->seconds;
+    clear(w);
+}
+
+bool thresholds_take(struct thresholds *t, struct crossing *ret)
+{
+    if (t->n_pending == 0)
+        return false;
+    *ret = t->pending[t->first];
+    t->first = (t->first + 1) % THRESHOLDS_PENDING;
+    t->n_pending--;
+    return true;
+}
+
+/* ---- records ---- */
+
+static uint64_t number(struct slice s)
+{
+    uint64_t n;
+    return s.n && slice_u64(s, INT64_MAX, &n) == 0 ? n : 0;
+}
+
+static uint64_t at_least_one(struct slice s)
+{
+    uint64_t n = number(s);
+    return n ? n : 1;
+}
+
+/* Bytes of this request that were not counted yet. */
+static uint64_t sent(struct thresholds *t, const struct record_view *v,
+                     const struct render_source *from, uint64_t now)
+{
+    uint64_t id = ((uint64_t)from->channel << 40) ^ v->counter, up = number(v->field[RF_UP]);
+    struct lasting *l = &t->lasting[(id ^ id >> 40) % LASTING];
+    bool its = l->id == id, goes_on = v->kind == RECORD_PROGRESS;
+    bool free_one = l->id == 0 || now - l->last > LASTING_STALE;
+    uint64_t before = its ? l->up : 0;
+    if (goes_on && !its && !free_one)
+        return 0; /* its end will tell all */
+    if (goes_on)
+        *l = (struct lasting){id, up, now};
+    else if (its)
+        l->id = 0;
+    return up > before ? up - before : 0;
+}
+
+static uint64_t of_denial(const struct record_view *v, enum notify_measure m)
+{
+    struct slice code = v->field[RF_CODE];
+    static const struct slice placeholder = SLICE("placeholder");
+    switch (m) {
+    case NOTIFY_DENIED:
+        return at_least_one(v->field[RF_COUNT]);
+    case NOTIFY_FOREIGN:
+        return slice_eq_str(code, "foreign_credential");
+    case NOTIFY_CROSS:
+        return slice_eq_str(code, "cross_sandbox");
+    case NOTIFY_MISPLACED:
+        return slice_starts(code, placeholder);
+    default:
+        return 0;
+    }
+}
+
+/* What the record adds to a measure that is no set. */
+static uint64_t adds(const struct record_view *v, enum notify_measure m, uint64_t bytes)
+{
+    struct slice code = v->field[RF_CODE];
+    switch (v->kind) {
+    case RECORD_DENIED:
+        return of_denial(v, m);
+    case RECORD_COMPLETED:
+    case RECORD_ABORTED:
+    case RECORD_PROGRESS:
+        if (m == NOTIFY_REFLECTED && v->kind != RECORD_PROGRESS &&
+            slice_eq_str(code, "secret_reflected"))
+            return at_least_one(v->field[RF_COUNT]);
+        return m == NOTIFY_BYTES_UP ? bytes : 0;
+    case RECORD_DNS:
+        return m == NOTIFY_NAMES && !slice_eq_str(code, "ok") &&
+                       !slice_eq_str(v->field[RF_TARGET], WIRE_SELFTEST_NAME)
+                   ? at_least_one(v->field[RF_COUNT])
+                   : 0;
+    case RECORD_PACKET:
+        return m == NOTIFY_PACKETS ? at_least_one(v->field[RF_COUNT]) : 0;
+    default:
+        return 0;
+    }
+}
+
+static bool is_counted(enum record_kind k)
+{
+    return k == RECORD_ADMITTED || k == RECORD_DENIED || k == RECORD_COMPLETED ||
+           k == RECORD_ABORTED || k == RECORD_PROGRESS || k == RECORD_DNS || k == RECORD_PACKET;
+}
+
+static struct slice owner(const char *channel, struct slice field)
+{
+    return channel[0] ? slice_str(channel) : field;
+}
+
+void thresholds_note(struct thresholds *t, const struct record_view *v,
+                     const struct render_source *from, uint64_t now)
+{
+    if (t == NULL || !is_counted(v->kind))
+        return;
+    bool moves =
+        v->kind == RECORD_COMPLETED || v->kind == RECORD_ABORTED || v->kind == RECORD_PROGRESS;
+    bool asks = v->kind == RECORD_ADMITTED || v->kind == RECORD_DENIED;
+    uint64_t bytes = moves ? sent(t, v, from, now) : 0;
+    struct slice host = v->field[RF_AUTHORITY].n ? v->field[RF_AUTHORITY] : v->field[RF_TARGET];
+    struct box *b = box_of(t, owner(from->sandbox, v->field[RF_SANDBOX]),
+                           owner(from->policy, v->field[RF_POLICY]));
+    for (size_t i = 0; b && i < t->n; i++) {
+        const struct config_threshold *c = &t->list[i];
+        struct window *w = &b->window[i];
+        uint64_t n = 0, value = 0;
+        if (c->measure == NOTIFY_HOSTS) {
+            if (asks && host.n)
+                value = hosts_note(w, c, hash(host, SLICE("host")), now);
+        } else if ((n = adds(v, c->measure, bytes)) > 0) {
+            uint64_t *part = part_now(w, c->seconds, now);
+            *part += n < UINT64_MAX / 2 ? n : UINT64_MAX / 2;
+            value = sum(w);
+        }
+        if (value)
+            cross(t, i, b, value, now, v, from);
+    }
+}

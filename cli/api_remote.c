@@ -1,0 +1,283 @@
+#include "api_remote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api_client.h"
+#include "authority.h"
+#include "io.h"
+
+static const char scheme[] = "https://";
+enum { TOKEN_MAX = 1024, PIECE = 16 * 1024, CONNECT_SECONDS = 10 };
+
+bool remote_is(const char *where)
+{
+    return where && strncmp(where, scheme, sizeof scheme - 1) == 0;
+}
+
+static int parse(const char *where, struct authority *a, struct err *err)
+{
+    struct slice rest = slice_str(where + sizeof scheme - 1);
+    if (rest.n && rest.p[rest.n - 1] == '/')
+        rest.n--;
+    if (authority_parse(a, SCHEME_HTTPS, rest) < 0)
+        return err_set(err, ERR_PARSE, "'%.200s' is not https://HOST[:PORT]", where);
+    return 0;
+}
+
+/* ---- who we are ---- */
+
+static int read_token(const char *path, char *to, struct err *err)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return err_sys(err, "%s", path);
+    int bad = 0;
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        bad = err_set(err, ERR_PARSE, "%s is no regular file", path);
+    else if (st.st_mode & 077)
+        bad = err_set(err, ERR_DENIED, "%s can be read by others; chmod 600 it", path);
+    ssize_t n = bad ? -1 : read(fd, to, TOKEN_MAX);
+    close(fd);
+    if (n < 0)
+        return bad ? bad : err_sys(err, "%s", path);
+    to[n] = 0;
+    to[strcspn(to, "\r\n")] = 0;
+    return 0;
+}
+
+static int token(char to[TOKEN_MAX + 1], struct err *err)
+{
+    const char *said = getenv("DURWARD_TOKEN"), *path = getenv("DURWARD_TOKEN_FILE");
+    if (said && *said)
+        snprintf(to, TOKEN_MAX + 1, "%s", said);
+    else if (path == NULL || *path == 0)
+        return err_set(err, ERR_UNREADY,
+                       "a daemon elsewhere wants a token: set DURWARD_TOKEN_FILE or DURWARD_TOKEN "
+                       "('durward token create' makes one)");
+    else if (read_token(path, to, err) < 0)
+        return -1;
+    for (const char *p = to; *p; p++)
+        if (!ascii_is_alnum(*p) && strchr("-._~", *p) == NULL)
+            return err_set(err, ERR_PARSE, "what is set as the token is none");
+    return *to ? 0 : err_set(err, ERR_PARSE, "the token is empty");
+}
+
+int remote_head(const char *where, struct buf *b, struct err *err)
+{
+    struct authority a;
+    char text[TOKEN_MAX + 1], host[HOST_TEXT_MAX + 16];
+    if (parse(where, &a, err) < 0 || token(text, err) < 0)
+        return -1;
+    int r = buf_printf(b, "Host: %s\r\nAuthorization: Bearer %s\r\n",
+                       authority_text(&a, host, sizeof host), text);
+    explicit_bzero(text, sizeof text);
+    return r;
+}
+
+/* ---- the connection ---- */
+
+static int connect_to(const struct authority *a, struct err *err)
+{
+    struct addrinfo want = {.ai_socktype = SOCK_STREAM}, *list, *i;
+    struct timeval limit = {.tv_sec = CONNECT_SECONDS};
+    char port[8];
+    int fd = -1, why = 0;
+    snprintf(port, sizeof port, "%u", a->port);
+    int r = getaddrinfo(a->host, port, &want, &list);
+    if (r != 0)
+        return err_set(err, ERR_UNREADY, "%s: %s", a->host, gai_strerror(r));
+    for (i = list; i && fd < 0; i = i->ai_next) {
+        fd = socket(i->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fd < 0)
+            continue;
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+        if (connect(fd, i->ai_addr, i->ai_addrlen) == 0)
+            break;
+        why = errno;
+        close(fd);
+        fd = -1;
+    }
+    freeaddrinfo(list);
+    if (fd < 0)
+        err_set(err, ERR_UNREADY, "no daemon answers at %s:%u: %s", a->host, (unsigned)a->port,
+                strerror(why));
+    return fd;
+}
+
+static SSL *client(const struct authority *a, int fd, struct err *err)
+{
+    SSL_CTX *ctx = io_tls_client_ctx();
+    const char *ca = getenv("DURWARD_CA");
+    SSL *ssl = NULL;
+    if (ctx == NULL)
+        err_set(err, ERR_INTERNAL, "out of memory");
+    else if (ca && *ca ? SSL_CTX_load_verify_locations(ctx, ca, NULL) != 1
+                       : SSL_CTX_set_default_verify_paths(ctx) != 1)
+        err_set(err, ERR_PARSE, "%s: no certificates there", ca && *ca ? ca : "the system's roots");
+    else
+        ssl = SSL_new(ctx);
+    SSL_CTX_free(ctx);
+    if (ssl == NULL)
+        return NULL;
+    SSL_set_verify(ssl, SSL_VERIFY_PEER, NULL);
+    int ok = a->kind == HOST_NAME
+                 ? SSL_set1_host(ssl, a->host) == 1 && SSL_set_tlsext_host_name(ssl, a->host) == 1
+                 : X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), a->host) == 1;
+    if (ok && SSL_set_fd(ssl, fd) == 1 && SSL_connect(ssl) == 1)
+        return ssl;
+    long why = SSL_get_verify_result(ssl);
+    if (why != X509_V_OK)
+        err_set(err, ERR_DENIED, "the certificate of %s is not good: %s%s", a->host,
+                X509_verify_cert_error_string(why),
+                ca && *ca ? "" : "; DURWARD_CA names the file of the daemon's CA");
+    else
+        err_set(err, ERR_UNREADY, "%s does not speak TLS with us", a->host);
+    SSL_free(ssl);
+    return NULL;
+}
+
+/* ---- carrying bytes ---- */
+
+struct carrier {
+    SSL *ssl;
+    int net, local; /* owned */
+    unsigned char in[PIECE], out[PIECE];
+    size_t in_at, in_n, out_at, out_n;
+    bool net_ended, local_ended, broken;
+};
+
+/* From the daemon. true: something moved. */
+static bool carry_in(struct carrier *c)
+{
+    bool moved = false;
+    if (c->in_n == 0 && !c->net_ended) {
+        ERR_clear_error();
+        int n = SSL_read(c->ssl, c->in, sizeof c->in);
+        int why = n > 0 ? 0 : SSL_get_error(c->ssl, n);
+        moved = n > 0;
+        c->in_at = 0;
+        c->in_n = n > 0 ? (size_t)n : 0;
+        c->net_ended = n <= 0 && why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE;
+    }
+    if (c->in_n) {
+        ssize_t n = send(c->local, c->in + c->in_at, c->in_n, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n > 0) {
+            c->in_at += (size_t)n;
+            c->in_n -= (size_t)n;
+            return true;
+        }
+        c->broken |= errno != EAGAIN && errno != EINTR;
+    }
+    return moved;
+}
+
+static bool carry_out(struct carrier *c)
+{
+    bool moved = false;
+    if (c->out_n == 0 && !c->local_ended) {
+        ssize_t n = recv(c->local, c->out, sizeof c->out, MSG_DONTWAIT);
+        moved = n > 0;
+        c->out_at = 0;
+        c->out_n = n > 0 ? (size_t)n : 0;
+        c->local_ended = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+        if (c->local_ended)
+            (void)SSL_shutdown(c->ssl);
+    }
+    if (c->out_n) {
+        ERR_clear_error();
+        int n = SSL_write(c->ssl, c->out + c->out_at, (int)c->out_n);
+        int why = n > 0 ? 0 : SSL_get_error(c->ssl, n);
+        if (n > 0) {
+            c->out_at += (size_t)n;
+            c->out_n -= (size_t)n;
+            return true;
+        }
+        c->broken |= why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE;
+    }
+    return moved;
+}
+
+static void *carry(void *arg)
+{
+    struct carrier *c = arg;
+    while (!c->broken && !(c->net_ended && c->in_n == 0)) {
+        bool in = carry_in(c), out = carry_out(c);
+        if (in || out)
+            continue;
+        struct pollfd p[2] = {{c->net, POLLIN, 0}, {c->local, 0, 0}};
+        if (c->out_n)
+            p[0].events |= POLLOUT;
+        if (c->in_n)
+            p[0].events = (short)(p[0].events & ~POLLIN), p[1].events |= POLLOUT;
+        if (c->out_n == 0 && !c->local_ended)
+            p[1].events |= POLLIN;
+        if (p[1].events == 0)
+            p[1].fd = -1;
+        if (poll(p, 2, -1) < 0 && errno != EINTR)
+            break;
+    }
+    SSL_free(c->ssl);
+    close(c->net);
+    close(c->local);
+    explicit_bzero(c, sizeof *c);
+    free(c);
+    return NULL;
+}
+
+static int start(SSL *ssl, int net, struct err *err)
+{
+    struct carrier *c = calloc(1, sizeof *c);
+    struct timeval limit = {.tv_sec = API_TIMEOUT_SECONDS};
+    pthread_t thread;
+    int pair[2] = {-1, -1};
+    if (c && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0 &&
+        fcntl(net, F_SETFL, O_NONBLOCK) == 0) {
+        c->ssl = ssl;
+        c->net = net;
+        c->local = pair[1];
+        setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+        setsockopt(pair[0], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+        if (pthread_create(&thread, NULL, carry, c) == 0) {
+            pthread_detach(thread);
+            return pair[0];
+        }
+    }
+    err_set(err, ERR_INTERNAL, "no thread for the connection");
+    free(c);
+    if (pair[0] >= 0) {
+        close(pair[0]);
+        close(pair[1]);
+    }
+    SSL_free(ssl);
+    close(net);
+    return -1;
+}
+
+int remote_open(const char *where, struct err *err)
+{
+    struct authority a;
+    if (parse(where, &a, err) < 0)
+        return -1;
+    int fd = connect_to(&a, err);
+    SSL *ssl = fd < 0 ? NULL : client(&a, fd, err);
+    if (ssl)
+        return start(ssl, fd, err);
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}

@@ -1,0 +1,384 @@
+/* The API over TLS, for clients elsewhere: a certificate of our CA, and with each request a token
+ * (bearer.h).
+ *
+ * libevent's HTTP server holds a whole body before anybody may look at its head. So the first head
+ * of each connection is read here as it comes in: without a good token in it no body is taken
+ * that is larger than a refusal needs. */
+#include "api_internal.h"
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/bufferevent_ssl.h>
+#include <event2/listener.h>
+#include <openssl/ssl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "bearer.h"
+#include "buf.h"
+#include "io.h"
+#include "mint_client.h"
+
+enum {
+    CONNECTIONS_MAX = 512,
+    BODY_UNKNOWN_MAX = 64 * 1024, /* of who shows no good token */
+    MINTS = 10,
+};
+
+struct door {
+    struct api *api;
+    struct evhttp *http;
+    struct evconnlistener *listener;
+    SSL_CTX *tls;
+    struct mint_client *mint;
+    struct mint_wait *waits; /* NULL: nothing is asked for */
+    struct event *beat;
+    char *name;
+    int place;  /* of a knock in its SSL */
+    unsigned n; /* connections */
+    bool has_leaf;
+    unsigned refused; /* requests without a good token that are not recorded yet */
+};
+
+/* A connection; it lives as long as its SSL. */
+struct knock {
+    struct door *door;
+    struct bufferevent *bev;
+    struct buf head; /* the first, as it comes in */
+    bool done;
+    char token[BEARER_ID_MAX + 1]; /* of the last request */
+};
+
+static void settle(struct door *d)
+{
+    if (d->has_leaf && d->n < CONNECTIONS_MAX)
+        evconnlistener_enable(d->listener);
+    else
+        evconnlistener_disable(d->listener);
+}
+
+/* ---- the certificate ---- */
+
+static void on_leaf(void *arg, const struct leaf *leaf, const struct err *err UNUSED)
+{
+    struct door *d = arg;
+    d->waits = NULL;
+    d->has_leaf = leaf != NULL;
+    settle(d);
+}
+
+static void use_leaf(void *arg, const struct leaf *leaf, const struct err *err UNUSED)
+{
+    SSL **ssl = arg;
+    if (leaf && SSL_use_certificate(*ssl, leaf->cert) == 1 &&
+        SSL_use_PrivateKey(*ssl, leaf->key) == 1 && SSL_add1_chain_cert(*ssl, leaf->issuer) == 1)
+        *ssl = NULL;
+}
+
+/* 1: go on; 0: not with us. The leaf is there before anybody is let in. */
+static int on_cert(SSL *ssl, void *arg)
+{
+    struct door *d = arg;
+    const char *wanted = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
+    if (wanted && strcasecmp(wanted, d->name) != 0)
+        return 0;
+    struct mint_wait *w = mint_client_get(d->mint, d->name, use_leaf, &ssl);
+    if (w)
+        mint_client_cancel(w);
+    return ssl == NULL;
+}
+
+static int on_alpn(SSL *ssl UNUSED, const unsigned char **out, unsigned char *outlen,
+                   const unsigned char *in, unsigned inlen, void *arg UNUSED)
+{
+    static const unsigned char ours[] = "\x08http/1.1";
+    if (SSL_select_next_proto((unsigned char **)(uintptr_t)out, outlen, ours, sizeof ours - 1, in,
+                              inlen) != OPENSSL_NPN_NEGOTIATED)
+        return SSL_TLSEXT_ERR_ALERT_FATAL;
+    return SSL_TLSEXT_ERR_OK;
+}
+
+/* ---- the first head ---- */
+
+static struct slice slice_from(struct slice s, size_t n)
+{
+    return (struct slice){s.p + n, s.n - n};
+}
+
+static bool is_field(struct slice line, const char *name)
+{
+    size_t n = strlen(name);
+    return line.n > n && strncasecmp((const char *)line.p, name, n) == 0 && line.p[n] == ':';
+}
+
+static bool is_good_token(const struct door *d, struct slice value)
+{
+    char text[BEARER_TEXT_MAX];
+    value = slice_trim(value);
+    if (!slice_starts(value, SLICE("Bearer ")) || value.n - 7 >= sizeof text ||
+        memchr(value.p, 0, value.n))
+        return false;
+    memcpy(text, value.p + 7, value.n - 7);
+    text[value.n - 7] = 0;
+    bool good = bearer_check(d->api->bearers, text) != NULL;
+    explicit_bzero(text, sizeof text);
+    return good;
+}
+
+/* May the request behind this head come in? head: without its last two line ends. */
+static bool may_come_in(const struct door *d, struct slice head)
+{
+    unsigned tokens = 0;
+    bool good = false, large = false;
+    uint64_t length;
+    while (head.n > 0) {
+        ssize_t end = slice_find(head, '\n');
+        struct slice line = {head.p, end < 0 ? head.n : (size_t)end};
+        head = slice_from(head, end < 0 ? head.n : (size_t)end + 1);
+        if (line.n && line.p[line.n - 1] == '\r')
+            line.n--;
+        if (is_field(line, "authorization")) {
+            tokens++;
+            good = is_good_token(d, slice_from(line, strlen("authorization:")));
+        } else if (is_field(line, "content-length")) {
+            large |= slice_u64(slice_trim(slice_from(line, strlen("content-length:"))),
+                               BODY_UNKNOWN_MAX, &length) < 0;
+        } else if (is_field(line, "transfer-encoding") ||
+                   (line.n && (line.p[0] == ' ' || line.p[0] == '\t'))) {
+            large = true;
+        }
+    }
+    return (tokens == 1 && good) || !large;
+}
+
+static void on_bytes(struct evbuffer *in, const struct evbuffer_cb_info *info, void *arg)
+{
+    struct knock *k = arg;
+    struct evbuffer_ptr at;
+    size_t n = info->n_added;
+    if (k->done || n == 0)
+        return;
+    unsigned char *p = buf_reserve(&k->head, n);
+    bool ok = p && evbuffer_ptr_set(in, &at, evbuffer_get_length(in) - n, EVBUFFER_PTR_SET) == 0 &&
+              evbuffer_copyout_from(in, &at, p, n) == (ssize_t)n;
+    ssize_t end = -1;
+    if (ok) {
+        buf_commit(&k->head, n);
+        end = slice_find_slice(buf_slice(&k->head), SLICE("\r\n\r\n"));
+        if (end < 0 && buf_len(&k->head) < API_HEAD_MAX)
+            return;
+    }
+    k->done = true;
+    if (end < 0 || !may_come_in(k->door, (struct slice){buf_slice(&k->head).p, (size_t)end}))
+        (void)shutdown(bufferevent_getfd(k->bev), SHUT_RDWR); /* its end is seen at once */
+    buf_free(&k->head);
+}
+
+/* ---- connections ---- */
+
+static void on_ssl_free(void *parent UNUSED, void *p, CRYPTO_EX_DATA *ad UNUSED, int idx UNUSED,
+                        long argl UNUSED, void *argp UNUSED)
+{
+    struct knock *k = p;
+    if (k == NULL)
+        return;
+    k->door->n--;
+    if (k->door->listener)
+        settle(k->door);
+    buf_free(&k->head);
+    free(k);
+}
+
+/* Without a bufferevent of ours libevent would go on in clear: on_request refuses such. */
+static struct bufferevent *on_accept(struct event_base *base, void *arg)
+{
+    struct door *d = arg;
+    struct knock *k = calloc(1, sizeof *k);
+    SSL *ssl = k ? SSL_new(d->tls) : NULL;
+    if (ssl == NULL || SSL_set_ex_data(ssl, d->place, k) != 1) {
+        SSL_free(ssl);
+        free(k);
+        return NULL;
+    }
+    k->door = d;
+    buf_init_wiped(&k->head, API_HEAD_MAX + 64 * 1024);
+    d->n++; /* until on_ssl_free */
+    settle(d);
+    k->bev = bufferevent_openssl_socket_new(base, -1, ssl, BUFFEREVENT_SSL_ACCEPTING,
+                                            BEV_OPT_CLOSE_ON_FREE);
+    if (k->bev == NULL) {
+        SSL_free(ssl);
+        return NULL;
+    }
+    bufferevent_openssl_set_allow_dirty_shutdown(k->bev, 1);
+    if (evbuffer_add_cb(bufferevent_get_input(k->bev), on_bytes, k) == NULL) {
+        bufferevent_free(k->bev);
+        return NULL;
+    }
+    return k->bev;
+}
+
+/* ---- requests ---- */
+
+/* Our name, with or without a port: it may be reached through another one. */
+static bool from_a_client(const struct door *d, struct evhttp_request *req)
+{
+    struct evkeyvalq *h = evhttp_request_get_input_headers(req);
+    const char *host = evhttp_find_header(h, "Host");
+    bool six = strchr(d->name, ':') != NULL;
+    size_t n = strlen(d->name);
+    if (evhttp_find_header(h, "Origin") || evhttp_find_header(h, "Sec-Fetch-Mode") || host == NULL)
+        return false;
+    if (six && *host++ != '[')
+        return false;
+    if (strncasecmp(host, d->name, n) != 0)
+        return false;
+    host += n;
+    if (six && *host++ != ']')
+        return false;
+    return *host == 0 || (*host == ':' && strspn(host + 1, "0123456789") == strlen(host + 1));
+}
+
+static const struct bearer *bearer_of(const struct door *d, struct evhttp_request *req)
+{
+    const char *said = evhttp_find_header(evhttp_request_get_input_headers(req), "Authorization");
+    return said && strncmp(said, "Bearer ", 7) == 0 ? bearer_check(d->api->bearers, said + 7)
+                                                    : NULL;
+}
+
+static struct knock *knock_of(const struct door *d, struct bufferevent *bev)
+{
+    SSL *ssl = bufferevent_openssl_get_ssl(bev);
+    return d && ssl ? SSL_get_ex_data(ssl, d->place) : NULL;
+}
+
+const char *door_token(const struct api *a, struct bufferevent *bev)
+{
+    const struct knock *k = knock_of(a->tls, bev);
+    return k ? k->token : "";
+}
+
+static void refuse(struct door *d, struct evhttp_request *req)
+{
+    struct evkeyvalq *h = evhttp_request_get_output_headers(req);
+    d->refused++;
+    evhttp_add_header(h, "WWW-Authenticate", "Bearer realm=\"durward\"");
+    evhttp_add_header(h, "Connection", "close");
+    api_refuse(req, 401, "token", "no token, or one that is not good (any more)");
+}
+
+static void let_in(struct door *d, struct evhttp_request *req, struct knock *k)
+{
+    snprintf(k->token, sizeof k->token, "%s", d->api->bearer->id);
+    api_route(d->api, req, DOOR_TLS);
+}
+
+static void on_request(struct evhttp_request *req, void *arg)
+{
+    struct door *d = arg;
+    struct evhttp_connection *conn = evhttp_request_get_connection(req);
+    struct knock *k = conn ? knock_of(d, evhttp_connection_get_bufferevent(conn)) : NULL;
+    if (k == NULL)
+        api_refuse(req, 403, "forbidden", "TLS only");
+    else if (!from_a_client(d, req))
+        api_refuse(req, 403, "forbidden", "the Host header must be the name of the certificate");
+    else if ((d->api->bearer = bearer_of(d, req)) == NULL)
+        refuse(d, req);
+    else
+        let_in(d, req, k);
+    d->api->bearer = NULL;
+}
+
+/* ---- the listener ---- */
+
+/* Each second: the certificate is kept fresh, streams end with their token, refusals are recorded
+ * (counted, so that nobody fills the log). */
+static void on_beat(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct door *d = arg;
+    char text[64];
+    if (d->waits == NULL)
+        d->waits = mint_client_get(d->mint, d->name, on_leaf, d);
+    streams_check(d->api);
+    if (d->refused) {
+        snprintf(text, sizeof text, "%u requests", d->refused);
+        controller_record(d->api->controller, "api", "token_refused", text);
+    }
+    d->refused = 0;
+}
+
+void door_signer(struct door *d, int fd)
+{
+    mint_client_attach(d->mint, fd);
+    on_beat(-1, 0, d);
+}
+
+static int make(struct door *d, int fd, struct err *err)
+{
+    struct event_base *base = d->api->controller->base;
+    struct timeval second = {1, 0};
+    d->place = SSL_get_ex_new_index(0, NULL, NULL, NULL, on_ssl_free);
+    d->tls = io_tls_server_ctx(false);
+    d->http = evhttp_new(base);
+    d->mint = mint_client_new(base, MINTS, MINTS, err);
+    d->listener = evconnlistener_new(
+        base, NULL, NULL, LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_CLOSE_ON_FREE | LEV_OPT_DISABLED, 0, fd);
+    d->beat = event_new(base, -1, EV_PERSIST, on_beat, d);
+    if (d->place < 0 || !d->tls || !d->http || !d->mint || !d->listener || !d->beat ||
+        event_add(d->beat, &second) < 0 || !evhttp_bind_listener(d->http, d->listener)) {
+        if (d->listener)
+            evconnlistener_free(d->listener);
+        else
+            evutil_closesocket(fd);
+        d->listener = NULL;
+        return err_set(err, ERR_INTERNAL, "cannot serve the API over TLS");
+    }
+    SSL_CTX_set_read_ahead(d->tls,
+                           0); /* libevent would not ask for a record that is here already */
+    SSL_CTX_set_cert_cb(d->tls, on_cert, d);
+    SSL_CTX_set_alpn_select_cb(d->tls, on_alpn, NULL);
+    evhttp_set_bevcb(d->http, on_accept, d);
+    evhttp_set_max_body_size(d->http, API_BODY_MAX);
+    evhttp_set_max_headers_size(d->http, API_HEAD_MAX);
+    evhttp_set_allowed_methods(d->http, API_METHODS);
+    evhttp_set_timeout(d->http, API_IDLE_SECONDS);
+    evhttp_set_gencb(d->http, on_request, d);
+    return 0;
+}
+
+int api_serve_tls(struct api *a, int fd, struct err *err)
+{
+    struct door *d = calloc(1, sizeof *d);
+    const struct config_listen *l = config_api(a->controller->config);
+    if (d == NULL || l == NULL) {
+        free(d);
+        evutil_closesocket(fd);
+        return err_set(err, ERR_INTERNAL, "cannot serve the API over TLS");
+    }
+    d->api = a;
+    a->tls = d;
+    d->name = strdup(l->name); /* the configuration may be replaced */
+    evutil_make_socket_nonblocking(fd);
+    return d->name ? make(d, fd, err) : err_set(err, ERR_INTERNAL, "out of memory");
+}
+
+void door_free(struct door *d)
+{
+    if (d == NULL)
+        return;
+    if (d->waits)
+        mint_client_cancel(d->waits);
+    d->listener = NULL; /* http's, if it was given to it */
+    if (d->http)
+        evhttp_free(d->http);
+    mint_client_free(d->mint);
+    SSL_CTX_free(d->tls);
+    if (d->beat)
+        event_free(d->beat);
+    free(d->name);
+    free(d);
+}

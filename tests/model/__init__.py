@@ -1,0 +1,1 @@
+"""What the API's document says sandboxes do, as a model, and random operations against it."""

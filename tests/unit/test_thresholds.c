@@ -1,0 +1,213 @@
+/* Thresholds over the log: what is counted, that windows slide, that everything is bounded; the
+ * logger's line and its word to the parent. */
+#include "audit_fixture.h"
+#include "tap_main.h"
+#include "thresholds.h"
+
+static const struct render_source gate = {
+    .channel = 7, .role = "gate", .sandbox = "sb-1", .policy = "coder"};
+
+static void note(struct thresholds *t, enum record_kind kind, const char *code, const char *host,
+                 const char *up, uint64_t counter, uint64_t now)
+{
+    struct record_view v = {.kind = kind, .counter = counter};
+    v.field[RF_CODE] = slice_str(code);
+    v.field[kind == RECORD_DNS || kind == RECORD_PACKET ? RF_TARGET : RF_AUTHORITY] =
+        slice_str(host);
+    v.field[RF_UP] = slice_str(up);
+    thresholds_note(t, &v, &gate, now);
+}
+
+static struct thresholds *one(enum notify_measure m, uint64_t limit, unsigned seconds,
+                              enum notify_then then)
+{
+    struct config_threshold c = {m, limit, seconds, then};
+    return thresholds_new(&c, 1);
+}
+
+static void slides(void)
+{
+    struct crossing x;
+    struct thresholds *t = one(NOTIFY_DENIED, 3, 100, NOTIFY_KILL);
+    note(t, RECORD_DENIED, "no_rule", "a", "", 1, 1000);
+    note(t, RECORD_DENIED, "no_rule", "a", "", 2, 1050);
+    note(t, RECORD_DENIED, "no_rule", "a", "", 3, 1111); /* the first is too long ago */
+    CU_ASSERT_FALSE(thresholds_take(t, &x));
+    note(t, RECORD_DENIED, "no_rule", "a", "", 4, 1112);
+    CU_ASSERT_FATAL(thresholds_take(t, &x));
+    CU_ASSERT(x.index == 0 && x.value == 3);
+    CU_ASSERT_STRING_EQUAL(x.sandbox, "sb-1");
+    CU_ASSERT_STRING_EQUAL(x.policy, "coder");
+    CU_ASSERT_STRING_EQUAL(x.request, "7-4");
+    CU_ASSERT_FALSE(thresholds_take(t, &x));
+    /* it does something, so it does it again when as much came again */
+    note(t, RECORD_DENIED, "no_rule", "a", "", 5, 1113);
+    note(t, RECORD_DENIED, "no_rule", "a", "", 6, 1113);
+    CU_ASSERT_FALSE(thresholds_take(t, &x));
+    note(t, RECORD_DENIED, "no_rule", "a", "", 7, 1113);
+    CU_ASSERT(thresholds_take(t, &x));
+    note(t, RECORD_DENIED, "no_rule", "a", "", 8, 900000); /* long silent */
+    CU_ASSERT_FALSE(thresholds_take(t, &x));
+    thresholds_free(t);
+}
+
+/* One that only notifies is told once a window. */
+static void quiet(void)
+{
+    struct crossing x;
+    struct thresholds *t = one(NOTIFY_FOREIGN, 1, 60, NOTIFY_ONLY);
+    note(t, RECORD_DENIED, "no_rule", "a", "", 1, 100);
+    CU_ASSERT_FALSE(thresholds_take(t, &x));
+    note(t, RECORD_DENIED, "foreign_credential", "a", "", 2, 100);
+    CU_ASSERT(thresholds_take(t, &x));
+    for (unsigned i = 0; i < 1000; i++)
+        note(t, RECORD_DENIED, "foreign_credential", "a", "", 3 + i, 101 + i / 20);
+    CU_ASSERT_FALSE(thresholds_take(t, &x));
+    note(t, RECORD_DENIED, "foreign_credential", "a", "", 2000, 160);
+    CU_ASSERT_FATAL(thresholds_take(t, &x));
+    CU_ASSERT_EQUAL(x.value, 1001); /* and says what was silent */
+    thresholds_free(t);
+}
+
+static void bytes(void)
+{
+    struct crossing x;
+    struct thresholds *t = one(NOTIFY_BYTES_UP, 1000, 600, NOTIFY_PAUSE);
+    note(t, RECORD_COMPLETED, "", "a", "400", 1, 10);
+    note(t, RECORD_PROGRESS, "", "a", "300", 2, 11);
+    note(t, RECORD_PROGRESS, "", "a", "500", 2, 71); /* in all, not in addition */
+    CU_ASSERT_FALSE(thresholds_take(t, &x));
+    note(t, RECORD_COMPLETED, "", "a", "600", 2, 90);
+    CU_ASSERT_FATAL(thresholds_take(t, &x));
+    CU_ASSERT_EQUAL(x.value, 1000);
+    note(t, RECORD_ABORTED, "", "a", "999", 3, 91);
+    note(t, RECORD_COMPLETED, "", "a", "999999999999999999999", 4, 91); /* no number */
+    CU_ASSERT_FALSE(thresholds_take(t, &x));
+    note(t, RECORD_ABORTED, "", "a", "9223372036854775807", 5, 91);
+    note(t, RECORD_ABORTED, "", "a", "9223372036854775807", 6, 91);
+    CU_ASSERT(thresholds_take(t, &x));
+    CU_ASSERT(thresholds_take(t, &x)); /* no sum turns over */
+    thresholds_free(t);
+}
+
+static void hosts(void)
+{
+    struct crossing x;
+    char name[32];
+    struct thresholds *t = one(NOTIFY_HOSTS, 3, 100, NOTIFY_ONLY);
+    for (unsigned i = 0; i < 100; i++)
+        note(t, RECORD_ADMITTED, "", i % 2 ? "a" : "b", "", i + 1, 10);
+    CU_ASSERT_FALSE(thresholds_take(t, &x));
+    note(t, RECORD_ADMITTED, "", "c", "", 200, 111); /* a and b are too long ago */
+    note(t, RECORD_ADMITTED, "", "a", "", 201, 112);
+    CU_ASSERT_FALSE(thresholds_take(t, &x));
+    note(t, RECORD_DENIED, "no_rule", "d", "", 202, 113);
+    CU_ASSERT_FATAL(thresholds_take(t, &x));
+    CU_ASSERT_EQUAL(x.value, 3);
+    for (unsigned i = 0; i < 1000; i++) {
+        snprintf(name, sizeof name, "h%u", i);
+        note(t, RECORD_ADMITTED, "", name, "", 300 + i, 114);
+    }
+    CU_ASSERT_FALSE(thresholds_take(t, &x)); /* quiet, and bounded */
+    thresholds_free(t);
+}
+
+static void measures(void)
+{
+    struct config_threshold list[] = {{NOTIFY_NAMES, 5, 60, 0},     {NOTIFY_PACKETS, 2, 60, 0},
+                                      {NOTIFY_CROSS, 1, 60, 0},     {NOTIFY_MISPLACED, 1, 60, 0},
+                                      {NOTIFY_REFLECTED, 1, 60, 0}, {NOTIFY_DENIED, 100, 60, 0}};
+    struct record_view many = {.kind = RECORD_DNS, .counter = 9};
+    struct crossing x;
+    struct thresholds *t = thresholds_new(list, ARRAY_LEN(list));
+    note(t, RECORD_DNS, "ok", "good.example", "", 1, 10);
+    note(t, RECORD_DNS, "denied", WIRE_SELFTEST_NAME, "", 2, 10);
+    many.field[RF_CODE] = SLICE("denied");
+    many.field[RF_TARGET] = SLICE("x.evil");
+    many.field[RF_COUNT] = SLICE("4");
+    thresholds_note(t, &many, &gate, 10);
+    CU_ASSERT_FALSE(thresholds_take(t, &x));
+    thresholds_note(t, &many, &gate, 10);
+    CU_ASSERT(thresholds_take(t, &x) && x.index == 0 && x.value == 8);
+    note(t, RECORD_PACKET, "", "udp 8.8.8.8:53", "", 3, 10);
+    note(t, RECORD_PACKET, "", "udp 8.8.8.8:53", "", 4, 10);
+    CU_ASSERT(thresholds_take(t, &x) && x.index == 1);
+    note(t, RECORD_DENIED, "cross_sandbox", "a", "", 5, 10);
+    CU_ASSERT(thresholds_take(t, &x) && x.index == 2);
+    note(t, RECORD_DENIED, "placeholder_in_path", "a", "", 6, 10);
+    CU_ASSERT(thresholds_take(t, &x) && x.index == 3);
+    note(t, RECORD_ABORTED, "secret_reflected", "a", "", 7, 10);
+    CU_ASSERT(thresholds_take(t, &x) && x.index == 4);
+    CU_ASSERT_FALSE(thresholds_take(t, &x));
+    thresholds_free(t);
+}
+
+/* Names that a conquered writer makes up push out who was silent longest, and no more is kept of
+ * crossings than there is room for; those that found none come with the next record. */
+static void bounded(void)
+{
+    struct crossing x;
+    unsigned taken = 0;
+    char name[32];
+    struct render_source injector = {
+        .channel = 8, .role = "injector", .sandbox = "", .policy = "p"};
+    struct record_view v = {.kind = RECORD_DENIED, .counter = 1};
+    struct thresholds *t = one(NOTIFY_DENIED, 1, 60, NOTIFY_KILL);
+    for (unsigned i = 0; i < 3 * THRESHOLDS_BOXES; i++) {
+        snprintf(name, sizeof name, "sb-%u", i);
+        v.field[RF_SANDBOX] = slice_str(name);
+        thresholds_note(t, &v, &injector, 10);
+    }
+    while (thresholds_take(t, &x))
+        taken++;
+    CU_ASSERT_EQUAL(taken, THRESHOLDS_PENDING);
+    thresholds_note(t, &v, &injector, 10);
+    CU_ASSERT(thresholds_take(t, &x));
+    CU_ASSERT_STRING_EQUAL(x.sandbox, name);
+    CU_ASSERT_EQUAL(x.value, 2);
+    thresholds_free(t);
+}
+
+static bool told(void *arg)
+{
+    return ((struct rig *)arg)->notices == 1;
+}
+
+static void logger_says_so(void)
+{
+    struct rig r;
+    struct fixture_lines lines;
+    struct record rec;
+    char *dir = fixture_dir();
+    fixture_thresholds.list[0] = (struct config_threshold){NOTIFY_DENIED, 2, 60, NOTIFY_PAUSE};
+    fixture_thresholds.n = 1;
+    rig_start(&r, dir, false, "");
+    CU_ASSERT_TRUE_FATAL(r.ready);
+    struct journal *j = rig_journal(&r, ROLE_GATE, "sb-1", false);
+    for (int i = 0; i < 3; i++) {
+        record_init(&rec, RECORD_DENIED, 0);
+        record_put_str(&rec, RF_CODE, "no_rule");
+        CU_ASSERT_EQUAL(journal_note(j, &rec), 0);
+    }
+    CU_ASSERT(rig_until(r.base, told, &r));
+    journal_free(j);
+    CU_ASSERT(rig_stop(&r));
+    fixture_read(dir, &lines);
+    CU_ASSERT_EQUAL(fixture_count2(&lines, "event", "threshold", "sandbox", "sb-1"), 1);
+    CU_ASSERT_EQUAL(
+        fixture_count2(&lines, "code", "denied", "detail", "limit 2 within 60 s; then pause"), 1);
+    fixture_lines_done(&lines);
+    fixture_remove(dir);
+}
+
+void tap_suites(void)
+{
+    CU_pSuite s = CU_add_suite("thresholds", NULL, NULL);
+    CU_add_test(s, "windows slide, and begin anew at a crossing", slides);
+    CU_add_test(s, "what only notifies is told once a window", quiet);
+    CU_add_test(s, "bytes, of what lasts, too; no sum turns over", bytes);
+    CU_add_test(s, "distinct hosts", hosts);
+    CU_add_test(s, "names, packets, signs", measures);
+    CU_add_test(s, "sandboxes and crossings are bounded", bounded);
+    CU_add_test(s, "the logger records it and tells the parent", logger_says_so);
+}

@@ -20,11 +20,13 @@ struct msg {
     unsigned nfds;
     unsigned next_fd; /* reading: the next to take */
     bool bad;         /* a put or get failed; sticky */
+    bool starved;     /* as memory was out, not for its size */
     bool lost;        /* received: descriptors were dropped, as we had no room for them */
 };
 
 void msg_init(struct msg *m, uint16_t type);
-/* For reading fields that lie elsewhere and stay there as long as the message is used; no msg_done. */
+/* For reading fields that lie elsewhere and stay there as long as the message is used; no msg_done.
+ */
 void msg_view(struct msg *m, uint16_t type, struct slice fields);
 /* Closes descriptors that nobody took; wipes the body. */
 void msg_done(struct msg *m);

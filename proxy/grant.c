@@ -41,105 +41,10 @@ void grant_release(struct grant *g)
     free(g);
 }
 
-static void record_request(struct grant *g, struct record *r, enum record_kind kind)
-{
-    char text[HOST_TEXT_MAX + 16];
-    struct buf shape;
-    record_init(r, kind, g->counter);
-    record_put_str(r, RF_SCHEME, scheme_name(g->authority.scheme));
-    record_put_str(r, RF_AUTHORITY, authority_text(&g->authority, text, sizeof text));
-    record_put(r, RF_METHOD, g->head.method);
-    record_put(r, RF_PATH, fill_hides_path(&g->fill) ? SLICE("[placeholder]") : g->head.path);
-    if (g->head.has_query) {
-        buf_init(&shape, 1024);
-        guard_query_shape(g->head.query, &shape);
-        record_put(r, RF_QUERY, buf_slice(&shape));
-        buf_free(&shape);
-    }
-    if (g->decided.rule)
-        record_put_str(r, RF_RULE, g->decided.rule->text);
-    if (g->decided.credential)
-        record_put_str(r, RF_CREDENTIAL, g->decided.credential->secret);
-    record_put_str(r, RF_ENTRY, g->entry);
-    record_put_str(r, RF_SANDBOX, g->decided.sandbox);
-}
-
-void grant_tell_fail(struct grant *g, unsigned status, const char *code)
-{
-    char id[48] = "-";
-    if (g->counter)
-        journal_id(g->injector->journal, g->counter, id, sizeof id);
-    struct front f = g->relay.front;
-    grant_set_state(g, G_DONE);
-    stream_retry(&f, g->retry);
-    grant_release(g);
-    f.ops->fail(f.self, status, code, id);
-}
-
-static void on_denied_recorded(void *arg, bool ok)
-{
-    struct grant *g = arg;
-    g->wait = NULL;
-    if (ok)
-        grant_tell_fail(g, g->refuse_status, g->refuse_code);
-    else
-        grant_tell_fail(g, 503, "audit_unwritable");
-}
-
-void grant_deny(struct grant *g, unsigned status, const char *code, const char *detail)
-{
-    struct record r;
-    g->refuse_status = status;
-    g->refuse_code = code;
-    grant_set_state(g, G_RECORDING);
-    g->counter = journal_next(g->injector->journal);
-    record_request(g, &r, RECORD_DENIED);
-    record_put_str(&r, RF_CODE, code);
-    record_put_u64(&r, RF_STATUS, status);
-    record_put_str(&r, RF_DETAIL, detail);
-    struct journal_wait *w = journal_append(g->injector->journal, &r, on_denied_recorded, g);
-    if (w)
-        g->wait = w;
-}
-
-/* How often the reply held the secret. */
-uint64_t grant_hits(const struct grant *g)
-{
-    return g->head_hits + g->frames.hits + (g->scrub ? scrub_hits(g->scrub) : 0);
-}
-
-void grant_end_record(struct grant *g, enum record_kind kind, const char *code)
-{
-    struct record r;
-    if (!g->admitted)
-        return;
-    g->admitted = false;
-    if (grant_hits(g) > 0 && g->decided.rule->on_reflect == REFLECT_KILL)
-        holds_kill(g->injector->holds, g->decided.sandbox, "a secret came back in a reply");
-    tunnel_verdict(g->relay.tunnel, &kind, &code);
-    meter_add(METER_SCRUB_HITS, grant_hits(g));
-    if (kind == RECORD_COMPLETED && grant_hits(g) > 0)
-        code = "secret_reflected";
-    relay_record(&g->relay, &r, kind, g->counter, code);
-    if (grant_hits(g) > 0)
-        record_put_u64(&r, RF_COUNT, grant_hits(g));
-    const struct origin_facts *facts = g->origin ? origin_facts(g->origin) : &g->facts;
-    origin_record(facts, relay_begun(&g->relay), &r);
-    journal_note(g->injector->journal, &r);
-}
-
 /* From a call of the front, to which nothing may be answered before it returns. */
 static void later(struct grant *g)
 {
     event_active(g->later, EV_TIMEOUT, 0);
-}
-
-static void on_upload_failed(void *self, unsigned status, const char *code)
-{
-    struct grant *g = self;
-    g->refuse_status = status;
-    g->refuse_code = code;
-    later(g);
 }
 
 /* ---- filling ---- */
@@ -175,41 +80,11 @@ static int fill(struct grant *g)
     return r;
 }
 
-/* The sandbox whose captured key signs; "": the key is a configured one. */
-static const char *key_owner(const struct grant *g)
-{
-    return g->decided.credential->captured ? g->decided.sandbox : "";
-}
-
-/* The origin, behind what signs chunks where there are such. -1: memory, with nothing opened. */
-static int open_back(struct grant *g, const char *key, const char *id)
-{
-    struct injector *i = g->injector;
-    struct front f = {&grant_front_ops, g};
-    if (fill_chunks(&g->fill)) {
-        struct aws_upload_owner owner = {on_upload_failed, relay_wanted, g};
-        const struct aws_claim *c = &g->fill.claim;
-        g->upload = aws_upload_new(owner, i->secrets, g->decided.credential->secret, key_owner(g),
-                                   g->fill.key_id, &g->fill.scope, g->fill.signature, c->decoded,
-                                   c->trailer[0] ? c->trailer : NULL, &i->gathered);
-        if (g->upload == NULL)
-            return -1;
-    }
-    g->origin =
-        origin_open(&i->origin, i->dial, f, &g->authority, &g->head, key, id, g->token, g->cert);
-    return g->origin ? 0 : -1;
-}
-
-static struct back back_of(struct grant *g)
-{
-    struct back origin = origin_back(g->origin);
-    return g->upload ? aws_upload_back(g->upload, origin) : origin;
-}
-
 static void open_origin(struct grant *g)
 {
     char id[48], key[HOST_TEXT_MAX + 320], text[HOST_TEXT_MAX + 16];
     struct injector *i = g->injector;
+    struct front f = {&grant_front_ops, g};
     if (fill(g) < 0) {
         grant_end_record(g, RECORD_ABORTED, "fill");
         grant_tell_fail(g, 503, "fill");
@@ -219,7 +94,10 @@ static void open_origin(struct grant *g)
     snprintf(key, sizeof key, "%s|%s|%u.%u|%s|%s", g->decided.sandbox, i->name, i->generation,
              i->epoch, g->decided.credential ? g->decided.credential->secret : "",
              authority_text_port(&g->authority, text, sizeof text));
-    if (open_back(g, key, id) < 0) {
+    if (grant_upload_begin(g) == 0)
+        g->origin = origin_open(&i->origin, i->dial, f, &g->authority, &g->head, key, id, g->token,
+                                g->cert);
+    if (g->origin == NULL) {
         grant_end_record(g, RECORD_ABORTED, "memory");
         grant_tell_fail(g, 503, "memory");
         return;
@@ -229,7 +107,7 @@ static void open_origin(struct grant *g)
     grant_set_state(g, G_OPEN);
     relay_admitted(&g->relay, i->base, i->limits.progress_seconds, i->journal, g->counter);
     if (g->body.state == GATHER_OFF) {
-        relay_open(&g->relay, back_of(g));
+        relay_open(&g->relay, grant_upload_back(g));
         return;
     }
     g->relay.back = origin_back(g->origin);
@@ -253,7 +131,7 @@ static void admit(struct grant *g)
     struct record r;
     grant_set_state(g, G_RECORDING);
     g->counter = journal_next(g->injector->journal);
-    record_request(g, &r, RECORD_ADMITTED);
+    grant_record_request(g, &r, RECORD_ADMITTED);
     record_put_str(&r, RF_CODE, "ok");
     if (g->approval[0])
         record_put_str(&r, RF_DETAIL, g->approval);
@@ -290,8 +168,8 @@ static void sign(struct grant *g)
     struct secret *token = blank < 0 ? NULL : secret_new(v.p + blank + 1, v.n - (size_t)blank - 1);
     secret_unref(g->value);
     g->value = token;
-    w = aws ? secret_client_sign(g->injector->secrets, c->secret, key_owner(g), g->fill.key_id,
-                                 &g->fill.scope, on_signed, g)
+    w = aws ? secret_client_sign(g->injector->secrets, c->secret, grant_key_owner(g),
+                                 g->fill.key_id, &g->fill.scope, on_signed, g)
             : secret_client_sign_text(g->injector->secrets, c->secret, 0,
                                       buf_slice(&g->fill.text.text), on_signed, g);
     if (w)
@@ -559,7 +437,7 @@ static void note_given_up(struct grant *g, const char *code)
     struct record r;
     if (g->counter == 0)
         g->counter = journal_next(g->injector->journal);
-    record_request(g, &r, RECORD_DENIED);
+    grant_record_request(g, &r, RECORD_DENIED);
     record_put_str(&r, RF_CODE, code);
     journal_note(g->injector->journal, &r);
 }

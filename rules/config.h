@@ -136,6 +136,8 @@ struct limits {
     unsigned names;             /* synthetic DNS names of a sandbox */
 };
 
+enum { CONFIG_SECRETS_MAX = 512 }; /* and the logins of their stores */
+
 enum { CONFIG_PIDS = 4096 }; /* processes and threads of a sandbox when nothing is said */
 
 enum { CONFIG_SOCKET_MAX = 107, CONFIG_ENGINE_IMAGE_MAX = 255 };

@@ -78,7 +78,8 @@ struct condition {
     size_t n_values;
 };
 
-/* A field of a JSON, form or XML reply that becomes a secret of the sandbox: what it gets is the placeholder. */
+/* A field of a JSON, form or XML reply that becomes a secret of the sandbox: what it gets is the
+ * placeholder. */
 struct capture {
     const char *path; /* "token", "objects.*.actions.*.header.Authorization" */
     const char *secret;

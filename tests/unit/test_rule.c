@@ -468,9 +468,9 @@ static void bad_credentials(void)
          "needs TLS");
     says("{'allow':'a.com','capture':{'a':'s'}}", "goes with 'with'");
     says("{'allow':'a.com'," S ",'capture':{}}", "1 to 8 fields");
-    says("{'allow':'a.com'," S ",'capture':{'a..b':'s'}}", "not a field of a JSON reply");
-    says("{'allow':'a.com'," S ",'capture':{'a.':'s'}}", "not a field of a JSON reply");
-    says("{'allow':'a.com'," S ",'capture':{'*x':'s'}}", "not a field of a JSON reply");
+    says("{'allow':'a.com'," S ",'capture':{'a..b':'s'}}", "not a field of a reply");
+    says("{'allow':'a.com'," S ",'capture':{'a.':'s'}}", "not a field of a reply");
+    says("{'allow':'a.com'," S ",'capture':{'*x':'s'}}", "not a field of a reply");
     says("{'allow':'a.com'," S ",'websocket':true,'capture':{'a':'s'}}", "whole replies");
     says("{'allow':'a.com','with':{'baerer':'s'}}", "did you mean 'bearer'?");
     says("{'allow':'a.com','with':'s'}", "must be a mapping");

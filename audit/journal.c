@@ -3,6 +3,7 @@
 #include "ipc.h"
 #include "stamp.h"
 #include "wire.h"
+#include "peer.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -40,6 +41,7 @@ struct journal_wait {
 };
 
 struct journal {
+    struct ipc *parent; /* told of a channel that ended; NULL: nobody is */
     struct event_base *base;
     bool synced;
     enum journal_state state;
@@ -183,6 +185,7 @@ static void detach(struct journal *j)
 static void on_closed(struct ipc *ch UNUSED, const char *why UNUSED, void *arg)
 {
     detach(arg);
+    peer_lost(((struct journal *)arg)->parent, ROLE_LOGGER);
 }
 
 static int on_journal(struct journal *j, struct msg *m)
@@ -241,6 +244,11 @@ static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
     default:
         return -1;
     }
+}
+
+void journal_lost_to(struct journal *j, struct ipc *parent)
+{
+    j->parent = parent;
 }
 
 void journal_attach(struct journal *j, int logger_fd)

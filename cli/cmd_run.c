@@ -210,9 +210,14 @@ static int run_it(const struct config *c, const char *file, const struct run_opt
     static struct run_result result;
     pid_t pid;
     int channel;
-    if (launch_parent(file, c, &pid, &channel, err) < 0)
+    struct run_publish *publish = run_publish_open(&o->publish, err);
+    if (err->code != ERR_NONE)
         return EXIT_DURWARD_FAILED;
-    run_session(channel, r, &result);
+    if (launch_parent(file, c, &pid, &channel, err) < 0) {
+        run_publish_free(publish);
+        return EXIT_DURWARD_FAILED;
+    }
+    run_session(channel, r, publish, &result);
     launch_ended(pid);
     if (o->json)
         print_json(&result);

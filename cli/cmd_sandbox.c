@@ -156,7 +156,8 @@ static int put_port(const struct command *cmd, json_t *body, const char *text)
     uint64_t port;
     const char *last = strrchr(text, ':');
     size_t n = last ? (size_t)(last - text) : 0;
-    if (slice_u64(slice_str(last ? last + 1 : text), 65535, &port) < 0 || port == 0 || n > 80)
+    if (slice_u64(slice_str(last ? last + 1 : text), 65535, &port) < 0 || port == 0 || n > 80 ||
+        last == text)
         return args_usage(cmd, "--publish: %s is not [[ADDRESS:]PORT:]PORT", text);
     bool bare = memchr(text, ':', n) == NULL;
     snprintf(address, sizeof address, "%s%.*s%s", bare ? "127.0.0.1:" : "", (int)n, text,

@@ -12,7 +12,8 @@ enum {
     OPT_WORKDIR,
     OPT_BACKEND,
     OPT_IMAGE,
-    OPT_ASK
+    OPT_ASK,
+    OPT_PUBLISH
 };
 
 const struct arg_option run_arg_options[] = {
@@ -23,6 +24,7 @@ const struct arg_option run_arg_options[] = {
     {OPT_BIND, "bind", "HOST[:IN][:ro]", "make a directory or file of the host visible inside"},
     {OPT_NO_BIND, "no-bind", NULL, "do not bind the current directory"},
     {OPT_WORKDIR, "workdir", "DIR", "bind DIR in place of the current directory, and start there"},
+    {OPT_PUBLISH, "publish", "[[ADDR:]H:]S", "reach its port S at H of this host (127.0.0.1)"},
     {OPT_BACKEND, "backend", "NAME", "what makes the sandbox: bwrap or docker"},
     {OPT_IMAGE, "image", "NAME", "an imported image in place of the host's /usr; an engine's"},
     {OPT_ASK, "ask", NULL, "ask on the terminal about what an ask rule holds"},
@@ -35,6 +37,7 @@ void run_options_done(struct run_options *o)
     strlist_done(&o->allow);
     strlist_done(&o->secret);
     strlist_done(&o->binds);
+    strlist_done(&o->publish);
     strlist_done(&o->env);
 }
 
@@ -113,6 +116,8 @@ static int take(const struct command *cmd, struct run_options *o, int id, const 
         return add_secret(cmd, o, v);
     case OPT_ALLOW:
         return add_to(cmd, &o->allow, v, "allow");
+    case OPT_PUBLISH:
+        return add_to(cmd, &o->publish, v, "publish");
     case OPT_BIND:
         return add_to(cmd, &o->binds, v, "bind");
     default:
@@ -120,30 +125,12 @@ static int take(const struct command *cmd, struct run_options *o, int id, const 
     }
 }
 
-static bool planned(int argc, char **argv, const char **flag)
-{
-    static const char *const flags[] = {"--publish"};
-    for (int i = 1; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++)
-        for (size_t k = 0; k < ARRAY_LEN(flags); k++) {
-            size_t n = strlen(flags[k]);
-            *flag = flags[k];
-            if (strncmp(argv[i], *flag, n) == 0 && (argv[i][n] == 0 || argv[i][n] == '='))
-                return true;
-        }
-    return false;
-}
-
 int run_options_read(const struct command *cmd, int argc, char **argv, struct run_options *o,
                      int *code)
 {
     struct args a = {.cmd = cmd, .argc = argc, .argv = argv, .in_order = true};
-    const char *flag;
     int id;
     *o = (struct run_options){0};
-    if (planned(argc, argv, &flag)) {
-        *code = args_usage(cmd, "%s is not built yet (planned)", flag);
-        return -1;
-    }
     while ((id = args_next(&a)) != ARGS_END) {
         *code = id == ARGS_STOP ? a.exit_code : take(cmd, o, id, a.value);
         if (id == ARGS_STOP || *code != EXIT_OK)

@@ -8,11 +8,11 @@
 extern const struct arg_option run_arg_options[];
 
 struct run_options {
-    const char *config;                       /* -c, or NULL */
-    const char *policy;                       /* or NULL */
-    const char *workdir;                      /* or NULL */
-    const char *backend, *image;              /* or NULL */
-    struct strlist allow, secret, binds, env; /* as given; env is complete "K=V" */
+    const char *config;                                /* -c, or NULL */
+    const char *policy;                                /* or NULL */
+    const char *workdir;                               /* or NULL */
+    const char *backend, *image;                       /* or NULL */
+    struct strlist allow, secret, binds, publish, env; /* as given; env is complete "K=V" */
     bool no_bind, ask, json;
     int argc; /* CMD... */
     char **argv;

@@ -26,7 +26,8 @@ struct session {
     struct run_request *request;
     struct run_result *result;
     struct run_stdio stdio;
-    struct run_ask *ask; /* NULL: nobody is asked */
+    struct run_ask *ask;         /* NULL: nobody is asked */
+    struct run_publish *publish; /* NULL: nothing is published */
     struct event *signals[SIGNALS];
     bool ended; /* W_RUN_EXIT, or a failure: only output is still to be written */
     double last_int;
@@ -216,6 +217,8 @@ static int on_controller(struct ipc *ch, struct msg *m, void *arg)
         return on_started(s, m);
     if (m->type == W_HELD || m->type == W_HELD_OVER)
         return s->ask ? run_ask_message(s->ask, ch, m) : -1;
+    if (m->type == W_RUN_CONNECTED)
+        return s->publish ? run_publish_message(s->publish, m) : -1;
     return m->type == W_RUN_EXIT ? on_exit_message(s, m) : -1;
 }
 
@@ -224,6 +227,8 @@ static void on_controller_closed(struct ipc *ch, const char *why UNUSED, void *a
     struct session *s = arg;
     ipc_free(ch);
     s->controller = NULL;
+    if (s->publish)
+        run_publish_stop(s->publish);
     if (!s->ended)
         fail(s, "the controller is gone; the sandbox was ended");
 }
@@ -248,6 +253,8 @@ static void send_run(struct session *s)
     run_request_put(s->request, &m);
     if (ipc_send(s->controller, &m) < 0)
         fail(s, "the command and its environment are too long (96 KiB together)");
+    else if (s->publish && run_publish_begin(s->publish, s->base, s->controller) < 0)
+        fail(s, "the ports cannot be published");
 }
 
 /* ---- the parent's channel ---- */
@@ -318,6 +325,7 @@ static struct event_base *make_base(void)
 static void session_done(struct session *s)
 {
     run_ask_free(s->ask);
+    run_publish_free(s->publish);
     terminal_restore();
     run_stdio_done(&s->stdio);
     for (size_t i = 0; i < SIGNALS; i++)
@@ -329,14 +337,16 @@ static void session_done(struct session *s)
         event_base_free(s->base);
 }
 
-void run_session(int channel, struct run_request *r, struct run_result *ret)
+void run_session(int channel, struct run_request *r, struct run_publish *publish,
+                 struct run_result *ret)
 {
-    struct session s = {.request = r, .result = ret, .base = make_base()};
+    struct session s = {.request = r, .result = ret, .publish = publish, .base = make_base()};
     signal(SIGPIPE, SIG_IGN);
     ret->status = EXIT_DURWARD_FAILED;
     snprintf(ret->text, sizeof ret->text, "cannot start");
     if (s.base == NULL) {
         close(channel);
+        run_publish_free(publish);
         return;
     }
     r->tty = run_stdio_is_terminal();

@@ -4,6 +4,7 @@
 
 #include "denials.h"
 #include "run.h"
+#include "run_publish.h"
 
 struct run_result {
     uint32_t status;  /* exit status as DESIGN §4 */
@@ -13,7 +14,9 @@ struct run_result {
 };
 
 /* channel: our end of the parent's descriptor 3 (taken over). The request's descriptors are filled
- * in here. Returns when the sandbox is gone and its output written. */
-void run_session(int channel, struct run_request *r, struct run_result *ret);
+ * in here. publish: taken over, or NULL. Returns when the sandbox is gone and its output written.
+ */
+void run_session(int channel, struct run_request *r, struct run_publish *publish,
+                 struct run_result *ret);
 
 #endif

@@ -57,7 +57,10 @@ static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
     if (m->type == W_DECIDE)
         return approvals_client_message(cl->controller->approvals, cl, m);
     if (cl->sandbox == NULL) /* before W_RUN, or after W_RUN_EXIT crossed it on the way */
-        return m->type == W_RUN_SIGNAL || m->type == W_RUN_WINSIZE ? 0 : -1;
+        return m->type == W_RUN_SIGNAL || m->type == W_RUN_WINSIZE || m->type == W_RUN_CONNECT ||
+                       m->type == W_RUN_PUBLISHED
+                   ? 0
+                   : -1;
     return sandbox_client_message(cl->sandbox, m);
 }
 

@@ -395,10 +395,60 @@ static int client_signal(struct sandbox *s, uint32_t sig)
     return 0;
 }
 
+void sandbox_connected(struct sandbox *s, uint32_t number, int fd)
+{
+    struct msg m;
+    if (s->client == NULL) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    msg_init(&m, W_RUN_CONNECTED);
+    msg_put_u32(&m, number);
+    msg_put_u8(&m, fd >= 0);
+    if (fd >= 0)
+        msg_put_fd(&m, fd);
+    ipc_send(s->client, &m);
+}
+
+static int client_connect(struct sandbox *s, struct msg *m)
+{
+    uint32_t number, port;
+    struct msg ask;
+    if (msg_get_u32(m, &number) < 0 || msg_get_u32(m, &port) < 0 || msg_end(m) < 0 || number == 0 ||
+        port == 0 || port > 65535)
+        return -1;
+    if (s->state != SANDBOX_RUNNING) {
+        sandbox_connected(s, number, -1);
+        return 0;
+    }
+    msg_init(&ask, W_INIT_CONNECT);
+    msg_put_u32(&ask, number);
+    msg_put_u32(&ask, port);
+    ipc_send(s->init, &ask);
+    return 0;
+}
+
+static int client_published(struct sandbox *s, struct msg *m)
+{
+    uint32_t port;
+    char address[64], text[96];
+    if (msg_get_str(m, address, sizeof address) < 0 || msg_get_u32(m, &port) < 0 ||
+        msg_end(m) < 0 || port > 65535)
+        return -1;
+    snprintf(text, sizeof text, "%s to %u", address, (unsigned)port);
+    tell(s, "port_published", text);
+    return 0;
+}
+
 int sandbox_client_message(struct sandbox *s, struct msg *m)
 {
     uint32_t a, b;
     switch (m->type) {
+    case W_RUN_CONNECT:
+        return client_connect(s, m);
+    case W_RUN_PUBLISHED:
+        return client_published(s, m);
     case W_RUN_SIGNAL:
         if (msg_get_u32(m, &a) < 0 || msg_end(m) < 0)
             return -1;

@@ -37,6 +37,8 @@ void sandbox_on_gate_closed(struct ipc *ch, const char *why, void *arg);
 /* Steps that those messages bring about. */
 int sandbox_exec(struct sandbox *s);
 void sandbox_started(struct sandbox *s, int pty);
+/* To whoever asked by W_RUN_CONNECT; fd -1: there is none. */
+void sandbox_connected(struct sandbox *s, uint32_t number, int fd);
 void sandbox_running(struct sandbox *s);    /* a kept one */
 void sandbox_last_words(struct sandbox *s); /* ENDING: the gate has told its last counts */
 

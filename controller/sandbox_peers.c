@@ -67,12 +67,30 @@ static int on_self_test(struct sandbox *s, struct msg *m)
     return 0;
 }
 
+/* Of a connection (W_INIT_CONNECT): a socket, whatever it leads to. */
+static int on_connection(struct sandbox *s, uint32_t number, struct msg *m)
+{
+    int fd = -1;
+    uint32_t n;
+    if (s->state != SANDBOX_RUNNING || msg_get_u32(m, &n) < 0 || n != 1 || msg_get_fd(m, &fd) < 0)
+        return -1;
+    if (msg_end(m) < 0) {
+        close(fd);
+        return -1;
+    }
+    sandbox_connected(s, number, fd);
+    return 0;
+}
+
 static int on_started(struct sandbox *s, struct msg *m)
 {
     int fd = -1;
     uint32_t number, n;
-    if (s->state != SANDBOX_READY || !s->tested || msg_get_u32(m, &number) < 0 || number != 0 ||
-        msg_get_u32(m, &n) < 0 || n != (s->plan.request.tty ? 1 : 0) ||
+    if (!s->tested || msg_get_u32(m, &number) < 0)
+        return -1;
+    if (number)
+        return on_connection(s, number, m);
+    if (s->state != SANDBOX_READY || msg_get_u32(m, &n) < 0 || n != (s->plan.request.tty ? 1 : 0) ||
         (n && msg_get_fd(m, &fd) < 0))
         return -1;
     if (msg_end(m) < 0 || (fd >= 0 && !is_pty_master(fd))) {
@@ -88,10 +106,13 @@ static int on_exit_message(struct sandbox *s, struct msg *m)
 {
     uint32_t number, status;
     char text[DETAIL_MAX];
-    if (!s->tested || msg_get_u32(m, &number) < 0 || number != 0 || msg_get_u32(m, &status) < 0 ||
+    if (!s->tested || msg_get_u32(m, &number) < 0 || msg_get_u32(m, &status) < 0 ||
         msg_get_str(m, text, sizeof text) < 0 || msg_end(m) < 0 || status > 255)
         return -1;
-    sandbox_end(s, status, text);
+    if (number == 0)
+        sandbox_end(s, status, text);
+    else if (s->state == SANDBOX_RUNNING)
+        sandbox_connected(s, number, -1);
     return 0;
 }
 

@@ -25,6 +25,7 @@ enum wire_type {
     W_PEER_GONE = 7, /* P→role: channel:u32; forget it */
     W_PORT_OPEN = 9, /* C→P: req:u32, address:str (IP), port:u32 (0: any free one): listen there */
     W_PORT_OPENED = 10, /* P→C: req:u32, ok:u8, text:str ("127.0.0.1:8080", or why not), fd if ok */
+    W_LOST = 9,         /* role→P: kind:u8(enum role): the channel to it ended here */
     W_REVOKED = 8,      /* C→P, P→G D I: tokens that are good no longer; see proxy/revoked.h */
 
     /* W_INIT of each role:
@@ -107,8 +108,8 @@ enum wire_type {
     W_SECRET_STALE = 52, /* V→I: name:str; forget it */
     W_SIGN = 56,      /* I→V: req:u32, name:str, sandbox:str (whose captured one it is; else ""),
                          key_id:str, time:str, region:str, service:str,      hash:str, text:u8 (what it
-                         is of;      secrets/aws_sign.h), previous:str      (signature of the request or chunk
-                         before; ""      for a request) */
+                         is of;      secrets/aws_sign.h), previous:str      (signature of the request or
+                         chunk      before; ""      for a request) */
     W_SIGN_TEXT = 59, /* I→V: req:u32, name:str, scheme:u32 (of TLS, else 0), text:bytes */
     W_SIGNED = 57,    /* V→I: req:u32, ok:u8, signature:bytes or text */
     W_CAPTURE = 155,  /* I→V: req:u32, sandbox:str, n × (path:str, secret:str, placeholder:str),
@@ -184,11 +185,14 @@ enum wire_type {
                             n × (code:str, target:str, count:u32) denials, sandbox:str */
     W_RUN_SIGNAL = 123,  /* CLI→C: signal:u32 */
     W_RUN_WINSIZE = 124, /* CLI→C: rows:u32, cols:u32 */
-    W_HELD = 127,        /* C→CLI: a request waits for its user; see controller/approvals.h */
-    W_HELD_OVER = 128,   /* C→CLI: id:str: no answer is needed any more */
-    W_DECIDE = 129,      /* CLI→C: id:str, allow:u8 */
-    W_RELOAD = 125,      /* C→P: {}; P→C: ok:u8, text:str */
-    W_STATUS = 126,      /* C→P: {}; P→C: n × (role:str, pid:u32, sandbox:str) */
+    W_RUN_PUBLISHED = 130, /* CLI→C: address:str, port:u32: that port inside is reached there */
+    W_RUN_CONNECT = 131,   /* CLI→C: number:u32 (not 0), port:u32: a connection to it */
+    W_RUN_CONNECTED = 132, /* C→CLI: number:u32, ok:u8, fd if ok */
+    W_HELD = 127,          /* C→CLI: a request waits for its user; see controller/approvals.h */
+    W_HELD_OVER = 128,     /* C→CLI: id:str: no answer is needed any more */
+    W_DECIDE = 129,        /* CLI→C: id:str, allow:u8 */
+    W_RELOAD = 125,        /* C→P: {}; P→C: ok:u8, text:str */
+    W_STATUS = 126,        /* C→P: {}; P→C: n × (role:str, pid:u32, sandbox:str) */
 
     /* ---- controller (outside) ↔ durward-init (inside) ----
      * number:u32 names a command; the controller chooses it and uses none twice. */

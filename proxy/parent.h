@@ -44,6 +44,8 @@ struct child {
     struct ipc *ch;
     struct timespec started;
     unsigned quick_deaths;
+    time_t lost_second;   /* of the channels it lost, */
+    unsigned lost;        /* so many in that second */
     struct event *again;  /* restart timer */
     struct meters meters; /* as it reported last */
     TAILQ_ENTRY(child) link;
@@ -141,6 +143,9 @@ void parent_init_waiting(struct parent *p);
 void parent_wire(struct parent *p, struct child *a, struct child *b, const char *sandbox,
                  const char *policy, bool token);
 void parent_rewire(struct child *c); /* all wires of c whose other end is there */
+/* W_LOST: the wires of c to that role are made anew, where both ends live. A role that died is
+ * wired when it is started again. 0, or -1 for a bad message. */
+int parent_lost(struct child *c, struct msg *m);
 void parent_wire_gate(struct parent *p, const struct sandbox *s);
 /* Dialer and injectors of its policies, those that it has not yet. */
 void parent_wire_policies(struct parent *p, const struct sandbox *s);

@@ -6,9 +6,11 @@
 #include "peer.h"
 #include "wire.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* What the vault may give to the far end: to the dialer the upstream proxy's password alone. */
 static void put_secret_list(struct parent *p, struct buf *out, const struct wire *w)
@@ -163,6 +165,31 @@ void parent_rewire(struct child *c)
     TAILQ_FOREACH(w, &c->parent->wires, link)
     if (w->a == c || w->b == c)
         connect_wire(c->parent, w);
+}
+
+/* Who loses more than this a second is started again. */
+enum { LOST_PER_SECOND = 64 };
+
+int parent_lost(struct child *c, struct msg *m)
+{
+    struct wire *w;
+    uint8_t kind;
+    struct timespec now;
+    if (msg_get_u8(m, &kind) < 0 || msg_end(m) < 0)
+        return -1;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (now.tv_sec != c->lost_second)
+        c->lost = 0;
+    c->lost_second = now.tv_sec;
+    if (++c->lost > LOST_PER_SECOND) {
+        proc_log("%s loses its channels again and again: it is started anew", c->tag);
+        kill(c->pid, SIGKILL);
+        return 0;
+    }
+    TAILQ_FOREACH(w, &c->parent->wires, link)
+    if ((w->a == c && w->b->role == kind) || (w->b == c && w->a->role == kind))
+        connect_wire(c->parent, w);
+    return 0;
 }
 
 void parent_unwire(struct child *c)

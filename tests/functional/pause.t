@@ -215,8 +215,8 @@ def deaths(t, d, c, freezer):
     d.daemon.wait()
     c.close()
     d.serve(save=False)
-    t.eq((c.show(asleep)["state"], c.show(still)["state"]), ("stopped", "stopped"),
-         "the whole daemon killed: both are stopped")
+    t.ok(tap.wait_for(lambda: (state_of(c, asleep), state_of(c, still)) == ("stopped", "stopped"), 10, 0.05),
+         "the whole daemon killed: both are stopped", state_of(c, asleep), state_of(c, still))
     t.ok(tap.wait_for(lambda: not [p for p in tap.descendants() if "/run/durward/init" in p[1]], 5),
          "and nothing of them runs", *["%d %s" % p for p in tap.descendants()])
     t.eq((c.read(still, "/workspace/b"), ticks(c, asleep) > 1), (BYTES, True), "their files are there")

@@ -5,10 +5,11 @@ import hashlib
 import os
 import signal
 import socket
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import api, scene, tap  # noqa: E402
+from harness import api, durward, scene, tap  # noqa: E402
 from harness.nginx import free_port  # noqa: E402
 
 BASE = "/v1/sandboxes"
@@ -108,6 +109,28 @@ def ends(t, d, c, box, at):
     c.delete(again)
 
 
+def run(t, d):
+    port = free_port()
+    p = t.popen(d.prefix + [durward.program(), "run", "-c", d.conf, "--no-bind", "--publish", "%d:8000" % port,
+                            "--", "python3", "-c", SERVER], env=d.env, cwd=d.work,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    at = "127.0.0.1:%d" % port
+    t.ok(up(at), "durward run --publish: it answers")
+    t.ok(talk(at, 8 << 20), "8 MiB both ways")
+    r = d.command("run", "-c", d.conf, "--no-bind", "--publish", "%d:1" % port, "--", "true")
+    t.ok(r.returncode == 125 and "in use" in r.stderr, "a port that is taken: 125 before anything starts", r.stderr)
+    r = [d.command("run", "-c", d.conf, "--publish", x, "--", "true").returncode for x in
+         ("0", "x:1", "1:2:3:4", "localhost:1:2", ":1", "70000:1")]
+    t.eq(r, [125] * 6, "what is no port is refused")
+    with socket.create_connection(("127.0.0.1", port), 5) as s:
+        s.settimeout(10)
+        p.terminate()
+        p.wait(10)
+        t.eq(talk(at), None, "its end ends it")
+    t.has(p.stderr.read().decode(), "port 8000 is published at " + at, "it says where")
+    t.ok(d.wait_records(1, "lifecycle", event="port_published"), "and it is on record")
+
+
 def main(t):
     s = scene.Scene(t)
     s.d.serve()
@@ -116,6 +139,7 @@ def main(t):
         c.delete(c.create(policy="coder")["id"])
     except api.Refused as e:
         raise tap.Skip("no sandbox can be made here: %s" % e)
+    t.part(run, t, s.d)
     box, at = published(t, s.d, c)
     t.part(lasts, t, s.d, c, box, at)
     t.part(ends, t, s.d, c, box, at)

@@ -113,12 +113,27 @@ def ended(w, b, role):
                  "%s killed: %s is stopped" % (role, b.id), rows(w))
 
 
-def aftermath(w, role, dead, box):
+def as_it_is(w, b):
+    """What it says of itself, once that agrees with whether it has processes."""
+    got = []
+
+    def true():
+        got[:] = [x["state"] for x in rows(w) or () if x["id"] == b.id]
+        alive = any(box_of(w, pid) is b for pid in of_sandbox(w, "bwrap"))
+        return got and got[0] in STEADY and alive == (got[0] != "stopped")
+    w.expect(tap.wait_for(true, BOUND, 0.03), "%s says whether it runs" % b.id, got)
+    b.state = got[0]
+
+
+def aftermath(w, role, dead, box, unsure=()):
+    """unsure: those that were in the middle of something, which may have been done once more."""
     settle(w, role, dead)
     if role in ("builder", "parent"):
         for b in w.boxes.values():
             if b.id in w.fading:
                 b.state = "stopped"
+            elif b in unsure:
+                as_it_is(w, b)
             else:
                 ended(w, b, role)
     elif box:
@@ -324,7 +339,7 @@ def kill_amid(w, role):
     if todo is None:
         return False
     method, target, body, judge = todo
-    pid = found[0][0]
+    pid, sure = found[0][0], [b for b in w.boxes.values() if b.id not in target]
     tap.wait_for(lambda: age(pid) > 1.1, 3, 0.05)
     wait = w.r.choice((0, 0.001, 0.003, 0.01, 0.03, 0.06))
     w.say("SIGKILL %s %.0f ms into %s" % (role, 1000 * wait, what.__name__))
@@ -335,17 +350,15 @@ def kill_amid(w, role):
     asked.join(BOUND + 5)
     w.c.close()
     settle(w, role, pid)
+    states = {b: b.state for b in sure}
     judge(asked)
-    aftermath(w, role, 0, None) if role != "parent" else reread(w)
+    unsure = [b for b in w.boxes.values() if b not in states]
+    if role == "parent":  # it has begun again, with what judge() asked for
+        for b in w.boxes.values():
+            b.state = "stopped" if b.id in w.fading else b.state
+            if b.id not in w.fading:
+                as_it_is(w, b)
+                w.expect(b in unsure or b.state == "stopped", "the daemon's end stops it", b.id, b.state)
+    else:
+        aftermath(w, role, 0, None, unsure)
     return True
-
-
-def reread(w):
-    """The daemon's end stops what ran; what was under way when it ended is told by its row."""
-    for b in w.boxes.values():
-        if b.id in w.fading:
-            b.state = "stopped"
-        elif b.state == "paused" or b.state == "running":
-            row = [x for x in rows(w) if x["id"] == b.id]
-            w.expect(row and row[0]["state"] in ("stopped", "running"), "%s after the daemon's end" % b.id, row)
-            b.state = row[0]["state"]

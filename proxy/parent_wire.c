@@ -7,9 +7,11 @@
 #include "secret_list.h"
 #include "wire.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 _Static_assert((int)CONFIG_SECRETS_MAX == (int)SECRET_LIST_MAX, "a policy may name every secret");
 
@@ -160,8 +162,8 @@ void parent_rewire(struct child *c)
         connect_wire(c->parent, w);
 }
 
-/* More than this a second is no accident: who lost it waits for a restart. */
-enum { LOST_PER_SECOND = 8 };
+/* Who loses more than this a second is started again. */
+enum { LOST_PER_SECOND = 64 };
 
 int parent_lost(struct child *c, struct msg *m)
 {
@@ -174,8 +176,11 @@ int parent_lost(struct child *c, struct msg *m)
     if (now.tv_sec != c->lost_second)
         c->lost = 0;
     c->lost_second = now.tv_sec;
-    if (++c->lost > LOST_PER_SECOND)
+    if (++c->lost > LOST_PER_SECOND) {
+        proc_log("%s loses its channels again and again: it is started anew", c->tag);
+        kill(c->pid, SIGKILL);
         return 0;
+    }
     TAILQ_FOREACH(w, &c->parent->wires, link)
     if ((w->a == c && w->b->role == kind) || (w->b == c && w->a->role == kind))
         connect_wire(c->parent, w);

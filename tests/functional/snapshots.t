@@ -3,12 +3,14 @@
 files, who is whose in placeholders, addresses and the audit log; and SIGKILLs of the controller and
 the builder while files are copied."""
 import concurrent.futures
+import ctypes
 import io
 import json
 import os
 import re
 import signal
 import socket
+import subprocess
 import sys
 import tarfile
 import time
@@ -249,13 +251,15 @@ def hostile(base):
         ("a directory of its own", "not of a snapshot", add(member("work/evil", data=b"x"))),
         ("a hard link that leads out", "'..'", add(member("root/h", tarfile.LNKTYPE, linkname="root/../../image"))),
         ("a hard link to a link", "no file of", add(sym, member("root/h", tarfile.LNKTYPE, linkname="root/out"))),
-        ("a hard link to the other part", "another part", add(member("usr/h", tarfile.LNKTYPE, linkname="root/workspace/b"))),
+        ("a hard link to the other part", "another part",
+         add(member("usr/h", tarfile.LNKTYPE, linkname="root/workspace/b"))),
         ("a device", "is a device", add(member("root/null", tarfile.CHRTYPE, devmajor=1, devminor=3))),
         ("a block device", "of no kind", add(member("root/disk", tarfile.BLKTYPE, devmajor=8, devminor=0))),
         ("a name twice", "exists", add(member("root/two"), member("root/two"))),
         ("a redirect of overlayfs", "not for a snapshot", add(member("root/d", tarfile.DIRTYPE, pax_headers={
             "SCHILY.xattr.user.overlay.redirect": "/etc"}))),
-        ("a capability", "not for a snapshot", add(member("root/f", pax_headers={"SCHILY.xattr.security.capability": "x"}))),
+        ("a capability", "not for a snapshot",
+         add(member("root/f", pax_headers={"SCHILY.xattr.security.capability": "x"}))),
         ("more bytes than there is room", "no room", add(member("root/s", pax_headers={
             "GNU.sparse.name": "root/s", "GNU.sparse.numblocks": "1",
             "GNU.sparse.size": str(1 << 50), "GNU.sparse.map": "0,0"}))),
@@ -275,7 +279,8 @@ def archives(t, s, c):
     box = c.create()["id"]
     c.write(box, "/workspace/b", BYTES)
     c.sh(box, SETUP)
-    c.sh(box, "rm -r /opt; mkdir /opt; echo x >/opt/new; printf 'a\\303\\244' >$(printf '\\303\\244'); chmod 500 deep; rm hole; truncate -s 5M hole; cat b >>hole; truncate -s 20M hole; "
+    c.sh(box, "rm -r /opt; mkdir /opt; echo x >/opt/new; printf 'a\\303\\244' >$(printf '\\303\\244'); chmod 500 deep; "
+              "rm hole; truncate -s 5M hole; cat b >>hole; truncate -s 20M hole; "
               "%s -c 'import os; os.setxattr(\"b\", \"user.who\", b\"me\\0\\377\")'" % "/usr/bin/python3")
     look = LOOK + ("; stat -c %b hole; ls /opt; cat $(printf '\\303\\244'); /usr/bin/python3 -c "
                    "'import os; print(os.getxattr(\"b\", \"user.who\"))'")
@@ -348,7 +353,7 @@ def killed_midway(t, d, c, whole):
         sock, head = half_an_import(d, "half", whole[:len(whole) // 2])
         t.has(head.decode(), " 101 ", "an import begins")
         tap.wait_for(lambda: any(x.startswith(".new-half-") for x in os.listdir(state)), 10, 0.05)
-        t.eq([s["state"] for s in c.ask("GET", SNAP)["snapshots"] if s["name"] == "half"], ["making"], "it is being made")
+        t.eq(c.ask("GET", SNAP + "/half")["state"], "making", "it is being made")
         if who == "client":
             sock.close()
         else:
@@ -442,6 +447,38 @@ def cli(t, d):
     t.has(d.command("completion", "bash").stdout, "snapshot restore fork", "completion has the verbs")
 
 
+def on_an_overlay(t):
+    """Where overlayfs lies below the state directory, as in a container. In mounts of our own."""
+    what = "a state directory on an overlay: one clear error"
+    if os.geteuid() != 0:
+        t.skip(what, "only root mounts one here")
+        return
+    if ctypes.CDLL(None).unshare(0x20000) != 0:
+        t.skip(what, "no mount namespace can be made here")
+        return
+    s = scene.Scene(t)
+    state = os.path.join(s.d.dir, "state")
+    os.makedirs(state, exist_ok=True)
+    st = os.stat(state)
+    low, up, work = (t.mkdir(x) for x in ("low", "up", "work"))
+    os.chown(up, st.st_uid, st.st_gid)
+    os.chmod(up, st.st_mode & 0o777)
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+    subprocess.run(["mount", "-t", "overlay", "overlay", "-o",
+                    "lowerdir=%s,upperdir=%s,workdir=%s" % (low, up, work), state], check=True)
+    try:
+        s.d.serve()
+        c = api.Api(s.d.socket)
+        try:
+            t.ok(False, what, c.create(policy="coder"))
+        except api.Refused as e:
+            t.has(str(e), "cannot be kept on an overlay", what)
+        c.close()
+        t.eq(s.d.stop(), 0, "its daemon ends well")
+    finally:
+        subprocess.run(["umount", "-l", state], check=True)
+
+
 def main(t):
     s = scene.Scene(t)
     s.d.policies["small"] = {"rules": [], "sandbox": {"disk": "32MiB"}}
@@ -463,6 +500,7 @@ def main(t):
     t.part(deaths, t, s.d, c)
     c.close()
     t.eq(s.d.stop(), 0, "the daemon ends well")
+    t.part(on_an_overlay, t)
 
 
 tap.run(main, timeout=200)

@@ -287,8 +287,11 @@ static int on_layer(struct asker *a, struct msg *m)
     uint32_t req;
     uint8_t op;
     if (msg_get_u32(m, &req) < 0 || msg_get_u8(m, &op) < 0 || op == 0 || op >= LAYER_SWEEP ||
-        msg_get_str(m, from, sizeof from) < 0 || msg_get_str(m, to, sizeof to) < 0 ||
-        msg_end(m) < 0)
+        msg_get_str(m, from, sizeof from) < 0 || msg_get_str(m, to, sizeof to) < 0)
+        return -1;
+    if (layer_streams((enum layer_op)op))
+        return chores_read(a->builder->chores, a, req, (enum layer_op)op, from, to, m);
+    if (msg_end(m) < 0)
         return -1;
     bool removes = op == LAYER_REMOVE || op == LAYER_REMOVE_SNAPSHOT;
     if (!shape_name_ok(from) || (removes ? to[0] != '\0' : !shape_name_ok(to)))
@@ -297,7 +300,7 @@ static int on_layer(struct asker *a, struct msg *m)
     if (written && find(a->builder, written))
         tell_layered(a, req, LAYER_FAILED, "the sandbox is running");
     else
-        chores_start(a->builder->chores, a, req, (enum layer_op)op, from, to);
+        chores_start(a->builder->chores, a, req, (enum layer_op)op, from, to, NULL);
     return 0;
 }
 

@@ -38,13 +38,13 @@ static const int logger_calls[] = {SC(openat),   SC(fdatasync), SC(fsync),      
                                    SC(pwrite64), SC(fcntl),     SC(fchmod),     SC(fstatfs),
                                    SC(unlink),   SC(dup),       SC(fallocate)};
 static const int controller_calls[] = {
-    SC(openat),    SC(fdatasync),   SC(fsync),     SC(ftruncate),  SC(lseek),      SC(renameat),
-    SC(rename),    SC(renameat2),   SC(unlinkat),  SC(unlink),     SC(getdents64), SC(mkdirat),
-    SC(pwrite64),  SC(fcntl),       SC(accept4),   SC(fchmod),     SC(fchown),     SC(stat),
-    SC(lstat),     SC(access),      SC(faccessat), SC(faccessat2), SC(ioctl),      SC(flock),
-    SC(fallocate), SC(dup),         SC(fstatfs),   SC(sysinfo),    SC(umask),      SC(uname),
-    SC(socket),    SC(eventfd2),    SC(pipe2),     SC(readlink),   SC(readlinkat), SC(getcwd),
-    SC(utimensat), SC(memfd_create)};
+    SC(openat),    SC(fdatasync),    SC(fsync),     SC(ftruncate),  SC(lseek),      SC(renameat),
+    SC(rename),    SC(renameat2),    SC(unlinkat),  SC(unlink),     SC(getdents64), SC(mkdirat),
+    SC(pwrite64),  SC(fcntl),        SC(accept4),   SC(fchmod),     SC(fchown),     SC(stat),
+    SC(lstat),     SC(access),       SC(faccessat), SC(faccessat2), SC(ioctl),      SC(flock),
+    SC(fallocate), SC(dup),          SC(fstatfs),   SC(sysinfo),    SC(umask),      SC(uname),
+    SC(socket),    SC(eventfd2),     SC(pipe2),     SC(readlink),   SC(readlinkat), SC(getcwd),
+    SC(utimensat), SC(memfd_create), SC(socketpair)};
 #if SANITIZED
 static const int sanitizer_calls[] = {SC(ptrace),
                                       SC(open),

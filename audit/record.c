@@ -60,6 +60,7 @@ static const char *const fields[RF_FIELDS] = {
     [RF_PROTOCOL] = "protocol",
     [RF_OFFSET] = "offset",
     [RF_BODY] = "body",
+    [RF_BYTES] = "bytes",
 };
 
 const char *record_kind_name(enum record_kind k)

@@ -97,8 +97,7 @@ static int read_bundle(const char *path, struct buf *to, struct err *err)
     return r;
 }
 
-/* The name under which OpenSSL looks for this CA in a directory of certificates. */
-static int hashed_name(struct slice ca_pem, char *to, size_t size, struct err *err)
+int trust_hashed_name(struct slice ca_pem, char *to, size_t size, struct err *err)
 {
     struct buf der;
     struct slice rest = ca_pem;
@@ -121,7 +120,7 @@ static int hashed_name(struct slice ca_pem, char *to, size_t size, struct err *e
 static int fill_certs(int dir, struct slice ca_pem, struct err *err)
 {
     char name[32];
-    if (hashed_name(ca_pem, name, sizeof name, err) < 0)
+    if (trust_hashed_name(ca_pem, name, sizeof name, err) < 0)
         return -1;
     if (mkdirat(dir, "certs", 0755) < 0)
         return err_sys(err, "cannot make certs");

@@ -185,6 +185,8 @@ int parent_listen_all(struct parent *p, struct err *err);  /* serve: `listen` en
 int parent_bind_tcp(const char *address, struct err *err); /* a listening socket */
 /* parent_setup.c: directories, sockets, CA, roots */
 int parent_setup(struct parent *p, struct err *err);
+/* The audit directory, made again if somebody removed it. */
+void parent_keep_audit(struct parent *p);
 /* The origins' roots; while the roles are loading, which takes as long. */
 int parent_setup_roots(struct parent *p, struct err *err);
 int parent_reload(struct parent *p, struct err *err);

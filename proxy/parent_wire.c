@@ -4,6 +4,7 @@
 
 #include "gate.h"
 #include "peer.h"
+#include "secret_list.h"
 #include "wire.h"
 
 #include <signal.h>
@@ -11,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+_Static_assert((int)CONFIG_SECRETS_MAX == (int)SECRET_LIST_MAX, "a policy may name every secret");
 
 /* What the vault may give to the far end: to the dialer the upstream proxy's password alone. */
 static void put_secret_list(struct parent *p, struct buf *out, const struct wire *w)
@@ -38,15 +41,7 @@ static void extra_for(struct parent *p, const struct child *to, const struct wir
                       struct buf *out)
 {
     int r = 0;
-    if (to->role == ROLE_DIALER && strcmp(w->policy, PEER_TOKENS) == 0) {
-        char *json = config_endpoints_json(p->config);
-        r = json ? buf_append_str(out, json) : -1;
-        free(json);
-    } else if (to->role == ROLE_DIALER && strcmp(w->policy, PEER_COURIER) == 0) {
-        char *json = config_courier_json(p->config);
-        r = json ? buf_append_str(out, json) : -1;
-        free(json);
-    } else if (to->role == ROLE_VAULT) {
+    if (to->role == ROLE_VAULT) {
         if (strcmp(w->policy, PEER_TOKENS) != 0)
             put_secret_list(p, out, w);
     } else if (to->role == ROLE_INJECTOR && w->token) {
@@ -64,7 +59,7 @@ static void tell(struct parent *p, struct child *to, const struct child *far, co
     struct msg m;
     struct buf extra;
     buf_init(&extra, IPC_MSG_MAX - 1024);
-    if (to->role == ROLE_DIALER && w->policy[0] && strcmp(w->policy, PEER_TOKENS) != 0)
+    if (to->role == ROLE_DIALER && w->policy[0])
         parent_push_policy(to, w->policy); /* before the channel that it is for */
     extra_for(p, to, w, &extra);
     struct peer told = {.kind = far->role,

@@ -38,7 +38,7 @@ static __attribute__((constructor)) void map_plan(void)
     char *slash = n > 0 ? memrchr(path, '/', (size_t)n) : NULL;
     if (slash == NULL)
         return;
-    strcpy(slash, "/faults.plan");
+    memcpy(slash, "/faults.plan", sizeof "/faults.plan");
     int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
     if (fd < 0)
         return;

@@ -175,7 +175,7 @@ def bubblewrap(t, s):
     t.ok(r.returncode == 125 and ("bwrap" in err or "bubblewrap" in err),
          "a broken bubblewrap is named", "exit %d" % r.returncode, err)
     status, err = without_namespaces(t)
-    t.ok(status == 125 and "namespace" in err, "user namespaces switched off: named, with the fix",
+    t.ok(status == 125 and "namespace" in err, "G30 user namespaces switched off: named, with the fix",
          "exit %d" % status, err)
 
 

@@ -5,6 +5,7 @@ request is without its record, and the next request is served.
 
 The program is a build of its own (tests/faults/durward) with tests/faults/shim.c before the C library.
 DURWARD_FAULTS=all tries every point (make faults); else each scenario and role gets a sample."""
+import hmac
 import mmap
 import os
 import shutil
@@ -13,7 +14,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import client, durward, origin, scene, shapes, tap  # noqa: E402
+from harness import client, durward, origin, scan, scene, shapes, tap  # noqa: E402
 
 ROLES = ("gate", "injector", "vault", "dialer", "signer", "logger")
 SAMPLE = 12  # points of a role and scenario, when not all are tried
@@ -58,15 +59,37 @@ class Faults:
         self.wild = origin.Origin(t, self.s.d.ca, "*.any.example.net", shapes.echo)
         self.s.d.resolve[".any.example.net"] = self.wild.address
         self.s.rule(allow=".any.example.net")
+        self.key = scan.canary("hook-")
+        self.s.d.secret("hook-key", self.key)
+        self.s.d.secrets["hook"] = {"hmac_key": {"key": "hook-key"}}
+        self.signed = self.s.add("hooks.example.net", self.check)
+        self.s.rule(allow="hooks.example.net", **{"with": {"hmac": {
+            "key": "hook", "text": "{timestamp}.{body}", "headers": {"X-Sign": "{timestamp} {signature}"}}}})
+        self.unsigned = 0
         self.address = self.s.listener()
         self.s.d.serve()
         self.ca = self.s.ca_file()
         self.points = self.died = self.refused = self.served = 0
         self.wrong = []
 
-    def pid(self, role):
-        found = sorted(p for p, r in self.s.d.roles() if r == role)
-        return found[0] if found else None
+    def check(self, request, conn):
+        """The origin of signed requests: what is not signed as it must be is counted, and 401."""
+        stamp, _, signature = (request.get("x-sign") or " ").partition(" ")
+        right = hmac.new(self.key, stamp.encode() + b".{}", "sha256").hexdigest()
+        if signature != right:
+            self.unsigned += 1
+        return shapes.echo(request, conn)
+
+    def pid(self, role, ask):
+        """The process of this role that the question goes through; a daemon has a spare gate, too."""
+        most, best = -1, None
+        for pid in [p for p, r in self.s.d.roles() if r == role]:
+            self.plan.arm(pid, ALLOCATIONS, 0)
+            self.once(ask)
+            count, _ = self.plan.disarm()
+            if count > most:
+                most, best = count, pid
+        return best
 
     def gate(self):
         return client.Gate(self.address, self.ca, timeout=3)
@@ -84,6 +107,10 @@ class Faults:
 
     def plain(self):
         r = self.gate().get("deps.example.com", "/x")
+        return r.status, r.body, b"target"
+
+    def sign(self):
+        r = self.gate().get("hooks.example.net", "/x", "", "POST", body=b"{}")
         return r.status, r.body, b"target"
 
     def named(self):
@@ -113,7 +140,9 @@ class Faults:
 
     def point(self, name, ask, role, kind, at):
         """-> (calls counted, whether the point was reached), or None when there is no such role"""
-        pid = self.pid(role)
+        pid = self.pids.get(role)
+        if pid is None or not os.path.exists("/proc/%d" % pid):
+            pid = self.pids[role] = self.pid(role, ask)
         if pid is None:
             return None
         self.plan.arm(pid, kind, at)
@@ -132,6 +161,7 @@ class Faults:
 
     def scenario(self, name, ask, every):
         self.well(ask)
+        self.pids = {}
         for role in ROLES:
             for kind in (ALLOCATIONS, CALLS):
                 counted = self.point(name, ask, role, kind, 0)
@@ -157,8 +187,10 @@ def judge(t, f):
         wrong = scene.one_right(o, credential)
         t.ok(o.requests and not wrong, "%s saw exactly one right credential in each of %d requests" % (
             o.names[0], len(o.requests)), *wrong[:3])
+    t.ok(f.signed.requests and not f.unsigned, "hooks.example.net saw %d requests, each signed" % len(
+        f.signed.requests), str(f.unsigned))
     ids = [r["id"] for r in s.d.kinds("admitted")]
-    came = sum(len(o.requests) for o in (s.github, s.openai, s.plain, f.wild))
+    came = sum(len(o.requests) for o in (s.github, s.openai, s.plain, f.wild, f.signed))
     t.ok(came <= len(ids), "no request reached an origin without its record", "%d came, %d admitted" % (
         came, len(ids)))
     t.eq(s.d.stop(), 0, "the daemon ends well")
@@ -177,7 +209,8 @@ def main(t):
     every = os.environ.get("DURWARD_FAULTS") == "all"
     f = Faults(t, os.path.realpath(program))
     begun = time.monotonic()
-    for name, ask in (("read", f.read), ("post", f.post), ("plain", f.plain), ("named", f.named)):
+    for name, ask in (("read", f.read), ("post", f.post), ("plain", f.plain), ("named", f.named),
+                      ("sign", f.sign)):
         f.scenario(name, ask, every)
     t.diag("%.0f s" % (time.monotonic() - begun))
     judge(t, f)

@@ -166,7 +166,7 @@ def hostile(t, d, c, box):
                 pass
     with open(victim) as f, open(secret) as g:
         t.ok(not leaked and f.read() == "untouched" and g.read() == "HOST-SECRET" and seen > 20,
-             "a race between file and link wins nothing (%d times served)" % seen)
+             "G6 a race between file and link wins nothing (%d times served)" % seen)
     c.sh(box, "pkill -f r.sh")
     c.sh(box, "mkdir many; cd many; /usr/bin/python3 -c 'for i in range(20000): open(str(i), \"w\")'")
     r = c.entries(box, W + "many")

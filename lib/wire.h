@@ -23,6 +23,8 @@ enum wire_type {
     W_LOG = 5,       /* role→P: level:u8, text:str (diagnostics to the operator's stderr) */
     W_POLICY = 6,    /* P→role: policy:str, generation:u32, json memfd:fd (reload) */
     W_PEER_GONE = 7, /* P→role: channel:u32; forget it */
+    W_TRUST = 11,    /* P→C B: ca_pem:bytes (C: one, or both of a change), dir:str, event:str,
+                        detail:str (for the log; "" when nothing is to be recorded) */
     W_PORT_OPEN = 9, /* C→P: req:u32, address:str (IP), port:u32 (0: any free one): listen there */
     W_PORT_OPENED = 10, /* P→C: req:u32, ok:u8, text:str ("127.0.0.1:8080", or why not), fd if ok */
     W_REVOKED = 8,      /* C→P, P→G D I: tokens that are good no longer; see proxy/revoked.h */
@@ -107,8 +109,8 @@ enum wire_type {
     W_SECRET_STALE = 52, /* V→I: name:str; forget it */
     W_SIGN = 56,      /* I→V: req:u32, name:str, sandbox:str (whose captured one it is; else ""),
                          key_id:str, time:str, region:str, service:str,      hash:str, text:u8 (what it
-                         is of;      secrets/aws_sign.h), previous:str      (signature of the request or chunk
-                         before; ""      for a request) */
+                         is of;      secrets/aws_sign.h), previous:str      (signature of the request or
+                         chunk      before; ""      for a request) */
     W_SIGN_TEXT = 59, /* I→V: req:u32, name:str, scheme:u32 (of TLS, else 0), text:bytes */
     W_SIGNED = 57,    /* V→I: req:u32, ok:u8, signature:bytes or text */
     W_CAPTURE = 155,  /* I→V: req:u32, sandbox:str, n × (path:str, secret:str, placeholder:str),

@@ -3,6 +3,7 @@
 #include "ipc.h"
 #include "stamp.h"
 #include "wire.h"
+#include "peer.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -40,10 +42,12 @@ struct journal_wait {
 };
 
 struct journal {
+    struct ipc *parent; /* told of a channel that ended; NULL: nobody is */
     struct event_base *base;
     bool synced;
     enum journal_state state;
     struct ipc *logger; /* NULL: none */
+    bool named;         /* the file had a name in a directory when it came */
     int fd;             /* >= 0 exactly while state is not NONE */
     uint32_t channel;
     uint64_t next;    /* counter; goes on across files, so that no two of them share one */
@@ -183,6 +187,7 @@ static void detach(struct journal *j)
 static void on_closed(struct ipc *ch UNUSED, const char *why UNUSED, void *arg)
 {
     detach(arg);
+    peer_lost(((struct journal *)arg)->parent, ROLE_LOGGER);
 }
 
 static int on_journal(struct journal *j, struct msg *m)
@@ -198,7 +203,9 @@ static int on_journal(struct journal *j, struct msg *m)
         close(fd);
         return -1;
     }
+    struct stat st;
     j->fd = fd;
+    j->named = fstat(fd, &st) == 0 && st.st_nlink > 0;
     j->channel = channel;
     j->credit = credit;
     if (j->next < next)
@@ -243,6 +250,11 @@ static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
     }
 }
 
+void journal_lost_to(struct journal *j, struct ipc *parent)
+{
+    j->parent = parent;
+}
+
 void journal_attach(struct journal *j, int logger_fd)
 {
     detach(j);
@@ -265,6 +277,14 @@ static size_t whole_records(const unsigned char *p, size_t n, uint64_t most)
     return at;
 }
 
+/* Somebody removed it, with the log: what is written there is nowhere. The logger finds out, too,
+ * and begins another. */
+static bool is_removed(const struct journal *j)
+{
+    struct stat st;
+    return j->named && fstat(j->fd, &st) == 0 && st.st_nlink == 0;
+}
+
 /* Whole records with one write(2), as many as there is credit for; -> the bytes of those that are
  * on record. What is in the file beyond them is cut off by the logger before anything else is
  * written. */
@@ -272,7 +292,7 @@ static size_t write_records(struct journal *j, const unsigned char *bytes, size_
 {
     ssize_t w;
     n = whole_records(bytes, n, j->credit);
-    if (j->state != JOURNAL_OPEN || n == 0)
+    if (j->state != JOURNAL_OPEN || n == 0 || is_removed(j))
         return 0;
     do
         w = write(j->fd, bytes, n);

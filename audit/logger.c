@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 uint64_t logger_ms(void)
@@ -100,20 +101,36 @@ static void report_counts(struct logger *l)
     ipc_send(l->control, &m);
 }
 
-static void on_second(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+/* ---- turns ---- */
+
+static void finish(struct logger *l, bool ok)
 {
-    struct logger *l = arg;
-    if (log_file_lost(l->log)) {
-        logger_event(l, NULL, "log_removed", "the active file was removed", 0);
-        logger_warn(l, "the active audit file was removed; a new one is begun");
-        logger_wake(l);
-    }
-    logger_keep(l);
-    sign_head(l);
-    report_counts(l);
+    l->ok = ok;
+    l->finished = true;
+    event_base_loopexit(l->base, NULL);
 }
 
-/* ---- turns ---- */
+static bool is_removed(int fd)
+{
+    struct stat st;
+    return fd >= 0 && fstat(fd, &st) == 0 && st.st_nlink == 0;
+}
+
+/* The directory, or a journal in it, was removed under us: what is recorded goes nowhere. Nobody is
+ * told that anything is on disk any more; the parent makes a directory for the next logger. */
+static bool leave_removed(struct logger *l)
+{
+    const struct channel *ch;
+    bool gone = is_removed(l->dir) || is_removed(l->journal_dir);
+    TAILQ_FOREACH(ch, &l->channels, link)
+    gone |= ch->state != CHANNEL_DRAINED && is_removed(ch->file.fd);
+    if (!gone)
+        return false;
+    logger_warn(l, "the audit directory or a journal in it was removed, and what it held with it; "
+                   "beginning anew");
+    finish(l, false);
+    return true;
+}
 
 /* 0: the queue is on disk. -1: not; nobody gets credit, and the timer tries again. */
 static int flush(struct logger *l, bool sync)
@@ -139,11 +156,19 @@ static int flush(struct logger *l, bool sync)
     return -1;
 }
 
-static void finish(struct logger *l, bool ok)
+static void on_second(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
-    l->ok = ok;
-    l->finished = true;
-    event_base_loopexit(l->base, NULL);
+    struct logger *l = arg;
+    if (l->finished || leave_removed(l))
+        return;
+    if (log_file_lost(l->log)) {
+        logger_event(l, NULL, "log_removed", "the active file was removed", 0);
+        logger_warn(l, "the active audit file was removed; a new one is begun");
+        logger_wake(l);
+    }
+    logger_keep(l);
+    sign_head(l);
+    report_counts(l);
 }
 
 /* The last words, once every channel is done or time is up. */
@@ -181,7 +206,7 @@ static void on_turn(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     struct logger *l = arg;
     struct channel *ch, *next;
     bool sync = false;
-    if (l->finished || flush(l, false) < 0)
+    if (l->finished || leave_removed(l) || flush(l, false) < 0)
         return;
     for (ch = TAILQ_FIRST(&l->channels); ch && log_file_room(l->log); ch = next) {
         next = TAILQ_NEXT(ch, link);

@@ -334,6 +334,7 @@ static void pump_aborting(struct channel *ch)
             return;
         v.counter = open_ids_any(ch->ids);
         v.field[RF_CODE] = SLICE("writer_gone");
+        v.field[RF_BYTES] = SLICE("unknown");
         if (log_file_put(l->log, &v, &from, 0, v.wall_ns) < 0)
             return;
         counts_note(&l->counts, &v, &from);

@@ -51,6 +51,7 @@ static const char *const fields[RF_FIELDS] = {
     [RF_FIRST_MS] = "first_ms",
     [RF_TLS] = "tls",
     [RF_PROTOCOL] = "protocol",
+    [RF_BYTES] = "bytes",
 };
 
 const char *record_kind_name(enum record_kind k)

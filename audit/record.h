@@ -72,6 +72,8 @@ enum record_field {                /* JSON name in the comment; text unless said
                     RF_FIRST_MS, /* "first_ms": number, from then until the reply's head */
                     RF_TLS,      /* "tls": version and cipher of that handshake */
                     RF_PROTOCOL, /* "protocol": h2 or http/1.1, towards the origin */
+                    RF_BYTES,    /* "bytes": "unknown", from the logger only: of an end that it made
+                                    itself, for a writer that died */
                     RF_FIELDS
 };
 

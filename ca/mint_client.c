@@ -5,6 +5,7 @@
 #include "meter.h"
 #include "mint_policy.h"
 #include "wire.h"
+#include "peer.h"
 
 #include <event2/event.h>
 #include <openssl/err.h>
@@ -61,6 +62,7 @@ struct mint_wait {
 };
 
 struct mint_client {
+    struct ipc *parent; /* told of a channel that ended; NULL: nobody is */
     struct event_base *base;
     struct ipc *signer; /* NULL while there is none */
     EVP_PKEY *key;
@@ -406,6 +408,7 @@ static void on_closed(struct ipc *ch, const char *why UNUSED, void *arg)
     c->signer = NULL;
     TAILQ_FOREACH(a, &c->asked, link)
     asked_state(a, ASKED_QUEUED);
+    peer_lost(c->parent, ROLE_SIGNER);
 }
 
 /* ---- interface ---- */
@@ -459,6 +462,11 @@ void mint_client_free(struct mint_client *c)
     EVP_PKEY_free(c->key);
     OPENSSL_free(c->spki);
     free(c);
+}
+
+void mint_client_lost_to(struct mint_client *c, struct ipc *parent)
+{
+    c->parent = parent;
 }
 
 void mint_client_attach(struct mint_client *c, int signer_fd)

@@ -101,6 +101,26 @@ static int read_bundle(const char *path, struct buf *to, struct err *err)
     return r;
 }
 
+int trust_hashed_name(struct slice ca_pem, char *to, size_t size, struct err *err)
+{
+    struct buf der;
+    struct slice rest = ca_pem;
+    X509 *x = NULL;
+    int r = -1;
+    buf_init(&der, PEM_DER_MAX);
+    if (pem_next(&rest, &der) == 1) {
+        const unsigned char *at = buf_data(&der);
+        x = d2i_X509(NULL, &at, (long)buf_len(&der));
+    }
+    if (x) {
+        snprintf(to, size, "%08lx.0", X509_subject_name_hash(x));
+        r = 0;
+    }
+    X509_free(x);
+    buf_free(&der);
+    return r < 0 ? err_set(err, ERR_PARSE, "the CA certificate is not one") : 0;
+}
+
 /* Each certificate by itself, under the name by which OpenSSL looks for it in a directory. */
 static int write_hashed(int certs, struct slice ca_pem, struct err *err)
 {

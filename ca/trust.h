@@ -3,7 +3,10 @@
 #ifndef DURWARD_TRUST_H
 #define DURWARD_TRUST_H
 
+#include <stdbool.h>
+
 #include "err.h"
+#include "slice.h"
 
 struct trust {
     char *dir;  /* <cache>/trust-<hash> on this host */
@@ -30,10 +33,14 @@ int trust_prepare_with(const char *system_path, const char *cache_dir, const cha
 int trust_extend(const char *cache_dir, const char *now, const char *ca_pem, size_t n,
                  struct err *err);
 void trust_clear(struct trust *t);
+/* The name under which OpenSSL looks for this CA in a directory of certificates: 11 bytes. */
+int trust_hashed_name(struct slice ca_pem, char *to, size_t size, struct err *err);
 
 /* KEY=VALUE settings that make clients use the bundle which they see in `dir` (absolute, no white
- * space: JAVA_TOOL_OPTIONS is split at it). NULL-terminated, for trust_env_free; NULL with err. */
-char **trust_env(const char *dir, struct err *err);
+ * space: JAVA_TOOL_OPTIONS is split at it). tls_proxy: they reach their proxy in TLS, which shows
+ * our certificate, too. NULL-terminated, for trust_env_free; NULL with err. The SDKs make the same
+ * list (trust.py, trust.ts); tests/functional/sdk_python.t and sdk_typescript.t compare. */
+char **trust_env(const char *dir, bool tls_proxy, struct err *err);
 void trust_env_free(char **env);
 
 #endif

@@ -9,6 +9,7 @@ enum form {
     EXTRA, /* added to what the client trusts: our CA alone */
     HASHED,
     JAVA,
+    CURL,
 };
 
 static const struct {
@@ -18,12 +19,14 @@ static const struct {
     {"SSL_CERT_FILE", WHOLE}, /* OpenSSL, Go, Rust (rustls-native-certs), Ruby, uv */
     {"SSL_CERT_DIR", HASHED},
     {"REQUESTS_CA_BUNDLE", WHOLE}, /* Python requests */
-    {"CURL_CA_BUNDLE", WHOLE},
+    {"CURL_CA_BUNDLE", CURL},
     {"NODE_EXTRA_CA_CERTS", EXTRA},
     {"GIT_SSL_CAINFO", WHOLE},
+    {"GIT_PROXY_SSL_CAINFO", WHOLE}, /* a proxy in TLS; without it git has its built-in list */
     {"AWS_CA_BUNDLE", WHOLE},
     {"PIP_CERT", WHOLE},
     {"CARGO_HTTP_CAINFO", WHOLE},
+    {"CARGO_HTTP_PROXY_CAINFO", WHOLE}, /* the same of cargo, from 1.89 */
     {"DENO_CERT", EXTRA},
     {"NIX_SSL_CERT_FILE", WHOLE},
     {"npm_config_cafile", WHOLE},
@@ -39,10 +42,21 @@ static const struct {
     {"JAVA_TOOL_OPTIONS", JAVA},
 };
 
-static int format(char *to, size_t size, size_t i, const char *dir)
+/* The command curl verifies a proxy in TLS by the directory of certificates alone, and takes that
+ * from SSL_CERT_DIR only where CURL_CA_BUNDLE is not set or empty: it is said empty then, because
+ * whoever made the client's environment may have set it. */
+static int format_curl(char *to, size_t size, const char *name, const char *dir, bool tls_proxy)
+{
+    return tls_proxy ? snprintf(to, size, "%s=", name)
+                     : snprintf(to, size, "%s=%s/ca-certificates.crt", name, dir);
+}
+
+static int format(char *to, size_t size, size_t i, const char *dir, bool tls_proxy)
 {
     const char *name = variables[i].name;
     switch (variables[i].form) {
+    case CURL:
+        return format_curl(to, size, name, dir, tls_proxy);
     case WHOLE:
         return snprintf(to, size, "%s=%s/ca-certificates.crt", name, dir);
     case EXTRA:
@@ -59,7 +73,7 @@ static int format(char *to, size_t size, size_t i, const char *dir)
     return -1;
 }
 
-char **trust_env(const char *dir, struct err *err)
+char **trust_env(const char *dir, bool tls_proxy, struct err *err)
 {
     if (dir[0] != '/' || strpbrk(dir, " \t\r\n") != NULL) {
         err_set(err, ERR_PARSE, "the trust directory must be an absolute path without white space");
@@ -67,14 +81,14 @@ char **trust_env(const char *dir, struct err *err)
     }
     char **env = calloc(ARRAY_LEN(variables) + 1, sizeof *env);
     for (size_t i = 0; env && i < ARRAY_LEN(variables); i++) {
-        int n = format(NULL, 0, i, dir);
+        int n = format(NULL, 0, i, dir, tls_proxy);
         env[i] = n > 0 ? malloc((size_t)n + 1) : NULL;
         if (env[i] == NULL) {
             trust_env_free(env);
             env = NULL;
             break;
         }
-        format(env[i], (size_t)n + 1, i, dir);
+        format(env[i], (size_t)n + 1, i, dir, tls_proxy);
     }
     if (env == NULL)
         err_set(err, ERR_INTERNAL, "out of memory");

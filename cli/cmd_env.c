@@ -5,16 +5,24 @@
 
 #include "api_client.h"
 #include "commands.h"
+#include "env_for.h"
 #include "out.h"
 #include "strlist.h"
 #include "trust.h"
 
 static int cmd_env(int argc, char **argv);
 
-enum { OPT_POLICY = 256, OPT_TTL, OPT_CA_DIR, TTL_MAX = 3600 };
+enum { OPT_POLICY = 256, OPT_FOR, OPT_TTL, OPT_CA_DIR, TTL_MAX = 3600 };
+
+struct wish {
+    const char *policy, *ca_dir;
+    const struct env_for *elsewhere; /* NULL: a client on this host */
+    unsigned ttl;                    /* seconds; 0: as the daemon says */
+};
 
 static const struct arg_option options[] = {
     {OPT_POLICY, "policy", "NAME", "the policy, where there is more than one"},
+    {OPT_FOR, "for", "SYSTEM", "a sandbox elsewhere: " ENV_FOR_NAMES},
     {OPT_TTL, "ttl", "T", "how long a token is good: 90s, 15m, at most 1h (the default)"},
     {OPT_CA_DIR, "ca-dir", "DIR", "where the client will find the trust directory"},
     {0},
@@ -22,13 +30,16 @@ static const struct arg_option options[] = {
 
 const struct command command_env = {
     "env",
-    "[--policy NAME] [--ttl T] [--ca-dir DIR] [--json] [--socket PATH]",
+    "[--policy NAME] [--for SYSTEM] [--ttl T] [--ca-dir DIR] [--json] [--socket PATH]",
     "Print variables that pair a client with the daemon.",
     options,
     "KEY=value lines for a shell: set -a; eval \"$(durward env)\"; set +a. They hold a token\n"
     "(unless the listener is bound to the policy) and placeholders, never a secret. A client\n"
     "that is paired this way is held by the proxy only as far as whatever runs it lets nothing\n"
-    "else out.\n",
+    "else out. With --for they are for a sandbox on another host: of the listeners the one that "
+    "it\n"
+    "can reach, the one in TLS first; and lines of comment say what files to bring, and the "
+    "lock.\n",
     cmd_env,
 };
 
@@ -39,12 +50,13 @@ static int set_proxy(struct strlist *env, const char *proxy)
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (strlist_set_env(env, names[i], proxy) < 0)
             return -1;
-    return strlist_set_env(env, "NO_PROXY", local) | strlist_set_env(env, "no_proxy", local);
+    return strlist_set_env(env, "NO_PROXY", local) | strlist_set_env(env, "no_proxy", local) |
+           strlist_set_env(env, "NODE_USE_ENV_PROXY", "1"); /* without it Node heeds none of them */
 }
 
-static int set_trust(struct strlist *env, const char *dir, struct err *err)
+static int set_trust(struct strlist *env, const char *dir, bool tls_proxy, struct err *err)
 {
-    char **pairs = trust_env(dir, err);
+    char **pairs = trust_env(dir, tls_proxy, err);
     int bad = 0;
     for (size_t i = 0; pairs && pairs[i] && !bad; i++)
         bad = strlist_put_env(env, pairs[i]);
@@ -65,7 +77,7 @@ static int collect(const json_t *reply, const char *ca_dir, struct strlist *env,
         return err_set(err, ERR_UPSTREAM, "the daemon's answer lacks proxy or trust_dir");
     if (set_proxy(env, proxy) < 0)
         return err_set(err, ERR_LIMIT, "the environment is too long");
-    if (set_trust(env, dir, err) < 0)
+    if (set_trust(env, dir, strncmp(proxy, "https:", 6) == 0, err) < 0)
         return -1;
     json_object_foreach(json_object_get(reply, "env"), key,
                         value) if (!json_is_string(value) ||
@@ -121,46 +133,79 @@ static int print_env(const struct strlist *env, bool json)
     return out_flush() < 0 ? EXIT_NO : EXIT_OK;
 }
 
-static int ask(const struct args *a, const char *policy, unsigned ttl, const char *ca_dir)
+static void tell(const struct wish *w, const json_t *reply)
+{
+    const char *proxy = json_string_value(json_object_get(reply, "proxy"));
+    const char *dir = json_string_value(json_object_get(reply, "trust_dir"));
+    if (env_for_print(w->elsewhere, proxy, dir, w->ca_dir))
+        out_error("the only listener for this is of this host, which a sandbox elsewhere does not "
+                  "reach: add one that it does, 'listen: [{ https: ADDRESS:PORT }]'");
+}
+
+static json_t *body_of(const struct wish *w)
+{
+    json_t *v = json_object();
+    if (w->policy)
+        json_object_set_new(v, "policy", json_string(w->policy));
+    if (w->ttl)
+        json_object_set_new(v, "ttl", json_integer(w->ttl));
+    if (w->elsewhere)
+        json_object_set_new(v, "remote", json_true());
+    return v;
+}
+
+static int ask(const struct args *a, const struct wish *w)
 {
     struct err err = {0};
     struct strlist env = {0};
-    json_t *wish = json_object(), *reply = NULL;
+    json_t *wish = body_of(w), *reply = NULL;
     int code = EXIT_NO;
-    if (policy)
-        json_object_set_new(wish, "policy", json_string(policy));
-    if (ttl)
-        json_object_set_new(wish, "ttl", json_integer(ttl));
     if (api_call(a->socket, "POST", "/v1/identities", wish, &reply, &err) < 0 ||
-        collect(reply, ca_dir, &env, &err) < 0)
+        collect(reply, w->ca_dir, &env, &err) < 0) {
         out_error("%s", err.text);
-    else
+    } else {
+        if (w->elsewhere && !a->json)
+            tell(w, reply);
         code = print_env(&env, a->json);
+    }
     strlist_done(&env);
     json_decref(wish);
     json_decref(reply);
     return code;
 }
 
+/* -1: not as it must be, *code says it. */
+static int take(struct args *a, struct wish *w, int id, int *code)
+{
+    if (id == OPT_POLICY)
+        w->policy = a->value;
+    if (id == OPT_CA_DIR)
+        w->ca_dir = a->value;
+    if (id == OPT_FOR && (w->elsewhere = env_for_find(a->value)) == NULL)
+        *code = args_usage(a->cmd, "--for %s: there are " ENV_FOR_NAMES, a->value);
+    else if (id == OPT_TTL && args_duration(a->value, TTL_MAX, &w->ttl) < 0)
+        *code = args_usage(a->cmd, "--ttl %s: a time such as 90s or 15m, at most 1h", a->value);
+    else
+        return 0;
+    return -1;
+}
+
 static int cmd_env(int argc, char **argv)
 {
     struct args a = {.cmd = &command_env, .argc = argc, .argv = argv};
-    const char *policy = NULL, *ca_dir = NULL;
-    unsigned ttl = 0;
-    int id;
+    struct wish w = {0};
+    int id, code = EXIT_NO;
     while ((id = args_next(&a)) != ARGS_END) {
         if (id == ARGS_STOP)
             return a.exit_code;
-        if (id == OPT_POLICY)
-            policy = a.value;
-        else if (id == OPT_CA_DIR)
-            ca_dir = a.value;
-        else if (args_duration(a.value, TTL_MAX, &ttl) < 0)
-            return args_usage(a.cmd, "--ttl %s: a time such as 90s or 15m, at most 1h", a.value);
+        if (take(&a, &w, id, &code) < 0)
+            return code;
     }
     if (a.next < argc)
         return args_usage(a.cmd, "unexpected argument %s", argv[a.next]);
-    if (ca_dir && (ca_dir[0] != '/' || strpbrk(ca_dir, " \t\r\n")))
+    if (w.ca_dir == NULL && w.elsewhere)
+        w.ca_dir = ENV_FOR_DIR;
+    if (w.ca_dir && (w.ca_dir[0] != '/' || strpbrk(w.ca_dir, " \t\r\n")))
         return args_usage(a.cmd, "--ca-dir must be an absolute path without white space");
-    return ask(&a, policy, ttl, ca_dir);
+    return ask(&a, &w);
 }

@@ -151,15 +151,18 @@ static void note_name(struct box *b, const struct query_row *row)
         b->burst = b->now;
 }
 
+/* Also of what was cut when its head had gone on. */
+static void note_placeholder(struct box *b, const char *code)
+{
+    b->cross += strcmp(code, "cross_sandbox") == 0;
+    b->misplaced += strcmp(code, "secret_blocked") == 0 || strcmp(code, "placeholder_count") == 0;
+}
+
 static void note_denied(struct box *b, const char *code)
 {
     b->denied++;
-    if (strcmp(code, "foreign_credential") == 0)
-        b->foreign++;
-    else if (strcmp(code, "cross_sandbox") == 0)
-        b->cross++;
-    else if (strncmp(code, "placeholder", 11) == 0)
-        b->misplaced++;
+    b->foreign += strcmp(code, "foreign_credential") == 0;
+    note_placeholder(b, code);
 }
 
 static void note_end(struct box *b, struct place *p, const struct query_row *row)
@@ -171,6 +174,7 @@ static void note_end(struct box *b, struct place *p, const struct query_row *row
         p->up += up;
         p->down += down;
     }
+    note_placeholder(b, row->code);
     if (strcmp(row->code, "secret_reflected") == 0)
         b->reflected += at_least(row->count, 1);
 }

@@ -108,8 +108,25 @@ static int check_secret_files(const struct run_request *r, const struct config *
     return 0;
 }
 
+/* A link that a sandbox left where it could write must not decide what the next one is given. */
+static int refuse_link(const char *path, const char *flag, struct err *err)
+{
+    char copy[PATH_MAX], real[PATH_MAX];
+    struct stat st;
+    size_t n = strlen(path);
+    while (n > 1 && (path[n - 1] == '/' || (path[n - 1] == '.' && path[n - 2] == '/')))
+        n--;
+    snprintf(copy, sizeof copy, "%.*s", (int)n, path);
+    if (lstat(copy, &st) < 0 || !S_ISLNK(st.st_mode) || realpath(copy, real) == NULL)
+        return 0;
+    return err_set(err, ERR_DENIED, "%s%s is a symbolic link; name what it leads to: %s", flag,
+                   copy, real);
+}
+
 static int take_source(const char *path, const char *flag, char out[PATH_MAX], struct err *err)
 {
+    if (refuse_link(path, flag, err) < 0)
+        return -1;
     if (realpath(path, out) == NULL)
         return err_sys(err, "%s%s", flag, path);
     return 0;

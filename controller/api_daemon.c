@@ -160,15 +160,17 @@ void api_issue(struct api *a, struct evhttp_request *req, struct asked *q UNUSED
     struct err err = {0};
     const char *policy = NULL;
     int64_t ttl = IDENTITY_TTL_DEFAULT;
-    json_t *v = NULL, *body = asked_body(req, "policy ttl", &err);
+    bool remote = false;
+    json_t *v = NULL, *body = asked_body(req, "policy ttl remote", &err);
     if (body && asked_text(body, "policy", RUN_NAME_MAX - 1, &policy, &err) == 0 &&
-        asked_integer(body, "ttl", 1, IDENTITY_TTL_MAX, &ttl, &err) == 0) {
+        asked_integer(body, "ttl", 1, IDENTITY_TTL_MAX, &ttl, &err) == 0 &&
+        asked_flag(body, "remote", &remote, &err) == 0) {
         if (policy == NULL)
             policy = api_default_policy(a, &err);
         if (policy && a->bearer && !bearer_sees(a->bearer, policy, NULL))
             err_set(&err, ERR_PARSE, "this token is not for identities of that policy");
         else if (policy)
-            v = identities_issue(a->controller, policy, (unsigned)ttl, &err);
+            v = identities_issue(a->controller, policy, (unsigned)ttl, remote, &err);
     }
     if (v)
         api_reply(req, 201, v);

@@ -12,6 +12,8 @@
 #include "happenings.h"
 #include "hold.h"
 #include "identities.h"
+#include "journal.h"
+#include "proc.h"
 #include "wire.h"
 
 enum { WAITS_MAX = 64 };
@@ -246,6 +248,26 @@ static void answer(struct holder *h, uint32_t req, enum hold_end end, const char
     ipc_send(h->ch, &m);
 }
 
+/* Without the path, which may hold what no record may. */
+static void note(const struct approvals *a, const struct approval *p, const char *what,
+                 const char *who)
+{
+    struct record r;
+    char detail[400];
+    snprintf(detail, sizeof detail, "%s%s%.200s", p->id, who[0] ? " by " : "", who);
+    record_init(&r, RECORD_LIFECYCLE, 0);
+    record_put_str(&r, RF_EVENT, what);
+    record_put_str(&r, RF_TARGET, p->sandbox);
+    record_put_str(&r, RF_SCHEME, p->scheme);
+    record_put_str(&r, RF_AUTHORITY, p->authority);
+    record_put_str(&r, RF_METHOD, p->method);
+    record_put_str(&r, RF_RULE, p->rule);
+    record_put_str(&r, RF_CREDENTIAL, p->credential);
+    record_put_str(&r, RF_DETAIL, detail);
+    if (journal_note(a->controller->journal, &r) < 0)
+        proc_log("not recorded: %s of %s", what, p->id);
+}
+
 static void happened(const struct approvals *a, const struct approval *p, const char *what,
                      const char *who)
 {
@@ -253,6 +275,7 @@ static void happened(const struct approvals *a, const struct approval *p, const 
     snprintf(detail, sizeof detail, "%s%s%s: %s %s://%s%.100s", p->id, who[0] ? " by " : "", who,
              p->method, p->scheme, p->authority, p->path);
     happenings_add(a->controller->happenings, p->sandbox, what, detail);
+    note(a, p, what, who);
 }
 
 int approvals_decide(struct approvals *a, const char *id, bool allow, const char *who)

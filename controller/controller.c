@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -42,7 +43,8 @@ void controller_record(struct controller *c, const char *target, const char *wha
 void controller_note(struct controller *c, const char *target, const char *what, const char *detail)
 {
     controller_record(c, target, what, detail);
-    happenings_add(c->happenings, target, what, detail);
+    if (target[0] != '\0') /* /v1/events tells of sandboxes */
+        happenings_add(c->happenings, target, what, detail);
 }
 
 static void on_sandbox_event(void *arg, const struct sandbox *s, const char *what,
@@ -198,6 +200,29 @@ static struct config *read_config(int fd, struct err *err)
     return c;
 }
 
+/* Each policy that is another now, or new. */
+static void note_policies(struct controller *c, const struct config *fresh, uint32_t generation)
+{
+    char detail[64];
+    snprintf(detail, sizeof detail, "generation %u", (unsigned)generation);
+    controller_note(c, "", "config_reloaded", detail);
+    for (size_t i = 0; i < config_policies(fresh); i++) {
+        const char *name = config_policy_name(fresh, i);
+        char *was = config_policy_json(c->config, name), *now = config_policy_json(fresh, name);
+        struct record r;
+        if (was == NULL || now == NULL || strcmp(was, now) != 0) {
+            record_init(&r, RECORD_LIFECYCLE, 0);
+            record_put_str(&r, RF_EVENT, was ? "policy_changed" : "policy_added");
+            record_put_str(&r, RF_POLICY, name);
+            record_put_str(&r, RF_DETAIL, detail);
+            if (journal_note(c->journal, &r) < 0)
+                proc_log("not recorded: policy %s changed", name);
+        }
+        free(was);
+        free(now);
+    }
+}
+
 static int on_policy(struct controller *c, struct msg *m)
 {
     char name[RUN_NAME_MAX];
@@ -213,6 +238,7 @@ static int on_policy(struct controller *c, struct msg *m)
         proc_log("a new configuration was not taken: %s", err.text);
         return 0;
     }
+    note_policies(c, fresh, generation);
     config_unref(c->config);
     c->config = fresh;
     if (identities_announce(c, &err) < 0)

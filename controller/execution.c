@@ -46,6 +46,7 @@ static void release(struct execution *e)
         event_free(e->timer);
     buf_free(&e->kept[0]);
     buf_free(&e->kept[1]);
+    free(e->path);
     free(e);
 }
 
@@ -231,7 +232,10 @@ struct execution *execution_command(struct resident *r, const struct execution_c
         return NULL;
     }
     set_timeout(e, c->timeout);
-    return go(e, &m, err);
+    if (go(e, &m, err) == NULL)
+        return NULL;
+    execution_note_started(e, c);
+    return e;
 }
 
 /* ---- files and connections ---- */
@@ -248,7 +252,9 @@ struct execution *execution_file(struct resident *r, enum inside_op op, const ch
     e->whole = true;
     e->input_ended = true;
     e->max_output = max_output;
-    if (give_input(e, input, n, err) < 0) {
+    e->path = strdup(path);
+    e->n_written = n;
+    if (e->path == NULL || give_input(e, input, n, err) < 0) {
         release(e);
         return NULL;
     }
@@ -356,6 +362,7 @@ static void end(struct execution *e, uint32_t status, const char *text)
     e->ms = (uint64_t)((now.tv_sec - e->began.tv_sec) * INT64_C(1000) +
                        (now.tv_nsec - e->began.tv_nsec) / 1000000);
     flow_close(e);
+    execution_note_ended(e);
     if (e->ops && e->ops->ended)
         e->ops->ended(e->arg, e);
     release(e);

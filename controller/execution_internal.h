@@ -32,7 +32,13 @@ struct execution {
     uint64_t ms;
     uint32_t status;
     char text[512];
+    char *path;       /* EXECUTION_FILE */
+    size_t n_written; /* INSIDE_WRITE */
 };
+
+/* execution_note.c: records of it; e is ENDED. */
+void execution_note_started(const struct execution *e, const struct execution_command *c);
+void execution_note_ended(const struct execution *e);
 
 /* W_INIT_STARTED's descriptors, in order; each is checked and taken over. -1: bad. */
 int flow_attach(struct execution *e, int *fds, unsigned n);

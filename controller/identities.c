@@ -8,6 +8,7 @@
 #include "placeholders.h"
 #include "registry.h"
 #include "token.h"
+#include "trust.h"
 #include "wire.h"
 
 static int64_t now_seconds(void)
@@ -119,21 +120,36 @@ int identities_announce(struct controller *c, struct err *err)
     return a.bad;
 }
 
-/* The listener that this policy's clients use: one that takes tokens, which is good wherever the
- * client runs, else one bound to the policy. */
-static const struct config_listen *find_listener(const struct config *c, const char *policy)
+/* How well it serves a client of this policy; 0: not at all. One that takes tokens is good wherever
+ * the client runs; for a client on another host, one that can be reached from there comes first
+ * among those, and one in TLS. */
+static unsigned fitness(const struct config_listen *l, const char *policy, bool remote)
+{
+    if (l->forwarded) /* no proxy: only its provider can speak to it */
+        return 0;
+    if (l->policy && strcmp(l->policy, policy) != 0)
+        return 0;
+    unsigned fit = l->policy ? 1 : 8;
+    if (remote)
+        fit += (l->local ? 0U : 4U) + (l->kind == LISTEN_HTTPS ? 2U : 0U);
+    return fit;
+}
+
+/* The best listener for this policy's clients; the first of those that are equal. */
+static const struct config_listen *find_listener(const struct config *c, const char *policy,
+                                                 bool remote)
 {
     size_t n;
-    const struct config_listen *l = config_listens(c, &n), *bound = NULL;
+    const struct config_listen *l = config_listens(c, &n), *best = NULL;
+    unsigned most = 0;
     for (size_t i = 0; i < n; i++) {
-        if (l[i].policy == NULL)
-            return &l[i];
-        if (l[i].forwarded) /* no proxy: only its provider can speak to it */
-            continue;
-        if (strcmp(l[i].policy, policy) == 0 && bound == NULL)
-            bound = &l[i];
+        unsigned fit = fitness(&l[i], policy, remote);
+        if (fit > most) {
+            most = fit;
+            best = &l[i];
+        }
     }
-    return bound;
+    return best;
 }
 
 static int sign(struct controller *c, const struct identity *i, char *out, size_t size,
@@ -169,18 +185,20 @@ static json_t *env_object(struct controller *c, const struct identity *i, struct
 static json_t *describe(struct controller *c, const struct identity *i,
                         const struct config_listen *l, struct err *err)
 {
-    char token[TOKEN_TEXT_MAX] = "", proxy[TOKEN_TEXT_MAX + 300];
+    char token[TOKEN_TEXT_MAX] = "", proxy[TOKEN_TEXT_MAX + 300], hashed[16];
     bool with_token = i->kind == IDENTITY_TOKEN;
     if (with_token && sign(c, i, token, sizeof token, err) < 0)
         return NULL;
     snprintf(proxy, sizeof proxy, "%s://%s%s%s%s", l->kind == LISTEN_HTTPS ? "https" : "http",
              with_token ? "sandbox:" : "", token, with_token ? "@" : "", l->reached_at);
+    if (trust_hashed_name(slice_str(c->ca_pem), hashed, sizeof hashed, err) < 0)
+        return NULL;
     json_t *env = env_object(c, i, err);
     if (env == NULL)
         return NULL;
-    json_t *v =
-        json_pack("{s:s, s:s, s:s, s:o, s:s, s:s}", "id", i->id, "policy", i->policy, "proxy",
-                  proxy, "env", env, "trust_dir", c->trust_outside, "ca", c->ca_pem);
+    json_t *v = json_pack("{s:s, s:s, s:s, s:o, s:s, s:s, s:s}", "id", i->id, "policy", i->policy,
+                          "proxy", proxy, "env", env, "trust_dir", c->trust_outside, "ca",
+                          c->ca_pem, "ca_hashed", hashed);
     if (v == NULL) {
         err_set(err, ERR_INTERNAL, "out of memory");
         return NULL;
@@ -194,10 +212,11 @@ static json_t *describe(struct controller *c, const struct identity *i,
     return v;
 }
 
-json_t *identities_issue(struct controller *c, const char *policy, unsigned ttl, struct err *err)
+json_t *identities_issue(struct controller *c, const char *policy, unsigned ttl, bool remote,
+                         struct err *err)
 {
     struct identity i;
-    const struct config_listen *l = find_listener(c->config, policy);
+    const struct config_listen *l = find_listener(c->config, policy, remote);
     int bad;
     if (!has_policy(c->config, policy)) {
         err_set(err, ERR_PARSE, "there is no policy '%s'", policy);

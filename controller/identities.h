@@ -11,10 +11,13 @@ enum { IDENTITY_TTL_DEFAULT = 3600, IDENTITY_TTL_MAX = 3600 }; /* seconds */
 /* Tell the parent of every live identity (W_SANDBOX), making those of policy-bound listeners that
  * have none yet. Nothing to do when private. */
 int identities_announce(struct controller *c, struct err *err);
-/* What POST /v1/identities answers: {id, policy, proxy, env, trust_dir, ca} and, by way of a
- * listener that takes tokens, {token, expires}; a listener bound to the policy needs none. NULL
- * with err: ERR_PARSE for what the asker got wrong. */
-json_t *identities_issue(struct controller *c, const char *policy, unsigned ttl, struct err *err);
+/* What POST /v1/identities answers: {id, policy, proxy, env, trust_dir, ca,
+ * ca_hashed} and, by way of a
+ * listener that takes tokens, {token, expires}; a listener bound to the policy needs none. remote:
+ * the client is on another host, which says what listener is best. NULL with err: ERR_PARSE for
+ * what the asker got wrong. */
+json_t *identities_issue(struct controller *c, const char *policy, unsigned ttl, bool remote,
+                         struct err *err);
 /* 0; 1 when there is none; -1. */
 int identities_revoke(struct controller *c, const char *id, struct err *err);
 

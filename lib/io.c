@@ -279,8 +279,13 @@ struct io *io_new(struct event_base *base, int fd, size_t in_max, size_t out_max
     io->soon = event_new(base, -1, 0, on_soon, io);
     io->timer = event_new(base, -1, 0, on_timer, io);
     if (!io->rd || !io->wr || !io->soon || !io->timer) {
-        fprintf(stderr, "durward: out of memory for an event\n");
-        abort(); /* half an event set cannot be used nor freed safely */
+        struct event *made[] = {io->rd, io->wr, io->soon, io->timer};
+        for (size_t i = 0; i < ARRAY_LEN(made); i++)
+            if (made[i])
+                event_free(made[i]);
+        free(io);
+        close(fd);
+        return NULL;
     }
     event_add(io->rd, NULL);
     return io;

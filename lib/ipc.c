@@ -260,6 +260,8 @@ static int gather(struct ipc *ch, struct msg *m)
 int ipc_send(struct ipc *ch, struct msg *m)
 {
     if (ch == NULL || ch->dead || m->bad) {
+        if (ch != NULL && m->starved)
+            ipc_die(ch, "out of memory"); /* the far end waits for it: let it know */
         msg_done(m);
         return -1;
     }

@@ -22,8 +22,9 @@ struct ipc *ipc_new(struct event_base *base, int fd, ipc_message_fn on_message,
                     ipc_closed_fn on_closed, void *arg);
 void ipc_free(struct ipc *ch); /* NULL is fine; safe inside its own callbacks */
 int ipc_fd(const struct ipc *ch);
-/* Queue a message; always takes it over (msg_done is done here). -1 when it was malformed, the
- * queue is over its bound (8 MiB) or the channel is dead; the channel then closes from the loop. */
+/* Queue a message; always takes it over (msg_done is done here). -1 when it was too large, memory
+ * was out, the queue is over its bound (8 MiB) or the channel is dead; but for the first, the
+ * channel then closes from the loop. */
 int ipc_send(struct ipc *ch, struct msg *m);
 /* A datagram of several messages: this type, then of each u16 type and u32 length before its
  * fields. */

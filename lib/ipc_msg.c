@@ -12,7 +12,7 @@ void msg_init(struct msg *m, uint16_t type)
     m->type = type;
     buf_init_wiped(&m->body, IPC_MSG_MAX);
     m->nfds = m->next_fd = 0;
-    m->bad = m->lost = false;
+    m->bad = m->lost = m->starved = false;
 }
 
 void msg_view(struct msg *m, uint16_t type, struct slice fields)
@@ -32,8 +32,10 @@ void msg_done(struct msg *m)
 
 static void put(struct msg *m, const void *p, size_t n)
 {
-    if (buf_append(&m->body, p, n) < 0)
+    if (buf_append(&m->body, p, n) < 0) {
         m->bad = true;
+        m->starved |= n <= buf_room(&m->body);
+    }
 }
 
 void msg_put_u8(struct msg *m, uint8_t v)

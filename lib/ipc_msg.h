@@ -20,6 +20,7 @@ struct msg {
     unsigned nfds;
     unsigned next_fd; /* reading: the next to take */
     bool bad;         /* a put or get failed; sticky */
+    bool starved;     /* as memory was out, not for its size */
     bool lost;        /* received: descriptors were dropped, as we had no room for them */
 };
 

@@ -1,5 +1,8 @@
 #include "peer.h"
 
+#include "ipc.h"
+#include "wire.h"
+
 #include <unistd.h>
 
 void peer_put(struct msg *m, const struct peer *p)
@@ -29,4 +32,14 @@ int peer_get(struct msg *m, struct peer *p)
     }
     p->kind = (enum role)kind;
     return 0;
+}
+
+void peer_lost(struct ipc *parent, enum role kind)
+{
+    struct msg m;
+    if (parent == NULL)
+        return;
+    msg_init(&m, W_LOST);
+    msg_put_u8(&m, (uint8_t)kind);
+    ipc_send(parent, &m);
 }

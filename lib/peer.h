@@ -6,6 +6,8 @@
 #include "ipc_msg.h"
 #include "proc.h"
 
+struct ipc;
+
 enum { PEER_NAME_MAX = 64 };
 
 /* In place of a policy's name, and none that a policy can have: the channel by which the vault
@@ -28,5 +30,9 @@ struct peer {
 void peer_put(struct msg *m, const struct peer *p);
 /* Reads the whole message. On success the caller owns p->fd; on -1 nothing was taken. */
 int peer_get(struct msg *m, struct peer *p);
+
+/* To the parent, that the channel to this role ended here (W_LOST): where both still live, it is
+ * wired anew. NULL is fine: nobody is told. */
+void peer_lost(struct ipc *parent, enum role kind);
 
 #endif

@@ -21,12 +21,14 @@ enum wire_type {
     W_PEER = 4,      /* P→role: a new channel: kind:u8(enum role of the far end), channel:u32,
                         sandbox:str, policy:str, generation:u32, extra:bytes, fd */
     W_LOG = 5,       /* role→P: level:u8, text:str (diagnostics to the operator's stderr) */
-    W_POLICY = 6,    /* P→role: policy:str, generation:u32, json memfd:fd (reload) */
+    W_POLICY = 6,    /* P→role: policy:str, generation:u32, json memfd:fd (reload; to the dialer
+                        before each W_PEER of that policy) */
     W_PEER_GONE = 7, /* P→role: channel:u32; forget it */
     W_TRUST = 11,    /* P→C B: ca_pem:bytes (C: one, or both of a change), dir:str, event:str,
                         detail:str (for the log; "" when nothing is to be recorded) */
     W_PORT_OPEN = 9, /* C→P: req:u32, address:str (IP), port:u32 (0: any free one): listen there */
     W_PORT_OPENED = 10, /* P→C: req:u32, ok:u8, text:str ("127.0.0.1:8080", or why not), fd if ok */
+    W_LOST = 11,        /* role→P: kind:u8(enum role): the channel to it ended here */
     W_REVOKED = 8,      /* C→P, P→G D I: tokens that are good no longer; see proxy/revoked.h */
 
     /* W_INIT of each role:
@@ -43,8 +45,8 @@ enum wire_type {
      *    guard's own list, n × port:u32 of our own listeners, upstream proxy (proxy/dialer.h),
      *    dial_seconds:u32, token_public:bytes,
      *    synced:u8, fds: roots memfd when that proxy is https, budgets memfd
-     *    W_PEER of a gate or injector: extra = policy JSON; after the word "token" for the gate of
-     *    a listener whose clients need one
+     *    W_PEER of a gate or injector: extra = policy JSON, if it came not by W_POLICY; after the
+     *    word "token" for the gate of a listener whose clients need one
      * G: limits:bytes(struct limits), synced:u8, fd: roots memfd
      * I: limits:bytes, synced:u8, policy:str, generation:u32, token_public:bytes,
      *    fds: policy JSON memfd, roots memfd

@@ -4,6 +4,7 @@
 #include "meter.h"
 #include "spend.h"
 #include "wire.h"
+#include "peer.h"
 
 #include <event2/event.h>
 #include <stdio.h>
@@ -47,6 +48,7 @@ struct dial_wait {
 };
 
 struct dial_client {
+    struct ipc *parent; /* told of a channel that ended; NULL: nobody is */
     struct event_base *base;
     struct ipc *channel;
     struct spender *spender;
@@ -222,6 +224,7 @@ static void drop_channel(struct dial_client *c)
 static void on_closed(struct ipc *ch UNUSED, const char *why UNUSED, void *arg)
 {
     drop_channel(arg);
+    peer_lost(((struct dial_client *)arg)->parent, ROLE_DIALER);
 }
 
 /* ---- the client ---- */
@@ -257,6 +260,11 @@ void dial_client_free(struct dial_client *c)
 struct spender *dial_client_spender(const struct dial_client *c)
 {
     return c->spender;
+}
+
+void dial_client_lost_to(struct dial_client *c, struct ipc *parent)
+{
+    c->parent = parent;
 }
 
 void dial_client_attach(struct dial_client *c, int dialer_fd)

@@ -387,6 +387,7 @@ static int init_all(struct dialer *d, struct msg *m, struct err *err)
     d->refresh = event_new(d->base, -1, EV_PERSIST, on_refresh, d);
     if (!d->means.journal || !d->refresh || event_add(d->refresh, &refresh) < 0)
         return err_set(err, ERR_INTERNAL, "out of memory");
+    journal_lost_to(d->means.journal, d->control);
     return d->options.confine ? d->options.confine(err) : 0;
 }
 

@@ -87,6 +87,8 @@ static struct route *make_route(struct gate *g, const char *policy)
     r->hop = hop_new(g->base);
     if (r->dial == NULL || r->hop == NULL)
         return NULL;
+    dial_client_lost_to(r->dial, g->parent);
+    hop_lost_to(r->hop, g->parent);
     g->n_routes++;
     return r;
 }
@@ -481,7 +483,9 @@ static int on_init(struct gate_process *p, struct msg *m)
     if (p->gate.journal == NULL)
         die("out of memory");
     journal_on_ready(p->gate.journal, on_journal, p);
+    journal_lost_to(p->gate.journal, p->gate.parent);
     start_gate(p, &l, fd);
+    mint_client_lost_to(p->gate.mint, p->gate.parent);
     if (proc_confine(ROLE_GATE, &err) < 0)
         die(err.text);
     struct msg ready;

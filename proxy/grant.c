@@ -47,14 +47,6 @@ static void later(struct grant *g)
     event_active(g->later, EV_TIMEOUT, 0);
 }
 
-static void on_upload_failed(void *self, unsigned status, const char *code)
-{
-    struct grant *g = self;
-    g->refuse_status = status;
-    g->refuse_code = code;
-    later(g);
-}
-
 /* ---- filling ---- */
 
 /* A reply that cannot be looked through is not asked for. */
@@ -88,41 +80,11 @@ static int fill(struct grant *g)
     return r;
 }
 
-/* The sandbox whose captured key signs; "": the key is a configured one. */
-static const char *key_owner(const struct grant *g)
-{
-    return g->decided.credential->captured ? g->decided.sandbox : "";
-}
-
-/* The origin, behind what signs chunks where there are such. -1: memory, with nothing opened. */
-static int open_back(struct grant *g, const char *key, const char *id)
-{
-    struct injector *i = g->injector;
-    struct front f = {&grant_front_ops, g};
-    if (fill_chunks(&g->fill)) {
-        struct aws_upload_owner owner = {on_upload_failed, relay_wanted, g};
-        const struct aws_claim *c = &g->fill.claim;
-        g->upload = aws_upload_new(owner, i->secrets, g->decided.credential->secret, key_owner(g),
-                                   g->fill.key_id, &g->fill.scope, g->fill.signature, c->decoded,
-                                   c->trailer[0] ? c->trailer : NULL, &i->gathered);
-        if (g->upload == NULL)
-            return -1;
-    }
-    g->origin =
-        origin_open(&i->origin, i->dial, f, &g->authority, &g->head, key, id, g->token, g->cert);
-    return g->origin ? 0 : -1;
-}
-
-static struct back back_of(struct grant *g)
-{
-    struct back origin = origin_back(g->origin);
-    return g->upload ? aws_upload_back(g->upload, origin) : origin;
-}
-
 static void open_origin(struct grant *g)
 {
     char id[48], key[HOST_TEXT_MAX + 320], text[HOST_TEXT_MAX + 16];
     struct injector *i = g->injector;
+    struct front f = {&grant_front_ops, g};
     if (fill(g) < 0) {
         grant_end_record(g, RECORD_ABORTED, "fill");
         grant_tell_fail(g, 503, "fill");
@@ -132,7 +94,10 @@ static void open_origin(struct grant *g)
     snprintf(key, sizeof key, "%s|%s|%u.%u|%s|%s", g->decided.sandbox, i->name, i->generation,
              i->epoch, g->decided.credential ? g->decided.credential->secret : "",
              authority_text_port(&g->authority, text, sizeof text));
-    if (open_back(g, key, id) < 0) {
+    if (grant_upload_begin(g) == 0)
+        g->origin = origin_open(&i->origin, i->dial, f, &g->authority, &g->head, key, id, g->token,
+                                g->cert);
+    if (g->origin == NULL) {
         grant_end_record(g, RECORD_ABORTED, "memory");
         grant_tell_fail(g, 503, "memory");
         return;
@@ -142,7 +107,7 @@ static void open_origin(struct grant *g)
     grant_set_state(g, G_OPEN);
     relay_admitted(&g->relay, i->base, i->limits.progress_seconds, i->journal, g->counter);
     if (g->body.state == GATHER_OFF) {
-        relay_open(&g->relay, back_of(g));
+        relay_open(&g->relay, grant_upload_back(g));
         return;
     }
     g->relay.back = origin_back(g->origin);
@@ -203,8 +168,8 @@ static void sign(struct grant *g)
     struct secret *token = blank < 0 ? NULL : secret_new(v.p + blank + 1, v.n - (size_t)blank - 1);
     secret_unref(g->value);
     g->value = token;
-    w = aws ? secret_client_sign(g->injector->secrets, c->secret, key_owner(g), g->fill.key_id,
-                                 &g->fill.scope, on_signed, g)
+    w = aws ? secret_client_sign(g->injector->secrets, c->secret, grant_key_owner(g),
+                                 g->fill.key_id, &g->fill.scope, on_signed, g)
             : secret_client_sign_text(g->injector->secrets, c->secret, 0,
                                       buf_slice(&g->fill.text.text), on_signed, g);
     if (w)

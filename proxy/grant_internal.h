@@ -71,6 +71,11 @@ bool grant_captures(const struct grant *g, const struct head *h);
 void grant_capture_begin(struct grant *g, const struct head *h);
 void grant_capture_data(struct grant *g, const void *p, size_t n);
 void grant_capture_end(struct grant *g);
+/* grant_upload.c: a body of signed chunks. The sandbox whose captured key signs; "": the key is a
+ * configured one. */
+const char *grant_key_owner(const struct grant *g);
+int grant_upload_begin(struct grant *g) WUNUSED; /* -1: memory */
+struct back grant_upload_back(struct grant *g);  /* the origin, behind what signs */
 /* grant_reply.c: a whole reply, and the record of it. Ends the grant. */
 void grant_pass_whole(struct grant *g, struct head *h, struct slice body);
 

@@ -2,6 +2,7 @@
 
 #include "http1_head.h"
 #include "wire.h"
+#include "peer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@ struct hop_exchange {
 };
 
 struct hop {
+    struct ipc *parent; /* told of a channel that ended; NULL: nobody is */
     struct event_base *base;
     struct ipc *ch;
     uint32_t next, n;
@@ -252,6 +254,7 @@ static void on_closed(struct ipc *ch, const char *why UNUSED, void *arg)
     ipc_free(ch);
     h->ch = NULL;
     fail_all(h, "injector_gone");
+    peer_lost(h->parent, ROLE_INJECTOR);
 }
 
 struct hop *hop_new(struct event_base *base)
@@ -272,6 +275,11 @@ void hop_free(struct hop *h)
     h->ch = NULL; /* a front that is told of it cannot open another */
     fail_all(h, "shutdown");
     free(h);
+}
+
+void hop_lost_to(struct hop *h, struct ipc *parent)
+{
+    h->parent = parent;
 }
 
 void hop_attach(struct hop *h, int fd)

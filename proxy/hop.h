@@ -29,6 +29,7 @@
 #include "policy.h"
 
 struct event_base;
+struct ipc;
 struct hop;
 
 enum {
@@ -68,6 +69,8 @@ struct hop_request {
 struct hop *hop_new(struct event_base *base);
 void hop_free(struct hop *h);                    /* exchanges under way fail */
 void hop_attach(struct hop *h, int injector_fd); /* owned; replaces a dead channel */
+/* Who is told when the channel ends (peer_lost). */
+void hop_lost_to(struct hop *h, struct ipc *parent);
 bool hop_ready(const struct hop *h);
 /* A back for one request; ops NULL when there is no channel or too many exchanges. */
 struct back hop_open(struct hop *h, struct front front, const struct hop_request *r);

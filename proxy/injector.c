@@ -104,6 +104,9 @@ static int on_init(struct injector *i, struct msg *m)
     if (load_policy(i, generation, policy_fd) < 0)
         die("its policy does not compile");
     start(i, roots_fd, synced);
+    journal_lost_to(i->journal, i->parent);
+    dial_client_lost_to(i->dial, i->parent);
+    secret_client_lost_to(i->secrets, i->parent);
     if (proc_confine(ROLE_INJECTOR, &err) < 0)
         die(err.text);
     struct msg ready;

@@ -45,6 +45,8 @@ struct child {
     struct timespec started;
     unsigned quick_deaths;
     bool replaced;        /* we ended it, for another one in its place */
+    time_t lost_second;   /* of the channels it lost, */
+    unsigned lost;        /* so many in that second */
     struct event *again;  /* restart timer */
     struct meters meters; /* as it reported last */
     TAILQ_ENTRY(child) link;
@@ -148,6 +150,9 @@ void parent_ca_look(struct parent *p);
 void parent_wire(struct parent *p, struct child *a, struct child *b, const char *sandbox,
                  const char *policy, bool token);
 void parent_rewire(struct child *c); /* all wires of c whose other end is there */
+/* W_LOST: the wires of c to that role are made anew, where both ends live. A role that died is
+ * wired when it is started again. 0, or -1 for a bad message. */
+int parent_lost(struct child *c, struct msg *m);
 void parent_wire_gate(struct parent *p, const struct sandbox *s);
 /* Dialer and injectors of its policies, those that it has not yet. */
 void parent_wire_policies(struct parent *p, const struct sandbox *s);
@@ -187,6 +192,8 @@ int parent_listen_all(struct parent *p, struct err *err);  /* serve: `listen` en
 int parent_bind_tcp(const char *address, struct err *err); /* a listening socket */
 /* parent_setup.c: directories, sockets, CA, roots */
 int parent_setup(struct parent *p, struct err *err);
+/* The audit directory, made again if somebody removed it. */
+void parent_keep_audit(struct parent *p);
 /* The origins' roots; while the roles are loading, which takes as long. */
 int parent_setup_roots(struct parent *p, struct err *err);
 int parent_reload(struct parent *p, struct err *err);

@@ -126,6 +126,7 @@ static void init_logger(struct parent *p, struct msg *m)
 {
     char sub[64] = "";
     const struct config_audit *a = config_audit(p->config);
+    parent_keep_audit(p);
     if (p->mode == PARENT_RUN)
         snprintf(sub, sizeof sub, "run-%s", p->run_id);
     msg_put_u8(m, (uint8_t)config_audit(p->config)->durability);

@@ -265,6 +265,8 @@ int parent_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_failed(c, m);
     case W_LOG:
         return on_log(c, m);
+    case W_LOST:
+        return parent_lost(c, m);
     case W_METERS:
         return parent_meters(c, m);
     case W_COUNTS:

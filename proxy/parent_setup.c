@@ -3,6 +3,7 @@
 
 #include "budget_book.h"
 #include "paths.h"
+#include "peer.h"
 #include "roots.h"
 #include "wire.h"
 
@@ -41,12 +42,35 @@ static int open_dir_for(const char *path, enum role r, struct err *err)
     return fd;
 }
 
-static int setup_dirs(struct parent *p, struct err *err)
+static int open_audit(struct parent *p, struct err *err)
 {
     char *audit = given_or(config_audit_dir(p->config), paths_audit_dir, err);
+    int fd = audit ? open_dir_for(audit, ROLE_LOGGER, err) : -1;
+    free(audit);
+    return fd;
+}
+
+void parent_keep_audit(struct parent *p)
+{
+    struct stat st;
+    struct err err = {0};
+    if (fstat(p->audit_dir_fd, &st) < 0 || st.st_nlink > 0)
+        return;
+    int fd = open_audit(p, &err);
+    if (fd < 0) {
+        proc_log("the audit directory was removed: %s", err.text);
+        return;
+    }
+    proc_log("the audit directory was removed, and is made anew");
+    close(p->audit_dir_fd);
+    p->audit_dir_fd = fd;
+}
+
+static int setup_dirs(struct parent *p, struct err *err)
+{
     p->state_dir = given_or(config_controller_state(p->config), paths_state_dir, err);
     p->cache_dir = paths_cache_dir(err);
-    if (audit == NULL || p->state_dir == NULL || p->cache_dir == NULL)
+    if (p->state_dir == NULL || p->cache_dir == NULL)
         return -1;
     char *keys = paths_join(p->state_dir, "controller");
     int r = paths_make_private(p->state_dir, err);
@@ -55,9 +79,8 @@ static int setup_dirs(struct parent *p, struct err *err)
     /* as root the controller's own directory and what lies above it: it must be able to get there
      * by descriptor only, so modes of the way down do not matter */
     p->state_dir_fd = r == 0 ? open_dir_for(keys, ROLE_CONTROLLER, err) : -1;
-    p->audit_dir_fd = p->state_dir_fd >= 0 ? open_dir_for(audit, ROLE_LOGGER, err) : -1;
+    p->audit_dir_fd = p->state_dir_fd >= 0 ? open_audit(p, err) : -1;
     free(keys);
-    free(audit);
     return p->audit_dir_fd < 0 ? -1 : 0;
 }
 
@@ -207,7 +230,9 @@ void parent_push_policy(struct child *c, const char *name)
     struct parent *p = c->parent;
     struct msg m;
     struct err err = {0};
-    char *json = config_policy_json(p->config, name);
+    char *json = strcmp(name, PEER_TOKENS) == 0    ? config_endpoints_json(p->config)
+                 : strcmp(name, PEER_COURIER) == 0 ? config_courier_json(p->config)
+                                                   : config_policy_json(p->config, name);
     if (json == NULL || c->ch == NULL)
         goto out;
     msg_init(&m, W_POLICY);

@@ -4,11 +4,16 @@
 
 #include "gate.h"
 #include "peer.h"
+#include "secret_list.h"
 #include "wire.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+_Static_assert((int)CONFIG_SECRETS_MAX == (int)SECRET_LIST_MAX, "a policy may name every secret");
 
 /* What the vault may give to the far end: to the dialer the upstream proxy's password alone. */
 static void put_secret_list(struct parent *p, struct buf *out, const struct wire *w)
@@ -36,15 +41,7 @@ static void extra_for(struct parent *p, const struct child *to, const struct wir
                       struct buf *out)
 {
     int r = 0;
-    if (to->role == ROLE_DIALER && strcmp(w->policy, PEER_TOKENS) == 0) {
-        char *json = config_endpoints_json(p->config);
-        r = json ? buf_append_str(out, json) : -1;
-        free(json);
-    } else if (to->role == ROLE_DIALER && strcmp(w->policy, PEER_COURIER) == 0) {
-        char *json = config_courier_json(p->config);
-        r = json ? buf_append_str(out, json) : -1;
-        free(json);
-    } else if (to->role == ROLE_VAULT) {
+    if (to->role == ROLE_VAULT) {
         if (strcmp(w->policy, PEER_TOKENS) != 0)
             put_secret_list(p, out, w);
     } else if (to->role == ROLE_INJECTOR && w->token) {
@@ -62,7 +59,7 @@ static void tell(struct parent *p, struct child *to, const struct child *far, co
     struct msg m;
     struct buf extra;
     buf_init(&extra, IPC_MSG_MAX - 1024);
-    if (to->role == ROLE_DIALER && w->policy[0] && strcmp(w->policy, PEER_TOKENS) != 0)
+    if (to->role == ROLE_DIALER && w->policy[0])
         parent_push_policy(to, w->policy); /* before the channel that it is for */
     extra_for(p, to, w, &extra);
     struct peer told = {.kind = far->role,
@@ -163,6 +160,31 @@ void parent_rewire(struct child *c)
     TAILQ_FOREACH(w, &c->parent->wires, link)
     if (w->a == c || w->b == c)
         connect_wire(c->parent, w);
+}
+
+/* Who loses more than this a second is started again. */
+enum { LOST_PER_SECOND = 64 };
+
+int parent_lost(struct child *c, struct msg *m)
+{
+    struct wire *w;
+    uint8_t kind;
+    struct timespec now;
+    if (msg_get_u8(m, &kind) < 0 || msg_end(m) < 0)
+        return -1;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (now.tv_sec != c->lost_second)
+        c->lost = 0;
+    c->lost_second = now.tv_sec;
+    if (++c->lost > LOST_PER_SECOND) {
+        proc_log("%s loses its channels again and again: it is started anew", c->tag);
+        kill(c->pid, SIGKILL);
+        return 0;
+    }
+    TAILQ_FOREACH(w, &c->parent->wires, link)
+    if ((w->a == c && w->b->role == kind) || (w->b == c && w->a->role == kind))
+        connect_wire(c->parent, w);
+    return 0;
 }
 
 void parent_unwire(struct child *c)

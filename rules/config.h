@@ -42,6 +42,7 @@ struct config_listen {
     const char *address;    /* "127.0.0.1:3128" */
     const char *name;       /* LISTEN_HTTPS: what its certificate is for, canonical */
     const char *reached_at; /* what clients are told: the name, else the address; and the port */
+    bool local;             /* reached_at is of this host only */
     const char *policy;     /* NULL: needs a sandbox's token */
     bool insecure;
     const struct config_forwarded *forwarded; /* NULL: a proxy */
@@ -134,6 +135,8 @@ struct limits {
     unsigned approvals;         /* requests of a sandbox that are held at a time */
     unsigned names;             /* synthetic DNS names of a sandbox */
 };
+
+enum { CONFIG_SECRETS_MAX = 512 }; /* and the logins of their stores */
 
 enum { CONFIG_PIDS = 4096 }; /* processes and threads of a sandbox when nothing is said */
 

@@ -16,6 +16,15 @@ static bool is_any(const struct authority *a)
     return memcmp(a->ip, zero, a->kind == HOST_IPV4 ? 4 : 16) == 0;
 }
 
+static bool is_local(const struct authority *a)
+{
+    size_t n = strlen(a->host), of = strlen(".localhost");
+    if (a->kind != HOST_NAME)
+        return is_loopback(a);
+    return strcmp(a->host, "localhost") == 0 ||
+           (n > of && strcmp(a->host + n - of, ".localhost") == 0);
+}
+
 /* ADDRESS:PORT, with the port written out. */
 static int read_address(struct config *c, const struct node *at, struct authority *a,
                         struct config_listen *l, struct err *err)
@@ -28,6 +37,7 @@ static int read_address(struct config *c, const struct node *at, struct authorit
         (a->port == 80 && (strlen(value) < 3 || strcmp(value + strlen(value) - 3, ":80") != 0)))
         return node_fail(at, err, "'%.200s' is not ADDRESS:PORT, such as 127.0.0.1:3128", value);
     l->address = l->reached_at = arena_str(c->arena, authority_text_port(a, text, sizeof text));
+    l->local = is_local(a);
     return 0;
 }
 
@@ -54,6 +64,7 @@ static int read_name(struct config *c, const struct node *n, const struct author
         return node_fail(&at, err, "'%.200s' is not a host name or address", value);
     l->name = arena_str(c->arena, named.host);
     l->reached_at = arena_str(c->arena, authority_text_port(&named, text, sizeof text));
+    l->local = is_local(&named);
     return 0;
 }
 

@@ -105,12 +105,28 @@ static int read_secret(struct config *c, const struct node *n, struct config_sec
     return config_duration(&at, &s->ttl, err);
 }
 
+/* The vault and the injectors are told of all in a message each. */
+static int fits(const struct config *c, const struct node *n, struct err *err)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < c->n_secrets; i++)
+        bytes += strlen(c->secrets[i].name) + strlen(c->secrets[i].source) + CONFIG_ENTRY_BYTES;
+    if (c->n_secrets > CONFIG_SECRETS_MAX)
+        return node_fail(n, err, "more than %d secrets and logins of their stores together",
+                         CONFIG_SECRETS_MAX);
+    if (bytes > CONFIG_SECRETS_BYTES)
+        return node_fail(n, err,
+                         "what is said of secrets takes %zu bytes, of %d: fewer, or shorter names",
+                         bytes, CONFIG_SECRETS_BYTES);
+    return 0;
+}
+
 int config_read_secrets(struct config *c, const struct node *n, struct err *err)
 {
     if (node_is_object(n, err) < 0)
         return -1;
-    if (json_object_size(n->value) > CONFIG_ENTRIES_MAX)
-        return node_fail(n, err, "more than %d secrets", CONFIG_ENTRIES_MAX);
+    if (json_object_size(n->value) > CONFIG_SECRETS_MAX)
+        return node_fail(n, err, "more than %d secrets", CONFIG_SECRETS_MAX);
     /* and as many logins */
     c->secrets = arena_zalloc(c->arena, 2 * json_object_size(n->value) + 1, sizeof *c->secrets);
     c->n_secrets = json_object_size(n->value);
@@ -122,7 +138,7 @@ int config_read_secrets(struct config *c, const struct node *n, struct err *err)
             return -1;
     }
     config_mark_keys(c);
-    return 0;
+    return fits(c, n, err);
 }
 
 static int read_file(struct config *c, const struct node *n, const char *key, const char **ret,

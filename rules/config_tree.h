@@ -7,7 +7,15 @@
 #include "node.h"
 #include "policy_build.h"
 
-enum { CONFIG_ENTRIES_MAX = 4096 }; /* secrets, policies, resolved names */
+/* What one role is told of in its first message has to fit into it (lib/ipc_msg.h). */
+enum {
+    CONFIG_ENTRIES_MAX = 4096,         /* policies */
+    CONFIG_RESOLVES_MAX = 1024,        /* resolved names */
+    CONFIG_RESOLVES_BYTES = 64 * 1024, /* and what they and their addresses take together */
+    CONFIG_DIRECT_BYTES = 16 * 1024,   /* no_proxy */
+    CONFIG_SECRETS_BYTES = 80 * 1024,  /* names and sources of secrets */
+    CONFIG_ENTRY_BYTES = 32,           /* beside the texts of an entry */
+};
 
 /* Where we send to by ourselves. */
 struct config_place {

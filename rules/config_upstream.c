@@ -132,18 +132,20 @@ static int read_no_proxy(struct config *c, const struct node *n, struct err *err
 {
     struct node at;
     const char *text;
-    size_t count;
+    size_t count, bytes = 0;
     if (c->proxy == NULL)
         return node_fail(n, err, "'no_proxy' has no meaning without 'proxy'");
     if (node_strings(n, &count, err) < 0)
         return -1;
-    if (count > CONFIG_ENTRIES_MAX)
-        return node_fail(n, err, "more than %d entries", CONFIG_ENTRIES_MAX);
     c->no_proxy = arena_zalloc(c->arena, count + 1, sizeof *c->no_proxy);
-    for (; c->n_no_proxy < count; c->n_no_proxy++)
+    for (; c->n_no_proxy < count; c->n_no_proxy++) {
         if (node_strings_at(n, c->n_no_proxy, &at, &text, err) < 0 ||
             read_direct(c, &at, text, &c->no_proxy[c->n_no_proxy], err) < 0)
             return -1;
+        bytes += strlen(c->no_proxy[c->n_no_proxy]) + 4;
+    }
+    if (bytes > CONFIG_DIRECT_BYTES)
+        return node_fail(n, err, "more than %d bytes together", CONFIG_DIRECT_BYTES);
     return 0;
 }
 
@@ -153,7 +155,7 @@ int config_read_upstream(struct config *c, const struct node *n, struct err *err
         {"ca", NULL}, {"resolve", NULL}, {"proxy", NULL}, {"no_proxy", NULL}};
     struct node ca, resolve, at;
     const char *text;
-    size_t count = 0;
+    size_t count = 0, bytes = 0;
     if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
         return -1;
     if (node_get(n, "proxy", &at) && read_proxy(c, &at, err) < 0)
@@ -173,14 +175,19 @@ int config_read_upstream(struct config *c, const struct node *n, struct err *err
         return 0;
     if (node_is_object(&resolve, err) < 0)
         return -1;
-    if (json_object_size(resolve.value) > CONFIG_ENTRIES_MAX)
-        return node_fail(&resolve, err, "more than %d names", CONFIG_ENTRIES_MAX);
+    if (json_object_size(resolve.value) > CONFIG_RESOLVES_MAX)
+        return node_fail(&resolve, err, "more than %d names", CONFIG_RESOLVES_MAX);
     c->resolves = arena_zalloc(c->arena, json_object_size(resolve.value) + 1, sizeof *c->resolves);
     for (void *it = json_object_iter(resolve.value); it;
          it = json_object_iter_next(resolve.value, it)) {
         node_get(&resolve, json_object_iter_key(it), &at);
         if (read_resolve(c, &at, err) < 0)
             return -1;
+        const struct config_resolve *r = &c->resolves[c->n_resolves - 1];
+        bytes += strlen(r->host) + strlen(r->address) + CONFIG_ENTRY_BYTES;
     }
+    if (bytes > CONFIG_RESOLVES_BYTES)
+        return node_fail(&resolve, err, "names and addresses of more than %d bytes together",
+                         CONFIG_RESOLVES_BYTES);
     return 0;
 }

@@ -34,7 +34,6 @@ const struct key rule_keys[] = {
     {"on_reflect", NULL},
     {"allow_plaintext", NULL},
     {"allow_public_suffix", NULL},
-    {"client_certificate", "M3"},
     {"server_tools", NULL},
     {"capture_body", "M5"},
 };
@@ -345,6 +344,10 @@ int rule_read(struct arena *a, const struct node *n, const json_t *secrets, stru
     struct node allow, ask, deny, with, use, budget;
     struct reader r = {.arena = a, .entry = ret};
     char where[512];
+    if (node_get(n, "client_certificate", &with))
+        return node_fail(&with, err,
+                         "a client certificate is a credential: 'with: { client_certificate: NAME "
+                         "}', and nothing beside it");
     if (node_keys(n, rule_keys, rule_n_keys, err) < 0)
         return -1;
     bool allows = node_get(n, "allow", &allow), denies = node_get(n, "deny", &deny),

@@ -187,6 +187,10 @@ int rule_credential_read(struct arena *a, const struct node *with, const json_t 
     *ret = c;
     if (node_keys(with, with_keys, ARRAY_LEN(with_keys), err) < 0)
         return -1;
+    if (json_object_size(with->value) > 1 && node_get(with, "client_certificate", &n))
+        return node_fail(&n, err,
+                         "'client_certificate' stands alone: a rule sends one credential, and its "
+                         "certificate's connections serve no other");
     if (json_object_size(with->value) != 1)
         return node_fail(
             with, err,

@@ -4,6 +4,7 @@
 #include "ipc.h"
 #include "secret_list.h"
 #include "wire.h"
+#include "peer.h"
 
 #include <event2/event.h>
 #include <stdlib.h>
@@ -49,6 +50,7 @@ struct sign_wait {
 };
 
 struct secret_client {
+    struct ipc *parent; /* told of a channel that ended; NULL: nobody is */
     struct event_base *base;
     struct ipc *vault;     /* NULL while there is none */
     secret_stale_fn stale; /* NULL: nobody wants to know */
@@ -449,6 +451,7 @@ static void on_closed(struct ipc *ch, const char *why UNUSED, void *arg)
     if (h->state == HELD_ASKED)
         set_state(h, HELD_QUEUED);
     fail_signing(c);
+    peer_lost(c->parent, ROLE_VAULT);
 }
 
 /* ---- interface ---- */
@@ -483,6 +486,11 @@ void secret_client_free(struct secret_client *c)
     }
     ipc_free(c->vault);
     free(c);
+}
+
+void secret_client_lost_to(struct secret_client *c, struct ipc *parent)
+{
+    c->parent = parent;
 }
 
 void secret_client_attach(struct secret_client *c, int vault_fd)

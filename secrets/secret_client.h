@@ -7,6 +7,7 @@
 #include "secret.h"
 
 struct event_base;
+struct ipc;
 struct secret_client;
 struct secret_wait;
 
@@ -25,6 +26,8 @@ void secret_client_free(struct secret_client *c);
 /* The channel to the vault, owned from here on; a new one replaces a dead one and is asked again
  * what the dead one owed. */
 void secret_client_attach(struct secret_client *c, int vault_fd);
+/* Who is told when the channel ends (peer_lost). */
+void secret_client_lost_to(struct secret_client *c, struct ipc *parent);
 /* fn is called when the vault says that a secret has another value now. */
 typedef void (*secret_stale_fn)(void *arg, struct slice name);
 void secret_client_on_stale(struct secret_client *c, secret_stale_fn fn, void *arg);

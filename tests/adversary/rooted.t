@@ -60,8 +60,10 @@ def judge(t, where, got, inside, outside):
          "G23 %s: only harmless devices" % where, str(got["devices"]))
     bad = {p: v for p, v in got["device"].items() if v not in REFUSED}
     t.eq(bad, {}, "G23 %s: no device of the host can be opened" % where)
+    links = {p: got["proc"][p] for p in ("/proc/1/exe", "/proc/self/exe")}
+    t.ok(all(v in REFUSED for v in links.values()), "G17 %s: no program is written through /proc" % where, str(links))
     bad = {p: v for p, v in got["proc"].items() if v not in REFUSED + ("empty",)}
-    t.eq(bad, {}, "G24 %s: nothing of /proc and /sys that is the host's" % where)
+    t.eq(bad, {}, "G18 G24 %s: nothing of /proc and /sys that is the host's" % where)
     t.eq(got["keys"], "", "G24 %s: no keys are listed" % where)
     t.ok(max(got["pids"]) < 100, "G24 %s: only its own processes" % where, str(got["pids"]))
     t.eq((got["core"], got["core_set"]), ([1, 1], "ok"),

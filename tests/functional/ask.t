@@ -2,6 +2,7 @@
 """`ask`: a request is held until somebody decides, by command line, API or terminal; nothing of it
 reaches an origin before. Time-out, a client that leaves, bounds, reload, a new controller."""
 import concurrent.futures
+import json
 import os
 import re
 import signal
@@ -120,6 +121,9 @@ def polling(t, s, h):
     events = [e["event"] for e in h.api.ask("GET", "/v1/events?limit=1000")["events"]]
     t.ok("approval_wanted" in events and "approval_denied" in events, "events tell of it",
          str(events))
+    kept = s.d.wait_records(1, "lifecycle", event="approval_denied")
+    t.ok(kept and kept[-1]["authority"] == "deps.example.com" and kept[-1]["method"] == "GET" and
+         "/ask/1" not in json.dumps(kept), "and so does the log, without the path", str(kept))
     other.close()
 
 

@@ -9,7 +9,7 @@ import sys
 import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import durward, oauth, scan, scene, tap  # noqa: E402
+from harness import durward, oauth, openbao, scan, scene, tap  # noqa: E402
 
 AUTH, API = "auth.example.com", "api.example.com"
 DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
@@ -33,7 +33,7 @@ class Run:
         self.server = server(t, d, secret.decode())
         for host in (AUTH, API):
             d.resolve[host] = "127.0.0.1:%d" % self.server.port
-        for name in ("access", "refresh", "hub", "lfs", "odd", "install"):
+        for name in ("access", "refresh", "hub", "lfs", "odd", "install", "basic"):
             d.secrets[name] = {"captured": {}}
         basic = {"basic": {"user": "robot", "password": "client"}}
         self.rule("/token", {"placeholder": {"secret": "refresh", "in": "body"}},
@@ -50,10 +50,30 @@ class Run:
                   {"access_token": "access", "refresh_token": "refresh"})
         self.rule("/app/installations/7/access_tokens", basic, {"token": "install"})
         self.s.rule(allow=AUTH + "/v2/installed/**", **{"with": {"bearer": "install"}})
+        self.rule("/tenant-1/oauth2/v2.0/token", basic, {"access_token": "basic"})
+        self.signed()
         self.rule("/odd/*", basic, {"access_token": "odd", "refresh_token": "odd"})
         self.s.env.update({"ACCESS": "{{placeholder access}}", "HUB": "{{placeholder hub}}",
                            "REFRESH": "{{placeholder refresh}}", "LFS": "{{placeholder lfs}}",
                            "ODD": "{{placeholder odd}}", "INSTALL": "{{placeholder install}}"})
+
+    def signed(self):
+        """Texts that itsdangerous and Flask sign, for rules that send them where those look."""
+        from flask import Flask
+        from flask.sessions import SecureCookieSessionInterface
+        from itsdangerous import URLSafeTimedSerializer
+        app = Flask("signs")
+        app.secret_key = self.server.conf["signing"]
+        made = {"session": SecureCookieSessionInterface().get_signing_serializer(app).dumps({"user": "robot"})}
+        for name in ("key", "segment"):
+            made[name] = URLSafeTimedSerializer(app.secret_key).dumps([name, scan.canary("").decode()])
+        for name, text in made.items():
+            self.s.scanner.add(name, text.encode())
+            self.s.d.secret(name, text)
+        self.s.rule(allow=AUTH + "/signed", **{"with": {"query": {"name": "key", "secret": "key"}}})
+        self.s.rule(allow=AUTH + "/signed/*/x", **{"with": {"placeholder": {"secret": "segment", "in": "path"}}})
+        self.s.rule(allow=AUTH + "/session", **{"with": {"cookie": {"name": "session", "secret": "session"}}})
+        self.s.env["SEGMENT"] = "{{placeholder segment}}"
 
     def rule(self, path, how, fields):
         self.s.rule(allow=AUTH + path, capture=fields, **{"with": how})
@@ -127,6 +147,17 @@ def installation(t, r):
     t.eq((code, json.loads(body)["client"]), (200, "installation"), "and is used")
 
 
+def kinds(t, r):
+    """Places for a credential, each read and checked by a library that others wrote."""
+    code, got = r.post(AUTH + "/tenant-1/oauth2/v2.0/token", grant_type="client_credentials")
+    t.ok(code == 200 and "access_token" in got, "basic: Authlib knows the client", str(got))
+    for path, want, what in (("/signed", "key", "a query parameter, signed by itsdangerous"),
+                             ("/signed/$SEGMENT/x", "segment", "a segment of the path"),
+                             ("/session", "robot", "a cookie: Flask's session")):
+        code, body, _ = r.curl(AUTH + path)
+        t.ok(code == 200 and want in body, what, str(code), body)
+
+
 def unasked(t, r):
     """A captured secret goes where its placeholder stands, and else nothing does."""
     t.eq(r.curl(API + "/api/x")[0], 401, "without the placeholder the request goes without")
@@ -188,12 +219,14 @@ def apart(t, r):
 
 
 def main(t):
+    openbao.site()
     r = Run(t)
     r.start()
     device(t, r)
     refreshed(t, r)
     in_forms(t, r)
     installation(t, r)
+    kinds(t, r)
     unasked(t, r)
     registry(t, r)
     lfs(t, r)

@@ -176,7 +176,7 @@ def bubblewrap(t, s):
     t.ok(r.returncode == 125 and ("bwrap" in err or "bubblewrap" in err),
          "a broken bubblewrap is named", "exit %d" % r.returncode, err)
     status, err = without_namespaces(t)
-    t.ok(status == 125 and "namespace" in err, "user namespaces switched off: named, with the fix",
+    t.ok(status == 125 and "namespace" in err, "G30 user namespaces switched off: named, with the fix",
          "exit %d" % status, err)
 
 
@@ -245,6 +245,9 @@ def reloads(t, s):
     t.eq(r.returncode, 0, "a good one is taken") or t.diag(r.stderr)
     got = tap.wait_for(lambda: gate.get("api.github.com", "/user").status == 403, 3)
     t.ok(got, "and decides from then on")
+    t.ok(d.wait_records(1, "lifecycle", event="config_reloaded") and
+         d.wait_records(1, "lifecycle", event="policy_changed", policy="coder"),
+         "the log says which policy changed")
     t.eq(d.stop(), 0, "the daemon ends well")
 
 

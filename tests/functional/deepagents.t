@@ -149,6 +149,8 @@ def paired(t, s, address, ns):
     t.eq((r.status, r.code), (407, "token_revoked"), "and its token is worth nothing")
     t.ok(out["locked"] and around in out["locked"] and "lock" in out["locked"] and not out["left"],
          "require_lock refuses, and leaves nothing", "%r" % out["locked"])
+    t.ok(len(out["useless"]) == 3 and all(x and "\n" not in x and "upload_files" in x for x in out["useless"]),
+         "pair() of what is no backend: one line that says what it wants", "%r" % out["useless"])
     t.eq(out["untried"], [True] * 6, "require_lock with what cannot be tried, or nothing, is an error")
     t.ok(out["nowhere"] and "\n" not in out["nowhere"] and "proxy_host" in out["nowhere"], "a gate that is not reached: one line",
          "%r" % out["nowhere"])
@@ -164,11 +166,13 @@ def provider(t, s):
                        DURWARD_SOCKET=s.d.path_of_none, PYTHONPATH=installed(t), HOME=t.mkdir("provider-home"))
     if not out:
         return [text]
-    t.eq(out["metadata"], ["durward", "/workspace", True, False, "durward_deepagents.backend"],
+    t.eq(out["metadata"], ["durward", "/workspace", True, True, "durward_deepagents.backend"],
          "dcode's registry finds the entry point")
     t.eq(out["made"], ["b\n", {"made-by": "dcode", "job": "7"}, 900], "parameters: labels, times, environment")
     t.eq((out["again"], out["kept"], out["left"]), (True, "running", []),
          "--sandbox-id reattaches and does not delete; what dcode made it deletes")
+    t.eq(out["woken"], "as it was", "--sandbox-id of one that sleeps resumes it")
+    t.eq(out["of_snapshot"], ["as it was", "stop"], "--sandbox-snapshot-name: a sandbox with its files; on_idle")
     for name, want in (("no_daemon", "SandboxError"), ("wrong_id", "SandboxNotFoundError"), ("snapshot", "ValueError"),
                        ("image", "ValueError"), ("unknown", "ValueError"), ("policy", "ValueError"),
                        ("labels", "ValueError"), ("timeout", "ValueError")):

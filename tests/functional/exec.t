@@ -152,10 +152,16 @@ def streams(t, c, box):
         f.close()
     # a reader that does not read: bounded memory, and nothing is lost when it reads on
     f = c.frames(box, command="head -c 30000000 /dev/zero")
-    time.sleep(0.5)
     pid = [p for p, text in tap.descendants() if text.startswith("durward: controller")][0]
-    with open("/proc/%d/status" % pid) as status:
-        rss = int([x for x in status if x.startswith("VmRSS")][0].split()[1])
+    seen = []
+
+    def full():
+        """It takes no more: its memory is the same three times."""
+        with open("/proc/%d/status" % pid) as status:
+            seen.append(int([x for x in status if x.startswith("VmRSS")][0].split()[1]))
+        return len(seen) > 2 and seen[-1] == seen[-2] == seen[-3]
+    tap.wait_for(full, 10, 0.15)
+    rss = seen[-1]
     out, _, last = f.finish()
     t.eq((len(out), last["exit_code"]), (30000000, 0), "a slow reader loses nothing")
     t.diag("controller's memory with a reader that waits: %d KiB" % rss)

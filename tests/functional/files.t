@@ -166,7 +166,7 @@ def hostile(t, d, c, box):
                 pass
     with open(victim) as f, open(secret) as g:
         t.ok(not leaked and f.read() == "untouched" and g.read() == "HOST-SECRET" and seen > 20,
-             "a race between file and link wins nothing (%d times served)" % seen)
+             "G6 a race between file and link wins nothing (%d times served)" % seen)
     c.sh(box, "pkill -f r.sh")
     c.sh(box, "mkdir many; cd many; /usr/bin/python3 -c 'for i in range(20000): open(str(i), \"w\")'")
     r = c.entries(box, W + "many")
@@ -228,6 +228,19 @@ def copying(t, d, c, box):
         t.ok(cp(*args).returncode in (1, 2), "cp %s %s fails" % args)
 
 
+def recorded(t, d, c, box):
+    c.write(box, W + "kept", b"x" * 1234)
+    c.read(box, W + "kept")
+    c.sh(box, "true a-secret-word; exit 3")
+    def event(name, **want):
+        return d.wait_records(1, "lifecycle", event=name, target=box, **want)
+    t.ok(event("file_written", path=W + "kept", bytes_down=1234, code="ok") and
+         event("file_read", path=W + "kept", bytes_up=1234, code="ok"), "files are on record")
+    t.ok([x for x in event("exec_ended") if x["detail"].endswith("exit status 3")] and
+         [x for x in event("exec_started") if "/bin/sh" in x["detail"]], "commands are on record")
+    t.ok("a-secret-word" not in json.dumps(d.records()), "their words are not")
+
+
 def main(t):
     d = durward.Durward(t)
     d.policy("p", [])
@@ -241,6 +254,7 @@ def main(t):
         t.part(part, t, c, box)
     t.part(hostile, t, d, c, box)
     t.part(copying, t, d, c, box)
+    recorded(t, d, c, box)
     c.close()
     t.eq(d.stop(), 0, "the daemon ends well")
 

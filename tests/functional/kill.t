@@ -3,6 +3,7 @@
 admitted id has one end, and the parent's death ends everything (C11)."""
 import collections
 import os
+import random
 import signal
 import sys
 import threading
@@ -11,6 +12,8 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import client, durward, scene, tap  # noqa: E402
 
+# make kill ROUNDS=N: so many kills, of a role by chance; else each role once
+ROUNDS = int(os.environ["DURWARD_KILL_ROUNDS"]) if "DURWARD_KILL_ROUNDS" in os.environ else None
 ROLES = ("gate", "injector", "dialer", "signer", "vault", "logger", "controller", "builder")
 
 
@@ -66,7 +69,8 @@ def served(t, s):
     load = Load(gate, hosts)
     t.ok(load.back(time.monotonic(), 5) is not None, "the load runs")
     within = 3.0 if durward.sanitized() else 1.0
-    for role in ROLES:
+    order = ROLES if ROUNDS is None else [random.choice(ROLES) for _ in range(ROUNDS)]
+    for role in order:
         pids = [p for p, r in s.d.roles() if r == role]
         if not pids:
             t.ok(role in ("controller", "builder"), "a %s runs" % role)
@@ -158,4 +162,4 @@ def main(t):
             t.tmp = whole
 
 
-tap.run(main, timeout=110)
+tap.run(main, timeout=110 if ROUNDS is None else 120 + 8 * ROUNDS)

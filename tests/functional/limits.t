@@ -182,7 +182,7 @@ def main(t):
     for part, args in ((slow, (t, gate)), (origins, (t, s, gate)), (heads, (t, s, gate)),
                        (crowds, (t, s, address)), (mints, (t, s, gate))):
         t.part(part, *args)
-        time.sleep(1)
+        tap.wait_for(lambda: patient(HOST, "/warm").status == 200, 5, 0.1)
     t.eq(s.d.stop(), 0, "the daemon ends well")
 
 

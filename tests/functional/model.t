@@ -97,6 +97,11 @@ def no_group(t, before):
         t.ok(tap.wait_for(lambda: not cgroups.left(before), 150, 1), "no control group is left", str(cgroups.left(before)))
 
 
+def log_end(s):
+    with open(s.d.log, errors="replace") as f:
+        return f.read()[-3000:]
+
+
 def main(t):
     s = scene.Scene(t)
     s.d.policies["small"] = {"rules": [], "sandbox": {"disk": "16MiB"}}
@@ -113,10 +118,10 @@ def main(t):
     groups, before = cgroups.every(), steady(s)
     try:
         go(t, w)
-        t.ok(True, "%d operations: no divergence" % OPERATIONS)
+        t.ok(True, "G15 %d operations: no divergence" % OPERATIONS)
     except world.Divergence as e:
         t.ok(False, "no divergence (seed %d)" % SEED, str(e), "the last operations: " + ", ".join(w.trail),
-             s.d.diagnostics()[-3000:])
+             log_end(s))
     for row in deaths.rows(w) or ():
         w.c.delete(row["id"])
     for row in w.c.ask("GET", world.SNAP)["snapshots"]:

@@ -73,6 +73,7 @@ def setup(t):
                             {"bytes_up": "100KB", "within": "10m"},
                             {"hosts": 2, "within": "10m"},
                             {"names_refused": 8, "within": "1m", "then": "pause"},
+                            {"misplaced": 1, "within": "1m", "then": "kill"},
                             {"denied": 3, "within": "1m", "then": "kill"}]}})
     s.metrics = "127.0.0.1:%d" % nginx.free_port()
     s.d.listen.append({"metrics": s.metrics})
@@ -163,6 +164,10 @@ def sandboxes(t, s, hook):
                                if x["target"] == box], 10, 0.1), "a third denial ends it")
     t.ok(tap.wait_for(lambda: [x for _, x in hook.got if x["sandbox"] == box and
                                x["then"] == "kill"], 8, 0.1), "and that is told")
+    box = c.create(policy="coder")["id"]
+    start(s, box, "curl -s -o /dev/null -H \"X-A: $GITHUB_TOKEN\" https://deps.example.com/; sleep 5")
+    t.ok(tap.wait_for(lambda: [x for x in s.d.records(kind="lifecycle", event="killed")
+                               if x["target"] == box], 10, 0.1), "C7 its placeholder sent elsewhere ends it")
     c.close()
 
 

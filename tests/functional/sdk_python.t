@@ -3,11 +3,13 @@
 import asyncio
 import concurrent.futures
 import contextlib
+import dataclasses
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import time
 import zipfile
 
@@ -63,6 +65,91 @@ def life(t, c):
         t.ok(b.id in got, "get_or_create needs no policy for one that is there")
     kind(t, refused(c.get, b.id), durward.NotFound, "sandbox_not_found", "`with` deletes it")
     t.ok([e for e in c.events(limit=1000) if e.sandbox == b.id and e.event == "sandbox_deleted"], "events")
+    with c.create("p", image="host", backend="bwrap", on_idle="stop", auto_resume=False) as b:
+        t.eq((b.info.image, b.info.backend, b.info.on_idle, b.info.auto_resume, b.info.parent),
+             ("host", "bwrap", "stop", False, None), "image, backend, what idling does")
+
+
+def daemon(t, d, c):
+    t.eq((c.policy("p")["name"] if "name" in c.policy("p") else "p", sorted(c.status())),
+         ("p", ["listeners", "roles", "sandboxes", "uptime_seconds"]), "policy, status")
+    e = c.explain("GET", "https://held.example.com/", "p")
+    t.eq((e.decision, e.policy, c.explain("GET", "https://a.example/", "other").decision), ("ask", "p", "deny"), "explain")
+    t.has(c.metrics(), "durward_", "metrics")
+    kind(t, refused(c.console_url), durward.Unsupported, "no_console", "no console here")
+    c.reload()
+    d.extra["nonsense"] = 1
+    d.save()
+    kind(t, refused(c.reload), durward.BadRequest, "bad_configuration", "what is wrong in the configuration is told")
+    del d.extra["nonsense"]
+    d.save()
+
+
+def sleeps(t, c):
+    box = c.create("p", auto_resume=False)
+    box.write(W + "f", b"1")
+    try:
+        t.eq((box.pause().state, box.resume().state), ("paused", "running"), "pause, resume")
+    except durward.Unsupported as e:
+        t.skip("pause, resume", str(e))
+    t.eq((box.stop().state, box.info.kept), ("stopped", True), "stop")
+    e = refused(box.exec, "true")
+    kind(t, e, durward.NotRunning, "not_running", "a command in one that sleeps, and is not to wake by it") and \
+        t.has(str(e), "resume", "the error says what to do")
+    t.eq((box.resume().state, box.read(W + "f")), ("running", b"1"), "resume, with its files")
+    made = box.snapshot("sdk")
+    t.eq((made.name, made.state, made.sandbox), ("sdk", "ready", box.id), "a snapshot")
+    kind(t, refused(box.snapshot, "sdk"), durward.Conflict, "conflict", "of a name that is taken")
+    t.eq(box.snapshot("sdk", get_or_create=True), made, "get_or_create takes it")
+    t.eq((c.snapshots(), c.snapshot("sdk")), ([made], made), "snapshots, one of them")
+    box.write(W + "f", b"2")
+    with box.fork(labels={"of": "it"}) as other, c.create("p", snapshot="sdk") as old:
+        t.eq((other.read(W + "f"), other.info.parent, other.info.labels), (b"2", box.id, {"of": "it"}), "fork")
+        t.eq((old.read(W + "f"), old.info.snapshot), (b"1", "sdk"), "a sandbox of the snapshot")
+    t.eq((box.restore("sdk").snapshot, box.read(W + "f")), ("sdk", b"1"), "restore")
+    c.delete_snapshot("sdk")
+    c.delete_snapshot("sdk")
+    kind(t, refused(c.snapshot, "sdk"), durward.NotFound, "snapshot_not_found", "a snapshot that is deleted")
+    kind(t, refused(c.create, "p", snapshot="sdk"), durward.NotFound, "snapshot_not_found", "nothing is made of it")
+    box.delete()
+
+
+def asked(t, c, box):
+    """Requests that wait for somebody: by curl inside, as its last argument the status."""
+    ask = "curl -s -m 30 -o /dev/null -w '%{http_code}' https://held.example.com/"
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        for word, status in (("deny", "403"), ("allow", "502")):  # allowed, there is no such origin
+            answer = pool.submit(box.exec, ask)
+            found = c.approvals(wait=20)
+            t.eq([(a.method, a.url, a.policy, a.sandbox) for a in found],
+                 [("GET", "https://held.example.com/", "p", box.id)], "approvals: what waits")
+            t.eq(c.approval(found[0].id), found[0], "one of them")
+            getattr(c, word)(found[0].id)
+            t.eq(answer.result().text, status, word)
+            kind(t, refused(c.deny, found[0].id), durward.NotFound, "not_found", "it is decided once")
+    t.eq(c.approvals(), [], "none is left")
+
+
+def ports(t, box):
+    serve = box.stream(["/usr/bin/python3", "-u", "-m", "http.server", "8123", "--bind", "127.0.0.1"])
+    next(serve)
+    t.eq([e.id[:4] for e in box.execs()], ["sdk-"], "commands that run")
+    with box.forward(8123) as s:
+        s.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        t.ok(s.recv(100).startswith(b"HTTP/1.0 200"), "forward: a port of the sandbox's own")
+
+    async def ask():
+        a = await durward.AsyncDurward(box.client.socket).get(box.id)
+        reader, writer = await a.forward(8123)
+        writer.write(b"GET / HTTP/1.0\r\n\r\n")
+        t.ok((await reader.read(100)).startswith(b"HTTP/1.0 200"), "async: forward")
+        writer.close()
+    asyncio.run(ask())
+    box.cancel(box.execs()[0].id)
+    for piece in serve:
+        pass
+    t.eq(piece.exit_code, 137, "cancel: a command is killed")
+    kind(t, refused(box.forward, 8123), durward.Unavailable, "not_listening", "forward to where nothing listens")
 
 
 def commands(t, box):
@@ -171,19 +258,55 @@ def awaited(t, path, box):
             t.has(str(e), "create another", "async: a refusal says what to do")
         async with await c.get_or_create({"k": "v"}, "other") as b:
             t.eq(b.info.policy, "other", "async: get_or_create")
+        async with c.create("p", auto_resume=False) as b:
+            t.eq((await b.exec("echo in")).text, "in\n", "async with create(): without await")
+            await b.stop()
+            t.eq(((await b.resume()).state, (await c.status())["sandboxes"] != []), ("running", True), "async: stop, resume")
+            await b.snapshot("as")
+            async with b.fork() as f:
+                t.eq((f.info.parent, (await f.restore("as")).snapshot), (b.id, "as"), "async: fork, snapshot, restore")
+            t.eq([s.name for s in await c.snapshots()], ["as"], "async: snapshots")
+            await c.delete_snapshot("as")
+        try:
+            await c.get(b.id)
+        except durward.NotFound:
+            t.ok(True, "async: left, it is deleted")
+        made = await asyncio.create_task(c.create("other"))
+        t.eq(((await c.explain("GET", "https://x.example/", "other")).decision, await c.approvals()), ("deny", []),
+             "async: explain, approvals")
+        await made.delete()
+        async with contextlib.aclosing(c.audit()) as log:
+            async for record in log:
+                if record["kind"] == "denied" and "held.example.com" in json.dumps(record):
+                    break
+            t.eq(record["code"], "approval_denied", "async: the audit log")
     asyncio.run(part())
 
 
 def identities(t, d, c):
+    for elsewhere, flags, scheme in ((False, (), "http:"), (True, ("--for", "other"), "https:")):
+        i = c.issue_identity("p", ttl=60, remote=elsewhere)
+        told = json.loads(d.command("env", "--policy", "p", *flags, "--ca-dir", i.trust_dir, "--json",
+                                    "--socket", d.socket).stdout)
+        ours = durward.trust.variables(i)
+        t.ok(ours["HTTPS_PROXY"].startswith(scheme) and told["HTTPS_PROXY"].startswith(scheme),
+             "%s has the listener in %s" % ("a remote client" if elsewhere else "one of this host", scheme))
+        same = [k for k in told if "roxy" not in k.lower().replace("git_proxy", "") and k not in i.env]
+        t.eq((sorted(ours), {k: ours[k] for k in same}), (sorted(told), {k: told[k] for k in same}),
+             "variables are those of `durward env`, and point at the same files")
+        t.eq((ours["CURL_CA_BUNDLE"] == "", ours["NODE_USE_ENV_PROXY"]), (elsewhere, "1"), "as the proxy's scheme wants it")
+        c.revoke_identity(i.id)
     i = c.issue_identity("p", ttl=60)
+    name = [n for n in durward.trust.files(i) if n.startswith("certs/") and n.endswith(".0")]
+    t.eq(name, ["certs/" + i.ca_hashed], "the CA by its hashed name")
     t.ok(i.token and i.token in i.proxy and i.token not in repr(i), "an identity's token is not in its repr")
-    told = json.loads(d.command("env", "--policy", "p", "--json", "--socket", d.socket).stdout)
-    ours = durward.trust.variables(i)
-    t.eq(sorted(ours), sorted(told), "variables are those of `durward env`")
-    same = [k for k in told if "roxy" not in k.lower() and k not in i.env]
-    t.eq({k: ours[k] for k in same}, {k: told[k] for k in same}, "and point at the same files")
     t.eq(durward.trust.reached_at("http://sandbox:tok@0.0.0.0:3128", "gate.example"),
          "http://sandbox:tok@gate.example:3128", "a proxy's address can be another from there")
+    t.eq(durward.trust.reached_at("https://sandbox:tok@g:443", "http://10.0.0.1:3128"), "http://sandbox:tok@10.0.0.1:3128",
+         "and its scheme")
+    elsewhere = dataclasses.replace(i, trust_dir="/nonexistent")
+    made = durward.trust.files(elsewhere)
+    t.eq((made["certs/" + i.ca_hashed], made["durward-ca.pem"]), (i.ca.encode(),) * 2, "files where the daemon's are not")
     t.ok({"ca-certificates.crt", "durward-ca.pem", "cacerts.p12"} <= set(durward.trust.files(i)), "trust files")
     c.revoke_identity(i.id)
     kind(t, refused(c.revoke_identity, i.id), durward.NotFound, "not_found", "revoked once")
@@ -199,7 +322,7 @@ def no_daemon(t, path, c, box):
     async def ask():
         await durward.AsyncDurward(path).version()
     kind(t, refused(lambda: asyncio.run(ask())), durward.Unavailable, "no_daemon", "async: too")
-    for bad in ("https://durward.example", "relative.sock"):
+    for bad in ("https://durward.example/v1", "relative.sock"):
         try:
             durward.Durward(bad)
             t.ok(False, "%s is no socket" % bad)
@@ -221,6 +344,14 @@ def wheel(t):
     with zipfile.ZipFile(os.path.join(t.path("wheel"), name)) as z:
         inside = set(z.namelist())
         points = [z.read(n).decode() for n in inside if n.endswith("entry_points.txt")]
+    with open(os.path.join(program.TOP, "LICENSE")) as f:
+        license = f.read()
+    with zipfile.ZipFile(os.path.join(t.path("wheel"), name)) as z:
+        t.eq([z.read(n).decode() for n in inside if n.endswith("/LICENSE")], [license], "with its licence")
+    r = subprocess.run([venv, "-c", "from setuptools import build_meta; print(build_meta.build_sdist(%r))" % t.path("sdist")],
+                       cwd=source, capture_output=True, text=True)
+    with tarfile.open(t.path("sdist", r.stdout.split()[-1])) as z:
+        t.ok([n for n in z.getnames() if n.endswith("/LICENSE") and n.count("/") == 1], "the sdist, too", r.stderr)
     t.ok({"durward/py.typed", "durward_deepagents/py.typed", "durward_deepagents/provider.py"} <= inside,
          "typed, with both packages: " + name, str(sorted(inside)))
     t.has("".join(points), "durward = durward_deepagents.provider:DurwardProvider", "and dcode's entry point")
@@ -235,10 +366,12 @@ def wheel(t):
 def main(t):
     t.part(wheel, t)
     d = program.Durward(t)
-    d.policy("p", [])
+    d.policy("p", [{"ask": "held.example.com"}])
     d.policy("other", [])
     from harness import nginx
     d.listen.append({"http": "127.0.0.1:%d" % nginx.free_port()})
+    d.listen.append({"https": "127.0.0.1:%d" % nginx.free_port(), "name": "gate.example.net"})
+    url, access = d.reachable_from_elsewhere(nginx.free_port())
     d.serve()
     c = durward.Durward(d.socket)
     try:
@@ -246,13 +379,24 @@ def main(t):
     except durward.DurwardError as e:
         raise tap.Skip("no sandbox can be made here: %s" % e)
     t.part(life, t, c)
+    t.part(daemon, t, d, c)
+    t.part(sleeps, t, c)
     box = c.create("p")
-    for part in (commands, streaming, files):
+    t.part(asked, t, c, box)
+    for part in (ports, commands, streaming, files):
         t.part(part, t, box)
     t.part(awaited, t, d.socket, box)
     t.part(identities, t, d, c)
+    os.environ.update(access())
+    far = durward.Durward()
+    t.eq(str(far.socket), url, "the same by the API over TLS, with a token, as the environment says")
+    again = far.get(box.id)
+    for part in (ports, streaming):
+        t.part(part, t, again)
+    t.part(asked, t, far, again)
+    t.part(awaited, t, far.socket, again)
     t.eq(d.stop(), 0, "the daemon ends well")
     t.part(no_daemon, t, d.socket, c, box)
 
 
-tap.run(main, timeout=150)
+tap.run(main, timeout=240)

@@ -12,7 +12,7 @@ import sys
 import tarfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import api, durward, scene, tap  # noqa: E402
+from harness import api, durward, nginx, scene, tap  # noqa: E402
 
 SDK = os.path.join(durward.TOP, "sdk", "typescript")
 HERE = os.path.join(durward.SUITE, "clients", "agents-node")
@@ -62,9 +62,11 @@ def package(t, node):
     with tarfile.open(ball) as z:
         names = {n[len("package/"):] for n in z.getnames()}
         about = json.load(z.extractfile("package/package.json"))
-    t.ok({"dist/index.js", "dist/index.d.ts", "dist/deepagents.js", "README.md"} <= names and
-         not [n for n in names if not n.startswith("dist/") and n not in ("README.md", "package.json")],
-         "what is in it: its modules, their types, the README", str(sorted(names)))
+    t.ok({"dist/index.js", "dist/index.d.ts", "dist/deepagents.js", "README.md", "LICENSE"} <= names and
+         not [n for n in names if not n.startswith("dist/") and n not in ("README.md", "LICENSE", "package.json")],
+         "what is in it: its modules, their types, README and licence", str(sorted(names)))
+    with open(os.path.join(durward.TOP, "LICENSE")) as ours, open(os.path.join(SDK, "LICENSE")) as theirs:
+        t.ok(ours.read() == theirs.read(), "the licence is Durward's")
     t.eq((about.get("dependencies"), about["peerDependenciesMeta"]["deepagents"]["optional"]), (None, True),
          "no dependencies; deepagents is an optional peer")
     with open(os.path.join(node.app, "package.json"), "w") as f:
@@ -118,9 +120,10 @@ def upstream(t, node, socket):
 def paired(t, node, s, address):
     listener = socket.create_server(("127.0.0.1", 0))
     t.cleanup(listener.close)
-    told = s.d.command("env", "--policy", "p", "--json", "--socket", s.d.socket).stdout
+    told, there = [s.d.command("env", "--policy", "p", "--json", "--ca-dir", "/there", *more, "--socket", s.d.socket).stdout
+                   for more in ((), ("--for", "modal"))]
     return node.lines("paired.mjs", s.d.socket, GATE=address, AROUND="tcp:127.0.0.1:%d" % listener.getsockname()[1],
-                      NOBODY="tcp:127.0.0.1:1", FOLDER=t.path("paired"), TOLD=told)
+                      NOBODY="tcp:127.0.0.1:1", FOLDER=t.path("paired"), TOLD=told, TOLD_THERE=there)
 
 
 def one_probe(t):
@@ -139,14 +142,17 @@ def main(t):
     package(t, node)
     s = scene.Scene(t)
     address = s.listener(policy=None)
-    s.d.policies = {"p": s.d.policies["coder"], "other": {"rules": []}}
+    s.d.policies = {"p": s.d.policies["coder"], "other": {"rules": [{"ask": scene.PLAIN}]}}
+    s.d.listen.append({"https": "127.0.0.1:%d" % nginx.free_port(), "name": "gate.example.net"})
+    _, access = s.d.reachable_from_elsewhere(nginx.free_port())
     s.d.serve()
     c = api.Api(s.d.socket)
     try:
         c.delete(c.create(policy="p")["id"])
     except api.Refused as e:
         raise tap.Skip("no sandbox can be made here: %s" % e)
-    t.part(node.lines, "client.mjs", s.d.socket)
+    t.part(lambda: node.lines("client.mjs", s.d.socket, HELD="https://%s/" % scene.PLAIN))
+    t.part(lambda: node.lines("client.mjs", s.d.socket, HELD="https://%s/" % scene.PLAIN, **access()))
     t.part(standard, t, node, s.d.socket)
     t.part(upstream, t, node, s.d.socket)
     _, _, said = node.lines("agent.mjs", s.d.socket)
@@ -154,7 +160,7 @@ def main(t):
     t.eq(c.list()["sandboxes"], [], "no sandbox is left")
     c.close()
     t.eq(s.d.stop(), 0, "the daemon ends well")
-    s.judge([(s.github, s.github_credential), (s.openai, s.openai_credential)], [said, more], "a deep agent for Node")
+    s.judge([(s.github, s.github_credential), (s.openai, s.openai_credential), (s.plain, None)], [said, more], "a deep agent for Node")
 
 
 tap.run(main, timeout=400)

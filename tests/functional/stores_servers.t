@@ -119,6 +119,7 @@ class Run:
         d = self.s.d
         for name in ("sid", "static", "jwt"):
             d.secret(name, getattr(self, name))
+        self.shown()
         d.secret("aws_id", "AKIDOFTHESTORE")
         d.secret("aws", scan.canary("aws-").decode())
         at = {"address": "https://" + BAO, "namespace": "team", "mount": "kv", "key": "key"}
@@ -135,12 +136,60 @@ class Run:
         for name in STORED:
             self.s.rule(allow="%s/%s" % (API, name), **{"with": {"bearer": name}})
 
+    def shown(self):
+        """Rules of several kinds whose credential OpenBao itself checks."""
+        made = self.bao.api("POST", "auth/token/create", {"policies": ["default"], "ttl": "1h"}, namespace="team")
+        token = made["auth"]["client_token"]
+        self.s.scanner.add("shown", token.encode())
+        self.s.d.secret("shown", token)
+        self.s.d.secrets["logged_in"] = {"captured": {}}
+        self.bao.api("POST", "kv/data/apps/open", {"data": {"port": 5}}, namespace="team")
+        v1 = BAO + "/v1/"
+        self.s.rule(allow=v1 + "auth/token/lookup-self", **{"with": {"bearer": "shown"}})
+        self.s.rule(allow=v1 + "sys/capabilities-self", **{"with": {"header": {"name": "X-Vault-Token",
+                                                                               "secret": "shown"}}})
+        self.s.rule(allow=v1 + "auth/token/renew-self", **{"with": {"placeholder": {
+            "secret": "shown", "in": "header", "name": "X-Vault-Token"}}})
+        self.s.rule(allow=v1 + "auth/approle/login", capture={"auth.client_token": "logged_in"},
+                    **{"with": {"placeholder": {"secret": "sid", "in": "body"}}})
+        self.s.rule(allow=v1 + "kv/**", **{"with": {"bearer": "logged_in"}})
+        self.s.env.update({"SHOWN": "{{placeholder shown}}", "SID": "{{placeholder sid}}",
+                           "LOGGED_IN": "{{placeholder logged_in}}"})
+
+    def ask(self, path, *more):
+        """OpenBao itself, from inside -> status and JSON."""
+        status, out, err = self.box.sh("curl -sS -w '\\n%%{http_code}' -H 'X-Vault-Namespace: team' %s https://%s/v1/%s"
+                                       % (" ".join(more), BAO, path))
+        self.out += [out, err]
+        text, _, code = out.rpartition("\n")
+        try:
+            return int(code or 0), json.loads(text)
+        except ValueError:
+            return int(code or 0), text
+
     def get(self, name):
         status, out, err = self.box.sh("curl -sS -w ' %%{http_code}' https://%s/%s" % (API, name))
         self.out += [out, err]
         code = int(out.split()[-1] if out.split() else 0)
         return code, code == 200 and self.api.requests[-1].get("authorization") == (
             "Bearer " + self.values[name])
+
+
+def kinds(t, r):
+    """Credentials of rules, each checked by OpenBao."""
+    code, got = r.ask("auth/token/lookup-self")
+    t.ok(code == 200 and got["data"]["policies"] == ["default"], "OpenBao takes a bearer token", str(got))
+    code, got = r.ask("sys/capabilities-self", "-d '{\"path\":\"sys/x\"}'")
+    t.ok(code == 200 and "data" in got, "and one in a header of its own", str(got))
+    code, got = r.ask("auth/token/renew-self", "-X POST", "-H \"X-Vault-Token: $SHOWN\"")
+    t.ok(code == 200 and got["auth"]["renewable"], "and one where the sandbox wrote its placeholder", str(got))
+    login = "-d \"{\\\"role_id\\\":\\\"%s\\\",\\\"secret_id\\\":\\\"$SID\\\"}\"" % r.role_id
+    code, got = r.ask("auth/approle/login", "-H 'Content-Type: application/json'", login)
+    own = r.box.sh("printf %s \"$LOGGED_IN\"")[1]
+    t.ok(code == 200 and got["auth"]["client_token"] == own,
+         "and a secret in a JSON body, and gives a token that is captured", str(got))
+    code, got = r.ask("kv/data/apps/open", "-H \"Authorization: Bearer $LOGGED_IN\"")
+    t.ok(code == 200 and got["data"]["data"]["port"] == 5, "which OpenBao takes", str(got)[:300])
 
 
 def values(t, r):
@@ -245,7 +294,7 @@ def says(t, r):
 def main(t):
     r = Run(t)
     r.box = durward.Sandbox(r.s.d)
-    for part in (values, change, leases, revoked, down, says):
+    for part in (kinds, values, change, leases, revoked, down, says):
         t.part(part, t, r)
     scan.scan_sandbox(t, r.box, r.s.scanner)
     r.out.append(r.box.close()[1])

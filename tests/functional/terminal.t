@@ -6,7 +6,6 @@ import shutil
 import signal
 import sys
 import termios
-import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import durward, scene, tap  # noqa: E402
@@ -18,6 +17,11 @@ def start(t, s, *argv, flags=(), **kw):
     d.save()
     words = [durward.program(), "run", "-c", d.conf] + list(flags) + ["--"] + list(argv)
     return Terminal(t, words, d.work, dict(d.env, TERM="xterm"), **kw)
+
+
+def in_front():
+    """The command that the shell was told to run is there."""
+    return tap.wait_for(lambda: [x for x in tap.descendants() if x[1] == "sleep 100"], 8)
 
 
 def shell(t, s):
@@ -33,19 +37,19 @@ def shell(t, s):
     t.ok(tap.wait_for(lambda: (c.type("stty size\n"), c.see("41 97", 1))[1], 5, 0.2),
          "a change of the window's size arrives", c.out)
     c.type("sleep 100\n")
-    time.sleep(0.3)
+    in_front()
     c.type("\x03")
     c.type("echo after-$?\n")
     t.ok(c.see("after-130"), "Ctrl-C ends the command in front, not the shell", c.out)
     c.type("sleep 100\n")
-    time.sleep(0.3)
+    in_front()
     c.type("\x1a")
     c.type("jobs\n")
     t.ok(c.see("Stopped") or b"topped" in c.out, "Ctrl-Z stops it: job control", c.out)
     c.type("kill %1; bg; echo fg-ok\n")
     t.ok(c.see("fg-ok"), "and the shell goes on", c.out)
-    c.type("sh -c 'stty -echo; read x; stty echo; echo got-$x'\n")
-    time.sleep(0.3)
+    c.type("sh -c 'stty -echo; echo rea\"\"dy; read x; stty echo; echo got-$x'\n")
+    c.see("ready")
     c.type("hidden-words\n")
     t.ok(c.see("got-hidden-words"), "a program can turn echo off", c.out)
     c.type("curl -s -o /dev/null -w 'code %{http_code}\\n' https://api.github.com/user\n")

@@ -3,6 +3,7 @@
 it, with TLS to the origin inside TLS to the proxy. curl -x https://, Python; tokens; bulk both ways."""
 import hashlib
 import os
+import shutil
 import socket
 import ssl
 import subprocess
@@ -10,13 +11,20 @@ import sys
 import warnings
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import durward, nginx, scene, shapes, socks, tap, tls_port  # noqa: E402
+from harness import durward, index, nginx, origin, scan, scene, shapes, socks, tap, tls_port  # noqa: E402
 
 NAME = "proxy.example.com"
 LOCAL = "localhost"
 BIG = "big.example.com"
 SIZE = 24 << 20
 PLAIN_HTTP = "clear.example.com"
+GIT, NPM = "github.com", "npm.example.com"
+# A proxy in clear on a sandbox's own loopback, for what does not speak to one in TLS; as in doc/integrations.md.
+FORWARD = """
+from=$https_proxy; at=${from##*@}; login=${from#https://}; login=${login%%@*}
+socat TCP-LISTEN:%d,bind=127.0.0.1,reuseaddr,fork "OPENSSL:$at,cafile=$SSL_CERT_FILE" &
+export https_proxy="http://$login@127.0.0.1:%d" HTTPS_PROXY="http://$login@127.0.0.1:%d"
+"""
 
 
 def curl(s, *args):
@@ -157,21 +165,61 @@ def tokens(t, s, r, where):
                             "https://api.github.com/user")
     t.ok(status == 0 and '"octo"' in out, "curl with the address that env printed", out, err)
     path = t.write("paired.env", r.stdout, 0o644)
-    paired(t, path, "curl paired by durward env, told the CA of its proxy",
-           "curl -sS --max-time 10 --proxy-cacert $CURL_CA_BUNDLE https://api.github.com/user")
     python = os.path.join(durward.clients_dir(), "venv/bin/python")
-    if os.path.exists(python):
-        paired(t, path, "requests paired by durward env alone", python + " -c 'import requests; "
-               "print(requests.get(\"https://api.github.com/user\", timeout=10).text)'")
+    node = os.environ.get("DURWARD_NODE", "node")
+    url = "https://api.github.com/user"
+    get = {"requests": "import requests; print(requests.get('%s', timeout=10).text)" % url,
+           "httpx": "import httpx; print(httpx.get('%s', timeout=10).text)" % url,
+           "urllib": "import urllib.request as u; print(u.urlopen('%s', timeout=5).read())" % url}
+    paired(t, path, "curl", "curl -sS --max-time 10 " + url)
+    paired(t, path, "curl, where CURL_CA_BUNDLE was set before",
+           "curl -sS --max-time 10 " + url, CURL_CA_BUNDLE="/etc/ssl/certs/ca-certificates.crt")
+    paired(t, path, "git", "git ls-remote https://%s/acme/repo.git" % GIT, "HEAD")
+    for name in ("requests", "httpx"):
+        paired(t, path, name, "%s -c \"%s\"" % (python, get[name]), needs=python)
+    go = os.path.join(durward.clients_dir(), "bin/h2get")
+    paired(t, path, "Go", "%s https://%s https://%s/" % (go, scene.PLAIN, scene.PLAIN), '"good":80', needs=go)
+    if shutil.which("npm"):
+        paired(t, path, "npm", "npm --loglevel=error --fetch-retries=0 --cache %s --registry https://%s/ view %s version" % (
+            t.path("npm"), NPM, index.NAME), index.VERSION)
+    if node_heeds(node):
+        paired(t, path, "Node's fetch", "%s -e \"fetch('%s').then((r) => r.text()).then(console.log)\"" % (node, url))
     else:
-        t.skip("requests paired by durward env alone", "run tests/functional/clients/setup")
+        t.skip("Node's fetch, by the variables alone", "it heeds a proxy from Node 22.21 and 24.5 on: say DURWARD_NODE")
+    # What cannot speak to a proxy in TLS at all: so it is documented, and with this it works.
+    for what, command in (("Python's urllib", python + ' -c "%s"' % get["urllib"]), ("wget", "wget -qO- -T 5 -t 1 --ca-certificate=$SSL_CERT_FILE " + url)):
+        p = run(path, command)
+        t.ok(p.returncode != 0 and "octo" not in p.stdout, what + " cannot", p.stdout)
+        if os.path.exists("/usr/bin/socat"):
+            port = nginx.free_port()
+            paired(t, path, what + ", by a forwarder on the loopback", FORWARD % ((port,) * 3) +
+                   "until curl -so /dev/null http://127.0.0.1:%d/; do :; done\n" % port + command + "; kill $!")
+        else:
+            t.skip(what + ", by a forwarder", "no socat")
 
 
-def paired(t, path, what, command):
-    p = subprocess.run(["sh", "-c", "set -a; . %s; set +a; %s" % (path, command)], timeout=20,
-                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                       env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"})
-    t.has(p.stdout.decode(), '"octo"', what) or t.diag(p.stderr)
+def node_heeds(node):
+    try:
+        r = subprocess.run([node, "-p", "process.versions.node"], capture_output=True, text=True, timeout=20)
+    except FileNotFoundError:
+        return False
+    return [int(x) for x in (r.stdout or "0.0").split(".")[:2]] >= [22, 21]
+
+
+def run(path, command, **env):
+    return subprocess.run(["sh", "-c", "set -a; . %s; set +a; %s" % (path, command)], timeout=30, text=True,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **env})
+
+
+def paired(t, path, what, command, want='"octo"', needs=None, **env):
+    """A client with what `durward env` printed and nothing else."""
+    what += ", by the variables alone" if "forwarder" not in what else ""
+    if needs and not os.path.exists(needs):
+        t.skip(what, "%s is not there: run tests/functional/clients/setup" % needs)
+        return
+    p = run(path, command, **env)
+    t.has(p.stdout, want, what) or t.diag(p.stderr)
 
 
 def main(t):
@@ -181,6 +229,14 @@ def main(t):
     s.rule(allow="http://" + PLAIN_HTTP)
     bulk = s.add(BIG, big)
     s.rule(allow=BIG)
+    npm = s.add(NPM, origin.needs(s.openai_credential, index.npm(NPM)))
+    s.rule(allow=NPM, **{"with": {"bearer": "openai"}})
+    password = scan.canary("ghp_")
+    s.scanner.add("git", password)
+    s.d.secret("git", password)
+    git = nginx.GitServer(t, s.d.ca, GIT, "x-access-token", password.decode())
+    s.d.resolve[GIT] = git.address
+    s.rule(allow=GIT + "/acme/*", git="fetch", **{"with": {"basic": {"user": "x-access-token", "password": "git"}}})
     where = "127.0.0.1:%d" % nginx.free_port()
     named = "127.0.0.1:%d" % nginx.free_port()
     wants = "127.0.0.1:%d" % nginx.free_port()
@@ -193,8 +249,9 @@ def main(t):
     t.part(strangers, t, s, where)
     r = s.d.command("env", "--policy", "coder", "--socket", s.d.socket)
     t.part(tokens, t, s, r, wants)
-    s.judge([(s.github, s.github_credential), (s.openai, s.openai_credential), (clear, None),
-             (bulk, None)], [r.stdout], "TLS ports")
+    t.ok(git.records() and git.records()[-1]["auth"] == git.basic, "git's server had its credential")
+    s.judge([(s.github, s.github_credential), (s.openai, s.openai_credential), (npm, s.openai_credential), (clear, None),
+             (bulk, None), (s.plain, None)], [r.stdout], "TLS ports", exact=False)
     for text, want in (
             ({"https": "0.0.0.0:8443"}, "name:"),
             ({"https": "10.0.0.1:8443", "policy": "coder"}, "without a token"),

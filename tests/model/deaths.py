@@ -220,7 +220,7 @@ def a_fork(w):
     w.serial += 1
     marked, tree = {"op": str(w.serial)}, b.tree.copy()
     return "POST", w.at(b.id, "fork"), {"labels": marked}, lambda asked: born(w, marked, lambda sid: Box(
-        sid, b.policy, tree, env=b.env, parent=b.id, labels=marked, snapshot=b.snapshot), asked)
+        sid, b.policy, tree, env=b.env, parent=b.id, labels=marked), asked)
 
 
 def a_delete(w):

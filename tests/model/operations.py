@@ -468,10 +468,10 @@ def archive(w):
             info = tarfile.TarInfo(name)
             info.size, info.mode = len(data), 0o640
             tar.addfile(info, io.BytesIO(data))
+    if top in b.tree.files or any(top + "/" + n in b.tree.dirs for n in files):
+        return  # what an archive that does not fit leaves the document does not say
     if not w.use(b):
         w.ask("PUT", w.file(b.id, top, "tar"), out.getvalue(), want=(409,))
-    elif top in b.tree.files or any(top + "/" + n in b.tree.dirs for n in files):
-        return  # what an archive that does not fit leaves the document does not say
     else:
         w.ask("PUT", w.file(b.id, top, "tar"), out.getvalue(), want=(204,))
         b.tree.make(top)

@@ -235,9 +235,9 @@ static void test_xml(void)
               "</AccessKeyId></o></c></b>",
               "twice");
     CU_ASSERT_EQUAL(xml("<p>", "<r><a>" T1 "</a></r>").r, -1);
-    char deep[3 * 40 + 1];
-    for (int i = 0; i < 40; i++)
-        memcpy(deep + 3 * i, "<r>", 4);
+    char deep[121] = "";
+    for (size_t i = 0; i < 40; i++)
+        memcpy(deep + 3 * i, "<r>", 3);
     xml_fails(deep, "nested too deeply");
 }
 

@@ -295,29 +295,54 @@ static void listen_section(void)
     says(V P "listen: { http: 127.0.0.1:1 }\n", 3, "must be a list");
 }
 
-/* 4096 entries, and one more. */
-static void many(const char *head, const char *entry)
+/* As many entries as can be, and one more. */
+static void many(const char *head, const char *entry, unsigned most)
 {
-    size_t size = 4097 * 40 + 200, used = 0;
-    char *text = malloc(size);
-    for (unsigned n = 4096; n <= 4097; n++) {
+    size_t size = (most + 1) * 40 + 200, used = 0;
+    char *text = malloc(size), says_so[32];
+    snprintf(says_so, sizeof says_so, "more than %u", most);
+    for (unsigned n = most; n <= most + 1; n++) {
         used = (size_t)snprintf(text, size, V "%s", head);
         for (unsigned i = 0; i < n; i++)
             used += (size_t)snprintf(text + used, size - used, "    n%u: %s\n", i, entry);
         struct err e = {0};
         struct config *c = parsed(text, &e);
-        CU_ASSERT_EQUAL(c != NULL, n == 4096);
-        CU_ASSERT_EQUAL(strstr(e.text, "more than 4096") != NULL, n == 4097);
+        CU_ASSERT_EQUAL(c != NULL, n == most);
+        CU_ASSERT_EQUAL(strstr(e.text, says_so) != NULL, n > most);
         config_unref(c);
     }
     free(text);
 }
 
+#define LONG "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234"
+
+/* Fewer than can be, but of more bytes than there is room for: entries are text, a number, text. */
+static void wide(const char *head, const char *before, int digits, const char *after, unsigned n,
+                 const char *message)
+{
+    size_t size = n * 400 + 200, used;
+    char *text = malloc(size);
+    used = (size_t)snprintf(text, size, V "%s", head);
+    for (unsigned i = 0; i < n; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%0*u%s\n", before, digits, i, after);
+    struct err e = {0};
+    struct config *c = parsed(text, &e);
+    CU_ASSERT_PTR_NULL(c);
+    CU_ASSERT_PTR_NOT_NULL(strstr(e.text, message));
+    config_unref(c);
+    free(text);
+}
+
 static void bounds(void)
 {
-    many("secrets:\n", "{ env: A }");
-    many("policies:\n", "{ rules: [] }");
-    many("upstream:\n  resolve:\n", "127.0.0.1");
+    many("secrets:\n", "{ env: A }", 512);
+    many("policies:\n", "{ rules: [] }", 4096);
+    many("upstream:\n  resolve:\n", "127.0.0.1", 1024);
+    wide("secrets:\n", "    n", 60, ": { file: /" LONG LONG " }", 400,
+         "what is said of secrets takes");
+    wide("upstream:\n  resolve:\n", "    n", 60, ".com: 127.0.0.1", 700, "65536 bytes together");
+    wide("upstream:\n  proxy: http://p:1\n  no_proxy:\n", "    - n", 60, ".com", 300,
+         "16384 bytes together");
 }
 
 static void upstream(void)

@@ -108,7 +108,7 @@ static void uses(void)
     snprintf(text, sizeof text, CAPTURE, "bearer: k", "k");
     says(text, 8, "declare 'k-token: { captured: {} }'");
     snprintf(text, sizeof text, CAPTURE, "query: { q: x }", "x");
-    says(text, 8, "goes as bearer, basic, header or placeholder");
+    says(text, 8, "goes as bearer, basic, header, aws or placeholder");
     says(V "secrets:\n  x: { captured: {} }\npolicies:\n  p:\n    rules:\n      - { allow: a.com, "
            "with: { bearer: x } }\n",
          7, "no rule of this policy captures it");

@@ -464,13 +464,16 @@ static void bad_credentials(void)
     says("{'allow':'a.com','with':{}}", "one of bearer, basic, header");
     says("{'allow':'a.com','with':{'bearer':'s','header':{'x-k':'t'}}}", "one of bearer");
     says("{'allow':'a.com','with':{'client_certificate':{}}}", "string");
+    says("{'allow':'a.com','with':{'client_certificate':'s','bearer':'s'}}", "stands alone");
+    says("{'allow':'a.com','client_certificate':'s'}", "nothing beside it");
+    says("{'allow':'a.com','client_certificate':'s','with':{'bearer':'s'}}", "nothing beside it");
     says("{'allow':'http://a.com','allow_plaintext':true,'with':{'client_certificate':'s'}}",
          "needs TLS");
     says("{'allow':'a.com','capture':{'a':'s'}}", "goes with 'with'");
     says("{'allow':'a.com'," S ",'capture':{}}", "1 to 8 fields");
-    says("{'allow':'a.com'," S ",'capture':{'a..b':'s'}}", "not a field of a JSON reply");
-    says("{'allow':'a.com'," S ",'capture':{'a.':'s'}}", "not a field of a JSON reply");
-    says("{'allow':'a.com'," S ",'capture':{'*x':'s'}}", "not a field of a JSON reply");
+    says("{'allow':'a.com'," S ",'capture':{'a..b':'s'}}", "not a field of a reply");
+    says("{'allow':'a.com'," S ",'capture':{'a.':'s'}}", "not a field of a reply");
+    says("{'allow':'a.com'," S ",'capture':{'*x':'s'}}", "not a field of a reply");
     says("{'allow':'a.com'," S ",'websocket':true,'capture':{'a':'s'}}", "whole replies");
     says("{'allow':'a.com','with':{'baerer':'s'}}", "did you mean 'bearer'?");
     says("{'allow':'a.com','with':'s'}", "must be a mapping");

@@ -134,7 +134,7 @@ static void measures(void)
     CU_ASSERT(thresholds_take(t, &x) && x.index == 1);
     note(t, RECORD_DENIED, "cross_sandbox", "a", "", 5, 10);
     CU_ASSERT(thresholds_take(t, &x) && x.index == 2);
-    note(t, RECORD_DENIED, "placeholder_in_path", "a", "", 6, 10);
+    note(t, RECORD_DENIED, "secret_blocked", "a", "", 6, 10);
     CU_ASSERT(thresholds_take(t, &x) && x.index == 3);
     note(t, RECORD_ABORTED, "secret_reflected", "a", "", 7, 10);
     CU_ASSERT(thresholds_take(t, &x) && x.index == 4);

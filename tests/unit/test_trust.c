@@ -213,7 +213,7 @@ static bool has(char **env, const char *want)
 
 static void test_env(void)
 {
-    char **env = trust_env("/etc/durward/trust", NULL);
+    char **env = trust_env("/etc/durward/trust", false, NULL);
     CU_ASSERT_PTR_NOT_NULL_FATAL(env);
     CU_ASSERT(has(env, "SSL_CERT_FILE=/etc/durward/trust/ca-certificates.crt"));
     CU_ASSERT(has(env, "SSL_CERT_DIR=/etc/durward/trust/certs"));
@@ -223,9 +223,15 @@ static void test_env(void)
                   "JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=/etc/durward/trust/cacerts.p12 "
                   "-Djavax.net.ssl.trustStoreType=PKCS12 "
                   "-Djavax.net.ssl.trustStorePassword=changeit"));
+    CU_ASSERT(has(env, "CURL_CA_BUNDLE=/etc/durward/trust/ca-certificates.crt"));
     trust_env_free(env);
-    CU_ASSERT_PTR_NULL(trust_env("relative", NULL));
-    CU_ASSERT_PTR_NULL(trust_env("/with space", NULL));
+    env = trust_env("/t", true, NULL);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(env);
+    CU_ASSERT(has(env, "CURL_CA_BUNDLE="));
+    CU_ASSERT(has(env, "GIT_PROXY_SSL_CAINFO=/t/ca-certificates.crt"));
+    trust_env_free(env);
+    CU_ASSERT_PTR_NULL(trust_env("relative", false, NULL));
+    CU_ASSERT_PTR_NULL(trust_env("/with space", true, NULL));
     trust_env_free(NULL);
 }
 

@@ -1,7 +1,7 @@
 /** A sandbox of Durward's as the backend of a deep agent. */
 import {
-  BaseSandbox, SandboxError, type ExecuteResponse, type FileDownloadResponse, type FileOperationError,
-  type FileUploadResponse,
+  BaseSandbox, SandboxError, type DeleteResult, type EditResult, type ExecuteResponse, type FileDownloadResponse,
+  type FileOperationError, type FileUploadResponse, type LsResult,
 } from "deepagents";
 
 import type { Where } from "./address.js";
@@ -134,6 +134,31 @@ export class DurwardSandbox extends BaseSandbox {
     } catch (e) {
       return { output: this.#text(e), exitCode: 1, truncated: false };
     }
+  }
+
+  /** Why nothing runs in it, in one line; undefined when something does. BaseSandbox takes a sandbox that is gone for
+   * an empty directory, and for one without the file: where nothing was found this is asked. */
+  async #why(): Promise<string | undefined> {
+    const r = await this.execute("true", { timeout: 60 });
+    return r.exitCode ? r.output : undefined;
+  }
+
+  override async ls(path: string): Promise<LsResult> {
+    const r = await super.ls(path);
+    const why = r.files?.length ? undefined : await this.#why();
+    return why ? { error: why } : r;
+  }
+
+  override async delete(filePath: string): Promise<DeleteResult> {
+    const r = await super.delete(filePath);
+    const why = r.error ? await this.#why() : undefined;
+    return why ? { error: why } : r;
+  }
+
+  override async edit(path: string, oldString: string, newString: string, replaceAll = false): Promise<EditResult> {
+    const r = await super.edit(path, oldString, newString, replaceAll);
+    const why = r.error ? await this.#why() : undefined;
+    return why ? { error: why } : r;
   }
 
   /** One after the other, as they were given: the last of two with one path stays. */

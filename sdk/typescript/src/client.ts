@@ -1,9 +1,12 @@
 /** The daemon. */
 import { type Access, Where } from "./address.js";
-import { readInfo, type DaemonEvent, type SandboxInfo, type SandboxState } from "./models.js";
-import { json, Sandbox } from "./sandbox.js";
+import {
+  readApproval, readInfo, readSnapshot, type Approval, type DaemonEvent, type Explanation, type Json, type OnIdle,
+  type SandboxInfo, type SandboxState, type Snapshot,
+} from "./models.js";
+import { createBody, json, Sandbox } from "./sandbox.js";
 import { query, quoted, SANDBOXES, sandboxTarget } from "./target.js";
-import { ask } from "./transport.js";
+import { ask, lines, open } from "./transport.js";
 
 export interface CreateOptions {
   /** May be left out where the configuration has one only. */
@@ -16,6 +19,16 @@ export interface CreateOptions {
   readonly ttl?: number;
   /** Seconds to its end without a command (default an hour; 0: never). */
   readonly idleTtl?: number;
+  /** What happens then (default delete). */
+  readonly onIdle?: OnIdle;
+  /** A command or a file operation resumes it when it sleeps (default true). */
+  readonly autoResume?: boolean;
+  /** Its root, if not as the policy says. */
+  readonly image?: string;
+  /** What makes it, if not as the policy says. */
+  readonly backend?: "bwrap" | "docker";
+  /** Begin with this snapshot's files. */
+  readonly snapshot?: string;
 }
 
 export interface GetOrCreateOptions extends CreateOptions {
@@ -34,13 +47,15 @@ export interface Identity {
   readonly proxy: string;
   /** The proxy's certificate, PEM. */
   readonly ca: string;
+  /** Its name in a directory of certificates, as OpenSSL looks for it. */
+  readonly caHashed: string;
   readonly trustDir: string;
   /** What the policy sets beside the proxy's variables: placeholders. */
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** A daemon. Without a path or URL: $DURWARD_URL, $DURWARD_SOCKET, else this user's daemon. Nothing is opened before the first
- * call, and nothing stays open after one. */
+/** A daemon. Without a path or URL: $DURWARD_URL, $DURWARD_SOCKET, else this user's daemon. Nothing is opened before
+ * the first call, and nothing stays open after one. */
 export class Durward {
   readonly where: Where;
 
@@ -64,6 +79,84 @@ export class Durward {
     return (await this.#json("GET", "/v1/health")).version;
   }
 
+  /** Roles, listeners and sandboxes, as the API's document has them. */
+  async status(): Promise<Readonly<Record<string, unknown>>> {
+    return this.#json("GET", "/v1/status");
+  }
+
+  /** Read the configuration again; BadRequest with what is wrong in it, and nothing is changed. */
+  async reload(): Promise<void> {
+    await this.#json("POST", "/v1/reload");
+  }
+
+  /** In Prometheus' text format. */
+  async metrics(): Promise<string> {
+    return (await ask(this.where, { method: "GET", target: "/metrics" })).toString("utf8");
+  }
+
+  /** A link that logs into the console, once. */
+  async consoleUrl(): Promise<string> {
+    return (await this.#json("POST", "/v1/console")).url;
+  }
+
+  /** Rules of a policy with presets expanded; secrets are names. */
+  async policy(name?: string): Promise<Readonly<Record<string, unknown>>> {
+    return (await this.#json("GET", "/v1/policy" + query([["name", name]]))).policy;
+  }
+
+  /** What a policy would say to a request; nothing is sent. */
+  async explain(method: string, url: string, policy?: string): Promise<Explanation> {
+    return this.#json("POST", "/v1/explain", { method, url, policy });
+  }
+
+  /** Records of the audit log, those that were just written first, without an end; leaving the loop ends it. */
+  async *audit(): AsyncGenerator<Readonly<Record<string, unknown>>, void> {
+    const answer = await open(this.where, { method: "GET", target: "/v1/audit/stream", wait: 0 });
+    for await (const line of lines(this.where, answer)) {
+      if (!/^data: ?./.test(line)) continue;
+      const v: Json = JSON.parse(line.slice(5));
+      if (v && typeof v === "object" && "kind" in v) yield v;
+    }
+  }
+
+  // ---- requests that an `ask` rule holds ----
+
+  /** Those that wait. after: only later ones (`sequence`). wait: seconds to wait for one, 60 at most. */
+  async approvals(o: { readonly after?: number; readonly wait?: number } = {}): Promise<Approval[]> {
+    const wait = o.wait ?? 0;
+    const target = `/v1/approvals?after=${o.after ?? 0}&wait=${wait}`;
+    return (await this.#json("GET", target, undefined, 60 + wait)).approvals.map(readApproval);
+  }
+
+  async approval(id: string): Promise<Approval> {
+    return readApproval(await this.#json("GET", "/v1/approvals/" + quoted(id)));
+  }
+
+  /** The audit log names who said so. NotFound when somebody was faster, or it ended. */
+  async allow(id: string): Promise<void> {
+    await this.#json("POST", `/v1/approvals/${quoted(id)}/allow`);
+  }
+
+  async deny(id: string): Promise<void> {
+    await this.#json("POST", `/v1/approvals/${quoted(id)}/deny`);
+  }
+
+  // ---- snapshots ----
+
+  /** Oldest first. */
+  async snapshots(): Promise<Snapshot[]> {
+    return (await this.#json("GET", "/v1/snapshots")).snapshots.map(readSnapshot);
+  }
+
+  async snapshot(name: string): Promise<Snapshot> {
+    return readSnapshot(await this.#json("GET", "/v1/snapshots/" + quoted(name)));
+  }
+
+  /** Idempotent. Sandboxes made of it stay. */
+  async deleteSnapshot(name: string): Promise<void> {
+    await this.#json("DELETE", "/v1/snapshots/" + quoted(name), undefined, 300);
+  }
+
   async policies(): Promise<string[]> {
     return (await this.#json("GET", "/v1/policies")).policies.map((p: { name: string }) => p.name);
   }
@@ -75,12 +168,15 @@ export class Durward {
 
   // ---- identities of remote sandboxes ----
 
-  /** ttl: seconds, at most 3600. */
-  async issueIdentity(o: { readonly policy?: string; readonly ttl?: number } = {}): Promise<Identity> {
-    const v = await this.#json("POST", "/v1/identities", { policy: o.policy, ttl: o.ttl });
+  /** ttl: seconds, at most 3600. remote: it is on another host, so that the listener is one that can be reached from
+   * there, in TLS if there is one. */
+  async issueIdentity(
+    o: { readonly policy?: string; readonly ttl?: number; readonly remote?: boolean } = {},
+  ): Promise<Identity> {
+    const v = await this.#json("POST", "/v1/identities", { policy: o.policy, ttl: o.ttl, remote: o.remote || undefined });
     return {
       id: v.id, policy: v.policy, token: v.token ?? null, expires: v.expires ?? null, proxy: v.proxy,
-      ca: v.ca, trustDir: v.trust_dir, env: { ...v.env },
+      ca: v.ca, caHashed: v.ca_hashed, trustDir: v.trust_dir, env: { ...v.env },
     };
   }
 
@@ -93,7 +189,7 @@ export class Durward {
 
   async #create(o: CreateOptions, reuse: boolean): Promise<Sandbox> {
     const v = await this.#json("POST", SANDBOXES, {
-      policy: o.policy, name: o.name, labels: o.labels, env: o.env, ttl: o.ttl, idle_ttl: o.idleTtl,
+      ...createBody(o), policy: o.policy, image: o.image, backend: o.backend, snapshot: o.snapshot,
       get_or_create: reuse || undefined,
     }, 300);
     return new Sandbox(this.where, readInfo(v));

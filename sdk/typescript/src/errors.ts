@@ -17,9 +17,9 @@ export class DurwardError extends Error {
 export class Unavailable extends DurwardError {}
 /** The daemon does not accept what was asked. */
 export class BadRequest extends DurwardError {}
-/** There is no such sandbox or identity. */
+/** There is no such sandbox, snapshot, request or identity. */
 export class NotFound extends DurwardError {}
-/** A name is taken, or the labels belong to a sandbox of another policy. */
+/** A name is taken, the labels belong to a sandbox of another policy, or its state does not allow it. */
 export class Conflict extends DurwardError {}
 /** The sandbox is stopped or on its way there. */
 export class NotRunning extends DurwardError {}
@@ -38,19 +38,23 @@ const FILE_CODES = new Set([
 
 const HINTS = new Map([
   ["sandbox_not_found", "it was deleted, or its time to live ended: create another"],
-  ["not_running", "delete it and create another"],
+  ["snapshot_not_found", "see which there are (snapshots(), `durward sandbox snapshot ls`)"],
+  ["not_running", "resume it (resume(), `durward sandbox resume`), or create another"],
   ["conflict", "choose another name, or other labels"],
   ["create_failed", "the daemon's log says more"],
   ["limit", "delete sandboxes that are not needed"],
   ["forbidden", "run as the daemon's user"],
   ["too_large", "use smaller pieces"],
+  ["token", "make one with `durward token create` where the daemon runs"],
+  ["scope", "make one with that scope: `durward token create --scope …`"],
   ["unsupported", "see `durward status`"],
 ]);
 
 const KINDS = new Map<string, typeof DurwardError>([
-  ["sandbox_not_found", NotFound], ["not_found", NotFound], ["conflict", Conflict],
+  ["sandbox_not_found", NotFound], ["not_found", NotFound], ["snapshot_not_found", NotFound], ["conflict", Conflict],
   ["not_running", NotRunning], ["forbidden", Denied], ["unsupported", Unsupported],
-  ["bad_request", BadRequest], ["method", BadRequest],
+  ["bad_request", BadRequest], ["method", BadRequest], ["no_console", Unsupported], ["token", Denied],
+  ["scope", Denied],
 ]);
 
 function kindOf(code: string, status: number): typeof DurwardError {

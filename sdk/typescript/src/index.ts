@@ -4,7 +4,8 @@ export {
   BadRequest, Conflict, Denied, DurwardError, FileError, NotFound, NotRunning, Unavailable, Unsupported,
 } from "./errors.js";
 export type {
-  DaemonEvent, Denial, ExecEvent, ExecResult, FileEntry, FileResult, Path, SandboxInfo, SandboxState,
+  Approval, DaemonEvent, Denial, ExecEvent, ExecResult, Explanation, FileEntry, FileResult, OnIdle, Path, RunningExec,
+  SandboxInfo, SandboxState, Snapshot,
 } from "./models.js";
-export { Sandbox, type Changes, type ExecOptions, type Operation } from "./sandbox.js";
+export { Sandbox, type Changes, type ExecOptions, type ForkOptions, type Operation } from "./sandbox.js";
 export { reachedAt, trustFiles, variables, type Elsewhere } from "./trust.js";

@@ -5,6 +5,9 @@ import { FileError } from "./errors.js";
 export type Path = string | Uint8Array;
 export type SandboxState = "creating" | "running" | "paused" | "resuming" | "stopped" | "stopping";
 
+/** What happens when nothing was done in it for its idle time. */
+export type OnIdle = "delete" | "pause" | "stop";
+
 /** What a sandbox tried and was refused. */
 export interface Denial {
   readonly code: string;
@@ -28,6 +31,17 @@ export interface SandboxInfo {
   readonly ttl: number;
   readonly idleTtl: number;
   readonly idleExpiresAt: number | null;
+  readonly backend: "bwrap" | "docker";
+  readonly image: string;
+  /** Its files outlive its processes: stop and resume keep them. */
+  readonly kept: boolean;
+  readonly onIdle: OnIdle;
+  /** A command or a file operation resumes it. */
+  readonly autoResume: boolean;
+  /** That it was forked from. */
+  readonly parent: string | null;
+  /** That its files were last taken from. */
+  readonly snapshot: string | null;
   readonly denied: readonly Denial[];
 }
 
@@ -72,6 +86,54 @@ export interface FileResult {
   readonly error: FileError | null;
 }
 
+/** A copy of a sandbox's files, by name. */
+export interface Snapshot {
+  readonly name: string;
+  readonly state: "making" | "ready" | "removing";
+  readonly sandbox: string;
+  readonly policy: string;
+  readonly image: string;
+  readonly createdAt: number;
+}
+
+/** A request that an `ask` rule holds until somebody decides. */
+export interface Approval {
+  readonly id: string;
+  readonly sandbox: string;
+  readonly policy: string;
+  readonly method: string;
+  /** Without its query. */
+  readonly url: string;
+  /** Names and lengths only. */
+  readonly query: string;
+  readonly rule: string;
+  readonly credential: string;
+  readonly contentType: string;
+  readonly uploadBytes: number | null;
+  readonly sequence: number;
+  readonly created: number;
+  /** It is denied then. */
+  readonly expires: number;
+}
+
+/** What a policy says to a request. */
+export interface Explanation {
+  readonly decision: "allow" | "ask" | "deny";
+  readonly code: string;
+  readonly why: string;
+  readonly policy: string;
+  readonly authority: string;
+  readonly rule: string | null;
+  readonly credential: string | null;
+  /** Where the credential goes. */
+  readonly as: string | null;
+}
+
+export interface RunningExec {
+  readonly id: string;
+  readonly startedAt: number;
+}
+
 export interface DaemonEvent {
   readonly sequence: number;
   readonly time: number;
@@ -89,7 +151,20 @@ export function readInfo(v: Json): SandboxInfo {
     id: v.id, name: v.name, policy: v.policy, state: v.state, reason: v.reason,
     generation: v.generation, labels: { ...v.labels }, workdir: v.workdir, createdAt: v.created_at,
     expiresAt: v.expires_at, ttl: v.ttl, idleTtl: v.idle_ttl, idleExpiresAt: v.idle_expires_at,
-    denied: v.denied,
+    backend: v.backend, image: v.image, kept: v.kept, onIdle: v.on_idle, autoResume: v.auto_resume,
+    parent: v.parent, snapshot: v.snapshot, denied: v.denied,
+  };
+}
+
+export function readSnapshot(v: Json): Snapshot {
+  return { name: v.name, state: v.state, sandbox: v.sandbox, policy: v.policy, image: v.image, createdAt: v.created_at };
+}
+
+export function readApproval(v: Json): Approval {
+  return {
+    id: v.id, sandbox: v.sandbox, policy: v.policy, method: v.method, url: v.url, query: v.query, rule: v.rule,
+    credential: v.credential, contentType: v.content_type, uploadBytes: v.upload_bytes, sequence: v.sequence,
+    created: v.created, expires: v.expires,
   };
 }
 

@@ -15,7 +15,7 @@ import type { Where } from "./address.js";
 import { Durward, type Identity } from "./client.js";
 import { DurwardError } from "./errors.js";
 import { PROBE } from "./probe.js";
-import { plainPath, trustFiles, variables } from "./trust.js";
+import { plainPath, reachedAt, trustFiles, variables } from "./trust.js";
 
 /** The sandbox is not behind the proxy. */
 export class PairingError extends DurwardError {}
@@ -55,7 +55,7 @@ export const ELSEWHERE: readonly string[] = [
   "name:example.com",
 ];
 const TARGET = /^(?:(?:tcp|udp):(?:\[[0-9A-Fa-f:.]+\]|[^\s:[\]]+):[0-9]{1,5}|name:[^\s:]+)$/;
-const RENEW_BEFORE = 600; // seconds that a token must still be good when a command starts
+const RENEW_BEFORE = 1800; // seconds that a token must still be good when a command starts
 
 const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 const now = () => Date.now() / 1000;
@@ -68,6 +68,17 @@ function targets(elsewhere: readonly string[], requireLock = false): readonly st
       throw new TypeError(`elsewhere: ${JSON.stringify(e)} is none of tcp:HOST:PORT, udp:HOST:PORT, name:HOST`);
   if (requireLock && !elsewhere.length) throw new TypeError("requireLock needs something in elsewhere that is tried");
   return elsewhere;
+}
+
+/** TypeError for what is no backend: what is called here must be there. */
+function usable(backend: SandboxBackendProtocol): SandboxBackendProtocol {
+  const given: Record<string, unknown> = Object(backend);
+  const lacking = ["id", "execute", "uploadFiles"].filter((n) => !(n in given) || given[n] === undefined);
+  if (lacking.length)
+    throw new TypeError(
+      "pair() wants a sandbox backend of deepagents, an object with id, execute(command) and " +
+        `uploadFiles([[path, bytes]]); this one has no ${lacking.join(", ")}`);
+  return backend;
 }
 
 /** Put any sandbox behind the proxy of a daemon. PairingError, and nothing left issued, when the proxy is not reached
@@ -107,7 +118,7 @@ export class PairedSandbox implements SandboxBackendProtocolV2 {
 
   /** Without looking from inside; `pair` does that too. */
   static async of(backend: SandboxBackendProtocol, o: PairingOptions = {}): Promise<PairedSandbox> {
-    const made = new PairedSandbox(adaptSandboxProtocol(backend), o);
+    const made = new PairedSandbox(adaptSandboxProtocol(usable(backend)), o);
     await made.#renew(true);
     return made;
   }
@@ -124,7 +135,7 @@ export class PairedSandbox implements SandboxBackendProtocolV2 {
   async #renew(withFiles: boolean): Promise<void> {
     const ttl = this.#options.ttl ?? 3600;
     const { policy } = this.#options;
-    const made = await this.#client.issueIdentity(policy === undefined ? { ttl } : { policy, ttl });
+    const made = await this.#client.issueIdentity({ ttl, remote: true, ...(policy === undefined ? {} : { policy }) });
     try {
       const env = variables(made, { trustDir: this.folder, proxyHost: this.#options.proxyHost });
       const text = Object.entries(env).map(([k, v]) => `export ${k}=${quote(v)}\n`).join("");
@@ -190,7 +201,8 @@ export class PairedSandbox implements SandboxBackendProtocolV2 {
   async verify(elsewhere: readonly string[] = ELSEWHERE): Promise<Verification> {
     const ask = `durward-${randomBytes(8).toString("hex")}.invalid:443`;
     const words = [PROBE, ask, ...targets(elsewhere)].map(quote).join(" ");
-    const seen = judge(await this.execute("python3 -c " + words), this.identity);
+    const seen = judge(await this.execute("python3 -c " + words),
+      reachedAt(this.identity.proxy, this.#options.proxyHost));
     // What comes from inside is anybody's: one line of it, and only what was asked about.
     return (this.verification = {
       ...seen,
@@ -245,7 +257,8 @@ export class PairedSandbox implements SandboxBackendProtocolV2 {
   }
 }
 
-function judge(r: ExecuteResponse, identity: Identity): Verification {
+/** proxy: the address that was tried. */
+function judge(r: ExecuteResponse, proxy: string): Verification {
   let status: number, denied: string, why: string, around: string[];
   try {
     const seen = JSON.parse(r.output.trim().split("\n").at(-1) ?? "");
@@ -255,7 +268,7 @@ function judge(r: ExecuteResponse, identity: Identity): Verification {
     const said = r.output.split(/\s+/).join(" ").slice(0, 300);
     return { throughGate: false, around: [], detail: `the check did not run inside (exit status ${r.exitCode}): ${said}` };
   }
-  const where = identity.proxy.slice(identity.proxy.lastIndexOf("@") + 1);
+  const where = proxy.slice(proxy.lastIndexOf("@") + 1);
   if (status === 407)
     return { throughGate: false, around, detail: `the proxy at ${where} does not know this identity: is it another daemon's?` };
   if (status !== 403 || !denied) {

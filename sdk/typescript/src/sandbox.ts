@@ -1,14 +1,15 @@
 /** One sandbox: its commands and its files. */
 import { randomBytes } from "node:crypto";
+import type { Socket } from "node:net";
 
 import { Where } from "./address.js";
 import { asFileError, BadRequest, DurwardError, FileError } from "./errors.js";
 import {
-  bytesOf, readEntry, readFileResult, readInfo, readResult,
-  type ExecEvent, type ExecResult, type FileEntry, type FileResult, type Json, type Path, type SandboxInfo,
+  bytesOf, readEntry, readFileResult, readInfo, readResult, readSnapshot, type ExecEvent, type ExecResult,
+  type FileEntry, type FileResult, type Json, type OnIdle, type Path, type RunningExec, type SandboxInfo, type Snapshot,
 } from "./models.js";
-import { sandboxTarget } from "./target.js";
-import { ask, lines, open, type Call } from "./transport.js";
+import { quoted, sandboxTarget } from "./target.js";
+import { ask, lines, open, upgrade, type Call } from "./transport.js";
 
 export interface ExecOptions {
   /** Default: the sandbox's workdir. */
@@ -32,6 +33,24 @@ export interface Changes {
   /** Counted from now. */
   readonly ttl?: number;
   readonly idleTtl?: number;
+}
+
+/** What a fork may have otherwise than the one it is of. */
+export interface ForkOptions {
+  readonly name?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly ttl?: number;
+  readonly idleTtl?: number;
+  readonly onIdle?: OnIdle;
+  readonly autoResume?: boolean;
+}
+
+export function createBody(o: ForkOptions): Record<string, unknown> {
+  return {
+    name: o.name, labels: o.labels, env: o.env, ttl: o.ttl, idle_ttl: o.idleTtl, on_idle: o.onIdle,
+    auto_resume: o.autoResume,
+  };
 }
 
 /** A small operation of a batch, as the API's document has them. */
@@ -110,12 +129,67 @@ export class Sandbox {
     await this.#ask({ method: "DELETE", target: sandboxTarget(this.id) });
   }
 
+  async #verb(verb: string, wait?: number, body?: Uint8Array): Promise<SandboxInfo> {
+    const b = await this.#ask({ method: "POST", target: sandboxTarget(this.id, "/" + verb), wait, body });
+    return (this.info = readInfo(JSON.parse(b.toString("utf8"))));
+  }
+
+  /** Freeze its processes; Unsupported where the host cannot. */
+  pause(): Promise<SandboxInfo> {
+    return this.#verb("pause");
+  }
+
+  /** End its processes; its files stay where `info.kept` says so. */
+  stop(): Promise<SandboxInfo> {
+    return this.#verb("stop");
+  }
+
+  /** It runs when this resolves; a stopped one starts anew above its files. */
+  resume(): Promise<SandboxInfo> {
+    return this.#verb("resume", 300);
+  }
+
+  /** Another sandbox with a copy of this one's files, and placeholders of its own. */
+  async fork(o: ForkOptions = {}): Promise<Sandbox> {
+    const b = await this.#ask({
+      method: "POST", target: sandboxTarget(this.id, "/fork"), body: json(createBody(o)), wait: 300,
+    });
+    return new Sandbox(this.where, readInfo(JSON.parse(b.toString("utf8"))));
+  }
+
+  /** Keep a copy of its files. getOrCreate: one of this name that is there, whosever. */
+  async snapshot(name: string, o: { readonly getOrCreate?: boolean } = {}): Promise<Snapshot> {
+    const body = json({ sandbox: this.id, name, get_or_create: o.getOrCreate || undefined });
+    const b = await this.#ask({ method: "POST", target: "/v1/snapshots", body, wait: 300 });
+    return readSnapshot(JSON.parse(b.toString("utf8")));
+  }
+
+  /** A snapshot's files in place of its own. What runs in it is ended. */
+  restore(snapshot: string): Promise<SandboxInfo> {
+    return this.#verb("restore", 300, json({ snapshot }));
+  }
+
   /** For `await using`: deletes it. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.delete();
   }
 
   // ---- commands ----
+
+  /** Commands that run now. */
+  async execs(): Promise<RunningExec[]> {
+    const b = await this.#ask({ method: "GET", target: sandboxTarget(this.id, "/exec") });
+    return JSON.parse(b.toString("utf8")).execs.map((e: Json) => ({ id: e.id, startedAt: e.started_at }));
+  }
+
+  async cancel(exec: string): Promise<void> {
+    await this.#ask({ method: "DELETE", target: sandboxTarget(this.id, "/exec/" + quoted(exec)) });
+  }
+
+  /** A connection to a TCP port of its own loopback. Yours to close. */
+  forward(port: number): Promise<Socket> {
+    return upgrade(this.where, sandboxTarget(this.id, "/forward", [["port", String(port)]]), "durward-forward");
+  }
 
   /** Run a command to its end: text by /bin/sh -c, a list as it is. */
   async exec(command: string | readonly string[], o: ExecOptions = {}): Promise<ExecResult> {

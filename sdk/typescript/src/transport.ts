@@ -1,5 +1,6 @@
 /** HTTP over the daemon's unix socket, or TLS. Each call has a connection of its own: none is left open when it ends,
  * and calls that last do not hold others up. */
+import type { Socket } from "node:net";
 import { request, type ClientRequest, type IncomingMessage } from "node:http";
 import { request as requestTls } from "node:https";
 
@@ -55,6 +56,27 @@ export function open(where: Where, call: Call): Promise<IncomingMessage> {
       else readAll(where, answer).then((b) => reject(refusal(status, b)), reject);
     });
     req.end(body);
+  });
+}
+
+/** A connection that the daemon hands over (101). What has come of it already is read first. */
+export function upgrade(where: Where, target: string, protocol: string): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const req = (where.url ? requestTls : request)({
+      ...where.options(), method: "POST", path: target, agent: false, timeout: 60_000,
+      headers: { ...where.headers(), connection: "Upgrade", upgrade: protocol, "content-length": 0 },
+    });
+    req.on("error", (e) => reject(unreachable(where.text, e)));
+    req.on("timeout", () => req.destroy(new Error("it did not answer in time")));
+    req.on("upgrade", (_, raw, first) => {
+      if (first.length) raw.unshift(first);
+      (raw as Socket).setTimeout(0);
+      resolve(raw as Socket);
+    });
+    req.on("response", (answer) => {
+      readAll(where, answer).then((b) => reject(refusal(answer.statusCode ?? 0, b)), reject);
+    });
+    req.end();
   });
 }
 

@@ -127,6 +127,23 @@ class Durward:
         os.chmod(self.conf, 0o600)
         return self.conf
 
+    def reachable_from_elsewhere(self, port):
+        """The API over TLS, too; before serve(). -> (url, a function that makes the environment of a client)."""
+        self.extra["controller"] = dict(self.config()["controller"], https="127.0.0.1:%d" % port)
+        url = "https://127.0.0.1:%d" % port
+
+        def access():
+            ca, token = os.path.join(self.dir, "api-ca.pem"), os.path.join(self.dir, "api-token")
+            for path, argv in ((ca, ("ca", "export", "-c", self.conf)),
+                               (token, ("token", "create", "--scope", "admin", "--socket", self.socket))):
+                r = self.command(*argv)
+                if r.returncode != 0:
+                    raise RuntimeError("%s: %s" % (" ".join(argv), r.stderr))
+                with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as f:
+                    f.write(r.stdout)
+            return {"DURWARD_URL": url, "DURWARD_TOKEN_FILE": token, "DURWARD_CA": ca}
+        return url, access
+
     # ---- commands ----
 
     def command(self, *args, stdin=b"", timeout=30, env=None, cwd=None, **kw):

@@ -3,7 +3,7 @@ import glob
 import json
 import os
 
-from . import durward, nginx, scene, tap
+from . import durward, nginx, scan, scene, tap
 
 
 class Server:
@@ -20,7 +20,8 @@ class Server:
         self.log, self.control = (os.path.join(self.dir, x) for x in ("log", "control"))
         self.conf = {"port": self.port, "cert": self.crt, "key": self.key, "log": self.log,
                      "control": self.control, "life": life, "refresh": "unused", "private": "",
-                     "public": "", "ec_public": "", "google": "", "clients": []}
+                     "public": "", "ec_public": "", "google": "", "clients": [],
+                     "signing": scan.canary("signing-").decode()}
 
     def start(self, **more):
         self.conf.update(more)

@@ -16,12 +16,14 @@ from authlib.oauth2.rfc6749 import ClientMixin, TokenMixin, grants
 from authlib.oauth2.rfc7523 import JWTBearerGrant
 from authlib.oauth2.rfc8628 import (DeviceAuthorizationEndpoint, DeviceCodeGrant,
                                     DeviceCredentialDict)
-from flask import Flask, Response, jsonify, request
+from flask import Flask, Response, jsonify, request, session
+from itsdangerous import BadSignature, URLSafeTimedSerializer
 
 conf = json.loads(sys.argv[1])
 LIFE = conf["life"]
 tokens, refreshes = {}, {conf["refresh"]: "refresher"}
 app = Flask("oauth")
+app.secret_key = conf["signing"]
 app.config["OAUTH2_TOKEN_EXPIRES_IN"] = {
     "client_credentials": LIFE, "refresh_token": LIFE, "authorization_code": LIFE,
     "urn:ietf:params:oauth:grant-type:jwt-bearer": LIFE}
@@ -189,6 +191,30 @@ def installed():
     got = issue("token", "installation").get_json()
     return jsonify(token=got["token"], expires_at="2030-01-01T00:00:00Z",
                    permissions={"contents": "read"}, repository_selection="all"), 201
+
+
+def signed(text):
+    """With a signature of itsdangerous, no older than an hour."""
+    try:
+        return jsonify(client=URLSafeTimedSerializer(conf["signing"]).loads(text, max_age=3600))
+    except BadSignature:
+        return jsonify(error="signature"), 401
+
+
+@app.route("/signed")
+def in_query():
+    return signed(request.args.get("key", ""))
+
+
+@app.route("/signed/<text>/x")
+def in_path(text):
+    return signed(text)
+
+
+@app.route("/session")
+def in_cookie():
+    """Flask's own sessions: signed cookies."""
+    return jsonify(client=session["user"]) if "user" in session else (jsonify(error="session"), 401)
 
 
 @app.route("/oci/token")

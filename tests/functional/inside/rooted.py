@@ -17,7 +17,9 @@ def opened(path, flags=os.O_RDONLY):
     try:
         fd = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
         # what covers a file that nobody is to see can be opened and holds nothing
-        empty = flags == os.O_RDONLY and stat.S_ISREG(os.fstat(fd).st_mode) and not os.read(fd, 9)
+        st = os.fstat(fd)
+        null = stat.S_ISCHR(st.st_mode) and st.st_rdev == os.makedev(1, 3)
+        empty = null or flags == os.O_RDONLY and stat.S_ISREG(st.st_mode) and not os.read(fd, 9)
         os.close(fd)
         return "empty" if empty else "ok"
     except OSError as e:

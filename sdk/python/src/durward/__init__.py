@@ -12,10 +12,24 @@ from .errors import (
     Unavailable,
     Unsupported,
 )
-from .models import Denial, Event, ExecOutput, ExecResult, FileEntry, FileResult, Identity, SandboxInfo
+from .models import (
+    Approval,
+    Denial,
+    Event,
+    ExecOutput,
+    ExecResult,
+    Explanation,
+    FileEntry,
+    FileResult,
+    Identity,
+    RunningExec,
+    SandboxInfo,
+    Snapshot,
+)
 
 __all__ = [
-    "AsyncDurward", "AsyncSandbox", "BadRequest", "Conflict", "Denial", "Denied", "Durward",
-    "DurwardError", "Event", "ExecOutput", "ExecResult", "FileEntry", "FileError", "FileResult",
-    "Identity", "NotFound", "NotRunning", "Sandbox", "SandboxInfo", "Unavailable", "Unsupported",
+    "Approval", "AsyncDurward", "AsyncSandbox", "BadRequest", "Conflict", "Denial", "Denied", "Durward",
+    "DurwardError", "Event", "ExecOutput", "ExecResult", "Explanation", "FileEntry", "FileError",
+    "FileResult", "Identity", "NotFound", "NotRunning", "RunningExec", "Sandbox", "SandboxInfo",
+    "Snapshot", "Unavailable", "Unsupported",
 ]

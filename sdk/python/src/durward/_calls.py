@@ -11,7 +11,18 @@ from typing import Any, Generic, TypeVar
 from urllib.parse import quote, urlencode
 
 from .errors import FileError
-from .models import Event, ExecResult, FileEntry, FileResult, Identity, SandboxInfo
+from .models import (
+    Approval,
+    Event,
+    ExecResult,
+    Explanation,
+    FileEntry,
+    FileResult,
+    Identity,
+    RunningExec,
+    SandboxInfo,
+    Snapshot,
+)
 
 T = TypeVar("T")
 BASE = "/v1/sandboxes"
@@ -68,9 +79,60 @@ def events(after: int, limit: int) -> Call[list[Event]]:
                 lambda b: [Event(**e) for e in json.loads(b)["events"]])
 
 
-def issue(policy: str | None, ttl: int | None) -> Call[Identity]:
+def _dict(b: bytes) -> dict[str, Any]:
+    v = json.loads(b)
+    return v if isinstance(v, dict) else {}
+
+
+def status() -> Call[dict[str, Any]]:
+    return Call("GET", "/v1/status", _dict)
+
+
+def reload() -> Call[None]:
+    return Call("POST", "/v1/reload", _nothing)
+
+
+def metrics() -> Call[str]:
+    return Call("GET", "/metrics", lambda b: b.decode())
+
+
+def policy(name: str | None) -> Call[dict[str, Any]]:
+    return Call("GET", "/v1/policy" + ("?name=" + quote(name, safe="") if name is not None else ""),
+                lambda b: dict(json.loads(b)["policy"]))
+
+
+def explain(method: str, url: str, policy: str | None) -> Call[Explanation]:
+    return Call("POST", "/v1/explain", lambda b: Explanation.read(json.loads(b)),
+                _json(_given(method=method, url=url, policy=policy)))
+
+
+def console() -> Call[str]:
+    return Call("POST", "/v1/console", lambda b: str(json.loads(b)["url"]))
+
+
+def audit() -> Call[bytes]:
+    return Call("GET", "/v1/audit/stream", _bytes, wait=None)
+
+
+def approvals(after: int, wait: int) -> Call[tuple[list[Approval], int]]:
+    def read(b: bytes) -> tuple[list[Approval], int]:
+        v = json.loads(b)
+        return [Approval.read(a) for a in v["approvals"]], int(v["next"])
+    return Call("GET", "/v1/approvals?after=%d&wait=%d" % (after, wait), read, wait=60.0 + wait)
+
+
+def approval(aid: str) -> Call[Approval]:
+    return Call("GET", "/v1/approvals/" + quote(aid, safe=""), lambda b: Approval.read(json.loads(b)))
+
+
+def decide(aid: str, allow: bool) -> Call[None]:
+    return Call("POST", "/v1/approvals/%s/%s" % (quote(aid, safe=""), "allow" if allow else "deny"),
+                _nothing)
+
+
+def issue(policy: str | None, ttl: int | None, remote: bool) -> Call[Identity]:
     return Call("POST", "/v1/identities", lambda b: Identity.read(json.loads(b)),
-                _json(_given(policy=policy, ttl=ttl)))
+                _json(_given(policy=policy, ttl=ttl, remote=remote or None)))
 
 
 def revoke(identity: str) -> Call[None]:
@@ -79,13 +141,46 @@ def revoke(identity: str) -> Call[None]:
 
 # ---- sandboxes ----
 
-def create(policy: str | None, name: str | None, labels: Mapping[str, str] | None,
-           env: Mapping[str, str] | None, ttl: int | None, idle_ttl: int | None,
-           reuse: bool) -> Call[SandboxInfo]:
-    wish = _given(policy=policy, name=name, labels=dict(labels) if labels else None,
-                  env=dict(env) if env else None, ttl=ttl, idle_ttl=idle_ttl,
-                  get_or_create=True if reuse else None)
-    return Call("POST", BASE, _info, _json(wish), 300)
+def create(reuse: bool, **wish: Any) -> Call[SandboxInfo]:
+    return Call("POST", BASE, _info, _json(_given(**wish, get_or_create=reuse or None)), 300)
+
+
+def fork(sid: str, **wish: Any) -> Call[SandboxInfo]:
+    return Call("POST", _of(sid, "/fork"), _info, _json(_given(**wish)), 300)
+
+
+def restore(sid: str, snapshot: str) -> Call[SandboxInfo]:
+    return Call("POST", _of(sid, "/restore"), _info, _json({"snapshot": snapshot}), 300)
+
+
+def pause(sid: str) -> Call[SandboxInfo]:
+    return Call("POST", _of(sid, "/pause"), _info)
+
+
+def stop(sid: str) -> Call[SandboxInfo]:
+    return Call("POST", _of(sid, "/stop"), _info)
+
+
+def resume(sid: str) -> Call[SandboxInfo]:
+    return Call("POST", _of(sid, "/resume"), _info, wait=300)
+
+
+def snapshot(sid: str, name: str, reuse: bool) -> Call[Snapshot]:
+    return Call("POST", "/v1/snapshots", lambda b: Snapshot.read(json.loads(b)),
+                _json(_given(sandbox=sid, name=name, get_or_create=reuse or None)), 300)
+
+
+def snapshots() -> Call[list[Snapshot]]:
+    return Call("GET", "/v1/snapshots",
+                lambda b: [Snapshot.read(s) for s in json.loads(b)["snapshots"]])
+
+
+def show_snapshot(name: str) -> Call[Snapshot]:
+    return Call("GET", "/v1/snapshots/" + quote(name, safe=""), lambda b: Snapshot.read(json.loads(b)))
+
+
+def delete_snapshot(name: str) -> Call[None]:
+    return Call("DELETE", "/v1/snapshots/" + quote(name, safe=""), _nothing, wait=300)
 
 
 def page(labels: Mapping[str, str] | None, state: str | None,
@@ -147,6 +242,21 @@ def kill(sid: str, wish: dict[str, Any]) -> Call[None]:
 def stream(sid: str, wish: dict[str, Any]) -> Call[bytes]:
     return Call("POST", _of(sid, "/exec"), _bytes, _json(dict(wish, stream=True)),
                 exec_wait(wish.get("timeout")))
+
+
+def execs(sid: str) -> Call[list[RunningExec]]:
+    return Call("GET", _of(sid, "/exec"), lambda b: [RunningExec(**e) for e in json.loads(b)["execs"]])
+
+
+def cancel(sid: str, exec_id: str) -> Call[None]:
+    return Call("DELETE", _of(sid, "/exec/" + quote(exec_id, safe="")), _nothing)
+
+
+def forward(sid: str, port: int, headers: Mapping[str, str]) -> bytes:
+    """The head of the request; what comes after the answer's is the port's."""
+    more = "".join("%s: %s\r\n" % pair for pair in headers.items())
+    return ("POST %s HTTP/1.1\r\n%sConnection: Upgrade\r\nUpgrade: durward-forward\r\n"
+            "Content-Length: 0\r\n\r\n" % (_of(sid, "/forward", port=str(port)), more)).encode("ascii")
 
 
 # ---- files ----

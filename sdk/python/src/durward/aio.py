@@ -6,20 +6,41 @@ import contextlib
 import http.client
 import io
 import os
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Generator, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
 from . import _calls
 from ._address import CONNECT_SECONDS, Where, socket_path
 from ._calls import Call
-from .client import as_file_error, ended_early, stream_item
+from .client import answer_head, as_file_error, audit_record, ended_early, plain, stream_item
 from .errors import BadRequest, DurwardError, FileError, refusal, unreachable
-from .models import Event, ExecOutput, ExecResult, FileEntry, FileResult, Identity, SandboxInfo
+from .models import (
+    Approval,
+    Event,
+    ExecOutput,
+    ExecResult,
+    Explanation,
+    FileEntry,
+    FileResult,
+    Identity,
+    RunningExec,
+    SandboxInfo,
+    Snapshot,
+)
 
 T = TypeVar("T")
 _HEAD_MAX = 64 * 1024
 _BROKEN = (OSError, EOFError, ValueError, asyncio.LimitOverrunError, asyncio.TimeoutError)
+
+
+async def _connect(where: Where) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    if where.remote:
+        host, port = where.endpoint
+        opening = asyncio.open_connection(host, port, ssl=where.tls(), limit=_HEAD_MAX)
+    else:
+        opening = asyncio.open_unix_connection(where, limit=_HEAD_MAX)
+    return await asyncio.wait_for(opening, CONNECT_SECONDS)
 
 
 class _Exchange:
@@ -34,12 +55,7 @@ class _Exchange:
         self.chunked = False
 
     async def ask(self, call: Call[Any]) -> None:
-        if self.where.remote:
-            host, port = self.where.endpoint
-            opening = asyncio.open_connection(host, port, ssl=self.where.tls(), limit=_HEAD_MAX)
-        else:
-            opening = asyncio.open_unix_connection(self.where, limit=_HEAD_MAX)
-        self.reader, writer = await asyncio.wait_for(opening, CONNECT_SECONDS)
+        self.reader, writer = await _connect(self.where)
         self.writer = writer
         head = "%s %s HTTP/1.1\r\nConnection: close\r\n" % (call.method, call.target)
         head += "".join("%s: %s\r\n" % pair for pair in self.where.headers.items())
@@ -81,6 +97,35 @@ class _Exchange:
             self.writer.close()
 
 
+class Making(Coroutine[Any, Any, "AsyncSandbox"]):
+    """A sandbox to come: `box = await x`, or `async with x as box`, which deletes it at the end."""
+
+    def __init__(self, making: Coroutine[Any, Any, AsyncSandbox]) -> None:
+        self._making = making
+        self._box: AsyncSandbox | None = None
+
+    def __await__(self) -> Generator[Any, None, AsyncSandbox]:
+        return self._making.__await__()
+
+    def send(self, value: Any) -> Any:
+        return self._making.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        return self._making.throw(*error)
+
+    def close(self) -> None:
+        self._making.close()
+
+    async def __aenter__(self) -> AsyncSandbox:
+        self._box = await self._making
+        return self._box
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                        trace: TracebackType | None) -> None:
+        if self._box is not None:
+            await self._box.delete()
+
+
 class AsyncDurward:
     """A daemon, as Durward."""
 
@@ -110,29 +155,94 @@ class AsyncDurward:
     async def version(self) -> str:
         return await self._do(_calls.health())
 
+    async def status(self) -> dict[str, Any]:
+        return await self._do(_calls.status())
+
+    async def reload(self) -> None:
+        await self._do(_calls.reload())
+
+    async def metrics(self) -> str:
+        return await self._do(_calls.metrics())
+
+    async def console_url(self) -> str:
+        return await self._do(_calls.console())
+
     async def policies(self) -> list[str]:
         return await self._do(_calls.policies())
+
+    async def policy(self, name: str | None = None) -> dict[str, Any]:
+        return await self._do(_calls.policy(name))
+
+    async def explain(self, method: str, url: str, policy: str | None = None) -> Explanation:
+        return await self._do(_calls.explain(method, url, policy))
 
     async def events(self, after: int = 0, limit: int = 100) -> list[Event]:
         return await self._do(_calls.events(after, limit))
 
-    async def issue_identity(self, policy: str | None = None, ttl: int | None = None) -> Identity:
-        return await self._do(_calls.issue(policy, ttl))
+    async def audit(self) -> AsyncIterator[dict[str, Any]]:
+        """As Durward.audit. Leaving the loop ends it when the iterator is closed (aclose())."""
+        x, held = _Exchange(self.socket), b""
+        try:
+            await self._begin(x, _calls.audit())
+            async for piece in x.pieces():
+                *lines, held = (held + piece).split(b"\n")
+                for record in map(audit_record, lines):
+                    if record is not None:
+                        yield record
+        except _BROKEN as e:
+            raise unreachable(self.socket, as_os_error(e)) from e
+        finally:
+            x.close()
+
+    async def approvals(self, after: int = 0, wait: int = 0) -> list[Approval]:
+        return (await self._do(_calls.approvals(after, wait)))[0]
+
+    async def approval(self, approval_id: str) -> Approval:
+        return await self._do(_calls.approval(approval_id))
+
+    async def allow(self, approval_id: str) -> None:
+        await self._do(_calls.decide(approval_id, True))
+
+    async def deny(self, approval_id: str) -> None:
+        await self._do(_calls.decide(approval_id, False))
+
+    async def snapshots(self) -> list[Snapshot]:
+        return await self._do(_calls.snapshots())
+
+    async def snapshot(self, name: str) -> Snapshot:
+        return await self._do(_calls.show_snapshot(name))
+
+    async def delete_snapshot(self, name: str) -> None:
+        await self._do(_calls.delete_snapshot(name))
+
+    async def issue_identity(self, policy: str | None = None, ttl: int | None = None,
+                             remote: bool = False) -> Identity:
+        return await self._do(_calls.issue(policy, ttl, remote))
 
     async def revoke_identity(self, identity: str) -> None:
         await self._do(_calls.revoke(identity))
 
-    async def create(self, policy: str | None = None, *, name: str | None = None,
-                     labels: Mapping[str, str] | None = None, env: Mapping[str, str] | None = None,
-                     ttl: int | None = None, idle_ttl: int | None = None) -> AsyncSandbox:
-        return AsyncSandbox(self, await self._do(
-            _calls.create(policy, name, labels, env, ttl, idle_ttl, False)))
+    async def _sandbox(self, call: Call[SandboxInfo]) -> AsyncSandbox:
+        return AsyncSandbox(self, await self._do(call))
 
-    async def get_or_create(self, labels: Mapping[str, str], policy: str | None = None, *,
-                            name: str | None = None, env: Mapping[str, str] | None = None,
-                            ttl: int | None = None, idle_ttl: int | None = None) -> AsyncSandbox:
-        return AsyncSandbox(self, await self._do(
-            _calls.create(policy, name, labels, env, ttl, idle_ttl, True)))
+    def create(self, policy: str | None = None, *, name: str | None = None,
+               labels: Mapping[str, str] | None = None, env: Mapping[str, str] | None = None,
+               ttl: int | None = None, idle_ttl: int | None = None, image: str | None = None,
+               snapshot: str | None = None, backend: str | None = None, on_idle: str | None = None,
+               auto_resume: bool | None = None) -> Making:
+        """As Durward.create: `await` it, or `async with` it, which deletes the sandbox at the end."""
+        return Making(self._sandbox(_calls.create(
+            False, policy=policy, name=name, labels=plain(labels), env=plain(env), ttl=ttl, idle_ttl=idle_ttl,
+            image=image, snapshot=snapshot, backend=backend, on_idle=on_idle, auto_resume=auto_resume)))
+
+    def get_or_create(self, labels: Mapping[str, str], policy: str | None = None, *,
+                      name: str | None = None, env: Mapping[str, str] | None = None,
+                      ttl: int | None = None, idle_ttl: int | None = None, image: str | None = None,
+                      snapshot: str | None = None, backend: str | None = None, on_idle: str | None = None,
+                      auto_resume: bool | None = None) -> Making:
+        return Making(self._sandbox(_calls.create(
+            True, policy=policy, name=name, labels=plain(labels), env=plain(env), ttl=ttl, idle_ttl=idle_ttl,
+            image=image, snapshot=snapshot, backend=backend, on_idle=on_idle, auto_resume=auto_resume)))
 
     async def sandboxes(self, labels: Mapping[str, str] | None = None,
                              state: str | None = None) -> AsyncIterator[SandboxInfo]:
@@ -183,6 +293,57 @@ class AsyncSandbox:
 
     async def delete(self) -> None:
         await self.client._do(_calls.delete(self.id))
+
+    async def pause(self) -> SandboxInfo:
+        self.info = await self.client._do(_calls.pause(self.id))
+        return self.info
+
+    async def stop(self) -> SandboxInfo:
+        self.info = await self.client._do(_calls.stop(self.id))
+        return self.info
+
+    async def resume(self) -> SandboxInfo:
+        self.info = await self.client._do(_calls.resume(self.id))
+        return self.info
+
+    def fork(self, *, name: str | None = None, labels: Mapping[str, str] | None = None,
+             env: Mapping[str, str] | None = None, ttl: int | None = None, idle_ttl: int | None = None,
+             on_idle: str | None = None, auto_resume: bool | None = None) -> Making:
+        return Making(self.client._sandbox(_calls.fork(
+            self.id, name=name, labels=plain(labels), env=plain(env), ttl=ttl, idle_ttl=idle_ttl,
+            on_idle=on_idle, auto_resume=auto_resume)))
+
+    async def snapshot(self, name: str, *, get_or_create: bool = False) -> Snapshot:
+        return await self.client._do(_calls.snapshot(self.id, name, get_or_create))
+
+    async def restore(self, snapshot: str) -> SandboxInfo:
+        self.info = await self.client._do(_calls.restore(self.id, snapshot))
+        return self.info
+
+    async def execs(self) -> list[RunningExec]:
+        return await self.client._do(_calls.execs(self.id))
+
+    async def cancel(self, exec_id: str) -> None:
+        await self.client._do(_calls.cancel(self.id, exec_id))
+
+    async def forward(self, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection to a TCP port of its own loopback. Yours to close."""
+        path = self.client.socket
+        try:
+            reader, writer = await _connect(path)
+        except _BROKEN as e:
+            raise unreachable(path, as_os_error(e)) from e
+        try:
+            writer.write(_calls.forward(self.id, port, path.headers))
+            status, size = answer_head(await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60))
+            if status != 101:
+                raise refusal(status, await asyncio.wait_for(reader.readexactly(size), 60))
+            return reader, writer
+        except BaseException as e:
+            writer.close()
+            if isinstance(e, _BROKEN):
+                raise unreachable(path, as_os_error(e)) from e
+            raise
 
     async def exec(self, command: str | Sequence[str], *, cwd: str | None = None,
                    env: Mapping[str, str] | None = None, timeout: int | None = None,

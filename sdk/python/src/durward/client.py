@@ -4,9 +4,11 @@ from __future__ import annotations
 import base64
 import contextlib
 import http.client
+import io
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from socket import socket as Socket
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -14,7 +16,19 @@ from . import _calls
 from ._address import Connection, socket_path
 from ._calls import Call
 from .errors import BadRequest, DurwardError, FileError, refusal, unreachable
-from .models import Event, ExecOutput, ExecResult, FileEntry, FileResult, Identity, SandboxInfo
+from .models import (
+    Approval,
+    Event,
+    ExecOutput,
+    ExecResult,
+    Explanation,
+    FileEntry,
+    FileResult,
+    Identity,
+    RunningExec,
+    SandboxInfo,
+    Snapshot,
+)
 
 T = TypeVar("T")
 
@@ -62,17 +76,86 @@ class Durward:
         """Of the daemon; Unavailable when there is none."""
         return self._do(_calls.health())
 
+    def status(self) -> dict[str, Any]:
+        """Roles, listeners and sandboxes, as the API's document has them."""
+        return self._do(_calls.status())
+
+    def reload(self) -> None:
+        """Read the configuration again; BadRequest with what is wrong in it, and nothing is changed."""
+        self._do(_calls.reload())
+
+    def metrics(self) -> str:
+        """In Prometheus' text format."""
+        return self._do(_calls.metrics())
+
+    def console_url(self) -> str:
+        """A link that logs into the console, once."""
+        return self._do(_calls.console())
+
     def policies(self) -> list[str]:
         return self._do(_calls.policies())
 
+    def policy(self, name: str | None = None) -> dict[str, Any]:
+        """Its rules with presets expanded; secrets are names."""
+        return self._do(_calls.policy(name))
+
+    def explain(self, method: str, url: str, policy: str | None = None) -> Explanation:
+        """What a policy would say to a request; nothing is sent."""
+        return self._do(_calls.explain(method, url, policy))
+
     def events(self, after: int = 0, limit: int = 100) -> list[Event]:
+        """What happened to sandboxes, after this sequence number."""
         return self._do(_calls.events(after, limit))
+
+    def audit(self) -> Iterator[dict[str, Any]]:
+        """Records of the audit log, those that were just written first, without an end."""
+        conn, answer = self._open(_calls.audit())
+        try:
+            for line in answer:
+                record = audit_record(line)
+                if record is not None:
+                    yield record
+        except (OSError, http.client.HTTPException) as e:
+            raise unreachable(self.socket, _as_os_error(e)) from e
+        finally:
+            conn.close()
+
+    # ---- requests that an `ask` rule holds ----
+
+    def approvals(self, after: int = 0, wait: int = 0) -> list[Approval]:
+        """Those that wait. after: only later ones (`sequence`). wait: seconds to wait for one, 60 at most."""
+        return self._do(_calls.approvals(after, wait))[0]
+
+    def approval(self, approval_id: str) -> Approval:
+        return self._do(_calls.approval(approval_id))
+
+    def allow(self, approval_id: str) -> None:
+        """The audit log names who said so. NotFound when somebody was faster, or it ended."""
+        self._do(_calls.decide(approval_id, True))
+
+    def deny(self, approval_id: str) -> None:
+        self._do(_calls.decide(approval_id, False))
+
+    # ---- snapshots ----
+
+    def snapshots(self) -> list[Snapshot]:
+        """Oldest first."""
+        return self._do(_calls.snapshots())
+
+    def snapshot(self, name: str) -> Snapshot:
+        return self._do(_calls.show_snapshot(name))
+
+    def delete_snapshot(self, name: str) -> None:
+        """Idempotent. Sandboxes made of it stay."""
+        self._do(_calls.delete_snapshot(name))
 
     # ---- identities of remote sandboxes ----
 
-    def issue_identity(self, policy: str | None = None, ttl: int | None = None) -> Identity:
-        """A token for a sandbox that is not this daemon's. ttl: seconds, at most 3600."""
-        return self._do(_calls.issue(policy, ttl))
+    def issue_identity(self, policy: str | None = None, ttl: int | None = None,
+                       remote: bool = False) -> Identity:
+        """A token for a sandbox that is not this daemon's. ttl: seconds, at most 3600. remote: it is on
+        another host, so that the listener is one that can be reached from there, in TLS if there is one."""
+        return self._do(_calls.issue(policy, ttl, remote))
 
     def revoke_identity(self, identity: str) -> None:
         """NotFound when it is unknown or revoked."""
@@ -82,16 +165,26 @@ class Durward:
 
     def create(self, policy: str | None = None, *, name: str | None = None,
                labels: Mapping[str, str] | None = None, env: Mapping[str, str] | None = None,
-               ttl: int | None = None, idle_ttl: int | None = None) -> Sandbox:
+               ttl: int | None = None, idle_ttl: int | None = None, image: str | None = None,
+               snapshot: str | None = None, backend: str | None = None, on_idle: str | None = None,
+               auto_resume: bool | None = None) -> Sandbox:
         """A sandbox that runs. policy may be left out where there is one only. ttl: seconds to its
-        end whatever it does (default a day); idle_ttl: without a command (default an hour; 0 never)."""
-        return Sandbox(self, self._do(_calls.create(policy, name, labels, env, ttl, idle_ttl, False)))
+        end whatever it does (default a day); idle_ttl: without a command (default an hour; 0 never), after
+        which it is deleted, or on_idle: "pause", "stop". image, backend: its root, and what makes it, if
+        not as the policy says. snapshot: begin with its files. auto_resume (default): a command resumes it."""
+        return Sandbox(self, self._do(_calls.create(
+            False, policy=policy, name=name, labels=plain(labels), env=plain(env), ttl=ttl, idle_ttl=idle_ttl,
+            image=image, snapshot=snapshot, backend=backend, on_idle=on_idle, auto_resume=auto_resume)))
 
     def get_or_create(self, labels: Mapping[str, str], policy: str | None = None, *,
                       name: str | None = None, env: Mapping[str, str] | None = None,
-                      ttl: int | None = None, idle_ttl: int | None = None) -> Sandbox:
-        """The sandbox that has all these labels, else a new one; atomic."""
-        return Sandbox(self, self._do(_calls.create(policy, name, labels, env, ttl, idle_ttl, True)))
+                      ttl: int | None = None, idle_ttl: int | None = None, image: str | None = None,
+                      snapshot: str | None = None, backend: str | None = None, on_idle: str | None = None,
+                      auto_resume: bool | None = None) -> Sandbox:
+        """The sandbox that has all these labels, resumed if it sleeps, else a new one; atomic."""
+        return Sandbox(self, self._do(_calls.create(
+            True, policy=policy, name=name, labels=plain(labels), env=plain(env), ttl=ttl, idle_ttl=idle_ttl,
+            image=image, snapshot=snapshot, backend=backend, on_idle=on_idle, auto_resume=auto_resume)))
 
     def sandboxes(self, labels: Mapping[str, str] | None = None,
                   state: str | None = None) -> Iterator[SandboxInfo]:
@@ -147,7 +240,84 @@ class Sandbox:
     def delete(self) -> None:
         self.client._do(_calls.delete(self.id))
 
+    # ---- sleep ----
+
+    def pause(self) -> SandboxInfo:
+        """Freeze its processes; Unsupported where the host cannot."""
+        self.info = self.client._do(_calls.pause(self.id))
+        return self.info
+
+    def stop(self) -> SandboxInfo:
+        """End its processes; its files stay where info.kept says so."""
+        self.info = self.client._do(_calls.stop(self.id))
+        return self.info
+
+    def resume(self) -> SandboxInfo:
+        """It runs when this returns; a stopped one starts anew above its files."""
+        self.info = self.client._do(_calls.resume(self.id))
+        return self.info
+
+    # ---- copies ----
+
+    def fork(self, *, name: str | None = None, labels: Mapping[str, str] | None = None,
+             env: Mapping[str, str] | None = None, ttl: int | None = None, idle_ttl: int | None = None,
+             on_idle: str | None = None, auto_resume: bool | None = None) -> Sandbox:
+        """Another sandbox with a copy of this one's files, and placeholders of its own."""
+        return Sandbox(self.client, self.client._do(_calls.fork(
+            self.id, name=name, labels=plain(labels), env=plain(env), ttl=ttl, idle_ttl=idle_ttl,
+            on_idle=on_idle, auto_resume=auto_resume)))
+
+    def snapshot(self, name: str, *, get_or_create: bool = False) -> Snapshot:
+        """Keep a copy of its files. get_or_create: one of this name that is there, whosever."""
+        return self.client._do(_calls.snapshot(self.id, name, get_or_create))
+
+    def restore(self, snapshot: str) -> SandboxInfo:
+        """A snapshot's files in place of its own. What runs in it is ended."""
+        self.info = self.client._do(_calls.restore(self.id, snapshot))
+        return self.info
+
     # ---- commands ----
+
+    def execs(self) -> list[RunningExec]:
+        """Commands that run now."""
+        return self.client._do(_calls.execs(self.id))
+
+    def cancel(self, exec_id: str) -> None:
+        self.client._do(_calls.cancel(self.id, exec_id))
+
+    def forward(self, port: int) -> Socket:
+        """A connection to a TCP port of its own loopback. Yours to close."""
+        conn = Connection(self.client.socket, 60)
+        try:
+            conn.connect()
+        except OSError as e:
+            raise unreachable(self.client.socket, e) from e
+        s = conn.sock
+        try:
+            s.sendall(_calls.forward(self.id, port, self.client.socket.headers))
+            head = b""
+            while not head.endswith(b"\r\n\r\n"):  # byte by byte: what follows is the port's
+                byte = s.recv(1)
+                if not byte or len(head) > 65536:
+                    raise ConnectionError("the answer was cut")
+                head += byte
+            status, size = answer_head(head)
+            if status != 101:
+                body = b""
+                while len(body) < size:
+                    more = s.recv(size - len(body))
+                    if not more:
+                        break
+                    body += more
+                raise refusal(status, body)
+            s.settimeout(None)
+            return s
+        except OSError as e:
+            s.close()
+            raise unreachable(self.client.socket, e) from e
+        except BaseException:
+            s.close()
+            raise
 
     def exec(self, command: str | Sequence[str], *, cwd: str | None = None,
              env: Mapping[str, str] | None = None, timeout: int | None = None,
@@ -222,6 +392,26 @@ class Sandbox:
 
     def write_tar(self, path: str, data: bytes) -> None:
         self.client._do(_calls.write_tar(self.id, path, data))
+
+
+def plain(table: Mapping[str, str] | None) -> dict[str, str] | None:
+    return dict(table) if table else None
+
+
+def answer_head(head: bytes) -> tuple[int, int]:
+    """Status and length of the body, of an answer to `forward`."""
+    first, _, rest = head.partition(b"\r\n")
+    fields = http.client.parse_headers(io.BytesIO(rest))
+    return int(first.split()[1]), int(fields.get("Content-Length") or 0)
+
+
+def audit_record(line: bytes) -> dict[str, Any] | None:
+    """Of a line of the event stream: its data, if that is a record."""
+    name, _, text = line.partition(b":")
+    if name != b"data" or not text.strip():
+        return None
+    v = json.loads(text)
+    return v if isinstance(v, dict) and "kind" in v else None
 
 
 def _one(operation: Any, path: str) -> FileResult:

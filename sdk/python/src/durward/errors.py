@@ -23,11 +23,11 @@ class BadRequest(DurwardError):
 
 
 class NotFound(DurwardError):
-    """There is no such sandbox or identity."""
+    """There is no such sandbox, snapshot, request or identity."""
 
 
 class Conflict(DurwardError):
-    """A name is taken, or the labels belong to a sandbox of another policy."""
+    """A name is taken, the labels belong to a sandbox of another policy, or its state does not allow it."""
 
 
 class NotRunning(DurwardError):
@@ -51,7 +51,8 @@ FILE_CODES = {"file_not_found", "permission_denied", "is_directory", "not_direct
               "invalid_path", "busy", "no_space", "unavailable"}
 _HINTS = {
     "sandbox_not_found": "it was deleted, or its time to live ended: create another",
-    "not_running": "delete it and create another",
+    "snapshot_not_found": "see which there are (snapshots(), `durward sandbox snapshot ls`)",
+    "not_running": "resume it (resume(), `durward sandbox resume`), or create another",
     "conflict": "choose another name, or other labels",
     "create_failed": "the daemon's log says more",
     "limit": "delete sandboxes that are not needed",
@@ -62,8 +63,9 @@ _HINTS = {
     "unsupported": "see `durward status`",
 }
 _TYPES: dict[str, type[DurwardError]] = {
-    "sandbox_not_found": NotFound, "not_found": NotFound, "conflict": Conflict,
+    "sandbox_not_found": NotFound, "not_found": NotFound, "snapshot_not_found": NotFound, "conflict": Conflict,
     "not_running": NotRunning, "forbidden": Denied, "unsupported": Unsupported,
+    "no_console": Unsupported,
     "bad_request": BadRequest, "method": BadRequest, "token": Denied, "scope": Denied,
 }
 

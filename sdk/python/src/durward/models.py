@@ -33,6 +33,13 @@ class SandboxInfo:
     ttl: int
     idle_ttl: int
     idle_expires_at: int | None
+    backend: str
+    image: str
+    kept: bool  # its files outlive its processes: stop and resume keep them
+    on_idle: str  # delete, pause or stop
+    auto_resume: bool  # a command or a file operation resumes it
+    parent: str | None  # that it was forked from
+    snapshot: str | None  # that its files were last taken from
     denied: tuple[Denial, ...]
 
     @classmethod
@@ -107,6 +114,67 @@ class FileResult:
 
 
 @dataclass(frozen=True)
+class Snapshot:
+    """A copy of a sandbox's files, by name."""
+    name: str
+    state: str  # making, ready, removing
+    sandbox: str
+    policy: str
+    image: str
+    created_at: int
+
+    @classmethod
+    def read(cls, v: Mapping[str, Any]) -> Snapshot:
+        return cls(**{k: v[k] for k in cls.__dataclass_fields__})
+
+
+@dataclass(frozen=True)
+class Approval:
+    """A request that an `ask` rule holds until somebody decides. `query`: names and lengths only."""
+    id: str
+    sandbox: str
+    policy: str
+    method: str
+    url: str
+    query: str
+    rule: str
+    credential: str
+    content_type: str
+    upload_bytes: int | None
+    sequence: int
+    created: int
+    expires: int  # it is denied then
+
+    @classmethod
+    def read(cls, v: Mapping[str, Any]) -> Approval:
+        return cls(**{k: v[k] for k in cls.__dataclass_fields__})
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a policy says to a request. decision: allow, ask or deny; `placed`: where the credential goes."""
+    decision: str
+    code: str
+    why: str
+    policy: str
+    authority: str
+    rule: str | None
+    credential: str | None
+    placed: str | None
+
+    @classmethod
+    def read(cls, v: Mapping[str, Any]) -> Explanation:
+        return cls(v["decision"], v["code"], v["why"], v["policy"], v["authority"], v["rule"],
+                   v["credential"], v["as"])
+
+
+@dataclass(frozen=True)
+class RunningExec:
+    id: str
+    started_at: int
+
+
+@dataclass(frozen=True)
 class Event:
     sequence: int
     time: int
@@ -127,6 +195,7 @@ class Identity:
     ca: str = field(repr=False)  # the certificate, PEM
     token: str | None = field(default=None, repr=False)  # None: the listener is bound to the policy
     expires: int | None = None
+    ca_hashed: str = ""  # its name in a directory of certificates, as OpenSSL looks for it
 
     @classmethod
     def read(cls, v: Mapping[str, Any]) -> Identity:

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from deepagents.backends.protocol import (
+    DeleteResult,
     ExecuteResponse,
     FileDownloadResponse,
     FileUploadResponse,
+    LsResult,
 )
 from deepagents.backends.sandbox import BaseSandbox
 
@@ -20,7 +22,35 @@ _LITERALS = {"file_not_found": "file_not_found", "permission_denied": "permissio
              "not_directory": "invalid_path"}
 
 
-class DurwardSandbox(BaseSandbox):
+class HonestSandbox(BaseSandbox):
+    """BaseSandbox's ls and delete take a sandbox that is gone for an empty directory, and for one
+    without the file. Where nothing was found this asks, and says so."""
+
+    def _why(self) -> str | None:
+        r = self.execute("true", timeout=60)
+        return r.output if r.exit_code else None
+
+    async def _awhy(self) -> str | None:
+        r = await self.aexecute("true", timeout=60)
+        return r.output if r.exit_code else None
+
+    def ls(self, path: str) -> LsResult:
+        r = super().ls(path)
+        why = None if r.entries else self._why()
+        return LsResult(error=why) if why else r
+
+    async def als(self, path: str) -> LsResult:
+        r = await super().als(path)
+        why = None if r.entries else await self._awhy()
+        return LsResult(error=why) if why else r
+
+    def delete(self, file_path: str) -> DeleteResult:
+        r = super().delete(file_path)
+        why = self._why() if r.error else None
+        return DeleteResult(error=why) if why else r
+
+
+class DurwardSandbox(HonestSandbox):
     """Runs an agent's commands and keeps its files in one sandbox. Never raises for what goes wrong
     with a command or a file: the answer says it.
 
@@ -36,10 +66,12 @@ class DurwardSandbox(BaseSandbox):
     def create(cls, policy: str | None = None, *, socket: str | os.PathLike[str] | None = None,
                timeout: int = DEFAULT_TIMEOUT, labels: Mapping[str, str] | None = None,
                env: Mapping[str, str] | None = None, name: str | None = None, ttl: int | None = None,
-               idle_ttl: int | None = None) -> DurwardSandbox:
+               idle_ttl: int | None = None, image: str | None = None,
+               snapshot: str | None = None) -> DurwardSandbox:
         """A new sandbox; see durward.Durward.create."""
         return cls(Durward(socket).create(policy, name=name, labels=labels, env=env, ttl=ttl,
-                                          idle_ttl=idle_ttl), timeout=timeout)
+                                          idle_ttl=idle_ttl, image=image, snapshot=snapshot),
+                   timeout=timeout)
 
     @classmethod
     def from_id(cls, sandbox_id: str, *, socket: str | os.PathLike[str] | None = None,

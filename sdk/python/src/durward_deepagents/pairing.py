@@ -56,6 +56,21 @@ def _targets(elsewhere: Iterable[str], require_lock: bool = False) -> tuple[str,
     return found
 
 
+_NEEDED = ("id", "execute", "upload_files")
+
+
+def _usable(backend: object) -> SandboxBackendProtocol:
+    """Of any class: what pair() itself calls must be there."""
+    lacking = [n for n in _NEEDED if not hasattr(type(backend), n) and not hasattr(backend, n)]
+    if lacking or isinstance(backend, type):
+        raise TypeError(
+            "pair() wants a sandbox backend of deepagents, an object with id, execute(command, *, timeout) "
+            "and upload_files([(path, bytes)]); %s has no %s" % (
+                "the class %s itself" % backend.__name__ if isinstance(backend, type) else
+                "an object of %s" % type(backend).__name__, ", ".join(lacking) or "instance"))
+    return backend  # type: ignore[return-value]
+
+
 class PairingError(DurwardError):
     """The sandbox is not behind the proxy."""
 
@@ -110,7 +125,7 @@ class PairedSandbox(SandboxBackendProtocol):
                  socket: str | os.PathLike[str] | None = None, proxy_host: str | None = None,
                  ttl: int = 3600, folder: str | None = None, identity: Identity | None = None) -> None:
         """identity: the first one, if it was issued before (and is then this object's to revoke)."""
-        self.backend = backend
+        self.backend = _usable(backend)
         self.folder = folder or "/tmp/durward-" + secrets.token_hex(8)
         if not self.folder.startswith("/") or any(c.isspace() for c in self.folder):
             raise ValueError("folder must be an absolute path without white space: %r" % folder)
@@ -130,7 +145,7 @@ class PairedSandbox(SandboxBackendProtocol):
         return self._issued[-1]
 
     def _renew(self, with_files: bool = False, first: Identity | None = None) -> None:
-        new = first or self._client.issue_identity(self._policy, self._ttl)
+        new = first or self._client.issue_identity(self._policy, self._ttl, remote=True)
         self._issued.append(new)
         try:
             env = variables(new, self.folder, self._host)

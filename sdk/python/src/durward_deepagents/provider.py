@@ -17,17 +17,18 @@ except ImportError as e:
     raise ImportError("durward_deepagents.provider needs Deep Agents Code, on Python 3.12 or later: "
                       "pip install 'durward[dcode]'") from e
 
-from durward import BadRequest, Durward, DurwardError, NotFound
+from durward import BadRequest, Conflict, Durward, DurwardError, NotFound, Unavailable
 
 from .backend import DEFAULT_TIMEOUT, DurwardSandbox
 
-_PARAMS = ("policy", "labels", "env", "name", "ttl", "idle_ttl", "timeout", "socket")
+_PARAMS = ("policy", "labels", "env", "name", "ttl", "idle_ttl", "image", "backend", "on_idle",
+           "auto_resume", "snapshot", "timeout", "socket")
 LABELS = {"made-by": "dcode"}
 
 
 class DurwardProvider(SandboxProvider):
     """Parameters, in [sandboxes.providers.durward.params] of config.toml: policy, labels, env, name,
-    ttl, idle_ttl, timeout (of a command), socket. DURWARD_SOCKET and DURWARD_POLICY of the environment
+    ttl, idle_ttl, image, backend, on_idle, auto_resume, snapshot, timeout (of a command), socket. DURWARD_SOCKET and DURWARD_POLICY of the environment
     stand in for socket and policy; DEEPAGENTS_CODE_DURWARD_SOCKET and so on win over them."""
 
     def __init__(self) -> None:
@@ -38,7 +39,7 @@ class DurwardProvider(SandboxProvider):
         return SandboxProviderMetadata(
             name="durward", working_dir="/workspace",
             install=SandboxInstallHint(kind="package", name="durward[dcode]"),
-            supports_sandbox_id=True, supports_snapshot_name=False,
+            supports_sandbox_id=True, supports_snapshot_name=True,
             backend_module="durward_deepagents.backend")
 
     def get_or_create(self, *, sandbox_id: str | None = None, **kwargs: Any) -> DurwardSandbox:
@@ -55,6 +56,10 @@ class DurwardProvider(SandboxProvider):
             return DurwardSandbox(client.create(**given), timeout=timeout)
         except BadRequest as e:
             raise ValueError("durward: %s" % e) from e
+        except NotFound as e:
+            raise ValueError("durward: there is no snapshot %s: make it of a sandbox that has what is "
+                             "wanted, `durward sandbox snapshot ID %s`"
+                             % (given.get("snapshot"), given.get("snapshot"))) from e
         except DurwardError as e:
             raise SandboxError("durward: %s" % e) from e
 
@@ -70,17 +75,12 @@ class DurwardProvider(SandboxProvider):
 
 
 def _client(socket: Any) -> Durward:
-    return Durward(socket or resolve_env_var("DURWARD_SOCKET"))
+    return Durward(socket or resolve_env_var("DURWARD_URL") or resolve_env_var("DURWARD_SOCKET"))
 
 
 def _given(kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Of config.toml; whoever mistypes one is told."""
     given = {k: v for k, v in kwargs.items() if v is not None}
-    if "snapshot" in given:
-        raise ValueError("durward: a snapshot cannot be named yet: leave --sandbox-snapshot-name out")
-    if "image" in given:
-        raise ValueError("durward: an image is not a parameter of a sandbox yet: choose a policy "
-                         "whose sandboxes suit")
     odd = sorted(set(given) - set(_PARAMS))
     if odd:
         raise ValueError("durward: unknown parameter %s in [sandboxes.providers.durward.params]; "
@@ -99,7 +99,10 @@ def _running(client: Durward, sandbox_id: str) -> Any:
         raise SandboxNotFoundError("durward: there is no sandbox %s (deleted, or its time to live "
                                    "ended): `durward sandbox ls` shows which there are"
                                    % sandbox_id) from e
-    if box.info.state != "running":
-        raise SandboxNotFoundError("durward: sandbox %s is %s%s: create another" % (
-            sandbox_id, box.info.state, ", " + box.info.reason if box.info.reason else ""))
+    if box.info.state in ("paused", "stopped"):
+        try:
+            box.resume()
+        except (Conflict, Unavailable) as e:
+            raise SandboxError("durward: sandbox %s is %s and does not resume: %s" % (
+                sandbox_id, box.info.state, e)) from e
     return box

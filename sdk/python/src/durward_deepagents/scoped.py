@@ -11,11 +11,10 @@ from deepagents.backends.protocol import (
     FileDownloadResponse,
     FileUploadResponse,
 )
-from deepagents.backends.sandbox import BaseSandbox
 
 from durward import Durward, DurwardError
 
-from .backend import DEFAULT_TIMEOUT, DurwardSandbox
+from .backend import DEFAULT_TIMEOUT, DurwardSandbox, HonestSandbox
 
 THREAD, ASSISTANT = "thread_id", "assistant_id"
 
@@ -46,7 +45,7 @@ def assistant_sandbox(assistant_id: str, policy: str | None = None, *,
                    idle_ttl=idle_ttl)
 
 
-class ScopedSandbox(BaseSandbox):
+class ScopedSandbox(HonestSandbox):
     """A backend for one agent that serves many conversations: each operation goes to the sandbox of
     the thread (scope="thread_id") or assistant (scope="assistant_id") that LangGraph runs now."""
 

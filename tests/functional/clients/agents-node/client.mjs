@@ -10,6 +10,7 @@ import { behaviour, runAll } from "./report.mjs";
 
 const c = new durward.Durward();
 const W = "/workspace/";
+const { HELD } = process.env;  // a URL for which `other` asks
 const text = (b) => Buffer.from(b).toString();
 const box = await c.create({ policy: "p" });
 
@@ -50,6 +51,72 @@ behaviour("create, update, delete", async () => {
   await c.delete(a.id);
   await refused(c.get(a.id), "NotFound", "sandbox_not_found");
   assert.match(await refused(a.exec("true"), "NotFound", "sandbox_not_found"), /create another/);
+});
+behaviour("stop, resume, snapshot, fork, restore", async () => {
+  const a = await c.create({ policy: "p", autoResume: false, onIdle: "stop", image: "host", backend: "bwrap" });
+  assert.deepEqual([a.info.autoResume, a.info.onIdle, a.info.image, a.info.backend, a.info.kept], [false, "stop", "host", "bwrap", true]);
+  await a.write(W + "f", "1");
+  assert.equal((await a.stop()).state, "stopped");
+  assert.match(await refused(a.exec("true"), "NotRunning", "not_running"), /resume/);
+  assert.equal((await a.resume()).state, "running");
+  const made = await a.snapshot("ts");
+  assert.deepEqual([made.name, made.state, made.sandbox], ["ts", "ready", a.id]);
+  await refused(a.snapshot("ts"), "Conflict", "conflict");
+  assert.deepEqual([await a.snapshot("ts", { getOrCreate: true }), await c.snapshot("ts"), await c.snapshots()], [made, made, [made]]);
+  await a.write(W + "f", "2");
+  const fork = await a.fork({ labels: { of: "a" } });
+  assert.deepEqual([fork.info.parent, fork.info.labels, text(await fork.read(W + "f"))], [a.id, { of: "a" }, "2"]);
+  assert.equal((await a.restore("ts")).snapshot, "ts");
+  assert.equal(text(await a.read(W + "f")), "1");
+  const old = await c.create({ policy: "p", snapshot: "ts" });
+  assert.equal(text(await old.read(W + "f")), "1");
+  try {
+    assert.equal((await old.pause()).state, "paused");
+    assert.equal((await old.resume()).state, "running");
+  } catch (e) {
+    assert.ok(e instanceof durward.Unsupported, e.stack);
+  }
+  for (const b of [old, fork, a]) await b.delete();
+  await c.deleteSnapshot("ts");
+  await refused(c.snapshot("ts"), "NotFound", "snapshot_not_found");
+});
+behaviour("requests that wait for somebody; what a policy says; the audit log", async () => {
+  const held = await c.create({ policy: "other" });
+  for (const [word, status] of [["deny", "403"], ["allow", "200"]]) {
+    const answer = held.exec(`curl -s -m 30 -o /dev/null -w '%{http_code}' ${HELD}`);
+    const [one] = await c.approvals({ wait: 20 });
+    assert.deepEqual([one.method, one.url, one.policy, one.sandbox], ["GET", HELD, "other", held.id]);
+    assert.deepEqual(await c.approval(one.id), one);
+    await c[word](one.id);
+    assert.equal((await answer).text, status);
+    await refused(c.allow(one.id), "NotFound", "not_found");
+  }
+  await held.delete();
+  for await (const record of c.audit())
+    if (record.kind === "denied" && record.code === "approval_denied") break;
+  assert.deepEqual([(await c.explain("GET", HELD, "other")).decision, (await c.approvals()).length], ["ask", 0]);
+  assert.ok(Object.keys(await c.policy("other")).length && (await c.metrics()).includes("durward_"));
+  assert.ok((await c.status()).roles.length > 3);
+  await c.reload();
+  await refused(c.consoleUrl(), "Unsupported", "no_console");
+});
+behaviour("forward, commands that run, cancel", async () => {
+  const serve = box.stream(["/usr/bin/python3", "-u", "-m", "http.server", "8124", "--bind", "127.0.0.1"]);
+  await serve.next();
+  const s = await box.forward(8124);
+  s.write("GET / HTTP/1.0\r\n\r\n");
+  assert.match(text((await all(s))[0]), /^HTTP\/1.0 200/);
+  const [running] = await box.execs();
+  await box.cancel(running.id);
+  assert.equal((await all(serve)).at(-1).exitCode, 137);
+  await refused(box.forward(8124), "Unavailable", "not_listening");
+});
+behaviour("a backend of a sandbox that is gone says so", async () => {
+  const b = await DurwardSandbox.create({ policy: "p" });
+  assert.deepEqual((await b.ls("/workspace")).files, []);
+  await b.close();
+  for (const r of [await b.ls("/workspace"), await b.delete("/workspace/x"), await b.edit("/x", "a", "b")])
+    assert.match(r.error, /^[^\n]*create another[^\n]*$/);
 });
 behaviour("what is refused says so in one line", async () => {
   await refused(c.create({ policy: "nope" }), "BadRequest", "bad_request");
@@ -159,7 +226,7 @@ behaviour("no daemon: one line that says what to do", async () => {
   const none = new durward.Durward("/nonexistent/durward.sock");
   assert.match(await refused(none.version(), "Unavailable", "no_daemon"), /durward serve/);
   await refused(DurwardSandbox.create({ socket: none.socket }), "Unavailable", "no_daemon");
-  for (const bad of ["https://durward.example", "relative.sock"])
+  for (const bad of ["https://durward.example/v1", "relative.sock"])
     assert.throws(() => new durward.Durward(bad), { name: "TypeError", message: /^[^\n]+$/ });
 });
 behaviour("backend: fromId, getOrCreate and threads find the same sandbox", async () => {

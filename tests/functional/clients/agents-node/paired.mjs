@@ -6,12 +6,12 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "
 import { dirname } from "node:path";
 
 import { BaseSandbox } from "deepagents";
-import { Durward, variables } from "durward";
+import { Durward, trustFiles, variables } from "durward";
 import { pair, PairedSandbox } from "durward/deepagents";
 
 import { behaviour, runAll } from "./report.mjs";
 
-const { GATE, AROUND, NOBODY, FOLDER, TOLD } = process.env;
+const { GATE, AROUND, NOBODY, FOLDER, TOLD, TOLD_THERE } = process.env;
 const USER = "curl -sS -m 10 https://api.github.com/user";
 
 class Plain extends BaseSandbox {
@@ -37,7 +37,7 @@ class Plain extends BaseSandbox {
 }
 
 const plain = new Plain();
-const options = { policy: "p", proxyHost: GATE, folder: FOLDER };
+const options = { policy: "p", proxyHost: `http://${GATE}`, folder: FOLDER };  // there is one in TLS, too
 const warned = [];
 process.on("warning", (w) => warned.push(w));
 const said = async (p) => (await p.execute(USER)).output;
@@ -49,13 +49,22 @@ const failure = (promise) => promise.then(() => assert.fail("it paired"), (e) =>
 
 behaviour("variables are those of `durward env`", async () => {
   const c = new Durward();
-  const identity = await c.issueIdentity({ policy: "p", ttl: 60 });
-  const told = JSON.parse(TOLD), ours = variables(identity);
-  assert.deepEqual(Object.keys(ours).sort(), Object.keys(told).sort());
-  for (const [k, v] of Object.entries(told))
-    if (!/proxy/i.test(k) && !(k in identity.env)) assert.equal(ours[k], v, k);
+  let identity;
+  for (const [remote, scheme, text] of [[true, /^https:/, TOLD_THERE], [false, /^http:/, TOLD]]) {
+    identity = await c.issueIdentity({ policy: "p", ttl: 60, remote });
+    const told = JSON.parse(text), ours = variables(identity, { trustDir: "/there" });
+    assert.match(ours.HTTPS_PROXY, scheme);
+    assert.match(told.HTTPS_PROXY, scheme);
+    assert.deepEqual(Object.keys(ours).sort(), Object.keys(told).sort());
+    for (const [k, v] of Object.entries(told))
+      if (!/^https?_proxy$/i.test(k) && !(k in identity.env)) assert.equal(ours[k], v, k);
+  }
+  assert.equal(variables({ ...identity, proxy: "https://sandbox:tok@g:443" }, { proxyHost: "http://10.0.0.1:3128" }).https_proxy,
+    "http://sandbox:tok@10.0.0.1:3128");
+  const away = trustFiles({ ...identity, trustDir: "/nonexistent" });
+  assert.equal(Buffer.from(away.get("certs/" + identity.caHashed)).toString(), identity.ca);
   assert.ok(Object.keys(identity.env).includes("GITHUB_TOKEN"));
-  for (const bad of ["a b", "h:1@evil", "http://h", "", "h:1/x", "[::1"])
+  for (const bad of ["a b", "h:1@evil", "ftp://h", "", "h:1/x", "[::1"])
     assert.throws(() => variables(identity, { proxyHost: bad }), TypeError, bad);
   assert.throws(() => variables(identity, { trustDir: "relative" }), TypeError);
   assert.ok(variables(identity, { proxyHost: "[::1]" }).HTTPS_PROXY.endsWith(`@[::1]:${GATE.split(":")[1]}`));
@@ -91,7 +100,11 @@ behaviour("pair: refused where something gets around and a lock is required, or 
   assert.match(await failure(pair(plain, { ...options, elsewhere: [AROUND], requireLock: true })), /network lock/);
   for (const elsewhere of [["bogus"], ["tcp:1.1.1.1"], [], "tcp:1.1.1.1:443", ["udp:[::1:53"], [7]])
     await assert.rejects(pair(plain, { ...options, elsewhere, requireLock: true }), { name: "TypeError", message: /elsewhere/ });
-  assert.match(await failure(pair(plain, { ...options, elsewhere: [], proxyHost: NOBODY.slice(4) })), /proxyHost/);
+  const nowhere = NOBODY.slice(4);
+  const unreached = await failure(pair(plain, { ...options, elsewhere: [], proxyHost: `http://${nowhere}` }));
+  assert.ok(unreached.includes("proxyHost") && unreached.includes(nowhere), unreached);
+  for (const useless of [{}, null, undefined, "x", { id: "x", execute() {} }])
+    await assert.rejects(pair(useless, options), { name: "TypeError", message: /^pair\(\) wants [^\n]*uploadFiles[^\n]*$/ });
   assert.equal(existsSync(FOLDER), false, "and leaves nothing");
   const tight = await pair(plain, { ...options, elsewhere: [NOBODY], requireLock: true });
   assert.deepEqual(tight.verification.around, []);

@@ -65,7 +65,8 @@ def main():
     box.close()
     gone = box.execute("true")
     out["gone"] = [gone.exit_code, gone.output, box.upload_files([("/x", b"")])[0].error,
-                   box.download_files(["/x"])[0].error]
+                   box.download_files(["/x"])[0].error, box.ls("/workspace").error, box.delete("/workspace/x").error,
+                   asyncio.run(box.als("/workspace")).error, asyncio.run(box.adelete("/workspace/x")).error]
     for s in Durward().sandboxes():
         Durward().delete(s.id)
     print(json.dumps(out))

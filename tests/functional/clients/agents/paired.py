@@ -65,10 +65,19 @@ def refused(fn):
     return False
 
 
+def useless(backend):
+    try:
+        pair(backend)
+    except TypeError as e:
+        return str(e)
+    return None
+
+
 def main():
     ask = json.loads(sys.argv[1])
     kw = {"policy": "coder", "proxy_host": ask.get("proxy_host")}
     out, plain = {}, Plain(ask.get("namespace"))
+    out["useless"] = [useless(x) for x in (object(), None, Plain)]
     out["bare"] = plain.execute(USER).exit_code
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")

@@ -33,7 +33,17 @@ def main():
     out["left"] = [s.id for s in c.sandboxes()]
     out["wrong_id"] = failed(sandbox_id="sb-none")
     out["snapshot"] = failed(params={"snapshot": "x"})
-    out["image"] = failed(params={"image": "x"})
+    out["image"] = failed(params={"image": "no-such-image"})
+    box = c.create("coder")
+    box.write("/workspace/kept", b"as it was")
+    box.snapshot("for-dcode")
+    box.stop()
+    with create_sandbox("durward", sandbox_id=box.id) as woken:
+        out["woken"] = woken.execute("cat kept").output
+    with create_sandbox("durward", snapshot_name="for-dcode", params={"image": None, "on_idle": "stop"}) as backend:
+        out["of_snapshot"] = [backend.execute("cat kept").output, c.get(backend.id).info.on_idle]
+    box.delete()
+    c.delete_snapshot("for-dcode")
     out["unknown"] = failed(params={"polcy": "x"})
     out["policy"] = failed(params={"policy": "nope"})
     out["labels"] = failed(params={"labels": "x"})

@@ -118,11 +118,12 @@ class PairedProvider(SandboxProvider):
     def get_or_create(self, *, sandbox_id: str | None = None,
                       **kwargs: Any) -> SandboxBackendProtocol:
         given = self._given(kwargs)
-        client = Durward(given.get("socket") or resolve_env_var("DURWARD_SOCKET"))
+        client = Durward(given.get("socket") or resolve_env_var("DURWARD_URL") or
+                         resolve_env_var("DURWARD_SOCKET"))
         host = given.get("proxy_host") or resolve_env_var("DURWARD_PROXY_HOST")
         policy = given.get("policy") or resolve_env_var("DURWARD_POLICY")
         try:
-            identity = client.issue_identity(policy)
+            identity = client.issue_identity(policy, remote=True)
         except DurwardError as e:
             raise SandboxError("durward: %s" % e) from e
         folder = "/tmp/durward-" + secrets.token_hex(8)

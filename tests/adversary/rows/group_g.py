@@ -1,0 +1,365 @@
+"""G. Controller and sandbox escape: what can be tried the same on each backend, row by row. The rest is in
+escape.t, rooted.t, bombs.t, archives.t, and named in ROWS."""
+import concurrent.futures
+import http.client
+import io
+import json
+import os
+import random
+import socket
+import tarfile
+import time
+
+from harness import api, durward, tap
+
+W = "/workspace/"
+REFUSED = ("EPERM", "EACCES", "ENOENT", "EROFS", "ENXIO", "ENODEV", "EIO", "ETXTBSY", "ENOTDIR")
+CANARY = b"HOST-CANARY-0123456789"
+VARIABLE = "host-variable-0123456789"
+BOX = "/v1/sandboxes"
+
+
+class Place:
+    """A backend: its policy, its name, and how its sandboxes run a Python."""
+
+    def __init__(self, t, d, c, backend, policy):
+        self.t, self.d, self.c, self.backend, self.policy = t, d, c, backend, policy
+        self.mark = "durward-rows-g-%d-%s" % (os.getpid(), backend)
+        self.canary = t.write("canary-%s/canary" % backend, CANARY, 0o666)
+        self.victim = t.write("canary-%s/victim" % backend, b"untouched", 0o666)
+        self.folder = os.path.dirname(self.canary)
+        os.chmod(self.folder, 0o777)
+        self.before = self.look()
+        self.box = c.create(policy=policy)["id"]
+
+    def look(self):
+        """What a sandbox could have changed."""
+        return {x: (os.lstat(p).st_mode, os.lstat(p).st_uid, os.lstat(p).st_nlink, open(p, "rb").read())
+                for x in sorted(os.listdir(self.folder)) for p in [os.path.join(self.folder, x)]}
+
+    def ok(self, row, good, what, *diag):
+        return self.t.ok(good, "%s %s: %s" % (row, self.backend, what), *[str(d) for d in diag])
+
+    def sh(self, command, **kw):
+        return self.c.sh(self.box, command, **kw)[1].decode("utf-8", "replace")
+
+    def try_all(self, calls):
+        """What any of them gave that was not refused."""
+        got = []
+        for fn in calls:
+            try:
+                got.append(fn())
+            except api.Refused:
+                pass
+        return got
+
+
+# ---- the API ----
+
+def g1(p):
+    """The API is nowhere inside: not its socket, not by the gate, not on loopback."""
+    sock, said = p.d.socket, ""
+    for where in ("http://127.0.0.1/", "http://localhost/", "http://durward/", "http://gate.durward.internal:3128/",
+                  "http://[::1]/", "http://0.0.0.0/"):
+        said += p.sh("curl -s -m 5 -H 'Host: durward' %sv1/sandboxes; curl -s -m 5 %sv1/sandboxes" % (where, where))
+    said += p.sh("curl -s -m 5 --unix-socket %s http://durward/v1/sandboxes; ls -d %s %s 2>/dev/null" %
+                 (sock, sock, os.path.dirname(sock)))
+    p.ok("G1", '"sandboxes"' not in said and sock not in said, "the API cannot be had from inside", said)
+
+
+def g1_who(t, d):
+    """Once a daemon: peers of another uid."""
+    if os.geteuid() != 0:
+        t.skip("G1 another user", "needs root to become one")
+        return
+    pid = os.fork()
+    if pid == 0:
+        os.setresgid(65534, 65534, 65534)
+        os.setresuid(65534, 65534, 65534)
+        s = socket.socket(socket.AF_UNIX)
+        try:
+            s.connect(d.socket)
+        except OSError:
+            os._exit(0)
+        os._exit(1)
+    t.eq(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0, "G1 another user cannot connect")
+
+
+def g2(t, c):
+    bad = []
+    for name, value in (("Host", "evil.example"), ("Host", "127.0.0.1"), ("Host", "localhost.evil.example"), ("Host", ""),
+                        ("Host", "durward:80@x"), ("Origin", "http://localhost"), ("Origin", "null"),
+                        ("Origin", "http://durward"), ("Origin", "")):
+        for method, path, body in (("GET", BOX, None), ("POST", BOX, "{}"), ("OPTIONS", BOX, None)):
+            status, headers, _ = c.raw(method, path, body, {name: value, "Content-Type": "text/plain"}, kept=False)
+            if status // 100 == 2 or [h for h in headers if h.lower().startswith("access-control")]:
+                bad.append((name, value, method, status))
+    t.eq(bad, [], "G2 a page of a browser gets nothing: Host and Origin")
+
+
+def g3(p):
+    """Ids are names of ours or nothing."""
+    r, bad = random.Random(3), []
+    ids = ["..", "../status", "%2e%2e", "%2e%2e%2fstatus", "a/../" + p.box, p.box.upper(), p.box + "%00", p.box + "%20",
+           "%00" + p.box, p.box[:-1], p.box + "a", "*", "a" * 65, "-", "sb-", ".", p.box + ".", p.box + "%2f"]
+    ids += ["".join("%%%02x" % r.randrange(256) for _ in range(r.randrange(1, 20))) for _ in range(200)]
+    for sid in ids:
+        for tail in ("", "/exec", "/files?path=/etc/passwd"):
+            status, _, data = p.c.raw("GET", "%s/%s%s" % (BOX, sid, tail))
+            if status not in (400, 404) or b'"error"' not in data:
+                bad.append((sid, tail, status))
+    p.ok("G3", not bad, "%d ids that are none" % len(ids), bad[:5])
+
+
+# ---- files ----
+
+def g4(p):
+    up, got = "/..", []
+    for n in (1, 3, 9, 30):
+        for start in ("/workspace", "/tmp", "", "/proc/self/root", "/proc/1/root", "/proc/self/cwd", "/dev/fd"):
+            path = start + up * n + p.canary
+            got += p.try_all([lambda: p.c.read(p.box, path), lambda: p.c.tar(p.box, os.path.dirname(path)),
+                              lambda: p.c.entries(p.box, os.path.dirname(path))])
+            p.try_all([lambda: p.c.write(p.box, path.replace("/canary-", "/canary-"), b"TAKEN"),
+                       lambda: p.c.remove(p.box, start + up * n + p.victim)])
+    leaked = [x for x in got if CANARY in (x if isinstance(x, bytes) else json.dumps(x).encode())]
+    p.ok("G4", not leaked and p.look() == p.before, "56 ways up lead to nothing of the host's", p.look())
+    p.sh("rm -rf /tmp/*")
+
+
+LAYOUTS = """
+i=0
+while [ $i -lt 200 ]; do
+    d=l$i; mkdir -p $d
+    case $((i %% 10)) in
+    0) ln -s %(c)s $d/x ;;
+    1) ln -s %(f)s $d/y; ln -s y/canary $d/x ;;
+    2) ln -s ../../../../../../..%(c)s $d/x ;;
+    3) ln -s /proc/1/root%(c)s $d/x ;;
+    4) ln -s / $d/y; ln -s y%(c)s $d/x ;;
+    5) ln -s /proc/self/fd $d/y; ln -s y/$i%(c)s $d/x ;;
+    6) ln -s a $d/x; ln -s b $d/a; ln -s %(c)s $d/b ;;
+    7) ln -s /proc/self/cwd/../../../..%(c)s $d/x ;;
+    8) ln -s x $d/x ;;
+    9) mkdir -p $d/in; ln -s ../../.. $d/in/y; ln -s in/y/..%(c)s $d/x ;;
+    esac
+    i=$((i+1))
+done; echo $i
+"""
+
+
+def g5(p):
+    made = p.sh("mkdir -p g5; cd g5; " + LAYOUTS % {"c": p.canary, "f": p.folder}, timeout=60).split()[-1:]
+    read = p.c.batch(p.box, [{"op": "read", "path": "%sg5/l%d/x" % (W, i)} for i in range(200)])
+    p.c.batch(p.box, [{"op": "write", "path": "%sg5/l%d/x" % (W, i), "data": "TAKEN"} for i in range(200)])
+    leaked = [x for x in read if CANARY.decode() in x.get("data", "")]
+    archive = p.try_all([lambda: p.c.tar(p.box, W + "g5")])
+    p.c.batch(p.box, [{"op": "delete", "path": "%sg5/l%d/x" % (W, i), "recursive": True} for i in range(200)])
+    p.ok("G5", made == ["200"] and not leaked and not [a for a in archive if CANARY in a] and p.look() == p.before,
+         "200 layouts of links, read, written, archived, deleted: nothing of the host's", made, leaked[:3], p.look())
+    p.sh("rm -rf g5")
+
+
+def g6(p):
+    """A name that is a file, a link to the host's and a folder by turns, while we use it."""
+    p.sh("cat >race.sh <<'E'\nwhile :; do ln -sfn %s race; rm -f race; echo inside >race; rm -f race; mkdir -p rd; "
+         "echo in >rd/canary; rm -rf rd; ln -sfn %s rd; rm -f rd; done\nE\nsetsid sh race.sh >/dev/null 2>&1 &" %
+         (p.canary, p.folder))
+    served, leaked, end = 0, 0, time.monotonic() + 2
+    while time.monotonic() < end:
+        got = p.try_all([lambda: p.c.read(p.box, W + "race"), lambda: p.c.read(p.box, W + "rd/canary"),
+                         lambda: p.c.write(p.box, W + "rd/victim", b"TAKEN"), lambda: p.c.write(p.box, W + "race", b"TAKEN"),
+                         lambda: p.c.remove(p.box, W + "rd/victim", recursive="true")])
+        served += len(got)
+        leaked += len([x for x in got if CANARY in x])
+    p.ok("G6", served > 10 and not leaked and p.look() == p.before, "a race wins nothing (%d times served)" % served)
+    p.sh("for f in /proc/[0-9]*; do grep -q race.sh $f/cmdline 2>/dev/null && kill -9 ${f#/proc/}; done; rm -rf race rd")
+
+
+def evil(members):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for name, kind, link, data in members:
+            i = tarfile.TarInfo(name)
+            i.type, i.linkname, i.size, i.mode = kind, link, len(data), 0o6777
+            tar.addfile(i, io.BytesIO(data))
+    return out.getvalue()
+
+
+def g7(p):
+    reg, sym, hard, dev = tarfile.REGTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE
+    up = "../" * 12 + p.folder.lstrip("/")
+    for members in ([(up + "/new", reg, "", b"x")], [(p.folder + "/new", reg, "", b"x")],
+                    [("l", sym, p.folder, b""), ("l/new", reg, "", b"x")], [("l", sym, p.canary, b""), ("l", reg, "", b"x")],
+                    [("h", hard, p.canary, b""), ("h", reg, "", b"x")], [("h", hard, up + "/canary", b"")],
+                    [("null", dev, "", b"")], [("su", reg, "", b"x")]):
+        p.try_all([lambda: p.c.tar(p.box, W + "g7", evil(members))])
+    nodes = p.sh("find g7 -type c -o -type b -o -perm -4000 -type f 2>/dev/null")
+    p.ok("G7", p.look() == p.before and nodes == "", "archives that reach outside, with devices, set-uid", p.look(), nodes)
+    p.sh("rm -rf g7")
+
+
+def g8(p, small):
+    """An archive that is larger than its sandbox may be, and a folder that is larger than a list."""
+    box = p.c.create(policy=small)["id"]
+    big = evil([("zeros", tarfile.REGTYPE, "", bytes(24 << 20))])
+    refusal = api.refused(p.c.tar, box, W + "g8", big)
+    used = p.c.sh(box, "du -sk /workspace | cut -f1")[1]
+    p.ok("G8", refusal and int(used or b"0") <= 9000, "an archive of 24 MiB into 8", refusal, used)
+    p.ok("G8", api.refused(p.c.write, box, W + "big", bytes(24 << 20)) is not None, "a file of 24 MiB into 8")
+    p.c.delete(box)
+    p.sh("mkdir -p g8; cd g8; seq 17000 | xargs touch", timeout=60)
+    r = p.c.entries(p.box, W + "g8")
+    p.ok("G8", len(r["entries"]) == 16384 and r["truncated"], "17,000 entries: a bounded list that says so", len(r["entries"]))
+    p.sh("rm -rf g8")
+
+
+def g9(t, d):
+    """What the sandbox left in a folder does not decide what is mounted next."""
+    os.symlink("/etc", os.path.join(d.work, "planted"))
+    r = d.run(["true"], ["--policy", "plain", "--bind", os.path.join(d.work, "planted") + ":/mnt:ro"], save=False)
+    t.ok(r.returncode == 125, "G9 a bind whose source is a link is refused", r.stdout + r.stderr)
+    os.unlink(os.path.join(d.work, "planted"))
+
+
+def g11(p):
+    """Everything that root does beside a sandbox's files: stop, run again, copy, delete. No owner, no mode changes."""
+    box = p.c.create(policy=p.policy)["id"]
+    p.c.sh(box, "ln -s %s x; ln -s %s y; mkdir -p /workspace/.d; ln -s %s /workspace/.d/z; echo a >f; chmod 0 f" %
+           (p.canary, p.folder, p.folder))
+    for verb, body in (("stop", None), ("resume", None), ("pause", None), ("resume", None), ("fork", {})):
+        try:
+            r = p.c.ask("POST", "%s/%s/%s" % (BOX, box, verb), body)
+            if verb == "fork":
+                p.c.delete(r["id"])
+        except api.Refused:
+            pass  # in a container there is neither
+    p.c.delete(box)
+    p.ok("G11", p.look() == p.before, "no owner, no mode, no link count of the host's changes", p.look())
+
+
+# ---- processes ----
+
+def alive(mark):
+    found = []
+    for pid in os.listdir("/proc"):
+        try:
+            with open("/proc/%s/cmdline" % pid, "rb") as f:
+                if pid.isdigit() and mark.encode() in f.read().split(b"\0"):
+                    found.append(int(pid))
+        except OSError:
+            continue
+    return found
+
+
+def g12(p, small):
+    """More than it may have of each: processes, memory, open files, output, time. The rest goes on."""
+    box = p.c.create(policy=small)["id"]
+    out = p.c.sh(box, "i=0; while [ $i -lt 100 ]; do sleep 20 & i=$((i+1)); done; true", timeout=30)[1]
+    p.ok("G12", b"fork" in out or b"Resource" in out or b"Cannot" in out, "processes", out[-300:])
+    p.c.delete(box)
+    box = p.c.create(policy=small)["id"]
+    code, out = p.c.sh(box, "x=0123456789abcdef; while :; do x=$x$x; done", timeout=30)
+    p.ok("G12", code not in (0, 124), "memory: whoever takes too much is ended", code, out[-200:])
+    out = p.c.sh(box, "ulimit -n; ulimit -n 1000 2>&1 || true")[1]
+    p.ok("G12", out.startswith(b"64\n"), "open files: 64, and no more can be had", out)
+    began = time.monotonic()
+    r = p.c.exec(box, "while :; do :; done", timeout=1)
+    p.ok("G12", (r["exit_code"], r["timed_out"]) == (124, True) and time.monotonic() - began < 10, "time", r)
+    r = p.c.exec(box, "yes | head -c 3000000", max_output=1000)
+    p.ok("G12", len(r["output"]) == 1000 and r["truncated"], "output", len(r["output"]))
+    began = time.monotonic()
+    spent = p.c.exec(box, "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; cat /proc/$$/stat | cut -d' ' -f14,15", timeout=60)
+    wall, ticks = time.monotonic() - began, [int(x) for x in spent["output"].split()]
+    share = sum(ticks) / os.sysconf("SC_CLK_TCK") / wall
+    p.ok("G12", share < 0.8, "processor: half of one (%.0f %% in %.1f s)" % (share * 100, wall))
+    p.ok("G12", p.sh("echo fine") == "fine\n", "and its neighbour goes on")
+    p.c.delete(box)
+
+
+def g13(p):
+    """Whoever leaves its session, its parents, its group is gone with the sandbox all the same."""
+    box = p.c.create(policy=p.policy)["id"]
+    for command in ("setsid sh -c 'trap \"\" TERM INT HUP; sleep 1000' %s", "(sh -c 'sleep 1000; :' %s &)",
+                    "setsid setsid sh -c '(sh -c \"sleep 1000; :\" %s &)'", "sh -c 'kill -STOP $$; sleep 1000' %s"):
+        p.c.exec(box, "(%s) >/dev/null 2>&1 &" % (command % p.mark))
+    there = tap.wait_for(lambda: len(alive(p.mark)) >= 3, 5)
+    p.c.delete(box)
+    p.ok("G13", there and not alive(p.mark), "nothing of it is left when delete has answered", there, alive(p.mark))
+
+
+def g15(p):
+    """Delete, delete again, and use, all at once: each answer is one of those that there are."""
+    odd = []
+
+    def ask(method, path, body=None):
+        k = api.Api(p.d.socket)
+        try:
+            return k.raw(method, path, json.dumps(body) if body is not None else None)[0]
+        except http.client.HTTPException:
+            return 0
+        finally:
+            k.close()
+    rounds = 12 if p.backend == "bwrap" else 4
+    for i in range(rounds):
+        box = p.c.create(policy=p.policy)["id"]
+        with concurrent.futures.ThreadPoolExecutor(6) as pool:
+            jobs = [(what, pool.submit(ask, *what)) for what in (
+                ("POST", "%s/%s/exec" % (BOX, box), {"command": "sleep 0.0%d; echo x" % i}),
+                ("DELETE", "%s/%s" % (BOX, box)), ("DELETE", "%s/%s" % (BOX, box)),
+                ("GET", "%s/%s/files?path=/etc/passwd" % (BOX, box)), ("POST", "%s/%s/stop" % (BOX, box)),
+                ("PATCH", "%s/%s" % (BOX, box), {"labels": {"i": str(i)}}))]
+        odd += [(what[:2], j.result()) for what, j in jobs if j.result() not in
+                ((204,) if what[0] == "DELETE" else (200, 404, 409, 503))]
+        odd += [box] if api.refused(p.c.show, box) != (404, "sandbox_not_found") else []
+    p.ok("G15", not odd, "%d times all at once" % rounds, odd[:5])
+
+
+# ---- what is found inside ----
+
+def inside(p):
+    """G17, G18, G22 to G25, G27, G29, as inside/rooted.py finds them."""
+    with open(os.path.join(durward.INSIDE, "rooted.py"), "rb") as f:
+        p.c.write(p.box, "/tmp/rooted.py", f.read())
+    r = p.c.exec(p.box, "python3 /tmp/rooted.py", split=True, timeout=60)
+    try:
+        got = json.loads(r["stdout"])
+    except ValueError:
+        p.ok("G22", False, "the probe answers", r)
+        return
+    p.ok("G17", all(got["proc"][x] in REFUSED for x in ("/proc/1/exe", "/proc/self/exe")),
+         "no program can be overwritten by its link", got["proc"])
+    p.ok("G18", all(got["proc"][x] in REFUSED + ("empty",) for x in ("/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern",
+         "/proc/kcore", "/proc/timer_list")), "what is masked stays so", got["proc"])
+    p.ok("G22", got["caps"] == ["0" * 16] * 5 and got["nnp"] == "1" and
+         all(v == "EPERM" for k, v in got["suid"].items() if k.startswith("chmod")), "no capability, no set-uid", got["suid"])
+    p.ok("G23", all(v in REFUSED for v in got["nodes"].values()) and all(v in REFUSED for v in got["device"].values()),
+         "no device of the host's, no node of its own", got["nodes"], got["device"])
+    bad = {x: v for x, v in got["proc"].items() if v not in REFUSED + ("empty",) and not x.startswith("/sys")}
+    p.ok("G24", not bad and max(got["pids"]) < 10000, "nothing of the host's /proc", bad)
+    p.ok("G25", got["abort"] == [-6, False] and not got["dumps"] and got["core"] in ([1, 1], [0, 0]), "no core", got["core"])
+    p.ok("G27", VARIABLE not in json.dumps(got["env"]) and "HOST_VARIABLE" not in got["env"], "no variable of the host")
+    for abi in ("int80", "x32"):
+        p.ok("G29", got[abi] is None or got[abi][0] == -31, abi + " is killed", got[abi])
+    p.ok("G29", got["unknown"] == ["ENOSYS"], "unknown calls do not exist", got["unknown"])
+
+
+def g26(p):
+    """Names that a sandbox chose, on the operator's terminal."""
+    p.sh("mkdir -p g26; cd g26; mkfifo \"$(printf 'x\\033]0;owned\\007\\033[2J')\"; echo a >a")
+    to = os.path.join(p.d.work, "g26-" + p.backend)
+    r = p.d.command("sandbox", "cp", "--socket", p.d.socket, "%s:%sg26" % (p.box, W), to)
+    p.ok("G26", not any(x in r.stderr + r.stdout for x in "\x1b\x07"), "what is said of its files is escaped",
+         repr(r.stderr))
+    p.sh("curl -s -m 5 'http://x.invalid/' >/dev/null")
+    r = p.d.command("sandbox", "show", "--socket", p.d.socket, p.box)
+    p.ok("G26", r.returncode == 0 and "\x1b" not in r.stdout + r.stderr, "and in show", repr(r.stdout[-300:]))
+    p.sh("rm -rf g26")
+
+
+EACH = (g1, g3, g4, g5, g6, g7, g11, g13, g15, inside, g26)
+
+
+def nothing_runs(p):
+    p.c.delete(p.box)
+    p.ok("G14", not alive(p.mark) and p.look() == p.before, "when it is deleted, nothing is left", alive(p.mark))

@@ -1,0 +1,141 @@
+#!/usr/bin/python3 -B
+"""Probes that others wrote, inside a sandbox of each backend: what they find is what SPECIFICATION.md lists under
+"What probes of others find", no more and no less.
+
+setpriv and lsns (util-linux) are on every host. amicontained and CDK are in no registry: DURWARD_PROBES names a
+folder with the programs `amicontained` and `cdk`, built from their sources without cgo."""
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import api, durward, engine, tap  # noqa: E402
+
+FOLDER = os.environ.get("DURWARD_PROBES", "")
+HEADING = "### What probes of others find"
+
+
+def listed():
+    """{(probe, finding): {backend: text}} of the table."""
+    with open(os.path.join(durward.TOP, "SPECIFICATION.md")) as f:
+        part = f.read().partition(HEADING)[2].partition("\n#")[0]
+    rows, head, found = [[x.strip(" `") for x in line.strip("| \n").split("|")] for line in part.splitlines()
+                         if line.startswith("|") and not line.startswith("|--")], None, {}
+    head = rows[0][2:]
+    for row in rows[1:]:
+        found[row[0], row[1]] = dict(zip(head, row[2:]))
+    return found
+
+
+def words(items):
+    return ", ".join(sorted(items)) or "none"
+
+
+def amicontained(text):
+    spaces = dict(re.findall(r"^\t(pid|user): (true|false)$", text, re.M))
+    caps = re.search(r"^Capabilities:\n((?:\t.*\n)*)", text, re.M)[1]
+    return {"container runtime": re.search(r"Container Runtime: (\S+)", text)[1],
+            "namespaces of its own, of pid and user": words(k for k, v in spaces.items() if v == "true"),
+            "capabilities": words(caps.split()),
+            "seccomp": re.search(r"Seccomp: (\S+)", text)[1],
+            "refused calls": set(re.search(r"Blocked Syscalls.*\n\t(.*)", text)[1].split()),
+            "engine's socket": words(text.partition("Looking for Docker.sock")[2].split())}
+
+
+def cdk(text):
+    def section(name):
+        return re.search(r"\[  [^\]]*%s  \]\n(.*?)(?=\n\[  |\Z)" % re.escape(name), text, re.S)[1]
+    caps = re.findall(r"Cap\w{3}:\t(\w+)", text)
+    mounts = [x.split() for x in section("Mounts").splitlines() if re.match(r"\d+:\d+ ", x)]
+    ours = [m for m in mounts if m[-2].startswith("/dev/") and not m[3].startswith("ro")]
+    # on the host's /usr they are there, on a mount that is nosuid
+    setuid = [x.strip() for x in re.findall(r"^\t(/\S+)$", section("System Info"), re.M)]
+    metadata = section("Cloud Provider Metadata API").splitlines()
+    return {"capabilities": words(c for c in caps if int(c, 16)) if len(caps) == 5 else text,
+            "set-uid programs beside those of /usr": words(x for x in setuid if x.split("/")[1] not in ("usr", "bin", "sbin")),
+            "sensitive services and variables": words(section("Services").split()),
+            "the host's network namespace": "not it" if "container net namespace isolated" in text else section("Net Namespace"),
+            "mounts of the host's disks that can be written": words(m[2] for m in ours),
+            "metadata services": words(x for x in metadata if "failed to dial" not in x),
+            "what it calls critical": words(x for x in text.splitlines() if "ritical" in x)}
+
+
+def setpriv(text):
+    got = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+    return {"capabilities that can be inherited": got["Inheritable capabilities"].strip("[]"),
+            "ambient capabilities": got.get("Ambient capabilities", "[none]").strip("[]"),
+            "bounding set": got["Capability bounding set"].strip("[]"),
+            "no new privileges": got["no_new_privs"]}
+
+
+def lsns(text):
+    """Which of its namespaces are others than ours, who are outside."""
+    found = dict(line.split() for line in text.splitlines()[1:])
+    return {"namespaces of its own": words(k for k, n in found.items()
+                                           if os.readlink("/proc/self/ns/" + k) != "%s:[%s]" % (k, n))}
+
+
+PROBES = {"amicontained": (amicontained, "./amicontained", FOLDER and os.path.join(FOLDER, "amicontained")),
+          "cdk evaluate --full": (cdk, "./cdk evaluate --full 2>&1", FOLDER and os.path.join(FOLDER, "cdk")),
+          "setpriv --dump": (setpriv, "setpriv --dump", None),
+          "lsns -p PID": (lsns, "lsns -p $$ -o TYPE,NS", None)}
+
+
+def compare(t, want, backend, probe, got):
+    for finding, value in got.items():
+        text = want.get((probe, finding), {}).get(backend, "(not listed)")
+        what = "%s: %s: %s: %s" % (backend, probe, finding, text)
+        if isinstance(value, set):  # others may be refused by this kernel itself
+            t.ok(set(text.split(", ")) <= value, what, "not refused: %s" % (set(text.split(", ")) - value))
+        else:
+            t.eq(value, text, what)
+    for p, finding in want:
+        if p == probe and finding not in got:
+            t.ok(False, "%s: %s: it says something of %s" % (backend, probe, finding))
+
+
+def judge(t, c, backend, policy):
+    want = listed()
+    box = c.create(policy=policy)["id"]
+    for probe, (read, command, program) in PROBES.items():
+        if program is not None:
+            if not program or not os.access(program, os.X_OK):
+                t.skip("%s: %s" % (backend, probe), "no %s in DURWARD_PROBES (%s): no registry has it" %
+                       (command.split()[0], FOLDER or "not set"))
+                continue
+            with open(program, "rb") as f:
+                c.write(box, "/workspace/" + command.split()[0], f.read(), mode="0755")
+        r = c.exec(box, command, timeout=120, env={"LC_ALL": "C"})
+        try:
+            compare(t, want, backend, probe, read(r["output"]))
+        except (TypeError, KeyError, ValueError):
+            t.ok(False, "%s: %s answers" % (backend, probe), r["output"][-2000:])
+    c.delete(box)
+
+
+def main(t):
+    d = durward.Durward(t)
+    d.policy("plain", [])
+    why = engine.needed()
+    if why is None:
+        try:
+            e = engine.Engine(t)
+            host = [("usr/bin/" + n, os.path.realpath("/usr/bin/" + n)) for n in ("setpriv", "lsns")]
+            files = host + [(p.lstrip("/"), os.path.realpath(p)) for _, x in host for p in engine.libraries(x)]
+            e.image("probes:1", engine.rootfs(files=files))
+            d.policies["engine"] = {"rules": [], "sandbox": {"backend": "docker", "docker": {
+                "socket": e.socket, "image": "probes:1"}}}
+        except tap.Skip as x:
+            why = str(x)
+    d.serve()
+    c = api.Api(d.socket)
+    t.part(judge, t, c, "bwrap", "plain")
+    if why is None:
+        t.part(judge, t, c, "docker", "engine")
+    else:
+        t.skip("docker", why)
+    c.close()
+    t.eq(d.stop(), 0, "the daemon ends well")
+
+
+tap.run(main, timeout=120)

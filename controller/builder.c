@@ -51,7 +51,8 @@ struct builder {
     struct ipc *parent;
     struct sandbox_seccomp filter;
     struct stage_parts parts; /* state_dir NULL until W_INIT */
-    char *state_dir, *trust_dir, *init_path;
+    char *state_dir, *init_path;
+    char trust_dir[PLAN_PATH_MAX + 1]; /* may change; what is being built has a copy */
     LIST_HEAD(, asker) askers;
     LIST_HEAD(, site) sites;
     struct chores *chores; /* NULL until W_INIT */
@@ -462,7 +463,8 @@ static int get_string(struct msg *m, char **to)
 static int on_start(struct builder *b, struct msg *m)
 {
     struct msg ready;
-    if (b->state_dir || get_string(m, &b->state_dir) < 0 || get_string(m, &b->trust_dir) < 0 ||
+    if (b->state_dir || get_string(m, &b->state_dir) < 0 ||
+        msg_get_str(m, b->trust_dir, sizeof b->trust_dir) < 0 || b->trust_dir[0] != '/' ||
         get_string(m, &b->init_path) < 0 || msg_end(m) < 0)
         return -1;
     b->parts.state_dir = b->state_dir;
@@ -490,6 +492,15 @@ static int on_consent(struct builder *b, struct msg *m)
     return 0; /* else it ended meanwhile */
 }
 
+/* For sandboxes that are built from now on. The rest is the controller's. */
+static int on_trust(struct builder *b, struct msg *m)
+{
+    struct slice pem;
+    if (msg_get_slice(m, IPC_MSG_MAX, &pem) < 0)
+        return -1;
+    return msg_get_str(m, b->trust_dir, sizeof b->trust_dir) < 0 || b->trust_dir[0] != '/' ? -1 : 0;
+}
+
 static int on_parent(struct ipc *ch, struct msg *m, void *arg)
 {
     struct builder *b = arg;
@@ -503,6 +514,8 @@ static int on_parent(struct ipc *ch, struct msg *m, void *arg)
         return on_peer_gone(b, m);
     case W_LISTENERS_OK:
         return on_consent(b, m);
+    case W_TRUST:
+        return on_trust(b, m);
     default:
         return -1;
     }
@@ -569,7 +582,6 @@ static void release(struct builder *b)
         close(b->parts.init);
     sandbox_seccomp_free(&b->filter);
     free(b->state_dir);
-    free(b->trust_dir);
     free(b->init_path);
 }
 

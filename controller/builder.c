@@ -74,11 +74,9 @@ static void plan_sweep(struct builder *b)
         evtimer_add(b->sweeper, &after[b->swept]);
 }
 
-static void on_sweep(evutil_socket_t fd, short what, void *arg)
+static void on_sweep(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct builder *b = arg;
-    (void)fd;
-    (void)what;
     cgroup_sweep();
     b->swept++;
     plan_sweep(b);

@@ -43,8 +43,7 @@ void controller_record(struct controller *c, const char *target, const char *wha
 void controller_note(struct controller *c, const char *target, const char *what, const char *detail)
 {
     controller_record(c, target, what, detail);
-    if (target[0] != '\0') /* /v1/events tells of sandboxes */
-        happenings_add(c->happenings, target, what, detail);
+    happenings_add(c->happenings, target, what, detail);
 }
 
 static void on_sandbox_event(void *arg, const struct sandbox *s, const char *what,

@@ -47,12 +47,13 @@ static NORETURN void run(int dir, int out)
     sigset_t none;
     for (size_t i = 0; i < ARRAY_LEN(defaults); i++)
         signal(defaults[i], SIG_DFL);
+    int niceness = nice(VERIFY_NICE); /* a wish */
+    (void)niceness;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (setpgid(0, 0) == 0 && dup2(dir, 0) == 0 && dup2(out, 1) == 1 &&
-        syscall(SYS_close_range, 3, ~0U, 0) == 0 && nice(VERIFY_NICE) >= 0 &&
-        proc_become(ROLE_LOGGER, &err) == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-        prctl(PR_SET_PDEATHSIG, SIGKILL) == 0)
+        syscall(SYS_close_range, 3, ~0U, 0) == 0 && proc_become(ROLE_LOGGER, &err) == 0 &&
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0)
         execve("/proc/self/exe", (char *const *)argv, proc_environment());
     _exit(127);
 }

@@ -8,12 +8,19 @@ enum {
 };
 
 static const char *const kinds[RECORD_KINDS] = {
-    [RECORD_ADMITTED] = "admitted",     [RECORD_DENIED] = "denied",
-    [RECORD_COMPLETED] = "completed",   [RECORD_ABORTED] = "aborted",
-    [RECORD_CONNECTION] = "connection", [RECORD_DNS] = "dns",
-    [RECORD_PACKET] = "packet",         [RECORD_TLS_REFUSED] = "tls_refused",
-    [RECORD_LIFECYCLE] = "lifecycle",   [RECORD_CHECKPOINT] = "checkpoint",
-    [RECORD_OPENED] = "opened",         [RECORD_PROGRESS] = "progress",
+    [RECORD_ADMITTED] = "admitted",
+    [RECORD_DENIED] = "denied",
+    [RECORD_COMPLETED] = "completed",
+    [RECORD_ABORTED] = "aborted",
+    [RECORD_CONNECTION] = "connection",
+    [RECORD_DNS] = "dns",
+    [RECORD_PACKET] = "packet",
+    [RECORD_TLS_REFUSED] = "tls_refused",
+    [RECORD_LIFECYCLE] = "lifecycle",
+    [RECORD_CHECKPOINT] = "checkpoint",
+    [RECORD_OPENED] = "opened",
+    [RECORD_PROGRESS] = "progress",
+    [RECORD_BODY] = "body",
 };
 
 static const char *const fields[RF_FIELDS] = {
@@ -51,6 +58,8 @@ static const char *const fields[RF_FIELDS] = {
     [RF_FIRST_MS] = "first_ms",
     [RF_TLS] = "tls",
     [RF_PROTOCOL] = "protocol",
+    [RF_OFFSET] = "offset",
+    [RF_BODY] = "body",
     [RF_BYTES] = "bytes",
 };
 
@@ -68,7 +77,7 @@ bool record_field_is_number(enum record_field f)
 {
     return f == RF_STATUS || f == RF_UP || f == RF_DOWN || f == RF_MS || f == RF_COUNT ||
            f == RF_FIRST || f == RF_MESSAGES_UP || f == RF_MESSAGES_DOWN || f == RF_CLOSE ||
-           (f >= RF_QUEUE_MS && f <= RF_FIRST_MS);
+           (f >= RF_QUEUE_MS && f <= RF_FIRST_MS) || f == RF_OFFSET;
 }
 
 void record_init(struct record *r, enum record_kind kind, uint64_t counter)

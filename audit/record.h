@@ -28,6 +28,7 @@ enum record_kind {
     RECORD_CHECKPOINT,  /* the logger's own: signs the lines before it (audit/checkpoint.h) */
     RECORD_OPENED,      /* an admitted request became a WebSocket */
     RECORD_PROGRESS,    /* how far a long exchange has come, each limits.progress_seconds */
+    RECORD_BODY,        /* a piece of a body, where the rule asks for it */
     RECORD_KINDS
 };
 
@@ -72,6 +73,8 @@ enum record_field {                /* JSON name in the comment; text unless said
                     RF_FIRST_MS, /* "first_ms": number, from then until the reply's head */
                     RF_TLS,      /* "tls": version and cipher of that handshake */
                     RF_PROTOCOL, /* "protocol": h2 or http/1.1, towards the origin */
+                    RF_OFFSET,   /* "offset": number, of the piece of a body */
+                    RF_BODY,     /* "body": its bytes */
                     RF_BYTES,    /* "bytes": "unknown", from the logger only: of an end that it made
                                     itself, for a writer that died */
                     RF_FIELDS

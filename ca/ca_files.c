@@ -1,6 +1,9 @@
 #include "ca_files.h"
 
+#include "buf.h"
+#include "ca_key.h"
 #include "paths.h"
+#include "rotation.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,9 +11,10 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-static const struct ca_files none = {.key_fd = -1, .cert_fd = -1, .lock_fd = -1};
+static const struct ca_files none = {.key_fd = -1, .cert_fd = -1, .lock_fd = -1, .next_fd = -1};
 
 static void close_fd(int *fd)
 {
@@ -26,8 +30,10 @@ void ca_files_close(struct ca_files *f)
     close_fd(&f->key_fd);
     close_fd(&f->cert_fd);
     close_fd(&f->lock_fd);
+    close_fd(&f->next_fd);
     free(f->key_path);
     free(f->cert_path);
+    free(f->next_path);
     *f = none;
 }
 
@@ -87,6 +93,27 @@ static int open_both(struct ca_files *f, struct err *err)
     return 0;
 }
 
+/* The certificate of the CA to come, if there is one. */
+static int open_next(const char *dir, struct ca_files *f, struct err *err)
+{
+    struct rotation r;
+    int under_way = rotation_read(f->lock_fd, &r, err);
+    if (under_way <= 0)
+        return under_way;
+    f->next_path = paths_join(dir, "next-cert.pem");
+    if (open_one(f->next_path, false, 0, &f->next_fd, err) < 0)
+        return -1;
+    f->since = r.since;
+    f->until = r.until;
+    return 0;
+}
+
+/* Under the exclusive lock. */
+static int settle(const struct ca_files *f, struct err *err)
+{
+    return rotation_settle(f->lock_fd, time(NULL), err) < 0 ? -1 : is_missing(f, err);
+}
+
 /* Under a shared lock nobody is making a CA; under an exclusive one, held until ca_files_close, we
  * are the one who does. */
 static int open_in_dir(const char *dir, struct ca_files *f, struct err *err)
@@ -100,16 +127,17 @@ static int open_in_dir(const char *dir, struct ca_files *f, struct err *err)
         return err_sys(err, "cannot open %s", dir);
     if (lock_dir(f->lock_fd, LOCK_SH, dir, err) < 0)
         return -1;
-    int missing = is_missing(f, err);
+    int due = rotation_due(f->lock_fd, time(NULL), err);
+    int missing = due == 0 ? is_missing(f, err) : due;
     if (missing == 1) {
         if (lock_dir(f->lock_fd, LOCK_EX, dir, err) < 0)
             return -1;
-        missing = is_missing(f, err);
+        missing = settle(f, err);
     }
     if (missing < 0)
         return -1;
     f->create = missing == 1;
-    if (open_both(f, err) < 0)
+    if (open_both(f, err) < 0 || (!f->create && open_next(dir, f, err) < 0))
         return -1;
     if (!f->create)
         close_fd(&f->lock_fd);
@@ -143,11 +171,52 @@ int ca_files_open(const char *dir, const char *cert, const char *key, struct ca_
         close_fd(&f.key_fd);
         close_fd(&f.cert_fd);
         close_fd(&f.lock_fd);
+        close_fd(&f.next_fd);
         free(f.key_path);
         free(f.cert_path);
+        free(f.next_path);
         *ret = none;
         return -1;
     }
     *ret = f;
     return 0;
+}
+
+int ca_files_lock(const char *dir, struct err *err)
+{
+    char *own = dir ? strdup(dir) : paths_ca_dir(err);
+    int fd = own ? open(own, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    int r = fd < 0 ? err_sys(err, "cannot open %s", own ? own : "the CA's directory")
+                   : lock_dir(fd, LOCK_EX, own, err);
+    if (r == 0)
+        r = rotation_settle(fd, time(NULL), err);
+    free(own);
+    if (r < 0)
+        close_fd(&fd);
+    return r < 0 ? -1 : fd;
+}
+
+static int add_pem(int fd, const char *path, struct buf *to, struct err *err)
+{
+    char text[CA_FILE_MAX];
+    ssize_t n = pread(fd, text, sizeof text, 0);
+    if (n < 0)
+        return err_sys(err, "reading %s", path);
+    if (n == 0 || buf_append(to, text, (size_t)n) < 0)
+        return err_set(err, ERR_PARSE, "%s holds no certificate", path);
+    return 0;
+}
+
+char *ca_files_trusted(const struct ca_files *f, struct err *err)
+{
+    struct buf b;
+    char *text = NULL;
+    buf_init(&b, 2 * CA_FILE_MAX);
+    int r = add_pem(f->cert_fd, f->cert_path, &b, err);
+    if (r == 0 && f->next_fd >= 0)
+        r = add_pem(f->next_fd, f->next_path, &b, err);
+    if (r == 0 && (text = slice_dup(buf_slice(&b))) == NULL)
+        err_set(err, ERR_INTERNAL, "out of memory");
+    buf_free(&b);
+    return text;
 }

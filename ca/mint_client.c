@@ -472,6 +472,9 @@ void mint_client_lost_to(struct mint_client *c, struct ipc *parent)
 void mint_client_attach(struct mint_client *c, int signer_fd)
 {
     struct asked *a;
+    /* it may sign with another CA's key, and for one whose time is over clients have no trust */
+    while (!TAILQ_EMPTY(&c->used))
+        cache_drop(c, TAILQ_FIRST(&c->used));
     ipc_free(c->signer);
     c->signer = ipc_new(c->base, signer_fd, on_message, on_closed, c);
     TAILQ_FOREACH(a, &c->asked, link)

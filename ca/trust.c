@@ -16,7 +16,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LAYOUT = 1, /* counted up when the content of the directory changes */ HEX = 32 };
+enum {
+    LAYOUT = 1, /* counted up when the content of the directory changes */
+    HEX = 32,
+    CERTS_MAX = 2, /* the CA and, during a change, the next */
+};
 
 /* Hash of all that the content depends on, without reading the bundle. */
 static int key_of(const char *system_path, struct slice ca_pem, char hex[HEX + 1], struct err *err)
@@ -117,11 +121,33 @@ int trust_hashed_name(struct slice ca_pem, char *to, size_t size, struct err *er
     return r < 0 ? err_set(err, ERR_PARSE, "the CA certificate is not one") : 0;
 }
 
+/* Each certificate by itself, under the name by which OpenSSL looks for it in a directory. */
+static int write_hashed(int certs, struct slice ca_pem, struct err *err)
+{
+    struct buf der;
+    struct slice rest = ca_pem;
+    int found, r = 0, n = 0;
+    buf_init(&der, PEM_DER_MAX);
+    for (const char *from = rest.p; r == 0 && (found = pem_next(&rest, &der)) != 0; from = rest.p) {
+        const unsigned char *at = buf_data(&der);
+        X509 *x = found > 0 ? d2i_X509(NULL, &at, (long)buf_len(&der)) : NULL;
+        char name[32];
+        if (x == NULL || n == CERTS_MAX) {
+            r = err_set(err, ERR_PARSE, "the CA certificate is not one");
+        } else {
+            /* our CAs have random names; two that share a hash would fail here, and loudly */
+            snprintf(name, sizeof name, "%08lx.0", X509_subject_name_hash(x));
+            r = write_file(certs, name, (struct slice){from, (size_t)(rest.p - from)}, err);
+            n++;
+        }
+        X509_free(x);
+    }
+    buf_free(&der);
+    return r == 0 && n == 0 ? err_set(err, ERR_PARSE, "the CA certificate is not one") : r;
+}
+
 static int fill_certs(int dir, struct slice ca_pem, struct err *err)
 {
-    char name[32];
-    if (trust_hashed_name(ca_pem, name, sizeof name, err) < 0)
-        return -1;
     if (mkdirat(dir, "certs", 0755) < 0)
         return err_sys(err, "cannot make certs");
     int certs = openat(dir, "certs", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -129,7 +155,7 @@ static int fill_certs(int dir, struct slice ca_pem, struct err *err)
         return err_sys(err, "certs");
     int r = fchmod(certs, 0755) < 0 ? err_sys(err, "certs") : 0;
     if (r == 0)
-        r = write_file(certs, name, ca_pem, err);
+        r = write_hashed(certs, ca_pem, err);
     /* a second name of the same file, because certs/ may be mounted alone */
     if (r == 0 && linkat(dir, "ca-certificates.crt", certs, "ca-certificates.crt", 0) < 0)
         r = err_sys(err, "cannot link the bundle");
@@ -179,27 +205,111 @@ static void remove_dir(const char *path)
     rmdir(path);
 }
 
-/* Build beside the final name, then rename: nobody ever sees half of it. */
-static int build(const char *cache_dir, const char *final, const char *system_path,
-                 struct slice ca_pem, struct err *err)
+/* A directory with everything in it, beside its final name; the caller frees. */
+static char *build_beside(const char *cache_dir, const char *system_path, struct slice ca_pem,
+                          struct err *err)
 {
     char *tmp = paths_join(cache_dir, ".trust-XXXXXX");
     if (mkdtemp(tmp) == NULL) {
         err_sys(err, "cannot make a directory in %s", cache_dir);
         free(tmp);
-        return -1;
+        return NULL;
     }
     int fd = open(tmp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int r = fd < 0 || fchmod(fd, 0755) < 0 ? err_sys(err, "%s", tmp)
                                            : fill(fd, system_path, ca_pem, err);
     if (fd >= 0)
         close(fd);
-    if (r == 0 && rename(tmp, final) < 0)
+    if (r == 0)
+        return tmp;
+    remove_dir(tmp);
+    free(tmp);
+    return NULL;
+}
+
+/* Renamed when it is whole: nobody ever sees half of it. */
+static int build(const char *cache_dir, const char *final, const char *system_path,
+                 struct slice ca_pem, struct err *err)
+{
+    int r = 0;
+    char *tmp = build_beside(cache_dir, system_path, ca_pem, err);
+    if (tmp == NULL)
+        return -1;
+    if (rename(tmp, final) < 0)
         r = errno == EEXIST || errno == ENOTEMPTY ? 1 : err_sys(err, "cannot make %s", final);
     if (r != 0)
         remove_dir(tmp);
     free(tmp);
     return r < 0 ? -1 : 0; /* 1: somebody else was faster; theirs is as good */
+}
+
+/* Every file of one directory in the place of its namesake in the other. */
+static int move_files(const char *from, const char *to, struct err *err)
+{
+    DIR *d = opendir(from);
+    struct dirent *e;
+    int r = d ? 0 : err_sys(err, "%s", from);
+    while (r == 0 && (e = readdir(d)) != NULL) {
+        struct stat st;
+        if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+            continue;
+        char *place = paths_join(to, e->d_name);
+        if (renameat(dirfd(d), e->d_name, AT_FDCWD, place) < 0)
+            r = err_sys(err, "cannot replace %s", place);
+        free(place);
+    }
+    if (d)
+        closedir(d);
+    return r;
+}
+
+static int extend_one(const char *cache_dir, const char *dir, struct slice ca_pem, struct err *err)
+{
+    char *tmp = build_beside(cache_dir, system_roots_path(), ca_pem, err);
+    if (tmp == NULL)
+        return -1;
+    char *from = paths_join(tmp, "certs"), *to = paths_join(dir, "certs");
+    int r = move_files(from, to, err);
+    if (r == 0)
+        r = move_files(tmp, dir, err);
+    free(from);
+    free(to);
+    remove_dir(tmp);
+    free(tmp);
+    return r;
+}
+
+/* Is this a directory of ours that trusts `now`? */
+static bool trusts(const char *dir, const char *now)
+{
+    struct buf b;
+    struct err none = {0};
+    bool yes = false;
+    char *path = paths_join(dir, "durward-ca.pem");
+    buf_init(&b, 64 * 1024);
+    if (present(dir, &none) == 1 && read_bundle(path, &b, &none) == 0)
+        yes = slice_find_slice(buf_slice(&b), slice_str(now)) >= 0;
+    buf_free(&b);
+    free(path);
+    return yes;
+}
+
+int trust_extend(const char *cache_dir, const char *now, const char *ca_pem, size_t n,
+                 struct err *err)
+{
+    struct slice pem = {ca_pem, n};
+    DIR *d = opendir(cache_dir);
+    struct dirent *e;
+    int r = d ? 0 : err_sys(err, "%s", cache_dir);
+    while (r == 0 && (e = readdir(d)) != NULL) {
+        char *dir = paths_join(cache_dir, e->d_name);
+        if (strncmp(e->d_name, "trust-", 6) == 0 && trusts(dir, now))
+            r = extend_one(cache_dir, dir, pem, err);
+        free(dir);
+    }
+    if (d)
+        closedir(d);
+    return r < 0 ? err_wrap(err, "trust bundle") : 0;
 }
 
 int trust_prepare_with(const char *system_path, const char *cache_dir, const char *ca_pem, size_t n,

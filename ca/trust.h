@@ -21,12 +21,17 @@ struct trust {
  *   certs/                ca-certificates.crt again, our CA as <subject hash>.0: for /etc/ssl/certs
  *   cacerts.p12           both for a JDK, password "changeit"
  * cache_dir is made when it is missing (mode 0700; who else shall read it must be handed the
- * directory by a mount). ca_pem holds exactly one certificate. */
+ * directory by a mount). ca_pem holds one certificate; two while the CA is being changed. */
 int trust_prepare(const char *cache_dir, const char *ca_pem, size_t n, struct trust *ret,
                   struct err *err);
 /* The same with another bundle in the system's place; NULL for none. */
 int trust_prepare_with(const char *system_path, const char *cache_dir, const char *ca_pem, size_t n,
                        struct trust *ret, struct err *err);
+/* Makes every directory in cache_dir that trusts the certificate `now` (PEM) trust ca_pem instead:
+ * sandboxes run with them. Their files are replaced one by one (rename), so whoever opens one sees
+ * the old or the new content, also through mounts of the directory. */
+int trust_extend(const char *cache_dir, const char *now, const char *ca_pem, size_t n,
+                 struct err *err);
 void trust_clear(struct trust *t);
 /* The name under which OpenSSL looks for this CA in a directory of certificates: 11 bytes. */
 int trust_hashed_name(struct slice ca_pem, char *to, size_t size, struct err *err);

@@ -128,8 +128,9 @@ int args_duration(const char *text, unsigned max, unsigned *ret)
 {
     struct slice s = slice_str(text);
     uint64_t scale = 1, v;
-    if (s.n && (s.p[s.n - 1] == 's' || s.p[s.n - 1] == 'm' || s.p[s.n - 1] == 'h')) {
-        scale = s.p[s.n - 1] == 'h' ? 3600 : s.p[s.n - 1] == 'm' ? 60 : 1;
+    char unit = s.n ? s.p[s.n - 1] : 0;
+    if (unit == 's' || unit == 'm' || unit == 'h' || unit == 'd') {
+        scale = unit == 'd' ? 86400 : unit == 'h' ? 3600 : unit == 'm' ? 60 : 1;
         s.n--;
     }
     if (slice_u64(s, max, &v) < 0 || v == 0 || v * scale > max)

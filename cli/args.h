@@ -44,7 +44,7 @@ int args_next(struct args *a);
 /* Report a usage error of this command on stderr; returns EXIT_USAGE. */
 int args_usage(const struct command *cmd, const char *fmt, ...) PRINTF(2, 3);
 void args_help(const struct command *cmd);
-/* "90", "90s", "15m", "1h" → seconds, 1..max. 0 or -1. */
+/* "90", "90s", "15m", "1h", "7d" → seconds, 1..max. 0 or -1. */
 int args_duration(const char *text, unsigned max, unsigned *ret);
 
 #endif

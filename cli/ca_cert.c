@@ -29,14 +29,25 @@ static X509 *parse(struct slice pem, struct err *err)
     return x;
 }
 
-static int read_cert(int fd, struct ca_cert *ret, struct err *err)
+static int read_cert(int fd, const char *path, X509 **ret, struct err *err)
 {
     char text[CA_FILE_MAX];
     ssize_t n = pread(fd, text, sizeof text, 0);
     if (n < 0)
-        return err_sys(err, "reading %s", ret->path);
-    ret->cert = parse((struct slice){text, (size_t)n}, err);
-    return ret->cert ? 0 : err_wrap(err, "%s", ret->path);
+        return err_sys(err, "reading %s", path);
+    *ret = parse((struct slice){text, (size_t)n}, err);
+    return *ret ? 0 : err_wrap(err, "%s", path);
+}
+
+static int read_next(const struct ca_files *f, struct ca_cert *ret, struct err *err)
+{
+    if (f->next_fd < 0)
+        return 0;
+    ret->next_path = strdup(f->next_path);
+    ret->since = f->since;
+    ret->until = f->until;
+    return ret->next_path ? read_cert(f->next_fd, f->next_path, &ret->next, err)
+                          : err_set(err, ERR_INTERNAL, "out of memory");
 }
 
 /* The signer's W_READY or W_FAILED. */
@@ -63,14 +74,14 @@ static int wait_ready(int fd, struct ca_cert *ret, struct err *err)
 }
 
 /* Tell it to make the CA, and hear what became of it. */
-static int instruct(int fd, const struct ca_files *f, struct ca_cert *ret, struct err *err)
+static int instruct(int fd, int key_fd, int cert_fd, struct ca_cert *ret, struct err *err)
 {
     struct msg m;
     msg_init(&m, W_INIT);
     msg_put_u8(&m, 1);
     msg_put_u32(&m, MINT_DAYS_MAX);
-    msg_put_fd_dup(&m, f->key_fd);
-    msg_put_fd_dup(&m, f->cert_fd);
+    msg_put_fd_dup(&m, key_fd);
+    msg_put_fd_dup(&m, cert_fd);
     int r =
         msg_send(fd, &m) == 0 ? wait_ready(fd, ret, err) : err_sys(err, "talking to the signer");
     msg_done(&m);
@@ -79,7 +90,7 @@ static int instruct(int fd, const struct ca_files *f, struct ca_cert *ret, struc
 }
 
 /* A signer of our own, for as long as it takes. */
-static int make(const struct ca_files *f, struct ca_cert *ret, struct err *err)
+int ca_cert_make(int key_fd, int cert_fd, struct ca_cert *ret, struct err *err)
 {
     int fds[2], status;
     pid_t pid;
@@ -89,7 +100,7 @@ static int make(const struct ca_files *f, struct ca_cert *ret, struct err *err)
     bool started = r == 0;
     close(fds[1]);
     if (started)
-        r = instruct(fds[0], f, ret, err);
+        r = instruct(fds[0], key_fd, cert_fd, ret, err);
     close(fds[0]); /* its end is the signer's end */
     while (started && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         continue;
@@ -105,8 +116,10 @@ int ca_cert_open(const struct config *c, struct ca_cert *ret, struct err *err)
         return -1;
     got.path = strdup(f.cert_path);
     int r = got.path == NULL ? err_set(err, ERR_INTERNAL, "out of memory")
-            : f.create       ? make(&f, &got, err)
-                             : read_cert(f.cert_fd, &got, err);
+            : f.create       ? ca_cert_make(f.key_fd, f.cert_fd, &got, err)
+                             : read_cert(f.cert_fd, got.path, &got.cert, err);
+    if (r == 0)
+        r = read_next(&f, &got, err);
     ca_files_close(&f);
     if (r < 0) {
         ca_cert_clear(&got);
@@ -119,6 +132,8 @@ int ca_cert_open(const struct config *c, struct ca_cert *ret, struct err *err)
 void ca_cert_clear(struct ca_cert *c)
 {
     X509_free(c->cert);
+    X509_free(c->next);
     free(c->path);
+    free(c->next_path);
     *c = (struct ca_cert){0};
 }

@@ -1,4 +1,4 @@
-/* durward ca show|export: the certificate authority that sandboxes trust. */
+/* durward ca show|export|rotate: the certificate authority that sandboxes trust. */
 #include "ca_cert.h"
 #include "commands.h"
 #include "out.h"
@@ -16,7 +16,6 @@ enum { OPT_PEM = 256, OPT_DER };
 
 static int run_show(int argc, char **argv);
 static int run_export(int argc, char **argv);
-static int run_rotate(int argc, char **argv);
 
 static const struct arg_option show_options[] = {
     {'c', "config", "FILE", "the configuration (default: the first that exists)"},
@@ -38,27 +37,20 @@ const struct command ca_verbs[] = {
     {"ca export", "[-c FILE] [--pem|--der] [FILE]",
      "Write the certificate (never the key) to FILE or to standard output.", export_options,
      "For clients outside of a local sandbox that are to trust the proxy.\n", run_export},
-    {"ca rotate", "", "Replace the certificate authority.", no_options, NULL, run_rotate},
+    {"ca rotate", "[-c FILE] [--overlap TIME|--now]",
+     "Replace the certificate authority, with a time in which both are trusted.", ca_rotate_options,
+     "During the overlap (7d unless given) the old one goes on signing while 'ca export', new and\n"
+     "running sandboxes and new identities hold both. At its end the new one signs and the old\n"
+     "key is destroyed. --now does without, or ends an overlap under way at once.\n",
+     ca_rotate},
     {0},
 };
-
-/* The configuration where there is one; a missing one is no error unless -c names it. */
-static int load_config(const char *file, struct config **ret, struct err *err)
-{
-    char *found = file ? NULL : config_find(NULL);
-    *ret = NULL;
-    if (file == NULL && found == NULL)
-        return 0;
-    free(found);
-    *ret = settings_load(file, err);
-    return *ret ? 0 : -1;
-}
 
 static int open_cert(const char *file, struct ca_cert *ret)
 {
     struct err err = {0};
     struct config *c;
-    int r = load_config(file, &c, &err);
+    int r = settings_load_if_any(file, &c, &err);
     if (r == 0)
         r = ca_cert_open(c, ret, &err);
     config_unref(c);
@@ -100,27 +92,74 @@ static void subject_text(X509 *x, char *to, size_t size)
     BIO_free(bio);
 }
 
-static int show(const struct ca_cert *ca, bool json)
+static json_t *cert_json(X509 *x, const char *path)
 {
     char sum[3 * 32], from[32], to[32], subject[512];
-    fingerprint(ca->cert, sum);
-    time_text(X509_get0_notBefore(ca->cert), from, sizeof from);
-    time_text(X509_get0_notAfter(ca->cert), to, sizeof to);
-    subject_text(ca->cert, subject, sizeof subject);
-    if (json)
-        return out_json(json_pack("{s:s, s:s, s:s, s:s, s:s}", "subject", subject,
-                                  "fingerprint_sha256", sum, "not_before", from, "not_after", to,
-                                  "path", ca->path));
+    fingerprint(x, sum);
+    time_text(X509_get0_notBefore(x), from, sizeof from);
+    time_text(X509_get0_notAfter(x), to, sizeof to);
+    subject_text(x, subject, sizeof subject);
+    return json_pack("{s:s, s:s, s:s, s:s, s:s}", "subject", subject, "fingerprint_sha256", sum,
+                     "not_before", from, "not_after", to, "path", path);
+}
+
+static const char *field(const json_t *cert, const char *name)
+{
+    return json_string_value(json_object_get(cert, name));
+}
+
+static void print_cert(const json_t *cert)
+{
     printf("subject      %s\nfingerprint  sha256 %s\nvalid        %s to %s\ncertificate  %s\n",
-           subject, sum, from, to, ca->path);
+           field(cert, "subject"), field(cert, "fingerprint_sha256"), field(cert, "not_before"),
+           field(cert, "not_after"), field(cert, "path"));
+}
+
+static void unix_text(int64_t at, char to[32])
+{
+    ASN1_TIME *t = ASN1_TIME_set(NULL, (time_t)at);
+    time_text(t, to, 32);
+    ASN1_TIME_free(t);
+}
+
+static int show(const struct ca_cert *ca, bool json)
+{
+    char since[32], until[32];
+    json_t *j = cert_json(ca->cert, ca->path), *next = NULL;
+    if (j && ca->next) {
+        unix_text(ca->since, since);
+        unix_text(ca->until, until);
+        next = cert_json(ca->next, ca->next_path);
+        json_object_set_new(j, "signs_until", json_string(until));
+        json_object_set_new(next, "trusted_since", json_string(since));
+        json_object_set_new(next, "signs_from", json_string(until));
+        json_object_set_new(j, "next", next);
+    }
+    if (json || j == NULL)
+        return out_json(j);
+    print_cert(j);
+    if (next) {
+        printf("signs until  %s\n\nnext (trusted since %s, signs from %s)\n", until, since, until);
+        print_cert(next);
+    }
+    json_decref(j);
     return out_flush();
+}
+
+int ca_show(const char *file, bool json)
+{
+    struct ca_cert ca = {0};
+    int r = open_cert(file, &ca);
+    if (r == 0)
+        r = show(&ca, json);
+    ca_cert_clear(&ca);
+    return r < 0 ? EXIT_NO : EXIT_OK;
 }
 
 static int run_show(int argc, char **argv)
 {
     struct args a = {.cmd = &ca_verbs[0], .argc = argc, .argv = argv};
     const char *file = NULL;
-    struct ca_cert ca = {0};
     int id;
     while ((id = args_next(&a)) >= 0)
         file = a.value;
@@ -128,19 +167,18 @@ static int run_show(int argc, char **argv)
         return a.exit_code;
     if (a.next < argc)
         return args_usage(a.cmd, "unexpected argument %s", argv[a.next]);
-    int r = open_cert(file, &ca);
-    if (r == 0)
-        r = show(&ca, a.json);
-    ca_cert_clear(&ca);
-    return r < 0 ? EXIT_NO : EXIT_OK;
+    return ca_show(file, a.json);
 }
 
-static int put_cert(FILE *f, X509 *x, bool der)
+static int put_cert(FILE *f, const struct ca_cert *ca, bool der)
 {
-    return (der ? i2d_X509_fp(f, x) : PEM_write_X509(f, x)) == 1 ? 0 : -1;
+    if (der)
+        return i2d_X509_fp(f, ca->cert) == 1 ? 0 : -1;
+    return PEM_write_X509(f, ca->cert) == 1 && (!ca->next || PEM_write_X509(f, ca->next) == 1) ? 0
+                                                                                               : -1;
 }
 
-static int export_to(const char *path, X509 *x, bool der)
+static int export_to(const char *path, const struct ca_cert *x, bool der)
 {
     if (path == NULL || strcmp(path, "-") == 0) {
         if (put_cert(stdout, x, der) == 0)
@@ -182,32 +220,24 @@ static int run_export(int argc, char **argv)
     if (a.json)
         return args_usage(a.cmd, "a certificate is not JSON; see 'durward ca show --json'");
     int r = open_cert(file, &ca);
+    if (r == 0 && der && ca.next) {
+        out_error("a rotation is under way, and two certificates do not fit into DER: use --pem");
+        r = -1;
+    }
     if (r == 0)
-        r = export_to(a.next < argc ? argv[a.next] : NULL, ca.cert, der);
+        r = export_to(a.next < argc ? argv[a.next] : NULL, &ca, der);
     ca_cert_clear(&ca);
     return r < 0 ? EXIT_NO : EXIT_OK;
 }
 
-static int run_rotate(int argc, char **argv)
-{
-    struct args a = {.cmd = &ca_verbs[2], .argc = argc, .argv = argv};
-    if (args_next(&a) == ARGS_STOP)
-        return a.exit_code;
-    out_error("'ca rotate' is not built yet (planned); until then end every sandbox, stop the "
-              "daemon, and remove the certificate that 'durward ca show' names and the key beside "
-              "it: the next start makes new ones");
-    return EXIT_USAGE;
-}
-
 int cmd_ca(int argc, char **argv)
 {
-    static const struct command self = {
-        "ca",
-        "show|export [OPTION...]",
-        "Show or export the certificate authority.",
-        no_options,
-        "'durward ca show --help' and 'durward ca export --help' tell more.\n",
-        cmd_ca};
+    static const struct command self = {"ca",
+                                        "show|export|rotate [OPTION...]",
+                                        "Show, export or replace the certificate authority.",
+                                        no_options,
+                                        "'durward ca show --help' and so on tell more.\n",
+                                        cmd_ca};
     struct args a = {.cmd = &self, .argc = argc, .argv = argv, .in_order = true};
     for (size_t i = 0; argc > 1 && ca_verbs[i].name; i++)
         if (strcmp(argv[1], strchr(ca_verbs[i].name, ' ') + 1) == 0)
@@ -215,6 +245,6 @@ int cmd_ca(int argc, char **argv)
     if (args_next(&a) == ARGS_STOP)
         return a.exit_code;
     if (a.next == argc)
-        return args_usage(&self, "show or export?");
+        return args_usage(&self, "show, export or rotate?");
     return args_usage(&self, "there is no 'ca %s'", argv[a.next]);
 }

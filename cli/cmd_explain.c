@@ -5,6 +5,7 @@
 
 #include "commands.h"
 #include "config.h"
+#include "new_secret.h"
 #include "out.h"
 #include "question.h"
 #include "settings.h"
@@ -37,6 +38,14 @@ static json_t *captures(const struct rule *rule)
     for (size_t i = 0; rule && i < rule->n_captures; i++)
         json_object_set_new(all, rule->captures[i].path, json_string(rule->captures[i].secret));
     return all;
+}
+
+/* A secret that the origin makes and that no capture takes: the sandbox would have it. */
+static const char *uncaptured(const struct rule *rule, const struct question *q)
+{
+    if (rule == NULL || rule->tunnel || rule->n_captures > 0)
+        return NULL;
+    return new_secret_in(q->method, slice_str(q->authority.host), q->path);
 }
 
 /* What else has to be right: asked of the body, or counted; and what may pass beyond it. */
@@ -90,6 +99,8 @@ static int print_answer(const struct answer *w, const struct question *q, const 
                               captures(w->rule), "authority", at, "why", w->why);
         if (w->verdict != VERDICT_DENY && w->rule)
             put_more(v, w->rule, policy_budget(p));
+        if (w->verdict != VERDICT_DENY && uncaptured(w->rule, q))
+            json_object_set_new(v, "uncaptured", json_string(uncaptured(w->rule, q)));
         return out_json(v) < 0 ? EXIT_NO : EXIT_OK;
     }
     out_coloured(stdout,
@@ -110,6 +121,9 @@ static int print_answer(const struct answer *w, const struct question *q, const 
     for (size_t i = 0; w->rule && i < w->rule->n_captures; i++)
         printf("  captures:   %s of the reply, as %s\n", w->rule->captures[i].path,
                w->rule->captures[i].secret);
+    if (w->verdict != VERDICT_DENY && uncaptured(w->rule, q))
+        printf("  uncaptured: the reply may hold %s; without `capture` the sandbox gets it\n",
+               uncaptured(w->rule, q));
     if (w->verdict != VERDICT_DENY && w->rule)
         print_more(w->rule, policy_budget(p));
     printf("  why:        %s (%s)\n", w->why, w->code);

@@ -111,10 +111,14 @@ const struct command sandbox_verbs[] = {
     [RESUME] = {"sandbox resume", "ID", "Let a paused or stopped sandbox run again.", no_options,
                 NULL, run_resume},
     [SNAPSHOT] =
-        {"sandbox snapshot", "[--reuse] ID NAME | ls | rm NAME...",
+        {"sandbox snapshot",
+         "[--reuse] ID NAME | ls | rm NAME... | export NAME | import [NAME] FILE",
          "Keep a copy of a sandbox's files, by name.", sandbox_snapshot_options,
          "Of one that runs, each file is as it is just then. 'create --snapshot NAME' makes a\n"
-         "sandbox of it, 'restore ID NAME' puts it in place of a sandbox's files.\n",
+         "sandbox of it, 'restore ID NAME' puts it in place of a sandbox's files. 'export NAME'\n"
+         "writes an archive (NAME.tar, or -o FILE), 'import [NAME] FILE' makes a snapshot of such\n"
+         "a one (FILE - is standard input; the name is the file's without .tar) where its image\n"
+         "is known. The archive holds whatever the sandbox's files hold.\n",
          verb_snapshot},
     [RESTORE] = {"sandbox restore", "ID NAME", "Put a snapshot's files in place of a sandbox's.",
                  no_options, "What runs in it is ended; it runs again if it ran.\n", verb_restore},

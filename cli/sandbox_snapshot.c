@@ -9,6 +9,7 @@ enum { OPT_REUSE = 256 };
 
 const struct arg_option sandbox_snapshot_options[] = {
     {OPT_REUSE, "reuse", NULL, "take the one of this name if there is one"},
+    {'o', "output", "FILE", "of export: write to this file (- is standard output)"},
     {0},
 };
 
@@ -99,12 +100,17 @@ int verb_snapshot(int argc, char **argv)
 {
     struct args a = {.cmd = self("sandbox snapshot"), .argc = argc, .argv = argv};
     bool reuse = false;
+    const char *file = NULL;
     int id, code = EXIT_OK;
     while ((id = args_next(&a)) != ARGS_END) {
         if (id == ARGS_STOP)
             return a.exit_code;
-        reuse = true;
+        if (id == 'o')
+            file = a.value;
+        else
+            reuse = true;
     }
+    int n = argc - a.next;
     const char *first = a.next < argc ? argv[a.next] : "";
     if (strcmp(first, "ls") == 0 && a.next + 1 == argc)
         return list(&a);
@@ -114,8 +120,12 @@ int verb_snapshot(int argc, char **argv)
                 code = EXIT_NO;
         return code;
     }
-    if (a.next + 2 != argc)
-        return args_usage(a.cmd, "a sandbox's id and a name, ls, or rm and names?");
+    if (strcmp(first, "export") == 0 && n == 2)
+        return snapshot_export_verb(&a, argv[a.next + 1], file);
+    if (strcmp(first, "import") == 0 && (n == 2 || n == 3))
+        return snapshot_import_verb(&a, n == 3 ? argv[a.next + 1] : NULL, argv[argc - 1]);
+    if (n != 2)
+        return args_usage(a.cmd, "a sandbox's id and a name, ls, export, import, or rm and names?");
     return make(&a, first, argv[a.next + 1], reuse);
 }
 

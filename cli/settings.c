@@ -42,3 +42,14 @@ const char *settings_policy(const struct config *c, const char *name, struct err
         err_set(err, ERR_UNREADY, "there is no policy '%s'; there are: %s", name, known);
     return NULL;
 }
+
+int settings_load_if_any(const char *file, struct config **ret, struct err *err)
+{
+    char *found = file ? NULL : config_find(NULL);
+    *ret = NULL;
+    if (file == NULL && found == NULL)
+        return 0;
+    free(found);
+    *ret = settings_load(file, err);
+    return *ret ? 0 : -1;
+}

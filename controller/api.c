@@ -115,6 +115,7 @@ struct api *api_new(struct controller *c, int listen_fd, struct err *err)
     STAILQ_INIT(&a->metrics);
     STAILQ_INIT(&a->verify);
     LIST_INIT(&a->streams);
+    LIST_INIT(&a->passages);
     a->feed = feed_new(a);
     a->bearers = bearers_load(c->registry, err);
     a->http = a->feed && a->bearers ? evhttp_new(c->base) : NULL;
@@ -161,6 +162,7 @@ void api_free(struct api *a)
     drop_waits(&a->verify);
     while (!LIST_EMPTY(&a->streams))
         stream_drop(LIST_FIRST(&a->streams));
+    passages_free(a);
     feed_free(a->feed);
     console_free(a->console);
     door_free(a->tls);

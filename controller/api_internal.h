@@ -44,6 +44,7 @@ struct api {
     struct feed *feed;           /* the audit log as it is written, for those who watch */
     struct console *console;     /* NULL: no such listener */
     LIST_HEAD(, stream) streams;
+    LIST_HEAD(, passage) passages; /* archives on their way */
 };
 
 extern const char api_document[]; /* doc/openapi.json */
@@ -69,6 +70,7 @@ const char *feed_key(const struct feed *f);
 /* Answers, at once or later. */
 void api_route(struct api *a, struct evhttp_request *req, enum api_door door);
 struct feed *feed_new(struct api *a);
+void passages_free(struct api *a);    /* streams are dropped before */
 void feed_free(struct feed *f);       /* NULL is fine; streams are dropped before */
 void console_free(struct console *c); /* NULL is fine */
 /* Without a policy: the only one there is. NULL with err. */
@@ -155,6 +157,8 @@ HANDLER(api_snapshot);
 HANDLER(api_snapshots);
 HANDLER(api_snapshot_show);
 HANDLER(api_snapshot_delete);
+HANDLER(api_export);
+HANDLER(api_import);
 HANDLER_IN(api_execs);
 HANDLER_IN(api_exec);
 HANDLER_IN(api_cancel);

@@ -57,6 +57,8 @@ static const struct route routes[] = {
     {GET, "/v1/snapshots", "", SCOPE_READ, api_snapshots, NULL},
     {GET, "/v1/snapshots/{}", "", SCOPE_READ, api_snapshot_show, NULL},
     {DELETE, "/v1/snapshots/{}", "", SCOPE_SANDBOXES, api_snapshot_delete, NULL},
+    {POST, "/v1/snapshots/{}/export", "", SCOPE_EXEC, api_export, NULL},
+    {POST, "/v1/snapshots/{}/import", "", SCOPE_SANDBOXES | SCOPE_WIDE, api_import, NULL},
     {POST, "/v1/sandboxes/{}/fork", "", SCOPE_SANDBOXES, NULL, api_fork},
     {POST, "/v1/sandboxes/{}/restore", "", SCOPE_SANDBOXES, NULL, api_restore},
     {POST, "/v1/sandboxes/{}/pause", "", SCOPE_SANDBOXES, NULL, api_pause},

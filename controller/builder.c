@@ -51,7 +51,8 @@ struct builder {
     struct ipc *parent;
     struct sandbox_seccomp filter;
     struct stage_parts parts; /* state_dir NULL until W_INIT */
-    char *state_dir, *trust_dir, *init_path;
+    char *state_dir, *init_path;
+    char trust_dir[PLAN_PATH_MAX + 1]; /* may change; what is being built has a copy */
     LIST_HEAD(, asker) askers;
     LIST_HEAD(, site) sites;
     struct chores *chores; /* NULL until W_INIT */
@@ -73,11 +74,9 @@ static void plan_sweep(struct builder *b)
         evtimer_add(b->sweeper, &after[b->swept]);
 }
 
-static void on_sweep(evutil_socket_t fd, short what, void *arg)
+static void on_sweep(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct builder *b = arg;
-    (void)fd;
-    (void)what;
     cgroup_sweep();
     b->swept++;
     plan_sweep(b);
@@ -287,8 +286,11 @@ static int on_layer(struct asker *a, struct msg *m)
     uint32_t req;
     uint8_t op;
     if (msg_get_u32(m, &req) < 0 || msg_get_u8(m, &op) < 0 || op == 0 || op >= LAYER_SWEEP ||
-        msg_get_str(m, from, sizeof from) < 0 || msg_get_str(m, to, sizeof to) < 0 ||
-        msg_end(m) < 0)
+        msg_get_str(m, from, sizeof from) < 0 || msg_get_str(m, to, sizeof to) < 0)
+        return -1;
+    if (layer_streams((enum layer_op)op))
+        return chores_read(a->builder->chores, a, req, (enum layer_op)op, from, to, m);
+    if (msg_end(m) < 0)
         return -1;
     bool removes = op == LAYER_REMOVE || op == LAYER_REMOVE_SNAPSHOT;
     if (!shape_name_ok(from) || (removes ? to[0] != '\0' : !shape_name_ok(to)))
@@ -297,7 +299,7 @@ static int on_layer(struct asker *a, struct msg *m)
     if (written && find(a->builder, written))
         tell_layered(a, req, LAYER_FAILED, "the sandbox is running");
     else
-        chores_start(a->builder->chores, a, req, (enum layer_op)op, from, to);
+        chores_start(a->builder->chores, a, req, (enum layer_op)op, from, to, NULL);
     return 0;
 }
 
@@ -459,7 +461,8 @@ static int get_string(struct msg *m, char **to)
 static int on_start(struct builder *b, struct msg *m)
 {
     struct msg ready;
-    if (b->state_dir || get_string(m, &b->state_dir) < 0 || get_string(m, &b->trust_dir) < 0 ||
+    if (b->state_dir || get_string(m, &b->state_dir) < 0 ||
+        msg_get_str(m, b->trust_dir, sizeof b->trust_dir) < 0 || b->trust_dir[0] != '/' ||
         get_string(m, &b->init_path) < 0 || msg_end(m) < 0)
         return -1;
     b->parts.state_dir = b->state_dir;
@@ -487,6 +490,15 @@ static int on_consent(struct builder *b, struct msg *m)
     return 0; /* else it ended meanwhile */
 }
 
+/* For sandboxes that are built from now on. The rest is the controller's. */
+static int on_trust(struct builder *b, struct msg *m)
+{
+    struct slice pem;
+    if (msg_get_slice(m, IPC_MSG_MAX, &pem) < 0)
+        return -1;
+    return msg_get_str(m, b->trust_dir, sizeof b->trust_dir) < 0 || b->trust_dir[0] != '/' ? -1 : 0;
+}
+
 static int on_parent(struct ipc *ch, struct msg *m, void *arg)
 {
     struct builder *b = arg;
@@ -500,6 +512,8 @@ static int on_parent(struct ipc *ch, struct msg *m, void *arg)
         return on_peer_gone(b, m);
     case W_LISTENERS_OK:
         return on_consent(b, m);
+    case W_TRUST:
+        return on_trust(b, m);
     default:
         return -1;
     }
@@ -566,7 +580,6 @@ static void release(struct builder *b)
         close(b->parts.init);
     sandbox_seccomp_free(&b->filter);
     free(b->state_dir);
-    free(b->trust_dir);
     free(b->init_path);
 }
 

@@ -2,12 +2,14 @@
 
 #include <stdlib.h>
 #include <sys/queue.h>
+#include <unistd.h>
 
 #include "errand.h"
 #include "proc.h"
+#include "shape.h"
 
 enum {
-    CHORES_MAX = 8,
+    CHORES_MAX = 12,
     FORGOTTEN_MAX = 64, /* layers without a name that wait for the next sweep */
     LAST_MS = 5000,     /* for what is being swept at our end */
 };
@@ -89,7 +91,7 @@ static void on_errand(void *arg, enum layer_result result, const char *text)
 }
 
 static int start(struct chores *all, void *asker, uint32_t req, enum layer_op op, const char *from,
-                 const char *to)
+                 const char *to, const struct layer_stream *stream)
 {
     struct chore *c = calloc(1, sizeof *c);
     if (c == NULL)
@@ -97,7 +99,7 @@ static int start(struct chores *all, void *asker, uint32_t req, enum layer_op op
     c->chores = all;
     c->asker = asker;
     c->req = req;
-    c->errand = errand_start(all->base, all->state_dir, op, from, to, on_errand, c);
+    c->errand = errand_start(all->base, all->state_dir, op, from, to, stream, on_errand, c);
     if (c->errand == NULL) {
         free(c);
         return -1;
@@ -108,7 +110,7 @@ static int start(struct chores *all, void *asker, uint32_t req, enum layer_op op
 }
 
 void chores_start(struct chores *c, void *asker, uint32_t req, enum layer_op op, const char *from,
-                  const char *to)
+                  const char *to, const struct layer_stream *stream)
 {
     bool removes = op == LAYER_REMOVE || op == LAYER_REMOVE_SNAPSHOT;
     if (removes && c->forgotten < FORGOTTEN_MAX &&
@@ -118,15 +120,34 @@ void chores_start(struct chores *c, void *asker, uint32_t req, enum layer_op op,
         c->tell(asker, req, LAYER_DONE, "");
         return;
     }
-    if (c->n >= CHORES_MAX || start(c, asker, req, op, from, to) < 0)
+    if (c->n >= CHORES_MAX || start(c, asker, req, op, from, to, stream) < 0)
         c->tell(asker, req, LAYER_FAILED, "too much is being copied already");
+}
+
+int chores_read(struct chores *c, void *asker, uint32_t req, enum layer_op op, const char *from,
+                const char *to, struct msg *m)
+{
+    struct layer_stream s;
+    uint32_t uid, gid;
+    bool out = op == LAYER_EXPORT;
+    if (!shape_name_ok(out ? from : to) || (out ? to : from)[0] != '\0' ||
+        msg_get_str(m, s.about, sizeof s.about) < 0 || msg_get_u32(m, &uid) < 0 ||
+        msg_get_u32(m, &gid) < 0 || msg_get_fd(m, &s.fd) < 0)
+        return -1;
+    s.uid = uid;
+    s.gid = gid;
+    int r = msg_end(m);
+    if (r == 0)
+        chores_start(c, asker, req, op, from, to, &s);
+    close(s.fd); /* the errand has its own */
+    return r;
 }
 
 void chores_sweep(struct chores *c)
 {
     if (c->sweeping)
         return; /* another follows it */
-    if (start(c, NULL, 0, LAYER_SWEEP, "", "") < 0)
+    if (start(c, NULL, 0, LAYER_SWEEP, "", "", NULL) < 0)
         return; /* the next one finds it */
     c->sweeping = true;
     c->forgotten = 0;

@@ -43,7 +43,8 @@ void controller_record(struct controller *c, const char *target, const char *wha
 void controller_note(struct controller *c, const char *target, const char *what, const char *detail)
 {
     controller_record(c, target, what, detail);
-    happenings_add(c->happenings, target, what, detail);
+    if (target[0] != '\0') /* /v1/events tells of sandboxes */
+        happenings_add(c->happenings, target, what, detail);
 }
 
 static void on_sandbox_event(void *arg, const struct sandbox *s, const char *what,
@@ -245,6 +246,25 @@ static int on_policy(struct controller *c, struct msg *m)
     return 0;
 }
 
+/* What clients elsewhere are told from now on; what became of the CA is recorded. */
+static int on_trust(struct controller *c, struct msg *m)
+{
+    struct slice pem;
+    char dir[sizeof c->trust_outside], event[64], detail[512];
+    if (msg_get_slice(m, CA_PEM_MAX, &pem) < 0 || msg_get_str(m, dir, sizeof dir) < 0 ||
+        msg_get_str(m, event, sizeof event) < 0 || msg_get_str(m, detail, sizeof detail) < 0 ||
+        msg_end(m) < 0)
+        return -1;
+    char *copy = slice_dup(pem);
+    if (copy == NULL)
+        return -1;
+    free(c->ca_pem);
+    c->ca_pem = copy;
+    memcpy(c->trust_outside, dir, sizeof dir);
+    controller_record(c, "ca", event, detail);
+    return 0;
+}
+
 static int on_parent(struct ipc *ch UNUSED, struct msg *m, void *arg)
 {
     struct controller *c = arg;
@@ -257,6 +277,8 @@ static int on_parent(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_policy(c, m);
     case W_STORE_STATE:
         return on_store_state(c, m);
+    case W_TRUST:
+        return on_trust(c, m);
     case W_PORT_OPENED:
         return publications_message(c, m);
     case W_ACT:

@@ -29,7 +29,7 @@ struct copy {
 };
 
 /* What names the lower layer's inodes means nothing in another place. */
-static bool wanted(const char *name)
+bool copy_tree_keeps(const char *name)
 {
     static const char *const not_these[] = {"user.overlay.origin", "user.overlay.uuid",
                                             "user.overlay.impure", "user.overlay.nlink"};
@@ -45,7 +45,7 @@ static int copy_attributes(int from, int to, const struct stat *st, struct err *
     struct timespec times[2] = {st->st_atim, st->st_mtim};
     ssize_t n = flistxattr(from, names, sizeof names);
     for (char *name = names; n > 0 && name < names + n; name += strlen(name) + 1) {
-        if (!wanted(name))
+        if (!copy_tree_keeps(name))
             continue;
         ssize_t v = fgetxattr(from, name, value, sizeof value);
         if (v < 0 || fsetxattr(to, name, value, (size_t)v, 0) < 0)
@@ -56,20 +56,41 @@ static int copy_attributes(int from, int to, const struct stat *st, struct err *
     return 0;
 }
 
-static int copy_data(int from, int to)
+/* n bytes from where both descriptors stand. */
+static int copy_bytes(int from, int to, off_t n)
 {
     char room[65536];
-    ssize_t n;
+    while (n > 0) {
+        size_t most = n < 1 << 30 ? (size_t)n : 1 << 30;
+        ssize_t got = copy_file_range(from, NULL, to, NULL, most, 0);
+        if (got < 0) {
+            got = read(from, room, most < sizeof room ? most : sizeof room);
+            if (got > 0 && write(to, room, (size_t)got) != got)
+                return -1;
+        }
+        if (got <= 0)
+            return (int)got; /* it has become shorter */
+        n -= got;
+    }
+    return 0;
+}
+
+/* Holes stay holes. */
+static int copy_data(int from, int to, off_t size)
+{
+    off_t hole = 0;
     if (ioctl(to, FICLONE, from) == 0)
         return 0;
-    while ((n = copy_file_range(from, NULL, to, NULL, 1 << 30, 0)) > 0)
-        ;
-    if (n == 0)
-        return 0;
-    while ((n = read(from, room, sizeof room)) > 0)
-        if (write(to, room, (size_t)n) != n)
+    while (hole < size) {
+        off_t data = lseek(from, hole, SEEK_DATA);
+        if (data < 0 || data >= size)
+            return data < 0 && errno != ENXIO ? -1 : ftruncate(to, size);
+        hole = lseek(from, data, SEEK_HOLE);
+        if (hole < 0 || lseek(from, data, SEEK_SET) < 0 || lseek(to, data, SEEK_SET) < 0 ||
+            copy_bytes(from, to, hole - data) < 0)
             return -1;
-    return n < 0 ? -1 : 0;
+    }
+    return 0;
 }
 
 /* A further name of what was copied already: 1 made, 0 it is the first, -1 failed. */
@@ -109,7 +130,7 @@ static int copy_file(struct copy *c, int from, const struct stat *st, int to, co
         return 0; /* gone meanwhile */
     int out =
         in < 0 ? -1 : openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (out < 0 || copy_data(in, out) < 0)
+    if (out < 0 || copy_data(in, out, st->st_size) < 0)
         r = err_sys(err, "%.200s", name);
     else
         r = copy_attributes(in, out, st, err);

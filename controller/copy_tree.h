@@ -6,6 +6,9 @@
 
 #include "err.h"
 
+/* Is this attribute copied? */
+bool copy_tree_keeps(const char *name);
+
 /* Both are directories, `to` is empty. A tree that is written to meanwhile is copied as found. */
 int copy_tree(int from, int to, struct err *err);
 

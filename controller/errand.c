@@ -50,8 +50,9 @@ static void on_report(evutil_socket_t fd, short what, void *arg)
 }
 
 static NORETURN void child(int say, const char *state_dir, enum layer_op op, const char *from,
-                           const char *to)
+                           const char *to, const struct layer_stream *stream)
 {
+    struct layer_stream own = stream ? *stream : (struct layer_stream){.fd = -1};
     struct report r = {LAYER_FAILED, ""};
     struct err err = {0};
     sigset_t empty;
@@ -60,13 +61,13 @@ static NORETURN void child(int say, const char *state_dir, enum layer_op op, con
         signal(sig, SIG_DFL);
     sigprocmask(SIG_SETMASK, &empty, NULL);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0)
-        r.result = layer_work(state_dir, op, from, to, &err);
-    snprintf(r.text, sizeof r.text, "%.500s", err.text);
+        r.result = layer_work(state_dir, op, from, to, &own, &err);
+    snprintf(r.text, sizeof r.text, "%.511s", r.result == LAYER_DONE ? own.about : err.text);
     _exit(write(say, &r, sizeof r) == sizeof r ? 0 : 1);
 }
 
 struct errand *errand_start(struct event_base *base, const char *state_dir, enum layer_op op,
-                            const char *from, const char *to,
+                            const char *from, const char *to, const struct layer_stream *stream,
                             void (*done)(void *arg, enum layer_result result, const char *text),
                             void *arg)
 {
@@ -80,7 +81,7 @@ struct errand *errand_start(struct event_base *base, const char *state_dir, enum
     e->event = event_new(base, e->said, EV_READ, on_report, e);
     e->pid = e->event && event_add(e->event, NULL) == 0 ? fork() : -1;
     if (e->pid == 0)
-        child(pair[1], state_dir, op, from, to);
+        child(pair[1], state_dir, op, from, to, stream);
     close(pair[1]);
     if (e->pid > 0)
         return e;

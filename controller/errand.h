@@ -7,9 +7,10 @@
 struct event_base;
 struct errand;
 
-/* Starts it. done is called once, later; the errand is freed after it. NULL: it cannot be. */
+/* Starts it. stream: a copy is used. done is called once, later; the errand is freed after it.
+ * NULL: it cannot be. */
 struct errand *errand_start(struct event_base *base, const char *state_dir, enum layer_op op,
-                            const char *from, const char *to,
+                            const char *from, const char *to, const struct layer_stream *stream,
                             void (*done)(void *arg, enum layer_result result, const char *text),
                             void *arg);
 /* Kill and forget; done is not called. */

@@ -2,7 +2,8 @@
 
 #include "wire.h"
 
-int layer_ask(struct ipc *builder, uint32_t req, enum layer_op op, const char *from, const char *to)
+int layer_ask(struct ipc *builder, uint32_t req, enum layer_op op, const char *from, const char *to,
+              const struct layer_stream *stream)
 {
     struct msg m;
     if (builder == NULL)
@@ -12,6 +13,12 @@ int layer_ask(struct ipc *builder, uint32_t req, enum layer_op op, const char *f
     msg_put_u8(&m, (uint8_t)op);
     msg_put_str(&m, from);
     msg_put_str(&m, to);
+    if (stream) {
+        msg_put_str(&m, stream->about);
+        msg_put_u32(&m, stream->uid);
+        msg_put_u32(&m, stream->gid);
+        msg_put_fd(&m, stream->fd);
+    }
     return ipc_send(builder, &m);
 }
 

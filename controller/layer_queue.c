@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
+#include <unistd.h>
 
 #include "shape.h"
 
@@ -14,6 +15,7 @@ struct task {
     uint32_t req; /* 0 while it waits */
     enum layer_op op;
     bool freezes;
+    struct layer_stream *stream; /* of exports and imports: their own until it is asked */
     char from[SHAPE_NAME_MAX + 1], to[SHAPE_NAME_MAX + 1];
     layer_fn fn;
     void *arg;
@@ -34,6 +36,14 @@ struct layer_queue *layer_queue_new(void)
     return q;
 }
 
+static void task_free(struct task *t)
+{
+    if (t->stream)
+        close(t->stream->fd);
+    free(t->stream);
+    free(t);
+}
+
 void layer_queue_free(struct layer_queue *q)
 {
     struct task *t;
@@ -41,7 +51,7 @@ void layer_queue_free(struct layer_queue *q)
         return;
     while ((t = TAILQ_FIRST(&q->tasks)) != NULL) {
         TAILQ_REMOVE(&q->tasks, t, link);
-        free(t);
+        task_free(t);
     }
     free(q);
 }
@@ -60,16 +70,19 @@ static bool removes(enum layer_op op)
 
 static struct place reads(const struct task *t)
 {
-    if (removes(t->op))
+    if (removes(t->op) || t->op == LAYER_IMPORT)
         return (struct place){false, NULL};
-    return (struct place){t->op == LAYER_RESTORE || t->op == LAYER_REPLACE, t->from};
+    return (struct place){t->op == LAYER_RESTORE || t->op == LAYER_REPLACE || t->op == LAYER_EXPORT,
+                          t->from};
 }
 
 static struct place writes(const struct task *t)
 {
     if (removes(t->op))
         return (struct place){t->op == LAYER_REMOVE_SNAPSHOT, t->from};
-    return (struct place){t->op == LAYER_SNAPSHOT, t->to};
+    if (t->op == LAYER_EXPORT)
+        return (struct place){true, NULL};
+    return (struct place){t->op == LAYER_SNAPSHOT || t->op == LAYER_IMPORT, t->to};
 }
 
 static bool same(struct place a, struct place b)
@@ -105,13 +118,17 @@ static void start_all(struct layer_queue *q)
     struct task *t;
     TAILQ_FOREACH(t, &q->tasks, link)
     {
-        if (q->builder == NULL || q->running == RUNNING_MAX)
+        if (q->builder == NULL)
             return;
-        if (t->req || must_wait(q, t))
+        if (t->req || must_wait(q, t) || (!layer_streams(t->op) && q->running == RUNNING_MAX))
             continue;
+        struct layer_stream *stream = t->stream;
+        t->stream = NULL;
         t->req = next_number(q);
-        q->running++;
-        if (layer_ask(q->builder, t->req, t->op, t->from, t->to) < 0)
+        q->running += !layer_streams(t->op);
+        int r = layer_ask(q->builder, t->req, t->op, t->from, t->to, stream);
+        free(stream);
+        if (r < 0)
             return; /* its channel is about to close, which is heard of */
     }
 }
@@ -141,6 +158,24 @@ int layer_queue_add(struct layer_queue *q, enum layer_op op, const char *from, c
     return 0;
 }
 
+int layer_queue_archive(struct layer_queue *q, enum layer_op op, const char *name,
+                        const struct layer_stream *stream, layer_fn fn, void *arg)
+{
+    bool out = op == LAYER_EXPORT;
+    struct layer_stream *own = malloc(sizeof *own);
+    struct task *t = own ? add(q, out ? name : "", out ? "" : name, fn, arg) : NULL;
+    if (t == NULL) {
+        free(own);
+        close(stream->fd);
+        return -1;
+    }
+    *own = *stream;
+    t->op = op;
+    t->stream = own;
+    start_all(q);
+    return 0;
+}
+
 int layer_queue_freeze(struct layer_queue *q, const char *sandbox, bool frozen, layer_fn fn,
                        void *arg)
 {
@@ -163,9 +198,9 @@ static void finish(struct layer_queue *q, struct task *t, enum layer_result resu
 {
     struct task done = *t;
     TAILQ_REMOVE(&q->tasks, t, link);
-    if (!t->freezes)
+    if (!t->freezes && !layer_streams(t->op))
         q->running--;
-    free(t);
+    free(t); /* it was asked: it has no stream */
     done.fn(done.arg, result, text);
 }
 

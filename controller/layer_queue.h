@@ -19,6 +19,10 @@ void layer_queue_free(struct layer_queue *q);
 /* -1: out of memory. */
 int layer_queue_add(struct layer_queue *q, enum layer_op op, const char *from, const char *to,
                     layer_fn fn, void *arg) WUNUSED;
+/* LAYER_EXPORT and LAYER_IMPORT; the stream's fd is taken over in any case. Those that wait for
+ * somebody else's network keep no other task waiting but such of the same files. */
+int layer_queue_archive(struct layer_queue *q, enum layer_op op, const char *name,
+                        const struct layer_stream *stream, layer_fn fn, void *arg) WUNUSED;
 /* Pause a sandbox or let it go on; not queued. -1: there is no builder, or memory is out. */
 int layer_queue_freeze(struct layer_queue *q, const char *sandbox, bool frozen, layer_fn fn,
                        void *arg) WUNUSED;

@@ -4,16 +4,24 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "copy_tree.h"
 #include "idmap.h"
+#include "layer.h"
+#include "proc.h"
+#include "shape.h"
 #include "slice.h"
 #include "tree.h"
 
@@ -26,6 +34,9 @@ struct job {                /* one copy */
     int source, all, fresh; /* the layer; the directory that gets the new one; the new one */
     char fresh_name[NAME_MAX];
     struct idmap map;
+    struct layer_stream *stream; /* of an export or import */
+    uint64_t bytes;              /* that an import may have */
+    int say;                     /* in the namespace: where its end is told */
 };
 
 /* Whose the files are tells who we have to be. */
@@ -74,26 +85,90 @@ static int end_with(pid_t parent, struct err *err)
     return 0;
 }
 
-/* In a process that becomes the files' owner and does nothing else. */
-static int copy_as_owner(const struct job *j, struct err *err)
+static int make_parts(const struct job *j, struct err *err)
 {
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)
         if (make(j, parts[i], 0755, err) < 0 || make(j, work[i], 0700, err) < 0)
             return -1;
+    return 0;
+}
+
+static int open_parts(int dir, int fds[ARRAY_LEN(parts)], struct err *err)
+{
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        if ((fds[i] = openat(dir, parts[i], DIRECTORY)) < 0)
+            return err_sys(err, "%s", parts[i]);
+    return 0;
+}
+
+/* In a process that becomes the files' owner and does nothing else. */
+static int copy_as_owner(const struct job *j, struct err *err)
+{
     int in[ARRAY_LEN(parts)], out[ARRAY_LEN(parts)];
     pid_t parent = getppid();
-    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-        in[i] = openat(j->source, parts[i], DIRECTORY);
-        out[i] = openat(j->fresh, parts[i], DIRECTORY);
-        if (in[i] < 0 || out[i] < 0)
-            return err_sys(err, "%s", parts[i]);
-    }
+    if (make_parts(j, err) < 0 || open_parts(j->source, in, err) < 0 ||
+        open_parts(j->fresh, out, err) < 0)
+        return -1;
     if (idmap_become(&j->map, err) < 0 || end_with(parent, err) < 0)
         return -1;
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)
         if (copy_tree(in[i], out[i], err) < 0)
             return -1;
     return 0;
+}
+
+/* ---- archives ---- */
+
+static void close_but(const int *keep, size_t n)
+{
+    for (unsigned from = STDERR_FILENO + 1;;) {
+        unsigned next = UINT32_MAX;
+        for (size_t i = 0; i < n; i++)
+            if ((unsigned)keep[i] >= from && (unsigned)keep[i] < next)
+                next = (unsigned)keep[i];
+        if (next > from)
+            (void)close_range(from, next == UINT32_MAX ? next : next - 1, 0);
+        if (next == UINT32_MAX)
+            return;
+        from = next + 1;
+    }
+}
+
+/* Whoever reads a stranger's archive has no more than it needs. */
+static int settle(const struct job *j, pid_t parent, const int fds[ARRAY_LEN(parts)],
+                  struct err *err)
+{
+    enum { DATA_MAX = 1 << 30 };
+    struct rlimit data = {DATA_MAX, DATA_MAX};
+    const int keep[] = {j->say, j->stream->fd, fds[0], fds[1]};
+    if (idmap_become(&j->map, err) < 0 || end_with(parent, err) < 0)
+        return -1;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || proc_no_core() < 0 ||
+        (!SANITIZED && setrlimit(RLIMIT_DATA, &data) < 0)) /* a sanitizer's own needs more */
+        return err_sys(err, "cannot confine what reads the archive");
+    close_but(keep, ARRAY_LEN(keep));
+    signal(SIGPIPE, SIG_IGN);
+    umask(022);
+    return 0;
+}
+
+static int export_as_owner(const struct job *j, struct err *err)
+{
+    int in[ARRAY_LEN(parts)];
+    pid_t parent = getppid();
+    if (open_parts(j->source, in, err) < 0 || settle(j, parent, in, err) < 0)
+        return -1;
+    return layer_pack(j->stream->fd, j->stream->about, in, err);
+}
+
+static int import_as_owner(const struct job *j, struct err *err)
+{
+    int out[ARRAY_LEN(parts)];
+    pid_t parent = getppid();
+    if (make_parts(j, err) < 0 || open_parts(j->fresh, out, err) < 0 ||
+        settle(j, parent, out, err) < 0)
+        return -1;
+    return layer_lay_out(j->stream->fd, out, j->bytes, err);
 }
 
 static int in_namespace(const struct job *j, int (*fn)(const struct job *j, struct err *err),
@@ -105,11 +180,13 @@ static int in_namespace(const struct job *j, int (*fn)(const struct job *j, stru
         return err_sys(err, "pipe");
     pid_t self = getpid(), pid = fork();
     if (pid == 0) {
-        int r = idmap_enter(&j->map, 0, &why);
+        struct job own = *j;
+        own.say = say[1];
+        int r = idmap_enter(&j->map, j->stream ? CLONE_NEWNET | CLONE_NEWIPC : 0, &why);
         if (r == 0)
             r = end_with(self, &why);
         if (r == 0)
-            r = fn(j, &why);
+            r = fn(&own, &why);
         ssize_t said = write(say[1], &why, sizeof why);
         _exit(r == 0 && said == (ssize_t)sizeof why ? 0 : 1);
     }
@@ -299,21 +376,111 @@ static enum layer_result copy_to(const char *state_dir, int from_all, enum layer
     return r;
 }
 
-enum layer_result layer_work(const char *state_dir, enum layer_op op, const char *from,
-                             const char *to, struct err *err)
+static enum layer_result export_from(int all, const char *name, struct layer_stream *stream,
+                                     struct err *err)
 {
-    bool from_snapshot = op == LAYER_RESTORE || op == LAYER_REPLACE || op == LAYER_REMOVE_SNAPSHOT;
+    struct job j = {.all = all, .fresh = -1, .stream = stream};
+    j.source = openat(all, name, DIRECTORY);
+    if (j.source < 0)
+        return errno == ENOENT ? LAYER_ABSENT : (err_sys(err, "%s", name), LAYER_FAILED);
+    int r = find_owner(&j, err) < 0 ? -1 : in_namespace(&j, export_as_owner, err);
+    close(j.source);
+    stream->about[0] = '\0';
+    return r < 0 ? LAYER_FAILED : LAYER_DONE;
+}
+
+/* The image that the archive's files lie above, and so whose they are. */
+static int find_image(struct job *j, const char *state_dir, char image[SHAPE_NAME_MAX + 1],
+                      struct err *err)
+{
+    struct layer_stream *s = j->stream;
+    if (layer_read_about(s->fd, s->about, err) < 0)
+        return -1;
+    json_t *about = json_loads(s->about, JSON_REJECT_DUPLICATES, NULL);
+    const char *name = json_string_value(json_object_get(about, "image"));
+    const json_t *format = json_object_get(about, "format");
+    int r = 0;
+    if (!json_is_integer(format) || !name || !shape_name_ok(name))
+        r = err_set(err, ERR_PARSE, "the snapshot's description is malformed");
+    else if (json_integer_value(format) != LAYER_FORMAT)
+        r = err_set(err, ERR_PARSE, "the archive's format is %lld, and %d is what is read here",
+                    (long long)json_integer_value(format), LAYER_FORMAT);
+    else
+        snprintf(image, SHAPE_NAME_MAX + 1, "%s", name);
+    json_decref(about);
+    bool host = r == 0 && strcmp(image, "host") == 0;
+    int fd = r < 0 || host ? -1 : layer_image(state_dir, image, err);
+    if (fd >= 0)
+        close(fd);
+    if (host)
+        idmap_same(&j->map, s->uid, s->gid);
+    else
+        idmap_root(&j->map);
+    return r < 0 || (!host && fd < 0) ? -1 : 0;
+}
+
+static int lay_out(struct job *j, const char *to, const char *image, struct err *err)
+{
+    struct statvfs fs;
+    size_t n = strlen(image);
+    snprintf(j->fresh_name, sizeof j->fresh_name, ".new-%s-%d", to, (int)getpid());
+    if (mkdirat(j->all, j->fresh_name, 0700) < 0 ||
+        (j->fresh = openat(j->all, j->fresh_name, DIRECTORY)) < 0 || fstatvfs(j->all, &fs) < 0)
+        return err_sys(err, "cannot make %s", to);
+    j->bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
+    int fd = openat(j->fresh, "image", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    bool noted = fd >= 0 && write(fd, image, n) == (ssize_t)n;
+    if (fd >= 0)
+        close(fd);
+    if (!noted)
+        return err_sys(err, "cannot note the image");
+    return in_namespace(j, import_as_owner, err) < 0 ? -1 : put_in_place(j, to, false, err);
+}
+
+static enum layer_result import_to(const char *state_dir, const char *to,
+                                   struct layer_stream *stream, struct err *err)
+{
+    char image[SHAPE_NAME_MAX + 1];
+    struct job j = {.source = -1, .fresh = -1, .stream = stream};
+    j.all = open_below(state_dir, "snapshots", true, err);
+    if (j.all < 0)
+        return LAYER_FAILED;
+    int r = 0;
+    bool exists = faccessat(j.all, to, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    if (!exists)
+        r = find_image(&j, state_dir, image, err) < 0 ? -1 : lay_out(&j, to, image, err);
+    if (r < 0 && j.fresh >= 0) {
+        (void)in_namespace(&j, empty_fresh, NULL);
+        unlinkat(j.all, j.fresh_name, AT_REMOVEDIR);
+    }
+    if (j.fresh >= 0)
+        close(j.fresh);
+    close(j.all);
+    return exists ? LAYER_EXISTS : r < 0 ? LAYER_FAILED : LAYER_DONE;
+}
+
+enum layer_result layer_work(const char *state_dir, enum layer_op op, const char *from,
+                             const char *to, struct layer_stream *stream, struct err *err)
+{
+    bool from_snapshot = op == LAYER_RESTORE || op == LAYER_REPLACE || op == LAYER_EXPORT ||
+                         op == LAYER_REMOVE_SNAPSHOT;
     if (op == LAYER_SWEEP) {
         int r = sweep(state_dir, "sandboxes", err);
         return sweep(state_dir, "snapshots", r < 0 ? NULL : err) < 0 || r < 0 ? LAYER_FAILED
                                                                               : LAYER_DONE;
     }
+    if (op == LAYER_IMPORT)
+        return import_to(state_dir, to, stream, err);
     int from_all = open_below(state_dir, from_snapshot ? "snapshots" : "sandboxes", true, err);
     if (from_all < 0)
         return LAYER_FAILED;
-    enum layer_result r = op == LAYER_REMOVE || op == LAYER_REMOVE_SNAPSHOT
-                              ? remove_all(from_all, from, err)
-                              : copy_to(state_dir, from_all, op, from, to, err);
+    enum layer_result r;
+    if (op == LAYER_REMOVE || op == LAYER_REMOVE_SNAPSHOT)
+        r = remove_all(from_all, from, err);
+    else if (op == LAYER_EXPORT)
+        r = export_from(from_all, from, stream, err);
+    else
+        r = copy_to(state_dir, from_all, op, from, to, err);
     close(from_all);
     return r;
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <sched.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 /* The numbers are the kernel's (linux/mount.h), which does not go together with older libcs. */
@@ -109,6 +111,22 @@ static int set_overlay(int fs, const char *lower, int upper, int work)
     return (int)syscall(SYS_fsconfig, fs, CONFIG_CREATE, NULL, NULL, 0);
 }
 
+/* Why there is none. An overlay is what most containers have as their root. */
+static void explain_overlay(int upper, struct err *err)
+{
+    struct statfs fs;
+    int why = errno;
+    bool nested = fstatfs(upper, &fs) == 0 && fs.f_type == OVERLAYFS_SUPER_MAGIC;
+    errno = why;
+    if (nested)
+        err_set(err, ERR_UNREADY,
+                "what sandboxes write cannot be kept on an overlay (as the root of a container is "
+                "one): put controller.state onto a volume or another file system");
+    else
+        err_sys(err, "overlayfs cannot be mounted in a user namespace (Linux 5.11 is needed, and "
+                     "a file system with user attributes)");
+}
+
 int mounts_overlay(const int *lower, unsigned n, int upper, int work, struct err *err)
 {
     char dirs[128];
@@ -120,8 +138,7 @@ int mounts_overlay(const int *lower, unsigned n, int upper, int work, struct err
         at += (size_t)snprintf(dirs + at, sizeof dirs - at, "%s/proc/self/fd/%d", i ? ":" : "",
                                lower[i]);
     if (set_overlay(fs, dirs, upper, work) < 0)
-        err_sys(err, "overlayfs cannot be mounted in a user namespace (Linux 5.11 is needed, and "
-                     "a file system with user attributes)");
+        explain_overlay(upper, err);
     else if ((tree = (int)syscall(SYS_fsmount, fs, 1 /* CLOEXEC */, ATTR_NOSUID | ATTR_NODEV)) < 0)
         err_sys(err, "fsmount overlay");
     close(fs);

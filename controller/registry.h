@@ -102,6 +102,9 @@ int registry_snapshot_add(struct registry *r, const struct registry_snapshot *s,
 /* It is whole, and keeps the names that its sandbox was given. */
 int registry_snapshot_ready(struct registry *r, const char *name, const char *sandbox,
                             struct err *err);
+/* An imported one is whole, and says whose it was. */
+int registry_snapshot_imported(struct registry *r, const struct registry_snapshot *s,
+                               struct err *err);
 /* It is being removed: not whole any more. */
 int registry_snapshot_going(struct registry *r, const char *name, struct err *err);
 int registry_snapshot_delete(struct registry *r, const char *name, struct err *err);

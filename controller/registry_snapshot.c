@@ -59,6 +59,20 @@ int registry_snapshot_ready(struct registry *r, const char *name, const char *sa
         err);
 }
 
+int registry_snapshot_imported(struct registry *r, const struct registry_snapshot *s,
+                               struct err *err)
+{
+    sqlite3_stmt *q = with_texts(r,
+                                 "UPDATE snapshot SET sandbox = ?, policy = ?, image = ?,"
+                                 " created = ?, ready = 1 WHERE name = ?",
+                                 err, s->sandbox, s->policy, s->image, (char *)NULL);
+    if (q) {
+        sqlite3_bind_int64(q, 4, s->created);
+        sqlite3_bind_text(q, 5, s->name, -1, SQLITE_STATIC);
+    }
+    return finish(r, q, err);
+}
+
 int registry_snapshot_going(struct registry *r, const char *name, struct err *err)
 {
     return finish(

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
-#include "layer_queue.h"
 #include "proc.h"
 #include "registry.h"
 
@@ -128,20 +128,109 @@ struct snapshot *snapshot_find(struct controller *c, const char *name)
     return NULL;
 }
 
-static int may_be_made(const struct resident *r, const char *name, struct err *err)
+static int may_be_named(struct controller *c, const char *name, struct err *err)
 {
-    struct controller *c = r->controller;
     if (snapshot_find(c, name))
         return err_set(err, ERR_DENIED, "a snapshot named %s exists already", name);
     if (c->n_snapshots >= SNAPSHOTS_MAX)
         return err_set(err, ERR_UNREADY, "%d snapshots exist already", SNAPSHOTS_MAX);
-    return resident_has_files(r, err);
+    return 0;
+}
+
+/* ---- archives ---- */
+
+/* What an archive says that it is. */
+static int read_about(struct snapshot *s, const char *text, struct err *err)
+{
+    json_int_t created = 0;
+    const char *sandbox = "", *policy = "", *image = "";
+    json_t *about = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    bool ok = json_unpack(about, "{s:s, s:s, s:s, s:I}", "sandbox", &sandbox, "policy", &policy,
+                          "image", &image, "created", &created) == 0 &&
+              created >= 0 && strlen(sandbox) < sizeof s->sandbox &&
+              sandbox[strspn(sandbox, "abcdefghijklmnopqrstuvwxyz0123456789-")] == '\0' &&
+              strlen(policy) < sizeof s->policy && shape_name_ok(image);
+    if (ok) {
+        snprintf(s->sandbox, sizeof s->sandbox, "%s", sandbox);
+        snprintf(s->policy, sizeof s->policy, "%s", policy);
+        snprintf(s->image, sizeof s->image, "%.64s", strcmp(image, "host") == 0 ? "" : image);
+        s->created = created;
+    }
+    json_decref(about);
+    return ok ? 0 : err_set(err, ERR_PARSE, "the snapshot's description is malformed");
+}
+
+static void on_imported(void *arg, enum layer_result result, const char *text)
+{
+    struct snapshot *s = arg;
+    struct err err = {0};
+    s->busy = false;
+    if (result == LAYER_EXISTS)
+        text = "there were files of this name, which are being removed; try again";
+    if (s->state == SNAPSHOT_REMOVING || result != LAYER_DONE) {
+        dispose(s, s->state == SNAPSHOT_REMOVING ? "it was deleted" : text);
+        return;
+    }
+    struct registry_snapshot row = {s->name, s->sandbox, s->policy, s->image, s->created, 1};
+    if (read_about(s, text, &err) < 0 ||
+        (row.created = s->created,
+         registry_snapshot_imported(s->controller->registry, &row, &err)) < 0) {
+        dispose(s, err.text);
+        return;
+    }
+    s->state = SNAPSHOT_READY;
+    controller_note(s->controller, s->sandbox, "snapshot_imported", s->name);
+    tell(&s->ready, s, "");
+}
+
+struct snapshot *snapshot_import(struct controller *c, const char *name, int fd, struct err *err)
+{
+    struct layer_stream stream = {fd, c->owner_uid, c->owner_gid, ""};
+    struct snapshot *s = may_be_named(c, name, err) == 0 ? blank(c) : NULL;
+    if (s == NULL) {
+        close(fd);
+        return NULL;
+    }
+    snprintf(s->name, sizeof s->name, "%s", name);
+    s->created = (int64_t)time(NULL);
+    struct registry_snapshot row = {s->name, s->sandbox, s->policy, s->image, s->created, 0};
+    if (registry_snapshot_add(c->registry, &row, err) < 0) {
+        close(fd);
+        release(s);
+        return NULL;
+    }
+    s->busy = true;
+    if (layer_queue_archive(c->layers, LAYER_IMPORT, name, &stream, on_imported, s) == 0)
+        return s;
+    s->busy = false;
+    dispose(s, "out of memory");
+    err_set(err, ERR_INTERNAL, "out of memory");
+    return NULL;
+}
+
+int snapshot_export(struct snapshot *s, int fd, layer_fn fn, void *arg)
+{
+    struct layer_stream stream = {.fd = fd};
+    json_t *about = json_pack("{s:i, s:s, s:s, s:s, s:s, s:I}", "format", LAYER_FORMAT, "name",
+                              s->name, "sandbox", s->sandbox, "policy", s->policy, "image",
+                              s->image[0] ? s->image : "host", "created", (json_int_t)s->created);
+    size_t n = about ? json_dumpb(about, stream.about, sizeof stream.about - 1,
+                                  JSON_COMPACT | JSON_PRESERVE_ORDER)
+                     : 0;
+    json_decref(about);
+    if (n == 0 || n >= sizeof stream.about) {
+        close(fd);
+        return -1;
+    }
+    stream.about[n] = '\0';
+    return layer_queue_archive(s->controller->layers, LAYER_EXPORT, s->name, &stream, fn, arg);
 }
 
 struct snapshot *snapshot_new(struct resident *r, const char *name, struct err *err)
 {
     struct controller *c = r->controller;
-    struct snapshot *s = may_be_made(r, name, err) == 0 ? blank(c) : NULL;
+    struct snapshot *s =
+        may_be_named(c, name, err) == 0 && resident_has_files(r, err) == 0 ? blank(c) : NULL;
     if (s == NULL)
         return NULL;
     snprintf(s->name, sizeof s->name, "%s", name);

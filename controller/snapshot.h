@@ -6,6 +6,7 @@
 #ifndef DURWARD_SNAPSHOT_H
 #define DURWARD_SNAPSHOT_H
 
+#include "layer_queue.h"
 #include "resident.h"
 
 enum snapshot_state { SNAPSHOT_MAKING, SNAPSHOT_READY, SNAPSHOT_REMOVING };
@@ -41,6 +42,11 @@ struct snapshot *snapshot_find(struct controller *c, const char *name);
 /* Of r's files as they are just then. NULL with err: ERR_DENIED (the name is taken), ERR_UNREADY
  * (it has none that are kept, or there are too many). It is MAKING; snapshot_await. */
 struct snapshot *snapshot_new(struct resident *r, const char *name, struct err *err);
+/* One that comes as an archive over fd, which is taken over in any case; as snapshot_new. */
+struct snapshot *snapshot_import(struct controller *c, const char *name, int fd, struct err *err);
+/* A READY one as an archive into fd, taken over in any case. fn: LAYER_DONE, or text says why not.
+ * -1: out of memory. */
+int snapshot_export(struct snapshot *s, int fd, layer_fn fn, void *arg);
 /* fn runs when it is READY, at once if it is. -1: out of memory. */
 int snapshot_await(struct snapshot *s, snapshot_fn fn, void *arg);
 /* fn runs when nothing of it is left; NULL: nobody waits. -1: out of memory. */

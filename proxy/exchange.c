@@ -136,6 +136,11 @@ void exchange_refuse(struct exchange *x, const struct head *h, const struct auth
 
 /* ---- the way out ---- */
 
+static bool holds_placeholder(void *gate, struct slice text)
+{
+    return guard_has_placeholder(gate, text);
+}
+
 void exchange_end_record(struct exchange *x, enum record_kind kind, const char *code)
 {
     struct record r;
@@ -143,6 +148,7 @@ void exchange_end_record(struct exchange *x, enum record_kind kind, const char *
         return;
     x->admitted = false;
     tunnel_verdict(x->relay.tunnel, &kind, &code);
+    body_capture_record(x->relay.capture, x->gate->journal, x->counter, holds_placeholder, x->gate);
     relay_record(&x->relay, &r, kind, x->counter, code);
     if (x->origin)
         origin_record(origin_facts(x->origin), relay_begun(&x->relay), &r);
@@ -325,6 +331,9 @@ void exchange_start(struct exchange *x, struct head *h, const struct authority *
     if (!decide(x, &d))
         return;
     x->rule = d.rule;
+    /* with a credential, or somebody's approval, the injector records it */
+    if (d.rule && d.rule->credential == NULL && !d.rule->ask)
+        x->relay.capture_max = d.rule->capture_body;
     code = guard_conditions(x->rule, &x->head);
     if (code) {
         exchange_deny(x, 403, code);
@@ -376,6 +385,7 @@ static void back_data(void *self, const void *p, size_t n)
 {
     struct exchange *x = self;
     spend_up(x->relay.spend, n);
+    relay_capture(&x->relay, BODY_REQUEST, p, n);
     if (x->preview) {
         x->taken += n;
         preview_data(x->preview, p, n);

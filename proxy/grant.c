@@ -56,8 +56,12 @@ static int prepare_scrub(struct grant *g)
     if (c->kind == CREDENTIAL_CERTIFICATE) /* the origin never sees the key */
         return 0;
     g->filled = true;
-    if (g->value == NULL || secret_slice(g->value).n < SCRUB_VALUE_MIN)
+    if (g->value == NULL)
         return 0;
+    if (secret_slice(g->value).n < SCRUB_VALUE_MIN) {
+        g->unsearched = true;
+        return 0;
+    }
     struct scrub_set *set = scrub_cache_get(g->injector->scrubs, c->secret, g->value,
                                             c->kind == CREDENTIAL_BASIC ? c->user : NULL);
     if (set == NULL)
@@ -336,6 +340,7 @@ void grant_start(struct grant *g, struct grant_request *r)
         grant_deny(g, 403, bad, "");
         return;
     }
+    g->relay.capture_max = g->decided.rule->capture_body;
     g->relay.upgrade = g->head.upgrade != UPGRADE_NONE;
     if (g->decided.rule->method_scoped && guard_query_override(g->head.query)) {
         grant_deny(g, 403, "method_override", "");
@@ -389,6 +394,7 @@ static void back_data(void *self, const void *p, size_t n)
     if (g->state == G_CAPTURING) /* the origin has answered without it */
         return;
     spend_up(g->relay.spend, n);
+    relay_capture(&g->relay, BODY_REQUEST, p, n);
     if (g->state != G_BODY) {
         if (fill_pass(&g->fill, p, n))
             relay_up_bytes(self, p, n);

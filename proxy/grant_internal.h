@@ -54,6 +54,7 @@ struct grant {
     bool admitted;
     bool body_whole;  /* and what the search held of it is out */
     bool filled;      /* the credential is in: the reply is looked through */
+    bool unsearched;  /* but for a value that is too short: none of it goes into the log */
     bool in_messages; /* the reply's body is a stream of them */
     struct grpc_message message;
     struct scrub *scrub; /* NULL: not filled, or too short a value */

@@ -85,6 +85,8 @@ static void front_reply(void *self, const struct head *h)
 static void pass_body(struct grant *g, struct slice s)
 {
     g->relay.down += s.n;
+    if (!g->unsearched)
+        relay_capture(&g->relay, BODY_REPLY, s.p, s.n);
     if (s.n > 0)
         g->relay.front.ops->data(g->relay.front.self, s.p, s.n);
 }

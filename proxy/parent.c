@@ -387,7 +387,7 @@ int parent_main(void)
     }
     p->env_fd = p->roots_fd = p->budgets_fd = p->audit_dir_fd = p->state_dir_fd = p->api_fd = -1;
     p->metrics_fd = p->console_fd = p->https_fd = -1;
-    p->ca.lock_fd = p->ca.key_fd = p->ca.cert_fd = -1;
+    p->ca.lock_fd = p->ca.key_fd = p->ca.cert_fd = p->ca.next_fd = -1;
     p->generation = 1;
     TAILQ_INIT(&p->children);
     TAILQ_INIT(&p->wires);

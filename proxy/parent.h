@@ -45,6 +45,7 @@ struct child {
     struct ipc *ch;
     struct timespec started;
     unsigned quick_deaths;
+    bool replaced;        /* we ended it, for another one in its place */
     time_t lost_second;   /* of the channels it lost, */
     unsigned lost;        /* so many in that second */
     struct event *again;  /* restart timer */
@@ -106,6 +107,7 @@ struct parent {
     struct ca_files ca;
     char *ca_pem;
     struct trust trust;
+    struct event *ca_timer; /* parent_ca.c; NULL: the CA is not ours to change */
     char *init_path, *cache_dir, *state_dir;
     char run_id[33];
     unsigned char tag_key[32], token_public[32];
@@ -141,6 +143,11 @@ void parent_reaped(struct parent *p, pid_t pid, int status);
 void parent_init_child(struct child *c);
 void parent_tell_vault_roots(struct parent *p);
 void parent_init_waiting(struct parent *p);
+/* parent_ca.c: the first signer is ready; whether the CA has changed since (1: another one signs);
+ * the same, and a new signer for it */
+int parent_ca_ready(struct parent *p, struct err *err);
+int parent_ca_again(struct parent *p);
+void parent_ca_look(struct parent *p);
 /* parent_wire.c */
 void parent_wire(struct parent *p, struct child *a, struct child *b, const char *sandbox,
                  const char *policy, bool token);

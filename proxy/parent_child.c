@@ -155,7 +155,9 @@ void parent_reaped(struct parent *p, pid_t pid, int status)
     ipc_free(c->ch);
     c->ch = NULL;
     set_state(c, CHILD_DEAD);
-    if (WIFSIGNALED(status))
+    if (c->replaced)
+        c->replaced = false;
+    else if (WIFSIGNALED(status))
         proc_log("%s %s died of signal %d", role_name(c->role), c->tag, WTERMSIG(status));
     else
         proc_log("%s %s ended with status %d", role_name(c->role), c->tag, WEXITSTATUS(status));

@@ -21,6 +21,7 @@ static void put_limits(struct parent *p, struct msg *m)
 
 static void init_signer(struct parent *p, struct msg *m)
 {
+    parent_ca_again(p); /* a key that is destroyed cannot be given to a new one */
     msg_put_u8(m, p->ca.create);
     msg_put_u32(m, LEAF_DAYS);
     msg_put_fd_dup(m, p->ca.key_fd);

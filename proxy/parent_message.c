@@ -21,9 +21,7 @@ static int signer_ready(struct parent *p, struct msg *m)
         return -1;
     if (p->ca_pem)
         return 0; /* started again: the same certificate */
-    p->ca_pem = slice_dup(pem);
-    if (p->ca_pem == NULL ||
-        trust_prepare(p->cache_dir, p->ca_pem, strlen(p->ca_pem), &p->trust, &err) < 0) {
+    if (parent_ca_ready(p, &err) < 0) {
         proc_log("trust bundle: %s", err.text);
         parent_stop(p, 1);
         return 0;

@@ -269,6 +269,8 @@ static int check_reload(const struct parent *p, const struct config *c, struct e
                        "`controller` changed: that needs a restart of the daemon");
     if (!config_same(p->config, c, "secrets")) /* the vault has read them once */
         return err_set(err, ERR_UNREADY, "`secrets` changed: that needs a restart of the daemon");
+    if (!config_same(p->config, c, "ca"))
+        return err_set(err, ERR_UNREADY, "`ca` changed: that needs a restart of the daemon");
     if (!config_same(p->config, c, "upstream"))
         return err_set(err, ERR_UNREADY, "`upstream` changed: that needs a restart of the daemon");
     if (parent_check_forwarded(c, err) < 0)
@@ -313,6 +315,7 @@ static void wire_reloaded(struct parent *p, const struct config *was)
 
 int parent_reload(struct parent *p, struct err *err)
 {
+    parent_ca_look(p);
     if (p->config_path == NULL)
         return err_set(err, ERR_UNREADY, "there is no configuration file to read again");
     struct config *c = config_load(p->config_path, err);

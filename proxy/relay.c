@@ -84,8 +84,20 @@ int relay_open_tunnel(struct relay *r, struct event_base *base, struct tunnel_ow
     return 0;
 }
 
+void relay_capture(struct relay *r, enum body_side s, const void *p, size_t n)
+{
+    if (r->capture_max == 0 || r->tunnel || n == 0)
+        return;
+    if (r->capture == NULL)
+        r->capture = body_capture_new(r->capture_max);
+    if (r->capture)
+        body_capture_take(r->capture, s, p, n);
+}
+
 void relay_done(struct relay *r)
 {
+    body_capture_free(r->capture);
+    r->capture = NULL;
     if (r->tick)
         event_free(r->tick);
     r->tick = NULL;
@@ -141,6 +153,7 @@ void relay_down_bytes(void *self, const void *p, size_t n)
         return;
     }
     r->down += n;
+    relay_capture(r, BODY_REPLY, p, n);
     r->front.ops->data(r->front.self, p, n);
 }
 

@@ -4,6 +4,7 @@
 #ifndef DURWARD_RELAY_H
 #define DURWARD_RELAY_H
 
+#include "body_capture.h"
 #include "journal.h"
 #include "stream.h"
 #include "tunnel.h"
@@ -23,6 +24,8 @@ struct relay {
     bool upgrade;          /* asked for: nothing goes up until the origin has agreed */
     struct tunnel *tunnel; /* NULL: it has not */
     struct spend *spend;   /* NULL: no budget */
+    size_t capture_max;    /* bytes of each body for the log; 0: none are kept */
+    struct body_capture *capture;
     struct event *tick;
     struct journal *journal; /* where it was admitted */
     uint64_t counter;
@@ -44,6 +47,8 @@ void relay_record(const struct relay *r, struct record *to, enum record_kind kin
 int relay_open_tunnel(struct relay *r, struct event_base *base, struct tunnel_owner owner,
                       enum tunnel_strict strict, const struct tunnel_filter *up,
                       const struct tunnel_filter *down) WUNUSED;
+/* Bytes for the log, where they are wanted; messages of a tunnel are not. */
+void relay_capture(struct relay *r, enum body_side s, const void *p, size_t n);
 /* After the end record: no more ticks, no tunnel. */
 void relay_done(struct relay *r);
 

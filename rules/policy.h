@@ -116,7 +116,10 @@ struct rule {
     size_t n_to;
     const struct inspection *inspection; /* what is asked of the body; NULL: nothing */
     const struct budget *budget;         /* of its own; NULL: none */
+    unsigned capture_body;               /* bytes of each body that go into the log; 0: none */
 };
+
+enum { CAPTURE_BODY_MAX = 16000 };
 
 enum verdict { VERDICT_DENY = 0, VERDICT_ALLOW = 1, VERDICT_ASK = 2 };
 

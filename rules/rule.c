@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "buf.h"
+#include "config_tree.h"
 #include "nearest.h"
 
 const struct key rule_keys[] = {
@@ -35,7 +36,7 @@ const struct key rule_keys[] = {
     {"allow_plaintext", NULL},
     {"allow_public_suffix", NULL},
     {"server_tools", NULL},
-    {"capture_body", "M5"},
+    {"capture_body", NULL},
 };
 const size_t rule_n_keys = ARRAY_LEN(rule_keys);
 
@@ -302,6 +303,27 @@ static int read_guards(struct reader *r, const struct node *rule, struct err *er
     return 0;
 }
 
+/* What goes into the log. Where the client writes a placeholder into a body, or a reply is made
+ * anew, there is none of it. */
+static int read_capture_body(const struct node *rule, struct rule *ret, struct err *err)
+{
+    struct node n;
+    uint64_t bytes;
+    if (!node_get(rule, "capture_body", &n))
+        return 0;
+    if (config_bytes(&n, &bytes, err) < 0)
+        return -1;
+    if (bytes == 0 || bytes > CAPTURE_BODY_MAX)
+        return node_fail(&n, err, "'capture_body' is 1KB to %dKB, of each body",
+                         CAPTURE_BODY_MAX / 1000);
+    if (ret->n_captures || (ret->credential && ret->credential->kind == CREDENTIAL_PLACEHOLDER))
+        return node_fail(&n, err,
+                         "'capture_body' stands beside neither 'capture' nor 'with: { placeholder: "
+                         "... }': their bodies hold what no record may");
+    ret->capture_body = (unsigned)bytes;
+    return 0;
+}
+
 /* websocket and ranges: what a rule lets pass beyond plain requests and whole replies. */
 static int read_more(const struct node *rule, const struct rule_entry *e, struct rule *ret,
                      struct err *err)
@@ -389,6 +411,7 @@ int rule_read(struct arena *a, const struct node *n, const json_t *secrets, stru
         return -1;
     if (read_more(n, ret, &ret->rule, err) < 0 ||
         rule_capture_read(a, n, secrets, &ret->rule, err) < 0 ||
+        read_capture_body(n, &ret->rule, err) < 0 ||
         (node_get(n, "budget", &budget) && budget_read(a, &budget, n, &ret->rule.budget, err) < 0))
         return -1;
     return read_client(n, &ret->rule, err) < 0 ? -1 : rule_edits_read(a, n, &ret->rule, err);

@@ -127,7 +127,8 @@ int captured_form(struct slice body, const struct captured_search *s, struct buf
     buf_init_wiped(&other.value, body.n);
     int r = take(body, s, &p, &other);
     captured_words_of(s->fields, s->n, &words);
-    if (r == 0 && put(body, &words, &p, out) < 0)
+    /* nor may what is left of the escapes spell one ("%2" before it) */
+    if (r == 0 && (put(body, &words, &p, out) < 0 || captured_holds(&words, buf_slice(out))))
         r = err_set(s->err, ERR_LIMIT, "it cannot be written with placeholders");
     buf_free(&p.name);
     buf_free(&p.value);

@@ -238,7 +238,16 @@ def main(t):
         if x.get("refresh"):
             r.s.scanner.add("refresh token", x["refresh"].encode())
     e = r.s.d.command("explain", "-c", r.s.d.conf, "POST", "https://%s/token" % AUTH).stdout
-    t.ok("captures:   access_token of the reply, as access" in e, "explain says what is captured", e)
+    t.ok("captures:   access_token of the reply, as access" in e and "uncaptured" not in e,
+         "explain says what is captured", e)
+    for method, url, want in (("POST", AUTH + "/device/code", None), ("POST", API + "/api/token", "an OAuth token"),
+                              ("POST", API + "/api/device/code", "a device code"),
+                              ("GET", API + "/api/x", None), ("POST", API + "/api/oauth/access_token", "an OAuth token"),
+                              ("POST", API + "/api/x.git/info/lfs/objects/batch", "a header of git-lfs"),
+                              ("POST", API + "/api/login", "a session's secret")):
+        e = r.s.d.command("explain", "-c", r.s.d.conf, method, "https://" + url).stdout
+        t.ok(("uncaptured: the reply may hold %s" % want in e) if want else "uncaptured" not in e,
+             "C24 explain names what is not captured: %s %s" % (method, url), e)
     scan.scan_sandbox(t, r.box, r.s.scanner)
     r.out.append(r.box.close()[1])
     r.s.clean(r.out, "captured")

@@ -34,8 +34,7 @@ BAD = {
         "version: 1\nlisten:\n  - { http: 127.0.0.1:1, policy: a, insecure: yes }\n"
         "policies: { a: { rules: [] } }\n", 3, ("insecure", "true")),
     "a key of a later issue": (
-        HEAD + "policies:\n  a:\n    rules:\n      - allow: x.example.com\n        capture_body: 1KB\n", 8,
-        ("capture_body",)),
+        HEAD + "images: {}\n", 0, ("images",)),
     "an unknown secret": (
         "version: 1\npolicies:\n  a:\n    rules:\n      - allow: x.example.com\n"
         "        with: { bearer: nobody }\n", 0, ("nobody",)),

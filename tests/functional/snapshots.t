@@ -3,11 +3,16 @@
 files, who is whose in placeholders, addresses and the audit log; and SIGKILLs of the controller and
 the builder while files are copied."""
 import concurrent.futures
+import ctypes
+import io
 import json
 import os
 import re
 import signal
+import socket
+import subprocess
 import sys
+import tarfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -207,6 +212,165 @@ def image(t, d, c):
     t.eq(d.command("image", "rm", "-c", d.conf, "small").returncode, 0, "then the image can go")
 
 
+def members(path):
+    with tarfile.open(path) as f:
+        return [(m, f.extractfile(m).read() if m.isreg() else b"") for m in f]
+
+
+def forged(path, base, change):
+    """An archive of these members, as `change` leaves them."""
+    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT, encoding="utf-8",
+                      errors="surrogateescape") as f:
+        for m, data in change([x for x in base if "hole" not in x[0].name]):
+            m.size = len(data)
+            f.addfile(m, io.BytesIO(data))
+
+
+def member(name, kind=tarfile.REGTYPE, data=b"", **kw):
+    m = tarfile.TarInfo(name)
+    m.type = kind
+    for k, v in kw.items():
+        setattr(m, k, v)
+    return m, data
+
+
+def hostile(base):
+    """What an archive may not be: (what, why not, change)."""
+    def add(*more):
+        return lambda ms: ms[:-1] + list(more) + ms[-1:]
+
+    def about(**kw):
+        def change(ms):
+            return [(ms[0][0], json.dumps(dict(json.loads(ms[0][1]), **kw)).encode())] + ms[1:]
+        return change
+    sym = member("root/out", tarfile.SYMTYPE, linkname="/tmp")
+    return [
+        ("a path that leads out", "'..'", add(member("root/../../evil", data=b"x"))),
+        ("an absolute path", "not of a snapshot", add(member("/tmp/evil", data=b"x"))),
+        ("a path through a link", "not a directory", add(sym, member("root/out/evil", data=b"x"))),
+        ("a directory of its own", "not of a snapshot", add(member("work/evil", data=b"x"))),
+        ("a hard link that leads out", "'..'", add(member("root/h", tarfile.LNKTYPE, linkname="root/../../image"))),
+        ("a hard link to a link", "no file of", add(sym, member("root/h", tarfile.LNKTYPE, linkname="root/out"))),
+        ("a hard link to the other part", "another part",
+         add(member("usr/h", tarfile.LNKTYPE, linkname="root/workspace/b"))),
+        ("a device", "is a device", add(member("root/null", tarfile.CHRTYPE, devmajor=1, devminor=3))),
+        ("a block device", "of no kind", add(member("root/disk", tarfile.BLKTYPE, devmajor=8, devminor=0))),
+        ("a name twice", "exists", add(member("root/two"), member("root/two"))),
+        ("a redirect of overlayfs", "not for a snapshot", add(member("root/d", tarfile.DIRTYPE, pax_headers={
+            "SCHILY.xattr.user.overlay.redirect": "/etc"}))),
+        ("a capability", "not for a snapshot",
+         add(member("root/f", pax_headers={"SCHILY.xattr.security.capability": "x"}))),
+        ("more bytes than there is room", "no room", add(member("root/s", pax_headers={
+            "GNU.sparse.name": "root/s", "GNU.sparse.numblocks": "1",
+            "GNU.sparse.size": str(1 << 50), "GNU.sparse.map": "0,0"}))),
+        ("something behind its end", "something follows", lambda ms: ms + [member("root/late")]),
+        ("no end", "is cut", lambda ms: ms[:-1]),
+        ("no description", "not an exported", lambda ms: ms[1:]),
+        ("another format", "format is 2", about(format=2)),
+        ("an image that is not there", "no image", about(image="nowhere")),
+        ("an image's name that is none", "description", about(image="../x")),
+        ("a sandbox that is none", "description", about(sandbox="../x")),
+        ("a description of another kind", "description", about(policy=[])),
+    ]
+
+
+def archives(t, s, c):
+    """Export and import: the same files, everything, or nothing."""
+    box = c.create()["id"]
+    c.write(box, "/workspace/b", BYTES)
+    c.sh(box, SETUP)
+    c.sh(box, "rm -r /opt; mkdir /opt; echo x >/opt/new; printf 'a\\303\\244' >$(printf '\\303\\244'); chmod 500 deep; "
+              "rm hole; truncate -s 5M hole; cat b >>hole; truncate -s 20M hole; "
+              "%s -c 'import os; os.setxattr(\"b\", \"user.who\", b\"me\\0\\377\")'" % "/usr/bin/python3")
+    look = LOOK + ("; stat -c %b hole; ls /opt; cat $(printf '\\303\\244'); /usr/bin/python3 -c "
+                   "'import os; print(os.getxattr(\"b\", \"user.who\"))'")
+    want = c.sh(box, look)
+    made = snapshot(c, box, "travels")
+    path = os.path.join(s.d.work, "travels.tar")
+    cli = lambda *args, **kw: s.d.command("sandbox", "snapshot", "--socket", s.d.socket, *args, **kw)  # noqa: E731
+    r = cli("export", "travels", "-o", path)
+    t.eq((r.returncode, r.stdout), (0, path + "\n"), "export") or t.diag(r.stderr)
+    base = members(path)
+    said = json.loads(base[0][1])
+    t.eq((base[0][0].name, base[-1][0].name, said["format"], said["name"], said["sandbox"], said["image"]),
+         ("durward-snapshot.json", "durward-end", 1, "travels", box, "host"), "it says first what it is")
+    t.ok(os.path.getsize(path) < 1000000 and oct(os.stat(path).st_mode & 0o777) == "0o600",
+         "holes are left out, and nobody else reads it", os.path.getsize(path))
+    r = cli("import", "--json", "arrived", path)
+    t.eq((r.returncode, r.stdout and json.loads(r.stdout)), (0, dict(made, name="arrived")),
+         "import under another name, with where it comes from") or t.diag(r.stderr)
+    one = c.create(snapshot="arrived")["id"]
+    t.eq(c.sh(one, look), want, "the same files: bytes, names, modes, links, holes, times, removals, attributes")
+    with open(path, "rb") as f:
+        whole = f.read()
+    t.ok(cli("import", "arrived", "-", stdin=whole).returncode == 1, "a name is taken once")
+    r = cli("import", path)
+    t.eq((r.returncode, names(c).count("travels")), (1, 1), "the file's name is the default")
+    t.ok(s.d.wait_records(1, "lifecycle", event="snapshot_exported", target=box, detail="travels") and
+         s.d.wait_records(1, "lifecycle", event="snapshot_imported", target=box, detail="arrived"), "recorded")
+    base = [(m, data) for m, data in base if m.name.isascii()]
+    for m, _ in base:
+        m.pax_headers = {k: v for k, v in m.pax_headers.items() if "xattr" not in k and "charset" not in k}
+    forged(path, base, list)
+    r = cli("import", "control", path)
+    t.ok(r.returncode == 0, "of those as they are a snapshot is made", r.stderr)
+    c.ask("DELETE", SNAP + "/control")
+    before = names(c)
+    for what, why, change in hostile(base):
+        forged(path, base, change)
+        r = cli("import", "evil", path)
+        gone = tap.wait_for(lambda: "evil" not in names(c), 10, 0.02)
+        t.ok(r.returncode == 1 and why in r.stderr and gone, "refused: " + what, r.stdout, r.stderr)
+    for at in (0, 100, 512, 1500, len(whole) // 2 // 512 * 512, len(whole) - 2000):
+        r = cli("import", "cut", "-", stdin=whole[:at])
+        tap.wait_for(lambda: "cut" not in names(c), 10, 0.02)
+        t.ok(r.returncode == 1 and "archive" in r.stderr, "refused: one that ends after %d bytes" % at, r.stdout, r.stderr)
+    t.eq(cli("export", "none", "-o", path).returncode, 1, "there is no such snapshot")
+    t.eq(names(c), before, "nothing of them is there")
+    killed_midway(t, s.d, c, whole)
+    for sid in (box, one):
+        c.delete(sid)
+    for name in ("travels", "arrived"):
+        c.ask("DELETE", SNAP + "/" + name)
+
+
+def half_an_import(d, name, data):
+    sock = socket.socket(socket.AF_UNIX)
+    sock.settimeout(10)
+    sock.connect(d.socket)
+    sock.sendall(b"POST /v1/snapshots/%s/import HTTP/1.1\r\nHost: durward\r\nConnection: Upgrade\r\n"
+                 b"Upgrade: durward-archive\r\nContent-Length: 0\r\n\r\n" % name.encode())
+    head = sock.recv(4096)
+    for at in range(0, len(data), 60000):
+        part = data[at:at + 60000]
+        sock.sendall(b"\0" + len(part).to_bytes(4, "big") + part)
+    return sock, head
+
+
+def killed_midway(t, d, c, whole):
+    state = os.path.join(d.dir, "state", "snapshots")
+    for who in ("client", "builder", "controller"):
+        sock, head = half_an_import(d, "half", whole[:len(whole) // 2])
+        t.has(head.decode(), " 101 ", "an import begins")
+        tap.wait_for(lambda: any(x.startswith(".new-half-") for x in os.listdir(state)), 10, 0.05)
+        t.eq(c.ask("GET", SNAP + "/half")["state"], "making", "it is being made")
+        if who == "client":
+            sock.close()
+        else:
+            os.kill(steady(d, who), signal.SIGKILL)
+            c.close()
+
+        def gone():
+            try:
+                return "half" not in names(c) and not any("half" in x for x in os.listdir(state))
+            except (OSError, api.Refused, ValueError, EOFError):
+                c.close()
+                return False
+        t.ok(tap.wait_for(gone, 20, 0.1), "the death of the %s in the middle of an import leaves nothing" % who,
+             os.listdir(state), d.diagnostics())
+        sock.close()
+
+
 def is_whole(c, sid):
     try:
         return c.sh(sid, "sha256sum --quiet -c sums && echo whole") == (0, b"whole\n")
@@ -283,6 +447,38 @@ def cli(t, d):
     t.has(d.command("completion", "bash").stdout, "snapshot restore fork", "completion has the verbs")
 
 
+def on_an_overlay(t):
+    """Where overlayfs lies below the state directory, as in a container. In mounts of our own."""
+    what = "a state directory on an overlay: one clear error"
+    if os.geteuid() != 0:
+        t.skip(what, "only root mounts one here")
+        return
+    if ctypes.CDLL(None).unshare(0x20000) != 0:
+        t.skip(what, "no mount namespace can be made here")
+        return
+    s = scene.Scene(t)
+    state = os.path.join(s.d.dir, "state")
+    os.makedirs(state, exist_ok=True)
+    st = os.stat(state)
+    low, up, work = (t.mkdir(x) for x in ("low", "up", "work"))
+    os.chown(up, st.st_uid, st.st_gid)
+    os.chmod(up, st.st_mode & 0o777)
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+    subprocess.run(["mount", "-t", "overlay", "overlay", "-o",
+                    "lowerdir=%s,upperdir=%s,workdir=%s" % (low, up, work), state], check=True)
+    try:
+        s.d.serve()
+        c = api.Api(s.d.socket)
+        try:
+            t.ok(False, what, c.create(policy="coder"))
+        except api.Refused as e:
+            t.has(str(e), "cannot be kept on an overlay", what)
+        c.close()
+        t.eq(s.d.stop(), 0, "its daemon ends well")
+    finally:
+        subprocess.run(["umount", "-l", state], check=True)
+
+
 def main(t):
     s = scene.Scene(t)
     s.d.policies["small"] = {"rules": [], "sandbox": {"disk": "32MiB"}}
@@ -300,9 +496,11 @@ def main(t):
     t.part(paused, t, c)
     t.part(image, t, s.d, c)
     t.part(cli, t, s.d)
+    t.part(archives, t, s, c)
     t.part(deaths, t, s.d, c)
     c.close()
     t.eq(s.d.stop(), 0, "the daemon ends well")
+    t.part(on_an_overlay, t)
 
 
 tap.run(main, timeout=200)

@@ -18,19 +18,18 @@ static void none_left(const struct captured_field *f, size_t n, struct slice wri
 {
     for (size_t i = 0; i < n; i++) {
         struct slice value = f[i].value ? secret_slice(f[i].value) : (struct slice){"", 0};
-        /* one with a brace may be made by the placeholder of another and what stands beside it */
-        if (value.n > 0 && slice_find(value, '\n') < 0 && slice_find(value, '{') < 0 &&
-            slice_find(value, '}') < 0)
+        /* with a tilde it may be made of a placeholder and what stands beside that */
+        if (value.n > 0 && slice_find(value, '\n') < 0 && slice_find(value, '~') < 0)
             must(slice_find_slice(written, value) < 0);
     }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct captured_field f[] = {{"a", "{one-0123456789}", "x", NULL},
-                                 {"*.k", "{two-0123456789}", "y", NULL},
-                                 {"r.c", "{key-0123456789}", "z", NULL},
-                                 {"l.*.a", "{one-0123456789}", "x", NULL}};
+    struct captured_field f[] = {{"a", "~~~~1~~~~", "x", NULL},
+                                 {"*.k", "~~~~2~~~~", "y", NULL},
+                                 {"r.c", "~~~~3~~~~", "z", NULL},
+                                 {"l.*.a", "~~~~1~~~~", "x", NULL}};
     struct err err = {0};
     struct buf out;
     if (size < 1 || size > CAPTURED_REPLY_MAX)

@@ -146,6 +146,7 @@ static void test_form(void)
     fails_as(CAPTURED_FORM, "&a=" T1, "no form");
     fails_as(CAPTURED_FORM, "=" T1, "no form");
     fails_as(CAPTURED_FORM, "a=" T1 "&" T1 "=1", "cannot be written");
+    fails_as(CAPTURED_FORM, "a=0123456789&u=tok%20123456789", "cannot be written");
     fails_as(CAPTURED_FORM, "{\"a\":\"" T1 "\" }", "no form");
 }
 

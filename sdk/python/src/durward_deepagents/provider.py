@@ -28,8 +28,9 @@ LABELS = {"made-by": "dcode"}
 
 class DurwardProvider(SandboxProvider):
     """Parameters, in [sandboxes.providers.durward.params] of config.toml: policy, labels, env, name,
-    ttl, idle_ttl, image, backend, on_idle, auto_resume, snapshot, timeout (of a command), socket. DURWARD_SOCKET and DURWARD_POLICY of the environment
-    stand in for socket and policy; DEEPAGENTS_CODE_DURWARD_SOCKET and so on win over them."""
+    ttl, idle_ttl, image, backend, on_idle, auto_resume, snapshot, timeout (of a command), socket (its path,
+    or https://HOST[:PORT]). DURWARD_URL or DURWARD_SOCKET, and DURWARD_POLICY of the environment stand in for
+    socket and policy; DEEPAGENTS_CODE_DURWARD_SOCKET and so on win over them."""
 
     def __init__(self) -> None:
         self._client: Durward | None = None  # delete() is not given the parameters again

@@ -172,6 +172,7 @@ static int check_file(struct walk *w, int dirfd, const char *file, bool last)
     int r = lr ? 0 : broken(w->ret, file, 0, "cannot be opened: %s", strerror(errno));
     struct slice line;
     enum line_state st;
+    w->ret->files++;
     for (uint64_t n = 1; r == 0 && (st = line_reader_next(lr, &line)) != LINE_END; n++)
         r = st == LINE_WHOLE ? check_line(w, line, file, n) : check_end(w, st, file, n, last);
     line_reader_free(lr);

@@ -16,6 +16,7 @@
 
 struct verify_result {
     bool ok;
+    uint64_t files;            /* that were read, the broken one too */
     uint64_t records;          /* good lines up to the first break, or all */
     uint64_t signed_seq;       /* the head's; 0: none */
     uint64_t unsigned_records; /* good lines after the head */

@@ -19,11 +19,12 @@ static int fail(const struct err *err)
 
 static json_t *as_json(const char *dir, const struct verify_result *v)
 {
-    json_t *o = json_pack("{s:s,s:b,s:I,s:I,s:I,s:I,s:I,s:I,s:b}", "dir", dir, "ok", v->ok,
-                          "records", (json_int_t)v->records, "first_seq", (json_int_t)v->first_seq,
-                          "checkpoints", (json_int_t)v->checkpoints, "anchored",
-                          (json_int_t)v->anchored, "signed_seq", (json_int_t)v->signed_seq,
-                          "unsigned", (json_int_t)v->unsigned_records, "torn_end", v->torn);
+    json_t *o =
+        json_pack("{s:s,s:b,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:b}", "dir", dir, "ok", v->ok, "records",
+                  (json_int_t)v->records, "files", (json_int_t)v->files, "first_seq",
+                  (json_int_t)v->first_seq, "checkpoints", (json_int_t)v->checkpoints, "anchored",
+                  (json_int_t)v->anchored, "signed_seq", (json_int_t)v->signed_seq, "unsigned",
+                  (json_int_t)v->unsigned_records, "torn_end", v->torn);
     if (!v->ok) {
         json_object_set_new(o, "file", json_string(v->file));
         json_object_set_new(o, "line", json_integer((json_int_t)v->line));
@@ -118,6 +119,17 @@ static struct verify_anchor *read_anchor(const char *file, const struct signing_
     return a;
 }
 
+/* Which key all was checked with, to be compared with a copy kept elsewhere. */
+static json_t *key_hex(const struct signing_key *key)
+{
+    unsigned char raw[32];
+    char text[2 * sizeof raw + 1] = "";
+    if (signing_key_raw(key, raw) == 0)
+        for (size_t i = 0; i < sizeof raw; i++)
+            snprintf(text + 2 * i, 3, "%02x", raw[i]);
+    return json_string(text);
+}
+
 static int verify_all(const char *dir, const char *key_file, const char *anchor_file, bool json)
 {
     struct err err = {0};
@@ -135,6 +147,7 @@ static int verify_all(const char *dir, const char *key_file, const char *anchor_
     int r = can ? verify_runs(dir, fd, key, list, &seen, &good, &err) : -1;
     if (r == 0 && seen == 0)
         r = err_set(&err, ERR_UNREADY, "there is no audit log in %s", dir);
+    json_t *used = key && json ? key_hex(key) : NULL;
     verify_anchor_free(anchor);
     signing_key_free(key);
     close(fd);
@@ -142,9 +155,10 @@ static int verify_all(const char *dir, const char *key_file, const char *anchor_
         err_wrap(&err, "%s has no audit log, or its key must be given with --key", dir);
     if (r < 0) {
         json_decref(list);
+        json_decref(used);
         return fail(&err);
     }
-    if (json && out_json(json_pack("{s:b,s:o}", "ok", good, "logs", list)) < 0)
+    if (json && out_json(json_pack("{s:b,s:o,s:o}", "ok", good, "key", used, "logs", list)) < 0)
         return EXIT_NO;
     return out_flush() < 0 || !good ? EXIT_NO : EXIT_OK;
 }

@@ -417,15 +417,50 @@ function policies(app) {
 
 // ---- verification ----
 
+// The whole log, by a process of the daemon: it reads all files anew.
+function wholeLog() {
+  const said = h("div", { className: "whole-said", role: "status" });
+  const button = h("button", { className: "primary", id: "verify-whole", type: "button" }, "Verify the whole log");
+  let since = 0;
+  const result = (v, took) => {
+    const p = v.problem;
+    const where = p ? (p.file || "the log") + (p.line ? `:${p.line}` : "") : "";
+    return h("div", { className: "seal " + (v.ok ? "good" : "bad") },
+      h("div", { className: "mark" }, v.ok ? "✓" : "✕"),
+      h("div", {}, h("h2", {}, v.ok ? "The whole log is good" : "The log is broken"),
+        p ? h("p", {}, h("code", {}, where), ": ", p.why, ".") : null,
+        h("p", {}, `${count(v.records)} ${v.ok ? "records" : "good records"} in ${count(v.files)} files` +
+          (v.logs > 1 ? ` of ${count(v.logs)} logs` : "") + `, ${count(v.checkpoints)} checkpoints, ${count(v.unsigned)} not signed yet; ` +
+          `${clock(Date.now())}, in ${(took / 1000).toFixed(1)} s.`)));
+  };
+  const run = async () => {
+    if (since) return;
+    since = performance.now();
+    button.setAttribute("aria-disabled", "true");
+    fill(said, h("p", { className: "hint" }, "Reading all of it…"));
+    try {
+      const v = await ask("/v1/audit/verify", {});
+      fill(said, result(v, performance.now() - since));
+    } catch (x) {
+      fill(said, h("p", { className: "bad" }, "It was not verified: " + x.message));
+    }
+    since = 0;
+    button.removeAttribute("aria-disabled");
+  };
+  button.onclick = run;
+  return panel("The whole log",
+    h("p", {}, "All files, from the first record to the last, are read anew by the daemon: the chain, each checkpoint and the signed head, with the key of the logger that runs."), button, said);
+}
+
 function verification(app) {
   const out = h("div", {});
   let drawn = 0;
   const fact = (name, value, cls) => h("div", { className: "fact " + (cls || "") }, h("b", {}, value), h("span", {}, name));
   return {
-    element: h("div", { className: "view" }, out,
+    element: h("div", { className: "view" }, out, wholeLog(),
       panel("What this means",
         h("p", {}, "Each line of the audit log carries the hash of the line before. This page has computed the hashes of all lines that it was shown, and has checked the signatures of checkpoints (Ed25519, once a minute) with the key below. Compare the key's bytes with your own copy of key.pub."),
-        h("p", {}, "It cannot speak for what was written before, or of what it was not shown. The whole log, offline, with nothing but the public key:"),
+        h("p", {}, "It cannot speak for what was written before, or of what it was not shown: for that, the daemon's answer above; or, on a machine that you trust, offline, with nothing but the public key (and with --anchor, which alone shows that all of it was put back to an older state):"),
         h("pre", {}, "durward audit verify --key key.pub DIR"))),
     update(ui) {
       if (!ui && performance.now() - drawn < 500) return;

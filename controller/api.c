@@ -113,6 +113,7 @@ struct api *api_new(struct controller *c, int listen_fd, struct err *err)
     STAILQ_INIT(&a->status);
     STAILQ_INIT(&a->reload);
     STAILQ_INIT(&a->metrics);
+    STAILQ_INIT(&a->verify);
     LIST_INIT(&a->streams);
     LIST_INIT(&a->passages);
     a->feed = feed_new(a);
@@ -158,6 +159,7 @@ void api_free(struct api *a)
     drop_waits(&a->status);
     drop_waits(&a->reload);
     drop_waits(&a->metrics);
+    drop_waits(&a->verify);
     while (!LIST_EMPTY(&a->streams))
         stream_drop(LIST_FIRST(&a->streams));
     passages_free(a);

@@ -24,8 +24,8 @@ int api_serve_tls(struct api *a, int fd, struct err *err);
 void api_signer(struct api *a, int fd);
 /* There is a channel to a logger: those who watch the log go on there. */
 void api_logger_here(struct api *a);
-/* The parent's answer to W_STATUS, W_RELOAD or W_METERS_ALL: goes to whoever asked first. -1: bad
- * message. */
+/* The parent's answer to W_STATUS, W_RELOAD or W_METERS_ALL: goes to whoever asked first; to
+ * W_VERIFY: to all. -1: bad message. */
 int api_answer(struct api *a, struct msg *m);
 
 #endif

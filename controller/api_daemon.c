@@ -135,6 +135,8 @@ int api_answer(struct api *a, struct msg *m)
 {
     if (m->type == W_METERS_ALL)
         return api_answer_metrics(a, m);
+    if (m->type == W_VERIFIED)
+        return api_answer_verified(a, m);
     return m->type == W_STATUS ? answer_status(a, m) : answer_reload(a, m);
 }
 

@@ -111,6 +111,11 @@ static void take_key(struct feed *f, struct slice key)
         snprintf(f->key + 2 * i, 3, "%02x", (unsigned)(unsigned char)key.p[i]);
 }
 
+const char *feed_key(const struct feed *f)
+{
+    return f->key;
+}
+
 static int on_watched(void *arg, struct msg *m)
 {
     struct feed *f = arg;
@@ -142,6 +147,7 @@ void api_logger_here(struct api *a)
 {
     struct feed *f = a->feed;
     struct viewer *v;
+    f->key[0] = 0;
     f->answered = f->asked; /* what the dead one owed does not come any more */
     memset(f->missed, 0, sizeof f->missed);
     if (f->n == 0 || journal_watch(a->controller->journal, true) < 0)

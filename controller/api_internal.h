@@ -35,7 +35,7 @@ struct door;
 struct api {
     struct controller *controller;
     struct evhttp *http;
-    struct api_waits status, reload, metrics;
+    struct api_waits status, reload, metrics, verify;
     enum api_door door;          /* of the request that is being answered */
     const struct bearer *bearer; /* whose token it came with; NULL: the owner's, who may all */
     struct bearers *bearers;
@@ -64,6 +64,9 @@ void api_refuse_errno(struct evhttp_request *req, uint32_t e);
 void api_ask_parent(struct api *a, struct evhttp_request *req, struct api_waits *q, uint16_t type);
 struct evhttp_request *api_first_waiting(struct api_waits *q); /* taken off; NULL: none */
 int api_answer_metrics(struct api *a, struct msg *m);
+int api_answer_verified(struct api *a, struct msg *m);
+/* The public key of the logger that runs, in hex; "": it was not told yet. */
+const char *feed_key(const struct feed *f);
 /* Answers, at once or later. */
 void api_route(struct api *a, struct evhttp_request *req, enum api_door door);
 struct feed *feed_new(struct api *a);
@@ -125,6 +128,7 @@ HANDLER(api_tokens);
 HANDLER(api_token_revoke);
 HANDLER(api_watch);
 HANDLER(api_explain);
+HANDLER(api_verify);
 HANDLER(api_policy);
 HANDLER(api_console);
 HANDLER(api_health);

@@ -34,6 +34,7 @@ static const struct route routes[] = {
     {GET, "/v1/events", "after limit", SCOPE_READ | SCOPE_WIDE, api_events, NULL, true},
     {GET, "/metrics", "", SCOPE_READ | SCOPE_WIDE, api_metrics, NULL},
     {GET, "/v1/audit/stream", "", SCOPE_READ | SCOPE_WIDE, api_watch, NULL, true},
+    {POST, "/v1/audit/verify", "", SCOPE_READ | SCOPE_WIDE, api_verify, NULL, true},
     {GET, "/v1/policy", "name", SCOPE_READ, api_policy, NULL, true},
     {POST, "/v1/explain", "", SCOPE_READ, api_explain, NULL, true},
     {POST, "/v1/console", "", SCOPE_ADMIN, api_console, NULL},

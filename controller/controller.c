@@ -287,6 +287,7 @@ static int on_parent(struct ipc *ch UNUSED, struct msg *m, void *arg)
     case W_STATUS:
     case W_RELOAD:
     case W_METERS_ALL:
+    case W_VERIFIED:
         return c->api ? api_answer(c->api, m) : -1;
     default:
         return -1;

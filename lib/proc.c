@@ -45,7 +45,7 @@ enum role role_from_argv0(const char *argv0)
 
 /* Roles start with an empty environment (the parent is told by message what it needs). Sanitizer
  * builds keep the sanitizers' own options, or their reports would be lost. */
-static char **role_environment(void)
+char **proc_environment(void)
 {
     static char *env[8];
     size_t n = 0;
@@ -78,7 +78,7 @@ static NORETURN void role_exec(char *argv0, int control_fd)
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     char *argv[] = {argv0, NULL};
-    execve("/proc/self/exe", argv, role_environment());
+    execve("/proc/self/exe", argv, proc_environment());
     _exit(127);
 }
 
@@ -141,7 +141,7 @@ static bool keeps_uid(enum role r)
     return r == ROLE_PARENT || r == ROLE_BUILDER || r == ROLE_NONE;
 }
 
-static int drop_uid(enum role r, struct err *err)
+int proc_become(enum role r, struct err *err)
 {
     if (keeps_uid(r) || !has_role_uids())
         return 0;
@@ -178,7 +178,7 @@ int proc_enter(enum role r, struct err *err)
         files.rlim_cur = files.rlim_max < ROLE_FILES ? files.rlim_max : ROLE_FILES;
         (void)setrlimit(RLIMIT_NOFILE, &files); /* with fewer there is 503 earlier */
     }
-    if (drop_uid(r, err) < 0)
+    if (proc_become(r, err) < 0)
         return -1;
     signal(SIGPIPE, SIG_IGN);
     if (r != ROLE_PARENT) {

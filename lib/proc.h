@@ -40,6 +40,10 @@ int proc_enter(enum role r, struct err *err);
 /* The uid a role runs under when started by root: 61700 + role (documented in SECURITY.md); else,
  * and where a user namespace has no such uids, our own. */
 uid_t proc_role_uid(enum role r);
+/* Started by root: become that uid for good. The parent and the builder stay as they are. */
+int proc_become(enum role r, struct err *err);
+/* What our own programs are started with: nothing, or the sanitizers' options. */
+char **proc_environment(void);
 /* No core dump of this process or of what it starts. The limit is 1 where it can be: with 0 a host
  * that hands dumps to a program still does so (core(5)). */
 int proc_no_core(void);

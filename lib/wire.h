@@ -12,6 +12,8 @@
 #define WIRE_SELFTEST_NAME    "self-test.durward.invalid"
 #define WIRE_SELFTEST_ADDRESS 0xc0000235u
 
+enum { WIRE_VERIFIED_MAX = 1 << 20 };
+
 enum wire_type {
     /* ---- control channel, parent to any role and back ---- */
     /* P→role: first message, role-specific (below). role→P: W_READY {} or W_FAILED. */
@@ -97,6 +99,11 @@ enum wire_type {
         193, /* P→C: sandbox:str, ok:u8, text:str: how a notice was delivered; for the log */
     W_CARRY = 194,   /* P→K: req:u32, place:u8 (enum courier_place), body:str */
     W_CARRIED = 195, /* K→P: req:u32, ok:u8, text:str */
+
+    /* ---- the whole log, verified ---- */
+    W_VERIFY = 196,   /* C→P: {}; what runs already is waited for */
+    W_VERIFIED = 197, /* P→C: ok:u8, text:str (why not), memfd if ok: what `durward audit verify
+                         --json` said, of WIRE_VERIFIED_MAX bytes at most */
 
     /* ---- what roles count (lib/meter.h, audit/counts.h) ---- */
     W_METERS = 170, /* role→P: struct meters, at most once a second */

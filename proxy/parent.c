@@ -235,7 +235,7 @@ static void on_child(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         if (!store_desk_reaped(p->desk, pid, status) && !parent_anchor_reaped(p, pid, status) &&
-            !delivery_reaped(p, pid, status))
+            !delivery_reaped(p, pid, status) && !parent_verify_reaped(p, pid, status))
             parent_reaped(p, pid, status);
     }
 }

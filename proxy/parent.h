@@ -32,6 +32,7 @@ enum child_state {
 struct sandbox;
 struct act;
 struct deliveries;
+struct verifying;
 
 struct child {
     struct parent *parent;
@@ -121,7 +122,8 @@ struct parent {
     TAILQ_HEAD(act_list, act) acts; /* parent_notice.c */
     size_t n_acts;
     uint32_t last_act;
-    pid_t anchor_pid; /* the command that keeps a checkpoint, while it runs; 0: none */
+    pid_t anchor_pid;            /* the command that keeps a checkpoint, while it runs; 0: none */
+    struct verifying *verifying; /* parent_verify.c; NULL: never asked for */
     struct child *signer, *vault, *dialer, *logger, *controller, *builder, *spare, *courier;
     bool controller_ready, told_ready, draining, stopping;
     int exit_status;
@@ -167,6 +169,9 @@ int parent_message(struct ipc *ch, struct msg *m, void *child);
 int parent_anchor(struct parent *p, struct msg *m);
 bool parent_anchor_reaped(struct parent *p, pid_t pid, int status);
 int parent_syslog(const char *what, const char *line, struct err *err);
+/* parent_verify.c: W_VERIFY, and the end of the process it started */
+int parent_verify(struct child *controller, struct msg *m);
+bool parent_verify_reaped(struct parent *p, pid_t pid, int status);
 /* parent_notice.c: W_NOTICE, W_ACTED; what another controller is to do once more */
 int parent_notice(struct child *logger, struct msg *m);
 int parent_acted(struct child *controller, struct msg *m);

@@ -248,6 +248,8 @@ static int controller_message(struct child *c, struct msg *m)
         return on_status(c, m);
     case W_METERS_ALL:
         return parent_meters_all(c, m);
+    case W_VERIFY:
+        return parent_verify(c, m);
     case W_RELOAD:
         return on_reload(c, m);
     default:

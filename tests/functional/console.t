@@ -51,6 +51,18 @@ def doors(t, s, port):
         t.eq(ask(port, "GET", path, authorization="Bearer " + "0" * 64)[0], 401,
              "and with another one")
     t.eq(ask(port, "GET", "/v1/status", authorization=good)[0], 200, "with it, it is answered")
+    t.eq(ask(port, "POST", "/v1/audit/verify", "{}")[0], 401, "nor is the log verified without one")
+    answers = []
+
+    def verify():
+        answers.append(ask(port, "POST", "/v1/audit/verify", "{}", authorization=good))
+    askers = [threading.Thread(target=verify) for _ in range(4)]
+    for x in askers:
+        x.start()
+    for x in askers:
+        x.join()
+    said = [(a[0], json.loads(a[2]).get("ok")) for a in answers]
+    t.eq(said, [(200, True)] * 4, "four who ask for it at once are all told that the log is good")
     for method, path in (("POST", "/v1/sandboxes"), ("POST", "/v1/reload"),
                          ("POST", "/v1/identities"), ("POST", "/v1/console"),
                          ("DELETE", "/v1/sandboxes/sb-x"), ("POST", "/v1/sandboxes/sb-x/exec"),
@@ -142,6 +154,26 @@ class Page:
         self.s.d.daemon.send_signal(signal.SIGHUP)
         return {}
 
+    def spoil(self, _):
+        """One byte in the middle of the oldest file, which is closed."""
+        folder = self.s.d.audit_dir
+        name = sorted(x for x in os.listdir(folder) if x.endswith((".jsonl", ".jsonl.zst")))[0]
+        self.spoilt = os.path.join(folder, name)
+        self.flip()
+        return {"file": name}
+
+    def mend(self, _):
+        self.flip()
+        return {}
+
+    def flip(self):
+        with open(self.spoilt, "r+b") as f:
+            at = os.path.getsize(self.spoilt) // 2
+            f.seek(at)
+            byte = f.read(1)[0]
+            f.seek(at)
+            f.write(bytes([byte ^ 1]))
+
     def run(self, node, modules, chromium, folder):
         home = tempfile.mkdtemp(prefix="durward-")  # the browser's socket in it has a path of 107 bytes
         self.t.cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
@@ -152,7 +184,8 @@ class Page:
                                       XDG_CACHE_HOME=home, TMPDIR=home))
         self.t.cleanup(lambda: tap.stop(p))
         wishes = {"link": self.link, "traffic": self.traffic, "hold": self.hold,
-                  "held": self.await_held, "sandbox": self.sandbox, "checkpoint": self.checkpoint}
+                  "held": self.await_held, "sandbox": self.sandbox, "checkpoint": self.checkpoint,
+                  "spoil": self.spoil, "mend": self.mend}
         for line in p.stdout:
             v = json.loads(line)
             if "ok" in v:

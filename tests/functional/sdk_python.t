@@ -75,6 +75,8 @@ def daemon(t, d, c):
          ("p", ["listeners", "roles", "sandboxes", "uptime_seconds"]), "policy, status")
     e = c.explain("GET", "https://held.example.com/", "p")
     t.eq((e.decision, e.policy, c.explain("GET", "https://a.example/", "other").decision), ("ask", "p", "deny"), "explain")
+    whole = c.verify_log()
+    t.ok(whole["ok"] and whole["records"] > 0 and "problem" not in whole, "the log is verified", whole)
     t.has(c.metrics(), "durward_", "metrics")
     kind(t, refused(c.console_url), durward.Unsupported, "no_console", "no console here")
     c.reload()

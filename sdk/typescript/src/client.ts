@@ -109,6 +109,11 @@ export class Durward {
     return this.#json("POST", "/v1/explain", { method, url, policy });
   }
 
+  /** The whole audit log, read anew: `ok`, `records`, `files`, and where it breaks, `problem`. */
+  async verifyLog(): Promise<Readonly<Record<string, unknown>>> {
+    return this.#json("POST", "/v1/audit/verify", undefined, 300);
+  }
+
   /** Records of the audit log, those that were just written first, without an end; leaving the loop ends it. */
   async *audit(): AsyncGenerator<Readonly<Record<string, unknown>>, void> {
     const answer = await open(this.where, { method: "GET", target: "/v1/audit/stream", wait: 0 });

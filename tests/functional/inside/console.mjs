@@ -111,6 +111,7 @@ async function flows() {
   await please("checkpoint");
   await wait(p, () => app.verifier.checkpoints > 0);
   ok(await p.evaluate(() => app.verifier.badCheckpoints === 0), "and the signature of a checkpoint");
+  await whole(p);
   await shot(p, "verify");
   await tamper(p);
 
@@ -125,6 +126,25 @@ async function flows() {
   ok(await p.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "nothing is wider than a narrow window");
   await p.setViewportSize({ width: 1360, height: 860 });
   return p;
+}
+
+// The whole log, asked for by keys; then with a byte of a closed file changed, and changed back.
+async function whole(p) {
+  const asked = async () => {
+    await p.focus("#verify-whole");
+    await p.keyboard.press("Enter");
+    await wait(p, () => /not verified|records in/.test(document.querySelector(".whole-said").innerText), undefined, 60000);
+    return p.innerText(".whole-said");
+  };
+  const good = await asked();
+  ok(/The whole log is good/.test(good) && /\d+ records in [2-9] files/.test(good), "the whole log is verified on request", good);
+  const file = (await please("spoil")).file;
+  const bad = await asked();
+  ok(/The log is broken/.test(bad) && bad.includes(file + ":"), "a changed byte of a closed file is told, and where", bad);
+  await shot(p, "verify-broken");
+  await please("mend");
+  const again = await asked();
+  ok(/The whole log is good/.test(again), "put back, it is good again", again);
 }
 
 async function tamper(p) {

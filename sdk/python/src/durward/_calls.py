@@ -106,6 +106,10 @@ def explain(method: str, url: str, policy: str | None) -> Call[Explanation]:
                 _json(_given(method=method, url=url, policy=policy)))
 
 
+def verify_log() -> Call[dict[str, Any]]:
+    return Call("POST", "/v1/audit/verify", lambda b: dict(json.loads(b)), wait=300)
+
+
 def console() -> Call[str]:
     return Call("POST", "/v1/console", lambda b: str(json.loads(b)["url"]))
 

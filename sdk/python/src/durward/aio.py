@@ -179,6 +179,9 @@ class AsyncDurward:
     async def events(self, after: int = 0, limit: int = 100) -> list[Event]:
         return await self._do(_calls.events(after, limit))
 
+    async def verify_log(self) -> dict[str, Any]:
+        return await self._do(_calls.verify_log())
+
     async def audit(self) -> AsyncIterator[dict[str, Any]]:
         """As Durward.audit. Leaving the loop ends it when the iterator is closed (aclose())."""
         x, held = _Exchange(self.socket), b""

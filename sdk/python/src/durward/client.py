@@ -107,6 +107,10 @@ class Durward:
         """What happened to sandboxes, after this sequence number."""
         return self._do(_calls.events(after, limit))
 
+    def verify_log(self) -> dict[str, Any]:
+        """The whole audit log, read anew: `ok`, `records`, `files`, and where it breaks, `problem`."""
+        return self._do(_calls.verify_log())
+
     def audit(self) -> Iterator[dict[str, Any]]:
         """Records of the audit log, those that were just written first, without an end."""
         conn, answer = self._open(_calls.audit())

@@ -103,6 +103,13 @@ void grant_capture_end(struct grant *g)
     for (size_t i = 0; i < rule->n_captures; i++)
         fields[i] = (struct captured_field){rule->captures[i].path, g->blanks.text[i],
                                             rule->captures[i].secret, NULL};
+    if (buf_len(&g->reply.body) == 0) { /* nothing in it that could be one */
+        gather_free(&g->reply);
+        g->held.body = BODY_LENGTH;
+        g->held.length = 0;
+        grant_pass_whole(g, &g->held, (struct slice){"", 0});
+        return;
+    }
     struct sign_wait *w = secret_client_capture(
         g->injector->secrets, g->decided.sandbox, fields, rule->n_captures,
         (enum captured_form)form_of(&g->held), buf_slice(&g->reply.body), on_captured, g);

@@ -430,6 +430,8 @@ int guard_credentialed(struct head *h, const struct rule *rule)
         http_head_remove(h, "range");
         http_head_remove(h, "if-range");
     }
+    if (rule->n_captures) /* Vault and OpenBao: the secret would lie where the token says */
+        http_head_remove(h, "x-vault-wrap-ttl");
     return ask_identity(h);
 }
 

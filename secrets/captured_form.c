@@ -86,10 +86,15 @@ static int take(struct slice body, const struct captured_search *s, struct pair 
         struct slice name = buf_slice(&p->name);
         if (seen_before(body, p->whole, name, other))
             return err_set(s->err, ERR_PARSE, "it has a field twice");
-        for (size_t i = 0; i < s->n; i++)
-            if (slice_eq_str(name, s->fields[i].path) &&
-                captured_take(s, &s->fields[i], buf_slice(&p->value)) < 0)
+        bool named = false;
+        for (size_t i = 0; i < s->n; i++) {
+            bool it = slice_eq_str(name, s->fields[i].path);
+            if (it && captured_take(s, &s->fields[i], buf_slice(&p->value)) < 0)
                 return -1;
+            named = named || it;
+        }
+        if (!named && captured_missed(s, name, buf_slice(&p->value)))
+            return captured_say_missed(s, name);
     }
     return 0;
 }

@@ -28,6 +28,11 @@ int captured_take_pair(const struct captured_search *s, struct captured_field *f
                        const struct slice part[CAPTURED_PARTS]) WUNUSED;
 extern const char *const captured_parts[CAPTURED_PARTS]; /* their names */
 
+/* A value under the name that some field's path ends with, though not at that path: the reply is in
+ * another form, or nested otherwise, than the rule's author knew. Such a reply is not passed on. */
+bool captured_missed(const struct captured_search *s, struct slice name, struct slice value);
+int captured_say_missed(const struct captured_search *s, struct slice name); /* -1, with err */
+
 void captured_words_of(const struct captured_field *fields, size_t n, struct captured_words *ret);
 bool captured_holds(const struct captured_words *w, struct slice text);
 /* Each word once, in that order. */

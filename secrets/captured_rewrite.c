@@ -62,6 +62,34 @@ int captured_take_pair(const struct captured_search *s, struct captured_field *f
     return r;
 }
 
+/* What a name ends with: of "x:token", "a.token" and "a[token]" the token. */
+static struct slice last_of(struct slice name)
+{
+    if (name.n && name.p[name.n - 1] == ']')
+        name.n--;
+    for (size_t i = name.n; i > 0; i--)
+        if (strchr(".:[", name.p[i - 1]))
+            return (struct slice){name.p + i, name.n - i};
+    return name;
+}
+
+bool captured_missed(const struct captured_search *s, struct slice name, struct slice value)
+{
+    struct slice last = last_of(name);
+    for (size_t i = 0; value.n >= CAPTURED_VALUE_MIN && i < s->n; i++) {
+        const char *dot = strrchr(s->fields[i].path, '.');
+        if (last.n && slice_ieq(last, slice_str(dot ? dot + 1 : s->fields[i].path)))
+            return true;
+    }
+    return false;
+}
+
+int captured_say_missed(const struct captured_search *s, struct slice name)
+{
+    return err_set(s->err, ERR_PARSE, "'%.*s' stands where no path of the rule's capture leads",
+                   (int)(name.n < 80 ? name.n : 80), name.p);
+}
+
 /* ---- what is written ---- */
 
 static int longest_first(const void *a, const void *b)
@@ -219,6 +247,29 @@ static int clean(json_t *v, const struct captured_words *w)
     return 0;
 }
 
+/* Nothing is left under a name that is captured elsewhere; name: of what holds v, of an array of
+ * texts too. */
+static int none_missed(const struct captured_search *s, const struct captured_words *w,
+                       struct slice name, const json_t *v)
+{
+    const char *key;
+    json_t *item;
+    size_t i;
+    if (json_is_string(v) && captured_missed(s, name, text_of(v)) && !captured_holds(w, text_of(v)))
+        return captured_say_missed(s, name);
+    for (i = 1; json_is_object(v) && i < CAPTURED_PARTS; i++) {
+        struct slice part = text_of(json_object_get(v, captured_parts[i]));
+        if (part.p && captured_missed(s, name, part) && !captured_holds(w, part))
+            return captured_say_missed(s, name);
+    }
+    if (json_is_object(v))
+        json_object_foreach((json_t *)v, key,
+                            item) if (none_missed(s, w, slice_str(key), item) < 0) return -1;
+    if (json_is_array(v))
+        json_array_foreach(v, i, item) if (none_missed(s, w, name, item) < 0) return -1;
+    return 0;
+}
+
 static int append(const char *p, size_t n, void *arg)
 {
     return buf_append(arg, p, n);
@@ -232,6 +283,8 @@ int captured_json(struct slice body, const struct captured_search *s, struct buf
     for (size_t i = 0; r == 0 && i < s->n; i++)
         r = look(s, &s->fields[i], v, s->fields[i].path);
     captured_words_of(s->fields, s->n, &words);
+    if (r == 0)
+        r = none_missed(s, &words, (struct slice){"", 0}, v);
     if (r == 0 && (clean(v, &words) < 0 ||
                    json_dump_callback(v, append, out, JSON_COMPACT | JSON_ENCODE_ANY) < 0))
         r = err_set(s->err, ERR_LIMIT, "it cannot be written with placeholders");

@@ -46,10 +46,40 @@ static bool names(struct slice at, const char *path)
     }
 }
 
+/* Of the element at hand. */
+static struct slice name_of(const struct reading *r)
+{
+    size_t from = r->at[r->depth] + (r->depth > 1);
+    return (struct slice){r->path + from, r->path_n - from};
+}
+
+static bool captured_at_hand(const struct reading *r)
+{
+    for (size_t i = 0; i < r->search->n; i++)
+        if (names((struct slice){r->path, r->path_n}, r->search->fields[i].path))
+            return true;
+    return false;
+}
+
+static void refuse_missed(struct reading *r, struct slice name, struct slice value)
+{
+    if (captured_missed(r->search, name, value)) {
+        captured_say_missed(r->search, name);
+        stop(r, r->search->err->text);
+    }
+}
+
 /* What the element held is known. */
 static void take(struct reading *r)
 {
     const struct captured_search *s = r->search;
+    if (!captured_at_hand(r)) {
+        refuse_missed(r, name_of(r), buf_slice(&r->text));
+        for (size_t k = 1; k < CAPTURED_PARTS; k++)
+            if (r->parts[r->depth] >> k & 1)
+                refuse_missed(r, name_of(r), buf_slice(&r->part[k]));
+        return;
+    }
     for (size_t i = 0; i < s->n; i++) {
         struct captured_field *f = &s->fields[i];
         struct slice part[CAPTURED_PARTS];
@@ -99,6 +129,12 @@ static void XMLCALL on_start(void *arg, const XML_Char *name, const XML_Char **a
                 stop(r, "it cannot be written with placeholders");
     if (r->words && captured_holds(r->words, slice_str(name)))
         stop(r, "it cannot be written with placeholders");
+    if (r->words == NULL) {
+        for (size_t i = 0; attributes[i] && attributes[i + 1]; i += 2)
+            refuse_missed(r, slice_str(attributes[i]), slice_str(attributes[i + 1]));
+        if (r->depth > 0) /* text before a child */
+            refuse_missed(r, name_of(r), buf_slice(&r->text));
+    }
     r->children[r->depth]++;
     r->depth++;
     r->children[r->depth] = r->parts[r->depth] = 0;

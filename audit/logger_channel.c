@@ -208,6 +208,9 @@ static const char *forbidden(const struct channel *ch, const struct record_view 
         return "a lifecycle record from a role that has none to write";
     if (v->field[RF_SANDBOX].n && ch->file.sandbox[0])
         return "a sandbox's name on a channel that belongs to a sandbox";
+    if (r == ROLE_GATE && !ch->file.sandbox[0] && !ch->file.policy[0] && v->field[RF_SANDBOX].n &&
+        !slice_starts(v->field[RF_SANDBOX], SLICE("rt-")))
+        return "the name of a sandbox from a gate whose clients have tokens";
     if (v->field[RF_POLICY].n && ch->file.policy[0])
         return "a policy's name on a channel that belongs to a policy";
     if (v->field[RF_SANDBOX].n > RENDER_NAME_MAX || v->field[RF_POLICY].n > RENDER_NAME_MAX)

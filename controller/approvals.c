@@ -416,7 +416,7 @@ static int on_kill(struct holder *h, struct msg *m)
     if (s && strcmp(sandbox_policy(s), h->policy) == 0)
         controller_kill(c, s, why);
     else if (s == NULL && c->registry && strncmp(id, "rt-", 3) == 0)
-        (void)identities_revoke(c, id, &err); /* what it runs on is not ours to end */
+        (void)identities_revoke_of(c, id, h->policy, &err); /* what it runs on is not ours to end */
     return 0;
 }
 

@@ -238,6 +238,26 @@ json_t *identities_issue(struct controller *c, const char *policy, unsigned ttl,
     return bad ? NULL : describe(c, &i, l, err);
 }
 
+struct sought {
+    const char *id, *policy;
+    bool there;
+};
+
+static int is_sought(void *arg, const struct identity *i)
+{
+    struct sought *s = arg;
+    s->there = strcmp(i->id, s->id) == 0 && strcmp(i->policy, s->policy) == 0;
+    return s->there;
+}
+
+int identities_revoke_of(struct controller *c, const char *id, const char *policy, struct err *err)
+{
+    struct sought s = {id, policy, false};
+    if (registry_each(c->registry, now_seconds(), is_sought, &s, err) < 0)
+        return -1;
+    return s.there ? identities_revoke(c, id, err) : 1;
+}
+
 int identities_revoke(struct controller *c, const char *id, struct err *err)
 {
     struct msg m;

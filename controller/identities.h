@@ -20,5 +20,7 @@ json_t *identities_issue(struct controller *c, const char *policy, unsigned ttl,
                          struct err *err);
 /* 0; 1 when there is none; -1. */
 int identities_revoke(struct controller *c, const char *id, struct err *err);
+/* The same where somebody else says so: only of that policy; else 1. */
+int identities_revoke_of(struct controller *c, const char *id, const char *policy, struct err *err);
 
 #endif

@@ -61,8 +61,10 @@ static void record_request(struct exchange *x, struct record *r, enum record_kin
     put_path(x, r);
     record_put_str(r, RF_RULE, x->rule_text);
     record_put_str(r, RF_ENTRY, x->entry);
-    if (x->gate->mode != GATE_LOCAL && x->who.sandbox[0])
-        record_put_str(r, RF_SANDBOX, x->who.sandbox);
+    if (x->relay.sandbox)
+        record_put_str(r, RF_SANDBOX, x->relay.sandbox);
+    if (x->relay.policy)
+        record_put_str(r, RF_POLICY, x->relay.policy);
 }
 
 /* ---- refusing ---- */
@@ -375,6 +377,10 @@ struct exchange *exchange_new(struct gate *g, const struct identity *who, struct
     x->gate = g;
     x->who = *who;
     relay_init(&x->relay, front);
+    if (g->mode != GATE_LOCAL && x->who.sandbox[0])
+        x->relay.sandbox = x->who.sandbox;
+    if (g->mode == GATE_TOKEN && who->route)
+        x->relay.policy = who->route->name;
     http_head_init(&x->head);
     return x;
 }

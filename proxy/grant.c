@@ -381,6 +381,7 @@ struct grant *grant_new(struct injector *i, struct front front)
     memset(g, 0, offsetof(struct grant, head));
     g->injector = i;
     relay_init(&g->relay, front);
+    g->relay.sandbox = g->decided.sandbox; /* "" until it is decided */
     http_head_init(&g->head);
     http_head_init(&g->held);
     return g;

@@ -29,7 +29,7 @@ void grant_record_request(struct grant *g, struct record *r, enum record_kind ki
     if (g->decided.credential)
         record_put_str(r, RF_CREDENTIAL, g->decided.credential->secret);
     record_put_str(r, RF_ENTRY, g->entry);
-    record_put_str(r, RF_SANDBOX, g->decided.sandbox);
+    record_put_str(r, RF_SANDBOX, g->relay.sandbox);
 }
 
 void grant_tell_fail(struct grant *g, unsigned status, const char *code)

@@ -46,8 +46,7 @@ struct child {
     struct timespec started;
     unsigned quick_deaths;
     bool replaced;        /* we ended it, for another one in its place */
-    time_t lost_second;   /* of the channels it lost, */
-    unsigned lost;        /* so many in that second */
+    unsigned lost;        /* channels, since it was started */
     struct event *again;  /* restart timer */
     struct meters meters; /* as it reported last */
     TAILQ_ENTRY(child) link;

@@ -48,6 +48,7 @@ static int spawn(struct child *c, struct err *err)
     if (c->ch == NULL)
         return err_set(err, ERR_INTERNAL, "out of memory");
     clock_gettime(CLOCK_MONOTONIC, &c->started);
+    c->lost = 0;
     set_state(c, CHILD_STARTED);
     c->parent->starts[c->role]++;
     return 0;

@@ -40,6 +40,10 @@ void relay_record(const struct relay *r, struct record *to, enum record_kind kin
 {
     record_init(to, kind, counter);
     record_put_str(to, RF_CODE, code);
+    if (r->sandbox)
+        record_put_str(to, RF_SANDBOX, r->sandbox);
+    if (r->policy)
+        record_put_str(to, RF_POLICY, r->policy);
     if (r->status)
         record_put_u64(to, RF_STATUS, r->status);
     record_put_u64(to, RF_UP, r->up);

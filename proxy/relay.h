@@ -15,6 +15,9 @@ struct event;
 struct spend;
 
 struct relay {
+    /* Whose records these are, where the channel to the logger does not say it; NULL: it does. Kept
+     * by the owner of the relay. */
+    const char *sandbox, *policy;
     struct front front;
     struct back back; /* ops NULL until it is open */
     unsigned status;  /* of the reply, 0 before it */

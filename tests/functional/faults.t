@@ -49,6 +49,8 @@ class Faults:
         folder = t.mkdir("program/bin")
         self.program = os.path.join(folder, "durward")
         shutil.copy(program, self.program)
+        staged = os.path.dirname(os.path.dirname(durward.program()))
+        shutil.copytree(os.path.join(staged, "libexec"), t.path("program", "libexec"))
         os.environ["DURWARD"] = self.program
         self.plan = Plan(os.path.join(folder, "faults.plan"))
         os.chmod(os.path.join(folder, "faults.plan"), 0o666)

@@ -66,9 +66,11 @@ def wait(request, context):
     begin("Wait", context)
     over = threading.Event()
     context.add_callback(over.set)
-    yield b"waiting"
-    over.wait(20)
-    say(event="cancelled", method="Wait", active=context.is_active())
+    try:
+        yield b"waiting"
+        over.wait(20)
+    finally:  # a call that was given up before this is closed at the yield
+        say(event="cancelled", method="Wait", active=context.is_active())
 
 
 def reflect(request, context):

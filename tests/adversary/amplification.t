@@ -17,7 +17,8 @@ BENIGN = {"asked": "list", "authority": "name", "aws": "header", "chunks": "trai
           "journal": "exchange", "mint_request": "name", "inspect": "01", "nflog": "v4-udp", "oidc": "token",
           "path": "seed-13", "placeholder": "openai", "push": "update", "reply_head": "ok",
           "request_head": "put", "scrub": "forms", "socks5": "name", "token": "payload",
-          "websocket": "hello"}
+          "websocket": "hello", "aws_chunks": "plain", "captured": "json", "log_index": "q0", "signed": "signature",
+          "tls_text": "tls13_256"}
 FACTOR, NOISE_NS, PAGE = 10, 3000, 4096
 SIZES = (4096, 32768)
 

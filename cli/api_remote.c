@@ -154,6 +154,9 @@ static SSL *client(const struct authority *a, int fd, struct err *err)
 /* ---- carrying bytes ---- */
 
 struct carrier {
+    struct carrier *next;
+    pthread_t thread;
+    _Atomic bool ending; /* the process does, and waits for it */
     SSL *ssl;
     int net, local; /* owned */
     unsigned char in[PIECE], out[PIECE];
@@ -212,10 +215,58 @@ static bool carry_out(struct carrier *c)
     return moved;
 }
 
+/* Those that run. The process does not end under a thread that is at work with its connection:
+ * OpenSSL's own end would come between. */
+static pthread_mutex_t running_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t running_once = PTHREAD_ONCE_INIT;
+static struct carrier *running;
+
+static void end_all(void)
+{
+    for (;;) {
+        pthread_mutex_lock(&running_lock);
+        struct carrier *c = running;
+        pthread_t thread;
+        if (c) {
+            thread = c->thread;
+            c->ending = true;
+            shutdown(c->net, SHUT_RDWR); /* wakes it up */
+            shutdown(c->local, SHUT_RDWR);
+        }
+        pthread_mutex_unlock(&running_lock);
+        if (c == NULL)
+            return;
+        pthread_join(thread, NULL);
+    }
+}
+
+static void at_end(void)
+{
+    (void)atexit(end_all);
+}
+
+static void leave(struct carrier *c)
+{
+    pthread_mutex_lock(&running_lock);
+    for (struct carrier **at = &running; *at; at = &(*at)->next)
+        if (*at == c) {
+            *at = c->next;
+            break;
+        }
+    SSL_free(c->ssl);
+    close(c->net);
+    close(c->local);
+    if (!c->ending)
+        pthread_detach(pthread_self());
+    explicit_bzero(c, sizeof *c);
+    free(c);
+    pthread_mutex_unlock(&running_lock); /* whoever ends the process waits for all of that */
+}
+
 static void *carry(void *arg)
 {
     struct carrier *c = arg;
-    while (!c->broken && !(c->net_ended && c->in_n == 0)) {
+    while (!c->broken && !c->ending && !(c->net_ended && c->in_n == 0)) {
         bool in = carry_in(c), out = carry_out(c);
         if (in || out)
             continue;
@@ -231,11 +282,7 @@ static void *carry(void *arg)
         if (poll(p, 2, -1) < 0 && errno != EINTR)
             break;
     }
-    SSL_free(c->ssl);
-    close(c->net);
-    close(c->local);
-    explicit_bzero(c, sizeof *c);
-    free(c);
+    leave(c);
     return NULL;
 }
 
@@ -243,8 +290,8 @@ static int start(SSL *ssl, int net, struct err *err)
 {
     struct carrier *c = calloc(1, sizeof *c);
     struct timeval limit = {.tv_sec = API_TIMEOUT_SECONDS};
-    pthread_t thread;
     int pair[2] = {-1, -1};
+    pthread_once(&running_once, at_end);
     if (c && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0 &&
         fcntl(net, F_SETFL, O_NONBLOCK) == 0) {
         c->ssl = ssl;
@@ -252,10 +299,15 @@ static int start(SSL *ssl, int net, struct err *err)
         c->local = pair[1];
         setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
         setsockopt(pair[0], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-        if (pthread_create(&thread, NULL, carry, c) == 0) {
-            pthread_detach(thread);
-            return pair[0];
+        pthread_mutex_lock(&running_lock);
+        int bad = pthread_create(&c->thread, NULL, carry, c);
+        if (bad == 0) {
+            c->next = running;
+            running = c;
         }
+        pthread_mutex_unlock(&running_lock);
+        if (bad == 0)
+            return pair[0];
     }
     err_set(err, ERR_INTERNAL, "no thread for the connection");
     free(c);

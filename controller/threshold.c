@@ -75,7 +75,8 @@ static void act(struct controller *c, uint32_t number, const char *id, const cha
     if (its)
         controller_kill(c, s, text);
     else if (s == NULL && c->registry && strncmp(id, "rt-", 3) == 0)
-        (void)identities_revoke_of(c, id, policy, &err); /* what it runs on is not ours to pause or end */
+        (void)identities_revoke_of(c, id, policy,
+                                   &err); /* what it runs on is not ours to pause or end */
     acted(c, number);
 }
 

@@ -352,8 +352,8 @@ static int on_captured(struct secret_client *c, struct msg *m)
     struct slice body, values[CAPTURED_VALUES_MAX];
     struct err err = {0};
     if (msg_get_u32(m, &req) < 0 || msg_get_u8(m, &ok) < 0 || ok > 1 ||
-        msg_get_slice(m, CAPTURED_WRITTEN_MAX, &body) < 0 ||
-        msg_get_u32(m, &n) < 0 || n > CAPTURED_VALUES_MAX)
+        msg_get_slice(m, CAPTURED_WRITTEN_MAX, &body) < 0 || msg_get_u32(m, &n) < 0 ||
+        n > CAPTURED_VALUES_MAX)
         return -1;
     for (uint32_t i = 0; i < n; i++)
         if (msg_get_slice(m, CAPTURED_VALUE_MAX, &values[i]) < 0 || values[i].n == 0)

@@ -122,13 +122,13 @@ def run(t, d):
     r = [d.command("run", "-c", d.conf, "--publish", x, "--", "true").returncode for x in
          ("0", "x:1", "1:2:3:4", "localhost:1:2", ":1", "70000:1")]
     t.eq(r, [125] * 6, "what is no port is refused")
+    t.ok(d.wait_records(1, "lifecycle", event="port_published"), "it is on record")
     with socket.create_connection(("127.0.0.1", port), 5) as s:
         s.settimeout(10)
         p.terminate()
         p.wait(10)
         t.eq(talk(at), None, "its end ends it")
     t.has(p.stderr.read().decode(), "port 8000 is published at " + at, "it says where")
-    t.ok(d.wait_records(1, "lifecycle", event="port_published"), "and it is on record")
 
 
 def main(t):

@@ -30,12 +30,6 @@ const struct command approve_verbs[] = {
     {0},
 };
 
-static const char *text_of(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-    return s ? s : "";
-}
-
 static void body_text(const json_t *o, char *buf, size_t size)
 {
     const json_t *n = json_object_get(o, "upload_bytes");
@@ -58,14 +52,14 @@ static void print_list(const json_t *list)
         long long s = json_integer_value(json_object_get(o, "expires")) - (long long)time(NULL);
         snprintf(left, sizeof left, "%llds", s > 0 ? s : 0);
         body_text(o, body, sizeof body);
-        out_table_cell(t, text_of(o, "id"));
+        out_table_cell(t, out_member(o, "id"));
         out_table_cell(t, left);
-        out_table_cell(t, text_of(o, "sandbox"));
-        out_table_cell(t, text_of(o, "method"));
-        out_table_cell(t, out_clean(text_of(o, "url"), clean, sizeof clean));
+        out_table_cell(t, out_member(o, "sandbox"));
+        out_table_cell(t, out_member(o, "method"));
+        out_table_cell(t, out_clean(out_member(o, "url"), clean, sizeof clean));
         out_table_cell(t, body);
-        out_table_cell(t, text_of(o, "credential"));
-        out_table_cell(t, out_clean(text_of(o, "rule"), clean, sizeof clean));
+        out_table_cell(t, out_member(o, "credential"));
+        out_table_cell(t, out_clean(out_member(o, "rule"), clean, sizeof clean));
     }
     out_table_print(t);
 }

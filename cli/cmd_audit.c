@@ -163,12 +163,6 @@ const struct command audit_verbs[] = {
     {0},
 };
 
-static int fail(const struct err *err)
-{
-    out_error("%s", err->text);
-    return EXIT_NO;
-}
-
 /* A directory without any log is more likely a wrong name than an empty answer. */
 static void warn_empty(const struct log_tree *t, const char *dir)
 {
@@ -219,12 +213,12 @@ static int query_newest(const char *dir, const struct query_filter *f, const str
     bool more = false;
     uint64_t bad = 0;
     if (log_tree_open(&t, dir, &err) < 0)
-        return fail(&err);
+        return out_fail(&err);
     warn_empty(&t, dir);
     int r = log_search_newest(&t, f, s, audit_view_row, &json, &more, &bad, &err);
     log_tree_done(&t);
     if (r < 0)
-        return fail(&err);
+        return out_fail(&err);
     int code = out_flush() < 0 ? EXIT_NO : EXIT_OK;
     warn_bad(bad);
     if (more)
@@ -239,7 +233,7 @@ static int query_all(const char *dir, const struct query_filter *f, bool all, bo
     struct log_tree t;
     struct err err = {0};
     if (log_tree_open(&t, dir, &err) < 0)
-        return fail(&err);
+        return out_fail(&err);
     warn_empty(&t, dir);
     t.want = all ? NULL : want_file;
     t.want_arg = &choice;
@@ -253,7 +247,7 @@ static int query_all(const char *dir, const struct query_filter *f, bool all, bo
     query_free(q);
     log_tree_done(&t);
     if (r < 0)
-        return fail(&err);
+        return out_fail(&err);
     return out_flush() < 0 ? EXIT_NO : EXIT_OK;
 }
 
@@ -392,7 +386,7 @@ static int tail_all(const char *dir, size_t n, bool follow, bool json)
     struct err err = {0};
     struct query_filter none = {0};
     if (log_tree_open(&t, dir, &err) < 0)
-        return fail(&err);
+        return out_fail(&err);
     warn_empty(&t, dir);
     struct query *q = query_new(&none, audit_view_row, &json);
     struct tail lines = {.max = n + TAIL_CONTEXT};
@@ -413,7 +407,7 @@ static int tail_all(const char *dir, size_t n, bool follow, bool json)
     query_free(q);
     log_tree_done(&t);
     if (r < 0)
-        return fail(&err);
+        return out_fail(&err);
     return out_flush() < 0 ? EXIT_NO : EXIT_OK;
 }
 

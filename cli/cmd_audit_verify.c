@@ -11,12 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static int fail(const struct err *err)
-{
-    out_error("%s", err->text);
-    return EXIT_NO;
-}
-
 static json_t *as_json(const char *dir, const struct verify_result *v)
 {
     json_t *o =
@@ -137,7 +131,7 @@ static int verify_all(const char *dir, const char *key_file, const char *anchor_
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) {
         err_sys(&err, "cannot open the audit directory %s", dir);
-        return fail(&err);
+        return out_fail(&err);
     }
     json_t *list = json ? json_array() : NULL;
     struct signing_key *key = find_key(fd, key_file, &err);
@@ -156,7 +150,7 @@ static int verify_all(const char *dir, const char *key_file, const char *anchor_
     if (r < 0) {
         json_decref(list);
         json_decref(used);
-        return fail(&err);
+        return out_fail(&err);
     }
     if (json && out_json(json_pack("{s:b,s:o,s:o}", "ok", good, "key", used, "logs", list)) < 0)
         return EXIT_NO;
@@ -187,7 +181,7 @@ static int check_proof(const char *file, const char *key_file, bool json)
     json_decref(proof);
     signing_key_free(key);
     if (r < 0 && err.text[0])
-        return fail(&err);
+        return out_fail(&err);
     return r < 0 || out_flush() < 0 ? EXIT_NO : EXIT_OK;
 }
 
@@ -217,7 +211,7 @@ int audit_run_prove(int argc, char **argv)
     if (fd >= 0)
         close(fd);
     free(dir);
-    return proof == NULL ? fail(&err) : out_json(proof) < 0 ? EXIT_NO : EXIT_OK;
+    return proof == NULL ? out_fail(&err) : out_json(proof) < 0 ? EXIT_NO : EXIT_OK;
 }
 
 /* ---- the command ---- */

@@ -129,18 +129,6 @@ const struct command sandbox_verbs[] = {
     {0},
 };
 
-static int fail(const struct err *err)
-{
-    out_error("%s", err->text);
-    return EXIT_NO;
-}
-
-static const char *text_of(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-    return s ? s : "";
-}
-
 /* ---- create ---- */
 
 static int put_time(const struct command *cmd, json_t *body, const char *key, const char *text,
@@ -228,10 +216,10 @@ static int make(const struct args *a, const char *path, const json_t *body)
     struct err err = {0};
     json_t *reply = NULL;
     if (api_call(a->socket, "POST", path, body, &reply, &err) < 0)
-        return fail(&err);
+        return out_fail(&err);
     if (a->json)
         return out_json(reply) < 0 ? EXIT_NO : EXIT_OK;
-    printf("%s\n", text_of(reply, "id"));
+    printf("%s\n", out_member(reply, "id"));
     json_decref(reply);
     return out_flush() < 0 ? EXIT_NO : EXIT_OK;
 }
@@ -286,7 +274,7 @@ static json_t *get_all(const struct args *a, const struct buf *base, struct err 
         }
         buf_free(&path);
         json_array_extend(list, json_object_get(page, "sandboxes"));
-        snprintf(after, sizeof after, "%s", text_of(page, "next"));
+        snprintf(after, sizeof after, "%s", out_member(page, "next"));
         json_decref(page);
     } while (*after);
     return list;
@@ -313,12 +301,12 @@ static void print_list(const json_t *list)
             snprintf(labels + at, sizeof labels - at, "%s%s=%s", at ? "," : "", key,
                      json_string_value(value));
         }
-        out_table_cell(t, text_of(s, "id"));
-        out_table_cell(t, *text_of(s, "name") ? text_of(s, "name") : "-");
-        out_table_cell(t, text_of(s, "policy"));
-        out_table_cell(t, text_of(s, "backend"));
-        out_table_cell(t, out_clean(text_of(s, "image"), image, sizeof image));
-        out_table_cell(t, text_of(s, "state"));
+        out_table_cell(t, out_member(s, "id"));
+        out_table_cell(t, *out_member(s, "name") ? out_member(s, "name") : "-");
+        out_table_cell(t, out_member(s, "policy"));
+        out_table_cell(t, out_member(s, "backend"));
+        out_table_cell(t, out_clean(out_member(s, "image"), image, sizeof image));
+        out_table_cell(t, out_member(s, "state"));
         out_table_cell(t, *labels ? out_clean(labels, clean, sizeof clean) : "-");
     }
     out_table_print(t);
@@ -345,7 +333,7 @@ static int run_ls(int argc, char **argv)
     if (a.next < argc)
         return args_usage(a.cmd, "unexpected argument %s", argv[a.next]);
     if (list == NULL)
-        return fail(&err);
+        return out_fail(&err);
     if (a.json)
         return out_json(list) < 0 ? EXIT_NO : EXIT_OK;
     print_list(list);
@@ -380,8 +368,8 @@ static void print_one(const json_t *s)
     json_t *value;
     size_t i;
     for (i = 0; i < ARRAY_LEN(shown); i++)
-        if (*text_of(s, shown[i]))
-            printf("%-11s %s\n", shown[i], out_clean(text_of(s, shown[i]), clean, sizeof clean));
+        if (*out_member(s, shown[i]))
+            printf("%-11s %s\n", shown[i], out_clean(out_member(s, shown[i]), clean, sizeof clean));
     printf("%-11s %lld\n", "generation",
            (long long)json_integer_value(json_object_get(s, "generation")));
     json_object_foreach(json_object_get(s, "labels"), key, value) printf(
@@ -389,12 +377,12 @@ static void print_one(const json_t *s)
     printf("%-11s %lld s, idle %lld s\n", "ttl",
            (long long)json_integer_value(json_object_get(s, "ttl")),
            (long long)json_integer_value(json_object_get(s, "idle_ttl")));
-    json_array_foreach(json_object_get(s, "published"), i, value)
-        printf("%-11s %s to %lld\n", "published", out_clean(text_of(value, "address"), clean, 200),
-               (long long)json_integer_value(json_object_get(value, "port")));
+    json_array_foreach(json_object_get(s, "published"), i, value) printf(
+        "%-11s %s to %lld\n", "published", out_clean(out_member(value, "address"), clean, 200),
+        (long long)json_integer_value(json_object_get(value, "port")));
     json_array_foreach(json_object_get(s, "denied"), i, value) printf(
-        "%-11s %s (%s) x%lld\n", "denied", out_clean(text_of(value, "target"), clean, 200),
-        text_of(value, "code"), (long long)json_integer_value(json_object_get(value, "count")));
+        "%-11s %s (%s) x%lld\n", "denied", out_clean(out_member(value, "target"), clean, 200),
+        out_member(value, "code"), (long long)json_integer_value(json_object_get(value, "count")));
 }
 
 /* ARGS_END when there are words left to work on, else what to return. */
@@ -426,7 +414,8 @@ static int run_show(int argc, char **argv)
     int code = read_ids(&a, false);
     if (code != ARGS_END)
         return code;
-    return call_one(&a, "GET", argv[a.next], "", &reply, &err) < 0 ? fail(&err) : show(&a, reply);
+    return call_one(&a, "GET", argv[a.next], "", &reply, &err) < 0 ? out_fail(&err)
+                                                                   : show(&a, reply);
 }
 
 static int run_rm(int argc, char **argv)
@@ -440,7 +429,7 @@ static int run_rm(int argc, char **argv)
     for (int i = a.next; i < argc; i++) {
         struct err err = {0};
         if (call_one(&a, "DELETE", argv[i], "", &reply, &err) < 0)
-            code = fail(&err);
+            code = out_fail(&err);
     }
     return code;
 }
@@ -453,7 +442,7 @@ static int change(const struct command *cmd, const char *tail, int argc, char **
     int code = read_ids(&a, false);
     if (code != ARGS_END)
         return code;
-    return call_one(&a, "POST", argv[a.next], tail, &reply, &err) < 0 ? fail(&err)
+    return call_one(&a, "POST", argv[a.next], tail, &reply, &err) < 0 ? out_fail(&err)
                                                                       : show(&a, reply);
 }
 

@@ -16,12 +16,6 @@ const struct command command_status = {
     cmd_status,
 };
 
-static const char *text_of(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-    return s ? s : "";
-}
-
 static void print_uptime(json_int_t s)
 {
     if (s >= 86400)
@@ -43,9 +37,9 @@ static void print_roles(const json_t *roles)
     {
         char pid[24];
         snprintf(pid, sizeof pid, "%lld", (long long)json_integer_value(json_object_get(r, "pid")));
-        out_table_cell(t, text_of(r, "role"));
+        out_table_cell(t, out_member(r, "role"));
         out_table_cell(t, pid);
-        out_table_cell(t, text_of(r, "sandbox"));
+        out_table_cell(t, out_member(r, "sandbox"));
     }
     out_table_print(t);
 }
@@ -62,9 +56,9 @@ static void print_listeners(const json_t *listeners)
     json_t *l;
     json_array_foreach(listeners, i, l)
     {
-        const char *policy = text_of(l, "policy");
-        out_table_cell(t, text_of(l, "kind"));
-        out_table_cell(t, text_of(l, "address"));
+        const char *policy = out_member(l, "policy");
+        out_table_cell(t, out_member(l, "kind"));
+        out_table_cell(t, out_member(l, "address"));
         out_table_cell(t, *policy ? policy : "(by token)");
     }
     putchar('\n');
@@ -83,9 +77,9 @@ static void print_sandboxes(const json_t *sandboxes)
     json_t *s;
     json_array_foreach(sandboxes, i, s)
     {
-        out_table_cell(t, text_of(s, "id"));
-        out_table_cell(t, text_of(s, "policy"));
-        out_table_cell(t, text_of(s, "state"));
+        out_table_cell(t, out_member(s, "id"));
+        out_table_cell(t, out_member(s, "policy"));
+        out_table_cell(t, out_member(s, "state"));
     }
     putchar('\n');
     out_table_print(t);

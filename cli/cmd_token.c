@@ -42,18 +42,6 @@ const struct command token_verbs[] = {
     {0},
 };
 
-static int fail(const struct err *err)
-{
-    out_error("%s", err->text);
-    return EXIT_NO;
-}
-
-static const char *text_of(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-    return s ? s : "";
-}
-
 /* ---- create ---- */
 
 static void add(json_t *body, const char *key, const char *value)
@@ -93,10 +81,10 @@ static int make(const struct args *a, const json_t *body)
     struct err err = {0};
     json_t *reply = NULL;
     if (api_call(a->socket, "POST", "/v1/tokens", body, &reply, &err) < 0)
-        return fail(&err);
+        return out_fail(&err);
     if (a->json)
         return out_json(reply) < 0 ? EXIT_NO : EXIT_OK;
-    printf("%s\n", text_of(reply, "token"));
+    printf("%s\n", out_member(reply, "token"));
     json_decref(reply);
     return out_flush() < 0 ? EXIT_NO : EXIT_OK;
 }
@@ -148,8 +136,8 @@ static void print_list(const json_t *list)
         char text[512], clean[512];
         long long left =
             json_integer_value(json_object_get(o, "expires_at")) - (long long)time(NULL);
-        out_table_cell(t, text_of(o, "id"));
-        out_table_cell(t, out_clean(text_of(o, "name"), clean, sizeof clean));
+        out_table_cell(t, out_member(o, "id"));
+        out_table_cell(t, out_clean(out_member(o, "name"), clean, sizeof clean));
         for (size_t k = 0; k < ARRAY_LEN(sets); k++) {
             words(json_object_get(o, sets[k]), text, sizeof text);
             out_table_cell(t, out_clean(text, clean, sizeof clean));
@@ -170,7 +158,7 @@ static int run_ls(int argc, char **argv)
     if (a.next < argc)
         return args_usage(a.cmd, "unexpected argument %s", argv[a.next]);
     if (api_call(a.socket, "GET", "/v1/tokens", NULL, &reply, &err) < 0)
-        return fail(&err);
+        return out_fail(&err);
     const json_t *list = json_object_get(reply, "tokens");
     if (a.json)
         return out_json(json_incref((json_t *)(uintptr_t)list)) < 0 ? EXIT_NO : EXIT_OK;
@@ -201,7 +189,7 @@ static int run_revoke(int argc, char **argv)
             return args_usage(a.cmd, "that is no id; 'durward token ls' lists them");
         snprintf(path, sizeof path, "/v1/tokens/%s", argv[i]);
         if (api_call(a.socket, "DELETE", path, NULL, &reply, &err) < 0)
-            code = fail(&err);
+            code = out_fail(&err);
         else
             json_decref(reply);
     }

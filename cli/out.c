@@ -1,5 +1,7 @@
 #include "out.h"
 
+#include "args.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -38,6 +40,18 @@ void out_error(const char *fmt, ...)
     vfprintf(stderr, fmt, ap);
     va_end(ap);
     fputc('\n', stderr);
+}
+
+int out_fail(const struct err *err)
+{
+    out_error("%s", err->text);
+    return EXIT_NO;
+}
+
+const char *out_member(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+    return s ? s : "";
 }
 
 char *out_clean(const char *text, char *buf, size_t size)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "compiler.h"
+#include "err.h"
 
 enum colour { COLOUR_NONE = 0, COLOUR_RED, COLOUR_GREEN, COLOUR_YELLOW, COLOUR_DIM };
 
@@ -15,6 +16,10 @@ bool out_colours(FILE *f);
 void out_coloured(FILE *f, enum colour c, const char *text);
 /* "durward: MESSAGE" on stderr. */
 void out_error(const char *fmt, ...) PRINTF(1, 2);
+/* The same of an error; -> EXIT_NO. */
+int out_fail(const struct err *err);
+/* The text of a member of an object, borrowed; "" where it has none. */
+const char *out_member(const json_t *o, const char *key);
 /* Text that came from outside: anything but printable ASCII becomes '?', so that it cannot drive
  * the terminal. At most size - 1 bytes go into buf; returns buf. */
 char *out_clean(const char *text, char *buf, size_t size);

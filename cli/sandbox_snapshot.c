@@ -13,18 +13,6 @@ const struct arg_option sandbox_snapshot_options[] = {
     {0},
 };
 
-static const char *text_of(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-    return s ? s : "";
-}
-
-static int fail(const struct err *err)
-{
-    out_error("%s", err->text);
-    return EXIT_NO;
-}
-
 static int list(const struct args *a)
 {
     static const char *const titles[] = {"NAME", "SANDBOX", "POLICY", "IMAGE", "STATE", NULL};
@@ -32,7 +20,7 @@ static int list(const struct args *a)
     json_t *reply, *s;
     size_t i;
     if (api_call(a->socket, "GET", "/v1/snapshots", NULL, &reply, &err) < 0)
-        return fail(&err);
+        return out_fail(&err);
     if (a->json) {
         s = json_incref(json_object_get(reply, "snapshots"));
         json_decref(reply);
@@ -41,11 +29,11 @@ static int list(const struct args *a)
     struct out_table *t = out_table_new(titles);
     json_array_foreach(json_object_get(reply, "snapshots"), i, s)
     {
-        out_table_cell(t, text_of(s, "name"));
-        out_table_cell(t, text_of(s, "sandbox"));
-        out_table_cell(t, text_of(s, "policy"));
-        out_table_cell(t, text_of(s, "image"));
-        out_table_cell(t, text_of(s, "state"));
+        out_table_cell(t, out_member(s, "name"));
+        out_table_cell(t, out_member(s, "sandbox"));
+        out_table_cell(t, out_member(s, "policy"));
+        out_table_cell(t, out_member(s, "image"));
+        out_table_cell(t, out_member(s, "state"));
     }
     if (i == 0)
         fputs("durward: there are no snapshots\n", stderr);
@@ -68,7 +56,7 @@ static int take_away(const struct args *a, const char *name)
     else
         bad = api_call(a->socket, "DELETE", (const char *)buf_data(&path), NULL, &reply, &err);
     buf_free(&path);
-    return bad ? fail(&err) : EXIT_OK;
+    return bad ? out_fail(&err) : EXIT_OK;
 }
 
 static int make(const struct args *a, const char *id, const char *name, bool reuse)
@@ -80,10 +68,10 @@ static int make(const struct args *a, const char *id, const char *name, bool reu
                  : err_set(&err, ERR_PARSE, "the name is no UTF-8");
     json_decref(body);
     if (r < 0)
-        return fail(&err);
+        return out_fail(&err);
     if (a->json)
         return out_json(reply) < 0 ? EXIT_NO : EXIT_OK;
-    printf("%s\n", text_of(reply, "name"));
+    printf("%s\n", out_member(reply, "name"));
     json_decref(reply);
     return out_flush() < 0 ? EXIT_NO : EXIT_OK;
 }
@@ -149,10 +137,10 @@ int verb_restore(int argc, char **argv)
                  : err_set(&err, ERR_PARSE, "the name is no UTF-8");
     json_decref(body);
     if (r < 0)
-        return fail(&err);
+        return out_fail(&err);
     if (a.json)
         return out_json(reply) < 0 ? EXIT_NO : EXIT_OK;
-    printf("%s\n", text_of(reply, "id"));
+    printf("%s\n", out_member(reply, "id"));
     json_decref(reply);
     return out_flush() < 0 ? EXIT_NO : EXIT_OK;
 }

@@ -17,20 +17,18 @@ struct seen {
     int r;
 };
 
-/* Fields "a" and "b" become the secrets x and y; "l.*.k" becomes x too. */
-static struct seen rewrite_as(enum captured_form form, const char *body)
+/* Secrets of fields are named x and y. */
+static struct seen run(enum captured_form form, const char *body, struct captured_field *f,
+                       size_t n)
 {
-    struct captured_field f[] = {{"a", "<PX>", "x", NULL},
-                                 {"b.c", "<PLACEHOLDER Y>", "y", NULL},
-                                 {"l.*.k", "<PX>", "x", NULL}};
     struct seen s = {.r = 0};
     struct err err = {0};
     struct buf out;
     buf_init(&out, CAPTURED_WRITTEN_MAX);
-    s.r = captured_rewrite(slice_str(body), form, f, ARRAY_LEN(f), &out, &err);
+    s.r = captured_rewrite(slice_str(body), form, f, n, &out, &err);
     snprintf(s.text, sizeof s.text, "%.*s", SL(buf_slice(&out)));
     snprintf(s.why, sizeof s.why, "%.299s", err.text);
-    for (size_t i = 0; i < ARRAY_LEN(f); i++) {
+    for (size_t i = 0; i < n; i++) {
         if (f[i].value)
             snprintf(s.values[f[i].secret[0] - 'x'], sizeof s.values[0], "%.*s",
                      SL(secret_slice(f[i].value)));
@@ -38,6 +36,15 @@ static struct seen rewrite_as(enum captured_form form, const char *body)
     }
     buf_free(&out);
     return s;
+}
+
+/* Fields "a" and "b" become the secrets x and y; "l.*.k" becomes x too. */
+static struct seen rewrite_as(enum captured_form form, const char *body)
+{
+    struct captured_field f[] = {{"a", "<PX>", "x", NULL},
+                                 {"b.c", "<PLACEHOLDER Y>", "y", NULL},
+                                 {"l.*.k", "<PX>", "x", NULL}};
+    return run(form, body, f, ARRAY_LEN(f));
 }
 
 static void gives_as(enum captured_form form, const char *body, const char *want, const char *x,
@@ -171,20 +178,7 @@ static struct seen rewrite(const char *json)
 static struct seen xml(const char *by, const char *body)
 {
     struct captured_field f[] = {{"r.a", by, "x", NULL}, {"*.c", by, "y", NULL}};
-    struct seen s = {.r = 0};
-    struct err err = {0};
-    struct buf out;
-    buf_init(&out, CAPTURED_WRITTEN_MAX);
-    s.r = captured_rewrite(slice_str(body), CAPTURED_XML, f, ARRAY_LEN(f), &out, &err);
-    snprintf(s.text, sizeof s.text, "%.*s", SL(buf_slice(&out)));
-    snprintf(s.why, sizeof s.why, "%.299s", err.text);
-    for (size_t i = 0; i < ARRAY_LEN(f); i++) {
-        if (f[i].value)
-            snprintf(s.values[i], sizeof s.values[i], "%.*s", SL(secret_slice(f[i].value)));
-        secret_unref(f[i].value);
-    }
-    buf_free(&out);
-    return s;
+    return run(CAPTURED_XML, body, f, ARRAY_LEN(f));
 }
 
 static void xml_gives(const char *body, const char *want, const char *x, const char *y)

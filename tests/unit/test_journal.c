@@ -3,6 +3,7 @@
 
 #include "audit_fixture.h"
 #include "backlog.h"
+#include "body_capture.h"
 #include "record_read.h"
 
 #include <CUnit/CUnit.h>
@@ -504,6 +505,22 @@ static void test_backlog_full(void)
     finish(&f);
 }
 
+/* Pieces of a body (capture_body) that find no room are counted: their request's end says so. */
+static void test_bodies(void)
+{
+    struct far_end f;
+    static const char body[5000];
+    struct body_capture *c = body_capture_new(sizeof body);
+    body_capture_take(c, BODY_REQUEST, body, sizeof body);
+    begin(&f, false, 2100);
+    CU_ASSERT_EQUAL(body_capture_record(c, f.j, 1, NULL, NULL), 2);
+    CU_ASSERT_TRUE(length(&f) > 2000);
+    say(&f, W_CREDIT, 10000);
+    CU_ASSERT_EQUAL(body_capture_record(c, f.j, 1, NULL, NULL), 0);
+    finish(&f);
+    body_capture_free(c);
+}
+
 void suite_journal(void)
 {
     CU_pSuite s = CU_add_suite("journal", NULL, NULL);
@@ -519,6 +536,7 @@ void suite_journal(void)
     CU_add_test(s, "ends of a turn go together", test_ends_together);
     CU_add_test(s, "what happens without a journal waits for it", test_backlog);
     CU_add_test(s, "what waits is bounded, what is lost is counted", test_backlog_full);
+    CU_add_test(s, "pieces of bodies that find no room", test_bodies);
     CU_add_test(s, "a short write waits for its repair", test_short_write);
 }
 

@@ -303,16 +303,20 @@ void publications_again(struct resident *r)
         proc_log("%s: %s", r->id, err.text);
 }
 
+static unsigned port_of(const char *address)
+{
+    uint64_t port = 0;
+    char ip[PUBLICATION_ADDRESS];
+    return split(address, ip, &port) == 0 ? (unsigned)port : 0;
+}
+
 static void opened(struct publication *p, int fd, const char *address)
 {
     struct resident *r = p->resident;
     struct err err = {0};
     char text[PUBLICATION_ADDRESS + 16];
     snprintf(p->address, sizeof p->address, "%.63s", address);
-    uint64_t outside = 0;
-    char ip[PUBLICATION_ADDRESS];
-    if (split(p->address, ip, &outside) == 0)
-        p->outside = (unsigned)outside;
+    p->outside = port_of(p->address);
     p->listen = evconnlistener_new(r->controller->base, on_accept, p,
                                    LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_CLOSE_ON_FREE, 0, fd);
     if (p->listen == NULL)
@@ -363,8 +367,10 @@ int publications_message(struct controller *c, struct msg *m)
             return 0;
         }
     }
-    if (fd >= 0)
-        close(fd); /* its sandbox is gone meanwhile */
+    if (fd >= 0) { /* its sandbox is gone meanwhile */
+        close(fd);
+        sandbox_port_own(&c->owner, port_of(text), false);
+    }
     return 0;
 }
 

@@ -432,7 +432,7 @@ static int client_connect(struct sandbox *s, struct msg *m)
 void sandbox_port_own(const struct sandbox_owner *owner, unsigned port, bool on)
 {
     struct msg m;
-    if (owner->parent == NULL)
+    if (owner->parent == NULL || port == 0)
         return;
     msg_init(&m, W_PORT_OWN);
     msg_put_u32(&m, port);

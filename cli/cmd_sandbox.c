@@ -112,13 +112,17 @@ const struct command sandbox_verbs[] = {
                 NULL, run_resume},
     [SNAPSHOT] =
         {"sandbox snapshot",
-         "[--reuse] ID NAME | ls | rm NAME... | export NAME | import [NAME] FILE",
+         "[--reuse] ID NAME | ls | rm NAME... | export [--force] [-o FILE] NAME |\n"
+         "                                import [NAME] FILE",
          "Keep a copy of a sandbox's files, by name.", sandbox_snapshot_options,
          "Of one that runs, each file is as it is just then. 'create --snapshot NAME' makes a\n"
          "sandbox of it, 'restore ID NAME' puts it in place of a sandbox's files. 'export NAME'\n"
-         "writes an archive (NAME.tar, or -o FILE), 'import [NAME] FILE' makes a snapshot of such\n"
-         "a one (FILE - is standard input; the name is the file's without .tar) where its image\n"
-         "is known. The archive holds whatever the sandbox's files hold.\n",
+         "writes an archive (NAME.tar, or -o FILE; one that is there stays unless you say "
+         "--force),\n"
+         "'import [NAME] FILE' makes a snapshot of such a one (FILE - is standard input; the name "
+         "is\n"
+         "the file's without .tar) where its image is known. The archive holds whatever the "
+         "sandbox's files hold.\n",
          verb_snapshot},
     [RESTORE] = {"sandbox restore", "ID NAME", "Put a snapshot's files in place of a sandbox's.",
                  no_options, "What runs in it is ended; it runs again if it ran.\n", verb_restore},

@@ -61,6 +61,21 @@ def life(t, c):
         c.delete(s["id"])
 
 
+def defaults(t, c):
+    """What a policy says of its sandboxes holds where who makes one does not say it."""
+    keys = ("ttl", "idle_ttl", "on_idle", "image")
+    t.eq(api.refused(c.create, policy="short"), (404, "image_not_found"), "the policy's image is taken")
+    a = c.create(policy="short", image="host")
+    t.eq([a[k] for k in keys], [172800, 0, "stop", "host"], "the policy's times, and what was said")
+    t.eq(a["expires_at"] - a["created_at"], 172800, "its end is theirs")
+    fork = c.ask("POST", BASE + "/" + a["id"] + "/fork", {"ttl": 60})
+    t.eq([fork[k] for k in keys], [60, 0, "stop", "host"], "a fork's too, above the same files")
+    b = c.create(policy="short", image="host", ttl=90, idle_ttl=30, on_idle="pause")
+    t.eq([b[k] for k in keys], [90, 30, "pause", "host"], "what is said goes first")
+    for x in (a, fork, b):
+        c.delete(x["id"])
+
+
 def get_or_create(t, d, c):
     want = {"labels": {"thread_id": "42"}, "get_or_create": True}
 
@@ -105,7 +120,7 @@ def refusals(t, d, c):
         t.ok(status == 403 and "Access-Control-Allow-Origin" not in headers,
              "%s: %s is 403" % (name, value))
     t.eq(os.stat(d.socket).st_mode & 0o777, 0o600, "the socket is its owner's")
-    t.eq(c.ask("GET", "/v1/policies")["policies"], [{"name": "coder"}, {"name": "other"}],
+    t.eq([p["name"] for p in c.ask("GET", "/v1/policies")["policies"]], ["coder", "other", "short"],
          "policies by name")
     doc = c.ask("GET", "/openapi.json")
     t.ok(doc["openapi"] == "3.1.0" and BASE in doc["paths"], "the document is served")
@@ -332,6 +347,8 @@ def ordinary_user(t):
 def main(t):
     s = scene.Scene(t)
     s.d.policy("other", [{"allow": scene.PLAIN}])
+    s.d.policy("short", [])
+    s.d.policies["short"]["sandbox"] = {"image": "nowhere", "ttl": "2d", "idle_ttl": "0s", "on_idle": "stop"}
     s.d.serve()
     c = api.Api(s.d.socket)
     try:
@@ -342,6 +359,7 @@ def main(t):
     c.create = lambda **kw: plain(**dict({"policy": "coder"}, **kw))
     t.part(life, t, c)
     t.part(get_or_create, t, s.d, c)
+    t.part(defaults, t, c)
     t.part(refusals, t, s.d, c)
     t.part(expiry, t, c)
     t.part(busy_parent, t, s.d, c)

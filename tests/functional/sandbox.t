@@ -59,6 +59,22 @@ def life(t, c):
     t.eq(c.create(name="first")["name"], "first", "and its name free")
     for s in c.list()["sandboxes"]:
         c.delete(s["id"])
+    happened(t, c, a["id"])
+
+
+def happened(t, c, box):
+    """The events, in pages; one that begins where there is nothing yet is empty."""
+    seen, after = [], 0
+    for _ in range(300):
+        page = c.ask("GET", "/v1/events?limit=2&after=%d" % after)
+        if not page["events"]:
+            break
+        seen, after = seen + page["events"], page["next"]
+    whole = c.ask("GET", "/v1/events?limit=1000")["events"]
+    order = [e["sequence"] for e in seen]
+    t.ok(seen == whole and order == sorted(set(order)), "events in pages are the events", seen[-3:], whole[-3:])
+    t.eq([e["event"] for e in seen if e["sandbox"] == box],
+         ["sandbox_created", "sandbox_started", "sandbox_deleted"], "what became of one, in order")
 
 
 def defaults(t, c):

@@ -32,7 +32,7 @@ def life(t, c):
     t.ok(re.fullmatch(r"sb-[a-z2-7]{26}", a["id"]), "an id of 128 random bits", a["id"])
     t.eq((a["state"], a["policy"], a["name"], a["labels"]),
          ("running", "coder", "first", {"thread": "1", "team": "x"}), "it runs when create answers")
-    t.eq(a["expires_at"] - a["created_at"], 600, "its time to live is as asked")
+    t.ok(0 <= a["expires_at"] - a["created_at"] - 600 <= 30, "its time to live is as asked", a)
     t.eq(c.sh(a["id"], "echo $COLOUR; pwd; hostname | head -c 3"), (0, b"blue\n/workspace\nsb-"),
          "its environment, and it starts in the writable workspace")
     b = c.create(labels={"thread": "2", "team": "x"})
@@ -74,7 +74,7 @@ def happened(t, c, box):
     order = [e["sequence"] for e in seen]
     t.ok(seen == whole and order == sorted(set(order)), "events in pages are the events", seen[-3:], whole[-3:])
     t.eq([e["event"] for e in seen if e["sandbox"] == box],
-         ["sandbox_created", "sandbox_started", "sandbox_deleted"], "what became of one, in order")
+         ["sandbox_created", "sandbox_started", "sandbox_ended", "sandbox_deleted"], "what became of one, in order")
 
 
 def defaults(t, c):

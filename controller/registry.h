@@ -29,7 +29,7 @@ struct registry_sandbox {
     const char *id, *name, *policy, *labels, *env, *reason; /* labels, env: JSON; name "": none */
     const char *backend, *image, *parent, *snapshot;        /* "": none */
     unsigned char seed[IDENTITY_SEED];
-    int state, on_idle; /* enum resident_state, enum resident_idle */
+    int state, on_idle; /* enum resident_state, enum config_idle */
     int auto_resume, kept;
     int64_t generation, created, expires, ttl, idle_ttl;
 };

@@ -13,7 +13,6 @@
 
 static const char *const state_names[] = {NULL,      "creating", "running", "stopping",
                                           "stopped", "paused",   "resuming"};
-static const char *const idle_names[IDLE_KINDS] = {"delete", "pause", "stop"};
 
 const char *resident_state_name(enum resident_state s)
 {
@@ -26,11 +25,6 @@ int resident_state_of(const char *name)
         if (strcmp(state_names[i], name) == 0)
             return (int)i;
     return -1;
-}
-
-const char *resident_idle_name(enum resident_idle i)
-{
-    return idle_names[i];
 }
 
 /* ---- the row ---- */
@@ -118,7 +112,7 @@ int resident_row_load(void *controller, const struct registry_sandbox *row)
     bool known = row->state >= RESIDENT_CREATING && row->state <= RESIDENT_RESUMING;
     r->state = known ? (enum resident_state)row->state : RESIDENT_STOPPED;
     known = row->on_idle >= 0 && row->on_idle < IDLE_KINDS;
-    r->on_idle = known ? (enum resident_idle)row->on_idle : IDLE_DELETE;
+    r->on_idle = known ? (enum config_idle)row->on_idle : IDLE_DELETE;
     r->auto_resume = row->auto_resume != 0;
     r->kept = row->kept != 0;
     r->generation = row->generation;
@@ -162,7 +156,7 @@ json_t *resident_json(const struct resident *r)
         denials_json(r->sandbox));
     json_t *more = json_pack("{s:s, s:s, s:b, s:s, s:b, s:s?, s:s?, s:o}", "backend", r->backend,
                              "image", r->image[0] ? r->image : "host", "kept", r->kept, "on_idle",
-                             idle_names[r->on_idle], "auto_resume", r->auto_resume, "parent",
+                             config_idle_name(r->on_idle), "auto_resume", r->auto_resume, "parent",
                              or_null(r->parent), "snapshot", or_null(r->snapshot), "published",
                              publications_json(r));
     if (v == NULL || more == NULL || json_object_update(v, more) < 0) {

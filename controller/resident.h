@@ -84,8 +84,12 @@ struct resident {
         resident_fn fn;
         void *arg;
         char snapshot[SHAPE_NAME_MAX + 1];
-        bool again; /* it ran before */
+        char why[256]; /* it failed, as far as is known */
+        bool again;    /* it ran before */
     } restore;
+    /* In the row from before its files are replaced until it is known whether they are: the
+     * snapshot, which a controller that finds it there has confirmed by the builder. "": none */
+    char restoring[SHAPE_NAME_MAX + 1];
     LIST_HEAD(, publication) publications;
     LIST_HEAD(, execution) executions;
     unsigned n_executions;

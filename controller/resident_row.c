@@ -42,6 +42,7 @@ static struct registry_sandbox row_of(const struct resident *r, char *labels, ch
         .image = r->image,
         .parent = r->parent,
         .snapshot = r->snapshot,
+        .restoring = r->restoring,
         .state = r->state,
         .on_idle = r->on_idle,
         .auto_resume = r->auto_resume,
@@ -106,6 +107,7 @@ int resident_row_load(void *controller, const struct registry_sandbox *row)
     snprintf(r->image, sizeof r->image, "%.255s", row->image);
     snprintf(r->parent, sizeof r->parent, "%.64s", row->parent);
     snprintf(r->snapshot, sizeof r->snapshot, "%.64s", row->snapshot);
+    snprintf(r->restoring, sizeof r->restoring, "%.64s", row->restoring);
     r->labels = object_of(row->labels);
     r->env = object_of(row->env);
     memcpy(r->seed, row->seed, sizeof r->seed);

@@ -52,7 +52,7 @@ export interface Identity {
   /** The proxy's certificate, PEM. */
   readonly ca: string;
   /** Its name in a directory of certificates, as OpenSSL looks for it. */
-  readonly caHashed: string;
+  readonly caHashed: Readonly<Record<string, string>>;
   readonly trustDir: string;
   /** What the policy sets beside the proxy's variables: placeholders. */
   readonly env: Readonly<Record<string, string>>;
@@ -196,7 +196,7 @@ export class Durward {
     const v = await this.#json("POST", "/v1/identities", { policy: o.policy, ttl: o.ttl, remote: o.remote || undefined });
     return {
       id: v.id, policy: v.policy, token: v.token ?? null, expires: v.expires ?? null, proxy: v.proxy,
-      ca: v.ca, caHashed: v.ca_hashed, trustDir: v.trust_dir, env: { ...v.env },
+      ca: v.ca, caHashed: { ...v.ca_hashed }, trustDir: v.trust_dir, env: { ...v.env },
     };
   }
 

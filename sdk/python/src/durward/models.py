@@ -203,7 +203,8 @@ class Identity:
     ca: str = field(repr=False)  # the certificate, PEM
     token: str | None = field(default=None, repr=False)  # None: the listener is bound to the policy
     expires: int | None = None
-    ca_hashed: str = ""  # its name in a directory of certificates, as OpenSSL looks for it
+    # Each certificate of it by its name in a directory of certificates, as OpenSSL looks for it.
+    ca_hashed: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
     def read(cls, v: Mapping[str, Any]) -> Identity:

@@ -425,4 +425,4 @@ def main(t):
     t.ok(not w.scanner.hits, "0 copies of the secret in what clients and engine said", *w.scanner.hits[:5])
 
 
-tap.run(main, timeout=60 if not os.environ.get("DURWARD_IMAGE") else 1500)
+tap.run(main, timeout=60 if not os.environ.get("DURWARD_IMAGE") else 3000)

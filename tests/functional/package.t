@@ -1,5 +1,6 @@
 #!/usr/bin/python3 -B
-"""The Debian package. Always: unit, sysusers, tmpfiles and AppArmor profile are as their programs want them. With
+"""The Debian package. Always: unit, sysusers, tmpfiles and AppArmor profile are as their programs want them,
+manual pages without a fault, and shells complete what is typed. With
 DURWARD_PACKAGE=1 (`make package-test`; it takes minutes): built by dpkg-buildpackage, lintian has nothing to say, and on a
 bare Debian 12 under systemd it installs, starts, serves clients and sandboxes, reloads, is upgraded, is purged and comes
 back with the audit log it had. DURWARD_PACKAGE=FILE.deb tests that one."""
@@ -32,7 +33,8 @@ def have(t, program, what, package):
 
 
 def run(*argv, **kw):
-    return subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, **kw)
+    return subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True,
+                          timeout=90, **kw)
 
 
 def unit(t):
@@ -120,7 +122,7 @@ def typed(t, argv, setup, lines):
     os.close(slave)
 
     def until(seen):
-        end, text = time.monotonic() + 10, b""
+        end, text = time.monotonic() + 60, b""
         while time.monotonic() < end and not seen(text):
             if select.select([master], [], [], 0.05)[0]:
                 try:
@@ -369,4 +371,4 @@ def main(t):
     t.part(unprivileged, t, h)
 
 
-tap.run(main, timeout=60 if not os.environ.get("DURWARD_PACKAGE") else 1500)
+tap.run(main, timeout=180 if not os.environ.get("DURWARD_PACKAGE") else 1500)

@@ -135,9 +135,9 @@ class Engine:
 
     # ---- its API ----
 
-    def ask(self, method, path, body=None, kind="application/json"):
+    def ask(self, method, path, body=None, kind="application/json", timeout=60):
         """-> (status, JSON or None)"""
-        c = _Connection(self.socket, 60)
+        c = _Connection(self.socket, timeout)
         try:
             c.request(method, path, body, {"Content-Type": kind, "Host": "docker"})
             r = c.getresponse()
@@ -154,7 +154,7 @@ class Engine:
         repo, _, tag = name.rpartition(":")
         q = [("fromSrc", "-"), ("repo", repo), ("tag", tag)] + [("changes", c) for c in changes]
         status, said = self.ask("POST", "/images/create?" + urllib.parse.urlencode(q), tar or rootfs(),
-                                "application/x-tar")
+                                "application/x-tar", 600)
         if status != 200:
             raise RuntimeError("the engine imports no image: %s %s" % (status, said))
         return name

@@ -207,31 +207,54 @@ int mint_issuer_check(const struct mint_issuer *issuer, time_t now, struct err *
     return 0;
 }
 
+X509 *mint_form(EVP_PKEY *key, struct err *err)
+{
+    X509 *x = X509_new();
+    if (x && X509_set_version(x, X509_VERSION_3) && X509_set_pubkey(x, key))
+        return x;
+    X509_free(x);
+    crypto_err(err, "cannot make the form of a leaf");
+    return NULL;
+}
+
+/* What a leaf before this one left in the form. */
+static int clear_form(X509 *x)
+{
+    X509_EXTENSION *ext;
+    while ((ext = X509_delete_ext(x, 0)) != NULL)
+        X509_EXTENSION_free(ext);
+    X509_NAME *nobody = X509_NAME_new();
+    int ok = nobody && X509_set_subject_name(x, nobody);
+    X509_NAME_free(nobody);
+    return ok ? 0 : -1;
+}
+
+int mint_into(X509 *x, const struct mint_issuer *issuer, const struct authority *host,
+              unsigned days, time_t now, struct err *err)
+{
+    static const int usage[] = {0}; /* digitalSignature */
+    if (days < 1 || days > MINT_DAYS_MAX)
+        return err_set(err, ERR_INTERNAL, "a leaf of %u days is out of bounds", days);
+    int64_t left = life_left(issuer->cert, now), life = (int64_t)days * DAY;
+    if (left <= 0)
+        return err_set(err, ERR_DENIED, "the CA certificate has expired");
+    if (clear_form(x) < 0 || set_serial(x) < 0 ||
+        set_life(x, now - MINT_SKEW_SECONDS, now + (time_t)(life < left ? life : left)) < 0 ||
+        !X509_set_issuer_name(x, X509_get_subject_name(issuer->cert)) || add_basic(x, false) < 0 ||
+        add_usage(x, usage, ARRAY_LEN(usage)) < 0 || add_server_auth(x) < 0 ||
+        add_host(x, host) < 0 || add_key_ids(x, issuer->cert) < 0 ||
+        X509_sign(x, issuer->key, EVP_sha256()) <= 0)
+        return crypto_err(err, "cannot mint a leaf");
+    return 0;
+}
+
 X509 *mint_leaf(const struct mint_issuer *issuer, const struct authority *host, EVP_PKEY *key,
                 unsigned days, time_t now, struct err *err)
 {
-    static const int usage[] = {0}; /* digitalSignature */
-    if (days < 1 || days > MINT_DAYS_MAX) {
-        err_set(err, ERR_INTERNAL, "a leaf of %u days is out of bounds", days);
+    X509 *x = mint_form(key, err);
+    if (x && mint_into(x, issuer, host, days, now, err) < 0) {
+        X509_free(x);
         return NULL;
     }
-    int64_t left = life_left(issuer->cert, now), life = (int64_t)days * DAY;
-    if (left <= 0) {
-        err_set(err, ERR_DENIED, "the CA certificate has expired");
-        return NULL;
-    }
-    X509 *x = X509_new();
-    if (x == NULL || !X509_set_version(x, X509_VERSION_3) || set_serial(x) < 0 ||
-        set_life(x, now - MINT_SKEW_SECONDS, now + (time_t)(life < left ? life : left)) < 0 ||
-        !X509_set_issuer_name(x, X509_get_subject_name(issuer->cert)) || !X509_set_pubkey(x, key))
-        goto fail;
-    if (add_basic(x, false) < 0 || add_usage(x, usage, ARRAY_LEN(usage)) < 0 ||
-        add_server_auth(x) < 0 || add_host(x, host) < 0 || add_key_ids(x, issuer->cert) < 0 ||
-        X509_sign(x, issuer->key, EVP_sha256()) <= 0)
-        goto fail;
     return x;
-fail:
-    X509_free(x);
-    crypto_err(err, "cannot mint a leaf");
-    return NULL;
 }

@@ -31,6 +31,13 @@ int mint_issuer_make(struct mint_issuer *ret, time_t now, struct err *err);
 int mint_issuer_check(const struct mint_issuer *issuer, time_t now, struct err *err);
 void mint_issuer_clear(struct mint_issuer *issuer);
 
+/* A certificate with this public key and nothing else, for mint_into(): OpenSSL takes several times
+ * as long to encode and decode a key as to sign. The caller frees. NULL with err. */
+X509 *mint_form(EVP_PKEY *key, struct err *err);
+/* Make the form a server certificate for this host: as mint_leaf(). What it was before is gone,
+ * also on -1. */
+int mint_into(X509 *form, const struct mint_issuer *issuer, const struct authority *host,
+              unsigned days, time_t now, struct err *err);
 /* A server certificate for this host and key: life from an hour ago to `days` (1..MINT_DAYS_MAX)
  * from now, never beyond the issuer's. The caller frees. NULL with err. */
 X509 *mint_leaf(const struct mint_issuer *issuer, const struct authority *host, EVP_PKEY *key,

@@ -10,7 +10,7 @@ static const unsigned char p256_head[27] = {0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 
                                             0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48,
                                             0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00, 0x04};
 
-static int check_host(struct slice host, struct authority *ret, struct err *err)
+int mint_policy_host(struct slice host, struct authority *ret, struct err *err)
 {
     char text[HOST_TEXT_MAX + 2];
     struct slice asked = host;
@@ -29,7 +29,7 @@ static int check_host(struct slice host, struct authority *ret, struct err *err)
     return 0;
 }
 
-static EVP_PKEY *check_key(struct slice spki, struct err *err)
+EVP_PKEY *mint_policy_key(struct slice spki, struct err *err)
 {
     if (spki.n != MINT_SPKI_LEN || memcmp(spki.p, p256_head, sizeof p256_head) != 0) {
         err_set(err, ERR_DENIED, "the public key is not EC P-256");
@@ -49,9 +49,9 @@ int mint_policy_check(struct slice host, struct slice spki, struct authority *re
                       EVP_PKEY **ret_key, struct err *err)
 {
     struct authority a;
-    if (check_host(host, &a, err) < 0)
+    if (mint_policy_host(host, &a, err) < 0)
         return -1;
-    EVP_PKEY *key = check_key(spki, err);
+    EVP_PKEY *key = mint_policy_key(spki, err);
     if (key == NULL)
         return -1;
     *ret_host = a;

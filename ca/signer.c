@@ -31,6 +31,9 @@ struct channel {
     uint32_t number;
     time_t second; /* the second that `minted` counts in */
     unsigned minted;
+    /* a gate has one key for all its leaves: it is checked and written once */
+    unsigned char spki[MINT_SPKI_LEN];
+    X509 *form;
     LIST_ENTRY(channel) link;
 };
 
@@ -60,6 +63,7 @@ static void channel_free(struct channel *c)
     LIST_REMOVE(c, link);
     c->signer->channels--;
     ipc_free(c->ipc);
+    X509_free(c->form);
     free(c);
 }
 
@@ -80,20 +84,33 @@ static bool over_rate(struct channel *c)
     return ++c->minted > MINTS_PER_SECOND;
 }
 
+/* The form of the channel for this key. */
+static X509 *form(struct channel *c, struct slice spki, struct err *err)
+{
+    if (c->form && spki.n == sizeof c->spki && memcmp(c->spki, spki.p, spki.n) == 0)
+        return c->form;
+    X509_free(c->form);
+    c->form = NULL;
+    EVP_PKEY *key = mint_policy_key(spki, err);
+    if (key)
+        c->form = mint_form(key, err);
+    EVP_PKEY_free(key);
+    if (c->form)
+        memcpy(c->spki, spki.p, sizeof c->spki);
+    return c->form;
+}
+
+/* The leaf is the channel's, until the next. */
 static X509 *mint(struct signer *s, struct channel *c, struct slice host, struct slice spki,
                   struct err *err)
 {
     struct authority a;
-    EVP_PKEY *key = NULL;
     if (over_rate(c)) {
         err_set(err, ERR_LIMIT, "more than %d leaves a second were asked for", MINTS_PER_SECOND);
         return NULL;
     }
-    if (mint_policy_check(host, spki, &a, &key, err) < 0)
-        return NULL;
-    X509 *leaf = mint_leaf(&s->issuer, &a, key, s->days, time(NULL), err);
-    EVP_PKEY_free(key);
-    return leaf;
+    X509 *leaf = mint_policy_host(host, &a, err) < 0 ? NULL : form(c, spki, err);
+    return leaf && mint_into(leaf, &s->issuer, &a, s->days, time(NULL), err) == 0 ? leaf : NULL;
 }
 
 static void answer(struct channel *c, uint32_t req, X509 *leaf, const struct err *err)
@@ -129,7 +146,6 @@ static int on_mint(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return -1;
     X509 *leaf = mint(c->signer, c, host, spki, &err);
     answer(c, req, leaf, &err);
-    X509_free(leaf);
     return 0;
 }
 

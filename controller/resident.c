@@ -28,6 +28,10 @@ int64_t resident_idle_end(const struct resident *r)
 
 void resident_arm(struct resident *r)
 {
+    if (r->state == RESIDENT_CREATING) {
+        event_del(r->timer); /* making it has a time-out of its own */
+        return;
+    }
     int64_t now = (int64_t)time(NULL), idle = resident_idle_end(r);
     int64_t left = (idle < r->expires ? idle : r->expires) - now;
     if (r->state == RESIDENT_STOPPING)
@@ -96,6 +100,8 @@ void resident_set_state(struct resident *r, enum resident_state to)
 {
     if (!may_become(r->state, to))
         abort();
+    if (r->state == RESIDENT_CREATING && to == RESIDENT_RUNNING)
+        r->expires = (int64_t)time(NULL) + r->ttl;
     r->state = to;
     if (to == RESIDENT_RUNNING)
         r->reason[0] = '\0';

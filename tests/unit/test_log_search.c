@@ -38,7 +38,8 @@ static void take(void *arg, const struct query_row *row)
     for (size_t i = 0; i < row->line.n; i++)
         o->hash = (o->hash ^ (unsigned char)row->line.p[i]) * UINT64_C(1099511628211);
     CU_ASSERT(slice_u64((struct slice){row->line.p + 7,
-                                       (size_t)(strchr(row->line.p, ',') - row->line.p - 7)},
+                                       (size_t)((char *)memchr(row->line.p, ',', row->line.n) -
+                                                row->line.p - 7)},
                         UINT64_MAX, &o->last) == 0);
 }
 

@@ -3,6 +3,7 @@ Authorization value. Its access log is the record of what came."""
 import base64
 import json
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -58,9 +59,22 @@ http {{
 """
 
 
+given = set()
+
+
 def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        return s.getsockname()[1]
+    """A port that nothing has, below those that the kernel gives to connections, and never the same twice:
+    its server starts later, and tests run beside one another."""
+    while True:
+        port = random.randrange(10240, 32000)
+        if port in given:
+            continue
+        given.add(port)
+        try:
+            with socket.create_server(("127.0.0.1", port)):
+                return port
+        except OSError:
+            continue
 
 
 class GitServer:

@@ -268,6 +268,16 @@ def installed(t, h):
     t.eq(limits.split(), ["CapBnd:", "00000000800004eb", "NoNewPrivs:", "1", "Seccomp:", "2"], "what the unit takes away is gone")
 
 
+def ordinary(t, h):
+    """What a user does first who has the package and no file of his own."""
+    h.m.sh("useradd -m me")
+    code, out = h.m.sh("runuser -l me -c 'mkdir p && cd p && GITHUB_TOKEN=%s durward run --secret GITHUB_TOKEN@%s -- "
+                       "sh -c \"env; id -u\"; durward audit verify'" % (h.secret, HOST), timeout=90, check=False)
+    t.ok(code == 0 and re.search(r"^GITHUB_TOKEN=ghp_", out, re.M) and ": good, " in out,
+         "an ordinary user's first `durward run` needs no file, and has a log of its own", out)
+    h.scanner.search(out.encode(), "an ordinary user")
+
+
 def serves(t, h, what):
     """A client of the listener and one in a sandbox; the credential reaches the origin and nobody else."""
     before = len(h.origin.requests)
@@ -362,6 +372,7 @@ def main(t):
         raise tap.Skip(why)
     h = Host(t, build(t))
     installed(t, h)
+    t.part(ordinary, t, h)
     h.configure()
     h.m.sh("systemctl restart durward")
     t.ok(h.wait(), "configured, it answers", h.journal())

@@ -395,7 +395,10 @@ def deployed(t, e, w, network):
                                "http://%s:9464%s" % (address, path)], capture_output=True, text=True).stdout
     t.ok(tap.wait_for(lambda: probe("/readyz") == "200", 60, 0.5) and probe("/healthz") == "200", "deployment: its probes succeed",
          e.logs(daemon))
-    e.run(daemon, "sh", "-c", "mkdir -p /tmp/p && /usr/share/durward/pair - coder /tmp/p && sed -i s,/tmp/p/,/pair/, /tmp/p/env.list")
+    code, said = e.run(daemon, "sh", "-c", "mkdir -p /tmp/p && /usr/share/durward/pair - coder /tmp/p && sed -i s,/tmp/p/,/pair/, /tmp/p/env.list")
+    if not t.eq(code, 0, "deployment: `pair` in it ends well"):
+        t.diag(said)
+        return
     lines = e.run(daemon, "cat", "/tmp/p/env.list")[1].splitlines()
     names = e.run(daemon, "sh", "-c", "ls -p /tmp/p/trust | grep -v /$")[1].split()
     trust = {n: e.run(daemon, "cat", "/tmp/p/trust/" + n)[1].encode("utf-8", "surrogateescape") for n in names}
@@ -406,7 +409,8 @@ def deployed(t, e, w, network):
     c = dict(spec["containers"][0], service=address, command=["sleep", "600"])
     t.eq(c["envFrom"], [{"configMapRef": {"name": "durward-env"}}], "deployment: the agent has its variables from there")
     own = {x["name"] for x in c["env"]}
-    c["env"] = [dict(zip(("name", "value"), x.split("=", 1))) for x in lines if x.split("=")[0] not in own] + c["env"]
+    c["env"] = [dict(zip(("name", "value"), x.split("=", 1))) for x in lines
+                if "=" in x and x.split("=")[0] not in own] + c["env"]
     agent.start(c, CLIENT)
     w.served(t, "deployment", e.run(agent.last, "sh", "-c", ASK)[1])
     t.skip("deployment: the agent has no other way out", "NetworkPolicy is enforced by a cluster's network, and none is here")

@@ -413,7 +413,7 @@ static int start(struct controller *c, struct err *err)
         return err_set(err, ERR_INTERNAL, "out of memory");
     if (c->private)
         return 0;
-    return snapshots_load(c, err) < 0 ? -1 : residents_load(c, err);
+    return residents_load(c, err) < 0 ? -1 : snapshots_load(c, err); /* which may remove some */
 }
 
 static void say_ready(struct controller *c)

@@ -34,8 +34,10 @@ BAD = {
     "yes as a boolean": (
         "version: 1\nlisten:\n  - { http: 127.0.0.1:1, policy: a, insecure: yes }\n"
         "policies: { a: { rules: [] } }\n", 3, ("insecure", "true")),
-    "a key of a later issue": (
-        HEAD + "images: {}\n", 0, ("images",)),
+    "a section that there is not": (
+        HEAD + "images: {}\n", 0, ("unknown key", "images")),
+    "a sandbox without an end": (
+        HEAD + "policies:\n  a:\n    rules: []\n    sandbox:\n      ttl: 0s\n", 0, ("ttl", "at least 1s")),
     "an unknown secret": (
         "version: 1\npolicies:\n  a:\n    rules:\n      - allow: x.example.com\n"
         "        with: { bearer: nobody }\n", 0, ("nobody",)),

@@ -173,7 +173,8 @@ int parent_lost(struct child *c, struct msg *m)
         return -1;
     if (++c->lost > LOST_MAX) {
         proc_log("%s loses its channels again and again: it is started anew", c->tag);
-        kill(c->pid, SIGKILL);
+        if (c->pid > 0) /* it may have ended with this still unread */
+            kill(c->pid, SIGKILL);
         return 0;
     }
     TAILQ_FOREACH(w, &c->parent->wires, link)

@@ -16,6 +16,7 @@
 #include "controller_internal.h"
 #include "execution.h"
 #include "happenings.h"
+#include "backlog.h"
 #include "journal.h"
 #include "layer_queue.h"
 #include "registry.h"
@@ -86,6 +87,7 @@ static void begin(struct world *w)
     c->owner.parent = channel(w, &w->parent);
     c->owner.builder = channel(w, &w->builder);
     c->journal = journal_new(c->base, false);
+    c->backlog = backlog_new(c->base, c->journal);
     c->layers = layer_queue_new();
     layer_queue_builder(c->layers, c->owner.builder);
 }
@@ -118,6 +120,7 @@ static void end(struct world *w, bool killed)
     registry_close(c->registry);
     happenings_free(c->happenings);
     layer_queue_free(c->layers);
+    backlog_free(c->backlog);
     journal_free(c->journal);
     config_unref(c->config);
     close(c->state_dir);

@@ -151,22 +151,26 @@ static void zsh(void)
 
 static void fish_option(const struct command *c, const struct arg_option *o)
 {
-    printf("complete -c durward -n '__fish_seen_subcommand_from %s' -l %s%s -d '", c->name, o->name,
+    printf("complete -c durward -n '__durward_is %s' -l %s%s -d '", c->name, o->name,
            o->value ? " -r" : "");
     quoted(o->help);
     printf("'\n");
 }
 
+/* Names of commands are also those of verbs (`test`): what counts is where a word stands. */
 static void fish(void)
 {
     char list[200];
+    printf("function __durward_is\n    set -l words (commandline -opc)\n"
+           "    test \"$words[2]\" = $argv[1]; or return 1\n"
+           "    test (count $argv) -eq 1; or test (count $words) -eq $argv[2]\nend\n");
     for (const struct command *const *c = commands; *c; c++) {
-        printf("complete -c durward -n __fish_use_subcommand -f -a %s -d '", (*c)->name);
+        printf("complete -c durward -n 'test (count (commandline -opc)) -eq 1' -f -a %s -d '",
+               (*c)->name);
         quoted((*c)->summary);
         printf("'\n");
         if (*verbs(*c, list, sizeof list))
-            printf("complete -c durward -n '__fish_seen_subcommand_from %s' -a '%s'\n", (*c)->name,
-                   list);
+            printf("complete -c durward -n '__durward_is %s 2' -f -a '%s'\n", (*c)->name, list);
         each_option(*c, fish_option);
     }
     for (size_t i = 0; i < ARRAY_LEN(further); i++)

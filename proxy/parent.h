@@ -172,7 +172,7 @@ int parent_message(struct ipc *ch, struct msg *m, void *child);
 /* parent_anchor.c: W_ANCHOR, and the end of the command it ran */
 int parent_anchor(struct parent *p, struct msg *m);
 bool parent_anchor_reaped(struct parent *p, pid_t pid, int status);
-int parent_syslog(const char *what, const char *line, struct err *err);
+int parent_syslog(const char *path, const char *what, const char *line, struct err *err);
 /* parent_verify.c: W_VERIFY, and the end of the process it started */
 int parent_verify(struct child *controller, struct msg *m);
 bool parent_verify_reaped(struct parent *p, pid_t pid, int status);

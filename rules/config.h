@@ -103,7 +103,7 @@ struct config_notify {
     struct config_threshold when[NOTIFY_MAX];
     size_t n;
     const char *const *command; /* argv; NULL: none. One notice a run, as JSON on stdin */
-    bool syslog;
+    const char *syslog;         /* a socket's path; NULL: none */
 };
 
 struct config_audit {
@@ -112,7 +112,7 @@ struct config_audit {
     bool compress;                         /* rotated files, with zstd */
     uint64_t keep_bytes, keep_seconds;     /* rotated files beyond are removed; 0: never */
     const char *const *anchor_command;     /* argv; NULL: none. A checkpoint a run, on stdin */
-    bool anchor_syslog;
+    const char *anchor_syslog;             /* a socket's path; NULL: none */
     struct config_notify notify;
 };
 

@@ -96,6 +96,8 @@ int config_read_notify(struct config *c, const struct node *n, struct err *err);
 int config_read_place(struct config *c, const struct node *n, enum courier_place p,
                       struct err *err);
 int config_read_tracing(struct config *c, const struct node *n, struct err *err);
+/* audit.*.syslog: *ret is the path of its socket, /dev/log for true, NULL for false. */
+int config_read_syslog(struct config *c, const struct node *n, const char **ret, struct err *err);
 int config_read_command(struct config *c, const struct node *n, const char *const **ret,
                         struct err *err);
 /* "64MB"; decimal units. "24h", "90d". */

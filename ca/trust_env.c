@@ -82,13 +82,14 @@ char **trust_env(const char *dir, bool tls_proxy, struct err *err)
     char **env = calloc(ARRAY_LEN(variables) + 1, sizeof *env);
     for (size_t i = 0; env && i < ARRAY_LEN(variables); i++) {
         int n = format(NULL, 0, i, dir, tls_proxy);
-        env[i] = n > 0 ? malloc((size_t)n + 1) : NULL;
-        if (env[i] == NULL) {
+        char *one = n > 0 ? malloc((size_t)n + 1) : NULL;
+        if (one == NULL) {
             trust_env_free(env);
             env = NULL;
-            break;
+        } else {
+            format(one, (size_t)n + 1, i, dir, tls_proxy);
+            env[i] = one;
         }
-        format(env[i], (size_t)n + 1, i, dir, tls_proxy);
     }
     if (env == NULL)
         err_set(err, ERR_INTERNAL, "out of memory");

@@ -116,7 +116,8 @@ void out_table_print(struct out_table *t)
         out_coloured(stdout, COLOUR_DIM, title);
         fputs(i + 1 < t->columns ? "  " : "\n", stdout);
     }
+    size_t columns = t->columns ? t->columns : 1;
     for (size_t c = 0; c < t->cells; c++)
-        printf("%s%s", t->cell[c], (c + 1) % t->columns ? "  " : "\n");
+        printf("%s%s", t->cell[c], (c + 1) % columns ? "  " : "\n");
     free(t);
 }

@@ -106,7 +106,7 @@ static json_t *failure(const char *why)
 {
     char text[512];
     size_t n = 0;
-    for (; why[n] && n < sizeof text - 1; n++) /* it may name a file of a stranger's */
+    for (; n < sizeof text - 1 && why[n]; n++) /* it may name a file of a stranger's */
         text[n] = why[n] >= ' ' && why[n] < 0x7f ? why[n] : '?';
     text[n] = '\0';
     return json_pack("{s:{s:s, s:s}}", "error", "code", "snapshot_failed", "message", text);

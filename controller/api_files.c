@@ -149,7 +149,7 @@ static json_t *entry_json(const char *text)
     unsigned mode;
     long long size, when;
     int at = 0;
-    if (sscanf(text, "%c %o %lld %lld %n", &type, &mode, &size, &when, &at) != 4 || at == 0)
+    if (sscanf(text, "%c %7o %18lld %18lld %n", &type, &mode, &size, &when, &at) != 4 || at == 0)
         return NULL;
     struct slice name = slice_str(text + at);
     json_t *v = asked_encode(name, false);

@@ -1,4 +1,6 @@
-/* The system calls that each role may make after its start. Everything else is EPERM. */
+/* The system calls that each role may make after its start, at most 60. Everything else is EPERM,
+ * and beside the filter stands Landlock, where there is one. */
+#include "landlock.h"
 #include "proc.h"
 
 #include <errno.h>
@@ -10,13 +12,28 @@
 
 #define SC(name) SCMP_SYS(name)
 
-/* Where the kernel has no poll(2) or epoll_wait(2) of that name (arm64, riscv64), libc makes the
- * newer call, and the filter must know that one. The lists below hold old and new names of the
- * rest: libseccomp leaves out what an architecture lacks. */
+/* Where the kernel has no call of that name (arm64, riscv64), libc makes the newer one, and the
+ * filter must know that one. Of the rest libseccomp leaves out what an architecture lacks. */
 #ifdef __NR_poll
 #define SC_POLL SC(poll)
 #else
 #define SC_POLL SC(ppoll)
+#endif
+
+#ifdef __NR_renameat
+#define SC_RENAMEAT SC(renameat)
+#else
+#define SC_RENAMEAT SC(renameat2)
+#endif
+#ifdef __NR_unlink
+#define SC_UNLINK SC(unlink)
+#else
+#define SC_UNLINK SC(unlinkat)
+#endif
+#ifdef __NR_access
+#define SC_ACCESS SC(access)
+#else
+#define SC_ACCESS SC(faccessat)
 #endif
 
 /* An event loop, memory, time. */
@@ -41,19 +58,14 @@ static const int dialer_calls[] = {SC(sendto),     SC(socket),       SC(connect)
                                    SC(openat),     SC(lseek),        SC(ioctl),    SC(getppid),
                                    SC(sendmmsg),   SC(uname),        SC(stat),     SC(fcntl),
                                    SC(socketpair), SC(memfd_secret), SC(ftruncate)};
-static const int logger_calls[] = {SC(openat),   SC(fdatasync), SC(fsync),      SC(ftruncate),
-                                   SC(lseek),    SC(renameat),  SC(rename),     SC(renameat2),
-                                   SC(unlinkat), SC(flock),     SC(getdents64), SC(mkdirat),
-                                   SC(pwrite64), SC(fcntl),     SC(fchmod),     SC(fstatfs),
-                                   SC(unlink),   SC(dup),       SC(fallocate)};
+static const int logger_calls[] = {
+    SC(openat), SC(fdatasync),  SC(fsync),   SC(ftruncate), SC(lseek),  SC_RENAMEAT, SC(unlinkat),
+    SC(flock),  SC(getdents64), SC(mkdirat), SC(fcntl),     SC(fchmod), SC(dup),     SC(fallocate)};
+/* SQLite's, mostly. sysinfo is qsort's, which asks how much memory there is. */
 static const int controller_calls[] = {
-    SC(openat),    SC(fdatasync),    SC(fsync),     SC(ftruncate),  SC(lseek),      SC(renameat),
-    SC(rename),    SC(renameat2),    SC(unlinkat),  SC(unlink),     SC(getdents64), SC(mkdirat),
-    SC(pwrite64),  SC(fcntl),        SC(accept4),   SC(fchmod),     SC(fchown),     SC(stat),
-    SC(lstat),     SC(access),       SC(faccessat), SC(faccessat2), SC(ioctl),      SC(flock),
-    SC(fallocate), SC(dup),          SC(fstatfs),   SC(sysinfo),    SC(umask),      SC(uname),
-    SC(socket),    SC(eventfd2),     SC(pipe2),     SC(readlink),   SC(readlinkat), SC(getcwd),
-    SC(utimensat), SC(memfd_create), SC(socketpair)};
+    SC(openat), SC(fdatasync), SC(fsync),        SC(ftruncate),  SC(lseek),
+    SC_UNLINK,  SC(pwrite64),  SC(fcntl),        SC(accept4),    SC(fchmod),
+    SC_ACCESS,  SC(ioctl),     SC(memfd_create), SC(socketpair), SC(sysinfo)};
 #if SANITIZED
 static const int sanitizer_calls[] = {SC(ptrace),
                                       SC(open),
@@ -140,24 +152,62 @@ static int allow_fcntl(scmp_filter_ctx f)
 struct role_list {
     const int *calls;
     size_t n;
+    enum landlock_reach reach;
 };
 
-#define LIST(a)         \
-    {                   \
-        a, ARRAY_LEN(a) \
+#define LIST(a, reach)         \
+    {                          \
+        a, ARRAY_LEN(a), reach \
     }
 static const struct role_list lists[ROLE_COUNT] = {
-    [ROLE_GATE] = LIST(gate_calls),       [ROLE_INJECTOR] = LIST(injector_calls),
-    [ROLE_VAULT] = LIST(vault_calls),     [ROLE_DIALER] = LIST(dialer_calls),
-    [ROLE_LOGGER] = LIST(logger_calls),   [ROLE_CONTROLLER] = LIST(controller_calls),
-    [ROLE_COURIER] = LIST(courier_calls),
+    [ROLE_GATE] = LIST(gate_calls, LANDLOCK_NOTHING),
+    [ROLE_INJECTOR] = LIST(injector_calls, LANDLOCK_NOTHING),
+    [ROLE_VAULT] = LIST(vault_calls, LANDLOCK_NOTHING),
+    [ROLE_DIALER] = LIST(dialer_calls, LANDLOCK_READS),
+    [ROLE_LOGGER] = LIST(logger_calls, LANDLOCK_KEEPS),
+    [ROLE_CONTROLLER] = LIST(controller_calls, LANDLOCK_KEEPS),
+    [ROLE_COURIER] = LIST(courier_calls, LANDLOCK_NOTHING),
 };
+
+/* Each of these with a condition on its arguments. */
+static const int bounded_calls[] = {SC(mmap), SC(mprotect), SC(sendto), SC(sendmsg), SC(tgkill)};
+
+/* These two start other programs; what they start is confined by itself. */
+static bool starts_programs(enum role r)
+{
+    return r == ROLE_PARENT || r == ROLE_BUILDER;
+}
+
+static bool bounds_fcntl(enum role r)
+{
+    return r != ROLE_DIALER && r != ROLE_LOGGER && r != ROLE_CONTROLLER;
+}
+
+size_t proc_calls(enum role r, int *calls, size_t cap)
+{
+    static const int fcntl_call[] = {SC(fcntl)};
+    const struct role_list all[] = {{base_calls, ARRAY_LEN(base_calls), 0},
+                                    {bounded_calls, ARRAY_LEN(bounded_calls), 0},
+                                    {fcntl_call, bounds_fcntl(r) ? 1 : 0, 0},
+                                    lists[r]};
+    size_t n = 0;
+    for (size_t l = 0; l < ARRAY_LEN(all) && !starts_programs(r); l++)
+        for (size_t i = 0; i < all[l].n; i++) {
+            size_t k = 0;
+            while (k < n && calls[k] != all[l].calls[i])
+                k++;
+            if (k == n && n < cap && all[l].calls[i] >= 0) /* below: not of this architecture */
+                calls[n++] = all[l].calls[i];
+        }
+    return n;
+}
 
 int proc_confine(enum role r, struct err *err)
 {
-    /* these two start other programs; what they start is confined by itself */
-    if (r == ROLE_PARENT || r == ROLE_BUILDER)
+    if (starts_programs(r))
         return 0;
+    if (!SANITIZED && landlock_enter(lists[r].reach, err) < 0) /* LeakSanitizer opens files */
+        return -1;
     scmp_filter_ctx f = seccomp_init(SCMP_ACT_ERRNO(EPERM));
     if (f == NULL)
         return err_set(err, ERR_INTERNAL, "seccomp_init failed");
@@ -167,7 +217,7 @@ int proc_confine(enum role r, struct err *err)
     bad |= allow_memory(f);
     bad |= allow_with_bounds(f);
     bad |= allow_all(f, lists[r].calls, lists[r].n);
-    if (r != ROLE_DIALER && r != ROLE_LOGGER && r != ROLE_CONTROLLER)
+    if (bounds_fcntl(r))
         bad |= allow_fcntl(f);
 #if SANITIZED
     bad |= allow_all(f, sanitizer_calls, ARRAY_LEN(sanitizer_calls));

@@ -203,7 +203,8 @@ int proc_enter(enum role r, struct err *err)
 const char *proc_relaxations(void)
 {
     return SANITIZED ? "sanitizer build: roles stay dumpable (LeakSanitizer attaches by ptrace), "
-                       "their system-call lists are widened for the sanitizers' runtime, and "
+                       "their system-call lists are widened for the sanitizers' runtime, there is "
+                       "no Landlock, and "
                        "sanitizer options are kept in their environment"
                      : "";
 }

@@ -47,9 +47,13 @@ char **proc_environment(void);
 /* No core dump of this process or of what it starts. The limit is 1 where it can be: with 0 a host
  * that hands dumps to a program still does so (core(5)). */
 int proc_no_core(void);
-/* Install the role's seccomp filter (default: EPERM). After this nothing outside its list works.
- * In sanitizer builds the list is wider; proc_relaxations() says how. */
+/* Install the role's seccomp filter (default: EPERM) and Landlock, where the kernel has it. After
+ * this nothing outside its list works. In sanitizer builds the list is wider; proc_relaxations()
+ * says how. */
 int proc_confine(enum role r, struct err *err);
+/* The list: numbers of this architecture's system calls, each once (what sanitizers need is left
+ * out). None for parent and builder, which start programs. Returns how many. */
+size_t proc_calls(enum role r, int *calls, size_t cap);
 const char *proc_relaxations(void); /* "" in a production build */
 
 /* Diagnostics of a role go to stderr of the daemon, one line, prefixed by the role. Only role mains

@@ -43,9 +43,7 @@ static void extra_for(struct parent *p, const struct child *to, const struct wir
     if (to->role == ROLE_VAULT) {
         if (strcmp(w->policy, PEER_TOKENS) != 0)
             put_secret_list(p, out, w);
-    } else if (to->role == ROLE_INJECTOR && w->token) {
-        r = buf_append_str(out, "token");
-    } else if (to->role == ROLE_DIALER && w->token) {
+    } else if ((to->role == ROLE_INJECTOR || to->role == ROLE_DIALER) && w->token) {
         r = buf_append_str(out, "token");
     }
     if (r < 0)

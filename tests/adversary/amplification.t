@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""No input costs more than ten times the processor time or the heap of a benign one of its size: every
+"""F9: No input costs more than ten times the processor time or the heap of a benign one of its size: every
 fuzz target over its corpus, each file also repeated to 4 and 32 KiB. A benign input's cost is taken to
 grow with its size from what the named one costs; its heap is at least that size."""
 import os

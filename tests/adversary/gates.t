@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""A gate that falls again and again is one listener's trouble: the others go on being served, and it
+"""F11: A gate that falls again and again is one listener's trouble: the others go on being served, and it
 comes back itself."""
 import os
 import signal

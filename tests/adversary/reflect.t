@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""C1, C13, C16: an origin that sends the credential back, in every form of the table in SPECIFICATION.md, in fields,
+"""F5: C1, C13, C16: an origin that sends the credential back, in every form of the table in SPECIFICATION.md, in fields,
 bodies, chunks split anywhere and event streams: the reply is 200 and, but for the mark, byte for byte
 the origin's. A coded reply is 502. The misses of the table are measured too."""
 import base64

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""One HTTP/2 connection with 100 bodies that nobody takes (row B30 of the catalogue): replies that
+"""F4: One HTTP/2 connection with 100 bodies that nobody takes (row B30 of the catalogue): replies that
 the client opens no window for, requests that the origin does not read. Whatever the way to the
 origin, no role holds more than 16 MiB for it, and another connection is served beside it."""
 import os

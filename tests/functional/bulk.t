@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""64 MiB up and down with bounded memory; a slow reader holds the origin back; a slow origin holds
+"""F4: 64 MiB up and down with bounded memory; a slow reader holds the origin back; a slow origin holds
 the client back."""
 import hashlib
 import os

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""The wall clock is put forward and back by hours under a daemon that runs: leaves are valid at the time that it is,
+"""F14: The wall clock is put forward and back by hours under a daemon that runs: leaves are valid at the time that it is,
 tokens end with it, budgets and open connections go by time that passes, the log says it and verifies. And a daemon whose monotonic clock has just begun."""
 import os
 import re

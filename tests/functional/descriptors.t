@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""A client that takes every descriptor its gate may have: it is refused with a reason or waits, other listeners, which
+"""F3: A client that takes every descriptor its gate may have: it is refused with a reason or waits, other listeners, which
 share every other role, are served meanwhile, no role dies of it, and when it lets go it is served again."""
 import os
 import resource

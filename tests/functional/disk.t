@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""A full disk under the audit: every request is 503 and nothing reaches an origin; when there is
+"""F6: A full disk under the audit: every request is 503 and nothing reaches an origin; when there is
 room again it recovers by itself, and the log still verifies."""
 import os
 import subprocess

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""C11 of the catalogue: every allocation and system call of the way of a credential fails once, one at a time: the answer is right
+"""F3: C11 of the catalogue: every allocation and system call of the way of a credential fails once, one at a time: the answer is right
 or a refusal, the origin sees exactly one right credential or nothing, nothing of a secret comes back, no
 request is without its record, and the next request is served.
 

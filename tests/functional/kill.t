@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Each role killed with SIGKILL under load: nothing leaks, service is back within a second, each
+"""F12: Each role killed with SIGKILL under load: nothing leaks, service is back within a second, each
 admitted id has one end, and the parent's death ends everything (C11)."""
 import collections
 import itertools

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Every time-out and cap of `limits`: slow heads and bodies, idle connections, an origin that does
+"""F1, F2: Every time-out and cap of `limits`: slow heads and bodies, idle connections, an origin that does
 not answer or cannot be reached, heads that are too long, too many connections, too many names."""
 import os
 import socket

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""What a sandbox may use: memory, processes, processor time, disk, open files. Each limit is
+"""F13: What a sandbox may use: memory, processes, processor time, disk, open files. Each limit is
 exceeded; the host is unaffected; what cannot be held here is said. As root and as an ordinary user."""
 import os
 import re

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Nothing is lost, and nothing goes out unrecorded, for `written` and for `synced`: a disk that gives
+"""F6, F12: Nothing is lost, and nothing goes out unrecorded, for `written` and for `synced`: a disk that gives
 EIO, is full, writes half, does not sync, hangs (a file system of our own, over FUSE); a log directory
 that is removed; each role killed under load. Requests are 503 meanwhile, and it recovers by itself."""
 import collections

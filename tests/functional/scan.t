@@ -2,8 +2,10 @@
 """C21: the deep scan, during load. Inside: environment, every readable file, all of /proc. Outside, as
 root: every readable mapping of every role. The secret is found nowhere but in vault and injector;
 the same scanner finds what was planted in the gate."""
+import ctypes
 import itertools
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -42,12 +44,45 @@ def key_of(d):
     return None
 
 
+STARTERS = ("parent", "builder")  # they start other programs, which are confined by themselves
+
+
+def shut_in(t, pid, role, abi):
+    """Filter, privileges, mappings, and where it keeps secrets; a line of figures."""
+    with open("/proc/%d/status" % pid) as f:
+        status = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+    both = [m for m in scan.mappings(pid) if "w" in m[2] and "x" in m[2]]
+    t.ok(not both, "%s: no mapping is writable and executable" % role, *[str(m) for m in both])
+    filters = int(status.get("Seccomp_filters", "1"))
+    if role not in STARTERS:
+        t.ok(status["Seccomp"] == "2" and filters >= 1 and status["NoNewPrivs"] == "1" and int(status["CapEff"], 16) == 0,
+             "%s: a system-call filter, no new privileges, no capability" % role,
+             *["%s: %s" % (k, status.get(k)) for k in ("Seccomp", "NoNewPrivs", "CapEff")])
+    kept = "secret memory: none"
+    if role in ("vault", "injector"):
+        with open("/proc/%d/smaps" % pid) as f:
+            locked = re.search(r"^VmFlags:(?=.* lo\b)(?=.* dd\b)", f.read(), re.M)
+        hidden = any("secretmem" in name for _, _, _, name in scan.mappings(pid))
+        t.ok(hidden or locked, "%s: secrets lie in memfd_secret, or locked and in no dump" % role)
+        kept = "secret memory: " + ("memfd_secret" if hidden else "locked, not dumped (no memfd_secret here)")
+    t.diag("%s: %s, Landlock %s, 0 mappings writable and executable, %s" % (
+        role, "default-deny filter" if status["Seccomp"] == "2" else "no filter",
+        "version %d" % abi if abi and role not in STARTERS else "none", kept))
+
+
+def landlock():
+    """The kernel's version of it, 0 for none; a role that is refused it does not start. Sanitizer builds go without."""
+    abi = ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1)
+    return abi if abi > 0 and not durward.sanitized() else 0
+
+
 def roles(t, s, box, planted, key):
     found = s.d.roles(box.process.pid)
     t.ok({r for _, r in found} >= {"gate", "injector", "vault", "signer", "dialer", "logger"},
          "every role runs", str(found))
-    total = 0
+    total, leaked, abi = 0, 0, landlock()
     for pid, role in found:
+        t.part(shut_in, t, pid, role, abi)
         own = scan.Scanner(github=s.github_secret, openai=s.openai_secret, planted=planted)
         if key:  # as in the file's DER, and as OpenSSL keeps numbers: lowest byte first
             own.needles[key] = ("ca-key", "raw")
@@ -71,11 +106,13 @@ def roles(t, s, box, planted, key):
                 "(control)", "no copy of it in %d bytes" % own.bytes)
             s.planted_found |= bool([h for h in hits if h[0] == "planted"])
         keys = [h for h in hits if h[0] == "ca-key"]
+        leaked += len(secrets) * (role not in ("vault", "injector")) + len(keys) * (role != "signer")
         if role == "signer":
             t.ok(keys or hidden, "signer: the CA's key is found, or a secret mapping (control)")
         elif key:
             t.ok(not keys, "%s: 0 copies of the CA's key" % role)
     t.diag("role scan: %d processes, %d bytes" % (len(found), total))
+    t.tally(canaries=leaked, searched=total)
     t.ok(s.planted_found, "some gate holds the planted canary (control)")
 
 

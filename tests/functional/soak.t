@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Many sandboxes with idle and busy connections for a time, while one of them floods in every way it can: what the
+"""F2: Many sandboxes with idle and busy connections for a time, while one of them floods in every way it can: what the
 daemon holds does not grow, and the neighbours do not feel it.
 
 make soak DURATION=SECONDS runs it whole (200 sandboxes, 10,000 idle and 1,000 busy connections) with the whole bars;

@@ -1,4 +1,4 @@
-/* Two bounded tables that a sandbox can try to fill: denials and synthetic names. */
+/* Two bounded tables that a sandbox can try to fill (F8): denials and synthetic names. */
 #include <CUnit/CUnit.h>
 #include <stdio.h>
 #include <string.h>

@@ -525,8 +525,9 @@ static double lap(const struct policy *p, size_t n, unsigned rounds)
     return seconds() - start;
 }
 
-/* A decision among 10,000 rules costs at most twice one among 10 (issue M3); the best of five laps
- * each, so that a busy machine does not decide. A scan would cost hundreds of times as much. */
+/* F9: a decision among 10,000 rules costs at most twice one among 10 (issue M3); the best of five
+ * laps each, so that a busy machine does not decide. A scan would cost hundreds of times as much.
+ */
 static void speed(void)
 {
     enum { ROUNDS = 3000 };

@@ -158,7 +158,7 @@ static void test_strict(void)
     CU_ASSERT_EQUAL(record_read(&v, (const unsigned char *)"\xff\xff\xff\xff", 4, &why), -1);
 }
 
-/* Every byte value through a text field, as a JSON parser reads it back. */
+/* F7: every byte value through a text field, as a JSON parser reads it back. */
 static void test_escapes(void)
 {
     static unsigned char bytes[RECORD_MAX + 32];

@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 
-from . import tap
+from . import books, tap
 from .ca import Authority
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -70,7 +70,7 @@ class Durward:
             self.socket = os.path.join(short, "api.sock")
         self.conf = os.path.join(self.dir, "conf", "durward.yaml")
         self.ca = Authority(os.path.join(self.dir, "origin-ca"))
-        self.secrets, self.policies, self.resolve = {}, {}, {}
+        self.secrets, self.policies, self.resolve, self.origins = {}, {}, {}, {}
         self.listen, self.limits, self.extra = [], {}, {}
         self.audit = {"dir": self.audit_dir}
         self.env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": os.path.join(self.dir, "home"),
@@ -103,6 +103,7 @@ class Durward:
 
     def origin(self, host, origin):
         self.resolve[host] = origin.address
+        self.origins[host] = origin
 
     def policy(self, name, rules, env=None):
         self.policies[name] = {"rules": rules}
@@ -176,6 +177,7 @@ class Durward:
                     self.complaints += ["in %s\n%s" % (os.path.basename(path), c) for c in complaints(f.read())]
         self.test.ok(not self.complaints, "no role crashed, no sanitizer complained",
                      *self.complaints[:5])
+        books.balance(self)
 
     def forget_trust(self):
         """As root the bundles of our throw-away CA lie in the system's cache: take them away."""

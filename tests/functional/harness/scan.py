@@ -148,6 +148,7 @@ def scan_sandbox(test, sandbox, scanner, everything=False, least=1000):
     test.ok(kinds.get("env", 0) > 3 and kinds.get("proc", 0) > 50,
             "the scan read the environment and /proc inside", str(kinds))
     hits = scanner.hits[hits0:]
+    test.tally(canaries=len(hits), searched=scanner.bytes - before)
     test.ok(not hits, "0 copies of a secret in the sandbox", *["%s as %s in %s" % h for h in hits])
 
 
@@ -228,6 +229,7 @@ def scan_roles(test, sandbox, scanner):
             clean += hits
     sandbox.sh("rm -f /tmp/load; sleep 0.3")
     test.diag("role scan: %d processes, %d bytes" % (len(found), size))
+    test.tally(canaries=len(clean), searched=size)
     test.ok(len(found) >= 8 and size > 50 << 20, "the roles' memory was read", str(found))
     test.ok(not clean, "0 copies of a secret in the roles but vault and injector",
             *["%s as %s in %s" % h for h in clean])

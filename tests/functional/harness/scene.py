@@ -86,7 +86,7 @@ class Scene:
         self.clean(outputs, what, binds)
 
     def clean(self, outputs=(), what="clients", folders=()):
-        t, before = self.test, len(self.scanner.hits)
+        t, before, size = self.test, len(self.scanner.hits), self.scanner.bytes
         for i, text in enumerate(outputs):
             self.scanner.search(text, "client output %d" % i)
         self.scanner.tree(self.d.audit_dir)
@@ -97,6 +97,7 @@ class Scene:
             if os.path.exists(path):
                 self.scanner.file(path)
         hits = self.scanner.hits[before:]
+        t.tally(canaries=len(hits), searched=self.scanner.bytes - size)
         t.ok(not hits, "%s: 0 copies of a secret in output, logs and files" % what,
              *["%s as %s in %s" % h for h in hits])
 

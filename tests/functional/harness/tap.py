@@ -33,6 +33,7 @@ class Test:
         self.failed = 0
         self._undo = []
         self._last = []
+        self.tallied = {}
         base = os.environ.get("TEST_TMP")
         if base:
             os.makedirs(base, exist_ok=True)
@@ -81,6 +82,11 @@ class Test:
         except Exception:
             error = traceback.format_exc()
         self.ok(False, "%s ran to its end" % getattr(fn, "__name__", "a part"), error)
+
+    def tally(self, **counts):
+        """Figures of a whole run (tests/analyse/adversary adds them up), printed when the test ends."""
+        for name, n in counts.items():
+            self.tallied[name] = self.tallied.get(name, 0) + n
 
     # ---- things to undo ----
 
@@ -254,6 +260,8 @@ def run(fn, name=None, timeout=60):
     else:
         t.ok(True, "no process is left behind")
     t.ok(not os.path.exists(t.tmp), "no scratch file is left behind", t.tmp)
+    if t.tallied:
+        print("# tally " + " ".join("%s=%d" % x for x in sorted(t.tallied.items())))
     print("# took %.1f s" % (time.monotonic() - began))
     print("1..%d" % t.count, flush=True)
     sys.exit(1 if t.failed else 0)

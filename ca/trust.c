@@ -101,49 +101,42 @@ static int read_bundle(const char *path, struct buf *to, struct err *err)
     return r;
 }
 
-int trust_hashed_name(struct slice ca_pem, char *to, size_t size, struct err *err)
+int trust_hashed_next(struct slice *rest, struct slice *pem, char *to, size_t size, struct err *err)
 {
     struct buf der;
-    struct slice rest = ca_pem;
+    const char *from = rest->p;
     X509 *x = NULL;
-    int r = -1;
     buf_init(&der, PEM_DER_MAX);
-    if (pem_next(&rest, &der) == 1) {
+    int found = pem_next(rest, &der);
+    if (found > 0) {
         const unsigned char *at = buf_data(&der);
         x = d2i_X509(NULL, &at, (long)buf_len(&der));
     }
-    if (x) {
-        snprintf(to, size, "%08lx.0", X509_subject_name_hash(x));
-        r = 0;
-    }
-    X509_free(x);
     buf_free(&der);
-    return r < 0 ? err_set(err, ERR_PARSE, "the CA certificate is not one") : 0;
+    if (found != 0 && x == NULL)
+        return err_set(err, ERR_PARSE, "the CA certificate is not one");
+    if (x == NULL)
+        return 0;
+    *pem = (struct slice){from, (size_t)(rest->p - from)};
+    snprintf(to, size, "%08lx.0", X509_subject_name_hash(x));
+    X509_free(x);
+    return 1;
 }
 
 /* Each certificate by itself, under the name by which OpenSSL looks for it in a directory. */
 static int write_hashed(int certs, struct slice ca_pem, struct err *err)
 {
-    struct buf der;
-    struct slice rest = ca_pem;
-    int found, r = 0, n = 0;
-    buf_init(&der, PEM_DER_MAX);
-    for (const char *from = rest.p; r == 0 && (found = pem_next(&rest, &der)) != 0; from = rest.p) {
-        const unsigned char *at = buf_data(&der);
-        X509 *x = found > 0 ? d2i_X509(NULL, &at, (long)buf_len(&der)) : NULL;
-        char name[32];
-        if (x == NULL || n == CERTS_MAX) {
-            r = err_set(err, ERR_PARSE, "the CA certificate is not one");
-        } else {
-            /* our CAs have random names; two that share a hash would fail here, and loudly */
-            snprintf(name, sizeof name, "%08lx.0", X509_subject_name_hash(x));
-            r = write_file(certs, name, (struct slice){from, (size_t)(rest.p - from)}, err);
-            n++;
-        }
-        X509_free(x);
+    struct slice rest = ca_pem, pem;
+    char name[32];
+    int found, n = 0;
+    while ((found = trust_hashed_next(&rest, &pem, name, sizeof name, err)) > 0) {
+        if (n++ == CERTS_MAX)
+            return err_set(err, ERR_PARSE, "too many CA certificates");
+        /* our CAs have random names; two that share a hash would fail here, and loudly */
+        if (write_file(certs, name, pem, err) < 0)
+            return -1;
     }
-    buf_free(&der);
-    return r == 0 && n == 0 ? err_set(err, ERR_PARSE, "the CA certificate is not one") : r;
+    return found == 0 && n == 0 ? err_set(err, ERR_PARSE, "the CA certificate is not one") : found;
 }
 
 static int fill_certs(int dir, struct slice ca_pem, struct err *err)
@@ -263,13 +256,45 @@ static int move_files(const char *from, const char *to, struct err *err)
     return r;
 }
 
+/* What the bundle lacks of ca_pem, at its end, by one write: who reads it meanwhile sees the old
+ * content or the new. */
+static int append_missing(const char *path, struct slice ca_pem, struct err *err)
+{
+    struct slice rest = ca_pem, pem;
+    struct buf has, more;
+    char name[32];
+    int found, r = 0;
+    buf_init(&has, ROOTS_FILE_MAX);
+    buf_init(&more, ROOTS_FILE_MAX);
+    if (read_bundle(path, &has, err) < 0)
+        r = -1;
+    while (r == 0 && (found = trust_hashed_next(&rest, &pem, name, sizeof name, err)) != 0)
+        if (found < 0 || (slice_find_slice(buf_slice(&has), pem) < 0 &&
+                          (buf_append_slice(&more, pem) < 0 || buf_append_str(&more, "\n") < 0)))
+            r = err->text[0] ? -1 : err_set(err, ERR_LIMIT, "the bundle is too large");
+    int fd =
+        r == 0 && buf_len(&more) ? open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC) : -1;
+    if (r == 0 && buf_len(&more) &&
+        (fd < 0 || write(fd, buf_data(&more), buf_len(&more)) != (ssize_t)buf_len(&more)))
+        r = err_sys(err, "%s", path);
+    if (fd >= 0)
+        close(fd);
+    buf_free(&has);
+    buf_free(&more);
+    return r;
+}
+
 static int extend_one(const char *cache_dir, const char *dir, struct slice ca_pem, struct err *err)
 {
     char *tmp = build_beside(cache_dir, system_roots_path(), ca_pem, err);
     if (tmp == NULL)
         return -1;
     char *from = paths_join(tmp, "certs"), *to = paths_join(dir, "certs");
-    int r = move_files(from, to, err);
+    char *bundle = paths_join(dir, "ca-certificates.crt");
+    int r = append_missing(bundle, ca_pem, err);
+    free(bundle);
+    if (r == 0)
+        r = move_files(from, to, err);
     if (r == 0)
         r = move_files(tmp, dir, err);
     free(from);

@@ -29,12 +29,16 @@ int trust_prepare_with(const char *system_path, const char *cache_dir, const cha
                        struct trust *ret, struct err *err);
 /* Makes every directory in cache_dir that trusts the certificate `now` (PEM) trust ca_pem instead:
  * sandboxes run with them. Their files are replaced one by one (rename), so whoever opens one sees
- * the old or the new content, also through mounts of the directory. */
+ * the old or the new content, also through mounts of the directory. A bundle that is mounted by
+ * itself (in containers, over an image's own) stays the old file: what is new is appended to that
+ * one first. A Java store so mounted stays as it was. */
 int trust_extend(const char *cache_dir, const char *now, const char *ca_pem, size_t n,
                  struct err *err);
 void trust_clear(struct trust *t);
-/* The name under which OpenSSL looks for this CA in a directory of certificates: 11 bytes. */
-int trust_hashed_name(struct slice ca_pem, char *to, size_t size, struct err *err);
+/* The next certificate of *rest, which is advanced: its text and the name (11 bytes) under which
+ * OpenSSL looks for it in a directory of certificates. 1; 0: that was all; -1 with err. */
+int trust_hashed_next(struct slice *rest, struct slice *pem, char *to, size_t size,
+                      struct err *err);
 
 /* KEY=VALUE settings that make clients use the bundle which they see in `dir` (absolute, no white
  * space: JAVA_TOOL_OPTIONS is split at it). tls_proxy: they reach their proxy in TLS, which shows

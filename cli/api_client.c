@@ -139,6 +139,14 @@ int api_open(const char *sock, struct err *err)
         return remote_open(sock, err);
     if (sock == NULL && (sock = own = paths_api_socket(err)) == NULL)
         return -1;
+    if (strstr(sock, "://")) {
+        free(own);
+        return err_set(err, ERR_PARSE,
+                       "'%.200s': the daemon's API is spoken over a unix socket or https only, "
+                       "never in clear; say the socket's path, or https://HOST[:PORT] where the "
+                       "daemon's configuration has controller.https",
+                       sock);
+    }
     int fd = connect_to(sock, err);
     free(own);
     return fd;

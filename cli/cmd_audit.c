@@ -116,14 +116,19 @@ static int run_query(int argc, char **argv);
 
 const struct command audit_verbs[] = {
     {"audit tail", "[-f] [-n N] [--json] [DIR]", "Show the latest audit records.", tail_options,
-     "Runs' own logs (DIR/run-*) are looked into as well.\n", run_tail},
+     "Runs' own logs (DIR/run-*) are looked into as well.\n"
+     "Exit status 0, 1 when there is no log or it cannot be read, 2 for a usage error.\n\n"
+     "  durward audit tail -f\n",
+     run_tail},
     {"audit query", "[FILTER...] [--json] [DIR]", "Show the audit records that match every filter.",
      query_options,
      "An end (completed, aborted) is matched by what its request's admitted record says, too.\n"
      "The newest 1000 are shown, the oldest of them first; --limit N shows more, --limit 0 all "
      "(which\n"
      "reads the whole log). --text looks at all but the chain's fields (seq, prev, at) and times.\n"
-     "--json prints the lines as they are in the log. Exit status 0, also when nothing matches.\n",
+     "--json prints the lines as they are in the log. Exit status 0, also when nothing matches, 1\n"
+     "when there is no log or it cannot be read, 2 for a usage error.\n\n"
+     "  durward audit query --decision deny --since 1h --host api.github.com\n",
      run_query},
     {"audit verify", "[--key FILE] [--anchor FILE] [--json] [DIR]",
      "Check the hash chain, checkpoints and signed head of the log, and of every run's own.",
@@ -135,30 +140,40 @@ const struct command audit_verbs[] = {
      "the\n"
      "log, so that one put back from an older copy is found out. Exit status 0 when all is well, "
      "1\n"
-     "when a log is broken (it says where), 2 for a usage error.\n",
+     "when a log is broken (it says where), 2 for a usage error.\n\n"
+     "  durward audit verify --key ~/kept/key.pub /var/log/durward\n",
      audit_run_verify},
     {"audit prove", "SEQ [DIR]", "Print a proof that one record stands in the log.", prove_options,
      "SEQ is the record's \"seq\". The proof is a JSON object that 'durward audit verify --proof "
      "FILE\n"
-     "--key key.pub' checks without the log.\n",
+     "--key key.pub' checks without the log.\n"
+     "Exit status 0, 1 when there is no such record or no checkpoint after it, 2 for a usage "
+     "error.\n\n"
+     "  durward audit prove 4711 >proof.json\n",
      audit_run_prove},
     {"audit suggest", "[--since TIME] [--sandbox ID] [--policy NAME] [--exact] [--json] [DIR]",
      "Print the smallest rules that would have allowed what was denied.", suggest_options,
      "Rules name the methods and paths that were tried; where more than three paths differ in one\n"
      "segment only, it becomes '*' (not with --exact). What a deny rule refused, and credentials\n"
-     "where they have no place, are not suggested. The output is YAML for the configuration.\n",
+     "where they have no place, are not suggested. The output is YAML for the configuration.\n"
+     "Exit status 0, 1 when there is no log or it cannot be read, 2 for a usage error.\n\n"
+     "  durward audit suggest --since 1h --policy coder\n",
      audit_run_suggest},
     {"audit exfil", "[--since TIME] [--sandbox ID] [--policy NAME] [--json] [DIR]",
      "Show by sandbox and destination what could be data on its way out.", exfil_options,
      "Bytes and hosts; requests, names and packets refused; the most names asked for in a minute\n"
      "(BURST); credentials that are not the sandbox's own, placeholders of others or where they\n"
      "have no place, secrets that an origin sent back. Those with such signs come first, then by\n"
-     "bytes out. Sandbox '-': clients of a listener that is bound to the policy.\n",
+     "bytes out. Sandbox '-': clients of a listener that is bound to the policy.\n"
+     "Exit status 0, 1 when there is no log or it cannot be read, 2 for a usage error.\n\n"
+     "  durward audit exfil --since 24h\n",
      audit_run_exfil},
     {"audit index", "[DIR]", "Make the indexes of closed files anew, where there are none.",
      prove_options,
      "The daemon makes them as it closes files. They are not signed; 'audit verify' does not use\n"
-     "them, 'audit query --no-index' does without.\n",
+     "them, 'audit query --no-index' does without.\n"
+     "Exit status 0, 1 when there is no log or it cannot be written, 2 for a usage error.\n\n"
+     "  durward audit index /var/log/durward\n",
      audit_run_index},
     {0},
 };
@@ -442,7 +457,7 @@ static int run_tail(int argc, char **argv)
 
 static void help(void)
 {
-    printf("usage: durward audit tail|query|verify|prove|suggest [OPTION...] [DIR]\n\n"
+    printf("usage: durward audit tail|query|verify|prove|suggest|exfil|index [OPTION...] [DIR]\n\n"
            "Read, verify and prove the audit log.\n\n");
     for (size_t i = 0; audit_verbs[i].name; i++)
         printf("  %-8s %s\n", strchr(audit_verbs[i].name, ' ') + 1, audit_verbs[i].summary);
@@ -459,13 +474,10 @@ int cmd_audit(int argc, char **argv)
         help();
         return EXIT_OK;
     }
-    if (strcmp(word, "suggest") == 0)
-        out_error("'audit suggest' is not built yet (planned)");
-    else
-        fprintf(stderr,
-                "durward audit: %s%s%s\nusage: durward audit tail|query|verify|prove [OPTION...] "
-                "[DIR]\nSee 'durward audit --help'.\n",
-                *word ? "there is no 'audit " : "tail, query, verify or prove?", word,
-                *word ? "'" : "");
+    fprintf(
+        stderr,
+        "durward audit: %s%s%s\nusage: durward audit tail|query|verify|prove|suggest|exfil|index "
+        "[OPTION...] [DIR]\nSee 'durward audit --help'.\n",
+        *word ? "there is no 'audit " : "tail, query, verify or what?", word, *word ? "'" : "");
     return EXIT_USAGE;
 }

@@ -33,15 +33,26 @@ static const struct arg_option no_options[] = {{0}};
 
 const struct command ca_verbs[] = {
     {"ca show", "[-c FILE] [--json]", "Show the certificate authority; makes it if there is none.",
-     show_options, NULL, run_show},
+     show_options,
+     "During a rotation it tells both, with their times.\n"
+     "Exit status 0, 1 when it cannot be read or made, 2 for a usage error.\n\n"
+     "  durward ca show --json\n",
+     run_show},
     {"ca export", "[-c FILE] [--pem|--der] [FILE]",
      "Write the certificate (never the key) to FILE or to standard output.", export_options,
-     "For clients outside of a local sandbox that are to trust the proxy.\n", run_export},
+     "For clients outside of a local sandbox that are to trust the proxy. During a rotation it is\n"
+     "both certificates, in PEM only.\n"
+     "Exit status 0, 1 when it cannot be read or written, 2 for a usage error.\n\n"
+     "  durward ca export /usr/local/share/ca-certificates/durward.crt\n",
+     run_export},
     {"ca rotate", "[-c FILE] [--overlap TIME|--now]",
      "Replace the certificate authority, with a time in which both are trusted.", ca_rotate_options,
      "During the overlap (7d unless given) the old one goes on signing while 'ca export', new and\n"
      "running sandboxes and new identities hold both. At its end the new one signs and the old\n"
-     "key is destroyed. --now does without, or ends an overlap under way at once.\n",
+     "key is destroyed. --now does without, or ends an overlap under way at once.\n"
+     "Exit status 0, 1 when it is refused (a rotation is under way, the CA is files of your own),\n"
+     "2 for a usage error.\n\n"
+     "  durward ca rotate --overlap 14d\n",
      ca_rotate},
     {0},
 };
@@ -232,12 +243,17 @@ static int run_export(int argc, char **argv)
 
 int cmd_ca(int argc, char **argv)
 {
-    static const struct command self = {"ca",
-                                        "show|export|rotate [OPTION...]",
-                                        "Show, export or replace the certificate authority.",
-                                        no_options,
-                                        "'durward ca show --help' and so on tell more.\n",
-                                        cmd_ca};
+    static const struct command self = {
+        "ca",
+        "show|export|rotate [OPTION...]",
+        "Show, export or replace the certificate authority.",
+        no_options,
+        "  show    Tell the certificate and its times; makes it if there is none.\n"
+        "  export  Write the certificate for clients elsewhere.\n"
+        "  rotate  Replace it, with a time in which both are trusted.\n\n"
+        "'durward ca show --help' and so on tell more. Exit status 0 done, 1 it failed,\n"
+        "2 usage.\n",
+        cmd_ca};
     struct args a = {.cmd = &self, .argc = argc, .argv = argv, .in_order = true};
     for (size_t i = 0; argc > 1 && ca_verbs[i].name; i++)
         if (strcmp(argv[1], strchr(ca_verbs[i].name, ' ') + 1) == 0)

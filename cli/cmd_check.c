@@ -111,6 +111,7 @@ static int report_good(const char *file, const struct config *c, size_t rules, b
     while (secrets > 0 && list[secrets - 1].hidden)
         secrets--;
     config_listens(c, &listens);
+    listens += (config_metrics(c) != NULL) + (config_console(c) != NULL);
     size_t policies = config_policies(c);
     json_t *warned = warnings(c);
     if (json)

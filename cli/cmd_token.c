@@ -29,16 +29,26 @@ enum { CREATE, LS, REVOKE };
 
 const struct command token_verbs[] = {
     [CREATE] =
-        {"token create", "--scope NAME... [--name NAME] [--policy NAME]... [--label K=V]...",
+        {"token create",
+         "--scope NAME... [--name NAME] [--policy NAME]... [--label K=V]... [--ttl T]",
          "Make a token; prints it, this once.", create_options,
          "read: what there is; sandboxes: make, change and end them; exec: commands, files\n"
          "and ports in them; approvals: decide; identities: of remote sandboxes; admin: all\n"
-         "of it, tokens too. With --label, sandboxes made with it get the label.\n",
+         "of it, tokens and reload too. With --policy or --label only such sandboxes exist for "
+         "it,\n"
+         "and what it makes gets the labels.\n"
+         "Exit status 0, 1 when there is no daemon or it refuses, 2 for a usage error.\n\n"
+         "  durward token create --scope sandboxes --scope exec --policy coder --ttl 720h\n",
          run_create},
-    [LS] = {"token ls", "[--json]", "List tokens; their text is not kept.", no_options, NULL,
+    [LS] = {"token ls", "[--json]", "List tokens; their text is not kept.", no_options,
+            "Exit status 0, 1 when there is no daemon, 2 for a usage error.\n\n"
+            "  durward token ls --json\n",
             run_ls},
     [REVOKE] = {"token revoke", "ID...", "Make tokens good for nothing, at once.", no_options,
-                "What is open with them ends. One that is not there is no error.\n", run_revoke},
+                "What is open with them ends. One that is not there is no error.\n"
+                "Exit status 0, 1 when there is no daemon or it refuses, 2 for a usage error.\n\n"
+                "  durward token revoke tk-2f6c0d1e\n",
+                run_revoke},
     {0},
 };
 
@@ -203,8 +213,13 @@ int cmd_token(int argc, char **argv)
         "create|ls|revoke [OPTION...]",
         "Tokens for the API over TLS.",
         no_options,
+        "  create  Make a token; prints it, this once.\n"
+        "  ls      List tokens.\n"
+        "  revoke  Make tokens good for nothing, at once.\n\n"
         "`controller: { https: ADDRESS:PORT }` serves the API over TLS. A client elsewhere sets\n"
-        "DURWARD_URL=https://NAME:PORT, DURWARD_TOKEN_FILE (or DURWARD_TOKEN) and DURWARD_CA.\n",
+        "DURWARD_URL=https://NAME:PORT, DURWARD_TOKEN_FILE (or DURWARD_TOKEN) and DURWARD_CA.\n"
+        "'durward token create --help' and so on tell more. Exit status 0 done, 1 it failed, 2 "
+        "usage.\n",
         cmd_token};
     struct args a = {.cmd = &self, .argc = argc, .argv = argv, .in_order = true};
     for (size_t i = 0; argc > 1 && token_verbs[i].name; i++)

@@ -14,9 +14,12 @@
 #define PACKAGE_VERSION "unknown"
 #endif
 
-static const struct command command_audit = {
-    "audit",  "tail|query|verify [OPTION...] [DIR]", "Read and verify the audit log.", NULL, NULL,
-    cmd_audit};
+static const struct command command_audit = {"audit",
+                                             "tail|query|verify|... [OPTION...] [DIR]",
+                                             "Read and verify the audit log.",
+                                             NULL,
+                                             NULL,
+                                             cmd_audit};
 static const struct command command_approve = {"approve",
                                                "ls|allow|deny [OPTION...]",
                                                "Decide on requests that wait for approval.",

@@ -182,23 +182,40 @@ static json_t *env_object(struct controller *c, const struct identity *i, struct
     return v;
 }
 
+/* Name → certificate; two while the CA is being changed. */
+static json_t *hashed_certs(struct controller *c, struct err *err)
+{
+    struct slice rest = slice_str(c->ca_pem), pem;
+    json_t *v = json_object();
+    char name[16];
+    int found;
+    while ((found = trust_hashed_next(&rest, &pem, name, sizeof name, err)) > 0)
+        json_object_set_new(v, name, json_stringn(pem.p, pem.n));
+    if (found == 0 && json_object_size(v) > 0)
+        return v;
+    json_decref(v);
+    if (found == 0)
+        err_set(err, ERR_PARSE, "there is no CA certificate");
+    return NULL;
+}
+
 static json_t *describe(struct controller *c, const struct identity *i,
                         const struct config_listen *l, struct err *err)
 {
-    char token[TOKEN_TEXT_MAX] = "", proxy[TOKEN_TEXT_MAX + 300], hashed[16];
+    char token[TOKEN_TEXT_MAX] = "", proxy[TOKEN_TEXT_MAX + 300];
     bool with_token = i->kind == IDENTITY_TOKEN;
     if (with_token && sign(c, i, token, sizeof token, err) < 0)
         return NULL;
     snprintf(proxy, sizeof proxy, "%s://%s%s%s%s", l->kind == LISTEN_HTTPS ? "https" : "http",
              with_token ? "sandbox:" : "", token, with_token ? "@" : "", l->reached_at);
-    if (trust_hashed_name(slice_str(c->ca_pem), hashed, sizeof hashed, err) < 0)
+    json_t *env = env_object(c, i, err), *certs = env ? hashed_certs(c, err) : NULL;
+    if (certs == NULL) {
+        json_decref(env);
         return NULL;
-    json_t *env = env_object(c, i, err);
-    if (env == NULL)
-        return NULL;
-    json_t *v = json_pack("{s:s, s:s, s:s, s:o, s:s, s:s, s:s}", "id", i->id, "policy", i->policy,
+    }
+    json_t *v = json_pack("{s:s, s:s, s:s, s:o, s:s, s:s, s:o}", "id", i->id, "policy", i->policy,
                           "proxy", proxy, "env", env, "trust_dir", c->trust_outside, "ca",
-                          c->ca_pem, "ca_hashed", hashed);
+                          c->ca_pem, "ca_hashed", certs);
     if (v == NULL) {
         err_set(err, ERR_INTERNAL, "out of memory");
         return NULL;

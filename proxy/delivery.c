@@ -92,11 +92,12 @@ static int start_command(struct deliveries *all, const struct delivery *d, struc
     const char *const *argv = config_audit(all->parent->config)->notify.command;
     struct store_result r = {.fd = -1};
     int in[2], high;
-    size_t n = strlen(d->text);
+    char line[DELIVERY_TEXT_MAX + 2];
+    int n = snprintf(line, sizeof line, "%s\n", d->text);
     if (pipe2(in, O_CLOEXEC) < 0)
         return err_sys(err, "pipe");
     high = fcntl(in[0], F_DUPFD_CLOEXEC, 10);
-    int ok = high >= 0 && write(in[1], d->text, n) == (ssize_t)n
+    int ok = high >= 0 && write(in[1], line, (size_t)n) == n
                  ? store_command_start(argv, high, &r, err)
                  : err_sys(err, "pipe");
     close(in[0]);
@@ -144,7 +145,10 @@ static void give(struct deliveries *all, struct delivery *d)
     else if (d->sink != SINK_SYSLOG)
         give_courier(all, d);
     else
-        done(all, d, parent_syslog("notice", d->text, &err) == 0, err.text[0] ? err.text : "sent");
+        done(all, d,
+             parent_syslog(config_audit(all->parent->config)->notify.syslog, "notice", d->text,
+                           &err) == 0,
+             err.text[0] ? err.text : "sent");
 }
 
 /* ---- turns ---- */

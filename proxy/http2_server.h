@@ -19,6 +19,8 @@ struct http2_server;
 enum {
     HTTP2_STREAMS = 100,
     HTTP2_STREAM_WINDOW = 64 * 1024,
+    HTTP2_STREAM_WIDE = 512 * 1024, /* of a body that is taken as it comes, and of how many */
+    HTTP2_WIDE_MAX = 2,
     HTTP2_WINDOW = 2 * 1024 * 1024,
     HTTP2_OUT_MAX = 64 * 1024,                   /* of a stream, as its room says; */
     HTTP2_OUT_HARD = HTTP2_OUT_MAX + HOP_WINDOW, /* a hop's credit was given beforehand */

@@ -17,6 +17,8 @@ struct http2_stream {
     struct head *trailers_out; /* owned; NULL: none */
     struct head *held;  /* owned: declared to have no body, but the stream is not ended yet */
     uint64_t left;      /* of a declared length */
+    uint64_t received;  /* bytes of body */
+    bool wide;          /* it has the wide window */
     bool counted;       /* one was declared */
     bool request_ended; /* by the client */
     bool request_done;  /* the back was told */
@@ -41,7 +43,7 @@ struct http2_server {
     struct event *soon, *tick;
     struct http2_head head; /* the block that is being read */
     LIST_HEAD(, http2_stream) streams;
-    unsigned n_streams;
+    unsigned n_streams, n_wide;
     size_t out_total;        /* in the streams' out */
     uint64_t written, sent;  /* bytes given to the io; of them gone at the last tick */
     time_t sent_at, idle_at; /* idle_at: when the last stream ended */

@@ -294,6 +294,22 @@ static size_t back_room(const struct http2_stream *st)
     return st->back.ops && !st->request_done ? st->back.ops->room(st->back.self) : 0;
 }
 
+/* A body that is taken as it comes is not held up by its window. Git before 2.44 is held up for
+ * good where its last bytes meet a closed one: libcurl asks it for more than there is
+ * (remote-curl.c). */
+static void widen(struct http2_stream *st)
+{
+    struct http2_server *s = st->server;
+    if (st->wide || st->received < HTTP2_STREAM_WINDOW || s->n_wide >= HTTP2_WIDE_MAX ||
+        buf_len(&st->in) > HTTP2_STREAM_WINDOW / 2 || st->given_up)
+        return;
+    if (nghttp2_session_set_local_window_size(s->h2, NGHTTP2_FLAG_NONE, st->id,
+                                              HTTP2_STREAM_WIDE) == 0) {
+        st->wide = true;
+        s->n_wide++;
+    }
+}
+
 void http2_stream_data(struct http2_stream *st, const uint8_t *p, size_t n)
 {
     size_t room = buf_len(&st->in) == 0 ? back_room(st) : 0;
@@ -301,10 +317,16 @@ void http2_stream_data(struct http2_stream *st, const uint8_t *p, size_t n)
     st->read_at = http2_server_now();
     if (now > 0 && pass(st, p, now) < 0)
         now = n;
-    if (st->back.ops == NULL || st->given_up || buf_append(&st->in, p + now, n - now) < 0)
-        now = n; /* nobody wants it, or beyond the window, which nghttp2 does not let through */
+    if (st->back.ops == NULL || st->given_up) {
+        now = n; /* nobody wants it */
+    } else if (buf_append(&st->in, p + now, n - now) < 0) {
+        http2_stream_give_up(st, 503, "memory"); /* a body goes on whole or not */
+        now = n;
+    }
     if (now > 0)
         consumed(st, now);
+    st->received += n;
+    widen(st);
     if (st->linger_at && (st->lingered += n) > LINGER_MAX)
         http2_stream_linger_over(st);
 }
@@ -379,7 +401,7 @@ struct http2_stream *http2_stream_new(struct http2_server *s, int32_t id)
     st->server = s;
     st->id = id;
     st->read_at = st->written_at = http2_server_now();
-    buf_init(&st->in, HTTP2_STREAM_WINDOW);
+    buf_init(&st->in, HTTP2_STREAM_WIDE);
     buf_init(&st->out, HTTP2_OUT_HARD);
     buf_init(&st->trailers_in, TRAILERS_MAX);
     LIST_INSERT_HEAD(&s->streams, st, link);
@@ -399,6 +421,7 @@ void http2_stream_free(struct http2_stream *st)
     http2_stream_drop(&st->trailers_out);
     http2_stream_drop(&st->held);
     LIST_REMOVE(st, link);
+    s->n_wide -= st->wide;
     s->n_streams--;
     s->idle_at = http2_server_now();
     free(st);

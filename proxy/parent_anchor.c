@@ -17,12 +17,13 @@
 enum { SYSLOG_AUTHPRIV_NOTICE = 10 * 8 + 5 };
 
 /* RFC 3164, as syslog(3) writes it to the local daemon. */
-int parent_syslog(const char *what, const char *line, struct err *err)
+int parent_syslog(const char *path, const char *what, const char *line, struct err *err)
 {
-    struct sockaddr_un to = {.sun_family = AF_UNIX, .sun_path = "/dev/log"};
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
     char text[DELIVERY_TEXT_MAX + 128], stamp[32];
     time_t now = time(NULL);
     struct tm tm;
+    snprintf(to.sun_path, sizeof to.sun_path, "%s", path);
     strftime(stamp, sizeof stamp, "%b %e %H:%M:%S", localtime_r(&now, &tm));
     int n = snprintf(text, sizeof text, "<%d>%s durward[%d]: %s %s", SYSLOG_AUTHPRIV_NOTICE, stamp,
                      (int)getpid(), what, line);
@@ -30,7 +31,7 @@ int parent_syslog(const char *what, const char *line, struct err *err)
     ssize_t sent =
         fd < 0 ? -1 : sendto(fd, text, (size_t)n, MSG_NOSIGNAL, (struct sockaddr *)&to, sizeof to);
     if (sent != n)
-        err_sys(err, "syslog (/dev/log)");
+        err_sys(err, "syslog (%s)", path);
     if (fd >= 0)
         close(fd);
     return sent == n ? 0 : -1;
@@ -76,7 +77,7 @@ int parent_anchor(struct parent *p, struct msg *m)
     const struct config_audit *a = config_audit(p->config);
     if (msg_get_str(m, line, sizeof line) < 0 || msg_end(m) < 0)
         return -1;
-    if (a->anchor_syslog && parent_syslog("checkpoint", line, &err) < 0)
+    if (a->anchor_syslog && parent_syslog(a->anchor_syslog, "checkpoint", line, &err) < 0)
         proc_log("audit anchor: %s", err.text);
     if (a->anchor_command && to_command(a->anchor_command, line, &p->anchor_pid, &err) < 0)
         proc_log("audit anchor: %s", err.text);

@@ -85,10 +85,11 @@ static int read_anchor(struct config *c, const struct node *n, struct err *err)
     if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0 ||
         (node_get(n, "command", &at) &&
          config_read_command(c, &at, &c->audit.anchor_command, err) < 0) ||
-        (node_get(n, "syslog", &at) && node_bool(&at, &c->audit.anchor_syslog, err) < 0) ||
+        (node_get(n, "syslog", &at) &&
+         config_read_syslog(c, &at, &c->audit.anchor_syslog, err) < 0) ||
         (node_get(n, "https", &at) && config_read_place(c, &at, COURIER_ANCHOR, err) < 0))
         return -1;
-    if (c->audit.anchor_command == NULL && !c->audit.anchor_syslog &&
+    if (c->audit.anchor_command == NULL && c->audit.anchor_syslog == NULL &&
         c->places[COURIER_ANCHOR].url == NULL)
         return node_fail(n, err, "'anchor' needs 'command', 'https' or 'syslog: true'");
     return 0;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 
 enum { WORDS_MAX = 64, URL_MAX = 1000, WITHIN_MIN = 10 };
 static const uint64_t count_max = UINT64_C(1000000000);
@@ -234,6 +235,28 @@ static int read_threshold(const struct node *n, struct config_threshold *t, stru
     return 0;
 }
 
+int config_read_syslog(struct config *c, const struct node *n, const char **ret, struct err *err)
+{
+    struct sockaddr_un sa;
+    const char *path = NULL;
+    bool on = false;
+    if (!json_is_string(n->value)) {
+        if (node_bool(n, &on, err) < 0)
+            return -1;
+        *ret = on ? "/dev/log" : NULL;
+        return 0;
+    }
+    if (node_string(n, &path, err) < 0)
+        return -1;
+    if (path[0] != '/' || strlen(path) >= sizeof sa.sun_path)
+        return node_fail(n, err,
+                         "'syslog' is true, or the absolute path of a socket (at most %zu "
+                         "bytes)",
+                         sizeof sa.sun_path - 1);
+    *ret = arena_str(c->arena, path);
+    return *ret ? 0 : err_set(err, ERR_INTERNAL, "out of memory");
+}
+
 int config_read_notify(struct config *c, const struct node *n, struct err *err)
 {
     static const struct key keys[] = {
@@ -257,5 +280,5 @@ int config_read_notify(struct config *c, const struct node *n, struct err *err)
     if ((node_get(n, "webhook", &at) && config_read_place(c, &at, COURIER_WEBHOOK, err) < 0) ||
         (node_get(n, "command", &at) && config_read_command(c, &at, &to->command, err) < 0))
         return -1;
-    return node_get(n, "syslog", &at) ? node_bool(&at, &to->syslog, err) : 0;
+    return node_get(n, "syslog", &at) ? config_read_syslog(c, &at, &to->syslog, err) : 0;
 }

@@ -81,8 +81,11 @@ def overlap(t, b, a, old, first):
         n = str(a.sh(box, "grep -c BEGIN /etc/durward/durward-ca.pem"))
         t.ok("2" in n, "a sandbox has both: " + what, n)
         b.served(a, box, what)
-    t.eq(len(a.ask("POST", "/v1/identities", {"policy": "coder"})["ca"].split(BEGIN)), 3,
-         "a new identity is told both")
+    told = a.ask("POST", "/v1/identities", {"policy": "coder"})
+    t.eq(len(told["ca"].split(BEGIN)), 3, "a new identity is told both")
+    names = {subprocess.run(["openssl", "x509", "-noout", "-subject_hash"], input=pem.encode(), stdout=subprocess.PIPE)
+             .stdout.decode().strip() + ".0": pem.strip() for pem in both}
+    t.eq({n: p.strip() for n, p in told["ca_hashed"].items()}, names, "each by the name that OpenSSL looks for")
     return both, second
 
 

@@ -3,10 +3,13 @@
 status; help, JSON and exit codes of every command."""
 import json
 import os
+import re
+import signal
 import sys
+import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import scene, tap  # noqa: E402
+from harness import durward, scene, tap  # noqa: E402
 
 COMMANDS = ("run", "serve", "reload", "status", "check", "explain", "test", "env", "secret", "ca", "audit", "doctor")
 QUESTIONS = (  # method, path at api.github.com, first word, code
@@ -39,6 +42,43 @@ def words(t, s):
     r = d.command("status", "--socket", d.socket)
     t.ok(r.returncode == 1 and d.socket in r.stderr, "status without a daemon: 1, and where it "
          "looked", "exit %d" % r.returncode, r.stderr)
+
+
+def helps(t, d):
+    """What the help of these tells is whole: exit status, an example, and each option in the manual page too."""
+    def manual(page, begin, end):
+        with open(os.path.join(durward.TOP, "doc", page)) as f:
+            return f.read().split(begin, 1)[1].split(end, 1)[0].replace("Fl -", "--").replace("\\-", "-")
+    verbs = {"ca": ("", "show", "export", "rotate"), "token": ("", "create", "ls", "revoke"), "doctor": ("",),
+             "audit": ("", "tail", "query", "verify", "prove", "suggest", "exfil", "index")}
+    for command, names in verbs.items():
+        page = manual("durward-audit.1.md", "# durward-audit(1)", "## Lines") if command == "audit" else \
+            manual("durward.1", ".Ss durward %s\n" % command, "\n.Ss ")
+        for name in names:
+            r = d.command(command, *([name] if name else []), "--help")
+            own = r.stdout.split("options:")[-1]
+            options = set(re.findall(r"^  (?:-\w, |    )(--[a-z-]+)", own, re.M)) - {"--help", "--json", "--socket"}
+            t.eq([o for o in sorted(options) if o not in page], [], "%s %s: the manual page has its options" % (command, name))
+            t.ok("xit status" in r.stdout or command + name == "audit", "%s %s: exit status" % (command, name), r.stdout)
+            if name or command == "doctor":
+                example = re.findall(r"^  (durward %s%s\b.*)$" % (command, name and " " + name), own, re.M)
+                words = example[0].split()[1:] if example else []
+                t.ok(example and all(w in r.stdout.split("\n\nread", 1)[0] for w in words if w.startswith("--")),
+                     "%s %s: an example with options that exist" % (command, name), r.stdout)
+            t.ok(all(n in r.stdout for n in names if not name), "%s %s: names what there is" % (command, name), r.stdout)
+    r = d.command("sandbox", "ls", "--socket", "http://127.0.0.1:8443")
+    t.ok(r.returncode == 1 and "unix socket or https only" in r.stderr and "controller.https" in r.stderr,
+         "a daemon's URL in clear is refused with what to do", r.stderr)
+
+
+def listeners(t, d):
+    """`check` counts all that is listened on."""
+    listen, d.listen = d.listen, [{"metrics": "127.0.0.1:9464"}, {"console": "127.0.0.1:9465"}]
+    d.save()
+    r, j = d.command("check", d.conf), d.command("check", "--json", d.conf)
+    t.ok("2 listeners" in r.stdout and json.loads(j.stdout)["listen"] == 2, "check counts metrics and console", r.stdout, j.stdout)
+    d.listen = listen
+    d.save()
 
 
 def decisions(t, s, gate):
@@ -197,10 +237,40 @@ def keys(t, s):
     t.eq(r.returncode, 0, "secret test reads all of them") or t.diag(r.stdout + r.stderr)
 
 
+def drained(t, s, gate):
+    """SIGTERM: a request that is open is answered to its end, then the daemon goes."""
+    begun, end, got = threading.Event(), threading.Event(), []
+
+    def slow(req, conn):
+        req.status = 200
+        conn.head(200, [("Transfer-Encoding", "chunked")])
+        conn.chunk(b"begun, ")
+        begun.set()
+        end.wait(9)
+        conn.chunk(b"and ended")
+        conn.chunk(b"")
+    s.plain.handler = slow
+    asking = threading.Thread(target=lambda: got.append(gate.get(scene.PLAIN, "/slow")))
+    asking.start()
+    t.ok(begun.wait(10), "a request is under way")
+    s.d.daemon.send_signal(signal.SIGTERM)
+    t.ok(not tap.wait_for(lambda: s.d.daemon.poll() is not None, 1.5, 0.1), "SIGTERM waits for its end")
+    end.set()
+    asking.join(15)
+    t.eq([(r.status, r.body) for r in got], [(200, b"begun, and ended")], "which its client sees")
+    t.eq(s.d.daemon.wait(15), 0, "then the daemon ends, with 0")
+    s.d.stop()
+    ids = [r["id"] for r in s.d.kinds("admitted") if "/slow" in json.dumps(r)]
+    t.ok(len(ids) == 1 and s.d.wait_records(1, "completed", id=ids[0]), "and the log: completed", ids)
+    t.eq(s.d.kinds("aborted"), [], "nothing is aborted")
+
+
 def main(t):
     s = scene.Scene(t)
     s.d.save()
     words(t, s)
+    helps(t, s.d)
+    listeners(t, s.d)
     address = s.listener()
     s.d.serve()
     r = s.d.command("status", "--socket", s.d.socket, "--json")
@@ -214,7 +284,7 @@ def main(t):
     keys(t, s)
     r = s.d.command("serve", "-c", s.d.conf)
     t.ok(r.returncode != 0 and r.stderr, "a second daemon on the same place is refused", r.stderr)
-    t.eq(s.d.stop(), 0, "SIGTERM ends the daemon with 0")
+    t.part(drained, t, s, s.gate(address))
     tampered(t, s)
     t.part(runs, t, s)
     s.clean([], "cli")

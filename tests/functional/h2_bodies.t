@@ -73,11 +73,14 @@ def bodies(t, gate, host):
         t.ok(first.ended and first.length == SIZE and digest.hexdigest() == WHOLE,
              host + ": 100 MiB down arrive whole", "%d %r" % (first.length, first.reset))
     with h2.H2(gate, host, timeout=30) as c:
-        t.eq(upload(c), (200, WHOLE.encode()), host + ": 100 MiB up arrive whole")
+        most = []
+        t.eq(upload(c, most), (200, WHOLE.encode()), host + ": 100 MiB up arrive whole")
+        t.ok(65536 < max(most) <= 512 * 1024, "and the window of a body that is taken is the wide one",
+             "%d to %d" % (min(most), max(most)))
 
 
-def upload(c):
-    """As a client has to: never beyond the windows."""
+def upload(c, most):
+    """As a client has to: never beyond the windows. most: what they were."""
     room = {0: 65535, 1: 65535}
     take = c.on_frame
 
@@ -86,6 +89,7 @@ def upload(c):
             room[f.stream_id] = room.get(f.stream_id, 0) + f.window_increment
         elif f.type == h2.SETTINGS and "ACK" not in f.flags:
             room[1] += f.settings.get(4, 65535) - 65535
+        most.append(room[1])
         take(f, n)
     c.on_frame = credit
     s = c.open(c.fields("/up", method="POST"), end=False)

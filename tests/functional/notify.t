@@ -3,6 +3,7 @@
 command and syslog, recorded, counted, and pause or end the sandbox; anchor.https."""
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,9 +14,39 @@ from harness import api, durward, nginx, peer, scene, shapes, tap  # noqa: E402
 KEEP = """#!/bin/sh
 env > "$1.env"
 cat >> "$1"
-echo >> "$1"
 [ ! -e "$1.fail" ] || { rm "$1.fail"; exit 1; }
 """
+
+
+class Syslog:
+    """Debian's rsyslog behind a socket of ours: what it understood, a line each of priority, program, text."""
+
+    CONF = """module(load="imuxsock" SysSock.Use="off")
+input(type="imuxsock" Socket="%(socket)s" CreatePath="on")
+template(name="seen" type="string" string="%%pri-text%%\\t%%programname%%\\t%%msg%%\\n")
+*.* action(type="omfile" file="%(out)s" template="seen" fileCreateMode="0644")
+"""
+
+    def __init__(self, t):
+        self.socket, self.out, conf = t.path("syslog.sock"), t.path("syslog.out"), t.path("rsyslog.conf")
+        with open(conf, "w") as f:
+            f.write(self.CONF % {"socket": self.socket, "out": self.out})
+        self.process = subprocess.Popen(["rsyslogd", "-n", "-f", conf, "-i", t.path("rsyslog.pid")], stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=tap.die_with_parent)
+        t.cleanup(self.end)
+        tap.wait_for(lambda: os.path.exists(self.socket), 10, 0.05)
+
+    def text(self):
+        return open(self.out).read() if os.path.exists(self.out) else "nothing"
+
+    def lines(self, word):
+        """Of those that begin with this word: priority, program and what follows it."""
+        found = [x.split("\t", 2) for x in self.text().splitlines() if x.count("\t") >= 2]
+        return [(p, n, m.strip()[len(word) + 1:]) for p, n, m in found if m.strip().startswith(word + " ")]
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait(10)
 
 
 class Hook:
@@ -78,6 +109,11 @@ def setup(t):
                             {"misplaced": 1, "within": "1m", "then": "kill"},
                             {"reflected": 1, "within": "1h", "then": "kill"},
                             {"denied": 3, "within": "1m", "then": "kill"}]}})
+    s.syslog = Syslog(t) if shutil.which("rsyslogd", path=os.environ["PATH"] + ":/usr/sbin") else None
+    if s.syslog:
+        s.d.audit["notify"]["syslog"] = s.d.audit["anchor"]["syslog"] = s.syslog.socket
+    else:
+        t.skip("what syslog is told", "rsyslogd is not installed")
     s.metrics = "127.0.0.1:%d" % nginx.free_port()
     s.d.listen.append({"metrics": s.metrics})
     return s, hook, keeper, out
@@ -102,9 +138,16 @@ def listener(t, s, hook, out):
     ids = {x["id"]: x for x in s.d.kinds("denied")}
     t.ok(it and it[0]["request"] in ids and told and told[0]["record"] == it[0]["seq"] and
          told[0]["request"] == it[0]["request"], "and which request it was", str(it), str(told))
-    t.eq(len(events(s.d, "notified", 2)), 2, "both deliveries are recorded")
+    sinks = 3 if s.syslog else 2
+    t.eq(len(events(s.d, "notified", sinks)), sinks, "each delivery is recorded")
     with open(out) as f:
-        t.eq(json.loads(f.read().strip()), told and told[0], "the command has the same on stdin")
+        text = f.read()
+    t.eq(json.loads(text), told and told[0], "the command has the same on stdin")
+    t.eq((text.count("\n"), text[-1:]), (1, "\n"), "as a line")
+    if s.syslog:
+        lines = tap.wait_for(lambda: s.syslog.lines("notice"), 8, 0.1) or []
+        t.eq([(x[0], x[1], json.loads(x[2])) for x in lines], [("authpriv.notice", "durward", told and told[0])],
+             "and so has rsyslog, by its own reading authpriv.notice of durward") or t.diag(s.syslog.text())
     with open(out + ".env") as f:
         names = {x.split("=")[0] for x in f}
     t.ok("XDG_DATA_HOME" not in names and "PATH" in names, "and a clean environment", str(names))
@@ -271,6 +314,10 @@ def main(t):
     courier_dies(t, s, hook)
     s.d.daemon.send_signal(signal.SIGHUP)
     t.ok(tap.wait_for(lambda: keeper.got, 8, 0.1), "a checkpoint goes to the anchor")
+    if s.syslog:
+        lines = tap.wait_for(lambda: s.syslog.lines("checkpoint"), 8, 0.1) or []
+        signed = {x["signature"] for x in s.d.kinds("checkpoint")}
+        t.ok(lines and all(json.loads(x[2])["signature"] in signed for x in lines), "and to rsyslog", s.syslog.text())
     if keeper.got:
         line = keeper.got[0][1]
         t.ok([x for x in s.d.kinds("checkpoint") if x["signature"] == line["signature"]],

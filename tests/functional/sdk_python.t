@@ -7,6 +7,7 @@ import dataclasses
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tarfile
@@ -152,6 +153,69 @@ def ports(t, box):
         pass
     t.eq(piece.exit_code, 137, "cancel: a command is killed")
     kind(t, refused(box.forward, 8123), durward.Unavailable, "not_listening", "forward to where nothing listens")
+
+
+def published(t, c):
+    """Ports by number, and at an address said; a server inside is reached from here."""
+    with c.create("p", publish=[8123, (8123, "127.0.0.1:0")]) as box:
+        t.eq([(p.port, p.address.rpartition(":")[0]) for p in box.info.published], [(8123, "127.0.0.1")] * 2, "publish")
+        serve = box.stream(["/usr/bin/python3", "-u", "-m", "http.server", "8123", "--bind", "127.0.0.1"])
+        next(serve)
+        for p in box.info.published:
+            host, _, port = p.address.rpartition(":")
+            with socket.create_connection((host, int(port)), 10) as s:
+                s.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                t.ok(s.recv(100).startswith(b"HTTP/1.0 200"), "the sandbox's server answers at " + host)
+        serve.close()
+    kind(t, refused(c.create, "p", publish=[(8123, "127.0.0.1")]), durward.BadRequest, "bad_request", "an address without a port")
+
+
+def archives(t, c, box):
+    blob, tar = os.urandom(3 << 20), t.path("archive.tar")
+    box.write(W + "blob", blob)
+    made = box.snapshot("arc")
+    with open(tar, "wb") as f:
+        for piece in c.export_snapshot("arc"):
+            f.write(piece)
+    with tarfile.open(tar) as z:
+        t.ok(any(n.endswith("blob") for n in z.getnames()), "a snapshot exported is a tar archive", str(z.getnames()[:20]))
+    with open(tar, "rb") as f:
+        got = c.import_snapshot("arc2", f)
+    t.eq((got.name, got.state, got.policy), ("arc2", "ready", made.policy), "and imported from an open file")
+    t.eq(c.import_snapshot("arc3", c.export_snapshot("arc")).name, "arc3", "or from pieces, as another daemon gives them")
+    with c.create("p", snapshot="arc3") as other:
+        t.ok(other.read(W + "blob") == blob, "what was in it is in a sandbox of it")
+    kind(t, refused(c.import_snapshot, "arc2", [b"x"]), durward.Conflict, "conflict", "of a name that is taken")
+    kind(t, refused(lambda: list(c.export_snapshot("none"))), durward.NotFound, "snapshot_not_found", "of none")
+    with open(tar, "rb") as f:
+        half = f.read(os.path.getsize(tar) // 2)
+    kind(t, refused(c.import_snapshot, "half", [half]), durward.DurwardError, "snapshot_failed", "half of one is none")
+    kind(t, refused(c.import_snapshot, "junk", (b"junk" * 30000 for _ in range(400))), durward.DurwardError,
+         "snapshot_failed", "48 MB that are no archive: told, whenever the daemon says so")
+    first = c.export_snapshot("arc")
+    next(first)
+    first.close()
+
+    async def part():
+        a = durward.AsyncDurward(c.socket)
+        with open(tar, "wb") as f:
+            async for piece in a.export_snapshot("arc"):
+                f.write(piece)
+        with open(tar, "rb") as f:
+            t.eq((await a.import_snapshot("arc4", f)).name, "arc4", "async: exported to a file, imported from it")
+        t.eq((await a.import_snapshot("arc5", a.export_snapshot("arc"))).name, "arc5", "async: from pieces")
+        for name, source in (("half", [half]), ("junk", (b"junk" * 30000 for _ in range(400)))):
+            try:
+                await a.import_snapshot(name, source)
+                t.ok(False, "async: " + name)
+            except durward.DurwardError as e:
+                t.eq(e.code, "snapshot_failed", "async: %s is none" % name)
+        async with a.create("p", publish=[8123]) as b:
+            t.eq([p.port for p in b.info.published], [8123], "async: publish")
+    asyncio.run(part())
+    t.eq([s.name for s in c.snapshots()], ["arc", "arc2", "arc3", "arc4", "arc5"], "nothing else came of it")
+    for s in c.snapshots():
+        c.delete_snapshot(s.name)
 
 
 def commands(t, box):
@@ -300,7 +364,7 @@ def identities(t, d, c):
         c.revoke_identity(i.id)
     i = c.issue_identity("p", ttl=60)
     name = [n for n in durward.trust.files(i) if n.startswith("certs/") and n.endswith(".0")]
-    t.eq(name, ["certs/" + i.ca_hashed], "the CA by its hashed name")
+    t.eq(name, ["certs/" + n for n in i.ca_hashed], "the CA by its hashed name")
     t.ok(i.token and i.token in i.proxy and i.token not in repr(i), "an identity's token is not in its repr")
     t.eq(durward.trust.reached_at("http://sandbox:tok@0.0.0.0:3128", "gate.example"),
          "http://sandbox:tok@gate.example:3128", "a proxy's address can be another from there")
@@ -308,7 +372,8 @@ def identities(t, d, c):
          "and its scheme")
     elsewhere = dataclasses.replace(i, trust_dir="/nonexistent")
     made = durward.trust.files(elsewhere)
-    t.eq((made["certs/" + i.ca_hashed], made["durward-ca.pem"]), (i.ca.encode(),) * 2, "files where the daemon's are not")
+    t.eq(([made["certs/" + n].strip() for n in i.ca_hashed], made["durward-ca.pem"]), ([i.ca.encode().strip()], i.ca.encode()),
+         "files where the daemon's are not")
     t.ok({"ca-certificates.crt", "durward-ca.pem", "cacerts.p12"} <= set(durward.trust.files(i)), "trust files")
     c.revoke_identity(i.id)
     kind(t, refused(c.revoke_identity, i.id), durward.NotFound, "not_found", "revoked once")
@@ -324,12 +389,13 @@ def no_daemon(t, path, c, box):
     async def ask():
         await durward.AsyncDurward(path).version()
     kind(t, refused(lambda: asyncio.run(ask())), durward.Unavailable, "no_daemon", "async: too")
-    for bad in ("https://durward.example/v1", "relative.sock"):
+    for bad, say in (("https://durward.example/v1", "HOST[:PORT]"), ("relative.sock", "absolute"),
+                     ("http://127.0.0.1:8443", "unix socket or https only")):
         try:
             durward.Durward(bad)
             t.ok(False, "%s is no socket" % bad)
         except ValueError as e:
-            t.ok("\n" not in str(e), "%s is no socket" % bad)
+            t.ok("\n" not in str(e) and say in str(e), "%s is no socket" % bad, str(e))
 
 
 def wheel(t):
@@ -388,6 +454,8 @@ def main(t):
     for part in (ports, commands, streaming, files):
         t.part(part, t, box)
     t.part(awaited, t, d.socket, box)
+    t.part(published, t, c)
+    t.part(archives, t, c, box)
     t.part(identities, t, d, c)
     os.environ.update(access())
     far = durward.Durward()
@@ -396,6 +464,7 @@ def main(t):
     for part in (ports, streaming):
         t.part(part, t, again)
     t.part(asked, t, far, again)
+    t.part(archives, t, far, again)
     t.part(awaited, t, far.socket, again)
     t.eq(d.stop(), 0, "the daemon ends well")
     t.part(no_daemon, t, d.socket, c, box)

@@ -393,12 +393,13 @@ static void notify(void)
     struct config *c =
         good(V "audit:\n  anchor: { https: https://keep.example/x }\n"
                "  notify:\n    webhook: { url: \"https://hooks.example/in?k=1\", to: "
-               "10.0.0.0/8 }\n    command: [tell, -x]\n    syslog: true\n"
+               "10.0.0.0/8 }\n    command: [tell, -x]\n    syslog: /run/log/in\n"
                "    when:\n      - { bytes_up: 5MB, within: 10m }\n"
                "      - { hosts: 30, within: 1h, then: pause }\n"
                "      - { reflected: 1, within: 24h, then: kill }\n");
     const struct config_notify *n = &config_audit(c)->notify;
-    CU_ASSERT(n->n == 3 && n->syslog && strcmp(n->command[0], "/etc/durward/tell") == 0);
+    CU_ASSERT(n->n == 3 && strcmp(n->syslog, "/run/log/in") == 0 &&
+              strcmp(n->command[0], "/etc/durward/tell") == 0);
     CU_ASSERT(n->when[0].measure == NOTIFY_BYTES_UP && n->when[0].limit == 5000000);
     CU_ASSERT(n->when[0].seconds == 600 && n->when[0].then == NOTIFY_ONLY);
     CU_ASSERT(n->when[1].measure == NOTIFY_HOSTS && n->when[1].then == NOTIFY_PAUSE);

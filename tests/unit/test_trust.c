@@ -166,6 +166,45 @@ static void test_found_again(void)
     trust_clear(&d);
 }
 
+static unsigned certificates_behind(int fd)
+{
+    char text[64 * 1024];
+    unsigned n = 0;
+    ssize_t got = pread(fd, text, sizeof text - 1, 0);
+    text[got > 0 ? got : 0] = '\0';
+    for (const char *at = text; (at = strstr(at, "-----BEGIN CERTIFICATE-----")) != NULL; at++)
+        n++;
+    return n;
+}
+
+/* A second CA beside the first: in the files by their names, and in the old file of the bundle,
+ * which is what a container sees that has it mounted by itself. */
+static void test_extend(void)
+{
+    struct trust t;
+    struct err err = {0};
+    struct buf both;
+    char path[512];
+    CU_ASSERT_EQUAL_FATAL(prepare(&t), 0);
+    snprintf(path, sizeof path, "%s/certs/ca-certificates.crt", t.dir);
+    int mounted = open(path, O_RDONLY | O_CLOEXEC);
+    CU_ASSERT_EQUAL(certificates_behind(mounted), 2);
+    buf_init(&both, 64 * 1024);
+    CU_ASSERT(buf_append_slice(&both, buf_slice(&ca_pem)) == 0 &&
+              buf_append_slice(&both, buf_slice(&other_pem)) == 0 && buf_append(&both, "", 1) == 0);
+    for (int i = 0; i < 2; i++) { /* again: nothing twice */
+        CU_ASSERT_EQUAL(trust_extend(cache, "-----BEGIN CERTIFICATE-----", (char *)buf_data(&both),
+                                     buf_len(&both) - 1, &err),
+                        0);
+        CU_ASSERT_EQUAL(certificates_behind(mounted), 3);
+        CU_ASSERT_EQUAL(certificates_in(t.dir, "durward-ca.pem"), 2);
+    }
+    close(mounted);
+    buf_free(&both);
+    remove_tree(t.dir);
+    trust_clear(&t);
+}
+
 static void test_no_system(void)
 {
     struct trust t;
@@ -314,6 +353,7 @@ void suite_trust(void)
     CU_pSuite s = CU_add_suite("trust", setup, teardown);
     CU_add_test(s, "files, modes, both lookups of OpenSSL", test_content);
     CU_add_test(s, "found again, made anew on a change", test_found_again);
+    CU_add_test(s, "a second CA, also for who has the bundle mounted", test_extend);
     CU_add_test(s, "a host without roots", test_no_system);
     CU_add_test(s, "refusals leave nothing behind", test_refusals);
     CU_add_test(s, "environment", test_env);

@@ -54,7 +54,9 @@ export class Where {
       this.#ca = ca ? readFileSync(ca) : undefined;
     } else if (this.text.includes("://")) {
       throw new TypeError(
-        `${this.text}: a daemon is reached by its socket's path or by https://HOST[:PORT]`);
+        `${this.text}: the daemon's API is spoken over a unix socket or https only, never in clear. Say the socket's ` +
+          "path, or https://HOST[:PORT] where the daemon's configuration has controller.https (then a token is " +
+          "needed, too: `durward token create`)");
     } else if (!isAbsolute(this.text)) {
       throw new TypeError(
         `the daemon's socket must be an absolute path: ${JSON.stringify(this.text)}`);

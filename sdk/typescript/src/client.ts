@@ -1,11 +1,12 @@
 /** The daemon. */
 import { type Access, Where } from "./address.js";
+import { type Archive, exported, imported } from "./archive.js";
 import {
   readApproval, readInfo, readSnapshot, type Approval, type DaemonEvent, type Explanation, type Json, type OnIdle,
-  type SandboxInfo, type SandboxState, type Snapshot,
+  type SandboxInfo, type SandboxState, type Snapshot, type Verification,
 } from "./models.js";
 import { createBody, json, Sandbox } from "./sandbox.js";
-import { query, quoted, SANDBOXES, sandboxTarget } from "./target.js";
+import { archiveTarget, query, quoted, SANDBOXES, sandboxTarget } from "./target.js";
 import { ask, lines, open } from "./transport.js";
 
 export interface CreateOptions {
@@ -29,6 +30,9 @@ export interface CreateOptions {
   readonly backend?: "bwrap" | "docker";
   /** Begin with this snapshot's files. */
   readonly snapshot?: string;
+  /** Ports inside that are reached at addresses of the daemon's host for as long as it is there; `info.published`
+   * has them. address: ADDRESS:PORT, 127.0.0.1:0 by default, where 0 is any free port. */
+  readonly publish?: readonly (number | { readonly port: number; readonly address?: string })[];
 }
 
 export interface GetOrCreateOptions extends CreateOptions {
@@ -48,7 +52,7 @@ export interface Identity {
   /** The proxy's certificate, PEM. */
   readonly ca: string;
   /** Its name in a directory of certificates, as OpenSSL looks for it. */
-  readonly caHashed: string;
+  readonly caHashed: Readonly<Record<string, string>>;
   readonly trustDir: string;
   /** What the policy sets beside the proxy's variables: placeholders. */
   readonly env: Readonly<Record<string, string>>;
@@ -110,7 +114,7 @@ export class Durward {
   }
 
   /** The whole audit log, read anew: `ok`, `records`, `files`, and where it breaks, `problem`. */
-  async verifyLog(): Promise<Readonly<Record<string, unknown>>> {
+  async verifyLog(): Promise<Verification> {
     return this.#json("POST", "/v1/audit/verify", undefined, 300);
   }
 
@@ -162,6 +166,17 @@ export class Durward {
     await this.#json("DELETE", "/v1/snapshots/" + quoted(name), undefined, 300);
   }
 
+  /** A snapshot as a tar archive of any size, piece by piece: whole when the loop ends without an error. */
+  exportSnapshot(name: string): AsyncGenerator<Uint8Array, void> {
+    return exported(this.where, archiveTarget(name, "export"));
+  }
+
+  /** A snapshot from such an archive (a stream of a file, pieces, another daemon's export): whole, or not at all.
+   * Conflict where there is one of this name; its image must be known there. */
+  importSnapshot(name: string, archive: Archive): Promise<Snapshot> {
+    return imported(this.where, archiveTarget(name, "import"), archive);
+  }
+
   async policies(): Promise<string[]> {
     return (await this.#json("GET", "/v1/policies")).policies.map((p: { name: string }) => p.name);
   }
@@ -181,7 +196,7 @@ export class Durward {
     const v = await this.#json("POST", "/v1/identities", { policy: o.policy, ttl: o.ttl, remote: o.remote || undefined });
     return {
       id: v.id, policy: v.policy, token: v.token ?? null, expires: v.expires ?? null, proxy: v.proxy,
-      ca: v.ca, caHashed: v.ca_hashed, trustDir: v.trust_dir, env: { ...v.env },
+      ca: v.ca, caHashed: { ...v.ca_hashed }, trustDir: v.trust_dir, env: { ...v.env },
     };
   }
 
@@ -195,7 +210,7 @@ export class Durward {
   async #create(o: CreateOptions, reuse: boolean): Promise<Sandbox> {
     const v = await this.#json("POST", SANDBOXES, {
       ...createBody(o), policy: o.policy, image: o.image, backend: o.backend, snapshot: o.snapshot,
-      get_or_create: reuse || undefined,
+      publish: o.publish?.map((p) => (typeof p === "number" ? { port: p } : p)), get_or_create: reuse || undefined,
     }, 300);
     return new Sandbox(this.where, readInfo(v));
   }

@@ -15,6 +15,12 @@ export interface Denial {
   readonly count: number;
 }
 
+/** A port inside, and the ADDRESS:PORT at which it is reached from outside. */
+export interface Published {
+  readonly port: number;
+  readonly address: string;
+}
+
 /** A sandbox as it was when it was asked about. Times are seconds since 1970. */
 export interface SandboxInfo {
   readonly id: string;
@@ -43,6 +49,7 @@ export interface SandboxInfo {
   /** That its files were last taken from. */
   readonly snapshot: string | null;
   readonly denied: readonly Denial[];
+  readonly published: readonly Published[];
 }
 
 /** A command that ended. Exit codes: its own; 124 timed out; 125 Durward failed; 126 not executable; 127 not
@@ -94,6 +101,23 @@ export interface Snapshot {
   readonly policy: string;
   readonly image: string;
   readonly createdAt: number;
+}
+
+/** What a reading of the whole audit log found. */
+export interface Verification {
+  readonly ok: boolean;
+  /** Good ones, up to the problem or all. */
+  readonly records: number;
+  readonly files: number;
+  readonly checkpoints: number;
+  /** Records since the last checkpoint, not signed yet. */
+  readonly unsigned: number;
+  /** The daemon's own, and those of `durward run` in the same directory. */
+  readonly logs: number;
+  /** The public key, hexadecimal. */
+  readonly key: string;
+  /** Where it breaks. line 0: the whole file. */
+  readonly problem?: { readonly file: string; readonly line: number; readonly why: string };
 }
 
 /** A request that an `ask` rule holds until somebody decides. */
@@ -152,7 +176,7 @@ export function readInfo(v: Json): SandboxInfo {
     generation: v.generation, labels: { ...v.labels }, workdir: v.workdir, createdAt: v.created_at,
     expiresAt: v.expires_at, ttl: v.ttl, idleTtl: v.idle_ttl, idleExpiresAt: v.idle_expires_at,
     backend: v.backend, image: v.image, kept: v.kept, onIdle: v.on_idle, autoResume: v.auto_resume,
-    parent: v.parent, snapshot: v.snapshot, denied: v.denied,
+    parent: v.parent, snapshot: v.snapshot, denied: v.denied, published: v.published,
   };
 }
 

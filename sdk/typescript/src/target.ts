@@ -32,3 +32,7 @@ export function sandboxTarget(id: string, tail = "", pairs: Iterable<readonly [s
 }
 
 export const SANDBOXES = BASE;
+
+export function archiveTarget(name: string, verb: "export" | "import"): string {
+  return `/v1/snapshots/${quoted(name)}/${verb}`;
+}

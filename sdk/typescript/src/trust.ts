@@ -78,6 +78,6 @@ export function trustFiles(identity: Identity): Map<string, Uint8Array> {
   if (kept && found.has(WHOLE) && Buffer.from(kept).toString("utf8").trim() === identity.ca.trim()) return found;
   const whole = Buffer.from([...rootCertificates, identity.ca].join("\n"), "utf8");
   const made = new Map<string, Uint8Array>([[WHOLE, whole], [EXTRA, ca], ["certs/" + WHOLE, whole]]);
-  if (identity.caHashed) made.set("certs/" + identity.caHashed, ca);
+  for (const [name, pem] of Object.entries(identity.caHashed)) made.set("certs/" + name, Buffer.from(pem, "utf8"));
   return made;
 }

@@ -28,7 +28,7 @@ PROXY_NAMES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PR
 def complaints(text):
     """Reports of sanitizers and of deaths that no test asked for, each with some lines of context."""
     lines = text.splitlines()
-    return ["\n".join(lines[i:i + 12]) for i, x in enumerate(lines)
+    return ["\n".join(lines[i:i + 40]) for i, x in enumerate(lines)
             if "Sanitizer" in x and "ERROR" in x or ": runtime error:" in x or
             "LeakSanitizer has" in x or "died of signal" in x and "signal 9" not in x]
 
@@ -154,7 +154,7 @@ class Durward:
         r.stdout = r.stdout.decode("utf-8", "replace")
         r.stderr = "".join(x for x in r.stderr.decode("utf-8", "replace").splitlines(True)
                            if "parent: sanitizer build: " not in x)
-        self.complaints += complaints(r.stderr)
+        self.complaints += ["durward %s\n%s" % (" ".join(args), c) for c in complaints(r.stderr)]
         return r
 
     def run(self, argv, flags=(), save=True, **kw):
@@ -173,7 +173,7 @@ class Durward:
         for path in (self.log, os.path.join(self.dir, "sandbox.err")):
             if os.path.exists(path):
                 with open(path, errors="replace") as f:
-                    self.complaints += complaints(f.read())
+                    self.complaints += ["in %s\n%s" % (os.path.basename(path), c) for c in complaints(f.read())]
         self.test.ok(not self.complaints, "no role crashed, no sanitizer complained",
                      *self.complaints[:5])
 

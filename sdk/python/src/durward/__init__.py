@@ -22,6 +22,7 @@ from .models import (
     FileEntry,
     FileResult,
     Identity,
+    Published,
     RunningExec,
     SandboxInfo,
     Snapshot,
@@ -30,6 +31,6 @@ from .models import (
 __all__ = [
     "Approval", "AsyncDurward", "AsyncSandbox", "BadRequest", "Conflict", "Denial", "Denied", "Durward",
     "DurwardError", "Event", "ExecOutput", "ExecResult", "Explanation", "FileEntry", "FileError",
-    "FileResult", "Identity", "NotFound", "NotRunning", "RunningExec", "Sandbox", "SandboxInfo",
-    "Snapshot", "Unavailable", "Unsupported",
+    "FileResult", "Identity", "NotFound", "NotRunning", "Published", "RunningExec", "Sandbox",
+    "SandboxInfo", "Snapshot", "Unavailable", "Unsupported",
 ]

@@ -84,7 +84,10 @@ def socket_path(given: str | os.PathLike[str] | None, token: str | None = None,
     if path.startswith("https://"):
         return _remote(path, token, ca)
     if "://" in path:
-        raise ValueError("%s: a daemon is reached by its socket's path or by https://HOST[:PORT]" % path)
+        raise ValueError(
+            "%s: the daemon's API is spoken over a unix socket or https only, never in clear. Say the socket's path, or "
+            "https://HOST[:PORT] where the daemon's configuration has controller.https (then a token is needed, too: "
+            "`durward token create`)" % path)
     if not os.path.isabs(path):
         raise ValueError("the daemon's socket must be an absolute path: %r" % path)
     return Where(path)

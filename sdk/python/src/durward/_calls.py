@@ -7,7 +7,7 @@ import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, Union
 from urllib.parse import quote, urlencode
 
 from .errors import FileError
@@ -26,6 +26,7 @@ from .models import (
 
 T = TypeVar("T")
 BASE = "/v1/sandboxes"
+Publish = Union[int, tuple[int, str]]  # a port inside, and where it is reached if not at a free loopback port
 EXEC_TIMEOUT = 1800  # seconds, the API's default
 FILE_MAX = 64 << 20
 
@@ -145,8 +146,10 @@ def revoke(identity: str) -> Call[None]:
 
 # ---- sandboxes ----
 
-def create(reuse: bool, **wish: Any) -> Call[SandboxInfo]:
-    return Call("POST", BASE, _info, _json(_given(**wish, get_or_create=reuse or None)), 300)
+def create(reuse: bool, publish: Iterable[Publish], **wish: Any) -> Call[SandboxInfo]:
+    ports = [{"port": p} if isinstance(p, int) else {"port": p[0], "address": p[1]} for p in publish]
+    return Call("POST", BASE, _info,
+                _json(_given(**wish, publish=ports or None, get_or_create=reuse or None)), 300)
 
 
 def fork(sid: str, **wish: Any) -> Call[SandboxInfo]:
@@ -256,11 +259,21 @@ def cancel(sid: str, exec_id: str) -> Call[None]:
     return Call("DELETE", _of(sid, "/exec/" + quote(exec_id, safe="")), _nothing)
 
 
-def forward(sid: str, port: int, headers: Mapping[str, str]) -> bytes:
-    """The head of the request; what comes after the answer's is the port's."""
+def forward(sid: str, port: int) -> tuple[str, str]:
+    """Target and protocol; what comes after the answer's head is the port's."""
+    return _of(sid, "/forward", port=str(port)), "durward-forward"
+
+
+def archive(name: str, verb: str) -> tuple[str, str]:
+    """A snapshot's export or import, in frames (_frames.py)."""
+    return "/v1/snapshots/%s/%s" % (quote(name, safe=""), verb), "durward-archive"
+
+
+def upgrade(wanted: tuple[str, str], headers: Mapping[str, str]) -> bytes:
+    """The head of a request for a connection."""
     more = "".join("%s: %s\r\n" % pair for pair in headers.items())
-    return ("POST %s HTTP/1.1\r\n%sConnection: Upgrade\r\nUpgrade: durward-forward\r\n"
-            "Content-Length: 0\r\n\r\n" % (_of(sid, "/forward", port=str(port)), more)).encode("ascii")
+    return ("POST %s HTTP/1.1\r\n%sConnection: Upgrade\r\nUpgrade: %s\r\n"
+            "Content-Length: 0\r\n\r\n" % (wanted[0], more, wanted[1])).encode("ascii")
 
 
 # ---- files ----

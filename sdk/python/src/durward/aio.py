@@ -6,13 +6,14 @@ import contextlib
 import http.client
 import io
 import os
-from collections.abc import AsyncIterator, Coroutine, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Coroutine, Generator, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
 from . import _calls
 from ._address import CONNECT_SECONDS, Where, socket_path
-from ._calls import Call
+from ._calls import Call, Publish
+from ._frames import CHUNK, Frames, Source, frame, pieces
 from .client import answer_head, as_file_error, audit_record, ended_early, plain, stream_item
 from .errors import BadRequest, DurwardError, FileError, refusal, unreachable
 from .models import (
@@ -152,6 +153,23 @@ class AsyncDurward:
             x.close()
         return call.read(body)
 
+    async def _upgrade(self, wanted: tuple[str, str]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        try:
+            reader, writer = await _connect(self.socket)
+        except _BROKEN as e:
+            raise unreachable(self.socket, as_os_error(e)) from e
+        try:
+            writer.write(_calls.upgrade(wanted, self.socket.headers))
+            status, size = answer_head(await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60))
+            if status != 101:
+                raise refusal(status, await asyncio.wait_for(reader.readexactly(size), 60))
+            return reader, writer
+        except BaseException as e:
+            writer.close()
+            if isinstance(e, _BROKEN):
+                raise unreachable(self.socket, as_os_error(e)) from e
+            raise
+
     async def version(self) -> str:
         return await self._do(_calls.health())
 
@@ -218,6 +236,39 @@ class AsyncDurward:
     async def delete_snapshot(self, name: str) -> None:
         await self._do(_calls.delete_snapshot(name))
 
+    async def export_snapshot(self, name: str) -> AsyncIterator[bytes]:
+        """As Durward.export_snapshot."""
+        frames = Frames()
+        reader, writer = await self._upgrade(_calls.archive(name, "export"))
+        try:
+            while frames.last is None:
+                for piece in frames.feed(await _received(reader)):
+                    yield piece
+            frames.snapshot()
+        except OSError as e:
+            raise unreachable(self.socket, e) from e
+        finally:
+            writer.close()
+
+    async def import_snapshot(self, name: str, archive: Source | AsyncIterable[bytes]) -> Snapshot:
+        """As Durward.import_snapshot; the archive may be an asynchronous iterator, too."""
+        reader, writer = await self._upgrade(_calls.archive(name, "import"))
+        answer = asyncio.ensure_future(_last_word(reader))
+        try:
+            async for piece in _pieces(archive):
+                if not await _sent(writer, piece, answer):
+                    break
+            else:
+                await _sent(writer, b"", answer)
+            return (await answer).snapshot()
+        except OSError as e:
+            if not answer.done():
+                raise  # the archive's own
+            raise unreachable(self.socket, e) from e
+        finally:
+            answer.cancel()
+            writer.close()
+
     async def issue_identity(self, policy: str | None = None, ttl: int | None = None,
                              remote: bool = False) -> Identity:
         return await self._do(_calls.issue(policy, ttl, remote))
@@ -232,19 +283,19 @@ class AsyncDurward:
                labels: Mapping[str, str] | None = None, env: Mapping[str, str] | None = None,
                ttl: int | None = None, idle_ttl: int | None = None, image: str | None = None,
                snapshot: str | None = None, backend: str | None = None, on_idle: str | None = None,
-               auto_resume: bool | None = None) -> Making:
+               auto_resume: bool | None = None, publish: Sequence[Publish] = ()) -> Making:
         """As Durward.create: `await` it, or `async with` it, which deletes the sandbox at the end."""
         return Making(self._sandbox(_calls.create(
-            False, policy=policy, name=name, labels=plain(labels), env=plain(env), ttl=ttl, idle_ttl=idle_ttl,
+            False, publish, policy=policy, name=name, labels=plain(labels), env=plain(env), ttl=ttl, idle_ttl=idle_ttl,
             image=image, snapshot=snapshot, backend=backend, on_idle=on_idle, auto_resume=auto_resume)))
 
     def get_or_create(self, labels: Mapping[str, str], policy: str | None = None, *,
                       name: str | None = None, env: Mapping[str, str] | None = None,
                       ttl: int | None = None, idle_ttl: int | None = None, image: str | None = None,
                       snapshot: str | None = None, backend: str | None = None, on_idle: str | None = None,
-                      auto_resume: bool | None = None) -> Making:
+                      auto_resume: bool | None = None, publish: Sequence[Publish] = ()) -> Making:
         return Making(self._sandbox(_calls.create(
-            True, policy=policy, name=name, labels=plain(labels), env=plain(env), ttl=ttl, idle_ttl=idle_ttl,
+            True, publish, policy=policy, name=name, labels=plain(labels), env=plain(env), ttl=ttl, idle_ttl=idle_ttl,
             image=image, snapshot=snapshot, backend=backend, on_idle=on_idle, auto_resume=auto_resume)))
 
     async def sandboxes(self, labels: Mapping[str, str] | None = None,
@@ -331,22 +382,7 @@ class AsyncSandbox:
 
     async def forward(self, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A connection to a TCP port of its own loopback. Yours to close."""
-        path = self.client.socket
-        try:
-            reader, writer = await _connect(path)
-        except _BROKEN as e:
-            raise unreachable(path, as_os_error(e)) from e
-        try:
-            writer.write(_calls.forward(self.id, port, path.headers))
-            status, size = answer_head(await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60))
-            if status != 101:
-                raise refusal(status, await asyncio.wait_for(reader.readexactly(size), 60))
-            return reader, writer
-        except BaseException as e:
-            writer.close()
-            if isinstance(e, _BROKEN):
-                raise unreachable(path, as_os_error(e)) from e
-            raise
+        return await self.client._upgrade(_calls.forward(self.id, port))
 
     async def exec(self, command: str | Sequence[str], *, cwd: str | None = None,
                    env: Mapping[str, str] | None = None, timeout: int | None = None,
@@ -413,6 +449,43 @@ class AsyncSandbox:
 
     async def write_tar(self, path: str, data: bytes) -> None:
         await self.client._do(_calls.write_tar(self.id, path, data))
+
+
+async def _received(reader: asyncio.StreamReader) -> bytes:
+    data = await reader.read(CHUNK)
+    if not data:
+        raise ConnectionError("the daemon ended the transfer")
+    return data
+
+
+async def _sent(writer: asyncio.StreamWriter, piece: bytes, answer: asyncio.Future[Frames]) -> bool:
+    """False: the daemon has said its last word already, or does not listen any more (then it may have)."""
+    if answer.done():
+        return False
+    try:
+        writer.write(frame(piece))
+        await writer.drain()
+    except ConnectionError:
+        return False
+    return True
+
+
+async def _last_word(reader: asyncio.StreamReader) -> Frames:
+    frames = Frames()
+    while frames.last is None:
+        for _ in frames.feed(await _received(reader)):
+            pass
+    return frames
+
+
+async def _pieces(archive: Source | AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    if not isinstance(archive, AsyncIterable):
+        for piece in pieces(archive):
+            yield piece
+        return
+    async for whole in archive:
+        for piece in pieces([whole]):
+            yield piece
 
 
 async def _one(operation: Any, path: str) -> FileResult:

@@ -7,6 +7,8 @@ import http.client
 import io
 import json
 import os
+import ssl
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from socket import socket as Socket
 from types import TracebackType
@@ -14,7 +16,8 @@ from typing import Any, TypeVar
 
 from . import _calls
 from ._address import Connection, socket_path
-from ._calls import Call
+from ._calls import Call, Publish
+from ._frames import CHUNK, Frames, Source, frame, pieces
 from .errors import BadRequest, DurwardError, FileError, refusal, unreachable
 from .models import (
     Approval,
@@ -69,6 +72,40 @@ class Durward:
         finally:
             conn.close()
         return call.read(body)
+
+    def _upgrade(self, wanted: tuple[str, str]) -> Socket:
+        """A connection that the daemon hands over (101)."""
+        conn = Connection(self.socket, 60)
+        try:
+            conn.connect()
+        except OSError as e:
+            raise unreachable(self.socket, e) from e
+        s = conn.sock
+        try:
+            s.sendall(_calls.upgrade(wanted, self.socket.headers))
+            head = b""
+            while not head.endswith(b"\r\n\r\n"):  # byte by byte: what follows is not ours
+                byte = s.recv(1)
+                if not byte or len(head) > 65536:
+                    raise ConnectionError("the answer was cut")
+                head += byte
+            status, size = answer_head(head)
+            if status != 101:
+                body = b""
+                while len(body) < size:
+                    more = s.recv(size - len(body))
+                    if not more:
+                        break
+                    body += more
+                raise refusal(status, body)
+            s.settimeout(None)
+            return s
+        except OSError as e:
+            s.close()
+            raise unreachable(self.socket, e) from e
+        except BaseException:
+            s.close()
+            raise
 
     # ---- the daemon ----
 
@@ -153,6 +190,35 @@ class Durward:
         """Idempotent. Sandboxes made of it stay."""
         self._do(_calls.delete_snapshot(name))
 
+    def export_snapshot(self, name: str) -> Iterator[bytes]:
+        """A snapshot as a tar archive of any size, piece by piece. It is whole when the iterator ended
+        without an exception."""
+        frames = Frames()
+        with self._upgrade(_calls.archive(name, "export")) as s:
+            try:
+                while frames.last is None:
+                    yield from frames.feed(_received(s))
+                frames.snapshot()
+            except OSError as e:
+                raise unreachable(self.socket, e) from e
+
+    def import_snapshot(self, name: str, archive: Source) -> Snapshot:
+        """A snapshot from such an archive, an open file or its pieces: whole, or not at all. Conflict where
+        there is one of this name; its image must be known there."""
+        frames = Frames()
+        with self._upgrade(_calls.archive(name, "import")) as s:
+            for piece in pieces(archive):
+                if not _sent(s, frame(piece), frames):
+                    break
+            else:
+                _sent(s, frame(b""), frames)
+            try:
+                while frames.last is None:
+                    deque(frames.feed(_received(s)), 0)
+                return frames.snapshot()
+            except OSError as e:
+                raise unreachable(self.socket, e) from e
+
     # ---- identities of remote sandboxes ----
 
     def issue_identity(self, policy: str | None = None, ttl: int | None = None,
@@ -171,23 +237,25 @@ class Durward:
                labels: Mapping[str, str] | None = None, env: Mapping[str, str] | None = None,
                ttl: int | None = None, idle_ttl: int | None = None, image: str | None = None,
                snapshot: str | None = None, backend: str | None = None, on_idle: str | None = None,
-               auto_resume: bool | None = None) -> Sandbox:
+               auto_resume: bool | None = None, publish: Sequence[Publish] = ()) -> Sandbox:
         """A sandbox that runs. policy may be left out where there is one only. ttl: seconds to its
         end whatever it does (default a day); idle_ttl: without a command (default an hour; 0 never), after
         which it is deleted, or on_idle: "pause", "stop". image, backend: its root, and what makes it, if
-        not as the policy says. snapshot: begin with its files. auto_resume (default): a command resumes it."""
+        not as the policy says. snapshot: begin with its files. auto_resume (default): a command resumes it.
+        publish: ports inside, or (port, "ADDRESS:PORT") pairs, reached at addresses of the daemon's host for as
+        long as the sandbox is there: info.published has them."""
         return Sandbox(self, self._do(_calls.create(
-            False, policy=policy, name=name, labels=plain(labels), env=plain(env), ttl=ttl, idle_ttl=idle_ttl,
+            False, publish, policy=policy, name=name, labels=plain(labels), env=plain(env), ttl=ttl, idle_ttl=idle_ttl,
             image=image, snapshot=snapshot, backend=backend, on_idle=on_idle, auto_resume=auto_resume)))
 
     def get_or_create(self, labels: Mapping[str, str], policy: str | None = None, *,
                       name: str | None = None, env: Mapping[str, str] | None = None,
                       ttl: int | None = None, idle_ttl: int | None = None, image: str | None = None,
                       snapshot: str | None = None, backend: str | None = None, on_idle: str | None = None,
-                      auto_resume: bool | None = None) -> Sandbox:
+                      auto_resume: bool | None = None, publish: Sequence[Publish] = ()) -> Sandbox:
         """The sandbox that has all these labels, resumed if it sleeps, else a new one; atomic."""
         return Sandbox(self, self._do(_calls.create(
-            True, policy=policy, name=name, labels=plain(labels), env=plain(env), ttl=ttl, idle_ttl=idle_ttl,
+            True, publish, policy=policy, name=name, labels=plain(labels), env=plain(env), ttl=ttl, idle_ttl=idle_ttl,
             image=image, snapshot=snapshot, backend=backend, on_idle=on_idle, auto_resume=auto_resume)))
 
     def sandboxes(self, labels: Mapping[str, str] | None = None,
@@ -291,37 +359,7 @@ class Sandbox:
 
     def forward(self, port: int) -> Socket:
         """A connection to a TCP port of its own loopback. Yours to close."""
-        conn = Connection(self.client.socket, 60)
-        try:
-            conn.connect()
-        except OSError as e:
-            raise unreachable(self.client.socket, e) from e
-        s = conn.sock
-        try:
-            s.sendall(_calls.forward(self.id, port, self.client.socket.headers))
-            head = b""
-            while not head.endswith(b"\r\n\r\n"):  # byte by byte: what follows is the port's
-                byte = s.recv(1)
-                if not byte or len(head) > 65536:
-                    raise ConnectionError("the answer was cut")
-                head += byte
-            status, size = answer_head(head)
-            if status != 101:
-                body = b""
-                while len(body) < size:
-                    more = s.recv(size - len(body))
-                    if not more:
-                        break
-                    body += more
-                raise refusal(status, body)
-            s.settimeout(None)
-            return s
-        except OSError as e:
-            s.close()
-            raise unreachable(self.client.socket, e) from e
-        except BaseException:
-            s.close()
-            raise
+        return self.client._upgrade(_calls.forward(self.id, port))
 
     def exec(self, command: str | Sequence[str], *, cwd: str | None = None,
              env: Mapping[str, str] | None = None, timeout: int | None = None,
@@ -396,6 +434,30 @@ class Sandbox:
 
     def write_tar(self, path: str, data: bytes) -> None:
         self.client._do(_calls.write_tar(self.id, path, data))
+
+
+def _received(s: Socket) -> bytes:
+    data = s.recv(CHUNK)
+    if not data:
+        raise ConnectionError("the daemon ended the transfer")
+    return data
+
+
+def _sent(s: Socket, data: bytes, frames: Frames) -> bool:
+    """False: the daemon has said its last word already, or does not listen any more (then it may have)."""
+    try:
+        s.setblocking(False)
+        try:
+            deque(frames.feed(_received(s)), 0)
+        except (BlockingIOError, ssl.SSLWantReadError):
+            pass
+        finally:
+            s.setblocking(True)
+        if frames.last is None:
+            s.sendall(data)
+    except OSError:
+        return False
+    return frames.last is None
 
 
 def plain(table: Mapping[str, str] | None) -> dict[str, str] | None:

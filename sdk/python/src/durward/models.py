@@ -18,6 +18,13 @@ class Denial:
 
 
 @dataclass(frozen=True)
+class Published:
+    """A port inside, and the ADDRESS:PORT at which it is reached from outside."""
+    port: int
+    address: str
+
+
+@dataclass(frozen=True)
 class SandboxInfo:
     """A sandbox as it was when it was asked about. Times are seconds since 1970."""
     id: str
@@ -41,12 +48,13 @@ class SandboxInfo:
     parent: str | None  # that it was forked from
     snapshot: str | None  # that its files were last taken from
     denied: tuple[Denial, ...]
+    published: tuple[Published, ...]  # its ports that are reached at addresses of the daemon's host
 
     @classmethod
     def read(cls, v: Mapping[str, Any]) -> SandboxInfo:
-        known = {k: v[k] for k in cls.__dataclass_fields__ if k != "denied"}
-        return cls(**known, denied=tuple(Denial(d["code"], d["target"], d["count"])
-                                         for d in v["denied"]))
+        known = {k: v[k] for k in cls.__dataclass_fields__ if k not in ("denied", "published")}
+        return cls(**known, denied=tuple(Denial(d["code"], d["target"], d["count"]) for d in v["denied"]),
+                   published=tuple(Published(p["port"], p["address"]) for p in v["published"]))
 
 
 @dataclass(frozen=True)
@@ -195,7 +203,8 @@ class Identity:
     ca: str = field(repr=False)  # the certificate, PEM
     token: str | None = field(default=None, repr=False)  # None: the listener is bound to the policy
     expires: int | None = None
-    ca_hashed: str = ""  # its name in a directory of certificates, as OpenSSL looks for it
+    # Each certificate of it by its name in a directory of certificates, as OpenSSL looks for it.
+    ca_hashed: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
     def read(cls, v: Mapping[str, Any]) -> Identity:

@@ -76,6 +76,6 @@ def files(identity: Identity) -> dict[str, bytes]:
         with open(roots, "rb") as f:
             whole = f.read().rstrip() + b"\n" + ca
     made = {WHOLE: whole, EXTRA: ca, "certs/" + WHOLE: whole}
-    if identity.ca_hashed:
-        made["certs/" + identity.ca_hashed] = ca
+    for name, pem in identity.ca_hashed.items():
+        made["certs/" + name] = pem.encode()
     return made

@@ -80,6 +80,35 @@ behaviour("stop, resume, snapshot, fork, restore", async () => {
   await c.deleteSnapshot("ts");
   await refused(c.snapshot("ts"), "NotFound", "snapshot_not_found");
 });
+behaviour("published ports", async () => {
+  const a = await c.create({ policy: "p", publish: [8125, { port: 8125, address: "127.0.0.1:0" }] });
+  assert.deepEqual(a.info.published.map((p) => [p.port, p.address.split(":")[0]]), [[8125, "127.0.0.1"], [8125, "127.0.0.1"]]);
+  const serve = a.stream(["/usr/bin/python3", "-u", "-m", "http.server", "8125", "--bind", "127.0.0.1"]);
+  await serve.next();
+  for (const { address } of a.info.published) assert.equal((await fetch(`http://${address}/`)).status, 200);
+  await serve.return();
+  await a.delete();
+});
+behaviour("snapshots as archives", async () => {
+  const a = await c.create({ policy: "p" });
+  const blob = randomBytes(3 << 20);
+  await a.write(W + "blob", blob);
+  await a.snapshot("arc");
+  const tar = Buffer.concat(await all(c.exportSnapshot("arc")));
+  assert.equal((await c.importSnapshot("arc2", [tar])).name, "arc2");
+  assert.equal((await c.importSnapshot("arc3", c.exportSnapshot("arc"))).state, "ready");
+  const b = await c.create({ policy: "p", snapshot: "arc3" });
+  assert.ok(blob.equals(await b.read(W + "blob")));
+  await refused(c.importSnapshot("arc2", [tar]), "Conflict", "conflict");
+  await refused(all(c.exportSnapshot("none")), "NotFound", "snapshot_not_found");
+  await refused(c.importSnapshot("half", [tar.subarray(0, tar.length / 2)]), "DurwardError", "snapshot_failed");
+  await refused(c.importSnapshot("junk", Array(400).fill(Buffer.alloc(120000, "junk"))), "DurwardError", "snapshot_failed");
+  for await (const _ of c.exportSnapshot("arc")) break;
+  await assert.rejects(c.importSnapshot("own", (async function* () { yield tar.subarray(0, 9); throw new Error("mine"); })()), /^Error: mine$/);
+  for (const name of ["arc", "arc2", "arc3"]) await c.deleteSnapshot(name);
+  assert.deepEqual(await c.snapshots(), []);
+  for (const x of [a, b]) await x.delete();
+});
 behaviour("requests that wait for somebody; what a policy says; the audit log", async () => {
   const held = await c.create({ policy: "other" });
   for (const [word, status] of [["deny", "403"], ["allow", "200"]]) {
@@ -97,6 +126,8 @@ behaviour("requests that wait for somebody; what a policy says; the audit log", 
   assert.deepEqual([(await c.explain("GET", HELD, "other")).decision, (await c.approvals()).length], ["ask", 0]);
   assert.ok(Object.keys(await c.policy("other")).length && (await c.metrics()).includes("durward_"));
   assert.ok((await c.status()).roles.length > 3);
+  const log = await c.verifyLog();
+  assert.ok(log.ok && log.records > 0 && log.files > 0 && log.problem === undefined, JSON.stringify(log));
   await c.reload();
   await refused(c.consoleUrl(), "Unsupported", "no_console");
 });
@@ -226,6 +257,7 @@ behaviour("no daemon: one line that says what to do", async () => {
   const none = new durward.Durward("/nonexistent/durward.sock");
   assert.match(await refused(none.version(), "Unavailable", "no_daemon"), /durward serve/);
   await refused(DurwardSandbox.create({ socket: none.socket }), "Unavailable", "no_daemon");
+  assert.throws(() => new durward.Durward("http://127.0.0.1:8443"), { name: "TypeError", message: /unix socket or https only/ });
   for (const bad of ["https://durward.example/v1", "relative.sock"])
     assert.throws(() => new durward.Durward(bad), { name: "TypeError", message: /^[^\n]+$/ });
 });

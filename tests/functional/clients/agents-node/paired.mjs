@@ -62,7 +62,8 @@ behaviour("variables are those of `durward env`", async () => {
   assert.equal(variables({ ...identity, proxy: "https://sandbox:tok@g:443" }, { proxyHost: "http://10.0.0.1:3128" }).https_proxy,
     "http://sandbox:tok@10.0.0.1:3128");
   const away = trustFiles({ ...identity, trustDir: "/nonexistent" });
-  assert.equal(Buffer.from(away.get("certs/" + identity.caHashed)).toString(), identity.ca);
+  for (const [name, pem] of Object.entries(identity.caHashed)) assert.equal(Buffer.from(away.get("certs/" + name)).toString(), pem);
+  assert.equal(Object.values(identity.caHashed).join("").trim(), identity.ca.trim());
   assert.ok(Object.keys(identity.env).includes("GITHUB_TOKEN"));
   for (const bad of ["a b", "h:1@evil", "ftp://h", "", "h:1/x", "[::1"])
     assert.throws(() => variables(identity, { proxyHost: bad }), TypeError, bad);

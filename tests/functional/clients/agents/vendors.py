@@ -224,6 +224,12 @@ def one(name):
     for bad in sorted(cls.locked):
         kind, text = refused(name, params={**params, "options": {**params["options"], bad: "x"}})
         say("%s: %s among options is refused" % (name, bad), kind == "ValueError" and bad in text, [kind, text])
+    asked = len(sent) if isinstance(sent, list) else len(sent.sent)
+    for here in ("127.0.0.1:" + PORT, "localhost", "0.0.0.0"):
+        kind, text = refused(name, params={**params, "proxy_host": here})
+        say("%s: a proxy at %s is refused before the vendor is asked, with what to do" % (name, here),
+            kind == "ValueError" and "proxy_host" in text and "https: 0.0.0.0" in text and "\n" not in text and
+            asked == (len(sent) if isinstance(sent, list) else len(sent.sent)), [kind, text])
     kind, text = refused(name, params={**params, "polcy": "x"})
     say("%s: a mistyped parameter is named" % name, kind == "ValueError" and "polcy" in text, [kind, text])
     cls.backend = theirs

@@ -130,6 +130,7 @@ class PairedProvider(SandboxProvider):
         made = None
         try:
             wish = wish_of(identity, host, folder, given)
+            self._reachable(wish.gate)
             if sandbox_id is None:
                 made = sandbox = self.create(wish)
             else:
@@ -151,6 +152,15 @@ class PairedProvider(SandboxProvider):
             self.destroy(sandbox_id)
         except Exception as e:
             raise self._said(e, "sandbox %s is not deleted: " % sandbox_id) from e
+
+    def _reachable(self, gate: Gate) -> None:
+        """Before the vendor is asked for anything: an address of this host's alone is none there."""
+        found = [ipaddress.ip_address(a.partition("%")[0]) for a in gate.addresses]
+        if all(a.is_loopback or a.is_unspecified for a in found):
+            raise ValueError(
+                "the proxy is at %s:%d, which no sandbox elsewhere can reach; nothing was made. Add "
+                "`- { https: 0.0.0.0:8443 }` to `listen` in the daemon's configuration, and set proxy_host (or "
+                "DURWARD_PROXY_HOST) to this host's name or address as seen from there" % (gate.host, gate.port))
 
     def _undo(self, client: Durward, identity: Identity, made: Any) -> None:
         """Nothing of a failed start stays: the identity, nor the sandbox if it is new."""

@@ -6,7 +6,7 @@
 #include <malloc.h>
 #include <stdlib.h>
 
-enum { SHED_MIN = 32, SHED_SECONDS = 5 };
+enum { SHED_MIN = 8, SHED_SECONDS = 5 };
 
 struct shed {
     struct event *soon;

@@ -24,13 +24,14 @@ from rig import origin  # noqa: E402
 
 SECONDS = float(os.environ.get("DURWARD_SOAK", 0))
 WHOLE = SECONDS > 0
-SANDBOXES = int(os.environ.get("DURWARD_SOAK_SANDBOXES", 200 if WHOLE else 12))
+SANDBOXES = int(os.environ.get("DURWARD_SOAK_SANDBOXES", 200 if WHOLE else 4 if durward.sanitized() else 12))
 IDLE, BUSY = (50, 5) if WHOLE else (20, 4)  # connections of each
 PACE = 1.0 if WHOLE else 0.1  # seconds between two requests of a busy connection
-WINDOW = 5.0 if WHOLE else 0.8  # seconds of a flood, and of the quiet before and after it
-REST = 1.0 if WHOLE else 0.3  # between the two; nothing is taken from it
+WINDOW = 5.0 if WHOLE else 0.6  # seconds of a flood, and of the quiet before and after it
+REST = 1.0 if WHOLE else 0.2  # between the two; nothing is taken from it
 WARM = 2 if WHOLE else 1  # cycles
 POOL_IDLE = 5 if WHOLE else 2
+SHED = 6  # until what a flood left free has gone back to the host
 GROWTH = 0.01 if WHOLE else 0.1
 RATIO = 1.2  # of the neighbours' p99 to that of quiet
 LONGEST = 1000.0  # ms; the small one has too few replies for ratios, and is held to this p99 instead
@@ -214,7 +215,11 @@ def judge_growth(t, first, last):
             missed.append(what)
         rows.append({"what": what, "first": a, "last": b, "growth": growth})
         t.diag("%-26s %10d %10d %+7.2f %%%s" % (what, a, b, 100 * growth, "  MISSED" if what in missed else ""))
-    t.ok(not missed, "nothing grew by more than %g %%" % (100 * GROWTH), *missed)
+    what = "nothing grew by more than %g %%" % (100 * GROWTH)
+    if durward.sanitized():
+        t.skip(what, "a sanitizer keeps freed memory")
+    else:
+        t.ok(not missed, what, *missed)
     return rows, missed
 
 
@@ -231,14 +236,14 @@ def main(t):
     for i in range(WARM):  # what a flood needs once is no growth
         s.cycle(i)
     s.floods = {}
-    time.sleep(POOL_IDLE + 1)
+    time.sleep(POOL_IDLE + SHED)
     first, begun, cycle = s.holds(), time.monotonic(), WARM
     while cycle == WARM or time.monotonic() - begun < SECONDS:
         s.cycle(cycle)
         cycle += 1
         now = held.anonymous(held.everybody(s.d.daemon.pid))
         t.diag("%.0f s, KiB: %s" % (time.monotonic() - begun, ", ".join("%s %d" % (r, now[r]) for r in ROLES)))
-    time.sleep(POOL_IDLE + 1)
+    time.sleep(POOL_IDLE + SHED)
     last = s.holds()
     replies = s.replies()
     failed = sum(ns >= FAILED for _, ns in replies)

@@ -22,33 +22,99 @@ static void label(char *to, size_t size, struct slice s)
     to[n] = 0;
 }
 
-static struct count *find(struct counts *c, enum record_kind kind, const char *policy,
-                          const char *code)
+/* ---- the table ---- */
+
+static struct count *find(struct counts *c, enum record_kind kind, size_t owner, const char *code)
 {
     for (size_t i = 0; i < c->n; i++) {
         struct count *e = &c->list[i];
-        if (e->kind == kind && strcmp(e->policy, policy) == 0 && strcmp(e->code, code) == 0)
+        if (e->kind == kind && e->owner == owner && strcmp(e->code, code) == 0)
             return e;
     }
     return NULL;
 }
 
-static struct count *entry(struct counts *c, enum record_kind kind, const char *policy,
-                           const char *code)
+/* 0: "other" */
+static size_t policy_of(struct counts *c, const char *name, bool named)
 {
-    struct count *e = find(c, kind, policy, code);
-    if (e == NULL && c->n >= COUNTS_MAX) {
-        policy = code = "other"; /* at most one such a kind */
-        e = find(c, kind, policy, code);
+    if (c->n_policies == 0)
+        snprintf(c->policy[c->n_policies++].name, sizeof c->policy[0].name, "other");
+    for (size_t i = 0; i < c->n_policies; i++)
+        if (strcmp(c->policy[i].name, name) == 0)
+            return i;
+    if (c->n_policies >= (named ? COUNTS_NAMED : COUNTS_POLICIES))
+        return 0;
+    snprintf(c->policy[c->n_policies].name, sizeof c->policy[0].name, "%s", name);
+    return c->n_policies++;
+}
+
+static struct count *add(struct counts *c, enum record_kind kind, size_t owner, const char *code)
+{
+    struct count *e = &c->list[c->n++];
+    *e = (struct count){.kind = kind, .owner = owner};
+    memcpy(e->policy, c->policy[owner].name, sizeof e->policy);
+    snprintf(e->code, sizeof e->code, "%s", code);
+    c->policy[owner].series++;
+    return e;
+}
+
+static void take_out(struct counts *c, struct count *e)
+{
+    c->policy[e->owner].series--;
+    c->n--;
+    memmove(e, e + 1, (size_t)(&c->list[c->n] - e) * sizeof *e);
+}
+
+/* What is rarest of this policy becomes "other" of its kind. -> whether that made room. */
+static bool fold(struct counts *c, size_t owner)
+{
+    struct count *least = NULL, *to;
+    for (size_t i = 0; i < c->n; i++) {
+        struct count *e = &c->list[i];
+        if (e->owner == owner && strcmp(e->code, "other") != 0 &&
+            (least == NULL || e->records < least->records))
+            least = e;
     }
+    if (least == NULL)
+        return false;
+    to = find(c, least->kind, owner, "other");
+    if (to == NULL) {
+        snprintf(least->code, sizeof least->code, "other");
+        return fold(c, owner); /* at most once a kind */
+    }
+    to->records += least->records;
+    to->count += least->count;
+    to->up += least->up;
+    to->down += least->down;
+    take_out(c, least);
+    return true;
+}
+
+static bool make_room(struct counts *c, size_t owner)
+{
+    size_t most = owner;
+    if (c->n < COUNTS_MAX)
+        return true;
+    for (size_t i = 1; i < c->n_policies; i++)
+        if (c->policy[i].series > c->policy[most].series)
+            most = i;
+    return fold(c, most);
+}
+
+static struct count *entry(struct counts *c, enum record_kind kind, size_t owner, const char *code)
+{
+    struct count *e = owner ? find(c, kind, owner, code) : NULL;
+    bool poor = owner && c->policy[owner].series < COUNTS_MAX / c->n_policies;
     if (e)
         return e;
-    e = &c->list[c->n++];
-    memset(e, 0, sizeof *e);
-    e->kind = kind;
-    snprintf(e->policy, sizeof e->policy, "%s", policy);
-    snprintf(e->code, sizeof e->code, "%s", code);
-    return e;
+    if (owner && (c->n < COUNTS_MAX || (poor && make_room(c, owner))))
+        return add(c, kind, owner, code);
+    if (owner && (e = find(c, kind, owner, "other")) != NULL)
+        return e;
+    if (owner && make_room(c, owner))
+        return add(c, kind, owner, "other");
+    e = find(c, kind, 0, "other"); /* at most one a kind, behind COUNTS_MAX or not */
+    return e ? e : add(c, kind, 0, "other");
 }
 
 void counts_note(struct counts *c, const struct record_view *v, const struct render_source *from)
@@ -59,7 +125,8 @@ void counts_note(struct counts *c, const struct record_view *v, const struct ren
     label(code, sizeof code, v->field[RF_CODE]);
     if (v->kind == RECORD_COMPLETED && code[0] == 0 && status.n == 3)
         snprintf(code, sizeof code, "%cxx", status.p[0]);
-    struct count *e = entry(c, v->kind, policy, code);
+    struct count *e =
+        entry(c, v->kind, policy_of(c, policy, from->policy[0] == 0 && named.n > 0), code);
     e->records++;
     e->count += number(v->field[RF_COUNT]);
     e->up += number(v->field[RF_UP]);

@@ -302,7 +302,10 @@ bool log_file_due(const struct log_file *f, uint64_t bytes, uint64_t seconds, ui
 {
     if (f->fd < 0 || f->size == 0)
         return false;
-    return f->size >= bytes || (seconds && now_ns - f->begun_ns >= seconds * 1000000000U);
+    if (f->size >= bytes)
+        return true;
+    /* with the clock put back its age counts again from where it began */
+    return seconds && now_ns > f->begun_ns && now_ns - f->begun_ns >= seconds * 1000000000U;
 }
 
 int log_file_flush(struct log_file *f, struct err *err)

@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { CLOCK_JUMP_S = 2 }; /* what is less is a correction */
+
 uint64_t logger_ms(void)
 {
     struct timespec t;
@@ -62,6 +64,23 @@ void logger_event(struct logger *l, const struct channel *ch, const char *event,
     }
     if (log_file_put(l->log, &v, &from, 0, v.wall_ns) < 0)
         logger_warn(l, "the audit event %s was lost: its queue is full", event);
+}
+
+void logger_clock(struct logger *l)
+{
+    char detail[64];
+    struct timespec boot;
+    if (clock_gettime(CLOCK_BOOTTIME, &boot) < 0)
+        return;
+    int64_t was = l->clock_ms;
+    l->clock_ms =
+        (int64_t)(stamp_now() / 1000000U) - (boot.tv_sec * INT64_C(1000) + boot.tv_nsec / 1000000);
+    long long by = (long long)(l->clock_ms - was);
+    if (was == 0 || llabs(by) < CLOCK_JUMP_S * 1000)
+        return;
+    snprintf(detail, sizeof detail, "put %s by %lld.%03lld s", by < 0 ? "back" : "forward",
+             llabs(by) / 1000, llabs(by) % 1000);
+    logger_event(l, NULL, "clock_changed", detail, 0);
 }
 
 void logger_arm(struct event *e, unsigned ms)
@@ -166,6 +185,7 @@ static void on_second(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
         logger_warn(l, "the active audit file was removed; a new one is begun");
         logger_wake(l);
     }
+    logger_clock(l);
     logger_keep(l);
     sign_head(l);
     report_counts(l);

@@ -275,6 +275,7 @@ static enum copied copy(struct channel *ch)
     /* once over its credit it gets no more: the copying then ends where the credit did */
     if (journal_file_size(&ch->file) - ch->file.start > ch->granted)
         ch->overrun = true;
+    logger_clock(l); /* before the first line that has the new time */
     ssize_t n = journal_file_read(&ch->file, l->chunk, sizeof l->chunk);
     if (n < 0) {
         corrupt(ch, "it cannot be read");

@@ -80,7 +80,8 @@ struct logger {
     struct event *squeeze_turn;
     struct begun_terms *begun;        /* requests without an end in the files compressed so far */
     uint64_t checkpoint_ms, prune_ms; /* when last, monotonic */
-    char checkpoint[1024];            /* the last one's line, until it is handed on */
+    int64_t clock_ms;      /* the wall clock less the time since boot; 0: not looked yet */
+    char checkpoint[1024]; /* the last one's line, until it is handed on */
     struct counts counts;
     struct audience *audience;
     struct log_index *index; /* of the active file; NULL: not of all of it, so none is written */
@@ -98,6 +99,8 @@ void logger_warn(struct logger *l, const char *fmt, ...) PRINTF(2, 3);
 void logger_event(struct logger *l, const struct channel *ch, const char *event, const char *detail,
                   uint64_t request);
 
+/* Says it when the wall clock was put forward or back since the last look. */
+void logger_clock(struct logger *l);
 void logger_arm(struct event *e, unsigned ms);
 
 /* logger_keep.c: checkpoints, rotation, compression, retention. */

@@ -1,5 +1,6 @@
 #include "thresholds.h"
 
+#include "lasting.h"
 #include "wire.h"
 
 #include <openssl/sha.h>
@@ -11,8 +12,16 @@
 enum {
     PARTS = 21, /* the one that is going on, and twenty whole ones */
     BUCKETS = 1024,
-    LASTING = 512,            /* requests whose bytes are counted while they last */
-    LASTING_STALE = 48 * 3600 /* s: its end was never seen */
+    LASTING = 32768,          /* requests whose bytes are counted while they last, */
+    LASTING_ONE = LASTING / 4 /* and of one payer */
+};
+
+/* Who fills the table: a policy, or a gate that serves several. When it is full, the one with most
+ * in it loses what was silent longest: nobody's sandboxes push another's out. */
+struct payer {
+    LIST_ENTRY(payer) link;
+    char name[RENDER_NAME_MAX + 16];
+    size_t n_boxes, n_lasting;
 };
 
 struct host {
@@ -32,20 +41,17 @@ struct box {
     LIST_ENTRY(box) same; /* hash */
     char sandbox[RENDER_NAME_MAX + 1], policy[RENDER_NAME_MAX + 1];
     size_t bucket;
+    struct payer *payer;
+    struct lasting lasting;
     struct window window[NOTIFY_MAX];
-};
-
-/* A request that had sent so much when it was last heard of. */
-struct lasting {
-    uint64_t id, up, last; /* id 0: free */
 };
 
 struct thresholds {
     struct config_threshold list[NOTIFY_MAX];
-    size_t n, n_boxes;
+    size_t n, n_boxes, n_lasting;
     TAILQ_HEAD(, box) boxes;
     LIST_HEAD(, box) bucket[BUCKETS];
-    struct lasting lasting[LASTING];
+    LIST_HEAD(, payer) payers; /* each has a box */
     struct crossing pending[THRESHOLDS_PENDING];
     size_t first, n_pending;
 };
@@ -58,6 +64,7 @@ struct thresholds *thresholds_new(const struct config_threshold *list, size_t n)
     memcpy(t->list, list, n * sizeof *list);
     t->n = n;
     TAILQ_INIT(&t->boxes);
+    LIST_INIT(&t->payers);
     for (size_t i = 0; i < BUCKETS; i++)
         LIST_INIT(&t->bucket[i]);
     return t;
@@ -65,9 +72,17 @@ struct thresholds *thresholds_new(const struct config_threshold *list, size_t n)
 
 static void drop(struct thresholds *t, struct box *b)
 {
+    struct payer *p = b->payer;
     TAILQ_REMOVE(&t->boxes, b, age);
     LIST_REMOVE(b, same);
     t->n_boxes--;
+    t->n_lasting -= b->lasting.n;
+    p->n_lasting -= b->lasting.n;
+    lasting_free(&b->lasting);
+    if (--p->n_boxes == 0) {
+        LIST_REMOVE(p, link);
+        free(p);
+    }
     for (size_t i = 0; i < t->n; i++)
         free(b->window[i].hosts);
     free(b);
@@ -104,7 +119,38 @@ static uint64_t hash(struct slice a, struct slice b)
     return h;
 }
 
-static struct box *box_of(struct thresholds *t, struct slice sandbox, struct slice policy)
+static struct payer *payer_of(struct thresholds *t, const struct render_source *from)
+{
+    char name[sizeof(struct payer){0}.name];
+    struct payer *p;
+    if (from->policy[0])
+        snprintf(name, sizeof name, "%s", from->policy);
+    else
+        snprintf(name, sizeof name, "#%u", (unsigned)from->channel); /* no policy's name */
+    LIST_FOREACH(p, &t->payers, link)
+    if (strcmp(p->name, name) == 0)
+        return p;
+    if ((p = calloc(1, sizeof *p)) == NULL)
+        return NULL;
+    memcpy(p->name, name, sizeof p->name);
+    LIST_INSERT_HEAD(&t->payers, p, link);
+    return p;
+}
+
+static void make_room(struct thresholds *t)
+{
+    struct payer *p, *most = LIST_FIRST(&t->payers);
+    struct box *b;
+    LIST_FOREACH(p, &t->payers, link)
+    most = p->n_boxes > most->n_boxes ? p : most;
+    TAILQ_FOREACH(b, &t->boxes, age)
+    if (b->payer == most)
+        break;
+    drop(t, b);
+}
+
+static struct box *box_of(struct thresholds *t, struct slice sandbox, struct slice policy,
+                          const struct render_source *from)
 {
     size_t at = (size_t)(hash(sandbox, policy) % BUCKETS);
     struct box *b;
@@ -117,9 +163,17 @@ static struct box *box_of(struct thresholds *t, struct slice sandbox, struct sli
         return b;
     }
     if (t->n_boxes == THRESHOLDS_BOXES)
-        drop(t, TAILQ_FIRST(&t->boxes));
-    if ((b = calloc(1, sizeof *b)) == NULL)
+        make_room(t);
+    struct payer *p = payer_of(t, from);
+    if (p == NULL || (b = calloc(1, sizeof *b)) == NULL) {
+        if (p && p->n_boxes == 0) {
+            LIST_REMOVE(p, link);
+            free(p);
+        }
         return NULL;
+    }
+    b->payer = p;
+    p->n_boxes++;
     snprintf(b->sandbox, sizeof b->sandbox, "%.*s", (int)sandbox.n, sandbox.p);
     snprintf(b->policy, sizeof b->policy, "%.*s", (int)policy.n, policy.p);
     b->bucket = at;
@@ -226,21 +280,18 @@ static uint64_t at_least_one(struct slice s)
 }
 
 /* Bytes of this request that were not counted yet. */
-static uint64_t sent(struct thresholds *t, const struct record_view *v,
+static uint64_t sent(struct thresholds *t, struct box *b, const struct record_view *v,
                      const struct render_source *from, uint64_t now)
 {
-    uint64_t id = ((uint64_t)from->channel << 40) ^ v->counter, up = number(v->field[RF_UP]);
-    struct lasting *l = &t->lasting[(id ^ id >> 40) % LASTING];
-    bool its = l->id == id, goes_on = v->kind == RECORD_PROGRESS;
-    bool free_one = l->id == 0 || now - l->last > LASTING_STALE;
-    uint64_t before = its ? l->up : 0;
-    if (goes_on && !its && !free_one)
-        return 0; /* its end will tell all */
-    if (goes_on)
-        *l = (struct lasting){id, up, now};
-    else if (its)
-        l->id = 0;
-    return up > before ? up - before : 0;
+    struct payer *p = b->payer;
+    uint64_t id = ((uint64_t)from->channel << 40) ^ v->counter;
+    size_t before = b->lasting.n;
+    uint64_t fresh =
+        lasting_note(&b->lasting, id, number(v->field[RF_UP]), v->kind != RECORD_PROGRESS,
+                     t->n_lasting < LASTING && p->n_lasting < LASTING_ONE, now);
+    t->n_lasting += b->lasting.n - before;
+    p->n_lasting += b->lasting.n - before;
+    return fresh;
 }
 
 /* Where it has no place, or not as often as the rule says. */
@@ -315,10 +366,10 @@ void thresholds_note(struct thresholds *t, const struct record_view *v,
     bool moves =
         v->kind == RECORD_COMPLETED || v->kind == RECORD_ABORTED || v->kind == RECORD_PROGRESS;
     bool asks = v->kind == RECORD_ADMITTED || v->kind == RECORD_DENIED;
-    uint64_t bytes = moves ? sent(t, v, from, now) : 0;
     struct slice host = v->field[RF_AUTHORITY].n ? v->field[RF_AUTHORITY] : v->field[RF_TARGET];
     struct box *b = box_of(t, owner(from->sandbox, v->field[RF_SANDBOX]),
-                           owner(from->policy, v->field[RF_POLICY]));
+                           owner(from->policy, v->field[RF_POLICY]), from);
+    uint64_t bytes = b && moves ? sent(t, b, v, from, now) : 0;
     for (size_t i = 0; b && i < t->n; i++) {
         const struct config_threshold *c = &t->list[i];
         struct window *w = &b->window[i];

@@ -1,10 +1,10 @@
 /* Thresholds over what the log says of each sandbox (`audit.notify.when`), in windows that slide.
  *
  * The logger sees every record once, so nothing is missed while it lives; a logger that is started
- * again begins to count from nothing. Bounded: so many sandboxes at a time (the one that was silent
- * longest is forgotten first), so many crossings that nobody has taken yet. A window is counted in
- * twenty parts, and up to a twentieth too long. What a sandbox had sent of a request that still
- * lasts counts with each `progress` record. */
+ * again begins to count from nothing. Bounded: so many sandboxes at a time (of the policy that has
+ * most of them the one that was silent longest is forgotten first), so many crossings that nobody
+ * has taken yet. A window is counted in twenty parts, and up to a twentieth too long. What a
+ * sandbox had sent of a request that still lasts counts with each `progress` record. */
 #ifndef DURWARD_THRESHOLDS_H
 #define DURWARD_THRESHOLDS_H
 

@@ -1,5 +1,6 @@
 """Many sandboxes of one daemon: so many alive at once, and so many made and deleted (bench/sandbox --alive,
 --cycles). Each alive one fetches from an origin on loopback; what the daemon holds is counted before and after."""
+import collections
 import concurrent.futures
 import os
 import queue
@@ -109,6 +110,14 @@ def settled(crowd, want=None):
     return now
 
 
+def difference(before, after):
+    """Of two lists: what came and what went, each with its sign; of anything else both."""
+    if not isinstance(before, list):
+        return [before, after]
+    came, went = collections.Counter(after), collections.Counter(before)
+    return ["+ " + x for x in (came - went).elements()] + ["- " + x for x in (went - came).elements()]
+
+
 def cycles(api, program, n, say):
     """n times create, exec of `true`, delete."""
     crowd = Crowd(program)
@@ -131,6 +140,7 @@ def cycles(api, program, n, say):
     try:
         go(max(20, n * WARM // 10))
         before, memory = settled(crowd), held.anonymous(crowd.people())
+        others = held.foreign_mounts(crowd.d.dir)
         samples, began, count[0] = [memory], time.monotonic(), 0
         for _ in range(10 - WARM):
             go(n // 10)
@@ -139,7 +149,9 @@ def cycles(api, program, n, say):
                                            {k: v for k, v in sorted(samples[-1].items()) if v}))
         after = settled(crowd, before)
         grown = {k: v - samples[0].get(k, 0) for k, v in samples[-1].items() if v - samples[0].get(k, 0) > GROWTH_KIB}
-        changed = {k: [before[k], after[k]] for k in before if before[k] != after[k]}
+        changed = {k: difference(before[k], after[k]) for k in before if before[k] != after[k]}
+        for m in sorted(others ^ held.foreign_mounts(crowd.d.dir)):  # of whoever works on this host besides
+            say("not ours: %s (%s) was mounted or unmounted" % m[2:])
         return {"cycles": n, "failures": len(failures), "first_failures": failures[:5], "changed": changed,
                 "cycle_ms": round((time.monotonic() - began) * 1000 / max(1, count[0]), 1),
                 "memory_kib": [samples[0], samples[-1]], "grown_kib": grown,

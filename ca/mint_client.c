@@ -26,13 +26,13 @@ enum {
 };
 
 /* FRESH: served. AGING: less than a tenth of its life left; served while a new one is minted.
- * ENDING: not served any more. */
+ * ENDING: not served any more, or not yet: the clock was put back. */
 enum age { AGE_FRESH, AGE_AGING, AGE_ENDING };
 
 struct cached {
     char host[HOST_TEXT_MAX];
     X509 *cert, *issuer;
-    time_t aging_at, ending_at;
+    time_t begins_at, aging_at, ending_at;
     LIST_ENTRY(cached) bucket;
     TAILQ_ENTRY(cached) used; /* most recently used first */
 };
@@ -115,7 +115,9 @@ static void cache_drop(struct mint_client *c, struct cached *e)
 static enum age cache_age(const struct cached *e)
 {
     time_t now = time(NULL);
-    return now >= e->ending_at ? AGE_ENDING : now >= e->aging_at ? AGE_AGING : AGE_FRESH;
+    if (now < e->begins_at || now >= e->ending_at)
+        return AGE_ENDING;
+    return now >= e->aging_at ? AGE_AGING : AGE_FRESH;
 }
 
 /* Seconds between two times of a certificate (NULL: now); 0 when they cannot be read. */
@@ -131,6 +133,7 @@ static void set_life(struct cached *e, time_t now)
 {
     const ASN1_TIME *from = X509_get0_notBefore(e->cert), *to = X509_get0_notAfter(e->cert);
     time_t end = now + span(NULL, to);
+    e->begins_at = end - span(from, to);
     e->aging_at = end - span(from, to) / 10;
     e->ending_at = end - RETIRE_SECONDS;
 }

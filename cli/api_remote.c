@@ -157,6 +157,7 @@ struct carrier {
     struct carrier *next;
     pthread_t thread;
     _Atomic bool ending; /* the process does, and waits for it */
+    bool over;           /* only its thread is left, at its end */
     SSL *ssl;
     int net, local; /* owned */
     unsigned char in[PIECE], out[PIECE];
@@ -215,29 +216,45 @@ static bool carry_out(struct carrier *c)
     return moved;
 }
 
-/* Those that run. The process does not end under a thread that is at work with its connection:
- * OpenSSL's own end would come between. */
-static pthread_mutex_t running_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t running_once = PTHREAD_ONCE_INIT;
-static struct carrier *running;
+/* Each thread is waited for, by the next connection or by the end of the process: OpenSSL frees
+ * what it keeps for a thread when that ends, and its own end must not come between. */
+static pthread_mutex_t carriers_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t carriers_once = PTHREAD_ONCE_INIT;
+static struct carrier *carriers;
 
-static void end_all(void)
+/* The first carrier, or the first that is over; it is out of the list then. */
+static struct carrier *take(bool over)
 {
-    for (;;) {
-        pthread_mutex_lock(&running_lock);
-        struct carrier *c = running;
-        pthread_t thread;
-        if (c) {
-            thread = c->thread;
+    struct carrier **at = &carriers, *c;
+    pthread_mutex_lock(&carriers_lock);
+    while (*at && over && !(*at)->over)
+        at = &(*at)->next;
+    c = *at;
+    if (c) {
+        *at = c->next;
+        if (!c->over) {
             c->ending = true;
             shutdown(c->net, SHUT_RDWR); /* wakes it up */
             shutdown(c->local, SHUT_RDWR);
         }
-        pthread_mutex_unlock(&running_lock);
-        if (c == NULL)
-            return;
-        pthread_join(thread, NULL);
     }
+    pthread_mutex_unlock(&carriers_lock);
+    return c;
+}
+
+static void join(bool over)
+{
+    struct carrier *c;
+    while ((c = take(over)) != NULL) {
+        pthread_join(c->thread, NULL);
+        explicit_bzero(c, sizeof *c);
+        free(c);
+    }
+}
+
+static void end_all(void)
+{
+    join(false);
 }
 
 static void at_end(void)
@@ -247,20 +264,12 @@ static void at_end(void)
 
 static void leave(struct carrier *c)
 {
-    pthread_mutex_lock(&running_lock);
-    for (struct carrier **at = &running; *at; at = &(*at)->next)
-        if (*at == c) {
-            *at = c->next;
-            break;
-        }
+    pthread_mutex_lock(&carriers_lock);
     SSL_free(c->ssl);
     close(c->net);
     close(c->local);
-    if (!c->ending)
-        pthread_detach(pthread_self());
-    explicit_bzero(c, sizeof *c);
-    free(c);
-    pthread_mutex_unlock(&running_lock); /* whoever ends the process waits for all of that */
+    c->over = true;
+    pthread_mutex_unlock(&carriers_lock);
 }
 
 static void *carry(void *arg)
@@ -291,7 +300,8 @@ static int start(SSL *ssl, int net, struct err *err)
     struct carrier *c = calloc(1, sizeof *c);
     struct timeval limit = {.tv_sec = API_TIMEOUT_SECONDS};
     int pair[2] = {-1, -1};
-    pthread_once(&running_once, at_end);
+    pthread_once(&carriers_once, at_end);
+    join(true);
     if (c && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0 &&
         fcntl(net, F_SETFL, O_NONBLOCK) == 0) {
         c->ssl = ssl;
@@ -299,13 +309,13 @@ static int start(SSL *ssl, int net, struct err *err)
         c->local = pair[1];
         setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
         setsockopt(pair[0], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-        pthread_mutex_lock(&running_lock);
+        pthread_mutex_lock(&carriers_lock);
         int bad = pthread_create(&c->thread, NULL, carry, c);
         if (bad == 0) {
-            c->next = running;
-            running = c;
+            c->next = carriers;
+            carriers = c;
         }
-        pthread_mutex_unlock(&running_lock);
+        pthread_mutex_unlock(&carriers_lock);
         if (bad == 0)
             return pair[0];
     }

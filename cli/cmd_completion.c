@@ -24,8 +24,9 @@ static const struct command *verbs_of(const struct command *c)
     static const struct {
         const char *command;
         const struct command *verbs;
-    } known[] = {{"approve", approve_verbs}, {"audit", audit_verbs},   {"ca", ca_verbs},
-                 {"sandbox", sandbox_verbs}, {"secret", secret_verbs}, {"token", token_verbs}};
+    } known[] = {{"approve", approve_verbs}, {"audit", audit_verbs},     {"ca", ca_verbs},
+                 {"image", image_verbs},     {"sandbox", sandbox_verbs}, {"secret", secret_verbs},
+                 {"token", token_verbs}};
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
         if (strcmp(known[i].command, c->name) == 0)
             return known[i].verbs;
@@ -45,6 +46,11 @@ static const char *verbs(const struct command *c, char *buf, size_t size)
                                    strchr(v->name, ' ') + 1);
     return buf;
 }
+
+/* What a verb itself begins with. */
+static const struct {
+    const char *command, *verb, *words;
+} further[] = {{"sandbox", "snapshot", "ls rm export import"}};
 
 /* No verb before `end` has an option of this name. */
 static bool is_new(const struct command *from, const struct command *end, const char *name)
@@ -89,6 +95,11 @@ static void bash(void)
         each_option(*c, bash_option);
         printf(" --help --json --socket\" ;;\n");
     }
+    printf("        esac\n    fi\n    if [ \"$COMP_CWORD\" -eq 3 ]; then\n"
+           "        case \"${COMP_WORDS[1]} ${COMP_WORDS[2]}\" in\n");
+    for (size_t i = 0; i < ARRAY_LEN(further); i++)
+        printf("        \"%s %s\") words=\"%s $words\" ;;\n", further[i].command, further[i].verb,
+               further[i].words);
     printf("        esac\n    fi\n"
            "    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
            "    [ ${#COMPREPLY[@]} -gt 0 ] || COMPREPLY=($(compgen -f -- \"$cur\"))\n}\n"
@@ -121,7 +132,11 @@ static void zsh(void)
         printf("'\n");
     }
     printf("        )\n        _describe command list\n        return\n    fi\n"
-           "    case ${words[2]} in\n");
+           "    local -a more=()\n    case \"${words[2]} ${words[3]}\" in\n");
+    for (size_t i = 0; i < ARRAY_LEN(further); i++)
+        printf("    '%s %s') more=('3:what:(%s)') ;;\n", further[i].command, further[i].verb,
+               further[i].words);
+    printf("    esac\n    case ${words[2]} in\n");
     for (const struct command *const *c = commands; *c; c++) {
         printf(
             "    %s) _arguments '--help[help]' '--json[JSON]' '--socket[API socket]:path:_files'",
@@ -129,31 +144,39 @@ static void zsh(void)
         each_option(*c, zsh_option);
         if (*verbs(*c, list, sizeof list))
             printf(" '2:verb:(%s)'", list);
-        printf(" '*:file:_files' ;;\n");
+        printf(" $more '*:file:_files' ;;\n");
     }
     printf("    esac\n}\n_durward \"$@\"\n");
 }
 
 static void fish_option(const struct command *c, const struct arg_option *o)
 {
-    printf("complete -c durward -n '__fish_seen_subcommand_from %s' -l %s%s -d '", c->name, o->name,
+    printf("complete -c durward -n '__durward_is %s' -l %s%s -d '", c->name, o->name,
            o->value ? " -r" : "");
     quoted(o->help);
     printf("'\n");
 }
 
+/* Names of commands are also those of verbs (`test`): what counts is where a word stands. */
 static void fish(void)
 {
     char list[200];
+    printf("function __durward_is\n    set -l words (commandline -opc)\n"
+           "    test \"$words[2]\" = $argv[1]; or return 1\n"
+           "    test (count $argv) -eq 1; or test (count $words) -eq $argv[2]\nend\n");
     for (const struct command *const *c = commands; *c; c++) {
-        printf("complete -c durward -n __fish_use_subcommand -f -a %s -d '", (*c)->name);
+        printf("complete -c durward -n 'test (count (commandline -opc)) -eq 1' -f -a %s -d '",
+               (*c)->name);
         quoted((*c)->summary);
         printf("'\n");
         if (*verbs(*c, list, sizeof list))
-            printf("complete -c durward -n '__fish_seen_subcommand_from %s' -a '%s'\n", (*c)->name,
-                   list);
+            printf("complete -c durward -n '__durward_is %s 2' -f -a '%s'\n", (*c)->name, list);
         each_option(*c, fish_option);
     }
+    for (size_t i = 0; i < ARRAY_LEN(further); i++)
+        printf("complete -c durward -n '__fish_seen_subcommand_from %s; "
+               "and __fish_seen_subcommand_from %s' -a '%s'\n",
+               further[i].command, further[i].verb, further[i].words);
     printf("complete -c durward -l help -d 'show help'\ncomplete -c durward -l json -d 'JSON'\n"
            "complete -c durward -l socket -r -d 'API socket'\n");
 }

@@ -25,8 +25,9 @@ const struct command command_doctor = {
     "[-c FILE] [--host|--sandbox|--against HOST] [-e K[=V]]... [--image NAME] [--json]",
     "Look for what would break here, and say how to mend it.",
     options,
-    "Clients (openssl, curl, git, Python, Node, Go, Java, Deno, cargo: those that are installed)\n"
-    "each make a request over TLS in a sandbox of their own; the gate answers it by itself and\n"
+    "Clients (the system's store, openssl, curl, wget, git, Python, Node, Go, Java, Deno, cargo,\n"
+    "docker: those that are installed) each make a request over TLS in a sandbox of their own; the "
+    "gate answers it by itself and\n"
     "nothing leaves this host. With --against HOST they run where the command runs, in a sandbox\n"
     "or a paired client, and HOST must be one that its policy allows.\n"
     "Exit status 0 when nothing would break (warnings are none), 1 when something would,\n"

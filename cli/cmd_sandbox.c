@@ -37,11 +37,14 @@ static const struct arg_option create_options[] = {
     {OPT_NAME, "name", "NAME", "a name of your own for it"},
     {OPT_LABEL, "label", "K=V", "a label; may be repeated"},
     {'e', "env", "K=V", "set a variable inside; may be repeated"},
-    {OPT_TTL, "ttl", "T", "end it after T whatever it does (90s, 15m, 24h; default 24h)"},
-    {OPT_IDLE, "idle-ttl", "T", "end it when nothing was done in it for T (default 1h; 0: never)"},
+    {OPT_TTL, "ttl", "T",
+     "end it after T whatever it does (90s, 15m, 7d; default: the policy's, 24h)"},
+    {OPT_IDLE, "idle-ttl", "T",
+     "end it when nothing was done in it for T (default: the policy's, 1h; 0: never)"},
     {OPT_BACKEND, "backend", "NAME", "what makes it: bwrap or docker (default: the policy's)"},
     {OPT_IMAGE, "image", "NAME", "its root: an imported image, or with docker one of the engine's"},
-    {OPT_ON_IDLE, "on-idle", "WHAT", "then delete (default), pause or stop it"},
+    {OPT_ON_IDLE, "on-idle", "WHAT",
+     "then delete, pause or stop it (default: the policy's, delete)"},
     {OPT_SNAPSHOT, "snapshot", "NAME", "begin with the files of a snapshot"},
     {OPT_PUBLISH, "publish", "[[ADDR:]H:]S",
      "reach its port S at H of this host (127.0.0.1; any free port); may be repeated"},
@@ -54,9 +57,12 @@ static const struct arg_option fork_options[] = {
     {OPT_NAME, "name", "NAME", "a name of your own for it"},
     {OPT_LABEL, "label", "K=V", "a label; may be repeated"},
     {'e', "env", "K=V", "set a variable inside; may be repeated (default: the same ones)"},
-    {OPT_TTL, "ttl", "T", "end it after T whatever it does (90s, 15m, 24h; default 24h)"},
-    {OPT_IDLE, "idle-ttl", "T", "end it when nothing was done in it for T (default 1h; 0: never)"},
-    {OPT_ON_IDLE, "on-idle", "WHAT", "then delete (default), pause or stop it"},
+    {OPT_TTL, "ttl", "T",
+     "end it after T whatever it does (90s, 15m, 7d; default: the policy's, 24h)"},
+    {OPT_IDLE, "idle-ttl", "T",
+     "end it when nothing was done in it for T (default: the policy's, 1h; 0: never)"},
+    {OPT_ON_IDLE, "on-idle", "WHAT",
+     "then delete, pause or stop it (default: the policy's, delete)"},
     {OPT_NO_RESUME, "no-auto-resume", NULL, "paused or stopped, it stays so until 'resume'"},
     {0},
 };
@@ -112,13 +118,17 @@ const struct command sandbox_verbs[] = {
                 NULL, run_resume},
     [SNAPSHOT] =
         {"sandbox snapshot",
-         "[--reuse] ID NAME | ls | rm NAME... | export NAME | import [NAME] FILE",
+         "[--reuse] ID NAME | ls | rm NAME... | export [--force] [-o FILE] NAME |\n"
+         "                                import [NAME] FILE",
          "Keep a copy of a sandbox's files, by name.", sandbox_snapshot_options,
          "Of one that runs, each file is as it is just then. 'create --snapshot NAME' makes a\n"
          "sandbox of it, 'restore ID NAME' puts it in place of a sandbox's files. 'export NAME'\n"
-         "writes an archive (NAME.tar, or -o FILE), 'import [NAME] FILE' makes a snapshot of such\n"
-         "a one (FILE - is standard input; the name is the file's without .tar) where its image\n"
-         "is known. The archive holds whatever the sandbox's files hold.\n",
+         "writes an archive (NAME.tar, or -o FILE; one that is there stays unless you say "
+         "--force),\n"
+         "'import [NAME] FILE' makes a snapshot of such a one (FILE - is standard input; the name "
+         "is\n"
+         "the file's without .tar) where its image is known. The archive holds whatever the "
+         "sandbox's files hold.\n",
          verb_snapshot},
     [RESTORE] = {"sandbox restore", "ID NAME", "Put a snapshot's files in place of a sandbox's.",
                  no_options, "What runs in it is ended; it runs again if it ran.\n", verb_restore},

@@ -27,7 +27,7 @@ int verb_exec(int argc, char **argv);
 int verb_cp(int argc, char **argv);
 int verb_forward(int argc, char **argv);
 int verb_snapshot(int argc, char **argv);
-int snapshot_export_verb(const struct args *a, const char *name, const char *file);
+int snapshot_export_verb(const struct args *a, const char *name, const char *file, bool force);
 int snapshot_import_verb(const struct args *a, const char *given, const char *file);
 int verb_restore(int argc, char **argv);
 extern const struct arg_option sandbox_exec_options[], sandbox_snapshot_options[];

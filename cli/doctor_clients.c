@@ -34,6 +34,9 @@ static const char script[] =
     "    if printf '%s\\n' \"$o\" | grep -Eq \"$p\"; then say \"$n\" ok ''; else say \"$n\" fail "
     "\"$o\"; fi\n"
     "}\n"
+    "try system 'Verif(y return code: 0|ication: OK)' env -u SSL_CERT_FILE -u SSL_CERT_DIR \\\n"
+    "    openssl s_client -connect \"$H:443\" -servername \"$H\" -verify_hostname \"$H\" \\\n"
+    "    -verify_return_error\n"
     "try openssl 'Verif(y return code: 0|ication: OK)' openssl s_client -connect \"$H:443\" \\\n"
     "    -servername \"$H\" -verify_hostname \"$H\" -verify_return_error\n"
     "try curl '^[1-5][0-9][0-9]$' curl -sS -o /dev/null -w '%{http_code}' \"https://$H/\"\n"
@@ -64,12 +67,17 @@ static const char script[] =
     "else say java absent ''; fi\n"
     "try cargo 'status code: [0-9]|got [1-5][0-9][0-9]|unexpected http' cargo search \\\n"
     "    --index \"https://$H/x\" x\n"
+    "try docker 'denied: |unsupported registry version|unauthorized|no such manifest|tatus:? "
+    "[1-5]' \\\n"
+    "    docker manifest inspect \"$H/x:1\"\n"
     "rm -rf \"$D\"\n";
 
 /* What each reads its roots from, by the variable that a sandbox sets (ca/trust_env.c). */
 static const struct {
     const char *name, *fix;
 } remedies[] = {
+    {"system", "into the system's store: cp durward-ca.pem /usr/local/share/ca-certificates/"
+               "durward.crt && update-ca-certificates"},
     {"openssl", "leave SSL_CERT_FILE and SSL_CERT_DIR as the sandbox sets them"},
     {"curl", "leave CURL_CA_BUNDLE as it is set, and --cacert and ~/.curlrc out"},
     {"wget", "leave ca_certificate and ca_directory out of wgetrc: /etc/ssl/certs has the bundle"},
@@ -81,6 +89,7 @@ static const struct {
     {"go", "leave SSL_CERT_FILE as it is set (a Go built with fallback roots ignores it)"},
     {"java", "leave JAVA_TOOL_OPTIONS as it is set, or import the CA with keytool -importcert"},
     {"cargo", "leave CARGO_HTTP_CAINFO as it is set, and http.cainfo out of config.toml"},
+    {"docker", "leave SSL_CERT_FILE as it is set; an engine elsewhere wants the CA in its certs.d"},
 };
 
 static const char *remedy(const char *name)
@@ -172,7 +181,8 @@ static void try_all(struct findings *f, const char *const argv[], const char *in
     buf_init(&said, SAID_MAX);
     int status = gather(argv, input, &said);
     if (buf_append(&said, "", 1) < 0)
-        findings_add(f, "sandbox", FINDING_FAIL, NULL, "the clients said too much");
+        findings_add(f, "sandbox", FINDING_FAIL, "fewer -e: one of them makes a client talkative",
+                     "the clients said too much");
     else
         read_lines(f, &said, status);
     buf_free(&said);
@@ -206,7 +216,7 @@ void doctor_clients(struct findings *f, const struct config *c, const struct str
     size_t n = 5;
     char *text = configuration(c);
     if (text == NULL || more->n + n + ARRAY_LEN(tail) > ARGV_MAX) {
-        findings_add(f, "sandbox", FINDING_FAIL, NULL, "too many options for a sandbox");
+        findings_add(f, "sandbox", FINDING_FAIL, "fewer -e", "too many options for a sandbox");
         free(text);
         return;
     }

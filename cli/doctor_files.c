@@ -80,6 +80,9 @@ static void directory(struct findings *f, const char *check, const char *given,
     else if (bad)
         findings_add(f, check, FINDING_WARN, "put it on a local file system",
                      "%s is on %s: locks and modes may not hold there", path, bad);
+    else if ((unsigned long)fs.f_type == OVERLAYFS_SUPER_MAGIC && strcmp(check, "state") == 0)
+        findings_add(f, check, FINDING_WARN, "put controller.state onto a volume",
+                     "%s is on an overlay: no sandbox can keep what it writes there", path);
     else if (mb < ENOUGH_MB)
         findings_add(f, check, FINDING_WARN, "make room: what cannot be recorded is refused",
                      "%s has %llu MB left", path, mb);
@@ -181,6 +184,7 @@ static void daemon_or_ports(struct findings *f, const struct config *c, const ch
     if (c) {
         port(f, config_metrics(c));
         port(f, config_console(c));
+        port(f, config_api(c) ? config_api(c)->address : NULL);
     }
 }
 

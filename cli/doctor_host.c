@@ -2,6 +2,7 @@
 #include "doctor.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
@@ -10,12 +11,14 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "cgroup.h"
+#include "mounts.h"
 #include "netns.h"
 #include "secret.h"
 
@@ -66,7 +69,8 @@ static void kernel(struct findings *f)
     struct utsname u;
     unsigned major = 0, minor = 0;
     if (uname(&u) < 0 || sscanf(u.release, "%u.%u", &major, &minor) != 2)
-        findings_add(f, "kernel", FINDING_WARN, NULL, "the kernel does not say its version");
+        findings_add(f, "kernel", FINDING_WARN, "run Linux 6.1 or later",
+                     "the kernel does not say its version");
     else if (major < 6 || (major == 6 && minor < 1))
         findings_add(f, "kernel", FINDING_WARN, "run Linux 6.1 or later", "Linux %s is not tested",
                      u.release);
@@ -99,7 +103,9 @@ static void network(struct findings *f)
 {
     char said[LINE];
     if (in_child(make_network, said, sizeof said) < 0 || said[0] == 0) {
-        findings_add(f, "userns", FINDING_FAIL, NULL, "the trial of a namespace died");
+        findings_add(f, "userns", FINDING_FAIL,
+                     "try again; the kernel's log (dmesg) says who ended it",
+                     "the trial of a namespace died");
         return;
     }
     /* netns.c ends its text with the remedy: "what: why: remedy" */
@@ -123,6 +129,37 @@ static void network(struct findings *f)
     else
         findings_add(f, "nftables", FINDING_OK, NULL,
                      "packet rules and their log serve: every TCP port is taken");
+}
+
+/* An overlay as a sandbox's root is one, on memory; says nothing when it can be had. */
+static void make_overlay(int out)
+{
+    static const char *const names[] = {"lower", "upper", "work"};
+    struct err err = {0};
+    int d[3], at = -1, tmp = -1;
+    if (netns_enter(geteuid(), getegid(), &err) == 0 && mounts_private(&err) == 0 &&
+        (tmp = mounts_tmpfs("0700", "1m", NULL, &err)) >= 0 &&
+        (at = mounts_open("/tmp", &err)) >= 0 && mounts_attach(tmp, at, &err) == 0) {
+        for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+            mkdirat(tmp, names[i], 0700);
+            d[i] = openat(tmp, names[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
+        }
+        mounts_overlay(&d[0], 1, d[1], d[2], &err);
+    }
+    dprintf(out, "%s\n", err.text);
+    _exit(0);
+}
+
+static void overlay(struct findings *f)
+{
+    char said[LINE];
+    if (in_child(make_overlay, said, sizeof said) < 0)
+        snprintf(said, sizeof said, "the trial died");
+    if (said[0])
+        findings_add(f, "overlay", FINDING_WARN, "as root: modprobe overlay; Linux 6.1 or later",
+                     "no images, no writable root, no snapshots: %s", said);
+    else
+        findings_add(f, "overlay", FINDING_OK, NULL, "overlays can be mounted in a user namespace");
 }
 
 /* ---- memory, limits ---- */
@@ -217,6 +254,7 @@ void doctor_host(struct findings *f)
 {
     kernel(f);
     network(f);
+    overlay(f);
     bubblewrap(f);
     memory(f);
     limits(f);

@@ -5,11 +5,12 @@
 #include "commands.h"
 #include "out.h"
 
-enum { OPT_REUSE = 256 };
+enum { OPT_REUSE = 256, OPT_FORCE };
 
 const struct arg_option sandbox_snapshot_options[] = {
     {OPT_REUSE, "reuse", NULL, "take the one of this name if there is one"},
     {'o', "output", "FILE", "of export: write to this file (- is standard output)"},
+    {OPT_FORCE, "force", NULL, "of export: in place of a file that is there"},
     {0},
 };
 
@@ -87,7 +88,7 @@ static const struct command *self(const char *name)
 int verb_snapshot(int argc, char **argv)
 {
     struct args a = {.cmd = self("sandbox snapshot"), .argc = argc, .argv = argv};
-    bool reuse = false;
+    bool reuse = false, force = false;
     const char *file = NULL;
     int id, code = EXIT_OK;
     while ((id = args_next(&a)) != ARGS_END) {
@@ -95,6 +96,8 @@ int verb_snapshot(int argc, char **argv)
             return a.exit_code;
         if (id == 'o')
             file = a.value;
+        else if (id == OPT_FORCE)
+            force = true;
         else
             reuse = true;
     }
@@ -109,7 +112,7 @@ int verb_snapshot(int argc, char **argv)
         return code;
     }
     if (strcmp(first, "export") == 0 && n == 2)
-        return snapshot_export_verb(&a, argv[a.next + 1], file);
+        return snapshot_export_verb(&a, argv[a.next + 1], file, force);
     if (strcmp(first, "import") == 0 && (n == 2 || n == 3))
         return snapshot_import_verb(&a, n == 3 ? argv[a.next + 1] : NULL, argv[argc - 1]);
     if (n != 2)

@@ -1,9 +1,11 @@
 /* durward sandbox snapshot export, import: snapshots as archives, for another daemon. */
+#define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -151,10 +153,32 @@ static int finish(const struct args *a, json_t *made, const char *text, const st
     return out_flush() < 0 ? EXIT_NO : EXIT_OK;
 }
 
+/* Nothing stands where the archive is to be, or a file that may go. */
+static int free_to_write(const char *file, bool force, struct err *err)
+{
+    struct stat st;
+    if (lstat(file, &st) < 0)
+        return errno == ENOENT ? 0 : err_sys(err, "%.200s", file);
+    if (!S_ISREG(st.st_mode))
+        return err_set(err, ERR_PARSE, "%.200s is there and is no regular file", file);
+    return force ? 0 : err_set(err, ERR_PARSE, "%.200s exists; --force replaces it", file);
+}
+
+/* Unless forced, what came to stand there meanwhile stays. */
+static int give_name(const char *part, const char *file, bool force)
+{
+    int r = force ? -1 : renameat2(AT_FDCWD, part, AT_FDCWD, file, RENAME_NOREPLACE);
+    /* a file system that cannot do so (NFS) has been looked at before */
+    return force || (r < 0 && errno == EINVAL) ? rename(part, file) : r;
+}
+
 /* It gets its name when it is whole. */
-static json_t *export_to(const struct args *a, const char *name, const char *file, struct err *err)
+static json_t *export_to(const struct args *a, const char *name, const char *file, bool force,
+                         struct err *err)
 {
     char part[PATH_MAX];
+    if (free_to_write(file, force, err) < 0)
+        return NULL;
     int n = snprintf(part, sizeof part, "%s.part-%d", file, (int)getpid());
     int fd = n < 0 || (size_t)n >= sizeof part
                  ? -1
@@ -164,7 +188,7 @@ static json_t *export_to(const struct args *a, const char *name, const char *fil
         return NULL;
     }
     json_t *made = carry(a->socket, name, "export", -1, fd, err);
-    bool kept = made && fsync(fd) == 0 && rename(part, file) == 0;
+    bool kept = made && fsync(fd) == 0 && give_name(part, file, force) == 0;
     if (made && !kept)
         err_sys(err, "%.200s", file);
     close(fd);
@@ -175,7 +199,7 @@ static json_t *export_to(const struct args *a, const char *name, const char *fil
     return NULL;
 }
 
-int snapshot_export_verb(const struct args *a, const char *name, const char *file)
+int snapshot_export_verb(const struct args *a, const char *name, const char *file, bool force)
 {
     struct err err = {0};
     char own[SHAPE_NAME_MAX + 8];
@@ -185,7 +209,7 @@ int snapshot_export_verb(const struct args *a, const char *name, const char *fil
         return finish(a, carry(a->socket, name, "export", -1, STDOUT_FILENO, &err), NULL, &err);
     snprintf(own, sizeof own, "%s.tar", name);
     file = file ? file : own;
-    return finish(a, export_to(a, name, file, &err), file, &err);
+    return finish(a, export_to(a, name, file, force, &err), file, &err);
 }
 
 /* FILE.tar is FILE. */

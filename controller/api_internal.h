@@ -77,9 +77,10 @@ void console_free(struct console *c); /* NULL is fine */
 const char *api_only_policy(const struct config *c, struct err *err);
 
 /* What create and fork take alike: name, labels, env, times, on_idle, auto_resume; the rest is
- * NULL.
- */
+ * NULL. */
 int api_read_wish(const struct api *a, json_t *body, struct resident_wish *w, struct err *err);
+/* What was not said, as the wish's policy has it: times, on_idle, and the image of what is new. */
+void api_settle_wish(const struct controller *c, struct resident_wish *w);
 /* Does the reason say that it is never possible here (501)? */
 bool api_unsupported(const char *why);
 /* api_bearer.c: does it exist for whoever asks? */

@@ -32,23 +32,28 @@ static int name_ok(const char *name, struct err *err)
     return *name ? 0 : err_set(err, ERR_PARSE, "name is empty");
 }
 
-static int read_idle(const json_t *body, enum resident_idle *ret, struct err *err)
+static int read_idle(const json_t *body, enum config_idle *ret, struct err *err)
 {
     const char *text = NULL;
     if (asked_text(body, "on_idle", 16, &text, err) < 0)
         return -1;
     for (int i = 0; text && i < IDLE_KINDS; i++)
-        if (strcmp(text, resident_idle_name((enum resident_idle)i)) == 0) {
-            *ret = (enum resident_idle)i;
+        if (strcmp(text, config_idle_name((enum config_idle)i)) == 0) {
+            *ret = (enum config_idle)i;
             return 0;
         }
     return text ? err_set(err, ERR_PARSE, "on_idle must be delete, pause or stop") : 0;
 }
 
+/* Of times, and of on_idle: nothing was said. */
+enum { UNSAID = -1, IDLE_UNSAID = IDLE_KINDS };
+
 int api_read_wish(const struct api *a, json_t *body, struct resident_wish *w, struct err *err)
 {
-    *w = (struct resident_wish){
-        .ttl = RESIDENT_TTL_DEFAULT, .idle_ttl = RESIDENT_IDLE_DEFAULT, .auto_resume = true};
+    *w = (struct resident_wish){.ttl = UNSAID,
+                                .idle_ttl = UNSAID,
+                                .on_idle = (enum config_idle)IDLE_UNSAID,
+                                .auto_resume = true};
     if (asked_text(body, "name", RESIDENT_NAME_MAX, &w->name, err) < 0 ||
         asked_labels(body, "labels", &w->labels, err) < 0 ||
         api_own_labels(a, body, &w->labels, err) < 0 || asked_env(body, "env", &w->env, err) < 0 ||
@@ -58,6 +63,17 @@ int api_read_wish(const struct api *a, json_t *body, struct resident_wish *w, st
         read_idle(body, &w->on_idle, err) < 0)
         return -1;
     return w->name ? name_ok(w->name, err) : 0;
+}
+
+void api_settle_wish(const struct controller *c, struct resident_wish *w)
+{
+    const struct config_sandbox *s = config_policy_sandbox(c->config, w->policy);
+    enum config_backend b = w->backend ? config_backend_named(w->backend) : s->backend;
+    w->ttl = w->ttl == UNSAID ? s->ttl : w->ttl;
+    w->idle_ttl = w->idle_ttl == UNSAID ? s->idle_ttl : w->idle_ttl;
+    w->on_idle = w->on_idle == (enum config_idle)IDLE_UNSAID ? s->on_idle : w->on_idle;
+    if (w->image == NULL && w->snapshot == NULL && w->parent == NULL && b == BACKEND_BWRAP)
+        w->image = s->image; /* an engine's is the engine's own name of it */
 }
 
 static int read_create(const struct api *a, json_t *body, struct create *w, struct err *err)
@@ -105,6 +121,7 @@ static struct resident *make(const struct api *a, struct create *w, struct err *
     w->wish.policy = w->policy ? w->policy : api_default_policy(a, err);
     if (w->wish.policy == NULL || check_backend(c, &w->wish, err) < 0)
         return NULL;
+    api_settle_wish(c, &w->wish);
     struct resident *r = resident_new(c, &w->wish, err);
     if (r && w->publish && publications_open(r, w->publish, err) < 0) {
         (void)resident_delete(r, "cannot publish", NULL, NULL);

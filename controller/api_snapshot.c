@@ -218,6 +218,7 @@ HANDLER_IN(api_fork)
     if (body && api_read_wish(a, body, &w, &err) == 0) {
         w.policy = r->policy;
         w.parent = r;
+        api_settle_wish(a->controller, &w);
         if (w.env == NULL)
             w.env = r->env;
         made = resident_new(a->controller, &w, &err);

@@ -14,7 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <netinet/in.h>
 #include <strings.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -25,6 +27,9 @@
 
 enum {
     CONNECTIONS_MAX = 512,
+    UNKNOWN_SECONDS = 10, /* from accept to a head with a good token, */
+    UNKNOWN_SHARE =
+        128, /* and so many connections of one address (IPv6: /64) that have shown none */
     BODY_UNKNOWN_MAX = 64 * 1024, /* of who shows no good token */
     MINTS = 10,
 };
@@ -36,7 +41,8 @@ struct door {
     SSL_CTX *tls;
     struct mint_client *mint;
     struct mint_wait *waits; /* NULL: nothing is asked for */
-    struct event *beat;
+    struct event *beat, *look;
+    LIST_HEAD(, knock) unknown; /* those that have shown no good token, the newest first */
     char *name;
     int place;  /* of a knock in its SSL */
     unsigned n; /* connections */
@@ -50,6 +56,10 @@ struct knock {
     struct bufferevent *bev;
     struct buf head; /* the first, as it comes in */
     bool done;
+    bool unknown, shut;
+    time_t since;          /* monotonic */
+    unsigned char from[8]; /* see address_of; zeros: not looked at */
+    LIST_ENTRY(knock) link;
     char token[BEARER_ID_MAX + 1]; /* of the last request */
 };
 
@@ -129,9 +139,80 @@ static bool is_good_token(const struct door *d, struct slice value)
     return good;
 }
 
-/* May the request behind this head come in? head: without its last two line ends. */
-static bool may_come_in(const struct door *d, struct slice head)
+/* ---- who has shown none ---- */
+
+static time_t seconds(void)
 {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec;
+}
+
+static void shut(struct knock *k)
+{
+    k->shut = true;
+    (void)shutdown(bufferevent_getfd(k->bev), SHUT_RDWR); /* its end is seen at once */
+}
+
+static void known(struct knock *k)
+{
+    if (k->unknown)
+        LIST_REMOVE(k, link);
+    k->unknown = false;
+}
+
+/* What one that wants to hold many connections has one of: an IPv4 address, half an IPv6 one. */
+static void address_of(struct knock *k)
+{
+    struct sockaddr_storage ss = {0};
+    socklen_t n = sizeof ss;
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)&ss;
+    const struct sockaddr_in *four = (const struct sockaddr_in *)&ss;
+    if (getpeername(bufferevent_getfd(k->bev), (struct sockaddr *)&ss, &n) < 0)
+        memset(k->from, 0xff, sizeof k->from);
+    else if (ss.ss_family == AF_INET6 && !IN6_IS_ADDR_V4MAPPED(&six->sin6_addr))
+        memcpy(k->from, &six->sin6_addr, sizeof k->from);
+    else {
+        memcpy(k->from, "v4->", 4);
+        memcpy(k->from + 4,
+               ss.ss_family == AF_INET6 ? (const void *)&six->sin6_addr.s6_addr[12]
+                                        : (const void *)&four->sin_addr,
+               4);
+    }
+}
+
+/* Those that came since we looked last: libevent tells of a connection before it has its socket. */
+static void on_look(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    static const unsigned char none[sizeof(struct knock){0}.from];
+    struct door *d = arg;
+    struct knock *k, *other;
+    LIST_FOREACH(k, &d->unknown, link)
+    {
+        unsigned n = 0;
+        if (memcmp(k->from, none, sizeof none) != 0)
+            continue;
+        address_of(k);
+        LIST_FOREACH(other, &d->unknown, link)
+        n += !other->shut && memcmp(other->from, k->from, sizeof none) == 0;
+        if (n > UNKNOWN_SHARE)
+            shut(k);
+    }
+}
+
+static void end_late(struct door *d)
+{
+    struct knock *k;
+    time_t now = seconds();
+    LIST_FOREACH(k, &d->unknown, link)
+    if (!k->shut && now - k->since >= UNKNOWN_SECONDS)
+        shut(k);
+}
+
+/* May the request behind this head come in? head: without its last two line ends. */
+static bool may_come_in(struct knock *k, struct slice head)
+{
+    const struct door *d = k->door;
     unsigned tokens = 0;
     bool good = false, large = false;
     uint64_t length;
@@ -152,7 +233,9 @@ static bool may_come_in(const struct door *d, struct slice head)
             large = true;
         }
     }
-    return (tokens == 1 && good) || !large;
+    if (tokens == 1 && good)
+        known(k);
+    return !k->unknown || !large;
 }
 
 static void on_bytes(struct evbuffer *in, const struct evbuffer_cb_info *info, void *arg)
@@ -173,8 +256,8 @@ static void on_bytes(struct evbuffer *in, const struct evbuffer_cb_info *info, v
             return;
     }
     k->done = true;
-    if (end < 0 || !may_come_in(k->door, (struct slice){buf_slice(&k->head).p, (size_t)end}))
-        (void)shutdown(bufferevent_getfd(k->bev), SHUT_RDWR); /* its end is seen at once */
+    if (end < 0 || !may_come_in(k, (struct slice){buf_slice(&k->head).p, (size_t)end}))
+        shut(k);
     buf_free(&k->head);
 }
 
@@ -186,6 +269,7 @@ static void on_ssl_free(void *parent UNUSED, void *p, CRYPTO_EX_DATA *ad UNUSED,
     struct knock *k = p;
     if (k == NULL)
         return;
+    known(k);
     k->door->n--;
     if (k->door->listener)
         settle(k->door);
@@ -205,6 +289,10 @@ static struct bufferevent *on_accept(struct event_base *base, void *arg)
         return NULL;
     }
     k->door = d;
+    k->since = seconds();
+    k->unknown = true;
+    LIST_INSERT_HEAD(&d->unknown, k, link);
+    event_active(d->look, EV_TIMEOUT, 0);
     buf_init_wiped(&k->head, API_HEAD_MAX + 64 * 1024);
     d->n++; /* until on_ssl_free */
     settle(d);
@@ -301,6 +389,7 @@ static void on_beat(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct door *d = arg;
     char text[64];
+    end_late(d);
     if (d->waits == NULL)
         d->waits = mint_client_get(d->mint, d->name, on_leaf, d);
     streams_check(d->api);
@@ -328,7 +417,9 @@ static int make(struct door *d, int fd, struct err *err)
     d->listener = evconnlistener_new(
         base, NULL, NULL, LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_CLOSE_ON_FREE | LEV_OPT_DISABLED, 0, fd);
     d->beat = event_new(base, -1, EV_PERSIST, on_beat, d);
-    if (d->place < 0 || !d->tls || !d->http || !d->mint || !d->listener || !d->beat ||
+    d->look = event_new(base, -1, 0, on_look, d);
+    LIST_INIT(&d->unknown);
+    if (d->place < 0 || !d->look || !d->tls || !d->http || !d->mint || !d->listener || !d->beat ||
         event_add(d->beat, &second) < 0 || !evhttp_bind_listener(d->http, d->listener)) {
         if (d->listener)
             evconnlistener_free(d->listener);
@@ -379,6 +470,8 @@ void door_free(struct door *d)
     SSL_CTX_free(d->tls);
     if (d->beat)
         event_free(d->beat);
+    if (d->look)
+        event_free(d->look);
     free(d->name);
     free(d);
 }

@@ -12,8 +12,6 @@
 #include "happenings.h"
 #include "hold.h"
 #include "identities.h"
-#include "journal.h"
-#include "proc.h"
 #include "wire.h"
 
 enum { WAITS_MAX = 64 };
@@ -264,8 +262,7 @@ static void note(const struct approvals *a, const struct approval *p, const char
     record_put_str(&r, RF_RULE, p->rule);
     record_put_str(&r, RF_CREDENTIAL, p->credential);
     record_put_str(&r, RF_DETAIL, detail);
-    if (journal_note(a->controller->journal, &r) < 0)
-        proc_log("not recorded: %s of %s", what, p->id);
+    controller_put(a->controller, &r);
 }
 
 static void happened(const struct approvals *a, const struct approval *p, const char *what,

@@ -410,20 +410,20 @@ static void on_asker_closed(struct ipc *ch, const char *why, void *arg)
     asker_free(arg);
 }
 
+/* One at a time: what the one before left is given up before the next is listened to. */
 static int on_peer(struct builder *b, struct msg *m)
 {
     struct peer far;
     if (peer_get(m, &far) < 0)
         return -1;
-    if (far.kind != ROLE_CONTROLLER || b->state_dir == NULL) {
-        close(far.fd);
-        return -1;
-    }
-    struct asker *a = calloc(1, sizeof *a);
+    bool right = far.kind == ROLE_CONTROLLER && b->state_dir;
+    struct asker *a = right ? calloc(1, sizeof *a) : NULL;
     if (a == NULL) {
         close(far.fd);
         return -1;
     }
+    while (!LIST_EMPTY(&b->askers))
+        asker_free(LIST_FIRST(&b->askers));
     a->builder = b;
     a->channel = far.channel;
     LIST_INSERT_HEAD(&b->askers, a, link);

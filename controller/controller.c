@@ -11,6 +11,7 @@
 
 #include "api.h"
 #include "approvals.h"
+#include "backlog.h"
 #include "controller_internal.h"
 #include "happenings.h"
 #include "identities.h"
@@ -28,6 +29,12 @@ enum { CA_PEM_MAX = 64 * 1024 };
 
 /* ---- what is recorded ---- */
 
+void controller_put(const struct controller *c, const struct record *r)
+{
+    if (backlog_note(c->backlog, r) < 0)
+        proc_log("a record was lost: there is no journal, and too many wait for one");
+}
+
 void controller_record(struct controller *c, const char *target, const char *what,
                        const char *detail)
 {
@@ -36,8 +43,7 @@ void controller_record(struct controller *c, const char *target, const char *wha
     record_put_str(&r, RF_EVENT, what);
     record_put_str(&r, RF_TARGET, target);
     record_put_str(&r, RF_DETAIL, detail);
-    if (journal_note(c->journal, &r) < 0)
-        proc_log("not recorded: %s of %s", what, target);
+    controller_put(c, &r);
 }
 
 void controller_note(struct controller *c, const char *target, const char *what, const char *detail)
@@ -67,8 +73,7 @@ static int on_store_state(struct controller *c, struct msg *m)
     record_put_str(&r, RF_CREDENTIAL, name);
     if (!ok)
         record_put_str(&r, RF_DETAIL, text);
-    if (journal_note(c->journal, &r) < 0)
-        proc_log("not recorded: %s of %s", event, name);
+    controller_put(c, &r);
     return 0;
 }
 
@@ -129,6 +134,7 @@ static void on_journal(void *arg)
 {
     struct controller *c = arg;
     c->owner.recording = true;
+    backlog_write(c->backlog);
     if (c->api)
         api_logger_here(c->api);
     begin_all(c);
@@ -214,8 +220,7 @@ static void note_policies(struct controller *c, const struct config *fresh, uint
             record_put_str(&r, RF_EVENT, was ? "policy_changed" : "policy_added");
             record_put_str(&r, RF_POLICY, name);
             record_put_str(&r, RF_DETAIL, detail);
-            if (journal_note(c->journal, &r) < 0)
-                proc_log("not recorded: policy %s changed", name);
+            controller_put(c, &r);
         }
         free(was);
         free(now);
@@ -372,8 +377,9 @@ static int start(struct controller *c, struct err *err)
     if (c->base == NULL)
         return err_set(err, ERR_INTERNAL, "no event loop");
     c->journal = journal_new(c->base, config_audit(c->config)->durability == AUDIT_SYNCED);
+    c->backlog = c->journal ? backlog_new(c->base, c->journal) : NULL;
     c->approvals = approvals_new(c);
-    if (c->journal == NULL || c->approvals == NULL)
+    if (c->backlog == NULL || c->approvals == NULL)
         return err_set(err, ERR_INTERNAL, "out of memory");
     journal_on_ready(c->journal, on_journal, c);
     c->layers = layer_queue_new();
@@ -407,7 +413,7 @@ static int start(struct controller *c, struct err *err)
         return err_set(err, ERR_INTERNAL, "out of memory");
     if (c->private)
         return 0;
-    return snapshots_load(c, err) < 0 ? -1 : residents_load(c, err);
+    return residents_load(c, err) < 0 ? -1 : snapshots_load(c, err); /* which may remove some */
 }
 
 static void say_ready(struct controller *c)
@@ -440,6 +446,7 @@ static void stop(struct controller *c)
     api_free(c->api);
     ipc_free(c->owner.builder);
     ipc_free(c->owner.parent);
+    backlog_free(c->backlog);
     journal_free(c->journal);
     registry_close(c->registry);
     happenings_free(c->happenings);

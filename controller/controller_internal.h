@@ -5,9 +5,11 @@
 #include "config.h"
 #include "ipc.h"
 #include "keys.h"
+#include "record.h"
 #include "sandbox.h"
 
 struct event_base;
+struct backlog;
 struct journal;
 struct registry;
 struct api;
@@ -31,6 +33,7 @@ struct controller {
     struct event_base *base;
     struct sandbox_owner owner; /* owner.parent is descriptor 3 */
     struct journal *journal;
+    struct backlog *backlog; /* what this role records goes through it */
     struct config *config;
     struct keys keys;
     struct registry *registry; /* NULL when private */
@@ -55,7 +58,8 @@ struct controller {
     LIST_HEAD(, client) clients;
 };
 
-/* A lifecycle record. */
+/* A lifecycle record; it waits where there is no journal yet. */
+void controller_put(const struct controller *c, const struct record *r);
 void controller_record(struct controller *c, const char *target, const char *what,
                        const char *detail);
 /* The same, and an event of the API. */

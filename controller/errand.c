@@ -49,8 +49,8 @@ static void on_report(evutil_socket_t fd, short what, void *arg)
     errand_free(e);
 }
 
-static NORETURN void child(int say, const char *state_dir, enum layer_op op, const char *from,
-                           const char *to, const struct layer_stream *stream)
+static NORETURN void child(int say, pid_t builder, const char *state_dir, enum layer_op op,
+                           const char *from, const char *to, const struct layer_stream *stream)
 {
     struct layer_stream own = stream ? *stream : (struct layer_stream){.fd = -1};
     struct report r = {LAYER_FAILED, ""};
@@ -60,7 +60,7 @@ static NORETURN void child(int say, const char *state_dir, enum layer_op op, con
     for (int sig = 1; sig < NSIG; sig++)
         signal(sig, SIG_DFL);
     sigprocmask(SIG_SETMASK, &empty, NULL);
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0)
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == builder)
         r.result = layer_work(state_dir, op, from, to, &own, &err);
     snprintf(r.text, sizeof r.text, "%.511s", r.result == LAYER_DONE ? own.about : err.text);
     _exit(write(say, &r, sizeof r) == sizeof r ? 0 : 1);
@@ -79,9 +79,10 @@ struct errand *errand_start(struct event_base *base, const char *state_dir, enum
     }
     *e = (struct errand){.said = pair[0], .done = done, .arg = arg};
     e->event = event_new(base, e->said, EV_READ, on_report, e);
+    pid_t self = getpid();
     e->pid = e->event && event_add(e->event, NULL) == 0 ? fork() : -1;
     if (e->pid == 0)
-        child(pair[1], state_dir, op, from, to, stream);
+        child(pair[1], self, state_dir, op, from, to, stream);
     close(pair[1]);
     if (e->pid > 0)
         return e;

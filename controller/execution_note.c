@@ -6,8 +6,6 @@
 #include <string.h>
 
 #include "controller_internal.h"
-#include "journal.h"
-#include "proc.h"
 
 enum { PROGRAM_MAX = 200 };
 
@@ -20,8 +18,7 @@ static void begin_record(const struct execution *e, struct record *r, const char
 
 static void write_record(const struct execution *e, const struct record *r)
 {
-    if (journal_note(e->resident->controller->journal, r) < 0)
-        proc_log("not recorded: what was done in %s", e->resident->id);
+    controller_put(e->resident->controller, r);
 }
 
 void execution_note_started(const struct execution *e, const struct execution_command *c)

@@ -6,6 +6,7 @@
  * user.overlay.*) sandboxes/ID/usr/     the same below /usr, where that is the host's
  *   sandboxes/ID/root.work/  overlayfs's own, and the same of usr
  *   sandboxes/ID/image    the name of the image below
+ *   sandboxes/ID/snapshot the snapshot that it was restored to last, if it was
  *   snapshots/NAME/...    copies of root/ and usr/
  *
  * Everything above the files is the daemon's own and closed to others; the files belong to whoever

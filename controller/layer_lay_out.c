@@ -32,18 +32,19 @@ static int archive_err(const struct laying *l, struct err *err)
 
 /* ---- its first member ---- */
 
-static int read_whole(int fd, unsigned char *p, size_t n, struct err *err)
+/* How much of n bytes there is before the end. */
+static size_t read_up_to(int fd, unsigned char *p, size_t n)
 {
-    while (n > 0) {
-        ssize_t got = read(fd, p, n);
+    size_t at = 0;
+    while (at < n) {
+        ssize_t got = read(fd, p + at, n - at);
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
-            return err_set(err, ERR_PARSE, "the archive is cut");
-        p += got;
-        n -= (size_t)got;
+            break;
+        at += (size_t)got;
     }
-    return 0;
+    return at;
 }
 
 /* Octal digits, then a space or NUL. -1: something else. */
@@ -70,15 +71,18 @@ int layer_read_about(int fd, char *about, struct err *err)
     static const char name[] = LAYER_FIRST;
     enum { SIZE = 124, SIZE_LENGTH = 12, TYPE = 156 };
     unsigned char block[LAYER_BLOCK];
-    if (read_whole(fd, block, sizeof block, err) < 0)
-        return -1;
+    size_t n = read_up_to(fd, block, sizeof block);
+    if (n < sizeof name || memcmp(block, name, sizeof name) != 0)
+        return err_set(err, ERR_PARSE, "that is not the archive of a snapshot");
+    if (n < sizeof block)
+        return err_set(err, ERR_PARSE, "the archive is cut");
     long size = octal(block + SIZE, SIZE_LENGTH);
-    if (memcmp(block, name, sizeof name) != 0 || block[TYPE] != '0' || !sum_is_right(block))
-        return err_set(err, ERR_PARSE, "that is not an exported snapshot");
+    if (block[TYPE] != '0' || !sum_is_right(block))
+        return err_set(err, ERR_PARSE, "that is not the archive of a snapshot");
     if (size <= 0 || size > LAYER_ABOUT_MAX)
         return err_set(err, ERR_PARSE, "the snapshot's description is malformed");
-    if (read_whole(fd, block, sizeof block, err) < 0)
-        return -1;
+    if (read_up_to(fd, block, sizeof block) < sizeof block)
+        return err_set(err, ERR_PARSE, "the archive is cut");
     memcpy(about, block, (size_t)size);
     about[size] = '\0';
     return strlen(about) == (size_t)size

@@ -72,6 +72,8 @@ static struct place reads(const struct task *t)
 {
     if (removes(t->op) || t->op == LAYER_IMPORT)
         return (struct place){false, NULL};
+    if (t->op == LAYER_CONFIRM) /* whose names may be needed then */
+        return (struct place){true, t->to};
     return (struct place){t->op == LAYER_RESTORE || t->op == LAYER_REPLACE || t->op == LAYER_EXPORT,
                           t->from};
 }
@@ -80,7 +82,7 @@ static struct place writes(const struct task *t)
 {
     if (removes(t->op))
         return (struct place){t->op == LAYER_REMOVE_SNAPSHOT, t->from};
-    if (t->op == LAYER_EXPORT)
+    if (t->op == LAYER_EXPORT || t->op == LAYER_CONFIRM)
         return (struct place){true, NULL};
     return (struct place){t->op == LAYER_SNAPSHOT || t->op == LAYER_IMPORT, t->to};
 }

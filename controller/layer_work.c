@@ -34,6 +34,7 @@ struct job {                /* one copy */
     int source, all, fresh; /* the layer; the directory that gets the new one; the new one */
     char fresh_name[NAME_MAX];
     struct idmap map;
+    const char *origin;          /* the snapshot that replaces something, or NULL */
     struct layer_stream *stream; /* of an export or import */
     uint64_t bytes;              /* that an import may have */
     int say;                     /* in the namespace: where its end is told */
@@ -55,18 +56,36 @@ static int find_owner(struct job *j, struct err *err)
     return 0;
 }
 
-static int copy_name(int from, int to, struct err *err)
+/* What is noted in a layer: "image", the one that its files lie above, and "snapshot", the one that
+ * LAYER_REPLACE took them from. text: size bytes. */
+static int read_note(int dir, const char *name, char *text, size_t size)
 {
-    char text[256];
-    int in = openat(from, "image", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    ssize_t n = in < 0 ? -1 : read(in, text, sizeof text);
-    int out = n < 0 ? -1 : openat(to, "image", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    bool ok = out >= 0 && write(out, text, (size_t)n) == n;
+    int in = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    ssize_t n = in < 0 ? -1 : read(in, text, size - 1);
     if (in >= 0)
         close(in);
+    text[n > 0 ? n : 0] = '\0';
+    return n < 0 ? -1 : 0;
+}
+
+static int note(int dir, const char *name, const char *text, struct err *err)
+{
+    size_t n = strlen(text);
+    int out = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    bool ok = out >= 0 && write(out, text, n) == (ssize_t)n;
     if (out >= 0)
         close(out);
-    return ok ? 0 : err_sys(err, "the image's name");
+    return ok ? 0 : err_sys(err, "cannot note the %s", name);
+}
+
+static int copy_notes(const struct job *j, struct err *err)
+{
+    char image[256];
+    if (read_note(j->source, "image", image, sizeof image) < 0)
+        return err_sys(err, "the image's name");
+    if (note(j->fresh, "image", image, err) < 0)
+        return -1;
+    return j->origin ? note(j->fresh, "snapshot", j->origin, err) : 0;
 }
 
 static int make(const struct job *j, const char *name, mode_t mode, struct err *err)
@@ -241,8 +260,7 @@ static int copy_into(struct job *j, const char *to, bool replace, struct err *er
     if (mkdirat(j->all, j->fresh_name, 0700) < 0 ||
         (j->fresh = openat(j->all, j->fresh_name, DIRECTORY)) < 0)
         return err_sys(err, "cannot make %s", to);
-    if (find_owner(j, err) < 0 || copy_name(j->source, j->fresh, err) < 0 ||
-        in_namespace(j, copy_as_owner, err) < 0)
+    if (find_owner(j, err) < 0 || copy_notes(j, err) < 0 || in_namespace(j, copy_as_owner, err) < 0)
         return -1;
     return put_in_place(j, to, replace, err);
 }
@@ -270,43 +288,26 @@ static enum layer_result copy_all(struct job *j, int from_all, const char *from,
 /* What has this name, which nobody else uses. */
 static int clear(int all, const char *name, struct err *err)
 {
+    enum { TIMES = 5 };
     struct job j = {.source = -1, .all = all, .fresh = -1};
     j.fresh = j.source = openat(all, name, DIRECTORY);
+    if (j.fresh < 0 && errno == ENOENT)
+        return 0; /* it was put in place after all */
     int r = j.fresh < 0 ? err_sys(err, "%s cannot be removed", name) : 0;
     if (r == 0 && find_owner(&j, NULL) < 0)
         idmap_same(&j.map, geteuid(), getegid()); /* not whole: then nothing is a stranger's */
-    if (r == 0)
+    bool gone = false;
+    for (int i = 0; r == 0 && !gone && i < TIMES; i++) { /* its writer may be dying just now */
         r = in_namespace(&j, empty_fresh, err);
+        gone = r == 0 && unlinkat(all, name, AT_REMOVEDIR) == 0;
+        if (r == 0 && !gone && errno != ENOTEMPTY)
+            break;
+    }
+    if (r == 0 && !gone)
+        r = err_sys(err, "%s", name);
     if (j.fresh >= 0)
         close(j.fresh);
-    if (r == 0 && unlinkat(all, name, AT_REMOVEDIR) < 0)
-        r = err_sys(err, "%s", name);
     return r;
-}
-
-/* It loses its name first, so that nobody uses what is half gone. */
-static enum layer_result remove_all(int all, const char *name, struct err *err)
-{
-    char gone[NAME_MAX];
-    snprintf(gone, sizeof gone, ".gone-%s-%d", name, (int)getpid());
-    if (renameat(all, name, all, gone) < 0 && errno == ENOENT)
-        return LAYER_DONE;
-    return clear(all, gone, err) < 0 ? LAYER_FAILED : LAYER_DONE;
-}
-
-enum layer_result layer_forget(const char *state_dir, enum layer_op op, const char *name)
-{
-    struct timespec now;
-    char gone[NAME_MAX];
-    clock_gettime(CLOCK_REALTIME, &now);
-    snprintf(gone, sizeof gone, ".gone-%s-%lld.%09ld-0", name, (long long)now.tv_sec, now.tv_nsec);
-    int all = open_below(state_dir, op == LAYER_REMOVE ? "sandboxes" : "snapshots", true, NULL);
-    if (all < 0)
-        return LAYER_FAILED;
-    int r = renameat2(all, name, all, gone, RENAME_NOREPLACE);
-    int why = errno;
-    close(all);
-    return r == 0 || why == ENOENT ? LAYER_DONE : LAYER_FAILED;
 }
 
 /* Its parent; 0 when it does not run (any more). */
@@ -327,22 +328,79 @@ static pid_t parent_of(pid_t pid)
     return parent;
 }
 
-/* ".new-NAME-PID" and ".gone-NAME-PID" of a process that is no more, or no child of our builder's:
- * then it is dying with its own, which it is given a moment for. 0 is nobody's (layer_forget). */
-static bool left_behind(const char *name)
+/* The same, after a moment for one that is no child of our builder's: it is dying with its own. */
+static pid_t parent_at_last(pid_t pid, pid_t builder)
 {
     enum { MOMENTS = 100, MOMENT_US = 20000 };
+    pid_t parent = parent_of(pid);
+    for (unsigned i = 0; parent != 0 && parent != builder && i < MOMENTS; i++) {
+        usleep(MOMENT_US);
+        parent = parent_of(pid);
+    }
+    return parent;
+}
+
+/* Does another builder's process still copy to this name, and would it be put in place? */
+static bool being_copied(int all, const char *name, pid_t builder, bool patient)
+{
+    char begin[NAME_MAX];
+    size_t n = (size_t)snprintf(begin, sizeof begin, ".new-%s-", name);
+    int fd = openat(all, ".", DIRECTORY);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    bool found = false;
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
+        uint64_t pid = 0;
+        if (strncmp(e->d_name, begin, n) != 0 ||
+            slice_u64(slice_str(e->d_name + n), INT32_MAX, &pid) < 0)
+            continue;
+        pid_t parent = patient ? parent_at_last((pid_t)pid, builder) : parent_of((pid_t)pid);
+        found = found || (parent != 0 && parent != builder);
+    }
+    if (d)
+        closedir(d);
+    return found;
+}
+
+/* It loses its name first, so that nobody uses what is half gone. */
+static enum layer_result remove_all(int all, const char *name, struct err *err)
+{
+    char gone[NAME_MAX];
+    if (being_copied(all, name, getppid(), true)) {
+        err_set(err, ERR_UNREADY, "it is still being copied for a builder that is gone");
+        return LAYER_FAILED;
+    }
+    snprintf(gone, sizeof gone, ".gone-%s-%d", name, (int)getpid());
+    if (renameat(all, name, all, gone) < 0 && errno == ENOENT)
+        return LAYER_DONE;
+    return clear(all, gone, err) < 0 ? LAYER_FAILED : LAYER_DONE;
+}
+
+enum layer_result layer_forget(const char *state_dir, enum layer_op op, const char *name)
+{
+    struct timespec now;
+    char gone[NAME_MAX];
+    clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(gone, sizeof gone, ".gone-%s-%lld.%09ld-0", name, (long long)now.tv_sec, now.tv_nsec);
+    int all = open_below(state_dir, op == LAYER_REMOVE ? "sandboxes" : "snapshots", true, NULL);
+    if (all < 0)
+        return LAYER_FAILED;
+    bool busy = being_copied(all, name, getpid(), false);
+    int r = busy ? -1 : renameat2(all, name, all, gone, RENAME_NOREPLACE);
+    int why = busy ? EBUSY : errno;
+    close(all);
+    return r == 0 || why == ENOENT ? LAYER_DONE : LAYER_FAILED;
+}
+
+/* ".new-NAME-PID" and ".gone-NAME-PID" of a process that is no more. 0 is nobody's (layer_forget).
+ */
+static bool left_behind(const char *name)
+{
     const char *dash = strrchr(name, '-');
     uint64_t pid = 0;
     if ((strncmp(name, ".new-", 5) != 0 && strncmp(name, ".gone-", 6) != 0) ||
         slice_u64(slice_str(dash + 1), INT32_MAX, &pid) < 0)
         return false;
-    pid_t parent = pid ? parent_of((pid_t)pid) : 0;
-    for (unsigned i = 0; parent != 0 && parent != getppid() && i < MOMENTS; i++) {
-        usleep(MOMENT_US);
-        parent = parent_of((pid_t)pid);
-    }
-    return parent == 0;
+    return pid == 0 || parent_at_last((pid_t)pid, getppid()) == 0;
 }
 
 /* The first failure is told, when all was tried. No directory, nothing left. */
@@ -366,6 +424,7 @@ static enum layer_result copy_to(const char *state_dir, int from_all, enum layer
 {
     struct job j = {.source = -1, .fresh = -1};
     bool replace = op == LAYER_REPLACE;
+    j.origin = replace ? from : NULL;
     j.all = open_below(state_dir, op == LAYER_SNAPSHOT ? "snapshots" : "sandboxes", true, err);
     if (j.all < 0)
         return LAYER_FAILED;
@@ -387,6 +446,21 @@ static enum layer_result export_from(int all, const char *name, struct layer_str
     close(j.source);
     stream->about[0] = '\0';
     return r < 0 ? LAYER_FAILED : LAYER_DONE;
+}
+
+static enum layer_result confirm(int all, const char *name, const char *snapshot, struct err *err)
+{
+    char was[SHAPE_NAME_MAX + 2];
+    if (being_copied(all, name, getppid(), true)) {
+        err_set(err, ERR_UNREADY, "its files are still being copied for a builder that is gone");
+        return LAYER_FAILED;
+    }
+    int dir = openat(all, name, DIRECTORY);
+    bool same =
+        dir >= 0 && read_note(dir, "snapshot", was, sizeof was) == 0 && strcmp(was, snapshot) == 0;
+    if (dir >= 0)
+        close(dir);
+    return same ? LAYER_DONE : LAYER_ABSENT;
 }
 
 /* The image that the archive's files lie above, and so whose they are. */
@@ -422,18 +496,13 @@ static int find_image(struct job *j, const char *state_dir, char image[SHAPE_NAM
 static int lay_out(struct job *j, const char *to, const char *image, struct err *err)
 {
     struct statvfs fs;
-    size_t n = strlen(image);
     snprintf(j->fresh_name, sizeof j->fresh_name, ".new-%s-%d", to, (int)getpid());
     if (mkdirat(j->all, j->fresh_name, 0700) < 0 ||
         (j->fresh = openat(j->all, j->fresh_name, DIRECTORY)) < 0 || fstatvfs(j->all, &fs) < 0)
         return err_sys(err, "cannot make %s", to);
     j->bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
-    int fd = openat(j->fresh, "image", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    bool noted = fd >= 0 && write(fd, image, n) == (ssize_t)n;
-    if (fd >= 0)
-        close(fd);
-    if (!noted)
-        return err_sys(err, "cannot note the image");
+    if (note(j->fresh, "image", image, err) < 0)
+        return -1;
     return in_namespace(j, import_as_owner, err) < 0 ? -1 : put_in_place(j, to, false, err);
 }
 
@@ -477,6 +546,8 @@ enum layer_result layer_work(const char *state_dir, enum layer_op op, const char
     enum layer_result r;
     if (op == LAYER_REMOVE || op == LAYER_REMOVE_SNAPSHOT)
         r = remove_all(from_all, from, err);
+    else if (op == LAYER_CONFIRM)
+        r = confirm(from_all, from, to, err);
     else if (op == LAYER_EXPORT)
         r = export_from(from_all, from, stream, err);
     else

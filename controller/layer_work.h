@@ -22,6 +22,8 @@ enum layer_op {
                       at all; it must not run */
     LAYER_EXPORT,  /* the snapshot `from` into a stream, as an archive */
     LAYER_IMPORT,  /* the snapshot `to`, which is new, from such a stream */
+    LAYER_CONFIRM, /* is what the sandbox `from` has there by a LAYER_REPLACE from the snapshot
+                      `to`? LAYER_ABSENT: no. Nobody works at it any more when it is answered */
     LAYER_SWEEP,   /* what processes left that were killed. The builder's own */
     LAYER_OPS
 };

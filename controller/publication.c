@@ -16,6 +16,7 @@
 #include "registry.h"
 #include "wire.h"
 
+enum { UNPRIVILEGED = 1024 }; /* below, a port of this host is its administrator's to give */
 enum { BYTES_HIGH = 256 << 10, BYTES_LOW = 64 << 10 }; /* waiting to be written */
 
 struct publication {
@@ -23,6 +24,7 @@ struct publication {
     struct resident *resident;
     char address[PUBLICATION_ADDRESS]; /* as it was asked for, then where it is */
     unsigned port;                     /* inside */
+    unsigned outside;                  /* 0: not open */
     uint32_t req;
     bool again;                    /* it was open before the controller's start */
     struct evconnlistener *listen; /* NULL until it is open */
@@ -229,6 +231,9 @@ int publications_read(json_t *list, bool far, struct err *err)
             return err_set(err, ERR_PARSE, "publish: '%.63s' is not ADDRESS:PORT", address);
         if (!far && strncmp(ip, "127.", 4) != 0 && strcmp(ip, "::1") != 0)
             return err_set(err, ERR_PARSE, "publish: a token is good for loopback addresses only");
+        if (!far && outside > 0 && outside < UNPRIVILEGED)
+            return err_set(err, ERR_PARSE, "publish: a token is good for ports from %d on",
+                           UNPRIVILEGED);
         if (json_object_set_new(item, "address", json_string(address)) < 0)
             return err_set(err, ERR_INTERNAL, "out of memory");
     }
@@ -242,6 +247,8 @@ static void publication_free(struct publication *p)
         passage_end(LIST_FIRST(&p->passages));
     if (p->listen)
         evconnlistener_free(p->listen);
+    if (p->outside)
+        sandbox_port_own(&p->resident->controller->owner, p->outside, false);
     free(p);
 }
 
@@ -296,12 +303,20 @@ void publications_again(struct resident *r)
         proc_log("%s: %s", r->id, err.text);
 }
 
+static unsigned port_of(const char *address)
+{
+    uint64_t port = 0;
+    char ip[PUBLICATION_ADDRESS];
+    return split(address, ip, &port) == 0 ? (unsigned)port : 0;
+}
+
 static void opened(struct publication *p, int fd, const char *address)
 {
     struct resident *r = p->resident;
     struct err err = {0};
     char text[PUBLICATION_ADDRESS + 16];
     snprintf(p->address, sizeof p->address, "%.63s", address);
+    p->outside = port_of(p->address);
     p->listen = evconnlistener_new(r->controller->base, on_accept, p,
                                    LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_CLOSE_ON_FREE, 0, fd);
     if (p->listen == NULL)
@@ -352,8 +367,10 @@ int publications_message(struct controller *c, struct msg *m)
             return 0;
         }
     }
-    if (fd >= 0)
-        close(fd); /* its sandbox is gone meanwhile */
+    if (fd >= 0) { /* its sandbox is gone meanwhile */
+        close(fd);
+        sandbox_port_own(&c->owner, port_of(text), false);
+    }
     return 0;
 }
 

@@ -66,6 +66,10 @@ static const char *const steps[] = {
     "  address TEXT NOT NULL, port INTEGER NOT NULL);"
     "PRAGMA user_version=6;"
     "COMMIT;",
+    "BEGIN;"
+    "ALTER TABLE sandbox ADD COLUMN restoring TEXT NOT NULL DEFAULT '';"
+    "PRAGMA user_version=7;"
+    "COMMIT;",
 };
 enum { FIRST_VERSION = 2 };
 

@@ -28,8 +28,10 @@ struct registry_sandbox {
     int64_t seq; /* set by registry_sandbox_add: the order of creation */
     const char *id, *name, *policy, *labels, *env, *reason; /* labels, env: JSON; name "": none */
     const char *backend, *image, *parent, *snapshot;        /* "": none */
+    const char
+        *restoring; /* the snapshot that has replaced its files, or not: "" when that is known */
     unsigned char seed[IDENTITY_SEED];
-    int state, on_idle; /* enum resident_state, enum resident_idle */
+    int state, on_idle; /* enum resident_state, enum config_idle */
     int auto_resume, kept;
     int64_t generation, created, expires, ttl, idle_ttl;
 };

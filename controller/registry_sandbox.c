@@ -22,6 +22,7 @@ static void bind_changing(sqlite3_stmt *q, int at, const struct registry_sandbox
     sqlite3_bind_int(q, at + 9, s->auto_resume);
     bind_text(q, at + 10, s->snapshot);
     sqlite3_bind_blob(q, at + 11, s->seed, IDENTITY_SEED, SQLITE_STATIC);
+    bind_text(q, at + 12, s->restoring);
 }
 
 int registry_sandbox_add(struct registry *r, struct registry_sandbox *s, struct err *err)
@@ -29,20 +30,20 @@ int registry_sandbox_add(struct registry *r, struct registry_sandbox *s, struct 
     sqlite3_stmt *q = registry_prepare(
         r,
         "INSERT INTO sandbox (name, labels, state, reason, generation, expires, ttl, idle_ttl,"
-        " on_idle, auto_resume, snapshot, seed, id, policy, env, created, image, parent, kept,"
-        " backend) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        " on_idle, auto_resume, snapshot, seed, restoring, id, policy, env, created, image,"
+        " parent, kept, backend) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         err);
     if (q == NULL)
         return -1;
     bind_changing(q, 1, s);
-    bind_text(q, 13, s->id);
-    bind_text(q, 14, s->policy);
-    bind_text(q, 15, s->env);
-    sqlite3_bind_int64(q, 16, s->created);
-    bind_text(q, 17, s->image);
-    bind_text(q, 18, s->parent);
-    sqlite3_bind_int(q, 19, s->kept);
-    bind_text(q, 20, s->backend);
+    bind_text(q, 14, s->id);
+    bind_text(q, 15, s->policy);
+    bind_text(q, 16, s->env);
+    sqlite3_bind_int64(q, 17, s->created);
+    bind_text(q, 18, s->image);
+    bind_text(q, 19, s->parent);
+    sqlite3_bind_int(q, 20, s->kept);
+    bind_text(q, 21, s->backend);
     if (registry_finish(r, q, err) < 0)
         return -1;
     s->seq = sqlite3_last_insert_rowid(r->db);
@@ -54,13 +55,13 @@ int registry_sandbox_update(struct registry *r, const struct registry_sandbox *s
     sqlite3_stmt *q = registry_prepare(
         r,
         "UPDATE sandbox SET name = ?, labels = ?, state = ?, reason = ?, generation = ?,"
-        " expires = ?, ttl = ?, idle_ttl = ?, on_idle = ?, auto_resume = ?, snapshot = ?, seed = ?"
-        " WHERE id = ?",
+        " expires = ?, ttl = ?, idle_ttl = ?, on_idle = ?, auto_resume = ?, snapshot = ?, seed = ?,"
+        " restoring = ? WHERE id = ?",
         err);
     if (q == NULL)
         return -1;
     bind_changing(q, 1, s);
-    bind_text(q, 13, s->id);
+    bind_text(q, 14, s->id);
     return registry_finish(r, q, err);
 }
 
@@ -103,9 +104,10 @@ static int read_row(sqlite3_stmt *q, struct registry_sandbox *s)
         .parent = text_at(q, 18),
         .kept = sqlite3_column_int(q, 19),
         .backend = text_at(q, 20),
+        .restoring = text_at(q, 21),
     };
     if (!s->id || !s->name || !s->policy || !s->labels || !s->env || !s->reason || !s->snapshot ||
-        !s->image || !s->parent || !s->backend || !seed ||
+        !s->image || !s->parent || !s->backend || !s->restoring || !seed ||
         sqlite3_column_bytes(q, 6) != IDENTITY_SEED || strlen(s->id) > IDENTITY_ID_MAX ||
         strlen(s->policy) > IDENTITY_POLICY_MAX)
         return -1;
@@ -121,8 +123,8 @@ int registry_sandbox_each(struct registry *r,
         registry_prepare(r,
                          "SELECT seq, id, name, policy, labels, env, seed, state,"
                          " reason, generation, created, expires, ttl, idle_ttl,"
-                         " on_idle, auto_resume, snapshot, image, parent, kept, backend"
-                         " FROM sandbox ORDER BY seq",
+                         " on_idle, auto_resume, snapshot, image, parent, kept, backend,"
+                         " restoring FROM sandbox ORDER BY seq",
                          err);
     if (q == NULL)
         return -1;

@@ -16,7 +16,7 @@
 #include "registry.h"
 #include "snapshot.h"
 
-enum { REMOVE_AGAIN_SECONDS = 30 };
+enum { REMOVE_AGAIN_SECONDS = 30, CONFIRM_AGAIN_SECONDS = 5 };
 
 /* ---- time ---- */
 
@@ -36,6 +36,8 @@ void resident_arm(struct resident *r)
     int64_t left = (idle < r->expires ? idle : r->expires) - now;
     if (r->state == RESIDENT_STOPPING)
         left = REMOVE_AGAIN_SECONDS;
+    else if (resident_unsure(r) && left > CONFIRM_AGAIN_SECONDS)
+        left = CONFIRM_AGAIN_SECONDS;
     struct timeval tv = {left > 0 ? left : 0, 0};
     event_add(r->timer, &tv);
 }
@@ -64,6 +66,8 @@ static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
         resident_delete(r, "its time to live is over", NULL, NULL);
     else if (now >= resident_idle_end(r))
         idle_over(r);
+    else if (resident_unsure(r))
+        resident_confirm(r);
     else
         resident_arm(r);
 }
@@ -515,6 +519,13 @@ static int adopt(struct resident *r, struct err *err)
     return resident_row_save(r, err);
 }
 
+/* It was stopped for that, so nothing of it runs, whatever the row says. */
+static void take_up_restoring(struct resident *r)
+{
+    r->state = RESIDENT_STOPPED;
+    resident_confirm(r);
+}
+
 int residents_load(struct controller *c, struct err *err)
 {
     struct resident *r;
@@ -522,7 +533,9 @@ int residents_load(struct controller *c, struct err *err)
         return -1;
     TAILQ_FOREACH(r, &c->residents, link)
     {
-        if (r->state != RESIDENT_STOPPED && adopt(r, err) < 0)
+        if (r->restoring[0] && r->state != RESIDENT_STOPPING)
+            take_up_restoring(r);
+        else if (r->state != RESIDENT_STOPPED && adopt(r, err) < 0)
             return -1;
         if (r->state != RESIDENT_STOPPING)
             publications_again(r);

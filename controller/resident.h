@@ -32,15 +32,10 @@ enum resident_state {
 };
 enum { RESIDENT_STATES = RESIDENT_RESUMING + 1 };
 
-/* What its idle time's end is. */
-enum resident_idle { IDLE_DELETE, IDLE_PAUSE, IDLE_STOP, IDLE_KINDS };
-
 enum {
     RESIDENTS_MAX = 4096,
     RESIDENT_NAME_MAX = 63,
-    RESIDENT_TTL_DEFAULT = 86400, /* seconds */
-    RESIDENT_IDLE_DEFAULT = 3600,
-    RESIDENT_TTL_MAX = 30 * 86400,
+    RESIDENT_TTL_MAX = CONFIG_TTL_MAX,
 };
 
 #define RESIDENT_WORKDIR "/workspace"
@@ -77,7 +72,7 @@ struct resident {
     int64_t ttl, idle_ttl;
     char parent[SANDBOX_ID_MAX + 1];   /* the sandbox that it was forked from, or "" */
     char snapshot[SHAPE_NAME_MAX + 1]; /* that its files were taken from last, or "" */
-    enum resident_idle on_idle;
+    enum config_idle on_idle;
     bool kept, auto_resume;
     struct sandbox *sandbox; /* NULL when nothing of it runs */
     struct event *timer;     /* the next of both ends */
@@ -89,8 +84,12 @@ struct resident {
         resident_fn fn;
         void *arg;
         char snapshot[SHAPE_NAME_MAX + 1];
-        bool again; /* it ran before */
+        char why[256]; /* it failed, as far as is known */
+        bool again;    /* it ran before */
     } restore;
+    /* In the row from before its files are replaced until it is known whether they are: the
+     * snapshot, which a controller that finds it there has confirmed by the builder. "": none */
+    char restoring[SHAPE_NAME_MAX + 1];
     LIST_HEAD(, publication) publications;
     LIST_HEAD(, execution) executions;
     unsigned n_executions;
@@ -103,7 +102,7 @@ struct resident_wish {
     json_t *labels, *env;        /* objects of strings, or NULL; borrowed */
     int64_t ttl, idle_ttl;       /* seconds; idle 0: never */
     const char *backend, *image; /* NULL or "": the policy's */
-    enum resident_idle on_idle;
+    enum config_idle on_idle;
     bool auto_resume;
     const struct snapshot *snapshot; /* begin with its files, and image; or NULL */
     struct resident *parent;         /* begin with its files, image and policy; or NULL */
@@ -154,7 +153,6 @@ int resident_restore(struct resident *r, const struct snapshot *s, resident_fn f
                      struct err *err);
 json_t *resident_json(const struct resident *r);
 const char *resident_state_name(enum resident_state s);
-const char *resident_idle_name(enum resident_idle i);
 /* -1: no such state. */
 int resident_state_of(const char *name);
 

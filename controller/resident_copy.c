@@ -18,6 +18,8 @@ int resident_has_files(const struct resident *r, struct err *err)
         return err_set(err, ERR_UNREADY, "the sandbox is %s",
                        r->busy ? "busy: its files are being copied"
                                : resident_state_name(r->state));
+    if (r->restoring[0])
+        return err_set(err, ERR_UNREADY, "what became of its restoring is not known yet");
     return 0;
 }
 
@@ -80,43 +82,137 @@ static void on_awake(void *arg, struct resident *r, const char *why)
     restored(arg, r, why);
 }
 
-/* What was filled for the former files is worth nothing beside these. */
+/* What was filled for the former files is worth nothing beside these. The row last: until it is
+ * written, a restoring is what it speaks of, and this is done again. */
 static int become(struct resident *r, struct err *err)
 {
-    if (getrandom(r->seed, sizeof r->seed, 0) != sizeof r->seed)
+    unsigned char seed[SANDBOX_SEED];
+    if (getrandom(seed, sizeof seed, 0) != sizeof seed)
         return err_sys(err, "getrandom");
-    memcpy(r->snapshot, r->restore.snapshot, sizeof r->snapshot);
-    r->generation++;
-    if (resident_row_save(r, err) < 0 ||
-        registry_snapshot_names(r->controller->registry, r->snapshot, r->id, err) < 0)
+    if (registry_snapshot_names(r->controller->registry, r->restoring, r->id, err) < 0)
         return -1;
-    controller_note(r->controller, r->id, "sandbox_restored", r->snapshot);
-    return 0;
+    memcpy(r->seed, seed, sizeof r->seed);
+    memcpy(r->snapshot, r->restoring, sizeof r->snapshot);
+    r->restoring[0] = '\0';
+    r->generation++;
+    if (resident_row_save(r, err) == 0) {
+        controller_note(r->controller, r->id, "sandbox_restored", r->snapshot);
+        return 0;
+    }
+    memcpy(r->restoring, r->snapshot, sizeof r->restoring);
+    return -1;
+}
+
+/* Its files are what they were. */
+static int remain(struct resident *r, struct err *err)
+{
+    char snapshot[sizeof r->restoring];
+    memcpy(snapshot, r->restoring, sizeof snapshot);
+    r->restoring[0] = '\0';
+    if (resident_row_save(r, err) == 0)
+        return 0;
+    memcpy(r->restoring, snapshot, sizeof snapshot);
+    return -1;
+}
+
+/* Whoever asked for the restoring is told; it runs again if it did. */
+static void conclude(struct resident *r, bool replaced, const char *text)
+{
+    struct err err = {0};
+    if ((replaced ? become(r, &err) : remain(r, &err)) == 0 && !replaced)
+        err_set(&err, ERR_SYS, "%s", text);
+    else if (err.code == ERR_NONE && r->restore.again && resident_wake(r, &err) == 0 &&
+             resident_await(r, on_awake, r) == 0)
+        return;
+    restored(r, err.code == ERR_NONE && !r->restore.again ? r : NULL, err.text);
+    resident_arm(r);
+}
+
+/* The same when it is a former controller who was asked. */
+static void go_on(struct resident *r, bool replaced)
+{
+    struct err err = {0};
+    int bad = replaced ? become(r, &err) : remain(r, &err);
+    if (r->state == RESIDENT_RESUMING && (bad < 0 || resident_begin(r, false, &err) < 0)) {
+        snprintf(r->reason, sizeof r->reason, "%.255s", err.text);
+        resident_set_state(r, RESIDENT_STOPPED);
+        resident_tell(&r->running, NULL, err.text);
+    } else if (bad < 0) {
+        proc_log("%s: %s", r->id, err.text);
+    }
+    resident_arm(r);
+}
+
+bool resident_unsure(const struct resident *r)
+{
+    bool still = r->state == RESIDENT_STOPPED || r->state == RESIDENT_RESUMING;
+    return still && r->restoring[0] && !r->busy && r->restore.fn == NULL;
+}
+
+static void on_confirmed(void *arg, enum layer_result result, const char *text)
+{
+    struct resident *r = arg;
+    r->busy = false;
+    if (r->state == RESIDENT_STOPPING) {
+        if (r->restore.fn)
+            restored(r, NULL, "the sandbox was deleted");
+        resident_dispose(r);
+    } else if (result != LAYER_FAILED) {
+        bool replaced = result == LAYER_DONE;
+        if (r->restore.fn)
+            conclude(r, replaced, r->restore.why);
+        else
+            go_on(r, replaced);
+    } else { /* it is asked again in a while, or by the next who wants it to run */
+        proc_log("%s: whether it is restored is not known: %s", r->id, text);
+        if (r->restore.fn)
+            restored(r, NULL, r->restore.why);
+        if (r->state == RESIDENT_RESUMING) {
+            resident_set_state(r, RESIDENT_STOPPED);
+            resident_tell(&r->running, NULL, text);
+        }
+        resident_arm(r);
+    }
+}
+
+void resident_confirm(struct resident *r)
+{
+    r->busy = true;
+    if (layer_queue_add(r->controller->layers, LAYER_CONFIRM, r->id, r->restoring, on_confirmed,
+                        r) < 0)
+        on_confirmed(r, LAYER_FAILED, "out of memory");
 }
 
 static void on_replaced(void *arg, enum layer_result result, const char *text)
 {
     struct resident *r = arg;
-    struct err err = {0};
+    if (r->state != RESIDENT_STOPPING &&
+        result == LAYER_FAILED) { /* perhaps its last word was lost */
+        snprintf(r->restore.why, sizeof r->restore.why, "%.255s", text);
+        resident_confirm(r);
+        return;
+    }
     r->busy = false;
     if (r->state == RESIDENT_STOPPING) {
         restored(r, NULL, "the sandbox was deleted");
         resident_dispose(r);
         return;
     }
-    if (result != LAYER_DONE)
-        err_set(&err, ERR_SYS, "%s", result == LAYER_ABSENT ? "the snapshot is gone" : text);
-    else if (become(r, &err) == 0 && r->restore.again && resident_wake(r, &err) == 0 &&
-             resident_await(r, on_awake, r) == 0)
-        return;
-    restored(r, err.code == ERR_NONE && !r->restore.again ? r : NULL, err.text);
+    conclude(r, result == LAYER_DONE, "the snapshot is gone");
 }
 
 static void on_stopped(void *arg, struct resident *r, const char *why)
 {
     struct resident *self = arg;
+    struct err err = {0};
     if (r == NULL) { /* deleted */
         restored(self, NULL, why);
+        return;
+    }
+    memcpy(r->restoring, r->restore.snapshot, sizeof r->restoring);
+    if (resident_row_save(r, &err) < 0) {
+        r->restoring[0] = '\0';
+        restored(r, NULL, err.text);
         return;
     }
     r->busy = true;

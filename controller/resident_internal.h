@@ -22,6 +22,11 @@ int resident_wait_in(struct resident_waits *q, resident_fn fn, void *arg);
 
 /* resident_copy.c: have a new one's files copied from where the wish says; then it begins. */
 int resident_copy(struct resident *r, const struct resident_wish *w, struct err *err);
+/* Has `restoring` come to be? The builder is asked; until it has answered, the sandbox is busy, and
+ * who wants it to run waits (RESUMING). Nothing of it runs. */
+void resident_confirm(struct resident *r);
+/* Is that not known, and nobody at it who will tell? */
+bool resident_unsure(const struct resident *r);
 /* CREATING, and it cannot be. */
 void resident_fail(struct resident *r, const char *why);
 

@@ -13,7 +13,6 @@
 
 static const char *const state_names[] = {NULL,      "creating", "running", "stopping",
                                           "stopped", "paused",   "resuming"};
-static const char *const idle_names[IDLE_KINDS] = {"delete", "pause", "stop"};
 
 const char *resident_state_name(enum resident_state s)
 {
@@ -26,11 +25,6 @@ int resident_state_of(const char *name)
         if (strcmp(state_names[i], name) == 0)
             return (int)i;
     return -1;
-}
-
-const char *resident_idle_name(enum resident_idle i)
-{
-    return idle_names[i];
 }
 
 /* ---- the row ---- */
@@ -48,6 +42,7 @@ static struct registry_sandbox row_of(const struct resident *r, char *labels, ch
         .image = r->image,
         .parent = r->parent,
         .snapshot = r->snapshot,
+        .restoring = r->restoring,
         .state = r->state,
         .on_idle = r->on_idle,
         .auto_resume = r->auto_resume,
@@ -112,13 +107,14 @@ int resident_row_load(void *controller, const struct registry_sandbox *row)
     snprintf(r->image, sizeof r->image, "%.255s", row->image);
     snprintf(r->parent, sizeof r->parent, "%.64s", row->parent);
     snprintf(r->snapshot, sizeof r->snapshot, "%.64s", row->snapshot);
+    snprintf(r->restoring, sizeof r->restoring, "%.64s", row->restoring);
     r->labels = object_of(row->labels);
     r->env = object_of(row->env);
     memcpy(r->seed, row->seed, sizeof r->seed);
     bool known = row->state >= RESIDENT_CREATING && row->state <= RESIDENT_RESUMING;
     r->state = known ? (enum resident_state)row->state : RESIDENT_STOPPED;
     known = row->on_idle >= 0 && row->on_idle < IDLE_KINDS;
-    r->on_idle = known ? (enum resident_idle)row->on_idle : IDLE_DELETE;
+    r->on_idle = known ? (enum config_idle)row->on_idle : IDLE_DELETE;
     r->auto_resume = row->auto_resume != 0;
     r->kept = row->kept != 0;
     r->generation = row->generation;
@@ -162,7 +158,7 @@ json_t *resident_json(const struct resident *r)
         denials_json(r->sandbox));
     json_t *more = json_pack("{s:s, s:s, s:b, s:s, s:b, s:s?, s:s?, s:o}", "backend", r->backend,
                              "image", r->image[0] ? r->image : "host", "kept", r->kept, "on_idle",
-                             idle_names[r->on_idle], "auto_resume", r->auto_resume, "parent",
+                             config_idle_name(r->on_idle), "auto_resume", r->auto_resume, "parent",
                              or_null(r->parent), "snapshot", or_null(r->snapshot), "published",
                              publications_json(r));
     if (v == NULL || more == NULL || json_object_update(v, more) < 0) {

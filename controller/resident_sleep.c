@@ -89,9 +89,14 @@ static int start_again(struct resident *r, struct err *err)
 {
     if (!r->kept)
         return err_set(err, ERR_UNREADY, "the sandbox is stopped, and its files were not kept");
-    if (r->busy)
+    bool asked = r->restoring[0] && r->restore.fn == NULL;
+    if (r->busy && !asked)
         return err_set(err, ERR_UNREADY, "the sandbox's files are being replaced");
     resident_set_state(r, RESIDENT_RESUMING);
+    if (asked && !r->busy)
+        resident_confirm(r);
+    if (asked)
+        return 0; /* it begins when it is known which files it has */
     if (resident_begin(r, false, err) == 0)
         return 0;
     snprintf(r->reason, sizeof r->reason, "%.255s", err->text);

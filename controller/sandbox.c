@@ -429,13 +429,29 @@ static int client_connect(struct sandbox *s, struct msg *m)
     return 0;
 }
 
+void sandbox_port_own(const struct sandbox_owner *owner, unsigned port, bool on)
+{
+    struct msg m;
+    if (owner->parent == NULL || port == 0)
+        return;
+    msg_init(&m, W_PORT_OWN);
+    msg_put_u32(&m, port);
+    msg_put_u8(&m, on);
+    ipc_send(owner->parent, &m);
+}
+
 static int client_published(struct sandbox *s, struct msg *m)
 {
     uint32_t port;
+    uint64_t outside;
     char address[64], text[96];
     if (msg_get_str(m, address, sizeof address) < 0 || msg_get_u32(m, &port) < 0 ||
         msg_end(m) < 0 || port > 65535)
         return -1;
+    const char *colon = strrchr(address, ':');
+    if (colon == NULL || slice_u64(slice_str(colon + 1), 65535, &outside) < 0 || outside == 0)
+        return -1;
+    sandbox_port_own(s->owner, (unsigned)outside, true);
     snprintf(text, sizeof text, "%s to %u", address, (unsigned)port);
     tell(s, "port_published", text);
     return 0;

@@ -115,6 +115,8 @@ void sandbox_torn(struct sandbox *s);
 void sandbox_gate(struct sandbox *s, int fd);
 /* A message of the client after W_RUN. -1: bad. */
 int sandbox_client_message(struct sandbox *s, struct msg *m);
+/* Something of ours listens on this port of the host, or no longer: no rule leads there. */
+void sandbox_port_own(const struct sandbox_owner *owner, unsigned port, bool on);
 /* The client's channel is gone (and freed by the caller). */
 void sandbox_client_gone(struct sandbox *s);
 /* End it, with this exit status for the client; text says why when the status is ours. */

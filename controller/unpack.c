@@ -85,7 +85,8 @@ static int write_all(int fd, const char *p, size_t n, off_t at, const char *path
     return 0;
 }
 
-static int copy_data(struct unpack *u, struct archive *a, int fd, const char *path, struct err *err)
+static int copy_data(struct unpack *u, struct archive *a, int fd, uint64_t size, const char *path,
+                     struct err *err)
 {
     const void *p;
     size_t n;
@@ -96,7 +97,10 @@ static int copy_data(struct unpack *u, struct archive *a, int fd, const char *pa
             return 0;
         if (r != ARCHIVE_OK)
             return archive_err(a, err);
-        if (at < 0 || spend_bytes(u, n, err) < 0 || write_all(fd, p, n, (off_t)at, path, err) < 0)
+        /* the map of a sparse file may lead far behind the size it claims */
+        if (at < 0 || (uint64_t)at > size || n > size - (uint64_t)at)
+            return err_set(err, ERR_PARSE, "%.200s is longer than it says", path);
+        if (spend_bytes(u, n, err) < 0 || write_all(fd, p, n, (off_t)at, path, err) < 0)
             return -1;
     }
 }
@@ -122,7 +126,7 @@ static int put_file(struct unpack *u, struct archive *a, struct archive_entry *e
     int fd = openat(at, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return err_sys(err, "%.200s", path);
-    int r = copy_data(u, a, fd, path, err);
+    int r = copy_data(u, a, fd, (uint64_t)size, path, err);
     struct stat st;
     if (r == 0 &&
         (fstat(fd, &st) < 0 || (st.st_size < size && ftruncate(fd, size) < 0) ||

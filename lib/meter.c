@@ -52,6 +52,9 @@ const struct meter_about meter_about[METER_COUNT] = {
     [METER_EXPORT_DROPPED] =
         {"otlp_dropped_total",
          "Log records and spans that were not exported (the records are in the log)", false},
+    [METER_CAPTURE_LOST] = {"capture_lost_total",
+                            "Pieces of bodies (capture_body) that found no room in a journal",
+                            false},
 };
 
 const struct meter_about meter_span_about[SPAN_COUNT] = {

@@ -77,6 +77,7 @@ struct address_guard {
     size_t n_own;
     uint16_t ports[ADDRESS_PORTS_MAX]; /* that this daemon listens on itself */
     size_t n_ports;
+    unsigned char published[65536 / 8]; /* a bit a port */
 };
 
 static bool in_net(const unsigned char *ip, const unsigned char *net, unsigned bits)
@@ -296,10 +297,17 @@ bool address_guard_listed(const struct address_guard *g, const struct sockaddr *
     return ip_of(sa) == NULL || guard_each(g, sa, guard_listed) != NULL;
 }
 
+void address_guard_published(struct address_guard *g, const uint16_t *ports, size_t n)
+{
+    memset(g->published, 0, sizeof g->published);
+    for (size_t i = 0; i < n; i++)
+        g->published[ports[i] / 8] |= (unsigned char)(1U << ports[i] % 8);
+}
+
 bool address_guard_ours(const struct address_guard *g, const struct sockaddr *sa, uint16_t port)
 {
     static const char *const here[] = {"this-network", "unspecified", "loopback"};
-    bool listens = false;
+    bool listens = (g->published[port / 8] >> port % 8 & 1) != 0;
     for (size_t i = 0; i < g->n_ports; i++)
         listens |= g->ports[i] == port;
     if (!listens || ip_of(sa) == NULL)

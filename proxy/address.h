@@ -51,6 +51,8 @@ bool address_guard_listed(const struct address_guard *g, const struct sockaddr *
 
 /* A port that this daemon listens on, on whichever address: no rule opens it on this host. */
 int address_guard_port(struct address_guard *g, uint16_t port, struct err *err);
+/* Those published for sandboxes now, in place of the ones said before; not limited. */
+void address_guard_published(struct address_guard *g, const uint16_t *ports, size_t n);
 /* Is it one of those, on an address of this host? */
 bool address_guard_ours(const struct address_guard *g, const struct sockaddr *sa, uint16_t port);
 

@@ -70,7 +70,7 @@ static int next_chunk(struct aws_chunks *c, struct slice text, struct aws_piece 
     if (line <= 0)
         return (int)line;
     /* a chunk of no data ends the data; all of it must have come */
-    if (size > c->left || (size == 0 && c->left > 0))
+    if (size > c->left || (size < c->left && size < AWS_CHUNK_MIN))
         return -1;
     bool bare = size == 0 && c->trailer; /* the trailer follows its line */
     ret->n = (size_t)line + size + (bare ? 0 : 2);

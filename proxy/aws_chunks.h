@@ -15,6 +15,9 @@
 
 enum {
     AWS_CHUNK_MAX = 1 << 20, /* bytes of data of a chunk; what SDKs send has 64 or 128 KiB */
+    AWS_CHUNK_MIN = 8192, /* of all but the last, as S3 wants it (InvalidChunkSizeError); each costs
+                             the vault a signature, and they cannot be joined: the length of the
+                             body is in its head */
     AWS_CHUNK_LINE = 128,
     AWS_TRAILER_MAX = 2048,
     AWS_TRAILER_NAMES = 256,

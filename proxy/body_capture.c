@@ -44,8 +44,8 @@ void body_capture_take(struct body_capture *c, enum body_side s, const void *p, 
         c->side[s].broken = true; /* memory is out: what there is stands at the beginning */
 }
 
-static void piece(struct journal *j, uint64_t counter, enum body_side s, size_t at,
-                  struct slice text, const char *detail)
+static size_t piece(struct journal *j, uint64_t counter, enum body_side s, size_t at,
+                    struct slice text, const char *detail)
 {
     struct record r;
     record_init(&r, RECORD_BODY, counter);
@@ -53,30 +53,34 @@ static void piece(struct journal *j, uint64_t counter, enum body_side s, size_t 
     record_put_u64(&r, RF_OFFSET, at);
     record_put(&r, RF_BODY, text);
     record_put_str(&r, RF_DETAIL, detail);
-    (void)journal_note(j, &r); /* the request's own records are what must not be lost */
+    return journal_note(j, &r) < 0;
 }
 
-static void side(const struct body_capture *c, enum body_side s, struct journal *j,
-                 uint64_t counter, body_capture_fn unfit, void *arg)
+static size_t side(const struct body_capture *c, enum body_side s, struct journal *j,
+                   uint64_t counter, body_capture_fn unfit, void *arg)
 {
     struct slice all = buf_slice(&c->side[s].kept);
     char detail[80] = "";
+    size_t lost = 0;
     if (all.n < c->side[s].passed)
         snprintf(detail, sizeof detail, "the first %zu of %llu bytes", all.n,
                  (unsigned long long)c->side[s].passed);
-    if (unfit && unfit(arg, all)) {
-        piece(j, counter, s, 0, SLICE("[placeholder]"), "not recorded: it holds a placeholder");
-        return;
-    }
+    if (unfit && unfit(arg, all))
+        return piece(j, counter, s, 0, SLICE("[placeholder]"),
+                     "not recorded: it holds a placeholder");
     for (size_t at = 0; at < all.n; at += PIECE) {
         size_t n = all.n - at < PIECE ? all.n - at : PIECE;
-        piece(j, counter, s, at, (struct slice){all.p + at, n}, at + n == all.n ? detail : "");
+        lost +=
+            piece(j, counter, s, at, (struct slice){all.p + at, n}, at + n == all.n ? detail : "");
     }
+    return lost + (all.n == 0 && c->side[s].passed > 0); /* there was no memory for a byte */
 }
 
-void body_capture_record(const struct body_capture *c, struct journal *j, uint64_t counter,
-                         body_capture_fn unfit, void *arg)
+size_t body_capture_record(const struct body_capture *c, struct journal *j, uint64_t counter,
+                           body_capture_fn unfit, void *arg)
 {
+    size_t lost = 0;
     for (int s = 0; c && s < BODY_SIDES; s++)
-        side(c, (enum body_side)s, j, counter, unfit, arg);
+        lost += side(c, (enum body_side)s, j, counter, unfit, arg);
+    return lost;
 }

@@ -19,8 +19,9 @@ void body_capture_free(struct body_capture *c); /* wipes; NULL is fine */
 void body_capture_take(struct body_capture *c, enum body_side s, const void *p, size_t n);
 /* Is there something that may not be recorded? Then a word stands in its place. */
 typedef bool (*body_capture_fn)(void *arg, struct slice text);
-/* Records of kind `body` under this counter; unfit may be NULL. */
-void body_capture_record(const struct body_capture *c, struct journal *j, uint64_t counter,
-                         body_capture_fn unfit, void *arg);
+/* Records of kind `body` under this counter; unfit may be NULL. -> how many could not be written:
+ * the request's own records are what must not be lost. */
+size_t body_capture_record(const struct body_capture *c, struct journal *j, uint64_t counter,
+                           body_capture_fn unfit, void *arg);
 
 #endif

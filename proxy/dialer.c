@@ -337,6 +337,24 @@ static int on_peer_gone(struct dialer *d, struct msg *m)
     return 0;
 }
 
+/* Ports that lead into sandboxes: no rule leads there. */
+static int on_published(struct dialer *d, struct msg *m)
+{
+    static uint16_t ports[DIALER_PUBLISHED_MAX];
+    uint32_t n, port;
+    if (msg_get_u32(m, &n) < 0 || n > ARRAY_LEN(ports))
+        return -1;
+    for (uint32_t i = 0; i < n; i++) {
+        if (msg_get_u32(m, &port) < 0 || port > 65535)
+            return -1;
+        ports[i] = (uint16_t)port;
+    }
+    if (msg_end(m) < 0)
+        return -1;
+    address_guard_published(d->means.guard, ports, n);
+    return 0;
+}
+
 /* ---- start ---- */
 
 static void on_refresh(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
@@ -420,6 +438,8 @@ static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return revoked_get(d->revoked, m, (uint64_t)time(NULL));
     case W_POLICY:
         return dialer_policy_message(d, m);
+    case W_PORT_OWN:
+        return on_published(d, m);
     default:
         return -1;
     }

@@ -24,6 +24,8 @@
 #ifndef DURWARD_DIALER_H
 #define DURWARD_DIALER_H
 
+enum { DIALER_PUBLISHED_MAX = 8192 }; /* ports that lead into sandboxes */
+
 #include "err.h"
 
 struct event_base;

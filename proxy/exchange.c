@@ -150,7 +150,7 @@ void exchange_end_record(struct exchange *x, enum record_kind kind, const char *
         return;
     x->admitted = false;
     tunnel_verdict(x->relay.tunnel, &kind, &code);
-    body_capture_record(x->relay.capture, x->gate->journal, x->counter, holds_placeholder, x->gate);
+    relay_record_bodies(&x->relay, x->gate->journal, x->counter, holds_placeholder, x->gate);
     relay_record(&x->relay, &r, kind, x->counter, code);
     if (x->origin)
         origin_record(origin_facts(x->origin), relay_begun(&x->relay), &r);

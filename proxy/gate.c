@@ -357,9 +357,7 @@ static void try_bind(struct gate_process *p)
     if (!p->bind_waits || !journal_ready(g->journal))
         return;
     p->bind_waits = false;
-    if (read_keys(g, &p->bind) < 0 || read_policies(g, &p->bind) < 0 ||
-        read_placeholders(g, &p->bind) < 0 || read_names(g, &p->bind) < 0 ||
-        read_listeners(p, &p->bind) < 0)
+    if (read_listeners(p, &p->bind) < 0)
         die("bad W_BIND");
     msg_done(&p->bind);
     p->bound = true;
@@ -368,13 +366,19 @@ static void try_bind(struct gate_process *p)
     ipc_send(g->parent, &m);
 }
 
+/* Only the listeners wait for the journal: what comes meanwhile of policies and placeholders is
+ * newer than what is in here. */
 static int on_bind(struct gate_process *p, struct msg *m)
 {
+    struct gate *g = &p->gate;
     if (p->bound || p->bind_waits)
         die("bound twice");
     p->bind = *m;
     m->nfds = m->next_fd = 0; /* moved */
     buf_init_wiped(&m->body, IPC_MSG_MAX);
+    if (read_keys(g, &p->bind) < 0 || read_policies(g, &p->bind) < 0 ||
+        read_placeholders(g, &p->bind) < 0 || read_names(g, &p->bind) < 0)
+        die("bad W_BIND");
     p->bind_waits = true;
     try_bind(p);
     return 0;

@@ -88,7 +88,7 @@ void grant_end_record(struct grant *g, enum record_kind kind, const char *code)
     meter_add(METER_SCRUB_HITS, grant_hits(g));
     if (kind == RECORD_COMPLETED && grant_hits(g) > 0)
         code = "secret_reflected";
-    body_capture_record(g->relay.capture, g->injector->journal, g->counter, NULL, NULL);
+    relay_record_bodies(&g->relay, g->injector->journal, g->counter, NULL, NULL);
     relay_record(&g->relay, &r, kind, g->counter, code);
     if (grant_hits(g) > 0)
         record_put_u64(&r, RF_COUNT, grant_hits(g));

@@ -317,8 +317,12 @@ void http2_stream_data(struct http2_stream *st, const uint8_t *p, size_t n)
     st->read_at = http2_server_now();
     if (now > 0 && pass(st, p, now) < 0)
         now = n;
-    if (st->back.ops == NULL || st->given_up || buf_append(&st->in, p + now, n - now) < 0)
-        now = n; /* nobody wants it, or beyond the window, which nghttp2 does not let through */
+    if (st->back.ops == NULL || st->given_up) {
+        now = n; /* nobody wants it */
+    } else if (buf_append(&st->in, p + now, n - now) < 0) {
+        http2_stream_give_up(st, 503, "memory"); /* a body goes on whole or not */
+        now = n;
+    }
     if (now > 0)
         consumed(st, now);
     st->received += n;

@@ -1,5 +1,8 @@
 #include "listener.h"
 
+#include "proc.h"
+#include "shed.h"
+
 #include <errno.h>
 #include <event2/event.h>
 #include <netinet/in.h>
@@ -7,9 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { ACCEPT_BATCH = 32, PAUSE_SECONDS = 1 };
+enum { ACCEPT_BATCH = 32, PAUSE_SECONDS = 1, SAY_SECONDS = 60 };
 
 struct listener {
     struct gate *gate;
@@ -18,13 +22,16 @@ struct listener {
     char *name; /* ENTRY_TLS */
     bool paused, freed;
     struct event *ev, *again;
+    struct shed *shed;
     unsigned sessions;
+    time_t said; /* that none could be accepted; monotonic */
 };
 
 static void destroy(struct listener *l)
 {
     event_free(l->ev);
     event_free(l->again);
+    shed_free(l->shed);
     if (l->fd >= 0)
         close(l->fd);
     free(l->name);
@@ -35,6 +42,7 @@ static void on_session_closed(void *arg)
 {
     struct listener *l = arg;
     l->sessions--;
+    shed_note(l->shed);
     if (l->freed) {
         if (l->sessions == 0)
             destroy(l);
@@ -46,9 +54,16 @@ static void on_session_closed(void *arg)
     }
 }
 
-static void pause_for_a_while(struct listener *l)
+/* Who waits stays in the kernel's queue meanwhile. */
+static void pause_for_a_while(struct listener *l, int error)
 {
     struct timeval tv = {PAUSE_SECONDS, 0};
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (l->said == 0 || now.tv_sec - l->said >= SAY_SECONDS) {
+        l->said = now.tv_sec;
+        proc_log("connections wait, %u are open: %s", l->sessions, strerror(error));
+    }
     event_del(l->ev);
     event_add(l->again, &tv);
 }
@@ -94,7 +109,7 @@ static void on_accept(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
         }
         int r = accept_one(l);
         if (r < 0)
-            pause_for_a_while(l);
+            pause_for_a_while(l, errno);
         if (r <= 0)
             return;
     }
@@ -113,12 +128,14 @@ struct listener *listener_new(struct gate *g, int fd, enum session_entry entry, 
     l->name = name ? strdup(name) : NULL;
     l->ev = event_new(g->base, fd, EV_READ | EV_PERSIST, on_accept, l);
     l->again = event_new(g->base, -1, 0, on_again, l);
-    if ((name && l->name == NULL) || l->ev == NULL || l->again == NULL ||
+    l->shed = shed_new(g->base);
+    if ((name && l->name == NULL) || l->shed == NULL || l->ev == NULL || l->again == NULL ||
         event_add(l->ev, NULL) < 0) {
         if (l->ev)
             event_free(l->ev);
         if (l->again)
             event_free(l->again);
+        shed_free(l->shed);
         close(fd);
         free(l->name);
         free(l);

@@ -115,6 +115,11 @@ struct parent {
     TAILQ_HEAD(wire_list, wire) wires;
     TAILQ_HEAD(sandbox_list, sandbox) sandboxes;
     struct event *spare_timer;
+    struct port {
+        uint16_t number;
+        unsigned n; /* listeners: one port at several addresses */
+    } * ports;      /* published for sandboxes: proxy/parent_port.c */
+    size_t n_ports;
     struct revoked *revoked;        /* tokens that are good no longer; NULL: none yet */
     struct store_desk *desk;        /* the vault's files and commands */
     struct deliveries *deliveries;  /* delivery.c; NULL: none yet */
@@ -177,6 +182,10 @@ int parent_acted(struct child *controller, struct msg *m);
 void parent_acts_again(struct parent *p);
 /* parent_revoked.c: W_REVOKED, from the controller and on */
 int parent_revoked(struct parent *p, struct msg *m);
+/* parent_port.c: what is published, and that the dialer leads nobody there */
+int parent_port_own(struct child *controller, struct msg *m); /* W_PORT_OWN */
+void parent_tell_ports(struct parent *p);
+void parent_ports_gone(struct parent *p);  /* the controller died */
 void parent_tell_revoked(struct child *c); /* one that has its W_INIT; others need not know */
 /* parent_meters.c: W_METERS, W_COUNTS, W_METERS_ALL */
 int parent_meters(struct child *c, struct msg *m);

@@ -150,6 +150,8 @@ void parent_reaped(struct parent *p, pid_t pid, int status)
     }
     parent_meters_past(c);
     bool quick = lived_ms(c) < QUICK_MS;
+    if (c->role == ROLE_CONTROLLER)
+        parent_ports_gone(p);
     if (c->role == ROLE_VAULT)
         store_desk_vault_gone(p->desk);
     bool never_ready = c->state < CHILD_READY && !p->told_ready;

@@ -242,6 +242,8 @@ static int controller_message(struct child *c, struct msg *m)
         return parent_revoked(c->parent, m);
     case W_PORT_OPEN:
         return parent_port_open(c, m);
+    case W_PORT_OWN:
+        return parent_port_own(c, m);
     case W_ACTED:
         return parent_acted(c, m);
     case W_STATUS:

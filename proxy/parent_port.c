@@ -2,10 +2,12 @@
 #include "parent.h"
 
 #include "address.h"
+#include "dialer.h"
 #include "wire.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -29,6 +31,81 @@ static int listen_at(const char *ip, uint32_t port, struct address *at, struct e
     return fd;
 }
 
+/* ---- no rule leads to what is published ---- */
+
+static struct port *find(struct parent *p, uint32_t number)
+{
+    for (size_t i = 0; i < p->n_ports; i++)
+        if (p->ports[i].number == number)
+            return &p->ports[i];
+    return NULL;
+}
+
+void parent_tell_ports(struct parent *p)
+{
+    const struct child *d = p->dialer;
+    struct msg m;
+    if (d == NULL || d->ch == NULL || (d->state != CHILD_INITED && d->state != CHILD_READY))
+        return; /* it is told with its start */
+    msg_init(&m, W_PORT_OWN);
+    msg_put_u32(&m, (uint32_t)p->n_ports);
+    for (size_t i = 0; i < p->n_ports; i++)
+        msg_put_u32(&m, p->ports[i].number);
+    ipc_send(d->ch, &m);
+}
+
+static int port_add(struct parent *p, uint32_t number, struct err *err)
+{
+    struct port *one = find(p, number);
+    if (one == NULL) {
+        struct port *list = p->n_ports < DIALER_PUBLISHED_MAX
+                                ? realloc(p->ports, (p->n_ports + 1) * sizeof *list)
+                                : NULL;
+        if (list == NULL)
+            return err_set(err, ERR_LIMIT, "too many ports are published");
+        p->ports = list;
+        one = &list[p->n_ports++];
+        *one = (struct port){.number = (uint16_t)number};
+        parent_tell_ports(p);
+    }
+    one = find(p, number);
+    one->n++;
+    return 0;
+}
+
+static void port_remove(struct parent *p, uint32_t number)
+{
+    struct port *one = find(p, number);
+    if (one == NULL || --one->n > 0)
+        return;
+    *one = p->ports[--p->n_ports];
+    parent_tell_ports(p);
+}
+
+int parent_port_own(struct child *controller, struct msg *m)
+{
+    struct err err = {0};
+    uint32_t number;
+    uint8_t on;
+    if (msg_get_u32(m, &number) < 0 || msg_get_u8(m, &on) < 0 || msg_end(m) < 0 || on > 1 ||
+        number == 0 || number > 65535)
+        return -1;
+    if (!on)
+        port_remove(controller->parent, number);
+    else if (port_add(controller->parent, number, &err) < 0)
+        proc_log("%s: rules may lead to port %u", err.text, (unsigned)number);
+    return 0;
+}
+
+/* What it listened on ended with it. */
+void parent_ports_gone(struct parent *p)
+{
+    free(p->ports);
+    p->ports = NULL;
+    p->n_ports = 0;
+    parent_tell_ports(p);
+}
+
 int parent_port_open(struct child *controller, struct msg *m)
 {
     struct msg answer;
@@ -40,6 +117,10 @@ int parent_port_open(struct child *controller, struct msg *m)
         msg_get_str(m, ip, sizeof ip) < 0 || msg_get_u32(m, &port) < 0 || msg_end(m) < 0)
         return -1;
     int fd = listen_at(ip, port, &at, &err);
+    if (fd >= 0 && port_add(controller->parent, address_port(&at.sa), &err) < 0) {
+        close(fd);
+        fd = -1;
+    }
     msg_init(&answer, W_PORT_OPENED);
     msg_put_u32(&answer, req);
     msg_put_u8(&answer, fd >= 0);

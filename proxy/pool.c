@@ -1,6 +1,7 @@
 #include "pool.h"
 
 #include "meter.h"
+#include "shed.h"
 #include "tls_sessions.h"
 
 #include <event2/event.h>
@@ -45,6 +46,7 @@ struct pool {
     size_t idle, n_known;
     struct event
         *turn; /* those who wait are told from the loop, never from within another's call */
+    struct shed *shed;
     struct tls_sessions *sessions;
     TAILQ_HEAD(pooled_list, pooled) list; /* most recently used first */
     TAILQ_HEAD(, pool_wait) waits;
@@ -66,8 +68,9 @@ struct pool *pool_new(struct event_base *base, unsigned max, unsigned seconds)
     LIST_INIT(&p->dials);
     TAILQ_INIT(&p->known);
     p->turn = event_new(base, -1, 0, on_turn, p);
+    p->shed = shed_new(base);
     p->sessions = tls_sessions_new(SESSIONS_MAX);
-    if (p->turn == NULL || p->sessions == NULL) {
+    if (p->turn == NULL || p->shed == NULL || p->sessions == NULL) {
         pool_free(p);
         return NULL;
     }
@@ -103,6 +106,7 @@ static struct connection detach(struct pooled *i)
 
 static void discard(struct pooled *i)
 {
+    shed_note(i->pool->shed);
     struct connection c = detach(i);
     http1_client_close(c.http1);
     if (c.http2)
@@ -384,6 +388,7 @@ void pool_free(struct pool *p)
         wait_free(TAILQ_FIRST(&p->waits));
     if (p->turn)
         event_free(p->turn);
+    shed_free(p->shed);
     tls_sessions_free(p->sessions);
     free(p);
 }

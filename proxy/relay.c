@@ -1,8 +1,10 @@
 #include "relay.h"
 
+#include "meter.h"
 #include "spend.h"
 
 #include <event2/event.h>
+#include <stdio.h>
 #include <string.h>
 
 void relay_init(struct relay *r, struct front front)
@@ -38,6 +40,7 @@ uint64_t relay_ms(const struct relay *r)
 void relay_record(const struct relay *r, struct record *to, enum record_kind kind, uint64_t counter,
                   const char *code)
 {
+    char detail[80];
     record_init(to, kind, counter);
     record_put_str(to, RF_CODE, code);
     if (r->sandbox)
@@ -50,6 +53,11 @@ void relay_record(const struct relay *r, struct record *to, enum record_kind kin
     record_put_u64(to, RF_DOWN, r->down);
     record_put_u64(to, RF_MS, relay_ms(r));
     tunnel_record(r->tunnel, to);
+    if (r->capture_lost) {
+        snprintf(detail, sizeof detail, "%zu pieces of the bodies are not on record",
+                 r->capture_lost);
+        record_put_str(to, RF_DETAIL, detail);
+    }
 }
 
 static void note(const struct relay *r, enum record_kind kind)
@@ -96,6 +104,15 @@ void relay_capture(struct relay *r, enum body_side s, const void *p, size_t n)
         r->capture = body_capture_new(r->capture_max);
     if (r->capture)
         body_capture_take(r->capture, s, p, n);
+    else
+        r->capture_lost = 1; /* no memory */
+}
+
+void relay_record_bodies(struct relay *r, struct journal *j, uint64_t counter,
+                         body_capture_fn unfit, void *arg)
+{
+    r->capture_lost += body_capture_record(r->capture, j, counter, unfit, arg);
+    meter_add(METER_CAPTURE_LOST, r->capture_lost);
 }
 
 void relay_done(struct relay *r)

@@ -29,6 +29,7 @@ struct relay {
     struct spend *spend;   /* NULL: no budget */
     size_t capture_max;    /* bytes of each body for the log; 0: none are kept */
     struct body_capture *capture;
+    size_t capture_lost; /* pieces of bodies that are not on record */
     struct event *tick;
     struct journal *journal; /* where it was admitted */
     uint64_t counter;
@@ -52,6 +53,9 @@ int relay_open_tunnel(struct relay *r, struct event_base *base, struct tunnel_ow
                       const struct tunnel_filter *down) WUNUSED;
 /* Bytes for the log, where they are wanted; messages of a tunnel are not. */
 void relay_capture(struct relay *r, enum body_side s, const void *p, size_t n);
+/* What was kept goes on record, before the end, which then says what could not. */
+void relay_record_bodies(struct relay *r, struct journal *j, uint64_t counter,
+                         body_capture_fn unfit, void *arg);
 /* After the end record: no more ticks, no tunnel. */
 void relay_done(struct relay *r);
 

@@ -31,6 +31,7 @@ struct session {
     struct http1_server *server;
     struct http2_server *server2; /* instead, where the handshake chose h2 */
     struct raw *raw;              /* SESSION_RAW */
+    size_t hello_needs;           /* bytes before a ClientHello is looked at again */
     int hello;                    /* 0 not seen, 1 leaf ready, -1 refused */
     unsigned char alert;
     bool explicit_inner; /* the next head is a proxy request */

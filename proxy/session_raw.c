@@ -3,6 +3,7 @@
 #include "session_internal.h"
 
 #include "dial_client.h"
+#include "hello.h"
 #include "policy.h"
 
 #include <event2/event.h>
@@ -51,11 +52,18 @@ void session_raw_setup(SSL_CTX *ctx)
     SSL_CTX_set_client_hello_cb(ctx, on_hello, NULL);
 }
 
-/* OpenSSL reads a copy of what has come; nothing that it would answer is sent. */
+/* OpenSSL reads a copy of what has come, once it is whole (asked for each byte it would be the
+ * gate's work that a sandbox spends); nothing that it would answer is sent. What it cannot read is
+ * no tunnel. */
 static enum look look(struct session *s, struct authority *a)
 {
     struct look_at l = {.session = s};
     struct buf *in = io_in(s->io);
+    if (buf_len(in) < s->hello_needs && buf_room(in) > 0)
+        return LOOK_MORE;
+    s->hello_needs = hello_needs(buf_slice(in));
+    if (s->hello_needs > buf_len(in) && buf_room(in) > 0)
+        return LOOK_MORE;
     SSL *ssl = SSL_new(s->gate->look_tls);
     BIO *from = BIO_new_mem_buf(buf_data(in), (int)buf_len(in)), *to = BIO_new(BIO_s_mem());
     if (ssl == NULL || from == NULL || to == NULL) {
@@ -68,12 +76,9 @@ static enum look look(struct session *s, struct authority *a)
     SSL_set_bio(ssl, from, to);
     SSL_set_app_data(ssl, &l);
     SSL_set_accept_state(ssl);
-    int r = SSL_do_handshake(ssl);
-    bool more = !l.seen && SSL_get_error(ssl, r) == SSL_ERROR_WANT_READ && buf_room(in) > 0;
+    (void)SSL_do_handshake(ssl);
     SSL_free(ssl);
     ERR_clear_error();
-    if (more)
-        return LOOK_MORE;
     *a = l.authority;
     return l.agreed && policy_tunnel(s->who.route->policy, a) ? LOOK_TUNNEL : LOOK_OTHER;
 }

@@ -15,9 +15,9 @@
 static int read_tree(struct config *c, struct err *err)
 {
     static const struct key keys[] = {
-        {"version", NULL}, {"secrets", NULL}, {"policies", NULL},  {"upstream", NULL},
-        {"listen", NULL},  {"audit", NULL},   {"ca", NULL},        {"controller", NULL},
-        {"limits", NULL},  {"images", "M4"},  {"sandboxes", "M4"}, {"tracing", NULL},
+        {"version", NULL}, {"secrets", NULL}, {"policies", NULL}, {"upstream", NULL},
+        {"listen", NULL},  {"audit", NULL},   {"ca", NULL},       {"controller", NULL},
+        {"limits", NULL},  {"tracing", NULL},
     };
     struct node root = node_root(&c->source, c->root), n;
     unsigned version;

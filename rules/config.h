@@ -154,6 +154,16 @@ struct config_docker {
 
 #define CONFIG_DOCKER_SOCKET "/run/docker.sock"
 
+/* What the end of a sandbox's idle time is. */
+enum config_idle { IDLE_DELETE, IDLE_PAUSE, IDLE_STOP, IDLE_KINDS };
+
+enum {
+    CONFIG_IMAGE_MAX = 64,      /* bytes of an imported image's name */
+    CONFIG_TTL = 86400,         /* seconds that a sandbox of the daemon lives */
+    CONFIG_IDLE_TTL = 3600,     /* and without a use */
+    CONFIG_TTL_MAX = 30 * 86400 /* of both */
+};
+
 /* What a local sandbox may use. 0: not limited. */
 struct config_sandbox {
     uint64_t memory; /* bytes */
@@ -164,7 +174,18 @@ struct config_sandbox {
     bool writable;   /* its root can be written, in a layer of its own */
     enum config_backend backend;
     struct config_docker docker; /* also of a policy whose backend is another: for --backend */
+    /* of the daemon's, where whoever makes one does not say it: */
+    char image[CONFIG_IMAGE_MAX + 1]; /* for bwrap, an imported one; "": the host's /usr */
+    unsigned ttl, idle_ttl;           /* seconds; idle_ttl 0: never */
+    enum config_idle on_idle;
 };
+
+/* Where nothing is said. */
+#define CONFIG_SANDBOX_DEFAULT                                                         \
+    {                                                                                  \
+        .pids = CONFIG_PIDS, .docker.socket = CONFIG_DOCKER_SOCKET, .ttl = CONFIG_TTL, \
+        .idle_ttl = CONFIG_IDLE_TTL                                                    \
+    }
 
 struct config_env {
     const char *name;
@@ -226,6 +247,8 @@ const struct config_sandbox *config_policy_sandbox(const struct config *c, const
 const char *config_backend_name(enum config_backend b);
 /* BACKENDS: there is none of this name. */
 enum config_backend config_backend_named(const char *name);
+/* "delete", "pause", "stop". */
+const char *config_idle_name(enum config_idle i);
 /* An engine's name of an image: [A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}. */
 bool config_engine_image_ok(const char *s);
 /* The path of a unix socket: absolute, without control characters, at most CONFIG_SOCKET_MAX. */

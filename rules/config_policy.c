@@ -214,8 +214,7 @@ static int read_policy(struct config *c, const struct node *n, struct config_pol
     /* an empty object, so that nothing is declared, not that nothing is checked */
     json_t *none = json_object(), *secrets = json_object_get(c->root, "secrets");
     p->compiled = policy_new(p->name, secrets ? secrets : none);
-    p->sandbox =
-        (struct config_sandbox){.pids = CONFIG_PIDS, .docker.socket = CONFIG_DOCKER_SOCKET};
+    p->sandbox = (struct config_sandbox)CONFIG_SANDBOX_DEFAULT;
     int r = node_get(n, "env", &at) ? read_env(c, &at, p, err) : 0;
     if (r == 0 && node_get(n, "sandbox", &at))
         r = config_read_sandbox(&at, &p->sandbox, err);

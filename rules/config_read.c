@@ -31,21 +31,38 @@ int config_file(struct config *c, const struct node *n, const char **ret, struct
     return 0;
 }
 
-/* "90s", "15m", "1h"; at most a day. */
-int config_duration(const struct node *n, unsigned *ret, struct err *err)
+/* Digits and one of `units`, at most max seconds: 0; 1: it is none of it. */
+static int read_duration(const struct node *n, const char *units, unsigned max, unsigned *ret,
+                         struct err *err)
 {
-    const char *text = json_string_value(n->value);
-    struct slice s = slice_str(text);
-    uint64_t v = 0, unit = 0;
+    static const unsigned seconds[] = {1, 60, 3600, 86400};
+    struct slice s = slice_str(json_string_value(n->value));
+    uint64_t v = 0;
     if (json_is_integer(n->value))
         return node_fail(n, err, "'%s' needs a unit: %llds, or m for minutes, h for hours", n->key,
                          (long long)json_integer_value(n->value));
-    if (s.n >= 2)
-        unit = s.p[s.n - 1] == 's' ? 1 : s.p[s.n - 1] == 'm' ? 60 : s.p[s.n - 1] == 'h' ? 3600 : 0;
-    if (unit == 0 || slice_u64((struct slice){s.p, s.n - 1}, 86400, &v) < 0 || v * unit > 86400)
-        return node_fail(n, err, "'%s' is a time such as 90s, 15m or 1h, at most 24h", n->key);
-    *ret = (unsigned)(v * unit);
+    const char *unit = s.n >= 2 ? memchr(units, s.p[s.n - 1], strlen(units)) : NULL;
+    if (unit == NULL || slice_u64((struct slice){s.p, s.n - 1}, max, &v) < 0 ||
+        v * seconds[unit - units] > max)
+        return 1;
+    *ret = (unsigned)(v * seconds[unit - units]);
     return 0;
+}
+
+/* "90s", "15m", "1h"; at most a day. */
+int config_duration(const struct node *n, unsigned *ret, struct err *err)
+{
+    int r = read_duration(n, "smh", 86400, ret, err);
+    return r > 0 ? node_fail(n, err, "'%s' is a time such as 90s, 15m or 1h, at most 24h", n->key)
+                 : r;
+}
+
+int config_long_duration(const struct node *n, unsigned max, unsigned *ret, struct err *err)
+{
+    int r = read_duration(n, "smhd", max, ret, err);
+    return r > 0 ? node_fail(n, err, "'%s' is a time such as 15m, 1h or 7d, at most %ud", n->key,
+                             max / 86400)
+                 : r;
 }
 
 /* What it is read from, or made of. */

@@ -1,4 +1,5 @@
-/* A policy's `sandbox`: what a local sandbox of it may use, and whether its root can be written. */
+/* A policy's `sandbox`: what a local sandbox of it may use, what it is made of, how long it stays.
+ */
 #include <string.h>
 
 #include "config_tree.h"
@@ -136,11 +137,55 @@ static int read_backend(const struct node *n, struct config_sandbox *s, struct e
     return 0;
 }
 
+/* ---- how it begins and ends ---- */
+
+static const char *const idle_names[IDLE_KINDS] = {"delete", "pause", "stop"};
+
+const char *config_idle_name(enum config_idle i)
+{
+    return idle_names[i];
+}
+
+static int read_image(const struct node *n, struct config_sandbox *s, struct err *err)
+{
+    const char *text;
+    if (node_string(n, &text, err) < 0)
+        return -1;
+    size_t len = strlen(text);
+    if (len > CONFIG_IMAGE_MAX || !config_engine_image_ok(text) || strpbrk(text, "/:@"))
+        return node_fail(n, err,
+                         "must be the name of an imported image (durward image ls), or host");
+    memcpy(s->image, text, len + 1);
+    return 0;
+}
+
+static int read_life(const struct node *n, struct config_sandbox *s, struct err *err)
+{
+    struct node at;
+    size_t word;
+    if (node_get(n, "image", &at) && read_image(&at, s, err) < 0)
+        return -1;
+    if (node_get(n, "ttl", &at) && config_long_duration(&at, CONFIG_TTL_MAX, &s->ttl, err) < 0)
+        return -1;
+    if (s->ttl == 0)
+        return node_fail(&at, err, "'ttl' must be at least 1s: every sandbox ends");
+    if (node_get(n, "idle_ttl", &at) &&
+        config_long_duration(&at, CONFIG_TTL_MAX, &s->idle_ttl, err) < 0)
+        return -1;
+    if (node_get(n, "on_idle", &at)) {
+        if (node_word(&at, idle_names, IDLE_KINDS, &word, err) < 0)
+            return -1;
+        s->on_idle = (enum config_idle)word;
+    }
+    return 0;
+}
+
 int config_read_sandbox(const struct node *n, struct config_sandbox *s, struct err *err)
 {
-    static const struct key keys[] = {{"memory", NULL},  {"disk", NULL},  {"pids", NULL},
-                                      {"cpu", NULL},     {"files", NULL}, {"root", NULL},
-                                      {"backend", NULL}, {"docker", NULL}};
+    static const struct key keys[] = {{"memory", NULL},  {"disk", NULL},     {"pids", NULL},
+                                      {"cpu", NULL},     {"files", NULL},    {"root", NULL},
+                                      {"backend", NULL}, {"docker", NULL},   {"image", NULL},
+                                      {"ttl", NULL},     {"idle_ttl", NULL}, {"on_idle", NULL}};
     static const char *const roots[] = {"read-only", "writable"};
     struct node at;
     size_t word;
@@ -161,13 +206,12 @@ int config_read_sandbox(const struct node *n, struct config_sandbox *s, struct e
             return -1;
         s->writable = word == 1;
     }
-    return read_backend(n, s, err);
+    return read_backend(n, s, err) < 0 ? -1 : read_life(n, s, err);
 }
 
 const struct config_sandbox *config_policy_sandbox(const struct config *c, const char *name)
 {
-    static const struct config_sandbox none = {.pids = CONFIG_PIDS,
-                                               .docker.socket = CONFIG_DOCKER_SOCKET};
+    static const struct config_sandbox none = CONFIG_SANDBOX_DEFAULT;
     const struct config_policy *p = config_policy_find(c, name);
     return p ? &p->sandbox : &none;
 }

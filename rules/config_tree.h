@@ -68,6 +68,8 @@ int config_read_store(struct config *c, const struct node *n, struct config_secr
                       struct err *err);
 /* "90s", "15m", "1h"; at most a day. */
 int config_duration(const struct node *n, unsigned *ret, struct err *err);
+/* Days too, at most max seconds (whole days); 0 is "0s". */
+int config_long_duration(const struct node *n, unsigned max, unsigned *ret, struct err *err);
 
 /* config_mint.c: is this declaration of a secret one that is made of others; read it; mark what
  * such secrets are made of, once all are read. */

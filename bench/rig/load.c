@@ -4,8 +4,7 @@
  *
  * usage: load --to ADDRESS:PORT --host NAME --port PORT [--connect] [--ca FILE] [--path PATH]
  *             [--connections N] [--seconds S] [--warmup S] [--new] [--names FIRST] [--limit N]
- * [--idle]
- * [--events]
+ *             [--idle] [--events] [--pace S] [--trace FILE] [--any]
  *
  * --connect: ask the proxy at ADDRESS:PORT for NAME:PORT first (RFC 9110, section 9.3.6).
  * --ca: verify the leaf and its name; without it nothing is checked (timed runs: the check came
@@ -14,8 +13,11 @@
  * each time.
  * --limit: stop after so many replies. --idle: one request a connection, then "idle" is printed and
  * the connections stay until standard input ends. --events: one reply of `data: <CLOCK_MONOTONIC
- * ns>` lines; the latencies are those of the events. Latencies are in microseconds. Exit 1: an
- * error was counted. */
+ * ns>` lines; the latencies are those of the events. --pace: a connection asks at most once in so
+ * long, else again at once. --trace: of each reply two 64-bit numbers are appended to FILE,
+ * CLOCK_MONOTONIC when it was asked for and how long it took, in ns; errors have the time 2^63.
+ * --any: any status counts as a reply. Latencies are in microseconds. Exit 1: an error was
+ * counted. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -44,13 +46,14 @@ enum {
     IDLE_AT_ONCE = 16,
 };
 
-enum stage { DIALING, ASKING, SHAKING, SENDING, READING, RESTING };
+enum stage { DIALING, ASKING, SHAKING, SENDING, READING, RESTING, PACING };
 
 struct conn {
     int fd;
     enum stage stage;
     SSL *ssl;
     uint64_t began; /* of the request, or with --new of the connection; ns */
+    uint64_t due;   /* PACING: when the next request goes */
     char name[NAME_SIZE];
     char head[HEAD_MAX]; /* of the reply, until its empty line; with
                             --events the unfinished line */
@@ -62,7 +65,9 @@ struct conn {
 struct load {
     struct sockaddr_in to;
     const char *host, *port, *path, *ca;
-    int connect, fresh, idle, events;
+    int connect, fresh, idle, events, any;
+    uint64_t pace; /* ns */
+    FILE *trace;
     long names; /* the next one's number; -1: all are the host itself */
     long connections, limit;
     double seconds, warmup;
@@ -85,8 +90,20 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* Whole records only, so that the file can be read while it grows. */
+static void trace(struct load *l, uint64_t began, uint64_t ns)
+{
+    uint64_t pair[2] = {began, ns};
+    if (l->trace == NULL)
+        return;
+    fwrite(pair, sizeof(pair), 1, l->trace);
+    fflush(l->trace);
+}
+
 static void sample(struct load *l, uint64_t ns, uint64_t now)
 {
+    if (!l->events)
+        trace(l, now - ns, ns);
     if (now >= l->measure_at && l->n_samples < SAMPLES_MAX)
         l->samples[l->n_samples++] = ns > UINT32_MAX ? UINT32_MAX : (uint32_t)ns;
 }
@@ -134,13 +151,14 @@ static void conn_open(struct load *l, struct conn *c)
 
 static void fail(struct load *l, struct conn *c, const char *why)
 {
+    trace(l, c->began, UINT64_C(1) << 63);
     if (l->errors++ == 0)
         snprintf(l->why, sizeof(l->why), "%s (%s)", why, strerror(errno));
     for (char *p = l->why; *p != '\0'; p++)
         if (*p < ' ' || *p == '"' || *p == '\\')
             *p = '.';
     conn_close(c);
-    if (l->errors > 100 || l->events || l->idle)
+    if ((l->errors > 100 && l->trace == NULL) || l->events || l->idle)
         l->end_at = 0;
     else
         conn_open(l, c);
@@ -176,7 +194,7 @@ static int64_t head_length(struct load *l, struct conn *c, size_t *head_size)
     if (end == NULL)
         return c->head_len == sizeof(c->head) ? -2 : -1;
     *head_size = (size_t)(end - c->head) + 4;
-    if (c->head_len < 12 || memcmp(c->head, "HTTP/1.1 200", 12) != 0)
+    if (c->head_len < 12 || memcmp(c->head, "HTTP/1.1 200", l->any ? 9 : 12) != 0)
         return -2;
     if (l->events)
         return INT64_MAX;
@@ -206,6 +224,12 @@ static void reply_done(struct load *l, struct conn *c)
     } else if (l->fresh) {
         conn_close(c);
         conn_open(l, c);
+    } else if (l->pace > 0) {
+        /* They start together, and should not go on so. */
+        uint64_t first = c->began + l->pace * (uint64_t)(c - l->conns) / (uint64_t)l->connections;
+        c->stage = PACING;
+        c->due = (c->due > 0 ? c->due : first) + l->pace;
+        c->due = c->due > now ? c->due : now;
     } else {
         prepare_request(l, c);
     }
@@ -308,6 +332,10 @@ static void advance_tls(struct load *l, struct conn *c)
             on_tls_error(l, c, r, "reading");
             return;
         }
+        if (c->stage == PACING) {
+            fail(l, c, "bytes that nobody asked for");
+            return;
+        }
         if (!take(l, c, buf, (size_t)r) && c->stage != SENDING)
             return;
     }
@@ -351,6 +379,25 @@ static void advance(struct load *l, struct conn *c)
     advance_tls(l, c);
 }
 
+/* Connections whose time it is ask. -> ms until the next of them. */
+static int keep_pace(struct load *l)
+{
+    int wait = 100;
+    uint64_t now = now_ns();
+    for (long i = 0; l->pace > 0 && i < l->begun; i++) {
+        struct conn *c = &l->conns[i];
+        if (c->fd < 0 || c->stage != PACING)
+            continue;
+        if (c->due <= now) {
+            prepare_request(l, c);
+            advance_tls(l, c);
+        } else if ((c->due - now) / 1000000 < (uint64_t)wait) {
+            wait = (int)((c->due - now) / 1000000) + 1;
+        }
+    }
+    return wait;
+}
+
 static void run(struct load *l)
 {
     struct epoll_event events[256];
@@ -360,7 +407,7 @@ static void run(struct load *l)
     while (l->begun < l->connections && !(l->idle && l->begun == IDLE_AT_ONCE))
         conn_open(l, &l->conns[l->begun++]);
     while (l->end_at != 0 && now_ns() < l->end_at && !(l->idle && l->resting == l->connections)) {
-        int n = epoll_wait(l->epoll, events, 256, 100);
+        int n = epoll_wait(l->epoll, events, 256, keep_pace(l));
         for (int i = 0; i < n && l->end_at != 0; i++)
             advance(l, events[i].data.ptr);
     }
@@ -416,7 +463,8 @@ static const struct option OPTIONS[] = {
     {"path", 1, 0, 'P'},    {"ca", 1, 0, 'a'},     {"connect", 0, 0, 'C'},
     {"new", 0, 0, 'n'},     {"names", 1, 0, 'N'},  {"idle", 0, 0, 'i'},
     {"events", 0, 0, 'e'},  {"limit", 1, 0, 'l'},  {"connections", 1, 0, 'c'},
-    {"seconds", 1, 0, 's'}, {"warmup", 1, 0, 'w'}, {0, 0, 0, 0},
+    {"seconds", 1, 0, 's'}, {"warmup", 1, 0, 'w'}, {"pace", 1, 0, 'r'},
+    {"trace", 1, 0, 'T'},   {"any", 0, 0, 'A'},    {0, 0, 0, 0},
 };
 
 static void parse(struct load *l, int argc, char **argv)
@@ -461,6 +509,17 @@ static void parse(struct load *l, int argc, char **argv)
             break;
         case 's':
             l->seconds = atof(optarg);
+            break;
+        case 'r':
+            l->pace = (uint64_t)(atof(optarg) * 1e9);
+            break;
+        case 'T':
+            l->trace = fopen(optarg, "ab");
+            if (l->trace == NULL)
+                usage("--trace cannot be written");
+            break;
+        case 'A':
+            l->any = 1;
             break;
         case 'w':
             l->warmup = atof(optarg);

@@ -51,10 +51,10 @@ def wait_port(port, process, what, seconds=20):
 class Origin:
     """.port: /small (1 KiB), /big (10 MB), /seen (the credential that came). .events_port: /events."""
 
-    def __init__(self, test, ca):
-        self.dir, self.ca = test.mkdir("origin"), ca
+    def __init__(self, test, ca, name="origin"):
+        self.dir, self.ca = test.mkdir(name), ca
         self.crt, self.key = ca.issue(HOST, "*." + HOST)
-        www = test.mkdir("origin/www")
+        www = test.mkdir(name + "/www")
         for name, size in (("small", 1024), ("big", 10000000)):
             with open(os.path.join(www, name), "wb") as f:
                 f.write(b"x" * size)
@@ -107,7 +107,7 @@ class Origin:
     def _serve_stranger(self, test):
         """A server whose certificate another authority signed: every peer must refuse it."""
         from harness import ca
-        crt, key = ca.Authority(test.mkdir("stranger"), "A stranger").issue(HOST)
+        crt, key = ca.Authority(os.path.join(self.dir, "stranger"), "A stranger").issue(HOST)
 
         def serve(s):
             s.recv(65536)

@@ -211,8 +211,8 @@ static int make_it(struct container *c, struct err *err)
     const struct plan *plan = c->m->plan;
     if (plan->nbinds)
         return err_set(err, ERR_DENIED,
-                       "the docker backend binds nothing of the host (not built yet): add "
-                       "--no-bind, or copy files with durward sandbox cp");
+                       "the docker backend binds nothing of the host: add --no-bind, or copy "
+                       "files with durward sandbox cp");
     if (engine_meet(&c->engine, err) < 0 || docker_parts_make(c->m, &c->parts, err) < 0 ||
         engine_each(&c->engine, DOCKER_LABEL_STATE, c->m->parts.state_dir, remove_orphan, c, err) <
             0 ||

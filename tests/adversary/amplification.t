@@ -11,7 +11,7 @@ TESTS = os.path.dirname(HERE)
 sys.path.insert(0, os.path.join(TESTS, "functional"))
 from harness import durward, tap  # noqa: E402
 
-BENIGN = {"asked": "list", "authority": "name", "aws": "header", "chunks": "trailers",
+BENIGN = {"archive": "image", "asked": "list", "authority": "name", "aws": "header", "chunks": "trailers",
           "client_hello": "openssl", "config": "example.yaml", "dns": "a", "graphql": "01",
           "h2_reply": "whole", "h2_request": "get", "hop": "plain", "ipc_msg": "mixed",
           "journal": "exchange", "mint_request": "name", "inspect": "01", "nflog": "v4-udp", "oidc": "token",

@@ -1,7 +1,8 @@
 /* Stands before the C library in a test build of the program and lets one call fail: the call that
- * the plan names, of one process. The plan is a file "faults.plan" beside the program, mapped
- * before anything else runs (roles shut themselves in later) and shared with the test that writes
- * it. Without that file, and in a sanitizer build, nothing is changed. */
+ * the plan names, of one process; and puts the wall clock of all of them where the plan says. The
+ * plan is a file "faults.plan" beside the program, mapped before anything else runs (roles shut
+ * themselves in later) and shared with the test that writes it. Without that file, and in a
+ * sanitizer build, nothing is changed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,7 +14,9 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef __SANITIZE_ADDRESS__
@@ -25,6 +28,7 @@ struct plan {
     uint32_t fail_at; /* this one fails, from 1; 0: none */
     uint32_t count;   /* calls so far */
     uint32_t fired;   /* 1 + enum what of the one that failed */
+    int64_t clock_s;  /* the wall clock is put so far forward, in every process */
 };
 
 enum what { ALLOCATION, WRITING, READING, OPENING, WATCHING };
@@ -132,6 +136,32 @@ void *mmap(void *at, size_t n, int protection, int flags, int fd, off_t offset)
     if (fails(OPENING, ENOMEM))
         return MAP_FAILED;
     return (void *)syscall(SYS_mmap, at, n, protection, flags, fd, offset);
+}
+
+int clock_gettime(clockid_t id, struct timespec *t)
+{
+    int r = (int)syscall(SYS_clock_gettime, id, t);
+    if (r == 0 && plan != NULL && (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE))
+        t->tv_sec += plan->clock_s;
+    return r;
+}
+
+time_t time(time_t *to)
+{
+    struct timespec t = {0};
+    clock_gettime(CLOCK_REALTIME, &t);
+    if (to != NULL)
+        *to = t.tv_sec;
+    return t.tv_sec;
+}
+
+int gettimeofday(struct timeval *to, void *zone)
+{
+    struct timespec t = {0};
+    (void)zone;
+    clock_gettime(CLOCK_REALTIME, &t);
+    *to = (struct timeval){t.tv_sec, t.tv_nsec / 1000};
+    return 0;
 }
 
 int epoll_ctl(int epoll, int op, int fd, struct epoll_event *e)

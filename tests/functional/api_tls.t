@@ -204,6 +204,9 @@ def narrow(t, p):
     t.eq([p.c.show(i)["state"] for i in (theirs, other)], ["running"] * 2, "and was not touched")
     t.eq([mine.said("POST", BASE, b) for b in ({"labels": {"team": "b"}}, {"policy": "other"})],
          [(400, "bad_request")] * 2, "it makes none for others")
+    t.eq([mine.said("POST", BASE, {"publish": [{"port": 1, "address": a}]}) for a in
+          ("127.0.0.1:1", "127.0.0.1:1023", "[::1]:80", "0.0.0.0:0")], [(400, "bad_request")] * 4,
+         "it publishes at no port of the administrator's, nor for other hosts")
     t.eq(mine.said("POST", BASE, {"labels": {"n": "1"}, "get_or_create": True})[0], 200,
          "get-or-create finds its own")
     at = BASE + "/" + box["id"]
@@ -318,13 +321,51 @@ def unreachable(t, p, inside, twin):
     t.eq(through(p.port), b"403", "but none to the API")
 
 
+def published(t, p, inside, port):
+    """No rule leads to what is published, from then until it is closed."""
+    def through():
+        return subprocess.run(["curl", "-sk", "--max-time", "10", "-o", "/dev/null", "-w", "%{http_code}", "-x",
+                               "http://" + inside, "https://localhost:%d/" % port],
+                              stdout=subprocess.PIPE, timeout=20).stdout
+    t.eq(through(), b"502", "where nothing listens a rule leads, in vain")
+    box = p.c.create(policy="coder", publish=[{"port": 8000, "address": "127.0.0.1:%d" % port}])["id"]
+    t.eq(through(), b"403", "no rule leads to a port that is published")
+    p.c.delete(box)
+    t.ok(tap.wait_for(lambda: through() == b"502", 10, 0.2), "nor is it ours any longer when it is closed")
+
+
+def idle(t, p):
+    """Who holds connections without a token: so many of an address, and not for long."""
+    def gone(s):
+        try:
+            return s.recv(1, socket.MSG_DONTWAIT) == b""
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+    held = [socket.create_connection(("127.0.0.1", p.port), 10) for _ in range(150)]
+    made = time.monotonic()
+    t.ok(tap.wait_for(lambda: sum(map(gone, held)) >= 22, 5, 0.1), "of one address 128 are held",
+         sum(map(gone, held)))
+    r = subprocess.run(["curl", "-s", "--interface", "127.0.0.2", "--cacert", p.ca, "-o", "/dev/null", "-w",
+                        "%{http_code}", "-H", "@-", "https://127.0.0.1:%d%s" % (p.port, BASE)],
+                       input=b"Authorization: Bearer " + p.token("read")["token"].encode(),
+                       stdout=subprocess.PIPE, timeout=20)
+    t.eq(r.stdout, b"200", "another address is served meanwhile")
+    t.ok(tap.wait_for(lambda: all(map(gone, held)), 20, 0.2) and time.monotonic() - made > 5,
+         "and the others end within seconds", sum(map(gone, held)))
+    for s in held:
+        s.close()
+
+
 def main(t):
     s = scene.Scene(t)
-    port = free_port()
+    port, open_port = free_port(), free_port()
     twin = s.add("localhost", scene.shapes.echo)
     del s.d.resolve["localhost"]
     s.d.policy("other", [{"allow": scene.PLAIN}])
-    s.rules.append({"allow": ["localhost:%d" % twin.port, "localhost:%d" % port],
+    s.rules.append({"allow": ["localhost:%d" % twin.port, "localhost:%d" % port,
+                              "localhost:%d" % open_port],
                     "to": ["127.0.0.0/8", "::1/128"]})
     inside = s.listener("coder")
     config = s.d.config()["controller"]
@@ -341,9 +382,11 @@ def main(t):
         raise tap.Skip("no sandbox can be made here: %s" % e)
     t.part(scopes, t, p)
     t.part(narrow, t, p)
+    t.part(published, t, p, inside, open_port)
     t.part(command_line, t, p)
     t.part(clients, t, p)
     t.part(times, t, p)
+    t.part(idle, t, p)
     env = dict(s.d.env, DURWARD_CA=p.ca)
     t.has(s.d.command("sandbox", "ls", "--socket", "https://127.0.0.1:%d" % port, env=env).stderr,
           "DURWARD_TOKEN", "--socket takes a URL, too")

@@ -169,6 +169,8 @@ def raw(t, r, box):
             "SignedHeaders=host;x-amz-date, Signature=00\" %s https://" + S3 + "/bucket-one/%s; "
             "cut -d' ' -f1,2 /tmp/out")
     before = len(r.s3.requests)
+    box.sh("for n in 1 1 0; do printf '%s;chunk-signature=%064d\\r\\n' $n 0; [ $n = 0 ] || printf x; "
+           "printf '\\r\\n'; done > /tmp/bytes")
     for more, path, want, what in (
             ("-H 'x-amz-content-sha256: %s' -T /etc/passwd" % ("0" * 64), "x",
              "403denied body_hash", "a body that is not the one it said"),
@@ -180,6 +182,9 @@ def raw(t, r, box):
             ("-H 'x-amz-content-sha256: STREAMING-AWS4-HMAC-SHA256-PAYLOAD' "
              "-H 'x-amz-decoded-content-length: 5' -T /etc/passwd", "x",
              "403denied signature_streaming", "a body that is not in chunks"),
+            ("-H 'x-amz-content-sha256: STREAMING-AWS4-HMAC-SHA256-PAYLOAD' "
+             "-H 'x-amz-decoded-content-length: 2' -T /tmp/bytes", "x",
+             "403denied signature_streaming", "chunks of a byte: each would be a signature"),
             ("-H 'x-amz-security-token: mine'", "x", "403denied foreign_credential",
              "a session token of the client's"),
             ("-H 'Authorization: AWS4-HMAC-SHA256 Credential=x'", "x",

@@ -4,7 +4,9 @@ status; help, JSON and exit codes of every command."""
 import json
 import os
 import re
+import signal
 import sys
+import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import durward, scene, tap  # noqa: E402
@@ -235,6 +237,34 @@ def keys(t, s):
     t.eq(r.returncode, 0, "secret test reads all of them") or t.diag(r.stdout + r.stderr)
 
 
+def drained(t, s, gate):
+    """SIGTERM: a request that is open is answered to its end, then the daemon goes."""
+    begun, end, got = threading.Event(), threading.Event(), []
+
+    def slow(req, conn):
+        req.status = 200
+        conn.head(200, [("Transfer-Encoding", "chunked")])
+        conn.chunk(b"begun, ")
+        begun.set()
+        end.wait(9)
+        conn.chunk(b"and ended")
+        conn.chunk(b"")
+    s.plain.handler = slow
+    asking = threading.Thread(target=lambda: got.append(gate.get(scene.PLAIN, "/slow")))
+    asking.start()
+    t.ok(begun.wait(10), "a request is under way")
+    s.d.daemon.send_signal(signal.SIGTERM)
+    t.ok(not tap.wait_for(lambda: s.d.daemon.poll() is not None, 1.5, 0.1), "SIGTERM waits for its end")
+    end.set()
+    asking.join(15)
+    t.eq([(r.status, r.body) for r in got], [(200, b"begun, and ended")], "which its client sees")
+    t.eq(s.d.daemon.wait(15), 0, "then the daemon ends, with 0")
+    s.d.stop()
+    ids = [r["id"] for r in s.d.kinds("admitted") if "/slow" in json.dumps(r)]
+    t.ok(len(ids) == 1 and s.d.wait_records(1, "completed", id=ids[0]), "and the log: completed", ids)
+    t.eq(s.d.kinds("aborted"), [], "nothing is aborted")
+
+
 def main(t):
     s = scene.Scene(t)
     s.d.save()
@@ -254,7 +284,7 @@ def main(t):
     keys(t, s)
     r = s.d.command("serve", "-c", s.d.conf)
     t.ok(r.returncode != 0 and r.stderr, "a second daemon on the same place is refused", r.stderr)
-    t.eq(s.d.stop(), 0, "SIGTERM ends the daemon with 0")
+    t.part(drained, t, s, s.gate(address))
     tampered(t, s)
     t.part(runs, t, s)
     s.clean([], "cli")

@@ -3,6 +3,7 @@
 bubblewrap. `check` reads FILE:LINE, `serve` and `run` refuse the same."""
 import ctypes
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -33,8 +34,10 @@ BAD = {
     "yes as a boolean": (
         "version: 1\nlisten:\n  - { http: 127.0.0.1:1, policy: a, insecure: yes }\n"
         "policies: { a: { rules: [] } }\n", 3, ("insecure", "true")),
-    "a key of a later issue": (
-        HEAD + "images: {}\n", 0, ("images",)),
+    "a section that there is not": (
+        HEAD + "images: {}\n", 0, ("unknown key", "images")),
+    "a sandbox without an end": (
+        HEAD + "policies:\n  a:\n    rules: []\n    sandbox:\n      ttl: 0s\n", 0, ("ttl", "at least 1s")),
     "an unknown secret": (
         "version: 1\npolicies:\n  a:\n    rules:\n      - allow: x.example.com\n"
         "        with: { bearer: nobody }\n", 0, ("nobody",)),
@@ -247,7 +250,28 @@ def reloads(t, s):
     t.ok(d.wait_records(1, "lifecycle", event="config_reloaded") and
          d.wait_records(1, "lifecycle", event="policy_changed", policy="coder"),
          "the log says which policy changed")
+    t.part(while_it_binds, t, s, gate)
     t.eq(d.stop(), 0, "the daemon ends well")
+
+
+def while_it_binds(t, s, gate):
+    """A gate that waits for its journal hears of a new policy: it serves that one."""
+    d = s.d
+    old = {pid for pid, role in d.roles() if role == "gate"}
+    logger = [pid for pid, role in d.roles() if role == "logger"][0]
+    t.eq(gate.get("deps.example.com", "/").status, 200, "what is to be denied is allowed yet")
+    os.kill(logger, signal.SIGSTOP)
+    try:
+        for pid in old:
+            os.kill(pid, signal.SIGKILL)
+        t.ok(tap.wait_for(lambda: len({p for p, role in d.roles() if role == "gate"} - old) == len(old), 10),
+             "new gates wait for the logger")
+        s.rules.append({"deny": "deps.example.com"})
+        d.save()
+        t.eq(d.command("reload", "--socket", d.socket).returncode, 0, "reload")
+    finally:
+        os.kill(logger, signal.SIGCONT)
+    t.eq(gate.get("deps.example.com", "/").status, 403, "they serve the newer policy")
 
 
 def grown(t, s, bare, tokens):

@@ -10,8 +10,9 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import ca, durward, scene, tap  # noqa: E402
 
-CLIENTS = {"openssl": "openssl", "curl": "curl", "wget": "wget", "git": "git", "python": "python3", "node": "node",
-           "go": "go", "java": "javac"}
+CLIENTS = {"system": "openssl", "openssl": "openssl", "curl": "curl", "wget": "wget", "git": "git", "python": "python3", "node": "node",
+           "go": "go", "java": "javac", "docker": "docker"}
+NO_VARIABLE = ("wget", "system")  # they listen to none
 WRONG = ("SSL_CERT_FILE=/dev/null", "SSL_CERT_DIR=/proc/self/fdinfo", "CURL_CA_BUNDLE=/dev/null",
          "GIT_SSL_CAINFO=/dev/null", "GIT_SSL_CAPATH=/proc/self/fdinfo", "NODE_EXTRA_CA_CERTS=/dev/null",
          "JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=/usr/bin/env", "REQUESTS_CA_BUNDLE=/dev/null")
@@ -37,6 +38,10 @@ def doctor(d, *args, through=(), env=None, timeout=120):
     found = {}
     for row in rows:
         found.setdefault(row["check"], []).append(row)
+    bare = [x["check"] for x in rows if x["state"] in ("fail", "warn") and not x.get("fix")]
+    if bare:
+        text = "without a remedy: %s\n%s" % (" ".join(bare), text)
+        found["remedies"] = [{"state": "fail", "check": "remedies"}]
     return r.returncode, found, text
 
 
@@ -52,7 +57,7 @@ def fault(t, d, check, state, words, fix, what, **kw):
 def sound(t, d):
     code, found, text = doctor(d, "--host")
     t.ok(code == 0 and not [x for rows in found.values() for x in rows if x["state"] == "fail"], "nothing would break here", text)
-    t.eq(sorted(set("kernel seccomp userns bwrap memory files cgroups state audit cache ca clock daemon config".split()) -
+    t.eq(sorted(set("kernel seccomp userns overlay bwrap memory files cgroups state audit cache ca clock daemon config".split()) -
                 set(found)), [], "every check says something")
     r = d.command("doctor", "-c", d.conf, "--host")
     t.ok(r.returncode == 0 and "\033" not in r.stdout and "ok    userns" in r.stdout, "for people: no colours into a pipe", r.stdout)
@@ -73,6 +78,13 @@ def faults(t, d):
     d.listen = [{"http": "127.0.0.1:%d" % taken.getsockname()[1], "policy": "coder"}]
     d.save()
     fault(t, d, "port", "fail", "in use", "ss -ltnp", "a port that somebody has")
+    d.listen = []
+    d.extra["controller"] = {"https": "127.0.0.1:%d" % taken.getsockname()[1], "state": t.mkdir("doctor-state", 0o700)}
+    d.save()
+    fault(t, d, "port", "fail", "in use", "ss -ltnp", "the API's port that somebody has")
+    del d.extra["controller"]
+    d.listen = [{"http": "127.0.0.1:%d" % taken.getsockname()[1], "policy": "coder"}]
+    d.save()
     taken.close()
     code, found, text = doctor(d, "--host")
     t.ok(code == 0 and found["port"][0]["state"] == "ok", "and when it is free", text)
@@ -126,7 +138,7 @@ def clients(t, d):
          "each client that is here verifies our certificates: %s" % " ".join(expected))
     flags = [x for pair in WRONG for x in ("-e", pair)]
     code, found, text = doctor(d, "--sandbox", *flags)
-    wrong = {c: found.get(c, [{}])[0] for c in expected if c != "wget"}  # which listens to no variable
+    wrong = {c: found.get(c, [{}])[0] for c in expected if c not in NO_VARIABLE}
     t.eq((code, [c for c, x in wrong.items() if x.get("state") != "fail" or "leave" not in x.get("fix", "")]), (1, []),
          "each is found out when its variable leads elsewhere, and the remedy names it")
     code, found, text = doctor(d, "--sandbox", "--image", "nothing-of-this-name")

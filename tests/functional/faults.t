@@ -6,54 +6,22 @@ request is without its record, and the next request is served.
 The program is a build of its own (tests/faults/durward) with tests/faults/shim.c before the C library.
 DURWARD_FAULTS=all tries every point (make faults); else each scenario and role gets a sample."""
 import hmac
-import mmap
 import os
-import shutil
-import struct
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import client, durward, origin, scan, scene, shapes, tap  # noqa: E402
+from harness import client, faulty, origin, scan, scene, shapes, tap  # noqa: E402
 
 ROLES = ("gate", "injector", "vault", "dialer", "signer", "logger")
 SAMPLE = 12  # points of a role and scenario, when not all are tried
-PLAN = struct.Struct("6I")
 ALLOCATIONS, CALLS = 1, 2
 
 
-class Plan:
-    """The page that the program under test shares with us."""
-
-    def __init__(self, path):
-        with open(path, "wb") as f:
-            f.write(bytes(4096))
-        self.file = open(path, "r+b")
-        self.page = mmap.mmap(self.file.fileno(), 4096)
-
-    def arm(self, pid, kind, at):
-        self.page[:PLAN.size] = PLAN.pack(0, 0, 0, 0, 0, 0)
-        self.page[4:PLAN.size] = PLAN.pack(pid, kind == ALLOCATIONS, kind == CALLS, at, 0, 0)[4:]
-        self.page[:4] = struct.pack("I", pid)
-
-    def disarm(self):
-        """-> (calls counted, whether one failed)"""
-        self.page[:4] = struct.pack("I", 0)
-        _, _, _, _, count, fired = PLAN.unpack(self.page[:PLAN.size])
-        return count, fired != 0
-
-
 class Faults:
-    def __init__(self, t, program):
+    def __init__(self, t):
         self.t = t
-        folder = t.mkdir("program/bin")
-        self.program = os.path.join(folder, "durward")
-        shutil.copy(program, self.program)
-        staged = os.path.dirname(os.path.dirname(durward.program()))
-        shutil.copytree(os.path.join(staged, "libexec"), t.path("program", "libexec"))
-        os.environ["DURWARD"] = self.program
-        self.plan = Plan(os.path.join(folder, "faults.plan"))
-        os.chmod(os.path.join(folder, "faults.plan"), 0o666)
+        self.plan = faulty.stage(t)
         self.s = scene.Scene(t)
         self.s.d.limits["pool"] = 0  # each request dials
         self.s.d.secrets["openai"]["ttl"] = "0s"  # and each asks the vault
@@ -86,7 +54,7 @@ class Faults:
         """The process of this role that the question goes through; a daemon has a spare gate, too."""
         most, best = -1, None
         for pid in [p for p, r in self.s.d.roles() if r == role]:
-            self.plan.arm(pid, ALLOCATIONS, 0)
+            self.plan.arm(pid, True, 0)
             self.once(ask)
             count, _ = self.plan.disarm()
             if count > most:
@@ -147,7 +115,7 @@ class Faults:
             pid = self.pids[role] = self.pid(role, ask)
         if pid is None:
             return None
-        self.plan.arm(pid, kind, at)
+        self.plan.arm(pid, kind == ALLOCATIONS, at)
         what = self.once(ask)
         count, fired = self.plan.disarm()
         if fired:
@@ -202,14 +170,8 @@ def judge(t, f):
 
 
 def main(t):
-    program = os.path.join(os.path.dirname(os.environ.get("DURWARD_READINGS", "/nonexistent/x")), "..", "faults",
-                           "durward")
-    if not os.access(program, os.X_OK):
-        raise tap.Skip("the build with failing calls is not there (make tests/faults/durward)")
-    if durward.sanitized():
-        raise tap.Skip("a sanitizer build has its own allocator: the shim is empty")
     every = os.environ.get("DURWARD_FAULTS") == "all"
-    f = Faults(t, os.path.realpath(program))
+    f = Faults(t)
     begun = time.monotonic()
     for name, ask in (("read", f.read), ("post", f.post), ("plain", f.plain), ("named", f.named),
                       ("sign", f.sign)):

@@ -1,18 +1,22 @@
 #!/usr/bin/python3 -B
-"""The Debian package. Always: unit, sysusers, tmpfiles and AppArmor profile are as their programs want them. With
+"""The Debian package. Always: unit, sysusers, tmpfiles and AppArmor profile are as their programs want them,
+manual pages without a fault, and shells complete what is typed. With
 DURWARD_PACKAGE=1 (`make package-test`; it takes minutes): built by dpkg-buildpackage, lintian has nothing to say, and on a
 bare Debian 12 under systemd it installs, starts, serves clients and sandboxes, reloads, is upgraded, is purged and comes
 back with the audit log it had. DURWARD_PACKAGE=FILE.deb tests that one."""
 import glob
 import json
 import os
+import pty
 import re
 import shutil
+import select
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import ca, machine, nginx, origin, scan, shapes, tap  # noqa: E402
+from harness import ca, durward, machine, nginx, origin, scan, shapes, tap  # noqa: E402
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 UNIT = os.path.join(TOP, "deploy/systemd/durward.service")
@@ -29,7 +33,8 @@ def have(t, program, what, package):
 
 
 def run(*argv, **kw):
-    return subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, **kw)
+    return subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True,
+                          timeout=90, **kw)
 
 
 def unit(t):
@@ -80,6 +85,95 @@ def apparmor(t):
     path = t.write("profile", text)
     r = run("apparmor_parser", "-Q", "-K", path)
     t.ok(r.returncode == 0, "AppArmor %s parses the profile" % version.group(1), r.stdout)
+
+
+def pages(t):
+    """What man(1) shows."""
+    texts = [os.path.join(TOP, "doc/durward.1")]
+    if have(t, "lowdown", "pages made of guides", "lowdown"):
+        for name in ("durward.yaml.5", "durward-audit.1"):
+            r = subprocess.run([os.path.join(TOP, "doc/manpage"), os.path.join(TOP, "doc", name + ".md")], capture_output=True)
+            t.ok(r.returncode == 0 and len(r.stdout) > 5000, "%s is made of its guide" % name, r.stderr)
+            texts.append(t.write(name, r.stdout))
+    if have(t, "mandoc", "manual pages", "mandoc"):
+        for path in texts:
+            r = run("mandoc", "-Tlint", "-W", "warning", path)
+            t.ok(r.returncode == 0 and not r.stdout, "mandoc has nothing to say about %s" % os.path.basename(path), r.stdout)
+
+
+# ---- completion, in the shells themselves ----
+
+TYPED = (("durward aud", "durward audit"), ("durward audit veri", "durward audit verify"), ("durward image im", "durward image import"),
+         ("durward run --pol", "durward run --policy"), ("durward sandbox sna", "durward sandbox snapshot"),
+         ("durward completion fi", "durward completion fish"), ("durward doctor --ag", "durward doctor --against"))
+
+COMPARED = ("run", "audit", "doctor")
+
+
+def told(command):
+    """The long options of a command and of its verbs, as their --help says."""
+    text = run(durward.program(), command, "--help").stdout
+    more = [run(durward.program(), command, v, "--help").stdout for v in re.findall(r"^  ([a-z]+)  +\S", text, re.M)]
+    return set(re.findall(r"^ +(?:-\w, +)?(--[a-z][a-z-]+)", "\n".join([text] + more), re.M))
+
+
+def typed(t, argv, setup, lines):
+    """What a shell on a terminal makes of each line and a tabulator; it writes its line when it gets ^X."""
+    out, (master, slave) = t.path("line"), pty.openpty()
+    p = t.popen(argv, stdin=slave, stdout=slave, stderr=slave, env={"PATH": os.environ["PATH"], "TERM": "vt100", "HOME": t.tmp})
+    os.close(slave)
+
+    def until(seen):
+        end, text = time.monotonic() + 60, b""
+        while time.monotonic() < end and not seen(text):
+            if select.select([master], [], [], 0.05)[0]:
+                try:
+                    text += os.read(master, 4096)
+                except OSError:
+                    break
+        return text
+
+    found = []
+    os.write(master, (setup.replace("OUT", out) + "; echo rea''dy\n").encode())
+    said = until(lambda text: b"\nready\r" in text)
+    for line in lines:
+        os.write(master, b"\x15" + line.encode() + b"\t\x18")
+        said += until(lambda text: os.path.exists(out) and os.path.getsize(out) > 0)
+        if not os.path.exists(out):
+            found.append(said[-300:].decode("utf-8", "replace"))
+            break
+        with open(out) as f:
+            found.append(f.read().strip())
+        os.unlink(out)
+    tap.stop(p)
+    os.close(master)
+    return found
+
+
+def completions(t):
+    program, words = durward.program(), {}
+    for shell in ("bash", "zsh", "fish"):
+        r = run(program, "completion", shell)
+        words[shell] = t.write("words/" + ("_durward" if shell == "zsh" else shell), r.stdout)
+    if have(t, "bash", "completion in bash", "bash"):
+        setup = ". %s; bind -x '\"\\C-x\": echo \"$READLINE_LINE\" >OUT'" % words["bash"]
+        got = typed(t, ["bash", "--norc", "--noprofile", "-i"], setup, [line for line, _ in TYPED])
+        t.eq(got, [x for _, x in TYPED], "bash completes commands, verbs and options")
+    if have(t, "zsh", "completion in zsh", "zsh"):
+        setup = ("fpath=(%s $fpath); autoload -U compinit; compinit -u -D; look() { print -r -- $BUFFER >OUT; }; zle -N look; "
+                 "bindkey '^X' look" % os.path.dirname(words["zsh"]))
+        got = typed(t, ["zsh", "-f", "-i"], setup, [line for line, _ in TYPED])
+        t.eq(got, [x for _, x in TYPED], "zsh completes commands, verbs and options")
+    if have(t, "fish", "completion in fish", "fish"):
+        asks = [line for line, _ in TYPED] + ["durward %s --" % c for c in COMPARED]
+        script = "source %s\n" % words["fish"] + "".join("echo = %d\ncomplete -C '%s'\n" % x for x in enumerate(asks))
+        r = run("fish", "--no-config", t.write("ask.fish", script), env=dict(os.environ, HOME=t.tmp))
+        parts = [x.splitlines()[1:] for x in re.split(r"^= ", r.stdout, flags=re.M)[1:]]
+        got = [[x.split("\t")[0] for x in part] for part in parts]
+        t.eq(got[:len(TYPED)], [[x.split()[-1]] for _, x in TYPED], "fish completes commands, verbs and options")
+        for c, found in zip(COMPARED, got[len(TYPED):]):
+            wanted = told(c)
+            t.ok(wanted and wanted <= set(found), "fish: every option of %s that --help has" % c, sorted(wanted - set(found)), r.stdout)
 
 
 # ---- DURWARD_PACKAGE ----
@@ -174,6 +268,16 @@ def installed(t, h):
     t.eq(limits.split(), ["CapBnd:", "00000000800004eb", "NoNewPrivs:", "1", "Seccomp:", "2"], "what the unit takes away is gone")
 
 
+def ordinary(t, h):
+    """What a user does first who has the package and no file of his own. (The journal keeps this command line: a secret of its own.)"""
+    secret = "ghp_" + "ordinary" * 4 + "user"
+    h.m.sh("useradd -m me")
+    code, out = h.m.sh("runuser -l me -c 'mkdir p && cd p && GITHUB_TOKEN=%s durward run --secret GITHUB_TOKEN@%s -- "
+                       "sh -c \"env; id -u\"; durward audit verify'" % (secret, HOST), timeout=90, check=False)
+    t.ok(code == 0 and re.search(r"^GITHUB_TOKEN=ghp_", out, re.M) and secret not in out and ": good, " in out,
+         "an ordinary user's first `durward run` needs no file, and has a log of its own", out)
+
+
 def serves(t, h, what):
     """A client of the listener and one in a sandbox; the credential reaches the origin and nobody else."""
     before = len(h.origin.requests)
@@ -255,6 +359,8 @@ def main(t):
     t.part(unit, t)
     t.part(files, t)
     t.part(apparmor, t)
+    t.part(pages, t)
+    t.part(completions, t)
     if not os.environ.get("DURWARD_PACKAGE"):
         t.skip("built, installed, run, purged", "it takes minutes: `make package-test`, or DURWARD_PACKAGE=1")
         return
@@ -266,6 +372,7 @@ def main(t):
         raise tap.Skip(why)
     h = Host(t, build(t))
     installed(t, h)
+    t.part(ordinary, t, h)
     h.configure()
     h.m.sh("systemctl restart durward")
     t.ok(h.wait(), "configured, it answers", h.journal())
@@ -278,4 +385,4 @@ def main(t):
     t.part(unprivileged, t, h)
 
 
-tap.run(main, timeout=60 if not os.environ.get("DURWARD_PACKAGE") else 1500)
+tap.run(main, timeout=180 if not os.environ.get("DURWARD_PACKAGE") else 1500)

@@ -32,7 +32,7 @@ def life(t, c):
     t.ok(re.fullmatch(r"sb-[a-z2-7]{26}", a["id"]), "an id of 128 random bits", a["id"])
     t.eq((a["state"], a["policy"], a["name"], a["labels"]),
          ("running", "coder", "first", {"thread": "1", "team": "x"}), "it runs when create answers")
-    t.eq(a["expires_at"] - a["created_at"], 600, "its time to live is as asked")
+    t.ok(0 <= a["expires_at"] - a["created_at"] - 600 <= 30, "its time to live is as asked", a)
     t.eq(c.sh(a["id"], "echo $COLOUR; pwd; hostname | head -c 3"), (0, b"blue\n/workspace\nsb-"),
          "its environment, and it starts in the writable workspace")
     b = c.create(labels={"thread": "2", "team": "x"})
@@ -59,6 +59,37 @@ def life(t, c):
     t.eq(c.create(name="first")["name"], "first", "and its name free")
     for s in c.list()["sandboxes"]:
         c.delete(s["id"])
+    happened(t, c, a["id"])
+
+
+def happened(t, c, box):
+    """The events, in pages; one that begins where there is nothing yet is empty."""
+    seen, after = [], 0
+    for _ in range(300):
+        page = c.ask("GET", "/v1/events?limit=2&after=%d" % after)
+        if not page["events"]:
+            break
+        seen, after = seen + page["events"], page["next"]
+    whole = c.ask("GET", "/v1/events?limit=1000")["events"]
+    order = [e["sequence"] for e in seen]
+    t.ok(seen == whole and order == sorted(set(order)), "events in pages are the events", seen[-3:], whole[-3:])
+    t.eq([e["event"] for e in seen if e["sandbox"] == box],
+         ["sandbox_created", "sandbox_started", "sandbox_ended", "sandbox_deleted"], "what became of one, in order")
+
+
+def defaults(t, c):
+    """What a policy says of its sandboxes holds where who makes one does not say it."""
+    keys = ("ttl", "idle_ttl", "on_idle", "image")
+    t.eq(api.refused(c.create, policy="short"), (404, "image_not_found"), "the policy's image is taken")
+    a = c.create(policy="short", image="host")
+    t.eq([a[k] for k in keys], [172800, 0, "stop", "host"], "the policy's times, and what was said")
+    t.ok(0 <= a["expires_at"] - a["created_at"] - 172800 <= 30, "its end is theirs", a)
+    fork = c.ask("POST", BASE + "/" + a["id"] + "/fork", {"ttl": 60})
+    t.eq([fork[k] for k in keys], [60, 0, "stop", "host"], "a fork's too, above the same files")
+    b = c.create(policy="short", image="host", ttl=90, idle_ttl=30, on_idle="pause")
+    t.eq([b[k] for k in keys], [90, 30, "pause", "host"], "what is said goes first")
+    for x in (a, fork, b):
+        c.delete(x["id"])
 
 
 def get_or_create(t, d, c):
@@ -105,7 +136,7 @@ def refusals(t, d, c):
         t.ok(status == 403 and "Access-Control-Allow-Origin" not in headers,
              "%s: %s is 403" % (name, value))
     t.eq(os.stat(d.socket).st_mode & 0o777, 0o600, "the socket is its owner's")
-    t.eq(c.ask("GET", "/v1/policies")["policies"], [{"name": "coder"}, {"name": "other"}],
+    t.eq([p["name"] for p in c.ask("GET", "/v1/policies")["policies"]], ["coder", "other", "short"],
          "policies by name")
     doc = c.ask("GET", "/openapi.json")
     t.ok(doc["openapi"] == "3.1.0" and BASE in doc["paths"], "the document is served")
@@ -332,6 +363,8 @@ def ordinary_user(t):
 def main(t):
     s = scene.Scene(t)
     s.d.policy("other", [{"allow": scene.PLAIN}])
+    s.d.policy("short", [])
+    s.d.policies["short"]["sandbox"] = {"image": "nowhere", "ttl": "2d", "idle_ttl": "0s", "on_idle": "stop"}
     s.d.serve()
     c = api.Api(s.d.socket)
     try:
@@ -342,6 +375,7 @@ def main(t):
     c.create = lambda **kw: plain(**dict({"policy": "coder"}, **kw))
     t.part(life, t, c)
     t.part(get_or_create, t, s.d, c)
+    t.part(defaults, t, c)
     t.part(refusals, t, s.d, c)
     t.part(expiry, t, c)
     t.part(busy_parent, t, s.d, c)

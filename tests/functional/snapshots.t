@@ -265,13 +265,31 @@ def hostile(base):
             "GNU.sparse.size": str(1 << 50), "GNU.sparse.map": "0,0"}))),
         ("something behind its end", "something follows", lambda ms: ms + [member("root/late")]),
         ("no end", "is cut", lambda ms: ms[:-1]),
-        ("no description", "not an exported", lambda ms: ms[1:]),
+        ("no description", "not the archive", lambda ms: ms[1:]),
         ("another format", "format is 2", about(format=2)),
         ("an image that is not there", "no image", about(image="nowhere")),
         ("an image's name that is none", "description", about(image="../x")),
         ("a sandbox that is none", "description", about(sandbox="../x")),
         ("a description of another kind", "description", about(policy=[])),
     ]
+
+
+def overwriting(t, s, cli, path):
+    """A file that is there is somebody's."""
+    link = path + "-link"
+    os.symlink(path, link)
+    t.write(path, b"mine")
+    for what, at, why in (("a file", path, "--force"), ("a link", link, "no regular file"),
+                          ("a directory", s.d.work, "no regular file")):
+        r = cli("export", "travels", "-o", at)
+        t.ok(r.returncode == 1 and why in r.stderr and open(path, "rb").read() == b"mine",
+             "export does not write over " + what, r.stdout, r.stderr)
+    r = cli("export", "travels", "--force", "-o", link)
+    t.ok(r.returncode == 1 and os.path.islink(link), "nor over a link by --force", r.stderr)
+    r = cli("export", "travels", "--force", "-o", path)
+    t.ok(r.returncode == 0 and members(path)[0][0].name == "durward-snapshot.json",
+         "over a file by --force", r.stderr)
+    t.eq([x for x in os.listdir(os.path.dirname(path)) if ".part" in x], [], "nothing is left beside it")
 
 
 def archives(t, s, c):
@@ -325,7 +343,11 @@ def archives(t, s, c):
         r = cli("import", "cut", "-", stdin=whole[:at])
         tap.wait_for(lambda: "cut" not in names(c), 10, 0.02)
         t.ok(r.returncode == 1 and "archive" in r.stderr, "refused: one that ends after %d bytes" % at, r.stdout, r.stderr)
-    t.eq(cli("export", "none", "-o", path).returncode, 1, "there is no such snapshot")
+    for what, data in (("empty", b""), ("a line of text", b"hello\n"), ("a page of text", b"hello\n" * 2000)):
+        r = cli("import", "cut", "-", stdin=data)
+        t.ok(r.returncode == 1 and "not the archive of a snapshot" in r.stderr, "no archive: " + what, r.stderr)
+    overwriting(t, s, cli, path)
+    t.eq(cli("export", "none", "-o", path + "-none").returncode, 1, "there is no such snapshot")
     t.eq(names(c), before, "nothing of them is there")
     killed_midway(t, s.d, c, whole)
     for sid in (box, one):
@@ -444,7 +466,18 @@ def cli(t, d):
     t.ok(re.fullmatch("sb-[a-z2-7]{26}", child), "fork prints the id", r.stderr)
     t.has(run("show", child).stdout, made, "show says whose it is")
     t.eq((run("snapshot", "rm", "by-hand").returncode, run("rm", sid, made, child).returncode), (0, 0), "rm")
-    t.has(d.command("completion", "bash").stdout, "snapshot restore fork", "completion has the verbs")
+    completion(t, d)
+
+
+def completion(t, d):
+    """What bash itself makes of it."""
+    script = t.write("completion.bash", d.command("completion", "bash").stdout)
+    for words, want in ((("sandbox", "re"), "resume restore"), (("sandbox", "snapshot", "exp"), "export"),
+                        (("sandbox", "snapshot", "i"), "import"), (("image", "im"), "import"),
+                        (("sandbox", "snapshot", "export", "--forc"), "--force")):
+        r = subprocess.run(["bash", "-c", '. "$0"; COMP_WORDS=(durward "$@"); COMP_CWORD=$#; _durward; '
+                            'echo "${COMPREPLY[*]}"', script] + list(words), stdout=subprocess.PIPE)
+        t.eq(r.stdout.decode().strip(), want, "completion: durward " + " ".join(words))
 
 
 def on_an_overlay(t):

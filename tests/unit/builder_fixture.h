@@ -123,9 +123,28 @@ static const char *init_program(void)
     return realpath(given ? given : "controller/durward-init", path);
 }
 
+/* The parent wires another controller to it. */
+static int next_controller(void)
+{
+    int channel[2];
+    struct msg m;
+    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channel), 0);
+    patience(channel[0]);
+    msg_init(&m, W_PEER);
+    msg_put_u8(&m, ROLE_CONTROLLER);
+    msg_put_u32(&m, 7);
+    msg_put_str(&m, "");
+    msg_put_str(&m, "");
+    msg_put_u32(&m, 0);
+    msg_put_bytes(&m, "", 0);
+    msg_put_fd(&m, channel[1]);
+    send_msg(rig.parent, &m);
+    return channel[0];
+}
+
 static void start_builder(void)
 {
-    int pair[2], channel[2];
+    int pair[2];
     struct msg m;
     CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
     rig.builder = fork();
@@ -145,19 +164,7 @@ static void start_builder(void)
     send_msg(rig.parent, &m);
     CU_ASSERT_FATAL(recv_type(rig.parent, &m, W_READY));
     msg_done(&m);
-
-    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channel), 0);
-    rig.controller = channel[0];
-    patience(rig.controller);
-    msg_init(&m, W_PEER);
-    msg_put_u8(&m, ROLE_CONTROLLER);
-    msg_put_u32(&m, 7);
-    msg_put_str(&m, "");
-    msg_put_str(&m, "");
-    msg_put_u32(&m, 0);
-    msg_put_bytes(&m, "", 0);
-    msg_put_fd(&m, channel[1]);
-    send_msg(rig.parent, &m);
+    rig.controller = next_controller();
 }
 
 static void ask(const char *id, const char *source, const char *target, uint8_t writable)

@@ -582,7 +582,7 @@ void suite_config(void)
     CU_add_test(s, "empty", empty);
     CU_add_test(s, "YAML is strict", yaml_strict);
     CU_add_test(s, "scalars", scalars);
-    CU_add_test(s, "unknown and later keys", keys);
+    CU_add_test(s, "unknown keys", keys);
     CU_add_test(s, "secrets", secret_stores);
     CU_add_test(s, "policies", policies);
     CU_add_test(s, "listen", listen_section);

@@ -74,6 +74,49 @@ static void bounded(void)
     msg_done(&m);
 }
 
+static const struct count *of(const struct counts *c, const char *policy, const char *code)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (strcmp(c->list[i].policy, policy) == 0 && strcmp(c->list[i].code, code) == 0)
+            return &c->list[i];
+    return NULL;
+}
+
+/* What one policy's writers invent takes no other's place, before them or after; nor do names. */
+static void shared(void)
+{
+    static struct counts c;
+    char code[40], policy[40];
+    uint64_t noisy = 0;
+    note(&c, RECORD_DENIED, "early", "no_rule", "403");
+    for (int i = 0; i < 5000; i++) {
+        snprintf(code, sizeof code, "invented-%d", i);
+        note(&c, RECORD_DENIED, "noisy", code, "");
+    }
+    for (int i = 0; i < 50; i++) {
+        snprintf(code, sizeof code, "code-%d", i);
+        note(&c, i % 2 ? RECORD_DENIED : RECORD_ABORTED, "late", code, "403");
+    }
+    note(&c, RECORD_DENIED, "early", "no_rule", "403");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(of(&c, "early", "no_rule"));
+    CU_ASSERT_EQUAL(of(&c, "early", "no_rule")->records, 2);
+    CU_ASSERT_PTR_NOT_NULL(of(&c, "late", "code-0"));
+    CU_ASSERT_PTR_NOT_NULL(of(&c, "late", "code-49"));
+    CU_ASSERT_PTR_NULL(of(&c, "other", "other"));
+    for (size_t i = 0; i < c.n; i++)
+        noisy += strcmp(c.list[i].policy, "noisy") == 0 ? c.list[i].records : 0;
+    CU_ASSERT_EQUAL(noisy, 5000);
+    for (int i = 0; i < 5000; i++) {
+        snprintf(policy, sizeof policy, "invented-%d", i);
+        note(&c, RECORD_DENIED, policy, "no_rule", "");
+    }
+    note(&c, RECORD_DENIED, "early", "no_rule", "403");
+    CU_ASSERT_EQUAL(of(&c, "early", "no_rule")->records, 3);
+    CU_ASSERT_PTR_NOT_NULL(of(&c, "other", "other"));
+    CU_ASSERT(c.n <= COUNTS_MAX + RECORD_KINDS);
+    CU_ASSERT(c.n_policies <= COUNTS_NAMED);
+}
+
 static void sums(void)
 {
     static struct meters a, b, back;
@@ -110,5 +153,6 @@ void tap_suites(void)
     CU_pSuite s = CU_add_suite("counts", NULL, NULL);
     CU_add_test(s, "records are counted by kind, policy and code", table);
     CU_add_test(s, "the table is bounded, whatever codes come", bounded);
+    CU_add_test(s, "no policy takes another's place", shared);
     CU_add_test(s, "reports go over and are added up", sums);
 }

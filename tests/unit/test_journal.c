@@ -2,6 +2,8 @@
 #include "tap_main.h"
 
 #include "audit_fixture.h"
+#include "backlog.h"
+#include "body_capture.h"
 #include "record_read.h"
 
 #include <CUnit/CUnit.h>
@@ -414,6 +416,111 @@ static void test_short_write(void)
     finish(&f);
 }
 
+static int keep(struct backlog *b, const char *what)
+{
+    struct record r;
+    record_init(&r, RECORD_LIFECYCLE, 0);
+    record_put_str(&r, RF_EVENT, what);
+    return backlog_note(b, &r);
+}
+
+/* The events in the file, each ended by a space. */
+static const char *events(const struct far_end *f, uint64_t *lost)
+{
+    static char text[64 * 1024];
+    static unsigned char bytes[512 * 1024];
+    struct record_view v;
+    const char *why;
+    size_t n = 0;
+    int fd = open(f->path, O_RDONLY);
+    ssize_t size = read(fd, bytes, sizeof bytes), at = 0, r;
+    close(fd);
+    while (at < size && (r = record_read(&v, bytes + at, (size_t)(size - at), &why)) > 0) {
+        n += (size_t)snprintf(text + n, sizeof text - n, "%.*s ", (int)v.field[RF_EVENT].n,
+                              v.field[RF_EVENT].p);
+        if (v.field[RF_COUNT].n)
+            slice_u64(v.field[RF_COUNT], UINT64_MAX, lost);
+        at += r;
+    }
+    text[n] = 0;
+    return text;
+}
+
+/* What happens while there is no journal waits for it; so does what finds no credit. */
+static void test_backlog(void)
+{
+    struct far_end f;
+    uint64_t lost = 0;
+    begin(&f, false, 0);
+    struct backlog *b = backlog_new(f.base, f.j);
+    CU_ASSERT_EQUAL(keep(b, "one"), 0);
+    CU_ASSERT_EQUAL(keep(b, "two"), 0);
+    CU_ASSERT_EQUAL(length(&f), -1);
+    give_file(&f, 60, O_WRONLY | O_APPEND); /* for two of them */
+    backlog_write(b);
+    CU_ASSERT_EQUAL(keep(b, "three"), 0);
+    CU_ASSERT_STRING_EQUAL(events(&f, &lost), "one two ");
+    say(&f, W_CREDIT, 1000);
+    rig_turns(f.base, 300);
+    CU_ASSERT_STRING_EQUAL(events(&f, &lost), "one two three ");
+    close(f.sock); /* the logger is replaced */
+    rig_turns(f.base, 20);
+    CU_ASSERT_EQUAL(keep(b, "four"), 0);
+    unlink(f.path);
+    attach(&f);
+    give_file(&f, 1000, O_WRONLY | O_APPEND);
+    CU_ASSERT_EQUAL(keep(b, "five"), 0);
+    CU_ASSERT_STRING_EQUAL(events(&f, &lost), "four five ");
+    CU_ASSERT_EQUAL(lost, 0);
+    backlog_free(b);
+    finish(&f);
+}
+
+/* It is bounded, and what finds no room is counted on record. */
+static void test_backlog_full(void)
+{
+    struct far_end f;
+    struct record r;
+    static char long_text[RECORD_FIELD_MAX];
+    uint64_t lost = 0, kept = 0, refused = 0;
+    begin(&f, false, 0);
+    struct backlog *b = backlog_new(f.base, f.j);
+    memset(long_text, 'x', sizeof long_text - 1);
+    record_init(&r, RECORD_LIFECYCLE, 0);
+    record_put_str(&r, RF_EVENT, "e");
+    record_put_str(&r, RF_DETAIL, long_text);
+    while (refused < 3)
+        if (backlog_note(b, &r) == 0)
+            kept++;
+        else
+            refused++;
+    CU_ASSERT_TRUE(kept > 100 && kept * sizeof long_text <= BACKLOG_BYTES);
+    give_file(&f, 1 << 20, O_WRONLY | O_APPEND);
+    backlog_write(b);
+    CU_ASSERT_TRUE(strstr(events(&f, &lost), "e e records_lost ") != NULL);
+    CU_ASSERT_EQUAL(lost, 3);
+    CU_ASSERT_EQUAL(keep(b, "after"), 0);
+    CU_ASSERT_TRUE(strstr(events(&f, &lost), "records_lost after ") != NULL);
+    backlog_free(b);
+    finish(&f);
+}
+
+/* Pieces of a body (capture_body) that find no room are counted: their request's end says so. */
+static void test_bodies(void)
+{
+    struct far_end f;
+    static const char body[5000];
+    struct body_capture *c = body_capture_new(sizeof body);
+    body_capture_take(c, BODY_REQUEST, body, sizeof body);
+    begin(&f, false, 2100);
+    CU_ASSERT_EQUAL(body_capture_record(c, f.j, 1, NULL, NULL), 2);
+    CU_ASSERT_TRUE(length(&f) > 2000);
+    say(&f, W_CREDIT, 10000);
+    CU_ASSERT_EQUAL(body_capture_record(c, f.j, 1, NULL, NULL), 0);
+    finish(&f);
+    body_capture_free(c);
+}
+
 void suite_journal(void)
 {
     CU_pSuite s = CU_add_suite("journal", NULL, NULL);
@@ -427,6 +534,9 @@ void suite_journal(void)
     CU_add_test(s, "a bad logger is cut off", test_bad_logger);
     CU_add_test(s, "ends that find no room come late, but first", test_late_ends);
     CU_add_test(s, "ends of a turn go together", test_ends_together);
+    CU_add_test(s, "what happens without a journal waits for it", test_backlog);
+    CU_add_test(s, "what waits is bounded, what is lost is counted", test_backlog_full);
+    CU_add_test(s, "pieces of bodies that find no room", test_bodies);
     CU_add_test(s, "a short write waits for its repair", test_short_write);
 }
 

@@ -9,6 +9,14 @@
 
 static uint32_t asked;
 
+/* Its path below the state directory. */
+static const char *below(const char *name)
+{
+    static char path[400];
+    snprintf(path, sizeof path, "%s/%s", rig.state, name);
+    return path;
+}
+
 /* A shell script outside; its status. */
 static int on_host(const char *script)
 {
@@ -42,16 +50,21 @@ static enum layer_result take_layered(char *text, size_t size)
     return r;
 }
 
-static enum layer_result layer(enum layer_op op, const char *from, const char *to)
+static void ask_layer(int controller, enum layer_op op, const char *from, const char *to)
 {
     struct msg m;
-    char text[600];
     msg_init(&m, W_LAYER);
     msg_put_u32(&m, ++asked);
     msg_put_u8(&m, (uint8_t)op);
     msg_put_str(&m, from);
     msg_put_str(&m, to);
-    send_msg(rig.controller, &m);
+    send_msg(controller, &m);
+}
+
+static enum layer_result layer(enum layer_op op, const char *from, const char *to)
+{
+    char text[600];
+    ask_layer(rig.controller, op, from, to);
     enum layer_result r = take_layered(text, sizeof text);
     if (r == LAYER_FAILED)
         printf("# %s\n", text);
@@ -216,11 +229,88 @@ static void test_freeze(void)
     teardown("sb-kept");
 }
 
+static void test_replace(void)
+{
+    if (!ready())
+        return;
+    CU_ASSERT_EQUAL(layer(LAYER_CONFIRM, "sb-fork", "snap"), LAYER_ABSENT);
+    CU_ASSERT_EQUAL(layer(LAYER_REPLACE, "none", "sb-fork"), LAYER_ABSENT);
+    CU_ASSERT_EQUAL(layer(LAYER_REPLACE, "snap", "sb-fork"), LAYER_DONE);
+    CU_ASSERT_EQUAL(layer(LAYER_CONFIRM, "sb-fork", "snap"), LAYER_DONE);
+    CU_ASSERT_EQUAL(layer(LAYER_CONFIRM, "sb-fork", "sna"), LAYER_ABSENT);
+    CU_ASSERT_EQUAL(layer(LAYER_CONFIRM, "sb-back", "snap"), LAYER_ABSENT); /* a copy to begin */
+    CU_ASSERT_EQUAL(layer(LAYER_CONFIRM, "sb-nobody", "snap"), LAYER_ABSENT);
+    CU_ASSERT_EQUAL(layer(LAYER_REPLACE, "snap", "sb-fork"), LAYER_DONE);
+    CU_ASSERT_EQUAL(layer(LAYER_CONFIRM, "sb-fork", "snap"), LAYER_DONE);
+    if (!start("sb-fork"))
+        return;
+    expect(look, seen);
+    teardown("sb-fork");
+}
+
+/* A builder that was killed has left a process in the last moment of its copying. */
+static void test_copied_for_another(void)
+{
+    char fresh[32];
+    if (!ready())
+        return;
+    int go[2] = {-1, -1};
+    CU_ASSERT_EQUAL_FATAL(pipe2(go, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char c, from[400];
+        if (read(go[0], &c, 1) != 1)
+            _exit(1);
+        usleep(200000);
+        snprintf(fresh, sizeof fresh, "snapshots/.new-late-%d", (int)getpid());
+        snprintf(from, sizeof from, "%s", below(fresh));
+        _exit(rename(from, below("snapshots/late")) == 0 ? 0 : 1);
+    }
+    CU_ASSERT_TRUE_FATAL(pid > 0);
+    snprintf(fresh, sizeof fresh, "snapshots/.new-late-%d", (int)pid);
+    CU_ASSERT_EQUAL(mkdir(below(fresh), 0700), 0);
+    CU_ASSERT_EQUAL(write(go[1], "x", 1), 1);
+    CU_ASSERT_EQUAL(layer(LAYER_REMOVE_SNAPSHOT, "late", ""), LAYER_DONE);
+    int status = -1;
+    CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+    CU_ASSERT_EQUAL(status, 0);
+    CU_ASSERT_EQUAL(access(below("snapshots/late"), F_OK), -1);
+    close(go[0]);
+    close(go[1]);
+}
+
+static bool being_made(const char *name)
+{
+    char script[500];
+    snprintf(script, sizeof script, "ls -A %s | grep -q '^.new-%s-'", below("snapshots"), name);
+    return on_host(script) == 0;
+}
+
+/* What the one before has still asked for, and its end, may be seen after what the next one asks.
+ */
+static void test_controller_after_controller(void)
+{
+    if (!ready())
+        return;
+    kill(rig.builder, SIGSTOP);
+    ask_layer(rig.controller, LAYER_SNAPSHOT, "sb-kept", "orphan");
+    int next = next_controller();
+    ask_layer(next, LAYER_REMOVE_SNAPSHOT, "orphan", "");
+    kill(rig.builder, SIGCONT);
+    int former = rig.controller;
+    char text[600];
+    rig.controller = next;
+    CU_ASSERT_EQUAL(take_layered(text, sizeof text), LAYER_DONE);
+    for (int i = 0; being_made("orphan") && i < 1000; i++)
+        usleep(10000);
+    CU_ASSERT_EQUAL(access(below("snapshots/orphan"), F_OK), -1);
+    close(former);
+}
+
 static void test_remove(void)
 {
     static const char *const ids[] = {"sb-kept",  "sb-back",   "sb-fork",
                                       "sb-image", "sb-image2", "sb-none"};
-    char path[256];
     struct err err = {0};
     if (!ready())
         return;
@@ -229,12 +319,11 @@ static void test_remove(void)
     CU_ASSERT_EQUAL(layer(LAYER_REMOVE_SNAPSHOT, "snap", ""), LAYER_DONE);
     CU_ASSERT_EQUAL(image_remove(rig.state, "small", &err), 0);
     /* nothing is left but the empty directories: soon, as files go after their name */
-    static const char *const below[] = {"sandboxes", "snapshots", "images"};
-    for (size_t i = 0; i < ARRAY_LEN(below); i++) {
+    static const char *const folders[] = {"sandboxes", "snapshots", "images"};
+    for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
         int r = -1;
-        snprintf(path, sizeof path, "%s/%s", rig.state, below[i]);
         for (int tries = 0; r < 0 && tries < 1000; tries++) {
-            r = rmdir(path);
+            r = rmdir(below(folders[i]));
             if (r < 0)
                 usleep(10000);
         }
@@ -274,6 +363,9 @@ void tap_suites(void)
     CU_add_test(s, "snapshot, restore and fork", test_snapshot);
     CU_add_test(s, "above an image", test_image);
     CU_add_test(s, "freeze and thaw", test_freeze);
+    CU_add_test(s, "replaced, and so confirmed", test_replace);
+    CU_add_test(s, "a copier that outlives its builder", test_copied_for_another);
+    CU_add_test(s, "one controller after the other", test_controller_after_controller);
     CU_add_test(s, "remove", test_remove);
     CU_add_test(s, "names that lead elsewhere", test_bad_messages);
     CU_add_test(s, "the end", test_end);

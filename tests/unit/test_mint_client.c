@@ -216,6 +216,13 @@ static void test_aging(void)
     CU_ASSERT_PTR_NULL(mint_client_get(c, "late.example", on_leaf, &s));
     CU_ASSERT(!fake_answer(&f, 0));
     CU_ASSERT_EQUAL(mint_client_cached(c), 2);
+    /* made before the clock was put back: not yet valid */
+    mint_client_get(c, "early.example", on_leaf, &s);
+    CU_ASSERT(fake_answer(&f, -MINT_SKEW_SECONDS - 60));
+    CU_ASSERT_PTR_NOT_NULL(mint_client_get(c, "early.example", on_leaf, &s));
+    CU_ASSERT(fake_answer(&f, 0));
+    CU_ASSERT_PTR_NULL(mint_client_get(c, "early.example", on_leaf, &s));
+    CU_ASSERT(!fake_answer(&f, 0));
     mint_client_free(c);
     close(f.fd);
 }

@@ -90,6 +90,41 @@ static void test_defaults(void)
     CU_ASSERT_PTR_NULL(config_backend_name(BACKENDS));
 }
 
+/* What the daemon's sandboxes get unasked. */
+static void test_life(void)
+{
+    static const struct {
+        const char *text, *why;
+    } bad[] = {
+        {"{ image: ../x }", "name of an imported image"},
+        {"{ image: .x }", "name of an imported image"},
+        {"{ image: 'a:b' }", "name of an imported image"},
+        {"{ image: x1234567890123456789012345678901234567890123456789012345678901234 }",
+         "name of an imported image"},
+        {"{ ttl: 0s }", "at least 1s"},
+        {"{ ttl: 31d }", "at most 30d"},
+        {"{ ttl: 3600 }", "needs a unit"},
+        {"{ ttl: 1w }", "15m, 1h or 7d"},
+        {"{ ttl: d }", "15m, 1h or 7d"},
+        {"{ idle_ttl: 721h }", "at most 30d"},
+        {"{ idle_ttl: 99999999999999999999s }", "at most 30d"},
+        {"{ on_idle: sleep }", "delete"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct err err = {0};
+        CU_ASSERT_PTR_NULL(parsed(bad[i].text, &err));
+        CU_ASSERT_PTR_NOT_NULL(strstr(err.text, bad[i].why));
+    }
+    struct config *c = good("{ image: py-3.12, ttl: 30d, idle_ttl: 0s, on_idle: stop }");
+    const struct config_sandbox *s = config_policy_sandbox(c, "p"),
+                                *none = config_policy_sandbox(c, "none");
+    CU_ASSERT_STRING_EQUAL(s->image, "py-3.12");
+    CU_ASSERT_TRUE(s->ttl == CONFIG_TTL_MAX && s->idle_ttl == 0 && s->on_idle == IDLE_STOP);
+    CU_ASSERT_TRUE(none->ttl == CONFIG_TTL && none->idle_ttl == CONFIG_IDLE_TTL);
+    CU_ASSERT_TRUE(none->image[0] == '\0' && none->on_idle == IDLE_DELETE);
+    config_unref(c);
+}
+
 static void test_asked_for(void)
 {
     static const struct {
@@ -175,6 +210,7 @@ void suite_shape(void)
     CU_add_test(s, "what the configuration refuses of a backend", test_refused);
     CU_add_test(s, "lengths", test_long_names);
     CU_add_test(s, "defaults", test_defaults);
+    CU_add_test(s, "what the daemon's sandboxes get unasked", test_life);
     CU_add_test(s, "what is asked for beside the policy", test_asked_for);
     CU_add_test(s, "what goes to the builder", test_message);
 }

@@ -168,6 +168,65 @@ static void bounded(void)
     thresholds_free(t);
 }
 
+/* However many sandboxes a policy has, another's are counted on; and so are the bytes of what
+ * lasts. */
+static void shares(void)
+{
+    struct crossing x;
+    char name[32];
+    struct render_source other = {.channel = 8, .role = "injector", .sandbox = "", .policy = "p"};
+    struct record_view v = {.kind = RECORD_DENIED};
+    struct thresholds *t = one(NOTIFY_DENIED, 2, 60, NOTIFY_KILL);
+    note(t, RECORD_DENIED, "no_rule", "a", "", 1, 10);
+    for (unsigned i = 0; i < 3 * THRESHOLDS_BOXES; i++) {
+        snprintf(name, sizeof name, "sb-%u", i);
+        v.field[RF_SANDBOX] = slice_str(name);
+        v.counter = i;
+        thresholds_note(t, &v, &other, 10);
+    }
+    CU_ASSERT_FALSE(thresholds_take(t, &x));
+    note(t, RECORD_DENIED, "no_rule", "a", "", 2, 11);
+    CU_ASSERT_FATAL(thresholds_take(t, &x));
+    CU_ASSERT_STRING_EQUAL(x.sandbox, "sb-1");
+    CU_ASSERT_EQUAL(x.value, 2);
+    thresholds_free(t);
+}
+
+static void shares_of_bytes(void)
+{
+    struct crossing x;
+    char name[32];
+    struct render_source other = {.channel = 8, .role = "injector", .sandbox = "", .policy = "p"};
+    struct record_view v = {.kind = RECORD_PROGRESS};
+    struct thresholds *t = one(NOTIFY_BYTES_UP, 1000, 600, NOTIFY_KILL);
+    v.field[RF_UP] = SLICE("1");
+    for (unsigned i = 0; i < 40000; i++) {
+        snprintf(name, sizeof name, "other-%u", i / 900);
+        v.field[RF_SANDBOX] = slice_str(name);
+        v.counter = i;
+        thresholds_note(t, &v, &other, 10);
+    }
+    CU_ASSERT_FALSE(thresholds_take(t, &x));
+    for (unsigned i = 0; i < 9; i++)
+        note(t, RECORD_PROGRESS, "", "a", "100", i, 11);
+    for (unsigned i = 0; i < 9; i++) /* nothing new */
+        note(t, RECORD_PROGRESS, "", "a", "100", i, 11);
+    CU_ASSERT_FALSE(thresholds_take(t, &x));
+    note(t, RECORD_PROGRESS, "", "a", "200", 3, 12);
+    CU_ASSERT_FATAL(thresholds_take(t, &x));
+    CU_ASSERT_STRING_EQUAL(x.sandbox, "sb-1");
+    CU_ASSERT_EQUAL(x.value, 1000);
+    thresholds_free(t);
+    t = one(NOTIFY_BYTES_UP, 3000, 600,
+            NOTIFY_KILL); /* nor does it hide behind requests of its own */
+    for (unsigned i = 0; i < 2500; i++)
+        note(t, RECORD_PROGRESS, "", "a", "1", i, 11);
+    CU_ASSERT_FALSE(thresholds_take(t, &x));
+    note(t, RECORD_PROGRESS, "", "a", "500", 2600, 11);
+    CU_ASSERT(thresholds_take(t, &x));
+    thresholds_free(t);
+}
+
 static bool told(void *arg)
 {
     return ((struct rig *)arg)->notices == 1;
@@ -209,5 +268,7 @@ void tap_suites(void)
     CU_add_test(s, "distinct hosts", hosts);
     CU_add_test(s, "names, packets, signs", measures);
     CU_add_test(s, "sandboxes and crossings are bounded", bounded);
+    CU_add_test(s, "no policy's push another's out", shares);
+    CU_add_test(s, "bytes of many requests that last", shares_of_bytes);
     CU_add_test(s, "the logger records it and tells the parent", logger_says_so);
 }

@@ -135,9 +135,9 @@ class Engine:
 
     # ---- its API ----
 
-    def ask(self, method, path, body=None, kind="application/json"):
+    def ask(self, method, path, body=None, kind="application/json", timeout=60):
         """-> (status, JSON or None)"""
-        c = _Connection(self.socket, 60)
+        c = _Connection(self.socket, timeout)
         try:
             c.request(method, path, body, {"Content-Type": kind, "Host": "docker"})
             r = c.getresponse()
@@ -154,7 +154,7 @@ class Engine:
         repo, _, tag = name.rpartition(":")
         q = [("fromSrc", "-"), ("repo", repo), ("tag", tag)] + [("changes", c) for c in changes]
         status, said = self.ask("POST", "/images/create?" + urllib.parse.urlencode(q), tar or rootfs(),
-                                "application/x-tar")
+                                "application/x-tar", 600)
         if status != 200:
             raise RuntimeError("the engine imports no image: %s %s" % (status, said))
         return name
@@ -164,6 +164,52 @@ class Engine:
 
     def inspect(self, cid):
         return self.ask("GET", "/containers/%s/json" % cid)[1]
+
+    def inspect_image(self, name):
+        status, said = self.ask("GET", "/images/%s/json" % name)
+        return said if status == 200 else None
+
+    # ---- containers of the test's own ----
+
+    def create(self, name, body):
+        """-> its id; begin() starts it."""
+        status, said = self.ask("POST", "/containers/create?name=" + name, json.dumps(body))
+        if status != 201:
+            raise RuntimeError("no container %s: %s" % (name, said))
+        return said["Id"]
+
+    def begin(self, cid, wait=False):
+        """Starts it; with `wait` to its end, and gives its status."""
+        status, said = self.ask("POST", "/containers/%s/start" % cid)
+        if status != 204:
+            raise RuntimeError("the container does not start: %s" % said)
+        return self.ask("POST", "/containers/%s/wait" % cid)[1]["StatusCode"] if wait else None
+
+    def _stream(self, method, path, body=None):
+        """What it says, out of the engine's frames: a kind, three zeros, a length, the bytes."""
+        c = _Connection(self.socket, 60)
+        try:
+            c.request(method, path, body, {"Content-Type": "application/json", "Host": "docker"})
+            data, found = c.getresponse().read(), []
+        finally:
+            c.close()
+        while len(data) >= 8:
+            n = int.from_bytes(data[4:8], "big")
+            found.append(data[8:8 + n])
+            data = data[8 + n:]
+        return b"".join(found).decode("utf-8", "surrogateescape")
+
+    def logs(self, cid):
+        return self._stream("GET", "/containers/%s/logs?stdout=1&stderr=1&tail=200" % cid)
+
+    def run(self, cid, *argv):
+        """A command in a container -> (exit status, output of both kinds)."""
+        said = self.ask("POST", "/containers/%s/exec" % cid, json.dumps(
+            {"Cmd": argv, "AttachStdout": True, "AttachStderr": True}))[1]
+        if "Id" not in (said or {}):
+            return 255, str(said)
+        out = self._stream("POST", "/exec/%s/start" % said["Id"], json.dumps({"Detach": False, "Tty": False}))
+        return self.ask("GET", "/exec/%s/json" % said["Id"])[1]["ExitCode"], out
 
     def volumes(self):
         return (self.ask("GET", "/volumes")[1] or {}).get("Volumes") or []

@@ -87,24 +87,33 @@ def descriptors(people):
     return found
 
 
+def _mountinfo(pid):
+    """[(device, root, where, what it is)]"""
+    try:
+        with open("/proc/%s/mountinfo" % pid) as f:
+            rows = [line.split() for line in f]
+    except OSError:
+        return []
+    return [(r[2], r[3], r[4], " ".join(r[r.index("-") + 1:][:2])) for r in rows]
+
+
+def foreign_mounts(folder):
+    """What is mounted in our own mount namespace, which others on this host use too, but below the daemon's folder."""
+    return {m for m in _mountinfo("self") if not m[2].startswith(folder + "/")}
+
+
 def mounts(people, folder):
-    """Of every mount namespace in which one of them is; of ours, which the host's others use too, those below
-    the daemon's folder."""
-    own = _inode("/proc/self/ns/mnt")
-    seen, n = {own}, 0
-    with open("/proc/self/mountinfo") as f:
-        n += sum(1 for line in f if line.split()[4].startswith(folder + "/"))
-    for pid, _ in people:
+    """["role: where (what)"] of every mount namespace in which one of them is, and of ours below the daemon's folder.
+    A copy of one of ours is not theirs: each new mount namespace has them, as many as there are just then."""
+    seen, foreign = {_inode("/proc/self/ns/mnt")}, foreign_mounts(folder)
+    found = ["host: %s (%s)" % m[2:] for m in _mountinfo("self") if m not in foreign]
+    for pid, role in people:
         ns = _inode("/proc/%d/ns/mnt" % pid)
         if ns is None or ns in seen:
             continue
         seen.add(ns)
-        try:
-            with open("/proc/%d/mountinfo" % pid) as f:
-                n += len(f.readlines())
-        except OSError:
-            continue
-    return n
+        found += ["%s: %s (%s)" % ((role,) + m[2:]) for m in _mountinfo(pid) if m not in foreign]
+    return sorted(found)
 
 
 def folders(state):

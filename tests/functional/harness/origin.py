@@ -170,7 +170,7 @@ class Connection:
 
 class Origin:
     def __init__(self, test, ca, names, handler=None, script=None, cert=None, tls=True,
-                 min_version=None, max_version=None):
+                 min_version=None, max_version=None, host="127.0.0.1"):
         self.names = [names] if isinstance(names, str) else list(names)
         self.handler, self.script = handler, script
         self.requests, self.tls_errors = [], []
@@ -180,9 +180,9 @@ class Origin:
         self._lock = threading.Lock()
         self._open = set()
         self._ctx = self._context(ca, cert, min_version, max_version) if tls else None
-        self._sock = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self._sock = socket.create_server((host, 0), backlog=512)
         self.port = self._sock.getsockname()[1]
-        self.address = "127.0.0.1:%d" % self.port
+        self.address = "%s:%d" % (host, self.port)
         self._stop = False
         threading.Thread(target=self._accept, daemon=True).start()
         test.cleanup(self.close)

@@ -1,6 +1,7 @@
 /* The logger's start: directory, lock, key, head, what is left from before. */
 #include "logger_internal.h"
 
+#include "patience.h"
 #include "stamp.h"
 
 #include <dirent.h>
@@ -44,7 +45,12 @@ static int open_dirs(struct logger *l, const char *subdir, struct err *err)
     l->lock = openat(l->dir, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (l->lock < 0)
         return err_sys(err, "cannot open the lock of the audit directory");
-    if (flock(l->lock, LOCK_EX | LOCK_NB) < 0)
+    struct patience patience = {0};
+    int locked;
+    while ((locked = flock(l->lock, LOCK_EX | LOCK_NB)) < 0 && errno == EWOULDBLOCK &&
+           patience_wait(&patience)) {
+    }
+    if (locked < 0)
         return errno == EWOULDBLOCK
                    ? err_set(err, ERR_UNREADY, "another daemon writes to this directory")
                    : err_sys(err, "cannot lock the audit directory");

@@ -2,6 +2,7 @@
 #include "parent.h"
 
 #include "gate.h"
+#include "patience.h"
 #include "policy.h"
 #include "wire.h"
 
@@ -361,7 +362,11 @@ int parent_bind_tcp(const char *text, struct err *err)
     if (fd < 0)
         return err_sys(err, "listen %s", text);
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (bind(fd, &u.sa, len) < 0 || listen(fd, 1024) < 0) {
+    struct patience patience = {0};
+    int bound;
+    while ((bound = bind(fd, &u.sa, len)) < 0 && errno == EADDRINUSE && patience_wait(&patience)) {
+    }
+    if (bound < 0 || listen(fd, 1024) < 0) {
         bool taken = errno == EADDRINUSE;
         err_sys(err, "cannot listen on %s", text);
         if (taken)

@@ -3,6 +3,7 @@
 
 #include "budget_book.h"
 #include "paths.h"
+#include "patience.h"
 #include "peer.h"
 #include "roots.h"
 #include "wire.h"
@@ -95,24 +96,32 @@ static int setup_ca(struct parent *p, struct err *err)
     return r;
 }
 
+static bool is_answered(const struct sockaddr_un *at)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool yes = fd >= 0 && (connect(fd, (const struct sockaddr *)at, sizeof *at) == 0 ||
+                           errno == EAGAIN); /* its queue is full */
+    if (fd >= 0)
+        close(fd);
+    return yes;
+}
+
 static int api_socket(const char *path, struct err *err)
 {
     struct sockaddr_un sa = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof sa.sun_path)
         return err_set(err, ERR_LIMIT, "the socket path %s is too long (107 bytes at most)", path);
     memcpy(sa.sun_path, path, strlen(path) + 1);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return err_sys(err, "socket");
-    if (connect(fd, (struct sockaddr *)&sa, sizeof sa) == 0) {
-        close(fd);
+    struct patience patience = {0};
+    bool answers;
+    while ((answers = is_answered(&sa)) && patience_wait(&patience)) {
+    }
+    if (answers)
         return err_set(err, ERR_UNREADY,
                        "another daemon answers at %s; stop it first, or set "
                        "controller.socket",
                        path);
-    }
-    close(fd);
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     unlink(path);
     mode_t old = umask(0177);
     int r = fd < 0 ? -1 : bind(fd, (struct sockaddr *)&sa, sizeof sa);

@@ -1,10 +1,12 @@
 #!/usr/bin/python3 -B
 """The command line: explain agrees with what the gate does; audit tail, query, verify; ca, secret,
 status; help, JSON and exit codes of every command."""
+import fcntl
 import json
 import os
 import re
 import signal
+import socket
 import sys
 import threading
 
@@ -265,6 +267,22 @@ def drained(t, s, gate):
     t.eq(s.d.kinds("aborted"), [], "nothing is aborted")
 
 
+def follows(t, s, address):
+    """A daemon that was killed lets go a moment later than the next one starts."""
+    s.d.stop()
+    lock = open(os.path.join(s.d.audit_dir, "lock"))
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    host, _, port = address.rpartition(":")
+    held = [lock, socket.create_server((host, int(port))), socket.socket(socket.AF_UNIX)]
+    os.unlink(s.d.socket) if os.path.exists(s.d.socket) else None
+    held[2].bind(s.d.socket)
+    held[2].listen(8)
+    for i, thing in enumerate(held):
+        threading.Timer(0.2 * (i + 1), thing.close).start()
+    s.d.serve(save=False)
+    t.ok(s.d.daemon.poll() is None, "a daemon waits for what the one before it still holds")
+
+
 def main(t):
     s = scene.Scene(t)
     s.d.save()
@@ -284,6 +302,7 @@ def main(t):
     keys(t, s)
     r = s.d.command("serve", "-c", s.d.conf)
     t.ok(r.returncode != 0 and r.stderr, "a second daemon on the same place is refused", r.stderr)
+    t.part(follows, t, s, address)
     t.part(drained, t, s, s.gate(address))
     tampered(t, s)
     t.part(runs, t, s)

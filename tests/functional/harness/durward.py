@@ -225,7 +225,7 @@ class Durward:
     def diagnostics(self):
         try:
             with open(self.log) as f:
-                return tap.clip(f.read())
+                return f.read()[-3000:]
         except FileNotFoundError:
             return ""
 

@@ -111,8 +111,10 @@ static struct count *entry(struct counts *c, enum record_kind kind, size_t owner
         return add(c, kind, owner, code);
     if (owner && (e = find(c, kind, owner, "other")) != NULL)
         return e;
-    if (owner && make_room(c, owner))
-        return add(c, kind, owner, "other");
+    if (owner && make_room(c, owner)) {
+        e = find(c, kind, owner, "other"); /* that may have made it */
+        return e ? e : add(c, kind, owner, "other");
+    }
     e = find(c, kind, 0, "other"); /* at most one a kind, behind COUNTS_MAX or not */
     return e ? e : add(c, kind, 0, "other");
 }

@@ -47,11 +47,13 @@ uint64_t lasting_note(struct lasting *l, uint64_t id, uint64_t up, bool ends, bo
             take_out(l, its);
         return fresh;
     }
-    if (ends || l->n == LASTING_MAX)
+    if (ends)
         return up;
     if (stale) {
         *stale = (struct lasting_one){id, up, now};
         return up;
     }
+    if (l->n == LASTING_MAX)
+        return up;
     return may_keep && add(l, id, up, now) == 0 ? up : 0;
 }

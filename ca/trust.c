@@ -236,7 +236,10 @@ static int build(const char *cache_dir, const char *final, const char *system_pa
     return r < 0 ? -1 : 0; /* 1: somebody else was faster; theirs is as good */
 }
 
-/* Every file of one directory in the place of its namesake in the other. */
+static const char bundle_name[] = "ca-certificates.crt";
+
+/* Every file of one directory in the place of its namesake in the other, but the bundle: that may
+ * be mounted by itself, and stays the file that it is. */
 static int move_files(const char *from, const char *to, struct err *err)
 {
     DIR *d = opendir(from);
@@ -244,7 +247,8 @@ static int move_files(const char *from, const char *to, struct err *err)
     int r = d ? 0 : err_sys(err, "%s", from);
     while (r == 0 && (e = readdir(d)) != NULL) {
         struct stat st;
-        if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+        if (strcmp(e->d_name, bundle_name) == 0 ||
+            fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
             continue;
         char *place = paths_join(to, e->d_name);
         if (renameat(dirfd(d), e->d_name, AT_FDCWD, place) < 0)
@@ -253,6 +257,22 @@ static int move_files(const char *from, const char *to, struct err *err)
     }
     if (d)
         closedir(d);
+    return r;
+}
+
+/* All of it, or nothing. size: what the file has. */
+static int append(const char *path, size_t size, struct slice more, struct err *err)
+{
+    int fd = open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return err_sys(err, "%s", path);
+    ssize_t n = write(fd, more.p, more.n);
+    int r = n == (ssize_t)more.n ? 0
+            : n < 0              ? err_sys(err, "%s", path)
+                                 : err_set(err, ERR_SYS, "%s: no room for another CA", path);
+    if (r < 0 && n > 0 && ftruncate(fd, (off_t)size) < 0)
+        err_wrap(err, "and half of one stays in it");
+    close(fd);
     return r;
 }
 
@@ -268,17 +288,14 @@ static int append_missing(const char *path, struct slice ca_pem, struct err *err
     buf_init(&more, ROOTS_FILE_MAX);
     if (read_bundle(path, &has, err) < 0)
         r = -1;
+    if (r == 0 && (buf_len(&has) == 0 || buf_data(&has)[buf_len(&has) - 1] != '\n'))
+        r = buf_append_str(&more, "\n");
     while (r == 0 && (found = trust_hashed_next(&rest, &pem, name, sizeof name, err)) != 0)
         if (found < 0 || (slice_find_slice(buf_slice(&has), pem) < 0 &&
                           (buf_append_slice(&more, pem) < 0 || buf_append_str(&more, "\n") < 0)))
             r = err->text[0] ? -1 : err_set(err, ERR_LIMIT, "the bundle is too large");
-    int fd =
-        r == 0 && buf_len(&more) ? open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC) : -1;
-    if (r == 0 && buf_len(&more) &&
-        (fd < 0 || write(fd, buf_data(&more), buf_len(&more)) != (ssize_t)buf_len(&more)))
-        r = err_sys(err, "%s", path);
-    if (fd >= 0)
-        close(fd);
+    if (r == 0 && buf_len(&more) > 1)
+        r = append(path, buf_len(&has), buf_slice(&more), err);
     buf_free(&has);
     buf_free(&more);
     return r;
@@ -290,7 +307,7 @@ static int extend_one(const char *cache_dir, const char *dir, struct slice ca_pe
     if (tmp == NULL)
         return -1;
     char *from = paths_join(tmp, "certs"), *to = paths_join(dir, "certs");
-    char *bundle = paths_join(dir, "ca-certificates.crt");
+    char *bundle = paths_join(dir, bundle_name);
     int r = append_missing(bundle, ca_pem, err);
     free(bundle);
     if (r == 0)

@@ -167,9 +167,15 @@ static int free_to_write(const char *file, bool force, struct err *err)
 /* Unless forced, what came to stand there meanwhile stays. */
 static int give_name(const char *part, const char *file, bool force)
 {
-    int r = force ? -1 : renameat2(AT_FDCWD, part, AT_FDCWD, file, RENAME_NOREPLACE);
-    /* a file system that cannot do so (NFS) has been looked at before */
-    return force || (r < 0 && errno == EINVAL) ? rename(part, file) : r;
+    if (force)
+        return rename(part, file);
+    int r = renameat2(AT_FDCWD, part, AT_FDCWD, file, RENAME_NOREPLACE);
+    if (r < 0 && errno == EINVAL) { /* a file system that cannot do so (NFS) can link */
+        r = link(part, file);
+        if (r == 0)
+            (void)unlink(part);
+    }
+    return r;
 }
 
 /* It gets its name when it is whole. */

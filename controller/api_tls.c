@@ -42,7 +42,7 @@ struct door {
     struct mint_client *mint;
     struct mint_wait *waits; /* NULL: nothing is asked for */
     struct event *beat, *look;
-    LIST_HEAD(, knock) unknown; /* those that have shown no good token, the newest first */
+    LIST_HEAD(, knock) knocks; /* the newest first */
     char *name;
     int place;  /* of a knock in its SSL */
     unsigned n; /* connections */
@@ -52,11 +52,12 @@ struct door {
 
 /* A connection; it lives as long as its SSL. */
 struct knock {
-    struct door *door;
+    struct door *door; /* NULL: gone before it; libevent frees its connections later */
     struct bufferevent *bev;
     struct buf head; /* the first, as it comes in */
     bool done;
-    bool unknown, shut;
+    bool unknown; /* it has shown no good token */
+    bool shut;
     time_t since;          /* monotonic */
     unsigned char from[8]; /* see address_of; zeros: not looked at */
     LIST_ENTRY(knock) link;
@@ -154,13 +155,6 @@ static void shut(struct knock *k)
     (void)shutdown(bufferevent_getfd(k->bev), SHUT_RDWR); /* its end is seen at once */
 }
 
-static void known(struct knock *k)
-{
-    if (k->unknown)
-        LIST_REMOVE(k, link);
-    k->unknown = false;
-}
-
 /* What one that wants to hold many connections has one of: an IPv4 address, half an IPv6 one. */
 static void address_of(struct knock *k)
 {
@@ -187,14 +181,14 @@ static void on_look(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     static const unsigned char none[sizeof(struct knock){0}.from];
     struct door *d = arg;
     struct knock *k, *other;
-    LIST_FOREACH(k, &d->unknown, link)
+    LIST_FOREACH(k, &d->knocks, link)
     {
         unsigned n = 0;
-        if (memcmp(k->from, none, sizeof none) != 0)
+        if (!k->unknown || memcmp(k->from, none, sizeof none) != 0)
             continue;
         address_of(k);
-        LIST_FOREACH(other, &d->unknown, link)
-        n += !other->shut && memcmp(other->from, k->from, sizeof none) == 0;
+        LIST_FOREACH(other, &d->knocks, link)
+        n += other->unknown && !other->shut && memcmp(other->from, k->from, sizeof none) == 0;
         if (n > UNKNOWN_SHARE)
             shut(k);
     }
@@ -204,8 +198,8 @@ static void end_late(struct door *d)
 {
     struct knock *k;
     time_t now = seconds();
-    LIST_FOREACH(k, &d->unknown, link)
-    if (!k->shut && now - k->since >= UNKNOWN_SECONDS)
+    LIST_FOREACH(k, &d->knocks, link)
+    if (k->unknown && !k->shut && now - k->since >= UNKNOWN_SECONDS)
         shut(k);
 }
 
@@ -234,7 +228,7 @@ static bool may_come_in(struct knock *k, struct slice head)
         }
     }
     if (tokens == 1 && good)
-        known(k);
+        k->unknown = false;
     return !k->unknown || !large;
 }
 
@@ -243,7 +237,7 @@ static void on_bytes(struct evbuffer *in, const struct evbuffer_cb_info *info, v
     struct knock *k = arg;
     struct evbuffer_ptr at;
     size_t n = info->n_added;
-    if (k->done || n == 0)
+    if (k->done || n == 0 || k->door == NULL)
         return;
     unsigned char *p = buf_reserve(&k->head, n);
     bool ok = p && evbuffer_ptr_set(in, &at, evbuffer_get_length(in) - n, EVBUFFER_PTR_SET) == 0 &&
@@ -269,10 +263,12 @@ static void on_ssl_free(void *parent UNUSED, void *p, CRYPTO_EX_DATA *ad UNUSED,
     struct knock *k = p;
     if (k == NULL)
         return;
-    known(k);
-    k->door->n--;
-    if (k->door->listener)
-        settle(k->door);
+    if (k->door) {
+        LIST_REMOVE(k, link);
+        k->door->n--;
+        if (k->door->listener)
+            settle(k->door);
+    }
     buf_free(&k->head);
     free(k);
 }
@@ -291,7 +287,7 @@ static struct bufferevent *on_accept(struct event_base *base, void *arg)
     k->door = d;
     k->since = seconds();
     k->unknown = true;
-    LIST_INSERT_HEAD(&d->unknown, k, link);
+    LIST_INSERT_HEAD(&d->knocks, k, link);
     event_active(d->look, EV_TIMEOUT, 0);
     buf_init_wiped(&k->head, API_HEAD_MAX + 64 * 1024);
     d->n++; /* until on_ssl_free */
@@ -418,7 +414,7 @@ static int make(struct door *d, int fd, struct err *err)
         base, NULL, NULL, LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_CLOSE_ON_FREE | LEV_OPT_DISABLED, 0, fd);
     d->beat = event_new(base, -1, EV_PERSIST, on_beat, d);
     d->look = event_new(base, -1, 0, on_look, d);
-    LIST_INIT(&d->unknown);
+    LIST_INIT(&d->knocks);
     if (d->place < 0 || !d->look || !d->tls || !d->http || !d->mint || !d->listener || !d->beat ||
         event_add(d->beat, &second) < 0 || !evhttp_bind_listener(d->http, d->listener)) {
         if (d->listener)
@@ -464,6 +460,11 @@ void door_free(struct door *d)
     if (d->waits)
         mint_client_cancel(d->waits);
     d->listener = NULL; /* http's, if it was given to it */
+    struct knock *k;
+    while ((k = LIST_FIRST(&d->knocks)) != NULL) {
+        LIST_REMOVE(k, link);
+        k->door = NULL;
+    }
     if (d->http)
         evhttp_free(d->http);
     mint_client_free(d->mint);

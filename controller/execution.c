@@ -94,9 +94,13 @@ static struct execution *begin(struct resident *r, enum execution_kind kind,
 /* Sends what was asked; NULL, and e freed, when it cannot be. */
 static struct execution *go(struct execution *e, struct msg *m, struct err *err)
 {
+    bool whole = !m->bad;
     if (sandbox_tell(e->resident->sandbox, m) == 0)
         return e;
-    err_set(err, ERR_LIMIT, "the command and its environment are too long, or the sandbox ended");
+    if (whole)
+        err_set(err, ERR_UNREADY, "the sandbox has ended just now");
+    else
+        err_set(err, ERR_LIMIT, "the command and its environment are too long");
     release(e);
     return NULL;
 }

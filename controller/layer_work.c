@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -258,7 +259,7 @@ static int copy_into(struct job *j, const char *to, bool replace, struct err *er
 {
     snprintf(j->fresh_name, sizeof j->fresh_name, ".new-%s-%d", to, (int)getpid());
     if (mkdirat(j->all, j->fresh_name, 0700) < 0 ||
-        (j->fresh = openat(j->all, j->fresh_name, DIRECTORY)) < 0)
+        (j->fresh = openat(j->all, j->fresh_name, DIRECTORY)) < 0 || flock(j->fresh, LOCK_EX) < 0)
         return err_sys(err, "cannot make %s", to);
     if (find_owner(j, err) < 0 || copy_notes(j, err) < 0 || in_namespace(j, copy_as_owner, err) < 0)
         return -1;
@@ -294,12 +295,14 @@ static int clear(int all, const char *name, struct err *err)
     if (j.fresh < 0 && errno == ENOENT)
         return 0; /* it was put in place after all */
     int r = j.fresh < 0 ? err_sys(err, "%s cannot be removed", name) : 0;
+    if (r == 0 && flock(j.fresh, LOCK_EX) < 0)
+        r = err_sys(err, "%s", name);
     if (r == 0 && find_owner(&j, NULL) < 0)
         idmap_same(&j.map, geteuid(), getegid()); /* not whole: then nothing is a stranger's */
     bool gone = false;
     for (int i = 0; r == 0 && !gone && i < TIMES; i++) { /* its writer may be dying just now */
         r = in_namespace(&j, empty_fresh, err);
-        gone = r == 0 && unlinkat(all, name, AT_REMOVEDIR) == 0;
+        gone = r == 0 && (unlinkat(all, name, AT_REMOVEDIR) == 0 || errno == ENOENT);
         if (r == 0 && !gone && errno != ENOTEMPTY)
             break;
     }
@@ -328,16 +331,28 @@ static pid_t parent_of(pid_t pid)
     return parent;
 }
 
-/* The same, after a moment for one that is no child of our builder's: it is dying with its own. */
-static pid_t parent_at_last(pid_t pid, pid_t builder)
+/* Whoever writes a directory that has no name yet, or empties one that has none any more, holds its
+ * lock; a number in the name may be another process's by now. */
+static bool is_held(int all, const char *name)
+{
+    int fd = openat(all, name, DIRECTORY);
+    bool held = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+    if (fd >= 0)
+        close(fd);
+    return held;
+}
+
+/* By somebody who is no child of this builder's? patient: after a moment, as one dies with its own.
+ */
+static bool is_held_for_another(int all, const char *name, pid_t pid, pid_t builder, bool patient)
 {
     enum { MOMENTS = 100, MOMENT_US = 20000 };
-    pid_t parent = parent_of(pid);
-    for (unsigned i = 0; parent != 0 && parent != builder && i < MOMENTS; i++) {
+    bool other = is_held(all, name) && parent_of(pid) != builder;
+    for (unsigned i = 0; patient && other && i < MOMENTS; i++) {
         usleep(MOMENT_US);
-        parent = parent_of(pid);
+        other = is_held(all, name) && parent_of(pid) != builder;
     }
-    return parent;
+    return other;
 }
 
 /* Does another builder's process still copy to this name, and would it be put in place? */
@@ -353,8 +368,7 @@ static bool being_copied(int all, const char *name, pid_t builder, bool patient)
         if (strncmp(e->d_name, begin, n) != 0 ||
             slice_u64(slice_str(e->d_name + n), INT32_MAX, &pid) < 0)
             continue;
-        pid_t parent = patient ? parent_at_last((pid_t)pid, builder) : parent_of((pid_t)pid);
-        found = found || (parent != 0 && parent != builder);
+        found = found || is_held_for_another(all, e->d_name, (pid_t)pid, builder, patient);
     }
     if (d)
         closedir(d);
@@ -391,16 +405,15 @@ enum layer_result layer_forget(const char *state_dir, enum layer_op op, const ch
     return r == 0 || why == ENOENT ? LAYER_DONE : LAYER_FAILED;
 }
 
-/* ".new-NAME-PID" and ".gone-NAME-PID" of a process that is no more. 0 is nobody's (layer_forget).
- */
-static bool left_behind(const char *name)
+/* ".new-NAME-PID" and ".gone-NAME-PID" that nobody writes or empties any more. */
+static bool left_behind(int all, const char *name)
 {
     const char *dash = strrchr(name, '-');
     uint64_t pid = 0;
     if ((strncmp(name, ".new-", 5) != 0 && strncmp(name, ".gone-", 6) != 0) ||
         slice_u64(slice_str(dash + 1), INT32_MAX, &pid) < 0)
         return false;
-    return pid == 0 || parent_at_last((pid_t)pid, getppid()) == 0;
+    return !is_held_for_another(all, name, (pid_t)pid, getppid(), true) && !is_held(all, name);
 }
 
 /* The first failure is told, when all was tried. No directory, nothing left. */
@@ -410,7 +423,7 @@ static int sweep(const char *state_dir, const char *below, struct err *err)
     int fd = all < 0 ? -1 : openat(all, ".", DIRECTORY);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     for (struct dirent *e; d && (e = readdir(d)) != NULL;)
-        if (left_behind(e->d_name) && clear(all, e->d_name, r == 0 ? err : NULL) < 0)
+        if (left_behind(all, e->d_name) && clear(all, e->d_name, r == 0 ? err : NULL) < 0)
             r = -1;
     if (d)
         closedir(d);
@@ -498,7 +511,8 @@ static int lay_out(struct job *j, const char *to, const char *image, struct err 
     struct statvfs fs;
     snprintf(j->fresh_name, sizeof j->fresh_name, ".new-%s-%d", to, (int)getpid());
     if (mkdirat(j->all, j->fresh_name, 0700) < 0 ||
-        (j->fresh = openat(j->all, j->fresh_name, DIRECTORY)) < 0 || fstatvfs(j->all, &fs) < 0)
+        (j->fresh = openat(j->all, j->fresh_name, DIRECTORY)) < 0 || flock(j->fresh, LOCK_EX) < 0 ||
+        fstatvfs(j->all, &fs) < 0)
         return err_sys(err, "cannot make %s", to);
     j->bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
     if (note(j->fresh, "image", image, err) < 0)

@@ -229,8 +229,9 @@ int publications_read(json_t *list, bool far, struct err *err)
             return err->code ? -1 : err_set(err, ERR_PARSE, "publish: each has a port");
         if (split(address, ip, &outside) < 0)
             return err_set(err, ERR_PARSE, "publish: '%.63s' is not ADDRESS:PORT", address);
-        if (!far && strncmp(ip, "127.", 4) != 0 && strcmp(ip, "::1") != 0)
-            return err_set(err, ERR_PARSE, "publish: a token is good for loopback addresses only");
+        /* a published port is closed to rules at all addresses: no token closes a service's */
+        if (!far && strcmp(ip, "127.0.0.1") != 0 && strcmp(ip, "::1") != 0)
+            return err_set(err, ERR_PARSE, "publish: a token is good for 127.0.0.1 and ::1 only");
         if (!far && outside > 0 && outside < UNPRIVILEGED)
             return err_set(err, ERR_PARSE, "publish: a token is good for ports from %d on",
                            UNPRIVILEGED);

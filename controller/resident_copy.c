@@ -158,7 +158,8 @@ static void on_confirmed(void *arg, enum layer_result result, const char *text)
             restored(r, NULL, "the sandbox was deleted");
         resident_dispose(r);
     } else if (result != LAYER_FAILED) {
-        bool replaced = result == LAYER_DONE;
+        /* a note of the name that the row had before is that earlier restoring's */
+        bool replaced = result == LAYER_DONE && strcmp(r->snapshot, r->restoring) != 0;
         if (r->restore.fn)
             conclude(r, replaced, r->restore.why);
         else

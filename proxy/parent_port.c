@@ -127,5 +127,9 @@ int parent_port_open(struct child *controller, struct msg *m)
     msg_put_str(&answer, fd >= 0 ? address_text(&at.sa, text, sizeof text) : err.text);
     if (fd >= 0)
         msg_put_fd(&answer, fd);
-    return ipc_send(controller->ch, &answer);
+    if (ipc_send(controller->ch, &answer) == 0)
+        return 0;
+    if (fd >= 0)
+        port_remove(controller->parent, address_port(&at.sa));
+    return -1;
 }

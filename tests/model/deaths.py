@@ -254,6 +254,18 @@ def a_verb(w):
     return "POST", w.at(b.id, verb), None, judge
 
 
+def command(w, b, text):
+    """-> its output; a sandbox that was killed with its role is not running until it is resumed"""
+    end = time.monotonic() + BOUND
+    while True:
+        try:
+            return w.c.exec(b.id, text)["output"]
+        except api.Refused as e:
+            if e.status != 409 or time.monotonic() > end:
+                raise
+            time.sleep(0.05)
+
+
 def a_write(w):
     b = operations.some(w, lambda b: b.kept and b.auto_resume)
     if b is None:
@@ -267,7 +279,7 @@ def a_write(w):
         sync(w, b)
         _, r = w.json("GET", w.at(b.id, "exec"))
         # parents may have come, and the file with them
-        listed = w.c.exec(b.id, "find . -mindepth 1 -type d")["output"].split()
+        listed = command(w, b, "find . -mindepth 1 -type d").split()
         b.tree.dirs.update(b.tree.top + x[1:] for x in listed if b.tree.top + x[1:] in b.tree.parents(p))
         b.state = "running"
         status, got = w.raw("GET", w.file(b.id, p))

@@ -7,6 +7,8 @@
 #include "image.h"
 #include "layer_work.h"
 
+#include <sys/file.h>
+
 static uint32_t asked;
 
 /* Its path below the state directory. */
@@ -254,29 +256,43 @@ static void test_copied_for_another(void)
     char fresh[32];
     if (!ready())
         return;
-    int go[2] = {-1, -1};
-    CU_ASSERT_EQUAL_FATAL(pipe2(go, O_CLOEXEC), 0);
+    int held[2] = {-1, -1};
+    CU_ASSERT_EQUAL_FATAL(pipe2(held, O_CLOEXEC), 0);
     pid_t pid = fork();
     if (pid == 0) {
-        char c, from[400];
-        if (read(go[0], &c, 1) != 1)
-            _exit(1);
-        usleep(200000);
+        char from[400];
         snprintf(fresh, sizeof fresh, "snapshots/.new-late-%d", (int)getpid());
         snprintf(from, sizeof from, "%s", below(fresh));
+        int fd = mkdir(from, 0700) == 0 ? open(from, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+        if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || write(held[1], "x", 1) != 1)
+            _exit(1);
+        usleep(200000);
         _exit(rename(from, below("snapshots/late")) == 0 ? 0 : 1);
     }
     CU_ASSERT_TRUE_FATAL(pid > 0);
-    snprintf(fresh, sizeof fresh, "snapshots/.new-late-%d", (int)pid);
-    CU_ASSERT_EQUAL(mkdir(below(fresh), 0700), 0);
-    CU_ASSERT_EQUAL(write(go[1], "x", 1), 1);
+    char c;
+    CU_ASSERT_EQUAL(read(held[0], &c, 1), 1);
     CU_ASSERT_EQUAL(layer(LAYER_REMOVE_SNAPSHOT, "late", ""), LAYER_DONE);
     int status = -1;
     CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
     CU_ASSERT_EQUAL(status, 0);
     CU_ASSERT_EQUAL(access(below("snapshots/late"), F_OK), -1);
-    close(go[0]);
-    close(go[1]);
+    close(held[0]);
+    close(held[1]);
+}
+
+/* What a killed one left has a number in its name that somebody unrelated may have by now. */
+static void test_number_of_another(void)
+{
+    char fresh[32];
+    if (!ready())
+        return;
+    snprintf(fresh, sizeof fresh, "snapshots/.new-old-%d", (int)getpid());
+    CU_ASSERT_EQUAL(mkdir(below(fresh), 0700), 0);
+    CU_ASSERT_EQUAL(mkdir(below("snapshots/old"), 0700), 0);
+    CU_ASSERT_EQUAL(layer(LAYER_REMOVE_SNAPSHOT, "old", ""), LAYER_DONE);
+    CU_ASSERT_EQUAL(access(below("snapshots/old"), F_OK), -1);
+    CU_ASSERT_EQUAL(rmdir(below(fresh)), 0);
 }
 
 static bool being_made(const char *name)
@@ -365,6 +381,7 @@ void tap_suites(void)
     CU_add_test(s, "freeze and thaw", test_freeze);
     CU_add_test(s, "replaced, and so confirmed", test_replace);
     CU_add_test(s, "a copier that outlives its builder", test_copied_for_another);
+    CU_add_test(s, "a number that another has by now", test_number_of_another);
     CU_add_test(s, "one controller after the other", test_controller_after_controller);
     CU_add_test(s, "remove", test_remove);
     CU_add_test(s, "names that lead elsewhere", test_bad_messages);

@@ -117,24 +117,29 @@ static void test_wanted_meanwhile(void)
 
 static void test_last_word_lost(void)
 {
-    static const enum layer_result answers[] = {LAYER_DONE, LAYER_ABSENT};
-    for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
+    static const struct {
+        enum layer_result answer;
+        const char *former; /* the note of an earlier restoring may have the same name */
+        bool replaced;
+    } cases[] = {{LAYER_DONE, "", true}, {LAYER_ABSENT, "", false}, {LAYER_DONE, "snap", false}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct world w;
         world_new(&w);
+        snprintf(w.r->snapshot, sizeof w.r->snapshot, "%s", cases[i].former);
         to_replacing(&w);
         do_layer(&w, LAYER_REPLACE, LAYER_FAILED); /* the process that copies was killed */
         CU_ASSERT_EQUAL(w.failed, 0);
-        do_layer(&w, LAYER_CONFIRM, answers[i]);
+        do_layer(&w, LAYER_CONFIRM, cases[i].answer);
         struct row after = the_row(&w);
         CU_ASSERT_STRING_EQUAL(after.restoring, "");
-        if (answers[i] == LAYER_DONE) {
+        if (cases[i].replaced) {
             CU_ASSERT_STRING_EQUAL(after.snapshot, "snap");
             CU_ASSERT_TRUE(got(&w, w.builder, W_BUILD) && got(&w, w.builder, W_KEEP));
             answer_built(&w, true);
             self_test(&w);
             CU_ASSERT_EQUAL(w.ran, 1);
         } else {
-            CU_ASSERT_STRING_EQUAL(after.snapshot, "");
+            CU_ASSERT_STRING_EQUAL(after.snapshot, cases[i].former);
             CU_ASSERT_EQUAL(w.failed, 1);
             CU_ASSERT_EQUAL(w.r->state, RESIDENT_STOPPED);
         }

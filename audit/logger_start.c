@@ -236,5 +236,6 @@ int logger_start(struct logger *l, struct msg *m, struct err *err)
     if (l->key == NULL || load_leftovers(l, err) < 0 || open_log(l, err) < 0 ||
         open_audience(l, err) < 0)
         return -1;
+    logger_clock(l); /* what later looks are compared with */
     return l->confine ? l->confine(err) : 0;
 }

@@ -391,7 +391,10 @@ def main(t):
     t.has(s.d.command("sandbox", "ls", "--socket", "https://127.0.0.1:%d" % port, env=env).stderr,
           "DURWARD_TOKEN", "--socket takes a URL, too")
     c.close()
+    silent = socket.create_connection(("127.0.0.1", port))
+    silent = ssl._create_unverified_context().wrap_socket(silent)  # no token: it is unknown to the end
     t.eq(s.d.stop(), 0, "the daemon ends well")
+    silent.close()
 
 
 tap.run(main, timeout=120)

@@ -125,8 +125,8 @@ static void test_last_word_lost(void)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct world w;
         world_new(&w);
-        snprintf(w.r->snapshot, sizeof w.r->snapshot, "%s", cases[i].former);
         to_replacing(&w);
+        snprintf(w.r->snapshot, sizeof w.r->snapshot, "%s", cases[i].former);
         do_layer(&w, LAYER_REPLACE, LAYER_FAILED); /* the process that copies was killed */
         CU_ASSERT_EQUAL(w.failed, 0);
         do_layer(&w, LAYER_CONFIRM, cases[i].answer);

@@ -99,11 +99,11 @@ def alive(api, program, n, say):
 
 
 def settled(crowd, want=None):
-    """What is held when nothing is under way: as wanted, else the same twice."""
-    last, end = None, time.monotonic() + 20
+    """What is held when nothing is under way: as wanted, else the same twice and nothing being removed."""
+    last, end = None, time.monotonic() + 60
     while time.monotonic() < end:
         now = crowd.count()
-        if now == want or (want is None and now == last):
+        if now == want or (want is None and now == last and not any("/.gone-" in x for x in now["folders"])):
             break
         last = now
         time.sleep(0.5)

@@ -116,8 +116,13 @@ int parent_port_open(struct child *controller, struct msg *m)
     if (controller->role != ROLE_CONTROLLER || msg_get_u32(m, &req) < 0 ||
         msg_get_str(m, ip, sizeof ip) < 0 || msg_get_u32(m, &port) < 0 || msg_end(m) < 0)
         return -1;
-    int fd = listen_at(ip, port, &at, &err);
-    if (fd >= 0 && port_add(controller->parent, address_port(&at.sa), &err) < 0) {
+    struct parent *p = controller->parent;
+    /* a port that is known is ours before it listens, one that the kernel chooses right after */
+    bool ours = port != 0 && port <= UINT16_MAX && port_add(p, port, &err) == 0;
+    int fd = ours || port == 0 || port > UINT16_MAX ? listen_at(ip, port, &at, &err) : -1;
+    if (fd < 0 && ours) {
+        port_remove(p, port);
+    } else if (fd >= 0 && !ours && port_add(p, address_port(&at.sa), &err) < 0) {
         close(fd);
         fd = -1;
     }
@@ -130,6 +135,6 @@ int parent_port_open(struct child *controller, struct msg *m)
     if (ipc_send(controller->ch, &answer) == 0)
         return 0;
     if (fd >= 0)
-        port_remove(controller->parent, address_port(&at.sa));
+        port_remove(p, address_port(&at.sa));
     return -1;
 }

@@ -91,6 +91,8 @@ static int become(struct resident *r, struct err *err)
         return err_sys(err, "getrandom");
     if (registry_snapshot_names(r->controller->registry, r->restoring, r->id, err) < 0)
         return -1;
+    char former[sizeof r->snapshot];
+    memcpy(former, r->snapshot, sizeof former);
     memcpy(r->seed, seed, sizeof r->seed);
     memcpy(r->snapshot, r->restoring, sizeof r->snapshot);
     r->restoring[0] = '\0';
@@ -100,6 +102,7 @@ static int become(struct resident *r, struct err *err)
         return 0;
     }
     memcpy(r->restoring, r->snapshot, sizeof r->restoring);
+    memcpy(r->snapshot, former, sizeof r->snapshot); /* as the row has it: see on_confirmed */
     return -1;
 }
 

@@ -63,11 +63,6 @@ void block_source_free(struct block_source *s)
     free(s);
 }
 
-bool block_source_packed(const struct block_source *s)
-{
-    return s->packed;
-}
-
 static int unpack(struct block_source *s, size_t packed_n, struct slice *lines)
 {
     size_t n = ZSTD_decompressDCtx(s->unpack, s->plain, sizeof s->plain, s->frame, packed_n);

@@ -26,7 +26,6 @@ struct block_source;
 /* fd stays the caller's. NULL: out of memory. */
 struct block_source *block_source_new(int fd);
 void block_source_free(struct block_source *s); /* NULL is fine */
-bool block_source_packed(const struct block_source *s);
 /* The next block, valid until the next call. 1; 0 at the end; -1: it cannot be read, or it is
  * compressed in longer frames than blocks are. */
 int block_source_next(struct block_source *s, struct slice *lines, struct span *where);

@@ -403,13 +403,14 @@ struct journal_wait *journal_append(struct journal *j, const struct record *r, j
                                     void *arg)
 {
     uint64_t counter = counter_of(j, r);
-    struct journal_wait *w = j->synced ? calloc(1, sizeof *w) : NULL;
-    if ((j->synced && w == NULL) || append(j, r, counter, false) < 0) {
+    bool waits = j->synced;
+    struct journal_wait *w = waits ? calloc(1, sizeof *w) : NULL;
+    if ((waits && w == NULL) || append(j, r, counter, false) < 0) {
         free(w);
         fn(arg, false);
         return NULL;
     }
-    if (!j->synced) {
+    if (!waits) {
         fn(arg, true);
         return NULL;
     }

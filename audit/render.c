@@ -44,7 +44,7 @@ static int put_start(struct buf *out, const struct chain *prev, const struct rec
     char hex[CHAIN_HEX];
     return buf_printf(
         out, "{\"seq\":%llu,\"prev\":\"%s\",\"kind\":\"%s\",\"id\":\"%u-%llu\",\"at\":%llu",
-        (unsigned long long)(prev->seq + 1), chain_hex(prev->hash, hex), record_kind_name(v->kind),
+        (unsigned long long)prev->seq + 1, chain_hex(prev->hash, hex), record_kind_name(v->kind),
         (unsigned)from->channel, (unsigned long long)v->counter, (unsigned long long)at);
 }
 

@@ -108,8 +108,3 @@ bool verify_anchor_missing(const struct verify_anchor *a, uint64_t first, uint64
         }
     return false;
 }
-
-size_t verify_anchor_count(const struct verify_anchor *a)
-{
-    return a->n;
-}

@@ -16,6 +16,5 @@ void verify_anchor_free(struct verify_anchor *a);
 unsigned verify_anchor_seen(struct verify_anchor *a, uint64_t seq, struct slice line);
 /* One of the anchor's, not before `first`, was not seen. */
 bool verify_anchor_missing(const struct verify_anchor *a, uint64_t first, uint64_t *seq);
-size_t verify_anchor_count(const struct verify_anchor *a);
 
 #endif

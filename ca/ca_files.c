@@ -150,6 +150,7 @@ int ca_files_open(const char *dir, const char *cert, const char *key, struct ca_
     struct ca_files f = none;
     char *own = NULL;
     int r = -1;
+    *ret = none;
     if ((cert == NULL) != (key == NULL))
         return err_set(err, ERR_PARSE, "ca.cert and ca.key go together; %s is missing",
                        cert ? "ca.key" : "ca.cert");
@@ -175,7 +176,6 @@ int ca_files_open(const char *dir, const char *cert, const char *key, struct ca_
         free(f.key_path);
         free(f.cert_path);
         free(f.next_path);
-        *ret = none;
         return -1;
     }
     *ret = f;

@@ -17,7 +17,7 @@ static int decode(struct slice text, struct buf *der)
         EVP_DecodeInit(ctx);
         if (EVP_DecodeUpdate(ctx, to, &n, (const unsigned char *)text.p, (int)text.n) >= 0 &&
             EVP_DecodeFinal(ctx, to + n, &tail) == 1 && n + tail > 0) {
-            buf_commit(der, (size_t)(n + tail));
+            buf_commit(der, (size_t)n + (size_t)tail);
             r = 0;
         }
     }

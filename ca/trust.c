@@ -25,7 +25,7 @@ enum {
 /* Hash of all that the content depends on, without reading the bundle. */
 static int key_of(const char *system_path, struct slice ca_pem, char hex[HEX + 1], struct err *err)
 {
-    unsigned char sum[EVP_MAX_MD_SIZE];
+    unsigned char sum[EVP_MAX_MD_SIZE] = {0};
     unsigned int n;
     struct stat st = {0};
     struct buf b;

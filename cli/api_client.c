@@ -140,12 +140,13 @@ int api_open(const char *sock, struct err *err)
     if (sock == NULL && (sock = own = paths_api_socket(err)) == NULL)
         return -1;
     if (strstr(sock, "://")) {
+        err_set(err, ERR_PARSE,
+                "'%.200s': the daemon's API is spoken over a unix socket or https only, "
+                "never in clear; say the socket's path, or https://HOST[:PORT] where the "
+                "daemon's configuration has controller.https",
+                sock);
         free(own);
-        return err_set(err, ERR_PARSE,
-                       "'%.200s': the daemon's API is spoken over a unix socket or https only, "
-                       "never in clear; say the socket's path, or https://HOST[:PORT] where the "
-                       "daemon's configuration has controller.https",
-                       sock);
+        return -1;
     }
     int fd = connect_to(sock, err);
     free(own);

@@ -12,12 +12,14 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "idmap.h"
 #include "launch.h"
 #include "out.h"
 #include "run_binds.h"
 #include "run_options.h"
 #include "run_session.h"
 #include "run_stdio.h"
+#include "shape.h"
 
 static int cmd_run(int argc, char **argv);
 
@@ -146,6 +148,20 @@ static struct config *load(const struct run_options *o, char **file, const char 
     return c;
 }
 
+/* Pipes of root's can be opened again, as /dev/stderr is, by who the command is outside. */
+static int find_outside(const struct config *c, struct run_request *r, struct err *err)
+{
+    struct shape shape;
+    struct idmap map;
+    if (r->uid != 0)
+        return 0;
+    if (shape_of_policy(c, r->policy, r->backend, r->image, &shape, err) < 0)
+        return -1;
+    idmap_caller(&map, 0, 0, r->n_binds > 0);
+    r->outside = shape.limits.backend == BACKEND_BWRAP ? map.uid : 0;
+    return 0;
+}
+
 static int prepare(const struct run_options *o, const struct config *c, const char *file,
                    const char *policy, struct run_request *r, struct err *err)
 {
@@ -155,7 +171,7 @@ static int prepare(const struct run_options *o, const struct config *c, const ch
         fill_argv(o, r, err) < 0 || fill_env(o, r, err) < 0)
         return -1;
     r->ask = o->ask;
-    return run_binds(o, c, file, r, err);
+    return run_binds(o, c, file, r, err) < 0 ? -1 : find_outside(c, r, err);
 }
 
 /* ---- the end ---- */

@@ -1,8 +1,10 @@
 #include "run_stdio.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 bool run_stdio_is_terminal(void)
@@ -17,6 +19,17 @@ static bool may_pass(int fd)
         return false;
     return S_ISFIFO(st.st_mode) || S_ISREG(st.st_mode) ||
            (S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3));
+}
+
+/* The kernel makes a pipe whoever's who asked for it, and lets nobody else open it by its name in
+ * /proc. A fifo of a directory stays as it is. */
+static void give(int fd, uid_t to)
+{
+    struct stat st;
+    struct statfs fs;
+    if (to != 0 && fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode) && st.st_uid == 0 &&
+        fstatfs(fd, &fs) == 0 && fs.f_type == PIPEFS_MAGIC)
+        (void)!fchown(fd, to, (gid_t)-1); /* else it is read and written all the same */
 }
 
 static void on_in_done(void *arg, struct pump *p)
@@ -68,6 +81,7 @@ static int relay(struct run_stdio *s, struct event_base *base, struct run_reques
         s->pending[fd - 1] = true;
     }
     r->fds[fd] = far;
+    give(far, r->outside);
     return 0;
 }
 
@@ -83,6 +97,7 @@ int run_stdio_pass(struct run_stdio *s, struct event_base *base, struct run_requ
         r->fds[fd] = fcntl(fd, F_DUPFD_CLOEXEC, 3);
         if (r->fds[fd] < 0)
             return err_sys(err, "descriptor %d", fd);
+        give(fd, r->outside);
     }
     return 0;
 }

@@ -259,17 +259,21 @@ int asked_flag(const json_t *o, const char *key, bool *ret, struct err *err)
     return 0;
 }
 
+/* EVP_DecodeBlock takes blanks, "-" and any number of "=" as well. */
 static int from_base64(const char *text, size_t n, char **ret, size_t *len)
 {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    size_t pad = 0;
+    while (pad < 2 && pad < n && text[n - 1 - pad] == '=')
+        pad++;
+    if (n % 4 || n >= INT32_MAX || strspn(text, digits) != n - pad)
+        return -1;
     char *to = malloc(n / 4 * 3 + 1);
-    int got = to && n % 4 == 0 && n < INT32_MAX
-                  ? EVP_DecodeBlock((unsigned char *)to, (const unsigned char *)text, (int)n)
-                  : -1;
+    int got = to ? EVP_DecodeBlock((unsigned char *)to, (const unsigned char *)text, (int)n) : -1;
     if (got < 0) {
         free(to);
         return -1;
     }
-    size_t pad = n && text[n - 1] == '=' ? (n > 1 && text[n - 2] == '=' ? 2 : 1) : 0;
     *ret = to;
     *len = (size_t)got - pad;
     return 0;

@@ -8,10 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/queue.h>
-#include <sys/sendfile.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "backends/backend.h"
@@ -19,6 +16,7 @@
 #include "chores.h"
 #include "ipc.h"
 #include "job.h"
+#include "maker.h"
 #include "plan.h"
 #include "peer.h"
 #include "proc.h"
@@ -49,9 +47,10 @@ struct builder {
     unsigned swept;                /* how often */
     bool sweep_again;              /* a sandbox ended since */
     struct ipc *parent;
-    struct sandbox_seccomp filter;
+    struct filter_program filter;
     struct stage_parts parts; /* state_dir NULL until W_INIT */
     char *state_dir, *init_path;
+    bool binds;                        /* as W_INIT says */
     char trust_dir[PLAN_PATH_MAX + 1]; /* may change; what is being built has a copy */
     LIST_HEAD(, asker) askers;
     LIST_HEAD(, site) sites;
@@ -185,40 +184,20 @@ static struct site *find(struct builder *b, const char *sandbox)
     return NULL;
 }
 
-/* The program's bytes, once and for all: what lies at that path later does not matter. */
-static int load_init(struct builder *b, struct err *err)
-{
-    struct stat st;
-    if (b->parts.init >= 0)
-        return 0;
-    int from = open(b->init_path, O_RDONLY | O_CLOEXEC);
-    if (from < 0)
-        return err_sys(err, "%s", b->init_path);
-    int to = memfd_create("durward-init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    int r = to < 0 || fstat(from, &st) < 0 ? err_sys(err, "durward-init") : 0;
-    for (off_t at = 0; r == 0 && at < st.st_size;)
-        if (sendfile(to, from, &at, (size_t)(st.st_size - at)) <= 0)
-            r = err_sys(err, "%s", b->init_path);
-    if (r == 0 && fcntl(to, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK) < 0)
-        r = err_sys(err, "durward-init");
-    close(from);
-    if (r == 0)
-        b->parts.init = to;
-    else if (to >= 0)
-        close(to);
-    return r;
-}
-
 static int prepare(struct builder *b, const struct plan *plan, struct err *err)
 {
-    if (backend_of(plan)->check(plan, err) < 0 || load_init(b, err) < 0)
+    if (backend_of(plan)->check(plan, err) < 0)
         return -1;
-    return b->filter.code ? 0 : sandbox_seccomp_compile(&b->filter, err);
+    if (b->parts.init < 0 && (b->parts.init = maker_load(b->init_path, err)) < 0)
+        return -1;
+    return b->filter.code ? 0 : sandbox_seccomp_compile(FILTER_NATIVE, &b->filter, err);
 }
 
 static int build(struct asker *a, struct plan *plan, struct err *err)
 {
     struct builder *b = a->builder;
+    if (plan->nbinds && !b->binds)
+        return err_set(err, ERR_DENIED, "nothing is bound into a sandbox of the daemon");
     if (find(b, plan->sandbox))
         return err_set(err, ERR_DENIED, "a sandbox of this name exists already");
     if (prepare(b, plan, err) < 0)
@@ -295,7 +274,8 @@ static int on_layer(struct asker *a, struct msg *m)
     bool removes = op == LAYER_REMOVE || op == LAYER_REMOVE_SNAPSHOT;
     if (!shape_name_ok(from) || (removes ? to[0] != '\0' : !shape_name_ok(to)))
         return -1;
-    const char *written = op == LAYER_REMOVE ? from : op == LAYER_REPLACE ? to : NULL;
+    bool at_from = op == LAYER_REMOVE || op == LAYER_UNMARK;
+    const char *written = at_from ? from : op == LAYER_REPLACE ? to : NULL;
     if (written && find(a->builder, written))
         tell_layered(a, req, LAYER_FAILED, "the sandbox is running");
     else
@@ -461,12 +441,16 @@ static int get_string(struct msg *m, char **to)
 static int on_start(struct builder *b, struct msg *m)
 {
     struct msg ready;
+    uint8_t binds = 0;
     if (b->state_dir || get_string(m, &b->state_dir) < 0 ||
         msg_get_str(m, b->trust_dir, sizeof b->trust_dir) < 0 || b->trust_dir[0] != '/' ||
-        get_string(m, &b->init_path) < 0 || msg_end(m) < 0)
+        get_string(m, &b->init_path) < 0 || msg_get_u8(m, &binds) < 0 || binds > 1 ||
+        msg_end(m) < 0)
         return -1;
+    b->binds = binds;
     b->parts.state_dir = b->state_dir;
     b->parts.trust_dir = b->trust_dir;
+    b->parts.owners = idmap_mounts(NULL); /* without it, what is bound is said to be so */
     b->chores = chores_new(b->base, b->state_dir, tell_layered);
     if (b->chores == NULL)
         return -1;
@@ -578,19 +562,21 @@ static void release(struct builder *b)
         event_base_free(b->base);
     if (b->parts.init >= 0)
         close(b->parts.init);
-    sandbox_seccomp_free(&b->filter);
+    if (b->parts.owners >= 0)
+        close(b->parts.owners);
+    filter_program_free(&b->filter);
     free(b->state_dir);
     free(b->init_path);
 }
 
 int builder_main(void)
 {
-    struct builder b = {.parts.init = -1};
+    struct builder b = {.parts = {.init = -1, .owners = -1}};
     struct err err = {0};
     int r = proc_enter(ROLE_BUILDER, &err);
     /* ahead, while the other roles load; where it fails the first build says why */
-    if (r == 0 && sandbox_seccomp_compile(&b.filter, NULL) < 0)
-        sandbox_seccomp_free(&b.filter);
+    if (r == 0 && sandbox_seccomp_compile(FILTER_NATIVE, &b.filter, NULL) < 0)
+        filter_program_free(&b.filter);
     if (r == 0)
         r = serve(&b, &err);
     if (r < 0)

@@ -7,7 +7,8 @@
  * channel or the parent goes, so does the sandbox. One that is to be kept (W_KEEP) outlives the
  * channel for a while, so that a new controller can adopt it (W_ADOPT).
  *
- * W_INIT: state_dir:str, trust_dir:str, init_path:str (the program durward-init). */
+ * W_INIT: state_dir:str, trust_dir:str, init_path:str (the program durward-init), binds:u8 (may
+ * anything of the host be bound? The API cannot ask for it). */
 #ifndef DURWARD_BUILDER_H
 #define DURWARD_BUILDER_H
 

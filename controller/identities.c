@@ -87,7 +87,7 @@ static int say_revoked(struct controller *c, const char *id, int64_t expires, st
 {
     struct msg m;
     msg_init(&m, W_REVOKED);
-    msg_put_u64(&m, 0);
+    msg_put_u64(&m, 0); /* floor */
     msg_put_u32(&m, 1);
     msg_put_str(&m, id);
     msg_put_u64(&m, (uint64_t)expires);
@@ -100,6 +100,19 @@ static int revoked_each(void *arg, const struct identity *i)
     if (i->kind == IDENTITY_TOKEN && say_revoked(a->controller, i->id, i->expires, a->err) < 0)
         a->bad = -1;
     return a->bad;
+}
+
+static int say_all_revoked(struct controller *c, struct announcing *a, struct err *err)
+{
+    struct msg m;
+    int64_t floor;
+    if (registry_revoked_floor(c->registry, &floor, err) < 0 ||
+        registry_each_revoked(c->registry, revoked_each, a, err) < 0)
+        return -1;
+    msg_init(&m, W_REVOKED);
+    msg_put_u64(&m, (uint64_t)floor);
+    msg_put_u32(&m, 0);
+    return ipc_send(c->owner.parent, &m) < 0 ? err_set(err, ERR_UNREADY, "the parent is gone") : 0;
 }
 
 int identities_announce(struct controller *c, struct err *err)
@@ -115,7 +128,7 @@ int identities_announce(struct controller *c, struct err *err)
             return -1;
     if (registry_prune(c->registry, now_seconds(), err) < 0 ||
         registry_each(c->registry, now_seconds(), announce_each, &a, err) < 0 ||
-        registry_each_revoked(c->registry, now_seconds(), revoked_each, &a, err) < 0)
+        say_all_revoked(c, &a, err) < 0)
         return -1;
     return a.bad;
 }
@@ -270,7 +283,7 @@ static int is_sought(void *arg, const struct identity *i)
 int identities_revoke_of(struct controller *c, const char *id, const char *policy, struct err *err)
 {
     struct sought s = {id, policy, false};
-    if (registry_each(c->registry, now_seconds(), is_sought, &s, err) < 0)
+    if (registry_each(c->registry, 0, is_sought, &s, err) < 0)
         return -1;
     return s.there ? identities_revoke(c, id, err) : 1;
 }
@@ -278,10 +291,11 @@ int identities_revoke_of(struct controller *c, const char *id, const char *polic
 int identities_revoke(struct controller *c, const char *id, struct err *err)
 {
     struct msg m;
-    int r = registry_revoke(c->registry, id, err);
+    int64_t expires, latest = now_seconds() + TOKEN_LIFE_SECONDS + TOKEN_SKEW_SECONDS;
+    int r = registry_revoke(c->registry, id, &expires, err);
     if (r != 0)
         return r;
-    if (say_revoked(c, id, now_seconds() + TOKEN_LIFE_SECONDS + TOKEN_SKEW_SECONDS, err) < 0)
+    if (say_revoked(c, id, expires > latest ? expires : latest, err) < 0)
         return -1;
     msg_init(&m, W_SANDBOX_GONE);
     msg_put_str(&m, id);

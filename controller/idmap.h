@@ -4,7 +4,10 @@
  * Who root of an image is outside is nobody that the host knows. As root it is a uid of our own
  * beside those of the roles; an ordinary user has it from /etc/subuid by newuidmap(1); where there
  * is none it is that user. Files of images and of the layers above them belong to it. Inside a
- * sandbox nobody has CAP_CHOWN or CAP_SETUID, so one uid serves where others map 65536. */
+ * sandbox nobody has CAP_CHOWN or CAP_SETUID, so one uid serves where others map 65536.
+ *
+ * Who the host's root is in his own sandboxes is that uid of ours too. What he binds is shown to
+ * it as its own (mounts_clone_as), so that root inside is still its owner. */
 #ifndef DURWARD_IDMAP_H
 #define DURWARD_IDMAP_H
 
@@ -21,6 +24,13 @@ struct idmap {
 
 /* Root inside. own: no other uid could be had. */
 void idmap_root(struct idmap *m);
+/* Who asks for a sandbox, whom it sees as himself. The host's root is ours outside; the root of a
+ * container's user namespace, who is nobody's root there, is himself if something is bound, as no
+ * mount can be shown to another there. */
+void idmap_caller(struct idmap *m, uid_t uid, gid_t gid, bool binds);
+/* A user namespace for mounts_clone_as: root's files are ours, everybody else's their own. For
+ * root; the descriptor is the caller's. */
+int idmap_mounts(struct err *err);
 /* Somebody who is himself. Where the caller is not root, it can only be the caller. */
 void idmap_same(struct idmap *m, uid_t uid, gid_t gid);
 /* Enter a user namespace (and the others that flags name) with this map. Until idmap_become the

@@ -408,7 +408,7 @@ static int hold(struct job *j, const struct stage_parts *parts, struct plan *pla
 }
 
 struct job *job_start(struct event_base *base, const struct stage_parts *parts,
-                      const struct sandbox_seccomp *filter, struct plan *plan,
+                      const struct filter_program *filter, struct plan *plan,
                       const struct job_ops *ops, void *arg, struct err *err)
 {
     struct maker made;

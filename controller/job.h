@@ -21,7 +21,7 @@ struct job_ops {
 };
 
 struct job *job_start(struct event_base *base, const struct stage_parts *parts,
-                      const struct sandbox_seccomp *filter, struct plan *plan,
+                      const struct filter_program *filter, struct plan *plan,
                       const struct job_ops *ops, void *arg, struct err *err);
 const char *job_sandbox(const struct job *j);
 /* The parent's answer about the listeners. */

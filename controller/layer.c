@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tree.h"
+
 #define DIRECTORY (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 int layer_image(const char *state_dir, const char *name, struct err *err)
@@ -29,6 +31,21 @@ int layer_image(const char *state_dir, const char *name, struct err *err)
     return fd < 0 ? err_sys(err, "image '%s'", name) : fd;
 }
 
+/* What was written for the daemon's own user, by a version in which a sandbox of root's was root
+ * outside, becomes the sandbox's. The directory itself comes last, so that one that was interrupted
+ * is done again. */
+static int take_over(int fd, const struct idmap *owner, struct err *err)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return err_sys(err, "fstat");
+    if (st.st_uid == owner->inside_uid || st.st_uid != geteuid())
+        return 0;
+    return tree_give(fd, owner->inside_uid, owner->inside_gid, err) < 0
+               ? err_wrap(err, "an earlier version's files")
+               : 0;
+}
+
 /* One directory below at, made with this mode when it is missing. */
 static int step(int at, const char *name, mode_t mode, const struct idmap *owner, struct err *err)
 {
@@ -40,7 +57,12 @@ static int step(int at, const char *name, mode_t mode, const struct idmap *owner
         return err_sys(err, "cannot make %s", name);
     }
     int fd = openat(at, name, DIRECTORY);
-    return fd < 0 ? err_sys(err, "%s", name) : fd;
+    if (fd < 0)
+        return err_sys(err, "%s", name);
+    if (owner == NULL || take_over(fd, owner, err) == 0)
+        return fd;
+    close(fd);
+    return -1;
 }
 
 /* Where overlayfs notes that it was mounted without syncs (mounts.h), and would not be again. */

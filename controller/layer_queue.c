@@ -84,6 +84,8 @@ static struct place writes(const struct task *t)
         return (struct place){t->op == LAYER_REMOVE_SNAPSHOT, t->from};
     if (t->op == LAYER_EXPORT || t->op == LAYER_CONFIRM)
         return (struct place){true, NULL};
+    if (t->op == LAYER_UNMARK)
+        return (struct place){false, t->from};
     return (struct place){t->op == LAYER_SNAPSHOT || t->op == LAYER_IMPORT, t->to};
 }
 

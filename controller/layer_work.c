@@ -476,6 +476,21 @@ static enum layer_result confirm(int all, const char *name, const char *snapshot
     return same ? LAYER_DONE : LAYER_ABSENT;
 }
 
+static enum layer_result unmark(int all, const char *name, struct err *err)
+{
+    if (being_copied(all, name, getppid(), true)) {
+        err_set(err, ERR_UNREADY, "its files are still being copied for a builder that is gone");
+        return LAYER_FAILED;
+    }
+    int dir = openat(all, name, DIRECTORY);
+    bool done = (dir < 0 ? errno == ENOENT : unlinkat(dir, "snapshot", 0) == 0 || errno == ENOENT);
+    if (!done)
+        err_sys(err, "%s", name);
+    if (dir >= 0)
+        close(dir);
+    return done ? LAYER_DONE : LAYER_FAILED;
+}
+
 /* The image that the archive's files lie above, and so whose they are. */
 static int find_image(struct job *j, const char *state_dir, char image[SHAPE_NAME_MAX + 1],
                       struct err *err)
@@ -500,7 +515,7 @@ static int find_image(struct job *j, const char *state_dir, char image[SHAPE_NAM
     if (fd >= 0)
         close(fd);
     if (host)
-        idmap_same(&j->map, s->uid, s->gid);
+        idmap_caller(&j->map, s->uid, s->gid, false);
     else
         idmap_root(&j->map);
     return r < 0 || (!host && fd < 0) ? -1 : 0;
@@ -562,6 +577,8 @@ enum layer_result layer_work(const char *state_dir, enum layer_op op, const char
         r = remove_all(from_all, from, err);
     else if (op == LAYER_CONFIRM)
         r = confirm(from_all, from, to, err);
+    else if (op == LAYER_UNMARK)
+        r = unmark(from_all, from, err);
     else if (op == LAYER_EXPORT)
         r = export_from(from_all, from, stream, err);
     else

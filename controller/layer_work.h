@@ -24,6 +24,8 @@ enum layer_op {
     LAYER_IMPORT,  /* the snapshot `to`, which is new, from such a stream */
     LAYER_CONFIRM, /* is what the sandbox `from` has there by a LAYER_REPLACE from the snapshot
                       `to`? LAYER_ABSENT: no. Nobody works at it any more when it is answered */
+    LAYER_UNMARK,  /* what the sandbox `from` has from the snapshot `to` counts as there by no
+                      LAYER_REPLACE any more, so that another one can be confirmed */
     LAYER_SWEEP,   /* what processes left that were killed. The builder's own */
     LAYER_OPS
 };

@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -28,13 +30,14 @@ static int arrange(int fds[MAKER_FDS], struct err *err)
     if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0)
         return err_sys(err, "/dev/null");
     /* first out of the way, as one may lie where another has to go */
-    for (int i = MAKER_INIT; i < MAKER_FDS; i++)
+    int n = fds[MAKER_OWNERS] >= 0 ? MAKER_FDS : MAKER_OWNERS;
+    for (int i = MAKER_INIT; i < n; i++)
         if ((fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, PARKED)) < 0)
             return err_sys(err, "dup");
-    for (int i = MAKER_INIT; i < MAKER_FDS; i++)
+    for (int i = MAKER_INIT; i < n; i++)
         if (dup3(fds[i], i, O_CLOEXEC) < 0)
             return err_sys(err, "dup");
-    if (syscall(SYS_close_range, MAKER_FDS, ~0U, 0) < 0)
+    if (syscall(SYS_close_range, n, ~0U, 0) < 0)
         return err_sys(err, "close_range");
     return 0;
 }
@@ -115,6 +118,7 @@ static NORETURN void child(int fds[MAKER_FDS], const struct stage_parts *parts,
     struct making m = {.parts = *parts, .plan = plan, .builder = builder};
     struct err err = {0};
     m.parts.init = MAKER_PROGRAM;
+    m.parts.owners = fds[MAKER_OWNERS] >= 0 ? MAKER_OWNERS : -1;
     if (setpgid(0, 0) < 0 || arrange(fds, &err) < 0)
         _exit(1); /* no channel to say it on */
     if (leave_the_builder(&err) < 0 || backend_of(plan)->make(&m, &err) < 0)
@@ -124,6 +128,27 @@ static NORETURN void child(int fds[MAKER_FDS], const struct stage_parts *parts,
 
 /* ---- the builder's side ---- */
 
+int maker_load(const char *path, struct err *err)
+{
+    struct stat st;
+    int from = open(path, O_RDONLY | O_CLOEXEC);
+    if (from < 0)
+        return err_sys(err, "%s", path);
+    int to = memfd_create("durward-init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int r = to < 0 || fstat(from, &st) < 0 ? err_sys(err, "durward-init") : 0;
+    for (off_t at = 0; r == 0 && at < st.st_size;)
+        if (sendfile(to, from, &at, (size_t)(st.st_size - at)) <= 0)
+            r = err_sys(err, "%s", path);
+    if (r == 0 && fcntl(to, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK) < 0)
+        r = err_sys(err, "durward-init");
+    close(from);
+    if (r == 0)
+        return to;
+    if (to >= 0)
+        close(to);
+    return -1;
+}
+
 static void close_all(int *fds, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -131,7 +156,7 @@ static void close_all(int *fds, size_t n)
             close(fds[i]);
 }
 
-static int open_all(const struct sandbox_seccomp *filter, int ours[4], int theirs[MAKER_FDS],
+static int open_all(const struct filter_program *filter, int ours[4], int theirs[MAKER_FDS],
                     struct err *err)
 {
     int pair[2];
@@ -154,7 +179,7 @@ static int open_all(const struct sandbox_seccomp *filter, int ours[4], int their
     return 0;
 }
 
-int maker_start(const struct stage_parts *parts, const struct sandbox_seccomp *filter,
+int maker_start(const struct stage_parts *parts, const struct filter_program *filter,
                 const struct plan *plan, struct maker *ret, struct err *err)
 {
     int ours[4] = {-1, -1, -1, -1};
@@ -166,6 +191,7 @@ int maker_start(const struct stage_parts *parts, const struct sandbox_seccomp *f
         int given[MAKER_FDS];
         memcpy(given, theirs, sizeof given);
         given[MAKER_PROGRAM] = parts->init;
+        given[MAKER_OWNERS] = parts->owners;
         pid = fork();
         if (pid == 0)
             child(given, parts, plan, self);

@@ -19,8 +19,11 @@ struct maker {
     int info;    /* what it writes about itself; non-blocking */
 };
 
+/* The bytes of durward-init, once and for all: what lies at that path later does not matter. A
+ * sealed memfd, the caller's. */
+int maker_load(const char *path, struct err *err);
 /* Fork it. All descriptors are the caller's. */
-int maker_start(const struct stage_parts *parts, const struct sandbox_seccomp *filter,
+int maker_start(const struct stage_parts *parts, const struct filter_program *filter,
                 const struct plan *plan, struct maker *ret, struct err *err);
 
 #endif

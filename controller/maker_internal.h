@@ -15,6 +15,7 @@ enum maker_fd {
     MAKER_ERRORS,   /* takes what is wrong */
     MAKER_CHANNEL,  /* the builder */
     MAKER_PROGRAM,  /* durward-init's bytes */
+    MAKER_OWNERS,   /* a user namespace (stage_parts), if there is one */
     MAKER_FDS,
 };
 

@@ -23,6 +23,7 @@ enum {
     ATTR_RDONLY = 0x1,
     ATTR_NOSUID = 0x2,
     ATTR_NODEV = 0x4,
+    ATTR_IDMAP = 0x100000,
     TREE_RECURSIVE = 0x8000, /* AT_RECURSIVE */
     CONFIG_FLAG = 0,
     CONFIG_STRING = 1,
@@ -64,12 +65,38 @@ static int set_attributes(int fd, uint64_t set, unsigned flags, struct err *err)
     return 0;
 }
 
-int mounts_clone(int fd, bool readonly, struct err *err)
+static int clone_tree(int fd, struct err *err)
 {
     int tree = (int)syscall(SYS_open_tree, fd, "",
                             TREE_CLONE | O_CLOEXEC | AT_EMPTY_PATH | TREE_RECURSIVE);
+    return tree < 0 ? err_sys(err, "open_tree") : tree;
+}
+
+int mounts_clone_as(int fd, bool readonly, int owners, bool *partly, struct err *err)
+{
+    int tree = clone_tree(fd, err);
+    struct attributes a = {.set = ATTR_NOSUID | ATTR_NODEV | (readonly ? ATTR_RDONLY : 0),
+                           .propagation = MS_SLAVE}, /* as after mounts_private */
+        as = {.set = ATTR_IDMAP, .userns = (uint64_t)owners};
     if (tree < 0)
-        return err_sys(err, "open_tree");
+        return -1;
+    const unsigned all = AT_EMPTY_PATH | TREE_RECURSIVE;
+    bool ok = syscall(SYS_mount_setattr, tree, "", all, &a, sizeof a) == 0;
+    *partly = ok && syscall(SYS_mount_setattr, tree, "", all, &as, sizeof as) < 0;
+    if (*partly)
+        ok = syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &as, sizeof as) == 0;
+    if (ok)
+        return tree;
+    err_sys(err, "mount_setattr");
+    close(tree);
+    return -1;
+}
+
+int mounts_clone(int fd, bool readonly, struct err *err)
+{
+    int tree = clone_tree(fd, err);
+    if (tree < 0)
+        return -1;
     uint64_t set = ATTR_NOSUID | ATTR_NODEV | (readonly ? ATTR_RDONLY : 0);
     if (set_attributes(tree, set, TREE_RECURSIVE, err) < 0) {
         close(tree);

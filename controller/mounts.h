@@ -16,6 +16,11 @@ int mounts_open(const char *path, struct err *err);
 /* A detached copy of what fd names, with everything mounted below it, without set-uid programs and
  * devices, and if asked read-only throughout. A descriptor that works as O_PATH, or -1. */
 int mounts_clone(int fd, bool readonly, struct err *err);
+/* The same as mounts_clone for a mount namespace that is yet to be entered, with owners as the user
+ * namespace owners maps them (idmap_mounts): what is owned there by its root is by our own uid.
+ * partly: what is mounted below keeps its owners. -1 where the file system cannot do that. Wants
+ * CAP_SYS_ADMIN of the host. */
+int mounts_clone_as(int fd, bool readonly, int owners, bool *partly, struct err *err);
 /* A fresh detached tmpfs. mode: "0755"; size and inodes as tmpfs takes them ("8m", "1000"), NULL
  * for the default: half of the memory. */
 int mounts_tmpfs(const char *mode, const char *size, const char *inodes, struct err *err);

@@ -10,6 +10,14 @@ bool plan_root_inside(const struct plan *p)
     return p->shape.image[0] && p->nbinds == 0;
 }
 
+void plan_idmap(const struct plan *p, struct idmap *ret)
+{
+    if (plan_root_inside(p))
+        idmap_root(ret);
+    else
+        idmap_caller(ret, p->uid, p->gid, p->nbinds > 0);
+}
+
 bool plan_path_within(const char *inner, const char *outer)
 {
     size_t n = strlen(outer);

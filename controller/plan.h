@@ -6,6 +6,7 @@
 #define DURWARD_PLAN_H
 
 #include "err.h"
+#include "idmap.h"
 #include "ipc_msg.h"
 #include "shape.h"
 
@@ -50,6 +51,8 @@ void plan_free(struct plan *p); /* NULL is fine */
 /* An image without binds has root inside, who is nobody outside; with binds everybody is himself.
  */
 bool plan_root_inside(const struct plan *p);
+/* Who the command is inside and outside, where the maker makes its user namespace. */
+void plan_idmap(const struct plan *p, struct idmap *ret);
 /* Is inner the same path as outer or below it? Both canonical. */
 bool plan_path_within(const char *inner, const char *outer);
 

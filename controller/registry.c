@@ -70,6 +70,12 @@ static const char *const steps[] = {
     "ALTER TABLE sandbox ADD COLUMN restoring TEXT NOT NULL DEFAULT '';"
     "PRAGMA user_version=7;"
     "COMMIT;",
+    "BEGIN;"
+    "CREATE TABLE revoked_floor (one INTEGER PRIMARY KEY CHECK (one = 1), expires INTEGER NOT "
+    "NULL);"
+    "INSERT INTO revoked_floor VALUES (1, 0);"
+    "PRAGMA user_version=8;"
+    "COMMIT;",
 };
 enum { FIRST_VERSION = 2 };
 
@@ -200,7 +206,7 @@ int registry_add(struct registry *r, const struct identity *i, struct err *err)
     return registry_finish_durably(r, s, err);
 }
 
-int registry_revoke(struct registry *r, const char *id, struct err *err)
+int registry_revoke(struct registry *r, const char *id, int64_t *expires, struct err *err)
 {
     sqlite3_stmt *s =
         registry_prepare(r, "UPDATE identity SET revoked = 1 WHERE id = ? AND revoked = 0", err);
@@ -209,16 +215,49 @@ int registry_revoke(struct registry *r, const char *id, struct err *err)
     sqlite3_bind_text(s, 1, id, -1, SQLITE_STATIC);
     if (registry_finish_durably(r, s, err) < 0)
         return -1;
-    return sqlite3_changes(r->db) == 1 ? 0 : 1;
+    if (sqlite3_changes(r->db) != 1)
+        return 1;
+    if ((s = registry_prepare(r, "SELECT expires FROM identity WHERE id = ?", err)) == NULL)
+        return -1;
+    sqlite3_bind_text(s, 1, id, -1, SQLITE_STATIC);
+    int bad = sqlite3_step(s) == SQLITE_ROW ? 0 : registry_fail(r, "be read", err);
+    *expires = bad ? 0 : sqlite3_column_int64(s, 0);
+    sqlite3_finalize(s);
+    return bad;
 }
 
+/* The clock may have been put forward, and be put back: of those that have expired the last are
+ * kept, and of what goes it is known up to when it might have been good. */
 int registry_prune(struct registry *r, int64_t now, struct err *err)
 {
-    sqlite3_stmt *s = registry_prepare(r, "DELETE FROM identity WHERE expires < ?", err);
+    static const char sql[] =
+        "BEGIN;"
+        "CREATE TEMP TABLE gone AS SELECT * FROM (SELECT id, revoked, expires, row_number() OVER"
+        "  (PARTITION BY revoked ORDER BY expires DESC, rowid DESC) AS place"
+        "  FROM identity WHERE expires < %lld) WHERE place > %d;"
+        "UPDATE revoked_floor SET expires ="
+        "  max(expires, (SELECT ifnull(max(expires), 0) FROM gone WHERE revoked = 1));"
+        "DELETE FROM identity WHERE id IN (SELECT id FROM gone);"
+        "DROP TABLE gone;"
+        "COMMIT;";
+    char text[sizeof sql + 64];
+    snprintf(text, sizeof text, sql, (long long)now, REGISTRY_EXPIRED_MAX);
+    if (sqlite3_exec(r->db, text, NULL, NULL, NULL) == SQLITE_OK)
+        return 0;
+    registry_fail(r, "be written", err);
+    (void)sqlite3_exec(r->db, "ROLLBACK", NULL, NULL, NULL);
+    return -1;
+}
+
+int registry_revoked_floor(struct registry *r, int64_t *ret, struct err *err)
+{
+    sqlite3_stmt *s = registry_prepare(r, "SELECT expires FROM revoked_floor", err);
     if (s == NULL)
         return -1;
-    sqlite3_bind_int64(s, 1, now);
-    return registry_finish(r, s, err);
+    int bad = sqlite3_step(s) == SQLITE_ROW ? 0 : registry_fail(r, "be read", err);
+    *ret = bad ? 0 : sqlite3_column_int64(s, 0);
+    sqlite3_finalize(s);
+    return bad;
 }
 
 /* A row whose fields do not fit is damage, not data. */
@@ -270,11 +309,10 @@ int registry_each(struct registry *r, int64_t now, int (*fn)(void *arg, const st
     return each(r, 0, now, fn, arg, err);
 }
 
-int registry_each_revoked(struct registry *r, int64_t now,
-                          int (*fn)(void *arg, const struct identity *i), void *arg,
-                          struct err *err)
+int registry_each_revoked(struct registry *r, int (*fn)(void *arg, const struct identity *i),
+                          void *arg, struct err *err)
 {
-    return each(r, 1, now, fn, arg, err);
+    return each(r, 1, 0, fn, arg, err);
 }
 
 int registry_listener(struct registry *r, const char *policy, struct identity *ret, struct err *err)

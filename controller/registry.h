@@ -9,6 +9,7 @@
 struct registry;
 
 enum { IDENTITY_ID_MAX = 64, IDENTITY_POLICY_MAX = 64, IDENTITY_SEED = 16 };
+enum { REGISTRY_EXPIRED_MAX = 512 };
 
 enum identity_kind {
     IDENTITY_TOKEN = 1,   /* a remote sandbox with a token of its own */
@@ -56,9 +57,11 @@ struct registry *registry_open(int dirfd, struct err *err);
 void registry_close(struct registry *r);
 /* Durable when it returns. */
 int registry_add(struct registry *r, const struct identity *i, struct err *err);
-/* 0; 1 when there is no such identity or it was revoked before. Durable when it returns. */
-int registry_revoke(struct registry *r, const char *id, struct err *err);
-/* Forget those that expired before `now`. */
+/* 0, and when it expires; 1 when there is no such identity or it was revoked before. Durable when
+ * it returns. */
+int registry_revoke(struct registry *r, const char *id, int64_t *expires, struct err *err);
+/* Forget those that expired before `now`, but for the last REGISTRY_EXPIRED_MAX of those that are
+ * revoked and of those that are not. */
 int registry_prune(struct registry *r, int64_t now, struct err *err);
 /* The listener identity of a policy: 0 and *ret, or 1 when there is none yet. */
 int registry_listener(struct registry *r, const char *policy, struct identity *ret,
@@ -68,10 +71,11 @@ int registry_listener(struct registry *r, const char *policy, struct identity *r
 int registry_each(struct registry *r, int64_t now, int (*fn)(void *arg, const struct identity *i),
                   void *arg, struct err *err);
 
-/* The same of every one that is revoked and has not expired. */
-int registry_each_revoked(struct registry *r, int64_t now,
-                          int (*fn)(void *arg, const struct identity *i), void *arg,
-                          struct err *err);
+/* The same of every one that is revoked and not forgotten. */
+int registry_each_revoked(struct registry *r, int (*fn)(void *arg, const struct identity *i),
+                          void *arg, struct err *err);
+/* Up to when anything would have been good that is revoked and forgotten; 0: nothing is. */
+int registry_revoked_floor(struct registry *r, int64_t *ret, struct err *err);
 
 /* Local sandboxes: safe from kill -9 when these return, not from the power's going (which ends the
  * sandboxes too). */

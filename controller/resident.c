@@ -20,6 +20,43 @@ enum { REMOVE_AGAIN_SECONDS = 30, CONFIRM_AGAIN_SECONDS = 5 };
 
 /* ---- time ---- */
 
+/* What the wall clock is put to lengthens and shortens no time to live. */
+static int64_t clock_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return (int64_t)t.tv_sec;
+}
+
+int64_t resident_date(int64_t at)
+{
+    return (int64_t)time(NULL) + at - clock_now();
+}
+
+static void live_for(struct resident *r, int64_t seconds)
+{
+    r->ends = clock_now() + seconds;
+    r->expires = (int64_t)time(NULL) + seconds;
+}
+
+int64_t resident_expires(struct resident *r)
+{
+    enum { ROUNDING = 2 }; /* two clocks do not begin their seconds together */
+    int64_t at = resident_date(r->ends);
+    if (at - r->expires > ROUNDING || r->expires - at > ROUNDING)
+        r->expires = at;
+    return r->expires;
+}
+
+void resident_load_times(struct resident *r, int64_t expires)
+{
+    int64_t left = expires - (int64_t)time(NULL);
+    r->used = clock_now();
+    live_for(r, left < r->ttl ? left : r->ttl);
+    if (left <= r->ttl)
+        r->expires = expires;
+}
+
 int64_t resident_idle_end(const struct resident *r)
 {
     bool idles = resident_awake(r) && r->idle_ttl > 0 && r->n_executions == 0;
@@ -32,8 +69,8 @@ void resident_arm(struct resident *r)
         event_del(r->timer); /* making it has a time-out of its own */
         return;
     }
-    int64_t now = (int64_t)time(NULL), idle = resident_idle_end(r);
-    int64_t left = (idle < r->expires ? idle : r->expires) - now;
+    int64_t idle = resident_idle_end(r);
+    int64_t left = (idle < r->ends ? idle : r->ends) - clock_now();
     if (r->state == RESIDENT_STOPPING)
         left = REMOVE_AGAIN_SECONDS;
     else if (resident_unsure(r) && left > CONFIRM_AGAIN_SECONDS)
@@ -46,7 +83,7 @@ static void idle_over(struct resident *r)
 {
     static const char why[] = "it was idle too long";
     struct err err = {0};
-    r->used = (int64_t)time(NULL); /* if it cannot be, not again at once */
+    r->used = clock_now(); /* if it cannot be, not again at once */
     if (r->on_idle == IDLE_DELETE)
         resident_delete(r, why, NULL, NULL);
     else if ((r->on_idle == IDLE_PAUSE ? resident_pause(r, NULL, NULL, &err)
@@ -59,10 +96,10 @@ static void idle_over(struct resident *r)
 static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct resident *r = arg;
-    int64_t now = (int64_t)time(NULL);
+    int64_t now = clock_now();
     if (r->state == RESIDENT_STOPPING && r->sandbox == NULL && !r->busy)
         resident_dispose(r);
-    else if (r->state != RESIDENT_STOPPING && now >= r->expires)
+    else if (r->state != RESIDENT_STOPPING && now >= r->ends)
         resident_delete(r, "its time to live is over", NULL, NULL);
     else if (now >= resident_idle_end(r))
         idle_over(r);
@@ -74,7 +111,7 @@ static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 
 void resident_used(struct resident *r)
 {
-    r->used = (int64_t)time(NULL);
+    r->used = clock_now();
     resident_arm(r);
 }
 
@@ -105,7 +142,7 @@ void resident_set_state(struct resident *r, enum resident_state to)
     if (!may_become(r->state, to))
         abort();
     if (r->state == RESIDENT_CREATING && to == RESIDENT_RUNNING)
-        r->expires = (int64_t)time(NULL) + r->ttl;
+        live_for(r, r->ttl);
     r->state = to;
     if (to == RESIDENT_RUNNING)
         r->reason[0] = '\0';
@@ -295,7 +332,7 @@ void residents_running(void *controller, struct sandbox *s)
         sandbox_end(s, 0, "it was being deleted");
         return;
     }
-    r->used = (int64_t)time(NULL);
+    r->used = clock_now();
     resident_set_state(r, RESIDENT_RUNNING);
     if (r->adopted)
         proc_log("sandbox %s is taken over", r->id);
@@ -414,10 +451,11 @@ static int fill(struct resident *r, const struct resident_wish *w, struct err *e
     r->labels = w->labels ? json_incref(w->labels) : json_object();
     r->env = w->env ? json_incref(w->env) : json_object();
     r->generation = 1;
-    r->created = r->used = (int64_t)time(NULL);
+    r->created = (int64_t)time(NULL);
+    r->used = clock_now();
     r->ttl = w->ttl;
     r->idle_ttl = w->idle_ttl;
-    r->expires = r->created + r->ttl;
+    live_for(r, r->ttl);
     r->on_idle = w->on_idle;
     r->auto_resume = w->auto_resume;
     /* only memory can be bounded, and a container's files are its engine's */
@@ -488,7 +526,7 @@ int resident_change(struct resident *r, json_t *labels, int64_t ttl, int64_t idl
     }
     if (ttl >= 0) {
         r->ttl = ttl;
-        r->expires = (int64_t)time(NULL) + ttl;
+        live_for(r, ttl);
     }
     if (idle_ttl >= 0)
         r->idle_ttl = idle_ttl;

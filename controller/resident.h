@@ -68,7 +68,8 @@ struct resident {
     enum resident_state state;
     char reason[256];
     int64_t generation;
-    int64_t created, expires, used; /* seconds since 1970 */
+    int64_t created, expires; /* seconds since 1970 */
+    int64_t ends, used;       /* its end and its last use, by CLOCK_BOOTTIME, in seconds */
     int64_t ttl, idle_ttl;
     char parent[SANDBOX_ID_MAX + 1];   /* the sandbox that it was forked from, or "" */
     char snapshot[SHAPE_NAME_MAX + 1]; /* that its files were taken from last, or "" */
@@ -151,7 +152,7 @@ int resident_has_files(const struct resident *r, struct err *err);
  * of another image; ERR_UNREADY. */
 int resident_restore(struct resident *r, const struct snapshot *s, resident_fn fn, void *arg,
                      struct err *err);
-json_t *resident_json(const struct resident *r);
+json_t *resident_json(struct resident *r);
 const char *resident_state_name(enum resident_state s);
 /* -1: no such state. */
 int resident_state_of(const char *name);

@@ -161,12 +161,10 @@ static void on_confirmed(void *arg, enum layer_result result, const char *text)
             restored(r, NULL, "the sandbox was deleted");
         resident_dispose(r);
     } else if (result != LAYER_FAILED) {
-        /* a note of the name that the row had before is that earlier restoring's */
-        bool replaced = result == LAYER_DONE && strcmp(r->snapshot, r->restoring) != 0;
         if (r->restore.fn)
-            conclude(r, replaced, r->restore.why);
+            conclude(r, result == LAYER_DONE, r->restore.why);
         else
-            go_on(r, replaced);
+            go_on(r, result == LAYER_DONE);
     } else { /* it is asked again in a while, or by the next who wants it to run */
         proc_log("%s: whether it is restored is not known: %s", r->id, text);
         if (r->restore.fn)
@@ -205,14 +203,9 @@ static void on_replaced(void *arg, enum layer_result result, const char *text)
     conclude(r, result == LAYER_DONE, "the snapshot is gone");
 }
 
-static void on_stopped(void *arg, struct resident *r, const char *why)
+static void replace(struct resident *r)
 {
-    struct resident *self = arg;
     struct err err = {0};
-    if (r == NULL) { /* deleted */
-        restored(self, NULL, why);
-        return;
-    }
     memcpy(r->restoring, r->restore.snapshot, sizeof r->restoring);
     if (resident_row_save(r, &err) < 0) {
         r->restoring[0] = '\0';
@@ -223,6 +216,39 @@ static void on_stopped(void *arg, struct resident *r, const char *why)
     if (layer_queue_add(r->controller->layers, LAYER_REPLACE, r->restore.snapshot, r->id,
                         on_replaced, r) < 0)
         on_replaced(r, LAYER_FAILED, "out of memory");
+}
+
+static void on_unmarked(void *arg, enum layer_result result, const char *text)
+{
+    struct resident *r = arg;
+    r->busy = false;
+    if (r->state == RESIDENT_STOPPING) {
+        restored(r, NULL, "the sandbox was deleted");
+        resident_dispose(r);
+    } else if (result == LAYER_FAILED) {
+        restored(r, NULL, text);
+        resident_arm(r);
+    } else {
+        replace(r);
+    }
+}
+
+/* Of the snapshot that it has already the files say so, whether or not they are replaced now. */
+static void on_stopped(void *arg, struct resident *r, const char *why)
+{
+    struct resident *self = arg;
+    if (r == NULL) { /* deleted */
+        restored(self, NULL, why);
+        return;
+    }
+    if (strcmp(r->snapshot, r->restore.snapshot) != 0) {
+        replace(r);
+        return;
+    }
+    r->busy = true;
+    if (layer_queue_add(r->controller->layers, LAYER_UNMARK, r->id, r->snapshot, on_unmarked, r) <
+        0)
+        on_unmarked(r, LAYER_FAILED, "out of memory");
 }
 
 int resident_restore(struct resident *r, const struct snapshot *s, resident_fn fn, void *arg,

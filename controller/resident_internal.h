@@ -14,7 +14,12 @@ struct resident *resident_blank(struct controller *c);
 int resident_begin(struct resident *r, bool adopt, struct err *err);
 /* The next of its ends: set the timer. */
 void resident_arm(struct resident *r);
-int64_t resident_idle_end(const struct resident *r); /* seconds since 1970; INT64_MAX: never */
+int64_t resident_idle_end(const struct resident *r); /* CLOCK_BOOTTIME; INT64_MAX: never */
+/* What a time of CLOCK_BOOTTIME is by the wall clock as it stands; so when r expires. */
+int64_t resident_date(int64_t at);
+int64_t resident_expires(struct resident *r);
+/* From a row: what is left by the wall clock, at most its whole time to live. */
+void resident_load_times(struct resident *r, int64_t expires);
 /* STOPPING and nothing of it runs: remove its files, then the row. */
 void resident_dispose(struct resident *r);
 void resident_tell(struct resident_waits *q, struct resident *r, const char *why);

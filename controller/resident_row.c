@@ -29,7 +29,7 @@ int resident_state_of(const char *name)
 
 /* ---- the row ---- */
 
-static struct registry_sandbox row_of(const struct resident *r, char *labels, char *env)
+static struct registry_sandbox row_of(struct resident *r, char *labels, char *env)
 {
     struct registry_sandbox row = {
         .id = r->id,
@@ -49,7 +49,7 @@ static struct registry_sandbox row_of(const struct resident *r, char *labels, ch
         .kept = r->kept,
         .generation = r->generation,
         .created = r->created,
-        .expires = r->expires,
+        .expires = resident_expires(r),
         .ttl = r->ttl,
         .idle_ttl = r->idle_ttl,
     };
@@ -119,9 +119,8 @@ int resident_row_load(void *controller, const struct registry_sandbox *row)
     r->kept = row->kept != 0;
     r->generation = row->generation;
     r->created = row->created;
-    r->used = (int64_t)time(NULL);
-    r->expires = row->expires;
     r->ttl = row->ttl;
+    resident_load_times(r, row->expires);
     r->idle_ttl = row->idle_ttl;
     resident_arm(r);
     return 0;
@@ -145,17 +144,18 @@ static const char *or_null(const char *text)
     return text[0] ? text : NULL;
 }
 
-json_t *resident_json(const struct resident *r)
+json_t *resident_json(struct resident *r)
 {
     int64_t idle = resident_idle_end(r);
-    json_t *v = json_pack(
-        "{s:s, s:s?, s:s, s:s, s:s, s:I, s:O, s:s, s:I, s:I, s:I, s:I, s:o, s:o}", "id", r->id,
-        "name", or_null(r->name), "policy", r->policy, "state", resident_state_name(r->state),
-        "reason", r->reason, "generation", (json_int_t)r->generation, "labels", r->labels,
-        "workdir", RESIDENT_WORKDIR, "created_at", (json_int_t)r->created, "expires_at",
-        (json_int_t)r->expires, "ttl", (json_int_t)r->ttl, "idle_ttl", (json_int_t)r->idle_ttl,
-        "idle_expires_at", idle == INT64_MAX ? json_null() : json_integer(idle), "denied",
-        denials_json(r->sandbox));
+    json_t *v = json_pack("{s:s, s:s?, s:s, s:s, s:s, s:I, s:O, s:s, s:I, s:I, s:I, s:I, s:o, s:o}",
+                          "id", r->id, "name", or_null(r->name), "policy", r->policy, "state",
+                          resident_state_name(r->state), "reason", r->reason, "generation",
+                          (json_int_t)r->generation, "labels", r->labels, "workdir",
+                          RESIDENT_WORKDIR, "created_at", (json_int_t)r->created, "expires_at",
+                          (json_int_t)resident_expires(r), "ttl", (json_int_t)r->ttl, "idle_ttl",
+                          (json_int_t)r->idle_ttl, "idle_expires_at",
+                          idle == INT64_MAX ? json_null() : json_integer(resident_date(idle)),
+                          "denied", denials_json(r->sandbox));
     json_t *more = json_pack("{s:s, s:s, s:b, s:s, s:b, s:s?, s:s?, s:o}", "backend", r->backend,
                              "image", r->image[0] ? r->image : "host", "kept", r->kept, "on_idle",
                              config_idle_name(r->on_idle), "auto_resume", r->auto_resume, "parent",

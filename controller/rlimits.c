@@ -52,7 +52,7 @@ static bool host_takes_dumps(void)
     return n == 1 && first == '|' && getrlimit(RLIMIT_CORE, &r) == 0 && r.rlim_max == 0;
 }
 
-int rlimits_note(const struct plan *plan, struct buf *notes)
+int rlimits_note(const struct plan *plan, bool uncounted, struct buf *notes)
 {
     const struct config_sandbox *l = &plan->shape.limits;
     int bad = 0;
@@ -62,7 +62,7 @@ int rlimits_note(const struct plan *plan, struct buf *notes)
     if (l->cpu && !(plan->held & CGROUP_CPU))
         bad |= buf_append_str(notes, "note: limit cpu: not held, as no control group can be used "
                                      "here\n");
-    if (l->pids && !(plan->held & CGROUP_PIDS) && plan->uid == 0 && !plan_root_inside(plan))
+    if (l->pids && !(plan->held & CGROUP_PIDS) && uncounted)
         bad |= buf_append_str(notes, "note: limit pids: not held, as the kernel does not count "
                                      "root's processes and no control group can be used here\n");
     if (l->disk && plan->shape.root == SHAPE_KEPT)

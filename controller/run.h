@@ -45,6 +45,7 @@ struct run_request {
     char home[RUN_PATH_MAX];
     char user[RUN_NAME_MAX];
     uint32_t uid, gid;
+    uid_t outside; /* not of the message: who gets our pipes; 0: they stay as they are */
     char backend[RUN_WORD_MAX], image[RUN_NAME_MAX];
     bool ask;
     bool tty;

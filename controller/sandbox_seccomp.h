@@ -7,19 +7,12 @@
 #ifndef DURWARD_SANDBOX_SECCOMP_H
 #define DURWARD_SANDBOX_SECCOMP_H
 
-#include "err.h"
+#include "filter.h"
 
-struct sock_filter;
-
-struct sandbox_seccomp {
-    struct sock_filter *code; /* malloc'd */
-    size_t n;                 /* instructions */
-};
-
-/* Compile it; once a process is enough. */
-int sandbox_seccomp_compile(struct sandbox_seccomp *ret, struct err *err);
+/* Compile it for FILTER_NATIVE or, to be looked at, another architecture that we know; once a
+ * process is enough. */
+int sandbox_seccomp_compile(uint32_t arch, struct filter_program *ret, struct err *err);
 /* As a fresh sealed file, rewound, for bubblewrap's --seccomp. */
-int sandbox_seccomp_memfd(const struct sandbox_seccomp *f, struct err *err);
-void sandbox_seccomp_free(struct sandbox_seccomp *f);
+int sandbox_seccomp_memfd(const struct filter_program *p, struct err *err);
 
 #endif

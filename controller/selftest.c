@@ -375,6 +375,14 @@ static void must_be_layer(struct run *t, const char *probe, const char *path)
                "file system %lx", (unsigned long)fs.f_type);
 }
 
+/* By its mount, whoever the files would be denied to by their owner. */
+static void must_be_read_only(struct run *t, const char *probe, const char *path)
+{
+    struct statfs fs;
+    bool ok = statfs(path, &fs) == 0 && (fs.f_flags & ST_RDONLY);
+    report(t, probe, ok, "%s%s", path, ok ? "" : " is not mounted read-only");
+}
+
 static void probe_files(struct run *t, enum selftest_root root)
 {
     if (root == SELFTEST_LAYERED) {
@@ -387,6 +395,7 @@ static void probe_files(struct run *t, enum selftest_root root)
     must_not_open(t, "read-only /etc", "/etc/durward/self-test", O_WRONLY | O_CREAT | O_EXCL);
     must_not_open(t, "our own program", "/proc/self/exe", O_WRONLY);
     must_not_open(t, "/proc/sys", "/proc/sys/kernel/hostname", O_WRONLY);
+    must_be_read_only(t, "read-only /proc/sys", "/proc/sys");
     must_not_open(t, "sysrq", "/proc/sysrq-trigger", O_WRONLY);
     must_not_open(t, "no /sys", "/sys/kernel", O_RDONLY);
     must_not_open(t, "no /dev/kmsg", "/dev/kmsg", O_RDONLY);

@@ -5,101 +5,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "etcfiles.h"
 #include "mounts.h"
 #include "stage_internal.h"
-
-/* ---- what may be bound ---- */
-
-static bool overlaps(const char *a, const char *b)
-{
-    return plan_path_within(a, b) || plan_path_within(b, a);
-}
-
-int stage_check_source(const struct stage_parts *parts, const struct plan *plan, const char *source,
-                       struct err *err)
-{
-    static const char *const closed[] = {"/proc", "/sys", "/dev", "/run", "/var/run"};
-    for (size_t i = 0; i < ARRAY_LEN(closed); i++)
-        if (overlaps(source, closed[i]))
-            return err_set(
-                err, ERR_DENIED,
-                "%s cannot be bound: %s is the host's own, with sockets and devices through "
-                "which a sandbox could get out; bind something else",
-                source, closed[i]);
-    if (plan_path_within(plan->home, source))
-        return err_set(err, ERR_DENIED,
-                       "%s cannot be bound: it is or holds the home directory; bind a project's",
-                       source);
-    if (overlaps(source, parts->state_dir))
-        return err_set(err, ERR_DENIED, "%s cannot be bound: Durward keeps its own state in %s",
-                       source, parts->state_dir);
-    return 0;
-}
-
-int stage_check_target(const char *target, struct err *err)
-{
-    static const char *const whole[] = {"/proc", "/sys", "/dev", "/run/durward", "/etc/durward"};
-    static const char *const itself[] = {"/usr", "/etc", "/run", "/bin", "/sbin", "/lib", "/var"};
-    for (size_t i = 0; i < ARRAY_LEN(whole); i++)
-        if (overlaps(target, whole[i]))
-            return err_set(err, ERR_DENIED, "nothing can be bound to %s", target);
-    for (size_t i = 0; i < ARRAY_LEN(itself); i++)
-        if (plan_path_within(itself[i], target))
-            return err_set(err, ERR_DENIED, "nothing can be bound to %s", target);
-    return 0;
-}
-
-/* Kernel interfaces that are mounted elsewhere than usual are still none of a sandbox's business.
- */
-static int check_opened(int fd, const char *source, bool *is_dir, struct err *err)
-{
-    static const unsigned long closed[] = {
-        PROC_SUPER_MAGIC,   SYSFS_MAGIC,   CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC,
-        DEVPTS_SUPER_MAGIC, DEBUGFS_MAGIC, TRACEFS_MAGIC,      SECURITYFS_MAGIC,
-        BPF_FS_MAGIC,       NSFS_MAGIC,    SOCKFS_MAGIC,       EFIVARFS_MAGIC,
-    };
-    struct stat st;
-    struct statfs fs;
-    if (fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0)
-        return err_sys(err, "%s", source);
-    if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
-        return err_set(err, ERR_DENIED,
-                       "%s cannot be bound: it is neither a directory nor a regular file", source);
-    for (size_t i = 0; i < ARRAY_LEN(closed); i++)
-        if ((unsigned long)fs.f_type == closed[i])
-            return err_set(err, ERR_DENIED, "%s cannot be bound: it is the kernel's", source);
-    *is_dir = S_ISDIR(st.st_mode);
-    return 0;
-}
-
-static int open_sources(struct stage *s, struct err *err)
-{
-    for (unsigned i = 0; i < s->plan->nbinds; i++) {
-        const struct plan_bind *b = &s->plan->binds[i];
-        if (stage_check_source(s->parts, s->plan, b->source, err) < 0 ||
-            stage_check_target(b->target, err) < 0)
-            return -1;
-        int fd = mounts_open(b->source, err);
-        if (fd < 0)
-            return err_wrap(err, "cannot bind");
-        int r = check_opened(fd, b->source, &s->is_dir[i], err);
-        if (r == 0 && (s->trees[i] = mounts_clone(fd, !b->writable, err)) < 0)
-            r = err_wrap(err, "cannot bind %s", b->source);
-        close(fd);
-        if (r < 0)
-            return -1;
-    }
-    return 0;
-}
 
 /* ---- pieces ---- */
 
@@ -317,10 +231,16 @@ static int add_binds(struct stage *s, struct err *err)
 
 /* ---- the whole ---- */
 
+void stage_init(struct stage_dirs *d)
+{
+    *d = (struct stage_dirs){.trust = -1, .image = -1, .usr = -1, .layer = {{-1, -1}, {-1, -1}}};
+    for (unsigned i = 0; i < PLAN_BINDS_MAX; i++)
+        d->binds[i] = -1;
+}
+
 int stage_open(const struct stage_parts *parts, const struct plan *plan, const struct idmap *map,
                struct stage_dirs *ret, struct err *err)
 {
-    *ret = (struct stage_dirs){.trust = -1, .image = -1, .layer = {{-1, -1}, {-1, -1}}};
     ret->trust = open(parts->trust_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (ret->trust < 0)
         return err_sys(err, "trust bundles in %s", parts->trust_dir);
@@ -339,8 +259,13 @@ void stage_close(struct stage_dirs *d)
         close(d->trust);
     if (d->image >= 0)
         close(d->image);
-    d->trust = d->image = -1;
+    if (d->usr >= 0)
+        close(d->usr);
+    for (unsigned i = 0; i < PLAN_BINDS_MAX; i++)
+        if (d->binds[i] >= 0)
+            close(d->binds[i]);
     layer_close(&d->layer);
+    stage_init(d);
 }
 
 static void release(struct stage *s)
@@ -378,7 +303,7 @@ int stage_build(const struct stage_parts *parts, const struct plan *plan,
         s.trees[i] = -1;
     int r = mounts_private(err);
     if (r == 0)
-        r = open_sources(&s, err);
+        r = stage_open_sources(&s, err);
     if (r == 0)
         r = lay_out(&s, err);
     release(&s);

@@ -27,15 +27,25 @@
 struct stage_parts {
     const char *state_dir; /* ours: no bind may show it */
     const char *trust_dir;
-    int init; /* the program's bytes, a rewound file; read once */
+    int init;   /* the program's bytes, a rewound file; read once */
+    int owners; /* a user namespace (idmap_mounts), or -1 */
 };
 
 /* What the builder opens of its own for a sandbox; -1 where there is none. */
 struct stage_dirs {
     int trust, image;
     struct layer layer;
+    bool foreign;              /* the command is not who owns what is bound */
+    int binds[PLAN_BINDS_MAX]; /* so detached copies that show their owner as the command */
+    bool is_dir[PLAN_BINDS_MAX], partly[PLAN_BINDS_MAX]; /* partly: as mounts_clone_as says */
+    int usr; /* and the host's /usr, where it is written above */
 };
 
+/* Nothing is open yet. */
+void stage_init(struct stage_dirs *d);
+/* While still the host's root, whom the command will not be: what is bound, and /usr below a layer.
+ * What cannot be had so, or may not be bound, stays -1: stage_build says why. */
+void stage_show(const struct stage_parts *parts, const struct plan *plan, struct stage_dirs *ret);
 /* In the mount namespace that the sandbox is laid out in, while still the builder's own user. */
 int stage_open(const struct stage_parts *parts, const struct plan *plan, const struct idmap *map,
                struct stage_dirs *ret, struct err *err);

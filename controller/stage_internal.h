@@ -22,6 +22,8 @@ struct stage {
 bool stage_layered(const struct plan *plan);
 
 int stage_attach_at(struct stage *s, int tree, const char *path, bool dir, struct err *err);
+/* The binds' sources, into trees. */
+int stage_open_sources(struct stage *s, struct err *err);
 /* Outer, scratch and base; without layers the root is the base. */
 int stage_make(struct stage *s, struct err *err);
 /* A directory of scratch at path in the root. */

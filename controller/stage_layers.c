@@ -127,12 +127,26 @@ int stage_make_root(struct stage *s, struct err *err)
     return r;
 }
 
+/* An overlay wants its lower directories attached: beside the root, where nobody inside sees it. */
+static int place_usr(struct stage *s, struct err *err)
+{
+    if (s->dirs.usr < 0)
+        return mounts_open("/usr", err);
+    int at = mounts_place(s->outer, "usr", true, err);
+    int r = at < 0 ? -1 : mounts_attach(s->dirs.usr, at, err);
+    if (at >= 0)
+        close(at);
+    int fd = r < 0 ? -1 : fcntl(s->dirs.usr, F_DUPFD_CLOEXEC, 0);
+    return r == 0 && fd < 0 ? err_sys(err, "dup") : fd;
+}
+
 /* The host's files are root's: only root can have them copied up, so for others a layer above would
- * only cost. */
+ * only cost. Root's own sandbox has them copied where they are shown as its own; else it still sees
+ * what it wrote there when they were. */
 int stage_add_usr(struct stage *s, struct err *err)
 {
-    int fd = mounts_open("/usr", err);
     bool layered = s->plan->shape.root != SHAPE_READ_ONLY && s->plan->uid == 0;
+    int fd = layered ? place_usr(s, err) : mounts_open("/usr", err);
     int tree = fd < 0    ? -1
                : layered ? make_overlay(s, &fd, 1, LAYER_USR, err)
                          : mounts_clone(fd, true, err);

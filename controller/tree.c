@@ -120,3 +120,35 @@ int tree_empty(int dir, struct err *err)
 {
     return empty(open_to_read(dir, "."), 0, err);
 }
+
+/* Takes fd. */
+static int give(int fd, uid_t uid, gid_t gid, unsigned depth, struct err *err)
+{
+    struct stat st;
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    int r = d == NULL ? err_sys(err, "cannot read a directory") : 0;
+    if (d == NULL && fd >= 0)
+        close(fd);
+    for (struct dirent *e; r == 0 && (e = readdir(d)) != NULL;) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+        if (depth > 2 * TREE_DEPTH_MAX)
+            r = err_set(err, ERR_LIMIT, "%.200s lies too deep", e->d_name);
+        else if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            r = err_sys(err, "%.200s", e->d_name);
+        else if (S_ISDIR(st.st_mode))
+            r = give(open_to_read(dirfd(d), e->d_name), uid, gid, depth + 1, err);
+        else if (fchownat(dirfd(d), e->d_name, uid, gid, AT_SYMLINK_NOFOLLOW) < 0)
+            r = err_sys(err, "%.200s", e->d_name);
+    }
+    if (r == 0 && fchown(dirfd(d), uid, gid) < 0)
+        r = err_sys(err, "cannot give a directory away");
+    if (d)
+        closedir(d);
+    return r;
+}
+
+int tree_give(int dir, uid_t uid, gid_t gid, struct err *err)
+{
+    return give(open_to_read(dir, "."), uid, gid, 0, err);
+}

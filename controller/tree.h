@@ -7,6 +7,7 @@
 #define DURWARD_TREE_H
 
 #include <limits.h>
+#include <sys/types.h>
 
 #include "err.h"
 
@@ -17,6 +18,8 @@ enum { TREE_DEPTH_MAX = 256 };
 int tree_parent(int root, const char *path, bool make, char name[NAME_MAX + 1], struct err *err);
 /* Remove name below at, a directory with everything in it. Absent is fine. */
 int tree_remove(int at, const char *name, struct err *err);
+/* Have this owner for a directory, last, and for all that it holds. */
+int tree_give(int dir, uid_t uid, gid_t gid, struct err *err);
 /* Remove what a directory holds. */
 int tree_empty(int dir, struct err *err);
 

@@ -48,7 +48,7 @@ static int host_name(struct authority *a, struct slice h)
         h.n--;
     if (h.n == 0 || h.n > HOST_MAX)
         return -1;
-    struct slice last = {h.p, 0}, rest = h;
+    struct slice last, rest = h;
     for (;;) {
         ssize_t dot = slice_find(rest, '.');
         last = (struct slice){rest.p, dot < 0 ? rest.n : (size_t)dot};

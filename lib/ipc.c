@@ -15,11 +15,13 @@
 
 enum {
     IPC_QUEUE_MAX = 8 << 20,
-    IPC_BATCH = 64,
+    IPC_BATCH = 16, /* messages of one channel in a turn of the loop: others have theirs between */
     IPC_SNDBUF = 1 << 20,
     IPC_GATHER_EACH = 8192,     /* a larger message goes by itself */
     IPC_GATHER_ALL = 64 * 1024, /* more than this is not held back */
 };
+
+static const struct timeval next_turn = {0, 0};
 
 struct queued {
     struct msg m;
@@ -38,10 +40,13 @@ struct ipc {
     size_t queued;
     struct event *turn;  /* NULL: messages are not gathered */
     struct msg gathered; /* what goes out when the turn ends */
-    const char *dead;    /* why, once it is */
-    bool told;           /* on_closed has run */
-    int depth;           /* callbacks on the stack */
-    bool freed;          /* ipc_free was called inside one */
+    struct msg held;     /* of the far end's gathered ones, what is for the next turn */
+    bool holds;
+    struct event *more; /* there is a next turn, though the socket may be empty */
+    const char *dead;   /* why, once it is */
+    bool told;          /* on_closed has run */
+    int depth;          /* callbacks on the stack */
+    bool freed;         /* ipc_free was called inside one */
 };
 
 /* What a queued message costs us, so that many small ones are bounded too. */
@@ -68,6 +73,10 @@ static void ipc_destroy(struct ipc *ch)
         event_free(ch->turn);
         msg_done(&ch->gathered);
     }
+    if (ch->more)
+        event_free(ch->more);
+    if (ch->holds)
+        msg_done(&ch->held);
     if (ch->fd >= 0)
         close(ch->fd);
     free(ch);
@@ -101,28 +110,56 @@ static void on_fail(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     ipc_leave(ch);
 }
 
-/* The messages of one datagram. False: one of them was bad. */
-static bool take_gathered(struct ipc *ch, struct msg *all)
+static bool reads_on(const struct ipc *ch)
 {
-    bool good = ch->turn != NULL && all->nfds == 0 && !all->lost;
-    while (good && !ch->dead && !ch->freed && buf_len(&all->body) > 0) {
+    return !ch->dead && !ch->freed && event_pending(ch->rd, EV_READ, NULL);
+}
+
+/* The messages of the datagram that is held, as many as this turn has room for. False: one was bad.
+ */
+static bool take_held(struct ipc *ch, int *room)
+{
+    while (*room > 0 && reads_on(ch) && buf_len(&ch->held.body) > 0) {
         struct slice fields;
         struct msg one;
         uint8_t byte[2];
-        if (msg_get_u8(all, &byte[0]) < 0 || msg_get_u8(all, &byte[1]) < 0 ||
-            msg_get_slice(all, IPC_GATHER_EACH, &fields) < 0)
+        if (msg_get_u8(&ch->held, &byte[0]) < 0 || msg_get_u8(&ch->held, &byte[1]) < 0 ||
+            msg_get_slice(&ch->held, IPC_GATHER_EACH, &fields) < 0)
             return false;
         msg_view(&one, (uint16_t)(byte[0] << 8 | byte[1]), fields);
-        good = ch->on_message(ch, &one, ch->arg) == 0;
+        --*room;
+        if (ch->on_message(ch, &one, ch->arg) != 0)
+            return false;
     }
+    if (buf_len(&ch->held.body) == 0) {
+        ch->holds = false;
+        msg_done(&ch->held);
+    }
+    return true;
+}
+
+static bool take(struct ipc *ch, struct msg *m, int *room)
+{
+    if (m->type == IPC_GATHERED && ch->turn && m->nfds == 0 && !m->lost) {
+        ch->held = *m;
+        ch->holds = true;
+        return take_held(ch, room);
+    }
+    --*room;
+    bool good = m->type != IPC_GATHERED && ch->on_message(ch, m, ch->arg) == 0;
+    msg_done(m);
     return good;
 }
 
 static void on_readable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct ipc *ch = arg;
+    int room = IPC_BATCH;
+    bool good = true;
     ch->depth++;
-    for (int i = 0; i < IPC_BATCH && !ch->dead && !ch->freed; i++) {
+    if (ch->holds)
+        good = take_held(ch, &room);
+    while (good && room > 0 && reads_on(ch)) {
         struct msg m;
         int r = msg_recv(ch->fd, &m);
         if (r < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -131,14 +168,12 @@ static void on_readable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
             ipc_die(ch, r == 0 ? "closed by the peer" : "malformed datagram");
             break;
         }
-        bool bad =
-            m.type == IPC_GATHERED ? !take_gathered(ch, &m) : ch->on_message(ch, &m, ch->arg) != 0;
-        msg_done(&m);
-        if (bad && !ch->freed)
-            ipc_die(ch, "bad message");
-        if (!ch->freed && !event_pending(ch->rd, EV_READ, NULL))
-            break; /* paused meanwhile */
+        good = take(ch, &m, &room);
     }
+    if (!good && !ch->freed)
+        ipc_die(ch, "bad message");
+    if (ch->holds && reads_on(ch))
+        event_add(ch->more, &next_turn);
     ipc_leave(ch);
 }
 
@@ -277,6 +312,11 @@ int ipc_send(struct ipc *ch, struct msg *m)
 void ipc_gather(struct ipc *ch)
 {
     ch->turn = event_new(event_get_base(ch->rd), -1, 0, on_turn, ch);
+    ch->more = event_new(event_get_base(ch->rd), -1, 0, on_readable, ch);
+    if (ch->turn && ch->more == NULL) {
+        event_free(ch->turn);
+        ch->turn = NULL;
+    }
     msg_init(&ch->gathered, IPC_GATHERED);
 }
 
@@ -295,6 +335,8 @@ void ipc_free(struct ipc *ch)
     event_del(ch->fail);
     if (ch->turn)
         event_del(ch->turn);
+    if (ch->more)
+        event_del(ch->more);
     if (ch->depth == 0)
         ipc_destroy(ch);
 }
@@ -317,8 +359,11 @@ void ipc_pause(struct ipc *ch)
 
 void ipc_resume(struct ipc *ch)
 {
-    if (!ch->dead)
-        event_add(ch->rd, NULL);
+    if (ch->dead)
+        return;
+    event_add(ch->rd, NULL);
+    if (ch->holds)
+        event_add(ch->more, &next_turn);
 }
 
 void ipc_flush(struct ipc *ch, int ms)

@@ -1,8 +1,10 @@
 /* A channel between two of our processes: a SOCK_SEQPACKET socket on an event loop.
  *
  * A channel is an identity: whoever wired it up knows who is at the other end, and no message
- * carries an identity that the receiver would trust. A message that the handler calls bad, an
- * overlong queue or a socket error end the channel, never the process. */
+ * carries an identity that the receiver would trust. At most 16 messages of a channel are handled
+ * in one turn of the loop, so that nobody's channel waits for all that another one has to say. A
+ * message that the handler calls bad, an overlong queue or a socket error end the channel, never
+ * the process. */
 #ifndef DURWARD_IPC_H
 #define DURWARD_IPC_H
 
@@ -32,7 +34,7 @@ enum { IPC_GATHERED = 0xffff };
 
 /* From now on small messages without descriptors go out together, in one datagram a turn of the
  * loop, in the order in which they were sent; only such a channel takes such a datagram. Both ends
- * ask for it. Within one datagram ipc_pause comes too late. */
+ * ask for it. */
 void ipc_gather(struct ipc *ch);
 /* Bytes waiting in user space, what keeps them included. */
 size_t ipc_queued(const struct ipc *ch);

@@ -5,6 +5,7 @@
 #define DURWARD_PROC_H
 
 #include "err.h"
+#include "filter.h"
 
 enum role {
     ROLE_NONE = 0,
@@ -51,9 +52,13 @@ int proc_no_core(void);
  * this nothing outside its list works. In sanitizer builds the list is wider; proc_relaxations()
  * says how. */
 int proc_confine(enum role r, struct err *err);
-/* The list: numbers of this architecture's system calls, each once (what sanitizers need is left
- * out). None for parent and builder, which start programs. Returns how many. */
-size_t proc_calls(enum role r, int *calls, size_t cap);
+/* The list: numbers of an architecture's system calls (FILTER_NATIVE: of this), each once (what
+ * sanitizers need is left out). None for parent and builder, which start programs. Returns how
+ * many. */
+size_t proc_calls(enum role r, uint32_t arch, int *calls, size_t cap);
+/* The filter as the kernel of that architecture takes it; no instructions where there is no list.
+ */
+int proc_filter(enum role r, uint32_t arch, struct filter_program *ret, struct err *err);
 const char *proc_relaxations(void); /* "" in a production build */
 
 /* Diagnostics of a role go to stderr of the daemon, one line, prefixed by the role. Only role mains

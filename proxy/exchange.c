@@ -328,8 +328,7 @@ void exchange_start(struct exchange *x, struct head *h, const struct authority *
     const char *code;
     x->entry = entry;
     x->authority = *a;
-    x->head = *h;
-    http_head_init(h);
+    http_head_move(&x->head, h);
     if (!decide(x, &d))
         return;
     x->rule = d.rule;

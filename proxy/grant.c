@@ -330,8 +330,7 @@ static void start_without(struct grant *g)
 
 void grant_start(struct grant *g, struct grant_request *r)
 {
-    g->head = r->head;
-    http_head_init(&r->head);
+    http_head_move(&g->head, &r->head);
     g->authority = r->authority;
     memcpy(g->entry, r->entry, sizeof g->entry);
     memcpy(g->token, r->token, sizeof g->token);

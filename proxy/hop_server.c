@@ -244,14 +244,17 @@ static int read_request(struct msg *m, struct grant_request *r)
 
 static int on_request(struct hop_server *s, uint32_t id, struct msg *m)
 {
-    struct grant_request r = {.sandbox = s->sandbox, .needs_token = s->needs_token};
+    struct grant_request r; /* large: its head is not cleared whole */
     struct head whole;
+    memset(&r, 0, offsetof(struct grant_request, head));
+    r.sandbox = s->sandbox;
+    r.needs_token = s->needs_token;
     http_head_init(&r.head);
     int bad = find(s, id) || s->n >= HOP_EXCHANGES_MAX || read_request(m, &r) < 0;
     /* method, path and query still point into the message: own them */
     if (!bad && http_head_copy(&whole, &r.head) == 0) {
         http_head_free(&r.head);
-        r.head = whole;
+        http_head_move(&r.head, &whole);
     } else {
         http_head_free(&r.head);
         return -1;

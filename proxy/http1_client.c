@@ -111,6 +111,15 @@ static void finish(struct http1_client *c)
     c->ops->end(c->arg);
 }
 
+/* Nothing more goes up. */
+static void end_tunnel(struct http1_client *c)
+{
+    if (c->state != C_BODY || c->body.kind != BODY_TUNNEL)
+        return;
+    io_end(c->io);
+    io_deadline(c->io, TUNNEL_END_SECONDS);
+}
+
 /* One whole reply head at the front of the input; 1 taken, 0 more needed, -1 failed. */
 static int take_head(struct http1_client *c)
 {
@@ -147,6 +156,8 @@ static int take_head(struct http1_client *c)
     io_deadline(c->io, quiet_seconds(c));
     c->ops->reply(c->arg, &h);
     http_head_free(&h);
+    if (!c->freed && c->request_done)
+        end_tunnel(c); /* its sender had said all before there was one */
     return 1;
 }
 
@@ -322,10 +333,7 @@ void http1_client_request_end(struct http1_client *c)
         io_deadline(c->io, c->limits->reply_seconds);
     if (c->request_body == BODY_CHUNKED && io_write(c->io, "0\r\n\r\n", 5) < 0)
         io_deadline(c->io, 1);
-    if (c->state == C_BODY && c->body.kind == BODY_TUNNEL) {
-        io_end(c->io);
-        io_deadline(c->io, TUNNEL_END_SECONDS);
-    }
+    end_tunnel(c);
 }
 
 size_t http1_client_room(const struct http1_client *c)

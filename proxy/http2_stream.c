@@ -380,8 +380,7 @@ int http2_stream_hold(struct http2_stream *st, struct head *h)
     st->held = malloc(sizeof *st->held);
     if (st->held == NULL)
         return -1;
-    *st->held = *h;
-    http_head_init(h);
+    http_head_move(st->held, h);
     return 0;
 }
 

@@ -6,15 +6,12 @@
 void http_head_init(struct head *h)
 {
     memset(h, 0, offsetof(struct head, fields));
-    h->n = 0;
-    h->body = BODY_NONE;
-    h->length = 0;
-    h->keep_alive = h->expect_continue = h->te_trailers = false;
-    h->upgrade = UPGRADE_NONE;
-    h->raw = NULL;
-    h->raw_n = 0;
-    h->extra = NULL;
-    h->n_extra = 0;
+}
+
+void http_head_move(struct head *to, struct head *from)
+{
+    memcpy(to, from, offsetof(struct head, fields) + from->n * sizeof from->fields[0]);
+    http_head_init(from);
 }
 
 void http_head_free(struct head *h)

@@ -50,8 +50,7 @@ struct head {
     unsigned status;
     /* both */
     unsigned minor; /* HTTP/1.minor */
-    struct field fields[HEAD_FIELDS_MAX];
-    size_t n;
+    size_t n;       /* fields */
     enum body_kind body;
     uint64_t length;
     bool keep_alive;
@@ -63,6 +62,8 @@ struct head {
     size_t raw_n;
     char **extra; /* owned strings of http_head_set */
     size_t n_extra;
+    /* last: large, and neither cleared nor moved beyond n */
+    struct field fields[HEAD_FIELDS_MAX];
 };
 
 void http_head_init(struct head *h);
@@ -80,6 +81,8 @@ int http_head_set(struct head *h, const char *name, struct slice value) WUNUSED;
 /* Another path or query; the value is copied. */
 int http_head_set_path(struct head *h, struct slice path) WUNUSED;
 int http_head_set_query(struct head *h, struct slice query, bool has) WUNUSED;
+/* What from holds is to's; from is as after http_head_init. to must hold nothing. */
+void http_head_move(struct head *to, struct head *from);
 /* Copy of method, target, status, fields and framing into fresh storage. */
 int http_head_copy(struct head *to, const struct head *from) WUNUSED;
 

@@ -44,8 +44,8 @@ static uint64_t nanoseconds(const char *s)
 {
     struct tm tm = {0};
     unsigned long ns = 0;
-    if (sscanf(s, "%d-%d-%dT%d:%d:%d.%9luZ", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour,
-               &tm.tm_min, &tm.tm_sec, &ns) != 7)
+    if (sscanf(s, "%4d-%2d-%2dT%2d:%2d:%2d.%9luZ", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
+               &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &ns) != 7)
         return 0;
     tm.tm_year -= 1900;
     tm.tm_mon -= 1;

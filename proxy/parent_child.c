@@ -75,7 +75,8 @@ struct child *parent_start(struct parent *p, enum role r, const char *tag)
 static void start_again(struct child *c)
 {
     struct err err = {0};
-    if (c->parent->stopping || c->state == CHILD_RETIRED)
+    if (c->parent->stopping || c->state == CHILD_RETIRED ||
+        (c->parent->draining && c->role == ROLE_GATE))
         return;
     if (spawn(c, &err) < 0) {
         proc_log("%s", err.text);
@@ -121,12 +122,12 @@ static struct child *by_pid(struct parent *p, pid_t pid)
     return NULL;
 }
 
-/* The last gate has let its requests end. */
+/* The last gate has let its requests end. A retired one has none that count. */
 static void drained(struct parent *p)
 {
     struct child *c;
     TAILQ_FOREACH(c, &p->children, link)
-    if (c->role == ROLE_GATE)
+    if (c->role == ROLE_GATE && c->pid > 0 && c->state != CHILD_RETIRED)
         return;
     parent_stop(p, 0);
 }

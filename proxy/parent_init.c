@@ -190,6 +190,7 @@ static void init_builder(struct parent *p, struct msg *m)
     msg_put_str(m, p->state_dir);
     msg_put_str(m, p->trust.dir);
     msg_put_str(m, p->init_path);
+    msg_put_u8(m, p->mode == PARENT_RUN);
 }
 
 static void init_gate(struct parent *p, struct msg *m)

@@ -1,5 +1,6 @@
 #include "pool.h"
 
+#include "known.h"
 #include "meter.h"
 #include "shed.h"
 #include "tls_sessions.h"
@@ -8,16 +9,35 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
+#include <time.h>
 
-enum { KNOWN_MAX = 128, SESSIONS_MAX = 128 };
+enum {
+    KNOWN_MAX = 128,
+    SESSIONS_MAX = 128,
+    BUCKETS = 128,
+    BURST = 8,  /* times max are kept, */
+    CALM_S = 1, /* of those that are in use again and again within this time */
+};
+
+/* What one owner (a key up to its first '|': a sandbox, mostly) has idle, the longest idle last. */
+struct share {
+    char *owner;
+    size_t n; /* idle */
+    unsigned refs;
+    TAILQ_HEAD(idle_list, pooled) idle;
+    LIST_ENTRY(share) link;
+};
 
 struct pooled {
     struct pool *pool;
     struct connection c; /* the pool's own */
     char *key;
+    uint64_t hash;
+    struct share *share;
     bool idle;
+    time_t since;           /* of idle, monotonic */
     struct pool_dial *dial; /* over when the connection has settled */
-    TAILQ_ENTRY(pooled) link;
+    TAILQ_ENTRY(pooled) link, idle_link;
 };
 
 struct pool_wait {
@@ -35,26 +55,23 @@ struct pool_dial {
     LIST_ENTRY(pool_dial) link;
 };
 
-/* A key whose origin chose HTTP/2 the last time. */
-struct known {
-    char *key;
-    TAILQ_ENTRY(known) link;
-};
-
 struct pool {
     unsigned max, seconds;
-    size_t idle, n_known;
+    size_t idle;
     struct event
         *turn; /* those who wait are told from the loop, never from within another's call */
+    struct event *calm; /* a look at what is idle beyond max */
     struct shed *shed;
     struct tls_sessions *sessions;
-    TAILQ_HEAD(pooled_list, pooled) list; /* most recently used first */
+    TAILQ_HEAD(pooled_list, pooled) buckets[BUCKETS]; /* by key; most recently used first */
+    LIST_HEAD(, share) shares;
     TAILQ_HEAD(, pool_wait) waits;
     LIST_HEAD(, pool_dial) dials;
-    TAILQ_HEAD(known_list, known) known; /* most recently seen first */
+    struct known *known; /* whose origin chose HTTP/2 the last time */
 };
 
 static void on_turn(evutil_socket_t fd UNUSED, short what UNUSED, void *arg);
+static void on_calm(evutil_socket_t fd UNUSED, short what UNUSED, void *arg);
 
 struct pool *pool_new(struct event_base *base, unsigned max, unsigned seconds)
 {
@@ -63,14 +80,18 @@ struct pool *pool_new(struct event_base *base, unsigned max, unsigned seconds)
         return NULL;
     p->max = max;
     p->seconds = seconds;
-    TAILQ_INIT(&p->list);
+    for (size_t i = 0; i < BUCKETS; i++)
+        TAILQ_INIT(&p->buckets[i]);
+    LIST_INIT(&p->shares);
     TAILQ_INIT(&p->waits);
     LIST_INIT(&p->dials);
-    TAILQ_INIT(&p->known);
+    p->known = known_new(KNOWN_MAX);
     p->turn = event_new(base, -1, 0, on_turn, p);
+    p->calm = event_new(base, -1, 0, on_calm, p);
     p->shed = shed_new(base);
     p->sessions = tls_sessions_new(SESSIONS_MAX);
-    if (p->turn == NULL || p->shed == NULL || p->sessions == NULL) {
+    if (p->turn == NULL || p->calm == NULL || p->shed == NULL || p->known == NULL ||
+        p->sessions == NULL) {
         pool_free(p);
         return NULL;
     }
@@ -82,14 +103,75 @@ struct tls_sessions *pool_sessions(struct pool *p)
     return p->sessions;
 }
 
+/* ---- whose they are ---- */
+
+static uint64_t hash(const char *key)
+{
+    size_t n = strlen(key);
+    uint64_t h = n, word;
+    for (; n > 0; key += n < 8 ? n : 8, n -= n < 8 ? n : 8) {
+        word = 0;
+        memcpy(&word, key, n < 8 ? n : 8);
+        h = (h ^ word) * 0x9e3779b97f4a7c15U;
+        h ^= h >> 32;
+    }
+    return h;
+}
+
+static struct pooled_list *bucket(struct pool *p, uint64_t of)
+{
+    return &p->buckets[of % BUCKETS];
+}
+
+static struct share *share_of(struct pool *p, const char *key)
+{
+    size_t n = strcspn(key, "|");
+    struct share *s;
+    LIST_FOREACH(s, &p->shares, link)
+    if (strncmp(s->owner, key, n) == 0 && s->owner[n] == '\0')
+        return s;
+    if ((s = calloc(1, sizeof *s)) == NULL || (s->owner = strndup(key, n)) == NULL) {
+        free(s);
+        return NULL;
+    }
+    TAILQ_INIT(&s->idle);
+    LIST_INSERT_HEAD(&p->shares, s, link);
+    return s;
+}
+
+static void share_leave(struct share *s)
+{
+    if (--s->refs > 0)
+        return;
+    LIST_REMOVE(s, link);
+    free(s->owner);
+    free(s);
+}
+
+static time_t monotonic(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return t.tv_sec;
+}
+
 /* ---- connections ---- */
 
 static void set_idle(struct pooled *i, bool idle)
 {
-    if (i->idle != idle)
-        i->pool->idle += idle ? 1 : (size_t)-1;
+    struct pool *p = i->pool;
+    if (i->idle && !idle) {
+        p->idle--;
+        i->share->n--;
+        TAILQ_REMOVE(&i->share->idle, i, idle_link);
+    } else if (!i->idle && idle) {
+        p->idle++;
+        i->share->n++;
+        i->since = monotonic();
+        TAILQ_INSERT_HEAD(&i->share->idle, i, idle_link);
+    }
     i->idle = idle;
-    meter_set(METER_POOL_IDLE, i->pool->idle);
+    meter_set(METER_POOL_IDLE, p->idle);
 }
 
 /* Out of the pool, whoever has it now. */
@@ -97,7 +179,8 @@ static struct connection detach(struct pooled *i)
 {
     struct connection c = i->c;
     set_idle(i, false);
-    TAILQ_REMOVE(&i->pool->list, i, link);
+    share_leave(i->share);
+    TAILQ_REMOVE(bucket(i->pool, i->hash), i, link);
     pool_dial_over(i->dial, false);
     free(i->key);
     free(i);
@@ -116,25 +199,51 @@ static void discard(struct pooled *i)
 static struct pooled *attach(struct pool *p, const char *key, struct connection c)
 {
     struct pooled *i = calloc(1, sizeof *i);
-    if (i == NULL || (i->key = strdup(key)) == NULL) {
+    struct share *s = i ? share_of(p, key) : NULL;
+    if (s)
+        s->refs++;
+    if (s == NULL || (i->key = strdup(key)) == NULL) {
+        if (s)
+            share_leave(s);
         free(i);
         return NULL;
     }
     i->pool = p;
+    i->share = s;
+    i->hash = hash(key);
     i->c = c;
-    TAILQ_INSERT_HEAD(&p->list, i, link);
+    TAILQ_INSERT_HEAD(bucket(p, i->hash), i, link);
     return i;
 }
 
-/* As many idle ones as may be. */
+/* The longest idle of whoever has the most, so that nobody's connections go for another's crowd. */
+static struct pooled *surplus(struct pool *p)
+{
+    struct share *s, *most = NULL;
+    LIST_FOREACH(s, &p->shares, link)
+    if (most == NULL || s->n > most->n)
+        most = s;
+    return most ? TAILQ_LAST(&most->idle, idle_list) : NULL;
+}
+
+/* As many as may be for now; what is beyond max goes when it has rested. */
 static void trim(struct pool *p)
 {
-    struct pooled *i, *before;
-    for (i = TAILQ_LAST(&p->list, pooled_list); i && p->idle > p->max; i = before) {
-        before = TAILQ_PREV(i, pooled_list, link);
-        if (i->idle)
-            discard(i);
-    }
+    static const struct timeval soon = {CALM_S, 0};
+    while (p->idle > (size_t)p->max * BURST)
+        discard(surplus(p));
+    if (p->idle > p->max && !event_pending(p->calm, EV_TIMEOUT, NULL))
+        event_add(p->calm, &soon);
+}
+
+static void on_calm(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct pool *p = arg;
+    struct pooled *i;
+    time_t now = monotonic();
+    while (p->idle > p->max && (i = surplus(p)) != NULL && now - i->since >= CALM_S)
+        discard(i);
+    trim(p);
 }
 
 static void on_gone(void *arg)
@@ -152,8 +261,8 @@ static void on_http2(void *arg, enum http2_news news)
         i->dial = NULL;
         break;
     case HTTP2_IDLE:
-        TAILQ_REMOVE(&p->list, i, link);
-        TAILQ_INSERT_HEAD(&p->list, i, link);
+        TAILQ_REMOVE(bucket(p, i->hash), i, link);
+        TAILQ_INSERT_HEAD(bucket(p, i->hash), i, link);
         set_idle(i, true);
         trim(p);
         break;
@@ -174,9 +283,10 @@ struct connection pool_take(struct pool *p, const char *key, enum pool_want want
 {
     struct connection c = {NULL, NULL};
     struct pooled *i, *next;
-    for (i = TAILQ_FIRST(&p->list); i; i = next) {
+    uint64_t h = hash(key);
+    for (i = TAILQ_FIRST(bucket(p, h)); i; i = next) {
         next = TAILQ_NEXT(i, link);
-        if (strcmp(i->key, key) != 0 || !wanted(i, want))
+        if (i->hash != h || strcmp(i->key, key) != 0 || !wanted(i, want))
             continue;
         if (i->c.http2) {
             if (!http2_client_takes(i->c.http2))
@@ -222,40 +332,9 @@ size_t pool_idle(const struct pool *p)
     return p->idle;
 }
 
-/* ---- what is known ---- */
-
-static struct known *find_known(const struct pool *p, const char *key)
-{
-    struct known *k;
-    TAILQ_FOREACH(k, &p->known, link)
-    if (strcmp(k->key, key) == 0)
-        return k;
-    return NULL;
-}
-
-static void forget(struct pool *p, struct known *k)
-{
-    TAILQ_REMOVE(&p->known, k, link);
-    p->n_known--;
-    free(k->key);
-    free(k);
-}
-
 void pool_spoke(struct pool *p, const char *key, bool http2)
 {
-    struct known *k = find_known(p, key);
-    if (k)
-        forget(p, k);
-    if (!http2 || (k = calloc(1, sizeof *k)) == NULL)
-        return;
-    k->key = strdup(key);
-    if (k->key == NULL) {
-        free(k);
-        return;
-    }
-    TAILQ_INSERT_HEAD(&p->known, k, link);
-    if (++p->n_known > KNOWN_MAX)
-        forget(p, TAILQ_LAST(&p->known, known_list));
+    known_set(p->known, key, http2);
 }
 
 /* ---- dialling and waiting ---- */
@@ -331,7 +410,7 @@ static void on_turn(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 
 struct pool_wait *pool_wait(struct pool *p, const char *key, pool_wait_fn fn, void *arg)
 {
-    if (find_known(p, key) == NULL || !dialled(p, key))
+    if (!known_has(p->known, key) || !dialled(p, key))
         return NULL;
     struct pool_wait *w = calloc(1, sizeof *w);
     if (w == NULL || (w->key = strdup(key)) == NULL) {
@@ -357,22 +436,24 @@ void pool_drop(struct pool *p, const char *prefix)
 {
     struct pooled *i, *next;
     size_t n = strlen(prefix);
-    for (i = TAILQ_FIRST(&p->list); i; i = next) {
-        next = TAILQ_NEXT(i, link);
-        if (strncmp(i->key, prefix, n) == 0)
-            discard(i);
-    }
+    for (size_t b = 0; b < BUCKETS; b++)
+        for (i = TAILQ_FIRST(&p->buckets[b]); i; i = next) {
+            next = TAILQ_NEXT(i, link);
+            if (strncmp(i->key, prefix, n) == 0)
+                discard(i);
+        }
     tls_sessions_drop(p->sessions, prefix);
 }
 
 static void close_all(struct pool *p)
 {
     struct pooled *i;
-    while ((i = TAILQ_FIRST(&p->list)) != NULL) {
-        struct connection c = detach(i);
-        http1_client_close(c.http1);
-        http2_client_close(c.http2);
-    }
+    for (size_t b = 0; b < BUCKETS; b++)
+        while ((i = TAILQ_FIRST(&p->buckets[b])) != NULL) {
+            struct connection c = detach(i);
+            http1_client_close(c.http1);
+            http2_client_close(c.http2);
+        }
 }
 
 void pool_free(struct pool *p)
@@ -380,14 +461,15 @@ void pool_free(struct pool *p)
     if (p == NULL)
         return;
     close_all(p);
-    while (!TAILQ_EMPTY(&p->known))
-        forget(p, TAILQ_FIRST(&p->known));
     while (!LIST_EMPTY(&p->dials))
         pool_dial_over(LIST_FIRST(&p->dials), false);
     while (!TAILQ_EMPTY(&p->waits))
         wait_free(TAILQ_FIRST(&p->waits));
     if (p->turn)
         event_free(p->turn);
+    if (p->calm)
+        event_free(p->calm);
+    known_free(p->known);
     shed_free(p->shed);
     tls_sessions_free(p->sessions);
     free(p);

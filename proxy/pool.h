@@ -10,7 +10,10 @@
 struct event_base;
 struct pool;
 
-/* max: idle connections kept, the longest idle goes first; seconds: how long one is kept. */
+/* max: idle connections kept, but for those that rest for less than a second, of which eight times
+ * as many may be, so that a crowd does not dial all the time. Where there are too many the longest
+ * idle goes of the owner (what a key says before its first '|') that has the most. seconds: how
+ * long one is kept at most. */
 struct pool *pool_new(struct event_base *base, unsigned max, unsigned seconds);
 /* Closes everything; nobody may lease or wait any more. */
 void pool_free(struct pool *p);

@@ -143,6 +143,11 @@ static struct asker *asker_new(struct resolver *r, struct err *err)
     int mask = ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_NDOTS |
                ARES_OPT_DOMAINS | ARES_OPT_LOOKUPS | ARES_OPT_SOCK_STATE_CB |
                (r->resolv_conf ? ARES_OPT_RESOLVCONF : 0);
+#ifdef ARES_OPT_QUERY_CACHE
+    /* Later c-ares answers from a cache; here each answer is of this moment. */
+    o.qcache_max_ttl = 0;
+    mask |= ARES_OPT_QUERY_CACHE;
+#endif
     if (a == NULL) {
         err_set(err, ERR_INTERNAL, "out of memory");
         return NULL;

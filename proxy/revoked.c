@@ -64,12 +64,21 @@ bool revoked_has(const struct revoked *r, const char *id, uint64_t expires)
     return found;
 }
 
+static void raise_floor(struct revoked *r, uint64_t to)
+{
+    if (to > r->floor)
+        r->floor = to;
+}
+
+/* The clock may be put back again, to when they were good. */
 static void forget_expired(struct revoked *r, uint64_t now)
 {
     size_t kept = 0;
     for (size_t i = 0; i < r->n; i++)
         if (r->list[i].expires > now)
             r->list[kept++] = r->list[i];
+        else
+            raise_floor(r, r->list[i].expires);
     r->n = kept;
 }
 
@@ -86,16 +95,10 @@ static bool grow(struct revoked *r)
     return true;
 }
 
-static void raise_floor(struct revoked *r, uint64_t to)
-{
-    if (to > r->floor)
-        r->floor = to;
-}
-
 void revoked_add(struct revoked *r, const char *id, uint64_t expires, uint64_t now)
 {
     bool found;
-    if (r->n == r->cap)
+    if (r->n == r->cap && r->n >= REVOKED_REMEMBERED)
         forget_expired(r, now);
     size_t at = place(r, id, &found);
     if (found) {

@@ -12,11 +12,12 @@
 
 struct revoked;
 
-enum { REVOKED_MAX = 4096, REVOKED_IN_MESSAGE = 512 };
+enum { REVOKED_MAX = 4096, REVOKED_REMEMBERED = 512, REVOKED_IN_MESSAGE = 512 };
 
 struct revoked *revoked_new(void); /* NULL: out of memory */
 void revoked_free(struct revoked *r);
-/* expires: of its token, or later. Those that have expired at `now` are forgotten. */
+/* expires: of its token, or later. Those that have expired at `now` are forgotten
+ * when there are REVOKED_REMEMBERED, and every token that could be among them is refused. */
 void revoked_add(struct revoked *r, const char *id, uint64_t expires, uint64_t now);
 /* Is this sandbox's token, good until `expires`, refused? NULL r: no. */
 bool revoked_has(const struct revoked *r, const char *id, uint64_t expires);

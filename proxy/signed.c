@@ -157,10 +157,12 @@ static int put_template(const struct source *from, const char *p, struct buf *ou
         const char *close = p[n] ? strchr(p + n, '}') : NULL;
         if (buf_append(out, p, n) < 0)
             return -1;
-        if (close &&
+        if (p[n] == 0)
+            return 0;
+        if (close == NULL || /* rules/rule_sign.c lets none such through */
             put_part(from, (struct slice){p + n + 1, (size_t)(close - p) - n - 1}, out) < 0)
             return -1;
-        p = close ? close + 1 : p + n;
+        p = close + 1;
     }
     return 0;
 }

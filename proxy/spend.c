@@ -27,7 +27,8 @@ struct spend {
     bool ask_up, ask_down; /* what the open question is about */
     bool leased;           /* the dialer knows of bytes */
     bool left;             /* its owner has freed it; only the answer is awaited */
-    bool *gone;            /* set when its owner frees it in a callback; else NULL */
+    bool calling;          /* its owner is being called */
+    bool ended;            /* and has freed it then: it goes after the call */
     struct spend_owner owner;
     LIST_ENTRY(spend) link;
 };
@@ -143,19 +144,22 @@ static void give_back(const struct spend *p)
     (void)ipc_send(p->of->ch, &m);
 }
 
-void spend_free(struct spend *p)
+static void finish(struct spend *p)
 {
-    if (p == NULL)
-        return;
-    if (p->gone)
-        *p->gone = true;
-    p->gone = NULL;
     if (p->asked && p->of && p->of->ch) {
         p->left = true; /* what the answer grants goes back with the rest */
         return;
     }
     give_back(p);
     drop(p);
+}
+
+void spend_free(struct spend *p)
+{
+    if (p && p->calling)
+        p->ended = true;
+    else if (p)
+        finish(p);
 }
 
 /* ---- answers ---- */
@@ -211,17 +215,18 @@ static void granted(struct spend *p, uint64_t up, uint64_t down)
         drop(p);
         return;
     }
-    bool woken_up = wake(&p->up), woken_down = wake(&p->down), gone = false;
+    bool woken_up = wake(&p->up), woken_down = wake(&p->down);
     ask(p, stuck(&p->up), stuck(&p->down));
-    p->gone = &gone;
+    p->calling = true;
     if (first)
         p->owner.decided(p->owner.arg, 0, NULL, 0);
     else if (woken_up)
         p->owner.more(p->owner.arg, true);
-    if (!gone && !first && woken_down)
+    if (!p->ended && !first && woken_down)
         p->owner.more(p->owner.arg, false);
-    if (!gone)
-        p->gone = NULL;
+    p->calling = false;
+    if (p->ended)
+        finish(p);
 }
 
 int spender_message(struct spender *s, struct msg *m)

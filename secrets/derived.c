@@ -430,13 +430,22 @@ unsigned derived_life(int64_t seconds)
     return seconds > margin ? (unsigned)(seconds - margin) : 0;
 }
 
+#define TIME_MOST (INT64_C(1) << 40)
+
+/* JSON's numbers reach further than any clock. */
+static int64_t whole(const json_t *v)
+{
+    double d = json_number_value(v);
+    return d > TIME_MOST ? TIME_MOST : d < -TIME_MOST ? -TIME_MOST : (int64_t)d;
+}
+
 /* "2026-01-02T03:04:05Z", or seconds since the epoch (STS as JSON). */
 static int64_t until(const json_t *v, time_t now)
 {
     struct tm tm = {0};
     const char *s = json_string_value(v);
     if (json_is_number(v))
-        return (int64_t)json_number_value(v) - (int64_t)now;
+        return whole(v) - (int64_t)now;
     const char *end = s ? strptime(s, "%Y-%m-%dT%H:%M:%S", &tm) : NULL;
     return end && (*end == 'Z' || *end == '.') ? (int64_t)timegm(&tm) - (int64_t)now : -1;
 }
@@ -446,7 +455,7 @@ static int64_t expires_in(const json_t *v)
     const char *s = json_string_value(v);
     uint64_t n;
     if (json_is_number(v))
-        return (int64_t)json_number_value(v);
+        return whole(v);
     return s && slice_u64(slice_str(s), LIFE_MAX, &n) == 0 ? (int64_t)n : -1;
 }
 
@@ -464,7 +473,7 @@ static int64_t id_token_life(const struct secret *token, time_t now)
         struct slice claims = buf_slice(&text);
         json_t *v = json_loadb(claims.p, claims.n, 0, NULL);
         json_t *exp = json_object_get(v, "exp");
-        life = json_is_number(exp) ? (int64_t)json_number_value(exp) - (int64_t)now : -1;
+        life = json_is_number(exp) ? whole(exp) - (int64_t)now : -1;
         json_decref(v);
     }
     buf_free(&text);

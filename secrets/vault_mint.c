@@ -284,7 +284,7 @@ static void gather(struct minting *m)
 {
     const char *name;
     struct vault *v = m->vault;
-    for (size_t i = 0; (name = derived_input(m->secret->mint, i)) != NULL; i++)
+    for (size_t i = 0; derived_input(m->secret->mint, i) != NULL; i++)
         m->missing++;
     for (size_t i = 0; (name = derived_input(m->secret->mint, i)) != NULL; i++) {
         size_t at = vault_index(v, slice_str(name));

@@ -16,53 +16,50 @@
 #include "rlimits.h"
 
 /* The caller himself, in a namespace that maps nobody else. */
-static int enter_as_caller(const struct stage_parts *parts, const struct plan *plan,
-                           struct stage_dirs *dirs, struct err *err)
+static int enter_as_caller(const struct making *m, struct stage_dirs *dirs, struct err *err)
 {
-    if (geteuid() == 0) {
-        if (setgroups(0, NULL) < 0 || setresgid(plan->gid, plan->gid, plan->gid) < 0 ||
-            setresuid(plan->uid, plan->uid, plan->uid) < 0)
-            return err_sys(err, "cannot become uid %u", (unsigned)plan->uid);
-    } else if (plan->uid != geteuid() || plan->gid != getegid()) {
-        return err_set(err, ERR_DENIED, "a sandbox of uid %u cannot be made by uid %u",
-                       (unsigned)plan->uid, (unsigned)geteuid());
-    }
+    const struct plan *plan = m->plan;
+    if (geteuid() == 0 &&
+        (setgroups(0, NULL) < 0 || setresgid(plan->gid, plan->gid, plan->gid) < 0 ||
+         setresuid(plan->uid, plan->uid, plan->uid) < 0))
+        return err_sys(err, "cannot become uid %u", (unsigned)plan->uid);
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_sys(err, "no_new_privs");
     if (netns_enter(plan->uid, plan->gid, err) < 0)
         return -1;
-    return stage_open(parts, plan, NULL, dirs, err);
+    return stage_open(&m->parts, plan, NULL, dirs, err);
 }
 
-/* With files of our own: the image and the kept layer are opened by the builder's user, in the
- * namespace, before we become who the command is. */
-static int enter_with_layers(const struct stage_parts *parts, const struct plan *plan,
-                             struct stage_dirs *dirs, struct err *err)
+/* As another than the builder's user, or with files of our own: what is ours is opened by that
+ * user, in the namespace, before we become who the command is. */
+static int enter_by_map(const struct making *m, const struct idmap *map, struct stage_dirs *dirs,
+                        struct err *err)
 {
-    struct idmap map;
+    bool foreign = geteuid() == 0 && m->plan->uid == 0 && map->uid != 0;
     if (geteuid() == 0 && setgroups(0, NULL) < 0)
         return err_sys(err, "setgroups");
-    if (geteuid() != 0 && (plan->uid != geteuid() || plan->gid != getegid()))
-        return err_set(err, ERR_DENIED, "a sandbox of uid %u cannot be made by uid %u",
-                       (unsigned)plan->uid, (unsigned)geteuid());
-    if (plan_root_inside(plan))
-        idmap_root(&map);
-    else
-        idmap_same(&map, plan->uid, plan->gid);
-    if (idmap_enter(&map, CLONE_NEWNET | CLONE_NEWNS, err) < 0)
+    if (foreign)
+        stage_show(&m->parts, m->plan, dirs);
+    if (idmap_enter(map, CLONE_NEWNET | CLONE_NEWNS, err) < 0)
         return -1;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_sys(err, "no_new_privs");
-    return stage_open(parts, plan, &map, dirs, err) < 0 ? -1 : idmap_become(&map, err);
+    return stage_open(&m->parts, m->plan, map, dirs, err) < 0 ? -1 : idmap_become(map, err);
 }
 
 /* Who the command is, in namespaces of the sandbox's own. */
-static int enter(const struct making *m, struct stage_dirs *dirs, struct err *err)
+static int enter(const struct making *m, struct idmap *map, struct stage_dirs *dirs,
+                 struct err *err)
 {
     const struct plan *plan = m->plan;
+    if (geteuid() != 0 && (plan->uid != geteuid() || plan->gid != getegid()))
+        return err_set(err, ERR_DENIED, "a sandbox of uid %u cannot be made by uid %u",
+                       (unsigned)plan->uid, (unsigned)geteuid());
+    plan_idmap(plan, map);
+    stage_init(dirs);
     bool layers = plan->shape.image[0] || plan->shape.root == SHAPE_KEPT;
-    if ((layers ? enter_with_layers(&m->parts, plan, dirs, err)
-                : enter_as_caller(&m->parts, plan, dirs, err)) < 0)
+    if ((layers || map->uid != plan->uid ? enter_by_map(m, map, dirs, err)
+                                         : enter_as_caller(m, dirs, err)) < 0)
         return -1;
     /* after the change of credentials, which would have taken it back */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != m->builder)
@@ -92,12 +89,13 @@ static int bwrap_make(const struct making *m, struct err *err)
     static char text[MAKER_NOTES_MAX];
     const struct plan *plan = m->plan;
     struct stage_dirs dirs;
+    struct idmap map;
     struct buf notes;
     buf_init(&notes, sizeof text - 1);
-    if (enter(m, &dirs, err) < 0 || netns_listen(&l, plan->ports, plan->nports, err) < 0 ||
+    if (enter(m, &map, &dirs, err) < 0 || netns_listen(&l, plan->ports, plan->nports, err) < 0 ||
         maker_offer(plan, &l, err) < 0 || maker_note_network(&l, &notes, err) < 0)
         return -1;
-    if (rlimits_note(plan, &notes) < 0)
+    if (rlimits_note(plan, map.uid == 0, &notes) < 0)
         return err_set(err, ERR_INTERNAL, "out of memory");
     if (stage_build(&m->parts, plan, &dirs, &notes, err) < 0)
         return -1;

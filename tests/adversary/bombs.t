@@ -142,6 +142,7 @@ def bombs(t, d):
     t.ok(os.system("true") == 0 and time.monotonic() - answer < 2, "G12 the host still forks")
     t.ok(answer - start_at < 20, "G12 a fork bomb ends with its command",
          "%.1f s" % (answer - start_at))
+    running = {}
     for name, script in (
             ("memory", "x = []\nwhile True: x.append(bytearray(1 << 20))"),
             ("pipes", "import os\nl = []\nwhile True: l.append(os.pipe())"),
@@ -150,16 +151,20 @@ def bombs(t, d):
             ("sockets", "import socket\nl = []\nwhile True: l.append(socket.socketpair())"),
             ("memfd", "import os\nf = os.memfd_create('x')\nwhile True: os.write(f, bytes(1<<20))"),
             ("processor", "import os\nfor i in range(20): os.fork()\nwhile True: pass")):
-        p = t.popen([durward.program(), "run", "-c", d.conf, "--policy", "p", "--no-bind", "--",
-                     durward.PYTHON, "-c", script], cwd=d.work, env=d.env, stderr=-3)
-        limit = time.monotonic() + 6
-        while p.poll() is None and time.monotonic() < limit:
-            time.sleep(0.05)
+        running[name] = t.popen([durward.program(), "run", "-c", d.conf, "--policy", "p", "--no-bind", "--",
+                                 durward.PYTHON, "-c", script], cwd=d.work, env=d.env, stderr=-3)
+    limit, slowest, forks = time.monotonic() + 8, 0, 0
+    while any(p.poll() is None for p in running.values()) and time.monotonic() < limit:
         used = time.monotonic()
-        ok = os.system("true") == 0 and time.monotonic() - used < 2
-        t.ok(ok, "G12 %s: the host goes on" % name)
+        forks += os.system("true") == 0
+        slowest = max(slowest, time.monotonic() - used)
+        time.sleep(0.05)
+    t.ok(forks > 10 and slowest < 2, "G12 %s, all at once: the host goes on" % ", ".join(running),
+         "%d processes started, the slowest took %.1f s" % (forks, slowest))
+    for p in running.values():
         if p.poll() is None:
             p.send_signal(signal.SIGTERM)
+    for name, p in running.items():
         t.ok(p.wait(15) is not None, "G12 %s: the sandbox ends when told" % name)
     nothing_left(t, "G12", before)
 

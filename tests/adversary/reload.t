@@ -10,8 +10,9 @@ import threading
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "functional"))
-from harness import client, durward, scene, shapes, tap  # noqa: E402
+from harness import api, client, durward, scene, shapes, tap  # noqa: E402
 
+BY_COMMAND = 48  # of the reloads; the rest are asked for over one connection
 ALWAYS, NEVER, ELSEWHERE = "one.example.com", "evil.example.com", "two.example.com"
 
 
@@ -65,6 +66,15 @@ class Probe(threading.Thread):
             self.once()
 
 
+def reload(s, a, command):
+    """By the command, which is a process each time, or by what it asks. -> (was it taken, what was said)"""
+    if command:
+        r = s.d.command("reload", "--socket", s.d.socket)
+        return r.returncode == 0, r.stderr
+    refused = api.refused(a.ask, "POST", "/v1/reload")
+    return refused is None, str(refused)
+
+
 def empty(t, s, gate):
     """An empty list denies everything (CVE-2025-66479 of another product: it allowed)."""
     c = s.d.config()
@@ -93,13 +103,14 @@ def main(t):
     # where the second rule stands a CONNECT is let in, and its other path is refused inside
     [p.start() for p in probes]
     count = 250 if durward.sanitized() else 1000
-    answers = []
+    answers, a = [], api.Api(s.d.socket)
     for n in range(count):
         text, good = turns[n % len(turns)]
         s.d.save(text)
-        r = s.d.command("reload", "--socket", s.d.socket)
-        if (r.returncode == 0) != good:
-            answers.append("%d: %d %s" % (n, r.returncode, r.stderr))
+        taken, said = reload(s, a, n < BY_COMMAND)
+        if taken != good:
+            answers.append("%d: %s %s" % (n, taken, said))
+    a.close()
     [p.over.set() for p in probes]
     [p.join(20) for p in probes]
     t.ok(not answers, "A28 %d reloads, each good file taken and each bad one refused" % count, *answers[:5])

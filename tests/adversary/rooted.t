@@ -81,9 +81,9 @@ def judge(t, where, got, inside, outside):
 
 def expected(where, inside):
     """[uid of every process inside], as the host sees it."""
-    if where == "image":
-        return {"root": [61710], person.MAPPED: [700000]}.get(person.name(), [os.geteuid()])
-    return [os.geteuid()]
+    if os.geteuid() == 0:
+        return [61710]
+    return [700000] if where == "image" and person.name() == person.MAPPED else [os.geteuid()]
 
 
 def probe(t, d, where, flags, script, inside):

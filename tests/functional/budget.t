@@ -94,12 +94,14 @@ def seconds(t, s, gates):
     t.ok(waits and waits <= {1, 2, 3}, "Retry-After is of the short window", str(waits))
     times, end = [], time.monotonic() + 8
     while time.monotonic() < end:
+        asked = time.monotonic()
         r = gates[0].get(HOST, "/fast")
         if r.status == 200:
-            times.append(time.monotonic())
+            times.append((asked, time.monotonic()))
         else:
             time.sleep(0.02)
-    most = max(sum(x <= y < x + 1.9 for y in times) for x in times)
+    # asked for after x and answered less than 2 s later: counted in the same 2 s, however busy this machine is
+    most = max(sum(x <= asked and y < x + 2 for asked, y in times) for x, _ in times)
     t.ok(most <= 10, "never more than 10 in two seconds", "%d of %d" % (most, len(times)))
     t.ok(len(times) >= 20, "and what was used comes back", str(len(times)))
 

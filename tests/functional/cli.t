@@ -7,8 +7,10 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import sys
 import threading
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import durward, scene, tap  # noqa: E402
@@ -71,6 +73,12 @@ def helps(t, d):
     r = d.command("sandbox", "ls", "--socket", "http://127.0.0.1:8443")
     t.ok(r.returncode == 1 and "unix socket or https only" in r.stderr and "controller.https" in r.stderr,
          "a daemon's URL in clear is refused with what to do", r.stderr)
+    # root's socket has a fixed place
+    user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+    where = "/nowhere/with:" + "//" + "x" * 40
+    r = subprocess.run(user + [durward.program(), "sandbox", "ls"], env={"XDG_RUNTIME_DIR": where, "PATH": os.environ["PATH"]},
+                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
+    t.ok(r.returncode == 1 and "'%s/" % where in r.stderr, "so is a path that looks like one, and named", r.stderr)
 
 
 def listeners(t, d):
@@ -267,6 +275,41 @@ def drained(t, s, gate):
     t.eq(s.d.kinds("aborted"), [], "nothing is aborted")
 
 
+def listens(pid, port):
+    """Does this process hold the socket that listens there?"""
+    with open("/proc/net/tcp") as f:
+        rows = [line.split() for line in f]
+    inodes = ["socket:[%s]" % r[9] for r in rows if r[1].endswith(":%04X" % port) and r[3] == "0A"]
+    folder, held = "/proc/%d/fd" % pid, []
+    for n in os.listdir(folder):
+        try:
+            held.append(os.readlink(os.path.join(folder, n)))
+        except OSError:
+            continue
+    return bool(set(held) & set(inodes))
+
+
+def spared(t, s, address):
+    """The spare gate ends after the last one that had something to end: nobody waits for it."""
+    s.d.serve(save=False)
+    port = int(address.rpartition(":")[2])
+    gates = tap.wait_for(lambda: (lambda g: g if len(g) == 2 else None)(
+        [pid for pid, role in s.d.roles() if role == "gate"]), 5) or []
+    spare = [pid for pid in gates if not listens(pid, port)]
+    t.eq((len(gates), len(spare)), (2, 1), "there is a gate in use, and a spare one")
+    for pid in spare:
+        os.kill(pid, signal.SIGSTOP)
+    begun = time.monotonic()
+    s.d.daemon.send_signal(signal.SIGTERM)
+    t.ok(tap.wait_for(lambda: not [p for p, r in s.d.roles() if r == "gate" and p not in spare], 5),
+         "SIGTERM: the one in use ends")
+    for pid in spare:
+        os.kill(pid, signal.SIGCONT)
+    t.eq(s.d.daemon.wait(15), 0, "and the daemon, with 0")
+    took = time.monotonic() - begun
+    t.ok(took < 5, "without a wait for what nobody asked for", "%.1f s" % took)
+
+
 def follows(t, s, address):
     """A daemon that was killed lets go a moment later than the next one starts."""
     s.d.stop()
@@ -304,6 +347,7 @@ def main(t):
     t.ok(r.returncode != 0 and r.stderr, "a second daemon on the same place is refused", r.stderr)
     t.part(follows, t, s, address)
     t.part(drained, t, s, s.gate(address))
+    t.part(spared, t, s, address)
     tampered(t, s)
     t.part(runs, t, s)
     s.clean([], "cli")

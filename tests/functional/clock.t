@@ -84,6 +84,83 @@ def tokens(t, s, plan):
     a.close()
 
 
+def lives(t, s, plan):
+    """A sandbox's times to live go by time that passes, wherever the clock stands; its dates by the clock."""
+    a = api.Api(s.d.socket)
+
+    def left(sid):
+        """What its date says, by the daemon's clock."""
+        return a.ask("GET", "/v1/sandboxes/" + sid)["expires_at"] - (time.time() + START + at)
+
+    def there(sid):
+        return any(x["id"] == sid for x in a.ask("GET", "/v1/sandboxes")["sandboxes"])
+    at = 0
+    plan.clock(START)
+    try:
+        long = a.create(policy="coder", ttl=HOUR)["id"]
+    except api.Refused as e:
+        return t.skip("times to live of sandboxes", "no sandbox can be made here: %s" % e)
+    short, began = a.create(policy="coder", ttl=6)["id"], time.monotonic()
+    at = -5 * HOUR
+    plan.clock(START + at)
+    t.ok(tap.wait_for(lambda: not there(short), 25, 0.2) and time.monotonic() - began > 5,
+         "put back by five hours: a time to live of 6 s is as long", "%.1f s" % (time.monotonic() - began))
+    for at in (3 * HOUR, -5 * HOUR):
+        plan.clock(START + at)
+        t.ok(there(long) and -3 <= left(long) - HOUR + (time.monotonic() - began) <= 3,
+             "clock at %+d h: one of an hour is there, and its date moves with the clock" % (at // HOUR), left(long))
+    at = 0
+    plan.clock(START)
+    t.ok(0 < left(long) <= HOUR, "and back")
+    a.close()
+    at = -5 * HOUR
+    controller, = [pid for pid, role in s.d.roles() if role == "controller"]
+    os.kill(controller, signal.SIGSTOP)  # so that it dies without having seen the clock
+    plan.clock(START + at)
+    os.kill(controller, signal.SIGKILL)
+    a = None
+
+    def again():
+        nonlocal a
+        try:
+            a = a or api.Api(s.d.socket)
+            return there(long)
+        except (OSError, api.Refused, client.Ended, ValueError):
+            a = None
+            return False
+    t.ok(tap.wait_for(again, 15, 0.1), "the next controller knows it")
+    t.ok(0 < left(long) <= HOUR + 1, "and gives it its whole time to live at most", left(long))
+    a.delete(long)
+    a.close()
+    plan.clock(START)
+
+
+def revoked(t, s, plan):
+    """A daemon that lives while the clock is hours ahead forgets no revocation."""
+    a = api.Api(s.d.socket)
+    told = [a.ask("POST", "/v1/identities", {"policy": "coder"}) for _ in range(3)]
+    a.ask("DELETE", "/v1/identities/" + told[0]["id"])
+    a.close()
+
+    def status(of):
+        try:
+            r, st = Unverified(s.named, token="sandbox:" + of["token"], timeout=6).connect(scene.PLAIN + ":443")
+            st.close()
+            return r.status
+        except client.Ended as e:
+            return repr(e)
+    t.eq([status(x) for x in told[:2]], [407, 200], "one of two tokens is revoked")
+    for at in (3 * HOUR, 0):
+        s.d.stop()
+        plan.clock(START + at)
+        s.d.serve()
+    t.eq([status(x) for x in told[:2]], [407, 200], "after a daemon's life three hours later: the same one")
+    a = api.Api(s.d.socket)
+    a.ask("DELETE", "/v1/identities/" + told[2]["id"])
+    t.eq(status(told[2]), 407, "and one that had expired then can still be revoked")
+    a.close()
+
+
 def put(s):
     """What the log says of the clock: texts, and by how many hours it was put."""
     said = [r["detail"] for r in s.d.kinds("lifecycle", event="clock_changed")]
@@ -150,6 +227,8 @@ def main(t):
             t.part(at_each, t, s, plan, at, kept)
     t.part(tokens, t, s, plan)
     t.part(stamps, t, s)
+    t.part(lives, t, s, plan)
+    t.part(revoked, t, s, plan)
     t.eq(s.d.stop(), 0, "the daemon ends well")
     v = s.d.command("audit", "verify", s.d.audit_dir)
     t.ok(v.returncode == 0, "the log verifies", v.stdout, v.stderr)
@@ -158,4 +237,4 @@ def main(t):
     t.part(young, t)
 
 
-tap.run(main, timeout=60)
+tap.run(main, timeout=180)

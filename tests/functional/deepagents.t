@@ -238,6 +238,9 @@ def dcode(t, s, c):
         t.ok(shown.startswith(b"ghp_") and shown != s.github_secret, "$$NAME of a setup script is the placeholder", shown)
         c.ask("PATCH", "/v1/sandboxes/" + x["id"], {"idle_ttl": 1})
     t.ok(tap.wait_for(lambda: not c.list()["sandboxes"], 8, 0.1), "and is reaped by it")
+    if durward.sanitized():
+        t.diag("one run of dcode on this build, for nothing of the daemon's is in the others that provider.py does not ask for; all four on the build as released")
+        return texts
     with open(os.path.join(home, ".deepagents", "config.toml"), "a") as f:
         f.write('[sandboxes.providers.durward]\nclass_path = "durward_deepagents.provider:DurwardProvider"\n'
                 'working_dir = "/workspace"\n[sandboxes.providers.durward.params]\nttl = 900\n')

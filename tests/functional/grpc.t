@@ -42,7 +42,7 @@ def main(t):
     s.rule(allow=PLAIN + "/durward.test.Door/*")
     for host in (KEYED, PACKED):
         s.rule(allow=host + "/durward.test.Door/*", **{"with": {"bearer": "openai"}})
-    box = durward.Sandbox(s.d, binds=["%s:%s:ro" % (folder, folder)])
+    box = durward.Sandbox(s.d, binds=durward.client_binds("venv", "bin"))
     outputs = []
     for client, argv in (("grpcio", "%s %s/grpc_client.py" % (python, durward.INSIDE)), ("grpc-go", go)):
         if client == "grpc-go" and not os.path.exists(go):

@@ -121,13 +121,12 @@ def main(t):
     s.rule(allow=KEYED, **{"with": {"bearer": "openai"}})
     s.rule(deny=HOST + "/denied/**")
     outputs = []
-    folder = durward.clients_dir()
-    box = durward.Sandbox(s.d, binds=["%s:%s:ro" % (folder, folder)])
+    box = durward.Sandbox(s.d, binds=durward.client_binds("venv", "node_modules", "bin"))
     t.part(tools, t, box, outputs)
     t.part(libraries, t, box, outputs)
     outputs.append(box.close()[1])
     s.judge([(s.small, None), (s.openai, s.openai_credential), (keyed, s.openai_credential)], outputs, "clients of h2")
-    box = durward.Sandbox(s.d, binds=["%s:%s:ro" % (folder, folder)])
+    box = durward.Sandbox(s.d, binds=durward.client_binds("venv", "node_modules", "bin"))
     t.part(h2spec, t, box)
     box.close()
 

@@ -174,7 +174,7 @@ def bad_weather(t, bed, disk, weather, what):
     what = "%s, %s" % (what, NAMES[weather])
     disk.be(weather)
     start = time.monotonic()
-    t.ok(tap.wait_for(bed.all_refused, 40, 0.001), what + ": requests become 503")
+    t.ok(tap.wait_for(bed.all_refused, 90, 0.001), what + ": requests become 503")
     took = time.monotonic() - start
     before, seen = bed.at_origins(), len(bed.asked)
     for _ in range(1 if weather == "h" else 3):

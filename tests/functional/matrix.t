@@ -51,7 +51,7 @@ class Origins:
         bearer = s.openai_credential
         self.right = bearer[1]
         self.h1 = s.add("h1.example.com", origin.needs(bearer, self.who))
-        self.stream = s.add("stream.example.com", origin.needs(bearer, shapes.openai(0.05)))
+        self.stream = s.add("stream.example.com", origin.needs(bearer, shapes.openai(0.15)))
         self.h2 = h2_frames.Nginx(t, s.d.ca, "h2.example.com", "default_type application/json;")
         s.d.origin("h2.example.com", self.h2)
         os.mkdir(os.path.join(self.h2.www, "v1"))
@@ -288,7 +288,7 @@ def main(t):
     s = scene.Scene(t)
     origins = Origins(t, s, python)
     origins.github = s.github
-    box = durward.Sandbox(s.d, binds=["%s:%s:ro" % (folder, folder)])
+    box = durward.Sandbox(s.d, binds=durward.client_binds("venv", "node_modules", "bin"))
     table, outputs, doc = {}, [], read_doc()
     only = [x for x in sys.argv[1:] if x in CLIENTS] or list(CLIENTS)
     for client in only:

@@ -22,15 +22,14 @@ def main(t):
         raise tap.Skip("node or npm is not installed")
     if not os.path.exists(modules):
         raise tap.Skip("the client libraries are not there: run tests/functional/clients/setup")
-    s = scene.Scene(t, delay=0.05)
+    s = scene.Scene(t, delay=0.15)
     token = scan.canary("npm_")
     s.scanner.add("npm", token)
     s.d.secret("npm", token)
     bearer = ("Authorization", "Bearer " + token.decode())
     store = s.add(HOST, origin.needs(bearer, index.npm(HOST)))
     s.rule(allow=HOST, access="read-only", **{"with": {"bearer": "npm"}})
-    folder = durward.clients_dir()
-    box = durward.Sandbox(s.d, binds=["%s:%s:ro" % (folder, folder)])
+    box = durward.Sandbox(s.d, binds=durward.client_binds("node_modules"))
     outputs = []
     for proxy in (False, True):
         mode = "with proxy variables" if proxy else "transparent"

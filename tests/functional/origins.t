@@ -135,12 +135,30 @@ def scanner(t):
     s = scan.Scanner(k=secret)
     s.search(os.urandom(1 << 20) + secret[:-1], "noise")
     t.ok(not s.hits, "and nothing in noise")
+    t.part(finder, t)
     me = scan.Scanner(k=secret)
     if os.geteuid() == 0:
         hits, _, _ = scan.scan_process(os.getpid(), me, "self")
         t.ok(any(h[1] == "raw" for h in hits), "it finds our own copy in our memory")
     else:
         t.skip("it finds our own copy in our memory", "needs root")
+
+
+def finder(t):
+    """Large pieces are searched by finder.c: it finds what Python finds, wherever it lies."""
+    s = scan.Scanner(a=scan.canary("one-"), b=scan.canary("two-"))
+    noise, needles, wrong, there = os.urandom(scan.LARGE + 64), list(s.needles), [], 0
+    for n, needle in enumerate(needles):
+        for at in (list(range(17)) + [len(noise) - len(needle) - k for k in range(17)] if n % 4 == 0 else (n, 40000 + n)):
+            for planted in (needle, needle[:-1], needle[1:]):
+                data = bytearray(noise)
+                data[at:at + len(planted)] = planted
+                data[30000:30036] = needles[(n + 5) % len(needles)][:36]
+                want = [s.needles[x] + ("here",) for x in needles if x in data]
+                there += len(want)
+                if s.search(bytes(data), "here") != want:
+                    wrong.append((n, at, len(planted)))
+    t.ok(not wrong and there > 100, "finder.c finds the same as Python in %d cases" % there, str(wrong[:5]))
 
 
 def main(t):

@@ -28,6 +28,13 @@ def installed(t, python):
     return where
 
 
+def kept(name):
+    """A folder for what is made of the packages once, and serves the next run, too: compiling them takes most of the time."""
+    folder = os.path.join(durward.clients_dir(), name)
+    os.makedirs(folder, exist_ok=True)
+    return folder
+
+
 def main(t):
     python = os.path.join(durward.clients_dir(), "providers", "bin", "python")
     if not os.path.exists(python):
@@ -45,10 +52,10 @@ def main(t):
     t.cleanup(other.close)
     ask = {"address": address, "namespace": ns.name, "vendors": os.environ.get("VENDORS", "").split() or VENDORS,
            "elsewhere": ["tcp:127.0.0.1:%d" % other.getsockname()[1], "tcp:1.1.1.1:443", "name:no-such-name.invalid"]}
-    env = {**s.d.env, "PYTHONPATH": installed(t, python) + ":" + HERE, "PYTHONDONTWRITEBYTECODE": "1", "HOME": t.mkdir("home"),
+    env = {**s.d.env, "PYTHONPATH": installed(t, python) + ":" + HERE, "PYTHONPYCACHEPREFIX": kept("pycache"), "HOME": t.mkdir("home"),
            "DURWARD_SOCKET": s.d.socket, "LANGSMITH_TRACING": "false", "DEEPAGENTS_CODE_OFFLINE": "1",
            "AWS_EC2_METADATA_DISABLED": "true"}
-    r = subprocess.run([python, "-B", os.path.join(HERE, "vendors.py"), json.dumps(ask)], stdin=subprocess.DEVNULL,
+    r = subprocess.run([python, os.path.join(HERE, "vendors.py"), json.dumps(ask)], stdin=subprocess.DEVNULL,
                        capture_output=True, text=True, timeout=300, cwd=s.d.work, env=env)
     seen = [json.loads(x[1:]) for x in r.stdout.splitlines() if x.startswith("@{")]
     for b in seen:
@@ -56,7 +63,7 @@ def main(t):
     t.eq(r.returncode, 0, "all vendors were tried") or t.diag(r.stderr[-3000:])
     for name in ask["vendors"]:
         t.ok(len([b for b in seen if b["what"].startswith(name + ":")]) >= 9, "%s: nothing was left out" % name)
-    r = subprocess.run([python, "-m", "mypy", "--strict", "--cache-dir", t.path("mypy"), "--config-file",
+    r = subprocess.run([python, "-m", "mypy", "--strict", "--cache-dir", kept("mypy-providers"), "--config-file",
                         os.path.join(SDK, "pyproject.toml"), os.path.join(SDK, "src")], capture_output=True, text=True)
     t.eq(r.returncode, 0, "mypy --strict has nothing to say") or t.diag(r.stdout + r.stderr)
     s.judge([(s.github, s.github_credential)], [r.stdout, r.stderr], "providers")

@@ -24,7 +24,7 @@ def pip(t, s, box, python, proxy, mode, outputs):
 
 
 def main(t):
-    s = scene.Scene(t, delay=0.05)
+    s = scene.Scene(t, delay=0.15)
     python = os.path.join(durward.clients_dir(), "venv/bin/python")
     if not os.path.exists(python):
         raise tap.Skip("the client libraries are not there: run tests/functional/clients/setup")
@@ -36,8 +36,7 @@ def main(t):
     store = s.add(HOST, origin.needs(basic, index.pypi()))
     s.rule(allow=HOST, access="read-only",
            **{"with": {"basic": {"user": "__token__", "password": "pypi"}}})
-    folder = durward.clients_dir()
-    box = durward.Sandbox(s.d, binds=["%s:%s:ro" % (folder, folder)])
+    box = durward.Sandbox(s.d, binds=durward.client_binds("venv"))
     outputs = []
     for proxy in (False, True):
         mode = "with proxy variables" if proxy else "transparent"

@@ -99,7 +99,7 @@ def main(t):
             s.rule(allow=host, websocket=True, **more)
     shut = Peer(t, s, "shut.example.com", servers["websockets"])
     s.rule(allow="shut.example.com")
-    box = durward.Sandbox(s.d, binds=["%s:%s:ro" % (folder, folder)])
+    box = durward.Sandbox(s.d, binds=durward.client_binds("venv", "node_modules"))
     outputs = []
     for (server, keyed), peer in peers.items():
         for client, command in clients.items():

@@ -2,12 +2,14 @@
 """WebSockets over HTTP/2 (RFC 8441): the libraries h2 and wsproto as a client, `websockets` (HTTP/1.1) and
 hypercorn (HTTP/2) as origins, with and without a credential; the same client over HTTP/1.1 to the HTTP/2
 origin; what is refused; what the audit says."""
+import base64
 import hashlib
 import os
 import sys
+import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import durward, h2 as raw, peer, scan, scene, tap  # noqa: E402
+from harness import durward, h2 as raw, origin, peer, scan, scene, tap  # noqa: E402
 
 try:
     import h2.connection
@@ -73,7 +75,7 @@ class Client:
     """One connection of HTTP/2."""
 
     def __init__(self, gate, host):
-        self.host, self.streams, self.settings, self.gone = host, {}, None, False
+        self.host, self.streams, self.settings, self.gone, self.pongs = host, {}, None, False, 0
         self.sock = gate.tls(host, alpn=["h2"]).sock
         self.sock.settimeout(0.2)
         self.h2 = h2.connection.H2Connection()
@@ -92,7 +94,7 @@ class Client:
         self.sock.sendall(self.h2.data_to_send())
         self.sock.settimeout(0.2)
 
-    def open(self, path="/chat", protocol="websocket", extra=(), end=False, version="13"):
+    def open(self, path="/chat", protocol="websocket", extra=(), end=False, version="13", wait=True):
         id = self.h2.get_next_available_stream_id()
         fields = [(":method", "CONNECT"), (":protocol", protocol), (":scheme", "https"),
                   (":authority", self.host), (":path", path)]
@@ -103,8 +105,16 @@ class Client:
         s.id = id
         self.streams[id] = s
         self.flush()
-        self.until(lambda: s.status or s.over)
+        if wait:
+            self.until(lambda: s.status or s.over)
         return s
+
+    def settle(self):
+        """What was sent has been read."""
+        self.h2.ping(b"settled?")
+        self.flush()
+        n = self.pongs
+        return self.until(lambda: self.pongs > n)
 
     def get(self, path="/"):
         id = self.h2.get_next_available_stream_id()
@@ -144,6 +154,8 @@ class Client:
             s = self.streams.get(getattr(e, "stream_id", None))
             if isinstance(e, h2.events.RemoteSettingsChanged):
                 self.settings = {k: v.new_value for k, v in e.changed_settings.items()}
+            elif isinstance(e, h2.events.PingAckReceived):
+                self.pongs += 1
             elif isinstance(e, h2.events.ResponseReceived):
                 s.headers = {n.decode(): v.decode() for n, v in e.headers}
                 s.status = int(s.headers[":status"])
@@ -250,6 +262,38 @@ def refused(t, gate, host, shut):
              "a rule without `websocket`: 403")
 
 
+class Slow:
+    """An origin that agrees when it is told to, and then waits for the client's end."""
+
+    def __init__(self):
+        self.asked, self.agree, self.ended = threading.Event(), threading.Event(), threading.Event()
+
+    def script(self, conn):
+        key = conn.read_head().get("sec-websocket-key")
+        self.asked.set()
+        self.agree.wait(20)
+        accept = hashlib.sha1((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()
+        conn.send(("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                   "Sec-WebSocket-Accept: %s\r\n\r\n" % base64.b64encode(accept).decode()).encode())
+        try:
+            while True:
+                conn.fill()
+        except (origin.Closed, OSError):
+            self.ended.set()
+
+
+def early(t, gate, host, slow):
+    """The client's END_STREAM comes before the origin has agreed."""
+    with Client(gate, host) as c:
+        s = c.open(wait=False)
+        t.ok(slow.asked.wait(10), host + ": the origin is asked")
+        c.end(s.id)
+        t.ok(c.settle(), host + ": an end before the answer")
+        slow.agree.set()
+        t.eq((c.until(lambda: s.status), s.status), (200, 200), host + ": which comes")
+        t.ok(slow.ended.wait(5), host + ": and the end reaches the origin with it")
+
+
 def audit(t, d, host):
     mine = {r["id"] for r in d.kinds("admitted", authority=host)}
     opened = {r["id"] for r in d.kinds("opened") if r["id"] in mine}
@@ -285,6 +329,10 @@ def main(t):
             peers[host] = peer.Peer(t, s, host, [python, peer.path(program)])
             s.rule(allow=host, websocket=True, **({"with": {"bearer": "socket"}} if keyed else {}))
     s.rule(allow=scene.PLAIN + "/shut")
+    slow = {"slow-plain.example.com": Slow(), "slow-keyed.example.com": Slow()}
+    for host, o in slow.items():
+        s.d.origin(host, origin.Origin(t, s.d.ca, host, script=o.script))
+        s.rule(allow=host, websocket=True, **({"with": {"bearer": "socket"}} if "keyed" in host else {}))
     address = s.listener()
     s.d.serve()
     gate = s.gate(address, timeout=15)
@@ -306,6 +354,8 @@ def main(t):
         t.part(talk, t, old.s, "HTTP/1.1 to " + host, secret.decode() if "keyed" in host else None)
         t.eq(peers[host].lines[-1].get("version"), "2", "HTTP/1.1 to %s: over HTTP/2 there" % host)
         old.stream.close()
+    for host, o in slow.items():
+        t.part(early, t, gate, host, o)
     t.part(refused, t, gate, "old-plain.example.com", scene.PLAIN)
     s.clean((), "WebSocket over HTTP/2")
 

@@ -45,6 +45,7 @@ struct rig {
     char text[9000];
     long ready_us;
     struct shape shape; /* what is asked for */
+    bool bindless;      /* a daemon's builder */
 };
 
 static struct rig rig;
@@ -161,6 +162,7 @@ static void start_builder(void)
     msg_put_str(&m, rig.state);
     msg_put_str(&m, rig.trust);
     msg_put_str(&m, init_program());
+    msg_put_u8(&m, !rig.bindless);
     send_msg(rig.parent, &m);
     CU_ASSERT_FATAL(recv_type(rig.parent, &m, W_READY));
     msg_done(&m);

@@ -212,6 +212,21 @@ static void test_ours(void)
         CU_ASSERT_EQUAL(address_guard_ours(g, &a.sa, 7443), row[i].here);
         CU_ASSERT_FALSE(address_guard_ours(g, &a.sa, 7444));
     }
+    /* those that are published for sandboxes come and go together; ours stays */
+    static const uint16_t published[] = {8080, 1, 65535};
+    struct address local = make("127.0.0.1"), far = make("8.8.8.8");
+    address_guard_published(g, published, ARRAY_LEN(published));
+    for (size_t i = 0; i < ARRAY_LEN(published); i++) {
+        CU_ASSERT_TRUE(address_guard_ours(g, &local.sa, published[i]));
+        CU_ASSERT_FALSE(address_guard_ours(g, &far.sa, published[i]));
+    }
+    CU_ASSERT_FALSE(address_guard_ours(g, &local.sa, 8081));
+    address_guard_published(g, published + 1, 1);
+    CU_ASSERT_FALSE(address_guard_ours(g, &local.sa, 8080));
+    CU_ASSERT_TRUE(address_guard_ours(g, &local.sa, 1));
+    address_guard_published(g, NULL, 0);
+    CU_ASSERT_FALSE(address_guard_ours(g, &local.sa, 1));
+    CU_ASSERT_TRUE(address_guard_ours(g, &local.sa, 7443));
     for (size_t i = 1; i < ADDRESS_PORTS_MAX; i++)
         CU_ASSERT(address_guard_port(g, 1, &err) == 0);
     CU_ASSERT(address_guard_port(g, 1, &err) < 0);

@@ -174,14 +174,119 @@ static void test_claims(void)
     http_head_free(&h);
 }
 
+/* Uploads in signed chunks: how much they hold has to be said, once, and what trails them. */
+static void test_chunked_claims(void)
+{
+#define S3      AUTH "ID/20260101/r/s3/aws4_request" REST
+#define CHUNKS  "X-Amz-Content-Sha256: STREAMING-AWS4-HMAC-SHA256-PAYLOAD"
+#define DECODED "X-Amz-Decoded-Content-Length: "
+    static const struct {
+        const char *fields;
+        bool body, fine;
+    } rows[] = {
+        {S3 CHUNKS "\r\n" DECODED "5\r\n", true, true},
+        {S3 CHUNKS "\r\n" DECODED "5\r\n", false, false},
+        {S3 CHUNKS "\r\n", true, false},
+        {S3 CHUNKS "\r\n" DECODED "+5\r\n", true, false},
+        {S3 CHUNKS "\r\n" DECODED "9223372036854775808\r\n", true, false},
+        {S3 CHUNKS "\r\n" DECODED "5\r\n" DECODED "5\r\n", true, false},
+        {S3 CHUNKS "\r\n" DECODED "5\r\nX-Amz-Trailer: x-amz-checksum-crc32\r\n", true, false},
+        {S3 CHUNKS "-TRAILER\r\n" DECODED "5\r\nX-Amz-Trailer: x-amz-checksum-crc32\r\n", true,
+         true},
+        {S3 CHUNKS "-TRAILER\r\n" DECODED "5\r\n", true, false},
+        {S3 CHUNKS "-TRAILER\r\n" DECODED "5\r\nX-Amz-Trailer: a\r\nX-Amz-Trailer: b\r\n", true,
+         false},
+        {S3 "X-Amz-Content-Sha256: STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD\r\n" DECODED "5\r\n",
+         true, false},
+        {AUTH "ID/20260101/r/ec2/aws4_request" REST CHUNKS "\r\n" DECODED "5\r\n", true, false},
+    };
+    struct aws_claim claim;
+    struct head h;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char fields[1024];
+        snprintf(fields, sizeof fields, "%s%s", rows[i].fields,
+                 rows[i].body ? "Content-Length: 90\r\n" : "");
+        parse(&h, "PUT", "/", "a.example", fields);
+        const char *got = aws_claim(&h, &any, &claim);
+        if ((got == NULL) != rows[i].fine)
+            printf("# row %zu: %s\n", i, got ? got : "fine");
+        CU_ASSERT(rows[i].fine ? got == NULL && claim.payload == AWS_CHUNKS && claim.decoded == 5
+                               : got && strcmp(got, "signature_streaming") == 0);
+        http_head_free(&h);
+    }
+    parse(&h, "PUT", "/", "a.example",
+          S3 "X-Amz-Content-Sha256: " EMPTY "\r\n"
+             "X-Amz-Content-Sha256: UNSIGNED-PAYLOAD\r\n");
+    CU_ASSERT_STRING_EQUAL(aws_claim(&h, &any, &claim), "signature");
+    http_head_free(&h);
+    char names[5000] = AUTH "ID/20260101/r/s3/aws4_request, SignedHeaders=";
+    size_t n = strlen(names); /* names too many to be kept */
+    memset(names + n, 'h', AWS_SIGNED_MAX);
+    snprintf(names + n + AWS_SIGNED_MAX, 40, ", Signature=0\r\n");
+    parse(&h, "GET", "/", "a.example", names);
+    CU_ASSERT_STRING_EQUAL(aws_claim(&h, &any, &claim), "signature");
+    http_head_free(&h);
+}
+
+/* What is claimed becomes a published signature in a field; what the client had there is gone. */
+static void test_prepared(void)
+{
+    enum { THEN = 1369353600 }; /* 2013-05-24T00:00:00Z */
+    struct head h;
+    struct authority a = {0};
+    struct aws_claim claim;
+    struct aws_scope s;
+    struct aws_pair pair = {slice_str(s3_id), slice_str(s3_key), {"", 0}};
+    char names[AWS_SIGNED_MAX], sig[AWS_HEX + 1], want[512];
+    struct slice none = {"", 0};
+    CU_ASSERT_EQUAL(authority_parse(&a, SCHEME_HTTPS, SLICE("examplebucket.s3.amazonaws.com")), 0);
+    parse(&h, "GET", "/test.txt", a.host,
+          AUTH "ID/20260101/us-east-1/s3/aws4_request, SignedHeaders=host;range, Signature=0\r\n"
+               "Range: bytes=0-9\r\nX-Amz-Date: theirs\r\nDate: theirs\r\n"
+               "X-Amz-Security-Token: theirs\r\nX-Amz-Content-Sha256: not one\r\n");
+    CU_ASSERT_PTR_NULL(aws_claim(&h, &any, &claim));
+    CU_ASSERT_EQUAL(claim.payload, AWS_HASHED);
+    aws_strip(&h);
+    CU_ASSERT_EQUAL(h.n, 1);
+    CU_ASSERT_EQUAL_FATAL(aws_prepare(&h, &a, &claim, none, none, THEN, &s, names), 0);
+    CU_ASSERT_STRING_EQUAL(names, "host;range;x-amz-content-sha256;x-amz-date");
+    CU_ASSERT_EQUAL(aws_sign(&pair, &s, sig), 0);
+    CU_ASSERT_STRING_EQUAL(sig, s3[0].want);
+    CU_ASSERT_EQUAL(aws_finish(&h, &s, names, slice_str(s3_id), slice_str(sig)), 0);
+    snprintf(want, sizeof want,
+             "AWS4-HMAC-SHA256 Credential=%s/20130524/us-east-1/s3/aws4_request, SignedHeaders="
+             "host;range;x-amz-content-sha256;x-amz-date, Signature=%s",
+             s3_id, s3[0].want);
+    CU_ASSERT(slice_eq_str(http_head_find(&h, "authorization")->value, want));
+    CU_ASSERT_EQUAL(http_head_count(&h, "authorization"), 1);
+    /* of a session; another service; a hash that the client claimed */
+    claim.payload = AWS_CLAIMED;
+    snprintf(claim.hash, sizeof claim.hash, "%s", EMPTY);
+    snprintf(claim.service, sizeof claim.service, "ec2");
+    CU_ASSERT_EQUAL(aws_prepare(&h, &a, &claim, SLICE("not hashed"), SLICE("tok"), THEN, &s, names),
+                    0);
+    CU_ASSERT_STRING_EQUAL(names,
+                           "host;range;x-amz-content-sha256;x-amz-date;x-amz-security-token");
+    CU_ASSERT(slice_eq_str(http_head_find(&h, "x-amz-content-sha256")->value, EMPTY));
+    CU_ASSERT(slice_eq_str(http_head_find(&h, "x-amz-security-token")->value, "tok"));
+    while (h.n < HEAD_FIELDS_MAX) /* no room */
+        CU_ASSERT_EQUAL(http_head_add(&h, "x-amz-more", SLICE("v")), 0);
+    http_head_remove(&h, "x-amz-date");
+    CU_ASSERT_EQUAL(http_head_add(&h, "x-amz-more", SLICE("v")), 0);
+    CU_ASSERT_EQUAL(aws_prepare(&h, &a, &claim, none, SLICE("tok"), THEN, &s, names), -1);
+    http_head_free(&h);
+}
+
 static void test_presigned(void)
 {
     struct head h;
     parse(&h, "GET",
           "/b/k?a=1&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=ID%2F20260101%2Fr%2Fs3%2F"
-          "aws4_request&X-Amz-Date=x&X-Amz-Expires=9&X-Amz-SignedHeaders=host&X-Amz-Signature=0&b",
+          "aws4_request&X-Amz-Date=x&X-Amz-Expires=9&X-Amz-SignedHeaders=host&X-Amz-Signature=0&b"
+          "&X-Amz-Security-Token=t%2Bk",
           "a.example", "");
     CU_ASSERT_PTR_NULL(aws_lift(&h));
+    CU_ASSERT(slice_eq(http_head_find(&h, "x-amz-security-token")->value, SLICE("t+k")));
     CU_ASSERT(slice_eq(h.query, SLICE("a=1&b")));
     CU_ASSERT(slice_eq(http_head_find(&h, "authorization")->value,
                        SLICE("AWS4-HMAC-SHA256 Credential=ID/20260101/r/s3/aws4_request, "
@@ -193,6 +298,8 @@ static void test_presigned(void)
         "/?X-Amz-Signature=0",
         "/?X-Amz-Credential=a&X-Amz-SignedHeaders=h&X-Amz-Signature=0&X-Amz-Signature=1",
         "/?X-Amz-Credential=a%0d&X-Amz-SignedHeaders=h&X-Amz-Signature=0",
+        "/?X-Amz-Credential=a&X-Amz-SignedHeaders=h%20&X-Amz-Signature=0",
+        "/?X-Amz-Credential=a&X-Amz-SignedHeaders=h&X-Amz-Signature=0&X-Amz-Security-Token=a%0ab",
         "/?x-amz-%63redential=a&X-Amz-Credential=b&X-Amz-SignedHeaders=h&X-Amz-Signature=0"};
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         parse(&h, "GET", bad[i], "a.example", "");
@@ -215,6 +322,8 @@ void suite_aws(void)
     CU_add_test(s, "published vectors", test_vectors);
     CU_add_test(s, "what is not signed", test_scopes);
     CU_add_test(s, "what a client may claim", test_claims);
+    CU_add_test(s, "what a client may claim of signed chunks", test_chunked_claims);
+    CU_add_test(s, "a claim signed anew", test_prepared);
     CU_add_test(s, "presigned queries", test_presigned);
 }
 

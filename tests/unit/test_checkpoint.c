@@ -203,10 +203,67 @@ static void test_rollback(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(v.why, "anchor"));
     live(dir, 4); /* and another future does not make up for it */
     CU_ASSERT_TRUE(check(dir, NULL).ok);
-    char two[8192];
+    char two[sizeof anchors];
     snprintf(two, sizeof two, "%s", anchors);
     CU_ASSERT_FALSE(check(dir, two).ok);
     fixture_remove(dir);
+}
+
+static struct verify_anchor *anchor_of(const char *dir, const char *bytes, struct err *err)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/anchor", dir);
+    put(path, bytes, strlen(bytes));
+    int fd = fixture_open(dir), at = open(path, O_RDONLY);
+    struct signing_key *k = signing_key_public(fd, "key.pub", err);
+    err->text[0] = 0;
+    struct verify_anchor *a = verify_anchor_read(at, k, err);
+    signing_key_free(k);
+    close(at);
+    close(fd);
+    return a;
+}
+
+/* An anchor is a file that others keep: text before a line and other lines do no harm, and nothing
+ * but checkpoints of this key is one. */
+static void test_anchors(void)
+{
+    char *dir = fixture_dir(), *other = fixture_dir(), foreign[sizeof anchors];
+    static char mixed[3 * sizeof anchors];
+    struct err err = {0};
+    anchors[0] = 0;
+    live(other, 2);
+    snprintf(foreign, sizeof foreign, "%s", anchors);
+    anchors[0] = 0;
+    live(dir, 2);
+    live(dir, 2);
+    snprintf(mixed, sizeof mixed,
+             "no line of it\n{}\n{\"kind\":\"checkpoint\"}\nhost durward: %s%s", anchors, anchors);
+    CU_ASSERT_EQUAL(check(dir, mixed).anchored, 2);
+    struct verify_anchor *a = anchor_of(dir, mixed, &err);
+    uint64_t missing = 0;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(a);
+    CU_ASSERT(verify_anchor_missing(a, 0, &missing) && missing > 0);
+    CU_ASSERT_EQUAL(verify_anchor_seen(a, missing + 1000, SLICE("x")), 0);
+    CU_ASSERT_EQUAL(verify_anchor_seen(a, missing, SLICE("another line")), 0);
+    CU_ASSERT(verify_anchor_missing(a, 0, &missing));
+    CU_ASSERT_FALSE(verify_anchor_missing(a, UINT64_MAX, &missing));
+    verify_anchor_free(a);
+    static const char *const none[] = {"", "nothing\n", "{\n", "{}\n{\"kind\":\"denied\"}\n"};
+    for (size_t i = 0; i < ARRAY_LEN(none); i++) {
+        CU_ASSERT_PTR_NULL(anchor_of(dir, none[i], &err));
+        CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "holds no checkpoint"));
+    }
+    snprintf(mixed, sizeof mixed, "%s%s", anchors, foreign);
+    CU_ASSERT_PTR_NULL(anchor_of(dir, mixed, &err));
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "is not signed by this key"));
+    char *digit = strstr(anchors, "\"root\":\"");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(digit);
+    digit[8] = digit[8] == '0' ? '1' : '0'; /* one digit of what it vouches for */
+    CU_ASSERT_PTR_NULL(anchor_of(dir, anchors, &err));
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "is not signed by this key"));
+    fixture_remove(dir);
+    fixture_remove(other);
 }
 
 /* ---- proofs ---- */
@@ -346,6 +403,7 @@ void suite_checkpoint(void)
     CU_add_test(s, "a chain made anew", test_rechained);
     CU_add_test(s, "a log signed with another key", test_resigned);
     CU_add_test(s, "rolled back: the anchor shows it", test_rollback);
+    CU_add_test(s, "anchors that are none", test_anchors);
     CU_add_test(s, "one record proven", test_proof);
     CU_add_test(s, "rotated, compressed, retained", test_old_files);
     CU_add_test(s, "the first file removed", test_removed);

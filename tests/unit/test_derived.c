@@ -1,7 +1,7 @@
 /* Secrets that are made of others: the requests, and what is taken from an answer. What the
  * requests are worth is for tests/functional/tokens.t, against servers that others wrote. */
 #include "aws_sign.h"
-#include "derived.h"
+#include "derived_fixture.h"
 #include "kept.h"
 #include "tap_main.h"
 #include "wire.h"
@@ -37,47 +37,32 @@ enum { NOW = 1767322800 }; /* 2026-01-02T03:00:00Z */
 #define SSM     "{\"kind\":\"aws_parameter\"," AT "\"region\":\"r\",\"name\":\"n\",\"key\":\"p\"}"
 #define CONNECT "{\"kind\":\"onepassword\"," AT "\"token\":\"t\",\"field\":\"f\"}"
 
-static struct derived *good(const char *spec)
-{
-    struct err err = {0};
-    struct derived *m = derived_new(spec, &err);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(m);
-    return m;
-}
-
-static struct slice field(const struct token_request *r, const char *name)
-{
-    for (size_t i = 0; i < r->n; i++)
-        if (strcmp(r->fields[i].name, name) == 0)
-            return buf_slice(&r->fields[i].value);
-    return SLICE("");
-}
-
 static void test_requests(void)
 {
     struct err err = {0};
     struct token_request r;
     struct secret *in[DERIVED_INPUTS_MAX] = {secret_new("s:&\xc3\xbc", 5), secret_new("r+", 2)};
     struct derived *m =
-        good(OAUTH(",\"client_secret\":\"a\",\"auth\":\"basic\",\"scope\":\"x y\""));
+        derived_made(OAUTH(",\"client_secret\":\"a\",\"auth\":\"basic\",\"scope\":\"x y\""));
     CU_ASSERT_STRING_EQUAL(derived_input(m, 0), "a");
     CU_ASSERT_PTR_NULL(derived_input(m, 1));
     CU_ASSERT(!derived_signs(m) && !derived_is_local(m) && derived_refreshes(m) == -1);
     CU_ASSERT_EQUAL(derived_request(m, in, NULL, NOW, &r, &err), 0);
     CU_ASSERT_STRING_EQUAL(r.url, "https://a.example/t");
     CU_ASSERT(slice_eq(buf_slice(&r.body), SLICE("grant_type=client_credentials&scope=x%20y")));
-    CU_ASSERT(slice_eq(field(&r, "authorization"), SLICE("Basic aSUyMGQ6cyUzQSUyNiVDMyVCQw==")));
+    CU_ASSERT(
+        slice_eq(derived_field(&r, "authorization"), SLICE("Basic aSUyMGQ6cyUzQSUyNiVDMyVCQw==")));
     token_request_free(&r);
     derived_free(m);
-    m = good(OAUTH(",\"client_secret\":\"a\",\"refresh_token\":\"b\",\"auth\":\"post\""));
+    m = derived_made(OAUTH(",\"client_secret\":\"a\",\"refresh_token\":\"b\",\"auth\":\"post\""));
     CU_ASSERT_EQUAL(derived_refreshes(m), 1);
     CU_ASSERT_EQUAL(derived_request(m, in, NULL, NOW, &r, &err), 0);
     CU_ASSERT(slice_eq(buf_slice(&r.body), SLICE("grant_type=refresh_token&refresh_token=r%2B&"
                                                  "client_id=i%20d&client_secret=s%3A%26%C3%BC")));
-    CU_ASSERT_EQUAL(field(&r, "authorization").n, 0);
+    CU_ASSERT_EQUAL(derived_field(&r, "authorization").n, 0);
     token_request_free(&r);
     derived_free(m);
-    m = good(APP); /* what is no key says so and nothing of itself */
+    m = derived_made(APP); /* what is no key says so and nothing of itself */
     CU_ASSERT_EQUAL(derived_request(m, in, NULL, NOW, &r, &err), -1);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "not a private key"));
     CU_ASSERT_PTR_NULL(strstr(err.text, "s:&"));
@@ -160,7 +145,7 @@ static void test_answers(void)
     for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
         struct err err = {0};
         struct derived_answer got;
-        struct derived *m = good(answers[i].spec);
+        struct derived *m = derived_made(answers[i].spec);
         int r = derived_reply(m, answers[i].status, slice_str(answers[i].body), NOW, &got, &err);
         if ((r == 0) != (answers[i].value != NULL) || (r == 0 && got.seconds != answers[i].seconds))
             printf("# row %zu: %d %u %s\n", i, r, got.seconds, err.text);
@@ -181,16 +166,16 @@ static void test_stores(void)
     struct err err = {0};
     struct token_request r;
     struct secret *in[DERIVED_INPUTS_MAX] = {secret_new("s\"1", 3)}, *old = secret_new("o", 1);
-    struct derived *m = good(KV);
+    struct derived *m = derived_made(KV);
     CU_ASSERT(derived_is_stored(m) && derived_needs_login(m) && !derived_renews(m));
     CU_ASSERT(!derived_signs(m) && !derived_is_local(m));
     CU_ASSERT_EQUAL(derived_request(m, in, NULL, NOW, &r, &err), 0);
     CU_ASSERT_STRING_EQUAL(r.method, "GET");
-    CU_ASSERT(buf_len(&r.body) == 0 && slice_eq(field(&r, "x-vault-token"), SLICE("s\"1")));
-    CU_ASSERT(slice_eq(field(&r, "x-vault-request"), SLICE("true")));
+    CU_ASSERT(buf_len(&r.body) == 0 && slice_eq(derived_field(&r, "x-vault-token"), SLICE("s\"1")));
+    CU_ASSERT(slice_eq(derived_field(&r, "x-vault-request"), SLICE("true")));
     token_request_free(&r);
     derived_free(m);
-    m = good(ROLE);
+    m = derived_made(ROLE);
     CU_ASSERT(!derived_is_stored(m) && derived_renews(m) && !derived_is_itself(m));
     CU_ASSERT_EQUAL(derived_request(m, in, NULL, NOW, &r, &err), 0);
     CU_ASSERT_STRING_EQUAL(r.url, "https://a.example/l");
@@ -198,23 +183,23 @@ static void test_stores(void)
     token_request_free(&r);
     CU_ASSERT_EQUAL(derived_request(m, in, old, NOW, &r, &err), 0); /* to prolong it */
     CU_ASSERT_STRING_EQUAL(r.url, "https://a.example/v1/auth/token/renew-self");
-    CU_ASSERT(slice_eq(field(&r, "x-vault-token"), SLICE("o")));
+    CU_ASSERT(slice_eq(derived_field(&r, "x-vault-token"), SLICE("o")));
     CU_ASSERT(slice_eq(buf_slice(&r.body), SLICE("{}")));
     token_request_free(&r);
     derived_free(m);
-    m = good(CONNECT);
+    m = derived_made(CONNECT);
     CU_ASSERT_EQUAL(derived_request(m, in, NULL, NOW, &r, &err), 0);
-    CU_ASSERT(slice_eq(field(&r, "authorization"), SLICE("Bearer s\"1")));
+    CU_ASSERT(slice_eq(derived_field(&r, "authorization"), SLICE("Bearer s\"1")));
     token_request_free(&r);
     derived_free(m);
     secret_unref(in[0]);
     in[0] = aws_pair_pack(SLICE("AKID"), SLICE("key"), SLICE("session"));
-    m = good(MANAGER);
+    m = derived_made(MANAGER);
     CU_ASSERT_EQUAL(derived_request(m, in, NULL, NOW, &r, &err), 0);
     CU_ASSERT(slice_eq(buf_slice(&r.body), SLICE("{\"SecretId\":\"n/\\\"\"}")));
-    CU_ASSERT(slice_eq(field(&r, "x-amz-target"), SLICE("secretsmanager.GetSecretValue")));
-    CU_ASSERT(slice_eq(field(&r, "x-amz-security-token"), SLICE("session")));
-    CU_ASSERT(slice_starts(field(&r, "authorization"),
+    CU_ASSERT(slice_eq(derived_field(&r, "x-amz-target"), SLICE("secretsmanager.GetSecretValue")));
+    CU_ASSERT(slice_eq(derived_field(&r, "x-amz-security-token"), SLICE("session")));
+    CU_ASSERT(slice_starts(derived_field(&r, "authorization"),
                            SLICE("AWS4-HMAC-SHA256 Credential=AKID/20260102/r/secretsmanager/")));
     token_request_free(&r);
     derived_free(m);
@@ -226,7 +211,7 @@ static void test_rotated(void)
 {
     struct err err = {0};
     struct derived_answer got;
-    struct derived *m = good(OAUTH(",\"refresh_token\":\"b\""));
+    struct derived *m = derived_made(OAUTH(",\"refresh_token\":\"b\""));
     CU_ASSERT_EQUAL(derived_reply(m, 200, SLICE("{\"access_token\":\"t\",\"refresh_token\":\"n\"}"),
                                   NOW, &got, &err),
                     0);
@@ -242,7 +227,7 @@ static void test_role(void)
     struct derived_answer got;
     struct aws_pair pair;
     struct derived *m =
-        good("{\"kind\":\"aws_role\",\"key\":\"k\",\"endpoint\":\"https://a.example/\"}");
+        derived_made("{\"kind\":\"aws_role\",\"key\":\"k\",\"endpoint\":\"https://a.example/\"}");
     CU_ASSERT(derived_signs(m) && !derived_is_local(m));
     const char *text = "{\"AssumeRoleResponse\":{\"AssumeRoleResult\":{\"Credentials\":{"
                        "\"AccessKeyId\":\"A\",\"SecretAccessKey\":\"k\",\"SessionToken\":\"t\","

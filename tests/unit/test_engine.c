@@ -47,6 +47,9 @@ static _Noreturn void answer(int listener, const char *text, size_t n, unsigned 
         for (size_t at = 0; at < n; at += (size_t)got)
             if ((got = send(fd, text + at, n - at, MSG_NOSIGNAL)) <= 0)
                 break;
+        shutdown(fd, SHUT_WR);
+        while (read(fd, request, sizeof request) > 0) /* a body, which would be refused else */
+            continue;
         close(fd);
     }
     _exit(0);

@@ -4,6 +4,7 @@
 #include "pool.h"
 #include "stream.h"
 #include "tap_main.h"
+#include "upgrade.h"
 
 #include <event2/event.h>
 #include <stdio.h>
@@ -163,6 +164,41 @@ static void test_again(void)
     say(&b, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n");
     CU_ASSERT(b.ends == 4 && http1_client_reusable(b.client));
     close_bed(&b);
+}
+
+/* The client's side of a WebSocket ends, before the origin has agreed to it or after: the origin is
+ * told then and there. */
+static void test_tunnel_end(void)
+{
+    static const char field[] = "sec-websocket-key: ";
+    for (int early = 0; early < 2; early++) {
+        struct bed b;
+        char text[1024] = "", accept[UPGRADE_ACCEPT_TEXT], reply[256];
+        open_bed(&b);
+        ask(&b, "GET", BODY_TUNNEL);
+        CU_ASSERT_TRUE_FATAL(recv(b.fd, text, sizeof text - 1, 0) > 0);
+        const char *key = strstr(text, field);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(key);
+        struct slice k = {key + sizeof field - 1, UPGRADE_KEY_TEXT - 1};
+        CU_ASSERT_EQUAL(upgrade_accept(k, accept), 0);
+        snprintf(reply, sizeof reply,
+                 "HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: upgrade\r\n"
+                 "Sec-WebSocket-Accept: %s\r\n\r\n",
+                 accept);
+        if (early)
+            http1_client_request_end(b.client);
+        turn();
+        CU_ASSERT_EQUAL(recv(b.fd, text, sizeof text, 0), -1); /* it is still to agree */
+        say(&b, reply);
+        CU_ASSERT(b.replies == 1 && b.status == 101 && b.fails == 0);
+        if (!early)
+            http1_client_request_end(b.client);
+        turn();
+        CU_ASSERT_EQUAL(recv(b.fd, text, sizeof text, 0), 0);
+        say(&b, "bye");
+        CU_ASSERT(slice_eq(buf_slice(&b.body), SLICE("bye")));
+        close_bed(&b);
+    }
 }
 
 /* Ends well, and is never used again. */
@@ -334,6 +370,44 @@ static struct http1_client *served_once(int *far)
     return b.client;
 }
 
+/* Until the pool has let go of what is too much. */
+static void rest(const struct pool *p, size_t left)
+{
+    for (int i = 0; i < 400 && pool_idle(p) > left; i++) {
+        struct timeval t = {0, 10000};
+        event_base_loopexit(base, &t);
+        event_base_dispatch(base);
+    }
+}
+
+/* A crowd of one owner's goes by its own number: what the others have stays, and a crowd that works
+ * keeps its connections though they are more than may rest. */
+static void test_pool_shares(void)
+{
+    enum { CROWD = 15 };
+    int far[CROWD + 1];
+    struct pool *p = pool_new(base, 2, 60);
+    struct http1_client *c;
+    pool_give(p, "one|a", served_once(&far[CROWD]));
+    for (int i = 0; i < CROWD; i++)
+        pool_give(p, i % 2 ? "many|a" : "many|b", served_once(&far[i]));
+    CU_ASSERT_EQUAL(pool_idle(p), CROWD + 1);
+    int extra;
+    pool_give(p, "many|c", served_once(&extra)); /* beyond eight times as many: at once */
+    CU_ASSERT_EQUAL(pool_idle(p), CROWD + 1);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(c = pool_take(p, "many|c", POOL_ANY).http1);
+    http1_client_close(c);
+    rest(p, 2);
+    CU_ASSERT_EQUAL(pool_idle(p), 2);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(c = pool_take(p, "one|a", POOL_ANY).http1);
+    http1_client_close(c);
+    pool_free(p);
+    for (int i = 0; i <= CROWD; i++)
+        close(far[i]);
+    close(extra);
+    turn();
+}
+
 static void test_pool(void)
 {
     int far[4];
@@ -348,7 +422,9 @@ static void test_pool(void)
     CU_ASSERT_PTR_NULL(pool_take(p, "a|x", POOL_ANY).http1);
     pool_give(p, "a|x", c[0]);
     pool_give(p, "a|x", c[1]);
-    pool_give(p, "b|x", c[2]); /* the longest idle goes */
+    pool_give(p, "b|x", c[2]); /* of who has the most the longest idle goes, when it has rested */
+    CU_ASSERT_EQUAL(pool_idle(p), 3);
+    rest(p, 2);
     CU_ASSERT_EQUAL(pool_idle(p), 2);
     CU_ASSERT_PTR_EQUAL(pool_take(p, "a|x", POOL_ANY).http1, c[1]);
     pool_give(p, "a|x", c[1]);
@@ -402,6 +478,7 @@ void suite_http1_client(void)
 {
     CU_pSuite s = CU_add_suite("http1_client", setup, teardown);
     CU_add_test(s, "one request after another", test_again);
+    CU_add_test(s, "the end of a tunnel", test_tunnel_end);
     CU_add_test(s, "used no second time (B3, B25)", test_not_again);
     CU_add_test(s, "broken replies (B18, B25)", test_fails);
     CU_add_test(s, "interim replies (B19)", test_interim);
@@ -409,6 +486,7 @@ void suite_http1_client(void)
     CU_add_test(s, "a front without room", test_pressure);
     CU_add_test(s, "an origin that reads slowly", test_upload);
     CU_add_test(s, "pool: keys, age, what came unasked (B26)", test_pool);
+    CU_add_test(s, "pool: a crowd of one owner's", test_pool_shares);
     CU_add_test(s, "pool: dropped", test_pool_drop);
 }
 

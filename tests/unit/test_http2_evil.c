@@ -130,18 +130,75 @@ BAD(table, say(b, NGHTTP2_SETTINGS, 0, 0, "\0\5\0\0\0\1", 6);)
 static void test_bad_connections(void)
 {
 #define PLAY_ALL(name) bad_connection(#name, play_##name, "upstream_protocol")
+    unsigned usual = limits.reply_seconds;
+    limits.reply_seconds = 60; /* however slow this machine is: not the reason */
     PLAY_ALL(pings), PLAY_ALL(ping_acks), PLAY_ALL(settings_flood), PLAY_ALL(acks);
     PLAY_ALL(windows), PLAY_ALL(window_over), PLAY_ALL(empties), PLAY_ALL(padded);
     PLAY_ALL(priorities), PLAY_ALL(unknown), PLAY_ALL(continuations), PLAY_ALL(push);
     PLAY_ALL(data_first), PLAY_ALL(idle_stream), PLAY_ALL(even_stream), PLAY_ALL(garbage),
         PLAY_ALL(large_frame);
     PLAY_ALL(hpack), PLAY_ALL(table);
+    limits.reply_seconds = usual;
+}
+
+/* ---- what an origin may say to an extended CONNECT (RFC 8441) ---- */
+
+static void ask_tunnel(struct bed *b, unsigned i)
+{
+    struct authority to = {
+        .scheme = SCHEME_HTTPS, .kind = HOST_NAME, .host = "a.example", .port = 443};
+    struct head h;
+    http_head_init(&h);
+    h.method = SLICE("GET");
+    h.path = SLICE("/x");
+    h.upgrade = UPGRADE_WEBSOCKET;
+    b->a[i].lease = http2_client_lease(b->client, &ops, &b->a[i], &h, &to);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(b->a[i].lease.ops);
+    http_head_free(&h);
+}
+
+static void test_tunnel(void)
+{
+    static const struct {
+        const char *status, *name, *value;
+        unsigned flags, want; /* 0: the stream fails */
+    } rows[] = {
+        {"200", NULL, NULL, 0, 101},
+        {"299", NULL, NULL, 0, 101},
+        {"403", NULL, NULL, END_STREAM, 403},
+        {"200", NULL, NULL, END_STREAM, 0},
+        {"200", "content-length", "5", 0, 101}, /* of no meaning here: RFC 9110 9.3.6 */
+        {"200", "sec-websocket-extensions", "permessage-deflate", 0, 0},
+        {"101", NULL, NULL, 0, 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct bed b;
+        open_bed(&b);
+        say(&b, NGHTTP2_SETTINGS, 0, 0, "\0\10\0\0\0\1", 6);
+        say(&b, NGHTTP2_SETTINGS, 1, 0, "", 0);
+        ask_tunnel(&b, 0);
+        reply(&b, 1, rows[i].flags, rows[i].status, rows[i].name, rows[i].value);
+        struct asked *a = &b.a[0];
+        if (a->status != rows[i].want)
+            printf("# row %zu: %u %s\n", i, a->status, a->code);
+        CU_ASSERT_EQUAL(a->status, rows[i].want);
+        CU_ASSERT_EQUAL(a->fails, rows[i].want == 0);
+        CU_ASSERT_EQUAL(a->ends, rows[i].want == 403);
+        CU_ASSERT_EQUAL(a->body == BODY_TUNNEL, rows[i].want == 101);
+        CU_ASSERT_STRING_EQUAL(a->code, rows[i].want ? "" : "upstream_protocol");
+        if (rows[i].want == 101)
+            say(&b, NGHTTP2_DATA, 0, 1, "frames", 6);
+        CU_ASSERT_EQUAL(buf_len(&a->got), rows[i].want == 101 ? 6 : 0);
+        drop(a);
+        close_bed(&b);
+    }
 }
 
 void suite_http2_evil(void)
 {
     CU_pSuite s = CU_add_suite("http2_evil", setup, teardown);
     CU_add_test(s, "evil replies end their stream only (B25, B28, B31)", test_bad_replies);
+    CU_add_test(s, "what an origin says to an extended CONNECT", test_tunnel);
     CU_add_test(s, "evil connections end in bounded memory", test_bad_connections);
 }
 

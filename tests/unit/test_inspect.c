@@ -443,6 +443,28 @@ static void coded(void)
     policy_free(p);
 }
 
+/* What `durward explain` and the console say of a rule. */
+static void in_words(void)
+{
+    static const char *const rows[][2] = {
+        {"'graphql':{'read_only':true}", "GraphQL, queries only"},
+        {"'graphql':{'operations':['A','B'],'fields':['f']}", "GraphQL, operations A, B, fields f"},
+        {"'mcp':{'tools':['t']}", "MCP, tools t"},
+        {"'mcp':{'tools':[],'methods':['m/x']}", "MCP, tools none, methods m/x"},
+        {"'server_tools':['web_search']", "tools that a model's provider runs: web_search"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char text[128], cut[12];
+        struct policy *p = policy_with(rows[i][0]);
+        const struct inspection *in = policy_rule(p, 0)->inspection;
+        CU_ASSERT_PTR_NOT_NULL_FATAL(in);
+        CU_ASSERT_STRING_EQUAL(inspection_text(in, text, sizeof text), rows[i][1]);
+        inspection_text(in, cut, sizeof cut); /* a short buffer: cut, and no further */
+        CU_ASSERT(strlen(cut) == sizeof cut - 1 && strncmp(cut, rows[i][1], strlen(cut)) == 0);
+        policy_free(p);
+    }
+}
+
 static void suite_inspect(void)
 {
     CU_pSuite s = CU_add_suite("inspect", NULL, NULL);
@@ -455,6 +477,7 @@ static void suite_inspect(void)
     CU_add_test(s, "where they are asked about", model_hosts);
     CU_add_test(s, "bounds", too_large);
     CU_add_test(s, "content codings", coded);
+    CU_add_test(s, "in words", in_words);
 }
 
 void tap_suites(void)

@@ -373,6 +373,74 @@ static void test_gather(void)
     close_side(&t);
 }
 
+/* So many messages in one datagram, or each in its own. */
+static void many(int fd, unsigned n, bool gathered)
+{
+    unsigned char all[4 + 6 * 100] = {0xff, 0xff};
+    for (unsigned i = 0; i < n; i++)
+        if (gathered)
+            all[4 + 6 * i + 1] = 1;
+        else
+            raw(fd, "\0\1\0\0", 4);
+    if (gathered)
+        raw(fd, all, 4 + 6 * n);
+}
+
+/* One channel has no more than its share of a turn, whichever way it says it; nothing is lost or
+ * comes twice, and what is held is stopped by a pause and let go with the channel. */
+static void share(bool gathered)
+{
+    struct side s;
+    unsigned turns = 0;
+    open_side(&s);
+    ipc_gather(s.ch);
+    many(s.far, 100, gathered);
+    while (s.messages < 100 && turns < 50) {
+        unsigned before = s.messages;
+        event_base_loop(base, EVLOOP_NONBLOCK | EVLOOP_ONCE);
+        CU_ASSERT(s.messages - before <= 16);
+        turns++;
+    }
+    CU_ASSERT(s.messages == 100 && turns >= 6);
+    turn();
+    CU_ASSERT(s.messages == 100 && s.closed == 0);
+    s.pause_on_message = true;
+    many(s.far, 3, gathered);
+    turn();
+    CU_ASSERT_EQUAL(s.messages, 101);
+    ipc_resume(s.ch);
+    turn();
+    CU_ASSERT_EQUAL(s.messages, 102);
+    s.pause_on_message = false;
+    ipc_resume(s.ch);
+    turn();
+    CU_ASSERT_EQUAL(s.messages, 103);
+    many(s.far, 100, gathered);
+    event_base_loop(base, EVLOOP_NONBLOCK | EVLOOP_ONCE);
+    CU_ASSERT(s.messages < 203);
+    close_side(&s);
+}
+
+static void test_share(void)
+{
+    share(false);
+    share(true);
+}
+
+/* The far end is gone with words of its under way: they are heard first. */
+static void test_last_words(void)
+{
+    struct side s;
+    open_side(&s);
+    ipc_gather(s.ch);
+    many(s.far, 100, true);
+    many(s.far, 20, false);
+    shutdown(s.far, SHUT_RDWR);
+    turn();
+    CU_ASSERT(s.messages == 120 && s.closed == 1);
+    close_side(&s);
+}
+
 /* The last words of a process, with an owner that frees the channel when they are out. */
 static void test_flush(void)
 {
@@ -442,6 +510,8 @@ void tap_suites(void)
     CU_add_test(s, "the queue", test_queue);
     CU_add_test(s, "the queue of small messages", test_small);
     CU_add_test(s, "gathered", test_gather);
+    CU_add_test(s, "a channel's share of a turn", test_share);
+    CU_add_test(s, "what was said before the end", test_last_words);
     CU_add_test(s, "flush", test_flush);
     CU_add_test(s, "memfd", test_memfd);
     CU_add_test(s, "half a number", test_half_number);

@@ -244,6 +244,12 @@ static void test_replace(void)
     CU_ASSERT_EQUAL(layer(LAYER_CONFIRM, "sb-nobody", "snap"), LAYER_ABSENT);
     CU_ASSERT_EQUAL(layer(LAYER_REPLACE, "snap", "sb-fork"), LAYER_DONE);
     CU_ASSERT_EQUAL(layer(LAYER_CONFIRM, "sb-fork", "snap"), LAYER_DONE);
+    CU_ASSERT_EQUAL(layer(LAYER_UNMARK, "sb-fork", "snap"), LAYER_DONE);
+    CU_ASSERT_EQUAL(layer(LAYER_CONFIRM, "sb-fork", "snap"), LAYER_ABSENT);
+    CU_ASSERT_EQUAL(layer(LAYER_UNMARK, "sb-fork", "snap"), LAYER_DONE);
+    CU_ASSERT_EQUAL(layer(LAYER_UNMARK, "sb-nobody", "snap"), LAYER_DONE);
+    CU_ASSERT_EQUAL(layer(LAYER_REPLACE, "snap", "sb-fork"), LAYER_DONE);
+    CU_ASSERT_EQUAL(layer(LAYER_CONFIRM, "sb-fork", "snap"), LAYER_DONE);
     if (!start("sb-fork"))
         return;
     expect(look, seen);
@@ -371,6 +377,24 @@ static void test_end(void)
     CU_ASSERT_EQUAL(on_host(command), 0);
 }
 
+/* The API binds nothing, so that whoever has taken a controller over cannot have it done. */
+static void test_no_binds(void)
+{
+    if (!ready())
+        return;
+    make_directories();
+    rig.bindless = true;
+    start_builder();
+    ask("sb-bound", rig.project, rig.project, 0);
+    take_built("sb-bound");
+    CU_ASSERT_FALSE(rig.ok);
+    CU_ASSERT_PTR_NOT_NULL(strstr(rig.text, "nothing is bound"));
+    build("sb-bare", NULL, NULL, 0);
+    CU_ASSERT_TRUE(rig.ok);
+    teardown("sb-bare");
+    test_end();
+}
+
 void tap_suites(void)
 {
     CU_pSuite s = CU_add_suite("layers", NULL, NULL);
@@ -386,4 +410,5 @@ void tap_suites(void)
     CU_add_test(s, "remove", test_remove);
     CU_add_test(s, "names that lead elsewhere", test_bad_messages);
     CU_add_test(s, "the end", test_end);
+    CU_add_test(s, "a daemon's builder binds nothing", test_no_binds);
 }

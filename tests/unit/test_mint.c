@@ -284,6 +284,80 @@ static void test_issuer(void)
     mint_issuer_clear(&other);
 }
 
+/* A form serves many leaves of one key: of the last host nothing stays, whatever it was. */
+static void test_form(void)
+{
+    static const char *const hosts[] = {"a.example", "192.0.2.7", "b.example"};
+    struct err err = {0};
+    X509 *x = mint_form(leaf_key, &err);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(x);
+    int extensions = 0;
+    for (size_t i = 0; i < 2 * ARRAY_LEN(hosts); i++) {
+        struct authority a = {0};
+        const char *host = i == 2 ? long_name() : hosts[i % ARRAY_LEN(hosts)];
+        CU_ASSERT_EQUAL(mint_policy_host(slice_str(host), &a, &err), 0);
+        CU_ASSERT_EQUAL_FATAL(mint_into(x, &issuer, &a, 1, now, &err), 0);
+        CU_ASSERT_EQUAL(X509_verify(x, X509_get0_pubkey(issuer.cert)), 1);
+        CU_ASSERT(extensions == 0 || X509_get_ext_count(x) == extensions);
+        extensions = X509_get_ext_count(x);
+        bool ip = a.kind != HOST_NAME;
+        CU_ASSERT(ip || X509_check_host(x, host, 0, 0, NULL) == 1);
+        CU_ASSERT_EQUAL(X509_check_ip_asc(x, host, 0) == 1, ip);
+        for (size_t k = 0; k < ARRAY_LEN(hosts); k++)
+            CU_ASSERT(strcmp(hosts[k], host) == 0 ||
+                      (X509_check_host(x, hosts[k], 0, 0, NULL) != 1 &&
+                       X509_check_ip_asc(x, hosts[k], 0) != 1));
+        CU_ASSERT_EQUAL(X509_NAME_entry_count(X509_get_subject_name(x)), strlen(host) <= 64);
+    }
+    struct authority a = {0};
+    CU_ASSERT_EQUAL(mint_policy_host(SLICE("a.example"), &a, &err), 0);
+    CU_ASSERT_EQUAL(mint_into(x, &issuer, &a, 0, now, &err), -1);
+    CU_ASSERT_EQUAL(mint_into(x, &issuer, &a, MINT_DAYS_MAX + 1, now, &err), -1);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "out of bounds"));
+    struct mint_issuer keyless = {.cert = issuer.cert,
+                                  .key = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519")};
+    CU_ASSERT_EQUAL(mint_into(x, &keyless, &a, 1, now, &err), -1); /* it cannot sign */
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "cannot mint a leaf"));
+    EVP_PKEY_free(keyless.key);
+    X509_free(x);
+}
+
+/* A CA of the user's own, with this key and usage. */
+static void own_ca(EVP_PKEY *key, const char *usage, const char *says)
+{
+    struct err err = {0};
+    X509 *x = X509_new();
+    X509V3_CTX ctx;
+    const char *const wants[][2] = {{"basicConstraints", "critical,CA:TRUE"}, {"keyUsage", usage}};
+    CU_ASSERT_FATAL(key != NULL && x != NULL);
+    CU_ASSERT_EQUAL(X509_set_version(x, X509_VERSION_3), 1);
+    CU_ASSERT_EQUAL(X509_set_pubkey(x, key), 1);
+    ASN1_TIME_set(X509_getm_notBefore(x), now - 10);
+    ASN1_TIME_set(X509_getm_notAfter(x), now + 1000);
+    X509V3_set_ctx(&ctx, x, x, NULL, NULL, 0);
+    for (size_t i = 0; i < ARRAY_LEN(wants) && wants[i][1]; i++) {
+        X509_EXTENSION *e = X509V3_EXT_conf(NULL, &ctx, wants[i][0], wants[i][1]);
+        CU_ASSERT_EQUAL(X509_add_ext(x, e, -1), 1);
+        X509_EXTENSION_free(e);
+    }
+    CU_ASSERT(X509_sign(x, key, EVP_sha256()) > 0);
+    struct mint_issuer own = {x, key};
+    int r = mint_issuer_check(&own, now, &err);
+    CU_ASSERT_EQUAL(r, *says ? -1 : 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, says));
+    mint_issuer_clear(&own);
+}
+
+static void test_own_ca(void)
+{
+    own_ca(EVP_EC_gen("P-256"), "keyCertSign", "");
+    own_ca(EVP_EC_gen("P-384"), NULL, ""); /* where it does not say, anything goes */
+    own_ca(EVP_RSA_gen(2048), "keyCertSign,cRLSign", "");
+    own_ca(EVP_EC_gen("P-256"), "digitalSignature", "not one of a CA");
+    own_ca(EVP_RSA_gen(1024), "keyCertSign", "neither EC of 256 bits");
+    own_ca(EVP_EC_gen("P-224"), "keyCertSign", "neither EC of 256 bits");
+}
+
 void suite_mint(void)
 {
     CU_pSuite s = CU_add_suite("mint", setup, teardown);
@@ -294,6 +368,8 @@ void suite_mint(void)
     CU_add_test(s, "hosts that are not canonical are refused", test_bad_hosts);
     CU_add_test(s, "keys other than EC P-256 are refused", test_bad_keys);
     CU_add_test(s, "what may sign", test_issuer);
+    CU_add_test(s, "one form for many leaves", test_form);
+    CU_add_test(s, "CAs of the user's own", test_own_ca);
 }
 
 void tap_suites(void)

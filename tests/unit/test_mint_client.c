@@ -5,6 +5,7 @@
 #include "mint.h"
 #include "mint_client.h"
 #include "mint_policy.h"
+#include "proc.h"
 #include "tap_main.h"
 #include "wire.h"
 
@@ -275,6 +276,15 @@ static void test_signer_dies(void)
     close(next.fd);
 }
 
+static int none(struct ipc *ch UNUSED, struct msg *m UNUSED, void *arg UNUSED)
+{
+    return -1;
+}
+
+static void ended(struct ipc *ch UNUSED, const char *why UNUSED, void *arg UNUSED)
+{
+}
+
 static void test_bad_answers(void)
 {
     struct fake f;
@@ -313,6 +323,108 @@ static void test_bad_answers(void)
     close(f.fd);
 }
 
+/* What is no answer at all ends the channel; what was asked waits for the next signer. */
+static void test_no_answers(void)
+{
+    static const char *const junk[] = {"", "0", "0\x82\x7f\xff", "not a certificate"};
+    struct seen s = {0};
+    for (size_t i = 0; i < ARRAY_LEN(junk) + 4; i++) {
+        struct fake f, next;
+        struct mint_client *c = client(100, 10, &f);
+        uint32_t req;
+        char host[256];
+        unsigned char spki[128], *der = NULL;
+        size_t n, k = i - ARRAY_LEN(junk);
+        struct msg m;
+        int len = i2d_X509(issuer.cert, &der);
+        mint_client_get(c, "a.example", on_leaf, &s);
+        CU_ASSERT(fake_take(&f, &req, host, spki, &n));
+        msg_init(&m, i < ARRAY_LEN(junk) || k == 0 ? W_MINTED : k == 1 ? W_MINT_FAIL : W_PEER);
+        if (k != 1)
+            msg_put_u32(&m, req);
+        if (i < ARRAY_LEN(junk)) {
+            msg_put_bytes(&m, junk[i], strlen(junk[i]));
+            put_der(&m, issuer.cert);
+        } else if (k == 0) { /* a byte behind it */
+            der = OPENSSL_realloc(der, (size_t)len + 1);
+            der[len] = 0;
+            msg_put_bytes(&m, der, (size_t)len + 1);
+            put_der(&m, issuer.cert);
+        } else if (k == 3) {
+            m.type = W_MINTED; /* cut off */
+        }
+        CU_ASSERT_EQUAL(msg_send(f.fd, &m), 0);
+        msg_done(&m);
+        event_base_loop(base, EVLOOP_NONBLOCK);
+        event_base_loop(base, EVLOOP_NONBLOCK);
+        CU_ASSERT_EQUAL(msg_recv(f.fd, &m), 0);
+        CU_ASSERT_EQUAL(s.good + s.bad, i);
+        next = fake_new();
+        mint_client_attach(c, next.far);
+        CU_ASSERT(fake_answer(&next, 0));
+        CU_ASSERT_EQUAL(s.good, i + 1);
+        mint_client_free(c);
+        OPENSSL_free(der);
+        close(f.fd);
+        close(next.fd);
+    }
+}
+
+/* Answers that nobody waits for are dropped, and another signer's leaves are not its own. */
+static void test_late_answers(void)
+{
+    struct fake f, next;
+    struct mint_client *c = client(100, 10, &f);
+    struct seen s = {0};
+    struct msg m;
+    for (unsigned i = 0; i < 2; i++) {
+        msg_init(&m, i ? W_MINT_FAIL : W_MINTED);
+        msg_put_u32(&m, 99);
+        if (i == 0)
+            put_der(&m, issuer.cert);
+        msg_put_str(&m, "late");
+        CU_ASSERT_EQUAL(msg_send(f.fd, &m), 0);
+        msg_done(&m);
+        event_base_loop(base, EVLOOP_NONBLOCK);
+    }
+    mint_client_get(c, "a.example", on_leaf, &s);
+    CU_ASSERT(fake_answer(&f, 0)); /* the channel lives */
+    CU_ASSERT(s.good == 1 && mint_client_cached(c) == 1);
+    next = fake_new();
+    mint_client_attach(c, next.far); /* maybe of another CA */
+    CU_ASSERT_EQUAL(mint_client_cached(c), 0);
+    CU_ASSERT_PTR_NOT_NULL(mint_client_get(c, "a.example", on_leaf, &s));
+    CU_ASSERT(fake_answer(&next, 0));
+    CU_ASSERT_EQUAL(s.good, 2);
+    mint_client_get(c, "", on_leaf, &s); /* refused, not told yet */
+    mint_client_free(c);
+    CU_ASSERT_EQUAL(s.bad, 0);
+    mint_client_free(NULL);
+    close(f.fd);
+    close(next.fd);
+}
+
+/* The parent is told that the signer is gone, so that it makes another wire. */
+static void test_lost(void)
+{
+    struct fake f, parent = fake_new();
+    struct mint_client *c = client(100, 10, &f);
+    struct ipc *up = ipc_new(base, parent.far, none, ended, NULL);
+    struct msg m;
+    uint8_t role = 0;
+    mint_client_lost_to(c, up);
+    close(f.fd);
+    event_base_loop(base, EVLOOP_NONBLOCK);
+    event_base_loop(base, EVLOOP_NONBLOCK);
+    CU_ASSERT_EQUAL_FATAL(msg_recv(parent.fd, &m), 1);
+    CU_ASSERT_EQUAL(m.type, W_LOST);
+    CU_ASSERT(msg_get_u8(&m, &role) == 0 && role == ROLE_SIGNER);
+    msg_done(&m);
+    mint_client_free(c);
+    ipc_free(up);
+    close(parent.fd);
+}
+
 static void test_bad_host(void)
 {
     struct fake f;
@@ -341,6 +453,9 @@ void suite_mint_client(void)
     CU_add_test(s, "without a signer requests fail after 2 s", test_no_signer);
     CU_add_test(s, "a new signer is asked what the dead one was", test_signer_dies);
     CU_add_test(s, "refusals and wrong answers", test_bad_answers);
+    CU_add_test(s, "what is no answer", test_no_answers);
+    CU_add_test(s, "late answers, and another signer", test_late_answers);
+    CU_add_test(s, "the parent hears that the signer is gone", test_lost);
     CU_add_test(s, "hosts beyond the bound", test_bad_host);
 }
 

@@ -261,10 +261,10 @@ static void test_lists(void)
                                       ROLE_LOGGER, ROLE_INJECTOR, ROLE_CONTROLLER, ROLE_COURIER};
     for (size_t i = 0; i < ARRAY_LEN(roles); i++) {
         int calls[256];
-        size_t n = proc_calls(roles[i], calls, ARRAY_LEN(calls));
+        size_t n = proc_calls(roles[i], FILTER_NATIVE, calls, ARRAY_LEN(calls));
         printf("# %s: %zu system calls:", role_name(roles[i]), n);
         for (size_t k = 0; k < n; k++) {
-            char *name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, calls[k]);
+            char *name = seccomp_syscall_resolve_num_arch(FILTER_NATIVE, calls[k]);
             CU_ASSERT_PTR_NOT_NULL(name);
             printf(" %s", name ? name : "?");
             free(name);
@@ -272,8 +272,8 @@ static void test_lists(void)
         printf("\n");
         CU_ASSERT(n > 40 && n <= 60);
     }
-    CU_ASSERT_EQUAL(proc_calls(ROLE_PARENT, NULL, 0), 0);
-    CU_ASSERT_EQUAL(proc_calls(ROLE_BUILDER, NULL, 0), 0);
+    CU_ASSERT_EQUAL(proc_calls(ROLE_PARENT, FILTER_NATIVE, NULL, 0), 0);
+    CU_ASSERT_EQUAL(proc_calls(ROLE_BUILDER, FILTER_NATIVE, NULL, 0), 0);
 }
 
 /* ---- Landlock, without the filter in front of it ---- */

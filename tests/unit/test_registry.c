@@ -100,16 +100,61 @@ static void test_expiry_and_revocation(void)
     struct registry *r = reopen(NULL);
     struct err err = {0};
     struct seen s = {0};
+    int64_t expires = 0;
     CU_ASSERT_EQUAL(registry_each(r, 1000, note, &s, &err), 0); /* expires at 1000: not at 1000 */
     CU_ASSERT_STRING_EQUAL(s.ids, "rt-b rp-l ");
-    CU_ASSERT_EQUAL(registry_revoke(r, "rt-b", &err), 0);
-    CU_ASSERT_EQUAL(registry_revoke(r, "rt-b", &err), 1);
-    CU_ASSERT_EQUAL(registry_revoke(r, "rt-x' OR '1'='1", &err), 1);
+    CU_ASSERT_EQUAL(registry_revoke(r, "rt-b", &expires, &err), 0);
+    CU_ASSERT_EQUAL(expires, 2000);
+    CU_ASSERT_EQUAL(registry_revoke(r, "rt-b", &expires, &err), 1);
+    CU_ASSERT_EQUAL(registry_revoke(r, "rt-x' OR '1'='1", &expires, &err), 1);
     r = reopen(r);
     memset(&s, 0, sizeof s);
     CU_ASSERT_EQUAL(registry_each(r, 500, note, &s, &err), 0);
     CU_ASSERT_STRING_EQUAL(s.ids, "rt-a rp-l ");
-    CU_ASSERT_EQUAL(registry_prune(r, 1500, &err), 0);
+    registry_close(r);
+}
+
+static int count(void *arg, const struct identity *i)
+{
+    struct seen *s = arg;
+    if (s->n++ == 0)
+        snprintf(s->ids, sizeof s->ids, "%s", i->id);
+    return 0;
+}
+
+/* A clock that was put forward has nothing forgotten that would be good when it is put back. */
+static void test_forgetting(void)
+{
+    enum { MORE = 3, ALL = REGISTRY_EXPIRED_MAX + MORE };
+    struct registry *r = reopen(NULL);
+    struct err err = {0};
+    struct seen s = {0};
+    int64_t expires, floor = -1;
+    CU_ASSERT_EQUAL(registry_prune(r, 1000000000, &err), 0);
+    CU_ASSERT_EQUAL(registry_each_revoked(r, note, &s, &err), 0);
+    CU_ASSERT_STRING_EQUAL(s.ids, "rt-b ");
+    CU_ASSERT_EQUAL(registry_revoke(r, "rt-a", &expires, &err), 0);
+    for (int i = 0; i < ALL; i++) {
+        char id[32];
+        snprintf(id, sizeof id, "rt-f%d", i);
+        struct identity more = identity(id, "coder", IDENTITY_TOKEN, 3000 + i);
+        CU_ASSERT_EQUAL_FATAL(registry_add(r, &more, &err), 0);
+        CU_ASSERT_EQUAL_FATAL(registry_revoke(r, id, &expires, &err), 0);
+    }
+    CU_ASSERT_EQUAL(registry_revoked_floor(r, &floor, &err), 0);
+    CU_ASSERT_EQUAL(floor, 0);
+    CU_ASSERT_EQUAL(registry_prune(r, 3001, &err), 0); /* few have expired */
+    memset(&s, 0, sizeof s);
+    CU_ASSERT_EQUAL(registry_each_revoked(r, count, &s, &err), 0);
+    CU_ASSERT_EQUAL(s.n, ALL + 2);
+    CU_ASSERT_EQUAL(registry_prune(r, 1000000000, &err), 0);
+    r = reopen(r);
+    memset(&s, 0, sizeof s);
+    CU_ASSERT_EQUAL(registry_each_revoked(r, count, &s, &err), 0);
+    CU_ASSERT_EQUAL(s.n, REGISTRY_EXPIRED_MAX);
+    CU_ASSERT_STRING_EQUAL(s.ids, "rt-f3");
+    CU_ASSERT_EQUAL(registry_revoked_floor(r, &floor, &err), 0);
+    CU_ASSERT_EQUAL(floor, 3000 + MORE - 1);
     memset(&s, 0, sizeof s);
     CU_ASSERT_EQUAL(registry_each(r, 0, note, &s, &err), 0);
     CU_ASSERT_STRING_EQUAL(s.ids, "rp-l ");
@@ -163,6 +208,7 @@ void suite_registry(void)
     CU_pSuite s = CU_add_suite("registry", begin, end);
     CU_add_test(s, "identities survive", test_identities_survive);
     CU_add_test(s, "expiry and revocation", test_expiry_and_revocation);
+    CU_add_test(s, "what expired is forgotten by number, not by the clock alone", test_forgetting);
     CU_add_test(s, "the file is private", test_file_is_private);
     CU_add_test(s, "keys are made once", test_keys_are_made_once);
     CU_add_test(s, "bad key files are refused", test_bad_key_files_are_refused);

@@ -29,18 +29,29 @@ static struct row the_row(struct world *w)
     return r;
 }
 
-/* It ran, is stopped, and the builder is asked to replace its files. -> the row as it is then */
-static struct row to_replacing(struct world *w)
+/* It ran, with files of that snapshot, is stopped, and the builder is asked to replace its files.
+ * -> the row as it is then */
+static struct row to_replacing_what(struct world *w, const char *former)
 {
     struct err err = {0};
     to_running(w);
     w->ran = w->failed = 0;
+    snprintf(w->r->snapshot, sizeof w->r->snapshot, "%s", former);
     CU_ASSERT_EQUAL(resident_restore(w->r, &snap, on_running, w, &err), 0);
     CU_ASSERT_TRUE(got(w, w->builder, W_TEARDOWN));
     sandbox_torn(w->r->sandbox);
     turn(w);
     shut(&w->init);
+    if (strcmp(former, snap.name) == 0) { /* the note of the earlier restoring has the same name */
+        CU_ASSERT_STRING_EQUAL(the_row(w).restoring, "");
+        do_layer(w, LAYER_UNMARK, LAYER_DONE);
+    }
     return the_row(w);
+}
+
+static struct row to_replacing(struct world *w)
+{
+    return to_replacing_what(w, "");
 }
 
 /* A controller over that registry which knows nothing else. */
@@ -119,14 +130,16 @@ static void test_last_word_lost(void)
 {
     static const struct {
         enum layer_result answer;
-        const char *former; /* the note of an earlier restoring may have the same name */
+        const char *former;
         bool replaced;
-    } cases[] = {{LAYER_DONE, "", true}, {LAYER_ABSENT, "", false}, {LAYER_DONE, "snap", false}};
+    } cases[] = {{LAYER_DONE, "", true},
+                 {LAYER_ABSENT, "", false},
+                 {LAYER_DONE, "snap", true},
+                 {LAYER_ABSENT, "snap", false}};
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct world w;
         world_new(&w);
-        to_replacing(&w);
-        snprintf(w.r->snapshot, sizeof w.r->snapshot, "%s", cases[i].former);
+        to_replacing_what(&w, cases[i].former);
         do_layer(&w, LAYER_REPLACE, LAYER_FAILED); /* the process that copies was killed */
         CU_ASSERT_EQUAL(w.failed, 0);
         do_layer(&w, LAYER_CONFIRM, cases[i].answer);
@@ -146,6 +159,29 @@ static void test_last_word_lost(void)
         end(&w, false);
         world_remove(&w);
     }
+}
+
+/* It is not begun then. */
+static void test_not_unmarked(void)
+{
+    struct world w;
+    struct err err = {0};
+    world_new(&w);
+    to_running(&w);
+    w.ran = w.failed = 0;
+    snprintf(w.r->snapshot, sizeof w.r->snapshot, "snap");
+    CU_ASSERT_EQUAL(resident_restore(w.r, &snap, on_running, &w, &err), 0);
+    CU_ASSERT_TRUE(got(&w, w.builder, W_TEARDOWN));
+    sandbox_torn(w.r->sandbox);
+    turn(&w);
+    shut(&w.init);
+    CU_ASSERT_EQUAL(resident_wake(w.r, &err), -1); /* its files are being replaced */
+    do_layer(&w, LAYER_UNMARK, LAYER_FAILED);
+    CU_ASSERT_EQUAL(w.failed, 1);
+    CU_ASSERT_STRING_EQUAL(the_row(&w).restoring, "");
+    CU_ASSERT_EQUAL(resident_has_files(w.r, &err), 0);
+    end(&w, false);
+    world_remove(&w);
 }
 
 static void test_deleted_meanwhile(void)
@@ -169,5 +205,6 @@ void tap_suites(void)
     CU_add_test(s, "the next controller asks whether it came to be", test_next_controller);
     CU_add_test(s, "who wants it to run waits for that", test_wanted_meanwhile);
     CU_add_test(s, "a copier whose last word was lost", test_last_word_lost);
+    CU_add_test(s, "a note that cannot be taken away", test_not_unmarked);
     CU_add_test(s, "deleted meanwhile", test_deleted_meanwhile);
 }

@@ -44,6 +44,28 @@ static void test_bound(void)
     revoked_free(r);
 }
 
+/* A clock that is put forward and back makes no token good again. */
+static void test_clock(void)
+{
+    struct revoked *r = revoked_new();
+    char id[32];
+    revoked_add(r, "rt-a", 2000, 1000);
+    for (unsigned i = 0; i < REVOKED_REMEMBERED - 2; i++) {
+        snprintf(id, sizeof id, "rt-%u", i);
+        revoked_add(r, id, 9000, 8000);
+    }
+    CU_ASSERT_TRUE(revoked_has(r, "rt-a", 2000));
+    CU_ASSERT_FALSE(revoked_has(r, "rt-innocent", 2000));
+    for (unsigned i = 0; i < 2; i++) {
+        snprintf(id, sizeof id, "rt-last%u", i);
+        revoked_add(r, id, 9000, 8000);
+    }
+    CU_ASSERT_EQUAL(revoked_count(r), REVOKED_REMEMBERED); /* it had to go */
+    CU_ASSERT_TRUE(revoked_has(r, "rt-a", 2000));
+    CU_ASSERT_FALSE(revoked_has(r, "rt-innocent", 2001));
+    revoked_free(r);
+}
+
 static void test_messages(void)
 {
     struct revoked *r = revoked_new(), *copy = revoked_new();
@@ -80,5 +102,6 @@ void tap_suites(void)
     CU_pSuite s = CU_add_suite("revoked", NULL, NULL);
     CU_add_test(s, "what is on the list", test_list);
     CU_add_test(s, "its bound fails closed", test_bound);
+    CU_add_test(s, "the clock", test_clock);
     CU_add_test(s, "in messages", test_messages);
 }

@@ -20,7 +20,7 @@
 #include "sandbox_seccomp.h"
 #include "tap_main.h"
 
-static struct sandbox_seccomp filter;
+static struct filter_program filter;
 
 struct call {
     const char *name;
@@ -101,22 +101,24 @@ static void test_set_id(void)
     static const char room[1];
     const long p = (long)room, make = O_CREAT | O_WRONLY, unnamed = O_TMPFILE | O_RDWR;
     const struct call calls[] = {
-        {"chmod u+s", SYS_chmod, {p, 04755}, EPERM},
-        {"chmod g+s", SYS_chmod, {p, 02755}, EPERM},
-        {"chmod", SYS_chmod, {p, 01777}, ENOENT},
         {"fchmod u+s", SYS_fchmod, {-1, 04000}, EPERM},
         {"fchmod", SYS_fchmod, {-1, 0755}, EBADF},
         {"fchmodat u+s", SYS_fchmodat, {-1, p, 04755}, EPERM},
         {"fchmodat2 u+s", 452, {-1, p, 04755, 0}, EPERM},
-        {"creat u+s", SYS_creat, {p, 04755}, EPERM},
-        {"mknod u+s", SYS_mknod, {p, 0104755, 0}, EPERM},
         {"mknodat g+s", SYS_mknodat, {-1, p, 0102755, 0}, EPERM},
-        {"open u+s", SYS_open, {p, make, 04755}, EPERM},
         {"openat g+s", SYS_openat, {-1, p, make, 02755}, EPERM},
         {"openat unnamed u+s", SYS_openat, {-1, p, unnamed, 04755}, EPERM},
         {"openat", SYS_openat, {-100, p, make, 0755}, ENOENT},
         {"openat, mode not read", SYS_openat, {-100, p, O_DIRECTORY, 04755}, ENOENT},
         {"openat2", SYS_openat2, {-100, p, p, 24}, ENOSYS},
+#ifdef SYS_open /* arm64 has none of these */
+        {"chmod u+s", SYS_chmod, {p, 04755}, EPERM},
+        {"chmod g+s", SYS_chmod, {p, 02755}, EPERM},
+        {"chmod", SYS_chmod, {p, 01777}, ENOENT},
+        {"creat u+s", SYS_creat, {p, 04755}, EPERM},
+        {"mknod u+s", SYS_mknod, {p, 0104755, 0}, EPERM},
+        {"open u+s", SYS_open, {p, make, 04755}, EPERM},
+#endif
     };
     check(calls, ARRAY_LEN(calls));
 }
@@ -234,12 +236,12 @@ static void test_file(void)
 static int compile(void)
 {
     struct err err = {0};
-    return sandbox_seccomp_compile(&filter, &err);
+    return sandbox_seccomp_compile(FILTER_NATIVE, &filter, &err);
 }
 
 static int release(void)
 {
-    sandbox_seccomp_free(&filter);
+    filter_program_free(&filter);
     return 0;
 }
 

@@ -6,6 +6,7 @@
 #include "text_sign.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void suite_signed(void);
@@ -179,6 +180,155 @@ static void test_base(void)
     http_head_free(&h);
 }
 
+/* ---- HMAC of a text made of the request ---- */
+
+static struct credential of_hmac(const char *text, const struct header_edit *to, size_t n)
+{
+    return (struct credential){.kind = CREDENTIAL_HMAC, .text = text, .signs = to, .n_signs = n};
+}
+
+static const char *value(const struct head *h, const char *name)
+{
+    static char text[2048];
+    const struct field *f = http_head_find(h, name);
+    CU_ASSERT_EQUAL(http_head_count(h, name), 1);
+    snprintf(text, sizeof text, "%.*s", f ? (int)f->value.n : 4, f ? f->value.p : "none");
+    return text;
+}
+
+static void test_templates(void)
+{
+    static const struct header_edit to[] = {
+        {"x-sig", "v1={signature}"},
+        {"x-when", "{timestamp}.{timestamp_ms}; {date}; {body_sha256}"},
+        {"x-nonce", "{nonce}"}};
+    static const char text[] = "{method}|{path}|{query}|{target}|{host}|{body}|{body_sha256}|"
+                               "{timestamp}|{timestamp_ms}|{date}|{header:x-a}|{nonce}|}";
+    static const char sha[] = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
+    struct authority a = {
+        .scheme = SCHEME_HTTPS, .kind = HOST_NAME, .port = 8443, .host = "h.example"};
+    struct credential c = of_hmac(text, to, ARRAY_LEN(to));
+    struct signed_text s = {.stamp = ""};
+    struct head h = head("POST", "/a%20b", "q={path}&r");
+    char want[1024], when[256];
+    CU_ASSERT_EQUAL(http_head_add(&h, "x-a", SLICE(" {body} ")),
+                    0); /* what a client wrote is text */
+    CU_ASSERT_EQUAL(http_head_add(&h, "x-a", SLICE("two")), 0);
+    CU_ASSERT_EQUAL(http_head_add(&h, "x-sig", SLICE("theirs")), 0);
+    CU_ASSERT_EQUAL(http_head_add(&h, "x-nonce", SLICE("theirs")), 0);
+    CU_ASSERT_PTR_NULL(signed_prepare(&s, &c, &h, &a, SLICE("hello"), SLICE(""), 1618884473042));
+    snprintf(want, sizeof want,
+             "POST|/a%%20b|q={path}&r|/a%%20b?q={path}&r|h.example:8443|hello|%s|1618884473|"
+             "1618884473042|Tue, 20 Apr 2021 02:07:53 GMT|{body}, two|%s|}",
+             sha, s.nonce);
+    CU_ASSERT(slice_eq_str(buf_slice(&s.text), want));
+    CU_ASSERT_EQUAL(http_head_count(&h, "x-sig"), 0);
+    CU_ASSERT_EQUAL(signed_finish(&s, &c, &h, SLICE("\xff\x01z")), 0);
+    CU_ASSERT_STRING_EQUAL(value(&h, "x-sig"), "v1=ff017a");
+    CU_ASSERT_STRING_EQUAL(value(&h, "x-nonce"), s.nonce);
+    snprintf(when, sizeof when, "1618884473.1618884473042; Tue, 20 Apr 2021 02:07:53 GMT; %s", sha);
+    CU_ASSERT_STRING_EQUAL(value(&h, "x-when"), when);
+    c.base64 = true;
+    CU_ASSERT_EQUAL(signed_finish(&s, &c, &h, SLICE("\xff\x01z")), 0);
+    CU_ASSERT_STRING_EQUAL(value(&h, "x-sig"), "v1=/wF6");
+    char large[100];
+    memset(large, 'x', sizeof large);
+    CU_ASSERT_EQUAL(signed_finish(&s, &c, &h, (struct slice){large, sizeof large}), -1);
+    signed_free(&s);
+    c = of_hmac("{header:x-b}", to, 1); /* a field that is not there is not an empty one */
+    CU_ASSERT_STRING_EQUAL(signed_prepare(&s, &c, &h, &a, SLICE(""), SLICE(""), 5000),
+                           "signature_component");
+    signed_free(&s);
+    c = of_hmac("a{path", to, 1); /* no rule has such a text */
+    CU_ASSERT_STRING_EQUAL(signed_prepare(&s, &c, &h, &a, SLICE(""), SLICE(""), 5000),
+                           "signature_component");
+    signed_free(&s);
+    c = of_hmac("{signature}", to, 1);
+    CU_ASSERT_STRING_EQUAL(signed_prepare(&s, &c, &h, &a, SLICE(""), SLICE(""), 5000),
+                           "signature_component");
+    signed_free(&s);
+    char *big = calloc(1, SIGNED_TEXT_MAX + 5000);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(big);
+    c = of_hmac("{body}", to, 1);
+    struct slice body = {big, SIGNED_TEXT_MAX + 5000};
+    CU_ASSERT_STRING_EQUAL(signed_prepare(&s, &c, &h, &a, body, SLICE(""), 5000),
+                           "signature_component");
+    signed_free(&s);
+    free(big);
+    http_head_free(&h);
+}
+
+static void test_gathers(void)
+{
+    static const struct header_edit hash = {"x-h", "{body_sha256}"}, sig = {"x-s", "{signature}"},
+                                    digest = {"content-digest", NULL}, method = {"@method", NULL};
+    struct credential c = of_hmac("{path}{body}", &sig, 1);
+    CU_ASSERT_EQUAL(signed_gathers(&c), SIGNED_TEXT_MAX);
+    c = of_hmac("{path}", &sig, 1);
+    CU_ASSERT(signed_kind(&c) && signed_gathers(&c) == 0);
+    c = of_hmac("{body_sha256}", &sig, 1);
+    CU_ASSERT_EQUAL(signed_gathers(&c), SIGNED_BODY_MAX);
+    c = of_hmac("{path}", &hash, 1);
+    CU_ASSERT_EQUAL(signed_gathers(&c), SIGNED_BODY_MAX);
+    c = (struct credential){.kind = CREDENTIAL_SIGNATURE, .signs = &digest, .n_signs = 1};
+    CU_ASSERT_EQUAL(signed_gathers(&c), SIGNED_BODY_MAX);
+    c.signs = &method;
+    CU_ASSERT(signed_kind(&c) && signed_gathers(&c) == 0);
+    c = (struct credential){.kind = CREDENTIAL_AZURE};
+    CU_ASSERT(signed_kind(&c) && signed_gathers(&c) == 0);
+    c = (struct credential){.kind = CREDENTIAL_AWS};
+    CU_ASSERT_FALSE(signed_kind(&c));
+}
+
+/* Every component, and heads that have no room for what is added. */
+static void test_components(void)
+{
+    static const struct header_edit parts[] = {{"@authority", NULL},      {"host", NULL},
+                                               {"@scheme", NULL},         {"@path", NULL},
+                                               {"@request-target", NULL}, {"date", NULL}};
+    static const struct header_edit digest = {"content-digest", NULL}, date = {"date", NULL};
+    struct credential c = {.kind = CREDENTIAL_SIGNATURE,
+                           .signs = parts,
+                           .n_signs = 6,
+                           .text = "s",
+                           .prefix = "",
+                           .nonce = true};
+    struct authority a = {.scheme = SCHEME_HTTP, .kind = HOST_NAME, .port = 80, .host = "h"};
+    struct head h = head("GET", "/p", "q");
+    struct signed_text s = {.stamp = ""};
+    char want[600];
+    CU_ASSERT_EQUAL(http_head_add(&h, "date", SLICE("theirs")), 0);
+    CU_ASSERT_PTR_NULL(signed_prepare(&s, &c, &h, &a, SLICE(""), SLICE("alg key"), 1618884473000));
+    snprintf(want, sizeof want,
+             "\"@authority\": h\n\"host\": h\n\"@scheme\": http\n\"@path\": /p\n"
+             "\"@request-target\": /p?q\n\"date\": Tue, 20 Apr 2021 02:07:53 GMT\n"
+             "\"@signature-params\": (\"@authority\" \"host\" \"@scheme\" \"@path\" "
+             "\"@request-target\" \"date\");created=1618884473;keyid=\"key\";alg=\"alg\";"
+             "nonce=\"%s\"",
+             s.nonce);
+    CU_ASSERT(slice_eq_str(buf_slice(&s.text), want));
+    signed_free(&s);
+    CU_ASSERT_STRING_EQUAL(signed_prepare(&s, &c, &h, &a, SLICE(""), SLICE("nonsense"), 5000),
+                           "signature_component"); /* the vault says algorithm and key */
+    signed_free(&s);
+    http_head_remove(&h, "date");
+    while (h.n < HEAD_FIELDS_MAX)
+        CU_ASSERT_EQUAL(http_head_add(&h, "x", SLICE("v")), 0);
+    static const struct header_edit *const full[] = {&digest, &date};
+    for (size_t i = 0; i < ARRAY_LEN(full); i++) {
+        c.signs = full[i];
+        c.n_signs = 1;
+        CU_ASSERT_STRING_EQUAL(signed_prepare(&s, &c, &h, &a, SLICE(""), SLICE("alg key"), 5000),
+                               "too_many_headers");
+        signed_free(&s);
+    }
+    c.kind = CREDENTIAL_AZURE;
+    CU_ASSERT_STRING_EQUAL(signed_prepare(&s, &c, &h, &a, SLICE(""), SLICE(" acc"), 5000),
+                           "too_many_headers");
+    signed_free(&s);
+    http_head_free(&h);
+}
+
 void suite_signed(void)
 {
     CU_pSuite s = CU_add_suite("signed", NULL, NULL);
@@ -186,6 +336,9 @@ void suite_signed(void)
     CU_add_test(s, "HMAC", test_hmac);
     CU_add_test(s, "Azure's text", test_azure);
     CU_add_test(s, "a signature base", test_base);
+    CU_add_test(s, "a signature base of every component", test_components);
+    CU_add_test(s, "texts of HMAC", test_templates);
+    CU_add_test(s, "what needs the body", test_gathers);
 }
 
 void tap_suites(void)

@@ -268,6 +268,98 @@ static void test_bad_channel(void)
     stop(s);
 }
 
+/* One key for many names, then another key: each leaf is for its own name and key alone. */
+static void test_many_names(void)
+{
+    static const char *const hosts[] = {"a.example", "b.example", "192.0.2.9", "a.example"};
+    char pem[4096];
+    bool created;
+    struct msg m;
+    EVP_PKEY *keys[] = {EVP_EC_gen("P-256"), EVP_EC_gen("P-256")};
+    struct started s = start_ready(&created, pem, sizeof pem);
+    int ch = gate_channel(s, 5);
+    for (uint32_t i = 0; i < 2 * ARRAY_LEN(hosts); i++) {
+        unsigned char *spki = NULL;
+        EVP_PKEY *key = keys[i / 3 % 2];
+        const char *host = hosts[i % ARRAY_LEN(hosts)];
+        uint32_t req;
+        struct slice leaf, issuer;
+        int n = i2d_PUBKEY(key, &spki);
+        ask(ch, i, host, (struct slice){(char *)spki, (size_t)n});
+        OPENSSL_free(spki);
+        CU_ASSERT_EQUAL_FATAL(receive(ch, &m), 1);
+        CU_ASSERT_EQUAL_FATAL(m.type, W_MINTED);
+        CU_ASSERT(msg_get_u32(&m, &req) == 0 && req == i);
+        CU_ASSERT_EQUAL(msg_get_slice(&m, 20000, &leaf) | msg_get_slice(&m, 20000, &issuer), 0);
+        X509 *x = to_cert(leaf);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(x);
+        CU_ASSERT_EQUAL(X509_check_private_key(x, key), 1);
+        for (size_t k = 0; k < ARRAY_LEN(hosts); k++)
+            CU_ASSERT_EQUAL(X509_check_host(x, hosts[k], 0, 0, NULL) == 1 ||
+                                X509_check_ip_asc(x, hosts[k], 0) == 1,
+                            strcmp(hosts[k], host) == 0);
+        X509_free(x);
+        msg_done(&m);
+    }
+    CU_ASSERT_EQUAL(signer_minted(s.signer), 2 * ARRAY_LEN(hosts));
+    close(ch);
+    stop(s);
+    EVP_PKEY_free(keys[0]);
+    EVP_PKEY_free(keys[1]);
+}
+
+/* What a gate that was taken over may ask for in a second is bounded; other gates do not notice. */
+static void test_rate(void)
+{
+    enum { AT_ONCE = 50, MOST = 20000 };
+    char pem[4096], text[512];
+    bool created, over = false;
+    struct msg m;
+    uint32_t req;
+    struct started s = start_ready(&created, pem, sizeof pem);
+    int ch = gate_channel(s, 5), other = gate_channel(s, 6);
+    for (unsigned n = 0; n < MOST && !over; n += AT_ONCE) {
+        for (uint32_t i = 0; i < AT_ONCE; i++)
+            ask(ch, i, "*", SLICE("x"));
+        for (uint32_t i = 0; i < AT_ONCE; i++) {
+            CU_ASSERT_EQUAL_FATAL(receive(ch, &m), 1);
+            CU_ASSERT(m.type == W_MINT_FAIL && msg_get_u32(&m, &req) == 0 && req == i);
+            CU_ASSERT_EQUAL(msg_get_str(&m, text, sizeof text), 0);
+            over = over || strcmp(text, "more than 1000 leaves a second were asked for") == 0;
+            msg_done(&m);
+        }
+    }
+    CU_ASSERT(over);
+    ask(other, 1, "*", SLICE("x"));
+    CU_ASSERT_EQUAL_FATAL(receive(other, &m), 1);
+    CU_ASSERT(msg_get_u32(&m, &req) == 0 && msg_get_str(&m, text, sizeof text) == 0);
+    CU_ASSERT_PTR_NULL(strstr(text, "a second"));
+    msg_done(&m);
+    close(ch);
+    close(other);
+    stop(s);
+}
+
+/* The parent never says these: the role ends rather than guess. */
+static void test_bad_control(void)
+{
+    static const struct {
+        uint16_t type;
+        size_t junk;
+    } rows[] = {{W_MINT, 0}, {W_INIT, 0}, {W_PEER, 0}, {W_PEER, 40}, {W_PEER_GONE, 3}};
+    char pem[4096];
+    for (size_t i = 0; i <= ARRAY_LEN(rows); i++) {
+        bool created, ready = i < ARRAY_LEN(rows);
+        struct timeval tv = {5, 0};
+        struct started s = ready ? start_ready(&created, pem, sizeof pem) : start();
+        send_plain(s.control, ready ? rows[i].type : W_PEER, ready ? rows[i].junk : 0);
+        event_base_loopexit(base, &tv);
+        event_base_dispatch(base);
+        CU_ASSERT(event_base_got_break(base));
+        stop(s);
+    }
+}
+
 static void test_cannot_start(void)
 {
     struct ca_files f;
@@ -301,6 +393,9 @@ void suite_signer(void)
     CU_add_test(s, "makes a CA once and loads it afterwards", test_create_then_load);
     CU_add_test(s, "mints for a gate", test_mints);
     CU_add_test(s, "a bad message ends its channel only", test_bad_channel);
+    CU_add_test(s, "many names, two keys", test_many_names);
+    CU_add_test(s, "leaves a second are bounded", test_rate);
+    CU_add_test(s, "what its parent never says", test_bad_control);
     CU_add_test(s, "a CA that cannot sign is reported", test_cannot_start);
 }
 

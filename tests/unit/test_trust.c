@@ -242,6 +242,62 @@ static void test_refusals(void)
     trust_clear(&t);
 }
 
+static void not_made(const char *system_path, const char *where, struct slice pem, const char *says)
+{
+    struct trust t = {0};
+    struct err err = {0};
+    CU_ASSERT_EQUAL(trust_prepare_with(system_path, where, pem.p, pem.n, &t, &err), -1);
+    if (strstr(err.text, says) == NULL) {
+        printf("# %s, not %s\n", err.text, says);
+        CU_FAIL("an error");
+    }
+    CU_ASSERT_PTR_NULL(t.dir);
+    trust_clear(&t);
+}
+
+/* Bundles and certificates that are none, or more than there is room for. */
+static void test_bounds(void)
+{
+    char path[512], folder[sizeof dir + 32];
+    struct buf many;
+    struct err err = {0};
+    snprintf(path, sizeof path, "%s/large.pem", dir);
+    snprintf(folder, sizeof folder, "%s/folder", dir);
+    FILE *f = fopen(path, "we");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+    CU_ASSERT_EQUAL(ftruncate(fileno(f), 9 << 20), 0);
+    fclose(f);
+    not_made(path, cache, buf_slice(&ca_pem), "is larger than");
+    CU_ASSERT_EQUAL(truncate(path, 8 << 20), 0); /* full: our CA has no room in it */
+    not_made(path, cache, buf_slice(&ca_pem), "larger than");
+    CU_ASSERT_EQUAL(mkdir(folder, 0700), 0);
+    not_made(folder, cache, buf_slice(&ca_pem), "reading");
+    not_made(system_pem, cache, SLICE(""), "the CA certificate is not one");
+    not_made(system_pem, cache,
+             SLICE("-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n"),
+             "the CA certificate is not one");
+    buf_init(&many, 256 * 1024);
+    for (int i = 0; i < 20; i++)
+        CU_ASSERT_EQUAL(buf_append_slice(&many, buf_slice(&ca_pem)), 0);
+    not_made(NULL, cache, buf_slice(&many), "cannot make"); /* twice the same name */
+    buf_free(&many);
+    unlink(path);
+    rmdir(folder);
+    /* what an extension meets: no such directory, a certificate that is none */
+    CU_ASSERT_EQUAL(trust_extend("/nowhere", "x", "y", 1, &err), -1);
+    struct trust t;
+    CU_ASSERT_EQUAL_FATAL(prepare(&t), 0);
+    CU_ASSERT_EQUAL(trust_extend(cache, "-----BEGIN CERTIFICATE-----", "no pem", 6, &err), -1);
+    CU_ASSERT_EQUAL(certificates_in(t.dir, "ca-certificates.crt"), 2);
+    snprintf(path, sizeof path, "%s/ca-certificates.crt", t.dir);
+    CU_ASSERT_EQUAL(unlink(path), 0); /* nothing to append to: it fails, and says so */
+    CU_ASSERT_EQUAL(trust_extend(cache, "-----BEGIN CERTIFICATE-----", (char *)buf_data(&other_pem),
+                                 buf_len(&other_pem), &err),
+                    -1);
+    remove_tree(t.dir);
+    trust_clear(&t);
+}
+
 static bool has(char **env, const char *want)
 {
     for (; *env; env++)
@@ -355,6 +411,7 @@ void suite_trust(void)
     CU_add_test(s, "found again, made anew on a change", test_found_again);
     CU_add_test(s, "a second CA, also for who has the bundle mounted", test_extend);
     CU_add_test(s, "a host without roots", test_no_system);
+    CU_add_test(s, "bundles out of bounds", test_bounds);
     CU_add_test(s, "refusals leave nothing behind", test_refusals);
     CU_add_test(s, "environment", test_env);
     CU_add_test(s, "Java trust store, read by OpenSSL", test_java_by_openssl);

@@ -43,6 +43,12 @@ def clients_dir():
     return os.path.abspath(os.environ.get("DURWARD_CLIENTS", os.path.join(TOP, "build/clients")))
 
 
+def client_binds(*parts):
+    """What of it a sandbox needs, as binds: a scan looks at every file that a sandbox has."""
+    paths = [os.path.join(clients_dir(), x) for x in parts]
+    return ["%s:%s:ro" % (x, x) for x in paths if os.path.isdir(x)]
+
+
 def sanitized():
     """A sanitizer build is slower and larger: bounds on time and memory are widened for it."""
     with open(program(), "rb") as f:

@@ -104,6 +104,7 @@ class Engine:
         if not tap.wait_for(self.answers, 30, 0.1):
             with open(self.log, errors="replace") as f:
                 raise tap.Skip("the Docker Engine does not start here: %s" % f.read()[-1500:])
+        self.test.cleanup(self.empty)  # undone before it ends: one that is told to end leaves what does not end in time
 
     def answers(self):
         try:
@@ -114,9 +115,11 @@ class Engine:
     def stop(self):
         tap.stop(self.daemon)
 
-    def clean(self):
+    def empty(self):
         for c in self.containers() if self.answers() else ():
             self.ask("DELETE", "/containers/%s?force=1&v=1" % c["Id"])
+
+    def clean(self):
         self.stop()
         with open("/proc/self/mountinfo") as f:
             mounts = [line.split()[4] for line in f]
@@ -262,6 +265,7 @@ class Podman(Engine):
         if not tap.wait_for(self.answers, 30, 0.1):
             with open(self.log, errors="replace") as f:
                 raise tap.Skip("Podman's service does not start here: %s" % f.read()[-1500:])
+        self.test.cleanup(self.empty)
 
     @staticmethod
     def parents():

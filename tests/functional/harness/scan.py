@@ -4,10 +4,17 @@ The secret is made at run time; needles are its raw bytes, base64 and base64url 
 alignments, hexadecimal in both cases, percent encoding (all bytes, both cases, and the usual
 one), UTF-16 of both byte orders."""
 import base64
+import ctypes
 import os
 import struct
+import subprocess
+import tempfile
 import time
 import urllib.parse
+
+FINDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "peers", "finder.c")
+LARGE = 1 << 16  # bytes from which on the compiled search is worth its call
+_library = []
 
 
 def canary(prefix=b"", n=36):
@@ -41,12 +48,47 @@ def forms(secret):
     return found
 
 
+def library():
+    """peers/finder.c, compiled once a process."""
+    if not _library:
+        with tempfile.TemporaryDirectory(prefix="durward-finder-") as folder:
+            path = os.path.join(folder, "finder.so")
+            subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", path, FINDER], check=True)
+            lib = ctypes.CDLL(path)
+        lib.finder_new.restype = ctypes.c_void_p
+        lib.finder_search.restype = ctypes.c_size_t
+        _library.append(lib)
+    return _library[0]
+
+
+class Finder:
+    """All needles at once in a large buffer."""
+
+    def __init__(self, needles):
+        self.needles, self.lib = list(needles), library()
+        count = len(self.needles)
+        self.found = (ctypes.c_uint8 * max(count, 1))()
+        self.handle = ctypes.c_void_p(self.lib.finder_new(
+            (ctypes.c_char_p * count)(*self.needles), (ctypes.c_size_t * count)(*map(len, self.needles)), ctypes.c_size_t(count)))
+        if not self.handle:
+            raise ValueError("needles that the finder does not take")
+
+    def __del__(self):
+        self.lib.finder_free(self.handle)
+
+    def search(self, data):
+        """[needles that are in it], in their order"""
+        n = self.lib.finder_search(self.handle, ctypes.c_char_p(data), ctypes.c_size_t(len(data)), self.found)
+        return [x for x, yes in zip(self.needles, self.found) if yes] if n else []
+
+
 class Scanner:
     """add() secrets; search() buffers; .hits are (secret's name, form, where)."""
 
     def __init__(self, **secrets):
         self.needles = {}
         self.longest = 0
+        self.finder = None
         self.birth = time.time()
         self.files = 0
         self.bytes = 0
@@ -65,10 +107,13 @@ class Scanner:
         if isinstance(data, str):
             data = data.encode("utf-8", "surrogateescape")
         self.bytes += len(data)
-        found = []
-        for needle, (name, form) in self.needles.items():
-            if needle in data:
-                found.append((name, form, where))
+        if len(data) < LARGE:
+            inside = [x for x in self.needles if x in data]
+        else:
+            if self.finder is None or self.finder.needles != list(self.needles):
+                self.finder = Finder(self.needles)
+            inside = self.finder.search(bytes(data))
+        found = [self.needles[x] + (where,) for x in inside]
         self.hits += found
         return found
 
@@ -76,9 +121,10 @@ class Scanner:
         """Search a sequence of blocks as one stream: a needle may lie across two of them."""
         tail = b""
         for block in blocks:
-            self.search(tail + block, where)
+            joined = tail + block
+            self.search(joined, where)
             self.bytes -= len(tail)
-            tail = (tail + block)[-(self.longest - 1):]
+            tail = joined[-(self.longest - 1):]
 
     def file(self, path):
         self.files += 1
@@ -111,7 +157,8 @@ class _Frames:
                 self.buf += next(self.blocks)
             except StopIteration:
                 return None
-        out = bytes(self.buf[:n])
+        with memoryview(self.buf) as view:
+            out = bytes(view[:n])
         del self.buf[:n]
         return out
 
@@ -138,9 +185,10 @@ def scan_sandbox(test, sandbox, scanner, everything=False, least=1000):
             files, last, tail = files + 1, name, b""
             kind = name.split("/")[1] if name.startswith("/") else "env"
             kinds[kind] = kinds.get(kind, 0) + 1
-        scanner.search(tail + data, "sandbox:" + name)
+        joined = tail + data
+        scanner.search(joined, "sandbox:" + name)
         scanner.bytes -= len(tail)
-        tail = (tail + data)[-(scanner.longest - 1):]
+        tail = joined[-(scanner.longest - 1):]
     scanner.files += files
     test.diag("sandbox scan: %d files, %d bytes read; %d files not read whose last change is older "
               "than the secret; %s" % (files, scanner.bytes - before, older, kinds))

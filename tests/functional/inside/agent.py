@@ -25,7 +25,7 @@ def shell(m):
 def stream(m, out):
     p = subprocess.Popen(m["argv"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     while True:
-        block = os.read(p.stdout.fileno(), 1 << 20)
+        block = os.read(p.stdout.fileno(), 1 << 16)
         if not block:
             break
         out.write(b"%d\n" % len(block))

@@ -1,0 +1,72 @@
+#include "known.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+struct one {
+    char *text;
+    TAILQ_ENTRY(one) link;
+};
+
+struct known {
+    size_t n, max;
+    TAILQ_HEAD(list, one) list; /* named most recently first */
+};
+
+struct known *known_new(size_t max)
+{
+    struct known *k = calloc(1, sizeof *k);
+    if (k == NULL)
+        return NULL;
+    k->max = max;
+    TAILQ_INIT(&k->list);
+    return k;
+}
+
+static struct one *find(const struct known *k, const char *text)
+{
+    struct one *o;
+    TAILQ_FOREACH(o, &k->list, link)
+    if (strcmp(o->text, text) == 0)
+        return o;
+    return NULL;
+}
+
+static void forget(struct known *k, struct one *o)
+{
+    TAILQ_REMOVE(&k->list, o, link);
+    k->n--;
+    free(o->text);
+    free(o);
+}
+
+void known_free(struct known *k)
+{
+    if (k == NULL)
+        return;
+    while (!TAILQ_EMPTY(&k->list))
+        forget(k, TAILQ_FIRST(&k->list));
+    free(k);
+}
+
+bool known_has(const struct known *k, const char *text)
+{
+    return find(k, text) != NULL;
+}
+
+void known_set(struct known *k, const char *text, bool in)
+{
+    struct one *o = find(k, text);
+    if (o)
+        forget(k, o);
+    if (!in || (o = calloc(1, sizeof *o)) == NULL)
+        return;
+    if ((o->text = strdup(text)) == NULL) {
+        free(o);
+        return;
+    }
+    TAILQ_INSERT_HEAD(&k->list, o, link);
+    if (++k->n > k->max)
+        forget(k, TAILQ_LAST(&k->list, list));
+}

@@ -47,6 +47,7 @@ struct journal {
     bool synced;
     enum journal_state state;
     struct ipc *logger; /* NULL: none */
+    uint32_t number;    /* of that channel */
     bool named;         /* the file had a name in a directory when it came */
     int fd;             /* >= 0 exactly while state is not NONE */
     uint32_t channel;
@@ -187,7 +188,7 @@ static void detach(struct journal *j)
 static void on_closed(struct ipc *ch UNUSED, const char *why UNUSED, void *arg)
 {
     detach(arg);
-    peer_lost(((struct journal *)arg)->parent, ROLE_LOGGER);
+    peer_lost(((struct journal *)arg)->parent, ((struct journal *)arg)->number);
 }
 
 static int on_journal(struct journal *j, struct msg *m)
@@ -255,8 +256,9 @@ void journal_lost_to(struct journal *j, struct ipc *parent)
     j->parent = parent;
 }
 
-void journal_attach(struct journal *j, int logger_fd)
+void journal_attach(struct journal *j, int logger_fd, uint32_t number)
 {
+    j->number = number;
     detach(j);
     j->logger = ipc_new(j->base, logger_fd, on_message, on_closed, j);
 }

@@ -24,8 +24,8 @@ struct journal *journal_new(struct event_base *base, bool synced);
 void journal_free(struct journal *j); /* pending callbacks run with ok=false */
 /* The channel to the logger (owned from here on). W_JOURNAL on it starts the file. When the channel
  * ends the journal is closed for appends until the next journal_attach. */
-void journal_attach(struct journal *j, int logger_fd);
-/* Who is told when the channel ends (peer_lost). */
+void journal_attach(struct journal *j, int logger_fd, uint32_t number);
+/* Who is told of the number when that channel ends (peer_lost). */
 void journal_lost_to(struct journal *j, struct ipc *parent);
 bool journal_ready(const struct journal *j);
 /* Run once each time a journal file arrives (the gate starts to listen then). */

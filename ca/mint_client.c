@@ -65,6 +65,7 @@ struct mint_client {
     struct ipc *parent; /* told of a channel that ended; NULL: nobody is */
     struct event_base *base;
     struct ipc *signer; /* NULL while there is none */
+    uint32_t number;    /* of that channel */
     EVP_PKEY *key;
     unsigned char *spki;
     size_t spki_len;
@@ -411,7 +412,7 @@ static void on_closed(struct ipc *ch, const char *why UNUSED, void *arg)
     c->signer = NULL;
     TAILQ_FOREACH(a, &c->asked, link)
     asked_state(a, ASKED_QUEUED);
-    peer_lost(c->parent, ROLE_SIGNER);
+    peer_lost(c->parent, c->number);
 }
 
 /* ---- interface ---- */
@@ -472,9 +473,10 @@ void mint_client_lost_to(struct mint_client *c, struct ipc *parent)
     c->parent = parent;
 }
 
-void mint_client_attach(struct mint_client *c, int signer_fd)
+void mint_client_attach(struct mint_client *c, int signer_fd, uint32_t number)
 {
     struct asked *a;
+    c->number = number;
     /* it may sign with another CA's key, and for one whose time is over clients have no trust */
     while (!TAILQ_EMPTY(&c->used))
         cache_drop(c, TAILQ_FIRST(&c->used));

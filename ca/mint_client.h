@@ -28,8 +28,8 @@ struct mint_client *mint_client_new(struct event_base *base, unsigned mints, uns
 void mint_client_free(struct mint_client *c);
 /* The channel to the signer, owned from here on; a new one replaces a dead one. Requests while
  * there is none fail with ERR_UNREADY after 2 s. */
-void mint_client_attach(struct mint_client *c, int signer_fd);
-/* Who is told when the channel ends (peer_lost). */
+void mint_client_attach(struct mint_client *c, int signer_fd, uint32_t number);
+/* Who is told of the number when that channel ends (peer_lost). */
 void mint_client_lost_to(struct mint_client *c, struct ipc *parent);
 /* Calls fn at once on a cache hit (and returns NULL), else later. */
 struct mint_wait *mint_client_get(struct mint_client *c, const char *host, mint_fn fn, void *arg);

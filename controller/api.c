@@ -135,10 +135,10 @@ struct api *api_new(struct controller *c, int listen_fd, struct err *err)
     return a;
 }
 
-void api_signer(struct api *a, int fd)
+void api_signer(struct api *a, int fd, uint32_t channel)
 {
     if (a->tls)
-        door_signer(a->tls, fd);
+        door_signer(a->tls, fd, channel);
     else
         close(fd);
 }

@@ -21,7 +21,7 @@ int api_serve_console(struct api *a, int fd, struct err *err);
 /* And the API itself, in TLS (`controller.https`), by tokens. */
 int api_serve_tls(struct api *a, int fd, struct err *err);
 /* A channel to the signer; takes over fd. */
-void api_signer(struct api *a, int fd);
+void api_signer(struct api *a, int fd, uint32_t channel);
 /* There is a channel to a logger: those who watch the log go on there. */
 void api_logger_here(struct api *a);
 /* The parent's answer to W_STATUS, W_RELOAD or W_METERS_ALL: goes to whoever asked first; to

@@ -91,7 +91,8 @@ bool api_sees_snapshot(const struct api *a, const struct snapshot *s);
 const char *api_default_policy(const struct api *a, struct err *err);
 /* What is made with a token has its labels: put into body's. ERR_PARSE: others are asked for. */
 int api_own_labels(const struct api *a, json_t *body, json_t **labels, struct err *err);
-void door_signer(struct door *d, int fd); /* a channel to the signer; takes over fd */
+void door_signer(struct door *d, int fd,
+                 uint32_t channel); /* a channel to the signer; takes over fd */
 /* The id of the token that was shown on this connection last; "" for none. */
 const char *door_token(const struct api *a, struct bufferevent *bev);
 void door_free(struct door *d); /* NULL is fine */

@@ -396,9 +396,9 @@ static void on_beat(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     d->refused = 0;
 }
 
-void door_signer(struct door *d, int fd)
+void door_signer(struct door *d, int fd, uint32_t channel)
 {
-    mint_client_attach(d->mint, fd);
+    mint_client_attach(d->mint, fd, channel);
     on_beat(-1, 0, d);
 }
 

@@ -177,11 +177,11 @@ static int on_peer(struct controller *c, struct msg *m)
         return 0;
     case ROLE_LOGGER:
         c->owner.recording = false; /* until the new journal is here */
-        journal_attach(c->journal, far.fd);
+        journal_attach(c->journal, far.fd, far.channel);
         return 0;
     case ROLE_SIGNER:
         if (c->api)
-            api_signer(c->api, far.fd);
+            api_signer(c->api, far.fd, far.channel);
         else
             close(far.fd);
         return 0;

@@ -34,12 +34,12 @@ int peer_get(struct msg *m, struct peer *p)
     return 0;
 }
 
-void peer_lost(struct ipc *parent, enum role kind)
+void peer_lost(struct ipc *parent, uint32_t channel)
 {
     struct msg m;
     if (parent == NULL)
         return;
     msg_init(&m, W_LOST);
-    msg_put_u8(&m, (uint8_t)kind);
+    msg_put_u32(&m, channel);
     ipc_send(parent, &m);
 }

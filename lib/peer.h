@@ -31,8 +31,8 @@ void peer_put(struct msg *m, const struct peer *p);
 /* Reads the whole message. On success the caller owns p->fd; on -1 nothing was taken. */
 int peer_get(struct msg *m, struct peer *p);
 
-/* To the parent, that the channel to this role ended here (W_LOST): where both still live, it is
- * wired anew. NULL is fine: nobody is told. */
-void peer_lost(struct ipc *parent, enum role kind);
+/* To the parent, that this channel (struct peer's number) ended here (W_LOST): where both ends
+ * still live and have no newer one, they are wired anew. NULL is fine: nobody is told. */
+void peer_lost(struct ipc *parent, uint32_t channel);
 
 #endif

@@ -32,7 +32,7 @@ enum wire_type {
     W_PORT_OPENED = 10, /* P→C: req:u32, ok:u8, text:str ("127.0.0.1:8080", or why not), fd if ok */
     W_PORT_OWN = 14, /* C→P: port:u32, on:u8: `run` publishes there; or what W_PORT_OPENED gave is
                         closed. P→D: n × port:u32: all that are published now */
-    W_LOST = 13,     /* role→P: kind:u8(enum role): the channel to it ended here */
+    W_LOST = 13,     /* role→P: channel:u32: it ended here */
     W_REVOKED = 8,   /* C→P, P→G D I: tokens that are good no longer; see proxy/revoked.h */
 
     /* W_INIT of each role:

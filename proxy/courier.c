@@ -142,7 +142,7 @@ static int on_peer(struct courier *k, struct msg *m)
     if (peer_get(m, &far) < 0)
         return -1;
     if (far.kind == ROLE_DIALER) {
-        dial_client_attach(k->means.dial, far.fd);
+        dial_client_attach(k->means.dial, far.fd, far.channel);
         return 0;
     }
     if (far.kind == ROLE_LOGGER && k->otlp)

@@ -51,6 +51,7 @@ struct dial_client {
     struct ipc *parent; /* told of a channel that ended; NULL: nobody is */
     struct event_base *base;
     struct ipc *channel;
+    uint32_t number; /* of that channel */
     struct spender *spender;
     unsigned seconds;
     uint32_t turn;
@@ -224,7 +225,7 @@ static void drop_channel(struct dial_client *c)
 static void on_closed(struct ipc *ch UNUSED, const char *why UNUSED, void *arg)
 {
     drop_channel(arg);
-    peer_lost(((struct dial_client *)arg)->parent, ROLE_DIALER);
+    peer_lost(((struct dial_client *)arg)->parent, ((struct dial_client *)arg)->number);
 }
 
 /* ---- the client ---- */
@@ -267,9 +268,10 @@ void dial_client_lost_to(struct dial_client *c, struct ipc *parent)
     c->parent = parent;
 }
 
-void dial_client_attach(struct dial_client *c, int dialer_fd)
+void dial_client_attach(struct dial_client *c, int dialer_fd, uint32_t number)
 {
     struct dial_wait *w;
+    c->number = number;
     drop_channel(c);
     c->channel = ipc_new(c->base, dialer_fd, on_message, on_closed, c);
     if (c->channel == NULL)

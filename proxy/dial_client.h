@@ -19,8 +19,9 @@ typedef void (*dial_fn)(void *arg, int fd, const char *address, const char *code
 
 struct dial_client *dial_client_new(struct event_base *base, unsigned seconds);
 void dial_client_free(struct dial_client *c); /* waits are dropped without a call */
-void dial_client_attach(struct dial_client *c, int dialer_fd); /* owned; replaces a dead one */
-/* Who is told when the channel ends (peer_lost). */
+void dial_client_attach(struct dial_client *c, int dialer_fd,
+                        uint32_t number); /* owned; replaces a dead one */
+/* Who is told of the number when that channel ends (peer_lost). */
 void dial_client_lost_to(struct dial_client *c, struct ipc *parent);
 /* Never calls fn before it returns. token: "" for local sandboxes. NULL when memory is out. */
 struct dial_wait *dial_client_get(struct dial_client *c, const struct authority *a, const char *id,

@@ -311,14 +311,14 @@ static int on_peer(struct dialer *d, struct msg *m)
         (p.kind == ROLE_COURIER && strcmp(p.policy, PEER_COURIER) == 0))
         return channel_new(d, &p);
     if (p.kind == ROLE_VAULT && d->means.secrets) {
-        secret_client_attach(d->means.secrets, p.fd);
+        secret_client_attach(d->means.secrets, p.fd, p.channel);
         return 0;
     }
     if (p.kind != ROLE_LOGGER) {
         close(p.fd);
         return -1;
     }
-    journal_attach(d->means.journal, p.fd);
+    journal_attach(d->means.journal, p.fd, p.channel);
     return 0;
 }
 

@@ -146,13 +146,13 @@ static int on_peer(struct gate_process *p, struct msg *m)
         return -1;
     struct route *r = far.policy[0] ? make_route(g, far.policy) : NULL;
     if (far.kind == ROLE_SIGNER) {
-        mint_client_attach(g->mint, far.fd);
+        mint_client_attach(g->mint, far.fd, far.channel);
     } else if (far.kind == ROLE_LOGGER) {
-        journal_attach(g->journal, far.fd);
+        journal_attach(g->journal, far.fd, far.channel);
     } else if (far.kind == ROLE_DIALER && r) {
-        dial_client_attach(r->dial, far.fd);
+        dial_client_attach(r->dial, far.fd, far.channel);
     } else if (far.kind == ROLE_INJECTOR && r) {
-        hop_attach(r->hop, far.fd);
+        hop_attach(r->hop, far.fd, far.channel);
     } else if (far.kind == ROLE_CONTROLLER) {
         ipc_free(g->controller);
         g->controller = ipc_new(g->base, far.fd, on_controller, on_controller_closed, p);

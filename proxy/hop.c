@@ -26,6 +26,7 @@ struct hop {
     struct ipc *parent; /* told of a channel that ended; NULL: nobody is */
     struct event_base *base;
     struct ipc *ch;
+    uint32_t number; /* of that channel */
     uint32_t next, n;
     uint32_t grown; /* bytes of all windows together, beyond HOP_FIRST each */
     LIST_HEAD(, hop_exchange) list;
@@ -254,7 +255,7 @@ static void on_closed(struct ipc *ch, const char *why UNUSED, void *arg)
     ipc_free(ch);
     h->ch = NULL;
     fail_all(h, "injector_gone");
-    peer_lost(h->parent, ROLE_INJECTOR);
+    peer_lost(h->parent, h->number);
 }
 
 struct hop *hop_new(struct event_base *base)
@@ -282,8 +283,9 @@ void hop_lost_to(struct hop *h, struct ipc *parent)
     h->parent = parent;
 }
 
-void hop_attach(struct hop *h, int fd)
+void hop_attach(struct hop *h, int fd, uint32_t number)
 {
+    h->number = number;
     if (h->ch) {
         ipc_free(h->ch);
         h->ch = NULL;

@@ -67,9 +67,10 @@ struct hop_request {
 
 /* ---- the gate's side ---- */
 struct hop *hop_new(struct event_base *base);
-void hop_free(struct hop *h);                    /* exchanges under way fail */
-void hop_attach(struct hop *h, int injector_fd); /* owned; replaces a dead channel */
-/* Who is told when the channel ends (peer_lost). */
+void hop_free(struct hop *h); /* exchanges under way fail */
+void hop_attach(struct hop *h, int injector_fd,
+                uint32_t number); /* owned; replaces a dead channel */
+/* Who is told of the number when that channel ends (peer_lost). */
 void hop_lost_to(struct hop *h, struct ipc *parent);
 bool hop_ready(const struct hop *h);
 /* A back for one request; ops NULL when there is no channel or too many exchanges. */

@@ -121,13 +121,13 @@ static int on_peer(struct injector *i, struct msg *m)
         return -1;
     switch (far.kind) {
     case ROLE_VAULT:
-        secret_client_attach(i->secrets, far.fd);
+        secret_client_attach(i->secrets, far.fd, far.channel);
         return 0;
     case ROLE_DIALER:
-        dial_client_attach(i->dial, far.fd);
+        dial_client_attach(i->dial, far.fd, far.channel);
         return 0;
     case ROLE_LOGGER:
-        journal_attach(i->journal, far.fd);
+        journal_attach(i->journal, far.fd, far.channel);
         return 0;
     case ROLE_CONTROLLER:
         holds_attach(i->holds, far.fd);

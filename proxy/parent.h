@@ -56,7 +56,9 @@ struct child {
 struct wire {
     struct child *a, *b;
     char sandbox[65], policy[65];
-    bool token; /* a is the gate of a token listener: b asks for a token each time */
+    uint32_t channel; /* the newest; 0: none yet */
+    bool lost;        /* that one ended: on_lost makes another */
+    bool token;       /* a is the gate of a token listener: b asks for a token each time */
     TAILQ_ENTRY(wire) link;
 };
 
@@ -115,6 +117,7 @@ struct parent {
     TAILQ_HEAD(wire_list, wire) wires;
     TAILQ_HEAD(sandbox_list, sandbox) sandboxes;
     struct event *spare_timer;
+    struct event *lost_timer; /* parent_wire.c */
     struct port {
         uint16_t number;
         unsigned n; /* listeners: one port at several addresses */
@@ -156,8 +159,10 @@ void parent_ca_look(struct parent *p);
 void parent_wire(struct parent *p, struct child *a, struct child *b, const char *sandbox,
                  const char *policy, bool token);
 void parent_rewire(struct child *c); /* all wires of c whose other end is there */
-/* W_LOST: the wires of c to that role are made anew, where both ends live. A role that died is
- * wired when it is started again. 0, or -1 for a bad message. */
+/* W_LOST: the wire of c with that channel is made anew, where both ends live. A channel that was
+ * replaced meanwhile is none any more: a role that died was wired when it was started again. It
+ * takes a moment: a role that is dying loses all its channels before it is seen to be dead. 0, or
+ * -1 for a bad message. */
 int parent_lost(struct child *c, struct msg *m);
 void parent_wire_gate(struct parent *p, const struct sandbox *s);
 /* Dialer and injectors of its policies, those that it has not yet. */

@@ -7,6 +7,7 @@
 #include "secret_list.h"
 #include "wire.h"
 
+#include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +52,7 @@ static void extra_for(struct parent *p, const struct child *to, const struct wir
 }
 
 static void tell(struct parent *p, struct child *to, const struct child *far, const struct wire *w,
-                 uint32_t channel, int fd)
+                 int fd)
 {
     struct msg m;
     struct buf extra;
@@ -60,7 +61,7 @@ static void tell(struct parent *p, struct child *to, const struct child *far, co
         parent_push_policy(to, w->policy); /* before the channel that it is for */
     extra_for(p, to, w, &extra);
     struct peer told = {.kind = far->role,
-                        .channel = channel,
+                        .channel = w->channel,
                         .generation = p->generation,
                         .extra = buf_slice(&extra),
                         .fd = fd};
@@ -87,9 +88,10 @@ static void connect_wire(struct parent *p, struct wire *w)
         proc_log("%s", err.text);
         return;
     }
-    uint32_t channel = ++p->next_channel;
-    tell(p, w->a, w->b, w, channel, fds[0]);
-    tell(p, w->b, w->a, w, channel, fds[1]);
+    w->channel = ++p->next_channel;
+    w->lost = false;
+    tell(p, w->a, w->b, w, fds[0]);
+    tell(p, w->b, w->a, w, fds[1]);
 }
 
 void parent_wire(struct parent *p, struct child *a, struct child *b, const char *sandbox,
@@ -161,23 +163,45 @@ void parent_rewire(struct child *c)
 
 /* Who lost so many is started again, which closes all that it still holds: a conquered role gathers
  * no more channels than these at the far ends. */
-enum { LOST_MAX = 256 };
+enum { LOST_MAX = 256, LOST_WAIT_MS = 20 };
+
+static void on_lost(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct parent *p = arg;
+    struct wire *w;
+    TAILQ_FOREACH(w, &p->wires, link)
+    if (w->lost)
+        connect_wire(p, w);
+}
+
+static void rewire_soon(struct parent *p, struct wire *w)
+{
+    struct timeval tv = {0, LOST_WAIT_MS * 1000};
+    w->lost = true;
+    if (p->lost_timer == NULL)
+        p->lost_timer = event_new(p->base, -1, 0, on_lost, p);
+    if (p->lost_timer && !event_pending(p->lost_timer, EV_TIMEOUT, NULL))
+        event_add(p->lost_timer, &tv);
+}
 
 int parent_lost(struct child *c, struct msg *m)
 {
     struct wire *w;
-    uint8_t kind;
-    if (msg_get_u8(m, &kind) < 0 || msg_end(m) < 0)
+    uint32_t channel;
+    if (msg_get_u32(m, &channel) < 0 || msg_end(m) < 0)
         return -1;
+    TAILQ_FOREACH(w, &c->parent->wires, link)
+    if ((w->a == c || w->b == c) && w->channel == channel)
+        break;
+    if (w == NULL || channel == 0)
+        return 0;
     if (++c->lost > LOST_MAX) {
         proc_log("%s loses its channels again and again: it is started anew", c->tag);
         if (c->pid > 0) /* it may have ended with this still unread */
             kill(c->pid, SIGKILL);
         return 0;
     }
-    TAILQ_FOREACH(w, &c->parent->wires, link)
-    if ((w->a == c && w->b->role == kind) || (w->b == c && w->a->role == kind))
-        connect_wire(c->parent, w);
+    rewire_soon(c->parent, w);
     return 0;
 }
 

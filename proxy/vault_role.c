@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void attach(void *self, int dialer_fd)
+static void attach(void *self, int dialer_fd, uint32_t channel)
 {
-    dial_client_attach(((struct fetch_means *)self)->dial, dialer_fd);
+    dial_client_attach(((struct fetch_means *)self)->dial, dialer_fd, channel);
 }
 
 static int take_roots(void *self, int roots_fd, struct slice limits)

@@ -53,6 +53,7 @@ struct secret_client {
     struct ipc *parent; /* told of a channel that ended; NULL: nobody is */
     struct event_base *base;
     struct ipc *vault;     /* NULL while there is none */
+    uint32_t number;       /* of that channel */
     secret_stale_fn stale; /* NULL: nobody wants to know */
     void *stale_arg;
     uint32_t last_req;
@@ -451,7 +452,7 @@ static void on_closed(struct ipc *ch, const char *why UNUSED, void *arg)
     if (h->state == HELD_ASKED)
         set_state(h, HELD_QUEUED);
     fail_signing(c);
-    peer_lost(c->parent, ROLE_VAULT);
+    peer_lost(c->parent, c->number);
 }
 
 /* ---- interface ---- */
@@ -493,9 +494,10 @@ void secret_client_lost_to(struct secret_client *c, struct ipc *parent)
     c->parent = parent;
 }
 
-void secret_client_attach(struct secret_client *c, int vault_fd)
+void secret_client_attach(struct secret_client *c, int vault_fd, uint32_t number)
 {
     struct held *h;
+    c->number = number;
     ipc_free(c->vault);
     c->vault = NULL;
     fail_signing(c);

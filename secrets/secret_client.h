@@ -25,8 +25,8 @@ struct secret_client *secret_client_new(struct event_base *base);
 void secret_client_free(struct secret_client *c);
 /* The channel to the vault, owned from here on; a new one replaces a dead one and is asked again
  * what the dead one owed. */
-void secret_client_attach(struct secret_client *c, int vault_fd);
-/* Who is told when the channel ends (peer_lost). */
+void secret_client_attach(struct secret_client *c, int vault_fd, uint32_t number);
+/* Who is told of the number when that channel ends (peer_lost). */
 void secret_client_lost_to(struct secret_client *c, struct ipc *parent);
 /* fn is called when the vault says that a secret has another value now. */
 typedef void (*secret_stale_fn)(void *arg, struct slice name);

@@ -34,7 +34,7 @@ struct token_fetcher {
     void (*cancel)(void *fetch); /* fn will not run */
     /* The dialer's channel; the roots to verify endpoints with and the limits. Descriptors are
      * owned from here on. */
-    void (*attach)(void *self, int dialer_fd);
+    void (*attach)(void *self, int dialer_fd, uint32_t channel);
     int (*roots)(void *self, int roots_fd, struct slice limits);
 };
 

@@ -191,7 +191,7 @@ static int on_peer(struct vault *v, struct msg *m)
     if (peer_get(m, &far) < 0)
         return -1;
     if (far.kind == ROLE_DIALER && strcmp(far.policy, PEER_TOKENS) == 0 && v->fetcher) {
-        v->fetcher->attach(v->fetcher->self, far.fd);
+        v->fetcher->attach(v->fetcher->self, far.fd, far.channel);
         return 0;
     }
     bool asks = far.kind == ROLE_INJECTOR || far.kind == ROLE_DIALER;

@@ -25,6 +25,8 @@ RULES = {
     "h2": {"requests": "1/h"},
     "free": None,
 }
+DEATHS = 4
+RULES.update({"death%d" % i: {"requests": "4/h"} for i in range(DEATHS)})
 RETRY = re.compile(rb"retry-after: ([0-9]+)\r\n", re.I)
 
 
@@ -212,13 +214,31 @@ def late(t, s, gate, a):
     t.eq((len(ends), len(s.d.kinds("denied", path="/late"))), (1, 0), "late: one record, with one end")
 
 
+def pids(a, role):
+    return [x["pid"] for x in a.ask("GET", "/v1/status")["roles"] if x["role"] == role]
+
+
 def new_dialer(t, s, gates, a):
     t.eq(count(got(gates, "/dialer", 2)), (2, 0), "two of four")
-    (pid,) = [x["pid"] for x in a.ask("GET", "/v1/status")["roles"] if x["role"] == "dialer"]
+    (pid,) = pids(a, "dialer")
     os.kill(pid, signal.SIGKILL)
     t.ok(tap.wait_for(lambda: gates[0].get(HOST, "/free").status == 200, 10, 0.1),
          "a new dialer serves")
     t.eq(count(got(gates, "/dialer", 4)), (2, 2), "and goes on with the count")
+
+
+def at_its_death(t, s, gates, a):
+    """What waits for the next dialer is asked of it once, and counted once: whoever tells the parent late
+    that the last one is gone gets no second channel."""
+    for i in range(DEATHS):
+        (pid,) = pids(a, "dialer")
+        streams = [g.tls(HOST) for g in gates + gates]
+        os.kill(pid, signal.SIGKILL)
+        for st in streams:
+            st.send("GET /death%d HTTP/1.1\r\nHost: %s\r\n\r\n" % (i, HOST))
+        t.eq(count([st.reply() for st in streams]), (4, 0), "four of four when a dialer dies, %d" % i)
+        for st in streams:
+            st.close()
 
 
 def reloaded(t, s, gates):
@@ -294,6 +314,7 @@ def main(t):
     t.part(given_back, t, s, gates)
     t.part(late, t, s, gates[0], a)
     t.part(new_dialer, t, s, gates, a)
+    t.part(at_its_death, t, s, gates, a)
     t.part(reloaded, t, s, gates)
     t.part(http2, t, s, at[0], s.ca_file())
     t.part(whole, t, s, small)

@@ -280,7 +280,7 @@ static inline struct journal *rig_journal(struct rig *r, enum role role, const c
                                           bool synced)
 {
     struct journal *j = journal_new(r->base, synced);
-    journal_attach(j, rig_peer_fd(r, role, 1, sandbox, "coder"));
+    journal_attach(j, rig_peer_fd(r, role, 1, sandbox, "coder"), 1);
     rig_until(r->base, rig_journal_ready, j);
     return j;
 }

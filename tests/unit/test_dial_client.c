@@ -46,7 +46,7 @@ static void attach(struct bed *b)
     int pair[2];
     struct err err;
     CU_ASSERT_FATAL(ipc_pair(pair, &err) == 0);
-    dial_client_attach(b->client, pair[0]);
+    dial_client_attach(b->client, pair[0], 1);
     b->dialer = pair[1];
     CU_ASSERT_FATAL(fcntl(b->dialer, F_SETFL, O_NONBLOCK) == 0);
 }

@@ -19,7 +19,7 @@ static void open_bed(struct bed *b, enum body_kind body, uint64_t length)
     noted_init(&b->front, 64 * 1024);
     b->hop = hop_new(base);
     b->far = fds[1];
-    hop_attach(b->hop, fds[0]);
+    hop_attach(b->hop, fds[0], 1);
     bed_head(&h, body, length);
     struct hop_request q = {
         .secret = "k", .entry = "connect", .token = "", .generation = 3, .head = &h};
@@ -374,7 +374,7 @@ static void test_attach(void)
     struct hop_request q = {.secret = "", .entry = "", .token = "", .head = &h};
     open_bed(&b, BODY_NONE, 0);
     CU_ASSERT_EQUAL_FATAL(ipc_pair(fds, NULL), 0);
-    hop_attach(b.hop, fds[0]);
+    hop_attach(b.hop, fds[0], 1);
     CU_ASSERT(b.front.fails == 1 && hop_ready(b.hop));
     CU_ASSERT(bed_closed(b.far));
     close(fds[1]);

@@ -45,7 +45,7 @@ static void attach(struct far_end *f)
     int fds[2];
     ipc_pair(fds, NULL);
     f->sock = fds[0];
-    journal_attach(f->j, fds[1]);
+    journal_attach(f->j, fds[1], 1);
 }
 
 static void begin(struct far_end *f, bool synced, uint64_t credit)

@@ -139,7 +139,7 @@ static void test_killed_logger(void)
     struct rig again;
     rig_start_on(&again, r.base, dir, false, "");
     CU_ASSERT_TRUE(again.ready);
-    journal_attach(j, rig_peer_fd(&again, ROLE_GATE, 2, "box", "coder"));
+    journal_attach(j, rig_peer_fd(&again, ROLE_GATE, 2, "box", "coder"), 1);
     CU_ASSERT_TRUE(rig_until(r.base, rig_journal_ready, j));
     CU_ASSERT_TRUE(journal_channel(j) > first);
     struct record late;
@@ -169,7 +169,7 @@ static void test_late_writer(void)
     rig_start(&r, dir, false, "");
     struct event_base *apart = event_base_new(); /* so that the writer does not notice */
     struct journal *j = journal_new(apart, false);
-    journal_attach(j, rig_peer_fd(&r, ROLE_GATE, 1, "box", "coder"));
+    journal_attach(j, rig_peer_fd(&r, ROLE_GATE, 1, "box", "coder"), 1);
     for (int i = 0; i < 20 && !journal_ready(j); i++) {
         rig_turns(r.base, 10);
         event_base_loop(apart, EVLOOP_NONBLOCK);

@@ -125,7 +125,7 @@ static struct mint_client *client(unsigned mints, unsigned cache, struct fake *f
     CU_ASSERT_PTR_NOT_NULL_FATAL(c);
     if (f) {
         *f = fake_new();
-        mint_client_attach(c, f->far);
+        mint_client_attach(c, f->far, 1);
     }
     return c;
 }
@@ -246,7 +246,7 @@ static void test_no_signer(void)
     /* one that comes in time is used */
     mint_client_get(c, "b.example", on_leaf, &late);
     struct fake f = fake_new();
-    mint_client_attach(c, f.far);
+    mint_client_attach(c, f.far, 1);
     CU_ASSERT(fake_answer(&f, 0));
     CU_ASSERT_EQUAL(late.good, 1);
     mint_client_free(c);
@@ -269,7 +269,7 @@ static void test_signer_dies(void)
     event_base_loop(base, EVLOOP_NONBLOCK);
     CU_ASSERT_EQUAL(s.good + s.bad, 0);
     next = fake_new();
-    mint_client_attach(c, next.far);
+    mint_client_attach(c, next.far, 1);
     CU_ASSERT(fake_answer(&next, 0)); /* asked again */
     CU_ASSERT_EQUAL(s.good, 1);
     mint_client_free(c);
@@ -360,7 +360,7 @@ static void test_no_answers(void)
         CU_ASSERT_EQUAL(msg_recv(f.fd, &m), 0);
         CU_ASSERT_EQUAL(s.good + s.bad, i);
         next = fake_new();
-        mint_client_attach(c, next.far);
+        mint_client_attach(c, next.far, 1);
         CU_ASSERT(fake_answer(&next, 0));
         CU_ASSERT_EQUAL(s.good, i + 1);
         mint_client_free(c);
@@ -391,7 +391,7 @@ static void test_late_answers(void)
     CU_ASSERT(fake_answer(&f, 0)); /* the channel lives */
     CU_ASSERT(s.good == 1 && mint_client_cached(c) == 1);
     next = fake_new();
-    mint_client_attach(c, next.far); /* maybe of another CA */
+    mint_client_attach(c, next.far, 1); /* maybe of another CA */
     CU_ASSERT_EQUAL(mint_client_cached(c), 0);
     CU_ASSERT_PTR_NOT_NULL(mint_client_get(c, "a.example", on_leaf, &s));
     CU_ASSERT(fake_answer(&next, 0));
@@ -411,14 +411,14 @@ static void test_lost(void)
     struct mint_client *c = client(100, 10, &f);
     struct ipc *up = ipc_new(base, parent.far, none, ended, NULL);
     struct msg m;
-    uint8_t role = 0;
+    uint32_t channel = 0;
     mint_client_lost_to(c, up);
     close(f.fd);
     event_base_loop(base, EVLOOP_NONBLOCK);
     event_base_loop(base, EVLOOP_NONBLOCK);
     CU_ASSERT_EQUAL_FATAL(msg_recv(parent.fd, &m), 1);
     CU_ASSERT_EQUAL(m.type, W_LOST);
-    CU_ASSERT(msg_get_u8(&m, &role) == 0 && role == ROLE_SIGNER);
+    CU_ASSERT(msg_get_u32(&m, &channel) == 0 && channel == 1);
     msg_done(&m);
     mint_client_free(c);
     ipc_free(up);

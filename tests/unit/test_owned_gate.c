@@ -91,11 +91,11 @@ static void bed_open(struct bed *b)
     i->origin = (struct origin_env){
         .base = i->base, .limits = &i->limits, .pool = i->pool, .tls = io_tls_client_ctx()};
     b->logger = pair(&far);
-    journal_attach(i->journal, far);
+    journal_attach(i->journal, far, 1);
     b->dialer = pair(&far);
-    dial_client_attach(i->dial, far);
+    dial_client_attach(i->dial, far, 1);
     b->vault = pair(&far);
-    secret_client_attach(i->secrets, far);
+    secret_client_attach(i->secrets, far, 1);
     b->gate = pair(&far);
     CU_ASSERT_PTR_NOT_NULL_FATAL(hop_server_new(i, far, "sb-1", false));
     give_journal(b);

@@ -205,7 +205,7 @@ static void test_stores(void)
     struct secret_client *c = secret_client_new(base);
     struct seen env = {0}, file = {0}, cmd = {0}, no = {0};
     start_vault();
-    secret_client_attach(c, channel());
+    secret_client_attach(c, channel(), 1);
     put_file("from a file\n");
     CU_ASSERT_PTR_NOT_NULL(secret_client_get(c, "gh", on_secret, &env));
     CU_ASSERT_PTR_NOT_NULL(secret_client_get(c, "file", on_secret, &file));
@@ -230,7 +230,7 @@ static void test_shared_and_kept(void)
     struct secret_client *c = secret_client_new(base);
     struct seen a = {0}, b = {0}, gone = {0};
     start_vault();
-    secret_client_attach(c, channel());
+    secret_client_attach(c, channel(), 1);
     unsigned before = runs();
     for (int i = 0; i < 5; i++)
         secret_client_get(c, "counted", on_secret, &a);
@@ -258,7 +258,7 @@ static void test_changed_file(void)
     struct secret_client *c = secret_client_new(base);
     struct seen s = {0};
     start_vault();
-    secret_client_attach(c, channel());
+    secret_client_attach(c, channel(), 1);
     put_file("old");
     secret_client_get(c, "file", on_secret, &s);
     run_until(&s, 1, 2000);
@@ -287,7 +287,7 @@ static void test_vault_dies(void)
     struct seen slow_one = {0}, s = {0}, never = {0};
     char p[128];
     start_vault();
-    secret_client_attach(c, channel());
+    secret_client_attach(c, channel(), 1);
     secret_client_get(c, "slow", on_secret, &slow_one);
     snprintf(p, sizeof p, "%s/pid", dir);
     for (int i = 0; i < 50 && access(p, F_OK) < 0; i++)
@@ -296,7 +296,7 @@ static void test_vault_dies(void)
     start_vault();
     run_until(&never, 1, 100);
     CU_ASSERT_EQUAL(waitpid(-1, NULL, WNOHANG), -1);
-    secret_client_attach(c, channel()); /* asked again */
+    secret_client_attach(c, channel(), 1); /* asked again */
     run_until(&never, 1, 100);
     CU_ASSERT_EQUAL(slow_one.good + slow_one.bad, 0);
     secret_client_get(c, "gh", on_secret, &s);
@@ -326,7 +326,7 @@ static void test_bad_vault(void)
     struct msg m;
     int fds[2];
     CU_ASSERT_EQUAL_FATAL(ipc_pair(fds, NULL), 0);
-    secret_client_attach(c, fds[0]);
+    secret_client_attach(c, fds[0], 1);
     secret_client_get(c, "gh", on_secret, &s);
     CU_ASSERT_EQUAL(msg_recv(fds[1], &m), 1);
     msg_done(&m);

@@ -74,6 +74,9 @@ static NORETURN void role_exec(char *argv0, int control_fd)
     }
     if (syscall(SYS_close_range, PROC_CONTROL_FD + 1, ~0U, 0) < 0)
         _exit(126);
+    /* Of no terminal, whose keys are for the parent; and where the scheduler shares by session,
+     * what a sandbox makes its gate do is on that gate's account. */
+    (void)setsid();
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);

@@ -48,7 +48,7 @@ static const char *piece(void *self, struct slice in, struct slice *out)
     w->held = placeholder_partial(in);
     *out = (struct slice){in.p, in.n - w->held};
     memcpy(w->hold, out->p + out->n, w->held);
-    return look(w, *out);
+    return look(w, (struct slice){in.p, out->n + placeholder_beyond(in, out->n)});
 }
 
 static const char *rest(void *self, struct slice *out)

@@ -281,6 +281,36 @@ static bool begins(struct slice at)
     return false;
 }
 
+/* How much of `at` has a shape, as far as it is there; 0: none, or not its whole core. */
+static size_t shaped(struct slice at)
+{
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
+        const struct shape *s = &shapes[i];
+        size_t n = s->prefix.n, most = s->prefix.n + s->body;
+        if (!slice_starts(at, s->prefix))
+            continue;
+        while (n < most && n < at.n && digit(at.p[n]) >= 0)
+            n++;
+        if (n >= s->prefix.n + DIGITS)
+            return n;
+    }
+    return 0;
+}
+
+size_t placeholder_beyond(struct slice text, size_t cut)
+{
+    size_t i = cut < PLACEHOLDER_MAX ? 0 : cut - PLACEHOLDER_MAX;
+    for (; i < cut; i++) {
+        char c = text.p[i];
+        size_t n = 0;
+        if (c == 'd' || c == 'g' || c == 's')
+            n = shaped((struct slice){text.p + i, text.n - i});
+        if (i + n > cut)
+            return i + n - cut;
+    }
+    return 0;
+}
+
 size_t placeholder_partial(struct slice text)
 {
     size_t n = text.n < PLACEHOLDER_MAX - 1 ? text.n : PLACEHOLDER_MAX - 1;

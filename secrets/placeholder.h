@@ -40,5 +40,9 @@ size_t placeholder_scan(struct placeholder_key *k, struct slice text, placeholde
 /* For text that comes in pieces: how many bytes at its end may be the beginning of a placeholder
  * that is not all there. Less than PLACEHOLDER_MAX. */
 size_t placeholder_partial(struct slice text);
+/* Of text that is cut there (cut <= text.n): how many bytes behind the cut are still of what has
+ * the shape of a placeholder and begins before it. The last letters of one may begin another, and
+ * be held back: it is then judged with them. */
+size_t placeholder_beyond(struct slice text, size_t cut);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "placeholders.h"
 #include "registry.h"
+#include "revoked.h"
 #include "token.h"
 #include "trust.h"
 #include "wire.h"
@@ -72,6 +73,7 @@ struct announcing {
     struct controller *controller;
     struct err *err;
     int bad;
+    struct revoked *said; /* of the next message */
 };
 
 static int announce_each(void *arg, const struct identity *i)
@@ -82,44 +84,54 @@ static int announce_each(void *arg, const struct identity *i)
     return a->bad;
 }
 
-/* No token of this identity is good any more: said until the last of them would have expired. */
-static int say_revoked(struct controller *c, const char *id, int64_t expires, struct err *err)
+/* No token of these is good any more: said until the last of each would have expired. */
+static int say_revoked(struct controller *c, const struct revoked *said, struct err *err)
 {
     struct msg m;
     msg_init(&m, W_REVOKED);
-    msg_put_u64(&m, 0); /* floor */
-    msg_put_u32(&m, 1);
-    msg_put_str(&m, id);
-    msg_put_u64(&m, (uint64_t)expires);
+    (void)revoked_put(said, 0, &m);
     return ipc_send(c->owner.parent, &m) < 0 ? err_set(err, ERR_UNREADY, "the parent is gone") : 0;
 }
 
 static int revoked_each(void *arg, const struct identity *i)
 {
     struct announcing *a = arg;
-    if (i->kind == IDENTITY_TOKEN && say_revoked(a->controller, i->id, i->expires, a->err) < 0)
-        a->bad = -1;
+    if (i->kind != IDENTITY_TOKEN)
+        return 0;
+    if (revoked_count(a->said) == REVOKED_IN_MESSAGE) {
+        a->bad = say_revoked(a->controller, a->said, a->err);
+        revoked_free(a->said);
+        a->said = revoked_new();
+    }
+    if (a->said == NULL)
+        a->bad = err_set(a->err, ERR_INTERNAL, "no memory for what is revoked");
+    else
+        revoked_add(a->said, i->id, (uint64_t)i->expires, 0);
     return a->bad;
 }
 
 static int say_all_revoked(struct controller *c, struct announcing *a, struct err *err)
 {
-    struct msg m;
     int64_t floor;
-    if (registry_revoked_floor(c->registry, &floor, err) < 0 ||
-        registry_each_revoked(c->registry, revoked_each, a, err) < 0)
-        return -1;
-    msg_init(&m, W_REVOKED);
-    msg_put_u64(&m, (uint64_t)floor);
-    msg_put_u32(&m, 0);
-    return ipc_send(c->owner.parent, &m) < 0 ? err_set(err, ERR_UNREADY, "the parent is gone") : 0;
+    int r = -1;
+    a->said = revoked_new();
+    if (a->said == NULL)
+        return err_set(err, ERR_INTERNAL, "no memory for what is revoked");
+    if (registry_revoked_floor(c->registry, &floor, err) == 0 &&
+        registry_each_revoked(c->registry, revoked_each, a, err) == 0 && a->bad == 0) {
+        revoked_raise(a->said, (uint64_t)floor);
+        r = say_revoked(c, a->said, err);
+    }
+    revoked_free(a->said);
+    a->said = NULL;
+    return r;
 }
 
 int identities_announce(struct controller *c, struct err *err)
 {
     size_t n;
     struct identity i;
-    struct announcing a = {c, err, 0};
+    struct announcing a = {c, err, 0, NULL};
     if (c->registry == NULL)
         return 0;
     const struct config_listen *l = config_listens(c->config, &n);
@@ -295,7 +307,13 @@ int identities_revoke(struct controller *c, const char *id, struct err *err)
     int r = registry_revoke(c->registry, id, &expires, err);
     if (r != 0)
         return r;
-    if (say_revoked(c, id, expires > latest ? expires : latest, err) < 0)
+    struct revoked *said = revoked_new();
+    if (said == NULL)
+        return err_set(err, ERR_INTERNAL, "no memory for what is revoked");
+    revoked_add(said, id, (uint64_t)(expires > latest ? expires : latest), 0);
+    r = say_revoked(c, said, err);
+    revoked_free(said);
+    if (r < 0)
         return -1;
     msg_init(&m, W_SANDBOX_GONE);
     msg_put_str(&m, id);

@@ -208,22 +208,23 @@ int registry_add(struct registry *r, const struct identity *i, struct err *err)
 
 int registry_revoke(struct registry *r, const char *id, int64_t *expires, struct err *err)
 {
+    /* read first: what is revoked for good must be announced, and nothing may fail between */
     sqlite3_stmt *s =
-        registry_prepare(r, "UPDATE identity SET revoked = 1 WHERE id = ? AND revoked = 0", err);
+        registry_prepare(r, "SELECT expires FROM identity WHERE id = ? AND revoked = 0", err);
     if (s == NULL)
         return -1;
     sqlite3_bind_text(s, 1, id, -1, SQLITE_STATIC);
-    if (registry_finish_durably(r, s, err) < 0)
-        return -1;
-    if (sqlite3_changes(r->db) != 1)
-        return 1;
-    if ((s = registry_prepare(r, "SELECT expires FROM identity WHERE id = ?", err)) == NULL)
+    int step = sqlite3_step(s);
+    *expires = step == SQLITE_ROW ? sqlite3_column_int64(s, 0) : 0;
+    int bad = step == SQLITE_ROW || step == SQLITE_DONE ? 0 : registry_fail(r, "be read", err);
+    sqlite3_finalize(s);
+    if (bad || step == SQLITE_DONE)
+        return bad ? -1 : 1;
+    s = registry_prepare(r, "UPDATE identity SET revoked = 1 WHERE id = ?", err);
+    if (s == NULL)
         return -1;
     sqlite3_bind_text(s, 1, id, -1, SQLITE_STATIC);
-    int bad = sqlite3_step(s) == SQLITE_ROW ? 0 : registry_fail(r, "be read", err);
-    *expires = bad ? 0 : sqlite3_column_int64(s, 0);
-    sqlite3_finalize(s);
-    return bad;
+    return registry_finish_durably(r, s, err);
 }
 
 /* The clock may have been put forward, and be put back: of those that have expired the last are

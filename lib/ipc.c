@@ -140,7 +140,7 @@ static bool take_held(struct ipc *ch, int *room)
 
 static bool take(struct ipc *ch, struct msg *m, int *room)
 {
-    if (m->type == IPC_GATHERED && ch->turn && m->nfds == 0 && !m->lost) {
+    if (m->type == IPC_GATHERED && ch->turn && m->nfds == 0 && !m->lost && buf_len(&m->body) > 0) {
         ch->held = *m;
         ch->holds = true;
         return take_held(ch, room);

@@ -138,17 +138,15 @@ void parent_reaped(struct parent *p, pid_t pid, int status)
     if (c == NULL)
         return;
     c->pid = 0;
-    if (c->state == CHILD_RETIRED) {
+    bool drains = p->draining && !p->stopping && c->role == ROLE_GATE;
+    if (c->state == CHILD_RETIRED || drains) {
         forget(c);
+        if (drains)
+            drained(p);
         return;
     }
     if (p->stopping)
         return;
-    if (p->draining && c->role == ROLE_GATE) {
-        forget(c);
-        drained(p);
-        return;
-    }
     parent_meters_past(c);
     bool quick = lived_ms(c) < QUICK_MS;
     if (c->role == ROLE_CONTROLLER)

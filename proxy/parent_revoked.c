@@ -14,9 +14,8 @@ static bool looks_at_tokens(const struct child *c)
     return c->role == ROLE_GATE || c->role == ROLE_DIALER || c->role == ROLE_INJECTOR;
 }
 
-void parent_tell_revoked(struct child *c)
+static void tell(struct child *c, const struct revoked *r)
 {
-    const struct revoked *r = c->parent->revoked;
     size_t from = 0, n;
     if (r == NULL || !looks_at_tokens(c))
         return;
@@ -29,16 +28,27 @@ void parent_tell_revoked(struct child *c)
     } while (n == REVOKED_IN_MESSAGE);
 }
 
+void parent_tell_revoked(struct child *c)
+{
+    tell(c, c->parent->revoked);
+}
+
 int parent_revoked(struct parent *p, struct msg *m)
 {
     struct child *c;
+    struct revoked *said = revoked_new();
+    uint64_t now = (uint64_t)time(NULL);
+    int r = -1;
     if (p->revoked == NULL)
         p->revoked = revoked_new();
     /* without memory for it nothing can be told: the controller's channel ends, and its next life
      * says all of it again */
-    if (p->revoked == NULL || revoked_get(p->revoked, m, (uint64_t)time(NULL)) < 0)
-        return -1;
-    TAILQ_FOREACH(c, &p->children, link)
-    parent_tell_revoked(c);
-    return 0;
+    if (p->revoked && said && revoked_get(said, m, now) == 0) {
+        revoked_merge(p->revoked, said, now);
+        TAILQ_FOREACH(c, &p->children, link)
+        tell(c, said); /* the others have the rest */
+        r = 0;
+    }
+    revoked_free(said);
+    return r;
 }

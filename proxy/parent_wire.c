@@ -167,21 +167,25 @@ enum { LOST_MAX = 256, LOST_WAIT_MS = 20 };
 
 static void on_lost(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
+    static const struct timeval again = {0, LOST_WAIT_MS * 1000};
     struct parent *p = arg;
     struct wire *w;
     TAILQ_FOREACH(w, &p->wires, link)
     if (w->lost)
         connect_wire(p, w);
+    TAILQ_FOREACH(w, &p->wires, link)
+    if (w->lost && there(w->a) && there(w->b)) /* out of descriptors */
+        event_add(p->lost_timer, &again);
 }
 
 static void rewire_soon(struct parent *p, struct wire *w)
 {
-    struct timeval tv = {0, LOST_WAIT_MS * 1000};
+    static const struct timeval soon = {0, LOST_WAIT_MS * 1000};
     w->lost = true;
     if (p->lost_timer == NULL)
         p->lost_timer = event_new(p->base, -1, 0, on_lost, p);
     if (p->lost_timer && !event_pending(p->lost_timer, EV_TIMEOUT, NULL))
-        event_add(p->lost_timer, &tv);
+        event_add(p->lost_timer, &soon);
 }
 
 int parent_lost(struct child *c, struct msg *m)

@@ -64,7 +64,7 @@ bool revoked_has(const struct revoked *r, const char *id, uint64_t expires)
     return found;
 }
 
-static void raise_floor(struct revoked *r, uint64_t to)
+void revoked_raise(struct revoked *r, uint64_t to)
 {
     if (to > r->floor)
         r->floor = to;
@@ -78,7 +78,7 @@ static void forget_expired(struct revoked *r, uint64_t now)
         if (r->list[i].expires > now)
             r->list[kept++] = r->list[i];
         else
-            raise_floor(r, r->list[i].expires);
+            revoked_raise(r, r->list[i].expires);
     r->n = kept;
 }
 
@@ -107,13 +107,20 @@ void revoked_add(struct revoked *r, const char *id, uint64_t expires, uint64_t n
         return;
     }
     if (strlen(id) > TOKEN_NAME_MAX || !grow(r)) {
-        raise_floor(r, expires);
+        revoked_raise(r, expires);
         return;
     }
     memmove(&r->list[at + 1], &r->list[at], (r->n - at) * sizeof r->list[0]);
     memcpy(r->list[at].id, id, strlen(id) + 1);
     r->list[at].expires = expires;
     r->n++;
+}
+
+void revoked_merge(struct revoked *r, const struct revoked *other, uint64_t now)
+{
+    for (size_t i = 0; i < other->n; i++)
+        revoked_add(r, other->list[i].id, other->list[i].expires, now);
+    revoked_raise(r, other->floor);
 }
 
 size_t revoked_put(const struct revoked *r, size_t from, struct msg *m)
@@ -142,6 +149,6 @@ int revoked_get(struct revoked *r, struct msg *m, uint64_t now)
             return -1;
         revoked_add(r, id, expires, now);
     }
-    raise_floor(r, floor);
+    revoked_raise(r, floor);
     return msg_end(m);
 }

@@ -22,6 +22,10 @@ void revoked_add(struct revoked *r, const char *id, uint64_t expires, uint64_t n
 /* Is this sandbox's token, good until `expires`, refused? NULL r: no. */
 bool revoked_has(const struct revoked *r, const char *id, uint64_t expires);
 size_t revoked_count(const struct revoked *r);
+/* Every token that expires up to then is refused, whoever's. */
+void revoked_raise(struct revoked *r, uint64_t to);
+/* Adds all of another list, its floor included. */
+void revoked_merge(struct revoked *r, const struct revoked *other, uint64_t now);
 
 /* Adds the fields, from that entry on; returns how many entries are in it. */
 size_t revoked_put(const struct revoked *r, size_t from, struct msg *m);

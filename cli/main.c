@@ -154,6 +154,7 @@ int main(int argc, char **argv)
         return role_mains[role] ? role_mains[role]() : EXIT_USAGE;
     if (fill_standard_fds() < 0)
         return EXIT_USAGE;
+    proc_files_raise();
     if (argc < 2) {
         out_error("a command is missing; 'durward --help' lists them");
         return EXIT_USAGE;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <termios.h>
@@ -174,6 +175,21 @@ static void die_first(void)
     close(fd);
 }
 
+static struct rlimit files; /* of commands; rlim_max 0: not said */
+
+int command_files(unsigned long most)
+{
+    struct rlimit own;
+    if (getrlimit(RLIMIT_NOFILE, &own) < 0)
+        return -1;
+    files.rlim_max = own.rlim_max / 2;
+    if (most > 0 && files.rlim_max > most)
+        files.rlim_max = most;
+    files.rlim_cur = own.rlim_cur < files.rlim_max ? own.rlim_cur : files.rlim_max;
+    own.rlim_cur = own.rlim_max;
+    return setrlimit(RLIMIT_NOFILE, &own);
+}
+
 /* The new process. Descriptors 0 to 2 are open in init, so none of those in s is below 3. */
 static NORETURN void child(const struct spec *s, int report)
 {
@@ -189,6 +205,8 @@ static NORETURN void child(const struct spec *s, int report)
         if (dup2(s->fds[i], i) < 0)
             child_fails(report, w);
     if (s->script >= 0 && dup2(s->script, COMMAND_SCRIPT_FD) < 0)
+        child_fails(report, w);
+    if (files.rlim_max > 0 && setrlimit(RLIMIT_NOFILE, &files) < 0)
         child_fails(report, w);
     die_first();
     w.at = AT_DIRECTORY;

@@ -32,6 +32,15 @@ struct command_failure {
     char text[COMMAND_TEXT];
 };
 
+/* A word of durward-init's command line: so many open files for each command, at most. */
+#define COMMAND_FILES "files="
+
+/* What commands may open: half of what this process may, and at most `most` (0: no more is said).
+ * This process has the whole from then on. The kernel counts descriptors that lie unread in sockets
+ * by uid, against the limit of whoever sends one: what commands leave there never stops us. 0, or
+ * -1 with errno. */
+int command_files(unsigned long most);
+
 void command_init(struct command *c);
 /* m is a W_INIT_EXEC after its number. 0 started; 1 not started, *why says it; -1 the message is
  * malformed. */

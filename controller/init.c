@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -29,11 +30,12 @@
 
 enum { CONTROL = 3, SIGNAL_STATUS = 128, COMMANDS_MAX = 256, FAILED = 125 };
 
-/* Sends and forgets; a dead far end shows as end of file in the loop. */
-static void post(struct msg *m)
+/* A dead far end shows as end of file in the loop. -1: it was not sent. */
+static int post(struct msg *m)
 {
-    (void)msg_send(CONTROL, m);
+    int r = msg_send(CONTROL, m);
     msg_done(m);
+    return r < 0 ? -1 : 0;
 }
 
 static void post_exit(uint32_t number, uint32_t status, const char *text)
@@ -43,10 +45,12 @@ static void post_exit(uint32_t number, uint32_t status, const char *text)
     msg_put_u32(&m, number);
     msg_put_u32(&m, status);
     msg_put_str(&m, text);
-    post(&m);
+    (void)post(&m);
 }
 
-/* The descriptors move into the message. */
+static struct command *find(uint32_t number);
+
+/* The descriptors move into the message. A command that nobody hears of is ended, which is told. */
 static void post_started(uint32_t number, const int *fds, unsigned n)
 {
     struct msg m;
@@ -55,7 +59,9 @@ static void post_started(uint32_t number, const int *fds, unsigned n)
     msg_put_u32(&m, n);
     for (unsigned i = 0; i < n; i++)
         msg_put_fd(&m, fds[i]);
-    post(&m);
+    struct command *c = post(&m) < 0 ? find(number) : NULL;
+    if (c)
+        kill(-c->pid, SIGKILL);
 }
 
 /* The descriptors that we came with are the host's; ours are of the sandbox. */
@@ -96,8 +102,7 @@ static bool test(enum selftest_root root)
         msg_put_u8(&m, results[i].ok);
         msg_put_str(&m, results[i].detail);
     }
-    post(&m);
-    return ok;
+    return post(&m) == 0 && ok;
 }
 
 /* ---- commands ---- */
@@ -333,13 +338,19 @@ static enum selftest_root root_of(const char *word)
 
 int main(int argc, char **argv)
 {
-    const char *word = argc > 1 ? argv[1] : NULL;
+    const char *word = NULL;
+    unsigned long files = 0;
+    for (int i = 1; i < argc; i++)
+        if (strncmp(argv[i], COMMAND_FILES, sizeof COMMAND_FILES - 1) == 0)
+            files = strtoul(argv[i] + sizeof COMMAND_FILES - 1, NULL, 10);
+        else
+            word = argv[i];
     sigset_t mask;
     sigemptyset(&mask);
     sigaddset(&mask, SIGCHLD);
     if (word && strncmp(word, "engine", 6) == 0 && handover_take(CONTROL) < 0)
         return 1;
-    if (prepare() < 0 || !test(root_of(word)))
+    if (prepare() < 0 || command_files(files) < 0 || !test(root_of(word)))
         return 1;
     if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
         return 1;

@@ -2,10 +2,13 @@
 #include "rlimits.h"
 
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "cgroup.h"
+#include "proc.h"
 
 enum { OUR_OWN = 1 }; /* bubblewrap's process counts too */
 
@@ -26,8 +29,7 @@ static int lower(int what, uint64_t to, const char *name, struct err *err)
 int rlimits_set(const struct plan *plan, struct err *err)
 {
     const struct config_sandbox *l = &plan->shape.limits;
-    if (l->files && lower(RLIMIT_NOFILE, l->files, "RLIMIT_NOFILE", err) < 0)
-        return -1;
+    proc_files_restore(); /* durward-init sets that of its commands */
     if (l->memory && !(plan->held & CGROUP_MEMORY) &&
         lower(RLIMIT_DATA, l->memory, "RLIMIT_DATA", err) < 0)
         return -1;
@@ -38,6 +40,27 @@ int rlimits_set(const struct plan *plan, struct err *err)
         lower(RLIMIT_FSIZE, l->disk, "RLIMIT_FSIZE", err) < 0)
         return -1;
     return 0;
+}
+
+enum { INOTIFY_INSTANCES = 32, INOTIFY_WATCHES = 16384 };
+
+static void lower_shared(const char *path, unsigned long to)
+{
+    char text[32] = "";
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (n > 0 && strtoul(text, NULL, 10) > to) {
+        int k = snprintf(text, sizeof text, "%lu\n", to);
+        n = pwrite(fd, text, (size_t)k, 0);
+    }
+    if (fd >= 0)
+        close(fd);
+}
+
+void rlimits_shared(void)
+{
+    lower_shared("/proc/sys/user/max_inotify_instances", INOTIFY_INSTANCES);
+    lower_shared("/proc/sys/user/max_inotify_watches", INOTIFY_WATCHES);
 }
 
 /* A hard limit of 0 cannot become the 1 that it takes. */

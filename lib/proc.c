@@ -61,6 +61,24 @@ char **proc_environment(void)
     return env;
 }
 
+static struct rlimit files_before; /* rlim_max 0: not raised */
+
+void proc_files_raise(void)
+{
+    struct rlimit r;
+    if (getrlimit(RLIMIT_NOFILE, &r) < 0 || r.rlim_cur >= ROLE_FILES)
+        return;
+    files_before = r;
+    r.rlim_cur = r.rlim_max < ROLE_FILES ? r.rlim_max : ROLE_FILES;
+    (void)setrlimit(RLIMIT_NOFILE, &r); /* with fewer there is 503 earlier */
+}
+
+void proc_files_restore(void)
+{
+    if (files_before.rlim_max > 0)
+        (void)setrlimit(RLIMIT_NOFILE, &files_before);
+}
+
 static NORETURN void role_exec(char *argv0, int control_fd)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -77,6 +95,7 @@ static NORETURN void role_exec(char *argv0, int control_fd)
     /* Of no terminal, whose keys are for the parent; and where the scheduler shares by session,
      * what a sandbox makes its gate do is on that gate's account. */
     (void)setsid();
+    proc_files_restore();
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -175,12 +194,9 @@ int proc_enter(enum role r, struct err *err)
     prctl(PR_SET_NAME, name);
     if (proc_no_core() < 0)
         return err_sys(err, "RLIMIT_CORE");
-    /* one client connection is up to three descriptors; what we start ourselves keeps its limit */
-    struct rlimit files;
-    if (!keeps_uid(r) && getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < ROLE_FILES) {
-        files.rlim_cur = files.rlim_max < ROLE_FILES ? files.rlim_max : ROLE_FILES;
-        (void)setrlimit(RLIMIT_NOFILE, &files); /* with fewer there is 503 earlier */
-    }
+    /* One client connection is up to three descriptors. And the kernel counts what lies unread in
+     * sockets by uid, sandboxes' of ours included, against the limit of whoever sends one. */
+    proc_files_raise();
     if (proc_become(r, err) < 0)
         return -1;
     signal(SIGPIPE, SIG_IGN);

@@ -61,6 +61,11 @@ size_t proc_calls(enum role r, uint32_t arch, int *calls, size_t cap);
 int proc_filter(enum role r, uint32_t arch, struct filter_program *ret, struct err *err);
 const char *proc_relaxations(void); /* "" in a production build */
 
+/* As many open files as this process may have, up to 65,536. The limit that it came with is for
+ * what it starts: proc_files_restore puts it back, in the child. */
+void proc_files_raise(void);
+void proc_files_restore(void);
+
 /* Diagnostics of a role go to stderr of the daemon, one line, prefixed by the role. Only role mains
  * call this; never a library. Never a secret, never a header value. */
 void proc_log(const char *fmt, ...) PRINTF(1, 2);

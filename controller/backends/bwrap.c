@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "command.h"
 #include "hide.h"
 #include "rlimits.h"
 #include "slice.h"
@@ -102,7 +103,7 @@ int bwrap_exec(const struct bwrap_root *root, const struct plan *plan, const str
                struct err *err)
 {
     static struct words w;
-    char uid[NUMBER], gid[NUMBER], size[32], filter[NUMBER], info[NUMBER];
+    char uid[NUMBER], gid[NUMBER], size[32], filter[NUMBER], info[NUMBER], files[32];
     char *const none[] = {NULL};
     snprintf(uid, sizeof uid, "%u", plan_root_inside(plan) ? 0 : (unsigned)plan->uid);
     snprintf(gid, sizeof gid, "%u", plan_root_inside(plan) ? 0 : (unsigned)plan->gid);
@@ -146,6 +147,10 @@ int bwrap_exec(const struct bwrap_root *root, const struct plan *plan, const str
     if (cover_proc(&w, plan, root->empty_file, err) < 0)
         return -1;
     add_devices(&w, root, plan, size);
+    if (plan->shape.limits.files) {
+        snprintf(files, sizeof files, COMMAND_FILES "%u", (unsigned)plan->shape.limits.files);
+        add(&w, files);
+    }
     w.v[w.n] = NULL;
     if (w.n == WORDS_MAX - 1)
         return err_set(err, ERR_INTERNAL, "bubblewrap's command line is too long");

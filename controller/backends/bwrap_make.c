@@ -27,6 +27,7 @@ static int enter_as_caller(const struct making *m, struct stage_dirs *dirs, stru
         return err_sys(err, "no_new_privs");
     if (netns_enter(plan->uid, plan->gid, err) < 0)
         return -1;
+    rlimits_shared();
     return stage_open(&m->parts, plan, NULL, dirs, err);
 }
 
@@ -42,6 +43,7 @@ static int enter_by_map(const struct making *m, const struct idmap *map, struct 
         stage_show(&m->parts, m->plan, dirs);
     if (idmap_enter(map, CLONE_NEWNET | CLONE_NEWNS, err) < 0)
         return -1;
+    rlimits_shared();
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_sys(err, "no_new_privs");
     return stage_open(&m->parts, m->plan, map, dirs, err) < 0 ? -1 : idmap_become(map, err);

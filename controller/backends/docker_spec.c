@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "command.h"
 #include "docker.h"
 #include "etcfiles.h"
 #include "handover.h"
@@ -178,9 +179,9 @@ static json_int_t own_limit(int what)
 
 /* Engines have defaults that not every host can give, so they are said; processes are counted by
  * PidsLimit. A core limit of 1 keeps the host's dump program out (core(5)). */
-static json_t *make_ulimits(const struct config_sandbox *l, const struct engine *e)
+static json_t *make_ulimits(const struct engine *e)
 {
-    json_int_t files = l->files ? (json_int_t)l->files : own_limit(RLIMIT_NOFILE);
+    json_int_t files = own_limit(RLIMIT_NOFILE); /* durward-init sets that of its commands */
     json_int_t processes = own_limit(RLIMIT_NPROC);
     json_t *v = json_pack("[o, o]", ulimit("nofile", files), ulimit("core", 1));
     /* Podman's service has bounded its own, and gives its containers more by default */
@@ -192,7 +193,7 @@ static json_t *make_ulimits(const struct config_sandbox *l, const struct engine 
 
 static int add_limits(json_t *host, const struct config_sandbox *l, const struct engine *e)
 {
-    int bad = json_object_set_new(host, "Ulimits", make_ulimits(l, e));
+    int bad = json_object_set_new(host, "Ulimits", make_ulimits(e));
     if (l->memory) /* and no swap beside it */
         bad |= json_object_set_new(host, "Memory", json_integer((json_int_t)l->memory)) |
                json_object_set_new(host, "MemorySwap", json_integer((json_int_t)l->memory));
@@ -247,6 +248,15 @@ static json_t *make_host(const struct making *m, const struct engine *e,
     return NULL;
 }
 
+/* What durward-init is told. */
+static json_t *init_words(const struct config_sandbox *l)
+{
+    char files[32];
+    snprintf(files, sizeof files, COMMAND_FILES "%u", (unsigned)l->files);
+    const char *word = l->writable ? "engine-writable" : "engine";
+    return l->files ? json_pack("[s, s]", word, files) : json_pack("[s]", word);
+}
+
 json_t *docker_spec(const struct making *m, const struct engine *e, const struct docker_parts *p,
                     struct err *err)
 {
@@ -257,13 +267,12 @@ json_t *docker_spec(const struct making *m, const struct engine *e, const struct
         return NULL;
     snprintf(user, sizeof user, "%u:%u", (unsigned)plan->uid, (unsigned)plan->gid);
     /* by the image: neither entry point nor health check, which the engine would run by itself */
-    json_t *spec =
-        json_pack("{s:s, s:s, s:s, s:s, s:[s], s:[s], s:{s:[s]}, s:{s:s, s:s}, s:b, s:o}", "Image",
-                  plan->shape.limits.docker.image, "Hostname", plan->hostname, "User", user,
-                  "WorkingDir", "/", "Entrypoint", HANDOVER_DIR "/" HANDOVER_INIT, "Cmd",
-                  plan->shape.limits.writable ? "engine-writable" : "engine", "Healthcheck", "Test",
-                  "NONE", "Labels", DOCKER_LABEL_STATE, m->parts.state_dir, DOCKER_LABEL_SANDBOX,
-                  plan->sandbox, "NetworkDisabled", 1, "HostConfig", host);
+    json_t *spec = json_pack(
+        "{s:s, s:s, s:s, s:s, s:[s], s:o, s:{s:[s]}, s:{s:s, s:s}, s:b, s:o}", "Image",
+        plan->shape.limits.docker.image, "Hostname", plan->hostname, "User", user, "WorkingDir",
+        "/", "Entrypoint", HANDOVER_DIR "/" HANDOVER_INIT, "Cmd", init_words(&plan->shape.limits),
+        "Healthcheck", "Test", "NONE", "Labels", DOCKER_LABEL_STATE, m->parts.state_dir,
+        DOCKER_LABEL_SANDBOX, plan->sandbox, "NetworkDisabled", 1, "HostConfig", host);
     if (spec == NULL)
         err_set(err, ERR_INTERNAL, "out of memory");
     return spec;

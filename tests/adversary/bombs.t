@@ -4,6 +4,7 @@ memory, files, processes that hide from their parents, and the death of roles. T
 nothing is left."""
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -169,12 +170,58 @@ def bombs(t, d):
     nothing_left(t, "G12", before)
 
 
+HOARD = r"""
+import array, ctypes, os, resource, socket, sys, time
+most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+unread, kept, null = 0, [], os.open("/dev/null", os.O_RDONLY)
+fds = array.array("i", [null] * 253)
+try:
+    while len(kept) < most // 2 - 20:
+        a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        kept += [a, b]
+        a.setblocking(False)
+        try:
+            while True:
+                a.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
+                unread += 253
+        except BlockingIOError:
+            pass
+except OSError as e:
+    print(e.errno, end=" ")
+libc, watchers = ctypes.CDLL(None), 0
+while libc.inotify_init1(0) >= 0:
+    watchers += 1
+print(unread, watchers, flush=True)
+time.sleep(60)
+"""
+
+
+def hoards(t, d):
+    """What the kernel counts by uid: descriptors that lie unread in sockets, and inotify."""
+    p = t.popen([durward.program(), "run", "-c", d.conf, "--policy", "q", "--no-bind", "--", durward.PYTHON, "-c",
+                 HOARD], cwd=d.work, env=d.env, stdout=-1, stderr=open(d.log, "ab"))
+    line = p.stdout.readline().split()
+    t.eq(line[:1], [b"109"], "G12 descriptors unread in sockets: as many as the kernel takes (ETOOMANYREFS)") or t.diag(
+        repr(line))
+    t.ok(0 < int(line[-1]) <= 32, "G12 inotify: no more than a sandbox may have", repr(line))
+    for _ in range(3):
+        r = d.command("run", "-c", d.conf, "--policy", "q", "--no-bind", "--", "echo", "here", timeout=30)
+        t.eq((r.returncode, r.stdout), (0, "here\n"), "G12 meanwhile another sandbox is made, and runs") or t.diag(r.stderr)
+    watch = subprocess.run([durward.PYTHON, "-c", "import ctypes; print(ctypes.CDLL(None).inotify_init1(0))"],
+                           capture_output=True, text=True, timeout=20)
+    t.ok(watch.stdout.strip().isdigit(), "G12 and the host has inotify", watch.stdout + watch.stderr)
+    p.send_signal(signal.SIGTERM)
+    t.ok(p.wait(15) is not None, "G12 the hoard ends when told")
+
+
 def all_parts(t):
     d = durward.Durward(t)
     d.policies = {"p": {"rules": [], "sandbox": {"memory": "256MiB", "pids": 200, "cpu": "100%",
-                                                 "disk": "64MiB", "files": 256}}}
+                                                 "disk": "64MiB", "files": 256}}, "q": {"rules": []}}
     d.save()
     t.part(bombs, t, d)
+    t.part(hoards, t, d)
     t.part(zoo, t, d)
     t.part(roles, t, d)
 

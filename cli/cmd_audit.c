@@ -266,6 +266,17 @@ static int query_all(const char *dir, const struct query_filter *f, bool all, bo
     return out_flush() < 0 ? EXIT_NO : EXIT_OK;
 }
 
+static int no_kinds(const struct args *a)
+{
+    char all[256] = "";
+    for (int k = 1; k < RECORD_KINDS; k++) {
+        size_t n = strlen(all);
+        snprintf(all + n, sizeof all - n, "%s, ", record_kind_name((enum record_kind)k));
+    }
+    return args_usage(a->cmd, "\"%s\" is no list of kinds of records: %sallow, deny", a->value,
+                      all);
+}
+
 /* One filter. 0, or a usage error's exit code. */
 static int set_filter(struct args *a, int id, struct query_filter *f)
 {
@@ -282,7 +293,7 @@ static int set_filter(struct args *a, int id, struct query_filter *f)
         (id == OPT_UNTIL && stamp_parse(a->value, stamp_now(), &f->until, &err) < 0))
         return args_usage(a->cmd, "%s", err.text);
     if (id == OPT_KIND && (f->kinds |= query_kinds(a->value)) == 0)
-        return args_usage(a->cmd, "\"%s\" is no list of kinds of records", a->value);
+        return no_kinds(a);
     if (id == OPT_STATUS) {
         if (slice_u64(slice_str(a->value), 999, &number) < 0 || number < 100)
             return args_usage(a->cmd, "\"%s\" is no status", a->value);

@@ -43,7 +43,7 @@ const struct command ca_verbs[] = {
      "For clients outside of a local sandbox that are to trust the proxy. During a rotation it is\n"
      "both certificates, in PEM only.\n"
      "Exit status 0, 1 when it cannot be read or written, 2 for a usage error.\n\n"
-     "  durward ca export /usr/local/share/ca-certificates/durward.crt\n",
+     "  durward ca export durward-ca.pem\n",
      run_export},
     {"ca rotate", "[-c FILE] [--overlap TIME|--now]",
      "Replace the certificate authority, with a time in which both are trusted.", ca_rotate_options,

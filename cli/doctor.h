@@ -6,6 +6,9 @@
 #include "findings.h"
 #include "strlist.h"
 
+/* What the clients in a sandbox of its own ask for. */
+#define DOCTOR_HOST "doctor.durward.test"
+
 /* Kernel, namespaces, packet rules, memory for secrets, control groups, limits, bubblewrap. */
 void doctor_host(struct findings *f);
 /* Directories, the CA and the clock, ports, the daemon. c: NULL when no configuration was found. */

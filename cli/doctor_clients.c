@@ -15,8 +15,6 @@
 #include "buf.h"
 #include "out.h"
 
-#define PROBE_HOST "doctor.durward.test"
-
 enum { SAID_MAX = 256 * 1024, ARGV_MAX = 80, SHOWN = 160 };
 
 /* One line a client: NAME, ok | fail | absent, what it said. An answer of any status is one over
@@ -102,7 +100,27 @@ static const char *remedy(const char *name)
 
 /* ---- what they said ---- */
 
-static void one_line(struct findings *f, char *line, char *absent, size_t size, unsigned *seen)
+struct tally {
+    char absent[256];
+    unsigned seen;
+    bool against; /* a host that was named */
+};
+
+/* The name has none, so trust was not tried. */
+static bool no_address(const char *said)
+{
+    static const char *const words[] = {
+        "not resolve",     "unable to resolve",    "Name or service not known",
+        "name resolution", "no such host",         "ENOTFOUND",
+        "EAI_AGAIN",       "UnknownHostException",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (strstr(said, words[i]))
+            return true;
+    return false;
+}
+
+static void one_line(struct findings *f, char *line, struct tally *y)
 {
     char *state = strchr(line, '\t'), *said = state ? strchr(state + 1, '\t') : NULL;
     if (said == NULL)
@@ -111,28 +129,32 @@ static void one_line(struct findings *f, char *line, char *absent, size_t size, 
     *said++ = 0;
     if (remedy(line) == NULL) /* nobody but our script writes lines that count */
         return;
-    ++*seen;
-    size_t n = strlen(said), at = strlen(absent);
+    y->seen++;
+    size_t n = strlen(said), at = strlen(y->absent);
+    const char *fix = y->against && no_address(said)
+                          ? "HOST must be one that the policy allows; run this in a sandbox, or in "
+                            "a client paired by 'durward env'"
+                          : remedy(line);
     if (strcmp(state, "ok") == 0)
         findings_add(f, line, FINDING_OK, NULL, "verifies our certificates");
     else if (strcmp(state, "absent") == 0)
-        snprintf(absent + at, size - at, " %s", line);
+        snprintf(y->absent + at, sizeof y->absent - at, " %s", line);
     else
-        findings_add(f, line, FINDING_FAIL, remedy(line), "no answer over TLS: %s",
+        findings_add(f, line, FINDING_FAIL, fix, "no answer over TLS: %s",
                      n > SHOWN ? said + n - SHOWN : said);
 }
 
-static void read_lines(struct findings *f, struct buf *said, int status)
+static void read_lines(struct findings *f, struct buf *said, int status, bool against)
 {
-    char absent[256] = "", *at = (char *)buf_data(said);
-    unsigned seen = 0;
+    struct tally y = {.against = against};
+    char *at = (char *)buf_data(said);
     for (char *end; at && *at && (end = strchr(at, '\n')) != NULL; at = end + 1) {
         *end = 0;
-        one_line(f, at, absent, sizeof absent, &seen);
+        one_line(f, at, &y);
     }
-    if (absent[0])
-        findings_add(f, "clients", FINDING_NOTE, NULL, "not there, not tried:%s", absent);
-    if (seen < ARRAY_LEN(remedies))
+    if (y.absent[0])
+        findings_add(f, "clients", FINDING_NOTE, NULL, "not there, not tried:%s", y.absent);
+    if (y.seen < ARRAY_LEN(remedies))
         findings_add(
             f, "sandbox", FINDING_FAIL,
             "durward run -- true says more; with an image, it needs sh, mktemp, grep and tr",
@@ -175,7 +197,7 @@ static int gather(const char *const argv[], const char *input, struct buf *said)
     return WEXITSTATUS(status);
 }
 
-static void try_all(struct findings *f, const char *const argv[], const char *input)
+static void try_all(struct findings *f, const char *const argv[], const char *input, bool against)
 {
     struct buf said;
     buf_init(&said, SAID_MAX);
@@ -184,7 +206,7 @@ static void try_all(struct findings *f, const char *const argv[], const char *in
         findings_add(f, "sandbox", FINDING_FAIL, "fewer -e: one of them makes a client talkative",
                      "the clients said too much");
     else
-        read_lines(f, &said, status);
+        read_lines(f, &said, status, against);
     buf_free(&said);
 }
 
@@ -192,7 +214,7 @@ static void try_all(struct findings *f, const char *const argv[], const char *in
 static char *configuration(const struct config *c)
 {
     json_t *all = json_pack("{s:i, s:{s:{s:[{s:s}]}}}", "version", 1, "policies", "doctor", "rules",
-                            "allow", PROBE_HOST "/never-asked-for");
+                            "allow", DOCTOR_HOST "/never-asked-for");
     const char *dir = c ? config_ca_dir(c) : NULL, *cert = c ? config_ca_cert(c) : NULL;
     if (dir)
         json_object_set_new(all, "ca", json_pack("{s:s}", "dir", dir));
@@ -212,7 +234,7 @@ static char *configuration(const struct config *c)
 void doctor_clients(struct findings *f, const struct config *c, const struct strlist *more)
 {
     const char *argv[ARGV_MAX] = {"/proc/self/exe", "run", "-c", "-", "--no-bind"};
-    static const char *const tail[] = {"--", "sh", "-c", script, "doctor", PROBE_HOST, NULL};
+    static const char *const tail[] = {"--", "sh", "-c", script, "doctor", DOCTOR_HOST, NULL};
     size_t n = 5;
     char *text = configuration(c);
     if (text == NULL || more->n + n + ARRAY_LEN(tail) > ARGV_MAX) {
@@ -223,7 +245,7 @@ void doctor_clients(struct findings *f, const struct config *c, const struct str
     for (size_t i = 0; i < more->n; i++)
         argv[n++] = more->v[i];
     memcpy(argv + n, tail, sizeof tail);
-    try_all(f, argv, text);
+    try_all(f, argv, text, false);
     free(text);
 }
 
@@ -235,5 +257,5 @@ void doctor_here(struct findings *f, const char *host)
         findings_add(f, "against", FINDING_FAIL, "give a host name", "that is no host name");
         return;
     }
-    try_all(f, argv, "");
+    try_all(f, argv, "", true);
 }

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "authority.h"
+#include "doctor.h"
 #include "method.h"
+#include "wire.h"
 
 enum { SEGMENTS_MAX = 64, SIMILAR = 3 /* so many paths may differ in a segment and stay apart */ };
 
@@ -92,10 +94,19 @@ static void add(struct suggest *s, const struct query_row *r, const char *host, 
         wish_done(&w);
 }
 
+/* The self-test of each sandbox, and doctor's clients: refused on purpose. */
+static bool is_probe(const struct query_row *r)
+{
+    struct slice host = query_host(slice_str(r->authority[0] ? r->authority : r->target));
+    return slice_eq_str(host, WIRE_SELFTEST_NAME) || slice_eq_str(host, DOCTOR_HOST);
+}
+
 void suggest_add(struct suggest *s, const struct query_row *r)
 {
     char host[HOST_TEXT_MAX + 32];
     bool rule_missing = strcmp(r->code, "no_rule") == 0 || strcmp(r->code, "method") == 0;
+    if (is_probe(r))
+        return;
     if (r->kind == RECORD_DNS && strcmp(r->code, "dns_denied") == 0) {
         if (host_text("https", r->target, host, sizeof host))
             add(s, r, host, "", 0);

@@ -46,7 +46,9 @@ static int post(struct msg *m, struct err *err)
 {
     int r = msg_send(MAKER_CHANNEL, m);
     msg_done(m);
-    return r == 0 ? 0 : err_set(err, ERR_UNREADY, "the builder does not listen");
+    return r == 0 ? 0
+                  : err_set(err, ERR_UNREADY,
+                            "the builder does not listen; try again, or see 'durward doctor'");
 }
 
 int maker_offer(const struct plan *plan, const struct netns_listeners *l, struct err *err)

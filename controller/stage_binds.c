@@ -38,16 +38,22 @@ int stage_check_source(const struct stage_parts *parts, const struct plan *plan,
     return 0;
 }
 
+static int taken(const char *target, struct err *err)
+{
+    return err_set(err, ERR_DENIED,
+                   "nothing can be bound to %s inside; give another place: --bind HOST:IN", target);
+}
+
 int stage_check_target(const char *target, struct err *err)
 {
     static const char *const whole[] = {"/proc", "/sys", "/dev", "/run/durward", "/etc/durward"};
     static const char *const itself[] = {"/usr", "/etc", "/run", "/bin", "/sbin", "/lib", "/var"};
     for (size_t i = 0; i < ARRAY_LEN(whole); i++)
         if (overlaps(target, whole[i]))
-            return err_set(err, ERR_DENIED, "nothing can be bound to %s", target);
+            return taken(target, err);
     for (size_t i = 0; i < ARRAY_LEN(itself); i++)
         if (plan_path_within(itself[i], target))
-            return err_set(err, ERR_DENIED, "nothing can be bound to %s", target);
+            return taken(target, err);
     return 0;
 }
 

@@ -180,12 +180,17 @@ def audit(t, s):
     t.eq(r.returncode, 0, "audit verify accepts a running log") or t.diag(r.stdout + r.stderr)
 
 
+PROBES = ("self-test.durward.invalid", "doctor.durward.test")
+
+
 def suggestions(t, s, gate):
     """What was denied for want of a rule comes back as rules that would have allowed it."""
     d = s.d
     for i in range(5):
         gate.get("api.github.com", "/orgs/o%d/members" % i)
     gate.get("api.github.com", "/orgs/o1/members", method="POST")
+    for host in PROBES:
+        gate.connect(host + ":443")
     gate.connect("new.example.org:8443")
     tap.wait_for(lambda: "new.example.org" in d.command("audit", "tail", d.audit_dir).stdout)
     r = d.command("audit", "suggest", "--json", d.audit_dir)
@@ -193,6 +198,7 @@ def suggestions(t, s, gate):
     t.ok(got.get("api.github.com/orgs/*/members") == ["GET", "POST"] and
          "new.example.org:8443" in got, "audit suggest: the smallest rules", r.stdout, r.stderr)
     t.ok(not any("gists" in x for x in got), "nothing that a deny rule refused", r.stdout)
+    t.ok(not any(p in x for p in PROBES for x in got), "nothing that Durward itself asks for", r.stdout)
     r = d.command("audit", "suggest", d.audit_dir)
     conf = os.path.join(d.work, "suggested.yaml")
     with open(conf, "w") as f:

@@ -156,6 +156,10 @@ def against(t, s):
     rows = {x["check"]: x["state"] for x in json.loads(r.stdout or "{}").get("findings", [])}
     t.ok(rows.get("openssl") == "ok" and rows.get("python") == "ok", "in a sandbox, against a host of its policy",
          r.stdout, r.stderr)
+    r = s.d.command("doctor", "--against", "nothing.invalid", "--json")
+    found = {x["check"]: x for x in json.loads(r.stdout or "{}").get("findings", [])}
+    t.ok(r.returncode == 1 and "durward env" in found.get("curl", {}).get("fix", ""),
+         "a host without an address: where to run this", r.stdout, r.stderr)
     r = s.d.command("doctor", "--against", "x; id")
     t.ok(r.returncode == 1 and "uid=" not in r.stdout, "a host name is no command", r.stdout)
 

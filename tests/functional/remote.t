@@ -1,8 +1,12 @@
 #!/usr/bin/python3 -B
 """Remote pairing: a listener that is bound to a policy, and one that wants a sandbox's token. A curl
 in a plain network namespace is paired with nothing but the output of `durward env`."""
+import glob
 import os
+import signal
+import sqlite3
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import api, client, namespace, nginx, scene, tap  # noqa: E402
@@ -128,6 +132,26 @@ def paired(t, s, ns, values_text):
     return [out, err, out2, err2]
 
 
+def many_revoked(t, s):
+    """Thousands of revoked tokens, and a controller that dies: the next one says them all, and nobody falls."""
+    t.eq(s.d.stop(), 0, "the daemon ends")
+    (path,) = glob.glob(os.path.join(s.d.dir, "state", "**", "registry.db"), recursive=True)
+    db = sqlite3.connect(path, timeout=20)
+    with db:
+        db.executemany(
+            "INSERT INTO identity (id, kind, policy, seed, expires, revoked) VALUES (?, 1, 'coder', ?, ?, 1)",
+            [("revoked%026d" % i, os.urandom(16), int(time.time()) + (3000 if i > 512 else -3000)) for i in range(3600)])
+    db.close()
+    s.d.serve()
+    before = s.d.roles()
+    (pid,) = [p for p, role in before if role == "controller"]
+    os.kill(pid, signal.SIGKILL)
+    t.ok(tap.wait_for(lambda: pid not in dict(s.d.roles()) and s.d.answers(), 15, 0.05), "a new controller answers")
+    tap.wait_for(lambda: False, 0.5)  # nothing tells that all roles have heard it
+    gone = {x for x in before if x[1] != "controller"} - set(s.d.roles())
+    t.eq(gone, set(), "with 3,600 revoked tokens: no other role fell")
+
+
 def main(t):
     if os.geteuid() != 0:
         ns = None
@@ -150,6 +174,7 @@ def main(t):
     tokens(t, s, token_at, values)
     expiry(t, s, token_at)
     revoked(t, s, token_at)
+    many_revoked(t, s)
     if ns:
         outputs += paired(t, s, ns, r.stdout)
     else:

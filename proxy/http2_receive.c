@@ -294,6 +294,8 @@ static int on_frame_send(nghttp2_session *h2 UNUSED, const nghttp2_frame *f, voi
         http2_server_tell(s, "h2_protocol", "GOAWAY");
     if (f->hd.type == NGHTTP2_DATA && f->hd.length > 0)
         earn(s, CALM_USEFUL);
+    if (f->hd.type == NGHTTP2_HEADERS && f->headers.cat == NGHTTP2_HCAT_RESPONSE && st)
+        http2_stream_head_sent(st);
     if ((f->hd.type == NGHTTP2_DATA || f->hd.type == NGHTTP2_HEADERS) && end && st &&
         !st->request_ended)
         http2_stream_linger(st);

@@ -25,6 +25,8 @@ struct http2_stream {
     bool given_up;      /* refused by us in its body: fail follows */
     bool tunnel;        /* the reply began one */
     bool head_request, replied, reply_ended, client_reset;
+    bool head_sent;    /* the reply's */
+    bool cut;          /* it failed before that: reset as soon as the client has the head */
     time_t linger_at;  /* 0, or the reply went out whole at this time and the body still comes */
     size_t lingered;   /* bytes of it that were dropped since */
     bool push, resume; /* to be done in the next turn */
@@ -69,7 +71,8 @@ void http2_stream_linger(struct http2_stream *st);
 void http2_stream_linger_over(struct http2_stream *st);
 struct asker http2_stream_asker(struct http2_stream *st);
 void http2_stream_data(struct http2_stream *st, const uint8_t *p, size_t n);
-void http2_stream_continue(struct http2_stream *st); /* 100: the client waits before its body */
+void http2_stream_head_sent(struct http2_stream *st); /* of the reply */
+void http2_stream_continue(struct http2_stream *st);  /* 100: the client waits before its body */
 /* Pass on what the back has room for, and the end. */
 void http2_stream_push(struct http2_stream *st);
 /* Give the request up: its back is told why; the client gets the refusal, or a reset if a reply has

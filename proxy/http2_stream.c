@@ -47,6 +47,8 @@ static ssize_t on_read(nghttp2_session *h2 UNUSED, int32_t id UNUSED, uint8_t *t
 {
     struct http2_stream *st = source->ptr;
     size_t have = buf_len(&st->out), n = have < room ? have : room;
+    if (st->cut)
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* resets the stream */
     if (n > 0) {
         memcpy(to, buf_data(&st->out), n);
         buf_drain(&st->out, n);
@@ -175,7 +177,9 @@ static void front_fail(void *self, unsigned status, const char *code, const char
     http2_server_soon(st->server);
     if (st->replied) {
         drop_out(st);
-        reset(st, NGHTTP2_INTERNAL_ERROR);
+        st->cut = !st->head_sent; /* a reset would go first, and the head not at all */
+        if (st->head_sent)
+            reset(st, NGHTTP2_INTERNAL_ERROR);
         return;
     }
     snprintf(denied, sizeof denied, "%s %s", code, id ? id : "-");
@@ -195,6 +199,13 @@ static void front_fail(void *self, unsigned status, const char *code, const char
     if (body)
         st->server->out_total += (size_t)n;
     if (submit(st, nv, ARRAY_LEN(nv) - (st->retry == 0), body) < 0)
+        reset(st, NGHTTP2_INTERNAL_ERROR);
+}
+
+void http2_stream_head_sent(struct http2_stream *st)
+{
+    st->head_sent = true;
+    if (st->cut)
         reset(st, NGHTTP2_INTERNAL_ERROR);
 }
 

@@ -5,6 +5,7 @@ each behaviour."""
 import atexit
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -46,6 +47,8 @@ class Local(BaseSandbox):
 
     def upload_files(self, files):
         for path, data in files:
+            if re.match("/tmp/durward-[0-9a-f]{16}/", path):  # pair()'s own: a real sandbox takes its files along
+                atexit.register(shutil.rmtree, path[:path.index("/", 5)], ignore_errors=True)
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "wb") as f:
                 f.write(data)
@@ -57,8 +60,6 @@ class Local(BaseSandbox):
 
 def trusted(env):
     """What every sandbox is given: the way to the proxy with a token, and what to trust."""
-    # a vendor's sandbox takes its files along; what stands for one here leaves them
-    atexit.register(shutil.rmtree, os.path.dirname(env.get("SSL_CERT_FILE", "/nonexistent/x")), ignore_errors=True)
     return env.get("HTTPS_PROXY", "").startswith("http") and "@%s" % ASK["address"] in env["https_proxy"] and \
         all(k in env for k in ("SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "GITHUB_TOKEN"))
 

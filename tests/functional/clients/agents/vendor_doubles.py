@@ -1,15 +1,24 @@
 """Doubles of the vendors' APIs, on loopback: each answers as the vendor's own package wants to be answered
 and keeps what was sent. No vendor was ever asked by these tests."""
+import atexit
 import base64
 import http.server
 import json
 import os
+import re
+import shutil
 import signal
 import threading
 from urllib.parse import urlsplit
 
 NOW = "2026-01-01T00:00:00Z"
 MODAL_ID = "sb-01ARZ3NDEKTSV4RRFFQ69G5FAV"
+
+
+def goes_along(path):
+    """pair()'s own folder: a real sandbox takes its files along when it is deleted; what stands for one does at our end."""
+    if re.match("/tmp/durward-[0-9a-f]{16}(/|$)", path):
+        atexit.register(shutil.rmtree, "/".join(path.split("/")[:3]), ignore_errors=True)
 
 
 class Double:
@@ -199,6 +208,7 @@ def e2b_inside(d):
         if scope["method"] == "POST":
             kind = dict(scope["headers"])[b"content-type"]
             part = email.message_from_bytes(b"Content-Type: " + kind + b"\r\n\r\n" + body).get_payload()[0]
+            goes_along(path)
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "wb") as f:
                 f.write(part.get_payload(decode=True))
@@ -365,6 +375,7 @@ def deno():
             return {"success": child.returncode == 0, "code": child.returncode, "signal": None}
 
         def mkdir(self, p):
+            goes_along(p["path"])
             os.makedirs(p["path"], exist_ok=True)
 
         def readFile(self, p):

@@ -2,11 +2,8 @@
 doubles of their APIs. Where the sandbox would be, commands run in plain processes: in a network namespace
 that reaches the proxy only (a lock that holds), or in none (one that does not). Prints a JSON line for
 each behaviour."""
-import atexit
 import json
 import os
-import re
-import shutil
 import subprocess
 import sys
 import traceback
@@ -47,8 +44,7 @@ class Local(BaseSandbox):
 
     def upload_files(self, files):
         for path, data in files:
-            if re.match("/tmp/durward-[0-9a-f]{16}/", path):  # pair()'s own: a real sandbox takes its files along
-                atexit.register(shutil.rmtree, path[:path.index("/", 5)], ignore_errors=True)
+            doubles.goes_along(path)
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "wb") as f:
                 f.write(data)

@@ -74,9 +74,10 @@ class Played:
 
     def __call__(self, *argv, timeout=120):
         """-> (exit status, output of both kinds)."""
+        # elsewhere, for `kube play` takes a folder of the image's name for something to build
         r = subprocess.run([engine.PODMAN, "--root", self.t.path("podman/data"), "--runroot", self.t.path("podman/run"),
-                            "--storage-driver", "overlay", *argv], env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                           stderr=subprocess.STDOUT, text=True, timeout=timeout)
+                            "--storage-driver", "overlay", *argv], env=self.env, cwd=self.t.tmp, stdin=subprocess.DEVNULL,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout)
         return r.returncode, r.stdout
 
     def play(self, name, objects):

@@ -48,22 +48,6 @@ static void post_exit(uint32_t number, uint32_t status, const char *text)
     (void)post(&m);
 }
 
-static struct command *find(uint32_t number);
-
-/* The descriptors move into the message. A command that nobody hears of is ended, which is told. */
-static void post_started(uint32_t number, const int *fds, unsigned n)
-{
-    struct msg m;
-    msg_init(&m, W_INIT_STARTED);
-    msg_put_u32(&m, number);
-    msg_put_u32(&m, n);
-    for (unsigned i = 0; i < n; i++)
-        msg_put_fd(&m, fds[i]);
-    struct command *c = post(&m) < 0 ? find(number) : NULL;
-    if (c)
-        kill(-c->pid, SIGKILL);
-}
-
 /* The descriptors that we came with are the host's; ours are of the sandbox. */
 static int prepare(void)
 {
@@ -115,6 +99,20 @@ static struct command *find(uint32_t number)
         if (commands[i].pid > 0 && commands[i].number == number)
             return &commands[i];
     return NULL;
+}
+
+/* The descriptors move into the message. A command that nobody hears of is ended, which is told. */
+static void post_started(uint32_t number, const int *fds, unsigned n)
+{
+    struct msg m;
+    msg_init(&m, W_INIT_STARTED);
+    msg_put_u32(&m, number);
+    msg_put_u32(&m, n);
+    for (unsigned i = 0; i < n; i++)
+        msg_put_fd(&m, fds[i]);
+    struct command *c = post(&m) < 0 ? find(number) : NULL;
+    if (c)
+        kill(-c->pid, SIGKILL);
 }
 
 /* NULL with *bad: the message is nonsense; else there is no room, which is said. */

@@ -1,6 +1,7 @@
 /* The connection to an origin, and the pool that keeps it: what an evil origin says never makes a
  * connection that is used again (B3, B18, B19, B25, B26). */
 #include "http1_client.h"
+#include "loop_bed.h"
 #include "pool.h"
 #include "stream.h"
 #include "tap_main.h"
@@ -15,7 +16,6 @@
 
 void suite_http1_client(void);
 
-static struct event_base *base;
 static struct limits limits = {.head_bytes = 32768,
                                .headers = 100,
                                .target_bytes = 8192,
@@ -30,18 +30,6 @@ struct bed {
     char code[64];
     struct buf body;
 };
-
-static int setup(void)
-{
-    base = event_base_new();
-    return base ? 0 : -1;
-}
-
-static int teardown(void)
-{
-    event_base_free(base);
-    return 0;
-}
 
 static void on_reply(void *arg, const struct head *h)
 {

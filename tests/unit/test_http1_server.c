@@ -1,6 +1,7 @@
 /* The connection towards the sandbox: order, framing, back-pressure, and endings that cannot be
  * mistaken. The session and the back behind it are played here. */
 #include "http1_server.h"
+#include "loop_bed.h"
 #include "tap_main.h"
 
 #include <arpa/inet.h>
@@ -15,7 +16,6 @@
 
 void suite_http1_server(void);
 
-static struct event_base *base;
 static struct limits limits = {.head_bytes = 32768,
                                .headers = 100,
                                .target_bytes = 8192,
@@ -36,18 +36,6 @@ struct bed {
     struct buf got; /* what the client read */
     bool eof, reset;
 };
-
-static int setup(void)
-{
-    base = event_base_new();
-    return base ? 0 : -1;
-}
-
-static int teardown(void)
-{
-    event_base_free(base);
-    return 0;
-}
 
 static void give_large(struct bed *b)
 {

@@ -1,5 +1,6 @@
 /* Channels: what is bad ends the channel, once, and nothing else; what is slow is bounded. */
 #include "ipc.h"
+#include "loop_bed.h"
 #include "tap_main.h"
 
 #include <errno.h>
@@ -11,20 +12,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-static struct event_base *base;
-
-static int setup(void)
-{
-    base = event_base_new();
-    return base ? 0 : -1;
-}
-
-static int teardown(void)
-{
-    event_base_free(base);
-    return 0;
-}
 
 struct side {
     struct ipc *ch;
@@ -366,6 +353,12 @@ static void test_gather(void)
     turn();
     CU_ASSERT(s.messages == 1 && s.closed == 1);
     close_side(&s);
+    open_side(&t); /* with nothing in it, it would count for nothing */
+    ipc_gather(t.ch);
+    raw(t.far, "\xff\xff\0\0", 4);
+    turn();
+    CU_ASSERT(t.messages == 0 && t.closed == 1);
+    close(t.far);
     open_side(&t); /* who does not gather takes none */
     raw(t.far, "\xff\xff\0\0\0\1\0\0\0\0", 10);
     turn();

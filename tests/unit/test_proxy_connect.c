@@ -1,6 +1,7 @@
 /* What an operator's proxy may answer to a CONNECT; it is played here. With TLS and a credential:
  * tests/functional/corporate.t. */
 #include "proxy_connect.h"
+#include "loop_bed.h"
 #include "tap_main.h"
 #include "upstream_proxy.h"
 
@@ -14,7 +15,6 @@
 
 void suite_proxy_connect(void);
 
-static struct event_base *base;
 static struct upstream_proxy proxy = {
     .at = {.scheme = SCHEME_HTTP, .kind = HOST_NAME, .host = "proxy.example", .port = 3128}};
 
@@ -23,18 +23,6 @@ static struct {
     int fd;
     char text[PROXY_CONNECT_TEXT_MAX];
 } told;
-
-static int setup(void)
-{
-    base = event_base_new();
-    return base ? 0 : -1;
-}
-
-static int teardown(void)
-{
-    event_base_free(base);
-    return 0;
-}
 
 static void turn(void)
 {

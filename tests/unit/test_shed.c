@@ -7,26 +7,13 @@
 #include <unistd.h>
 
 #include "compiler.h"
+#include "loop_bed.h"
 #include "shed.h"
 #include "tap_main.h"
 
 void suite_shed(void);
 
 enum { CROWD = 8, THINGS = 400, THING = 50 * 1024 };
-
-static struct event_base *base;
-
-static int setup(void)
-{
-    base = event_base_new();
-    return base ? 0 : -1;
-}
-
-static int teardown(void)
-{
-    event_base_free(base);
-    return 0;
-}
 
 static int waiting(void)
 {

@@ -1,5 +1,6 @@
 /* The vault over its channels, with this test as parent and as injectors. */
 #include "env_block.h"
+#include "loop_bed.h"
 #include "ipc.h"
 #include "proc.h"
 #include "secret_list.h"
@@ -16,20 +17,6 @@
 #include <unistd.h>
 
 void suite_vault(void);
-
-static struct event_base *base;
-
-static int setup(void)
-{
-    base = event_base_new();
-    return base ? 0 : -1;
-}
-
-static int teardown(void)
-{
-    event_base_free(base);
-    return 0;
-}
 
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {

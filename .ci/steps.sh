@@ -112,7 +112,7 @@ apt_update_and_install() {
 # install_packages NAME...: those that are missing, or an end that says what to do.
 install_packages() {
     command -v dpkg-query >/dev/null 2>&1 ||
-        fail "This script installs with apt-get, which Debian has. Elsewhere install what README.md lists, then: autoreconf -fi && ./configure && make"
+        fail "This script installs with apt-get, which Debian has. Elsewhere install what CONTRIBUTING.md lists, then: autoreconf -fi && ./configure && make"
     missing=$(missing_packages "$@")
     missing=${missing% }
     if [ -z "$missing" ]; then
@@ -177,5 +177,5 @@ writable_tree() {
 }
 
 BUILD_PACKAGES="gcc libc6-dev make autoconf automake pkg-config libevent-dev libssl-dev
-    libjansson-dev libyaml-dev libseccomp-dev libsqlite3-dev libmnl-dev libnftnl-dev libc-ares-dev libzstd-dev zlib1g-dev libexpat1-dev
+    libjansson-dev libyaml-dev libseccomp-dev libsqlite3-dev libmnl-dev libnftnl-dev libc-ares-dev libzstd-dev zlib1g-dev libexpat1-dev libfuse3-dev
     libarchive-dev libhttp-parser-dev libnghttp2-dev bubblewrap"

@@ -5,7 +5,7 @@
 #include "log_blocks.h"
 #include "log_file.h"
 #include "log_index.h"
-#include "squeeze.h"
+#include "log_compress.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -39,7 +39,7 @@ struct made {
     struct log_file *log;
     struct signing_key *key;
     struct log_index *index;
-    struct begun_terms *begun;
+    struct open_request_terms *begun;
     uint64_t now, n;
 };
 
@@ -70,11 +70,11 @@ static void close_file(struct made *m)
         stop(err.text);
     log_index_free(m->index);
     m->index = log_index_new();
-    struct squeeze *s = squeeze_new(m->dir, name, m->begun, &err);
+    struct log_compress *s = log_compress_new(m->dir, name, m->begun, &err);
     int r = s ? 1 : -1;
     while (r > 0)
-        r = squeeze_step(s, &err);
-    squeeze_free(s);
+        r = log_compress_step(s, &err);
+    log_compress_free(s);
     if (r < 0)
         stop(err.text);
 }
@@ -166,7 +166,7 @@ int main(int argc, char **argv)
                      .now = UINT64_C(1767225600) * 1000000000U};
     if (m.dir < 0 || (m.key = signing_key_open(m.dir, &err)) == NULL ||
         (m.log = log_file_open(m.dir, NULL, 0, NULL, NULL, &broken, &err)) == NULL ||
-        (m.index = log_index_new()) == NULL || (m.begun = begun_terms_new()) == NULL)
+        (m.index = log_index_new()) == NULL || (m.begun = open_request_terms_new()) == NULL)
         stop(err.text[0] ? err.text : "out of memory");
     log_file_on_lines(m.log, on_lines, &m);
     for (uint64_t i = 0; m.n < want; i++) {
@@ -183,7 +183,7 @@ int main(int argc, char **argv)
     close_file(&m);
     if (!log_file_tip(m.log, &head))
         stop("no tip");
-    stamp_text(m.now, head.time, sizeof head.time);
+    timestamp_text(m.now, head.time, sizeof head.time);
     if (head_write(m.dir, &head, m.key, &err) < 0)
         stop(err.text);
     printf("%" PRIu64 "\n", m.n);

@@ -1,3 +1,5 @@
+/* Opens the CA's files. In our own directory this happens under a lock: shared where there is a CA,
+ * exclusive to have one made or to carry out a rotation that is due. */
 #include "ca_files.h"
 
 #include "buf.h"

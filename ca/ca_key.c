@@ -1,3 +1,5 @@
+/* Parses and writes the PEM of the CA's key and certificate with OpenSSL. It never asks for a
+ * passphrase: an encrypted key is an error. */
 #include "ca_key.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* Builds certificates extension by extension. The host becomes a GENERAL_NAME object, since in
+ * OpenSSL's text form a comma could add a second name. */
 #include "mint.h"
 
 #include <stdio.h>
@@ -8,7 +10,7 @@
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
 
-enum { SERIAL_BYTES = 16, DAY = 86400, CA_SKEW = DAY };
+enum { SERIAL_BYTES = 16, HOUR = 3600, DAY = 24 * HOUR, CA_SKEW = DAY };
 
 /* The OpenSSL error queue belongs to the thread; leaving entries there would confuse a later
  * SSL_get_error. */
@@ -141,13 +143,8 @@ static int64_t life_left(const X509 *x, time_t now)
     return ok ? (int64_t)days * DAY + seconds : -1;
 }
 
-static int name_ca(X509 *x)
+static int name_ca(X509 *x, const char *cn)
 {
-    unsigned char raw[4];
-    char cn[64];
-    if (RAND_bytes(raw, sizeof raw) != 1)
-        return -1;
-    snprintf(cn, sizeof cn, "Durward CA %02x%02x%02x%02x", raw[0], raw[1], raw[2], raw[3]);
     X509_NAME *subject = X509_get_subject_name(x);
     return X509_NAME_add_entry_by_NID(subject, NID_commonName, MBSTRING_ASC,
                                       (const unsigned char *)cn, -1, -1, 0) &&
@@ -158,12 +155,26 @@ static int name_ca(X509 *x)
 
 int mint_issuer_make(struct mint_issuer *ret, time_t now, struct err *err)
 {
+    unsigned char raw[4];
+    char cn[MINT_CN_MAX];
+    EVP_PKEY *key = EVP_EC_gen("P-256");
+    if (key == NULL || RAND_bytes(raw, sizeof raw) != 1) {
+        EVP_PKEY_free(key);
+        return crypto_err(err, "cannot make the key of a CA");
+    }
+    snprintf(cn, sizeof cn, "Durward CA %02x%02x%02x%02x", raw[0], raw[1], raw[2], raw[3]);
+    return mint_issuer_of(ret, key, cn, now, err);
+}
+
+int mint_issuer_of(struct mint_issuer *ret, EVP_PKEY *key, const char *cn, time_t now,
+                   struct err *err)
+{
     static const int usage[] = {5}; /* keyCertSign (RFC 5280 4.2.1.3) */
-    struct mint_issuer made = {.key = EVP_EC_gen("P-256"), .cert = X509_new()};
+    struct mint_issuer made = {.key = key, .cert = X509_new()};
     X509 *x = made.cert;
-    if (made.key == NULL || x == NULL)
+    if (x == NULL)
         goto fail;
-    if (!X509_set_version(x, X509_VERSION_3) || set_serial(x) < 0 || name_ca(x) < 0 ||
+    if (!X509_set_version(x, X509_VERSION_3) || set_serial(x) < 0 || name_ca(x, cn) < 0 ||
         set_life(x, now - CA_SKEW, now + (time_t)MINT_CA_DAYS * DAY) < 0 ||
         !X509_set_pubkey(x, made.key))
         goto fail;
@@ -230,12 +241,12 @@ static int clear_form(X509 *x)
 }
 
 int mint_into(X509 *x, const struct mint_issuer *issuer, const struct authority *host,
-              unsigned days, time_t now, struct err *err)
+              unsigned hours, time_t now, struct err *err)
 {
     static const int usage[] = {0}; /* digitalSignature */
-    if (days < 1 || days > MINT_DAYS_MAX)
-        return err_set(err, ERR_INTERNAL, "a leaf of %u days is out of bounds", days);
-    int64_t left = life_left(issuer->cert, now), life = (int64_t)days * DAY;
+    if (hours < 1 || hours > MINT_HOURS_MAX)
+        return err_set(err, ERR_INTERNAL, "a leaf of %u hours is out of bounds", hours);
+    int64_t left = life_left(issuer->cert, now), life = (int64_t)hours * HOUR;
     if (left <= 0)
         return err_set(err, ERR_DENIED, "the CA certificate has expired");
     if (clear_form(x) < 0 || set_serial(x) < 0 ||
@@ -249,10 +260,10 @@ int mint_into(X509 *x, const struct mint_issuer *issuer, const struct authority 
 }
 
 X509 *mint_leaf(const struct mint_issuer *issuer, const struct authority *host, EVP_PKEY *key,
-                unsigned days, time_t now, struct err *err)
+                unsigned hours, time_t now, struct err *err)
 {
     X509 *x = mint_form(key, err);
-    if (x && mint_into(x, issuer, host, days, now, err) < 0) {
+    if (x && mint_into(x, issuer, host, hours, now, err) < 0) {
         X509_free(x);
         return NULL;
     }

@@ -1,3 +1,5 @@
+/* Caches leaves and asks the signer for those that are missing. One in the last tenth of its life
+ * is still served while a new one is minted. */
 #include "mint_client.h"
 
 #include "authority.h"

@@ -1,3 +1,5 @@
+/* Checks the host and the public key that a channel sends before the signer uses them. A key
+ * reaches OpenSSL's parser in one encoding only, whose fixed bytes are compared first. */
 #include "mint_policy.h"
 
 #include <string.h>

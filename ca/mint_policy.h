@@ -1,8 +1,8 @@
 /* What the signer agrees to certify, whoever asks (attacks E8, E9, E10).
  *
- * The asker is a gate, which may be in the hands of a sandbox. So the signer signs nothing that it
- * was given: it takes a host name and a public key, checks both here, and builds the certificate by
- * itself. */
+ * The requester is a gate, which may be in the hands of a sandbox. So the signer signs nothing that
+ * it was given: it takes a host name and a public key, checks both here, and builds the certificate
+ * by itself. */
 #ifndef DURWARD_MINT_POLICY_H
 #define DURWARD_MINT_POLICY_H
 

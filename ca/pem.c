@@ -1,3 +1,4 @@
+/* Looks for the next BEGIN and END lines of a certificate and decodes the base64 between them. */
 #include "pem.h"
 
 #include <openssl/evp.h>
@@ -41,7 +42,7 @@ int pem_next(struct slice *rest, struct buf *der)
         return -1;
     }
     *rest = after(body, (size_t)stop + end.n);
-    if ((size_t)stop > PEM_DER_MAX)
-        return -1;
+    if ((size_t)stop > PEM_TEXT_MAX)
+        return PEM_TOO_LARGE;
     return decode((struct slice){body.p, (size_t)stop}, der) < 0 ? -1 : 1;
 }

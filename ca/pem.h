@@ -5,11 +5,13 @@
 
 #include "buf.h"
 
-enum { PEM_DER_MAX = 32 * 1024 };
+/* Certificates of content networks name thousands of hosts. */
+enum { PEM_TEXT_MAX = 1 << 20, PEM_TOO_LARGE = -2 };
 
 /* Decode the next CERTIFICATE block of *rest into *der (replacing its content; buf_init'd by the
- * caller with PEM_DER_MAX) and move *rest behind it. Text between blocks and blocks of other types
- * are skipped. 1 found, 0 no more, -1 a malformed block (*rest is behind it). */
+ * caller with PEM_TEXT_MAX) and move *rest behind it. Text between blocks and blocks of other types
+ * are skipped. 1 found, 0 no more, -1 a malformed block, PEM_TOO_LARGE one of more than
+ * PEM_TEXT_MAX bytes (*rest is behind it). */
 int pem_next(struct slice *rest, struct buf *der);
 
 #endif

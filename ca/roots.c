@@ -1,3 +1,5 @@
+/* Maps the packed roots and gives OpenSSL a lookup that parses the certificates of a name when a
+ * chain first asks for it. roots_pack.c packs them. */
 #include "roots.h"
 
 #include "roots_format.h"
@@ -41,10 +43,26 @@ static size_t lower_bound(const struct roots *r, uint32_t hash)
     return lo;
 }
 
+/* A certificate that the user named ends a chain, also where another authority issued it. The mark
+ * is the certificate's, not the store's (X509_V_FLAG_PARTIAL_CHAIN): an intermediate that lies in
+ * the system's bundle becomes no anchor by it. */
+static bool mark_named(X509 *x)
+{
+    static const int uses[] = {NID_server_auth, NID_anyExtendedKeyUsage};
+    for (size_t i = 0; i < ARRAY_LEN(uses); i++)
+        if (X509_add1_trust_object(x, OBJ_nid2obj(uses[i])) != 1)
+            return false;
+    return true;
+}
+
 static X509 *parse(struct roots *r, const struct roots_entry *e)
 {
     const unsigned char *at = r->der + e->offset;
     X509 *x = d2i_X509(NULL, &at, (long)e->length);
+    if (x && e->flags & ROOTS_NAMED && !mark_named(x)) {
+        X509_free(x);
+        return NULL;
+    }
     if (x)
         r->parsed++;
     return x;

@@ -17,8 +17,9 @@ enum { ROOTS_MAX = 8192 };
 
 /* The system's bundle (when there is one) and the certificates of these files, PEM with any number
  * of them or one DER; NULL-terminated list, NULL for none. A damaged certificate of the system is
- * left out; one of the user's files is an error. Returns the memfd (sealed, close-on-exec) or -1.
- */
+ * left out; one of the user's files is an error. A certificate of the user's files is an anchor
+ * whoever issued it; one of the system's, when it is self-signed. Returns the memfd (sealed,
+ * close-on-exec) or -1. */
 int roots_pack(const char *const *pem_paths, struct err *err);
 /* The same with another bundle in the system's place; NULL for none. */
 int roots_pack_with(const char *system_path, const char *const *pem_paths, struct err *err);

@@ -5,7 +5,9 @@
 
 #include <stdint.h>
 
-#define ROOTS_MAGIC 0x44575254u /* "DWRT" */
+#define ROOTS_MAGIC 0x44575255u
+
+enum { ROOTS_NAMED = 1 }; /* the user's, not the system's */
 
 struct roots_header {
     uint32_t magic;
@@ -16,6 +18,7 @@ struct roots_entry {
     uint32_t hash;   /* X509_NAME_hash_ex of the subject */
     uint32_t offset; /* from the end of the index */
     uint32_t length;
+    uint32_t flags;
 };
 
 #endif

@@ -1,3 +1,5 @@
+/* Packs the system's bundle and the user's files into the memfd that roots.c maps, sorted by a hash
+ * of the subject. The subject is cut out of the DER, since d2i_X509 would parse the key too. */
 #include "roots.h"
 
 #include "ipc.h"
@@ -61,7 +63,7 @@ static X509_NAME *subject_of(struct slice der)
     return d2i_X509_NAME(NULL, &name, at - name);
 }
 
-static int add(struct pack *p, struct slice der, struct err *err)
+static int add(struct pack *p, struct slice der, uint32_t flags, struct err *err)
 {
     int ok = 0;
     X509_NAME *subject = subject_of(der);
@@ -80,7 +82,8 @@ static int add(struct pack *p, struct slice der, struct err *err)
         p->entries = more;
         p->room = room;
     }
-    p->entries[p->n++] = (struct roots_entry){hash, (uint32_t)buf_len(&p->der), (uint32_t)der.n};
+    p->entries[p->n++] =
+        (struct roots_entry){hash, (uint32_t)buf_len(&p->der), (uint32_t)der.n, flags};
     if (buf_append_slice(&p->der, der) < 0)
         return err_set(err, ERR_LIMIT, "the roots are larger than %d bytes", ROOTS_FILE_MAX);
     return 0;
@@ -112,38 +115,50 @@ static int read_file(const char *path, struct buf *to, struct err *err)
     return r;
 }
 
-/* All certificates of one file. strict: a damaged or absent one is an error. */
-static int add_file(struct pack *p, const char *path, bool strict, struct err *err)
+static int too_large(struct err *err)
+{
+    return err_set(err, ERR_LIMIT, "a certificate in it is larger than %d bytes of PEM",
+                   PEM_TEXT_MAX);
+}
+
+/* All certificates of one file. The user's: a damaged or absent one is an error, and each is an
+ * anchor. */
+static int add_file(struct pack *p, const char *path, bool named, struct err *err)
 {
     struct buf text, der;
     if (read_file(path, &text, err) < 0)
         return -1;
-    buf_init(&der, PEM_DER_MAX);
+    buf_init(&der, PEM_TEXT_MAX);
     struct slice rest = buf_slice(&text);
     size_t before = p->n;
     int r = 0, found;
     if (rest.n && rest.p[0] == 0x30) {
-        r = add(p, rest, err);
+        r = rest.n > PEM_TEXT_MAX ? too_large(err) : add(p, rest, named ? ROOTS_NAMED : 0, err);
         rest.n = 0;
     }
     while (r == 0 && (found = pem_next(&rest, &der)) != 0) {
-        r = found > 0 ? add(p, buf_slice(&der), strict ? err : NULL)
-                      : err_set(strict ? err : NULL, ERR_PARSE, "a PEM block is damaged");
-        if (r < 0 && !strict)
+        struct err *tell = named ? err : NULL;
+        r = found > 0                ? add(p, buf_slice(&der), named ? ROOTS_NAMED : 0, tell)
+            : found == PEM_TOO_LARGE ? too_large(tell)
+                                     : err_set(tell, ERR_PARSE, "a PEM block is damaged");
+        if (r < 0 && !named)
             r = 0;
     }
-    if (r == 0 && strict && p->n == before)
+    if (r == 0 && named && p->n == before)
         r = err_set(err, ERR_PARSE, "there is no certificate in it");
     buf_free(&der);
     buf_free(&text);
     return r < 0 ? err_wrap(err, "%s", path) : 0;
 }
 
+/* What the user named is first, and so it is what stays of two that are the same. */
 static int by_hash(const void *a, const void *b)
 {
     const struct roots_entry *x = a, *y = b;
     if (x->hash != y->hash)
         return x->hash < y->hash ? -1 : 1;
+    if (x->flags != y->flags)
+        return x->flags > y->flags ? -1 : 1;
     return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 

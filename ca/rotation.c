@@ -1,3 +1,5 @@
+/* Carries a change of the CA out by single renames and unlinks and goes on from whatever a crash
+ * has left. An old key is overwritten before it is removed. */
 #include "rotation.h"
 
 #include "compiler.h"

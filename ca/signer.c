@@ -1,12 +1,20 @@
+/* Runs the signer: the control channel, the minting channels, and the turns in which each channel
+ * gets one leaf. It mints one leaf on trial before the filter, while OpenSSL may still load what it
+ * needs. */
 #include "signer.h"
 
+#include "assertion.h"
 #include "ca_key.h"
 #include "ipc.h"
 #include "meter.h"
 #include "mint.h"
+#include "mint_names.h"
 #include "mint_policy.h"
 #include "peer.h"
 #include "proc.h"
+#include "sandbox_ca.h"
+#include "signing.h"
+#include "trust_sandbox.h"
 #include "wire.h"
 
 #include <event2/event.h>
@@ -18,23 +26,38 @@
 
 enum {
     CHANNELS_MAX = 4096,
-    /* A gate caps itself at limits.mints; this holds one that does not (E9). */
-    MINTS_PER_SECOND = 1000,
+    ASKS_MAX = 1024,       /* of a channel, not answered yet: what an honest gate has at most */
     ANSWERS_MAX = 1 << 20, /* bytes a gate may leave unread before it is cut off */
+    RATE_MAX = 10000,      /* rules/compile/limits.c */
+    MILLION = 1000000,
+    IDLE_SECONDS = 10, /* allowance is not gathered for longer */
 };
 
 enum signer_state { SIGNER_EMPTY, SIGNER_READY, SIGNER_ENDED };
+
+struct ask {
+    uint32_t req;
+    char host[HOST_MAX];
+    size_t host_len;
+    unsigned char spki[MINT_SPKI_LEN];
+    size_t spki_len;
+    STAILQ_ENTRY(ask) link;
+};
 
 struct channel {
     struct signer *signer;
     struct ipc *ipc;
     uint32_t number;
-    time_t second; /* the second that `minted` counts in */
-    unsigned minted;
+    struct mint_right *right;
+    struct signing *root;
+    uint64_t allowance, since; /* millionths of a leaf; microseconds */
+    STAILQ_HEAD(, ask) asks;
+    unsigned n_asks;
     /* a gate has one key for all its leaves: it is checked and written once */
     unsigned char spki[MINT_SPKI_LEN];
     X509 *form;
     LIST_ENTRY(channel) link;
+    TAILQ_ENTRY(channel) turn; /* while it has asks */
 };
 
 struct signer {
@@ -42,46 +65,62 @@ struct signer {
     struct ipc *control;
     enum signer_state state;
     bool confine;
-    struct mint_issuer issuer;
-    unsigned char *issuer_der;
-    size_t issuer_len;
-    unsigned days;
+    struct signing exported;
+    struct signings own; /* of sandboxes */
+    struct mint_names *names;
+    unsigned hours, rate;
     unsigned channels;
     uint64_t minted;
+    struct event *next;
     LIST_HEAD(, channel) list;
+    TAILQ_HEAD(turns, channel) turns; /* who is next; one leaf, then the next channel's */
 };
 
 static void set_state(struct signer *s, enum signer_state to)
 {
+    ASSERT(to >= s->state);
     s->state = to;
     if (to == SIGNER_ENDED)
         event_base_loopbreak(s->base);
 }
 
+/* ---- channels ---- */
+
 static void channel_free(struct channel *c)
 {
+    struct signer *s = c->signer;
+    struct ask *k;
+    if (c->n_asks)
+        TAILQ_REMOVE(&s->turns, c, turn);
+    while ((k = STAILQ_FIRST(&c->asks)) != NULL) {
+        STAILQ_REMOVE_HEAD(&c->asks, link);
+        free(k);
+    }
     LIST_REMOVE(c, link);
-    c->signer->channels--;
+    s->channels--;
+    signing_drop(&s->own, c->root);
+    mint_right_free(c->right);
     ipc_free(c->ipc);
     X509_free(c->form);
     free(c);
 }
 
-static time_t monotonic_seconds(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec;
-}
-
+/* A gate counts by seconds of its own, of which two may touch: so twice a second's leaves may come
+ * at once, and no more than `rate` a second after that (E9). */
 static bool over_rate(struct channel *c)
 {
-    time_t now = monotonic_seconds();
-    if (now != c->second) {
-        c->second = now;
-        c->minted = 0;
-    }
-    return ++c->minted > MINTS_PER_SECOND;
+    uint64_t now = meter_now(), rate = c->signer->rate, most = 2 * rate * MILLION;
+    uint64_t spent = now - c->since;
+    if (spent > (uint64_t)IDLE_SECONDS * MILLION)
+        spent = (uint64_t)IDLE_SECONDS * MILLION;
+    c->since = now;
+    c->allowance += spent * rate;
+    if (c->allowance > most)
+        c->allowance = most;
+    if (c->allowance < MILLION)
+        return true;
+    c->allowance -= MILLION;
+    return false;
 }
 
 /* The form of the channel for this key. */
@@ -101,16 +140,17 @@ static X509 *form(struct channel *c, struct slice spki, struct err *err)
 }
 
 /* The leaf is the channel's, until the next. */
-static X509 *mint(struct signer *s, struct channel *c, struct slice host, struct slice spki,
-                  struct err *err)
+static X509 *mint(struct signer *s, struct channel *c, const struct ask *k, struct err *err)
 {
     struct authority a;
-    if (over_rate(c)) {
-        err_set(err, ERR_LIMIT, "more than %d leaves a second were asked for", MINTS_PER_SECOND);
+    struct slice host = {k->host, k->host_len}, spki = {(const char *)k->spki, k->spki_len};
+    if (mint_policy_host(host, &a, err) < 0)
         return NULL;
-    }
-    X509 *leaf = mint_policy_host(host, &a, err) < 0 ? NULL : form(c, spki, err);
-    return leaf && mint_into(leaf, &s->issuer, &a, s->days, time(NULL), err) == 0 ? leaf : NULL;
+    if (c->root == &s->exported && mint_right_check(c->right, s->names, &a, err) < 0)
+        return NULL;
+    X509 *leaf = form(c, spki, err);
+    return leaf && mint_into(leaf, &c->root->issuer, &a, s->hours, time(NULL), err) == 0 ? leaf
+                                                                                         : NULL;
 }
 
 static void answer(struct channel *c, uint32_t req, X509 *leaf, const struct err *err)
@@ -124,13 +164,61 @@ static void answer(struct channel *c, uint32_t req, X509 *leaf, const struct err
     msg_put_u32(&m, req);
     if (n > 0) {
         msg_put_bytes(&m, der, (size_t)n);
-        msg_put_bytes(&m, s->issuer_der, s->issuer_len);
+        msg_put_bytes(&m, c->root->der, c->root->len);
         s->minted++;
     } else {
         msg_put_str(&m, leaf ? "the leaf cannot be encoded" : err->text);
     }
     OPENSSL_free(der);
     ipc_send(c->ipc, &m);
+}
+
+/* ---- turns: one leaf of a channel, then the loop, then one of the next ---- */
+
+static void plan_next(struct signer *s)
+{
+    static const struct timeval soon = {0, 0};
+    if (!TAILQ_EMPTY(&s->turns) && !event_pending(s->next, EV_TIMEOUT, NULL))
+        event_add(s->next, &soon);
+}
+
+static void on_next(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct signer *s = arg;
+    struct channel *c = TAILQ_FIRST(&s->turns);
+    struct err err = {0};
+    if (c == NULL)
+        return;
+    struct ask *k = STAILQ_FIRST(&c->asks);
+    STAILQ_REMOVE_HEAD(&c->asks, link);
+    TAILQ_REMOVE(&s->turns, c, turn);
+    if (--c->n_asks)
+        TAILQ_INSERT_TAIL(&s->turns, c, turn);
+    X509 *leaf = mint(s, c, k, &err);
+    answer(c, k->req, leaf, &err);
+    free(k);
+    plan_next(s);
+}
+
+static void enqueue(struct channel *c, struct ask *k)
+{
+    STAILQ_INSERT_TAIL(&c->asks, k, link);
+    if (c->n_asks++ == 0)
+        TAILQ_INSERT_TAIL(&c->signer->turns, c, turn);
+    plan_next(c->signer);
+}
+
+static struct ask *ask_new(uint32_t req, struct slice host, struct slice spki)
+{
+    struct ask *k = calloc(1, sizeof *k);
+    if (k == NULL)
+        return NULL;
+    k->req = req;
+    k->host_len = host.n;
+    k->spki_len = spki.n;
+    memcpy(k->host, host.p, host.n);
+    memcpy(k->spki, spki.p, spki.n);
+    return k;
 }
 
 static int on_mint(struct ipc *ch UNUSED, struct msg *m, void *arg)
@@ -144,8 +232,15 @@ static int on_mint(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return -1;
     if (ipc_queued(c->ipc) > ANSWERS_MAX)
         return -1;
-    X509 *leaf = mint(c->signer, c, host, spki, &err);
-    answer(c, req, leaf, &err);
+    bool over = over_rate(c) || c->n_asks >= ASKS_MAX;
+    struct ask *k = over ? NULL : ask_new(req, host, spki);
+    if (k) {
+        enqueue(c, k);
+        return 0;
+    }
+    err_set(&err, ERR_LIMIT, over ? "more than %u leaves a second were asked for" : "out of memory",
+            c->signer->rate);
+    answer(c, req, NULL, &err);
     return 0;
 }
 
@@ -154,29 +249,54 @@ static void on_channel_closed(struct ipc *ch UNUSED, const char *why UNUSED, voi
     channel_free(arg);
 }
 
+/* Which CA and which names follow from what the parent says of the channel; NULL: it makes no
+ * sense, or there is no room. */
+static struct channel *channel_new(struct signer *s, const struct peer *far, struct err *err)
+{
+    struct mint_right *right = mint_right_new(far->extra, far->policy);
+    bool own = right && mint_right_scope(right) == MINT_SANDBOX;
+    struct channel *c = right && own == (far->sandbox[0] != 0) ? calloc(1, sizeof *c) : NULL;
+    struct signing *r = c == NULL ? NULL
+                        : own     ? signing_of(&s->own, far->sandbox, err)
+                                  : &s->exported;
+    if (r == NULL) {
+        mint_right_free(right);
+        free(c);
+        return NULL;
+    }
+    signing_hold(&s->own, r);
+    c->signer = s;
+    c->number = far->channel;
+    c->right = right;
+    c->root = r;
+    c->since = meter_now();
+    c->allowance = 2 * (uint64_t)s->rate * MILLION;
+    STAILQ_INIT(&c->asks);
+    LIST_INSERT_HEAD(&s->list, c, link);
+    s->channels++;
+    return c;
+}
+
+/* Without a channel that gate sees its end of it closed, and mints nothing. */
 static int on_peer(struct signer *s, struct msg *m)
 {
     struct peer far;
+    struct err err = {0};
     if (peer_get(m, &far) < 0)
         return -1;
     if (far.kind != ROLE_GATE && far.kind != ROLE_CONTROLLER) {
         close(far.fd);
         return -1;
     }
-    struct channel *c = s->channels < CHANNELS_MAX ? calloc(1, sizeof *c) : NULL;
-    if (c == NULL) { /* no room: that gate sees its channel end and mints nothing */
+    struct channel *c = s->channels < CHANNELS_MAX ? channel_new(s, &far, &err) : NULL;
+    if (c == NULL) {
+        proc_log("a channel of the signer: %s", err.text[0] ? err.text : "not to be opened");
         close(far.fd);
         return 0;
     }
-    c->signer = s;
-    c->number = far.channel;
     c->ipc = ipc_new(s->base, far.fd, on_mint, on_channel_closed, c);
-    if (c->ipc == NULL) {
-        free(c);
-        return 0;
-    }
-    LIST_INSERT_HEAD(&s->list, c, link);
-    s->channels++;
+    if (c->ipc == NULL)
+        channel_free(c);
     return 0;
 }
 
@@ -202,29 +322,43 @@ static int rehearse(struct signer *s, struct err *err)
     EVP_PKEY *key = EVP_EC_gen("P-256");
     if (key == NULL)
         return err_set(err, ERR_INTERNAL, "no EC key can be made");
-    X509 *leaf = mint_leaf(&s->issuer, &a, key, s->days, time(NULL), err);
-    EVP_PKEY *issuer = leaf ? X509_get0_pubkey(s->issuer.cert) : NULL;
-    int ok = issuer && X509_verify(leaf, issuer) == 1;
+    const struct mint_issuer *issuer = &s->exported.issuer;
+    X509 *leaf = mint_leaf(issuer, &a, key, s->hours, time(NULL), err);
+    EVP_PKEY *by = leaf ? X509_get0_pubkey(issuer->cert) : NULL;
+    int ok = by && X509_verify(leaf, by) == 1;
     X509_free(leaf);
     EVP_PKEY_free(key);
     return ok ? 0 : err_wrap(err, "the CA cannot sign");
 }
 
-static int start(struct signer *s, bool create, int key_fd, int cert_fd, struct err *err)
+/* The same for the CAs of sandboxes. */
+static int rehearse_root(struct signer *s, struct err *err)
+{
+    struct mint_issuer made;
+    struct buf text;
+    if (sandbox_ca_make(s->own.secret, "rehearsal", time(NULL), &made, err) < 0)
+        return -1;
+    buf_init(&text, 2 * TRUST_ROOT_MAX);
+    int r = trust_root_put(made.cert, &text, err);
+    buf_free(&text);
+    mint_issuer_clear(&made);
+    return r;
+}
+
+/* fds: key, certificate, the secret of the sandboxes' CAs. */
+static int start(struct signer *s, bool create, const int fds[3], struct err *err)
 {
     time_t now = time(NULL);
+    struct mint_issuer *issuer = &s->exported.issuer;
     if (create) {
-        if (mint_issuer_make(&s->issuer, now, err) < 0 ||
-            ca_key_store(&s->issuer, key_fd, cert_fd, err) < 0)
+        if (mint_issuer_make(issuer, now, err) < 0 || ca_key_store(issuer, fds[0], fds[1], err) < 0)
             return -1;
-    } else if (ca_key_load(key_fd, cert_fd, now, &s->issuer, err) < 0) {
+    } else if (ca_key_load(fds[0], fds[1], now, issuer, err) < 0) {
         return -1;
     }
-    int n = i2d_X509(s->issuer.cert, &s->issuer_der);
-    if (n <= 0)
-        return err_set(err, ERR_INTERNAL, "the CA certificate cannot be encoded");
-    s->issuer_len = (size_t)n;
-    return rehearse(s, err);
+    if (signing_encode(&s->exported, err) < 0 || sandbox_ca_secret(fds[2], s->own.secret, err) < 0)
+        return -1;
+    return rehearse(s, err) < 0 ? -1 : rehearse_root(s, err);
 }
 
 static void fail(struct signer *s, const struct err *err)
@@ -241,7 +375,7 @@ static int ready(struct signer *s, struct err *err)
 {
     struct buf pem;
     buf_init(&pem, CA_FILE_MAX);
-    int r = ca_key_cert_pem(s->issuer.cert, &pem, err);
+    int r = ca_key_cert_pem(s->exported.issuer.cert, &pem, err);
     if (r == 0 && s->confine)
         r = proc_confine(ROLE_SIGNER, err);
     if (r == 0) {
@@ -255,25 +389,68 @@ static int ready(struct signer *s, struct err *err)
     return r;
 }
 
+static int read_init(struct signer *s, struct msg *m, uint8_t *create, int fds[3], struct err *err)
+{
+    char reserved[HOST_TEXT_MAX];
+    uint32_t hours, rate;
+    if (msg_get_u8(m, create) < 0 || msg_get_u32(m, &hours) < 0 || msg_get_u32(m, &rate) < 0 ||
+        msg_get_str(m, reserved, sizeof reserved) < 0)
+        return -1;
+    for (int i = 0; i < 3; i++)
+        if (msg_get_fd(m, &fds[i]) < 0)
+            return -1;
+    if (msg_end(m) < 0 || *create > 1 || hours < 1 || hours > MINT_HOURS_MAX || rate < 1 ||
+        rate > RATE_MAX)
+        return -1;
+    s->hours = hours;
+    s->rate = rate;
+    return mint_names_reserve(s->names, reserved, err);
+}
+
 static int on_init(struct signer *s, struct msg *m)
 {
-    uint8_t create;
-    uint32_t days;
-    int key_fd = -1, cert_fd = -1;
+    uint8_t create = 0;
+    int fds[3] = {-1, -1, -1};
     struct err err = {0};
-    bool good = msg_get_u8(m, &create) == 0 && msg_get_u32(m, &days) == 0 &&
-                msg_get_fd(m, &key_fd) == 0 && msg_get_fd(m, &cert_fd) == 0 && msg_end(m) == 0 &&
-                create <= 1 && days >= 1 && days <= MINT_DAYS_MAX;
-    if (good) {
-        s->days = days;
-        if (start(s, create, key_fd, cert_fd, &err) < 0 || ready(s, &err) < 0)
-            fail(s, &err);
-    }
-    if (key_fd >= 0)
-        close(key_fd);
-    if (cert_fd >= 0)
-        close(cert_fd);
+    bool good = read_init(s, m, &create, fds, &err) == 0;
+    if (good && (start(s, create, fds, &err) < 0 || ready(s, &err) < 0))
+        fail(s, &err);
+    for (int i = 0; i < 3; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
     return good ? 0 : -1;
+}
+
+/* The parent asks for a sandbox's root. Without one it gets none, and the sandbox does not start.
+ */
+static int on_root(struct signer *s, struct msg *m)
+{
+    char sandbox[PEER_NAME_MAX + 1];
+    struct err err = {0};
+    struct buf text;
+    struct msg out;
+    if (msg_get_str(m, sandbox, sizeof sandbox) < 0 || msg_end(m) < 0)
+        return -1;
+    buf_init(&text, 2 * TRUST_ROOT_MAX);
+    struct signing *r = signing_of(&s->own, sandbox, &err);
+    if (r == NULL || trust_root_put(r->issuer.cert, &text, &err) < 0) {
+        proc_log("%s: %s", sandbox, err.text);
+        buf_clear(&text);
+    }
+    msg_init(&out, W_ROOT);
+    msg_put_str(&out, sandbox);
+    msg_put_slice(&out, buf_slice(&text));
+    buf_free(&text);
+    return ipc_send(s->control, &out);
+}
+
+static int on_policy(struct signer *s, struct msg *m)
+{
+    struct err err = {0};
+    int r = mint_names_policy(s->names, m, &err);
+    if (r > 0)
+        proc_log("the signer keeps the policy that it had: %s", err.text);
+    return r < 0 ? -1 : 0;
 }
 
 static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
@@ -288,6 +465,10 @@ static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_peer(s, m);
     case W_PEER_GONE:
         return on_peer_gone(s, m);
+    case W_POLICY:
+        return on_policy(s, m);
+    case W_ROOT:
+        return on_root(s, m);
     default:
         return -1;
     }
@@ -306,14 +487,17 @@ struct signer *signer_new(struct event_base *base, int control_fd, bool confine)
         return NULL;
     }
     LIST_INIT(&s->list);
+    signings_init(&s->own);
+    TAILQ_INIT(&s->turns);
     s->base = base;
     s->confine = confine;
+    s->names = mint_names_new();
+    s->next = event_new(base, -1, 0, on_next, s);
     s->control = ipc_new(base, control_fd, on_control, on_control_closed, s);
-    if (s->control == NULL) {
-        free(s);
-        return NULL;
-    }
-    return s;
+    if (s->control && s->names && s->next)
+        return s;
+    signer_free(s);
+    return NULL;
 }
 
 void signer_free(struct signer *s)
@@ -324,8 +508,11 @@ void signer_free(struct signer *s)
     while ((c = LIST_FIRST(&s->list)) != NULL)
         channel_free(c);
     ipc_free(s->control);
-    mint_issuer_clear(&s->issuer);
-    OPENSSL_free(s->issuer_der);
+    signing_clear(&s->exported);
+    mint_names_free(s->names);
+    if (s->next)
+        event_free(s->next);
+    signings_clear(&s->own);
     free(s);
 }
 

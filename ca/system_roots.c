@@ -1,3 +1,5 @@
+/* Lists where distributions keep their bundle and finds the first of these files that is not
+ * empty. */
 #include "system_roots.h"
 
 #include <sys/stat.h>

@@ -1,3 +1,5 @@
+/* Builds directories of trust bundles beside their final name and renames them when they are whole,
+ * and adds the next CA's certificate to those that clients use already. */
 #include "trust.h"
 
 #include "paths.h"
@@ -21,6 +23,8 @@ enum {
     HEX = 32,
     CERTS_MAX = 2, /* the CA and, during a change, the next */
 };
+
+static const char bundle_name[] = "ca-certificates.crt";
 
 /* Hash of all that the content depends on, without reading the bundle. */
 static int key_of(const char *system_path, struct slice ca_pem, char hex[HEX + 1], struct err *err)
@@ -106,7 +110,7 @@ int trust_hashed_next(struct slice *rest, struct slice *pem, char *to, size_t si
     struct buf der;
     const char *from = rest->p;
     X509 *x = NULL;
-    buf_init(&der, PEM_DER_MAX);
+    buf_init(&der, PEM_TEXT_MAX);
     int found = pem_next(rest, &der);
     if (found > 0) {
         const unsigned char *at = buf_data(&der);
@@ -153,6 +157,26 @@ static int fill_certs(int dir, struct slice ca_pem, struct err *err)
     if (r == 0 && linkat(dir, "ca-certificates.crt", certs, "ca-certificates.crt", 0) < 0)
         r = err_sys(err, "cannot link the bundle");
     close(certs);
+    return r;
+}
+
+/* Without a CA: the system's roots alone, for trust_sandbox.c. */
+static int fill_roots(int dir, const char *system_path, struct err *err)
+{
+    struct buf bundle, java;
+    buf_init(&bundle, ROOTS_FILE_MAX);
+    buf_init(&java, ROOTS_FILE_MAX);
+    int r = system_path ? read_bundle(system_path, &bundle, err) : 0;
+    if (r == 0 && buf_append_str(&bundle, "\n") < 0)
+        r = err_set(err, ERR_LIMIT, "the bundle is larger than %d bytes", ROOTS_FILE_MAX);
+    if (r == 0)
+        r = write_file(dir, bundle_name, buf_slice(&bundle), err);
+    if (r == 0)
+        r = trust_store_safe(buf_slice(&bundle), 1, &java, err);
+    if (r == 0)
+        r = write_file(dir, "java", buf_slice(&java), err);
+    buf_free(&bundle);
+    buf_free(&java);
     return r;
 }
 
@@ -210,7 +234,8 @@ static char *build_beside(const char *cache_dir, const char *system_path, struct
     }
     int fd = open(tmp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int r = fd < 0 || fchmod(fd, 0755) < 0 ? err_sys(err, "%s", tmp)
-                                           : fill(fd, system_path, ca_pem, err);
+            : ca_pem.n                     ? fill(fd, system_path, ca_pem, err)
+                                           : fill_roots(fd, system_path, err);
     if (fd >= 0)
         close(fd);
     if (r == 0)
@@ -235,8 +260,6 @@ static int build(const char *cache_dir, const char *final, const char *system_pa
     free(tmp);
     return r < 0 ? -1 : 0; /* 1: somebody else was faster; theirs is as good */
 }
-
-static const char bundle_name[] = "ca-certificates.crt";
 
 /* Every file of one directory in the place of its namesake in the other, but the bundle: that may
  * be mounted by itself, and stays the file that it is. */
@@ -354,14 +377,13 @@ int trust_extend(const char *cache_dir, const char *now, const char *ca_pem, siz
     return r < 0 ? err_wrap(err, "trust bundle") : 0;
 }
 
-int trust_prepare_with(const char *system_path, const char *cache_dir, const char *ca_pem, size_t n,
-                       struct trust *ret, struct err *err)
+static int prepare(const char *system_path, const char *cache_dir, const char *prefix,
+                   struct slice ca, struct trust *ret, struct err *err)
 {
-    struct slice ca = {ca_pem, n};
     char name[sizeof "trust-" + HEX], hex[HEX + 1];
     if (key_of(system_path, ca, hex, err) < 0)
         return err_wrap(err, "trust bundle");
-    snprintf(name, sizeof name, "trust-%s", hex);
+    snprintf(name, sizeof name, "%s-%s", prefix, hex);
     struct trust t = {.dir = paths_join(cache_dir, name)};
     int r = present(t.dir, err);
     if (r == 0) {
@@ -376,6 +398,25 @@ int trust_prepare_with(const char *system_path, const char *cache_dir, const cha
     }
     *ret = t;
     return 0;
+}
+
+int trust_prepare_with(const char *system_path, const char *cache_dir, const char *ca_pem, size_t n,
+                       struct trust *ret, struct err *err)
+{
+    if (n == 0)
+        return err_set(err, ERR_PARSE, "trust bundle: the CA certificate is not one");
+    return prepare(system_path, cache_dir, "trust", (struct slice){ca_pem, n}, ret, err);
+}
+
+int trust_roots_with(const char *system_path, const char *cache_dir, struct trust *ret,
+                     struct err *err)
+{
+    return prepare(system_path, cache_dir, "roots", (struct slice){NULL, 0}, ret, err);
+}
+
+int trust_roots(const char *cache_dir, struct trust *ret, struct err *err)
+{
+    return trust_roots_with(system_roots_path(), cache_dir, ret, err);
 }
 
 int trust_prepare(const char *cache_dir, const char *ca_pem, size_t n, struct trust *ret,

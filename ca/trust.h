@@ -1,5 +1,5 @@
-/* Trust bundles for sandboxes and paired clients: the system's roots plus our CA, in the forms that
- * runtimes read. */
+/* Trust bundles for paired clients: the system's roots plus our CA, in the forms that runtimes
+ * read. Those of local sandboxes, each with a CA of its own, are in ca/trust_sandbox.h. */
 #ifndef DURWARD_TRUST_H
 #define DURWARD_TRUST_H
 
@@ -28,12 +28,18 @@ int trust_prepare(const char *cache_dir, const char *ca_pem, size_t n, struct tr
 int trust_prepare_with(const char *system_path, const char *cache_dir, const char *ca_pem, size_t n,
                        struct trust *ret, struct err *err);
 /* Makes every directory in cache_dir that trusts the certificate `now` (PEM) trust ca_pem instead:
- * sandboxes run with them. Their files are replaced one by one (rename), so whoever opens one sees
- * the old or the new content, also through mounts of the directory. A bundle that is mounted by
- * itself (in containers, over an image's own) stays the old file: what is new is appended to that
- * one first. A Java store so mounted stays as it was. */
+ * clients elsewhere on this host run with them. Their files are replaced one by one (rename), so
+ * whoever opens one sees the old or the new content, also through mounts of the directory. A bundle
+ * that is mounted by itself (in a container of the user's own) stays the old file: what is new is
+ * appended to that one first. A Java store so mounted stays as it was. */
 int trust_extend(const char *cache_dir, const char *now, const char *ca_pem, size_t n,
                  struct err *err);
+/* What the bundles of local sandboxes are made of (ca/trust_sandbox.h), <cache_dir>/roots-<hash>/:
+ *   ca-certificates.crt   the system's roots
+ *   java                  the same as a part of a Java store */
+int trust_roots(const char *cache_dir, struct trust *ret, struct err *err);
+int trust_roots_with(const char *system_path, const char *cache_dir, struct trust *ret,
+                     struct err *err);
 void trust_clear(struct trust *t);
 /* The next certificate of *rest, which is advanced: its text and the name (11 bytes) under which
  * OpenSSL looks for it in a directory of certificates. 1; 0: that was all; -1 with err. */

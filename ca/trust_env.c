@@ -1,3 +1,5 @@
+/* Lists the variables by which runtimes and tools find their trusted certificates, with the form
+ * that each wants, and fills them in (declared in trust.h). */
 #include "trust.h"
 
 #include <stdio.h>

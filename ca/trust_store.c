@@ -1,3 +1,5 @@
+/* Encodes trusted certificates as PKCS#12 with OpenSSL, unencrypted and under distinct names, as a
+ * whole store with its checksum or as a part without one. */
 #include "trust_store.h"
 
 #include "pem.h"
@@ -60,19 +62,49 @@ static int encode(STACK_OF(PKCS12_SAFEBAG) * bags, struct buf *to)
     return r;
 }
 
+static int add_all(STACK_OF(PKCS12_SAFEBAG) * *bags, struct slice pem, size_t first)
+{
+    struct buf der;
+    int found, r = 0;
+    buf_init(&der, PEM_TEXT_MAX);
+    for (size_t i = first; r == 0 && (found = pem_next(&pem, &der)) != 0; i++)
+        if (found > 0)
+            r = add(bags, buf_slice(&der), i);
+    buf_free(&der);
+    return r;
+}
+
+static int encode_safe(STACK_OF(PKCS12_SAFEBAG) * bags, struct buf *to)
+{
+    STACK_OF(PKCS7) *safes = NULL;
+    unsigned char *der = NULL;
+    int n = -1;
+    if (PKCS12_add_safe(&safes, bags, -1, 0, NULL) == 1)
+        n = i2d_PKCS7(sk_PKCS7_value(safes, 0), &der);
+    int r = n > 0 ? buf_append(to, der, (size_t)n) : -1;
+    OPENSSL_free(der);
+    sk_PKCS7_pop_free(safes, PKCS7_free);
+    return r;
+}
+
+int trust_store_safe(struct slice pem, size_t first, struct buf *to, struct err *err)
+{
+    STACK_OF(PKCS12_SAFEBAG) *bags = NULL;
+    int r = add_all(&bags, pem, first);
+    if (r == 0 && bags)
+        r = encode_safe(bags, to);
+    sk_PKCS12_SAFEBAG_pop_free(bags, PKCS12_SAFEBAG_free);
+    ERR_clear_error();
+    return r < 0 ? err_set(err, ERR_INTERNAL, "a part of the Java trust store cannot be made") : 0;
+}
+
 int trust_store_java(struct slice pem, struct buf *to, struct err *err)
 {
     STACK_OF(PKCS12_SAFEBAG) *bags = NULL;
-    struct buf der;
-    int found, r = 0;
-    buf_init(&der, PEM_DER_MAX);
-    for (size_t i = 1; r == 0 && (found = pem_next(&pem, &der)) != 0; i++)
-        if (found > 0)
-            r = add(&bags, buf_slice(&der), i);
+    int r = add_all(&bags, pem, 1);
     if (r == 0)
         r = bags ? encode(bags, to) : -1;
     sk_PKCS12_SAFEBAG_pop_free(bags, PKCS12_SAFEBAG_free);
-    buf_free(&der);
     ERR_clear_error();
     return r < 0 ? err_set(err, ERR_INTERNAL, "the Java trust store cannot be made") : 0;
 }

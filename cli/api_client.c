@@ -1,3 +1,5 @@
+/* Connects to the daemon, sends one HTTP/1.1 request and reads the reply to the end of the
+ * connection. For a daemon elsewhere api_remote.c makes the connection. */
 #include "api_client.h"
 
 #include <errno.h>
@@ -10,6 +12,7 @@
 #include <unistd.h>
 
 #include "api_remote.h"
+#include "out.h"
 #include "paths.h"
 
 enum { REPLY_MAX = 160 << 20, HEAD_MAX = 16 * 1024 };
@@ -81,6 +84,12 @@ int api_ask(const char *sock, int fd, const struct api_request *q, struct err *e
         r = api_push(fd, buf_data(&b), buf_len(&b), err);
     buf_free(&b);
     return r ? -1 : api_push(fd, q->body, q->n, err);
+}
+
+static void wait_without_end(int fd)
+{
+    static const struct timeval none = {0};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof none);
 }
 
 static int read_all(int fd, struct buf *b, struct err *err)
@@ -169,6 +178,8 @@ int api_bytes(const char *sock, const struct api_request *q, size_t max, struct 
     int status = 0, fd = api_open(sock, err);
     buf_init_wiped(in, max + HEAD_MAX);
     int r = fd < 0 ? -1 : api_ask(sock, fd, q, err);
+    if (r == 0 && q->patient)
+        wait_without_end(fd);
     if (r == 0)
         r = read_all(fd, in, err);
     if (r == 0)
@@ -180,11 +191,11 @@ int api_bytes(const char *sock, const struct api_request *q, size_t max, struct 
     return r;
 }
 
-int api_call(const char *sock, const char *method, const char *path, const json_t *body,
-             json_t **ret, struct err *err)
+static int call(const char *sock, const char *method, const char *path, const json_t *body,
+                bool patient, json_t **ret, struct err *err)
 {
     char *text = body ? json_dumps(body, JSON_COMPACT) : strdup("");
-    struct api_request q = {.method = method, .path = path, .body = text};
+    struct api_request q = {.method = method, .path = path, .body = text, .patient = patient};
     struct buf in;
     struct slice reply;
     json_error_t why;
@@ -201,6 +212,33 @@ int api_call(const char *sock, const char *method, const char *path, const json_
     buf_free(&in);
     free(text);
     return r;
+}
+
+int api_call(const char *sock, const char *method, const char *path, const json_t *body,
+             json_t **ret, struct err *err)
+{
+    return call(sock, method, path, body, false, ret, err);
+}
+
+int api_print(const struct args *a, const char *method, const char *path, const json_t *body,
+              void (*print)(const json_t *reply))
+{
+    struct err err = {0};
+    json_t *reply = NULL;
+    if (api_call(a->socket, method, path, body, &reply, &err) < 0)
+        return out_fail(&err);
+    if (a->json)
+        return out_json(reply) < 0 ? EXIT_NO : EXIT_OK;
+    if (print)
+        print(reply);
+    json_decref(reply);
+    return out_flush() < 0 ? EXIT_NO : EXIT_OK;
+}
+
+int api_await(const char *sock, const char *method, const char *path, const json_t *body,
+              json_t **ret, struct err *err)
+{
+    return call(sock, method, path, body, true, ret, err);
 }
 
 int api_put_pair(json_t *body, const char *key, const char *pair)

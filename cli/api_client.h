@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 
+#include "args.h"
 #include "buf.h"
 #include "err.h"
 
@@ -17,10 +18,20 @@ enum { API_TIMEOUT_SECONDS = 60 };
 int api_call(const char *socket, const char *method, const char *path, const json_t *body,
              json_t **ret, struct err *err);
 
+/* The same for a command: the answer as JSON where that was asked for, else shown by `print` (NULL:
+ * nothing is). The exit code. */
+int api_print(const struct args *a, const char *method, const char *path, const json_t *body,
+              void (*print)(const json_t *reply));
+
+/* The same, with an answer that takes as long as it takes: a command's end. */
+int api_await(const char *socket, const char *method, const char *path, const json_t *body,
+              json_t **ret, struct err *err);
+
 struct api_request {
     const char *method, *path;
     const char *type;    /* of the body; NULL: JSON */
     const char *upgrade; /* the protocol to go on with, or NULL */
+    bool patient;        /* the answer takes as long as it takes */
     const void *body;
     size_t n;
 };

@@ -1,3 +1,6 @@
+/* Opens a TLS connection and starts a thread that carries bytes between it and a socket pair, so
+ * that callers read and write a plain descriptor. Every thread is joined before the process
+ * ends. */
 #include "api_remote.h"
 
 #include <errno.h>
@@ -72,7 +75,7 @@ static int token(char to[TOKEN_MAX + 1], struct err *err)
         return -1;
     for (const char *p = to; *p; p++)
         if (!ascii_is_alnum(*p) && strchr("-._~", *p) == NULL)
-            return err_set(err, ERR_PARSE, "what is set as the token is none");
+            return err_set(err, ERR_PARSE, "what is set as the token cannot be one");
     return *to ? 0 : err_set(err, ERR_PARSE, "the token is empty");
 }
 

@@ -1,3 +1,5 @@
+/* Reads options with getopt_long by a command's table and the common one, and prints --help from
+ * the same tables. */
 #include "args.h"
 
 #include <getopt.h>
@@ -28,11 +30,35 @@ static void help_options(const struct arg_option *o)
     }
 }
 
+const struct command *args_verb(const struct command *verbs, const char *name)
+{
+    while (strcmp(verbs->name, name) != 0)
+        verbs++;
+    return verbs;
+}
+
+const char *args_verb_word(const struct command *verb)
+{
+    const char *space = strchr(verb->name, ' ');
+    return space ? space + 1 : verb->name;
+}
+
+static void help_verbs(const struct command *cmd)
+{
+    if (cmd->verbs == NULL)
+        return;
+    printf("\nverbs:\n");
+    for (const struct command *v = cmd->verbs; v->name; v++)
+        printf("  %-10s %s\n", args_verb_word(v), v->summary);
+    printf("\n'durward %s --help' and so on tell more of each.\n", cmd->verbs->name);
+}
+
 void args_help(const struct command *cmd)
 {
     printf("usage: durward %s %s\n\n%s\n\noptions:\n", cmd->name, cmd->usage, cmd->summary);
     help_options(cmd->options);
     help_options(common);
+    help_verbs(cmd);
     if (cmd->more)
         printf("\n%s", cmd->more);
 }
@@ -122,6 +148,59 @@ int args_next(struct args *a)
             return id;
         }
     }
+}
+
+int args_slots(struct args *a, const struct arg_slot *slots)
+{
+    int id;
+    while ((id = args_next(a)) >= 0)
+        for (const struct arg_slot *s = slots; s->id; s++) {
+            if (s->id == id && s->text)
+                *s->text = a->value;
+            else if (s->id == id)
+                *s->flag = true;
+        }
+    return id == ARGS_STOP ? a->exit_code : ARGS_END;
+}
+
+int args_plain(struct args *a, int least, int most, const char *what)
+{
+    if (args_next(a) == ARGS_STOP)
+        return a->exit_code;
+    int n = a->argc - a->next;
+    if (n < least)
+        return args_usage(a->cmd, "%s", what);
+    if (n > most)
+        return args_usage(a->cmd, "unexpected argument %s", a->argv[a->next + most]);
+    return ARGS_END;
+}
+
+/* "ls, allow or deny?" */
+static void verb_question(const struct command *cmd, char *to, size_t size)
+{
+    size_t at = 0;
+    to[0] = 0;
+    for (const struct command *v = cmd->verbs; v->name && at < size; v++)
+        at += (size_t)snprintf(to + at, size - at, "%s%s%s",
+                               v == cmd->verbs ? ""
+                               : v[1].name     ? ", "
+                                               : " or ",
+                               args_verb_word(v), v[1].name ? "" : "?");
+}
+
+int args_verbs(const struct command *cmd, int argc, char **argv)
+{
+    struct args a = {.cmd = cmd, .argc = argc, .argv = argv, .in_order = true};
+    char question[256];
+    for (const struct command *v = cmd->verbs; argc > 1 && v->name; v++)
+        if (strcmp(argv[1], args_verb_word(v)) == 0)
+            return v->run(argc - 1, argv + 1);
+    if (args_next(&a) == ARGS_STOP)
+        return a.exit_code;
+    verb_question(cmd, question, sizeof question);
+    if (a.next == argc)
+        return args_usage(cmd, "%s", question);
+    return args_usage(cmd, "there is no '%s %s'; %s", cmd->name, argv[a.next], question);
 }
 
 int args_duration(const char *text, unsigned max, unsigned *ret)

@@ -5,7 +5,7 @@
 
 #include "compiler.h"
 
-enum { EXIT_OK = 0, EXIT_NO = 1, EXIT_USAGE = 2 }; /* 125..127: controller/run.h */
+enum { EXIT_OK = 0, EXIT_NO = 1, EXIT_USAGE = 2 }; /* 125..127: controller/proto/run.h */
 
 struct arg_option {
     int id;            /* a letter that is also the short option, or 256 and up */
@@ -21,6 +21,7 @@ struct command {
     const struct arg_option *options;  /* ended by id 0; NULL: the command parses by itself */
     const char *more;                  /* further paragraphs of --help; NULL if none */
     int (*run)(int argc, char **argv); /* argv[0] is the command's name; returns the exit code */
+    const struct command *verbs; /* "NAME VERB" each, ended by one without a name; then no run */
 };
 
 /* Reading side. Zero it, then fill cmd, argc and argv. */
@@ -41,6 +42,24 @@ enum { ARGS_END = -1, ARGS_STOP = -2 };
 /* The next option's id; ARGS_END when all are read; ARGS_STOP when the command must return
  * exit_code at once: help was printed, or a usage error was reported. */
 int args_next(struct args *a);
+/* Where an option's value goes. */
+struct arg_slot {
+    int id;            /* of the option; the last slot has 0 */
+    const char **text; /* its value; or */
+    bool *flag;        /* that it was given */
+};
+/* All options, each into its slot. ARGS_END, or what the command must return at once. */
+int args_slots(struct args *a, const struct arg_slot *slots);
+/* All options of a command that has none of its own, and how many words follow them. ARGS_END, or
+ * what the command must return at once. `what` asks for a word that is missing ("which sandbox?").
+ */
+int args_plain(struct args *a, int least, int most, const char *what);
+/* Run the verb that argv[1] names; without one, help or a usage error that lists them. */
+int args_verbs(const struct command *cmd, int argc, char **argv);
+/* The verb of this whole name, which is there. */
+const struct command *args_verb(const struct command *verbs, const char *name);
+/* A verb's own word, without its command's. */
+const char *args_verb_word(const struct command *verb);
 /* Report a usage error of this command on stderr; returns EXIT_USAGE. */
 int args_usage(const struct command *cmd, const char *fmt, ...) PRINTF(2, 3);
 void args_help(const struct command *cmd);

@@ -2,7 +2,9 @@
 #include "api_client.h"
 #include "commands.h"
 #include "out.h"
+#include "which.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -11,21 +13,19 @@ static int run_ls(int argc, char **argv);
 static int run_allow(int argc, char **argv);
 static int run_deny(int argc, char **argv);
 
-enum { WAIT_SECONDS = 30, ID_MAX = 64 };
+enum { WAIT_SECONDS = 30 };
 
 static const struct arg_option ls_options[] = {
     {'w', "wait", NULL, "where nothing is held, wait until something is"},
     {0},
 };
-static const struct arg_option no_options[] = {{0}};
-
 const struct command approve_verbs[] = {
     {"approve ls", "[-w] [--json] [--socket PATH]", "List what waits for somebody's word.",
      ls_options,
      "A request that is held has sent nothing yet; when its time is over it is denied.\n", run_ls},
-    {"approve allow", "[--socket PATH] ID...", "Let requests go.", no_options,
+    {"approve allow", "[--socket PATH] ID...", "Let requests go.", NULL,
      "The audit log names who said so.\n", run_allow},
-    {"approve deny", "[--socket PATH] ID...", "Refuse requests.", no_options,
+    {"approve deny", "[--socket PATH] ID...", "Refuse requests.", NULL,
      "Their clients get 403 approval_denied.\n", run_deny},
     {0},
 };
@@ -106,37 +106,33 @@ static int run_ls(int argc, char **argv)
     return out_flush() < 0 ? EXIT_NO : EXIT_OK;
 }
 
-/* It becomes part of a path. */
-static bool id_ok(const char *id)
-{
-    size_t n = strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789-");
-    return n > 0 && n <= ID_MAX && id[n] == 0;
-}
-
 static int decide(const struct command *cmd, int argc, char **argv, const char *verb)
 {
     struct args a = {.cmd = cmd, .argc = argc, .argv = argv};
-    int code = EXIT_OK;
-    if (args_next(&a) == ARGS_STOP)
-        return a.exit_code;
-    if (a.next == argc)
-        return args_usage(cmd, "which? 'durward approve ls' lists them");
+    int code = args_plain(&a, 1, INT_MAX, "which? 'durward approve ls' lists them");
+    if (code != ARGS_END)
+        return code;
+    code = EXIT_OK;
     for (int i = a.next; i < argc; i++) {
         struct err err = {0};
         json_t *reply = NULL;
-        char path[ID_MAX + 40];
-        if (!id_ok(argv[i]))
-            return args_usage(cmd, "that is no id; 'durward approve ls' lists them");
-        snprintf(path, sizeof path, "/v1/approvals/%s/%s", argv[i], verb);
+        char path[WHICH_ID_MAX + 40], id[WHICH_ID_MAX + 1];
+        if (which_one(a.socket, WHICH_APPROVAL, argv[i], id, &err) < 0) {
+            code = out_fail(&err);
+            continue;
+        }
+        snprintf(path, sizeof path, "/v1/approvals/%s/%s", id, verb);
         if (api_call(a.socket, "POST", path, NULL, &reply, &err) < 0) {
-            out_error("%s: %s", argv[i], err.text);
+            out_error("%s: %s", id, err.text);
             code = EXIT_NO;
             continue;
         }
         if (a.json)
             out_json(reply);
-        else
+        else {
+            printf("%s: %s\n", id, strcmp(verb, "allow") == 0 ? "allowed" : "denied");
             json_decref(reply);
+        }
     }
     return code;
 }
@@ -151,23 +147,12 @@ static int run_deny(int argc, char **argv)
     return decide(&approve_verbs[2], argc, argv, "deny");
 }
 
-int cmd_approve(int argc, char **argv)
-{
-    static const struct command self = {
-        "approve",
-        "ls|allow|deny [OPTION...]",
-        "Decide on requests that wait for approval.",
-        no_options,
+const struct command command_approve = {
+    .name = "approve",
+    .usage = "ls|allow|deny [OPTION...]",
+    .summary = "Decide on requests that wait for approval.",
+    .more =
         "Rules written with `ask` hold each request until somebody decides; see durward.yaml(5).\n"
-        "'durward approve ls --help' tells more; in `durward run --ask` the terminal is asked.\n",
-        cmd_approve};
-    struct args a = {.cmd = &self, .argc = argc, .argv = argv, .in_order = true};
-    for (size_t i = 0; argc > 1 && approve_verbs[i].name; i++)
-        if (strcmp(argv[1], strchr(approve_verbs[i].name, ' ') + 1) == 0)
-            return approve_verbs[i].run(argc - 1, argv + 1);
-    if (args_next(&a) == ARGS_STOP)
-        return a.exit_code;
-    if (a.next == argc)
-        return args_usage(&self, "ls, allow or deny?");
-    return args_usage(&self, "there is no 'approve %s'", argv[a.next]);
-}
+        "In `durward run --ask` the terminal is asked.\n",
+    .verbs = approve_verbs,
+};

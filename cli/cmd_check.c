@@ -8,19 +8,21 @@
 #include "config.h"
 #include "out.h"
 #include "roots.h"
+#include "secret_try.h"
 
 static int cmd_check(int argc, char **argv);
 
-static const struct arg_option options[] = {{0}};
-
 const struct command command_check = {
     "check",
-    "[--json] FILE",
+    "[--json] [FILE]",
     "Check a configuration file.",
-    options,
-    "Prints a summary, or FILE:LINE: what is wrong and a hint, with exit status 1. FILE may be -\n"
-    "for standard input. Warnings go to stderr and leave the status as it is: a deny inside a\n"
-    "wider allow, placeholders without a rule, certificate files that are not on this machine.\n",
+    NULL,
+    "Prints a summary, or for each error FILE:LINE: what is wrong and a hint, with exit status 1.\n"
+    "FILE may be - for standard input; without one it is the file that 'durward run' would take.\n"
+    "Warnings go to stderr and leave the status as it is: a deny inside a wider allow,\n"
+    "placeholders without a rule, certificate files that are not on this machine, and secrets\n"
+    "that cannot be had here: a variable that is not set, a file that is missing or open to\n"
+    "others, a command that is not there ('durward secret test' runs it).\n",
     cmd_check,
 };
 
@@ -50,9 +52,17 @@ static int compile_all(const struct config *c, size_t *rules, struct err *err)
 
 /* ---- what loads and may yet not do what it seems to ---- */
 
+/* Appends a text, in which a character may have been cut in two. */
+static void keep_text(json_t *list, const char *text)
+{
+    char clean[sizeof((struct err *)0)->text];
+    json_t *v = json_string(text);
+    json_array_append_new(list, v ? v : json_string(out_clean(text, clean, sizeof clean)));
+}
+
 static void keep_warning(void *arg, const char *text)
 {
-    json_array_append_new(arg, json_string(text));
+    keep_text(arg, text);
 }
 
 static void missing_file(json_t *list, const char *key, const char *path)
@@ -65,6 +75,22 @@ static void missing_file(json_t *list, const char *key, const char *path)
     keep_warning(list, text);
 }
 
+/* As the start of `run` and `serve` looks at them; no command is run. */
+static void try_secrets(json_t *list, const struct config *c)
+{
+    size_t n;
+    const struct config_secret *s = config_secrets(c, &n);
+    for (size_t i = 0; i < n; i++) {
+        struct err err = {0};
+        char text[sizeof err.text + 400];
+        if (secret_at_hand(&s[i], &err) == 0)
+            continue;
+        snprintf(text, sizeof text, "secret '%s': %s; requests that need it would fail", s[i].name,
+                 err.text);
+        keep_warning(list, text);
+    }
+}
+
 static json_t *warnings(const struct config *c)
 {
     json_t *list = json_array();
@@ -72,6 +98,7 @@ static json_t *warnings(const struct config *c)
     config_warnings(c, keep_warning, list);
     missing_file(list, "ca.cert", config_ca_cert(c));
     missing_file(list, "ca.key", config_ca_key(c));
+    try_secrets(list, c);
     int fd = roots_pack_with(NULL, config_upstream_ca(c), &err);
     if (fd >= 0) {
         close(fd);
@@ -84,6 +111,17 @@ static json_t *warnings(const struct config *c)
     return list;
 }
 
+/* Names in it may be a sandbox's. */
+static void tell_text(const char *before, const json_t *text)
+{
+    char *copy = strdup(json_string_value(text));
+    if (copy == NULL)
+        return;
+    out_harmless(copy);
+    fprintf(stderr, "%s%s\n", before, copy);
+    free(copy);
+}
+
 static void print_warnings(const json_t *list)
 {
     size_t i;
@@ -91,16 +129,28 @@ static void print_warnings(const json_t *list)
     json_array_foreach(list, i, text)
     {
         out_coloured(stderr, COLOUR_YELLOW, "warning:");
-        fprintf(stderr, " %s\n", json_string_value(text));
+        tell_text(" ", text);
     }
 }
 
-static int report_bad(const char *file, const struct err *err, bool json)
+static void tell_error(void *arg, const char *text)
 {
+    keep_text(arg, text);
+}
+
+/* Takes the list. */
+static int report_bad(const char *file, json_t *errors, bool json)
+{
+    size_t i, n = json_array_size(errors);
+    const json_t *text;
     if (json)
-        out_json(json_pack("{s:b, s:s, s:s}", "ok", 0, "file", file, "error", err->text));
-    else
-        fprintf(stderr, "%s\n", err->text);
+        return out_json(json_pack("{s:b, s:s, s:O, s:o}", "ok", 0, "file", file, "error",
+                                  json_array_get(errors, 0), "errors", errors)),
+               EXIT_NO;
+    json_array_foreach(errors, i, text) tell_text("", text);
+    if (n > 1)
+        fprintf(stderr, "%zu errors\n", n);
+    json_decref(errors);
     return EXIT_NO;
 }
 
@@ -131,22 +181,37 @@ static int report_good(const char *file, const struct config *c, size_t rules, b
     return out_flush() < 0 ? EXIT_NO : EXIT_OK;
 }
 
+static int check(const char *file, bool json)
+{
+    struct err err = {0};
+    size_t rules = 0;
+    json_t *errors = json_array();
+    struct config *c = config_check(file, tell_error, errors);
+    if (c && compile_all(c, &rules, &err) < 0)
+        tell_error(errors, err.text);
+    int code;
+    if (c == NULL || json_array_size(errors) > 0) {
+        code = report_bad(file, errors, json);
+    } else {
+        json_decref(errors);
+        code = report_good(file, c, rules, json);
+    }
+    config_unref(c);
+    return code;
+}
+
 static int cmd_check(int argc, char **argv)
 {
     struct args a = {.cmd = &command_check, .argc = argc, .argv = argv};
     struct err err = {0};
-    size_t rules;
-    if (args_next(&a) == ARGS_STOP)
-        return a.exit_code;
-    if (a.next + 1 != argc)
-        return args_usage(a.cmd, a.next == argc ? "which file?" : "one file at a time");
-    const char *file = argv[a.next];
-    struct config *c = config_load(file, &err);
-    int code;
-    if (c == NULL || compile_all(c, &rules, &err) < 0)
-        code = report_bad(file, &err, a.json);
-    else
-        code = report_good(file, c, rules, a.json);
-    config_unref(c);
+    char *found = NULL;
+    int code = args_plain(&a, 0, 1, "");
+    if (code != ARGS_END)
+        return code;
+    const char *file = a.next < argc ? argv[a.next] : (found = config_find(&err));
+    if (file == NULL)
+        return out_fail(&err);
+    code = check(file, a.json);
+    free(found);
     return code;
 }

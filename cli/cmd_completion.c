@@ -3,10 +3,17 @@
 
 #include "commands.h"
 #include "out.h"
+#include "settings.h"
+#include "which.h"
 
 static int cmd_completion(int argc, char **argv);
 
-static const struct arg_option options[] = {{0}};
+enum { OPT_LIST = 256 };
+
+static const struct arg_option options[] = {
+    {OPT_LIST, "list", "KIND", "what is there now, a line each: for the shell's completion"},
+    {0},
+};
 
 const struct command command_completion = {
     "completion",
@@ -15,23 +22,11 @@ const struct command command_completion = {
     options,
     "bash: source <(durward completion bash)\n"
     "zsh:  durward completion zsh > \"${fpath[1]}/_durward\"\n"
-    "fish: durward completion fish > ~/.config/fish/completions/durward.fish\n",
+    "fish: durward completion fish > ~/.config/fish/completions/durward.fish\n\n"
+    "They ask this command for names as they are needed: --list sandboxes, approvals, tokens,\n"
+    "snapshots (of the daemon), policies, presets or secrets (of the configuration).\n",
     cmd_completion,
 };
-
-static const struct command *verbs_of(const struct command *c)
-{
-    static const struct {
-        const char *command;
-        const struct command *verbs;
-    } known[] = {{"approve", approve_verbs}, {"audit", audit_verbs},     {"ca", ca_verbs},
-                 {"image", image_verbs},     {"sandbox", sandbox_verbs}, {"secret", secret_verbs},
-                 {"token", token_verbs}};
-    for (size_t i = 0; i < ARRAY_LEN(known); i++)
-        if (strcmp(known[i].command, c->name) == 0)
-            return known[i].verbs;
-    return NULL;
-}
 
 /* A command's verbs as one text, "tail query verify"; "" when it has none. */
 static const char *verbs(const struct command *c, char *buf, size_t size)
@@ -40,11 +35,39 @@ static const char *verbs(const struct command *c, char *buf, size_t size)
     buf[0] = 0;
     if (c == &command_completion)
         snprintf(buf, size, "bash zsh fish");
-    for (const struct command *v = verbs_of(c); v && v->name && at < size; v++)
+    for (const struct command *v = c->verbs; v && v->name && at < size; v++)
         if (v->usage[0]) /* without one it is not built yet */
             at += (size_t)snprintf(buf + at, size - at, "%s%s", at ? " " : "",
                                    strchr(v->name, ' ') + 1);
     return buf;
+}
+
+/* What a word after a verb (or after a command without one) is of: KIND of --list. */
+static const struct {
+    const char *command, *verb, *kind;
+} things[] = {
+    {"sandbox", "show", "sandboxes"},     {"sandbox", "exec", "sandboxes"},
+    {"sandbox", "cp", "sandboxes"},       {"sandbox", "forward", "sandboxes"},
+    {"sandbox", "rm", "sandboxes"},       {"sandbox", "pause", "sandboxes"},
+    {"sandbox", "stop", "sandboxes"},     {"sandbox", "resume", "sandboxes"},
+    {"sandbox", "snapshot", "sandboxes"}, {"sandbox", "restore", "sandboxes"},
+    {"sandbox", "fork", "sandboxes"},     {"approve", "allow", "approvals"},
+    {"approve", "deny", "approvals"},     {"token", "revoke", "tokens"},
+    {"preset", "show", "presets"},        {"secret", "test", "secrets"},
+    {"logs", NULL, "sandboxes"},          {"trace", NULL, "sandboxes"},
+};
+
+/* And the value of an option, whatever command has it. */
+static const struct {
+    const char *option, *kind;
+} values[] = {{"policy", "policies"}, {"sandbox", "sandboxes"}, {"snapshot", "snapshots"}};
+
+static const char *kind_of_value(const struct arg_option *o)
+{
+    for (size_t i = 0; i < ARRAY_LEN(values); i++)
+        if (o->value && strcmp(values[i].option, o->name) == 0)
+            return values[i].kind;
+    return NULL;
 }
 
 /* What a verb itself begins with. */
@@ -66,7 +89,7 @@ static bool is_new(const struct command *from, const struct command *end, const 
 static void each_option(const struct command *c,
                         void (*fn)(const struct command *c, const struct arg_option *o))
 {
-    const struct command *first = verbs_of(c);
+    const struct command *first = c->verbs;
     for (const struct arg_option *o = c->options; o && o->id; o++)
         fn(c, o);
     for (const struct command *v = first; v && v->name; v++)
@@ -100,10 +123,20 @@ static void bash(void)
     for (size_t i = 0; i < ARRAY_LEN(further); i++)
         printf("        \"%s %s\") words=\"%s $words\" ;;\n", further[i].command, further[i].verb,
                further[i].words);
-    printf("        esac\n    fi\n"
+    printf("        esac\n    fi\n    local kind=\n"
+           "    case \"${COMP_WORDS[1]} ${COMP_WORDS[2]}\" in\n");
+    for (size_t i = 0; i < ARRAY_LEN(things); i++)
+        printf("    \"%s \"%s) [ \"$COMP_CWORD\" -lt %d ] || kind=%s ;;\n", things[i].command,
+               things[i].verb ? things[i].verb : "*", things[i].verb ? 3 : 2, things[i].kind);
+    printf("    esac\n    case ${COMP_WORDS[COMP_CWORD-1]} in\n");
+    for (size_t i = 0; i < ARRAY_LEN(values); i++)
+        printf("    --%s) kind=%s words= ;;\n", values[i].option, values[i].kind);
+    printf("    esac\n"
+           "    [ -z \"$kind\" ] ||\n"
+           "        words=\"$words $(\"${COMP_WORDS[0]}\" completion --list $kind 2>/dev/null)\"\n"
            "    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-           "    [ ${#COMPREPLY[@]} -gt 0 ] || COMPREPLY=($(compgen -f -- \"$cur\"))\n}\n"
-           "complete -F _durward durward\n");
+           "}\n"
+           "complete -o bashdefault -o default -F _durward durward\n");
 }
 
 /* Text inside single quotes and zsh's [..]: our own help lines hold none of these but to be sure.
@@ -118,7 +151,11 @@ static void zsh_option(const struct command *c UNUSED, const struct arg_option *
 {
     printf(" '*--%s[", o->name);
     quoted(o->help);
-    printf("]%s'", o->value ? ":value:_files" : "");
+    const char *kind = kind_of_value(o);
+    if (kind)
+        printf("]:value:{compadd -- $(durward completion --list %s 2>/dev/null)}'", kind);
+    else
+        printf("]%s'", o->value ? ":value:_files" : "");
 }
 
 static void zsh(void)
@@ -136,7 +173,11 @@ static void zsh(void)
     for (size_t i = 0; i < ARRAY_LEN(further); i++)
         printf("    '%s %s') more=('3:what:(%s)') ;;\n", further[i].command, further[i].verb,
                further[i].words);
-    printf("    esac\n    case ${words[2]} in\n");
+    for (size_t i = 0; i < ARRAY_LEN(things); i++)
+        printf("    '%s '%s) more+=('*:id:{compadd -- $(durward completion --list %s "
+               "2>/dev/null)}') ;;\n",
+               things[i].command, things[i].verb ? things[i].verb : "*", things[i].kind);
+    printf("    esac\n    [[ $#more -gt 0 ]] || more=('*:file:_files')\n    case ${words[2]} in\n");
     for (const struct command *const *c = commands; *c; c++) {
         printf(
             "    %s) _arguments '--help[help]' '--json[JSON]' '--socket[API socket]:path:_files'",
@@ -144,15 +185,19 @@ static void zsh(void)
         each_option(*c, zsh_option);
         if (*verbs(*c, list, sizeof list))
             printf(" '2:verb:(%s)'", list);
-        printf(" $more '*:file:_files' ;;\n");
+        printf(" $more ;;\n");
     }
     printf("    esac\n}\n_durward \"$@\"\n");
 }
 
 static void fish_option(const struct command *c, const struct arg_option *o)
 {
-    printf("complete -c durward -n '__durward_is %s' -l %s%s -d '", c->name, o->name,
+    const char *kind = kind_of_value(o);
+    printf("complete -c durward -n '__durward_is %s' -l %s%s", c->name, o->name,
            o->value ? " -r" : "");
+    if (kind)
+        printf(" -f -a '(durward completion --list %s 2>/dev/null)'", kind);
+    printf(" -d '");
     quoted(o->help);
     printf("'\n");
 }
@@ -177,15 +222,90 @@ static void fish(void)
         printf("complete -c durward -n '__fish_seen_subcommand_from %s; "
                "and __fish_seen_subcommand_from %s' -a '%s'\n",
                further[i].command, further[i].verb, further[i].words);
+    for (size_t i = 0; i < ARRAY_LEN(things); i++)
+        printf("complete -c durward -n '__durward_is %s; and __fish_seen_subcommand_from %s' -f "
+               "-a '(durward completion --list %s 2>/dev/null)'\n",
+               things[i].command, things[i].verb ? things[i].verb : things[i].command,
+               things[i].kind);
     printf("complete -c durward -l help -d 'show help'\ncomplete -c durward -l json -d 'JSON'\n"
            "complete -c durward -l socket -r -d 'API socket'\n");
+}
+
+/* ---- what is there ---- */
+
+/* A shell expands these words: only those in which there is nothing to expand. */
+static void put_word(const char *word)
+{
+    size_t n = strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+    if (n > 0 && word[n] == 0)
+        printf("%s\n", word);
+}
+
+static int list_things(const char *socket, enum which_kind k, struct err *err)
+{
+    json_t *list = which_list(socket, k, err);
+    size_t i;
+    const json_t *o;
+    json_array_foreach(list, i, o)
+    {
+        put_word(out_member(o, "id"));
+        put_word(out_member(o, "name"));
+    }
+    json_decref(list);
+    return list ? 0 : -1;
+}
+
+/* Of the configuration; without one there are none. */
+static int list_configured(bool policies, struct err *err)
+{
+    struct config *c;
+    size_t n;
+    if (settings_load_if_any(NULL, &c, err) < 0)
+        return -1;
+    for (size_t i = 0; c && policies && i < config_policies(c); i++)
+        put_word(config_policy_name(c, i));
+    const struct config_secret *s = c && !policies ? config_secrets(c, &n) : NULL;
+    for (size_t i = 0; s && i < n; i++)
+        if (!s[i].hidden)
+            put_word(s[i].name);
+    config_unref(c);
+    return 0;
+}
+
+static int list(const struct args *a, const char *kind)
+{
+    static const struct {
+        const char *kind;
+        enum which_kind of;
+    } asked[] = {{"sandboxes", WHICH_SANDBOX},
+                 {"approvals", WHICH_APPROVAL},
+                 {"tokens", WHICH_TOKEN},
+                 {"snapshots", WHICH_SNAPSHOT}};
+    struct err err = {0};
+    int r = 1;
+    for (size_t i = 0; i < ARRAY_LEN(asked); i++)
+        if (strcmp(asked[i].kind, kind) == 0)
+            r = list_things(a->socket, asked[i].of, &err);
+    if (strcmp(kind, "policies") == 0 || strcmp(kind, "secrets") == 0)
+        r = list_configured(kind[0] == 'p', &err);
+    if (strcmp(kind, "presets") == 0)
+        for (size_t i = r = 0; preset_name(i); i++)
+            put_word(preset_name(i));
+    if (r > 0)
+        return args_usage(a->cmd, "there is no list of %s", kind);
+    return r < 0 ? out_fail(&err) : out_flush() < 0 ? EXIT_NO : EXIT_OK;
 }
 
 static int cmd_completion(int argc, char **argv)
 {
     struct args a = {.cmd = &command_completion, .argc = argc, .argv = argv};
-    if (args_next(&a) == ARGS_STOP)
-        return a.exit_code;
+    const char *kind = NULL;
+    const struct arg_slot slots[] = {{OPT_LIST, &kind, NULL}, {0}};
+    int code = args_slots(&a, slots);
+    if (code != ARGS_END)
+        return code;
+    if (kind)
+        return list(&a, kind);
     if (a.next + 1 != argc)
         return args_usage(a.cmd, "for which shell?");
     if (strcmp(argv[a.next], "bash") == 0)

@@ -1,36 +1,39 @@
 /* durward env: what pairs any client with the daemon: proxy variables, CA files, placeholders. */
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api_client.h"
 #include "commands.h"
 #include "env_for.h"
+#include "env_print.h"
 #include "out.h"
 #include "strlist.h"
 #include "trust.h"
 
 static int cmd_env(int argc, char **argv);
 
-enum { OPT_POLICY = 256, OPT_FOR, OPT_TTL, OPT_CA_DIR, TTL_MAX = 3600 };
+enum { OPT_POLICY = 256, OPT_FOR, OPT_TTL, OPT_CA_DIR, OPT_FORMAT, TTL_MAX = 3600 };
 
 struct wish {
     const char *policy, *ca_dir;
     const struct env_for *elsewhere; /* NULL: a client on this host */
-    unsigned ttl;                    /* seconds; 0: as the daemon says */
+    enum env_format format;
+    unsigned ttl; /* seconds; 0: as the daemon says */
 };
 
 static const struct arg_option options[] = {
     {OPT_POLICY, "policy", "NAME", "the policy, where there is more than one"},
-    {OPT_FOR, "for", "SYSTEM", "a sandbox elsewhere: " ENV_FOR_NAMES},
+    {OPT_FOR, "for", "SYSTEM", "a container or a sandbox elsewhere: " ENV_FOR_NAMES},
     {OPT_TTL, "ttl", "T", "how long a token is good: 90s, 15m, at most 1h (the default)"},
+    {OPT_FORMAT, "format", "FORM", ENV_FORMAT_NAMES " (default: shell)"},
     {OPT_CA_DIR, "ca-dir", "DIR", "where the client will find the trust directory"},
     {0},
 };
 
 const struct command command_env = {
     "env",
-    "[--policy NAME] [--for SYSTEM] [--ttl T] [--ca-dir DIR] [--json] [--socket PATH]",
+    "[--policy NAME] [--for SYSTEM] [--format FORM] [--ttl T] [--ca-dir DIR] [--json] [--socket "
+    "PATH]",
     "Print variables that pair a client with the daemon.",
     options,
     "KEY=value lines for a shell: set -a; eval \"$(durward env)\"; set +a. They hold a token\n"
@@ -39,7 +42,11 @@ const struct command command_env = {
     "else out. With --for they are for a sandbox on another host: of the listeners the one that "
     "it\n"
     "can reach, the one in TLS first; and lines of comment say what files to bring, and the "
-    "lock.\n",
+    "lock.\n"
+    "For docker they are an --env-file, for compose part of a service, for devcontainer members "
+    "of\n"
+    "devcontainer.json; there the comments go to stderr.\n"
+    "  durward env --format github-actions >>\"$GITHUB_ENV\"\n",
     cmd_env,
 };
 
@@ -87,57 +94,11 @@ static int collect(const json_t *reply, const char *ca_dir, struct strlist *env,
     return 0;
 }
 
-static bool name_ok(const char *pair, size_t n)
-{
-    if (n == 0 || isdigit((unsigned char)pair[0]))
-        return false;
-    for (size_t i = 0; i < n; i++)
-        if (!ascii_is_alnum(pair[i]) && pair[i] != '_')
-            return false;
-    return true;
-}
-
-/* KEY='value', with ' as '\'': safe in every POSIX shell, whatever the value holds. */
-static void print_quoted(const char *pair)
-{
-    size_t n = strcspn(pair, "=");
-    if (!name_ok(pair, n))
-        return;
-    printf("%.*s='", (int)n, pair);
-    for (const char *p = pair + n + 1; *p; p++)
-        if (*p == '\'')
-            fputs("'\\''", stdout);
-        else
-            putchar(*p);
-    fputs("'\n", stdout);
-}
-
-static int print_json(const struct strlist *env)
-{
-    json_t *v = json_object();
-    for (size_t i = 0; i < env->n; i++) {
-        char *eq = strchr(env->v[i], '=');
-        *eq = 0;
-        json_object_set_new(v, env->v[i], json_string(eq + 1));
-        *eq = '=';
-    }
-    return out_json(v) < 0 ? EXIT_NO : EXIT_OK;
-}
-
-static int print_env(const struct strlist *env, bool json)
-{
-    if (json)
-        return print_json(env);
-    for (size_t i = 0; i < env->n; i++)
-        print_quoted(env->v[i]);
-    return out_flush() < 0 ? EXIT_NO : EXIT_OK;
-}
-
 static void tell(const struct wish *w, const json_t *reply)
 {
     const char *proxy = json_string_value(json_object_get(reply, "proxy"));
     const char *dir = json_string_value(json_object_get(reply, "trust_dir"));
-    if (env_for_print(w->elsewhere, proxy, dir, w->ca_dir))
+    if (env_for_print(w->elsewhere, w->format, proxy, dir, w->ca_dir))
         out_error("the only listener for this is of this host, which a sandbox elsewhere does not "
                   "reach: add one that it does, 'listen: [{ https: ADDRESS:PORT }]'");
 }
@@ -160,13 +121,17 @@ static int ask(const struct args *a, const struct wish *w)
     struct strlist env = {0};
     json_t *wish = body_of(w), *reply = NULL;
     int code = EXIT_NO;
+    const char *dir = w->ca_dir ? w->ca_dir : "";
     if (api_call(a->socket, "POST", "/v1/identities", wish, &reply, &err) < 0 ||
         collect(reply, w->ca_dir, &env, &err) < 0) {
         out_error("%s", err.text);
     } else {
         if (w->elsewhere && !a->json)
             tell(w, reply);
-        code = print_env(&env, a->json);
+        code = env_print(&env, w->format, out_member(reply, "trust_dir"), dir, &err) < 0 ? EXIT_NO
+                                                                                         : EXIT_OK;
+        if (err.code != ERR_NONE)
+            out_error("%s", err.text);
     }
     strlist_done(&env);
     json_decref(wish);
@@ -181,7 +146,9 @@ static int take(struct args *a, struct wish *w, int id, int *code)
         w->policy = a->value;
     if (id == OPT_CA_DIR)
         w->ca_dir = a->value;
-    if (id == OPT_FOR && (w->elsewhere = env_for_find(a->value)) == NULL)
+    if (id == OPT_FORMAT && (w->format = env_format_named(a->value)) == ENV_NO_FORMAT)
+        *code = args_usage(a->cmd, "--format %s: there are " ENV_FORMAT_NAMES, a->value);
+    else if (id == OPT_FOR && (w->elsewhere = env_for_find(a->value)) == NULL)
         *code = args_usage(a->cmd, "--for %s: there are " ENV_FOR_NAMES, a->value);
     else if (id == OPT_TTL && args_duration(a->value, TTL_MAX, &w->ttl) < 0)
         *code = args_usage(a->cmd, "--ttl %s: a time such as 90s or 15m, at most 1h", a->value);
@@ -203,6 +170,10 @@ static int cmd_env(int argc, char **argv)
     }
     if (a.next < argc)
         return args_usage(a.cmd, "unexpected argument %s", argv[a.next]);
+    if (w.format == ENV_NO_FORMAT)
+        w.format = w.elsewhere ? env_for_format(w.elsewhere) : ENV_SHELL;
+    if (a.json)
+        w.format = ENV_JSON;
     if (w.ca_dir == NULL && w.elsewhere)
         w.ca_dir = ENV_FOR_DIR;
     if (w.ca_dir && (w.ca_dir[0] != '/' || strpbrk(w.ca_dir, " \t\r\n")))

@@ -17,8 +17,6 @@ static const struct arg_option options[] = {
     {0},
 };
 
-static const struct arg_option no_options[] = {{0}};
-
 const struct command secret_verbs[] = {
     {"secret ls", "[-c FILE] [--json]", "List the secrets with their stores.", options,
      "Values are neither read nor shown.\n", run_ls},
@@ -245,22 +243,9 @@ static int run_test(int argc, char **argv)
     return code;
 }
 
-int cmd_secret(int argc, char **argv)
-{
-    static const struct command self = {
-        "secret",
-        "ls|test [OPTION...]",
-        "List secrets by name, or test that they can be read.",
-        no_options,
-        "'durward secret ls --help' and 'durward secret test --help' tell more.\n",
-        cmd_secret};
-    struct args a = {.cmd = &self, .argc = argc, .argv = argv, .in_order = true};
-    for (size_t i = 0; argc > 1 && secret_verbs[i].name; i++)
-        if (strcmp(argv[1], strchr(secret_verbs[i].name, ' ') + 1) == 0)
-            return secret_verbs[i].run(argc - 1, argv + 1);
-    if (args_next(&a) == ARGS_STOP)
-        return a.exit_code;
-    if (a.next == argc)
-        return args_usage(&self, "ls or test?");
-    return args_usage(&self, "there is no 'secret %s'", argv[a.next]);
-}
+const struct command command_secret = {
+    .name = "secret",
+    .usage = "ls|test [OPTION...]",
+    .summary = "List secrets by name, or test that they can be read.",
+    .verbs = secret_verbs,
+};

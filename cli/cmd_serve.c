@@ -1,9 +1,11 @@
 /* durward serve: the daemon. This process becomes the parent (cli/launch.h says how). */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "commands.h"
 #include "launch.h"
 #include "out.h"
+#include "paths.h"
 #include "settings.h"
 
 static int cmd_serve(int argc, char **argv);
@@ -19,9 +21,33 @@ const struct command command_serve = {
     "Run the daemon: all roles, in the foreground.",
     options,
     "SIGHUP or 'durward reload' reads the configuration again; SIGTERM lets requests end for at\n"
-    "most 10 s and exits. Diagnostics go to stderr.\n",
+    "most 10 s and exits. Diagnostics go to stderr, first of all where it is reached: socket,\n"
+    "console, metrics, proxies.\n",
     cmd_serve,
 };
+
+/* Where it is to be reached; what cannot be listened on is an error that follows. */
+static void say_places(const struct config *c)
+{
+    const struct config_listen *tls = config_api(c);
+    const char *console = config_console(c), *metrics = config_metrics(c);
+    char *own = config_controller_socket(c) ? NULL : paths_api_socket(NULL);
+    const char *socket = config_controller_socket(c) ? config_controller_socket(c) : own;
+    size_t n;
+    const struct config_listen *l = config_listens(c, &n);
+    fprintf(stderr, "durward: socket %s", socket ? socket : "?");
+    if (tls)
+        fprintf(stderr, ", API https://%s", tls->reached_at);
+    if (console)
+        fprintf(stderr, ", console http://%s ('durward console' prints a link)", console);
+    if (metrics)
+        fprintf(stderr, ", metrics http://%s/metrics", metrics);
+    for (size_t i = 0; i < n; i++)
+        fprintf(stderr, ", proxy %s://%s", l[i].kind == LISTEN_HTTPS ? "https" : "http",
+                l[i].reached_at);
+    fputc('\n', stderr);
+    free(own);
+}
 
 static int cmd_serve(int argc, char **argv)
 {
@@ -42,6 +68,8 @@ static int cmd_serve(int argc, char **argv)
     if (file == NULL)
         file = found = config_find(&err);
     struct config *c = file ? config_load(file, &err) : NULL;
+    if (c)
+        say_places(c);
     if (c)
         launch_become_parent(file, c, &err);
     out_error("%s", err.text);

@@ -5,13 +5,11 @@
 
 static int cmd_status(int argc, char **argv);
 
-static const struct arg_option options[] = {{0}};
-
 const struct command command_status = {
     "status",
     "[--json] [--socket PATH]",
-    "Show the daemon's roles, listeners and sandboxes.",
-    options,
+    "Show the daemon's places, roles, listeners and sandboxes.",
+    NULL,
     "Exit status 0 when a daemon answers, 1 when none does.\n",
     cmd_status,
 };
@@ -25,6 +23,26 @@ static void print_uptime(json_int_t s)
     if (s >= 60)
         printf("%lldm ", (long long)(s / 60 % 60));
     printf("%llds", (long long)(s % 60));
+}
+
+/* Where it is reached and where it writes. */
+static void print_places(const json_t *reply)
+{
+    static const char *const shown[][2] = {{"socket", "socket"},
+                                           {"api", "https"},
+                                           {"console", "console"},
+                                           {"metrics", "metrics"},
+                                           {"audit_dir", "audit log"}};
+    bool any = false;
+    for (size_t i = 0; i < ARRAY_LEN(shown); i++) {
+        char clean[4200];
+        const char *text = out_member(reply, shown[i][0]);
+        if (*text)
+            printf("%-10s %s\n", shown[i][1], out_clean(text, clean, sizeof clean));
+        any |= *text != 0;
+    }
+    if (any)
+        putchar('\n');
 }
 
 static void print_roles(const json_t *roles)
@@ -85,29 +103,22 @@ static void print_sandboxes(const json_t *sandboxes)
     out_table_print(t);
 }
 
-static int cmd_status(int argc, char **argv)
+static void print_status(const json_t *reply)
 {
-    struct args a = {.cmd = &command_status, .argc = argc, .argv = argv};
-    struct err err = {0};
-    json_t *reply = NULL;
-    if (args_next(&a) == ARGS_STOP)
-        return a.exit_code;
-    if (a.next < argc)
-        return args_usage(a.cmd, "unexpected argument %s", argv[a.next]);
-    if (api_call(a.socket, "GET", "/v1/status", NULL, &reply, &err) < 0) {
-        out_error("%s", err.text);
-        return EXIT_NO;
-    }
-    if (a.json)
-        return out_json(reply) < 0 ? EXIT_NO : EXIT_OK;
     printf("durward is ");
     out_coloured(stdout, COLOUR_GREEN, "running");
     printf(", up ");
     print_uptime(json_integer_value(json_object_get(reply, "uptime_seconds")));
     printf("\n\n");
+    print_places(reply);
     print_roles(json_object_get(reply, "roles"));
     print_listeners(json_object_get(reply, "listeners"));
     print_sandboxes(json_object_get(reply, "sandboxes"));
-    json_decref(reply);
-    return out_flush() < 0 ? EXIT_NO : EXIT_OK;
+}
+
+static int cmd_status(int argc, char **argv)
+{
+    struct args a = {.cmd = &command_status, .argc = argc, .argv = argv};
+    int code = args_plain(&a, 0, 0, "");
+    return code != ARGS_END ? code : api_print(&a, "GET", "/v1/status", NULL, print_status);
 }

@@ -6,7 +6,7 @@
 #include "config.h"
 #include "node.h"
 #include "out.h"
-#include "question.h"
+#include "policy_query.h"
 #include "settings.h"
 #include "yaml_tree.h"
 
@@ -51,7 +51,7 @@ static int read_word(const struct node *n, const char *key, const char **ret, st
     return node_get(n, key, &at) ? node_string(&at, ret, err) : 0;
 }
 
-static int read_headers(const struct node *test, struct question *q, struct err *err)
+static int read_headers(const struct node *test, struct policy_query *q, struct err *err)
 {
     struct node n;
     if (!node_get(test, "headers", &n))
@@ -60,8 +60,8 @@ static int read_headers(const struct node *test, struct question *q, struct err 
         return -1;
     for (void *it = json_object_iter(n.value); it; it = json_object_iter_next(n.value, it)) {
         struct node at;
-        if (q->n_headers == QUESTION_HEADERS_MAX)
-            return node_fail(&n, err, "more than %d headers", QUESTION_HEADERS_MAX);
+        if (q->n_headers == POLICY_QUERY_HEADERS_MAX)
+            return node_fail(&n, err, "more than %d headers", POLICY_QUERY_HEADERS_MAX);
         node_get(&n, json_object_iter_key(it), &at);
         q->header[q->n_headers].name = at.key;
         if (node_text(&at, &q->header[q->n_headers++].value, err) < 0)
@@ -70,7 +70,8 @@ static int read_headers(const struct node *test, struct question *q, struct err 
     return 0;
 }
 
-static int read_test(const struct node *n, struct wanted *w, struct question *q, struct err *err)
+static int read_test(const struct node *n, struct wanted *w, struct policy_query *q,
+                     struct err *err)
 {
     static const struct key keys[] = {{"request", NULL},    {"expect", NULL}, {"code", NULL},
                                       {"credential", NULL}, {"rule", NULL},   {"policy", NULL},
@@ -95,7 +96,7 @@ static int read_test(const struct node *n, struct wanted *w, struct question *q,
     if (space == NULL)
         return node_fail(&at, err, "'request' is METHOD URL");
     q->method = (struct slice){w->request, (size_t)(space - w->request)};
-    return question_url(space + 1, q, &inner) < 0 ? node_fail(&at, err, "%s", inner.text) : 0;
+    return policy_query_url(space + 1, q, &inner) < 0 ? node_fail(&at, err, "%s", inner.text) : 0;
 }
 
 /* What differs, or "". */
@@ -105,9 +106,9 @@ static void compare(const struct wanted *w, const struct answer *a, char *buf, s
                                  ? a->rule->credential->secret
                                  : "none";
     buf[0] = 0;
-    if (strcmp(w->expect, question_verdict(a->verdict)) != 0)
-        snprintf(buf, size, "expected %s, is %s (%s: %s)", w->expect, question_verdict(a->verdict),
-                 a->code, a->why);
+    if (strcmp(w->expect, policy_query_verdict(a->verdict)) != 0)
+        snprintf(buf, size, "expected %s, is %s (%s: %s)", w->expect,
+                 policy_query_verdict(a->verdict), a->code, a->why);
     else if (w->code && strcmp(w->code, a->code) != 0)
         snprintf(buf, size, "expected code %s, is %s", w->code, a->code);
     else if (w->credential && strcmp(w->credential, credential) != 0)
@@ -137,7 +138,7 @@ static void tell(struct suite *s, const struct node *n, const struct wanted *w, 
 
 static int run_one(struct suite *s, const struct node *n, struct err *err)
 {
-    struct question q = {0};
+    struct policy_query q = {0};
     struct wanted w = {0};
     struct answer a;
     char differs[1024];
@@ -146,7 +147,7 @@ static int run_one(struct suite *s, const struct node *n, struct err *err)
     const char *policy = settings_policy(s->config, w.policy, err);
     if (policy == NULL)
         return node_fail(n, err, "%s", err->text);
-    question_decide(config_policy(s->config, policy), &q, &a);
+    policy_query_decide(config_policy(s->config, policy), &q, &a);
     compare(&w, &a, differs, sizeof differs);
     tell(s, n, &w, differs);
     return 0;

@@ -2,13 +2,15 @@
 #include "api_client.h"
 #include "commands.h"
 #include "out.h"
+#include "which.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 enum { OPT_NAME = 256, OPT_SCOPE, OPT_POLICY, OPT_LABEL, OPT_TTL };
-enum { TTL_MAX = 366 * 86400, ID_MAX = 64 };
+enum { TTL_MAX = 366 * 86400 };
 
 static int run_create(int argc, char **argv);
 static int run_ls(int argc, char **argv);
@@ -23,8 +25,6 @@ static const struct arg_option create_options[] = {
     {OPT_TTL, "ttl", "T", "how long it is good (default 2160h, at most 8784h)"},
     {0},
 };
-static const struct arg_option no_options[] = {{0}};
-
 enum { CREATE, LS, REVOKE };
 
 const struct command token_verbs[] = {
@@ -40,15 +40,17 @@ const struct command token_verbs[] = {
          "Exit status 0, 1 when there is no daemon or it refuses, 2 for a usage error.\n\n"
          "  durward token create --scope sandboxes --scope exec --policy coder --ttl 720h\n",
          run_create},
-    [LS] = {"token ls", "[--json]", "List tokens; their text is not kept.", no_options,
+    [LS] = {"token ls", "[--json]", "List tokens; their text is not kept.", NULL,
             "Exit status 0, 1 when there is no daemon, 2 for a usage error.\n\n"
             "  durward token ls --json\n",
             run_ls},
-    [REVOKE] = {"token revoke", "ID...", "Make tokens good for nothing, at once.", no_options,
-                "What is open with them ends. One that is not there is no error.\n"
-                "Exit status 0, 1 when there is no daemon or it refuses, 2 for a usage error.\n\n"
-                "  durward token revoke tk-2f6c0d1e\n",
-                run_revoke},
+    [REVOKE] =
+        {"token revoke", "ID...", "Make tokens good for nothing, at once.", NULL,
+         "What is open with them ends. An ID is the id, the name, or the first letters of an id;\n"
+         "a whole id that is not there is no error.\n"
+         "Exit status 0, 1 when there is no daemon or it refuses, 2 for a usage error.\n\n"
+         "  durward token revoke tk-2f6c0d1e\n",
+         run_revoke},
     {0},
 };
 
@@ -86,17 +88,9 @@ static int take_option(const struct args *a, int id, json_t *body)
     }
 }
 
-static int make(const struct args *a, const json_t *body)
+static void print_token(const json_t *reply)
 {
-    struct err err = {0};
-    json_t *reply = NULL;
-    if (api_call(a->socket, "POST", "/v1/tokens", body, &reply, &err) < 0)
-        return out_fail(&err);
-    if (a->json)
-        return out_json(reply) < 0 ? EXIT_NO : EXIT_OK;
     printf("%s\n", out_member(reply, "token"));
-    json_decref(reply);
-    return out_flush() < 0 ? EXIT_NO : EXIT_OK;
 }
 
 static int run_create(int argc, char **argv)
@@ -113,7 +107,7 @@ static int run_create(int argc, char **argv)
     else if (code == EXIT_OK && json_object_get(body, "scopes") == NULL)
         code = args_usage(a.cmd, "--scope says what it may do");
     else if (code == EXIT_OK)
-        code = make(&a, body);
+        code = api_print(&a, "POST", "/v1/tokens", body, print_token);
     json_decref(body);
     return code;
 }
@@ -162,21 +156,19 @@ static int run_ls(int argc, char **argv)
 {
     struct args a = {.cmd = &token_verbs[LS], .argc = argc, .argv = argv};
     struct err err = {0};
-    json_t *reply = NULL;
-    if (args_next(&a) == ARGS_STOP)
-        return a.exit_code;
-    if (a.next < argc)
-        return args_usage(a.cmd, "unexpected argument %s", argv[a.next]);
-    if (api_call(a.socket, "GET", "/v1/tokens", NULL, &reply, &err) < 0)
+    int code = args_plain(&a, 0, 0, "");
+    if (code != ARGS_END)
+        return code;
+    json_t *list = which_list(a.socket, WHICH_TOKEN, &err);
+    if (list == NULL)
         return out_fail(&err);
-    const json_t *list = json_object_get(reply, "tokens");
     if (a.json)
-        return out_json(json_incref((json_t *)(uintptr_t)list)) < 0 ? EXIT_NO : EXIT_OK;
+        return out_json(list) < 0 ? EXIT_NO : EXIT_OK;
     if (json_array_size(list) == 0)
         printf("there are no tokens\n");
     else
         print_list(list);
-    json_decref(reply);
+    json_decref(list);
     return out_flush() < 0 ? EXIT_NO : EXIT_OK;
 }
 
@@ -185,49 +177,32 @@ static int run_ls(int argc, char **argv)
 static int run_revoke(int argc, char **argv)
 {
     struct args a = {.cmd = &token_verbs[REVOKE], .argc = argc, .argv = argv};
-    int code = EXIT_OK;
-    if (args_next(&a) == ARGS_STOP)
-        return a.exit_code;
-    if (a.next == argc)
-        return args_usage(a.cmd, "which? 'durward token ls' lists them");
+    int code = args_plain(&a, 1, INT_MAX, "which? 'durward token ls' lists them");
+    if (code != ARGS_END)
+        return code;
+    code = EXIT_OK;
     for (int i = a.next; i < argc; i++) {
         struct err err = {0};
-        json_t *reply = NULL;
-        char path[ID_MAX + 40];
-        size_t n = strspn(argv[i], "abcdefghijklmnopqrstuvwxyz0123456789-");
-        if (n == 0 || n > ID_MAX || argv[i][n])
-            return args_usage(a.cmd, "that is no id; 'durward token ls' lists them");
-        snprintf(path, sizeof path, "/v1/tokens/%s", argv[i]);
-        if (api_call(a.socket, "DELETE", path, NULL, &reply, &err) < 0)
+        char path[WHICH_ID_MAX + 40], id[WHICH_ID_MAX + 1];
+        if (which_one(a.socket, WHICH_TOKEN, argv[i], id, &err) < 0) {
             code = out_fail(&err);
-        else
-            json_decref(reply);
+            continue;
+        }
+        snprintf(path, sizeof path, "/v1/tokens/%s", id);
+        struct args quiet = {.socket = a.socket};
+        if (api_print(&quiet, "DELETE", path, NULL, NULL) != EXIT_OK)
+            code = EXIT_NO;
     }
     return code;
 }
 
-int cmd_token(int argc, char **argv)
-{
-    static const struct command self = {
-        "token",
-        "create|ls|revoke [OPTION...]",
-        "Tokens for the API over TLS.",
-        no_options,
-        "  create  Make a token; prints it, this once.\n"
-        "  ls      List tokens.\n"
-        "  revoke  Make tokens good for nothing, at once.\n\n"
+const struct command command_token = {
+    .name = "token",
+    .usage = "create|ls|revoke [OPTION...]",
+    .summary = "Tokens for the API over TLS.",
+    .more =
         "`controller: { https: ADDRESS:PORT }` serves the API over TLS. A client elsewhere sets\n"
         "DURWARD_URL=https://NAME:PORT, DURWARD_TOKEN_FILE (or DURWARD_TOKEN) and DURWARD_CA.\n"
-        "'durward token create --help' and so on tell more. Exit status 0 done, 1 it failed, 2 "
-        "usage.\n",
-        cmd_token};
-    struct args a = {.cmd = &self, .argc = argc, .argv = argv, .in_order = true};
-    for (size_t i = 0; argc > 1 && token_verbs[i].name; i++)
-        if (strcmp(argv[1], strchr(token_verbs[i].name, ' ') + 1) == 0)
-            return token_verbs[i].run(argc - 1, argv + 1);
-    if (args_next(&a) == ARGS_STOP)
-        return a.exit_code;
-    if (a.next == argc)
-        return args_usage(&self, "create, ls or revoke?");
-    return args_usage(&self, "there is no 'token %s'", argv[a.next]);
-}
+        "Exit status 0 done, 1 it failed, 2 usage.\n",
+    .verbs = token_verbs,
+};

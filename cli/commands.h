@@ -1,5 +1,5 @@
 /* The commands of `durward`. Each cmd_NAME lives in cmd_NAME.c, gets argv with its own name first
- * and returns the exit code of DESIGN §5: 0 done, 1 the thing asked about failed, 2 usage, 125 to
+ * and returns its exit code: 0 done, 1 the thing asked about failed, 2 usage, 125 to
  * 127 for `run`. */
 #ifndef DURWARD_COMMANDS_H
 #define DURWARD_COMMANDS_H
@@ -8,19 +8,15 @@
 
 extern const struct command command_run, command_serve, command_reload, command_status,
     command_check, command_explain, command_test, command_env, command_completion, command_console,
-    command_doctor;
+    command_debug, command_doctor, command_trace, command_approve, command_audit, command_ca,
+    command_home, command_image, command_preset, command_profile, command_init, command_logs,
+    command_sandbox, command_secret, command_token;
 
 /* The verbs of the commands that have some; each list ends with an entry without a name. */
-extern const struct command approve_verbs[], audit_verbs[], ca_verbs[], image_verbs[],
-    sandbox_verbs[], secret_verbs[], token_verbs[];
+extern const struct command approve_verbs[], audit_verbs[], ca_verbs[], home_verbs[], image_verbs[],
+    preset_verbs[], profile_verbs[], sandbox_verbs[], secret_verbs[], token_verbs[];
 
-int cmd_approve(int argc, char **argv);
-int cmd_audit(int argc, char **argv);
-int cmd_ca(int argc, char **argv);
-int cmd_image(int argc, char **argv);
-int cmd_sandbox(int argc, char **argv);
-int cmd_secret(int argc, char **argv);
-int cmd_token(int argc, char **argv);
+int preset_print(const char *name, bool json);
 
 /* Verbs of `sandbox` with a file of their own. */
 int verb_exec(int argc, char **argv);

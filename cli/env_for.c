@@ -1,3 +1,5 @@
+/* Holds the table of hosted sandboxes with the lock that each offers, and prints that lock with the
+ * proxy's host and port filled in. */
 #include "env_for.h"
 
 #include <stdbool.h>
@@ -9,9 +11,17 @@
 /* Of a lock's text: %H the host, %P the port, %N the host as a range of one address. */
 struct env_for {
     const char *name, *title, *lock;
+    enum env_format format; /* ENV_NO_FORMAT: for a shell */
 };
 
+#define INTERNAL                                                                                  \
+    "a network that leads nowhere else (docker network create --internal NAME), whose gateway's " \
+    "address the listener is at (now %H:%P)"
+
 static const struct env_for all[] = {
+    {"docker", "Docker: docker run --env-file FILE -v FROM:TO:ro", INTERNAL, ENV_DOCKER},
+    {"compose", "Docker Compose", INTERNAL, ENV_COMPOSE},
+    {"devcontainer", "a development container", INTERNAL, ENV_DEVCONTAINER},
     {"modal", "Modal", "Sandbox.create(..., outbound_cidr_allowlist=[\"%N\"])"},
     {"daytona", "Daytona",
      "create(CreateSandboxFromSnapshotParams(..., network_allow_list=\"%N\"))"},
@@ -36,6 +46,11 @@ const struct env_for *env_for_find(const char *name)
     return NULL;
 }
 
+enum env_format env_for_format(const struct env_for *f)
+{
+    return f->format == ENV_NO_FORMAT ? ENV_SHELL : f->format;
+}
+
 struct place {
     char host[260], port[8];
 };
@@ -54,24 +69,24 @@ static bool read_place(const char *proxy, struct place *p)
     return true;
 }
 
-static void print_lock(const char *lock, const struct place *p)
+static void print_lock(FILE *out, const char *lock, const struct place *p)
 {
     bool v6 = p->host[0] == '[';
     bool name = !v6 && p->host[strspn(p->host, "0123456789.")] != 0;
     for (const char *c = lock; *c; c++) {
         if (*c != '%') {
-            putchar(*c);
+            fputc(*c, out);
             continue;
         }
         c++;
         if (*c == 'P')
-            fputs(p->port, stdout);
+            fputs(p->port, out);
         else if (*c == 'N' && v6)
-            printf("%.*s/128", (int)strlen(p->host) - 2, p->host + 1);
+            fprintf(out, "%.*s/128", (int)strlen(p->host) - 2, p->host + 1);
         else if (*c == 'N')
-            printf("%s%s", p->host, name ? "'s address/32" : "/32");
+            fprintf(out, "%s%s", p->host, name ? "'s address/32" : "/32");
         else
-            fputs(p->host, stdout);
+            fputs(p->host, out);
     }
 }
 
@@ -81,17 +96,21 @@ static bool is_local(const struct place *p)
            strcmp(p->host, "localhost") == 0;
 }
 
-int env_for_print(const struct env_for *f, const char *proxy, const char *from, const char *to)
+int env_for_print(const struct env_for *f, enum env_format format, const char *proxy,
+                  const char *from, const char *to)
 {
     struct place p;
+    FILE *out =
+        format == ENV_DEVCONTAINER || format == ENV_ACTIONS || format == ENV_JSON ? stderr : stdout;
     if (!read_place(proxy, &p))
         return 1;
-    printf("# For a sandbox of %s:\n", f->title);
-    printf("# - Bring all of %s to %s there: the variables name it.\n", from, to);
-    printf("# - Lock its network, so that the proxy is its only way out: ");
-    print_lock(f->lock, &p);
-    puts("");
+    fprintf(out, "# For a sandbox of %s:\n", f->title);
+    fprintf(out, "# - Bring all of %s to %s there: the variables name it.\n", from, to);
+    fprintf(out, "# - Lock its network, so that the proxy is its only way out: ");
+    print_lock(out, f->lock, &p);
+    fputc('\n', out);
     if (strncmp(proxy, "https:", 6) == 0)
-        puts("# - wget and Python's urllib speak to no proxy in TLS: see doc/integrations.md.");
+        fputs("# - wget and Python's urllib speak to no proxy in TLS: see doc/integrations.md.\n",
+              out);
     return is_local(&p);
 }

@@ -1,3 +1,5 @@
+/* Builds the parent's first message and starts the parent: as a child for `run`, by exec in place
+ * of this process for `serve`. */
 #include "launch.h"
 
 #include <fcntl.h>
@@ -12,6 +14,7 @@
 
 #include "ipc.h"
 #include "proc.h"
+#include "program.h"
 #include "store.h"
 #include "strlist.h"
 #include "wire.h"
@@ -19,7 +22,8 @@
 enum { PARENT_END_MS = 10000 };
 
 /* What the parent needs of our environment: where this user's directories are, and what the
- * commands of `command:` secrets may have (secrets/store.h). Its own environment is empty. */
+ * commands of `command:` secrets may have (secrets/parent/store.h). Its own environment is empty.
+ */
 static int put_environment(struct msg *m, struct err *err)
 {
     static const char *const names[] = {"PATH",
@@ -67,7 +71,12 @@ int launch_message(enum launch_mode mode, const char *path, const struct config 
     int config = json ? ipc_memfd("configuration", json, strlen(json), err)
                       : err_set(err, ERR_INTERNAL, "out of memory");
     free(json);
-    if (config < 0) {
+    int command = config < 0 ? -1 : open("/proc/self/exe", O_PATH | O_CLOEXEC);
+    if (command < 0) {
+        if (config >= 0) {
+            err_sys(err, "/proc/self/exe");
+            close(config);
+        }
         close(env);
         return -1;
     }
@@ -77,6 +86,7 @@ int launch_message(enum launch_mode mode, const char *path, const struct config 
     int bad = put_environment(ret, err);
     msg_put_fd(ret, config);
     msg_put_fd(ret, env);
+    msg_put_fd(ret, command);
     if (bad)
         msg_done(ret);
     return bad;
@@ -102,7 +112,7 @@ int launch_parent(const char *path, const struct config *c, pid_t *pid, int *cha
         msg_done(&m);
         return -1;
     }
-    if (proc_spawn(ROLE_PARENT, NULL, pair[1], pid, err) < 0) {
+    if (proc_spawn_one(ROLE_PARENT, pair[1], pid, err) < 0) {
         msg_done(&m);
         close(pair[0]);
         close(pair[1]);
@@ -127,12 +137,16 @@ void launch_ended(pid_t pid)
         close(p.fd);
 }
 
+enum { PROGRAM_FD = LAUNCH_SPARE_FD + 1 };
+
 int launch_become_parent(const char *path, const struct config *c, struct err *err)
 {
     static char name[] = "durward: parent";
-    char *argv[] = {name, NULL}, *env[] = {NULL};
-    int pair[2];
+    char *argv[PROC_ARGV], *env[] = {NULL};
+    int pair[2], program = program_open(role_name(ROLE_PARENT), err);
     struct msg m;
+    if (program < 0)
+        return -1;
     if (launch_message(LAUNCH_SERVE, path, c, &m, err) < 0)
         return -1;
     if (ipc_pair(pair, err) < 0) {
@@ -143,10 +157,12 @@ int launch_become_parent(const char *path, const struct config *c, struct err *e
         return -1;
     /* out of the way first: either may be 3 or 4 already */
     int ours = fcntl(pair[0], F_DUPFD_CLOEXEC, 16), theirs = fcntl(pair[1], F_DUPFD_CLOEXEC, 16);
-    if (ours < 0 || theirs < 0 || dup2(theirs, PROC_CONTROL_FD) < 0 ||
-        dup2(ours, LAUNCH_SPARE_FD) < 0 ||
-        syscall(SYS_close_range, LAUNCH_SPARE_FD + 1, ~0U, 0) < 0)
+    program = fcntl(program, F_DUPFD_CLOEXEC, 16);
+    if (ours < 0 || theirs < 0 || program < 0 || dup2(theirs, PROC_CONTROL_FD) < 0 ||
+        dup2(ours, LAUNCH_SPARE_FD) < 0 || dup3(program, PROGRAM_FD, O_CLOEXEC) < 0 ||
+        syscall(SYS_close_range, PROGRAM_FD + 1, ~0U, 0) < 0)
         return err_sys(err, "cannot hand descriptors over");
-    execve("/proc/self/exe", argv, env);
+    proc_role_argv(name, false, argv);
+    program_exec(PROGRAM_FD, argv, env);
     return err_sys(err, "cannot become the daemon");
 }

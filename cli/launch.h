@@ -4,17 +4,18 @@
  *   mode:u8           1 run, 2 serve
  *   config_path:str   absolute path of the file that was read, "" if none: for reload
  *   env n × str       "K=V": HOME, PATH, XDG_*, LANG, LC_* and what commands of secrets may have;
- * the parent's own environment is empty, so it sets these before it uses lib/paths.h or
- * secrets/store.h fds: configuration (config_json, a memfd), env secrets (store_env_memfd)
+ *   fds: configuration (config_json, a memfd), env secrets (store_env_memfd)
+ * The parent's own environment is empty, so it sets these before it uses lib/paths.h or
+ * secrets/parent/store.h.
  *
  * run:   the parent is our child; it answers W_READY or W_FAILED, then W_PEER (kind
  *        ROLE_CONTROLLER, fd = a channel that takes W_RUN). The end of its descriptor 3 is our end:
  *        it takes everything down.
  * serve: the process becomes the parent by exec. Descriptor 3 is one end of a pair, the message
- * lies in it already; descriptor 4 is the other end, open only so that 3 is not at its end yet.
- *        After W_INIT the parent closes both: nobody is at the far end. It reports a failed start
- * on stderr and by its exit status (1). Its standard descriptors are the caller's; it has no
- *        environment. */
+ *        lies in it already; descriptor 4 is the other end, open only so that 3 is not at its end
+ *        yet. After W_INIT the parent closes both: nobody is at the far end. It reports a failed
+ *        start on stderr and by its exit status (1). Its standard descriptors are the caller's; it
+ *        has no environment. */
 #ifndef DURWARD_LAUNCH_H
 #define DURWARD_LAUNCH_H
 

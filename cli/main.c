@@ -1,4 +1,4 @@
-/* One binary: a role when its parent started it as "durward: ROLE", else a command. */
+/* The command. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,76 +8,25 @@
 #include "commands.h"
 #include "out.h"
 #include "proc.h"
-#include "roles.h"
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "unknown"
 #endif
 
-static const struct command command_audit = {"audit",
-                                             "tail|query|verify|... [OPTION...] [DIR]",
-                                             "Read and verify the audit log.",
-                                             NULL,
-                                             NULL,
-                                             cmd_audit};
-static const struct command command_approve = {"approve",
-                                               "ls|allow|deny [OPTION...]",
-                                               "Decide on requests that wait for approval.",
-                                               NULL,
-                                               NULL,
-                                               cmd_approve};
-static const struct command command_ca = {
-    "ca",  "show|export [OPTION...]", "Show or export the certificate authority.", NULL, NULL,
-    cmd_ca};
-static const struct command command_image = {
-    "image",
-    "import|ls|rm [OPTION...]",
-    "Import, list or remove root file systems for sandboxes.",
-    NULL,
-    NULL,
-    cmd_image};
-static const struct command command_sandbox = {
-    "sandbox",  "create|ls|show|exec|cp|... [OPTION...]", "Sandboxes of the daemon.", NULL, NULL,
-    cmd_sandbox};
-static const struct command command_secret = {
-    "secret",
-    "ls|test [OPTION...]",
-    "List secrets by name, or test that they can be read.",
-    NULL,
-    NULL,
-    cmd_secret};
-
-static const struct command command_token = {
-    "token", "create|ls|revoke [OPTION...]", "Tokens for the API over TLS.", NULL, NULL, cmd_token};
-
 const struct command *const commands[] = {
-    &command_run,
-    &command_sandbox,
-    &command_serve,
-    &command_status,
-    &command_reload,
-    &command_check,
-    &command_explain,
-    &command_test,
-    &command_env,
-    &command_secret,
-    &command_approve,
-    &command_token,
-    &command_image,
-    &command_ca,
-    &command_audit,
-    &command_console,
-    &command_doctor,
-    &command_completion,
-    NULL,
-};
-
-static int (*const role_mains[ROLE_COUNT])(void) = {
-    [ROLE_PARENT] = parent_main,   [ROLE_SIGNER] = signer_main,
-    [ROLE_VAULT] = vault_main,     [ROLE_DIALER] = dialer_main,
-    [ROLE_GATE] = gate_main,       [ROLE_INJECTOR] = injector_main,
-    [ROLE_LOGGER] = logger_main,   [ROLE_CONTROLLER] = controller_main,
-    [ROLE_BUILDER] = builder_main, [ROLE_COURIER] = courier_main,
+    &command_init,       &command_run,
+    &command_sandbox,    &command_serve,
+    &command_status,     &command_reload,
+    &command_check,      &command_explain,
+    &command_test,       &command_env,
+    &command_secret,     &command_approve,
+    &command_token,      &command_image,
+    &command_preset,     &command_profile,
+    &command_home,       &command_ca,
+    &command_audit,      &command_logs,
+    &command_console,    &command_doctor,
+    &command_trace,      &command_debug,
+    &command_completion, NULL,
 };
 
 static int print_help(void)
@@ -149,9 +98,6 @@ static int fill_standard_fds(void)
 
 int main(int argc, char **argv)
 {
-    enum role role = role_from_argv0(argc > 0 ? argv[0] : NULL);
-    if (role != ROLE_NONE)
-        return role_mains[role] ? role_mains[role]() : EXIT_USAGE;
     if (fill_standard_fds() < 0)
         return EXIT_USAGE;
     proc_files_raise();
@@ -168,6 +114,6 @@ int main(int argc, char **argv)
     }
     for (const struct command *const *c = commands; *c; c++)
         if (strcmp((*c)->name, name) == 0)
-            return (*c)->run(argc - 1, argv + 1);
+            return (*c)->verbs ? args_verbs(*c, argc - 1, argv + 1) : (*c)->run(argc - 1, argv + 1);
     return unknown_command(name);
 }

@@ -1,3 +1,5 @@
+/* Prints errors, tables and JSON. A table is collected before it is printed, because a column is as
+ * wide as its widest cell. */
 #include "out.h"
 
 #include "args.h"
@@ -6,6 +8,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { CELLS_MAX = 4096, CELL_SIZE = 120 };
@@ -31,15 +34,23 @@ void out_coloured(FILE *f, enum colour c, const char *text)
         fprintf(f, "%s%s\033[0m", codes[c], text);
 }
 
+void out_harmless(char *text)
+{
+    for (char *p = text; *p; p++)
+        if (((unsigned char)*p < ' ' && *p != '\n' && *p != '\t') || *p == 0x7f)
+            *p = '?';
+}
+
 void out_error(const char *fmt, ...)
 {
+    char text[4096];
     va_list ap;
     out_coloured(stderr, COLOUR_RED, "durward:");
-    fputc(' ', stderr);
     va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
+    vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    fputc('\n', stderr);
+    out_harmless(text);
+    fprintf(stderr, " %s\n", text);
 }
 
 int out_fail(const struct err *err)
@@ -69,6 +80,50 @@ int out_flush(void)
         return 0;
     out_error("cannot write the output: %s", strerror(errno));
     return -1;
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000 + 1;
+}
+
+void out_progress(struct out_progress *p, const char *fmt, ...)
+{
+    int64_t now = now_ms();
+    va_list ap;
+    if (p->begun == 0)
+        p->begun = now;
+    if (now - p->begun < 500 || now - p->shown < 200 || !isatty(STDERR_FILENO))
+        return;
+    p->shown = now;
+    fputc('\r', stderr);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fputs("\033[K", stderr);
+}
+
+void out_progress_end(struct out_progress *p)
+{
+    if (p->shown)
+        fputs("\r\033[K", stderr);
+    *p = (struct out_progress){0};
+}
+
+const char *out_span(int64_t seconds, char *to, size_t size)
+{
+    static const struct {
+        int64_t of;
+        char unit;
+    } units[] = {{86400, 'd'}, {3600, 'h'}, {60, 'm'}, {1, 's'}};
+    size_t i = 0;
+    while (i + 1 < ARRAY_LEN(units) && seconds < 2 * units[i].of)
+        i++;
+    snprintf(to, size, "%lld%c", (long long)((seconds < 0 ? 0 : seconds) / units[i].of),
+             units[i].unit);
+    return to;
 }
 
 int out_json(json_t *v)

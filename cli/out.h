@@ -16,6 +16,8 @@ bool out_colours(FILE *f);
 void out_coloured(FILE *f, enum colour c, const char *text);
 /* "durward: MESSAGE" on stderr. */
 void out_error(const char *fmt, ...) PRINTF(1, 2);
+/* What a terminal would obey becomes '?'; names in a message may be a sandbox's. */
+void out_harmless(char *text);
 /* The same of an error; -> EXIT_NO. */
 int out_fail(const struct err *err);
 /* The text of a member of an object, borrowed; "" where it has none. */
@@ -28,6 +30,17 @@ char *out_clean(const char *text, char *buf, size_t size);
 int out_json(json_t *v);
 /* Push stdout out; 0, or -1 when it failed (reported), e.g. on a full disk. */
 int out_flush(void);
+
+/* How far long work has come, in a line on stderr that each call replaces: on a terminal only, a
+ * few times a second, and not in the first half second. Zero it first. */
+struct out_progress {
+    int64_t begun, shown; /* ms; 0: not yet */
+};
+void out_progress(struct out_progress *p, const char *fmt, ...) PRINTF(2, 3);
+void out_progress_end(struct out_progress *p); /* takes the line away */
+
+/* "4s", "3m", "5h", "2d": a time in its largest unit. */
+const char *out_span(int64_t seconds, char *to, size_t size);
 
 struct out_table;
 /* Column titles, ended by NULL. Cells are added row by row; NULL is an empty cell. */

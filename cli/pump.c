@@ -1,3 +1,5 @@
+/* Copies between descriptors that may block. It writes at most PIPE_BUF at once, which a pipe that
+ * polls as writable takes without blocking. */
 #include "pump.h"
 
 #include <errno.h>

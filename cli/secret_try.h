@@ -17,4 +17,9 @@ struct secret_trial {
  * environment secrets from this process's environment (cli/launch.h). */
 void secret_try(const struct config *c, struct secret_trial *list, size_t n);
 
+/* Without a value being read and a command run: is the variable set, the file there with a mode
+ * that will do, the command's program to be found? What is made of others is not asked. 0, or -1.
+ */
+int secret_at_hand(const struct config_secret *s, struct err *err);
+
 #endif

@@ -1,3 +1,5 @@
+/* Loads the configuration that a command works with and picks a policy of it; an error lists the
+ * policies that there are. */
 #include "settings.h"
 
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* Makes the terminal raw with termios and restores it from atexit and from handlers of fatal
+ * signals, which is why its state is static. */
 #include "terminal.h"
 
 #include <signal.h>

@@ -1,6 +1,7 @@
 /* A client's channel: one W_RUN, then signals and window sizes; its end is the sandbox's end. */
 #include "controller_internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -27,6 +28,18 @@ static void refuse(struct client *cl, const char *text)
     ipc_send(cl->ch, &m);
 }
 
+/* Who runs what, and where. Of the command the program alone: what stands behind it may be its
+ * user's secret. */
+static void note_run(struct controller *c, const struct sandbox *s, const struct run_request *r)
+{
+    enum { PROGRAM_MAX = 200, FOLDER_MAX = 400 };
+    char text[PROGRAM_MAX + FOLDER_MAX + RUN_NAME_MAX + 80];
+    snprintf(text, sizeof text, "%.*s (%zu words) in %.*s by %s (uid %u)", PROGRAM_MAX,
+             r->argv.n ? r->argv.v[0] : "", r->argv.n, FOLDER_MAX, r->cwd, r->user,
+             (unsigned)r->uid);
+    controller_note(c, sandbox_id(s), "run", text);
+}
+
 static int on_run(struct client *cl, struct msg *m)
 {
     struct controller *c = cl->controller;
@@ -41,6 +54,8 @@ static int on_run(struct client *cl, struct msg *m)
     } else if (bad == 0) {
         cl->ask = plan.request.ask;
         cl->sandbox = sandbox_new(&c->owner, &plan, cl->ch);
+        if (cl->sandbox)
+            note_run(c, cl->sandbox, sandbox_request(cl->sandbox));
         sandbox_plan_done(&plan);
         if (cl->sandbox == NULL)
             refuse(cl, "out of memory");

@@ -1,3 +1,5 @@
+/* The controller's main: reads its start from the parent, owns the channels to parent and builder,
+ * takes reloads, and writes what all its parts have to record. */
 #include "controller.h"
 
 #include <errno.h>
@@ -13,7 +15,7 @@
 #include "approvals.h"
 #include "backlog.h"
 #include "controller_internal.h"
-#include "happenings.h"
+#include "sandbox_events.h"
 #include "identities.h"
 #include "journal.h"
 #include "layer_queue.h"
@@ -21,7 +23,7 @@
 #include "proc.h"
 #include "publication.h"
 #include "registry.h"
-#include "resident.h"
+#include "managed_sandbox.h"
 #include "snapshot.h"
 #include "wire.h"
 
@@ -49,7 +51,7 @@ void controller_record(struct controller *c, const char *target, const char *wha
 void controller_note(struct controller *c, const char *target, const char *what, const char *detail)
 {
     controller_record(c, target, what, detail);
-    happenings_add(c->happenings, target, what, detail);
+    sandbox_events_add(c->sandbox_events, target, what, detail);
 }
 
 static void on_sandbox_event(void *arg, const struct sandbox *s, const char *what,
@@ -77,21 +79,32 @@ static int on_store_state(struct controller *c, struct msg *m)
     return 0;
 }
 
+/* A role that nobody told to end; the parent starts another. */
+static int on_role_ended(struct controller *c, struct msg *m)
+{
+    char sandbox[65], text[128];
+    if (msg_get_str(m, sandbox, sizeof sandbox) < 0 || msg_get_str(m, text, sizeof text) < 0 ||
+        msg_end(m) < 0)
+        return -1;
+    controller_record(c, sandbox, "role_ended", text);
+    return 0;
+}
+
 static void on_sandbox_gone(void *arg, struct sandbox *s)
 {
     client_sandbox_gone(arg, s);
-    residents_sandbox_gone(arg, s);
+    managed_sandboxes_gone(arg, s);
     sandbox_free(s);
 }
 
 void controller_kill(struct controller *c, struct sandbox *s, const char *why)
 {
-    struct resident *r = resident_find(c, sandbox_id(s));
+    struct managed_sandbox *r = managed_sandbox_find(c, sandbox_id(s));
     on_sandbox_event(c, s, "killed", why);
     if (r == NULL)
         sandbox_end(s, EXIT_DURWARD_FAILED, why);
     else
-        (void)resident_delete(r, why, NULL, NULL);
+        (void)managed_sandbox_delete(r, why, NULL, NULL);
 }
 
 /* ---- the builder's channel ---- */
@@ -279,6 +292,10 @@ static int on_parent(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return 0; /* each channel's own end says the same */
     case W_POLICY:
         return on_policy(c, m);
+    case W_ROLE_ENDED:
+        return on_role_ended(c, m);
+    case W_TRACED:
+        return c->api ? api_traced(c->api, m) : 0;
     case W_STORE_STATE:
         return on_store_state(c, m);
     case W_TRUST:
@@ -388,16 +405,16 @@ static int start(struct controller *c, struct err *err)
     c->owner.base = c->base;
     c->owner.event = on_sandbox_event;
     c->owner.gone = on_sandbox_gone;
-    c->owner.running = residents_running;
-    c->owner.said = residents_said;
-    c->owner.named = residents_named;
+    c->owner.running = managed_sandboxes_running;
+    c->owner.said = managed_sandboxes_said;
+    c->owner.named = managed_sandboxes_named;
     c->owner.arg = c;
     c->owner_gid = c->owner_uid ? getgid() : 0;
     if (!c->private) {
         c->registry = registry_open(c->state_dir, err);
         if (c->registry == NULL)
             return -1;
-        c->happenings = happenings_new();
+        c->sandbox_events = sandbox_events_new();
         c->api = api_new(c, fd.api, err);
         if (c->api == NULL)
             return -1;
@@ -406,14 +423,16 @@ static int start(struct controller *c, struct err *err)
             (fd.tls >= 0 && api_serve_tls(c->api, fd.tls, err) < 0))
             return -1;
     }
-    if (proc_confine(ROLE_CONTROLLER, err) < 0)
+    const struct landlock_place own = {c->state_dir, LANDLOCK_KEEP}; /* where the registry is */
+    if (proc_confine_to(ROLE_CONTROLLER, &own, c->private ? 0 : 1, err) < 0)
         return -1;
     c->owner.parent = ipc_new(c->base, PROC_CONTROL_FD, on_parent, on_parent_closed, c);
     if (c->owner.parent == NULL)
         return err_set(err, ERR_INTERNAL, "out of memory");
     if (c->private)
         return 0;
-    return residents_load(c, err) < 0 ? -1 : snapshots_load(c, err); /* which may remove some */
+    return managed_sandboxes_load(c, err) < 0 ? -1
+                                              : snapshots_load(c, err); /* which may remove some */
 }
 
 static void say_ready(struct controller *c)
@@ -437,7 +456,7 @@ static void say_failed(const char *text)
 static void stop(struct controller *c)
 {
     struct sandbox *s;
-    residents_close(c);
+    managed_sandboxes_close(c);
     snapshots_close(c);
     while ((s = sandbox_next(&c->owner, NULL)) != NULL)
         sandbox_free(s);
@@ -449,7 +468,7 @@ static void stop(struct controller *c)
     backlog_free(c->backlog);
     journal_free(c->journal);
     registry_close(c->registry);
-    happenings_free(c->happenings);
+    sandbox_events_free(c->sandbox_events);
     layer_queue_free(c->layers);
     keys_done(&c->keys);
     config_unref(c->config);
@@ -466,7 +485,7 @@ int controller_main(void)
     struct err err = {0};
     LIST_INIT(&c.clients);
     LIST_INIT(&c.owner.list);
-    TAILQ_INIT(&c.residents);
+    TAILQ_INIT(&c.managed_sandboxes);
     TAILQ_INIT(&c.snapshots);
     int code = 1;
     if (proc_enter(ROLE_CONTROLLER, &err) < 0) {

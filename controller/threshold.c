@@ -4,7 +4,7 @@
 #include "controller_internal.h"
 #include "identities.h"
 #include "proc.h"
-#include "resident.h"
+#include "managed_sandbox.h"
 #include "wire.h"
 
 #include <stdio.h>
@@ -27,7 +27,7 @@ static void acted(struct controller *c, uint32_t number)
     ipc_send(c->owner.parent, &m);
 }
 
-static void on_paused(void *arg, struct resident *r, const char *why)
+static void on_paused(void *arg, struct managed_sandbox *r, const char *why)
 {
     struct pausing *p = arg;
     struct sandbox *s = r ? NULL : sandbox_find(&p->controller->owner, p->sandbox);
@@ -41,7 +41,8 @@ static void on_paused(void *arg, struct resident *r, const char *why)
 }
 
 /* 0: on_paused will be called, or was. */
-static int pause_it(struct controller *c, struct resident *r, uint32_t number, const char *why)
+static int pause_it(struct controller *c, struct managed_sandbox *r, uint32_t number,
+                    const char *why)
 {
     struct err err = {0};
     struct pausing *p = calloc(1, sizeof *p);
@@ -52,7 +53,7 @@ static int pause_it(struct controller *c, struct resident *r, uint32_t number, c
     p->number = number;
     snprintf(p->sandbox, sizeof p->sandbox, "%s", r->id);
     snprintf(p->why, sizeof p->why, "%s", why);
-    if (resident_pause(r, on_paused, p, &err) == 0)
+    if (managed_sandbox_pause(r, on_paused, p, &err) == 0)
         return 0;
     free(p);
     return -1;
@@ -63,7 +64,7 @@ static void act(struct controller *c, uint32_t number, const char *id, const cha
 {
     struct err err = {0};
     struct sandbox *s = sandbox_find(&c->owner, id);
-    struct resident *r = resident_find(c, id);
+    struct managed_sandbox *r = managed_sandbox_find(c, id);
     char text[WHY_MAX];
     snprintf(text, sizeof text, "threshold: %.200s", why);
     /* a writer that is no longer ours may name sandboxes of other policies */

@@ -1,3 +1,5 @@
+/* Parses hosts and ports into the canonical form and writes them back. It refuses ::ffff:a.b.c.d,
+ * which is another spelling of an IPv4 address. */
 #include "authority.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
 /* The canonical authority: the one form in which scheme, host and port are compared, decided,
- * certified, dialled and logged (DESIGN promise P7).
+ * certified, dialled and logged (promise P7).
  *
  * Only ASCII case and one trailing dot are folded, once. Anything else that is ambiguous is
  * refused: bytes outside [a-z0-9-_.], empty labels, labels over 63 bytes, names over 253, a

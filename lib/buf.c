@@ -1,4 +1,8 @@
+/* Doubles a buffer up to 64 KiB and adds a quarter beyond that. It grows into fresh memory, since
+ * realloc could leave a copy of what must be wiped. */
 #include "buf.h"
+
+#include "assertion.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,13 +21,24 @@ void buf_init_wiped(struct buf *b, size_t max)
     *b = (struct buf){.max = max, .wipe = true};
 }
 
-void buf_free(struct buf *b)
+static void buf_touch(struct buf *b, size_t to)
+{
+    if (b->top < to)
+        b->top = to;
+}
+
+static void buf_release(struct buf *b)
 {
     if (b->base && b->wipe)
-        explicit_bzero(b->base, b->cap);
+        explicit_bzero(b->base, b->top);
     free(b->base);
+}
+
+void buf_free(struct buf *b)
+{
+    buf_release(b);
     b->base = NULL;
-    b->off = b->len = b->cap = 0;
+    b->off = b->len = b->cap = b->top = 0;
 }
 
 size_t buf_len(const struct buf *b)
@@ -58,16 +73,15 @@ static int buf_grow(struct buf *b, size_t need)
         return -1;
     if (b->len)
         memcpy(p, b->base + b->off, b->len);
-    if (b->base && b->wipe)
-        explicit_bzero(b->base, b->cap);
-    free(b->base);
+    buf_release(b);
     b->base = p;
     b->cap = cap;
     b->off = 0;
+    b->top = b->len;
     return 0;
 }
 
-unsigned char *buf_reserve(struct buf *b, size_t n)
+unsigned char *buf_space(struct buf *b, size_t n)
 {
     size_t need;
     if (__builtin_add_overflow(b->len, n, &need) || need > b->max)
@@ -83,9 +97,19 @@ unsigned char *buf_reserve(struct buf *b, size_t n)
     return b->base + b->off + b->len;
 }
 
+unsigned char *buf_reserve(struct buf *b, size_t n)
+{
+    unsigned char *p = buf_space(b, n);
+    if (p)
+        buf_touch(b, b->off + b->len + n);
+    return p;
+}
+
 void buf_commit(struct buf *b, size_t n)
 {
+    ASSERT(n <= b->cap - b->off - b->len); /* of what was reserved */
     b->len += n;
+    buf_touch(b, b->off + b->len);
 }
 
 int buf_append(struct buf *b, const void *p, size_t n)
@@ -119,6 +143,7 @@ int buf_printf(struct buf *b, const char *fmt, ...)
     va_start(ap, fmt);
     int n = vsnprintf(room ? (char *)b->base + b->off + b->len : NULL, room, fmt, ap);
     va_end(ap);
+    buf_touch(b, b->cap); /* as far as it came */
     if (n < 0 || (size_t)n > buf_room(b))
         return -1;
     if ((size_t)n >= room) {
@@ -150,6 +175,7 @@ void buf_drain(struct buf *b, size_t n)
 
 void buf_cut(struct buf *b, size_t n)
 {
+    ASSERT(n <= b->len);
     if (b->wipe && n)
         explicit_bzero(b->base + b->off + b->len - n, n);
     b->len -= n;

@@ -15,7 +15,8 @@ struct buf {
     unsigned char *base; /* owned; NULL while empty and never filled */
     size_t off, len, cap;
     size_t max; /* bytes readable at once */
-    bool wipe;  /* clear memory on release */
+    bool wipe;  /* clear memory on release, */
+    size_t top; /* as far as anything was ever put into it */
 };
 
 void buf_init(struct buf *b, size_t max);
@@ -28,7 +29,10 @@ unsigned char *buf_data(const struct buf *b);
 struct slice buf_slice(const struct buf *b);
 /* Room for n more bytes at the end, contiguous; NULL when that would cross the maximum. */
 unsigned char *buf_reserve(struct buf *b, size_t n) WUNUSED;
-void buf_commit(struct buf *b, size_t n); /* n bytes were written into what buf_reserve gave */
+/* The same for whoever writes nothing there but what it then commits: the rest of it need not be
+ * cleared when the memory is released. */
+unsigned char *buf_space(struct buf *b, size_t n) WUNUSED;
+void buf_commit(struct buf *b, size_t n); /* n bytes were written into what one of these gave */
 int buf_append(struct buf *b, const void *p, size_t n) WUNUSED;
 int buf_append_slice(struct buf *b, struct slice s) WUNUSED;
 int buf_append_str(struct buf *b, const char *s) WUNUSED;

@@ -1,3 +1,5 @@
+/* Parses a range by way of authority_host, so that its address has one spelling only, and compares
+ * prefixes byte by byte. */
 #include "cidr.h"
 
 #include <string.h>

@@ -1,15 +1,24 @@
-/* The system calls that each role may make after its start, at most 60. Everything else is EPERM,
- * and beside the filter stands Landlock, where there is one. */
+/* The system calls that each role may make after its start, at most 60, some with certain arguments
+ * only. Everything else is EPERM, and beside the filter stands Landlock, where there is one.
+ *
+ * As an ordinary user all roles have one uid, which may signal its own processes, talk to the
+ * services of its session and configure the network of its sandboxes. What a role can do is
+ * therefore what is here, and its uid adds nothing. */
 #include "filter.h"
 #include "landlock.h"
 #include "proc.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/netlink.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <seccomp.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A name that libseccomp has not does not compile. */
@@ -24,28 +33,25 @@ static const char *const base_calls[] = {
     SC(clock_gettime), SC(gettimeofday), SC(getpid),          SC(gettid),
     SC(exit),          SC(exit_group),   SC(rt_sigreturn),    SC(rt_sigprocmask),
     SC(fstat),         SC(newfstatat),   SC(restart_syscall), SC(poll),
-    SC(getsockname),   SC(getpeername),  SC(getsockopt),      SC(setsockopt),
-    SC(shutdown),      SC(pread64),      SC(mlock),           SC(munlock),
-    SC(sched_yield),   SC(getuid),       SC(geteuid),         SC(timerfd_settime),
+    SC(getsockname),   SC(getpeername),  SC(getsockopt),      SC(shutdown),
+    SC(pread64),       SC(mlock),        SC(munlock),         SC(sched_yield),
+    SC(getuid),        SC(geteuid),      SC(timerfd_settime),
 };
 
 static const char *const gate_calls[] = {SC(accept4)};
 static const char *const injector_calls[] = {SC(memfd_secret), SC(ftruncate)};
-static const char *const courier_calls[] = {SC(lseek)};
+static const char *const exporter_calls[] = {SC(lseek)};
 static const char *const vault_calls[] = {SC(memfd_secret), SC(ftruncate), SC(lseek)};
-static const char *const dialer_calls[] = {
-    SC(sendto), SC(socket), SC(connect),    SC(bind),         SC(openat),
-    SC(lseek),  SC(ioctl),  SC(getppid),    SC(sendmmsg),     SC(uname),
-    SC(stat),   SC(fcntl),  SC(socketpair), SC(memfd_secret), SC(ftruncate)};
+static const char *const dialer_calls[] = {SC(connect),      SC(bind),     SC(openat), SC(lseek),
+                                           SC(getppid),      SC(sendmmsg), SC(uname),  SC(stat),
+                                           SC(memfd_secret), SC(ftruncate)};
 static const char *const logger_calls[] = {
-    SC(openat),   SC(fdatasync), SC(fsync), SC(ftruncate),  SC(lseek),
-    SC(renameat), SC(unlinkat),  SC(flock), SC(getdents64), SC(mkdirat),
-    SC(fcntl),    SC(fchmod),    SC(dup),   SC(fallocate)};
+    SC(openat), SC(fdatasync),  SC(fsync),   SC(ftruncate), SC(lseek), SC(renameat),  SC(unlinkat),
+    SC(flock),  SC(getdents64), SC(mkdirat), SC(fchmod),    SC(dup),   SC(fallocate), SC(fstatfs)};
 /* SQLite's, mostly. sysinfo is qsort's, which asks how much memory there is. */
 static const char *const controller_calls[] = {
-    SC(openat), SC(fdatasync), SC(fsync),        SC(ftruncate),  SC(lseek),
-    SC(unlink), SC(pwrite64),  SC(fcntl),        SC(accept4),    SC(fchmod),
-    SC(access), SC(ioctl),     SC(memfd_create), SC(socketpair), SC(sysinfo)};
+    SC(openat),   SC(fdatasync), SC(fsync),  SC(ftruncate), SC(lseek),        SC(unlink),
+    SC(pwrite64), SC(accept4),   SC(fchmod), SC(access),    SC(memfd_create), SC(sysinfo)};
 #if SANITIZED
 static const char *const sanitizer_calls[] = {SC(ptrace),
                                               SC(open),
@@ -93,60 +99,97 @@ static void allow_all(struct filter *f, const char *const *calls, size_t n)
         filter_rule(f, SCMP_ACT_ALLOW, calls[i], 0, NULL);
 }
 
-static void allow_if(struct filter *f, const char *call, struct scmp_arg_cmp condition)
-{
-    filter_rule(f, SCMP_ACT_ALLOW, call, 1, &condition);
-}
+/* A call with conditions on its arguments, all of which hold; whoever has several entries for a
+ * call has what any of them allows. */
+struct bounded_call {
+    const char *call;
+    unsigned who; /* roles, a bit each */
+    struct scmp_arg_cmp when[2];
+    unsigned n;
+};
 
-/* Maps without execute permission; for roles that hold journals, anonymous ones or the shared map
- * of a memfd_secret only (a journal's descriptor is write-only, so it cannot be mapped at all). */
-static void allow_memory(struct filter *f)
-{
-    allow_if(f, SC(mmap), SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-    allow_if(f, SC(mprotect), SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-}
+#define EACH    (~0U)
+#define ONLY(r) (1U << ROLE_##r)
+#define IS(i, v)                                      \
+    {                                                 \
+        .arg = (i), .op = SCMP_CMP_EQ, .datum_a = (v) \
+    }
+#define HAS(i, mask, v)                                                         \
+    {                                                                           \
+        .arg = (i), .op = SCMP_CMP_MASKED_EQ, .datum_a = (mask), .datum_b = (v) \
+    }
+#define TYPE_OF_SOCKET 0xf /* the rest are flags */
 
-/* Sending without MSG_FASTOPEN, which is connect(2) by another name: a listening socket, once shut
- * down, would reach any address with it. Signals to ourselves only (abort): as an ordinary user all
- * roles have one uid. */
-static void allow_with_bounds(struct filter *f)
-{
-    allow_if(f, SC(sendto), SCMP_A3(SCMP_CMP_MASKED_EQ, MSG_FASTOPEN, 0));
-    allow_if(f, SC(sendmsg), SCMP_A2(SCMP_CMP_MASKED_EQ, MSG_FASTOPEN, 0));
-    allow_if(f, SC(tgkill), SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
-}
+static const struct bounded_call bounded_calls[] = {
+    /* Maps without execute permission; for roles that hold journals, anonymous ones or the shared
+     * map of a memfd_secret only (a journal's descriptor is write-only, so it cannot be mapped at
+     * all). */
+    {SC(mmap), EACH, {HAS(2, PROT_EXEC, 0)}, 1},
+    {SC(mprotect), EACH, {HAS(2, PROT_EXEC, 0)}, 1},
+    /* MSG_FASTOPEN is connect(2) by another name: a listening socket, once shut down, would reach
+     * any address with it. */
+    {SC(sendto), EACH, {HAS(3, MSG_FASTOPEN, 0)}, 1},
+    {SC(sendmsg), EACH, {HAS(2, MSG_FASTOPEN, 0)}, 1},
+    /* Without F_SETFL: a journal's O_APPEND must stay; and nowhere F_SETOWN and F_SETSIG, which are
+     * kill(2) by other names. */
+    {SC(fcntl), EACH, {IS(1, F_GETFL)}, 1},
+    {SC(fcntl), EACH, {IS(1, F_GETFD)}, 1},
+    {SC(fcntl), EACH, {IS(1, F_SETFD)}, 1},
+    {SC(fcntl), EACH, {IS(1, F_DUPFD_CLOEXEC)}, 1},
+    {SC(fcntl), ONLY(DIALER) | ONLY(CONTROLLER), {IS(1, F_SETFL)}, 1},
+    {SC(fcntl), ONLY(LOGGER), {IS(1, F_SETLEASE)}, 1},
+    {SC(fcntl), ONLY(CONTROLLER), {IS(1, F_GETLK)}, 1},
+    {SC(fcntl), ONLY(CONTROLLER), {IS(1, F_SETLK)}, 1},
+    {SC(fcntl), ONLY(CONTROLLER), {IS(1, F_ADD_SEALS)}, 1},
+    {SC(ioctl), ONLY(DIALER) | ONLY(CONTROLLER), {IS(1, FIONREAD)}, 1},
+    /* A terminal that a sandbox hands over: is it the master, and what is its size? */
+    {SC(ioctl), ONLY(CONTROLLER), {IS(1, TIOCGPTN)}, 1},
+    {SC(ioctl), ONLY(CONTROLLER), {IS(1, TIOCSWINSZ)}, 1},
+    /* Whoever owns a sandbox's network may lay packet rules over any of its sockets, and a gate of
+     * the same user does. */
+    {SC(setsockopt), EACH, {IS(1, SOL_SOCKET), IS(2, SO_LINGER)}, 2},
+    {SC(setsockopt), EACH, {IS(1, IPPROTO_TCP), IS(2, TCP_NODELAY)}, 2},
+    {SC(setsockopt), ONLY(GATE), {IS(1, IPPROTO_IP), IS(2, IP_PKTINFO)}, 2},
+    {SC(setsockopt), ONLY(GATE), {IS(1, IPPROTO_IPV6), IS(2, IPV6_RECVPKTINFO)}, 2},
+    {SC(setsockopt), ONLY(GATE), {IS(1, IPPROTO_IPV6), IS(2, IPV6_FREEBIND)}, 2},
+    /* No unix socket that could be connected: the user's session manager starts programs. */
+    {SC(socket), ONLY(DIALER), {IS(0, AF_INET), HAS(1, TYPE_OF_SOCKET, SOCK_STREAM)}, 2},
+    {SC(socket), ONLY(DIALER), {IS(0, AF_INET), HAS(1, TYPE_OF_SOCKET, SOCK_DGRAM)}, 2},
+    {SC(socket), ONLY(DIALER), {IS(0, AF_INET6), HAS(1, TYPE_OF_SOCKET, SOCK_STREAM)}, 2},
+    {SC(socket), ONLY(DIALER), {IS(0, AF_INET6), HAS(1, TYPE_OF_SOCKET, SOCK_DGRAM)}, 2},
+    {SC(socket), ONLY(DIALER), {IS(0, AF_NETLINK), IS(2, NETLINK_ROUTE)}, 2},
+    {SC(socketpair),
+     ONLY(DIALER) | ONLY(CONTROLLER),
+     {IS(0, AF_UNIX), HAS(1, TYPE_OF_SOCKET, SOCK_STREAM)},
+     2},
+};
 
-/* fcntl without F_SETFL: a journal's O_APPEND must stay. */
-static void allow_fcntl(struct filter *f)
+static void allow_with_bounds(struct filter *f, enum role r)
 {
-    static const int cmds[] = {F_GETFL, F_GETFD, F_SETFD, F_DUPFD_CLOEXEC};
-    for (size_t i = 0; i < ARRAY_LEN(cmds); i++)
-        allow_if(f, SC(fcntl), SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)cmds[i]));
+    for (size_t i = 0; i < ARRAY_LEN(bounded_calls); i++)
+        if (bounded_calls[i].who >> r & 1)
+            filter_rule(f, SCMP_ACT_ALLOW, bounded_calls[i].call, bounded_calls[i].n,
+                        bounded_calls[i].when);
+    /* signals to ourselves only (abort) */
+    const struct scmp_arg_cmp self = IS(0, (scmp_datum_t)getpid());
+    filter_rule(f, SCMP_ACT_ALLOW, SC(tgkill), 1, &self);
 }
 
 struct role_list {
     const char *const *calls;
     size_t n;
-    enum landlock_reach reach;
 };
 
-#define LIST(a, reach)         \
-    {                          \
-        a, ARRAY_LEN(a), reach \
+#define LIST(a)         \
+    {                   \
+        a, ARRAY_LEN(a) \
     }
 static const struct role_list lists[ROLE_COUNT] = {
-    [ROLE_GATE] = LIST(gate_calls, LANDLOCK_NOTHING),
-    [ROLE_INJECTOR] = LIST(injector_calls, LANDLOCK_NOTHING),
-    [ROLE_VAULT] = LIST(vault_calls, LANDLOCK_NOTHING),
-    [ROLE_DIALER] = LIST(dialer_calls, LANDLOCK_READS),
-    [ROLE_LOGGER] = LIST(logger_calls, LANDLOCK_KEEPS),
-    [ROLE_CONTROLLER] = LIST(controller_calls, LANDLOCK_KEEPS),
-    [ROLE_COURIER] = LIST(courier_calls, LANDLOCK_NOTHING),
+    [ROLE_GATE] = LIST(gate_calls),         [ROLE_INJECTOR] = LIST(injector_calls),
+    [ROLE_VAULT] = LIST(vault_calls),       [ROLE_DIALER] = LIST(dialer_calls),
+    [ROLE_LOGGER] = LIST(logger_calls),     [ROLE_CONTROLLER] = LIST(controller_calls),
+    [ROLE_EXPORTER] = LIST(exporter_calls),
 };
-
-/* Each of these with a condition on its arguments. */
-static const char *const bounded_calls[] = {SC(mmap), SC(mprotect), SC(sendto), SC(sendmsg),
-                                            SC(tgkill)};
 
 /* These two start other programs; what they start is confined by itself. */
 static bool starts_programs(enum role r)
@@ -154,28 +197,30 @@ static bool starts_programs(enum role r)
     return r == ROLE_PARENT || r == ROLE_BUILDER;
 }
 
-static bool bounds_fcntl(enum role r)
+static size_t add_call(uint32_t arch, const char *call, int *calls, size_t n, size_t cap)
 {
-    return r != ROLE_DIALER && r != ROLE_LOGGER && r != ROLE_CONTROLLER;
+    int nr = filter_number(arch, call);
+    size_t k = 0;
+    while (k < n && calls[k] != nr)
+        k++;
+    if (k == n && n < cap && nr >= 0)
+        calls[n++] = nr;
+    return n;
 }
 
 size_t proc_calls(enum role r, uint32_t arch, int *calls, size_t cap)
 {
-    static const char *const fcntl_call[] = {SC(fcntl)};
-    const struct role_list all[] = {{base_calls, ARRAY_LEN(base_calls), 0},
-                                    {bounded_calls, ARRAY_LEN(bounded_calls), 0},
-                                    {fcntl_call, bounds_fcntl(r) ? 1 : 0, 0},
-                                    lists[r]};
     size_t n = 0;
-    for (size_t l = 0; l < ARRAY_LEN(all) && !starts_programs(r); l++)
-        for (size_t i = 0; i < all[l].n; i++) {
-            int nr = filter_number(arch, all[l].calls[i]);
-            size_t k = 0;
-            while (k < n && calls[k] != nr)
-                k++;
-            if (k == n && n < cap && nr >= 0)
-                calls[n++] = nr;
-        }
+    if (starts_programs(r))
+        return 0;
+    for (size_t i = 0; i < ARRAY_LEN(base_calls); i++)
+        n = add_call(arch, base_calls[i], calls, n, cap);
+    for (size_t i = 0; i < ARRAY_LEN(bounded_calls); i++)
+        if (bounded_calls[i].who >> r & 1)
+            n = add_call(arch, bounded_calls[i].call, calls, n, cap);
+    n = add_call(arch, SC(tgkill), calls, n, cap);
+    for (size_t i = 0; i < lists[r].n; i++)
+        n = add_call(arch, lists[r].calls[i], calls, n, cap);
     return n;
 }
 
@@ -183,11 +228,8 @@ static struct filter *make(enum role r, uint32_t arch)
 {
     struct filter *f = filter_new(arch, SCMP_ACT_ERRNO(EPERM));
     allow_all(f, base_calls, ARRAY_LEN(base_calls));
-    allow_memory(f);
-    allow_with_bounds(f);
+    allow_with_bounds(f, r);
     allow_all(f, lists[r].calls, lists[r].n);
-    if (bounds_fcntl(r))
-        allow_fcntl(f);
 #if SANITIZED
     allow_all(f, sanitizer_calls, ARRAY_LEN(sanitizer_calls));
 #endif
@@ -205,14 +247,21 @@ int proc_filter(enum role r, uint32_t arch, struct filter_program *ret, struct e
     return n;
 }
 
-int proc_confine(enum role r, struct err *err)
+int proc_confine_to(enum role r, const struct landlock_place *places, size_t n, struct err *err)
 {
+    const struct landlock_reach reach = {places, n, .connects = r == ROLE_DIALER};
     if (starts_programs(r))
         return 0;
-    if (!SANITIZED && landlock_enter(lists[r].reach, err) < 0) /* LeakSanitizer opens files */
+    tzset(); /* libc looks for the time zone once, for UTC too */
+    if (!SANITIZED && landlock_enter(&reach, err) < 0) /* LeakSanitizer opens files */
         return -1;
     struct filter *f = make(r, FILTER_NATIVE);
-    int n = filter_load(f, err);
+    int loaded = filter_load(f, err);
     filter_free(f);
-    return n < 0 ? err_wrap(err, "the system calls of the %s", role_name(r)) : 0;
+    return loaded < 0 ? err_wrap(err, "the system calls of the %s", role_name(r)) : 0;
+}
+
+int proc_confine(enum role r, struct err *err)
+{
+    return proc_confine_to(r, NULL, 0, err);
 }

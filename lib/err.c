@@ -1,3 +1,5 @@
+/* Formats and wraps errors. The macros by which err.h tells an analyser that these functions return
+ * -1 are taken away first. */
 #include "err.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* Builds filters with libseccomp. Where an architecture lacks a call, the rule is made for the call
+ * that libc makes there instead. */
 #define _GNU_SOURCE 1
 #include "filter.h"
 

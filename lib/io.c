@@ -1,3 +1,5 @@
+/* Runs the state machine of a stream: reading, writing, pausing, deadlines, closing, and freeing
+ * only once it is off the stack. Its TLS half is io_tls.c. */
 #include "io_internal.h"
 
 #include <errno.h>
@@ -7,9 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { IO_READ_CHUNK = 16 * 1024, IO_CLOSE_SECONDS = 10, IO_READS_A_TURN = 8 };
+enum { IO_READ_CHUNK = 16 * 1024, IO_CLOSE_SECONDS = 10, IO_READS_A_TURN = 8, IO_CLOCK_MS = 10 };
 
 void io_set_state(struct io *io, enum io_state s)
 {
@@ -60,6 +63,13 @@ static void io_destroy(struct io *io)
     free(io);
 }
 
+static void io_want(struct event *ev, bool *is, bool wanted)
+{
+    if (*is == wanted)
+        return;
+    *is = (wanted ? event_add(ev, NULL) : event_del(ev)) == 0 && wanted;
+}
+
 void io_update(struct io *io)
 {
     bool live = io->state < IO_S_FAILED || io->state == IO_S_CLOSING;
@@ -67,14 +77,8 @@ void io_update(struct io *io)
     bool read = live && !io->eof && io->state != IO_S_SUSPENDED && io->state != IO_S_CLOSING &&
                 (hs || (!io->paused && buf_room(&io->in) > 0));
     bool write = live && io->want_write && io->state != IO_S_SUSPENDED;
-    if (read)
-        event_add(io->rd, NULL);
-    else
-        event_del(io->rd);
-    if (write)
-        event_add(io->wr, NULL);
-    else
-        event_del(io->wr);
+    io_want(io->rd, &io->reads, read);
+    io_want(io->wr, &io->writes, write);
 }
 
 static int plain_read(struct io *io)
@@ -82,7 +86,7 @@ static int plain_read(struct io *io)
     size_t want = buf_room(&io->in);
     if (want > IO_READ_CHUNK)
         want = IO_READ_CHUNK;
-    unsigned char *to = want ? buf_reserve(&io->in, want) : NULL;
+    unsigned char *to = want ? buf_space(&io->in, want) : NULL;
     if (to == NULL)
         return 0;
     ssize_t n = recv(io->fd, to, want, 0);
@@ -247,9 +251,33 @@ static void on_soon(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     leave(io);
 }
 
+/* The coarse clock steps by a tick of the kernel's, as the loop's does. */
+static uint64_t io_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static void io_ring(struct io *io, uint64_t now)
+{
+    uint64_t left = io->due > now ? io->due - now : 0;
+    struct timeval t = {(time_t)(left / 1000), (suseconds_t)(left % 1000 * 1000)};
+    io->rings = event_add(io->timer, &t) == 0 ? now + left : 0;
+}
+
 static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct io *io = arg;
+    uint64_t now = io_now();
+    io->rings = 0;
+    if (io->due == 0)
+        return;
+    if (now + IO_CLOCK_MS < io->due) {
+        io_ring(io, now);
+        return;
+    }
+    io->due = 0;
     if (io->state == IO_S_CLOSING) {
         io_set_state(io, IO_S_CLOSED);
         io_destroy(io);
@@ -287,7 +315,7 @@ struct io *io_new(struct event_base *base, int fd, size_t in_max, size_t out_max
         close(fd);
         return NULL;
     }
-    event_add(io->rd, NULL);
+    io_want(io->rd, &io->reads, true);
     return io;
 }
 
@@ -421,11 +449,10 @@ void io_end(struct io *io)
 
 void io_deadline(struct io *io, unsigned seconds)
 {
-    struct timeval tv = {.tv_sec = seconds};
-    if (seconds)
-        event_add(io->timer, &tv);
-    else
-        event_del(io->timer);
+    uint64_t now = seconds ? io_now() : 0;
+    io->due = seconds ? now + seconds * UINT64_C(1000) : 0;
+    if (seconds && (io->rings == 0 || io->rings > io->due))
+        io_ring(io, now);
 }
 
 const char *io_why(const struct io *io)

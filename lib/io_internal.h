@@ -21,6 +21,10 @@ struct io {
     enum io_state state;
     struct event_base *base;
     struct event *rd, *wr, *soon, *timer;
+    bool reads, writes; /* rd and wr are with the loop */
+    uint64_t due;       /* the deadline, monotonic ms; 0: none */
+    uint64_t rings;     /* when timer does; 0: never. It is not moved for each new deadline: */
+                        /* one that rings too early is set again for what is left */
     io_fn fn;
     void *arg;
     struct buf in, out;

@@ -123,6 +123,13 @@ static bool attach(struct io *io)
     return true;
 }
 
+/* What an earlier call left must not be taken for this one's; mostly there is nothing. */
+static void no_errors(void)
+{
+    if (ERR_peek_error())
+        ERR_clear_error();
+}
+
 static void tls_why(struct io *io, const char *what)
 {
     unsigned long e = ERR_peek_error();
@@ -162,7 +169,7 @@ int io_tls_step(struct io *io)
         io_fail(io, "%s", io->no_tls ? io->no_tls : "out of memory");
         return -1;
     }
-    ERR_clear_error();
+    no_errors();
     errno = 0;
     int r = SSL_do_handshake(io->ssl);
     if (r == 1) {
@@ -182,11 +189,11 @@ int io_tls_read(struct io *io)
     size_t want = buf_room(&io->in);
     if (want > TLS_READ_CHUNK)
         want = TLS_READ_CHUNK;
-    unsigned char *to = want ? buf_reserve(&io->in, want) : NULL;
+    unsigned char *to = want ? buf_space(&io->in, want) : NULL;
     if (to == NULL)
         return 0;
     size_t got = 0;
-    ERR_clear_error();
+    no_errors();
     errno = 0;
     int r = SSL_read_ex(io->ssl, to, want, &got);
     if (r == 1) {
@@ -199,7 +206,7 @@ int io_tls_read(struct io *io)
 int io_tls_write(struct io *io)
 {
     size_t done = 0;
-    ERR_clear_error();
+    no_errors();
     errno = 0;
     int r = SSL_write_ex(io->ssl, buf_data(&io->out), buf_len(&io->out), &done);
     if (r == 1) {
@@ -218,12 +225,12 @@ int io_tls_write(struct io *io)
 
 void io_tls_end(struct io *io)
 {
-    ERR_clear_error();
+    no_errors();
     SSL_shutdown(io->ssl);
-    ERR_clear_error();
+    no_errors();
     if (io->under)
         SSL_shutdown(io->under);
-    ERR_clear_error();
+    no_errors();
 }
 
 bool io_tls_held(const struct io *io)
@@ -246,6 +253,11 @@ SSL_CTX *io_tls_server_ctx(bool tickets)
     if (ctx == NULL)
         return NULL;
     common(ctx);
+    /* TLS 1.2: forward secrecy and AEAD only; those of 1.3 are all so */
+    if (SSL_CTX_set_cipher_list(ctx, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1) {
+        SSL_CTX_free(ctx);
+        return NULL;
+    }
     SSL_CTX_set_max_early_data(ctx, 0);
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_options(ctx, SSL_OP_CIPHER_SERVER_PREFERENCE);

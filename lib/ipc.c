@@ -1,3 +1,5 @@
+/* Runs a channel on the event loop: reads in turns of bounded length, queues what the socket does
+ * not take, and gathers small messages. Also makes socket pairs and sealed memfds. */
 #include "ipc.h"
 
 #include <errno.h>
@@ -151,6 +153,8 @@ static bool take(struct ipc *ch, struct msg *m, int *room)
     return good;
 }
 
+/* Behind what the far end gathered in a turn of its loop there is mostly nothing yet, and the loop
+ * tells if there is. */
 static void on_readable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct ipc *ch = arg;
@@ -159,7 +163,7 @@ static void on_readable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     ch->depth++;
     if (ch->holds)
         good = take_held(ch, &room);
-    while (good && room > 0 && reads_on(ch)) {
+    for (bool more = true; good && more && room > 0 && reads_on(ch);) {
         struct msg m;
         int r = msg_recv(ch->fd, &m);
         if (r < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -168,6 +172,7 @@ static void on_readable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
             ipc_die(ch, r == 0 ? "closed by the peer" : "malformed datagram");
             break;
         }
+        more = ch->turn == NULL || m.type != IPC_GATHERED;
         good = take(ch, &m, &room);
     }
     if (!good && !ch->freed)
@@ -274,7 +279,7 @@ static void on_turn(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
         send_gathered(ch);
 }
 
-static int gather(struct ipc *ch, struct msg *m)
+static int body_buffer(struct ipc *ch, struct msg *m)
 {
     bool first = buf_len(&ch->gathered.body) == 0;
     msg_put_u8(&ch->gathered, (uint8_t)(m->type >> 8));
@@ -301,7 +306,7 @@ int ipc_send(struct ipc *ch, struct msg *m)
         return -1;
     }
     if (ch->turn && m->nfds == 0 && buf_len(&m->body) <= IPC_GATHER_EACH)
-        return gather(ch, m);
+        return body_buffer(ch, m);
     if (send_gathered(ch) < 0) {
         msg_done(m);
         return -1;

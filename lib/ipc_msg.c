@@ -1,3 +1,5 @@
+/* Puts and gets the fields of a message and sends and receives it with its descriptors. The memory
+ * that it is received in is static and wiped each time. */
 #include "ipc_msg.h"
 
 #include <errno.h>

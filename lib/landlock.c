@@ -1,8 +1,10 @@
+/* Makes Landlock's system calls by their numbers and with its own constants, and asks of each
+ * version of the kernel only what that version knows. */
 #include "landlock.h"
 
-#include <fcntl.h>
 #include <stdint.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -15,17 +17,26 @@ enum {
     RULE_PATH_BENEATH = 1,
 };
 
-#define FS_EXECUTE    (1ULL << 0)
-#define FS_READ_FILE  (1ULL << 2)
-#define FS_READ_DIR   (1ULL << 3)
-#define FS_MAKE_CHAR  (1ULL << 6)
-#define FS_MAKE_SOCK  (1ULL << 9)
-#define FS_MAKE_FIFO  (1ULL << 10)
-#define FS_MAKE_BLOCK (1ULL << 11)
-#define FS_MAKE_SYM   (1ULL << 12)
-#define FS_REFER      (1ULL << 13)
-#define NET_TCP       3ULL /* bind, connect */
-#define SCOPED        3ULL /* abstract unix sockets, signals */
+#define FS_WRITE_FILE  (1ULL << 1)
+#define FS_READ_FILE   (1ULL << 2)
+#define FS_READ_DIR    (1ULL << 3)
+#define FS_REMOVE_DIR  (1ULL << 4)
+#define FS_REMOVE_FILE (1ULL << 5)
+#define FS_MAKE_DIR    (1ULL << 7)
+#define FS_MAKE_REG    (1ULL << 8)
+#define FS_REFER       (1ULL << 13)
+#define FS_TRUNCATE    (1ULL << 14)
+#define NET_BIND       (1ULL << 0)
+#define NET_CONNECT    (1ULL << 1)
+#define SCOPED         3ULL /* abstract unix sockets, signals */
+
+/* What a rule of a file may name. */
+#define FS_OF_FILES (FS_WRITE_FILE | FS_READ_FILE | FS_TRUNCATE)
+
+#define FS_READ (FS_READ_FILE | FS_READ_DIR)
+#define FS_KEEP                                                                             \
+    (FS_READ | FS_WRITE_FILE | FS_REMOVE_DIR | FS_REMOVE_FILE | FS_MAKE_DIR | FS_MAKE_REG | \
+     FS_REFER | FS_TRUNCATE)
 
 struct ruleset {
     uint64_t fs, net, scoped;
@@ -49,42 +60,27 @@ static uint64_t known_fs(int abi)
     return (1ULL << bits[abi > 5 ? 4 : abi - 1]) - 1;
 }
 
-static uint64_t refused_fs(enum landlock_reach reach, int abi)
+static int allow(int set, const struct landlock_place *place, int abi)
 {
-    switch (reach) {
-    case LANDLOCK_NOTHING:
-        return known_fs(abi);
-    case LANDLOCK_READS:
-        return known_fs(abi) & ~(FS_READ_FILE | FS_READ_DIR);
-    case LANDLOCK_KEEPS:
-        break;
-    }
-    /* to rename from one directory to another must be allowed by a rule, or it is refused always */
-    return (FS_EXECUTE | FS_MAKE_CHAR | FS_MAKE_SOCK | FS_MAKE_FIFO | FS_MAKE_BLOCK | FS_MAKE_SYM |
-            FS_REFER) &
-           known_fs(abi);
-}
-
-static int allow_renames(int set)
-{
-    int root = open("/", O_PATH | O_CLOEXEC);
-    if (root < 0)
+    struct stat st;
+    struct path_beneath rule = {.parent = place->fd};
+    rule.allowed = (place->right == LANDLOCK_KEEP ? FS_KEEP : FS_READ) & known_fs(abi);
+    if (fstat(place->fd, &st) < 0)
         return -1;
-    struct path_beneath rule = {.allowed = FS_REFER, .parent = root};
-    long r = syscall(CALL_ADD_RULE, set, RULE_PATH_BENEATH, &rule, 0);
-    close(root);
-    return r < 0 ? -1 : 0;
+    if (!S_ISDIR(st.st_mode))
+        rule.allowed &= FS_OF_FILES;
+    return syscall(CALL_ADD_RULE, set, RULE_PATH_BENEATH, &rule, 0) < 0 ? -1 : 0;
 }
 
-int landlock_enter(enum landlock_reach reach, struct err *err)
+int landlock_enter(const struct landlock_reach *reach, struct err *err)
 {
     int abi = landlock_abi();
     if (abi == 0)
         return 0;
-    struct ruleset refused = {.fs = refused_fs(reach, abi)};
+    struct ruleset refused = {.fs = known_fs(abi)};
     size_t size = sizeof refused.fs;
     if (abi >= 4) {
-        refused.net = reach == LANDLOCK_READS ? 0 : NET_TCP;
+        refused.net = NET_BIND | (reach->connects ? 0 : NET_CONNECT);
         size += sizeof refused.net;
     }
     if (abi >= 6) {
@@ -95,8 +91,8 @@ int landlock_enter(enum landlock_reach reach, struct err *err)
     if (set < 0)
         return err_sys(err, "Landlock");
     int r = 0;
-    if (reach == LANDLOCK_KEEPS && (refused.fs & FS_REFER))
-        r = allow_renames(set);
+    for (size_t i = 0; r == 0 && i < reach->n; i++)
+        r = allow(set, &reach->places[i], abi);
     if (r < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(CALL_RESTRICT, set, 0) < 0)
         r = err_sys(err, "Landlock");
     close(set);

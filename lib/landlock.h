@@ -7,17 +7,32 @@
 
 #include "err.h"
 
-/* What is left to a role; descriptors that it holds already stay what they are. */
-enum landlock_reach {
-    LANDLOCK_NOTHING, /* no path, no TCP port */
-    LANDLOCK_READS,   /* reads files; any port (which one the decision says) */
-    LANDLOCK_KEEPS,   /* keeps files: no program, device, socket, pipe or link; no TCP port */
+#include <stddef.h>
+
+enum landlock_right {
+    LANDLOCK_READ, /* this file, or all beneath this directory: read */
+    LANDLOCK_KEEP, /* beneath this directory: files and directories made, read, written, removed,
+                      renamed within it; no device, socket, pipe or symbolic link */
+};
+
+/* A place is named by a descriptor, which may be closed once landlock_enter has returned. */
+struct landlock_place {
+    int fd;
+    enum landlock_right right;
+};
+
+/* All that is left to a process; descriptors that it holds already stay what they are. No program
+ * can be run, no TCP port bound. */
+struct landlock_reach {
+    const struct landlock_place *places;
+    size_t n;      /* 0: no path at all */
+    bool connects; /* to any TCP port (which one the decision says), else to none */
 };
 
 /* The kernel's version of it, 0 where there is none (not built in, or switched off). */
 int landlock_abi(void);
 /* For this process and for good. -1 when the kernel has Landlock and refused; where it has none, 0.
  */
-int landlock_enter(enum landlock_reach reach, struct err *err);
+int landlock_enter(const struct landlock_reach *reach, struct err *err);
 
 #endif

@@ -1,3 +1,5 @@
+/* Holds the names of all counters and the values of this process, and sends the values to the
+ * parent when they have changed, at most once a second. */
 #include "meter.h"
 
 #include "wire.h"
@@ -36,6 +38,10 @@ const struct meter_about meter_about[METER_COUNT] = {
     [METER_RECORD_BYTES] = {"audit_bytes_total", "Bytes written to the audit log", false},
     [METER_LOG_FAILURES] = {"audit_failures_total", "Times the audit log became unwritable", false},
     [METER_LOG_FAILING] = {"audit_failing", "1 while the audit log cannot be written", true},
+    [METER_LOG_PACED] =
+        {"audit_paced_total",
+         "Times a sandbox had used up its share of the log, at most one a minute and writer",
+         false},
     [METER_WATCH_SKIPPED] = {"watch_skipped_total",
                              "Records that a slow watcher was not shown (they are in the log)",
                              false},

@@ -33,6 +33,7 @@ enum meter {
     METER_RECORD_BYTES,
     METER_LOG_FAILURES,
     METER_LOG_FAILING, /* gauge: 1 while the audit log cannot be written */
+    METER_LOG_PACED,
     METER_WATCH_SKIPPED,
     METER_NOTICES,
     METER_DELIVERED,

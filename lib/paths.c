@@ -1,3 +1,5 @@
+/* Takes directories from the environment, or fixed ones for root, and makes and checks those that
+ * must be private. */
 #include "paths.h"
 
 #include <errno.h>
@@ -79,6 +81,11 @@ char *paths_ca_dir(struct err *err)
     if (geteuid() == 0)
         return copy("/var/lib/durward/ca");
     return below(user_dir("XDG_DATA_HOME", ".local/share", err), "ca");
+}
+
+char *paths_profiles_dir(struct err *err)
+{
+    return below(user_dir("XDG_CONFIG_HOME", ".config", err), "profiles");
 }
 
 char *paths_audit_dir(struct err *err)

@@ -11,8 +11,10 @@ char *paths_state_dir(
     struct err *err); /* /var/lib/durward | $XDG_STATE_HOME/durward | ~/.local/state/durward */
 char *paths_cache_dir(
     struct err *err); /* /var/cache/durward | $XDG_CACHE_HOME/durward | ~/.cache/durward */
-char *paths_ca_dir(struct err *err);     /* /var/lib/durward/ca | $XDG_DATA_HOME/durward/ca |
-                                            ~/.local/share/durward/ca */
+char *paths_ca_dir(struct err *err); /* /var/lib/durward/ca | $XDG_DATA_HOME/durward/ca |
+                                        ~/.local/share/durward/ca */
+char *paths_profiles_dir(
+    struct err *err); /* $XDG_CONFIG_HOME/durward/profiles | ~/.config/durward/profiles */
 char *paths_audit_dir(struct err *err);  /* /var/log/durward | <state>/audit */
 char *paths_api_socket(struct err *err); /* <runtime>/api.sock */
 /* mkdir -p of the last components with 0700; the final one must be a directory of ours that no one

@@ -1,3 +1,5 @@
+/* Puts and gets the fields of W_PEER in their order. A message with an unknown role has its
+ * descriptor closed. */
 #include "peer.h"
 
 #include "ipc.h"

@@ -13,8 +13,8 @@ enum { PEER_NAME_MAX = 64 };
 /* In place of a policy's name, and none that a policy can have: the channel by which the vault
  * reaches token endpoints. */
 #define PEER_TOKENS "(tokens)"
-/* Likewise the one by which the courier reaches where it carries to. */
-#define PEER_COURIER "(courier)"
+/* Likewise the one by which the exporter reaches where it carries to. */
+#define PEER_EXPORTER "(exporter)"
 
 struct peer {
     enum role kind;   /* of the far end */

@@ -1,4 +1,8 @@
+/* Starts roles and prepares a role's process: uid, limits, signals, and death with its parent. The
+ * filter that follows is confine.c. */
 #include "proc.h"
+
+#include "program.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +24,7 @@ static const char *const names[ROLE_COUNT] = {
     [ROLE_NONE] = "none",         [ROLE_PARENT] = "parent", [ROLE_SIGNER] = "signer",
     [ROLE_VAULT] = "vault",       [ROLE_DIALER] = "dialer", [ROLE_GATE] = "gate",
     [ROLE_INJECTOR] = "injector", [ROLE_LOGGER] = "logger", [ROLE_CONTROLLER] = "controller",
-    [ROLE_BUILDER] = "builder",   [ROLE_CLIENT] = "client", [ROLE_COURIER] = "courier",
+    [ROLE_BUILDER] = "builder",   [ROLE_CLIENT] = "client", [ROLE_EXPORTER] = "exporter",
 };
 
 static enum role self = ROLE_NONE;
@@ -30,17 +34,14 @@ const char *role_name(enum role r)
     return (unsigned)r < ROLE_COUNT ? names[r] : "unknown";
 }
 
-enum role role_from_argv0(const char *argv0)
+void proc_role_argv(char *argv0, bool debug, char *argv[PROC_ARGV])
 {
-    static const char prefix[] = "durward: ";
-    if (argv0 == NULL || strncmp(argv0, prefix, sizeof prefix - 1) != 0)
-        return ROLE_NONE;
-    const char *at = argv0 + sizeof prefix - 1;
-    size_t n = strcspn(at, " ");
-    for (int r = ROLE_PARENT; r < ROLE_COUNT; r++)
-        if (r != ROLE_CLIENT && strlen(names[r]) == n && strncmp(names[r], at, n) == 0)
-            return (enum role)r;
-    return ROLE_NONE;
+    static char build[64], level[] = PROGRAM_DEBUG;
+    snprintf(build, sizeof build, "%s", program_build);
+    argv[0] = argv0;
+    argv[1] = build;
+    argv[2] = debug ? level : NULL;
+    argv[3] = NULL;
 }
 
 /* Roles start with an empty environment (the parent is told by message what it needs). Sanitizer
@@ -79,18 +80,18 @@ void proc_files_restore(void)
         (void)setrlimit(RLIMIT_NOFILE, &files_before);
 }
 
-static NORETURN void role_exec(char *argv0, int control_fd)
+static NORETURN void role_exec(int program, char *argv0, bool debug, int control_fd)
 {
+    enum { PROGRAM_FD = PROC_CONTROL_FD + 1 };
+    char *argv[PROC_ARGV];
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0)
+    /* out of the way first: any of them may have the number of another */
+    int ours = fcntl(program, F_DUPFD_CLOEXEC, 16),
+        channel = fcntl(control_fd, F_DUPFD_CLOEXEC, 16);
+    if (null < 0 || ours < 0 || channel < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 ||
+        dup2(channel, PROC_CONTROL_FD) < 0 || dup3(ours, PROGRAM_FD, O_CLOEXEC) < 0)
         _exit(126);
-    if (control_fd == PROC_CONTROL_FD) {
-        if (fcntl(control_fd, F_SETFD, 0) < 0)
-            _exit(126);
-    } else if (dup2(control_fd, PROC_CONTROL_FD) < 0) {
-        _exit(126);
-    }
-    if (syscall(SYS_close_range, PROC_CONTROL_FD + 1, ~0U, 0) < 0)
+    if (syscall(SYS_close_range, PROGRAM_FD + 1, ~0U, 0) < 0)
         _exit(126);
     /* Of no terminal, whose keys are for the parent; and where the scheduler shares by session,
      * what a sandbox makes its gate do is on that gate's account. */
@@ -99,12 +100,13 @@ static NORETURN void role_exec(char *argv0, int control_fd)
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    char *argv[] = {argv0, NULL};
-    execve("/proc/self/exe", argv, proc_environment());
+    proc_role_argv(argv0, debug, argv);
+    program_exec(PROGRAM_FD, argv, proc_environment());
     _exit(127);
 }
 
-int proc_spawn(enum role r, const char *tag, int control_fd, pid_t *ret, struct err *err)
+int proc_spawn(enum role r, int program, const char *tag, bool debug, int control_fd, pid_t *ret,
+               struct err *err)
 {
     char argv0[96];
     snprintf(argv0, sizeof argv0, "durward: %s%s%s", role_name(r), tag ? " " : "", tag ? tag : "");
@@ -112,9 +114,19 @@ int proc_spawn(enum role r, const char *tag, int control_fd, pid_t *ret, struct 
     if (pid < 0)
         return err_sys(err, "cannot start the %s", role_name(r));
     if (pid == 0)
-        role_exec(argv0, control_fd);
+        role_exec(program, argv0, debug, control_fd);
     *ret = pid;
     return 0;
+}
+
+int proc_spawn_one(enum role r, int control_fd, pid_t *ret, struct err *err)
+{
+    int program = program_open(role_name(r), err);
+    if (program < 0)
+        return -1;
+    int result = proc_spawn(r, program, NULL, false, control_fd, ret, err);
+    close(program);
+    return result;
 }
 
 /* Root with uids to give away: not "root" of a user namespace that has no other uid. Lines of

@@ -1,11 +1,12 @@
-/* Roles: each a fresh exec of the same binary with one descriptor (3, its control channel to the
- * parent) beside stderr, its role in argv[0] ("durward: gate"), an empty environment, and later its
- * own seccomp filter. */
+/* Roles: each a fresh exec of its own program (program.h) with one descriptor (3, its control
+ * channel to the parent) beside stderr, its role in argv[0] ("durward: gate"), its build in
+ * argv[1], an empty environment, and later its own seccomp filter. */
 #ifndef DURWARD_PROC_H
 #define DURWARD_PROC_H
 
 #include "err.h"
 #include "filter.h"
+#include "landlock.h"
 
 enum role {
     ROLE_NONE = 0,
@@ -19,20 +20,24 @@ enum role {
     ROLE_CONTROLLER,
     ROLE_BUILDER,
     ROLE_CLIENT, /* not a process of ours to spawn: an API user or the CLI */
-    ROLE_COURIER,
+    ROLE_EXPORTER,
     ROLE_COUNT
 };
 
-enum { PROC_CONTROL_FD = 3 };
+enum { PROC_CONTROL_FD = 3, PROC_ARGV = 4 };
 
 const char *role_name(enum role r); /* "gate" */
-/* The role that argv[0] = "durward: NAME" asks for, else ROLE_NONE. */
-enum role role_from_argv0(const char *argv0);
 
-/* Start a role: fork, close all but stderr and control_fd (which becomes 3), exec ourselves with an
- * empty environment. stdin and stdout are /dev/null. control_fd stays the caller's to close. With a
- * tag the process shows as "durward: gate TAG". Returns the pid in *ret. */
-int proc_spawn(enum role r, const char *tag, int control_fd, pid_t *ret, struct err *err);
+/* Start a role: fork, close all but stderr and control_fd (which becomes 3), exec its program
+ * (program_open) with an empty environment. stdin and stdout are /dev/null. Both descriptors stay
+ * the caller's to close. With a tag the process shows as "durward: gate TAG"; debug: it says its
+ * requests' steps (trace.h). Returns the pid in *ret. */
+int proc_spawn(enum role r, int program, const char *tag, bool debug, int control_fd, pid_t *ret,
+               struct err *err);
+/* The same by the command, which starts one role only: the program is looked for now. */
+int proc_spawn_one(enum role r, int control_fd, pid_t *ret, struct err *err);
+/* The argument vector of a role, whose first word is argv0; the rest of it is static. */
+void proc_role_argv(char *argv0, bool debug, char *argv[PROC_ARGV]);
 
 /* First thing in a role: no_new_privs, not dumpable, no core, dies with its parent; as root drops
  * to the role's own uid and verifies that it cannot come back (builder and parent stay). Checks
@@ -48,10 +53,12 @@ char **proc_environment(void);
 /* No core dump of this process or of what it starts. The limit is 1 where it can be: with 0 a host
  * that hands dumps to a program still does so (core(5)). */
 int proc_no_core(void);
-/* Install the role's seccomp filter (default: EPERM) and Landlock, where the kernel has it. After
- * this nothing outside its list works. In sanitizer builds the list is wider; proc_relaxations()
- * says how. */
+/* Install the role's seccomp filter (default: EPERM) and Landlock, where the kernel has it: no path
+ * at all. After this nothing outside its list works. In sanitizer builds the list is wider;
+ * proc_relaxations() says how. */
 int proc_confine(enum role r, struct err *err);
+/* The same of a role that opens files later: beneath these places, and nowhere else. */
+int proc_confine_to(enum role r, const struct landlock_place *places, size_t n, struct err *err);
 /* The list: numbers of an architecture's system calls (FILTER_NATIVE: of this), each once (what
  * sanitizers need is left out). None for parent and builder, which start programs. Returns how
  * many. */

@@ -1,3 +1,5 @@
+/* Maps pages for each secret, of memfd_secret where the kernel has it, and wipes them before they
+ * are unmapped. */
 #include "secret.h"
 
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+/* Compares, searches, trims and copies slices, and converts numbers. Case is folded for ASCII
+ * alone, whatever the locale. */
 #include "slice.h"
 
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+/* Adds, replaces and finds strings, and carries the list in a message. Each string is wiped before
+ * it is freed. */
 #include "strlist.h"
 
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* Every message type between our processes, with its fields in order.
  *
  * Notation: field:type; u8 u32 u64 str (msg_put_str) bytes (msg_put_bytes) fd. "n × (…)" is a u32
- * count and then that many groups. `req` is the asker's u32 handle, given back in the answer.
+ * count and then that many groups. `req` is the requester's u32 handle, given back in the answer.
  * Roles: P parent, S signer, V vault, D dialer, G gate, I injector, L logger, C controller,
- * B builder, K courier. A role's descriptor 3 is its control channel to the parent. */
+ * B builder, K exporter. A role's descriptor 3 is its control channel to the parent. */
 #ifndef DURWARD_WIRE_H
 #define DURWARD_WIRE_H
 
@@ -24,53 +24,59 @@ enum wire_type {
                         sandbox:str, policy:str, generation:u32, extra:bytes, fd */
     W_LOG = 5,       /* role→P: level:u8, text:str (diagnostics to the operator's stderr) */
     W_POLICY = 6,    /* P→role: policy:str, generation:u32, json memfd:fd (reload; to the dialer
-                        before each W_PEER of that policy) */
+                        and the signer before each W_PEER of that policy) */
     W_PEER_GONE = 7, /* P→role: channel:u32; forget it */
-    W_TRUST = 12,    /* P→C B: ca_pem:bytes (C: one, or both of a change), dir:str, event:str,
+    W_TRUST = 12,    /* P→C: ca_pem:bytes (one, or both of a change), dir:str, event:str,
                         detail:str (for the log; "" when nothing is to be recorded) */
     W_PORT_OPEN = 9, /* C→P: req:u32, address:str (IP), port:u32 (0: any free one): listen there */
     W_PORT_OPENED = 10, /* P→C: req:u32, ok:u8, text:str ("127.0.0.1:8080", or why not), fd if ok */
     W_PORT_OWN = 14, /* C→P: port:u32, on:u8: `run` publishes there; or what W_PORT_OPENED gave is
                         closed. P→D: n × port:u32: all that are published now */
     W_LOST = 13,     /* role→P: channel:u32: it ended here */
-    W_REVOKED = 8,   /* C→P, P→G D I: tokens that are good no longer; see proxy/revoked.h */
+    W_ROLE_ENDED = 15, /* P→C: sandbox:str, text:str ("gate: assertion failed"): it was not told to,
+                          and another is started; for the log */
+    W_REVOKED = 8, /* C→P, P→G D I: tokens that are good no longer; see proxy/identity/revoked.h */
 
     /* W_INIT of each role:
-     * S: create:u8, leaf_days:u32, fds: key, cert (read-write only when create).
+     * S: create:u8, leaf_hours:u32, mints:u32, api:str (our API's own name, ""), fds: key, cert
+     *    (read-write only when create), secret of the sandboxes' CAs (ca/sandbox_ca.h).
      *    READY: cert_pem:bytes
+     *    W_PEER of a gate or the controller: extra = which names (ca/mint_names.h)
      * V: n × (name:str, store:u8, source:str, ttl:u32, lines:u8), fd: env memfd
-     *    (secrets/env_block.h)
+     *    (secrets/proto/env_block.h)
      *    W_PEER of an injector or the dialer: extra = names of the secrets it may have
-     *    (secrets/secret_list.h)
+     *    (secrets/proto/secret_list.h)
      * L: durability:u8, subdir:str ("" or run-…), rotate_bytes:u64, rotate_seconds:u64 (0: any),
-     *    compress:u8, keep_bytes:u64, keep_seconds:u64 (0: any), anchored:u8,
+     *    compress:u8, keep_bytes:u64, keep_seconds:u64 (0: any), share_burst:u64, share_rate:u64
+     *    (bytes, a second), anchored:u8,
      *    n × (measure:u8, limit:u64, seconds:u32, then:u8) thresholds, fd: audit directory
      * D: n × (host:str, port:u32, address:str) resolve entries, n × address:str denied beside the
-     *    guard's own list, n × port:u32 of our own listeners, upstream proxy (proxy/dialer.h),
-     *    dial_seconds:u32, token_public:bytes,
-     *    synced:u8, fds: roots memfd when that proxy is https, budgets memfd
-     *    W_PEER of a gate or injector: extra = policy JSON, if it came not by W_POLICY; after the
-     *    word "token" for the gate of a listener whose clients need one
-     * G: limits:bytes(struct limits), synced:u8, fd: roots memfd
-     * I: limits:bytes, synced:u8, policy:str, generation:u32, token_public:bytes,
-     *    fds: policy JSON memfd, roots memfd
-     *    W_PEER of a gate: extra = "token" when its requests must carry one
-     * K: limits:bytes, COURIER_PLACES × url:str ("": none), again:u8, fd: roots memfd
-     * C: see controller/controller.h
-     * B: state_dir:str, trust_dir:str, init_path:str (the program durward-init) */
+     *    guard's own list, n × port:u32 of our own listeners, upstream proxy
+     * (proxy/dialer/dialer.h), dial_seconds:u32, token_public:bytes, synced:u8, fds: roots memfd
+     * when that proxy is https, budgets memfd W_PEER of a gate or injector: extra = policy JSON, if
+     * it came not by W_POLICY; after the word "token" for the gate of a listener whose clients need
+     * one G: limits:bytes(struct limits), synced:u8, fd: roots memfd I: limits:bytes, synced:u8,
+     * policy:str, generation:u32, token_public:bytes, fds: policy JSON memfd, roots memfd W_PEER of
+     * a gate: extra = "token" when its requests must carry one K: limits:bytes, EXPORTER_PLACES ×
+     * url:str ("": none), again:u8, fd: roots memfd C: see controller/controller.h B:
+     * state_dir:str, roots_dir:str (ca/trust.h), init_path:str (the program durward-init), binds:u8
+     */
 
     /* ---- gate ↔ signer ---- */
     W_MINT = 20, /* G→S: req:u32, host:str (canonical; IPv6 without brackets), spki:bytes (DER) */
     W_MINTED = 21,    /* S→G: req:u32, leaf:bytes (DER), issuer:bytes (DER) */
     W_MINT_FAIL = 22, /* S→G: req:u32, text:str */
+    W_ROOT = 23, /* the root of a local sandbox's own CA. P→S: sandbox:str; S→P P→B, B→launcher:
+                    sandbox:str, root:bytes (ca/trust_sandbox.h; "" from S: there is none) */
 
     /* ---- gate or injector ↔ dialer ---- */
-    W_DIAL = 30, /* →D: req:u32, scheme:u8, host:str, port:u32, id:str (request id), token:str */
-    W_DIALED = 31,      /* D→: req:u32, address:str ("192.0.2.1:443"), fd (connected) */
+    W_DIAL = 30,   /* →D: req:u32, scheme:u8, host:str, port:u32, id:str (request id), token:str,
+                      owner:str (who of those that share the channel, "": nobody else does) */
+    W_DIALED = 31, /* D→: req:u32, address:str ("192.0.2.1:443"), fd (connected) */
     W_DIAL_FAIL = 32,   /* D→: req:u32, code:str (constant: "denied", "blocked_ip", "resolve",
                            "connect", "timeout", "overload", "audit", "upstream_proxy"), text:str */
     W_DIAL_CANCEL = 33, /* →D: req:u32 */
-    /* budgets, on the same channel (proxy/budget_book.h) */
+    /* budgets, on the same channel (proxy/link/budget_ledger.h) */
     W_BUDGET_ASK = 34, /* →D: lease:u32, key:u64 (0: the policy's alone), request:u8 (one more),
                           need:u64 (bytes up, at once), up:u8, down:u8 (a portion of each) */
     W_BUDGET = 35, /* D→: lease:u32, end:u8 (enum budget_end), up:u64, down:u64, retry:u32 (s) */
@@ -88,18 +94,22 @@ enum wire_type {
     W_REPAIR = 45, /* →L: good:u64: a short write left part of a record after this count;
                       L→: the same: the part is cut off, the journal may be used again */
 
+    W_PACE = 39, /* L→: on:u8, sandbox:str: its share of the log is used up, or not any more: hold
+                    what it asks for. "": its own, hold what there is no credit for */
+    W_CORRUPT = 38, /* L→P: channel:u32: what its writer wrote is none of what it may: end it */
+
     W_WATCH = 48, /* C K→L: on:u8: tell me what is written; 1: and first what was written last */
     W_WATCHED = 49, /* L→C K: part:u8, RECORD_KINDS × skipped:u64, key:bytes, lines:bytes:
-                       audit/audience.h */
+                       audit/write/subscribers.h */
 
-    /* ---- thresholds, and what the courier carries ---- */
+    /* ---- thresholds, and what the exporter carries ---- */
     W_NOTICE = 190, /* L→P: index:u32 (in audit.notify.when), value:u64, seq:u64 (of its line; 0:
                        none), request:str, sandbox:str, policy:str */
     W_ACT = 191, /* P→C: req:u32, sandbox:str, policy:str, then:u8 (enum notify_then), why:str */
     W_ACTED = 192, /* C→P: req:u32: it is done, or there is no such sandbox */
     W_NOTIFIED =
         193, /* P→C: sandbox:str, ok:u8, text:str: how a notice was delivered; for the log */
-    W_CARRY = 194,   /* P→K: req:u32, place:u8 (enum courier_place), body:str */
+    W_CARRY = 194,   /* P→K: req:u32, place:u8 (enum exporter_place), body:str */
     W_CARRIED = 195, /* K→P: req:u32, ok:u8, text:str */
 
     /* ---- the whole log, verified ---- */
@@ -107,12 +117,19 @@ enum wire_type {
     W_VERIFIED = 197, /* P→C: ok:u8, text:str (why not), memfd if ok: what `durward audit verify
                          --json` said, of WIRE_VERIFIED_MAX bytes at most */
 
-    /* ---- what roles count (lib/meter.h, audit/counts.h) ---- */
+    /* ---- what roles count (lib/meter.h, audit/write/counts.h) ---- */
     W_METERS = 170, /* role→P: struct meters, at most once a second */
     W_COUNTS = 171, /* L→P: n × (kind:u8, policy:str, code:str, records:u64, count:u64, up:u64,
-                       down:u64), at most once a second: audit/counts.h */
+                       down:u64), at most once a second: audit/write/counts.h */
     W_METERS_ALL = 172, /* C→P: {}; P→C: n × (role:u8, processes:u32, starts:u64, rss:u64 (bytes),
                            cpu_ms:u64, struct meters), generation:u32, then as W_COUNTS */
+
+    /* ---- steps of traced requests (lib/trace.h) ---- */
+    W_TRACE = 173,  /* C→P, P→G: sandbox:str, session:u64 (0: no more), seconds:u32 */
+    W_TRACED = 174, /* role→P: session:u64, begun:u64, us:u64, step:str, text:str; P→C: the same
+                       after role:u8 */
+    W_TRACING = 175, /* G→I D, I→V D: req:u32 (of the request that comes next on this channel; to D,
+                        that came before), session:u64, begun:u64 */
 
     /* ---- injector ↔ vault ---- */
     W_SECRET_GET = 50, /* I→V: req:u32, name:str */
@@ -120,15 +137,17 @@ enum wire_type {
     W_SECRET_STALE = 52, /* V→I: name:str; forget it */
     W_SIGN = 56,      /* I→V: req:u32, name:str, sandbox:str (whose captured one it is; else ""),
                          key_id:str, time:str, region:str, service:str,      hash:str, text:u8 (what it
-                         is of;      secrets/aws_sign.h), previous:str      (signature of the request or
-                         chunk      before; ""      for a request) */
+                         is of;      secrets/proto/aws_sign.h), previous:str      (signature of the
+                         request or      chunk      before; ""      for a request) */
     W_SIGN_TEXT = 59, /* I→V: req:u32, name:str, scheme:u32 (of TLS, else 0), text:bytes */
     W_SIGNED = 57,    /* V→I: req:u32, ok:u8, signature:bytes or text */
     W_CAPTURE = 155,  /* I→V: req:u32, sandbox:str, n × (path:str, secret:str, placeholder:str),
-                         form:u8 (secrets/captured.h), body:bytes (of a reply) */
+                         form:u8 (secrets/vault/captured.h), body:bytes (of a reply) */
     W_CAPTURED_GET = 156, /* I→V: req:u32, sandbox:str, secret:str */
     W_CAPTURED = 157, /* V→I: req:u32, ok:u8, body:bytes (rewritten; or the secret) or text, n × the
                          values taken out:bytes */
+    W_CAPTURED_ALL = 159, /* I→V: req:u32, secret:str: what any sandbox of the policy has captured;
+                             W_CAPTURED answers, without a body */
     /* vault ↔ parent: the vault has neither open nor exec */
     W_STORE_OPEN = 53, /* V→P: req:u32, secret:str */
     W_STORE_FD = 54, /* P→V: req:u32, ok:u8, text:str, fd if ok (file, or the command's stdout) */
@@ -148,34 +167,38 @@ enum wire_type {
     W_TOKEN_FOUND = 154, /* P→V: req:u32, value:bytes (empty: there is none) */
 
     /* ---- gate ↔ injector: one exchange is one u32 id, chosen by the gate ---- */
-    W_HOP_REQUEST = 60,  /* G→I: see proxy/hop.h */
-    W_HOP_BODY = 61,     /* both: exchange:u32, bytes */
-    W_HOP_END = 62,      /* both: exchange:u32 (the message is whole) */
-    W_HOP_REPLY = 63,    /* I→G: see proxy/hop.h */
-    W_HOP_FAIL = 64,     /* I→G: exchange:u32, status:u32, code:str, id:str, retry:u32 (s) */
-    W_HOP_ABORT = 65,    /* G→I: exchange:u32, code:str; answered by W_HOP_FAIL with the id */
-    W_HOP_CREDIT = 66,   /* both: exchange:u32, bytes:u32 */
-    W_HOP_TRAILERS = 67, /* I→G: exchange:u32 n × (name, value); before W_HOP_END */
+    W_INJECTOR_CHANNEL_REQUEST = 60, /* G→I: see proxy/link/injector_channel.h */
+    W_INJECTOR_CHANNEL_BODY = 61,    /* both: exchange:u32, bytes */
+    W_INJECTOR_CHANNEL_END = 62,     /* both: exchange:u32 (the message is whole) */
+    W_INJECTOR_CHANNEL_REPLY = 63,   /* I→G: see proxy/link/injector_channel.h */
+    W_INJECTOR_CHANNEL_FAIL =
+        64, /* I→G: exchange:u32, status:u32, code:str, id:str, retry:u32 (s) */
+    W_INJECTOR_CHANNEL_ABORT =
+        65, /* G→I: exchange:u32, code:str; answered by W_INJECTOR_CHANNEL_FAIL with the id */
+    W_INJECTOR_CHANNEL_CREDIT = 66, /* both: exchange:u32, bytes:u32 */
+    W_INJECTOR_CHANNEL_TRAILERS =
+        67, /* I→G: exchange:u32 n × (name, value); before W_INJECTOR_CHANNEL_END */
 
     /* ---- injector ↔ controller ---- */
-    W_HOLD = 160,        /* I→C: a request waits for somebody's word; see proxy/hold.h */
-    W_HOLD_ANSWER = 161, /* C→I: req:u32, end:u8 (enum hold_end), who:str */
-    W_HOLD_OVER = 162,   /* I→C: req:u32: no answer is needed any more */
-    W_KILL = 163,        /* I→C: sandbox:str, why:str: it is to end */
+    W_PENDING_APPROVAL =
+        160, /* I→C: a request waits for somebody's word; see proxy/injector/pending_approval.h */
+    W_PENDING_APPROVAL_ANSWER = 161, /* C→I: req:u32, end:u8 (enum pending_approval_end), who:str */
+    W_PENDING_APPROVAL_OVER = 162,   /* I→C: req:u32: no answer is needed any more */
+    W_KILL = 163,                    /* I→C: sandbox:str, why:str: it is to end */
 
     /* ---- parent ↔ gate ---- */
-    W_FORWARDED = 79,    /* P→G: json:bytes (proxy/oidc.h); before W_BIND, and at a reload */
-    W_BIND = 80,         /* P→G: once; see proxy/bind.h */
-    W_BOUND = 81,        /* G→P: {} */
+    W_FORWARDED = 79, /* P→G: json:bytes (proxy/identity/oidc.h); before W_BIND, and at a reload */
+    W_BIND = 80,      /* P→G: once; see proxy/link/bind.h */
+    W_BOUND = 81,     /* G→P: {} */
     W_PLACEHOLDERS = 82, /* P→G: n × (placeholder:str, secret:str), in place of those it had */
     W_DRAIN = 83,        /* P→G: {}: stop accepting; end when the last session has ended */
 
     /* ---- gate ↔ controller ---- */
     W_NAME = 90,   /* G→C: req:u32, host:str; C→G: req:u32, host:str, index:u32 (0: refused) */
-    W_DENIED = 91, /* G→C: code:str, target:str, count:u32 */
+    W_DENIED = 91, /* G→C: code:str, target:str, count:u32, failed:u8 (1: not refused, failed) */
 
     /* ---- builder, controller, parent ---- */
-    W_BUILD = 100,     /* C→B: see controller/build.h */
+    W_BUILD = 100,     /* C→B: see controller/proto/build.h */
     W_LISTENERS = 101, /* B→P: sandbox:str, n × (kind:u8, port:u32) and as many fds; nflog last */
     W_LISTENERS_OK = 102, /* P→B: sandbox:str, ok:u8, text:str */
     W_BUILT = 103,        /* B→C: sandbox:str, ok:u8, text:str, fd (init socket) if ok */
@@ -186,35 +209,36 @@ enum wire_type {
     W_KEEP = 108,         /* C→B: sandbox:str: it outlives this channel by BUILDER_KEEP_SECONDS */
     W_ADOPT = 109,        /* C→B: sandbox:str, one that was kept: answered by W_BUILT */
 
-    W_LAYER = 110,   /* C→B: see controller/layer_work.h: copy or remove what sandboxes wrote */
+    W_LAYER = 110, /* C→B: see controller/proto/layer_work.h: copy or remove what sandboxes wrote */
     W_LAYERED = 111, /* B→C: req:u32, result:u8, text:str */
     W_FREEZE = 112,  /* C→B: req:u32, sandbox:str, frozen:u8; answered by W_LAYERED */
 
     /* ---- CLI or API ↔ controller ---- */
-    W_RUN = 120,         /* CLI→C: see controller/run.h */
-    W_RUN_STARTED = 121, /* C→CLI: sandbox:str, tty:u8, masked:str, fd pty master if tty */
-    W_RUN_EXIT = 122,    /* C→CLI: status:u32 (exit code as DESIGN §4), text:str (why, if ours),
-                            n × (code:str, target:str, count:u32) denials, sandbox:str */
-    W_RUN_SIGNAL = 123,  /* CLI→C: signal:u32 */
-    W_RUN_WINSIZE = 124, /* CLI→C: rows:u32, cols:u32 */
+    W_RUN = 120,           /* CLI→C: see controller/proto/run.h */
+    W_RUN_STARTED = 121,   /* C→CLI: sandbox:str, tty:u8, masked:str, fd pty master if tty */
+    W_RUN_EXIT = 122,      /* C→CLI: status:u32 (exit code as run.h), text:str (why, if ours),
+                              n × (code:str, target:str, count:u32) denials, sandbox:str */
+    W_RUN_SIGNAL = 123,    /* CLI→C: signal:u32 */
+    W_RUN_WINSIZE = 124,   /* CLI→C: rows:u32, cols:u32 */
     W_RUN_PUBLISHED = 130, /* CLI→C: address:str, port:u32: that port inside is reached there */
     W_RUN_CONNECT = 131,   /* CLI→C: number:u32 (not 0), port:u32: a connection to it */
     W_RUN_CONNECTED = 132, /* C→CLI: number:u32, ok:u8, fd if ok */
-    W_HELD = 127,          /* C→CLI: a request waits for its user; see controller/approvals.h */
-    W_HELD_OVER = 128,     /* C→CLI: id:str: no answer is needed any more */
-    W_DECIDE = 129,        /* CLI→C: id:str, allow:u8 */
-    W_RELOAD = 125,        /* C→P: {}; P→C: ok:u8, text:str */
-    W_STATUS = 126,        /* C→P: {}; P→C: n × (role:str, pid:u32, sandbox:str) */
+    W_HELD = 127, /* C→CLI: a request waits for its user; see controller/sandbox/approvals.h */
+    W_HELD_OVER = 128, /* C→CLI: id:str: no answer is needed any more */
+    W_DECIDE = 129,    /* CLI→C: id:str, allow:u8 */
+    W_RELOAD = 125,    /* C→P: {}; P→C: ok:u8, text:str */
+    W_STATUS = 126,    /* C→P: {}; P→C: audit_dir:str, socket:str, n × (role:str, pid:u32,
+                          sandbox:str) */
 
     /* ---- controller (outside) ↔ durward-init (inside) ----
      * number:u32 names a command; the controller chooses it and uses none twice. */
     W_INIT_EXEC = 140,    /* →init: number:u32, argv n × str, env n × str, cwd:str,
-                             stdio:u8 (controller/command.h), rows:u32, cols:u32, script:u8;
+                             stdio:u8 (controller/proto/command.h), rows:u32, cols:u32, script:u8;
                              fds: stdin, stdout, stderr if given ones are asked for; the script, which
                              the last word of argv then stands for */
     W_INIT_STARTED = 141, /* init→: number:u32, n:u32 and as many fds: our ends of what it made:
                              terminal (one), or stdin if asked for, stdout, stderr if apart */
-    W_INIT_EXIT = 142,    /* init→: number:u32, status:u32 (exit code as DESIGN §4; of a file
+    W_INIT_EXIT = 142,    /* init→: number:u32, status:u32 (exit code as run.h; of a file
                              operation an errno), text:str */
     W_INIT_SIGNAL = 143,  /* →init: number:u32, signal:u32 (to the command's process group) */
     W_INIT_WINSIZE = 144, /* →init: number:u32, rows:u32, cols:u32 */
@@ -223,12 +247,12 @@ enum wire_type {
                              message of the descriptor in W_BUILT */
     W_INIT_RESET = 146,   /* →init: {}: a new controller: kill what runs; init→: {}: done, and
                              all that was said before is not for you */
-    W_INIT_FILE = 147,    /* →init: number:u32, op:u8 (controller/inside.h), path:str, mode:u32.
-                             Answered by W_INIT_STARTED (the pipe), then W_INIT_EXIT */
-    W_INIT_CONNECT = 148, /* →init: number:u32, port:u32: a connection to the sandbox's loopback;
-                             W_INIT_STARTED (the socket), then W_INIT_EXIT */
-    W_INIT_HANDOVER = 149, /* maker→init in a container, on a socket of its own: fds: the descriptor
-                              that all else here is said on, the seccomp program */
+    W_INIT_FILE = 147, /* →init: number:u32, op:u8 (controller/proto/inside.h), path:str, mode:u32.
+                          Answered by W_INIT_STARTED (the pipe), then W_INIT_EXIT */
+    W_INIT_CONNECT = 148,  /* →init: number:u32, port:u32: a connection to the sandbox's loopback;
+                              W_INIT_STARTED (the socket), then W_INIT_EXIT */
+    W_INIT_HANDOVER = 149, /* launcher→init in a container, on a socket of its own: fds: the
+                              descriptor that all else here is said on, the seccomp program */
 };
 
 #endif

@@ -1,3 +1,4 @@
+/* Finds the backend of a plan; no other file lists them all. */
 #include "backend.h"
 
 const struct backend *backend_of(const struct plan *plan)
@@ -6,5 +7,5 @@ const struct backend *backend_of(const struct plan *plan)
         [BACKEND_BWRAP] = &backend_bwrap,
         [BACKEND_DOCKER] = &backend_docker,
     };
-    return all[plan->shape.limits.backend];
+    return all[plan->sandbox_spec.limits.backend];
 }

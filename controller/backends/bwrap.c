@@ -1,3 +1,5 @@
+/* Writes bubblewrap's command line and executes it, finds the child's pid in what bubblewrap says
+ * about itself, and knows a remedy for some of its errors. */
 #define _GNU_SOURCE 1
 #ifdef HAVE_CONFIG_H
 #include "config.h"
@@ -86,16 +88,18 @@ static int cover_proc(struct words *w, const struct plan *plan, const char *empt
 static void add_devices(struct words *w, const struct bwrap_root *root, const struct plan *plan,
                         const char *size)
 {
-    const char *const devices[] = {"--dev", "/dev", "--perms", "1777"};
+    /* bubblewrap's own devpts has no bound; it stays below, where nobody comes */
+    const char *const devices[] = {"--dev",    "/dev",    "--dev-bind", root->terminals,
+                                   "/dev/pts", "--perms", "1777"};
     const char *const limit[] = {"--size", size};
     const char *const after[] = {
         "--tmpfs", "/dev/shm", "--remount-ro", "/dev", "--chdir", "/", "--", root->init,
     };
     add_all(w, devices, ARRAY_LEN(devices));
-    if (plan->shape.limits.disk)
+    if (plan->sandbox_spec.limits.disk)
         add_all(w, limit, ARRAY_LEN(limit));
     add_all(w, after, ARRAY_LEN(after));
-    if (plan->shape.root != SHAPE_READ_ONLY)
+    if (plan->sandbox_spec.root != SANDBOX_SPEC_READ_ONLY)
         add(w, "layered"); /* for the self-test */
 }
 
@@ -109,7 +113,7 @@ int bwrap_exec(const struct bwrap_root *root, const struct plan *plan, const str
     snprintf(gid, sizeof gid, "%u", plan_root_inside(plan) ? 0 : (unsigned)plan->gid);
     snprintf(filter, sizeof filter, "%d", fds->filter);
     snprintf(info, sizeof info, "%d", fds->info);
-    snprintf(size, sizeof size, "%llu", (unsigned long long)plan->shape.limits.disk);
+    snprintf(size, sizeof size, "%llu", (unsigned long long)plan->sandbox_spec.limits.disk);
     const char *const before[] = {
         "bwrap",
         "--unshare-user",
@@ -147,8 +151,9 @@ int bwrap_exec(const struct bwrap_root *root, const struct plan *plan, const str
     if (cover_proc(&w, plan, root->empty_file, err) < 0)
         return -1;
     add_devices(&w, root, plan, size);
-    if (plan->shape.limits.files) {
-        snprintf(files, sizeof files, COMMAND_FILES "%u", (unsigned)plan->shape.limits.files);
+    if (plan->sandbox_spec.limits.files) {
+        snprintf(files, sizeof files, COMMAND_FILES "%u",
+                 (unsigned)plan->sandbox_spec.limits.files);
         add(&w, files);
     }
     w.v[w.n] = NULL;

@@ -16,6 +16,7 @@ struct bwrap_fds {
 struct bwrap_root {
     const char *directory;  /* the sandbox's root */
     const char *empty_file; /* what covers a file that nobody is to see */
+    const char *terminals;  /* a devpts */
     const char *init;       /* process 1, inside */
 };
 

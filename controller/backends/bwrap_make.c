@@ -1,3 +1,5 @@
+/* The backend's `make`, in a launcher: namespaces, listeners, the root, the builder's consent, and
+ * then bubblewrap, whose command line is in bwrap.c. */
 #define _GNU_SOURCE 1
 #include "bwrap.h"
 
@@ -12,11 +14,11 @@
 #include <unistd.h>
 
 #include "backend.h"
-#include "maker_internal.h"
+#include "launcher_internal.h"
 #include "rlimits.h"
 
 /* The caller himself, in a namespace that maps nobody else. */
-static int enter_as_caller(const struct making *m, struct stage_dirs *dirs, struct err *err)
+static int enter_as_caller(const struct making *m, struct rootfs_dirs *dirs, struct err *err)
 {
     const struct plan *plan = m->plan;
     if (geteuid() == 0 &&
@@ -28,29 +30,29 @@ static int enter_as_caller(const struct making *m, struct stage_dirs *dirs, stru
     if (netns_enter(plan->uid, plan->gid, err) < 0)
         return -1;
     rlimits_shared();
-    return stage_open(&m->parts, plan, NULL, dirs, err);
+    return rootfs_open(&m->parts, plan, NULL, dirs, err);
 }
 
 /* As another than the builder's user, or with files of our own: what is ours is opened by that
  * user, in the namespace, before we become who the command is. */
-static int enter_by_map(const struct making *m, const struct idmap *map, struct stage_dirs *dirs,
+static int enter_by_map(const struct making *m, const struct idmap *map, struct rootfs_dirs *dirs,
                         struct err *err)
 {
     bool foreign = geteuid() == 0 && m->plan->uid == 0 && map->uid != 0;
     if (geteuid() == 0 && setgroups(0, NULL) < 0)
         return err_sys(err, "setgroups");
     if (foreign)
-        stage_show(&m->parts, m->plan, dirs);
+        rootfs_show(&m->parts, m->plan, dirs);
     if (idmap_enter(map, CLONE_NEWNET | CLONE_NEWNS, err) < 0)
         return -1;
     rlimits_shared();
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_sys(err, "no_new_privs");
-    return stage_open(&m->parts, m->plan, map, dirs, err) < 0 ? -1 : idmap_become(map, err);
+    return rootfs_open(&m->parts, m->plan, map, dirs, err) < 0 ? -1 : idmap_become(map, err);
 }
 
 /* Who the command is, in namespaces of the sandbox's own. */
-static int enter(const struct making *m, struct idmap *map, struct stage_dirs *dirs,
+static int enter(const struct making *m, struct idmap *map, struct rootfs_dirs *dirs,
                  struct err *err)
 {
     const struct plan *plan = m->plan;
@@ -58,8 +60,8 @@ static int enter(const struct making *m, struct idmap *map, struct stage_dirs *d
         return err_set(err, ERR_DENIED, "a sandbox of uid %u cannot be made by uid %u",
                        (unsigned)plan->uid, (unsigned)geteuid());
     plan_idmap(plan, map);
-    stage_init(dirs);
-    bool layers = plan->shape.image[0] || plan->shape.root == SHAPE_KEPT;
+    rootfs_init(dirs);
+    bool layers = plan->sandbox_spec.image[0] || plan->sandbox_spec.root == SANDBOX_SPEC_KEPT;
     if ((layers || map->uid != plan->uid ? enter_by_map(m, map, dirs, err)
                                          : enter_as_caller(m, dirs, err)) < 0)
         return -1;
@@ -72,15 +74,17 @@ static int enter(const struct making *m, struct idmap *map, struct stage_dirs *d
 /* From here on only what bubblewrap is to have stays open. */
 static int become_bwrap(const struct plan *plan, struct err *err)
 {
-    const struct bwrap_fds fds = {.filter = MAKER_FILTER, .info = MAKER_INFO};
-    const struct bwrap_root root = {
-        .directory = STAGE_ROOT, .empty_file = STAGE_EMPTY, .init = STAGE_INIT};
-    if (dup2(MAKER_ERRORS, STDERR_FILENO) < 0)
+    const struct bwrap_fds fds = {.filter = LAUNCHER_FILTER, .info = LAUNCHER_INFO};
+    const struct bwrap_root root = {.directory = ROOTFS_ROOT,
+                                    .empty_file = ROOTFS_EMPTY,
+                                    .terminals = ROOTFS_PTS,
+                                    .init = ROOTFS_INIT};
+    if (dup2(LAUNCHER_ERRORS, STDERR_FILENO) < 0)
         return err_sys(err, "dup");
-    for (int fd = MAKER_INIT; fd <= MAKER_INFO; fd++)
+    for (int fd = LAUNCHER_INIT; fd <= LAUNCHER_INFO; fd++)
         if (fcntl(fd, F_SETFD, 0) < 0)
             return err_sys(err, "fcntl");
-    if (syscall(SYS_close_range, MAKER_FDS, ~0U, 0) < 0)
+    if (syscall(SYS_close_range, LAUNCHER_FDS, ~0U, 0) < 0)
         return err_sys(err, "close_range");
     return bwrap_exec(&root, plan, &fds, err);
 }
@@ -88,23 +92,25 @@ static int become_bwrap(const struct plan *plan, struct err *err)
 static int bwrap_make(const struct making *m, struct err *err)
 {
     static struct netns_listeners l;
-    static char text[MAKER_NOTES_MAX];
+    static char text[LAUNCHER_NOTES_MAX];
     const struct plan *plan = m->plan;
-    struct stage_dirs dirs;
+    struct rootfs_parts parts = m->parts;
+    struct rootfs_dirs dirs;
     struct idmap map;
     struct buf notes;
     buf_init(&notes, sizeof text - 1);
     if (enter(m, &map, &dirs, err) < 0 || netns_listen(&l, plan->ports, plan->nports, err) < 0 ||
-        maker_offer(plan, &l, err) < 0 || maker_note_network(&l, &notes, err) < 0)
+        launcher_offer(plan, &l, err) < 0 || launcher_note_network(&l, &notes, err) < 0)
         return -1;
     if (rlimits_note(plan, map.uid == 0, &notes) < 0)
         return err_set(err, ERR_INTERNAL, "out of memory");
-    if (stage_build(&m->parts, plan, &dirs, &notes, err) < 0)
+    if (launcher_await_root(&parts.root, err) < 0 ||
+        rootfs_build(&parts, plan, &dirs, &notes, err) < 0)
         return -1;
-    stage_close(&dirs);
+    rootfs_close(&dirs);
     memcpy(text, buf_len(&notes) ? (const char *)buf_data(&notes) : "", buf_len(&notes));
     buf_free(&notes);
-    if (maker_built(plan, true, text, err) < 0 || maker_await_consent(err) < 0)
+    if (launcher_built(plan, true, text, err) < 0 || launcher_await_consent(err) < 0)
         return -1;
     netns_close(&l);
     return become_bwrap(plan, err);
@@ -121,5 +127,5 @@ const struct backend backend_bwrap = {
     .check = check,
     .make = bwrap_make,
     .remedy = bwrap_remedy,
-    .patience_ms = 500,
+    .start_wait_ms = 500,
 };

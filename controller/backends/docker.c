@@ -1,3 +1,5 @@
+/* The backend's `make`, in a launcher: it creates and starts the container, enters its network,
+ * hands over to its pid 1, waits for its end and removes it. */
 #define _GNU_SOURCE 1
 #include "docker.h"
 
@@ -22,7 +24,7 @@
 #include "proc.h"
 #include "wire.h"
 
-enum { CONNECT_MS = 15000, PATIENCE_MS = 20000 };
+enum { CONNECT_MS = 15000, START_WAIT_MS = 20000 };
 
 struct container {
     const struct making *m;
@@ -41,7 +43,7 @@ static int await(const struct container *c, int fd, int ms, struct err *err)
 {
     struct pollfd p[4] = {{.fd = fd, .events = POLLIN},
                           {.fd = c->signals, .events = POLLIN},
-                          {.fd = MAKER_CHANNEL, .events = fd == MAKER_CHANNEL ? 0 : POLLIN},
+                          {.fd = LAUNCHER_CHANNEL, .events = fd == LAUNCHER_CHANNEL ? 0 : POLLIN},
                           {.fd = c->pidfd, .events = POLLIN}};
     int n;
     do
@@ -74,7 +76,7 @@ static void remove_orphan(void *arg, const char *id, const json_t *labels)
     const struct container *c = arg;
     const char *sandbox = json_string_value(json_object_get(labels, DOCKER_LABEL_SANDBOX));
     if (sandbox && docker_parts_orphan(&c->parts, sandbox))
-        (void)engine_remove(&c->engine, id, NULL); /* the next maker tries again */
+        (void)engine_remove(&c->engine, id, NULL); /* the next launcher tries again */
 }
 
 /* ---- its network ---- */
@@ -169,14 +171,14 @@ static int hand_over(const struct container *c, struct err *err)
     struct msg m;
     char info[64];
     int n = snprintf(info, sizeof info, "{\"child-pid\": %d}\n", (int)c->pid);
-    if (write(MAKER_INFO, info, (size_t)n) != n)
+    if (write(LAUNCHER_INFO, info, (size_t)n) != n)
         return err_sys(err, "the builder does not listen");
     int fd = accept_init(c, err);
     if (fd < 0)
         return -1;
     msg_init(&m, W_INIT_HANDOVER);
-    msg_put_fd_dup(&m, MAKER_INIT);
-    msg_put_fd_dup(&m, MAKER_FILTER);
+    msg_put_fd_dup(&m, LAUNCHER_INIT);
+    msg_put_fd_dup(&m, LAUNCHER_FILTER);
     int r = msg_send(fd, &m) == 0 ? 0 : err_set(err, ERR_UPSTREAM, "the container does not listen");
     msg_done(&m);
     close(fd);
@@ -207,7 +209,7 @@ static int create(struct container *c, struct err *err)
 static int make_it(struct container *c, struct err *err)
 {
     static struct netns_listeners l;
-    static char text[MAKER_NOTES_MAX];
+    static char text[LAUNCHER_NOTES_MAX];
     const struct plan *plan = c->m->plan;
     if (plan->nbinds)
         return err_set(err, ERR_DENIED,
@@ -218,13 +220,15 @@ static int make_it(struct container *c, struct err *err)
             0 ||
         create(c, err) < 0 || enter_network(c, err) < 0)
         return -1;
-    if (netns_listen(&l, plan->ports, plan->nports, err) < 0 || maker_offer(plan, &l, err) < 0 ||
-        maker_note_network(&l, &c->notes, err) < 0 || docker_note_limits(plan, &c->notes, err) < 0)
+    if (netns_listen(&l, plan->ports, plan->nports, err) < 0 || launcher_offer(plan, &l, err) < 0 ||
+        await(c, LAUNCHER_CHANNEL, -1, err) < 0 || docker_parts_trust(c->m, &c->parts, err) < 0 ||
+        launcher_note_network(&l, &c->notes, err) < 0 ||
+        docker_note_limits(plan, &c->notes, err) < 0)
         return -1;
     if (buf_len(&c->notes))
         memcpy(text, buf_data(&c->notes), buf_len(&c->notes));
-    if (maker_built(plan, true, text, err) < 0 || await(c, MAKER_CHANNEL, -1, err) < 0 ||
-        maker_await_consent(err) < 0)
+    if (launcher_built(plan, true, text, err) < 0 || await(c, LAUNCHER_CHANNEL, -1, err) < 0 ||
+        launcher_await_consent(err) < 0)
         return -1;
     netns_close(&l);
     return hand_over(c, err);
@@ -242,18 +246,18 @@ static int docker_make(const struct making *m, struct err *err)
 {
     static struct container c;
     c = (struct container){.m = m,
-                           .engine = {m->plan->shape.limits.docker.socket},
+                           .engine = {m->plan->sandbox_spec.limits.docker.socket},
                            .parts = {.above = -1, .dir = -1, .listener = -1},
                            .pidfd = -1,
                            .signals = -1};
-    buf_init(&c.notes, MAKER_NOTES_MAX - 1);
+    buf_init(&c.notes, LAUNCHER_NOTES_MAX - 1);
     prctl(PR_SET_NAME, "durward-keeper");
     if (heed_signals(&c, err) < 0)
         return -1;
     int r = make_it(&c, err);
     if (r == 0) {
         /* durward-init's alone from here on */
-        for (int fd = MAKER_INIT; fd <= MAKER_ERRORS; fd++)
+        for (int fd = LAUNCHER_INIT; fd <= LAUNCHER_ERRORS; fd++)
             close(fd);
         (void)await(&c, -1, -1, NULL);
     }
@@ -267,7 +271,7 @@ static int check(const struct plan *plan, struct err *err)
 {
     (void)plan;
     (void)err;
-    return 0; /* the engine is asked by the maker, who may wait for it */
+    return 0; /* the engine is asked by the launcher, who may wait for it */
 }
 
 static const char *remedy(const char *said)
@@ -282,5 +286,5 @@ const struct backend backend_docker = {
     .make = docker_make,
     .remedy = remedy,
     .stays = true,
-    .patience_ms = PATIENCE_MS,
+    .start_wait_ms = START_WAIT_MS,
 };

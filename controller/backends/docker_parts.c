@@ -1,3 +1,5 @@
+/* Makes, fills and removes the directory that a container's mounts come from. It is locked while
+ * its launcher lives, so that the next launcher can tell which ones are left over. */
 #define _GNU_SOURCE 1
 #include <dirent.h>
 #include <errno.h>
@@ -15,8 +17,9 @@
 #include "etcfiles.h"
 #include "handover.h"
 #include "tree.h"
+#include "trust_sandbox.h"
 
-/* A directory whose maker is dead has no lock. */
+/* A directory whose launcher is dead has no lock. */
 static bool unlocked(int above, const char *name)
 {
     int fd = openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -32,7 +35,7 @@ bool docker_parts_orphan(const struct docker_parts *p, const char *sandbox)
     return strchr(sandbox, '/') == NULL && sandbox[0] != '.' && unlocked(p->above, sandbox);
 }
 
-/* With the lock on the directory above, which each maker holds until it has its own. */
+/* With the lock on the directory above, which each launcher holds until it has its own. */
 static void sweep(int above)
 {
     int fd = openat(above, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -96,6 +99,35 @@ static int listen_there(int run, struct err *err)
     return -1;
 }
 
+/* Files without content: they are mounted, and filled when the sandbox's CA is known. */
+static int make_trust(const struct docker_parts *p, struct err *err)
+{
+    if (mkdirat(p->dir, DOCKER_TRUST, 0755) < 0)
+        return err_sys(err, "%s/" DOCKER_TRUST, p->path);
+    int fd = openat(p->dir, DOCKER_TRUST, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int r = fd < 0                 ? err_sys(err, "%s/" DOCKER_TRUST, p->path)
+            : fchmod(fd, 0755) < 0 ? err_sys(err, "%s/" DOCKER_TRUST, p->path)
+                                   : trust_lay_empty(fd, err);
+    if (fd >= 0)
+        close(fd);
+    return r;
+}
+
+int docker_parts_trust(const struct making *m, const struct docker_parts *p, struct err *err)
+{
+    struct slice root;
+    if (launcher_await_root(&root, err) < 0)
+        return -1;
+    int roots = open(m->parts.roots_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int to = openat(p->dir, DOCKER_TRUST, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int r = roots < 0 || to < 0 ? err_sys(err, "trust bundles") : trust_lay(roots, to, root, err);
+    if (roots >= 0)
+        close(roots);
+    if (to >= 0)
+        close(to);
+    return r;
+}
+
 int docker_parts_make(const struct making *m, struct docker_parts *ret, struct err *err)
 {
     *ret = (struct docker_parts){.name = m->plan->sandbox, .above = -1, .dir = -1, .listener = -1};
@@ -110,7 +142,9 @@ int docker_parts_make(const struct making *m, struct docker_parts *ret, struct e
     if (r == 0)
         ret->listener = listen_there(run, err);
     close(run);
-    return ret->listener < 0 ? -1 : etcfiles_write_few(ret->dir, m->plan, err);
+    return ret->listener < 0 || make_trust(ret, err) < 0
+               ? -1
+               : etcfiles_write_few(ret->dir, m->plan, err);
 }
 
 void docker_parts_remove(struct docker_parts *p)
@@ -118,7 +152,7 @@ void docker_parts_remove(struct docker_parts *p)
     if (p->listener >= 0)
         close(p->listener);
     if (p->dir >= 0) {
-        (void)tree_remove(p->above, p->name, NULL); /* else the next maker does */
+        (void)tree_remove(p->above, p->name, NULL); /* else the next launcher does */
         close(p->dir);
     }
     if (p->above >= 0)

@@ -1,3 +1,5 @@
+/* Writes the JSON that an engine makes the container from: mounts, what of /proc and /sys is
+ * hidden, limits; with what Podman has to be told in another way. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,19 +36,18 @@ static int add_mount(json_t *mounts, const char *from, const char *name, const c
 }
 
 /* Ours, read-only: our program, the trust bundles, also where programs look for them. */
-static json_t *make_mounts(const struct making *m, const struct docker_parts *p)
+static json_t *make_mounts(const struct docker_parts *p)
 {
     json_t *mounts = json_array();
-    const char *path, *bundle;
+    const char *path, *name;
     int bad = add_mount(mounts, p->path, "run", HANDOVER_DIR) |
               add_mount(mounts, p->path, "resolv.conf", "/etc/resolv.conf") |
               add_mount(mounts, p->path, "gitconfig", "/etc/gitconfig") |
-              add_mount(mounts, m->parts.trust_dir, "", TRUST_INSIDE);
-    for (size_t i = 0; (path = etcfiles_bundle(i, &bundle)) != NULL; i++) {
-        char here[PATH_MAX];
-        if (snprintf(here, sizeof here, "%s/%s", m->parts.trust_dir, bundle) < (int)sizeof here &&
-            access(here, F_OK) == 0)
-            bad |= add_mount(mounts, m->parts.trust_dir, bundle, path);
+              add_mount(mounts, p->path, DOCKER_TRUST, TRUST_INSIDE);
+    for (size_t i = 0; (path = etcfiles_bundle(i, &name)) != NULL; i++) {
+        char bundle[64];
+        snprintf(bundle, sizeof bundle, DOCKER_TRUST "/%s", name);
+        bad |= add_mount(mounts, p->path, bundle, path);
     }
     if (bad == 0)
         return mounts;
@@ -59,7 +60,7 @@ static int add_tmpfs(json_t *at, const struct making *m, const struct engine *e,
                      const char *mode, bool own)
 {
     char options[256];
-    uint64_t disk = m->plan->shape.limits.disk;
+    uint64_t disk = m->plan->sandbox_spec.limits.disk;
     uint64_t files = disk == 0 ? INODES_MAX : disk / BYTES_A_FILE;
     int n = snprintf(options, sizeof options, "rw,nosuid,nodev,exec,mode=%s",
                      own && e->podman ? "1777" : mode);
@@ -209,7 +210,7 @@ static int add_limits(json_t *host, const struct config_sandbox *l, const struct
 
 int docker_note_limits(const struct plan *plan, struct buf *notes, struct err *err)
 {
-    const struct config_sandbox *l = &plan->shape.limits;
+    const struct config_sandbox *l = &plan->sandbox_spec.limits;
     int bad = 0;
     if (l->disk)
         bad |= buf_append_str(notes, "note: limit disk: held for each of /tmp, /var/tmp, /run, "
@@ -232,12 +233,12 @@ static json_t *make_host(const struct making *m, const struct engine *e,
     json_t *host =
         json_pack("{s:s, s:b, s:b, s:b, s:[s], s:[s], s:s, s:s, s:{s:s}, s:{s:s}, s:o, s:o*, s:o*}",
                   "NetworkMode", "none", "AutoRemove", 1, "Privileged", 0, "ReadonlyRootfs",
-                  !plan->shape.limits.writable, "CapDrop", "ALL", "SecurityOpt",
+                  !plan->sandbox_spec.limits.writable, "CapDrop", "ALL", "SecurityOpt",
                   "no-new-privileges", "IpcMode", "private", "CgroupnsMode", "private", "LogConfig",
                   "Type", "none", "RestartPolicy", "Name", "no", "Sysctls", sysctls, "Mounts",
-                  make_mounts(m, p), "Tmpfs", make_tmpfs(m, e));
+                  make_mounts(p), "Tmpfs", make_tmpfs(m, e));
     if (host == NULL || json_object_get(host, "Mounts") == NULL ||
-        json_object_get(host, "Tmpfs") == NULL || add_limits(host, &plan->shape.limits, e)) {
+        json_object_get(host, "Tmpfs") == NULL || add_limits(host, &plan->sandbox_spec.limits, e)) {
         err_set(err, ERR_INTERNAL, "out of memory");
         json_decref(host);
         return NULL;
@@ -267,12 +268,13 @@ json_t *docker_spec(const struct making *m, const struct engine *e, const struct
         return NULL;
     snprintf(user, sizeof user, "%u:%u", (unsigned)plan->uid, (unsigned)plan->gid);
     /* by the image: neither entry point nor health check, which the engine would run by itself */
-    json_t *spec = json_pack(
-        "{s:s, s:s, s:s, s:s, s:[s], s:o, s:{s:[s]}, s:{s:s, s:s}, s:b, s:o}", "Image",
-        plan->shape.limits.docker.image, "Hostname", plan->hostname, "User", user, "WorkingDir",
-        "/", "Entrypoint", HANDOVER_DIR "/" HANDOVER_INIT, "Cmd", init_words(&plan->shape.limits),
-        "Healthcheck", "Test", "NONE", "Labels", DOCKER_LABEL_STATE, m->parts.state_dir,
-        DOCKER_LABEL_SANDBOX, plan->sandbox, "NetworkDisabled", 1, "HostConfig", host);
+    json_t *spec =
+        json_pack("{s:s, s:s, s:s, s:s, s:[s], s:o, s:{s:[s]}, s:{s:s, s:s}, s:b, s:o}", "Image",
+                  plan->sandbox_spec.limits.docker.image, "Hostname", plan->hostname, "User", user,
+                  "WorkingDir", "/", "Entrypoint", HANDOVER_DIR "/" HANDOVER_INIT, "Cmd",
+                  init_words(&plan->sandbox_spec.limits), "Healthcheck", "Test", "NONE", "Labels",
+                  DOCKER_LABEL_STATE, m->parts.state_dir, DOCKER_LABEL_SANDBOX, plan->sandbox,
+                  "NetworkDisabled", 1, "HostConfig", host);
     if (spec == NULL)
         err_set(err, ERR_INTERNAL, "out of memory");
     return spec;

@@ -1,3 +1,5 @@
+/* Makes the calls and checks each answer. A removal is tried again until the engine no longer knows
+ * the container, or for 15 seconds. */
 #define _GNU_SOURCE 1
 #include "engine.h"
 

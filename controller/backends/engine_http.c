@@ -1,3 +1,5 @@
+/* Connects, sends the request and waits for the whole answer, whose head and body are read by the
+ * parsers of proxy/http1. */
 #define _GNU_SOURCE 1
 #include "engine_http.h"
 

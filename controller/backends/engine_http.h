@@ -1,5 +1,6 @@
 /* One request to a container engine over its unix socket, and its answer: HTTP/1.1 by our own
- * grammar (proxy/http1_head.h), one connection each. Blocking: for processes that do nothing else.
+ * grammar (proxy/http1/http1_head.h), one connection each. Blocking: for processes that do nothing
+ * else.
  */
 #ifndef DURWARD_ENGINE_HTTP_H
 #define DURWARD_ENGINE_HTTP_H

@@ -1,3 +1,5 @@
+/* Walks /proc and names what each backend has to cover: for everybody `sys` and the lists of keys,
+ * for root also what others may not read and what can be written. */
 #define _GNU_SOURCE 1
 #include "hide.h"
 

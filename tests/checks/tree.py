@@ -4,7 +4,7 @@ import re
 import subprocess
 import sys
 
-# The layers, lowest first. A folder may include only from itself and from what stands before it.
+# The folders with C of the product; what their rooms may include is in LAYOUT.
 LAYERS = ("lib", "rules", "audit", "ca", "secrets", "proxy", "controller", "cli")
 
 ROOT = os.path.abspath(os.environ.get("srcdir") or os.path.join(os.path.dirname(__file__), "..", ".."))

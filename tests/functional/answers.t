@@ -1,12 +1,13 @@
 #!/usr/bin/python3 -B
 """The fixed answers: who is refused, with which status and word, and that nothing of a refused
 request reaches an origin. Through an explicit listener that is bound to a policy."""
+import json
 import os
 import ssl
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import client, scene, shapes, tap  # noqa: E402
+from harness import client, nginx, scene, shapes, tap  # noqa: E402
 
 GH = "api.github.com"
 
@@ -49,6 +50,76 @@ def denials(t, s, gate):
     r, st = gate.connect("API.GitHub.com:443", host="api.github.com:443")
     st.close()
     t.eq(r.status, 200, "ASCII case is folded")
+
+
+MCP, DOWN = "mcp.example.com", "down.example.com"
+JSON = "application/json"
+# what is asked -> (status, type of the answer)
+FORMS = {
+    "": (403, "text/plain; charset=utf-8"),
+    "Accept: */*\r\n": (403, "text/plain; charset=utf-8"),
+    "Accept: text/html,*/*;q=0.8\r\n": (403, "text/html; charset=utf-8"),
+    "Accept: application/json\r\n": (403, JSON),
+    "Accept: */*\r\nContent-Type: application/json\r\n": (403, JSON),
+    "Accept: application/problem+json\r\n": (403, "application/problem+json"),
+    "Accept: application/vnd.npm.install-v1+json; q=1.0, */*\r\n": (403, JSON),
+    "Content-Type: application/grpc-web+proto\r\n": (200, "application/grpc-web"),
+    "Accept: text/html<script>x</script>\r\n": (403, "text/plain; charset=utf-8"),
+}
+
+
+def forms(t, s, gate):
+    """Each answer says who refused, why, and what to do, in the form that was asked for."""
+    why = "Durward denied this request: no rule of the policy allows it"
+    for fields, (status, kind) in FORMS.items():
+        r = gate.get(GH, "/orgs/acme", fields + "X-Word: zebra\r\n", method="POST")
+        t.ok((r.status, r.get("content-type"), r.code) == (status, kind, "no_rule") and b"zebra" not in r.raw + r.body and
+             b"script" not in r.body, "%r: %d %s" % (fields.strip(), status, kind), r.raw, r.body)
+        t.ok(r.get("x-proxy-error") == "denied no_rule", "and X-Proxy-Error")
+    r = gate.get(GH, "/orgs/acme", "Accept: application/json\r\n")
+    said = json.loads(r.body)
+    t.eq(said, {"error": {"message": said["message"], "type": "durward_denied", "code": "no_rule", "id": r.id},
+                "message": said["message"]}, "the form that SDKs print")
+    t.ok(said["message"].startswith(why + ". Ask "), "with the reason and the way out", said["message"])
+    t.has(r.raw.decode(), "HTTP/1.1 403 Forbidden - %s. Ask " % why, "HTTP/1 has them in its reason too")
+    r, st = gate.connect("evil.example.com:443")
+    st.close()
+    t.ok(r.body.decode().startswith(why) and why in r.raw.decode().split("\r\n")[0], "a refused CONNECT too", r.raw, r.body)
+    r = gate.get(GH, "/orgs/acme", "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+                 "Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n")
+    t.ok(r.code == "no_rule" and r.body.decode().startswith(why), "and a WebSocket's handshake", r.raw, r.body)
+
+
+def failures(t, s, gate):
+    """"failed" is what policy let go."""
+    r = gate.get(DOWN, "/", "Accept: application/json\r\n")
+    said = json.loads(r.body)
+    t.ok((r.status, r.code, said["error"]["type"]) == (502, "connect", "durward_failed") and
+         "could not be connected to. The policy is not the reason" in said["message"], "an origin that is down", r.body)
+    t.eq((r.get("x-proxy-error"), r.get("retry-after")), ("failed connect", None), "502 has no Retry-After")
+    os.chmod(s.loose, 0o644)
+    r = gate.get("loose.example.com", "/")
+    t.eq((r.status, r.code, r.get("x-proxy-error"), r.get("retry-after")),
+         (503, "secret_unavailable", "failed secret_unavailable", "10"), "503 has one")
+
+
+def rpc(t, s, gate):
+    """MCP: a JSON-RPC error with the id of the message, and nothing else of it; the session lives on (200). One
+    that is no id, or that readers take for different ones, is not repeated (403)."""
+    for number, want in (("7", 7), ("0", 0), ("-1", -1), ('"a\\u00e9\\"b"', "a\u00e9\"b"), ("9007199254740993", None),
+                         ("1.5", None), ("null", None), ('"%s"' % ("x" * 129), None), ("[1]", None)):
+        body = b'{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":"zebra"}}' % number.encode()
+        r = gate.get(MCP, "/mcp", "Content-Type: application/json\r\n", method="POST", body=body)
+        said = json.loads(r.body)
+        t.ok(r.status == (403 if want is None else 200) and r.code == "mcp" and said.get("jsonrpc") == "2.0" and "id" in said and
+             said["id"] == want and said["error"]["message"].startswith("Durward denied this request: ") and
+             b"zebra" not in r.body, "an id of %s: %s" % (number, want), r.raw, r.body)
+    before = len(s.mcp.requests)
+    body = b'{"jsonrpc":"2.0","id":12,"method":"ping"}'
+    r = gate.get(MCP, "/mcp", "Content-Type: application/json\r\n", method="POST", body=body)
+    t.ok(r.status == 502 and json.loads(r.body)["id"] == 12 and r.code == "upstream_protocol",
+         "an origin's failure answers that message", r.raw, r.body)
+    t.eq(len(s.mcp.requests), before + 1, "and it was asked once")
 
 
 def early(t, s, gate):
@@ -226,12 +297,21 @@ def main(t):
     s.cookie = s.add("cookie.example.com", lambda q, c: c.reply(
         q, 200, "ok", [("Set-Cookie", "a=b"), ("X-Fine", "1")]))
     s.rule(allow="cookie.example.com", **{"with": {"bearer": "openai"}})
+    s.mcp = s.add(MCP, lambda q, c: c.send(b"HTTP/9.9 200 OK\r\n\r\n"))
+    s.rule(allow=MCP, mcp={"tools": ["read_file"]})
+    s.rule(allow=DOWN)
+    s.d.resolve[DOWN] = "127.0.0.1:%d" % nginx.free_port()
+    s.add("loose.example.com", shapes.echo)
+    s.loose = s.d.secret("loose", b"zebra-loose")
+    s.rule(allow="loose.example.com", **{"with": {"bearer": "loose"}})
     address = s.listener()
     s.d.serve()
     gate = s.gate(address)
-    for part in (denials, early, authorities, credentials, methods, plain_http, edits):
+    for part in (denials, forms, early, authorities, credentials, methods, plain_http, edits):
         t.part(part, t, s, gate)
     records(t, s)
+    t.part(failures, t, s, gate)
+    t.part(rpc, t, s, gate)
     t.eq(s.d.stop(), 0, "the daemon ends well")
 
 

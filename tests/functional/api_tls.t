@@ -207,6 +207,20 @@ def narrow(t, p):
     t.eq([mine.said("POST", BASE, {"publish": [{"port": 1, "address": a}]}) for a in
           ("127.0.0.1:1", "127.0.0.1:1023", "[::1]:80", "0.0.0.0:0")], [(400, "bad_request")] * 4,
          "it publishes at no port of the administrator's, nor for other hosts")
+    t.eq([mine.said("POST", BASE, {"publish": [{"port": 1, "address": a}]}) for a in
+          ("127.0.0.1:1024", "127.0.0.1:8080", "[::1]:50000")], [(400, "bad_request")] * 3, "nor at one of its choice")
+    t.eq([mine.said("POST", BASE, {"image": i}) for i in ("other", "nowhere")], [(400, "bad_request")] * 2,
+         "it has no image but its policy's, and does not learn which there are")
+    p.c.ask("PATCH", BASE + "/" + theirs, {"labels": {"team": "b", "n": "7"}})
+    named = p.c.ask("POST", BASE, {"policy": "other", "name": "taken", "labels": {"team": "a", "n": "8"}})["id"]
+    for body in ({"name": "taken"}, {"labels": {"n": "8"}, "get_or_create": True}):
+        made = mine.said("POST", BASE, body)
+        t.eq(made[0], 201, "what others have does not show: %s is free" % sorted(body))
+    t.eq(mine.said("POST", BASE, {"name": "taken"}), (409, "conflict"), "its own does")
+    for x in mine.ask("GET", BASE)["sandboxes"]:
+        if x["id"] != box["id"]:
+            p.c.delete(x["id"])
+    p.c.delete(named)
     t.eq(mine.said("POST", BASE, {"labels": {"n": "1"}, "get_or_create": True})[0], 200,
          "get-or-create finds its own")
     at = BASE + "/" + box["id"]

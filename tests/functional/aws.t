@@ -174,6 +174,10 @@ def raw(t, r, box):
     for more, path, want, what in (
             ("-H 'x-amz-content-sha256: %s' -T /etc/passwd" % ("0" * 64), "x",
              "403denied body_hash", "a body that is not the one it said"),
+            ("-H 'x-amz-content-sha256: %s'" % ("0" * 64), "x", "403denied body_hash",
+             "no body, where it said one"),
+            ("-H 'x-amz-content-sha256: %s' -H 'Transfer-Encoding: chunked' -d ''" % ("0" * 64), "x",
+             "403denied body_hash", "an empty body in chunks, where it said another"),
             ("-H 'x-amz-content-sha256: STREAMING-AWS4-HMAC-SHA256-PAYLOAD' -T /etc/passwd", "x",
              "403denied signature_streaming", "signed chunks that nobody counted"),
             ("-H 'x-amz-content-sha256: STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD' "

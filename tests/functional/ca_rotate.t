@@ -78,8 +78,8 @@ def overlap(t, b, a, old, first):
          "the old one signs: clients with the old or both are served")
     second = a.create(policy="coder")["id"]
     for what, box in (("one that ran before", first), ("a new one", second)):
-        n = str(a.sh(box, "grep -c BEGIN /etc/durward/durward-ca.pem"))
-        t.ok("2" in n, "a sandbox has both: " + what, n)
+        has = a.read(box, "/etc/durward/durward-ca.pem").decode()
+        t.ok(has.count(BEGIN) == 1 and has not in both, "a local sandbox has a CA of its own: " + what, has)
         b.served(a, box, what)
     told = a.ask("POST", "/v1/identities", {"policy": "coder"})
     t.eq(len(told["ca"].split(BEGIN)), 3, "a new identity is told both")
@@ -155,12 +155,14 @@ def main(t):
     a = api.Api(b.d.socket)
     old, old_key = b.export(), key_of(b.d.ca_dir + "/key.pem")
     first = a.create(policy="coder")["id"]
+    own = a.read(first, "/etc/durward/durward-ca.pem")
     b.served(a, first, "before any rotation")
     t.ok(b.serves(old[0]), "and at the listener")
     both, second = overlap(t, b, a, old, first)
     boxes = [first, second]
     after(t, b, a, both, boxes, old_key)
     by_time(t, b, a, boxes)
+    t.eq(a.read(first, "/etc/durward/durward-ca.pem"), own, "a sandbox keeps its CA through all of it")
     for what, n in (("ca_rotating", 2), ("ca_replaced", 2)):
         t.eq(len(b.d.wait_records(n, "lifecycle", event=what)), n, "%s is recorded" % what)
     a.close()

@@ -36,7 +36,7 @@ class Run:
         for name in ("access", "refresh", "hub", "lfs", "odd", "install", "basic"):
             d.secrets[name] = {"captured": {}}
         basic = {"basic": {"user": "robot", "password": "client"}}
-        self.rule("/token", {"placeholder": {"secret": "refresh", "in": "body"}},
+        self.rule("/token", {"placeholder": {"secret": "refresh", "in": {"body": "refresh_token"}}},
                   {"access_token": "access", "refresh_token": "refresh"})
         self.s.rule(allow=AUTH + "/device")
         self.s.rule(allow=API + "/api/**", **{"with": {"bearer": "access"}})
@@ -46,7 +46,7 @@ class Run:
                   {"objects.*.actions.*.header.Authorization": "lfs"})
         self.s.rule(allow=AUTH + "/lfs/*",
                     **{"with": {"header": {"name": "Authorization", "secret": "lfs"}}})
-        self.rule("/login/oauth/access_token", {"placeholder": {"secret": "refresh", "in": "body"}},
+        self.rule("/login/oauth/access_token", {"placeholder": {"secret": "refresh", "in": {"body": "refresh_token"}}},
                   {"access_token": "access", "refresh_token": "refresh"})
         self.rule("/app/installations/7/access_tokens", basic, {"token": "install"})
         self.s.rule(allow=AUTH + "/v2/installed/**", **{"with": {"bearer": "install"}})

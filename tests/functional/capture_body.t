@@ -77,11 +77,8 @@ def main(t):
     gate = s.gate(address)
     plain(t, s, gate)
     keyed(t, s, gate)
-    try:
-        h2.needed()
-        over_h2(t, s, gate)
-    except tap.Skip as e:
-        t.skip("HTTP/2", str(e))
+    h2.needed()
+    over_h2(t, s, gate)
     s.clean()
     r = s.d.command("audit", "verify", s.d.audit_dir)
     t.eq(r.returncode, 0, "the log verifies") or t.diag(r.stdout + r.stderr)

@@ -15,7 +15,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import durward, scene, tap  # noqa: E402
 
-COMMANDS = ("run", "serve", "reload", "status", "check", "explain", "test", "env", "secret", "ca", "audit", "doctor")
+COMMANDS = ("run", "serve", "reload", "status", "check", "explain", "test", "env", "secret", "preset", "ca", "audit", "doctor")
 QUESTIONS = (  # method, path at api.github.com, first word, code
     ("GET", "/user", "allow", "ok"), ("POST", "/gists", "deny", "denied_by_rule"),
     ("GET", "/orgs/acme", "deny", "no_rule"), ("GET", "/repos/acme/secret/x", "deny",
@@ -129,9 +129,16 @@ def decisions(t, s, gate):
     r = d.command("explain", "-c", d.conf, "GET", "https://api.github.com/a/../b")
     t.ok(r.stdout.startswith("deny") and "(path_ambiguous)" in r.stdout,
          "an ambiguous path is denied, with the gate's code", r.stdout)
-    for preset in ("github", "openai", "anthropic"):
+    r = d.command("preset", "ls")
+    presets = r.stdout.split()
+    t.ok(presets == sorted(presets) and {"github", "openai", "anthropic", "gemini"} <= set(presets), "preset ls", r.stdout)
+    t.eq(json.loads(d.command("preset", "ls", "--json").stdout)["presets"], presets, "and in JSON")
+    r = d.command("preset", "show", "gihub")
+    t.ok(r.returncode == 1 and "anthropic" in r.stderr, "preset show: what there is", r.stderr)
+    for preset in presets:
+        shown = d.command("preset", "show", preset).stdout
         r = d.command("explain", "--preset", preset)
-        t.ok(r.returncode == 0 and preset in r.stdout, "explain --preset " + preset, r.stderr)
+        t.ok(r.returncode == 0 and preset in r.stdout and shown == r.stdout, "explain --preset " + preset, r.stderr)
         r = d.command("explain", "--json", "--preset", preset)
         t.eq(json.loads(r.stdout or "{}").get("preset"), preset, "and in JSON")
 
@@ -170,6 +177,17 @@ def audit(t, s):
     kept = d.records()
     t.ok(r.returncode == 0 and len(lines) >= 10, "audit query prints records", r.stdout, r.stderr)
     t.ok({x.get("id") for x in lines} <= {x.get("id") for x in kept}, "that are in the log")
+    own = {k: v for k, v in d.env.items() if k not in ("DURWARD_SOCKET", "DURWARD_URL")}
+    for how, flags, env in (("DURWARD_SOCKET", (), {"DURWARD_SOCKET": d.socket}),
+                            ("--socket", ("--socket", d.socket), {})):
+        r = d.command("audit", "query", "--json", *flags, env=dict(own, **env))
+        named = [json.loads(x) for x in r.stdout.splitlines() if x.startswith("{")]
+        t.ok(r.returncode == 0 and {x.get("id") for x in lines} <= {x.get("id") for x in named},
+             "the log of the daemon that %s names" % how, r.stderr)
+    r = d.command("audit", "query", env=dict(own, DURWARD_SOCKET=os.path.join(d.work, "nobody")))
+    t.ok(r.returncode == 1 and "no daemon answers" in r.stderr, "which has to be there", r.stderr)
+    r = d.command("audit", "query", env=dict(own, DURWARD_URL="https://127.0.0.1:1"))
+    t.ok(r.returncode == 1 and "lies on its host" in r.stderr, "and on this host", r.stderr)
     r = d.command("audit", "tail", d.audit_dir)
     t.ok(r.returncode == 0 and "/gists" in r.stdout, "audit tail shows the latest", r.stdout,
          r.stderr)

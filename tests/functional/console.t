@@ -89,6 +89,40 @@ def doors(t, s, port):
          "no third party is named, no cookie set")
 
 
+def replaced(t):
+    """A log that is whole, in the place of the one that is written: only its key says that it is another."""
+    mine, theirs = durward.Durward(t, "mine"), durward.Durward(t, "theirs")
+    for d in (mine, theirs):
+        d.policies = {"p": {"rules": []}}
+        d.serve()
+    t.eq(theirs.stop(), 0, "another daemon has written a log and ended")
+    a = api.Api(mine.socket)
+    v = a.ask("POST", "/v1/audit/verify")
+    t.ok(v["ok"], "the log of the one that runs is good", repr(v))
+    (logger,) = [pid for pid, role in mine.roles() if role == "logger"]
+    os.kill(logger, signal.SIGSTOP)  # it would notice that its file is gone, and begin another
+    owner = os.stat(os.path.join(mine.audit_dir, "key.pub"))
+
+    def put(path):
+        to = shutil.copy(path, mine.audit_dir)
+        os.chown(to, owner.st_uid, owner.st_gid)
+    try:
+        for place, take in ((mine, os.unlink), (theirs, put)):
+            for name in os.listdir(place.audit_dir):
+                path = os.path.join(place.audit_dir, name)
+                if os.path.isfile(path) and name not in ("key", "lock"):
+                    take(path)
+        v = a.ask("POST", "/v1/audit/verify")
+        r = mine.command("audit", "verify", "--dir", mine.audit_dir)
+    finally:
+        os.kill(logger, signal.SIGCONT)
+    a.close()
+    t.eq(r.returncode, 0, "the log that stands there now is good by the key beside it") or t.diag(r.stdout + r.stderr)
+    t.eq((v["ok"], v.get("problem", {}).get("file")), (False, "key.pub"),
+         "a key that is not the running logger's is a problem")
+    mine.stop()
+
+
 def inside(t, s, port):
     """Nothing in a sandbox gets there, though it has a loopback and the name of ours."""
     s.d.save()
@@ -198,6 +232,7 @@ class Page:
 
 
 def main(t):
+    t.part(replaced, t)
     s = scene.Scene(t)
     s.rule(ask="api.github.com/repos/acme/*/pulls/*/merge", methods=["PUT"],
            **{"with": {"bearer": "github"}})

@@ -283,7 +283,7 @@ def grows(t, e, d, c):
     def counts():
         n = {role: len(os.listdir("/proc/%d/fd" % pid)) for pid, role in d.roles() if role != "gate"}
         with open("/proc/self/mountinfo") as f:
-            n["mounts"] = len(f.readlines())
+            n["mounts"] = sum(1 for m in f if m.split()[4].startswith(e.dir + "/"))  # others mount too
         n["processes"] = len(tap.descendants(d.daemon.pid))
         return n
     with concurrent.futures.ThreadPoolExecutor(6) as pool:
@@ -362,9 +362,8 @@ def not_ours(t, e, s):
     d.save()
     stage = t.mkdir("user/stage")
     prefix = os.path.dirname(os.path.dirname(durward.program()))
-    for part in ("bin/durward", "libexec/durward/durward-init"):
-        os.makedirs(os.path.join(stage, os.path.dirname(part)), exist_ok=True)
-        shutil.copy(os.path.join(prefix, part), os.path.join(stage, part))
+    for part in ("bin", "libexec"):
+        shutil.copytree(os.path.join(prefix, part), os.path.join(stage, part))
     for root, dirs, files in os.walk(d.dir):
         for name in dirs + files:
             os.chown(os.path.join(root, name), uid, uid)

@@ -57,7 +57,7 @@ def fault(t, d, check, state, words, fix, what, **kw):
 def sound(t, d):
     code, found, text = doctor(d, "--host")
     t.ok(code == 0 and not [x for rows in found.values() for x in rows if x["state"] == "fail"], "nothing would break here", text)
-    t.eq(sorted(set("kernel seccomp userns overlay bwrap memory files cgroups state audit cache ca clock daemon config".split()) -
+    t.eq(sorted(set("kernel seccomp landlock userns overlay fuse bwrap memory files cgroups state audit cache ca clock daemon config".split()) -
                 set(found)), [], "every check says something")
     r = d.command("doctor", "-c", d.conf, "--host")
     t.ok(r.returncode == 0 and "\033" not in r.stdout and "ok    userns" in r.stdout, "for people: no colours into a pipe", r.stdout)
@@ -116,6 +116,12 @@ def faults_of_root(t, d):
     script = "mount --make-rprivate / && mount --bind /etc/hostname \"$(command -v bwrap)\" && exec \"$@\""
     fault(t, d, "bwrap", "fail", "does not run", "apt-get install", "a bubblewrap that does not run",
           through=("unshare", "-m", "sh", "-c", script, "sh"))
+    script = "mount --make-rprivate / && mount --bind /dev/null /dev/fuse && exec \"$@\""
+    if os.path.exists("/dev/fuse"):
+        fault(t, d, "fuse", "note", "another device", "modprobe fuse", "a /dev/fuse that is none",
+              through=("unshare", "-m", "sh", "-c", script, "sh"))
+    else:
+        t.skip("a /dev/fuse that is none", "there is no /dev/fuse at all")
     script = "echo 0 >/proc/sys/user/max_user_namespaces && exec \"$@\""
     fault(t, d, "userns", "fail", "no user namespace is left", "sysctl -w user.max_user_namespaces", "no user namespaces",
           through=("unshare", "-Ur", "sh", "-c", script, "sh"))

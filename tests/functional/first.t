@@ -5,7 +5,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import scene, tap  # noqa: E402
+from harness import books, scene, tap  # noqa: E402
 
 
 def job(t, s):
@@ -108,6 +108,9 @@ def main(t):
     s = scene.Scene(t)
     for part in (job, statuses, surroundings, flags_only):
         t.part(part, t, s)
+    sums = books.figures(s.d)  # of several runs: each has its own log, in which ids begin anew
+    t.ok(sums["admitted"] > 2 and sums["lost"] == 0 and sums["unlogged"] == 0, "every request is in its run's log",
+         repr(sums))
 
 
 tap.run(main)

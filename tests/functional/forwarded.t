@@ -55,9 +55,9 @@ def fields(token, host="api.github.com", path="/user", scheme="https", port="443
 class Way:
     """One connection from the provider to the listener."""
 
-    def __init__(self, address, tls=None):
+    def __init__(self, address, tls=None, source=""):
         host, port = address.rsplit(":", 1)
-        s = socket.create_connection((host, int(port)), 10)
+        s = socket.create_connection((host, int(port)), 10, (source, 0))
         self.stream = client.Stream(tls.wrap_socket(s, server_hostname=host) if tls else s)
 
     def ask(self, lines, target="/in/user", method="GET", body=b"", more=""):
@@ -139,6 +139,20 @@ def bad(t, s, p, address):
     t.eq(len(s.github.requests) + len(s.plain.requests), before, "nothing of these reached an origin")
 
 
+def faults(t, s, p, address):
+    """A head that cannot be read is charged to the address that sent it, and to no sandbox that asked
+    before on that connection: that one would be read more slowly after a hundred of them."""
+    token, paused = p.token(sandbox_id="sbx_3"), 0
+    for i in range(240):  # each from an address of its own, which has one fault
+        way = Way(address, source="127.0.1.%d" % (i + 1))
+        way.ask(fields(token, host="evil.example.com", path="/"), "/in")
+        begun = time.monotonic()
+        way.stream.send("GET / HTTP/1.1\r\nno field\r\n\r\n")
+        way.stream.head()
+        paused += time.monotonic() - begun > 0.08
+    t.ok(paused < 40, "heads at fault slow down no sandbox that asked before them", "%d of 240" % paused)
+
+
 def keys(t, s, p, address, path):
     """The provider changes its keys: the file is read again at a reload."""
     new = Provider(t, "k2")
@@ -172,6 +186,7 @@ def main(t):
     t.ok(r.returncode != 0 and address not in r.stdout, "no client is told to use it as a proxy", r.stdout)
     who = {x.get("sandbox") for x in s.d.records() if x.get("authority") == "deps.example.com"} - {None}
     t.eq(who, {"vercel:sbx_1"}, "records name the provider's sandbox")
+    t.part(faults, t, s, p, address)
     t.part(keys, t, s, p, address, path)
     s.judge([(s.github, s.github_credential), (s.plain, None)], [], "what is sent on")
     t.eq(s.d.stop(), 0, "the daemon ends well")

@@ -3,6 +3,7 @@
 pipelining, keep-alive, pools, server-sent events, interim replies, a broken origin."""
 import hashlib
 import os
+import socket
 import sys
 import threading
 import time
@@ -12,6 +13,17 @@ from harness import client, origin, scene, tap  # noqa: E402
 
 HOST = "odd.example.com"
 KEYED = "keyed.example.com"
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+REPAIRED = {  # path: (what the record says, the origin's bytes)
+    "/name": ("name", OK + b"Server : x\r\nContent-Length: 2\r\n\r\nok"),
+    "/length": ("length", OK + b"Content-Length: 2\r\nContent-Length: 2\r\n\r\nok"),
+    "/list": ("length", OK + b"Content-Length: 2, 2\r\n\r\nok"),
+    "/coding": ("coding", b"HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n"),
+    "/all": ("name, length, coding", b"HTTP/1.1 304 Not Modified\r\nServer\t: x\r\nTransfer-Encoding: chunked\r\n"
+             b"Content-Length: 2, 2\r\n\r\n"),
+    "/whole": (None, OK + b"Server: x\r\nContent-Length: 2\r\n\r\nok")}
 
 
 def answer(req, conn):
@@ -46,6 +58,9 @@ def answer(req, conn):
     elif path == "/both":
         conn.send(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
                   b"5\r\nhello\r\n0\r\n\r\n")
+        conn.close_after = True
+    elif path in REPAIRED:
+        conn.send(REPAIRED[path][1])
         conn.close_after = True
     elif path == "/switch":
         conn.send(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n")
@@ -91,6 +106,18 @@ def replies(t, gate, host):
         with gate.tls(host) as st:
             r = st.ask(get(path, host))
             t.eq(r.status, 502, host + ": a reply %s is 502" % path)
+
+
+def repaired(t, s, gate):
+    """What a proxy may mend is mended, and said in the record of the request's end."""
+    for host in (HOST, KEYED):
+        for path, (what, raw) in REPAIRED.items():
+            with gate.tls(host) as st:
+                r = st.ask(get(path, host))
+            t.eq(r.status, int(raw[9:12]), "%s%s: passes" % (host, path))
+            ids = [x["id"] for x in s.d.kinds("admitted", authority=host, path=path)]
+            ends = tap.wait_for(lambda: [x for x in s.d.kinds("completed") if x["id"] in ids], 3) or [{}]
+            t.eq(ends[0].get("repaired"), what, "%s%s: the record says what was mended" % (host, path))
 
 
 def bodies(t, gate, host):
@@ -194,6 +221,34 @@ def events(t, gate, host):
          str(lags))
 
 
+BAD = (b"GET http://%s/x HTTP/1.1\r\nHost : %s\r\n\r\n", b"GET http://%s/\x7f HTTP/1.1\r\nHost: %s\r\n\r\n",
+       b"GET  http://%s/x HTTP/1.1\r\nHost: %s\r\n\r\n", b"GET http://%s/x HTTP/1.1\nHost: %s\r\n\r\n")
+
+
+def one(address, source, head, wait=10):
+    """One connection that says this. -> the first bytes of the answer"""
+    host, _, port = address.rpartition(":")
+    with socket.create_connection((host, int(port)), wait, (source, 0)) as c:
+        c.sendall(head)
+        return c.recv(4096)[:12]
+
+
+def at_fault(t, s, address):
+    """Heads at fault slow down who sends them, over all its connections, and nobody else."""
+    name, count = HOST.encode(), 160
+    good = b"GET http://%s/nothing HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n" % ((b"other.example.com",) * 2)
+    denied, begun = len(s.d.kinds("denied")), time.monotonic()
+    got = [one(address, "127.0.0.3", BAD[i % len(BAD)] % ((name,) * BAD[i % len(BAD)].count(b"%s"))) for i in range(count)]
+    took, late = time.monotonic() - begun, time.monotonic()
+    t.eq(set(got), {b"HTTP/1.1 400"}, "%d heads at fault are all answered" % count)
+    # 5 points each; 500 are free, and 100 come back a second
+    t.ok(took > (count * 5 - 500) / 100 * 0.8, "which takes its time: %.1f s" % took)
+    t.eq(one(address, "127.0.0.4", good), b"HTTP/1.1 403", "another client is answered meanwhile")
+    near = time.monotonic() - late
+    t.ok(near < 1, "at once: %.3f s" % near)
+    t.ok(tap.wait_for(lambda: len(s.d.kinds("denied")) >= denied + count + 1, 3), "and each is recorded")
+
+
 def main(t):
     s = scene.Scene(t)
     s.odd = s.add(HOST, answer)
@@ -210,6 +265,8 @@ def main(t):
             t.part(part, t, gate, host)
     t.part(pipelines, t, s, gate)
     t.part(connections, t, s, gate)
+    t.part(repaired, t, s, gate)
+    t.part(at_fault, t, s, address)
     s.judge([(s.odd, None), (s.keyed, want)], (), "framing")
     t.eq(s.d.stop(), 0, "the daemon ends well")
 

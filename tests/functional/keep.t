@@ -31,7 +31,7 @@ def logs(d):
 
 def copy_log(d, name):
     to = os.path.join(d.dir, name)
-    shutil.copytree(d.audit_dir, to, ignore=shutil.ignore_patterns("journal", "key"))
+    shutil.copytree(d.audit_dir, to, ignore=shutil.ignore_patterns("journal", "key", ".*.new"))
     return to
 
 
@@ -41,9 +41,10 @@ def packed(d):
 
 def rotate(d, gate, n):
     """Requests, SIGHUP; then one more file is there compressed."""
-    before = packed(d)
+    before, written = packed(d), len(d.kinds("admitted"))
     for _ in range(n):
         gate.get(HOST, "/user")
+    tap.wait_for(lambda: len(d.kinds("admitted")) >= written + n, 20)  # the logger may be behind
     os.kill(d.daemon.pid, signal.SIGHUP)
 
     def done():
@@ -82,7 +83,7 @@ def described(t, d):
     """Every line fits the published schema, and the schema names what the program can write."""
     with open(os.path.join(durward.TOP, "doc", "audit-record.schema.json")) as f:
         schema = json.load(f)
-    with open(os.path.join(durward.TOP, "audit", "record.c")) as f:
+    with open(os.path.join(durward.TOP, "audit", "write", "record.c")) as f:
         source = f.read()
     known = set(re.findall(r'\[RF_[A-Z_]+\] = "([a-z_]+)"', source))
     t.ok(known and known <= set(schema["properties"]), "the schema has every field",

@@ -222,17 +222,17 @@ def sandboxes(t, s, hook):
     c.close()
 
 
-def courier_dies(t, s, hook):
-    """Delivery goes on after the courier's death; an unverified endpoint gets nothing."""
-    pid = [p for p, r in s.d.roles() if r == "courier"]
-    t.eq(len(pid), 1, "one courier runs")
+def exporter_dies(t, s, hook):
+    """Delivery goes on after the exporter's death; an unverified endpoint gets nothing."""
+    pid = [p for p, r in s.d.roles() if r == "exporter"]
+    t.eq(len(pid), 1, "one exporter runs")
     os.kill(pid[0], signal.SIGKILL)
     before = len(hook.got)
     gate = s.gate(s.other)
     for _ in range(2):
         gate.get("api.github.com", "/user", headers="Authorization: Bearer ghp_stolen\r\n")
     t.ok(tap.wait_for(lambda: [x for _, x in hook.got[before:] if x["policy"] == "quiet"], 10, 0.1),
-         "a notice made while the courier is dead arrives", s.d.diagnostics())
+         "a notice made while the exporter is dead arrives", s.d.diagnostics())
 
 
 def parsed(t, s):
@@ -311,7 +311,7 @@ def main(t):
     listener(t, s, hook, out)
     sandboxes(t, s, hook)
     exported(t, s)
-    courier_dies(t, s, hook)
+    exporter_dies(t, s, hook)
     s.d.daemon.send_signal(signal.SIGHUP)
     t.ok(tap.wait_for(lambda: keeper.got, 8, 0.1), "a checkpoint goes to the anchor")
     if s.syslog:

@@ -5,6 +5,7 @@ is read by Python's own parsers of URLs, cookies, JSON and forms."""
 import http.cookies
 import json
 import os
+import re
 import sys
 import urllib.parse
 
@@ -20,8 +21,8 @@ HOSTS = {"query.example.com": {"query": {"api_key": "plain"}},
          "badpath.example.com": {"placeholder": {"secret": "odd", "in": "path"}},
          "header.example.com": {"placeholder": {"secret": "plain", "in": "header", "name": "X-Sig"}},
          "param.example.com": {"placeholder": {"secret": "odd", "in": "query", "name": "tok"}},
-         "body.example.com": {"placeholder": {"secret": "odd", "in": "body"}},
-         "twice.example.com": {"placeholder": {"secret": "odd", "in": ["body", "query"],
+         "body.example.com": {"placeholder": {"secret": "odd", "in": {"body": ["/a/1/key", "/0", "/t", "token"]}}},
+         "twice.example.com": {"placeholder": {"secret": "odd", "in": [{"body": "token"}, "query"],
                                                "name": "t", "count": 2}}}
 
 
@@ -59,7 +60,9 @@ class Run:
             "curl -sS -o /dev/stderr -w '%%{http_code}' %s \"https://%s%s\"" % (
                 " ".join(more), host, path))
         self.out += [out, err]
-        code = err.split()[1] if err.startswith("denied ") else None
+        said = re.search(r"(?:\A|\n)(?:denied|refused|failed) (\w+) \S+\n\Z", err) or \
+            re.search(r'"type":"durward_\w+","code":"(\w+)"', err)
+        code = said and said.group(1)
         return out, o.requests[-1] if len(o.requests) > before else None, code
 
     def refused(self, host, path, *more, code, status="403", what):
@@ -142,10 +145,20 @@ def bodies(t, r):
     _, req, _ = r.curl("twice.example.com", "/?t=$ODD", "-d \"token=$ODD\"")
     t.eq((urllib.parse.parse_qs(req.query)["t"], urllib.parse.parse_qs(req.body.decode())["token"]),
          ([want], [want]), "twice: in the query and in the body")
+    for path, how, body in (("username", json_type, '{\\"username\\": \\"$ODD\\", \\"t\\": \\"x\\"}'),
+                            ("a key", json_type, '{\\"$ODD\\": 1}'),
+                            ("below the field", json_type, '{\\"t\\": {\\"u\\": \\"$ODD\\"}}'),
+                            ("another index", json_type, '[1, \\"$ODD\\"]'),
+                            ("an escape before it", json_type, '{\\"t\\": \\"\\\\\\\\$ODD\\"}'),
+                            ("no JSON", json_type, '{\\"t\\": \\"$ODD\\"'),
+                            ("two texts", json_type, '{\\"t\\": \\"$ODD\\"} {}'),
+                            ("another field", "", "user=$ODD&token=x"), ("a name", "", "$ODD=token"),
+                            ("a semicolon", "", "user=x;token=$ODD"), ("behind it", "", "token=x;user=$ODD")):
+        r.refused("body.example.com", "/", how, "-d \"%s\"" % body, code="secret_blocked", what="in a body: " + path)
     r.refused("twice.example.com", "/?t=$ODD", "-d x=1", code="placeholder_count", what="only once")
     r.refused("body.example.com", "/", json_type, "-d '{}'", code="placeholder_count",
               what="a body without one")
-    r.refused("body.example.com", "/", json_type, "-d \"[\\\"$ODD\\\",\\\"$ODD\\\"]\"",
+    r.refused("body.example.com", "/", json_type, "-d \"[\\\"$ODD $ODD\\\"]\"",
               code="placeholder_count", what="a body with two")
     r.refused("body.example.com", "/", "-H 'Content-Type: text/plain'", "-d \"$ODD\"",
               code="placeholder_count", what="a body of another type")

@@ -129,8 +129,8 @@ def elsewhere(t, d):
     up, work = t.mkdir("up"), t.mkdir("up.work")
     r = mounted(d, "mount -t overlay overlay -o lowerdir=%s,upperdir=%s,workdir=%s %s; cd %s" %
                 (d.work, up, work, d.work, d.work),
-                ["sh", "-c", "stat -c %u own; cat own; cat open; echo x >new; cat .env"])
-    t.eq((r.stdout.split(), r.stderr.count("Permission denied")), (["65534", "open", "x"], 2),
+                ["sh", "-c", "cat own; cat open; echo x >new; cat .env"])
+    t.eq((r.stdout.split(), r.stderr.count("Permission denied")), (["open", "x"], 2),
          "on an overlay what is root's alone is not read, and nothing is made") or t.diag(r.stdout + r.stderr)
     t.has(r.stderr, "cannot show root's files as the sandbox's", "which is said")
     shown = subprocess.run(

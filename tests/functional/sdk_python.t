@@ -73,7 +73,7 @@ def life(t, c):
 
 def daemon(t, d, c):
     t.eq((c.policy("p")["name"] if "name" in c.policy("p") else "p", sorted(c.status())),
-         ("p", ["listeners", "roles", "sandboxes", "uptime_seconds"]), "policy, status")
+         ("p", ["api", "audit_dir", "console", "listeners", "metrics", "roles", "sandboxes", "socket", "uptime_seconds"]), "policy, status")
     e = c.explain("GET", "https://held.example.com/", "p")
     t.eq((e.decision, e.policy, c.explain("GET", "https://a.example/", "other").decision), ("ask", "p", "deny"), "explain")
     whole = c.verify_log()

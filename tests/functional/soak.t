@@ -4,7 +4,9 @@ daemon holds does not grow, and the neighbours do not feel it.
 
 make soak DURATION=SECONDS runs it whole (200 sandboxes, 10,000 idle and 1,000 busy connections) with the whole bars;
 ./runtests a small one with wider ones, for it has few replies to judge by. Floods and quiet
-take turns, so that a quantile is compared with its neighbours in time. DURWARD_SOAK_JSON=FILE: the figures as JSON."""
+take turns, so that a quantile is compared with its neighbours in time. The control runs beside it all the time: as many neighbours
+that ask as often, through nginx (bench/rig/control.py); each flood of a sandbox is followed by the same flood of nginx, and the
+bar is how the neighbours' p99 under the one compares with that under the other. DURWARD_SOAK_JSON=FILE: the figures as JSON."""
 import bisect
 import functools
 import json
@@ -20,7 +22,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 sys.path[:0] = [HERE, os.path.join(TOP, "bench")]
 from harness import api, durward, held, tap  # noqa: E402
-from rig import origin  # noqa: E402
+from rig import control, origin  # noqa: E402
 
 SECONDS = float(os.environ.get("DURWARD_SOAK", 0))
 WHOLE = SECONDS > 0
@@ -33,7 +35,7 @@ WARM = 2 if WHOLE else 1  # cycles
 POOL_IDLE = 5 if WHOLE else 2
 SHED = 6  # until what a flood left free has gone back to the host
 GROWTH = 0.01 if WHOLE else 0.1
-RATIO = 1.2  # of the neighbours' p99 to that of quiet
+RATIO = 1.2  # of the neighbours' p99 to that of nginx's neighbours under the same flood; of DNS, which nginx has not, to that of quiet
 LONGEST = 1000.0  # ms; the small one has too few replies for ratios, and is held to this p99 instead
 LITTLE = 256 if WHOLE else 1024  # KiB of a role's memory below which nothing is called growth
 FAILED = 1 << 63
@@ -65,7 +67,8 @@ class Soak:
         self.load = t.path("load")
         subprocess.run(["cc", "-O2", "-D_GNU_SOURCE", "-o", self.load, os.path.join(TOP, "bench", "rig", "load.c"),
                         "-lssl", "-lcrypto"], check=True)
-        self.ids, self.floods = [], {}
+        self.control = control.Control(t, self.origin, self.flooded, self.load)
+        self.ids, self.floods, self.controls = [], {}, {}
 
     # ---- sandboxes and what runs in them ----
 
@@ -146,24 +149,31 @@ class Soak:
         time.sleep(WINDOW)
         return begun, begun + int(WINDOW * 1e9)
 
-    def cycle(self, number):
-        """Quiet, a flood, quiet, the next flood, ..., quiet."""
+    def turn(self, what, flood, before, rounds):
+        """A flood, and quiet again -> that quiet. flood() says what it made."""
+        begun = time.monotonic_ns()
+        said = flood()
+        span = begun, begun + int(WINDOW * 1e9)
+        time.sleep(REST)
+        after = self.quiet()
+        try:
+            made = json.loads(said)
+            made = made["ended"] if isinstance(made, dict) else made
+        except ValueError:
+            made = -1
+            self.t.diag("%s: %s" % (what, said[:300]))
+        rounds.setdefault(what, []).append(({"before": before, "flood": span, "after": after}, made))
+        return after
+
+    def cycle(self, number, controlled):
+        """Quiet, a flood, quiet, the same flood of nginx, quiet, the next flood, ..., quiet."""
         before = self.quiet()
         for i, what in enumerate(KINDS):
-            begun = time.monotonic_ns()
-            said = self.api.exec(self.ids[0], self.flood(what, number * len(KINDS) + i),
-                                 timeout=int(WINDOW * 3) + 30)["output"].strip()
-            span = begun, begun + int(WINDOW * 1e9)
-            time.sleep(REST)
-            after = self.quiet()
-            try:
-                made = json.loads(said)
-                made = made["ended"] if isinstance(made, dict) else made
-            except ValueError:
-                made = -1
-                self.t.diag("%s: %s" % (what, said[:300]))
-            self.floods.setdefault(what, []).append(({"before": before, "flood": span, "after": after}, made))
-            before = after
+            n = number * len(KINDS) + i
+            before = self.turn(what, lambda: self.api.exec(self.ids[0], self.flood(what, n), timeout=int(WINDOW * 3) + 30)
+                               ["output"].strip(), before, self.floods)
+            if controlled and what != "DNS":
+                before = self.turn(what, lambda: self.control.flood(what, WINDOW, 100000 * n), before, self.controls)
 
 
 def quantile(values, q):
@@ -174,6 +184,34 @@ def cut(replies, spans):
     """What was asked for in one of these spans of time."""
     return [ns for a, b in spans for _, ns in replies[bisect.bisect(replies, (a,)):bisect.bisect(replies, (b,))]
             if ns < FAILED]
+
+
+def judge_control(t, s, replies, theirs):
+    """The neighbours' p99 under each flood against that of nginx's neighbours under the same one, round by round."""
+    rows, missed = [], []
+    for what in s.controls:
+        rounds = list(zip(s.floods[what], s.controls[what]))
+        ratios = [quantile(cut(replies, [ours["flood"]]), 0.99) / max(quantile(cut(theirs, [its["flood"]]), 0.99), 1e-6)
+                  for (ours, _), (its, _) in rounds]
+        spans = [its for _, (its, _) in rounds]
+        quiet, noisy = cut(theirs, [x for it in spans for x in (it["before"], it["after"])]), cut(theirs, [it["flood"] for it in spans])
+        row = {"flood": what, "made": sum(n for _, (_, n) in rounds), "replies": len(noisy), "p99_quiet": quantile(quiet, 0.99),
+               "p99": quantile(noisy, 0.99), "p99_durward": quantile(cut(replies, [ours["flood"] for (ours, _), _ in rounds]), 0.99),
+               "ratio": statistics.median(ratios), "least": min(ratios), "most": max(ratios)}
+        rows.append(row)
+        if WHOLE and row["ratio"] > RATIO:
+            missed.append(what)
+    t.diag("beside nginx: p99 of its %d neighbours, each flood through nginx" % s.control.neighbours)
+    t.diag("%-15s %9s %8s %8s %8s   %s" % ("flood", "made", "quiet,ms", "flood,ms", "durward", "durward / nginx under the flood"))
+    for r in rows:
+        t.diag("%-15s %9d %8.2f %8.2f %8.2f   %.2f (%.2f-%.2f)%s" % (
+            r["flood"], r["made"], r["p99_quiet"], r["p99"], r["p99_durward"], r["ratio"], r["least"], r["most"],
+            "  MISSED" if r["flood"] in missed else ""))
+    t.ok(all(r["made"] > 0 and r["replies"] > 0 for r in rows) and len(rows) == len(set(KINDS) - {"DNS"}),
+         "each flood flooded nginx too, and its neighbours went on")
+    if WHOLE:
+        t.ok(not missed, "neighbours' p99 is at most %.1f times that under the same flood of nginx" % RATIO, *missed)
+    return rows, missed
 
 
 def judge_floods(t, s, replies):
@@ -191,7 +229,7 @@ def judge_floods(t, s, replies):
                "p99_quiet": quantile(quiet, 0.99), "p99": quantile(noisy, 0.99), "ratio": ratio,
                "least": min(ratios, default=0), "most": max(ratios, default=0)}
         rows.append(row)
-        if not noisy or (ratio > RATIO if WHOLE else row["p99"] > LONGEST):
+        if not noisy or (ratio > RATIO and what not in s.controls if WHOLE else row["p99"] > LONGEST):
             missed.append(what)
     t.diag("%-15s %9s %8s %8s %8s %8s   %s" % ("flood", "made", "p50", "p99", "p50", "p99", "p99 / quiet p99"))
     t.diag("%-15s %9s %17s %17s" % ("", "", "quiet, ms", "flood, ms"))
@@ -201,7 +239,7 @@ def judge_floods(t, s, replies):
             r["most"], "  MISSED" if r["flood"] in missed else ""))
     t.ok(all(r["made"] > 0 for r in rows), "each flood flooded")
     t.ok(not missed, "neighbours' p99 is at most " + (
-        "%.1f times that of quiet" % RATIO if WHOLE else "%.0f ms" % LONGEST), *missed)
+        "%.1f times that of quiet, where nginx has no such flood" % RATIO if WHOLE else "%.0f ms" % LONGEST), *missed)
     return rows, missed
 
 
@@ -229,23 +267,24 @@ def main(t):
     s = Soak(t)
     begun = time.monotonic()
     s.populate(SANDBOXES)
+    s.control.populate(SANDBOXES - 1, IDLE, BUSY, PACE)
     t.diag("%d sandboxes made in %.1f s" % (SANDBOXES, time.monotonic() - begun))
     want = IDLE * SANDBOXES
     tap.wait_for(lambda: s.resting() == want, 60, 0.5)
     t.eq(s.resting(), want, "%d idle connections stand" % want)
     for i in range(WARM):  # what a flood needs once is no growth
-        s.cycle(i)
-    s.floods = {}
+        s.cycle(i, WHOLE)
+    s.floods, s.controls = {}, {}
     time.sleep(POOL_IDLE + SHED)
     first, begun, cycle = s.holds(), time.monotonic(), WARM
     while cycle == WARM or time.monotonic() - begun < SECONDS:
-        s.cycle(cycle)
+        s.cycle(cycle, True)
         cycle += 1
         now = held.anonymous(held.everybody(s.d.daemon.pid))
         t.diag("%.0f s, KiB: %s" % (time.monotonic() - begun, ", ".join("%s %d" % (r, now[r]) for r in ROLES)))
     time.sleep(POOL_IDLE + SHED)
     last = s.holds()
-    replies = s.replies()
+    replies, theirs = s.replies(), s.control.replies()
     failed = sum(ns >= FAILED for _, ns in replies)
     t.diag("%d replies of the neighbours' %d busy connections, %d failed; %.0f s in %d cycles" % (
         len(replies) - failed, BUSY * (SANDBOXES - 1), failed, time.monotonic() - begun, cycle - WARM))
@@ -253,13 +292,16 @@ def main(t):
     t.eq(s.resting(), want, "the idle connections still stand")
     grown, missed = judge_growth(t, first, last)
     floods, more = judge_floods(t, s, replies)
+    t.diag("%d replies of nginx's neighbours, %d failed" % (len(theirs), sum(ns >= FAILED for _, ns in theirs)))
+    beside, most = judge_control(t, s, replies, theirs)
     if os.environ.get("DURWARD_SOAK_JSON"):
         with open(os.environ["DURWARD_SOAK_JSON"], "w") as f:
             json.dump({"sandboxes": SANDBOXES, "idle": want, "busy": BUSY * SANDBOXES, "seconds": SECONDS,
-                       "growth": grown, "floods": floods, "missed": missed + more, "failed": failed}, f, indent=1)
+                       "growth": grown, "floods": floods, "nginx": beside, "missed": missed + more + most, "failed": failed}, f,
+                      indent=1)
     for sid in s.ids:
         s.api.delete(sid)
     t.eq(s.d.stop(), 0, "the daemon ends well")
 
 
-tap.run(main, timeout=60 if not WHOLE else 900 + 2 * SECONDS)
+tap.run(main, timeout=90 if not WHOLE else 1800 + 2 * SECONDS)

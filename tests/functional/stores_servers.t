@@ -151,7 +151,7 @@ class Run:
         self.s.rule(allow=v1 + "auth/token/renew-self", **{"with": {"placeholder": {
             "secret": "shown", "in": "header", "name": "X-Vault-Token"}}})
         self.s.rule(allow=v1 + "auth/approle/login", capture={"auth.client_token": "logged_in"},
-                    **{"with": {"placeholder": {"secret": "sid", "in": "body"}}})
+                    **{"with": {"placeholder": {"secret": "sid", "in": {"body": "/secret_id"}}}})
         self.s.rule(allow=v1 + "kv/**", **{"with": {"bearer": "logged_in"}})
         self.s.env.update({"SHOWN": "{{placeholder shown}}", "SID": "{{placeholder sid}}",
                            "LOGGED_IN": "{{placeholder logged_in}}"})

@@ -24,7 +24,7 @@ static struct limits limits = {.head_bytes = 8192,
                                .pool_idle_seconds = 5};
 
 struct asked {
-    struct lease lease;
+    struct upstream_stream upstream_stream;
     bool head, replied, trailed, over, drops;
     size_t room;
     uint64_t got, length;
@@ -54,7 +54,7 @@ static void on_reply(void *arg, const struct head *h)
     a->length = h->length;
     if (a->drops) {
         a->over = true;
-        a->lease.ops->drop(a->lease.self);
+        a->upstream_stream.ops->drop(a->upstream_stream.self);
     }
 }
 
@@ -99,8 +99,10 @@ static void on_wanted(void *arg)
 {
     struct asked *a = arg;
     char block[512] = {0};
-    size_t room = a->lease.ops ? a->lease.ops->room(a->lease.self) : 0;
-    a->lease.ops->data(a->lease.self, block, room < sizeof block ? room : sizeof block);
+    size_t room =
+        a->upstream_stream.ops ? a->upstream_stream.ops->room(a->upstream_stream.self) : 0;
+    a->upstream_stream.ops->data(a->upstream_stream.self, block,
+                                 room < sizeof block ? room : sizeof block);
 }
 
 static const struct client_ops ops = {
@@ -125,12 +127,12 @@ static void ask(struct http2_client *c, struct asked *a, unsigned i, uint8_t how
     h.body = i == 1 ? BODY_CHUNKED : BODY_NONE;
     *a = (struct asked){.head = i == 2, .room = (how >> i) & 1 ? 65536 : 7};
     a->drops = i == 1 && (how & 8);
-    a->lease = http2_client_lease(c, &ops, a, &h, &to);
-    require(a->lease.ops != NULL);
+    a->upstream_stream = http2_client_open_stream(c, &ops, a, &h, &to);
+    require(a->upstream_stream.ops != NULL);
     if (i == 1)
         on_wanted(a);
     else
-        a->lease.ops->end(a->lease.self);
+        a->upstream_stream.ops->end(a->upstream_stream.self);
 }
 
 static void drain(int fd)
@@ -187,7 +189,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (unsigned i = 0; i < LEASES; i++) {
         a[i].room = 65536;
         if (!a[i].over) /* it came whole: only room was wanting */
-            a[i].lease.ops->resume(a[i].lease.self);
+            a[i].upstream_stream.ops->resume(a[i].upstream_stream.self);
         require(a[i].over);
     }
     close(fds[1]);

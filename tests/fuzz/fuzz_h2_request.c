@@ -2,6 +2,7 @@
  * What becomes a request keeps to the grammar of HTTP/1 and to its declared length; each exchange
  * is ended or cancelled once; and the connection lets go of everything. */
 #include "http1_head.h"
+#include "faults.h"
 #include "http2_server.h"
 
 #include <event2/event.h>
@@ -22,7 +23,7 @@ static const struct limits limits = {.head_bytes = 32768,
 enum { EXCHANGES_MAX = 1024, INPUT_MAX = 60000, TURNS = 40 };
 
 struct exchange {
-    struct front front;
+    struct downstream downstream;
     uint64_t length, taken;
     bool declared, open, ended;
 };
@@ -42,7 +43,7 @@ static void require(bool right)
         abort();
 }
 
-static void back_data(void *self, const void *p UNUSED, size_t n)
+static void upstream_data(void *self, const void *p UNUSED, size_t n)
 {
     struct exchange *x = self;
     require(x->open && !x->ended && n > 0 && n <= 1000);
@@ -50,7 +51,7 @@ static void back_data(void *self, const void *p UNUSED, size_t n)
     require(!x->declared || x->taken <= x->length);
 }
 
-static void back_end(void *self)
+static void upstream_end(void *self)
 {
     struct exchange *x = self;
     struct head h;
@@ -61,28 +62,28 @@ static void back_end(void *self)
     h.status = 200;
     h.body = BODY_LENGTH;
     h.length = 4;
-    x->front.ops->reply(x->front.self, &h);
-    x->front.ops->data(x->front.self, "fuzz", 4);
-    x->front.ops->end(x->front.self);
+    x->downstream.ops->reply(x->downstream.self, &h);
+    x->downstream.ops->data(x->downstream.self, "fuzz", 4);
+    x->downstream.ops->end(x->downstream.self);
 }
 
-static size_t back_room(void *self UNUSED)
+static size_t upstream_room(void *self UNUSED)
 {
     return 1000;
 }
 
-static void back_resume(void *self UNUSED)
+static void upstream_resume(void *self UNUSED)
 {
 }
 
-static void back_cancel(void *self, const char *code)
+static void upstream_cancel(void *self, const char *code)
 {
     struct exchange *x = self;
     require(x->open && code[0] != 0);
     x->open = false;
 }
 
-static const struct refusal *back_trailers(void *self UNUSED, const struct head *fields)
+static const struct refusal *upstream_trailers(void *self UNUSED, const struct head *fields)
 {
     static const struct refusal named = {400, "trailer"};
     for (size_t i = 0; i < fields->n; i++)
@@ -90,13 +91,13 @@ static const struct refusal *back_trailers(void *self UNUSED, const struct head 
     return http_head_find(fields, "host") ? &named : NULL;
 }
 
-static const struct back_ops back_ops = {
-    .data = back_data,
-    .trailers = back_trailers,
-    .end = back_end,
-    .room = back_room,
-    .resume = back_resume,
-    .cancel = back_cancel,
+static const struct upstream_ops upstream_ops = {
+    .data = upstream_data,
+    .trailers = upstream_trailers,
+    .end = upstream_end,
+    .room = upstream_room,
+    .resume = upstream_resume,
+    .cancel = upstream_cancel,
 };
 
 static void check_head(const struct head *h)
@@ -117,24 +118,26 @@ static void check_head(const struct head *h)
     }
 }
 
-static void on_request(void *session UNUSED, const struct asker *by, struct head *h)
+static void on_request(void *session UNUSED, const struct requester *by, struct head *h)
 {
     check_head(h);
     if (bed.n == EXCHANGES_MAX || slice_starts(h->path, SLICE("/denied"))) {
-        by->front.ops->fail(by->front.self, 403, "no_rule", "1-1");
+        by->downstream.ops->fail(by->downstream.self, 403, "no_rule", "1-1");
         return;
     }
     struct exchange *x = &bed.exchanges[bed.n++];
-    *x = (struct exchange){
-        .front = by->front, .length = h->length, .declared = h->body != BODY_CHUNKED, .open = true};
-    by->set_back(by->front.self, (struct back){&back_ops, x});
+    *x = (struct exchange){.downstream = by->downstream,
+                           .length = h->length,
+                           .declared = h->body != BODY_CHUNKED,
+                           .open = true};
+    by->set_upstream(by->downstream.self, (struct upstream){&upstream_ops, x});
 }
 
-static void on_refused(void *session UNUSED, const struct asker *by, const struct head *h UNUSED,
-                       const struct refusal *why)
+static void on_refused(void *session UNUSED, const struct requester *by,
+                       const struct head *h UNUSED, const struct refusal *why)
 {
     require(why->status >= 400 && why->code[0] != 0);
-    by->front.ops->fail(by->front.self, why->status, why->code, "1-2");
+    by->downstream.ops->fail(by->downstream.self, why->status, why->code, "1-2");
 }
 
 static void on_breach(void *session UNUSED, const char *code, const char *detail)
@@ -150,8 +153,11 @@ static void on_closed(void *session UNUSED)
     bed.io = NULL;
 }
 
-static const struct http2_server_ops ops = {
-    .request = on_request, .refused = on_refused, .breach = on_breach, .closed = on_closed};
+static const struct http2_server_ops ops = {.ahead = 192 * 1024,
+                                            .request = on_request,
+                                            .refused = on_refused,
+                                            .breach = on_breach,
+                                            .closed = on_closed};
 
 static void feed(int fd, const uint8_t *data, size_t size)
 {
@@ -184,7 +190,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bed.closed = false;
     bed.io = io_new(bed.base, fds[0], STREAM_IN_MAX, STREAM_OUT_MAX, false);
     require(bed.io != NULL);
-    bed.server = http2_server_new(bed.base, bed.io, &limits, &ops, NULL);
+    struct faults faults = {.used = 0};
+    bed.server = http2_server_new(bed.base, bed.io, &limits, &faults, &ops, NULL);
     require(bed.server != NULL);
     http2_server_start(bed.server);
     feed(fds[1], data, size);

@@ -1,5 +1,6 @@
 /* inspect_body: any bytes against each kind of rule. The first byte picks it. */
 #include "inspect.h"
+#include "mcp.h"
 #include "policy.h"
 
 #include <stdlib.h>
@@ -8,11 +9,27 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *const names[] = {"a"};
+static const struct mcp_scalar one = {.kind = MCP_NUMBER, .number = 1};
+static const struct mcp_condition asked[] = {
+    {.pointer = "/a", .test = MCP_MATCHES, .patterns = {names, 1}, .may_be_absent = true},
+    {.pointer = "/n/0",
+     .test = MCP_IS_ONE_OF,
+     .values = &one,
+     .n_values = 1,
+     .may_be_absent = true},
+    {.pointer = "/r", .test = MCP_IN_RANGE, .least = -1, .most = 1, .may_be_absent = true},
+};
+static const struct mcp_tool tools[] = {{.name = "a*", .conditions = asked, .n_conditions = 3}};
+static const struct mcp_rules mcp = {.tools = tools,
+                                     .n_tools = 1,
+                                     .methods = {names, 1},
+                                     .by_resource = true,
+                                     .resources = {names, 1}};
 static const struct inspection kinds[] = {
     {.kind = INSPECT_GRAPHQL, .read_only = true},
     {.kind = INSPECT_GRAPHQL, .by_name = true, .operations = {names, 1}},
     {.kind = INSPECT_GRAPHQL, .by_field = true, .fields = {names, 1}},
-    {.kind = INSPECT_MCP, .tools = {names, 1}, .methods = {names, 1}},
+    {.kind = INSPECT_MCP, .tools = {names, 1}, .mcp = &mcp},
     {.kind = INSPECT_SERVER_TOOLS},
     {.kind = INSPECT_SERVER_TOOLS, .tools = {names, 1}},
 };

@@ -39,7 +39,7 @@ static void check_names(X509 *leaf, const struct authority *a)
 
 static void check_leaf(const struct authority *a, EVP_PKEY *key)
 {
-    X509 *leaf = mint_leaf(&issuer, a, key, MINT_DAYS_MAX, time(NULL), NULL);
+    X509 *leaf = mint_leaf(&issuer, a, key, MINT_HOURS_MAX, time(NULL), NULL);
     if (leaf == NULL || X509_verify(leaf, X509_get0_pubkey(issuer.cert)) != 1 ||
         X509_check_ca(leaf) != 0)
         abort();

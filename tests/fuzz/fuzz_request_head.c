@@ -45,6 +45,11 @@ static void write_again(struct head *h)
     size_t scanned = 0;
     if (h->form != TARGET_ORIGIN && h->form != TARGET_ABSOLUTE)
         return;
+    struct slice sent[] = {h->path, h->query};
+    for (size_t k = 0; k < 2; k++)
+        for (size_t i = 0; i < sent[k].n; i++)
+            require(sent[k].p[i] > 0x20 && sent[k].p[i] < 0x7f && !strchr("\"<>#", sent[k].p[i]));
+    require(slice_find(h->path, '\\') < 0);
     require(authority_parse(&a, SCHEME_HTTPS, SLICE("fuzz.example")) == 0);
     guard_clean_request(h);
     buf_init(&b, 65536);

@@ -47,7 +47,7 @@ static void sign(const struct credential *c, struct head *h)
 {
     static const struct authority a = {
         .scheme = SCHEME_HTTPS, .kind = HOST_NAME, .port = 443, .host = "h.example"};
-    struct signed_text s = {.stamp = ""};
+    struct signed_text s = {.timestamp = ""};
     const char *bad = signed_prepare(&s, c, h, &a, SLICE("{\"a\":1}"),
                                      c->kind == CREDENTIAL_SIGNATURE ? SLICE("ed25519 k1")
                                                                      : SLICE("sha256 account"),

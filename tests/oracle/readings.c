@@ -67,7 +67,7 @@ static void reading(char kind, struct slice in)
     struct slice raw = {in.p, (size_t)end};
     int r = kind == 'q' ? http1_parse_request(&h, raw, &limits, &why)
                         : http1_parse_reply(&h, raw, SLICE("GET"), NULL, &limits, &why);
-    if (r < 0) {
+    if (r < 0 || h.repaired) { /* mended: nobody else is to read what came */
         printf("{\"ok\":false}\n");
     } else {
         printf(

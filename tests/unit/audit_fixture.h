@@ -43,13 +43,16 @@ struct rig {
     unsigned anchors;
     unsigned notices; /* W_NOTICE */
     unsigned logs;
+    unsigned corrupt; /* W_CORRUPT */
 };
 
 /* What the loggers of this program are told of old files; a test may change it. */
 static UNUSED struct {
     uint64_t rotate_bytes, keep_bytes, keep_seconds;
+    uint64_t share_burst, share_rate;
     bool compress;
-} fixture_keep = {.rotate_bytes = 64 << 20};
+} fixture_keep = {
+    .rotate_bytes = 64 << 20, .share_burst = UINT64_C(1) << 40, .share_rate = 1 << 30};
 
 /* Likewise of thresholds. */
 static UNUSED struct {
@@ -167,6 +170,10 @@ static inline int rig_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         r->notices++;
         return 0;
     }
+    if (m->type == W_CORRUPT) {
+        r->corrupt++;
+        return 0;
+    }
     if (m->type == W_COUNTS)
         return counts_get(m, &r->counts) | msg_end(m);
     return -1;
@@ -238,6 +245,8 @@ static inline void rig_start_on(struct rig *r, struct event_base *base, const ch
     msg_put_u8(&m, fixture_keep.compress);
     msg_put_u64(&m, fixture_keep.keep_bytes);
     msg_put_u64(&m, fixture_keep.keep_seconds);
+    msg_put_u64(&m, fixture_keep.share_burst);
+    msg_put_u64(&m, fixture_keep.share_rate);
     msg_put_u8(&m, 1);
     msg_put_u32(&m, (uint32_t)fixture_thresholds.n);
     for (size_t i = 0; i < fixture_thresholds.n; i++) {

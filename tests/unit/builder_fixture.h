@@ -25,11 +25,11 @@
 #include "builder.h"
 #include "ipc_msg.h"
 #include "proc.h"
-#include "shape.h"
+#include "sandbox_spec.h"
 #include "tap_main.h"
 #include "wire.h"
 
-enum { PATIENCE_S = 30, OUT_MAX = 8192 };
+enum { START_WAIT_S = 30, OUT_MAX = 8192 };
 
 struct rig {
     pid_t builder;
@@ -44,8 +44,8 @@ struct rig {
     bool ok;
     char text[9000];
     long ready_us;
-    struct shape shape; /* what is asked for */
-    bool bindless;      /* a daemon's builder */
+    struct sandbox_spec sandbox_spec; /* what is asked for */
+    bool bindless;                    /* a daemon's builder */
 };
 
 static struct rig rig;
@@ -53,9 +53,9 @@ static bool usable;
 
 /* ---- the far sides ---- */
 
-static void patience(int fd)
+static void start_wait(int fd)
 {
-    struct timeval t = {.tv_sec = PATIENCE_S};
+    struct timeval t = {.tv_sec = START_WAIT_S};
     CU_ASSERT_EQUAL_FATAL(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t), 0);
 }
 
@@ -96,17 +96,16 @@ static void make_dir(char *to, size_t size, const char *name)
 
 static void make_directories(void)
 {
-    char certs[256], sub[256];
+    char sub[256];
     snprintf(rig.dir, sizeof rig.dir, "/tmp/durward-test-XXXXXX");
     CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(rig.dir));
     make_dir(rig.project, sizeof rig.project, "project");
     make_dir(rig.state, sizeof rig.state, "state");
     make_dir(rig.trust, sizeof rig.trust, "trust");
     make_dir(rig.home, sizeof rig.home, "home");
-    make_dir(certs, sizeof certs, "trust/certs");
     make_dir(sub, sizeof sub, "project/sub");
     write_file(rig.trust, "ca-certificates.crt", "the bundle\n");
-    write_file(certs, "one.pem", "one\n");
+    write_file(rig.trust, "java", "");
     write_file(rig.project, ".env", "SECRET=hunter2\n");
     write_file(rig.project, ".env.example", "SECRET=\n");
     write_file(sub, ".npmrc", "token=hunter2\n");
@@ -130,7 +129,7 @@ static int next_controller(void)
     int channel[2];
     struct msg m;
     CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channel), 0);
-    patience(channel[0]);
+    start_wait(channel[0]);
     msg_init(&m, W_PEER);
     msg_put_u8(&m, ROLE_CONTROLLER);
     msg_put_u32(&m, 7);
@@ -157,7 +156,7 @@ static void start_builder(void)
     }
     close(pair[1]);
     rig.parent = pair[0];
-    patience(rig.parent);
+    start_wait(rig.parent);
     msg_init(&m, W_INIT);
     msg_put_str(&m, rig.state);
     msg_put_str(&m, rig.trust);
@@ -190,7 +189,7 @@ static void ask(const char *id, const char *source, const char *target, uint8_t 
     msg_put_str(&m, getuid() ? "agent" : "root");
     msg_put_u32(&m, 1);
     msg_put_str(&m, "git.example.com");
-    shape_put(&rig.shape, &m);
+    sandbox_spec_put(&rig.sandbox_spec, &m);
     send_msg(rig.controller, &m);
 }
 
@@ -202,6 +201,21 @@ static void close_sandbox(void)
     if (rig.init >= 0)
         close(rig.init);
     rig.init = -1;
+}
+
+/* As the signer says it of a CA. */
+static void send_root(const char *id)
+{
+    struct msg m, root;
+    msg_init(&root, 0);
+    msg_put_str(&root, "one\n");
+    msg_put_str(&root, "12345678.0");
+    msg_put_str(&root, "");
+    msg_init(&m, W_ROOT);
+    msg_put_str(&m, id);
+    msg_put_bytes(&m, buf_data(&root.body), buf_len(&root.body));
+    msg_done(&root);
+    send_msg(rig.parent, &m);
 }
 
 static void take_listeners(const char *id, uint8_t consent)
@@ -221,6 +235,7 @@ static void take_listeners(const char *id, uint8_t consent)
     }
     CU_ASSERT_EQUAL(msg_end(&m), 0);
     msg_done(&m);
+    send_root(id);
     msg_init(&m, W_LISTENERS_OK);
     msg_put_str(&m, id);
     msg_put_u8(&m, consent);
@@ -248,7 +263,7 @@ static void take_built(const char *id)
     rig.ok = ok;
     if (!ok)
         return;
-    patience(rig.init);
+    start_wait(rig.init);
     if (recv_type(rig.init, &m, W_INIT_READY)) /* left there for the controller */
         msg_done(&m);
 }

@@ -1,10 +1,10 @@
-/* What test_dialer.c needs around the dialer: its parent, logger, name server and one origin. Only
- * that test includes this, so everything is static. */
+/* What tests of the dialer need around it: its parent, logger, name server and one origin. Only
+ * they include this, so everything is static. */
 #ifndef DURWARD_DIALER_BED_H
 #define DURWARD_DIALER_BED_H
 
 #include "authority.h"
-#include "budget_book.h"
+#include "budget_ledger.h"
 #include "config.h"
 #include "dialer.h"
 #include "dns_server.h"
@@ -48,7 +48,7 @@ struct bed {
 static int bed_book(void)
 {
     int fd = memfd_create("book", MFD_CLOEXEC);
-    CU_ASSERT_FATAL(fd >= 0 && ftruncate(fd, (off_t)budget_book_size()) == 0);
+    CU_ASSERT_FATAL(fd >= 0 && ftruncate(fd, (off_t)budget_ledger_size()) == 0);
     return fd;
 }
 
@@ -102,6 +102,11 @@ static char *bed_policy_json(const char *also)
              small ? also : "plain.example",
              small ? ""
                    : "      - { allow: secret.example, with: { bearer: k } }\n"
+                     "      - { allow: both.example/x, with: { bearer: k } }\n"
+                     "      - allow: both.example/y\n"
+                     "      - allow: both.example:8443\n"
+                     "      - { allow: .keyed.example/x, with: { bearer: k } }\n"
+                     "      - allow: a.keyed.example/y\n"
                      "      - allow: .wild.example\n"
                      "      - deny: denied.example\n"
                      "      - allow: resolved.example\n"
@@ -157,7 +162,7 @@ static void bed_open_raw(struct bed *b)
 }
 
 /* From here on the name server takes queries and answers none. */
-static void bed_mute(struct bed *b)
+static UNUSED void bed_mute(struct bed *b)
 {
     dns_server_free(b->names);
     b->names = NULL;
@@ -243,13 +248,14 @@ static bool bed_closed(struct bed *b, int fd)
 static void bed_init(struct bed *b, const char *cidr, uint32_t seconds, const unsigned char *key,
                      bool synced)
 {
-    static const char *const hosts[] = {"plain.example", "secret.example", ".wild.example"};
+    static const char *const hosts[] = {"plain.example", "secret.example", ".wild.example",
+                                        "both.example",  "both.example",   "a.keyed.example"};
     struct msg m;
     msg_init(&m, W_INIT);
     msg_put_u32(&m, ARRAY_LEN(hosts));
     for (size_t i = 0; i < ARRAY_LEN(hosts); i++) {
         msg_put_str(&m, hosts[i]);
-        msg_put_u32(&m, 443);
+        msg_put_u32(&m, i == 4 ? 8443 : 443);
         msg_put_str(&m, b->origin_text);
     }
     msg_put_u32(&m, 1);
@@ -324,8 +330,8 @@ static void bed_open(struct bed *b, const char *cidr, uint32_t seconds, const un
     bed_credit(b, 1 << 20);
 }
 
-static void bed_dial(struct bed *b, int fd, uint32_t req, const char *host, uint32_t port,
-                     const char *id, const char *token)
+static UNUSED void bed_dial(struct bed *b, int fd, uint32_t req, const char *host, uint32_t port,
+                            const char *id, const char *token)
 {
     struct msg m;
     (void)b;
@@ -336,6 +342,7 @@ static void bed_dial(struct bed *b, int fd, uint32_t req, const char *host, uint
     msg_put_u32(&m, port);
     msg_put_str(&m, id);
     msg_put_str(&m, token);
+    msg_put_str(&m, "box");
     bed_send(fd, &m);
 }
 
@@ -345,7 +352,7 @@ static void bed_field(const struct record_view *v, enum record_field f, char *to
 }
 
 /* How many records the journal holds; *last is the last of them. */
-static unsigned bed_records(struct bed *b, struct seen *last)
+static UNUSED unsigned bed_records(struct bed *b, struct seen *last)
 {
     static unsigned char p[1 << 20];
     struct record_view v;
@@ -375,7 +382,7 @@ static unsigned bed_records(struct bed *b, struct seen *last)
 }
 
 /* What the journal last asked to be acknowledged. */
-static uint64_t bed_synced_upto(struct bed *b)
+static UNUSED uint64_t bed_synced_upto(struct bed *b)
 {
     struct msg m;
     uint64_t upto = 0;
@@ -387,7 +394,7 @@ static uint64_t bed_synced_upto(struct bed *b)
     return upto;
 }
 
-static void bed_ack(struct bed *b, uint64_t upto)
+static UNUSED void bed_ack(struct bed *b, uint64_t upto)
 {
     struct msg m;
     (void)b;

@@ -80,6 +80,7 @@ static const struct filter_number_of {
     {"faccessat", 269, 48},
     {"access", 21, NONE},
     {"dup", 32, 23},
+    {"setsockopt", 54, 208},
     {"socketpair", 53, 199},
     {"stat", 4, NONE},
     {"keyctl", 250, 219},
@@ -140,6 +141,15 @@ static const struct filter_number_of {
     {"setrlimit", 160, 164},
     {"prlimit64", 302, 261},
     {"epoll_create1", 291, 20},
+    {"io_setup", 206, 0},
+    {"io_destroy", 207, 1},
+    {"io_submit", 209, 2},
+    {"io_cancel", 210, 3},
+    {"io_getevents", 208, 4},
+    {"io_pgetevents", 333, 292},
+    {"io_uring_register", 427, 427},
+    {"shmget", 29, 194},
+    {"shmctl", 31, 195},
 };
 
 #endif

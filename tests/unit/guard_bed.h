@@ -1,7 +1,8 @@
 /* What the tests of the guard share: a policy, a gate with two placeholders, a request's head. */
 #ifndef DURWARD_TEST_GUARD_BED_H
 #define DURWARD_TEST_GUARD_BED_H
-#include "guard.h"
+#include "config.h"
+#include "guard_placeholder.h"
 #include "http1_head.h"
 #include "placeholder.h"
 #include "policy.h"
@@ -30,6 +31,12 @@ enum {
     R_COOKIE,
     R_PATH,
     R_MARK,
+    R_TENANT,
+    R_TENANT_PLAIN,
+    R_EITHER,
+    R_EITHER_REPLACE,
+    R_EITHER_PASS,
+    R_NONE_OF_THESE,
 };
 
 static const char text[] =
@@ -51,7 +58,18 @@ static const char text[] =
     "      - { allow: cookie.example, with: { cookie: { sid: k } }, cookies: pass }\n"
     "      - { allow: path.example, with: { placeholder: { secret: k, in: path } } }\n"
     "      - { allow: mark.example, with: { placeholder: { secret: k, in: [header, query], name: "
-    "X-Tok, count: 2 } } }\n";
+    "X-Tok, count: 2 } } }\n"
+    "      - { allow: tenant.example, with: { bearer: k }, headers: { X-Tenant: [a], Range: '*' },"
+    " set_headers: { X-Set: one }, remove_headers: [X-Gone], ranges: true }\n"
+    "      - { allow: tenants.example, headers: { X-Tenant: [a] }, set_headers: { X-Set: one },"
+    " remove_headers: [X-Gone] }\n"
+    "      - { allow: either.example, with: { header: { name: x-api-key, secret: k, or: bearer } } "
+    "}\n"
+    "      - { allow: eitherr.example, client_credential: replace,"
+    " with: { header: { name: x-api-key, secret: k, or: bearer } } }\n"
+    "      - { allow: eitherp.example, client_credential: pass,"
+    " with: { header: { name: x-api-key, secret: k, or: bearer } } }\n"
+    "      - { allow: none.example, with: { bearer: k }, not_credentials: [X-Foo-Token] }\n";
 
 static UNUSED int setup(void)
 {
@@ -109,16 +127,20 @@ static UNUSED void parse(struct head *h, const char *target, const char *fields)
     CU_ASSERT_EQUAL_FATAL(r, 0);
 }
 
+static UNUSED char where[sizeof((struct guard_answer *)0)->where]; /* as judge() was told */
+
 /* "ok", "pass" (nothing is to be injected) or the refusal's code. */
 static UNUSED const char *judge(size_t r, const char *target, const char *fields, struct head *h)
 {
-    const char *code = "none";
-    bool inject;
+    struct guard_answer a = {.code = "none"};
     parse(h, target, fields);
-    guard_clean_request(h);
-    if (guard_credentials(&gate, &who, h, rule(r), &inject, &code) < 0)
-        return code;
-    return inject || rule(r)->credential == NULL ? "ok" : "pass";
+    int ok = guard_fields(h, rule(r), false, &a);
+    if (ok == 0)
+        ok = guard_credentials(&gate, &who, h, rule(r), &a);
+    memcpy(where, a.where, sizeof where);
+    if (ok < 0)
+        return a.code;
+    return a.inject || rule(r)->credential == NULL ? "ok" : "pass";
 }
 
 static UNUSED void expect(size_t r, const char *target, const char *fields, const char *want)

@@ -2,6 +2,7 @@
  * backs are played here. */
 #ifndef DURWARD_TEST_HTTP2_BED_H
 #define DURWARD_TEST_HTTP2_BED_H
+#include "faults.h"
 #include "http2_server.h"
 #include "tap_main.h"
 
@@ -17,6 +18,7 @@
 enum { STREAMS_MAX = 256 };
 
 static struct event_base *base;
+static struct faults_book faults;
 static const struct limits limits = {.head_bytes = 32768,
                                      .headers = 100,
                                      .target_bytes = 8192,
@@ -26,7 +28,7 @@ static const struct limits limits = {.head_bytes = 32768,
 /* An exchange as the bed plays it, in order of arrival. */
 struct asked {
     struct bed *bed;
-    struct front front;
+    struct downstream downstream;
     char path[32];
     size_t room, taken, reply; /* reply: bytes still to give */
     bool ended, cancelled, open;
@@ -37,12 +39,13 @@ struct asked {
 struct answer {
     unsigned status;
     size_t bytes;
-    char denied[64], text[64], trailer[32];
-    bool closed, ended, continued;
-    uint32_t error;
+    char denied[64], text[512], trailer[32];
+    bool closed, ended, continued, reset; /* reset: by the server, with reset_error */
+    uint32_t error, reset_error;
 };
 
 struct bed {
+    struct faults *shared; /* what its sandbox has used up */
     int fd;
     struct io *io;
     struct http2_server *server;
@@ -69,10 +72,11 @@ static UNUSED int setup(void)
 static UNUSED int teardown(void)
 {
     event_base_free(base);
+    faults_book_free(&faults);
     return 0;
 }
 
-/* ---- the back ---- */
+/* ---- the upstream ---- */
 
 static UNUSED void reply_head(struct asked *a, enum body_kind kind, uint64_t length)
 {
@@ -83,33 +87,34 @@ static UNUSED void reply_head(struct asked *a, enum body_kind kind, uint64_t len
     h.length = length;
     h.fields[h.n++] = (struct field){SLICE("x-path"), slice_str(a->path)};
     h.fields[h.n++] = (struct field){SLICE("connection"), SLICE("x")}; /* never sent on */
-    a->front.ops->reply(a->front.self, &h);
+    a->downstream.ops->reply(a->downstream.self, &h);
 }
 
 static UNUSED void give(struct asked *a)
 {
     static const char data[65536];
     while (a->open && a->reply > 0) {
-        size_t room = a->front.ops->room(a->front.self), n = a->reply < room ? a->reply : room;
+        size_t room = a->downstream.ops->room(a->downstream.self),
+               n = a->reply < room ? a->reply : room;
         if (n == 0)
             return;
-        a->front.ops->data(a->front.self, data, n);
+        a->downstream.ops->data(a->downstream.self, data, n);
         a->reply -= n;
     }
     if (a->open) {
         a->open = false;
-        a->front.ops->end(a->front.self);
+        a->downstream.ops->end(a->downstream.self);
     }
 }
 
 static UNUSED void answer(struct asked *a)
 {
     reply_head(a, BODY_LENGTH, strlen(a->path));
-    a->front.ops->data(a->front.self, a->path, strlen(a->path));
-    a->front.ops->end(a->front.self);
+    a->downstream.ops->data(a->downstream.self, a->path, strlen(a->path));
+    a->downstream.ops->end(a->downstream.self);
 }
 
-static UNUSED void back_data(void *self, const void *p UNUSED, size_t n)
+static UNUSED void upstream_data(void *self, const void *p UNUSED, size_t n)
 {
     struct asked *a = self;
     CU_ASSERT(n <= a->room && !a->cancelled && !a->ended);
@@ -118,7 +123,7 @@ static UNUSED void back_data(void *self, const void *p UNUSED, size_t n)
         a->room = 0;
 }
 
-static UNUSED void back_end(void *self)
+static UNUSED void upstream_end(void *self)
 {
     struct asked *a = self;
     CU_ASSERT(!a->ended && !a->cancelled);
@@ -127,17 +132,17 @@ static UNUSED void back_end(void *self)
         answer(a);
 }
 
-static UNUSED size_t back_room(void *self)
+static UNUSED size_t upstream_room(void *self)
 {
     return ((struct asked *)self)->room;
 }
 
-static UNUSED void back_resume(void *self)
+static UNUSED void upstream_resume(void *self)
 {
     give(self);
 }
 
-static UNUSED void back_cancel(void *self, const char *code)
+static UNUSED void upstream_cancel(void *self, const char *code)
 {
     struct asked *a = self;
     CU_ASSERT(!a->cancelled);
@@ -146,43 +151,43 @@ static UNUSED void back_cancel(void *self, const char *code)
     snprintf(a->cancel, sizeof a->cancel, "%s", code);
 }
 
-static UNUSED const struct refusal *back_trailers(void *self UNUSED, const struct head *fields)
+static UNUSED const struct refusal *upstream_trailers(void *self UNUSED, const struct head *fields)
 {
     static const struct refusal bad = {403, "secret_blocked"};
     return http_head_find(fields, "x-bad") ? &bad : NULL;
 }
 
-static const struct back_ops back_ops = {
-    .data = back_data,
-    .trailers = back_trailers,
-    .end = back_end,
-    .room = back_room,
-    .resume = back_resume,
-    .cancel = back_cancel,
+static const struct upstream_ops upstream_ops = {
+    .data = upstream_data,
+    .trailers = upstream_trailers,
+    .end = upstream_end,
+    .room = upstream_room,
+    .resume = upstream_resume,
+    .cancel = upstream_cancel,
 };
 
 /* ---- the session ---- */
 
-static UNUSED void on_request(void *session, const struct asker *by, struct head *h)
+static UNUSED void on_request(void *session, const struct requester *by, struct head *h)
 {
     struct bed *b = session;
     CU_ASSERT_FATAL(b->n_asked < STREAMS_MAX);
     struct asked *a = &b->asked[b->n_asked++];
     a->bed = b;
-    a->front = by->front;
+    a->downstream = by->downstream;
     a->room = b->room;
     snprintf(a->path, sizeof a->path, "%.*s", SL(h->path));
     if (slice_starts(h->path, SLICE("/denied")))
-        by->front.ops->fail(by->front.self, 403, "no_rule", "7-1");
+        by->downstream.ops->fail(by->downstream.self, 403, "no_rule", "7-1");
     else
-        by->set_back(by->front.self, (struct back){&back_ops, a});
+        by->set_upstream(by->downstream.self, (struct upstream){&upstream_ops, a});
 }
 
-static UNUSED void on_refused(void *session, const struct asker *by, const struct head *h UNUSED,
-                              const struct refusal *why)
+static UNUSED void on_refused(void *session, const struct requester *by,
+                              const struct head *h UNUSED, const struct refusal *why)
 {
     ((struct bed *)session)->refused++;
-    by->front.ops->fail(by->front.self, why->status, why->code, "7-2");
+    by->downstream.ops->fail(by->downstream.self, why->status, why->code, "7-2");
 }
 
 static UNUSED void on_breach(void *session, const char *code, const char *detail)
@@ -202,8 +207,11 @@ static UNUSED void on_closed(void *session)
     b->io = NULL;
 }
 
-static const struct http2_server_ops ops = {
-    .request = on_request, .refused = on_refused, .breach = on_breach, .closed = on_closed};
+static const struct http2_server_ops ops = {.ahead = 192 * 1024,
+                                            .request = on_request,
+                                            .refused = on_refused,
+                                            .breach = on_breach,
+                                            .closed = on_closed};
 
 /* ---- the client ---- */
 
@@ -248,6 +256,10 @@ static UNUSED int client_frame(nghttp2_session *h2 UNUSED, const nghttp2_frame *
     if ((f->hd.type == NGHTTP2_DATA || f->hd.type == NGHTTP2_HEADERS) &&
         f->hd.flags & NGHTTP2_FLAG_END_STREAM)
         b->answers[f->hd.stream_id].ended = true;
+    if (f->hd.type == NGHTTP2_RST_STREAM) {
+        b->answers[f->hd.stream_id].reset = true;
+        b->answers[f->hd.stream_id].reset_error = f->rst_stream.error_code;
+    }
     return 0;
 }
 
@@ -294,7 +306,8 @@ static UNUSED void open_client(struct bed *b)
     nghttp2_submit_settings(b->h2, 0, NULL, 0);
 }
 
-static UNUSED struct bed *open_bed(bool no_window)
+/* A connection of this sandbox. */
+static UNUSED struct bed *open_bed_of(const char *sandbox, bool no_window)
 {
     int fds[2];
     struct bed *b = calloc(1, sizeof *b);
@@ -306,16 +319,35 @@ static UNUSED struct bed *open_bed(bool no_window)
     b->no_window = no_window;
     buf_init(&b->got, 1 << 20);
     b->io = io_new(base, fds[0], STREAM_IN_MAX, STREAM_OUT_MAX, false);
-    b->server = http2_server_new(base, b->io, &limits, &ops, b);
+    b->shared = faults_join(&faults, sandbox, faults_now());
+    CU_ASSERT_PTR_NOT_NULL_FATAL(b->shared);
+    b->server = http2_server_new(base, b->io, &limits, b->shared, &ops, b);
     CU_ASSERT_PTR_NOT_NULL_FATAL(b->server);
     http2_server_start(b->server);
     open_client(b);
     return b;
 }
 
+/* Each its own: what one has used up is not the next one's. */
+static UNUSED struct bed *open_bed(bool no_window)
+{
+    static unsigned n;
+    char sandbox[16];
+    snprintf(sandbox, sizeof sandbox, "bed%u", n++);
+    return open_bed_of(sandbox, no_window);
+}
+
+/* It was answered with 400 and this code, and then reset. */
+static UNUSED bool refused_and_reset(const struct answer *a, const char *denied)
+{
+    return a->status == 400 && strcmp(a->denied, denied) == 0 && a->ended && a->reset &&
+           a->reset_error == NGHTTP2_PROTOCOL_ERROR;
+}
+
 static UNUSED void close_bed(struct bed *b)
 {
     http2_server_free(b->server);
+    faults_leave(b->shared);
     io_close(b->io);
     for (int i = 0; i < 20; i++)
         event_base_loop(base, EVLOOP_NONBLOCK);
@@ -343,7 +375,7 @@ static UNUSED void send_all(struct bed *b, const uint8_t *p, size_t n)
 }
 
 /* Both sides until nothing moves for so many milliseconds. */
-static UNUSED void gather(struct bed *b, unsigned ms)
+static UNUSED void body_buffer(struct bed *b, unsigned ms)
 {
     uint8_t data[16384];
     const uint8_t *p;

@@ -28,7 +28,7 @@ static struct limits limits = {.head_bytes = 8192,
                                .pool_idle_seconds = 5};
 
 struct asked {
-    struct lease lease;
+    struct upstream_stream upstream_stream;
     size_t room;
     unsigned replies, ends, fails, wanted, status, trailers;
     bool drop_on_reply, drop_on_data, again_on_end;
@@ -67,8 +67,8 @@ static inline void turn(void)
 
 static inline void drop(struct asked *a)
 {
-    struct lease l = a->lease;
-    a->lease.ops = NULL;
+    struct upstream_stream l = a->upstream_stream;
+    a->upstream_stream.ops = NULL;
     if (l.ops)
         l.ops->drop(l.self);
 }
@@ -105,7 +105,7 @@ static inline void on_end(void *arg)
 {
     struct asked *a = arg;
     a->ends++;
-    a->lease.ops = NULL;
+    a->upstream_stream.ops = NULL;
     if (a->again_on_end) {
         a->again_on_end = false;
         ask(a->bed, 1, "GET", BODY_NONE);
@@ -116,7 +116,7 @@ static inline void on_fail(void *arg, const char *code, const char *detail)
 {
     struct asked *a = arg;
     a->fails++;
-    a->lease.ops = NULL;
+    a->upstream_stream.ops = NULL;
     CU_ASSERT_PTR_NOT_NULL(detail);
     snprintf(a->code, sizeof a->code, "%s", code);
 }
@@ -191,10 +191,10 @@ static inline void ask(struct bed *b, unsigned i, const char *method, enum body_
     h.length = body == BODY_LENGTH ? 5 : 0;
     CU_ASSERT_EQUAL(http_head_add(&h, "authorization", SLICE("Bearer SECRET")), 0);
     struct asked *a = &b->a[i];
-    a->lease = http2_client_lease(b->client, &ops, a, &h, &to);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(a->lease.ops);
+    a->upstream_stream = http2_client_open_stream(b->client, &ops, a, &h, &to);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(a->upstream_stream.ops);
     if (body == BODY_NONE)
-        a->lease.ops->end(a->lease.self);
+        a->upstream_stream.ops->end(a->upstream_stream.self);
     http_head_free(&h);
 }
 

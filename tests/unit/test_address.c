@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 void suite_address(void);
 
@@ -257,6 +258,13 @@ static void test_own(void)
     CU_ASSERT_PTR_NOT_NULL_FATAL(g);
     CU_ASSERT(address_guard_refresh(g, &err) == 0);
     CU_ASSERT(address_guard_refresh(g, &err) == 0);
+    struct rlimit was, none;
+    CU_ASSERT_FATAL(getrlimit(RLIMIT_NOFILE, &was) == 0);
+    none = (struct rlimit){0, was.rlim_max};
+    CU_ASSERT_FATAL(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    CU_ASSERT(address_guard_refresh(g, &err) <
+              0); /* nothing could be asked; it goes on as it was */
+    CU_ASSERT_FATAL(setrlimit(RLIMIT_NOFILE, &was) == 0);
     CU_ASSERT(guard_says(g, "127.0.0.1", "loopback"));
     CU_ASSERT(guard_says(g, "8.8.8.8", NULL));
     address_guard_free(g);

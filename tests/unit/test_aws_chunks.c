@@ -10,6 +10,7 @@
 void suite_aws_chunks(void);
 
 #define DIGITS     "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define ODD        "g123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define LINE(size) size ";chunk-signature=" DIGITS "\r\n"
 #define SIGNED     "x-amz-trailer-signature:" DIGITS "\r\n\r\n"
 
@@ -132,12 +133,20 @@ static const struct row rows[] = {
     /* more or less than was said */
     {LINE("5") "hello\r\n" LINE("0") "\r\n", 4, NULL, -1},
     {LINE("5") "hello\r\n" LINE("0") "\r\n", 6, NULL, -1},
+    {LINE("5") "hello\r\n", 4, NULL, -1}, /* refused at once */
+    {LINE("5") "helloxx" LINE("0") "\r\n", 5, NULL, -1},
     {LINE("0") "\r\nx", 0, NULL, -1},
     {LINE("0") "\r\n" LINE("0") "\r\n", 0, NULL, -1},
     /* of another form */
     {"5\r\nhello\r\n0\r\n\r\n", 5, NULL, -1},
     {"5;chunk-signature=" DIGITS "0\r\nhello\r\n", 5, NULL, -1},
     {"5;chunk-signature=0123\r\nhello\r\n", 5, NULL, -1},
+    {"5;chunk-signaturx=" DIGITS "\r\nhello\r\n" LINE("0") "\r\n", 5, NULL, -1},
+    {LINE("g") "0123456789abcdef\r\n" LINE("0") "\r\n", 16, NULL, -1},
+    {"5;chunk-signature=" ODD "\r\nhello\r\n", 5, NULL, -1},
+    {"5;chunk-signature=" DIGITS "0\nhello\r\n", 5, NULL, -1},
+    {"\n;chunk-signature=" DIGITS "\r\nhello\r\n", 5, NULL, -1},
+    {"5\r\n;chunk-signature=" DIGITS "\r\nhello\r\n", 5, NULL, -1},
     {"5;a=b;chunk-signature=" DIGITS "\r\nhello\r\n", 5, NULL, -1},
     {";chunk-signature=" DIGITS "\r\nhello\r\n", 5, NULL, -1},
     {"-5;chunk-signature=" DIGITS "\r\nhello\r\n", 5, NULL, -1},
@@ -158,6 +167,14 @@ static const struct row rows[] = {
     {LINE("0") "a:b\x01\r\n" SIGNED, 0, "a", -1},
     {LINE("0") "\r\na:b\r\n" SIGNED, 0, "a", -1},
     {LINE("0") "a:b\r\n" SIGNED "x", 0, "a", -1},
+    {LINE("0") "a:b" SIGNED, 0, "a", -1},
+    {LINE("0") "a b:c\r\n" SIGNED, 0, "a b", -1},
+    {LINE("0") "a\r\n" SIGNED, 0, "a", -1},
+    {LINE("0") ":b\r\n" SIGNED, 0, "a", -1},
+    {LINE("0") "\r\n" SIGNED, 0, " , ", -1}, /* names of nothing, and nothing of them */
+    {LINE("0") "a:b\r\n\r\n\r\n" SIGNED, 0, "a", -1},
+    {LINE("0") "a:b\r\nx-amz-trailer-signature:" ODD "\r\n\r\n", 0, "a", -1},
+    {LINE("0") "a:b\r\nx-amz-trailer-signature:" DIGITS "\r\nc:", 0, "a", -1},
     {LINE("0") "a:b\r\nx-amz-trailer-signature:00\r\n\r\n" DIGITS, 0, "a", -1},
 };
 
@@ -221,6 +238,7 @@ static void test_endless(void)
     CU_ASSERT_EQUAL(aws_chunks_next(&c, (struct slice){text, AWS_TRAILER_MAX}, &piece), -1);
     text[AWS_TRAILER_NAMES] = 0;
     CU_ASSERT_EQUAL(aws_chunks_init(&c, 0, text), -1);
+    CU_ASSERT_EQUAL(aws_chunks_init(&c, 0, ""), -1); /* a trailer of no names */
 }
 
 /* The vault signs nothing else: a chunk has a signature before it, a request has none. */

@@ -79,6 +79,59 @@ static void test_wiping(void)
     buf_free(&b);
 }
 
+static size_t wiped; /* by the last explicit_bzero */
+
+static void wipe(void *p, size_t n)
+{
+    volatile unsigned char *at = p;
+    wiped = n;
+    for (size_t i = 0; i < n; i++)
+        at[i] = 0;
+}
+
+void explicit_bzero(void *p, size_t n)
+{
+    wipe(p, n);
+}
+
+void __explicit_bzero_chk(void *p, size_t n, size_t room);
+
+void __explicit_bzero_chk(void *p, size_t n, size_t room UNUSED)
+{
+    wipe(p, n);
+}
+
+/* What is released is wiped as far as anything was put there, committed or not, and no further. */
+static void test_wiped(void)
+{
+    struct buf b;
+    buf_init_wiped(&b, 1 << 20);
+    unsigned char *p = buf_space(&b, 16000);
+    memcpy(p, "hunter2", 7);
+    buf_commit(&b, 7);
+    buf_drain(&b, 7);
+    buf_free(&b);
+    CU_ASSERT_EQUAL(wiped, 7);
+    p = buf_reserve(&b, 3000);
+    memcpy(p, "hunter2", 7);
+    buf_commit(&b, 1);
+    CU_ASSERT_TRUE(buf_append(&b, "x", 1) == 0);
+    buf_free(&b);
+    CU_ASSERT_EQUAL(wiped, 3000);
+    CU_ASSERT_EQUAL(buf_append(&b, "0123456789", 10), 0);
+    buf_cut(&b, 8);
+    buf_free(&b);
+    CU_ASSERT_EQUAL(wiped, 10);
+    CU_ASSERT_EQUAL(buf_append(&b, "0", 1), 0);
+    wiped = 0;
+    char long_text[2000];
+    memset(long_text, 'a', sizeof long_text);
+    CU_ASSERT_EQUAL(buf_printf(&b, "%.*s", (int)sizeof long_text, long_text), 0); /* it moves */
+    CU_ASSERT_EQUAL(wiped, 512); /* all that the first try had filled */
+    buf_free(&b);
+    CU_ASSERT_TRUE(wiped >= 2001);
+}
+
 static void test_numbers(void)
 {
     uint64_t v;
@@ -119,6 +172,7 @@ void tap_suites(void)
     CU_add_test(s, "as a queue", test_as_a_queue);
     CU_add_test(s, "wiping", test_wiping);
     s = CU_add_suite("slice", NULL, NULL);
+    CU_add_test(s, "wiped as far as it was used", test_wiped);
     CU_add_test(s, "numbers", test_numbers);
     CU_add_test(s, "comparing and finding", test_slices);
 }

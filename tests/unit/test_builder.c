@@ -57,7 +57,7 @@ static int take_connection(int l, struct sockaddr_storage *at)
     for (;;) {
         socklen_t len = sizeof *at;
         struct pollfd p = {.fd = l, .events = POLLIN};
-        CU_ASSERT_EQUAL_FATAL(poll(&p, 1, PATIENCE_S * 1000), 1);
+        CU_ASSERT_EQUAL_FATAL(poll(&p, 1, START_WAIT_S * 1000), 1);
         int c = accept(l, NULL, NULL);
         CU_ASSERT_TRUE_FATAL(c >= 0);
         CU_ASSERT_EQUAL(getsockname(c, (struct sockaddr *)at, &len), 0);
@@ -123,6 +123,8 @@ static void test_refused_packet(void)
     const char *argv[] = {"bash", "-c", "exec 3<>/dev/udp/8.8.8.8/443 && echo hi >&3", NULL};
     CU_ASSERT_NOT_EQUAL(run_argv(argv, out), 0);
     CU_ASSERT_PTR_NOT_NULL(strstr(out, "not permitted"));
+    struct pollfd told = {.fd = log, .events = POLLIN};
+    CU_ASSERT_EQUAL(poll(&told, 1, START_WAIT_S * 1000), 1);
     ssize_t n = recv(log, packet, sizeof packet, 0);
     static const unsigned char to[] = {8, 8, 8, 8};
     CU_ASSERT_TRUE_FATAL(n > 0);
@@ -355,8 +357,13 @@ static void test_files(void)
     CU_ASSERT_EQUAL(sh("ls -A /", out), 0);
     CU_ASSERT_PTR_NULL(strstr(out, "sys\n"));
     CU_ASSERT_PTR_NOT_NULL(strstr(out, "usr\n"));
-    CU_ASSERT_EQUAL(sh("cat /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/one.pem", out), 0);
-    CU_ASSERT_STRING_EQUAL(out, "the bundle\none\n");
+    CU_ASSERT_EQUAL(sh("cat /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/12345678.0 "
+                       "/etc/durward/durward-ca.pem",
+                       out),
+                    0);
+    CU_ASSERT_STRING_EQUAL(out, "the bundle\none\none\none\n");
+    CU_ASSERT_EQUAL(sh("find /etc/durward | while read f; do test -w $f && echo $f; done", out), 1);
+    CU_ASSERT_STRING_EQUAL(out, "");
     CU_ASSERT_EQUAL(sh("touch /etc/x || touch /usr/x || touch /x || touch /run/durward/x", out), 1);
     CU_ASSERT_EQUAL(sh("for d in /tmp /var/tmp /run /dev/shm ~; do : > $d/x || exit 1; done", out),
                     0);

@@ -104,6 +104,7 @@ static void test_refused(void)
 {
     char text[CAPTURED_VALUE_MAX + 100];
     fails("", "no JSON");
+    fails("{\"a\":\"tok-012345678\x7f\"}", "not the text");
     fails("{\"a\":\"" T1 "\"", "no JSON");
     fails("{\"a\":\"" T1 "\"} x", "no JSON");
     fails("{\"a\":\"" T1 "\",\"a\":\"b\"}", "no JSON");
@@ -151,6 +152,9 @@ static void test_form(void)
     fails_as(CAPTURED_FORM, "a=" T1 "&%61=" T2, "twice");
     fails_as(CAPTURED_FORM, "a=" T1 "%", "no form");
     fails_as(CAPTURED_FORM, "a=" T1 "%4", "no form");
+    fails_as(CAPTURED_FORM, "a=" T1 "%4z", "no form");
+    fails_as(CAPTURED_FORM, "a=" T1 "%z4", "no form");
+    fails_as(CAPTURED_FORM, "a=" T1 "\x80", "no form");
     fails_as(CAPTURED_FORM, "a=" T1 "%0A", "'a' is not the text");
     fails_as(CAPTURED_FORM, "a=" T1 "+", "'a' is not the text");
     fails_as(CAPTURED_FORM, "a=\n" T1, "no form");

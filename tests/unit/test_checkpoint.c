@@ -101,7 +101,7 @@ static struct verify_result check(const char *dir, const char *anchor_text)
 static void test_tree(void)
 {
     static unsigned char leaf[LEAVES][CHAIN_HASH];
-    const unsigned char(*leaves)[CHAIN_HASH] = (const unsigned char(*)[CHAIN_HASH])leaf;
+    static struct merkle_part part[LEAVES];
     struct merkle m = {0};
     struct merkle_step path[MERKLE_LEVELS];
     unsigned char root[CHAIN_HASH], climbed[CHAIN_HASH];
@@ -109,9 +109,11 @@ static void test_tree(void)
     for (unsigned n = 1; n <= LEAVES; n++) {
         memset(leaf[n - 1], (int)n, CHAIN_HASH);
         CU_ASSERT_EQUAL(merkle_add(&m, leaf[n - 1]), 0);
+        part[n - 1].at = n - 1;
+        CU_ASSERT_EQUAL(merkle_leaf(leaf[n - 1], part[n - 1].hash), 0);
         CU_ASSERT_EQUAL(merkle_root(&m, root), 0);
         for (unsigned i = 0; i < n; i++) {
-            int steps = merkle_path(leaves, n, i, path);
+            int steps = merkle_path(part, n, i, path);
             CU_ASSERT_TRUE(steps >= 0 && steps <= 7);
             CU_ASSERT_EQUAL(merkle_climb(leaf[i], path, steps, climbed), 0);
             CU_ASSERT_EQUAL(memcmp(root, climbed, CHAIN_HASH), 0);
@@ -119,7 +121,7 @@ static void test_tree(void)
             CU_ASSERT_NOT_EQUAL(memcmp(root, climbed, CHAIN_HASH), 0);
         }
     }
-    CU_ASSERT_EQUAL(merkle_path(leaves, 3, 3, path), -1);
+    CU_ASSERT_EQUAL(merkle_path(part, 3, 3, path), -1);
 }
 
 /* ---- forgeries ---- */
@@ -157,7 +159,7 @@ static void test_rechained(void)
     put(path, changed, rechain(text, n));
     struct verify_result v = check(dir, NULL);
     CU_ASSERT_FALSE(v.ok);
-    CU_ASSERT_PTR_NOT_NULL(strstr(v.why, "checkpoint"));
+    CU_ASSERT_STRING_EQUAL(v.why, "this checkpoint is not signed by this key");
     fixture_remove(dir);
 }
 
@@ -360,7 +362,7 @@ static void test_old_files(void)
     fixture_keep.keep_bytes = 1; /* everything but the active file may go */
     anchors[0] = 0;
     rig_start(&r, dir, false, "");
-    rig_turns(r.base, 2500);
+    rig_turns(r.base, 4500);
     CU_ASSERT_TRUE(rig_stop(&r));
     fixture_keep.keep_bytes = 0;
     fixture_keep.compress = false;

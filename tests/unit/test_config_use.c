@@ -74,7 +74,8 @@ static void preset_errors(void)
     says(V "policies:\n  p:\n    rules:\n      - use: github\n        secret: gh\n", 5,
          "no secret 'gh' is declared");
     says(V "policies:\n  p:\n    rules:\n      - use: gihub\n", 5, "did you mean 'github'?");
-    says(V "policies:\n  p:\n    rules:\n      - use: slack-thing\n", 5, "there are github");
+    says(V "policies:\n  p:\n    rules:\n      - use: slack-thing\n", 5,
+         "there are anthropic, azure-openai, ");
     says(V "secrets: { github: { env: G } }\npolicies:\n  p:\n    rules:\n      - use: github\n"
            "        cookies: pass\n",
          7, "does not go with 'use'");
@@ -86,13 +87,144 @@ static void preset_errors(void)
     static const char *const names[] = {"github", "openai", "anthropic"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         CU_ASSERT_PTR_NOT_NULL(preset_text(names[i]));
-    CU_ASSERT_PTR_NULL(preset_text("gitlab"));
+    CU_ASSERT_PTR_NULL(preset_text("git"));
     CU_ASSERT_STRING_EQUAL(preset_kind_for_host("api.github.com"), "github-pat");
     CU_ASSERT_STRING_EQUAL(preset_kind_for_host("GitHub.com"), "github-pat");
     CU_ASSERT_STRING_EQUAL(preset_kind_for_host("api.openai.com"), "openai");
     CU_ASSERT_STRING_EQUAL(preset_kind_for_host("api.anthropic.com"), "anthropic");
     CU_ASSERT_STRING_EQUAL(preset_kind_for_host("codeload.github.com"), "");
     CU_ASSERT_STRING_EQUAL(preset_kind_for_host("evil.com"), "");
+}
+
+static enum verdict asked(const char *preset, const char *hosts, const char *method,
+                          const char *host, const char *path, const struct rule **rule)
+{
+    char text[1000];
+    struct authority a;
+    struct decision d;
+    snprintf(text, sizeof text,
+             V "secrets: { k: { env: K }, i: { env: I }, v: { env: V }, a: { aws_key: { "
+               "access_key_id: i, secret_access_key: v } } }\npolicies: { p: { rules: [ { use: %s, "
+               "secret: %s%s%s } ] } }\n",
+             preset, strcmp(preset, "bedrock") == 0 ? "a" : "k", hosts ? ", preset_hosts: " : "",
+             hosts ? hosts : "");
+    struct config *c = good(text);
+    CU_ASSERT_EQUAL_FATAL(authority_parse(&a, SCHEME_HTTPS, slice_str(host)), 0);
+    struct policy_request r = {&a, slice_str(method), slice_str(path)};
+    policy_decide(config_policy(c, "p"), &r, &d);
+    static struct rule seen;
+    static struct credential cred;
+    static char header[100], user[100];
+    seen = d.rule ? *d.rule : (struct rule){0};
+    if (seen.credential) {
+        cred = *seen.credential;
+        snprintf(header, sizeof header, "%s", cred.header);
+        snprintf(user, sizeof user, "%s", cred.user ? cred.user : "");
+        cred.header = header;
+        cred.user = user;
+        seen.credential = &cred;
+    }
+    *rule = &seen;
+    config_unref(c);
+    return d.verdict;
+}
+
+/* Where each preset sends the secret, and where it does not. */
+static const struct {
+    const char *preset, *hosts, *method, *host, *path;
+    const char *want; /* header, or header and user; "-": allowed without; NULL: denied */
+} sent[] = {
+    {"gemini", NULL, "POST", "generativelanguage.googleapis.com", "/v1beta/models/x:y",
+     "x-goog-api-key"},
+    {"gemini", NULL, "GET", "generativelanguage.googleapis.com", "/ws/x", "x-goog-api-key"},
+    {"anthropic", NULL, "POST", "api.anthropic.com", "/v1/messages", "x-api-key"},
+    {"anthropic", NULL, "GET", "api.anthropic.com", "/api/claude_code/settings", "x-api-key"},
+    {"anthropic", NULL, "GET", "api.anthropic.com", "/api/claude_code/policy_limits", "x-api-key"},
+    {"anthropic", NULL, "POST", "api.anthropic.com", "/api/claude_code/settings", NULL},
+    {"anthropic", NULL, "GET", "api.anthropic.com", "/api/oauth/profile", NULL},
+    {"azure-openai", "r.openai.azure.com", "POST", "r.openai.azure.com", "/openai/v1/responses",
+     "api-key"},
+    {"azure-openai", "r.openai.azure.com", "POST", "s.openai.azure.com", "/openai/v1/responses",
+     NULL},
+    {"azure-openai", "[r.openai.azure.com, s.openai.azure.com]", "POST", "s.openai.azure.com",
+     "/openai/deployments/d/chat/completions", "api-key"},
+    {"azure-openai", "r.openai.azure.com", "POST", "r.openai.azure.com", "/x", NULL},
+    {"vertex", NULL, "POST", "aiplatform.googleapis.com", "/v1/projects/p", "authorization"},
+    {"vertex", "eu-aiplatform.googleapis.com", "POST", "aiplatform.googleapis.com", "/v1/x", NULL},
+    {"bedrock", "bedrock-runtime.eu-west-1.amazonaws.com", "POST",
+     "bedrock-runtime.eu-west-1.amazonaws.com", "/model/m/converse", "authorization"},
+    {"openrouter", NULL, "POST", "openrouter.ai", "/api/v1/chat/completions", "authorization"},
+    {"openrouter", NULL, "POST", "openrouter.ai", "/settings", NULL},
+    {"mistral", NULL, "POST", "api.mistral.ai", "/v1/chat/completions", "authorization"},
+    {"groq", NULL, "POST", "api.groq.com", "/openai/v1/models", "authorization"},
+    {"xai", NULL, "POST", "api.x.ai", "/v1/chat/completions", "authorization"},
+    {"deepseek", NULL, "POST", "api.deepseek.com", "/chat/completions", "authorization"},
+    {"deepseek", NULL, "POST", "api.deepseek.com", "/anthropic/v1/messages", "x-api-key"},
+    {"cohere", NULL, "POST", "api.cohere.com", "/v2/chat", "authorization"},
+    {"huggingface", NULL, "GET", "huggingface.co", "/api/whoami-v2", "authorization"},
+    {"huggingface", NULL, "POST", "router.huggingface.co", "/v1/chat/completions", "authorization"},
+    {"huggingface", NULL, "GET", "cdn-lfs.hf.co", "/x", "-"},
+    {"huggingface", NULL, "PUT", "cdn-lfs.hf.co", "/x", NULL},
+    {"gitlab", NULL, "GET", "gitlab.com", "/api/v4/projects/1", "private-token"},
+    {"gitlab", NULL, "GET", "gitlab.com", "/api/v4/user", "private-token"},
+    {"gitlab", NULL, "GET", "gitlab.com", "/a/b.git/info/refs", "authorization oauth2"},
+    {"gitlab", NULL, "GET", "gitlab.com", "/a/b", NULL},
+    {"gitlab", "git.corp.example:8443", "GET", "git.corp.example:8443", "/api/v4/user",
+     "private-token"},
+    {"gitlab", "git.corp.example", "GET", "gitlab.com", "/api/v4/user", NULL},
+    {"bitbucket", NULL, "GET", "api.bitbucket.org", "/2.0/user", "authorization"},
+    {"bitbucket", NULL, "POST", "bitbucket.org", "/a/b.git/git-receive-pack",
+     "authorization x-token-auth"},
+    {"github", NULL, "GET", "raw.githubusercontent.com", "/a/b/main/x", "authorization"},
+    {"github", NULL, "PUT", "raw.githubusercontent.com", "/a/b/main/x", NULL},
+    {"github", NULL, "GET", "media.githubusercontent.com", "/media/a/b", "-"},
+    {"github", NULL, "POST", "github.com", "/a/b.git/info/lfs/objects/batch",
+     "authorization x-access-token"},
+    {"github", "git.corp.example", "GET", "git.corp.example", "/api/v3/user",
+     "authorization x-access-token"},
+    {"github", "git.corp.example", "POST", "git.corp.example", "/a/b/git-receive-pack",
+     "authorization x-access-token"},
+    {"github", "git.corp.example", "GET", "git.corp.example", "/login", NULL},
+    {"github", "git.corp.example", "GET", "api.github.com", "/user", NULL},
+    {"github", "{ api: [a.example, b.example] }", "GET", "b.example", "/user", "authorization"},
+    {"github", "{ api: a.example }", "GET", "github.com", "/a/b/info/refs", NULL},
+};
+
+static void preset_files_all(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(sent); i++) {
+        const struct rule *rule;
+        char got[256] = "-";
+        enum verdict said =
+            asked(sent[i].preset, sent[i].hosts, sent[i].method, sent[i].host, sent[i].path, &rule);
+        const struct credential *c = rule->credential;
+        if (c)
+            snprintf(got, sizeof got, "%s%s%s", c->header, c->user[0] ? " " : "", c->user);
+        bool right = sent[i].want ? said == VERDICT_ALLOW && strcmp(got, sent[i].want) == 0
+                                  : said == VERDICT_DENY;
+        if (!right)
+            printf("# %s %s%s: %s\n", sent[i].preset, sent[i].host, sent[i].path, got);
+        CU_ASSERT(right);
+    }
+    for (size_t i = 0; preset_name(i + 1); i++)
+        CU_ASSERT(strcmp(preset_name(i), preset_name(i + 1)) < 0);
+}
+
+static void preset_hosts_errors(void)
+{
+#define USE(more)                                                                                \
+    V "secrets: { k: { env: K } }\npolicies:\n  p:\n    rules:\n      - { secret: k, use: " more \
+      " }\n"
+    says(USE("azure-openai"), 6, "needs 'preset_hosts'");
+    says(USE("bitbucket, preset_hosts: a.example"), 6, "has several hosts");
+    says(USE("github, preset_hosts: [a.example]"), 6, "has several hosts");
+    says(USE("github, preset_hosts: { apis: a.example }"), 6, "no host called 'apis'");
+    says(USE("gitlab, preset_hosts: a.example/x"), 6, "is no host");
+    says(USE("gitlab, preset_hosts: '{{host}}'"), 6, "is no host");
+    says(USE("gitlab, preset_hosts: 'http://a.example'"), 6, "is no host");
+    says(USE("gitlab, preset_hosts: []"), 6, "empty list");
+    says(USE("gitlab, preset_hosts: { host: '*' }"), 6, "is no host");
+    says(USE("openai, preset_hosts: .com"), 6, "anyone can get a name");
 }
 
 #define FULL                                                                                    \
@@ -130,7 +262,7 @@ static void round_trip(void)
     size_t n = 0;
     for (; policy_rule(p, n) && policy_rule(q, n); n++)
         CU_ASSERT_STRING_EQUAL(policy_rule(p, n)->text, policy_rule(q, n)->text);
-    CU_ASSERT_EQUAL(n, 5);
+    CU_ASSERT_EQUAL(n, 6);
     CU_ASSERT_PTR_NULL(policy_rule(p, n));
     CU_ASSERT_PTR_NULL(policy_rule(q, n));
     policy_free(p);
@@ -220,6 +352,47 @@ static void flags_alone(void)
     config_unref(c);
 }
 
+/* Where a value goes: as the flag says, or as the host's API takes it. */
+static void flags_places(void)
+{
+    struct err e = {0};
+    const char *name = NULL, *s;
+    const struct policy *p;
+    struct config *c;
+    c = flagged(NULL, NULL, NULL,
+                "KEY@a.example.com:X-Goog-Api-Key,b.example.com:8443:x-key,api.openai.com:bearer",
+                &name, &e);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(c);
+    p = config_policy(c, name);
+    CU_ASSERT_EQUAL(decide(p, "PUT", "a.example.com", "/", &s), VERDICT_ALLOW);
+    CU_ASSERT_STRING_EQUAL(policy_rule(p, 0)->credential->header, "x-goog-api-key");
+    CU_ASSERT_STRING_EQUAL(policy_rule(p, 0)->credential->prefix, "");
+    CU_ASSERT_EQUAL(decide(p, "PUT", "b.example.com:8443", "/", &s), VERDICT_ALLOW);
+    CU_ASSERT_STRING_EQUAL(policy_rule(p, 1)->credential->header, "x-key");
+    CU_ASSERT_EQUAL(decide(p, "PUT", "api.openai.com", "/any", &s), VERDICT_ALLOW);
+    CU_ASSERT_EQUAL(policy_rule(p, 2)->credential->kind, CREDENTIAL_BEARER);
+    config_unref(c);
+    c = flagged(NULL, NULL, NULL,
+                "KEY@r.openai.azure.com,generativelanguage.googleapis.com,gitlab.com", &name, &e);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(c); /* the places of known APIs */
+    p = config_policy(c, name);
+    static const char *const places[] = {"api-key", "api-key", "x-goog-api-key", "x-goog-api-key",
+                                         "private-token"};
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+        CU_ASSERT_STRING_EQUAL(policy_rule(p, i)->credential->header, places[i]);
+        CU_ASSERT_STRING_EQUAL(policy_rule(p, i)->credential->other->header, "authorization");
+    }
+    CU_ASSERT_EQUAL(decide(p, "POST", "s.openai.azure.com", "/openai/x", &s), VERDICT_DENY);
+    config_unref(c);
+    c = good(V "secrets: { k: { env: K } }\n"
+               "policies: { p: { rules: [ { use: openai, secret: k, access: read-only } ] } }\n");
+    CU_ASSERT_EQUAL(decide(config_policy(c, "p"), "GET", "api.openai.com", "/v1/realtime", &s),
+                    VERDICT_ALLOW);
+    CU_ASSERT_FALSE(policy_rule(config_policy(c, "p"), 0)->websocket);
+    CU_ASSERT_PTR_NULL(policy_rule(config_policy(c, "p"), 1));
+    config_unref(c);
+}
+
 static void flags_on_file(void)
 {
     struct err e = {0};
@@ -262,6 +435,10 @@ static void flag_errors(void)
     flag_error(NULL, NULL, NULL, "K-E@x.com", "environment variable");
     flag_error(NULL, NULL, NULL, "KEY@", "after '@' stand hosts");
     flag_error(NULL, NULL, NULL, "KEY@a.com,", "after '@' stand hosts");
+    flag_error(NULL, NULL, NULL, "KEY@a.com:cookie", "--secret KEY@a.com:cookie: a cookie is not");
+    flag_error(NULL, NULL, NULL, "KEY@a.com:x-forwarded-for", "frames or routes");
+    flag_error(NULL, NULL, NULL, "KEY@a.com:x y", "'x y' is not a header's name");
+    flag_error(NULL, NULL, NULL, "KEY@:x-key", "after '@' stand hosts");
     flag_error(NULL, NULL, NULL, "KEY@a.com/x", "after '@' stand hosts");
     flag_error(NULL, NULL, NULL, "KEY@http://a.com", "after '@' stand hosts");
     flag_error(NULL, NULL, NULL, "KEY@.com", "anyone can get a name");
@@ -272,7 +449,7 @@ static void count_warning(void *arg, const char *text)
 {
     static const char *const want[] = {
         "t.yaml:8: \"deny a.com/x\" stands inside the wider \"allow a.com\"", "placeholder of 's'",
-        "no rule uses the secret 's'"};
+        "no rule uses the secret 's'", "lets the client send 'x-foo-api-key', which is a key's"};
     unsigned *seen = arg;
     for (unsigned i = 0; i < ARRAY_LEN(want); i++)
         if (strstr(text, want[i]))
@@ -287,6 +464,18 @@ static void warnings(void)
                               "      - allow: a.com\n      - deny: a.com/x\n      - deny: b.com\n");
     config_warnings(c, count_warning, &seen);
     CU_ASSERT_EQUAL(seen, 0x010101);
+    config_unref(c);
+    c = good(V "secrets: { s: { env: S } }\npolicies: { p: { rules: [ { allow: a.com, with: { "
+               "bearer: s }, not_credentials: [x-foo-token, x-trace-id, x-foo-key] } ] } }\n");
+    seen = 0;
+    config_warnings(c, count_warning, &seen);
+    CU_ASSERT_EQUAL(seen, 0);
+    config_unref(c);
+    c = good(V "secrets: { s: { env: S } }\npolicies: { p: { rules: [ { allow: a.com, with: { "
+               "bearer: s }, not_credentials: [x-foo-token, x-foo-api-key] } ] } }\n");
+    seen = 0;
+    config_warnings(c, count_warning, &seen);
+    CU_ASSERT_EQUAL(seen, 1u << 24);
     config_unref(c);
     c = good(V "policies: { p: { rules: [ { allow: a.com/x }, { deny: a.com } ] } }\n");
     seen = 0;
@@ -404,16 +593,17 @@ static void notify(void)
     CU_ASSERT(n->when[0].seconds == 600 && n->when[0].then == NOTIFY_ONLY);
     CU_ASSERT(n->when[1].measure == NOTIFY_HOSTS && n->when[1].then == NOTIFY_PAUSE);
     CU_ASSERT(n->when[2].measure == NOTIFY_REFLECTED && n->when[2].then == NOTIFY_KILL);
-    CU_ASSERT_STRING_EQUAL(config_courier_url(c, COURIER_WEBHOOK), "https://hooks.example/in?k=1");
-    char *json = config_courier_json(c);
+    CU_ASSERT_STRING_EQUAL(config_exporter_url(c, EXPORTER_WEBHOOK),
+                           "https://hooks.example/in?k=1");
+    char *json = config_exporter_json(c);
     CU_ASSERT_STRING_EQUAL(
-        json, "{\"policy\":\"courier\",\"rules\":[{\"allow\":\"https://hooks.example/in\","
+        json, "{\"policy\":\"exporter\",\"rules\":[{\"allow\":\"https://hooks.example/in\","
               "\"methods\":[\"POST\"],\"to\":[\"10.0.0.0/8\"]},{\"allow\":"
               "\"https://keep.example/x\",\"methods\":[\"POST\"]}]}");
     free(json);
     config_unref(c);
     c = good(W "webhook: http://127.0.0.1:8080/x\n");
-    json = config_courier_json(c);
+    json = config_exporter_json(c);
     CU_ASSERT_PTR_NOT_NULL(strstr(json, "\"to\":[\"127.0.0.1/32\"]"));
     free(json);
     config_unref(c);
@@ -436,9 +626,9 @@ static void notify(void)
          "notify, pause, kill");
     says(V "notify: {}\n", 2, "notify");
     c = good(V "tracing: { otlp: \"http://127.0.0.1:4318/\", logs: false }\n");
-    CU_ASSERT_STRING_EQUAL(config_courier_url(c, COURIER_TRACES),
+    CU_ASSERT_STRING_EQUAL(config_exporter_url(c, EXPORTER_TRACES),
                            "http://127.0.0.1:4318/v1/traces");
-    CU_ASSERT_PTR_NULL(config_courier_url(c, COURIER_LOGS));
+    CU_ASSERT_PTR_NULL(config_exporter_url(c, EXPORTER_LOGS));
     config_unref(c);
     says(V "tracing: { logs: true }\n", 2, "needs 'otlp'");
     says(V "tracing: { otlp: http://collector:4318 }\n", 2, "in clear only");
@@ -480,9 +670,12 @@ void suite_config_use(void)
 {
     CU_pSuite s = CU_add_suite("config use", NULL, NULL);
     CU_add_test(s, "presets", presets);
+    CU_add_test(s, "presets: where each sends the secret", preset_files_all);
+    CU_add_test(s, "presets: preset_hosts", preset_hosts_errors);
     CU_add_test(s, "presets: errors and names", preset_errors);
     CU_add_test(s, "round trip", round_trip);
     CU_add_test(s, "flags of run, without a file", flags_alone);
+    CU_add_test(s, "flags of run: places", flags_places);
     CU_add_test(s, "flags of run, on a file", flags_on_file);
     CU_add_test(s, "flags of run: errors", flag_errors);
     CU_add_test(s, "warnings", warnings);

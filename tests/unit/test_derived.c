@@ -2,7 +2,7 @@
  * requests are worth is for tests/functional/tokens.t, against servers that others wrote. */
 #include "aws_sign.h"
 #include "derived_fixture.h"
-#include "kept.h"
+#include "refresh_tokens.h"
 #include "tap_main.h"
 #include "wire.h"
 
@@ -271,7 +271,7 @@ static const char *say(const char *dir, uint16_t type, const char *name, const c
     if (value)
         msg_put_str(&m, value);
     snprintf(text, sizeof text, "bad");
-    int r = kept_message(dir, ch, &m);
+    int r = refresh_tokens_message(dir, ch, &m);
     msg_done(&m);
     event_base_loop(base, EVLOOP_NONBLOCK);
     if (r == 0 && msg_recv(fds[1], &m) == 1) {

@@ -142,7 +142,8 @@ static void test_no_room_for_descriptors(void)
     struct heard h = {0}, again = {0};
     struct rlimit was, none;
     bed_open(&b, true, 5);
-    CU_ASSERT_PTR_NOT_NULL(dial_client_get(b.client, &b.authority, "1-1", "", heard, &h));
+    CU_ASSERT_PTR_NOT_NULL(
+        dial_client_get(b.client, SLICE("box"), &b.authority, "1-1", "", heard, &h));
     int far = send_dialed(&b, next_message(&b, W_DIAL));
     CU_ASSERT_FATAL(getrlimit(RLIMIT_NOFILE, &was) == 0);
     none = was;
@@ -155,7 +156,8 @@ static void test_no_room_for_descriptors(void)
     CU_ASSERT_STRING_EQUAL(h.code, "overload");
     CU_ASSERT(is_closed(far));
     close(far);
-    CU_ASSERT_PTR_NOT_NULL(dial_client_get(b.client, &b.authority, "1-2", "", heard, &again));
+    CU_ASSERT_PTR_NOT_NULL(
+        dial_client_get(b.client, SLICE("box"), &b.authority, "1-2", "", heard, &again));
     far = send_dialed(&b, next_message(&b, W_DIAL));
     run_until(&b, &again, 500);
     CU_ASSERT_EQUAL(again.n, 1);
@@ -173,15 +175,18 @@ static void test_fields(void)
     struct msg m;
     uint32_t req, port;
     uint8_t scheme;
-    char host[256], id[65], token[600];
+    char host[256], id[65], token[600], owner[65];
     bed_open(&b, true, 10);
-    CU_ASSERT_PTR_NOT_NULL(dial_client_get(b.client, &b.authority, "3-17", "tok", heard, &h));
+    CU_ASSERT_PTR_NOT_NULL(
+        dial_client_get(b.client, SLICE("box"), &b.authority, "3-17", "tok", heard, &h));
     CU_ASSERT_EQUAL(h.n, 0);
     CU_ASSERT_FATAL(msg_recv(b.dialer, &m) == 1);
     CU_ASSERT_EQUAL(m.type, W_DIAL);
     CU_ASSERT(msg_get_u32(&m, &req) == 0 && msg_get_u8(&m, &scheme) == 0);
     CU_ASSERT(msg_get_str(&m, host, sizeof host) == 0 && msg_get_u32(&m, &port) == 0);
     CU_ASSERT(msg_get_str(&m, id, sizeof id) == 0 && msg_get_str(&m, token, sizeof token) == 0);
+    CU_ASSERT_EQUAL(msg_get_str(&m, owner, sizeof owner), 0);
+    CU_ASSERT_STRING_EQUAL(owner, "box");
     CU_ASSERT(msg_end(&m) == 0);
     msg_done(&m);
     CU_ASSERT(scheme == SCHEME_HTTPS && port == 8443);
@@ -208,7 +213,8 @@ static void test_order(void)
     uint32_t req[3];
     bed_open(&b, true, 10);
     for (int i = 0; i < 3; i++) {
-        CU_ASSERT_PTR_NOT_NULL(dial_client_get(b.client, &b.authority, "", "", heard, &h[i]));
+        CU_ASSERT_PTR_NOT_NULL(
+            dial_client_get(b.client, SLICE("box"), &b.authority, "", "", heard, &h[i]));
         req[i] = next_message(&b, W_DIAL);
     }
     CU_ASSERT(req[0] != req[1] && req[1] != req[2] && req[0] != req[2]);
@@ -233,11 +239,12 @@ static void test_cancel(void)
     struct bed b;
     struct heard h = {0}, h2 = {0};
     bed_open(&b, true, 10);
-    struct dial_wait *w = dial_client_get(b.client, &b.authority, "", "", heard, &h);
+    struct dial_wait *w = dial_client_get(b.client, SLICE("box"), &b.authority, "", "", heard, &h);
     uint32_t req = next_message(&b, W_DIAL);
     dial_client_cancel(w);
     CU_ASSERT_EQUAL(next_message(&b, W_DIAL_CANCEL), req);
-    CU_ASSERT_PTR_NOT_NULL(dial_client_get(b.client, &b.authority, "", "", heard, &h2));
+    CU_ASSERT_PTR_NOT_NULL(
+        dial_client_get(b.client, SLICE("box"), &b.authority, "", "", heard, &h2));
     uint32_t req2 = next_message(&b, W_DIAL);
     CU_ASSERT_NOT_EQUAL(req, req2);
     int far = send_dialed(&b, req); /* it was on its way */
@@ -257,14 +264,16 @@ static void test_gone(void)
     struct heard h[2] = {{0}}, late = {0};
     bed_open(&b, true, 10);
     for (int i = 0; i < 2; i++)
-        CU_ASSERT_PTR_NOT_NULL(dial_client_get(b.client, &b.authority, "", "", heard, &h[i]));
+        CU_ASSERT_PTR_NOT_NULL(
+            dial_client_get(b.client, SLICE("box"), &b.authority, "", "", heard, &h[i]));
     close(b.dialer);
     run_until(&b, &h[0], 1000);
     run_until(&b, &h[1], 1000);
     CU_ASSERT_STRING_EQUAL(h[0].code, "dialer_gone");
     CU_ASSERT_STRING_EQUAL(h[1].code, "dialer_gone");
     /* the next one waits for the next dialer */
-    CU_ASSERT_PTR_NOT_NULL(dial_client_get(b.client, &b.authority, "", "", heard, &late));
+    CU_ASSERT_PTR_NOT_NULL(
+        dial_client_get(b.client, SLICE("box"), &b.authority, "", "", heard, &late));
     turn(&b);
     CU_ASSERT_EQUAL(late.n, 0);
     attach(&b);
@@ -282,8 +291,10 @@ static void test_never_attached(void)
     struct heard h = {0}, cancelled = {0};
     struct timespec from, to;
     bed_open(&b, false, 10);
-    CU_ASSERT_PTR_NOT_NULL(dial_client_get(b.client, &b.authority, "", "", heard, &h));
-    struct dial_wait *w = dial_client_get(b.client, &b.authority, "", "", heard, &cancelled);
+    CU_ASSERT_PTR_NOT_NULL(
+        dial_client_get(b.client, SLICE("box"), &b.authority, "", "", heard, &h));
+    struct dial_wait *w =
+        dial_client_get(b.client, SLICE("box"), &b.authority, "", "", heard, &cancelled);
     CU_ASSERT_PTR_NOT_NULL_FATAL(w);
     dial_client_cancel(w);
     clock_gettime(CLOCK_MONOTONIC, &from);
@@ -301,7 +312,8 @@ static void test_silence(void)
     struct bed b;
     struct heard h = {0};
     bed_open(&b, true, 0); /* the margin alone */
-    CU_ASSERT_PTR_NOT_NULL(dial_client_get(b.client, &b.authority, "", "", heard, &h));
+    CU_ASSERT_PTR_NOT_NULL(
+        dial_client_get(b.client, SLICE("box"), &b.authority, "", "", heard, &h));
     uint32_t req = next_message(&b, W_DIAL);
     run_until(&b, &h, 8000);
     CU_ASSERT_STRING_EQUAL(h.code, "timeout");
@@ -312,19 +324,27 @@ static void test_silence(void)
 static void test_bound(void)
 {
     struct bed b;
-    struct heard h = {0}, over = {0};
+    struct heard h = {0}, over = {0}, other = {0};
     bed_open(&b, true, 10);
-    for (int i = 0; i < 256; i++)
-        CU_ASSERT_PTR_NOT_NULL(dial_client_get(b.client, &b.authority, "", "", heard, &h));
-    CU_ASSERT_PTR_NOT_NULL(dial_client_get(b.client, &b.authority, "", "", heard, &over));
+    for (int i = 0; i < DIALS_OWNER; i++)
+        CU_ASSERT_PTR_NOT_NULL(
+            dial_client_get(b.client, SLICE("box"), &b.authority, "", "", heard, &h));
+    CU_ASSERT_PTR_NOT_NULL(
+        dial_client_get(b.client, SLICE("box"), &b.authority, "", "", heard, &over));
     CU_ASSERT_EQUAL(over.n, 0); /* never before it returns */
     run_until(&b, &over, 1000);
-    CU_ASSERT_STRING_EQUAL(over.code, "overload");
+    CU_ASSERT_STRING_EQUAL(over.code, "share_used");
     CU_ASSERT_EQUAL(h.n, 0);
+    struct dial_wait *w =
+        dial_client_get(b.client, SLICE("neighbour"), &b.authority, "", "", heard, &other);
+    turn(&b);
+    CU_ASSERT_EQUAL(other.n, 0); /* who has none under way has room */
+    dial_client_cancel(w);
     send_fail(&b, next_message(&b, W_DIAL), "connect");
     run_until(&b, &h, 1000);
     struct heard again = {0};
-    CU_ASSERT_PTR_NOT_NULL(dial_client_get(b.client, &b.authority, "", "", heard, &again));
+    CU_ASSERT_PTR_NOT_NULL(
+        dial_client_get(b.client, SLICE("box"), &b.authority, "", "", heard, &again));
     turn(&b);
     CU_ASSERT_EQUAL(again.n, 0); /* there is room again */
     bed_close(&b);
@@ -338,7 +358,8 @@ static void test_nonsense(void)
         struct heard h = {0};
         struct msg m;
         bed_open(&b, true, 10);
-        CU_ASSERT_PTR_NOT_NULL(dial_client_get(b.client, &b.authority, "", "", heard, &h));
+        CU_ASSERT_PTR_NOT_NULL(
+            dial_client_get(b.client, SLICE("box"), &b.authority, "", "", heard, &h));
         uint32_t req = next_message(&b, W_DIAL);
         if (kind == 0) {
             send_fail(&b, req, "no_such_code");
@@ -359,7 +380,8 @@ static void test_free_inside(void)
     struct bed b;
     struct heard h = {0};
     bed_open(&b, true, 10);
-    CU_ASSERT_PTR_NOT_NULL(dial_client_get(b.client, &b.authority, "", "", heard, &h));
+    CU_ASSERT_PTR_NOT_NULL(
+        dial_client_get(b.client, SLICE("box"), &b.authority, "", "", heard, &h));
     h.free_me = b.client;
     send_fail(&b, next_message(&b, W_DIAL), "connect");
     turn(&b);

@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "backends/engine.h"
-#include "backends/engine_http.h"
+#include "engine.h"
+#include "engine_http.h"
 #include "tap_main.h"
 
 static char folder[] = "/tmp/durward-engine-XXXXXX", path[64];

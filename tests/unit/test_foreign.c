@@ -54,7 +54,16 @@ static const char *const carriers[] = {
     "X-Basic-Auth: x",
     "X-User-Password: x",
     "X-Client-Secret: x",
-    "X-Session-Id: x",
+    "X-Session-Id: ghp_0123456789abcdefghijABCDEFGHIJ012345",
+    "Mcp-Session-Id: sk-proj-0123456789abcdefghij",
+    "X-Session-Id: Bearer x",
+    "Vendor-Session: eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJ4In0.AAAAAAAAAAAA",
+    "X-Vendor-Sid: xoxb-0123456789-abcdefghij",
+    "X-Session.Id: AKIAABCDEFGHIJKLMNOP",
+    "X-Next-Page-Token: github_pat_0123456789abcdefghij",
+    "X-Special.Token: x",
+    "X-Next-Api-Token: x",
+    "X-Login-Passphrase: x",
     "X-Client-Cert: x",
     "DPoP: x",
     "Signature: sig1=:x:",
@@ -105,6 +114,38 @@ static const char *const harmless[] = {
     "X-Ms-Client-Request-Id: x", "Accept-Language: x",
 };
 
+/* Ids of sessions, requests and traces, as clients of MCP and vendors' SDKs send them. */
+static const char *const ids[] = {
+    "Mcp-Session-Id: 1868a90c-ecb5-4d2f-9d1c-6f1d1d6f0c11",
+    "Mcp-Session-Id: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "Mcp-Session-Id: eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJ4In0.AAAAAAAAAAAA",
+    "MCP-Protocol-Version: 2025-06-18",
+    "X-Session-Id: 1868a90c-ecb5-4d2f-9d1c-6f1d1d6f0c11",
+    "X-Claude-Code-Session-Id: session_01AbCdEfGhIjKlMnOpQrStUv",
+    "Session_Id: 01998877-6655-4433-2211-000000000000",
+    "X-Amzn-Bedrock-Agentcore-Runtime-Session-Id: 0123456789abcdef0123456789abcdef0",
+    "X-Ms-Client-Session-Id: 1868a90c-ecb5-4d2f-9d1c-6f1d1d6f0c11",
+    "X-Ms-Session-Token: 0:-1#12345",
+    "X-Goog-Session: projects/p/sessions/s",
+    "Copilot-Session: abc",
+    "X-Parse-Session: abc",
+    "X-Vendor-Sid: 0123456789",
+    "X-Next-Page-Token: CAIQAA",
+    "X-Continuation-Token: CAIQAA",
+    "X-Request-Id: req_011CSHoEeqs5C35K2UUqR7Fy",
+    "X-Correlation-Id: 1868a90c-ecb5-4d2f-9d1c-6f1d1d6f0c11",
+    "X-Amzn-Trace-Id: Root=1-5759e988-bd862e3fe1be46a994272793",
+    "X-Cloud-Trace-Context: 105445aa7843bc8bf206b12000100000/1;o=1",
+    "Traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+    "Tracestate: congo=t61rcWkgMzE",
+    "X-Datadog-Trace-Id: 1234",
+    "Idempotency-Key: 8e03978e-40d5-43e8-bc93-6894a57f9324",
+    "X-Idempotency-Key: 8e03978e",
+    "X-Cache-Key: a",
+    "X-Routing-Key: a",
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+};
+
 /* What guard_foreign says of a head with this field and query. -1: no head at all. */
 static int ask(enum client_credential client, const char *field, const char *query, size_t *left)
 {
@@ -116,6 +157,7 @@ static int ask(enum client_credential client, const char *field, const char *que
                                            .suffix = "",
                                            .name = ""};
     struct rule rule = {.credential = &ours, .client_credential = client};
+    struct guard_answer why_not = {.where = ""};
     struct refusal why;
     struct head h;
     char text[600];
@@ -123,7 +165,7 @@ static int ask(enum client_credential client, const char *field, const char *que
                      query ? "?" : "", query ? query : "", field ? field : "", field ? "\r\n" : "");
     int r = http1_parse_request(&h, (struct slice){text, (size_t)n}, &limits, &why);
     if (r == 0)
-        r = guard_foreign(&h, &rule);
+        r = guard_foreign(&h, &rule, &why_not);
     else
         r = -1;
     *left = h.n;
@@ -174,12 +216,25 @@ static void others(void)
     }
 }
 
+static void sessions(void)
+{
+    size_t left;
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++)
+        for (enum client_credential c = CLIENT_REFUSE; c <= CLIENT_PASS; c++) {
+            int r = ask(c, ids[i], NULL, &left);
+            if (r != 0 || left != 2)
+                printf("# %s: %d, %zu left\n", ids[i], r, left);
+            CU_ASSERT(r == 0 && left == 2);
+        }
+}
+
 static void suite_foreign(void)
 {
     CU_pSuite s = CU_add_suite("foreign", NULL, NULL);
     CU_add_test(s, "C5: headers", headers);
     CU_add_test(s, "C5: query parameters", queries);
     CU_add_test(s, "what is no credential", others);
+    CU_add_test(s, "ids of sessions, requests and traces", sessions);
 }
 
 void tap_suites(void)

@@ -74,8 +74,8 @@ static void test_places(void)
             CU_ASSERT(slice_eq(http_head_find(&h, "cookie")->value, SLICE("a=1; b=2")));
         http_head_free(&h);
     }
-    struct hop_marks marks;
-    struct hop_blanks blanks;
+    struct injector_channel_marks marks;
+    struct injector_channel_blanks blanks;
     guard_marks(&gate, &who, rule(R_PATH), true, &marks, &blanks);
     CU_ASSERT_EQUAL_FATAL(marks.n, 1);
     CU_ASSERT_STRING_EQUAL(marks.text[0], mine);

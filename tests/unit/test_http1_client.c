@@ -292,7 +292,7 @@ static void test_interim(void)
     }
 }
 
-/* A front without room: reading stops, and goes on; a body to the connection's end too. */
+/* A downstream without room: reading stops, and goes on; a body to the connection's end too. */
 static void test_pressure(void)
 {
     struct bed b;

@@ -2,6 +2,7 @@
  * the exact status and code that SPECIFICATION.md gives it. */
 #include "http1_head.h"
 #include "tap_main.h"
+#include "target.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,6 +90,8 @@ static void test_length(void)
         V("fraction", POST("Content-Length: 1.0\r\n"), 400, "framing"),
         V("exponent", POST("Content-Length: 1e1\r\n"), 400, "framing"),
         V("19 digits", POST("Content-Length: 1000000000000000000\r\n"), 400, "framing"),
+        V("leading zero", POST("Content-Length: 05\r\n"), 400, "framing"),
+        V("zeros", POST("Content-Length: 00\r\n"), 400, "framing"),
         V("19 digits with zeros", POST("Content-Length: 0000000000000000005\r\n"), 400, "framing"),
         V("2^63", POST("Content-Length: 9223372036854775808\r\n"), 400, "framing"),
         V("2^64", POST("Content-Length: 18446744073709551616\r\n"), 400, "framing"),
@@ -380,7 +383,12 @@ static unsigned judge_value(unsigned char c)
 static void test_bytes(void)
 {
     each_byte("", "SEARCH", " / HTTP/1.1\r\n" H "\r\n", "", false, judge_method);
-    each_byte("GET /", "ab", " HTTP/1.1\r\n" H "\r\n", "!$%&'()*+,-./:;=?@[]_~", false, NULL);
+    each_byte("GET /", "ab", " HTTP/1.1\r\n" H "\r\n", "!\"$%&'()*+,-./:;<=>?@[]^_`{|}~", false,
+              NULL);
+    each_byte("GET /?", "ab", " HTTP/1.1\r\n" H "\r\n", "!\"$%&'()*+,-./:;<=>?@[\\]^_`{|}~", false,
+              NULL);
+    each_byte("GET http://ok", ".e", "/ HTTP/1.1\r\n" H "\r\n", "!$%&'()*+,-./:;=[]_~", false,
+              NULL);
     each_byte("GET / HTTP/1.1\r\n" H "X", "-y", ": z\r\n\r\n", "!#$%&'*+-.^_`|~:", false, NULL);
     each_byte("GET / HTTP/1.1\r\n" H "X-A: b", "cd", "e\r\n\r\n", "", true, judge_value);
 }
@@ -418,6 +426,95 @@ static void test_sizes(void)
         CU_ASSERT_EQUAL(request(buf_slice(&b), &h, &code), target > 8192 ? 414 : 0);
         http_head_free(&h);
         buf_free(&b);
+    }
+}
+
+/* What is carried as it came, what is percent-encoded, and that the target itself stays. */
+static void test_spelling(void)
+{
+    static const struct {
+        const char *target, *path, *query;
+    } v[] = {
+        {"/a|b/{id}/^`?x={y}|z^`\\", "/a|b/{id}/^`", "x={y}|z^`\\"},
+        {"/\"a\"/<b>?q=\"c\"<d>", "/%22a%22/%3Cb%3E", "q=%22c%22%3Cd%3E"},
+        {"/\xc3\xa9?\xf0\x9f\x99\x82", "/%C3%A9", "%F0%9F%99%82"},
+        {"/%c3%a9?%zz%", "/%c3%a9", "%zz%"},
+        {"http://ok.example/\"?\"", "/%22", "%22"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(v); i++) {
+        char text[256];
+        struct head h;
+        const char *code;
+        snprintf(text, sizeof text, "GET %s HTTP/1.1\r\n" H "\r\n", v[i].target);
+        CU_ASSERT_EQUAL(request(slice_str(text), &h, &code), 0);
+        CU_ASSERT(slice_eq_str(h.path, v[i].path) && slice_eq_str(h.query, v[i].query));
+        CU_ASSERT(slice_eq_str(h.target, v[i].target));
+        CU_ASSERT_EQUAL(h.respelled, i != 0 && i != 3);
+        http_head_free(&h);
+    }
+    static const char *const bad[] = {
+        "/\xff",      "/?\xff", "/\xc0\xaf", "/\xed\xa0\x80",       "/\xf4\x90\x80\x80",
+        "/?\xe2\x82", "/\\",    "/a\\?b",    "http://ok.e\xc3\xa9/"};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        char text[256];
+        struct head h;
+        const char *code;
+        snprintf(text, sizeof text, "GET %s HTTP/1.1\r\n" H "\r\n", bad[i]);
+        CU_ASSERT_EQUAL(request(slice_str(text), &h, &code), 400);
+        CU_ASSERT_STRING_EQUAL(code, "bad_target");
+        http_head_free(&h);
+    }
+}
+
+/* The bound holds for what is sent, not only for what came. */
+static void test_spelling_size(void)
+{
+    for (unsigned quotes = 2729; quotes <= 2732; quotes++) {
+        struct buf b;
+        struct head h;
+        const char *code;
+        buf_init(&b, 65536);
+        CU_ASSERT_EQUAL(buf_append_str(&b, "GET /?"), 0);
+        for (unsigned i = 0; i < quotes; i++)
+            CU_ASSERT_EQUAL(buf_append_str(&b, "\""), 0);
+        CU_ASSERT_EQUAL(buf_append_str(&b, " HTTP/1.1\r\n" H "\r\n"), 0);
+        CU_ASSERT_EQUAL(request(buf_slice(&b), &h, &code), 1 + 3 * quotes > 8192 ? 414 : 0);
+        http_head_free(&h);
+        buf_free(&b);
+    }
+}
+
+static void test_signed(void)
+{
+    static const struct {
+        const char *query, *fields;
+        bool is;
+    } v[] = {
+        {"a", "", false},
+        {"a", "Authorization: Bearer x y\r\n", false},
+        {"a", "Authorization: BASIC eDp5\r\n", false},
+        {"a", "Authorization: opaque\r\n", false},
+        {"a", "Authorization: AWS4-HMAC-SHA256 Credential=x, Signature=0\r\n", true},
+        {"a", "Authorization: AWS AKID:sig\r\n", true},
+        {"a", "Authorization: Digest uri=\"/\"\r\n", true},
+        {"a", "Authorization: SharedKey a:b\r\n", true},
+        {"a", "Signature-Input: a=()\r\n", true},
+        {"a", "X-Hmac-Sha256: 0\r\n", true},
+        {"a", "DPoP: x\r\n", true},
+        {"x-amz-signature=0", "", true},
+        {"a=1&X-Goog-Signature=0&b", "", true},
+        {"sig", "", true},
+        {"design=1&sigma=2&assignment=3", "", false},
+        {"a=signature", "", false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(v); i++) {
+        char text[512];
+        struct head h;
+        const char *code;
+        snprintf(text, sizeof text, "GET /?%s HTTP/1.1\r\n" H "%s\r\n", v[i].query, v[i].fields);
+        CU_ASSERT_EQUAL(request(slice_str(text), &h, &code), 0);
+        CU_ASSERT_EQUAL(target_is_signed(&h, NULL), v[i].is);
+        http_head_free(&h);
     }
 }
 
@@ -477,6 +574,9 @@ void suite_http1_head(void)
     CU_add_test(s, "all line endings (B7)", test_line_endings);
     CU_add_test(s, "all bytes (A23, A24, B10)", test_bytes);
     CU_add_test(s, "sizes (B22)", test_sizes);
+    CU_add_test(s, "targets: carried, encoded, refused (A21, A23)", test_spelling);
+    CU_add_test(s, "targets: the size of what is sent (B22)", test_spelling_size);
+    CU_add_test(s, "targets: what a signature covers", test_signed);
     CU_add_test(s, "in pieces", test_pieces);
     CU_add_test(s, "what is read", test_parts);
 }

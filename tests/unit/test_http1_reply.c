@@ -43,8 +43,11 @@ static void test_refused(void)
 {
     static const struct bad v[] = {
         B("length and coding", R("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n")),
-        B("two lengths", R("Content-Length: 5\r\nContent-Length: 5\r\n")),
-        B("length list", R("Content-Length: 5, 5\r\n")),
+        B("two lengths that differ", R("Content-Length: 5\r\nContent-Length: 6\r\n")),
+        B("a list that differs", R("Content-Length: 5, 6\r\n")),
+        B("two lengths, one of them none", R("Content-Length: 5\r\nContent-Length: +5\r\n")),
+        B("length and coding, a blank", R("Content-Length: 5\r\nTransfer-Encoding : chunked\r\n")),
+        B("103 chunked", "HTTP/1.1 103 Early\r\nTransfer-Encoding: chunked\r\n\r\n"),
         B("length plus", R("Content-Length: +5\r\n")),
         B("length empty", R("Content-Length:\r\n")),
         B("length overflow", R("Content-Length: 18446744073709551616\r\n")),
@@ -58,12 +61,10 @@ static void test_refused(void)
         B("CR in a value", R("X-A: b\rc\r\n")),
         B("CR in the reason", "HTTP/1.1 200 O\rK\r\n\r\n"),
         B("NUL", R("X-A: b\0c\r\n")),
-        B("space before colon", R("Content-Length : 5\r\n")),
         B("empty name", R(": x\r\n")),
         B("no colon", R("X\r\n")),
         B("101", "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"),
         B("204 with a length", "HTTP/1.1 204 No\r\nContent-Length: 5\r\n\r\n"),
-        B("204 chunked", "HTTP/1.1 204 No\r\nTransfer-Encoding: chunked\r\n\r\n"),
         B("HTTP/2", "HTTP/2.0 200 OK\r\n\r\n"),
         B("HTTP/1.2", "HTTP/1.2 200 OK\r\n\r\n"),
         B("HTTP/0.9", "HTTP/0.9 200 OK\r\n\r\n"),
@@ -119,6 +120,13 @@ static void test_accepted(void)
         G(R("Connection: close\r\nContent-Length: 5\r\n"), "GET", 200, BODY_LENGTH, 5, false),
         G(R("Content-Length: 5\r\n"), "HEAD", 200, BODY_NONE, 5, true),
         G(R("Transfer-Encoding: chunked\r\n"), "HEAD", 200, BODY_NONE, 0, true),
+        /* mended, and the connection not used again */
+        G(R("Content-Length: 5\r\nContent-Length: 5\r\n"), "GET", 200, BODY_LENGTH, 5, false),
+        G(R("Content-Length: 5, 5\r\ncontent-length:5\r\n"), "GET", 200, BODY_LENGTH, 5, false),
+        G(R("Content-Length : 5\r\nX\t: y\r\n"), "GET", 200, BODY_LENGTH, 5, false),
+        G("HTTP/1.1 204 No\r\nTransfer-Encoding: chunked\r\n\r\n", "GET", 204, BODY_NONE, 0, false),
+        G("HTTP/1.1 304 Not\r\nTransfer-Encoding: chunked\r\n\r\n", "GET", 304, BODY_NONE, 0,
+          false),
         G("HTTP/1.1 204 No Content\r\n\r\n", "GET", 204, BODY_NONE, 0, true),
         G("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", "GET", 304, BODY_NONE, 5, true),
         G("HTTP/1.1 304 Not Modified\r\n\r\n", "GET", 304, BODY_NONE, 0, true),
@@ -170,18 +178,22 @@ static void test_bytes(void)
 
 static void test_sizes(void)
 {
-    struct buf b;
-    struct head h;
-    struct refusal why;
-    buf_init(&b, 1 << 20);
-    CU_ASSERT_EQUAL(buf_append_str(&b, "HTTP/1.1 200 OK\r\n"), 0);
-    for (unsigned i = 0; i < 101; i++)
-        CU_ASSERT_EQUAL(buf_printf(&b, "x-%u: 1\r\n", i), 0);
-    CU_ASSERT_EQUAL(buf_append_str(&b, "\r\n"), 0);
-    CU_ASSERT_EQUAL(parse(buf_slice(&b), "GET", &h, &why), -1);
-    CU_ASSERT_EQUAL(why.status, 502);
-    http_head_free(&h);
-    buf_free(&b);
+    static const unsigned counts[] = {101, 400, HEAD_FIELDS_MAX, HEAD_FIELDS_MAX + 1};
+    for (size_t k = 0; k < ARRAY_LEN(counts); k++) {
+        struct buf b;
+        struct head h;
+        struct refusal why;
+        buf_init(&b, 1 << 20);
+        CU_ASSERT_EQUAL(buf_append_str(&b, "HTTP/1.1 200 OK\r\n"), 0);
+        for (unsigned i = 0; i < counts[k]; i++)
+            CU_ASSERT_EQUAL(buf_printf(&b, "set-cookie: x%u=1\r\n", i), 0);
+        CU_ASSERT_EQUAL(buf_append_str(&b, "\r\n"), 0);
+        bool fits = counts[k] <= HEAD_FIELDS_MAX;
+        CU_ASSERT_EQUAL(parse(buf_slice(&b), "GET", &h, &why), fits ? 0 : -1);
+        CU_ASSERT(fits ? h.n == counts[k] : why.status == 502);
+        http_head_free(&h);
+        buf_free(&b);
+    }
 }
 
 void suite_http1_reply(void)

@@ -1,5 +1,5 @@
 /* The connection towards the sandbox: order, framing, back-pressure, and endings that cannot be
- * mistaken. The session and the back behind it are played here. */
+ * mistaken. The session and the upstream behind it are played here. */
 #include "http1_server.h"
 #include "loop_bed.h"
 #include "tap_main.h"
@@ -26,35 +26,36 @@ struct bed {
     int fd; /* the client's end */
     struct io *io;
     struct http1_server *server;
-    struct front front;
+    struct downstream downstream;
     unsigned requests, refused, ends, cancels, resumes;
     bool closed, hold, large;
-    size_t room;  /* of the back */
+    size_t room;  /* of the upstream */
     size_t reply; /* bytes of a large reply still to give */
     struct buf body;
     char code[64], path[64];
     struct buf got; /* what the client read */
     bool eof, reset;
+    struct faults *faults;
 };
 
 static void give_large(struct bed *b)
 {
     static const char data[65536];
     while (b->large && b->reply > 0) {
-        size_t room = b->front.ops->room(b->front.self);
+        size_t room = b->downstream.ops->room(b->downstream.self);
         size_t n = b->reply < room ? b->reply : room;
         if (n == 0)
             return;
-        b->front.ops->data(b->front.self, data, n);
+        b->downstream.ops->data(b->downstream.self, data, n);
         b->reply -= n;
     }
     if (b->large) {
         b->large = false;
-        b->front.ops->end(b->front.self);
+        b->downstream.ops->end(b->downstream.self);
     }
 }
 
-static void back_data(void *self, const void *p, size_t n)
+static void upstream_data(void *self, const void *p, size_t n)
 {
     struct bed *b = self;
     CU_ASSERT(n <= b->room);
@@ -68,12 +69,12 @@ static void answer(struct bed *b, const char *text)
     h.status = 200;
     h.body = BODY_LENGTH;
     h.length = strlen(text);
-    b->front.ops->reply(b->front.self, &h);
-    b->front.ops->data(b->front.self, text, strlen(text));
-    b->front.ops->end(b->front.self);
+    b->downstream.ops->reply(b->downstream.self, &h);
+    b->downstream.ops->data(b->downstream.self, text, strlen(text));
+    b->downstream.ops->end(b->downstream.self);
 }
 
-static void back_end(void *self)
+static void upstream_end(void *self)
 {
     struct bed *b = self;
     b->ends++;
@@ -81,65 +82,66 @@ static void back_end(void *self)
         answer(b, b->path);
 }
 
-static size_t back_room(void *self)
+static size_t upstream_room(void *self)
 {
     return ((struct bed *)self)->room;
 }
 
-static void back_resume(void *self)
+static void upstream_resume(void *self)
 {
     struct bed *b = self;
     b->resumes++;
     give_large(b);
 }
 
-static void back_id(void *self, char id[STREAM_ID])
+static void upstream_id(void *self, char id[STREAM_ID])
 {
     CU_ASSERT_EQUAL(((struct bed *)self)->cancels, 0);
     snprintf(id, STREAM_ID, "7-3");
 }
 
-static void back_cancel(void *self, const char *code UNUSED)
+static void upstream_cancel(void *self, const char *code UNUSED)
 {
     ((struct bed *)self)->cancels++;
 }
 
-static const struct refusal *back_trailers(void *self UNUSED, const struct head *fields)
+static const struct refusal *upstream_trailers(void *self UNUSED, const struct head *fields)
 {
     static const struct refusal bad = {403, "secret_blocked"};
     CU_ASSERT_EQUAL(fields->n, 1);
     return http_head_find(fields, "x-bad") ? &bad : NULL;
 }
 
-static const struct back_ops back_ops = {
-    .data = back_data,
-    .trailers = back_trailers,
-    .end = back_end,
-    .room = back_room,
-    .resume = back_resume,
-    .cancel = back_cancel,
-    .id = back_id,
+static const struct upstream_ops upstream_ops = {
+    .data = upstream_data,
+    .trailers = upstream_trailers,
+    .end = upstream_end,
+    .room = upstream_room,
+    .resume = upstream_resume,
+    .cancel = upstream_cancel,
+    .id = upstream_id,
 };
 
-static void on_request(void *session, struct http1_server *s, struct head *h, struct front front)
+static void on_request(void *session, struct http1_server *s, struct head *h,
+                       struct downstream downstream)
 {
     struct bed *b = session;
     b->requests++;
-    b->front = front;
+    b->downstream = downstream;
     snprintf(b->path, sizeof b->path, "%.*s", SL(h->path));
     if (slice_starts(h->path, SLICE("/denied")))
-        front.ops->fail(front.self, 403, "no_rule", "7-1");
+        downstream.ops->fail(downstream.self, 403, "no_rule", "7-1");
     else
-        http1_server_set_back(s, (struct back){&back_ops, b});
+        http1_server_set_upstream(s, (struct upstream){&upstream_ops, b});
 }
 
 static void on_refused(void *session, struct http1_server *s UNUSED, const struct head *h UNUSED,
-                       struct front front, const struct refusal *why)
+                       struct downstream downstream, const struct refusal *why)
 {
     struct bed *b = session;
     b->refused++;
     snprintf(b->code, sizeof b->code, "%s", why->code);
-    front.ops->fail(front.self, why->status, why->code, "7-2");
+    downstream.ops->fail(downstream.self, why->status, why->code, "7-2");
 }
 
 static void on_closed(void *session)
@@ -151,8 +153,22 @@ static void on_closed(void *session)
     b->io = NULL;
 }
 
+static struct faults_book book;
+static const char *sandbox = "one";
+
+static unsigned unread_heads;
+
+static struct faults *faults_of(void *session, bool unread)
+{
+    struct bed *b = session;
+    unread_heads += unread;
+    if (b->faults == NULL)
+        b->faults = faults_join(&book, sandbox, faults_now());
+    return b->faults;
+}
+
 static const struct http1_server_ops ops = {
-    .request = on_request, .refused = on_refused, .closed = on_closed};
+    .request = on_request, .refused = on_refused, .faults = faults_of, .closed = on_closed};
 
 /* A connected pair of TCP sockets: resets show. */
 static void tcp_pair(int fds[2])
@@ -182,7 +198,7 @@ static void open_bed(struct bed *b)
     buf_init(&b->body, 1 << 20);
     buf_init(&b->got, 8 << 20);
     b->io = io_new(base, fds[0], STREAM_IN_MAX, STREAM_OUT_MAX, false);
-    b->server = http1_server_new(b->io, &limits, &ops, b);
+    b->server = http1_server_new(base, b->io, &limits, &ops, b);
     CU_ASSERT_PTR_NOT_NULL_FATAL(b->server);
 }
 
@@ -196,6 +212,7 @@ static void close_bed(struct bed *b)
 {
     http1_server_free(b->server);
     io_close(b->io);
+    faults_leave(b->faults);
     turn();
     close(b->fd);
     buf_free(&b->body);
@@ -203,7 +220,7 @@ static void close_bed(struct bed *b)
 }
 
 /* What the client has by now. The loop may need a moment for the kernel to carry bytes over. */
-static void gather(struct bed *b, unsigned ms)
+static void body_buffer(struct bed *b, unsigned ms)
 {
     char data[4096];
     struct pollfd p = {.fd = b->fd, .events = POLLIN};
@@ -244,9 +261,9 @@ static void test_pipeline(void)
                  i);
         say(&b, text);
     }
-    gather(&b, 30);
+    body_buffer(&b, 30);
     CU_ASSERT_EQUAL(b.requests, 100);
-    CU_ASSERT_EQUAL(b.ends, 50); /* the denied ones reached no back */
+    CU_ASSERT_EQUAL(b.ends, 50); /* the denied ones reached no upstream */
     size_t at = 0;
     for (int i = 0; i < 100; i++) { /* in order */
         snprintf(want, sizeof want, i & 1 ? "denied no_rule 7-1\n" : "\r\n\r\n/ok%02d", i);
@@ -266,7 +283,7 @@ static void test_bodies(void)
     say(&b, "POST /a HTTP/1.1\r\n" H "Content-Length: 5\r\n\r\nhelloPOST /b HTTP/1.1\r\n" H
             "Transfer-Encoding: chunked\r\n\r\n3;x\r\nabc\r\n0\r\nX: y\r\n\r\n"
             "GET /c HTTP/1.1\r\n" H "\r\n");
-    gather(&b, 30);
+    body_buffer(&b, 30);
     CU_ASSERT(b.requests == 3 && b.ends == 3);
     CU_ASSERT(slice_eq(buf_slice(&b.body), SLICE("helloabc")));
     CU_ASSERT(has(&b, "\r\n\r\n/c") && !b.closed);
@@ -280,15 +297,15 @@ static void test_continue(void)
     open_bed(&b);
     b.room = 0;
     say(&b, "POST /a HTTP/1.1\r\n" H "Content-Length: 5\r\nExpect: 100-continue\r\n\r\n");
-    gather(&b, 20);
+    body_buffer(&b, 20);
     CU_ASSERT_EQUAL(buf_len(&b.got), 0);
     b.room = 65536;
-    b.front.ops->wanted(b.front.self);
-    gather(&b, 20);
+    b.downstream.ops->wanted(b.downstream.self);
+    body_buffer(&b, 20);
     CU_ASSERT(slice_eq(buf_slice(&b.got), SLICE("HTTP/1.1 100 Continue\r\n\r\n")));
-    b.front.ops->wanted(b.front.self);
+    b.downstream.ops->wanted(b.downstream.self);
     say(&b, "hello");
-    gather(&b, 20);
+    body_buffer(&b, 20);
     CU_ASSERT(b.ends == 1 && has(&b, "\r\n\r\n/a"));
     CU_ASSERT_EQUAL(
         slice_find_slice((struct slice){(const char *)buf_data(&b.got) + 25, buf_len(&b.got) - 25},
@@ -313,7 +330,7 @@ static void refused(const char *text, const char *code, unsigned cancels)
     open_bed(&b);
     b.hold = true;
     say(&b, text);
-    gather(&b, 100);
+    body_buffer(&b, 100);
     CU_ASSERT(over(&b));
     if (!has(&b, code))
         printf("# %s: %.*s\n", code, SL(buf_slice(&b.got)));
@@ -325,14 +342,14 @@ static void refused(const char *text, const char *code, unsigned cancels)
 
 static void test_refused(void)
 {
-    refused("\r\nGET / HTTP/1.1\r\n" H "\r\n", "denied bad_request_line 7-2\n", 0);
-    refused("GET / HTTP/1.1\r\n" H "X\n\r\n", "denied bad_header 7-2\n", 0);
+    refused("\r\nGET / HTTP/1.1\r\n" H "\r\n", "refused bad_request_line 7-2\n", 0);
+    refused("GET / HTTP/1.1\r\n" H "X\n\r\n", "refused bad_header 7-2\n", 0);
     refused("POST / HTTP/1.1\r\n" H "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
-            "denied framing 7-2\n", 0);
+            "refused framing 7-2\n", 0);
     refused("POST / HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n0x1\r\n",
-            "denied framing 7-3\n", 1);
+            "refused framing 7-3\n", 1);
     refused("POST / HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n1\r\nab\r\n",
-            "denied framing 7-3\n", 1);
+            "refused framing 7-3\n", 1);
     refused("POST / HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-Bad: "
             "1\r\n\r\n",
             "denied secret_blocked 7-3\n", 1);
@@ -353,7 +370,7 @@ static void large_reply(const char *version, enum body_kind kind, bool next)
     snprintf(text, sizeof text, "GET /large HTTP/%s\r\n" H "\r\n%s", version,
              next ? "GET /denied HTTP/1.1\r\n" H "\r\n" : "");
     say(&b, text);
-    gather(&b, 20);
+    body_buffer(&b, 20);
     CU_ASSERT_EQUAL_FATAL(b.ends, 1);
     b.large = true;
     b.reply = total;
@@ -361,10 +378,10 @@ static void large_reply(const char *version, enum body_kind kind, bool next)
     h.status = 200;
     h.body = kind;
     h.length = kind == BODY_LENGTH ? total : 0;
-    b.front.ops->reply(b.front.self, &h);
+    b.downstream.ops->reply(b.downstream.self, &h);
     give_large(&b);
     CU_ASSERT(b.reply > 0); /* it had to wait */
-    gather(&b, 200);
+    body_buffer(&b, 200);
     CU_ASSERT(b.resumes > 0 && !b.large);
     CU_ASSERT(buf_len(&b.got) > total);
     CU_ASSERT_EQUAL(has(&b, "denied no_rule"), next);
@@ -393,17 +410,17 @@ static void breaks_off(const char *version, enum body_kind kind)
     b.hold = true;
     snprintf(text, sizeof text, "GET / HTTP/%s\r\n" H "\r\n", version);
     say(&b, text);
-    gather(&b, 20);
+    body_buffer(&b, 20);
     http_head_init(&h);
     h.status = 200;
     h.body = kind;
     h.length = kind == BODY_LENGTH ? 100 : 0;
-    b.front.ops->reply(b.front.self, &h);
-    b.front.ops->data(b.front.self, "part", 4);
-    gather(&b, 20);
+    b.downstream.ops->reply(b.downstream.self, &h);
+    b.downstream.ops->data(b.downstream.self, "part", 4);
+    body_buffer(&b, 20);
     CU_ASSERT(has(&b, "part"));
-    b.front.ops->fail(b.front.self, 502, "upstream_truncated", "7-1");
-    gather(&b, 100);
+    b.downstream.ops->fail(b.downstream.self, 502, "upstream_truncated", "7-1");
+    body_buffer(&b, 100);
     CU_ASSERT(b.closed && b.reset && !b.eof);
     CU_ASSERT(!has(&b, "\r\n0\r\n\r\n") && !has(&b, "upstream_truncated"));
     close_bed(&b);
@@ -427,10 +444,10 @@ static void test_gone(void)
     for (size_t i = 0; i < ARRAY_LEN(at); i++) {
         open_bed(&b);
         say(&b, at[i]);
-        gather(&b, 10);
+        body_buffer(&b, 10);
         CU_ASSERT_EQUAL(b.requests, 1);
         shutdown(b.fd, SHUT_WR);
-        gather(&b, 100);
+        body_buffer(&b, 100);
         CU_ASSERT(b.closed && b.cancels == 1 && b.ends == 0);
         close_bed(&b);
     }
@@ -438,18 +455,60 @@ static void test_gone(void)
     b.hold = true;
     say(&b, "GET /x HTTP/1.1\r\n" H "\r\n");
     shutdown(b.fd, SHUT_WR);
-    gather(&b, 10);
+    body_buffer(&b, 10);
     CU_ASSERT(!b.closed && b.ends == 1);
     answer(&b, "late");
-    gather(&b, 100);
+    body_buffer(&b, 100);
     CU_ASSERT(has(&b, "late") && b.eof && b.cancels == 0);
     close_bed(&b);
     open_bed(&b); /* in the middle of a head */
     say(&b, "GET / HT");
     shutdown(b.fd, SHUT_WR);
-    gather(&b, 100);
+    body_buffer(&b, 100);
     CU_ASSERT(b.closed && b.requests == 0 && b.refused == 0);
     close_bed(&b);
+}
+
+/* One more connection, which says this; true: it was answered at once. */
+static bool answered(const char *text, unsigned ms)
+{
+    struct bed b;
+    open_bed(&b);
+    say(&b, text);
+    body_buffer(&b, ms);
+    bool any = buf_len(&b.got) > 0;
+    close_bed(&b);
+    return any;
+}
+
+static void test_faults(void)
+{
+    static const char *const bad[] = {
+        "GET / HTTP/1.1\r\nHost : a\r\n\r\n", "GET /\x7f HTTP/1.1\r\n" H "\r\n", "\r\n\nGET",
+        "POST / HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\nx\r\n"};
+    static const char good[] = "GET /denied HTTP/1.1\r\n" H "\r\n";
+    unsigned n = 0;
+    sandbox = "unread";
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) { /* the last's head is whole: it says who asks */
+        unsigned before = unread_heads;
+        CU_ASSERT(answered(bad[i], 20));
+        CU_ASSERT_EQUAL(unread_heads - before, i + 1 < ARRAY_LEN(bad));
+    }
+    sandbox = "bad";
+    while (n < 200 && answered(bad[n % ARRAY_LEN(bad)], 20))
+        n++;
+    printf("# %u heads at fault were answered at once\n", n);
+    CU_ASSERT(n > FAULTS_SLOW / FAULTS_FAULT && n < 200);
+    struct faults *f = faults_join(&book, sandbox, faults_now());
+    CU_ASSERT(!faults_take(f, FAULTS_SLOW / 4, faults_now())); /* for 1.25 s, however slow we are */
+    faults_leave(f);
+    CU_ASSERT(!answered(good, 20)); /* on any connection of its own */
+    sandbox = "good";
+    CU_ASSERT(answered(good, 20));
+    sandbox = "bad"; /* and it is only slower */
+    CU_ASSERT(answered(good, 5000));
+    faults_book_free(&book);
+    sandbox = "one";
 }
 
 static void test_slow(void)
@@ -459,12 +518,12 @@ static void test_slow(void)
     limits.head_seconds = limits.idle_seconds = 1;
     open_bed(&b); /* slow head */
     say(&b, "GET / HTTP/1.1\r\nHo");
-    gather(&b, 1500);
-    CU_ASSERT(over(&b) && has(&b, "HTTP/1.1 408 ") && has(&b, "denied timeout 7-2\n"));
+    body_buffer(&b, 1500);
+    CU_ASSERT(over(&b) && has(&b, "HTTP/1.1 408 ") && has(&b, "refused timeout 7-2\n"));
     close_bed(&b);
     open_bed(&b); /* slow body */
     say(&b, "POST / HTTP/1.1\r\n" H "Content-Length: 9\r\n\r\nhalf");
-    gather(&b, 1500);
+    body_buffer(&b, 1500);
     CU_ASSERT(over(&b) && has(&b, "HTTP/1.1 408 ") && b.cancels == 1);
     close_bed(&b);
     limits = usual;
@@ -476,9 +535,9 @@ static void test_early(void)
     struct bed b;
     open_bed(&b);
     say(&b, "POST /x HTTP/1.1\r\n" H "Content-Length: 100\r\n\r\nhalf");
-    gather(&b, 10);
+    body_buffer(&b, 10);
     answer(&b, "enough");
-    gather(&b, 100);
+    body_buffer(&b, 100);
     CU_ASSERT(has(&b, "connection: close\r\n") && has(&b, "enough") && over(&b));
     close_bed(&b);
 }
@@ -509,7 +568,7 @@ static void test_linger(void)
     struct bed b;
     refuse_early(&b, 1000 * 1024);
     CU_ASSERT_FALSE(b.closed);
-    gather(&b, 100);
+    body_buffer(&b, 100);
     CU_ASSERT(has(&b, "HTTP/1.1 403 ") && has(&b, "denied no_rule 7-1\n"));
     CU_ASSERT(over(&b) && b.requests == 1);
     close_bed(&b);
@@ -531,6 +590,7 @@ void suite_http1_server(void)
     CU_add_test(s, "large replies to a slow reader", test_large);
     CU_add_test(s, "a reply that breaks off is reset", test_truncated);
     CU_add_test(s, "the client leaves", test_gone);
+    CU_add_test(s, "heads at fault slow down all of a sandbox, and nobody else", test_faults);
     CU_add_test(s, "slow clients (F1)", test_slow);
     CU_add_test(s, "an answer before the body's end", test_early);
     CU_add_test(s, "a refusal before the body's end is read", test_linger);

@@ -15,7 +15,7 @@ static void test_plain(void)
     settings(&b);
     listen_to(&b);
     CU_ASSERT(saw(&b, "PRI * HTTP/2.0", 14) && !saw(&b, "SECRET", 6)); /* Huffman-coded */
-    CU_ASSERT(b.n_news == 1 && b.news[0] == HTTP2_SETTLED && http2_client_leases(b.client) == 2);
+    CU_ASSERT(b.n_news == 1 && b.news[0] == HTTP2_SETTLED && http2_client_in_use(b.client) == 2);
     reply(&b, 3, 0, "200", "content-length", "5");
     reply(&b, 1, END_STREAM, "204", NULL, NULL);
     say(&b, NGHTTP2_DATA, END_STREAM, 3, "hello", 5);
@@ -41,7 +41,7 @@ static void test_upload(void)
     settings(&b);
     ask(&b, 0, "POST", BODY_CHUNKED);
     size_t sent = 0, room;
-    const struct lease l = b.a[0].lease;
+    const struct upstream_stream l = b.a[0].upstream_stream;
     for (int i = 0; i < 50 && (room = l.ops->room(l.self)) > 0; i++) {
         l.ops->data(l.self, block, room);
         sent += room;
@@ -86,7 +86,7 @@ static void test_backpressure(void)
         say(&b, NGHTTP2_DATA, 0, 3, block, sizeof block);
     CU_ASSERT_EQUAL(buf_len(&b.a[1].got), 100 * sizeof block);
     b.a[0].room = 65536;
-    b.a[0].lease.ops->resume(b.a[0].lease.self);
+    b.a[0].upstream_stream.ops->resume(b.a[0].upstream_stream.self);
     listen_to(&b);
     CU_ASSERT(buf_len(&b.a[0].got) == 65535 && saw(&b, "\0\0\4\10\0\0\0\0\1", 9));
     b.a[0].room = 0;
@@ -117,7 +117,7 @@ static void test_closed_after_end(void)
     CU_ASSERT_STRING_EQUAL(b.a[1].code, "upstream_truncated");
     CU_ASSERT_STRING_EQUAL(b.a[2].code, "upstream_closed");
     b.a[0].room = 100;
-    b.a[0].lease.ops->resume(b.a[0].lease.self);
+    b.a[0].upstream_stream.ops->resume(b.a[0].upstream_stream.self);
     CU_ASSERT(b.a[0].ends == 1 && slice_eq(buf_slice(&b.a[0].got), SLICE("hello")));
     close_bed(&b);
 }
@@ -133,18 +133,19 @@ static void test_within(void)
     for (uint32_t i = 1; i <= 5; i += 2) {
         reply(&b, i, 0, "200", NULL, NULL);
         if (i == 5) { /* asks once more from within its end, in the place of the second */
-            CU_ASSERT(b.a[0].replies == 1 && b.a[1].ends == 0 && b.a[1].lease.ops == NULL);
+            CU_ASSERT(b.a[0].replies == 1 && b.a[1].ends == 0 &&
+                      b.a[1].upstream_stream.ops == NULL);
             b.a[1].drop_on_data = false;
         }
         say(&b, NGHTTP2_DATA, END_STREAM, i, "hello", 5);
     }
-    CU_ASSERT(b.a[2].ends == 1 && http2_client_leases(b.client) == 1);
+    CU_ASSERT(b.a[2].ends == 1 && http2_client_in_use(b.client) == 1);
     reply(&b, 7, END_STREAM, "200", NULL, NULL);
     CU_ASSERT(b.a[1].ends == 1 && b.a[0].ends == 0 && !left(&b));
     ask(&b, 3, "GET", BODY_NONE); /* given up before anything of it is out, and at once */
     drop(&b.a[3]);
     turn();
-    CU_ASSERT(http2_client_leases(b.client) == 0 && http2_client_takes(b.client));
+    CU_ASSERT(http2_client_in_use(b.client) == 0 && http2_client_takes(b.client));
     close_bed(&b);
 }
 
@@ -165,7 +166,7 @@ static void test_waiting(void)
     reply(&b, 1, END_STREAM, "200", NULL, NULL);
     reply(&b, 5, END_STREAM, "201", NULL, NULL);
     CU_ASSERT(b.a[0].status == 200 && b.a[2].status == 201 && b.a[1].replies == 0);
-    CU_ASSERT_EQUAL(http2_client_leases(b.client), 0);
+    CU_ASSERT_EQUAL(http2_client_in_use(b.client), 0);
     close_bed(&b);
 }
 

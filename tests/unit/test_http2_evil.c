@@ -152,8 +152,8 @@ static void ask_tunnel(struct bed *b, unsigned i)
     h.method = SLICE("GET");
     h.path = SLICE("/x");
     h.upgrade = UPGRADE_WEBSOCKET;
-    b->a[i].lease = http2_client_lease(b->client, &ops, &b->a[i], &h, &to);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(b->a[i].lease.ops);
+    b->a[i].upstream_stream = http2_client_open_stream(b->client, &ops, &b->a[i], &h, &to);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(b->a[i].upstream_stream.ops);
     http_head_free(&h);
 }
 

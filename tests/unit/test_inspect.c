@@ -287,25 +287,194 @@ static void mcp_bodies(void)
     expect(rule, JSON, "{'jsonrpc':'2.0','id':1,'method':'tools/call','params':{'name':'rm'}}",
            "mcp");
     expect(rule, JSON,
-           "{'method':'tools/call','params':{'name':'read_file','Name':'rm','arguments':{}}}",
+           "{'jsonrpc':'2.0','id':1,'method':'tools/"
+           "call','params':{'name':'read_file','Name':'rm','arguments':{}}}",
            "mcp");
-    expect(rule, JSON, "{'method':'tools/call','params':{'name':'read_file','name':'rm'}}",
-           "body_ambiguous");
-    expect(rule, JSON, "{'method':'ping','Method':'tools/call','params':{'name':'rm'}}", "mcp");
-    expect(rule, JSON, "{'method':'tools/call'}", "mcp");
-    expect(rule, JSON, "{'method':'tools/call','params':['rm']}", "mcp");
-    expect(rule, JSON, "{'method':'tools\\/call','params':{'name':'rm'}}", "mcp");
-    expect(rule, JSON, "{'method':'Tools/Call','params':{'name':'rm'}}", "mcp");
-    expect(rule, JSON, "[{'method':'ping','id':1},{'method':'tools/call','params':{'name':'rm'}}]",
+    expect(
+        rule, JSON,
+        "{'jsonrpc':'2.0','id':1,'method':'tools/call','params':{'name':'read_file','name':'rm'}}",
+        "body_ambiguous");
+    expect(rule, JSON,
+           "{'jsonrpc':'2.0','id':1,'method':'ping','Method':'tools/call','params':{'name':'rm'}}",
            "mcp");
-    expect(rule, JSON, "[{'method':'ping','id':1},{'method':'tools/list','id':2}]", "ok");
-    expect(rule, JSON, "[[{'method':'ping','id':1}]]", "mcp");
+    expect(rule, JSON, "{'jsonrpc':'2.0','id':1,'method':'tools/call'}", "mcp");
+    expect(rule, JSON, "{'jsonrpc':'2.0','id':1,'method':'tools/call','params':['rm']}", "mcp");
+    expect(rule, JSON, "{'jsonrpc':'2.0','id':1,'method':'tools\\/call','params':{'name':'rm'}}",
+           "mcp");
+    expect(rule, JSON, "{'jsonrpc':'2.0','id':1,'method':'Tools/Call','params':{'name':'rm'}}",
+           "mcp");
+    expect(rule, JSON,
+           "[{'jsonrpc':'2.0','id':1,'method':'ping'},{'jsonrpc':'2.0','id':1,'method':'tools/"
+           "call','params':{'name':'rm'}}]",
+           "mcp");
+    expect(
+        rule, JSON,
+        "[{'jsonrpc':'2.0','id':1,'method':'ping'},{'jsonrpc':'2.0','id':1,'method':'tools/list'}]",
+        "ok");
+    expect(rule, JSON, "[[{'jsonrpc':'2.0','id':1,'method':'ping'}]]", "mcp");
     expect(rule, JSON, "[]", "mcp");
     expect(rule, JSON, "{'jsonrpc':'2.0','id':7,'result':{}}", "ok");
-    expect(rule, JSON, "{'id':7,'result':{},'method':'tools/call','params':{'name':'rm'}}", "mcp");
+    expect(rule, JSON,
+           "{'jsonrpc':'2.0','id':7,'result':{},'method':'tools/call','params':{'name':'rm'}}",
+           "mcp");
     expect(rule, JSON, "{'id':7}", "mcp");
     expect(rule, JSON, "'x'", "body_ambiguous");
-    expect(rule, "text/plain", "{'method':'ping'}", "content_type");
+    expect(rule, "text/plain", "{'jsonrpc':'2.0','id':1,'method':'ping'}", "content_type");
+}
+
+/* A call of write with these arguments. */
+static void expect_write(const char *condition, const char *arguments, const char *want)
+{
+    char rule[400], body[400];
+    snprintf(rule, sizeof rule,
+             "'mcp':{'tools':[{'name':'wr*','arguments':{'/a':%s}},{'name':'write'}]}", condition);
+    snprintf(body, sizeof body,
+             "{'jsonrpc':'2.0','id':1,'method':'tools/call','params':{'name':'write','arguments':{"
+             "%s}}}",
+             arguments);
+    expect(rule, JSON, body, want);
+}
+
+static void mcp_arguments(void)
+{
+    static const struct {
+        const char *condition, *arguments, *want;
+    } rows[] = {
+        {"{'equals':'x'}", "'a':'x'", "ok"},
+        {"{'equals':'x'}", "'a':'X'", "mcp"},
+        {"{'equals':1}", "'a':1.0", "ok"},
+        {"{'equals':1}", "'a':true", "mcp"},
+        {"{'equals':true}", "'a':true", "ok"},
+        {"{'equals':false}", "'a':0", "mcp"},
+        {"{'equals':null}", "'a':null", "ok"},
+        {"{'equals':null}", "", "mcp"},
+        {"{'one_of':['x',2]}", "'a':2", "ok"},
+        {"{'one_of':['x',2]}", "'a':'2'", "mcp"},
+        {"{'one_of':['x'],'absent':true}", "", "ok"},
+        {"{'one_of':['x'],'absent':true}", "'A':'y'", "mcp"},
+        {"{'absent':true}", "'b':1", "ok"},
+        {"{'absent':true}", "'a':null", "mcp"},
+        {"{'range':[0,10]}", "'a':10", "ok"},
+        {"{'range':[0,10]}", "'a':10.5", "mcp"},
+        {"{'range':[0,10]}", "'a':'5'", "mcp"},
+        {"{'range':[0,1e17]}", "'a':9007199254740993", "mcp"},
+        {"{'pattern':'/w/*.txt'}", "'a':'/w/x.txt'", "ok"},
+        {"{'pattern':'/w/*.txt'}", "'a':'/w/x/y.txt'", "mcp"},
+        {"{'pattern':'/w/**'}", "'a':'/w/x/y'", "ok"},
+        {"{'pattern':'/w/**'}", "'a':'/w/../y'", "mcp"},
+        {"{'pattern':'/w/**'}", "'a':'/w/%2E%2e/y'", "mcp"},
+        {"{'pattern':'/w/**'}", "'a':'/w\\\\..\\\\y'", "mcp"},
+        {"{'pattern':'/w/**'}", "'a':'/w/..'", "mcp"},
+        {"{'pattern':'/w/**'}", "'a':'/w/.\\t./y'", "mcp"},
+        {"{'pattern':'/w/**'}", "'a':'/w/.\\r\\n./.\\n./y'", "mcp"},
+        {"{'pattern':'/w/*'}", "'a':'/w/..?x'", "mcp"},
+        {"{'pattern':'/w/*'}", "'a':'/w/..#x'", "mcp"},
+        {"{'pattern':'/w/**'}", "'a':'/w/..;/y'", "mcp"},
+        {"{'pattern':'**'}", "'a':'Two lines.\\n\\tWhat now? Well...'", "ok"},
+        {"{'pattern':'/w/../y'}", "'a':'/w/../y'", "ok"},
+        {"{'pattern':['a','**b']}", "'a':'x/b'", "ok"},
+        {"{'pattern':'a*b*c'}", "'a':'aXbXbXc'", "ok"},
+        {"{'pattern':'a*b*c'}", "'a':'aXbXbX'", "mcp"},
+        {"{'pattern':'*'}", "'a':''", "ok"},
+        {"{'pattern':'*'}", "'a':['x']", "mcp"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        expect_write(rows[i].condition, rows[i].arguments, rows[i].want);
+    static const char nested[] = "'mcp':{'tools':[{'name':'t','arguments':{'/a~1b/1/~0c':{'equals':"
+                                 "1}}}]}";
+    expect(nested, JSON,
+           "{'jsonrpc':'2.0','id':1,'method':'tools/call','params':{'name':'t','arguments':{'a/b':["
+           "0,{'~c':1}]}}}",
+           "ok");
+    expect(nested, JSON,
+           "{'jsonrpc':'2.0','id':1,'method':'tools/call','params':{'name':'t','arguments':{'a/b':["
+           "{'~c':1}]}}}",
+           "mcp");
+    expect(nested, JSON,
+           "{'jsonrpc':'2.0','id':1,'method':'tools/call','params':{'name':'t','arguments':{'a/b':"
+           "'x'}}}",
+           "mcp");
+}
+
+static void mcp_rules_read(void)
+{
+    static const char *const bad[] = {
+        "{'tools':['a'],'on_refused':'other'}",
+        "{'tools':[{'ask':true}]}",
+        "{'tools':[{'name':'a','arguments':{}}]}",
+        "{'tools':[{'name':'a','arguments':{'x':{'equals':1}}}]}",
+        "{'tools':[{'name':'a','arguments':{'/x~2':{'equals':1}}}]}",
+        "{'tools':[{'name':'a','arguments':{'/x':{}}}]}",
+        "{'tools':[{'name':'a','arguments':{'/x':{'equals':1,'pattern':'x'}}}]}",
+        "{'tools':[{'name':'a','arguments':{'/x':{'absent':false}}}]}",
+        "{'tools':[{'name':'a','arguments':{'/x':{'range':[2,1]}}}]}",
+        "{'tools':[{'name':'a','arguments':{'/x':{'one_of':[]}}}]}",
+        "{'tools':[{'name':'a','arguments':{'/x':{'equals':[1]}}}]}",
+        "{'tools':[{'name':'a','arguments':{'/x':{'equals':9007199254740993}}}]}",
+        "{'tools':[],'methods':['tools/call']}",
+        "{'tools':[],'server':{'sampling':'no'}}",
+        "{'tools':[],'server':{'other':'pass'}}",
+        "{'methods':['a']}",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct err err = {0};
+        char text[300];
+        snprintf(text, sizeof text, "{'policy':'p','rules':[{'allow':'a.com','mcp':%s}]}", bad[i]);
+        char *json = quoted(text);
+        struct policy *p = policy_parse(json, strlen(json), &err);
+        if (p)
+            printf("# %s is read\n", bad[i]);
+        CU_ASSERT_PTR_NULL(p);
+        policy_free(p);
+        free(json);
+    }
+}
+
+static void mcp_calls(void)
+{
+    static const struct {
+        const char *body, *calls, *detail;
+        bool batch, ask;
+    } rows[] = {
+        {"{'jsonrpc':'2.0','id':-7,'method':'tools/call','params':{'name':'a','arguments':{'p':'v',"
+         "'q r':1}}}",
+         "c-7\n", "tools/call a (p, q?r)", false, false},
+        {"[{'jsonrpc':'2.0','id':'\\u00e9\\n','method':'ping'},{'jsonrpc':'2.0','id':2,'method':"
+         "'tools/call','params':{'name':'asked'}}]",
+         "r\"\\u00E9\\n\"\nc2\n", "2 messages, one is tools/call asked", true, true},
+        {"{'jsonrpc':'2.0','method':'notifications/x'}", "", "notifications/x", false, false},
+    };
+    struct policy *p = policy_with("'mcp':{'tools':['a',{'name':'asked','ask':true}]}");
+    struct inspect_request r = {
+        .method = SLICE("POST"), .n_types = 1, .type = SLICE(JSON), .has_body = true};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct inspect_result why;
+        char *text = quoted(rows[i].body);
+        CU_ASSERT_EQUAL(
+            inspect_body(policy_rule(p, 0)->inspection, &r, slice_str(text), true, &why),
+            INSPECT_PASS);
+        CU_ASSERT_STRING_EQUAL(why.calls, rows[i].calls);
+        CU_ASSERT_STRING_EQUAL(why.detail, rows[i].detail);
+        CU_ASSERT_EQUAL(why.batch, rows[i].batch);
+        CU_ASSERT_EQUAL(why.ask, rows[i].ask);
+        free(text);
+    }
+    static const char *const refused[] = {
+        /* one approval is of one call */
+        "[{'jsonrpc':'2.0','id':1,'method':'tools/call','params':{'name':'asked'}},"
+        "{'jsonrpc':'2.0','id':2,'method':'tools/call','params':{'name':'asked'}}]",
+        /* what it subscribes to is a resource */
+        "{'jsonrpc':'2.0','id':1,'method':'subscriptions/listen','params':{'notifications':"
+        "{'resourceSubscriptions':['file:///etc/shadow']}}}"};
+    for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
+        struct inspect_result why;
+        char *text = quoted(refused[i]);
+        CU_ASSERT_EQUAL(
+            inspect_body(policy_rule(p, 0)->inspection, &r, slice_str(text), true, &why),
+            INSPECT_REFUSED);
+        free(text);
+    }
+    policy_free(p);
 }
 
 static const char *const asks[] = {
@@ -473,6 +642,9 @@ static void suite_inspect(void)
     CU_add_test(s, "GraphQL bodies", graphql_bodies);
     CU_add_test(s, "GraphQL in a query", graphql_get);
     CU_add_test(s, "MCP messages", mcp_bodies);
+    CU_add_test(s, "arguments of MCP tools", mcp_arguments);
+    CU_add_test(s, "rules of MCP that are none", mcp_rules_read);
+    CU_add_test(s, "what is told of MCP messages", mcp_calls);
     CU_add_test(s, "tools of a model's provider", model_bodies);
     CU_add_test(s, "where they are asked about", model_hosts);
     CU_add_test(s, "bounds", too_large);

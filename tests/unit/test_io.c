@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { PATIENCE = 2 /* seconds until a test is given up */ };
+enum { START_WAIT = 2 /* seconds until a test is given up */ };
 
 static struct event_base *base;
 static SSL_CTX *server_ctx;
@@ -119,7 +119,7 @@ static void on_io(struct io *io, enum io_event ev, void *arg)
 
 static void run(void)
 {
-    struct timeval limit = {PATIENCE, 0};
+    struct timeval limit = {START_WAIT, 0};
     event_base_loopexit(base, &limit);
     event_base_dispatch(base);
 }

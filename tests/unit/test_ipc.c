@@ -314,7 +314,7 @@ static unsigned far_datagrams(int fd)
 
 /* Small messages of one turn are one datagram; what is large or has descriptors keeps its place
  * among them. */
-static void test_gather(void)
+static void test_body_buffer(void)
 {
     struct side s, t;
     open_side(&s);
@@ -502,7 +502,7 @@ void tap_suites(void)
     CU_add_test(s, "pause and resume", test_pause);
     CU_add_test(s, "the queue", test_queue);
     CU_add_test(s, "the queue of small messages", test_small);
-    CU_add_test(s, "gathered", test_gather);
+    CU_add_test(s, "gathered", test_body_buffer);
     CU_add_test(s, "a channel's share of a turn", test_share);
     CU_add_test(s, "what was said before the end", test_last_words);
     CU_add_test(s, "flush", test_flush);

@@ -111,15 +111,21 @@ static void count(void *arg, bool ok)
     *n += ok ? 1 : 100;
 }
 
-static int append(struct far_end *f, uint64_t counter, struct journal_wait **w)
+/* One turn of the loop, as far as nothing has to be waited for. */
+static void turn(struct far_end *f)
+{
+    event_base_loop(f->base, EVLOOP_NONBLOCK);
+}
+
+/* A record that somebody waits for, and the turn's end: what it heard. */
+static int append(struct far_end *f, uint64_t counter)
 {
     struct record r;
     static int answers;
     answers = 0;
     record_init(&r, RECORD_ADMITTED, counter);
-    struct journal_wait *got = journal_append(f->j, &r, count, &answers);
-    if (w)
-        *w = got;
+    if (journal_append(f->j, &r, count, &answers))
+        turn(f);
     return answers;
 }
 
@@ -129,7 +135,7 @@ static void test_without_file(void)
     begin(&f, false, 0);
     CU_ASSERT_FALSE(journal_ready(f.j));
     CU_ASSERT_EQUAL(journal_next(f.j), 0);
-    CU_ASSERT_EQUAL(append(&f, 1, NULL), 100);
+    CU_ASSERT_EQUAL(append(&f, 1), 100);
     CU_ASSERT_EQUAL(f.ready, 0);
     give_file(&f, 1000, O_WRONLY | O_APPEND);
     CU_ASSERT_EQUAL(f.ready, 1);
@@ -148,8 +154,8 @@ static void test_written(void)
     uint64_t n = 0;
     unsigned char bytes[256];
     begin(&f, false, 1000);
-    CU_ASSERT_EQUAL(append(&f, 9, NULL), 1);
-    CU_ASSERT_EQUAL(append(&f, 0, NULL), 1); /* takes the next counter */
+    CU_ASSERT_EQUAL(append(&f, 9), 1);
+    CU_ASSERT_EQUAL(append(&f, 0), 1); /* takes the next counter */
     CU_ASSERT_EQUAL(length(&f), 42);
     CU_ASSERT_EQUAL(hear(&f, &n), W_TICK); /* one for both */
     CU_ASSERT_EQUAL(n, 42);
@@ -170,13 +176,95 @@ static void test_credit(void)
 {
     struct far_end f;
     begin(&f, false, 50);
-    CU_ASSERT_EQUAL(append(&f, 1, NULL), 1);
-    CU_ASSERT_EQUAL(append(&f, 2, NULL), 1);
-    CU_ASSERT_EQUAL(append(&f, 3, NULL), 100);
+    CU_ASSERT_EQUAL(append(&f, 1), 1);
+    CU_ASSERT_EQUAL(append(&f, 2), 1);
+    CU_ASSERT_EQUAL(append(&f, 3), 100);
     CU_ASSERT_EQUAL(length(&f), 42);
     say(&f, W_CREDIT, 13);
-    CU_ASSERT_EQUAL(append(&f, 3, NULL), 1);
-    CU_ASSERT_EQUAL(append(&f, 4, NULL), 100);
+    CU_ASSERT_EQUAL(append(&f, 3), 1);
+    rig_turns(f.base, 600); /* or more might be on its way */
+    CU_ASSERT_EQUAL(append(&f, 4), 100);
+    finish(&f);
+}
+
+static bool answered(void *arg)
+{
+    return *(int *)arg != 0;
+}
+
+static void pace(struct far_end *f, bool on, const char *sandbox)
+{
+    struct msg m;
+    msg_init(&m, W_PACE);
+    msg_put_u8(&m, on);
+    msg_put_str(&m, sandbox);
+    CU_ASSERT_EQUAL(msg_send(f->sock, &m), 0);
+    msg_done(&m);
+    rig_turns(f->base, 10);
+}
+
+static struct journal_wait *append_of(struct far_end *f, const char *sandbox, int *answers)
+{
+    struct record r;
+    record_init(&r, RECORD_ADMITTED, 0);
+    record_put_str(&r, RF_SANDBOX, sandbox);
+    return journal_append(f->j, &r, count, answers);
+}
+
+/* Whom the logger tells to wait is not refused: it is on record as soon as there is credit, in its
+ * order, or refused after 5 s; what is cancelled meanwhile was never there. */
+static void test_held(void)
+{
+    struct far_end f;
+    int a = 0, b = 0, c = 0;
+    begin(&f, false, 42);
+    pace(&f, true, "");
+    CU_ASSERT_EQUAL(append(&f, 1), 1);
+    CU_ASSERT_EQUAL(append(&f, 2), 1);
+    CU_ASSERT_PTR_NOT_NULL(append_of(&f, "", &a));
+    struct journal_wait *w = append_of(&f, "", &b);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(w);
+    CU_ASSERT_PTR_NOT_NULL(append_of(&f, "", &c));
+    CU_ASSERT_EQUAL(length(&f), 42);
+    journal_cancel(w, "cancelled");
+    say(&f, W_CREDIT, 30);
+    CU_ASSERT_TRUE(a == 1 && b == 0 && c == 0);
+    CU_ASSERT_EQUAL(length(&f), 63);
+    uint64_t begun = fixture_ms();
+    CU_ASSERT_TRUE(rig_until(f.base, answered, &c));
+    CU_ASSERT_EQUAL(c, 100);
+    CU_ASSERT_TRUE(fixture_ms() - begun > 4000);
+    CU_ASSERT_EQUAL(length(&f), 63);
+    CU_ASSERT_PTR_NOT_NULL(append_of(&f, "", &c));
+    close(f.sock); /* the logger is gone: nothing is held for it */
+    rig_turns(f.base, 20);
+    CU_ASSERT_EQUAL(c, 200);
+    finish(&f);
+}
+
+/* Of several sandboxes, the one whose share is used up waits, and nobody else. */
+static void test_paced(void)
+{
+    struct far_end f;
+    int a = 0, b = 0, more = 0;
+    begin(&f, false, 1 << 20);
+    pace(&f, true, "flood");
+    CU_ASSERT_PTR_NOT_NULL(append_of(&f, "flood", &a));
+    CU_ASSERT_PTR_NOT_NULL(append_of(&f, "quiet", &b));
+    turn(&f);
+    CU_ASSERT_EQUAL(b, 1);
+    CU_ASSERT_EQUAL(a, 0);
+    unsigned held = 1;
+    while (append_of(&f, "flood", &more) && held < 100000)
+        held++;
+    CU_ASSERT_TRUE(held > 1000 && held < 20000); /* so many, then it is refused */
+    CU_ASSERT_EQUAL(more, 100);
+    pace(&f, false, "flood");
+    CU_ASSERT_EQUAL(a, 1);
+    CU_ASSERT_EQUAL((unsigned)more, 100 + held - 1);
+    CU_ASSERT_PTR_NOT_NULL(append_of(&f, "flood", &b));
+    turn(&f);
+    CU_ASSERT_EQUAL(b, 2);
     finish(&f);
 }
 
@@ -201,11 +289,6 @@ static void test_synced(void)
     say(&f, W_SYNCED, 42);
     CU_ASSERT_EQUAL(b, 1);
     finish(&f);
-}
-
-static bool answered(void *arg)
-{
-    return *(int *)arg != 0;
 }
 
 /* No acknowledgement: refused after 2 s, and what was admitted gets its end. */
@@ -235,13 +318,13 @@ static void test_cancel(void)
     record_init(&r, RECORD_ADMITTED, 1);
     struct journal_wait *w = journal_append(f.j, &r, count, &a);
     CU_ASSERT_PTR_NOT_NULL_FATAL(w);
-    journal_cancel(w);
+    journal_cancel(w, "cancelled");
     rig_turns(f.base, 1);
     off_t with_end = length(&f);
     CU_ASSERT_TRUE(with_end > 21);
     record_init(&r, RECORD_DENIED, 2);
     w = journal_append(f.j, &r, count, &a);
-    journal_cancel(w);
+    journal_cancel(w, "cancelled");
     CU_ASSERT_EQUAL(length(&f), with_end + 21); /* denied needs none */
     say(&f, W_SYNCED, 21);
     CU_ASSERT_EQUAL(a, 0);
@@ -261,7 +344,7 @@ static void test_logger_gone(void)
     rig_turns(f.base, 20);
     CU_ASSERT_EQUAL(a, 100);
     CU_ASSERT_FALSE(journal_ready(f.j));
-    CU_ASSERT_EQUAL(append(&f, 2, NULL), 100);
+    CU_ASSERT_EQUAL(append(&f, 2), 100);
     attach(&f); /* the next logger */
     give_file(&f, 1000, O_WRONLY | O_APPEND);
     CU_ASSERT_EQUAL(f.ready, 2);
@@ -281,14 +364,14 @@ static void test_late_ends(void)
     struct record end;
     struct rlimit old, small;
     begin(&f, false, 21);
-    CU_ASSERT_EQUAL(append(&f, 1, NULL), 1);
+    CU_ASSERT_EQUAL(append(&f, 1), 1);
     record_init(&end, RECORD_COMPLETED, 1);
     CU_ASSERT_EQUAL(journal_note(f.j, &end), 0);
     CU_ASSERT_EQUAL(length(&f), 21);
-    CU_ASSERT_EQUAL(append(&f, 2, NULL), 100);
+    CU_ASSERT_EQUAL(append(&f, 2), 100);
     say(&f, W_CREDIT, 50);
     CU_ASSERT_EQUAL(length(&f), 42);
-    CU_ASSERT_EQUAL(append(&f, 2, NULL), 1);
+    CU_ASSERT_EQUAL(append(&f, 2), 1);
     say(&f, W_CREDIT, 50);
     getrlimit(RLIMIT_FSIZE, &old);
     small = (struct rlimit){63, old.rlim_max};
@@ -305,8 +388,8 @@ static void test_late_ends(void)
     finish(&f);
 }
 
-/* Ends wait for the turn's end or for the next record; a write that is cut inside them leaves those
- * before the cut on record, and the new record refused. */
+/* Ends wait for the next record, or until the logger is told; a write that is cut inside them
+ * leaves those before the cut on record, and the new record refused. */
 static void test_ends_together(void)
 {
     struct far_end f;
@@ -315,14 +398,14 @@ static void test_ends_together(void)
     uint64_t n = 0;
     begin(&f, false, 1000);
     for (uint64_t i = 1; i <= 3; i++)
-        CU_ASSERT_EQUAL(append(&f, i, NULL), 1);
+        CU_ASSERT_EQUAL(append(&f, i), 1);
     record_init(&end, RECORD_COMPLETED, 1);
     CU_ASSERT_EQUAL(journal_note(f.j, &end), 0);
     CU_ASSERT_EQUAL(length(&f), 63); /* not yet */
-    CU_ASSERT_EQUAL(append(&f, 4, NULL), 1);
+    CU_ASSERT_EQUAL(append(&f, 4), 1);
     CU_ASSERT_EQUAL(length(&f), 105); /* with the next */
     CU_ASSERT_EQUAL(journal_note(f.j, &end), 0);
-    rig_turns(f.base, 1);
+    rig_turns(f.base, 100);
     CU_ASSERT_EQUAL(length(&f), 126); /* or by itself */
     while (hear(&f, &n) == W_TICK && n < 126)
         ;
@@ -334,7 +417,7 @@ static void test_ends_together(void)
     record_init(&end, RECORD_COMPLETED, 3);
     CU_ASSERT_EQUAL(journal_note(f.j, &end), 0);
     CU_ASSERT_EQUAL(setrlimit(RLIMIT_FSIZE, &small), 0);
-    CU_ASSERT_EQUAL(append(&f, 5, NULL), 100);
+    CU_ASSERT_EQUAL(append(&f, 5), 100);
     setrlimit(RLIMIT_FSIZE, &old);
     CU_ASSERT_FALSE(journal_ready(f.j));
     n = 0;
@@ -346,11 +429,143 @@ static void test_ends_together(void)
     CU_ASSERT_EQUAL(length(&f), 168); /* the second came; the refused record did not */
     finish(&f);
     begin(&f, false, 1000); /* what a closing journal still holds */
-    CU_ASSERT_EQUAL(append(&f, 1, NULL), 1);
+    CU_ASSERT_EQUAL(append(&f, 1), 1);
     CU_ASSERT_EQUAL(journal_note(f.j, &end), 0);
     close(f.sock);
     rig_turns(f.base, 20);
     CU_ASSERT_EQUAL(length(&f), 42);
+    finish(&f);
+}
+
+struct turned { /* one of several records of a turn, and what its callback found */
+    struct far_end *f;
+    off_t found;
+    int answer;
+    struct turned *then;         /* is appended from there, */
+    struct journal_wait *leaves; /* and this one is cancelled */
+};
+
+static unsigned n_writes(void)
+{
+    unsigned n = 0;
+    FILE *f = fopen("/proc/self/io", "r");
+    for (char line[64]; f && fgets(line, sizeof line, f);)
+        sscanf(line, "syscw: %u", &n);
+    if (f)
+        fclose(f);
+    return n;
+}
+
+static struct journal_wait *append_turned(struct turned *t, struct far_end *f, uint64_t counter);
+
+static void on_turned(void *arg, bool ok)
+{
+    struct turned *t = arg;
+    t->found = length(t->f);
+    t->answer += ok ? 1 : 100;
+    if (t->leaves)
+        journal_cancel(t->leaves, "cancelled");
+    if (t->then)
+        append_turned(t->then, t->f, 9);
+}
+
+static struct journal_wait *append_turned(struct turned *t, struct far_end *f, uint64_t counter)
+{
+    struct record r;
+    t->f = f;
+    record_init(&r, RECORD_ADMITTED, counter);
+    return journal_append(f->j, &r, on_turned, t);
+}
+
+/* All records of a turn leave in one write, the ends that wait with them, and nobody who waits for
+ * one goes on before that write: what a callback sends follows its record. */
+static void test_turn(void)
+{
+    struct far_end f;
+    struct record end;
+    struct turned t[3] = {{0}}, late = {0};
+    uint64_t n = 0;
+    begin(&f, false, 1000);
+    CU_ASSERT_EQUAL(append(&f, 1), 1);
+    CU_ASSERT_EQUAL(hear(&f, &n), W_TICK);
+    record_init(&end, RECORD_COMPLETED, 1);
+    CU_ASSERT_EQUAL(journal_note(f.j, &end), 0);
+    for (uint64_t i = 0; i < 3; i++)
+        CU_ASSERT_PTR_NOT_NULL(append_turned(&t[i], &f, 2 + i));
+    t[2].then = &late;
+    CU_ASSERT_TRUE(length(&f) == 21 && t[0].answer == 0);
+    unsigned before = n_writes();
+    turn(&f);
+    CU_ASSERT_EQUAL(n_writes(), before + 2); /* what a callback appended is of the next turn */
+    for (size_t i = 0; i < 3; i++)
+        CU_ASSERT_TRUE(t[i].answer == 1 && t[i].found == 105);
+    CU_ASSERT_TRUE(late.answer == 1 && late.found == 126);
+    finish(&f);
+}
+
+/* Of a turn's records those that found room are on record and the others are refused, each by
+ * itself. */
+static void test_turn_cut(void)
+{
+    struct far_end f;
+    struct turned t[3] = {{0}};
+    struct rlimit old, small;
+    uint64_t n = 0;
+    begin(&f, false, 1000);
+    for (uint64_t i = 0; i < 3; i++)
+        CU_ASSERT_PTR_NOT_NULL(append_turned(&t[i], &f, 1 + i));
+    getrlimit(RLIMIT_FSIZE, &old);
+    small = (struct rlimit){21 + 10, old.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    CU_ASSERT_EQUAL(setrlimit(RLIMIT_FSIZE, &small), 0);
+    turn(&f);
+    setrlimit(RLIMIT_FSIZE, &old);
+    CU_ASSERT_TRUE(t[0].answer == 1 && t[1].answer == 100 && t[2].answer == 100);
+    CU_ASSERT_EQUAL(hear(&f, &n), W_REPAIR);
+    CU_ASSERT_EQUAL(n, 21);
+    CU_ASSERT_EQUAL(truncate(f.path, 21), 0);
+    say(&f, W_REPAIR, 21);
+    CU_ASSERT_EQUAL(length(&f), 21); /* neither comes late */
+    finish(&f);
+    begin(&f, false, 30); /* credit for one */
+    memset(t, 0, sizeof t);
+    for (uint64_t i = 0; i < 2; i++)
+        CU_ASSERT_PTR_NOT_NULL(append_turned(&t[i], &f, 1 + i));
+    turn(&f);
+    CU_ASSERT_TRUE(t[0].answer == 1 && t[1].answer == 100);
+    CU_ASSERT_EQUAL(length(&f), 21);
+    finish(&f);
+}
+
+/* Who asks and leaves within a turn is on record, and an admission has its end; so has one that is
+ * cancelled by another's callback. Nothing of a turn is written for a logger that is gone. */
+static void test_turn_left(void)
+{
+    struct far_end f;
+    struct record r;
+    struct turned t[2] = {{0}};
+    int a = 0;
+    begin(&f, false, 1000);
+    record_init(&r, RECORD_DENIED, 1);
+    journal_cancel(journal_append(f.j, &r, count, &a), "cancelled");
+    CU_ASSERT_EQUAL(length(&f), 21);
+    record_init(&r, RECORD_ADMITTED, 2);
+    journal_cancel(journal_append(f.j, &r, count, &a), "cancelled");
+    CU_ASSERT_EQUAL(length(&f), 42);
+    rig_turns(f.base, 100);
+    off_t ended = length(&f);
+    CU_ASSERT_TRUE(ended > 63 && a == 0);
+    append_turned(&t[0], &f, 3);
+    t[0].leaves = append_turned(&t[1], &f, 4);
+    rig_turns(f.base, 100);
+    CU_ASSERT_TRUE(t[0].answer == 1 && t[1].answer == 0);
+    CU_ASSERT_EQUAL(length(&f), ended + 2 * 21 + ended - 42);
+    append_turned(&t[1], &f, 5);
+    CU_ASSERT_EQUAL(t[1].answer, 0);
+    ended = length(&f);
+    attach(&f); /* another logger: this one's journal is closed */
+    CU_ASSERT_EQUAL(t[1].answer, 100);
+    CU_ASSERT_EQUAL(length(&f), ended);
     finish(&f);
 }
 
@@ -390,17 +605,17 @@ static void test_short_write(void)
     struct rlimit old, small = {30, RLIM_INFINITY};
     uint64_t n = 0;
     begin(&f, false, 1000);
-    CU_ASSERT_EQUAL(append(&f, 1, NULL), 1);
+    CU_ASSERT_EQUAL(append(&f, 1), 1);
     CU_ASSERT_EQUAL(hear(&f, &n), W_TICK);
     getrlimit(RLIMIT_FSIZE, &old);
     small.rlim_max = old.rlim_max;
     signal(SIGXFSZ, SIG_IGN);
     CU_ASSERT_EQUAL(setrlimit(RLIMIT_FSIZE, &small), 0);
-    CU_ASSERT_EQUAL(append(&f, 2, NULL), 100);
+    CU_ASSERT_EQUAL(append(&f, 2), 100);
     setrlimit(RLIMIT_FSIZE, &old);
     CU_ASSERT_EQUAL(length(&f), 30);
     CU_ASSERT_FALSE(journal_ready(f.j));
-    CU_ASSERT_EQUAL(append(&f, 3, NULL), 100);
+    CU_ASSERT_EQUAL(append(&f, 3), 100);
     record_init(&end, RECORD_COMPLETED, 1);
     CU_ASSERT_EQUAL(journal_note(f.j, &end), 0); /* kept */
     record_init(&dns, RECORD_DNS, 0);
@@ -411,7 +626,7 @@ static void test_short_write(void)
     say(&f, W_REPAIR, 21);
     CU_ASSERT_TRUE(journal_ready(f.j));
     CU_ASSERT_EQUAL(length(&f), 42); /* the end came first */
-    CU_ASSERT_EQUAL(append(&f, 4, NULL), 1);
+    CU_ASSERT_EQUAL(append(&f, 4), 1);
     CU_ASSERT_EQUAL(length(&f), 63);
     finish(&f);
 }
@@ -527,6 +742,8 @@ void suite_journal(void)
     CU_add_test(s, "without a file every append fails", test_without_file);
     CU_add_test(s, "written: the write is the record", test_written);
     CU_add_test(s, "nothing beyond the credit", test_credit);
+    CU_add_test(s, "held until there is credit", test_held);
+    CU_add_test(s, "paced by sandbox", test_paced);
     CU_add_test(s, "synced: the acknowledgement is the record", test_synced);
     CU_add_test(s, "synced: refused after two seconds", test_time_out);
     CU_add_test(s, "a cancelled admission is ended", test_cancel);
@@ -534,6 +751,9 @@ void suite_journal(void)
     CU_add_test(s, "a bad logger is cut off", test_bad_logger);
     CU_add_test(s, "ends that find no room come late, but first", test_late_ends);
     CU_add_test(s, "ends of a turn go together", test_ends_together);
+    CU_add_test(s, "a turn's records leave in one write", test_turn);
+    CU_add_test(s, "a turn's write that is cut", test_turn_cut);
+    CU_add_test(s, "who leaves within a turn", test_turn_left);
     CU_add_test(s, "what happens without a journal waits for it", test_backlog);
     CU_add_test(s, "what waits is bounded, what is lost is counted", test_backlog_full);
     CU_add_test(s, "pieces of bodies that find no room", test_bodies);

@@ -171,14 +171,14 @@ static void test_keys(void)
 
 /* ---- what is asked with them ---- */
 
-static const char grant[] =
+static const char injection[] =
     "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=";
 
 static struct slice assertion(const struct token_request *r)
 {
-    struct slice body = buf_slice(&r->body), all = {body.p + sizeof grant - 1, 0};
-    CU_ASSERT_FATAL(slice_starts(body, slice_str(grant)));
-    all.n = body.n - (sizeof grant - 1);
+    struct slice body = buf_slice(&r->body), all = {body.p + sizeof injection - 1, 0};
+    CU_ASSERT_FATAL(slice_starts(body, slice_str(injection)));
+    all.n = body.n - (sizeof injection - 1);
     ssize_t end = slice_find(all, '&');
     return (struct slice){all.p, end < 0 ? all.n : (size_t)end};
 }

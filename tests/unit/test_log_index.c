@@ -1,7 +1,7 @@
 /* The index of a closed file: it never hides what a query would find, and one that is damaged is
  * not believed. */
 #include "log_index.h"
-#include "stamp.h"
+#include "timestamp.h"
 #include "tap_main.h"
 
 #include <fcntl.h>
@@ -50,7 +50,7 @@ static bool may(struct query_filter f)
 static uint64_t at(const char *text)
 {
     uint64_t ns;
-    CU_ASSERT_EQUAL(stamp_parse(text, 0, &ns, NULL), 0);
+    CU_ASSERT_EQUAL(timestamp_parse(text, 0, &ns, NULL), 0);
     return ns;
 }
 

@@ -4,8 +4,8 @@
 #include "block_plan.h"
 #include "log_blocks.h"
 #include "log_search.h"
-#include "squeeze.h"
-#include "stamp.h"
+#include "log_compress.h"
+#include "timestamp.h"
 #include "tap_main.h"
 
 #include <inttypes.h>
@@ -24,7 +24,7 @@ static const char first_log[] = "audit-20260101T000000Z.jsonl",
 static char *dir;
 static int dirfd = -1;
 static uint64_t began;
-static struct begun_terms *begun_by;
+static struct open_request_terms *begun_by;
 
 struct out {
     size_t n;
@@ -45,8 +45,8 @@ static void take(void *arg, const struct query_row *row)
 
 static void put_line(FILE *f, unsigned seq, const char *kind, unsigned id, const char *rest)
 {
-    char at[STAMP_MAX];
-    stamp_text(began + (uint64_t)seq * 1000000, at, sizeof at);
+    char at[TIMESTAMP_MAX];
+    timestamp_text(began + (uint64_t)seq * 1000000, at, sizeof at);
     fprintf(f,
             "{\"seq\":%u,\"prev\":\"%064x\",\"kind\":\"%s\",\"id\":\"3-%u\",\"at\":%u,\"time\":"
             "\"%s\",\"received\":\"%s\",\"role\":\"gate\",\"sandbox\":\"sb-%u\",\"policy\":"
@@ -99,12 +99,12 @@ static void make(void)
 static void pack(const char *name)
 {
     struct err err = {0};
-    struct squeeze *s = squeeze_new(dirfd, name, begun_by, &err);
+    struct log_compress *s = log_compress_new(dirfd, name, begun_by, &err);
     int r = s ? 1 : -1;
     while (r > 0)
-        r = squeeze_step(s, &err);
+        r = log_compress_step(s, &err);
     CU_ASSERT_EQUAL_FATAL(r, 0);
-    squeeze_free(s);
+    log_compress_free(s);
 }
 
 static struct out search(const struct query_filter *f, size_t rows, bool no_index)
@@ -192,8 +192,8 @@ static void test_plain(void)
     struct err err = {0};
     dir = fixture_dir();
     dirfd = fixture_open(dir);
-    begun_by = begun_terms_new();
-    CU_ASSERT_EQUAL(stamp_parse("2026-01-01T00:00:00Z", 0, &began, NULL), 0);
+    begun_by = open_request_terms_new();
+    CU_ASSERT_EQUAL(timestamp_parse("2026-01-01T00:00:00Z", 0, &began, NULL), 0);
     make();
     CU_ASSERT_EQUAL(log_blocks_make(dirfd, first_log, begun_by, &err), 1);
     CU_ASSERT_EQUAL(log_blocks_make(dirfd, second_log, begun_by, &err), 1);
@@ -205,8 +205,8 @@ static void test_packed(void)
     struct err err = {0};
     log_blocks_remove(dirfd, first_log);
     log_blocks_remove(dirfd, second_log);
-    begun_terms_free(begun_by);
-    begun_by = begun_terms_new();
+    open_request_terms_free(begun_by);
+    begun_by = open_request_terms_new();
     pack(first_log);
     pack(second_log);
     CU_ASSERT(log_blocks_exists(dirfd, first_log) && log_blocks_exists(dirfd, second_log));
@@ -276,7 +276,7 @@ static void test_damaged(void)
     CU_ASSERT_EQUAL(search(&f, 100000, false).n, want.n);
     fixture_remove(dir);
     close(dirfd);
-    begun_terms_free(begun_by);
+    open_request_terms_free(begun_by);
 }
 
 void tap_suites(void)

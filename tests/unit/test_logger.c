@@ -257,10 +257,11 @@ static bool raw_is_closed(void *arg)
     return ((struct raw *)arg)->closed;
 }
 
-static void raw_open(struct raw *w, struct rig *r, enum role role, const char *sandbox)
+static void raw_open(struct raw *w, struct rig *r, enum role role, const char *sandbox,
+                     const char *policy)
 {
     *w = (struct raw){.fd = -1};
-    w->ipc = ipc_new(r->base, rig_peer_fd(r, role, 7, sandbox, ""), raw_message, raw_closed, w);
+    w->ipc = ipc_new(r->base, rig_peer_fd(r, role, 7, sandbox, policy), raw_message, raw_closed, w);
     CU_ASSERT_TRUE_FATAL(rig_until(r->base, raw_has_fd, w));
 }
 
@@ -279,15 +280,15 @@ static void raw_record(struct raw *w, struct record *rec)
     CU_ASSERT_EQUAL(write(w->fd, bytes, n), (ssize_t)n);
 }
 
-static void expect_corrupt(enum role role, const char *sandbox, struct record *rec,
-                           const char *garbage, size_t n)
+static void expect_corrupt(enum role role, const char *sandbox, const char *policy,
+                           struct record *rec, const char *garbage, size_t n)
 {
     static struct fixture_lines l;
     char *dir = fixture_dir();
     struct rig r;
     struct raw w;
     rig_start(&r, dir, false, "");
-    raw_open(&w, &r, role, sandbox);
+    raw_open(&w, &r, role, sandbox, policy);
     struct record good;
     record_init(&good, RECORD_ADMITTED, 5);
     raw_record(&w, &good);
@@ -301,7 +302,9 @@ static void expect_corrupt(enum role role, const char *sandbox, struct record *r
     CU_ASSERT_TRUE(r.logs > 0);
     CU_ASSERT_TRUE(rig_stop(&r));
     fixture_read(dir, &l);
-    CU_ASSERT_EQUAL(fixture_count2(&l, "event", "journal_corrupt", "sandbox", sandbox), 1);
+    CU_ASSERT_EQUAL(sandbox[0] ? fixture_count2(&l, "event", "journal_corrupt", "sandbox", sandbox)
+                               : fixture_count(&l, "event", "journal_corrupt"),
+                    1);
     CU_ASSERT_EQUAL(fixture_count(&l, "kind", "admitted"), 1);
     CU_ASSERT_EQUAL(fixture_count(&l, "kind", "aborted"), 1);
     fixture_lines_done(&l);
@@ -309,20 +312,31 @@ static void expect_corrupt(enum role role, const char *sandbox, struct record *r
     fixture_remove(dir);
 }
 
+/* What a gate may not write: its own sandbox's and policy's names come from its channel, and the
+ * gate of a listener names whom its clients can be. Records count against whoever they name. */
 static void test_bad_writers(void)
 {
     static const char bad_kind[21] = {0, 0, 0, 17, 0x7f, [20] = 1};
+    static const struct {
+        const char *sandbox, *policy, *value;
+        enum record_kind kind;
+        enum record_field field;
+    } bad[] = {{"box", "", "other", RECORD_DENIED, RF_SANDBOX},
+               {"box", "", "stop", RECORD_LIFECYCLE, RF_EVENT},
+               {"box", "", "ok", RECORD_CONNECTION, RF_CODE},
+               {"", "coder", "other", RECORD_DENIED, RF_POLICY},
+               {"", "coder", "sb-1", RECORD_DENIED, RF_SANDBOX},
+               {"", "coder", "rt-1", RECORD_DENIED, RF_SANDBOX},
+               {"", "", "sb-1", RECORD_DENIED, RF_SANDBOX},
+               {"", "", "vercel:x", RECORD_DENIED, RF_SANDBOX}};
     struct record rec;
-    expect_corrupt(ROLE_GATE, "box", NULL, bad_kind, sizeof bad_kind);
-    expect_corrupt(ROLE_GATE, "box", NULL, "\xff\xff\xff\xff", 4);
-    record_init(&rec, RECORD_DENIED, 6);
-    record_put_str(&rec, RF_SANDBOX, "other");
-    expect_corrupt(ROLE_GATE, "box", &rec, NULL, 0);
-    record_init(&rec, RECORD_LIFECYCLE, 6);
-    record_put_str(&rec, RF_EVENT, "stop");
-    expect_corrupt(ROLE_GATE, "box", &rec, NULL, 0);
-    record_init(&rec, RECORD_CONNECTION, 6);
-    expect_corrupt(ROLE_GATE, "box", &rec, NULL, 0);
+    expect_corrupt(ROLE_GATE, "box", "", NULL, bad_kind, sizeof bad_kind);
+    expect_corrupt(ROLE_GATE, "box", "", NULL, "\xff\xff\xff\xff", 4);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        record_init(&rec, bad[i].kind, 6);
+        record_put_str(&rec, bad[i].field, bad[i].value);
+        expect_corrupt(ROLE_GATE, bad[i].sandbox, bad[i].policy, &rec, NULL, 0);
+    }
 }
 
 /* Writing on past the credit ends the channel; the log keeps what had credit. */
@@ -334,7 +348,7 @@ static void test_overrun(void)
     struct raw w;
     struct record rec;
     rig_start(&r, dir, false, "");
-    raw_open(&w, &r, ROLE_GATE, "box");
+    raw_open(&w, &r, ROLE_GATE, "box", "");
     for (uint64_t i = 1; i <= 600; i++) {
         char big[2000];
         memset(big, 'a', sizeof big);
@@ -354,6 +368,116 @@ static void test_overrun(void)
     fixture_remove(dir);
 }
 
+static bool raw_in_log_dir_gone(void *dir)
+{
+    return journals_left(dir) == 0;
+}
+
+/* Who writes on without a word is found all the same, its process ended, its journal removed. */
+static void test_silent_overrun(void)
+{
+    static struct fixture_lines l;
+    static const char garbage[4 << 20];
+    char *dir = fixture_dir();
+    struct rig r;
+    struct raw w;
+    rig_start(&r, dir, false, "");
+    raw_open(&w, &r, ROLE_GATE, "box", "");
+    CU_ASSERT_EQUAL(write(w.fd, garbage, sizeof garbage), (ssize_t)sizeof garbage);
+    CU_ASSERT_TRUE(rig_until(r.base, raw_is_closed, &w));
+    CU_ASSERT_TRUE(rig_until(r.base, raw_in_log_dir_gone, dir));
+    rig_turns(r.base, 50);
+    CU_ASSERT_EQUAL(r.corrupt, 1);
+    close(w.fd);
+    CU_ASSERT_TRUE(rig_stop(&r));
+    fixture_read(dir, &l);
+    CU_ASSERT_EQUAL(fixture_count(&l, "event", "journal_corrupt"), 1);
+    fixture_lines_done(&l);
+    fixture_remove(dir);
+}
+
+struct flood {
+    struct journal *j;
+    const char *sandbox;
+    unsigned waits, recorded, refused;
+};
+
+static void on_flood(void *arg, bool ok)
+{
+    struct flood *f = arg;
+    f->waits--;
+    *(ok ? &f->recorded : &f->refused) += 1;
+}
+
+/* As a role does it: so many at a time, at most so many that wait. */
+static void flood_on(struct flood *f, unsigned times, unsigned most)
+{
+    char big[1000];
+    struct record rec;
+    memset(big, 'a', sizeof big);
+    while (times-- && f->waits < most) {
+        record_init(&rec, RECORD_DENIED, 0);
+        record_put(&rec, RF_PATH, (struct slice){big, sizeof big});
+        record_put_str(&rec, RF_SANDBOX, f->sandbox);
+        f->waits++;
+        journal_append(f->j, &rec, on_flood, f);
+    }
+}
+
+/* One sandbox asks without end: it gets its share and then its rate, nothing of it is refused, and
+ * what its neighbour asks is recorded at once, through a writer of its own or the same one. */
+static void flood_and_neighbour(enum role role, const char *flooder, const char *one,
+                                const char *other)
+{
+    static const unsigned rate = 200 * 1000, burst = 1500 * 1000, seconds = 3;
+    char *dir = fixture_dir();
+    struct rig r;
+    fixture_keep.share_burst = burst;
+    fixture_keep.share_rate = rate;
+    rig_start(&r, dir, false, "");
+    struct flood f = {.sandbox = one}, n = {.sandbox = other};
+    f.j = rig_journal(&r, role, flooder, false);
+    n.j = flooder[0] ? rig_journal(&r, role, "quiet", false) : f.j;
+    rig_turns(r.base, 50);
+    uint64_t begun = fixture_ms(), told = 0, slowest = 0;
+    unsigned asked = 0;
+    while (fixture_ms() < begun + seconds * 1000) {
+        flood_on(&f, 100, 50);
+        if (n.waits == 0 && fixture_ms() - told > 50) {
+            slowest = asked && fixture_ms() - told > slowest ? fixture_ms() - told : slowest;
+            told = fixture_ms();
+            flood_on(&n, 1, 1);
+            asked++;
+        }
+        rig_turns(r.base, 5);
+    }
+    CU_ASSERT_EQUAL(f.refused, 0);
+    CU_ASSERT_EQUAL(n.refused, 0);
+    CU_ASSERT_TRUE(f.recorded > 1000); /* its share */
+    CU_ASSERT_TRUE(f.recorded * 1300 < (burst + rate * (seconds + 1)) * 13 / 10 + (1 << 20));
+    CU_ASSERT_TRUE(asked > 20);
+    CU_ASSERT_TRUE(slowest < 400);
+    CU_ASSERT_TRUE(n.recorded >= asked - 1);
+    journal_free(f.j);
+    if (n.j != f.j)
+        journal_free(n.j);
+    CU_ASSERT_TRUE(rig_stop(&r));
+    CU_ASSERT_TRUE(verify(dir, dir).ok);
+    fixture_keep.share_burst = UINT64_C(1) << 40;
+    fixture_keep.share_rate = 1 << 30;
+    fixture_remove(dir);
+}
+
+static void test_flood_of_a_gate(void)
+{
+    flood_and_neighbour(ROLE_GATE, "flood", "", "");
+}
+
+static void test_flood_of_a_sharer(void)
+{
+    flood_and_neighbour(ROLE_INJECTOR, "", "flood", "quiet");
+}
+
 /* A writer cannot have whole records cut off by saying that it is torn before them. */
 static void test_repair_takes_no_record(void)
 {
@@ -363,7 +487,7 @@ static void test_repair_takes_no_record(void)
     struct raw w;
     struct record rec;
     rig_start(&r, dir, false, "");
-    raw_open(&w, &r, ROLE_GATE, "box");
+    raw_open(&w, &r, ROLE_GATE, "box", "");
     record_init(&rec, RECORD_ADMITTED, 1);
     raw_record(&w, &rec);
     raw_tell(&w, W_REPAIR, 0);
@@ -386,7 +510,7 @@ static void test_torn_is_repaired(void)
     struct record rec;
     unsigned char bytes[RECORD_MAX + 32];
     rig_start(&r, dir, false, "");
-    raw_open(&w, &r, ROLE_GATE, "box");
+    raw_open(&w, &r, ROLE_GATE, "box", "");
     record_init(&rec, RECORD_ADMITTED, 1);
     raw_record(&w, &rec);
     size_t n = record_encode(&rec, 1, bytes, sizeof bytes);
@@ -446,6 +570,65 @@ static void test_synced(void)
     CU_ASSERT_EQUAL(fixture_count2(&l, "kind", "admitted", "sandbox", "box7"), 10);
     fixture_lines_done(&l);
     journal_free(j);
+    CU_ASSERT_TRUE(rig_stop(&r));
+    fixture_remove(dir);
+}
+
+static unsigned n_fstat; /* by this whole program, the logger in it included */
+
+int fstat(int fd, struct stat *st)
+{
+    n_fstat++;
+    return fstatat(fd, "", st, AT_EMPTY_PATH);
+}
+
+struct one_at_a_time {
+    struct journal *j;
+    unsigned left;
+    bool done;
+};
+
+static void next_record(void *arg, bool ok)
+{
+    struct one_at_a_time *t = arg;
+    struct record rec;
+    t->done = !ok || t->left == 0;
+    if (t->done)
+        return;
+    t->left--;
+    record_init(&rec, RECORD_DENIED, 0);
+    CU_ASSERT_PTR_NOT_NULL(journal_append(t->j, &rec, next_record, t));
+}
+
+static bool is_done(void *arg)
+{
+    return ((struct one_at_a_time *)arg)->done;
+}
+
+/* What a record costs the logger does not grow with the writers that say nothing: only the clock
+ * makes it look at those. */
+static void test_idle_writers(void)
+{
+    enum { IDLE = 60, RECORDS = 300 };
+    struct journal *idle[IDLE];
+    char *dir = fixture_dir();
+    struct rig r;
+    rig_start(&r, dir, true, "");
+    for (size_t i = 0; i < IDLE; i++)
+        idle[i] = rig_journal(&r, ROLE_GATE, "idle", true);
+    struct one_at_a_time t = {.j = rig_journal(&r, ROLE_GATE, "busy", true), .left = RECORDS};
+    rig_turns(r.base, 300);
+    uint64_t begun = fixture_ms();
+    n_fstat = 0;
+    next_record(&t, true);
+    CU_ASSERT_TRUE(rig_until(r.base, is_done, &t));
+    CU_ASSERT_EQUAL(t.left, 0);
+    unsigned looks = (unsigned)((fixture_ms() - begun) / 100 + (fixture_ms() - begun) / 1000 + 2);
+    CU_ASSERT_TRUE(n_fstat >= RECORDS);
+    CU_ASSERT_TRUE(n_fstat < RECORDS * 8 + looks * (IDLE + 4));
+    for (size_t i = 0; i < IDLE; i++)
+        journal_free(idle[i]);
+    journal_free(t.j);
     CU_ASSERT_TRUE(rig_stop(&r));
     fixture_remove(dir);
 }
@@ -572,10 +755,14 @@ void suite_logger(void)
     CU_add_test(s, "second records of an id are reported", test_second_records);
     CU_add_test(s, "bad records end the channel", test_bad_writers);
     CU_add_test(s, "an overrun ends the channel", test_overrun);
+    CU_add_test(s, "a silent overrun is found", test_silent_overrun);
+    CU_add_test(s, "one sandbox floods its gate", test_flood_of_a_gate);
+    CU_add_test(s, "one sandbox floods a writer of several", test_flood_of_a_sharer);
     CU_add_test(s, "repair takes no whole record", test_repair_takes_no_record);
     CU_add_test(s, "a torn journal is repaired", test_torn_is_repaired);
     CU_add_test(s, "synced: acknowledged from disk", test_synced);
     CU_add_test(s, "credit flows", test_credit_flows);
+    CU_add_test(s, "writers that say nothing cost nothing", test_idle_writers);
     CU_add_test(s, "a log shortened between runs stays broken", test_shortened_between_runs);
     CU_add_test(s, "full disk and recovery", test_full_disk);
 }

@@ -1,7 +1,14 @@
 /* What counts as a credential file. The search itself needs a mount namespace: test_builder.c. */
+#define _GNU_SOURCE 1
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "mask.h"
+#include "mask_seen.h"
 #include "tap_main.h"
 
 static void test_names(void)
@@ -80,12 +87,81 @@ static void test_keys(void)
     CU_ASSERT_FALSE(mask_is_key("", 0));
 }
 
+static void test_links(void)
+{
+    unsigned env = 0, aws = 0;
+    const char *name;
+    for (size_t i = 0; (name = mask_link_name(i, "src", 3)) != NULL; i++) {
+        env += strcmp(name, ".env") == 0;
+        aws += strcmp(name, "credentials") == 0;
+        CU_ASSERT_NOT_EQUAL(name[strlen(name) - 1], '/');
+    }
+    CU_ASSERT_EQUAL(env, 1);
+    CU_ASSERT_EQUAL(aws, 0);
+    for (size_t i = 0; (name = mask_link_name(i, ".aws", 4)) != NULL; i++)
+        aws += strcmp(name, "credentials") == 0;
+    CU_ASSERT_EQUAL(aws, 1);
+    CU_ASSERT_TRUE(mask_names_children(".aws") && mask_names_children(".ssh"));
+    CU_ASSERT_FALSE(mask_names_children("aws") || mask_names_children("ssh"));
+}
+
+/* What cannot be searched whole is refused, not shown. */
+static void test_too_large(void)
+{
+    char dir[] = "/tmp/durward-mask-XXXXXX", path[64], text[512];
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+    for (int i = 0; i < 20; i++) {
+        snprintf(path, sizeof path, "%s/f%d", dir, i);
+        close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    }
+    int tree = open(dir, O_PATH | O_CLOEXEC);
+    struct buf notes;
+    struct err err = {0};
+    buf_init(&notes, sizeof text);
+    struct mask m = {.empty_file = -1, .empty_dir = -1, .notes = &notes, .entries_max = 19};
+    CU_ASSERT_EQUAL(mask_tree(&m, tree, "/p", &err), -1);
+    CU_ASSERT_EQUAL(err.code, ERR_LIMIT);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "narrower"));
+    m.entries_max = 20;
+    CU_ASSERT_EQUAL(mask_tree(&m, tree, "/p", &err), 0);
+    CU_ASSERT_EQUAL(buf_len(&notes), 0);
+    buf_free(&notes);
+    close(tree);
+    for (int i = 0; i < 20; i++) {
+        snprintf(path, sizeof path, "%s/f%d", dir, i);
+        unlink(path);
+    }
+    CU_ASSERT_EQUAL(rmdir(dir), 0);
+}
+
+static void test_seen(void)
+{
+    struct seen seen = {.at = NULL};
+    struct timespec now = {1000, 0};
+    for (unsigned round = 0; round < 2; round++)
+        for (unsigned i = 1; i <= 3000; i++) {
+            struct stat st = {.st_dev = i % 3, .st_ino = i, .st_ctim = {900, i}};
+            CU_ASSERT_EQUAL(seen_note(&seen, &st, &now), (int)round);
+        }
+    struct stat changed = {.st_dev = 1, .st_ino = 1, .st_ctim = {900, 2}};
+    CU_ASSERT_EQUAL(seen_note(&seen, &changed, &now), 0);
+    CU_ASSERT_EQUAL(seen_note(&seen, &changed, &now), 1);
+    /* of the last tick: it may change again and look the same */
+    struct stat fresh = {.st_dev = 1, .st_ino = 1, .st_ctim = {999, 999000000}};
+    CU_ASSERT_EQUAL(seen_note(&seen, &fresh, &now), 0);
+    CU_ASSERT_EQUAL(seen_note(&seen, &fresh, &now), 0);
+    seen_free(&seen);
+}
+
 static void suite_mask(void)
 {
     CU_pSuite s = CU_add_suite("mask", NULL, NULL);
     CU_add_test(s, "names", test_names);
     CU_add_test(s, "directories", test_directories);
     CU_add_test(s, "private keys", test_keys);
+    CU_add_test(s, "names that links may bear", test_links);
+    CU_add_test(s, "a directory that is too large", test_too_large);
+    CU_add_test(s, "what was read before", test_seen);
 }
 
 void tap_suites(void)

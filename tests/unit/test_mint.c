@@ -39,13 +39,13 @@ static struct slice key_slice(void)
 }
 
 /* From text to leaf, as the signer does it. */
-static X509 *leaf_for(const char *host, unsigned days)
+static X509 *leaf_for(const char *host, unsigned hours)
 {
     struct authority a;
     EVP_PKEY *key = NULL;
     if (mint_policy_check(slice_str(host), key_slice(), &a, &key, NULL) < 0)
         return NULL;
-    X509 *x = mint_leaf(&issuer, &a, key, days, now, NULL);
+    X509 *x = mint_leaf(&issuer, &a, key, hours, now, NULL);
     EVP_PKEY_free(key);
     return x;
 }
@@ -164,11 +164,11 @@ static void test_life(void)
     CU_ASSERT_PTR_NOT_NULL_FATAL(x);
     CU_ASSERT(verifies_at(x, "a.example", false, now - MINT_SKEW_SECONDS + 5));
     CU_ASSERT(!verifies_at(x, "a.example", false, now - MINT_SKEW_SECONDS - 5));
-    CU_ASSERT(verifies_at(x, "a.example", false, now + 2 * 86400 - 5));
-    CU_ASSERT(!verifies_at(x, "a.example", false, now + 2 * 86400 + 5));
+    CU_ASSERT(verifies_at(x, "a.example", false, now + 2 * 3600 - 5));
+    CU_ASSERT(!verifies_at(x, "a.example", false, now + 2 * 3600 + 5));
     X509_free(x);
     CU_ASSERT_PTR_NULL(leaf_for("a.example", 0));
-    CU_ASSERT_PTR_NULL(leaf_for("a.example", MINT_DAYS_MAX + 1));
+    CU_ASSERT_PTR_NULL(leaf_for("a.example", MINT_HOURS_MAX + 1));
 
     /* never beyond the CA's own end */
     struct authority a = {.kind = HOST_NAME, .host = "a.example"};
@@ -312,7 +312,7 @@ static void test_form(void)
     struct authority a = {0};
     CU_ASSERT_EQUAL(mint_policy_host(SLICE("a.example"), &a, &err), 0);
     CU_ASSERT_EQUAL(mint_into(x, &issuer, &a, 0, now, &err), -1);
-    CU_ASSERT_EQUAL(mint_into(x, &issuer, &a, MINT_DAYS_MAX + 1, now, &err), -1);
+    CU_ASSERT_EQUAL(mint_into(x, &issuer, &a, MINT_HOURS_MAX + 1, now, &err), -1);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "out of bounds"));
     struct mint_issuer keyless = {.cert = issuer.cert,
                                   .key = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519")};
@@ -364,7 +364,7 @@ void suite_mint(void)
     CU_add_test(s, "leaves verify for their host and no other", test_hosts);
     CU_add_test(s, "common name up to 64 bytes, critical SAN beyond", test_subject);
     CU_add_test(s, "usage, key ids, serial numbers", test_shape);
-    CU_add_test(s, "life is bounded by days and by the CA's", test_life);
+    CU_add_test(s, "life is bounded by hours and by the CA's", test_life);
     CU_add_test(s, "hosts that are not canonical are refused", test_bad_hosts);
     CU_add_test(s, "keys other than EC P-256 are refused", test_bad_keys);
     CU_add_test(s, "what may sign", test_issuer);

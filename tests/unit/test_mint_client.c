@@ -86,7 +86,7 @@ static bool fake_answer(struct fake *f, time_t ago)
         return false;
     CU_ASSERT_EQUAL_FATAL(
         mint_policy_check(slice_str(host), (struct slice){(char *)spki, n}, &a, &key, NULL), 0);
-    X509 *leaf = mint_leaf(&issuer, &a, key, 1, time(NULL) - ago, NULL);
+    X509 *leaf = mint_leaf(&issuer, &a, key, MINT_HOURS_MAX, time(NULL) - ago, NULL);
     EVP_PKEY_free(key);
     msg_init(&m, W_MINTED);
     msg_put_u32(&m, req);

@@ -3,7 +3,9 @@
  * The test is the gate, the vault, the logger, the dialer and the origin. */
 #include "tap_main.h"
 
+#include "config.h"
 #include "dial_client.h"
+#include "injection.h"
 #include "injector.h"
 #include "mint.h"
 #include "policy.h"
@@ -87,7 +89,10 @@ static void bed_open(struct bed *b)
     i->journal = journal_new(i->base, false);
     i->dial = dial_client_new(i->base, 5);
     i->secrets = secret_client_new(i->base);
+    injection_shares(i, 1024);
     i->pool = pool_new(i->base, 4, 5);
+    i->scrubs = scrub_cache_new(i->base);
+    i->recall = recall_new();
     i->origin = (struct origin_env){
         .base = i->base, .limits = &i->limits, .pool = i->pool, .tls = io_tls_client_ctx()};
     b->logger = pair(&far);
@@ -97,7 +102,7 @@ static void bed_open(struct bed *b)
     b->vault = pair(&far);
     secret_client_attach(i->secrets, far, 1);
     b->gate = pair(&far);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(hop_server_new(i, far, "sb-1", false));
+    CU_ASSERT_PTR_NOT_NULL_FATAL(injector_channel_server_new(i, far, "sb-1", false));
     give_journal(b);
     config_unref(c);
     free(json);
@@ -112,6 +117,8 @@ static void bed_close(struct bed *b)
     close(b->dialer);
     close(b->logger);
     pool_free(b->i.pool);
+    scrub_cache_free(b->i.scrubs);
+    recall_free(b->i.recall);
     secret_client_free(b->i.secrets);
     dial_client_free(b->i.dial);
     journal_free(b->i.journal);
@@ -138,7 +145,7 @@ static const char *const override[][2] = {
 static void request(struct bed *b, const char *method, enum body_kind body, uint64_t length)
 {
     struct msg m;
-    msg_init(&m, W_HOP_REQUEST);
+    msg_init(&m, W_INJECTOR_CHANNEL_REQUEST);
     msg_put_u32(&m, 1);
     msg_put_u32(&m, 1);
     msg_put_u8(&m, SCHEME_HTTPS);
@@ -168,7 +175,7 @@ static void send_body(struct bed *b, size_t n)
 {
     static const char bytes[64];
     struct msg m;
-    msg_init(&m, W_HOP_BODY);
+    msg_init(&m, W_INJECTOR_CHANNEL_BODY);
     msg_put_u32(&m, 1);
     msg_put_bytes(&m, bytes, n);
     post(b->gate, &m);
@@ -177,7 +184,7 @@ static void send_body(struct bed *b, size_t n)
 static void send_end(struct bed *b)
 {
     struct msg m;
-    msg_init(&m, W_HOP_END);
+    msg_init(&m, W_INJECTOR_CHANNEL_END);
     msg_put_u32(&m, 1);
     post(b->gate, &m);
 }

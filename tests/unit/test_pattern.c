@@ -442,17 +442,17 @@ static void linear(void)
 static void folded(void)
 {
     struct pattern p = parsed("a.com/Gists/%41*/x%2Fy/**"), f;
-    CU_ASSERT_EQUAL(pattern_fold(arena, &p, 1, &f), 0);
+    CU_ASSERT_EQUAL(pattern_fold(arena, &p, 1, false, &f), 0);
     CU_ASSERT_EQUAL(f.n_segments, 3);
     CU_ASSERT(pattern_matches_path(&f, SLICE("/gists/a/x%2fy/z")));
     CU_ASSERT_FALSE(pattern_matches_path(&f, SLICE("/gists/a/x/y/z")));
-    CU_ASSERT_EQUAL(pattern_fold(arena, &p, 2, &f), 0);
+    CU_ASSERT_EQUAL(pattern_fold(arena, &p, 2, false, &f), 0);
     CU_ASSERT_EQUAL(f.n_segments, 4);
     CU_ASSERT(pattern_matches_path(&f, SLICE("/gists/abc/x/y/z")));
     CU_ASSERT_FALSE(pattern_matches_path(&f, SLICE("/gists/bc/x/y/z")));
     /* an escaped star is a star of the path, not of the pattern */
     p = parsed("a.com/x%2Ay");
-    CU_ASSERT_EQUAL(pattern_fold(arena, &p, 1, &f), 0);
+    CU_ASSERT_EQUAL(pattern_fold(arena, &p, 1, false, &f), 0);
     CU_ASSERT(pattern_matches_path(&f, SLICE("/x*y")));
     CU_ASSERT_FALSE(pattern_matches_path(&f, SLICE("/xzy")));
 }

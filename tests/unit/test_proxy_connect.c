@@ -148,7 +148,7 @@ static void test_large(void)
     memcpy(text + PROXY_CONNECT_HEAD_MAX - 4, "\r\n\r\n", 4);
     answered(text, PROXY_CONNECT_HEAD_MAX, 0, "");
     size_t n = (size_t)snprintf(text, size, "HTTP/1.1 200 OK\r\n");
-    for (int i = 0; i < 101; i++)
+    for (int i = 0; i < 513; i++)
         n += (size_t)snprintf(text + n, size - n, "A: b\r\n");
     n += (size_t)snprintf(text + n, size - n, "\r\n");
     answered(text, n, 0, "the proxy's answer is malformed"); /* too many fields */

@@ -4,7 +4,7 @@
 #include "open_ids.h"
 #include "record_read.h"
 #include "render.h"
-#include "stamp.h"
+#include "timestamp.h"
 
 #include <CUnit/CUnit.h>
 #include <jansson.h>
@@ -238,19 +238,19 @@ static void test_ids_many(void)
     open_ids_free(o);
 }
 
-static void test_stamps(void)
+static void test_timestamps(void)
 {
-    char text[STAMP_MAX];
+    char text[TIMESTAMP_MAX];
     uint64_t ns;
-    CU_ASSERT_STRING_EQUAL(stamp_text(0, text, sizeof text), "1970-01-01T00:00:00.000000000Z");
-    CU_ASSERT_STRING_EQUAL(stamp_text(1795226342123456789ULL, text, sizeof text),
+    CU_ASSERT_STRING_EQUAL(timestamp_text(0, text, sizeof text), "1970-01-01T00:00:00.000000000Z");
+    CU_ASSERT_STRING_EQUAL(timestamp_text(1795226342123456789ULL, text, sizeof text),
                            "2026-11-21T01:59:02.123456789Z");
-    CU_ASSERT_EQUAL(stamp_parse(text, 0, &ns, NULL), 0);
+    CU_ASSERT_EQUAL(timestamp_parse(text, 0, &ns, NULL), 0);
     CU_ASSERT_EQUAL(ns, 1795226342123456789ULL);
-    CU_ASSERT_STRING_EQUAL(stamp_compact(ns, text, sizeof text), "20261121T015902Z");
-    CU_ASSERT_EQUAL(stamp_parse("2026-11-21T03:59:02+02:00", 0, &ns, NULL), 0);
+    CU_ASSERT_STRING_EQUAL(timestamp_compact(ns, text, sizeof text), "20261121T015902Z");
+    CU_ASSERT_EQUAL(timestamp_parse("2026-11-21T03:59:02+02:00", 0, &ns, NULL), 0);
     CU_ASSERT_EQUAL(ns, 1795226342000000000ULL);
-    CU_ASSERT_EQUAL(stamp_parse("10m", 1000000000000ULL, &ns, NULL), 0);
+    CU_ASSERT_EQUAL(timestamp_parse("10m", 1000000000000ULL, &ns, NULL), 0);
     CU_ASSERT_EQUAL(ns, 400000000000ULL);
     static const char *const bad[] = {"",
                                       "x",
@@ -262,7 +262,7 @@ static void test_stamps(void)
                                       "-5m",
                                       "2026-11-21T01:59:02"};
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-        CU_ASSERT_EQUAL(stamp_parse(bad[i], 0, &ns, NULL), -1);
+        CU_ASSERT_EQUAL(timestamp_parse(bad[i], 0, &ns, NULL), -1);
 }
 
 void suite_record(void)
@@ -275,7 +275,7 @@ void suite_record(void)
     CU_add_test(s, "every byte is escaped and comes back", test_escapes);
     CU_add_test(s, "ids are begun and ended once", test_ids);
     CU_add_test(s, "ids are bounded", test_ids_many);
-    CU_add_test(s, "times", test_stamps);
+    CU_add_test(s, "times", test_timestamps);
 }
 
 void tap_suites(void)

@@ -160,6 +160,97 @@ static void test_same_name(void)
     mint_issuer_clear(&twin);
 }
 
+/* A certificate of `issuer`, which issues itself: no root. */
+static struct mint_issuer between(const struct mint_issuer *issuer, const char *name)
+{
+    struct mint_issuer m = {.key = EVP_EC_gen("P-256"), .cert = X509_dup(issuer->cert)};
+    X509_NAME *subject = X509_NAME_new();
+    X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, (const unsigned char *)name, -1, -1, 0);
+    X509_set_subject_name(m.cert, subject);
+    X509_NAME_free(subject);
+    X509_set_pubkey(m.cert, m.key);
+    static const int ids[] = {NID_subject_key_identifier, NID_authority_key_identifier};
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++)
+        X509_EXTENSION_free(X509_delete_ext(m.cert, X509_get_ext_by_NID(m.cert, ids[i], -1)));
+    X509V3_CTX v3;
+    X509V3_set_ctx(&v3, issuer->cert, m.cert, NULL, NULL, 0);
+    X509_EXTENSION *id = X509V3_EXT_conf_nid(NULL, &v3, NID_subject_key_identifier, "hash");
+    X509_add_ext(m.cert, id, -1);
+    X509_EXTENSION_free(id);
+    CU_ASSERT(X509_sign(m.cert, issuer->key, EVP_sha256()) > 0);
+    return m;
+}
+
+static void put_cert(char *path, size_t size, const char *name, X509 *x)
+{
+    struct buf pem;
+    buf_init(&pem, 1 << 21);
+    file_of(path, size, name);
+    CU_ASSERT_EQUAL(ca_key_cert_pem(x, &pem, NULL), 0);
+    CU_ASSERT_EQUAL(put(path, buf_data(&pem), buf_len(&pem)), 0);
+    buf_free(&pem);
+}
+
+/* An intermediate whose root nobody has: an anchor where the user named it, and none where it lies
+ * in the system's bundle, also when the user named another. */
+static void test_named_anchor(void)
+{
+    char path[sizeof dir + 16];
+    struct mint_issuer mid = between(&stranger, "Between");
+    put_cert(path, sizeof path, "mid.pem", mid.cert);
+    const char *const named[] = {path, NULL}, *const other[] = {pem_a, NULL};
+    struct roots *r = load(NULL, named);
+    CU_ASSERT(verifies(roots_store(r), &mid));
+    CU_ASSERT(!verifies(roots_store(r), &stranger)); /* its own issuer is none */
+    roots_free(r);
+    r = load(path, other);
+    CU_ASSERT(!verifies(roots_store(r), &mid));
+    CU_ASSERT(verifies(roots_store(r), &a));
+    roots_free(r);
+    r = load(path, named);
+    CU_ASSERT(verifies(roots_store(r), &mid));
+    roots_free(r);
+    remove(path);
+    mint_issuer_clear(&mid);
+}
+
+/* Its name as long as many names: read up to the bound, and told apart from damage beyond it. */
+static void test_large(void)
+{
+    static const struct {
+        size_t names;
+        bool good;
+    } sizes[] = {{0, true}, {1200, true}, {4000, true}, {30000, true}, {60000, false}};
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+        char path[sizeof dir + 16];
+        struct err err = {0};
+        struct mint_issuer large = between(&stranger, "Large");
+        GENERAL_NAMES *names = GENERAL_NAMES_new();
+        for (size_t k = 0; k < sizes[i].names; k++) {
+            char text[40];
+            GENERAL_NAME *g = GENERAL_NAME_new();
+            ASN1_IA5STRING *s = ASN1_IA5STRING_new();
+            snprintf(text, sizeof text, "h%05zu.many.example", k);
+            ASN1_STRING_set(s, text, -1);
+            GENERAL_NAME_set0_value(g, GEN_DNS, s);
+            sk_GENERAL_NAME_push(names, g);
+        }
+        if (sizes[i].names)
+            X509_add1_ext_i2d(large.cert, NID_subject_alt_name, names, 0, 0);
+        GENERAL_NAMES_free(names);
+        CU_ASSERT(X509_sign(large.cert, stranger.key, EVP_sha256()) > 0);
+        put_cert(path, sizeof path, "large.pem", large.cert);
+        const char *const paths[] = {path, NULL};
+        int fd = roots_pack_with(NULL, paths, &err);
+        CU_ASSERT_EQUAL(fd >= 0, sizes[i].good);
+        if (fd < 0)
+            CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "is larger than 1048576 bytes"));
+        close(fd);
+        remove(path);
+        mint_issuer_clear(&large);
+    }
+}
+
 static void test_store_outlives(void)
 {
     const char *const paths[] = {pem_a, NULL};
@@ -263,6 +354,9 @@ void suite_roots(void)
     CU_pSuite s = CU_add_suite("roots", setup, teardown);
     CU_add_test(s, "certificates are parsed when a chain asks", test_lazy);
     CU_add_test(s, "two roots of one name", test_same_name);
+    CU_add_test(s, "what the user named is an anchor, what the system has is not by that",
+                test_named_anchor);
+    CU_add_test(s, "certificates of many names", test_large);
     CU_add_test(s, "the store may outlive its owner", test_store_outlives);
     CU_add_test(s, "files: errors name them, the system's damage is skipped", test_files);
     CU_add_test(s, "a damaged block is refused or harmless", test_damaged_block);

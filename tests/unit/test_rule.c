@@ -291,6 +291,15 @@ static void bad_rules(void)
     says("{'allow':'a.com/x/y','git':'push','refs':{'names':'refs/heads/x','forced':true}}",
          "did you mean 'force'?");
     says("{'allow':'a.com','allow_plaintext':true}", "goes with 'with'");
+    says("{'allow':'a.com','not_credentials':'x-foo-token'}", "goes with 'with'");
+    says("{'allow':'a.com'," S ",'not_credentials':[]}", "empty list");
+    says("{'allow':'a.com'," S ",'not_credentials':['x foo']}", "not a header's name");
+    says("{'allow':'a.com'," S ",'not_credentials':'Host'}", "frames or routes");
+    says("{'allow':'a.com'," S ",'not_credentials':['Authorization']}", "for a credential");
+    says("{'allow':'a.com'," S ",'not_credentials':['x-foo-token','X_Api_Key']}", "X_Api_Key");
+    says("{'allow':'a.com'," S ",'not_credentials':'cookie'}", "for a credential");
+    says("{'allow':'a.com','with':{'header':{'x-mine':'s'}},'not_credentials':'X-Mine'}",
+         "where this rule puts");
     says("{'use':'github'}", "preset");
     says("{'allow':[]}", "empty list");
     says("{'allow':['a.com',1]}", "must be a string");
@@ -307,7 +316,6 @@ static void bad_rules(void)
     says("{'deny':'a.com','websocket':true}", "no meaning on a deny");
     says("{'deny':'a.com','ranges':true}", "no meaning on a deny");
     says("{'allow':'a.com','websocket':'yes'}", "true or false");
-    says("{'allow':'a.com','ranges':true}", "goes with 'with'");
     says("{'allow':'a.com/x/y','git':'fetch','websocket':true}", "git speaks no WebSocket");
     says("{'allow':'a.com','range':true," S "}", "did you mean 'ranges'?");
     says("{'deny':'a.com','git':'fetch'}", "no meaning on a deny");
@@ -368,7 +376,6 @@ static void bad_inspections(void)
     says("{'allow':'a.com','mcp':['x']}", "must be a mapping");
     says("{'allow':'a.com','mcp':{'methods':[]}}", "needs 'tools'");
     says("{'allow':'a.com','mcp':{'tools':[],'methods':['tools/call']}}", "name the tools");
-    says("{'allow':'a.com','mcp':{'tools':'*'}}", "names are whole");
     says("{'allow':'a.com','server_tools':'none'}", "[] allows none");
     says("{'allow':'a.com','server_tools':[1]}", "must be a string");
     says("{'allow':'a.com','graphql':'read-only','mcp':{'tools':[]}}", "keep one");
@@ -388,14 +395,17 @@ static void places(void)
              "{'allow':'d.com','with':{'placeholder':{'secret':'s','in':'path'}}},"
              "{'allow':'e.com','with':{'placeholder':{'secret':'s','in':['header','query'],"
              "'name':'X-Tok','count':2}}},"
-             "{'allow':'f.com','with':{'placeholder':{'secret':'s','in':'body'}}}");
+             "{'allow':'f.com','with':{'placeholder':{'secret':'s','in':{'body':'/a/b'}}}},"
+             "{'allow':'g.com','with':{'placeholder':{'secret':'s','in':[{'body':['t','/"
+             "t']},'path']}}}");
     static const char *const texts[] = {
         "query parameter api_key",
         "query parameter k",
         "cookie session",
         "in place of its placeholder in path",
         "in place of its placeholder in header X-Tok or query X-Tok, 2 times",
-        "in place of its placeholder in body"};
+        "in place of its placeholder in body /a/b",
+        "in place of its placeholder in path or body t /t"};
     char text[300];
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         const struct credential *c = policy_rule(p, i)->credential;
@@ -413,6 +423,14 @@ static void places(void)
     says(W("'placeholder':{'secret':'s'}"), "needs both");
     says(W("'placeholder':{'secret':'s','in':'cookie'}"), "one of: header, query, path, body");
     says(W("'placeholder':{'secret':'s','in':['path','path']}"), "twice");
+    says(W("'placeholder':{'secret':'s','in':'body'}"), "{ body: /auth/token }");
+    says(W("'placeholder':{'secret':'s','in':['path','body']}"), "{ body: /auth/token }");
+    says(W("'placeholder':{'secret':'s','in':[]}"), "'in' is empty");
+    says(W("'placeholder':{'secret':'s','in':{'body':'a b'}}"), "is no field of a body");
+    says(W("'placeholder':{'secret':'s','in':{'body':'/'}}"), "is no field of a body");
+    says(W("'placeholder':{'secret':'s','in':{'body':'/a~2'}}"), "is no field of a body");
+    says(W("'placeholder':{'secret':'s','in':{'bod':'/a'}}"), "did you mean 'body'");
+    says(W("'placeholder':{'secret':'s','in':[{'body':'/a'},{'body':'b'}]}"), "stands twice");
     says(W("'placeholder':{'secret':'s','in':'query'}"), "which header or query parameter");
     says(W("'placeholder':{'secret':'s','in':'path','name':'x'}"), "no meaning for a path");
     says(W("'placeholder':{'secret':'s','in':'header','name':'host'}"), "not a header in which");
@@ -530,6 +548,7 @@ static void bad_edits(void)
         "accept-encoding",
         "x-http-method-override",
         "durward-denied",
+        "x-proxy-error",
         "x-client-secret",
         "http2-settings",
         "via",

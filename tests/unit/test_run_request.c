@@ -23,6 +23,15 @@ static void sample(struct run_request *r, bool tty)
     CU_ASSERT_EQUAL(strlist_put_env(&r->kept, "TERM=xterm"), 0);
     CU_ASSERT_EQUAL(strlist_put_env(&r->env, "A=b"), 0);
     CU_ASSERT_EQUAL(run_request_bind(r, "/src/x", "/src/x", true), 0);
+    CU_ASSERT_EQUAL(run_request_bind(r, "/k/home", "/home/me", true), 0);
+    r->binds[1].home = true;
+    r->seeded = true;
+    memcpy(r->seed,
+           "\x00\xff"
+           "fourteen bytes",
+           RUN_SEED);
+    CU_ASSERT_EQUAL(run_request_step(r, INSIDE_DELETE_TREE, "/home/me/.cache", ""), 0);
+    CU_ASSERT_EQUAL(run_request_step(r, INSIDE_WRITE_NEW, "/home/me/a", "text"), 0);
     r->uid = 1000;
     r->gid = 100;
     r->tty = tty;
@@ -58,7 +67,18 @@ static void test_round_trip(void)
         CU_ASSERT_STRING_EQUAL(back.argv.v[1], "-l");
         CU_ASSERT_STRING_EQUAL(strlist_get_env(&back.kept, "TERM"), "xterm");
         CU_ASSERT_STRING_EQUAL(strlist_get_env(&back.env, "A"), "b");
-        CU_ASSERT_EQUAL(back.n_binds, 1);
+        CU_ASSERT_EQUAL(back.n_binds, 2);
+        CU_ASSERT_TRUE(back.binds[1].home && !back.binds[0].home);
+        CU_ASSERT_TRUE(back.seeded);
+        CU_ASSERT_EQUAL(memcmp(back.seed,
+                               "\x00\xff"
+                               "fourteen bytes",
+                               RUN_SEED),
+                        0);
+        CU_ASSERT_EQUAL_FATAL(back.n_steps, 2);
+        CU_ASSERT_EQUAL(back.steps[0].op, INSIDE_DELETE_TREE);
+        CU_ASSERT_STRING_EQUAL(back.steps[1].path, "/home/me/a");
+        CU_ASSERT_STRING_EQUAL(back.steps[1].text, "text");
         CU_ASSERT_TRUE(back.binds[0].writable);
         CU_ASSERT_EQUAL(back.uid, 1000);
         CU_ASSERT_EQUAL(back.tty, tty);
@@ -75,6 +95,25 @@ static void refused(struct run_request *r, const char *why)
         fprintf(stderr, "taken: %s\n", why);
     CU_ASSERT_EQUAL(got, -1);
     run_request_done(&back);
+}
+
+static void test_steps(void)
+{
+    static struct run_request r;
+    sample(&r, true);
+    CU_ASSERT_EQUAL(run_request_step(&r, INSIDE_READ, "/home/me/a", ""), 0);
+    refused(&r, "a step that reads");
+    sample(&r, true);
+    CU_ASSERT_EQUAL(run_request_step(&r, INSIDE_WRITE, "home/me/a", ""), 0);
+    refused(&r, "a step of a path that is not absolute");
+    sample(&r, true);
+    CU_ASSERT_EQUAL(run_request_step(&r, INSIDE_DELETE_TREE, "/home/me/../..", ""), 0);
+    refused(&r, "a step of a path that leads upwards");
+    sample(&r, true);
+    for (size_t i = r.n_steps; i < RUN_STEPS_MAX; i++)
+        CU_ASSERT_EQUAL(run_request_step(&r, INSIDE_WRITE, "/a", ""), 0);
+    CU_ASSERT_EQUAL(run_request_step(&r, INSIDE_WRITE, "/a", ""), -1);
+    run_request_done(&r);
 }
 
 static void test_paths(void)
@@ -138,6 +177,7 @@ void suite_run_request(void)
     CU_pSuite s = CU_add_suite("run request", NULL, NULL);
     CU_add_test(s, "round trip", test_round_trip);
     CU_add_test(s, "paths", test_paths);
+    CU_add_test(s, "steps", test_steps);
     CU_add_test(s, "other fields", test_other_fields);
     CU_add_test(s, "a missing descriptor", test_missing_descriptor);
 }

@@ -9,8 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -128,7 +130,14 @@ static void test_refused(void)
     static char room[256];
     long p = (long)room;
     const struct call calls[] = {
-        {"io_uring_setup", SYS_io_uring_setup, {1, p}, EPERM},
+        {"io_uring_setup", SYS_io_uring_setup, {1, p}, ENOSYS},
+        {"io_setup", SYS_io_setup, {1, p}, ENOSYS},
+        {"io_submit", SYS_io_submit, {0, 0, p}, ENOSYS},
+        {"memfd of huge pages", SYS_memfd_create, {p, MFD_HUGETLB}, ENOMEM},
+        {"huge pages shared", SYS_shmget, {0, 1 << 21, SHM_HUGETLB | 0600}, ENOMEM},
+        {"huge pages", SYS_mmap, {0, 0, 0, MAP_HUGETLB | MAP_PRIVATE | MAP_ANONYMOUS, -1}, ENOMEM},
+        {"SHM_LOCK", SYS_shmctl, {-1, SHM_LOCK, 0}, EPERM},
+        {"SHM_LOCK, high", SYS_shmctl, {-1, SHM_LOCK | 1L << 32, 0}, EPERM},
         {"keyctl", SYS_keyctl, {0, -3}, EPERM},
         {"add_key", SYS_add_key, {p, p, p, 1, -3}, EPERM},
         {"request_key", SYS_request_key, {p, p, 0, 0}, EPERM},
@@ -188,6 +197,8 @@ static void test_left_alone(void)
         {"seccomp", SYS_seccomp, {SECCOMP_GET_ACTION_AVAIL, 0, p}, EOPNOTSUPP},
         {"epoll", SYS_epoll_create1, {0}, 0},
         {"memfd", SYS_memfd_create, {p, 0}, 0},
+        {"shmctl", SYS_shmctl, {-1, SHM_UNLOCK, 0}, EINVAL},
+        {"mmap", SYS_mmap, {0, 4096, 0, MAP_PRIVATE | MAP_ANONYMOUS, -1}, 0},
     };
     memset(room, 0, sizeof room);
     uint32_t unknown = 0x12345678;

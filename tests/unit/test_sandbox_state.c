@@ -1,6 +1,7 @@
 /* The life of a sandbox: which step follows which, and what init and gates may not say. Parent,
  * builder, init, gate and client are socket ends held by the test. */
 #include <CUnit/CUnit.h>
+#include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -10,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sandbox.h"
+#include "sandbox_internal.h"
 #include "tap_main.h"
 #include "wire.h"
 
@@ -314,6 +315,62 @@ static void test_init_out_of_order(void)
     }
 }
 
+/* One step after the other, then the command. A file that is there already ends its writer before
+ * the text is read; another number, or a failed step, ends the sandbox. */
+static void step_said(struct world *w, uint32_t number, bool reads, uint32_t status)
+{
+    struct msg m;
+    int p[2];
+    CU_ASSERT_EQUAL_FATAL(pipe2(p, O_CLOEXEC), 0);
+    if (!reads)
+        shut(p[0]);
+    msg_init(&m, W_INIT_STARTED);
+    msg_put_u32(&m, number);
+    msg_put_u32(&m, 1);
+    msg_put_fd(&m, p[1]);
+    send_to(w, w->init, &m);
+    if (reads) {
+        char text[8] = "";
+        CU_ASSERT_EQUAL(read(p[0], text, sizeof text), 4);
+        CU_ASSERT_NSTRING_EQUAL(text, "text", 4);
+        shut(p[0]);
+    }
+    if (number != 1)
+        return; /* the channel has ended */
+    msg_init(&m, W_INIT_EXIT);
+    msg_put_u32(&m, number);
+    msg_put_u32(&m, status);
+    msg_put_str(&m, "");
+    send_to(w, w->init, &m);
+}
+
+static void test_steps(void)
+{
+    static const struct {
+        uint32_t number, status;
+        bool good;
+    } cases[] = {{1, 0, true}, {1, EEXIST, true}, {1, EACCES, false}, {2, 0, false}};
+    signal(SIGPIPE, SIG_IGN); /* as the roles do */
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct world w;
+        struct denials d;
+        world_begin(&w, false, true);
+        CU_ASSERT_EQUAL(run_request_step(&w.s->plan.request, INSIDE_WRITE_NEW, "/root/a", "text"),
+                        0);
+        CU_ASSERT_TRUE(got(&w, w.parent, W_SANDBOX) && got(&w, w.builder, W_BUILD));
+        built(&w, true);
+        self_test(&w, true, true);
+        CU_ASSERT_TRUE(got(&w, w.init, W_INIT_FILE));
+        step_said(&w, cases[i].number, i == 0, cases[i].status);
+        if (cases[i].good)
+            CU_ASSERT_TRUE(got(&w, w.init, W_INIT_EXEC));
+        CU_ASSERT_EQUAL(sandbox_state(w.s), cases[i].good ? SANDBOX_READY : SANDBOX_ENDING);
+        if (!cases[i].good)
+            CU_ASSERT_EQUAL(finish(&w, &d), EXIT_DURWARD_FAILED);
+        world_end(&w);
+    }
+}
+
 /* Only the master of a pty may come back from inside. */
 static void test_descriptor_that_is_no_pty(void)
 {
@@ -455,6 +512,7 @@ static void deny(struct world *w, const char *code, const char *target, uint32_t
     msg_put_str(&m, code);
     msg_put_str(&m, target);
     msg_put_u32(&m, count);
+    msg_put_u8(&m, 0);
     send_to(w, w->gate, &m);
 }
 
@@ -534,6 +592,7 @@ void suite_sandbox_state(void)
     CU_add_test(s, "whole life", test_whole_life);
     CU_add_test(s, "a failed self-test runs nothing", test_failed_self_test);
     CU_add_test(s, "init out of order", test_init_out_of_order);
+    CU_add_test(s, "steps", test_steps);
     CU_add_test(s, "a descriptor that is no pty", test_descriptor_that_is_no_pty);
     CU_add_test(s, "build fails", test_build_fails);
     CU_add_test(s, "waits for builder and journal", test_waits_for_builder_and_journal);

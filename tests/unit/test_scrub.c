@@ -11,6 +11,13 @@
 
 void suite_scrub(void);
 
+/* The set of one secret. */
+static struct scrub_set *cached(struct scrub_cache *c, const char *name, struct secret *value,
+                                const char *user)
+{
+    return scrub_cache_get(c, &(struct scrub_source){name, user, value}, 1);
+}
+
 static const char secret[] = "ghp_Zk3/x+Qw9&\"<v1~Tq8\\m5é='b7 c%K2";
 static const char plain[] = "sk-proj-3fA9xLq0ZbT7mYw2Rk5Vd8";
 
@@ -434,17 +441,17 @@ static void test_cache(void)
     struct scrub_cache *c = scrub_cache_new(base);
     struct secret *a = secret_new(plain, strlen(plain)), *same = secret_new(plain, strlen(plain)),
                   *b = secret_new("another-value-0123456789", 24), *tiny = secret_new("short", 5);
-    struct scrub_set *one = scrub_cache_get(c, "k", a, NULL);
+    struct scrub_set *one = cached(c, "k", a, NULL);
     CU_ASSERT_PTR_NOT_NULL_FATAL(one);
-    struct scrub_set *again = scrub_cache_get(c, "k", same, NULL);
+    struct scrub_set *again = cached(c, "k", same, NULL);
     CU_ASSERT_PTR_EQUAL(again, one);
-    struct scrub_set *pair = scrub_cache_get(c, "k", a, "user");
+    struct scrub_set *pair = cached(c, "k", a, "user");
     CU_ASSERT(pair && pair != one);
-    struct scrub_set *rotated = scrub_cache_get(c, "k", b, NULL);
+    struct scrub_set *rotated = cached(c, "k", b, NULL);
     CU_ASSERT(rotated && rotated != one);
     whole(one, plain, "[REDACTED:k]******************", 1); /* requests under way keep theirs */
     whole(rotated, plain, plain, 0);
-    CU_ASSERT_PTR_NULL(scrub_cache_get(c, "t", tiny, NULL));
+    CU_ASSERT_PTR_NULL(cached(c, "t", tiny, NULL));
     scrub_set_unref(one);
     scrub_set_unref(again);
     scrub_set_unref(pair);
@@ -452,7 +459,7 @@ static void test_cache(void)
     for (int i = 0; i < SCRUB_CACHE_MAX + 10; i++) {
         char name[16];
         snprintf(name, sizeof name, "n%d", i);
-        struct scrub_set *s = scrub_cache_get(c, name, a, NULL);
+        struct scrub_set *s = cached(c, name, a, NULL);
         CU_ASSERT_PTR_NOT_NULL_FATAL(s);
         scrub_set_unref(s);
     }

@@ -13,6 +13,13 @@
 
 void suite_scrub_places(void);
 
+/* The set of one secret. */
+static struct scrub_set *cached(struct scrub_cache *c, const char *name, struct secret *value,
+                                const char *user)
+{
+    return scrub_cache_get(c, &(struct scrub_source){name, user, value}, 1);
+}
+
 static const char secret[] = "sk-proj-3fA9xLq0ZbT7mYw2Rk5Vd8", mark[] = "[REDACTED:key]";
 
 static struct scrub_set *set_of(const char *value)
@@ -184,17 +191,17 @@ static void test_idle(void)
     struct secret *v = secret_new(secret, strlen(secret));
     CU_ASSERT_PTR_NOT_NULL_FATAL(c);
     CU_ASSERT_EQUAL(event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED), 0);
-    struct scrub_set *a = scrub_cache_get(c, "a", v, NULL), *b = scrub_cache_get(c, "b", v, NULL);
+    struct scrub_set *a = cached(c, "a", v, NULL), *b = cached(c, "b", v, NULL);
     CU_ASSERT_EQUAL(event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED), 1);
     sweep(base);
-    struct scrub_set *again = scrub_cache_get(c, "a", v, NULL);
+    struct scrub_set *again = cached(c, "a", v, NULL);
     CU_ASSERT_PTR_EQUAL(again, a);
     scrub_set_unref(again);
     sweep(base);
-    again = scrub_cache_get(c, "a", v, NULL);
+    again = cached(c, "a", v, NULL);
     CU_ASSERT_PTR_EQUAL(again, a);
     scrub_set_unref(again);
-    again = scrub_cache_get(c, "b", v, NULL); /* made anew: the old one is still ours */
+    again = cached(c, "b", v, NULL); /* made anew: the old one is still ours */
     CU_ASSERT_PTR_NOT_EQUAL(again, b);
     scrub_set_unref(again);
     sweep(base);
@@ -204,7 +211,7 @@ static void test_idle(void)
     char text[sizeof secret];
     memcpy(text, secret, sizeof text); /* who holds a set has it whatever was swept */
     CU_ASSERT_EQUAL(scrub_whole(a, text, strlen(text)), 1);
-    again = scrub_cache_get(c, "a", v, NULL);
+    again = cached(c, "a", v, NULL);
     CU_ASSERT_PTR_NOT_NULL(again);
     CU_ASSERT_EQUAL(event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED), 1);
     scrub_set_unref(again);

@@ -6,13 +6,14 @@
 #include "secret_client.h"
 #include "secret_list.h"
 #include "store.h"
-#include "store_desk.h"
+#include "store_broker.h"
 #include "tap_main.h"
 #include "vault.h"
 #include "wire.h"
 
 #include <event2/event.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,14 +41,16 @@ static struct event_base *base;
 static struct {
     struct vault *vault;
     struct ipc *control;
-    struct store_desk *desk;
+    struct store_broker *store_broker;
     struct event *child;
 } world;
 
 static int on_control(struct ipc *ch, struct msg *m, void *arg)
 {
     (void)arg;
-    return m->type == W_READY ? 0 : store_desk_message(world.desk, ch, m, list, ARRAY_LEN(list));
+    return m->type == W_READY
+               ? 0
+               : store_broker_message(world.store_broker, ch, m, list, ARRAY_LEN(list));
 }
 
 static void on_closed(struct ipc *ch, const char *why, void *arg)
@@ -65,7 +68,7 @@ static void on_child(evutil_socket_t fd, short what, void *arg)
     (void)what;
     (void)arg;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-        CU_ASSERT(store_desk_reaped(world.desk, pid, status));
+        CU_ASSERT(store_broker_reaped(world.store_broker, pid, status));
 }
 
 static void start_vault(void)
@@ -95,7 +98,7 @@ static void stop_vault(void)
 {
     vault_free(world.vault);
     ipc_free(world.control);
-    store_desk_vault_gone(world.desk);
+    store_broker_vault_gone(world.store_broker);
 }
 
 /* The injector's end of a new channel to the vault. */
@@ -128,9 +131,9 @@ static int setup(void)
         return -1;
     snprintf(path, sizeof path, "%s/secret", dir);
     setenv("HOME", dir, 1);
-    world.desk = store_desk_new(base);
+    world.store_broker = store_broker_new(base);
     world.child = evsignal_new(base, SIGCHLD, on_child, NULL);
-    return world.desk && event_add(world.child, NULL) == 0 ? 0 : -1;
+    return world.store_broker && event_add(world.child, NULL) == 0 ? 0 : -1;
 }
 
 static int teardown(void)
@@ -141,7 +144,7 @@ static int teardown(void)
         snprintf(p, sizeof p, "%s%s", dir, names[i]);
         remove(p);
     }
-    store_desk_free(world.desk);
+    store_broker_free(world.store_broker);
     event_free(world.child);
     event_base_free(base);
     return 0;
@@ -164,6 +167,12 @@ static void on_secret(void *arg, struct secret *value, const struct err *err)
         s->code = err->code;
         snprintf(s->text, sizeof s->text, "%s", err->text);
     }
+}
+
+static void on_sign(void *arg, struct slice signature, const struct err *err)
+{
+    (void)signature;
+    *(struct err *)arg = *err;
 }
 
 static void stop_loop(evutil_socket_t fd, short what, void *arg)
@@ -345,6 +354,95 @@ static void test_bad_vault(void)
     secret_client_free(c);
 }
 
+/* What the vault was asked on this channel: how often, and the number of the last. */
+static unsigned asked_of(int fd, uint32_t *req)
+{
+    struct msg m;
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    unsigned n = 0;
+    event_base_loop(base, EVLOOP_NONBLOCK);
+    while (poll(&p, 1, 0) == 1 && msg_recv(fd, &m) == 1) {
+        CU_ASSERT_EQUAL(m.type, W_SECRET_GET);
+        CU_ASSERT_EQUAL(msg_get_u32(&m, req), 0);
+        msg_done(&m);
+        n++;
+    }
+    return n;
+}
+
+static void say(int fd, uint32_t req, bool ok, const char *text)
+{
+    struct msg m;
+    msg_init(&m, W_SECRET);
+    msg_put_u32(&m, req);
+    msg_put_u8(&m, ok);
+    msg_put_u32(&m, 0);
+    msg_put_str(&m, text);
+    CU_ASSERT_EQUAL(msg_send(fd, &m), 0);
+    msg_done(&m);
+    event_base_loop(base, EVLOOP_NONBLOCK);
+}
+
+/* Who can go on without: a failure is told at once and asked for anew once its time is over, and
+ * nobody waits for the answer. */
+static void test_failed_lately(void)
+{
+    struct secret_client *c = secret_client_new(base);
+    struct seen s = {0}, own = {0}, never = {0};
+    uint32_t req = 0;
+    int fds[2];
+    CU_ASSERT_EQUAL_FATAL(ipc_pair(fds, NULL), 0);
+    secret_client_attach(c, fds[0], 1);
+    secret_client_look(c, "gh", on_secret, &s); /* the first time it is waited for */
+    CU_ASSERT_EQUAL_FATAL(asked_of(fds[1], &req), 1);
+    CU_ASSERT_EQUAL(s.bad, 0);
+    say(fds[1], req, false, "no");
+    CU_ASSERT_EQUAL_FATAL(s.bad, 1);
+    for (unsigned i = 2; i <= 50; i++) {
+        CU_ASSERT_PTR_NULL(secret_client_look(c, "gh", on_secret, &s));
+        CU_ASSERT_EQUAL(s.bad, i);
+    }
+    CU_ASSERT_STRING_EQUAL(s.text, "secret gh: no");
+    CU_ASSERT_EQUAL(asked_of(fds[1], &req), 0);
+    run_until(&never, 1, SECRET_CLIENT_RETRY_MS + 50);
+    secret_client_look(c, "gh", on_secret, &s);
+    CU_ASSERT_EQUAL(s.bad, 51); /* at once */
+    CU_ASSERT_EQUAL_FATAL(asked_of(fds[1], &req), 1);
+    say(fds[1], req, false, "no");
+    run_until(&never, 1, SECRET_CLIENT_RETRY_MS + 50); /* now it is twice that */
+    secret_client_look(c, "gh", on_secret, &s);
+    CU_ASSERT_EQUAL(asked_of(fds[1], &req), 0);
+    secret_client_get(c, "gh", on_secret, &own); /* who needs it asks */
+    CU_ASSERT_EQUAL_FATAL(asked_of(fds[1], &req), 1);
+    say(fds[1], req, true, "value");
+    CU_ASSERT_EQUAL(own.good, 1);
+    secret_client_look(c, "gh", on_secret, &s); /* nothing of the failure is left */
+    CU_ASSERT_EQUAL_FATAL(asked_of(fds[1], &req), 1);
+    say(fds[1], req, true, "value");
+    CU_ASSERT_EQUAL(s.good, 1);
+    close(fds[1]);
+    secret_client_free(c);
+}
+
+/* Answers that are owed: one sandbox has its part of them. */
+static void test_signs(void)
+{
+    struct secret_client *c = secret_client_new(base);
+    static struct err last;
+    int fds[2];
+    CU_ASSERT_EQUAL_FATAL(ipc_pair(fds, NULL), 0);
+    secret_client_attach(c, fds[0], 1);
+    unsigned n = 0;
+    while (n < 2 * SECRET_CLIENT_SIGNS &&
+           secret_client_sign_text(c, "a", "k", 0, SLICE("text"), on_sign, &last))
+        n++;
+    CU_ASSERT_EQUAL(n, SECRET_CLIENT_SIGNS / 2);
+    CU_ASSERT_EQUAL(last.code, ERR_LIMIT);
+    CU_ASSERT_PTR_NOT_NULL(secret_client_sign_text(c, "b", "k", 0, SLICE("text"), on_sign, &last));
+    close(fds[1]);
+    secret_client_free(c);
+}
+
 void suite_secret_client(void)
 {
     CU_pSuite s = CU_add_suite("secret_client", setup, teardown);
@@ -354,6 +452,8 @@ void suite_secret_client(void)
     CU_add_test(s, "a vault that dies", test_vault_dies);
     CU_add_test(s, "no vault", test_no_vault);
     CU_add_test(s, "a vault that talks nonsense", test_bad_vault);
+    CU_add_test(s, "what failed lately is not asked for again", test_failed_lately);
+    CU_add_test(s, "answers owed to one sandbox are bounded", test_signs);
 }
 
 void tap_suites(void)

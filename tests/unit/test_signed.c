@@ -121,7 +121,7 @@ static void test_azure(void)
     static const struct credential c = {.kind = CREDENTIAL_AZURE};
     struct authority a = {.scheme = SCHEME_HTTPS, .kind = HOST_NAME, .port = 443, .host = "h"};
     struct head h = head("GET", "/mycontainer", "restype=container&comp=metadata&b=2&B=%31");
-    struct signed_text s = {.stamp = ""};
+    struct signed_text s = {.timestamp = ""};
     CU_ASSERT_EQUAL(http_head_add(&h, "x-ms-version", SLICE("2014-02-14")), 0);
     CU_ASSERT_EQUAL(http_head_add(&h, "x-ms-date", SLICE("the client's")), 0);
     CU_ASSERT_PTR_NULL(signed_prepare(&s, &c, &h, &a, (struct slice){"", 0}, SLICE(" myaccount"),
@@ -154,7 +154,7 @@ static void test_base(void)
     struct authority a = {
         .scheme = SCHEME_HTTPS, .kind = HOST_NAME, .port = 443, .host = "h.example"};
     struct head h = head("PUT", "/p%20q", NULL);
-    struct signed_text s = {.stamp = ""};
+    struct signed_text s = {.timestamp = ""};
     CU_ASSERT_STRING_EQUAL(signed_prepare(&s, &c, &h, &a, SLICE("b"), SLICE("ed25519 k:1"), 5000),
                            "signature_component");
     signed_free(&s);
@@ -208,7 +208,7 @@ static void test_templates(void)
     struct authority a = {
         .scheme = SCHEME_HTTPS, .kind = HOST_NAME, .port = 8443, .host = "h.example"};
     struct credential c = of_hmac(text, to, ARRAY_LEN(to));
-    struct signed_text s = {.stamp = ""};
+    struct signed_text s = {.timestamp = ""};
     struct head h = head("POST", "/a%20b", "q={path}&r");
     char want[1024], when[256];
     CU_ASSERT_EQUAL(http_head_add(&h, "x-a", SLICE(" {body} ")),
@@ -258,24 +258,24 @@ static void test_templates(void)
     http_head_free(&h);
 }
 
-static void test_gathers(void)
+static void test_buffers(void)
 {
     static const struct header_edit hash = {"x-h", "{body_sha256}"}, sig = {"x-s", "{signature}"},
                                     digest = {"content-digest", NULL}, method = {"@method", NULL};
     struct credential c = of_hmac("{path}{body}", &sig, 1);
-    CU_ASSERT_EQUAL(signed_gathers(&c), SIGNED_TEXT_MAX);
+    CU_ASSERT_EQUAL(signed_body_limit(&c), SIGNED_TEXT_MAX);
     c = of_hmac("{path}", &sig, 1);
-    CU_ASSERT(signed_kind(&c) && signed_gathers(&c) == 0);
+    CU_ASSERT(signed_kind(&c) && signed_body_limit(&c) == 0);
     c = of_hmac("{body_sha256}", &sig, 1);
-    CU_ASSERT_EQUAL(signed_gathers(&c), SIGNED_BODY_MAX);
+    CU_ASSERT_EQUAL(signed_body_limit(&c), SIGNED_BODY_MAX);
     c = of_hmac("{path}", &hash, 1);
-    CU_ASSERT_EQUAL(signed_gathers(&c), SIGNED_BODY_MAX);
+    CU_ASSERT_EQUAL(signed_body_limit(&c), SIGNED_BODY_MAX);
     c = (struct credential){.kind = CREDENTIAL_SIGNATURE, .signs = &digest, .n_signs = 1};
-    CU_ASSERT_EQUAL(signed_gathers(&c), SIGNED_BODY_MAX);
+    CU_ASSERT_EQUAL(signed_body_limit(&c), SIGNED_BODY_MAX);
     c.signs = &method;
-    CU_ASSERT(signed_kind(&c) && signed_gathers(&c) == 0);
+    CU_ASSERT(signed_kind(&c) && signed_body_limit(&c) == 0);
     c = (struct credential){.kind = CREDENTIAL_AZURE};
-    CU_ASSERT(signed_kind(&c) && signed_gathers(&c) == 0);
+    CU_ASSERT(signed_kind(&c) && signed_body_limit(&c) == 0);
     c = (struct credential){.kind = CREDENTIAL_AWS};
     CU_ASSERT_FALSE(signed_kind(&c));
 }
@@ -295,7 +295,7 @@ static void test_components(void)
                            .nonce = true};
     struct authority a = {.scheme = SCHEME_HTTP, .kind = HOST_NAME, .port = 80, .host = "h"};
     struct head h = head("GET", "/p", "q");
-    struct signed_text s = {.stamp = ""};
+    struct signed_text s = {.timestamp = ""};
     char want[600];
     CU_ASSERT_EQUAL(http_head_add(&h, "date", SLICE("theirs")), 0);
     CU_ASSERT_PTR_NULL(signed_prepare(&s, &c, &h, &a, SLICE(""), SLICE("alg key"), 1618884473000));
@@ -338,7 +338,7 @@ void suite_signed(void)
     CU_add_test(s, "a signature base", test_base);
     CU_add_test(s, "a signature base of every component", test_components);
     CU_add_test(s, "texts of HMAC", test_templates);
-    CU_add_test(s, "what needs the body", test_gathers);
+    CU_add_test(s, "what needs the body", test_buffers);
 }
 
 void tap_suites(void)

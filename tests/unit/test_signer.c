@@ -1,121 +1,7 @@
 /* The signer over its channels, with this test as parent and as gates. */
-#include "ca_files.h"
-#include "ca_key.h"
-#include "ipc.h"
-#include "mint_policy.h"
-#include "proc.h"
-#include "signer.h"
-#include "tap_main.h"
-#include "wire.h"
-
-#include <event2/event.h>
-#include <fcntl.h>
-#include <openssl/x509v3.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "signer_fixture.h"
 
 void suite_signer(void);
-
-static char dir[] = "/tmp/durward-test-signer-XXXXXX";
-static char ca_dir[sizeof dir + 8];
-static struct event_base *base;
-
-static int setup(void)
-{
-    base = event_base_new();
-    if (base == NULL || mkdtemp(dir) == NULL)
-        return -1;
-    snprintf(ca_dir, sizeof ca_dir, "%s/ca", dir);
-    return 0;
-}
-
-static int teardown(void)
-{
-    static const char *const names[] = {"/ca/key.pem", "/ca/cert.pem", "/ca", ""};
-    char path[128];
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        snprintf(path, sizeof path, "%s%s", dir, names[i]);
-        remove(path);
-    }
-    event_base_free(base);
-    return 0;
-}
-
-static void on_readable(evutil_socket_t fd, short what, void *arg)
-{
-    (void)fd;
-    *(short *)arg = what;
-}
-
-/* Run the signer's loop until a message is here, 2 s at most. 1, 0 at the end, -1 on time-out. */
-static int receive(int fd, struct msg *m)
-{
-    struct timeval tv = {2, 0};
-    short what = 0;
-    struct event *ev = event_new(base, fd, EV_READ, on_readable, &what);
-    event_add(ev, &tv);
-    while (what == 0)
-        event_base_loop(base, EVLOOP_ONCE);
-    event_free(ev);
-    return what & EV_READ ? msg_recv(fd, m) : -1;
-}
-
-struct started {
-    struct signer *signer;
-    int control;
-};
-
-static struct started start(void)
-{
-    int fds[2];
-    CU_ASSERT_EQUAL_FATAL(ipc_pair(fds, NULL), 0);
-    struct started s = {.signer = signer_new(base, fds[0], false), .control = fds[1]};
-    CU_ASSERT_PTR_NOT_NULL_FATAL(s.signer);
-    return s;
-}
-
-static void stop(struct started s)
-{
-    signer_free(s.signer);
-    close(s.control);
-}
-
-static void send_init(struct started s, const struct ca_files *f, bool create, uint32_t days)
-{
-    struct msg m;
-    msg_init(&m, W_INIT);
-    msg_put_u8(&m, create);
-    msg_put_u32(&m, days);
-    msg_put_fd_dup(&m, f->key_fd);
-    msg_put_fd_dup(&m, f->cert_fd);
-    CU_ASSERT_EQUAL(msg_send(s.control, &m), 0);
-    msg_done(&m);
-}
-
-/* Start a signer on the CA in ca_dir, made if need be. */
-static struct started start_ready(bool *created, char *pem, size_t size)
-{
-    struct ca_files f;
-    struct err err = {0};
-    struct msg m;
-    struct started s = start();
-    int r = ca_files_open(ca_dir, NULL, NULL, &f, &err);
-    if (r < 0)
-        fprintf(stderr, "# %s\n", err.text);
-    CU_ASSERT_EQUAL_FATAL(r, 0);
-    *created = f.create;
-    send_init(s, &f, f.create, 7);
-    CU_ASSERT_EQUAL_FATAL(receive(s.control, &m), 1);
-    CU_ASSERT_EQUAL(m.type, W_READY);
-    CU_ASSERT_EQUAL(msg_get_str(&m, pem, size), 0);
-    CU_ASSERT_EQUAL(msg_end(&m), 0);
-    msg_done(&m);
-    ca_files_close(&f);
-    return s;
-}
 
 static void test_create_then_load(void)
 {
@@ -134,47 +20,6 @@ static void test_create_then_load(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(first, "BEGIN CERTIFICATE"));
     CU_ASSERT_PTR_NULL(strstr(first, "PRIVATE"));
     stop(s);
-}
-
-static int gate_channel_kind(struct started s, uint32_t number, uint8_t kind)
-{
-    int fds[2];
-    struct msg m;
-    CU_ASSERT_EQUAL_FATAL(ipc_pair(fds, NULL), 0);
-    msg_init(&m, W_PEER);
-    msg_put_u8(&m, kind);
-    msg_put_u32(&m, number);
-    msg_put_str(&m, "sandbox");
-    msg_put_str(&m, "policy");
-    msg_put_u32(&m, 1);
-    msg_put_bytes(&m, "", 0);
-    msg_put_fd(&m, fds[0]);
-    CU_ASSERT_EQUAL(msg_send(s.control, &m), 0);
-    msg_done(&m);
-    event_base_loop(base, EVLOOP_NONBLOCK);
-    return fds[1];
-}
-
-static int gate_channel(struct started s, uint32_t number)
-{
-    return gate_channel_kind(s, number, ROLE_GATE);
-}
-
-static void ask(int ch, uint32_t req, const char *host, struct slice spki)
-{
-    struct msg m;
-    msg_init(&m, W_MINT);
-    msg_put_u32(&m, req);
-    msg_put_str(&m, host);
-    msg_put_slice(&m, spki);
-    CU_ASSERT_EQUAL(msg_send(ch, &m), 0);
-    msg_done(&m);
-}
-
-static X509 *to_cert(struct slice der)
-{
-    const unsigned char *at = (const unsigned char *)der.p;
-    return d2i_X509(NULL, &at, (long)der.n);
 }
 
 static void test_mints(void)
@@ -260,7 +105,7 @@ static void test_bad_channel(void)
     close(b);
     close(c);
     /* only gates mint */
-    int d = gate_channel_kind(s, 9, ROLE_INJECTOR);
+    int d = channel_of(s, 9, ROLE_INJECTOR, "sb-one", "", MINT_SANDBOX, NULL);
     event_base_loop(base, EVLOOP_NONBLOCK);
     CU_ASSERT_EQUAL(signer_channels(s.signer), 0);
     CU_ASSERT_EQUAL(receive(d, &m), 0);
@@ -308,35 +153,69 @@ static void test_many_names(void)
     EVP_PKEY_free(keys[1]);
 }
 
-/* What a gate that was taken over may ask for in a second is bounded; other gates do not notice. */
+/* What a gate that was taken over may ask for in a second is bounded by limits.mints, beyond twice
+ * as much at once; other gates do not notice. */
 static void test_rate(void)
 {
-    enum { AT_ONCE = 50, MOST = 20000 };
+    enum { RATE = 20, ASKED = 200 };
     char pem[4096], text[512];
-    bool created, over = false;
+    bool created;
     struct msg m;
     uint32_t req;
+    unsigned minted = 0, over = 0;
+    rate = RATE;
     struct started s = start_ready(&created, pem, sizeof pem);
-    int ch = gate_channel(s, 5), other = gate_channel(s, 6);
-    for (unsigned n = 0; n < MOST && !over; n += AT_ONCE) {
-        for (uint32_t i = 0; i < AT_ONCE; i++)
-            ask(ch, i, "*", SLICE("x"));
-        for (uint32_t i = 0; i < AT_ONCE; i++) {
-            CU_ASSERT_EQUAL_FATAL(receive(ch, &m), 1);
-            CU_ASSERT(m.type == W_MINT_FAIL && msg_get_u32(&m, &req) == 0 && req == i);
-            CU_ASSERT_EQUAL(msg_get_str(&m, text, sizeof text), 0);
-            over = over || strcmp(text, "more than 1000 leaves a second were asked for") == 0;
-            msg_done(&m);
-        }
+    rate = 1000;
+    int ch = gate_channel(s, 5);
+    int other = channel_of(s, 6, ROLE_GATE, "sb-two", "", MINT_SANDBOX, NULL);
+    for (uint32_t i = 0; i < ASKED; i++)
+        ask(ch, i, "a.example", spki_of());
+    for (uint32_t i = 0; i < ASKED; i++) {
+        CU_ASSERT_EQUAL_FATAL(receive(ch, &m), 1);
+        minted += m.type == W_MINTED;
+        if (m.type == W_MINT_FAIL)
+            over += msg_get_u32(&m, &req) == 0 && msg_get_str(&m, text, sizeof text) == 0 &&
+                    strcmp(text, "more than 20 leaves a second were asked for") == 0;
+        msg_done(&m);
     }
-    CU_ASSERT(over);
-    ask(other, 1, "*", SLICE("x"));
+    CU_ASSERT_EQUAL(minted + over, ASKED);
+    CU_ASSERT(minted >= 2 * RATE && minted <= 4 * RATE); /* twice, and what two seconds bring */
+    ask(other, 1, "a.example", spki_of());
     CU_ASSERT_EQUAL_FATAL(receive(other, &m), 1);
-    CU_ASSERT(msg_get_u32(&m, &req) == 0 && msg_get_str(&m, text, sizeof text) == 0);
-    CU_ASSERT_PTR_NULL(strstr(text, "a second"));
+    CU_ASSERT_EQUAL(m.type, W_MINTED);
     msg_done(&m);
     close(ch);
     close(other);
+    stop(s);
+}
+
+/* Channels take turns: who asks for one leaf waits for one of each other, not for their queues. */
+static void test_turns(void)
+{
+    enum { FLOODS = 8, EACH = 60 };
+    char pem[4096];
+    bool created;
+    struct msg m;
+    int flood[FLOODS];
+    struct started s = start_ready(&created, pem, sizeof pem);
+    for (uint32_t i = 0; i < FLOODS; i++)
+        flood[i] = channel_of(s, i, ROLE_GATE, "sb-flood", "", MINT_SANDBOX, NULL);
+    int ch = gate_channel(s, 100);
+    for (uint32_t k = 0; k < EACH; k++)
+        for (uint32_t i = 0; i < FLOODS; i++)
+            ask(flood[i], k, "a.example", spki_of());
+    for (int i = 0; i < 10; i++) /* they have queues now */
+        event_base_loop(base, EVLOOP_ONCE);
+    uint64_t before = signer_minted(s.signer);
+    CU_ASSERT(before < FLOODS * EACH / 4);
+    ask(ch, 1, "b.example", spki_of());
+    CU_ASSERT_EQUAL_FATAL(receive(ch, &m), 1);
+    CU_ASSERT_EQUAL(m.type, W_MINTED);
+    CU_ASSERT(signer_minted(s.signer) - before <= 2 * FLOODS);
+    msg_done(&m);
+    close(ch);
+    for (uint32_t i = 0; i < FLOODS; i++)
+        close(flood[i]);
     stop(s);
 }
 
@@ -346,7 +225,8 @@ static void test_bad_control(void)
     static const struct {
         uint16_t type;
         size_t junk;
-    } rows[] = {{W_MINT, 0}, {W_INIT, 0}, {W_PEER, 0}, {W_PEER, 40}, {W_PEER_GONE, 3}};
+    } rows[] = {{W_MINT, 0},      {W_INIT, 0},   {W_PEER, 0}, {W_PEER, 40},
+                {W_PEER_GONE, 3}, {W_POLICY, 0}, {W_ROOT, 2}};
     char pem[4096];
     for (size_t i = 0; i <= ARRAY_LEN(rows); i++) {
         bool created, ready = i < ARRAY_LEN(rows);
@@ -369,15 +249,15 @@ static void test_cannot_start(void)
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     struct ca_files empty = {.key_fd = null, .cert_fd = f.cert_fd};
     struct started s = start();
-    send_init(s, &empty, false, 7);
+    send_init(s, &empty, false, MINT_HOURS_MAX);
     CU_ASSERT_EQUAL_FATAL(receive(s.control, &m), 1);
     CU_ASSERT_EQUAL(m.type, W_FAILED);
     CU_ASSERT_EQUAL(msg_get_str(&m, text, sizeof text), 0);
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "key"));
     msg_done(&m);
     stop(s);
-    s = start(); /* eight days are not a leaf's life: the message is bad */
-    send_init(s, &f, false, 8);
+    s = start(); /* more than a day is no leaf's life: the message is bad */
+    send_init(s, &f, false, MINT_HOURS_MAX + 1);
     struct timeval tv = {2, 0};
     event_base_loopexit(base, &tv);
     event_base_dispatch(base);
@@ -395,6 +275,7 @@ void suite_signer(void)
     CU_add_test(s, "a bad message ends its channel only", test_bad_channel);
     CU_add_test(s, "many names, two keys", test_many_names);
     CU_add_test(s, "leaves a second are bounded", test_rate);
+    CU_add_test(s, "channels take turns", test_turns);
     CU_add_test(s, "what its parent never says", test_bad_control);
     CU_add_test(s, "a CA that cannot sign is reported", test_cannot_start);
 }

@@ -15,7 +15,7 @@ static void note(struct thresholds *t, enum record_kind kind, const char *code, 
     v.field[kind == RECORD_DNS || kind == RECORD_PACKET ? RF_TARGET : RF_AUTHORITY] =
         slice_str(host);
     v.field[RF_UP] = slice_str(up);
-    thresholds_note(t, &v, &gate, now);
+    thresholds_note(t, &v, &gate, 700, now);
 }
 
 static struct thresholds *one(enum notify_measure m, uint64_t limit, unsigned seconds,
@@ -125,9 +125,9 @@ static void measures(void)
     many.field[RF_CODE] = SLICE("denied");
     many.field[RF_TARGET] = SLICE("x.evil");
     many.field[RF_COUNT] = SLICE("4");
-    thresholds_note(t, &many, &gate, 10);
+    thresholds_note(t, &many, &gate, 700, 10);
     CU_ASSERT_FALSE(thresholds_take(t, &x));
-    thresholds_note(t, &many, &gate, 10);
+    thresholds_note(t, &many, &gate, 700, 10);
     CU_ASSERT(thresholds_take(t, &x) && x.index == 0 && x.value == 8);
     note(t, RECORD_PACKET, "", "udp 8.8.8.8:53", "", 3, 10);
     note(t, RECORD_PACKET, "", "udp 8.8.8.8:53", "", 4, 10);
@@ -156,12 +156,12 @@ static void bounded(void)
     for (unsigned i = 0; i < 3 * THRESHOLDS_BOXES; i++) {
         snprintf(name, sizeof name, "sb-%u", i);
         v.field[RF_SANDBOX] = slice_str(name);
-        thresholds_note(t, &v, &injector, 10);
+        thresholds_note(t, &v, &injector, 700, 10);
     }
     while (thresholds_take(t, &x))
         taken++;
     CU_ASSERT_EQUAL(taken, THRESHOLDS_PENDING);
-    thresholds_note(t, &v, &injector, 10);
+    thresholds_note(t, &v, &injector, 700, 10);
     CU_ASSERT(thresholds_take(t, &x));
     CU_ASSERT_STRING_EQUAL(x.sandbox, name);
     CU_ASSERT_EQUAL(x.value, 2);
@@ -182,7 +182,7 @@ static void shares(void)
         snprintf(name, sizeof name, "sb-%u", i);
         v.field[RF_SANDBOX] = slice_str(name);
         v.counter = i;
-        thresholds_note(t, &v, &other, 10);
+        thresholds_note(t, &v, &other, 700, 10);
     }
     CU_ASSERT_FALSE(thresholds_take(t, &x));
     note(t, RECORD_DENIED, "no_rule", "a", "", 2, 11);
@@ -204,7 +204,7 @@ static void shares_of_bytes(void)
         snprintf(name, sizeof name, "other-%u", i / 900);
         v.field[RF_SANDBOX] = slice_str(name);
         v.counter = i;
-        thresholds_note(t, &v, &other, 10);
+        thresholds_note(t, &v, &other, 700, 10);
     }
     CU_ASSERT_FALSE(thresholds_take(t, &x));
     for (unsigned i = 0; i < 9; i++)

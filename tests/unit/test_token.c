@@ -197,6 +197,31 @@ static void sign_raw(const unsigned char *p, size_t n, char *out)
     EVP_PKEY_free(k);
 }
 
+/* Fields that are there twice, or of another length, with all that follows in its place. */
+static void test_lengths(const unsigned char *good, size_t n)
+{
+    enum { EXPIRY = 6, SEED = 16 };
+    unsigned char p[128];
+    char text[TOKEN_TEXT_MAX];
+    struct token back;
+    memcpy(p, good, n);
+    memcpy(p + n, good + SEED, n - SEED); /* another seed */
+    sign_raw(p, 2 * n - SEED, text);
+    CU_ASSERT(verify(text, strlen(text), now, &back) == -1);
+    memcpy(p + n, "\x05\x05\x08\x0a\0\0\0\x05\x05\x08\x0a\0\0\0", 14); /* two sources */
+    sign_raw(p, n + 14, text);
+    CU_ASSERT(verify(text, strlen(text), now, &back) == -1);
+    memcpy(p, good, n);
+    p[SEED + 1] = 15;
+    sign_raw(p, n - 1, text);
+    CU_ASSERT(verify(text, strlen(text), now, &back) == -1);
+    memcpy(p, good, EXPIRY); /* seven bytes: the same number */
+    memcpy(p + EXPIRY, "\x03\x07", 2);
+    memcpy(p + EXPIRY + 2, good + EXPIRY + 3, n - EXPIRY - 3);
+    sign_raw(p, n - 1, text);
+    CU_ASSERT(verify(text, strlen(text), now, &back) == -1);
+}
+
 static void test_forms(void)
 {
     /* box, pol, expiry now+100, seed */
@@ -236,6 +261,17 @@ static void test_forms(void)
     p[2] = 'B';
     sign_raw(p, sizeof good, text);
     CU_ASSERT(verify(text, strlen(text), now, &back) == -1);
+    memcpy(p, good, sizeof good);
+    p[5] = ' ';
+    sign_raw(p, sizeof good, text);
+    CU_ASSERT(verify(text, strlen(text), now, &back) == -1);
+    memcpy(p,
+           "\x02\x01p\x01\x01"
+           "b",
+           6); /* each is well, and in another's place */
+    sign_raw(p, sizeof good, text);
+    CU_ASSERT(verify(text, strlen(text), now, &back) == -1);
+    test_lengths(good, sizeof good);
 }
 
 static bool from(const struct token *t, const char *ip)

@@ -4,6 +4,7 @@
 #include "mint.h"
 #include "tap_main.h"
 #include "trust.h"
+#include "trust_sandbox.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -394,6 +395,91 @@ static void test_java_by_keytool(void)
     trust_clear(&t);
 }
 
+/* Of a sandbox: the cached roots and the root of its own CA, put together by bytes alone. */
+static int lay(const char *system, const char *name, bool empty_first, char *path, size_t size)
+{
+    struct trust roots;
+    struct buf root;
+    struct err err = {0};
+    buf_init(&root, 2 * TRUST_ROOT_MAX);
+    snprintf(path, size, "%s/%s", dir, name);
+    CU_ASSERT_EQUAL_FATAL(trust_roots_with(system, cache, &roots, &err), 0);
+    CU_ASSERT_EQUAL_FATAL(trust_root_put(ca, &root, &err), 0);
+    CU_ASSERT_EQUAL_FATAL(mkdir(path, 0755), 0);
+    int from = open(roots.dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int to = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CU_ASSERT(!empty_first || trust_lay_empty(to, &err) == 0);
+    int r = trust_lay(from, to, buf_slice(&root), &err);
+    if (r < 0)
+        printf("# %s\n", err.text);
+    close(from);
+    close(to);
+    buf_free(&root);
+    trust_clear(&roots);
+    return r;
+}
+
+static bool has_root(const char *laid)
+{
+    char hashed[600], bundle[600];
+    snprintf(hashed, sizeof hashed, "%s/certs", laid);
+    snprintf(bundle, sizeof bundle, "%s/ca-certificates.crt", laid);
+    X509_STORE *by_name = X509_STORE_new(), *by_file = X509_STORE_new();
+    X509_STORE_CTX *with = X509_STORE_CTX_new();
+    bool ok = X509_STORE_load_path(by_name, hashed) == 1 &&
+              X509_STORE_load_file(by_file, bundle) == 1 &&
+              X509_STORE_CTX_init(with, by_name, ca, NULL) == 1 && X509_verify_cert(with) == 1;
+    X509_STORE_CTX_cleanup(with);
+    ok = ok && X509_STORE_CTX_init(with, by_file, ca, NULL) == 1 && X509_verify_cert(with) == 1;
+    X509_STORE_CTX_free(with);
+    X509_STORE_free(by_name);
+    X509_STORE_free(by_file);
+    return ok;
+}
+
+static void test_lay(void)
+{
+    char path[512], store[600];
+    CU_ASSERT_EQUAL_FATAL(lay(system_pem, "laid", false, path, sizeof path), 0);
+    CU_ASSERT_EQUAL(certificates_in(path, "ca-certificates.crt"), 2);
+    CU_ASSERT_EQUAL(certificates_in(path, "durward-ca.pem"), 1);
+    CU_ASSERT_EQUAL(certificates_in(path, "certs/ca-certificates.crt"), 2);
+    CU_ASSERT(has_root(path));
+    snprintf(store, sizeof store, "%s/cacerts.p12", path);
+    int n = keytool(store);
+    if (n == -2)
+        tap_skip("no JDK here (keytool)");
+    else
+        CU_ASSERT_EQUAL(n, 2);
+    /* a host without roots */
+    CU_ASSERT_EQUAL_FATAL(lay(NULL, "bare", false, path, sizeof path), 0);
+    CU_ASSERT_EQUAL(certificates_in(path, "ca-certificates.crt"), 1);
+    snprintf(store, sizeof store, "%s/cacerts.p12", path);
+    CU_ASSERT(n == -2 || keytool(store) == 1);
+}
+
+/* Files that were mounted before they had a content are the same files afterwards. */
+static void test_lay_in_place(void)
+{
+    char path[512];
+    struct stat before, after;
+    CU_ASSERT_EQUAL_FATAL(lay(system_pem, "placed", true, path, sizeof path), 0);
+    CU_ASSERT_EQUAL(certificates_in(path, "ca-certificates.crt"), 2);
+    int at = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CU_ASSERT_EQUAL(fstatat(at, "cacerts.p12", &before, 0), 0);
+    struct err err = {0};
+    CU_ASSERT_EQUAL(trust_lay_empty(at, &err), 0);
+    CU_ASSERT(fstatat(at, "cacerts.p12", &after, 0) == 0 && after.st_ino == before.st_ino &&
+              after.st_size == 0);
+    /* what no signer says is laid nowhere */
+    static const char *const bad[] = {"", "x", "\0\0\0\1x"};
+    int from = open(cache, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        CU_ASSERT_EQUAL(trust_lay(from, at, slice_str(bad[i]), &err), -1);
+    close(from);
+    close(at);
+}
+
 static void test_this_host(void)
 {
     struct trust t;
@@ -416,6 +502,8 @@ void suite_trust(void)
     CU_add_test(s, "environment", test_env);
     CU_add_test(s, "Java trust store, read by OpenSSL", test_java_by_openssl);
     CU_add_test(s, "Java trust store, read by keytool", test_java_by_keytool);
+    CU_add_test(s, "bundles of a sandbox with a CA of its own", test_lay);
+    CU_add_test(s, "the same in files that are mounted already", test_lay_in_place);
     CU_add_test(s, "with this host's own roots", test_this_host);
 }
 

@@ -47,8 +47,9 @@ static void on_wanted(void *self)
     ((struct end *)self)->wanted++;
 }
 
-static const struct front_ops front = {.data = take, .room = room_of, .wanted = on_wanted};
-static const struct back_ops back = {.data = take, .room = room_of, .end = on_end};
+static const struct downstream_ops downstream = {
+    .data = take, .room = room_of, .wanted = on_wanted};
+static const struct upstream_ops upstream = {.data = take, .room = room_of, .end = on_end};
 
 static void on_over(void *owner, const char *code)
 {
@@ -72,8 +73,8 @@ static struct tunnel *begin(enum tunnel_strict strict, const struct tunnel_filte
     end_init(&server);
     over_code = NULL;
     overs = 0;
-    relay_init(&relay, (struct front){&front, &client});
-    relay_open(&relay, (struct back){&back, &server});
+    relay_init(&relay, (struct downstream){&downstream, &client});
+    relay_open(&relay, (struct upstream){&upstream, &server});
     base = event_base_new();
     struct tunnel *t = tunnel_new(base, &relay, owner, strict, up, down);
     CU_ASSERT_PTR_NOT_NULL_FATAL(t);
@@ -163,8 +164,8 @@ static void test_mask(void)
     finish(t);
 }
 
-/* A hop gets not one byte beyond its window; a connection's own room is its own matter, for it says
- * that it has drained only when it was full. */
+/* An injector channel gets not one byte beyond its window; a connection's own room is its own
+ * matter, for it says that it has drained only when it was full. */
 static void test_room(void)
 {
     struct tunnel *t = begin(TUNNEL_STRICT_UP, NULL, NULL);
@@ -229,7 +230,8 @@ static void test_fault(void)
     CU_ASSERT_STRING_EQUAL(read_back(&client, false), "1007;");
     CU_ASSERT_STRING_EQUAL(read_back(&server, true), "1007;");
     finish(t);
-    t = begin(TUNNEL_STRICT_UP, NULL, NULL); /* before a hop: the other process says it */
+    t = begin(TUNNEL_STRICT_UP, NULL,
+              NULL); /* before an injector channel: the other process says it */
     tunnel_up(t, "\xc1\x80", 2);
     turn();
     CU_ASSERT_STRING_EQUAL(read_back(&server, true), "");

@@ -467,6 +467,29 @@ static void test_late_answers(void)
     stop(w);
 }
 
+/* What the parent says of a fetch that is not this one, or not so far, changes nothing. */
+static void test_another_fetch(void)
+{
+    struct world w = start();
+    int out, ch = injector(w, 1, all, ARRAY_LEN(all));
+    get(ch, 1, "file");
+    uint32_t req = asked(w, "file");
+    opened(w, req + 1, file_with("other"), "");
+    CU_ASSERT(silent(ch));
+    opened(w, req, file_with("value"), "");
+    expect(ch, 1, true, "value");
+    get(ch, 2, "cmd");
+    req = asked(w, "cmd");
+    exited(w, req, 1 << 8); /* it was not begun */
+    CU_ASSERT(silent(ch));
+    opened(w, req, pipe_with("token\n", &out), "");
+    close(out);
+    exited(w, req, 0);
+    expect(ch, 2, true, "token");
+    close(ch);
+    stop(w);
+}
+
 static void test_bad_channels(void)
 {
     struct world w = start();
@@ -481,8 +504,13 @@ static void test_bad_channels(void)
     get(b, 1, "gh");
     expect(b, 1, true, "ghp_real");
     int c = injector(w, 3, all, ARRAY_LEN(all));
-    for (uint32_t i = 0; i < 300; i++) /* more under way than an injector may have */
+    for (uint32_t i = 0; i < SECRET_LIST_MAX + 2048;
+         i++) { /* all that an injector may have under way */
         get(c, i, "file");
+        CU_ASSERT_FATAL(i % 100 != 99 || silent(c));
+    }
+    CU_ASSERT_EQUAL(vault_channels(w.vault), 2);
+    get(c, SECRET_LIST_MAX + 2048, "file");
     CU_ASSERT_EQUAL(receive(c, &m), 0);
     CU_ASSERT_EQUAL(vault_channels(w.vault), 1);
     msg_init(&m, W_PEER_GONE);
@@ -525,9 +553,55 @@ static void test_bad_control(void)
     }
 }
 
+/* What is no whole message of these ends the channel it came on; on the parent's it ends the role.
+ */
+static void test_not_whole(void)
+{
+    static const uint16_t types[] = {W_PEER_GONE, W_STORE_EXIT, W_STORE_CHANGED,
+                                     W_STORE_FD,  W_STORE_FD,   W_CAPTURED_GONE};
+    struct msg m;
+    struct world w = start();
+    int a = injector(w, 1, all, ARRAY_LEN(all));
+    msg_init(&m, W_SECRET_GET);
+    msg_put_u32(&m, 1);
+    msg_put_str(&m, "gh");
+    msg_put_u8(&m, 0); /* a byte after it */
+    CU_ASSERT_EQUAL(msg_send(a, &m), 0);
+    msg_done(&m);
+    CU_ASSERT_EQUAL(receive(a, &m), 0);
+    close(a);
+    stop(w);
+    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+        w = start();
+        msg_init(&m, types[i]);
+        if (types[i] == W_STORE_CHANGED || types[i] == W_CAPTURED_GONE)
+            msg_put_str(&m, "gh");
+        else
+            msg_put_u32(&m, 9);
+        if (types[i] == W_STORE_EXIT)
+            msg_put_u32(&m, 0);
+        if (types[i] == W_STORE_FD) {
+            msg_put_u8(&m, i == 3 ? 2 : 0);
+            msg_put_str(&m, "why");
+            if (i == 3)
+                msg_put_fd(&m, file_with("value"));
+        }
+        if (i != 3)
+            msg_put_u8(&m, 0);
+        CU_ASSERT_EQUAL(msg_send(w.control, &m), 0);
+        msg_done(&m);
+        struct timeval tv = {1, 0};
+        event_base_loopexit(base, &tv);
+        event_base_dispatch(base);
+        CU_ASSERT(event_base_got_break(base));
+        stop(w);
+    }
+}
+
 static void test_bad_init(void)
 {
-    for (int variant = 0; variant < 4; variant++) {
+    enum { COUNT, TWICE, STORE, NO_BLOCK, NO_NAME, NO_STORE, LINES, MANY, VARIANTS };
+    for (int variant = 0; variant < VARIANTS; variant++) {
         int fds[2];
         struct msg m;
         struct timeval tv = {2, 0};
@@ -535,10 +609,20 @@ static void test_bad_init(void)
         struct vault *v = vault_new(base, fds[0], false, NULL);
         CU_ASSERT_PTR_NOT_NULL_FATAL(v);
         msg_init(&m, W_INIT);
-        msg_put_u32(&m, variant == 0 ? 2000000 : 2);
+        uint32_t more = variant == MANY ? SECRET_LIST_MAX - 1 : 0;
+        msg_put_u32(&m, variant == COUNT ? 2000000 : 2 + more);
         put_secret(&m, "a", STORE_ENV, 0);
-        put_secret(&m, variant == 1 ? "a" : "b", variant == 2 ? (enum store_kind)9 : STORE_FILE, 0);
-        if (variant != 3) /* without the block */
+        msg_put_str(&m, variant == TWICE ? "a" : variant == NO_NAME ? "" : "b");
+        msg_put_u8(&m, variant == STORE ? 9 : variant == NO_STORE ? 0 : STORE_FILE);
+        msg_put_str(&m, "source");
+        msg_put_u32(&m, 0);
+        msg_put_u8(&m, variant == LINES ? 2 : 0);
+        for (uint32_t i = 0; i < more; i++) {
+            char name[16];
+            snprintf(name, sizeof name, "s%u", i);
+            put_secret(&m, name, STORE_ENV, 0);
+        }
+        if (variant != NO_BLOCK)
             msg_put_fd(&m, env_memfd());
         CU_ASSERT_EQUAL(msg_send(fds[1], &m), 0);
         msg_done(&m);
@@ -563,8 +647,10 @@ void suite_vault(void)
     CU_add_test(s, "commands: kept for the ttl, leftovers do not hold up", test_command_leftover);
     CU_add_test(s, "commands: size", test_command_size);
     CU_add_test(s, "answers that nobody waits for", test_late_answers);
+    CU_add_test(s, "answers to another fetch", test_another_fetch);
     CU_add_test(s, "a bad message ends its channel only", test_bad_channels);
     CU_add_test(s, "a bad W_PEER ends the role", test_bad_control);
+    CU_add_test(s, "messages that are not whole", test_not_whole);
     CU_add_test(s, "a bad W_INIT ends the role", test_bad_init);
 }
 

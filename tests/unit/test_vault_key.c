@@ -288,6 +288,10 @@ static void test_text(void)
     CU_ASSERT(!tls_is_signed_text((struct slice){whole, 21}));
     CU_ASSERT(!tls_is_signed_text((struct slice){whole, 14}));
     CU_ASSERT(!tls_is_signed_text((struct slice){whole + 5, 15}));
+    static const char no_client[] = "\2\0\0\1a\2\0\0\1b\13\0\0\0\20\0\0\2cd";
+    static const char no_server[] = "\1\0\0\1a\1\0\0\1b\13\0\0\0\20\0\0\2cd";
+    CU_ASSERT(!tls_is_signed_text((struct slice){no_client, 20}));
+    CU_ASSERT(!tls_is_signed_text((struct slice){no_server, 20}));
     CU_ASSERT(!tls_is_signed_text(SLICE("\1\377\377\377a")));
     secret_unref(s);
 }

@@ -218,6 +218,7 @@ static void test_inserted(void)
     memcpy(changed + a, "hello\n", 6);
     memcpy(changed + a + 6, original[1] + a, sizes[1] - a);
     put_file(1, changed, sizes[1] + 6);
+    CU_ASSERT_PTR_NOT_NULL(strstr(verify().why, "not a line of an audit log"));
     expect_broken(1, 3);
 }
 
@@ -339,6 +340,50 @@ static void test_after_head(void)
     restore();
 }
 
+/* What stands behind the head is held to the chain as well: its number and its link. */
+static void test_after_head_wrong(void)
+{
+    for (int kind = 0; kind < 3; kind++) {
+        char path[512], hex[CHAIN_HEX];
+        struct err err = {0};
+        struct head h;
+        int fd = fixture_open(dir);
+        struct signing_key *k = signing_key_public(fd, "key.pub", &err);
+        CU_ASSERT_EQUAL(head_read(fd, &h, k, &err), 1);
+        signing_key_free(k);
+        close(fd);
+        h.tip.hash[0] ^= kind == 2;
+        path_of(2, path, sizeof path);
+        FILE *f = fopen(path, "a");
+        fprintf(f, "{\"seq\":%llu,\"prev\":\"%s\",\"kind\":\"dns\"}\n",
+                (unsigned long long)h.tip.seq + (kind == 0   ? 2
+                                                 : kind == 1 ? 0
+                                                             : 1),
+                chain_hex(h.tip.hash, hex));
+        fclose(f);
+        expect_broken(2, lines_of(2) + 1);
+    }
+}
+
+/* A head, signed by the right key, of a record that stands in another file. */
+static void test_head_elsewhere(void)
+{
+    struct err err = {0};
+    struct head h;
+    int fd = fixture_open(dir);
+    struct signing_key *k = signing_key_open(fd, &err);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(k);
+    CU_ASSERT_EQUAL(head_read(fd, &h, k, &err), 1);
+    rename_head("head", "head.away");
+    snprintf(h.file, sizeof h.file, "%s", files.name[0]);
+    CU_ASSERT_EQUAL(head_write(fd, &h, k, &err), 0);
+    expect_broken(2, lines_of(2));
+    rename_head("head.away", "head");
+    CU_ASSERT_TRUE(verify().ok);
+    signing_key_free(k);
+    close(fd);
+}
+
 void suite_verify(void)
 {
     CU_pSuite s = CU_add_suite("verify", set_up, tear_down);
@@ -354,6 +399,8 @@ void suite_verify(void)
     CU_add_test(s, "head removed", test_no_head);
     CU_add_test(s, "signed by another key", test_other_key);
     CU_add_test(s, "records after the head", test_after_head);
+    CU_add_test(s, "records after the head that do not fit", test_after_head_wrong);
+    CU_add_test(s, "a head of another file", test_head_elsewhere);
 }
 
 void tap_suites(void)

@@ -151,6 +151,8 @@ export interface Explanation {
   readonly credential: string | null;
   /** Where the credential goes. */
   readonly as: string | null;
+  /** The secrets that its reply is searched for. */
+  readonly searched_for?: string;
 }
 
 export interface RunningExec {

@@ -59,7 +59,7 @@ def more(bed):
     bed.query, bed.path, bed.body = s.add(QUERY, shown), s.add(PATH, shown), s.add(BODY, shown)
     s.rule(allow=QUERY, **{"with": {"query": {"api_key": "odd"}}})
     s.rule(allow=PATH, **{"with": {"placeholder": {"secret": "github", "in": "path"}}})
-    s.rule(allow=BODY, **{"with": {"placeholder": {"secret": "github", "in": "body"}}})
+    s.rule(allow=BODY, **{"with": {"placeholder": {"secret": "github", "in": {"body": "/t"}}}})
     bed.narrow = s.add(NARROW, shown)
     s.rule(allow=NARROW + "/repos/acme/**", access="read-only", **{"with": odd})
     s.rule(allow=NARROW + "/repos/acme/*/issues", methods=["POST"], **{"with": odd})
@@ -80,7 +80,7 @@ class BedC(Bed):
         super().__init__(test, more)
         self.outside = self.gate
         self.within, self.other = within.Inside(self), within.Inside(self)
-        self.gate = self.within.gate
+        self.enter(self.within.gate)
         self.github, self.openai = (self.within.own[k] for k in ("GITHUB_TOKEN", "OPENAI_API_KEY"))
 
     def outputs(self):

@@ -188,10 +188,9 @@ def smuggling_replies():
     yes = "Content-Length: 5\r\n"
     for what, text, body in (
             ("CL and TE", yes + "Transfer-Encoding: chunked\r\n", "5\r\nhello\r\n0\r\n\r\n"),
-            ("two CL", yes + "Content-Length: 6\r\n", "hello!"), ("two equal CL", yes + yes, "hello"),
-            ("CL list", "Content-Length: 5, 5\r\n", "hello"), ("CL +5", "Content-Length: +5\r\n", ""),
+            ("two CL", yes + "Content-Length: 6\r\n", "hello!"), ("CL list", "Content-Length: 5, 6\r\n", "hello"),
+            ("CL and TE with a space", yes + "Transfer-Encoding : chunked\r\n", "0\r\n\r\n"), ("CL +5", "Content-Length: +5\r\n", ""),
             ("CL of 19 digits", "Content-Length: 0000000000000000005\r\n", "hello"),
-            ("TE with a space", "Transfer-Encoding : chunked\r\n", "0\r\n\r\n"),
             ("folded", "X-A: b\r\n c\r\n" + yes, "hello"), ("bare LF", "X-A: b\nX-B: c\r\n" + yes, ""),
             ("NUL", "X-A: b\0\r\n" + yes, "hello"), ("bare CR", "X-A: b\rX: c\r\n" + yes, "hello"),
             ("empty name", ": b\r\n" + yes, "hello"), ("no colon", "X-A\r\n" + yes, "hello"),
@@ -298,8 +297,8 @@ ROWS = [
     Row("B5", "Content-Length above all counters",
         Sweep("values", [(v, post("Content-Length: %s\r\n" % v, "x")) + FRAMING for v in (
             "18446744073709551616", "9223372036854775808", "18446744073709551621",
-            "100000000000000000000000000000005", "1" + "0" * 18)]),
-        twin=post("Content-Length: 000000000000000005\r\n", "hello")),
+            "100000000000000000000000000000005", "1" + "0" * 18, "05", "00", "0" * 17 + "5")]),
+        twin=post("Content-Length: 5\r\n", "hello")),
     Row("B6", "folded fields",
         Sweep("folds", [(repr(f), post(f, CHUNK)) + HEADER for f in (
             "X-A: b\r\n c\r\n", "X-A: b\r\n\tc\r\n", "Transfer-Encoding:\r\n chunked\r\n",

@@ -196,7 +196,8 @@ ROWS = [
                            for v, a in ((0x0300, 40), (0x0301, 70), (0x0302, 70))],
               event="tls_refused"),
         Sweep("ciphers", [("0x%04x" % c,) + refused(tls.hello(NAMED, ciphers=(c,)), 40) for c in (
-            0x000A, 0x002F, 0x0035, 0x009C, 0x0005, 0xC012, 0xC02F, 0xC013, 0x0000, 0xC006)],
+            0x000A, 0x002F, 0x0035, 0x009C, 0x0005, 0xC012, 0xC02F, 0xC013, 0x0000, 0xC006,
+            0xC009, 0xC00A, 0xC023, 0xC024, 0xC0AC)],  # CBC and CCM with our own kind of key
             event="tls_refused"), twin=client_hello(tls.hello(NAMED))),
     Row("E7", "names in a ClientHello",
         Sweep("no host names", [

@@ -20,19 +20,19 @@ def came(origin):
     return [len(getattr(r, "raw", b"")) + getattr(r, "body_len", 0) for r in requests]
 
 
-def balance(d):
+def figures(d):
     """unlogged: bytes of requests at origins beyond those admitted for their hosts; arrived: all bytes there.
     lost: admitted without exactly one end, ends without admission; admitted: how many there are."""
     sizes = {o: came(o) for o in set(d.origins.values())}  # first: what comes from now on is no matter
     admitted, ids, ends = collections.Counter(), [], []
-    for r in d.records():
+    for log, r in d.records_of():
         if r["kind"] == "admitted":
             admitted[host_of(r.get("authority", ""))] += 1
-            ids.append(r.get("id"))
+            ids.append((log, r.get("id")))
         elif r["kind"] in END:
-            ends.append(r.get("id"))
+            ends.append((log, r.get("id")))
     if not ids and not any(sizes.values()):
-        return
+        return {}
     started, ended = collections.Counter(ids), collections.Counter(ends)
     lost = sum((started - ended).values()) + sum((ended - started).values()) + sum(
         n - 1 for n in started.values())
@@ -45,4 +45,8 @@ def balance(d):
             host == name or name.startswith(".") and host.endswith(name) for name in names))
         arrived += sum(each)
         unlogged += sum(each[allowed:])
-    d.test.tally(admitted=len(ids), lost=lost, arrived=arrived, unlogged=unlogged)
+    return dict(admitted=len(ids), lost=lost, arrived=arrived, unlogged=unlogged)
+
+
+def balance(d):
+    d.test.tally(**figures(d))

@@ -68,3 +68,49 @@ class Authority:
                     "[p]\ncommonName=supplied\n" % (work, work, work))
         _openssl("ca", "-batch", "-notext", "-config", conf, "-in", csr, "-out", crt, "-cert",
                  self.pem, "-keyfile", self.key, "-extfile", ext, *when)
+
+
+class Forge:
+    """Certificates as the field has them, each field as the test says it: v1, no key ids, serial
+    zero. cert() gives (certificate file, key file)."""
+
+    def __init__(self, folder):
+        self.dir, self.n = folder, 0
+        os.makedirs(folder, exist_ok=True)
+
+    def cert(self, subject, issuer=None, ext=(), serial=None, same_key=None):
+        """ext: lines of an extension file; none at all makes version 1. issuer: what cert() gave, None: itself."""
+        self.n += 1
+        base = os.path.join(self.dir, "%d" % self.n)
+        crt, key, csr, conf = (base + x for x in (".pem", ".key", ".csr", ".ext"))
+        if same_key:
+            key = same_key[1]
+        else:
+            _openssl("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", key)
+        _openssl("req", "-new", "-key", key, "-out", csr, "-subj", subject)
+        more = ["-signkey", key] if issuer is None else ["-CA", issuer[0], "-CAkey", issuer[1]]
+        if ext:
+            with open(conf, "w") as f:
+                f.write("\n".join(ext) + "\n")
+            more += ["-extfile", conf]
+        _openssl("x509", "-req", "-in", csr, "-out", crt, "-days", "2", "-sha256", "-set_serial",
+                 str(1000 + self.n if serial is None else serial), *more)
+        return crt, key
+
+    def chain(self, leaf, *others):
+        """What a server shows: its certificate and the others behind it, in one file."""
+        self.n += 1
+        path = os.path.join(self.dir, "chain%d.pem" % self.n)
+        with open(path, "w") as out:
+            for crt, _ in (leaf,) + others:
+                with open(crt) as f:
+                    out.write(f.read())
+        return path, leaf[1]
+
+
+def verifies(root, chain, host, *options):
+    """What the openssl program says of a server's chain. -> (verified, its words)"""
+    r = subprocess.run(("openssl", "verify", "-purpose", "sslserver", "-verify_hostname", host, "-CAfile", root[0],
+                        "-untrusted", chain[0]) + options + (chain[0],), stdout=subprocess.PIPE,
+                       stderr=subprocess.STDOUT, text=True, timeout=20)
+    return r.returncode == 0, r.stdout

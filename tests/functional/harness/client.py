@@ -1,8 +1,41 @@
 """A raw client that says exactly what a test wants, to a gate's explicit listener or any port."""
 import base64
+import json
 import socket
 import ssl
 import time
+
+
+CLASSES = {"denied": "Durward denied this request", "refused": "Durward refused this request",
+           "failed": "Durward could not complete this request"}
+
+
+def refusal(get, body):
+    """The code of a refusal whose body, whatever its form, says what its head says; None: it is none."""
+    mark = get("durward-denied")
+    if not mark:
+        return None
+    code, number = mark.split(" ")
+    kind = (get("x-proxy-error") or "").split(" ")[0]
+    text, form = body.decode("latin-1"), get("content-type")
+    if kind not in CLASSES or get("x-proxy-error") != "%s %s" % (kind, code):
+        return "MISMATCH header %r %r" % (mark, get("x-proxy-error"))
+    if form == "text/plain; charset=utf-8":
+        good = text.startswith(CLASSES[kind] + ": ") and text.endswith("\n%s %s\n" % (kind, mark))
+    elif form in ("application/json", "application/problem+json"):
+        said = json.loads(text)
+        said = said[0] if isinstance(said, list) else said  # a batch of JSON-RPC
+        if said.get("result", {}).get("isError"):  # of a tool, where its rule wants that
+            good = said["result"]["content"][0]["text"].endswith("(%s)" % mark) and CLASSES[kind] + ": " in text
+            return code if good else "MISMATCH body %r header %r" % (body, mark)
+        error = said.get("error")
+        inner = error.get("data", error) if isinstance(error, dict) else said
+        good = (inner["code"], inner["id"]) == (code, number) and CLASSES[kind] + ": " in text
+    elif form.startswith("application/grpc"):
+        good = get("grpc-message").endswith("(%s)" % mark) and not text
+    else:
+        good = form == "text/html; charset=utf-8" and CLASSES[kind] in text and "%s %s" % (kind, mark) in text
+    return code if good else "MISMATCH body %r header %r" % (body, mark)
 
 
 class Reply:
@@ -32,13 +65,8 @@ class Reply:
 
     @property
     def code(self):
-        """The word of a refusal: body `denied CODE ID`, checked against the Durward-Denied header."""
-        mark = self.get("durward-denied")
-        if not mark:
-            return None
-        if self.body.strip().decode("latin-1") != "denied " + mark:
-            return "MISMATCH body %r header %r" % (self.body, mark)
-        return mark.split(" ")[0]
+        """The word of a refusal: the body's, checked against the Durward-Denied header."""
+        return refusal(self.get, self.body)
 
     @property
     def id(self):

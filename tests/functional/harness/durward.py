@@ -30,7 +30,8 @@ def complaints(text):
     lines = text.splitlines()
     return ["\n".join(lines[i:i + 40]) for i, x in enumerate(lines)
             if "Sanitizer" in x and "ERROR" in x or ": runtime error:" in x or
-            "LeakSanitizer has" in x or "died of signal" in x and "signal 9" not in x]
+            "LeakSanitizer has" in x or ": assertion failed at " in x and "tests/seats/" not in x or
+            "died of signal" in x and "signal 9" not in x]
 
 
 def program():
@@ -302,6 +303,10 @@ class Durward:
 
     def records(self, **want):
         """Every record that has these members, in file order."""
+        return [r for _, r in self.records_of(**want)]
+
+    def records_of(self, **want):
+        """[(its log, record)]: each run has a log of its own, and ids are a log's."""
         found = []
         self.settle()
         for path in self.audit_files():
@@ -312,7 +317,7 @@ class Durward:
                     r = json.loads(line)
                     r["kind"] = r.get("kind") or r.get("type")
                     if all(r.get(k) == v for k, v in want.items()):
-                        found.append(r)
+                        found.append((os.path.dirname(path), r))
         return found
 
     def kinds(self, kind, **want):

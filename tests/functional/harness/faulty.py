@@ -41,15 +41,17 @@ class Plan:
 
 def stage(t):
     """DURWARD becomes that build -> Plan; Skip where there is none."""
-    program = os.path.join(os.path.dirname(os.environ.get("DURWARD_READINGS", "/nonexistent/x")), "..", "faults",
-                           "durward")
-    if not os.access(program, os.X_OK):
-        raise tap.Skip("the build with failing calls is not there (make tests/faults/durward)")
+    programs = os.path.join(os.path.dirname(os.environ.get("DURWARD_READINGS", "/nonexistent/x")), "..", "faults")
+    if not os.access(os.path.join(programs, "gate"), os.X_OK):
+        raise tap.Skip("the build with failing calls is not there (make tests/faults/gate)")
     if durward.sanitized():
         raise tap.Skip("a sanitizer build has its own allocator: the shim is empty")
-    folder = t.mkdir("program/bin")
     staged = os.path.dirname(os.path.dirname(durward.program()))
-    shutil.copy(os.path.realpath(program), os.path.join(folder, "durward"))
-    shutil.copytree(os.path.join(staged, "libexec"), t.path("program", "libexec"))
-    os.environ["DURWARD"] = os.path.join(folder, "durward")
+    for part in ("bin", "libexec"):
+        shutil.copytree(os.path.join(staged, part), t.path("program", part))
+    folder = t.path("program", "libexec", "durward")
+    for name in os.listdir(folder):
+        if os.access(os.path.join(programs, name), os.X_OK):
+            shutil.copy(os.path.join(programs, name), os.path.join(folder, name))
+    os.environ["DURWARD"] = t.path("program", "bin", "durward")
     return Plan(os.path.join(folder, "faults.plan"))

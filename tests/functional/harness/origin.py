@@ -184,8 +184,14 @@ class Origin:
         self.port = self._sock.getsockname()[1]
         self.address = "%s:%d" % (host, self.port)
         self._stop = False
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._others = []
+        threading.Thread(target=self._accept, args=(self._sock,), daemon=True).start()
         test.cleanup(self.close)
+
+    def also(self, sock):
+        """Serve those who come to this listening socket, too (of another network namespace)."""
+        self._others.append(sock)
+        threading.Thread(target=self._accept, args=(sock,), daemon=True).start()
 
     def _context(self, ca, cert, low, high):
         ctx = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -222,10 +228,10 @@ class Origin:
 
     # ---- serving ----
 
-    def _accept(self):
+    def _accept(self, listening):
         while not self._stop:
             try:
-                sock, _ = self._sock.accept()
+                sock, _ = listening.accept()
             except OSError:
                 return
             self.accepted += 1
@@ -275,11 +281,12 @@ class Origin:
 
     def close(self):
         self._stop = True
-        try:
-            self._sock.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
-        self._sock.close()
+        for listening in [self._sock] + self._others:
+            try:
+                listening.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            listening.close()
         with self._lock:
             todo = list(self._open)
         for s in todo:

@@ -9,12 +9,20 @@ import sys
 from . import durward, tap
 
 UID = 61999
-PLAIN, MAPPED = "plain", "mapped"
+PLAIN, MAPPED, FUSE = "plain", "mapped", "fuse"
 LINE = re.compile(r"^(not )?ok \d+ - (.*)$")
 ENTER = """set -e
 for f in passwd subuid subgid; do
     mount --bind "$1/$f" /etc/$f
 done
+shift
+exec "$@"
+"""
+# as udev leaves it: everybody may open it
+ENTER_FUSE = """set -e
+mknod "$1" c 10 229
+chmod 666 "$1"
+mount --bind "$1" /dev/fuse
 shift
 exec "$@"
 """
@@ -29,9 +37,15 @@ def copies(t, folder):
     """Program and tests where everybody can read them."""
     top = os.path.dirname(os.path.dirname(durward.program()))
     stage = t.mkdir(folder + "/stage")
-    for part in ("bin/durward", "libexec/durward/durward-init"):
-        os.makedirs(os.path.join(stage, os.path.dirname(part)), exist_ok=True)
-        shutil.copy(os.path.join(top, part), os.path.join(stage, part))
+    for part in ("bin", "libexec"):
+        shutil.copytree(os.path.join(top, part), os.path.join(stage, part),
+                        ignore=lambda base, names: [n for n in names if not os.path.isfile(os.path.join(base, n)) and
+                                                    not os.path.isdir(os.path.join(base, n))])
+    seats = os.environ.get("DURWARD_SEATS", "")
+    if os.path.exists(seats):
+        shutil.copytree(seats, os.path.join(t.path(folder), "seats"), ignore=shutil.ignore_patterns("*.o", ".*"))
+    os.makedirs(os.path.join(t.path(folder), "lib"))
+    shutil.copy(os.path.join(durward.TOP, "lib/wire.h"), os.path.join(t.path(folder), "lib"))
     tests = os.path.join(t.path(folder), "tests")
     source = os.path.dirname(durward.SUITE)
     for part in ("functional", "adversary"):
@@ -69,7 +83,10 @@ def again(t, who):
             durward.PYTHON, "-B", script]
     if who == MAPPED:
         argv = ["unshare", "-m", "sh", "-c", ENTER, "enter", accounts(t, folder)] + argv
-    env = dict(os.environ, DURWARD=program, TEST_TMP=own, TEST_PERSON=who, HOME=own)
+    if who == FUSE:
+        argv = ["unshare", "-m", "sh", "-c", ENTER_FUSE, "enter", t.path(folder, "device")] + argv
+    env = dict(os.environ, DURWARD=program, TEST_TMP=own, TEST_PERSON=who, HOME=own,
+               DURWARD_SEATS=os.path.join(t.path(folder), "seats"))
     r = subprocess.run(argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                        stderr=subprocess.STDOUT, preexec_fn=tap.die_with_parent, cwd="/")
     count = 0
@@ -90,12 +107,14 @@ def again(t, who):
          "status %d" % r.returncode)
 
 
-def each(t, fn, mapped=False):
-    """fn(t) as who we are; as root, as ordinary users too."""
+def each(t, fn, mapped=False, fuse=False):
+    """fn(t) as who we are; as root, as ordinary users too. fuse: one may open /dev/fuse."""
     fn(t)
     if os.geteuid() != 0 or "TEST_PERSON" in os.environ:
         return
     again(t, PLAIN)
+    if fuse:
+        again(t, FUSE)
     if not mapped:
         return
     if os.access("/usr/bin/newuidmap", os.X_OK):

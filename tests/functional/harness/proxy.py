@@ -1,8 +1,10 @@
 """An upstream proxy of ours: CONNECT to origins by name, plain or in TLS, with or without Basic, or
 with any answer a test thinks of. Every head it gets is kept."""
+import select
 import socket
 import ssl
 import threading
+import time
 
 
 class Proxy:
@@ -86,23 +88,48 @@ class Proxy:
             return
         far = socket.create_connection(("127.0.0.1", self.hosts[target].port), 5)
         sock.sendall(b"HTTP/1.1 200 Connection established\r\nProxy-Agent: test\r\n\r\n")
-        back = threading.Thread(target=self._pump, args=(far, sock), daemon=True)
-        back.start()
-        self._pump(sock, far)
-        back.join(20)
-        far.close()
+        with far:
+            self._carry(sock, far)
 
     @staticmethod
-    def _pump(a, b):
+    def _carry(a, b):
+        """Both directions, by one thread: OpenSSL allows an SSL object one call at a time."""
+        waiting = {a: b"", b: b""}  # what each is still to be sent
+        other = {a: b, b: a}
+        reading = {a, b}
+        for s in (a, b):
+            s.setblocking(False)
+        quiet = time.monotonic() + 20
+        while (reading or any(waiting.values())) and time.monotonic() < quiet:
+            readable = [s for s in reading if not waiting[other[s]]]
+            ready = [s for s in readable if isinstance(s, ssl.SSLSocket) and s.pending()]
+            if not ready:
+                r, w, _ = select.select(readable, [s for s in waiting if waiting[s]], [], 1)
+                ready = r + w
+            for s in set(ready):
+                quiet = time.monotonic() + 20
+                Proxy._step(s, other[s], waiting, reading)
+
+    @staticmethod
+    def _step(s, far, waiting, reading):
+        """Send what waits for this one, and read from it if nothing waits for the other."""
+        again = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
         try:
-            while True:
-                data = a.recv(65536)
-                if not data:
-                    break
-                b.sendall(data)
-        except OSError:
+            if waiting[s]:
+                waiting[s] = waiting[s][s.send(waiting[s]):]
+        except again:
             pass
+        if s not in reading or waiting[far]:
+            return
         try:
-            b.shutdown(socket.SHUT_WR)
+            data = s.recv(65536)
+        except again:
+            return
+        if data:
+            waiting[far] = data
+            return
+        reading.discard(s)
+        try:
+            far.shutdown(socket.SHUT_WR)
         except OSError:
             pass

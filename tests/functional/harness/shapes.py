@@ -53,7 +53,7 @@ def github():
         limits = [("X-RateLimit-Limit", "5000"), ("X-OAuth-Scopes", "repo")]
         if path == "/user":
             conn.reply(req, 200, {"login": "octo", "id": 1}, limits)
-        elif path == "/repos/acme/x" and method in ("GET", "HEAD"):
+        elif path in ("/repos/acme/x", "/repos/acme/site") and method in ("GET", "HEAD"):
             conn.reply(req, 200, {"id": 7, "name": "x", "full_name": "acme/x",
                                   "private": True}, limits)
         elif path == "/repos/acme/x/issues" and method == "GET":

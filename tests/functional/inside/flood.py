@@ -8,7 +8,8 @@ h2           HTTP/2 requests that are reset at once, on connection after connect
 slow         1,000 connections that ask for BIG and read a little of it now and then
 dns          questions for names that are new each time, and answers left unread
 
-Through the explicit proxy of the sandbox. Prints how many of them it managed."""
+Through the explicit proxy of the sandbox, or with FLOOD_STRAIGHT=ADDRESS:PORT straight to a TLS server there. Prints how many of
+them it managed."""
 import os
 import resource
 import select
@@ -19,11 +20,15 @@ import sys
 import time
 
 PROXY = ("gate.durward.internal", 3128)
+STRAIGHT = os.environ.get("FLOOD_STRAIGHT")
 AT_ONCE = 200
 SLOW = 1000
 
 
 def proxy():
+    if STRAIGHT:
+        address, port = STRAIGHT.rsplit(":", 1)
+        return address, int(port)
     return socket.getaddrinfo(*PROXY, socket.AF_INET, socket.SOCK_STREAM)[0][4]
 
 
@@ -42,9 +47,7 @@ def connections(end):
     return n
 
 
-def tls(at, host, port, alpn):
-    raw = socket.create_connection(at, 10)
-    raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+def ask(raw, host, port):
     authority = "%s:%s" % (host, port)
     raw.sendall(("CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n" % (authority, authority)).encode())
     got = b""
@@ -55,6 +58,13 @@ def tls(at, host, port, alpn):
         got += more
     if b" 200" not in got[:13]:
         raise OSError(got[:40].decode("latin-1"))
+
+
+def tls(at, host, port, alpn):
+    raw = socket.create_connection(at, 10)
+    raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if not STRAIGHT:
+        ask(raw, host, port)
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

@@ -50,7 +50,7 @@ session.close();
 console.log(JSON.stringify({
   quick: of('quick').filter((r) => r.status === 200 && JSON.parse(r.body).target === `/quick/${r.i}`).length,
   slow: of('slow').filter((r) => r.status === 200).length,
-  denied: of('denied').filter((r) => r.status === 403 && r.body === `denied ${r.denied}\n`).length,
+  denied: of('denied').filter((r) => r.status === 403 && r.body.endsWith(`\ndenied ${r.denied}\n`)).length,
   first_slow: Math.min(...of('slow').map((r) => r.at)),
   last_quick: Math.max(...of('quick').map((r) => r.at)),
   up: JSON.parse(up.body).length,

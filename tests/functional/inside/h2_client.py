@@ -17,8 +17,8 @@ async def main():
     return {"good": sum(r.status_code == 200 and r.json()["target"] == "/quick/%d" % i
                         for i, r in enumerate(replies)),
             "versions": sorted({r.http_version for r in replies + [denied, up]}),
-            "denied": [denied.status_code, denied.text == "denied %s\n" % denied.headers[
-                "durward-denied"]],
+            "denied": [denied.status_code, denied.text.endswith("\ndenied %s\n" % denied.headers[
+                "durward-denied"])],
             "up": up.json()["length"]}
 
 

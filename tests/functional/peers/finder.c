@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEP = 8, GRAM = 4, SHORTEST = STEP + GRAM - 1, BITS = 16, MANY = 1024 };
+enum { STEP = 8, NGRAM = 4, SHORTEST = STEP + NGRAM - 1, BITS = 16, MANY = 1024 };
 
 struct entry {
     uint16_t needle, offset;
@@ -25,7 +25,7 @@ struct finder {
 static uint32_t bucket_of(const uint8_t *p)
 {
     uint32_t v;
-    memcpy(&v, p, GRAM);
+    memcpy(&v, p, NGRAM);
     return (v * 2654435761U) >> (32 - BITS);
 }
 
@@ -70,7 +70,7 @@ size_t finder_search(const struct finder *f, const uint8_t *data, size_t n, uint
 {
     size_t many = 0;
     memset(found, 0, f->count);
-    for (size_t at = 0; at + GRAM <= n; at += STEP)
+    for (size_t at = 0; at + NGRAM <= n; at += STEP)
         for (int32_t x = f->bucket[bucket_of(data + at)]; x >= 0; x = f->entry[x].next) {
             const struct entry *e = &f->entry[x];
             size_t size = f->size[e->needle];

@@ -160,7 +160,8 @@ class Approval:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a policy says to a request. decision: allow, ask or deny; `placed`: where the credential goes."""
+    """What a policy says to a request. decision: allow, ask or deny; `placed`: where the credential goes;
+    searched_for: the secrets that its reply is searched for."""
     decision: str
     code: str
     why: str
@@ -169,11 +170,12 @@ class Explanation:
     rule: str | None
     credential: str | None
     placed: str | None
+    searched_for: str | None = None
 
     @classmethod
     def read(cls, v: Mapping[str, Any]) -> Explanation:
         return cls(v["decision"], v["code"], v["why"], v["policy"], v["authority"], v["rule"],
-                   v["credential"], v["as"])
+                   v["credential"], v["as"], v.get("searched_for"))
 
 
 @dataclass(frozen=True)

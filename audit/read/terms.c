@@ -1,0 +1,115 @@
+/* Hashes keys with their values to numbers, for the lines that are indexed and for the filters that
+ * look them up, so that both sides always agree. */
+#include "terms.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static uint64_t hash_bytes(uint64_t h, const char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ (unsigned char)p[i]) * UINT64_C(1099511628211);
+    return h;
+}
+
+uint64_t terms_hash(const char *key, struct slice value)
+{
+    uint64_t h = hash_bytes(UINT64_C(14695981039346656037), key, strlen(key) + 1);
+    h = hash_bytes(h, value.p, value.n);
+    return h ^ h >> 29;
+}
+
+/* Values hold no quote (audit/write/render.h). */
+struct slice terms_value(struct slice line, const char *key)
+{
+    const char *at = memmem(line.p, line.n, key, strlen(key));
+    if (at == NULL)
+        return (struct slice){"", 0};
+    at += strlen(key);
+    bool quoted = at < line.p + line.n && *at == '"';
+    at += quoted;
+    struct slice rest = {at, (size_t)(line.p + line.n - at)};
+    size_t n = 0;
+    while (n < rest.n && (quoted ? rest.p[n] != '"' : rest.p[n] != ',' && rest.p[n] != '}'))
+        n++;
+    return (struct slice){rest.p, n};
+}
+
+struct slice terms_lower(struct slice s, char to[TERMS_HOST_MAX])
+{
+    size_t n = s.n < TERMS_HOST_MAX ? s.n : TERMS_HOST_MAX;
+    for (size_t i = 0; i < n; i++)
+        to[i] = ascii_lower(s.p[i]);
+    return (struct slice){to, n};
+}
+
+bool terms_plain(const char *s)
+{
+    for (; *s; s++)
+        if (*s < 0x20 || *s > 0x7e || *s == '"' || *s == '\\')
+            return false;
+    return true;
+}
+
+static void give_host(struct slice authority, terms_fn fn, void *arg)
+{
+    char text[TERMS_HOST_MAX];
+    struct slice all = terms_lower(authority, text), host = query_host(all);
+    if (all.n == 0)
+        return;
+    fn(arg, terms_hash("host", all), true);
+    fn(arg, terms_hash("host", host), true);
+    for (size_t i = 0; i < host.n; i++)
+        if (host.p[i] == '.')
+            fn(arg, terms_hash("host", (struct slice){host.p + i, host.n - i}), true);
+}
+
+static const struct {
+    const char *key, *find;
+    bool of_request;
+} words[] = {
+    {"sandbox", ",\"sandbox\":", true},
+    {"policy", ",\"policy\":", true},
+    {"rule", ",\"rule\":", true},
+    {"method", ",\"method\":", true},
+    {"credential", ",\"credential\":", true},
+    {"code", ",\"code\":", false},
+    {"role", ",\"role\":", false},
+    {"status", ",\"status\":", false},
+};
+
+void terms_line(struct slice line, terms_fn fn, void *arg)
+{
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        struct slice v = terms_value(line, words[i].find);
+        if (v.n)
+            fn(arg, terms_hash(words[i].key, v), words[i].of_request);
+    }
+    give_host(terms_value(line, ",\"authority\":"), fn, arg);
+    give_host(terms_value(line, ",\"target\":"), fn, arg);
+}
+
+static void want(uint64_t *list, size_t *n, const char *key, const char *value)
+{
+    if (value && terms_plain(value))
+        list[(*n)++] = terms_hash(key, slice_str(value));
+}
+
+void terms_filter(const struct query_filter *f, struct terms_wanted *w)
+{
+    char text[TERMS_HOST_MAX], status[24];
+    w->n_request = w->n_own = 0;
+    want(w->request, &w->n_request, "id", f->id);
+    want(w->request, &w->n_request, "sandbox", f->sandbox);
+    want(w->request, &w->n_request, "policy", f->policy);
+    want(w->request, &w->n_request, "rule", f->rule);
+    want(w->request, &w->n_request, "credential", f->credential);
+    want(w->request, &w->n_request, "method", f->method);
+    if (f->host && terms_plain(f->host) && strlen(f->host) < TERMS_HOST_MAX)
+        w->request[w->n_request++] = terms_hash("host", terms_lower(slice_str(f->host), text));
+    want(w->own, &w->n_own, "code", f->code);
+    want(w->own, &w->n_own, "role", f->role);
+    snprintf(status, sizeof status, "%" PRId64, f->status);
+    want(w->own, &w->n_own, "status", f->status ? status : NULL);
+}

@@ -1,0 +1,239 @@
+/* Puts a sandbox's bundles together from parts: the cached roots are copied with sendfile, and the
+ * frame of the Java store is written by hand around parts that are encoded already. */
+#define _GNU_SOURCE 1
+#include "trust_sandbox.h"
+
+#include "ca_key.h"
+#include "ipc_msg.h"
+#include "slice.h"
+#include "trust.h"
+#include "trust_store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/asn1.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { NAME_MAX_HASHED = 32 };
+
+static const char bundle[] = "ca-certificates.crt", alone[] = "durward-ca.pem",
+                  java[] = "cacerts.p12", certs[] = "certs";
+
+struct root {
+    struct slice pem, java;
+    char name[NAME_MAX_HASHED];
+};
+
+int trust_root_put(X509 *root, struct buf *to, struct err *err)
+{
+    struct buf pem, part;
+    struct slice rest, one;
+    char name[NAME_MAX_HASHED];
+    struct msg m; /* borrowed for its encoding */
+    buf_init(&pem, TRUST_ROOT_MAX);
+    buf_init(&part, TRUST_ROOT_MAX);
+    int r = ca_key_cert_pem(root, &pem, err);
+    rest = buf_slice(&pem);
+    if (r == 0 && trust_hashed_next(&rest, &one, name, sizeof name, err) != 1)
+        r = -1;
+    if (r == 0)
+        r = trust_store_safe(buf_slice(&pem), 0, &part, err);
+    if (r == 0) {
+        msg_init(&m, 0);
+        msg_put_slice(&m, buf_slice(&pem));
+        msg_put_str(&m, name);
+        msg_put_slice(&m, buf_slice(&part));
+        if (buf_append(to, buf_data(&m.body), buf_len(&m.body)) < 0)
+            r = err_set(err, ERR_LIMIT, "the certificate of a sandbox's CA is too large");
+        msg_done(&m);
+    }
+    buf_free(&pem);
+    buf_free(&part);
+    return r;
+}
+
+static int read_root(struct slice s, struct root *ret, struct err *err)
+{
+    struct msg m;
+    msg_view(&m, 0, s);
+    bool good = msg_get_slice(&m, TRUST_ROOT_MAX, &ret->pem) == 0 &&
+                msg_get_str(&m, ret->name, sizeof ret->name) == 0 &&
+                msg_get_slice(&m, TRUST_ROOT_MAX, &ret->java) == 0 && msg_end(&m) == 0 &&
+                ret->name[0] && strchr(ret->name, '/') == NULL;
+    return good ? 0 : err_set(err, ERR_PARSE, "the root of the sandbox's CA is malformed");
+}
+
+/* ---- files ---- */
+
+static int open_at(int dir, const char *name, struct err *err)
+{
+    int fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return err_sys(err, "cannot make %s", name);
+    if (fchmod(fd, 0644) == 0) /* whatever the umask says */
+        return fd;
+    err_sys(err, "%s", name);
+    close(fd);
+    return -1;
+}
+
+static int put(int fd, struct slice s, struct err *err)
+{
+    for (size_t at = 0; at < s.n;) {
+        ssize_t w = write(fd, s.p + at, s.n - at);
+        if (w <= 0)
+            return err_sys(err, "writing a trust bundle");
+        at += (size_t)w;
+    }
+    return 0;
+}
+
+static int write_one(int dir, const char *name, struct slice s, struct err *err)
+{
+    int fd = open_at(dir, name, err);
+    int r = fd < 0 ? -1 : put(fd, s, err);
+    if (fd >= 0)
+        close(fd);
+    return r;
+}
+
+/* All of the file at `from`, which nobody changes. */
+static int copy(int from, off_t size, int to, struct err *err)
+{
+    for (off_t at = 0; at < size;)
+        if (sendfile(to, from, &at, (size_t)(size - at)) <= 0)
+            return err_sys(err, "copying the system's roots");
+    return 0;
+}
+
+static int open_root(int roots, const char *name, off_t *size, struct err *err)
+{
+    struct stat st;
+    int fd = openat(roots, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && fstat(fd, &st) == 0) {
+        *size = st.st_size;
+        return fd;
+    }
+    err_sys(err, "the system's roots: %s", name);
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+static int lay_bundle(int roots, int to, const struct root *r, struct err *err)
+{
+    off_t size = 0;
+    int from = open_root(roots, bundle, &size, err), fd = from < 0 ? -1 : open_at(to, bundle, err);
+    int done = fd < 0 ? -1 : copy(from, size, fd, err);
+    if (done == 0)
+        done = put(fd, r->pem, err);
+    if (from >= 0)
+        close(from);
+    if (fd >= 0)
+        close(fd);
+    return done;
+}
+
+/* ---- the Java store: PFX { 3, data { safes } }, without a MacData (RFC 7292 4) ---- */
+
+struct head {
+    int constructed, tag, class;
+    long size; /* of what is in it */
+};
+
+/* What comes before the parts, which are `size` bytes long: each level holds the next. */
+static size_t java_head(long size, unsigned char *to)
+{
+    static const unsigned char version[] = {2, 1, 3},
+                               data[] = {6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 7, 1};
+    struct head at[] = {{1, V_ASN1_SEQUENCE, V_ASN1_UNIVERSAL, 0},
+                        {1, V_ASN1_SEQUENCE, V_ASN1_UNIVERSAL, 0},
+                        {1, 0, V_ASN1_CONTEXT_SPECIFIC, 0},
+                        {0, V_ASN1_OCTET_STRING, V_ASN1_UNIVERSAL, 0},
+                        {1, V_ASN1_SEQUENCE, V_ASN1_UNIVERSAL, size}};
+    unsigned char *p = to;
+    for (size_t i = ARRAY_LEN(at) - 1; i > 0; i--) {
+        long before = i == 1 ? (long)sizeof version : i == 2 ? (long)sizeof data : 0;
+        at[i - 1].size = before + ASN1_object_size(at[i].constructed, (int)at[i].size, at[i].tag);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(at); i++) {
+        ASN1_put_object(&p, at[i].constructed, (int)at[i].size, at[i].tag, at[i].class);
+        const unsigned char *after = i == 0 ? version : i == 1 ? data : NULL;
+        size_t n = i == 0 ? sizeof version : i == 1 ? sizeof data : 0;
+        if (after)
+            memcpy(p, after, n);
+        p += n;
+    }
+    return (size_t)(p - to);
+}
+
+static int lay_java(int roots, int to, const struct root *r, struct err *err)
+{
+    unsigned char head[64]; /* five headers of at most six bytes, and fourteen between them */
+    off_t size = 0;
+    int from = open_root(roots, "java", &size, err), fd = from < 0 ? -1 : open_at(to, java, err);
+    int done = fd < 0 ? -1 : 0;
+    if (done == 0) {
+        size_t n = java_head((long)size + (long)r->java.n, head);
+        done = put(fd, (struct slice){(char *)head, n}, err);
+    }
+    if (done == 0)
+        done = copy(from, size, fd, err);
+    if (done == 0)
+        done = put(fd, r->java, err);
+    if (from >= 0)
+        close(from);
+    if (fd >= 0)
+        close(fd);
+    return done;
+}
+
+/* ---- the directory ---- */
+
+static int open_certs(int to, struct err *err)
+{
+    if (mkdirat(to, certs, 0755) < 0 && errno != EEXIST)
+        return err_sys(err, "cannot make certs");
+    int fd = openat(to, certs, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && fchmod(fd, 0755) == 0)
+        return fd;
+    err_sys(err, "certs");
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+/* Our CA by the name that OpenSSL looks for, and a second name of the bundle: certs/ may be mounted
+ * alone. */
+static int lay_certs(int to, const struct root *r, struct err *err)
+{
+    int fd = open_certs(to, err);
+    int done = fd < 0 ? -1 : r ? write_one(fd, r->name, r->pem, err) : 0;
+    if (done == 0 && linkat(to, bundle, fd, bundle, 0) < 0 && errno != EEXIST)
+        done = err_sys(err, "cannot link the bundle");
+    if (fd >= 0)
+        close(fd);
+    return done;
+}
+
+int trust_lay(int roots, int to, struct slice root, struct err *err)
+{
+    struct root r;
+    return read_root(root, &r, err) < 0 || lay_bundle(roots, to, &r, err) < 0 ||
+                   write_one(to, alone, r.pem, err) < 0 || lay_java(roots, to, &r, err) < 0 ||
+                   lay_certs(to, &r, err) < 0
+               ? err_wrap(err, "trust bundle")
+               : 0;
+}
+
+int trust_lay_empty(int to, struct err *err)
+{
+    static const char *const names[] = {bundle, alone, java};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (write_one(to, names[i], SLICE(""), err) < 0)
+            return -1;
+    return lay_certs(to, NULL, err);
+}

@@ -1,0 +1,487 @@
+/* durward audit tail|query|verify|prove|suggest|exfil: read the audit log. */
+#include "audit_follow.h"
+#include "audit_read.h"
+#include "audit_show.h"
+#include "audit_view.h"
+#include "audit_where.h"
+#include "commands.h"
+#include "log_index.h"
+#include "log_tree.h"
+#include "out.h"
+#include "paths.h"
+#include "query.h"
+#include "log_search.h"
+#include "settings.h"
+#include "timestamp.h"
+#include "verify.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    OPT_DIR = AUDIT_OPT_DIR,
+    OPT_KEY = AUDIT_OPT_KEY,
+    OPT_ANCHOR = AUDIT_OPT_ANCHOR,
+    OPT_PROOF = AUDIT_OPT_PROOF,
+    OPT_SINCE = AUDIT_OPT_SINCE,
+    OPT_SANDBOX = AUDIT_OPT_SANDBOX,
+    OPT_POLICY = AUDIT_OPT_POLICY,
+    OPT_EXACT = AUDIT_OPT_EXACT,
+    OPT_UNTIL = AUDIT_OPT_NEXT,
+    OPT_ROLE,
+    OPT_HOST,
+    OPT_KIND,
+    OPT_RULE,
+    OPT_CREDENTIAL,
+    OPT_STATUS,
+    OPT_ID,
+    OPT_CODE,
+    OPT_METHOD,
+    OPT_TEXT,
+    OPT_NO_INDEX,
+    OPT_LIMIT,
+    OPT_DECISION,
+    OPT_PROBES
+};
+
+enum { TAIL_DEFAULT = 20, TAIL_MAX = 100000, TAIL_CONTEXT = 200 };
+
+#define OPTIONS_DIR                                                                          \
+    {OPT_DIR, "dir", "DIR",                                                                  \
+     "the audit directory (default: the daemon's that is named, else the configuration's)"}, \
+    {                                                                                        \
+        'c', "config", "FILE", "the configuration that names it"                             \
+    }
+
+static const struct arg_option tail_options[] = {
+    {'f', "follow", NULL, "go on with new records as they come"},
+    {'n', "lines", "N", "how many records (default 20)"},
+    {OPT_PROBES, "probes", NULL, "with what self-tests and doctor sent to be refused"},
+    OPTIONS_DIR,
+    {0},
+};
+
+static const struct arg_option query_options[] = {
+    {OPT_SINCE, "since", "TIME", "received at or after: 2026-11-21T08:00:00Z, 2026-11-21, 10m"},
+    {OPT_UNTIL, "until", "TIME", "received before"},
+    {OPT_KIND, "kind", "KIND,...", "admitted, denied, completed, aborted, connection, dns, ..."},
+    {OPT_DECISION, "decision", "KIND,...", "the same; deny: all that was refused, of any kind"},
+    {OPT_SANDBOX, "sandbox", "ID", "of this sandbox: its id, name, or an id's first letters"},
+    {OPT_POLICY, "policy", "NAME", "under this policy"},
+    {OPT_HOST, "host", "HOST", "to this host; .example.com: to any host below it"},
+    {OPT_METHOD, "method", "METHOD", "with this method"},
+    {OPT_RULE, "rule", "TEXT", "decided by this rule"},
+    {OPT_CREDENTIAL, "credential", "NAME", "with this secret"},
+    {OPT_STATUS, "status", "N", "answered with this status"},
+    {OPT_CODE, "code", "CODE", "with this reason"},
+    {OPT_ID, "id", "ID", "all records of one request"},
+    {OPT_ROLE, "role", "ROLE", "written by this role"},
+    {OPT_TEXT, "text", "TEXT", "with this text anywhere in what the record says"},
+    {OPT_LIMIT, "limit", "N", "the newest N of them (default 1000); 0: all"},
+    {OPT_PROBES, "probes", NULL, "with what self-tests and doctor sent to be refused"},
+    {OPT_NO_INDEX, "no-index", NULL, "read every file, whatever its index says"},
+    OPTIONS_DIR,
+    {0},
+};
+
+static const struct arg_option verify_options[] = {
+    {OPT_KEY, "key", "FILE", "the public key (default: key.pub of the directory)"},
+    {OPT_ANCHOR, "anchor", "FILE", "checkpoints that were kept elsewhere, one a line"},
+    {OPT_PROOF, "proof", "FILE",
+     "check what 'audit prove' printed, not a log (- is standard input)"},
+    OPTIONS_DIR,
+    {0},
+};
+
+static const struct arg_option suggest_options[] = {
+    {OPT_SINCE, "since", "TIME", "received at or after: 2026-11-21T08:00:00Z, 2026-11-21, 10m"},
+    {OPT_SANDBOX, "sandbox", "ID", "of this sandbox: its id, name, or an id's first letters"},
+    {OPT_POLICY, "policy", "NAME", "under this policy"},
+    {OPT_EXACT, "exact", NULL, "every path by itself, no '*'"},
+    OPTIONS_DIR,
+    {0},
+};
+
+static const struct arg_option exfil_options[] = {
+    {OPT_SINCE, "since", "TIME", "received at or after: 2026-11-21T08:00:00Z, 2026-11-21, 10m"},
+    {OPT_SANDBOX, "sandbox", "ID", "of this sandbox: its id, name, or an id's first letters"},
+    {OPT_POLICY, "policy", "NAME", "under this policy"},
+    OPTIONS_DIR,
+    {0},
+};
+
+static const struct arg_option prove_options[] = {
+    OPTIONS_DIR,
+    {0},
+};
+
+static int run_tail(int argc, char **argv);
+static int run_query(int argc, char **argv);
+
+const struct command audit_verbs[] = {
+    {"audit tail", "[-f] [-n N] [--json] [DIR]", "Show the latest audit records.", tail_options,
+     "Runs' own logs (DIR/run-*) are looked into as well.\n"
+     "Exit status 0, 1 when there is no log or it cannot be read, 2 for a usage error.\n\n"
+     "  durward audit tail -f\n",
+     run_tail},
+    {"audit query", "[FILTER...] [--json] [DIR]", "Show the audit records that match every filter.",
+     query_options,
+     "An end (completed, aborted) is matched by what its request's admitted record says, too.\n"
+     "The newest 1000 are shown, the oldest of them first; --limit N shows more, --limit 0 all "
+     "(which\n"
+     "reads the whole log). --text looks at all but the chain's fields (seq, prev, at) and times.\n"
+     "--json prints the lines as they are in the log. Exit status 0, also when nothing matches, 1\n"
+     "when there is no log or it cannot be read, 2 for a usage error.\n\n"
+     "  durward audit query --decision deny --since 1h --host api.github.com\n",
+     run_query},
+    {"audit verify", "[--key FILE] [--anchor FILE] [--json] [DIR]",
+     "Check the hash chain, checkpoints and signed head of the log, and of every run's own.",
+     verify_options,
+     "Needs only the public key. Keep a copy of key.pub elsewhere and give it with --key: who can\n"
+     "write the directory could replace the log and its keys together. What they cannot replace "
+     "are\n"
+     "the checkpoints that `audit.anchor` sent elsewhere: with --anchor each of them must stand in "
+     "the\n"
+     "log, so that one put back from an older copy is found out. Exit status 0 when all is well, "
+     "1\n"
+     "when a log is broken (it says where), 2 for a usage error.\n\n"
+     "  durward audit verify --key ~/kept/key.pub /var/log/durward\n",
+     audit_run_verify},
+    {"audit prove", "SEQ [DIR]", "Print a proof that one record stands in the log.", prove_options,
+     "SEQ is the record's \"seq\". The proof is a JSON object that 'durward audit verify --proof "
+     "FILE\n"
+     "--key key.pub' checks without the log.\n"
+     "Exit status 0, 1 when there is no such record or no checkpoint after it, 2 for a usage "
+     "error.\n\n"
+     "  durward audit prove 4711 >proof.json\n",
+     audit_run_prove},
+    {"audit suggest", "[--since TIME] [--sandbox ID] [--policy NAME] [--exact] [--json] [DIR]",
+     "Print the smallest rules that would have allowed what was denied.", suggest_options,
+     "Rules name the methods and paths that were tried; where more than three paths differ in one\n"
+     "segment only, it becomes '*' (not with --exact). What a deny rule refused, and credentials\n"
+     "where they have no place, are not suggested. The output is YAML for the configuration.\n"
+     "Exit status 0, 1 when there is no log or it cannot be read, 2 for a usage error.\n\n"
+     "  durward audit suggest --since 1h --policy coder\n",
+     audit_run_suggest},
+    {"audit exfil", "[--since TIME] [--sandbox ID] [--policy NAME] [--json] [DIR]",
+     "Show by sandbox and destination what could be data on its way out.", exfil_options,
+     "Bytes and hosts; requests, names and packets refused; the most names asked for in a minute\n"
+     "(BURST); credentials that are not the sandbox's own, placeholders of others or where they\n"
+     "have no place, secrets that an origin sent back. Those with such signs come first, then by\n"
+     "bytes out. Sandbox '-': clients of a listener that is bound to the policy.\n"
+     "Exit status 0, 1 when there is no log or it cannot be read, 2 for a usage error.\n\n"
+     "  durward audit exfil --since 24h\n",
+     audit_run_exfil},
+    {"audit index", "[DIR]", "Make the indexes of closed files anew, where there are none.",
+     prove_options,
+     "The daemon makes them as it closes files. They are not signed; 'audit verify' does not use\n"
+     "them, 'audit query --no-index' does without.\n"
+     "Exit status 0, 1 when there is no log or it cannot be written, 2 for a usage error.\n\n"
+     "  durward audit index /var/log/durward\n",
+     audit_run_index},
+    {0},
+};
+
+/* ---- query ---- */
+
+/* Of the files of one directory, in their order. */
+struct choice {
+    const struct query_filter *f;
+    const struct log_tree_dir *dir;
+    bool follows, read_last;
+};
+
+static bool want_file(void *arg, const struct log_tree_dir *d, int dirfd, const char *name)
+{
+    struct choice *c = arg;
+    if (c->dir != d)
+        c->read_last = false;
+    c->dir = d;
+    bool may = log_index_may(dirfd, name, c->f), after = c->read_last && c->follows;
+    c->read_last = may;
+    return may || after;
+}
+
+static int query_all(const char *dir, const struct query_filter *f, bool all, struct audit_view *v)
+{
+    struct choice choice = {.f = f, .follows = log_index_follows(f)};
+    struct log_tree t;
+    struct err err = {0};
+    if (log_tree_open(&t, dir, &err) < 0)
+        return out_fail(&err);
+    audit_warn_empty(&t, dir);
+    t.want = all ? NULL : want_file;
+    t.want_arg = &choice;
+    struct query *q = query_new(f, audit_view_row, v);
+    int r = q ? 0 : err_set(&err, ERR_INTERNAL, "out of memory");
+    log_tree_sort(&t);
+    for (size_t i = t.n; r == 0 && i > 0; i--)
+        r = log_tree_read(&t, t.dir[i - 1], f->since, audit_feed, q, &err);
+    if (r == 0)
+        audit_warn_bad(query_bad(q));
+    query_free(q);
+    log_tree_done(&t);
+    if (r < 0)
+        return out_fail(&err);
+    return out_flush() < 0 ? EXIT_NO : EXIT_OK;
+}
+
+static int no_kinds(const struct args *a, const char *list)
+{
+    char all[256] = "";
+    for (int k = 1; k < RECORD_KINDS; k++) {
+        size_t n = strlen(all);
+        snprintf(all + n, sizeof all - n, "%s, ", record_kind_name((enum record_kind)k));
+    }
+    return args_usage(a->cmd, "\"%s\" is no list of kinds of records: %sallow, deny", list, all);
+}
+
+/* What is asked of a row beside the filter's own fields. */
+struct query_wish {
+    struct query_filter f;
+    struct audit_pick pick;
+    struct audit_where where;
+    struct log_search search;
+    unsigned kinds; /* named as kinds */
+    bool refused;   /* and all that was refused, in whatever kind */
+    bool probes, json;
+    const char *until, *kind, *decision, *status, *limit;
+};
+
+static bool query_wanted(void *arg, const struct query_row *row)
+{
+    const struct query_wish *w = arg;
+    bool kind = (w->kinds == 0 && !w->refused) || w->kinds & 1U << row->kind;
+    if (!kind && !(w->refused && audit_is_refused(row)))
+        return false;
+    return w->probes || !audit_is_probe(row);
+}
+
+/* One list of kinds, in which "deny" stands for all that was refused. */
+static int take_kinds(const struct args *a, struct query_wish *w, const char *list)
+{
+    char words[512], *at = words, *word;
+    if (list == NULL)
+        return EXIT_OK;
+    if (snprintf(words, sizeof words, "%s", list) >= (int)sizeof words)
+        return no_kinds(a, list);
+    while ((word = strsep(&at, ",")) != NULL) {
+        if (strcmp(word, "deny") == 0 || strcmp(word, "refused") == 0) {
+            w->refused = true;
+            continue;
+        }
+        unsigned kinds = query_kinds(word);
+        if (kinds == 0)
+            return no_kinds(a, list);
+        w->kinds |= kinds;
+    }
+    w->f.kinds = w->kinds | (w->refused ? audit_refused_kinds() : 0);
+    return EXIT_OK;
+}
+
+static int read_wish(struct args *a, struct query_wish *w)
+{
+    struct err err = {0};
+    uint64_t number, limit = LOG_SEARCH_ROWS_DEFAULT;
+    const struct arg_slot slots[] = {{OPT_SINCE, &w->pick.since, NULL},
+                                     {OPT_UNTIL, &w->until, NULL},
+                                     {OPT_KIND, &w->kind, NULL},
+                                     {OPT_DECISION, &w->decision, NULL},
+                                     {OPT_SANDBOX, &w->pick.sandbox, NULL},
+                                     {OPT_POLICY, &w->pick.policy, NULL},
+                                     {OPT_HOST, &w->f.host, NULL},
+                                     {OPT_METHOD, &w->f.method, NULL},
+                                     {OPT_RULE, &w->f.rule, NULL},
+                                     {OPT_CREDENTIAL, &w->f.credential, NULL},
+                                     {OPT_STATUS, &w->status, NULL},
+                                     {OPT_CODE, &w->f.code, NULL},
+                                     {OPT_ID, &w->f.id, NULL},
+                                     {OPT_ROLE, &w->f.role, NULL},
+                                     {OPT_TEXT, &w->f.text, NULL},
+                                     {OPT_LIMIT, &w->limit, NULL},
+                                     {OPT_NO_INDEX, NULL, &w->search.no_index},
+                                     {OPT_PROBES, NULL, &w->probes},
+                                     {OPT_DIR, &w->where.dir, NULL},
+                                     {'c', &w->where.config, NULL},
+                                     {0}};
+    int code = args_slots(a, slots);
+    if (code == ARGS_END && (code = take_kinds(a, w, w->kind)) == EXIT_OK)
+        code = take_kinds(a, w, w->decision);
+    if (code != EXIT_OK)
+        return code;
+    if (w->until && timestamp_parse(w->until, timestamp_now(), &w->f.until, &err) < 0)
+        return args_usage(a->cmd, "%s", err.text);
+    if (w->status && (slice_u64(slice_str(w->status), 999, &number) < 0 || number < 100))
+        return args_usage(a->cmd, "\"%s\" is no status", w->status);
+    w->f.status = w->status ? (int64_t)number : 0;
+    if (w->limit && slice_u64(slice_str(w->limit), LOG_SEARCH_ROWS_MAX, &limit) < 0)
+        return args_usage(a->cmd, "--limit takes a number up to %d", LOG_SEARCH_ROWS_MAX);
+    w->search.rows = (size_t)limit;
+    w->probes = w->probes || a->json; /* a program is told all */
+    return ARGS_END;
+}
+
+static int run_query(int argc, char **argv)
+{
+    struct args a = {.cmd = args_verb(audit_verbs, "audit query"), .argc = argc, .argv = argv};
+    struct query_wish w = {0};
+    int code = read_wish(&a, &w);
+    if (code != ARGS_END)
+        return code;
+    char *dir = audit_where_dir(&a, &w.where, &code);
+    if (dir == NULL)
+        return code;
+    struct audit_view v = {.raw = a.json};
+    code = audit_pick(&a, dir, &w.pick, &w.f);
+    w.f.wanted = query_wanted;
+    w.f.wanted_arg = &w;
+    if (code == EXIT_OK)
+        code = w.search.rows ? audit_newest(dir, &w.f, &w.search, "--limit N, or 0 for all", &v)
+                             : query_all(dir, &w.f, w.search.no_index, &v);
+    free(dir);
+    return code;
+}
+
+/* ---- tail ---- */
+
+struct tail_line {
+    char received[TIMESTAMP_MAX];
+    unsigned tag;
+    size_t order; /* as read */
+    char *line;
+};
+
+struct tail {
+    struct tail_line *at;
+    size_t n, max, read;
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct tail_line *x = a, *y = b;
+    int r = strcmp(x->received, y->received);
+    return r ? r : x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* Sorted, and only the latest `max` of them. */
+static void trim(struct tail *t)
+{
+    if (t->n)
+        qsort(t->at, t->n, sizeof *t->at, by_time);
+    size_t over = t->n > t->max ? t->n - t->max : 0;
+    for (size_t i = 0; i < over; i++)
+        free(t->at[i].line);
+    memmove(t->at, t->at + over, (t->n - over) * sizeof *t->at);
+    t->n -= over;
+}
+
+static int collect(void *arg, const struct log_tree_dir *d, struct slice line)
+{
+    struct tail *t = arg;
+    static const struct slice key = SLICE("\"received\":\"");
+    if (t->n == 2 * t->max)
+        trim(t);
+    struct tail_line *l = &t->at[t->n];
+    memset(l->received, 0, sizeof l->received);
+    ssize_t at = slice_find_slice(line, key);
+    if (at >= 0 && line.n - (size_t)at - key.n >= TIMESTAMP_MAX)
+        memcpy(l->received, line.p + at + key.n, TIMESTAMP_MAX - 2);
+    l->tag = d->tag;
+    l->order = t->read++;
+    l->line = slice_dup(line);
+    if (l->line)
+        t->n++;
+    return 0;
+}
+
+/* The latest lines of all directories, those before the last `shown` only for what they tell about
+ * later ones. Every directory's position is then at its end. */
+static int tail_collect(struct log_tree *t, struct tail *lines, struct err *err)
+{
+    int r = 0;
+    log_tree_sort(t);
+    for (size_t i = 0; r == 0 && i < t->n; i++) {
+        /* once there are enough, a directory that did not change since has no later ones */
+        char newest[TIMESTAMP_MAX];
+        timestamp_text(t->dir[i]->newest, newest, sizeof newest);
+        trim(lines);
+        bool older = lines->n == lines->max && strcmp(newest, lines->at[0].received) < 0;
+        r = log_tree_seek(t, t->dir[i], older ? 0 : lines->max, err);
+        if (r == 0 && !older)
+            r = log_tree_read(t, t->dir[i], 0, collect, lines, err);
+    }
+    trim(lines);
+    return r;
+}
+
+static bool no_probe(void *arg UNUSED, const struct query_row *row)
+{
+    return !audit_is_probe(row);
+}
+
+static int tail_all(const char *dir, size_t n, bool follow, bool probes, bool json)
+{
+    struct audit_view v = {.raw = json};
+    struct log_tree t;
+    struct err err = {0};
+    struct query_filter none = {.wanted = probes || json ? NULL : no_probe};
+    if (log_tree_open(&t, dir, &err) < 0)
+        return out_fail(&err);
+    audit_warn_empty(&t, dir);
+    struct query *q = query_new(&none, audit_view_row, &v);
+    struct tail lines = {.max = n + TAIL_CONTEXT};
+    lines.at = calloc(2 * lines.max + 1, sizeof *lines.at);
+    int r = q && lines.at ? 0 : err_set(&err, ERR_INTERNAL, "out of memory");
+    if (r == 0)
+        r = tail_collect(&t, &lines, &err);
+    for (size_t i = 0; i < lines.n; i++) {
+        if (r == 0)
+            query_line(q, lines.at[i].tag, slice_str(lines.at[i].line), i + n < lines.n);
+        free(lines.at[i].line);
+    }
+    free(lines.at);
+    if (r == 0 && follow)
+        r = audit_follow(&t, audit_feed, q, out_flush, &err);
+    if (r == 0)
+        audit_warn_bad(query_bad(q));
+    query_free(q);
+    log_tree_done(&t);
+    if (r < 0)
+        return out_fail(&err);
+    return out_flush() < 0 ? EXIT_NO : EXIT_OK;
+}
+
+static int run_tail(int argc, char **argv)
+{
+    struct args a = {.cmd = args_verb(audit_verbs, "audit tail"), .argc = argc, .argv = argv};
+    struct audit_where w = {0};
+    uint64_t n = TAIL_DEFAULT;
+    const char *lines = NULL;
+    bool follow = false, probes = false;
+    const struct arg_slot slots[] = {{OPT_DIR, &w.dir, NULL},     {'c', &w.config, NULL},
+                                     {'n', &lines, NULL},         {'f', NULL, &follow},
+                                     {OPT_PROBES, NULL, &probes}, {0}};
+    int code = args_slots(&a, slots);
+    if (code != ARGS_END)
+        return code;
+    if (lines && slice_u64(slice_str(lines), TAIL_MAX, &n) < 0)
+        return args_usage(a.cmd, "-n takes a number up to %d", TAIL_MAX);
+    char *dir = audit_where_dir(&a, &w, &code);
+    if (dir == NULL)
+        return code;
+    code = tail_all(dir, (size_t)n, follow, probes, a.json);
+    free(dir);
+    return code;
+}
+
+/* ---- the command ---- */
+
+const struct command command_audit = {
+    .name = "audit",
+    .usage = "tail|query|verify|... [OPTION...] [DIR]",
+    .summary = "Read, verify and prove the audit log.",
+    .verbs = audit_verbs,
+};

@@ -1,0 +1,105 @@
+/* durward audit suggest: rules for what was denied. */
+#include "audit_read.h"
+#include "out.h"
+#include "suggest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void take(void *arg, const struct query_row *row)
+{
+    suggest_add(arg, row);
+}
+
+/* In quotes: a pattern may begin with what YAML reads otherwise. It holds no quote and no
+ * backslash: paths with one are refused before any rule. */
+static void print_scalar(const char *text)
+{
+    bool plain = ascii_is_alnum(text[0]) && strpbrk(text, "#{}[],&!|>'\"%@`") == NULL;
+    printf(plain ? "%s" : "\"%s\"", text);
+}
+
+static void print_rule(const json_t *one)
+{
+    const json_t *rule = json_object_get(one, "rule"), *methods = json_object_get(rule, "methods");
+    printf("      - allow: ");
+    print_scalar(json_string_value(json_object_get(rule, "allow")));
+    printf("  # %lld denied%s\n", (long long)json_integer_value(json_object_get(one, "denied")),
+           json_is_true(json_object_get(one, "name_only")) ? "; only the name is known" : "");
+    if (json_array_size(methods) == 0)
+        return;
+    printf("        methods: [");
+    for (size_t i = 0; i < json_array_size(methods); i++)
+        printf("%s%s", i ? ", " : "", json_string_value(json_array_get(methods, i)));
+    printf("]\n");
+}
+
+static void print_rules(const json_t *list)
+{
+    const char *policy = NULL;
+    if (json_array_size(list) == 0) {
+        printf("# nothing was denied that a rule could have allowed\n");
+        return;
+    }
+    printf("# Read each of these before you allow it: what was denied may have been an attack.\n"
+           "policies:\n");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *one = json_array_get(list, i);
+        const char *name = json_string_value(json_object_get(one, "policy"));
+        if (policy == NULL || strcmp(policy, name) != 0)
+            printf("  %s:\n    rules:\n", name[0] ? name : "NAME  # the log does not say which");
+        policy = name;
+        print_rule(one);
+    }
+}
+
+static int suggest(const char *dir, const struct query_filter *f, bool exact, bool json)
+{
+    struct err err = {0};
+    struct suggest *s = suggest_new(exact);
+    int r = s ? audit_each(dir, f, take, s, &err) : err_set(&err, ERR_INTERNAL, "out of memory");
+    if (r < 0) {
+        out_error("%s", err.text);
+        suggest_free(s);
+        return EXIT_NO;
+    }
+    json_t *list = suggest_rules(s);
+    if (suggest_left_out(s))
+        out_error("%llu more distinct denials were left out; narrow it with --since or --policy",
+                  (unsigned long long)suggest_left_out(s));
+    if (json) {
+        r = out_json(list);
+    } else {
+        print_rules(list);
+        json_decref(list);
+    }
+    suggest_free(s);
+    return r < 0 || out_flush() < 0 ? EXIT_NO : EXIT_OK;
+}
+
+int audit_run_suggest(int argc, char **argv)
+{
+    struct args a = {.cmd = args_verb(audit_verbs, "audit suggest"), .argc = argc, .argv = argv};
+    struct audit_where w = {0};
+    struct audit_pick p = {0};
+    struct query_filter f = {.kinds = 1U << RECORD_DENIED | 1U << RECORD_DNS};
+    bool exact = false;
+    const struct arg_slot slots[] = {{AUDIT_OPT_EXACT, NULL, &exact},
+                                     {AUDIT_OPT_POLICY, &p.policy, NULL},
+                                     {AUDIT_OPT_SANDBOX, &p.sandbox, NULL},
+                                     {AUDIT_OPT_SINCE, &p.since, NULL},
+                                     {AUDIT_OPT_DIR, &w.dir, NULL},
+                                     {'c', &w.config, NULL},
+                                     {0}};
+    int code = args_slots(&a, slots);
+    if (code != ARGS_END)
+        return code;
+    char *dir = audit_where_dir(&a, &w, &code);
+    if (dir == NULL)
+        return code;
+    code = audit_pick(&a, dir, &p, &f);
+    if (code == EXIT_OK)
+        code = suggest(dir, &f, exact, a.json);
+    free(dir);
+    return code;
+}

@@ -1,0 +1,293 @@
+/* durward audit verify|prove */
+#include "audit_where.h"
+#include "log_dir.h"
+#include "out.h"
+#include "paths.h"
+#include "proof.h"
+#include "verify.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static json_t *as_json(const char *dir, const struct verify_result *v)
+{
+    json_t *o =
+        json_pack("{s:s,s:b,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:b}", "dir", dir, "ok", v->ok, "records",
+                  (json_int_t)v->records, "files", (json_int_t)v->files, "first_seq",
+                  (json_int_t)v->first_seq, "checkpoints", (json_int_t)v->checkpoints, "anchored",
+                  (json_int_t)v->anchored, "signed_seq", (json_int_t)v->signed_seq, "unsigned",
+                  (json_int_t)v->unsigned_records, "torn_end", v->torn);
+    json_t *gaps = json_array();
+    for (size_t i = 0; i < v->n_gaps; i++)
+        json_array_append_new(gaps, json_pack("{s:s,s:I}", "sandbox", v->gap[i].sandbox, "records",
+                                              (json_int_t)v->gap[i].records));
+    json_object_set_new(o, "gaps", gaps);
+    if (!v->ok) {
+        json_object_set_new(o, "file", json_string(v->file));
+        json_object_set_new(o, "line", json_integer((json_int_t)v->line));
+        json_object_set_new(o, "why", json_string(v->why));
+    }
+    return o;
+}
+
+static void as_text(const char *dir, const struct verify_result *v)
+{
+    if (v->ok) {
+        printf("%s: ", dir);
+        out_coloured(stdout, COLOUR_GREEN, "good");
+        printf(", %llu records, signed up to %llu, %llu checkpoints",
+               (unsigned long long)v->records, (unsigned long long)v->signed_seq,
+               (unsigned long long)v->checkpoints);
+        if (v->first_seq > 1)
+            printf(", the first %llu removed by retention", (unsigned long long)v->first_seq - 1);
+        if (v->anchored)
+            printf(", %llu of the anchor found", (unsigned long long)v->anchored);
+        if (v->unsigned_records)
+            printf(", %llu after that not signed", (unsigned long long)v->unsigned_records);
+        printf("%s\n", v->torn ? ", last line unfinished" : "");
+        for (size_t i = 0; i < v->n_gaps; i++)
+            printf("  %llu records of sandbox %s removed by retention, in %llu places\n",
+                   (unsigned long long)v->gap[i].records, v->gap[i].sandbox,
+                   (unsigned long long)v->gap[i].places);
+        return;
+    }
+    printf("%s%s%s", dir, v->file[0] ? "/" : "", v->file);
+    if (v->line)
+        printf(":%llu", (unsigned long long)v->line);
+    printf(": ");
+    out_coloured(stdout, COLOUR_RED, "broken");
+    printf(": %s (%llu records before it are good)\n", v->why, (unsigned long long)v->records);
+}
+
+/* All logs of an audit directory together. */
+struct verify_totals {
+    json_t *list; /* NULL: as text */
+    size_t logs, broken;
+    uint64_t records, files, checkpoints, not_signed, bytes;
+    struct out_progress progress;
+};
+
+/* One directory, if it has a log. */
+static void verify_one(struct verify_totals *t, const char *dir, int fd,
+                       const struct signing_key *key, struct verify_anchor *anchor)
+{
+    struct verify_result v;
+    if (!verify_has_log(fd))
+        return;
+    out_progress(&t->progress, "%zu logs verified, %llu records", t->logs,
+                 (unsigned long long)t->records);
+    verify_dir(fd, key, anchor, &v);
+    t->logs++;
+    t->broken += !v.ok;
+    t->records += v.records;
+    t->files += v.files;
+    t->checkpoints += v.checkpoints;
+    t->not_signed += v.unsigned_records;
+    t->bytes += v.bytes;
+    if (t->list) {
+        json_array_append_new(t->list, as_json(dir, &v));
+    } else {
+        out_progress_end(&t->progress);
+        as_text(dir, &v);
+    }
+}
+
+static void totals_text(const struct verify_totals *t)
+{
+    printf("all: ");
+    out_coloured(stdout, t->broken ? COLOUR_RED : COLOUR_GREEN, t->broken ? "broken" : "good");
+    if (t->broken)
+        printf(" (%zu of %zu logs)", t->broken, t->logs);
+    printf(", %zu logs, %llu records, %llu files, %llu checkpoints, %llu bytes, %llu not signed\n",
+           t->logs, (unsigned long long)t->records, (unsigned long long)t->files,
+           (unsigned long long)t->checkpoints, (unsigned long long)t->bytes,
+           (unsigned long long)t->not_signed);
+}
+
+static json_t *totals_json(const struct verify_totals *t)
+{
+    return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "logs", (json_int_t)t->logs, "broken",
+                     (json_int_t)t->broken, "records", (json_int_t)t->records, "files",
+                     (json_int_t)t->files, "checkpoints", (json_int_t)t->checkpoints, "unsigned",
+                     (json_int_t)t->not_signed, "bytes", (json_int_t)t->bytes);
+}
+
+static struct signing_key *find_key(int fd, const char *given, struct err *err)
+{
+    if (given)
+        return signing_key_public(AT_FDCWD, given, err);
+    /* a run's own directory shares the key of the directory above it */
+    if (faccessat(fd, "key.pub", F_OK, 0) < 0 && faccessat(fd, "../key.pub", F_OK, 0) == 0)
+        return signing_key_public(fd, "../key.pub", err);
+    return signing_key_public(fd, "key.pub", err);
+}
+
+static int verify_runs(struct verify_totals *t, const char *dir, int fd,
+                       const struct signing_key *key, struct err *err)
+{
+    struct log_dir runs;
+    if (log_dir_runs(fd, &runs, err) < 0)
+        return -1;
+    for (size_t i = 0; i < runs.n; i++) {
+        char *path = paths_join(dir, runs.name[i]);
+        int sub = openat(fd, runs.name[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (sub < 0) {
+            out_error("cannot open %s", path);
+            t->broken++;
+        } else {
+            verify_one(t, path, sub, key, NULL);
+            close(sub);
+        }
+        free(path);
+    }
+    log_dir_done(&runs);
+    return 0;
+}
+
+static struct verify_anchor *read_anchor(const char *file, const struct signing_key *key,
+                                         struct err *err)
+{
+    int fd = open(file, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        err_sys(err, "cannot open the anchor %s", file);
+        return NULL;
+    }
+    struct verify_anchor *a = verify_anchor_read(fd, key, err);
+    close(fd);
+    return a;
+}
+
+/* Which key all was checked with, to be compared with a copy kept elsewhere. */
+static json_t *key_hex(const struct signing_key *key)
+{
+    unsigned char raw[32];
+    char text[2 * sizeof raw + 1] = "";
+    if (signing_key_raw(key, raw) == 0)
+        for (size_t i = 0; i < sizeof raw; i++)
+            snprintf(text + 2 * i, 3, "%02x", raw[i]);
+    return json_string(text);
+}
+
+static int verify_report(struct verify_totals *t, json_t *key)
+{
+    bool good = t->broken == 0;
+    if (t->list && out_json(json_pack("{s:b,s:o,s:O,s:o}", "ok", good, "key", key, "logs", t->list,
+                                      "totals", totals_json(t))) < 0)
+        return EXIT_NO;
+    if (t->list == NULL && t->logs > 1)
+        totals_text(t);
+    return out_flush() < 0 || !good ? EXIT_NO : EXIT_OK;
+}
+
+static int verify_all(const char *dir, const char *key_file, const char *anchor_file, bool json)
+{
+    struct err err = {0};
+    struct verify_totals t = {0};
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        err_sys(&err, "cannot open the audit directory %s", dir);
+        return out_fail(&err);
+    }
+    t.list = json ? json_array() : NULL;
+    struct signing_key *key = find_key(fd, key_file, &err);
+    struct verify_anchor *anchor = key && anchor_file ? read_anchor(anchor_file, key, &err) : NULL;
+    bool can = key && (anchor || anchor_file == NULL);
+    if (can)
+        verify_one(&t, dir, fd, key, anchor);
+    int r = can ? verify_runs(&t, dir, fd, key, &err) : -1;
+    out_progress_end(&t.progress);
+    if (r == 0 && t.logs == 0)
+        r = err_set(&err, ERR_UNREADY, "there is no audit log in %s", dir);
+    if (key == NULL && key_file == NULL)
+        err_wrap(&err, "%s has no audit log, or its key must be given with --key", dir);
+    int code = r < 0 ? out_fail(&err) : verify_report(&t, key && json ? key_hex(key) : NULL);
+    json_decref(t.list);
+    verify_anchor_free(anchor);
+    signing_key_free(key);
+    close(fd);
+    return code;
+}
+
+/* ---- proofs ---- */
+
+static int check_proof(const char *file, const char *key_file, bool json)
+{
+    struct err err = {0};
+    uint64_t seq = 0;
+    json_error_t why;
+    bool standard = strcmp(file, "-") == 0;
+    json_t *proof = standard ? json_loadf(stdin, JSON_REJECT_DUPLICATES, &why)
+                             : json_load_file(file, JSON_REJECT_DUPLICATES, &why);
+    struct signing_key *key = signing_key_public(AT_FDCWD, key_file, &err);
+    int r = key ? 0 : -1;
+    if (r == 0 && proof == NULL)
+        r = err_set(&err, ERR_PARSE, "%s: %s", standard ? "the proof" : file, why.text);
+    if (r == 0)
+        r = proof_check(proof, key, &seq, &err);
+    const char *line = json_string_value(json_object_get(proof, "line"));
+    if (r == 0 && json)
+        r = out_json(json_pack("{s:b,s:I,s:s}", "ok", 1, "seq", (json_int_t)seq, "line", line));
+    else if (r == 0)
+        printf("good: record %llu stands in the log\n%s\n", (unsigned long long)seq, line);
+    json_decref(proof);
+    signing_key_free(key);
+    if (r < 0 && err.text[0])
+        return out_fail(&err);
+    return r < 0 || out_flush() < 0 ? EXIT_NO : EXIT_OK;
+}
+
+int audit_run_prove(int argc, char **argv)
+{
+    struct args a = {.cmd = args_verb(audit_verbs, "audit prove"), .argc = argc, .argv = argv};
+    struct audit_where w = {0};
+    const struct arg_slot slots[] = {{AUDIT_OPT_DIR, &w.dir, NULL}, {'c', &w.config, NULL}, {0}};
+    struct err err = {0};
+    uint64_t seq;
+    int code = args_slots(&a, slots);
+    if (code != ARGS_END)
+        return code;
+    if (a.next == argc || slice_u64(slice_str(argv[a.next]), INT64_MAX, &seq) < 0 || seq == 0)
+        return args_usage(a.cmd, "which record? Its \"seq\" is a number");
+    a.next++;
+    char *dir = audit_where_dir(&a, &w, &code);
+    if (dir == NULL)
+        return code;
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    json_t *proof = NULL;
+    if (fd < 0)
+        err_sys(&err, "cannot open the audit directory %s", dir);
+    else
+        proof = proof_make(fd, seq, &err);
+    if (fd >= 0)
+        close(fd);
+    free(dir);
+    return proof == NULL ? out_fail(&err) : out_json(proof) < 0 ? EXIT_NO : EXIT_OK;
+}
+
+/* ---- the command ---- */
+
+int audit_run_verify(int argc, char **argv)
+{
+    struct args a = {.cmd = args_verb(audit_verbs, "audit verify"), .argc = argc, .argv = argv};
+    struct audit_where w = {0};
+    const char *key = NULL, *anchor = NULL, *proof = NULL;
+    const struct arg_slot slots[] = {
+        {AUDIT_OPT_DIR, &w.dir, NULL},   {'c', &w.config, NULL},
+        {AUDIT_OPT_KEY, &key, NULL},     {AUDIT_OPT_ANCHOR, &anchor, NULL},
+        {AUDIT_OPT_PROOF, &proof, NULL}, {0}};
+    int code = args_slots(&a, slots);
+    if (code != ARGS_END)
+        return code;
+    if (proof && key == NULL)
+        return args_usage(a.cmd, "--proof needs --key FILE: the public key of the log");
+    if (proof)
+        return check_proof(proof, key, a.json);
+    char *dir = audit_where_dir(&a, &w, &code);
+    if (dir == NULL)
+        return code;
+    code = verify_all(dir, key, anchor, a.json);
+    free(dir);
+    return code;
+}

@@ -1,0 +1,116 @@
+/* durward home ls|renew|rm: the homes that `durward run` keeps for profiles. */
+#include <string.h>
+
+#include "commands.h"
+#include "home.h"
+#include "out.h"
+#include "settings.h"
+
+static int run_ls(int argc, char **argv);
+static int run_renew(int argc, char **argv);
+static int run_rm(int argc, char **argv);
+
+static const struct arg_option options[] = {
+    {'c', "config", "FILE", "the configuration that `run` was given with -c"}, {0}};
+
+const struct command home_verbs[] = {
+    {"home ls", "[-c FILE] [--json]", "List the homes that are kept.", options, NULL, run_ls},
+    {"home renew", "[-c FILE] NAME", "Give a home other placeholders.", options,
+     "What it had so far is worth nothing from then on. The files that its profile writes are\n"
+     "written anew by the next run.\n",
+     run_renew},
+    {"home rm", "[-c FILE] NAME", "Remove a home and all that is in it.", options, NULL, run_rm},
+    {0},
+};
+
+struct listing {
+    json_t *all;
+    struct out_table *table; /* NULL: JSON */
+};
+
+static void list_one(void *arg, const char *name, bool used)
+{
+    struct listing *l = arg;
+    if (l->table) {
+        out_table_cell(l->table, name);
+        out_table_cell(l->table, used ? "in use" : "");
+    } else {
+        json_array_append_new(l->all, json_pack("{s:s, s:b}", "home", name, "used", used));
+    }
+}
+
+/* Its options; NULL in *ret is no configuration. -1: *code is the exit code. */
+static int read_options(struct args *a, struct config **ret, int *code)
+{
+    struct err err = {0};
+    const char *file = NULL;
+    int id;
+    while ((id = args_next(a)) != ARGS_END) {
+        if (id == ARGS_STOP) {
+            *code = a->exit_code;
+            return -1;
+        }
+        file = a->value;
+    }
+    if (settings_load_if_any(file, ret, &err) == 0)
+        return 0;
+    *code = out_fail(&err);
+    return -1;
+}
+
+static int run_ls(int argc, char **argv)
+{
+    static const char *const titles[] = {"HOME", "STATE", NULL};
+    struct args a = {.cmd = &home_verbs[0], .argc = argc, .argv = argv};
+    struct config *c = NULL;
+    struct err err = {0};
+    int code;
+    if (read_options(&a, &c, &code) < 0)
+        return code;
+    struct listing l = {.all = json_array(), .table = a.json ? NULL : out_table_new(titles)};
+    int r = home_each(c, list_one, &l, &err);
+    if (l.table)
+        out_table_print(l.table);
+    else if (out_json(json_pack("{s:O}", "homes", l.all)) < 0)
+        r = -1;
+    json_decref(l.all);
+    config_unref(c);
+    if (err.code != ERR_NONE)
+        return out_fail(&err);
+    return r < 0 || out_flush() < 0 ? EXIT_NO : EXIT_OK;
+}
+
+static int with_name(const struct command *cmd,
+                     int (*fn)(const struct config *c, const char *name, struct err *err), int argc,
+                     char **argv)
+{
+    struct args a = {.cmd = cmd, .argc = argc, .argv = argv};
+    struct config *c = NULL;
+    struct err err = {0};
+    int code;
+    if (read_options(&a, &c, &code) < 0)
+        return code;
+    if (argc - a.next != 1)
+        code = args_usage(cmd, "a home's name is needed; `durward home ls` lists them");
+    else
+        code = fn(c, argv[a.next], &err) < 0 ? out_fail(&err) : EXIT_OK;
+    config_unref(c);
+    return code;
+}
+
+static int run_renew(int argc, char **argv)
+{
+    return with_name(&home_verbs[1], home_renew, argc, argv);
+}
+
+static int run_rm(int argc, char **argv)
+{
+    return with_name(&home_verbs[2], home_remove, argc, argv);
+}
+
+const struct command command_home = {
+    .name = "home",
+    .usage = "ls|renew|rm [OPTION...]",
+    .summary = "Homes that are kept for profiles.",
+    .verbs = home_verbs,
+};

@@ -1,0 +1,44 @@
+/* Homes that Durward keeps on the host: a directory that is $HOME in a sandbox and stays, with the
+ * seed that its placeholders are made from. One running sandbox at a time has it.
+ *
+ * STATE-homes/NAME/  0700
+ *   home/            what the sandbox sees
+ *   seed             16 bytes; never inside
+ *   renewed          there from `durward home renew` until files were written with the new ones
+ *   lock             flock of whoever runs with it */
+#ifndef DURWARD_HOME_H
+#define DURWARD_HOME_H
+
+#include "config.h"
+#include "run.h"
+
+struct home {
+    char *name;
+    char *files; /* the directory that is bound */
+    int dir, lock;
+    bool renewed; /* its files hold placeholders that were given up */
+    unsigned char seed[RUN_SEED];
+};
+
+/* HOMES, malloc'd: beside the state directory, of which no sandbox is ever given anything. config
+ * may be NULL. */
+char *home_folder(const struct config *config, struct err *err);
+
+/* Made where it is not there yet. Refused while somebody else has it. */
+int home_open(const struct config *config, const char *name, struct home *ret,
+              struct err *err) WUNUSED;
+/* The files of the profile were written. */
+void home_laid(struct home *h);
+void home_close(struct home *h); /* zeroed is fine */
+
+bool home_name_ok(const char *name);
+/* "PROFILE-PROJECT-1a2b3c4d": one for each project directory and profile. */
+void home_name_for(const char *profile, const char *project, char *to, size_t n);
+
+int home_renew(const struct config *config, const char *name, struct err *err);
+int home_remove(const struct config *config, const char *name, struct err *err);
+/* Each by name, and whether somebody has it now. */
+int home_each(const struct config *config, void (*fn)(void *arg, const char *name, bool used),
+              void *arg, struct err *err);
+
+#endif

@@ -1,0 +1,305 @@
+/* Resolves the binds to canonical paths and checks each against the directories and files that a
+ * sandbox must not see or write. */
+#include "run_binds.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "home.h"
+#include "paths.h"
+#include "sandbox_spec.h"
+#include "store.h"
+
+/* Both canonical; is inner outer itself or below it? */
+static bool within(const char *inner, const char *outer)
+{
+    size_t n = strlen(outer);
+    if (strcmp(outer, "/") == 0)
+        return true;
+    return strncmp(inner, outer, n) == 0 && (inner[n] == 0 || inner[n] == '/');
+}
+
+/* Canonical form of a path that may not exist yet: its deepest existing ancestor resolved. */
+static void canonical(const char *path, char out[PATH_MAX])
+{
+    char copy[PATH_MAX], tail[PATH_MAX] = "", next[PATH_MAX];
+    snprintf(copy, sizeof copy, "%s", path);
+    while (realpath(copy, out) == NULL) {
+        char *slash = strrchr(copy, '/');
+        if (slash == NULL || slash == copy) {
+            snprintf(out, PATH_MAX, "%s", path);
+            return;
+        }
+        if (snprintf(next, sizeof next, "%s%s", slash, tail) >= (int)sizeof next)
+            return;
+        memcpy(tail, next, sizeof tail);
+        *slash = 0;
+    }
+    size_t n = strlen(out);
+    snprintf(out + n, PATH_MAX - n, "%s", tail);
+}
+
+struct guarded {
+    const char *path, *what;
+    bool writable_only; /* may be seen, must not be changed */
+};
+
+static int check_guarded(const struct run_request *r, const struct guarded *g, struct err *err)
+{
+    char path[PATH_MAX];
+    if (g->path == NULL || g->path[0] == 0 || strcmp(g->path, "-") == 0)
+        return 0;
+    canonical(g->path, path);
+    for (size_t i = 0; i < r->n_binds; i++) {
+        const struct run_bind *b = &r->binds[i];
+        bool inside = within(path, b->source) || (!g->writable_only && within(b->source, path));
+        if (inside && (b->writable || !g->writable_only))
+            return err_set(err, ERR_DENIED,
+                           "%s, %s, would be %s inside the sandbox through the bind of %s; move "
+                           "it, or bind another directory (--workdir, --bind, --no-bind)",
+                           path, g->what, g->writable_only ? "writable" : "visible", b->source);
+    }
+    return 0;
+}
+
+/* Where a configuration would be looked for, whether or not there is one yet. */
+static char *config_folder(void)
+{
+    char *folder = paths_profiles_dir(NULL), *slash = folder ? strrchr(folder, '/') : NULL;
+    if (slash)
+        *slash = 0;
+    return folder;
+}
+
+/* Durward's own directories, by default or as configured. What cannot be named here (no HOME) does
+ * not exist either. */
+static int check_own(const struct run_request *r, const struct config *c, struct err *err)
+{
+    char *dirs[] = {paths_ca_dir(NULL),       paths_state_dir(NULL), paths_runtime_dir(NULL),
+                    paths_audit_dir(NULL),    home_folder(c, NULL),  home_folder(NULL, NULL),
+                    paths_profiles_dir(NULL), config_folder()};
+    const struct guarded list[] = {
+        {dirs[0], "the directory of the CA's key", false},
+        {config_ca_dir(c), "the directory of the CA's key", false},
+        {config_ca_key(c), "the CA's key", false},
+        {dirs[1], "Durward's state directory", false},
+        {config_controller_state(c), "Durward's state directory", false},
+        {dirs[2], "the directory of the API's socket", false},
+        {config_controller_socket(c), "the API's socket", false},
+        {dirs[3], "the audit directory", false},
+        {config_audit_dir(c), "the audit directory", false},
+        {dirs[4], "where Durward keeps the homes of sandboxes", false},
+        {dirs[5], "where Durward keeps the homes of sandboxes", false},
+        {dirs[6], "the folder of the profiles", true},
+        {dirs[7], "the folder of the configuration", true},
+        {"/etc/durward", "the folder of the configuration", true},
+    };
+    int bad = 0;
+    for (size_t i = 0; i < ARRAY_LEN(list) && !bad; i++)
+        bad = check_guarded(r, &list[i], err);
+    for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
+        free(dirs[i]);
+    return bad;
+}
+
+static int check_secret_files(const struct run_request *r, const struct config *c, struct err *err)
+{
+    size_t n;
+    char what[300];
+    const struct config_secret *s = config_secrets(c, &n);
+    for (size_t i = 0; i < n; i++) {
+        char path[STORE_PATH_MAX];
+        struct err unset = {0};
+        if (s[i].store != STORE_FILE || store_path(&s[i], path, sizeof path, &unset) < 0)
+            continue;
+        snprintf(what, sizeof what, "from which the secret '%.200s' is read", s[i].name);
+        struct guarded g = {path, what, false};
+        if (check_guarded(r, &g, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* A link that a sandbox left where it could write must not decide what the next one is given. */
+static int refuse_link(const char *path, const char *flag, struct err *err)
+{
+    char copy[PATH_MAX], real[PATH_MAX];
+    struct stat st;
+    size_t n = strlen(path);
+    while (n > 1 && (path[n - 1] == '/' || (path[n - 1] == '.' && path[n - 2] == '/')))
+        n--;
+    snprintf(copy, sizeof copy, "%.*s", (int)n, path);
+    if (lstat(copy, &st) < 0 || !S_ISLNK(st.st_mode) || realpath(copy, real) == NULL)
+        return 0;
+    return err_set(err, ERR_DENIED, "%s%s is a symbolic link; name what it leads to: %s", flag,
+                   copy, real);
+}
+
+static int take_source(const char *path, const char *flag, char out[PATH_MAX], struct err *err)
+{
+    if (refuse_link(path, flag, err) < 0)
+        return -1;
+    if (realpath(path, out) == NULL)
+        return err_sys(err, "%s%s", flag, path);
+    return 0;
+}
+
+/* HOST[:IN][:ro] */
+static int parse_bind(const char *text, char source[PATH_MAX], char target[PATH_MAX],
+                      bool *writable, struct err *err)
+{
+    char copy[2 * PATH_MAX];
+    if (snprintf(copy, sizeof copy, "%s", text) >= (int)sizeof copy)
+        return err_set(err, ERR_LIMIT, "--bind: the path is too long");
+    char *in = strchr(copy, ':'), *mode = NULL;
+    *writable = true;
+    if (in) {
+        *in++ = 0;
+        mode = strchr(in, ':');
+        if (mode)
+            *mode++ = 0;
+        else if (strcmp(in, "ro") == 0 || strcmp(in, "rw") == 0) {
+            mode = in;
+            in = NULL;
+        }
+    }
+    if (mode && strcmp(mode, "ro") != 0 && strcmp(mode, "rw") != 0)
+        return err_set(err, ERR_PARSE, "--bind %s: after the paths only 'ro' may stand", text);
+    *writable = mode == NULL || strcmp(mode, "ro") != 0;
+    if (take_source(copy, "--bind ", source, err) < 0)
+        return -1;
+    if (in && in[0] != '/')
+        return err_set(err, ERR_PARSE, "--bind %s: the path inside must be absolute", text);
+    snprintf(target, PATH_MAX, "%s", in ? in : source);
+    return 0;
+}
+
+static int add_explicit(const struct run_options *o, struct run_request *r, struct err *err)
+{
+    char source[PATH_MAX], target[PATH_MAX];
+    bool writable = false;
+    r->view = o->view;
+    for (size_t i = 0; i < o->binds.n; i++) {
+        if (parse_bind(o->binds.v[i], source, target, &writable, err) < 0)
+            return -1;
+        if (run_request_bind(r, source, target, writable) < 0)
+            return err_set(err, ERR_LIMIT, "too many --bind");
+    }
+    return 0;
+}
+
+static bool covered(const struct run_request *r, const char *dir)
+{
+    for (size_t i = 0; i < r->n_binds; i++)
+        if (within(dir, r->binds[i].target))
+            return true;
+    return false;
+}
+
+/* A directory that nobody means to hand over as it is. */
+static const char *refused_default(const char *dir, const char *home)
+{
+    static const char *const system[] = {"/etc", "/usr",   "/bin", "/sbin",
+                                         "/lib", "/lib64", "/boot"};
+    static const char *const below[] = {"/dev", "/proc", "/sys", "/run"};
+    char h[PATH_MAX];
+    canonical(home, h);
+    if (within(h, dir))
+        return strcmp(h, dir) == 0 ? "your home directory ($HOME)"
+                                   : "a parent of your home directory ($HOME)";
+    if (strcmp(dir, "/var") == 0)
+        return "a system directory";
+    for (size_t i = 0; i < ARRAY_LEN(system); i++)
+        if (within(dir, system[i]))
+            return "a system directory";
+    for (size_t i = 0; i < ARRAY_LEN(below); i++)
+        if (within(dir, below[i]))
+            return "a system directory";
+    return NULL;
+}
+
+/* The directory to start in, and unless it is bound already or --no-bind says so, its bind. */
+static int add_default(const struct run_options *o, struct run_request *r, struct err *err)
+{
+    char dir[PATH_MAX];
+    struct stat st;
+    if (o->workdir && (covered(r, o->workdir) || o->no_bind)) { /* a path inside */
+        if (o->workdir[0] != '/')
+            return err_set(err, ERR_PARSE, "--workdir %s: with --no-bind it must be absolute",
+                           o->workdir);
+        snprintf(r->cwd, sizeof r->cwd, "%s", o->workdir);
+        return 0;
+    }
+    if (o->no_bind) {
+        memcpy(r->cwd, r->home, sizeof r->cwd);
+        return 0;
+    }
+    if (take_source(o->workdir ? o->workdir : ".", o->workdir ? "--workdir " : "", dir, err) < 0)
+        return -1;
+    if (stat(dir, &st) < 0 || !S_ISDIR(st.st_mode))
+        return err_set(err, ERR_PARSE, "%s is not a directory", dir);
+    snprintf(r->cwd, sizeof r->cwd, "%s", dir);
+    if (covered(r, dir))
+        return 0;
+    const char *why = refused_default(dir, r->home);
+    if (why)
+        return err_set(err, ERR_DENIED,
+                       "%s is %s and is not handed to a sandbox by default; go to the project's "
+                       "directory, or use --workdir DIR or --no-bind",
+                       dir, why);
+    return run_request_bind(r, dir, dir, true) < 0 ? err_set(err, ERR_LIMIT, "too many binds") : 0;
+}
+
+static void set_person(struct run_request *r)
+{
+    const struct passwd *pw = getpwuid(getuid());
+    const char *home = getenv("HOME");
+    if (home == NULL || home[0] != '/' || strcmp(home, "/") == 0)
+        home = pw && pw->pw_dir[0] == '/' && pw->pw_dir[1] ? pw->pw_dir : "/home/user";
+    snprintf(r->home, sizeof r->home, "%s", home);
+    snprintf(r->user, sizeof r->user, "%.32s", pw && pw->pw_name[0] ? pw->pw_name : "user");
+    r->uid = getuid();
+    r->gid = getgid();
+}
+
+/* In an image everybody is root, unless something of the caller's is bound and he has to be
+ * himself. */
+static int set_image(const struct run_options *o, struct run_request *r, struct err *err)
+{
+    if (o->backend && config_backend_named(o->backend) == BACKENDS)
+        return err_set(err, ERR_PARSE, "--backend %s: there are bwrap and docker", o->backend);
+    snprintf(r->backend, sizeof r->backend, "%s", o->backend ? o->backend : "");
+    if (o->image == NULL || strcmp(o->image, "host") == 0)
+        return 0;
+    if (!sandbox_spec_name_ok(o->image) && !config_engine_image_ok(o->image))
+        return err_set(err, ERR_PARSE, "--image %s: not the name of an image", o->image);
+    snprintf(r->image, sizeof r->image, "%s", o->image);
+    if (o->no_bind && o->binds.n == 0 && o->home == NULL && o->profile == NULL) {
+        snprintf(r->home, sizeof r->home, "/root");
+        snprintf(r->user, sizeof r->user, "root");
+    }
+    return 0;
+}
+
+int run_binds(const struct run_options *o, struct run_request *r, struct err *err)
+{
+    set_person(r);
+    return set_image(o, r, err) < 0 || add_explicit(o, r, err) < 0 ? -1 : add_default(o, r, err);
+}
+
+int run_binds_check(const struct run_request *r, const struct config *c, const char *config_file,
+                    const char *profile_file, struct err *err)
+{
+    const struct guarded files[] = {{config_file, "the configuration", true},
+                                    {profile_file, "the profile", true}};
+    for (size_t i = 0; i < ARRAY_LEN(files); i++)
+        if (check_guarded(r, &files[i], err) < 0)
+            return -1;
+    return check_own(r, c, err) < 0 ? -1 : check_secret_files(r, c, err);
+}

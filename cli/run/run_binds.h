@@ -1,0 +1,17 @@
+/* Which directories of the host a sandbox sees, and what must never be among them. */
+#ifndef DURWARD_RUN_BINDS_H
+#define DURWARD_RUN_BINDS_H
+
+#include "config.h"
+#include "run.h"
+#include "run_options.h"
+
+/* Fills binds, cwd and home of the request. Refused: the caller's home, "/", their parents and
+ * system directories as the default bind. */
+int run_binds(const struct run_options *o, struct run_request *r, struct err *err);
+/* Of all binds together. Refused: a configuration or a profile (NULL if none) inside a writable
+ * one; Durward's own directories and the files of `file:` secrets inside any. */
+int run_binds_check(const struct run_request *r, const struct config *c, const char *config_file,
+                    const char *profile_file, struct err *err);
+
+#endif

@@ -1,0 +1,167 @@
+/* Holds the table of `durward run`'s options and reads them. Where a secret's value was given in
+ * place of its name, the value is not printed again. */
+#include "run_options.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    OPT_POLICY = 256,
+    OPT_SECRET,
+    OPT_ALLOW,
+    OPT_BIND,
+    OPT_NO_BIND,
+    OPT_VIEW,
+    OPT_WORKDIR,
+    OPT_BACKEND,
+    OPT_IMAGE,
+    OPT_ASK,
+    OPT_PUBLISH,
+    OPT_PROFILE,
+    OPT_HOME,
+    OPT_TELEMETRY
+};
+
+const struct arg_option run_arg_options[] = {
+    {'c', "config", "FILE", "the configuration (default: $DURWARD_CONFIG, then the user's)"},
+    {OPT_POLICY, "policy", "NAME", "the policy, where there is more than one"},
+    {OPT_PROFILE, "profile", "NAME", "what the program NAME needs; CMD is run in place of it"},
+    {OPT_HOME, "home", "NAME", "keep $HOME, by this name (default: one a profile and directory)"},
+    {OPT_TELEMETRY, "telemetry", NULL, "with the hosts that the profile's program reports to"},
+    {OPT_SECRET, "secret", "NAME@HOST[:HEADER][,HOST]",
+     "use the environment variable NAME for these hosts"},
+    {OPT_ALLOW, "allow", "HOST[/PATH]", "allow this destination, without a credential"},
+    {OPT_BIND, "bind", "HOST[:IN][:ro]", "make a directory or file of the host visible inside"},
+    {OPT_NO_BIND, "no-bind", NULL, "do not bind the current directory"},
+    {OPT_VIEW, "view", NULL, "judge bound files whenever they are opened, not once (slower)"},
+    {OPT_WORKDIR, "workdir", "DIR", "bind DIR in place of the current directory, and start there"},
+    {OPT_PUBLISH, "publish", "[[ADDR:]H:]S", "reach its port S at H of this host (127.0.0.1)"},
+    {OPT_BACKEND, "backend", "NAME", "what makes the sandbox: bwrap or docker"},
+    {OPT_IMAGE, "image", "NAME", "an imported image in place of the host's /usr; an engine's"},
+    {OPT_ASK, "ask", NULL, "ask on the terminal about what an ask rule holds"},
+    {'e', "env", "K[=V]", "set a variable inside, or pass on the caller's"},
+    {0},
+};
+
+void run_options_done(struct run_options *o)
+{
+    strlist_done(&o->allow);
+    strlist_done(&o->secret);
+    strlist_done(&o->binds);
+    strlist_done(&o->publish);
+    strlist_done(&o->env);
+}
+
+static bool name_ok(const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!ascii_is_alnum(s[i]) && s[i] != '_')
+            return false;
+    return n > 0 && (s[0] < '0' || s[0] > '9');
+}
+
+/* NAME@HOST…: a NAME with '=' is somebody's secret on the command line, where every user of the
+ * machine can read it. It is refused without being shown again. */
+static int add_secret(const struct command *cmd, struct run_options *o, const char *v)
+{
+    size_t n = strcspn(v, "@");
+    if (memchr(v, '=', n) || (v[n] == 0 && strchr(v, '=')))
+        return args_usage(cmd, "--secret takes the name of an environment variable, never a value: "
+                               "other users can read command lines. Write --secret NAME@HOST");
+    if (!name_ok(v, n))
+        return args_usage(cmd, "--secret must begin with the name of an environment variable, as "
+                               "in --secret GITHUB_TOKEN@api.github.com");
+    if (v[n] != '@' || v[n + 1] == 0)
+        return args_usage(cmd, "--secret: for which host? Write --secret NAME@HOST, where NAME is "
+                               "the name of an environment variable, never its value");
+    return strlist_add(&o->secret, v) < 0 ? args_usage(cmd, "too many --secret") : EXIT_OK;
+}
+
+static int add_env(const struct command *cmd, struct run_options *o, const char *v)
+{
+    size_t n = strcspn(v, "=");
+    char name[256];
+    if (!name_ok(v, n) || n >= sizeof name)
+        return args_usage(cmd, "-e %.*s: not the name of a variable", (int)n, v);
+    if (v[n] == '=')
+        return strlist_put_env(&o->env, v) < 0 ? args_usage(cmd, "-e: too long") : EXIT_OK;
+    memcpy(name, v, n + 1);
+    const char *value = getenv(name);
+    if (value == NULL)
+        return EXIT_OK; /* as env(1) and others do: nothing to pass on */
+    return strlist_set_env(&o->env, name, value) < 0 ? args_usage(cmd, "-e: too long") : EXIT_OK;
+}
+
+static int add_to(const struct command *cmd, struct strlist *l, const char *v, const char *flag)
+{
+    if (*v == 0)
+        return args_usage(cmd, "--%s needs a value", flag);
+    return strlist_add(l, v) < 0 ? args_usage(cmd, "too many --%s", flag) : EXIT_OK;
+}
+
+static int take(const struct command *cmd, struct run_options *o, int id, const char *v)
+{
+    switch (id) {
+    case 'c':
+        o->config = v;
+        return EXIT_OK;
+    case OPT_POLICY:
+        o->policy = v;
+        return EXIT_OK;
+    case OPT_PROFILE:
+        o->profile = v;
+        return EXIT_OK;
+    case OPT_HOME:
+        o->home = v;
+        return EXIT_OK;
+    case OPT_TELEMETRY:
+        o->telemetry = true;
+        return EXIT_OK;
+    case OPT_WORKDIR:
+        o->workdir = v;
+        return EXIT_OK;
+    case OPT_BACKEND:
+        o->backend = v;
+        return EXIT_OK;
+    case OPT_IMAGE:
+        o->image = v;
+        return EXIT_OK;
+    case OPT_NO_BIND:
+        o->no_bind = true;
+        return EXIT_OK;
+    case OPT_VIEW:
+        o->view = true;
+        return EXIT_OK;
+    case OPT_ASK:
+        o->ask = true;
+        return EXIT_OK;
+    case OPT_SECRET:
+        return add_secret(cmd, o, v);
+    case OPT_ALLOW:
+        return add_to(cmd, &o->allow, v, "allow");
+    case OPT_PUBLISH:
+        return add_to(cmd, &o->publish, v, "publish");
+    case OPT_BIND:
+        return add_to(cmd, &o->binds, v, "bind");
+    default:
+        return add_env(cmd, o, v);
+    }
+}
+
+int run_options_read(const struct command *cmd, int argc, char **argv, struct run_options *o,
+                     int *code)
+{
+    struct args a = {.cmd = cmd, .argc = argc, .argv = argv, .in_order = true};
+    int id;
+    *o = (struct run_options){0};
+    while ((id = args_next(&a)) != ARGS_END) {
+        *code = id == ARGS_STOP ? a.exit_code : take(cmd, o, id, a.value);
+        if (id == ARGS_STOP || *code != EXIT_OK)
+            return -1;
+    }
+    o->plain = a.next > 1 && strcmp(argv[a.next - 1], "--") == 0;
+    o->json = a.json;
+    o->argc = argc - a.next;
+    o->argv = argv + a.next;
+    return 0;
+}

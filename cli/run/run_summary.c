@@ -1,0 +1,84 @@
+/* Sums up what a run was denied and what failed. A name that was asked for is one thing however
+ * often it was, and nothing of its own beside a request to it. */
+#include "run_summary.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "out.h"
+#include "slice.h"
+
+enum { SHOWN = 5 };
+
+static bool is_name(const struct denial *e)
+{
+    return strcmp(e->code, "dns_denied") == 0;
+}
+
+/* The host of "host" or "host:port". */
+static struct slice host_of(const char *target)
+{
+    return (struct slice){target, strcspn(target, ": ")};
+}
+
+/* A request to it was denied or failed too, and says more. */
+static bool said_otherwise(const struct denials *d, const struct denial *e)
+{
+    if (!is_name(e))
+        return false;
+    for (size_t i = 0; i < d->n; i++)
+        if (!is_name(&d->list[i]) && slice_eq(host_of(d->list[i].target), host_of(e->target)))
+            return true;
+    return false;
+}
+
+static uint64_t times(const struct denial *e)
+{
+    return is_name(e) ? 1 : e->count;
+}
+
+/* One half of the line. -> how many. */
+static uint64_t print_half(const struct denials *d, bool failed, const char *before)
+{
+    char target[DENIAL_TARGET_MAX + 1];
+    uint64_t all = 0;
+    size_t shown = 0, more = 0;
+    for (size_t i = 0; i < d->n; i++)
+        if (d->list[i].failed == failed && !said_otherwise(d, &d->list[i]))
+            all += times(&d->list[i]);
+    if (all == 0)
+        return 0;
+    fprintf(stderr, "%s%llu %s:", before, (unsigned long long)all, failed ? "failed" : "denied");
+    for (size_t i = 0; i < d->n; i++) {
+        const struct denial *e = &d->list[i];
+        if (e->failed != failed || said_otherwise(d, e))
+            continue;
+        if (shown == SHOWN) {
+            more++;
+            continue;
+        }
+        fprintf(stderr, "%s %s (%s) \xc3\x97%llu", shown++ ? "," : "",
+                out_clean(e->target, target, sizeof target), e->code, (unsigned long long)times(e));
+    }
+    if (more)
+        fprintf(stderr, ", and %zu more", more);
+    return all;
+}
+
+bool run_summary_print(const struct denials *d)
+{
+    uint64_t denied = print_half(d, false, "durward: ");
+    return print_half(d, true, denied ? "; " : "durward: ") + denied > 0;
+}
+
+json_t *run_summary_json(const struct denials *d, bool failed)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < d->n; i++) {
+        const struct denial *e = &d->list[i];
+        if (e->failed == failed)
+            json_array_append_new(list, json_pack("{s:s, s:s, s:I}", "target", e->target, "code",
+                                                  e->code, "count", (json_int_t)e->count));
+    }
+    return list;
+}

@@ -1,0 +1,15 @@
+/* The line at the end of `durward run`: what was denied, and what failed at its origin. */
+#ifndef DURWARD_RUN_SUMMARY_H
+#define DURWARD_RUN_SUMMARY_H
+
+#include <jansson.h>
+
+#include "denials.h"
+
+/* "durward: 2 denied: …; 1 failed: …" on stderr, without an end of line. false: nothing was, and
+ * nothing is printed. */
+bool run_summary_print(const struct denials *d);
+/* What was refused or what failed, as they were counted. */
+json_t *run_summary_json(const struct denials *d, bool failed);
+
+#endif

@@ -1,0 +1,484 @@
+/* durward sandbox: sandboxes of the daemon, by its API. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "api_client.h"
+#include "commands.h"
+#include "out.h"
+#include "which.h"
+
+enum {
+    OPT_POLICY = 256,
+    OPT_NAME,
+    OPT_LABEL,
+    OPT_TTL,
+    OPT_IDLE,
+    OPT_REUSE,
+    OPT_STATE,
+    OPT_BACKEND,
+    OPT_IMAGE,
+    OPT_SNAPSHOT,
+    OPT_ON_IDLE,
+    OPT_NO_RESUME,
+    OPT_PUBLISH
+};
+enum { TTL_MAX = 30 * 86400, PATH_BYTES = 16 * 1024 };
+
+static int run_create(int argc, char **argv);
+static int run_ls(int argc, char **argv);
+static int run_show(int argc, char **argv);
+static int run_rm(int argc, char **argv);
+static int run_pause(int argc, char **argv);
+static int run_stop(int argc, char **argv);
+static int run_resume(int argc, char **argv);
+static int run_fork(int argc, char **argv);
+
+static const struct arg_option create_options[] = {
+    {OPT_POLICY, "policy", "NAME", "the policy, where there is more than one"},
+    {OPT_NAME, "name", "NAME", "a name of your own for it"},
+    {OPT_LABEL, "label", "K=V", "a label; may be repeated"},
+    {'e', "env", "K=V", "set a variable inside; may be repeated"},
+    {OPT_TTL, "ttl", "T",
+     "end it after T whatever it does (90s, 15m, 7d; default: the policy's, 24h)"},
+    {OPT_IDLE, "idle-ttl", "T",
+     "end it when nothing was done in it for T (default: the policy's, 1h; 0: never)"},
+    {OPT_BACKEND, "backend", "NAME", "what makes it: bwrap or docker (default: the policy's)"},
+    {OPT_IMAGE, "image", "NAME", "its root: an imported image, or with docker one of the engine's"},
+    {OPT_ON_IDLE, "on-idle", "WHAT",
+     "then delete, pause or stop it (default: the policy's, delete)"},
+    {OPT_SNAPSHOT, "snapshot", "NAME", "begin with the files of a snapshot"},
+    {OPT_PUBLISH, "publish", "[[ADDR:]H:]S",
+     "reach its port S at H of this host (127.0.0.1; any free port); may be repeated"},
+    {OPT_NO_RESUME, "no-auto-resume", NULL, "paused or stopped, it stays so until 'resume'"},
+    {OPT_REUSE, "get-or-create", NULL, "take the one with these labels if there is one"},
+    {0},
+};
+
+static const struct arg_option fork_options[] = {
+    {OPT_NAME, "name", "NAME", "a name of your own for it"},
+    {OPT_LABEL, "label", "K=V", "a label; may be repeated"},
+    {'e', "env", "K=V", "set a variable inside; may be repeated (default: the same ones)"},
+    {OPT_TTL, "ttl", "T",
+     "end it after T whatever it does (90s, 15m, 7d; default: the policy's, 24h)"},
+    {OPT_IDLE, "idle-ttl", "T",
+     "end it when nothing was done in it for T (default: the policy's, 1h; 0: never)"},
+    {OPT_ON_IDLE, "on-idle", "WHAT",
+     "then delete, pause or stop it (default: the policy's, delete)"},
+    {OPT_NO_RESUME, "no-auto-resume", NULL, "paused or stopped, it stays so until 'resume'"},
+    {0},
+};
+
+static const struct arg_option ls_options[] = {
+    {OPT_LABEL, "label", "K=V", "only with this label; may be repeated"},
+    {OPT_STATE, "state", "STATE",
+     "only creating, running, paused, resuming, stopped or stopping ones"},
+    {0},
+};
+
+enum { CREATE, LS, SHOW, EXEC, CP, FORWARD, RM, PAUSE, STOP, RESUME, SNAPSHOT, RESTORE, FORK };
+
+const struct command sandbox_verbs[] = {
+    [CREATE] =
+        {"sandbox create", "[--policy NAME] [--image NAME] [--label K=V]... [--ttl T] [OPTION...]",
+         "Make a sandbox; prints its id.", create_options,
+         "It runs when the id is printed. At its time to live, when it is idle too long, or by\n"
+         "'durward sandbox rm' it ends, and its files go; the daemon's end stops it only.\n",
+         run_create},
+    [LS] = {"sandbox ls", "[--label K=V]... [--state STATE] [--json]", "List sandboxes.",
+            ls_options,
+            "AGE since it was made, EXPIRES until its end if it is not used, USED since its last\n"
+            "use, REFUSED what was denied to it since it runs.\n",
+            run_ls},
+    [SHOW] = {"sandbox show", "[--json] ID", "Show a sandbox.", NULL, NULL, run_show},
+    [EXEC] =
+        {"sandbox exec", "[-i] [-t] [-e K=V]... [--workdir DIR] [--timeout T] ID [--] CMD...",
+         "Run a command in a sandbox.", sandbox_exec_options,
+         "Exit status: CMD's own, 128+N after signal N, 124 after --timeout, 125 when Durward\n"
+         "failed (usage errors too), 126 when CMD cannot be executed, 127 when it was not\n"
+         "found.\n",
+         verb_exec},
+    [CP] = {"sandbox cp", "SRC ID:PATH | ID:PATH DST",
+            "Copy a file or a directory into or out of a sandbox.", NULL,
+            "Regular files and directories; links and devices are left out, and said so. A file\n"
+            "may have 64 MiB.\n",
+            verb_cp},
+    [FORWARD] = {"sandbox forward", "ID PORT [LOCAL]",
+                 "Listen on 127.0.0.1 and forward to a port inside.", NULL,
+                 "LOCAL is PORT by default; 0 takes a free one. Prints the address, then serves\n"
+                 "until it is interrupted.\n",
+                 verb_forward},
+    [RM] = {"sandbox rm", "ID...", "End sandboxes and forget them.", NULL,
+            "One that is not there is no error.\n", run_rm},
+    [PAUSE] = {"sandbox pause", "ID", "Freeze a sandbox's processes.", NULL,
+               "Where the daemon may use a freezer of control groups: as root, or in a delegated\n"
+               "unit. A command, a copy or a forwarded port resumes it.\n",
+               run_pause},
+    [STOP] = {"sandbox stop", "ID", "End a sandbox's processes and keep its files.", NULL,
+              "A command, a copy or a forwarded port makes it run again, above its files.\n",
+              run_stop},
+    [RESUME] = {"sandbox resume", "ID", "Let a paused or stopped sandbox run again.", NULL, NULL,
+                run_resume},
+    [SNAPSHOT] =
+        {"sandbox snapshot",
+         "[--reuse] ID NAME | ls | rm NAME... | export [--force] [-o FILE] NAME |\n"
+         "                                import [NAME] FILE",
+         "Keep a copy of a sandbox's files, by name.", sandbox_snapshot_options,
+         "Of one that runs, each file is as it is just then. 'create --snapshot NAME' makes a\n"
+         "sandbox of it, 'restore ID NAME' puts it in place of a sandbox's files. 'export NAME'\n"
+         "writes an archive (NAME.tar, or -o FILE; one that is there stays unless you say "
+         "--force),\n"
+         "'import [NAME] FILE' makes a snapshot of such a one (FILE - is standard input; the name "
+         "is\n"
+         "the file's without .tar) where its image is known. The archive holds whatever the "
+         "sandbox's files hold.\n",
+         verb_snapshot},
+    [RESTORE] = {"sandbox restore", "ID NAME", "Put a snapshot's files in place of a sandbox's.",
+                 NULL, "What runs in it is ended; it runs again if it ran.\n", verb_restore},
+    [FORK] = {"sandbox fork", "[--name NAME] [--label K=V]... [--ttl T] [OPTION...] ID",
+              "Make another sandbox with a copy of its files; prints its id.", fork_options,
+              "It has the same policy, placeholders of its own, and runs, or is paused if ID is.\n",
+              run_fork},
+    {0},
+};
+
+/* ---- create ---- */
+
+static int put_time(const struct command *cmd, json_t *body, const char *key, const char *text,
+                    bool zero)
+{
+    unsigned s = 0;
+    if (!(zero && strcmp(text, "0") == 0) && args_duration(text, TTL_MAX, &s) < 0)
+        return args_usage(cmd, "%s: a time such as 90s, 15m or 24h, at most 720h", text);
+    json_object_set_new(body, key, json_integer(s));
+    return EXIT_OK;
+}
+
+/* "80", "8080:80", "127.0.0.2:8080:80", "[::1]:8080:80" */
+static int put_port(const struct command *cmd, json_t *body, const char *text)
+{
+    char address[96];
+    uint64_t port;
+    const char *last = strrchr(text, ':');
+    size_t n = last ? (size_t)(last - text) : 0;
+    if (slice_u64(slice_str(last ? last + 1 : text), 65535, &port) < 0 || port == 0 || n > 80 ||
+        last == text)
+        return args_usage(cmd, "--publish: %s is not [[ADDRESS:]PORT:]PORT", text);
+    bool bare = memchr(text, ':', n) == NULL;
+    snprintf(address, sizeof address, "%s%.*s%s", bare ? "127.0.0.1:" : "", (int)n, text,
+             n ? "" : "0");
+    if (json_object_get(body, "publish") == NULL)
+        json_object_set_new(body, "publish", json_array());
+    json_array_append_new(json_object_get(body, "publish"),
+                          json_pack("{s:s, s:I}", "address", address, "port", (json_int_t)port));
+    return EXIT_OK;
+}
+
+static int take_option(const struct args *a, int id, json_t *body)
+{
+    switch (id) {
+    case OPT_POLICY:
+        json_object_set_new(body, "policy", json_string(a->value));
+        return EXIT_OK;
+    case OPT_NAME:
+        json_object_set_new(body, "name", json_string(a->value));
+        return EXIT_OK;
+    case OPT_BACKEND:
+        json_object_set_new(body, "backend", json_string(a->value));
+        return EXIT_OK;
+    case OPT_IMAGE:
+        json_object_set_new(body, "image", json_string(a->value));
+        return EXIT_OK;
+    case OPT_SNAPSHOT:
+        json_object_set_new(body, "snapshot", json_string(a->value));
+        return EXIT_OK;
+    case OPT_ON_IDLE:
+        json_object_set_new(body, "on_idle", json_string(a->value));
+        return EXIT_OK;
+    case OPT_NO_RESUME:
+        json_object_set_new(body, "auto_resume", json_false());
+        return EXIT_OK;
+    case OPT_REUSE:
+        json_object_set_new(body, "get_or_create", json_true());
+        return EXIT_OK;
+    case OPT_TTL:
+        return put_time(a->cmd, body, "ttl", a->value, false);
+    case OPT_IDLE:
+        return put_time(a->cmd, body, "idle_ttl", a->value, true);
+    case OPT_PUBLISH:
+        return put_port(a->cmd, body, a->value);
+    default:
+        if (api_put_pair(body, id == 'e' ? "env" : "labels", a->value) == 0)
+            return EXIT_OK;
+        return args_usage(a->cmd, "%s must be NAME=VALUE", id == 'e' ? "-e" : "--label");
+    }
+}
+
+/* The options; EXIT_OK when all of them are read. */
+static int read_options(struct args *a, json_t *body)
+{
+    int id, code = EXIT_OK;
+    while (code == EXIT_OK && (id = args_next(a)) != ARGS_END)
+        code = id == ARGS_STOP ? ARGS_STOP : take_option(a, id, body);
+    return code;
+}
+
+/* Ask for it, and print its id. */
+static void print_id(const json_t *reply)
+{
+    printf("%s\n", out_member(reply, "id"));
+}
+
+static int run_create(int argc, char **argv)
+{
+    struct args a = {.cmd = &sandbox_verbs[CREATE], .argc = argc, .argv = argv};
+    json_t *body = json_object();
+    int code = read_options(&a, body);
+    if (code == ARGS_STOP)
+        code = a.exit_code;
+    else if (code == EXIT_OK && a.next < argc)
+        code = args_usage(a.cmd, "unexpected argument %s", argv[a.next]);
+    else if (code == EXIT_OK)
+        code = api_print(&a, "POST", "/v1/sandboxes", body, print_id);
+    json_decref(body);
+    return code;
+}
+
+/* ---- ls ---- */
+
+static void add_query(struct buf *path, const char *name, const char *value)
+{
+    struct buf text;
+    buf_init(&text, PATH_BYTES);
+    api_quote(&text, value);
+    if (buf_printf(path, "%c%s=%.*s", memchr(buf_data(path), '?', buf_len(path)) ? '&' : '?', name,
+                   SL(buf_slice(&text))) < 0)
+        buf_clear(path);
+    buf_free(&text);
+}
+
+static int64_t number(const json_t *s, const char *key)
+{
+    return json_integer_value(json_object_get(s, key));
+}
+
+/* "-": there is no such time. */
+static void cell_span(struct out_table *t, const json_t *at, int64_t sign)
+{
+    char text[24] = "-";
+    if (json_is_integer(at))
+        out_span(sign * (json_integer_value(at) - (int64_t)time(NULL)), text, sizeof text);
+    out_table_cell(t, text);
+}
+
+/* The nearer of both ends. */
+static const json_t *ends_at(const json_t *s)
+{
+    const json_t *whole = json_object_get(s, "expires_at"),
+                 *idle = json_object_get(s, "idle_expires_at");
+    return json_is_integer(idle) && json_integer_value(idle) < json_integer_value(whole) ? idle
+                                                                                         : whole;
+}
+
+static void cell_refused(struct out_table *t, const json_t *s)
+{
+    char text[24];
+    json_int_t n = 0;
+    size_t i;
+    const json_t *one;
+    json_array_foreach(json_object_get(s, "denied"), i, one) n += number(one, "count");
+    snprintf(text, sizeof text, "%lld", (long long)n);
+    out_table_cell(t, text);
+}
+
+static void cell_labels(struct out_table *t, const json_t *s)
+{
+    char labels[256] = "", clean[256];
+    const char *key;
+    json_t *value;
+    json_object_foreach(json_object_get(s, "labels"), key, value)
+    {
+        size_t at = strlen(labels);
+        snprintf(labels + at, sizeof labels - at, "%s%s=%s", at ? "," : "", key,
+                 json_string_value(value));
+    }
+    out_table_cell(t, *labels ? out_clean(labels, clean, sizeof clean) : "-");
+}
+
+static void print_list(const json_t *list)
+{
+    static const char *const titles[] = {"ID",  "NAME",    "POLICY", "BACKEND", "IMAGE",  "STATE",
+                                         "AGE", "EXPIRES", "USED",   "REFUSED", "LABELS", NULL};
+    size_t i;
+    const json_t *s;
+    if (json_array_size(list) == 0) {
+        fputs("durward: there are no sandboxes\n", stderr);
+        return;
+    }
+    struct out_table *t = out_table_new(titles);
+    json_array_foreach(list, i, s)
+    {
+        char image[256];
+        out_table_cell(t, out_member(s, "id"));
+        out_table_cell(t, *out_member(s, "name") ? out_member(s, "name") : "-");
+        out_table_cell(t, out_member(s, "policy"));
+        out_table_cell(t, out_member(s, "backend"));
+        out_table_cell(t, out_clean(out_member(s, "image"), image, sizeof image));
+        out_table_cell(t, out_member(s, "state"));
+        cell_span(t, json_object_get(s, "created_at"), -1);
+        cell_span(t, ends_at(s), 1);
+        cell_span(t, json_object_get(s, "used_at"), -1);
+        cell_refused(t, s);
+        cell_labels(t, s);
+    }
+    out_table_print(t);
+}
+
+static int run_ls(int argc, char **argv)
+{
+    struct args a = {.cmd = &sandbox_verbs[LS], .argc = argc, .argv = argv};
+    struct err err = {0};
+    struct buf path;
+    int id;
+    buf_init(&path, PATH_BYTES);
+    if (buf_append_str(&path, "/v1/sandboxes") < 0)
+        return EXIT_NO;
+    while ((id = args_next(&a)) != ARGS_END) {
+        if (id == ARGS_STOP) {
+            buf_free(&path);
+            return a.exit_code;
+        }
+        add_query(&path, id == OPT_LABEL ? "label" : "state", a.value);
+    }
+    int bad = buf_append(&path, "", 1);
+    json_t *list = bad || a.next < argc
+                       ? NULL
+                       : which_pages(a.socket, (const char *)buf_data(&path), "sandboxes", &err);
+    buf_free(&path);
+    if (a.next < argc)
+        return args_usage(a.cmd, "unexpected argument %s", argv[a.next]);
+    if (list == NULL)
+        return out_fail(&err);
+    if (a.json)
+        return out_json(list) < 0 ? EXIT_NO : EXIT_OK;
+    print_list(list);
+    json_decref(list);
+    return out_flush() < 0 ? EXIT_NO : EXIT_OK;
+}
+
+/* ---- one ---- */
+
+/* It acts on one: `call` shows what is answered, or says only what failed. */
+static int call_one(const struct args *a, const char *method, const char *word, const char *tail,
+                    const json_t *body, void (*print)(const json_t *reply))
+{
+    struct err err = {0};
+    char path[WHICH_ID_MAX + 64], id[WHICH_ID_MAX + 1];
+    if (which_one(a->socket, WHICH_SANDBOX, word, id, &err) < 0)
+        return out_fail(&err);
+    snprintf(path, sizeof path, "/v1/sandboxes/%s%s", id, tail);
+    return api_print(a, method, path, body, print);
+}
+
+static void print_counts(const json_t *s, const char *key)
+{
+    char clean[200];
+    const json_t *one;
+    size_t i;
+    json_array_foreach(json_object_get(s, key), i, one) printf(
+        "%-11s %s (%s) x%lld\n", key, out_clean(out_member(one, "target"), clean, sizeof clean),
+        out_member(one, "code"), (long long)number(one, "count"));
+}
+
+static void print_one(const json_t *s)
+{
+    static const char *const shown[] = {"id",    "name",   "policy",  "backend", "image",
+                                        "state", "reason", "workdir", "parent",  "snapshot"};
+    const char *key;
+    char clean[512];
+    json_t *value;
+    size_t i;
+    for (i = 0; i < ARRAY_LEN(shown); i++)
+        if (*out_member(s, shown[i]))
+            printf("%-11s %s\n", shown[i], out_clean(out_member(s, shown[i]), clean, sizeof clean));
+    printf("%-11s %lld\n", "generation",
+           (long long)json_integer_value(json_object_get(s, "generation")));
+    json_object_foreach(json_object_get(s, "labels"), key, value) printf(
+        "%-11s %s=%s\n", "label", key, out_clean(json_string_value(value), clean, sizeof clean));
+    printf("%-11s %lld s, idle %lld s\n", "ttl",
+           (long long)json_integer_value(json_object_get(s, "ttl")),
+           (long long)json_integer_value(json_object_get(s, "idle_ttl")));
+    json_array_foreach(json_object_get(s, "published"), i, value) printf(
+        "%-11s %s to %lld\n", "published", out_clean(out_member(value, "address"), clean, 200),
+        (long long)json_integer_value(json_object_get(value, "port")));
+    print_counts(s, "denied");
+    print_counts(s, "failed");
+}
+
+static int run_show(int argc, char **argv)
+{
+    struct args a = {.cmd = &sandbox_verbs[SHOW], .argc = argc, .argv = argv};
+    int code = args_plain(&a, 1, 1, "which sandbox?");
+    return code != ARGS_END ? code : call_one(&a, "GET", argv[a.next], "", NULL, print_one);
+}
+
+static int run_rm(int argc, char **argv)
+{
+    struct args a = {.cmd = &sandbox_verbs[RM], .argc = argc, .argv = argv};
+    int code = args_plain(&a, 1, INT_MAX, "which sandbox?");
+    if (code != ARGS_END)
+        return code;
+    code = EXIT_OK;
+    a.json = false;
+    for (int i = a.next; i < argc; i++)
+        if (call_one(&a, "DELETE", argv[i], "", NULL, NULL) != EXIT_OK)
+            code = EXIT_NO;
+    return code;
+}
+
+static int change(const struct command *cmd, const char *tail, int argc, char **argv)
+{
+    struct args a = {.cmd = cmd, .argc = argc, .argv = argv};
+    int code = args_plain(&a, 1, 1, "which sandbox?");
+    return code != ARGS_END ? code : call_one(&a, "POST", argv[a.next], tail, NULL, print_one);
+}
+
+static int run_pause(int argc, char **argv)
+{
+    return change(&sandbox_verbs[PAUSE], "/pause", argc, argv);
+}
+
+static int run_stop(int argc, char **argv)
+{
+    return change(&sandbox_verbs[STOP], "/stop", argc, argv);
+}
+
+static int run_resume(int argc, char **argv)
+{
+    return change(&sandbox_verbs[RESUME], "/resume", argc, argv);
+}
+
+static int run_fork(int argc, char **argv)
+{
+    struct args a = {.cmd = &sandbox_verbs[FORK], .argc = argc, .argv = argv};
+    json_t *body = json_object();
+    int code = read_options(&a, body);
+    if (code == ARGS_STOP)
+        code = a.exit_code;
+    else if (code == EXIT_OK && a.next + 1 != argc)
+        code = args_usage(a.cmd, "which sandbox?");
+    else if (code == EXIT_OK)
+        code = call_one(&a, "POST", argv[a.next], "/fork", body, print_id);
+    json_decref(body);
+    return code;
+}
+
+const struct command command_sandbox = {
+    .name = "sandbox",
+    .usage = "create|ls|show|exec|cp|... [OPTION...]",
+    .summary = "Sandboxes of the daemon ('durward serve').",
+    .more = "An ID is the id, the name, or the first letters of an id that no other sandbox has.\n",
+    .verbs = sandbox_verbs,
+};

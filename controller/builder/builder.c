@@ -1,0 +1,598 @@
+/* The builder's main and its channels: passes messages on between controllers, launchers and the
+ * parent. What becomes of one sandbox is in job.c, work on layers in worker_table.c. */
+#define _GNU_SOURCE 1
+#include "builder.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <unistd.h>
+
+#include "backend.h"
+#include "bind.h"
+#include "cgroup.h"
+#include "worker_table.h"
+#include "ipc.h"
+#include "job.h"
+#include "launcher.h"
+#include "packets.h"
+#include "plan.h"
+#include "peer.h"
+#include "proc.h"
+#include "wire.h"
+
+/* A controller's channel. */
+struct requester {
+    LIST_ENTRY(requester) link;
+    struct builder *builder;
+    uint32_t channel;
+    struct ipc *ch;
+};
+
+struct site { /* a sandbox and whose it is */
+    LIST_ENTRY(site) link;
+    struct builder *builder;
+    struct requester *requester; /* NULL when it is gone */
+    struct job *job;
+    struct packets *packets; /* of its log to its gate; NULL: none (yet) */
+    bool running;            /* `built` said so: its end is to be told */
+    bool keep;               /* the requester's end is not its end at once */
+    int init; /* of a kept one that runs: a duplicate for the next controller; else -1 */
+};
+
+struct builder {
+    struct event_base *base;
+    struct event *child, *orphans; /* orphans: the time that kept sandboxes have */
+    struct event *sweeper;         /* of control groups, see on_sweep */
+    unsigned swept;                /* how often */
+    bool sweep_again;              /* a sandbox ended since */
+    struct ipc *parent;
+    struct filter_program filter;
+    struct rootfs_parts parts; /* state_dir NULL until W_INIT */
+    char *state_dir, *roots_dir, *init_path;
+    bool binds; /* as W_INIT says */
+    LIST_HEAD(, requester) requesters;
+    LIST_HEAD(, site) sites;
+    struct worker_table *worker_table; /* NULL until W_INIT */
+};
+
+/* ---- control groups ---- */
+
+/* What a killed builder left frozen is thawed once it is about to die, which it may not be yet when
+ * the next builder starts; a group that a process was leaving as its sandbox ended goes after a
+ * minute. */
+static void plan_sweep(struct builder *b)
+{
+    static const struct timeval after[] = {{0, 200000}, {1, 0}, {4, 0}, {15, 0}, {65, 0}};
+    if (b->swept == ARRAY_LEN(after) && b->sweep_again) {
+        b->sweep_again = false;
+        b->swept--;
+    }
+    if (b->swept < ARRAY_LEN(after) && !evtimer_pending(b->sweeper, NULL))
+        evtimer_add(b->sweeper, &after[b->swept]);
+}
+
+static void on_sweep(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct builder *b = arg;
+    cgroup_sweep();
+    b->swept++;
+    plan_sweep(b);
+}
+
+/* ---- answers ---- */
+
+static void tell_built(struct requester *a, const char *sandbox, bool ok, const char *text, int fd)
+{
+    struct msg m;
+    if (a == NULL) {
+        if (fd >= 0)
+            close(fd); /* nobody holds durward-init any more: it ends */
+        return;
+    }
+    msg_init(&m, W_BUILT);
+    msg_put_str(&m, sandbox);
+    msg_put_u8(&m, ok);
+    msg_put_str(&m, text);
+    if (fd >= 0)
+        msg_put_fd(&m, fd);
+    (void)ipc_send(a->ch, &m); /* a failure closes the channel, which ends its sandboxes */
+}
+
+static void tell_torn(struct requester *a, const char *sandbox)
+{
+    struct msg m;
+    if (a == NULL)
+        return;
+    msg_init(&m, W_TORN);
+    msg_put_str(&m, sandbox);
+    (void)ipc_send(a->ch, &m);
+}
+
+/* ---- what jobs want ---- */
+
+/* Maker and parent agree on the fields of W_LISTENERS; we only see that they are whole and that
+ * the sandbox is the one whose launcher spoke. */
+static void on_listeners(void *arg, struct job *j, struct msg *m)
+{
+    struct site *s = arg;
+    struct msg out;
+    struct slice id;
+    struct err err = {.text = "the launcher sent nonsense"};
+    uint32_t n = 0;
+    msg_init(&out, W_LISTENERS);
+    bool ok = msg_get_slice(m, PLAN_ID_MAX, &id) == 0 && msg_get_u32(m, &n) == 0 &&
+              n <= IPC_FDS_MAX && slice_eq_str(id, job_sandbox(j));
+    msg_put_str(&out, job_sandbox(j));
+    msg_put_u32(&out, n);
+    for (uint32_t i = 0; ok && i < n; i++) {
+        uint8_t kind;
+        uint32_t port;
+        int fd;
+        ok = msg_get_u8(m, &kind) == 0 && msg_get_u32(m, &port) == 0 && msg_get_fd(m, &fd) == 0;
+        if (ok && kind == LISTENER_NFLOG)
+            ok = (fd = packets_keep(&s->packets, s->builder->base, fd, &err)) >= 0;
+        if (!ok)
+            break;
+        msg_put_u8(&out, kind);
+        msg_put_u32(&out, port);
+        msg_put_fd(&out, fd);
+    }
+    if (ok && msg_end(m) == 0) {
+        (void)ipc_send(s->builder->parent, &out); /* a failure ends us */
+        return;
+    }
+    msg_done(&out);
+    job_consent(j, false, err.text);
+}
+
+static void site_free(struct site *s)
+{
+    LIST_REMOVE(s, link);
+    if (s->init >= 0)
+        close(s->init);
+    packets_free(s->packets);
+    free(s);
+}
+
+static void on_built(void *arg, struct job *j, bool ok, const char *text, int fd)
+{
+    struct site *s = arg;
+    s->running = ok;
+    if (ok && s->keep)
+        s->init = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    tell_built(s->requester, job_sandbox(j), ok, text, fd);
+}
+
+static void on_ended(void *arg, struct job *j)
+{
+    struct site *s = arg;
+    if (s->running)
+        tell_torn(s->requester, job_sandbox(j));
+    s->builder->sweep_again = true;
+    plan_sweep(s->builder);
+    site_free(s);
+}
+
+static const struct job_ops job_ops = {on_listeners, on_built, on_ended};
+
+/* ---- making ---- */
+
+static struct site *find(struct builder *b, const char *sandbox)
+{
+    struct site *s;
+    LIST_FOREACH(s, &b->sites, link)
+    if (strcmp(job_sandbox(s->job), sandbox) == 0)
+        return s;
+    return NULL;
+}
+
+static int prepare(struct builder *b, const struct plan *plan, struct err *err)
+{
+    if (backend_of(plan)->check(plan, err) < 0)
+        return -1;
+    if (b->parts.init < 0 && (b->parts.init = launcher_load(b->init_path, err)) < 0)
+        return -1;
+    return b->filter.code ? 0 : sandbox_seccomp_compile(FILTER_NATIVE, &b->filter, err);
+}
+
+static int build(struct requester *a, struct plan *plan, struct err *err)
+{
+    struct builder *b = a->builder;
+    if (plan->nbinds && !b->binds)
+        return err_set(err, ERR_DENIED, "nothing is bound into a sandbox of the daemon");
+    if (find(b, plan->sandbox))
+        return err_set(err, ERR_DENIED, "a sandbox of this name exists already");
+    if (prepare(b, plan, err) < 0)
+        return -1;
+    struct site *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return err_set(err, ERR_INTERNAL, "out of memory");
+    s->builder = b;
+    s->requester = a;
+    s->init = -1;
+    s->job = job_start(b->base, &b->parts, &b->filter, plan, &job_ops, s, err);
+    if (s->job == NULL) {
+        free(s);
+        return -1;
+    }
+    LIST_INSERT_HEAD(&b->sites, s, link);
+    return 0;
+}
+
+/* A W_BUILD with a readable id is answered, whatever is wrong with it; else it is a bad message. */
+static int on_build(struct requester *a, struct msg *m)
+{
+    char id[PLAN_ID_MAX + 1];
+    struct err err = {0};
+    struct plan *plan = plan_read(m, id, &err);
+    if (plan == NULL && id[0] == '\0')
+        return -1;
+    if (plan == NULL || build(a, plan, &err) < 0)
+        tell_built(a, id, false, err.text, -1);
+    plan_free(plan);
+    return 0;
+}
+
+static int on_teardown(struct requester *a, struct msg *m)
+{
+    char id[PLAN_ID_MAX + 1];
+    if (msg_get_str(m, id, sizeof id) < 0 || msg_end(m) < 0)
+        return -1;
+    struct site *s = find(a->builder, id);
+    if (s && s->requester == NULL)
+        s->requester = a; /* one of its predecessor's, which it does not want */
+    if (s && s->requester == a)
+        job_end(s->job);
+    else
+        tell_torn(a, id); /* not there (any more): that is what was wanted */
+    return 0;
+}
+
+/* ---- layers ---- */
+
+static void tell_layered(void *requester, uint32_t req, enum layer_result result, const char *text)
+{
+    struct requester *a = requester;
+    struct msg m;
+    msg_init(&m, W_LAYERED);
+    msg_put_u32(&m, req);
+    msg_put_u8(&m, (uint8_t)result);
+    msg_put_str(&m, text);
+    (void)ipc_send(a->ch, &m);
+}
+
+static int on_layer(struct requester *a, struct msg *m)
+{
+    char from[SANDBOX_SPEC_NAME_MAX + 1], to[SANDBOX_SPEC_NAME_MAX + 1];
+    uint32_t req;
+    uint8_t op;
+    if (msg_get_u32(m, &req) < 0 || msg_get_u8(m, &op) < 0 || op == 0 || op >= LAYER_SWEEP ||
+        msg_get_str(m, from, sizeof from) < 0 || msg_get_str(m, to, sizeof to) < 0)
+        return -1;
+    if (layer_streams((enum layer_op)op))
+        return worker_table_read(a->builder->worker_table, a, req, (enum layer_op)op, from, to, m);
+    if (msg_end(m) < 0)
+        return -1;
+    bool removes = op == LAYER_REMOVE || op == LAYER_REMOVE_SNAPSHOT;
+    if (!sandbox_spec_name_ok(from) || (removes ? to[0] != '\0' : !sandbox_spec_name_ok(to)))
+        return -1;
+    bool at_from = op == LAYER_REMOVE || op == LAYER_UNMARK;
+    const char *written = at_from ? from : op == LAYER_REPLACE ? to : NULL;
+    if (written && find(a->builder, written))
+        tell_layered(a, req, LAYER_FAILED, "the sandbox is running");
+    else
+        worker_table_start(a->builder->worker_table, a, req, (enum layer_op)op, from, to, NULL);
+    return 0;
+}
+
+static int on_freeze(struct requester *a, struct msg *m)
+{
+    char id[PLAN_ID_MAX + 1];
+    uint32_t req;
+    uint8_t frozen;
+    struct err err = {0};
+    if (msg_get_u32(m, &req) < 0 || msg_get_str(m, id, sizeof id) < 0 ||
+        msg_get_u8(m, &frozen) < 0 || frozen > 1 || msg_end(m) < 0)
+        return -1;
+    struct site *s = find(a->builder, id);
+    if (s == NULL || s->requester != a)
+        tell_layered(a, req, LAYER_ABSENT, "");
+    else if (job_freeze(s->job, frozen, &err) < 0)
+        tell_layered(a, req, LAYER_FAILED, err.text);
+    else
+        tell_layered(a, req, LAYER_DONE, "");
+    return 0;
+}
+
+static int on_keep(struct requester *a, struct msg *m)
+{
+    char id[PLAN_ID_MAX + 1];
+    if (msg_get_str(m, id, sizeof id) < 0 || msg_end(m) < 0)
+        return -1;
+    struct site *s = find(a->builder, id);
+    if (s && s->requester == a)
+        s->keep = true;
+    return 0; /* else its building failed */
+}
+
+static int on_adopt(struct requester *a, struct msg *m)
+{
+    char id[PLAN_ID_MAX + 1];
+    if (msg_get_str(m, id, sizeof id) < 0 || msg_end(m) < 0)
+        return -1;
+    struct site *s = find(a->builder, id);
+    int fd = s && s->requester != a && s->init >= 0 ? fcntl(s->init, F_DUPFD_CLOEXEC, 3) : -1;
+    if (fd >= 0)
+        s->requester = a;
+    tell_built(a, id, fd >= 0, fd >= 0 ? "" : "it runs no more", fd);
+    return 0;
+}
+
+/* No controller wanted them in time. */
+static void on_orphans(evutil_socket_t fd, short what, void *arg)
+{
+    struct builder *b = arg;
+    struct site *s, *next;
+    (void)fd;
+    (void)what;
+    for (s = LIST_FIRST(&b->sites); s; s = next) {
+        next = LIST_NEXT(s, link);
+        if (s->requester == NULL)
+            job_end(s->job);
+    }
+}
+
+/* ---- channels ---- */
+
+static int on_requester_message(struct ipc *ch, struct msg *m, void *arg)
+{
+    (void)ch;
+    switch (m->type) {
+    case W_BUILD:
+        return on_build(arg, m);
+    case W_TEARDOWN:
+        return on_teardown(arg, m);
+    case W_LAYER:
+        return on_layer(arg, m);
+    case W_FREEZE:
+        return on_freeze(arg, m);
+    case W_KEEP:
+        return on_keep(arg, m);
+    case W_ADOPT:
+        return on_adopt(arg, m);
+    default:
+        return -1;
+    }
+}
+
+static void requester_free(struct requester *a)
+{
+    static const struct timeval grace = {BUILDER_KEEP_SECONDS, 0};
+    struct site *s, *next;
+    for (s = LIST_FIRST(&a->builder->sites); s; s = next) {
+        next = LIST_NEXT(s, link);
+        if (s->requester != a)
+            continue;
+        s->requester = NULL;
+        if (s->init < 0)
+            job_end(s->job);
+        else
+            evtimer_add(a->builder->orphans, &grace);
+    }
+    worker_table_drop(a->builder->worker_table, a);
+    LIST_REMOVE(a, link);
+    ipc_free(a->ch);
+    free(a);
+}
+
+static void on_requester_closed(struct ipc *ch, const char *why, void *arg)
+{
+    (void)ch;
+    (void)why;
+    requester_free(arg);
+}
+
+/* One at a time: what the one before left is given up before the next is listened to. */
+static int on_peer(struct builder *b, struct msg *m)
+{
+    struct peer far;
+    if (peer_get(m, &far) < 0)
+        return -1;
+    bool right = far.kind == ROLE_CONTROLLER && b->state_dir;
+    struct requester *a = right ? calloc(1, sizeof *a) : NULL;
+    if (a == NULL) {
+        close(far.fd);
+        return -1;
+    }
+    while (!LIST_EMPTY(&b->requesters))
+        requester_free(LIST_FIRST(&b->requesters));
+    a->builder = b;
+    a->channel = far.channel;
+    LIST_INSERT_HEAD(&b->requesters, a, link);
+    a->ch = ipc_new(b->base, far.fd, on_requester_message, on_requester_closed, a);
+    if (a->ch == NULL) {
+        requester_free(a);
+        return -1;
+    }
+    return 0;
+}
+
+static int on_peer_gone(struct builder *b, struct msg *m)
+{
+    uint32_t channel;
+    struct requester *a;
+    if (msg_get_u32(m, &channel) < 0 || msg_end(m) < 0)
+        return -1;
+    LIST_FOREACH(a, &b->requesters, link)
+    if (a->channel == channel) {
+        requester_free(a);
+        break;
+    }
+    return 0;
+}
+
+static int get_string(struct msg *m, char **to)
+{
+    struct slice s;
+    if (msg_get_slice(m, PLAN_PATH_MAX, &s) < 0)
+        return -1;
+    *to = slice_dup(s);
+    return *to && **to == '/' ? 0 : -1;
+}
+
+static int on_start(struct builder *b, struct msg *m)
+{
+    struct msg ready;
+    uint8_t binds = 0;
+    if (b->state_dir || get_string(m, &b->state_dir) < 0 || get_string(m, &b->roots_dir) < 0 ||
+        get_string(m, &b->init_path) < 0 || msg_get_u8(m, &binds) < 0 || binds > 1 ||
+        msg_end(m) < 0)
+        return -1;
+    b->binds = binds;
+    b->parts.state_dir = b->state_dir;
+    b->parts.roots_dir = b->roots_dir;
+    b->parts.owners = idmap_mounts(NULL); /* without it, what is bound is said to be so */
+    b->worker_table = worker_table_new(b->base, b->state_dir, tell_layered);
+    if (b->worker_table == NULL)
+        return -1;
+    cgroup_sweep();
+    plan_sweep(b);
+    worker_table_sweep(b->worker_table);
+    msg_init(&ready, W_READY);
+    return ipc_send(b->parent, &ready);
+}
+
+static int on_consent(struct builder *b, struct msg *m)
+{
+    char id[PLAN_ID_MAX + 1], text[512];
+    uint8_t ok;
+    if (msg_get_str(m, id, sizeof id) < 0 || msg_get_u8(m, &ok) < 0 ||
+        msg_get_str(m, text, sizeof text) < 0 || msg_end(m) < 0)
+        return -1;
+    struct site *s = find(b, id);
+    if (s)
+        job_consent(s->job, ok == 1, text);
+    return 0; /* else it ended meanwhile */
+}
+
+static int on_root(struct builder *b, struct msg *m)
+{
+    char id[PLAN_ID_MAX + 1];
+    struct slice root;
+    if (msg_get_str(m, id, sizeof id) < 0 || msg_get_slice(m, IPC_MSG_MAX, &root) < 0 ||
+        msg_end(m) < 0)
+        return -1;
+    struct site *s = find(b, id);
+    if (s)
+        job_root(s->job, root);
+    return 0; /* else it ended meanwhile */
+}
+
+static int on_parent(struct ipc *ch, struct msg *m, void *arg)
+{
+    struct builder *b = arg;
+    (void)ch;
+    switch (m->type) {
+    case W_INIT:
+        return on_start(b, m);
+    case W_PEER:
+        return on_peer(b, m);
+    case W_PEER_GONE:
+        return on_peer_gone(b, m);
+    case W_LISTENERS_OK:
+        return on_consent(b, m);
+    case W_ROOT:
+        return on_root(b, m);
+    default:
+        return -1;
+    }
+}
+
+static void on_parent_closed(struct ipc *ch, const char *why, void *arg)
+{
+    struct builder *b = arg;
+    (void)ch;
+    (void)why;
+    event_base_loopbreak(b->base);
+}
+
+static void on_child(evutil_socket_t sig, short what, void *arg)
+{
+    struct builder *b = arg;
+    struct site *s, *next;
+    (void)sig;
+    (void)what;
+    for (s = LIST_FIRST(&b->sites); s; s = next) {
+        next = LIST_NEXT(s, link);
+        job_reap(s->job);
+    }
+}
+
+/* ---- life ---- */
+
+static int serve(struct builder *b, struct err *err)
+{
+    b->base = event_base_new();
+    if (b->base == NULL)
+        return err_set(err, ERR_INTERNAL, "no event loop");
+    b->child = evsignal_new(b->base, SIGCHLD, on_child, b);
+    b->orphans = evtimer_new(b->base, on_orphans, b);
+    b->sweeper = evtimer_new(b->base, on_sweep, b);
+    b->parent = ipc_new(b->base, PROC_CONTROL_FD, on_parent, on_parent_closed, b);
+    if (b->child == NULL || b->orphans == NULL || b->sweeper == NULL || b->parent == NULL ||
+        event_add(b->child, NULL) < 0)
+        return err_set(err, ERR_INTERNAL, "out of memory");
+    return event_base_dispatch(b->base) < 0 ? err_set(err, ERR_INTERNAL, "the event loop failed")
+                                            : 0;
+}
+
+static void release(struct builder *b)
+{
+    while (!LIST_EMPTY(&b->sites)) {
+        struct site *s = LIST_FIRST(&b->sites);
+        job_abandon(s->job);
+        site_free(s);
+    }
+    while (!LIST_EMPTY(&b->requesters))
+        requester_free(LIST_FIRST(&b->requesters));
+    worker_table_free(b->worker_table);
+    ipc_free(b->parent);
+    if (b->child)
+        event_free(b->child);
+    if (b->orphans)
+        event_free(b->orphans);
+    if (b->sweeper)
+        event_free(b->sweeper);
+    if (b->base)
+        event_base_free(b->base);
+    if (b->parts.init >= 0)
+        close(b->parts.init);
+    if (b->parts.owners >= 0)
+        close(b->parts.owners);
+    filter_program_free(&b->filter);
+    free(b->state_dir);
+    free(b->roots_dir);
+    free(b->init_path);
+}
+
+int builder_main(void)
+{
+    struct builder b = {.parts = {.init = -1, .owners = -1}};
+    struct err err = {0};
+    int r = proc_enter(ROLE_BUILDER, &err);
+    /* ahead, while the other roles load; where it fails the first build says why */
+    if (r == 0 && sandbox_seccomp_compile(FILTER_NATIVE, &b.filter, NULL) < 0)
+        filter_program_free(&b.filter);
+    if (r == 0)
+        r = serve(&b, &err);
+    if (r < 0)
+        proc_log("%s", err.text);
+    release(&b);
+    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,378 @@
+/* durward-init: process 1 of a local sandbox. Static, small, not dumpable.
+ *
+ * usage: init [layered | engine | engine-writable]     what its root is (selftest.h); without a
+ * word it is read-only. engine: it is in a container and fetches its descriptors (handover.h).
+ *
+ * Tests the sandbox from inside, says so on descriptor 3 (W_INIT_READY), then starts commands that
+ * are asked for there, and reaps whatever is left of them. The end of descriptor 3
+ * is its end, and with it that of everything in the sandbox. */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "handover.h"
+#include "inside.h"
+#include "ipc_msg.h"
+#include "selftest.h"
+#include "wire.h"
+
+enum { CONTROL = 3, SIGNAL_STATUS = 128, COMMANDS_MAX = 256, FAILED = 125, PART = 8 };
+
+/* A dead far end shows as end of file in the loop. -1: it was not sent. */
+static int post(struct msg *m)
+{
+    int r = msg_send(CONTROL, m);
+    msg_done(m);
+    return r < 0 ? -1 : 0;
+}
+
+static void post_exit(uint32_t number, uint32_t status, const char *text)
+{
+    struct msg m;
+    msg_init(&m, W_INIT_EXIT);
+    msg_put_u32(&m, number);
+    msg_put_u32(&m, status);
+    msg_put_str(&m, text);
+    (void)post(&m);
+}
+
+/* What the kernel counts by uid for the whole host, ours and the others' sandboxes together, and
+ * compares with the limit of who asks: ours is a part of that, so that one sandbox does not have
+ * it all. */
+static int take_part(int what)
+{
+    struct rlimit r;
+    if (getrlimit(what, &r) < 0)
+        return -1;
+    if (r.rlim_max == RLIM_INFINITY)
+        return 0;
+    r.rlim_max /= PART;
+    if (r.rlim_cur > r.rlim_max)
+        r.rlim_cur = r.rlim_max;
+    return setrlimit(what, &r);
+}
+
+/* The descriptors that we came with are the host's; ours are of the sandbox. */
+static int prepare(void)
+{
+    int type = 0;
+    socklen_t len = sizeof type;
+    struct rlimit none = {0, 0};
+    if (getsockopt(CONTROL, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_SEQPACKET ||
+        fcntl(CONTROL, F_SETFD, FD_CLOEXEC) < 0)
+        return -1;
+    if (prctl(PR_SET_DUMPABLE, 0) < 0 || setrlimit(RLIMIT_CORE, &none) < 0 ||
+        take_part(RLIMIT_MSGQUEUE) < 0 || take_part(RLIMIT_SIGPENDING) < 0)
+        return -1;
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null < 0)
+        return -1;
+    for (int i = 0; i < 3; i++)
+        if (dup2(null, i) < 0)
+            return -1;
+    if (null > 2)
+        close(null);
+    return 0;
+}
+
+static bool test(enum selftest_root root)
+{
+    static struct selftest_result results[SELFTEST_MAX];
+    unsigned n = selftest_run(CONTROL, root, results);
+    struct msg m;
+    bool ok = true;
+    for (unsigned i = 0; i < n; i++)
+        ok = ok && results[i].ok;
+    msg_init(&m, W_INIT_READY);
+    msg_put_u8(&m, ok);
+    msg_put_u32(&m, n);
+    for (unsigned i = 0; i < n; i++) {
+        msg_put_str(&m, results[i].probe);
+        msg_put_u8(&m, results[i].ok);
+        msg_put_str(&m, results[i].detail);
+    }
+    return post(&m) == 0 && ok;
+}
+
+/* ---- commands ---- */
+
+static struct command commands[COMMANDS_MAX];
+
+static struct command *find(uint32_t number)
+{
+    for (unsigned i = 0; i < COMMANDS_MAX; i++)
+        if (commands[i].pid > 0 && commands[i].number == number)
+            return &commands[i];
+    return NULL;
+}
+
+/* The descriptors move into the message. A command that nobody hears of is ended, which is told. */
+static void post_started(uint32_t number, const int *fds, unsigned n)
+{
+    struct msg m;
+    msg_init(&m, W_INIT_STARTED);
+    msg_put_u32(&m, number);
+    msg_put_u32(&m, n);
+    for (unsigned i = 0; i < n; i++)
+        msg_put_fd(&m, fds[i]);
+    struct command *c = post(&m) < 0 ? find(number) : NULL;
+    if (c)
+        kill(-c->pid, SIGKILL);
+}
+
+/* NULL with *bad: the message is nonsense; else there is no room, which is said. */
+static struct command *begin(struct msg *m, uint32_t *number, bool *bad)
+{
+    *bad = msg_get_u32(m, number) < 0 || find(*number);
+    for (unsigned i = 0; i < COMMANDS_MAX && !*bad; i++)
+        if (commands[i].pid == 0) {
+            command_init(&commands[i]);
+            commands[i].number = *number;
+            return &commands[i];
+        }
+    if (!*bad)
+        post_exit(*number, FAILED, "too many commands run in this sandbox");
+    return NULL;
+}
+
+static int on_exec(struct msg *m)
+{
+    struct command_failure why;
+    uint32_t number;
+    bool bad;
+    struct command *c = begin(m, &number, &bad);
+    if (c == NULL)
+        return bad ? -1 : 0;
+    int r = command_start(c, m, &why);
+    if (r == 1)
+        post_exit(number, why.status, why.text);
+    if (r != 0)
+        return r < 0 ? -1 : 0;
+    c->number = number;
+    int master = c->master >= 0 ? fcntl(c->master, F_DUPFD_CLOEXEC, 3) : -1;
+    if (master >= 0)
+        post_started(number, &master, 1);
+    else
+        post_started(number, c->outer, c->n_outer);
+    c->n_outer = 0; /* given away */
+    return 0;
+}
+
+/* A child of ours that does not exec: what it has of us is nothing that it could not see. */
+static pid_t fork_worker(void)
+{
+    sigset_t none;
+    pid_t pid = fork();
+    if (pid == 0) {
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        (void)setsid();
+    }
+    return pid;
+}
+
+static void started_worker(struct command *c, uint32_t number, pid_t pid)
+{
+    c->number = number;
+    c->pid = pid < 0 ? 0 : pid;
+    if (pid < 0)
+        post_exit(number, (uint32_t)errno, "");
+}
+
+static int on_file(struct msg *m)
+{
+    static char path[INSIDE_PATH];
+    uint8_t op;
+    uint32_t number, mode;
+    bool bad;
+    int p[2] = {-1, -1};
+    struct command *c = begin(m, &number, &bad);
+    if (c == NULL)
+        return bad ? -1 : 0;
+    if (msg_get_u8(m, &op) < 0 || op == 0 || op >= INSIDE_END ||
+        msg_get_str(m, path, sizeof path) < 0 || msg_get_u32(m, &mode) < 0 || msg_end(m) < 0)
+        return -1;
+    if (pipe2(p, O_CLOEXEC) < 0) {
+        post_exit(number, (uint32_t)errno, "");
+        return 0;
+    }
+    bool in = op == INSIDE_WRITE || op == INSIDE_WRITE_NEW;
+    int inner = p[!in], outer = p[in];
+    pid_t pid = fork_worker();
+    if (pid == 0) {
+        close(CONTROL);
+        close(outer);
+        umask(022);
+        _exit(inside_do((enum inside_op)op, path, mode & 0777, inner));
+    }
+    close(inner);
+    post_started(number, &outer, 1);
+    started_worker(c, number, pid);
+    return 0;
+}
+
+static int on_connect(struct msg *m)
+{
+    uint32_t number, port;
+    bool bad;
+    struct command *c = begin(m, &number, &bad);
+    if (c == NULL)
+        return bad ? -1 : 0;
+    if (msg_get_u32(m, &port) < 0 || port == 0 || port > 65535 || msg_end(m) < 0)
+        return -1;
+    pid_t pid = fork_worker();
+    if (pid == 0) {
+        int fd = inside_connect(port);
+        if (fd < 0)
+            _exit(errno);
+        post_started(number, &fd, 1);
+        _exit(0);
+    }
+    started_worker(c, number, pid);
+    return 0;
+}
+
+static void reap(void)
+{
+    int status;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+        for (unsigned i = 0; i < COMMANDS_MAX; i++) {
+            if (pid != commands[i].pid)
+                continue;
+            uint32_t code = WIFSIGNALED(status) ? (uint32_t)(SIGNAL_STATUS + WTERMSIG(status))
+                                                : (uint32_t)WEXITSTATUS(status);
+            uint32_t number = commands[i].number;
+            command_reset(&commands[i]);
+            post_exit(number, code, "");
+        }
+}
+
+/* Nobody waits for what runs now. What a command left in the background stays, as it would. */
+static int on_reset(struct msg *m)
+{
+    struct msg done;
+    if (msg_end(m) < 0)
+        return -1;
+    for (unsigned i = 0; i < COMMANDS_MAX; i++) {
+        if (commands[i].pid == 0)
+            continue;
+        kill(-commands[i].pid, SIGKILL);
+        command_reset(&commands[i]); /* its process is reaped as any orphan */
+    }
+    msg_init(&done, W_INIT_RESET);
+    post(&done);
+    return 0;
+}
+
+static int on_signal(struct msg *m)
+{
+    uint32_t number, sig;
+    if (msg_get_u32(m, &number) < 0 || msg_get_u32(m, &sig) < 0 || msg_end(m) < 0)
+        return -1;
+    struct command *c = find(number);
+    if (c) /* else it has ended meanwhile */
+        command_signal(c, sig < NSIG ? (int)sig : 0);
+    return 0;
+}
+
+static int on_winsize(struct msg *m)
+{
+    uint32_t number, rows, cols;
+    if (msg_get_u32(m, &number) < 0 || msg_get_u32(m, &rows) < 0 || msg_get_u32(m, &cols) < 0 ||
+        msg_end(m) < 0)
+        return -1;
+    struct command *c = find(number);
+    if (c)
+        command_winsize(c, rows, cols);
+    return 0;
+}
+
+static int on_message(struct msg *m)
+{
+    switch (m->type) {
+    case W_INIT_EXEC:
+        return on_exec(m);
+    case W_INIT_FILE:
+        return on_file(m);
+    case W_INIT_CONNECT:
+        return on_connect(m);
+    case W_INIT_SIGNAL:
+        return on_signal(m);
+    case W_INIT_WINSIZE:
+        return on_winsize(m);
+    case W_INIT_RESET:
+        return on_reset(m);
+    default:
+        return -1;
+    }
+}
+
+static void serve(int signals)
+{
+    struct pollfd p[2] = {{.fd = CONTROL, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
+    for (;;) {
+        if (poll(p, 2, -1) < 0 && errno != EINTR)
+            return;
+        struct signalfd_siginfo info;
+        if (p[1].revents && read(signals, &info, sizeof info) > 0)
+            reap();
+        if (p[0].revents == 0)
+            continue;
+        struct msg m;
+        int got = msg_recv(CONTROL, &m);
+        if (got < 0 && (errno == EAGAIN || errno == EINTR))
+            continue;
+        if (got <= 0)
+            return;
+        int r = on_message(&m);
+        msg_done(&m);
+        if (r < 0)
+            return;
+    }
+}
+
+static enum selftest_root root_of(const char *word)
+{
+    if (word == NULL)
+        return SELFTEST_READ_ONLY;
+    return strcmp(word, "layered") == 0  ? SELFTEST_LAYERED
+           : strcmp(word, "engine") == 0 ? SELFTEST_READ_ONLY
+                                         : SELFTEST_ENGINE;
+}
+
+int main(int argc, char **argv)
+{
+    const char *word = NULL;
+    unsigned long files = 0;
+    for (int i = 1; i < argc; i++)
+        if (strncmp(argv[i], COMMAND_FILES, sizeof COMMAND_FILES - 1) == 0)
+            files = strtoul(argv[i] + sizeof COMMAND_FILES - 1, NULL, 10);
+        else
+            word = argv[i];
+    sigset_t mask;
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGCHLD);
+    if (word && strncmp(word, "engine", 6) == 0 && handover_take(CONTROL) < 0)
+        return 1;
+    if (prepare() < 0 || command_files(files) < 0 || !test(root_of(word)))
+        return 1;
+    if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
+        return 1;
+    int signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signals < 0)
+        return 1;
+    serve(signals);
+    return 0;
+}

@@ -1,0 +1,200 @@
+/* The file operations and the connection themselves, run in a child of durward-init. Only regular
+ * files are read or written, since a device or FIFO could go on for ever. */
+#define _GNU_SOURCE 1
+#include "inside.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+enum { CHUNK = 64 * 1024, CONNECT_S = 5, DEPTH = 32 };
+
+static int copy(int from, int to)
+{
+    static unsigned char room[CHUNK];
+    for (;;) {
+        ssize_t n = read(from, room, sizeof room);
+        if (n == 0)
+            return 0;
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return errno;
+        for (ssize_t at = 0; at < n;) {
+            ssize_t w = write(to, room + at, (size_t)(n - at));
+            if (w < 0 && errno != EINTR)
+                return errno;
+            at += w > 0 ? w : 0;
+        }
+    }
+}
+
+/* Only regular files: a device or a FIFO would go on for ever. O_NONBLOCK lets the open itself of
+ * one return. */
+static int open_file(const char *path, int flags, mode_t mode, int *fd)
+{
+    struct stat st;
+    *fd = open(path, flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, mode);
+    if (*fd < 0)
+        return errno == ENXIO ? EINVAL : errno;
+    if (fstat(*fd, &st) < 0)
+        return errno;
+    if (S_ISDIR(st.st_mode))
+        return EISDIR;
+    return S_ISREG(st.st_mode) ? 0 : EINVAL;
+}
+
+static int read_file(const char *path, int out)
+{
+    int fd, e = open_file(path, O_RDONLY, 0, &fd);
+    return e ? e : copy(fd, out);
+}
+
+/* path is changed while at it, and whole again afterwards. */
+static int make_parents(char *path)
+{
+    for (char *s = strchr(path + 1, '/'); s; s = strchr(s + 1, '/')) {
+        *s = '\0';
+        int e = mkdir(path, 0755) < 0 && errno != EEXIST ? errno : 0;
+        struct stat st;
+        if (e && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+            e = 0; /* there, only not ours to make */
+        *s = '/';
+        if (e)
+            return e;
+    }
+    return 0;
+}
+
+static int write_file(const char *path, mode_t mode, int flags, int in)
+{
+    char own[INSIDE_PATH];
+    int fd;
+    snprintf(own, sizeof own, "%s", path);
+    size_t n = strlen(own);
+    if (n && own[n - 1] == '/')
+        return EISDIR;
+    int e = make_parents(own);
+    if (e)
+        return e;
+    e = open_file(own, O_WRONLY | O_CREAT | flags, mode, &fd);
+    if (e)
+        return e;
+    if (ftruncate(fd, 0) < 0)
+        return errno;
+    e = copy(in, fd);
+    return e ? e : close(fd) < 0 ? errno : 0;
+}
+
+static int make_dir(const char *path)
+{
+    char own[INSIDE_PATH + 1];
+    struct stat st;
+    snprintf(own, sizeof own, "%s/", path);
+    int e = make_parents(own);
+    if (e == 0 && stat(path, &st) < 0)
+        e = errno;
+    return e ? e : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
+}
+
+static char type_of(mode_t m)
+{
+    return S_ISREG(m) ? 'f' : S_ISDIR(m) ? 'd' : S_ISLNK(m) ? 'l' : 'o';
+}
+
+static int list_dir(const char *path, FILE *out)
+{
+    DIR *d = opendir(path);
+    if (d == NULL)
+        return errno;
+    unsigned n = 0;
+    for (struct dirent *e; (e = readdir(d)) != NULL;) {
+        struct stat st;
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+            fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        if (n++ == INSIDE_ENTRIES)
+            return fflush(out) == 0 ? EFBIG : errno;
+        fprintf(out, "%c %o %lld %lld %s%c", type_of(st.st_mode), (unsigned)st.st_mode & 07777,
+                (long long)st.st_size, (long long)st.st_mtime, e->d_name, '\0');
+    }
+    return fflush(out) == 0 ? 0 : errno;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st;
+    (void)type;
+    (void)at;
+    return remove(path) < 0 && errno != ENOENT ? errno : 0;
+}
+
+static int delete_tree(const char *path)
+{
+    int r = nftw(path, remove_one, DEPTH, FTW_DEPTH | FTW_PHYS);
+    return r < 0 ? errno : r;
+}
+
+int inside_do(enum inside_op op, const char *path, unsigned mode, int fd)
+{
+    switch (op) {
+    case INSIDE_READ:
+        return read_file(path, fd);
+    case INSIDE_WRITE:
+        return write_file(path, (mode_t)mode, 0, fd);
+    case INSIDE_WRITE_NEW:
+        return write_file(path, (mode_t)mode, O_EXCL, fd);
+    case INSIDE_LIST: {
+        FILE *out = fdopen(fd, "w");
+        return out ? list_dir(path, out) : ENOMEM;
+    }
+    case INSIDE_DELETE:
+        return remove(path) < 0 ? errno : 0;
+    case INSIDE_DELETE_TREE:
+        return delete_tree(path);
+    case INSIDE_MKDIR:
+        return make_dir(path);
+    case INSIDE_CHECK: {
+        DIR *d = opendir(path);
+        return d ? 0 : errno;
+    }
+    case INSIDE_END:
+        break;
+    }
+    return EINVAL;
+}
+
+static int try_connect(const struct sockaddr *to, socklen_t n)
+{
+    struct timeval limit = {CONNECT_S, 0};
+    int fd = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit); /* bounds connect */
+    if (connect(fd, to, n) == 0)
+        return fd;
+    int e = errno;
+    close(fd);
+    errno = e == EINPROGRESS ? ETIMEDOUT : e;
+    return -1;
+}
+
+int inside_connect(unsigned port)
+{
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    struct sockaddr_in6 in6 = {
+        .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port), .sin6_addr = in6addr_loopback};
+    in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = try_connect((struct sockaddr *)&in, sizeof in);
+    return fd < 0 && errno == ECONNREFUSED ? try_connect((struct sockaddr *)&in6, sizeof in6) : fd;
+}

@@ -1,0 +1,16 @@
+/* What a new network namespace needs of rtnetlink, without an `ip` program. */
+#ifndef DURWARD_RTNL_H
+#define DURWARD_RTNL_H
+
+#include "err.h"
+
+/* Set the loopback interface up. */
+int rtnl_loopback_up(struct err *err);
+/* Make every address of the family (AF_INET, AF_INET6) one of this namespace's own: `local
+ * 0.0.0.0/0 dev lo` or `local ::/0 dev lo`. */
+int rtnl_all_local(int family, struct err *err);
+/* Give lo an address of its own, 4 or 16 bytes, as a host prefix. Programs that look at interface
+ * addresses before they ask DNS (AI_ADDRCONFIG) would else think that there is no network. */
+int rtnl_address(int family, const unsigned char *ip, struct err *err);
+
+#endif

@@ -1,0 +1,32 @@
+/* Work that the controller wants done inside a sandbox without a program of the sandbox's own:
+ * files, and connections to its loopback. Each is a child of durward-init with the rights of the
+ * sandbox's user, in its mount namespace: no path of the sandbox is ever resolved outside.
+ *
+ * A directory's list is written as entries, each NUL-terminated "TYPE MODE SIZE MTIME NAME": TYPE
+ * is one of f d l o, MODE octal, SIZE and MTIME decimal, NAME any bytes but NUL and '/'. */
+#ifndef DURWARD_INSIDE_H
+#define DURWARD_INSIDE_H
+
+#include "compiler.h"
+
+enum inside_op {
+    INSIDE_READ = 1,    /* pipe: the file's bytes come out */
+    INSIDE_WRITE,       /* pipe: the file's new bytes go in; missing parents are made */
+    INSIDE_LIST,        /* pipe: its entries come out */
+    INSIDE_DELETE,      /* a file, a link or an empty directory */
+    INSIDE_DELETE_TREE, /* all below it as well */
+    INSIDE_MKDIR,       /* with missing parents; one that is there is fine */
+    INSIDE_CHECK,       /* is it a directory that can be read? */
+    INSIDE_WRITE_NEW,   /* as INSIDE_WRITE; EEXIST where something has that name */
+    INSIDE_END,
+};
+
+enum { INSIDE_PATH = 4096, INSIDE_ENTRIES = 16384 };
+
+/* Does it; fd is the pipe's inner end (-1 for deletions). mode: of a file that is made. Returns 0
+ * or an errno; EFBIG for a list that goes on beyond INSIDE_ENTRIES. */
+int inside_do(enum inside_op op, const char *path, unsigned mode, int fd);
+/* A connection to 127.0.0.1 or ::1, at most 5 s. The socket, or -1 with errno. */
+int inside_connect(unsigned port);
+
+#endif

@@ -1,0 +1,70 @@
+/* W_LAYER, controller → builder: something to be done with what sandboxes have written. It copies
+ * files, never processes: of a sandbox that runs, what lies there just then.
+ *
+ * Fields of W_LAYER: req:u32, op:u8 (below), from:str, to:str. Ids and names as in sandbox_spec.h.
+ * Of LAYER_EXPORT and LAYER_IMPORT also: about:str (layer_archive.h), uid:u32, gid:u32, fd (a
+ * stream). What the end of the requester's channel finds unfinished is not finished. Answer
+ * W_LAYERED: req:u32, result:u8 (below), text:str (why it failed; of an import that is done what
+ * the archive says that it is). */
+#ifndef DURWARD_LAYER_WORK_H
+#define DURWARD_LAYER_WORK_H
+
+#include "ipc.h"
+#include "layer_archive.h"
+
+enum layer_op {
+    LAYER_SNAPSHOT = 1,    /* of the sandbox `from` as the snapshot `to` */
+    LAYER_RESTORE,         /* the snapshot `from` for the sandbox `to`, which is new */
+    LAYER_FORK,            /* of the sandbox `from` for the sandbox `to`, which is new */
+    LAYER_REMOVE,          /* what the sandbox `from` has; it must not run. Nothing is fine */
+    LAYER_REMOVE_SNAPSHOT, /* `from`. Nothing is fine */
+    LAYER_REPLACE, /* the snapshot `from` in place of what the sandbox `to` has, at once or not
+                      at all; it must not run */
+    LAYER_EXPORT,  /* the snapshot `from` into a stream, as an archive */
+    LAYER_IMPORT,  /* the snapshot `to`, which is new, from such a stream */
+    LAYER_CONFIRM, /* is what the sandbox `from` has there by a LAYER_REPLACE from the snapshot
+                      `to`? LAYER_ABSENT: no. Nobody works at it any more when it is answered */
+    LAYER_UNMARK,  /* what the sandbox `from` has from the snapshot `to` counts as there by no
+                      LAYER_REPLACE any more, so that another one can be confirmed */
+    LAYER_SWEEP,   /* what processes left that were killed. The builder's own */
+    LAYER_OPS
+};
+
+enum layer_result {
+    LAYER_FAILED = 0,
+    LAYER_DONE,
+    LAYER_EXISTS, /* `to` is there already: nothing was done */
+    LAYER_ABSENT, /* `from` is not there */
+};
+
+/* What exports and imports have besides. */
+struct layer_stream {
+    int fd;
+    uid_t uid; /* of an import: whose the files are, but above an image */
+    gid_t gid;
+    char about[LAYER_ABOUT_MAX + 1]; /* of an import it is the answer */
+};
+
+static inline bool layer_streams(enum layer_op op)
+{
+    return op == LAYER_EXPORT || op == LAYER_IMPORT;
+}
+
+/* The controller's side. stream: NULL but for exports and imports; its fd is taken over. */
+int layer_ask(struct ipc *builder, uint32_t req, enum layer_op op, const char *from, const char *to,
+              const struct layer_stream *stream) WUNUSED;
+/* Pause a sandbox or let it go on: needs a control group with a freezer. Answered like W_LAYER. */
+int layer_freeze(struct ipc *builder, uint32_t req, const char *sandbox, bool frozen) WUNUSED;
+/* text: size bytes. -1: the message is bad. */
+int layer_answer(struct msg *m, uint32_t *req, enum layer_result *result, char *text,
+                 size_t size) WUNUSED;
+
+/* The builder's side: does it, in this process, which is one of its own. */
+enum layer_result layer_work(const char *state_dir, enum layer_op op, const char *from,
+                             const char *to, struct layer_stream *stream, struct err *err);
+
+/* The quick half of LAYER_REMOVE and LAYER_REMOVE_SNAPSHOT, in the builder itself: it loses its
+ * name, and LAYER_SWEEP removes what it was. LAYER_FAILED: do it by layer_work. */
+enum layer_result layer_forget(const char *state_dir, enum layer_op op, const char *name);
+
+#endif

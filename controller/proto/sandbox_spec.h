@@ -1,0 +1,50 @@
+/* The part of W_BUILD that says what makes a sandbox, what its file system begins with and what it
+ * may use.
+ *
+ * Fields, in order:
+ *   image:str      name of an imported image; "" is the host's /usr
+ *   root:u8        enum sandbox_spec_root
+ *   memory:u64 disk:u64 (bytes) pids:u32 cpu:u32 (percent of one processor) files:u32
+ *                  0: not limited
+ *   backend:u8     enum config_backend; of BACKEND_DOCKER:
+ *   socket:str image:str  of the engine; then the first image is "" and the root not kept */
+#ifndef DURWARD_SANDBOX_SPEC_H
+#define DURWARD_SANDBOX_SPEC_H
+
+#include "config.h"
+#include "ipc_msg.h"
+
+/* The mode of a bind, as messages have it: a sum. */
+enum sandbox_spec_bind {
+    SANDBOX_SPEC_BIND_WRITABLE = 1,
+    SANDBOX_SPEC_BIND_VIEW = 2,
+    SANDBOX_SPEC_BIND_HOME = 4, /* a home that Durward keeps: what lies in it came from sandboxes,
+                            and its credentials are placeholders, so that nothing in it is hidden */
+    SANDBOX_SPEC_BIND_ALL = 7
+};
+
+enum { SANDBOX_SPEC_NAME_MAX = 64 };
+
+enum sandbox_spec_root {
+    SANDBOX_SPEC_READ_ONLY = 0, /* all but temporary directories, $HOME and binds */
+    SANDBOX_SPEC_MEMORY,        /* written to a layer in memory, gone with the sandbox */
+    SANDBOX_SPEC_KEPT, /* written to the sandbox's layer in the state directory (layer.h) */
+    SANDBOX_SPEC_ROOTS
+};
+
+struct sandbox_spec {
+    char image[SANDBOX_SPEC_NAME_MAX + 1];
+    enum sandbox_spec_root root;
+    struct config_sandbox limits;
+};
+
+/* A name of an image or a snapshot: [A-Za-z0-9_][A-Za-z0-9_.-]{0,63}. It becomes a directory's. */
+bool sandbox_spec_name_ok(const char *s);
+/* What a policy asks for, with this backend and image where they are not "" (or NULL). bwrap's
+ * image is an imported one, or "host"; docker's one of the engine's. -1 with err: not a name. */
+int sandbox_spec_of_policy(const struct config *c, const char *policy, const char *backend,
+                           const char *image, struct sandbox_spec *ret, struct err *err) WUNUSED;
+void sandbox_spec_put(const struct sandbox_spec *s, struct msg *m);
+int sandbox_spec_get(struct sandbox_spec *s, struct msg *m) WUNUSED;
+
+#endif

@@ -1,0 +1,132 @@
+/* The controller's registry in SQLite under the state directory: identities given to remote
+ * sandboxes, which outlive a restart; and, a file each, rows of local ones (registry_sandbox.c), of
+ * snapshots (registry_snapshot.c) and of the API's tokens, by their hashes (registry_bearer.c). An
+ * identity's placeholders are made again from its seed; no secret, token or placeholder is stored.
+ */
+#ifndef DURWARD_REGISTRY_H
+#define DURWARD_REGISTRY_H
+
+#include "err.h"
+
+struct registry;
+
+enum { IDENTITY_ID_MAX = 64, IDENTITY_POLICY_MAX = 64, IDENTITY_SEED = 16 };
+enum { REGISTRY_EXPIRED_MAX = 512 };
+
+enum identity_kind {
+    IDENTITY_TOKEN = 1,   /* a remote sandbox with a token of its own */
+    IDENTITY_LISTENER = 2 /* whoever reaches the listeners bound to this policy */
+};
+
+struct identity {
+    enum identity_kind kind;
+    char id[IDENTITY_ID_MAX + 1]; /* [a-z0-9-] */
+    char policy[IDENTITY_POLICY_MAX + 1];
+    unsigned char seed[IDENTITY_SEED];
+    int64_t expires; /* seconds since 1970; INT64_MAX: never */
+};
+
+/* A local sandbox as it is known. Strings are the caller's. */
+struct registry_sandbox {
+    int64_t seq; /* set by registry_sandbox_add: the order of creation */
+    const char *id, *name, *policy, *labels, *env, *reason; /* labels, env: JSON; name "": none */
+    const char *backend, *image, *parent, *snapshot;        /* "": none */
+    const char
+        *restoring; /* the snapshot that has replaced its files, or not: "" when that is known */
+    unsigned char seed[IDENTITY_SEED];
+    int state, on_idle; /* enum managed_sandbox_state, enum config_idle */
+    int auto_resume, kept;
+    int64_t generation, created, expires, ttl, idle_ttl;
+};
+
+/* A snapshot of a local sandbox's files. Strings are the caller's. */
+struct registry_snapshot {
+    const char *name, *sandbox, *policy, *image; /* image "": the host's */
+    int64_t created;
+    int ready; /* 0: it is being made, or was when the controller died */
+};
+
+/* A token for the API, of which only a hash is known. Strings are the caller's. */
+enum { BEARER_HASH = 32 };
+struct registry_bearer {
+    const char *id, *name, *policies, *labels; /* JSON: an array, an object; empty: any */
+    unsigned char hash[BEARER_HASH];           /* SHA-256 of its secret part */
+    int64_t scopes, created, expires;          /* enum api_scope; seconds since 1970 */
+};
+
+/* dirfd: the state directory, kept by the caller for as long as the registry is open. */
+struct registry *registry_open(int dirfd, struct err *err);
+void registry_close(struct registry *r);
+/* Durable when it returns. */
+int registry_add(struct registry *r, const struct identity *i, struct err *err);
+/* 0, and when it expires; 1 when there is no such identity or it was revoked before. Durable when
+ * it returns. */
+int registry_revoke(struct registry *r, const char *id, int64_t *expires, struct err *err);
+/* Forget those that expired before `now`, but for the last REGISTRY_EXPIRED_MAX of those that are
+ * revoked and of those that are not. */
+int registry_prune(struct registry *r, int64_t now, struct err *err);
+/* The listener identity of a policy: 0 and *ret, or 1 when there is none yet. */
+int registry_listener(struct registry *r, const char *policy, struct identity *ret,
+                      struct err *err);
+/* Every identity that is neither revoked nor expired at `now`, oldest first, until fn returns
+ * non-zero. */
+int registry_each(struct registry *r, int64_t now, int (*fn)(void *arg, const struct identity *i),
+                  void *arg, struct err *err);
+
+/* The same of every one that is revoked and not forgotten. */
+int registry_each_revoked(struct registry *r, int (*fn)(void *arg, const struct identity *i),
+                          void *arg, struct err *err);
+/* Up to when anything would have been good that is revoked and forgotten; 0: nothing is. */
+int registry_revoked_floor(struct registry *r, int64_t *ret, struct err *err);
+
+/* Local sandboxes: safe from kill -9 when these return, not from the power's going (which ends the
+ * sandboxes too). */
+int registry_sandbox_add(struct registry *r, struct registry_sandbox *s, struct err *err);
+/* Everything but id, policy, backend, image, parent, env, kept and created. */
+int registry_sandbox_update(struct registry *r, const struct registry_sandbox *s, struct err *err);
+int registry_sandbox_delete(struct registry *r, const char *id, struct err *err);
+/* Oldest first; strings live until fn returns. */
+int registry_sandbox_each(struct registry *r,
+                          int (*fn)(void *arg, const struct registry_sandbox *s), void *arg,
+                          struct err *err);
+/* Its synthetic names: index (name_table.h) and host. */
+int registry_name_add(struct registry *r, const char *sandbox, uint32_t index, const char *host,
+                      struct err *err);
+int registry_name_each(struct registry *r, const char *sandbox,
+                       void (*fn)(void *arg, const char *host), void *arg, struct err *err);
+
+/* Its ports that are reached at addresses of this host. */
+int registry_port_add(struct registry *r, const char *sandbox, const char *address, unsigned port,
+                      struct err *err);
+int registry_port_each(struct registry *r, const char *sandbox,
+                       void (*fn)(void *arg, const char *address, unsigned port), void *arg,
+                       struct err *err);
+
+/* A fork knows the names that its parent was given, with their indexes. */
+int registry_name_copy(struct registry *r, const char *from, const char *to, struct err *err);
+
+/* Snapshots, as safe as local sandboxes. */
+int registry_snapshot_add(struct registry *r, const struct registry_snapshot *s, struct err *err);
+/* It is whole, and keeps the names that its sandbox was given. */
+int registry_snapshot_ready(struct registry *r, const char *name, const char *sandbox,
+                            struct err *err);
+/* An imported one is whole, and says whose it was. */
+int registry_snapshot_imported(struct registry *r, const struct registry_snapshot *s,
+                               struct err *err);
+/* It is being removed: not whole any more. */
+int registry_snapshot_going(struct registry *r, const char *name, struct err *err);
+int registry_snapshot_delete(struct registry *r, const char *name, struct err *err);
+int registry_snapshot_each(struct registry *r,
+                           int (*fn)(void *arg, const struct registry_snapshot *s), void *arg,
+                           struct err *err);
+/* The sandbox's names are the snapshot's from now on. */
+int registry_snapshot_names(struct registry *r, const char *name, const char *sandbox,
+                            struct err *err);
+
+/* Tokens for the API. Durable when they return. Oldest first. */
+int registry_bearer_add(struct registry *r, const struct registry_bearer *b, struct err *err);
+int registry_bearer_delete(struct registry *r, const char *id, struct err *err);
+int registry_bearer_each(struct registry *r, int (*fn)(void *arg, const struct registry_bearer *b),
+                         void *arg, struct err *err);
+
+#endif

@@ -1,0 +1,23 @@
+/* The /etc of a sandbox: small files written for it, where it has no image also a few harmless ones
+ * copied from the host, and the trust bundles. Nothing of the host's accounts, keys or networks. */
+#ifndef DURWARD_ETCFILES_H
+#define DURWARD_ETCFILES_H
+
+#include "err.h"
+#include "plan.h"
+
+/* etc: descriptor of the sandbox's (empty, still writable) /etc. host_etc: of the host's. image: of
+ * the image below it, -1 when there is none: then it has its own of most files. trust: of the
+ * directory with the trust bundles, which will be seen inside at /etc/durward. */
+int etcfiles_write(int etc, int host_etc, int image, int trust, const struct plan *plan,
+                   struct err *err);
+/* Mount on it the directories of the host's that are shown there. */
+int etcfiles_show(int etc, int host_etc, struct err *err);
+
+/* The files that a container of an engine's gets in /etc: resolv.conf and gitconfig, into dir. */
+int etcfiles_write_few(int dir, const struct plan *plan, struct err *err);
+/* Where programs look for a trust bundle ("/etc/ssl/cert.pem"), and its name in the directory of
+ * bundles. NULL past the last. */
+const char *etcfiles_bundle(size_t i, const char **name);
+
+#endif

@@ -1,0 +1,61 @@
+/* A W_BUILD message, read and checked: what one local sandbox is made of (fields: build.h).
+ *
+ * Every string is checked for what it will be used for: identifiers, host names, a login name, and
+ * paths that are absolute, canonical and free of control characters. */
+#ifndef DURWARD_PLAN_H
+#define DURWARD_PLAN_H
+
+#include "err.h"
+#include "idmap.h"
+#include "ipc_msg.h"
+#include "sandbox_spec.h"
+
+enum {
+    PLAN_ID_MAX = 64,
+    PLAN_PATH_MAX = 4095,
+    PLAN_PORTS_MAX = 24,
+    PLAN_BINDS_MAX = 64,
+    PLAN_GITHOSTS_MAX = 256,
+};
+
+struct plan_bind {
+    char *source; /* on the host */
+    char *target; /* inside */
+    bool writable;
+    bool view; /* its files are judged whenever they are opened */
+    bool home; /* one that Durward keeps: nothing in it is hidden */
+};
+
+struct plan {
+    char sandbox[PLAN_ID_MAX + 1];
+    char policy[256];
+    char hostname[64];
+    uid_t uid;
+    gid_t gid;
+    uint16_t ports[PLAN_PORTS_MAX]; /* never 0, 53, 80 or 443 */
+    unsigned nports;
+    struct plan_bind binds[PLAN_BINDS_MAX]; /* outer targets before those inside them */
+    unsigned nbinds;
+    char *home;
+    char user[33];
+    char *githosts[PLAN_GITHOSTS_MAX];
+    unsigned ngithosts;
+    struct sandbox_spec sandbox_spec;
+    unsigned held; /* not of the message: limits that a control group holds (cgroup.h) */
+};
+
+/* Reads m to its end. NULL with err when it is malformed; then plan->sandbox was perhaps valid: it
+ * is copied to id (PLAN_ID_MAX + 1 bytes; "" when it was not), so that the requester can be
+ * answered. plan_free the result. */
+struct plan *plan_read(struct msg *m, char *id, struct err *err);
+void plan_free(struct plan *p); /* NULL is fine */
+
+/* An image without binds has root inside, who is nobody outside; with binds everybody is himself.
+ */
+bool plan_root_inside(const struct plan *p);
+/* Who the command is inside and outside, where the launcher makes its user namespace. */
+void plan_idmap(const struct plan *p, struct idmap *ret);
+/* Is inner the same path as outer or below it? Both canonical. */
+bool plan_path_within(const char *inner, const char *outer);
+
+#endif

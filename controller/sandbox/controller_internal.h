@@ -1,0 +1,95 @@
+/* The controller's own state, shared by its files. */
+#ifndef DURWARD_CONTROLLER_INTERNAL_H
+#define DURWARD_CONTROLLER_INTERNAL_H
+
+#include "config.h"
+#include "ipc.h"
+#include "keys.h"
+#include "record.h"
+#include "sandbox.h"
+
+struct event_base;
+struct backlog;
+struct journal;
+struct registry;
+struct api;
+struct approvals;
+struct sandbox_events;
+struct layer_queue;
+struct managed_sandbox;
+struct snapshot;
+
+enum { CONTROLLER_PATH_MAX = 4096, CONTROLLER_CONFIG_MAX = 8 << 20, CONTROLLER_CLIENTS_MAX = 256 };
+
+struct client {
+    struct controller *controller;
+    struct ipc *ch;
+    struct sandbox *sandbox; /* NULL before W_RUN */
+    bool ask;                /* its user decides on what is held */
+    LIST_ENTRY(client) link;
+};
+
+struct controller {
+    struct event_base *base;
+    struct sandbox_owner owner; /* owner.parent is descriptor 3 */
+    struct journal *journal;
+    struct backlog *backlog; /* what this role records goes through it */
+    struct config *config;
+    struct keys keys;
+    struct registry *registry; /* NULL when private */
+    struct api *api;           /* NULL when private */
+    bool private;
+    uid_t owner_uid;
+    gid_t owner_gid;
+    int state_dir;
+    int64_t started; /* monotonic seconds */
+    char *ca_pem;
+    char trust_inside[CONTROLLER_PATH_MAX];
+    char trust_outside[CONTROLLER_PATH_MAX];
+    struct sandbox_events *sandbox_events; /* NULL when private */
+    struct layer_queue *layers;
+    struct approvals *approvals;
+    TAILQ_HEAD(, managed_sandbox) managed_sandboxes;
+    size_t n_managed_sandboxes;
+    uint32_t last_publication;
+    TAILQ_HEAD(, snapshot) snapshots;
+    size_t n_snapshots;
+    size_t n_clients;
+    LIST_HEAD(, client) clients;
+};
+
+/* A lifecycle record; it waits where there is no journal yet. */
+void controller_put(const struct controller *c, const struct record *r);
+void controller_record(struct controller *c, const char *target, const char *what,
+                       const char *detail);
+/* The same, and an event of the API. */
+void controller_note(struct controller *c, const char *target, const char *what,
+                     const char *detail);
+
+/* client.c: a channel on which W_RUN comes. Takes over fd. */
+void client_new(struct controller *c, int fd);
+/* This sandbox is about to be freed. */
+void client_sandbox_gone(struct controller *c, const struct sandbox *s);
+/* Close all that are left. */
+void client_drop_all(struct controller *c);
+
+/* End a sandbox for what was seen of it: recorded, with why. */
+void controller_kill(struct controller *c, struct sandbox *s, const char *why);
+
+/* threshold.c: W_ACT and W_NOTIFIED. */
+int controller_act(struct controller *c, struct msg *m);
+int controller_notified(struct controller *c, struct msg *m);
+
+/* What a sandbox that exists already is known by. */
+struct sandbox_known {
+    char id[SANDBOX_ID_MAX + 1];
+    unsigned char seed[SANDBOX_SEED];
+};
+
+/* sandbox_plan.c: work out what a W_RUN asks for. known: NULL for a new one. */
+int sandbox_plan_make(struct controller *c, struct run_request *r,
+                      const struct sandbox_known *known, struct sandbox_plan *ret, struct err *err);
+/* PREFIX-… with 128 random bits in lower-case base32. */
+int sandbox_make_id(const char *prefix, char id[SANDBOX_ID_MAX + 1], struct err *err);
+
+#endif

@@ -1,0 +1,616 @@
+/* A managed sandbox's states, times to live and waits, and what its sandbox tells of itself. Rows,
+ * sleep and copies are in managed_sandbox_row.c, managed_sandbox_sleep.c and
+ * managed_sandbox_copy.c. */
+#include "managed_sandbox_internal.h"
+
+#include "assertion.h"
+
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "execution.h"
+#include "sandbox_events.h"
+#include "layer_queue.h"
+#include "proc.h"
+#include "publication.h"
+#include "registry.h"
+#include "snapshot.h"
+
+enum { REMOVE_AGAIN_SECONDS = 30, CONFIRM_AGAIN_SECONDS = 5 };
+
+/* ---- time ---- */
+
+/* What the wall clock is put to lengthens and shortens no time to live. */
+static int64_t clock_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return (int64_t)t.tv_sec;
+}
+
+int64_t managed_sandbox_date(int64_t at)
+{
+    return (int64_t)time(NULL) + at - clock_now();
+}
+
+static void live_for(struct managed_sandbox *r, int64_t seconds)
+{
+    r->ends = clock_now() + seconds;
+    r->expires = (int64_t)time(NULL) + seconds;
+}
+
+int64_t managed_sandbox_expires(struct managed_sandbox *r)
+{
+    enum { ROUNDING = 2 }; /* two clocks do not begin their seconds together */
+    int64_t at = managed_sandbox_date(r->ends);
+    if (at - r->expires > ROUNDING || r->expires - at > ROUNDING)
+        r->expires = at;
+    return r->expires;
+}
+
+void managed_sandbox_load_times(struct managed_sandbox *r, int64_t expires)
+{
+    int64_t left = expires - (int64_t)time(NULL);
+    r->used = clock_now();
+    live_for(r, left < r->ttl ? left : r->ttl);
+    if (left <= r->ttl)
+        r->expires = expires;
+}
+
+int64_t managed_sandbox_idle_end(const struct managed_sandbox *r)
+{
+    bool idles = managed_sandbox_awake(r) && r->idle_ttl > 0 && r->n_executions == 0;
+    return idles ? r->used + r->idle_ttl : INT64_MAX;
+}
+
+void managed_sandbox_arm(struct managed_sandbox *r)
+{
+    if (r->state == MANAGED_SANDBOX_CREATING) {
+        event_del(r->timer); /* making it has a time-out of its own */
+        return;
+    }
+    int64_t idle = managed_sandbox_idle_end(r);
+    int64_t left = (idle < r->ends ? idle : r->ends) - clock_now();
+    if (r->state == MANAGED_SANDBOX_STOPPING)
+        left = REMOVE_AGAIN_SECONDS;
+    else if (managed_sandbox_unsure(r) && left > CONFIRM_AGAIN_SECONDS)
+        left = CONFIRM_AGAIN_SECONDS;
+    struct timeval tv = {left > 0 ? left : 0, 0};
+    event_add(r->timer, &tv);
+}
+
+static void idle_over(struct managed_sandbox *r)
+{
+    static const char why[] = "it was idle too long";
+    struct err err = {0};
+    r->used = clock_now(); /* if it cannot be, not again at once */
+    if (r->on_idle == IDLE_DELETE)
+        managed_sandbox_delete(r, why, NULL, NULL);
+    else if ((r->on_idle == IDLE_PAUSE ? managed_sandbox_pause(r, NULL, NULL, &err)
+                                       : managed_sandbox_stop(r, why, NULL, NULL, &err)) < 0)
+        proc_log("%s: %s", r->id, err.text);
+    else
+        managed_sandbox_arm(r);
+}
+
+static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct managed_sandbox *r = arg;
+    int64_t now = clock_now();
+    if (r->state == MANAGED_SANDBOX_STOPPING && r->sandbox == NULL && !r->busy)
+        managed_sandbox_dispose(r);
+    else if (r->state != MANAGED_SANDBOX_STOPPING && now >= r->ends)
+        managed_sandbox_delete(r, "its time to live is over", NULL, NULL);
+    else if (now >= managed_sandbox_idle_end(r))
+        idle_over(r);
+    else if (managed_sandbox_unsure(r))
+        managed_sandbox_confirm(r);
+    else
+        managed_sandbox_arm(r);
+}
+
+void managed_sandbox_used(struct managed_sandbox *r)
+{
+    r->used = clock_now();
+    managed_sandbox_arm(r);
+}
+
+/* ---- states ---- */
+
+static bool may_become(enum managed_sandbox_state from, enum managed_sandbox_state to)
+{
+    switch (from) {
+    case MANAGED_SANDBOX_CREATING:
+        return to == MANAGED_SANDBOX_RUNNING || to == MANAGED_SANDBOX_STOPPING;
+    case MANAGED_SANDBOX_RUNNING:
+        return to == MANAGED_SANDBOX_PAUSED || to == MANAGED_SANDBOX_STOPPED ||
+               to == MANAGED_SANDBOX_STOPPING;
+    case MANAGED_SANDBOX_STOPPED:
+        return to == MANAGED_SANDBOX_RESUMING || to == MANAGED_SANDBOX_STOPPING;
+    case MANAGED_SANDBOX_PAUSED:
+        return to == MANAGED_SANDBOX_RESUMING || to == MANAGED_SANDBOX_STOPPED ||
+               to == MANAGED_SANDBOX_STOPPING;
+    case MANAGED_SANDBOX_RESUMING:
+        return to == MANAGED_SANDBOX_RUNNING || to == MANAGED_SANDBOX_PAUSED ||
+               to == MANAGED_SANDBOX_STOPPED || to == MANAGED_SANDBOX_STOPPING;
+    case MANAGED_SANDBOX_STOPPING:
+        return false;
+    }
+    return false;
+}
+
+void managed_sandbox_set_state(struct managed_sandbox *r, enum managed_sandbox_state to)
+{
+    ASSERT(may_become(r->state, to));
+    if (r->state == MANAGED_SANDBOX_CREATING && to == MANAGED_SANDBOX_RUNNING)
+        live_for(r, r->ttl);
+    r->state = to;
+    if (to == MANAGED_SANDBOX_RUNNING)
+        r->reason[0] = '\0';
+    managed_sandbox_row_note(r);
+    managed_sandbox_arm(r);
+}
+
+void managed_sandbox_tell(struct managed_sandbox_waits *q, struct managed_sandbox *r,
+                          const char *why)
+{
+    struct managed_sandbox_wait *w;
+    struct managed_sandbox_waits now = STAILQ_HEAD_INITIALIZER(now);
+    STAILQ_CONCAT(&now, q); /* who waits anew waits for the next time */
+    while ((w = STAILQ_FIRST(&now)) != NULL) {
+        STAILQ_REMOVE_HEAD(&now, link);
+        w->fn(w->arg, r, why);
+        free(w);
+    }
+}
+
+int managed_sandbox_wait_in(struct managed_sandbox_waits *q, managed_sandbox_fn fn, void *arg)
+{
+    struct managed_sandbox_wait *w = malloc(sizeof *w);
+    if (w == NULL)
+        return -1;
+    *w = (struct managed_sandbox_wait){fn, arg, {NULL}};
+    STAILQ_INSERT_TAIL(q, w, link);
+    return 0;
+}
+
+static void release(struct managed_sandbox *r)
+{
+    TAILQ_REMOVE(&r->controller->managed_sandboxes, r, link);
+    r->controller->n_managed_sandboxes--;
+    publications_close(r);
+    json_decref(r->labels);
+    json_decref(r->env);
+    if (r->timer)
+        event_free(r->timer);
+    free(r);
+}
+
+/* Whoever waits for anything but its end. */
+static void disappoint(struct managed_sandbox *r, const char *why)
+{
+    managed_sandbox_tell(&r->running, NULL, why);
+    managed_sandbox_tell(&r->paused, NULL, why);
+    managed_sandbox_tell(&r->stopped, NULL, why);
+}
+
+/* Its row, itself, and whoever waited for that. */
+static void forget(struct managed_sandbox *r)
+{
+    struct err err = {0};
+    if (registry_sandbox_delete(r->controller->registry, r->id, &err) < 0)
+        proc_log("%s: %s", r->id, err.text);
+    sandbox_events_add(r->controller->sandbox_events, r->id, "sandbox_deleted", r->reason);
+    disappoint(r, r->reason);
+    managed_sandbox_tell(&r->gone, r, r->reason);
+    release(r);
+}
+
+static void on_removed(void *arg, enum layer_result result, const char *text)
+{
+    struct managed_sandbox *r = arg;
+    r->busy = false;
+    if (result != LAYER_FAILED) {
+        forget(r);
+        return;
+    }
+    proc_log("%s: its files are not removed yet: %s", r->id, text);
+    managed_sandbox_tell(&r->gone, NULL, text);
+    managed_sandbox_arm(r); /* and again */
+}
+
+void managed_sandbox_dispose(struct managed_sandbox *r)
+{
+    if (!r->kept) {
+        forget(r);
+        return;
+    }
+    r->busy = true;
+    if (layer_queue_add(r->controller->layers, LAYER_REMOVE, r->id, "", on_removed, r) < 0)
+        on_removed(r, LAYER_FAILED, "out of memory");
+}
+
+struct managed_sandbox *managed_sandbox_blank(struct controller *c)
+{
+    struct managed_sandbox *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return NULL;
+    r->controller = c;
+    r->state = MANAGED_SANDBOX_CREATING;
+    LIST_INIT(&r->executions);
+    LIST_INIT(&r->publications);
+    STAILQ_INIT(&r->running);
+    STAILQ_INIT(&r->paused);
+    STAILQ_INIT(&r->stopped);
+    STAILQ_INIT(&r->gone);
+    TAILQ_INSERT_TAIL(&c->managed_sandboxes, r, link);
+    c->n_managed_sandboxes++;
+    r->timer = evtimer_new(c->base, on_timer, r);
+    if (r->timer)
+        return r;
+    release(r);
+    return NULL;
+}
+
+/* ---- its sandbox ---- */
+
+/* In an image everybody is root, who is nobody outside. */
+static int fill_request(struct managed_sandbox *r, struct run_request *q, struct err *err)
+{
+    const char *key;
+    json_t *value;
+    run_request_init(q);
+    snprintf(q->policy, sizeof q->policy, "%s", r->policy);
+    snprintf(q->backend, sizeof q->backend, "%s", r->backend);
+    snprintf(q->image, sizeof q->image, "%s", r->image);
+    snprintf(q->cwd, sizeof q->cwd, MANAGED_SANDBOX_WORKDIR);
+    snprintf(q->home, sizeof q->home, MANAGED_SANDBOX_WORKDIR);
+    q->uid = r->controller->owner_uid;
+    q->gid = r->controller->owner_gid;
+    bool root = q->uid == 0 || (r->image[0] && strcmp(r->backend, "docker") != 0);
+    snprintf(q->user, sizeof q->user, "%s", root ? "root" : "sandbox");
+    json_object_foreach(r->env, key, value)
+    {
+        if (strlist_set_env(&q->env, key, json_string_value(value)) < 0)
+            return err_set(err, ERR_LIMIT, "the environment is too long");
+    }
+    return 0;
+}
+
+static void restore_name(void *arg, const char *host)
+{
+    sandbox_restore_name(arg, host);
+}
+
+int managed_sandbox_begin(struct managed_sandbox *r, bool adopt, struct err *err)
+{
+    struct run_request q;
+    struct sandbox_plan plan;
+    struct sandbox_known known;
+    memcpy(known.id, r->id, sizeof known.id);
+    memcpy(known.seed, r->seed, sizeof known.seed);
+    int bad = fill_request(r, &q, err);
+    if (bad == 0)
+        bad = sandbox_plan_make(r->controller, &q, &known, &plan, err);
+    run_request_done(&q);
+    if (bad)
+        return -1;
+    plan.kept = true;
+    plan.adopt = adopt;
+    if (plan.sandbox_spec.limits.backend != BACKEND_DOCKER)
+        plan.sandbox_spec.root = r->kept ? SANDBOX_SPEC_KEPT : SANDBOX_SPEC_MEMORY;
+    r->sandbox = sandbox_new(&r->controller->owner, &plan, NULL);
+    if (r->sandbox)
+        return registry_name_each(r->controller->registry, r->id, restore_name, r->sandbox, err);
+    sandbox_plan_done(&plan);
+    return err_set(err, ERR_INTERNAL, "out of memory");
+}
+
+void managed_sandbox_fail(struct managed_sandbox *r, const char *why)
+{
+    snprintf(r->reason, sizeof r->reason, "%.255s", why);
+    if (r->state == MANAGED_SANDBOX_CREATING)
+        managed_sandbox_set_state(r, MANAGED_SANDBOX_STOPPING);
+    disappoint(r, r->reason);
+    managed_sandbox_dispose(r);
+}
+
+static struct managed_sandbox *of(struct controller *c, const struct sandbox *s)
+{
+    struct managed_sandbox *r;
+    TAILQ_FOREACH(r, &c->managed_sandboxes, link)
+    if (r->sandbox == s)
+        return r;
+    return NULL;
+}
+
+void managed_sandboxes_running(void *controller, struct sandbox *s)
+{
+    struct managed_sandbox *r = of(controller, s);
+    struct err err = {0};
+    if (r == NULL)
+        return;
+    if (r->state == MANAGED_SANDBOX_STOPPING) { /* since before the controller's restart */
+        sandbox_end(s, 0, "it was being deleted");
+        return;
+    }
+    r->used = clock_now();
+    managed_sandbox_set_state(r, MANAGED_SANDBOX_RUNNING);
+    if (r->adopted)
+        proc_log("sandbox %s is taken over", r->id);
+    bool pause = r->pause_again && STAILQ_EMPTY(&r->running);
+    r->adopted = r->pause_again = false;
+    managed_sandbox_tell(&r->running, r, "");
+    if (pause && managed_sandbox_pause(r, NULL, NULL, &err) < 0)
+        proc_log("%s: %s", r->id, err.text);
+}
+
+int managed_sandboxes_said(void *controller, struct sandbox *s, struct msg *m)
+{
+    struct managed_sandbox *r = of(controller, s);
+    return r ? execution_message(r, m) : -1;
+}
+
+void managed_sandboxes_named(void *controller, struct sandbox *s, const char *host, uint32_t index)
+{
+    struct controller *c = controller;
+    struct err err = {0};
+    if (registry_name_add(c->registry, sandbox_id(s), index, host, &err) < 0)
+        proc_log("%s: %s", sandbox_id(s), err.text);
+}
+
+void managed_sandboxes_gone(struct controller *c, struct sandbox *s)
+{
+    struct managed_sandbox *r = of(c, s);
+    char why[256];
+    if (r == NULL)
+        return;
+    snprintf(why, sizeof why, "%.255s", sandbox_why(s));
+    r->sandbox = NULL;
+    r->pausing = r->wanted = false;
+    execution_end_all(r, "the sandbox ended");
+    snprintf(r->reason, sizeof r->reason, "%s",
+             r->adopted ? "it ended with the daemon or its builder" : why);
+    r->adopted = r->pause_again = false;
+    if (r->state == MANAGED_SANDBOX_CREATING || r->state == MANAGED_SANDBOX_STOPPING) {
+        managed_sandbox_fail(r, why);
+        return;
+    }
+    managed_sandbox_set_state(r, MANAGED_SANDBOX_STOPPED);
+    proc_log("sandbox %s is stopped: %s", r->id, r->reason);
+    managed_sandbox_tell(&r->running, NULL, r->reason);
+    managed_sandbox_tell(&r->paused, NULL, r->reason);
+    managed_sandbox_tell(&r->stopped, r, r->reason);
+}
+
+/* ---- what others want ---- */
+
+struct managed_sandbox *managed_sandbox_find(struct controller *c, const char *id)
+{
+    struct managed_sandbox *r;
+    TAILQ_FOREACH(r, &c->managed_sandboxes, link)
+    if (strcmp(r->id, id) == 0)
+        return r;
+    return NULL;
+}
+
+bool managed_sandbox_has_labels(const struct managed_sandbox *r, const json_t *labels)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)labels, key, value)
+    {
+        if (!json_equal(json_object_get(r->labels, key), value))
+            return false;
+    }
+    return true;
+}
+
+/* Does it run, or can it again? */
+static bool lives(const struct managed_sandbox *r)
+{
+    return r->state != MANAGED_SANDBOX_STOPPING && (r->state != MANAGED_SANDBOX_STOPPED || r->kept);
+}
+
+struct managed_sandbox *managed_sandbox_by_labels(struct controller *c, const json_t *labels,
+                                                  const struct managed_sandbox_sight *sight)
+{
+    struct managed_sandbox *r;
+    TAILQ_FOREACH(r, &c->managed_sandboxes, link)
+    if (lives(r) && managed_sandbox_has_labels(r, labels) && managed_sandbox_seen(sight, r))
+        return r;
+    return NULL;
+}
+
+static bool name_is_taken(struct controller *c, const struct managed_sandbox_wish *w)
+{
+    struct managed_sandbox *r;
+    TAILQ_FOREACH(r, &c->managed_sandboxes, link)
+    if (strcmp(r->name, w->name) == 0 && managed_sandbox_seen(w->sight, r))
+        return true;
+    return false;
+}
+
+static int sandbox_spec_wanted(const struct managed_sandbox *r,
+                               const struct managed_sandbox_wish *w, struct sandbox_spec *ret,
+                               struct err *err)
+{
+    const struct config *c = r->controller->config;
+    if (w->snapshot)
+        return sandbox_spec_of_policy(c, w->policy, "bwrap", w->snapshot->image, ret, err);
+    if (w->parent)
+        return sandbox_spec_of_policy(c, w->policy, w->parent->backend, w->parent->image, ret, err);
+    return sandbox_spec_of_policy(c, w->policy, w->backend, w->image, ret, err);
+}
+
+static int fill(struct managed_sandbox *r, const struct managed_sandbox_wish *w, struct err *err)
+{
+    struct sandbox_spec sandbox_spec;
+    if (sandbox_spec_wanted(r, w, &sandbox_spec, err) < 0)
+        return -1;
+    snprintf(r->name, sizeof r->name, "%s", w->name ? w->name : "");
+    snprintf(r->policy, sizeof r->policy, "%s", w->policy);
+    snprintf(r->parent, sizeof r->parent, "%s", w->parent ? w->parent->id : "");
+    snprintf(r->snapshot, sizeof r->snapshot, "%s", w->snapshot ? w->snapshot->name : "");
+    r->labels = w->labels ? json_incref(w->labels) : json_object();
+    r->env = w->env ? json_incref(w->env) : json_object();
+    r->generation = 1;
+    r->created = (int64_t)time(NULL);
+    r->used = clock_now();
+    r->ttl = w->ttl;
+    r->idle_ttl = w->idle_ttl;
+    live_for(r, r->ttl);
+    r->on_idle = w->on_idle;
+    r->auto_resume = w->auto_resume;
+    /* only memory can be bounded, and a container's files are its engine's */
+    bool docker = sandbox_spec.limits.backend == BACKEND_DOCKER;
+    r->kept = !docker && sandbox_spec.limits.disk == 0;
+    snprintf(r->backend, sizeof r->backend, "%s", docker ? "docker" : "bwrap");
+    snprintf(r->image, sizeof r->image, "%s",
+             docker ? sandbox_spec.limits.docker.image : sandbox_spec.image);
+    if (getrandom(r->seed, sizeof r->seed, 0) != sizeof r->seed)
+        return err_sys(err, "getrandom");
+    return sandbox_make_id("sb", r->id, err);
+}
+
+struct managed_sandbox *managed_sandbox_new(struct controller *c,
+                                            const struct managed_sandbox_wish *w, struct err *err)
+{
+    if (w->name && *w->name && name_is_taken(c, w)) {
+        err_set(err, ERR_DENIED, "a sandbox named %s exists already", w->name);
+        return NULL;
+    }
+    struct managed_sandbox *r =
+        c->n_managed_sandboxes < MANAGED_SANDBOXES_MAX ? managed_sandbox_blank(c) : NULL;
+    if (r == NULL) {
+        err_set(err, ERR_UNREADY, "%d sandboxes exist already, or memory is out",
+                MANAGED_SANDBOXES_MAX);
+        return NULL;
+    }
+    if (fill(r, w, err) < 0 || managed_sandbox_row_add(r, err) < 0) {
+        release(r);
+        return NULL;
+    }
+    bool copies = w->snapshot || w->parent;
+    if ((copies ? managed_sandbox_copy(r, w, err) : managed_sandbox_begin(r, false, err)) == 0) {
+        managed_sandbox_arm(r);
+        if (r->name[0])
+            controller_note(c, r->id, "sandbox_named", r->name);
+        return r;
+    }
+    snprintf(r->reason, sizeof r->reason, "%.255s", err->text);
+    forget(r);
+    return NULL;
+}
+
+int managed_sandbox_await(struct managed_sandbox *r, managed_sandbox_fn fn, void *arg)
+{
+    if (r->state == MANAGED_SANDBOX_CREATING || r->state == MANAGED_SANDBOX_RESUMING || r->pausing)
+        return managed_sandbox_wait_in(&r->running, fn, arg);
+    fn(arg, r->state == MANAGED_SANDBOX_RUNNING ? r : NULL, r->reason);
+    return 0;
+}
+
+int managed_sandbox_delete(struct managed_sandbox *r, const char *why, managed_sandbox_fn fn,
+                           void *arg)
+{
+    if (fn && managed_sandbox_wait_in(&r->gone, fn, arg) < 0)
+        return -1;
+    if (r->state != MANAGED_SANDBOX_STOPPING) {
+        snprintf(r->reason, sizeof r->reason, "%.255s", why);
+        managed_sandbox_set_state(r, MANAGED_SANDBOX_STOPPING);
+        publications_close(r);
+        if (r->sandbox)
+            sandbox_end(r->sandbox, 0, why);
+    }
+    if (r->sandbox == NULL && !r->busy)
+        managed_sandbox_dispose(r);
+    return 0;
+}
+
+int managed_sandbox_change(struct managed_sandbox *r, json_t *labels, int64_t ttl, int64_t idle_ttl,
+                           struct err *err)
+{
+    if (labels) {
+        json_decref(r->labels);
+        r->labels = json_incref(labels);
+    }
+    if (ttl >= 0) {
+        r->ttl = ttl;
+        live_for(r, ttl);
+    }
+    if (idle_ttl >= 0)
+        r->idle_ttl = idle_ttl;
+    r->generation++;
+    managed_sandbox_arm(r);
+    return managed_sandbox_row_save(r, err);
+}
+
+/* ---- start and end of the controller ---- */
+
+/* What runs is asked for again. It says no when the daemon was started anew; then the row of one
+ * that ran stays as stopped, and others were not whole yet or were going. */
+static int adopt(struct managed_sandbox *r, struct err *err)
+{
+    struct err why = {0};
+    bool ends = r->state == MANAGED_SANDBOX_CREATING || r->state == MANAGED_SANDBOX_STOPPING;
+    r->adopted = true;
+    r->pause_again = r->state == MANAGED_SANDBOX_PAUSED;
+    r->state =
+        ends ? MANAGED_SANDBOX_STOPPING : MANAGED_SANDBOX_RESUMING; /* the row says it otherwise */
+    if (managed_sandbox_begin(r, true, &why) == 0)
+        return 0;
+    proc_log("sandbox %s cannot be taken over: %s", r->id, why.text); /* its policy is gone? */
+    snprintf(r->reason, sizeof r->reason, "%.255s", why.text);
+    r->adopted = r->pause_again = false;
+    if (!ends)
+        r->state = MANAGED_SANDBOX_STOPPED;
+    managed_sandbox_arm(r);
+    return managed_sandbox_row_save(r, err);
+}
+
+/* It was stopped for that, so nothing of it runs, whatever the row says. */
+static void take_up_restoring(struct managed_sandbox *r)
+{
+    r->state = MANAGED_SANDBOX_STOPPED;
+    managed_sandbox_confirm(r);
+}
+
+int managed_sandboxes_load(struct controller *c, struct err *err)
+{
+    struct managed_sandbox *r;
+    if (registry_sandbox_each(c->registry, managed_sandbox_row_load, c, err) < 0)
+        return -1;
+    TAILQ_FOREACH(r, &c->managed_sandboxes, link)
+    {
+        if (r->restoring[0] && r->state != MANAGED_SANDBOX_STOPPING)
+            take_up_restoring(r);
+        else if (r->state != MANAGED_SANDBOX_STOPPED && adopt(r, err) < 0)
+            return -1;
+        if (r->state != MANAGED_SANDBOX_STOPPING)
+            publications_again(r);
+    }
+    return 0;
+}
+
+void managed_sandboxes_close(struct controller *c)
+{
+    struct managed_sandbox *r;
+    while ((r = TAILQ_FIRST(&c->managed_sandboxes)) != NULL) {
+        r->sandbox = NULL;
+        execution_end_all(r, "the daemon ended");
+        if (r->state == MANAGED_SANDBOX_RUNNING || r->state == MANAGED_SANDBOX_PAUSED ||
+            r->state == MANAGED_SANDBOX_RESUMING) {
+            snprintf(r->reason, sizeof r->reason, "the daemon ended");
+            managed_sandbox_set_state(r, MANAGED_SANDBOX_STOPPED);
+        }
+        disappoint(r, "the daemon ended");
+        managed_sandbox_tell(&r->gone, NULL, "the daemon ended");
+        release(r);
+    }
+}

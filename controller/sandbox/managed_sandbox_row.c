@@ -1,0 +1,172 @@
+/* A managed sandbox as a row of the registry, and as JSON. */
+#include "managed_sandbox_internal.h"
+
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "proc.h"
+#include "publication.h"
+#include "registry.h"
+
+static const char *const state_names[] = {NULL,      "creating", "running", "stopping",
+                                          "stopped", "paused",   "resuming"};
+
+const char *managed_sandbox_state_name(enum managed_sandbox_state s)
+{
+    return state_names[s];
+}
+
+int managed_sandbox_state_of(const char *name)
+{
+    for (size_t i = 1; i < ARRAY_LEN(state_names); i++)
+        if (strcmp(state_names[i], name) == 0)
+            return (int)i;
+    return -1;
+}
+
+/* ---- the row ---- */
+
+static struct registry_sandbox row_of(struct managed_sandbox *r, char *labels, char *env)
+{
+    struct registry_sandbox row = {
+        .id = r->id,
+        .name = r->name,
+        .policy = r->policy,
+        .labels = labels ? labels : "{}",
+        .env = env ? env : "{}",
+        .reason = r->reason,
+        .backend = r->backend,
+        .image = r->image,
+        .parent = r->parent,
+        .snapshot = r->snapshot,
+        .restoring = r->restoring,
+        .state = r->state,
+        .on_idle = r->on_idle,
+        .auto_resume = r->auto_resume,
+        .kept = r->kept,
+        .generation = r->generation,
+        .created = r->created,
+        .expires = managed_sandbox_expires(r),
+        .ttl = r->ttl,
+        .idle_ttl = r->idle_ttl,
+    };
+    memcpy(row.seed, r->seed, sizeof row.seed);
+    return row;
+}
+
+int managed_sandbox_row_add(struct managed_sandbox *r, struct err *err)
+{
+    char *labels = json_dumps(r->labels, JSON_COMPACT), *env = json_dumps(r->env, JSON_COMPACT);
+    struct registry_sandbox row = row_of(r, labels, env);
+    int bad = labels && env ? registry_sandbox_add(r->controller->registry, &row, err)
+                            : err_set(err, ERR_INTERNAL, "out of memory");
+    r->seq = row.seq;
+    free(labels);
+    free(env);
+    return bad;
+}
+
+int managed_sandbox_row_save(struct managed_sandbox *r, struct err *err)
+{
+    char *labels = json_dumps(r->labels, JSON_COMPACT);
+    struct registry_sandbox row = row_of(r, labels, NULL);
+    int bad = labels ? registry_sandbox_update(r->controller->registry, &row, err)
+                     : err_set(err, ERR_INTERNAL, "out of memory");
+    free(labels);
+    return bad;
+}
+
+void managed_sandbox_row_note(struct managed_sandbox *r)
+{
+    struct err err = {0};
+    r->generation++;
+    if (managed_sandbox_row_save(r, &err) < 0)
+        proc_log("%s: %s", r->id, err.text);
+}
+
+static json_t *object_of(const char *text)
+{
+    json_t *v = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    return v ? v : json_object();
+}
+
+int managed_sandbox_row_load(void *controller, const struct registry_sandbox *row)
+{
+    struct managed_sandbox *r = managed_sandbox_blank(controller);
+    if (r == NULL)
+        return -1;
+    r->seq = row->seq;
+    snprintf(r->id, sizeof r->id, "%s", row->id);
+    snprintf(r->name, sizeof r->name, "%.63s", row->name);
+    snprintf(r->policy, sizeof r->policy, "%s", row->policy);
+    snprintf(r->reason, sizeof r->reason, "%.255s", row->reason);
+    snprintf(r->backend, sizeof r->backend, "%.15s", row->backend);
+    snprintf(r->image, sizeof r->image, "%.255s", row->image);
+    snprintf(r->parent, sizeof r->parent, "%.64s", row->parent);
+    snprintf(r->snapshot, sizeof r->snapshot, "%.64s", row->snapshot);
+    snprintf(r->restoring, sizeof r->restoring, "%.64s", row->restoring);
+    r->labels = object_of(row->labels);
+    r->env = object_of(row->env);
+    memcpy(r->seed, row->seed, sizeof r->seed);
+    bool known = row->state >= MANAGED_SANDBOX_CREATING && row->state <= MANAGED_SANDBOX_RESUMING;
+    r->state = known ? (enum managed_sandbox_state)row->state : MANAGED_SANDBOX_STOPPED;
+    known = row->on_idle >= 0 && row->on_idle < IDLE_KINDS;
+    r->on_idle = known ? (enum config_idle)row->on_idle : IDLE_DELETE;
+    r->auto_resume = row->auto_resume != 0;
+    r->kept = row->kept != 0;
+    r->generation = row->generation;
+    r->created = row->created;
+    r->ttl = row->ttl;
+    managed_sandbox_load_times(r, row->expires);
+    r->idle_ttl = row->idle_ttl;
+    managed_sandbox_arm(r);
+    return 0;
+}
+
+/* ---- JSON ---- */
+
+static json_t *denials_json(const struct sandbox *s, bool failed)
+{
+    json_t *list = json_array();
+    const struct denials *d = s ? sandbox_denials(s) : NULL;
+    for (size_t i = 0; d && i < d->n; i++)
+        if (d->list[i].failed == failed)
+            json_array_append_new(list, json_pack("{s:s, s:s, s:I}", "code", d->list[i].code,
+                                                  "target", d->list[i].target, "count",
+                                                  (json_int_t)d->list[i].count));
+    return list;
+}
+
+static const char *or_null(const char *text)
+{
+    return text[0] ? text : NULL;
+}
+
+json_t *managed_sandbox_json(struct managed_sandbox *r)
+{
+    int64_t idle = managed_sandbox_idle_end(r);
+    json_t *v = json_pack(
+        "{s:s, s:s?, s:s, s:s, s:s, s:I, s:O, s:s, s:I, s:I, s:I, s:I, s:o, s:o}", "id", r->id,
+        "name", or_null(r->name), "policy", r->policy, "state",
+        managed_sandbox_state_name(r->state), "reason", r->reason, "generation",
+        (json_int_t)r->generation, "labels", r->labels, "workdir", MANAGED_SANDBOX_WORKDIR,
+        "created_at", (json_int_t)r->created, "expires_at", (json_int_t)managed_sandbox_expires(r),
+        "ttl", (json_int_t)r->ttl, "idle_ttl", (json_int_t)r->idle_ttl, "idle_expires_at",
+        idle == INT64_MAX ? json_null() : json_integer(managed_sandbox_date(idle)), "denied",
+        denials_json(r->sandbox, false));
+    json_t *more = json_pack(
+        "{s:o, s:I, s:s, s:s, s:b, s:s, s:b, s:s?, s:s?, s:o}", "failed",
+        denials_json(r->sandbox, true), "used_at", (json_int_t)managed_sandbox_date(r->used),
+        "backend", r->backend, "image", r->image[0] ? r->image : "host", "kept", r->kept, "on_idle",
+        config_idle_name(r->on_idle), "auto_resume", r->auto_resume, "parent", or_null(r->parent),
+        "snapshot", or_null(r->snapshot), "published", publications_json(r));
+    if (v == NULL || more == NULL || json_object_update(v, more) < 0) {
+        json_decref(v);
+        v = NULL;
+    }
+    json_decref(more);
+    return v;
+}

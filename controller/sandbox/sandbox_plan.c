@@ -1,0 +1,162 @@
+/* From what a client asks to what a sandbox is made of. */
+#include "controller_internal.h"
+
+#include <string.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <stdio.h>
+
+#include "placeholders.h"
+#include "policy.h"
+#include "registry.h"
+#include "trust.h"
+
+int sandbox_make_id(const char *prefix, char id[SANDBOX_ID_MAX + 1], struct err *err)
+{
+    static const char digits[] = "abcdefghijklmnopqrstuvwxyz234567";
+    unsigned char r[16];
+    if (getrandom(r, sizeof r, 0) != sizeof r)
+        return err_sys(err, "getrandom");
+    size_t at = (size_t)snprintf(id, SANDBOX_ID_MAX + 1, "%s-", prefix);
+    unsigned bits = 0, held = 0;
+    for (size_t i = 0; i < sizeof r; i++) {
+        held = held << 8 | r[i];
+        for (bits += 8; bits >= 5; bits -= 5)
+            id[at++] = digits[held >> (bits - 5) & 31];
+    }
+    id[at++] = digits[held << (5 - bits) & 31];
+    id[at] = 0;
+    return 0;
+}
+
+static int add_all(struct strlist *to, char *const *pairs)
+{
+    for (; pairs && *pairs; pairs++)
+        if (strlist_put_env(to, *pairs) < 0)
+            return -1;
+    return 0;
+}
+
+/* In rising order of who wins: what every process expects, what the caller's terminal needs, trust,
+ * the policy's own, the user's -e. */
+static int make_env(struct controller *c, const struct run_request *r, const struct placeholders *p,
+                    struct strlist *env, struct err *err)
+{
+    char **trust = trust_env(c->trust_inside, false, err);
+    if (trust == NULL)
+        return -1;
+    int bad = strlist_set_env(env, "PATH", "/usr/local/bin:/usr/bin:/bin") |
+              strlist_set_env(env, "HOME", r->home) | strlist_set_env(env, "USER", r->user) |
+              strlist_set_env(env, "LOGNAME", r->user) | add_all(env, r->kept.v) |
+              add_all(env, trust);
+    trust_env_free(trust);
+    if (bad == 0 && placeholders_env(c->config, r->policy, p, env, err) < 0)
+        return -1;
+    if (bad || add_all(env, r->env.v) < 0)
+        return err_set(err, ERR_LIMIT, "the environment is too long");
+    return 0;
+}
+
+static int fill_steps(struct run_request *r, const struct placeholders *p, struct err *err)
+{
+    for (size_t i = 0; i < r->n_steps; i++) {
+        char *text = placeholders_fill(p, r->steps[i].text);
+        if (text == NULL)
+            return err_set(err, ERR_PARSE, "%s: its placeholders cannot be filled in",
+                           r->steps[i].path);
+        free(r->steps[i].text);
+        r->steps[i].text = text;
+    }
+    return 0;
+}
+
+static int add_port(struct sandbox_plan *p, uint16_t port, struct err *err)
+{
+    if (port == 53 || port == 80 || port == 443)
+        return 0;
+    if (p->n_ports == SANDBOX_PORTS_MAX)
+        return err_set(err, ERR_LIMIT, "the rules name more than %d ports", SANDBOX_PORTS_MAX);
+    p->ports[p->n_ports++] = port;
+    return 0;
+}
+
+static int make_ports(const struct config *c, const char *policy, struct sandbox_plan *ret,
+                      struct err *err)
+{
+    uint16_t ports[1024];
+    char *json = config_policy_json(c, policy);
+    struct policy *p = json ? policy_parse(json, strlen(json), err) : NULL;
+    free(json);
+    if (p == NULL)
+        return -1;
+    size_t n = policy_ports(p, ports, ARRAY_LEN(ports));
+    policy_free(p);
+    for (size_t i = 0; i < n && i < ARRAY_LEN(ports); i++)
+        if (add_port(ret, ports[i], err) < 0)
+            return -1;
+    return 0;
+}
+
+static int make_git_hosts(const struct config *c, const char *policy, struct strlist *hosts,
+                          struct err *err)
+{
+    size_t n;
+    const char *const *h = config_policy_git_hosts(c, policy, &n);
+    for (size_t i = 0; i < n; i++)
+        if (strlist_add(hosts, h[i]) < 0)
+            return err_set(err, ERR_LIMIT, "too many git hosts");
+    return 0;
+}
+
+static bool has_policy(const struct config *c, const char *name)
+{
+    for (size_t i = 0; i < config_policies(c); i++)
+        if (strcmp(config_policy_name(c, i), name) == 0)
+            return true;
+    return false;
+}
+
+int sandbox_plan_make(struct controller *c, struct run_request *r,
+                      const struct sandbox_known *known, struct sandbox_plan *ret, struct err *err)
+{
+    struct placeholders p = {0};
+    memset(ret, 0, sizeof *ret);
+    run_request_init(&ret->request);
+    if (!has_policy(c->config, r->policy))
+        return err_set(err, ERR_PARSE, "there is no policy '%s'", r->policy);
+    int bad = 0;
+    if (known) {
+        memcpy(ret->id, known->id, sizeof ret->id);
+        memcpy(ret->seed, known->seed, sizeof ret->seed);
+    } else if (r->seeded) {
+        memcpy(ret->seed, r->seed, sizeof ret->seed);
+        bad = sandbox_make_id("sb", ret->id, err);
+    } else if (getrandom(ret->seed, sizeof ret->seed, 0) != sizeof ret->seed) {
+        return err_sys(err, "getrandom");
+    } else {
+        bad = sandbox_make_id("sb", ret->id, err);
+    }
+    if (bad == 0)
+        bad = sandbox_spec_of_policy(c->config, r->policy, r->backend, r->image, &ret->sandbox_spec,
+                                     err);
+    if (bad == 0)
+        bad = placeholders_make(c->config, r->policy, ret->seed, c->keys.tag, &p, err);
+    if (bad == 0)
+        bad = make_env(c, r, &p, &ret->env, err);
+    if (bad == 0)
+        bad = fill_steps(r, &p, err);
+    if (bad == 0)
+        bad = make_ports(c->config, r->policy, ret, err);
+    if (bad == 0)
+        bad = make_git_hosts(c->config, r->policy, &ret->git_hosts, err);
+    ret->placeholders = p.list;
+    ret->n_placeholders = p.n;
+    ret->names = config_limits(c->config)->names;
+    if (bad) {
+        sandbox_plan_done(ret);
+        return -1;
+    }
+    ret->request = *r;
+    run_request_init(r);
+    return 0;
+}

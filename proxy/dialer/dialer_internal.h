@@ -1,0 +1,87 @@
+/* Shared by dialer.c (channels and dials), dialer_policy.c and dialer_budget.c only. */
+#ifndef DURWARD_DIALER_INTERNAL_H
+#define DURWARD_DIALER_INTERNAL_H
+
+#include "dial.h"
+#include "dialer.h"
+#include "host_files.h"
+#include "ipc.h"
+#include "policy.h"
+#include "proc.h"
+
+#include <openssl/evp.h>
+#include <sys/queue.h>
+
+struct budget_ledger;
+struct event;
+struct revoked;
+
+/* A policy by name, shared by its channels, so that a reload reaches all of them at once. */
+struct named_policy {
+    char name[DIAL_NAME_MAX];
+    uint32_t generation;
+    struct policy *policy;
+    LIST_ENTRY(named_policy) link;
+};
+
+/* The far end is one gate or one injector; which, the parent has said. */
+struct channel {
+    struct dialer *dialer;
+    struct ipc *ipc;
+    uint32_t number;
+    enum role kind;
+    char sandbox[DIAL_NAME_MAX];
+    bool needs_token; /* the gate of a token listener */
+    struct named_policy *policy;
+    unsigned n_asks;
+    LIST_HEAD(, ask) asks;
+    unsigned n_leases;
+    LIST_HEAD(, lease) leases; /* of budgets */
+    LIST_ENTRY(channel) link;
+};
+
+/* One W_DIAL under way. */
+struct ask {
+    struct channel *channel;
+    uint32_t req;
+    struct dial *dial;
+    LIST_ENTRY(ask) link;
+};
+
+enum dialer_state { DIALER_NEW, DIALER_READY, DIALER_FAILED, DIALER_OVER };
+
+struct dialer {
+    struct event_base *base;
+    struct dialer_options options;
+    enum dialer_state state;
+    struct ipc *control;
+    struct dial_means means;
+    EVP_PKEY *token_key;     /* NULL: no token is accepted */
+    struct revoked *revoked; /* NULL: none */
+    struct budget_ledger *book;
+    struct event *refresh;
+    struct host_files host; /* as they were when we were confined to them */
+    struct event *watch;    /* NULL: nothing holds us to them */
+    unsigned n_channels, n_policies;
+    LIST_HEAD(, channel) channels;
+    LIST_HEAD(, named_policy) policies;
+};
+
+/* Diagnostics, by way of the parent. */
+void dialer_tell_operator(struct dialer *d, const char *text);
+
+/* dialer_policy.c */
+struct named_policy *dialer_policy_find(struct dialer *d, const char *name);
+/* Takes JSON in, unless what is known is at least as new. NULL with err; then what was known stays.
+ */
+struct named_policy *dialer_policy_take(struct dialer *d, const char *name, uint32_t generation,
+                                        struct slice json, struct err *err);
+int dialer_policy_message(struct dialer *d, struct msg *m); /* W_POLICY */
+void dialer_policies_free(struct dialer *d);
+
+/* dialer_budget.c: W_BUDGET_ASK and W_BUDGET_BACK; -1: bad. */
+int dialer_budget_ask(struct channel *c, struct msg *m);
+int dialer_budget_back(struct channel *c, struct msg *m);
+void dialer_leases_free(struct channel *c); /* what they held is spent */
+
+#endif

@@ -1,0 +1,69 @@
+/* Shared by exchange.c, exchange_budget.c and exchange_reply.c only. */
+#ifndef DURWARD_EXCHANGE_INTERNAL_H
+#define DURWARD_EXCHANGE_INTERNAL_H
+
+#include "exchange.h"
+
+#include "inspect.h"
+#include "journal.h"
+#include "mcp_answer.h"
+#include "relay.h"
+
+struct exchange {
+    struct relay relay; /* first */
+    struct gate *gate;
+    struct identity who;
+    enum exchange_state state;
+    struct authority authority;
+    const char *entry;
+    const struct rule *rule;
+    struct policy *policy; /* whose rule it is; a reference */
+    char rule_text[256];
+    bool inject;
+    bool by_hop; /* credentialed, asked, or of a host that gets a secret by another rule */
+    struct origin *origin;
+    struct journal_wait *wait;
+    struct body_inspection *body_inspection; /* until what it holds has gone on */
+    struct override_watch *override;         /* of its body, where the method matters */
+    uint64_t counter;                        /* of the record id */
+    unsigned refuse_status;
+    const char *refuse_code;
+    char refuse_detail[INSPECT_DETAIL_MAX];
+    char rpc_id[INSPECT_RPC_ID]; /* mcp */
+    struct mcp_refused *calls;   /* mcp: how each would be answered; NULL: none wants it */
+    bool refuse_field;           /* it names the field that was refused */
+    bool admitted;
+    unsigned retry; /* seconds, told with a refusal; 0: nothing is */
+    uint64_t taken; /* bytes of the body that came before it was admitted */
+    struct placeholder_scan *placeholder_scan;
+    struct head head; /* last: large, and set up without clearing it whole */
+};
+
+/* exchange.c */
+void exchange_set_state(struct exchange *x, enum exchange_state s);
+void exchange_free(struct exchange *x);
+/* Before its downstream is told fail: what the answer is to say beside the code. */
+void exchange_tell_how(const struct exchange *x, const struct downstream *f);
+/* Frees it, then tells the downstream: the record, if there is one, is written. id: of the record.
+ */
+void exchange_tell_end(struct exchange *x, unsigned status, const char *code, const char *id);
+/* The same with the id of its own record. */
+void exchange_tell_fail(struct exchange *x, unsigned status, const char *code);
+/* Records the refusal, then tells it. */
+void exchange_deny(struct exchange *x, unsigned status, const char *code);
+/* Of what was admitted here, once; code: constant text. */
+void exchange_end_record(struct exchange *x, enum record_kind kind, const char *code);
+/* What the preview still holds goes on. */
+void exchange_pump(struct exchange *x);
+
+/* It may go: recorded, then to the origin. */
+void exchange_open_plain(struct exchange *x);
+
+/* exchange_budget.c: the rule or its policy has a budget. Ends in exchange_open_plain or a refusal.
+ */
+void exchange_budget(struct exchange *x);
+
+/* exchange_reply.c */
+extern const struct downstream_ops exchange_downstream_ops;
+
+#endif

@@ -1,0 +1,363 @@
+/* Renders a page of the host `durward.internal` and sends it as fast as its downstream takes it. */
+#include "guide.h"
+
+#include "answer.h"
+#include "answer_words.h"
+#include "policy.h"
+
+#include <event2/event.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    GUIDE_ID = 48,
+    GUIDE_CODE = 64,
+    GUIDE_METHOD = 32,
+    GUIDE_DETAIL = 160,
+    GUIDE_RULES = 400,
+    GUIDE_TAKERS = 20
+};
+
+struct refused {
+    char id[GUIDE_ID];
+    unsigned status;
+    char code[GUIDE_CODE]; /* a copy: the injector's lives no longer than its message */
+    char method[GUIDE_METHOD];
+    char target[HOST_TEXT_MAX + 32];
+    char detail[GUIDE_DETAIL];
+    time_t at;
+};
+
+struct guide {
+    size_t n; /* ever kept; the newest is at (n - 1) % GUIDE_KEPT */
+    struct refused kept[GUIDE_KEPT];
+};
+
+struct guide *guide_new(void)
+{
+    return calloc(1, sizeof(struct guide));
+}
+
+void guide_free(struct guide *g)
+{
+    free(g);
+}
+
+bool guide_is(const struct authority *a)
+{
+    return a->scheme == SCHEME_HTTP && a->port == 80 && strcmp(a->host, GUIDE_HOST) == 0;
+}
+
+void guide_refused(struct guide *g, const char *id, unsigned status, const char *code,
+                   struct slice method, const struct authority *a, const char *detail)
+{
+    char text[HOST_TEXT_MAX + 16];
+    if (g == NULL)
+        return;
+    struct refused *r = &g->kept[g->n++ % GUIDE_KEPT];
+    snprintf(r->id, sizeof r->id, "%s", id);
+    r->status = status;
+    snprintf(r->code, sizeof r->code, "%s", code);
+    snprintf(r->method, sizeof r->method, "%.*s", SL(method));
+    if (a->host[0])
+        snprintf(r->target, sizeof r->target, "%s://%s", scheme_name(a->scheme),
+                 authority_text(a, text, sizeof text));
+    else
+        r->target[0] = 0;
+    snprintf(r->detail, sizeof r->detail, "%s", detail ? detail : "");
+    r->at = time(NULL);
+}
+
+/* ---- what the pages say: JSON first, text made of it ---- */
+
+static const char *const pages[] = {"/rules", "/placeholders", "/refusals"};
+
+static json_t *guide_about(const struct identity *who)
+{
+    json_t *all = json_pack(
+        "{s:s, s:s, s:[]}", "about",
+        "This program runs in a sandbox of Durward. All its traffic passes a proxy that allows "
+        "what a policy names, adds credentials outside the sandbox, and logs every attempt.",
+        "policy", who->route->name, "pages");
+    for (size_t i = 0; all && i < ARRAY_LEN(pages); i++)
+        json_array_append_new(json_object_get(all, "pages"),
+                              json_sprintf("http://%s%s", GUIDE_HOST, pages[i]));
+    return all;
+}
+
+static bool guide_tells(const struct rule *r)
+{
+    return strncmp(r->text, "deny", 4) != 0;
+}
+
+static json_t *guide_rules(const struct policy *p)
+{
+    const struct rule *r;
+    if (policy_guide_none(p))
+        return json_pack("{s:s}", "about", "The policy does not tell what it allows.");
+    json_int_t more = 0;
+    json_t *list = json_array();
+    for (size_t i = 0; (r = policy_rule(p, i)) != NULL; i++)
+        if (guide_tells(r) && json_array_size(list) == GUIDE_RULES)
+            more++;
+        else if (guide_tells(r))
+            json_array_append_new(list, json_pack("{s:s, s:b, s:b, s:b}", "rule", r->text,
+                                                  "credential", r->credential != NULL, "approval",
+                                                  r->ask, "websocket", r->websocket));
+    return json_pack("{s:s, s:I, s:o}", "about", "What no rule names is denied.", "more", more,
+                     "rules", list);
+}
+
+/* The rules that put this secret in. */
+static json_t *guide_takers(const struct policy *p, const char *secret)
+{
+    const struct rule *r;
+    json_t *list = json_array();
+    for (size_t i = 0; (r = policy_rule(p, i)) != NULL; i++)
+        if (guide_tells(r) && r->credential && json_array_size(list) < GUIDE_TAKERS &&
+            strcmp(r->credential->secret, secret) == 0)
+            json_array_append_new(list, json_string(r->text));
+    return list;
+}
+
+static json_t *guide_placeholders(const struct gate *g, const struct policy *p)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < g->n_placeholders; i++) {
+        const struct placeholder_entry *e = &g->placeholders[i];
+        json_t *one = json_pack("{s:s}", "placeholder", e->text);
+        if (!policy_guide_none(p))
+            json_object_set_new(one, "rules", guide_takers(p, e->secret));
+        json_array_append_new(list, one);
+    }
+    return json_pack("{s:s, s:o}", "about",
+                     "Send a placeholder where the service wants its credential: the proxy puts "
+                     "the real one there.",
+                     "placeholders", list);
+}
+
+static json_t *guide_one(const struct refused *r)
+{
+    char when[32];
+    struct tm tm;
+    const struct answer_words *w = answer_words(r->status, r->code);
+    gmtime_r(&r->at, &tm);
+    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    json_t *one = json_pack("{s:s, s:s, s:i, s:s, s:s, s:s, s:s}", "id", r->id, "time", when,
+                            "status", (int)r->status, "code", r->code, "class",
+                            answer_class_name(w->class), "why", w->why, "way", w->way);
+    if (r->method[0])
+        json_object_set_new(one, "method", json_string(r->method));
+    if (r->target[0])
+        json_object_set_new(one, "target", json_string(r->target));
+    if (r->detail[0])
+        json_object_set_new(one, "detail", json_string(r->detail));
+    return one;
+}
+
+/* id: "" for all, the newest first. NULL: there is none of that id. */
+static json_t *guide_refusals(const struct guide *g, struct slice id)
+{
+    size_t n = g == NULL ? 0 : g->n < GUIDE_KEPT ? g->n : GUIDE_KEPT;
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++) {
+        const struct refused *r = &g->kept[(g->n - 1 - i) % GUIDE_KEPT];
+        if (id.n == 0)
+            json_array_append_new(list, guide_one(r));
+        else if (slice_eq_str(id, r->id)) {
+            json_decref(list);
+            return guide_one(r);
+        }
+    }
+    if (id.n > 0) {
+        json_decref(list);
+        return NULL;
+    }
+    return json_pack("{s:s, s:o}", "about",
+                     g ? "The latest refusals, the newest first."
+                       : "Refusals are not kept for a sandbox that shares its proxy.",
+                     "refusals", list);
+}
+
+/* NULL: there is no such page, or memory is out. */
+static json_t *guide_page(const struct gate *g, const struct identity *who, struct slice path)
+{
+    const struct policy *p = who->route->policy;
+    struct slice one = SLICE("/refusals/");
+    if (slice_eq_str(path, "/"))
+        return guide_about(who);
+    if (slice_eq_str(path, pages[0]))
+        return guide_rules(p);
+    if (slice_eq_str(path, pages[1]))
+        return guide_placeholders(g, p);
+    if (slice_eq_str(path, pages[2]))
+        return guide_refusals(g->guide, SLICE(""));
+    if (path.n > one.n && memcmp(path.p, one.p, one.n) == 0)
+        return guide_refusals(g->guide, (struct slice){path.p + one.n, path.n - one.n});
+    return NULL;
+}
+
+/* "name: value" lines; an array is a list of such blocks. -1: the page would be too long. */
+static int guide_text(const json_t *v, struct buf *out)
+{
+    const char *name;
+    json_t *x;
+    size_t i;
+    if (json_is_string(v))
+        return buf_printf(out, "%s\n", json_string_value(v));
+    if (json_is_integer(v))
+        return buf_printf(out, "%lld\n", (long long)json_integer_value(v));
+    if (json_is_boolean(v))
+        return buf_append_str(out, json_is_true(v) ? "yes\n" : "no\n");
+    json_array_foreach(v, i, x) if (guide_text(x, out) < 0 ||
+                                    (json_is_object(x) && buf_append_str(out, "\n") < 0)) return -1;
+    json_object_foreach((json_t *)v, name, x)
+    {
+        bool about = strcmp(name, "about") == 0;
+        if (!about && buf_printf(out, "%s:%s", name, json_is_array(x) ? "\n" : " ") < 0)
+            return -1;
+        if (guide_text(x, out) < 0 || (about && buf_append_str(out, "\n") < 0))
+            return -1;
+    }
+    return 0;
+}
+
+static int guide_render(const json_t *page, bool json, struct buf *out)
+{
+    if (!json)
+        return guide_text(page, out);
+    char *text = json_dumps(page, JSON_INDENT(2));
+    int r = text == NULL || buf_printf(out, "%s\n", text) < 0 ? -1 : 0;
+    free(text);
+    return r;
+}
+
+/* ---- as an upstream ---- */
+
+struct guide_reply {
+    struct downstream downstream;
+    struct event *turn;
+    unsigned status;
+    bool json, bare, told; /* bare: HEAD */
+    struct buf body;
+};
+
+static void guide_reply_free(struct guide_reply *r)
+{
+    if (r->turn)
+        event_free(r->turn);
+    buf_free(&r->body);
+    free(r);
+}
+
+/* The head; -1: memory is out. */
+static int guide_tell(struct guide_reply *r)
+{
+    struct head h;
+    char length[24];
+    http_head_init(&h);
+    h.status = r->status;
+    h.minor = 1;
+    h.keep_alive = true;
+    h.body = r->bare ? BODY_NONE : BODY_LENGTH;
+    h.length = buf_len(&r->body);
+    snprintf(length, sizeof length, "%zu", buf_len(&r->body));
+    const char *type = r->json ? "application/json" : "text/plain; charset=utf-8";
+    int rc = http_head_add(&h, "content-type", slice_str(type));
+    if (rc == 0)
+        rc = http_head_add(&h, "content-length", slice_str(length));
+    if (rc == 0)
+        rc = http_head_add(&h, "cache-control", SLICE("no-store"));
+    if (rc == 0)
+        r->downstream.ops->reply(r->downstream.self, &h);
+    http_head_free(&h);
+    return rc;
+}
+
+static void on_turn(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct guide_reply *r = arg;
+    struct downstream f = r->downstream;
+    if (!r->told && guide_tell(r) < 0) {
+        guide_reply_free(r);
+        f.ops->fail(f.self, 503, "memory", "-");
+        return;
+    }
+    r->told = true;
+    while (!r->bare && buf_len(&r->body) > 0) {
+        size_t n = f.ops->room(f.self);
+        if (n == 0)
+            return; /* resume */
+        if (n > buf_len(&r->body))
+            n = buf_len(&r->body);
+        f.ops->data(f.self, buf_data(&r->body), n);
+        buf_drain(&r->body, n);
+    }
+    guide_reply_free(r);
+    f.ops->end(f.self);
+}
+
+static void guide_data(void *self UNUSED, const void *p UNUSED, size_t n UNUSED)
+{
+}
+
+static void guide_end(void *self UNUSED)
+{
+}
+
+static size_t guide_room(void *self UNUSED)
+{
+    return 0; /* it has no body */
+}
+
+static void guide_resume(void *self)
+{
+    event_active(((struct guide_reply *)self)->turn, EV_TIMEOUT, 0);
+}
+
+static void guide_cancel(void *self, const char *code UNUSED)
+{
+    guide_reply_free(self);
+}
+
+static const struct upstream_ops guide_ops = {
+    .data = guide_data,
+    .end = guide_end,
+    .room = guide_room,
+    .resume = guide_resume,
+    .cancel = guide_cancel,
+};
+
+bool guide_start(struct gate *g, const struct identity *who, const struct requester *by,
+                 const struct head *h)
+{
+    bool bare = slice_eq_str(h->method, "HEAD");
+    if (h->body != BODY_NONE || h->upgrade != UPGRADE_NONE ||
+        (!bare && !slice_eq_str(h->method, "GET")))
+        return false;
+    struct guide_reply *r = calloc(1, sizeof *r);
+    json_t *page = guide_page(g, who, h->path);
+    if (r) {
+        r->downstream = by->downstream;
+        r->bare = bare;
+        r->json = answer_how(h, false).form == ANSWER_JSON;
+        r->status = page ? 200 : 404;
+        buf_init(&r->body, GUIDE_BODY_MAX);
+        r->turn = event_new(g->base, -1, 0, on_turn, r);
+    }
+    if (page == NULL)
+        page = json_pack("{s:s}", "about", "There is no such page: GET / lists them.");
+    if (r == NULL || r->turn == NULL || guide_render(page, r->json, &r->body) < 0) {
+        if (r)
+            guide_reply_free(r);
+        by->downstream.ops->fail(by->downstream.self, 503, "memory", "-");
+    } else {
+        by->set_upstream(by->downstream.self, (struct upstream){&guide_ops, r});
+        guide_resume(r);
+    }
+    json_decref(page);
+    return true;
+}

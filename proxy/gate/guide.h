@@ -1,0 +1,41 @@
+/* The host `durward.internal`, which a gate answers itself: what the policy allows, and what was
+ * refused, and why. It is for the program inside; nothing of it leaves the machine.
+ *
+ *   GET /              what this is
+ *   GET /rules         the first rules that allow, and how many more there are (unless the policy
+ * says `guide: none`) GET /placeholders  the sandbox's placeholders, and the rules that take them
+ *   GET /refusals      the latest GUIDE_KEPT refusals of this sandbox
+ *   GET /refusals/ID   one of them, with the way out
+ *
+ * Text, or JSON where the Accept field asks for it. Refusals are kept for a local sandbox alone,
+ * whose gate serves nobody else: no sandbox can push another's out. */
+#ifndef DURWARD_GUIDE_H
+#define DURWARD_GUIDE_H
+
+#include "requester.h"
+#include "gate.h"
+
+#define GUIDE_HOST "durward.internal"
+
+struct guide;
+
+enum { GUIDE_KEPT = 64, GUIDE_BODY_MAX = 256 * 1024 };
+
+/* NULL: out of memory. */
+struct guide *guide_new(void);
+void guide_free(struct guide *g); /* NULL is fine */
+
+/* This authority is the guide's own: http, port 80. */
+bool guide_is(const struct authority *a);
+
+/* Keeps what a refusal said. g may be NULL: nothing is kept. a may have no host yet; id may be "-".
+ */
+void guide_refused(struct guide *g, const char *id, unsigned status, const char *code,
+                   struct slice method, const struct authority *a, const char *detail);
+
+/* Answers a GET or HEAD without a body: reply, data and end reach the downstream later, never from
+ * within this call. False: it is no such request, and nothing was done. */
+bool guide_start(struct gate *g, const struct identity *who, const struct requester *by,
+                 const struct head *h);
+
+#endif

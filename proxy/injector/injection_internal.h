@@ -1,0 +1,155 @@
+/* Shared by injection.c (the request: checked, filled, sent) and the other injection_*.c only. */
+#ifndef DURWARD_INJECTION_INTERNAL_H
+#define DURWARD_INJECTION_INTERNAL_H
+
+#include "aws_upload.h"
+#include "placement.h"
+#include "body_buffer.h"
+#include "injection.h"
+#include "grpc_message.h"
+#include "inspect.h"
+#include "relay.h"
+#include "scrub_frames.h"
+#include "secret.h"
+
+enum injection_state {
+    G_NEW = 0,
+    G_HELD,
+    G_BUDGET,
+    G_BODY,
+    G_SECRET,
+    G_RECORDING,
+    G_OPEN,
+    G_CAPTURING,
+    G_DRAINING, /* the origin is gone, and the downstream has not had all of the reply */
+    G_DONE
+};
+
+struct injection {
+    struct relay relay; /* first */
+    struct injector *injector;
+    enum injection_state state;
+    struct authority authority;
+    char entry[16], token[512];
+    struct injection_decided decided;
+    struct placement placement;
+    struct quota_part exchange; /* of those of all sandboxes */
+    struct body_buffer body;    /* of the request, when the slot or a signature needs it whole */
+    struct pending_approval *pending_approval; /* G_HELD */
+    char approval[200];                        /* who has decided; "" where nobody was asked */
+    bool waited;         /* held, or for its budget: what comes of the body had no room */
+    unsigned retry;      /* seconds, told with a refusal; 0: nothing is */
+    struct event *later; /* G_BODY: it is */
+    struct secret_wait *secret_wait;
+    struct sign_wait *sign_wait;
+    struct aws_upload *upload;       /* NULL: the body is not one of signed chunks */
+    struct override_watch *override; /* of the body, where the method matters */
+    struct secret *value;
+    struct client_cert *cert; /* NULL: the credential is none */
+    struct journal_wait *wait;
+    uint64_t counter;
+    unsigned refuse_status;
+    const char *refuse_code;
+    char refuse_detail[128];
+    struct origin *origin;
+    struct injector_channel_blanks blanks;
+    struct body_buffer reply;  /* the body of one with new secrets in it */
+    struct origin_facts facts; /* G_CAPTURING: of the origin that is gone */
+    struct wanted *wanted;     /* what its host gets of secrets, awaited before it is admitted */
+    size_t n_wanted, left;
+    bool searched; /* the host gets some: the reply is looked through for all of them */
+    bool asking;   /* for what is wanted */
+    bool linked;   /* in the injector's list */
+    LIST_ENTRY(injection) link;
+    enum on_reflect on_reflect;
+    bool admitted;
+    bool body_whole;  /* and what the search held of it is out */
+    bool filled;      /* the credential is in */
+    bool unsearched;  /* some value is too short to look for: none of it goes into the log */
+    bool in_messages; /* the reply's body is a stream of them */
+    struct grpc_message message;
+    bool judged;  /* mcp: the messages of the request were read, and may pass */
+    bool charged; /* mcp: and the budget was told of them */
+    char message_text[INSPECT_DETAIL_MAX]; /* mcp: what is called, for people and the record */
+    struct mcp_reply *messages;            /* mcp: the reply is read by messages; or NULL */
+    struct quota_part messages_held;
+    bool messages_whole; /* it is one, and its head is held until it is whole */
+    struct scrub *scrub; /* NULL: not searched */
+    uint64_t head_hits;
+    struct scrub_frames frames;
+    /* Large, and set up without clearing them whole: */
+    struct head head;
+    struct head held; /* of the reply that is gathered */
+};
+
+extern const struct downstream_ops injection_downstream_ops; /* injection_reply.c */
+
+/* injection_capture.c: a reply that the rule captures of. */
+bool injection_captures(const struct injection *g, const struct head *h);
+void injection_capture_begin(struct injection *g, const struct head *h);
+void injection_capture_data(struct injection *g, const void *p, size_t n);
+void injection_capture_end(struct injection *g);
+/* injection_mcp.c: the rule reads messages. */
+bool injection_mcp(const struct injection *g);
+/* By the head: how much of the body is to be held; 0: the injection went on, or was denied. */
+size_t injection_mcp_begin(struct injection *g);
+void injection_mcp_judge(struct injection *g); /* the body is whole: on, or denied */
+/* What is held would pass by this rule too. */
+bool injection_mcp_still(const struct injection *g, const struct rule *rule);
+bool injection_mcp_reads(const struct injection *g, const struct head *reply);
+int injection_mcp_reply(struct injection *g, const struct head *reply) WUNUSED; /* -1: memory */
+/* False: the injection is gone. */
+bool injection_mcp_feed(struct injection *g, const void *p, size_t n) WUNUSED;
+bool injection_mcp_close(struct injection *g) WUNUSED;
+size_t injection_mcp_room(const struct injection *g);
+struct slice injection_mcp_out(const struct injection *g);
+void injection_mcp_drain(struct injection *g, size_t n);
+void injection_mcp_record(const struct injection *g, struct record *r);
+void injection_mcp_end(struct injection *g);
+/* injection_reply.c: what may go on, as far as there is room. False: the injection is gone. */
+bool injection_mcp_pump(struct injection *g);
+/* injection_upload.c: a body of signed chunks. The sandbox whose captured key signs; "": the key is
+ * a configured one. */
+const char *injection_key_owner(const struct injection *g);
+int injection_upload_begin(struct injection *g) WUNUSED;        /* -1: memory */
+struct upstream injection_upload_upstream(struct injection *g); /* the origin, behind what signs */
+/* injection_reply.c: a whole reply, and the record of it. Ends the injection. */
+void injection_pass_whole(struct injection *g, struct head *h, struct slice body);
+
+/* injection_taint.c: what else the reply is searched for. Which host it is: before anything else.
+ */
+void injection_taint_begin(struct injection *g);
+/* All of it at hand, or the injection denied; then injection_admit. */
+void injection_search(struct injection *g);
+void injection_admit(struct injection *g);
+/* A value that is about to go there, or came from there (sandbox: whose, of a captured one, else
+ * NULL); replies under way are searched for it from here on. -1: out of memory. */
+int injection_remember(struct injector *i, const char *name, const char *sandbox,
+                       struct secret *value) WUNUSED;
+/* g->scrub, for all that is known. -1: too much, or out of memory. */
+int injection_scrub_begin(struct injection *g) WUNUSED;
+void injection_taint_end(struct injection *g);
+
+/* injection_record.c: r with what is told of the request. */
+void injection_record_request(struct injection *g, struct record *r, enum record_kind kind);
+
+void injection_set_state(struct injection *g, enum injection_state s);
+void injection_release(struct injection *g);
+uint64_t injection_hits(const struct injection *g); /* how often the reply held the secret so far */
+/* Each of these ends the injection. */
+void injection_tell_fail(struct injection *g, unsigned status, const char *code);
+void injection_abandon(struct injection *g, unsigned status, const char *code);
+void injection_end_record(struct injection *g, enum record_kind kind, const char *code);
+
+/* Refused and recorded; the injection may be gone when it returns. */
+void injection_deny(struct injection *g, unsigned status, const char *code, const char *detail);
+/* Its sandbox has all its part of this (SHARE), or there is no more. */
+void injection_deny_full(struct injection *g, enum quota_end end, const char *what);
+/* Nothing more is awaited of people: on with the body, the secret, the record. */
+void injection_proceed(struct injection *g);
+/* injection_budget.c: true: leave is asked for, and injection_proceed or injection_deny follows. */
+bool injection_budget(struct injection *g);
+/* injection_approval.c: the rule asks. Ends in injection_proceed or injection_deny. */
+void injection_await_approval(struct injection *g);
+
+#endif

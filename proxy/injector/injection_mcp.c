@@ -1,0 +1,174 @@
+/* An injection whose rule reads messages (`mcp`). The request is read again here, whole, before
+ * anybody is asked and before a secret is fetched: the gate's word is not enough. The reply is cut
+ * to what the rule lets its client see, and then searched for secrets as any other. */
+#include "injection_internal.h"
+
+#include "body_facts.h"
+#include "mcp_reply.h"
+#include "policy.h"
+#include "scrub_head.h"
+
+#include <stdio.h>
+
+static const struct inspection *inspection(const struct injection *g)
+{
+    return g->decided.rule->inspection;
+}
+
+bool injection_mcp(const struct injection *g)
+{
+    return rule_reads_messages(g->decided.rule);
+}
+
+/* ---- the request ---- */
+
+static void allow(struct injection *g, bool ask)
+{
+    g->judged = true;
+    (g->decided.rule->ask || ask ? injection_await_approval : injection_proceed)(g);
+}
+
+static void deny(struct injection *g, const struct inspect_result *why)
+{
+    injection_deny(g, why->status, why->code, why->detail);
+}
+
+size_t injection_mcp_begin(struct injection *g)
+{
+    struct inspect_result why = {.rpc_id = ""};
+    struct inspect_request facts = body_facts(&g->head);
+    switch (inspect_head(inspection(g), &facts, &why)) {
+    case INSPECT_PASS:
+        allow(g, false);
+        return 0;
+    case INSPECT_REFUSED:
+        deny(g, &why);
+        return 0;
+    case INSPECT_MORE:
+        break;
+    }
+    return inspect_bound(inspection(g));
+}
+
+void injection_mcp_judge(struct injection *g)
+{
+    struct inspect_result why = {.rpc_id = ""};
+    struct inspect_request facts = body_facts(&g->head);
+    if (inspect_body(inspection(g), &facts, buf_slice(&g->body.body), true, &why) != INSPECT_PASS) {
+        deny(g, &why);
+        return;
+    }
+    g->head.body = BODY_LENGTH; /* it is whole, and a budget wants to know */
+    g->head.length = buf_len(&g->body.body);
+    snprintf(g->message_text, sizeof g->message_text, "%s", why.detail);
+    allow(g, why.ask);
+}
+
+bool injection_mcp_still(const struct injection *g, const struct rule *rule)
+{
+    struct inspect_result why = {.rpc_id = ""};
+    struct inspect_request facts = body_facts(&g->head);
+    if (!rule_reads_messages(rule))
+        return false;
+    if (g->body.state == BODY_BUFFER_OFF)
+        return inspect_head(rule->inspection, &facts, &why) == INSPECT_PASS;
+    return inspect_body(rule->inspection, &facts, buf_slice(&g->body.body), true, &why) ==
+           INSPECT_PASS;
+}
+
+/* ---- the reply ---- */
+
+bool injection_mcp_reads(const struct injection *g, const struct head *h)
+{
+    struct inspect_request facts = body_facts(h);
+    return injection_mcp(g) && h->status / 100 == 2 && h->body != BODY_NONE &&
+           mcp_reply_form(&facts) != MCP_FORM_NONE;
+}
+
+int injection_mcp_reply(struct injection *g, const struct head *h)
+{
+    struct inspect_request facts = body_facts(h);
+    enum mcp_form form = mcp_reply_form(&facts);
+    g->messages = mcp_reply_new(inspection(g)->mcp, form);
+    g->messages_whole = form == MCP_FORM_JSON;
+    return g->messages == NULL || (g->messages_whole && http_head_copy(&g->held, h) < 0) ? -1 : 0;
+}
+
+static void abandon(struct injection *g, unsigned status, const char *code)
+{
+    if (g->relay.upstream.ops) {
+        injection_abandon(g, status, code);
+        return;
+    }
+    injection_end_record(g, RECORD_ABORTED, code);
+    injection_tell_fail(g, status, code);
+}
+
+/* False: the injection is gone. */
+static bool settle(struct injection *g, enum mcp_reply_end end)
+{
+    size_t held = mcp_reply_held(g->messages);
+    enum quota_end full = QUOTA_TAKEN;
+    if (held < g->messages_held.n)
+        quota_give(&g->messages_held, g->messages_held.n - held);
+    else if (held > g->messages_held.n)
+        full = quota_take(&g->injector->gathered, &g->messages_held, slice_str(g->decided.sandbox),
+                          held - g->messages_held.n);
+    if (end == MCP_REPLY_OK && full == QUOTA_TAKEN)
+        return true;
+    if (end == MCP_REPLY_MEMORY)
+        abandon(g, 503, "memory");
+    else if (end != MCP_REPLY_OK)
+        abandon(g, 502, end == MCP_REPLY_TOO_LARGE ? "mcp_reply_too_large" : "mcp_reply");
+    else
+        abandon(g, 503, full == QUOTA_SHARE ? "share_used" : "overload");
+    return false;
+}
+
+bool injection_mcp_feed(struct injection *g, const void *p, size_t n)
+{
+    return settle(g, mcp_reply_feed(g->messages, (struct slice){p, n}));
+}
+
+bool injection_mcp_close(struct injection *g)
+{
+    if (!settle(g, mcp_reply_close(g->messages)))
+        return false;
+    g->held.body = BODY_LENGTH;
+    g->held.length = mcp_reply_out(g->messages).n;
+    return true;
+}
+
+/* While more than a piece waits to go on, nothing more is taken. */
+size_t injection_mcp_room(const struct injection *g)
+{
+    return mcp_reply_out(g->messages).n < STREAM_IN_MAX ? STREAM_CHUNK : 0;
+}
+
+struct slice injection_mcp_out(const struct injection *g)
+{
+    return g->messages ? mcp_reply_out(g->messages) : (struct slice){"", 0};
+}
+
+void injection_mcp_drain(struct injection *g, size_t n)
+{
+    mcp_reply_drain(g->messages, n);
+    quota_give(&g->messages_held, n);
+}
+
+void injection_mcp_record(const struct injection *g, struct record *r)
+{
+    char text[96];
+    unsigned hidden = g->messages ? mcp_reply_hidden(g->messages) : 0,
+             refused = g->messages ? mcp_reply_refused(g->messages) : 0;
+    if (hidden + refused == 0)
+        return;
+    snprintf(text, sizeof text, "hidden: %u, requests of the server refused: %u", hidden, refused);
+    record_put_str(r, RF_DETAIL, text);
+}
+
+void injection_mcp_end(struct injection *g)
+{
+    mcp_reply_free(g->messages);
+    quota_leave(&g->messages_held);
+}

@@ -1,0 +1,53 @@
+/* A request's use of budgets, in the process that admits it (a gate or an injector): one more
+ * request, and the bytes of its body and its reply, by leave of the dialer.
+ *
+ * Bytes are counted where they enter this process, and no more of them are let in than were
+ * granted: room is what the owner would give, cut to what is left. More is asked for ahead. */
+#ifndef DURWARD_BUDGET_CLIENT_H
+#define DURWARD_BUDGET_CLIENT_H
+
+#include "budget.h"
+
+#include <stddef.h>
+
+struct ipc;
+struct msg;
+struct quota;
+struct budget_client;
+struct budget_channel; /* of one channel to the dialer */
+
+enum { BUDGET_CLIENT_LEASES_MAX = 2048 }; /* of a channel, at a time */
+
+/* Of a dial client; it tells when the channel comes and goes. */
+struct budget_channel *budget_channel_new(void);
+void budget_channel_free(struct budget_channel *s); /* no callback runs */
+/* NULL: it is gone. What was asked on it is asked again on the next one. */
+void budget_channel_attach(struct budget_channel *s, struct ipc *ch);
+int budget_channel_message(struct budget_channel *s, struct msg *m); /* W_BUDGET. -1: bad */
+
+struct budget_client_owner {
+    /* Once, from the event loop: it may go (code NULL), or the refusal. retry: seconds, 0: unknown.
+     * The spend may be freed in it. */
+    void (*decided)(void *arg, unsigned status, const char *code, unsigned retry);
+    void (*more)(void *arg, bool up); /* after no room there is some again */
+    /* Nothing is left while bytes flow: the exchange is to end. */
+    void (*over)(void *arg, unsigned retry);
+    void *arg;
+};
+
+/* Each request with a budget takes one of these, on its sandbox's account, before
+ * budget_client_new. */
+struct quota *budget_channel_leases(struct budget_channel *s);
+/* need: bytes up that are known to come; known: there are no others. NULL: out of memory. */
+struct budget_client *budget_client_new(struct budget_channel *s, const struct budget *own,
+                                        const struct budget *whole, uint64_t need, bool known,
+                                        const struct budget_client_owner *owner);
+void budget_client_free(struct budget_client *p); /* gives back what is left; NULL is fine */
+
+/* How many of these bytes may come in; all of them for NULL. */
+size_t budget_client_up_room(struct budget_client *p, size_t room);
+size_t budget_client_down_room(struct budget_client *p, size_t room);
+void budget_client_up(struct budget_client *p, size_t n); /* they came in */
+void budget_client_down(struct budget_client *p, size_t n);
+
+#endif

@@ -1,0 +1,54 @@
+/* What budgets have been used up: the dialer's, since every gate and injector talks to it.
+ *
+ * A limit of N in a time T holds for *any* time as long as T, not for the clock's hours: the past T
+ * is kept in 64 parts and the present one, and all 65 count. So never more than N goes out in any
+ * T, and what was used comes back at most a 64th of T late. Bytes are handed out in portions before
+ * they are used (leases); what was not used is taken back, if its holder lives to say so.
+ *
+ * The counters lie in memory that the parent keeps (a memfd), so that a dialer that is started
+ * again goes on with them. Times are CLOCK_MONOTONIC, which all of a host share. */
+#ifndef DURWARD_BUDGET_LEDGER_H
+#define DURWARD_BUDGET_LEDGER_H
+
+#include "budget.h"
+
+#include <stddef.h>
+
+struct budget_ledger;
+
+enum { BUDGET_PORTION_MIN = 1024, BUDGET_PORTION_MAX = 256 * 1024 };
+
+enum budget_end {
+    BUDGET_GRANTED = 0,
+    BUDGET_SPENT,   /* retry says when it is worth asking again */
+    BUDGET_FULL,    /* no room for another counter */
+    BUDGET_UNKNOWN, /* the policy has no such budget (any more) */
+};
+
+struct budget_wish {
+    const char *policy;
+    const struct budget *own, *whole; /* of the rule, of its policy; each may be NULL */
+    bool request;                     /* one more */
+    uint64_t need;                    /* bytes up that must be had at once */
+    bool up, down;                    /* a portion of each */
+};
+
+struct budget_grant {
+    enum budget_end end;
+    uint64_t up, down; /* bytes; UINT64_MAX where there is no limit */
+    unsigned retry;    /* seconds; BUDGET_SPENT */
+};
+
+/* Bytes that the memory needs. */
+size_t budget_ledger_size(void);
+/* Maps it. The descriptor stays the caller's. NULL with err. */
+struct budget_ledger *budget_ledger_open(int fd, struct err *err);
+void budget_ledger_close(struct budget_ledger *b); /* NULL is fine */
+/* All of the wish or nothing. now: microseconds. */
+void budget_ledger_ask(struct budget_ledger *b, const struct budget_wish *w, uint64_t now,
+                       struct budget_grant *ret);
+/* Bytes of a grant at that time were not used. */
+void budget_ledger_back(struct budget_ledger *b, const struct budget_wish *of, uint64_t at,
+                        uint64_t now, uint64_t up, uint64_t down);
+
+#endif

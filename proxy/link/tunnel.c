@@ -1,0 +1,317 @@
+/* Passes the frames of both directions: reads, filters, writes anew, and ends both sides with a
+ * close frame and its code when either breaks a rule. */
+#include "tunnel.h"
+
+#include "relay.h"
+#include "websocket.h"
+
+#include <event2/event.h>
+#include <openssl/rand.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a call may put out beyond its input and what a filter held: headers of new fragments, and
+ * two close frames. */
+enum { HEADERS = 256 };
+
+struct way {
+    struct websocket_reader reader;
+    struct tunnel_filter filter; /* piece NULL: none */
+    bool strict;                 /* where it goes takes no more than its room */
+    bool begun;                  /* a fragment of the present message is out */
+    bool closed;                 /* a close frame is out */
+    uint64_t messages;
+};
+
+struct tunnel {
+    struct relay *relay;
+    struct tunnel_owner owner;
+    struct way up, down;
+    struct event *soon;
+    const char *fault; /* why it is over */
+    unsigned close;    /* of the first close frame; 0: none yet */
+};
+
+static void on_soon(evutil_socket_t fd, short what, void *arg);
+
+struct tunnel *tunnel_new(struct event_base *base, struct relay *relay, struct tunnel_owner owner,
+                          enum tunnel_strict strict, const struct tunnel_filter *up,
+                          const struct tunnel_filter *down)
+{
+    struct tunnel *t = calloc(1, sizeof *t);
+    if (t == NULL)
+        return NULL;
+    t->relay = relay;
+    t->owner = owner;
+    t->up.strict = strict == TUNNEL_STRICT_UP;
+    t->down.strict = strict == TUNNEL_STRICT_DOWN;
+    websocket_reader_init(&t->up.reader, true);
+    websocket_reader_init(&t->down.reader, false);
+    if (up)
+        t->up.filter = *up;
+    if (down)
+        t->down.filter = *down;
+    t->soon = event_new(base, -1, 0, on_soon, t);
+    if (t->soon == NULL) {
+        free(t);
+        return NULL;
+    }
+    return t;
+}
+
+void tunnel_free(struct tunnel *t)
+{
+    if (t == NULL)
+        return;
+    event_free(t->soon);
+    explicit_bzero(t, sizeof *t);
+    free(t);
+}
+
+/* ---- writing ---- */
+
+static void put(struct tunnel *t, const struct way *w, char *frame, size_t n)
+{
+    struct relay *r = t->relay;
+    if (w == &t->up)
+        r->upstream.ops->data(r->upstream.self, frame, n);
+    else
+        r->downstream.ops->data(r->downstream.self, frame, n);
+}
+
+/* One frame of at most WEBSOCKET_PIECE_MAX bytes of payload. */
+static int send_frame(struct tunnel *t, const struct way *w, enum websocket_opcode opcode, bool fin,
+                      struct slice p)
+{
+    char frame[WEBSOCKET_HEADER_MAX + WEBSOCKET_PIECE_MAX];
+    unsigned char mask[4], *key = NULL;
+    if (w == &t->up) {
+        if (RAND_bytes(mask, sizeof mask) != 1)
+            return -1;
+        key = mask;
+    }
+    size_t n = websocket_header((unsigned char *)frame, opcode, fin, p.n, key);
+    if (p.n)
+        memcpy(frame + n, p.p, p.n);
+    if (key)
+        websocket_mask(frame + n, p.n, key, 0);
+    put(t, w, frame, n + p.n);
+    return 0;
+}
+
+/* Some of a message; last: with it the message ends. */
+static int send_piece(struct tunnel *t, struct way *w, enum websocket_opcode opcode, bool last,
+                      struct slice p)
+{
+    do {
+        struct slice part = {p.p, p.n < WEBSOCKET_PIECE_MAX ? p.n : WEBSOCKET_PIECE_MAX};
+        bool fin = last && part.n == p.n;
+        if (part.n == 0 && !fin)
+            return 0; /* an empty fragment says nothing */
+        if (send_frame(t, w, w->begun ? WEBSOCKET_CONTINUATION : opcode, fin, part) < 0)
+            return -1;
+        w->begun = !fin;
+        p.p += part.n;
+        p.n -= part.n;
+    } while (p.n > 0);
+    return 0;
+}
+
+/* Faults by name and by the close code that both sides are told: a name may come over an injector
+ * channel. */
+static const struct {
+    const char *code;
+    unsigned close;
+} faults[] = {
+    {"websocket_protocol", WEBSOCKET_PROTOCOL},
+    {"websocket_text", WEBSOCKET_NOT_UTF8},
+    {"secret_blocked", WEBSOCKET_POLICY},
+    {"cross_sandbox", WEBSOCKET_POLICY},
+    {"memory", WEBSOCKET_INTERNAL},
+};
+
+static unsigned close_of(const char *code)
+{
+    for (size_t i = 0; i < ARRAY_LEN(faults); i++)
+        if (strcmp(faults[i].code, code) == 0)
+            return faults[i].close;
+    return 0;
+}
+
+static void send_close(struct tunnel *t, struct way *w, unsigned code)
+{
+    char payload[2];
+    size_t n = websocket_close(payload, code);
+    if (!w->closed)
+        (void)send_frame(t, w, WEBSOCKET_CLOSE, true, (struct slice){payload, n});
+    w->closed = true;
+}
+
+/* ---- ending ---- */
+
+/* Both sides end, but not from within this call: it came from one of them. */
+static void stop(struct tunnel *t, const char *code)
+{
+    if (t->fault)
+        return;
+    t->fault = code;
+    event_active(t->soon, EV_TIMEOUT, 0);
+}
+
+static void on_soon(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct tunnel *t = arg;
+    unsigned close = close_of(t->fault);
+    if (t->close == 0)
+        t->close = close;
+    send_close(t, &t->down, close);
+    if (!t->up.strict) /* over an injector channel the owner's cancel says it: tunnel_cancelled */
+        send_close(t, &t->up, close);
+    t->owner.over(t->owner.owner, t->fault);
+}
+
+void tunnel_cancelled(struct tunnel *t, const char *code)
+{
+    unsigned close = t ? close_of(code) : 0;
+    if (close == 0)
+        return; /* the client is just gone: the origin sees the same */
+    if (t->close == 0)
+        t->close = close;
+    send_close(t, &t->up, close);
+}
+
+/* ---- one direction ---- */
+
+static const char *pass_piece(struct tunnel *t, struct way *w, const struct websocket_part *part)
+{
+    const struct tunnel_filter *f = &w->filter;
+    struct slice in = {part->p, part->n}, rest = {"", 0};
+    const char *bad = f->piece ? f->piece(f->self, in, &in) : NULL;
+    bool more = f->piece && part->last && f->held(f->self) > 0;
+    if (bad)
+        return bad;
+    if (send_piece(t, w, part->opcode, part->last && !more, in) < 0)
+        return "memory";
+    if (more) {
+        bad = f->rest(f->self, &rest);
+        if (bad == NULL && send_piece(t, w, part->opcode, true, rest) < 0)
+            bad = "memory";
+    }
+    return bad;
+}
+
+static const char *pass_control(struct tunnel *t, struct way *w, const struct websocket_part *part)
+{
+    const struct tunnel_filter *f = &w->filter;
+    const char *bad = f->piece ? f->control(f->self, part->p, part->n) : NULL;
+    if (bad)
+        return bad;
+    if (send_frame(t, w, part->opcode, true, (struct slice){part->p, part->n}) < 0)
+        return "memory";
+    if (part->opcode == WEBSOCKET_CLOSE) {
+        w->closed = true;
+        if (t->close == 0)
+            t->close = part->code;
+    }
+    return NULL;
+}
+
+/* Bytes of one direction. counted: where the payload of frames is added up. */
+static void pass(struct tunnel *t, struct way *w, struct slice in, uint64_t *counted)
+{
+    char scratch[WEBSOCKET_PIECE_MAX];
+    struct websocket_part part;
+    while (t->fault == NULL) {
+        const char *bad = NULL;
+        enum websocket_event e = websocket_read(&w->reader, &in, scratch, &part);
+        if (e == WEBSOCKET_MORE)
+            break;
+        if (e == WEBSOCKET_VIOLATION) {
+            bad = w->reader.code == WEBSOCKET_NOT_UTF8 ? "websocket_text" : "websocket_protocol";
+        } else {
+            bool control = e == WEBSOCKET_CONTROL;
+            bad = control ? pass_control(t, w, &part) : pass_piece(t, w, &part);
+            *counted += part.n;
+            w->messages += !control && part.last;
+        }
+        if (bad)
+            stop(t, bad);
+    }
+    if (w->filter.piece)
+        explicit_bzero(scratch, sizeof scratch);
+}
+
+/* Both have said close: nothing more comes from the client, and the origin ends the connection. */
+static void end_when_closed(struct tunnel *t)
+{
+    if (t->up.closed && t->down.closed && t->fault == NULL)
+        relay_up_end(t->relay);
+}
+
+void tunnel_up(struct tunnel *t, const void *p, size_t n)
+{
+    pass(t, &t->up, (struct slice){p, n}, &t->relay->up);
+    end_when_closed(t);
+}
+
+void tunnel_down(struct tunnel *t, const void *p, size_t n)
+{
+    pass(t, &t->down, (struct slice){p, n}, &t->relay->down);
+    end_when_closed(t);
+}
+
+static size_t room(const struct tunnel *t, const struct way *w, size_t there)
+{
+    size_t kept = 0;
+    if (w->strict)
+        kept = HEADERS + (w->filter.piece ? w->filter.held(w->filter.self) : 0);
+    return t->fault || there <= kept ? 0 : there - kept;
+}
+
+size_t tunnel_up_room(const struct tunnel *t)
+{
+    const struct upstream *b = &t->relay->upstream;
+    return room(t, &t->up, b->ops->room(b->self));
+}
+
+size_t tunnel_down_room(const struct tunnel *t)
+{
+    const struct downstream *f = &t->relay->downstream;
+    return room(t, &t->down, f->ops->room(f->self));
+}
+
+/* ---- what became of it ---- */
+
+bool tunnel_down_closed(const struct tunnel *t)
+{
+    return t->down.closed;
+}
+
+void tunnel_verdict(const struct tunnel *t, enum record_kind *kind, const char **code)
+{
+    if (t == NULL)
+        return;
+    if (t->fault) {
+        *kind = RECORD_ABORTED;
+        *code = t->fault;
+    } else if (t->close && *kind == RECORD_ABORTED) {
+        /* after a close frame, how the connections end is no matter; another reason is one */
+        if (strcmp(*code, "client_gone") == 0 || strncmp(*code, "upstream_", 9) == 0) {
+            *kind = RECORD_COMPLETED;
+            *code = "ok";
+        }
+    } else if (t->close == 0 && *kind == RECORD_COMPLETED) {
+        *kind = RECORD_ABORTED;
+        *code = "upstream_closed";
+    }
+}
+
+void tunnel_record(const struct tunnel *t, struct record *r)
+{
+    if (t == NULL)
+        return;
+    record_put_u64(r, RF_MESSAGES_UP, t->up.messages);
+    record_put_u64(r, RF_MESSAGES_DOWN, t->down.messages);
+    if (t->close)
+        record_put_u64(r, RF_CLOSE, t->close);
+}

@@ -1,0 +1,423 @@
+/* The parent's main: start everything, hand over, wait, stop. */
+#include "notice_queue.h"
+
+#include "peer.h"
+#include "store_broker.h"
+#include "wire.h"
+
+#include <event2/event.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    CONFIG_JSON_MAX = 64 << 20,
+    STOP_MS = 3000,
+    DRAIN_SECONDS = 10,
+    SETTLE_MS = 300,
+    FINISH_MS = 3000,
+    KEEP_FD = 4
+};
+
+/* ---- stopping ---- */
+
+static bool wait_for(struct parent *p, bool (*pick)(const struct child *), int ms)
+{
+    for (int waited = 0;; waited += 5) {
+        bool left = false;
+        struct child *c;
+        int status;
+        pid_t pid;
+        while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+            TAILQ_FOREACH(c, &p->children, link)
+        if (c->pid == pid)
+            c->pid = 0;
+        TAILQ_FOREACH(c, &p->children, link)
+        left |= c->pid > 0 && pick(c);
+        if (!left)
+            return true;
+        if (waited >= ms)
+            return false;
+        usleep(5000);
+    }
+}
+
+static bool not_logger(const struct child *c)
+{
+    return c->role != ROLE_LOGGER;
+}
+
+/* Who can neither record what they know nor tell anybody. */
+static bool not_telling(const struct child *c)
+{
+    return c->role != ROLE_LOGGER && c->role != ROLE_EXPORTER && c->role != ROLE_DIALER;
+}
+
+static bool any(const struct child *c UNUSED)
+{
+    return true;
+}
+
+static void end_children(struct parent *p, bool (*pick)(const struct child *))
+{
+    struct child *c;
+    TAILQ_FOREACH(c, &p->children, link)
+    if (pick(c)) {
+        ipc_free(c->ch);
+        c->ch = NULL;
+    }
+    if (wait_for(p, pick, STOP_MS))
+        return;
+    TAILQ_FOREACH(c, &p->children, link)
+    if (c->pid > 0 && pick(c))
+        kill(c->pid, SIGKILL);
+    wait_for(p, pick, STOP_MS);
+}
+
+void parent_stop(struct parent *p, int status)
+{
+    if (p->stopping)
+        return;
+    p->stopping = true;
+    p->exit_status = status;
+    event_base_loopbreak(p->base);
+}
+
+static void on_drain_over(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    parent_stop(arg, 0);
+}
+
+void parent_drain(struct parent *p)
+{
+    struct timeval tv = {DRAIN_SECONDS, 0};
+    struct child *c;
+    bool gates = false;
+    if (p->draining || p->stopping)
+        return;
+    p->draining = true;
+    parent_retire(p->spare); /* it has nothing to drain */
+    p->spare = NULL;
+    TAILQ_FOREACH(c, &p->children, link)
+    {
+        struct msg m;
+        if (c->role != ROLE_GATE || c->ch == NULL || c->state == CHILD_RETIRED)
+            continue;
+        msg_init(&m, W_DRAIN);
+        ipc_send(c->ch, &m);
+        gates = true;
+    }
+    if (!gates || event_base_once(p->base, -1, EV_TIMEOUT, on_drain_over, p, &tv) < 0)
+        parent_stop(p, 0);
+}
+
+/* ---- starting ---- */
+
+/* Only where there is something to carry. */
+static void start_exporter(struct parent *p)
+{
+    char *places = config_exporter_json(p->config);
+    if (places && (p->exporter = parent_start(p, ROLE_EXPORTER, NULL)) == NULL)
+        parent_stop(p, 1);
+    if (p->exporter)
+        parent_wire(p, p->exporter, p->dialer, "", PEER_EXPORTER, false);
+    if (p->exporter && (config_exporter_url(p->config, EXPORTER_LOGS) ||
+                        config_exporter_url(p->config, EXPORTER_TRACES)))
+        parent_wire(p, p->exporter, p->logger, "", "", false);
+    free(places);
+}
+
+static void start_roles(struct parent *p)
+{
+    p->logger = parent_start(p, ROLE_LOGGER, NULL);
+    p->signer = parent_start(p, ROLE_SIGNER, NULL);
+    p->controller = parent_start(p, ROLE_CONTROLLER, NULL);
+    p->vault = parent_start(p, ROLE_VAULT, NULL);
+    p->dialer = parent_start(p, ROLE_DIALER, NULL);
+    p->builder = parent_start(p, ROLE_BUILDER, NULL);
+    p->spare = p->mode == PARENT_RUN ? parent_start(p, ROLE_GATE, NULL) : NULL;
+    if (!p->logger || !p->signer || !p->vault || !p->dialer || !p->controller || !p->builder) {
+        parent_stop(p, 1);
+        return;
+    }
+    parent_wire(p, p->dialer, p->logger, "", "", false);
+    parent_wire(p, p->controller, p->logger, "", "", false);
+    char *endpoints = config_endpoints_json(p->config);
+    if (endpoints)
+        parent_wire(p, p->vault, p->dialer, "", PEER_TOKENS, false);
+    free(endpoints);
+    start_exporter(p);
+    const struct config_proxy *proxy = config_upstream_proxy(p->config);
+    if (proxy && proxy->password)
+        parent_wire(p, p->dialer, p->vault, "", "", false);
+    parent_wire(p, p->controller, p->builder, "", "", false);
+    if (p->https_fd >= 0)
+        parent_wire(p, p->controller, p->signer, "", "", false);
+    if (p->mode == PARENT_RUN && config_policies(p->config) == 1)
+        parent_injector(p, config_policy_name(p->config, 0));
+    parent_init_waiting(p);
+}
+
+static bool all_ready(const struct parent *p)
+{
+    const struct child *c;
+    const struct sandbox *s;
+    TAILQ_FOREACH(c, &p->children, link)
+    if (c->state != CHILD_READY && c->role != ROLE_GATE && c->role != ROLE_INJECTOR)
+        return false;
+    TAILQ_FOREACH(s, &p->sandboxes, link)
+    if (s->mode != 1 /* a local one is waited for by the builder */ && !s->answered)
+        return false;
+    return true;
+}
+
+static void hand_over_controller(struct parent *p)
+{
+    int fds[2];
+    struct err err = {0};
+    struct msg m;
+    if (ipc_pair(fds, &err) < 0)
+        return;
+    struct peer client = {.kind = ROLE_CLIENT,
+                          .channel = ++p->next_channel,
+                          .generation = p->generation,
+                          .fd = fds[0]};
+    struct peer controller = client;
+    controller.kind = ROLE_CONTROLLER;
+    controller.fd = fds[1];
+    msg_init(&m, W_PEER);
+    peer_put(&m, &client);
+    ipc_send(p->controller->ch, &m);
+    msg_init(&m, W_PEER);
+    peer_put(&m, &controller);
+    ipc_send(p->starter, &m);
+}
+
+static void say_listeners(const struct parent *p)
+{
+    size_t n;
+    const struct config_listen *l = config_listens(p->config, &n);
+    for (size_t i = 0; i < n; i++)
+        proc_log("listening on %s, %s%s", l[i].address, l[i].policy ? "policy " : "by token",
+                 l[i].policy ? l[i].policy : "");
+}
+
+void parent_maybe_ready(struct parent *p)
+{
+    if (p->told_ready || !p->controller_ready || !all_ready(p))
+        return;
+    p->told_ready = true;
+    if (p->starter) {
+        struct msg m;
+        msg_init(&m, W_READY);
+        ipc_send(p->starter, &m);
+        hand_over_controller(p);
+    } else {
+        if (SANITIZED)
+            proc_log("%s", proc_relaxations());
+        else if (landlock_abi() == 0)
+            proc_log("this kernel has no Landlock: system-call filters%s alone keep roles from "
+                     "files; see 'durward doctor'",
+                     geteuid() ? "" : " and uids");
+        say_listeners(p);
+        proc_log("ready");
+        parent_sandbox_spare(p);
+    }
+}
+
+/* ---- signals ---- */
+
+static void on_child(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct parent *p = arg;
+    int status;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (!store_broker_reaped(p->store_broker, pid, status) &&
+            !parent_anchor_reaped(p, pid, status) && !notice_queue_reaped(p, pid, status) &&
+            !parent_verify_reaped(p, pid, status))
+            parent_reaped(p, pid, status);
+    }
+}
+
+static void on_term(evutil_socket_t sig, short what UNUSED, void *arg)
+{
+    struct parent *p = arg;
+    if (sig == SIGINT && p->mode == PARENT_RUN)
+        return; /* the terminal's ^C is the command's; the CLI passes it on */
+    if (p->mode == PARENT_SERVE)
+        parent_drain(p);
+    else
+        parent_stop(p, 0);
+}
+
+static void on_hup(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct parent *p = arg;
+    struct err err = {0};
+    struct child *logger = p->logger;
+    if (logger && logger->ch) {
+        struct msg m;
+        msg_init(&m, W_ROTATE);
+        ipc_send(logger->ch, &m);
+    }
+    if (parent_reload(p, &err) < 0)
+        proc_log("reload refused, the old configuration stays: %s", err.text);
+    else
+        proc_log("configuration reloaded (generation %u)", p->generation);
+}
+
+/* ---- the starter ---- */
+
+static void fail_start(struct parent *p, const struct err *err)
+{
+    if (p->mode == PARENT_RUN && p->starter) {
+        struct msg m;
+        msg_init(&m, W_FAILED);
+        msg_put_str(&m, err->text);
+        ipc_send(p->starter, &m);
+        ipc_flush(p->starter, 1000);
+    } else {
+        proc_log("%s", err->text);
+    }
+    parent_stop(p, 1);
+}
+
+/* "K=V" settings that say where things live, and what `command` stores are given. */
+static int take_environment(struct msg *m)
+{
+    uint32_t n;
+    if (msg_get_u32(m, &n) < 0 || n > 256)
+        return -1;
+    for (uint32_t i = 0; i < n; i++) {
+        struct slice s;
+        if (msg_get_slice(m, 32768, &s) < 0)
+            return -1;
+        char *kv = slice_dup(s); /* kept: putenv borrows it */
+        if (kv == NULL || putenv(kv) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int take_init(struct parent *p, struct msg *m, struct err *err)
+{
+    uint8_t mode;
+    char path[4096];
+    int config_fd, env_fd, command_fd;
+    char *json;
+    size_t n;
+    if (msg_get_u8(m, &mode) < 0 || msg_get_str(m, path, sizeof path) < 0 ||
+        take_environment(m) < 0 || msg_get_fd(m, &config_fd) < 0 || msg_get_fd(m, &env_fd) < 0 ||
+        msg_get_fd(m, &command_fd) < 0 || msg_end(m) < 0 ||
+        (mode != PARENT_RUN && mode != PARENT_SERVE))
+        return err_set(err, ERR_PARSE, "bad start-up message");
+    p->mode = mode;
+    p->env_fd = env_fd;
+    p->command_fd = command_fd;
+    p->config_path = path[0] ? strdup(path) : NULL;
+    int r = ipc_memfd_read(config_fd, CONFIG_JSON_MAX, &json, &n, err);
+    close(config_fd);
+    if (r < 0)
+        return -1;
+    p->config = config_from_json(json, n, err);
+    free(json);
+    return p->config ? 0 : -1;
+}
+
+static int on_starter(struct ipc *ch UNUSED, struct msg *m, void *arg)
+{
+    struct parent *p = arg;
+    struct err err = {0};
+    if (m->type == W_SECRET_TRY && p->told_ready)
+        return parent_try_secret(p, m);
+    if (m->type != W_INIT || p->config)
+        return -1;
+    if (take_init(p, m, &err) < 0 || parent_setup(p, &err) < 0) {
+        fail_start(p, &err);
+        return 0;
+    }
+    if (p->mode == PARENT_SERVE) {
+        ipc_free(p->starter);
+        p->starter = NULL;
+        close(KEEP_FD);
+    }
+    start_roles(p);
+    if (!p->stopping && parent_setup_roots(p, &err) < 0)
+        fail_start(p, &err);
+    else
+        parent_tell_vault_roots(p);
+    return 0;
+}
+
+static void on_starter_closed(struct ipc *ch UNUSED, const char *why UNUSED, void *arg)
+{
+    parent_stop(arg, 0);
+}
+
+static void add_signal(struct parent *p, int sig, event_callback_fn fn)
+{
+    struct event *ev = evsignal_new(p->base, sig, fn, p);
+    if (ev == NULL || event_add(ev, NULL) < 0) {
+        proc_log("cannot watch signal %d", sig);
+        exit(1);
+    }
+}
+
+/* What the log still learns may reach a threshold, and somebody is to be told. */
+static void finish_notices(struct parent *p)
+{
+    struct timeval tv = {0, SETTLE_MS * 1000};
+    if (p->config == NULL || p->logger == NULL || config_audit(p->config)->notify.n == 0)
+        return;
+    end_children(p, not_telling);
+    event_base_loopexit(p->base, &tv);
+    event_base_dispatch(p->base);
+    notice_queue_finish(p, FINISH_MS);
+}
+
+int parent_main(void);
+
+int parent_main(void)
+{
+    static struct parent parent;
+    struct parent *p = &parent;
+    struct err err = {0};
+    if (proc_enter(ROLE_PARENT, &err) < 0) {
+        fprintf(stderr, "durward: %s\n", err.text);
+        return 1;
+    }
+    p->secret_fd = p->env_fd = p->roots_fd = p->budgets_fd = p->audit_dir_fd = p->state_dir_fd =
+        p->api_fd = -1;
+    p->metrics_fd = p->console_fd = p->https_fd = p->command_fd = -1;
+    for (size_t i = 0; i < ARRAY_LEN(p->programs); i++)
+        p->programs[i] = -1;
+    p->ca.lock_fd = p->ca.key_fd = p->ca.cert_fd = p->ca.next_fd = -1;
+    p->generation = 1;
+    TAILQ_INIT(&p->children);
+    TAILQ_INIT(&p->wires);
+    TAILQ_INIT(&p->sandboxes);
+    TAILQ_INIT(&p->acts);
+    p->base = event_base_new();
+    p->store_broker = p->base ? store_broker_new(p->base) : NULL;
+    if (p->store_broker == NULL)
+        return 1;
+    add_signal(p, SIGCHLD, on_child);
+    add_signal(p, SIGTERM, on_term);
+    add_signal(p, SIGINT, on_term);
+    add_signal(p, SIGHUP, on_hup);
+    p->starter = ipc_new(p->base, PROC_CONTROL_FD, on_starter, on_starter_closed, p);
+    if (p->starter == NULL)
+        return 1;
+    event_base_dispatch(p->base);
+    finish_notices(p);
+    end_children(p, not_logger); /* what they still record, the logger still takes */
+    end_children(p, any);
+    store_broker_free(p->store_broker);
+    return p->exit_status;
+}

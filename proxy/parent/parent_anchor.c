@@ -1,0 +1,87 @@
+/* Checkpoints of the audit log to where they are kept beside it. The logger can neither run a
+ * program nor open a socket, so it hands each line to the parent. */
+#include "notice_queue.h"
+
+#include "store_command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SYSLOG_AUTHPRIV_NOTICE = 10 * 8 + 5 };
+
+/* RFC 3164, as syslog(3) writes it to the local daemon. */
+int parent_syslog(const char *path, const char *what, const char *line, struct err *err)
+{
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    char text[NOTICE_QUEUE_TEXT_MAX + 128], timestamp[32];
+    time_t now = time(NULL);
+    struct tm tm;
+    snprintf(to.sun_path, sizeof to.sun_path, "%s", path);
+    strftime(timestamp, sizeof timestamp, "%b %e %H:%M:%S", localtime_r(&now, &tm));
+    int n = snprintf(text, sizeof text, "<%d>%s durward[%d]: %s %s", SYSLOG_AUTHPRIV_NOTICE,
+                     timestamp, (int)getpid(), what, line);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    ssize_t sent =
+        fd < 0 ? -1 : sendto(fd, text, (size_t)n, MSG_NOSIGNAL, (struct sockaddr *)&to, sizeof to);
+    if (sent != n)
+        err_sys(err, "syslog (%s)", path);
+    if (fd >= 0)
+        close(fd);
+    return sent == n ? 0 : -1;
+}
+
+/* On the command's standard input; a line is shorter than a pipe holds. */
+static int to_command(const char *const *argv, const char *line, pid_t *pid, struct err *err)
+{
+    struct store_result r = {.fd = -1};
+    char text[2048];
+    int in[2], high;
+    int n = snprintf(text, sizeof text, "%s\n", line);
+    if (pipe2(in, O_CLOEXEC) < 0)
+        return err_sys(err, "pipe");
+    high = fcntl(in[0], F_DUPFD_CLOEXEC, 10);
+    int ok = high >= 0 && write(in[1], text, (size_t)n) == n
+                 ? store_command_start(argv, high, &r, err)
+                 : err_sys(err, "pipe");
+    close(in[0]);
+    close(in[1]);
+    if (high >= 0)
+        close(high);
+    if (r.fd >= 0)
+        close(r.fd);
+    *pid = r.pid;
+    return ok;
+}
+
+bool parent_anchor_reaped(struct parent *p, pid_t pid, int status)
+{
+    if (pid != p->anchor_pid)
+        return false;
+    p->anchor_pid = 0;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        proc_log("audit anchor: the command failed (wait status %d)", status);
+    return true;
+}
+
+int parent_anchor(struct parent *p, struct msg *m)
+{
+    char line[1024];
+    struct err err = {0};
+    const struct config_audit *a = config_audit(p->config);
+    if (msg_get_str(m, line, sizeof line) < 0 || msg_end(m) < 0)
+        return -1;
+    if (a->anchor_syslog && parent_syslog(a->anchor_syslog, "checkpoint", line, &err) < 0)
+        proc_log("audit anchor: %s", err.text);
+    if (a->anchor_command && to_command(a->anchor_command, line, &p->anchor_pid, &err) < 0)
+        proc_log("audit anchor: %s", err.text);
+    if (config_exporter_url(p->config, EXPORTER_ANCHOR))
+        notice_queue_add(p, SINK_ANCHOR, "", line);
+    return 0;
+}

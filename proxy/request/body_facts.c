@@ -1,0 +1,35 @@
+/* Reads media type, coding and length of a body from the fields of its request. */
+#include "body_facts.h"
+
+static bool body_coded(const struct head *h)
+{
+    for (size_t i = 0; i < h->n; i++)
+        if (slice_eq_str(h->fields[i].name, "content-encoding") &&
+            !slice_ieq_str(h->fields[i].value, "identity"))
+            return true;
+    return false;
+}
+
+static struct slice first_value(const struct head *h, const char *name)
+{
+    const struct field *f = http_head_find(h, name);
+    return f ? f->value : (struct slice){"", 0};
+}
+
+struct inspect_request body_facts(const struct head *h)
+{
+    struct inspect_request r = {.method = h->method,
+                                .path = h->path,
+                                .query = h->query,
+                                .has_query = h->has_query,
+                                .n_types = http_head_count(h, "content-type"),
+                                .coded = body_coded(h),
+                                .has_body = h->body != BODY_NONE,
+                                .length = h->body == BODY_LENGTH ? h->length : 0};
+    r.type = first_value(h, "content-type");
+    r.n_mcp_methods = http_head_count(h, "mcp-method");
+    r.n_mcp_names = http_head_count(h, "mcp-name");
+    r.mcp_method = first_value(h, "mcp-method");
+    r.mcp_name = first_value(h, "mcp-name");
+    return r;
+}

@@ -1,0 +1,67 @@
+/* Runs the scan of override.h over the bytes that pass, and tells its owner from the event loop,
+ * again and again until the owner has ended the request. */
+#include "override_watch.h"
+
+#include "override.h"
+
+#include <event2/event.h>
+#include <stdlib.h>
+
+struct override_watch {
+    struct override_scan scan;
+    struct event *later;
+    bool (*found)(void *arg);
+    void *arg;
+    bool told;
+};
+
+static void on_later(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    static const struct timeval soon = {0, 1000};
+    struct override_watch *w = arg;
+    struct event *again = w->later; /* its owner frees the watch when it says true */
+    if (!w->found(w->arg))
+        event_add(again, &soon);
+}
+
+struct override_watch *override_watch_new(struct event_base *base, const struct head *h,
+                                          bool (*found)(void *arg), void *arg, bool *memory)
+{
+    struct override_scan scan;
+    *memory = false;
+    const struct field *type = http_head_find(h, "content-type");
+    if (h->body == BODY_NONE || type == NULL || !override_begin(&scan, type->value))
+        return NULL;
+    struct override_watch *w = malloc(sizeof *w);
+    struct event *later = w ? event_new(base, -1, 0, on_later, w) : NULL;
+    if (later == NULL) {
+        free(w);
+        *memory = true;
+        return NULL;
+    }
+    *w = (struct override_watch){scan, later, found, arg, false};
+    return w;
+}
+
+void override_watch_free(struct override_watch *w)
+{
+    if (w == NULL)
+        return;
+    event_free(w->later);
+    free(w);
+}
+
+bool override_watch_data(struct override_watch *w, const void *p, size_t n)
+{
+    if (w == NULL || !override_data(&w->scan, p, n))
+        return false;
+    if (!w->told)
+        event_active(w->later, EV_TIMEOUT, 0);
+    w->told = true;
+    return true;
+}
+
+bool override_watch_found(const struct override_watch *w)
+{
+    return w && w->scan.found;
+}

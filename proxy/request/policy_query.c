@@ -1,0 +1,149 @@
+/* Puts a URL, a method and headers to a policy, and says the answer as text and JSON, for `durward
+ * test`, `durward explain` and the API. */
+#include "policy_query.h"
+
+#include "condition.h"
+#include "guard.h"
+#include "new_secret.h"
+
+#include <string.h>
+
+int policy_query_url(const char *url, struct policy_query *q, struct err *err)
+{
+    struct slice s = slice_str(url);
+    enum scheme scheme = SCHEME_HTTPS;
+    if (slice_istarts(s, SLICE("http://")))
+        scheme = SCHEME_HTTP;
+    ssize_t at = slice_find_slice(s, SLICE("://"));
+    if (at >= 0) {
+        if (scheme == SCHEME_HTTPS && !slice_istarts(s, SLICE("https://")))
+            return err_set(err, ERR_PARSE, "the URL's scheme must be https or http: %s", url);
+        s = (struct slice){s.p + at + 3, s.n - (size_t)at - 3};
+    }
+    size_t host = strcspn(s.p, "/?#");
+    if (authority_parse(&q->authority, scheme, (struct slice){s.p, host}) < 0)
+        return err_set(err, ERR_PARSE, "not a canonical host[:port]: %.*s", (int)host, s.p);
+    size_t path = strcspn(s.p + host, "?#");
+    q->path = path ? (struct slice){s.p + host, path} : SLICE("/");
+    const char *rest = s.p + host + path;
+    q->has_query = *rest == '?';
+    q->query = q->has_query ? (struct slice){rest + 1, strcspn(rest + 1, "#")} : SLICE("");
+    return 0;
+}
+
+static const char *reason(const char *code)
+{
+    static const struct {
+        const char *code, *why;
+    } reasons[] = {
+        {"ok", "the narrowest matching rule allows it"},
+        {"ask", "an ask rule matches, and ask goes before allow"},
+        {"no_rule", "no rule names this destination; what is not allowed is denied"},
+        {"denied_by_rule", "a deny rule matches, and deny goes before ask and allow"},
+        {"method", "rules name this destination, but not with this method"},
+        {"respelled",
+         "written in another way this path is that of a rule that asks for more; write it "
+         "as that rule does"},
+        {"query", "the rule allows other parameters or values in the query"},
+        {"method_override", "rules decide by the method here, and the query asks for another one"},
+        {"header", "the rule wants a header that is not there, or has another value"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
+        if (strcmp(reasons[i].code, code) == 0)
+            return reasons[i].why;
+    return code;
+}
+
+static size_t find_header(const void *arg, const char *name, struct slice *value)
+{
+    const struct policy_query *q = arg;
+    size_t n = 0;
+    for (size_t i = 0; i < q->n_headers; i++)
+        if (slice_ieq_str(slice_str(q->header[i].name), name)) {
+            *value = slice_str(q->header[i].value);
+            n++;
+        }
+    return n;
+}
+
+void policy_query_decide(const struct policy *p, const struct policy_query *q, struct answer *ret)
+{
+    const char *why = NULL;
+    if (path_check(q->path, &why) < 0) {
+        *ret = (struct answer){VERDICT_DENY, "path_ambiguous", why, NULL};
+        return;
+    }
+    struct policy_request r = {&q->authority, q->method, q->path};
+    struct decision d;
+    policy_decide(p, &r, &d);
+    bool passes = d.verdict != VERDICT_DENY;
+    const char *code = passes ? condition_query(d.rule, q->query, q->has_query) : NULL;
+    if (passes && code == NULL)
+        code = condition_headers(d.rule, find_header, q);
+    if (passes && code == NULL && d.methods_matter && guard_query_override(q->query))
+        code = "method_override";
+    if (code)
+        d = (struct decision){VERDICT_DENY, d.rule, code, false};
+    *ret = (struct answer){d.verdict, d.code, reason(d.verdict == VERDICT_ASK ? "ask" : d.code),
+                           d.rule};
+}
+
+const char *policy_query_verdict(enum verdict v)
+{
+    return v == VERDICT_ALLOW ? "allow" : v == VERDICT_ASK ? "ask" : "deny";
+}
+
+const char *policy_query_uncaptured(const struct answer *w, const struct policy_query *q)
+{
+    const struct rule *rule = w->verdict == VERDICT_DENY ? NULL : w->rule;
+    if (rule == NULL || rule->tunnel || rule->n_captures > 0)
+        return NULL;
+    return new_secret_in(q->method, slice_str(q->authority.host), q->path);
+}
+
+static json_t *captures(const struct rule *rule)
+{
+    json_t *all = json_object();
+    for (size_t i = 0; rule && i < rule->n_captures; i++)
+        json_object_set_new(all, rule->captures[i].path, json_string(rule->captures[i].secret));
+    return all;
+}
+
+/* What else has to be right: asked of the body, or counted; and what may pass beyond it. */
+static void put_more(json_t *v, const struct rule *r, const struct budget *whole, const char *names)
+{
+    char text[600];
+    if (r->inspection)
+        json_object_set_new(v, "body",
+                            json_string(inspection_text(r->inspection, text, sizeof text)));
+    if (r->websocket)
+        json_object_set_new(v, "websocket", json_true());
+    if (names)
+        json_object_set_new(v, "searched_for", json_string(names));
+    if ((names || r->credential) && !r->tunnel)
+        json_object_set_new(v, "ranges", json_boolean(r->ranges));
+    if (r->budget)
+        json_object_set_new(v, "budget", json_string(budget_text(r->budget, text, sizeof text)));
+    if (whole)
+        json_object_set_new(v, "policy_budget", json_string(budget_text(whole, text, sizeof text)));
+}
+
+json_t *policy_query_json(const struct policy *p, const struct policy_query *q,
+                          const struct answer *w, const char *policy)
+{
+    char at[300], kind[300], searched[600];
+    const struct credential *c = w->rule ? w->rule->credential : NULL;
+    authority_text(&q->authority, at, sizeof at);
+    json_t *v =
+        json_pack("{s:s, s:s, s:s, s:s?, s:s?, s:s?, s:o, s:s, s:s}", "decision",
+                  policy_query_verdict(w->verdict), "code", w->code, "policy", policy, "rule",
+                  w->rule ? w->rule->text : NULL, "credential", c ? c->secret : NULL, "as",
+                  c ? credential_text(c, kind, sizeof kind) : NULL, "captures", captures(w->rule),
+                  "authority", at, "why", w->why);
+    if (v && w->verdict != VERDICT_DENY && w->rule)
+        put_more(v, w->rule, policy_budget(p),
+                 policy_taint_text(p, &q->authority, searched, sizeof searched));
+    if (v && policy_query_uncaptured(w, q))
+        json_object_set_new(v, "uncaptured", json_string(policy_query_uncaptured(w, q)));
+    return v;
+}

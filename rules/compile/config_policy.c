@@ -1,0 +1,268 @@
+/* Policies of a configuration: environment, presets, compiling. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "config_tree.h"
+#include "nearest.h"
+
+static bool env_name_ok(const char *s)
+{
+    return s[0] && strlen(s) <= 256 && strchr(s, '=') == NULL && !(s[0] >= '0' && s[0] <= '9') &&
+           strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") ==
+               strlen(s);
+}
+
+/* Each "{{" must open a whole {{placeholder NAME}} of a declared secret. */
+static int check_placeholders(const struct config *c, const struct node *n, const char *text,
+                              struct err *err)
+{
+    const json_t *secrets = json_object_get(c->root, "secrets");
+    static const char open[] = "{{placeholder ";
+    json_t *none = secrets ? NULL : json_object();
+    int r = 0;
+    while (r == 0 && (text = strstr(text, "{{")) != NULL) {
+        const char *close = strstr(text, "}}");
+        size_t n_open = sizeof open - 1;
+        char name[80] = "";
+        size_t len = close ? (size_t)(close - text) : 0;
+        if (len > n_open && len - n_open < sizeof name && strncmp(text, open, n_open) == 0) {
+            memcpy(name, text + n_open, len - n_open);
+            r = rule_secret_known(n, name, secrets ? secrets : none, err);
+            text = close + 2;
+        } else {
+            r = node_fail(n, err, "'{{' begins a placeholder here: \"{{placeholder SECRET}}\"");
+        }
+    }
+    json_decref(none);
+    return r;
+}
+
+static int read_env(struct config *c, const struct node *n, struct config_policy *p,
+                    struct err *err)
+{
+    if (node_is_object(n, err) < 0)
+        return -1;
+    size_t count = json_object_size(n->value);
+    if (count > 1000)
+        return node_fail(n, err, "more than 1000 variables");
+    p->env = arena_zalloc(c->arena, count + 1, sizeof *p->env);
+    for (void *it = json_object_iter(n->value); it; it = json_object_iter_next(n->value, it)) {
+        struct node at;
+        const char *value;
+        node_get(n, json_object_iter_key(it), &at);
+        if (!env_name_ok(at.key))
+            return node_fail(&at, err, "'%.60s' is not the name of an environment variable",
+                             at.key);
+        if (node_text(&at, &value, err) < 0)
+            return -1;
+        if (strlen(value) > 8192)
+            return node_fail(&at, err, "longer than 8192 bytes");
+        if (check_placeholders(c, &at, value, err) < 0)
+            return -1;
+        p->env[p->n_env++] =
+            (struct config_env){arena_str(c->arena, at.key), arena_str(c->arena, value)};
+    }
+    return 0;
+}
+
+static const char *preset_word(size_t i, const void *arg)
+{
+    (void)arg;
+    return preset_name(i);
+}
+
+static void give_kind(struct config *c, const char *secret, const char *kind)
+{
+    for (size_t i = 0; i < c->n_secrets; i++)
+        if (strcmp(c->secrets[i].name, secret) == 0 && c->secrets[i].kind[0] == 0)
+            c->secrets[i].kind = kind;
+}
+
+/* { use: github, secret: NAME, access: read-only, preset_hosts: HOST } */
+static json_t *expand(struct config *c, const struct node *rule, struct err *err)
+{
+    static const struct key keys[] = {
+        {"use", NULL}, {"secret", NULL}, {"access", NULL}, {"preset_hosts", NULL}};
+    static const char *const words[] = {"read-only"};
+    struct node use, secret, access, hosts;
+    char names[PRESET_NAMES_MAX];
+    const char *name, *text;
+    size_t n = 0, word;
+    while (preset_name(n))
+        n++;
+    for (void *it = json_object_iter(rule->value); it;
+         it = json_object_iter_next(rule->value, it)) {
+        const char *key = json_object_iter_key(it);
+        bool known = false;
+        for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+            known = known || strcmp(key, keys[i].name) == 0;
+        if (!known) {
+            struct node at;
+            node_get(rule, key, &at);
+            node_fail(&at, err,
+                      "'%.60s' does not go with 'use'; beside it stand only 'secret', "
+                      "'preset_hosts' and 'access: read-only'",
+                      key);
+            return NULL;
+        }
+    }
+    node_get(rule, "use", &use);
+    if (node_keys(rule, keys, ARRAY_LEN(keys), err) < 0 || node_string(&use, &name, err) < 0)
+        return NULL;
+    if (preset_kind(name) == NULL) {
+        ssize_t best = nearest(name, n, preset_word, NULL);
+        preset_names(names, sizeof names);
+        node_fail(&use, err, "no preset '%.60s'; %s%s%sthere are %s", name,
+                  best < 0 ? "" : "did you mean '", best < 0 ? "" : preset_name((size_t)best),
+                  best < 0 ? "" : "'? ", names);
+        return NULL;
+    }
+    bool given = node_get(rule, "preset_hosts", &hosts);
+    if (preset_hosts_check(name, &use, given ? &hosts : NULL, err) < 0)
+        return NULL;
+    bool named = node_get(rule, "secret", &secret), narrow = node_get(rule, "access", &access);
+    text = name;
+    if ((named && node_string(&secret, &text, err) < 0) ||
+        (narrow && node_word(&access, words, 1, &word, err) < 0))
+        return NULL;
+    const json_t *secrets = json_object_get(c->root, "secrets");
+    if (!named && !json_object_get(secrets, name)) {
+        node_fail(&use, err,
+                  "preset '%s' takes the secret '%s', which is not declared; name "
+                  "another with 'secret: NAME'",
+                  name, name);
+        return NULL;
+    }
+    give_kind(c, text, preset_kind(name));
+    return preset_rules(name, text, given ? hosts.value : NULL, narrow);
+}
+
+static int append(struct config_policy *p, json_t *rule)
+{
+    if (json_array_append(p->rules, rule) < 0)
+        abort(); /* memory is out */
+    return 0;
+}
+
+static int read_rule(struct config *c, const struct node *rule, struct config_policy *p,
+                     struct err *err)
+{
+    struct node at = *rule;
+    json_t *one;
+    size_t i;
+    if (!json_object_get(rule->value, "use")) {
+        append(p, rule->value);
+        return policy_add(p->compiled, rule, err);
+    }
+    json_t *rules = expand(c, rule, err);
+    int r = rules ? 0 : -1;
+    json_array_foreach(rules, i, one)
+    {
+        at.value = one;
+        append(p, one);
+        r = r < 0 ? -1 : policy_add(p->compiled, &at, err);
+    }
+    json_decref(rules);
+    return r;
+}
+
+static bool listed(const char **list, size_t n, const char *s)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(list[i], s) == 0)
+            return true;
+    return false;
+}
+
+/* What others ask for: secrets granted, hosts whose ssh remotes become https. */
+static int summarise(struct config *c, struct config_policy *p, struct err *err)
+{
+    const struct rule_entry *e;
+    size_t n = 0;
+    for (size_t i = 0; (e = policy_entry(p->compiled, i)); i++)
+        n += e->git ? e->n_arms : 0;
+    p->secrets = arena_zalloc(c->arena, c->n_secrets + 1, sizeof *p->secrets);
+    p->git_hosts = arena_zalloc(c->arena, n + 1, sizeof *p->git_hosts);
+    for (size_t i = 0; (e = policy_entry(p->compiled, i)); i++) {
+        const struct credential *cred = e->rule.credential;
+        if (cred && config_secret(c, cred->secret)->lines)
+            return err_set(err, ERR_PARSE,
+                           "%s: '%s' is the key of another secret and is never sent; use the "
+                           "secret that is made of it",
+                           e->where, cred->secret);
+        if (cred && !listed(p->secrets, p->n_secrets, cred->secret))
+            p->secrets[p->n_secrets++] = config_secret(c, cred->secret)->name;
+        for (size_t k = 0; k < e->rule.n_captures; k++)
+            if (!listed(p->secrets, p->n_secrets, e->rule.captures[k].secret))
+                p->secrets[p->n_secrets++] = config_secret(c, e->rule.captures[k].secret)->name;
+        for (size_t j = 0; e->git && j < e->n_arms; j++) {
+            const struct pattern *at = &e->arms[j].pattern;
+            if (at->kind == HOST_NAME && !at->subdomains && at->scheme == SCHEME_HTTPS &&
+                at->port == 443 && !listed(p->git_hosts, p->n_git_hosts, at->host.p))
+                p->git_hosts[p->n_git_hosts++] = arena_slice(c->arena, at->host);
+        }
+    }
+    return 0;
+}
+
+static int read_policy(struct config *c, const struct node *n, struct config_policy *p,
+                       struct err *err)
+{
+    static const struct key keys[] = {{"env", NULL},    {"rules", NULL}, {"sandbox", NULL},
+                                      {"budget", NULL}, {"names", NULL}, {"guide", NULL}};
+    char where[512];
+    struct node at;
+    if (!node_name_ok(n->key))
+        return node_fail(n, err, "'%.60s' is not a policy's name (letters, digits, _ . -)", n->key);
+    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+        return -1;
+    node_where(n, where, sizeof where);
+    p->where = arena_str(c->arena, where);
+    p->name = arena_str(c->arena, n->key);
+    p->rules = json_array();
+    /* an empty object, so that nothing is declared, not that nothing is checked */
+    json_t *none = json_object(), *secrets = json_object_get(c->root, "secrets");
+    p->compiled = policy_new(p->name, secrets ? secrets : none);
+    p->sandbox = (struct config_sandbox)CONFIG_SANDBOX_DEFAULT;
+    int r = node_get(n, "env", &at) ? read_env(c, &at, p, err) : 0;
+    if (r == 0 && node_get(n, "sandbox", &at))
+        r = config_read_sandbox(&at, &p->sandbox, err);
+    if (r == 0 && node_get(n, "budget", &at)) {
+        p->budget = at.value;
+        r = policy_budget_read(p->compiled, &at, err);
+    }
+    if (r == 0 && node_get(n, "names", &at))
+        r = policy_names_read(p->compiled, &at, err);
+    if (r == 0 && node_get(n, "guide", &at))
+        r = policy_guide_read(p->compiled, &at, err);
+    if (r == 0 && !node_get(n, "rules", &at))
+        r = node_fail(n, err, "policy '%s' has no 'rules'; 'rules: []' denies everything", p->name);
+    if (r == 0)
+        r = node_is_array(&at, err);
+    for (size_t i = 0; r == 0 && i < json_array_size(at.value); i++) {
+        struct node rule = node_item(&at, i);
+        r = json_is_object(rule.value)
+                ? read_rule(c, &rule, p, err)
+                : node_fail(&rule, err, "a rule is a mapping such as { allow: HOST/PATH }");
+    }
+    if (r == 0)
+        r = policy_seal(p->compiled, err);
+    json_decref(none);
+    return r == 0 ? summarise(c, p, err) : r;
+}
+
+int config_read_policies(struct config *c, const struct node *n, struct err *err)
+{
+    if (node_is_object(n, err) < 0)
+        return -1;
+    if (json_object_size(n->value) > CONFIG_ENTRIES_MAX)
+        return node_fail(n, err, "more than %d policies", CONFIG_ENTRIES_MAX);
+    c->policies = arena_zalloc(c->arena, json_object_size(n->value) + 1, sizeof *c->policies);
+    for (void *it = json_object_iter(n->value); it; it = json_object_iter_next(n->value, it)) {
+        struct node at;
+        node_get(n, json_object_iter_key(it), &at);
+        if (read_policy(c, &at, &c->policies[c->n_policies++], err) < 0)
+            return -1;
+    }
+    return 0;
+}

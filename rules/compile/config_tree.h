@@ -1,0 +1,135 @@
+/* What a configuration holds, and the parts of its reader. Internal to rules/. */
+#ifndef DURWARD_CONFIG_TREE_H
+#define DURWARD_CONFIG_TREE_H
+
+#include "arena.h"
+#include "buf.h"
+#include "config.h"
+#include "node.h"
+#include "policy_build.h"
+
+/* What one role is told of in its first message has to fit into it (lib/ipc_msg.h). */
+enum {
+    CONFIG_ENTRIES_MAX = 4096,         /* policies */
+    CONFIG_RESOLVES_MAX = 1024,        /* resolved names */
+    CONFIG_RESOLVES_BYTES = 64 * 1024, /* and what they and their addresses take together */
+    CONFIG_DIRECT_BYTES = 16 * 1024,   /* no_proxy */
+    CONFIG_SECRETS_BYTES = 80 * 1024,  /* names and sources of secrets */
+    CONFIG_ENTRY_BYTES = 32,           /* beside the texts of an entry */
+};
+
+/* Where we send to by ourselves. */
+struct config_place {
+    const char *url; /* NULL: not there */
+    json_t *to;      /* ranges of addresses, as in a rule; borrowed from the tree; NULL: none */
+};
+
+struct config_policy {
+    const char *name;
+    const char *where;
+    struct config_env *env;
+    size_t n_env;
+    struct config_sandbox sandbox;
+    json_t *rules;  /* presets expanded; owned */
+    json_t *budget; /* as written; borrowed; NULL: none */
+    struct policy *compiled;
+    const char **secrets, **git_hosts; /* NULL-terminated */
+    size_t n_secrets, n_git_hosts;
+};
+
+enum { CONFIG_LEVELS = 4 }; /* roles that take steps of requests */
+
+struct config {
+    unsigned refs;
+    struct arena *arena;
+    struct source source; /* lines owned */
+    const char *base;     /* directory of relative paths; NULL: only absolute ones */
+    json_t *root;         /* owned; file names in it are absolute */
+    struct config_secret *secrets;
+    struct config_policy *policies;
+    struct config_listen *listens;
+    struct config_resolve *resolves;
+    struct config_proxy *proxy; /* NULL: none */
+    const char **no_proxy;
+    const char **upstream_ca; /* NULL-terminated */
+    size_t n_secrets, n_policies, n_listens, n_resolves, n_no_proxy;
+    struct limits limits;
+    const char *ca_dir, *ca_cert, *ca_key, *socket, *state, *audit_dir, *metrics, *console;
+    struct config_listen api; /* of `controller`; address NULL: none */
+    struct config_audit audit;
+    struct config_place places[EXPORTER_PLACES];
+    bool debugs[CONFIG_LEVELS]; /* log_level: debug, by the words of config_read_levels */
+};
+
+/* Reads the whole tree; takes root and lines (lines may be NULL) in either case. */
+struct config *config_build(const char *name, const char *base, json_t *root, json_t *lines,
+                            struct err *err);
+/* The text of a file ("-": standard input) in *b, and the directory of its relative paths; both are
+ * freed by the caller in any case. The name that errors give it, or NULL. */
+const char *config_text(const char *path, struct buf *b, char **base, struct err *err);
+/* A file name made absolute, in the tree too. */
+int config_file(struct config *c, const struct node *n, const char **ret, struct err *err);
+
+/* config_store.c: the one store that a secret is read from. */
+int config_read_store(struct config *c, const struct node *n, struct config_secret *s,
+                      struct err *err);
+
+/* config_mint.c: is this declaration of a secret one that is made of others; read it; mark what
+ * such secrets are made of, once all are read. */
+bool config_is_minted(const json_t *declared);
+int config_read_mint(struct config *c, const struct node *n, struct config_secret *s,
+                     struct err *err);
+void config_mark_keys(struct config *c);
+/* Such a secret is kept behind an endpoint (and not a token of it). */
+bool config_is_remote(const struct config_secret *s);
+
+/* One section each; the node is present. */
+int config_read_levels(struct config *c, const struct node *n, struct err *err);
+int config_read_secrets(struct config *c, const struct node *n, struct err *err);
+int config_read_policies(struct config *c, const struct node *n, struct err *err);
+int config_read_upstream(struct config *c, const struct node *n, struct err *err);
+/* config_forwarded.c: what `forwarded` of a listener says. */
+int config_read_forwarded(struct config *c, const struct node *n, struct config_listen *l,
+                          struct err *err);
+int config_read_listen(struct config *c, const struct node *n, struct err *err);
+/* `https` and `name` of `controller` */
+int config_read_api(struct config *c, const struct node *n, struct err *err);
+int config_read_audit(struct config *c, const struct node *n, struct err *err);
+/* config_notify.c: what `notify` of `audit` says; a place: a URL, or { url, to }; a command. */
+int config_read_notify(struct config *c, const struct node *n, struct err *err);
+int config_read_place(struct config *c, const struct node *n, enum exporter_place p,
+                      struct err *err);
+int config_read_tracing(struct config *c, const struct node *n, struct err *err);
+/* audit.*.syslog: *ret is the path of its socket, /dev/log for true, NULL for false. */
+int config_read_syslog(struct config *c, const struct node *n, const char **ret, struct err *err);
+int config_read_command(struct config *c, const struct node *n, const char *const **ret,
+                        struct err *err);
+int config_read_ca(struct config *c, const struct node *n, struct err *err);
+int config_read_controller(struct config *c, const struct node *n, struct err *err);
+int config_read_sandbox(const struct node *n, struct config_sandbox *s, struct err *err);
+void limits_default(struct limits *l);
+void config_audit_default(struct config_audit *a);
+int limits_read(struct limits *l, const struct node *n, struct err *err);
+
+struct config_policy *config_policy_find(const struct config *c, const char *name);
+
+/* preset.c: the rules of a preset, with the secret's name filled in, for these hosts (as in
+ * `preset_hosts`; NULL: its own). New reference or NULL when there is no such preset. */
+json_t *preset_rules(const char *name, const char *secret, const json_t *hosts, bool read_only);
+/* `preset_hosts` of a preset that there is; hosts NULL: it is not given. */
+int preset_hosts_check(const char *name, const struct node *use, const struct node *hosts,
+                       struct err *err);
+/* Those of them that send the secret to this host; NULL when no preset knows the host. */
+json_t *preset_rules_for_host(const char *host, const char *secret);
+const char *preset_kind(const char *name); /* "github-pat", or ""; NULL: no such preset */
+extern const char *const secret_kinds[];
+extern const size_t n_secret_kinds;
+
+/* The value of this field of this kind of made secret, which is one of some words. */
+int config_mint_word(const struct node *n, const char *kind, const char *name, const char **ret,
+                     struct err *err);
+
+/* key_id and account of a key that signs: they go into a header. */
+int config_mint_key_ok(const struct node *n, const char *kind, const json_t *spec, struct err *err);
+
+#endif

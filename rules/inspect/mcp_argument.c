@@ -1,0 +1,238 @@
+/* Patterns of names, URIs and texts, and what a rule asks of the arguments of a call. A value that
+ * two readers of JSON could take for different ones satisfies no condition. */
+#include "mcp.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "body_json.h"
+
+/* ---- patterns ---- */
+
+/* Which prefixes of the pattern fit what was read so far: at[j] says so of the first j bytes. */
+struct states {
+    bool at[MCP_PATTERN_MAX + 1];
+};
+
+static size_t star_end(const char *pattern, size_t j, bool in_path)
+{
+    return j + (in_path && pattern[j + 1] == '*' ? 2 : 1);
+}
+
+/* A star may stand for nothing. */
+static void mcp_settle(const char *pattern, bool in_path, struct states *s)
+{
+    for (size_t j = 0; pattern[j]; j++)
+        if (s->at[j] && pattern[j] == '*')
+            s->at[star_end(pattern, j, in_path)] = true;
+}
+
+bool mcp_pattern_fits(const char *pattern, struct slice text, bool in_path)
+{
+    size_t n = strlen(pattern);
+    struct states now = {{true}}, next;
+    if (n > MCP_PATTERN_MAX)
+        return false;
+    if (strchr(pattern, '*') == NULL)
+        return slice_eq_str(text, pattern);
+    mcp_settle(pattern, in_path, &now);
+    for (size_t i = 0; i < text.n; i++) {
+        char c = text.p[i];
+        bool alive = false;
+        next = (struct states){{false}};
+        for (size_t j = 0; j < n; j++) {
+            if (!now.at[j])
+                continue;
+            bool crosses = !in_path || star_end(pattern, j, in_path) == j + 2;
+            if (pattern[j] == '*' && (crosses || c != '/'))
+                alive = next.at[j] = true;
+            else if (pattern[j] != '*' && pattern[j] == c)
+                alive = next.at[j + 1] = true;
+        }
+        if (!alive)
+            return false;
+        mcp_settle(pattern, in_path, &next);
+        now = next;
+    }
+    return now.at[n];
+}
+
+bool mcp_name_allowed(const struct word_list *patterns, struct slice name)
+{
+    for (size_t i = 0; i < patterns->n; i++)
+        if (name.n <= MCP_PATTERN_MAX && mcp_pattern_fits(patterns->list[i], name, false))
+            return true;
+    return false;
+}
+
+/* An escape that could be a dot or a slash. */
+static bool mcp_has_escape(struct slice text)
+{
+    for (size_t i = 0; i + 2 < text.n; i++) {
+        char high = text.p[i + 1], low = ascii_lower(text.p[i + 2]);
+        if (text.p[i] == '%' && ((high == '2' && (low == 'e' || low == 'f' || low == '5')) ||
+                                 (high == '5' && low == 'c')))
+            return true;
+    }
+    return false;
+}
+
+/* "." or ".." between what ends a segment for some reader: slashes of either kind, and what begins
+ * a query, a fragment or a parameter. Tabs and line ends are taken out by readers of URLs (WHATWG
+ * URL 4.4; Python's urlsplit), so they do not count. */
+static bool mcp_has_dot_segment(struct slice text)
+{
+    size_t dots = 0, others = 0;
+    for (size_t i = 0; i <= text.n; i++) {
+        char c = i < text.n ? text.p[i] : '/';
+        if (c == '\t' || c == '\n' || c == '\r')
+            continue;
+        if (c && strchr("/\\?#;", c)) {
+            if (others == 0 && (dots == 1 || dots == 2))
+                return true;
+            dots = others = 0;
+        } else if (c == '.') {
+            dots++;
+        } else {
+            others++;
+        }
+    }
+    return mcp_has_escape(text);
+}
+
+bool mcp_text_allowed(const struct word_list *patterns, struct slice text)
+{
+    if (text.n > MCP_VALUE_MAX)
+        return false;
+    bool doubtful = mcp_has_dot_segment(text);
+    for (size_t i = 0; i < patterns->n; i++) {
+        const char *p = patterns->list[i];
+        if (strchr(p, '*') ? !doubtful && mcp_pattern_fits(p, text, true) : slice_eq_str(text, p))
+            return true;
+    }
+    return false;
+}
+
+const struct mcp_tool *mcp_tool_find(const struct mcp_rules *r, struct slice name)
+{
+    for (size_t i = 0; i < r->n_tools; i++)
+        if (name.n <= MCP_PATTERN_MAX && mcp_pattern_fits(r->tools[i].name, name, false))
+            return &r->tools[i];
+    return NULL;
+}
+
+/* ---- pointers (RFC 6901) ---- */
+
+enum found { FOUND_NOTHING = 0, FOUND, FOUND_DOUBTFUL };
+
+/* The next reference token, unescaped, into name. */
+static const char *mcp_token(const char *p, char name[MCP_POINTER_MAX + 1])
+{
+    size_t n = 0;
+    for (p++; *p && *p != '/'; p++) {
+        char c = *p;
+        if (c == '~' && (p[1] == '0' || p[1] == '1'))
+            c = *++p == '0' ? '~' : '/';
+        name[n++] = c;
+    }
+    name[n] = 0;
+    return p;
+}
+
+static const json_t *mcp_element(const json_t *array, const char *name)
+{
+    size_t n = strspn(name, "0123456789"), index = 0;
+    if (n == 0 || n > 6 || name[n] != 0 || (name[0] == '0' && n > 1))
+        return NULL;
+    for (size_t i = 0; i < n; i++)
+        index = index * 10 + (size_t)(name[i] - '0');
+    return json_array_get(array, index);
+}
+
+/* Doubtful: a member's name differs from the one that is looked for by its case alone, or something
+ * stands where a mapping should. */
+static enum found mcp_find(const char *pointer, const json_t *from, const json_t **ret)
+{
+    char name[MCP_POINTER_MAX + 1];
+    const json_t *at = from;
+    while (*pointer) {
+        pointer = mcp_token(pointer, name);
+        if (at && !json_is_object(at) && !json_is_array(at))
+            return FOUND_DOUBTFUL;
+        if (json_is_object(at) && body_json_twisted(at, name))
+            return FOUND_DOUBTFUL;
+        at = json_is_array(at) ? mcp_element(at, name) : json_object_get(at, name);
+        if (at == NULL)
+            return FOUND_NOTHING;
+    }
+    *ret = at;
+    return FOUND;
+}
+
+/* ---- conditions ---- */
+
+static bool mcp_number(const json_t *v, double *ret)
+{
+    const json_int_t most = (json_int_t)1 << 53; /* beyond it readers differ */
+    if (json_is_integer(v)) {
+        json_int_t i = json_integer_value(v);
+        *ret = (double)i;
+        return i >= -most && i <= most;
+    }
+    *ret = json_is_real(v) ? json_real_value(v) : 0;
+    return json_is_real(v) && isfinite(*ret) && fabs(*ret) <= (double)most;
+}
+
+static bool mcp_same(const json_t *v, const struct mcp_scalar *s)
+{
+    double number;
+    switch (s->kind) {
+    case MCP_TEXT:
+        return json_is_string(v) && strcmp(json_string_value(v), s->text) == 0;
+    case MCP_NUMBER:
+        return mcp_number(v, &number) && number >= s->number && number <= s->number;
+    case MCP_TRUE:
+        return json_is_true(v);
+    case MCP_FALSE:
+        return json_is_false(v);
+    case MCP_NULL:
+        break;
+    }
+    return json_is_null(v);
+}
+
+static bool mcp_holds(const struct mcp_condition *c, const json_t *v)
+{
+    double number;
+    switch (c->test) {
+    case MCP_IS_ONE_OF:
+        for (size_t i = 0; i < c->n_values; i++)
+            if (mcp_same(v, &c->values[i]))
+                return true;
+        return false;
+    case MCP_MATCHES:
+        return json_is_string(v) &&
+               mcp_text_allowed(&c->patterns,
+                                (struct slice){json_string_value(v), json_string_length(v)});
+    case MCP_IN_RANGE:
+        return mcp_number(v, &number) && number >= c->least && number <= c->most;
+    case MCP_IS_ABSENT:
+        break;
+    }
+    return false; /* it is there */
+}
+
+const struct mcp_condition *mcp_unmet(const struct mcp_tool *t, const json_t *arguments)
+{
+    for (size_t i = 0; i < t->n_conditions; i++) {
+        const struct mcp_condition *c = &t->conditions[i];
+        const json_t *v = NULL;
+        enum found f = mcp_find(c->pointer, arguments, &v);
+        bool ok = f == FOUND           ? mcp_holds(c, v)
+                  : f == FOUND_NOTHING ? c->test == MCP_IS_ABSENT || c->may_be_absent
+                                       : false;
+        if (!ok)
+            return c;
+    }
+    return NULL;
+}

@@ -1,0 +1,127 @@
+/* One message of a server, changed where the rule says so. */
+#include <string.h>
+
+#include "body_json.h"
+#include "mcp_message.h"
+
+/* A method that no client knows: it answers the server that it cannot, and the server goes on. */
+static const char refused[] = "durward/refused";
+
+static bool list_allows(const struct mcp_rules *rules, const char *list, const json_t *entry)
+{
+    bool tools = strcmp(list, "tools") == 0, resources = strcmp(list, "resources") == 0;
+    const char *key = resources ? "uri" : "name";
+    const char *name = json_string_value(json_object_get(entry, key));
+    if (name == NULL || body_json_twisted(entry, key))
+        return false;
+    struct slice s = slice_str(name);
+    return tools       ? mcp_tool_find(rules, s) != NULL
+           : resources ? mcp_text_allowed(&rules->resources, s)
+                       : mcp_name_allowed(&rules->prompts, s);
+}
+
+static void cut_list(const struct mcp_rules *rules, json_t *result, const char *list,
+                     struct mcp_changes *changes)
+{
+    json_t *entries = json_object_get(result, list);
+    size_t n = json_array_size(entries), kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        json_t *e = json_array_get(entries, i);
+        if (list_allows(rules, list, e))
+            (void)json_array_set(entries, kept++, e); /* kept <= i: each moves once */
+    }
+    changes->hidden += (unsigned)(n - kept);
+    while (json_array_size(entries) > kept)
+        (void)json_array_remove(entries, json_array_size(entries) - 1);
+}
+
+/* Which request it answers is not asked: a stream that was taken up again does not tell. */
+static bool cut_result(const struct mcp_rules *rules, json_t *result, struct mcp_changes *changes)
+{
+    const struct {
+        const char *list;
+        bool decided;
+    } lists[] = {{"tools", true}, {"resources", rules->by_resource}, {"prompts", rules->by_prompt}};
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+        if (!lists[i].decided)
+            continue;
+        if (body_json_twisted(result, lists[i].list))
+            return false;
+        cut_list(rules, result, lists[i].list, changes);
+    }
+    return true;
+}
+
+static bool server_may(const struct mcp_rules *rules, const char *method, bool *doubtful)
+{
+    const struct {
+        const char *method;
+        bool no;
+    } asked[] = {{"sampling/createmessage", rules->no_sampling},
+                 {"elicitation/create", rules->no_elicitation},
+                 {"roots/list", rules->no_roots}};
+    static const char *const spelled[] = {"sampling/createMessage", "elicitation/create",
+                                          "roots/list"};
+    for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
+        if (!asked[i].no || !body_json_same(method, asked[i].method))
+            continue;
+        *doubtful = strcmp(method, spelled[i]) != 0;
+        return false;
+    }
+    return true;
+}
+
+/* A result that asks instead of answering (2026-07-28): an error takes its place. */
+static bool ask_in_result(const struct mcp_rules *rules, json_t *m, const json_t *result,
+                          struct mcp_changes *changes)
+{
+    json_t *asked = json_object_get(result, "inputRequests");
+    bool doubtful = body_json_twisted(result, "inputRequests"), refused_one = false;
+    for (void *it = json_object_iter(asked); it; it = json_object_iter_next(asked, it)) {
+        const json_t *request = json_object_iter_value(it);
+        const char *method = json_string_value(json_object_get(request, "method"));
+        doubtful = doubtful || method == NULL || body_json_twisted(request, "method");
+        refused_one = refused_one || (method && !server_may(rules, method, &doubtful));
+    }
+    if (doubtful)
+        return false;
+    if (!refused_one)
+        return true;
+    changes->refused++;
+    (void)json_object_del(m, "result");
+    return json_object_set_new(m, "error",
+                               json_pack("{s:i, s:s}", "code", -32003, "message",
+                                         "Durward denied this request: the policy does not let the "
+                                         "server ask its client for this")) == 0;
+}
+
+static bool change_one(const struct mcp_rules *rules, json_t *m, struct mcp_changes *changes)
+{
+    static const char *const names[] = {"jsonrpc", "id", "method", "params", "result", "error"};
+    bool doubtful = false;
+    if (!json_is_object(m))
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (body_json_twisted(m, names[i]))
+            return false;
+    json_t *method = json_object_get(m, "method"), *result = json_object_get(m, "result");
+    if (method && (!json_is_string(method) || result))
+        return false;
+    if (method && !server_may(rules, json_string_value(method), &doubtful)) {
+        changes->refused++;
+        (void)json_object_del(m, "params");
+        return !doubtful && json_object_set_new(m, "method", json_string(refused)) == 0;
+    }
+    return !json_is_object(result) ||
+           (cut_result(rules, result, changes) && ask_in_result(rules, m, result, changes));
+}
+
+bool mcp_message_change(const struct mcp_rules *rules, json_t *root, struct mcp_changes *changes)
+{
+    if (!json_is_array(root))
+        return change_one(rules, root, changes);
+    for (size_t i = 0; i < json_array_size(root); i++)
+        if (!change_one(rules, json_array_get(root, i), changes))
+            return false;
+    return true;
+}

@@ -1,0 +1,415 @@
+/* Builds a policy from its rules and refuses two allows that would send different credentials with
+ * one request and of which neither is narrower. policy_decide.c decides. */
+#include "policy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "path.h"
+#include "policy_build.h"
+#include "policy_index.h"
+
+struct policy {
+    struct arena *arena;
+    char *name;
+    struct rule_entry **rules;
+    size_t n_rules, cap;
+    size_t n_arms;
+    unsigned refs;
+    bool nxdomain; /* `names` */
+    bool unguided; /* `guide` */
+    const struct budget *budget;
+    const struct budget **budgets; /* of the rules, by key */
+    size_t n_budgets;
+    const json_t *secrets; /* while being built */
+    json_t *credentials;   /* while being built: description → number */
+    json_t *terms;         /* the same of rules */
+    struct policy_index index;
+};
+
+struct policy *policy_new(const char *name, const json_t *secrets)
+{
+    struct arena *a = arena_new();
+    struct policy *p = arena_zalloc(a, 1, sizeof *p);
+    p->arena = a;
+    p->refs = 1;
+    p->name = arena_str(a, name);
+    p->secrets = secrets;
+    p->credentials = json_object();
+    p->terms = json_object();
+    return p;
+}
+
+struct policy *policy_ref(struct policy *p)
+{
+    p->refs++;
+    return p;
+}
+
+void policy_free(struct policy *p)
+{
+    if (p == NULL || --p->refs > 0)
+        return;
+    json_decref(p->credentials);
+    json_decref(p->terms);
+    arena_free(p->arena);
+}
+
+/* Equal numbers for equal texts, from 1. */
+static unsigned number_of(json_t *table, const char *text)
+{
+    json_int_t number = json_integer_value(json_object_get(table, text));
+    if (number == 0) {
+        number = (json_int_t)json_object_size(table) + 1;
+        if (json_object_set_new(table, text, json_integer(number)) < 0)
+            abort(); /* memory is out, as in the arena */
+    }
+    return (unsigned)number;
+}
+
+/* Equal numbers for rules that ask the same of a request and do the same with it: all keys but
+ * those that say which requests. A budget is each rule's own. */
+static unsigned terms_number(struct policy *p, const struct node *rule, const struct rule_entry *e)
+{
+    static const char *const which[] = {"allow", "methods", "access"};
+    json_t *rest = json_copy(rule->value);
+    for (size_t i = 0; i < ARRAY_LEN(which); i++)
+        json_object_del(rest, which[i]);
+    if (e->rule.ask)
+        json_object_set_new(rest, "ask", json_true());
+    if (e->rule.budget)
+        json_object_set_new(rest, "budget", json_integer((json_int_t)p->n_rules));
+    char *text = json_dumps(rest, JSON_COMPACT | JSON_SORT_KEYS);
+    if (text == NULL)
+        abort(); /* memory is out, as in the arena */
+    unsigned number = number_of(p->terms, text);
+    free(text);
+    json_decref(rest);
+    return number;
+}
+
+/* Equal numbers for equal credentials. */
+static unsigned credential_number(struct policy *p, const struct credential *c)
+{
+    if (c == NULL)
+        return 0;
+    json_t *key =
+        json_sprintf("%d\n%s\n%s\n%s\n%s\n%s\n%s\n%u\n%s\n%u\n%s\n%s\n%u", (int)c->kind, c->secret,
+                     c->header, c->prefix, c->suffix, c->user ? c->user : "", c->name, c->places,
+                     c->slots, c->count, c->region, c->service, credential_number(p, c->other));
+    unsigned number = number_of(p->credentials, json_string_value(key));
+    json_decref(key);
+    return number;
+}
+
+int policy_add(struct policy *p, const struct node *rule, struct err *err)
+{
+    if (p->n_rules == POLICY_RULES_MAX)
+        return node_fail(rule, err, "more than %d rules in policy '%s'", POLICY_RULES_MAX, p->name);
+    struct rule_entry *e = arena_zalloc(p->arena, 1, sizeof *e);
+    if (rule_read(p->arena, rule, p->secrets, e, err) < 0)
+        return -1;
+    if (p->n_arms + e->n_arms > POLICY_ARMS_MAX)
+        return node_fail(rule, err, "more than %d patterns in policy '%s'", POLICY_ARMS_MAX,
+                         p->name);
+    if (p->n_rules == p->cap) {
+        size_t cap = p->cap ? p->cap * 2 : 16;
+        p->rules = arena_grow(p->arena, p->rules, p->n_rules, cap, sizeof(struct rule_entry *));
+        p->cap = cap;
+    }
+    e->rule.index = (unsigned)p->n_rules;
+    e->credential = credential_number(p, e->rule.credential);
+    e->terms = e->deny ? 0 : terms_number(p, rule, e);
+    p->index.mixed = p->index.mixed || e->read_only;
+    p->n_arms += e->n_arms;
+    p->rules[p->n_rules++] = e;
+    return 0;
+}
+
+int policy_budget_read(struct policy *p, const struct node *n, struct err *err)
+{
+    return budget_read(p->arena, n, NULL, &p->budget, err);
+}
+
+const struct budget *policy_budget(const struct policy *p)
+{
+    return p->budget;
+}
+
+int policy_names_read(struct policy *p, const struct node *n, struct err *err)
+{
+    static const char *const words[] = {"refuse", "nxdomain"};
+    size_t word;
+    if (node_word(n, words, ARRAY_LEN(words), &word, err) < 0)
+        return -1;
+    p->nxdomain = word == 1;
+    return 0;
+}
+
+int policy_guide_read(struct policy *p, const struct node *n, struct err *err)
+{
+    static const char *const words[] = {"rules", "none"};
+    size_t word;
+    if (node_word(n, words, ARRAY_LEN(words), &word, err) < 0)
+        return -1;
+    p->unguided = word == 1;
+    return 0;
+}
+
+bool policy_guide_none(const struct policy *p)
+{
+    return p->unguided;
+}
+
+bool policy_nxdomain(const struct policy *p)
+{
+    return p->nxdomain;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct budget *const *x = a, *const *y = b;
+    return (*x)->key < (*y)->key ? -1 : (*x)->key > (*y)->key;
+}
+
+static void index_budgets(struct policy *p)
+{
+    p->budgets = arena_zalloc(p->arena, p->n_rules + 1, sizeof *p->budgets);
+    for (size_t i = 0; i < p->n_rules; i++)
+        if (p->rules[i]->rule.budget)
+            p->budgets[p->n_budgets++] = p->rules[i]->rule.budget;
+    if (p->n_budgets)
+        qsort(p->budgets, p->n_budgets, sizeof *p->budgets, by_key);
+}
+
+const struct budget *policy_budget_find(const struct policy *p, uint64_t key)
+{
+    const struct budget wanted = {.key = key}, *w = &wanted;
+    const struct budget **at =
+        p->n_budgets ? bsearch(&w, p->budgets, p->n_budgets, sizeof *p->budgets, by_key) : NULL;
+    return at ? *at : NULL;
+}
+
+/* Nobody counts in a tunnel. */
+static int check_budget(const struct policy *p, struct err *err)
+{
+    for (size_t i = 0; p->budget && i < p->n_rules; i++)
+        if (p->rules[i]->rule.tunnel)
+            return err_set(err, ERR_PARSE,
+                           "%s: a tunnel in a policy with a budget: what goes through it would not "
+                           "be counted; put 'budget' on the other rules instead",
+                           p->rules[i]->where);
+    return 0;
+}
+
+static bool arm_contains(const struct arm *outer, const struct arm *inner)
+{
+    return (inner->methods & ~outer->methods) == 0 &&
+           pattern_contains(&outer->pattern, &inner->pattern);
+}
+
+/* Two allows may both match only if one is strictly narrower or both send the same credential. */
+static int check_pair(const struct arm *a, const struct arm *b, struct err *err)
+{
+    char url[400];
+    const struct rule_entry *first = a->entry, *second = b->entry;
+    uint32_t methods = a->methods & b->methods;
+    if (first == second || first->credential == second->credential || methods == 0 ||
+        first->rule.ask != second->rule.ask) /* what asks goes first, however wide */
+        return 0;
+    if (arm_contains(a, b) != arm_contains(b, a) ||
+        !pattern_intersects(&a->pattern, &b->pattern, url, sizeof url))
+        return 0;
+    if (first->rule.index > second->rule.index) {
+        first = b->entry;
+        second = a->entry;
+    }
+    return err_set(err, ERR_PARSE,
+                   "%s: this rule and the one at %s both allow %s %s, and differ in their "
+                   "credential; make one strictly narrower than the other",
+                   second->where, first->where, method_first(methods), url);
+}
+
+/* The arms that one may overlap: below its own site those whose literal segments begin its own
+ * (the rest find this one when their turn comes); of its parent domains all. */
+static int check_arm(const struct policy_index *x, const struct arm *a, struct err *err)
+{
+    const struct site *own = &x->sites[a->site], *sites[POLICY_SITES_MAX];
+    uint32_t first[POLICY_DEPTH + 1];
+    size_t n = policy_index_probe_arm(x, own, a, first);
+    for (size_t i = 0; i < n; i++)
+        for (uint32_t b = first[i]; b != POLICY_NONE; b = x->arms[b].next)
+            if (check_pair(a, &x->arms[b], err) < 0)
+                return -1;
+    struct authority at = {
+        .scheme = a->pattern.scheme, .port = a->pattern.port, .kind = a->pattern.kind};
+    memcpy(at.host, a->pattern.host.p, a->pattern.host.n + 1);
+    n = policy_index_sites(x, &at, sites);
+    for (size_t i = 0; i < n; i++) {
+        if (sites[i] == own || !sites[i]->pattern->subdomains)
+            continue;
+        for (uint32_t b = sites[i]->first_arm; b != POLICY_NONE; b = x->arms[b].next_site)
+            if (check_pair(a, &x->arms[b], err) < 0)
+                return -1;
+    }
+    return 0;
+}
+
+static int add_deny_arms(struct policy *p, const struct rule_entry *e, const struct rule_arm *from,
+                         struct err *err)
+{
+    struct policy_index *x = &p->index;
+    struct pattern readings[ARM_READINGS];
+    int n = policy_index_readings(p->arena, &from->pattern, readings);
+    if (n < 0)
+        return err_set(err, ERR_PARSE,
+                       "%s: '%.200s': more than 64 segments when %%2F is read as a slash", e->where,
+                       from->pattern.text);
+    for (int i = 0; i < n; i++)
+        x->arms[x->n_arms++] = (struct arm){.entry = e,
+                                            .pattern = readings[i],
+                                            .original = &from->pattern,
+                                            .methods = from->methods};
+    return 0;
+}
+
+static int add_arms(struct policy *p, struct err *err)
+{
+    struct policy_index *x = &p->index;
+    x->arms = arena_zalloc(p->arena, p->n_arms * ARM_READINGS + 1, sizeof *x->arms);
+    for (size_t i = 0; i < p->n_rules; i++) {
+        const struct rule_entry *e = p->rules[i];
+        for (size_t j = 0; j < e->n_arms; j++) {
+            if (!e->deny)
+                x->arms[x->n_arms++] = (struct arm){
+                    .entry = e, .pattern = e->arms[j].pattern, .methods = e->arms[j].methods};
+            else if (add_deny_arms(p, e, &e->arms[j], err) < 0)
+                return -1;
+        }
+    }
+    return 0;
+}
+
+int policy_seal(struct policy *p, struct err *err)
+{
+    struct policy_index *x = &p->index;
+    if (check_budget(p, err) < 0 || rule_tunnels_check(p->rules, p->n_rules, err) < 0 ||
+        rule_captures_settle(p->arena, p->rules, p->n_rules, p->secrets, err) < 0 ||
+        add_arms(p, err) < 0)
+        return -1;
+    index_budgets(p);
+    x->mixed = x->mixed || json_object_size(p->terms) > 1;
+    if (policy_index_build(x, p->arena, err) < 0)
+        return -1;
+    json_decref(p->credentials);
+    json_decref(p->terms);
+    p->credentials = p->terms = NULL;
+    p->secrets = NULL;
+    for (uint32_t i = 0; i < x->n_arms; i++)
+        if (x->arms[i].kind == ARM_ALLOW && check_arm(x, &x->arms[i], err) < 0)
+            return -1;
+    return 0;
+}
+
+/* Does it ask something of a request that `wide` does not? What is asked of the path and the method
+ * is not meant. */
+static bool asks_more(const struct rule_entry *e, const struct rule_entry *wide)
+{
+    const struct rule *a = &e->rule, *b = &wide->rule;
+    if (e->deny)
+        return true;
+    return (a->ask && !b->ask) || (e->read_only && !wide->read_only) ||
+           (a->query_limited && !b->query_limited) || a->n_headers > b->n_headers ||
+           (a->inspection && !b->inspection && !e->git);
+}
+
+void policy_warnings(const struct policy *p,
+                     void (*fn)(void *arg, const struct rule_entry *narrow,
+                                const struct rule_entry *wide),
+                     void *arg)
+{
+    const struct policy_index *x = &p->index;
+    const struct rule_entry *told = NULL;
+    for (uint32_t i = 0; i < x->n_arms; i++) {
+        const struct arm *d = &x->arms[i];
+        const struct pattern *narrow = d->kind == ARM_DENY ? d->original : &d->pattern;
+        if (d->kind == ARM_SHADOW || d->entry == told)
+            continue;
+        for (uint32_t j = 0; d->entry != told && j < x->n_arms; j++) {
+            const struct arm *a = &x->arms[j];
+            if (a->kind != ARM_ALLOW || a->entry == d->entry || !asks_more(d->entry, a->entry) ||
+                !pattern_contains(&a->pattern, narrow) || pattern_contains(narrow, &a->pattern))
+                continue;
+            fn(arg, d->entry, a->entry);
+            told = d->entry;
+        }
+    }
+}
+
+const struct policy_index *policy_index_of(const struct policy *p)
+{
+    return &p->index;
+}
+
+const char *policy_name(const struct policy *p)
+{
+    return p->name;
+}
+
+const struct rule_entry *policy_entry(const struct policy *p, size_t i)
+{
+    return i < p->n_rules ? p->rules[i] : NULL;
+}
+
+const struct rule *policy_rule(const struct policy *p, size_t i)
+{
+    return i < p->n_rules ? &p->rules[i]->rule : NULL;
+}
+
+const char *policy_rule_where(const struct policy *p, size_t i)
+{
+    return i < p->n_rules ? p->rules[i]->where : NULL;
+}
+
+struct policy *policy_parse(const char *json, size_t n, struct err *err)
+{
+    static const struct key keys[] = {
+        {"policy", NULL}, {"rules", NULL}, {"budget", NULL}, {"names", NULL}, {"guide", NULL}};
+    struct source source = {.name = "policy"};
+    json_error_t why;
+    struct node name, rules, budget, names, guide;
+    const char *text;
+    struct policy *p = NULL;
+    json_t *root = json_loadb(json, n, JSON_REJECT_DUPLICATES, &why);
+    if (root == NULL) {
+        err_set(err, ERR_PARSE, "policy: %s", why.text);
+        return NULL;
+    }
+    struct node top = node_root(&source, root);
+    if (node_keys(&top, keys, ARRAY_LEN(keys), err) < 0)
+        goto out;
+    node_get(&top, "policy", &name);
+    node_get(&top, "rules", &rules);
+    if (node_string(&name, &text, err) < 0 || node_is_array(&rules, err) < 0)
+        goto out;
+    p = policy_new(text, NULL);
+    if (node_get(&top, "budget", &budget) && policy_budget_read(p, &budget, err) < 0)
+        goto fail;
+    if (node_get(&top, "guide", &guide) && policy_guide_read(p, &guide, err) < 0)
+        goto fail;
+    if (node_get(&top, "names", &names) && policy_names_read(p, &names, err) < 0)
+        goto fail;
+    for (size_t i = 0; i < json_array_size(rules.value); i++) {
+        struct node rule = node_item(&rules, i);
+        if (policy_add(p, &rule, err) < 0)
+            goto fail;
+    }
+    if (policy_seal(p, err) == 0)
+        goto out;
+fail:
+    policy_free(p);
+    p = NULL;
+out:
+    json_decref(root);
+    return p;
+}

@@ -1,0 +1,258 @@
+/* The one decision function, and what else is asked of a compiled policy. */
+#include <stddef.h>
+#include <string.h>
+
+#include "path.h"
+#include "policy.h"
+#include "policy_build.h"
+#include "policy_index.h"
+
+/* A decision in the making. */
+struct weighing {
+    const struct policy_index *x;
+    const struct policy_request *r;
+    uint32_t method;
+    const struct site *sites[POLICY_SITES_MAX];
+    size_t n_sites;
+    struct path_readings readings;
+    const struct arm *allow; /* by the plain reading; NULL: none */
+    const struct arm *other; /* the same, were the method another one */
+    const struct arm *deny;
+    const struct arm *respelled, *read_only; /* what a wider rule must not pass over */
+    bool methods_matter;
+};
+
+/* The narrowest ask that matches, else the narrowest allow; where only the method is wrong, other
+ * is that. */
+static void find_allow(struct weighing *w)
+{
+    uint32_t first[POLICY_WAYS_MAX];
+    struct slice path = w->readings.text[0];
+    for (size_t i = 0; i < w->n_sites; i++) {
+        size_t buckets = policy_index_probe(w->x, w->sites[i], false, path, first);
+        for (size_t b = 0; b < buckets; b++)
+            for (uint32_t j = first[b]; j != POLICY_NONE; j = w->x->arms[j].next_way) {
+                const struct arm *a = &w->x->arms[j];
+                const struct arm **to = a->methods & w->method ? &w->allow : &w->other;
+                if (w->allow && w->allow->rank < a->rank)
+                    break; /* the rest of the bucket is wider still */
+                if (*to && (*to)->rank < a->rank)
+                    continue;
+                if (pattern_matches(&a->pattern, w->r->authority, path))
+                    *to = a;
+            }
+    }
+}
+
+static void meet_deny(struct weighing *w, const struct arm *d)
+{
+    if (!(d->methods & w->method))
+        w->methods_matter = true;
+    else if (w->deny == NULL || d->entry->rule.index < w->deny->entry->rule.index)
+        w->deny = d;
+}
+
+/* The rule that decides is no wider than this shadow's, once both are folded: neither in its paths
+ * nor, where those are the same, in its methods. */
+static bool is_no_wider(const struct arm *a, const struct arm *s)
+{
+    if (a->original == NULL || s->entry->rule.ask != a->entry->rule.ask ||
+        !pattern_contains(&s->pattern, a->original))
+        return false;
+    bool fewer_methods = (s->methods & ~a->methods) == 0 && s->methods != a->methods;
+    return !fewer_methods || !pattern_contains(a->original, &s->pattern);
+}
+
+/* The shadow of a rule that another reading of the path meets, or another method. It counts where
+ * its rule would go first and says something else. */
+static void meet_shadow(struct weighing *w, const struct arm *s)
+{
+    const struct arm *a = w->allow;
+    if (a == NULL || s->entry == a->entry || s->rank > a->rank || is_no_wider(a, s))
+        return;
+    bool same = s->entry->terms == a->entry->terms;
+    if (s->methods & w->method) {
+        if (!same && (w->respelled == NULL || s->rank < w->respelled->rank))
+            w->respelled = s;
+        return;
+    }
+    w->methods_matter = w->methods_matter || !same;
+    if (s->entry->read_only && (w->read_only == NULL || s->rank < w->read_only->rank))
+        w->read_only = s;
+}
+
+/* All that restricts, at one site and in one reading. */
+static void find_restrictions(struct weighing *w, const struct site *s, struct slice path)
+{
+    uint32_t first[POLICY_WAYS_MAX];
+    size_t n = policy_index_probe(w->x, s, true, path, first);
+    for (size_t i = 0; i < n; i++)
+        for (uint32_t j = first[i]; j != POLICY_NONE; j = w->x->arms[j].next_way) {
+            const struct arm *a = &w->x->arms[j];
+            if (pattern_matches(&a->pattern, w->r->authority, path))
+                (a->kind == ARM_DENY ? meet_deny : meet_shadow)(w, a);
+        }
+}
+
+static void conclude(const struct weighing *w, struct decision *ret)
+{
+    const struct arm *a = w->allow, *told = a ? a : w->other;
+    ret->methods_matter = w->methods_matter || (a && a->entry->rule.method_scoped);
+    if (w->deny)
+        *ret = (struct decision){VERDICT_DENY, &w->deny->entry->rule, "denied_by_rule", false};
+    else if (a && w->respelled)
+        *ret = (struct decision){VERDICT_DENY, &w->respelled->entry->rule, "respelled", false};
+    else if (a && w->read_only)
+        *ret = (struct decision){VERDICT_DENY, &w->read_only->entry->rule, "method", false};
+    else if (told) {
+        ret->verdict = a == NULL ? VERDICT_DENY : a->entry->rule.ask ? VERDICT_ASK : VERDICT_ALLOW;
+        ret->rule = &told->entry->rule;
+        ret->code = a ? "ok" : "method";
+    }
+}
+
+void policy_decide(const struct policy *p, const struct policy_request *r, struct decision *ret)
+{
+    struct weighing w;
+    const char *why;
+    bool restricted = false;
+    uint32_t bit = method_bit(r->method);
+    memset(&w, 0, offsetof(struct weighing, sites));
+    w.allow = w.other = w.deny = w.respelled = w.read_only = NULL;
+    w.methods_matter = false;
+    w.x = policy_index_of(p);
+    w.r = r;
+    w.method = bit ? bit : METHODS_ANY & ~METHODS_ALL;
+    *ret = (struct decision){VERDICT_DENY, NULL, "no_rule", false};
+    w.n_sites = policy_index_sites(w.x, r->authority, w.sites);
+    if (w.n_sites == 0)
+        return;
+    if (path_check(r->path, &why) < 0) {
+        ret->code = "path_ambiguous";
+        return;
+    }
+    for (size_t i = 0; i < w.n_sites; i++)
+        restricted = restricted || w.sites[i]->restricted;
+    if (path_readings(r->path, restricted, &w.readings) < 0)
+        return; /* memory is out */
+    find_allow(&w);
+    for (size_t i = 0; restricted && i < w.n_sites; i++)
+        for (size_t k = 0; w.sites[i]->restricted && k < w.readings.n; k++)
+            find_restrictions(&w, w.sites[i], w.readings.text[k]);
+    conclude(&w, ret);
+    path_readings_free(&w.readings);
+}
+
+bool policy_injects(const struct policy *p, const struct policy_request *r, const char *secret)
+{
+    struct decision d;
+    policy_decide(p, r, &d);
+    return d.verdict != VERDICT_DENY && d.rule->credential &&
+           (r->authority->scheme == SCHEME_HTTPS || d.rule->allow_plaintext) &&
+           strcmp(d.rule->credential->secret, secret) == 0;
+}
+
+unsigned policy_host(const struct policy *p, const struct authority *a)
+{
+    const struct site *sites[POLICY_SITES_MAX];
+    size_t n = policy_index_sites(policy_index_of(p), a, sites);
+    unsigned kinds = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (sites[i]->denied)
+            return 0;
+        kinds |= sites[i]->kinds;
+    }
+    return kinds;
+}
+
+bool policy_has_tunnels(const struct policy *p)
+{
+    return policy_index_of(p)->tunnels;
+}
+
+bool policy_needs_injector(const struct policy *p)
+{
+    return policy_index_of(p)->needs_injector;
+}
+
+const struct rule *policy_tunnel(const struct policy *p, const struct authority *a)
+{
+    const struct policy_index *x = policy_index_of(p);
+    const struct site *sites[POLICY_SITES_MAX];
+    if (!x->tunnels || policy_host(p, a) == 0)
+        return NULL;
+    size_t n = policy_index_sites(x, a, sites);
+    for (size_t i = 0; i < n; i++)
+        for (uint32_t j = sites[i]->first_arm; j != POLICY_NONE; j = x->arms[j].next_site)
+            if (x->arms[j].entry->rule.tunnel)
+                return &x->arms[j].entry->rule;
+    return NULL;
+}
+
+static bool rule_leads_to(const struct rule *r, unsigned kinds, const struct authority *at)
+{
+    if (!(kinds & policy_rule_kind(r)))
+        return false;
+    for (size_t i = 0; i < r->n_to; i++)
+        if (cidr_contains(&r->to[i], at))
+            return true;
+    return false;
+}
+
+bool policy_leads_to(const struct policy *p, const struct authority *a, unsigned kinds,
+                     const struct authority *at)
+{
+    const struct policy_index *x = policy_index_of(p);
+    const struct site *sites[POLICY_SITES_MAX];
+    size_t n = policy_index_sites(x, a, sites);
+    for (size_t i = 0; i < n; i++)
+        for (uint32_t j = sites[i]->first_arm; j != POLICY_NONE; j = x->arms[j].next_site)
+            if (rule_leads_to(&x->arms[j].entry->rule, kinds, at))
+                return true;
+    return false;
+}
+
+static bool names_host(const struct policy *p, const struct authority *host, bool tls)
+{
+    const struct policy_index *x = policy_index_of(p);
+    const struct site *sites[POLICY_SITES_MAX];
+    size_t n = policy_index_hosts(x, host, sites);
+    for (size_t i = 0; i < n; i++)
+        for (const struct site *s = sites[i];; s = &x->sites[s->next_host]) {
+            struct authority at = *host;
+            at.scheme = s->pattern->scheme;
+            at.port = s->pattern->port;
+            if (s->kinds && (!tls || at.scheme == SCHEME_HTTPS) && policy_host(p, &at))
+                return true;
+            if (s->next_host == POLICY_NONE)
+                break;
+        }
+    return false;
+}
+
+bool policy_names_host(const struct policy *p, const struct authority *host)
+{
+    return names_host(p, host, false);
+}
+
+bool policy_serves_tls(const struct policy *p, const struct authority *host)
+{
+    return names_host(p, host, true);
+}
+
+size_t policy_ports(const struct policy *p, uint16_t *ports, size_t max)
+{
+    const struct policy_index *x = policy_index_of(p);
+    unsigned char seen[65536 / 8] = {0};
+    size_t n = 0;
+    for (uint32_t i = 0; i < x->n_sites; i++) {
+        uint16_t port = x->sites[i].pattern->port;
+        if (port == 80 || port == 443 || !x->sites[i].kinds || seen[port / 8] & 1u << port % 8)
+            continue;
+        seen[port / 8] = (unsigned char)(seen[port / 8] | 1u << port % 8);
+        if (ports && n < max)
+            ports[n] = port;
+        n++;
+    }
+    return n;
+}

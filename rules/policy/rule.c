@@ -1,0 +1,420 @@
+/* Reads a rule's mapping: its patterns, methods, git endpoints and guards. Other keys have readers
+ * in rule_*.c, which rule_read calls in the order in which they depend on one another. */
+#include "rule.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "buf.h"
+#include "nearest.h"
+#include "quantity.h"
+
+const struct key rule_keys[] = {
+    {"allow", NULL},
+    {"deny", NULL},
+    {"use", NULL},
+    {"secret", NULL},
+    {"access", NULL},
+    {"methods", NULL},
+    {"with", NULL},
+    {"git", NULL},
+    {"set_headers", NULL},
+    {"remove_headers", NULL},
+    {"not_credentials", NULL},
+    {"client_credential", NULL},
+    {"cookies", NULL},
+    {"websocket", NULL},
+    {"ranges", NULL},
+    {"ask", NULL},
+    {"budget", NULL},
+    {"to", NULL},
+    {"refs", NULL},
+    {"query", NULL},
+    {"headers", NULL},
+    {"graphql", NULL},
+    {"tunnel", NULL},
+    {"mcp", NULL},
+    {"capture", NULL},
+    {"on_reflect", NULL},
+    {"allow_plaintext", NULL},
+    {"allow_public_suffix", NULL},
+    {"server_tools", NULL},
+    {"capture_body", NULL},
+};
+const size_t rule_n_keys = ARRAY_LEN(rule_keys);
+
+enum { RULE_PATTERNS_MAX = 4096, RULE_TEXT_MAX = 256, GIT_ENDPOINTS = 8 };
+enum git_access { GIT_NONE = 0, GIT_FETCH, GIT_PUSH };
+
+static int read_methods(const struct node *rule, bool deny, uint32_t *ret, bool *scoped,
+                        struct err *err)
+{
+    struct node access, methods;
+    bool has_access = node_get(rule, "access", &access);
+    bool has_methods = node_get(rule, "methods", &methods);
+    *ret = deny ? METHODS_ANY : METHODS_ALL;
+    *scoped = has_access || has_methods;
+    if (has_access && has_methods)
+        return node_fail(&methods, err, "'access' and 'methods' say the same thing; keep one");
+    if (has_access) {
+        static const char *const words[] = {"read-only"};
+        size_t word;
+        if (deny)
+            return node_fail(&access, err, "a deny rule takes 'methods', not 'access'");
+        *ret = methods_read_only();
+        return node_word(&access, words, ARRAY_LEN(words), &word, err);
+    }
+    if (!has_methods)
+        return 0;
+    size_t n;
+    *ret = 0;
+    if (node_strings(&methods, &n, err) < 0)
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        struct node item;
+        const char *name;
+        if (node_strings_at(&methods, i, &item, &name, err) < 0)
+            return -1;
+        uint32_t bit = method_bit(slice_str(name));
+        if (bit == 0)
+            return node_fail(&item, err,
+                             "'%.40s' is not a method that Durward lets through; "
+                             "methods are written in capitals (CONNECT and TRACE never "
+                             "pass)",
+                             name);
+        *ret |= bit;
+    }
+    return 0;
+}
+
+static int read_git(const struct node *rule, enum git_access *ret, struct err *err)
+{
+    static const char *const words[] = {"fetch", "push"};
+    struct node git, other;
+    size_t word;
+    *ret = GIT_NONE;
+    if (!node_get(rule, "git", &git))
+        return 0;
+    if (node_get(rule, "methods", &other) || node_get(rule, "access", &other))
+        return node_fail(&other, err, "a git rule has its methods already; leave '%s' out",
+                         other.key);
+    if (node_word(&git, words, ARRAY_LEN(words), &word, err) < 0)
+        return -1;
+    *ret = word == 0 ? GIT_FETCH : GIT_PUSH;
+    return 0;
+}
+
+struct reader {
+    struct arena *arena;
+    struct rule_entry *entry;
+    enum git_access git;
+    uint32_t methods;
+    bool public_suffix;
+};
+
+/* The smart-HTTP endpoints of one repository path (gitprotocol-http(5)), and those of git-lfs. */
+static int add_git(struct reader *r, const struct pattern *p, const char *path, struct err *err)
+{
+    static const struct {
+        const char *suffix, *method;
+        enum git_access least;
+    } endpoints[GIT_ENDPOINTS] = {
+        {"/info/refs", "GET", GIT_FETCH},
+        {"/git-upload-pack", "POST", GIT_FETCH},
+        {"/git-receive-pack", "POST", GIT_PUSH},
+        {"/info/lfs/objects/batch", "POST", GIT_FETCH}, /* its operation: inspect_git.c */
+        {"/info/lfs/locks", "GET", GIT_FETCH},
+        {"/info/lfs/locks", "POST", GIT_PUSH},
+        {"/info/lfs/locks/verify", "POST", GIT_PUSH},
+        {"/info/lfs/locks/*/unlock", "POST", GIT_PUSH},
+    };
+    char text[PATTERN_MAX + 64];
+    for (size_t i = 0; i < ARRAY_LEN(endpoints); i++) {
+        if (r->git < endpoints[i].least)
+            continue;
+        struct rule_arm *arm = &r->entry->arms[r->entry->n_arms];
+        snprintf(text, sizeof text, "%s%s", path, endpoints[i].suffix);
+        if (pattern_with_path(r->arena, p, slice_str(text), &arm->pattern, err) < 0)
+            return -1;
+        arm->methods = method_bit(slice_str(endpoints[i].method));
+        r->entry->n_arms++;
+    }
+    return 0;
+}
+
+static int add_repository(struct reader *r, const struct node *n, const struct pattern *p,
+                          struct err *err)
+{
+    struct err inner = {0};
+    const char *mark = strstr(p->text, "://"), *path = strchr(mark ? mark + 3 : p->text, '/');
+    size_t len = path ? strlen(path) : 0;
+    if (len < 2)
+        return node_fail(n, err,
+                         "a git rule names the repository: HOST/OWNER/REPO, '*' for one "
+                         "segment");
+    if (p->tail)
+        return node_fail(n, err,
+                         "no '**' in a git rule; write HOST/OWNER/* for every repository "
+                         "of an owner");
+    if (path[len - 1] == '/')
+        return node_fail(n, err, "a repository's path does not end in a slash");
+    char plain[PATTERN_MAX + 1], dotted[PATTERN_MAX + 8];
+    if (len > 4 && strcmp(path + len - 4, ".git") == 0 && path[len - 5] != '/')
+        len -= 4;
+    snprintf(plain, sizeof plain, "%.*s", (int)len, path);
+    snprintf(dotted, sizeof dotted, "%s.git", plain);
+    bool star = plain[len - 1] == '*'; /* then it covers REPO.git too */
+    if (add_git(r, p, plain, &inner) < 0 || (!star && add_git(r, p, dotted, &inner) < 0))
+        return node_fail(n, err, "%s", inner.text);
+    return 0;
+}
+
+static int add_pattern(struct reader *r, const struct node *n, const char *text, struct err *err)
+{
+    struct err inner = {0};
+    struct pattern p;
+    if (pattern_parse(r->arena, text, &p, &inner) < 0)
+        return node_fail(n, err, "%s", inner.text);
+    if (r->entry->rule.tunnel && rule_tunnel_pattern(n, &p, err) < 0)
+        return -1;
+    if (p.subdomains && !r->entry->deny && !r->public_suffix && pattern_public_suffix(p.host.p))
+        return node_fail(n, err,
+                         "'%.200s': anyone can get a name under '%s'; name the hosts one by one or "
+                         "a longer suffix, or say 'allow_public_suffix: true'",
+                         text, p.host.p);
+    if (r->entry->rule.credential && p.scheme == SCHEME_HTTP && !r->entry->rule.allow_plaintext)
+        return node_fail(n, err,
+                         "'%.200s': http:// carries no credential, everybody on the way "
+                         "could read it; drop the scheme for https, or say 'allow_plaintext: true'",
+                         text);
+    if (r->entry->rule.credential && p.scheme == SCHEME_HTTP &&
+        r->entry->rule.credential->kind == CREDENTIAL_CERTIFICATE)
+        return node_fail(n, err, "'%.200s': a client certificate needs TLS; drop the scheme", text);
+    if (r->git != GIT_NONE)
+        return add_repository(r, n, &p, err);
+    r->entry->arms[r->entry->n_arms++] = (struct rule_arm){p, r->methods};
+    return 0;
+}
+
+/* "allow A, B (read-only)", cut when it is long. */
+static char *rule_text(struct reader *r, const struct node *patterns, size_t n)
+{
+    struct buf b;
+    bool whole = true;
+    buf_init(&b, RULE_TEXT_MAX);
+    const char *verb = r->entry->deny ? "deny " : r->entry->rule.ask ? "ask " : "allow ";
+    whole = buf_append_str(&b, verb) == 0;
+    for (size_t i = 0; whole && i < n; i++) {
+        struct node item;
+        const char *text;
+        whole = node_strings_at(patterns, i, &item, &text, NULL) == 0 &&
+                buf_printf(&b, "%s%s", i ? ", " : "", text) == 0;
+    }
+    if (whole && r->entry->rule.tunnel)
+        whole = buf_append_str(&b, " tunnel") == 0;
+    if (whole && r->git != GIT_NONE)
+        whole = buf_printf(&b, " git %s", r->git == GIT_FETCH ? "fetch" : "push") == 0;
+    else if (whole && r->entry->rule.method_scoped)
+        for (unsigned i = 0, any = 0; whole && method_name(i); i++)
+            if (r->methods & 1u << i)
+                whole = buf_printf(&b, "%s%s", any++ ? "," : " ", method_name(i)) == 0;
+    char *text = arena_zalloc(r->arena, buf_len(&b) + 5, 1);
+    memcpy(text, buf_data(&b), buf_len(&b));
+    if (!whole)
+        memcpy(text + buf_len(&b), " ...", 4);
+    buf_free(&b);
+    return text;
+}
+
+static int read_patterns(struct reader *r, const struct node *n, struct err *err)
+{
+    size_t count;
+    if (node_strings(n, &count, err) < 0)
+        return -1;
+    if (count > RULE_PATTERNS_MAX)
+        return node_fail(n, err, "more than 4096 patterns in a rule");
+    r->entry->arms =
+        arena_zalloc(r->arena, count * (r->git ? 2 * GIT_ENDPOINTS : 1), sizeof(struct rule_arm));
+    for (size_t i = 0; i < count; i++) {
+        struct node item;
+        const char *text;
+        if (node_strings_at(n, i, &item, &text, err) < 0 || add_pattern(r, &item, text, err) < 0)
+            return -1;
+    }
+    r->entry->rule.text = rule_text(r, n, count);
+    return 0;
+}
+
+static int read_client(const struct node *rule, struct rule *ret, struct err *err)
+{
+    static const char *const clients[] = {"refuse", "replace", "pass"};
+    static const char *const cookies[] = {"drop", "pass"};
+    struct node n;
+    size_t word;
+    ret->cookies = ret->credential == NULL;
+    if (ret->credential == NULL) {
+        if (node_get(rule, "cookies", &n) || node_get(rule, "client_credential", &n))
+            return node_fail(&n, err,
+                             "'%s' goes with 'with': without a credential of ours the client's own "
+                             "pass as they are",
+                             n.key);
+        return 0;
+    }
+    if (node_get(rule, "cookies", &n)) {
+        if (node_word(&n, cookies, ARRAY_LEN(cookies), &word, err) < 0)
+            return -1;
+        ret->cookies = word == 1;
+    }
+    if (!node_get(rule, "client_credential", &n))
+        return 0;
+    if (node_word(&n, clients, ARRAY_LEN(clients), &word, err) < 0)
+        return -1;
+    if (word != CLIENT_REFUSE && (ret->credential->kind == CREDENTIAL_PLACEHOLDER ||
+                                  ret->credential->kind == CREDENTIAL_AWS))
+        return node_fail(&n, err,
+                         "'client_credential: %s' does not go with this kind of credential: what "
+                         "the client sends says where ours belongs",
+                         clients[word]);
+    ret->client_credential = (enum client_credential)word;
+    return 0;
+}
+
+static int read_bool(const struct node *rule, const char *key, bool *ret, struct err *err)
+{
+    struct node n;
+    return node_get(rule, key, &n) ? node_bool(&n, ret, err) : 0;
+}
+
+/* What loosens a guard, or says what comes of one. Before the patterns, which depend on it. */
+static int read_guards(struct reader *r, const struct node *rule, struct err *err)
+{
+    static const char *const words[] = {"redact", "block", "kill"};
+    struct rule *to = &r->entry->rule;
+    struct node n;
+    size_t word;
+    if (read_bool(rule, "allow_plaintext", &to->allow_plaintext, err) < 0 ||
+        read_bool(rule, "allow_public_suffix", &r->public_suffix, err) < 0)
+        return -1;
+    if (to->credential == NULL &&
+        (node_get(rule, "allow_plaintext", &n) || node_get(rule, "on_reflect", &n)))
+        return node_fail(&n, err, "'%s' goes with 'with': this rule has no credential", n.key);
+    if (!node_get(rule, "on_reflect", &n))
+        return 0;
+    if (node_word(&n, words, ARRAY_LEN(words), &word, err) < 0)
+        return -1;
+    to->on_reflect = (enum on_reflect)word;
+    return 0;
+}
+
+/* What goes into the log. Where the client writes a placeholder into a body, or a reply is made
+ * anew, there is none of it. */
+static int read_capture_body(const struct node *rule, struct rule *ret, struct err *err)
+{
+    struct node n;
+    uint64_t bytes;
+    if (!node_get(rule, "capture_body", &n))
+        return 0;
+    if (quantity_bytes(&n, &bytes, err) < 0)
+        return -1;
+    if (bytes == 0 || bytes > CAPTURE_BODY_MAX)
+        return node_fail(&n, err, "'capture_body' is 1KB to %dKB, of each body",
+                         CAPTURE_BODY_MAX / 1000);
+    if (ret->n_captures || (ret->credential && ret->credential->kind == CREDENTIAL_PLACEHOLDER))
+        return node_fail(&n, err,
+                         "'capture_body' stands beside neither 'capture' nor 'with: { placeholder: "
+                         "... }': their bodies hold what no record may");
+    ret->capture_body = (unsigned)bytes;
+    return 0;
+}
+
+/* websocket and ranges: what a rule lets pass beyond plain requests and whole replies. */
+static int read_more(const struct node *rule, const struct rule_entry *e, struct rule *ret,
+                     struct err *err)
+{
+    struct node n;
+    if (read_bool(rule, "websocket", &ret->websocket, err) < 0 ||
+        read_bool(rule, "ranges", &ret->ranges, err) < 0)
+        return -1;
+    if (ret->websocket && e->git) {
+        node_get(rule, "websocket", &n);
+        return node_fail(&n, err, "git speaks no WebSocket; leave 'websocket' out of a git rule");
+    }
+    if (ret->websocket && ret->on_reflect != REFLECT_REDACT) {
+        node_get(rule, "on_reflect", &n);
+        return node_fail(&n, err, "messages of a WebSocket can only be redacted");
+    }
+    return 0;
+}
+
+/* A deny rule has patterns and methods, nothing else: anything more would be without effect. */
+static int check_deny(const struct node *n, struct err *err)
+{
+    for (void *it = json_object_iter(n->value); it; it = json_object_iter_next(n->value, it)) {
+        const char *key = json_object_iter_key(it);
+        struct node at;
+        if (strcmp(key, "deny") == 0 || strcmp(key, "methods") == 0 || strcmp(key, "access") == 0)
+            continue;
+        node_get(n, key, &at);
+        return node_fail(&at, err, "'%s' has no meaning on a deny rule", key);
+    }
+    return 0;
+}
+
+int rule_read(struct arena *a, const struct node *n, const json_t *secrets, struct rule_entry *ret,
+              struct err *err)
+{
+    struct node allow, ask, deny, with, use, budget;
+    struct reader r = {.arena = a, .entry = ret};
+    char where[512];
+    if (node_get(n, "client_certificate", &with))
+        return node_fail(&with, err,
+                         "a client certificate is a credential: 'with: { client_certificate: NAME "
+                         "}', and nothing beside it");
+    if (node_keys(n, rule_keys, rule_n_keys, err) < 0)
+        return -1;
+    bool allows = node_get(n, "allow", &allow), denies = node_get(n, "deny", &deny),
+         asks = node_get(n, "ask", &ask);
+    if (node_get(n, "use", &use) || node_get(n, "secret", &use))
+        return node_fail(&use, err,
+                         "'%s' belongs to a preset: { use: github, secret: NAME } and "
+                         "nothing beside it but 'access'",
+                         use.key);
+    if (allows + denies + asks != 1)
+        return node_fail(denies ? &deny
+                         : asks ? &ask
+                                : n,
+                         err, "a rule has one of 'allow', 'ask', 'deny' or 'use'");
+    *ret = (struct rule_entry){.deny = denies};
+    node_where(n, where, sizeof where);
+    ret->where = arena_str(a, where);
+    if (denies && check_deny(n, err) < 0)
+        return -1;
+    if (read_git(n, &r.git, err) < 0 ||
+        read_methods(n, denies, &r.methods, &ret->rule.method_scoped, err) < 0)
+        return -1;
+    ret->rule.ask = asks;
+    ret->read_only = node_get(n, "access", &with);
+    ret->git = r.git != GIT_NONE;
+    ret->push = r.git == GIT_PUSH;
+    ret->rule.method_scoped = ret->rule.method_scoped || ret->git;
+    if (node_get(n, "with", &with) &&
+        rule_credential_read(a, &with, secrets, &ret->rule.credential, err) < 0)
+        return -1;
+    if (rule_not_credentials_read(a, n, &ret->rule, err) < 0 || read_guards(&r, n, err) < 0 ||
+        rule_conditions_read(a, n, &ret->rule, err) < 0 ||
+        rule_to_read(a, n, &ret->rule, err) < 0 || rule_tunnel_read(n, &ret->rule, err) < 0)
+        return -1;
+    if (read_patterns(&r,
+                      denies ? &deny
+                      : asks ? &ask
+                             : &allow,
+                      err) < 0 ||
+        rule_inspection_read(a, n, ret, err) < 0)
+        return -1;
+    if (read_more(n, ret, &ret->rule, err) < 0 ||
+        rule_capture_read(a, n, secrets, &ret->rule, err) < 0 ||
+        read_capture_body(n, &ret->rule, err) < 0 ||
+        (node_get(n, "budget", &budget) && budget_read(a, &budget, n, &ret->rule.budget, err) < 0))
+        return -1;
+    return read_client(n, &ret->rule, err) < 0 ? -1 : rule_edits_read(a, n, &ret->rule, err);
+}

@@ -1,0 +1,563 @@
+/* Holds the kinds of derived secrets, writes the request of each that asks a token endpoint, and
+ * reads the answer. derived_sign.c signs; derived_store.c asks stores. */
+#include "derived_internal.h"
+
+#include "aws_sign.h"
+#include "base64.h"
+#include "jwt.h"
+#include "tls_sign.h"
+
+#include <jansson.h>
+#include <openssl/rand.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LIFE_MAX = 86400,
+    ASSERTION_LIFE = 300,
+    GITHUB_JWT_LIFE = 540, /* of at most ten minutes */
+    GITHUB_JWT_SKEW = 30,
+};
+
+static const struct {
+    const char *name;
+    const char *inputs[DERIVED_INPUTS_MAX]; /* fields that name secrets */
+} kinds[] = {
+    [OAUTH2] = {"oauth2", {"client_secret", "refresh_token"}},
+    [JWT] = {"jwt", {"key"}},
+    [GOOGLE] = {"google", {"service_account"}},
+    [GITHUB_APP] = {"github_app", {"key"}},
+    [ENTRA] = {"entra", {"client_secret"}},
+    [AWS_KEY] = {"aws_key", {"access_key_id", "secret_access_key", "session_token"}},
+    [AWS_ROLE] = {"aws_role", {"key"}},
+    [CERTIFICATE] = {"client_certificate", {"certificate", "key"}},
+    [CAPTURED] = {"captured", {NULL}},
+    [HMAC_KEY] = {"hmac_key", {"key"}},
+    [SIGNATURE_KEY] = {"signature_key", {"key"}},
+    [AZURE_KEY] = {"azure_key", {"key"}},
+    [VAULT] = {"vault", {"auth"}},
+    [OPENBAO] = {"openbao", {"auth"}},
+    [AWS_SECRET] = {"aws_secret", {"key"}},
+    [AWS_PARAMETER] = {"aws_parameter", {"key"}},
+    [ONEPASSWORD] = {"onepassword", {"token"}},
+    [VAULT_TOKEN] = {"vault_token", {"token"}},
+    [VAULT_APPROLE] = {"vault_approle", {"secret_id"}},
+    [VAULT_KUBERNETES] = {"vault_kubernetes", {"jwt"}},
+};
+
+const char *derived_text(const struct derived *m, const char *field)
+{
+    const char *s = json_string_value(json_object_get(m->spec, field));
+    return s ? s : "";
+}
+
+struct derived *derived_new(const char *spec, struct err *err)
+{
+    struct derived *m = calloc(1, sizeof *m);
+    if (m == NULL)
+        return NULL;
+    m->refresh = -1;
+    m->spec = json_loads(spec, 0, NULL);
+    size_t k = 0;
+    while (k < ARRAY_LEN(kinds) && strcmp(kinds[k].name, derived_text(m, "kind")) != 0)
+        k++;
+    if (k == ARRAY_LEN(kinds)) {
+        err_set(err, ERR_PARSE, "no known way to make a secret");
+        derived_free(m);
+        return NULL;
+    }
+    m->kind = (enum derived_kind)k;
+    for (size_t i = 0; i < DERIVED_INPUTS_MAX && kinds[k].inputs[i]; i++) {
+        const char *name = derived_text(m, kinds[k].inputs[i]);
+        if (*name == 0)
+            continue;
+        if (strcmp(kinds[k].inputs[i], "refresh_token") == 0)
+            m->refresh = (int)m->n;
+        m->inputs[m->n++] = name;
+    }
+    if (m->kind == VAULT_APPROLE || m->kind == VAULT_KUBERNETES) {
+        if (asprintf(&m->renew, "%s/v1/auth/token/renew-self", derived_text(m, "address")) < 0)
+            m->renew = NULL;
+    }
+    return m;
+}
+
+void derived_free(struct derived *m)
+{
+    if (m == NULL)
+        return;
+    json_decref(m->spec);
+    free(m->renew);
+    free(m);
+}
+
+const char *derived_input(const struct derived *m, size_t i)
+{
+    return i < m->n ? m->inputs[i] : NULL;
+}
+
+bool derived_signs(const struct derived *m)
+{
+    return (m->kind >= AWS_KEY && m->kind <= CERTIFICATE) || m->kind >= HMAC_KEY;
+}
+
+bool derived_is_captured(const struct derived *m)
+{
+    return m->kind == CAPTURED;
+}
+
+bool derived_is_local(const struct derived *m)
+{
+    return m->kind == AWS_KEY || m->kind == CERTIFICATE || m->kind >= HMAC_KEY;
+}
+
+int derived_refreshes(const struct derived *m)
+{
+    return m->refresh;
+}
+
+struct secret *derived_local(const struct derived *m, struct secret *const *inputs, struct err *err)
+{
+    if (m->kind == CERTIFICATE)
+        return tls_pack(secret_slice(inputs[0]), secret_slice(inputs[1]), err);
+    if (m->kind >= HMAC_KEY)
+        return secret_ref(inputs[0]);
+    struct slice token = m->n > 2 ? secret_slice(inputs[2]) : (struct slice){"", 0};
+    struct secret *pair = aws_pair_pack(secret_slice(inputs[0]), secret_slice(inputs[1]), token);
+    if (pair == NULL)
+        err_set(err, ERR_PARSE, "its parts are not those of an AWS key");
+    return pair;
+}
+
+/* ---- asking ---- */
+
+static int put_form(struct buf *out, const char *name, struct slice value)
+{
+    if (value.n == 0)
+        return 0;
+    if (buf_printf(out, "%s%s=", buf_len(out) ? "&" : "", name) < 0)
+        return -1;
+    for (size_t i = 0; i < value.n; i++) {
+        char c = value.p[i];
+        int r = ascii_is_alnum(c) || (c && strchr("-._~", c))
+                    ? buf_append(out, &c, 1)
+                    : buf_printf(out, "%%%02X", (unsigned char)c);
+        if (r < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int put_spec(const struct derived *m, struct buf *out, const char *name)
+{
+    return put_form(out, name, slice_str(derived_text(m, name)));
+}
+
+int derived_field(struct token_request *r, const char *name, const char *value)
+{
+    struct buf *to = token_request_field(r, name);
+    return to ? buf_append_str(to, value) : -1;
+}
+
+/* RFC 6749 2.3.1: both parts form-encoded, then Basic. */
+static int put_basic(struct token_request *r, struct slice user, struct slice password)
+{
+    struct buf pair;
+    struct buf *to = token_request_field(r, "authorization");
+    size_t skip = 2; /* "x=" of put_form */
+    buf_init_wiped(&pair, 8192);
+    int ok = to && put_form(&pair, "u", user) == 0 && buf_append_str(&pair, ":") == 0;
+    struct buf half;
+    buf_init_wiped(&half, 8192);
+    ok = ok && put_form(&half, "p", password) == 0 &&
+         buf_append(&pair, buf_data(&half) + skip, buf_len(&half) - skip) == 0;
+    buf_free(&half);
+    ok = ok && buf_append_str(to, "Basic ") == 0 &&
+         base64_append(to, (struct slice){(char *)buf_data(&pair) + skip, buf_len(&pair) - skip}) ==
+             0;
+    buf_free(&pair);
+    return ok ? 0 : -1;
+}
+
+static int ask_oauth2(const struct derived *m, struct secret *const *in, struct token_request *r)
+{
+    const char *id = derived_text(m, "client_id");
+    bool refresh = m->refresh >= 0, has_secret = m->n > (refresh ? 1u : 0u);
+    bool basic = has_secret && strcmp(derived_text(m, "auth"), "basic") == 0;
+    struct buf *b = &r->body;
+    int bad =
+        put_form(b, "grant_type", refresh ? SLICE("refresh_token") : SLICE("client_credentials"));
+    if (refresh)
+        bad |= put_form(b, "refresh_token", secret_slice(in[m->refresh]));
+    bad |= put_spec(m, b, "scope") | put_spec(m, b, "audience");
+    if (basic)
+        return bad | put_basic(r, slice_str(id), secret_slice(in[0]));
+    bad |= put_spec(m, b, "client_id");
+    return has_secret ? bad | put_form(b, "client_secret", secret_slice(in[0])) : bad;
+}
+
+static int ask_entra(const struct derived *m, struct secret *const *in, struct token_request *r)
+{
+    struct buf *b = &r->body;
+    return put_form(b, "grant_type", SLICE("client_credentials")) | put_spec(m, b, "client_id") |
+           put_form(b, "client_secret", secret_slice(in[0])) | put_spec(m, b, "scope");
+}
+
+static void set_text(json_t *claims, const char *name, const char *value)
+{
+    if (*value && json_object_set_new(claims, name, json_string(value)) < 0)
+        abort(); /* memory is out */
+}
+
+static void set_times(json_t *claims, time_t from, int life)
+{
+    if (json_object_set_new(claims, "iat", json_integer(from)) < 0 ||
+        json_object_set_new(claims, "exp", json_integer(from + life)) < 0)
+        abort();
+}
+
+static int sign_claims(struct buf *out, const char *algorithm, const char *key_id, json_t *claims,
+                       struct slice pem, struct err *err)
+{
+    char *json = json_dumps(claims, JSON_COMPACT);
+    int r = json ? jwt_sign(out, algorithm, key_id, slice_str(json), pem, err) : -1;
+    free(json);
+    json_decref(claims);
+    return r;
+}
+
+/* RFC 7523 2.1. */
+static int put_assertion(struct token_request *r, struct slice jwt)
+{
+    return put_form(&r->body, "grant_type", SLICE("urn:ietf:params:oauth:grant-type:jwt-bearer")) |
+           put_form(&r->body, "assertion", jwt);
+}
+
+static int ask_jwt(const struct derived *m, struct secret *const *in, time_t now,
+                   struct token_request *r, struct err *err)
+{
+    struct buf jwt;
+    const char *subject = derived_text(m, "subject"), *audience = derived_text(m, "audience");
+    json_t *claims = json_object();
+    set_text(claims, "iss", derived_text(m, "issuer"));
+    set_text(claims, "sub", *subject ? subject : derived_text(m, "issuer"));
+    set_text(claims, "aud", *audience ? audience : derived_text(m, "token_url"));
+    set_times(claims, now, ASSERTION_LIFE);
+    unsigned char raw[16]; /* endpoints take each assertion once */
+    char id[2 * sizeof raw + 1] = "";
+    if (RAND_bytes(raw, sizeof raw) != 1)
+        return err_set(err, ERR_INTERNAL, "no random bytes");
+    for (size_t i = 0; i < sizeof raw; i++)
+        snprintf(id + 2 * i, 3, "%02x", raw[i]);
+    set_text(claims, "jti", id);
+    buf_init_wiped(&jwt, 16384);
+    int bad = sign_claims(&jwt, derived_text(m, "algorithm"), derived_text(m, "key_id"), claims,
+                          secret_slice(in[0]), err);
+    bad = bad < 0 ? -1 : put_assertion(r, buf_slice(&jwt)) | put_spec(m, &r->body, "scope");
+    buf_free(&jwt);
+    return bad;
+}
+
+static int ask_google(const struct derived *m, struct secret *const *in, time_t now,
+                      struct token_request *r, struct err *err)
+{
+    struct slice file = secret_slice(in[0]);
+    json_t *account = json_loadb(file.p, file.n, JSON_REJECT_DUPLICATES, NULL);
+    const char *email = json_string_value(json_object_get(account, "client_email"));
+    const char *pem = json_string_value(json_object_get(account, "private_key"));
+    const char *key_id = json_string_value(json_object_get(account, "private_key_id"));
+    struct buf jwt;
+    int bad = -1;
+    buf_init_wiped(&jwt, 16384);
+    if (email && pem) {
+        json_t *claims = json_object();
+        set_text(claims, "iss", email);
+        set_text(claims, "sub", derived_text(m, "subject"));
+        set_text(claims, "aud", derived_text(m, "token_url"));
+        set_text(claims, "scope", derived_text(m, "scope"));
+        set_text(claims, "target_audience", derived_text(m, "audience"));
+        set_times(claims, now, 3600);
+        bad = sign_claims(&jwt, "RS256", key_id ? key_id : "", claims, slice_str(pem), err);
+        bad = bad < 0 ? -1 : put_assertion(r, buf_slice(&jwt));
+    } else {
+        err_set(err, ERR_PARSE, "its service account has no client_email or private_key");
+    }
+    buf_free(&jwt);
+    json_decref(account);
+    return bad;
+}
+
+static int ask_github(const struct derived *m, struct secret *const *in, time_t now,
+                      struct token_request *r, struct err *err)
+{
+    json_t *claims = json_object();
+    struct buf *to = token_request_field(r, "authorization");
+    set_text(claims, "iss", derived_text(m, "app_id"));
+    set_times(claims, now - GITHUB_JWT_SKEW, GITHUB_JWT_LIFE);
+    int bad = buf_append_str(to, "Bearer ");
+    bad |= sign_claims(to, "RS256", "", claims, secret_slice(in[0]), err);
+    return bad | derived_field(r, "user-agent", "durward");
+}
+
+/* Path and host of an https URL that was checked with the configuration. */
+static void split_url(const char *url, struct slice *host, struct slice *path)
+{
+    const char *rest = url + strlen("https://");
+    size_t n = strcspn(rest, "/");
+    *host = (struct slice){rest, n};
+    *path = rest[n] ? slice_str(rest + n) : SLICE("/");
+}
+
+int derived_sign_post(const struct derived *m, const struct secret *key, const char *service,
+                      const char *type, const char *target, time_t now, struct token_request *r,
+                      struct err *err)
+{
+    struct aws_pair pair;
+    struct aws_scope s = {.time = ""};
+    struct slice host, path;
+    struct buf text;
+    struct tm tm;
+    char hash[AWS_HEX + 1], sig[AWS_HEX + 1], names[96];
+    if (aws_pair_open(secret_slice(key), &pair) < 0)
+        return err_set(err, ERR_PARSE, "its key is none");
+    bool session = pair.token.n > 0;
+    split_url(r->url, &host, &path);
+    gmtime_r(&now, &tm);
+    strftime(s.time, sizeof s.time, "%Y%m%dT%H%M%SZ", &tm);
+    snprintf(s.region, sizeof s.region, "%s", derived_text(m, "region"));
+    snprintf(s.service, sizeof s.service, "%s", service);
+    snprintf(names, sizeof names, "content-type;host;x-amz-date%s%s",
+             session ? ";x-amz-security-token" : "", target ? ";x-amz-target" : "");
+    buf_init_wiped(&text, AWS_TOKEN_MAX + 4096);
+    int bad = aws_hash(buf_slice(&r->body), hash);
+    bad |= buf_printf(&text, "POST\n%.*s\n\ncontent-type:%s\nhost:%.*s\nx-amz-date:%s\n", SL(path),
+                      type, SL(host), s.time);
+    if (session)
+        bad |= buf_printf(&text, "x-amz-security-token:%.*s\n", SL(pair.token));
+    if (target)
+        bad |= buf_printf(&text, "x-amz-target:%s\n", target);
+    bad |= buf_printf(&text, "\n%s\n%s", names, hash);
+    bad |= aws_hash(buf_slice(&text), s.hash);
+    bad |= bad == 0 ? aws_sign(&pair, &s, sig) : -1;
+    buf_free(&text);
+    bad |= derived_field(r, "x-amz-date", s.time);
+    if (target)
+        bad |= derived_field(r, "x-amz-target", target);
+    struct buf *auth = token_request_field(r, "authorization");
+    if (bad || auth == NULL ||
+        buf_printf(auth,
+                   "AWS4-HMAC-SHA256 Credential=%.*s/%.8s/%s/%s/aws4_request, "
+                   "SignedHeaders=%s, Signature=%s",
+                   SL(pair.id), s.time, s.region, service, names, sig) < 0)
+        return -1;
+    struct buf *token = session ? token_request_field(r, "x-amz-security-token") : NULL;
+    return token ? buf_append_slice(token, pair.token) : 0;
+}
+
+/* AssumeRole is itself a signed request: its few fields are canonical as they stand. */
+static int ask_sts(const struct derived *m, struct secret *const *in, time_t now,
+                   struct token_request *r, struct err *err)
+{
+    struct buf *b = &r->body;
+    int bad = put_form(b, "Action", SLICE("AssumeRole")) |
+              put_form(b, "Version", SLICE("2011-06-15")) |
+              put_form(b, "RoleArn", slice_str(derived_text(m, "role_arn"))) |
+              put_form(b, "RoleSessionName", slice_str(derived_text(m, "session_name"))) |
+              put_form(b, "ExternalId", slice_str(derived_text(m, "external_id"))) |
+              put_form(b, "DurationSeconds", slice_str(derived_text(m, "duration")));
+    return bad | derived_sign_post(m, in[0], "sts", "application/x-www-form-urlencoded", NULL, now,
+                                   r, err);
+}
+
+int derived_request(const struct derived *m, struct secret *const *in, const struct secret *old,
+                    time_t now, struct token_request *r, struct err *err)
+{
+    int bad;
+    token_request_init(r, derived_text(m, "endpoint"));
+    err->text[0] = 0;
+    bad = derived_field(r, "accept", "application/json");
+    if (m->kind != GITHUB_APP && m->kind < VAULT)
+        bad |= derived_field(r, "content-type", "application/x-www-form-urlencoded");
+    switch (m->kind) {
+    case OAUTH2:
+        bad |= ask_oauth2(m, in, r);
+        break;
+    case JWT:
+        bad |= ask_jwt(m, in, now, r, err);
+        break;
+    case GOOGLE:
+        bad |= ask_google(m, in, now, r, err);
+        break;
+    case GITHUB_APP:
+        bad |= ask_github(m, in, now, r, err);
+        break;
+    case ENTRA:
+        bad |= ask_entra(m, in, r);
+        break;
+    case AWS_ROLE:
+        bad |= ask_sts(m, in, now, r, err);
+        break;
+    case AWS_KEY:
+        bad = -1;
+        break;
+    default:
+        bad |= derived_store_ask(m, in, old, now, r, err);
+    }
+    if (bad && err->text[0] == 0)
+        err_set(err, ERR_INTERNAL, "the request to its endpoint cannot be written");
+    return bad ? -1 : 0;
+}
+
+/* ---- the answer ---- */
+
+struct secret *derived_token(const json_t *v)
+{
+    const char *s = json_string_value(v);
+    size_t n = json_string_length(v);
+    if (s == NULL || n == 0 || n > SECRET_MAX)
+        return NULL;
+    for (size_t i = 0; i < n; i++)
+        if (s[i] <= 0x20 || s[i] >= 0x7f) /* RFC 6750 2.1 and more */
+            return NULL;
+    return secret_new(s, n);
+}
+
+/* A part of the life is left out, for clocks and for what is under way. */
+unsigned derived_life(int64_t seconds)
+{
+    if (seconds > LIFE_MAX)
+        seconds = LIFE_MAX;
+    int64_t margin = seconds / 10 < 60 ? seconds / 10 + 1 : 60;
+    return seconds > margin ? (unsigned)(seconds - margin) : 0;
+}
+
+#define TIME_MOST (INT64_C(1) << 40)
+
+/* JSON's numbers reach further than any clock. */
+static int64_t whole(const json_t *v)
+{
+    double d = json_number_value(v);
+    return d > TIME_MOST ? TIME_MOST : d < -TIME_MOST ? -TIME_MOST : (int64_t)d;
+}
+
+/* "2026-01-02T03:04:05Z", or seconds since the epoch (STS as JSON). */
+static int64_t until(const json_t *v, time_t now)
+{
+    struct tm tm = {0};
+    const char *s = json_string_value(v);
+    if (json_is_number(v))
+        return whole(v) - (int64_t)now;
+    const char *end = s ? strptime(s, "%Y-%m-%dT%H:%M:%S", &tm) : NULL;
+    return end && (*end == 'Z' || *end == '.') ? (int64_t)timegm(&tm) - (int64_t)now : -1;
+}
+
+static int64_t expires_in(const json_t *v)
+{
+    const char *s = json_string_value(v);
+    uint64_t n;
+    if (json_is_number(v))
+        return whole(v);
+    return s && slice_u64(slice_str(s), LIFE_MAX, &n) == 0 ? (int64_t)n : -1;
+}
+
+/* The "exp" of an ID token. It is ours, over verified TLS: its signature is its user's business. */
+static int64_t id_token_life(const struct secret *token, time_t now)
+{
+    struct slice all = secret_slice(token);
+    ssize_t dot = slice_find(all, '.');
+    struct slice rest = {all.p + dot + 1, all.n - (size_t)dot - 1};
+    ssize_t end = dot < 0 ? -1 : slice_find(rest, '.');
+    struct buf text;
+    int64_t life = -1;
+    buf_init_wiped(&text, 16384);
+    if (end > 0 && base64url_decode(&text, (struct slice){rest.p, (size_t)end}) == 0) {
+        struct slice claims = buf_slice(&text);
+        json_t *v = json_loadb(claims.p, claims.n, 0, NULL);
+        json_t *exp = json_object_get(v, "exp");
+        life = json_is_number(exp) ? whole(exp) - (int64_t)now : -1;
+        json_decref(v);
+    }
+    buf_free(&text);
+    return life;
+}
+
+static int take_pair(const json_t *v, time_t now, struct derived_answer *ret)
+{
+    const json_t *c = json_object_get(
+        json_object_get(json_object_get(v, "AssumeRoleResponse"), "AssumeRoleResult"),
+        "Credentials");
+    const char *id = json_string_value(json_object_get(c, "AccessKeyId"));
+    const char *key = json_string_value(json_object_get(c, "SecretAccessKey"));
+    const char *token = json_string_value(json_object_get(c, "SessionToken"));
+    if (id && key && token)
+        ret->value = aws_pair_pack(slice_str(id), slice_str(key), slice_str(token));
+    ret->seconds = derived_life(until(json_object_get(c, "Expiration"), now));
+    return ret->value ? 0 : -1;
+}
+
+static int take_token(const struct derived *m, const json_t *v, time_t now,
+                      struct derived_answer *ret)
+{
+    int64_t life;
+    if (m->kind == GITHUB_APP) {
+        ret->value = derived_token(json_object_get(v, "token"));
+        life = until(json_object_get(v, "expires_at"), now);
+    } else if (m->kind == GOOGLE && *derived_text(m, "audience")) {
+        ret->value = derived_token(json_object_get(v, "id_token"));
+        life = ret->value ? id_token_life(ret->value, now) : -1;
+    } else {
+        const char *type = json_string_value(json_object_get(v, "token_type"));
+        if (type && !slice_ieq_str(slice_str(type), "bearer"))
+            return -1;
+        ret->value = derived_token(json_object_get(v, "access_token"));
+        life = expires_in(json_object_get(v, "expires_in"));
+        if (m->refresh >= 0)
+            ret->rotated = derived_token(json_object_get(v, "refresh_token"));
+    }
+    ret->seconds = derived_life(life < 0 ? DERIVED_LIFE : life);
+    return ret->value ? 0 : -1;
+}
+
+/* An error code of theirs may be shown: a short word (of RFC 6749, or AWS's), no text of the
+ * request. */
+static int refused(const struct derived *m, unsigned status, const json_t *v, struct err *err)
+{
+    const char *word = json_string_value(json_object_get(v, "error"));
+    const char *type = json_string_value(json_object_get(v, "__type"));
+    const char *hash = type ? strchr(type, '#') : NULL, *hint = derived_store_hint(m, status);
+    word = word ? word : hash ? hash + 1 : type;
+    size_t n = word ? strlen(word) : 0;
+    bool plain = n > 0 && n <= 40 &&
+                 strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-.") == n;
+    return err_set(err, ERR_DENIED, "its endpoint answered %u%s%s%s%s", status, plain ? " " : "",
+                   plain ? word : "", hint ? ": " : "", hint ? hint : "");
+}
+
+int derived_reply(const struct derived *m, unsigned status, struct slice body, time_t now,
+                  struct derived_answer *ret, struct err *err)
+{
+    *ret = (struct derived_answer){.value = NULL};
+    json_t *v = json_loadb(body.p, body.n, 0, NULL);
+    int r;
+    if (status != 200 && status != 201) {
+        r = refused(m, status, v, err);
+    } else {
+        r = m->kind >= VAULT      ? derived_store_take(m, v, ret)
+            : m->kind == AWS_ROLE ? take_pair(v, now, ret)
+                                  : take_token(m, v, now, ret);
+        if (r == 0 && ret->seconds == 0 && !derived_is_stored(m))
+            r = -1;
+        if (r < 0) {
+            secret_unref(ret->value);
+            secret_unref(ret->rotated);
+            *ret = (struct derived_answer){.value = NULL};
+            if (derived_is_stored(m))
+                derived_store_absent(m, err);
+            else
+                err_set(err, ERR_PARSE, "its endpoint answered without a token that can be used");
+        }
+    }
+    json_decref(v);
+    return r;
+}

@@ -1,0 +1,62 @@
+/* How a secret is made of others: which it needs, what is asked of which endpoint, what the answer
+ * says. Pure: no I/O, no events; the clock is given. All in the vault. */
+#ifndef DURWARD_DERIVED_H
+#define DURWARD_DERIVED_H
+
+#include "err.h"
+#include "secret.h"
+#include "token_fetch.h"
+
+#include <time.h>
+
+struct derived;
+
+enum { DERIVED_INPUTS_MAX = 3 };
+
+/* spec: JSON as rules/compile/config_mint.c makes it. */
+struct derived *derived_new(const char *spec, struct err *err);
+void derived_free(struct derived *m); /* NULL is fine */
+
+/* Name of the i-th secret it is made of; NULL past the end. */
+const char *derived_input(const struct derived *m, size_t i);
+/* Its value signs and is never released (aws_sign.h, tls_sign.h). */
+bool derived_signs(const struct derived *m);
+/* What whoever asks for such a value is told instead: what goes along with each signature. NULL:
+ * the value is none, or memory is out. */
+struct secret *derived_told(const struct derived *m, struct slice value);
+/* A signature by one that is no AWS pair. scheme: of TLS; else 0. */
+int derived_sign(const struct derived *m, struct slice value, uint32_t scheme, struct slice text,
+                 struct buf *out, struct err *err) WUNUSED;
+/* It has a refresh token that its endpoint may replace: the index of that input, else -1. */
+int derived_refreshes(const struct derived *m);
+/* It has a value for each sandbox, from a reply (captured.h). */
+bool derived_is_captured(const struct derived *m);
+/* No endpoint is asked: the inputs alone make the value. */
+struct secret *derived_local(const struct derived *m, struct secret *const *inputs,
+                             struct err *err);
+bool derived_is_local(const struct derived *m);
+
+/* Its value is kept behind an endpoint: as it is given, to be checked like that of any store. */
+bool derived_is_stored(const struct derived *m);
+/* Its input is a login, which may have ended early: 401 or 403 say so. */
+bool derived_needs_login(const struct derived *m);
+/* A login that can be prolonged with the token itself. */
+bool derived_renews(const struct derived *m);
+/* A login by a token that is given: when it cannot be prolonged (4xx) it serves as it is. */
+bool derived_is_itself(const struct derived *m);
+
+/* old: the value to prolong, or NULL. What to ask; free it with token_request_free in either case.
+ * 0 or -1. */
+int derived_request(const struct derived *m, struct secret *const *inputs, const struct secret *old,
+                    time_t now, struct token_request *ret, struct err *err);
+
+struct derived_answer {
+    struct secret *value;   /* the caller unrefs */
+    unsigned seconds;       /* how long it may be used */
+    struct secret *rotated; /* a new refresh token, or NULL */
+};
+/* The answer. Errors say nothing of what it held but an error code of RFC 6749 5.2. */
+int derived_reply(const struct derived *m, unsigned status, struct slice body, time_t now,
+                  struct derived_answer *ret, struct err *err);
+
+#endif

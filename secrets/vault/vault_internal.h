@@ -1,0 +1,100 @@
+/* The vault's files share these: channels of injectors, entries, secrets that are made. */
+#ifndef DURWARD_VAULT_INTERNAL_H
+#define DURWARD_VAULT_INTERNAL_H
+
+#include "captured.h"
+#include "ipc.h"
+#include "trace.h"
+#include "derived.h"
+#include "vault.h"
+#include "vault_entry.h"
+
+#include <sys/queue.h>
+
+enum vault_state { VAULT_EMPTY, VAULT_READY, VAULT_ENDED };
+
+struct minting;
+struct tried;
+
+/* One secret: its entry, and how it is made, if it is. */
+struct held_secret {
+    struct vault_entry *entry;
+    struct derived *mint;    /* NULL: it is stored somewhere */
+    struct minting *minting; /* under way */
+    struct secret *rotated;  /* a refresh token in place of the configured one, which has the */
+    char rotated_for[65];    /* SHA-256 */
+    unsigned lease;          /* seconds that its login gave; renewals that give less than half */
+    uint32_t keep_req;       /* of a rotated token that is being written; 0: none */
+};
+
+struct channel {
+    struct vault *vault;
+    struct ipc *ipc;
+    uint32_t number;
+    char policy[65];
+    bool *released; /* by index of the vault's secrets */
+    unsigned asked;
+    struct tracing tracing; /* what comes next */
+    LIST_HEAD(, asked) list;
+    LIST_ENTRY(channel) link;
+};
+
+struct vault {
+    struct event_base *base;
+    struct ipc *control;
+    enum vault_state state;
+    bool confine;
+    struct vault_hooks hooks;
+    struct held_secret *secrets;
+    size_t n;
+    const struct token_fetcher *fetcher; /* NULL: no token can be had */
+    struct captured *captured;
+    unsigned channels;
+    uint32_t last_req; /* of W_STORE_OPEN and W_TOKEN_KEEP */
+    LIST_HEAD(, channel) list;
+    LIST_HEAD(, tried) tries; /* vault_try.c */
+    unsigned n_tries;
+    int down; /* secrets that cannot be read */
+};
+
+/* n when there is none. */
+size_t vault_index(const struct vault *v, struct slice name);
+/* The secret of this entry. */
+struct held_secret *vault_secret_of(struct vault *v, const struct vault_entry *e);
+
+/* vault_mint.c: the entry's hooks. */
+void vault_mint_start(void *vault, struct vault_entry *e);
+void vault_mint_stop(void *vault, struct vault_entry *e);
+/* W_TOKEN_KEPT and W_STORE_FD of what was kept: 0, or -1 when the message is bad. */
+int vault_mint_kept(struct vault *v, struct msg *m);
+int vault_mint_found(struct vault *v, struct msg *m);
+
+/* vault_sign.c: W_SIGN on an injector's channel. 0 or -1. */
+int vault_sign(struct channel *c, struct msg *m);
+int vault_sign_text(struct channel *c, struct msg *m); /* the same of W_SIGN_TEXT */
+
+/* vault_captured.c: W_CAPTURE, W_CAPTURED_GET, and W_CAPTURED_GONE on the control channel. */
+int vault_capture(struct channel *c, struct msg *m);
+int vault_captured_get(struct channel *c, struct msg *m);
+int vault_captured_all(struct channel *c, struct msg *m);
+/* A key of this sandbox's, borrowed; NULL: there is none. */
+struct secret *vault_captured_key(struct channel *c, const char *sandbox, struct slice name);
+int vault_captured_gone(struct vault *v, struct msg *m);
+/* vault_try.c: W_SECRET_TRY of the parent. 0, or -1 when the message is bad. */
+int vault_try(struct vault *v, struct msg *m);
+void vault_tries_free(struct vault *v);
+
+/* A request of a channel that waits for an entry; freed with the channel. */
+struct asked {
+    struct channel *channel;
+    uint32_t req;
+    struct vault_wait *wait;
+    const struct derived *of; /* how the secret is made; NULL: it is stored */
+    struct trace trace;
+    void *more; /* owned, wiped by its size when freed; NULL for none */
+    LIST_ENTRY(asked) link;
+};
+struct asked *vault_asked_new(struct channel *c, uint32_t req);
+void vault_asked_free(struct asked *a);
+
+#endif

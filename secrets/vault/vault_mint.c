@@ -1,0 +1,355 @@
+/* Secrets that are made: their parts are got from the other entries, the endpoint is asked, what it
+ * answers is the entry's value. A refresh token that the endpoint replaced is kept by the parent in
+ * a file before the token that came with it is used: a vault that dies in between has lost nothing.
+ */
+#include "aws_sign.h"
+#include "secret_value.h"
+#include "vault_internal.h"
+#include "wire.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct part {
+    struct minting *minting;
+    struct vault_wait *wait;
+    struct secret *value;
+};
+
+struct minting {
+    struct vault *vault;
+    struct held_secret *secret;
+    struct part parts[DERIVED_INPUTS_MAX];
+    size_t missing;
+    bool renewing; /* a login is prolonged, not made */
+    bool relogged; /* the login was refused and made anew */
+    bool started;  /* all parts were asked for */
+    bool looked;   /* for a kept refresh token, and found: */
+    struct secret *kept;
+    void *fetch;
+    struct derived_answer got; /* while a rotated token is being kept */
+};
+
+static void minting_free(struct minting *m)
+{
+    for (size_t i = 0; i < DERIVED_INPUTS_MAX; i++) {
+        vault_entry_cancel(m->parts[i].wait);
+        secret_unref(m->parts[i].value);
+    }
+    if (m->fetch)
+        m->vault->fetcher->cancel(m->fetch);
+    secret_unref(m->got.value);
+    secret_unref(m->got.rotated);
+    secret_unref(m->kept);
+    m->secret->minting = NULL;
+    m->secret->keep_req = 0;
+    free(m);
+}
+
+static void failed(struct minting *m, const char *why)
+{
+    struct vault_entry *e = m->secret->entry;
+    char text[VAULT_WHY_MAX];
+    snprintf(text, sizeof text, "%s", why);
+    minting_free(m);
+    vault_entry_minted(e, NULL, 0, text);
+}
+
+static void succeeded(struct minting *m)
+{
+    struct vault_entry *e = m->secret->entry;
+    struct derived_answer got = m->got;
+    m->got = (struct derived_answer){.value = NULL};
+    minting_free(m);
+    secret_unref(got.rotated);
+    vault_entry_minted(e, got.value, got.seconds, NULL);
+}
+
+/* ---- what must not be lost ---- */
+
+static void keep(struct minting *m)
+{
+    struct msg q;
+    struct buf line;
+    struct held_secret *s = m->secret;
+    s->keep_req = ++m->vault->last_req;
+    buf_init_wiped(&line, SECRET_MAX);
+    if (buf_printf(&line, "%s\n", s->rotated_for) < 0 ||
+        buf_append_slice(&line, secret_slice(m->got.rotated)) < 0) {
+        buf_free(&line);
+        failed(m, "its new refresh token is too long to be kept");
+        return;
+    }
+    msg_init(&q, W_TOKEN_KEEP);
+    msg_put_u32(&q, s->keep_req);
+    msg_put_str(&q, vault_entry_name(s->entry));
+    msg_put_slice(&q, buf_slice(&line));
+    buf_free(&line);
+    ipc_send(m->vault->control, &q);
+}
+
+/* The refresh token to use: the one that the endpoint gave last, if it goes back to the configured
+ * one. A new login is not shadowed by an old one. */
+static struct secret *refresh_token(struct minting *m, struct secret *configured)
+{
+    struct held_secret *s = m->secret;
+    char now[AWS_HEX + 1];
+    if (aws_hash(secret_slice(configured), now) < 0)
+        return configured;
+    struct slice kept = m->kept ? secret_slice(m->kept) : (struct slice){"", 0};
+    if (s->rotated == NULL && kept.n > AWS_HEX + 1 && kept.p[AWS_HEX] == '\n' &&
+        slice_eq_str((struct slice){kept.p, AWS_HEX}, now)) {
+        s->rotated = secret_new(kept.p + AWS_HEX + 1, kept.n - AWS_HEX - 1);
+        memcpy(s->rotated_for, now, sizeof now);
+    }
+    if (s->rotated && strcmp(s->rotated_for, now) != 0) {
+        secret_unref(s->rotated);
+        s->rotated = NULL;
+    }
+    memcpy(s->rotated_for, now, sizeof now);
+    return s->rotated ? s->rotated : configured;
+}
+
+static struct held_secret *by_req(struct vault *v, uint32_t req)
+{
+    for (size_t i = 0; i < v->n; i++)
+        if (v->secrets[i].minting && v->secrets[i].keep_req == req)
+            return &v->secrets[i];
+    return NULL;
+}
+
+int vault_mint_kept(struct vault *v, struct msg *msg)
+{
+    uint32_t req;
+    uint8_t ok;
+    if (msg_get_u32(msg, &req) < 0 || msg_get_u8(msg, &ok) < 0 || msg_end(msg) < 0 || ok > 1)
+        return -1;
+    struct held_secret *s = by_req(v, req);
+    if (s == NULL || s->minting->got.rotated == NULL)
+        return 0;
+    /* the old one is spent in any case */
+    secret_unref(s->rotated);
+    s->rotated = secret_ref(s->minting->got.rotated);
+    if (ok)
+        succeeded(s->minting);
+    else
+        failed(s->minting, "its new refresh token could not be kept in a file");
+    return 0;
+}
+
+/* ---- the endpoint ---- */
+
+static void ask(struct minting *m);
+static void body_buffer(struct minting *m);
+
+/* What a store gave is checked as any other is: a header must be able to hold it. */
+static void take_stored(struct minting *m)
+{
+    struct err err = {0};
+    m->got.value = secret_value_of(m->got.value, vault_entry_lines(m->secret->entry), &err);
+    if (m->got.value)
+        succeeded(m);
+    else
+        failed(m, err.text);
+}
+
+/* A login may end before its time (revoked, the store started anew): once it is made anew. */
+static void log_in_again(struct minting *m)
+{
+    struct vault *v = m->vault;
+    size_t at = vault_index(v, slice_str(derived_input(m->secret->mint, 0)));
+    m->relogged = true;
+    m->started = false;
+    secret_unref(m->parts[0].value);
+    m->parts[0].value = NULL;
+    if (at < v->n)
+        vault_entry_changed(v->secrets[at].entry);
+    body_buffer(m);
+}
+
+/* The token that was there goes on when it could be prolonged by more than a remainder; else there
+ * is a new login. */
+static void renewed(struct minting *m, bool ok)
+{
+    if (ok && m->got.seconds >= m->secret->lease / 2) {
+        succeeded(m);
+        return;
+    }
+    secret_unref(m->got.value);
+    m->got.value = NULL;
+    m->secret->lease = 0;
+    ask(m);
+}
+
+static void take(struct minting *m)
+{
+    const struct derived *d = m->secret->mint;
+    if (derived_renews(d))
+        m->secret->lease = m->got.seconds;
+    if (m->got.rotated)
+        keep(m);
+    else if (derived_is_stored(d))
+        take_stored(m);
+    else
+        succeeded(m);
+}
+
+static void on_answer(void *arg, unsigned status, struct slice body, const char *why)
+{
+    struct minting *m = arg;
+    struct err err = {0};
+    m->fetch = NULL;
+    if (status == 0) {
+        err_set(&err, ERR_UNREADY, "its endpoint: %s", why);
+        failed(m, err.text);
+    } else if (m->renewing) {
+        m->renewing = false;
+        renewed(m, derived_reply(m->secret->mint, status, body, time(NULL), &m->got, &err) == 0);
+    } else if (derived_is_itself(m->secret->mint) && status >= 400 && status < 500) {
+        m->got = (struct derived_answer){.value = secret_ref(m->parts[0].value), .seconds = 300};
+        succeeded(m);
+    } else if (derived_needs_login(m->secret->mint) && (status == 401 || status == 403) &&
+               !m->relogged) {
+        log_in_again(m);
+    } else if (derived_reply(m->secret->mint, status, body, time(NULL), &m->got, &err) < 0) {
+        failed(m, err.text);
+    } else {
+        take(m);
+    }
+}
+
+static void ask(struct minting *m)
+{
+    struct secret *in[DERIVED_INPUTS_MAX];
+    struct err err = {0};
+    struct token_request r;
+    for (size_t i = 0; i < DERIVED_INPUTS_MAX; i++)
+        in[i] = m->parts[i].value;
+    if (derived_is_local(m->secret->mint)) {
+        m->got.value = derived_local(m->secret->mint, in, &err);
+        m->got.seconds = VAULT_PAIR_SECONDS;
+        if (m->got.value)
+            succeeded(m);
+        else
+            failed(m, err.text);
+        return;
+    }
+    int r2 = derived_refreshes(m->secret->mint);
+    if (r2 >= 0)
+        in[r2] = refresh_token(m, in[r2]);
+    const struct token_fetcher *f = m->vault->fetcher;
+    struct secret *old = derived_renews(m->secret->mint) && m->secret->lease
+                             ? vault_entry_value(m->secret->entry)
+                             : NULL;
+    m->renewing = old != NULL;
+    int ok = f ? derived_request(m->secret->mint, in, old, time(NULL), &r, &err)
+               : err_set(&err, ERR_UNREADY, "there is no way to its endpoint");
+    if (ok == 0)
+        m->fetch = f->start(f->self, &r, on_answer, m);
+    if (ok == 0 && m->fetch == NULL)
+        err_set(&err, ERR_UNREADY, "there is no way to its endpoint yet");
+    if (f)
+        token_request_free(&r);
+    if (m->fetch == NULL)
+        failed(m, err.text);
+}
+
+/* ---- the parts ---- */
+
+static void on_part(void *arg, struct secret *value, unsigned ttl UNUSED, const char *why)
+{
+    struct part *p = arg;
+    struct minting *m = p->minting;
+    p->wait = NULL;
+    if (value == NULL) {
+        struct err err = {0};
+        err_set(&err, ERR_UNREADY, "%s: %s", derived_input(m->secret->mint, (size_t)(p - m->parts)),
+                why);
+        if (m->started)
+            failed(m, err.text);
+        else
+            m->missing = SIZE_MAX; /* the caller sees it */
+        return;
+    }
+    p->value = secret_ref(value);
+    m->missing--;
+    if (m->started && m->missing == 0)
+        ask(m);
+}
+
+static void body_buffer(struct minting *m)
+{
+    const char *name;
+    struct vault *v = m->vault;
+    for (size_t i = 0; derived_input(m->secret->mint, i) != NULL; i++)
+        m->missing++;
+    for (size_t i = 0; (name = derived_input(m->secret->mint, i)) != NULL; i++) {
+        size_t at = vault_index(v, slice_str(name));
+        m->parts[i].minting = m;
+        if (at == v->n) {
+            failed(m, "a secret that it is made of is not configured");
+            return;
+        }
+        struct vault_wait *w = vault_entry_get(v->secrets[at].entry, on_part, &m->parts[i]);
+        if (m->missing == SIZE_MAX) {
+            failed(m, "a secret that it is made of cannot be read");
+            return;
+        }
+        if (w)
+            m->parts[i].wait = w;
+    }
+    m->started = true;
+    if (m->missing == 0)
+        ask(m);
+}
+
+/* A token that was rotated by an earlier vault lies with the parent. */
+int vault_mint_found(struct vault *v, struct msg *msg)
+{
+    uint32_t req;
+    struct slice text;
+    if (msg_get_u32(msg, &req) < 0 || msg_get_slice(msg, SECRET_MAX, &text) < 0 || msg_end(msg) < 0)
+        return -1;
+    struct held_secret *s = by_req(v, req);
+    if (s == NULL || s->minting->looked)
+        return 0;
+    s->minting->looked = true;
+    if (text.n > 0)
+        s->minting->kept = secret_new(text.p, text.n);
+    body_buffer(s->minting);
+    return 0;
+}
+
+void vault_mint_start(void *vault, struct vault_entry *e)
+{
+    struct vault *v = vault;
+    struct held_secret *s = vault_secret_of(v, e);
+    struct minting *m = s->mint ? calloc(1, sizeof *m) : NULL;
+    if (m == NULL) {
+        vault_entry_minted(e, NULL, 0, "out of memory");
+        return;
+    }
+    m->vault = v;
+    m->secret = s;
+    s->minting = m;
+    if (derived_refreshes(s->mint) < 0 || s->rotated) {
+        body_buffer(m);
+        return;
+    }
+    struct msg q;
+    s->keep_req = ++v->last_req;
+    msg_init(&q, W_TOKEN_GET);
+    msg_put_u32(&q, s->keep_req);
+    msg_put_str(&q, vault_entry_name(e));
+    ipc_send(v->control, &q);
+}
+
+void vault_mint_stop(void *vault, struct vault_entry *e)
+{
+    struct held_secret *s = vault_secret_of(vault, e);
+    if (s && s->minting)
+        minting_free(s->minting);
+}

@@ -1,0 +1,465 @@
+#!/usr/bin/python3 -B
+"""The other roles, conquered: injector, dialer, signer, vault, logger, controller, exporter. Each row is what
+that one must not get; after each a neighbour's client is served (where the role is one that all share:
+once it was started again)."""
+import errno
+import os
+import sys
+import threading
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "functional"))
+from harness import client, conquer, person, scene, seat, seat_bed, tap, wire  # noqa: E402
+from harness.seat_bed import OTHER  # noqa: E402
+from harness.wire import message, pairs, text, u8, u32, u64  # noqa: E402
+
+HASH = "0" * 64
+FILES = ("opens a file", "makes a file")  # by roles that open files, where nothing says which
+PENDING_APPROVAL_DENIED, PENDING_APPROVAL_FULL, APPROVALS = 0, 2, 512  # proxy/link/held.h, controller/sandbox/approvals.h
+LIVES = 1.1  # seconds: a role that dies sooner, six times on end, is started 2 s later
+
+
+def files(t):
+    if conquer.landlock():
+        return ()
+    t.skip("files by path, of dialer, logger and controller", "this kernel has no Landlock")
+    return FILES
+
+
+def kernel(bed, rows, who, role, may=()):
+    """System calls, and whose process it is."""
+    r = rows(role + " to kernel")
+    r.refused(who, seat.calls_of_all(may))
+    uid, root = who.call("getuid"), os.geteuid() == 0
+    r.row("its uid", 61700 < uid < 61720 if root else uid == os.geteuid(), "%d" % uid)
+    for what, path in (("a secret", bed.s.d.secrets["github"]["file"]),
+                       ("the log's signing key", "/proc/%d/environ" % os.getpid())):
+        if root or "opens a file" not in may:
+            got = who.call("openat", seat.AT_FDCWD, path.encode() + b"\0", 0, 0)
+            r.row("opens %s" % what, -got in (errno.EPERM, errno.EACCES, errno.ENOENT), "%d" % got)
+
+
+def ends(bed, rows, role, more=()):
+    """What this role may not say to the parent ends it; it is started again."""
+    r = rows(role + " to parent")
+    r.neighbour = bed.comes_back
+    said = [(wire.READY,), (wire.LISTENERS, text("x"), u32(0)), (wire.SANDBOX, text("x"), text("other"), u32(0)),
+            (wire.STORE_OPEN, u32(1), text("github")), (999,)]
+    own = {"vault": (wire.STORE_OPEN,), "controller": (wire.SANDBOX,)}.get(role, ())
+    for kind, *fields in [m for m in said if m[0] not in own] + list(more):
+        who = bed.seats.take(role)
+        who.lives(LIVES)
+        who.says(message(kind, *fields))
+        r.row("message %s%s" % (wire.NAMES.get(kind, kind), " (%s)" % fields[-1].hex()[:24] if fields else ""),
+              who.gone(), "it lives")
+
+
+# ---- injector ----
+
+def injector(bed, rows):
+    i = bed.injector("coder")
+    v = seat.Talk(bed, rows("injector to vault"), i.wire("vault"))
+
+    def get(name, req=7):
+        return message(wire.SECRET_GET, u32(req), text(name))
+
+    def refused(got):
+        if got in ("ended", None):
+            return False
+        _, f, _ = got
+        return f.u32() == 7 and f.u8() == 0 and bed.word[1][7:].encode() not in f.data
+    v.wire.send(get("github"))
+    kind, f, _ = v.wire.next(5)
+    bed.t.eq((kind, f.u32(), f.u8()), (wire.SECRET, 7, 1), "its own policy's secret is given")
+    words = []
+    for name, want in (("another policy's secret", "other"), ("a secret that there is not", "nobody"),
+                       ("no secret", ""), ("another's name in capitals", "OTHER"), ("a path", "../other"),
+                       ("a name with a line ending", "other\n")):
+        v.wire.send(get(want))
+        got = v.wire.next(5)
+        words.append(got[1].data[-40:] if got not in ("ended", None) else got)
+        v.rows.row(name, got not in ("ended", None) and refused(got), repr(got))
+        if got == "ended":
+            v.heal()
+    v.rows.row("all of these are told in the same words", len(set(words)) == 1, *map(repr, words))
+
+    def sign(name, key="AKID", when="20260101T000000Z", region="us-east-1", service="s3", digest=HASH, is_text=0,
+             previous="", box=""):
+        return message(wire.SIGN, u32(7), text(name), text(box), text(key), text(when), text(region), text(service),
+                       text(digest), u8(is_text), text(previous))
+    for name, data in (
+            ("signing with another policy's secret", sign("other")), ("signing with a secret that is no key", sign("github")),
+            ("signing with a secret that there is not", sign("nobody")),
+            ("signing with a name that goes on behind a zero byte", sign("github\0x")),
+            ("signing with another sandbox's key", sign("github", box="box-1")),
+            ("signing a text with another policy's", message(wire.SIGN_TEXT, u32(7), text("other"), u32(0), text("x"))),
+            ("signing a text with what is no key", message(wire.SIGN_TEXT, u32(7), text("github"), u32(0), text("x"))),
+            ("another sandbox's captured secret", message(wire.CAPTURED_GET, u32(7), text("box-1"), text("other"))),
+            ("a captured secret that is none", message(wire.CAPTURED_GET, u32(7), text("box-1"), text("github")))):
+        v.tries(name, refused, data)
+    for name, data in (
+            ("a time with a line ending", sign("github", when="20260101T000000\n")),
+            ("a time that is none", sign("github", when="x")), ("a region with a slash", sign("github", region="a/b")),
+            ("a service with a line ending", sign("github", service="s3\n")), ("a hash that is none", sign("github", digest="x")),
+            ("a hash with a line ending", sign("github", digest=HASH[:-1] + "\n")),
+            ("a chunk of nothing", sign("github", previous="x")), ("a long key id", sign("github", key="K" * 200)),
+            ("a long name", get("n" * 200)),
+            ("a request that is cut", get("github")[:-1]), ("a request with more behind", get("github") + b"\0"),
+            ("a text beyond its bound", message(wire.SIGN_TEXT, u32(7), text("github"), u32(0), text("x" * 90000))),
+            ("a capture that is cut", message(wire.CAPTURE, u32(7), text("box-1"), u32(9)))):
+        v.breaks(name, data)
+    v.wire.send(get("github"), fds=(2,))
+    v.rows.row("a descriptor beside", v.wire.ended())
+    v.heal()
+    for kind in (wire.SECRET, wire.SECRET_STALE, wire.SECRET_TRY, wire.STORE_FD, wire.TOKEN_FOUND, wire.INIT, wire.PEER,
+                 wire.CAPTURED_GONE, wire.VAULT_ROOTS, wire.DIAL, 0, 999):
+        v.breaks("message %s" % wire.NAMES.get(kind, kind), message(kind, u32(1)))
+    n = i.many(v.wire.fd, get("other"), 5000, 4)
+    v.rows.row("5000 asked at once", bed.near.get(OTHER, "/user").status == 200, "%d" % n)
+    v.heal()
+    injector_dials(bed, rows, i)
+    injector_records(bed, rows, i)
+    kernel(bed, rows, i, "injector")
+    i.end()
+
+
+def dial(host, req=7, port=443, scheme=wire.HTTPS, token=""):
+    return message(wire.DIAL, u32(req), u8(scheme), text(host), u32(port), text(""), text(token), text(""))
+
+
+def injector_dials(bed, rows, i, role="injector", own=scene.GITHUB, hosts=()):
+    d = seat.Talk(bed, rows(role + " to dialer"), i.wire("dialer"))
+
+    def denied(got):
+        return got not in ("ended", None) and got[0] == wire.DIAL_FAIL and (got[1].u32(), got[1].text()) == (7, "denied")
+    if own:
+        d.wire.send(dial(own))
+        bed.t.eq(d.wire.next(5)[0], wire.DIALED, "a host of its rules is dialled")
+    for name, host in hosts or (
+            ("a host without a credential", scene.PLAIN), ("another policy's host", OTHER),
+            ("a host of no rule", "evil.example.com"), ("loopback", "127.0.0.1"), ("the metadata", "169.254.169.254")):
+        d.tries(name, denied, dial(host))
+    if own:
+        d.tries("another port", denied, dial(own, port=22))
+    d.breaks("a host in capitals", dial("API.GITHUB.COM"))
+    d.breaks("leave for the past", message(wire.BUDGET_ASK, u32(1), u64(0)))
+    d.breaks("message SECRET_GET", message(wire.SECRET_GET, u32(1), text("github")))
+    d.tries("a budget that there is not", lambda got: got not in ("ended", None) and got[0] == wire.BUDGET and
+            (got[1].u32(), got[1].u8(), got[1].u64())[2] == 0,
+            message(wire.BUDGET_ASK, u32(1), u64(0x77), u8(1), u64(1 << 50), u8(1), u8(1)))
+
+
+def injector_records(bed, rows, i):
+    c = seat.Talk(bed, rows("injector to controller"), i.wire("controller"))
+    t, mine = bed.addresses[2], bed.identity("other")
+
+    def alive():
+        gate = client.Gate(t, bed.near.cafile, token="sandbox:" + mine["token"])
+        return gate.get(OTHER, "/user").status
+    c.wire.send(message(wire.KILL, text(mine["id"]), text("reflected")))
+    c.rows.row("the end of another policy's sandbox", tap.wait_for(lambda: alive() != 200, 0.5) is False and alive() == 200,
+               "it was ended")
+    injector_asks(bed, c, bed.identity("coder")["id"], mine["id"])
+    for name, data in (("an end of a long name", message(wire.KILL, text("a" * 99), text("x"))),
+                       ("an end that is cut", message(wire.KILL, text("a"))),
+                       ("a question that is cut", message(wire.PENDING_APPROVAL, u32(1))),
+                       ("a question with more behind", hold(1) + b"\0"),
+                       ("a question of a day and more", hold(1, seconds=86401)),
+                       ("an answer to itself", message(wire.PENDING_APPROVAL_ANSWER, u32(1), u8(1), text("root"))),
+                       ("a decision", message(wire.DECIDE, text("x"), u8(1))),
+                       ("a sandbox", message(wire.SANDBOX, text("x"), text("other"), u32(0))),
+                       ("a command", message(wire.RUN)), ("a reload", message(wire.RELOAD))):
+        c.breaks(name, data)
+    w = seat.Talk(bed, rows("injector to logger"), i.wire("logger"))
+    for name, data in (("the log, to look at", message(wire.WATCH, u8(1))), ("a tick beyond its credit", message(wire.TICK, u64(1 << 60))),
+                       ("a journal", message(wire.JOURNAL, u64(0)))):
+        w.breaks(name, data)
+
+
+def hold(req, sandbox="", seconds=60):
+    return message(wire.PENDING_APPROVAL, u32(req), u32(seconds), text(sandbox), text("PUT"), text("https"), text(scene.GITHUB),
+                   text("/x"), text(""), text("rule"), text("github"), text(""), u64(0), u8(0))
+
+
+def injector_asks(bed, c, own, others):
+    """What people are shown, and how much of the list one injector fills."""
+    def listed():
+        return bed.api.ask("GET", "/v1/approvals")["approvals"]
+
+    def answered(got, want):
+        return got not in ("ended", None) and got[0] == wire.PENDING_APPROVAL_ANSWER and (got[1].u32(), got[1].u8()) == want
+    c.wire.send(hold(5, own))
+    bed.t.ok(tap.wait_for(lambda: [a["sandbox"] for a in listed()] == [own], 5), "a question of its own sandbox is listed")
+    c.wire.send(message(wire.PENDING_APPROVAL_OVER, u32(5)))
+    bed.t.ok(tap.wait_for(lambda: not listed(), 5), "and is gone when it is over")
+    local = bed.api.ask("POST", "/v1/sandboxes", {"policy": "other"})["id"]
+    for name, box in (("a question in the name of another policy's sandbox", others),
+                      ("a question in the name of another policy's local sandbox", local),
+                      ("a question in the name of a sandbox that there is not", "rt-nobody"),
+                      ("a question in the name of no sandbox of ours", "box-1")):
+        c.wire.send(hold(6, box))
+        got = c.wire.next(5)
+        c.rows.row(name, answered(got, (6, PENDING_APPROVAL_DENIED)) and not listed(), "%r %r" % (got, listed()))
+    bed.api.ask("DELETE", "/v1/sandboxes/" + local)
+    taken, full, names = 0, 0, ["vercel:%d" % i for i in range(600)]
+    for n, box in enumerate(names):
+        c.wire.send(hold(100 + n, box))
+    while True:
+        got = c.wire.next(2)
+        if got in ("ended", None):
+            break
+        full += got[0] == wire.PENDING_APPROVAL_ANSWER and (got[1].u32() >= 100, got[1].u8()) == (True, PENDING_APPROVAL_FULL)
+    taken = len(listed())
+    c.rows.row("questions of 600 made-up sandboxes: room is left for other policies",
+               taken + full == 600 and 0 < taken <= APPROVALS / 2, "%d listed, %d refused" % (taken, full))
+    other = bed.injector("other")
+    o = seat.Talk(bed, c.rows, other.wire("controller"))
+    o.wire.send(hold(7, others))
+    both = tap.wait_for(lambda: [a["sandbox"] for a in listed() if a["policy"] == "other"] == [others], 5)
+    other.end()
+    bed.comes_back()
+    c.rows.row("and another policy's question is listed among them", both)
+    c.heal()
+    bed.t.ok(tap.wait_for(lambda: not listed(), 10), "what it asked is gone with its wire", repr(len(listed())))
+
+
+def replies(bed, rows):
+    """What an injector answers to a gate is read by the gate's own grammar."""
+    i, r = bed.injector("coder"), rows("injector to gate")
+    gate = bed.s.gate(bed.addresses[0], timeout=6)
+
+    def reply(ex, status=200, body=wire.BODY_NONE, length=0, fields=(("x-a", "b"),)):
+        return message(wire.INJECTOR_CHANNEL_REPLY, u32(ex), u32(status), u8(body), u64(length), pairs(fields))
+
+    def asked(wires):
+        for _ in range(100):
+            for w in wires:
+                got = w.next(0.02)
+                if got not in (None, "ended") and got[0] == wire.INJECTOR_CHANNEL_REQUEST:
+                    return w, got[1].u32()
+        raise RuntimeError("no request came")
+    for name, make in (
+            ("a field with a line ending", lambda x: [reply(x, fields=(("x-a", "b\r\nx-evil: 1"),))]),
+            ("a field's name with a colon", lambda x: [reply(x, fields=(("x-evil: 1\r\nx", "b"),))]),
+            ("a zero byte in a field", lambda x: [reply(x, fields=(("x-evil", "b\0"),))]),
+            ("a status of 99", lambda x: [reply(x, 99)]), ("a status of 1000", lambda x: [reply(x, 1000)]),
+            ("a body that is none", lambda x: [reply(x, body=9)]),
+            ("a body before a reply", lambda x: [message(wire.INJECTOR_CHANNEL_BODY, u32(x), text(b"x"))]),
+            ("an end before a reply", lambda x: [message(wire.INJECTOR_CHANNEL_END, u32(x))]),
+            ("a reply that is cut", lambda x: [reply(x)[:-1]]),
+            ("a failure with a line ending", lambda x: [message(wire.INJECTOR_CHANNEL_FAIL, u32(x), u32(502), text("a\r\nx-evil: 1"),
+                                                                text("-"), u32(0))]),
+            ("a failure that is cut", lambda x: [message(wire.INJECTOR_CHANNEL_FAIL, u32(x), u32(502))]),
+            ("a request", lambda x: [message(wire.INJECTOR_CHANNEL_REQUEST, u32(x))]),
+            ("a secret", lambda x: [message(wire.SECRET, u32(x), u8(1), u32(1), text("x"))])):
+        got = []
+
+        def ask():
+            try:
+                got.append(gate.get(scene.GITHUB, "/user"))
+            except (client.Ended, OSError) as e:
+                got.append(e)
+        thread = threading.Thread(target=ask)
+        thread.start()
+        w, ex = asked(i.wires("gate")[-2:])
+        for data in make(ex):
+            w.send(data)
+        ended = w.ended(4)
+        thread.join(15)
+        a = got[0] if got else None
+        whole = isinstance(a, client.Reply) and a.status in (502, 503, 504) and a.get("x-evil") is None
+        r.row(name, ended and whole, "ended %r, the client got %r" % (ended, getattr(a, "raw", a)))
+        i.end()
+        i = bed.injector("coder")
+    i.end()
+
+
+# ---- those that all share ----
+
+def signer(bed, rows):
+    s = bed.seats.take("signer")
+    kernel(bed, rows, s, "signer")
+    r = rows("signer to gate")
+    fresh = bed.s.gate(bed.addresses[0], timeout=6)
+
+    def client_of(host):
+        try:
+            return fresh.get(host, "/").status
+        except (client.Ended, OSError) as e:
+            return e
+    for name, make in (("noise for a leaf", lambda q: message(wire.MINTED, u32(q), text(b"noise"), text(b"noise"))),
+                       ("no leaf", lambda q: message(wire.MINTED, u32(q), text(b""), text(b""))),
+                       ("an answer that is cut", lambda q: message(wire.MINTED, u32(q))),
+                       ("a request", lambda q: message(wire.MINT, u32(q), text("a"), text("b")))):
+        got, done = [], False
+        thread = threading.Thread(target=lambda: got.append(client_of(scene.PLAIN)))
+        thread.start()
+        for w in s.wires("gate") * 60:
+            m = w.next(0.02)
+            if m not in (None, "ended") and m[0] == wire.MINT and scene.PLAIN.encode() in m[1].data:
+                w.send(make(m[1].u32()))
+                done = True
+                break
+        thread.join(15)
+        r.row(name, done and isinstance(got[0], Exception), "asked %r, the client got %r" % (done, got))
+        s.end()
+        s = bed.seats.take("signer")
+    s.end()
+    ends(bed, rows, "signer")
+
+
+def vault(bed, rows):
+    v = bed.seats.take("vault")
+    kernel(bed, rows, v, "vault")
+    r = rows("vault to parent")
+    for name, want in (("a secret that is not configured", "nobody"), ("a file by its path", "/etc/shadow"),
+                       ("a path that leads up", "../../etc/shadow"), ("no name", "")):
+        v.send(seat.CONTROL, message(wire.STORE_OPEN, u32(9), text(want)))
+        got = v.control().next(5)
+        ok = got not in ("ended", None) and got[0] == wire.STORE_FD and not got[2] and (got[1].u32(), got[1].u8()) == (9, 0)
+        r.row("opens " + name, ok, repr(got))
+    v.end()
+    ends(bed, rows, "vault", more=[
+        (wire.TOKEN_GET, u32(1), text("../../../etc/shadow")), (wire.TOKEN_GET, u32(1), text(".hidden")),
+        (wire.TOKEN_GET, u32(1), text("")), (wire.TOKEN_KEEP, u32(1), text("a/b"), text("x")),
+        (wire.TOKEN_KEEP, u32(1), text("/tmp/x"), text("x")), (wire.TOKEN_KEEP, u32(1), text("-x"), text("x")),
+        (wire.TOKEN_KEEP, u32(1), text("x\0y"), text("x")), (wire.STORE_OPEN, u32(1), text("n" * 300)),
+        (wire.STORE_STATE, text("github"), u8(2), text("")), (wire.SECRET_TRIED, u32(1), u8(1), u32(1), text(""))])
+
+
+def dialer(bed, rows):
+    d = bed.seats.take("dialer")
+    kernel(bed, rows, d, "dialer", ("opens a socket", "opens a netlink socket", "connects what it has", "binds what it has",
+                                    "connects by MSG_FASTOPEN") + files(bed.t)[:1])
+    r = rows("dialer to gate")
+    gates = [w for w in d.wires("gate", "coder")]
+    for name, data in (("a connection without its descriptor", message(wire.DIALED, u32(1), text("127.0.0.1:1"))),
+                       ("an answer that is cut", message(wire.DIAL_FAIL, u32(1))),
+                       ("a dial", dial(scene.PLAIN)), ("a secret", message(wire.SECRET, u32(1), u8(1), u32(1), text("x"))),
+                       ("message 999", message(999, u32(1)))):
+        w = gates[-1]
+        w.send(data)
+        ended = w.ended(4)
+        r.row(name, ended, "the wire did not end")
+        if ended:
+            gates[-1] = w.renew()
+    d.end()
+    ends(bed, rows, "dialer")
+
+
+def logger(bed, rows):
+    w = bed.seats.take("logger")
+    kernel(bed, rows, w, "logger", files(bed.t))
+    w.end()
+    ends(bed, rows, "logger", more=[
+        (wire.NOTICE, u32(99), u64(0), u64(0), text(""), text(""), text("")), (wire.COUNTS, u32(0xffffffff)),
+        (wire.SANDBOX_GONE, text("x"))])
+
+
+# ---- controller ----
+
+def plan(**over):
+    v = dict(id="seat-1", policy="coder", host="box", uid=1000, gid=1000, ports=(), binds=(), home="/home/u", user="u",
+             git=(), image="", root=0, backend=0, tail=b"")
+    v.update(over)
+    return message(wire.BUILD, text(v["id"]), text(v["policy"]), text(v["host"]), u32(v["uid"]), u32(v["gid"]),
+                   u32(len(v["ports"])) + b"".join(u32(p) for p in v["ports"]),
+                   u32(len(v["binds"])) + b"".join(text(a) + text(b) + u8(w) for a, b, w in v["binds"]),
+                   text(v["home"]), text(v["user"]), u32(len(v["git"])) + b"".join(text(g) for g in v["git"]),
+                   text(v["image"]), u8(v["root"]), u64(0), u64(0), u32(0), u32(0), u32(0), u8(v["backend"]), v["tail"])
+
+
+def builder(bed, rows, c):
+    b = seat.Talk(bed, rows("controller to builder"), c.wire("builder"))
+
+    def not_built(got):
+        return got not in ("ended", None) and got[0] == wire.BUILT and (got[1].text(), got[1].u8()) == ("seat-1", 0)
+    for name, over in (
+            ("the whole disk, to write", dict(binds=[("/", "/mnt", 1)])), ("the host's /etc", dict(binds=[("/etc", "/etc", 0)])),
+            ("the daemon's state", dict(binds=[(os.path.join(bed.s.d.dir, "state"), "/mnt", 1)])),
+            ("a bind that leads up", dict(binds=[("/home/../etc", "/mnt", 0)])),
+            ("a bind that is no path", dict(binds=[("etc", "/mnt", 0)])), ("two binds at one place", dict(binds=[("/a", "/m", 0)] * 2)),
+            ("a bind of mode 2", dict(binds=[("/a", "/m", 2)])), ("uid -1", dict(uid=-1)), ("gid -1", dict(gid=-1)),
+            ("a home that leads up", dict(home="/home/../../etc")), ("a home that is no path", dict(home="x")),
+            ("a login name with a colon", dict(user="u:0:0")), ("a login name with a line ending", dict(user="u\nroot")),
+            ("an empty login name", dict(user="")), ("a host name with a line ending", dict(host="a\nb")),
+            ("a git host with a quote", dict(git=['a"b'])), ("a git host with a line ending", dict(git=["a\n[core]"])),
+            ("an image by its path", dict(image="../../etc")), ("an image that there is not", dict(image="nobody")),
+            ("an image that begins with a dot", dict(image=".x")), ("a root that is none", dict(root=9)),
+            ("a backend that is none", dict(backend=9)), ("port 0", dict(ports=[0])), ("port 65536", dict(ports=[65536])),
+            ("more behind", dict(tail=b"\0")),
+            ("a container by another socket", dict(backend=1, tail=text("../x.sock") + text("busybox"))),
+            ("a container of an image with a flag", dict(backend=1, tail=text("/run/x.sock") + text("--privileged")))):
+        b.tries(name, not_built, plan(**over))
+    for name, data in (
+            ("a sandbox whose name leads up", plan(id="../x")), ("a sandbox without a name", plan(id="")),
+            ("a sandbox in capitals", plan(id="BOX")), ("a long name", plan(id="a" * 80)),
+            ("a plan of 10 bytes", plan()[:10]), ("a layer whose name leads up", message(wire.LAYER, u32(1), u8(1), text("../x"), text("a"))),
+            ("a layer without a name", message(wire.LAYER, u32(1), u8(1), text(""), text(""))),
+            ("an operation that is none", message(wire.LAYER, u32(1), u8(99), text("a"), text("b"))),
+            ("the builder's own operation", message(wire.LAYER, u32(1), u8(0), text("a"), text("b"))),
+            ("a freeze of 2", message(wire.FREEZE, u32(1), text("x"), u8(2))), ("an end that is cut", message(wire.TEARDOWN)),
+            ("listeners", message(wire.LISTENERS, text("x"), u32(0))), ("consent", message(wire.LISTENERS_OK, text("x"), u8(1), text(""))),
+            ("message INIT", message(wire.INIT)), ("message 999", message(999))):
+        b.breaks(name, data)
+    b.tries("what another controller kept, of no name", lambda got: got not in ("ended", None) and got[0] == wire.BUILT,
+            message(wire.ADOPT, text("nobody")))
+    b.tries("a sandbox to freeze that there is not", lambda got: got not in ("ended", None) and got[0] == wire.LAYERED,
+            message(wire.FREEZE, u32(1), text("nobody"), u8(1)))
+
+
+def controller(bed, rows):
+    c = bed.seats.take("controller")
+    kernel(bed, rows, c, "controller", files(bed.t))
+    builder(bed, rows, c)
+    r = rows("controller to parent")
+
+    def opened(ip, port):
+        c.send(seat.CONTROL, message(wire.PORT_OPEN, u32(5), text(ip), u32(port)))
+        while True:
+            got = c.control().next(5)
+            if got in ("ended", None) or got[0] == wire.PORT_OPENED:
+                return got
+    taken = int(bed.addresses[1].rpartition(":")[2])
+    for name, ip, port in (("a port of a neighbour's listener", "127.0.0.1", taken), ("an address that is not ours", "192.0.2.1", 0),
+                           ("a name", "localhost", 0), ("no address", "", 0), ("port 65616", "127.0.0.1", 65616),
+                           ("an address with a line ending", "127.0.0.1\n", 0)):
+        got = opened(ip, port)
+        ok = got not in ("ended", None) and not got[2] and (got[1].u32(), got[1].u8()) == (5, 0)
+        r.row("listens at " + name, ok, repr(got))
+    c.end()
+    ends(bed, rows, "controller", more=[
+        (wire.PORT_OWN, u32(0), u8(1)), (wire.PORT_OWN, u32(80), u8(2)), (wire.PORT_OPEN, u32(1), text("a" * 99), u32(1)),
+        (wire.SANDBOX, text("x"), u32(9)), (wire.SANDBOX, text("a" * 99), text("other"), u32(0)),
+        (wire.STORE_STATE, text("github"), u8(1), text("")), (wire.REVOKED, u32(1)), (wire.SANDBOX_GONE, text("a" * 99))])
+
+
+def exporter(bed, rows):
+    k = bed.seats.take("exporter")
+    kernel(bed, rows, k, "exporter")
+    injector_dials(bed, rows, k, "exporter", None, (
+        ("a host of a policy", scene.PLAIN), ("a credentialed host", scene.GITHUB), ("a host of nobody", "evil.example.com"),
+        ("loopback", "127.0.0.1")))
+    k.end()
+    ends(bed, rows, "exporter", more=[(wire.CARRIED, u32(1)), (wire.CARRY, u32(1), u8(1), text("x"))])
+
+
+PARTS = (injector, replies, dialer, signer, vault, exporter, controller, logger)
+
+
+def everything(t):
+    bed = seat_bed.Bed(t, notify={"webhook": {"url": "https://hooks.example.com/in"},
+                                     "when": [{"denied": 1000000, "within": "1h"}]})
+
+    def rows(name):
+        return seat.Rows(t, name, bed.neighbour)
+    for part in seat.chosen(PARTS):
+        t.part(part, bed, rows)
+    bed.s.clean()
+
+
+def main(t):
+    person.each(t, everything)
+
+
+tap.run(main, timeout=300)

@@ -1,0 +1,74 @@
+"""The system that adversaries in its roles' places find: two policies, a listener for each and one whose
+clients have tokens; the neighbour is a client of policy `other`."""
+from . import api, client, scene, seat, shapes, tap
+from .origin import needs
+
+OTHER, TENANT = "api.other.example.com", "tenant.example.com"
+MCP, MCP_PLAIN = "mcp.example.com", "mcp-open.example.com"
+
+
+class Bed:
+    def __init__(self, t, **audit):
+        self.t, self.seats = t, seat.Seats(t)
+        s = self.s = scene.Scene(t)
+        s.rule(allow="api.github.com/read/**", methods=["GET"], **{"with": {"bearer": "github"}})
+        s.rule(allow=TENANT, headers={"x-tenant": "a"}, **{"with": {"bearer": "github"}})
+        s.add(TENANT, shapes.echo)
+        s.rule(allow=MCP, mcp={"tools": ["read", {"name": "write", "arguments": {"/path": {"pattern": "/work/**"}}}]},
+               **{"with": {"bearer": "github"}})
+        s.rule(allow=MCP_PLAIN, mcp={"tools": ["read"]})
+        for host in (MCP, MCP_PLAIN):
+            s.add(host, shapes.echo)
+        word = scene.scan.canary("ot-")
+        s.scanner.add("other", word)
+        s.d.secret("other", word)
+        self.word = ("Authorization", "Bearer " + word.decode())
+        self.other = s.add(OTHER, needs(self.word, shapes.github()))
+        s.d.policy("other", [{"allow": OTHER, "with": {"bearer": "other"}}])
+        s.d.audit.update(audit)
+        self.addresses = [s.listener(), s.listener("other"), s.listener(None)]
+        s.d.serve()
+        self.near, self.kept = s.gate(self.addresses[1], timeout=5), None
+        self.api = api.Api(s.d.socket)
+        t.cleanup(self.api.close)
+
+    def neighbour(self):
+        """Another gate's client, on a connection that it keeps."""
+        for again in (True, False):
+            try:
+                self.kept = self.kept or self.near.tls(OTHER)
+                r = self.kept.ask("GET /user HTTP/1.1\r\nHost: %s\r\n\r\n" % OTHER)
+                return True if r.status == 200 else r.status
+            except (client.Ended, OSError) as e:
+                self.kept = None
+                if not again:
+                    return e
+
+    def comes_back(self, seconds=10):
+        """The neighbour is served, if not at once: a role that all share was started again."""
+        return tap.wait_for(lambda: self.neighbour() is True, seconds, 0.1) or self.neighbour()
+
+    def gate(self, *policies):
+        """Of the listener whose clients may be of these."""
+        try:
+            return self.seats.take("gate", lambda g: {w.policy for w in g.wires("dialer")} == set(policies))
+        except RuntimeError as e:
+            raise RuntimeError("%s\n%s" % (e, self.s.d.diagnostics()))
+
+    def injector(self, policy):
+        return self.seats.take("injector", lambda i: {w.policy for w in i.wires("vault")} == {policy})
+
+    def arrived(self):
+        return sum(len(o.requests) for o in self.s.d.origins.values()) - len(self.other.requests)
+
+    def quiet(self, seconds=20):
+        """Nothing is under way to an origin any more."""
+        seen = [-1]
+
+        def still():
+            before, seen[0] = seen[0], self.arrived()
+            return before == seen[0]
+        return tap.wait_for(still, seconds, 0.5)
+
+    def identity(self, policy):
+        return self.api.ask("POST", "/v1/identities", {"policy": policy})

@@ -1,0 +1,324 @@
+#!/usr/bin/python3 -B
+"""The Model Context Protocol, message by message: what is refused is answered on a session that lives on, tools are
+decided by their arguments, some are asked about, and replies show what the policy allows."""
+import json
+import os
+import sys
+import threading
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import api, origin, scene, tap  # noqa: E402
+
+KEYED, PLAIN = "mcp.example.com", "open.example.com"
+JSON = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
+SESSION = "Mcp-Session-Id: 1868a90c-ecb5-4d2f-9d1c-6f1d1d6f0c11\r\n"
+TOOLS = ["read_file", "read_many", "write_file", "run_shell", "deploy"]
+RULE = {
+    "tools": ["read_*",
+              {"name": "write_file", "arguments": {
+                  "/path": {"pattern": "/work/**"}, "/mode": {"one_of": ["a", "w"], "absent": True},
+                  "/size": {"range": [0, 100], "absent": True}, "/force": {"absent": True},
+                  "/options/deep/0": {"equals": 7, "absent": True}}},
+              {"name": "deploy", "ask": True}],
+    "methods": ["logging/*"], "resources": ["file:///docs/**", "db://one"], "prompts": ["greet*"],
+    "server": {"sampling": "refuse"},
+}
+
+
+def message(method, number=1, **params):
+    m = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+    if number is None:
+        del m["id"]
+    return m
+
+
+def call(name, number=1, **arguments):
+    return message("tools/call", number, name=name, arguments=arguments)
+
+
+def event(m, number=1):
+    return b"event: message\r\nid: %d\r\ndata: %s\r\n\r\n" % (number, json.dumps(m).encode())
+
+
+LISTED = {"tools": [{"name": n, "description": "\u2028 %s 0.1" % n, "inputSchema": {"type": "object", "maximum": 0.1}}
+                    for n in TOOLS], "nextCursor": "x"}
+SAMPLING = message("sampling/createMessage", 5, messages=[{"role": "user", "content": {"type": "text", "text": "odd"}}])
+
+
+class Server:
+    """One that answers what it is asked; /json: as JSON, else as events."""
+
+    def __init__(self):
+        self.raw = None  # in place of the next reply: (type, body)
+
+    def __call__(self, req, conn):
+        if req.method == "GET":
+            return self.events(conn, [event(SAMPLING), event({"jsonrpc": "2.0", "id": 1, "result": LISTED}, 2)])
+        if req.method == "DELETE":
+            return conn.reply(req, 204)
+        if self.raw:
+            kind, body = self.raw
+            self.raw = None
+            return conn.reply(req, 200, body, kind=kind)
+        said = json.loads(req.body)
+        answers = [self.answer(m) for m in (said if isinstance(said, list) else [said]) if "id" in m and "method" in m]
+        if not answers:
+            return conn.reply(req, 202)
+        if req.path == "/json":
+            return conn.reply(req, 200, json.dumps(answers if isinstance(said, list) else answers[0]).encode())
+        return self.events(conn, [event(SAMPLING)] + [event(a, 2 + i) for i, a in enumerate(answers)])
+
+    @staticmethod
+    def answer(m):
+        result = LISTED if m["method"] == "tools/list" else \
+            {"resources": [{"uri": "file:///docs/a", "name": "a"}, {"uri": "file:///etc/b", "name": "b"}]} \
+            if m["method"] == "resources/list" else {"content": [{"type": "text", "text": "done"}]}
+        return {"jsonrpc": "2.0", "id": m["id"], "result": result}
+
+    @staticmethod
+    def events(conn, events):
+        conn.head(200, [("Content-Type", "text/event-stream"), ("Transfer-Encoding", "chunked")])
+        for e in events:
+            for i in range(0, len(e), 7):  # split events
+                conn.chunk(e[i:i + 7])
+        conn.chunk(b"")
+
+
+def post(gate, host, what, path="/mcp", fields=""):
+    body = what if isinstance(what, bytes) else json.dumps(what).encode()
+    return gate.get(host, path, JSON + SESSION + fields, "POST", body=body)
+
+
+def said(r):
+    """The messages of a reply."""
+    text = r.body.decode()
+    if "event-stream" in (r.get("content-type") or ""):
+        return [json.loads(line[6:]) for line in text.split("\n") if line.startswith("data: ")]
+    got = json.loads(text)
+    return got if isinstance(got, list) else [got]
+
+
+PASSES = (
+    call("read_file", path="/etc/passwd"), call("read_many"), call("write_file", path="/work/a/b"),
+    call("write_file", path="/work/x", mode="w", size=100, options={"deep": [7, 8]}), message("ping", "a"),
+    message("logging/setLevel", level="debug"), message("resources/read", uri="file:///docs/a/b.md"),
+    message("resources/read", uri="db://one"), message("resources/list"), message("prompts/get", name="greeting"),
+    message("initialize", 0, protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "x", "version": "1"}),
+    [call("read_file", 1), message("ping", "two")],
+)
+REFUSED = (
+    (call("run_shell", cmd="zebra"), "tools/call run_shell (cmd)"),
+    (call("Read_file"), "tools/call Read_file"),
+    (call("write_file"), "tools/call write_file: /path"),
+    (call("write_file", path="/work/../zebra"), "tools/call write_file: /path (path)"),
+    (call("write_file", path="/work/%2e%2e/zebra"), "tools/call write_file: /path (path)"),
+    (call("write_file", path=["/work/zebra"]), "tools/call write_file: /path (path)"),
+    (call("write_file", path="/work/zebra", Path="/etc/zebra"), "tools/call write_file: /path (path, Path)"),
+    (call("write_file", path="/work/zebra", mode="x"), "tools/call write_file: /mode (path, mode)"),
+    (call("write_file", path="/work/zebra", size=101), "tools/call write_file: /size (path, size)"),
+    (call("write_file", path="/work/zebra", size="1"), "tools/call write_file: /size (path, size)"),
+    (call("write_file", path="/work/zebra", size=2 ** 53 + 1), "tools/call write_file: /size (path, size)"),
+    (call("write_file", path="/work/zebra", force=None), "tools/call write_file: /force (path, force)"),
+    (call("write_file", path="/work/zebra", options={"deep": [8]}),
+     "tools/call write_file: /options/deep/0 (path, options)"),
+    (call("write_file", path="/work/zebra", options={"Deep": [8]}),
+     "tools/call write_file: /options/deep/0 (path, options)"),
+    (message("resources/read", uri="file:///docs/../zebra"), "resources/read file:///docs/../zebra"),
+    (message("prompts/get", name="other"), "prompts/get other"),
+    (message("completion/complete"), "completion/complete"), (message("Tools/Call", name="x"), "Tools/Call"),
+)
+AMBIGUOUS = (  # no id is answered
+    (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_file","name":"run_shell"}}', 400),
+    (b'{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/call","params":{"name":"run_shell"}}', 403),
+    (b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}', 400), (b'{"jsonrpc":"2.0","id":1,"method":"ping"}{}', 400),
+    (b'{"jsonrpc":"2.0","method":"tools/call","params":{"name":"read_file"}}', 403),
+    (b'{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}', 403), (b'{"id":1,"method":"ping"}', 403),
+    (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}', 403), (b'[]', 403),
+    (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":%s1%s}' % (b'{"a":' * 70, b'}' * 70), 400),
+    (b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"ping"}', 400), (b'{"jsonrpc":"2.0","id":1e400,"method":"ping"}', 400),
+    (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"\\ud800"}}', 400),
+    (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"\\u0000"}}', 400),
+)
+
+
+def requests(t, s, gate, host, server):
+    for m in PASSES:
+        seen = len(server.requests)
+        r = post(gate, host, m)
+        t.ok(r.status == 200 and r.code is None and len(server.requests) == seen + 1 and
+             json.loads(server.requests[-1].body) == m, "%s: %s passes" % (host, json.dumps(m)[:90]), r.raw, r.body)
+    for m, detail in REFUSED:
+        seen = len(server.requests)
+        r = post(gate, host, m)
+        got = said(r)[0]
+        t.ok(r.status == 200 and r.code == "mcp" and got["id"] == 1 and got["error"]["code"] == -32003 and
+             b"zebra" not in r.body and len(server.requests) == seen, "%s: refused: %s" % (host, detail), r.raw, r.body)
+        rec = s.d.wait_records(1, "denied", code="mcp")[-1]
+        t.eq(rec.get("detail"), detail, "on record with names alone")
+    for body, status in AMBIGUOUS:
+        seen = len(server.requests)
+        r = post(gate, host, body)
+        t.ok(r.status == status and said(r)[0].get("id", 0) in (None, 1) and len(server.requests) == seen,
+             "%s: ambiguous: %s" % (host, body[:70]), r.raw, r.body)
+
+
+def fields(t, gate, server):
+    """Mcp-Method and Mcp-Name, by which others on the way may go, say what the message says."""
+    for text, good in (("Mcp-Method: tools/call\r\nMcp-Name: read_file\r\n", True), ("Mcp-Method: tools/call\r\n", True),
+                       ("Mcp-Name: =?base64?cmVhZF9maWxl?=\r\n", True), ("Mcp-Method: tools/list\r\n", False),
+                       ("Mcp-Name: run_shell\r\n", False), ("Mcp-Name: =?base64?cnVuX3NoZWxs?=\r\n", False),
+                       ("Mcp-Name: read_file\r\nMcp-Name: run_shell\r\n", False)):
+        seen = len(server.requests)
+        r = post(gate, KEYED, call("read_file"), fields=text)
+        t.ok(r.status == 200 and r.code == (None if good else "mcp") and len(server.requests) == seen + good,
+             "%r: %s" % (text, "passes" if good else "refused"), r.raw, r.body)
+    r = post(gate, KEYED, [call("read_file")], fields="Mcp-Method: tools/call\r\n")
+    t.eq(r.code, "mcp", "no such field beside a batch")
+
+
+def batch(t, gate, server):
+    seen = len(server.requests)
+    r = post(gate, KEYED, [call("read_file", "one"), message("notifications/cancelled", None), call("run_shell", 2),
+                           message("ping", 3)])
+    got = said(r)
+    t.ok(r.status == 200 and [m["id"] for m in got] == ["one", 2, 3] and all("error" in m for m in got) and
+         len(server.requests) == seen, "a batch with one refused message: an error for each request in it", r.body)
+    r = post(gate, KEYED, [call("read_file", i) for i in range(65)])
+    t.eq((r.status, r.code), (413, "too_large_to_inspect"), "a batch of 65 messages is not read")
+    r = post(gate, KEYED, message("notifications/initialized", None))
+    t.eq(r.status, 202, "a notification passes")
+    r = post(gate, KEYED, {"jsonrpc": "2.0", "id": 5, "error": {"code": -1, "message": "no"}})
+    t.eq(r.status, 202, "and an answer to what the server asked")
+
+
+def replies(t, gate, host, server):
+    allowed = ["read_file", "read_many", "write_file", "deploy"]
+    for path in ("/mcp", "/json"):
+        got = said(post(gate, host, message("tools/list"), path))[-1]
+        t.ok([x["name"] for x in got["result"]["tools"]] == allowed and got["result"]["nextCursor"] == "x" and
+             got["result"]["tools"][0] == LISTED["tools"][0], "%s%s: tools/list shows what may be called" % (host, path),
+             str(got))
+        got = said(post(gate, host, message("resources/list"), path))[-1]
+        t.eq([x["uri"] for x in got["result"]["resources"]], ["file:///docs/a"], "and so does resources/list")
+    r = gate.get(host, "/mcp", "Accept: text/event-stream\r\nLast-Event-ID: 7\r\n" + SESSION)
+    got = said(r)
+    t.ok(r.status == 200 and server.requests[-1].get("last-event-id") == "7" and got[0]["method"] == "durward/refused" and
+         got[0]["id"] == 5 and b"odd" not in r.body and [x["name"] for x in got[1]["result"]["tools"]] == allowed,
+         "%s: a stream that is taken up again is cut as well, and a refused request of the server is none that a client "
+         "knows" % host, r.raw, r.body)
+    t.eq(gate.get(host, "/mcp", SESSION, "DELETE").status, 204, "DELETE ends the session")
+
+
+def odd_replies(t, gate, handler):
+    good = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"x": "\u2028", "n": 0.1, "big": 2 ** 60}},
+                      ensure_ascii=False).encode()
+    for kind, body, want in (
+            ("application/json", good, good),
+            ("text/event-stream", b": hello\n\nid: 1\ndata:\n\nevent: endpoint\ndata: /messages?x\n\n",
+             b": hello\n\nid: 1\ndata:\n\nevent: endpoint\ndata: /messages?x\n\n"),
+            ("text/event-stream", b"data: {\"jsonrpc\":\"2.0\",\"id\":1,\ndata:\"result\":{}}\n\ndata: {\"half",
+             b"data: {\"jsonrpc\":\"2.0\",\"id\":1,\ndata:\"result\":{}}\n\n"),
+            ("text/event-stream", b"id: 9\ndata: " + good + b"\n\n",
+             b"id: 9\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"x\":\"\\u2028\",\"n\":0.10000000000000001,"
+             b"\"big\":1152921504606846976}}\n\n"),
+            ("text/plain", b"{\"tools\":[", b"{\"tools\":["),
+            ("application/json", b'{"jsonrpc":"2.0","id":1,"result":{"inputRequests":{"k":{"method":"roots/list"}}}}',
+             b'{"jsonrpc":"2.0","id":1,"result":{"inputRequests":{"k":{"method":"roots/list"}}}}'),
+            ("application/json", b'{"jsonrpc":"2.0","id":1,"result":{"inputRequests":{"k":{"method":'
+             b'"sampling/createMessage","params":{"odd":1}}}}}',
+             b'{"jsonrpc":"2.0","id":1,"error":{"code":-32003,"message":"Durward denied this request: the policy does '
+             b'not let the server ask its client for this"}}'),
+            ("application/json", b'{"jsonrpc":"2.0","id":1,"result":{"a":1,"a":2}}', None),
+            ("application/json", b'{"jsonrpc":"2.0","id":1,"Result":{"tools":[]}}', None),
+            ("application/json", b'{"jsonrpc":"2.0","id":1,"result":{"Tools":[{"name":"run_shell"}]}}', None),
+            ("application/json", b'{"jsonrpc":"2.0","id":1,"method":"Sampling/createmessage","params":{}}', None)):
+        handler.raw = (kind, body)
+        r = post(gate, KEYED, message("ping"))
+        ok = r.body == want and r.status == 200 if want is not None else (r.status, r.code) == (502, "mcp_reply")
+        t.ok(ok, "a reply %s %s: %s" % (kind, body[:60], "as it came, or what it means" if want else "is not passed on"),
+             r.raw, r.body)
+    for text in (b"data: {}\rdata: x\n\n", b"\xef\xbb\xbfdata: {}\n\n", b"data: x\n\n", b"event: a\xe2\x80\xa8b\ndata: x\n\n"):
+        handler.raw = ("text/event-stream", b"data: {}\n\n" * 0 + text)
+        try:
+            r = post(gate, KEYED, message("ping"))
+            bad = r.body
+        except (OSError, ValueError, AssertionError) as e:
+            bad = str(e).encode()
+        t.ok(text not in bad, "events %r do not pass" % text, bad)
+    handler.raw = ("application/json", b'{"jsonrpc":"2.0","id":1,"result":{"x":"' + b"y" * (9 << 20) + b'"}}')
+    r = post(gate, KEYED, message("ping"))
+    t.eq((r.status, r.code), (502, "mcp_reply_too_large"), "a message of 9 MiB is none")
+    large = b'{"jsonrpc":"2.0","id":1,"result":{"x":"' + b"y" * (6 << 20) + b'"}}'
+    handler.raw = ("application/json", large)
+    t.ok(post(gate, KEYED, message("ping")).body == large, "one of 6 MiB passes")
+    handler.raw = ("text/event-stream", b"data: " + large + b"\n\n")
+    t.ok(post(gate, KEYED, message("ping")).body == b"data: " + large + b"\n\n", "as an event, too")
+
+
+def asked(t, s, gate, server):
+    """A call of one tool is held, and the others go on; whoever is asked sees its name, and no value."""
+    client = api.Api(s.d.socket)
+    for verdict, want in (("allow", None), ("deny", "approval_denied")):
+        seen, got = len(server.requests), []
+        thread = threading.Thread(target=lambda: got.append(post(gate, KEYED, call("deploy", 9, where="zebra"))))
+        thread.start()
+        one = tap.wait_for(lambda: client.ask("GET", "/v1/approvals")["approvals"], 8)[0]
+        t.ok("tools/call deploy (where)" in one["rule"] and "zebra" not in json.dumps(one), "somebody is asked", str(one))
+        t.ok(post(gate, KEYED, call("read_file")).code is None, "meanwhile another tool is called")
+        client.ask("POST", "/v1/approvals/%s/%s" % (one["id"], verdict))
+        thread.join(20)
+        r = got[0]
+        t.ok(r.status == 200 and r.code == want and said(r)[-1]["id"] == 9 and
+             len(server.requests) == seen + (1 if want else 2), "%s: %s" % (verdict, want), r.raw, r.body)
+
+
+def changed(t, s, gate, server):
+    """What was asked about is refused by the policy of now, though the rule reads the same."""
+    client, seen, got = api.Api(s.d.socket), len(server.requests), []
+    thread = threading.Thread(target=lambda: got.append(post(gate, KEYED, call("deploy", 9))))
+    thread.start()
+    one = tap.wait_for(lambda: client.ask("GET", "/v1/approvals")["approvals"], 8)[0]
+    rule = next(r for r in s.rules if r.get("allow") == KEYED)
+    rule["mcp"] = dict(RULE, tools=["read_*"])
+    s.d.save()
+    t.eq(s.d.command("reload", "--socket", s.d.socket).returncode, 0, "reload")
+    client.ask("POST", "/v1/approvals/%s/allow" % one["id"])
+    thread.join(20)
+    t.ok(got[0].code == "policy_changed" and said(got[0])[0]["id"] == 9 and len(server.requests) == seen,
+         "a policy that changed meanwhile", got[0].raw, got[0].body)
+
+
+def as_result(t, gate):
+    r = post(gate, PLAIN, call("run_shell", "x1"), "/result")
+    got = said(r)[0]
+    t.ok(r.status == 200 and r.code == "mcp" and got["id"] == "x1" and got["result"]["isError"], "a refusal as a result",
+         r.body)
+    r = post(gate, PLAIN, message("completion/complete", 2), "/result")
+    t.ok(r.code == "mcp" and "error" in said(r)[0], "of tools/call alone", r.body)
+
+
+def main(t):
+    s = scene.Scene(t)
+    key = ("X-Api-Key", s.openai_secret.decode())
+    handler = Server()
+    servers = {KEYED: s.add(KEYED, origin.needs(key, handler)), PLAIN: s.add(PLAIN, Server())}
+    s.rule(allow=KEYED, mcp=RULE, **{"with": {"header": {"x-api-key": "openai"}}})
+    s.rule(allow=PLAIN + "/result", mcp=dict(RULE, on_refused="result"))
+    s.rule(allow=PLAIN, mcp=RULE)
+    address = s.listener()
+    s.d.serve()
+    gate = s.gate(address)
+    for host in (KEYED, PLAIN):
+        t.part(requests, t, s, gate, host, servers[host])
+        t.part(replies, t, gate, host, servers[host])
+    t.part(fields, t, gate, servers[KEYED])
+    t.part(batch, t, gate, servers[KEYED])
+    t.part(odd_replies, t, gate, handler)
+    t.part(as_result, t, gate)
+    t.part(asked, t, s, gate, servers[KEYED])
+    t.part(changed, t, s, gate, servers[KEYED])
+    s.judge([(servers[KEYED], key), (servers[PLAIN], None)], (), "mcp", exact=False)
+    t.eq(s.d.stop(), 0, "the daemon ends well")
+
+
+tap.run(main)

@@ -1,0 +1,128 @@
+#!/usr/bin/python3 -B
+"""The official SDKs of the Model Context Protocol in a sandbox, against a server of the official Python SDK that wants
+a credential: beside what they get without us."""
+import http.client
+import json
+import os
+import subprocess
+import sys
+import threading
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import api, durward, origin, scene, tap  # noqa: E402
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+HOST = "mcp.example.com"
+FOLDER = os.path.join(durward.clients_dir(), "mcp")
+PYTHON = os.path.join(FOLDER, "py", "bin", "python")
+TOOLS = ["add", "count", {"name": "deploy", "ask": True}, "slow"]
+DENIED = "Durward denied this request: the policy does not allow this MCP tool or method"
+# client -> the words before a JSON-RPC error
+CLIENTS = {"Python, by handshake": ("legacy", "MCPError: "), "Python, 2026-07-28": ("2026-07-28", "MCPError: "),
+           "Node": (None, "McpError: MCP error -32003: ")}
+
+
+def server(t, *args):
+    p = subprocess.Popen([PYTHON, "-B", os.path.join(HERE, "peers", "mcp_server.py")] + list(args),
+                         stdout=subprocess.PIPE, text=True, preexec_fn=tap.die_with_parent)
+    t.cleanup(lambda: tap.stop(p))
+    return int(p.stdout.readline())
+
+
+def relay(port):
+    """The origin that a client sees: TLS and the credential are ours, all else is the server's."""
+    def handler(req, conn):
+        up = http.client.HTTPConnection("127.0.0.1", port)
+        fields = {n: v for n, v in req.headers if n.lower() not in ("host", "authorization", "connection",
+                                                                    "transfer-encoding", "content-length")}
+        up.request(req.method, req.target, req.body or None, fields)
+        r = up.getresponse()
+        keep = [(n, v) for n, v in r.getheaders() if n.lower() in ("content-type", "mcp-session-id", "allow")]
+        if r.status in (202, 204):
+            conn.head(r.status, keep + [("Content-Length", "0")] if r.status == 202 else keep)
+            return
+        conn.head(r.status, keep + [("Transfer-Encoding", "chunked")])
+        while True:
+            piece = r.read1(65536)
+            conn.chunk(piece)
+            if not piece:
+                return
+    return handler
+
+
+def command(client, url):
+    mode, _ = CLIENTS[client]
+    if mode:
+        return [PYTHON, "-B", os.path.join(HERE, "inside", "mcp_client.py"), url, mode]
+    return ["node", "--no-warnings", os.path.join(HERE, "inside", "mcp_client.mjs"), FOLDER, url]
+
+
+def approve(client, stop, verdicts):
+    while not stop.is_set():
+        for one in client.ask("GET", "/v1/approvals?wait=1")["approvals"]:
+            if "tools/call deploy (where)" in one["rule"]:
+                verdicts.append(one["id"])
+                client.ask("POST", "/v1/approvals/%s/allow" % one["id"])
+
+
+def direct(t, name, port):
+    r = subprocess.run(command(name, "http://127.0.0.1:%d/mcp" % port), stdout=subprocess.PIPE, text=True,
+                       stderr=subprocess.PIPE, timeout=60, check=False)
+    said = json.loads(r.stdout) if r.returncode == 0 else {"failed": r.stderr[-800:]}
+    t.ok(said.get("add") == [False, "5"] and said.get("remove") == [False, "removed"] and
+         said.get("deploy") == [False, "deployed to there"], "%s: without us" % name, str(said))
+    return said
+
+
+def in_sandbox(t, box, port):
+    """Nobody can be asked here: a held call is denied."""
+    for name, (_, words) in CLIENTS.items():
+        plain = direct(t, name, port)
+        status, out, err = box.sh(" ".join(command(name, "https://%s/mcp" % HOST)), timeout=60)
+        ours = json.loads(out) if status == 0 else {"failed": err[-800:]}
+        t.eq(ours.get("tools"), ["add", "count", "deploy", "slow"], "%s: sees the tools that it may call" % name)
+        t.ok(str(ours.get("remove")).startswith(words + DENIED), "%s: is told of a refused tool" % name, str(ours))
+        t.ok("a person was asked and said no" in str(ours.get("deploy")), "%s: is told that somebody said no" % name,
+             str(ours))
+        t.eq(int(ours.get("count", [0, "-1"])[1]), int(plain.get("count", [0, "-2"])[1]),
+             "%s: the refused one was not called" % name)
+        same = {k: v for k, v in plain.items() if k not in ("tools", "remove", "deploy", "count")}
+        t.eq({k: ours.get(k) for k in same}, same, "%s: all else is as without us: %s" % (name, ", ".join(sorted(same))))
+
+
+def approved(t, s, address):
+    stop, verdicts = threading.Event(), []
+    thread = threading.Thread(target=approve, args=(api.Api(s.d.socket), stop, verdicts))
+    thread.start()
+    env = dict(os.environ, HTTPS_PROXY="http://%s" % address, SSL_CERT_FILE=s.ca_file())
+    for name in ("Python, by handshake", "Python, 2026-07-28"):
+        r = subprocess.run(command(name, "https://%s/mcp" % HOST), stdout=subprocess.PIPE, text=True, env=env,
+                           stderr=subprocess.PIPE, timeout=60, check=False)
+        said = json.loads(r.stdout) if r.returncode == 0 else {"failed": r.stderr[-800:]}
+        t.eq((said.get("deploy"), said.get("read")), ([False, "deployed to there"], "first"),
+             "%s: a call is held, approved and answered" % name)
+    t.eq(len(verdicts), 2, "somebody was asked of each")
+    details = [r.get("detail") for r in s.d.wait_records(2, "admitted") if "deploy" in str(r.get("detail"))]
+    t.ok(len(details) == 2 and all(d.startswith("tools/call deploy (where); approved by ") for d in details),
+         "and the record says who and of what", str(details))
+    stop.set()
+    thread.join()
+
+
+def main(t):
+    if not os.path.exists(os.path.join(FOLDER, "stamp")):
+        raise tap.Skip("the client libraries are not there: MCP's SDKs; run tests/functional/clients/setup")
+    s = scene.Scene(t)
+    port = server(t)
+    s.add(HOST, origin.needs(s.openai_credential, relay(port)))
+    s.rule(allow=HOST, mcp={"tools": TOOLS, "resources": "docs://*"}, **{"with": {"bearer": "openai"}})
+    box = durward.Sandbox(s.d, flags=("--policy", "coder"), binds=durward.client_binds("mcp"))
+    in_sandbox(t, box, port)
+    outputs = [box.close()[1]]
+    address = s.listener()
+    s.d.serve()
+    t.part(approved, t, s, address)
+    s.clean(outputs, "MCP's SDKs")
+
+
+tap.run(main, timeout=200)

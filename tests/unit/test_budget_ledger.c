@@ -1,0 +1,192 @@
+/* What budgets have been used up: exact over any window, portions, giving back, another mapping. */
+#include <CUnit/CUnit.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "budget_ledger.h"
+#include "tap_main.h"
+
+enum { SECOND = 1000000, BEGIN = 77 * SECOND };
+
+static int memory(void)
+{
+    int fd = memfd_create("book", MFD_CLOEXEC);
+    CU_ASSERT_FATAL(fd >= 0 && ftruncate(fd, (off_t)budget_ledger_size()) == 0);
+    return fd;
+}
+
+static struct budget_ledger *book_of(int fd)
+{
+    struct err err = {0};
+    struct budget_ledger *b = budget_ledger_open(fd, &err);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(b);
+    return b;
+}
+
+static struct budget limit(enum budget_kind kind, unsigned seconds, uint64_t amount)
+{
+    return (struct budget){.key = 7, .n = 1, .limits = {{kind, seconds, amount}}};
+}
+
+static struct budget_grant ask(struct budget_ledger *b, const struct budget *own, uint64_t now,
+                               bool request, uint64_t need, bool up, bool down)
+{
+    struct budget_grant g;
+    struct budget_wish w = {
+        .policy = "p", .own = own, .request = request, .need = need, .up = up, .down = down};
+    budget_ledger_ask(b, &w, now, &g);
+    return g;
+}
+
+/* Whenever they are asked for: never more than N in any window, however it lies. */
+static void test_any_window(void)
+{
+    enum { N = 20, TIMES = 4000 };
+    static uint64_t at[TIMES];
+    struct budget own = limit(BUDGET_REQUESTS, 2, N);
+    int fd = memory();
+    struct budget_ledger *b = book_of(fd);
+    uint64_t now = BEGIN;
+    unsigned n = 0, most = 0;
+    uint32_t turn = 11;
+    for (unsigned i = 0; i < TIMES * 3 && n < TIMES; i++) {
+        turn = turn * 1664525 + 1013904223; /* any will do, but the same each time */
+        now += turn % 120000;
+        if (ask(b, &own, now, true, 0, false, false).end == BUDGET_GRANTED)
+            at[n++] = now;
+    }
+    for (unsigned i = 0, first = 0; i < n; i++) {
+        while (at[i] - at[first] > 2 * SECOND)
+            first++;
+        most = i - first + 1 > most ? i - first + 1 : most;
+    }
+    printf("# at most %u in any 2 s, %u granted in %.0f s\n", most, n,
+           (double)(now - BEGIN) / SECOND);
+    CU_ASSERT_EQUAL(most, N);
+    CU_ASSERT(n > 0.9 * (double)(now - BEGIN) / (2 * SECOND) * N);
+    budget_ledger_close(b);
+    close(fd);
+}
+
+static void test_retry(void)
+{
+    struct budget own = limit(BUDGET_REQUESTS, 60, 2);
+    int fd = memory();
+    struct budget_ledger *b = book_of(fd);
+    CU_ASSERT_EQUAL(ask(b, &own, BEGIN, true, 0, false, false).end, BUDGET_GRANTED);
+    CU_ASSERT_EQUAL(ask(b, &own, BEGIN + 10 * SECOND, true, 0, false, false).end, BUDGET_GRANTED);
+    struct budget_grant g = ask(b, &own, BEGIN + 20 * SECOND, true, 0, false, false);
+    CU_ASSERT(g.end == BUDGET_SPENT && g.retry >= 40 && g.retry <= 42);
+    g = ask(b, &own, BEGIN + 20 * SECOND + (uint64_t)g.retry * SECOND, true, 0, false, false);
+    CU_ASSERT_EQUAL(g.end, BUDGET_GRANTED); /* what it says is true */
+    g = ask(b, &own, BEGIN + 100000 * (uint64_t)SECOND, true, 0, false, false);
+    CU_ASSERT_EQUAL(g.end, BUDGET_GRANTED);
+    budget_ledger_close(b);
+    close(fd);
+}
+
+static void test_bytes(void)
+{
+    struct budget own = {
+        .key = 9, .n = 2, .limits = {{BUDGET_UPLOAD, 60, 100000}, {BUDGET_DOWNLOAD, 60, 160000}}};
+    int fd = memory();
+    struct budget_ledger *b = book_of(fd);
+    struct budget_grant g = ask(b, &own, BEGIN, true, 0, true, true);
+    CU_ASSERT(g.end == BUDGET_GRANTED && g.up == 100000 / 16 && g.down == 10000);
+    g = ask(b, &own, BEGIN, true, 95000, false, true);
+    CU_ASSERT_EQUAL(g.end, BUDGET_SPENT); /* all that is needed, or nothing at all */
+    g = ask(b, &own, BEGIN, true, 90000, false, false);
+    CU_ASSERT(g.end == BUDGET_GRANTED && g.up == 90000 && g.down == 0);
+    g = ask(b, &own, BEGIN, false, 0, true, false);
+    CU_ASSERT(g.end == BUDGET_GRANTED && g.up == 100000 - 90000 - 6250); /* what is left of it */
+    g = ask(b, &own, BEGIN, false, 0, true, false);
+    CU_ASSERT_EQUAL(g.end, BUDGET_SPENT);
+    struct budget_wish of = {.policy = "p", .own = &own};
+    budget_ledger_back(b, &of, BEGIN, BEGIN + SECOND, 90000, 0);
+    g = ask(b, &own, BEGIN + SECOND, false, 90000, false, false);
+    CU_ASSERT_EQUAL(g.end, BUDGET_GRANTED);
+    budget_ledger_back(b, &of, BEGIN, BEGIN + 70 * SECOND, UINT64_MAX, UINT64_MAX);
+    g = ask(b, &own, BEGIN + 70 * SECOND, false, 100000, false, false);
+    CU_ASSERT_EQUAL(g.end, BUDGET_GRANTED); /* never more than there is */
+    g = ask(b, &own, BEGIN + 70 * SECOND, false, 1, false, false);
+    CU_ASSERT_EQUAL(g.end, BUDGET_SPENT);
+    budget_ledger_close(b);
+    close(fd);
+}
+
+/* A rule's and its policy's: both, or neither is charged. */
+static void test_both(void)
+{
+    struct budget own = limit(BUDGET_REQUESTS, 60, 5), whole = limit(BUDGET_REQUESTS, 60, 3);
+    whole.key = 1;
+    int fd = memory();
+    struct budget_ledger *b = book_of(fd);
+    struct budget_wish w = {.policy = "p", .own = &own, .whole = &whole, .request = true};
+    struct budget_grant g;
+    for (int i = 0; i < 6; i++)
+        budget_ledger_ask(b, &w, BEGIN, &g);
+    CU_ASSERT_EQUAL(g.end, BUDGET_SPENT);
+    w.whole = NULL;
+    budget_ledger_ask(b, &w, BEGIN, &g);
+    CU_ASSERT_EQUAL(g.end, BUDGET_GRANTED); /* its fourth: the refused ones were not charged */
+    w.policy = "q";                         /* another policy's are its own */
+    w.whole = &whole;
+    budget_ledger_ask(b, &w, BEGIN, &g);
+    CU_ASSERT_EQUAL(g.end, BUDGET_GRANTED);
+    budget_ledger_close(b);
+    close(fd);
+}
+
+/* The next dialer goes on where the last one was. */
+static void test_again(void)
+{
+    struct budget own = limit(BUDGET_REQUESTS, 3600, 2);
+    int fd = memory();
+    struct budget_ledger *b = book_of(fd);
+    CU_ASSERT_EQUAL(ask(b, &own, BEGIN, true, 0, false, false).end, BUDGET_GRANTED);
+    CU_ASSERT_EQUAL(ask(b, &own, BEGIN, true, 0, false, false).end, BUDGET_GRANTED);
+    budget_ledger_close(b);
+    b = book_of(fd);
+    CU_ASSERT_EQUAL(ask(b, &own, BEGIN + SECOND, true, 0, false, false).end, BUDGET_SPENT);
+    budget_ledger_close(b);
+    close(fd);
+}
+
+/* More budgets than there is room for: what is in use stays, others are refused. */
+static void test_full(void)
+{
+    int fd = memory();
+    struct budget_ledger *b = book_of(fd);
+    unsigned granted = 0, full = 0;
+    for (unsigned i = 1; i <= 20000; i++) {
+        struct budget own = limit(BUDGET_REQUESTS, 60, 1);
+        own.key = i;
+        struct budget_grant g = ask(b, &own, BEGIN, true, 0, false, false);
+        granted += g.end == BUDGET_GRANTED;
+        full += g.end == BUDGET_FULL;
+    }
+    CU_ASSERT(granted > 3000 && granted <= 4096 && granted + full == 20000);
+    struct budget own = limit(BUDGET_REQUESTS, 60, 1);
+    own.key = 1;
+    CU_ASSERT_EQUAL(ask(b, &own, BEGIN, true, 0, false, false).end, BUDGET_SPENT);
+    own.key = 999999;
+    CU_ASSERT_EQUAL(ask(b, &own, BEGIN + 70 * SECOND, true, 0, false, false).end, BUDGET_GRANTED);
+    budget_ledger_close(b);
+    close(fd);
+    struct err err = {0};
+    CU_ASSERT_PTR_NULL(budget_ledger_open(-1, &err));
+}
+
+void tap_suites(void)
+{
+    CU_pSuite s = CU_add_suite("budget book", NULL, NULL);
+    CU_add_test(s, "never more in any window", test_any_window);
+    CU_add_test(s, "when to come again", test_retry);
+    CU_add_test(s, "bytes", test_bytes);
+    CU_add_test(s, "of a rule and of its policy", test_both);
+    CU_add_test(s, "another dialer", test_again);
+    CU_add_test(s, "no room", test_full);
+}

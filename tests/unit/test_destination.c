@@ -1,0 +1,118 @@
+/* What COPY and MOVE write at is a place that the policy lets be written, with the same credential.
+ */
+#include "config_fixture.h"
+#include "guard.h"
+#include "http1_head.h"
+#include "policy.h"
+
+#include <stdlib.h>
+
+static const char text[] =
+    V "secrets: { k: { env: K }, other: { env: O } }\n"
+      "policies:\n"
+      "  p:\n"
+      "    rules:\n"
+      "      - { allow: dav.example/pub/**, with: { bearer: k } }\n"
+      "      - { deny: dav.example/pub/private/** }\n"
+      "      - { allow: dav.example/read/**, with: { bearer: k }, access: read-only }\n"
+      "      - { allow: dav.example/theirs/**, with: { bearer: other } }\n"
+      "      - { allow: dav.example/plain/** }\n"
+      "      - { ask: dav.example/asked/**, with: { bearer: k } }\n"
+      "      - { allow: other.example/pub/**, with: { bearer: k } }\n";
+
+static const struct limits limits = {.head_bytes = 32768, .headers = 100, .target_bytes = 8192};
+
+static struct policy *made(void)
+{
+    struct err err = {0};
+    struct config *c = good(text);
+    char *json = config_policy_json(c, "p");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(json);
+    struct policy *p = policy_parse(json, strlen(json), &err);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(p);
+    config_unref(c);
+    free(json);
+    return p;
+}
+
+static bool may(const struct policy *p, const char *method, const char *path, const char *fields)
+{
+    char all[1024];
+    struct head h;
+    struct refusal why;
+    struct authority a;
+    struct decision d;
+    int n = snprintf(all, sizeof all, "%s %s HTTP/1.1\r\nHost: dav.example\r\n%s\r\n", method, path,
+                     fields);
+    CU_ASSERT_EQUAL_FATAL(authority_parse(&a, SCHEME_HTTPS, SLICE("dav.example")), 0);
+    CU_ASSERT_EQUAL_FATAL(http1_parse_request(&h, (struct slice){all, (size_t)n}, &limits, &why),
+                          0);
+    struct policy_request q = {&a, h.method, h.path};
+    policy_decide(p, &q, &d);
+    CU_ASSERT_FATAL(d.verdict != VERDICT_DENY);
+    bool ok = guard_destination(p, &a, &h, d.rule);
+    http_head_free(&h);
+    return ok;
+}
+
+static void test_places(void)
+{
+    static const struct {
+        const char *to;
+        bool ok;
+    } rows[] = {{"https://dav.example/pub/b", true},
+                {"https://DAV.example:443/pub/b", true},
+                {"/pub/b", true},
+                {"/pub/b%20c", true},
+                {"/pub/b?x=/pub/private/y", true},
+                {"https://dav.example/pub/private/b", false},
+                {"/pub/private/b", false},
+                {"/pub/PRIVATE/b", false},
+                {"/pub/%70rivate/b", false},
+                {"/pub/x/../private/b", false},
+                {"/read/b", false},
+                {"/theirs/b", false},
+                {"/plain/b", false},
+                {"/asked/b", false},
+                {"/nowhere/b", false},
+                {"https://other.example/pub/b", false},
+                {"http://dav.example/pub/b", false},
+                {"https://dav.example:444/pub/b", false},
+                {"https://u@dav.example/pub/b", false},
+                {"//dav.example/pub/b", false},
+                {"ftp://dav.example/pub/b", false},
+                {"pub/b", false},
+                {"?x", false},
+                {"https://dav.example", false}};
+    struct policy *p = made();
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        for (unsigned move = 0; move < 2; move++) {
+            char field[256];
+            snprintf(field, sizeof field, "Destination: %s\r\n", rows[i].to);
+            bool got = may(p, move ? "MOVE" : "COPY", "/pub/a", field);
+            if (got != rows[i].ok)
+                printf("# %s: %d\n", rows[i].to, got);
+            CU_ASSERT_EQUAL(got, rows[i].ok);
+        }
+    policy_free(p);
+}
+
+static void test_others(void)
+{
+    struct policy *p = made();
+    CU_ASSERT_TRUE(may(p, "COPY", "/pub/a", ""));
+    CU_ASSERT_TRUE(may(p, "PUT", "/pub/a", "Destination: /pub/private/b\r\n")); /* names nothing */
+    CU_ASSERT_FALSE(
+        may(p, "COPY", "/pub/a", "Destination: /pub/b\r\nDestination: /pub/private/b\r\n"));
+    CU_ASSERT_TRUE(may(p, "COPY", "/asked/a", "Destination: /asked/b\r\n")); /* the same is asked */
+    CU_ASSERT_TRUE(may(p, "COPY", "/plain/a", "Destination: /plain/b\r\n"));
+    CU_ASSERT_FALSE(may(p, "COPY", "/plain/a", "Destination: /pub/b\r\n"));
+    policy_free(p);
+}
+
+void tap_suites(void)
+{
+    CU_pSuite s = CU_add_suite("destination", NULL, NULL);
+    CU_add_test(s, "where COPY and MOVE may write", test_places);
+    CU_add_test(s, "other methods, none, two, asked", test_others);
+}

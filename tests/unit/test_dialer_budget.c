@@ -1,0 +1,280 @@
+/* What the dialer grants of budgets, and to whom: channels that ask, give back, lie and die. */
+#include "dialer_bed.h"
+#include "policy.h"
+#include "tap_main.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void suite_dialer_budget(void);
+
+enum { UPLOAD = 65536, LEASES = 2048 };
+
+struct answer {
+    uint32_t id, retry;
+    uint8_t end;
+    uint64_t up, down;
+};
+
+struct world {
+    struct bed bed;
+    char *json;
+    uint64_t few, bytes; /* the keys of the rules' budgets */
+};
+
+static void open_world(struct world *w)
+{
+    struct err err = {0};
+    static const char text[] = "version: 1\n"
+                               "policies:\n"
+                               "  coder:\n"
+                               "    budget: { requests: 9000/h }\n"
+                               "    rules:\n"
+                               "      - { allow: few.example, budget: { requests: 2/h } }\n"
+                               "      - { allow: up.example, budget: { upload: 65536B/h } }\n";
+    bed_open(&w->bed, "", 5, NULL, false);
+    struct config *c = config_parse(slice_str(text), "test", &err);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(c);
+    w->json = config_policy_json(c, "coder");
+    config_unref(c);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(w->json);
+    struct policy *p = policy_parse(w->json, strlen(w->json), &err);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(p);
+    w->few = policy_rule(p, 0)->budget->key;
+    w->bytes = policy_rule(p, 1)->budget->key;
+    policy_free(p);
+}
+
+static void close_world(struct world *w)
+{
+    bed_close(&w->bed);
+    free(w->json);
+}
+
+static int gate(struct world *w, uint32_t number)
+{
+    return bed_peer_json(&w->bed, ROLE_GATE, number, "box-1", w->json);
+}
+
+struct ask {
+    uint32_t id;
+    uint64_t key;
+    uint8_t request;
+    uint64_t need;
+    uint8_t up, down;
+};
+
+static void put_ask(struct msg *m, const struct ask *a)
+{
+    msg_init(m, W_BUDGET_ASK);
+    msg_put_u32(m, a->id);
+    msg_put_u64(m, a->key);
+    msg_put_u8(m, a->request);
+    msg_put_u64(m, a->need);
+    msg_put_u8(m, a->up);
+    msg_put_u8(m, a->down);
+}
+
+static bool answered(struct world *w, int fd, struct answer *a)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    struct msg m;
+    memset(a, 0, sizeof *a);
+    for (int i = 0; i < 2000 && poll(&p, 1, i > 0) == 0; i++)
+        bed_turn(&w->bed, 0);
+    if (msg_recv(fd, &m) != 1)
+        return false;
+    bool ok = m.type == W_BUDGET && msg_get_u32(&m, &a->id) == 0 && msg_get_u8(&m, &a->end) == 0 &&
+              msg_get_u64(&m, &a->up) == 0 && msg_get_u64(&m, &a->down) == 0 &&
+              msg_get_u32(&m, &a->retry) == 0 && msg_end(&m) == 0;
+    msg_done(&m);
+    return ok;
+}
+
+static struct answer asked(struct world *w, int fd, struct ask ask)
+{
+    struct answer a;
+    struct msg m;
+    put_ask(&m, &ask);
+    bed_send(fd, &m);
+    bool ok = answered(w, fd, &a);
+    CU_ASSERT(ok);
+    CU_ASSERT_EQUAL(a.id, ask.id);
+    return a;
+}
+
+static void give_back(int fd, uint32_t id, uint64_t up, uint64_t down)
+{
+    struct msg m;
+    msg_init(&m, W_BUDGET_BACK);
+    msg_put_u32(&m, id);
+    msg_put_u64(&m, up);
+    msg_put_u64(&m, down);
+    bed_send(fd, &m);
+}
+
+static void test_requests(void)
+{
+    struct world w;
+    open_world(&w);
+    int fd = gate(&w, 1), other = gate(&w, 2);
+    struct answer a = asked(&w, fd, (struct ask){.id = 1, .key = w.few, .request = 1});
+    CU_ASSERT_EQUAL(a.end, BUDGET_GRANTED);
+    CU_ASSERT(a.up == UINT64_MAX && a.down == UINT64_MAX); /* nothing limits them */
+    a = asked(&w, other, (struct ask){.id = 1, .key = w.few, .request = 1});
+    CU_ASSERT_EQUAL(a.end, BUDGET_GRANTED);
+    a = asked(&w, fd, (struct ask){.id = 2, .key = w.few, .request = 1}); /* of both together */
+    CU_ASSERT_EQUAL(a.end, BUDGET_SPENT);
+    CU_ASSERT(a.retry > 0 && a.retry <= 3600 + 57);
+    a = asked(&w, fd, (struct ask){.id = 3, .key = 0, .request = 1}); /* the policy's has more */
+    CU_ASSERT_EQUAL(a.end, BUDGET_GRANTED);
+    a = asked(&w, fd, (struct ask){.id = 4, .key = w.few + 1, .request = 1});
+    CU_ASSERT_EQUAL(a.end, BUDGET_UNKNOWN);
+    CU_ASSERT(a.up == 0 && a.down == 0);
+    close(other);
+    close(fd);
+    close_world(&w);
+}
+
+static void test_without(void)
+{
+    struct world w;
+    open_world(&w);
+    int fd = bed_peer(&w.bed, ROLE_GATE, 1, "box-1"); /* its policy has no budget at all */
+    struct answer a = asked(&w, fd, (struct ask){.id = 1, .key = 0, .request = 1});
+    CU_ASSERT_EQUAL(a.end, BUDGET_UNKNOWN);
+    a = asked(&w, fd, (struct ask){.id = 1, .key = w.few, .request = 1});
+    CU_ASSERT_EQUAL(a.end, BUDGET_UNKNOWN);
+    close(fd);
+    close_world(&w);
+}
+
+/* What comes back was given, comes once, and from whom it was given to. */
+static void test_back(void)
+{
+    struct world w;
+    struct answer a;
+    open_world(&w);
+    int fd = gate(&w, 1), other = gate(&w, 2);
+    const struct ask all = {.id = 1, .key = w.bytes, .need = UPLOAD};
+    a = asked(&w, fd, all);
+    CU_ASSERT_EQUAL(a.end, BUDGET_GRANTED);
+    CU_ASSERT_EQUAL(a.up, UPLOAD);
+    a = asked(&w, other, all);
+    CU_ASSERT_EQUAL(a.end, BUDGET_SPENT);
+    give_back(other, 1, UPLOAD, 0); /* it was given nothing: nothing comes of it */
+    a = asked(&w, other, all);
+    CU_ASSERT_EQUAL(a.end, BUDGET_SPENT);
+    give_back(fd, 1, UPLOAD, 0);
+    a = asked(&w, fd, all);
+    CU_ASSERT_EQUAL(a.end, BUDGET_GRANTED); /* it was free again */
+    give_back(fd, 1, 1024, 0);
+    give_back(fd, 1, UPLOAD - 1024, 0); /* once more: the rest was used */
+    a = asked(&w, fd, (struct ask){.id = 2, .key = w.bytes, .need = 1025});
+    CU_ASSERT_EQUAL(a.end, BUDGET_SPENT);
+    a = asked(&w, fd, (struct ask){.id = 2, .key = w.bytes, .need = 1024});
+    CU_ASSERT_EQUAL(a.end, BUDGET_GRANTED);
+    a = asked(&w, fd, (struct ask){.id = 2, .key = w.few, .need = 1}); /* a number with two keys */
+    CU_ASSERT_EQUAL(a.end, BUDGET_FULL);
+    close(fd);
+    bed_turn(&w.bed, 5); /* its death leaves them spent */
+    a = asked(&w, other, (struct ask){.id = 9, .key = w.bytes, .need = 1});
+    CU_ASSERT_EQUAL(a.end, BUDGET_SPENT);
+    close(other);
+    close_world(&w);
+}
+
+/* More than it was ever given, of either: that channel ends, and nothing came back. */
+static void test_back_too_much(void)
+{
+    static const uint64_t more[][2] = {
+        {UPLOAD + 1, 0}, {0, 1}, {UINT64_MAX, 0}, {UPLOAD, UINT64_MAX}};
+    for (size_t i = 0; i < ARRAY_LEN(more); i++) {
+        struct world w;
+        open_world(&w);
+        int fd = gate(&w, 1), other = gate(&w, 2);
+        struct answer a = asked(&w, fd, (struct ask){.id = 1, .key = w.bytes, .need = UPLOAD});
+        CU_ASSERT_EQUAL(a.end, BUDGET_GRANTED);
+        give_back(fd, 1, more[i][0], more[i][1]);
+        CU_ASSERT(bed_closed(&w.bed, fd));
+        a = asked(&w, other, (struct ask){.id = 1, .key = w.bytes, .need = 1});
+        CU_ASSERT_EQUAL(a.end, BUDGET_SPENT);
+        close(other);
+        close(fd);
+        close_world(&w);
+    }
+}
+
+/* What a channel may hold at once is bounded; what holds no bytes does not count. */
+static void test_leases(void)
+{
+    struct world w;
+    unsigned granted = 0;
+    open_world(&w);
+    int fd = gate(&w, 1);
+    for (uint32_t i = 0; i < LEASES + 100; i++)
+        granted += asked(&w, fd, (struct ask){.id = i, .request = 1}).end == BUDGET_GRANTED;
+    CU_ASSERT_EQUAL(granted, LEASES + 100);
+    granted = 0;
+    for (uint32_t i = 0; i < LEASES; i++)
+        granted +=
+            asked(&w, fd, (struct ask){.id = i, .key = w.bytes, .need = 1}).end == BUDGET_GRANTED;
+    CU_ASSERT_EQUAL(granted, LEASES);
+    struct answer a = asked(&w, fd, (struct ask){.id = LEASES, .key = w.bytes, .need = 1});
+    CU_ASSERT_EQUAL(a.end, BUDGET_FULL);
+    give_back(fd, 7, 0, 0);
+    a = asked(&w, fd, (struct ask){.id = LEASES, .key = w.bytes, .need = 1});
+    CU_ASSERT_EQUAL(a.end, BUDGET_GRANTED);
+    close(fd);
+    close_world(&w);
+}
+
+static void test_bad_messages(void)
+{
+    struct world w;
+    open_world(&w);
+    for (int kind = 0; kind < 7; kind++) {
+        int fd = gate(&w, 10 + (uint32_t)kind);
+        struct ask a = {.id = 1,
+                        .request = kind == 0 ? 2 : 0,
+                        .up = kind == 1 ? 2 : 0,
+                        .down = kind == 2 ? 2 : 0};
+        struct msg m;
+        if (kind < 4) {
+            put_ask(&m, &a);
+            if (kind == 3)
+                msg_put_u8(&m, 0); /* a byte after it */
+        } else if (kind == 4) {
+            msg_init(&m, W_BUDGET_ASK);
+            msg_put_u32(&m, 1);
+        } else {
+            msg_init(&m, W_BUDGET_BACK);
+            msg_put_u32(&m, 1);
+            msg_put_u64(&m, 0);
+            if (kind == 6) {
+                msg_put_u64(&m, 0);
+                msg_put_u8(&m, 0);
+            }
+        }
+        bed_send(fd, &m);
+        CU_ASSERT(bed_closed(&w.bed, fd));
+        close(fd);
+    }
+    close_world(&w);
+}
+
+void suite_dialer_budget(void)
+{
+    CU_pSuite s = CU_add_suite("dialer_budget", NULL, NULL);
+    CU_add_test(s, "requests, of all channels together", test_requests);
+    CU_add_test(s, "a policy without budgets", test_without);
+    CU_add_test(s, "bytes that come back", test_back);
+    CU_add_test(s, "more than was given", test_back_too_much);
+    CU_add_test(s, "how much a channel may hold", test_leases);
+    CU_add_test(s, "bad messages", test_bad_messages);
+}
+
+void tap_suites(void)
+{
+    suite_dialer_budget();
+}

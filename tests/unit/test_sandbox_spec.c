@@ -1,0 +1,221 @@
+/* What a policy says of the thing that makes its sandboxes, what is asked for beside it, and how
+ * that goes to the builder. */
+#include <CUnit/CUnit.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sandbox_spec.h"
+#include "tap_main.h"
+
+#define POLICY "version: 1\npolicies:\n  p:\n    rules: []\n    sandbox: "
+
+static struct config *parsed(const char *sandbox, struct err *err)
+{
+    char text[1024];
+    snprintf(text, sizeof text, POLICY "%s\n", sandbox);
+    return config_parse(slice_str(text), "/etc/t.yaml", err);
+}
+
+static struct config *good(const char *sandbox)
+{
+    struct err err = {0};
+    struct config *c = parsed(sandbox, &err);
+    if (c == NULL) {
+        printf("# %s\n", err.text);
+        CU_FAIL_FATAL("a configuration");
+    }
+    return c;
+}
+
+static void test_refused(void)
+{
+    static const struct {
+        const char *sandbox, *want;
+    } rows[] = {
+        {"{ backend: podman }", "docker"},
+        {"{ docker: { sockt: /x } }", "did you mean 'socket'"},
+        {"{ docker: { socket: d.sock } }", "absolute path"},
+        {"{ docker: { socket: \"unix:///d.sock\" } }", "absolute path"},
+        {"{ docker: { socket: \"/a\\tb\" } }", "absolute path"},
+        {"{ docker: { image: \"a b\" } }", "as the engine knows it"},
+        {"{ docker: { image: -x } }", "as the engine knows it"},
+        {"{ docker: { image: \"\" } }", "image"},
+        {"{ docker: /run/docker.sock }", "docker"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct err err = {0};
+        struct config *c = parsed(rows[i].sandbox, &err);
+        if (c || strncmp(err.text, "/etc/t.yaml:5: ", 15) != 0 ||
+            strstr(err.text, rows[i].want) == NULL) {
+            printf("# %s: %s\n", rows[i].sandbox, c ? "no error" : err.text);
+            CU_FAIL("an error");
+        }
+        config_unref(c);
+    }
+}
+
+static void test_long_names(void)
+{
+    char text[600], name[400];
+    struct err err = {0};
+    memset(name, 'a', sizeof name);
+    snprintf(text, sizeof text, "{ docker: { image: %.255s } }", name);
+    config_unref(good(text));
+    snprintf(text, sizeof text, "{ docker: { image: %.256s } }", name);
+    CU_ASSERT_PTR_NULL(parsed(text, &err));
+    snprintf(text, sizeof text, "{ docker: { socket: /%.106s } }", name);
+    config_unref(good(text));
+    snprintf(text, sizeof text, "{ docker: { socket: /%.107s } }", name);
+    CU_ASSERT_PTR_NULL(parsed(text, &err));
+}
+
+static void test_defaults(void)
+{
+    struct config *c = good("{ pids: 8 }");
+    const struct config_sandbox *s = config_policy_sandbox(c, "p");
+    CU_ASSERT_EQUAL(s->backend, BACKEND_BWRAP);
+    CU_ASSERT_STRING_EQUAL(s->docker.socket, CONFIG_DOCKER_SOCKET);
+    CU_ASSERT_STRING_EQUAL(s->docker.image, "");
+    CU_ASSERT_FALSE(s->docker.given);
+    struct config *named = good("{ docker: { image: x } }"), *chosen = good("{ backend: docker }");
+    CU_ASSERT_TRUE(config_policy_sandbox(named, "p")->docker.given);
+    CU_ASSERT_TRUE(config_policy_sandbox(chosen, "p")->docker.given);
+    config_unref(named);
+    config_unref(chosen);
+    CU_ASSERT_STRING_EQUAL(config_policy_sandbox(c, "none")->docker.socket, CONFIG_DOCKER_SOCKET);
+    config_unref(c);
+    CU_ASSERT_EQUAL(config_backend_named("docker"), BACKEND_DOCKER);
+    CU_ASSERT_EQUAL(config_backend_named(""), BACKENDS);
+    CU_ASSERT_STRING_EQUAL(config_backend_name(BACKEND_BWRAP), "bwrap");
+    CU_ASSERT_PTR_NULL(config_backend_name(BACKENDS));
+}
+
+/* What the daemon's sandboxes get unasked. */
+static void test_life(void)
+{
+    static const struct {
+        const char *text, *why;
+    } bad[] = {
+        {"{ image: ../x }", "name of an imported image"},
+        {"{ image: .x }", "name of an imported image"},
+        {"{ image: 'a:b' }", "name of an imported image"},
+        {"{ image: x1234567890123456789012345678901234567890123456789012345678901234 }",
+         "name of an imported image"},
+        {"{ ttl: 0s }", "at least 1s"},
+        {"{ ttl: 31d }", "at most 30d"},
+        {"{ ttl: 3600 }", "needs a unit"},
+        {"{ ttl: 1w }", "15m, 1h or 7d"},
+        {"{ ttl: d }", "15m, 1h or 7d"},
+        {"{ idle_ttl: 721h }", "at most 30d"},
+        {"{ idle_ttl: 99999999999999999999s }", "at most 30d"},
+        {"{ on_idle: sleep }", "delete"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct err err = {0};
+        CU_ASSERT_PTR_NULL(parsed(bad[i].text, &err));
+        CU_ASSERT_PTR_NOT_NULL(strstr(err.text, bad[i].why));
+    }
+    struct config *c = good("{ image: py-3.12, ttl: 30d, idle_ttl: 0s, on_idle: stop }");
+    const struct config_sandbox *s = config_policy_sandbox(c, "p"),
+                                *none = config_policy_sandbox(c, "none");
+    CU_ASSERT_STRING_EQUAL(s->image, "py-3.12");
+    CU_ASSERT_TRUE(s->ttl == CONFIG_TTL_MAX && s->idle_ttl == 0 && s->on_idle == IDLE_STOP);
+    CU_ASSERT_TRUE(none->ttl == CONFIG_TTL && none->idle_ttl == CONFIG_IDLE_TTL);
+    CU_ASSERT_TRUE(none->image[0] == '\0' && none->on_idle == IDLE_DELETE);
+    config_unref(c);
+}
+
+static void test_asked_for(void)
+{
+    static const struct {
+        const char *sandbox, *backend, *image;
+        int backend_is; /* -1: refused */
+        const char *engine_image, *own_image;
+    } rows[] = {
+        {"{ }", "", "", BACKEND_BWRAP, "", ""},
+        {"{ }", NULL, "host", BACKEND_BWRAP, "", ""},
+        {"{ }", "bwrap", "deb", BACKEND_BWRAP, "", "deb"},
+        {"{ }", "bwrap", "deb:1", -1, "", ""},
+        {"{ }", "docker", "deb:1", BACKEND_DOCKER, "deb:1", ""},
+        {"{ }", "docker", "", -1, "", ""},
+        {"{ }", "docker", "a b", -1, "", ""},
+        {"{ }", "runc", "deb", -1, "", ""},
+        {"{ docker: { image: x } }", "docker", NULL, BACKEND_DOCKER, "x", ""},
+        {"{ docker: { image: x } }", "", "deb", BACKEND_BWRAP, "x", "deb"},
+        {"{ backend: docker, docker: { image: x } }", "", "", BACKEND_DOCKER, "x", ""},
+        {"{ backend: docker, docker: { image: x } }", "", "y", BACKEND_DOCKER, "y", ""},
+        {"{ backend: docker, docker: { image: x } }", "bwrap", "", BACKEND_BWRAP, "x", ""},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct sandbox_spec s;
+        struct err err = {0};
+        struct config *c = good(rows[i].sandbox);
+        int r = sandbox_spec_of_policy(c, "p", rows[i].backend, rows[i].image, &s, &err);
+        CU_ASSERT_EQUAL(r, rows[i].backend_is < 0 ? -1 : 0);
+        CU_ASSERT_EQUAL(r < 0, err.text[0] != '\0');
+        if (r == 0) {
+            CU_ASSERT_EQUAL((int)s.limits.backend, rows[i].backend_is);
+            CU_ASSERT_STRING_EQUAL(s.limits.docker.image, rows[i].engine_image);
+            CU_ASSERT_STRING_EQUAL(s.image, rows[i].own_image);
+        }
+        config_unref(c);
+    }
+}
+
+/* As it comes out at the builder's; -1: refused there. */
+static int pass(const struct sandbox_spec *in, struct sandbox_spec *out)
+{
+    struct msg m;
+    msg_init(&m, 1);
+    sandbox_spec_put(in, &m);
+    int r = sandbox_spec_get(out, &m);
+    if (r == 0)
+        r = msg_end(&m);
+    msg_done(&m);
+    return r;
+}
+
+static void test_message(void)
+{
+    struct sandbox_spec s = {.limits = {.memory = 1 << 30,
+                                        .backend = BACKEND_DOCKER,
+                                        .docker = {"/run/d.sock", "host:5000/a@sha256:0"}}};
+    struct sandbox_spec back, bad;
+    CU_ASSERT_EQUAL_FATAL(pass(&s, &back), 0);
+    CU_ASSERT_EQUAL(back.limits.backend, BACKEND_DOCKER);
+    CU_ASSERT_STRING_EQUAL(back.limits.docker.socket, "/run/d.sock");
+    CU_ASSERT_STRING_EQUAL(back.limits.docker.image, "host:5000/a@sha256:0");
+    bad = s, bad.limits.docker.socket[0] = 'r';
+    CU_ASSERT_EQUAL(pass(&bad, &back), -1);
+    bad = s, bad.limits.docker.image[0] = '\0';
+    CU_ASSERT_EQUAL(pass(&bad, &back), -1);
+    bad = s, bad.limits.docker.image[0] = '/';
+    CU_ASSERT_EQUAL(pass(&bad, &back), -1);
+    bad = s, bad.root = SANDBOX_SPEC_KEPT; /* no layer of ours */
+    CU_ASSERT_EQUAL(pass(&bad, &back), -1);
+    bad = s, snprintf(bad.image, sizeof bad.image, "deb");
+    CU_ASSERT_EQUAL(pass(&bad, &back), -1);
+    bad = s, bad.limits.backend = BACKENDS;
+    CU_ASSERT_EQUAL(pass(&bad, &back), -1);
+    bad = s, bad.limits.backend = BACKEND_BWRAP, bad.root = SANDBOX_SPEC_KEPT;
+    CU_ASSERT_EQUAL(pass(&bad, &back), 0);
+    CU_ASSERT_STRING_EQUAL(back.limits.docker.socket, "");
+}
+
+void suite_sandbox_spec(void);
+
+void suite_sandbox_spec(void)
+{
+    CU_pSuite s = CU_add_suite("shape", NULL, NULL);
+    CU_add_test(s, "what the configuration refuses of a backend", test_refused);
+    CU_add_test(s, "lengths", test_long_names);
+    CU_add_test(s, "defaults", test_defaults);
+    CU_add_test(s, "what the daemon's sandboxes get unasked", test_life);
+    CU_add_test(s, "what is asked for beside the policy", test_asked_for);
+    CU_add_test(s, "what goes to the builder", test_message);
+}
+
+void tap_suites(void)
+{
+    suite_sandbox_spec();
+}

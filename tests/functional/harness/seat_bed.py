@@ -53,7 +53,21 @@ class Bed:
         try:
             return self.seats.take("gate", lambda g: {w.policy for w in g.wires("dialer")} == set(policies))
         except RuntimeError as e:
-            raise RuntimeError("%s\n%s" % (e, self.s.d.diagnostics()))
+            raise RuntimeError("%s\n%s\n%s" % (e, self.processes(), self.s.d.diagnostics()))
+
+    def processes(self):
+        """Each process below the daemon: what it is, in which state, and in which system call it waits."""
+        lines = []
+        for pid, _ in tap.descendants(self.s.d.daemon.pid):
+            told = []
+            for name in ("cmdline", "stat", "wchan", "syscall"):
+                try:
+                    with open("/proc/%d/%s" % (pid, name)) as f:
+                        told.append(f.read().replace("\0", " ")[:120].strip())
+                except OSError as e:
+                    told.append(str(e))
+            lines.append(" | ".join(told))
+        return "\n".join(lines)
 
     def injector(self, policy):
         return self.seats.take("injector", lambda i: {w.policy for w in i.wires("vault")} == {policy})

@@ -310,6 +310,7 @@ static int on_parent(struct ipc *ch UNUSED, struct msg *m, void *arg)
     case W_RELOAD:
     case W_METERS_ALL:
     case W_VERIFIED:
+    case W_REVOKED_TAKEN:
         return c->api ? api_answer(c->api, m) : -1;
     default:
         return -1;

@@ -36,6 +36,8 @@ enum wire_type {
     W_ROLE_ENDED = 15, /* P→C: sandbox:str, text:str ("gate: assertion failed"): it was not told to,
                           and another is started; for the log */
     W_REVOKED = 8, /* C→P, P→G D I: tokens that are good no longer; see proxy/identity/revoked.h */
+    W_REVOKED_TAKEN = 16, /* C→P: id:str: has each role taken what was said before? P→G D I: n:u32,
+                             and n:u32 back; P→C: id:str: they have, or a second is over */
 
     /* W_INIT of each role:
      * S: create:u8, leaf_hours:u32, mints:u32, api:str (our API's own name, ""), fds: key, cert

@@ -116,6 +116,7 @@ struct api *api_new(struct controller *c, int listen_fd, struct err *err)
     STAILQ_INIT(&a->reload);
     STAILQ_INIT(&a->metrics);
     STAILQ_INIT(&a->verify);
+    STAILQ_INIT(&a->revoked);
     LIST_INIT(&a->streams);
     LIST_INIT(&a->transfers);
     a->feed = feed_new(a);
@@ -162,6 +163,7 @@ void api_free(struct api *a)
     drop_waits(&a->reload);
     drop_waits(&a->metrics);
     drop_waits(&a->verify);
+    drop_waits(&a->revoked);
     while (!LIST_EMPTY(&a->streams))
         stream_drop(LIST_FIRST(&a->streams));
     transfers_free(a);

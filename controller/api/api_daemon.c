@@ -18,26 +18,27 @@ enum { ROLES_MAX = 8192 };
 
 /* ---- questions that the parent answers ---- */
 
-static int ask_parent(struct api *a, struct evhttp_request *req, struct api_waits *q, uint16_t type)
+/* m is sent, or done with. */
+static void ask_parent(struct api *a, struct evhttp_request *req, struct api_waits *q,
+                       struct msg *m)
 {
-    struct msg m;
     struct api_wait *w = malloc(sizeof *w);
     if (w == NULL)
-        return -1;
-    msg_init(&m, type);
-    if (ipc_send(a->controller->owner.parent, &m) < 0) {
+        msg_done(m);
+    if (w == NULL || ipc_send(a->controller->owner.parent, m) < 0) {
         free(w);
-        return -1;
+        api_refuse(req, 503, "unavailable", "the parent does not answer");
+        return;
     }
     w->req = req;
     STAILQ_INSERT_TAIL(q, w, link);
-    return 0;
 }
 
 void api_ask_parent(struct api *a, struct evhttp_request *req, struct api_waits *q, uint16_t type)
 {
-    if (ask_parent(a, req, q, type) < 0)
-        api_refuse(req, 503, "unavailable", "the parent does not answer");
+    struct msg m;
+    msg_init(&m, type);
+    ask_parent(a, req, q, &m);
 }
 
 struct evhttp_request *api_first_waiting(struct api_waits *q)
@@ -143,8 +144,23 @@ static int answer_reload(struct api *a, struct msg *m)
     return 0;
 }
 
+static int answer_revoked(struct api *a, struct msg *m)
+{
+    char id[65];
+    struct evhttp_request *req = api_first_waiting(&a->revoked);
+    if (req == NULL || msg_get_str(m, id, sizeof id) < 0 || msg_end(m) < 0) {
+        if (req)
+            api_refuse(req, 500, "internal", "the parent's answer is malformed");
+        return -1;
+    }
+    api_reply(req, 200, json_pack("{s:s}", "revoked", id));
+    return 0;
+}
+
 int api_answer(struct api *a, struct msg *m)
 {
+    if (m->type == W_REVOKED_TAKEN)
+        return answer_revoked(a, m);
     if (m->type == W_METERS_ALL)
         return api_answer_metrics(a, m);
     if (m->type == W_VERIFIED)
@@ -193,14 +209,18 @@ void api_issue(struct api *a, struct evhttp_request *req, struct asked *q UNUSED
     json_decref(body);
 }
 
+/* Answered once each role refuses it: whoever reads the answer need not wait for anything more. */
 void api_revoke(struct api *a, struct evhttp_request *req, struct asked *q)
 {
+    struct msg m;
     struct err err = {0};
     const char *id = q->args[0];
     int r = identities_revoke(a->controller, id, &err);
-    if (r == 0)
-        api_reply(req, 200, json_pack("{s:s}", "revoked", id));
-    else if (r == 1)
+    if (r == 0) {
+        msg_init(&m, W_REVOKED_TAKEN);
+        msg_put_str(&m, id);
+        ask_parent(a, req, &a->revoked, &m);
+    } else if (r == 1)
         api_refuse(req, 404, "not_found", "there is no such identity, or it was revoked before");
     else
         api_refuse(req, 500, "internal", err.text);

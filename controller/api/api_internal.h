@@ -35,7 +35,7 @@ struct tls_listener;
 struct api {
     struct controller *controller;
     struct evhttp *http;
-    struct api_waits status, reload, metrics, verify;
+    struct api_waits status, reload, metrics, verify, revoked;
     enum api_listener listener;  /* of the request that is being answered */
     const struct bearer *bearer; /* whose token it came with; NULL: the owner's, who may all */
     struct bearers *bearers;

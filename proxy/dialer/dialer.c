@@ -487,7 +487,7 @@ static int on_init(struct dialer *d, struct msg *m)
     return r;
 }
 
-static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
+static int on_control(struct ipc *ch, struct msg *m, void *arg)
 {
     struct dialer *d = arg;
     if (d->state == DIALER_NEW)
@@ -501,6 +501,8 @@ static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_peer_gone(d, m);
     case W_REVOKED:
         return revoked_get(d->revoked, m, (uint64_t)time(NULL));
+    case W_REVOKED_TAKEN:
+        return revoked_taken(ch, m);
     case W_POLICY:
         return dialer_policy_message(d, m);
     case W_PORT_OWN:

@@ -527,7 +527,7 @@ static int on_init(struct gate_process *p, struct msg *m)
     return ipc_send(p->gate.parent, &ready);
 }
 
-static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
+static int on_control(struct ipc *ch, struct msg *m, void *arg)
 {
     struct gate_process *p = arg;
     if (m->type == W_INIT && p->gate.mint == NULL)
@@ -543,6 +543,8 @@ static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_policy(p, m);
     case W_REVOKED:
         return on_revoked(&p->gate, m);
+    case W_REVOKED_TAKEN:
+        return revoked_taken(ch, m);
     case W_TRACE:
         return on_trace(&p->gate, m);
     case W_FORWARDED:

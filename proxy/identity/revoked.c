@@ -2,6 +2,8 @@
  * floor rises instead, which refuses more and never less. */
 #include "revoked.h"
 
+#include "wire.h"
+
 #include "token.h"
 
 #include <stdlib.h>
@@ -153,4 +155,15 @@ int revoked_get(struct revoked *r, struct msg *m, uint64_t now)
     }
     revoked_raise(r, floor);
     return msg_end(m);
+}
+
+int revoked_taken(struct ipc *parent, struct msg *m)
+{
+    struct msg answer;
+    uint32_t n;
+    if (msg_get_u32(m, &n) < 0 || msg_end(m) < 0)
+        return -1;
+    msg_init(&answer, W_REVOKED_TAKEN);
+    msg_put_u32(&answer, n);
+    return ipc_send(parent, &answer);
 }

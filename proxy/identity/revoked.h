@@ -8,7 +8,7 @@
 #ifndef DURWARD_REVOKED_H
 #define DURWARD_REVOKED_H
 
-#include "ipc_msg.h"
+#include "ipc.h"
 
 struct revoked;
 
@@ -31,5 +31,7 @@ void revoked_merge(struct revoked *r, const struct revoked *other, uint64_t now)
 size_t revoked_put(const struct revoked *r, size_t from, struct msg *m);
 /* Reads the whole message and adds what it says. -1: it is bad. */
 int revoked_get(struct revoked *r, struct msg *m, uint64_t now);
+/* W_REVOKED_TAKEN of the parent, answered: what came before it was taken. -1: it is bad. */
+int revoked_taken(struct ipc *parent, struct msg *m);
 
 #endif

@@ -169,7 +169,7 @@ static int on_revoked(struct injector *i, struct msg *m)
     return revoked_get(i->revoked, m, (uint64_t)time(NULL));
 }
 
-static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
+static int on_control(struct ipc *ch, struct msg *m, void *arg)
 {
     struct injector *i = arg;
     if (m->type == W_INIT && i->policy == NULL)
@@ -180,6 +180,8 @@ static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_peer(i, m);
     if (m->type == W_REVOKED)
         return on_revoked(i, m);
+    if (m->type == W_REVOKED_TAKEN)
+        return revoked_taken(ch, m);
     return m->type == W_POLICY ? on_policy(i, m) : -1;
 }
 

@@ -403,6 +403,7 @@ int parent_main(void)
     TAILQ_INIT(&p->wires);
     TAILQ_INIT(&p->sandboxes);
     TAILQ_INIT(&p->acts);
+    STAILQ_INIT(&p->revocations);
     p->base = event_base_new();
     p->store_broker = p->base ? store_broker_new(p->base) : NULL;
     if (p->store_broker == NULL)

@@ -49,6 +49,8 @@ struct child {
     bool replaced;          /* we ended it, for another one in its place */
     unsigned lost;          /* channels, since it was started */
     struct event *again;    /* restart timer */
+    uint32_t revoked_asked; /* newest W_REVOKED_TAKEN that it was sent, */
+    uint32_t revoked_taken; /* and that it answered; since it was started */
     struct meters meters;   /* as it reported last */
     struct log_bound log;   /* of what it has us write */
     uint64_t traced_second; /* parent_trace.c */
@@ -65,6 +67,15 @@ struct wire {
     bool token;       /* a is the gate of a token listener: b asks for a token each time */
     TAILQ_ENTRY(wire) link;
 };
+
+/* A revocation that the API answers once each role has taken it (parent_revoked.c). */
+struct revocation {
+    uint32_t n;
+    int64_t until; /* CLOCK_MONOTONIC, ms: then it is answered in any case */
+    char id[65];
+    STAILQ_ENTRY(revocation) link;
+};
+STAILQ_HEAD(revocations, revocation);
 
 enum {
     SANDBOX_LISTENERS_MAX = 40,
@@ -136,6 +147,9 @@ struct parent {
     } * ports;      /* published for sandboxes: proxy/parent/parent_port.c */
     size_t n_ports;
     struct revoked *revoked;           /* tokens that are good no longer; NULL: none yet */
+    struct revocations revocations;    /* that the controller waits for, oldest first */
+    uint32_t n_revocations;            /* since the start */
+    struct event *revocation_timer;    /* when the oldest has waited long enough */
     struct store_broker *store_broker; /* the vault's files and commands */
     struct notices *notices;           /* notice_queue.c; NULL: none yet */
     TAILQ_HEAD(act_list, act) acts;    /* parent_notice.c */
@@ -211,6 +225,9 @@ int parent_acted(struct child *controller, struct msg *m);
 void parent_acts_again(struct parent *p);
 /* parent_revoked.c: W_REVOKED, from the controller and on */
 int parent_revoked(struct parent *p, struct msg *m);
+/* W_REVOKED_TAKEN: of the controller, or a role's answer. -1: bad. */
+int parent_revoked_taken(struct child *c, struct msg *m);
+void parent_revocations_gone(struct parent *p); /* the controller that waited for them ended */
 /* parent_port.c: what is published, and that the dialer leads nobody there */
 int parent_port_own(struct child *controller, struct msg *m); /* W_PORT_OWN */
 void parent_tell_ports(struct parent *p);

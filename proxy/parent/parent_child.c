@@ -54,7 +54,7 @@ static int spawn(struct child *c, struct err *err)
     if (c->ch == NULL)
         return err_set(err, ERR_INTERNAL, "out of memory");
     clock_gettime(CLOCK_MONOTONIC, &c->started);
-    c->lost = 0;
+    c->lost = c->revoked_asked = c->revoked_taken = 0;
     parent_set_state(c, CHILD_STARTED);
     c->parent->starts[c->role]++;
     return 0;
@@ -187,8 +187,10 @@ void parent_reaped(struct parent *p, pid_t pid, int status)
         return;
     parent_meters_past(c);
     bool quick = lived_ms(c) < QUICK_MS;
-    if (c->role == ROLE_CONTROLLER)
+    if (c->role == ROLE_CONTROLLER) {
         parent_ports_gone(p);
+        parent_revocations_gone(p);
+    }
     if (c->role == ROLE_VAULT)
         store_broker_vault_gone(p->store_broker);
     bool never_ready = c->state < CHILD_READY && !p->told_ready;

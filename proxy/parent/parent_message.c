@@ -297,6 +297,8 @@ int parent_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_log(c, m);
     case W_LOST:
         return parent_lost(c, m);
+    case W_REVOKED_TAKEN:
+        return parent_revoked_taken(c, m);
     case W_CORRUPT:
         return parent_corrupt(c, m);
     case W_METERS:

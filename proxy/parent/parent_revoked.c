@@ -5,6 +5,8 @@
 #include "revoked.h"
 #include "wire.h"
 
+#include <event2/event.h>
+#include <stdlib.h>
 #include <time.h>
 
 static bool looks_at_tokens(const struct child *c)
@@ -51,4 +53,120 @@ int parent_revoked(struct parent *p, struct msg *m)
     }
     revoked_free(said);
     return r;
+}
+
+/* ---- that each role has taken it ---- */
+
+enum { WAITING_MAX = 64, TAKE_MS = 1000 };
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
+}
+
+static void answer_first(struct parent *p)
+{
+    struct msg m;
+    struct revocation *r = STAILQ_FIRST(&p->revocations);
+    STAILQ_REMOVE_HEAD(&p->revocations, link);
+    msg_init(&m, W_REVOKED_TAKEN);
+    msg_put_str(&m, r->id);
+    if (p->controller->ch)
+        ipc_send(p->controller->ch, &m);
+    else
+        msg_done(&m); /* it died, and whoever asked with it */
+    free(r);
+}
+
+/* One that was started since was told all at its start. */
+static bool taken_by(const struct child *c, uint32_t n)
+{
+    return !looks_at_tokens(c) || c->revoked_taken >= n || c->revoked_asked < n;
+}
+
+static bool taken_by_all(const struct parent *p, uint32_t n)
+{
+    const struct child *c;
+    TAILQ_FOREACH(c, &p->children, link)
+    if (!taken_by(c, n))
+        return false;
+    return true;
+}
+
+static void on_waited(evutil_socket_t fd UNUSED, short what UNUSED, void *arg);
+
+/* Answers what is due, in the order in which it was asked. */
+static void settle(struct parent *p)
+{
+    struct revocation *r;
+    while ((r = STAILQ_FIRST(&p->revocations)) != NULL &&
+           (taken_by_all(p, r->n) || now_ms() >= r->until))
+        answer_first(p);
+    if (r == NULL)
+        return;
+    int64_t left = r->until - now_ms();
+    struct timeval tv = {0, (suseconds_t)(left > 0 ? left : 0) * 1000};
+    if (left >= TAKE_MS)
+        tv = (struct timeval){TAKE_MS / 1000, 0};
+    if (p->revocation_timer == NULL)
+        p->revocation_timer = event_new(p->base, -1, 0, on_waited, p);
+    if (p->revocation_timer == NULL || event_add(p->revocation_timer, &tv) < 0)
+        answer_first(p); /* without a clock nobody waits */
+}
+
+static void on_waited(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    settle(arg);
+}
+
+void parent_revocations_gone(struct parent *p)
+{
+    struct revocation *r;
+    while ((r = STAILQ_FIRST(&p->revocations)) != NULL) {
+        STAILQ_REMOVE_HEAD(&p->revocations, link);
+        free(r);
+    }
+}
+
+static int ask_all(struct parent *p, struct msg *m)
+{
+    struct child *c;
+    struct revocation *r = calloc(1, sizeof *r), *each;
+    size_t waiting = 0;
+    if (r == NULL || msg_get_str(m, r->id, sizeof r->id) < 0 || msg_end(m) < 0) {
+        free(r);
+        return -1;
+    }
+    r->n = ++p->n_revocations;
+    r->until = now_ms() + TAKE_MS;
+    TAILQ_FOREACH(c, &p->children, link)
+    if (looks_at_tokens(c)) {
+        struct msg q;
+        msg_init(&q, W_REVOKED_TAKEN);
+        msg_put_u32(&q, r->n);
+        c->revoked_asked = r->n;
+        ipc_send(c->ch, &q);
+    }
+    STAILQ_FOREACH(each, &p->revocations, link)
+    waiting++;
+    STAILQ_INSERT_TAIL(&p->revocations, r, link);
+    if (waiting >= WAITING_MAX)
+        answer_first(p);
+    settle(p);
+    return 0;
+}
+
+int parent_revoked_taken(struct child *c, struct msg *m)
+{
+    uint32_t n;
+    if (c->role == ROLE_CONTROLLER)
+        return ask_all(c->parent, m);
+    if (!looks_at_tokens(c) || msg_get_u32(m, &n) < 0 || msg_end(m) < 0 || n > c->revoked_asked ||
+        n <= c->revoked_taken)
+        return -1;
+    c->revoked_taken = n;
+    settle(c->parent);
+    return 0;
 }

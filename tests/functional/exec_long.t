@@ -66,7 +66,7 @@ def main(t):
     held = tap.wait_for(lambda: d.command("completion", "--list", "approvals", "--socket", d.socket).stdout.strip(), 10)
     t.ok(held, "a request is held")
     time.sleep(ASKED - (time.monotonic() - began))  # the matter of this test
-    r = d.command("approve", "allow", held[:6], "--socket", d.socket)
+    r = d.command("approve", "allow", held[:7], "--socket", d.socket)
     for x in more + threads:
         x.join()
     t.ok(r.returncode == 0 and asked == [(0, b"200", b"")] and len(origin.requests) == 1,

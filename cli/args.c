@@ -10,7 +10,7 @@
 
 #include "slice.h"
 
-enum { OPTIONS_MAX = 32, ID_JSON = 1001, ID_SOCKET = 1002 };
+enum { OPTIONS_MAX = 32, ID_JSON = 1001, ID_SOCKET, ID_PLACES };
 
 static const struct arg_option common[] = {
     {'h', "help", NULL, "show this and exit"},
@@ -19,13 +19,18 @@ static const struct arg_option common[] = {
     {0},
 };
 
+static bool is_letter(const struct arg_option *o)
+{
+    return o->id > 0 && o->id < 256;
+}
+
 static void help_options(const struct arg_option *o)
 {
-    for (; o && o->id; o++) {
+    for (; o && o->name; o++) {
         char left[64];
-        snprintf(left, sizeof left, "%c%c%s--%s%s%s", o->id < 256 ? '-' : ' ',
-                 o->id < 256 ? o->id : ' ', o->id < 256 ? ", " : "  ", o->name, o->value ? " " : "",
-                 o->value ? o->value : "");
+        bool letter = is_letter(o);
+        snprintf(left, sizeof left, "%c%c%s--%s%s%s", letter ? '-' : ' ', letter ? o->id : ' ',
+                 letter ? ", " : "  ", o->name, o->value ? " " : "", o->value ? o->value : "");
         printf("  %-28s %s\n", left, o->help);
     }
 }
@@ -78,10 +83,10 @@ int args_usage(const struct command *cmd, const char *fmt, ...)
 static size_t add_options(const struct arg_option *o, struct option *longs, size_t n, char *shorts)
 {
     size_t at = strlen(shorts);
-    for (; o && o->id && n < OPTIONS_MAX; o++, n++) {
-        longs[n] =
-            (struct option){o->name, o->value ? required_argument : no_argument, NULL, o->id};
-        if (o->id < 256) {
+    for (int place = 0; o && o->name && n < OPTIONS_MAX; o++, n++, place++) {
+        longs[n] = (struct option){o->name, o->value ? required_argument : no_argument, NULL,
+                                   o->id ? o->id : ID_PLACES + place};
+        if (is_letter(o)) {
             shorts[at++] = (char)o->id;
             if (o->value)
                 shorts[at++] = ':';
@@ -150,16 +155,18 @@ int args_next(struct args *a)
     }
 }
 
-int args_slots(struct args *a, const struct arg_slot *slots)
+int args_into(struct args *a, void *asked)
 {
     int id;
-    while ((id = args_next(a)) >= 0)
-        for (const struct arg_slot *s = slots; s->id; s++) {
-            if (s->id == id && s->text)
-                *s->text = a->value;
-            else if (s->id == id)
-                *s->flag = true;
-        }
+    while ((id = args_next(a)) >= 0) {
+        const struct arg_option *o = a->cmd->options;
+        for (int place = 0; (o->id ? o->id : ID_PLACES + place) != id; place++)
+            o++;
+        if (o->value)
+            *(const char **)((char *)asked + o->into) = a->value;
+        else
+            *(bool *)((char *)asked + o->into) = true;
+    }
     return id == ARGS_STOP ? a->exit_code : ARGS_END;
 }
 

@@ -3,22 +3,25 @@
 #ifndef DURWARD_ARGS_H
 #define DURWARD_ARGS_H
 
+#include <stddef.h>
+
 #include "compiler.h"
 
 enum { EXIT_OK = 0, EXIT_NO = 1, EXIT_USAGE = 2 }; /* 125..127: controller/proto/run.h */
 
 struct arg_option {
-    int id;            /* a letter that is also the short option, or 256 and up */
-    const char *name;  /* long name without dashes */
+    int id;           /* a letter that is also the short option, or 256 to 999; 0: args_into only */
+    const char *name; /* long name without dashes; NULL: the table ends */
     const char *value; /* what it takes ("FILE"), NULL if nothing */
     const char *help;  /* one line */
+    size_t into;       /* of args_into: offset of a const char * for its value, else of a bool */
 };
 
 struct command {
     const char *name;
     const char *usage;                 /* after the name: "[-c FILE] METHOD URL" */
     const char *summary;               /* one line, for the list of commands */
-    const struct arg_option *options;  /* ended by id 0; NULL: the command parses by itself */
+    const struct arg_option *options;  /* NULL: the command parses by itself */
     const char *more;                  /* further paragraphs of --help; NULL if none */
     int (*run)(int argc, char **argv); /* argv[0] is the command's name; returns the exit code */
     const struct command *verbs; /* "NAME VERB" each, ended by one without a name; then no run */
@@ -42,14 +45,9 @@ enum { ARGS_END = -1, ARGS_STOP = -2 };
 /* The next option's id; ARGS_END when all are read; ARGS_STOP when the command must return
  * exit_code at once: help was printed, or a usage error was reported. */
 int args_next(struct args *a);
-/* Where an option's value goes. */
-struct arg_slot {
-    int id;            /* of the option; the last slot has 0 */
-    const char **text; /* its value; or */
-    bool *flag;        /* that it was given */
-};
-/* All options, each into its slot. ARGS_END, or what the command must return at once. */
-int args_slots(struct args *a, const struct arg_slot *slots);
+/* All options, each into the struct that the command's table names offsets of. ARGS_END, or what
+ * the command must return at once. */
+int args_into(struct args *a, void *asked);
 /* All options of a command that has none of its own, and how many words follow them. ARGS_END, or
  * what the command must return at once. `what` asks for a word that is missing ("which sandbox?").
  */

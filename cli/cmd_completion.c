@@ -8,10 +8,13 @@
 
 static int cmd_completion(int argc, char **argv);
 
-enum { OPT_LIST = 256 };
+struct asked {
+    const char *kind;
+};
 
 static const struct arg_option options[] = {
-    {OPT_LIST, "list", "KIND", "what is there now, a line each: for the shell's completion"},
+    {0, "list", "KIND", "what is there now, a line each: for the shell's completion",
+     offsetof(struct asked, kind)},
     {0},
 };
 
@@ -79,7 +82,7 @@ static const struct {
 static bool is_new(const struct command *from, const struct command *end, const char *name)
 {
     for (; from != end; from++)
-        for (const struct arg_option *o = from->options; o && o->id; o++)
+        for (const struct arg_option *o = from->options; o && o->name; o++)
             if (strcmp(o->name, name) == 0)
                 return false;
     return true;
@@ -90,10 +93,10 @@ static void each_option(const struct command *c,
                         void (*fn)(const struct command *c, const struct arg_option *o))
 {
     const struct command *first = c->verbs;
-    for (const struct arg_option *o = c->options; o && o->id; o++)
+    for (const struct arg_option *o = c->options; o && o->name; o++)
         fn(c, o);
     for (const struct command *v = first; v && v->name; v++)
-        for (const struct arg_option *o = v->options; o && o->id; o++)
+        for (const struct arg_option *o = v->options; o && o->name; o++)
             if (is_new(first, v, o->name))
                 fn(c, o);
 }
@@ -299,13 +302,12 @@ static int list(const struct args *a, const char *kind)
 static int cmd_completion(int argc, char **argv)
 {
     struct args a = {.cmd = &command_completion, .argc = argc, .argv = argv};
-    const char *kind = NULL;
-    const struct arg_slot slots[] = {{OPT_LIST, &kind, NULL}, {0}};
-    int code = args_slots(&a, slots);
+    struct asked asked = {0};
+    int code = args_into(&a, &asked);
     if (code != ARGS_END)
         return code;
-    if (kind)
-        return list(&a, kind);
+    if (asked.kind)
+        return list(&a, asked.kind);
     if (a.next + 1 != argc)
         return args_usage(a.cmd, "for which shell?");
     if (strcmp(argv[a.next], "bash") == 0)

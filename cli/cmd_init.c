@@ -20,9 +20,15 @@ enum { TEXT_MAX = 64 * 1024, GIT_CONFIG_MAX = 64 * 1024, HOSTS_MAX = 16, HOST_SI
 
 static int cmd_init(int argc, char **argv);
 
+struct asked {
+    const char *file;
+    bool force;
+};
+
 static const struct arg_option options[] = {
-    {'o', "output", "FILE", "write to this file (default: the user's durward.yaml; -: print it)"},
-    {'f', "force", NULL, "in place of a file that is there"},
+    {'o', "output", "FILE", "write to this file (default: the user's durward.yaml; -: print it)",
+     offsetof(struct asked, file)},
+    {'f', "force", NULL, "in place of a file that is there", offsetof(struct asked, force)},
     {0},
 };
 
@@ -309,10 +315,8 @@ static int cmd_init(int argc, char **argv)
     struct args a = {.cmd = &command_init, .argc = argc, .argv = argv};
     struct finds f = {0};
     struct buf b;
-    const char *file = NULL;
-    bool force = false;
-    const struct arg_slot slots[] = {{'o', &file, NULL}, {'f', NULL, &force}, {0}};
-    int code = args_slots(&a, slots);
+    struct asked asked = {0};
+    int code = args_into(&a, &asked);
     if (code != ARGS_END)
         return code;
     if (a.next < argc)
@@ -323,7 +327,7 @@ static int cmd_init(int argc, char **argv)
         out_error("the configuration is too long");
         code = EXIT_NO;
     } else {
-        code = put(&b, file, force, a.json);
+        code = put(&b, asked.file, asked.force, a.json);
     }
     buf_free(&b);
     return code;

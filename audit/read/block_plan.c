@@ -2,6 +2,7 @@
  * filter wants it reads a row of bits and rules out the blocks that lack it. */
 #include "block_plan.h"
 
+#include "index_file.h"
 #include "ngrams.h"
 #include "timestamp.h"
 #include "terms.h"
@@ -144,12 +145,12 @@ static bool whole(const struct block_plan *p, bool packed)
 int block_plan_load(struct block_plan *p, int dirfd, const char *log, bool packed,
                     const struct query_filter *f)
 {
-    char name[BLOCKS_NAME_MAX];
+    char name[INDEX_NAME_MAX];
     struct question q;
     off_t at = 0;
     int got = -1, r = 0;
     *p = (struct block_plan){0};
-    log_blocks_name(log, name);
+    index_file_name(log, BLOCKS_ENDING, name);
     struct reading *reading = malloc(sizeof *reading);
     if (reading == NULL)
         return -1;

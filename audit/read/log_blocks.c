@@ -2,27 +2,22 @@
  * chapter out by rows, so that a query reads a row for each term. block_plan.c reads it. */
 #include "log_blocks.h"
 
+#include "index_file.h"
 #include "ngrams.h"
-#include "log_dir.h"
 #include "render.h"
 #include "terms.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-enum { ROW = BLOCKS_CHAPTER / 8, NAME_ROOM = 80 };
+enum { ROW = BLOCKS_CHAPTER / 8 };
 
 static const char magic[16] = "durward blocks 1";
 
 struct log_blocks {
-    int dirfd, fd;
-    bool finished;
-    char name[BLOCKS_NAME_MAX], temporary[NAME_ROOM];
+    struct index_file file;
     uint32_t n;                       /* blocks of this chapter */
     struct open_request_terms *begun; /* the owner's, who has it for the next file, too */
     struct begun *now;                /* of the line at hand */
@@ -33,26 +28,10 @@ struct log_blocks {
 
 /* ---- the form ---- */
 
-void log_blocks_name(const char *log, char name[BLOCKS_NAME_MAX])
-{
-    size_t n = strlen(log);
-    if (log_dir_packed(log))
-        n -= strlen(".zst");
-    snprintf(name, BLOCKS_NAME_MAX, "%.*s.blk", (int)(n < 60 ? n : 60), log);
-}
-
-static uint64_t sum_of(uint64_t h, const void *bytes, size_t n)
-{
-    const unsigned char *p = bytes;
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ p[i]) * UINT64_C(1099511628211);
-    return h;
-}
-
 static uint64_t head_sum(const struct blocks_head *h, const struct blocks_entry *entries)
 {
-    uint64_t sum = sum_of(h->n * UINT64_C(65537) + h->stride, magic, sizeof magic);
-    return sum_of(sum, entries, h->n * sizeof *entries);
+    uint64_t sum = terms_sum(h->n * UINT64_C(65537) + h->stride, magic, sizeof magic);
+    return terms_sum(sum, entries, h->n * sizeof *entries);
 }
 
 bool log_blocks_head_good(const struct blocks_head *h, const struct blocks_entry *entries)
@@ -62,7 +41,7 @@ bool log_blocks_head_good(const struct blocks_head *h, const struct blocks_entry
 
 uint16_t log_blocks_row_sum(uint32_t row, const unsigned char *bits, size_t n)
 {
-    uint64_t h = sum_of(row, bits, n);
+    uint64_t h = terms_sum(row, bits, n);
     return (uint16_t)(h ^ h >> 23 ^ h >> 47);
 }
 
@@ -83,15 +62,9 @@ struct log_blocks *log_blocks_new(int dirfd, const char *log, struct open_reques
         err_set(err, ERR_INTERNAL, "out of memory");
         return NULL;
     }
-    b->dirfd = dirfd;
     b->begun = begun;
-    log_blocks_name(log, b->name);
-    snprintf(b->temporary, sizeof b->temporary, "%s.new", b->name);
-    b->fd =
-        openat(dirfd, b->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (b->fd >= 0)
+    if (index_file_begin(&b->file, dirfd, log, BLOCKS_ENDING, err) == 0)
         return b;
-    err_sys(err, "cannot write %s", b->name);
     free(b);
     return NULL;
 }
@@ -100,9 +73,7 @@ void log_blocks_free(struct log_blocks *b)
 {
     if (b == NULL)
         return;
-    close(b->fd);
-    if (!b->finished)
-        unlinkat(b->dirfd, b->temporary, 0);
+    index_file_close(&b->file);
     free(b);
 }
 
@@ -133,16 +104,6 @@ static void add_end(struct log_blocks *b, struct blocks_entry *e, const struct r
         g->n = 0;
 }
 
-static void add_time(struct blocks_entry *e, struct slice at)
-{
-    if (at.n == 0 || at.n >= TIMESTAMP_MAX)
-        return;
-    if (e->first[0] == 0 || memcmp(at.p, e->first, at.n) < 0)
-        memcpy(e->first, at.p, at.n);
-    if (memcmp(at.p, e->last, at.n) > 0)
-        memcpy(e->last, at.p, at.n);
-}
-
 static void add_line(struct log_blocks *b, struct blocks_entry *e, struct slice line)
 {
     struct render_head h;
@@ -157,7 +118,7 @@ static void add_line(struct log_blocks *b, struct blocks_entry *e, struct slice 
         add_end(b, e, &h);
     terms_line(line, add_term, b);
     set_term(b, terms_hash("id", terms_value(line, ",\"id\":")));
-    add_time(e, terms_value(line, ",\"received\":"));
+    index_file_times(e->first, e->last, line);
     ngrams_parts(line, part);
     ngrams_add(b->set, part[0]);
     ngrams_add(b->set, part[1]);
@@ -171,19 +132,6 @@ static void put_set(struct log_blocks *b)
         for (unsigned bits = b->set[i]; bits; bits &= bits - 1)
             b->rows[8 * i + (size_t)__builtin_ctz(bits)][b->n / 8] |= bit;
     memset(b->set, 0, sizeof b->set);
-}
-
-static int put(struct log_blocks *b, const void *bytes, size_t n, struct err *err)
-{
-    for (size_t at = 0; at < n;) {
-        ssize_t k = write(b->fd, (const char *)bytes + at, n - at);
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k <= 0)
-            return err_sys(err, "cannot write %s", b->temporary);
-        at += (size_t)k;
-    }
-    return 0;
 }
 
 static int put_chapter(struct log_blocks *b, struct err *err)
@@ -201,8 +149,9 @@ static int put_chapter(struct log_blocks *b, struct err *err)
         memmove(to, b->rows[i], width);
         memcpy(to + width, &sum, sizeof sum);
     }
-    if (put(b, &h, sizeof h, err) < 0 || put(b, b->entry, b->n * sizeof *b->entry, err) < 0 ||
-        put(b, b->rows[0], (size_t)h.stride * NGRAM_BITS, err) < 0)
+    if (index_file_put(&b->file, &h, sizeof h, err) < 0 ||
+        index_file_put(&b->file, b->entry, b->n * sizeof *b->entry, err) < 0 ||
+        index_file_put(&b->file, b->rows[0], (size_t)h.stride * NGRAM_BITS, err) < 0)
         return -1;
     memset(b->rows, 0, sizeof b->rows);
     memset(b->entry, 0, sizeof b->entry);
@@ -226,12 +175,7 @@ int log_blocks_add(struct log_blocks *b, struct slice lines, const struct span *
 
 int log_blocks_finish(struct log_blocks *b, struct err *err)
 {
-    if (put_chapter(b, err) < 0)
-        return -1;
-    if (renameat(b->dirfd, b->temporary, b->dirfd, b->name) < 0)
-        return err_sys(err, "cannot write %s", b->name);
-    b->finished = true;
-    return 0;
+    return put_chapter(b, err) < 0 ? -1 : index_file_finish(&b->file, err);
 }
 
 int log_blocks_make(int dirfd, const char *log, struct open_request_terms *begun, struct err *err)
@@ -256,15 +200,10 @@ int log_blocks_make(int dirfd, const char *log, struct open_request_terms *begun
 
 bool log_blocks_exists(int dirfd, const char *log)
 {
-    char name[BLOCKS_NAME_MAX];
-    struct stat st;
-    log_blocks_name(log, name);
-    return fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+    return index_file_exists(dirfd, log, BLOCKS_ENDING);
 }
 
 void log_blocks_remove(int dirfd, const char *log)
 {
-    char name[BLOCKS_NAME_MAX];
-    log_blocks_name(log, name);
-    unlinkat(dirfd, name, 0);
+    index_file_remove(dirfd, log, BLOCKS_ENDING);
 }

@@ -20,8 +20,9 @@ enum {
     BLOCKS_CHAPTER = 512,
     BLOCKS_SETS_FROM = 32, /* a chapter of fewer blocks has no sets: 4 MB are read at once */
     BLOCKS_ROW_SUM = 2,
-    BLOCKS_NAME_MAX = 72,
 };
+
+#define BLOCKS_ENDING ".blk" /* of its name (index_file.h) */
 
 enum { BLOCK_LOOSE = 1 }; /* it has an end whose beginning was not known */
 
@@ -37,7 +38,6 @@ struct blocks_head {
     uint64_t sum; /* of n, stride and the entries */
 };
 
-void log_blocks_name(const char *log, char name[BLOCKS_NAME_MAX]);
 bool log_blocks_head_good(const struct blocks_head *h, const struct blocks_entry *entries);
 uint16_t log_blocks_row_sum(uint32_t row, const unsigned char *bits, size_t n);
 /* Where a term stands in a set: three positions. */

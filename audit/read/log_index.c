@@ -2,22 +2,22 @@
  * lies in memory, and tells from it whether a query can match any line. */
 #include "log_index.h"
 
+#include "index_file.h"
 #include "line_reader.h"
-#include "log_dir.h"
 #include "render.h"
 #include "timestamp.h"
 #include "terms.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-enum { HASHES = 4, PENDING_SUFFIX = 5 };
+enum { HASHES = 4 };
+
+#define ENDING ".idx"
 
 /* As it lies on disk, in the byte order of this machine: another's is not taken. */
 struct log_index {
@@ -47,13 +47,6 @@ void log_index_free(struct log_index *x)
 
 /* ---- the filter ---- */
 
-static uint64_t hash_bytes(uint64_t h, const char *p, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ (unsigned char)p[i]) * UINT64_C(1099511628211);
-    return h;
-}
-
 static void set(struct log_index *x, uint64_t h)
 {
     for (int i = 0; i < HASHES; i++, h = h * UINT64_C(6364136223846793005) + 1442695040888963407u) {
@@ -74,9 +67,9 @@ static bool has(const struct log_index *x, uint64_t h)
 
 static uint64_t sum_of(const struct log_index *x)
 {
-    uint64_t h = hash_bytes(x->kinds, x->first, sizeof x->first);
-    h = hash_bytes(h, x->last, sizeof x->last);
-    return hash_bytes(h, (const char *)x->filter, sizeof x->filter);
+    uint64_t h = terms_sum(x->kinds, x->first, sizeof x->first);
+    h = terms_sum(h, x->last, sizeof x->last);
+    return terms_sum(h, x->filter, sizeof x->filter);
 }
 
 /* ---- lines ---- */
@@ -101,43 +94,25 @@ void log_index_line(struct log_index *x, struct slice line)
     x->kinds |= 1U << h.kind;
     terms_line(line, add_term, x);
     set(x, terms_hash("id", writer_of(terms_value(line, ",\"id\":"))));
-    struct slice at = terms_value(line, ",\"received\":");
-    if (at.n == 0 || at.n >= TIMESTAMP_MAX)
-        return;
-    if (x->first[0] == 0 || memcmp(at.p, x->first, at.n) < 0)
-        memcpy(x->first, at.p, at.n);
-    if (memcmp(at.p, x->last, at.n) > 0)
-        memcpy(x->last, at.p, at.n);
+    index_file_times(x->first, x->last, line);
 }
 
 /* ---- files ---- */
 
-static void name_of(const char *log, char name[LOG_INDEX_NAME_MAX])
-{
-    size_t n = strlen(log);
-    if (log_dir_packed(log))
-        n -= strlen(".zst");
-    snprintf(name, LOG_INDEX_NAME_MAX, "%.*s.idx", (int)(n < 60 ? n : 60), log);
-}
-
 int log_index_write(const struct log_index *x, int dirfd, const char *log, struct err *err)
 {
-    char name[LOG_INDEX_NAME_MAX], pending[LOG_INDEX_NAME_MAX + PENDING_SUFFIX];
+    struct index_file f;
     struct log_index *copy = malloc(sizeof *copy);
     if (copy == NULL)
         return err_set(err, ERR_INTERNAL, "out of memory");
     *copy = *x;
     copy->sum = sum_of(x);
-    name_of(log, name);
-    snprintf(pending, sizeof pending, "%s.new", name);
-    int fd = openat(dirfd, pending, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    int r = fd >= 0 && write(fd, copy, sizeof *copy) == (ssize_t)sizeof *copy ? 0 : -1;
-    if (fd >= 0)
-        close(fd);
-    if (r < 0 || renameat(dirfd, pending, dirfd, name) < 0)
-        r = err_sys(err, "cannot write %s", name);
-    if (r < 0)
-        unlinkat(dirfd, pending, 0);
+    int r = index_file_begin(&f, dirfd, log, ENDING, err);
+    if (r == 0)
+        r = index_file_put(&f, copy, sizeof *copy, err);
+    if (r == 0)
+        r = index_file_finish(&f, err);
+    index_file_close(&f);
     free(copy);
     return r;
 }
@@ -164,24 +139,19 @@ int log_index_make(int dirfd, const char *log, struct err *err)
 
 bool log_index_exists(int dirfd, const char *log)
 {
-    char name[LOG_INDEX_NAME_MAX];
-    struct stat st;
-    name_of(log, name);
-    return fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+    return index_file_exists(dirfd, log, ENDING);
 }
 
 void log_index_remove(int dirfd, const char *log)
 {
-    char name[LOG_INDEX_NAME_MAX];
-    name_of(log, name);
-    unlinkat(dirfd, name, 0);
+    index_file_remove(dirfd, log, ENDING);
 }
 
 /* NULL: none, or none that can be believed. */
 static struct log_index *load(int dirfd, const char *log)
 {
-    char name[LOG_INDEX_NAME_MAX];
-    name_of(log, name);
+    char name[INDEX_NAME_MAX];
+    index_file_name(log, ENDING, name);
     int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     struct log_index *x = fd >= 0 ? malloc(sizeof *x) : NULL;
     bool good = x && read(fd, x, sizeof *x) == (ssize_t)sizeof *x &&

@@ -8,7 +8,7 @@
 #include "err.h"
 #include "query.h"
 
-enum { LOG_INDEX_BITS = 1 << 20, LOG_INDEX_NAME_MAX = 72 };
+enum { LOG_INDEX_BITS = 1 << 20 };
 
 struct log_index;
 

@@ -6,17 +6,18 @@
 #include <stdio.h>
 #include <string.h>
 
-static uint64_t hash_bytes(uint64_t h, const char *p, size_t n)
+uint64_t terms_sum(uint64_t h, const void *bytes, size_t n)
 {
+    const unsigned char *p = bytes;
     for (size_t i = 0; i < n; i++)
-        h = (h ^ (unsigned char)p[i]) * UINT64_C(1099511628211);
+        h = (h ^ p[i]) * UINT64_C(1099511628211);
     return h;
 }
 
 uint64_t terms_hash(const char *key, struct slice value)
 {
-    uint64_t h = hash_bytes(UINT64_C(14695981039346656037), key, strlen(key) + 1);
-    h = hash_bytes(h, value.p, value.n);
+    uint64_t h = terms_sum(UINT64_C(14695981039346656037), key, strlen(key) + 1);
+    h = terms_sum(h, value.p, value.n);
     return h ^ h >> 29;
 }
 

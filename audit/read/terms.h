@@ -10,6 +10,7 @@ enum { TERMS_HOST_MAX = 512, TERMS_FILTER_MAX = 12 };
 /* of_request: an end that does not say it has it from its admitted record. */
 typedef void (*terms_fn)(void *arg, uint64_t term, bool of_request);
 
+uint64_t terms_sum(uint64_t h, const void *bytes, size_t n); /* FNV-1a, going on from h */
 uint64_t terms_hash(const char *key, struct slice value);
 /* The value of a key (",\"sandbox\":") in a line; n is 0 when there is none. */
 struct slice terms_value(struct slice line, const char *key);

@@ -27,6 +27,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -458,75 +459,69 @@ static void parse_to(struct load *l, char *text)
         usage("--to wants an IPv4 address");
 }
 
-static const struct option OPTIONS[] = {
-    {"to", 1, 0, 't'},      {"host", 1, 0, 'h'},   {"port", 1, 0, 'p'},
-    {"path", 1, 0, 'P'},    {"ca", 1, 0, 'a'},     {"connect", 0, 0, 'C'},
-    {"new", 0, 0, 'n'},     {"names", 1, 0, 'N'},  {"idle", 0, 0, 'i'},
-    {"events", 0, 0, 'e'},  {"limit", 1, 0, 'l'},  {"connections", 1, 0, 'c'},
-    {"seconds", 1, 0, 's'}, {"warmup", 1, 0, 'w'}, {"pace", 1, 0, 'r'},
-    {"trace", 1, 0, 'T'},   {"any", 0, 0, 'A'},    {0, 0, 0, 0},
+enum kind { FLAG, TEXT, COUNT, SECONDS, NANOSECONDS, ADDRESS, APPENDED };
+
+static const struct {
+    const char *name;
+    enum kind kind;
+    size_t at; /* in struct load */
+} options[] = {
+    {"to", ADDRESS, offsetof(struct load, to)},
+    {"host", TEXT, offsetof(struct load, host)},
+    {"port", TEXT, offsetof(struct load, port)},
+    {"path", TEXT, offsetof(struct load, path)},
+    {"ca", TEXT, offsetof(struct load, ca)},
+    {"connect", FLAG, offsetof(struct load, connect)},
+    {"new", FLAG, offsetof(struct load, fresh)},
+    {"names", COUNT, offsetof(struct load, names)},
+    {"idle", FLAG, offsetof(struct load, idle)},
+    {"events", FLAG, offsetof(struct load, events)},
+    {"limit", COUNT, offsetof(struct load, limit)},
+    {"connections", COUNT, offsetof(struct load, connections)},
+    {"seconds", SECONDS, offsetof(struct load, seconds)},
+    {"warmup", SECONDS, offsetof(struct load, warmup)},
+    {"pace", NANOSECONDS, offsetof(struct load, pace)},
+    {"trace", APPENDED, offsetof(struct load, trace)},
+    {"any", FLAG, offsetof(struct load, any)},
 };
+enum { N_OPTIONS = sizeof options / sizeof *options };
+
+static void take_option(struct load *l, enum kind kind, void *to)
+{
+    switch (kind) {
+    case FLAG:
+        *(int *)to = 1;
+        break;
+    case TEXT:
+        *(const char **)to = optarg;
+        break;
+    case COUNT:
+        *(long *)to = atol(optarg);
+        break;
+    case SECONDS:
+        *(double *)to = atof(optarg);
+        break;
+    case NANOSECONDS:
+        *(uint64_t *)to = (uint64_t)(atof(optarg) * 1e9);
+        break;
+    case ADDRESS:
+        parse_to(l, optarg);
+        break;
+    case APPENDED:
+        if ((*(FILE **)to = fopen(optarg, "ab")) == NULL)
+            usage("--trace cannot be written");
+    }
+}
 
 static void parse(struct load *l, int argc, char **argv)
 {
-    for (int o; (o = getopt_long(argc, argv, "", OPTIONS, NULL)) != -1;) {
-        switch (o) {
-        case 't':
-            parse_to(l, optarg);
-            break;
-        case 'h':
-            l->host = optarg;
-            break;
-        case 'p':
-            l->port = optarg;
-            break;
-        case 'P':
-            l->path = optarg;
-            break;
-        case 'a':
-            l->ca = optarg;
-            break;
-        case 'C':
-            l->connect = 1;
-            break;
-        case 'n':
-            l->fresh = 1;
-            break;
-        case 'N':
-            l->names = atol(optarg);
-            break;
-        case 'i':
-            l->idle = 1;
-            break;
-        case 'e':
-            l->events = 1;
-            break;
-        case 'l':
-            l->limit = atol(optarg);
-            break;
-        case 'c':
-            l->connections = atol(optarg);
-            break;
-        case 's':
-            l->seconds = atof(optarg);
-            break;
-        case 'r':
-            l->pace = (uint64_t)(atof(optarg) * 1e9);
-            break;
-        case 'T':
-            l->trace = fopen(optarg, "ab");
-            if (l->trace == NULL)
-                usage("--trace cannot be written");
-            break;
-        case 'A':
-            l->any = 1;
-            break;
-        case 'w':
-            l->warmup = atof(optarg);
-            break;
-        default:
+    struct option longs[N_OPTIONS + 1] = {0};
+    for (int i = 0; i < N_OPTIONS; i++)
+        longs[i] = (struct option){options[i].name, options[i].kind != FLAG, NULL, i};
+    for (int o; (o = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
+        if (o >= N_OPTIONS)
             usage("an option it does not know");
-        }
+        take_option(l, options[o].kind, (char *)l + options[o].at);
     }
     if (l->host == NULL || l->port == NULL || l->to.sin_port == 0)
         usage("--to, --host and --port are wanted");

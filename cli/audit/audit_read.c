@@ -3,6 +3,7 @@
 #include "audit_read.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "answer_words.h"
@@ -129,14 +130,39 @@ int audit_sandbox(const char *dir, const char *word, char id[AUDIT_SANDBOX_MAX +
     return r;
 }
 
-int audit_pick(const struct args *a, const char *dir, struct audit_pick *p, struct query_filter *f)
+static int pick(const struct args *a, const char *dir, struct audit_asked *x,
+                struct query_filter *f)
 {
     struct err err = {0};
-    if (p->since && timestamp_parse(p->since, timestamp_now(), &f->since, &err) < 0)
+    if (x->since && timestamp_parse(x->since, timestamp_now(), &f->since, &err) < 0)
         return args_usage(a->cmd, "%s", err.text);
-    if (p->sandbox && audit_sandbox(dir, p->sandbox, p->id, &err) < 0)
+    if (x->sandbox && audit_sandbox(dir, x->sandbox, x->id, &err) < 0)
         return out_fail(&err);
-    f->sandbox = p->sandbox ? p->id : NULL;
-    f->policy = p->policy;
+    f->sandbox = x->sandbox ? x->id : NULL;
+    f->policy = x->policy;
     return EXIT_OK;
+}
+
+char *audit_asked_dir(const struct args *a, struct audit_asked *x, struct query_filter *f,
+                      int *code)
+{
+    char *dir = audit_where_dir(a, &x->where, code);
+    if (dir == NULL || (*code = pick(a, dir, x, f)) == EXIT_OK)
+        return dir;
+    free(dir);
+    return NULL;
+}
+
+int audit_run_report(const struct command *cmd, int argc, char **argv, struct audit_asked *asked,
+                     struct query_filter *f, audit_report_fn report)
+{
+    struct args a = {.cmd = cmd, .argc = argc, .argv = argv};
+    int code = args_into(&a, asked);
+    if (code != ARGS_END)
+        return code;
+    char *dir = audit_asked_dir(&a, asked, f, &code);
+    if (dir)
+        code = report(dir, f, asked, a.json);
+    free(dir);
+    return code;
 }

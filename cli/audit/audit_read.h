@@ -26,12 +26,34 @@ int audit_each(const char *dir, const struct query_filter *f, query_fn fn, void 
 int audit_sandbox(const char *dir, const char *word, char id[AUDIT_SANDBOX_MAX + 1],
                   struct err *err);
 
-/* --since, --sandbox and --policy, which several of the commands have. */
-struct audit_pick {
+/* What several of the commands are told; their structs begin with it. */
+struct audit_asked {
+    struct audit_where where;
     const char *since, *sandbox, *policy;
     char id[AUDIT_SANDBOX_MAX + 1];
 };
-/* Puts them into the filter. EXIT_OK, or what the command must return. */
-int audit_pick(const struct args *a, const char *dir, struct audit_pick *p, struct query_filter *f);
+#define AUDIT_OPTION_SINCE                                                                 \
+    {                                                                                      \
+        0, "since", "TIME", "received at or after: 2026-11-21T08:00:00Z, 2026-11-21, 10m", \
+            offsetof(struct audit_asked, since)                                            \
+    }
+#define AUDIT_OPTION_SANDBOX                                                           \
+    {                                                                                  \
+        0, "sandbox", "ID", "of this sandbox: its id, name, or an id's first letters", \
+            offsetof(struct audit_asked, sandbox)                                      \
+    }
+#define AUDIT_OPTION_POLICY                                                            \
+    {                                                                                  \
+        0, "policy", "NAME", "under this policy", offsetof(struct audit_asked, policy) \
+    }
+/* The directory, malloc'd, and the filter of what was asked; NULL when the command must return
+ * *code. */
+char *audit_asked_dir(const struct args *a, struct audit_asked *x, struct query_filter *f,
+                      int *code);
+/* A whole command that reads what is asked of it (a struct that begins as `asked`) and reports. */
+typedef int (*audit_report_fn)(const char *dir, const struct query_filter *f,
+                               const struct audit_asked *asked, bool json);
+int audit_run_report(const struct command *cmd, int argc, char **argv, struct audit_asked *asked,
+                     struct query_filter *f, audit_report_fn report);
 
 #endif

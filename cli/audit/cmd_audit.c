@@ -21,100 +21,67 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    OPT_DIR = AUDIT_OPT_DIR,
-    OPT_KEY = AUDIT_OPT_KEY,
-    OPT_ANCHOR = AUDIT_OPT_ANCHOR,
-    OPT_PROOF = AUDIT_OPT_PROOF,
-    OPT_SINCE = AUDIT_OPT_SINCE,
-    OPT_SANDBOX = AUDIT_OPT_SANDBOX,
-    OPT_POLICY = AUDIT_OPT_POLICY,
-    OPT_EXACT = AUDIT_OPT_EXACT,
-    OPT_UNTIL = AUDIT_OPT_NEXT,
-    OPT_ROLE,
-    OPT_HOST,
-    OPT_KIND,
-    OPT_RULE,
-    OPT_CREDENTIAL,
-    OPT_STATUS,
-    OPT_ID,
-    OPT_CODE,
-    OPT_METHOD,
-    OPT_TEXT,
-    OPT_NO_INDEX,
-    OPT_LIMIT,
-    OPT_DECISION,
-    OPT_PROBES
-};
-
 enum { TAIL_DEFAULT = 20, TAIL_MAX = 100000, TAIL_CONTEXT = 200 };
 
-#define OPTIONS_DIR                                                                          \
-    {OPT_DIR, "dir", "DIR",                                                                  \
-     "the audit directory (default: the daemon's that is named, else the configuration's)"}, \
-    {                                                                                        \
-        'c', "config", "FILE", "the configuration that names it"                             \
-    }
+struct tail_asked {
+    struct audit_where where; /* first: AUDIT_OPTIONS_WHERE */
+    const char *lines;
+    bool follow, probes;
+};
 
 static const struct arg_option tail_options[] = {
-    {'f', "follow", NULL, "go on with new records as they come"},
-    {'n', "lines", "N", "how many records (default 20)"},
-    {OPT_PROBES, "probes", NULL, "with what self-tests and doctor sent to be refused"},
-    OPTIONS_DIR,
+    {'f', "follow", NULL, "go on with new records as they come",
+     offsetof(struct tail_asked, follow)},
+    {'n', "lines", "N", "how many records (default 20)", offsetof(struct tail_asked, lines)},
+    {0, "probes", NULL, "with what self-tests and doctor sent to be refused",
+     offsetof(struct tail_asked, probes)},
+    AUDIT_OPTIONS_WHERE,
     {0},
+};
+
+/* What is asked of a row beside the filter's own fields. */
+struct query_asked {
+    struct audit_asked common;
+    struct query_filter f;
+    struct log_search search;
+    unsigned kinds; /* named as kinds */
+    bool refused;   /* and all that was refused, in whatever kind */
+    bool probes, json;
+    const char *until, *kind, *decision, *status, *limit;
 };
 
 static const struct arg_option query_options[] = {
-    {OPT_SINCE, "since", "TIME", "received at or after: 2026-11-21T08:00:00Z, 2026-11-21, 10m"},
-    {OPT_UNTIL, "until", "TIME", "received before"},
-    {OPT_KIND, "kind", "KIND,...", "admitted, denied, completed, aborted, connection, dns, ..."},
-    {OPT_DECISION, "decision", "KIND,...", "the same; deny: all that was refused, of any kind"},
-    {OPT_SANDBOX, "sandbox", "ID", "of this sandbox: its id, name, or an id's first letters"},
-    {OPT_POLICY, "policy", "NAME", "under this policy"},
-    {OPT_HOST, "host", "HOST", "to this host; .example.com: to any host below it"},
-    {OPT_METHOD, "method", "METHOD", "with this method"},
-    {OPT_RULE, "rule", "TEXT", "decided by this rule"},
-    {OPT_CREDENTIAL, "credential", "NAME", "with this secret"},
-    {OPT_STATUS, "status", "N", "answered with this status"},
-    {OPT_CODE, "code", "CODE", "with this reason"},
-    {OPT_ID, "id", "ID", "all records of one request"},
-    {OPT_ROLE, "role", "ROLE", "written by this role"},
-    {OPT_TEXT, "text", "TEXT", "with this text anywhere in what the record says"},
-    {OPT_LIMIT, "limit", "N", "the newest N of them (default 1000); 0: all"},
-    {OPT_PROBES, "probes", NULL, "with what self-tests and doctor sent to be refused"},
-    {OPT_NO_INDEX, "no-index", NULL, "read every file, whatever its index says"},
-    OPTIONS_DIR,
+    AUDIT_OPTION_SINCE,
+    {0, "until", "TIME", "received before", offsetof(struct query_asked, until)},
+    {0, "kind", "KIND,...", "admitted, denied, completed, aborted, connection, dns, ...",
+     offsetof(struct query_asked, kind)},
+    {0, "decision", "KIND,...", "the same; deny: all that was refused, of any kind",
+     offsetof(struct query_asked, decision)},
+    AUDIT_OPTION_SANDBOX,
+    AUDIT_OPTION_POLICY,
+    {0, "host", "HOST", "to this host; .example.com: to any host below it",
+     offsetof(struct query_asked, f.host)},
+    {0, "method", "METHOD", "with this method", offsetof(struct query_asked, f.method)},
+    {0, "rule", "TEXT", "decided by this rule", offsetof(struct query_asked, f.rule)},
+    {0, "credential", "NAME", "with this secret", offsetof(struct query_asked, f.credential)},
+    {0, "status", "N", "answered with this status", offsetof(struct query_asked, status)},
+    {0, "code", "CODE", "with this reason", offsetof(struct query_asked, f.code)},
+    {0, "id", "ID", "all records of one request", offsetof(struct query_asked, f.id)},
+    {0, "role", "ROLE", "written by this role", offsetof(struct query_asked, f.role)},
+    {0, "text", "TEXT", "with this text anywhere in what the record says",
+     offsetof(struct query_asked, f.text)},
+    {0, "limit", "N", "the newest N of them (default 1000); 0: all",
+     offsetof(struct query_asked, limit)},
+    {0, "probes", NULL, "with what self-tests and doctor sent to be refused",
+     offsetof(struct query_asked, probes)},
+    {0, "no-index", NULL, "read every file, whatever its index says",
+     offsetof(struct query_asked, search.no_index)},
+    AUDIT_OPTIONS_WHERE,
     {0},
 };
 
-static const struct arg_option verify_options[] = {
-    {OPT_KEY, "key", "FILE", "the public key (default: key.pub of the directory)"},
-    {OPT_ANCHOR, "anchor", "FILE", "checkpoints that were kept elsewhere, one a line"},
-    {OPT_PROOF, "proof", "FILE",
-     "check what 'audit prove' printed, not a log (- is standard input)"},
-    OPTIONS_DIR,
-    {0},
-};
-
-static const struct arg_option suggest_options[] = {
-    {OPT_SINCE, "since", "TIME", "received at or after: 2026-11-21T08:00:00Z, 2026-11-21, 10m"},
-    {OPT_SANDBOX, "sandbox", "ID", "of this sandbox: its id, name, or an id's first letters"},
-    {OPT_POLICY, "policy", "NAME", "under this policy"},
-    {OPT_EXACT, "exact", NULL, "every path by itself, no '*'"},
-    OPTIONS_DIR,
-    {0},
-};
-
-static const struct arg_option exfil_options[] = {
-    {OPT_SINCE, "since", "TIME", "received at or after: 2026-11-21T08:00:00Z, 2026-11-21, 10m"},
-    {OPT_SANDBOX, "sandbox", "ID", "of this sandbox: its id, name, or an id's first letters"},
-    {OPT_POLICY, "policy", "NAME", "under this policy"},
-    OPTIONS_DIR,
-    {0},
-};
-
-static const struct arg_option prove_options[] = {
-    OPTIONS_DIR,
+static const struct arg_option where_options[] = {
+    AUDIT_OPTIONS_WHERE,
     {0},
 };
 
@@ -139,7 +106,7 @@ const struct command audit_verbs[] = {
      run_query},
     {"audit verify", "[--key FILE] [--anchor FILE] [--json] [DIR]",
      "Check the hash chain, checkpoints and signed head of the log, and of every run's own.",
-     verify_options,
+     audit_verify_options,
      "Needs only the public key. Keep a copy of key.pub elsewhere and give it with --key: who can\n"
      "write the directory could replace the log and its keys together. What they cannot replace "
      "are\n"
@@ -150,7 +117,7 @@ const struct command audit_verbs[] = {
      "when a log is broken (it says where), 2 for a usage error.\n\n"
      "  durward audit verify --key ~/kept/key.pub /var/log/durward\n",
      audit_run_verify},
-    {"audit prove", "SEQ [DIR]", "Print a proof that one record stands in the log.", prove_options,
+    {"audit prove", "SEQ [DIR]", "Print a proof that one record stands in the log.", where_options,
      "SEQ is the record's \"seq\". The proof is a JSON object that 'durward audit verify --proof "
      "FILE\n"
      "--key key.pub' checks without the log.\n"
@@ -159,7 +126,7 @@ const struct command audit_verbs[] = {
      "  durward audit prove 4711 >proof.json\n",
      audit_run_prove},
     {"audit suggest", "[--since TIME] [--sandbox ID] [--policy NAME] [--exact] [--json] [DIR]",
-     "Print the smallest rules that would have allowed what was denied.", suggest_options,
+     "Print the smallest rules that would have allowed what was denied.", audit_suggest_options,
      "Rules name the methods and paths that were tried; where more than three paths differ in one\n"
      "segment only, it becomes '*' (not with --exact). What a deny rule refused, and credentials\n"
      "where they have no place, are not suggested. The output is YAML for the configuration.\n"
@@ -167,7 +134,7 @@ const struct command audit_verbs[] = {
      "  durward audit suggest --since 1h --policy coder\n",
      audit_run_suggest},
     {"audit exfil", "[--since TIME] [--sandbox ID] [--policy NAME] [--json] [DIR]",
-     "Show by sandbox and destination what could be data on its way out.", exfil_options,
+     "Show by sandbox and destination what could be data on its way out.", audit_exfil_options,
      "Bytes and hosts; requests, names and packets refused; the most names asked for in a minute\n"
      "(BURST); credentials that are not the sandbox's own, placeholders of others or where they\n"
      "have no place, secrets that an origin sent back. Those with such signs come first, then by\n"
@@ -176,7 +143,7 @@ const struct command audit_verbs[] = {
      "  durward audit exfil --since 24h\n",
      audit_run_exfil},
     {"audit index", "[DIR]", "Make the indexes of closed files anew, where there are none.",
-     prove_options,
+     where_options,
      "The daemon makes them as it closes files. They are not signed; 'audit verify' does not use\n"
      "them, 'audit query --no-index' does without.\n"
      "Exit status 0, 1 when there is no log or it cannot be written, 2 for a usage error.\n\n"
@@ -239,21 +206,9 @@ static int no_kinds(const struct args *a, const char *list)
     return args_usage(a->cmd, "\"%s\" is no list of kinds of records: %sallow, deny", list, all);
 }
 
-/* What is asked of a row beside the filter's own fields. */
-struct query_wish {
-    struct query_filter f;
-    struct audit_pick pick;
-    struct audit_where where;
-    struct log_search search;
-    unsigned kinds; /* named as kinds */
-    bool refused;   /* and all that was refused, in whatever kind */
-    bool probes, json;
-    const char *until, *kind, *decision, *status, *limit;
-};
-
 static bool query_wanted(void *arg, const struct query_row *row)
 {
-    const struct query_wish *w = arg;
+    const struct query_asked *w = arg;
     bool kind = (w->kinds == 0 && !w->refused) || w->kinds & 1U << row->kind;
     if (!kind && !(w->refused && audit_is_refused(row)))
         return false;
@@ -261,7 +216,7 @@ static bool query_wanted(void *arg, const struct query_row *row)
 }
 
 /* One list of kinds, in which "deny" stands for all that was refused. */
-static int take_kinds(const struct args *a, struct query_wish *w, const char *list)
+static int take_kinds(const struct args *a, struct query_asked *w, const char *list)
 {
     char words[512], *at = words, *word;
     if (list == NULL)
@@ -282,35 +237,15 @@ static int take_kinds(const struct args *a, struct query_wish *w, const char *li
     return EXIT_OK;
 }
 
-static int read_wish(struct args *a, struct query_wish *w)
+static int read_query(struct args *a, struct query_asked *w)
 {
     struct err err = {0};
     uint64_t number, limit = LOG_SEARCH_ROWS_DEFAULT;
-    const struct arg_slot slots[] = {{OPT_SINCE, &w->pick.since, NULL},
-                                     {OPT_UNTIL, &w->until, NULL},
-                                     {OPT_KIND, &w->kind, NULL},
-                                     {OPT_DECISION, &w->decision, NULL},
-                                     {OPT_SANDBOX, &w->pick.sandbox, NULL},
-                                     {OPT_POLICY, &w->pick.policy, NULL},
-                                     {OPT_HOST, &w->f.host, NULL},
-                                     {OPT_METHOD, &w->f.method, NULL},
-                                     {OPT_RULE, &w->f.rule, NULL},
-                                     {OPT_CREDENTIAL, &w->f.credential, NULL},
-                                     {OPT_STATUS, &w->status, NULL},
-                                     {OPT_CODE, &w->f.code, NULL},
-                                     {OPT_ID, &w->f.id, NULL},
-                                     {OPT_ROLE, &w->f.role, NULL},
-                                     {OPT_TEXT, &w->f.text, NULL},
-                                     {OPT_LIMIT, &w->limit, NULL},
-                                     {OPT_NO_INDEX, NULL, &w->search.no_index},
-                                     {OPT_PROBES, NULL, &w->probes},
-                                     {OPT_DIR, &w->where.dir, NULL},
-                                     {'c', &w->where.config, NULL},
-                                     {0}};
-    int code = args_slots(a, slots);
-    if (code == ARGS_END && (code = take_kinds(a, w, w->kind)) == EXIT_OK)
-        code = take_kinds(a, w, w->decision);
-    if (code != EXIT_OK)
+    int code = args_into(a, w);
+    if (code != ARGS_END)
+        return code;
+    if ((code = take_kinds(a, w, w->kind)) != EXIT_OK ||
+        (code = take_kinds(a, w, w->decision)) != EXIT_OK)
         return code;
     if (w->until && timestamp_parse(w->until, timestamp_now(), &w->f.until, &err) < 0)
         return args_usage(a->cmd, "%s", err.text);
@@ -327,20 +262,18 @@ static int read_wish(struct args *a, struct query_wish *w)
 static int run_query(int argc, char **argv)
 {
     struct args a = {.cmd = args_verb(audit_verbs, "audit query"), .argc = argc, .argv = argv};
-    struct query_wish w = {0};
-    int code = read_wish(&a, &w);
+    struct query_asked w = {0};
+    int code = read_query(&a, &w);
     if (code != ARGS_END)
         return code;
-    char *dir = audit_where_dir(&a, &w.where, &code);
+    char *dir = audit_asked_dir(&a, &w.common, &w.f, &code);
     if (dir == NULL)
         return code;
     struct audit_view v = {.raw = a.json};
-    code = audit_pick(&a, dir, &w.pick, &w.f);
     w.f.wanted = query_wanted;
     w.f.wanted_arg = &w;
-    if (code == EXIT_OK)
-        code = w.search.rows ? audit_newest(dir, &w.f, &w.search, "--limit N, or 0 for all", &v)
-                             : query_all(dir, &w.f, w.search.no_index, &v);
+    code = w.search.rows ? audit_newest(dir, &w.f, &w.search, "--limit N, or 0 for all", &v)
+                         : query_all(dir, &w.f, w.search.no_index, &v);
     free(dir);
     return code;
 }
@@ -457,22 +390,17 @@ static int tail_all(const char *dir, size_t n, bool follow, bool probes, bool js
 static int run_tail(int argc, char **argv)
 {
     struct args a = {.cmd = args_verb(audit_verbs, "audit tail"), .argc = argc, .argv = argv};
-    struct audit_where w = {0};
+    struct tail_asked asked = {0};
     uint64_t n = TAIL_DEFAULT;
-    const char *lines = NULL;
-    bool follow = false, probes = false;
-    const struct arg_slot slots[] = {{OPT_DIR, &w.dir, NULL},     {'c', &w.config, NULL},
-                                     {'n', &lines, NULL},         {'f', NULL, &follow},
-                                     {OPT_PROBES, NULL, &probes}, {0}};
-    int code = args_slots(&a, slots);
+    int code = args_into(&a, &asked);
     if (code != ARGS_END)
         return code;
-    if (lines && slice_u64(slice_str(lines), TAIL_MAX, &n) < 0)
+    if (asked.lines && slice_u64(slice_str(asked.lines), TAIL_MAX, &n) < 0)
         return args_usage(a.cmd, "-n takes a number up to %d", TAIL_MAX);
-    char *dir = audit_where_dir(&a, &w, &code);
+    char *dir = audit_where_dir(&a, &asked.where, &code);
     if (dir == NULL)
         return code;
-    code = tail_all(dir, (size_t)n, follow, probes, a.json);
+    code = tail_all(dir, (size_t)n, asked.follow, asked.probes, a.json);
     free(dir);
     return code;
 }

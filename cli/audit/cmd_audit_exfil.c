@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+const struct arg_option audit_exfil_options[] = {
+    AUDIT_OPTION_SINCE, AUDIT_OPTION_SANDBOX, AUDIT_OPTION_POLICY, AUDIT_OPTIONS_WHERE, {0}};
+
 enum { ROWS = 20 }; /* destinations that are printed of a sandbox; --json has all */
 
 static void take(void *arg, const struct query_row *row)
@@ -102,7 +105,8 @@ static void print_places(const json_t *list)
     out_table_print(t);
 }
 
-static int report(const char *dir, const struct query_filter *f, bool json)
+static int report(const char *dir, const struct query_filter *f,
+                  const struct audit_asked *asked UNUSED, bool json)
 {
     struct err err = {0};
     struct exfil *e = exfil_new();
@@ -129,27 +133,9 @@ static int report(const char *dir, const struct query_filter *f, bool json)
 
 int audit_run_exfil(int argc, char **argv)
 {
-    struct args a = {.cmd = args_verb(audit_verbs, "audit exfil"), .argc = argc, .argv = argv};
-    struct audit_where w = {0};
-    struct audit_pick p = {0};
+    struct audit_asked asked = {0};
     struct query_filter f = {.kinds = 1U << RECORD_ADMITTED | 1U << RECORD_DENIED |
                                       1U << RECORD_COMPLETED | 1U << RECORD_ABORTED |
                                       1U << RECORD_DNS | 1U << RECORD_PACKET};
-    const struct arg_slot slots[] = {{AUDIT_OPT_POLICY, &p.policy, NULL},
-                                     {AUDIT_OPT_SANDBOX, &p.sandbox, NULL},
-                                     {AUDIT_OPT_SINCE, &p.since, NULL},
-                                     {AUDIT_OPT_DIR, &w.dir, NULL},
-                                     {'c', &w.config, NULL},
-                                     {0}};
-    int code = args_slots(&a, slots);
-    if (code != ARGS_END)
-        return code;
-    char *dir = audit_where_dir(&a, &w, &code);
-    if (dir == NULL)
-        return code;
-    code = audit_pick(&a, dir, &p, &f);
-    if (code == EXIT_OK)
-        code = report(dir, &f, a.json);
-    free(dir);
-    return code;
+    return audit_run_report(args_verb(audit_verbs, "audit exfil"), argc, argv, &asked, &f, report);
 }

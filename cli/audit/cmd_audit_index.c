@@ -64,10 +64,9 @@ int audit_run_index(int argc, char **argv)
 {
     struct args a = {.cmd = args_verb(audit_verbs, "audit index"), .argc = argc, .argv = argv};
     struct audit_where w = {0};
-    const struct arg_slot slots[] = {{AUDIT_OPT_DIR, &w.dir, NULL}, {'c', &w.config, NULL}, {0}};
     struct err err = {0};
     size_t made = 0;
-    int code = args_slots(&a, slots);
+    int code = args_into(&a, &w);
     if (code != ARGS_END)
         return code;
     char *dir = audit_where_dir(&a, &w, &code);

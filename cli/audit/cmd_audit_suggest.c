@@ -6,6 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct suggest_asked {
+    struct audit_asked common;
+    bool exact;
+};
+
+const struct arg_option audit_suggest_options[] = {
+    AUDIT_OPTION_SINCE,
+    AUDIT_OPTION_SANDBOX,
+    AUDIT_OPTION_POLICY,
+    {0, "exact", NULL, "every path by itself, no '*'", offsetof(struct suggest_asked, exact)},
+    AUDIT_OPTIONS_WHERE,
+    {0},
+};
+
 static void take(void *arg, const struct query_row *row)
 {
     suggest_add(arg, row);
@@ -53,10 +67,11 @@ static void print_rules(const json_t *list)
     }
 }
 
-static int suggest(const char *dir, const struct query_filter *f, bool exact, bool json)
+static int report(const char *dir, const struct query_filter *f, const struct audit_asked *asked,
+                  bool json)
 {
     struct err err = {0};
-    struct suggest *s = suggest_new(exact);
+    struct suggest *s = suggest_new(((const struct suggest_asked *)asked)->exact);
     int r = s ? audit_each(dir, f, take, s, &err) : err_set(&err, ERR_INTERNAL, "out of memory");
     if (r < 0) {
         out_error("%s", err.text);
@@ -79,27 +94,8 @@ static int suggest(const char *dir, const struct query_filter *f, bool exact, bo
 
 int audit_run_suggest(int argc, char **argv)
 {
-    struct args a = {.cmd = args_verb(audit_verbs, "audit suggest"), .argc = argc, .argv = argv};
-    struct audit_where w = {0};
-    struct audit_pick p = {0};
+    struct suggest_asked asked = {0};
     struct query_filter f = {.kinds = 1U << RECORD_DENIED | 1U << RECORD_DNS};
-    bool exact = false;
-    const struct arg_slot slots[] = {{AUDIT_OPT_EXACT, NULL, &exact},
-                                     {AUDIT_OPT_POLICY, &p.policy, NULL},
-                                     {AUDIT_OPT_SANDBOX, &p.sandbox, NULL},
-                                     {AUDIT_OPT_SINCE, &p.since, NULL},
-                                     {AUDIT_OPT_DIR, &w.dir, NULL},
-                                     {'c', &w.config, NULL},
-                                     {0}};
-    int code = args_slots(&a, slots);
-    if (code != ARGS_END)
-        return code;
-    char *dir = audit_where_dir(&a, &w, &code);
-    if (dir == NULL)
-        return code;
-    code = audit_pick(&a, dir, &p, &f);
-    if (code == EXIT_OK)
-        code = suggest(dir, &f, exact, a.json);
-    free(dir);
-    return code;
+    return audit_run_report(args_verb(audit_verbs, "audit suggest"), argc, argv, &asked.common, &f,
+                            report);
 }

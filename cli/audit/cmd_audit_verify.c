@@ -242,10 +242,9 @@ int audit_run_prove(int argc, char **argv)
 {
     struct args a = {.cmd = args_verb(audit_verbs, "audit prove"), .argc = argc, .argv = argv};
     struct audit_where w = {0};
-    const struct arg_slot slots[] = {{AUDIT_OPT_DIR, &w.dir, NULL}, {'c', &w.config, NULL}, {0}};
     struct err err = {0};
     uint64_t seq;
-    int code = args_slots(&a, slots);
+    int code = args_into(&a, &w);
     if (code != ARGS_END)
         return code;
     if (a.next == argc || slice_u64(slice_str(argv[a.next]), INT64_MAX, &seq) < 0 || seq == 0)
@@ -268,26 +267,37 @@ int audit_run_prove(int argc, char **argv)
 
 /* ---- the command ---- */
 
+struct verify_asked {
+    struct audit_where where; /* first: AUDIT_OPTIONS_WHERE */
+    const char *key, *anchor, *proof;
+};
+
+const struct arg_option audit_verify_options[] = {
+    {0, "key", "FILE", "the public key (default: key.pub of the directory)",
+     offsetof(struct verify_asked, key)},
+    {0, "anchor", "FILE", "checkpoints that were kept elsewhere, one a line",
+     offsetof(struct verify_asked, anchor)},
+    {0, "proof", "FILE", "check what 'audit prove' printed, not a log (- is standard input)",
+     offsetof(struct verify_asked, proof)},
+    AUDIT_OPTIONS_WHERE,
+    {0},
+};
+
 int audit_run_verify(int argc, char **argv)
 {
     struct args a = {.cmd = args_verb(audit_verbs, "audit verify"), .argc = argc, .argv = argv};
-    struct audit_where w = {0};
-    const char *key = NULL, *anchor = NULL, *proof = NULL;
-    const struct arg_slot slots[] = {
-        {AUDIT_OPT_DIR, &w.dir, NULL},   {'c', &w.config, NULL},
-        {AUDIT_OPT_KEY, &key, NULL},     {AUDIT_OPT_ANCHOR, &anchor, NULL},
-        {AUDIT_OPT_PROOF, &proof, NULL}, {0}};
-    int code = args_slots(&a, slots);
+    struct verify_asked asked = {0};
+    int code = args_into(&a, &asked);
     if (code != ARGS_END)
         return code;
-    if (proof && key == NULL)
+    if (asked.proof && asked.key == NULL)
         return args_usage(a.cmd, "--proof needs --key FILE: the public key of the log");
-    if (proof)
-        return check_proof(proof, key, a.json);
-    char *dir = audit_where_dir(&a, &w, &code);
+    if (asked.proof)
+        return check_proof(asked.proof, asked.key, a.json);
+    char *dir = audit_where_dir(&a, &asked.where, &code);
     if (dir == NULL)
         return code;
-    code = verify_all(dir, key, anchor, a.json);
+    code = verify_all(dir, asked.key, asked.anchor, a.json);
     free(dir);
     return code;
 }

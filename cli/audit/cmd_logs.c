@@ -12,12 +12,16 @@ enum { LINES_DEFAULT = 50, LINES_MAX = LOG_SEARCH_ROWS_MAX };
 
 static int cmd_logs(int argc, char **argv);
 
+struct asked {
+    struct audit_where where; /* first: AUDIT_OPTIONS_WHERE */
+    const char *lines;
+    bool follow;
+};
+
 static const struct arg_option options[] = {
-    {'f', "follow", NULL, "go on with new records as they come"},
-    {'n', "lines", "N", "how many records (default 50)"},
-    {AUDIT_OPT_DIR, "dir", "DIR",
-     "the audit directory (default: the daemon's that is named, else the configuration's)"},
-    {'c', "config", "FILE", "the configuration that names it"},
+    {'f', "follow", NULL, "go on with new records as they come", offsetof(struct asked, follow)},
+    {'n', "lines", "N", "how many records (default 50)", offsetof(struct asked, lines)},
+    AUDIT_OPTIONS_WHERE,
     {0},
 };
 
@@ -85,28 +89,21 @@ static int show(const char *dir, const char *word, size_t n, bool on, bool json)
 static int cmd_logs(int argc, char **argv)
 {
     struct args a = {.cmd = &command_logs, .argc = argc, .argv = argv};
-    struct audit_where w = {0};
-    const char *lines = NULL;
-    bool on = false;
+    struct asked asked = {0};
     uint64_t n = LINES_DEFAULT;
-    const struct arg_slot slots[] = {{AUDIT_OPT_DIR, &w.dir, NULL},
-                                     {'c', &w.config, NULL},
-                                     {'n', &lines, NULL},
-                                     {'f', NULL, &on},
-                                     {0}};
-    int code = args_slots(&a, slots);
+    int code = args_into(&a, &asked);
     if (code != ARGS_END)
         return code;
-    if (lines && slice_u64(slice_str(lines), LINES_MAX, &n) < 0)
+    if (asked.lines && slice_u64(slice_str(asked.lines), LINES_MAX, &n) < 0)
         return args_usage(a.cmd, "-n takes a number up to %d", LINES_MAX);
     if (a.next + 1 < argc)
         return args_usage(a.cmd, "unexpected argument %s", argv[a.next + 1]);
     const char *word = a.next < argc ? argv[a.next] : NULL;
     a.next = argc; /* the word is no directory */
-    char *dir = audit_where_dir(&a, &w, &code);
+    char *dir = audit_where_dir(&a, &asked.where, &code);
     if (dir == NULL)
         return code;
-    code = show(dir, word, (size_t)n, on, a.json);
+    code = show(dir, word, (size_t)n, asked.follow, a.json);
     free(dir);
     return code;
 }

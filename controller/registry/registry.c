@@ -177,6 +177,24 @@ int registry_finish(struct registry *r, sqlite3_stmt *s, struct err *err)
     return bad;
 }
 
+int registry_rows(struct registry *r, sqlite3_stmt *q,
+                  int (*fn)(void *arg, sqlite3_stmt *q, struct err *err), void *arg,
+                  struct err *err)
+{
+    int step, stop = 0;
+    if (q == NULL)
+        return -1;
+    while (stop == 0 && (step = sqlite3_step(q)) != SQLITE_DONE)
+        stop = step == SQLITE_ROW ? fn(arg, q, err) : registry_fail(r, "be read", err);
+    sqlite3_finalize(q);
+    return stop;
+}
+
+const char *registry_text(sqlite3_stmt *q, int column)
+{
+    return (const char *)sqlite3_column_text(q, column);
+}
+
 /* From now on commits do (not) wait for the disk. */
 static int set_durable(struct registry *r, bool durable, struct err *err)
 {

@@ -50,6 +50,20 @@ static int read_row(sqlite3_stmt *q, struct registry_bearer *b)
     return 0;
 }
 
+struct each_bearer {
+    int (*fn)(void *arg, const struct registry_bearer *b);
+    void *arg;
+};
+
+static int on_bearer(void *arg, sqlite3_stmt *q, struct err *err)
+{
+    struct each_bearer *each = arg;
+    struct registry_bearer b;
+    if (read_row(q, &b) < 0)
+        return err_set(err, ERR_PARSE, "the registry holds a damaged token");
+    return each->fn(each->arg, &b);
+}
+
 int registry_bearer_each(struct registry *r, int (*fn)(void *arg, const struct registry_bearer *b),
                          void *arg, struct err *err)
 {
@@ -58,18 +72,6 @@ int registry_bearer_each(struct registry *r, int (*fn)(void *arg, const struct r
                          "SELECT id, name, hash, scopes, policies, labels, created, expires"
                          " FROM bearer ORDER BY rowid",
                          err);
-    if (q == NULL)
-        return -1;
-    int step, bad = 0;
-    while (!bad && (step = sqlite3_step(q)) != SQLITE_DONE) {
-        struct registry_bearer b;
-        if (step != SQLITE_ROW)
-            bad = registry_fail(r, "be read", err);
-        else if (read_row(q, &b) < 0)
-            bad = err_set(err, ERR_PARSE, "the registry holds a damaged token");
-        else
-            bad = fn(arg, &b);
-    }
-    sqlite3_finalize(q);
-    return bad;
+    struct each_bearer each = {fn, arg};
+    return registry_rows(r, q, on_bearer, &each, err);
 }

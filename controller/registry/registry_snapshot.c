@@ -103,9 +103,23 @@ int registry_snapshot_names(struct registry *r, const char *name, const char *sa
                   err);
 }
 
-static const char *text_at(sqlite3_stmt *q, int column)
+struct each_snapshot {
+    int (*fn)(void *arg, const struct registry_snapshot *s);
+    void *arg;
+};
+
+static int on_snapshot(void *arg, sqlite3_stmt *q, struct err *err)
 {
-    return (const char *)sqlite3_column_text(q, column);
+    struct each_snapshot *each = arg;
+    struct registry_snapshot s = {.name = registry_text(q, 0),
+                                  .sandbox = registry_text(q, 1),
+                                  .policy = registry_text(q, 2),
+                                  .image = registry_text(q, 3),
+                                  .created = sqlite3_column_int64(q, 4),
+                                  .ready = sqlite3_column_int(q, 5)};
+    if (!s.name || !s.sandbox || !s.policy || !s.image)
+        return err_set(err, ERR_PARSE, "the registry holds a damaged snapshot");
+    return each->fn(each->arg, &s);
 }
 
 int registry_snapshot_each(struct registry *r,
@@ -116,23 +130,6 @@ int registry_snapshot_each(struct registry *r,
                                        "SELECT name, sandbox, policy, image, created, ready"
                                        " FROM snapshot ORDER BY rowid",
                                        err);
-    if (q == NULL)
-        return -1;
-    int step, bad = 0;
-    while (!bad && (step = sqlite3_step(q)) != SQLITE_DONE) {
-        struct registry_snapshot s = {.name = text_at(q, 0),
-                                      .sandbox = text_at(q, 1),
-                                      .policy = text_at(q, 2),
-                                      .image = text_at(q, 3),
-                                      .created = sqlite3_column_int64(q, 4),
-                                      .ready = sqlite3_column_int(q, 5)};
-        if (step != SQLITE_ROW)
-            bad = registry_fail(r, "be read", err);
-        else if (!s.name || !s.sandbox || !s.policy || !s.image)
-            bad = err_set(err, ERR_PARSE, "the registry holds a damaged snapshot");
-        else
-            bad = fn(arg, &s);
-    }
-    sqlite3_finalize(q);
-    return bad;
+    struct each_snapshot each = {fn, arg};
+    return registry_rows(r, q, on_snapshot, &each, err);
 }

@@ -7,13 +7,11 @@
 #include "wire.h"
 
 #include <event2/event.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 enum { COMMAND_MS = 30000, PAUSE_MS = 1000, PAUSE_MAX_MS = 64000, EXPORTER_MS = 500 };
 
@@ -88,37 +86,14 @@ static void done(struct notices *all, struct notice *d, bool ok, const char *tex
 
 /* ---- sinks ---- */
 
-/* On the command's standard input, which a pipe holds whole. */
-static int start_command(struct notices *all, const struct notice *d, struct err *err)
-{
-    const char *const *argv = config_audit(all->parent->config)->notify.command;
-    struct store_result r = {.fd = -1};
-    int in[2], high;
-    char line[NOTICE_QUEUE_TEXT_MAX + 2];
-    int n = snprintf(line, sizeof line, "%s\n", d->text);
-    if (pipe2(in, O_CLOEXEC) < 0)
-        return err_sys(err, "pipe");
-    high = fcntl(in[0], F_DUPFD_CLOEXEC, 10);
-    int ok = high >= 0 && write(in[1], line, (size_t)n) == n
-                 ? store_command_start(argv, high, &r, err)
-                 : err_sys(err, "pipe");
-    close(in[0]);
-    close(in[1]);
-    if (high >= 0)
-        close(high);
-    if (r.fd >= 0)
-        close(r.fd);
-    all->command = ok == 0 ? r.pid : 0;
-    all->command_since = now_ms();
-    return ok;
-}
-
 static void give_command(struct notices *all, struct notice *d)
 {
+    const char *const *argv = config_audit(all->parent->config)->notify.command;
     struct err err = {0};
     if (all->command)
         return; /* one at a time */
-    if (start_command(all, d, &err) < 0)
+    all->command_since = now_ms();
+    if (store_command_tell(argv, d->text, &all->command, &err) < 0)
         done(all, d, false, err.text);
     else
         d->out = true;

@@ -4,8 +4,6 @@
 
 #include "store_command.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -37,29 +35,6 @@ int parent_syslog(const char *path, const char *what, const char *line, struct e
     return sent == n ? 0 : -1;
 }
 
-/* On the command's standard input; a line is shorter than a pipe holds. */
-static int to_command(const char *const *argv, const char *line, pid_t *pid, struct err *err)
-{
-    struct store_result r = {.fd = -1};
-    char text[2048];
-    int in[2], high;
-    int n = snprintf(text, sizeof text, "%s\n", line);
-    if (pipe2(in, O_CLOEXEC) < 0)
-        return err_sys(err, "pipe");
-    high = fcntl(in[0], F_DUPFD_CLOEXEC, 10);
-    int ok = high >= 0 && write(in[1], text, (size_t)n) == n
-                 ? store_command_start(argv, high, &r, err)
-                 : err_sys(err, "pipe");
-    close(in[0]);
-    close(in[1]);
-    if (high >= 0)
-        close(high);
-    if (r.fd >= 0)
-        close(r.fd);
-    *pid = r.pid;
-    return ok;
-}
-
 bool parent_anchor_reaped(struct parent *p, pid_t pid, int status)
 {
     if (pid != p->anchor_pid)
@@ -79,7 +54,7 @@ int parent_anchor(struct parent *p, struct msg *m)
         return -1;
     if (a->anchor_syslog && parent_syslog(a->anchor_syslog, "checkpoint", line, &err) < 0)
         proc_log("audit anchor: %s", err.text);
-    if (a->anchor_command && to_command(a->anchor_command, line, &p->anchor_pid, &err) < 0)
+    if (a->anchor_command && store_command_tell(a->anchor_command, line, &p->anchor_pid, &err) < 0)
         proc_log("audit anchor: %s", err.text);
     if (config_exporter_url(p->config, EXPORTER_ANCHOR))
         notice_queue_add(p, SINK_ANCHOR, "", line);

@@ -14,23 +14,35 @@
 #include "config_tree.h"
 #include "yaml_tree.h"
 
+static const struct key root_keys[] = {
+    KEY("version", UINT(1, 1), "required", "`1`"),
+    KEY("secrets", OWN, "none", "mapping of names, see *Secrets*"),
+    KEY("policies", OWN, "none", "mapping of names, see *Policies*"),
+    KEY("upstream", OWN, "", "see *Upstream*"),
+    KEY("listen", OWN, "none", "list, see *Listeners*"),
+    KEY("audit", OWN, "", "see *Audit*"),
+    KEY("tracing", OWN, "", "see *Tracing*"),
+    KEY("ca", OWN, "", "see *Certificate authority*"),
+    KEY("controller", OWN, "", "see *Controller*"),
+    KEY("limits", OWN, "", "see *Limits*"),
+    KEY("log_level", OWN, "`info`",
+        "mapping of roles (`gate`, `injector`, `dialer`, `vault`) to `info` or `debug`: with "
+        "`debug` the role says each step of each request in the daemon's log, at most 256 lines a "
+        "second: names, sizes and codes, as `durward trace`. Counts from the start of the role on"),
+};
+
 static int read_tree(struct config *c, struct err *err)
 {
-    static const struct key keys[] = {
-        {"version", NULL}, {"secrets", NULL}, {"policies", NULL},  {"upstream", NULL},
-        {"listen", NULL},  {"audit", NULL},   {"ca", NULL},        {"controller", NULL},
-        {"limits", NULL},  {"tracing", NULL}, {"log_level", NULL},
-    };
     struct node root = node_root(&c->source, c->root), n;
-    unsigned version;
+    unsigned version = 0;
     if (json_is_null(c->root))
         return node_fail(&root, err, "this is empty; it begins with 'version: 1'");
-    if (node_keys(&root, keys, ARRAY_LEN(keys), err) < 0)
+    if (node_keys(&root, KEYS(root_keys), err) < 0)
         return -1;
-    if (!node_get(&root, "version", &n))
+    if (node_key_uint(&root, root_keys, "version", &version, err) < 0)
+        return -1;
+    if (version == 0)
         return node_fail(&root, err, "'version: 1' is missing");
-    if (node_uint(&n, 1, 1, &version, err) < 0)
-        return -1;
     if (node_get(&root, "secrets", &n) && config_read_secrets(c, &n, err) < 0)
         return -1;
     if (node_get(&root, "policies", &n) && config_read_policies(c, &n, err) < 0)

@@ -46,14 +46,26 @@ static int read_id(struct config *c, const struct node *n, const char *key, cons
     return 0;
 }
 
+static const struct key forwarded_keys[] = {
+    KEY("url", AS(base_url), "required",
+        "what the provider was told, `https://HOST[/PATH]` without a slash at the end: the "
+        "audience of its tokens"),
+    KEY("issuer", AS(base_url), "required", "who signs, exactly as the tokens say it"),
+    KEY("team", AS(id), "required",
+        "whose sandboxes these are (`team_id` of the token). The provider signs for all of its "
+        "customers: without it anybody's sandbox would be yours"),
+    KEY("project", AS(id), "any of the team's", "only those of this project (`project_id`)"),
+    KEY("keys", AS(path), "required",
+        "file with the issuer's key set (RFC 7517; what ISSUER/.well-known/jwks says), of which "
+        "the RSA keys with a `kid` count. Nothing fetches it; it is read again at each reload"),
+};
+
 int config_read_forwarded(struct config *c, const struct node *n, struct config_listen *l,
                           struct err *err)
 {
-    static const struct key keys[] = {
-        {"url", NULL}, {"issuer", NULL}, {"team", NULL}, {"project", NULL}, {"keys", NULL}};
     struct config_forwarded *f = arena_zalloc(c->arena, 1, sizeof *f);
     struct node at;
-    if (node_is_object(n, err) < 0 || node_keys(n, keys, ARRAY_LEN(keys), err) < 0 ||
+    if (node_is_object(n, err) < 0 || node_keys(n, KEYS(forwarded_keys), err) < 0 ||
         read_url(c, n, "url", &f->url, err) < 0 || read_url(c, n, "issuer", &f->issuer, err) < 0 ||
         read_id(c, n, "team", &f->team, err) < 0 || read_id(c, n, "project", &f->project, err) < 0)
         return -1;

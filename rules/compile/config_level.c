@@ -5,21 +5,22 @@
 
 #include "config_tree.h"
 
-static const struct key keys[] = {
-    {"gate", NULL}, {"injector", NULL}, {"dialer", NULL}, {"vault", NULL}};
+static const struct key level_keys[] = {
+    KEY("gate", WORDS("info", "debug"), "", ""),
+    KEY("injector", WORDS("info", "debug"), "", ""),
+    KEY("dialer", WORDS("info", "debug"), "", ""),
+    KEY("vault", WORDS("info", "debug"), "", ""),
+};
 
-_Static_assert(ARRAY_LEN(keys) == CONFIG_LEVELS, "a place for each");
+_Static_assert(ARRAY_LEN(level_keys) == CONFIG_LEVELS, "a place for each");
 
 int config_read_levels(struct config *c, const struct node *n, struct err *err)
 {
-    static const char *const words[] = {"info", "debug"};
-    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+    if (node_keys(n, level_keys, ARRAY_LEN(level_keys), err) < 0)
         return -1;
-    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        struct node at;
+    for (size_t i = 0; i < ARRAY_LEN(level_keys); i++) {
         size_t word = 0;
-        if (node_get(n, keys[i].name, &at) &&
-            node_word(&at, words, ARRAY_LEN(words), &word, err) < 0)
+        if (node_key_word(n, &level_keys[i], level_keys[i].name, &word, err) < 0)
             return -1;
         c->debugs[i] = word == 1;
     }
@@ -28,8 +29,8 @@ int config_read_levels(struct config *c, const struct node *n, struct err *err)
 
 bool config_debugs(const struct config *c, const char *role)
 {
-    for (size_t i = 0; c && i < ARRAY_LEN(keys); i++)
-        if (strcmp(keys[i].name, role) == 0)
+    for (size_t i = 0; c && i < ARRAY_LEN(level_keys); i++)
+        if (strcmp(level_keys[i].name, role) == 0)
             return c->debugs[i];
     return false;
 }

@@ -84,21 +84,31 @@ static int read_policy(const struct config *c, const struct node *n, struct conf
     return 0;
 }
 
+static const struct key page_keys[] = {
+    KEY("metrics", AS(address), "none",
+        "ADDRESS:PORT of `/metrics` (Prometheus' text format), `/healthz` and `/readyz`, in clear. "
+        "Off loopback with `insecure: true` only. The names are in the answer's own HELP lines; "
+        "deploy/ has alert rules and a Grafana dashboard"),
+    KEY("console", AS(address), "none",
+        "ADDRESS:PORT, loopback only, of the page that shows what goes on; `durward console` "
+        "prints the link that logs in"),
+    KEY("insecure", AS(bool), "", ""),
+};
+
 /* { metrics: ADDRESS:PORT } or { console: ADDRESS:PORT }: no way out of a sandbox, but what the
  * controller serves. */
 static int read_page(struct config *c, const struct node *n, const char *key, const char **ret,
                      struct err *err)
 {
-    static const struct key keys[] = {{"metrics", NULL}, {"console", NULL}, {"insecure", NULL}};
     struct config_listen l = {.insecure = false};
     struct authority a;
     struct node at;
     bool is_metrics = strcmp(key, "metrics") == 0;
-    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+    if (node_keys(n, KEYS(page_keys), err) < 0)
         return -1;
     if (node_get(n, is_metrics ? "console" : "metrics", &at))
         return node_fail(n, err, "'metrics' and 'console' are two listeners: make two entries");
-    if (node_get(n, "insecure", &at) && node_bool(&at, &l.insecure, err) < 0)
+    if (node_key_bool(n, "insecure", &l.insecure, err) < 0)
         return -1;
     if (!node_get(n, key, &at) || read_address(c, &at, &a, &l, err) < 0)
         return -1;
@@ -118,21 +128,42 @@ static int read_page(struct config *c, const struct node *n, const char *key, co
     return 0;
 }
 
+static const struct key listener_keys[] = {
+    KEY("http", AS(address), "this or `https`",
+        "ADDRESS:PORT of an explicit proxy in clear, for CONNECT, absolute-form and SOCKS5 "
+        "(recognised by its first byte; the token is the password). An address, not a name; port 1 "
+        "to 65535"),
+    KEY("https", AS(address), "this or `http`",
+        "the same in TLS: the client verifies its proxy before it says anything. The certificate "
+        "is of Durward's own CA, which clients have to trust anyway; curl takes that for a proxy "
+        "from `--proxy-cacert` alone (`proxy-cacert` in a .curlrc), not from a variable"),
+    KEY("name", AS(text), "the address; required where that is `0.0.0.0` or `[::]`",
+        "with `https`: the one host name or address that the certificate is for, and that `durward "
+        "env` prints. A client that asks for another by SNI is refused"),
+    KEY("policy", AS(name), "a token",
+        "whoever reaches the listener has this policy. Without it a sandbox's token is asked for"),
+    KEY("insecure", AS(bool), "`false`",
+        "`true` permits an address that is not loopback. There, without it, two forms are load "
+        "errors: any with a `policy`, which would let anybody in without a token, and `http`, "
+        "which would carry tokens in clear"),
+    KEY("forwarded", OWN, "a proxy",
+        "it is no proxy, but a URL to which a provider sends its sandboxes' requests on; see "
+        "below. With a `policy`, which they have; with `https` no `insecure` is needed for it"),
+};
+
 static int read_listener(struct config *c, const struct node *n, struct config_listen *l,
                          struct err *err)
 {
-    static const struct key keys[] = {{"http", NULL},   {"https", NULL},    {"name", NULL},
-                                      {"policy", NULL}, {"insecure", NULL}, {"forwarded", NULL}};
     struct node clear, secure, at;
     struct authority a;
-    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+    if (node_keys(n, KEYS(listener_keys), err) < 0)
         return -1;
     bool is_http = node_get(n, "http", &clear), is_https = node_get(n, "https", &secure);
     if (is_http == is_https)
         return node_fail(n, err, "a listener has an address: { http: 127.0.0.1:3128 }%s",
                          is_http ? ", or https, not both" : "");
     l->kind = is_http ? LISTEN_HTTP : LISTEN_HTTPS;
-    if (node_get(n, "insecure", &at) && node_bool(&at, &l->insecure, err) < 0)
+    if (node_key_bool(n, "insecure", &l->insecure, err) < 0)
         return -1;
     if (read_address(c, is_http ? &clear : &secure, &a, l, err) < 0 ||
         read_policy(c, n, l, err) < 0)

@@ -390,7 +390,7 @@ static int read_fields(struct config *c, const struct node *n, const struct mint
     char text[1200];
     size_t n_keys = 0;
     while (n_keys < MINT_FIELDS_MAX && kind->fields[n_keys].name) {
-        keys[n_keys] = (struct key){kind->fields[n_keys].name, NULL};
+        keys[n_keys] = (struct key){.name = kind->fields[n_keys].name};
         n_keys++;
     }
     if (node_keys(n, keys, n_keys, err) < 0)
@@ -455,14 +455,20 @@ static const char *login_for(struct config *c, const struct config_secret *login
     return s->name;
 }
 
+/* By the last words of their kinds. */
+static const struct key auth_keys[] = {
+    KEY("token", AS(name), "", ""),
+    KEY("approle", OWN, "", ""),
+    KEY("kubernetes", OWN, "", ""),
+};
+
 static int read_auth(struct config *c, const struct node *n, const json_t *spec, const char **ret,
                      struct err *err)
 {
-    static const struct key ways[] = {{"token", NULL}, {"approle", NULL}, {"kubernetes", NULL}};
     struct config_secret login = {.kind = "", .hidden = true};
     struct node at = *n;
     char name[40];
-    if (node_keys(n, ways, ARRAY_LEN(ways), err) < 0)
+    if (node_keys(n, KEYS(auth_keys), err) < 0)
         return -1;
     if (json_object_size(n->value) != 1)
         return node_fail(n, err, "'auth' is one of 'token', 'approle' and 'kubernetes'");

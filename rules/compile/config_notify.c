@@ -8,8 +8,7 @@
 #include <string.h>
 #include <sys/un.h>
 
-enum { WORDS_MAX = 64, URL_MAX = 1000, WITHIN_MIN = 10 };
-static const uint64_t count_max = UINT64_C(1000000000);
+enum { WORDS_MAX = 64, URL_MAX = 1000, WITHIN_MIN = 10, COUNT_MAX = 1000000000 };
 
 int config_read_command(struct config *c, const struct node *n, const char *const **ret,
                         struct err *err)
@@ -59,17 +58,21 @@ static int check_url(const struct node *n, const char *url, struct authority *a,
     return 0;
 }
 
+static const struct key place_keys[] = {
+    KEY("url", AS(url), "", ""),
+    KEY("to", AS(ranges), "", ""),
+};
+
 int config_read_place(struct config *c, const struct node *n, enum exporter_place p,
                       struct err *err)
 {
-    static const struct key keys[] = {{"url", NULL}, {"to", NULL}};
     struct config_place *place = &c->places[p];
     struct rule judged = {0};
     struct node at = *n, to;
     struct authority a;
     const char *url;
     if (json_is_object(n->value)) {
-        if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+        if (node_keys(n, KEYS(place_keys), err) < 0)
             return -1;
         if (!node_get(n, "url", &at))
             return node_fail(n, err, "'%s' needs 'url'", n->key);
@@ -135,12 +138,19 @@ static void below(struct config *c, enum exporter_place p, const struct config_p
     c->places[p] = (struct config_place){arena_str(c->arena, url), base->to};
 }
 
+static const struct key tracing_keys[] = {
+    KEY("otlp", REF(place), "required",
+        "URL below which there are `v1/logs` and `v1/traces`; a URL or `{ url, to }` as `webhook` "
+        "above. In clear to an address of this machine only"),
+    KEY("logs", AS(bool), "`true`", "`false`: no log records"),
+    KEY("spans", AS(bool), "`true`", "`false`: no spans"),
+};
+
 int config_read_tracing(struct config *c, const struct node *n, struct err *err)
 {
-    static const struct key keys[] = {{"otlp", NULL}, {"logs", NULL}, {"spans", NULL}};
     struct node at;
     bool logs = true, spans = true;
-    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+    if (node_keys(n, KEYS(tracing_keys), err) < 0)
         return -1;
     if (!node_get(n, "otlp", &at))
         return node_fail(n, err, "'tracing' needs 'otlp', such as http://127.0.0.1:4318");
@@ -149,8 +159,7 @@ int config_read_tracing(struct config *c, const struct node *n, struct err *err)
     struct config_place base = c->places[EXPORTER_LOGS];
     if (strchr(base.url, '?'))
         return node_fail(&at, err, "'otlp' is the URL below which there are v1/logs and v1/traces");
-    if ((node_get(n, "logs", &at) && node_bool(&at, &logs, err) < 0) ||
-        (node_get(n, "spans", &at) && node_bool(&at, &spans, err) < 0))
+    if (node_key_bool(n, "logs", &logs, err) < 0 || node_key_bool(n, "spans", &spans, err) < 0)
         return -1;
     if (!logs && !spans)
         return node_fail(n, err, "'tracing' with neither 'logs' nor 'spans' sends nothing");
@@ -164,16 +173,36 @@ int config_read_tracing(struct config *c, const struct node *n, struct err *err)
 
 /* ---- thresholds ---- */
 
+static const struct key threshold_keys[] = {
+    KEY("bytes_up", AS(bytes), "",
+        "so many bytes of request bodies (KB, MB, GB, TB are decimal); what lasts counts with each "
+        "`progress` record"),
+    KEY("hosts", UINT(1, NOTIFY_HOSTS_MAX), "", "so many distinct hosts asked for, at most 1000"),
+    KEY("denied", UINT(1, COUNT_MAX), "", "denied requests"),
+    KEY("names_refused", UINT(1, COUNT_MAX), "", "DNS names that were refused"),
+    KEY("packets_refused", UINT(1, COUNT_MAX), "", "packets that were refused"),
+    KEY("foreign_credentials", UINT(1, COUNT_MAX), "",
+        "credentials that are not the sandbox's own"),
+    KEY("cross_sandbox", UINT(1, COUNT_MAX), "", "placeholders of another sandbox"),
+    KEY("misplaced", UINT(1, COUNT_MAX), "",
+        "placeholders where they have no place, or not as often as the rule says (codes "
+        "`secret_blocked`, `placeholder_count`)"),
+    KEY("reflected", UINT(1, COUNT_MAX), "", "secrets that an origin sent back"),
+    KEY("log_bytes", AS(bytes), "", "so many bytes of the log"),
+    KEY("within", AS(duration), "", ""),
+    KEY("then", WORDS_OF(config_notify_thens), "", ""),
+};
+
 static int read_limit(const struct node *n, struct config_threshold *t, struct err *err)
 {
+    const struct key *k = node_key(threshold_keys, n->key);
     unsigned count;
-    unsigned most = t->measure == NOTIFY_HOSTS ? NOTIFY_HOSTS_MAX : (unsigned)count_max;
     if (t->measure == NOTIFY_BYTES_UP || t->measure == NOTIFY_LOG_BYTES) {
         if (quantity_bytes(n, &t->limit, err) < 0)
             return -1;
         return t->limit ? 0 : node_fail(n, err, "'%s' is at least 1KB", n->key);
     }
-    if (node_uint(n, 1, most, &count, err) < 0)
+    if (node_uint(n, (unsigned)k->least, (unsigned)k->most, &count, err) < 0)
         return -1;
     t->limit = count;
     return 0;
@@ -181,14 +210,9 @@ static int read_limit(const struct node *n, struct config_threshold *t, struct e
 
 static int read_threshold(const struct node *n, struct config_threshold *t, struct err *err)
 {
-    static const struct key keys[] = {
-        {"bytes_up", NULL},      {"hosts", NULL},           {"denied", NULL},
-        {"names_refused", NULL}, {"packets_refused", NULL}, {"foreign_credentials", NULL},
-        {"cross_sandbox", NULL}, {"misplaced", NULL},       {"reflected", NULL},
-        {"log_bytes", NULL},     {"within", NULL},          {"then", NULL}};
     struct node at;
     size_t then = 0;
-    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+    if (node_keys(n, KEYS(threshold_keys), err) < 0)
         return -1;
     for (int m = 1; m < NOTIFY_MEASURES; m++) {
         if (!node_get(n, config_notify_measure(m), &at))
@@ -208,8 +232,7 @@ static int read_threshold(const struct node *n, struct config_threshold *t, stru
         return -1;
     if (t->seconds < WITHIN_MIN)
         return node_fail(&at, err, "'within' is at least %ds", WITHIN_MIN);
-    if (node_get(n, "then", &at) &&
-        node_word(&at, config_notify_thens, NOTIFY_THENS, &then, err) < 0)
+    if (node_key_word(n, threshold_keys, "then", &then, err) < 0)
         return -1;
     t->then = (enum notify_then)then;
     return 0;
@@ -237,13 +260,28 @@ int config_read_syslog(struct config *c, const struct node *n, const char **ret,
     return *ret ? 0 : err_set(err, ERR_INTERNAL, "out of memory");
 }
 
+static const struct key notify_keys[] = {
+    KEY("when", OWN, "required",
+        "1 to 16 thresholds, each with one measure, `within` and perhaps `then`. Counted for each "
+        "sandbox by itself (everybody at a listener with a policy is one)"),
+    KEY("webhook", REF(place), "none",
+        "a URL that gets each notice by POST, as JSON. https://, verified as origins are "
+        "(`upstream.ca` too), or http:// to an address of this machine. Any 2xx is good. `{ url: "
+        "URL, to: [10.0.0.0/8] }` where its name leads to private addresses. The URL is neither "
+        "logged nor recorded"),
+    KEY("command", AS(command), "none",
+        "`[PROGRAM, ...]` gets it as a line on its standard input, environment as of a secret's "
+        "command; one at a time, at most 30 s, good when it exits with 0"),
+    KEY("syslog", AS(syslog), "`false`",
+        "`true`: to /dev/log (authpriv.notice), where journald listens, too; or the path of "
+        "another such socket"),
+};
+
 int config_read_notify(struct config *c, const struct node *n, struct err *err)
 {
-    static const struct key keys[] = {
-        {"when", NULL}, {"webhook", NULL}, {"command", NULL}, {"syslog", NULL}};
     struct config_notify *to = &c->audit.notify;
     struct node at, item;
-    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+    if (node_keys(n, KEYS(notify_keys), err) < 0)
         return -1;
     if (!node_get(n, "when", &at))
         return node_fail(n, err, "'notify' needs 'when', a list of thresholds");

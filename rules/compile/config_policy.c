@@ -5,13 +5,6 @@
 #include "config_tree.h"
 #include "nearest.h"
 
-static bool env_name_ok(const char *s)
-{
-    return s[0] && strlen(s) <= 256 && strchr(s, '=') == NULL && !(s[0] >= '0' && s[0] <= '9') &&
-           strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") ==
-               strlen(s);
-}
-
 /* Each "{{" must open a whole {{placeholder NAME}} of a declared secret. */
 static int check_placeholders(const struct config *c, const struct node *n, const char *text,
                               struct err *err)
@@ -50,7 +43,7 @@ static int read_env(struct config *c, const struct node *n, struct config_policy
         struct node at;
         const char *value;
         node_get(n, json_object_iter_key(it), &at);
-        if (!env_name_ok(at.key))
+        if (!config_env_name_ok(at.key))
             return node_fail(&at, err, "'%.60s' is not the name of an environment variable",
                              at.key);
         if (node_text(&at, &value, err) < 0)
@@ -78,13 +71,22 @@ static void give_kind(struct config *c, const char *secret, const char *kind)
             c->secrets[i].kind = kind;
 }
 
+static const struct key use_keys[] = {
+    KEY("use", OWN, "", ""),
+    KEY("secret", AS(name), "the secret of the preset's own name", "the secret to send"),
+    KEY("access", WORDS("read-only"), "everything",
+        "`read-only`: narrows each rule so, git to `fetch`, and leaves WebSockets out"),
+    KEY("preset_hosts", OWN, "the preset's own",
+        "the hosts that the preset is used with instead of its own: a host or a list of them, or "
+        "`{ ROLE: HOST, ... }` where the preset has several (`api`, `git`, ...). A role that is "
+        "not named then has none, so that the secret never goes to where the preset would have "
+        "sent it. A host may have a port, no path"),
+};
+
 /* { use: github, secret: NAME, access: read-only, preset_hosts: HOST } */
 static json_t *expand(struct config *c, const struct node *rule, struct err *err)
 {
-    static const struct key keys[] = {
-        {"use", NULL}, {"secret", NULL}, {"access", NULL}, {"preset_hosts", NULL}};
-    static const char *const words[] = {"read-only"};
-    struct node use, secret, access, hosts;
+    struct node use, secret, hosts;
     char names[PRESET_NAMES_MAX];
     const char *name, *text;
     size_t n = 0, word;
@@ -94,8 +96,8 @@ static json_t *expand(struct config *c, const struct node *rule, struct err *err
          it = json_object_iter_next(rule->value, it)) {
         const char *key = json_object_iter_key(it);
         bool known = false;
-        for (size_t i = 0; i < ARRAY_LEN(keys); i++)
-            known = known || strcmp(key, keys[i].name) == 0;
+        for (size_t i = 0; i < ARRAY_LEN(use_keys); i++)
+            known = known || strcmp(key, use_keys[i].name) == 0;
         if (!known) {
             struct node at;
             node_get(rule, key, &at);
@@ -107,7 +109,7 @@ static json_t *expand(struct config *c, const struct node *rule, struct err *err
         }
     }
     node_get(rule, "use", &use);
-    if (node_keys(rule, keys, ARRAY_LEN(keys), err) < 0 || node_string(&use, &name, err) < 0)
+    if (node_keys(rule, KEYS(use_keys), err) < 0 || node_string(&use, &name, err) < 0)
         return NULL;
     if (preset_kind(name) == NULL) {
         ssize_t best = nearest(name, n, preset_word, NULL);
@@ -120,10 +122,10 @@ static json_t *expand(struct config *c, const struct node *rule, struct err *err
     bool given = node_get(rule, "preset_hosts", &hosts);
     if (preset_hosts_check(name, &use, given ? &hosts : NULL, err) < 0)
         return NULL;
-    bool named = node_get(rule, "secret", &secret), narrow = node_get(rule, "access", &access);
+    bool named = node_get(rule, "secret", &secret), narrow = json_object_get(rule->value, "access");
     text = name;
     if ((named && node_string(&secret, &text, err) < 0) ||
-        (narrow && node_word(&access, words, 1, &word, err) < 0))
+        node_key_word(rule, use_keys, "access", &word, err) < 0)
         return NULL;
     const json_t *secrets = json_object_get(c->root, "secrets");
     if (!named && !json_object_get(secrets, name)) {
@@ -205,16 +207,34 @@ static int summarise(struct config *c, struct config_policy *p, struct err *err)
     return 0;
 }
 
+static const struct key policy_keys[] = {
+    KEY("env", OWN, "none",
+        "environment variables of the sandbox, at most 1000 of 8192 bytes. `{{placeholder NAME}}` "
+        "becomes the sandbox's own placeholder for that secret; the secret itself is never there. "
+        "Values are text: quote numbers"),
+    KEY("sandbox", OWN, "", "limits of a local sandbox, see *What a sandbox may use*"),
+    KEY("budget", REF(budget), "none", "of all its rules together, see *Budgets*"),
+    KEY("names", WORDS_OF(policy_names_words), "`refuse`",
+        "what the DNS of a local sandbox says of a name that no rule names: `refuse` gives the "
+        "address of a place that answers HTTP and HTTPS with 403 and the reason, `nxdomain` says "
+        "that there is no such name. Nobody is asked for it in either case. Names without a dot, "
+        "those of a network's own (`.local`, `.internal`, ...) and those set apart (`.test`, "
+        "`.example`, example.com, ...) never exist"),
+    KEY("guide", WORDS_OF(policy_guide_words), "`rules`",
+        "what `http://durward.internal/` tells inside the sandbox beside its refusals: `rules` "
+        "lists the rules that allow and which of them take a placeholder, `none` does not"),
+    KEY("rules", OWN, "required",
+        "list of rules, at most 20000 with 65536 patterns. `[]` denies everything"),
+};
+
 static int read_policy(struct config *c, const struct node *n, struct config_policy *p,
                        struct err *err)
 {
-    static const struct key keys[] = {{"env", NULL},    {"rules", NULL}, {"sandbox", NULL},
-                                      {"budget", NULL}, {"names", NULL}, {"guide", NULL}};
     char where[512];
     struct node at;
     if (!node_name_ok(n->key))
         return node_fail(n, err, "'%.60s' is not a policy's name (letters, digits, _ . -)", n->key);
-    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+    if (node_keys(n, KEYS(policy_keys), err) < 0)
         return -1;
     node_where(n, where, sizeof where);
     p->where = arena_str(c->arena, where);

@@ -32,6 +32,16 @@ int config_file(struct config *c, const struct node *n, const char **ret, struct
     return 0;
 }
 
+bool config_env_name_ok(const char *s)
+{
+    if (s[0] == 0 || strlen(s) > 256 || (s[0] >= '0' && s[0] <= '9'))
+        return false;
+    for (; *s; s++)
+        if (!ascii_is_alnum(*s) && *s != '_')
+            return false;
+    return true;
+}
+
 /* What it is read from, or made of. */
 static int read_source(struct config *c, const struct node *n, struct config_secret *s,
                        struct err *err)
@@ -46,22 +56,55 @@ static int read_source(struct config *c, const struct node *n, struct config_sec
     return config_read_mint(c, n, s, err);
 }
 
+static const struct key secret_keys[] = {
+    KEY("env", AS(variable), "",
+        "name of an environment variable of the daemon, `[A-Za-z_][A-Za-z0-9_]*`, read once at "
+        "start"),
+    KEY("file", AS(path), "", "a file that only its owner can read; others are refused"),
+    KEY("systemd", AS(entry), "",
+        "NAME of a credential of the unit (`LoadCredential=NAME:...`): the file NAME in "
+        "`$CREDENTIALS_DIRECTORY`, with the checks of `file`"),
+    KEY("kubernetes", OWN, "",
+        "`{ path: DIR, key: KEY }`: a key of a Secret that is mounted at DIR, with the checks of "
+        "`file`: mount it with `defaultMode: 0400` (0440 with an `fsGroup`)"),
+    KEY("secret_service", OWN, "",
+        "`{ ATTRIBUTE: VALUE, ... }`, 1 to 16 of them: looked up in the desktop's keyring by "
+        "`secret-tool lookup` (Debian: libsecret-tools), which needs the session's D-Bus"),
+    KEY("command", AS(command), "",
+        "list of 1 to 64 words, program first; its standard output is the value. No shell runs it. "
+        "A program without `/` is looked for in `PATH`"),
+    KEY("kind", WORDS_OF(secret_kinds), "the kind of a preset that uses the secret, else none",
+        "`github-pat`, `openai` or `anthropic`: the shape of the placeholder that the sandbox sees "
+        "in place of the secret"),
+    KEY("ttl", AS(duration),
+        "`file`, `systemd`, `kubernetes`: 0s; `command`, `secret_service`, stores behind an "
+        "endpoint: 5m",
+        "how long a value may be kept: digits and `s`, `m` or `h`, 0s to 24h; `0s` reads it again "
+        "each time. Not with `env`"),
+    KEY("oauth2", OWN, "", ""),
+    KEY("jwt", OWN, "", ""),
+    KEY("google", OWN, "", ""),
+    KEY("github_app", OWN, "", ""),
+    KEY("entra", OWN, "", ""),
+    KEY("aws_key", OWN, "", ""),
+    KEY("aws_role", OWN, "", ""),
+    KEY("client_certificate", OWN, "", ""),
+    KEY("hmac_key", OWN, "", ""),
+    KEY("signature_key", OWN, "", ""),
+    KEY("azure_key", OWN, "", ""),
+    KEY("captured", OWN, "", ""),
+    KEY("vault", OWN, "", ""),
+    KEY("openbao", OWN, "", ""),
+    KEY("aws_secret", OWN, "", ""),
+    KEY("aws_parameter", OWN, "", ""),
+    KEY("onepassword", OWN, "", ""),
+};
+
 static int read_secret(struct config *c, const struct node *n, struct config_secret *s,
                        struct err *err)
 {
-    static const struct key keys[] = {
-        {"env", NULL},           {"file", NULL},           {"command", NULL},
-        {"kind", NULL},          {"oauth2", NULL},         {"jwt", NULL},
-        {"google", NULL},        {"github_app", NULL},     {"entra", NULL},
-        {"aws_key", NULL},       {"aws_role", NULL},       {"ttl", NULL},
-        {"systemd", NULL},       {"secret_service", NULL}, {"kubernetes", NULL},
-        {"vault", NULL},         {"openbao", NULL},        {"aws_secret", NULL},
-        {"aws_parameter", NULL}, {"onepassword", NULL},    {"client_certificate", NULL},
-        {"captured", NULL},      {"hmac_key", NULL},       {"signature_key", NULL},
-        {"azure_key", NULL},
-    };
     struct node at;
-    size_t kind;
+    size_t kind = SECRET_KINDS;
     if (!node_name_ok(n->key))
         return node_fail(n, err, "'%.60s' is not a secret's name (letters, digits, _ . -)", n->key);
     s->name = arena_str(c->arena, n->key);
@@ -70,13 +113,12 @@ static int read_secret(struct config *c, const struct node *n, struct config_sec
         return node_fail(n, err,
                          "a secret is a mapping such as { env: NAME }; its value never "
                          "stands here");
-    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0 || read_source(c, n, s, err) < 0)
+    if (node_keys(n, KEYS(secret_keys), err) < 0 || read_source(c, n, s, err) < 0)
         return -1;
-    if (node_get(n, "kind", &at)) {
-        if (node_word(&at, secret_kinds, n_secret_kinds, &kind, err) < 0)
-            return -1;
+    if (node_key_word(n, secret_keys, "kind", &kind, err) < 0)
+        return -1;
+    if (kind < SECRET_KINDS)
         s->kind = secret_kinds[kind];
-    }
     if (!node_get(n, "ttl", &at))
         return 0;
     if (config_is_remote(s))
@@ -132,11 +174,17 @@ static int read_file(struct config *c, const struct node *n, const char *key, co
     return node_get(n, key, &at) ? config_file(c, &at, ret, err) : 0;
 }
 
+static const struct key ca_keys[] = {
+    KEY("dir", AS(path),
+        "root: /var/lib/durward/ca; else `durward/ca` in `$XDG_DATA_HOME` or ~/.local/share",
+        "directory in which Durward keeps the CA that it makes"),
+    KEY("cert", AS(path), "", "PEM file of a CA of your own; beside `key`, and not beside `dir`"),
+    KEY("key", AS(path), "", "PEM file of its key. One that others can read is refused"),
+};
+
 int config_read_ca(struct config *c, const struct node *n, struct err *err)
 {
-    static const struct key keys[] = {{"dir", NULL}, {"cert", NULL}, {"key", NULL}};
-    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0 ||
-        read_file(c, n, "dir", &c->ca_dir, err) < 0 ||
+    if (node_keys(n, KEYS(ca_keys), err) < 0 || read_file(c, n, "dir", &c->ca_dir, err) < 0 ||
         read_file(c, n, "cert", &c->ca_cert, err) < 0 ||
         read_file(c, n, "key", &c->ca_key, err) < 0)
         return -1;
@@ -147,12 +195,28 @@ int config_read_ca(struct config *c, const struct node *n, struct err *err)
     return 0;
 }
 
+static const struct key controller_keys[] = {
+    KEY("socket", AS(path),
+        "`durward/api.sock` in `$XDG_RUNTIME_DIR`; root: /run/durward/api.sock; else "
+        "/tmp/durward-UID/api.sock",
+        "unix socket of the API, at most 107 bytes"),
+    KEY("state", AS(path),
+        "root: /var/lib/durward; else `durward` in `$XDG_STATE_HOME` or ~/.local/state",
+        "directory of what outlives the daemon, on a file system that overlayfs can write to: no "
+        "overlay, so in a container a volume"),
+    KEY("https", AS(address), "none",
+        "ADDRESS:PORT of the API over TLS, for clients elsewhere; none without. A certificate of "
+        "the CA; each request with a token of `durward token create`. Who has shown no good token "
+        "within 10 s is cut off, and of one address (IPv6: a /64) there are 128 such at most"),
+    KEY("name", AS(text), "the address",
+        "with `https`: the host name or address that clients use, of the certificate and the "
+        "`Host` header"),
+};
+
 int config_read_controller(struct config *c, const struct node *n, struct err *err)
 {
-    static const struct key keys[] = {
-        {"socket", NULL}, {"state", NULL}, {"https", NULL}, {"name", NULL}};
     struct node at;
-    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0 ||
+    if (node_keys(n, KEYS(controller_keys), err) < 0 ||
         read_file(c, n, "socket", &c->socket, err) < 0 ||
         read_file(c, n, "state", &c->state, err) < 0)
         return -1;

@@ -5,14 +5,51 @@
 #include "config_tree.h"
 #include "quantity.h"
 
-enum { CPU_PERCENT_MAX = 102400, TEXT_MAX = 32 };
+enum { CPU_PERCENT_MAX = 102400 };
 
-#define MEMORY_MIN (16ull << 20)
-#define DISK_MIN   (1ull << 20)
 #define SIZE_LIMIT (1ull << 50)
 
+static const char *const backends[BACKENDS] = {"bwrap", "docker"};
+static const char *const idle_names[IDLE_KINDS] = {"delete", "pause", "stop"};
+
+static const struct key sandbox_keys[] = {
+    KEY("memory", SIZE(16 << 20),
+        "three quarters of the machine's, or of what durward's own control group may have, where a "
+        "control group can be had; else not limited",
+        "memory of all processes together: their own, files in memory (memfd, SysV shm, tmpfs), "
+        "and the kernel's for their pipes, sockets and watches"),
+    KEY("pids", UINT(8, 4194304), "4096", "processes and threads"),
+    KEY("cpu", AS(share), "not limited",
+        "processor time, as a share of one processor: `50%`, `200%`"),
+    KEY("disk", SIZE(1 << 20), "half of the memory and 1000000 files",
+        "what can be written outside of binds: /tmp, /var/tmp, /run, `$HOME` and a root in memory "
+        "together, and as much again in /dev/shm; one file for each 8 KiB of it (at least 4096)"),
+    KEY("files", UINT(32, 1048576), "that half",
+        "open files of a process; at most half of what durward itself may have"),
+    KEY("root", WORDS("read-only", "writable"), "`read-only`",
+        "of `durward run`: `read-only`, or `writable`: what is written below / goes to a layer in "
+        "memory that ends with the sandbox"),
+    KEY("backend", WORDS_OF(backends), "`bwrap`",
+        "what makes the sandboxes: `bwrap` (bubblewrap), or `docker`, see *Containers of an "
+        "engine*"),
+    KEY("image", AS(image), "the host's /usr",
+        "of the daemon's sandboxes that `bwrap` makes, where who makes one names none: an imported "
+        "image (`durward image`), or `host`"),
+    KEY("ttl", AS(lasting), "`24h`",
+        "of the daemon's, where it is not said: how long one lives, whatever it does; `90s`, "
+        "`15m`, `1h`, `7d`, at most 30d"),
+    KEY("idle_ttl", AS(idle), "`1h`",
+        "the same: how long without a command or a file operation; `0s`: for ever"),
+    KEY("on_idle", WORDS_OF(idle_names), "`delete`",
+        "the same: what then becomes of it, `delete`, `pause` or `stop`"),
+    KEY("docker", OWN, "`/run/docker.sock`, no image",
+        "mapping: `socket`, the path of the engine's unix socket; `image`, an image that the "
+        "engine has. Also used where `--backend docker` asks for it; by the API only policies that "
+        "name it have it"),
+};
+
 /* "512MB": digits, then one of the units. */
-static int read_size(const struct node *n, uint64_t min, uint64_t *ret, struct err *err)
+static int read_size(const struct node *n, uint64_t *ret, struct err *err)
 {
     static const struct {
         const char *name;
@@ -22,7 +59,7 @@ static int read_size(const struct node *n, uint64_t min, uint64_t *ret, struct e
         {"KiB", 1ull << 10}, {"MiB", 1ull << 20}, {"GiB", 1ull << 30},
     };
     const char *text;
-    uint64_t v = 0, unit = 0;
+    uint64_t v = 0, unit = 0, min = node_key(sandbox_keys, n->key)->least;
     if (node_string(n, &text, err) < 0)
         return -1;
     size_t digits = strspn(text, "0123456789");
@@ -54,8 +91,6 @@ static int read_cpu(const struct node *n, unsigned *ret, struct err *err)
 }
 
 /* ---- what makes it ---- */
-
-static const char *const backends[BACKENDS] = {"bwrap", "docker"};
 
 const char *config_backend_name(enum config_backend b)
 {
@@ -92,12 +127,16 @@ bool config_socket_ok(const char *s)
     return true;
 }
 
+static const struct key docker_keys[] = {
+    KEY("socket", AS(socket), "", ""),
+    KEY("image", AS(engine_image), "", ""),
+};
+
 static int read_docker(const struct node *n, struct config_docker *d, struct err *err)
 {
-    static const struct key keys[] = {{"socket", NULL}, {"image", NULL}};
     const char *text;
     struct node at;
-    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+    if (node_keys(n, KEYS(docker_keys), err) < 0)
         return -1;
     if (node_get(n, "socket", &at)) {
         if (node_string(&at, &text, err) < 0)
@@ -124,14 +163,12 @@ static int read_docker(const struct node *n, struct config_docker *d, struct err
 static int read_backend(const struct node *n, struct config_sandbox *s, struct err *err)
 {
     struct node at;
-    size_t word;
+    size_t word = s->backend;
     memcpy(s->docker.socket, CONFIG_DOCKER_SOCKET, sizeof CONFIG_DOCKER_SOCKET);
     s->docker.given = node_get(n, "docker", &at);
     if (s->docker.given && read_docker(&at, &s->docker, err) < 0)
         return -1;
-    if (!node_get(n, "backend", &at))
-        return 0;
-    if (node_word(&at, backends, BACKENDS, &word, err) < 0)
+    if (node_key_word(n, sandbox_keys, "backend", &word, err) < 0)
         return -1;
     s->backend = (enum config_backend)word;
     s->docker.given = s->docker.given || s->backend == BACKEND_DOCKER;
@@ -139,8 +176,6 @@ static int read_backend(const struct node *n, struct config_sandbox *s, struct e
 }
 
 /* ---- how it begins and ends ---- */
-
-static const char *const idle_names[IDLE_KINDS] = {"delete", "pause", "stop"};
 
 const char *config_idle_name(enum config_idle i)
 {
@@ -163,7 +198,7 @@ static int read_image(const struct node *n, struct config_sandbox *s, struct err
 static int read_life(const struct node *n, struct config_sandbox *s, struct err *err)
 {
     struct node at;
-    size_t word;
+    size_t word = s->on_idle;
     if (node_get(n, "image", &at) && read_image(&at, s, err) < 0)
         return -1;
     if (node_get(n, "ttl", &at) && quantity_long_duration(&at, CONFIG_TTL_MAX, &s->ttl, err) < 0)
@@ -173,40 +208,30 @@ static int read_life(const struct node *n, struct config_sandbox *s, struct err 
     if (node_get(n, "idle_ttl", &at) &&
         quantity_long_duration(&at, CONFIG_TTL_MAX, &s->idle_ttl, err) < 0)
         return -1;
-    if (node_get(n, "on_idle", &at)) {
-        if (node_word(&at, idle_names, IDLE_KINDS, &word, err) < 0)
-            return -1;
-        s->on_idle = (enum config_idle)word;
-    }
+    if (node_key_word(n, sandbox_keys, "on_idle", &word, err) < 0)
+        return -1;
+    s->on_idle = (enum config_idle)word;
     return 0;
 }
 
 int config_read_sandbox(const struct node *n, struct config_sandbox *s, struct err *err)
 {
-    static const struct key keys[] = {{"memory", NULL},  {"disk", NULL},     {"pids", NULL},
-                                      {"cpu", NULL},     {"files", NULL},    {"root", NULL},
-                                      {"backend", NULL}, {"docker", NULL},   {"image", NULL},
-                                      {"ttl", NULL},     {"idle_ttl", NULL}, {"on_idle", NULL}};
-    static const char *const roots[] = {"read-only", "writable"};
     struct node at;
-    size_t word;
-    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+    size_t word = 0;
+    if (node_keys(n, KEYS(sandbox_keys), err) < 0)
         return -1;
-    if (node_get(n, "memory", &at) && read_size(&at, MEMORY_MIN, &s->memory, err) < 0)
+    if (node_get(n, "memory", &at) && read_size(&at, &s->memory, err) < 0)
         return -1;
-    if (node_get(n, "disk", &at) && read_size(&at, DISK_MIN, &s->disk, err) < 0)
+    if (node_get(n, "disk", &at) && read_size(&at, &s->disk, err) < 0)
         return -1;
-    if (node_get(n, "pids", &at) && node_uint(&at, 8, 4194304, &s->pids, err) < 0)
-        return -1;
-    if (node_get(n, "files", &at) && node_uint(&at, 32, 1048576, &s->files, err) < 0)
+    if (node_key_uint(n, sandbox_keys, "pids", &s->pids, err) < 0 ||
+        node_key_uint(n, sandbox_keys, "files", &s->files, err) < 0)
         return -1;
     if (node_get(n, "cpu", &at) && read_cpu(&at, &s->cpu, err) < 0)
         return -1;
-    if (node_get(n, "root", &at)) {
-        if (node_word(&at, roots, ARRAY_LEN(roots), &word, err) < 0)
-            return -1;
-        s->writable = word == 1;
-    }
+    if (node_key_word(n, sandbox_keys, "root", &word, err) < 0)
+        return -1;
+    s->writable = word == 1;
     return read_backend(n, s, err) < 0 ? -1 : read_life(n, s, err);
 }
 

@@ -32,23 +32,13 @@ static int read_command(struct config *c, const struct node *n, struct config_se
     return 0;
 }
 
-static bool env_name_ok(const char *s)
-{
-    if (s[0] == 0 || strlen(s) > 256 || (s[0] >= '0' && s[0] <= '9'))
-        return false;
-    for (; *s; s++)
-        if (!ascii_is_alnum(*s) && *s != '_')
-            return false;
-    return true;
-}
-
 static int read_env(struct config *c, const struct node *n, struct config_secret *s,
                     struct err *err)
 {
     s->store = STORE_ENV;
     if (node_string(n, &s->source, err) < 0)
         return -1;
-    if (!env_name_ok(s->source))
+    if (!config_env_name_ok(s->source))
         return node_fail(n, err,
                          "'%.60s' is not the name of an environment variable; the value "
                          "itself never stands here",
@@ -87,13 +77,17 @@ static int read_systemd(struct config *c, const struct node *n, struct config_se
     return 0;
 }
 
+static const struct key kubernetes_keys[] = {
+    KEY("path", AS(path), "", ""),
+    KEY("key", AS(entry), "", ""),
+};
+
 static int read_kubernetes(struct config *c, const struct node *n, struct config_secret *s,
                            struct err *err)
 {
-    static const struct key keys[] = {{"path", NULL}, {"key", NULL}};
     struct node path, key;
     const char *folder, *name;
-    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+    if (node_keys(n, KEYS(kubernetes_keys), err) < 0)
         return -1;
     if (!node_get(n, "path", &path) || !node_get(n, "key", &key))
         return node_fail(n, err,

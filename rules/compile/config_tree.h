@@ -70,6 +70,8 @@ const char *config_text(const char *path, struct buf *b, char **base, struct err
 /* A file name made absolute, in the tree too. */
 int config_file(struct config *c, const struct node *n, const char **ret, struct err *err);
 
+bool config_env_name_ok(const char *s); /* of an environment variable */
+
 /* config_store.c: the one store that a secret is read from. */
 int config_read_store(struct config *c, const struct node *n, struct config_secret *s,
                       struct err *err);
@@ -122,8 +124,8 @@ int preset_hosts_check(const char *name, const struct node *use, const struct no
 /* Those of them that send the secret to this host; NULL when no preset knows the host. */
 json_t *preset_rules_for_host(const char *host, const char *secret);
 const char *preset_kind(const char *name); /* "github-pat", or ""; NULL: no such preset */
-extern const char *const secret_kinds[];
-extern const size_t n_secret_kinds;
+enum { SECRET_KINDS = 3 };
+extern const char *const secret_kinds[SECRET_KINDS];
 
 /* The value of this field of this kind of made secret, which is one of some words. */
 int config_mint_word(const struct node *n, const char *kind, const char *name, const char **ret,

@@ -87,14 +87,19 @@ static int read_proxy_user(struct config *c, const struct node *n, struct config
     return 0;
 }
 
+static const struct key proxy_keys[] = {
+    KEY("url", AS(text), "", ""),
+    KEY("user", AS(text), "", ""),
+    KEY("password", AS(name), "", ""),
+};
+
 static int read_proxy(struct config *c, const struct node *n, struct err *err)
 {
-    static const struct key keys[] = {{"url", NULL}, {"user", NULL}, {"password", NULL}};
     struct node url;
     c->proxy = arena_zalloc(c->arena, 1, sizeof *c->proxy);
     if (json_is_string(n->value))
         return read_proxy_url(c, n, c->proxy, err);
-    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+    if (node_keys(n, KEYS(proxy_keys), err) < 0)
         return -1;
     if (!node_get(n, "url", &url))
         return node_fail(n, err, "'url' is missing: http://HOST:PORT or https://HOST:PORT");
@@ -149,14 +154,35 @@ static int read_no_proxy(struct config *c, const struct node *n, struct err *err
     return 0;
 }
 
+static const struct key upstream_keys[] = {
+    KEY("ca", AS(strings), "none",
+        "list or one of PEM files: more anchors for verifying origins, beside the system's roots. "
+        "Each authority named here ends a chain, also an intermediate or a root's cross-signed "
+        "twin: whoever names a certificate trusts it, and need not trust its issuer as well. (An "
+        "intermediate that only lies in the system's bundle ends no chain.) A certificate may have "
+        "1 MiB of PEM, a file 8 MiB"),
+    KEY("resolve", OWN, "none",
+        "mapping of `HOST`, `HOST:PORT` (443 when absent) or `.HOST` (every name below it) to an "
+        "address, `192.0.2.1`, `192.0.2.1:8443` or `[2001:db8::1]:8443` (the key's port when "
+        "absent). The address is used without asking DNS and may be a private one; certificates "
+        "are still verified for the name. At most 1024, of 64 KiB together"),
+    KEY("proxy", OWN, "none",
+        "the proxy of your own network through which everything else goes: `http://HOST:PORT`, "
+        "`https://HOST:PORT` (verified with the system's roots and `ca`), or `{ url: ..., user: "
+        "NAME, password: SECRET }`, where SECRET is a name of `secrets`. Only the process that "
+        "makes connections is given it. Host variables such as HTTPS_PROXY are not looked at"),
+    KEY("no_proxy", AS(strings), "none",
+        "list or one of what goes directly: a host, `.domain` (every name below it, not itself), "
+        "an address, or a range such as `10.0.0.0/8`. Addresses and ranges are compared with "
+        "addresses that a request names; a name is not resolved to see. At most 16 KiB together"),
+};
+
 int config_read_upstream(struct config *c, const struct node *n, struct err *err)
 {
-    static const struct key keys[] = {
-        {"ca", NULL}, {"resolve", NULL}, {"proxy", NULL}, {"no_proxy", NULL}};
     struct node ca, resolve, at;
     const char *text;
     size_t count = 0, bytes = 0;
-    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+    if (node_keys(n, KEYS(upstream_keys), err) < 0)
         return -1;
     if (node_get(n, "proxy", &at) && read_proxy(c, &at, err) < 0)
         return -1;

@@ -9,36 +9,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "built_in.h"
 #include "config_tree.h"
-#include "preset_table.h"
 #include "yaml_tree.h"
 
 #define SECRET_MARK "{{secret}}"
 
-const char *const secret_kinds[] = {"github-pat", "openai", "anthropic"};
-const size_t n_secret_kinds = ARRAY_LEN(secret_kinds);
+const char *const secret_kinds[SECRET_KINDS] = {"github-pat", "openai", "anthropic"};
 
 const char *preset_name(size_t i)
 {
-    for (size_t k = 0; k < i; k++)
-        if (preset_files[k].name == NULL)
-            return NULL;
-    return preset_files[i].name;
+    return built_in_name(preset_files, i);
 }
 
 const char *preset_text(const char *name)
 {
-    for (const struct preset_file *f = preset_files; f->name; f++)
-        if (strcmp(f->name, name) == 0)
-            return f->text;
-    return NULL;
+    return built_in_text(preset_files, name);
 }
 
 void preset_names(char *to, size_t n)
 {
     size_t used = 0;
     to[0] = 0;
-    for (const struct preset_file *f = preset_files; f->name && used + 1 < n; f++)
+    for (const struct built_in *f = preset_files; f->name && used + 1 < n; f++)
         used += (size_t)snprintf(to + used, n - used, "%s%s",
                                  f == preset_files ? ""
                                  : f[1].name       ? ", "
@@ -62,7 +55,7 @@ static json_t *read_file(const char *name)
 static const char *kind_of(const json_t *file)
 {
     const char *kind = json_string_value(json_object_get(file, "kind"));
-    for (size_t i = 0; kind && i < n_secret_kinds; i++)
+    for (size_t i = 0; kind && i < SECRET_KINDS; i++)
         if (strcmp(secret_kinds[i], kind) == 0)
             return secret_kinds[i];
     return "";
@@ -204,7 +197,7 @@ static bool sends_to(const json_t *rules, const char *host)
 static json_t *rules_by_host(const char *host, const char *secret, const char **kind)
 {
     json_t *rules = NULL;
-    for (const struct preset_file *f = preset_files; f->name && rules == NULL; f++) {
+    for (const struct built_in *f = preset_files; f->name && rules == NULL; f++) {
         json_t *file = read_file(f->name), *own = json_object_get(file, "hosts");
         json_t *one = is_under(file, host) ? json_pack("{s:s}", first_role(own), host) : NULL;
         *kind = kind_of(file);

@@ -6,25 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "built_in.h"
 #include "config_tree.h"
-#include "profile_table.h"
 #include "profile_tree.h"
 #include "yaml_tree.h"
 
 const char *profile_builtin(size_t i)
 {
-    for (size_t k = 0; k < i; k++)
-        if (profile_files[k].name == NULL)
-            return NULL;
-    return profile_files[i].name;
+    return built_in_name(profile_files, i);
 }
 
 const char *profile_text(const char *name)
 {
-    for (const struct profile_built_in *f = profile_files; f->name; f++)
-        if (strcmp(f->name, name) == 0)
-            return f->text;
-    return NULL;
+    return built_in_text(profile_files, name);
 }
 
 /* ---- its keys ---- */
@@ -116,9 +110,7 @@ static int read_command(const struct node *n, struct err *err)
 
 static bool variable_ok(const char *s)
 {
-    return s[0] && strlen(s) <= 200 && !(s[0] >= '0' && s[0] <= '9') &&
-           strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") ==
-               strlen(s);
+    return strlen(s) <= 200 && config_env_name_ok(s);
 }
 
 static int read_variables(const struct node *n, struct err *err)
@@ -150,15 +142,27 @@ static int rules_ok(const struct node *n, struct err *err)
     return 0;
 }
 
+static const struct key source_keys[] = {
+    KEY("use", AS(text), "", "a preset. `preset_hosts` beside it names other hosts, as in a rule"),
+    KEY("preset_hosts", OWN, "", ""),
+    KEY("rules", REF(rules), "",
+        "rules of its own, beside the preset's or in its place; `\"{{secret}}\"` in them is the "
+        "secret's name"),
+    KEY("secret", AS(name), "the preset's", "the secret's name"),
+    KEY("env", REF(names), "required",
+        "a variable, or several. On the host they may hold the key; inside each of them "
+        "holds its placeholder"),
+    KEY("from", REF(names), "none", "further variables that may hold the key on the host"),
+    KEY("kind", WORDS_OF(secret_kinds), "the preset's",
+        "the shape of the placeholder, as of a secret in durward.yaml(5)"),
+};
+
 /* { use: PRESET, preset_hosts, secret, env, from, rules } or { secret, env, from, kind, rules } */
 static int read_source(const struct node *n, struct err *err)
 {
-    static const struct key keys[] = {{"use", NULL},  {"preset_hosts", NULL}, {"secret", NULL},
-                                      {"env", NULL},  {"from", NULL},         {"kind", NULL},
-                                      {"rules", NULL}};
     struct node use, rules, secret, env, from;
     const char *text;
-    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+    if (node_keys(n, KEYS(source_keys), err) < 0)
         return -1;
     bool preset = node_get(n, "use", &use), own = node_get(n, "rules", &rules);
     if (!preset && !own)
@@ -214,11 +218,15 @@ static int read_texts(const struct node *n, struct err *err)
     return 0;
 }
 
+static const struct key telemetry_keys[] = {
+    KEY("rules", REF(rules), "", ""),
+    KEY("quiet", REF(variables), "", ""),
+};
+
 static int read_telemetry(const struct node *n, struct err *err)
 {
-    static const struct key keys[] = {{"rules", NULL}, {"quiet", NULL}};
     struct node rules, quiet;
-    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0 ||
+    if (node_keys(n, KEYS(telemetry_keys), err) < 0 ||
         (node_get(n, "rules", &rules) && rules_ok(&rules, err) < 0))
         return -1;
     return node_get(n, "quiet", &quiet) ? read_texts(&quiet, err) : 0;
@@ -232,26 +240,39 @@ static int read_about(const struct node *n, struct err *err)
     return strlen(text) <= 200 && !strchr(text, '\n') ? 0 : node_fail(n, err, "one short line");
 }
 
+static const struct key profile_keys[] = {
+    KEY("about", OWN, "", "a line for `durward profile ls`"),
+    KEY("command", REF(texts), "required",
+        "needed. The program, or a list: the program and the words that stand before the user's"),
+    KEY("model", OWN, "",
+        "a list of places, each with a key. One of them at least has to have its key, or nothing "
+        "is started. What belongs to a place without one is left out"),
+    KEY("rules", REF(rules), "", "further rules, as in a policy of durward.yaml(5)"),
+    KEY("env", REF(variables), "",
+        "variables inside. A policy's own win over these, and `-e` over both"),
+    KEY("telemetry", OWN, "",
+        "`rules`: where it reports to, allowed with `--telemetry`. `quiet`: variables that keep it "
+        "quiet, set without `--telemetry`"),
+    KEY("files", OWN, "",
+        "path below the home: text. Written when nothing has that name, and anew once after "
+        "`durward home renew`; mode 0600. At most 32 files of 16 KiB"),
+    KEY("forget", REF(texts), "",
+        "paths below the home that are removed before each run. All else is kept"),
+};
+
 static int read_keys(const struct node *n, struct err *err)
 {
-    static const struct {
-        const char *name;
-        int (*read)(const struct node *n, struct err *err);
-    } parts[] = {
-        {"about", read_about}, {"command", read_command}, {"model", read_model},
-        {"rules", rules_ok},   {"env", read_texts},       {"telemetry", read_telemetry},
-        {"files", read_files}, {"forget", read_forget},
-    };
-    struct key keys[ARRAY_LEN(parts)];
+    static int (*const readers[])(const struct node *n, struct err *err) = {
+        read_about, read_command,   read_model, rules_ok,
+        read_texts, read_telemetry, read_files, read_forget};
     struct node at;
-    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
-        keys[i] = (struct key){parts[i].name, NULL};
-    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+    _Static_assert(ARRAY_LEN(readers) == ARRAY_LEN(profile_keys), "a reader each");
+    if (node_keys(n, KEYS(profile_keys), err) < 0)
         return -1;
     if (!node_get(n, "command", &at))
         return node_fail(n, err, "'command': which program does it start?");
-    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
-        if (node_get(n, parts[i].name, &at) && parts[i].read(&at, err) < 0)
+    for (size_t i = 0; i < ARRAY_LEN(readers); i++)
+        if (node_get(n, profile_keys[i].name, &at) && readers[i](&at, err) < 0)
             return -1;
     return 0;
 }

@@ -9,7 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct key keys[] = {{"requests", NULL}, {"upload", NULL}, {"download", NULL}};
+static const struct key budget_keys[] = {
+    KEY("requests", AS(rates), "", ""),
+    KEY("upload", AS(byte_rates), "", ""),
+    KEY("download", AS(byte_rates), "", ""),
+};
 
 static const struct {
     const char *name;
@@ -23,7 +27,7 @@ static const struct {
 
 const char *budget_kind_name(enum budget_kind kind)
 {
-    return keys[kind].name;
+    return budget_keys[kind].name;
 }
 
 /* "h", or "10s": so many of the unit. */
@@ -124,10 +128,10 @@ int budget_read(struct arena *a, const struct node *n, const struct node *of,
 {
     struct budget *b = arena_zalloc(a, 1, sizeof *b);
     struct node at;
-    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+    if (node_keys(n, KEYS(budget_keys), err) < 0)
         return -1;
     for (enum budget_kind k = BUDGET_REQUESTS; k < BUDGET_KINDS; k++)
-        if (node_get(n, keys[k].name, &at) && read_kind(&at, k, b, err) < 0)
+        if (node_get(n, budget_keys[k].name, &at) && read_kind(&at, k, b, err) < 0)
             return -1;
     if (b->n == 0)
         return node_fail(n, err, "an empty budget; say 'requests', 'upload' or 'download'");

@@ -126,8 +126,7 @@ int node_is_array(const struct node *n, struct err *err)
 
 static const char *key_word(size_t i, const void *arg)
 {
-    const struct key *k = (const struct key *)arg + i;
-    return k->planned ? NULL : k->name;
+    return ((const struct key *)arg + i)->name;
 }
 
 static int unknown_key(const struct node *n, const char *name, const struct key *keys,
@@ -135,20 +134,15 @@ static int unknown_key(const struct node *n, const char *name, const struct key 
 {
     struct node at;
     node_get(n, name, &at);
-    for (size_t i = 0; i < n_keys; i++)
-        if (strcmp(keys[i].name, name) == 0)
-            return node_fail(&at, err, "'%s' is specified but not built yet (planned: %s)", name,
-                             keys[i].planned);
     ssize_t best = nearest(name, n_keys, key_word, keys);
     if (best >= 0)
         return node_fail(&at, err, "unknown key '%.60s'; did you mean '%s'?", name,
                          keys[best].name);
     char list[256] = "";
-    for (size_t i = 0; i < n_keys; i++)
-        if (!keys[i].planned) {
-            size_t used = strlen(list);
-            snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", keys[i].name);
-        }
+    for (size_t i = 0; i < n_keys; i++) {
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", keys[i].name);
+    }
     return node_fail(&at, err, "unknown key '%.60s'; known here: %s", name, list);
 }
 
@@ -159,7 +153,7 @@ int node_keys(const struct node *n, const struct key *keys, size_t n_keys, struc
     for (void *it = json_object_iter(n->value); it; it = json_object_iter_next(n->value, it)) {
         const char *name = json_object_iter_key(it);
         size_t i = 0;
-        while (i < n_keys && (keys[i].planned || strcmp(keys[i].name, name) != 0))
+        while (i < n_keys && strcmp(keys[i].name, name) != 0)
             i++;
         if (i == n_keys)
             return unknown_key(n, name, keys, n_keys, err);
@@ -229,6 +223,36 @@ int node_word(const struct node *n, const char *const *words, size_t n_words, si
         return node_fail(n, err, "'%s' cannot be '%.60s'; the only word here is '%s'",
                          node_label(n), s, words[0]);
     return node_fail(n, err, "'%s' cannot be '%.60s'; it is one of: %s", node_label(n), s, list);
+}
+
+const struct key *node_key(const struct key *table, const char *name)
+{
+    while (strcmp(table->name, name) != 0)
+        table++;
+    return table;
+}
+
+int node_key_bool(const struct node *n, const char *name, bool *ret, struct err *err)
+{
+    struct node at;
+    return node_get(n, name, &at) ? node_bool(&at, ret, err) : 0;
+}
+
+int node_key_uint(const struct node *n, const struct key *table, const char *name, unsigned *ret,
+                  struct err *err)
+{
+    const struct key *k = node_key(table, name);
+    struct node at;
+    return node_get(n, name, &at) ? node_uint(&at, (unsigned)k->least, (unsigned)k->most, ret, err)
+                                  : 0;
+}
+
+int node_key_word(const struct node *n, const struct key *table, const char *name, size_t *ret,
+                  struct err *err)
+{
+    const struct key *k = node_key(table, name);
+    struct node at;
+    return node_get(n, name, &at) ? node_word(&at, k->words, k->n_words, ret, err) : 0;
 }
 
 int node_strings(const struct node *n, size_t *count, struct err *err)

@@ -24,11 +24,37 @@ struct node {
     json_t *value;         /* borrowed */
 };
 
-/* A key of a mapping. One with `planned` is specified for a later milestone: a load error. */
+/* A key of a mapping. KEY(name, type, standard, meaning) stands in the table of its mapping, and
+ * says all of it once: `tests/checks/schema --write` makes the schema's properties and the manual's
+ * table of keys from these lines. `standard` and `meaning` are the manual's cells: the program does
+ * not hold them; "required" there makes a key one that must be there in the schema, too, and a key
+ * without a meaning has no row. */
 struct key {
     const char *name;
-    const char *planned; /* "M3"; NULL: built */
+    const char *const *words; /* of WORDS */
+    size_t n_words;
+    uint64_t standard, least, most; /* of COUNT, UINT, SIZE */
 };
+
+#define KEYS(table) table, ARRAY_LEN(table)
+#define KEY(key, type, standard_text, meaning) \
+    {                                          \
+        .name = key, KEY_##type                \
+    }
+/* A whole number; with COUNT one that has a standard. SIZE: bytes, at least so many. */
+#define KEY_UINT(from, to)         .least = from, .most = to
+#define KEY_COUNT(value, from, to) .standard = value, .least = from, .most = to
+#define KEY_SIZE(from)             .least = from
+/* One of these words, or of a table of them. */
+#define KEY_WORDS(...)                           \
+    .words = (const char *const[]){__VA_ARGS__}, \
+    .n_words = ARRAY_LEN(((const char *const[]){__VA_ARGS__}))
+#define KEY_WORDS_OF(table) .words = table, .n_words = ARRAY_LEN(table)
+/* What its own reader reads: a form that tests/checks/keys.py knows; a part of $defs of the schema;
+ * something whose schema is written by hand, or comes from a table of its own. */
+#define KEY_AS(form)  .least = 0
+#define KEY_REF(part) .least = 0
+#define KEY_OWN       .least = 0
 
 struct node node_root(const struct source *s, json_t *value);
 /* The member of that name; false (and ret->value NULL) when it is absent. */
@@ -49,6 +75,15 @@ int node_keys(const struct node *n, const struct key *keys, size_t n_keys, struc
 int node_string(const struct node *n, const char **ret, struct err *err); /* not empty */
 int node_text(const struct node *n, const char **ret, struct err *err);   /* may be empty */
 int node_bool(const struct node *n, bool *ret, struct err *err);
+/* The member of this name, held against what its table says of it. 0 also when it is absent, and
+ * *ret stays. */
+int node_key_bool(const struct node *n, const char *name, bool *ret, struct err *err);
+int node_key_uint(const struct node *n, const struct key *table, const char *name, unsigned *ret,
+                  struct err *err);
+int node_key_word(const struct node *n, const struct key *table, const char *name, size_t *ret,
+                  struct err *err);
+/* The line of the table, where it stands. */
+const struct key *node_key(const struct key *table, const char *name);
 int node_uint(const struct node *n, unsigned min, unsigned max, unsigned *ret, struct err *err);
 /* One of the words; *ret is its index. */
 int node_word(const struct node *n, const char *const *words, size_t n_words, size_t *ret,

@@ -136,11 +136,13 @@ const struct budget *policy_budget(const struct policy *p)
     return p->budget;
 }
 
+const char *const policy_names_words[2] = {"refuse", "nxdomain"};
+const char *const policy_guide_words[2] = {"rules", "none"};
+
 int policy_names_read(struct policy *p, const struct node *n, struct err *err)
 {
-    static const char *const words[] = {"refuse", "nxdomain"};
     size_t word;
-    if (node_word(n, words, ARRAY_LEN(words), &word, err) < 0)
+    if (node_word(n, policy_names_words, ARRAY_LEN(policy_names_words), &word, err) < 0)
         return -1;
     p->nxdomain = word == 1;
     return 0;
@@ -148,9 +150,8 @@ int policy_names_read(struct policy *p, const struct node *n, struct err *err)
 
 int policy_guide_read(struct policy *p, const struct node *n, struct err *err)
 {
-    static const char *const words[] = {"rules", "none"};
     size_t word;
-    if (node_word(n, words, ARRAY_LEN(words), &word, err) < 0)
+    if (node_word(n, policy_guide_words, ARRAY_LEN(policy_guide_words), &word, err) < 0)
         return -1;
     p->unguided = word == 1;
     return 0;

@@ -14,6 +14,7 @@ int policy_add(struct policy *p, const struct node *rule, struct err *err);
 /* The budget of all its rules together. Before policy_seal. */
 int policy_budget_read(struct policy *p, const struct node *n, struct err *err);
 /* What DNS says of names that no rule names: `names`. */
+extern const char *const policy_names_words[2], *const policy_guide_words[2];
 int policy_names_read(struct policy *p, const struct node *n, struct err *err);
 int policy_guide_read(struct policy *p, const struct node *n, struct err *err);
 /* No more rules: refuse what is ambiguous, build the index. Decides only after this. */

@@ -9,37 +9,98 @@
 #include "nearest.h"
 #include "quantity.h"
 
+/* on: which rules may have it. */
+#define RULE_KEY(key, type, on, standard, meaning) KEY(key, type, standard, meaning)
 const struct key rule_keys[] = {
-    {"allow", NULL},
-    {"deny", NULL},
-    {"use", NULL},
-    {"secret", NULL},
-    {"access", NULL},
-    {"methods", NULL},
-    {"with", NULL},
-    {"git", NULL},
-    {"set_headers", NULL},
-    {"remove_headers", NULL},
-    {"not_credentials", NULL},
-    {"client_credential", NULL},
-    {"cookies", NULL},
-    {"websocket", NULL},
-    {"ranges", NULL},
-    {"ask", NULL},
-    {"budget", NULL},
-    {"to", NULL},
-    {"refs", NULL},
-    {"query", NULL},
-    {"headers", NULL},
-    {"graphql", NULL},
-    {"tunnel", NULL},
-    {"mcp", NULL},
-    {"capture", NULL},
-    {"on_reflect", NULL},
-    {"allow_plaintext", NULL},
-    {"allow_public_suffix", NULL},
-    {"server_tools", NULL},
-    {"capture_body", NULL},
+    RULE_KEY("allow", AS(strings), "", "", "list or one of patterns, at most 4096"),
+    RULE_KEY("ask", AS(strings), "", "",
+             "the same: such a request is held until somebody lets it go, see *Approval*. Deny "
+             "goes before ask, and ask before allow, however narrow they are"),
+    RULE_KEY("deny", AS(strings), "", "", "list or one of patterns"),
+    RULE_KEY("access", WORDS("read-only"), "allow", "every method",
+             "`read-only`: the methods GET, HEAD, OPTIONS"),
+    RULE_KEY("methods", AS(methods), "allow, deny", "every method",
+             "list or one of methods, in capitals. Not beside `access`"),
+    RULE_KEY("with", REF(credential), "allow", "none", "the credential, see *Credentials*"),
+    RULE_KEY("capture", OWN, "allow with `with`", "none",
+             "new secrets in replies, see *Secrets in replies*"),
+    RULE_KEY("client_credential", WORDS("refuse", "replace", "pass"), "allow with `with`",
+             "`refuse`",
+             "what happens when the client sends a credential of its own that is not its "
+             "placeholder: `refuse` (403), `replace`, `pass`"),
+    RULE_KEY(
+        "cookies", WORDS("drop", "pass"), "allow with `with`", "`drop`",
+        "`drop` or `pass`: the fields Cookie and Set-Cookie. On a rule without `with` they pass"),
+    RULE_KEY("websocket", AS(bool), "allow", "`false`",
+             "`true`: a request may become a WebSocket. Its frames are read and checked, "
+             "extensions (compression) are never agreed on"),
+    RULE_KEY(
+        "ranges", AS(bool), "allow", "`false`",
+        "`true`: Range and If-Range pass. Only for origins that reflect nothing: a part that cuts "
+        "a reflected secret in two cannot be searched for it. On a rule without `with` they pass "
+        "anyway, unless another rule sends a secret to the same host, see *What comes back*"),
+    RULE_KEY("set_headers", OWN, "allow", "none",
+             "mapping of request header to value, at most 64 edits"),
+    RULE_KEY("remove_headers", AS(strings), "allow", "none", "list or one of request headers"),
+    RULE_KEY("not_credentials", AS(strings), "allow with `with`", "none",
+             "list or one of request headers that look like a credential of the client's own and "
+             "are none (`x-foo-token`). Fields that known APIs read keys from (`authorization`, "
+             "`x-api-key`, cookies, ...) cannot stand here; a value in the shape of a published "
+             "token is refused in these fields too"),
+    RULE_KEY("query", OWN, "allow", "any query",
+             "mapping of parameter to `\"*\"`, a value, or a list of values. Only these parameters "
+             "may be there, each at most once; `{}` allows no query at all. Names and values are "
+             "compared with their percent escapes decoded once; a query that readers could take "
+             "apart differently (`;`, `+`, a broken or nested escape) is refused. Code `query`"),
+    RULE_KEY("headers", OWN, "allow", "no condition",
+             "mapping of header to `\"*\"`, a value, or a list of values: each must be there, "
+             "once, with such a value. Not for headers that carry credentials or frame the "
+             "message. Code `header`"),
+    RULE_KEY("capture_body", AS(kilobytes), "allow, ask", "nothing",
+             "so much of each body, the request's and the reply's, goes into the log (1KB to "
+             "16KB): for a rule with a credential as the sandbox sent it and as the sandbox got "
+             "it, without the secret. Where no credential is added, a body with a placeholder of "
+             "the sandbox is not recorded; where one is, a placeholder, which is no secret, may "
+             "stand in what is recorded. Nor are messages of a WebSocket, nor what was denied. Not "
+             "beside `capture` or `with: { placeholder: … }`"),
+    RULE_KEY("on_reflect", WORDS("redact", "block", "kill"), "allow with `with`", "`redact`",
+             "what becomes of a reply in which the secret comes back: `redact` (taken out, same "
+             "length), or `block`: 502 `secret_reflected` where it stands in a field, else the "
+             "reply is cut off before it, or `kill`: as `block`, and the sandbox ends (of a remote "
+             "one the token is revoked). `websocket` goes with `redact` alone"),
+    RULE_KEY("allow_plaintext", AS(bool), "allow with `with`", "`false`",
+             "`true`: the credential may go over `http://`"),
+    RULE_KEY("allow_public_suffix", AS(bool), "allow", "`false`",
+             "`true`: a leading dot on a name under which anybody may get one"),
+    RULE_KEY("to", AS(strings), "allow", "none",
+             "list or one of address ranges (`10.0.0.0/8`, `fd00::/8`; at most a /8, IPv6 /7, 64 "
+             "of them): private, loopback or other special addresses that the rule's hosts may "
+             "lead to. Other names stay barred from them, and no rule opens Durward's own "
+             "listeners. It holds for the whole host and port, not for the rule's path alone; "
+             "rules with a credential and rules without open for themselves only, but at a host "
+             "that gets a secret (*What comes back*) for both"),
+    RULE_KEY("graphql", OWN, "allow", "",
+             "`read-only`, a list of operation names, or a mapping, see *Bodies*"),
+    RULE_KEY("mcp", OWN, "allow", "",
+             "mapping of `tools`, `methods`, `resources`, `prompts`, `on_refused`, `server`, see "
+             "*Bodies*"),
+    RULE_KEY("server_tools", OWN, "allow", "`[]` on a rule with a credential for a known model API",
+             "list of tools, or `any`, see *Bodies*"),
+    RULE_KEY(
+        "tunnel", AS(bool), "allow", "`false`",
+        "`true`: the TLS of client and origin passes unread, for clients that pin certificates or "
+        "speak no HTTP. Patterns are one host each (with a port or without), no path; beside it "
+        "only `to`. **Nothing is known of what goes through but its size**, nor does the name that "
+        "TLS says bind what is asked inside. A load error beside any rule that sends a credential "
+        "to the same host, or is about its paths or methods on the same port. The connection must "
+        "begin with a ClientHello whose name agrees"),
+    RULE_KEY("git", WORDS("fetch", "push"), "allow", "", "`fetch` or `push`, see *Git*"),
+    RULE_KEY("refs", OWN, "allow with `git: push`", "every one",
+             "list or one of references, or a mapping, see *Git*"),
+    RULE_KEY("budget", REF(budget), "allow", "none",
+             "mapping of `requests`, `upload`, `download`, see *Budgets*"),
+    RULE_KEY("use", AS(text), "", "", "the name of a preset, see *Presets*"),
+    RULE_KEY("secret", AS(name), "", "", ""),
 };
 const size_t rule_n_keys = ARRAY_LEN(rule_keys);
 
@@ -57,12 +118,11 @@ static int read_methods(const struct node *rule, bool deny, uint32_t *ret, bool 
     if (has_access && has_methods)
         return node_fail(&methods, err, "'access' and 'methods' say the same thing; keep one");
     if (has_access) {
-        static const char *const words[] = {"read-only"};
         size_t word;
         if (deny)
             return node_fail(&access, err, "a deny rule takes 'methods', not 'access'");
         *ret = methods_read_only();
-        return node_word(&access, words, ARRAY_LEN(words), &word, err);
+        return node_key_word(rule, rule_keys, "access", &word, err);
     }
     if (!has_methods)
         return 0;
@@ -89,16 +149,15 @@ static int read_methods(const struct node *rule, bool deny, uint32_t *ret, bool 
 
 static int read_git(const struct node *rule, enum git_access *ret, struct err *err)
 {
-    static const char *const words[] = {"fetch", "push"};
     struct node git, other;
-    size_t word;
+    size_t word = 0;
     *ret = GIT_NONE;
     if (!node_get(rule, "git", &git))
         return 0;
     if (node_get(rule, "methods", &other) || node_get(rule, "access", &other))
         return node_fail(&other, err, "a git rule has its methods already; leave '%s' out",
                          other.key);
-    if (node_word(&git, words, ARRAY_LEN(words), &word, err) < 0)
+    if (node_key_word(rule, rule_keys, "git", &word, err) < 0)
         return -1;
     *ret = word == 0 ? GIT_FETCH : GIT_PUSH;
     return 0;
@@ -247,10 +306,8 @@ static int read_patterns(struct reader *r, const struct node *n, struct err *err
 
 static int read_client(const struct node *rule, struct rule *ret, struct err *err)
 {
-    static const char *const clients[] = {"refuse", "replace", "pass"};
-    static const char *const cookies[] = {"drop", "pass"};
     struct node n;
-    size_t word;
+    size_t cookies = 0, word = CLIENT_REFUSE;
     ret->cookies = ret->credential == NULL;
     if (ret->credential == NULL) {
         if (node_get(rule, "cookies", &n) || node_get(rule, "client_credential", &n))
@@ -260,47 +317,35 @@ static int read_client(const struct node *rule, struct rule *ret, struct err *er
                              n.key);
         return 0;
     }
-    if (node_get(rule, "cookies", &n)) {
-        if (node_word(&n, cookies, ARRAY_LEN(cookies), &word, err) < 0)
-            return -1;
-        ret->cookies = word == 1;
-    }
-    if (!node_get(rule, "client_credential", &n))
-        return 0;
-    if (node_word(&n, clients, ARRAY_LEN(clients), &word, err) < 0)
+    if (node_key_word(rule, rule_keys, "cookies", &cookies, err) < 0 ||
+        node_key_word(rule, rule_keys, "client_credential", &word, err) < 0)
         return -1;
+    ret->cookies = cookies == 1;
     if (word != CLIENT_REFUSE && (ret->credential->kind == CREDENTIAL_PLACEHOLDER ||
-                                  ret->credential->kind == CREDENTIAL_AWS))
+                                  ret->credential->kind == CREDENTIAL_AWS)) {
+        node_get(rule, "client_credential", &n);
         return node_fail(&n, err,
                          "'client_credential: %s' does not go with this kind of credential: what "
                          "the client sends says where ours belongs",
-                         clients[word]);
+                         json_string_value(n.value));
+    }
     ret->client_credential = (enum client_credential)word;
     return 0;
-}
-
-static int read_bool(const struct node *rule, const char *key, bool *ret, struct err *err)
-{
-    struct node n;
-    return node_get(rule, key, &n) ? node_bool(&n, ret, err) : 0;
 }
 
 /* What loosens a guard, or says what comes of one. Before the patterns, which depend on it. */
 static int read_guards(struct reader *r, const struct node *rule, struct err *err)
 {
-    static const char *const words[] = {"redact", "block", "kill"};
     struct rule *to = &r->entry->rule;
     struct node n;
-    size_t word;
-    if (read_bool(rule, "allow_plaintext", &to->allow_plaintext, err) < 0 ||
-        read_bool(rule, "allow_public_suffix", &r->public_suffix, err) < 0)
+    size_t word = to->on_reflect;
+    if (node_key_bool(rule, "allow_plaintext", &to->allow_plaintext, err) < 0 ||
+        node_key_bool(rule, "allow_public_suffix", &r->public_suffix, err) < 0)
         return -1;
     if (to->credential == NULL &&
         (node_get(rule, "allow_plaintext", &n) || node_get(rule, "on_reflect", &n)))
         return node_fail(&n, err, "'%s' goes with 'with': this rule has no credential", n.key);
-    if (!node_get(rule, "on_reflect", &n))
-        return 0;
-    if (node_word(&n, words, ARRAY_LEN(words), &word, err) < 0)
+    if (node_key_word(rule, rule_keys, "on_reflect", &word, err) < 0)
         return -1;
     to->on_reflect = (enum on_reflect)word;
     return 0;
@@ -332,8 +377,8 @@ static int read_more(const struct node *rule, const struct rule_entry *e, struct
                      struct err *err)
 {
     struct node n;
-    if (read_bool(rule, "websocket", &ret->websocket, err) < 0 ||
-        read_bool(rule, "ranges", &ret->ranges, err) < 0)
+    if (node_key_bool(rule, "websocket", &ret->websocket, err) < 0 ||
+        node_key_bool(rule, "ranges", &ret->ranges, err) < 0)
         return -1;
     if (ret->websocket && e->git) {
         node_get(rule, "websocket", &n);

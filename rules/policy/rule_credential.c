@@ -8,17 +8,17 @@
 #include "rule.h"
 
 static const struct key with_keys[] = {
-    {"bearer", NULL},
-    {"basic", NULL},
-    {"header", NULL},
-    {"query", NULL},
-    {"cookie", NULL},
-    {"placeholder", NULL},
-    {"aws", NULL},
-    {"azure", NULL},
-    {"hmac", NULL},
-    {"signature", NULL},
-    {"client_certificate", NULL},
+    KEY("bearer", AS(name), "", ""),
+    KEY("basic", OWN, "", ""),
+    KEY("header", OWN, "", ""),
+    KEY("query", OWN, "", ""),
+    KEY("cookie", OWN, "", ""),
+    KEY("placeholder", OWN, "", ""),
+    KEY("aws", OWN, "", ""),
+    KEY("azure", AS(name), "", ""),
+    KEY("hmac", OWN, "", ""),
+    KEY("signature", OWN, "", ""),
+    KEY("client_certificate", AS(name), "", ""),
 };
 
 struct names {
@@ -94,13 +94,17 @@ static int read_secret(struct arena *a, const struct node *n, const json_t *secr
     return rule_secret_read(a, n, secrets, NULL, ret, err);
 }
 
+static const struct key basic_keys[] = {
+    KEY("user", AS(text), "", ""),
+    KEY("password", AS(name), "", ""),
+};
+
 static int read_basic(struct arena *a, const struct node *n, const json_t *secrets,
                       struct credential *c, struct err *err)
 {
-    static const struct key keys[] = {{"user", NULL}, {"password", NULL}};
     struct node user, password;
     const char *name;
-    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+    if (node_keys(n, KEYS(basic_keys), err) < 0)
         return -1;
     if (!node_get(n, "user", &user) || !node_get(n, "password", &password))
         return node_fail(n, err, "'basic' needs both: { user: NAME, password: SECRET }");
@@ -150,16 +154,21 @@ static int read_header_name(struct arena *a, const struct node *n, const char *n
     return 0;
 }
 
+static const struct key header_keys[] = {
+    KEY("name", AS(text), "", ""),      KEY("secret", AS(name), "", ""),
+    KEY("prefix", AS(any), "", ""),     KEY("suffix", AS(any), "", ""),
+    KEY("or", WORDS("bearer"), "", ""),
+};
+
 /* Some APIs take a key in a field of their own and a token as bearer, and some clients have it both
  * ways: the same secret then goes where the client wrote its placeholder. */
 static int read_other(struct arena *a, const struct node *n, struct credential *c, struct err *err)
 {
-    static const char *const words[] = {"bearer"};
     struct node at;
     size_t word;
     if (!node_get(n, "or", &at))
         return 0;
-    if (node_word(&at, words, ARRAY_LEN(words), &word, err) < 0)
+    if (node_key_word(n, header_keys, "or", &word, err) < 0)
         return -1;
     if (strcmp(c->header, "authorization") == 0)
         return node_fail(&at, err, "a bearer is in the header authorization too; name another one");
@@ -178,8 +187,6 @@ static int read_other(struct arena *a, const struct node *n, struct credential *
 static int read_header(struct arena *a, const struct node *n, const json_t *secrets,
                        struct credential *c, struct err *err)
 {
-    static const struct key keys[] = {
-        {"name", NULL}, {"secret", NULL}, {"prefix", NULL}, {"suffix", NULL}, {"or", NULL}};
     struct node name, secret;
     const char *text;
     c->kind = CREDENTIAL_HEADER;
@@ -193,7 +200,7 @@ static int read_header(struct arena *a, const struct node *n, const json_t *secr
             return -1;
         return read_secret(a, &secret, secrets, &c->secret, err);
     }
-    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+    if (node_keys(n, KEYS(header_keys), err) < 0)
         return -1;
     if (!node_get(n, "name", &name) || !node_get(n, "secret", &secret))
         return node_fail(n, err, "'header' needs both: { name: x-api-key, secret: SECRET }");

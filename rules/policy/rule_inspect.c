@@ -47,12 +47,17 @@ int rule_words_read(struct arena *a, const struct node *n, enum rule_words how,
     return 0;
 }
 
+static const struct key graphql_keys[] = {
+    KEY("read_only", AS(bool), "", ""),
+    KEY("operations", AS(strings), "", ""),
+    KEY("fields", AS(strings), "", ""),
+};
+
 static int read_graphql_map(struct arena *a, const struct node *n, struct inspection *in,
                             struct err *err)
 {
-    static const struct key keys[] = {{"read_only", NULL}, {"operations", NULL}, {"fields", NULL}};
     struct node at;
-    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+    if (node_keys(n, KEYS(graphql_keys), err) < 0)
         return -1;
     if (node_get(n, "read_only", &at) && node_bool(&at, &in->read_only, err) < 0)
         return -1;
@@ -157,14 +162,19 @@ static int read_refs_list(struct arena *a, const struct node *n, struct inspecti
     return 0;
 }
 
+static const struct key refs_keys[] = {
+    KEY("names", OWN, "", ""),
+    KEY("force", AS(bool), "", ""),
+    KEY("delete", AS(bool), "", ""),
+};
+
 static int read_refs(struct arena *a, const struct node *n, struct inspection *in, struct err *err)
 {
-    static const struct key keys[] = {{"names", NULL}, {"force", NULL}, {"delete", NULL}};
     struct node at;
     in->refs_given = true;
     if (!json_is_object(n->value))
         return read_refs_list(a, n, in, err);
-    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+    if (node_keys(n, KEYS(refs_keys), err) < 0)
         return -1;
     if (!node_get(n, "names", &at))
         return node_fail(n, err, "'refs' needs 'names'");

@@ -69,15 +69,18 @@ static int read_range(const struct node *n, struct mcp_condition *c, struct err 
     return 0;
 }
 
+static const struct key condition_keys[] = {
+    KEY("equals", OWN, "", ""), KEY("one_of", OWN, "", ""),      KEY("pattern", OWN, "", ""),
+    KEY("range", OWN, "", ""),  KEY("absent", AS(bool), "", ""),
+};
+
 /* {one_of: [a, b], absent: true} */
 static int read_condition(struct arena *a, const struct node *n, struct mcp_condition *c,
                           struct err *err)
 {
-    static const struct key keys[] = {
-        {"equals", NULL}, {"one_of", NULL}, {"pattern", NULL}, {"range", NULL}, {"absent", NULL}};
     struct node equals, one_of, pattern, range, absent;
     bool is_absent = false;
-    if (node_is_object(n, err) < 0 || node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+    if (node_is_object(n, err) < 0 || node_keys(n, KEYS(condition_keys), err) < 0)
         return -1;
     bool has[] = {node_get(n, "equals", &equals), node_get(n, "one_of", &one_of),
                   node_get(n, "pattern", &pattern), node_get(n, "range", &range)};
@@ -137,14 +140,19 @@ static int read_arguments(struct arena *a, const struct node *n, struct mcp_tool
     return 0;
 }
 
+static const struct key tool_keys[] = {
+    KEY("name", OWN, "", ""),
+    KEY("ask", AS(bool), "", ""),
+    KEY("arguments", OWN, "", ""),
+};
+
 /* NAME, or {name: NAME, ask: true, arguments: {...}} */
 static int read_tool(struct arena *a, const struct node *n, struct mcp_tool *tool, struct err *err)
 {
-    static const struct key keys[] = {{"name", NULL}, {"ask", NULL}, {"arguments", NULL}};
     struct node name = *n, at;
     const char *text;
     if (json_is_object(n->value)) {
-        if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+        if (node_keys(n, KEYS(tool_keys), err) < 0)
             return -1;
         if (!node_get(n, "name", &name))
             return node_fail(n, err, "a tool needs a 'name'");
@@ -184,19 +192,21 @@ static int read_tools(struct arena *a, const struct node *n, struct mcp_rules *m
     return 0;
 }
 
+static const struct key server_keys[] = {
+    KEY("sampling", WORDS("pass", "refuse"), "", ""),
+    KEY("elicitation", WORDS("pass", "refuse"), "", ""),
+    KEY("roots", WORDS("pass", "refuse"), "", ""),
+};
+
 /* What a server asks of its client: {sampling: refuse} */
 static int read_server(const struct node *n, struct mcp_rules *m, struct err *err)
 {
-    static const struct key keys[] = {{"sampling", NULL}, {"elicitation", NULL}, {"roots", NULL}};
-    static const char *const words[] = {"pass", "refuse"};
     bool *to[] = {&m->no_sampling, &m->no_elicitation, &m->no_roots};
-    if (node_is_object(n, err) < 0 || node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+    if (node_is_object(n, err) < 0 || node_keys(n, KEYS(server_keys), err) < 0)
         return -1;
-    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        struct node at;
+    for (size_t i = 0; i < ARRAY_LEN(server_keys); i++) {
         size_t word = 0;
-        if (node_get(n, keys[i].name, &at) &&
-            node_word(&at, words, ARRAY_LEN(words), &word, err) < 0)
+        if (node_key_word(n, &server_keys[i], server_keys[i].name, &word, err) < 0)
             return -1;
         *to[i] = word == 1;
     }
@@ -219,23 +229,29 @@ static int read_lists(struct arena *a, const struct node *n, struct mcp_rules *m
     return m->by_prompt ? rule_words_read(a, &prompts, RULE_WORDS_PATTERNS, &m->prompts, err) : 0;
 }
 
+static const struct key mcp_keys[] = {
+    KEY("tools", OWN, "", ""),
+    KEY("methods", OWN, "", ""),
+    KEY("resources", OWN, "", ""),
+    KEY("prompts", OWN, "", ""),
+    KEY("on_refused", WORDS("error", "result"), "", ""),
+    KEY("server", OWN, "", ""),
+};
+
 int rule_mcp_read(struct arena *a, const struct node *n, struct inspection *in, struct err *err)
 {
-    static const struct key keys[] = {{"tools", NULL},   {"methods", NULL},    {"resources", NULL},
-                                      {"prompts", NULL}, {"on_refused", NULL}, {"server", NULL}};
-    static const char *const words[] = {"error", "result"};
     struct mcp_rules *m = arena_zalloc(a, 1, sizeof *m);
     struct node tools, at;
     size_t word = 0;
     in->kind = INSPECT_MCP;
     in->mcp = m;
-    if (node_is_object(n, err) < 0 || node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+    if (node_is_object(n, err) < 0 || node_keys(n, KEYS(mcp_keys), err) < 0)
         return -1;
     if (!node_get(n, "tools", &tools))
         return node_fail(n, err, "'mcp' needs 'tools'; [] allows none");
     if (read_tools(a, &tools, m, in, err) < 0 || read_lists(a, n, m, err) < 0)
         return -1;
-    if (node_get(n, "on_refused", &at) && node_word(&at, words, ARRAY_LEN(words), &word, err) < 0)
+    if (node_key_word(n, mcp_keys, "on_refused", &word, err) < 0)
         return -1;
     m->on_refused = word == 1 ? MCP_REFUSAL_RESULT : MCP_REFUSAL_ERROR;
     return node_get(n, "server", &at) ? read_server(&at, m, err) : 0;

@@ -13,11 +13,15 @@ static bool plain_name_ok(const char *s)
            strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~") == n;
 }
 
+static const struct key named_keys[] = {
+    KEY("name", AS(text), "", ""),
+    KEY("secret", AS(name), "", ""),
+};
+
 /* { name: NAME, secret: SECRET }, or in short { NAME: SECRET }. */
 static int read_named(struct arena *a, const struct node *n, const json_t *secrets,
                       struct credential *c, struct err *err)
 {
-    static const struct key keys[] = {{"name", NULL}, {"secret", NULL}};
     struct node name, secret;
     const char *text;
     if (node_is_object(n, err) < 0)
@@ -30,7 +34,7 @@ static int read_named(struct arena *a, const struct node *n, const json_t *secre
         node_get(n, text, &secret);
         name = secret;
     } else {
-        if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+        if (node_keys(n, KEYS(named_keys), err) < 0)
             return -1;
         if (!node_get(n, "name", &name) || !node_get(n, "secret", &secret))
             return node_fail(n, err, "'%s' needs both: { name: NAME, secret: SECRET }", n->key);
@@ -56,14 +60,17 @@ static bool pointer_ok(const char *s)
     return strlen(s) <= 256 && s[1];
 }
 
+static const struct key slot_keys[] = {
+    KEY("body", AS(strings), "", ""),
+};
+
 /* { body: FIELD }, or a list of fields. */
 static int read_slots(struct arena *a, const struct node *n, struct credential *c, struct err *err)
 {
-    static const struct key keys[] = {{"body", NULL}};
     struct node at, item;
     const char *text;
     size_t count;
-    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+    if (node_keys(n, KEYS(slot_keys), err) < 0)
         return -1;
     if (!node_get(n, "body", &at))
         return node_fail(n, err, "'{ body: FIELD }' says in which field of a body");
@@ -145,14 +152,19 @@ static int read_place_name(struct arena *a, const struct node *n, struct credent
     return 0;
 }
 
+static const struct key placeholder_keys[] = {
+    KEY("secret", AS(name), "", ""),
+    KEY("in", OWN, "", ""),
+    KEY("name", AS(text), "", ""),
+    KEY("count", UINT(1, PLACE_COUNT_MAX), "", ""),
+};
+
 /* { secret: SECRET, in: header|query|path|{ body: FIELD } or a list, name: NAME, count: N } */
 static int read_placeholder(struct arena *a, const struct node *n, const json_t *secrets,
                             struct credential *c, struct err *err)
 {
-    static const struct key keys[] = {
-        {"secret", NULL}, {"in", NULL}, {"name", NULL}, {"count", NULL}};
-    struct node secret, in, count;
-    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+    struct node secret, in;
+    if (node_keys(n, KEYS(placeholder_keys), err) < 0)
         return -1;
     if (!node_get(n, "secret", &secret) || !node_get(n, "in", &in))
         return node_fail(n, err,
@@ -160,22 +172,27 @@ static int read_placeholder(struct arena *a, const struct node *n, const json_t 
                          "body: FIELD } }");
     c->count = 1;
     if (read_places(a, &in, c, err) < 0 || read_place_name(a, n, c, err) < 0 ||
-        (node_get(n, "count", &count) && node_uint(&count, 1, PLACE_COUNT_MAX, &c->count, err) < 0))
+        node_key_uint(n, placeholder_keys, "count", &c->count, err) < 0)
         return -1;
     return rule_secret_read(a, &secret, secrets, NULL, &c->secret, err);
 }
+
+static const struct key aws_keys[] = {
+    KEY("key", AS(name), "", ""),
+    KEY("region", AS(text), "", ""),
+    KEY("service", AS(text), "", ""),
+};
 
 /* SECRET, or { key: SECRET, region: R, service: S }: a signing pair, and what may be signed for. */
 static int read_aws(struct arena *a, const struct node *n, const json_t *secrets,
                     struct credential *c, struct err *err)
 {
-    static const struct key keys[] = {{"key", NULL}, {"region", NULL}, {"service", NULL}};
     static const char *const names[] = {"region", "service"};
     const char **to[] = {&c->region, &c->service}, *text;
     struct node key = *n, at;
     c->header = "authorization";
     if (!json_is_string(n->value)) {
-        if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+        if (node_keys(n, KEYS(aws_keys), err) < 0)
             return -1;
         if (!node_get(n, "key", &key))
             return node_fail(n, err, "'aws' names its key: { key: SECRET, region: R, service: S }");

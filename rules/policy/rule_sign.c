@@ -79,16 +79,20 @@ static void describe(struct arena *a, const struct node *n, struct credential *c
     free(text);
 }
 
+static const struct key hmac_keys[] = {
+    KEY("key", AS(name), "", ""),
+    KEY("text", AS(template), "", ""),
+    KEY("headers", OWN, "", ""),
+    KEY("encoding", WORDS("hex", "base64"), "", ""),
+};
+
 static int read_hmac(struct arena *a, const struct node *n, const json_t *secrets,
                      struct credential *c, struct err *err)
 {
-    static const struct key keys[] = {
-        {"key", NULL}, {"text", NULL}, {"headers", NULL}, {"encoding", NULL}};
-    static const char *const encodings[] = {"hex", "base64"};
-    struct node key, text, headers, encoding;
+    struct node key, text, headers;
     const char *template;
     size_t word = 0, i = 0;
-    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+    if (node_keys(n, KEYS(hmac_keys), err) < 0)
         return -1;
     if (!node_get(n, "key", &key) || !node_get(n, "text", &text) ||
         !node_get(n, "headers", &headers))
@@ -97,8 +101,7 @@ static int read_hmac(struct arena *a, const struct node *n, const json_t *secret
                          "\"{body}\", headers: { x-signature: \"{signature}\" } }");
     if (node_string(&text, &template, err) < 0 || check_template(&text, template, false, err) < 0 ||
         node_is_object(&headers, err) < 0 ||
-        (node_get(n, "encoding", &encoding) &&
-         node_word(&encoding, encodings, ARRAY_LEN(encodings), &word, err) < 0))
+        node_key_word(n, hmac_keys, "encoding", &word, err) < 0)
         return -1;
     if (json_object_size(headers.value) > HEADERS_MAX)
         return node_fail(&headers, err, "more than %d headers", HEADERS_MAX);
@@ -184,13 +187,20 @@ static int read_word(struct arena *a, const struct node *n, const char *key, con
     return 0;
 }
 
+static const struct key signature_keys[] = {
+    KEY("key", AS(name), "", ""),
+    KEY("components", OWN, "", ""),
+    KEY("label", OWN, "", ""),
+    KEY("tag", OWN, "", ""),
+    KEY("expires", UINT(1, 86400), "", ""),
+    KEY("nonce", AS(bool), "", ""),
+};
+
 static int read_signature(struct arena *a, const struct node *n, const json_t *secrets,
                           struct credential *c, struct err *err)
 {
-    static const struct key keys[] = {{"key", NULL}, {"components", NULL}, {"label", NULL},
-                                      {"tag", NULL}, {"expires", NULL},    {"nonce", NULL}};
     struct node key, at;
-    if (node_keys(n, keys, ARRAY_LEN(keys), err) < 0)
+    if (node_keys(n, KEYS(signature_keys), err) < 0)
         return -1;
     if (!node_get(n, "key", &key) || !node_get(n, "components", &at))
         return node_fail(n, err,
@@ -200,8 +210,8 @@ static int read_signature(struct arena *a, const struct node *n, const json_t *s
     c->text = "sig1";
     if (read_components(a, &at, c, err) < 0 || read_word(a, n, "label", &c->text, err) < 0 ||
         read_word(a, n, "tag", &c->prefix, err) < 0 ||
-        (node_get(n, "expires", &at) && node_uint(&at, 1, 86400, &c->count, err) < 0) ||
-        (node_get(n, "nonce", &at) && node_bool(&at, &c->nonce, err) < 0))
+        node_key_uint(n, signature_keys, "expires", &c->count, err) < 0 ||
+        node_key_bool(n, "nonce", &c->nonce, err) < 0)
         return -1;
     describe(a, n, c);
     return rule_secret_read(a, &key, secrets, "signature", &c->secret, err);

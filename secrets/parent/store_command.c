@@ -121,3 +121,23 @@ int store_command_start(const char *const *argv, int in, struct store_result *re
     errno = e;
     return err_sys(err, "cannot run %s", argv[0]);
 }
+
+int store_command_tell(const char *const *argv, const char *line, pid_t *pid, struct err *err)
+{
+    struct store_result r = {.fd = -1};
+    int in[2];
+    size_t n = strlen(line);
+    *pid = 0;
+    if (make_pipe(in, err) < 0)
+        return -1;
+    int ok = write(in[1], line, n) == (ssize_t)n && write(in[1], "\n", 1) == 1
+                 ? store_command_start(argv, in[0], &r, err)
+                 : err_sys(err, "pipe");
+    close(in[0]);
+    close(in[1]);
+    if (r.fd >= 0)
+        close(r.fd);
+    if (ok == 0)
+        *pid = r.pid;
+    return ok;
+}

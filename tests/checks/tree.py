@@ -29,6 +29,11 @@ def all_sources():
     return product_sources() + walk("tests", (".c", ".h"))
 
 
+def written_sources():
+    """And what measures: how it is written counts, too."""
+    return all_sources() + walk("programs", (".c", ".h")) + walk("bench", (".c", ".h"))
+
+
 def read(path):
     with open(os.path.join(ROOT, path), encoding="utf-8") as f:
         return f.read()

@@ -146,6 +146,9 @@ def logs(t, d, one):
          "--decision deny holds names too", refused)
     t.ok(any(x.get("code") == "blocked_ip" for x in refused), "and addresses that may not be reached", refused)
     t.eq({x["kind"] for x in kinds("--kind", "denied")}, {"denied"}, "--kind denied is that kind alone")
+    told = d.command("audit", "query", "--help", env=at)
+    t.ok(told.returncode == 0 and told.stdout.startswith("usage: durward audit query") and "--no-index" in told.stdout
+         and told.stdout.rstrip().endswith("--host api.github.com"), "audit query --help shows help and asks nothing", told.stdout[-300:])
     plain = d.command("audit", "query", env=at).stdout
     probed = d.command("audit", "query", "--probes", env=at).stdout
     t.ok("self-test" not in plain and "(probe)" not in plain, "the self-test's probes are hidden", plain)

@@ -420,7 +420,7 @@ def wheel(t):
                        cwd=source, capture_output=True, text=True)
     with tarfile.open(t.path("sdist", r.stdout.split()[-1])) as z:
         t.ok([n for n in z.getnames() if n.endswith("/LICENSE") and n.count("/") == 1], "the sdist, too", r.stderr)
-    t.ok({"durward/py.typed", "durward_deepagents/py.typed", "durward_deepagents/provider.py"} <= inside,
+    t.ok({"durward/py.typed", "durward_deepagents/py.typed", "durward_deepagents/provider.py", "durward_deepagents/probe.py"} <= inside,
          "typed, with both packages: " + name, str(sorted(inside)))
     t.has("".join(points), "durward = durward_deepagents.provider:DurwardProvider", "and dcode's entry point")
     r = subprocess.run(["/usr/bin/python3", "-B", "-c", "import durward, sys; print(durward.__file__)"],

@@ -2,6 +2,7 @@
  */
 #include "audit_fixture.h"
 #include "block_plan.h"
+#include "index_file.h"
 #include "log_blocks.h"
 #include "log_search.h"
 #include "log_compress.h"
@@ -254,8 +255,8 @@ static void test_damaged(void)
     static char bytes[1 << 22];
     const struct query_filter f = {.text = "needle"};
     struct out want = search(&f, 100000, true);
-    char name[BLOCKS_NAME_MAX];
-    log_blocks_name(first_log, name);
+    char name[INDEX_NAME_MAX];
+    index_file_name(first_log, BLOCKS_ENDING, name);
     int fd = openat(dirfd, name, O_RDWR | O_CLOEXEC);
     ssize_t n = read(fd, bytes, sizeof bytes);
     CU_ASSERT_FATAL(n > 100000);
@@ -270,8 +271,8 @@ static void test_damaged(void)
     CU_ASSERT_EQUAL(search(&f, 100000, false).hash, want.hash);
     close(fd);
     /* the index of another file: the blocks are not where it says */
-    char other[BLOCKS_NAME_MAX];
-    log_blocks_name(second_log, other);
+    char other[INDEX_NAME_MAX];
+    index_file_name(second_log, BLOCKS_ENDING, other);
     CU_ASSERT_EQUAL(renameat(dirfd, other, dirfd, name), 0);
     CU_ASSERT_EQUAL(search(&f, 100000, false).n, want.n);
     fixture_remove(dir);

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, Union
 from urllib.parse import quote, urlencode
 
+from ._http import request
 from .errors import FileError
 from .models import (
     Approval,
@@ -271,9 +272,7 @@ def archive(name: str, verb: str) -> tuple[str, str]:
 
 def upgrade(wanted: tuple[str, str], headers: Mapping[str, str]) -> bytes:
     """The head of a request for a connection."""
-    more = "".join("%s: %s\r\n" % pair for pair in headers.items())
-    return ("POST %s HTTP/1.1\r\n%sConnection: Upgrade\r\nUpgrade: %s\r\n"
-            "Content-Length: 0\r\n\r\n" % (wanted[0], more, wanted[1])).encode("ascii")
+    return request("POST", wanted[0], None, {**headers, "Connection": "Upgrade", "Upgrade": wanted[1]})
 
 
 # ---- files ----

@@ -4,7 +4,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import http.client
-import io
 import os
 from collections.abc import AsyncIterable, AsyncIterator, Coroutine, Generator, Iterable, Mapping, Sequence
 from types import TracebackType
@@ -14,7 +13,8 @@ from . import _calls
 from ._address import CONNECT_SECONDS, Where, socket_path
 from ._calls import Call, Publish
 from ._frames import CHUNK, Frames, Source, frame, pieces
-from .client import answer_head, as_file_error, audit_record, ended_early, plain, stream_item
+from ._http import HEAD_MAX, answer, request
+from .client import as_connection_error, as_file_error, audit_record, ended_early, plain, stream_item
 from .errors import BadRequest, DurwardError, FileError, refusal, unreachable
 from .models import (
     Approval,
@@ -31,16 +31,15 @@ from .models import (
 )
 
 T = TypeVar("T")
-_HEAD_MAX = 64 * 1024
-_BROKEN = (OSError, EOFError, ValueError, asyncio.LimitOverrunError, asyncio.TimeoutError)
+_BROKEN = (OSError, EOFError, ValueError, http.client.HTTPException, asyncio.LimitOverrunError, asyncio.TimeoutError)
 
 
 async def _connect(where: Where) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     if where.remote:
         host, port = where.endpoint
-        opening = asyncio.open_connection(host, port, ssl=where.tls(), limit=_HEAD_MAX)
+        opening = asyncio.open_connection(host, port, ssl=where.tls(), limit=HEAD_MAX)
     else:
-        opening = asyncio.open_unix_connection(where, limit=_HEAD_MAX)
+        opening = asyncio.open_unix_connection(where, limit=HEAD_MAX)
     return await asyncio.wait_for(opening, CONNECT_SECONDS)
 
 
@@ -51,43 +50,31 @@ class _Exchange:
         self.where = where
         self.reader: asyncio.StreamReader
         self.writer: asyncio.StreamWriter | None = None
-        self.status = 0
-        self.left: int | None = None  # bytes of the body to come; None: until the end, or chunked
-        self.chunked = False
+        self.answer: http.client.HTTPResponse
 
     async def ask(self, call: Call[Any]) -> None:
         self.reader, writer = await _connect(self.where)
         self.writer = writer
-        head = "%s %s HTTP/1.1\r\nConnection: close\r\n" % (call.method, call.target)
-        head += "".join("%s: %s\r\n" % pair for pair in self.where.headers.items())
-        if call.body is not None or call.method in ("POST", "PUT", "PATCH"):
-            head += "Content-Length: %d\r\n" % len(call.body or b"")
-        writer.write(head.encode("ascii") + b"\r\n" + (call.body or b""))
+        writer.write(request(call.method, call.target, call.body, {"Connection": "close", **self.where.headers}))
         await writer.drain()
-        text = await self.reader.readuntil(b"\r\n\r\n")
-        first, _, rest = text.partition(b"\r\n")
-        self.status = int(first.split()[1])
-        fields = http.client.parse_headers(io.BytesIO(rest))
-        self.chunked = (fields.get("Transfer-Encoding") or "").lower() == "chunked"
-        length = fields.get("Content-Length")
-        self.left = 0 if self.status == 204 else int(length) if length is not None else None
+        self.answer = answer(await self.reader.readuntil(b"\r\n\r\n"), call.method)
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """The body as it comes."""
-        while self.chunked:
+        while self.answer.chunked:
             size = int((await self.reader.readuntil(b"\r\n")).split(b";")[0], 16)
             if size == 0:
                 return
             yield await self.reader.readexactly(size)
             await self.reader.readexactly(2)
-        while self.left is None or self.left > 0:
-            data = await self.reader.read(min(1 << 20, self.left) if self.left else 1 << 20)
+        left = self.answer.length  # None: until the end
+        while left is None or left > 0:
+            data = await self.reader.read(min(1 << 20, left or 1 << 20))
             if not data:
-                if self.left:
+                if left:
                     raise EOFError("the answer was cut")
                 return
-            if self.left:
-                self.left -= len(data)
+            left = left and left - len(data)
             yield data
 
     async def body(self) -> bytes:
@@ -139,8 +126,8 @@ class AsyncDurward:
 
     async def _begin(self, x: _Exchange, call: Call[Any]) -> None:
         await asyncio.wait_for(x.ask(call), call.wait)
-        if x.status // 100 != 2:
-            raise refusal(x.status, await x.body())
+        if x.answer.status // 100 != 2:
+            raise refusal(x.answer.status, await x.body())
 
     async def _do(self, call: Call[T]) -> T:
         x = _Exchange(self.socket)
@@ -160,9 +147,9 @@ class AsyncDurward:
             raise unreachable(self.socket, as_os_error(e)) from e
         try:
             writer.write(_calls.upgrade(wanted, self.socket.headers))
-            status, size = answer_head(await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60))
-            if status != 101:
-                raise refusal(status, await asyncio.wait_for(reader.readexactly(size), 60))
+            given = answer(await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60), "POST")
+            if given.status != 101:
+                raise refusal(given.status, await asyncio.wait_for(reader.readexactly(given.length or 0), 60))
             return reader, writer
         except BaseException as e:
             writer.close()
@@ -496,8 +483,4 @@ async def _one(operation: Any, path: str) -> FileResult:
 
 
 def as_os_error(e: BaseException) -> OSError:
-    if isinstance(e, OSError):
-        return e
-    if isinstance(e, asyncio.TimeoutError):
-        return TimeoutError()
-    return ConnectionError("the answer was cut: %r" % e)
+    return TimeoutError() if isinstance(e, asyncio.TimeoutError) else as_connection_error(e)

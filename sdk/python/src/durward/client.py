@@ -4,7 +4,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import http.client
-import io
 import json
 import os
 import ssl
@@ -18,6 +17,7 @@ from . import _calls
 from ._address import Connection, socket_path
 from ._calls import Call, Publish
 from ._frames import CHUNK, Frames, Source, frame, pieces
+from ._http import HEAD_MAX, answer
 from .errors import BadRequest, DurwardError, FileError, refusal, unreachable
 from .models import (
     Approval,
@@ -58,7 +58,7 @@ class Durward:
             return conn, answer
         except (OSError, http.client.HTTPException) as e:
             conn.close()
-            raise unreachable(self.socket, _as_os_error(e)) from e
+            raise unreachable(self.socket, as_connection_error(e)) from e
         except BaseException:
             conn.close()
             raise
@@ -68,7 +68,7 @@ class Durward:
         try:
             body = answer.read()
         except (OSError, http.client.HTTPException) as e:
-            raise unreachable(self.socket, _as_os_error(e)) from e
+            raise unreachable(self.socket, as_connection_error(e)) from e
         finally:
             conn.close()
         return call.read(body)
@@ -86,23 +86,22 @@ class Durward:
             head = b""
             while not head.endswith(b"\r\n\r\n"):  # byte by byte: what follows is not ours
                 byte = s.recv(1)
-                if not byte or len(head) > 65536:
+                if not byte or len(head) > HEAD_MAX:
                     raise ConnectionError("the answer was cut")
                 head += byte
-            status, size = answer_head(head)
-            if status != 101:
-                body = b""
-                while len(body) < size:
-                    more = s.recv(size - len(body))
+            given, body = answer(head, "POST"), b""
+            if given.status != 101:
+                while len(body) < (given.length or 0):
+                    more = s.recv((given.length or 0) - len(body))
                     if not more:
                         break
                     body += more
-                raise refusal(status, body)
+                raise refusal(given.status, body)
             s.settimeout(None)
             return s
-        except OSError as e:
+        except (OSError, http.client.HTTPException) as e:
             s.close()
-            raise unreachable(self.socket, e) from e
+            raise unreachable(self.socket, as_connection_error(e)) from e
         except BaseException:
             s.close()
             raise
@@ -157,7 +156,7 @@ class Durward:
                 if record is not None:
                     yield record
         except (OSError, http.client.HTTPException) as e:
-            raise unreachable(self.socket, _as_os_error(e)) from e
+            raise unreachable(self.socket, as_connection_error(e)) from e
         finally:
             conn.close()
 
@@ -397,7 +396,7 @@ class Sandbox:
                     return
             raise ended_early()
         except (OSError, http.client.HTTPException) as e:
-            raise unreachable(self.client.socket, _as_os_error(e)) from e
+            raise unreachable(self.client.socket, as_connection_error(e)) from e
         finally:
             conn.close()
 
@@ -464,13 +463,6 @@ def plain(table: Mapping[str, str] | None) -> dict[str, str] | None:
     return dict(table) if table else None
 
 
-def answer_head(head: bytes) -> tuple[int, int]:
-    """Status and length of the body, of an answer to `forward`."""
-    first, _, rest = head.partition(b"\r\n")
-    fields = http.client.parse_headers(io.BytesIO(rest))
-    return int(first.split()[1]), int(fields.get("Content-Length") or 0)
-
-
 def audit_record(line: bytes) -> dict[str, Any] | None:
     """Of a line of the event stream: its data, if that is a record."""
     name, _, text = line.partition(b":")
@@ -491,7 +483,7 @@ def as_file_error(e: DurwardError) -> FileError:
     return e if isinstance(e, FileError) else FileError(str(e), e.code, e.status)
 
 
-def _as_os_error(e: Exception) -> OSError:
+def as_connection_error(e: BaseException) -> OSError:
     return e if isinstance(e, OSError) else ConnectionError("the answer was cut: %r" % e)
 
 

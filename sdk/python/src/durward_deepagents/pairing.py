@@ -16,6 +16,7 @@ import time
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib import resources
 from typing import Any
 
 from deepagents.backends.protocol import (
@@ -36,6 +37,8 @@ from durward import Durward, DurwardError, Identity
 from durward.trust import files, reached_at, variables
 
 RENEW_BEFORE = 1800  # seconds that a token must still be good when a command starts
+# What looks from inside; sdk/typescript ships the same file.
+_PROBE = resources.files("durward_deepagents").joinpath("probe.py").read_text(encoding="utf-8")
 ELSEWHERE = ("tcp:1.1.1.1:443", "tcp:8.8.8.8:53", "tcp:[2606:4700:4700::1111]:443",
              "tcp:169.254.169.254:80", "udp:8.8.8.8:53", "name:example.com")
 
@@ -233,7 +236,7 @@ class PairedSandbox(SandboxBackendProtocol):
     def verify(self, elsewhere: Iterable[str] = ELSEWHERE) -> Verification:
         """Ask the proxy for a name that nobody has, and try what should not be reached."""
         ask = "durward-%s.invalid:443" % secrets.token_hex(8)
-        probe = "python3 -c %s %s %s" % (shlex.quote(PROBE), shlex.quote(ask), " ".join(
+        probe = "python3 -c %s %s %s" % (shlex.quote(_PROBE), shlex.quote(ask), " ".join(
             shlex.quote(e) for e in _targets(elsewhere)))
         r = self.execute(probe, timeout=60)
         self.verification = _judge(r, reached_at(self.identity.proxy, self._host).rpartition("@")[2])
@@ -300,57 +303,3 @@ def _judge(r: ExecuteResponse, where: str) -> Verification:
                             ", ".join(around))
     return Verification(True, (), "traffic goes through the proxy; of what was tried nothing gets "
                         "around it")
-
-
-# Runs inside: python3's own library only. Prints one line of JSON.
-PROBE = r"""
-import base64, json, os, socket, ssl, sys
-from urllib.parse import unquote, urlsplit
-u = urlsplit(os.environ["HTTPS_PROXY"])
-seen = {"status": 0, "denied": "", "why": "", "around": []}
-try:
-    s = socket.create_connection((u.hostname, u.port), 10)
-    if u.scheme == "https":
-        s = ssl.create_default_context(cafile=os.environ["SSL_CERT_FILE"]).wrap_socket(
-            s, server_hostname=u.hostname)
-    login = ""
-    if u.username is not None:
-        pair = unquote(u.username) + ":" + unquote(u.password or "")
-        login = "Proxy-Authorization: Basic %s\r\n" % base64.b64encode(pair.encode()).decode()
-    s.sendall(("CONNECT %s HTTP/1.1\r\nHost: %s\r\n%s\r\n" % (sys.argv[1], sys.argv[1], login)).encode())
-    head = b""
-    while b"\r\n\r\n" not in head and len(head) < 65536:
-        more = s.recv(4096)
-        if not more:
-            break
-        head += more
-    lines = head.decode("latin-1").split("\r\n")
-    seen["status"] = int(lines[0].split()[1])
-    for line in lines[1:]:
-        if line.lower().startswith("durward-denied:"):
-            seen["denied"] = line.split(":", 1)[1].strip()
-except Exception as e:
-    seen["why"] = "%s: %s" % (type(e).__name__, e)
-question = bytes.fromhex("4477010000010000000000000765786d61706c6503636f6d0000010001")
-def reached(what):
-    kind, _, rest = what.partition(":")
-    if kind == "name":
-        return bool(socket.getaddrinfo(rest, 443))
-    host, _, port = rest.rpartition(":")
-    host = host.strip("[]")
-    if kind == "tcp":
-        socket.create_connection((host, int(port)), 3).close()
-        return True
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM) as d:
-        d.settimeout(3)
-        d.connect((host, int(port)))
-        d.send(question)
-        return bool(d.recv(512))
-for what in sys.argv[2:]:
-    try:
-        if reached(what):
-            seen["around"].append(what)
-    except Exception:
-        pass
-print(json.dumps(seen))
-"""

@@ -1,12 +1,18 @@
-/** Runs inside, by python3 with its own library only. Prints one line of JSON: what the proxy answers (status, denied, why)
- * and what is reached without it (around). The same as in the Python package. */
-export const PROBE = String.raw`
-import base64, json, os, socket, ssl, sys
+"""Runs inside a sandbox, by python3 with its own library only; both packages send this text. Prints one
+line of JSON: what the proxy answers (status, denied, why) and what is reached without it (around)."""
+import base64
+import json
+import os
+import socket
+import ssl
+import sys
 from urllib.parse import unquote, urlsplit
+
 u = urlsplit(os.environ["HTTPS_PROXY"])
-seen = {"status": 0, "denied": "", "why": "", "around": []}
+status, denied, why = 0, "", ""
+around = []  # type: list[str]
 try:
-    s = socket.create_connection((u.hostname, u.port), 10)
+    s = socket.create_connection((u.hostname, u.port or 0), 10)
     if u.scheme == "https":
         s = ssl.create_default_context(cafile=os.environ["SSL_CERT_FILE"]).wrap_socket(
             s, server_hostname=u.hostname)
@@ -22,14 +28,16 @@ try:
             break
         head += more
     lines = head.decode("latin-1").split("\r\n")
-    seen["status"] = int(lines[0].split()[1])
+    status = int(lines[0].split()[1])
     for line in lines[1:]:
         if line.lower().startswith("durward-denied:"):
-            seen["denied"] = line.split(":", 1)[1].strip()
+            denied = line.split(":", 1)[1].strip()
 except Exception as e:
-    seen["why"] = "%s: %s" % (type(e).__name__, e)
+    why = "%s: %s" % (type(e).__name__, e)
 question = bytes.fromhex("4477010000010000000000000765786d61706c6503636f6d0000010001")
-def reached(what):
+
+
+def reached(what: str) -> bool:
     kind, _, rest = what.partition(":")
     if kind == "name":
         return bool(socket.getaddrinfo(rest, 443))
@@ -43,11 +51,12 @@ def reached(what):
         d.connect((host, int(port)))
         d.send(question)
         return bool(d.recv(512))
+
+
 for what in sys.argv[2:]:
     try:
         if reached(what):
-            seen["around"].append(what)
+            around.append(what)
     except Exception:
         pass
-print(json.dumps(seen))
-`;
+print(json.dumps({"status": status, "denied": denied, "why": why, "around": around}))

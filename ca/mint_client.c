@@ -558,3 +558,12 @@ size_t mint_client_cached(const struct mint_client *c)
 {
     return c->n_cached;
 }
+
+int leaf_use(const struct leaf *leaf, SSL *ssl)
+{
+    STACK_OF(X509) *chain = sk_X509_new_null();
+    bool ok = chain && sk_X509_push(chain, leaf->issuer) &&
+              SSL_use_cert_and_key(ssl, leaf->cert, leaf->key, chain, 1) == 1;
+    sk_X509_free(chain);
+    return ok ? 0 : -1;
+}

@@ -34,6 +34,8 @@ void mint_client_lost_to(struct mint_client *c, struct ipc *parent);
 /* Calls fn at once on a cache hit (and returns NULL), else later. */
 struct mint_wait *mint_client_get(struct mint_client *c, const char *host, mint_fn fn, void *arg);
 void mint_client_cancel(struct mint_wait *w); /* fn will not run */
+/* The handshake of this connection goes on with that leaf. -1: it cannot. */
+int leaf_use(const struct leaf *leaf, SSL *ssl);
 size_t mint_client_cached(const struct mint_client *c);
 
 #endif

@@ -5,7 +5,7 @@
 #include "ipc.h"
 #include "ipc_msg.h"
 #include "peer.h"
-#include "policy.h"
+#include "policy_message.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -120,20 +120,17 @@ static int hold(struct mint_names *n, const char *name, uint32_t generation, str
 
 int mint_names_policy(struct mint_names *n, struct msg *m, struct err *err)
 {
-    char name[PEER_NAME_MAX + 1], *json = NULL;
-    uint32_t generation;
+    char *json = NULL;
+    struct policy_message p;
     size_t len;
-    int fd;
-    (void)msg_get_str(m, name, sizeof name);
-    (void)msg_get_u32(m, &generation);
-    if (msg_get_fd(m, &fd) < 0)
+    if (policy_message_get(m, &p) < 0)
         return -1;
     int r = msg_end(m);
-    if (r == 0 && (ipc_memfd_read(fd, POLICY_JSON_MAX, &json, &len, err) < 0 ||
-                   hold(n, name, generation, (struct slice){json, len}, err) < 0))
+    if (r == 0 && (ipc_memfd_read(p.fd, POLICY_JSON_MAX, &json, &len, err) < 0 ||
+                   hold(n, p.name, p.generation, (struct slice){json, len}, err) < 0))
         r = 1;
     free(json);
-    close(fd);
+    close(p.fd);
     return r;
 }
 

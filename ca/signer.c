@@ -12,6 +12,7 @@
 #include "mint_policy.h"
 #include "peer.h"
 #include "proc.h"
+#include "role_run.h"
 #include "sandbox_ca.h"
 #include "signing.h"
 #include "trust_sandbox.h"
@@ -361,30 +362,12 @@ static int start(struct signer *s, bool create, const int fds[3], struct err *er
     return rehearse(s, err) < 0 ? -1 : rehearse_root(s, err);
 }
 
-static void fail(struct signer *s, const struct err *err)
-{
-    struct msg m;
-    msg_init(&m, W_FAILED);
-    msg_put_str(&m, err->text);
-    ipc_send(s->control, &m);
-    ipc_flush(s->control, 1000);
-    set_state(s, SIGNER_ENDED);
-}
-
-static int ready(struct signer *s, struct err *err)
+static int put_certificate(const struct signer *s, struct msg *to, struct err *err)
 {
     struct buf pem;
     buf_init(&pem, CA_FILE_MAX);
     int r = ca_key_cert_pem(s->exported.issuer.cert, &pem, err);
-    if (r == 0 && s->confine)
-        r = proc_confine(ROLE_SIGNER, err);
-    if (r == 0) {
-        struct msg m;
-        msg_init(&m, W_READY);
-        msg_put_slice(&m, buf_slice(&pem));
-        ipc_send(s->control, &m);
-        set_state(s, SIGNER_READY);
-    }
+    msg_put_slice(to, buf_slice(&pem));
     buf_free(&pem);
     return r;
 }
@@ -407,19 +390,33 @@ static int read_init(struct signer *s, struct msg *m, uint8_t *create, int fds[3
     return mint_names_reserve(s->names, reserved, err);
 }
 
-static int on_init(struct signer *s, struct msg *m)
+static int signer_load(void *self, struct msg *m, struct msg *ready, struct err *err)
 {
+    struct signer *s = self;
     uint8_t create = 0;
     int fds[3] = {-1, -1, -1};
-    struct err err = {0};
-    bool good = read_init(s, m, &create, fds, &err) == 0;
-    if (good && (start(s, create, fds, &err) < 0 || ready(s, &err) < 0))
-        fail(s, &err);
+    int r = read_init(s, m, &create, fds, err);
+    if (r == 0 && (start(s, create, fds, err) < 0 || put_certificate(s, ready, err) < 0))
+        r = -1;
     for (int i = 0; i < 3; i++)
         if (fds[i] >= 0)
             close(fds[i]);
-    return good ? 0 : -1;
+    return r;
 }
+
+static int signer_confine(void *self, struct err *err)
+{
+    const struct signer *s = self;
+    return s->confine ? proc_confine(ROLE_SIGNER, err) : 0;
+}
+
+static void signer_begun(void *self)
+{
+    set_state(self, SIGNER_READY);
+}
+
+static const struct role_start role_steps = {
+    .load = signer_load, .confine = signer_confine, .begun = signer_begun};
 
 /* The parent asks for a sandbox's root. Without one it gets none, and the sandbox does not start.
  */
@@ -457,7 +454,7 @@ static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
 {
     struct signer *s = arg;
     if (s->state == SIGNER_EMPTY)
-        return m->type == W_INIT ? on_init(s, m) : -1;
+        return m->type == W_INIT ? role_start(&role_steps, s, s->control, m) : -1;
     if (s->state != SIGNER_READY)
         return -1;
     switch (m->type) {
@@ -526,20 +523,24 @@ uint64_t signer_minted(const struct signer *s)
     return s->minted;
 }
 
+static struct ipc *signer_open(void *self, struct event_base *base, int control_fd,
+                               struct err *err UNUSED)
+{
+    struct signer *s = *(struct signer **)self = signer_new(base, control_fd, true);
+    return s ? s->control : NULL;
+}
+
+static int signer_leave(void *self, struct event_base *base)
+{
+    signer_free(*(struct signer **)self);
+    event_base_free(base);
+    return 0;
+}
+
 int signer_main(void)
 {
-    struct err err = {0};
-    if (proc_enter(ROLE_SIGNER, &err) < 0) {
-        proc_log("%s", err.text);
-        return 1;
-    }
-    struct event_base *base = event_base_new();
-    struct signer *s = base ? signer_new(base, PROC_CONTROL_FD, true) : NULL;
-    if (s && meter_report(base, s->control) == 0)
-        event_base_dispatch(base);
-    meter_report_end();
-    signer_free(s);
-    if (base)
-        event_base_free(base);
-    return s ? 0 : 1;
+    static const struct role_life life = {
+        .role = ROLE_SIGNER, .counts = true, .open = signer_open, .leave = signer_leave};
+    struct signer *s = NULL;
+    return role_run(&life, &s);
 }

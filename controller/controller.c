@@ -2,9 +2,7 @@
  * takes reloads, and writes what all its parts have to record. */
 #include "controller.h"
 
-#include <errno.h>
 #include <event2/event.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +21,7 @@
 #include "proc.h"
 #include "publication.h"
 #include "registry.h"
+#include "role_run.h"
 #include "managed_sandbox.h"
 #include "snapshot.h"
 #include "wire.h"
@@ -325,52 +324,30 @@ static void on_parent_closed(struct ipc *ch UNUSED, const char *why UNUSED, void
 
 /* ---- start ---- */
 
-/* The first message: nothing else can happen before it, so there is no loop yet. */
-static int await_message(struct msg *m)
-{
-    struct pollfd p = {.fd = PROC_CONTROL_FD, .events = POLLIN};
-    for (;;) {
-        int r = msg_recv(PROC_CONTROL_FD, m);
-        if (r >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK))
-            return r == 1 ? 0 : -1;
-        if (poll(&p, 1, -1) < 0 && errno != EINTR)
-            return -1;
-    }
-}
-
 struct listening { /* -1: none */
     int api, metrics, console, tls;
 };
 
-static int take_init(struct controller *c, struct listening *fd, struct err *err)
+static int take_init(struct controller *c, struct msg *m, struct listening *fd, struct err *err)
 {
-    struct msg m;
     struct slice pem;
     uint8_t private, metrics, console, tls;
     uint32_t uid;
     int config_fd = -1;
     *fd = (struct listening){-1, -1, -1, -1};
-    c->state_dir = -1;
-    if (await_message(&m) < 0)
-        return err_set(err, ERR_UNREADY, "the parent sent no W_INIT");
-    int bad = m.type != W_INIT || msg_get_u8(&m, &private) < 0 || msg_get_u32(&m, &uid) < 0 ||
-              msg_get_slice(&m, CA_PEM_MAX, &pem) < 0 ||
-              msg_get_str(&m, c->trust_inside, sizeof c->trust_inside) < 0 ||
-              msg_get_str(&m, c->trust_outside, sizeof c->trust_outside) < 0 ||
-              msg_get_fd(&m, &config_fd) < 0 || msg_get_fd(&m, &c->state_dir) < 0 ||
-              msg_get_u8(&m, &metrics) < 0 || msg_get_u8(&m, &console) < 0 ||
-              msg_get_u8(&m, &tls) < 0 || (!private && msg_get_fd(&m, &fd->api) < 0) ||
-              (metrics && msg_get_fd(&m, &fd->metrics) < 0) ||
-              (console && msg_get_fd(&m, &fd->console) < 0) ||
-              (tls && msg_get_fd(&m, &fd->tls) < 0) || msg_end(&m) < 0;
-    if (bad) {
-        msg_done(&m);
+    if (msg_get_u8(m, &private) < 0 || msg_get_u32(m, &uid) < 0 ||
+        msg_get_slice(m, CA_PEM_MAX, &pem) < 0 ||
+        msg_get_str(m, c->trust_inside, sizeof c->trust_inside) < 0 ||
+        msg_get_str(m, c->trust_outside, sizeof c->trust_outside) < 0 ||
+        msg_get_fd(m, &config_fd) < 0 || msg_get_fd(m, &c->state_dir) < 0 ||
+        msg_get_u8(m, &metrics) < 0 || msg_get_u8(m, &console) < 0 || msg_get_u8(m, &tls) < 0 ||
+        (!private && msg_get_fd(m, &fd->api) < 0) || (metrics && msg_get_fd(m, &fd->metrics) < 0) ||
+        (console && msg_get_fd(m, &fd->console) < 0) || (tls && msg_get_fd(m, &fd->tls) < 0) ||
+        msg_end(m) < 0)
         return err_set(err, ERR_PARSE, "W_INIT is malformed");
-    }
     c->private = private != 0;
     c->owner_uid = uid;
     c->ca_pem = slice_dup(pem);
-    msg_done(&m);
     c->config = read_config(config_fd, err);
     close(config_fd);
     if (c->ca_pem == NULL)
@@ -385,15 +362,15 @@ static int64_t monotonic_seconds(void)
     return ts.tv_sec;
 }
 
-static int start(struct controller *c, struct err *err)
+static int controller_load(void *self, struct msg *m, struct msg *ready, struct err *err)
 {
+    struct controller *c = self;
     struct listening fd;
-    if (take_init(c, &fd, err) < 0 || keys_load(c->state_dir, &c->keys, err) < 0)
+    if (take_init(c, m, &fd, err) < 0 || keys_load(c->state_dir, &c->keys, err) < 0)
         return -1;
+    msg_put_bytes(ready, c->keys.tag, sizeof c->keys.tag);
+    msg_put_bytes(ready, c->keys.token_public, sizeof c->keys.token_public);
     c->started = monotonic_seconds();
-    c->base = event_base_new();
-    if (c->base == NULL)
-        return err_set(err, ERR_INTERNAL, "no event loop");
     c->journal = journal_new(c->base, config_audit(c->config)->durability == AUDIT_SYNCED);
     c->backlog = c->journal ? backlog_new(c->base, c->journal) : NULL;
     c->approvals = approvals_new(c);
@@ -424,38 +401,55 @@ static int start(struct controller *c, struct err *err)
             (fd.tls >= 0 && api_serve_tls(c->api, fd.tls, err) < 0))
             return -1;
     }
+    return 0;
+}
+
+/* What the registry holds is restored by what can do no more than the role. */
+static int controller_confine(void *self, struct err *err)
+{
+    struct controller *c = self;
     const struct landlock_place own = {c->state_dir, LANDLOCK_KEEP}; /* where the registry is */
     if (proc_confine_to(ROLE_CONTROLLER, &own, c->private ? 0 : 1, err) < 0)
         return -1;
-    c->owner.parent = ipc_new(c->base, PROC_CONTROL_FD, on_parent, on_parent_closed, c);
-    if (c->owner.parent == NULL)
-        return err_set(err, ERR_INTERNAL, "out of memory");
     if (c->private)
         return 0;
     return managed_sandboxes_load(c, err) < 0 ? -1
                                               : snapshots_load(c, err); /* which may remove some */
 }
 
-static void say_ready(struct controller *c)
+static void controller_begun(void *self)
 {
-    struct msg m;
-    msg_init(&m, W_READY);
-    msg_put_bytes(&m, c->keys.tag, sizeof c->keys.tag);
-    msg_put_bytes(&m, c->keys.token_public, sizeof c->keys.token_public);
-    ipc_send(c->owner.parent, &m);
+    struct controller *c = self;
+    struct err err = {0};
+    c->ready = true;
+    if (identities_announce(c, &err) < 0)
+        proc_log("identities: %s", err.text);
 }
 
-static void say_failed(const char *text)
+static const struct role_start role_steps = {
+    .load = controller_load, .confine = controller_confine, .begun = controller_begun};
+
+static int on_control(struct ipc *ch, struct msg *m, void *arg)
 {
-    struct msg m;
-    msg_init(&m, W_FAILED);
-    msg_put_str(&m, text);
-    msg_send(PROC_CONTROL_FD, &m);
-    msg_done(&m);
+    struct controller *c = arg;
+    if (c->ready)
+        return on_parent(ch, m, c);
+    return m->type == W_INIT && c->config == NULL ? role_start(&role_steps, c, c->owner.parent, m)
+                                                  : -1;
 }
 
-static void stop(struct controller *c)
+static struct ipc *controller_open(void *self, struct event_base *base, int control_fd,
+                                   struct err *err UNUSED)
 {
+    struct controller *c = self;
+    c->base = base;
+    c->owner.parent = ipc_new(base, control_fd, on_control, on_parent_closed, c);
+    return c->owner.parent;
+}
+
+static int controller_leave(void *self, struct event_base *base)
+{
+    struct controller *c = self;
     struct sandbox *s;
     managed_sandboxes_close(c);
     snapshots_close(c);
@@ -476,32 +470,18 @@ static void stop(struct controller *c)
     free(c->ca_pem);
     if (c->state_dir >= 0)
         close(c->state_dir);
-    if (c->base)
-        event_base_free(c->base);
+    event_base_free(base);
+    return c->ready ? 0 : 1;
 }
 
 int controller_main(void)
 {
+    static const struct role_life life = {
+        .role = ROLE_CONTROLLER, .open = controller_open, .leave = controller_leave};
     struct controller c = {.state_dir = -1};
-    struct err err = {0};
     LIST_INIT(&c.clients);
     LIST_INIT(&c.owner.list);
     TAILQ_INIT(&c.managed_sandboxes);
     TAILQ_INIT(&c.snapshots);
-    int code = 1;
-    if (proc_enter(ROLE_CONTROLLER, &err) < 0) {
-        proc_log("%s", err.text);
-        return code;
-    }
-    if (start(&c, &err) < 0) {
-        say_failed(err.text);
-    } else {
-        say_ready(&c);
-        if (identities_announce(&c, &err) < 0)
-            proc_log("identities: %s", err.text);
-        event_base_dispatch(c.base);
-        code = 0;
-    }
-    stop(&c);
-    return code;
+    return role_run(&life, &c);
 }

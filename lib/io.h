@@ -68,4 +68,10 @@ SSL *io_ssl(struct io *io); /* the innermost; NULL while plain */
 SSL_CTX *io_tls_server_ctx(bool tickets);
 SSL_CTX *io_tls_client_ctx(void);
 
+/* What clients may speak (RFC 7301), the first that both have. One that names protocols, and none
+ * of these, is refused; one that names none speaks HTTP/1.1. */
+#define IO_TLS_HTTP1      "\x08http/1.1"
+#define IO_TLS_HTTP2_OR_1 "\x02h2" IO_TLS_HTTP1
+void io_tls_choose(SSL_CTX *server, const char *constant);
+
 #endif

@@ -277,3 +277,17 @@ SSL_CTX *io_tls_client_ctx(void)
     SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
     return ctx;
 }
+
+static int on_alpn(SSL *ssl UNUSED, const unsigned char **out, unsigned char *outlen,
+                   const unsigned char *in, unsigned inlen, void *ours)
+{
+    if (SSL_select_next_proto((unsigned char **)(uintptr_t)out, outlen, ours,
+                              (unsigned)strlen(ours), in, inlen) != OPENSSL_NPN_NEGOTIATED)
+        return SSL_TLSEXT_ERR_ALERT_FATAL;
+    return SSL_TLSEXT_ERR_OK;
+}
+
+void io_tls_choose(SSL_CTX *server, const char *constant)
+{
+    SSL_CTX_set_alpn_select_cb(server, on_alpn, (void *)(uintptr_t)constant);
+}

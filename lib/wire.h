@@ -44,8 +44,8 @@ enum wire_type {
      *    (read-write only when create), secret of the sandboxes' CAs (ca/sandbox_ca.h).
      *    READY: cert_pem:bytes
      *    W_PEER of a gate or the controller: extra = which names (ca/mint_names.h)
-     * V: n × (name:str, store:u8, source:str, ttl:u32, lines:u8), fd: env memfd
-     *    (secrets/proto/env_block.h)
+     * V: n × (name:str, store:u8, ttl:u32, lines:u8, and for a derived secret what it is made of,
+     *    rules/compile/derived_spec.h), fd: env memfd (secrets/proto/env_block.h)
      *    W_PEER of an injector or the dialer: extra = names of the secrets it may have
      *    (secrets/proto/secret_list.h)
      * L: durability:u8, subdir:str ("" or run-…), rotate_bytes:u64, rotate_seconds:u64 (0: any),
@@ -162,7 +162,8 @@ enum wire_type {
     W_SECRET_TRY = 180,   /* CLI→P→V: req:u32, secret:str: read it */
     W_SECRET_TRIED = 181, /* V→P→CLI: req:u32, ok:u8, bytes:u32 (how long it is), text:str */
 
-    W_VAULT_ROOTS = 150, /* P→V: limits:bytes, fd: roots memfd */
+    W_VAULT_ROOTS = 150,  /* P→V: limits:bytes, fd: roots memfd */
+    W_VAULT_FINISH = 149, /* P→V: end, once no refresh token is being replaced */
     W_TOKEN_KEEP = 151,  /* V→P: req:u32, secret:str, value:bytes: a refresh token, into a file */
     W_TOKEN_KEPT = 152,  /* P→V: req:u32, ok:u8 */
     W_TOKEN_GET = 153,   /* V→P: req:u32, secret:str */

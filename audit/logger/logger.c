@@ -6,6 +6,7 @@
 #include "meter.h"
 #include "timestamp.h"
 #include "peer.h"
+#include "role_run.h"
 #include "wire.h"
 
 #include <event2/event.h>
@@ -308,30 +309,29 @@ void logger_stop(struct logger *l)
 
 /* ---- control channel ---- */
 
-static int on_init(struct logger *l, struct msg *m)
+static int logger_load(void *self, struct msg *m, struct msg *ready UNUSED, struct err *err)
 {
-    struct err err = {0};
-    struct msg out;
-    if (l->started || l->log)
-        return -1;
-    if (logger_start(l, m, &err) < 0) {
-        msg_init(&out, W_FAILED);
-        msg_put_str(&out, err.text);
-        ipc_send(l->control, &out);
-        ipc_flush(l->control, 1000);
-        finish(l, false);
-        return 0;
-    }
+    return logger_start(self, m, err);
+}
+
+static int logger_confine(void *self, struct err *err)
+{
+    const struct logger *l = self;
+    return l->confine ? l->confine(l->dir, err) : 0;
+}
+
+static void logger_begun(void *self)
+{
+    struct logger *l = self;
+    struct timeval second = {1, 0}, tick = {0, LOGGER_TICK_MS * 1000};
     l->started = true;
-    msg_init(&out, W_READY);
-    ipc_send(l->control, &out);
-    struct timeval second = {1, 0};
     event_add(l->second, &second);
-    struct timeval tick = {0, LOGGER_TICK_MS * 1000};
     event_add(l->tick, &tick);
     logger_wake(l);
-    return 0;
 }
+
+static const struct role_start role_steps = {
+    .load = logger_load, .confine = logger_confine, .begun = logger_begun};
 
 static bool is_writer(unsigned role)
 {
@@ -369,7 +369,7 @@ static int on_control(struct ipc *ipc UNUSED, struct msg *m, void *arg)
 {
     struct logger *l = arg;
     if (m->type == W_INIT)
-        return on_init(l, m);
+        return l->started || l->log ? -1 : role_start(&role_steps, l, l->control, m);
     if (!l->started || l->stopping)
         return l->finished || l->stopping ? 0 : -1;
     switch (m->type) {
@@ -465,7 +465,7 @@ void logger_free(struct logger *l)
     free(l);
 }
 
-static int confine(int dir, struct err *err)
+static int confine_to(int dir, struct err *err)
 {
     const struct landlock_place own = {dir, LANDLOCK_KEEP};
     return proc_confine_to(ROLE_LOGGER, &own, 1, err);
@@ -476,31 +476,39 @@ static void on_term(evutil_socket_t sig UNUSED, short what UNUSED, void *arg)
     logger_stop(arg);
 }
 
-int logger_main(void)
+struct process {
+    struct logger *logger;
+    struct event *term;
+};
+
+static struct ipc *logger_open(void *self, struct event_base *base, int control_fd,
+                               struct err *err UNUSED)
 {
-    struct err err = {0};
-    if (proc_enter(ROLE_LOGGER, &err) < 0) {
-        proc_log("%s", err.text);
-        return 1;
-    }
+    struct process *r = self;
     signal(SIGIO, SIG_IGN);   /* a broken lease */
     signal(SIGXFSZ, SIG_IGN); /* EFBIG will do */
-    struct event_base *base = event_base_new();
-    struct logger *l = base ? logger_new(base, PROC_CONTROL_FD, confine) : NULL;
-    struct event *term = l ? evsignal_new(base, SIGTERM, on_term, l) : NULL;
-    if (term == NULL || event_add(term, NULL) < 0) {
-        proc_log("out of memory");
-        return 1;
-    }
-    if (meter_report(base, l->control) == 0)
-        event_base_dispatch(base);
-    meter_report_end();
-    bool ok = logger_ok(l);
-    logger_free(l);
+    r->logger = logger_new(base, control_fd, confine_to);
+    r->term = r->logger ? evsignal_new(base, SIGTERM, on_term, r->logger) : NULL;
+    return r->term && event_add(r->term, NULL) == 0 ? r->logger->control : NULL;
+}
+
+static int logger_leave(void *self, struct event_base *base)
+{
+    struct process *r = self;
+    bool ok = logger_ok(r->logger);
+    logger_free(r->logger);
     /* taking the signal handler down again needs a system call that the filter has no place for */
     if (SANITIZED) {
-        event_free(term);
+        event_free(r->term);
         event_base_free(base);
     }
     return ok ? 0 : 1;
+}
+
+int logger_main(void)
+{
+    static const struct role_life life = {
+        .role = ROLE_LOGGER, .counts = true, .open = logger_open, .leave = logger_leave};
+    struct process process = {NULL, NULL};
+    return role_run(&life, &process);
 }

@@ -85,8 +85,7 @@ static void on_leaf(void *arg, const struct leaf *leaf, const struct err *err UN
 static void use_leaf(void *arg, const struct leaf *leaf, const struct err *err UNUSED)
 {
     SSL **ssl = arg;
-    if (leaf && SSL_use_certificate(*ssl, leaf->cert) == 1 &&
-        SSL_use_PrivateKey(*ssl, leaf->key) == 1 && SSL_add1_chain_cert(*ssl, leaf->issuer) == 1)
+    if (leaf && leaf_use(leaf, *ssl) == 0)
         *ssl = NULL;
 }
 
@@ -101,16 +100,6 @@ static int on_cert(SSL *ssl, void *arg)
     if (w)
         mint_client_cancel(w);
     return ssl == NULL;
-}
-
-static int on_alpn(SSL *ssl UNUSED, const unsigned char **out, unsigned char *outlen,
-                   const unsigned char *in, unsigned inlen, void *arg UNUSED)
-{
-    static const unsigned char ours[] = "\x08http/1.1";
-    if (SSL_select_next_proto((unsigned char **)(uintptr_t)out, outlen, ours, sizeof ours - 1, in,
-                              inlen) != OPENSSL_NPN_NEGOTIATED)
-        return SSL_TLSEXT_ERR_ALERT_FATAL;
-    return SSL_TLSEXT_ERR_OK;
 }
 
 /* ---- the first head ---- */
@@ -427,7 +416,7 @@ static int make(struct tls_listener *d, int fd, struct err *err)
     SSL_CTX_set_read_ahead(d->tls,
                            0); /* libevent would not ask for a record that is here already */
     SSL_CTX_set_cert_cb(d->tls, on_cert, d);
-    SSL_CTX_set_alpn_select_cb(d->tls, on_alpn, NULL);
+    io_tls_choose(d->tls, IO_TLS_HTTP1);
     evhttp_set_bevcb(d->http, on_accept, d);
     evhttp_set_max_body_size(d->http, API_BODY_MAX);
     evhttp_set_max_headers_size(d->http, API_HEAD_MAX);

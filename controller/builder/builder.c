@@ -24,6 +24,7 @@
 #include "plan.h"
 #include "peer.h"
 #include "proc.h"
+#include "role_run.h"
 #include "wire.h"
 
 /* A controller's channel. */
@@ -446,9 +447,9 @@ static int get_string(struct msg *m, char **to)
     return *to && **to == '/' ? 0 : -1;
 }
 
-static int on_start(struct builder *b, struct msg *m)
+static int builder_load(void *self, struct msg *m, struct msg *ready UNUSED, struct err *err UNUSED)
 {
-    struct msg ready;
+    struct builder *b = self;
     uint8_t binds = 0;
     if (b->state_dir || get_string(m, &b->state_dir) < 0 || get_string(m, &b->roots_dir) < 0 ||
         get_string(m, &b->init_path) < 0 || msg_get_u8(m, &binds) < 0 || binds > 1 ||
@@ -464,9 +465,10 @@ static int on_start(struct builder *b, struct msg *m)
     cgroup_sweep();
     plan_sweep(b);
     worker_table_sweep(b->worker_table);
-    msg_init(&ready, W_READY);
-    return ipc_send(b->parent, &ready);
+    return 0;
 }
+
+static const struct role_start role_steps = {.load = builder_load};
 
 static int on_consent(struct builder *b, struct msg *m)
 {
@@ -500,7 +502,7 @@ static int on_parent(struct ipc *ch, struct msg *m, void *arg)
     (void)ch;
     switch (m->type) {
     case W_INIT:
-        return on_start(b, m);
+        return role_start(&role_steps, b, b->parent, m);
     case W_PEER:
         return on_peer(b, m);
     case W_PEER_GONE:
@@ -536,24 +538,25 @@ static void on_child(evutil_socket_t sig, short what, void *arg)
 
 /* ---- life ---- */
 
-static int serve(struct builder *b, struct err *err)
+static struct ipc *builder_open(void *self, struct event_base *base, int control_fd,
+                                struct err *err UNUSED)
 {
-    b->base = event_base_new();
-    if (b->base == NULL)
-        return err_set(err, ERR_INTERNAL, "no event loop");
-    b->child = evsignal_new(b->base, SIGCHLD, on_child, b);
-    b->orphans = evtimer_new(b->base, on_orphans, b);
-    b->sweeper = evtimer_new(b->base, on_sweep, b);
-    b->parent = ipc_new(b->base, PROC_CONTROL_FD, on_parent, on_parent_closed, b);
-    if (b->child == NULL || b->orphans == NULL || b->sweeper == NULL || b->parent == NULL ||
-        event_add(b->child, NULL) < 0)
-        return err_set(err, ERR_INTERNAL, "out of memory");
-    return event_base_dispatch(b->base) < 0 ? err_set(err, ERR_INTERNAL, "the event loop failed")
-                                            : 0;
+    struct builder *b = self;
+    b->base = base;
+    /* ahead, while the other roles load; where it fails the first build says why */
+    if (sandbox_seccomp_compile(FILTER_NATIVE, &b->filter, NULL) < 0)
+        filter_program_free(&b->filter);
+    b->child = evsignal_new(base, SIGCHLD, on_child, b);
+    b->orphans = evtimer_new(base, on_orphans, b);
+    b->sweeper = evtimer_new(base, on_sweep, b);
+    b->parent = ipc_new(base, control_fd, on_parent, on_parent_closed, b);
+    return b->child && b->orphans && b->sweeper && event_add(b->child, NULL) == 0 ? b->parent
+                                                                                  : NULL;
 }
 
-static void release(struct builder *b)
+static int builder_leave(void *self, struct event_base *base)
 {
+    struct builder *b = self;
     while (!LIST_EMPTY(&b->sites)) {
         struct site *s = LIST_FIRST(&b->sites);
         job_abandon(s->job);
@@ -563,14 +566,10 @@ static void release(struct builder *b)
         requester_free(LIST_FIRST(&b->requesters));
     worker_table_free(b->worker_table);
     ipc_free(b->parent);
-    if (b->child)
-        event_free(b->child);
-    if (b->orphans)
-        event_free(b->orphans);
-    if (b->sweeper)
-        event_free(b->sweeper);
-    if (b->base)
-        event_base_free(b->base);
+    event_free(b->child);
+    event_free(b->orphans);
+    event_free(b->sweeper);
+    event_base_free(base);
     if (b->parts.init >= 0)
         close(b->parts.init);
     if (b->parts.owners >= 0)
@@ -579,20 +578,13 @@ static void release(struct builder *b)
     free(b->state_dir);
     free(b->roots_dir);
     free(b->init_path);
+    return EXIT_SUCCESS;
 }
 
 int builder_main(void)
 {
+    static const struct role_life life = {
+        .role = ROLE_BUILDER, .open = builder_open, .leave = builder_leave};
     struct builder b = {.parts = {.init = -1, .owners = -1}};
-    struct err err = {0};
-    int r = proc_enter(ROLE_BUILDER, &err);
-    /* ahead, while the other roles load; where it fails the first build says why */
-    if (r == 0 && sandbox_seccomp_compile(FILTER_NATIVE, &b.filter, NULL) < 0)
-        filter_program_free(&b.filter);
-    if (r == 0)
-        r = serve(&b, &err);
-    if (r < 0)
-        proc_log("%s", err.text);
-    release(&b);
-    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    return role_run(&life, &b);
 }

@@ -38,7 +38,7 @@ struct controller {
     struct keys keys;
     struct registry *registry; /* NULL when private */
     struct api *api;           /* NULL when private */
-    bool private;
+    bool private, ready;       /* ready: W_READY is out */
     uid_t owner_uid;
     gid_t owner_gid;
     int state_dir;

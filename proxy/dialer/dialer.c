@@ -11,6 +11,7 @@
 #include "published.h"
 #include "resolve.h"
 #include "revoked.h"
+#include "role_run.h"
 #include "secret_client.h"
 #include "token.h"
 #include "upstream_map.h"
@@ -415,11 +416,14 @@ static void on_watch(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     end(d);
 }
 
-static int confine_to_host_files(struct dialer *d, struct err *err)
+static int dialer_confine(void *self, struct err *err)
 {
+    struct dialer *d = self;
     static const struct timeval often = {WATCH_SECONDS, 0};
     struct landlock_place places[HOST_FILES_MAX];
     bool held = landlock_abi() > 0;
+    if (d->options.confine == NULL)
+        return 0;
     d->watch = event_new(d->base, -1, EV_PERSIST, on_watch, d);
     if (d->watch == NULL || (held && event_add(d->watch, &often) < 0))
         return err_set(err, ERR_INTERNAL, "out of memory");
@@ -471,27 +475,29 @@ static int init_all(struct dialer *d, struct msg *m, struct err *err)
     if (!d->means.journal || !d->refresh || event_add(d->refresh, &refresh) < 0)
         return err_set(err, ERR_INTERNAL, "out of memory");
     journal_lost_to(d->means.journal, d->control);
-    return d->options.confine ? confine_to_host_files(d, err) : 0;
+    return 0;
 }
 
-static int on_init(struct dialer *d, struct msg *m)
+static int dialer_load(void *self, struct msg *m, struct msg *ready UNUSED, struct err *err)
 {
-    struct err err = {0};
-    struct msg answer;
-    int r = init_all(d, m, &err);
-    d->state = r == 0 ? DIALER_READY : DIALER_FAILED;
-    msg_init(&answer, r == 0 ? W_READY : W_FAILED);
-    if (r < 0)
-        msg_put_str(&answer, err.text);
-    (void)ipc_send(d->control, &answer);
-    return r;
+    struct dialer *d = self;
+    d->state = DIALER_FAILED; /* until it is ready */
+    return init_all(d, m, err);
 }
+
+static void dialer_begun(void *self)
+{
+    ((struct dialer *)self)->state = DIALER_READY;
+}
+
+static const struct role_start role_steps = {
+    .load = dialer_load, .confine = dialer_confine, .begun = dialer_begun};
 
 static int on_control(struct ipc *ch, struct msg *m, void *arg)
 {
     struct dialer *d = arg;
     if (d->state == DIALER_NEW)
-        return m->type == W_INIT ? on_init(d, m) : -1;
+        return m->type == W_INIT ? role_start(&role_steps, d, d->control, m) : -1;
     if (d->state != DIALER_READY)
         return -1;
     switch (m->type) {
@@ -572,26 +578,30 @@ static void on_ended(void *arg)
     event_base_loopbreak(arg);
 }
 
-int dialer_main(void)
+static struct ipc *dialer_open(void *self, struct event_base *base, int control_fd,
+                               struct err *err UNUSED)
 {
-    struct err err;
-    if (proc_enter(ROLE_DIALER, &err) < 0) {
-        proc_log("%s", err.text);
-        return 1;
-    }
-    struct event_base *base = event_base_new();
     struct dialer_options o = {.confine = confine, .ended = on_ended, .arg = base};
-    struct dialer *d = base ? dialer_new(base, PROC_CONTROL_FD, &o) : NULL;
-    if (d == NULL) {
-        proc_log("out of memory");
-        return 1;
-    }
-    trace_report(d->control);
-    if (meter_report(base, d->control) == 0)
-        event_base_dispatch(base);
-    meter_report_end();
+    struct dialer *d = *(struct dialer **)self = dialer_new(base, control_fd, &o);
+    return d ? d->control : NULL;
+}
+
+static int dialer_leave(void *self, struct event_base *base)
+{
+    struct dialer *d = *(struct dialer **)self;
     int failed = d->state == DIALER_FAILED;
     dialer_free(d);
     event_base_free(base);
     return failed;
+}
+
+int dialer_main(void)
+{
+    static const struct role_life life = {.role = ROLE_DIALER,
+                                          .counts = true,
+                                          .traces = true,
+                                          .open = dialer_open,
+                                          .leave = dialer_leave};
+    struct dialer *d = NULL;
+    return role_run(&life, &d);
 }

@@ -1,6 +1,8 @@
 /* The policies that the dialer repeats host decisions by. */
 #include "dialer_internal.h"
 
+#include "policy_message.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,21 +47,18 @@ struct named_policy *dialer_policy_take(struct dialer *d, const char *name, uint
 
 int dialer_policy_message(struct dialer *d, struct msg *m)
 {
-    char name[DIAL_NAME_MAX], *json = NULL;
-    uint32_t generation;
+    char *json = NULL;
+    struct policy_message p;
     size_t n;
-    int fd;
     struct err err = {0};
-    (void)msg_get_str(m, name, sizeof name);
-    (void)msg_get_u32(m, &generation);
-    if (msg_get_fd(m, &fd) < 0)
+    if (policy_message_get(m, &p) < 0)
         return -1;
     int r = msg_end(m);
-    if (r == 0 && (ipc_memfd_read(fd, POLICY_JSON_MAX, &json, &n, &err) < 0 ||
-                   !dialer_policy_take(d, name, generation, (struct slice){json, n}, &err)))
+    if (r == 0 && (ipc_memfd_read(p.fd, POLICY_JSON_MAX, &json, &n, &err) < 0 ||
+                   !dialer_policy_take(d, p.name, p.generation, (struct slice){json, n}, &err)))
         dialer_tell_operator(d, err.text); /* the old one stays (promise P9) */
     free(json);
-    close(fd);
+    close(p.fd);
     return r;
 }
 

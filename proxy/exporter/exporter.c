@@ -5,10 +5,10 @@
 #include "subscribers.h"
 #include "config.h"
 #include "fetch.h"
-#include "meter.h"
 #include "otlp.h"
 #include "peer.h"
 #include "proc.h"
+#include "role_run.h"
 #include "wire.h"
 
 #include <event2/event.h>
@@ -152,8 +152,9 @@ static int on_peer(struct exporter *k, struct msg *m)
     return -1;
 }
 
-static int take_init(struct exporter *k, struct msg *m, struct err *err)
+static int exporter_load(void *self, struct msg *m, struct msg *ready UNUSED, struct err *err)
 {
+    struct exporter *k = self;
     struct slice limits, url;
     uint8_t again;
     int fd;
@@ -175,34 +176,27 @@ static int take_init(struct exporter *k, struct msg *m, struct err *err)
     const char *logs = k->url[EXPORTER_LOGS], *spans = k->url[EXPORTER_TRACES];
     if ((logs || spans) && (k->otlp = otlp_new(k->base, &k->means, logs, spans)) == NULL)
         return err_set(err, ERR_INTERNAL, "out of memory");
-    return msg_end(m) < 0 ? err_set(err, ERR_PARSE, "malformed W_INIT")
-                          : proc_confine(ROLE_EXPORTER, err);
+    return msg_end(m) < 0 ? err_set(err, ERR_PARSE, "malformed W_INIT") : 0;
 }
 
-static int on_init(struct exporter *k, struct msg *m)
+static int exporter_confine(void *self UNUSED, struct err *err)
 {
-    struct err err = {0};
-    struct msg out;
-    if (k->ready)
-        return -1;
-    bool ok = take_init(k, m, &err) == 0;
-    msg_init(&out, ok ? W_READY : W_FAILED);
-    if (!ok)
-        msg_put_str(&out, err.text);
-    k->ready = ok;
-    ipc_send(k->control, &out);
-    if (ok)
-        return 0;
-    ipc_flush(k->control, 1000);
-    event_base_loopbreak(k->base);
-    return 0;
+    return proc_confine(ROLE_EXPORTER, err);
 }
+
+static void exporter_begun(void *self)
+{
+    ((struct exporter *)self)->ready = true;
+}
+
+static const struct role_start role_steps = {
+    .load = exporter_load, .confine = exporter_confine, .begun = exporter_begun};
 
 static int on_control(struct ipc *ipc UNUSED, struct msg *m, void *arg)
 {
     struct exporter *k = arg;
     if (m->type == W_INIT)
-        return on_init(k, m);
+        return k->ready ? -1 : role_start(&role_steps, k, k->control, m);
     if (!k->ready)
         return -1;
     switch (m->type) {
@@ -222,32 +216,35 @@ static void on_control_closed(struct ipc *ipc UNUSED, const char *why UNUSED, vo
     event_base_loopbreak(((struct exporter *)arg)->base);
 }
 
-int exporter_main(void);
-
-int exporter_main(void)
+static struct ipc *exporter_open(void *self, struct event_base *base, int control_fd,
+                                 struct err *err UNUSED)
 {
-    static struct exporter exporter;
-    struct exporter *k = &exporter;
-    struct err err = {0};
-    if (proc_enter(ROLE_EXPORTER, &err) < 0) {
-        proc_log("%s", err.text);
-        return 1;
-    }
-    k->base = event_base_new();
-    if (k->base && fetch_means_init(&k->means, k->base, "exporter", false) == 0)
-        k->control = ipc_new(k->base, PROC_CONTROL_FD, on_control, on_control_closed, k);
-    if (k->control == NULL || meter_report(k->base, k->control) < 0) {
-        proc_log("out of memory");
-        return 1;
-    }
-    event_base_dispatch(k->base);
-    meter_report_end();
+    struct exporter *k = self;
+    k->base = base;
+    if (fetch_means_init(&k->means, base, "exporter", false) == 0)
+        k->control = ipc_new(base, control_fd, on_control, on_control_closed, k);
+    return k->control;
+}
+
+static int exporter_leave(void *self, struct event_base *base)
+{
+    struct exporter *k = self;
     ipc_free(k->control);
     ipc_free(k->logger);
     otlp_free(k->otlp);
     fetch_means_done(&k->means);
     for (size_t i = 0; i < EXPORTER_PLACES; i++)
         free(k->url[i]);
-    event_base_free(k->base);
+    event_base_free(base);
     return 0;
+}
+
+int exporter_main(void);
+
+int exporter_main(void)
+{
+    static const struct role_life life = {
+        .role = ROLE_EXPORTER, .counts = true, .open = exporter_open, .leave = exporter_leave};
+    static struct exporter exporter;
+    return role_run(&life, &exporter);
 }

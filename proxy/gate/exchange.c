@@ -12,6 +12,7 @@
 #include "body_inspection.h"
 #include "budget_client.h"
 #include "relay.h"
+#include "request_record.h"
 #include "target.h"
 #include "tunnel.h"
 #include "upgrade.h"
@@ -51,39 +52,20 @@ void exchange_free(struct exchange *x)
     free(x);
 }
 
-/* The path as it may be logged: placeholders never. */
-static void put_path(struct exchange *x, struct record *r)
-{
-    struct slice p = x->head.path;
-    if (p.n == 0)
-        return;
-    record_put(r, RF_PATH, guard_has_placeholder(x->gate, p) ? SLICE("[placeholder]") : p);
-    if (x->head.has_query) {
-        struct buf shape;
-        buf_init(&shape, 1024);
-        guard_query_shape(x->head.query, &shape);
-        bool hide = guard_has_placeholder(x->gate, x->head.query); /* it may be a name */
-        record_put(r, RF_QUERY, hide ? SLICE("[placeholder]") : buf_slice(&shape));
-        buf_free(&shape);
-    }
-}
-
+/* As it may be logged: placeholders never, and one may be a name in the query. */
 static void record_request(struct exchange *x, struct record *r, enum record_kind kind)
 {
-    char text[HOST_TEXT_MAX + 16];
-    record_init(r, kind, x->counter);
-    if (x->authority.host[0]) {
-        record_put_str(r, RF_SCHEME, scheme_name(x->authority.scheme));
-        record_put_str(r, RF_AUTHORITY, authority_text(&x->authority, text, sizeof text));
-    }
-    record_put(r, RF_METHOD, x->head.method);
-    put_path(x, r);
-    record_put_str(r, RF_RULE, x->rule_text);
-    record_put_str(r, RF_ENTRY, x->entry);
-    if (x->relay.sandbox)
-        record_put_str(r, RF_SANDBOX, x->relay.sandbox);
-    if (x->relay.policy)
-        record_put_str(r, RF_POLICY, x->relay.policy);
+    const struct head *h = &x->head;
+    const struct request_record q = {.authority = x->authority.host[0] ? &x->authority : NULL,
+                                     .head = h,
+                                     .hides_path = guard_has_placeholder(x->gate, h->path),
+                                     .hides_query =
+                                         h->has_query && guard_has_placeholder(x->gate, h->query),
+                                     .rule = x->rule_text,
+                                     .entry = x->entry,
+                                     .sandbox = x->relay.sandbox,
+                                     .policy = x->relay.policy};
+    request_record(r, kind, x->counter, &q);
 }
 
 /* ---- refusing ---- */

@@ -15,10 +15,10 @@
 #include "body_inspection.h"
 #include "peer.h"
 #include "placeholder.h"
-#include "policy.h"
+#include "policy_message.h"
 #include "proc.h"
 #include "revoked.h"
-#include "roots.h"
+#include "role_run.h"
 #include "refusal_counters.h"
 #include "tls_sessions.h"
 #include "wire.h"
@@ -30,7 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LISTENERS_MAX = 64, POLICY_JSON_MAX = 16 << 20, LEAF_CACHE = 1000 };
+enum { LISTENERS_MAX = 64, LEAF_CACHE = 1000 };
 
 struct gate_process {
     struct gate gate;
@@ -38,8 +38,7 @@ struct gate_process {
     size_t n_listeners;
     struct dns_server *dns;
     struct nflog *nflog;
-    uint64_t lost; /* packets known to be lost, as far as they are counted */
-    struct roots *roots;
+    uint64_t lost;   /* packets known to be lost, as far as they are counted */
     struct msg bind; /* kept until the journal is there */
     bool bind_waits, bound;
 };
@@ -98,23 +97,17 @@ static struct route *make_route(struct gate *g, const char *policy)
     return r;
 }
 
-static int set_policy(struct route *r, uint32_t generation, int fd)
+static int set_policy(struct route *r, const struct policy_message *told)
 {
-    char *json;
-    size_t n;
     struct err err = {0};
-    int got = ipc_memfd_read(fd, POLICY_JSON_MAX, &json, &n, &err);
-    close(fd);
-    struct policy *p = got == 0 ? policy_parse(json, n, &err) : NULL;
-    if (got == 0)
-        free(json);
+    struct policy *p = policy_message_load(told, &err);
     if (p == NULL) {
         proc_log("policy %s: %s", r->name, err.text);
         return -1;
     }
     policy_free(r->policy); /* exchanges under way hold references */
     r->policy = p;
-    r->generation = generation;
+    r->generation = told->generation;
     return 0;
 }
 
@@ -278,18 +271,15 @@ static int read_policies(struct gate *g, struct msg *m)
     if (msg_get_u32(m, &n) < 0 || n > GATE_ROUTES_MAX)
         return -1;
     for (uint32_t i = 0; i < n; i++) {
-        char name[65];
-        uint32_t generation;
-        int fd;
-        if (msg_get_str(m, name, sizeof name) < 0 || msg_get_u32(m, &generation) < 0 ||
-            msg_get_fd(m, &fd) < 0)
+        struct policy_message told;
+        if (policy_message_get(m, &told) < 0)
             return -1;
-        struct route *r = make_route(g, name);
+        struct route *r = make_route(g, told.name);
         if (r == NULL) {
-            close(fd);
+            close(told.fd);
             return -1;
         }
-        if (set_policy(r, generation, fd) < 0)
+        if (set_policy(r, &told) < 0)
             return -1;
     }
     return 0;
@@ -394,18 +384,15 @@ static int on_bind(struct gate_process *p, struct msg *m)
 
 static int on_policy(struct gate_process *p, struct msg *m)
 {
-    char name[65];
-    uint32_t generation;
-    int fd;
-    if (msg_get_str(m, name, sizeof name) < 0 || msg_get_u32(m, &generation) < 0 ||
-        msg_get_fd(m, &fd) < 0 || msg_end(m) < 0)
+    struct policy_message told;
+    if (policy_message_get(m, &told) < 0)
         return -1;
-    struct route *r = gate_route(&p->gate, name);
-    if (r == NULL) {
-        close(fd);
-        return 0;
-    }
-    return set_policy(r, generation, fd);
+    int end = msg_end(m);
+    struct route *r = end == 0 ? gate_route(&p->gate, told.name) : NULL;
+    if (r)
+        return set_policy(r, &told);
+    close(told.fd);
+    return end;
 }
 
 static int on_trace(struct gate *g, struct msg *m)
@@ -430,11 +417,7 @@ struct trace gate_trace(struct gate *g, const struct identity *who, uint64_t beg
 
 static int on_revoked(struct gate *g, struct msg *m)
 {
-    if (g->revoked == NULL)
-        g->revoked = revoked_new();
-    if (g->revoked == NULL)
-        die("out of memory");
-    if (revoked_get(g->revoked, m, (uint64_t)time(NULL)) < 0)
+    if (revoked_take(&g->revoked, m, (uint64_t)time(NULL)) < 0)
         return -1;
     session_drop_revoked(g);
     return 0;
@@ -473,44 +456,37 @@ static int on_drain(struct gate_process *p, struct msg *m)
 
 /* ---- start ---- */
 
-static void start_gate(struct gate_process *p, const struct limits *l, int roots_fd)
+static void start_gate(struct gate *g, int roots_fd)
 {
-    struct gate *g = &p->gate;
     struct err err = {0};
-    g->limits = *l;
-    p->roots = roots_load(roots_fd, &err);
-    g->mint = p->roots ? mint_client_new(g->base, l->mints, LEAF_CACHE, &err) : NULL;
+    const struct limits *l = &g->limits;
+    int r = origin_env_init(&g->origin, g->base, l, l->pool, l->pool_idle_seconds);
+    if (r == 0 && (r = origin_env_trust(&g->origin, roots_fd, &err)) == 0)
+        g->mint = mint_client_new(g->base, l->mints, LEAF_CACHE, &err);
     g->server_tls = io_tls_server_ctx(false);
     g->port_tls = io_tls_server_ctx(false);
     g->look_tls = io_tls_server_ctx(false);
-    g->origin.tls = io_tls_client_ctx();
-    g->pool = pool_new(g->base, l->pool, l->pool_idle_seconds);
     g->names = gate_names_new(g);
     g->refusal_counters = refusal_counters_new(g->base, on_tally, g);
-    if (!g->names || !g->refusal_counters || !p->roots || !g->mint || !g->server_tls ||
-        !g->port_tls || !g->look_tls || !g->origin.tls || !g->pool)
+    if (r < 0 || !g->names || !g->refusal_counters || !g->mint || !g->server_tls || !g->port_tls ||
+        !g->look_tls)
         die(err.text[0] ? err.text : "out of memory");
     session_tls_setup(g->server_tls);
     tls_sessions_setup(g->origin.tls);
     session_port_setup(g->port_tls);
     session_raw_setup(g->look_tls);
-    SSL_CTX_set1_cert_store(g->origin.tls, roots_store(p->roots));
-    g->origin.base = g->base;
-    g->origin.limits = &g->limits;
-    g->origin.pool = g->pool;
 }
 
-static int on_init(struct gate_process *p, struct msg *m)
+/* Whatever a gate says while it starts, it must not be able to end the others: it does not say that
+ * it failed (proxy/parent/parent_message.c). */
+static int gate_load(void *self, struct msg *m, struct msg *ready UNUSED, struct err *err UNUSED)
 {
-    struct slice limits;
+    struct gate_process *p = self;
     uint8_t synced;
     int fd;
-    struct err err = {0};
-    struct limits l;
-    if (msg_get_slice(m, sizeof l, &limits) < 0 || limits.n != sizeof l ||
-        msg_get_u8(m, &synced) < 0 || msg_get_fd(m, &fd) < 0 || msg_end(m) < 0)
+    if (limits_get(m, &p->gate.limits) < 0 || msg_get_u8(m, &synced) < 0 ||
+        msg_get_fd(m, &fd) < 0 || msg_end(m) < 0)
         return -1;
-    memcpy(&l, limits.p, sizeof l);
     p->gate.journal = journal_new(p->gate.base, synced);
     p->gate.previewed =
         (struct quota){.total = BODY_INSPECTION_TOTAL, .each = BODY_INSPECTION_TOTAL};
@@ -518,20 +494,25 @@ static int on_init(struct gate_process *p, struct msg *m)
         die("out of memory");
     journal_on_ready(p->gate.journal, on_journal, p);
     journal_lost_to(p->gate.journal, p->gate.parent);
-    start_gate(p, &l, fd);
+    start_gate(&p->gate, fd);
     mint_client_lost_to(p->gate.mint, p->gate.parent);
-    if (proc_confine(ROLE_GATE, &err) < 0)
-        die(err.text);
-    struct msg ready;
-    msg_init(&ready, W_READY);
-    return ipc_send(p->gate.parent, &ready);
+    return 0;
 }
+
+static int gate_confine(void *self UNUSED, struct err *err)
+{
+    if (proc_confine(ROLE_GATE, err) < 0)
+        die(err->text);
+    return 0;
+}
+
+static const struct role_start role_steps = {.load = gate_load, .confine = gate_confine};
 
 static int on_control(struct ipc *ch, struct msg *m, void *arg)
 {
     struct gate_process *p = arg;
     if (m->type == W_INIT && p->gate.mint == NULL)
-        return on_init(p, m);
+        return role_start(&role_steps, p, p->gate.parent, m);
     if (p->gate.mint == NULL)
         return -1;
     switch (m->type) {
@@ -564,8 +545,18 @@ static void on_parent_closed(struct ipc *ch UNUSED, const char *why UNUSED, void
     event_base_loopbreak(p->gate.base);
 }
 
-static void free_gate(struct gate_process *p)
+static struct ipc *gate_open(void *self, struct event_base *base, int control_fd,
+                             struct err *err UNUSED)
 {
+    struct gate_process *p = self;
+    p->gate.base = base;
+    p->gate.parent = ipc_new(base, control_fd, on_control, on_parent_closed, p);
+    return p->gate.parent;
+}
+
+static int gate_leave(void *self, struct event_base *base UNUSED)
+{
+    struct gate_process *p = self;
     struct gate *g = &p->gate;
     for (size_t i = 0; i < p->n_listeners; i++)
         listener_free(p->listeners[i]);
@@ -577,29 +568,15 @@ static void free_gate(struct gate_process *p)
     gate_names_free(g->names);
     ipc_free(g->controller);
     ipc_free(g->parent);
+    return 0;
 }
 
 int gate_main(void);
 
 int gate_main(void)
 {
+    static const struct role_life life = {
+        .role = ROLE_GATE, .counts = true, .traces = true, .open = gate_open, .leave = gate_leave};
     static struct gate_process process;
-    struct gate_process *p = &process;
-    struct err err = {0};
-    if (proc_enter(ROLE_GATE, &err) < 0) {
-        proc_log("%s", err.text);
-        return 1;
-    }
-    p->gate.base = event_base_new();
-    if (p->gate.base == NULL)
-        return 1;
-    p->gate.parent = ipc_new(p->gate.base, PROC_CONTROL_FD, on_control, on_parent_closed, p);
-    if (p->gate.parent == NULL)
-        return 1;
-    trace_report(p->gate.parent);
-    if (meter_report(p->gate.base, p->gate.parent) == 0)
-        event_base_dispatch(p->gate.base);
-    meter_report_end();
-    free_gate(p);
-    return 0;
+    return role_run(&life, &process);
 }

@@ -56,7 +56,6 @@ struct gate {
     SSL_CTX *port_tls;   /* towards clients, as their proxy */
     struct mint_client *mint;
     struct journal *journal;
-    struct pool *pool;
     struct origin_env origin;
     struct route routes[GATE_ROUTES_MAX];
     size_t n_routes;

@@ -31,20 +31,10 @@ static int on_port_hello(SSL *ssl, int *alert, void *arg UNUSED)
     return session_hello_leaf(s, s->port_name, alert);
 }
 
-static int on_port_alpn(SSL *ssl UNUSED, const unsigned char **out, unsigned char *outlen,
-                        const unsigned char *in, unsigned inlen, void *arg UNUSED)
-{
-    static const unsigned char ours[] = "\x08http/1.1";
-    if (SSL_select_next_proto((unsigned char **)(uintptr_t)out, outlen, ours, sizeof ours - 1, in,
-                              inlen) != OPENSSL_NPN_NEGOTIATED)
-        return SSL_TLSEXT_ERR_ALERT_FATAL;
-    return SSL_TLSEXT_ERR_OK;
-}
-
 void session_port_setup(SSL_CTX *ctx)
 {
     SSL_CTX_set_client_hello_cb(ctx, on_port_hello, NULL);
-    SSL_CTX_set_alpn_select_cb(ctx, on_port_alpn, NULL);
+    io_tls_choose(ctx, IO_TLS_HTTP1);
 }
 
 /* What was said of the port's own name is not said of what follows. */

@@ -78,20 +78,11 @@ static bool settle_authority(struct session *s, SSL *ssl)
     return true;
 }
 
-static bool use_leaf(SSL *ssl, const struct leaf *leaf)
-{
-    STACK_OF(X509) *chain = sk_X509_new_null();
-    bool ok = chain && sk_X509_push(chain, leaf->issuer) &&
-              SSL_use_cert_and_key(ssl, leaf->cert, leaf->key, chain, 1) == 1;
-    sk_X509_free(chain);
-    return ok;
-}
-
 static void on_minted(void *arg, const struct leaf *leaf, const struct err *err)
 {
     struct session *s = arg;
     s->mint = NULL;
-    if (leaf && use_leaf(io_ssl(s->io), leaf))
+    if (leaf && leaf_use(leaf, io_ssl(s->io)) == 0)
         s->hello = 1;
     else
         session_hello_refuse(s, SSL_AD_INTERNAL_ERROR, "mint", err ? err->text : "certificate");
@@ -128,16 +119,6 @@ static int on_hello(SSL *ssl, int *alert, void *arg UNUSED)
     return session_hello_leaf(s, s->authority.host, alert);
 }
 
-static int on_alpn(SSL *ssl UNUSED, const unsigned char **out, unsigned char *outlen,
-                   const unsigned char *in, unsigned inlen, void *arg UNUSED)
-{
-    static const unsigned char ours[] = "\x02h2\x08http/1.1";
-    if (SSL_select_next_proto((unsigned char **)(uintptr_t)out, outlen, ours, sizeof ours - 1, in,
-                              inlen) != OPENSSL_NPN_NEGOTIATED)
-        return SSL_TLSEXT_ERR_ALERT_FATAL;
-    return SSL_TLSEXT_ERR_OK;
-}
-
 bool session_chose_http2(const struct session *s)
 {
     const unsigned char *name;
@@ -152,7 +133,7 @@ bool session_chose_http2(const struct session *s)
 void session_tls_setup(SSL_CTX *ctx)
 {
     SSL_CTX_set_client_hello_cb(ctx, on_hello, NULL);
-    SSL_CTX_set_alpn_select_cb(ctx, on_alpn, NULL);
+    io_tls_choose(ctx, IO_TLS_HTTP2_OR_1);
 }
 
 void session_note_tls_refused(struct session *s, const char *why)

@@ -167,3 +167,10 @@ int revoked_taken(struct ipc *parent, struct msg *m)
     msg_put_u32(&answer, n);
     return ipc_send(parent, &answer);
 }
+
+int revoked_take(struct revoked **r, struct msg *m, uint64_t now)
+{
+    if (*r == NULL)
+        *r = revoked_new();
+    return *r ? revoked_get(*r, m, now) : -1;
+}

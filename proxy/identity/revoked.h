@@ -33,5 +33,7 @@ size_t revoked_put(const struct revoked *r, size_t from, struct msg *m);
 int revoked_get(struct revoked *r, struct msg *m, uint64_t now);
 /* W_REVOKED_TAKEN of the parent, answered: what came before it was taken. -1: it is bad. */
 int revoked_taken(struct ipc *parent, struct msg *m);
+/* The same into *r, which the first message makes. -1: it is bad, or memory is out. */
+int revoked_take(struct revoked **r, struct msg *m, uint64_t now);
 
 #endif

@@ -1,36 +1,26 @@
 /* What of an injection is on record: the request, its refusal, its end. */
 #include "injection_internal.h"
 
-#include "guard.h"
 #include "pending_approval.h"
 #include "meter.h"
 #include "budget_client.h"
+#include "request_record.h"
 #include "tunnel.h"
 
 #include <string.h>
 
 void injection_record_request(struct injection *g, struct record *r, enum record_kind kind)
 {
-    char text[HOST_TEXT_MAX + 16];
-    struct buf shape;
-    record_init(r, kind, g->counter);
-    record_put_str(r, RF_SCHEME, scheme_name(g->authority.scheme));
-    record_put_str(r, RF_AUTHORITY, authority_text(&g->authority, text, sizeof text));
-    record_put(r, RF_METHOD, g->head.method);
-    record_put(r, RF_PATH,
-               placement_hides_path(&g->placement) ? SLICE("[placeholder]") : g->head.path);
-    if (g->head.has_query) {
-        buf_init(&shape, 1024);
-        guard_query_shape(g->head.query, &shape);
-        record_put(r, RF_QUERY, buf_slice(&shape));
-        buf_free(&shape);
-    }
-    if (g->decided.rule)
-        record_put_str(r, RF_RULE, g->decided.rule->text);
-    if (g->decided.credential)
-        record_put_str(r, RF_CREDENTIAL, g->decided.credential->secret);
-    record_put_str(r, RF_ENTRY, g->entry);
-    record_put_str(r, RF_SANDBOX, g->relay.sandbox);
+    const struct rule *rule = g->decided.rule;
+    const struct credential *credential = g->decided.credential;
+    const struct request_record q = {.authority = &g->authority,
+                                     .head = &g->head,
+                                     .hides_path = placement_hides_path(&g->placement),
+                                     .rule = rule ? rule->text : NULL,
+                                     .credential = credential ? credential->secret : NULL,
+                                     .entry = g->entry,
+                                     .sandbox = g->relay.sandbox};
+    request_record(r, kind, g->counter, &q);
 }
 
 void injection_tell_fail(struct injection *g, unsigned status, const char *code)

@@ -6,10 +6,10 @@
 #include "pending_approval.h"
 #include "meter.h"
 #include "peer.h"
-#include "policy.h"
+#include "policy_message.h"
 #include "proc.h"
 #include "revoked.h"
-#include "roots.h"
+#include "role_run.h"
 #include "tls_sessions.h"
 #include "token.h"
 #include "vault_key.h"
@@ -23,33 +23,25 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { POLICY_JSON_MAX = 16 << 20 };
-
 static NORETURN void die(const char *why)
 {
     proc_log("%s", why);
     exit(1);
 }
 
-static int load_policy(struct injector *i, uint32_t generation, int fd)
+static int load_policy(struct injector *i, const struct policy_message *told)
 {
-    char *json;
-    size_t n;
     struct err err = {0};
-    int got = ipc_memfd_read(fd, POLICY_JSON_MAX, &json, &n, &err);
-    close(fd);
-    struct policy *p = got == 0 ? policy_parse(json, n, &err) : NULL;
-    if (got == 0)
-        free(json);
+    struct policy *p = policy_message_load(told, &err);
     if (p == NULL) {
         proc_log("policy %s: %s", i->name, err.text);
         return -1;
     }
     policy_free(i->policy); /* injections under way hold references */
     i->policy = p;
-    i->generation = generation;
-    if (i->pool)
-        pool_drop(i->pool, "");
+    i->generation = told->generation;
+    if (i->origin.pool)
+        pool_drop(i->origin.pool, "");
     return 0;
 }
 
@@ -60,14 +52,13 @@ static void on_stale(void *arg, struct slice name UNUSED)
 {
     struct injector *i = arg;
     i->epoch++;
-    pool_drop(i->pool, "");
+    pool_drop(i->origin.pool, "");
 }
 
 static void start(struct injector *i, int roots_fd, bool synced)
 {
     struct err err = {0};
     struct rlimit files = {.rlim_cur = 1024};
-    struct roots *roots = roots_load(roots_fd, &err);
     i->journal = journal_new(i->base, synced);
     i->dial = dial_client_new(i->base, i->limits.dial_seconds);
     i->secrets = secret_client_new(i->base);
@@ -76,51 +67,54 @@ static void start(struct injector *i, int roots_fd, bool synced)
     LIST_INIT(&i->searching);
     (void)getrlimit(RLIMIT_NOFILE, &files);
     injection_shares(i, (size_t)files.rlim_cur);
-    i->pool = pool_new(i->base, i->limits.pool, i->limits.pool_idle_seconds);
-    i->origin.tls = io_tls_client_ctx();
+    int r = origin_env_init(&i->origin, i->base, &i->limits, i->limits.pool,
+                            i->limits.pool_idle_seconds);
+    r = r < 0 ? -1 : origin_env_trust(&i->origin, roots_fd, &err);
     if (vault_key_setup() < 0)
         die("OpenSSL cannot sign elsewhere");
     i->pending_approvals =
         pending_approvals_new(i->base, i->limits.approval_seconds, i->limits.approvals);
-    if (!roots || !i->pending_approvals || !i->journal || !i->dial || !i->secrets || !i->scrubs ||
-        !i->recall || !i->pool || !i->origin.tls)
+    if (r < 0 || !i->pending_approvals || !i->journal || !i->dial || !i->secrets || !i->scrubs ||
+        !i->recall)
         die(err.text[0] ? err.text : "out of memory");
     secret_client_on_stale(i->secrets, on_stale, i);
     tls_sessions_setup(i->origin.tls);
-    SSL_CTX_set1_cert_store(i->origin.tls, roots_store(roots));
-    i->origin.base = i->base;
-    i->origin.limits = &i->limits;
-    i->origin.pool = i->pool;
     i->origin.wipe = true;
 }
 
-static int on_init(struct injector *i, struct msg *m)
+static int injector_load(void *self, struct msg *m, struct msg *ready UNUSED,
+                         struct err *err UNUSED)
 {
-    struct slice limits, token;
-    uint32_t generation;
+    struct injector *i = self;
+    struct policy_message told;
+    struct slice token;
     uint8_t synced;
-    int policy_fd, roots_fd;
-    struct err err = {0};
-    if (msg_get_slice(m, sizeof i->limits, &limits) < 0 || limits.n != sizeof i->limits ||
-        msg_get_u8(m, &synced) < 0 || msg_get_str(m, i->name, sizeof i->name) < 0 ||
-        msg_get_u32(m, &generation) < 0 || msg_get_slice(m, TOKEN_KEY, &token) < 0 ||
-        msg_get_fd(m, &policy_fd) < 0 || msg_get_fd(m, &roots_fd) < 0 || msg_end(m) < 0)
+    int roots_fd;
+    if (limits_get(m, &i->limits) < 0 || msg_get_u8(m, &synced) < 0 ||
+        policy_message_get(m, &told) < 0 || msg_get_slice(m, TOKEN_KEY, &token) < 0 ||
+        msg_get_fd(m, &roots_fd) < 0 || msg_end(m) < 0)
         return -1;
-    memcpy(&i->limits, limits.p, sizeof i->limits);
+    snprintf(i->name, sizeof i->name, "%s", told.name);
     if (token.n == TOKEN_KEY)
         i->token_public = token_public_key((const unsigned char *)token.p, NULL);
-    if (load_policy(i, generation, policy_fd) < 0)
+    if (load_policy(i, &told) < 0)
         die("its policy does not compile");
     start(i, roots_fd, synced);
     journal_lost_to(i->journal, i->parent);
     dial_client_lost_to(i->dial, i->parent);
     secret_client_lost_to(i->secrets, i->parent);
-    if (proc_confine(ROLE_INJECTOR, &err) < 0)
-        die(err.text);
-    struct msg ready;
-    msg_init(&ready, W_READY);
-    return ipc_send(i->parent, &ready);
+    return 0;
 }
+
+/* One that cannot start is started again; the parent is not told that all have failed. */
+static int injector_confine(void *self UNUSED, struct err *err)
+{
+    if (proc_confine(ROLE_INJECTOR, err) < 0)
+        die(err->text);
+    return 0;
+}
+
+static const struct role_start role_steps = {.load = injector_load, .confine = injector_confine};
 
 static int on_peer(struct injector *i, struct msg *m)
 {
@@ -151,35 +145,26 @@ static int on_peer(struct injector *i, struct msg *m)
 
 static int on_policy(struct injector *i, struct msg *m)
 {
-    char name[65];
-    uint32_t generation;
-    int fd;
-    if (msg_get_str(m, name, sizeof name) < 0 || msg_get_u32(m, &generation) < 0 ||
-        msg_get_fd(m, &fd) < 0 || msg_end(m) < 0)
+    struct policy_message told;
+    if (policy_message_get(m, &told) < 0)
         return -1;
-    return load_policy(i, generation, fd);
-}
-
-static int on_revoked(struct injector *i, struct msg *m)
-{
-    if (i->revoked == NULL)
-        i->revoked = revoked_new();
-    if (i->revoked == NULL)
-        die("out of memory");
-    return revoked_get(i->revoked, m, (uint64_t)time(NULL));
+    if (msg_end(m) == 0)
+        return load_policy(i, &told);
+    close(told.fd);
+    return -1;
 }
 
 static int on_control(struct ipc *ch, struct msg *m, void *arg)
 {
     struct injector *i = arg;
     if (m->type == W_INIT && i->policy == NULL)
-        return on_init(i, m);
+        return role_start(&role_steps, i, i->parent, m);
     if (i->policy == NULL)
         return -1;
     if (m->type == W_PEER)
         return on_peer(i, m);
     if (m->type == W_REVOKED)
-        return on_revoked(i, m);
+        return revoked_take(&i->revoked, m, (uint64_t)time(NULL));
     if (m->type == W_REVOKED_TAKEN)
         return revoked_taken(ch, m);
     return m->type == W_POLICY ? on_policy(i, m) : -1;
@@ -191,25 +176,18 @@ static void on_parent_closed(struct ipc *ch UNUSED, const char *why UNUSED, void
     event_base_loopbreak(i->base);
 }
 
-int injector_main(void);
-
-int injector_main(void)
+static struct ipc *injector_open(void *self, struct event_base *base, int control_fd,
+                                 struct err *err UNUSED)
 {
-    static struct injector injector;
-    struct injector *i = &injector;
-    struct err err = {0};
-    if (proc_enter(ROLE_INJECTOR, &err) < 0) {
-        proc_log("%s", err.text);
-        return 1;
-    }
-    i->base = event_base_new();
-    i->parent = i->base ? ipc_new(i->base, PROC_CONTROL_FD, on_control, on_parent_closed, i) : NULL;
-    if (i->parent == NULL)
-        return 1;
-    trace_report(i->parent);
-    if (meter_report(i->base, i->parent) == 0)
-        event_base_dispatch(i->base);
-    meter_report_end();
+    struct injector *i = self;
+    i->base = base;
+    i->parent = ipc_new(base, control_fd, on_control, on_parent_closed, i);
+    return i->parent;
+}
+
+static int injector_leave(void *self, struct event_base *base UNUSED)
+{
+    struct injector *i = self;
     scrub_cache_free(i->scrubs);
     recall_free(i->recall);
     pending_approvals_free(i->pending_approvals);
@@ -217,4 +195,17 @@ int injector_main(void)
     revoked_free(i->revoked);
     ipc_free(i->parent);
     return 0;
+}
+
+int injector_main(void);
+
+int injector_main(void)
+{
+    static const struct role_life life = {.role = ROLE_INJECTOR,
+                                          .counts = true,
+                                          .traces = true,
+                                          .open = injector_open,
+                                          .leave = injector_leave};
+    static struct injector injector;
+    return role_run(&life, &injector);
 }

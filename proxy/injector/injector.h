@@ -33,7 +33,6 @@ struct injector {
     struct recall *recall;
     LIST_HEAD(searching, injection) searching; /* those whose replies are searched, under way */
     struct pending_approvals *pending_approvals;
-    struct pool *pool;
     struct origin_env origin;
     EVP_PKEY *token_public;
     struct revoked *revoked; /* NULL: none */

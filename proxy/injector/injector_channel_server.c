@@ -56,14 +56,6 @@ static void drop(struct served *x)
     free(x);
 }
 
-static void send_id(struct served *x, uint16_t type)
-{
-    struct msg m;
-    msg_init(&m, type);
-    msg_put_u32(&m, x->id);
-    ipc_send(x->server->ch, &m);
-}
-
 /* ---- as the front of an injection ---- */
 
 static void downstream_reply(void *self, const struct head *h)
@@ -82,18 +74,7 @@ static void downstream_reply(void *self, const struct head *h)
 static void downstream_data(void *self, const void *p, size_t n)
 {
     struct served *x = self;
-    const char *at = p;
-    while (n > 0) {
-        size_t k = n < INJECTOR_CHANNEL_BODY_MAX ? n : INJECTOR_CHANNEL_BODY_MAX;
-        struct msg m;
-        msg_init(&m, W_INJECTOR_CHANNEL_BODY);
-        msg_put_u32(&m, x->id);
-        msg_put_bytes(&m, at, k);
-        ipc_send(x->server->ch, &m);
-        x->credit -= (uint32_t)(k < x->credit ? k : x->credit);
-        at += k;
-        n -= k;
-    }
+    injector_channel_send_body(x->server->ch, x->id, &x->credit, (struct slice){p, n});
 }
 
 static void downstream_trailers(void *self, const struct head *fields)
@@ -108,8 +89,9 @@ static void downstream_trailers(void *self, const struct head *fields)
 
 static void downstream_end(void *self)
 {
-    send_id(self, W_INJECTOR_CHANNEL_END);
-    drop(self);
+    struct served *x = self;
+    injector_channel_send(x->server->ch, x->id, W_INJECTOR_CHANNEL_END);
+    drop(x);
 }
 
 static void downstream_fail(void *self, unsigned status, const char *code, const char *id)
@@ -129,7 +111,7 @@ static void downstream_fail(void *self, unsigned status, const char *code, const
 static size_t downstream_room(void *self)
 {
     struct served *x = self;
-    return ipc_queued(x->server->ch) < INJECTOR_CHANNEL_WINDOW * 4 ? x->credit : 0;
+    return injector_channel_room(x->server->ch, x->credit);
 }
 
 /* Pass waiting request bytes on; what went is credited to the gate. */
@@ -149,11 +131,7 @@ static void pump(struct served *x)
     if (sent > 0 && !x->ended) {
         if (buf_len(&x->waiting) == 0)
             sent += injector_channel_window_grow(&x->window, &x->server->grown);
-        struct msg m;
-        msg_init(&m, W_INJECTOR_CHANNEL_CREDIT);
-        msg_put_u32(&m, x->id);
-        msg_put_u32(&m, (uint32_t)sent);
-        ipc_send(x->server->ch, &m);
+        injector_channel_send_credit(x->server->ch, x->id, (uint32_t)sent);
     }
     if (x->ended && !x->end_told && buf_len(&x->waiting) == 0) {
         x->end_told = true;
@@ -302,11 +280,8 @@ static int on_body(struct served *x, struct msg *m)
 
 static int on_credit(struct served *x, struct msg *m)
 {
-    uint32_t n;
-    if (msg_get_u32(m, &n) < 0 || msg_end(m) < 0 || n > INJECTOR_CHANNEL_WINDOW ||
-        x->credit + n > INJECTOR_CHANNEL_WINDOW)
+    if (injector_channel_take_credit(m, &x->credit) < 0)
         return -1;
-    x->credit += n;
     x->upstream.ops->resume(x->upstream.self);
     return 0;
 }

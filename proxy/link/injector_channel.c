@@ -104,18 +104,6 @@ static void fail_all(struct injector_channel *h, const char *code)
     }
 }
 
-uint32_t injector_channel_window_grow(uint32_t *window, uint32_t *grown)
-{
-    uint32_t left = INJECTOR_CHANNEL_GROWTH - *grown, more = *window;
-    if (more > INJECTOR_CHANNEL_WINDOW - *window)
-        more = INJECTOR_CHANNEL_WINDOW - *window;
-    if (more > left)
-        more = left;
-    *window += more;
-    *grown += more;
-    return more;
-}
-
 /* Credit goes back in portions, while the downstream has room. Without room its output is over the
  * high mark, so it will say resume. A downstream's output holds its high mark (STREAM_OUT_MAX / 2)
  * and one whole window. */
@@ -124,12 +112,8 @@ static void acknowledge(struct injector_channel_exchange *x, uint32_t least)
     if (x->unacked < least || x->downstream.ops->room(x->downstream.self) == 0)
         return;
     uint32_t more = injector_channel_window_grow(&x->window, &x->injector_channel->grown);
-    struct msg m;
-    msg_init(&m, W_INJECTOR_CHANNEL_CREDIT);
-    msg_put_u32(&m, x->id);
-    msg_put_u32(&m, x->unacked + more);
+    injector_channel_send_credit(x->injector_channel->ch, x->id, x->unacked + more);
     x->unacked = 0;
-    ipc_send(x->injector_channel->ch, &m);
 }
 
 static int on_reply(struct injector_channel_exchange *x, struct msg *m)
@@ -202,11 +186,8 @@ static int on_fail(struct injector_channel_exchange *x, struct msg *m)
 
 static int on_credit(struct injector_channel_exchange *x, struct msg *m)
 {
-    uint32_t n;
-    if (msg_get_u32(m, &n) < 0 || msg_end(m) < 0 || n > INJECTOR_CHANNEL_WINDOW ||
-        x->credit + n > INJECTOR_CHANNEL_WINDOW)
+    if (injector_channel_take_credit(m, &x->credit) < 0)
         return -1;
-    x->credit += n;
     x->downstream.ops->wanted(x->downstream.self);
     return 0;
 }
@@ -319,40 +300,19 @@ bool injector_channel_ready(const struct injector_channel *h)
 static void upstream_data(void *self, const void *p, size_t n)
 {
     struct injector_channel_exchange *x = self;
-    const char *at = p;
-    while (n > 0) {
-        size_t k = n < INJECTOR_CHANNEL_BODY_MAX ? n : INJECTOR_CHANNEL_BODY_MAX;
-        struct msg m;
-        msg_init(&m, W_INJECTOR_CHANNEL_BODY);
-        msg_put_u32(&m, x->id);
-        msg_put_bytes(&m, at, k);
-        ipc_send(x->injector_channel->ch, &m);
-        at += k;
-        n -= k;
-        x->credit -= (uint32_t)(k < x->credit ? k : x->credit);
-    }
-}
-
-static void send_id(struct injector_channel_exchange *x, uint16_t type)
-{
-    struct msg m;
-    msg_init(&m, type);
-    msg_put_u32(&m, x->id);
-    ipc_send(x->injector_channel->ch, &m);
+    injector_channel_send_body(x->injector_channel->ch, x->id, &x->credit, (struct slice){p, n});
 }
 
 static void upstream_end(void *self)
 {
-    send_id(self, W_INJECTOR_CHANNEL_END);
+    struct injector_channel_exchange *x = self;
+    injector_channel_send(x->injector_channel->ch, x->id, W_INJECTOR_CHANNEL_END);
 }
 
 static size_t upstream_room(void *self)
 {
     struct injector_channel_exchange *x = self;
-    return x->injector_channel->ch && x->refused == 0 &&
-                   ipc_queued(x->injector_channel->ch) < INJECTOR_CHANNEL_WINDOW * 4
-               ? x->credit
-               : 0;
+    return x->refused ? 0 : injector_channel_room(x->injector_channel->ch, x->credit);
 }
 
 static void upstream_resume(void *self)

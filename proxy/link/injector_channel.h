@@ -84,7 +84,16 @@ bool injector_channel_share_used(const struct injector_channel *h, const char *o
 struct upstream injector_channel_open(struct injector_channel *h, struct downstream downstream,
                                       const struct injector_channel_request *r);
 
-/* ---- both sides: windows, and heads as message fields ---- */
+/* ---- both sides: pieces of bodies, windows, and heads as message fields ---- */
+/* A message of this type about that exchange, with nothing else in it. */
+void injector_channel_send(struct ipc *ch, uint32_t exchange, uint16_t type);
+/* No more than injector_channel_room has said; what went is taken off the credit. */
+void injector_channel_send_body(struct ipc *ch, uint32_t exchange, uint32_t *credit,
+                                struct slice bytes);
+size_t injector_channel_room(const struct ipc *ch, uint32_t credit);
+void injector_channel_send_credit(struct ipc *ch, uint32_t exchange, uint32_t bytes);
+/* Adds what the far end grants. -1: bad, or more than a window. */
+int injector_channel_take_credit(struct msg *m, uint32_t *credit);
 /* Its bytes were taken: the window doubles, within INJECTOR_CHANNEL_WINDOW and what is left of
  * INJECTOR_CHANNEL_GROWTH, of which *grown says how much all windows of the channel have; -> how
  * many bytes more. */

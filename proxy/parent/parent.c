@@ -1,7 +1,9 @@
 /* The parent's main: start everything, hand over, wait, stop. */
+#include "derived_spec.h"
 #include "notice_queue.h"
 
 #include "peer.h"
+#include "role_run.h"
 #include "store_broker.h"
 #include "wire.h"
 
@@ -13,6 +15,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -21,6 +24,7 @@ enum {
     DRAIN_SECONDS = 10,
     SETTLE_MS = 300,
     FINISH_MS = 3000,
+    TOKENS_SECONDS = 3,
     KEEP_FD = 4
 };
 
@@ -381,17 +385,45 @@ static void finish_notices(struct parent *p)
     notice_queue_finish(p, FINISH_MS);
 }
 
-int parent_main(void);
-
-int parent_main(void)
+static void nothing(evutil_socket_t fd UNUSED, short what UNUSED, void *arg UNUSED)
 {
-    static struct parent parent;
-    struct parent *p = &parent;
-    struct err err = {0};
-    if (proc_enter(ROLE_PARENT, &err) < 0) {
-        fprintf(stderr, "durward: %s\n", err.text);
-        return 1;
+}
+
+static bool keeps_tokens(const struct config *c)
+{
+    size_t n = 0;
+    const struct config_secret *s = c ? config_secrets(c, &n) : NULL;
+    for (size_t i = 0; i < n; i++)
+        if (s[i].derived && s[i].derived->text[SPEC_REFRESH_TOKEN])
+            return true;
+    return false;
+}
+
+/* An endpoint that was just asked may have replaced the refresh token. Who ends before the new one
+ * is in its file has lost the login, so the vault ends first, and keeps it. */
+static void finish_tokens(struct parent *p)
+{
+    struct msg m;
+    struct timeval tv = {TOKENS_SECONDS, 0};
+    struct timespec now;
+    if (!keeps_tokens(p->config) || p->vault == NULL || p->vault->ch == NULL ||
+        p->vault->state != CHILD_READY)
+        return;
+    msg_init(&m, W_VAULT_FINISH);
+    if (ipc_send(p->vault->ch, &m) < 0 ||
+        event_base_once(p->base, -1, EV_TIMEOUT, nothing, NULL, &tv) < 0)
+        return;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    for (time_t end = now.tv_sec + TOKENS_SECONDS; p->vault->ch && now.tv_sec <= end;) {
+        event_base_loop(p->base, EVLOOP_ONCE);
+        clock_gettime(CLOCK_MONOTONIC, &now);
     }
+}
+
+static struct ipc *parent_open(void *self, struct event_base *base, int control_fd,
+                               struct err *err UNUSED)
+{
+    struct parent *p = self;
     p->secret_fd = p->env_fd = p->roots_fd = p->budgets_fd = p->audit_dir_fd = p->state_dir_fd =
         p->api_fd = -1;
     p->metrics_fd = p->console_fd = p->https_fd = p->command_fd = -1;
@@ -404,21 +436,35 @@ int parent_main(void)
     TAILQ_INIT(&p->sandboxes);
     TAILQ_INIT(&p->acts);
     STAILQ_INIT(&p->revocations);
-    p->base = event_base_new();
-    p->store_broker = p->base ? store_broker_new(p->base) : NULL;
+    p->base = base;
+    p->store_broker = store_broker_new(base);
     if (p->store_broker == NULL)
-        return 1;
+        return NULL;
     add_signal(p, SIGCHLD, on_child);
     add_signal(p, SIGTERM, on_term);
     add_signal(p, SIGINT, on_term);
     add_signal(p, SIGHUP, on_hup);
-    p->starter = ipc_new(p->base, PROC_CONTROL_FD, on_starter, on_starter_closed, p);
-    if (p->starter == NULL)
-        return 1;
-    event_base_dispatch(p->base);
+    p->starter = ipc_new(base, control_fd, on_starter, on_starter_closed, p);
+    return p->starter;
+}
+
+static int parent_leave(void *self, struct event_base *base UNUSED)
+{
+    struct parent *p = self;
+    finish_tokens(p);
     finish_notices(p);
     end_children(p, not_logger); /* what they still record, the logger still takes */
     end_children(p, any);
     store_broker_free(p->store_broker);
     return p->exit_status;
+}
+
+int parent_main(void);
+
+int parent_main(void)
+{
+    static const struct role_life life = {
+        .role = ROLE_PARENT, .open = parent_open, .leave = parent_leave};
+    static struct parent parent;
+    return role_run(&life, &parent);
 }

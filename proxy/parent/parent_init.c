@@ -2,6 +2,7 @@
  * rest for the keys that the controller holds. */
 #include "parent.h"
 
+#include "derived_spec.h"
 #include "token.h"
 #include "wire.h"
 
@@ -42,9 +43,10 @@ static void init_vault(struct parent *p, struct msg *m)
     for (size_t i = 0; i < n; i++) {
         msg_put_str(m, s[i].name);
         msg_put_u8(m, (uint8_t)s[i].store);
-        msg_put_str(m, s[i].source);
         msg_put_u32(m, s[i].ttl);
         msg_put_u8(m, s[i].lines);
+        if (s[i].derived)
+            derived_spec_put(m, s[i].derived);
     }
     msg_put_fd_dup(m, p->env_fd);
 }

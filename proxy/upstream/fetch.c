@@ -129,7 +129,7 @@ void *fetch_start(void *self, const struct token_request *r, token_fetch_fn fn, 
     struct authority a;
     struct head h;
     char id[32];
-    struct fetch *f = v->roots ? calloc(1, sizeof *f) : NULL;
+    struct fetch *f = v->env.roots ? calloc(1, sizeof *f) : NULL;
     if (f == NULL)
         return NULL;
     f->fn = fn;
@@ -168,12 +168,9 @@ int fetch_means_init(struct fetch_means *v, struct event_base *base, const char 
 {
     v->word = word;
     v->dial = dial_client_new(base, 30);
-    v->env = (struct origin_env){.base = base,
-                                 .limits = &v->limits,
-                                 .pool = pool_new(base, 4, 30),
-                                 .tls = io_tls_client_ctx(),
-                                 .wipe = wipe};
-    return v->dial && v->env.pool && v->env.tls ? 0 : -1;
+    int r = origin_env_init(&v->env, base, &v->limits, 4, 30);
+    v->env.wipe = wipe;
+    return v->dial ? r : -1;
 }
 
 int fetch_means_roots(struct fetch_means *v, int roots_fd, struct slice limits, struct err *err)
@@ -183,22 +180,11 @@ int fetch_means_roots(struct fetch_means *v, int roots_fd, struct slice limits, 
         return err_set(err, ERR_PARSE, "limits of another size");
     }
     memcpy(&v->limits, limits.p, limits.n);
-    struct roots *roots = roots_load(roots_fd, err);
-    close(roots_fd);
-    if (roots == NULL)
-        return -1;
-    SSL_CTX_set1_cert_store(v->env.tls, roots_store(roots));
-    roots_free(v->roots);
-    v->roots = roots;
-    return 0;
+    return origin_env_trust(&v->env, roots_fd, err);
 }
 
 void fetch_means_done(struct fetch_means *v)
 {
     dial_client_free(v->dial);
-    pool_free(v->env.pool);
-    if (v->env.base) /* connections that were kept say farewell, and go */
-        event_base_loop(v->env.base, EVLOOP_NONBLOCK);
-    SSL_CTX_free(v->env.tls);
-    roots_free(v->roots);
+    origin_env_done(&v->env);
 }

@@ -7,7 +7,6 @@
 
 #include "dial_client.h"
 #include "origin.h"
-#include "roots.h"
 #include "token_fetch.h"
 
 enum { FETCH_REPLY_MAX = 64 * 1024 };
@@ -15,9 +14,8 @@ enum { FETCH_REPLY_MAX = 64 * 1024 };
 struct fetch_means {
     struct dial_client *dial;
     struct limits limits;
-    struct origin_env env;
-    struct roots *roots; /* NULL: they and the limits are not here yet, and nothing can be asked */
-    const char *word;    /* begins the ids that the dialer records */
+    struct origin_env env; /* without roots nothing can be asked: they and the limits come later */
+    const char *word;      /* begins the ids that the dialer records */
     uint32_t last;
 };
 

@@ -16,14 +16,24 @@
 struct event_base;
 struct client_cert;
 struct dial_client;
+struct roots;
 
 struct origin_env {
     struct event_base *base;
     const struct limits *limits;
     struct pool *pool;
-    SSL_CTX *tls; /* client context with the roots */
-    bool wipe;    /* heads and buffers hold secrets */
+    SSL_CTX *tls;        /* client context with the roots */
+    struct roots *roots; /* NULL: there are none yet, and no origin can be verified */
+    bool wipe;           /* heads and buffers hold secrets */
 };
+
+/* What the connections of a role share, made before it is confined. kept: idle connections at most,
+ * and for how long. limits live as long as it does. -1: out of memory. */
+int origin_env_init(struct origin_env *env, struct event_base *base, const struct limits *limits,
+                    unsigned kept, unsigned kept_seconds);
+/* From here on origins are verified by these roots; roots_fd is taken. */
+int origin_env_trust(struct origin_env *env, int roots_fd, struct err *err);
+void origin_env_done(struct origin_env *env);
 
 /* What came of it, for the audit record; valid in the downstream's end and fail calls. */
 struct origin_facts {

@@ -9,6 +9,7 @@
 #include "request_limits.h"
 
 struct config;
+struct derived_spec;
 struct profile;
 
 /* MINT: made of other secrets by the vault: a token of an endpoint, or a pair that it signs with */
@@ -17,13 +18,14 @@ enum store_kind { STORE_ENV = 1, STORE_FILE, STORE_COMMAND, STORE_MINT };
 struct config_secret {
     const char *name;
     enum store_kind store;
-    const char *source;         /* variable name or path; MINT: what it is made of, as JSON */
+    const char *source;         /* variable name or path; "" of one that is made */
     const char *folder;         /* FILE: the variable with the directory of source; NULL: a path */
     const char *const *command; /* STORE_COMMAND: argv, NULL-terminated */
     const char *kind;           /* "github-pat", "openai", … shapes the placeholder; "" if none */
     unsigned ttl;               /* seconds a value may be kept; 0: read again each time asked */
-    const char *endpoint;       /* MINT: the URL it comes from; NULL: none */
-    bool lines;                 /* a key of another secret: several lines, and never sent */
+    const struct derived_spec *derived; /* MINT: what it is made of; else NULL */
+    const char *endpoint;               /* MINT: the URL it comes from; NULL: none */
+    bool lines;                         /* a key of another secret: several lines, and never sent */
     bool hidden; /* a login of stores behind an endpoint: declared by them, named by nobody */
     bool used;   /* another secret is made of it */
 };

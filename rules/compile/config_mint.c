@@ -1,6 +1,6 @@
-/* Secrets that are made of others: tokens that the vault gets from an endpoint, keys that it signs
- * with. Each kind is a table of its fields; what is read becomes one flat JSON object of strings,
- * which the vault takes (secrets/vault/derived.h). */
+/* Reads secrets that are made of others: tokens that the vault gets from an endpoint, keys that it
+ * signs with. Each kind is a table of its fields; what is read is what the vault is told
+ * (rules/compile/derived_spec.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,211 +17,136 @@
 enum field_type { TEXT = 1, LIST, URL, WORD, SECONDS, RANGES, SECRET, KEY, PAIR, SIGNER, AUTH };
 
 struct mint_field {
-    const char *name;
+    enum spec_field field; /* 0: the end of the list */
     enum field_type type;
     bool needed;
     const char *standard; /* when it is absent; NULL: then it is left out */
 };
 
-enum { MINT_FIELDS_MAX = 11, MINT_SPEC_MAX = 4000 };
-
 struct mint_kind {
-    const char *name;
-    const char *endpoint; /* of the token; %s are values of fields. NULL: none is needed */
+    const char *endpoint; /* of the token; ${NAME} are values of fields. NULL: none is needed */
     enum { MADE, STORED, LOGIN } sort;
-    struct mint_field fields[MINT_FIELDS_MAX];
+    const struct mint_field *fields;
 };
 
-#define VAULT_READ "${address}/v1/${mount}/data/${path}"
+/* Rows of a kind: what it needs, what it may have, and what stands for what is absent. */
+#define NEED(field, type)              \
+    {                                  \
+        SPEC_##field, type, true, NULL \
+    }
+#define MAY(field, type)                \
+    {                                   \
+        SPEC_##field, type, false, NULL \
+    }
+#define ELSE(field, type, standard)         \
+    {                                       \
+        SPEC_##field, type, false, standard \
+    }
+#define TO MAY(TO, RANGES)
+#define FIELDS(...)             \
+    (const struct mint_field[]) \
+    {                           \
+        __VA_ARGS__,            \
+        {                       \
+            0, 0, false, NULL   \
+        }                       \
+    }
 
-static const struct mint_kind kinds[] = {
-    {"oauth2",
-     "${token_url}",
-     MADE,
-     {{"token_url", URL, true, NULL},
-      {"to", RANGES, false, NULL},
-      {"client_id", TEXT, true, NULL},
-      {"client_secret", SECRET, false, NULL},
-      {"refresh_token", SECRET, false, NULL},
-      {"scope", LIST, false, NULL},
-      {"audience", TEXT, false, NULL},
-      {"auth", WORD, false, "basic"}}},
-    {"jwt",
-     "${token_url}",
-     MADE,
-     {{"token_url", URL, true, NULL},
-      {"to", RANGES, false, NULL},
-      {"key", KEY, true, NULL},
-      {"key_id", TEXT, false, NULL},
-      {"algorithm", WORD, false, "RS256"},
-      {"issuer", TEXT, true, NULL},
-      {"subject", TEXT, false, NULL},
-      {"audience", TEXT, false, NULL},
-      {"scope", LIST, false, NULL}}},
-    {"google",
-     "${token_url}",
-     MADE,
-     {{"service_account", KEY, true, NULL},
-      {"scope", LIST, false, NULL},
-      {"audience", TEXT, false, NULL},
-      {"subject", TEXT, false, NULL},
-      {"token_url", URL, false, "https://oauth2.googleapis.com/token"},
-      {"to", RANGES, false, NULL}}},
-    {"github_app",
-     "${api}/app/installations/${installation_id}/access_tokens",
-     MADE,
-     {{"app_id", TEXT, true, NULL},
-      {"installation_id", TEXT, true, NULL},
-      {"key", KEY, true, NULL},
-      {"api", URL, false, "https://api.github.com"},
-      {"to", RANGES, false, NULL}}},
-    {"entra",
-     "${authority}/${tenant}/oauth2/v2.0/token",
-     MADE,
-     {{"tenant", TEXT, true, NULL},
-      {"client_id", TEXT, true, NULL},
-      {"client_secret", SECRET, true, NULL},
-      {"scope", LIST, true, NULL},
-      {"authority", URL, false, "https://login.microsoftonline.com"},
-      {"to", RANGES, false, NULL}}},
-    {"aws_key",
-     NULL,
-     MADE,
-     {{"access_key_id", SECRET, true, NULL},
-      {"secret_access_key", SECRET, true, NULL},
-      {"session_token", SECRET, false, NULL}}},
-    {"hmac_key",
-     NULL,
-     MADE,
-     {{"key", SECRET, true, NULL},
-      {"algorithm", WORD, false, "sha256"},
-      {"encoding", WORD, false, "text"}}},
-    {"signature_key",
-     NULL,
-     MADE,
-     {{"key", KEY, true, NULL}, {"key_id", TEXT, true, NULL}, {"algorithm", WORD, true, NULL}}},
-    {"azure_key", NULL, MADE, {{"account", TEXT, true, NULL}, {"key", SECRET, true, NULL}}},
-    {"captured", NULL, MADE, {{NULL, 0, false, NULL}}},
-    {"client_certificate",
-     NULL,
-     MADE,
-     {{"certificate", KEY, true, NULL}, {"key", KEY, true, NULL}}},
-    {"aws_role",
-     "${endpoint}",
-     MADE,
-     {{"key", PAIR, true, NULL},
-      {"role_arn", TEXT, true, NULL},
-      {"session_name", TEXT, false, "durward"},
-      {"external_id", TEXT, false, NULL},
-      {"region", TEXT, true, NULL},
-      {"duration", SECONDS, false, "3600"},
-      {"endpoint", URL, false, "https://sts.${region}.amazonaws.com/"},
-      {"to", RANGES, false, NULL}}},
-    {"vault",
-     VAULT_READ,
-     STORED,
-     {{"address", URL, true, NULL},
-      {"namespace", TEXT, false, NULL},
-      {"to", RANGES, false, NULL},
-      {"mount", TEXT, false, "secret"},
-      {"path", TEXT, true, NULL},
-      {"key", TEXT, true, NULL},
-      {"auth", AUTH, true, NULL}}},
-    {"openbao",
-     VAULT_READ,
-     STORED,
-     {{"address", URL, true, NULL},
-      {"namespace", TEXT, false, NULL},
-      {"to", RANGES, false, NULL},
-      {"mount", TEXT, false, "secret"},
-      {"path", TEXT, true, NULL},
-      {"key", TEXT, true, NULL},
-      {"auth", AUTH, true, NULL}}},
-    {"vault_token",
-     "${address}/v1/auth/token/renew-self",
-     LOGIN,
-     {{"address", URL, true, NULL},
-      {"to", RANGES, false, NULL},
-      {"namespace", TEXT, false, NULL},
-      {"token", SECRET, true, NULL}}},
-    {"vault_approle",
-     "${address}/v1/auth/${mount}/login",
-     LOGIN,
-     {{"address", URL, true, NULL},
-      {"to", RANGES, false, NULL},
-      {"namespace", TEXT, false, NULL},
-      {"mount", TEXT, false, "approle"},
-      {"role_id", TEXT, true, NULL},
-      {"secret_id", SECRET, true, NULL}}},
-    {"vault_kubernetes",
-     "${address}/v1/auth/${mount}/login",
-     LOGIN,
-     {{"address", URL, true, NULL},
-      {"to", RANGES, false, NULL},
-      {"namespace", TEXT, false, NULL},
-      {"mount", TEXT, false, "kubernetes"},
-      {"role", TEXT, true, NULL},
-      {"jwt", SECRET, true, NULL}}},
-    {"aws_secret",
-     "${endpoint}",
-     STORED,
-     {{"key", SIGNER, true, NULL},
-      {"region", TEXT, true, NULL},
-      {"name", TEXT, true, NULL},
-      {"field", TEXT, false, NULL},
-      {"endpoint", URL, false, "https://secretsmanager.${region}.amazonaws.com/"},
-      {"to", RANGES, false, NULL}}},
-    {"aws_parameter",
-     "${endpoint}",
-     STORED,
-     {{"key", SIGNER, true, NULL},
-      {"region", TEXT, true, NULL},
-      {"name", TEXT, true, NULL},
-      {"endpoint", URL, false, "https://ssm.${region}.amazonaws.com/"},
-      {"to", RANGES, false, NULL}}},
-    {"onepassword",
-     "${address}/v1/vaults/${vault}/items/${item}",
-     STORED,
-     {{"address", URL, true, NULL},
-      {"to", RANGES, false, NULL},
-      {"token", SECRET, true, NULL},
-      {"vault", TEXT, true, NULL},
-      {"item", TEXT, true, NULL},
-      {"field", TEXT, false, "password"}}},
+/* HashiCorp Vault and OpenBao are asked alike. */
+#define KEY_VALUE_STORE                                                                       \
+    {                                                                                         \
+        "${address}/v1/${mount}/data/${path}", STORED,                                        \
+            FIELDS(NEED(ADDRESS, URL), MAY(NAMESPACE, TEXT), TO, ELSE(MOUNT, TEXT, "secret"), \
+                   NEED(PATH, TEXT), NEED(KEY, TEXT), NEED(AUTH, AUTH))                       \
+    }
+
+static const struct mint_kind kinds[DERIVED_KINDS] = {
+    [DERIVED_OAUTH2] = {"${token_url}", MADE,
+                        FIELDS(NEED(TOKEN_URL, URL), TO, NEED(CLIENT_ID, TEXT),
+                               MAY(CLIENT_SECRET, SECRET), MAY(REFRESH_TOKEN, SECRET),
+                               MAY(SCOPE, LIST), MAY(AUDIENCE, TEXT), ELSE(AUTH, WORD, "basic"))},
+    [DERIVED_JWT] = {"${token_url}", MADE,
+                     FIELDS(NEED(TOKEN_URL, URL), TO, NEED(KEY, KEY), MAY(KEY_ID, TEXT),
+                            ELSE(ALGORITHM, WORD, "RS256"), NEED(ISSUER, TEXT), MAY(SUBJECT, TEXT),
+                            MAY(AUDIENCE, TEXT), MAY(SCOPE, LIST))},
+    [DERIVED_GOOGLE] = {"${token_url}", MADE,
+                        FIELDS(NEED(SERVICE_ACCOUNT, KEY), MAY(SCOPE, LIST), MAY(AUDIENCE, TEXT),
+                               MAY(SUBJECT, TEXT),
+                               ELSE(TOKEN_URL, URL, "https://oauth2.googleapis.com/token"), TO)},
+    [DERIVED_GITHUB_APP] = {"${api}/app/installations/${installation_id}/access_tokens", MADE,
+                            FIELDS(NEED(APP_ID, TEXT), NEED(INSTALLATION_ID, TEXT), NEED(KEY, KEY),
+                                   ELSE(API, URL, "https://api.github.com"), TO)},
+    [DERIVED_ENTRA] = {"${authority}/${tenant}/oauth2/v2.0/token", MADE,
+                       FIELDS(NEED(TENANT, TEXT), NEED(CLIENT_ID, TEXT),
+                              NEED(CLIENT_SECRET, SECRET), NEED(SCOPE, LIST),
+                              ELSE(AUTHORITY, URL, "https://login.microsoftonline.com"), TO)},
+    [DERIVED_AWS_KEY] = {NULL, MADE,
+                         FIELDS(NEED(ACCESS_KEY_ID, SECRET), NEED(SECRET_ACCESS_KEY, SECRET),
+                                MAY(SESSION_TOKEN, SECRET))},
+    [DERIVED_AWS_ROLE] = {"${endpoint}", MADE,
+                          FIELDS(NEED(KEY, PAIR), NEED(ROLE_ARN, TEXT),
+                                 ELSE(SESSION_NAME, TEXT, "durward"), MAY(EXTERNAL_ID, TEXT),
+                                 NEED(REGION, TEXT), ELSE(DURATION, SECONDS, "3600"),
+                                 ELSE(ENDPOINT, URL, "https://sts.${region}.amazonaws.com/"), TO)},
+    [DERIVED_CERTIFICATE] = {NULL, MADE, FIELDS(NEED(CERTIFICATE, KEY), NEED(KEY, KEY))},
+    [DERIVED_VAULT] = KEY_VALUE_STORE,
+    [DERIVED_OPENBAO] = KEY_VALUE_STORE,
+    [DERIVED_AWS_SECRET] =
+        {"${endpoint}", STORED,
+         FIELDS(NEED(KEY, SIGNER), NEED(REGION, TEXT), NEED(NAME, TEXT), MAY(FIELD, TEXT),
+                ELSE(ENDPOINT, URL, "https://secretsmanager.${region}.amazonaws.com/"), TO)},
+    [DERIVED_AWS_PARAMETER] = {"${endpoint}", STORED,
+                               FIELDS(NEED(KEY, SIGNER), NEED(REGION, TEXT), NEED(NAME, TEXT),
+                                      ELSE(ENDPOINT, URL, "https://ssm.${region}.amazonaws.com/"),
+                                      TO)},
+    [DERIVED_ONEPASSWORD] = {"${address}/v1/vaults/${vault}/items/${item}", STORED,
+                             FIELDS(NEED(ADDRESS, URL), TO, NEED(TOKEN, SECRET), NEED(VAULT, TEXT),
+                                    NEED(ITEM, TEXT), ELSE(FIELD, TEXT, "password"))},
+    [DERIVED_VAULT_TOKEN] = {"${address}/v1/auth/token/renew-self", LOGIN,
+                             FIELDS(NEED(ADDRESS, URL), TO, MAY(NAMESPACE, TEXT),
+                                    NEED(TOKEN, SECRET))},
+    [DERIVED_VAULT_APPROLE] = {"${address}/v1/auth/${mount}/login", LOGIN,
+                               FIELDS(NEED(ADDRESS, URL), TO, MAY(NAMESPACE, TEXT),
+                                      ELSE(MOUNT, TEXT, "approle"), NEED(ROLE_ID, TEXT),
+                                      NEED(SECRET_ID, SECRET))},
+    [DERIVED_VAULT_KUBERNETES] = {"${address}/v1/auth/${mount}/login", LOGIN,
+                                  FIELDS(NEED(ADDRESS, URL), TO, MAY(NAMESPACE, TEXT),
+                                         ELSE(MOUNT, TEXT, "kubernetes"), NEED(ROLE, TEXT),
+                                         NEED(JWT, SECRET))},
+    [DERIVED_CAPTURED] = {NULL, MADE, FIELDS({0, 0, false, NULL})},
+    [DERIVED_HMAC_KEY] = {NULL, MADE,
+                          FIELDS(NEED(KEY, SECRET), ELSE(ALGORITHM, WORD, "sha256"),
+                                 ELSE(ENCODING, WORD, "text"))},
+    [DERIVED_SIGNATURE_KEY] = {NULL, MADE,
+                               FIELDS(NEED(KEY, KEY), NEED(KEY_ID, TEXT), NEED(ALGORITHM, WORD))},
+    [DERIVED_AZURE_KEY] = {NULL, MADE, FIELDS(NEED(ACCOUNT, TEXT), NEED(KEY, SECRET))},
 };
 
-/* How to be let in by a vault; `auth` has their last word, and this is their first. */
-#define LOGIN_PREFIX "vault_"
-
-static const struct mint_kind *kind_named(const char *name)
+static enum derived_kind kind_of(const json_t *object)
 {
-    for (size_t i = 0; name && i < ARRAY_LEN(kinds); i++)
-        if (strcmp(kinds[i].name, name) == 0)
-            return &kinds[i];
-    return NULL;
-}
-
-static const struct mint_kind *kind_of(const json_t *object)
-{
-    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-        if (kinds[i].sort != LOGIN && json_object_get(object, kinds[i].name))
-            return &kinds[i];
-    return NULL;
+    size_t k = 1;
+    while (k < DERIVED_KINDS &&
+           (kinds[k].sort == LOGIN ||
+            json_object_get(object, derived_kind_name((enum derived_kind)k)) == NULL))
+        k++;
+    return (enum derived_kind)k;
 }
 
 bool config_is_minted(const json_t *declared)
 {
-    return kind_of(declared) != NULL;
+    return kind_of(declared) < DERIVED_KINDS;
 }
 
-static void put(json_t *spec, const char *name, const char *value)
+static const char *text_named(const struct derived_spec *spec, const char *name)
 {
-    if (json_object_set_new(spec, name, json_string(value)) < 0)
-        abort(); /* memory is out */
+    size_t f = 1;
+    while (f < SPEC_FIELDS && strcmp(spec_field_name((enum spec_field)f), name) != 0)
+        f++;
+    return f < SPEC_FIELDS ? spec->text[f] : NULL;
 }
 
 /* Text with ${NAME} of other fields filled in. -1: too long, or a field is not there. */
-static int expand(const json_t *spec, const char *from, char *to, size_t size)
+static int expand(const struct derived_spec *spec, const char *from, char *to, size_t size)
 {
     size_t n = 0;
     while (*from) {
@@ -231,7 +156,7 @@ static int expand(const json_t *spec, const char *from, char *to, size_t size)
         size_t len = 1;
         if (close && (size_t)(close - from) - 2 < sizeof name) {
             snprintf(name, sizeof name, "%.*s", (int)(close - from - 2), from + 2);
-            value = json_string_value(json_object_get(spec, name));
+            value = text_named(spec, name);
             if (value == NULL)
                 return -1;
             len = strlen(value);
@@ -284,26 +209,25 @@ static int read_reference(const struct config *c, const struct node *n, enum fie
     const json_t *secrets = json_object_get(c->root, "secrets");
     if (node_string(n, ret, err) < 0 || rule_secret_known(n, *ret, secrets, err) < 0)
         return -1;
-    const json_t *declared = json_object_get(secrets, *ret);
-    const struct mint_kind *kind = kind_of(declared);
-    if (type == PAIR && (kind == NULL || strcmp(kind->name, "aws_key") != 0))
+    enum derived_kind kind = kind_of(json_object_get(secrets, *ret));
+    bool role = kind == DERIVED_AWS_ROLE, pair = kind == DERIVED_AWS_KEY;
+    if (type == PAIR && !pair)
         return node_fail(n, err, "'%s' is not an 'aws_key'", *ret);
-    bool role = kind && strcmp(kind->name, "aws_role") == 0;
-    if (type == SIGNER && (kind == NULL || (!role && strcmp(kind->name, "aws_key") != 0)))
+    if (type == SIGNER && !role && !pair)
         return node_fail(n, err, "'%s' is neither an 'aws_key' nor an 'aws_role'", *ret);
-    if ((type == SECRET || type == KEY) && kind)
+    if ((type == SECRET || type == KEY) && kind < DERIVED_KINDS)
         return node_fail(n, err, "'%s' is itself made of others; name a stored secret", *ret);
     return 0;
 }
 
-static int read_auth(struct config *c, const struct node *n, const json_t *spec, const char **ret,
-                     struct err *err);
+static int read_auth(struct config *c, const struct node *n, const struct derived_spec *spec,
+                     const char **ret, struct err *err);
 
 /* `to` of what was read, as a list again; NULL: there is none. */
-static json_t *ranges_of(const json_t *spec)
+static json_t *ranges_of(const struct derived_spec *spec)
 {
     json_t *ret = NULL;
-    const char *text = json_string_value(json_object_get(spec, "to"));
+    const char *text = spec->text[SPEC_TO];
     while (text && *text) {
         size_t n = strcspn(text, " ");
         ret = ret ? ret : json_array();
@@ -322,7 +246,7 @@ static int read_ranges(struct config *c, const struct node *n, struct buf *out, 
 }
 
 static int read_field(struct config *c, const struct node *n, const struct mint_field *f,
-                      json_t *spec, struct err *err)
+                      struct derived_spec *spec, struct err *err)
 {
     const char *text = "";
     char number[16];
@@ -332,8 +256,7 @@ static int read_field(struct config *c, const struct node *n, const struct mint_
     buf_init(&list, 1000);
     switch (f->type) {
     case WORD:
-        r = config_mint_word(n, json_string_value(json_object_get(spec, "kind")), f->name, &text,
-                             err);
+        r = config_mint_word(n, spec->kind, f->field, &text, err);
         break;
     case LIST:
     case RANGES:
@@ -360,84 +283,82 @@ static int read_field(struct config *c, const struct node *n, const struct mint_
             r = check_url(n, text, err);
     }
     if (r == 0 && (strlen(text) > 1000 || !header_value_ok(slice_str(text))))
-        r = node_fail(n, err, "'%s' is at most 1000 bytes of printable ASCII", f->name);
+        r = node_fail(n, err, "'%s' is at most 1000 bytes of printable ASCII",
+                      spec_field_name(f->field));
     if (r == 0)
-        put(spec, f->name, text);
+        spec->text[f->field] = arena_str(c->arena, text);
     buf_free(&list);
     return r;
 }
 
 /* What a table cannot say. */
-static int check_kind(const struct node *n, const char *kind, const json_t *spec, struct err *err)
+static int check_kind(const struct node *n, const struct derived_spec *spec, struct err *err)
 {
-    bool scope = json_object_get(spec, "scope"), audience = json_object_get(spec, "audience");
-    if (strcmp(kind, "google") == 0 && scope == audience)
+    const char *const *text = spec->text;
+    if (spec->kind == DERIVED_GOOGLE && (text[SPEC_SCOPE] != NULL) == (text[SPEC_AUDIENCE] != NULL))
         return node_fail(n, err,
                          "'google' takes either 'scope' (an access token) or 'audience' (an ID "
                          "token)");
-    if (config_mint_key_ok(n, kind, spec, err) < 0)
+    if (config_mint_key_ok(n, spec, err) < 0)
         return -1;
-    if (strcmp(kind, "oauth2") == 0 && !json_object_get(spec, "client_secret") &&
-        !json_object_get(spec, "refresh_token"))
+    if (spec->kind == DERIVED_OAUTH2 && !text[SPEC_CLIENT_SECRET] && !text[SPEC_REFRESH_TOKEN])
         return node_fail(n, err, "'oauth2' needs 'client_secret', 'refresh_token' or both");
     return 0;
 }
 
-static int read_fields(struct config *c, const struct node *n, const struct mint_kind *kind,
-                       json_t *spec, struct err *err)
+static int read_fields(struct config *c, const struct node *n, struct derived_spec *spec,
+                       struct err *err)
 {
-    struct key keys[MINT_FIELDS_MAX];
+    const struct mint_field *fields = kinds[spec->kind].fields;
+    const char *kind = derived_kind_name(spec->kind);
+    struct key keys[SPEC_FIELDS];
     char text[1200];
     size_t n_keys = 0;
-    while (n_keys < MINT_FIELDS_MAX && kind->fields[n_keys].name) {
-        keys[n_keys] = (struct key){.name = kind->fields[n_keys].name};
-        n_keys++;
-    }
+    for (; fields[n_keys].field; n_keys++)
+        keys[n_keys] = (struct key){.name = spec_field_name(fields[n_keys].field)};
     if (node_keys(n, keys, n_keys, err) < 0)
         return -1;
-    for (size_t i = 0; i < n_keys; i++) {
-        const struct mint_field *f = &kind->fields[i];
+    for (const struct mint_field *f = fields; f->field; f++) {
         struct node at;
-        if (node_get(n, f->name, &at)) {
+        if (node_get(n, spec_field_name(f->field), &at)) {
             if (read_field(c, &at, f, spec, err) < 0)
                 return -1;
         } else if (f->needed) {
-            return node_fail(n, err, "'%s' needs '%s'", kind->name, f->name);
+            return node_fail(n, err, "'%s' needs '%s'", kind, spec_field_name(f->field));
         } else if (f->standard) {
             if (expand(spec, f->standard, text, sizeof text) < 0)
-                return node_fail(n, err, "'%s' has too long a value", kind->name);
-            put(spec, f->name, text);
+                return node_fail(n, err, "'%s' has too long a value", kind);
+            spec->text[f->field] = arena_str(c->arena, text);
         }
     }
-    return check_kind(n, kind->name, spec, err);
+    return check_kind(n, spec, err);
 }
 
-/* The JSON and the endpoint of a secret whose fields are read. */
-static int finish(struct config *c, const struct node *n, const struct mint_kind *kind,
-                  json_t *spec, struct config_secret *s, struct err *err)
+/* The endpoint of a secret whose fields are read. */
+static int finish(struct config *c, const struct node *n, struct derived_spec *spec,
+                  struct config_secret *s, struct err *err)
 {
-    char endpoint[1500];
+    char endpoint[SPEC_TEXT_MAX];
     struct pattern place; /* as the dialer reads it */
     struct err bad = {0};
-    int r = 0;
-    if (kind->endpoint) {
-        r = expand(spec, kind->endpoint, endpoint, sizeof endpoint);
-        if (r == 0)
-            r = check_url(n, endpoint, err);
-        else
-            node_fail(n, err, "'%s' has too long a value", kind->name);
-        if (r == 0 && pattern_parse(c->arena, endpoint, &place, &bad) < 0)
-            r = node_fail(n, err, "'%.200s': %s", endpoint, bad.text);
-        put(spec, "endpoint", endpoint);
-        s->endpoint = r == 0 ? arena_str(c->arena, endpoint) : NULL;
+    const char *kind = derived_kind_name(spec->kind), *from = kinds[spec->kind].endpoint;
+    if (from) {
+        if (expand(spec, from, endpoint, sizeof endpoint) < 0)
+            return node_fail(n, err, "'%s' has too long a value", kind);
+        if (check_url(n, endpoint, err) < 0)
+            return -1;
+        if (pattern_parse(c->arena, endpoint, &place, &bad) < 0)
+            return node_fail(n, err, "'%.200s': %s", endpoint, bad.text);
+        s->endpoint = spec->text[SPEC_ENDPOINT] = arena_str(c->arena, endpoint);
     }
-    char *text = r == 0 ? json_dumps(spec, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
-    if (r == 0 && (text == NULL || strlen(text) > MINT_SPEC_MAX))
-        r = node_fail(n, err, "'%s' is longer than %d bytes", kind->name, MINT_SPEC_MAX);
+    if (derived_spec_bytes(spec) > SPEC_BYTES_MAX)
+        return node_fail(n, err, "'%s' is longer than %d bytes", kind, SPEC_BYTES_MAX);
+    struct derived_spec *kept = arena_zalloc(c->arena, 1, sizeof *kept);
+    *kept = *spec;
     s->store = STORE_MINT;
-    s->source = r == 0 ? arena_str(c->arena, text) : "";
-    free(text);
-    return r;
+    s->source = "";
+    s->derived = kept;
+    return 0;
 }
 
 /* Logins that say the same are one: its name, which no secret of the configuration can have. */
@@ -446,7 +367,7 @@ static const char *login_for(struct config *c, const struct config_secret *login
     char name[40];
     size_t declared = json_object_size(json_object_get(c->root, "secrets"));
     for (size_t i = declared; i < c->n_secrets; i++)
-        if (strcmp(c->secrets[i].source, login->source) == 0)
+        if (derived_spec_same(c->secrets[i].derived, login->derived))
             return c->secrets[i].name;
     snprintf(name, sizeof name, "(login %zu)", c->n_secrets - declared + 1);
     struct config_secret *s = &c->secrets[c->n_secrets++];
@@ -462,125 +383,120 @@ static const struct key auth_keys[] = {
     KEY("kubernetes", OWN, "", ""),
 };
 
-static int read_auth(struct config *c, const struct node *n, const json_t *spec, const char **ret,
-                     struct err *err)
+/* The way that lets us in, and what is said of it; a token is said right here. */
+static int read_way(const struct node *n, struct node *at, enum derived_kind *ret, struct err *err)
 {
-    struct config_secret login = {.kind = "", .hidden = true};
-    struct node at = *n;
-    char name[40];
+    static const enum derived_kind made[ARRAY_LEN(auth_keys)] = {
+        DERIVED_VAULT_TOKEN, DERIVED_VAULT_APPROLE, DERIVED_VAULT_KUBERNETES};
+    size_t i = 0;
     if (node_keys(n, KEYS(auth_keys), err) < 0)
         return -1;
     if (json_object_size(n->value) != 1)
         return node_fail(n, err, "'auth' is one of 'token', 'approle' and 'kubernetes'");
-    const char *way = json_object_iter_key(json_object_iter(n->value));
-    bool token = strcmp(way, "token") == 0;
-    snprintf(name, sizeof name, LOGIN_PREFIX "%s", way);
-    if (!token)
-        node_get(n, way, &at);
-    const struct mint_kind *kind = kind_named(name);
-    /* the address comes from the store; beside it only what belongs to this way */
-    json_t *given = node_is_object(&at, err) == 0 ? json_copy(at.value) : NULL;
-    if (given == NULL)
-        return -1;
-    int r = 0;
-    static const char *const shared[] = {"address", "namespace", "to"};
-    for (size_t i = 0; i < ARRAY_LEN(shared) && r == 0; i++) {
-        if (json_object_get(given, shared[i]))
-            r = node_fail(&at, err, "'%s' stands beside 'auth'", shared[i]);
-        else if (json_object_get(spec, shared[i]))
-            json_object_set(given, shared[i], json_object_get(spec, shared[i]));
+    while (i + 1 < ARRAY_LEN(auth_keys) && json_object_get(n->value, auth_keys[i].name) == NULL)
+        i++;
+    *at = *n;
+    *ret = made[i];
+    if (made[i] != DERIVED_VAULT_TOKEN)
+        node_get(n, auth_keys[i].name, at);
+    return 0;
+}
+
+/* The address comes from the store; beside it only what belongs to this way. */
+static int add_shared(const struct node *at, const struct derived_spec *spec, json_t *given,
+                      struct err *err)
+{
+    static const enum spec_field shared[] = {SPEC_ADDRESS, SPEC_NAMESPACE, SPEC_TO};
+    for (size_t i = 0; i < ARRAY_LEN(shared); i++) {
+        const char *name = spec_field_name(shared[i]), *text = spec->text[shared[i]];
+        if (json_object_get(given, name))
+            return node_fail(at, err, "'%s' stands beside 'auth'", name);
+        json_t *value = shared[i] == SPEC_TO ? ranges_of(spec) : text ? json_string(text) : NULL;
+        if (value && json_object_set_new(given, name, value) < 0)
+            abort(); /* memory is out */
     }
-    json_t *made = json_object(), *ranges = ranges_of(spec);
-    if (ranges && r == 0)
-        json_object_set(given, "to", ranges);
-    json_decref(ranges);
+    return 0;
+}
+
+static int read_auth(struct config *c, const struct node *n, const struct derived_spec *spec,
+                     const char **ret, struct err *err)
+{
+    struct config_secret login = {.kind = "", .hidden = true};
+    struct derived_spec made = {.kind = 0};
+    struct node at;
+    if (read_way(n, &at, &made.kind, err) < 0 || node_is_object(&at, err) < 0)
+        return -1;
+    json_t *given = json_copy(at.value);
     struct node all = at;
     all.value = given;
-    put(made, "kind", name);
+    int r = given ? add_shared(&at, spec, given, err) : -1;
     if (r == 0)
-        r = read_fields(c, &all, kind, made, err);
+        r = read_fields(c, &all, &made, err);
     if (r == 0)
-        r = finish(c, n, kind, made, &login, err);
+        r = finish(c, n, &made, &login, err);
     if (r == 0)
         *ret = login_for(c, &login);
-    json_decref(made);
     json_decref(given);
     return r;
 }
 
-static int read_ttl(const struct node *n, json_t *spec, struct err *err)
+static int read_ttl(const struct node *n, struct derived_spec *spec, struct err *err)
 {
     struct node at;
-    char text[16];
     unsigned seconds = 300;
     if (node_get(n, "ttl", &at) && quantity_duration(&at, &seconds, err) < 0)
         return -1;
-    snprintf(text, sizeof text, "%u", seconds);
-    put(spec, "ttl", text);
+    spec->ttl = seconds;
     return 0;
 }
 
 int config_read_mint(struct config *c, const struct node *n, struct config_secret *s,
                      struct err *err)
 {
-    const struct mint_kind *kind = kind_of(n->value);
+    struct derived_spec spec = {.kind = kind_of(n->value)};
     struct node at;
-    node_get(n, kind->name, &at);
-    json_t *spec = json_object();
-    put(spec, "kind", kind->name);
-    int r = read_fields(c, &at, kind, spec, err);
-    if (r == 0 && kind->sort == STORED)
-        r = read_ttl(n, spec, err);
-    if (r == 0)
-        r = finish(c, &at, kind, spec, s, err);
-    json_decref(spec);
-    return r;
-}
-
-static const struct mint_kind *kind_of_spec(const json_t *spec)
-{
-    return kind_named(json_string_value(json_object_get(spec, "kind")));
+    node_get(n, derived_kind_name(spec.kind), &at);
+    if (read_fields(c, &at, &spec, err) < 0)
+        return -1;
+    if (kinds[spec.kind].sort == STORED && read_ttl(n, &spec, err) < 0)
+        return -1;
+    return finish(c, &at, &spec, s, err);
 }
 
 bool config_is_remote(const struct config_secret *s)
 {
-    json_t *spec = s->store == STORE_MINT ? json_loads(s->source, 0, NULL) : NULL;
-    const struct mint_kind *kind = kind_of_spec(spec);
-    json_decref(spec);
-    return kind && kind->sort == STORED;
+    return s->derived && kinds[s->derived->kind].sort == STORED;
 }
 
 bool config_secret_asks(const struct config_secret *s)
 {
-    return s->store == STORE_MINT && s->endpoint && !strstr(s->source, "\"refresh_token\":");
+    return s->derived && s->endpoint && !s->derived->text[SPEC_REFRESH_TOKEN];
 }
 
 bool config_secret_signs(const struct config_secret *s)
 {
-    static const char *const signers[] = {"\"kind\":\"aws_key\"", "\"kind\":\"aws_role\"",
-                                          "\"kind\":\"client_certificate\""};
-    for (size_t i = 0; i < ARRAY_LEN(signers); i++)
-        if (s->store == STORE_MINT && strstr(s->source, signers[i]))
-            return true;
-    return false;
+    enum derived_kind k = s->derived ? s->derived->kind : DERIVED_KINDS;
+    return k == DERIVED_AWS_KEY || k == DERIVED_AWS_ROLE || k == DERIVED_CERTIFICATE;
 }
 
 /* Keys are text of several lines, and are never sent: a rule that names one is an error. */
+static void mark_part(struct config *c, const char *name, bool key)
+{
+    for (size_t i = 0; name && i < c->n_secrets; i++)
+        if (strcmp(c->secrets[i].name, name) == 0) {
+            c->secrets[i].used = true;
+            c->secrets[i].lines = c->secrets[i].lines || key;
+        }
+}
+
 void config_mark_keys(struct config *c)
 {
     for (size_t i = 0; i < c->n_secrets; i++) {
-        json_t *spec =
-            c->secrets[i].store == STORE_MINT ? json_loads(c->secrets[i].source, 0, NULL) : NULL;
-        const struct mint_kind *kind = kind_of_spec(spec);
-        for (size_t f = 0; kind && f < MINT_FIELDS_MAX && kind->fields[f].name; f++) {
-            const char *name = json_string_value(json_object_get(spec, kind->fields[f].name));
-            for (size_t j = 0; name && kind->fields[f].type >= SECRET && j < c->n_secrets; j++)
-                if (strcmp(c->secrets[j].name, name) == 0) {
-                    c->secrets[j].used = true;
-                    c->secrets[j].lines = c->secrets[j].lines || kind->fields[f].type == KEY;
-                }
-        }
-        json_decref(spec);
+        const struct derived_spec *spec = c->secrets[i].derived;
+        const struct mint_field *f = spec ? kinds[spec->kind].fields : NULL;
+        for (; f && f->field; f++)
+            if (f->type >= SECRET)
+                mark_part(c, spec->text[f->field], f->type == KEY);
     }
 }
 
@@ -590,12 +506,11 @@ char *config_endpoints_json(const struct config *c)
     json_t *rules = json_array();
     for (size_t i = 0; i < c->n_secrets; i++) {
         const char *url = c->secrets[i].endpoint;
-        json_t *spec = url ? json_loads(c->secrets[i].source, 0, NULL) : NULL;
         bool reads = config_is_remote(&c->secrets[i]);
-        json_t *rule = url ? json_pack("{s:s, s:[s*, s], s:o*}", "allow", url, "methods",
-                                       reads ? "GET" : NULL, "POST", "to", ranges_of(spec))
-                           : NULL;
-        json_decref(spec);
+        json_t *rule =
+            url ? json_pack("{s:s, s:[s*, s], s:o*}", "allow", url, "methods", reads ? "GET" : NULL,
+                            "POST", "to", ranges_of(c->secrets[i].derived))
+                : NULL;
         if (rule && json_array_append_new(rules, rule) < 0)
             abort(); /* memory is out */
     }

@@ -3,22 +3,23 @@
 
 #include "config_tree.h"
 
-int config_mint_word(const struct node *n, const char *kind, const char *name, const char **ret,
-                     struct err *err)
+int config_mint_word(const struct node *n, enum derived_kind kind, enum spec_field field,
+                     const char **ret, struct err *err)
 {
     static const struct {
-        const char *kind, *name, *words[7];
-    } all[] = {{"oauth2", "auth", {"basic", "post"}},
-               {"jwt", "algorithm", {"RS256", "ES256"}},
-               {"hmac_key", "algorithm", {"sha256", "sha512", "sha1"}},
-               {"hmac_key", "encoding", {"text", "hex", "base64"}},
-               {"signature_key",
-                "algorithm",
+        enum derived_kind kind;
+        enum spec_field field;
+        const char *words[7];
+    } all[] = {{DERIVED_OAUTH2, SPEC_AUTH, {"basic", "post"}},
+               {DERIVED_JWT, SPEC_ALGORITHM, {"RS256", "ES256"}},
+               {DERIVED_HMAC_KEY, SPEC_ALGORITHM, {"sha256", "sha512", "sha1"}},
+               {DERIVED_HMAC_KEY, SPEC_ENCODING, {"text", "hex", "base64"}},
+               {DERIVED_SIGNATURE_KEY,
+                SPEC_ALGORITHM,
                 {"ed25519", "ecdsa-p256-sha256", "ecdsa-p384-sha384", "rsa-pss-sha512",
                  "rsa-v1_5-sha256", "hmac-sha256"}}};
     size_t i = 0, count = 0, word;
-    while (i + 1 < ARRAY_LEN(all) &&
-           (strcmp(all[i].kind, kind) != 0 || strcmp(all[i].name, name) != 0))
+    while (i + 1 < ARRAY_LEN(all) && (all[i].kind != kind || all[i].field != field))
         i++;
     while (all[i].words[count])
         count++;
@@ -28,12 +29,11 @@ int config_mint_word(const struct node *n, const char *kind, const char *name, c
     return 0;
 }
 
-int config_mint_key_ok(const struct node *n, const char *kind, const json_t *spec, struct err *err)
+int config_mint_key_ok(const struct node *n, const struct derived_spec *spec, struct err *err)
 {
-    const char *id = json_string_value(json_object_get(spec, "key_id"));
-    if (strcmp(kind, "signature_key") == 0 && strpbrk(id, "\"\\ "))
+    if (spec->kind == DERIVED_SIGNATURE_KEY && strpbrk(spec->text[SPEC_KEY_ID], "\"\\ "))
         return node_fail(n, err, "'key_id' has no blank, quote or backslash");
-    const char *account = json_string_value(json_object_get(spec, "account"));
+    const char *account = spec->text[SPEC_ACCOUNT];
     if (account && (strlen(account) > 64 || strpbrk(account, ":/ ")))
         return node_fail(n, err, "'account' is the name of a storage account");
     return 0;

@@ -136,7 +136,8 @@ static int fits(const struct config *c, const struct node *n, struct err *err)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < c->n_secrets; i++)
-        bytes += strlen(c->secrets[i].name) + strlen(c->secrets[i].source) + CONFIG_ENTRY_BYTES;
+        bytes += strlen(c->secrets[i].name) + CONFIG_ENTRY_BYTES +
+                 (c->secrets[i].derived ? derived_spec_bytes(c->secrets[i].derived) : 0);
     if (c->n_secrets > CONFIG_SECRETS_MAX)
         return node_fail(n, err, "more than %d secrets and logins of their stores together",
                          CONFIG_SECRETS_MAX);

@@ -5,6 +5,7 @@
 #include "arena.h"
 #include "buf.h"
 #include "config.h"
+#include "derived_spec.h"
 #include "node.h"
 #include "policy_build.h"
 
@@ -14,7 +15,7 @@ enum {
     CONFIG_RESOLVES_MAX = 1024,        /* resolved names */
     CONFIG_RESOLVES_BYTES = 64 * 1024, /* and what they and their addresses take together */
     CONFIG_DIRECT_BYTES = 16 * 1024,   /* no_proxy */
-    CONFIG_SECRETS_BYTES = 80 * 1024,  /* names and sources of secrets */
+    CONFIG_SECRETS_BYTES = 80 * 1024,  /* what the vault is told of secrets */
     CONFIG_ENTRY_BYTES = 32,           /* beside the texts of an entry */
 };
 
@@ -128,10 +129,10 @@ enum { SECRET_KINDS = 3 };
 extern const char *const secret_kinds[SECRET_KINDS];
 
 /* The value of this field of this kind of made secret, which is one of some words. */
-int config_mint_word(const struct node *n, const char *kind, const char *name, const char **ret,
-                     struct err *err);
+int config_mint_word(const struct node *n, enum derived_kind kind, enum spec_field field,
+                     const char **ret, struct err *err);
 
 /* key_id and account of a key that signs: they go into a header. */
-int config_mint_key_ok(const struct node *n, const char *kind, const json_t *spec, struct err *err);
+int config_mint_key_ok(const struct node *n, const struct derived_spec *spec, struct err *err);
 
 #endif

@@ -20,64 +20,55 @@ enum {
     GITHUB_JWT_SKEW = 30,
 };
 
-static const struct {
-    const char *name;
-    const char *inputs[DERIVED_INPUTS_MAX]; /* fields that name secrets */
-} kinds[] = {
-    [OAUTH2] = {"oauth2", {"client_secret", "refresh_token"}},
-    [JWT] = {"jwt", {"key"}},
-    [GOOGLE] = {"google", {"service_account"}},
-    [GITHUB_APP] = {"github_app", {"key"}},
-    [ENTRA] = {"entra", {"client_secret"}},
-    [AWS_KEY] = {"aws_key", {"access_key_id", "secret_access_key", "session_token"}},
-    [AWS_ROLE] = {"aws_role", {"key"}},
-    [CERTIFICATE] = {"client_certificate", {"certificate", "key"}},
-    [CAPTURED] = {"captured", {NULL}},
-    [HMAC_KEY] = {"hmac_key", {"key"}},
-    [SIGNATURE_KEY] = {"signature_key", {"key"}},
-    [AZURE_KEY] = {"azure_key", {"key"}},
-    [VAULT] = {"vault", {"auth"}},
-    [OPENBAO] = {"openbao", {"auth"}},
-    [AWS_SECRET] = {"aws_secret", {"key"}},
-    [AWS_PARAMETER] = {"aws_parameter", {"key"}},
-    [ONEPASSWORD] = {"onepassword", {"token"}},
-    [VAULT_TOKEN] = {"vault_token", {"token"}},
-    [VAULT_APPROLE] = {"vault_approle", {"secret_id"}},
-    [VAULT_KUBERNETES] = {"vault_kubernetes", {"jwt"}},
+/* Fields that name the secrets that a kind is made of. */
+static const enum spec_field parts[DERIVED_KINDS][DERIVED_INPUTS_MAX] = {
+    [DERIVED_OAUTH2] = {SPEC_CLIENT_SECRET, SPEC_REFRESH_TOKEN},
+    [DERIVED_JWT] = {SPEC_KEY},
+    [DERIVED_GOOGLE] = {SPEC_SERVICE_ACCOUNT},
+    [DERIVED_GITHUB_APP] = {SPEC_KEY},
+    [DERIVED_ENTRA] = {SPEC_CLIENT_SECRET},
+    [DERIVED_AWS_KEY] = {SPEC_ACCESS_KEY_ID, SPEC_SECRET_ACCESS_KEY, SPEC_SESSION_TOKEN},
+    [DERIVED_AWS_ROLE] = {SPEC_KEY},
+    [DERIVED_CERTIFICATE] = {SPEC_CERTIFICATE, SPEC_KEY},
+    [DERIVED_HMAC_KEY] = {SPEC_KEY},
+    [DERIVED_SIGNATURE_KEY] = {SPEC_KEY},
+    [DERIVED_AZURE_KEY] = {SPEC_KEY},
+    [DERIVED_VAULT] = {SPEC_AUTH},
+    [DERIVED_OPENBAO] = {SPEC_AUTH},
+    [DERIVED_AWS_SECRET] = {SPEC_KEY},
+    [DERIVED_AWS_PARAMETER] = {SPEC_KEY},
+    [DERIVED_ONEPASSWORD] = {SPEC_TOKEN},
+    [DERIVED_VAULT_TOKEN] = {SPEC_TOKEN},
+    [DERIVED_VAULT_APPROLE] = {SPEC_SECRET_ID},
+    [DERIVED_VAULT_KUBERNETES] = {SPEC_JWT},
 };
 
-const char *derived_text(const struct derived *m, const char *field)
+const char *derived_text(const struct derived *m, enum spec_field field)
 {
-    const char *s = json_string_value(json_object_get(m->spec, field));
+    const char *s = m->spec.text[field];
     return s ? s : "";
 }
 
-struct derived *derived_new(const char *spec, struct err *err)
+struct derived *derived_new(struct derived_spec *spec)
 {
     struct derived *m = calloc(1, sizeof *m);
-    if (m == NULL)
-        return NULL;
-    m->refresh = -1;
-    m->spec = json_loads(spec, 0, NULL);
-    size_t k = 0;
-    while (k < ARRAY_LEN(kinds) && strcmp(kinds[k].name, derived_text(m, "kind")) != 0)
-        k++;
-    if (k == ARRAY_LEN(kinds)) {
-        err_set(err, ERR_PARSE, "no known way to make a secret");
-        derived_free(m);
+    if (m == NULL) {
+        derived_spec_clear(spec);
         return NULL;
     }
-    m->kind = (enum derived_kind)k;
-    for (size_t i = 0; i < DERIVED_INPUTS_MAX && kinds[k].inputs[i]; i++) {
-        const char *name = derived_text(m, kinds[k].inputs[i]);
-        if (*name == 0)
+    m->refresh = -1;
+    m->spec = *spec;
+    m->kind = spec->kind;
+    for (size_t i = 0; i < DERIVED_INPUTS_MAX && parts[m->kind][i]; i++) {
+        const char *name = m->spec.text[parts[m->kind][i]];
+        if (name == NULL)
             continue;
-        if (strcmp(kinds[k].inputs[i], "refresh_token") == 0)
+        if (parts[m->kind][i] == SPEC_REFRESH_TOKEN)
             m->refresh = (int)m->n;
         m->inputs[m->n++] = name;
     }
-    if (m->kind == VAULT_APPROLE || m->kind == VAULT_KUBERNETES) {
-        if (asprintf(&m->renew, "%s/v1/auth/token/renew-self", derived_text(m, "address")) < 0)
+    if (m->kind == DERIVED_VAULT_APPROLE || m->kind == DERIVED_VAULT_KUBERNETES) {
+        if (asprintf(&m->renew, "%s/v1/auth/token/renew-self", derived_text(m, SPEC_ADDRESS)) < 0)
             m->renew = NULL;
     }
     return m;
@@ -87,7 +78,7 @@ void derived_free(struct derived *m)
 {
     if (m == NULL)
         return;
-    json_decref(m->spec);
+    derived_spec_clear(&m->spec);
     free(m->renew);
     free(m);
 }
@@ -99,17 +90,19 @@ const char *derived_input(const struct derived *m, size_t i)
 
 bool derived_signs(const struct derived *m)
 {
-    return (m->kind >= AWS_KEY && m->kind <= CERTIFICATE) || m->kind >= HMAC_KEY;
+    return (m->kind >= DERIVED_AWS_KEY && m->kind <= DERIVED_CERTIFICATE) ||
+           m->kind >= DERIVED_HMAC_KEY;
 }
 
 bool derived_is_captured(const struct derived *m)
 {
-    return m->kind == CAPTURED;
+    return m->kind == DERIVED_CAPTURED;
 }
 
 bool derived_is_local(const struct derived *m)
 {
-    return m->kind == AWS_KEY || m->kind == CERTIFICATE || m->kind >= HMAC_KEY;
+    return m->kind == DERIVED_AWS_KEY || m->kind == DERIVED_CERTIFICATE ||
+           m->kind >= DERIVED_HMAC_KEY;
 }
 
 int derived_refreshes(const struct derived *m)
@@ -119,9 +112,9 @@ int derived_refreshes(const struct derived *m)
 
 struct secret *derived_local(const struct derived *m, struct secret *const *inputs, struct err *err)
 {
-    if (m->kind == CERTIFICATE)
+    if (m->kind == DERIVED_CERTIFICATE)
         return tls_pack(secret_slice(inputs[0]), secret_slice(inputs[1]), err);
-    if (m->kind >= HMAC_KEY)
+    if (m->kind >= DERIVED_HMAC_KEY)
         return secret_ref(inputs[0]);
     struct slice token = m->n > 2 ? secret_slice(inputs[2]) : (struct slice){"", 0};
     struct secret *pair = aws_pair_pack(secret_slice(inputs[0]), secret_slice(inputs[1]), token);
@@ -149,9 +142,9 @@ static int put_form(struct buf *out, const char *name, struct slice value)
     return 0;
 }
 
-static int put_spec(const struct derived *m, struct buf *out, const char *name)
+static int put_spec(const struct derived *m, struct buf *out, enum spec_field f)
 {
-    return put_form(out, name, slice_str(derived_text(m, name)));
+    return put_form(out, spec_field_name(f), slice_str(derived_text(m, f)));
 }
 
 int derived_field(struct token_request *r, const char *name, const char *value)
@@ -182,26 +175,26 @@ static int put_basic(struct token_request *r, struct slice user, struct slice pa
 
 static int ask_oauth2(const struct derived *m, struct secret *const *in, struct token_request *r)
 {
-    const char *id = derived_text(m, "client_id");
+    const char *id = derived_text(m, SPEC_CLIENT_ID);
     bool refresh = m->refresh >= 0, has_secret = m->n > (refresh ? 1u : 0u);
-    bool basic = has_secret && strcmp(derived_text(m, "auth"), "basic") == 0;
+    bool basic = has_secret && strcmp(derived_text(m, SPEC_AUTH), "basic") == 0;
     struct buf *b = &r->body;
     int bad =
         put_form(b, "grant_type", refresh ? SLICE("refresh_token") : SLICE("client_credentials"));
     if (refresh)
         bad |= put_form(b, "refresh_token", secret_slice(in[m->refresh]));
-    bad |= put_spec(m, b, "scope") | put_spec(m, b, "audience");
+    bad |= put_spec(m, b, SPEC_SCOPE) | put_spec(m, b, SPEC_AUDIENCE);
     if (basic)
         return bad | put_basic(r, slice_str(id), secret_slice(in[0]));
-    bad |= put_spec(m, b, "client_id");
+    bad |= put_spec(m, b, SPEC_CLIENT_ID);
     return has_secret ? bad | put_form(b, "client_secret", secret_slice(in[0])) : bad;
 }
 
 static int ask_entra(const struct derived *m, struct secret *const *in, struct token_request *r)
 {
     struct buf *b = &r->body;
-    return put_form(b, "grant_type", SLICE("client_credentials")) | put_spec(m, b, "client_id") |
-           put_form(b, "client_secret", secret_slice(in[0])) | put_spec(m, b, "scope");
+    return put_form(b, "grant_type", SLICE("client_credentials")) | put_spec(m, b, SPEC_CLIENT_ID) |
+           put_form(b, "client_secret", secret_slice(in[0])) | put_spec(m, b, SPEC_SCOPE);
 }
 
 static void set_text(json_t *claims, const char *name, const char *value)
@@ -238,11 +231,11 @@ static int ask_jwt(const struct derived *m, struct secret *const *in, time_t now
                    struct token_request *r, struct err *err)
 {
     struct buf jwt;
-    const char *subject = derived_text(m, "subject"), *audience = derived_text(m, "audience");
+    const char *subject = derived_text(m, SPEC_SUBJECT), *audience = derived_text(m, SPEC_AUDIENCE);
     json_t *claims = json_object();
-    set_text(claims, "iss", derived_text(m, "issuer"));
-    set_text(claims, "sub", *subject ? subject : derived_text(m, "issuer"));
-    set_text(claims, "aud", *audience ? audience : derived_text(m, "token_url"));
+    set_text(claims, "iss", derived_text(m, SPEC_ISSUER));
+    set_text(claims, "sub", *subject ? subject : derived_text(m, SPEC_ISSUER));
+    set_text(claims, "aud", *audience ? audience : derived_text(m, SPEC_TOKEN_URL));
     set_times(claims, now, ASSERTION_LIFE);
     unsigned char raw[16]; /* endpoints take each assertion once */
     char id[2 * sizeof raw + 1] = "";
@@ -252,9 +245,9 @@ static int ask_jwt(const struct derived *m, struct secret *const *in, time_t now
         snprintf(id + 2 * i, 3, "%02x", raw[i]);
     set_text(claims, "jti", id);
     buf_init_wiped(&jwt, 16384);
-    int bad = sign_claims(&jwt, derived_text(m, "algorithm"), derived_text(m, "key_id"), claims,
-                          secret_slice(in[0]), err);
-    bad = bad < 0 ? -1 : put_assertion(r, buf_slice(&jwt)) | put_spec(m, &r->body, "scope");
+    int bad = sign_claims(&jwt, derived_text(m, SPEC_ALGORITHM), derived_text(m, SPEC_KEY_ID),
+                          claims, secret_slice(in[0]), err);
+    bad = bad < 0 ? -1 : put_assertion(r, buf_slice(&jwt)) | put_spec(m, &r->body, SPEC_SCOPE);
     buf_free(&jwt);
     return bad;
 }
@@ -273,10 +266,10 @@ static int ask_google(const struct derived *m, struct secret *const *in, time_t 
     if (email && pem) {
         json_t *claims = json_object();
         set_text(claims, "iss", email);
-        set_text(claims, "sub", derived_text(m, "subject"));
-        set_text(claims, "aud", derived_text(m, "token_url"));
-        set_text(claims, "scope", derived_text(m, "scope"));
-        set_text(claims, "target_audience", derived_text(m, "audience"));
+        set_text(claims, "sub", derived_text(m, SPEC_SUBJECT));
+        set_text(claims, "aud", derived_text(m, SPEC_TOKEN_URL));
+        set_text(claims, "scope", derived_text(m, SPEC_SCOPE));
+        set_text(claims, "target_audience", derived_text(m, SPEC_AUDIENCE));
         set_times(claims, now, 3600);
         bad = sign_claims(&jwt, "RS256", key_id ? key_id : "", claims, slice_str(pem), err);
         bad = bad < 0 ? -1 : put_assertion(r, buf_slice(&jwt));
@@ -293,7 +286,7 @@ static int ask_github(const struct derived *m, struct secret *const *in, time_t 
 {
     json_t *claims = json_object();
     struct buf *to = token_request_field(r, "authorization");
-    set_text(claims, "iss", derived_text(m, "app_id"));
+    set_text(claims, "iss", derived_text(m, SPEC_APP_ID));
     set_times(claims, now - GITHUB_JWT_SKEW, GITHUB_JWT_LIFE);
     int bad = buf_append_str(to, "Bearer ");
     bad |= sign_claims(to, "RS256", "", claims, secret_slice(in[0]), err);
@@ -325,7 +318,7 @@ int derived_sign_post(const struct derived *m, const struct secret *key, const c
     split_url(r->url, &host, &path);
     gmtime_r(&now, &tm);
     strftime(s.time, sizeof s.time, "%Y%m%dT%H%M%SZ", &tm);
-    snprintf(s.region, sizeof s.region, "%s", derived_text(m, "region"));
+    snprintf(s.region, sizeof s.region, "%s", derived_text(m, SPEC_REGION));
     snprintf(s.service, sizeof s.service, "%s", service);
     snprintf(names, sizeof names, "content-type;host;x-amz-date%s%s",
              session ? ";x-amz-security-token" : "", target ? ";x-amz-target" : "");
@@ -362,10 +355,10 @@ static int ask_sts(const struct derived *m, struct secret *const *in, time_t now
     struct buf *b = &r->body;
     int bad = put_form(b, "Action", SLICE("AssumeRole")) |
               put_form(b, "Version", SLICE("2011-06-15")) |
-              put_form(b, "RoleArn", slice_str(derived_text(m, "role_arn"))) |
-              put_form(b, "RoleSessionName", slice_str(derived_text(m, "session_name"))) |
-              put_form(b, "ExternalId", slice_str(derived_text(m, "external_id"))) |
-              put_form(b, "DurationSeconds", slice_str(derived_text(m, "duration")));
+              put_form(b, "RoleArn", slice_str(derived_text(m, SPEC_ROLE_ARN))) |
+              put_form(b, "RoleSessionName", slice_str(derived_text(m, SPEC_SESSION_NAME))) |
+              put_form(b, "ExternalId", slice_str(derived_text(m, SPEC_EXTERNAL_ID))) |
+              put_form(b, "DurationSeconds", slice_str(derived_text(m, SPEC_DURATION)));
     return bad | derived_sign_post(m, in[0], "sts", "application/x-www-form-urlencoded", NULL, now,
                                    r, err);
 }
@@ -374,31 +367,31 @@ int derived_request(const struct derived *m, struct secret *const *in, const str
                     time_t now, struct token_request *r, struct err *err)
 {
     int bad;
-    token_request_init(r, derived_text(m, "endpoint"));
+    token_request_init(r, derived_text(m, SPEC_ENDPOINT));
     err->text[0] = 0;
     bad = derived_field(r, "accept", "application/json");
-    if (m->kind != GITHUB_APP && m->kind < VAULT)
+    if (m->kind != DERIVED_GITHUB_APP && m->kind < DERIVED_VAULT)
         bad |= derived_field(r, "content-type", "application/x-www-form-urlencoded");
     switch (m->kind) {
-    case OAUTH2:
+    case DERIVED_OAUTH2:
         bad |= ask_oauth2(m, in, r);
         break;
-    case JWT:
+    case DERIVED_JWT:
         bad |= ask_jwt(m, in, now, r, err);
         break;
-    case GOOGLE:
+    case DERIVED_GOOGLE:
         bad |= ask_google(m, in, now, r, err);
         break;
-    case GITHUB_APP:
+    case DERIVED_GITHUB_APP:
         bad |= ask_github(m, in, now, r, err);
         break;
-    case ENTRA:
+    case DERIVED_ENTRA:
         bad |= ask_entra(m, in, r);
         break;
-    case AWS_ROLE:
+    case DERIVED_AWS_ROLE:
         bad |= ask_sts(m, in, now, r, err);
         break;
-    case AWS_KEY:
+    case DERIVED_AWS_KEY:
         bad = -1;
         break;
     default:
@@ -500,10 +493,10 @@ static int take_token(const struct derived *m, const json_t *v, time_t now,
                       struct derived_answer *ret)
 {
     int64_t life;
-    if (m->kind == GITHUB_APP) {
+    if (m->kind == DERIVED_GITHUB_APP) {
         ret->value = derived_token(json_object_get(v, "token"));
         life = until(json_object_get(v, "expires_at"), now);
-    } else if (m->kind == GOOGLE && *derived_text(m, "audience")) {
+    } else if (m->kind == DERIVED_GOOGLE && *derived_text(m, SPEC_AUDIENCE)) {
         ret->value = derived_token(json_object_get(v, "id_token"));
         life = ret->value ? id_token_life(ret->value, now) : -1;
     } else {
@@ -543,9 +536,9 @@ int derived_reply(const struct derived *m, unsigned status, struct slice body, t
     if (status != 200 && status != 201) {
         r = refused(m, status, v, err);
     } else {
-        r = m->kind >= VAULT      ? derived_store_take(m, v, ret)
-            : m->kind == AWS_ROLE ? take_pair(v, now, ret)
-                                  : take_token(m, v, now, ret);
+        r = m->kind >= DERIVED_VAULT      ? derived_store_take(m, v, ret)
+            : m->kind == DERIVED_AWS_ROLE ? take_pair(v, now, ret)
+                                          : take_token(m, v, now, ret);
         if (r == 0 && ret->seconds == 0 && !derived_is_stored(m))
             r = -1;
         if (r < 0) {

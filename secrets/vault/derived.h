@@ -3,6 +3,7 @@
 #ifndef DURWARD_DERIVED_H
 #define DURWARD_DERIVED_H
 
+#include "derived_spec.h"
 #include "err.h"
 #include "secret.h"
 #include "token_fetch.h"
@@ -13,8 +14,8 @@ struct derived;
 
 enum { DERIVED_INPUTS_MAX = 3 };
 
-/* spec: JSON as rules/compile/config_mint.c makes it. */
-struct derived *derived_new(const char *spec, struct err *err);
+/* Takes over the texts of what derived_spec_get read. NULL: memory is out. */
+struct derived *derived_new(struct derived_spec *spec);
 void derived_free(struct derived *m); /* NULL is fine */
 
 /* Name of the i-th secret it is made of; NULL past the end. */

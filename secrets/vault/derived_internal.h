@@ -7,33 +7,9 @@
 
 #include <jansson.h>
 
-/* From VAULT on: what is kept behind an endpoint, and the logins for it. */
-enum derived_kind {
-    OAUTH2,
-    JWT,
-    GOOGLE,
-    GITHUB_APP,
-    ENTRA,
-    AWS_KEY,
-    AWS_ROLE,
-    CERTIFICATE,
-    VAULT,
-    OPENBAO,
-    AWS_SECRET,
-    AWS_PARAMETER,
-    ONEPASSWORD,
-    VAULT_TOKEN,
-    VAULT_APPROLE,
-    VAULT_KUBERNETES,
-    CAPTURED,
-    HMAC_KEY,
-    SIGNATURE_KEY,
-    AZURE_KEY,
-};
-
 struct derived {
     enum derived_kind kind;
-    json_t *spec;
+    struct derived_spec spec;
     const char *inputs[DERIVED_INPUTS_MAX]; /* names; in the spec */
     size_t n;
     int refresh;
@@ -42,7 +18,7 @@ struct derived {
 
 enum { DERIVED_LIFE = 300 /* seconds, when an endpoint does not say */ };
 
-const char *derived_text(const struct derived *m, const char *field); /* "" when it is absent */
+const char *derived_text(const struct derived *m, enum spec_field field); /* "" when it is absent */
 int derived_field(struct token_request *r, const char *name, const char *value);
 /* A text that a header can hold; NULL: it is none. */
 struct secret *derived_token(const json_t *v);

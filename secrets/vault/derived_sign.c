@@ -11,12 +11,13 @@
 
 struct secret *derived_told(const struct derived *m, struct slice value)
 {
-    if (m->kind == AWS_KEY || m->kind == AWS_ROLE)
+    if (m->kind == DERIVED_AWS_KEY || m->kind == DERIVED_AWS_ROLE)
         return aws_pair_told(value);
     char text[1300];
-    if (m->kind >= HMAC_KEY) {
-        int n = snprintf(text, sizeof text, "%s %s", derived_text(m, "algorithm"),
-                         derived_text(m, m->kind == AZURE_KEY ? "account" : "key_id"));
+    if (m->kind >= DERIVED_HMAC_KEY) {
+        int n =
+            snprintf(text, sizeof text, "%s %s", derived_text(m, SPEC_ALGORITHM),
+                     derived_text(m, m->kind == DERIVED_AZURE_KEY ? SPEC_ACCOUNT : SPEC_KEY_ID));
         return secret_new(text, (size_t)n);
     }
     struct slice chain = tls_certificates(value);
@@ -26,21 +27,21 @@ struct secret *derived_told(const struct derived *m, struct slice value)
 int derived_sign(const struct derived *m, struct slice value, uint32_t scheme, struct slice text,
                  struct buf *out, struct err *err)
 {
-    if (m->kind == HMAC_KEY)
-        return text_sign_hmac(value, derived_text(m, "encoding"), derived_text(m, "algorithm"),
-                              text, out, err);
-    if (m->kind == AZURE_KEY)
+    if (m->kind == DERIVED_HMAC_KEY)
+        return text_sign_hmac(value, derived_text(m, SPEC_ENCODING),
+                              derived_text(m, SPEC_ALGORITHM), text, out, err);
+    if (m->kind == DERIVED_AZURE_KEY)
         return text_sign_hmac(value, "base64", "sha256", text, out, err);
-    if (m->kind == SIGNATURE_KEY)
-        return text_sign_http(value, derived_text(m, "algorithm"), text, out, err);
-    if (m->kind != CERTIFICATE || scheme > UINT16_MAX)
+    if (m->kind == DERIVED_SIGNATURE_KEY)
+        return text_sign_http(value, derived_text(m, SPEC_ALGORITHM), text, out, err);
+    if (m->kind != DERIVED_CERTIFICATE || scheme > UINT16_MAX)
         return err_set(err, ERR_DENIED, "it does not sign that");
     return tls_sign(value, (uint16_t)scheme, text, out, err);
 }
 
 bool derived_is_stored(const struct derived *m)
 {
-    return m->kind >= VAULT && m->kind <= ONEPASSWORD;
+    return m->kind >= DERIVED_VAULT && m->kind <= DERIVED_ONEPASSWORD;
 }
 
 bool derived_renews(const struct derived *m)
@@ -50,10 +51,10 @@ bool derived_renews(const struct derived *m)
 
 bool derived_needs_login(const struct derived *m)
 {
-    return m->kind == VAULT || m->kind == OPENBAO;
+    return m->kind == DERIVED_VAULT || m->kind == DERIVED_OPENBAO;
 }
 
 bool derived_is_itself(const struct derived *m)
 {
-    return m->kind == VAULT_TOKEN;
+    return m->kind == DERIVED_VAULT_TOKEN;
 }

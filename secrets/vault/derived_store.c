@@ -36,33 +36,33 @@ static int put_json(struct token_request *r, const char *name, const char *text,
 static int ask_vault(const struct derived *m, struct secret *const *in, const struct secret *old,
                      struct token_request *r)
 {
-    const char *space = derived_text(m, "namespace");
+    const char *space = derived_text(m, SPEC_NAMESPACE);
     int bad = derived_field(r, "x-vault-request", "true");
     if (*space)
         bad |= derived_field(r, "x-vault-namespace", space);
-    if (m->kind == VAULT || m->kind == OPENBAO) {
+    if (m->kind == DERIVED_VAULT || m->kind == DERIVED_OPENBAO) {
         r->method = "GET";
         return bad | put_secret(r, "x-vault-token", "", in[0]);
     }
     bad |= derived_field(r, "content-type", "application/json");
     if (old)
         r->url = m->renew;
-    if (old || m->kind == VAULT_TOKEN)
+    if (old || m->kind == DERIVED_VAULT_TOKEN)
         return bad | put_secret(r, "x-vault-token", "", old ? old : in[0]) |
                put_json(r, NULL, NULL, NULL, NULL);
-    if (m->kind == VAULT_APPROLE)
-        return bad | put_json(r, "role_id", derived_text(m, "role_id"), "secret_id", in[0]);
-    return bad | put_json(r, "role", derived_text(m, "role"), "jwt", in[0]);
+    if (m->kind == DERIVED_VAULT_APPROLE)
+        return bad | put_json(r, "role_id", derived_text(m, SPEC_ROLE_ID), "secret_id", in[0]);
+    return bad | put_json(r, "role", derived_text(m, SPEC_ROLE), "jwt", in[0]);
 }
 
 static int ask_aws(const struct derived *m, const struct secret *key, time_t now,
                    struct token_request *r, struct err *err)
 {
     static const char type[] = "application/x-amz-json-1.1";
-    bool parameter = m->kind == AWS_PARAMETER;
+    bool parameter = m->kind == DERIVED_AWS_PARAMETER;
     json_t *v = json_object();
     int bad = json_object_set_new(v, parameter ? "Name" : "SecretId",
-                                  json_string(derived_text(m, "name")));
+                                  json_string(derived_text(m, SPEC_NAME)));
     if (parameter)
         bad |= json_object_set_new(v, "WithDecryption", json_true());
     char *body = bad ? NULL : json_dumps(v, JSON_COMPACT);
@@ -79,10 +79,10 @@ int derived_store_ask(const struct derived *m, struct secret *const *in, const s
                       time_t now, struct token_request *r, struct err *err)
 {
     switch (m->kind) {
-    case AWS_SECRET:
-    case AWS_PARAMETER:
+    case DERIVED_AWS_SECRET:
+    case DERIVED_AWS_PARAMETER:
         return ask_aws(m, in[0], now, r, err);
-    case ONEPASSWORD:
+    case DERIVED_ONEPASSWORD:
         r->method = "GET";
         return put_secret(r, "authorization", "Bearer ", in[0]);
     default:
@@ -140,21 +140,21 @@ static int take_login(const json_t *v, struct derived_answer *ret)
 
 int derived_store_take(const struct derived *m, const json_t *v, struct derived_answer *ret)
 {
-    const char *field = derived_text(m, "field");
-    ret->seconds = (unsigned)strtoul(derived_text(m, "ttl"), NULL, 10);
+    const char *field = derived_text(m, SPEC_FIELD);
+    ret->seconds = m->spec.ttl;
     switch (m->kind) {
-    case VAULT:
-    case OPENBAO:
+    case DERIVED_VAULT:
+    case DERIVED_OPENBAO:
         v = json_object_get(json_object_get(v, "data"), "data");
-        ret->value = text_secret(json_object_get(v, derived_text(m, "key")));
+        ret->value = text_secret(json_object_get(v, derived_text(m, SPEC_KEY)));
         break;
-    case AWS_SECRET:
+    case DERIVED_AWS_SECRET:
         ret->value = field_of(json_object_get(v, "SecretString"), field);
         break;
-    case AWS_PARAMETER:
+    case DERIVED_AWS_PARAMETER:
         ret->value = text_secret(json_object_get(json_object_get(v, "Parameter"), "Value"));
         break;
-    case ONEPASSWORD:
+    case DERIVED_ONEPASSWORD:
         ret->value = item_field(v, field);
         break;
     default:
@@ -167,20 +167,20 @@ const char *derived_store_hint(const struct derived *m, unsigned status)
 {
     bool refused = status == 401 || status == 403;
     switch (m->kind) {
-    case VAULT:
-    case OPENBAO:
+    case DERIVED_VAULT:
+    case DERIVED_OPENBAO:
         return refused         ? "its login may not read this path"
                : status == 404 ? "nothing is there; is 'mount' a KV version 2 mount?"
                : status == 503 ? "it is sealed or on standby"
                                : NULL;
-    case VAULT_TOKEN:
-    case VAULT_APPROLE:
-    case VAULT_KUBERNETES:
+    case DERIVED_VAULT_TOKEN:
+    case DERIVED_VAULT_APPROLE:
+    case DERIVED_VAULT_KUBERNETES:
         return refused || status == 400 ? "this login is refused"
                : status == 404          ? "there is no such login; look at its 'mount'"
                : status == 503          ? "it is sealed or on standby"
                                         : NULL;
-    case ONEPASSWORD:
+    case DERIVED_ONEPASSWORD:
         return refused         ? "its token may not read this item"
                : status == 404 ? "there is no such vault or item; both are told by their UUID"
                                : NULL;
@@ -191,10 +191,11 @@ const char *derived_store_hint(const struct derived *m, unsigned status)
 
 void derived_store_absent(const struct derived *m, struct err *err)
 {
-    const char *field = derived_text(m, m->kind == VAULT || m->kind == OPENBAO ? "key" : "field");
+    bool kv = m->kind == DERIVED_VAULT || m->kind == DERIVED_OPENBAO;
+    const char *field = derived_text(m, kv ? SPEC_KEY : SPEC_FIELD);
     if (*field)
         err_set(err, ERR_PARSE, "what is stored there has no text named '%s'%s", field,
-                m->kind == ONEPASSWORD ? ", or more than one" : "");
+                m->kind == DERIVED_ONEPASSWORD ? ", or more than one" : "");
     else
         err_set(err, ERR_PARSE, "what is stored there is no text, or empty");
 }

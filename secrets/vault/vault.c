@@ -4,6 +4,7 @@
 #include "meter.h"
 #include "peer.h"
 #include "proc.h"
+#include "role_run.h"
 #include "secret_list.h"
 #include "vault_internal.h"
 #include "wire.h"
@@ -19,8 +20,7 @@ enum {
     CHANNELS_MAX = 4096,
     ASKED_MAX =
         SECRET_LIST_MAX + 2048, /* of one channel under way: more than secret_client.h has */
-    SOURCE_MAX = 4096,
-    WHY_MAX = 1024, /* of the parent: more than struct err holds */
+    WHY_MAX = 1024,             /* of the parent: more than struct err holds */
 };
 
 static void set_state(struct vault *v, enum vault_state to)
@@ -362,19 +362,19 @@ static int on_store_changed(struct vault *v, struct msg *m)
 
 static int add_secret(struct vault *v, struct msg *m)
 {
-    char name[SECRET_NAME_MAX + 1], source[SOURCE_MAX];
+    char name[SECRET_NAME_MAX + 1];
     uint8_t store, lines;
     uint32_t ttl;
-    struct err err = {0};
+    struct derived_spec spec;
     struct held_secret *s = &v->secrets[v->n];
     if (msg_get_str(m, name, sizeof name) < 0 || msg_get_u8(m, &store) < 0 ||
-        msg_get_str(m, source, sizeof source) < 0 || msg_get_u32(m, &ttl) < 0 ||
-        msg_get_u8(m, &lines) < 0 || lines > 1)
+        msg_get_u32(m, &ttl) < 0 || msg_get_u8(m, &lines) < 0 || lines > 1)
         return -1;
     if (name[0] == 0 || store < STORE_ENV || store > STORE_MINT ||
         vault_index(v, slice_str(name)) < v->n)
         return -1;
-    if (store == STORE_MINT && (s->mint = derived_new(source, &err)) == NULL)
+    if (store == STORE_MINT &&
+        (derived_spec_get(m, &spec) < 0 || (s->mint = derived_new(&spec)) == NULL))
         return -1;
     s->entry = vault_entry_new(&v->hooks, name, (enum store_kind)store, ttl, lines);
     v->n++;
@@ -408,33 +408,34 @@ static int on_roots(struct vault *v, struct msg *m)
     return v->fetcher->roots(v->fetcher->self, fd, limits);
 }
 
-static int on_init(struct vault *v, struct msg *m)
+static int vault_load(void *self, struct msg *m, struct msg *ready UNUSED, struct err *err UNUSED)
 {
-    struct err err = {0};
-    struct msg reply;
-    if (read_init(v, m) < 0)
+    if (read_init(self, m) < 0)
         return -1;
     /* one allocation before the filter, so that what secret memory needs was tried */
     secret_unref(secret_alloc(1));
-    if (v->confine && proc_confine(ROLE_VAULT, &err) < 0) {
-        msg_init(&reply, W_FAILED);
-        msg_put_str(&reply, err.text);
-        ipc_send(v->control, &reply);
-        ipc_flush(v->control, 1000);
-        set_state(v, VAULT_ENDED);
-        return 0;
-    }
-    msg_init(&reply, W_READY);
-    ipc_send(v->control, &reply);
-    set_state(v, VAULT_READY);
     return 0;
 }
+
+static int vault_confine(void *self, struct err *err)
+{
+    const struct vault *v = self;
+    return v->confine ? proc_confine(ROLE_VAULT, err) : 0;
+}
+
+static void vault_begun(void *self)
+{
+    set_state(self, VAULT_READY);
+}
+
+static const struct role_start role_steps = {
+    .load = vault_load, .confine = vault_confine, .begun = vault_begun};
 
 static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
 {
     struct vault *v = arg;
     if (v->state == VAULT_EMPTY)
-        return m->type == W_INIT ? on_init(v, m) : -1;
+        return m->type == W_INIT ? role_start(&role_steps, v, v->control, m) : -1;
     if (v->state != VAULT_READY)
         return -1;
     switch (m->type) {
@@ -452,6 +453,8 @@ static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return vault_captured_gone(v, m);
     case W_VAULT_ROOTS:
         return on_roots(v, m);
+    case W_VAULT_FINISH:
+        return vault_mint_finish(v, m);
     case W_TOKEN_KEPT:
         return vault_mint_kept(v, m);
     case W_TOKEN_FOUND:
@@ -461,6 +464,11 @@ static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
     default:
         return -1;
     }
+}
+
+void vault_end(struct vault *v)
+{
+    set_state(v, VAULT_ENDED);
 }
 
 static void on_control_closed(struct ipc *ch UNUSED, const char *why UNUSED, void *arg)

@@ -43,6 +43,7 @@ struct vault {
     struct event_base *base;
     struct ipc *control;
     enum vault_state state;
+    bool finishing; /* it ends once no refresh token is being replaced */
     bool confine;
     struct vault_hooks hooks;
     struct held_secret *secrets;
@@ -68,6 +69,9 @@ void vault_mint_stop(void *vault, struct vault_entry *e);
 /* W_TOKEN_KEPT and W_STORE_FD of what was kept: 0, or -1 when the message is bad. */
 int vault_mint_kept(struct vault *v, struct msg *m);
 int vault_mint_found(struct vault *v, struct msg *m);
+/* W_VAULT_FINISH. -1: bad. */
+int vault_mint_finish(struct vault *v, struct msg *m);
+void vault_end(struct vault *v); /* its loop is left */
 
 /* vault_sign.c: W_SIGN on an injector's channel. 0 or -1. */
 int vault_sign(struct channel *c, struct msg *m);

@@ -49,23 +49,52 @@ static void minting_free(struct minting *m)
     free(m);
 }
 
+/* What the endpoint was asked may have spent the old refresh token, and the new one is not kept. */
+static bool replaces_token(const struct held_secret *s)
+{
+    const struct minting *m = s->minting;
+    return m && derived_refreshes(s->mint) >= 0 && (m->fetch || m->got.rotated);
+}
+
+static void end_if_finished(struct vault *v)
+{
+    for (size_t i = 0; i < v->n; i++)
+        if (replaces_token(&v->secrets[i]))
+            return;
+    if (v->finishing)
+        vault_end(v);
+}
+
+int vault_mint_finish(struct vault *v, struct msg *msg)
+{
+    if (msg_end(msg) < 0)
+        return -1;
+    v->finishing = true;
+    end_if_finished(v);
+    return 0;
+}
+
 static void failed(struct minting *m, const char *why)
 {
+    struct vault *v = m->vault;
     struct vault_entry *e = m->secret->entry;
     char text[VAULT_WHY_MAX];
     snprintf(text, sizeof text, "%s", why);
     minting_free(m);
     vault_entry_minted(e, NULL, 0, text);
+    end_if_finished(v);
 }
 
 static void succeeded(struct minting *m)
 {
+    struct vault *v = m->vault;
     struct vault_entry *e = m->secret->entry;
     struct derived_answer got = m->got;
     m->got = (struct derived_answer){.value = NULL};
     minting_free(m);
     secret_unref(got.rotated);
     vault_entry_minted(e, got.value, got.seconds, NULL);
+    end_if_finished(v);
 }
 
 /* ---- what must not be lost ---- */
@@ -238,6 +267,10 @@ static void ask(struct minting *m)
         return;
     }
     int r2 = derived_refreshes(m->secret->mint);
+    if (r2 >= 0 && m->vault->finishing) {
+        failed(m, "the daemon ends");
+        return;
+    }
     if (r2 >= 0)
         in[r2] = refresh_token(m, in[r2]);
     const struct token_fetcher *f = m->vault->fetcher;

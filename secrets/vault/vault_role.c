@@ -1,7 +1,6 @@
 /* The vault's process: its main, and the way to token endpoints that it cannot open by itself. */
 #include "fetch.h"
-#include "meter.h"
-#include "proc.h"
+#include "role_run.h"
 #include "vault.h"
 
 #include <event2/event.h>
@@ -33,33 +32,45 @@ static void wiping_free(void *p)
     free(p);
 }
 
+struct process {
+    struct fetch_means means;
+    struct token_fetcher fetcher;
+    struct vault *vault;
+};
+
+static struct ipc *vault_open(void *self, struct event_base *base, int control_fd,
+                              struct err *err UNUSED)
+{
+    struct process *r = self;
+    json_set_alloc_funcs(malloc, wiping_free);
+    r->fetcher = (struct token_fetcher){.self = &r->means,
+                                        .start = fetch_start,
+                                        .cancel = fetch_cancel,
+                                        .attach = attach,
+                                        .roots = take_roots};
+    if (fetch_means_init(&r->means, base, "token", true) == 0)
+        r->vault = vault_new(base, control_fd, true, &r->fetcher);
+    return r->vault ? vault_control(r->vault) : NULL;
+}
+
+static int vault_leave(void *self, struct event_base *base)
+{
+    struct process *r = self;
+    vault_free(r->vault);
+    fetch_means_done(&r->means);
+    event_base_free(base);
+    return 0;
+}
+
 int vault_main(void);
 
 int vault_main(void)
 {
-    static struct fetch_means means;
-    struct err err = {0};
-    if (proc_enter(ROLE_VAULT, &err) < 0) {
-        proc_log("%s", err.text);
-        return 1;
-    }
-    json_set_alloc_funcs(malloc, wiping_free);
-    struct token_fetcher fetcher = {.self = &means,
-                                    .start = fetch_start,
-                                    .cancel = fetch_cancel,
-                                    .attach = attach,
-                                    .roots = take_roots};
-    struct event_base *base = event_base_new();
-    bool ready = base && fetch_means_init(&means, base, "token", true) == 0;
-    struct vault *v = ready ? vault_new(base, PROC_CONTROL_FD, true, &fetcher) : NULL;
-    if (v)
-        trace_report(vault_control(v));
-    if (v && meter_report(base, vault_control(v)) == 0)
-        event_base_dispatch(base);
-    meter_report_end();
-    vault_free(v);
-    fetch_means_done(&means);
-    if (base)
-        event_base_free(base);
-    return v ? 0 : 1;
+    static const struct role_life life = {.role = ROLE_VAULT,
+                                          .counts = true,
+                                          .traces = true,
+                                          .open = vault_open,
+                                          .leave = vault_leave};
+    static struct process process;
+    return role_run(&life, &process);
 }

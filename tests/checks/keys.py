@@ -154,17 +154,21 @@ def tables():
 def kinds():
     """The kinds of rules/compile/config_mint.c: name -> (sort, [(field, type, needed, standard)])."""
     text, found = tree.read("rules/compile/config_mint.c"), {}
-    body = re.search(r"struct mint_kind kinds\[\] = \{(.*?)\n\};", text, re.S).group(1)
-    for part in re.split(r"\n    \{(?=\")", body)[1:]:
-        fields = re.findall(r'\{"(\w+)", ([A-Z]+), (true|false), (?:NULL|"([^"]*)")\}', part)
+    shared = re.search(r"#define KEY_VALUE_STORE(.*?[^\\])\n", text, re.S).group(1)
+    body = re.search(r"struct mint_kind kinds\[DERIVED_KINDS\] = \{(.*?)\n\};", text, re.S).group(1)
+    for part in re.split(r"\n    \[DERIVED_", body)[1:]:
+        part = part.replace("KEY_VALUE_STORE", shared)
+        fields = [("to", "RANGES", "false", "") if m.group(1) is None else
+                  (m.group(2).lower(), m.group(3), "true" if m.group(1) == "NEED" else "false", m.group(4) or "")
+                  for m in re.finditer(r'\b(?:(NEED|MAY|ELSE)\((\w+),\s*([A-Z]+)(?:,\s*"([^"]*)")?\)|TO\b(?!,\s*RANGES))', part)]
         sort = re.search(r"\b(MADE|STORED|LOGIN),", part).group(1)
-        found[re.match(r'"(\w+)"', part).group(1)] = (sort, fields)
+        found[re.match(r"\w+", part).group(0).lower()] = (sort, fields)
     return found
 
 
 def kind_words(kind, field):
     text = tree.read("rules/compile/config_mint_word.c")
-    m = re.search(r'\{"%s",\s*"%s",\s*\{(.*?)\}\}' % (kind, field), text, re.S)
+    m = re.search(r"\{DERIVED_%s,\s*SPEC_%s,\s*\{(.*?)\}\}" % (kind.upper(), field.upper()), text, re.S)
     return re.findall(r'"([^"]*)"', m.group(1))
 
 

@@ -204,10 +204,17 @@ def rotated(t, r):
     kept = os.path.join(folder, "fresh")
     mode = [oct(os.stat(x).st_mode & 0o777) for x in (folder, kept)]
     t.eq(mode, ["0o700", "0o600"], "the rotated one is kept, for us alone")
+    time.sleep(LIFE)  # its token is over: the next request has the refresh token replaced
+    r.server.say("slow")
+    revoked = len(r.server.notes(revoked=True))
+    r.box.sh("curl -sS https://%s/api/fresh >/dev/null 2>&1 &" % API)
+    t.ok(tap.wait_for(lambda: len(r.server.notes(revoked=True)) > revoked, 10, 0.01),
+         "the server has replaced it, and not said so yet")
     r.out.append(r.box.close()[1])
+    r.server.say("")
     r.start()
     code, body = r.get("fresh")
-    t.ok(code == 200, "after a restart it goes on with the rotated one", str(code), body)
+    t.ok(code == 200, "whoever ends meanwhile keeps the new one, and goes on with it", str(code), body)
     vault = [p for p, role in r.s.d.roles() if role == "vault"]
     os.kill(vault[0], 9)
     t.ok(tap.wait_for(lambda: r.get("fresh")[0] == 200, 20, 0.5), "and after the vault's death")

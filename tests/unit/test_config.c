@@ -338,7 +338,8 @@ static void bounds(void)
     many("secrets:\n", "{ env: A }", 512);
     many("policies:\n", "{ rules: [] }", 4096);
     many("upstream:\n  resolve:\n", "127.0.0.1", 1024);
-    wide("secrets:\n", "    n", 60, ": { file: /" LONG LONG " }", 400,
+    wide("secrets:\n    k: { env: K }\n", "    n", 60,
+         ": { signature_key: { key: k, algorithm: ed25519, key_id: x" LONG LONG " } }", 400,
          "what is said of secrets takes");
     wide("upstream:\n  resolve:\n", "    n", 60, ".com: 127.0.0.1", 700, "65536 bytes together");
     wide("upstream:\n  proxy: http://p:1\n  no_proxy:\n", "    - n", 60, ".com", 300,

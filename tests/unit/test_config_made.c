@@ -6,6 +6,7 @@
 
 #include "config.h"
 #include "config_fixture.h"
+#include "derived_spec.h"
 
 void suite_config_made(void);
 
@@ -132,8 +133,8 @@ static void remote(void)
     CU_ASSERT_STRING_EQUAL(s[1].endpoint, "https://v.example:8200/v1/secret/data/a/b");
     CU_ASSERT_STRING_EQUAL(s[2].endpoint, "https://v.example:8200/v1/kv/data/c");
     CU_ASSERT_STRING_EQUAL(s[3].endpoint, "https://v.example:8200/v1/auth/approle/login");
-    CU_ASSERT_PTR_NOT_NULL(strstr(s[1].source, "\"ttl\":\"60\""));
-    CU_ASSERT_PTR_NOT_NULL(strstr(s[2].source, "\"auth\":\"(login 1)\""));
+    CU_ASSERT_EQUAL(s[1].derived->ttl, 60);
+    CU_ASSERT_STRING_EQUAL(s[2].derived->text[SPEC_AUTH], "(login 1)");
     config_unref(c);
     config_unref(good(R A "auth: { token: k } }\n"));
     c = good(R A "to: [10.0.0.0/8, 'fd00::/8'], auth: { token: k } }\n");

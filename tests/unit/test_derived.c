@@ -68,8 +68,6 @@ static void test_requests(void)
     CU_ASSERT_PTR_NULL(strstr(err.text, "s:&"));
     token_request_free(&r);
     derived_free(m);
-    CU_ASSERT_PTR_NULL(derived_new("{}", &err));
-    CU_ASSERT_PTR_NULL(derived_new("", &err));
     secret_unref(in[0]);
     secret_unref(in[1]);
 }
@@ -315,9 +313,75 @@ static void test_kept(void)
     rmdir(dir);
 }
 
+/* ---- what the vault is told ---- */
+
+static void test_said(void)
+{
+    struct derived_spec said = {.kind = DERIVED_VAULT, .ttl = 60}, got;
+    struct msg m;
+    for (size_t i = 1; i < DERIVED_KINDS; i++)
+        CU_ASSERT_PTR_NOT_NULL(derived_kind_name((enum derived_kind)i));
+    for (size_t i = 1; i < SPEC_FIELDS; i++)
+        said.text[i] = spec_field_name((enum spec_field)i);
+    said.text[SPEC_PATH] = NULL;
+    said.text[SPEC_TO] = ""; /* as if it were not given */
+    msg_init(&m, 0);
+    derived_spec_put(&m, &said);
+    CU_ASSERT_EQUAL(buf_len(&m.body), derived_spec_bytes(&said));
+    CU_ASSERT_EQUAL_FATAL(derived_spec_get(&m, &got), 0);
+    CU_ASSERT_EQUAL(msg_end(&m), 0);
+    CU_ASSERT(derived_spec_same(&said, &got) && got.text[SPEC_PATH] == NULL);
+    said.text[SPEC_PATH] = "x";
+    CU_ASSERT(!derived_spec_same(&said, &got));
+    derived_spec_clear(&got);
+    msg_done(&m);
+}
+
+/* kind, fields with their texts */
+static int read_said(unsigned kind, unsigned n, const unsigned *fields, struct slice text)
+{
+    struct derived_spec got;
+    struct msg m;
+    msg_init(&m, 0);
+    msg_put_u8(&m, (uint8_t)kind);
+    msg_put_u32(&m, 0);
+    msg_put_u8(&m, (uint8_t)n);
+    for (unsigned i = 0; i < n; i++) {
+        msg_put_u8(&m, (uint8_t)fields[i]);
+        msg_put_slice(&m, text);
+    }
+    int r = derived_spec_get(&m, &got);
+    if (r == 0)
+        derived_spec_clear(&got);
+    msg_done(&m);
+    return r;
+}
+
+static void test_said_badly(void)
+{
+    static const unsigned good[] = {SPEC_KEY, SPEC_PATH}, twice[] = {SPEC_KEY, SPEC_KEY},
+                          turned[] = {SPEC_PATH, SPEC_KEY}, none[] = {0}, past[] = {SPEC_FIELDS};
+    static char longer[SPEC_TEXT_MAX + 1];
+    memset(longer, 'a', sizeof longer);
+    struct slice a = SLICE("a");
+    CU_ASSERT_EQUAL(read_said(DERIVED_VAULT, 2, good, a), 0);
+    CU_ASSERT_EQUAL(read_said(0, 2, good, a), -1);
+    CU_ASSERT_EQUAL(read_said(DERIVED_KINDS, 2, good, a), -1);
+    CU_ASSERT_EQUAL(read_said(DERIVED_VAULT, 2, twice, a), -1);
+    CU_ASSERT_EQUAL(read_said(DERIVED_VAULT, 2, turned, a), -1);
+    CU_ASSERT_EQUAL(read_said(DERIVED_VAULT, 1, none, a), -1);
+    CU_ASSERT_EQUAL(read_said(DERIVED_VAULT, 1, past, a), -1);
+    CU_ASSERT_EQUAL(read_said(DERIVED_VAULT, 1, good, SLICE("")), -1);
+    CU_ASSERT_EQUAL(read_said(DERIVED_VAULT, 1, good, (struct slice){"a\0b", 3}), -1);
+    CU_ASSERT_EQUAL(read_said(DERIVED_VAULT, 1, good, (struct slice){longer, SPEC_TEXT_MAX}), 0);
+    CU_ASSERT_EQUAL(read_said(DERIVED_VAULT, 1, good, (struct slice){longer, sizeof longer}), -1);
+}
+
 void suite_derived(void)
 {
     CU_pSuite s = CU_add_suite("derived", NULL, NULL);
+    CU_add_test(s, "what the vault is told", test_said);
+    CU_add_test(s, "what is said badly is refused", test_said_badly);
     CU_add_test(s, "stores behind endpoints", test_stores);
     CU_add_test(s, "what endpoints are asked", test_requests);
     CU_add_test(s, "what they answer", test_answers);

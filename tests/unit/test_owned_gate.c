@@ -90,11 +90,9 @@ static void bed_open(struct bed *b)
     i->dial = dial_client_new(i->base, 5);
     i->secrets = secret_client_new(i->base);
     injection_shares(i, 1024);
-    i->pool = pool_new(i->base, 4, 5);
     i->scrubs = scrub_cache_new(i->base);
     i->recall = recall_new();
-    i->origin = (struct origin_env){
-        .base = i->base, .limits = &i->limits, .pool = i->pool, .tls = io_tls_client_ctx()};
+    CU_ASSERT_EQUAL(origin_env_init(&i->origin, i->base, &i->limits, 4, 5), 0);
     b->logger = pair(&far);
     journal_attach(i->journal, far, 1);
     b->dialer = pair(&far);
@@ -116,7 +114,7 @@ static void bed_close(struct bed *b)
     close(b->vault);
     close(b->dialer);
     close(b->logger);
-    pool_free(b->i.pool);
+    pool_free(b->i.origin.pool);
     scrub_cache_free(b->i.scrubs);
     recall_free(b->i.recall);
     secret_client_free(b->i.secrets);

@@ -84,7 +84,6 @@ static void start_vault(void)
     for (size_t i = 0; i < ARRAY_LEN(list); i++) {
         msg_put_str(&m, list[i].name);
         msg_put_u8(&m, (uint8_t)list[i].store);
-        msg_put_str(&m, list[i].source);
         msg_put_u32(&m, list[i].ttl);
         msg_put_u8(&m, 0);
     }

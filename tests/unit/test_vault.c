@@ -81,7 +81,6 @@ static void put_secret(struct msg *m, const char *name, enum store_kind store, u
 {
     msg_put_str(m, name);
     msg_put_u8(m, (uint8_t)store);
-    msg_put_str(m, "source");
     msg_put_u32(m, ttl);
     msg_put_u8(m, 0);
 }
@@ -600,7 +599,7 @@ static void test_not_whole(void)
 
 static void test_bad_init(void)
 {
-    enum { COUNT, TWICE, STORE, NO_BLOCK, NO_NAME, NO_STORE, LINES, MANY, VARIANTS };
+    enum { COUNT, TWICE, STORE, NO_BLOCK, NO_NAME, NO_STORE, LINES, UNMADE, MANY, VARIANTS };
     for (int variant = 0; variant < VARIANTS; variant++) {
         int fds[2];
         struct msg m;
@@ -613,10 +612,17 @@ static void test_bad_init(void)
         msg_put_u32(&m, variant == COUNT ? 2000000 : 2 + more);
         put_secret(&m, "a", STORE_ENV, 0);
         msg_put_str(&m, variant == TWICE ? "a" : variant == NO_NAME ? "" : "b");
-        msg_put_u8(&m, variant == STORE ? 9 : variant == NO_STORE ? 0 : STORE_FILE);
-        msg_put_str(&m, "source");
+        msg_put_u8(&m, variant == STORE      ? 9
+                       : variant == NO_STORE ? 0
+                       : variant == UNMADE   ? STORE_MINT
+                                             : STORE_FILE);
         msg_put_u32(&m, 0);
         msg_put_u8(&m, variant == LINES ? 2 : 0);
+        if (variant == UNMADE) {
+            msg_put_u8(&m, 0); /* of no kind */
+            msg_put_u32(&m, 0);
+            msg_put_u8(&m, 0);
+        }
         for (uint32_t i = 0; i < more; i++) {
             char name[16];
             snprintf(name, sizeof name, "s%u", i);

@@ -2,6 +2,7 @@
  * sandbox, which key; with this test as parent and as injectors. */
 #include "aws_sign.h"
 #include "captured.h"
+#include "derived_fixture.h"
 #include "env_block.h"
 #include "ipc.h"
 #include "loop_bed.h"
@@ -92,9 +93,10 @@ static struct world start(void)
         const char *source = secrets[i].source;
         msg_put_str(&m, secrets[i].name);
         msg_put_u8(&m, source == NULL ? STORE_ENV : *source ? STORE_MINT : STORE_FILE);
-        msg_put_str(&m, source && *source ? source : "source");
         msg_put_u32(&m, 0);
         msg_put_u8(&m, 0);
+        if (source && *source)
+            derived_said(&m, source);
     }
     msg_put_fd(&m, env_block_end(&b, NULL));
     send_on(w.control, &m);

@@ -1,6 +1,7 @@
 /* Secrets of stores behind an endpoint in the vault, with this test as parent and as the way to the
  * endpoints: logins that are shared, prolonged and made anew; failures; W_SECRET_TRY. */
 #include "config.h"
+#include "derived_fixture.h"
 #include "env_block.h"
 #include "ipc.h"
 #include "tap_main.h"
@@ -58,9 +59,10 @@ static void put_secret(struct msg *m, const char *name, enum store_kind store, c
 {
     msg_put_str(m, name);
     msg_put_u8(m, (uint8_t)store);
-    msg_put_str(m, source);
     msg_put_u32(m, 0);
     msg_put_u8(m, 0);
+    if (store == STORE_MINT)
+        derived_said(m, source);
 }
 
 #define KV(path)                                                                             \

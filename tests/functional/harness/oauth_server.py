@@ -169,7 +169,10 @@ def token():
     note(asked=request.path, grant=request.form.get("grant_type"))
     if word() == "down":
         return Response("no", 500)
-    return server.create_token_response()
+    answer = server.create_token_response()
+    if word() == "slow":  # to say what it has done already
+        time.sleep(1)
+    return answer
 
 
 @app.route("/device", methods=["POST"])

@@ -1,0 +1,42 @@
+/* Puts a request into a record: where to, which method and path, by which rule and for whom. What
+ * may hold a placeholder is left out, and so are the values of a query. */
+#include "request_record.h"
+
+#include "guard.h"
+
+enum { SHAPE_MAX = 1024 };
+
+static const struct slice hidden = {"[placeholder]", sizeof "[placeholder]" - 1};
+
+static void put_query(struct record *r, const struct request_record *q)
+{
+    struct buf shape;
+    if (q->hides_query) {
+        record_put(r, RF_QUERY, hidden);
+        return;
+    }
+    buf_init(&shape, SHAPE_MAX);
+    guard_query_shape(q->head->query, &shape);
+    record_put(r, RF_QUERY, buf_slice(&shape));
+    buf_free(&shape);
+}
+
+void request_record(struct record *r, enum record_kind kind, uint64_t counter,
+                    const struct request_record *q)
+{
+    char text[HOST_TEXT_MAX + 16];
+    record_init(r, kind, counter);
+    if (q->authority) {
+        record_put_str(r, RF_SCHEME, scheme_name(q->authority->scheme));
+        record_put_str(r, RF_AUTHORITY, authority_text(q->authority, text, sizeof text));
+    }
+    record_put(r, RF_METHOD, q->head->method);
+    record_put(r, RF_PATH, q->hides_path ? hidden : q->head->path);
+    if (q->head->has_query && q->head->path.n)
+        put_query(r, q);
+    record_put_str(r, RF_RULE, q->rule);
+    record_put_str(r, RF_CREDENTIAL, q->credential);
+    record_put_str(r, RF_ENTRY, q->entry);
+    record_put_str(r, RF_SANDBOX, q->sandbox);
+    record_put_str(r, RF_POLICY, q->policy);
+}

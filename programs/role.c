@@ -3,12 +3,21 @@
 #include "program.h"
 #include "trace.h"
 
+#include <unistd.h>
+
 int ROLE_MAIN(void);
+void __gcov_dump(void) __attribute__((weak)); /* of a build that measures coverage */
 
 int main(int argc, char **argv)
 {
     if (!program_is_ours(argc, argv))
         return EXIT_STRANGER;
     trace_to_log(program_debugs(argc, argv));
-    return ROLE_MAIN();
+    int status = ROLE_MAIN();
+    if (SANITIZED) /* which reports at exit */
+        return status;
+    if (__gcov_dump)
+        __gcov_dump();
+    /* what libraries would tidy up goes with the process */
+    _exit(status);
 }

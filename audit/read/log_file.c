@@ -22,6 +22,7 @@ struct log_file {
     char tip_name[LOG_NAME_MAX]; /* the file that holds the last line on disk */
     uint64_t size, begun_ns;     /* whole lines in fd; when it was begun */
     bool dirty;                  /* bytes behind size must be cut off first */
+    bool unsynced;               /* fd has bytes that no sync has followed */
     struct chain disk, tip;      /* last line on disk, last line put */
     struct buf queue;            /* lines between the two */
     struct merkle since;         /* over the lines put from the last checkpoint on */
@@ -258,6 +259,7 @@ static int begin_file(struct log_file *f, struct err *err)
     if (fd < 0)
         return err_sys(err, "cannot make the audit file %s", name);
     f->fd = fd;
+    f->unsynced = true; /* its name */
     f->size = 0;
     f->begun_ns = timestamp_now();
     f->dirty = false;
@@ -343,6 +345,7 @@ int log_file_flush(struct log_file *f, struct err *err)
     f->dirty = false;
     size_t want = buf_len(&f->queue);
     ssize_t n;
+    f->unsynced = true;
     do
         n = write(f->fd, buf_data(&f->queue), want);
     while (n < 0 && errno == EINTR);
@@ -358,8 +361,9 @@ int log_file_flush(struct log_file *f, struct err *err)
 
 int log_file_sync(struct log_file *f, struct err *err)
 {
-    if (f->fd >= 0 && fdatasync(f->fd) < 0)
+    if (f->fd >= 0 && f->unsynced && fdatasync(f->fd) < 0)
         return err_sys(err, "cannot sync %s", f->name);
+    f->unsynced = false;
     return 0;
 }
 

@@ -166,14 +166,19 @@ static EVP_PKEY *load(int dirfd, struct err *err)
     return k;
 }
 
-/* key.pub is this key's, made if absent. */
-static int match_public(int dirfd, EVP_PKEY *k, struct err *err)
+static int put_public(int dirfd, EVP_PKEY *k, struct err *err)
 {
     char text[PEM_MAX];
     size_t n = pem_text(k, false, text);
-    if (n == 0)
-        return err_set(err, ERR_INTERNAL, "cannot write the public key");
-    if (put_file(dirfd, "key.pub", 0644, text, n, err) < 0)
+    return n == 0 ? err_set(err, ERR_INTERNAL, "cannot write the public key")
+                  : put_file(dirfd, "key.pub", 0644, text, n, err);
+}
+
+/* key.pub is this key's, made if absent. */
+static int match_public(int dirfd, EVP_PKEY *k, struct err *err)
+{
+    struct stat st;
+    if (fstatat(dirfd, "key.pub", &st, AT_SYMLINK_NOFOLLOW) < 0 && put_public(dirfd, k, err) < 0)
         return -1;
     struct signing_key *pub = signing_key_public(dirfd, "key.pub", err);
     if (pub == NULL)

@@ -3,6 +3,7 @@
 #include "image.h"
 #include "out.h"
 #include "paths.h"
+#include "program.h"
 #include "settings.h"
 
 #include <inttypes.h>
@@ -85,7 +86,10 @@ static int import(const char *dir, struct image_import *how, bool json)
     bool show = !json && isatty(STDERR_FILENO);
     how->progress = print_progress;
     how->arg = &show;
-    int r = image_import(dir, how, &i, &err);
+    how->archive = program_open(ARCHIVE_PROGRAM, &err);
+    int r = how->archive < 0 ? -1 : image_import(dir, how, &i, &err);
+    if (how->archive >= 0)
+        close(how->archive);
     if (show)
         fputs("\r\033[K", stderr);
     if (r < 0) {

@@ -79,10 +79,10 @@ static int cover_one(void *arg, const char *name, enum hide_how how)
     return cover(c->words, name, how == HIDE_EMPTY ? c->empty : NULL, c->err);
 }
 
-static int cover_proc(struct words *w, const struct plan *plan, const char *empty, struct err *err)
+static int cover_proc(struct words *w, const struct bwrap_root *root, struct err *err)
 {
-    struct covering c = {w, empty, err};
-    return hide_proc(plan->uid == 0, cover_one, &c, err);
+    struct covering c = {w, root->empty_file, err};
+    return hide_proc(root->outside == 0, cover_one, &c, err);
 }
 
 static void add_devices(struct words *w, const struct bwrap_root *root, const struct plan *plan,
@@ -148,7 +148,7 @@ int bwrap_exec(const struct bwrap_root *root, const struct plan *plan, const str
     };
     w.n = w.covers = 0;
     add_all(&w, before, ARRAY_LEN(before));
-    if (cover_proc(&w, plan, root->empty_file, err) < 0)
+    if (cover_proc(&w, root, err) < 0)
         return -1;
     add_devices(&w, root, plan, size);
     if (plan->sandbox_spec.limits.files) {

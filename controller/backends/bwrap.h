@@ -18,6 +18,7 @@ struct bwrap_root {
     const char *empty_file; /* what covers a file that nobody is to see */
     const char *terminals;  /* a devpts */
     const char *init;       /* process 1, inside */
+    uid_t outside;          /* who the command is, by the reckoning of whoever made us */
 };
 
 /* Is it there? -1 with the remedy. */

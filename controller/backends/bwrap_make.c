@@ -72,13 +72,14 @@ static int enter(const struct making *m, struct idmap *map, struct rootfs_dirs *
 }
 
 /* From here on only what bubblewrap is to have stays open. */
-static int become_bwrap(const struct plan *plan, struct err *err)
+static int become_bwrap(const struct plan *plan, uid_t outside, struct err *err)
 {
     const struct bwrap_fds fds = {.filter = LAUNCHER_FILTER, .info = LAUNCHER_INFO};
     const struct bwrap_root root = {.directory = ROOTFS_ROOT,
                                     .empty_file = ROOTFS_EMPTY,
                                     .terminals = ROOTFS_PTS,
-                                    .init = ROOTFS_INIT};
+                                    .init = ROOTFS_INIT,
+                                    .outside = outside};
     if (dup2(LAUNCHER_ERRORS, STDERR_FILENO) < 0)
         return err_sys(err, "dup");
     for (int fd = LAUNCHER_INIT; fd <= LAUNCHER_INFO; fd++)
@@ -113,7 +114,7 @@ static int bwrap_make(const struct making *m, struct err *err)
     if (launcher_built(plan, true, text, err) < 0 || launcher_await_consent(err) < 0)
         return -1;
     netns_close(&l);
-    return become_bwrap(plan, err);
+    return become_bwrap(plan, map.uid, err);
 }
 
 static int check(const struct plan *plan, struct err *err)

@@ -285,6 +285,13 @@ int cgroup_add(const struct cgroup *g, pid_t pid, struct err *err)
     return 0;
 }
 
+void cgroup_rehearse(void)
+{
+    char own[PATH_SIZE];
+    if (own_directory(is_v2() ? "" : "memory", own))
+        (void)put(own, "cgroup.procs", "0"); /* ourselves; we stay where we are */
+}
+
 int cgroup_freeze(const struct cgroup *g, bool frozen, struct err *err)
 {
     for (unsigned i = 0; g && i < g->n; i++) {

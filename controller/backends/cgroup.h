@@ -23,6 +23,9 @@ struct cgroup *cgroup_new(const char *id, const struct config_sandbox *limits, b
 unsigned cgroup_held(const struct cgroup *g); /* NULL: 0 */
 /* Puts a process in, and whatever it starts from then on. */
 int cgroup_add(const struct cgroup *g, pid_t pid, struct err *err);
+/* Moves the caller to where it is. The kernel has a process that moves wait until every processor
+ * knows, which takes some milliseconds; whoever moves soon after another does not wait. */
+void cgroup_rehearse(void);
 int cgroup_freeze(const struct cgroup *g, bool frozen, struct err *err);
 /* Its processes are gone: remove it. NULL is fine. */
 void cgroup_free(struct cgroup *g);

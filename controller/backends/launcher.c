@@ -150,16 +150,15 @@ static NORETURN void child(int fds[LAUNCHER_FDS], const struct rootfs_parts *par
 
 /* ---- the builder's side ---- */
 
-int launcher_load(const char *path, struct err *err)
+int launcher_load(const char *path, struct stat *of, struct err *err)
 {
-    struct stat st;
     int from = open(path, O_RDONLY | O_CLOEXEC);
     if (from < 0)
         return err_sys(err, "%s", path);
     int to = memfd_create("durward-init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    int r = to < 0 || fstat(from, &st) < 0 ? err_sys(err, "durward-init") : 0;
-    for (off_t at = 0; r == 0 && at < st.st_size;)
-        if (sendfile(to, from, &at, (size_t)(st.st_size - at)) <= 0)
+    int r = to < 0 || fstat(from, of) < 0 ? err_sys(err, "durward-init") : 0;
+    for (off_t at = 0; r == 0 && at < of->st_size;)
+        if (sendfile(to, from, &at, (size_t)(of->st_size - at)) <= 0)
             r = err_sys(err, "%s", path);
     if (r == 0 && fcntl(to, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK) < 0)
         r = err_sys(err, "durward-init");

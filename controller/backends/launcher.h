@@ -20,8 +20,8 @@ struct launcher {
 };
 
 /* The bytes of durward-init, once and for all: what lies at that path later does not matter. A
- * sealed memfd, the caller's. */
-int launcher_load(const char *path, struct err *err);
+ * sealed memfd, the caller's; of: the file. */
+int launcher_load(const char *path, struct stat *of, struct err *err);
 /* Fork it. All descriptors are the caller's. */
 int launcher_start(const struct rootfs_parts *parts, const struct filter_program *filter,
                    const struct plan *plan, struct launcher *ret, struct err *err);

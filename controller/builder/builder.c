@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "backend.h"
@@ -43,6 +44,8 @@ struct site { /* a sandbox and whose it is */
     struct packets *packets; /* of its log to its gate; NULL: none (yet) */
     bool running;            /* `built` said so: its end is to be told */
     bool keep;               /* the requester's end is not its end at once */
+    bool passing;            /* its end is told before its mounts are gone */
+    bool left;               /* and was */
     int init; /* of a kept one that runs: a duplicate for the next controller; else -1 */
 };
 
@@ -56,10 +59,12 @@ struct builder {
     struct filter_program filter;
     struct rootfs_parts parts; /* state_dir NULL until W_INIT */
     char *state_dir, *roots_dir, *init_path;
-    bool binds; /* as W_INIT says */
+    int archive; /* the program that reads and writes archives */
+    bool binds;  /* as W_INIT says */
     LIST_HEAD(, requester) requesters;
     LIST_HEAD(, site) sites;
     struct worker_table *worker_table; /* NULL until W_INIT */
+    pid_t rehearsing;                  /* 0: none */
 };
 
 /* ---- control groups ---- */
@@ -84,6 +89,17 @@ static void on_sweep(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     cgroup_sweep();
     b->swept++;
     plan_sweep(b);
+}
+
+/* In a process of its own, which may wait while the other roles start: `run` has one sandbox made,
+ * at once. */
+static void rehearse(struct builder *b)
+{
+    b->rehearsing = fork();
+    if (b->rehearsing == 0) {
+        cgroup_rehearse();
+        _exit(0);
+    }
 }
 
 /* ---- answers ---- */
@@ -170,6 +186,18 @@ static void on_built(void *arg, struct job *j, bool ok, const char *text, int fd
     tell_built(s->requester, job_sandbox(j), ok, text, fd);
 }
 
+/* Of a `run`, whose sandbox comes back under no name if its files are not kept: whoever waits for
+ * its end need not wait for its mounts, too. */
+static void on_left(void *arg, struct job *j)
+{
+    struct site *s = arg;
+    if (!s->running || !s->passing)
+        return;
+    s->running = false;
+    s->left = true;
+    tell_torn(s->requester, job_sandbox(j));
+}
+
 static void on_ended(void *arg, struct job *j)
 {
     struct site *s = arg;
@@ -180,7 +208,7 @@ static void on_ended(void *arg, struct job *j)
     site_free(s);
 }
 
-static const struct job_ops job_ops = {on_listeners, on_built, on_ended};
+static const struct job_ops job_ops = {on_listeners, on_built, on_left, on_ended};
 
 /* ---- making ---- */
 
@@ -193,11 +221,18 @@ static struct site *find(struct builder *b, const char *sandbox)
     return NULL;
 }
 
+static int load_init(struct builder *b, struct err *err)
+{
+    if (b->parts.init < 0)
+        b->parts.init = launcher_load(b->init_path, &b->parts.init_file, err);
+    return b->parts.init < 0 ? -1 : 0;
+}
+
 static int prepare(struct builder *b, const struct plan *plan, struct err *err)
 {
     if (backend_of(plan)->check(plan, err) < 0)
         return -1;
-    if (b->parts.init < 0 && (b->parts.init = launcher_load(b->init_path, err)) < 0)
+    if (load_init(b, err) < 0)
         return -1;
     return b->filter.code ? 0 : sandbox_seccomp_compile(FILTER_NATIVE, &b->filter, err);
 }
@@ -217,6 +252,7 @@ static int build(struct requester *a, struct plan *plan, struct err *err)
     s->builder = b;
     s->requester = a;
     s->init = -1;
+    s->passing = b->binds && plan->sandbox_spec.root != SANDBOX_SPEC_KEPT;
     s->job = job_start(b->base, &b->parts, &b->filter, plan, &job_ops, s, err);
     if (s->job == NULL) {
         free(s);
@@ -248,7 +284,7 @@ static int on_teardown(struct requester *a, struct msg *m)
     struct site *s = find(a->builder, id);
     if (s && s->requester == NULL)
         s->requester = a; /* one of its predecessor's, which it does not want */
-    if (s && s->requester == a)
+    if (s && s->requester == a && !s->left)
         job_end(s->job);
     else
         tell_torn(a, id); /* not there (any more): that is what was wanted */
@@ -453,15 +489,20 @@ static int builder_load(void *self, struct msg *m, struct msg *ready UNUSED, str
     uint8_t binds = 0;
     if (b->state_dir || get_string(m, &b->state_dir) < 0 || get_string(m, &b->roots_dir) < 0 ||
         get_string(m, &b->init_path) < 0 || msg_get_u8(m, &binds) < 0 || binds > 1 ||
-        msg_end(m) < 0)
+        msg_get_fd(m, &b->archive) < 0 || msg_end(m) < 0)
         return -1;
     b->binds = binds;
     b->parts.state_dir = b->state_dir;
     b->parts.roots_dir = b->roots_dir;
+    b->parts.init_path = b->init_path;
+    (void)load_init(b, NULL);             /* where it fails the first build says why */
     b->parts.owners = idmap_mounts(NULL); /* without it, what is bound is said to be so */
-    b->worker_table = worker_table_new(b->base, b->state_dir, tell_layered);
+    b->worker_table =
+        worker_table_new(b->base, &(struct worker_place){b->state_dir, b->archive}, tell_layered);
     if (b->worker_table == NULL)
         return -1;
+    if (b->binds)
+        rehearse(b);
     cgroup_sweep();
     plan_sweep(b);
     worker_table_sweep(b->worker_table);
@@ -530,6 +571,8 @@ static void on_child(evutil_socket_t sig, short what, void *arg)
     struct site *s, *next;
     (void)sig;
     (void)what;
+    if (b->rehearsing > 0 && waitpid(b->rehearsing, NULL, WNOHANG) != 0)
+        b->rehearsing = 0;
     for (s = LIST_FIRST(&b->sites); s; s = next) {
         next = LIST_NEXT(s, link);
         job_reap(s->job);
@@ -574,6 +617,8 @@ static int builder_leave(void *self, struct event_base *base)
         close(b->parts.init);
     if (b->parts.owners >= 0)
         close(b->parts.owners);
+    if (b->archive >= 0)
+        close(b->archive);
     filter_program_free(&b->filter);
     free(b->state_dir);
     free(b->roots_dir);
@@ -585,6 +630,6 @@ int builder_main(void)
 {
     static const struct role_life life = {
         .role = ROLE_BUILDER, .open = builder_open, .leave = builder_leave};
-    struct builder b = {.parts = {.init = -1, .owners = -1}};
+    struct builder b = {.parts = {.init = -1, .owners = -1}, .archive = -1};
     return role_run(&life, &b);
 }

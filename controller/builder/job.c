@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +51,10 @@ struct job {
     bool answered;   /* `built` was called */
     struct buf text; /* notes for `built`, or the first reason of the failure */
     bool failed;     /* text is a reason */
-    bool staged, consented;
+    bool staged, consented, joined;
+    pid_t joiner; /* puts the launcher into the control group, which may take the kernel a while */
+    struct event *join;
+    struct event *first;   /* pending once it runs: process 1 ends */
     int status;            /* of pid, once reaped */
     struct cgroup *cgroup; /* NULL: none */
     int image;             /* held, so that nobody removes it; -1: none */
@@ -69,9 +73,23 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
+static void close_joiner(struct job *j)
+{
+    if (j->join == NULL)
+        return;
+    close(event_get_fd(j->join));
+    event_free(j->join);
+    j->join = NULL;
+    if (j->joiner > 0)
+        (void)waitpid(j->joiner, NULL, 0); /* it ends by itself */
+}
+
 static void job_free(struct job *j)
 {
     ipc_free(j->launcher);
+    close_joiner(j);
+    if (j->first)
+        event_free(j->first);
     if (j->init)
         event_free(j->init);
     close_fd(&j->init_fd);
@@ -221,7 +239,7 @@ void job_reap(struct job *j)
 static void go_on(struct job *j)
 {
     struct msg m;
-    if (!j->staged || !j->consented || j->state != JOB_MAKING)
+    if (!j->staged || !j->consented || !j->joined || j->state != JOB_MAKING)
         return;
     set_state(j, JOB_TESTING);
     msg_init(&m, W_LISTENERS_OK);
@@ -299,7 +317,60 @@ static void on_launcher_closed(struct ipc *ch, const char *why, void *arg)
     conclude(j);
 }
 
+/* ---- its control group ---- */
+
+/* What the joiner has to say. */
+static void on_join(evutil_socket_t fd, short what, void *arg)
+{
+    struct job *j = arg;
+    struct err err = {0};
+    (void)what;
+    bool whole = read(fd, &err, sizeof err) == sizeof err;
+    err.text[sizeof err.text - 1] = '\0';
+    close_joiner(j);
+    if (!whole || err.code != ERR_NONE) {
+        fail(j, whole ? err.text : "the sandbox could not be put into its control group");
+        return;
+    }
+    j->joined = true;
+    go_on(j);
+}
+
+/* Version 1 of control groups waits for all processors until a process has moved; meanwhile the
+ * launcher makes what it can. */
+static int join_cgroup(struct job *j, struct event_base *base, struct err *err)
+{
+    int pair[2];
+    if (pipe2(pair, O_CLOEXEC) < 0)
+        return err_sys(err, "pipe");
+    j->join = event_new(base, pair[0], EV_READ, on_join, j);
+    if (j->join == NULL || event_add(j->join, NULL) < 0) {
+        close(pair[0]);
+        close(pair[1]);
+        return err_set(err, ERR_INTERNAL, "out of memory");
+    }
+    j->joiner = fork();
+    if (j->joiner == 0) {
+        struct err why = {0};
+        (void)cgroup_add(j->cgroup, j->pid, &why);
+        _exit(write(pair[1], &why, sizeof why) == sizeof why ? 0 : 1);
+    }
+    close(pair[1]);
+    return j->joiner < 0 ? err_sys(err, "fork") : 0;
+}
+
 /* ---- process 1 ---- */
+
+/* With it ends all that ran in there; who made it takes a moment longer, and is reaped. */
+static void on_first(evutil_socket_t fd, short what, void *arg)
+{
+    struct job *j = arg;
+    (void)fd;
+    (void)what;
+    event_free(j->first);
+    j->first = NULL;
+    j->ops->left(j->arg, j);
+}
 
 static int open_pidfd(struct job *j)
 {
@@ -307,7 +378,12 @@ static int open_pidfd(struct job *j)
     ssize_t n = read(j->info, info, sizeof info);
     pid_t pid = n > 0 ? bwrap_child(info, (size_t)n) : 0;
     j->pidfd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
-    return j->pidfd < 0 ? -1 : 0;
+    if (j->pidfd < 0)
+        return -1;
+    j->first = event_new(event_get_base(j->timer), j->pidfd, EV_READ, on_first, j);
+    if (j->first && !j->backend->stays)
+        event_add(j->first, NULL); /* without it the end is told a little later */
+    return 0;
 }
 
 /* One text of all probes that failed. -1: the message is malformed. */
@@ -443,8 +519,8 @@ struct job *job_start(struct event_base *base, const struct rootfs_parts *parts,
         return NULL;
     }
     /* before our consent it starts nothing that could stay outside */
-    if (wire_up(j, base, &made, err) < 0 ||
-        (j->cgroup && cgroup_add(j->cgroup, made.pid, err) < 0)) {
+    j->joined = j->cgroup == NULL;
+    if (wire_up(j, base, &made, err) < 0 || (j->cgroup && join_cgroup(j, base, err) < 0)) {
         job_abandon(j);
         return NULL;
     }

@@ -16,6 +16,9 @@ struct job_ops {
     /* Once: it runs (fd is durward-init's socket, the callee's from here on) or it does not (-1).
      */
     void (*built)(void *arg, struct job *j, bool ok, const char *text, int fd);
+    /* Perhaps, before ended: every process inside is gone. Who made it, and its mounts, may not be.
+     */
+    void (*left)(void *arg, struct job *j);
     /* Every process of it is gone. */
     void (*ended)(void *arg, struct job *j);
 };

@@ -51,7 +51,7 @@ static void on_report(evutil_socket_t fd, short what, void *arg)
     worker_free(e);
 }
 
-static NORETURN void child(int say, pid_t builder, const char *state_dir, enum layer_op op,
+static NORETURN void child(int say, pid_t builder, const struct worker_place *at, enum layer_op op,
                            const char *from, const char *to, const struct layer_stream *stream)
 {
     struct layer_stream own = stream ? *stream : (struct layer_stream){.fd = -1};
@@ -63,13 +63,14 @@ static NORETURN void child(int say, pid_t builder, const char *state_dir, enum l
         signal(sig, SIG_DFL);
     sigprocmask(SIG_SETMASK, &empty, NULL);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == builder)
-        r.result = layer_work(state_dir, op, from, to, &own, &err);
+        r.result = layer_work(at->state_dir, at->archive, op, from, to, &own, &err);
     snprintf(r.text, sizeof r.text, "%.511s", r.result == LAYER_DONE ? own.about : err.text);
     _exit(write(say, &r, sizeof r) == sizeof r ? 0 : 1);
 }
 
-struct worker *worker_start(struct event_base *base, const char *state_dir, enum layer_op op,
-                            const char *from, const char *to, const struct layer_stream *stream,
+struct worker *worker_start(struct event_base *base, const struct worker_place *at,
+                            enum layer_op op, const char *from, const char *to,
+                            const struct layer_stream *stream,
                             void (*done)(void *arg, enum layer_result result, const char *text),
                             void *arg)
 {
@@ -84,7 +85,7 @@ struct worker *worker_start(struct event_base *base, const char *state_dir, enum
     pid_t self = getpid();
     e->pid = e->event && event_add(e->event, NULL) == 0 ? fork() : -1;
     if (e->pid == 0)
-        child(pair[1], self, state_dir, op, from, to, stream);
+        child(pair[1], self, at, op, from, to, stream);
     close(pair[1]);
     if (e->pid > 0)
         return e;

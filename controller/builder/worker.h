@@ -7,10 +7,16 @@
 struct event_base;
 struct worker;
 
+struct worker_place {
+    const char *state_dir;
+    int archive; /* the program that exports and imports */
+};
+
 /* Starts it. stream: a copy is used. done is called once, later; the worker is freed after it.
  * NULL: it cannot be. */
-struct worker *worker_start(struct event_base *base, const char *state_dir, enum layer_op op,
-                            const char *from, const char *to, const struct layer_stream *stream,
+struct worker *worker_start(struct event_base *base, const struct worker_place *at,
+                            enum layer_op op, const char *from, const char *to,
+                            const struct layer_stream *stream,
                             void (*done)(void *arg, enum layer_result result, const char *text),
                             void *arg);
 /* Kill and forget; done is not called. */

@@ -1,7 +1,9 @@
 /* Starts workers, at most WORKER_TABLE_MAX at once, and tells who asked. A removal is mostly done
  * at once, by taking the name away; the files go with the sweep that follows. */
+#define _GNU_SOURCE 1
 #include "worker_table.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/queue.h>
 #include <unistd.h>
@@ -26,7 +28,7 @@ struct worker_row {
 
 struct worker_table {
     struct event_base *base;
-    const char *state_dir;
+    struct worker_place at;
     void (*tell)(void *requester, uint32_t req, enum layer_result result, const char *text);
     unsigned n;
     unsigned forgotten; /* since the sweep that is under way began, or the last one */
@@ -34,7 +36,7 @@ struct worker_table {
     LIST_HEAD(, worker_row) list;
 };
 
-struct worker_table *worker_table_new(struct event_base *base, const char *state_dir,
+struct worker_table *worker_table_new(struct event_base *base, const struct worker_place *at,
                                       void (*tell)(void *requester, uint32_t req,
                                                    enum layer_result result, const char *text))
 {
@@ -42,7 +44,7 @@ struct worker_table *worker_table_new(struct event_base *base, const char *state
     if (c == NULL)
         return NULL;
     c->base = base;
-    c->state_dir = state_dir;
+    c->at = *at;
     c->tell = tell;
     return c;
 }
@@ -101,7 +103,7 @@ static int start(struct worker_table *all, void *requester, uint32_t req, enum l
     c->worker_table = all;
     c->requester = requester;
     c->req = req;
-    c->worker = worker_start(all->base, all->state_dir, op, from, to, stream, on_worker, c);
+    c->worker = worker_start(all->base, &all->at, op, from, to, stream, on_worker, c);
     if (c->worker == NULL) {
         free(c);
         return -1;
@@ -116,7 +118,7 @@ void worker_table_start(struct worker_table *c, void *requester, uint32_t req, e
 {
     bool removes = op == LAYER_REMOVE || op == LAYER_REMOVE_SNAPSHOT;
     if (removes && c->forgotten < FORGOTTEN_MAX &&
-        layer_forget(c->state_dir, op, from) == LAYER_DONE) {
+        layer_forget(c->at.state_dir, op, from) == LAYER_DONE) {
         c->forgotten++;
         worker_table_sweep(c);
         c->tell(requester, req, LAYER_DONE, "");
@@ -145,10 +147,23 @@ int worker_table_read(struct worker_table *c, void *requester, uint32_t req, enu
     return r;
 }
 
+/* Has anything ever been kept there? */
+static bool is_used(const char *state_dir)
+{
+    static const char *const below[] = {"sandboxes", "snapshots"};
+    int fd = open(state_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    bool used = fd < 0; /* the worker says why */
+    for (size_t i = 0; i < ARRAY_LEN(below) && !used; i++)
+        used = faccessat(fd, below[i], F_OK, 0) == 0;
+    if (fd >= 0)
+        close(fd);
+    return used;
+}
+
 void worker_table_sweep(struct worker_table *c)
 {
-    if (c->sweeping)
-        return; /* another follows it */
+    if (c->sweeping || !is_used(c->at.state_dir))
+        return; /* another follows it; or there is nothing */
     if (start(c, NULL, 0, LAYER_SWEEP, "", "", NULL) < 0)
         return; /* the next one finds it */
     c->sweeping = true;

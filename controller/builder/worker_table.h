@@ -2,14 +2,14 @@
 #ifndef DURWARD_WORKER_TABLE_H
 #define DURWARD_WORKER_TABLE_H
 
-#include "layer_work.h"
+#include "worker.h"
 
 struct event_base;
 struct worker_table;
 
 /* tell: what a worker came to, once for each, perhaps before worker_table_start returns; not after
  * worker_table_drop. state_dir is borrowed. NULL: out of memory. */
-struct worker_table *worker_table_new(struct event_base *base, const char *state_dir,
+struct worker_table *worker_table_new(struct event_base *base, const struct worker_place *at,
                                       void (*tell)(void *requester, uint32_t req,
                                                    enum layer_result result, const char *text));
 /* NULL is fine. */

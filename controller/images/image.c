@@ -114,10 +114,11 @@ struct source {
     pid_t packer; /* 0: the stream is a file */
 };
 
-static int open_source(const char *path, struct source *s, struct err *err)
+static int open_source(const struct image_import *how, struct source *s, struct err *err)
 {
     struct stat st;
     int pair[2];
+    const char *path = how->source;
     *s = (struct source){.stream = -1};
     int fd = strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
                                     : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -133,7 +134,7 @@ static int open_source(const char *path, struct source *s, struct err *err)
     }
     int r = pipe2(pair, O_CLOEXEC) < 0 ? err_sys(err, "pipe") : 0;
     if (r == 0) {
-        s->packer = image_pack(fd, pair[1], err);
+        s->packer = image_pack(how->archive, fd, pair[1], err);
         close(pair[1]);
         s->stream = pair[0];
         r = s->packer < 0 ? -1 : 0;
@@ -154,7 +155,7 @@ static int close_source(struct source *s, struct err *err)
 
 static int follow(int from, const struct image_import *how, struct image *ret, struct err *err)
 {
-    struct image_report said = {0};
+    struct archive_report said = {0}, last = {0};
     bool done = false;
     for (;;) {
         ssize_t n = read(from, &said, sizeof said);
@@ -162,21 +163,25 @@ static int follow(int from, const struct image_import *how, struct image *ret, s
             continue;
         if (n != sizeof said)
             break;
-        if (how->progress)
-            how->progress(how->arg, &said.count);
+        said.err.text[sizeof said.err.text - 1] = '\0';
         if (said.err.code != ERR_NONE)
             break;
         done = said.done && said.ok;
+        if (said.done)
+            continue; /* which counts nothing */
+        last = said;
+        if (how->progress)
+            how->progress(how->arg, &last.count);
     }
     if (said.err.code != ERR_NONE)
         return err_set(err, said.err.code, "%s", said.err.text);
     if (!done)
         return err_set(err, ERR_INTERNAL, "the unpacking ended early");
-    ret->bytes = said.count.bytes;
-    ret->entries = said.count.entries;
-    ret->special = said.count.special;
-    ret->set_id = said.count.set_id;
-    snprintf(ret->kind, sizeof ret->kind, "%.15s", said.kind);
+    ret->bytes = last.count.bytes;
+    ret->entries = last.count.entries;
+    ret->special = last.count.special;
+    ret->set_id = last.count.set_id;
+    snprintf(ret->kind, sizeof ret->kind, "%.15s", last.kind);
     return 0;
 }
 
@@ -184,7 +189,7 @@ static int fill(int dir, const struct image_import *how, struct image *ret, stru
 {
     struct source s;
     int pair[2], r = -1;
-    if (open_source(how->source, &s, err) < 0) {
+    if (open_source(how, &s, err) < 0) {
         close_source(&s, NULL);
         return -1;
     }

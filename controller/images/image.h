@@ -6,7 +6,7 @@
 #ifndef DURWARD_IMAGE_H
 #define DURWARD_IMAGE_H
 
-#include "unpack.h"
+#include "archive_call.h"
 
 enum { IMAGE_SOURCE_MAX = 512, IMAGE_ID_SIZE = 33 };
 
@@ -24,6 +24,7 @@ struct image_import {
     const char *name;
     const char *source; /* a directory or a file; "-" is standard input */
     uint64_t max_bytes, max_entries;
+    int archive; /* the program that reads it (archive_call.h), as program_open has it */
     /* every tenth of a second or so */
     void (*progress)(void *arg, const struct unpack_count *done);
     void *arg;

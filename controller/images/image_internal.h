@@ -4,21 +4,13 @@
 
 #include "image.h"
 
-/* What a worker says, on a pipe, over and over; the last time with done set. */
-struct image_report {
-    struct unpack_count count;
-    bool done, ok;
-    char kind[16];
-    struct err err;
-};
-
 /* Unpack stream (-1: nothing but removing is wanted) into dir/root by way of dir/new; the child
- * writes image_reports to report. dir is ours. The pid, or -1. */
+ * writes archive_reports to report. dir is ours. The pid, or -1. */
 pid_t image_unpack(int dir, int stream, const struct image_import *how, int report,
                    struct err *err);
 /* Remove all that dir holds, whoever in the namespace owns it. */
 int image_clear(int dir, struct err *err);
 /* A process that writes the tree of a directory as a tar archive to `to`. */
-pid_t image_pack(int dir, int to, struct err *err);
+pid_t image_pack(int program, int dir, int to, struct err *err);
 
 #endif

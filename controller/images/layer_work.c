@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "archive_call.h"
 #include "copy_tree.h"
 #include "idmap.h"
 #include "layer.h"
@@ -40,6 +41,7 @@ struct job {                /* one copy */
     struct idmap map;
     const char *origin;          /* the snapshot that replaces something, or NULL */
     struct layer_stream *stream; /* of an export or import */
+    int archive;                 /* the program that does these */
     uint64_t bytes;              /* that an import may have */
     int say;                     /* in the namespace: where its end is told */
 };
@@ -163,7 +165,7 @@ static int settle(const struct job *j, pid_t parent, const int fds[ARRAY_LEN(par
 {
     enum { DATA_MAX = 1 << 30 };
     struct rlimit data = {DATA_MAX, DATA_MAX};
-    const int keep[] = {j->say, j->stream->fd, fds[0], fds[1]};
+    const int keep[] = {j->say, j->archive, j->stream->fd, fds[0], fds[1]};
     if (idmap_become(&j->map, err) < 0 || end_with(parent, err) < 0)
         return -1;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || proc_no_core() < 0 ||
@@ -181,48 +183,65 @@ static int export_as_owner(const struct job *j, struct err *err)
     pid_t parent = getppid();
     if (open_parts(j->source, in, err) < 0 || settle(j, parent, in, err) < 0)
         return -1;
-    return layer_pack(j->stream->fd, j->stream->about, in, err);
+    if (layer_write_about(j->stream->fd, j->stream->about, err) < 0)
+        return -1;
+    archive_become(&(struct archive_call){.program = j->archive,
+                                          .work = ARCHIVE_EXPORT,
+                                          .stream = j->stream->fd,
+                                          .first = in[0],
+                                          .second = in[1],
+                                          .say = j->say});
 }
 
 static int import_as_owner(const struct job *j, struct err *err)
 {
+    char bytes[24];
     int out[ARRAY_LEN(parts)];
     pid_t parent = getppid();
     if (make_parts(j, err) < 0 || open_parts(j->fresh, out, err) < 0 ||
         settle(j, parent, out, err) < 0)
         return -1;
-    return layer_lay_out(j->stream->fd, out, j->bytes, err);
+    snprintf(bytes, sizeof bytes, "%llu", (unsigned long long)j->bytes);
+    archive_become(&(struct archive_call){.program = j->archive,
+                                          .work = ARCHIVE_IMPORT,
+                                          .words = {bytes},
+                                          .stream = j->stream->fd,
+                                          .first = out[0],
+                                          .second = out[1],
+                                          .say = j->say});
 }
 
 static int in_namespace(const struct job *j, int (*fn)(const struct job *j, struct err *err),
                         struct err *err)
 {
     int say[2], status;
-    struct err why = {0};
+    struct archive_report said = {.ok = false};
     if (pipe2(say, O_CLOEXEC) < 0)
         return err_sys(err, "pipe");
     pid_t self = getpid(), pid = fork();
     if (pid == 0) {
         struct job own = *j;
         own.say = say[1];
-        int r = idmap_enter(&j->map, j->stream ? CLONE_NEWNET | CLONE_NEWIPC : 0, &why);
+        int r = idmap_enter(&j->map, j->stream ? CLONE_NEWNET | CLONE_NEWIPC : 0, &said.err);
         if (r == 0)
-            r = end_with(self, &why);
+            r = end_with(self, &said.err);
         if (r == 0)
-            r = fn(&own, &why);
-        ssize_t said = write(say[1], &why, sizeof why);
-        _exit(r == 0 && said == (ssize_t)sizeof why ? 0 : 1);
+            r = fn(&own, &said.err);
+        said.ok = r == 0;
+        _exit(write(say[1], &said, sizeof said) == sizeof said && r == 0 ? 0 : 1);
     }
     close(say[1]);
-    ssize_t n = pid < 0 ? -1 : read(say[0], &why, sizeof why);
+    ssize_t n = pid < 0 ? -1 : read(say[0], &said, sizeof said);
     close(say[0]);
     if (pid < 0 || waitpid(pid, &status, 0) != pid)
         return err_sys(err, "fork");
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return 0;
-    why.text[sizeof why.text - 1] = '\0';
+    const struct err *why = &said.err;
+    said.err.text[sizeof said.err.text - 1] = '\0';
     return err_set(err, ERR_SYS, "%s",
-                   n == (ssize_t)sizeof why && why.text[0] ? why.text : "the copying was killed");
+                   n == (ssize_t)sizeof said && why->text[0] ? why->text
+                                                             : "the copying was killed");
 }
 
 static int empty_fresh(const struct job *j, struct err *err)
@@ -451,10 +470,10 @@ static enum layer_result copy_to(const char *state_dir, int from_all, enum layer
     return r;
 }
 
-static enum layer_result export_from(int all, const char *name, struct layer_stream *stream,
-                                     struct err *err)
+static enum layer_result export_from(int all, int archive, const char *name,
+                                     struct layer_stream *stream, struct err *err)
 {
-    struct job j = {.all = all, .fresh = -1, .stream = stream};
+    struct job j = {.all = all, .fresh = -1, .stream = stream, .archive = archive};
     j.source = openat(all, name, DIRECTORY);
     if (j.source < 0)
         return errno == ENOENT ? LAYER_ABSENT : (err_sys(err, "%s", name), LAYER_FAILED);
@@ -538,11 +557,11 @@ static int lay_out(struct job *j, const char *to, const char *image, struct err 
     return in_namespace(j, import_as_owner, err) < 0 ? -1 : put_in_place(j, to, false, err);
 }
 
-static enum layer_result import_to(const char *state_dir, const char *to,
+static enum layer_result import_to(const char *state_dir, int archive, const char *to,
                                    struct layer_stream *stream, struct err *err)
 {
     char image[SANDBOX_SPEC_NAME_MAX + 1];
-    struct job j = {.source = -1, .fresh = -1, .stream = stream};
+    struct job j = {.source = -1, .fresh = -1, .stream = stream, .archive = archive};
     j.all = open_below(state_dir, "snapshots", true, err);
     if (j.all < 0)
         return LAYER_FAILED;
@@ -560,7 +579,7 @@ static enum layer_result import_to(const char *state_dir, const char *to,
     return exists ? LAYER_EXISTS : r < 0 ? LAYER_FAILED : LAYER_DONE;
 }
 
-enum layer_result layer_work(const char *state_dir, enum layer_op op, const char *from,
+enum layer_result layer_work(const char *state_dir, int archive, enum layer_op op, const char *from,
                              const char *to, struct layer_stream *stream, struct err *err)
 {
     bool from_snapshot = op == LAYER_RESTORE || op == LAYER_REPLACE || op == LAYER_EXPORT ||
@@ -571,7 +590,7 @@ enum layer_result layer_work(const char *state_dir, enum layer_op op, const char
                                                                               : LAYER_DONE;
     }
     if (op == LAYER_IMPORT)
-        return import_to(state_dir, to, stream, err);
+        return import_to(state_dir, archive, to, stream, err);
     int from_all = open_below(state_dir, from_snapshot ? "snapshots" : "sandboxes", true, err);
     if (from_all < 0)
         return LAYER_FAILED;
@@ -583,7 +602,7 @@ enum layer_result layer_work(const char *state_dir, enum layer_op op, const char
     else if (op == LAYER_UNMARK)
         r = unmark(from_all, from, err);
     else if (op == LAYER_EXPORT)
-        r = export_from(from_all, from, stream, err);
+        r = export_from(from_all, archive, from, stream, err);
     else
         r = copy_to(state_dir, from_all, op, from, to, err);
     close(from_all);

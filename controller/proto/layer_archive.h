@@ -23,11 +23,14 @@ enum {
     LAYER_BLOCK = 512 /* tar's */
 };
 
-/* fd: where it goes; about: the JSON; parts: root's and usr's directories. */
-int layer_pack(int fd, const char *about, const int parts[2], struct err *err);
-/* The archive's first member, without libarchive: about gets LAYER_ABOUT_MAX + 1 bytes. */
+/* The archive's first member, without libarchive: about is the JSON. */
+int layer_write_about(int fd, const char *about, struct err *err);
+/* about gets LAYER_ABOUT_MAX + 1 bytes. */
 int layer_read_about(int fd, char *about, struct err *err);
-/* The rest of it below empty directories. bytes: of files, holes counted. */
+
+/* The rest, which the program `archive` does. parts: root's and usr's directories. */
+int layer_pack(int fd, const int parts[2], struct err *err);
+/* Below empty directories. bytes: of files, holes counted. */
 int layer_lay_out(int fd, const int parts[2], uint64_t bytes, struct err *err);
 
 #endif

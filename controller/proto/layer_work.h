@@ -59,8 +59,8 @@ int layer_freeze(struct ipc *builder, uint32_t req, const char *sandbox, bool fr
 int layer_answer(struct msg *m, uint32_t *req, enum layer_result *result, char *text,
                  size_t size) WUNUSED;
 
-/* The builder's side: does it, in this process, which is one of its own. */
-enum layer_result layer_work(const char *state_dir, enum layer_op op, const char *from,
+/* The builder's side: does it, in this process, which is one of its own. archive: the program. */
+enum layer_result layer_work(const char *state_dir, int archive, enum layer_op op, const char *from,
                              const char *to, struct layer_stream *stream, struct err *err);
 
 /* The quick half of LAYER_REMOVE and LAYER_REMOVE_SNAPSHOT, in the builder itself: it loses its

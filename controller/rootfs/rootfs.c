@@ -139,22 +139,43 @@ static int cover_java(struct rootfs *s, struct err *err)
     return r;
 }
 
-/* Our process 1, in a mount of its own that nobody can write to or rename. */
-static int add_init(struct rootfs *s, struct err *err)
+/* The file that was read, by its mount: all sandboxes share its memory. -1: it cannot be had. */
+static int show_init(const struct rootfs *s, int dir)
+{
+    int tree = s->dirs.init < 0 ? -1 : mounts_clone(s->dirs.init, true, NULL);
+    int at = tree < 0 ? -1 : mounts_place(dir, "/init", false, NULL);
+    int r = at < 0 ? -1 : mounts_attach(tree, at, NULL);
+    if (tree >= 0)
+        close(tree);
+    if (at >= 0)
+        close(at);
+    if (r < 0)
+        (void)unlinkat(dir, "init", 0);
+    return r;
+}
+
+static int copy_init(const struct rootfs *s, int dir, struct err *err)
 {
     struct stat st;
-    int dir = mounts_tmpfs("0755", "16m", NULL, err);
-    if (dir < 0)
-        return -1;
-    int r = rootfs_attach_at(s, dir, "/run/durward", true, err);
-    int fd = r < 0 ? -1 : openat(dir, "init", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
-    if (r == 0 && (fd < 0 || fstat(s->parts->init, &st) < 0))
-        r = err_sys(err, "init");
+    int fd = openat(dir, "init", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
+    int r = fd < 0 || fstat(s->parts->init, &st) < 0 ? err_sys(err, "init") : 0;
     for (off_t at = 0; r == 0 && at < st.st_size;)
         if (sendfile(fd, s->parts->init, &at, (size_t)(st.st_size - at)) <= 0)
             r = err_sys(err, "cannot copy durward-init");
     if (fd >= 0)
         close(fd);
+    return r;
+}
+
+/* Our process 1, in a mount of its own that nobody can write to or rename. */
+static int add_init(struct rootfs *s, struct err *err)
+{
+    int dir = mounts_tmpfs("0755", "16m", NULL, err);
+    if (dir < 0)
+        return -1;
+    int r = rootfs_attach_at(s, dir, "/run/durward", true, err);
+    if (r == 0 && show_init(s, dir) < 0)
+        r = copy_init(s, dir, err);
     if (r == 0)
         r = mounts_freeze(dir, err);
     close(dir);
@@ -276,9 +297,31 @@ static int add_binds(struct rootfs *s, struct err *err)
 
 void rootfs_init(struct rootfs_dirs *d)
 {
-    *d = (struct rootfs_dirs){.roots = -1, .image = -1, .usr = -1, .layer = {{-1, -1}, {-1, -1}}};
+    *d = (struct rootfs_dirs){
+        .roots = -1, .init = -1, .image = -1, .usr = -1, .layer = {{-1, -1}, {-1, -1}}};
     for (unsigned i = 0; i < PLAN_BINDS_MAX; i++)
         d->binds[i] = d->views[i] = -1;
+}
+
+/* Still the file that was read, and one that anybody may execute? */
+static bool is_init(int fd, const struct stat *was)
+{
+    enum { ANYBODY = S_IROTH | S_IXOTH };
+    struct stat st;
+    return fstat(fd, &st) == 0 && st.st_dev == was->st_dev && st.st_ino == was->st_ino &&
+           st.st_size == was->st_size && st.st_mtim.tv_sec == was->st_mtim.tv_sec &&
+           st.st_mtim.tv_nsec == was->st_mtim.tv_nsec && st.st_ctim.tv_sec == was->st_ctim.tv_sec &&
+           st.st_ctim.tv_nsec == was->st_ctim.tv_nsec && (st.st_mode & ANYBODY) == ANYBODY;
+}
+
+static int open_init(const struct rootfs_parts *parts)
+{
+    int fd = open(parts->init_path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && is_init(fd, &parts->init_file))
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
 }
 
 int rootfs_open(const struct rootfs_parts *parts, const struct plan *plan, const struct idmap *map,
@@ -287,6 +330,7 @@ int rootfs_open(const struct rootfs_parts *parts, const struct plan *plan, const
     ret->roots = open(parts->roots_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (ret->roots < 0)
         return err_sys(err, "the system's roots in %s", parts->roots_dir);
+    ret->init = open_init(parts);
     if (plan->sandbox_spec.image[0] &&
         (ret->image = layer_image(parts->state_dir, plan->sandbox_spec.image, err)) < 0)
         return -1;
@@ -306,6 +350,8 @@ void rootfs_close(struct rootfs_dirs *d)
         close(d->roots);
     if (d->image >= 0)
         close(d->image);
+    if (d->init >= 0)
+        close(d->init);
     if (d->usr >= 0)
         close(d->usr);
     for (unsigned i = 0; i < PLAN_BINDS_MAX; i++) {

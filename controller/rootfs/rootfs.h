@@ -22,6 +22,8 @@
 #include "layer.h"
 #include "plan.h"
 
+#include <sys/stat.h>
+
 #define ROOTFS_ROOT  "/tmp/root"
 #define ROOTFS_EMPTY "/tmp/empty/file"   /* an empty file beside it */
 #define ROOTFS_PTS   "/tmp/pts"          /* the sandbox's terminals, beside it too */
@@ -32,12 +34,15 @@ struct rootfs_parts {
     const char *roots_dir; /* what trust bundles are made of (ca/trust.h) */
     struct slice root;     /* of the sandbox's own CA; once it is known */
     int init;              /* the program's bytes, a rewound file; read once */
-    int owners;            /* a user namespace (idmap_mounts), or -1 */
+    const char *init_path; /* where they were read, and of which file */
+    struct stat init_file;
+    int owners; /* a user namespace (idmap_mounts), or -1 */
 };
 
 /* What the builder opens of its own for a sandbox; -1 where there is none. */
 struct rootfs_dirs {
     int roots, image;
+    int init; /* the program's file, if it is still the one that was read: shared, not copied */
     struct layer layer;
     bool foreign;              /* the command is not who owns what is bound */
     int binds[PLAN_BINDS_MAX]; /* so detached copies that show their owner as the command */

@@ -30,24 +30,41 @@ enum {
 
 /* ---- stopping ---- */
 
-static bool wait_for(struct parent *p, bool (*pick)(const struct child *), int ms)
+static void reap(struct parent *p)
 {
-    for (int waited = 0;; waited += 5) {
+    struct child *c;
+    pid_t pid;
+    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+        TAILQ_FOREACH(c, &p->children, link)
+    if (c->pid == pid)
+        c->pid = 0;
+}
+
+static uint64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* SIGCHLD is blocked, so that none is lost between the look and the wait. */
+static bool wait_for(struct parent *p, bool (*pick)(const struct child *), unsigned ms)
+{
+    uint64_t end = now_ms() + ms;
+    for (;;) {
         bool left = false;
         struct child *c;
-        int status;
-        pid_t pid;
-        while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-            TAILQ_FOREACH(c, &p->children, link)
-        if (c->pid == pid)
-            c->pid = 0;
+        reap(p);
         TAILQ_FOREACH(c, &p->children, link)
         left |= c->pid > 0 && pick(c);
-        if (!left)
-            return true;
-        if (waited >= ms)
-            return false;
-        usleep(5000);
+        uint64_t now = now_ms();
+        if (!left || now >= end)
+            return !left;
+        struct timespec t = {(time_t)((end - now) / 1000), (long)((end - now) % 1000) * 1000000};
+        sigset_t child;
+        sigemptyset(&child);
+        sigaddset(&child, SIGCHLD);
+        (void)sigtimedwait(&child, NULL, &t); /* or time is over, or another signal came */
     }
 }
 
@@ -62,25 +79,38 @@ static bool not_telling(const struct child *c)
     return c->role != ROLE_LOGGER && c->role != ROLE_EXPORTER && c->role != ROLE_DIALER;
 }
 
+/* The builder has a sandbox's mounts to wait for, and nothing to record. */
+static bool records(const struct child *c)
+{
+    return c->role != ROLE_LOGGER && c->role != ROLE_BUILDER;
+}
+
 static bool any(const struct child *c UNUSED)
 {
     return true;
 }
 
-static void end_children(struct parent *p, bool (*pick)(const struct child *))
+/* The channels of some are closed, and the end of some of these awaited. */
+static void end_children(struct parent *p, bool (*pick)(const struct child *),
+                         bool (*awaited)(const struct child *))
 {
     struct child *c;
+    sigset_t child, before;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &child, &before);
     TAILQ_FOREACH(c, &p->children, link)
     if (pick(c)) {
         ipc_free(c->ch);
         c->ch = NULL;
     }
-    if (wait_for(p, pick, STOP_MS))
-        return;
-    TAILQ_FOREACH(c, &p->children, link)
-    if (c->pid > 0 && pick(c))
-        kill(c->pid, SIGKILL);
-    wait_for(p, pick, STOP_MS);
+    if (!wait_for(p, awaited, STOP_MS)) {
+        TAILQ_FOREACH(c, &p->children, link)
+        if (c->pid > 0 && awaited(c))
+            kill(c->pid, SIGKILL);
+        wait_for(p, awaited, STOP_MS);
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
 void parent_stop(struct parent *p, int status)
@@ -136,16 +166,36 @@ static void start_exporter(struct parent *p)
     free(places);
 }
 
+/* `run` without a secret has none, until a policy needs an injector (parent_sandbox.c). A daemon's
+ * is always there. */
+static bool needs_vault(const struct parent *p)
+{
+    size_t n;
+    (void)config_secrets(p->config, &n);
+    return p->mode == PARENT_SERVE || n > 0;
+}
+
+/* It reads its W_INIT as soon as it can, while we start the next. */
+static struct child *start(struct parent *p, enum role r)
+{
+    struct child *c = parent_start(p, r, NULL);
+    if (c)
+        parent_init_child(c);
+    return c;
+}
+
 static void start_roles(struct parent *p)
 {
-    p->logger = parent_start(p, ROLE_LOGGER, NULL);
-    p->signer = parent_start(p, ROLE_SIGNER, NULL);
-    p->controller = parent_start(p, ROLE_CONTROLLER, NULL);
-    p->vault = parent_start(p, ROLE_VAULT, NULL);
-    p->dialer = parent_start(p, ROLE_DIALER, NULL);
-    p->builder = parent_start(p, ROLE_BUILDER, NULL);
-    p->spare = p->mode == PARENT_RUN ? parent_start(p, ROLE_GATE, NULL) : NULL;
-    if (!p->logger || !p->signer || !p->vault || !p->dialer || !p->controller || !p->builder) {
+    bool run = p->mode == PARENT_RUN; /* which waits for these in this order */
+    p->signer = start(p, ROLE_SIGNER);
+    p->controller = start(p, ROLE_CONTROLLER);
+    p->builder = start(p, ROLE_BUILDER);
+    p->logger = start(p, ROLE_LOGGER);
+    p->vault = needs_vault(p) ? start(p, ROLE_VAULT) : NULL;
+    p->dialer = run ? parent_start_later(p, ROLE_DIALER) : start(p, ROLE_DIALER);
+    p->spare = run ? start(p, ROLE_GATE) : NULL;
+    if (!p->logger || !p->signer || (!p->vault && needs_vault(p)) || !p->dialer || !p->controller ||
+        !p->builder) {
         parent_stop(p, 1);
         return;
     }
@@ -172,7 +222,8 @@ static bool all_ready(const struct parent *p)
     const struct child *c;
     const struct sandbox *s;
     TAILQ_FOREACH(c, &p->children, link)
-    if (c->state != CHILD_READY && c->role != ROLE_GATE && c->role != ROLE_INJECTOR)
+    if (c->state != CHILD_READY && c->state != CHILD_ASLEEP && c->role != ROLE_GATE &&
+        c->role != ROLE_INJECTOR)
         return false;
     TAILQ_FOREACH(s, &p->sandboxes, link)
     if (s->mode != 1 /* a local one is waited for by the builder */ && !s->answered)
@@ -352,10 +403,13 @@ static int on_starter(struct ipc *ch UNUSED, struct msg *m, void *arg)
         close(KEEP_FD);
     }
     start_roles(p);
-    if (!p->stopping && parent_setup_roots(p, &err) < 0)
+    parent_ca_known(p);
+    if (!p->stopping && parent_setup_roots(p, &err) < 0) {
         fail_start(p, &err);
-    else
-        parent_tell_vault_roots(p);
+        return 0;
+    }
+    parent_tell_vault_roots(p);
+    parent_init_waiting(p);
     return 0;
 }
 
@@ -379,7 +433,7 @@ static void finish_notices(struct parent *p)
     struct timeval tv = {0, SETTLE_MS * 1000};
     if (p->config == NULL || p->logger == NULL || config_audit(p->config)->notify.n == 0)
         return;
-    end_children(p, not_telling);
+    end_children(p, not_telling, not_telling);
     event_base_loopexit(p->base, &tv);
     event_base_dispatch(p->base);
     notice_queue_finish(p, FINISH_MS);
@@ -426,7 +480,7 @@ static struct ipc *parent_open(void *self, struct event_base *base, int control_
     struct parent *p = self;
     p->secret_fd = p->env_fd = p->roots_fd = p->budgets_fd = p->audit_dir_fd = p->state_dir_fd =
         p->api_fd = -1;
-    p->metrics_fd = p->console_fd = p->https_fd = p->command_fd = -1;
+    p->metrics_fd = p->console_fd = p->https_fd = p->command_fd = p->archive_fd = -1;
     for (size_t i = 0; i < ARRAY_LEN(p->programs); i++)
         p->programs[i] = -1;
     p->ca.lock_fd = p->ca.key_fd = p->ca.cert_fd = p->ca.next_fd = -1;
@@ -453,8 +507,8 @@ static int parent_leave(void *self, struct event_base *base UNUSED)
     struct parent *p = self;
     finish_tokens(p);
     finish_notices(p);
-    end_children(p, not_logger); /* what they still record, the logger still takes */
-    end_children(p, any);
+    end_children(p, not_logger, records); /* what they still record, the logger still takes */
+    end_children(p, any, any);
     store_broker_free(p->store_broker);
     return p->exit_status;
 }

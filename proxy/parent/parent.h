@@ -23,6 +23,7 @@ struct revoked;
 enum parent_mode { PARENT_RUN = 1, PARENT_SERVE = 2 };
 
 enum child_state {
+    CHILD_ASLEEP = -1, /* started when somebody asks it for something, or a moment later */
     CHILD_STARTED = 0, /* exec'd, W_INIT not sent */
     CHILD_INITED,      /* W_INIT sent */
     CHILD_READY,
@@ -62,9 +63,10 @@ struct child {
 struct wire {
     struct child *a, *b;
     char sandbox[65], policy[65];
-    uint32_t channel; /* the newest; 0: none yet */
-    bool lost;        /* that one ended: on_lost makes another */
-    bool token;       /* a is the gate of a token listener: b asks for a token each time */
+    uint32_t channel;    /* the newest; 0: none yet */
+    bool lost;           /* that one ended: on_lost makes another */
+    struct event *asked; /* b is asleep: its end, until something comes on it; else NULL */
+    bool token;          /* a is the gate of a token listener: b asks for a token each time */
     TAILQ_ENTRY(wire) link;
 };
 
@@ -132,6 +134,7 @@ struct parent {
     struct event *ca_timer;    /* parent_ca.c; NULL: the CA is not ours to change */
     int programs[ROLE_COUNT];  /* of the roles; -1: not opened */
     int command_fd;            /* durward, as it was started */
+    int archive_fd;            /* what the builder has archives read and written by */
     char *init_path, *cache_dir, *state_dir;
     char run_id[33];
     unsigned char tag_key[32], token_public[32];
@@ -172,6 +175,11 @@ struct parent {
 /* parent_child.c */
 void parent_set_state(struct child *c, enum child_state s);
 struct child *parent_start(struct parent *p, enum role r, const char *tag);
+/* One without a process, which parent_wake gives it: when something comes on a channel to it
+ * (parent_wire.c), or a moment after parent_wake_soon. NULL is fine. */
+struct child *parent_start_later(struct parent *p, enum role r);
+void parent_wake(struct child *c);
+void parent_wake_soon(struct child *c);
 /* parent_forwarded.c: who sends requests on to listeners with `forwarded`, and with what keys */
 int parent_check_forwarded(const struct config *c, struct err *err);
 void parent_tell_forwarded(struct child *gate); /* nothing for other gates */
@@ -188,6 +196,7 @@ void parent_init_waiting(struct parent *p);
 /* parent_ca.c: the first signer is ready; whether the CA has changed since (1: another one signs);
  * the same, and a new signer for it */
 int parent_ca_ready(struct parent *p, struct err *err);
+void parent_ca_known(struct parent *p); /* before the signer is, where that can be */
 int parent_ca_again(struct parent *p);
 void parent_ca_look(struct parent *p);
 /* parent_wire.c */

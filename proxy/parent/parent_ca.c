@@ -47,6 +47,18 @@ int parent_ca_ready(struct parent *p, struct err *err)
     return 0;
 }
 
+/* Where there is a CA, nobody has to wait for the signer to read it too; what is wrong with it the
+ * signer says. */
+void parent_ca_known(struct parent *p)
+{
+    struct err err = {0};
+    if (!p->ca.create && !p->stopping && parent_ca_ready(p, &err) < 0) {
+        free(p->ca_pem);
+        p->ca_pem = NULL;
+    }
+    parent_init_waiting(p);
+}
+
 /* What clients elsewhere are told from now on. Local sandboxes have CAs of their own, which a
  * change of this one does not touch. */
 static void tell(struct parent *p, const char *event, const char *detail)

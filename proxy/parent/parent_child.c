@@ -13,12 +13,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { QUICK_MS = 1000, QUICK_MAX = 5, AGAIN_MS = 100, LATER_MS = 2000 };
+enum { QUICK_MS = 1000, QUICK_MAX = 5, AGAIN_MS = 100, LATER_MS = 2000, WAKE_MS = 100 };
 
 void parent_set_state(struct child *c, enum child_state s)
 {
     /* one that is to end never comes back */
     ASSERT(c->state != CHILD_RETIRED);
+    ASSERT(s != CHILD_ASLEEP);
     ASSERT(s != CHILD_INITED || c->state == CHILD_STARTED);
     ASSERT(s != CHILD_READY || c->state == CHILD_INITED);
     c->state = s;
@@ -60,15 +61,24 @@ static int spawn(struct child *c, struct err *err)
     return 0;
 }
 
-struct child *parent_start(struct parent *p, enum role r, const char *tag)
+static struct child *child_new(struct parent *p, enum role r, const char *tag)
 {
-    struct err err = {0};
     struct child *c = calloc(1, sizeof *c);
     if (c == NULL)
         return NULL;
     c->parent = p;
     c->role = r;
+    c->state = CHILD_ASLEEP;
     snprintf(c->tag, sizeof c->tag, "%s", tag ? tag : "");
+    return c;
+}
+
+struct child *parent_start(struct parent *p, enum role r, const char *tag)
+{
+    struct err err = {0};
+    struct child *c = child_new(p, r, tag);
+    if (c == NULL)
+        return NULL;
     if (spawn(c, &err) < 0) {
         proc_log("%s", err.text);
         free(c);
@@ -95,6 +105,8 @@ static void start_later(struct child *c, unsigned ms)
 static void start_again(struct child *c)
 {
     struct err err = {0};
+    if (c->pid > 0) /* it was asked for before its time */
+        return;
     if (c->parent->stopping || c->state == CHILD_RETIRED ||
         (c->parent->draining && c->role == ROLE_GATE))
         return;
@@ -112,6 +124,26 @@ static void start_again(struct child *c)
 static void on_again(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     start_again(arg);
+}
+
+struct child *parent_start_later(struct parent *p, enum role r)
+{
+    struct child *c = child_new(p, r, NULL);
+    if (c)
+        TAILQ_INSERT_TAIL(&p->children, c, link);
+    return c;
+}
+
+void parent_wake(struct child *c)
+{
+    if (c && c->state == CHILD_ASLEEP)
+        start_again(c);
+}
+
+void parent_wake_soon(struct child *c)
+{
+    if (c && c->state == CHILD_ASLEEP && c->again == NULL)
+        start_later(c, WAKE_MS);
 }
 
 static unsigned lived_ms(const struct child *c)

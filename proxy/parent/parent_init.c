@@ -201,6 +201,7 @@ static void init_builder(struct parent *p, struct msg *m)
     msg_put_str(m, p->roots.dir);
     msg_put_str(m, p->init_path);
     msg_put_u8(m, p->mode == PARENT_RUN);
+    msg_put_fd_dup(m, p->archive_fd);
 }
 
 static void init_gate(struct parent *p, struct msg *m)
@@ -232,6 +233,8 @@ static bool may_init(const struct parent *p, enum role r)
     case ROLE_BUILDER:
     case ROLE_CONTROLLER:
         return p->ca_pem != NULL;
+    case ROLE_GATE:
+        return p->roots_fd >= 0;
     default:
         return p->controller_ready;
     }

@@ -22,9 +22,8 @@ static int signer_ready(struct parent *p, struct msg *m)
     struct err err = {0};
     if (msg_get_slice(m, 16384, &pem) < 0 || msg_end(m) < 0)
         return -1;
-    if (p->ca_pem)
-        return 0; /* started again: the same certificate */
-    if (parent_ca_ready(p, &err) < 0) {
+    /* else it was there before, or this one is started again: the same certificate */
+    if (p->ca_pem == NULL && parent_ca_ready(p, &err) < 0) {
         proc_log("trust bundle: %s", err.text);
         parent_stop(p, 1);
         return 0;

@@ -35,7 +35,9 @@ struct child *parent_injector(struct parent *p, const char *policy)
     TAILQ_FOREACH(c, &p->children, link)
     if (c->role == ROLE_INJECTOR && strcmp(c->policy, policy) == 0 && c->state != CHILD_RETIRED)
         return c;
-    c = parent_start(p, ROLE_INJECTOR, policy);
+    if (p->vault == NULL && (p->vault = parent_start(p, ROLE_VAULT, NULL)) != NULL)
+        parent_init_child(p->vault);
+    c = p->vault ? parent_start(p, ROLE_INJECTOR, policy) : NULL;
     if (c == NULL)
         return NULL;
     snprintf(c->policy, sizeof c->policy, "%s", policy);
@@ -366,6 +368,7 @@ void parent_sandbox_bound(struct child *gate)
     if (s == NULL || s->answered)
         return;
     s->answered = true;
+    parent_wake_soon(gate->parent->dialer);
     if (s->mode == GATE_LOCAL)
         answer_builder(gate->parent, s->id, true, "");
     else

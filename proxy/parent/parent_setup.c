@@ -184,6 +184,8 @@ static int setup_programs(struct parent *p, struct err *err)
     for (size_t i = 0; i < ARRAY_LEN(roles); i++)
         if ((p->programs[roles[i]] = program_open(role_name(roles[i]), err)) < 0)
             return -1;
+    if ((p->archive_fd = program_open("archive", err)) < 0)
+        return -1;
     if (program_path("durward-init", path, sizeof path, err) < 0)
         return -1;
     p->init_path = strdup(path);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 _Static_assert((int)CONFIG_SECRETS_MAX == (int)SECRET_LIST_MAX, "a policy may name every secret");
 
@@ -115,18 +116,64 @@ static bool there(const struct child *c)
     return c->ch && (c->state == CHILD_INITED || c->state == CHILD_READY);
 }
 
+static void on_asked(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    parent_wake(arg);
+}
+
+/* Its end; -1: there is none. */
+static int take_asleep(struct wire *w)
+{
+    int fd = w->asked ? event_get_fd(w->asked) : -1;
+    if (w->asked)
+        event_free(w->asked);
+    w->asked = NULL;
+    return fd;
+}
+
+static void drop_asleep(struct wire *w)
+{
+    int fd = take_asleep(w);
+    if (fd >= 0)
+        close(fd);
+}
+
+/* a may ask, and gets its end now; the other is b's once it is awake. We read nothing of it. */
+static void connect_asleep(struct parent *p, struct wire *w, int fds[2])
+{
+    w->asked = event_new(p->base, fds[1], EV_READ, on_asked, w->b);
+    if (w->asked == NULL || event_add(w->asked, NULL) < 0) {
+        proc_log("there is no room for a channel of the %s", role_name(w->b->role));
+        close(fds[0]);
+        if (w->asked == NULL)
+            close(fds[1]);
+        return;
+    }
+    tell(p, w->a, w->b, w, fds[0]);
+}
+
 static void connect_wire(struct parent *p, struct wire *w)
 {
     int fds[2];
     struct err err = {0};
-    if (!there(w->a) || !there(w->b))
+    bool asleep = w->b->state == CHILD_ASLEEP;
+    if (!there(w->a) || !(asleep || there(w->b)))
         return;
+    if (!asleep && w->asked && !w->lost) {
+        tell(p, w->b, w->a, w, take_asleep(w));
+        return;
+    }
     if (ipc_pair(fds, &err) < 0) {
         proc_log("%s", err.text);
         return;
     }
+    drop_asleep(w);
     w->channel = ++p->next_channel;
     w->lost = false;
+    if (asleep) {
+        connect_asleep(p, w, fds);
+        return;
+    }
     tell(p, w->a, w->b, w, fds[0]);
     tell(p, w->b, w->a, w, fds[1]);
 }
@@ -272,6 +319,7 @@ void parent_unwire(struct child *c)
         if (w->a != c && w->b != c)
             continue;
         TAILQ_REMOVE(&c->parent->wires, w, link);
+        drop_asleep(w);
         free(w);
     }
 }

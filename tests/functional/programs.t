@@ -12,8 +12,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import durward, scene, tap  # noqa: E402
 
 EVENT, JSON, TLS, HTTP = {"libevent-2.1"}, {"libjansson"}, {"libssl", "libcrypto"}, {"libhttp_parser", "libnghttp2"}
-# What the dynamic linker maps for each role, beside the C library. No role but the builder reads archives; none
-# but the parent and the controller reads YAML.
+# What the dynamic linker maps for each program, beside the C library. None but `archive`, which is no role, reads
+# archives; none but the parent and the controller reads YAML.
 LIBRARIES = {
     "parent": EVENT | JSON | {"libcrypto", "libyaml-0"},
     "signer": EVENT | JSON | {"libcrypto", "libseccomp"},
@@ -25,11 +25,12 @@ LIBRARIES = {
     "exporter": EVENT | JSON | TLS | HTTP | {"libseccomp"},
     "controller": EVENT | JSON | TLS | {"libevent_core-2.1", "libevent_openssl-2.1", "libm", "libseccomp", "libsqlite3",
                                         "libyaml-0"},
-    "builder": EVENT | JSON | {
-        "libarchive", "libcrypto", "libfuse3", "libhttp_parser", "libmnl", "libnftnl", "libseccomp", "libzstd",
+    "builder": EVENT | JSON | {"libcrypto", "libfuse3", "libhttp_parser", "libmnl", "libnftnl", "libseccomp"},
+    "archive": JSON | {
+        "libarchive", "libcrypto",
         # by libarchive
         "libacl", "libbz2", "libgcc_s", "libicudata", "libicuuc", "liblz4", "liblzma", "libm", "libnettle",
-        "libstdc++", "libxml2", "libz"},
+        "libstdc++", "libxml2", "libz", "libzstd"},
 }
 GATE_TEXT_KIB = 600
 OF_EVERY = {"libc", "linux-vdso", "ld-linux-x86-64", "ld-linux-aarch64", "libasan", "libubsan", "libm", "libgcc_s",
@@ -65,10 +66,20 @@ def linked(t):
 
 
 def alone(t):
-    for words, what in ((["durward: gate"], "without a build"), (["durward: gate", "0.0-other"], "of another build")):
-        r = subprocess.run(words, executable=os.path.join(programs(), "gate"), capture_output=True, text=True, timeout=10)
-        t.ok(r.returncode == 3 and r.stderr.startswith("durward: "), "a role started %s ends with 3 and says why" % what,
-             "%d %s" % (r.returncode, r.stderr))
+    for name, more in (("gate", []), ("archive", ["pack"])):
+        for words, what in (([], "without a build"), (["0.0-other"] + more, "of another build")):
+            r = subprocess.run(["durward: " + name] + words, executable=os.path.join(programs(), name),
+                               capture_output=True, text=True, timeout=10)
+            t.ok(r.returncode == 3 and r.stderr.startswith("durward: "),
+                 "%s started %s ends with 3 and says why" % (name, what), "%d %s" % (r.returncode, r.stderr))
+
+
+def made(s):
+    """A sandbox of the daemon, and `true` in it -> what failed, or nothing."""
+    r = s.d.command("sandbox", "create", "--policy", "coder", "--socket", s.d.socket)
+    if r.returncode == 0:
+        r = s.d.command("sandbox", "exec", "--socket", s.d.socket, r.stdout.strip(), "--", "true")
+    return "" if r.returncode == 0 else "%d %s" % (r.returncode, r.stderr)
 
 
 def upgraded(t):
@@ -81,8 +92,9 @@ def upgraded(t):
     s.d.serve()
     gate = s.gate(address)
     t.eq(gate.get(scene.PLAIN, "/before").status, 200, "a daemon of these programs serves")
+    t.eq(made(s), "", "and makes sandboxes")
     folder = os.path.join(own, "libexec", "durward")
-    for name in LIBRARIES:
+    for name in list(LIBRARIES) + ["durward-init"]:
         path = os.path.join(folder, name)
         os.rename(path, path + ".old")
         shutil.copy("/bin/false", path)
@@ -92,11 +104,12 @@ def upgraded(t):
         t.ok(tap.wait_for(lambda: [p for p, r in s.d.roles() if r == role and p not in old], 10),
              "a %s that died is started again from the program of before" % role)
     t.ok(tap.wait_for(lambda: status(gate) == 200, 15), "and requests go on")
+    t.eq(made(s), "", "and a sandbox's process 1 is the one of before")
     t.eq(s.d.stop(), 0, "the daemon ends well")
     r = s.d.command("run", "--no-bind", "--", "true")
     t.ok(r.returncode == 125, "a new one finds the new files, which are none of ours", "%d %s" % (r.returncode, r.stderr))
     os.remove(os.path.join(folder, "gate"))
-    for name in set(LIBRARIES) - {"gate"}:
+    for name in set(LIBRARIES) - {"gate"} | {"durward-init"}:
         os.rename(os.path.join(folder, name + ".old"), os.path.join(folder, name))
     r = s.d.command("run", "--no-bind", "--", "true")
     t.ok(r.returncode == 125 and "'gate' is not installed" in r.stderr, "a missing program is named", r.stderr)

@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "archive_call.h"
 #include "build.h"
 #include "builder.h"
 #include "ipc_msg.h"
@@ -123,6 +124,18 @@ static const char *init_program(void)
     return realpath(given ? given : "controller/durward-init", path);
 }
 
+/* Beside durward-init, or in the build tree's folder of programs. */
+static int archive_program(void)
+{
+    char path[PATH_MAX];
+    const char *init = getenv("DURWARD_INIT"), *end = init ? strrchr(init, '/') : NULL;
+    snprintf(path, sizeof path, "%.*s/" ARCHIVE_PROGRAM, end ? (int)(end - init) : 8,
+             end ? init : "programs");
+    int fd = open(path, O_PATH | O_CLOEXEC);
+    CU_ASSERT(fd >= 0);
+    return fd;
+}
+
 /* The parent wires another controller to it. */
 static int next_controller(void)
 {
@@ -162,6 +175,7 @@ static void start_builder(void)
     msg_put_str(&m, rig.trust);
     msg_put_str(&m, init_program());
     msg_put_u8(&m, !rig.bindless);
+    msg_put_fd(&m, archive_program());
     send_msg(rig.parent, &m);
     CU_ASSERT_FATAL(recv_type(rig.parent, &m, W_READY));
     msg_done(&m);

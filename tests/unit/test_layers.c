@@ -176,8 +176,11 @@ static void test_image(void)
     snprintf(script, sizeof script, make, rig.dir);
     CU_ASSERT_EQUAL_FATAL(on_host(script), 0);
     snprintf(source, sizeof source, "%s/r", rig.dir);
-    struct image_import how = {
-        .name = "small", .source = source, .max_bytes = 1 << 30, .max_entries = 10000};
+    struct image_import how = {.name = "small",
+                               .source = source,
+                               .max_bytes = 1 << 30,
+                               .max_entries = 10000,
+                               .archive = archive_program()};
     CU_ASSERT_EQUAL(chmod(rig.state, 0700), 0);
     int r = image_import(rig.state, &how, &image, &err);
     CU_ASSERT_EQUAL(r, 0);

@@ -10,15 +10,7 @@
 #ifndef DURWARD_UNPACK_H
 #define DURWARD_UNPACK_H
 
-#include <stdint.h>
-
-#include "err.h"
-
-struct unpack_count {
-    uint64_t bytes, entries;
-    uint64_t special; /* devices and the like that were left out */
-    uint64_t set_id;  /* files that lost a set-uid or set-gid bit */
-};
+#include "archive_call.h"
 
 struct unpack {
     int root;              /* the caller's */

@@ -1,5 +1,5 @@
-/* Writes a layer as the archive of a snapshot (layer_archive.h). Its first member is made by hand,
- * so that it can be read without libarchive. */
+/* Writes a layer as the archive of a snapshot (layer_archive.h), behind its first member, which the
+ * builder wrote. */
 #define _GNU_SOURCE 1
 #include "layer_archive.h"
 
@@ -283,36 +283,7 @@ static int put_end(struct packing *p, struct err *err)
     return put(p, entry("durward-end", &st, AE_IFREG), err);
 }
 
-/* Plain ustar, to be read without libarchive, whose own begin with what that alone should read. */
-static int write_about(int fd, const char *about, struct err *err)
-{
-    enum { SUM = 148, SUM_LENGTH = 8 };
-    unsigned char blocks[2 * LAYER_BLOCK] = {0};
-    unsigned sum = 0;
-    size_t n = strlen(about);
-    if (n > LAYER_ABOUT_MAX)
-        return err_set(err, ERR_LIMIT, "the snapshot's description is too long");
-    /* name, mode, uid, gid, size, time, checksum, type; link, magic, version */
-    snprintf((char *)blocks, LAYER_BLOCK, "%s", LAYER_FIRST);
-    snprintf((char *)blocks + 100, 48, "%07o%c%07o%c%07o%c%011zo", 0644, 0, 0, 0, 0, 0, n);
-    snprintf((char *)blocks + 136, 12, "%011o", 0);
-    memset(blocks + SUM, ' ', SUM_LENGTH);
-    blocks[156] = '0';
-    memcpy(blocks + 257, "ustar\00000", 8);
-    for (size_t i = 0; i < LAYER_BLOCK; i++)
-        sum += blocks[i];
-    snprintf((char *)blocks + SUM, SUM_LENGTH, "%06o", sum);
-    memcpy(blocks + LAYER_BLOCK, about, n);
-    for (size_t at = 0; at < sizeof blocks;) {
-        ssize_t w = write(fd, blocks + at, sizeof blocks - at);
-        if (w < 0 && errno != EINTR)
-            return err_sys(err, "the archive cannot be written");
-        at += w > 0 ? (size_t)w : 0;
-    }
-    return 0;
-}
-
-int layer_pack(int fd, const char *about, const int parts[2], struct err *err)
+int layer_pack(int fd, const int parts[2], struct err *err)
 {
     struct packing *p = calloc(1, sizeof *p);
     if (p == NULL || (p->a = archive_write_new()) == NULL) {
@@ -326,7 +297,7 @@ int layer_pack(int fd, const char *about, const int parts[2], struct err *err)
         archive_write_set_bytes_in_last_block(p->a, 1) != ARCHIVE_OK ||
         archive_write_open_fd(p->a, fd) != ARCHIVE_OK)
         r = archive_err(p, err);
-    if (r == 0 && (write_about(fd, about, err) < 0 || put_part(p, "root", parts[0], err) < 0 ||
+    if (r == 0 && (put_part(p, "root", parts[0], err) < 0 ||
                    put_part(p, "usr", parts[1], err) < 0 || put_end(p, err) < 0))
         r = -1;
     if (r == 0 && archive_write_close(p->a) != ARCHIVE_OK)

@@ -23,6 +23,8 @@ const struct meter_about meter_about[METER_COUNT] = {
     [METER_DIALS] = {"dials_total", "Connections to origins asked for", false},
     [METER_DIALS_FAILED] = {"dials_failed_total", "Connections to origins that could not be made",
                             false},
+    [METER_DIALS_QUEUED] = {"dials_queued_total", "Connections to origins that waited to be begun",
+                            false},
     [METER_ORIGIN_HANDSHAKES] = {"origin_handshakes_total", "TLS handshakes with origins", false},
     [METER_ORIGIN_RESUMED] = {"origin_resumed_total", "of these, resumed sessions", false},
     [METER_POOL_REUSED] = {"pool_reused_total", "Requests that took a pooled connection", false},

@@ -58,8 +58,9 @@ enum wire_type {
      * when that proxy is https, budgets memfd W_PEER of a gate or injector: extra = policy JSON, if
      * it came not by W_POLICY; after the word "token" for the gate of a listener whose clients need
      * one G: limits:bytes(struct limits), synced:u8, fd: roots memfd I: limits:bytes, synced:u8,
-     * policy:str, generation:u32, token_public:bytes, fds: policy JSON memfd, roots memfd W_PEER of
-     * a gate: extra = "token" when its requests must carry one K: limits:bytes, EXPORTER_PLACES ×
+     * policy:str, generation:u32, several:u8 (it may not be the only one of its policy),
+     * token_public:bytes, fds: policy JSON memfd, roots memfd W_PEER of a gate: extra = "token"
+     * when its requests must carry one K: limits:bytes, EXPORTER_PLACES ×
      * url:str ("": none), again:u8, fd: roots memfd C: see controller/controller.h B:
      * state_dir:str, roots_dir:str (ca/trust.h), init_path:str (the program durward-init), binds:u8
      */

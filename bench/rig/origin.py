@@ -24,6 +24,7 @@ http {{
         listen 127.0.0.1:{port} ssl backlog=4096;
         ssl_certificate {crt}; ssl_certificate_key {key}; ssl_protocols TLSv1.2 TLSv1.3;
         root {dir}/www;
+        location = /once {{ keepalive_timeout 0; alias {dir}/www/small; }}
         location = /seen {{ return 200 "$credential|$http_x_bench"; }}
     }}
 }}
@@ -49,7 +50,7 @@ def wait_port(port, process, what, seconds=20):
 
 
 class Origin:
-    """.port: /small (1 KiB), /big (10 MB), /seen (the credential that came). .events_port: /events."""
+    """.port: /small (1 KiB), /once (the same, and the connection ends), /big (10 MB), /seen (the credential that came). .events_port: /events."""
 
     def __init__(self, test, ca, name="origin"):
         self.dir, self.ca = test.mkdir(name), ca

@@ -182,6 +182,10 @@ static void on_deadline(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
         return;
     }
     bool resolving = d->state == DIAL_RESOLVING, asking = d->state == DIAL_ASKING;
+    if (resolving && d->query && resolve_waits(d->query)) {
+        dial_finish(d, "overload", "too many names being resolved");
+        return;
+    }
     dial_finish(d, "timeout",
                 asking       ? "asking the proxy"
                 : resolving  ? "resolving"

@@ -2,7 +2,7 @@
  * Nothing is cached; queries are bounded by who pays for them and by the dialer's channel. */
 #include "resolve.h"
 
-#include "quota.h"
+#include "fair_queue.h"
 
 #include <ares.h>
 #include <event2/event.h>
@@ -32,13 +32,17 @@ struct requester {
 };
 
 enum query_state {
+    QUERY_QUEUED,   /* its payer has its part of those that are asked */
     QUERY_ASKED,    /* c-ares will call back */
     QUERY_ANSWERED, /* the answer is told from the loop */
     QUERY_CANCELLED /* c-ares will call back, nobody listens */
 };
 
 struct resolve_query {
-    struct requester *requester;
+    struct resolver *resolver;
+    struct requester *requester; /* ASKED, CANCELLED */
+    char *host, *payer;
+    struct fair_item place;       /* QUEUED */
     struct quota_part part, asks; /* of the payer's, of its channel's */
     enum query_state state;
     uint16_t port;
@@ -59,6 +63,8 @@ struct resolver {
     struct timespec conf_mtime;
     time_t checked;
     struct quota quota, channels; /* of queries: by payer, by channel */
+    struct fair_queue queue;
+    struct event *turn; /* there is room for who waits; from the loop, not in c-ares' callbacks */
     LIST_HEAD(, requester) requesters;
     LIST_HEAD(, resolve_query) open;
 };
@@ -178,20 +184,26 @@ static struct requester *requester_new(struct resolver *r, struct err *err)
 
 static void query_free(struct resolve_query *q)
 {
+    fair_queue_leave(&q->place);
     LIST_REMOVE(q, link);
-    event_free(q->tell);
+    if (q->tell)
+        event_free(q->tell);
+    free(q->host);
+    free(q->payer);
     free(q);
 }
 
 static void query_release(struct resolve_query *q)
 {
-    struct resolver *r = q->requester->resolver;
+    struct resolver *r = q->resolver;
     q->requester->queries--;
     quota_leave(&q->part);
     quota_leave(&q->asks);
     if (q->requester != r->current && q->requester->queries == 0)
         event_active(r->reap, EV_TIMEOUT, 0);
     q->requester = NULL;
+    if (!TAILQ_EMPTY(&r->queue.groups))
+        event_active(r->turn, EV_TIMEOUT, 0);
 }
 
 static void on_reap(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
@@ -294,50 +306,91 @@ static void reload(struct resolver *r)
     event_active(r->reap, EV_TIMEOUT, 0);
 }
 
-/* A channel says whose its queries are: it cannot have more by naming many. */
-static bool has_part(struct resolver *r, struct resolve_query *q, struct slice payer)
+static struct slice channel_of(struct slice payer)
 {
     ssize_t bar = slice_find(payer, '|');
-    struct slice channel = {payer.p, bar < 0 ? payer.n : (size_t)bar};
-    if (quota_take(&r->channels, &q->asks, channel, 1) != QUOTA_TAKEN)
-        return false;
-    if (quota_take(&r->quota, &q->part, payer, 1) == QUOTA_TAKEN)
-        return true;
-    quota_leave(&q->asks);
-    return false;
+    return (struct slice){payer.p, bar < 0 ? payer.n : (size_t)bar};
+}
+
+/* A channel says whose its queries are: it cannot have more by naming many. */
+static bool may_ask(void *arg, const struct fair_item *i)
+{
+    const struct resolver *r = arg;
+    struct slice payer = slice_str(((const struct resolve_query *)i->self)->payer);
+    return quota_would(&r->channels, channel_of(payer), 1) == QUOTA_TAKEN &&
+           quota_would(&r->quota, payer, 1) == QUOTA_TAKEN;
+}
+
+static bool take_part(struct resolver *r, struct resolve_query *q)
+{
+    struct slice payer = slice_str(q->payer);
+    return quota_take(&r->channels, &q->asks, channel_of(payer), 1) == QUOTA_TAKEN &&
+           quota_take(&r->quota, &q->part, payer, 1) == QUOTA_TAKEN;
+}
+
+static void ask(struct resolver *r, struct resolve_query *q)
+{
+    struct ares_addrinfo_hints hints = {
+        .ai_flags = ARES_AI_NOSORT, .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    reload(r);
+    struct requester *a = r->current;
+    q->requester = a;
+    q->state = QUERY_ASKED;
+    a->queries++;
+    if (take_part(r, q)) {
+        ares_getaddrinfo(a->channel, q->host, NULL, &hints, on_answer, q); /* may answer at once */
+        requester_arm(a);
+    } else {
+        on_answer(q, ARES_ENOMEM, 0, NULL);
+    }
+}
+
+static void on_turns(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct resolver *r = arg;
+    struct fair_item *i;
+    while (r->quota.used < r->quota.total && (i = fair_queue_next(&r->queue, may_ask, r)) != NULL)
+        ask(r, i->self);
 }
 
 struct resolve_query *resolver_get(struct resolver *r, struct slice payer, const char *host,
                                    uint16_t port, resolve_fn fn, void *arg)
 {
-    struct ares_addrinfo_hints hints = {
-        .ai_flags = ARES_AI_NOSORT, .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct resolve_query *q = calloc(1, sizeof *q);
-    struct event *tell = q ? event_new(r->base, -1, 0, on_tell, q) : NULL;
-    if (tell == NULL || !has_part(r, q, payer)) {
-        if (tell)
-            event_free(tell);
-        free(q);
+    if (q == NULL)
         return NULL;
-    }
-    reload(r);
-    q->tell = tell;
-    q->requester = r->current;
+    LIST_INSERT_HEAD(&r->open, q, link);
+    q->resolver = r;
+    q->state = QUERY_QUEUED;
     q->port = port;
     q->fn = fn;
     q->arg = arg;
-    q->state = QUERY_ASKED;
-    q->requester->queries++;
-    LIST_INSERT_HEAD(&r->open, q, link);
-    struct requester *a = q->requester;
-    ares_getaddrinfo(a->channel, host, NULL, &hints, on_answer, q); /* may answer at once */
-    requester_arm(a);
-    return q;
+    q->place.self = q;
+    q->tell = event_new(r->base, -1, 0, on_tell, q);
+    q->host = strdup(host);
+    q->payer = slice_dup(payer);
+    if (q->tell == NULL || q->host == NULL || q->payer == NULL) {
+        query_free(q);
+        return NULL;
+    }
+    if (!fair_queue_has(&r->queue, payer) && may_ask(r, &q->place)) {
+        ask(r, q);
+        return q;
+    }
+    if (fair_queue_add(&r->queue, &q->place, payer, q) == QUOTA_TAKEN)
+        return q;
+    query_free(q);
+    return NULL;
+}
+
+bool resolve_waits(const struct resolve_query *q)
+{
+    return q->state == QUERY_QUEUED;
 }
 
 void resolve_cancel(struct resolve_query *q)
 {
-    if (q->state == QUERY_ANSWERED)
+    if (q->state == QUERY_ANSWERED || q->state == QUERY_QUEUED)
         query_free(q);
     else
         q->state = QUERY_CANCELLED;
@@ -358,14 +411,16 @@ struct resolver *resolver_new(struct event_base *base, const struct resolver_opt
     LIST_INIT(&r->open);
     r->quota = (struct quota){.total = RESOLVE_QUERIES_MAX, .each = RESOLVE_QUERIES_EACH};
     r->channels = (struct quota){.total = RESOLVE_QUERIES_MAX, .each = RESOLVE_QUERIES_MAX};
+    fair_queue_init(&r->queue, RESOLVE_WAITING_MAX, RESOLVE_WAITING_EACH);
     r->base = base;
     r->servers = o && o->servers ? strdup(o->servers) : NULL;
     r->resolv_conf = o && o->resolv_conf ? strdup(o->resolv_conf) : NULL;
     r->reap = event_new(base, -1, 0, on_reap, r);
+    r->turn = event_new(base, -1, 0, on_turns, r);
     struct stat st;
     if (stat(r->resolv_conf ? r->resolv_conf : "/etc/resolv.conf", &st) == 0)
         r->conf_mtime = st.st_mtim;
-    r->current = r->reap ? requester_new(r, err) : NULL;
+    r->current = r->reap && r->turn ? requester_new(r, err) : NULL;
     if (r->current == NULL) {
         resolver_free(r);
         return NULL;
@@ -389,6 +444,8 @@ void resolver_free(struct resolver *r)
         query_free(q);
     if (r->reap)
         event_free(r->reap);
+    if (r->turn)
+        event_free(r->turn);
     free(r->servers);
     free(r->resolv_conf);
     free(r);

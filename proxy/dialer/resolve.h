@@ -11,10 +11,12 @@ struct resolver;
 struct resolve_query;
 
 enum {
-    RESOLVE_ADDRESSES_MAX = 16, /* what an answer holds beyond is dropped */
-    RESOLVE_QUERIES_MAX = 1024, /* unanswered at once, cancelled ones included, */
-    RESOLVE_QUERIES_EACH = 256, /* and of one payer */
-    RESOLVE_TRY_MS = 2000,      /* first wait for each server; doubled by c-ares on the second */
+    RESOLVE_ADDRESSES_MAX = 16,  /* what an answer holds beyond is dropped */
+    RESOLVE_QUERIES_MAX = 1024,  /* unanswered at once, cancelled ones included, */
+    RESOLVE_QUERIES_EACH = 256,  /* and of one payer; */
+    RESOLVE_WAITING_MAX = 16384, /* beyond, they wait, */
+    RESOLVE_WAITING_EACH = 4096, /* so many of one payer */
+    RESOLVE_TRY_MS = 2000,       /* first wait for each server; doubled by c-ares on the second */
     RESOLVE_TRIES = 2
 };
 
@@ -34,11 +36,11 @@ struct resolver *resolver_new(struct event_base *base, const struct resolver_opt
 /* Queries under way are dropped without a call. */
 void resolver_free(struct resolver *r);
 /* host: canonical name, NUL-terminated; port is put into the addresses. fn is never called before
- * this returns. payer: whose part of RESOLVE_QUERIES_MAX it is,
- * "CHANNEL|OWNER". NULL when it has none left, or
- * memory is out. */
+ * this returns. payer: whose part of RESOLVE_QUERIES_MAX it is, "CHANNEL|OWNER"; beyond that it
+ * waits, channels by turns and in each its owners. NULL when no more may wait, or memory is out. */
 struct resolve_query *resolver_get(struct resolver *r, struct slice payer, const char *host,
                                    uint16_t port, resolve_fn fn, void *arg);
-void resolve_cancel(struct resolve_query *q); /* fn will not run */
+void resolve_cancel(struct resolve_query *q);      /* fn will not run */
+bool resolve_waits(const struct resolve_query *q); /* nobody has been asked yet */
 
 #endif

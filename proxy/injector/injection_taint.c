@@ -174,15 +174,19 @@ static void answered(struct injection *g, const char *code, const char *why)
 }
 
 /* A value that cannot be had, and was not had before, has not been sent from here: there is nothing
- * to search for, and a broken secret does not take its host from the others. */
-static void on_value(void *arg, struct secret *value, const struct err *err UNUSED)
+ * to search for, and a broken secret does not take its host from the others. Where another injector
+ * of the policy may have sent it, nothing goes there without it. */
+static void on_value(void *arg, struct secret *value, const struct err *err)
 {
     struct wanted *w = arg;
     struct injection *g = w->injection;
     const struct taint *t = w->taint;
     w->wait = NULL;
     if (value == NULL) {
-        answered(g, NULL, "");
+        const struct recalled *at = NULL;
+        bool missed = g->injector->several && err->code != ERR_DENIED && /* nobody can have it */
+                      recall_next(g->injector->recall, t->secret, &at) == NULL;
+        answered(g, missed ? "secret_unavailable" : NULL, missed ? err->text : "");
         return;
     }
     struct slice v = secret_slice(value);

@@ -88,12 +88,13 @@ static int injector_load(void *self, struct msg *m, struct msg *ready UNUSED,
     struct injector *i = self;
     struct policy_message told;
     struct slice token;
-    uint8_t synced;
+    uint8_t synced, several;
     int roots_fd;
     if (limits_get(m, &i->limits) < 0 || msg_get_u8(m, &synced) < 0 ||
-        policy_message_get(m, &told) < 0 || msg_get_slice(m, TOKEN_KEY, &token) < 0 ||
-        msg_get_fd(m, &roots_fd) < 0 || msg_end(m) < 0)
+        msg_get_u8(m, &several) < 0 || policy_message_get(m, &told) < 0 ||
+        msg_get_slice(m, TOKEN_KEY, &token) < 0 || msg_get_fd(m, &roots_fd) < 0 || msg_end(m) < 0)
         return -1;
+    i->several = several != 0;
     snprintf(i->name, sizeof i->name, "%s", told.name);
     if (token.n == TOKEN_KEY)
         i->token_public = token_public_key((const unsigned char *)token.p, NULL);

@@ -22,6 +22,7 @@ struct injector {
     struct event_base *base;
     struct limits limits;
     char name[65]; /* of the policy */
+    bool several;  /* it is not the only injector of it, or may not be */
     uint32_t generation;
     uint32_t epoch; /* of secrets: one more with each change */
     struct policy *policy;

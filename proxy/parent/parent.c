@@ -213,7 +213,7 @@ static void start_roles(struct parent *p)
     if (p->https_fd >= 0)
         parent_wire(p, p->controller, p->signer, "", "", false);
     if (p->mode == PARENT_RUN && config_policies(p->config) == 1)
-        parent_injector(p, config_policy_name(p->config, 0));
+        parent_injector(p, config_policy_name(p->config, 0), NULL);
     parent_init_waiting(p);
 }
 

@@ -252,7 +252,10 @@ int parent_counts(struct child *logger, struct msg *m);
 int parent_meters_all(struct child *controller, struct msg *m);
 void parent_meters_past(struct child *c); /* it ended */
 /* parent_sandbox.c */
-struct child *parent_injector(struct parent *p, const char *policy); /* NULL: it needs none */
+/* The injector of a gate, which stays its own; gate NULL: any, so that one is there. NULL: the
+ * policy needs none. */
+struct child *parent_injector(struct parent *p, const char *policy, const struct child *gate);
+size_t parent_injectors(const struct parent *p, const char *policy); /* how many there are */
 int parent_sandbox_new(struct parent *p, struct msg *m);
 int parent_sandbox_listeners(struct parent *p, struct msg *m);
 int parent_sandbox_root(struct child *signer, struct msg *m); /* W_ROOT */

@@ -215,6 +215,7 @@ static void init_injector(struct parent *p, const struct child *c, struct msg *m
     struct err err = {0};
     char *json = config_policy_json(p->config, c->policy);
     put_limits(p, m);
+    msg_put_u8(m, config_policy_injectors(p->config, c->policy) > 1);
     msg_put_str(m, c->policy);
     msg_put_u32(m, p->generation);
     msg_put_bytes(m, p->token_public, TOKEN_KEY);

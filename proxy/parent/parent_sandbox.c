@@ -24,20 +24,80 @@ static struct sandbox *find(struct parent *p, const char *id)
     return NULL;
 }
 
-struct child *parent_injector(struct parent *p, const char *policy)
+static bool needs_injector(const struct parent *p, const char *policy)
 {
-    struct child *c;
     size_t n = 0;
     const struct policy *compiled = config_policy(p->config, policy);
     config_policy_secrets(p->config, policy, &n);
-    if (n == 0 && !(compiled && policy_needs_injector(compiled)))
-        return NULL;
+    return n > 0 || (compiled && policy_needs_injector(compiled));
+}
+
+static size_t gates_of(const struct parent *p, const struct child *injector)
+{
+    const struct wire *w;
+    size_t n = 0;
+    TAILQ_FOREACH(w, &p->wires, link)
+    n += w->b == injector && w->a->role == ROLE_GATE;
+    return n;
+}
+
+/* That which the gate has, for as long as it lives. */
+static struct child *injector_had(const struct parent *p, const struct child *gate,
+                                  const char *policy)
+{
+    const struct wire *w;
+    TAILQ_FOREACH(w, &p->wires, link)
+    if (w->a == gate && w->b->role == ROLE_INJECTOR && strcmp(w->policy, policy) == 0)
+        return w->b;
+    return NULL;
+}
+
+size_t parent_injectors(const struct parent *p, const char *policy)
+{
+    const struct child *c;
+    size_t n = 0;
     TAILQ_FOREACH(c, &p->children, link)
-    if (c->role == ROLE_INJECTOR && strcmp(c->policy, policy) == 0 && c->state != CHILD_RETIRED)
+    n += c->role == ROLE_INJECTOR && strcmp(c->policy, policy) == 0 && c->state != CHILD_RETIRED;
+    return n;
+}
+
+/* The one with the fewest gates. NULL: there is none, or each has some and there may be more. */
+static struct child *injector_least(struct parent *p, const char *policy)
+{
+    struct child *c, *least = NULL;
+    size_t n, fewest = 0;
+    TAILQ_FOREACH(c, &p->children, link)
+    {
+        if (c->role != ROLE_INJECTOR || strcmp(c->policy, policy) != 0 || c->state == CHILD_RETIRED)
+            continue;
+        n = gates_of(p, c);
+        if (least == NULL || n < fewest) {
+            least = c;
+            fewest = n;
+        }
+    }
+    bool more = parent_injectors(p, policy) < config_policy_injectors(p->config, policy);
+    return fewest > 0 && more ? NULL : least;
+}
+
+struct child *parent_injector(struct parent *p, const char *policy, const struct child *gate)
+{
+    char tag[80];
+    if (!needs_injector(p, policy))
+        return NULL;
+    struct child *c = gate ? injector_had(p, gate, policy) : NULL;
+    if (c == NULL)
+        c = injector_least(p, policy);
+    if (c)
         return c;
+    size_t n = parent_injectors(p, policy);
+    if (n == 0)
+        snprintf(tag, sizeof tag, "%s", policy);
+    else
+        snprintf(tag, sizeof tag, "%.55s %zu", policy, n + 1);
     if (p->vault == NULL && (p->vault = parent_start(p, ROLE_VAULT, NULL)) != NULL)
         parent_init_child(p->vault);
-    c = p->vault ? parent_start(p, ROLE_INJECTOR, policy) : NULL;
+    c = p->vault ? parent_start(p, ROLE_INJECTOR, tag) : NULL;
     if (c == NULL)
         return NULL;
     snprintf(c->policy, sizeof c->policy, "%s", policy);
@@ -308,7 +368,7 @@ int parent_sandbox_new(struct parent *p, struct msg *m)
         TAILQ_INSERT_TAIL(&p->sandboxes, s, link);
         ask_root(p, s);
     }
-    parent_injector(p, policy);
+    parent_injector(p, policy, NULL);
     if (s->early) {
         s->early = false;
         give_gate(p, s);

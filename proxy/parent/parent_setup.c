@@ -265,6 +265,16 @@ static void push_config(struct parent *p)
 }
 
 /* What a reload cannot change: said, never half-done. */
+/* Several injectors of one policy do not learn of another at the same moment: a secret that one of
+ * them sends to a new place, another might not look for in what comes from there. */
+static bool same_policy(const struct config *was, const char *name, const char *json)
+{
+    char *old = config_policy_json(was, name);
+    bool same = old && json && strcmp(old, json) == 0;
+    free(old);
+    return same;
+}
+
 static int check_reload(const struct parent *p, const struct config *c, struct err *err)
 {
     if (!config_same(p->config, c, "listen"))
@@ -284,12 +294,21 @@ static int check_reload(const struct parent *p, const struct config *c, struct e
         return err_set(err, ERR_UNREADY, "`audit` changed: that needs a restart of the daemon");
     if (!config_same(p->config, c, "tracing"))
         return err_set(err, ERR_UNREADY, "`tracing` changed: that needs a restart of the daemon");
+    if (!config_same(p->config, c, "injectors"))
+        return err_set(err, ERR_UNREADY, "`injectors` changed: that needs a restart of the daemon");
     for (size_t i = 0; i < config_policies(p->config); i++) {
         const char *name = config_policy_name(p->config, i);
         char *json = config_policy_json(c, name);
+        bool same = same_policy(p->config, name, json);
         free(json);
         if (json == NULL)
             return err_set(err, ERR_UNREADY, "policy %s is gone: that needs a restart", name);
+        if (!same &&
+            (config_policy_injectors(p->config, name) > 1 || config_policy_injectors(c, name) > 1))
+            return err_set(err, ERR_UNREADY,
+                           "policy %s changed, and may have several injectors: that needs a "
+                           "restart of the daemon",
+                           name);
     }
     return 0;
 }

@@ -205,7 +205,7 @@ static bool is_wired(const struct parent *p, const struct child *a, const struct
 
 static void wire_policy(struct parent *p, const struct sandbox *s, const char *policy)
 {
-    struct child *ends[] = {p->dialer, parent_injector(p, policy)};
+    struct child *ends[] = {p->dialer, parent_injector(p, policy, s->gate)};
     for (size_t i = 0; i < ARRAY_LEN(ends); i++)
         if (ends[i] && !is_wired(p, s->gate, ends[i], policy))
             parent_wire(p, s->gate, ends[i], s->id, policy, s->mode == GATE_TOKEN);

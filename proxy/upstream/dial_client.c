@@ -1,9 +1,12 @@
-/* Gives each wait a slot and a number, asks the dialer and hands its answer over. When the dialer
- * dies, open questions fail, and what comes then waits a moment for the next one. */
+/* Gives each wait a slot and a number, when its owner may have one more, asks the dialer and hands
+ * its answer over. When the dialer dies, open questions fail, and what comes then waits a moment
+ * for the next one. */
 #include "dial_client.h"
 
 #include "ipc.h"
 #include "meter.h"
+#include "fair_queue.h"
+#include "pace.h"
 #include "quota.h"
 #include "budget_client.h"
 #include "wire.h"
@@ -31,6 +34,7 @@ static const char *const codes[] = {"denied",  "blocked_ip", "resolve", "connect
                                     "timeout", "overload",   "audit",   "upstream_proxy"};
 
 enum wait_state {
+    WAIT_QUEUED,  /* for its turn */
     WAIT_CHANNEL, /* for a channel to the dialer */
     WAIT_ASKED,   /* for its answer */
     WAIT_FAILING  /* fn is told from the loop: code and detail are set */
@@ -39,13 +43,15 @@ enum wait_state {
 struct dial_wait {
     struct dial_client *client;
     enum wait_state state;
-    int slot; /* -1: none was free */
+    int slot; /* -1: none */
     uint32_t req;
-    uint64_t since; /* us, monotonic */
+    uint64_t since; /* us, monotonic; when it began */
+    uint64_t *begun;
     struct trace trace;
     struct authority authority;
     char *id, *token, *owner;
     struct quota_part part;
+    struct fair_item place;    /* WAIT_QUEUED */
     const char *code, *detail; /* WAIT_FAILING; constant */
     struct event *timer;
     dial_fn fn;
@@ -60,6 +66,11 @@ struct dial_client {
     uint32_t number; /* of that channel */
     struct budget_channel *budget_channel;
     struct quota quota; /* of slots */
+    struct fair_queue queue;
+    struct pace pace;
+    struct event *paced; /* whom its pace holds is looked at again, */
+    uint64_t paced_at;   /* then (us) */
+    bool closing;
     unsigned seconds;
     uint32_t turn;
     unsigned next_slot; /* where the search for a free one starts */
@@ -71,7 +82,9 @@ static void wait_enter(struct dial_wait *w, enum wait_state state)
 {
     struct timeval tv = {0, 0};
     w->state = state;
-    if (state == WAIT_CHANNEL)
+    if (state == WAIT_QUEUED)
+        tv.tv_sec = (time_t)w->client->seconds;
+    else if (state == WAIT_CHANNEL)
         tv.tv_sec = ATTACH_SECONDS;
     else if (state == WAIT_ASKED)
         tv.tv_sec = (time_t)w->client->seconds + MARGIN_SECONDS;
@@ -85,11 +98,16 @@ static void wait_fail(struct dial_wait *w, const char *code, const char *detail)
     wait_enter(w, WAIT_FAILING);
 }
 
+static void begin_more(struct dial_client *c);
+
 static void wait_free(struct dial_wait *w)
 {
+    struct dial_client *c = w->client;
+    bool held = w->part.n > 0;
     if (w->slot >= 0)
-        w->client->slots[w->slot] = NULL;
+        c->slots[w->slot] = NULL;
     quota_leave(&w->part);
+    fair_queue_leave(&w->place);
     LIST_REMOVE(w, link);
     if (w->timer)
         event_free(w->timer);
@@ -97,6 +115,8 @@ static void wait_free(struct dial_wait *w)
     free(w->token);
     free(w->owner);
     free(w);
+    if (held)
+        begin_more(c);
 }
 
 /* The one way out: frees the wait, then tells. Nothing may be touched after it. */
@@ -144,14 +164,147 @@ void dial_client_trace(struct dial_wait *w, const struct trace *t)
     if (w == NULL || t->session == 0)
         return;
     w->trace = *t;
-    if (w->state == WAIT_ASKED)
+    if (w->state == WAIT_QUEUED)
+        TRACE(t, "dial: waits for its turn", "%zu wait", w->client->queue.quota.used);
+    else if (w->state == WAIT_ASKED)
         trace_send(w->client->channel, w->req, t);
+}
+
+void dial_client_begun(struct dial_wait *w, uint64_t *at)
+{
+    if (w)
+        w->begun = at;
+}
+
+/* ---- turns ---- */
+
+static void take_slot(struct dial_client *c, struct dial_wait *w)
+{
+    for (unsigned i = 0; i < SLOTS; i++) {
+        unsigned at = (c->next_slot + i) % SLOTS;
+        if (c->slots[at])
+            continue;
+        c->slots[at] = w;
+        c->next_slot = (at + 1) % SLOTS;
+        c->turn++;
+        w->slot = (int)at;
+        w->req = c->turn * SLOTS + at;
+        return;
+    }
+}
+
+static void waited(struct dial_wait *w)
+{
+    w->since = meter_now();
+    if (w->begun)
+        *w->begun = w->since;
+}
+
+/* In so many ms, or sooner. */
+static void look_again(struct dial_client *c, long ms)
+{
+    struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+    uint64_t at = meter_now() + (uint64_t)ms * 1000;
+    if (event_pending(c->paced, EV_TIMEOUT, NULL) && c->paced_at <= at)
+        return;
+    c->paced_at = at;
+    event_add(c->paced, &tv);
+}
+
+/* Its owner has room and its pace allows it: claimed. What only the pace holds is looked at again.
+ */
+static bool may_begin(struct dial_client *c, const struct dial_wait *w)
+{
+    struct slice owner = slice_str(w->owner);
+    if (quota_would(&c->quota, owner, 1) != QUOTA_TAKEN)
+        return false;
+    long ms = pace_begin(&c->pace, owner, meter_now());
+    if (ms == 0)
+        return true;
+    look_again(c, ms);
+    return false;
+}
+
+static void begin(struct dial_client *c, struct dial_wait *w)
+{
+    waited(w);
+    if (quota_take(&c->quota, &w->part, slice_str(w->owner), 1) == QUOTA_TAKEN)
+        take_slot(c, w);
+    if (w->slot < 0)
+        wait_fail(w, "overload", "out of memory");
+    else if (c->channel == NULL)
+        wait_enter(w, WAIT_CHANNEL);
+    else if (ipc_queued(c->channel) > UNREAD_MAX)
+        wait_fail(w, "overload", "the dialer is behind");
+    else
+        wait_ask(w);
+}
+
+static bool next_may_begin(void *arg, const struct fair_item *i)
+{
+    return may_begin(arg, i->self);
+}
+
+/* Calls nobody back. */
+static void begin_more(struct dial_client *c)
+{
+    struct fair_item *i;
+    while (!c->closing && c->quota.used < c->quota.total &&
+           (i = fair_queue_next(&c->queue, next_may_begin, c)) != NULL)
+        begin(c, i->self);
+}
+
+static void on_paced(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    begin_more(arg);
+}
+
+/* At once if it may, else behind those of its owner. */
+static void take_turn(struct dial_client *c, struct dial_wait *w)
+{
+    struct slice owner = slice_str(w->owner);
+    if (!fair_queue_has(&c->queue, owner) && may_begin(c, w)) {
+        begin(c, w);
+        return;
+    }
+    switch (fair_queue_add(&c->queue, &w->place, owner, w)) {
+    case QUOTA_TAKEN:
+        meter_add(METER_DIALS_QUEUED, 1);
+        wait_enter(w, WAIT_QUEUED);
+        return;
+    case QUOTA_SHARE:
+        wait_fail(w, "share_used", "too many connections of this sandbox wait to be made");
+        return;
+    case QUOTA_OUT:
+        wait_fail(w, "overload", "too many connections wait to be made");
+        return;
+    }
+}
+
+/* It has waited as long as it may. */
+static void turn_missed(struct dial_wait *w)
+{
+    waited(w);
+    switch (quota_would(&w->client->quota, slice_str(w->owner), 1)) {
+    case QUOTA_SHARE:
+        wait_tell(w, -1, NULL, "share_used", "too many connections of this sandbox being made");
+        return;
+    case QUOTA_OUT:
+        wait_tell(w, -1, NULL, "overload", "too many connections being made");
+        return;
+    case QUOTA_TAKEN:
+        wait_tell(w, -1, NULL, "overload", "too many dials a second");
+        return;
+    }
 }
 
 static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct dial_wait *w = arg;
     switch (w->state) {
+    case WAIT_QUEUED:
+        turn_missed(w);
+        return;
     case WAIT_CHANNEL:
         wait_tell(w, -1, NULL, "dialer_gone", "no dialer");
         return;
@@ -259,10 +412,12 @@ struct dial_client *dial_client_new(struct event_base *base, unsigned seconds)
     c->base = base;
     c->seconds = seconds;
     c->quota = (struct quota){.total = DIALS_MAX, .each = DIALS_OWNER};
+    fair_queue_init(&c->queue, DIALS_WAITING, DIALS_WAITING_OWNER);
     LIST_INIT(&c->waits);
+    c->paced = event_new(base, -1, 0, on_paced, c);
     c->budget_channel = budget_channel_new();
-    if (c->budget_channel == NULL) {
-        free(c);
+    if (c->paced == NULL || c->budget_channel == NULL) {
+        dial_client_free(c);
         return NULL;
     }
     return c;
@@ -273,8 +428,12 @@ void dial_client_free(struct dial_client *c)
     struct dial_wait *w;
     if (c == NULL)
         return;
+    c->closing = true;
     while ((w = LIST_FIRST(&c->waits)) != NULL)
         wait_free(w);
+    if (c->paced)
+        event_free(c->paced);
+    pace_free(&c->pace);
     budget_channel_free(c->budget_channel);
     ipc_free(c->channel);
     free(c);
@@ -304,21 +463,6 @@ void dial_client_attach(struct dial_client *c, int dialer_fd, uint32_t number)
         wait_ask(w);
 }
 
-static void take_slot(struct dial_client *c, struct dial_wait *w)
-{
-    for (unsigned i = 0; i < SLOTS; i++) {
-        unsigned at = (c->next_slot + i) % SLOTS;
-        if (c->slots[at])
-            continue;
-        c->slots[at] = w;
-        c->next_slot = (at + 1) % SLOTS;
-        c->turn++;
-        w->slot = (int)at;
-        w->req = c->turn * SLOTS + at;
-        return;
-    }
-}
-
 struct dial_wait *dial_client_get(struct dial_client *c, struct slice owner,
                                   const struct authority *a, const char *id, const char *token,
                                   dial_fn fn, void *arg)
@@ -327,7 +471,6 @@ struct dial_wait *dial_client_get(struct dial_client *c, struct slice owner,
     if (w == NULL)
         return NULL;
     w->client = c;
-    w->since = meter_now();
     w->slot = -1;
     meter_add(METER_DIALS, 1);
     w->authority = *a;
@@ -343,19 +486,7 @@ struct dial_wait *dial_client_get(struct dial_client *c, struct slice owner,
         wait_free(w);
         return NULL;
     }
-    enum quota_end end = quota_take(&c->quota, &w->part, owner, 1);
-    if (end == QUOTA_TAKEN)
-        take_slot(c, w);
-    if (end == QUOTA_SHARE)
-        wait_fail(w, "share_used", "too many connections of this sandbox being made");
-    else if (w->slot < 0)
-        wait_fail(w, "overload", "too many connections being made");
-    else if (c->channel == NULL)
-        wait_enter(w, WAIT_CHANNEL);
-    else if (ipc_queued(c->channel) > UNREAD_MAX)
-        wait_fail(w, "overload", "the dialer is behind");
-    else
-        wait_ask(w);
+    take_turn(c, w);
     return w;
 }
 

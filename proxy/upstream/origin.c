@@ -34,7 +34,6 @@ struct origin {
     char *key, *id, *token;
     struct pool_wait *pool_wait; /* WAITING: for another's dial */
     struct pool_dial *dialling;
-    struct event *paced; /* DIALLING: not yet, its owner dials too fast */
     struct dial_wait *wait;
     struct io *io;                          /* HANDSHAKE */
     struct client_cert *cert;               /* or NULL */
@@ -79,8 +78,6 @@ static void origin_free(struct origin *o)
 {
     pool_wait_cancel(o->pool_wait);
     pool_dial_over(o->dialling, false);
-    if (o->paced)
-        event_free(o->paced);
     dial_client_cancel(o->wait);
     client_proof_free(o->proof);
     io_close(o->io);
@@ -312,39 +309,16 @@ static struct dial_wait *ask_dialer(struct origin *o)
     struct dial_wait *w =
         dial_client_get(o->dial, owner, &o->authority, o->id, o->token, on_dialled, o);
     dial_client_trace(w, &o->trace);
+    dial_client_begun(w, &o->facts.opened); /* until then it is in no queue_ms but ours */
     return w;
 }
 
-static void on_paced(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
-{
-    struct origin *o = arg;
-    o->wait = ask_dialer(o);
-    if (o->wait == NULL)
-        on_dialled(o, -1, "", "overload", "out of memory");
-}
-
-static void on_too_fast(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
-{
-    on_dialled(arg, -1, "", "overload", "too many dials a second");
-}
-
-/* At its owner's pace: told to dial now, later, or that it may not. */
 static int dial(struct origin *o)
 {
-    long ms = pool_may_dial(o->env.pool, o->key);
-    struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
     set_state(o, O_DIALLING);
     o->dialling = pool_dial(o->env.pool, o->key);
-    if (ms == 0) {
-        o->wait = ask_dialer(o);
-        return o->wait ? 0 : -1;
-    }
-    if (ms < 0)
-        tv = (struct timeval){0, 0};
-    if (o->paced)
-        event_free(o->paced); /* of the time before */
-    o->paced = event_new(o->env.base, -1, 0, ms < 0 ? on_too_fast : on_paced, o);
-    return o->paced && event_add(o->paced, &tv) == 0 ? 0 : -1;
+    o->wait = ask_dialer(o);
+    return o->wait ? 0 : -1;
 }
 
 static void on_waited(void *arg, bool again);

@@ -55,14 +55,14 @@ long pace_begin(struct pace *p, struct slice owner, uint64_t now)
     if (o == NULL)
         o = add(p, owner, now);
     if (o == NULL)
-        return -1;
+        return 1000 / PACE_SECOND;
     uint64_t due = o->due > now ? o->due : now;
     uint64_t burst = (uint64_t)PACE_BURST * EACH_US, ahead = due - now;
     uint64_t wait = ahead > burst - EACH_US ? ahead - (burst - EACH_US) : 0;
-    if (wait > (uint64_t)PACE_WAIT_MS * 1000)
-        return -1;
+    if (wait > 0)
+        return (long)((wait + 999) / 1000);
     o->due = due + EACH_US;
-    return (long)((wait + 999) / 1000);
+    return 0;
 }
 
 void pace_free(struct pace *p)

@@ -1,5 +1,5 @@
-/* How fast each owner may begin something: PACE_BURST at once and PACE_SECOND a second; whoever is
- * faster waits, and beyond PACE_WAIT_MS is told to go. Each has a pace of its own. */
+/* How fast each owner may begin something: PACE_BURST at once and PACE_SECOND a second. Each has a
+ * pace of its own. */
 #ifndef DURWARD_PACE_H
 #define DURWARD_PACE_H
 
@@ -7,7 +7,7 @@
 
 #include <sys/queue.h>
 
-enum { PACE_BURST = 1000, PACE_SECOND = 200, PACE_WAIT_MS = 2000, PACE_OWNERS = 4096 };
+enum { PACE_BURST = 1000, PACE_SECOND = 200, PACE_OWNERS = 4096 };
 
 struct pace_owner;
 
@@ -16,8 +16,8 @@ struct pace {
     size_t n;
 };
 
-/* ms until it may begin, 0: now; the place is its own from here on. -1: too many wait already, or
- * out of memory. now: us, monotonic. */
+/* ms until it may begin, and is to ask again; 0: now, and it has. Owners beyond the bound, or
+ * beyond memory, may not until others are forgotten. now: us, monotonic. */
 long pace_begin(struct pace *p, struct slice owner, uint64_t now);
 void pace_free(struct pace *p);
 

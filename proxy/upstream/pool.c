@@ -4,7 +4,6 @@
 
 #include "lru_set.h"
 #include "meter.h"
-#include "pace.h"
 #include "heap_trim.h"
 #include "tls_sessions.h"
 
@@ -70,7 +69,6 @@ struct pool {
     LIST_HEAD(, share) shares;
     TAILQ_HEAD(, pool_wait) waits;
     LIST_HEAD(, pool_dial) dials;
-    struct pace pace;        /* of dials, by owner */
     struct lru_set *lru_set; /* whose origin chose HTTP/2 the last time */
 };
 
@@ -352,11 +350,6 @@ static bool dialled(const struct pool *p, const char *key)
     return false;
 }
 
-long pool_may_dial(struct pool *p, const char *key)
-{
-    return pace_begin(&p->pace, (struct slice){key, strcspn(key, "|")}, meter_now());
-}
-
 struct pool_dial *pool_dial(struct pool *p, const char *key)
 {
     struct pool_dial *d = calloc(1, sizeof *d);
@@ -478,7 +471,6 @@ void pool_free(struct pool *p)
         event_free(p->turn);
     if (p->calm)
         event_free(p->calm);
-    pace_free(&p->pace);
     lru_set_free(p->lru_set);
     heap_trim_free(p->heap_trim);
     tls_sessions_free(p->sessions);

@@ -42,9 +42,6 @@ struct tls_sessions *pool_sessions(struct pool *p);
 
 /* ---- several requests for one key at once ---- */
 
-/* ms until a connection for this key may be dialled: its owner's dials have a pace (pace.h). -1: no
- * more of them may even wait. */
-long pool_may_dial(struct pool *p, const char *key);
 /* Somebody dials for this key. Every one must be told to be over; NULL when memory is out, which
  * pool_dial_over takes. */
 struct pool_dial *pool_dial(struct pool *p, const char *key);

@@ -25,6 +25,15 @@ static const struct key root_keys[] = {
     KEY("ca", OWN, "", "see *Certificate authority*"),
     KEY("controller", OWN, "", "see *Controller*"),
     KEY("limits", OWN, "", "see *Limits*"),
+    KEY("injectors", UINT(1, CONFIG_INJECTORS_MAX), "1",
+        "how many injector processes a policy may have, 1 to 16. Each sandbox, and each "
+        "listener, has one of them for as long as it lives; another is started when "
+        "each has one already, and one that dies is missed by its own sandboxes only. "
+        "Several are had only by a policy all of whose secrets come from the "
+        "environment (`env`), and which captures none: other values can change, and "
+        "what one injector learns the others would not look for. What `limits` says of "
+        "an injector counts for each. A policy that may have several is changed by a "
+        "restart only, as this key is"),
     KEY("log_level", OWN, "`info`",
         "mapping of roles (`gate`, `injector`, `dialer`, `vault`) to `info` or `debug`: with "
         "`debug` the role says each step of each request in the daemon's log, at most 256 lines a "
@@ -60,6 +69,8 @@ static int read_tree(struct config *c, struct err *err)
     if (node_get(&root, "tracing", &n) && config_read_tracing(c, &n, err) < 0)
         return -1;
     if (node_get(&root, "log_level", &n) && config_read_levels(c, &n, err) < 0)
+        return -1;
+    if (node_key_uint(&root, root_keys, "injectors", &c->injectors, err) < 0)
         return -1;
     return node_get(&root, "limits", &n) ? limits_read(&c->limits, &n, err) : 0;
 }

@@ -210,6 +210,11 @@ const struct config_proxy *config_upstream_proxy(const struct config *c); /* NUL
 /* upstream.no_proxy: canonical host, ".host" for what is under it, address, or range. */
 const char *const *config_no_proxy(const struct config *c, size_t *n);
 const struct limits *config_limits(const struct config *c);
+/* How many injectors a policy may have: several only where no value of its secrets can ever be
+ * another one, and none is captured, so that each knows by itself all that a reply has to be
+ * searched for. */
+enum { CONFIG_INJECTORS_MAX = 16 };
+unsigned config_policy_injectors(const struct config *c, const char *policy);
 /* `log_level: debug` for the role of this name. c may be NULL. */
 bool config_debugs(const struct config *c, const char *role);
 size_t config_policies(const struct config *c);

@@ -110,6 +110,18 @@ const char *const *config_policy_secrets(const struct config *c, const char *nam
     return p ? p->secrets : NULL;
 }
 
+unsigned config_policy_injectors(const struct config *c, const char *policy)
+{
+    size_t n;
+    const char *const *names = config_policy_secrets(c, policy, &n);
+    for (size_t i = 0; i < n; i++) {
+        const struct config_secret *s = config_secret(c, names[i]);
+        if (s == NULL || s->store != STORE_ENV)
+            return 1;
+    }
+    return c->injectors ? c->injectors : 1;
+}
+
 const char *const *config_policy_git_hosts(const struct config *c, const char *name, size_t *n)
 {
     const struct config_policy *p = config_policy_find(c, name);

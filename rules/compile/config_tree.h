@@ -55,6 +55,7 @@ struct config {
     const char **upstream_ca; /* NULL-terminated */
     size_t n_secrets, n_policies, n_listens, n_resolves, n_no_proxy;
     struct limits limits;
+    unsigned injectors; /* of a policy at most; 0: not said */
     const char *ca_dir, *ca_cert, *ca_key, *socket, *state, *audit_dir, *metrics, *console;
     struct config_listen api; /* of `controller`; address NULL: none */
     struct config_audit audit;

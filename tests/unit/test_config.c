@@ -485,6 +485,26 @@ static void other_sections(void)
     says(text, 3, "107 bytes");
 }
 
+/* Several injectors only of a policy whose secrets never have another value. */
+static void injectors(void)
+{
+    struct config *c = good(V "injectors: 3\nsecrets:\n  a: {env: A}\n  b: {file: /b}\npolicies:\n"
+                              "  fixed:\n    rules:\n      - {allow: a.com, with: {bearer: a}}\n"
+                              "  none:\n    rules:\n      - {ask: a.com}\n"
+                              "  file:\n    rules:\n      - {allow: a.com, with: {bearer: a}}\n"
+                              "      - {allow: b.com, with: {bearer: b}}\n");
+    CU_ASSERT_EQUAL(config_policy_injectors(c, "fixed"), 3);
+    CU_ASSERT_EQUAL(config_policy_injectors(c, "none"), 3);
+    CU_ASSERT_EQUAL(config_policy_injectors(c, "file"), 1);
+    config_unref(c);
+    c = good(V "secrets:\n  a: {env: A}\npolicies:\n  fixed:\n    rules:\n"
+               "      - {allow: a.com, with: {bearer: a}}\n");
+    CU_ASSERT_EQUAL(config_policy_injectors(c, "fixed"), 1);
+    config_unref(c);
+    says(V "injectors: 0\n", 2, "");
+    says(V "injectors: 17\n", 2, "");
+}
+
 static void limits(void)
 {
     struct config *c = good(V);
@@ -592,6 +612,7 @@ void suite_config(void)
     CU_add_test(s, "bounds", bounds);
     CU_add_test(s, "audit, ca, controller", other_sections);
     CU_add_test(s, "limits", limits);
+    CU_add_test(s, "injectors", injectors);
     CU_add_test(s, "sandbox of a policy", sandbox_section);
 }
 

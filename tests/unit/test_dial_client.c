@@ -1,6 +1,7 @@
 /* The asking side of the dialer, against a dialer that the test plays by hand. */
 #include "dial_client.h"
 #include "ipc.h"
+#include "pace.h"
 #include "tap_main.h"
 #include "wire.h"
 
@@ -321,32 +322,155 @@ static void test_silence(void)
     bed_close(&b);
 }
 
+static struct dial_wait *get(struct bed *b, const char *owner, struct heard *h)
+{
+    struct dial_wait *w =
+        dial_client_get(b->client, slice_str(owner), &b->authority, "", "", heard, h);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(w);
+    CU_ASSERT_EQUAL(h->n, 0); /* never before it returns */
+    return w;
+}
+
+/* All that an owner may have under way; their numbers. */
+static void fill(struct bed *b, const char *owner, struct heard *h, uint32_t *req)
+{
+    for (int i = 0; i < DIALS_OWNER; i++) {
+        get(b, owner, h);
+        req[i] = next_message(b, W_DIAL);
+        CU_ASSERT_NOT_EQUAL_FATAL(req[i], 0);
+    }
+}
+
+static void test_turns(void)
+{
+    struct bed b;
+    struct heard h = {0}, waits[3] = {{0}}, other = {0};
+    uint32_t req[DIALS_OWNER];
+    bed_open(&b, true, 10);
+    fill(&b, "box", &h, req);
+    get(&b, "box", &waits[0]);
+    struct dial_wait *gone = get(&b, "box", &waits[1]);
+    get(&b, "box", &waits[2]);
+    CU_ASSERT_EQUAL(next_message(&b, W_DIAL), 0); /* beyond its part: it waits */
+    get(&b, "neighbour", &other);
+    uint32_t others = next_message(&b, W_DIAL);
+    CU_ASSERT_NOT_EQUAL(others, 0); /* who has none under way has room */
+    send_fail(&b, others, "denied");
+    run_until(&b, &other, 1000);
+    CU_ASSERT_STRING_EQUAL(other.code, "denied");
+    CU_ASSERT_EQUAL(next_message(&b, W_DIAL), 0); /* that was not the box's to have */
+    send_fail(&b, req[7], "connect");
+    run_until(&b, &h, 1000);
+    uint32_t first = next_message(&b, W_DIAL);
+    CU_ASSERT_NOT_EQUAL(first, 0);
+    CU_ASSERT_EQUAL(next_message(&b, W_DIAL), 0); /* one for one */
+    dial_client_cancel(gone);
+    CU_ASSERT_EQUAL(next_message(&b, W_DIAL_CANCEL), 0); /* the dialer had never heard of it */
+    send_fail(&b, first, "timeout");
+    run_until(&b, &waits[0], 1000);
+    CU_ASSERT_STRING_EQUAL(waits[0].code, "timeout"); /* it was the first */
+    send_fail(&b, next_message(&b, W_DIAL), "resolve");
+    run_until(&b, &waits[2], 1000);
+    CU_ASSERT_STRING_EQUAL(waits[2].code, "resolve");
+    CU_ASSERT(waits[1].n == 0 && h.n == 1);
+    bed_close(&b);
+}
+
+/* Those that are cancelled while they are asked give their slots to those that wait. */
+static void test_cancelled_slots(void)
+{
+    struct bed b;
+    struct heard h = {0}, late = {0};
+    struct dial_wait *w[DIALS_OWNER];
+    bed_open(&b, true, 10);
+    for (int i = 0; i < DIALS_OWNER; i++) {
+        w[i] = get(&b, "box", &h);
+        CU_ASSERT_NOT_EQUAL(next_message(&b, W_DIAL), 0);
+    }
+    uint64_t begun = 0;
+    dial_client_begun(get(&b, "box", &late), &begun);
+    CU_ASSERT_EQUAL(begun, 0);
+    dial_client_cancel(w[3]);
+    CU_ASSERT_NOT_EQUAL(next_message(&b, W_DIAL_CANCEL), 0);
+    CU_ASSERT_NOT_EQUAL(next_message(&b, W_DIAL), 0);
+    CU_ASSERT_NOT_EQUAL(begun, 0);
+    bed_close(&b);
+    CU_ASSERT(h.n == 0 && late.n == 0);
+}
+
+/* Whoever has waited for the time that a dial may take is told why. */
+static void test_turn_missed(void)
+{
+    struct bed b;
+    struct heard h = {0}, late = {0};
+    uint32_t req[DIALS_OWNER];
+    bed_open(&b, true, 1);
+    fill(&b, "box", &h, req);
+    get(&b, "box", &late);
+    run_until(&b, &late, 4000);
+    CU_ASSERT_STRING_EQUAL(late.code, "share_used");
+    CU_ASSERT_EQUAL(h.n, 0);
+    CU_ASSERT_EQUAL(next_message(&b, W_DIAL_CANCEL), 0);
+    bed_close(&b);
+}
+
 static void test_bound(void)
 {
     struct bed b;
     struct heard h = {0}, over = {0}, other = {0};
+    uint32_t req[DIALS_OWNER];
     bed_open(&b, true, 10);
-    for (int i = 0; i < DIALS_OWNER; i++)
-        CU_ASSERT_PTR_NOT_NULL(
-            dial_client_get(b.client, SLICE("box"), &b.authority, "", "", heard, &h));
-    CU_ASSERT_PTR_NOT_NULL(
-        dial_client_get(b.client, SLICE("box"), &b.authority, "", "", heard, &over));
-    CU_ASSERT_EQUAL(over.n, 0); /* never before it returns */
+    fill(&b, "box", &h, req);
+    for (int i = 0; i < DIALS_WAITING_OWNER; i++)
+        get(&b, "box", &h);
+    get(&b, "box", &over);
     run_until(&b, &over, 1000);
     CU_ASSERT_STRING_EQUAL(over.code, "share_used");
     CU_ASSERT_EQUAL(h.n, 0);
-    struct dial_wait *w =
-        dial_client_get(b.client, SLICE("neighbour"), &b.authority, "", "", heard, &other);
-    turn(&b);
-    CU_ASSERT_EQUAL(other.n, 0); /* who has none under way has room */
-    dial_client_cancel(w);
-    send_fail(&b, next_message(&b, W_DIAL), "connect");
-    run_until(&b, &h, 1000);
-    struct heard again = {0};
-    CU_ASSERT_PTR_NOT_NULL(
-        dial_client_get(b.client, SLICE("box"), &b.authority, "", "", heard, &again));
-    turn(&b);
-    CU_ASSERT_EQUAL(again.n, 0); /* there is room again */
+    get(&b, "neighbour", &other);
+    CU_ASSERT_NOT_EQUAL(next_message(&b, W_DIAL), 0);
+    bed_close(&b);
+}
+
+/* An owner that dials too fast waits for its pace, which is its own. */
+static void test_paced(void)
+{
+    struct bed b;
+    struct heard h = {0}, late = {0}, gone = {0}, other = {0}, early = {0};
+    bed_open(&b, true, 10);
+    for (int i = 0; i < PACE_BURST; i++) {
+        struct dial_wait *w = get(&b, "box", &h);
+        CU_ASSERT_NOT_EQUAL_FATAL(next_message(&b, W_DIAL), 0);
+        dial_client_cancel(w);
+        CU_ASSERT_NOT_EQUAL_FATAL(next_message(&b, W_DIAL_CANCEL), 0);
+    }
+    struct dial_wait *waits[PACE_SECOND];
+    for (int i = 0; i < PACE_SECOND; i++) /* however fast that was: a second's worth */
+        waits[i] = get(&b, "box", &gone);
+    while (next_message(&b, W_DIAL) != 0) {
+    }
+    get(&b, "box", &late);
+    CU_ASSERT_EQUAL(next_message(&b, W_DIAL), 0);
+    get(&b, "neighbour", &other);
+    CU_ASSERT_NOT_EQUAL(next_message(&b, W_DIAL), 0);
+    poll(NULL, 0, 30);
+    dial_client_cancel(get(&b, "box", &early)); /* its pace allows one, which is another's */
+    CU_ASSERT_EQUAL(next_message(&b, W_DIAL), 0);
+    for (int i = 0; i < PACE_SECOND; i++) /* their places go with them */
+        dial_client_cancel(waits[i]);
+    struct msg m;
+    for (int i = 0; i < 500 && late.n == 0; i++) {
+        uint32_t req = 0;
+        turn(&b);
+        while (msg_recv(b.dialer, &m) == 1) {
+            if (m.type == W_DIAL && msg_get_u32(&m, &req) == 0)
+                send_fail(&b, req, "connect"); /* of those that were cancelled too */
+            msg_done(&m);
+        }
+        poll(NULL, 0, 1);
+    }
+    CU_ASSERT_STRING_EQUAL(late.code, "connect");
+    CU_ASSERT(h.n == 0 && gone.n == 0);
     bed_close(&b);
 }
 
@@ -400,7 +524,11 @@ void suite_dial_client(void)
     CU_add_test(s, "the dialer dies, another comes", test_gone);
     CU_add_test(s, "no dialer for two seconds", test_never_attached);
     CU_add_test(s, "a dialer that never answers", test_silence);
-    CU_add_test(s, "requests are bounded", test_bound);
+    CU_add_test(s, "beyond its part an owner's wait, in order", test_turns);
+    CU_add_test(s, "a cancelled one's slot", test_cancelled_slots);
+    CU_add_test(s, "its turn never comes", test_turn_missed);
+    CU_add_test(s, "those that wait are bounded", test_bound);
+    CU_add_test(s, "an owner that dials too fast", test_paced);
     CU_add_test(s, "a dialer that talks nonsense", test_nonsense);
     CU_add_test(s, "freed inside the callback", test_free_inside);
 }

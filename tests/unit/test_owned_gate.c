@@ -31,6 +31,7 @@ static const char text[] = "version: 1\n"
                            "policies:\n"
                            "  p:\n"
                            "    rules:\n"
+                           "      - { allow: keyed.example/plain, methods: [GET] }\n"
                            "      - allow: keyed.example\n"
                            "        methods: [GET, POST]\n"
                            "        with: { bearer: k }\n"
@@ -111,7 +112,8 @@ static void bed_close(struct bed *b)
     close(b->gate);
     for (int i = 0; i < 5; i++)
         event_base_loop(b->i.base, EVLOOP_NONBLOCK);
-    close(b->vault);
+    if (b->vault >= 0)
+        close(b->vault);
     close(b->dialer);
     close(b->logger);
     pool_free(b->i.origin.pool);
@@ -140,7 +142,8 @@ static int bed_next(struct bed *b, int fd, struct msg *m, int ms)
 static const char *const override[][2] = {
     {"x-http-method-override", "DELETE"}, {"x-set", "gate"}, {"x-gone", "here"}, {"x-kept", "1"}};
 
-static void request(struct bed *b, const char *method, enum body_kind body, uint64_t length)
+static void request_of(struct bed *b, const char *method, const char *path, const char *credential,
+                       enum body_kind body, uint64_t length)
 {
     struct msg m;
     msg_init(&m, W_INJECTOR_CHANNEL_REQUEST);
@@ -150,13 +153,13 @@ static void request(struct bed *b, const char *method, enum body_kind body, uint
     msg_put_str(&m, "keyed.example");
     msg_put_u32(&m, 443);
     msg_put_str(&m, method);
-    msg_put_str(&m, "/a");
+    msg_put_str(&m, path);
     msg_put_u8(&m, 0);
     msg_put_str(&m, "");
     msg_put_u8(&m, (uint8_t)body);
     msg_put_u64(&m, length);
     msg_put_u8(&m, 0);
-    msg_put_str(&m, "k");
+    msg_put_str(&m, credential);
     msg_put_str(&m, "connect");
     msg_put_str(&m, "");
     msg_put_u32(&m, 0); /* marks */
@@ -167,6 +170,11 @@ static void request(struct bed *b, const char *method, enum body_kind body, uint
         msg_put_str(&m, override[i][1]);
     }
     post(b->gate, &m);
+}
+
+static void request(struct bed *b, const char *method, enum body_kind body, uint64_t length)
+{
+    request_of(b, method, "/a", "k", body, length);
 }
 
 static void send_body(struct bed *b, size_t n)
@@ -331,11 +339,52 @@ static void test_heads(void)
     bed_close(&b);
 }
 
+/* A secret of that host which cannot be had: alone, an injector has not sent it either. Where there
+ * may be another one, only the vault's no says that nobody has. */
+static void test_several(void)
+{
+    static const struct {
+        bool several, vault_says_no, goes_on;
+    } rows[] = {
+        {false, false, true}, {true, false, false}, {false, true, true}, {true, true, true}};
+    for (size_t k = 0; k < ARRAY_LEN(rows); k++) {
+        struct bed b;
+        struct msg m;
+        bed_open(&b);
+        b.i.several = rows[k].several;
+        if (!rows[k].vault_says_no) {
+            close(b.vault);
+            b.vault = -1;
+            while (bed_next(&b, b.gate, &m, 5) == 1)
+                msg_done(&m);
+        }
+        request_of(&b, "GET", "/plain", "", BODY_NONE, 0);
+        send_end(&b);
+        if (rows[k].vault_says_no) {
+            uint32_t req = expect(&b, b.vault, W_SECRET_GET);
+            msg_init(&m, W_SECRET);
+            msg_put_u32(&m, req);
+            msg_put_u8(&m, 0);
+            msg_put_u32(&m, 0);
+            msg_put_str(&m, "it is not set");
+            post(b.vault, &m);
+        }
+        int r = bed_next(&b, b.dialer, &m, (SECRET_CLIENT_WAIT_SECONDS + 1) * 1000);
+        CU_ASSERT_EQUAL(r, rows[k].goes_on ? 1 : -1);
+        if (r == 1) {
+            CU_ASSERT_EQUAL(m.type, W_DIAL);
+            msg_done(&m);
+        }
+        bed_close(&b);
+    }
+}
+
 void suite_owned_gate(void)
 {
     CU_pSuite s = CU_add_suite("owned_gate", NULL, NULL);
     CU_add_test(s, "a body is exactly what its head declared", test_bodies);
     CU_add_test(s, "the rule's edits hold whatever the gate sends", test_heads);
+    CU_add_test(s, "a secret of the host that this injector never had", test_several);
 }
 
 void tap_suites(void)

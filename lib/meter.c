@@ -63,6 +63,18 @@ const struct meter_about meter_about[METER_COUNT] = {
     [METER_CAPTURE_LOST] = {"capture_lost_total",
                             "Pieces of bodies (capture_body) that found no room in a journal",
                             false},
+    [METER_MODEL_CALLS] = {"model_calls_total", "Calls to models that went (rules with llm)",
+                           false},
+    [METER_TOKENS_IN] = {"model_tokens_in_total",
+                         "Tokens that calls to models sent, as the replies say", false},
+    [METER_TOKENS_CACHED] = {"model_tokens_cached_total",
+                             "of these, read from the provider's cache", false},
+    [METER_TOKENS_OUT] = {"model_tokens_out_total",
+                          "Tokens that models answered, as the replies say", false},
+    [METER_USAGE_UNKNOWN] = {"model_usage_unknown_total",
+                             "Calls to models whose reply did not say what they took", false},
+    [METER_COST] = {"model_cost_millionths_total",
+                    "What calls to models cost, by the table of prices, in millionths", false},
 };
 
 const struct meter_about meter_span_about[SPAN_COUNT] = {

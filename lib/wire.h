@@ -81,9 +81,13 @@ enum wire_type {
     W_DIAL_CANCEL = 33, /* →D: req:u32 */
     /* budgets, on the same channel (proxy/link/budget_ledger.h) */
     W_BUDGET_ASK = 34, /* →D: lease:u32, key:u64 (0: the policy's alone), request:u8 (one more),
-                          need:u64 (bytes up, at once), up:u8, down:u8 (a portion of each) */
+                          need:u64 (bytes up, at once), up:u8, down:u8 (a portion of each);
+                          of an injector, for a call to a model: tokens:u64, cost:u64 (millionths),
+                          sandbox:str (not empty: it is one) */
     W_BUDGET = 35, /* D→: lease:u32, end:u8 (enum budget_end), up:u64, down:u64, retry:u32 (s) */
-    W_BUDGET_BACK = 36, /* →D: lease:u32, up:u64, down:u64: not used; the lease is over */
+    W_BUDGET_BACK = 36,   /* →D: lease:u32, up:u64, down:u64: not used; the lease is over */
+    W_BUDGET_SETTLE = 37, /* →D, of injectors: lease:u32, key:u64, sandbox:str, tokens:u64, cost:u64
+                             (as asked), tokens:u64, cost:u64 (as taken); before W_BUDGET_BACK */
 
     /* ---- writer (gate, injector, dialer, controller) ↔ logger ---- */
     W_JOURNAL =
@@ -189,6 +193,8 @@ enum wire_type {
     W_PENDING_APPROVAL_ANSWER = 161, /* C→I: req:u32, end:u8 (enum pending_approval_end), who:str */
     W_PENDING_APPROVAL_OVER = 162,   /* I→C: req:u32: no answer is needed any more */
     W_KILL = 163,                    /* I→C: sandbox:str, why:str: it is to end */
+    W_CALLED = 164, /* I→C: sandbox:str, tokens_in:u64, tokens_out:u64, cost:u64 (millionths): a
+                       call to a model is over */
 
     /* ---- parent ↔ gate ---- */
     W_FORWARDED = 79, /* P→G: json:bytes (proxy/identity/oidc.h); before W_BIND, and at a reload */

@@ -6,7 +6,7 @@
 
 enum {
     HEAD_SIZE = 21,       /* length, kind, wall clock, counter */
-    NUMBERS_RESERVE = 224 /* room that text fields leave, so that status and counts always fit */
+    NUMBERS_RESERVE = 340 /* room that text fields leave, so that status and counts always fit */
 };
 
 static const char *const kinds[RECORD_KINDS] = {
@@ -67,6 +67,13 @@ static const char *const fields[RF_FIELDS] = {
     [RF_NODES] = "nodes",
     [RF_BYTES] = "bytes",
     [RF_REPAIRED] = "repaired",
+    [RF_MODEL] = "model",
+    [RF_TOKENS_IN] = "tokens_in",
+    [RF_TOKENS_CACHED] = "tokens_cached",
+    [RF_TOKENS_WRITTEN] = "tokens_cache_write",
+    [RF_TOKENS_OUT] = "tokens_out",
+    [RF_COST] = "cost_millionths",
+    [RF_USAGE] = "usage",
 };
 
 const char *record_kind_name(enum record_kind k)
@@ -83,7 +90,8 @@ bool record_field_is_number(enum record_field f)
 {
     return f == RF_STATUS || f == RF_UP || f == RF_DOWN || f == RF_MS || f == RF_COUNT ||
            f == RF_FIRST || f == RF_MESSAGES_UP || f == RF_MESSAGES_DOWN || f == RF_CLOSE ||
-           (f >= RF_QUEUE_MS && f <= RF_FIRST_MS) || f == RF_OFFSET;
+           (f >= RF_QUEUE_MS && f <= RF_FIRST_MS) || f == RF_OFFSET ||
+           (f >= RF_TOKENS_IN && f <= RF_COST);
 }
 
 void record_init(struct record *r, enum record_kind kind, uint64_t counter)

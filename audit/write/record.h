@@ -81,6 +81,15 @@ enum record_field {                /* JSON name in the comment; text unless said
                     RF_BYTES,    /* "bytes": "unknown", from the logger only: of an end that it made
                                     itself, for a writer that died */
                     RF_REPAIRED, /* "repaired": what was mended of the reply's head */
+                    RF_MODEL,    /* "model": of a call to one, as it was asked for */
+                    RF_TOKENS_IN, /* "tokens_in": number, as the reply says; those of the next two
+                                     among them */
+                    RF_TOKENS_CACHED,  /* "tokens_cached": number, read from the provider's cache */
+                    RF_TOKENS_WRITTEN, /* "tokens_cache_write": number, written into it */
+                    RF_TOKENS_OUT,     /* "tokens_out": number */
+                    RF_COST,  /* "cost_millionths": number, by the prices of the configuration */
+                    RF_USAGE, /* "usage": "unknown", where the reply does not say it: budgets are
+                                 charged the estimate */
                     RF_FIELDS
 };
 

@@ -210,6 +210,7 @@ static char *log_option(const struct config *c, const char *file)
 static void print_summary(const struct run_result *r, const struct config *c, const char *file)
 {
     char path[4096];
+    run_summary_print_calls(&r->denials);
     if (!run_summary_print(&r->denials))
         return;
     char *where = log_option(c, file);
@@ -220,10 +221,10 @@ static void print_summary(const struct run_result *r, const struct config *c, co
 
 static void print_json(const struct run_result *r)
 {
-    json_t *v = json_pack("{s:s, s:I, s:s, s:o, s:o}", "sandbox", r->sandbox, "status",
-                          (json_int_t)r->status, "error", r->text, "denied",
-                          run_summary_json(&r->denials, false), "failed",
-                          run_summary_json(&r->denials, true));
+    json_t *v = json_pack(
+        "{s:s, s:I, s:s, s:o, s:o, s:o}", "sandbox", r->sandbox, "status", (json_int_t)r->status,
+        "error", r->text, "denied", run_summary_json(&r->denials, false), "failed",
+        run_summary_json(&r->denials, true), "model_calls", run_summary_calls_json(&r->denials));
     char *text = v ? json_dumps(v, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
     if (text)
         fprintf(stderr, "%s\n", text); /* stdout is the command's */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "out.h"
+#include "price.h"
 #include "slice.h"
 
 enum { SHOWN = 5 };
@@ -69,6 +70,28 @@ bool run_summary_print(const struct denials *d)
 {
     uint64_t denied = print_half(d, false, "durward: ");
     return print_half(d, true, denied ? "; " : "durward: ") + denied > 0;
+}
+
+void run_summary_print_calls(const struct denials *d)
+{
+    const struct denial_calls *c = &d->calls;
+    if (c->n == 0)
+        return;
+    fprintf(stderr, "durward: %llu call%s to models: %llu tokens sent, %llu answered",
+            (unsigned long long)c->n, c->n == 1 ? "" : "s", (unsigned long long)c->tokens_in,
+            (unsigned long long)c->tokens_out);
+    char text[PRICE_TEXT];
+    if (c->cost)
+        fprintf(stderr, ", cost %s", price_text(c->cost, text, sizeof text));
+    fprintf(stderr, "\n");
+}
+
+json_t *run_summary_calls_json(const struct denials *d)
+{
+    const struct denial_calls *c = &d->calls;
+    return json_pack("{s:I, s:I, s:I, s:I}", "count", (json_int_t)c->n, "tokens_in",
+                     (json_int_t)c->tokens_in, "tokens_out", (json_int_t)c->tokens_out,
+                     "cost_millionths", (json_int_t)c->cost);
 }
 
 json_t *run_summary_json(const struct denials *d, bool failed)

@@ -11,5 +11,8 @@
 bool run_summary_print(const struct denials *d);
 /* What was refused or what failed, as they were counted. */
 json_t *run_summary_json(const struct denials *d, bool failed);
+/* A line of calls to models, where there were any. */
+void run_summary_print_calls(const struct denials *d);
+json_t *run_summary_calls_json(const struct denials *d);
 
 #endif

@@ -65,6 +65,19 @@ int denials_fail(struct denials *d, const char *code, const char *target, uint32
     return add(d, code, target, count, true);
 }
 
+static void grow(uint64_t *to, uint64_t n)
+{
+    *to = *to > UINT64_MAX - n ? UINT64_MAX : *to + n;
+}
+
+void denials_call(struct denials *d, const struct denial_calls *calls)
+{
+    grow(&d->calls.n, calls->n);
+    grow(&d->calls.tokens_in, calls->tokens_in);
+    grow(&d->calls.tokens_out, calls->tokens_out);
+    grow(&d->calls.cost, calls->cost);
+}
+
 void denials_put(const struct denials *d, struct msg *m)
 {
     msg_put_u32(m, (uint32_t)d->n);
@@ -74,6 +87,10 @@ void denials_put(const struct denials *d, struct msg *m)
         msg_put_u32(m, d->list[i].count);
         msg_put_u8(m, d->list[i].failed);
     }
+    msg_put_u64(m, d->calls.n);
+    msg_put_u64(m, d->calls.tokens_in);
+    msg_put_u64(m, d->calls.tokens_out);
+    msg_put_u64(m, d->calls.cost);
 }
 
 int denials_get(struct denials *d, struct msg *m)
@@ -89,5 +106,9 @@ int denials_get(struct denials *d, struct msg *m)
             add(d, code, target, count, failed != 0) < 0)
             return -1;
     }
-    return 0;
+    struct denial_calls *c = &d->calls;
+    return msg_get_u64(m, &c->n) < 0 || msg_get_u64(m, &c->tokens_in) < 0 ||
+                   msg_get_u64(m, &c->tokens_out) < 0 || msg_get_u64(m, &c->cost) < 0
+               ? -1
+               : 0;
 }

@@ -16,9 +16,16 @@ struct denial {
     bool failed; /* it was let through, or would have been, and failed at its origin or with us */
 };
 
+/* Of calls to models that are over, as an injector says it. */
+struct denial_calls {
+    uint64_t n, tokens_in, tokens_out;
+    uint64_t cost; /* millionths; what has no price costs nothing */
+};
+
 struct denials {
     size_t n;
     struct denial list[DENIALS_MAX + 1]; /* the last one is "other" */
+    struct denial_calls calls;           /* beside all that: for the same summary */
 };
 
 /* The code is one of ours in form ([a-z0-9_]+) and something was counted. */
@@ -28,7 +35,10 @@ bool denials_valid(const char *code, uint32_t count);
 int denials_add(struct denials *d, const char *code, const char *target, uint32_t count) WUNUSED;
 /* The same of what failed. */
 int denials_fail(struct denials *d, const char *code, const char *target, uint32_t count) WUNUSED;
-/* n × (code:str, target:str, count:u32, failed:u8), as W_RUN_EXIT has it. */
+/* One more call, or several; sums stay at their maximum once there. */
+void denials_call(struct denials *d, const struct denial_calls *calls);
+/* n × (code:str, target:str, count:u32, failed:u8), calls:u64, tokens_in:u64, tokens_out:u64,
+ * cost:u64, as W_RUN_EXIT has it. */
 void denials_put(const struct denials *d, struct msg *m);
 int denials_get(struct denials *d, struct msg *m) WUNUSED;
 

@@ -451,6 +451,21 @@ static int on_kill(struct holder *h, struct msg *m)
     return 0;
 }
 
+/* A call to a model of it is over. */
+static int on_called(struct holder *h, struct msg *m)
+{
+    struct controller *c = h->of->controller;
+    struct denial_calls one = {.n = 1};
+    char id[SANDBOX_ID_MAX + 1];
+    if (msg_get_str(m, id, sizeof id) < 0 || msg_get_u64(m, &one.tokens_in) < 0 ||
+        msg_get_u64(m, &one.tokens_out) < 0 || msg_get_u64(m, &one.cost) < 0 || msg_end(m) < 0)
+        return -1;
+    struct sandbox *s = sandbox_find(&c->owner, id);
+    if (s && strcmp(sandbox_policy(s), h->policy) == 0)
+        sandbox_called(s, &one);
+    return 0;
+}
+
 /* ---- channels ---- */
 
 static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
@@ -462,6 +477,8 @@ static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_over(arg, m);
     case W_KILL:
         return on_kill(arg, m);
+    case W_CALLED:
+        return on_called(arg, m);
     default:
         return -1;
     }

@@ -167,6 +167,11 @@ const char *sandbox_policy(const struct sandbox *s)
     return s->plan.request.policy;
 }
 
+void sandbox_called(struct sandbox *s, const struct denial_calls *calls)
+{
+    denials_call(&s->denials, calls);
+}
+
 const struct denials *sandbox_denials(const struct sandbox *s)
 {
     return &s->denials;

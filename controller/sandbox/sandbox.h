@@ -97,6 +97,7 @@ const char *sandbox_id(const struct sandbox *s);
 const char *sandbox_policy(const struct sandbox *s);
 const struct run_request *sandbox_request(const struct sandbox *s);
 const struct denials *sandbox_denials(const struct sandbox *s);
+void sandbox_called(struct sandbox *s, const struct denial_calls *calls); /* for its summary */
 const struct strlist *sandbox_env(const struct sandbox *s);
 const char *sandbox_why(const struct sandbox *s); /* ENDING and GONE: why it ended; "" */
 /* A name that it was given before it was adopted; in the order of their indexes. */

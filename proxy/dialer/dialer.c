@@ -273,6 +273,8 @@ static int on_channel_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_dial_cancel(arg, m);
     case W_BUDGET_ASK:
         return dialer_budget_ask(arg, m);
+    case W_BUDGET_SETTLE:
+        return dialer_budget_settle(arg, m);
     case W_BUDGET_BACK:
         return dialer_budget_back(arg, m);
     default:

@@ -15,6 +15,8 @@ struct lease {
     uint32_t id;
     uint64_t key, at; /* of the latest grant */
     uint64_t up, down;
+    bool call;             /* to a model, */
+    uint64_t tokens, cost; /* charged so much */
     LIST_ENTRY(lease) link;
 };
 
@@ -90,36 +92,105 @@ static uint64_t counted(uint64_t n)
     return n == UINT64_MAX ? 0 : n;
 }
 
+/* A call, as it is asked for or over: who makes it, and how much of what. Injectors alone count
+ * calls: what a gate would say of them, its sandbox could have made it say. */
+struct call {
+    char sandbox[BUDGET_SANDBOX_MAX + 1];
+    uint64_t tokens, cost;
+};
+
+static int read_amounts(struct msg *m, uint64_t *tokens, uint64_t *cost)
+{
+    static const uint64_t most = UINT64_C(1) << 50;
+    return msg_get_u64(m, tokens) < 0 || msg_get_u64(m, cost) < 0 || *tokens > most || *cost > most
+               ? -1
+               : 0;
+}
+
+static int read_call(const struct channel *c, struct msg *m, struct call *ret)
+{
+    if (read_amounts(m, &ret->tokens, &ret->cost) < 0 ||
+        msg_get_str(m, ret->sandbox, sizeof ret->sandbox) < 0)
+        return -1;
+    bool is_one = ret->sandbox[0] || ret->tokens || ret->cost;
+    return is_one && (c->kind != ROLE_INJECTOR || ret->sandbox[0] == 0) ? -1 : 0;
+}
+
+static void grant(struct channel *c, struct lease *l, const struct budget_wish *w,
+                  struct budget_grant *g)
+{
+    uint64_t now = now_us();
+    g->end = BUDGET_FULL;
+    if (l == NULL)
+        return;
+    budget_ledger_ask(c->dialer->book, w, now, g);
+    if (g->end == BUDGET_GRANTED) {
+        l->at = now;
+        l->up += counted(g->up);
+        l->down += counted(g->down);
+        if (w->sandbox) {
+            l->call = true;
+            l->tokens = w->tokens;
+            l->cost = w->cost;
+        }
+    }
+    if (l->up == 0 && l->down == 0 && !l->call)
+        drop(c, l);
+}
+
 int dialer_budget_ask(struct channel *c, struct msg *m)
 {
     uint32_t id;
     uint64_t key, need;
     uint8_t request, up, down;
+    struct call call;
     struct budget_wish w;
     struct budget_grant g = {.end = BUDGET_UNKNOWN};
     if (msg_get_u32(m, &id) < 0 || msg_get_u64(m, &key) < 0 || msg_get_u8(m, &request) < 0 ||
         msg_get_u64(m, &need) < 0 || msg_get_u8(m, &up) < 0 || msg_get_u8(m, &down) < 0 ||
-        msg_end(m) < 0 || request > 1 || up > 1 || down > 1)
+        read_call(c, m, &call) < 0 || msg_end(m) < 0 || request > 1 || up > 1 || down > 1)
         return -1;
     if (wish_of(c, key, &w)) {
-        struct lease *l = lease_get(c, id, key);
-        uint64_t now = now_us();
         w.request = request;
         w.need = need;
         w.up = up;
         w.down = down;
-        g.end = BUDGET_FULL;
-        if (l)
-            budget_ledger_ask(c->dialer->book, &w, now, &g);
-        if (l && g.end == BUDGET_GRANTED) {
-            l->at = now;
-            l->up += counted(g.up);
-            l->down += counted(g.down);
-        }
-        if (l && l->up == 0 && l->down == 0)
-            drop(c, l);
+        w.tokens = call.tokens;
+        w.cost = call.cost;
+        w.sandbox = call.sandbox[0] ? call.sandbox : NULL;
+        grant(c, lease_get(c, id, key), &w, &g);
     }
     answer(c, id, &g);
+    return 0;
+}
+
+/* Of a lease that a dialer before us gave, only what is beyond its estimate is charged: that it was
+ * charged at all is the word of the far end. */
+int dialer_budget_settle(struct channel *c, struct msg *m)
+{
+    uint32_t id;
+    uint64_t key, tokens, cost, now = now_us();
+    struct call call;
+    struct budget_wish w;
+    if (c->kind != ROLE_INJECTOR || msg_get_u32(m, &id) < 0 || msg_get_u64(m, &key) < 0 ||
+        msg_get_str(m, call.sandbox, sizeof call.sandbox) < 0 || call.sandbox[0] == 0 ||
+        read_amounts(m, &call.tokens, &call.cost) < 0 || read_amounts(m, &tokens, &cost) < 0 ||
+        msg_end(m) < 0)
+        return -1;
+    struct lease *l = find(c, id);
+    bool known = l && l->call && l->key == key;
+    if (!wish_of(c, key, &w))
+        return 0;
+    w.sandbox = call.sandbox;
+    w.tokens = known ? l->tokens : call.tokens;
+    w.cost = known ? l->cost : call.cost;
+    if (!known && tokens < w.tokens)
+        tokens = w.tokens;
+    if (!known && cost < w.cost)
+        cost = w.cost;
+    budget_ledger_settle(c->dialer->book, &w, known ? l->at : now, now, tokens, cost);
+    if (known)
+        l->call = false; /* once */
     return 0;
 }
 

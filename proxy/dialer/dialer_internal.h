@@ -79,8 +79,9 @@ struct named_policy *dialer_policy_take(struct dialer *d, const char *name, uint
 int dialer_policy_message(struct dialer *d, struct msg *m); /* W_POLICY */
 void dialer_policies_free(struct dialer *d);
 
-/* dialer_budget.c: W_BUDGET_ASK and W_BUDGET_BACK; -1: bad. */
+/* dialer_budget.c: W_BUDGET_ASK, W_BUDGET_SETTLE and W_BUDGET_BACK; -1: bad. */
 int dialer_budget_ask(struct channel *c, struct msg *m);
+int dialer_budget_settle(struct channel *c, struct msg *m);
 int dialer_budget_back(struct channel *c, struct msg *m);
 void dialer_leases_free(struct channel *c); /* what they held is spent */
 

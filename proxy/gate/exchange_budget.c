@@ -45,7 +45,8 @@ void exchange_budget(struct exchange *x)
     const struct head *h = &x->head;
     bool counted = h->body == BODY_LENGTH;
     bool known = (counted || h->body == BODY_NONE) && h->upgrade == UPGRADE_NONE;
-    uint64_t need = counted && h->length > x->taken ? h->length : x->taken;
+    struct budget_need need = {.bytes = counted && h->length > x->taken ? h->length : x->taken,
+                               .known = known};
     struct budget_channel *budget_channel = dial_client_budget_channel(x->who.route->dial);
     enum quota_end end = quota_take(budget_channel_leases(budget_channel), &x->relay.lease,
                                     slice_str(x->who.sandbox), 1);
@@ -54,8 +55,8 @@ void exchange_budget(struct exchange *x)
         return;
     }
     exchange_set_state(x, EXCHANGE_BUDGET);
-    x->relay.budget_client = budget_client_new(budget_channel, x->rule->budget,
-                                               policy_budget(x->policy), need, known, &owner);
+    x->relay.budget_client =
+        budget_client_new(budget_channel, x->rule->budget, policy_budget(x->policy), &need, &owner);
     if (x->relay.budget_client == NULL)
         exchange_deny(x, 503, "memory");
 }

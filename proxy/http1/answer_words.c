@@ -39,6 +39,7 @@ static const struct answer_words table[] = {
      "the MCP server sent a message that cannot be read with certainty", ORIGIN, 0},
     {"mcp_reply_too_large", 0, ANSWER_FAILED, "the MCP server sent a message of more than 8 MiB",
      ORIGIN, 0},
+    {"llm", 0, ANSWER_DENIED, "the policy does not allow this call to a model", ASK, 0},
     {"server_tool", 0, ANSWER_DENIED, "the policy does not allow a tool that runs at the server",
      ASK, 0},
     {"ref", 0, ANSWER_DENIED, "the policy does not allow a push to this reference", ASK, 0},

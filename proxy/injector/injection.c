@@ -35,6 +35,7 @@ void injection_set_state(struct injection *g, enum injection_state s)
 void injection_release(struct injection *g)
 {
     journal_cancel(g->wait, "cancelled");
+    injection_llm_end(g);
     relay_done(&g->relay);
     pending_approval_cancel(g->pending_approval);
     secret_client_cancel(g->secret_wait);
@@ -334,8 +335,8 @@ static void on_later(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
         injection_deny(g, 413, "body_too_large", "");
     else if (g->body.state == BODY_BUFFER_FULL)
         injection_deny_full(g, g->body.full, "bodies that are held");
-    else if (injection_mcp(g) && !g->judged)
-        injection_mcp_judge(g);
+    else if (injection_judges(g) && !g->judged)
+        injection_judge(g);
     else
         fetch(g);
 }
@@ -376,11 +377,11 @@ void injection_proceed(struct injection *g)
 
 static void start(struct injection *g)
 {
-    if (!injection_mcp(g)) {
+    if (!injection_judges(g)) {
         (g->decided.rule->ask ? injection_await_approval : injection_proceed)(g);
         return;
     }
-    size_t max = injection_mcp_begin(g);
+    size_t max = injection_judge_begin(g);
     if (max > 0)
         body_buffer(g, max);
 }
@@ -451,6 +452,11 @@ void injection_start(struct injection *g, struct injection_request *r)
         injection_deny_full(g, end, "requests under way");
         return;
     }
+    const char *barred = injection_judges(g) ? NULL : injection_llm_barred(g, false);
+    if (barred) {
+        injection_deny(g, 403, "llm", barred);
+        return;
+    }
     injection_taint_begin(g);
     g->relay.capture_max = g->decided.rule->capture_body;
     g->relay.upgrade = g->head.upgrade != UPGRADE_NONE;
@@ -459,7 +465,7 @@ void injection_start(struct injection *g, struct injection_request *r)
     if (g->decided.methods_matter)
         (void)guard_strip_overrides(&g->head);
     g->blanks = r->blanks;
-    if (g->decided.credential || injection_mcp(g)) {
+    if (g->decided.credential || injection_judges(g)) {
         g->later = event_new(g->injector->base, -1, 0, on_later, g);
         if (g->later == NULL) {
             injection_deny(g, 503, "memory", "");

@@ -20,7 +20,7 @@ static bool still_so(const struct injection *g)
     policy_decide(g->injector->policy, &q, &d);
     if (d.verdict == VERDICT_DENY || strcmp(d.rule->text, g->decided.rule->text) != 0)
         return false;
-    if (injection_mcp(g) ? !injection_mcp_still(g, d.rule) : d.verdict != VERDICT_ASK)
+    if (injection_judges(g) ? !injection_judge_still(g, d.rule) : d.verdict != VERDICT_ASK)
         return false;
     return c == NULL || (d.rule->credential && strcmp(d.rule->credential->secret, c->secret) == 0);
 }

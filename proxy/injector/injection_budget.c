@@ -56,6 +56,7 @@ bool injection_budget(struct injection *g)
     const struct head *h = &g->head;
     if (g->relay.budget_client || (own(g) == NULL && whole == NULL))
         return false;
+    struct budget_call call;
     bool known = (h->body == BODY_LENGTH || h->body == BODY_NONE) && h->upgrade == UPGRADE_NONE;
     struct budget_channel *budget_channel = dial_client_budget_channel(g->injector->dial);
     enum quota_end end = quota_take(budget_channel_leases(budget_channel), &g->relay.lease,
@@ -66,8 +67,10 @@ bool injection_budget(struct injection *g)
     }
     injection_set_state(g, G_BUDGET);
     g->waited = true;
-    g->relay.budget_client = budget_client_new(
-        budget_channel, own(g), whole, h->body == BODY_LENGTH ? h->length : 0, known, &owner);
+    struct budget_need need = {.bytes = h->body == BODY_LENGTH ? h->length : 0,
+                               .known = known,
+                               .call = injection_llm_call(g, &call) ? &call : NULL};
+    g->relay.budget_client = budget_client_new(budget_channel, own(g), whole, &need, &owner);
     if (g->relay.budget_client == NULL)
         injection_deny(g, 503, "memory", "");
     return true;

@@ -12,6 +12,9 @@
 #include "scrub_frames.h"
 #include "secret.h"
 
+struct budget_call;
+struct injection_call; /* injection_llm.c */
+
 enum injection_state {
     G_NEW = 0,
     G_HELD,
@@ -68,9 +71,10 @@ struct injection {
     bool unsearched;  /* some value is too short to look for: none of it goes into the log */
     bool in_messages; /* the reply's body is a stream of them */
     struct grpc_message message;
-    bool judged;  /* mcp: the messages of the request were read, and may pass */
-    bool charged; /* mcp: and the budget was told of them */
-    char message_text[INSPECT_DETAIL_MAX]; /* mcp: what is called, for people and the record */
+    bool judged;  /* mcp, llm: the body of the request was read, and may pass */
+    bool charged; /* and the budget was told of it */
+    char message_text[INSPECT_DETAIL_MAX]; /* what is called, for people and the record */
+    struct injection_call *call;           /* llm; NULL: it is none */
     struct mcp_reply *messages;            /* mcp: the reply is read by messages; or NULL */
     struct quota_part messages_held;
     bool messages_whole; /* it is one, and its head is held until it is whole */
@@ -91,11 +95,13 @@ void injection_capture_data(struct injection *g, const void *p, size_t n);
 void injection_capture_end(struct injection *g);
 /* injection_mcp.c: the rule reads messages. */
 bool injection_mcp(const struct injection *g);
+/* Its bodies are read again here (injection_judge.c): messages, or calls to models. */
+bool injection_judges(const struct injection *g);
 /* By the head: how much of the body is to be held; 0: the injection went on, or was denied. */
-size_t injection_mcp_begin(struct injection *g);
-void injection_mcp_judge(struct injection *g); /* the body is whole: on, or denied */
+size_t injection_judge_begin(struct injection *g);
+void injection_judge(struct injection *g); /* the body is whole: on, or denied */
 /* What is held would pass by this rule too. */
-bool injection_mcp_still(const struct injection *g, const struct rule *rule);
+bool injection_judge_still(const struct injection *g, const struct rule *rule);
 bool injection_mcp_reads(const struct injection *g, const struct head *reply);
 int injection_mcp_reply(struct injection *g, const struct head *reply) WUNUSED; /* -1: memory */
 /* False: the injection is gone. */
@@ -108,6 +114,18 @@ void injection_mcp_record(const struct injection *g, struct record *r);
 void injection_mcp_end(struct injection *g);
 /* injection_reply.c: what may go on, as far as there is room. False: the injection is gone. */
 bool injection_mcp_pump(struct injection *g);
+/* injection_llm.c: a call to a model. NULL, or why it may not go where tokens have a budget.
+ * unread: no call is known at its path. */
+const char *injection_llm_barred(const struct injection *g, bool unread);
+/* What its body asks for. False: denied. */
+bool injection_llm_take(struct injection *g, const struct llm_call *asked) WUNUSED;
+/* The estimate for its budgets. False: nobody counts it. */
+bool injection_llm_call(const struct injection *g, struct budget_call *ret);
+void injection_llm_reply(struct injection *g, const struct head *reply);
+void injection_llm_feed(struct injection *g, const void *p, size_t n);
+void injection_llm_close(struct injection *g); /* the reply is whole */
+void injection_llm_record(struct injection *g, const struct origin_facts *facts, struct record *r);
+void injection_llm_end(struct injection *g); /* before the budget is left */
 /* injection_upload.c: a body of signed chunks. The sandbox whose captured key signs; "": the key is
  * a configured one. */
 const char *injection_key_owner(const struct injection *g);

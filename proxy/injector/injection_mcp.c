@@ -1,6 +1,5 @@
-/* An injection whose rule reads messages (`mcp`). The request is read again here, whole, before
- * anybody is asked and before a secret is fetched: the gate's word is not enough. The reply is cut
- * to what the rule lets its client see, and then searched for secrets as any other. */
+/* The reply to an injection whose rule reads messages (`mcp`): it is cut to what the rule lets its
+ * client see, and then searched for secrets as any other. Its request is injection_judge.c's. */
 #include "injection_internal.h"
 
 #include "body_facts.h"
@@ -18,62 +17,6 @@ static const struct inspection *inspection(const struct injection *g)
 bool injection_mcp(const struct injection *g)
 {
     return rule_reads_messages(g->decided.rule);
-}
-
-/* ---- the request ---- */
-
-static void allow(struct injection *g, bool ask)
-{
-    g->judged = true;
-    (g->decided.rule->ask || ask ? injection_await_approval : injection_proceed)(g);
-}
-
-static void deny(struct injection *g, const struct inspect_result *why)
-{
-    injection_deny(g, why->status, why->code, why->detail);
-}
-
-size_t injection_mcp_begin(struct injection *g)
-{
-    struct inspect_result why = {.rpc_id = ""};
-    struct inspect_request facts = body_facts(&g->head);
-    switch (inspect_head(inspection(g), &facts, &why)) {
-    case INSPECT_PASS:
-        allow(g, false);
-        return 0;
-    case INSPECT_REFUSED:
-        deny(g, &why);
-        return 0;
-    case INSPECT_MORE:
-        break;
-    }
-    return inspect_bound(inspection(g));
-}
-
-void injection_mcp_judge(struct injection *g)
-{
-    struct inspect_result why = {.rpc_id = ""};
-    struct inspect_request facts = body_facts(&g->head);
-    if (inspect_body(inspection(g), &facts, buf_slice(&g->body.body), true, &why) != INSPECT_PASS) {
-        deny(g, &why);
-        return;
-    }
-    g->head.body = BODY_LENGTH; /* it is whole, and a budget wants to know */
-    g->head.length = buf_len(&g->body.body);
-    snprintf(g->message_text, sizeof g->message_text, "%s", why.detail);
-    allow(g, why.ask);
-}
-
-bool injection_mcp_still(const struct injection *g, const struct rule *rule)
-{
-    struct inspect_result why = {.rpc_id = ""};
-    struct inspect_request facts = body_facts(&g->head);
-    if (!rule_reads_messages(rule))
-        return false;
-    if (g->body.state == BODY_BUFFER_OFF)
-        return inspect_head(rule->inspection, &facts, &why) == INSPECT_PASS;
-    return inspect_body(rule->inspection, &facts, buf_slice(&g->body.body), true, &why) ==
-           INSPECT_PASS;
 }
 
 /* ---- the reply ---- */

@@ -79,6 +79,7 @@ static void downstream_reply(void *self, const struct head *h)
         return;
     }
     g->relay.status = h->status;
+    injection_llm_reply(g, h);
     g->in_messages = grpc_has_messages(h);
     if (h->body == BODY_TUNNEL && open_tunnel(g) < 0) {
         injection_abandon(g, 503, "memory");
@@ -121,6 +122,7 @@ static void downstream_data(void *self, const void *p, size_t n)
     struct injection *g = self;
     struct slice s = {p, n};
     budget_client_down(g->relay.budget_client, n);
+    injection_llm_feed(g, p, n);
     if (g->relay.tunnel) {
         tunnel_down(g->relay.tunnel, p, n);
         return;
@@ -270,6 +272,7 @@ static void downstream_end(void *self)
 {
     struct injection *g = self;
     struct downstream f = g->relay.downstream;
+    injection_llm_close(g);
     if (g->reply.state != BODY_BUFFER_OFF) {
         injection_capture_end(g);
         return;

@@ -219,3 +219,17 @@ void pending_approvals_kill(struct pending_approvals *h, const char *sandbox, co
     msg_put_str(&m, why);
     (void)ipc_send(h->ch, &m);
 }
+
+void pending_approvals_called(struct pending_approvals *h, const char *sandbox, uint64_t tokens_in,
+                              uint64_t tokens_out, uint64_t cost)
+{
+    struct msg m;
+    if (h->ch == NULL)
+        return;
+    msg_init(&m, W_CALLED);
+    msg_put_str(&m, sandbox);
+    msg_put_u64(&m, tokens_in);
+    msg_put_u64(&m, tokens_out);
+    msg_put_u64(&m, cost);
+    (void)ipc_send(h->ch, &m);
+}

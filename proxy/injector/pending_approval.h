@@ -41,5 +41,8 @@ struct pending_approval *pending_approval_new(struct pending_approvals *h,
 void pending_approval_cancel(struct pending_approval *k); /* fn does not run; NULL is fine */
 /* This sandbox is to end: what it got back says why. */
 void pending_approvals_kill(struct pending_approvals *h, const char *sandbox, const char *why);
+/* A call to a model is over; said to the controller on the same channel, for summaries alone. */
+void pending_approvals_called(struct pending_approvals *h, const char *sandbox, uint64_t tokens_in,
+                              uint64_t tokens_out, uint64_t cost);
 
 #endif

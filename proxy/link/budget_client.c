@@ -7,6 +7,7 @@
 #include "quota.h"
 #include "wire.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/queue.h>
 
@@ -28,10 +29,13 @@ struct budget_client {
     bool asked;            /* an answer is awaited */
     bool decided;          /* the first one has come */
     bool ask_up, ask_down; /* what the open question is about */
-    bool leased;           /* the dialer knows of bytes */
-    bool left;             /* its owner has freed it; only the answer is awaited */
-    bool calling;          /* its owner is being called */
-    bool ended;            /* and has freed it then: it goes after the call */
+    bool leased;           /* the dialer knows of bytes, or of a call */
+    bool called, took;     /* it is a call; what that took was said */
+    char sandbox[BUDGET_SANDBOX_MAX + 1];
+    uint64_t tokens, cost, took_tokens, took_cost;
+    bool left;    /* its owner has freed it; only the answer is awaited */
+    bool calling; /* its owner is being called */
+    bool ended;   /* and has freed it then: it goes after the call */
     struct budget_client_owner owner;
     LIST_ENTRY(budget_client) link;
 };
@@ -100,6 +104,10 @@ static void send(const struct budget_client *p)
     msg_put_u64(&m, p->decided ? 0 : p->need);
     msg_put_u8(&m, p->ask_up);
     msg_put_u8(&m, p->ask_down);
+    bool called = p->called && !p->decided;
+    msg_put_u64(&m, called ? p->tokens : 0);
+    msg_put_u64(&m, called ? p->cost : 0);
+    msg_put_str(&m, called ? p->sandbox : "");
     (void)ipc_send(p->of->ch, &m);
 }
 
@@ -124,7 +132,7 @@ void budget_channel_attach(struct budget_channel *s, struct ipc *ch)
 }
 
 struct budget_client *budget_client_new(struct budget_channel *s, const struct budget *own,
-                                        const struct budget *whole, uint64_t need, bool known,
+                                        const struct budget *whole, const struct budget_need *need,
                                         const struct budget_client_owner *owner)
 {
     struct budget_client *p = calloc(1, sizeof *p);
@@ -136,11 +144,40 @@ struct budget_client *budget_client_new(struct budget_channel *s, const struct b
     p->owner = *owner;
     p->up.limited = budget_has(own, BUDGET_UPLOAD) || budget_has(whole, BUDGET_UPLOAD);
     p->down.limited = budget_has(own, BUDGET_DOWNLOAD) || budget_has(whole, BUDGET_DOWNLOAD);
-    p->need = p->up.limited ? need : 0;
-    p->up.settled = known;
+    p->need = p->up.limited ? need->bytes : 0;
+    p->up.settled = need->known;
+    if (need->call) {
+        p->called = true;
+        p->tokens = need->call->tokens;
+        p->cost = need->call->cost;
+        snprintf(p->sandbox, sizeof p->sandbox, "%s", need->call->sandbox);
+    }
     LIST_INSERT_HEAD(&s->list, p, link);
-    ask(p, p->up.limited && !known && need == 0, p->down.limited);
+    ask(p, p->up.limited && !need->known && need->bytes == 0, p->down.limited);
     return p;
+}
+
+void budget_client_took(struct budget_client *p, uint64_t tokens, uint64_t cost)
+{
+    if (p == NULL || !p->called)
+        return;
+    p->took = true;
+    p->took_tokens = tokens;
+    p->took_cost = cost;
+}
+
+static void settle(const struct budget_client *p)
+{
+    struct msg m;
+    msg_init(&m, W_BUDGET_SETTLE);
+    msg_put_u32(&m, p->id);
+    msg_put_u64(&m, p->key);
+    msg_put_str(&m, p->sandbox);
+    msg_put_u64(&m, p->tokens);
+    msg_put_u64(&m, p->cost);
+    msg_put_u64(&m, p->took_tokens);
+    msg_put_u64(&m, p->took_cost);
+    (void)ipc_send(p->of->ch, &m);
 }
 
 static void give_back(const struct budget_client *p)
@@ -148,6 +185,8 @@ static void give_back(const struct budget_client *p)
     struct msg m;
     if (p->of == NULL || p->of->ch == NULL || !p->leased)
         return;
+    if (p->took)
+        settle(p);
     msg_init(&m, W_BUDGET_BACK);
     msg_put_u32(&m, p->id);
     msg_put_u64(&m, p->up.limited ? p->up.left : 0);
@@ -159,6 +198,8 @@ static void finish(struct budget_client *p)
 {
     if (p->asked && p->of && p->of->ch) {
         p->left = true; /* what the answer grants goes back with the rest */
+        if (!p->decided)
+            budget_client_took(p, 0, 0);
         return;
     }
     give_back(p);
@@ -219,7 +260,7 @@ static void granted(struct budget_client *p, uint64_t up, uint64_t down)
     bool first = !p->decided;
     take(&p->up, up);
     take(&p->down, down);
-    p->leased = p->leased || (p->up.limited && up) || (p->down.limited && down);
+    p->leased = p->leased || p->called || (p->up.limited && up) || (p->down.limited && down);
     p->decided = true;
     if (p->left) {
         give_back(p);

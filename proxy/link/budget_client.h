@@ -2,7 +2,8 @@
  * request, and the bytes of its body and its reply, by leave of the dialer.
  *
  * Bytes are counted where they enter this process, and no more of them are let in than were
- * granted: room is what the owner would give, cut to what is left. More is asked for ahead. */
+ * granted: room is what the owner would give, cut to what is left. More is asked for ahead. A call
+ * to a model asks for its estimate in tokens and money, and says at its end what it took. */
 #ifndef DURWARD_BUDGET_CLIENT_H
 #define DURWARD_BUDGET_CLIENT_H
 
@@ -38,10 +39,24 @@ struct budget_client_owner {
 /* Each request with a budget takes one of these, on its sandbox's account, before
  * budget_client_new. */
 struct quota *budget_channel_leases(struct budget_channel *s);
-/* need: bytes up that are known to come; known: there are no others. NULL: out of memory. */
+/* A call to a model, by its estimate. Of injectors only. */
+struct budget_call {
+    const char *sandbox; /* not empty; copied, at most BUDGET_SANDBOX_MAX bytes of it */
+    uint64_t tokens, cost;
+};
+enum { BUDGET_SANDBOX_MAX = 64 };
+/* What a request is to be charged beside itself. */
+struct budget_need {
+    uint64_t bytes;                 /* up, that are known to come */
+    bool known;                     /* there are no others */
+    const struct budget_call *call; /* NULL: it is none */
+};
+/* NULL: out of memory. */
 struct budget_client *budget_client_new(struct budget_channel *s, const struct budget *own,
-                                        const struct budget *whole, uint64_t need, bool known,
+                                        const struct budget *whole, const struct budget_need *need,
                                         const struct budget_client_owner *owner);
+/* It took so much; what is not said before budget_client_free is charged as estimated. */
+void budget_client_took(struct budget_client *p, uint64_t tokens, uint64_t cost);
 void budget_client_free(struct budget_client *p); /* gives back what is left; NULL is fine */
 
 /* How many of these bytes may come in; all of them for NULL. */

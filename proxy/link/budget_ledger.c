@@ -12,7 +12,7 @@ enum { PARTS = 64, SLOTS = PARTS + 1, SETS = 256, WAYS = 16, NAME_MAX_ = 72 };
 /* One limit of one budget. Zeroes: free. */
 struct counter {
     char policy[NAME_MAX_];
-    uint64_t key;
+    uint64_t key, whose; /* whose: of a sandbox's name, where it is one sandbox's; else 0 */
     uint32_t kind, seconds;
     uint64_t newest; /* number of the present part since the clock's zero */
     uint64_t slots[SLOTS];
@@ -102,23 +102,33 @@ static unsigned retry_after(const struct counter *c, const struct budget_limit *
     return c->seconds + 1;
 }
 
-static bool is_it(const struct counter *c, const char *policy, uint64_t key,
+static uint64_t whose_of(const struct budget_limit *l, const char *sandbox)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    if (!l->each)
+        return 0;
+    for (const char *p = sandbox ? sandbox : ""; *p; p++)
+        h = (h ^ (unsigned char)*p) * 0x100000001b3u;
+    return h ? h : 1;
+}
+
+static bool is_it(const struct counter *c, const char *policy, uint64_t key, uint64_t whose,
                   const struct budget_limit *l)
 {
-    return c->key == key && c->kind == l->kind && c->seconds == l->seconds &&
+    return c->key == key && c->whose == whose && c->kind == l->kind && c->seconds == l->seconds &&
            strcmp(c->policy, policy) == 0;
 }
 
 /* Found, or made in a place that is free or whose time is over. NULL: there is none. */
 static struct counter *counter_get(struct budget_ledger *b, const char *policy, uint64_t key,
-                                   const struct budget_limit *l, uint64_t now)
+                                   uint64_t whose, const struct budget_limit *l, uint64_t now)
 {
-    uint64_t h = (key ^ ((uint64_t)l->kind << 32 | l->seconds)) * 0x9e3779b97f4a7c15u;
+    uint64_t h = (key ^ whose ^ ((uint64_t)l->kind << 32 | l->seconds)) * 0x9e3779b97f4a7c15u;
     for (const char *p = policy; *p; p++)
         h = (h ^ (unsigned char)*p) * 0x100000001b3u;
     struct counter *set = b->sets[(h >> 40) % SETS], *free_one = NULL;
     for (size_t i = 0; i < WAYS; i++) {
-        if (set[i].policy[0] && is_it(&set[i], policy, key, l)) {
+        if (set[i].policy[0] && is_it(&set[i], policy, key, whose, l)) {
             advance(&set[i], now);
             return &set[i];
         }
@@ -132,6 +142,7 @@ static struct counter *counter_get(struct budget_ledger *b, const char *policy, 
     memset(free_one, 0, sizeof *free_one);
     memcpy(free_one->policy, policy, strlen(policy) + 1);
     free_one->key = key;
+    free_one->whose = whose;
     free_one->kind = (uint32_t)l->kind;
     free_one->seconds = l->seconds;
     advance(free_one, now);
@@ -143,6 +154,11 @@ static struct counter *counter_get(struct budget_ledger *b, const char *policy, 
 static uint64_t least(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
+}
+
+static bool is_of_calls(const struct budget_limit *l)
+{
+    return l->kind == BUDGET_TOKENS || l->kind == BUDGET_COST;
 }
 
 /* Of a limit of bytes, at a time. */
@@ -160,6 +176,8 @@ static void weigh(const struct counter *c, const struct budget_limit *l,
     uint64_t *to = l->kind == BUDGET_UPLOAD ? &g->up : &g->down;
     if (l->kind == BUDGET_REQUESTS)
         need = w->request;
+    else if (is_of_calls(l))
+        need = l->kind == BUDGET_TOKENS ? w->tokens : w->cost;
     else if (l->kind == BUDGET_UPLOAD && w->need > 0)
         need = w->need;
     else
@@ -170,7 +188,7 @@ static void weigh(const struct counter *c, const struct budget_limit *l,
         g->retry = retry > g->retry ? retry : g->retry;
     } else if (l->kind == BUDGET_UPLOAD && w->need > 0) {
         *to = least(*to, w->need);
-    } else if (l->kind != BUDGET_REQUESTS) {
+    } else if (l->kind != BUDGET_REQUESTS && !is_of_calls(l)) {
         *to = need ? least(*to, least(left, portion(l->amount))) : 0;
     }
 }
@@ -185,7 +203,10 @@ static int each(struct budget_ledger *b, const struct budget_wish *w, uint64_t n
     for (size_t i = 0; i < ARRAY_LEN(both); i++)
         for (size_t k = 0; both[i] && k < both[i]->n; k++) {
             const struct budget_limit *l = &both[i]->limits[k];
-            struct counter *c = counter_get(b, w->policy, both[i]->key, l, now);
+            if (is_of_calls(l) && w->sandbox == NULL)
+                continue;
+            uint64_t whose = whose_of(l, w->sandbox);
+            struct counter *c = counter_get(b, w->policy, both[i]->key, whose, l, now);
             if (c == NULL)
                 return -1;
             fn(c, l, arg);
@@ -209,6 +230,8 @@ static void on_charge(struct counter *c, const struct budget_limit *l, void *arg
 {
     const struct asking *a = arg;
     uint64_t n = l->kind == BUDGET_REQUESTS ? a->wish->request
+                 : l->kind == BUDGET_TOKENS ? a->wish->tokens
+                 : l->kind == BUDGET_COST   ? a->wish->cost
                  : l->kind == BUDGET_UPLOAD ? a->injection->up
                                             : a->injection->down;
     c->slots[c->newest % SLOTS] += n;
@@ -235,7 +258,8 @@ static void on_back(struct counter *c, const struct budget_limit *l, void *arg)
 {
     const struct returning *r = arg;
     uint64_t part = part_of(c, r->at);
-    if (l->kind == BUDGET_REQUESTS || part > c->newest || c->newest - part >= SLOTS)
+    if (l->kind == BUDGET_REQUESTS || is_of_calls(l) || part > c->newest ||
+        c->newest - part >= SLOTS)
         return;
     uint64_t *slot = &c->slots[part % SLOTS];
     *slot -= least(*slot, l->kind == BUDGET_UPLOAD ? r->up : r->down);
@@ -246,4 +270,31 @@ void budget_ledger_back(struct budget_ledger *b, const struct budget_wish *of, u
 {
     struct returning r = {at, up, down};
     (void)each(b, of, now, on_back, &r);
+}
+
+struct settling {
+    const struct budget_wish *of;
+    uint64_t at, tokens, cost;
+};
+
+/* More than was charged counts from now on; less is taken back from where it was charged. */
+static void on_settle(struct counter *c, const struct budget_limit *l, void *arg)
+{
+    const struct settling *s = arg;
+    uint64_t took = l->kind == BUDGET_TOKENS ? s->tokens : s->cost,
+             held = l->kind == BUDGET_TOKENS ? s->of->tokens : s->of->cost,
+             part = part_of(c, s->at);
+    if (!is_of_calls(l))
+        return;
+    if (took > held)
+        c->slots[c->newest % SLOTS] += took - held;
+    else if (part <= c->newest && c->newest - part < SLOTS)
+        c->slots[part % SLOTS] -= least(c->slots[part % SLOTS], held - took);
+}
+
+void budget_ledger_settle(struct budget_ledger *b, const struct budget_wish *of, uint64_t at,
+                          uint64_t now, uint64_t tokens, uint64_t cost)
+{
+    struct settling s = {of, at, tokens, cost};
+    (void)each(b, of, now, on_settle, &s);
 }

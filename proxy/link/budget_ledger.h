@@ -31,6 +31,8 @@ struct budget_wish {
     bool request;                     /* one more */
     uint64_t need;                    /* bytes up that must be had at once */
     bool up, down;                    /* a portion of each */
+    uint64_t tokens, cost;            /* of a call: its estimate */
+    const char *sandbox;              /* whose call; NULL: it is none */
 };
 
 struct budget_grant {
@@ -50,5 +52,8 @@ void budget_ledger_ask(struct budget_ledger *b, const struct budget_wish *w, uin
 /* Bytes of a grant at that time were not used. */
 void budget_ledger_back(struct budget_ledger *b, const struct budget_wish *of, uint64_t at,
                         uint64_t now, uint64_t up, uint64_t down);
+/* The call of that wish, asked for at that time, is over: it took so much. */
+void budget_ledger_settle(struct budget_ledger *b, const struct budget_wish *of, uint64_t at,
+                          uint64_t now, uint64_t tokens, uint64_t cost);
 
 #endif

@@ -181,7 +181,7 @@ int guard_fields(struct head *h, const struct rule *rule, bool searched, struct 
                  credentialed && rule->client_credential == CLIENT_REFUSE);
     if ((credentialed || rule->n_captures || searched) && drop_beside_credential(h, rule) < 0)
         return refuse(ret, 431, "too_many_headers");
-    if (rule_reads_messages(rule) && ask_identity(h) < 0)
+    if (rule_read_again(rule) && ask_identity(h) < 0)
         return refuse(ret, 431, "too_many_headers");
     for (size_t i = 0; i < h->n; i++)
         if (is_spoken_twin(rule, h->fields[i].name)) {

@@ -25,6 +25,7 @@ static const struct key root_keys[] = {
     KEY("ca", OWN, "", "see *Certificate authority*"),
     KEY("controller", OWN, "", "see *Controller*"),
     KEY("limits", OWN, "", "see *Limits*"),
+    KEY("prices", OWN, "", "what models cost, see *Calls to models*"),
     KEY("injectors", UINT(1, CONFIG_INJECTORS_MAX), "1",
         "how many injector processes a policy may have, 1 to 16. Each sandbox, and each "
         "listener, has one of them for as long as it lives; another is started when "
@@ -54,6 +55,7 @@ static int read_tree(struct config *c, struct err *err)
         return node_fail(&root, err, "'version: 1' is missing");
     if (node_get(&root, "secrets", &n) && config_read_secrets(c, &n, err) < 0)
         return -1;
+    c->prices = json_object_get(c->root, "prices");
     if (node_get(&root, "policies", &n) && config_read_policies(c, &n, err) < 0)
         return -1;
     if (node_get(&root, "upstream", &n) && config_read_upstream(c, &n, err) < 0)

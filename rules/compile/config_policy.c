@@ -251,6 +251,8 @@ static int read_policy(struct config *c, const struct node *n, struct config_pol
         p->budget = at.value;
         r = policy_budget_read(p->compiled, &at, err);
     }
+    if (r == 0 && c->prices && node_get(n->up->up, "prices", &at))
+        r = policy_prices_read(p->compiled, &at, err);
     if (r == 0 && node_get(n, "names", &at))
         r = policy_names_read(p->compiled, &at, err);
     if (r == 0 && node_get(n, "guide", &at))

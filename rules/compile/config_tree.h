@@ -46,6 +46,7 @@ struct config {
     struct source source; /* lines owned */
     const char *base;     /* directory of relative paths; NULL: only absolute ones */
     json_t *root;         /* owned; file names in it are absolute */
+    json_t *prices;       /* as written; borrowed; NULL: none */
     struct config_secret *secrets;
     struct config_policy *policies;
     struct config_listen *listens;

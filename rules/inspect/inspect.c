@@ -1,6 +1,7 @@
 /* Passes a request's head and body to the reader of the rule's kind (inspect_*.c), and holds what
  * these share: media types, bounds, JSON, refusals. */
 #include "inspect_internal.h"
+#include "llm.h"
 #include "mcp.h"
 
 #include <stdio.h>
@@ -106,6 +107,26 @@ static void put_mcp(const struct mcp_rules *m, char *buf, size_t size)
         snprintf(buf + used, size - used, " (%zu ask, %zu with conditions)", asked, narrowed);
 }
 
+static void put_llm(const struct inspection *in, char *buf, size_t size)
+{
+    const struct llm_rules *l = in->llm;
+    size_t used = (size_t)snprintf(buf, size, "calls to a model (");
+    for (size_t i = 0, n = 0; i < LLM_APIS && used < size; i++)
+        if (l->apis & 1u << i)
+            used += (size_t)snprintf(buf + used, size - used, "%s%s", n++ ? ", " : "",
+                                     llm_api_names[i]);
+    if (used < size)
+        used += (size_t)snprintf(buf + used, size - used, ")");
+    if (l->by_model)
+        put_words(", models", &l->models, buf, size);
+    used = strlen(buf);
+    if (l->max_tokens && used < size)
+        snprintf(buf + used, size - used, ", at most %llu tokens an answer",
+                 (unsigned long long)l->max_tokens);
+    if (!l->tools_any)
+        put_words(", tools that the provider runs:", &in->tools, buf, size);
+}
+
 char *inspection_text(const struct inspection *in, char *buf, size_t size)
 {
     buf[0] = 0;
@@ -124,6 +145,9 @@ char *inspection_text(const struct inspection *in, char *buf, size_t size)
     case INSPECT_SERVER_TOOLS:
         put_words("tools that a model's provider runs:", &in->tools, buf, size);
         break;
+    case INSPECT_LLM:
+        put_llm(in, buf, size);
+        break;
     case INSPECT_GIT:
         snprintf(buf, size, "git%s%s", in->push ? "" : ", no uploads of git-lfs",
                  in->force ? ", forced updates too" : "");
@@ -138,9 +162,9 @@ char *inspection_text(const struct inspection *in, char *buf, size_t size)
 size_t inspect_bound(const struct inspection *in)
 {
     /* JSON around a GraphQL text has its escapes and its variables */
-    return in->kind == INSPECT_SERVER_TOOLS || in->kind == INSPECT_GIT ? INSPECT_LARGE
-           : in->kind == INSPECT_GRAPHQL                               ? INSPECT_SMALL
-                                                                       : INSPECT_LARGE / 8;
+    return in->kind == INSPECT_GRAPHQL ? INSPECT_SMALL
+           : in->kind == INSPECT_MCP   ? INSPECT_LARGE / 8
+                                       : INSPECT_LARGE;
 }
 
 static enum inspect_answer mcp_head(const struct inspect_request *r, struct inspect_result *ret)
@@ -155,7 +179,7 @@ static enum inspect_answer mcp_head(const struct inspect_request *r, struct insp
 }
 
 /* Whatever is not said to be a form or an upload is read as JSON, said or not. */
-static enum inspect_answer tools_head(const struct inspect_request *r, struct inspect_result *ret)
+enum inspect_answer inspect_tools_head(const struct inspect_request *r, struct inspect_result *ret)
 {
     if (!r->has_body)
         return INSPECT_PASS;
@@ -174,7 +198,9 @@ static enum inspect_answer by_kind(const struct inspection *in, const struct ins
     case INSPECT_MCP:
         return mcp_head(r, ret);
     case INSPECT_SERVER_TOOLS:
-        return tools_head(r, ret);
+        return inspect_tools_head(r, ret);
+    case INSPECT_LLM:
+        return inspect_llm_head(in, r, ret);
     case INSPECT_GIT:
         break;
     }
@@ -184,8 +210,13 @@ static enum inspect_answer by_kind(const struct inspection *in, const struct ins
 /* What is not read whole has no bound to its length. */
 static bool streams(const struct inspection *in, const struct inspect_request *r)
 {
+    struct slice model;
+    bool free;
+    if (in->kind == INSPECT_LLM && llm_form_of(in->llm, r->path, &free, &model) != LLM_NONE)
+        return false;
     return in->kind == INSPECT_GIT ||
-           (in->kind == INSPECT_SERVER_TOOLS && inspect_media(r) == MEDIA_MULTIPART);
+           ((in->kind == INSPECT_SERVER_TOOLS || in->kind == INSPECT_LLM) &&
+            inspect_media(r) == MEDIA_MULTIPART);
 }
 
 enum inspect_answer inspect_head(const struct inspection *in, const struct inspect_request *r,
@@ -219,6 +250,8 @@ enum inspect_answer inspect_body(const struct inspection *in, const struct inspe
         return INSPECT_MORE;
     if (in->kind == INSPECT_GRAPHQL)
         return inspect_graphql_body(in, r, body, ret);
+    if (in->kind == INSPECT_LLM)
+        return inspect_llm_body(in, r, body, ret);
     return in->kind == INSPECT_MCP ? inspect_mcp_body(in, r, body, ret)
                                    : inspect_tools_body(in, body, ret);
 }

@@ -1,14 +1,20 @@
 /* What a rule asks of a request's body (or GraphQL's query parameter), and the answer to a body.
  *
- * The gate reads bodies. Those of `mcp` the injector reads again and decides by itself; for the
- * other kinds it relays what it is given, so a conquered gate gets past those. What is here is
- * pure: the caller holds the bytes. */
+ * The gate reads bodies. Those of `mcp` and `llm` the injector reads again and decides by itself;
+ * for the other kinds it relays what it is given, so a conquered gate gets past those. What is here
+ * is pure: the caller holds the bytes. */
 #ifndef DURWARD_INSPECT_H
 #define DURWARD_INSPECT_H
 
 #include "slice.h"
 
-enum inspection_kind { INSPECT_GRAPHQL = 1, INSPECT_MCP, INSPECT_SERVER_TOOLS, INSPECT_GIT };
+enum inspection_kind {
+    INSPECT_GRAPHQL = 1,
+    INSPECT_MCP,
+    INSPECT_SERVER_TOOLS,
+    INSPECT_GIT,
+    INSPECT_LLM
+};
 
 struct word_list {
     const char *const *list;
@@ -16,6 +22,7 @@ struct word_list {
 };
 
 struct mcp_rules;
+struct llm_rules;
 
 struct inspection {
     enum inspection_kind kind;
@@ -23,8 +30,9 @@ struct inspection {
     bool by_name, by_field;      /* graphql: operations, fields are given */
     struct word_list operations; /* graphql: by the name that the client gives them */
     struct word_list fields;     /* graphql: at the top of each operation */
-    struct word_list tools;      /* server_tools; mcp: their names, for people */
+    struct word_list tools;      /* server_tools, llm; mcp: their names, for people */
     const struct mcp_rules *mcp; /* mcp.h */
+    const struct llm_rules *llm; /* llm.h */
     bool push;                   /* git: git-lfs uploads */
     bool refs_given;             /* git: what is pushed is asked about */
     struct word_list refs;       /* git: patterns of references that may be pushed */
@@ -43,7 +51,33 @@ enum {
     INSPECT_RPC_ID = 20,
     INSPECT_CALLS = 2048,
     INSPECT_SMALL = 64 * 1024,
-    INSPECT_LARGE = 8 << 20
+    INSPECT_LARGE = 8 << 20,
+    LLM_MODEL_MAX = 256,
+    LLM_MODELS_MAX = 1024 /* of all that one call names */
+};
+
+/* The shape of a call to a model, and of its reply. */
+enum llm_form {
+    LLM_NONE = 0,
+    LLM_CHAT, /* OpenAI's chat completions, and those of who speaks as they do */
+    LLM_EMBEDDINGS,
+    LLM_RESPONSES,
+    LLM_MESSAGES, /* Anthropic's */
+    LLM_GEMINI,
+    LLM_CONVERSE, /* Bedrock's */
+    LLM_OLLAMA,
+    LLM_FORMS
+};
+
+/* What a request asks of a model. */
+struct llm_call {
+    enum llm_form form;              /* LLM_NONE: it is no call, or costs nothing */
+    char models[LLM_MODELS_MAX + 1]; /* one a line: that is asked, and those in its place */
+    unsigned tools;                  /* offered */
+    bool streamed, max_said;
+    uint64_t max;      /* tokens of an answer, asked for; 0: not said */
+    uint64_t many;     /* answers */
+    uint64_t estimate; /* tokens of what is sent, by its length */
 };
 
 struct inspect_result {
@@ -54,9 +88,10 @@ struct inspect_result {
     /* mcp: each request among the messages as "c" (tools/call) or "r", its id as JSON in ASCII, and
      * a line feed. An id is at most 128 bytes of text, or a whole number up to 2^53. */
     char calls[INSPECT_CALLS];
-    bool batch; /* mcp: the messages stood in an array */
-    bool ask;   /* mcp: INSPECT_PASS if somebody approves; detail says of what */
-    bool pack;  /* INSPECT_PASS of a push if its pack shows only fast-forwards */
+    bool batch;           /* mcp: the messages stood in an array */
+    bool ask;             /* mcp: INSPECT_PASS if somebody approves; detail says of what */
+    bool pack;            /* INSPECT_PASS of a push if its pack shows only fast-forwards */
+    struct llm_call call; /* llm */
 };
 
 /* Of the request's head. */

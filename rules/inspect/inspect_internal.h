@@ -29,4 +29,12 @@ enum inspect_answer inspect_git_body(const struct inspection *in, const struct i
                                      struct slice body, bool whole, struct inspect_result *ret);
 enum inspect_answer inspect_tools_body(const struct inspection *in, struct slice body,
                                        struct inspect_result *ret);
+/* The same of a body that was read. */
+enum inspect_answer inspect_tools_judge(const struct inspection *in, const json_t *root,
+                                        struct inspect_result *ret);
+enum inspect_answer inspect_tools_head(const struct inspect_request *r, struct inspect_result *ret);
+enum inspect_answer inspect_llm_head(const struct inspection *in, const struct inspect_request *r,
+                                     struct inspect_result *ret);
+enum inspect_answer inspect_llm_body(const struct inspection *in, const struct inspect_request *r,
+                                     struct slice body, struct inspect_result *ret);
 #endif

@@ -151,14 +151,20 @@ static enum inspect_answer walk(const struct walk *w, const json_t *v)
     return a;
 }
 
+enum inspect_answer inspect_tools_judge(const struct inspection *in, const json_t *root,
+                                        struct inspect_result *ret)
+{
+    struct walk w = {in, ret};
+    return walk(&w, root);
+}
+
 enum inspect_answer inspect_tools_body(const struct inspection *in, struct slice body,
                                        struct inspect_result *ret)
 {
-    struct walk w = {in, ret};
     json_t *root;
     if (inspect_json(body, &root, ret) < 0)
         return INSPECT_REFUSED;
-    enum inspect_answer a = walk(&w, root);
+    enum inspect_answer a = inspect_tools_judge(in, root, ret);
     json_decref(root);
     return a;
 }

@@ -4,6 +4,7 @@
 
 #include "arena.h"
 #include "node.h"
+#include "price.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,11 @@ static const struct key budget_keys[] = {
     KEY("requests", AS(rates), "", ""),
     KEY("upload", AS(byte_rates), "", ""),
     KEY("download", AS(byte_rates), "", ""),
+    KEY("tokens", OWN, "", ""),
+    KEY("cost", OWN, "", ""),
 };
+
+static const char per_sandbox[] = " per sandbox";
 
 static const struct {
     const char *name;
@@ -23,7 +28,21 @@ static const struct {
 static const struct {
     const char *name;
     uint64_t bytes;
-} units[] = {{"GB", 1000000000}, {"MB", 1000000}, {"KB", 1000}, {"B", 1}};
+} units[] = {{"GB", 1000000000}, {"MB", 1000000}, {"KB", 1000}, {"B", 1}},
+  thousands[] = {{"M", 1000000}, {"K", 1000}, {"", 1}};
+
+/* How an amount of each kind is written, for errors. */
+static const struct {
+    const char *example, *unit;
+} wordings[BUDGET_KINDS] = {
+    [BUDGET_REQUESTS] = {"1000/h", ""},
+    [BUDGET_UPLOAD] = {"50MB/h", " with B, KB, MB or GB"},
+    [BUDGET_DOWNLOAD] = {"50MB/h", " with B, KB, MB or GB"},
+    [BUDGET_TOKENS] = {"2M/d", ", K or M behind it for thousands and millions"},
+    [BUDGET_COST] = {"2.50/d", ""},
+};
+
+static const uint64_t most = UINT64_C(1) << 50;
 
 const char *budget_kind_name(enum budget_kind kind)
 {
@@ -49,44 +68,77 @@ static int read_window(struct slice s, unsigned *ret)
     return -1;
 }
 
-static int read_amount(struct slice s, bool bytes, uint64_t *ret)
+static bool is_bytes(enum budget_kind kind)
 {
-    static const uint64_t most = UINT64_C(1) << 50;
-    uint64_t unit = 1;
+    return kind == BUDGET_UPLOAD || kind == BUDGET_DOWNLOAD;
+}
+
+static int read_bytes(struct slice s, uint64_t *ret)
+{
     size_t i = 0;
-    while (bytes && i < ARRAY_LEN(units) && !slice_ends(s, slice_str(units[i].name)))
+    while (i < ARRAY_LEN(units) && !slice_ends(s, slice_str(units[i].name)))
         i++;
-    if (bytes && i == ARRAY_LEN(units))
+    if (i == ARRAY_LEN(units))
         return -1;
-    if (bytes) {
-        unit = units[i].bytes;
-        s.n -= strlen(units[i].name);
-    }
-    if (slice_u64(s, most / unit, ret) < 0 || *ret == 0)
+    s.n -= strlen(units[i].name);
+    if (slice_u64(s, most / units[i].bytes, ret) < 0)
         return -1;
-    *ret *= unit;
+    *ret *= units[i].bytes;
     return 0;
+}
+
+static int read_tokens(struct slice s, uint64_t *ret)
+{
+    size_t i = 0;
+    while (!slice_ends(s, slice_str(thousands[i].name)))
+        i++;
+    s.n -= strlen(thousands[i].name);
+    if (slice_u64(s, most / thousands[i].bytes, ret) < 0)
+        return -1;
+    *ret *= thousands[i].bytes;
+    return 0;
+}
+
+static int read_amount(struct slice s, enum budget_kind kind, uint64_t *ret)
+{
+    int r = is_bytes(kind)          ? read_bytes(s, ret)
+            : kind == BUDGET_TOKENS ? read_tokens(s, ret)
+            : kind == BUDGET_COST   ? price_amount(s, most, ret)
+                                    : slice_u64(s, most, ret);
+    return r < 0 || *ret == 0 ? -1 : 0;
+}
+
+static bool twice(const struct budget *b, const struct budget_limit *l)
+{
+    for (size_t i = 0; i < b->n; i++)
+        if (b->limits[i].kind == l->kind && b->limits[i].seconds == l->seconds &&
+            b->limits[i].each == l->each)
+            return true;
+    return false;
 }
 
 static int read_limit(const struct node *n, enum budget_kind kind, const char *text,
                       struct budget *b, struct err *err)
 {
     struct slice s = slice_str(text);
-    ssize_t slash = slice_find(s, '/');
     struct budget_limit *l = &b->limits[b->n];
-    bool bytes = kind != BUDGET_REQUESTS;
     if (b->n == BUDGET_LIMITS_MAX)
         return node_fail(n, err, "more than %d limits in a budget", BUDGET_LIMITS_MAX);
-    if (slash < 0 || read_amount((struct slice){s.p, (size_t)slash}, bytes, &l->amount) < 0 ||
+    l->kind = kind;
+    l->each = slice_ends(s, slice_str(per_sandbox));
+    if (l->each)
+        s.n -= sizeof per_sandbox - 1;
+    if (l->each && kind != BUDGET_TOKENS && kind != BUDGET_COST)
+        return node_fail(n, err, "'per sandbox' goes with tokens and cost");
+    ssize_t slash = slice_find(s, '/');
+    if (slash < 0 || read_amount((struct slice){s.p, (size_t)slash}, kind, &l->amount) < 0 ||
         read_window((struct slice){s.p + slash + 1, s.n - (size_t)slash - 1}, &l->seconds) < 0)
         return node_fail(n, err,
                          "'%.40s' is no such limit; write %s: a number%s, a slash, and s, m, h, d "
                          "or a number of these, at most a day",
-                         text, bytes ? "50MB/h" : "1000/h", bytes ? " with B, KB, MB or GB" : "");
-    l->kind = kind;
-    for (size_t i = 0; i < b->n; i++)
-        if (b->limits[i].kind == kind && b->limits[i].seconds == l->seconds)
-            return node_fail(n, err, "two limits for the same time; keep the smaller");
+                         text, wordings[kind].example, wordings[kind].unit);
+    if (twice(b, l))
+        return node_fail(n, err, "two limits for the same time; keep the smaller");
     b->n++;
     return 0;
 }
@@ -134,10 +186,17 @@ int budget_read(struct arena *a, const struct node *n, const struct node *of,
         if (node_get(n, budget_keys[k].name, &at) && read_kind(&at, k, b, err) < 0)
             return -1;
     if (b->n == 0)
-        return node_fail(n, err, "an empty budget; say 'requests', 'upload' or 'download'");
+        return node_fail(n, err,
+                         "an empty budget; say 'requests', 'upload', 'download', 'tokens' or "
+                         "'cost'");
     b->key = of ? make_key(of) : 1;
     *ret = b;
     return 0;
+}
+
+bool budget_of_calls(const struct budget *b)
+{
+    return budget_has(b, BUDGET_TOKENS) || budget_has(b, BUDGET_COST);
 }
 
 bool budget_has(const struct budget *b, enum budget_kind kind)
@@ -148,13 +207,18 @@ bool budget_has(const struct budget *b, enum budget_kind kind)
     return false;
 }
 
-static void put_amount(uint64_t amount, bool bytes, char *buf, size_t size)
+static void put_amount(uint64_t amount, enum budget_kind kind, char *buf, size_t size)
 {
     size_t i = 0;
-    while (bytes && amount % units[i].bytes)
+    if (kind == BUDGET_COST) {
+        price_text(amount, buf, size);
+        return;
+    }
+    while (is_bytes(kind) && amount % units[i].bytes)
         i++;
-    snprintf(buf, size, "%llu%s", (unsigned long long)(bytes ? amount / units[i].bytes : amount),
-             bytes ? units[i].name : "");
+    snprintf(buf, size, "%llu%s",
+             (unsigned long long)(is_bytes(kind) ? amount / units[i].bytes : amount),
+             is_bytes(kind) ? units[i].name : "");
 }
 
 static void put_window(unsigned seconds, char *buf, size_t size)
@@ -176,10 +240,11 @@ char *budget_text(const struct budget *b, char *buf, size_t size)
     buf[0] = 0;
     for (size_t i = 0; i < b->n && used < size; i++) {
         const struct budget_limit *l = &b->limits[i];
-        put_amount(l->amount, l->kind != BUDGET_REQUESTS, amount, sizeof amount);
+        put_amount(l->amount, l->kind, amount, sizeof amount);
         put_window(l->seconds, window, sizeof window);
-        used += (size_t)snprintf(buf + used, size - used, "%s%s %s/%s", i ? ", " : "",
-                                 budget_kind_name(l->kind), amount, window);
+        used +=
+            (size_t)snprintf(buf + used, size - used, "%s%s %s/%s%s", i ? ", " : "",
+                             budget_kind_name(l->kind), amount, window, l->each ? per_sandbox : "");
     }
     return buf;
 }

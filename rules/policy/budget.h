@@ -2,7 +2,7 @@
  *
  * A budget is counted for the whole host (all sandboxes of the policy together), by the dialer
  * (proxy/link/budget_ledger.h). Bytes are those of bodies and of WebSocket connections, not of
- * heads.
+ * heads. Tokens and money are of calls to a model (`llm`), which injectors alone count.
  */
 #ifndef DURWARD_BUDGET_H
 #define DURWARD_BUDGET_H
@@ -12,13 +12,21 @@
 struct arena;
 struct node;
 
-enum budget_kind { BUDGET_REQUESTS = 0, BUDGET_UPLOAD, BUDGET_DOWNLOAD, BUDGET_KINDS };
+enum budget_kind {
+    BUDGET_REQUESTS = 0,
+    BUDGET_UPLOAD,
+    BUDGET_DOWNLOAD,
+    BUDGET_TOKENS,
+    BUDGET_COST, /* millionths of the unit that prices are in */
+    BUDGET_KINDS
+};
 enum { BUDGET_LIMITS_MAX = 12, BUDGET_SECONDS_MAX = 86400 };
 
 struct budget_limit {
     enum budget_kind kind;
     unsigned seconds; /* of the window, 1 to BUDGET_SECONDS_MAX */
-    uint64_t amount;  /* requests or bytes in any time as long as that; at least 1 */
+    uint64_t amount;  /* requests, bytes, tokens in any time as long as that; at least 1 */
+    bool each;        /* of each sandbox; tokens and cost only */
 };
 
 struct budget {
@@ -27,11 +35,13 @@ struct budget {
     struct budget_limit limits[BUDGET_LIMITS_MAX];
 };
 
-/* { requests: 1000/h, upload: 50MB/h, download: [1MB/s, 10GB/d] }. of: the mapping that the budget
+/* { requests: 1000/h, upload: 50MB/h, download: [1MB/s, 10GB/d], tokens: 2M/d,
+ *   cost: [20/d, 2.50/d per sandbox] }. of: the mapping that the budget
  * stands in, which the key is made from. *ret is the arena's. */
 int budget_read(struct arena *a, const struct node *n, const struct node *of,
                 const struct budget **ret, struct err *err);
 bool budget_has(const struct budget *b, enum budget_kind kind); /* NULL: no */
+bool budget_of_calls(const struct budget *b);                   /* of tokens or of money */
 /* "1000 requests/h, 50MB up/h", for people. Returns buf. */
 char *budget_text(const struct budget *b, char *buf, size_t size);
 const char *budget_kind_name(enum budget_kind kind); /* as the key is written */

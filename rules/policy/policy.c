@@ -19,6 +19,7 @@ struct policy {
     bool nxdomain; /* `names` */
     bool unguided; /* `guide` */
     const struct budget *budget;
+    const struct price_table *prices;
     const struct budget **budgets; /* of the rules, by key */
     size_t n_budgets;
     const json_t *secrets; /* while being built */
@@ -131,6 +132,16 @@ int policy_budget_read(struct policy *p, const struct node *n, struct err *err)
     return budget_read(p->arena, n, NULL, &p->budget, err);
 }
 
+int policy_prices_read(struct policy *p, const struct node *n, struct err *err)
+{
+    return price_table_read(p->arena, n, &p->prices, err);
+}
+
+const struct price_table *policy_prices(const struct policy *p)
+{
+    return p->prices;
+}
+
 const struct budget *policy_budget(const struct policy *p)
 {
     return p->budget;
@@ -189,6 +200,20 @@ const struct budget *policy_budget_find(const struct policy *p, uint64_t key)
     const struct budget **at =
         p->n_budgets ? bsearch(&w, p->budgets, p->n_budgets, sizeof *p->budgets, by_key) : NULL;
     return at ? *at : NULL;
+}
+
+/* Whether money can be counted at all. */
+static int check_prices(const struct policy *p, struct err *err)
+{
+    bool wanted = budget_has(p->budget, BUDGET_COST);
+    for (size_t i = 0; i < p->n_rules && !wanted; i++)
+        wanted = budget_has(p->rules[i]->rule.budget, BUDGET_COST);
+    return wanted && p->prices == NULL
+               ? err_set(err, ERR_PARSE,
+                         "policy '%s' has a budget of cost, and there is no table of prices; write "
+                         "'prices' beside 'policies'",
+                         p->name)
+               : 0;
 }
 
 /* Nobody counts in a tunnel. */
@@ -294,7 +319,8 @@ static int add_arms(struct policy *p, struct err *err)
 int policy_seal(struct policy *p, struct err *err)
 {
     struct policy_index *x = &p->index;
-    if (check_budget(p, err) < 0 || rule_tunnels_check(p->rules, p->n_rules, err) < 0 ||
+    if (check_budget(p, err) < 0 || check_prices(p, err) < 0 ||
+        rule_tunnels_check(p->rules, p->n_rules, err) < 0 ||
         rule_captures_settle(p->arena, p->rules, p->n_rules, p->secrets, err) < 0 ||
         add_arms(p, err) < 0)
         return -1;
@@ -374,11 +400,11 @@ const char *policy_rule_where(const struct policy *p, size_t i)
 
 struct policy *policy_parse(const char *json, size_t n, struct err *err)
 {
-    static const struct key keys[] = {
-        {"policy", NULL}, {"rules", NULL}, {"budget", NULL}, {"names", NULL}, {"guide", NULL}};
+    static const struct key keys[] = {{"policy", NULL}, {"rules", NULL}, {"budget", NULL},
+                                      {"names", NULL},  {"guide", NULL}, {"prices", NULL}};
     struct source source = {.name = "policy"};
     json_error_t why;
-    struct node name, rules, budget, names, guide;
+    struct node name, rules, budget, names, guide, prices;
     const char *text;
     struct policy *p = NULL;
     json_t *root = json_loadb(json, n, JSON_REJECT_DUPLICATES, &why);
@@ -395,6 +421,8 @@ struct policy *policy_parse(const char *json, size_t n, struct err *err)
         goto out;
     p = policy_new(text, NULL);
     if (node_get(&top, "budget", &budget) && policy_budget_read(p, &budget, err) < 0)
+        goto fail;
+    if (node_get(&top, "prices", &prices) && policy_prices_read(p, &prices, err) < 0)
         goto fail;
     if (node_get(&top, "guide", &guide) && policy_guide_read(p, &guide, err) < 0)
         goto fail;

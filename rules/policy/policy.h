@@ -16,6 +16,7 @@
 #include "cidr.h"
 #include "err.h"
 #include "inspect.h"
+#include "price.h"
 
 struct policy;
 
@@ -127,7 +128,8 @@ struct rule {
     size_t n_to;
     const struct inspection *inspection; /* what is asked of the body; NULL: nothing */
     const struct budget *budget;         /* of its own; NULL: none */
-    unsigned capture_body;               /* bytes of each body that go into the log; 0: none */
+    bool uncounted;        /* its secret goes to where models are, and it has no `llm` */
+    unsigned capture_body; /* bytes of each body that go into the log; 0: none */
 };
 
 enum { CAPTURE_BODY_MAX = 16000 };
@@ -136,6 +138,18 @@ enum { CAPTURE_BODY_MAX = 16000 };
 static inline bool rule_reads_messages(const struct rule *r)
 {
     return r->inspection && r->inspection->kind == INSPECT_MCP;
+}
+
+/* Its bodies are calls to models. */
+static inline bool rule_reads_calls(const struct rule *r)
+{
+    return r->inspection && r->inspection->kind == INSPECT_LLM;
+}
+
+/* The injector reads what the gate has read, and decides again. */
+static inline bool rule_read_again(const struct rule *r)
+{
+    return rule_reads_messages(r) || rule_reads_calls(r);
 }
 
 enum verdict { VERDICT_DENY = 0, VERDICT_ALLOW = 1, VERDICT_ASK = 2 };
@@ -166,14 +180,16 @@ const struct rule *policy_rule(const struct policy *p, size_t i); /* NULL past t
 /* Where rule i was written, "FILE:LINE" when it came from a file; NULL past the end. */
 const char *policy_rule_where(const struct policy *p, size_t i);
 
+/* What models cost, as the configuration says it for all policies; NULL: it does not. */
+const struct price_table *policy_prices(const struct policy *p);
 /* Of all its rules together; NULL: none. */
 const struct budget *policy_budget(const struct policy *p);
 
 /* The budget of a rule by its key; NULL: there is none (any more). */
 const struct budget *policy_budget_find(const struct policy *p, uint64_t key);
 
-/* Which kinds of allow rules (CREDENTIALED: or one of `mcp`) name this scheme, host and port,
- * whatever the path and method. */
+/* Which kinds of allow rules (CREDENTIALED: or one of `mcp` or `llm`) name this scheme, host and
+ * port, whatever the path and method. */
 enum { POLICY_HOST_PLAIN = 1, POLICY_HOST_CREDENTIALED = 2, POLICY_HOST_ASK = 4 };
 unsigned policy_host(const struct policy *p, const struct authority *a);
 /* What a policy lets go to a host, whatever the scheme, port and path, or captures of its replies:
@@ -200,11 +216,11 @@ const char *policy_taint_text(const struct policy *p, const struct authority *a,
 /* The tunnel rule of this authority; NULL: there is none, its TLS ends here. */
 const struct rule *policy_tunnel(const struct policy *p, const struct authority *a);
 bool policy_has_tunnels(const struct policy *p);
-/* Some rule of it asks somebody, or reads messages (`mcp`): without any secret an injector serves
- * those. */
+/* Some rule of it asks somebody, or reads messages (`mcp`) or calls (`llm`): without any secret an
+ * injector serves those. */
 bool policy_needs_injector(const struct policy *p);
 /* A request that this rule decided goes through the injector: it gets a secret, is asked about, is
- * read again there (`mcp`), or is for a host that gets a secret by another rule. */
+ * read again there (`mcp`, `llm`), or is for a host that gets a secret by another rule. */
 bool policy_by_injector(const struct policy *p, const struct rule *r, const struct authority *a);
 /* A rule of these kinds (POLICY_HOST_*) that names this authority, whatever the path, says that it
  * may lead to this address (`to`). at: a literal one. */

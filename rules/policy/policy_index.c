@@ -218,7 +218,7 @@ static void hang(struct policy_index *x, uint32_t i)
     b->first = i;
     x->tunnels = x->tunnels || arm->entry->rule.tunnel;
     x->needs_injector =
-        x->needs_injector || arm->entry->rule.ask || rule_reads_messages(&arm->entry->rule);
+        x->needs_injector || arm->entry->rule.ask || rule_read_again(&arm->entry->rule);
     s->allow_depths |= 1u << arm->depth;
     s->kinds |= policy_rule_kind(&arm->entry->rule);
     arm->next_site = s->first_arm;
@@ -227,7 +227,7 @@ static void hang(struct policy_index *x, uint32_t i)
 
 unsigned policy_rule_kind(const struct rule *r)
 {
-    bool served = r->credential || rule_reads_messages(r);
+    bool served = r->credential || rule_read_again(r);
     return r->ask ? POLICY_HOST_ASK : served ? POLICY_HOST_CREDENTIALED : POLICY_HOST_PLAIN;
 }
 

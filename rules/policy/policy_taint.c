@@ -79,7 +79,7 @@ bool policy_tainted(const struct policy *p, const struct authority *a)
 
 bool policy_by_injector(const struct policy *p, const struct rule *r, const struct authority *a)
 {
-    return r->credential || r->ask || rule_reads_messages(r) || policy_tainted(p, a);
+    return r->credential || r->ask || rule_read_again(r) || policy_tainted(p, a);
 }
 
 unsigned policy_served(const struct policy *p, const struct authority *a, bool injector)

@@ -84,7 +84,11 @@ const struct key rule_keys[] = {
     RULE_KEY("mcp", OWN, "allow", "",
              "mapping of `tools`, `methods`, `resources`, `prompts`, `on_refused`, `server`, see "
              "*Bodies*"),
-    RULE_KEY("server_tools", OWN, "allow", "`[]` on a rule with a credential for a known model API",
+    RULE_KEY("llm", OWN, "allow", "",
+             "whose form calls to models have here, or a mapping of `api`, `models`, `max_tokens`, "
+             "`assume`, see *Calls to models*"),
+    RULE_KEY("server_tools", OWN, "allow",
+             "`[]` on a rule with a credential for a known model API, or with `llm`",
              "list of tools, or `any`, see *Bodies*"),
     RULE_KEY(
         "tunnel", AS(bool), "allow", "`false`",
@@ -98,7 +102,7 @@ const struct key rule_keys[] = {
     RULE_KEY("refs", OWN, "allow with `git: push`", "every one",
              "list or one of references, or a mapping, see *Git*"),
     RULE_KEY("budget", REF(budget), "allow", "none",
-             "mapping of `requests`, `upload`, `download`, see *Budgets*"),
+             "mapping of `requests`, `upload`, `download`, `tokens`, `cost`, see *Budgets*"),
     RULE_KEY("use", AS(text), "", "", "the name of a preset, see *Presets*"),
     RULE_KEY("secret", AS(name), "", "", ""),
 };
@@ -461,5 +465,7 @@ int rule_read(struct arena *a, const struct node *n, const json_t *secrets, stru
         read_capture_body(n, &ret->rule, err) < 0 ||
         (node_get(n, "budget", &budget) && budget_read(a, &budget, n, &ret->rule.budget, err) < 0))
         return -1;
+    if (budget_of_calls(ret->rule.budget) && !rule_reads_calls(&ret->rule))
+        return node_fail(&budget, err, "tokens and cost are counted where a rule has 'llm'");
     return read_client(n, &ret->rule, err) < 0 ? -1 : rule_edits_read(a, n, &ret->rule, err);
 }

@@ -58,6 +58,14 @@ int rule_tunnels_check(struct rule_entry *const *rules, size_t n, struct err *er
 /* graphql, mcp, server_tools (rule_inspect.c). After the patterns. */
 int rule_inspection_read(struct arena *a, const struct node *rule, struct rule_entry *ret,
                          struct err *err);
+/* Some host of it is known to serve models. */
+bool rule_names_model(const struct rule_entry *e);
+/* "any": *any, and nothing else. */
+int rule_server_tools_read(struct arena *a, const struct node *n, struct inspection *in, bool *any,
+                           struct err *err);
+/* `llm`, with the rule's `server_tools` (tools; NULL: not said) (rule_llm.c). */
+int rule_llm_read(struct arena *a, const struct node *n, const struct node *tools,
+                  const struct rule_entry *rule, struct inspection *in, struct err *err);
 /* `mcp` (rule_mcp.c). */
 int rule_mcp_read(struct arena *a, const struct node *n, struct inspection *in, struct err *err);
 /* A text or a list of them, at most 256 of at most 256 bytes: whole names; or none of them too; or

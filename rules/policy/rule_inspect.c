@@ -1,7 +1,8 @@
 /* `graphql`, `server_tools` and `refs` of a rule, and which of them it has; `mcp` is read in
- * rule_mcp.c. */
+ * rule_mcp.c, `llm` in rule_llm.c. */
 #include <string.h>
 
+#include "llm.h"
 #include "mcp.h"
 #include "rule.h"
 
@@ -108,7 +109,7 @@ static bool hosts_meet(const struct pattern *p, const char *host)
            slice_ends(is, (struct slice){under, below.n + 1});
 }
 
-static bool names_model(const struct rule_entry *e)
+bool rule_names_model(const struct rule_entry *e)
 {
     for (size_t i = 0; i < e->n_arms; i++)
         for (size_t j = 0; j < ARRAY_LEN(model_hosts); j++)
@@ -118,8 +119,8 @@ static bool names_model(const struct rule_entry *e)
 }
 
 /* "any": no inspection at all. */
-static int read_server_tools(struct arena *a, const struct node *n, struct inspection *in,
-                             bool *any, struct err *err)
+int rule_server_tools_read(struct arena *a, const struct node *n, struct inspection *in, bool *any,
+                           struct err *err)
 {
     in->kind = INSPECT_SERVER_TOOLS;
     *any = json_is_string(n->value) && strcmp(json_string_value(n->value), "any") == 0;
@@ -209,26 +210,27 @@ static int check_websocket(const struct node *rule, const struct inspection *in,
         return node_fail(&n, err,
                          "a WebSocket to a model may ask for its provider's tools unseen; say "
                          "'server_tools: any' too");
-    return node_fail(&n, err, "what graphql and mcp ask about is not looked for in a WebSocket");
+    return node_fail(&n, err,
+                     "what graphql, mcp and llm ask about is not looked for in a WebSocket");
 }
 
 int rule_inspection_read(struct arena *a, const struct node *rule, struct rule_entry *ret,
                          struct err *err)
 {
     struct inspection *in = arena_zalloc(a, 1, sizeof *in);
-    struct node graphql, mcp, tools;
+    struct node graphql, mcp, tools, llm;
     bool any = false;
     int r = 0;
     bool has_graphql = node_get(rule, "graphql", &graphql), has_mcp = node_get(rule, "mcp", &mcp),
-         has_tools = node_get(rule, "server_tools", &tools);
-    if (has_graphql + has_mcp + has_tools > 1)
-        return node_fail(has_mcp ? &mcp : &tools, err,
-                         "a body is one of graphql, mcp and a request to a model; keep one");
-    if (ret->git && (has_graphql || has_mcp || has_tools))
-        return node_fail(has_graphql ? &graphql
-                         : has_mcp   ? &mcp
-                                     : &tools,
-                         err, "a git rule has bodies of its own");
+         has_tools = node_get(rule, "server_tools", &tools), has_llm = node_get(rule, "llm", &llm);
+    const struct node *first = has_graphql ? &graphql : has_mcp ? &mcp : has_llm ? &llm : &tools;
+    if (has_graphql + has_mcp + (has_tools || has_llm) > 1)
+        return node_fail(has_llm   ? &llm
+                         : has_mcp ? &mcp
+                                   : &tools,
+                         err, "a body is one of graphql, mcp and a request to a model; keep one");
+    if (ret->git && (has_graphql || has_mcp || has_tools || has_llm))
+        return node_fail(first, err, "a git rule has bodies of its own");
     struct node refs;
     if (!ret->git && node_get(rule, "refs", &refs))
         return node_fail(&refs, err, "'refs' goes with 'git: push'");
@@ -238,10 +240,13 @@ int rule_inspection_read(struct arena *a, const struct node *rule, struct rule_e
         r = read_graphql(a, &graphql, in, err);
     else if (has_mcp)
         r = rule_mcp_read(a, &mcp, in, err);
+    else if (has_llm)
+        r = rule_llm_read(a, &llm, has_tools ? &tools : NULL, ret, in, err);
     else if (has_tools)
-        r = read_server_tools(a, &tools, in, &any, err);
-    else if (!ret->deny && ret->rule.credential && names_model(ret))
+        r = rule_server_tools_read(a, &tools, in, &any, err);
+    else if (!ret->deny && ret->rule.credential && rule_names_model(ret))
         in->kind = INSPECT_SERVER_TOOLS; /* none is allowed unless said */
     ret->rule.inspection = in->kind && !any ? in : NULL;
+    ret->rule.uncounted = !ret->deny && !has_llm && ret->rule.credential && rule_names_model(ret);
     return r < 0 || any ? r : check_websocket(rule, in, err);
 }

@@ -9,7 +9,7 @@ import zlib
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "functional"))
 from harness import person, scene, seat, seat_bed, tap, wire  # noqa: E402
-from harness.seat_bed import MCP, MCP_PLAIN, OTHER  # noqa: E402
+from harness.seat_bed import MCP, MCP_PLAIN, MODEL, MODEL_PLAIN, OTHER  # noqa: E402
 from harness.seat_injector_channel import Hop  # noqa: E402
 from harness.wire import message, pairs, text, u8, u32, u64  # noqa: E402
 
@@ -236,6 +236,42 @@ def tools(h):
     h.bed.t.eq(h.answer(), 200, "an allowed tool is called")
 
 
+def calls(h):
+    """The injector reads calls to models by itself: a gate that says that they may pass reaches no refused model, asks for
+    no more tokens than the rule has, and gets none by the budget. The double says nothing of usage: each call is charged
+    its estimate."""
+    path, as_json = "/v1/chat/completions", (("content-type", "application/json"),)
+
+    def body(**more):
+        return json.dumps(dict({"model": "m", "max_tokens": 100, "server": "x"}, **more)).encode()
+
+    def parts(data, **over):
+        first = h.request(**dict(dict(host=host, secret=secret, path=path, method="POST", fields=as_json,
+                                      body=wire.BODY_LENGTH, length=len(data)), **over))
+        return [first, message(wire.INJECTOR_CHANNEL_BODY, u32(h.id), text(data)), message(wire.INJECTOR_CHANNEL_END, u32(h.id))]
+    for host, secret in ((MODEL, "github"), (MODEL_PLAIN, "")):
+        for name, want, data, over in (
+                ("a refused model", (403, "llm"), body(model="other"), {}),
+                ("more tokens than allowed", (403, "llm"), body(max_tokens=101), {}),
+                ("no maximum of tokens", (403, "llm"), json.dumps({"model": "m"}).encode(), {}),
+                ("a model that is named twice", (400, "body_ambiguous"), body()[:-1] + b',"model":"other"}', {}),
+                ("a model in other letters too", (400, "body_ambiguous"), body(Model="other"), {}),
+                ("a refused model in its place", (403, "llm"), body(models=["other"]), {}),
+                ("a call, compressed", (415, "content_coding"), zlib.compress(body(), wbits=31),
+                 dict(fields=as_json + (("content-encoding", "gzip"),))),
+                ("a call by another type", (415, "content_type"), body(), dict(fields=(("content-type", "text/plain"),))),
+                ("a call at another path", (403, "llm"), body(), dict(path="/v1/batches")),
+                ("a call of no said length", (403, "llm"), body(model="other"), dict(body=wire.BODY_CHUNKED, length=0))):
+            h.tries("%s at %s" % (name, host), want, *parts(data, **over))
+        got = []
+        for _ in range(12):
+            for p in parts(body()):
+                h.wire.send(p)
+            got.append(h.answer())
+        n = got.count(200)
+        h.rows.row("calls beyond the budget at %s" % host, 7 <= n <= 9 and got[n:] == [(429, "budget")] * (12 - n), repr(got))
+
+
 def messages(h):
     """Every message that an injector does not take of a gate: of an exchange and of none."""
     taken = {wire.INJECTOR_CHANNEL_REQUEST, wire.INJECTOR_CHANNEL_BODY, wire.INJECTOR_CHANNEL_END, wire.INJECTOR_CHANNEL_CREDIT, wire.INJECTOR_CHANNEL_ABORT}
@@ -286,7 +322,7 @@ def with_injector(t, bed):
     rows = seat.Rows(t, "gate to injector", bed.neighbour)
     gate = bed.gate("coder")
     h = Hop(bed, rows, gate)
-    for part in seat.chosen((decisions, slots, grammar, bodies, tools, messages, tokens)):
+    for part in seat.chosen((decisions, slots, grammar, bodies, tools, calls, messages, tokens)):
         t.part(part, *((bed, rows) if part == tokens else (h,)))
 
 

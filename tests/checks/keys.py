@@ -156,20 +156,28 @@ def kinds():
     text, found = tree.read("rules/compile/config_mint.c"), {}
     shared = re.search(r"#define KEY_VALUE_STORE(.*?[^\\])\n", text, re.S).group(1)
     body = re.search(r"struct mint_kind kinds\[DERIVED_KINDS\] = \{(.*?)\n\};", text, re.S).group(1)
-    for part in re.split(r"\n    \[DERIVED_", body)[1:]:
+    for part in re.split(r"\n    \[(?=DERIVED_)", body)[1:]:
         part = part.replace("KEY_VALUE_STORE", shared)
-        fields = [("to", "RANGES", "false", "") if m.group(1) is None else
-                  (m.group(2).lower(), m.group(3), "true" if m.group(1) == "NEED" else "false", m.group(4) or "")
-                  for m in re.finditer(r'\b(?:(NEED|MAY|ELSE)\((\w+),\s*([A-Z]+)(?:,\s*"([^"]*)")?\)|TO\b(?!,\s*RANGES))', part)]
+        rows = re.findall(r'\b(NEED|MAY|ELSE)\((\w+), ([A-Z]+)(?:, "([^"]*)")?\)|\b(TO)\b', part)
+        fields = [("to", "RANGES", "false", "") if to else
+                  (field.lower(), kind, "true" if how == "NEED" else "false", standard)
+                  for how, field, kind, standard, to in rows]
         sort = re.search(r"\b(MADE|STORED|LOGIN),", part).group(1)
-        found[re.match(r"\w+", part).group(0).lower()] = (sort, fields)
+        found[spoken(re.match(r"\w+", part).group(0))] = (sort, fields)
     return found
+
+
+def spoken(kind):
+    """A kind as the configuration calls it."""
+    return re.search(r'\[%s\] = "(\w+)"' % kind, tree.read("rules/compile/derived_spec.c")).group(1)
 
 
 def kind_words(kind, field):
     text = tree.read("rules/compile/config_mint_word.c")
-    m = re.search(r"\{DERIVED_%s,\s*SPEC_%s,\s*\{(.*?)\}\}" % (kind.upper(), field.upper()), text, re.S)
-    return re.findall(r'"([^"]*)"', m.group(1))
+    for spelt, of, words in re.findall(r"\{(DERIVED_\w+),\s*SPEC_(\w+),\s*\{(.*?)\}\}", text, re.S):
+        if spoken(spelt) == kind and of.lower() == field:
+            return re.findall(r'"([^"]*)"', words)
+    raise KeyError("no words of %s: %s" % (kind, field))
 
 
 def kind_properties(name, own):

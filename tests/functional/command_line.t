@@ -222,7 +222,7 @@ def runs(t, d):
     t.ok(made["detail"].startswith("sh (3 words) in %s by " % d.work) and "(uid %d)" % os.geteuid() in made["detail"]
          and "curl" not in made["detail"], "the record of a run: program, directory, user, not its arguments", made)
     r = d.run(["true"], flags=["--json"])
-    t.eq(sorted(json.loads(r.stderr.strip().splitlines()[-1])), ["denied", "error", "failed", "sandbox", "status"],
+    t.eq(sorted(json.loads(r.stderr.strip().splitlines()[-1])), ["denied", "error", "failed", "model_calls", "sandbox", "status"],
          "as JSON, failures stand beside denials")
     out = d.command("audit", "verify", d.audit_dir).stdout.splitlines()
     t.ok(len(out) > 2 and out[-1].startswith("all: good, %d logs" % (len(out) - 1)), "audit verify ends with totals", out)

@@ -19,7 +19,7 @@ struct answer {
 struct world {
     struct bed bed;
     char *json;
-    uint64_t few, bytes; /* the keys of the rules' budgets */
+    uint64_t few, bytes, calls, each; /* the keys of the rules' budgets */
 };
 
 static void open_world(struct world *w)
@@ -31,7 +31,11 @@ static void open_world(struct world *w)
                                "    budget: { requests: 9000/h }\n"
                                "    rules:\n"
                                "      - { allow: few.example, budget: { requests: 2/h } }\n"
-                               "      - { allow: up.example, budget: { upload: 65536B/h } }\n";
+                               "      - { allow: up.example, budget: { upload: 65536B/h } }\n"
+                               "      - { allow: model.example, llm: openai,\n"
+                               "          budget: { tokens: 10K/h } }\n"
+                               "      - { allow: each.example, llm: openai,\n"
+                               "          budget: { tokens: 150/h per sandbox } }\n";
     bed_open(&w->bed, "", 5, NULL, false);
     struct config *c = config_parse(slice_str(text), "test", &err);
     CU_ASSERT_PTR_NOT_NULL_FATAL(c);
@@ -42,6 +46,8 @@ static void open_world(struct world *w)
     CU_ASSERT_PTR_NOT_NULL_FATAL(p);
     w->few = policy_rule(p, 0)->budget->key;
     w->bytes = policy_rule(p, 1)->budget->key;
+    w->calls = policy_rule(p, 2)->budget->key;
+    w->each = policy_rule(p, 3)->budget->key;
     policy_free(p);
 }
 
@@ -62,6 +68,8 @@ struct ask {
     uint8_t request;
     uint64_t need;
     uint8_t up, down;
+    uint64_t tokens, cost;
+    const char *sandbox;
 };
 
 static void put_ask(struct msg *m, const struct ask *a)
@@ -73,6 +81,9 @@ static void put_ask(struct msg *m, const struct ask *a)
     msg_put_u64(m, a->need);
     msg_put_u8(m, a->up);
     msg_put_u8(m, a->down);
+    msg_put_u64(m, a->tokens);
+    msg_put_u64(m, a->cost);
+    msg_put_str(m, a->sandbox ? a->sandbox : "");
 }
 
 static bool answered(struct world *w, int fd, struct answer *a)
@@ -229,6 +240,124 @@ static void test_leases(void)
     close_world(&w);
 }
 
+/* ---- calls to models ---- */
+
+static int injector(struct world *w, uint32_t number)
+{
+    return bed_peer_json(&w->bed, ROLE_INJECTOR, number, "", w->json);
+}
+
+static void settle(int fd, uint32_t id, uint64_t key, const char *sandbox, uint64_t asked,
+                   uint64_t took)
+{
+    struct msg m;
+    msg_init(&m, W_BUDGET_SETTLE);
+    msg_put_u32(&m, id);
+    msg_put_u64(&m, key);
+    msg_put_str(&m, sandbox);
+    msg_put_u64(&m, asked);
+    msg_put_u64(&m, 0);
+    msg_put_u64(&m, took);
+    msg_put_u64(&m, 0);
+    bed_send(fd, &m);
+    give_back(fd, id, 0, 0);
+}
+
+/* 10,000 tokens an hour; each call is estimated at 1,000. */
+static void test_calls(void)
+{
+    struct world w;
+    open_world(&w);
+    int fd = injector(&w, 1);
+    unsigned granted = 0;
+    struct ask ask = {.key = w.calls, .request = 1, .tokens = 1000, .sandbox = "a"};
+    for (uint32_t id = 1; id <= 64; id++) {
+        ask.id = id;
+        granted += asked(&w, fd, ask).end == BUDGET_GRANTED;
+    }
+    CU_ASSERT_EQUAL(granted, 10); /* 64 at once */
+    for (uint32_t id = 1; id <= 10; id++)
+        settle(fd, id, w.calls, "a", 1000, id == 1 ? 1900 : 100);
+    granted = 0;
+    for (uint32_t id = 101; id <= 164; id++) {
+        ask.id = id;
+        granted += asked(&w, fd, ask).end == BUDGET_GRANTED;
+    }
+    CU_ASSERT_EQUAL(granted, 7); /* 1,900 and nine times 100 were taken */
+    settle(fd, 101, w.calls, "a", 1000, 5000);
+    ask.id = 200;
+    ask.tokens = 1;
+    CU_ASSERT_EQUAL(asked(&w, fd, ask).end, BUDGET_SPENT);
+    close(fd);
+    close_world(&w);
+}
+
+/* A call that a dialer before this one was asked for: only what is beyond its estimate counts, so
+ * that nobody gives back what he was never charged. */
+static void test_calls_of_before(void)
+{
+    struct world w;
+    open_world(&w);
+    int fd = injector(&w, 1);
+    struct ask ask = {.id = 9, .key = w.calls, .tokens = 6000, .sandbox = "a"};
+    CU_ASSERT_EQUAL(asked(&w, fd, ask).end, BUDGET_GRANTED);
+    settle(fd, 5, w.calls, "a", 9000, 0);
+    ask.id = 10;
+    CU_ASSERT_EQUAL(asked(&w, fd, ask).end, BUDGET_SPENT);
+    settle(fd, 6, w.calls, "a", 1000, 5000);
+    ask.id = 11;
+    ask.tokens = 1;
+    CU_ASSERT_EQUAL(asked(&w, fd, ask).end, BUDGET_SPENT);
+    close(fd);
+    close_world(&w);
+}
+
+static void test_calls_of_sandboxes(void)
+{
+    struct world w;
+    open_world(&w);
+    int fd = injector(&w, 1);
+    struct ask ask = {.id = 1, .key = w.each, .tokens = 100, .sandbox = "a"};
+    CU_ASSERT_EQUAL(asked(&w, fd, ask).end, BUDGET_GRANTED);
+    ask.id = 2;
+    CU_ASSERT_EQUAL(asked(&w, fd, ask).end, BUDGET_SPENT);
+    ask.id = 3;
+    ask.sandbox = "b";
+    CU_ASSERT_EQUAL(asked(&w, fd, ask).end, BUDGET_GRANTED);
+    close(fd);
+    close_world(&w);
+}
+
+/* A gate neither spends tokens nor gives any back. */
+static void test_calls_of_gates(void)
+{
+    struct world w;
+    open_world(&w);
+    struct ask bad[] = {{.id = 1, .key = w.calls, .tokens = 1},
+                        {.id = 1, .key = w.calls, .cost = 1},
+                        {.id = 1, .key = w.calls, .sandbox = "a"}};
+    for (uint32_t i = 0; i <= ARRAY_LEN(bad); i++) {
+        int fd = gate(&w, 20 + i);
+        struct msg m;
+        if (i < ARRAY_LEN(bad)) {
+            put_ask(&m, &bad[i]);
+            bed_send(fd, &m);
+        } else {
+            settle(fd, 1, w.calls, "a", 1000, 0);
+        }
+        CU_ASSERT(bed_closed(&w.bed, fd));
+        close(fd);
+    }
+    int fd = injector(&w, 30);
+    struct ask nobody = {.id = 1, .key = w.calls, .tokens = 1};
+    struct msg m;
+    put_ask(&m, &nobody);
+    bed_send(fd, &m);
+    CU_ASSERT(bed_closed(&w.bed, fd));
+    close(fd);
+    close_world(&w);
+}
+
 static void test_bad_messages(void)
 {
     struct world w;
@@ -271,6 +400,10 @@ void suite_dialer_budget(void)
     CU_add_test(s, "bytes that come back", test_back);
     CU_add_test(s, "more than was given", test_back_too_much);
     CU_add_test(s, "how much a channel may hold", test_leases);
+    CU_add_test(s, "tokens of calls, 64 at once", test_calls);
+    CU_add_test(s, "tokens of calls that another dialer knew", test_calls_of_before);
+    CU_add_test(s, "tokens of each sandbox", test_calls_of_sandboxes);
+    CU_add_test(s, "tokens, by gates", test_calls_of_gates);
     CU_add_test(s, "bad messages", test_bad_messages);
 }
 

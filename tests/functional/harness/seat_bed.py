@@ -5,6 +5,7 @@ from .origin import needs
 
 OTHER, TENANT = "api.other.example.com", "tenant.example.com"
 MCP, MCP_PLAIN = "mcp.example.com", "mcp-open.example.com"
+MODEL, MODEL_PLAIN = "model.example.com", "model-open.example.com"
 
 
 class Bed:
@@ -17,7 +18,10 @@ class Bed:
         s.rule(allow=MCP, mcp={"tools": ["read", {"name": "write", "arguments": {"/path": {"pattern": "/work/**"}}}]},
                **{"with": {"bearer": "github"}})
         s.rule(allow=MCP_PLAIN, mcp={"tools": ["read"]})
-        for host in (MCP, MCP_PLAIN):
+        calls = {"llm": {"api": "openai", "models": ["m"], "max_tokens": 100}, "budget": {"tokens": "1000/h"}}
+        s.rule(allow=MODEL, **dict(calls, **{"with": {"bearer": "github"}}))
+        s.rule(allow=MODEL_PLAIN, **calls)
+        for host in (MCP, MCP_PLAIN, MODEL, MODEL_PLAIN):
             s.add(host, shapes.echo)
         word = scene.scan.canary("ot-")
         s.scanner.add("other", word)

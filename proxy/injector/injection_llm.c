@@ -1,0 +1,245 @@
+/* An injection that is a call to a model (`llm`): what it is estimated to take, before anybody is
+ * asked for it; what its reply says that it took, as that passes; and the record of both. */
+#include "injection_internal.h"
+
+#include "body_facts.h"
+#include "budget_client.h"
+#include "llm.h"
+#include "llm_reply.h"
+#include "meter.h"
+#include "pending_approval.h"
+#include "policy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct injection_call {
+    struct llm_call asked;
+    struct llm_reply *reply; /* NULL: there is none yet, or it is not read */
+    bool ended;              /* and what it took was said */
+    bool priced;
+    struct price price;     /* the dearest of all models that it names */
+    uint64_t tokens, money; /* the estimate */
+};
+
+static const struct budget *own(const struct injection *g)
+{
+    return g->decided.rule->budget;
+}
+
+static const struct budget *whole(const struct injection *g)
+{
+    return policy_budget(g->decided.policy);
+}
+
+static bool is_metered(const struct injection *g)
+{
+    return budget_of_calls(own(g)) || budget_of_calls(whole(g));
+}
+
+const char *injection_llm_barred(const struct injection *g, bool unread)
+{
+    bool asks = g->head.body != BODY_NONE || g->head.upgrade != UPGRADE_NONE;
+    if (!asks || !is_metered(g) || (!unread && !g->decided.rule->uncounted))
+        return NULL;
+    return unread ? "no call to a model whose tokens can be counted"
+                  : "tokens have a budget here, and this rule's calls are not counted";
+}
+
+/* ---- the estimate ---- */
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t answer_tokens(const struct injection *g, const struct llm_call *c)
+{
+    uint64_t each = c->max_said ? c->max : g->decided.rule->inspection->llm->assumed;
+    return c->form == LLM_EMBEDDINGS ? 0 : least(each * least(c->many, 1024), LLM_TOKENS_MAX);
+}
+
+static uint64_t dearer(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* False: one of its models has no price. *which: that one. */
+static bool find_price(const struct price_table *table, const char *models, struct price *ret,
+                       struct slice *which)
+{
+    bool all = true;
+    for (const char *at = models; all; at += which->n + 1) {
+        *which = (struct slice){at, strcspn(at, "\n")};
+        const struct price *p = price_find(table, *which);
+        all = p != NULL;
+        if (p)
+            *ret = (struct price){.in = dearer(ret->in, p->in),
+                                  .out = dearer(ret->out, p->out),
+                                  .cached = dearer(ret->cached, p->cached),
+                                  .written = dearer(ret->written, p->written)};
+        if (at[which->n] == 0)
+            break;
+    }
+    return all;
+}
+
+/* Names as the client wrote them, in letters that need no escape. */
+static void put_name(char *to, size_t size, struct slice name)
+{
+    size_t n = 0;
+    for (; n < name.n && n + 1 < size; n++) {
+        char c = name.p[n];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                     (c && strchr("_-./:@", c));
+        to[n] = plain ? c : '?';
+    }
+    to[n] = 0;
+}
+
+static void first_model(const struct llm_call *c, char *to, size_t size)
+{
+    put_name(to, size, (struct slice){c->models, strcspn(c->models, "\n")});
+}
+
+static void describe(struct injection *g, const struct llm_call *c)
+{
+    char name[81], tools[40] = "", most[48] = "";
+    first_model(c, name, sizeof name);
+    if (c->tools)
+        snprintf(tools, sizeof tools, ", %u tools", c->tools);
+    if (c->max_said)
+        snprintf(most, sizeof most, ", at most %llu tokens", (unsigned long long)c->max);
+    snprintf(g->message_text, sizeof g->message_text, "model %s%s%s%s", name[0] ? name : "(none)",
+             tools, c->streamed ? ", streamed" : "", most);
+}
+
+bool injection_llm_take(struct injection *g, const struct llm_call *asked)
+{
+    struct slice which;
+    char text[96], name[64];
+    if (asked->form == LLM_NONE) {
+        const char *bad = injection_llm_barred(g, false);
+        return bad ? (injection_deny(g, 403, "llm", bad), false) : true;
+    }
+    struct injection_call *c = calloc(1, sizeof *c);
+    if (c == NULL) {
+        injection_deny(g, 503, "memory", "");
+        return false;
+    }
+    g->call = c;
+    c->asked = *asked;
+    describe(g, asked);
+    c->priced = find_price(policy_prices(g->decided.policy), c->asked.models, &c->price, &which);
+    if (!c->priced && (budget_has(own(g), BUDGET_COST) || budget_has(whole(g), BUDGET_COST))) {
+        put_name(name, sizeof name, which);
+        snprintf(text, sizeof text, "no price of %s", name);
+        injection_deny(g, 403, "llm", text);
+        return false;
+    }
+    uint64_t in = least(asked->estimate, LLM_TOKENS_MAX), out = answer_tokens(g, asked);
+    c->tokens = in + out;
+    if (c->priced)
+        c->money = price_of(c->price.in, in) + price_of(c->price.out, out);
+    return true;
+}
+
+bool injection_llm_call(const struct injection *g, struct budget_call *ret)
+{
+    if (g->call == NULL || !is_metered(g))
+        return false;
+    *ret = (struct budget_call){.sandbox = g->decided.sandbox[0] ? g->decided.sandbox : "-",
+                                .tokens = g->call->tokens,
+                                .cost = g->call->money};
+    return true;
+}
+
+/* ---- the reply ---- */
+
+void injection_llm_reply(struct injection *g, const struct head *h)
+{
+    struct inspect_request facts = body_facts(h);
+    if (g->call && h->status / 100 == 2 && h->body != BODY_NONE)
+        g->call->reply = llm_reply_new(g->call->asked.form, &facts);
+}
+
+void injection_llm_feed(struct injection *g, const void *p, size_t n)
+{
+    if (g->call)
+        llm_reply_feed(g->call->reply, (struct slice){p, n});
+}
+
+void injection_llm_close(struct injection *g)
+{
+    if (g->call)
+        llm_reply_close(g->call->reply);
+}
+
+/* ---- the end ---- */
+
+static uint64_t cost_of(const struct injection_call *c, const struct llm_usage *u)
+{
+    uint64_t cached = least(u->cached, LLM_TOKENS_MAX), written = least(u->written, LLM_TOKENS_MAX),
+             in = least(u->in, LLM_TOKENS_MAX), beside = least(cached + written, in);
+    return price_of(c->price.in, in - beside) + price_of(c->price.cached, cached) +
+           price_of(c->price.written, written) +
+           price_of(c->price.out, least(u->out, LLM_TOKENS_MAX));
+}
+
+static void put_usage(struct record *r, const struct injection_call *c, const struct llm_usage *u,
+                      uint64_t money)
+{
+    meter_add(METER_TOKENS_IN, u->in);
+    meter_add(METER_TOKENS_OUT, u->out);
+    meter_add(METER_TOKENS_CACHED, u->cached);
+    record_put_u64(r, RF_TOKENS_IN, u->in);
+    record_put_u64(r, RF_TOKENS_OUT, u->out);
+    if (u->cached)
+        record_put_u64(r, RF_TOKENS_CACHED, u->cached);
+    if (u->written)
+        record_put_u64(r, RF_TOKENS_WRITTEN, u->written);
+    if (c->priced)
+        record_put_u64(r, RF_COST, money);
+}
+
+void injection_llm_record(struct injection *g, const struct origin_facts *facts, struct record *r)
+{
+    struct injection_call *c = g->call;
+    char model[LLM_MODEL_MAX + 1];
+    if (c == NULL)
+        return;
+    struct llm_usage u = llm_reply_usage(c->reply);
+    bool nothing = facts->sent == 0 || (g->relay.status >= 400 && !u.any);
+    uint64_t tokens = u.in + u.out, money = c->priced ? cost_of(c, &u) : 0;
+    first_model(&c->asked, model, sizeof model);
+    record_put_str(r, RF_MODEL, model);
+    meter_add(METER_MODEL_CALLS, 1);
+    if (nothing) {
+        tokens = money = 0;
+    } else if (u.known) {
+        put_usage(r, c, &u, money);
+    } else {
+        tokens = dearer(tokens, c->tokens);
+        money = dearer(money, c->money);
+        meter_add(METER_USAGE_UNKNOWN, 1);
+        record_put_str(r, RF_USAGE, "unknown");
+    }
+    meter_add(METER_COST, money);
+    budget_client_took(g->relay.budget_client, tokens, money);
+    if (g->decided.sandbox[0])
+        pending_approvals_called(g->injector->pending_approvals, g->decided.sandbox,
+                                 u.known ? u.in : 0, u.known ? u.out : 0, money);
+    c->ended = true;
+}
+
+void injection_llm_end(struct injection *g)
+{
+    if (g->call == NULL)
+        return;
+    if (!g->call->ended) /* it never went */
+        budget_client_took(g->relay.budget_client, 0, 0);
+    llm_reply_free(g->call->reply);
+    free(g->call);
+    g->call = NULL;
+}

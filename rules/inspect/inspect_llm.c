@@ -1,0 +1,418 @@
+/* Calls to a model: which path is one (rules/inspect/llm.h), and what its body asks for, as data of
+ * each vendor's form. Keys that a reader could take for others are refused; an answer's maximum
+ * that is said twice counts as the larger. */
+#include "inspect_internal.h"
+#include "llm.h"
+#include "mcp.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char code[] = "llm";
+
+const char *const llm_api_names[LLM_APIS] = {"openai",  "anthropic", "gemini",
+                                             "bedrock", "azure",     "ollama"};
+
+/* Ends of paths. models: what stands before the model's name in the path; NULL: it is in the body.
+ * The first row that fits counts. */
+static const struct {
+    unsigned apis;
+    const char *end, *models;
+    enum llm_form form;
+    bool free;
+} rows[] = {
+    {LLM_API_AZURE, "/chat/completions", "/deployments/", LLM_CHAT, false},
+    {LLM_API_AZURE, "/completions", "/deployments/", LLM_CHAT, false},
+    {LLM_API_AZURE, "/embeddings", "/deployments/", LLM_EMBEDDINGS, false},
+    {LLM_API_OPENAI | LLM_API_AZURE | LLM_API_GEMINI | LLM_API_OLLAMA, "/chat/completions", NULL,
+     LLM_CHAT, false},
+    {LLM_API_OPENAI | LLM_API_AZURE | LLM_API_OLLAMA, "/completions", NULL, LLM_CHAT, false},
+    {LLM_API_OPENAI | LLM_API_AZURE | LLM_API_GEMINI | LLM_API_OLLAMA, "/embeddings", NULL,
+     LLM_EMBEDDINGS, false},
+    {LLM_API_OPENAI | LLM_API_AZURE, "/responses", NULL, LLM_RESPONSES, false},
+    {LLM_API_OPENAI | LLM_API_AZURE, "/responses/input_tokens", NULL, LLM_RESPONSES, true},
+    {LLM_API_ANTHROPIC | LLM_API_OLLAMA, "/messages", NULL, LLM_MESSAGES, false},
+    {LLM_API_ANTHROPIC, "/messages/count_tokens", NULL, LLM_MESSAGES, true},
+    {LLM_API_GEMINI, ":generateContent", "/models/", LLM_GEMINI, false},
+    {LLM_API_GEMINI, ":streamGenerateContent", "/models/", LLM_GEMINI, false},
+    {LLM_API_GEMINI, ":countTokens", "/models/", LLM_GEMINI, true},
+    {LLM_API_GEMINI, ":rawPredict", "/models/", LLM_MESSAGES, false},
+    {LLM_API_GEMINI, ":streamRawPredict", "/models/", LLM_MESSAGES, false},
+    {LLM_API_BEDROCK, "/converse", "/model/", LLM_CONVERSE, false},
+    {LLM_API_BEDROCK, "/converse-stream", "/model/", LLM_CONVERSE, false},
+    {LLM_API_BEDROCK, "/invoke", "/model/", LLM_MESSAGES, false},
+    {LLM_API_BEDROCK, "/invoke-with-response-stream", "/model/", LLM_MESSAGES, false},
+    {LLM_API_BEDROCK, "/count-tokens", "/model/", LLM_CONVERSE, true},
+    {LLM_API_OLLAMA, "/api/chat", NULL, LLM_OLLAMA, false},
+    {LLM_API_OLLAMA, "/api/generate", NULL, LLM_OLLAMA, false},
+    {LLM_API_OLLAMA, "/api/embed", NULL, LLM_EMBEDDINGS, false},
+};
+
+/* What the body of each form says where. holders: members that hold the maxima, or "" for the body
+ * itself; every name of a maximum is looked for in each. */
+static const struct llm_keys {
+    const char *model, *others; /* others: a list of models that may answer instead */
+    const char *stream;
+    bool streams; /* where nothing is said */
+    const char *tools, *in_tools;
+    const char *holders[2], *max[2], *many[2];
+} keys[LLM_FORMS] = {
+    [LLM_CHAT] = {"model",
+                  "models",
+                  "stream",
+                  false,
+                  "tools",
+                  NULL,
+                  {"", NULL},
+                  {"max_tokens", "max_completion_tokens"},
+                  {"n", NULL}},
+    [LLM_EMBEDDINGS] = {"model", NULL, NULL, false, NULL, NULL, {NULL}, {NULL}, {NULL}},
+    [LLM_RESPONSES] = {"model",
+                       "models",
+                       "stream",
+                       false,
+                       "tools",
+                       NULL,
+                       {"", NULL},
+                       {"max_output_tokens", NULL},
+                       {NULL}},
+    [LLM_MESSAGES] =
+        {"model", NULL, "stream", false, "tools", NULL, {"", NULL}, {"max_tokens", NULL}, {NULL}},
+    [LLM_GEMINI] = {NULL,
+                    NULL,
+                    NULL,
+                    false,
+                    "tools",
+                    NULL,
+                    {"generationConfig", "generation_config"},
+                    {"maxOutputTokens", "max_output_tokens"},
+                    {"candidateCount", "candidate_count"}},
+    [LLM_CONVERSE] = {NULL,
+                      NULL,
+                      NULL,
+                      false,
+                      "toolConfig",
+                      "tools",
+                      {"inferenceConfig", NULL},
+                      {"maxTokens", NULL},
+                      {NULL}},
+    [LLM_OLLAMA] = {"model",
+                    NULL,
+                    "stream",
+                    true,
+                    "tools",
+                    NULL,
+                    {"options", NULL},
+                    {"num_predict", NULL},
+                    {NULL}},
+};
+
+struct llm_reading {
+    const struct llm_rules *rules;
+    const struct llm_keys *keys;
+    struct llm_call *call;
+    struct inspect_result *ret;
+    bool free;
+};
+
+bool llm_is_limited(const struct llm_rules *r)
+{
+    return r->by_model || r->max_tokens > 0;
+}
+
+/* The segment between the last `before` and the end of the path; empty: there is none. */
+static struct slice model_in(struct slice path, const char *before)
+{
+    size_t n = strlen(before);
+    for (size_t i = path.n; i-- > 0;)
+        if (i + n <= path.n && memcmp(path.p + i, before, n) == 0) {
+            struct slice s = {path.p + i + n, path.n - i - n};
+            return slice_find(s, '/') < 0 ? s : (struct slice){"", 0};
+        }
+    return (struct slice){"", 0};
+}
+
+enum llm_form llm_form_of(const struct llm_rules *r, struct slice path, bool *free,
+                          struct slice *model)
+{
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct slice end = slice_str(rows[i].end);
+        if ((r->apis & rows[i].apis) == 0 || !slice_ends(path, end))
+            continue;
+        struct slice before = {path.p, path.n - end.n};
+        *model = (struct slice){"", 0};
+        if (rows[i].models) {
+            *model = model_in(before, rows[i].models);
+            if (model->n == 0)
+                continue;
+        }
+        *free = rows[i].free;
+        return rows[i].form;
+    }
+    return LLM_NONE;
+}
+
+/* ---- refusals: names and numbers, no other value ---- */
+
+static enum inspect_answer refuse(const struct llm_reading *r, const char *what, const char *which)
+{
+    char text[INSPECT_DETAIL_MAX];
+    size_t n = (size_t)snprintf(text, sizeof text, "%s%s", what, which[0] ? " " : "");
+    for (; *which && n + 1 < sizeof text; which++, n++) {
+        char c = *which;
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                     strchr("_-./:@", c);
+        text[n] = plain ? c : '?';
+    }
+    text[n] = 0;
+    return inspect_refuse(r->ret, 403, code, text);
+}
+
+static enum inspect_answer doubt(const struct llm_reading *r, const char *key)
+{
+    return inspect_refuse(r->ret, 400, "body_ambiguous", key);
+}
+
+/* ---- models ---- */
+
+static enum inspect_answer add_model(const struct llm_reading *r, const char *name)
+{
+    char *to = r->call->models;
+    size_t at = strlen(to), n = strlen(name);
+    if (n == 0 || n > LLM_MODEL_MAX || at + n + 1 > LLM_MODELS_MAX || strpbrk(name, "\r\n"))
+        return refuse(r, "a model of no such name", "");
+    if (r->rules->by_model && !mcp_name_allowed(&r->rules->models, slice_str(name)))
+        return refuse(r, "model", name);
+    snprintf(to + at, LLM_MODELS_MAX + 1 - at, "%s%s", at ? "\n" : "", name);
+    return INSPECT_PASS;
+}
+
+static int hex(char c)
+{
+    return c >= '0' && c <= '9'                             ? c - '0'
+           : ascii_lower(c) >= 'a' && ascii_lower(c) <= 'f' ? ascii_lower(c) - 'a' + 10
+                                                            : -1;
+}
+
+static enum inspect_answer add_path_model(const struct llm_reading *r, struct slice s)
+{
+    char name[LLM_MODEL_MAX + 1];
+    size_t n = 0;
+    for (size_t i = 0; i < s.n; i++) {
+        char c = s.p[i];
+        if (c == '%' && i + 2 < s.n && hex(s.p[i + 1]) >= 0 && hex(s.p[i + 2]) >= 0) {
+            c = (char)(hex(s.p[i + 1]) << 4 | hex(s.p[i + 2]));
+            i += 2;
+        }
+        if (n == LLM_MODEL_MAX || (unsigned char)c < 0x20)
+            return refuse(r, "a model of no such name", "");
+        name[n++] = c;
+    }
+    name[n] = 0;
+    return add_model(r, name);
+}
+
+static enum inspect_answer read_models(const struct llm_reading *r, const json_t *root)
+{
+    const char *names[] = {r->keys->model, r->keys->others};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const json_t *v = names[i] ? json_object_get(root, names[i]) : NULL;
+        if (names[i] && body_json_twisted(root, names[i]))
+            return doubt(r, names[i]);
+        if (v == NULL || json_is_null(v))
+            continue;
+        bool list = i == 1 && json_is_array(v);
+        if (!list && (!json_is_string(v) || i == 1))
+            return doubt(r, names[i]);
+        for (size_t k = 0; k < (list ? json_array_size(v) : 1); k++) {
+            const char *name = json_string_value(list ? json_array_get(v, k) : v);
+            enum inspect_answer a = name ? add_model(r, name) : doubt(r, names[i]);
+            if (a != INSPECT_PASS)
+                return a;
+        }
+    }
+    if (r->call->models[0] == 0 && r->rules->by_model)
+        return refuse(r, "no model is named", "");
+    return INSPECT_PASS;
+}
+
+/* ---- numbers ---- */
+
+/* A number that is negative stands for no limit where an API takes one. */
+static bool read_count(const json_t *v, uint64_t *ret)
+{
+    double d = json_number_value(v);
+    if (!json_is_number(v) || !isfinite(d))
+        return false;
+    if (d < 0 || d >= LLM_TOKENS_MAX) {
+        *ret = d < 0 ? 0 : LLM_TOKENS_MAX;
+        return true;
+    }
+    *ret = (uint64_t)d;
+    *ret += d > (double)*ret; /* rounded up */
+    return true;
+}
+
+/* The largest of those said in this object. limitless: one of them says that there is none. */
+static const char *read_counts(const json_t *at, const char *const names[2], uint64_t *ret,
+                               bool *said, bool *limitless)
+{
+    for (size_t i = 0; i < 2 && names[i]; i++) {
+        const json_t *v = json_object_get(at, names[i]);
+        uint64_t n;
+        if (body_json_twisted(at, names[i]))
+            return names[i];
+        if (v == NULL || json_is_null(v))
+            continue;
+        if (!read_count(v, &n))
+            return names[i];
+        *said = true;
+        *limitless = *limitless || json_number_value(v) < 0;
+        *ret = n > *ret ? n : *ret;
+    }
+    return NULL;
+}
+
+static enum inspect_answer read_maxima(const struct llm_reading *r, const json_t *root)
+{
+    bool limitless = false, counted = false, none = false;
+    for (size_t i = 0; i < 2 && r->keys->holders[i]; i++) {
+        const char *name = r->keys->holders[i], *bad;
+        const json_t *at = name[0] ? json_object_get(root, name) : root;
+        if (name[0] && body_json_twisted(root, name))
+            return doubt(r, name);
+        if (at == NULL || json_is_null(at))
+            continue;
+        if (!json_is_object(at))
+            return doubt(r, name);
+        bad = read_counts(at, r->keys->max, &r->call->max, &r->call->max_said, &limitless);
+        if (bad == NULL)
+            bad = read_counts(at, r->keys->many, &r->call->many, &counted, &none);
+        if (bad)
+            return doubt(r, bad);
+    }
+    if (limitless) {
+        r->call->max_said = false;
+        r->call->max = 0;
+    }
+    if (r->call->many == 0)
+        r->call->many = 1;
+    if (r->rules->max_tokens == 0 || r->keys->max[0] == NULL)
+        return INSPECT_PASS;
+    if (!r->call->max_said)
+        return refuse(r, "no maximum of tokens is asked for:", r->keys->max[0]);
+    return r->call->max > r->rules->max_tokens ? refuse(r, "too many tokens are asked for", "")
+                                               : INSPECT_PASS;
+}
+
+/* ---- the rest ---- */
+
+static unsigned count_tools(const json_t *list)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *tool = json_array_get(list, i);
+        const json_t *many = json_object_get(tool, "functionDeclarations");
+        if (many == NULL)
+            many = json_object_get(tool, "function_declarations");
+        n += json_is_array(many) ? (unsigned)json_array_size(many) : 1;
+    }
+    return n;
+}
+
+static enum inspect_answer read_facts(const struct llm_reading *r, const json_t *root,
+                                      struct slice path)
+{
+    const struct llm_keys *k = r->keys;
+    const json_t *tools = k->tools ? json_object_get(root, k->tools) : NULL;
+    const json_t *stream = k->stream ? json_object_get(root, k->stream) : NULL;
+    if (k->stream && body_json_twisted(root, k->stream))
+        return doubt(r, k->stream);
+    if (stream && !json_is_boolean(stream) && !json_is_null(stream))
+        return doubt(r, k->stream);
+    r->call->streamed = json_is_boolean(stream) ? json_is_true(stream) : k->streams;
+    if (slice_ends(path, SLICE("stream")) || slice_ends(path, SLICE(":streamGenerateContent")) ||
+        slice_ends(path, SLICE(":streamRawPredict")))
+        r->call->streamed = true;
+    r->call->tools = count_tools(k->in_tools ? json_object_get(tools, k->in_tools) : tools);
+    return INSPECT_PASS;
+}
+
+static uint64_t count_text(const char *text, size_t n)
+{
+    if (n >= LLM_ENCODED_MIN && memchr(text, ' ', n) == NULL)
+        return LLM_ENCODED_TOKENS;
+    return (n + 3) / 4;
+}
+
+/* Four bytes a token, of names and texts. */
+static uint64_t count(const json_t *v)
+{
+    uint64_t n = 1;
+    if (json_is_string(v))
+        return count_text(json_string_value(v), json_string_length(v));
+    for (size_t i = 0; json_is_array(v) && i < json_array_size(v); i++)
+        n += count(json_array_get(v, i));
+    if (!json_is_object(v))
+        return n;
+    for (void *it = json_object_iter((json_t *)(uintptr_t)v); it;
+         it = json_object_iter_next((json_t *)(uintptr_t)v, it))
+        n += (strlen(json_object_iter_key(it)) + 3) / 4 + count(json_object_iter_value(it));
+    return n;
+}
+
+static enum inspect_answer read_call(const struct llm_reading *r, const json_t *root,
+                                     struct slice path, struct slice model)
+{
+    if (!json_is_object(root))
+        return refuse(r, "no call to a model", "");
+    enum inspect_answer a = model.n > 0 ? add_path_model(r, model) : INSPECT_PASS;
+    if (a == INSPECT_PASS)
+        a = read_models(r, root);
+    if (a != INSPECT_PASS || r->free)
+        return a;
+    a = read_maxima(r, root);
+    return a == INSPECT_PASS ? read_facts(r, root, path) : a;
+}
+
+enum inspect_answer inspect_llm_head(const struct inspection *in, const struct inspect_request *r,
+                                     struct inspect_result *ret)
+{
+    struct slice model;
+    bool free;
+    if (llm_form_of(in->llm, r->path, &free, &model) == LLM_NONE) {
+        if (r->has_body && llm_is_limited(in->llm))
+            return inspect_refuse(ret, 403, code, "no call to a model that the rule knows");
+        return in->llm->tools_any ? INSPECT_PASS : inspect_tools_head(r, ret);
+    }
+    if (!r->has_body)
+        return INSPECT_PASS; /* nothing is asked of a model: it lists, or it fails */
+    enum media m = inspect_media(r);
+    return m == MEDIA_JSON || m == MEDIA_NONE ? INSPECT_MORE
+                                              : inspect_refuse(ret, 415, "content_type", "");
+}
+
+enum inspect_answer inspect_llm_body(const struct inspection *in, const struct inspect_request *r,
+                                     struct slice body, struct inspect_result *ret)
+{
+    struct slice model;
+    bool free;
+    enum llm_form form = llm_form_of(in->llm, r->path, &free, &model);
+    if (form == LLM_NONE)
+        return inspect_tools_body(in, body, ret);
+    struct llm_reading reading = {in->llm, &keys[form], &ret->call, ret, free};
+    json_t *root;
+    memset(&ret->call, 0, sizeof ret->call);
+    if (inspect_json(body, &root, ret) < 0)
+        return INSPECT_REFUSED;
+    enum inspect_answer a = in->llm->tools_any ? INSPECT_PASS : inspect_tools_judge(in, root, ret);
+    if (a == INSPECT_PASS && (!free || in->llm->by_model))
+        a = read_call(&reading, root, r->path, model);
+    if (a == INSPECT_PASS && !free) {
+        ret->call.form = form;
+        ret->call.estimate = count(root);
+    }
+    json_decref(root);
+    return a;
+}

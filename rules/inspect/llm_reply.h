@@ -1,0 +1,25 @@
+/* What a model's reply says that it used (`usage`), read as the reply passes: nothing of it is held
+ * and nothing altered. A usage that cannot be read with certainty is unknown. */
+#ifndef DURWARD_LLM_REPLY_H
+#define DURWARD_LLM_REPLY_H
+
+#include "inspect.h"
+
+struct llm_usage {
+    bool known;
+    bool any;                 /* something was read of it */
+    uint64_t in;              /* tokens sent, those of the next two among them */
+    uint64_t cached, written; /* read from the provider's cache, written into it */
+    uint64_t out;             /* thoughts too */
+};
+
+struct llm_reply;
+
+/* By the media type of the reply. NULL: memory is out. */
+struct llm_reply *llm_reply_new(enum llm_form form, const struct inspect_request *facts);
+void llm_reply_free(struct llm_reply *r); /* NULL is fine, here and below */
+void llm_reply_feed(struct llm_reply *r, struct slice bytes);
+void llm_reply_close(struct llm_reply *r); /* that was all of it */
+struct llm_usage llm_reply_usage(const struct llm_reply *r);
+
+#endif

@@ -1,0 +1,526 @@
+/* Calls to models: what is read of a request by its rule, and of a reply's usage in the forms of
+ * six vendors, whole, cut at each byte, and broken. The streams are made after the vendors'
+ * documents. */
+#include <CUnit/CUnit.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "inspect.h"
+#include "llm.h"
+#include "llm_reply.h"
+#include "policy.h"
+#include "price.h"
+#include "tap_main.h"
+
+/* Single quotes for double ones. */
+static char *quoted(const char *s)
+{
+    char *t = strdup(s);
+    for (char *p = t; p && *p; p++)
+        if (*p == '\'')
+            *p = '"';
+    return t;
+}
+
+static struct policy *policy_of(const char *rest, struct err *err)
+{
+    char *text = NULL;
+    if (asprintf(&text, "{'policy':'p',%s}", rest) < 0)
+        return NULL;
+    char *json = quoted(text);
+    struct policy *p = policy_parse(json, strlen(json), err);
+    free(json);
+    free(text);
+    return p;
+}
+
+/* ---- requests ---- */
+
+struct said {
+    unsigned status;
+    char code[32], detail[INSPECT_DETAIL_MAX];
+    struct llm_call call;
+};
+
+static struct said asks(const char *rule, const char *path, const char *body)
+{
+    struct err err = {0};
+    char rules[1024];
+    snprintf(rules, sizeof rules, "'rules':[{'allow':'a.com',%s}]", rule);
+    struct policy *p = policy_of(rules, &err);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(p);
+    const struct inspection *in = policy_rule(p, 0)->inspection;
+    char *text = body ? quoted(body) : NULL;
+    struct inspect_request r = {.method = SLICE("POST"),
+                                .path = slice_str(path),
+                                .n_types = 1,
+                                .type = SLICE("application/json"),
+                                .has_body = body != NULL,
+                                .length = body ? strlen(text) : 0};
+    struct inspect_result why = {0};
+    enum inspect_answer a = inspect_head(in, &r, &why);
+    if (a == INSPECT_MORE)
+        a = inspect_body(in, &r, slice_str(text), true, &why);
+    struct said s = {.status = a == INSPECT_REFUSED ? why.status : 0, .call = why.call};
+    if (why.code)
+        snprintf(s.code, sizeof s.code, "%s", why.code);
+    memcpy(s.detail, why.detail, sizeof s.detail);
+    free(text);
+    policy_free(p);
+    return s;
+}
+
+static void is_call(const char *rule, const char *path, const char *body, enum llm_form form,
+                    const char *models, unsigned tools, bool streamed, uint64_t max)
+{
+    struct said s = asks(rule, path, body);
+    if (s.status || s.call.form != form || strcmp(s.call.models, models) != 0 ||
+        s.call.tools != tools || s.call.streamed != streamed || s.call.max != max)
+        printf("# %s: %u %s %s, form %d, '%s', %u tools, streamed %d, max %llu\n", body, s.status,
+               s.code, s.detail, s.call.form, s.call.models, s.call.tools, s.call.streamed,
+               (unsigned long long)s.call.max);
+    CU_ASSERT_EQUAL(s.status, 0);
+    CU_ASSERT_EQUAL(s.call.form, form);
+    CU_ASSERT_STRING_EQUAL(s.call.models, models);
+    CU_ASSERT_EQUAL(s.call.tools, tools);
+    CU_ASSERT_EQUAL(s.call.streamed, streamed);
+    CU_ASSERT_EQUAL(s.call.max, max);
+    CU_ASSERT_EQUAL(s.call.max_said, max > 0);
+}
+
+static void test_requests(void)
+{
+    static const char openai[] = "'llm':'openai'", azure[] = "'llm':'azure'",
+                      gemini[] = "'llm':'gemini'", bedrock[] = "'llm':'bedrock'",
+                      ollama[] = "'llm':'ollama'", both[] = "'llm':['openai','anthropic']";
+    is_call(openai, "/v1/chat/completions",
+            "{'model':'gpt-x','messages':[],'max_tokens':5,'max_completion_tokens':9,'stream':true,"
+            "'tools':[{'type':'function'},{'type':'function'}]}",
+            LLM_CHAT, "gpt-x", 2, true, 9);
+    is_call(openai, "/v1/chat/completions", "{'model':'a','models':['b','c'],'stream':null}",
+            LLM_CHAT, "a\nb\nc", 0, false, 0);
+    is_call(openai, "/v1/responses", "{'model':'gpt-x','input':'?','max_output_tokens':77}",
+            LLM_RESPONSES, "gpt-x", 0, false, 77);
+    is_call(openai, "/v1/embeddings", "{'model':'e','input':['a','b']}", LLM_EMBEDDINGS, "e", 0,
+            false, 0);
+    is_call(both, "/v1/messages",
+            "{'model':'claude-x','max_tokens':1024,'stream':true,'tools':[{'name':'t'}]}",
+            LLM_MESSAGES, "claude-x", 1, true, 1024);
+    is_call(azure, "/openai/deployments/mine/chat/completions", "{'messages':[]}", LLM_CHAT, "mine",
+            0, false, 0);
+    is_call(azure, "/openai/deployments/mine/chat/completions", "{'model':'other'}", LLM_CHAT,
+            "mine\nother", 0, false, 0);
+    is_call(gemini, "/v1beta/models/gemini-x:streamGenerateContent",
+            "{'contents':[],'tools':[{'functionDeclarations':[{},{}]},{'function_declarations':[{}]"
+            "}],'generationConfig':{'maxOutputTokens':12}}",
+            LLM_GEMINI, "gemini-x", 3, true, 12);
+    is_call(gemini, "/v1/projects/p/locations/l/publishers/google/models/g:generateContent",
+            "{'generation_config':{'max_output_tokens':12,'candidate_count':2}}", LLM_GEMINI, "g",
+            0, false, 12);
+    is_call(gemini, "/v1/projects/p/publishers/anthropic/models/claude:streamRawPredict",
+            "{'max_tokens':3}", LLM_MESSAGES, "claude", 0, true, 3);
+    is_call(bedrock, "/model/anthropic.claude-v1%3A0/converse",
+            "{'messages':[],'inferenceConfig':{'maxTokens':8},'toolConfig':{'tools':[{}]}}",
+            LLM_CONVERSE, "anthropic.claude-v1:0", 1, false, 8);
+    is_call(bedrock, "/model/m/converse-stream", "{}", LLM_CONVERSE, "m", 0, true, 0);
+    is_call(ollama, "/api/chat", "{'model':'l','options':{'num_predict':6}}", LLM_OLLAMA, "l", 0,
+            true, 6);
+    is_call(ollama, "/api/chat", "{'model':'l','stream':false,'options':{'num_predict':-1}}",
+            LLM_OLLAMA, "l", 0, false, 0);
+    CU_ASSERT_EQUAL(asks(both, "/v1/messages/count_tokens", "{'model':'c'}").call.form, LLM_NONE);
+    CU_ASSERT_EQUAL(asks(openai, "/v1/files", "{}").status, 0);
+    CU_ASSERT_EQUAL(asks(openai, "/v1/models", NULL).status, 0);
+}
+
+static void refuses(const char *rule, const char *path, const char *body, unsigned status,
+                    const char *code, const char *detail)
+{
+    struct said s = asks(rule, path, body);
+    if (s.status != status || strcmp(s.code, code) != 0 || strcmp(s.detail, detail) != 0)
+        printf("# %s: %u %s '%s'\n", body, s.status, s.code, s.detail);
+    CU_ASSERT_EQUAL(s.status, status);
+    CU_ASSERT_STRING_EQUAL(s.code, code);
+    CU_ASSERT_STRING_EQUAL(s.detail, detail);
+}
+
+static void test_limits(void)
+{
+    static const char chat[] = "/v1/chat/completions",
+                      some[] = "'llm':{'api':'openai','models':['gpt-4*','o1']}",
+                      least[] = "'llm':{'api':['openai','ollama'],'max_tokens':100}",
+                      cloud[] = "'llm':{'api':['gemini','bedrock'],'models':'good*'}",
+                      answer[] = "'llm':{'api':'gemini','max_tokens':100}";
+    CU_ASSERT_EQUAL(asks(some, chat, "{'model':'gpt-4o'}").status, 0);
+    CU_ASSERT_EQUAL(asks(some, "/v1/models", NULL).status, 0);
+    refuses(some, chat, "{'model':'gpt-5'}", 403, "llm", "model gpt-5");
+    refuses(some, chat, "{'model':'GPT-4o'}", 403, "llm", "model GPT-4o");
+    refuses(some, chat, "{'model':'x y\\n'}", 403, "llm", "a model of no such name");
+    refuses(some, chat, "{'model':'o1','models':['gpt-5']}", 403, "llm", "model gpt-5");
+    refuses(some, chat, "{'messages':[]}", 403, "llm", "no model is named");
+    refuses(some, chat, "[]", 403, "llm", "no call to a model");
+    refuses(some, chat, "{'model':'o1','model':'gpt-5'}", 400, "body_ambiguous", "");
+    refuses(some, chat, "{'model':'o1','Model':'gpt-5'}", 400, "body_ambiguous", "model");
+    refuses(some, chat, "{'model':['o1']}", 400, "body_ambiguous", "model");
+    refuses(some, chat, "{'model':'o1','models':'gpt-5'}", 400, "body_ambiguous", "models");
+    refuses(some, chat, "{'model':'o1','stream':'yes'}", 400, "body_ambiguous", "stream");
+    refuses(some, "/v1/completion", "{'model':'o1'}", 403, "llm",
+            "no call to a model that the rule knows");
+    refuses(some, "/v1/chat/completions/", "{'model':'gpt-5'}", 403, "llm",
+            "no call to a model that the rule knows");
+    refuses(cloud, "/v1/models/bad:generateContent", "{}", 403, "llm", "model bad");
+    refuses(cloud, "/v1/models/bad:countTokens", "{}", 403, "llm", "model bad");
+    refuses(cloud, "/model/b%61d/converse", "{}", 403, "llm", "model bad");
+    refuses(cloud, "/model/good/x/converse", "{}", 403, "llm",
+            "no call to a model that the rule knows");
+    CU_ASSERT_EQUAL(asks(cloud, "/v1/models/good-1:countTokens", "{}").status, 0);
+    CU_ASSERT_EQUAL(asks(least, chat, "{'model':'m','max_tokens':100}").status, 0);
+    refuses(least, chat, "{'model':'m','max_tokens':101}", 403, "llm",
+            "too many tokens are asked for");
+    refuses(least, chat, "{'model':'m','max_tokens':1,'max_completion_tokens':1e9}", 403, "llm",
+            "too many tokens are asked for");
+    refuses(least, chat, "{'model':'m'}", 403, "llm",
+            "no maximum of tokens is asked for: max_tokens");
+    refuses(least, chat, "{'model':'m','max_tokens':'9'}", 400, "body_ambiguous", "max_tokens");
+    refuses(least, chat, "{'model':'m','max_tokens':1,'MAX_tokens':999}", 400, "body_ambiguous",
+            "max_tokens");
+    refuses(least, "/api/chat", "{'model':'m','options':{'num_predict':-1}}", 403, "llm",
+            "no maximum of tokens is asked for: num_predict");
+    refuses(answer, "/v1/models/g:generateContent",
+            "{'generationConfig':{'maxOutputTokens':1},'generation_config':{'max_output_tokens':"
+            "999}}",
+            403, "llm", "too many tokens are asked for");
+    refuses(answer, "/v1/models/g:generateContent", "{'generationConfig':[]}", 400,
+            "body_ambiguous", "generationConfig");
+}
+
+static void test_tools(void)
+{
+    static const char chat[] = "/v1/responses",
+                      search[] = "{'model':'m','tools':[{'type':'web_search'}]}",
+                      none[] = "'llm':'openai','server_tools':[]",
+                      one[] = "'llm':'openai','server_tools':['web_search']";
+    refuses(none, chat, search, 403, "server_tool", "web_search");
+    CU_ASSERT_EQUAL(asks(one, chat, search).status, 0);
+    CU_ASSERT_EQUAL(asks("'llm':'openai'", chat, search).status, 0);
+    refuses("'llm':'openai','with':{'bearer':'s'}", chat, search, 403, "server_tool", "web_search");
+    refuses(none, "/v1/other", search, 403, "server_tool", "web_search");
+}
+
+/* Four bytes a token; what is no text counts as an image does. */
+static void test_estimate(void)
+{
+    char body[9000], blob[6000];
+    struct said s = asks("'llm':'openai'", "/v1/chat/completions",
+                         "{'model':'m','messages':[{'role':'user','content':'sixteen letters!'}]}");
+    CU_ASSERT(s.call.estimate >= 10 && s.call.estimate < 30);
+    memset(blob, 'A', sizeof blob);
+    blob[sizeof blob - 1] = 0;
+    snprintf(body, sizeof body, "{'model':'m','image':'%s'}", blob);
+    s = asks("'llm':'openai'", "/v1/chat/completions", body);
+    CU_ASSERT(s.call.estimate >= LLM_ENCODED_TOKENS && s.call.estimate < LLM_ENCODED_TOKENS + 20);
+}
+
+static void test_rules(void)
+{
+    static const struct {
+        const char *rest, *says;
+    } bad[] = {
+        {"'rules':[{'allow':'a.com','llm':'bard'}]", "one of"},
+        {"'rules':[{'allow':'a.com','llm':{}}]", "needs 'api'"},
+        {"'rules':[{'allow':'a.com','llm':'openai','mcp':{'tools':[]}}]", "keep one"},
+        {"'rules':[{'allow':'a.com','llm':'openai','websocket':true}]", "WebSocket"},
+        {"'rules':[{'allow':'a.com','llm':{'api':'openai','max_tokens':0}}]", "max_tokens"},
+        {"'rules':[{'allow':'a.com','budget':{'tokens':'5/h'}}]", "has 'llm'"},
+        {"'rules':[{'allow':'a.com','llm':'openai','budget':{'cost':'5/h'}}]", "prices"},
+        {"'rules':[],'budget':{'cost':'5/d'}", "prices"},
+        {"'rules':[],'budget':{'requests':'5/d per sandbox'}", "per sandbox"},
+        {"'rules':[],'budget':{'tokens':'5MB/d'}", "no such limit"},
+        {"'rules':[],'prices':[{'model':'m','in':'1'}]", "needs 'out'"},
+        {"'rules':[],'prices':[{'model':'m','in':'1','out':'0.1234567'}]", "no price"},
+        {"'rules':[],'prices':[{'model':'m','in':-1,'out':1}]", "no price"},
+        {"'rules':[],'prices':[{'model':'m','in':10001,'out':1}]", "no price"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct err err = {0};
+        struct policy *p = policy_of(bad[i].rest, &err);
+        if (p || strstr(err.text, bad[i].says) == NULL)
+            printf("# %s: %s\n", bad[i].rest, p ? "taken" : err.text);
+        CU_ASSERT(p == NULL && strstr(err.text, bad[i].says) != NULL);
+        policy_free(p);
+    }
+}
+
+static void test_prices(void)
+{
+    struct err err = {0};
+    char text[PRICE_TEXT], words[200];
+    uint64_t n;
+    struct policy *p =
+        policy_of("'rules':[],'budget':{'tokens':'2M/d','cost':['20/d','2.50/d per sandbox']},"
+                  "'prices':[{'model':'gpt-4o-mini*','in':0.15,'out':'0.60','cached':'0.075'},"
+                  "{'model':'gpt-*','in':2.5,'out':10,'cache_write':3}]",
+                  &err);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(p);
+    const struct price *mini = price_find(policy_prices(p), SLICE("gpt-4o-mini-2024")),
+                       *other = price_find(policy_prices(p), SLICE("gpt-4o"));
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mini);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(other);
+    CU_ASSERT_EQUAL(mini->in, 150000);
+    CU_ASSERT_EQUAL(mini->out, 600000);
+    CU_ASSERT_EQUAL(mini->cached, 75000);
+    CU_ASSERT_EQUAL(mini->written, 150000);
+    CU_ASSERT_EQUAL(other->cached, 2500000);
+    CU_ASSERT_EQUAL(other->written, 3000000);
+    CU_ASSERT_PTR_NULL(price_find(policy_prices(p), SLICE("o1")));
+    CU_ASSERT_STRING_EQUAL(budget_text(policy_budget(p), words, sizeof words),
+                           "tokens 2000000/d, cost 20/d, cost 2.5/d per sandbox");
+    CU_ASSERT_EQUAL(price_of(2500000, 1000), 2500);
+    CU_ASSERT_EQUAL(price_of(150000, 1), 1); /* rounded up */
+    CU_ASSERT_EQUAL(price_of(UINT64_C(10000000000), LLM_TOKENS_MAX),
+                    UINT64_C(10000) * LLM_TOKENS_MAX);
+    CU_ASSERT(price_amount(SLICE("0.000001"), 10, &n) == 0 && n == 1);
+    CU_ASSERT(price_amount(SLICE("1."), 1 << 30, &n) < 0);
+    CU_ASSERT(price_amount(SLICE(".5"), 1 << 30, &n) < 0);
+    CU_ASSERT_STRING_EQUAL(price_text(1000000, text, sizeof text), "1");
+    CU_ASSERT_STRING_EQUAL(price_text(1050000, text, sizeof text), "1.05");
+    policy_free(p);
+}
+
+/* ---- replies ---- */
+
+static const char events[] = "text/event-stream; charset=utf-8", whole_json[] = "application/json";
+
+static struct llm_usage read_reply(enum llm_form form, const char *type, struct slice text,
+                                   size_t piece, bool close)
+{
+    struct inspect_request facts = {.n_types = 1, .type = slice_str(type)};
+    struct llm_reply *r = llm_reply_new(form, &facts);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(r);
+    while (text.n > 0) {
+        size_t n = piece < text.n ? piece : text.n;
+        llm_reply_feed(r, (struct slice){text.p, n});
+        text = (struct slice){text.p + n, text.n - n};
+    }
+    if (close)
+        llm_reply_close(r);
+    struct llm_usage u = llm_reply_usage(r);
+    llm_reply_free(r);
+    return u;
+}
+
+/* The same in pieces of any size. */
+static void says_bytes(enum llm_form form, const char *type, struct slice text, uint64_t in,
+                       uint64_t cached, uint64_t written, uint64_t out)
+{
+    static const size_t pieces[] = {1, 2, 3, 7, 4096};
+    for (size_t i = 0; i < ARRAY_LEN(pieces); i++) {
+        struct llm_usage u = read_reply(form, type, text, pieces[i], true);
+        if (!u.known || u.in != in || u.out != out || u.cached != cached || u.written != written)
+            printf("# form %d by %zu: known %d, %llu in, %llu cached, %llu written, %llu out\n",
+                   form, pieces[i], u.known, (unsigned long long)u.in, (unsigned long long)u.cached,
+                   (unsigned long long)u.written, (unsigned long long)u.out);
+        CU_ASSERT(u.known && u.in == in && u.out == out && u.cached == cached &&
+                  u.written == written);
+    }
+}
+
+static void says(enum llm_form form, const char *type, const char *text, uint64_t in,
+                 uint64_t cached, uint64_t written, uint64_t out)
+{
+    char *t = quoted(text);
+    says_bytes(form, type, slice_str(t), in, cached, written, out);
+    free(t);
+}
+
+static void silent(enum llm_form form, const char *type, const char *text)
+{
+    char *t = quoted(text);
+    struct llm_usage u = read_reply(form, type, slice_str(t), 5, true);
+    if (u.known)
+        printf("# known: %s\n", text);
+    CU_ASSERT_FALSE(u.known);
+    free(t);
+}
+
+#define CHAT_STREAM                                                                             \
+    ": keep\n\ndata: {'id':'c','choices':[{'delta':{'content':'The \\'usage\\': {'}}],"         \
+    "'usage':null}\n\ndata: {'id':'c','choices':[{'delta':{'content':'}'}}],'usage':null}\n\n"  \
+    "data: {'choices':[],'usage':{'prompt_tokens':19,'completion_tokens':10,'total_tokens':29," \
+    "'prompt_tokens_details':{'cached_tokens':4,'audio_tokens':0},"                             \
+    "'completion_tokens_details':{'reasoning_tokens':3}}}\n\ndata: [DONE]\n\n"
+
+#define MESSAGES_STREAM                                                                       \
+    "event: message_start\ndata: {'type':'message_start','message':{'id':'m','usage':{"       \
+    "'input_tokens':25,'cache_creation_input_tokens':7,'cache_read_input_tokens':100,"        \
+    "'cache_creation':{'ephemeral_5m_input_tokens':7},'output_tokens':1}}}\n\n"               \
+    "event: ping\ndata: {'type': 'ping'}\n\nevent: content_block_delta\ndata: {'type':"       \
+    "'content_block_delta','index':0,'delta':{'type':'text_delta','text':'x'}}\n\n"           \
+    "event: message_delta\ndata: {'type':'message_delta','delta':{'stop_reason':'end_turn'}," \
+    "'usage':{'output_tokens':15}}\n\nevent: message_stop\ndata: {'type':'message_stop'}\n\n"
+
+static void test_replies(void)
+{
+    says(LLM_CHAT, whole_json,
+         "{'id':'c','choices':[{'message':{'content':'hi \\\\ {[','tool_calls':[]}}],'usage':{"
+         "'prompt_tokens':9,'completion_tokens':12,'total_tokens':21}}",
+         9, 0, 0, 12);
+    says(LLM_CHAT, events, CHAT_STREAM, 19, 4, 0, 10);
+    says(LLM_EMBEDDINGS, whole_json,
+         "{'data':[{'embedding':[0.1,-2e-3]}],'usage':{'prompt_tokens':8,'total_tokens':8}}", 8, 0,
+         0, 0);
+    says(LLM_RESPONSES, whole_json,
+         "{'object':'response','output':[],'usage':{'input_tokens':36,'input_tokens_details':{"
+         "'cached_tokens':6},'output_tokens':87,'output_tokens_details':{'reasoning_tokens':9}}}",
+         36, 6, 0, 87);
+    says(LLM_RESPONSES, events,
+         "event: response.created\r\ndata: {'type':'response.created','response':{'usage':null}}"
+         "\r\n\r\nevent: response.completed\r\ndata: {'type':'response.completed','response':{"
+         "'output':[],'usage':{'input_tokens':37,'input_tokens_details':{'cached_tokens':0},"
+         "'output_tokens':11,'total_tokens':48}}}\r\n\r\n",
+         37, 0, 0, 11);
+    says(LLM_MESSAGES, whole_json,
+         "{'type':'message','content':[],'usage':{'input_tokens':10,'cache_read_input_tokens':90,"
+         "'cache_creation_input_tokens':0,'output_tokens':6,'service_tier':'standard'}}",
+         100, 90, 0, 6);
+    says(LLM_MESSAGES, events, MESSAGES_STREAM, 132, 100, 7, 15);
+    says(LLM_GEMINI, whole_json,
+         "{'candidates':[],'usageMetadata':{'promptTokenCount':5,'candidatesTokenCount':7,"
+         "'thoughtsTokenCount':20,'toolUsePromptTokenCount':2,'cachedContentTokenCount':3,"
+         "'totalTokenCount':34}}",
+         7, 3, 0, 27);
+    says(LLM_GEMINI, events,
+         "data: {'candidates':[{}],'usageMetadata':{'promptTokenCount':5,'totalTokenCount':5}}\r\n"
+         "\r\ndata: {'usageMetadata':{'promptTokenCount':5,'candidatesTokenCount':9}}\r\n\r\n",
+         5, 0, 0, 9);
+    says(LLM_GEMINI, whole_json,
+         "[{'usageMetadata':{'promptTokenCount':5}},\n{'x':{},'usageMetadata':{'promptTokenCount':"
+         "5,'candidatesTokenCount':8}}]",
+         5, 0, 0, 8);
+    says(LLM_CONVERSE, whole_json,
+         "{'output':{},'usage':{'inputTokens':30,'outputTokens':628,'totalTokens':658,"
+         "'cacheReadInputTokens':1,'cacheWriteInputTokens':2}}",
+         33, 1, 2, 628);
+    says(LLM_OLLAMA, "application/x-ndjson",
+         "{'message':{'content':'a'},'done':false}\n{'done':true,'prompt_eval_count':26,"
+         "'eval_count':259}\n",
+         26, 0, 0, 259);
+    says(LLM_OLLAMA, "application/json; charset=utf-8", "{'done':true,'eval_count':4}", 0, 0, 0, 4);
+}
+
+/* An event of Amazon's binary stream. */
+static size_t put_frame(unsigned char *to, const char *payload)
+{
+    static const char heads[] = "\x0b:event-type\x07\0\x08metadata";
+    char *text = quoted(payload);
+    size_t n = strlen(text), h = sizeof heads - 1, all = 12 + h + n + 4;
+    memset(to, 0, all);
+    to[2] = (unsigned char)(all >> 8);
+    to[3] = (unsigned char)all;
+    to[7] = (unsigned char)h;
+    memcpy(to + 12, heads, h);
+    memcpy(to + 12 + h, text, n);
+    free(text);
+    return all;
+}
+
+static void test_binary(void)
+{
+    unsigned char b[1024];
+    static const char type[] = "application/vnd.amazon.eventstream";
+    size_t n = put_frame(b, "{'role':'assistant'}");
+    n += put_frame(b + n, "{'contentBlockIndex':0,'delta':{'text':'hi'}}");
+    n += put_frame(b + n, "{'metrics':{'latencyMs':1},'usage':{'inputTokens':3,'outputTokens':4}}");
+    says_bytes(LLM_CONVERSE, type, (struct slice){(char *)b, n}, 3, 0, 0, 4);
+    b[0] = 0x7f; /* a length that no event has */
+    CU_ASSERT_FALSE(read_reply(LLM_CONVERSE, type, (struct slice){(char *)b, n}, 9, true).known);
+}
+
+/* What is not known with certainty is not known. */
+static void test_unknown(void)
+{
+    silent(LLM_CHAT, events, "data: {'choices':[]}\n\ndata: [DONE]\n\n"); /* it was not asked for */
+    silent(LLM_CHAT, whole_json, "{'usage':{'prompt_tokens':9}}");
+    silent(LLM_CHAT, whole_json, "{'usage':{'prompt_tokens':9,'completion_tokens':'1'}}");
+    silent(LLM_CHAT, whole_json, "{'usage':{'prompt_tokens':-9,'completion_tokens':1}}");
+    silent(LLM_CHAT, whole_json, "{'usage':{'prompt_tokens':9.5,'completion_tokens':1}}");
+    silent(LLM_CHAT, whole_json,
+           "{'usage':{'prompt_tokens':99999999999999,'completion_tokens':1}}");
+    silent(LLM_CHAT, whole_json,
+           "{'usage':{'prompt_tokens':9,'completion_tokens':1,'completion_tokens':90}}");
+    silent(LLM_CHAT, whole_json, "{'usage':{'prompt_tokens':9,'completion_tokens':1}");
+    silent(LLM_CHAT, whole_json, "{'usage':{'prompt_tokens':9,'completion_tokens':1}}}");
+    silent(LLM_CHAT, whole_json, "{'usage':{'prompt_tokens':9,'completion_tokens':1,}}");
+    silent(LLM_CHAT, whole_json, "{'usage':{'prompt_tokens':09,'completion_tokens':1}}");
+    silent(LLM_CHAT, whole_json,
+           "{'usage':{'prompt_tokens':9,'completion_tokens':1,'prompt_tokens_details':{"
+           "'cached_tokens':10}}}");
+    silent(LLM_CHAT, "text/html", "{'usage':{'prompt_tokens':9,'completion_tokens':1}}");
+    silent(LLM_CHAT, events,
+           "data: {'usage':{'prompt_tokens':9,'completion_tokens':1}}\n\ndata: {broken\n\n");
+    silent(LLM_MESSAGES, events,
+           "data: {'message':{'usage':{'input_tokens':25,'output_tokens':1}}}\n\n");
+    silent(LLM_MESSAGES, whole_json, "{'message':{'usage':{'input_tokens':25,'output_tokens':1}}}");
+}
+
+/* A stream that ends anywhere is known from where it has said all, and never wrongly. */
+static void test_cut(void)
+{
+    static const struct {
+        enum llm_form form;
+        const char *text, *known;
+        uint64_t in, out;
+    } all[] = {{LLM_CHAT, CHAT_STREAM, "[DONE]", 19, 10},
+               {LLM_MESSAGES, MESSAGES_STREAM, "'output_tokens':15}}", 132, 15}};
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+        char *t = quoted(all[i].text), *mark = quoted(all[i].known);
+        size_t n = strlen(t), from = (size_t)(strstr(t, mark) - t) + strlen(mark);
+        for (size_t k = 0; k <= n; k++) {
+            struct llm_usage u = read_reply(all[i].form, events, (struct slice){t, k}, 64, false);
+            CU_ASSERT(u.known == (k > from + 1));
+            CU_ASSERT(!u.known || (u.in == all[i].in && u.out == all[i].out));
+        }
+        free(t);
+        free(mark);
+    }
+}
+
+static void test_depth(void)
+{
+    char deep[800];
+    for (int levels = 60; levels <= 80; levels += 20) {
+        size_t n = (size_t)snprintf(deep, sizeof deep,
+                                    "{'usage':{'prompt_tokens':1,"
+                                    "'completion_tokens':1},'a':");
+        for (int i = 0; i < levels; i++)
+            n += (size_t)snprintf(deep + n, sizeof deep - n, "{'a':");
+        deep[n++] = '1';
+        memset(deep + n, '}', (size_t)levels + 1);
+        deep[n + (size_t)levels + 1] = 0;
+        if (levels == 60)
+            says(LLM_CHAT, whole_json, deep, 1, 0, 0, 1);
+        else
+            silent(LLM_CHAT, whole_json, deep);
+    }
+}
+
+static void suite_llm(void)
+{
+    CU_pSuite s = CU_add_suite("llm", NULL, NULL);
+    CU_add_test(s, "what requests ask for", test_requests);
+    CU_add_test(s, "models and maxima", test_limits);
+    CU_add_test(s, "tools of the provider's", test_tools);
+    CU_add_test(s, "estimates", test_estimate);
+    CU_add_test(s, "rules that are none", test_rules);
+    CU_add_test(s, "prices and budgets", test_prices);
+    CU_add_test(s, "usage in six vendors' replies", test_replies);
+    CU_add_test(s, "usage in Amazon's events", test_binary);
+    CU_add_test(s, "usage that is unknown", test_unknown);
+    CU_add_test(s, "streams that are cut", test_cut);
+    CU_add_test(s, "depth", test_depth);
+}
+
+void tap_suites(void)
+{
+    suite_llm();
+}

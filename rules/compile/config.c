@@ -21,10 +21,10 @@ static const struct key root_keys[] = {
     KEY("upstream", OWN, "", "see *Upstream*"),
     KEY("listen", OWN, "none", "list, see *Listeners*"),
     KEY("audit", OWN, "", "see *Audit*"),
-    KEY("tracing", OWN, "", "see *Tracing*"),
     KEY("ca", OWN, "", "see *Certificate authority*"),
     KEY("controller", OWN, "", "see *Controller*"),
     KEY("limits", OWN, "", "see *Limits*"),
+    KEY("tracing", OWN, "", "see *Tracing*"),
     KEY("prices", OWN, "", "what models cost, see *Calls to models*"),
     KEY("injectors", UINT(1, CONFIG_INJECTORS_MAX), "1",
         "how many injector processes a policy may have, 1 to 16. Each sandbox, and each "

@@ -121,6 +121,11 @@ static const struct key audit_keys[] = {
     KEY("durability", WORDS("written", "synced"), "`written`",
         "`written`: a record is in the kernel before the request goes on (survives the death of "
         "every process). `synced`: it is on disk"),
+    KEY("anchor", OWN, "none",
+        "where a copy of each checkpoint goes: `command: [PROGRAM, ...]` gets it as a line on its "
+        "standard input (environment as of a secret's command), `syslog: true` sends it to "
+        "/dev/log (authpriv.notice; `syslog: PATH` to another socket), `https: URL` (or `{ url, to "
+        "}`, as `webhook` below) gets it by POST; one or several"),
     KEY("rotate", OWN, "64 MiB, no age, zstd",
         "`{ size: 64MB, every: 24h, compress: zstd }`: the active file is closed past this size "
         "(at least 1.1MB; KB, MB, GB, TB are decimal) or age (m, h, d), and at SIGHUP; closed "
@@ -136,11 +141,6 @@ static const struct key audit_keys[] = {
         "and has again a minute (at least 1.1MB each; a record counts as 512 bytes at least). At "
         "its bound its requests wait for up to 5 s and then are 503 `audit_unwritable`; nothing "
         "goes unrecorded, and others are not touched. To pause or end it, see `log_bytes`"),
-    KEY("anchor", OWN, "none",
-        "where a copy of each checkpoint goes: `command: [PROGRAM, ...]` gets it as a line on its "
-        "standard input (environment as of a secret's command), `syslog: true` sends it to "
-        "/dev/log (authpriv.notice; `syslog: PATH` to another socket), `https: URL` (or `{ url, to "
-        "}`, as `webhook` below) gets it by POST; one or several"),
     KEY("notify", OWN, "none",
         "thresholds: who is told when a sandbox does too much of something, and what becomes of "
         "it; see below"),

@@ -212,6 +212,8 @@ static const struct key policy_keys[] = {
         "environment variables of the sandbox, at most 1000 of 8192 bytes. `{{placeholder NAME}}` "
         "becomes the sandbox's own placeholder for that secret; the secret itself is never there. "
         "Values are text: quote numbers"),
+    KEY("rules", OWN, "required",
+        "list of rules, at most 20000 with 65536 patterns. `[]` denies everything"),
     KEY("sandbox", OWN, "", "limits of a local sandbox, see *What a sandbox may use*"),
     KEY("budget", REF(budget), "none", "of all its rules together, see *Budgets*"),
     KEY("names", WORDS_OF(policy_names_words), "`refuse`",
@@ -223,8 +225,6 @@ static const struct key policy_keys[] = {
     KEY("guide", WORDS_OF(policy_guide_words), "`rules`",
         "what `http://durward.internal/` tells inside the sandbox beside its refusals: `rules` "
         "lists the rules that allow and which of them take a placeholder, `none` does not"),
-    KEY("rules", OWN, "required",
-        "list of rules, at most 20000 with 65536 patterns. `[]` denies everything"),
 };
 
 static int read_policy(struct config *c, const struct node *n, struct config_policy *p,

@@ -61,26 +61,12 @@ static const struct key secret_keys[] = {
         "name of an environment variable of the daemon, `[A-Za-z_][A-Za-z0-9_]*`, read once at "
         "start"),
     KEY("file", AS(path), "", "a file that only its owner can read; others are refused"),
-    KEY("systemd", AS(entry), "",
-        "NAME of a credential of the unit (`LoadCredential=NAME:...`): the file NAME in "
-        "`$CREDENTIALS_DIRECTORY`, with the checks of `file`"),
-    KEY("kubernetes", OWN, "",
-        "`{ path: DIR, key: KEY }`: a key of a Secret that is mounted at DIR, with the checks of "
-        "`file`: mount it with `defaultMode: 0400` (0440 with an `fsGroup`)"),
-    KEY("secret_service", OWN, "",
-        "`{ ATTRIBUTE: VALUE, ... }`, 1 to 16 of them: looked up in the desktop's keyring by "
-        "`secret-tool lookup` (Debian: libsecret-tools), which needs the session's D-Bus"),
     KEY("command", AS(command), "",
         "list of 1 to 64 words, program first; its standard output is the value. No shell runs it. "
         "A program without `/` is looked for in `PATH`"),
     KEY("kind", WORDS_OF(secret_kinds), "the kind of a preset that uses the secret, else none",
         "`github-pat`, `openai` or `anthropic`: the shape of the placeholder that the sandbox sees "
         "in place of the secret"),
-    KEY("ttl", AS(duration),
-        "`file`, `systemd`, `kubernetes`: 0s; `command`, `secret_service`, stores behind an "
-        "endpoint: 5m",
-        "how long a value may be kept: digits and `s`, `m` or `h`, 0s to 24h; `0s` reads it again "
-        "each time. Not with `env`"),
     KEY("oauth2", OWN, "", ""),
     KEY("jwt", OWN, "", ""),
     KEY("google", OWN, "", ""),
@@ -88,16 +74,30 @@ static const struct key secret_keys[] = {
     KEY("entra", OWN, "", ""),
     KEY("aws_key", OWN, "", ""),
     KEY("aws_role", OWN, "", ""),
-    KEY("client_certificate", OWN, "", ""),
-    KEY("hmac_key", OWN, "", ""),
-    KEY("signature_key", OWN, "", ""),
-    KEY("azure_key", OWN, "", ""),
-    KEY("captured", OWN, "", ""),
+    KEY("ttl", AS(duration),
+        "`file`, `systemd`, `kubernetes`: 0s; `command`, `secret_service`, stores behind an "
+        "endpoint: 5m",
+        "how long a value may be kept: digits and `s`, `m` or `h`, 0s to 24h; `0s` reads it again "
+        "each time. Not with `env`"),
+    KEY("systemd", AS(entry), "",
+        "NAME of a credential of the unit (`LoadCredential=NAME:...`): the file NAME in "
+        "`$CREDENTIALS_DIRECTORY`, with the checks of `file`"),
+    KEY("secret_service", OWN, "",
+        "`{ ATTRIBUTE: VALUE, ... }`, 1 to 16 of them: looked up in the desktop's keyring by "
+        "`secret-tool lookup` (Debian: libsecret-tools), which needs the session's D-Bus"),
+    KEY("kubernetes", OWN, "",
+        "`{ path: DIR, key: KEY }`: a key of a Secret that is mounted at DIR, with the checks of "
+        "`file`: mount it with `defaultMode: 0400` (0440 with an `fsGroup`)"),
     KEY("vault", OWN, "", ""),
     KEY("openbao", OWN, "", ""),
     KEY("aws_secret", OWN, "", ""),
     KEY("aws_parameter", OWN, "", ""),
     KEY("onepassword", OWN, "", ""),
+    KEY("client_certificate", OWN, "", ""),
+    KEY("captured", OWN, "", ""),
+    KEY("hmac_key", OWN, "", ""),
+    KEY("signature_key", OWN, "", ""),
+    KEY("azure_key", OWN, "", ""),
 };
 
 static int read_secret(struct config *c, const struct node *n, struct config_secret *s,

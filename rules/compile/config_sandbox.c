@@ -18,12 +18,12 @@ static const struct key sandbox_keys[] = {
         "control group can be had; else not limited",
         "memory of all processes together: their own, files in memory (memfd, SysV shm, tmpfs), "
         "and the kernel's for their pipes, sockets and watches"),
-    KEY("pids", UINT(8, 4194304), "4096", "processes and threads"),
-    KEY("cpu", AS(share), "not limited",
-        "processor time, as a share of one processor: `50%`, `200%`"),
     KEY("disk", SIZE(1 << 20), "half of the memory and 1000000 files",
         "what can be written outside of binds: /tmp, /var/tmp, /run, `$HOME` and a root in memory "
         "together, and as much again in /dev/shm; one file for each 8 KiB of it (at least 4096)"),
+    KEY("pids", UINT(8, 4194304), "4096", "processes and threads"),
+    KEY("cpu", AS(share), "not limited",
+        "processor time, as a share of one processor: `50%`, `200%`"),
     KEY("files", UINT(32, 1048576), "that half",
         "open files of a process; at most half of what durward itself may have"),
     KEY("root", WORDS("read-only", "writable"), "`read-only`",
@@ -32,6 +32,10 @@ static const struct key sandbox_keys[] = {
     KEY("backend", WORDS_OF(backends), "`bwrap`",
         "what makes the sandboxes: `bwrap` (bubblewrap), or `docker`, see *Containers of an "
         "engine*"),
+    KEY("docker", OWN, "`/run/docker.sock`, no image",
+        "mapping: `socket`, the path of the engine's unix socket; `image`, an image that the "
+        "engine has. Also used where `--backend docker` asks for it; by the API only policies that "
+        "name it have it"),
     KEY("image", AS(image), "the host's /usr",
         "of the daemon's sandboxes that `bwrap` makes, where who makes one names none: an imported "
         "image (`durward image`), or `host`"),
@@ -42,10 +46,6 @@ static const struct key sandbox_keys[] = {
         "the same: how long without a command or a file operation; `0s`: for ever"),
     KEY("on_idle", WORDS_OF(idle_names), "`delete`",
         "the same: what then becomes of it, `delete`, `pause` or `stop`"),
-    KEY("docker", OWN, "`/run/docker.sock`, no image",
-        "mapping: `socket`, the path of the engine's unix socket; `image`, an image that the "
-        "engine has. Also used where `--backend docker` asks for it; by the API only policies that "
-        "name it have it"),
 };
 
 /* "512MB": digits, then one of the units. */

@@ -145,9 +145,6 @@ static int rules_ok(const struct node *n, struct err *err)
 static const struct key source_keys[] = {
     KEY("use", AS(text), "", "a preset. `preset_hosts` beside it names other hosts, as in a rule"),
     KEY("preset_hosts", OWN, "", ""),
-    KEY("rules", REF(rules), "",
-        "rules of its own, beside the preset's or in its place; `\"{{secret}}\"` in them is the "
-        "secret's name"),
     KEY("secret", AS(name), "the preset's", "the secret's name"),
     KEY("env", REF(names), "required",
         "a variable, or several. On the host they may hold the key; inside each of them "
@@ -155,6 +152,9 @@ static const struct key source_keys[] = {
     KEY("from", REF(names), "none", "further variables that may hold the key on the host"),
     KEY("kind", WORDS_OF(secret_kinds), "the preset's",
         "the shape of the placeholder, as of a secret in durward.yaml(5)"),
+    KEY("rules", REF(rules), "",
+        "rules of its own, beside the preset's or in its place; `\"{{secret}}\"` in them is the "
+        "secret's name"),
 };
 
 /* { use: PRESET, preset_hosts, secret, env, from, rules } or { secret, env, from, kind, rules } */

@@ -13,17 +13,23 @@
 #define RULE_KEY(key, type, on, standard, meaning) KEY(key, type, standard, meaning)
 const struct key rule_keys[] = {
     RULE_KEY("allow", AS(strings), "", "", "list or one of patterns, at most 4096"),
-    RULE_KEY("ask", AS(strings), "", "",
-             "the same: such a request is held until somebody lets it go, see *Approval*. Deny "
-             "goes before ask, and ask before allow, however narrow they are"),
     RULE_KEY("deny", AS(strings), "", "", "list or one of patterns"),
+    RULE_KEY("use", AS(text), "", "", "the name of a preset, see *Presets*"),
+    RULE_KEY("secret", AS(name), "", "", ""),
     RULE_KEY("access", WORDS("read-only"), "allow", "every method",
              "`read-only`: the methods GET, HEAD, OPTIONS"),
     RULE_KEY("methods", AS(methods), "allow, deny", "every method",
              "list or one of methods, in capitals. Not beside `access`"),
     RULE_KEY("with", REF(credential), "allow", "none", "the credential, see *Credentials*"),
-    RULE_KEY("capture", OWN, "allow with `with`", "none",
-             "new secrets in replies, see *Secrets in replies*"),
+    RULE_KEY("git", WORDS("fetch", "push"), "allow", "", "`fetch` or `push`, see *Git*"),
+    RULE_KEY("set_headers", OWN, "allow", "none",
+             "mapping of request header to value, at most 64 edits"),
+    RULE_KEY("remove_headers", AS(strings), "allow", "none", "list or one of request headers"),
+    RULE_KEY("not_credentials", AS(strings), "allow with `with`", "none",
+             "list or one of request headers that look like a credential of the client's own and "
+             "are none (`x-foo-token`). Fields that known APIs read keys from (`authorization`, "
+             "`x-api-key`, cookies, ...) cannot stand here; a value in the shape of a published "
+             "token is refused in these fields too"),
     RULE_KEY("client_credential", WORDS("refuse", "replace", "pass"), "allow with `with`",
              "`refuse`",
              "what happens when the client sends a credential of its own that is not its "
@@ -39,14 +45,20 @@ const struct key rule_keys[] = {
         "`true`: Range and If-Range pass. Only for origins that reflect nothing: a part that cuts "
         "a reflected secret in two cannot be searched for it. On a rule without `with` they pass "
         "anyway, unless another rule sends a secret to the same host, see *What comes back*"),
-    RULE_KEY("set_headers", OWN, "allow", "none",
-             "mapping of request header to value, at most 64 edits"),
-    RULE_KEY("remove_headers", AS(strings), "allow", "none", "list or one of request headers"),
-    RULE_KEY("not_credentials", AS(strings), "allow with `with`", "none",
-             "list or one of request headers that look like a credential of the client's own and "
-             "are none (`x-foo-token`). Fields that known APIs read keys from (`authorization`, "
-             "`x-api-key`, cookies, ...) cannot stand here; a value in the shape of a published "
-             "token is refused in these fields too"),
+    RULE_KEY("ask", AS(strings), "", "",
+             "the same: such a request is held until somebody lets it go, see *Approval*. Deny "
+             "goes before ask, and ask before allow, however narrow they are"),
+    RULE_KEY("budget", REF(budget), "allow", "none",
+             "mapping of `requests`, `upload`, `download`, `tokens`, `cost`, see *Budgets*"),
+    RULE_KEY("to", AS(strings), "allow", "none",
+             "list or one of address ranges (`10.0.0.0/8`, `fd00::/8`; at most a /8, IPv6 /7, 64 "
+             "of them): private, loopback or other special addresses that the rule's hosts may "
+             "lead to. Other names stay barred from them, and no rule opens Durward's own "
+             "listeners. It holds for the whole host and port, not for the rule's path alone; "
+             "rules with a credential and rules without open for themselves only, but at a host "
+             "that gets a secret (*What comes back*) for both"),
+    RULE_KEY("refs", OWN, "allow with `git: push`", "every one",
+             "list or one of references, or a mapping, see *Git*"),
     RULE_KEY("query", OWN, "allow", "any query",
              "mapping of parameter to `\"*\"`, a value, or a list of values. Only these parameters "
              "may be there, each at most once; `{}` allows no query at all. Names and values are "
@@ -56,13 +68,24 @@ const struct key rule_keys[] = {
              "mapping of header to `\"*\"`, a value, or a list of values: each must be there, "
              "once, with such a value. Not for headers that carry credentials or frame the "
              "message. Code `header`"),
-    RULE_KEY("capture_body", AS(kilobytes), "allow, ask", "nothing",
-             "so much of each body, the request's and the reply's, goes into the log (1KB to "
-             "16KB): for a rule with a credential as the sandbox sent it and as the sandbox got "
-             "it, without the secret. Where no credential is added, a body with a placeholder of "
-             "the sandbox is not recorded; where one is, a placeholder, which is no secret, may "
-             "stand in what is recorded. Nor are messages of a WebSocket, nor what was denied. Not "
-             "beside `capture` or `with: { placeholder: … }`"),
+    RULE_KEY("graphql", OWN, "allow", "",
+             "`read-only`, a list of operation names, or a mapping, see *Bodies*"),
+    RULE_KEY(
+        "tunnel", AS(bool), "allow", "`false`",
+        "`true`: the TLS of client and origin passes unread, for clients that pin certificates or "
+        "speak no HTTP. Patterns are one host each (with a port or without), no path; beside it "
+        "only `to`. **Nothing is known of what goes through but its size**, nor does the name that "
+        "TLS says bind what is asked inside. A load error beside any rule that sends a credential "
+        "to the same host, or is about its paths or methods on the same port. The connection must "
+        "begin with a ClientHello whose name agrees"),
+    RULE_KEY("mcp", OWN, "allow", "",
+             "mapping of `tools`, `methods`, `resources`, `prompts`, `on_refused`, `server`, see "
+             "*Bodies*"),
+    RULE_KEY("llm", OWN, "allow", "",
+             "whose form calls to models have here, or a mapping of `api`, `models`, `max_tokens`, "
+             "`assume`, see *Calls to models*"),
+    RULE_KEY("capture", OWN, "allow with `with`", "none",
+             "new secrets in replies, see *Secrets in replies*"),
     RULE_KEY("on_reflect", WORDS("redact", "block", "kill"), "allow with `with`", "`redact`",
              "what becomes of a reply in which the secret comes back: `redact` (taken out, same "
              "length), or `block`: 502 `secret_reflected` where it stands in a field, else the "
@@ -72,39 +95,16 @@ const struct key rule_keys[] = {
              "`true`: the credential may go over `http://`"),
     RULE_KEY("allow_public_suffix", AS(bool), "allow", "`false`",
              "`true`: a leading dot on a name under which anybody may get one"),
-    RULE_KEY("to", AS(strings), "allow", "none",
-             "list or one of address ranges (`10.0.0.0/8`, `fd00::/8`; at most a /8, IPv6 /7, 64 "
-             "of them): private, loopback or other special addresses that the rule's hosts may "
-             "lead to. Other names stay barred from them, and no rule opens Durward's own "
-             "listeners. It holds for the whole host and port, not for the rule's path alone; "
-             "rules with a credential and rules without open for themselves only, but at a host "
-             "that gets a secret (*What comes back*) for both"),
-    RULE_KEY("graphql", OWN, "allow", "",
-             "`read-only`, a list of operation names, or a mapping, see *Bodies*"),
-    RULE_KEY("mcp", OWN, "allow", "",
-             "mapping of `tools`, `methods`, `resources`, `prompts`, `on_refused`, `server`, see "
-             "*Bodies*"),
-    RULE_KEY("llm", OWN, "allow", "",
-             "whose form calls to models have here, or a mapping of `api`, `models`, `max_tokens`, "
-             "`assume`, see *Calls to models*"),
     RULE_KEY("server_tools", OWN, "allow",
              "`[]` on a rule with a credential for a known model API, or with `llm`",
              "list of tools, or `any`, see *Bodies*"),
-    RULE_KEY(
-        "tunnel", AS(bool), "allow", "`false`",
-        "`true`: the TLS of client and origin passes unread, for clients that pin certificates or "
-        "speak no HTTP. Patterns are one host each (with a port or without), no path; beside it "
-        "only `to`. **Nothing is known of what goes through but its size**, nor does the name that "
-        "TLS says bind what is asked inside. A load error beside any rule that sends a credential "
-        "to the same host, or is about its paths or methods on the same port. The connection must "
-        "begin with a ClientHello whose name agrees"),
-    RULE_KEY("git", WORDS("fetch", "push"), "allow", "", "`fetch` or `push`, see *Git*"),
-    RULE_KEY("refs", OWN, "allow with `git: push`", "every one",
-             "list or one of references, or a mapping, see *Git*"),
-    RULE_KEY("budget", REF(budget), "allow", "none",
-             "mapping of `requests`, `upload`, `download`, `tokens`, `cost`, see *Budgets*"),
-    RULE_KEY("use", AS(text), "", "", "the name of a preset, see *Presets*"),
-    RULE_KEY("secret", AS(name), "", "", ""),
+    RULE_KEY("capture_body", AS(kilobytes), "allow, ask", "nothing",
+             "so much of each body, the request's and the reply's, goes into the log (1KB to "
+             "16KB): for a rule with a credential as the sandbox sent it and as the sandbox got "
+             "it, without the secret. Where no credential is added, a body with a placeholder of "
+             "the sandbox is not recorded; where one is, a placeholder, which is no secret, may "
+             "stand in what is recorded. Nor are messages of a WebSocket, nor what was denied. Not "
+             "beside `capture` or `with: { placeholder: … }`"),
 };
 const size_t rule_n_keys = ARRAY_LEN(rule_keys);
 

@@ -241,7 +241,7 @@ def commented(node):
 
 
 def manual(text):
-    """The manual, with its marked tables made anew: their heads stay, rows are made."""
+    """The manual, with its marked tables made anew: rows are made, heads and the order of the rows stay."""
     have, out, rest = tables(), [], text.split("\n")
     while rest:
         line = rest.pop(0)
@@ -253,12 +253,16 @@ def manual(text):
             out.append(rest.pop(0))
         heads = [c.strip() for c in rest[0].split("|")[1:-1]]
         out += [rest.pop(0), rest.pop(0)]
+        order = []
         while rest and rest[0].startswith("|"):
-            rest.pop(0)
-        for k in have[m.group(1)]:
-            if k.meaning:
-                cells = ["`%s`" % k.name] + [k.cell(h) for h in heads[1:]]
-                out.append("".join("| %s " % c if c else "| " for c in cells) + "|")
+            order += re.match(r"\| `(\w+)`|", rest.pop(0)).groups()
+        shown = [k for k in have[m.group(1)] if k.meaning]
+        for before, k in zip([None] + shown, shown):
+            if k.name not in order:  # a new one: behind the one that it stands behind in the table
+                order.insert(order.index(before.name) + 1 if before else 0, k.name)
+        for k in sorted(shown, key=lambda k: order.index(k.name)):
+            cells = ["`%s`" % k.name] + [k.cell(h) for h in heads[1:]]
+            out.append("".join("| %s " % c if c else "| " for c in cells) + "|")
     return "\n".join(out)
 
 

@@ -26,7 +26,8 @@ const struct command command_completion = {
     "bash: source <(durward completion bash)\n"
     "zsh:  durward completion zsh > \"${fpath[1]}/_durward\"\n"
     "fish: durward completion fish > ~/.config/fish/completions/durward.fish\n\n"
-    "They ask this command for names as they are needed: --list sandboxes, approvals, tokens,\n"
+    "They ask this command for names as they are needed: --list sandboxes, approvals, proposals, "
+    "tokens,\n"
     "snapshots (of the daemon), policies, presets or secrets (of the configuration).\n",
     cmd_completion,
 };
@@ -57,7 +58,9 @@ static const struct {
     {"sandbox", "fork", "sandboxes"},     {"approve", "allow", "approvals"},
     {"approve", "deny", "approvals"},     {"token", "revoke", "tokens"},
     {"preset", "show", "presets"},        {"secret", "test", "secrets"},
-    {"logs", NULL, "sandboxes"},          {"trace", NULL, "sandboxes"},
+    {"proposals", "show", "proposals"},   {"proposals", "accept", "proposals"},
+    {"proposals", "reject", "proposals"}, {"logs", NULL, "sandboxes"},
+    {"trace", NULL, "sandboxes"},
 };
 
 /* And the value of an option, whatever command has it. */
@@ -282,6 +285,7 @@ static int list(const struct args *a, const char *kind)
         enum which_kind of;
     } asked[] = {{"sandboxes", WHICH_SANDBOX},
                  {"approvals", WHICH_APPROVAL},
+                 {"proposals", WHICH_PROPOSAL},
                  {"tokens", WHICH_TOKEN},
                  {"snapshots", WHICH_SNAPSHOT}};
     struct err err = {0};

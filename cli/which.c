@@ -22,6 +22,8 @@ static const struct kind {
     [WHICH_POLICY] = {"/v1/policies", "policies", "policy", "", "durward check", 0},
     [WHICH_SNAPSHOT] = {"/v1/snapshots", "snapshots", "snapshot", "", "durward sandbox snapshot ls",
                         0},
+    [WHICH_PROPOSAL] = {"/v1/proposals", "proposals", "proposal", "pr-", "durward proposals ls",
+                        12},
 };
 
 static json_t *page(const char *socket, const char *path, const char *after, struct err *err)

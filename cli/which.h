@@ -7,7 +7,14 @@
 
 #include "err.h"
 
-enum which_kind { WHICH_SANDBOX, WHICH_APPROVAL, WHICH_TOKEN, WHICH_POLICY, WHICH_SNAPSHOT };
+enum which_kind {
+    WHICH_SANDBOX,
+    WHICH_APPROVAL,
+    WHICH_TOKEN,
+    WHICH_POLICY,
+    WHICH_SNAPSHOT,
+    WHICH_PROPOSAL
+};
 
 enum { WHICH_ID_MAX = 64 };
 

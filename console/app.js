@@ -1,15 +1,17 @@
 // The page: its frame, keys, the stream, and what is shown of one record.
 
 import { h, fill, text, count, clock, bytes } from "./dom.js";
-import { login, logout, watch, isLink } from "./feed.js";
+import { ask, login, logout, watch, isLink } from "./feed.js";
 import { Store, title, verdict } from "./store.js";
 import { Verifier } from "./verify.js";
 import { VIEWS } from "./views.js";
+import { load, meaning, severity, level, learn, whole } from "./codes.js";
+import { buttons } from "./actions.js";
 
 const FRAME = 100; // ms between two drawings
 const THEME = "durward-theme";
 const HELP = [
-  ["1 … 7", "views"], ["/", "filter; a word with - before it is left out"], ["j k ↓ ↑", "move"], ["Enter", "open"], ["e", "explain what is open"], ["a d", "allow, deny what waits"],
+  ["1 … 9", "views"], ["/", "filter; a word with - before it is left out"], ["j k ↓ ↑", "move"], ["Enter", "open"], ["e", "explain what is open"], ["a d", "allow, deny what waits"],
   ["p", "stand still, and go on"], ["t", "light, dark"], ["Esc", "close, back"], ["?", "this"],
 ];
 
@@ -31,6 +33,8 @@ class App {
     document.addEventListener("keydown", (e) => this.key(e));
     addEventListener("hashchange", () => this.show(location.hash.slice(1)));
     this.show(location.hash.slice(1) || "live");
+    load().then(() => this.views.get(this.current).update(true));
+    ask("/v1/sandboxes?limit=1000").then((v) => learn(v.sandboxes)).catch(() => {});
     watch((event, data) => this.on(event, data));
     setInterval(() => this.turn(), FRAME);
   }
@@ -54,13 +58,13 @@ class App {
       h("button", { className: "primary", onclick: () => this.help.close() }, "Close"));
     fill(document.body,
       h("div", { className: "app" },
-        h("div", { className: "side" },
+        h("aside", { className: "side", ariaLabel: "Durward" },
           h("div", { className: "brand" }, logo(), h("b", {}, "Durward"), h("span", {}, "audit")),
           nav,
           h("div", { className: "foot" },
             h("button", { className: "plain", onclick: () => this.theme(), title: "t" }, "Light / dark"),
             h("button", { className: "plain", onclick: () => this.help.showModal(), title: "?" }, "Keys"))),
-        h("div", { className: "top" }, this.heading, this.filter, h("span", { className: "grow" }), this.state, this.pauseButton),
+        h("header", { className: "top" }, this.heading, this.filter, h("span", { className: "grow" }), this.state, this.pauseButton),
         this.main, this.drawer), this.help);
     const theme = localStorage.getItem(THEME);
     if (theme) document.documentElement.dataset.theme = theme;
@@ -71,7 +75,7 @@ class App {
     if (!v) return;
     if (location.hash.slice(1) !== id) history.replaceState(null, "", "#" + id);
     for (const [name, view] of this.views) view.element.hidden = name !== id;
-    for (const [name, l] of this.links) l.a.toggleAttribute("aria-current", name === id);
+    for (const [name, l] of this.links) name === id ? l.a.setAttribute("aria-current", "page") : l.a.removeAttribute("aria-current");
     this.current = id;
     text(this.heading, VIEWS.find((x) => x.id === id).name);
     this.filter.hidden = !v.filter;
@@ -140,23 +144,33 @@ class App {
   }
 
   detail(row) {
+    const boxes = this.views.get("sandboxes"), was = boxes.stateOf(row.box);
+    if (row.box && this.opened !== row) boxes.refresh().then(() => this.opened === row && boxes.stateOf(row.box) !== was && this.detail(row));
     this.opened = row;
     this.drawnEnd = row.end;
     const v = verdict(row), all = { ...row.rec, ...Object.fromEntries(Object.entries(row.end || {}).filter(([k]) => ["status", "bytes_up", "bytes_down", "ms", "code", "detail"].includes(k))) };
     const first = ["code", "rule", "credential", "sandbox", "policy", "status", "bytes_up", "bytes_down", "ms", "detail", "address", "entry", "count"];
     const keys = [...first.filter((k) => k in all), ...Object.keys(all).filter((k) => !first.includes(k))];
-    const value = (k) => (k.startsWith("bytes_") ? `${bytes(all[k])} (${count(all[k])})` : k === "ms" ? count(all[k]) + " ms" : String(all[k]));
+    const value = (k) => (k.startsWith("bytes_") ? `${bytes(all[k])} (${count(all[k])})` : k === "ms" ? count(all[k]) + " ms" : k === "sandbox" ? whole(all[k]) : String(all[k]));
     fill(this.drawer,
       h("header", {}, h("span", { className: "badge " + v[1] }, v[0]), h("span", {}, clock(row.t)), h("span", { className: "grow" }),
         h("button", { className: "plain", ariaLabel: "Close", onclick: () => this.close() }, "✕")),
+      meaningOf(row),
       h("h2", {}, row.rec.method ? h("b", {}, row.rec.method + " ") : null, title(row)),
       h("div", { className: "actions" },
         row.rec.authority || row.rec.target ? h("button", { onclick: () => this.explain(row) }, "Explain") : null,
-        row.box ? h("button", { onclick: () => { this.show("sandboxes"); this.views.get("sandboxes").choose(row.box); } }, "Sandbox") : null,
-        row.host ? h("button", { onclick: () => this.show("live", row.host) }, "This host") : null),
+        row.box ? h("button", { onclick: () => this.sandbox(row.box) }, "Sandbox") : null,
+        row.host ? h("button", { onclick: () => this.show("live", row.host) }, "This host") : null,
+        row.host ? h("button", { onclick: () => { this.show("history"); this.views.get("history").search({ host: row.host.replace(/:\d+$/, "") }); } }, "Its history") : null,
+        buttons(this, row, this.views.get("sandboxes").stateOf(row.box))),
       h("dl", {}, keys.map((k) => [h("dt", {}, k), h("dd", {}, value(k))])),
       h("p", { className: "hint" }, "In the log:"), h("pre", {}, `durward audit query --id ${row.rec.id}`));
     this.drawer.hidden = false;
+  }
+
+  sandbox(id) {
+    this.show("sandboxes");
+    this.views.get("sandboxes").choose(id);
   }
 
   explain(row) {
@@ -174,7 +188,7 @@ class App {
 
   key(e) {
     const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName);
-    if (e.ctrlKey || e.metaKey || e.altKey || this.help.open) return;
+    if (e.ctrlKey || e.metaKey || e.altKey || document.querySelector("dialog[open]")) return;
     if (e.key === "Escape") {
       if (typing) e.target.blur();
       else this.close() || this.views.get(this.current).close?.();
@@ -195,6 +209,14 @@ class App {
     } else return;
     e.preventDefault();
   }
+}
+
+// What its code says, and the way out, as whoever sent the request was told.
+function meaningOf(row) {
+  const r = row.end?.code && row.end.code !== "ok" ? row.end : row.rec, m = meaning(r);
+  const worst = severity(row);
+  if (!m?.why && worst === "info") return null;
+  return h("div", { className: "meaning" }, level(worst), m?.why ? h("span", {}, ` ${m.why}. `, h("small", {}, m.way + ".")) : null);
 }
 
 function logo() {

@@ -46,6 +46,12 @@ export function clock(ms) {
   return `${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}.${String(d.getMilliseconds()).padStart(3, "0")}`;
 }
 
+// The day too, where it is not the last one.
+export function moment(ms) {
+  const d = new Date(ms), two = (n) => String(n).padStart(2, "0");
+  return Date.now() - ms < 20 * 3600e3 ? clock(ms) : `${two(d.getMonth() + 1)}-${two(d.getDate())} ${clock(ms).slice(0, 8)}`;
+}
+
 export function ago(ms) {
   const s = Math.max(0, Math.round((Date.now() - ms) / 1000));
   if (s < 60) return s + " s ago";

@@ -27,15 +27,37 @@ export const logout = () => sessionStorage.removeItem(KEY);
 
 const headers = () => ({ Authorization: "Bearer " + sessionStorage.getItem(KEY) });
 
-export async function ask(path, body) {
+async function answer(path, body, method) {
   const r = await fetch(path, {
-    method: body ? "POST" : "GET",
+    method: method || (body ? "POST" : "GET"),
     headers: headers(),
     body: body && JSON.stringify(body),
   });
-  const v = await r.json().catch(() => ({}));
-  if (!r.ok) throw new Refused(r.status, v.error?.code || "error", v.error?.message || r.statusText);
-  return v;
+  const said = await r.text();
+  if (r.ok) return said;
+  let e = {};
+  try {
+    e = JSON.parse(said).error;
+  } catch {
+    // it is no JSON
+  }
+  throw new Refused(r.status, e.code || "error", e.message || r.statusText);
+}
+
+export async function ask(path, body, method) {
+  const said = await answer(path, body, method);
+  return said ? JSON.parse(said) : {};
+}
+
+// The answer as a file of the browser's, byte for byte; also what it says.
+export async function download(path, name) {
+  const said = await answer(path);
+  const a = document.createElement("a");
+  a.href = URL.createObjectURL(new Blob([said], { type: "application/json" }));
+  a.download = name;
+  a.click();
+  setTimeout(() => URL.revokeObjectURL(a.href), 10000);
+  return JSON.parse(said);
 }
 
 // Calls on(event, data lines) for each event; begins again when the stream ends. Returns a stop.

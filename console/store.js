@@ -1,6 +1,8 @@
 // What was seen, put together: requests with their ends, and sums by host, sandbox and reason. All of it
 // is bounded. Counts by kind are exact, also of records that were not shown.
 
+import { learn } from "./codes.js";
+
 const ROWS = 100000;
 const HOSTS = 5000;
 const BEHIND = 20000; // lines that may wait; beyond, a sample is read and the rest counted
@@ -14,6 +16,7 @@ const KIND = /"kind":"(\w+)"/;
 export class Store {
   constructor() {
     this.rows = [];
+    this.alone = false; // of a question: ends may come without their beginnings
     this.dropped = 0; // rows that were let go, so that a list can follow
     this.open = new Map();
     this.counts = {};
@@ -86,8 +89,13 @@ export class Store {
     } catch {
       return;
     }
+    this.put(r);
+  }
+
+  put(r) {
     this.counts[r.kind] = (this.counts[r.kind] || 0) + 1;
     const t = Date.parse(r.time);
+    if (r.kind === "lifecycle" && r.event === "sandbox_named") learn([{ id: r.target, name: r.detail }]);
     if (r.kind === "completed" || r.kind === "aborted") return this.end(r, t);
     if (r.kind === "opened" || r.kind === "progress") return this.progress(r);
     if (r.kind === "connection" || r.kind === "checkpoint") return;
@@ -95,8 +103,9 @@ export class Store {
   }
 
   begin(r, t) {
-    const row = { t, rec: r, end: null, kind: r.kind, host: hostOf(r), box: r.sandbox || "" };
+    const row = { t, rec: r, end: null, kind: r.kind, host: hostOf(r), box: r.sandbox || (r.kind === "lifecycle" && /^(sb|rt)-/.test(r.target || "") ? r.target : "") };
     if (r.kind === "dns" && (!r.code || r.code === "ok")) row.kind = "name";
+    if (r.kind === "completed" || r.kind === "aborted") row.kind = "admitted";
     if (row.host === SELFTEST) row.kind = "name"; // the start-up test asks for it: nobody's doing
     row.bad = row.kind === "denied" || row.kind === "packet" || row.kind === "tls_refused" || row.kind === "dns";
     this.rows.push(row);
@@ -115,7 +124,12 @@ export class Store {
     if (row.bad) this.block(row);
   }
 
-  end(r) {
+  end(r, t) {
+    if (this.alone && !this.open.has(r.id)) { // its beginning was not asked for
+      this.begin(r, t);
+      this.rows[this.rows.length - 1].end = r;
+      return;
+    }
     const row = this.open.get(r.id);
     this.up += r.bytes_up || 0;
     this.down += r.bytes_down || 0;
@@ -157,7 +171,7 @@ export class Store {
   }
 
   box(row) {
-    const id = row.box || (row.kind === "lifecycle" && /^sb-/.test(row.rec.target || "") ? row.rec.target : "");
+    const id = row.box;
     if (!id) return;
     let b = this.boxes.get(id);
     if (!b) {
@@ -203,8 +217,11 @@ export function hostOf(r) {
 // One line of text for people.
 export function title(row) {
   const r = row.rec;
+  if (row.kind === "lifecycle") {
+    const what = r.authority ? `${r.method || ""} ${hostOf(r)}${r.path || ""}` : r.path || "";
+    return [r.event, row.box ? "" : r.target, what, r.detail].filter(Boolean).join(" · ");
+  }
   if (r.method) return hostOf(r) + (r.path || "") + (r.query ? "?" + r.query : "");
-  if (row.kind === "lifecycle") return [r.event, r.target, r.detail].filter(Boolean).join(" · ");
   return [r.authority || r.target || "", r.detail].filter(Boolean).join(" · ");
 }
 

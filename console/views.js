@@ -1,10 +1,14 @@
 // The views. Each has: id, name, key, make(app) -> { element, update(), filter? }.
 
-import { h, fill, text, bytes, count, clock, ago, short } from "./dom.js";
+import { h, fill, text, bytes, count, clock, moment, ago, short } from "./dom.js";
 import { List } from "./list.js";
 import { rate, peak, pair, timeline } from "./chart.js";
 import { title, verdict } from "./store.js";
 import { ask } from "./feed.js";
+import { LEVELS, level, severity, meaning, named, nameOf, learn, whole } from "./codes.js";
+import { history, story, exportCase, query } from "./history.js";
+import { proposals } from "./proposals.js";
+import { kill, pause, resume } from "./actions.js";
 
 const badge = ([word, tone]) => h("span", { className: "badge " + tone }, word);
 const empty = (what, hint) => h("div", { className: "empty" }, h("p", {}, what), hint ? h("p", { className: "hint" }, hint) : null);
@@ -12,33 +16,37 @@ const panel = (name, ...rest) => h("section", { className: "panel" }, h("h2", {}
 
 // ---- rows of attempts ----
 
-const CELLS = ["time", "says", "method", "what", "box", "status", "size", "ms"];
+const CELLS = ["time", "says", "sev", "method", "what", "box", "status", "size", "ms"];
 
 function drawRow(row, e) {
   if (!e) {
     e = h("div", { className: "attempt" }, CELLS.map((c) => h("span", { className: c })));
     e.cells = [...e.children];
-    text(e.cells[0], clock(row.t));
-    text(e.cells[2], row.rec.method || "");
-    text(e.cells[3], title(row));
-    e.cells[3].title = title(row);
-    text(e.cells[4], short(row.box));
-    e.cells[4].title = row.box;
+    text(e.cells[0], moment(row.t));
+    e.cells[0].title = new Date(row.t).toISOString();
+    text(e.cells[3], row.rec.method || "");
+    text(e.cells[4], title(row));
+    e.cells[4].title = title(row);
     e.end = undefined;
   }
+  text(e.cells[5], named(row.box));
+  e.cells[5].title = row.box;
   if (e.end === row.end) return e;
   e.end = row.end;
   const v = verdict(row), r = row.end || row.rec;
+  const worst = severity(row);
   fill(e.cells[1], badge(v));
+  fill(e.cells[2], worst === "info" ? null : level(worst));
   e.className = "attempt row " + v[1];
-  text(e.cells[5], row.bad ? row.rec.code || "" : r.status ? String(r.status) : r.code || "");
-  text(e.cells[6], row.end ? bytes((r.bytes_up || 0) + (r.bytes_down || 0)) : row.rec.count > 1 ? "×" + count(row.rec.count) : "");
-  text(e.cells[7], row.end && r.ms !== undefined ? count(r.ms) + " ms" : "");
+  text(e.cells[6], row.bad ? row.rec.code || "" : r.status ? String(r.status) : r.code || "");
+  e.cells[6].title = meaning(r)?.why || "";
+  text(e.cells[7], row.end ? bytes((r.bytes_up || 0) + (r.bytes_down || 0)) : row.rec.count > 1 ? "×" + count(row.rec.count) : "");
+  text(e.cells[8], row.end && r.ms !== undefined ? count(r.ms) + " ms" : "");
   return e;
 }
 
 const rowHead = () =>
-  h("div", { className: "attempt head" }, ["Time", "", "Method", "Destination", "Sandbox", "Result", "Bytes", "Took"].map((x, i) => h("span", { className: CELLS[i] }, x)));
+  h("div", { className: "attempt head" }, ["Time", "Kind", "Severity", "Method", "Destination", "Sandbox", "Result", "Bytes", "Took"].map((x, i) => h("span", { className: CELLS[i] }, x)));
 
 // ---- live ----
 
@@ -75,7 +83,7 @@ function live(app) {
     if (!s || !on.has(s[0])) return false;
     if (!filter) return true;
     const r = row.rec;
-    const hay = `${title(row)} ${row.box} ${r.policy || ""} ${r.method || ""} ${r.code || ""} ${r.rule || ""} ${r.credential || ""} ${verdict(row)[0]} ${row.end?.status || ""}`.toLowerCase();
+    const hay = `${title(row)} ${row.box} ${r.policy || ""} ${r.method || ""} ${r.code || ""} ${r.rule || ""} ${r.credential || ""} ${nameOf(row.box)} ${severity(row)} ${verdict(row)[0]} ${row.end?.status || ""}`.toLowerCase();
     return filter.split(/\s+/).every((w) => (w.startsWith("-") && w.length > 1 ? !hay.includes(w.slice(1)) : hay.includes(w)));
   };
   const again = () => {
@@ -138,7 +146,7 @@ function table(app, { label, columns, rows, open, none }) {
     h("div", { className: "scroll" }, h("table", { ariaLabel: label }, h("thead", {}, h("tr", {}, heads)), body)));
   const nothing = h("div", {});
   const draw = () => {
-    let all = rows().filter((r) => !filter || JSON.stringify(r, ["host", "id", "key", "policy", "name"]).toLowerCase().includes(filter));
+    let all = rows().filter((r) => !filter || (JSON.stringify(r, ["host", "id", "key", "policy", "name"]) + nameOf(r.row?.box || "")).toLowerCase().includes(filter));
     const by = order || columns.find((c) => c.first);
     if (by) all.sort((a, b) => (by.by(b) > by.by(a) ? 1 : by.by(b) < by.by(a) ? -1 : 0));
     const more = all.length - 300;
@@ -171,10 +179,11 @@ function blocked(app) {
     open: (b) => app.detail(b.row),
     none: () => empty("Nothing was refused.", "What a sandbox tries and may not do is listed here, by reason."),
     columns: [
-      { name: "Last", by: (b) => b.last, first: true, cls: "when", cell: (b) => ago(b.last) },
-      { name: "Reason", by: (b) => b.row.rec.code, cell: (b) => h("span", { className: "badge bad" }, b.row.rec.code || b.row.kind) },
+      { name: "Severity", by: (b) => (LEVELS.length - LEVELS.indexOf(severity(b.row))) * 1e14 + b.last, first: true, cell: (b) => level(severity(b.row)) },
+      { name: "Last", by: (b) => b.last, cls: "when", cell: (b) => ago(b.last) },
+      { name: "Reason", by: (b) => b.row.rec.code, cls: "reason", cell: (b) => [h("span", { className: "badge bad" }, b.row.rec.code || b.row.kind), h("small", {}, meaning(b.row.rec)?.why || "")] },
       { name: "What", cls: "wide", cell: (b) => [b.row.rec.method ? h("b", {}, b.row.rec.method + " ") : null, title(b.row)] },
-      { name: "Sandbox", cell: (b) => short(b.row.box) },
+      { name: "Sandbox", cell: (b) => named(b.row.box) },
       { name: "Policy", cell: (b) => b.row.rec.policy || "" },
       { name: "Times", by: (b) => b.n, cls: "num", cell: (b) => count(b.n) },
     ],
@@ -207,11 +216,20 @@ const LANES = [
   ["refused", (r) => r.bad && r.kind !== "dns" && r.kind !== "packet", "bad"],
   ["names", (r) => r.kind === "dns" || r.kind === "name", "name"],
   ["packets", (r) => r.kind === "packet", "bad"],
-  ["events", (r) => r.kind === "lifecycle", "quiet"],
+  ["commands", (r) => /^exec_/.test(r.rec.event || ""), "good"],
+  ["files", (r) => /^(file|directory)_/.test(r.rec.event || ""), "name"],
+  ["events", (r) => r.kind === "lifecycle" && !/^(exec|file|directory)_/.test(r.rec.event || ""), "quiet"],
 ];
 
 function sandboxes(app) {
   let known = new Map(), asked = 0, chosen = null;
+  const refresh = () => {
+    asked = performance.now();
+    return ask("/v1/sandboxes?limit=1000").then((v) => {
+      learn(v.sandboxes);
+      known = new Map(v.sandboxes.map((s) => [s.id, s]));
+    }).catch(() => {});
+  };
   const merged = () => {
     const all = new Map([...known.values()].map((s) => [s.id, { id: s.id, name: s.name || "", policy: s.policy, state: s.state, first: s.created_at * 1000, requests: 0, denied: 0, up: 0, down: 0, last: s.created_at * 1000 }]));
     for (const b of app.store.boxes.values()) all.set(b.id, { state: "", name: "", ...all.get(b.id), ...b, rows: undefined });
@@ -234,16 +252,43 @@ function sandboxes(app) {
     ],
   });
   const rows = new List({ head: rowHead(), draw: drawRow, open: (row) => app.detail(row), label: "What it did, newest first" });
-  const line = h("div", {}), name = h("h2", {});
+  const line = h("div", {}), name = h("h2", {}), doing = h("div", { className: "actions" }), sums = h("p", { className: "hint" });
+  let told = null; // its story, as the log has it
   const one = h("div", { className: "view one", hidden: true },
-    h("div", { className: "back" }, h("button", { className: "plain", onclick: () => choose(null) }, "← All sandboxes"), name),
-    h("div", { className: "panel" }, line), h("div", { className: "panel tablebox" }, rows.element));
+    h("div", { className: "back" }, h("button", { className: "plain", onclick: () => choose(null) }, "← All sandboxes"), name, h("span", { className: "grow" }), doing),
+    h("div", { className: "panel" }, line, sums), h("div", { className: "panel tablebox" }, rows.element));
   const choose = (id) => {
     chosen = id;
     one.hidden = !id;
     list.element.hidden = !!id;
+    told = null;
+    if (id) story(id).then((s) => chosen === id && ((told = s), (drawn = 0))).catch((x) => app.toast(x.message));
     view.update(true);
   };
+  // What the log had, and what came since.
+  const joined = (b) => {
+    const live = b ? b.rows : [];
+    if (!told) return live;
+    const last = told.rows.reduce((n, r) => Math.max(n, r.rec.seq, r.end?.seq || 0), 0);
+    return told.rows.concat(live.filter((r) => r.rec.seq > last)).sort((x, y) => x.t - y.t);
+  };
+  const acts = (id, state) => [
+    state === "running" ? h("button", { onclick: () => pause(app, id) }, "Pause") : null,
+    state === "paused" ? h("button", { onclick: () => resume(app, id) }, "Resume") : null,
+    state ? h("button", { className: "danger", onclick: () => kill(app, id) }, "Kill…") : null,
+    h("button", { onclick: () => exportCase(app, { sandbox: id }) }, "Export as a case"),
+  ];
+  const summed = (rows) => {
+    let files = 0, up = 0, down = 0, commands = 0;
+    for (const r of rows) {
+      if (r.rec.event === "file_read") files += r.rec.bytes_up || 0;
+      if (r.rec.event === "exec_started") commands++;
+      up += r.end?.bytes_up || 0;
+      down += r.end?.bytes_down || 0;
+    }
+    return `${count(commands)} command${commands === 1 ? "" : "s"}, ${bytes(up)} out and ${bytes(down)} in by requests, ${bytes(files)} of files taken out` + (told?.more ? "; of a longer story, the newest part" : "");
+  };
+  let shownActs = "";
   let drawn = 0;
   const view = {
     element: h("div", { className: "view" }, list.element, one),
@@ -251,18 +296,22 @@ function sandboxes(app) {
     filter: (s) => list.filter(s),
     close: () => (chosen ? (choose(null), true) : false),
     choose,
+    stale: () => (asked = 0),
+    refresh,
+    stateOf: (id) => known.get(id)?.state || "",
     update(ui) {
-      if (performance.now() - asked > 5000) {
-        asked = performance.now();
-        ask("/v1/sandboxes?limit=1000").then((v) => (known = new Map(v.sandboxes.map((s) => [s.id, s])))).catch(() => {});
-      }
+      if (!asked || performance.now() - asked > 5000) refresh();
       if (!chosen) return list.update(ui);
       if (!ui && (app.paused || performance.now() - drawn < 400)) return;
       drawn = performance.now();
       const b = app.store.boxes.get(chosen), k = known.get(chosen);
-      fill(name, k?.name || chosen, " ", h("small", {}, [k?.state, b?.policy || k?.policy].filter(Boolean).join(" · ")));
-      fill(line, timeline(b ? b.rows : [], LANES));
-      rows.set(b ? b.rows.slice() : []);
+      const all = joined(b), act = chosen + (k?.state || "");
+      if (act !== shownActs) fill(doing, acts(chosen, k?.state));
+      shownActs = act;
+      text(sums, summed(all));
+      fill(name, k?.name || nameOf(chosen) || chosen, " ", h("small", {}, [k?.state, b?.policy || k?.policy].filter(Boolean).join(" · ")));
+      fill(line, timeline(all, LANES));
+      rows.set(all.slice());
     },
   };
   return view;
@@ -286,7 +335,7 @@ function approvals(app) {
     const time = h("span", { className: "left" }, left(a) + " s left");
     const e = h("div", { className: "panel card", tabIndex: 0 },
       h("header", {}, h("span", { className: "badge warn" }, "asks"), h("b", {}, a.method), h("code", { className: "url" }, a.url + (a.query ? "?" + a.query : "")), h("span", { className: "grow" }), time),
-      h("dl", {}, h("dt", {}, "sandbox"), h("dd", {}, a.sandbox || "a paired client"), h("dt", {}, "policy"), h("dd", {}, a.policy), h("dt", {}, "rule"), h("dd", {}, h("code", {}, a.rule)),
+      h("dl", {}, h("dt", {}, "sandbox"), h("dd", {}, a.sandbox ? whole(a.sandbox) : "a paired client"), h("dt", {}, "policy"), h("dd", {}, a.policy), h("dt", {}, "rule"), h("dd", {}, h("code", {}, a.rule)),
         a.credential ? [h("dt", {}, "credential"), h("dd", {}, a.credential)] : null,
         a.content_type ? [h("dt", {}, "body"), h("dd", {}, a.content_type + (a.upload_bytes !== null ? ", " + bytes(a.upload_bytes) : ""))] : null),
       h("div", { className: "actions" }, h("button", { className: "primary allow", onclick: () => decide(a, "allow") }, "Allow once", h("kbd", {}, "a")), h("button", { className: "deny", onclick: () => decide(a, "deny") }, "Deny", h("kbd", {}, "d"))));
@@ -308,6 +357,22 @@ function approvals(app) {
     all = v.approvals;
     next = v.next;
     draw();
+    decided().catch(() => {});
+  };
+  // Who decided what, and how: the log's records, and the path where the daemon still knows it.
+  const past = h("tbody", {});
+  const decided = async () => {
+    const [log, events] = await Promise.all([ask("/v1/audit/query?" + query({ kind: "lifecycle", text: "approval_", limit: 200 })), ask("/v1/events?limit=1000")]);
+    const paths = new Map();
+    for (const e of events.events) {
+      const m = /^(ap-\w+).*?: \S+ \S+?:\/\/[^/]*(\/.*)$/.exec(e.detail);
+      if (m) paths.set(m[1], m[2]);
+    }
+    fill(past, log.records.filter((r) => /^approval_(?!wanted)/.test(r.event)).reverse().map((r) => {
+      const [, id, who] = /^(\S+)(?: by (.*))?$/.exec(r.detail) || [null, "", ""];
+      return h("tr", {}, h("td", { className: "when" }, ago(Date.parse(r.time))), h("td", {}, badge([r.event.slice(9), r.event === "approval_allowed" ? "good" : "bad"])),
+        h("td", { className: "wide" }, h("b", {}, (r.method || "") + " "), (r.authority || "") + (paths.get(id) || "")), h("td", {}, named(r.target || "")), h("td", {}, who || ""));
+    }));
   };
   (async () => {
     for (;;) {
@@ -322,7 +387,8 @@ function approvals(app) {
   })();
   let asked = 0;
   return {
-    element: h("div", { className: "view" }, box),
+    element: h("div", { className: "view" }, box, panel("Decided before",
+      h("div", { className: "scroll", tabIndex: 0, role: "region", ariaLabel: "Approvals that were decided" }, h("table", { ariaLabel: "Approvals that were decided" }, h("thead", {}, h("tr", {}, ["When", "Outcome", "Request", "Sandbox", "Decided by"].map((x) => h("th", { scope: "col" }, x)))), past)))),
     key(e) {
       const word = { a: "allow", d: "deny" }[e.key], focused = document.activeElement.closest?.(".card");
       if (!word || (!focused && all.length !== 1)) return false; // which one must be clear
@@ -490,5 +556,7 @@ export const VIEWS = [
   { id: "destinations", name: "Destinations", key: "4", make: destinations },
   { id: "sandboxes", name: "Sandboxes", key: "5", make: sandboxes },
   { id: "policies", name: "Policies", key: "6", make: policies },
-  { id: "verify", name: "Verification", key: "7", make: verification },
+  { id: "history", name: "History", key: "7", make: (app) => history(app, { head: rowHead(), draw: drawRow, empty }) },
+  { id: "proposals", name: "Proposals", key: "8", make: (app) => proposals(app, { empty }) },
+  { id: "verify", name: "Verification", key: "9", make: verification },
 ];

@@ -11,6 +11,7 @@
 
 #include "api.h"
 #include "approvals.h"
+#include "proposals.h"
 #include "backlog.h"
 #include "controller_internal.h"
 #include "sandbox_events.h"
@@ -310,6 +311,7 @@ static int on_parent(struct ipc *ch UNUSED, struct msg *m, void *arg)
     case W_METERS_ALL:
     case W_VERIFIED:
     case W_REVOKED_TAKEN:
+    case W_LOG_SAID:
         return c->api ? api_answer(c->api, m) : -1;
     default:
         return -1;
@@ -374,7 +376,8 @@ static int controller_load(void *self, struct msg *m, struct msg *ready, struct 
     c->journal = journal_new(c->base, config_audit(c->config)->durability == AUDIT_SYNCED);
     c->backlog = c->journal ? backlog_new(c->base, c->journal) : NULL;
     c->approvals = approvals_new(c);
-    if (c->backlog == NULL || c->approvals == NULL)
+    c->proposals = proposals_new(c);
+    if (c->backlog == NULL || c->approvals == NULL || c->proposals == NULL)
         return err_set(err, ERR_INTERNAL, "out of memory");
     journal_on_ready(c->journal, on_journal, c);
     c->layers = layer_queue_new();
@@ -386,6 +389,7 @@ static int controller_load(void *self, struct msg *m, struct msg *ready, struct 
     c->owner.running = managed_sandboxes_running;
     c->owner.said = managed_sandboxes_said;
     c->owner.named = managed_sandboxes_named;
+    c->owner.proposed = proposals_of_gate;
     c->owner.arg = c;
     c->owner_gid = c->owner_uid ? getgid() : 0;
     if (!c->private) {
@@ -456,6 +460,7 @@ static int controller_leave(void *self, struct event_base *base)
     while ((s = sandbox_next(&c->owner, NULL)) != NULL)
         sandbox_free(s);
     approvals_free(c->approvals);
+    proposals_free(c->proposals);
     client_drop_all(c);
     api_free(c->api);
     ipc_free(c->owner.builder);

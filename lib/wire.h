@@ -14,6 +14,33 @@
 
 enum { WIRE_VERIFIED_MAX = 1 << 20 };
 
+/* W_LOG_ASK: the conditions of a question to the log, in this order; each is an option of
+ * `durward audit query` and a parameter of the API. */
+#define WIRE_LOG_ASK_NAMES                                                                     \
+    {                                                                                          \
+        "since", "until", "kind", "sandbox", "policy", "host", "method", "rule", "credential", \
+            "status", "code", "id", "text"                                                     \
+    }
+enum {
+    WIRE_LOG_ASK_FIELDS = 13,
+    WIRE_LOG_ASK_TEXT = 256,
+    WIRE_LOG_ASK_ROWS = 5001, /* one more than the API gives: whether there are more */
+    WIRE_LOG_ASKS = 8,        /* at once */
+    WIRE_LOG_SAID_MAX = 24 << 20
+};
+/* What became of a proposal. KNOWN: the same waits already. */
+enum wire_proposed {
+    WIRE_PROPOSED_TAKEN = 0,
+    WIRE_PROPOSED_KNOWN,
+    WIRE_PROPOSED_ACCEPTED,
+    WIRE_PROPOSED_REJECTED,
+    WIRE_PROPOSED_ALLOWED, /* the policy allows it as it is */
+    WIRE_PROPOSED_FULL,
+    WIRE_PROPOSED_NO_RULE, /* it cannot be written as one */
+    WIRE_PROPOSED_ENDS
+};
+enum wire_log_said { WIRE_LOG_FAILED = 0, WIRE_LOG_GOOD, WIRE_LOG_BAD };
+
 enum wire_type {
     /* ---- control channel, parent to any role and back ---- */
     /* P→role: first message, role-specific (below). role→P: W_READY {} or W_FAILED. */
@@ -123,6 +150,10 @@ enum wire_type {
     W_VERIFY = 196,   /* C→P: {}; what runs already is waited for */
     W_VERIFIED = 197, /* P→C: ok:u8, text:str (why not), memfd if ok: what `durward audit verify
                          --json` said, of WIRE_VERIFIED_MAX bytes at most */
+    W_LOG_ASK = 198,  /* C→P: req:u32, verb:u8 (0 `audit query`, 1 `audit case`), limit:u32,
+                         WIRE_LOG_ASK_FIELDS × str ("": not said) */
+    W_LOG_SAID = 199, /* P→C: req:u32, ok:u8 (enum wire_log_said), text:str (why not), memfd if
+                         good: what the command said, of WIRE_LOG_SAID_MAX bytes at most */
 
     /* ---- what roles count (lib/meter.h, audit/write/counts.h) ---- */
     W_METERS = 170, /* role→P: struct meters, at most once a second */
@@ -204,7 +235,10 @@ enum wire_type {
     W_DRAIN = 83,        /* P→G: {}: stop accepting; end when the last session has ended */
 
     /* ---- gate ↔ controller ---- */
-    W_NAME = 90,   /* G→C: req:u32, host:str; C→G: req:u32, host:str, index:u32 (0: refused) */
+    W_NAME = 90,    /* G→C: req:u32, host:str; C→G: req:u32, host:str, index:u32 (0: refused) */
+    W_PROPOSE = 92, /* G→C: req:u32, method:str, scheme:str, authority:str, path:str, reason:str:
+                       the sandbox asks its operator for it */
+    W_PROPOSED = 93, /* C→G: req:u32, end:u8 (enum wire_proposed), id:str */
     W_DENIED = 91, /* G→C: code:str, target:str, count:u32, failed:u8 (1: not refused, failed) */
 
     /* ---- builder, controller, parent ---- */

@@ -39,6 +39,17 @@ void log_tree_done(struct log_tree *t)
     t->fd = -1;
 }
 
+void log_tree_top(struct log_tree *t)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < t->n; i++)
+        if (t->dir[i]->name[0] == 0)
+            t->dir[kept++] = t->dir[i];
+        else
+            free(t->dir[i]);
+    t->n = kept;
+}
+
 static int open_dir(const struct log_tree *t, const struct log_tree_dir *d)
 {
     return openat(t->fd, d->name[0] ? d->name : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

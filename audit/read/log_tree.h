@@ -30,6 +30,8 @@ typedef int (*log_tree_fn)(void *arg, const struct log_tree_dir *d, struct slice
 
 int log_tree_open(struct log_tree *t, const char *path, struct err *err);
 void log_tree_done(struct log_tree *t);
+/* The directory itself only: its run-* directories are logs of their own. */
+void log_tree_top(struct log_tree *t);
 /* Look for new run-* directories and when each was written last. */
 int log_tree_refresh(struct log_tree *t, struct err *err);
 /* Order by last change, latest first. */

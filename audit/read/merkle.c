@@ -1,5 +1,5 @@
 /* Computes leaves, nodes, roots and paths with SHA-256. A tree that grows holds one hash for each 1
- * bit of its size; a path is worked out of the parts that its caller collected. */
+ * bit of its size; paths are worked out, all at once, of the parts that their caller collected. */
 #include "merkle.h"
 
 #include <stdlib.h>
@@ -63,47 +63,75 @@ int merkle_root(const struct merkle *m, unsigned char root[CHAIN_HASH])
     return any ? 0 : -1;
 }
 
-/* The root of n leaves from `at` on, where they are, or are part of, some of these. */
-static int subtree(const struct merkle_part *p, size_t n_parts, uint64_t at, uint64_t n,
-                   unsigned char root[CHAIN_HASH])
+/* A part of the tree: which parts it is made of, and which leaves a path is wanted of. */
+struct span {
+    const struct merkle_part *part;
+    size_t n_parts;
+    struct merkle_want *want;
+    size_t n_want;
+    uint64_t at, n; /* its leaves */
+};
+
+static int root_of(const struct span *s, unsigned char root[CHAIN_HASH]);
+
+static void step(struct merkle_want *w, size_t n, const unsigned char hash[CHAIN_HASH], bool left)
 {
-    struct merkle m = {0};
-    for (size_t i = 0; i < n_parts; i++) {
-        uint64_t size = UINT64_C(1) << p[i].level;
-        if (p[i].at < at || p[i].at >= at + n)
-            continue;
-        if (p[i].at != at + m.n || size > n - m.n || merkle_add_node(&m, p[i].level, p[i].hash) < 0)
-            return -1;
+    for (size_t i = 0; i < n; i++) {
+        struct merkle_step *to = &w[i].path[w[i].n++];
+        memcpy(to->hash, hash, CHAIN_HASH);
+        to->left = left;
     }
-    return m.n == n ? merkle_root(&m, root) : -1;
 }
 
-int merkle_path(const struct merkle_part *p, size_t n_parts, uint64_t index,
-                struct merkle_step path[MERKLE_LEVELS])
+static int root_of_two(const struct span *s, unsigned char root[CHAIN_HASH])
 {
-    int steps = 0;
-    uint64_t at = 0, n = n_parts ? p[n_parts - 1].at + (UINT64_C(1) << p[n_parts - 1].level) : 0;
-    if (index >= n)
+    unsigned char left_root[CHAIN_HASH], right_root[CHAIN_HASH];
+    struct span left = *s, right = *s;
+    left.n = 1;
+    while (left.n < s->n - left.n)
+        left.n *= 2;
+    right.at = s->at + left.n;
+    right.n = s->n - left.n;
+    left.n_parts = left.n_want = 0;
+    while (left.n_parts < s->n_parts && s->part[left.n_parts].at < right.at)
+        left.n_parts++;
+    while (left.n_want < s->n_want && s->want[left.n_want].index < right.at)
+        left.n_want++;
+    right.part += left.n_parts;
+    right.n_parts -= left.n_parts;
+    right.want = s->n_want ? s->want + left.n_want : NULL;
+    right.n_want -= left.n_want;
+    if (root_of(&left, left_root) < 0 || root_of(&right, right_root) < 0)
         return -1;
-    while (n > 1) { /* from the root down; turned round at the end */
-        uint64_t left = 1;
-        while (left < n - left)
-            left *= 2;
-        bool in_left = index < at + left;
-        struct merkle_step *s = &path[steps++];
-        s->left = !in_left;
-        if (subtree(p, n_parts, in_left ? at + left : at, in_left ? n - left : left, s->hash) < 0)
-            return -1;
-        if (!in_left)
-            at += left;
-        n = in_left ? left : n - left;
-    }
-    for (int i = 0; i < steps / 2; i++) {
-        struct merkle_step s = path[i];
-        path[i] = path[steps - 1 - i];
-        path[steps - 1 - i] = s;
-    }
-    return steps;
+    step(left.want, left.n_want, right_root, false);
+    step(right.want, right.n_want, left_root, true);
+    return merkle_join(left_root, right_root, root);
+}
+
+/* Each hash of the tree is made once, however many paths are wanted. */
+static int root_of(const struct span *s, unsigned char root[CHAIN_HASH])
+{
+    if (s->n_parts == 0)
+        return -1;
+    if (s->n_parts > 1 || UINT64_C(1) << s->part->level != s->n)
+        return s->n > 1 ? root_of_two(s, root) : -1;
+    if (s->part->at != s->at || (s->n > 1 && s->n_want > 0))
+        return -1; /* what a gap stands for has no path */
+    memcpy(root, s->part->hash, CHAIN_HASH);
+    return 0;
+}
+
+int merkle_paths(const struct merkle_part *p, size_t n_parts, struct merkle_want *want,
+                 size_t n_want)
+{
+    unsigned char root[CHAIN_HASH];
+    uint64_t n = n_parts ? p[n_parts - 1].at + (UINT64_C(1) << p[n_parts - 1].level) : 0;
+    struct span all = {p, n_parts, want, n_want, 0, n};
+    if (n == 0 || n_want == 0 || want[n_want - 1].index >= n)
+        return -1;
+    for (size_t i = 0; i < n_want; i++)
+        want[i].n = 0;
+    return root_of(&all, root);
 }
 
 int merkle_climb(const unsigned char line_hash[CHAIN_HASH], const struct merkle_step *path, int n,

@@ -36,9 +36,16 @@ int merkle_join(
 int merkle_add_node(struct merkle *m, unsigned level, const unsigned char h[CHAIN_HASH]) WUNUSED;
 /* -1 when the tree is empty or the library failed. */
 int merkle_root(const struct merkle *m, unsigned char root[CHAIN_HASH]) WUNUSED;
-/* The path of leaf `index`, where the whole tree is these parts; returns its length, or -1. */
-int merkle_path(const struct merkle_part *p, size_t n_parts, uint64_t index,
-                struct merkle_step path[MERKLE_LEVELS]);
+/* A leaf whose path is wanted. */
+struct merkle_want {
+    uint64_t index;
+    int n; /* steps of its path */
+    struct merkle_step path[MERKLE_LEVELS];
+};
+
+/* The paths of these leaves, in ascending order, where the whole tree is these parts. 0 or -1. */
+int merkle_paths(const struct merkle_part *p, size_t n_parts, struct merkle_want *want,
+                 size_t n_want) WUNUSED;
 /* The root that a line hash and its path lead to. */
 int merkle_climb(const unsigned char line_hash[CHAIN_HASH], const struct merkle_step *path, int n,
                  unsigned char root[CHAIN_HASH]) WUNUSED;

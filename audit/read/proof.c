@@ -1,5 +1,5 @@
 /* Collects the leaves and subtrees from the checkpoint before a record to the one after it and
- * works out the record's path, or checks such a path without the log. */
+ * works out the paths of all records that are wanted there, or checks a path without the log. */
 #include "proof.h"
 
 #include "checkpoint.h"
@@ -15,13 +15,23 @@
 
 enum { LEAVES_MAX = 1 << 26 };
 
+/* A record that was met and waits for the checkpoint that covers it. */
+struct waiting {
+    uint64_t seq;
+    char *line;
+};
+
 struct search {
-    uint64_t seq, index;
+    const uint64_t *seq; /* ascending */
+    size_t n_seq, met;
     struct merkle_part *part; /* of the lines since the last checkpoint */
     size_t n, room;
     uint64_t leaves;
-    char *line; /* the record's, once found */
-    json_t *proof;
+    struct waiting *waiting;
+    struct merkle_want *want; /* as many */
+    size_t n_waiting;
+    proof_fn fn;
+    void *arg;
 };
 
 static int add_part(struct search *s, unsigned level, const unsigned char hash[CHAIN_HASH])
@@ -58,16 +68,55 @@ static int add_gap(struct search *s, struct slice line)
     return r;
 }
 
-static json_t *steps(const struct search *s)
+static bool is_wanted(const struct search *s, uint64_t seq)
 {
-    struct merkle_step path[MERKLE_LEVELS];
-    char hex[CHAIN_HEX];
-    int n = merkle_path(s->part, s->n, s->index, path);
-    json_t *list = n < 0 ? NULL : json_array();
-    for (int i = 0; list && i < n; i++)
-        json_array_append_new(list, json_pack("{s:s,s:s}", "side", path[i].left ? "left" : "right",
-                                              "hash", chain_hex(path[i].hash, hex)));
-    return list;
+    size_t from = 0, to = s->n_seq;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        if (s->seq[middle] < seq)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from < s->n_seq && s->seq[from] == seq;
+}
+
+static int keep(struct search *s, uint64_t seq, struct slice line)
+{
+    if (s->met == s->n_seq)
+        return -1; /* the log has a number twice */
+    struct waiting *w = &s->waiting[s->n_waiting];
+    s->want[s->n_waiting].index = s->leaves;
+    *w = (struct waiting){seq, slice_dup(line)};
+    if (w->line == NULL)
+        return -1;
+    s->n_waiting++;
+    s->met++;
+    return 0;
+}
+
+/* All that wait are told, with this checkpoint or without any. */
+static int tell(struct search *s, struct slice checkpoint)
+{
+    int r = 0;
+    if (checkpoint.n && s->n_waiting && merkle_paths(s->part, s->n, s->want, s->n_waiting) < 0)
+        return -1;
+    for (size_t i = 0; r == 0 && i < s->n_waiting; i++) {
+        struct proof_record p = {.seq = s->waiting[i].seq,
+                                 .line = slice_str(s->waiting[i].line),
+                                 .path = s->want[i].path,
+                                 .steps = checkpoint.n ? s->want[i].n : -1,
+                                 .checkpoint = checkpoint};
+        r = s->fn(s->arg, &p);
+    }
+    return r;
+}
+
+static void forget(struct search *s)
+{
+    for (size_t i = 0; i < s->n_waiting; i++)
+        free(s->waiting[i].line);
+    s->n_waiting = 0;
 }
 
 /* 1: done; 0: go on; -1. */
@@ -76,23 +125,18 @@ static int take(struct search *s, struct slice line)
     struct render_head h;
     if (render_parse(line, &h) < 0)
         return -1;
-    if (h.kind == RECORD_GAP && add_gap(s, line) < 0)
-        return -1;
     if (h.kind == RECORD_GAP)
-        return 0;
-    if (h.kind == RECORD_CHECKPOINT && s->line) {
-        s->proof = json_pack("{s:s,s:o,s:s%}", "line", s->line, "path", steps(s), "checkpoint",
-                             line.p, line.n);
-        return s->proof ? 1 : -1;
-    }
-    if (h.kind == RECORD_CHECKPOINT)
-        s->n = s->leaves = 0;
-    if (h.seq == s->seq) {
-        s->index = s->leaves;
-        s->line = slice_dup(line);
-        if (s->line == NULL)
+        return add_gap(s, line);
+    if (h.kind == RECORD_CHECKPOINT) {
+        if (tell(s, line) < 0)
             return -1;
+        forget(s);
+        s->n = s->leaves = 0;
+        if (s->met == s->n_seq)
+            return 1;
     }
+    if (is_wanted(s, h.seq) && keep(s, h.seq, line) < 0)
+        return -1;
     return add_leaf(s, line);
 }
 
@@ -112,24 +156,72 @@ static int search_file(struct search *s, int dirfd, const char *name, struct err
     return r;
 }
 
-json_t *proof_make(int dirfd, uint64_t seq, struct err *err)
+static int search_all(struct search *s, int dirfd, struct err *err)
 {
     struct log_dir d;
-    struct search s = {.seq = seq};
     if (log_dir_list(dirfd, &d, err) < 0)
-        return NULL;
+        return -1;
     int r = 0;
     for (size_t i = 0; r == 0 && i < d.n; i++)
-        r = search_file(&s, dirfd, d.name[i], err);
+        r = search_file(s, dirfd, d.name[i], err);
     log_dir_done(&d);
-    if (r == 0)
-        err_set(err, ERR_UNREADY,
-                s.line ? "no checkpoint covers record %llu yet: there is one each minute"
-                       : "there is no record %llu",
-                (unsigned long long)seq);
+    if (r == 0 && tell(s, SLICE("")) < 0)
+        r = err_set(err, ERR_INTERNAL, "out of memory");
+    return r < 0 ? -1 : 0;
+}
+
+int proof_each(int dirfd, const uint64_t *seq, size_t n, proof_fn fn, void *arg, struct err *err)
+{
+    struct search s = {.seq = seq, .n_seq = n, .fn = fn, .arg = arg};
+    s.waiting = calloc(n ? n : 1, sizeof *s.waiting);
+    s.want = calloc(n ? n : 1, sizeof *s.want);
+    int r = s.waiting && s.want ? search_all(&s, dirfd, err)
+                                : err_set(err, ERR_INTERNAL, "out of memory");
+    forget(&s);
     free(s.part);
-    free(s.line);
-    return s.proof;
+    free(s.waiting);
+    free(s.want);
+    return r;
+}
+
+json_t *proof_path(const struct proof_record *p)
+{
+    char hex[CHAIN_HEX];
+    json_t *list = json_array();
+    for (int i = 0; list && i < p->steps; i++)
+        json_array_append_new(list,
+                              json_pack("{s:s,s:s}", "side", p->path[i].left ? "left" : "right",
+                                        "hash", chain_hex(p->path[i].hash, hex)));
+    return list;
+}
+
+struct one {
+    bool met;
+    json_t *proof;
+};
+
+static int take_one(void *arg, const struct proof_record *p)
+{
+    struct one *o = arg;
+    o->met = true;
+    if (p->steps < 0)
+        return 0;
+    o->proof = json_pack("{s:s%,s:o,s:s%}", "line", p->line.p, p->line.n, "path", proof_path(p),
+                         "checkpoint", p->checkpoint.p, p->checkpoint.n);
+    return o->proof ? 0 : -1;
+}
+
+json_t *proof_make(int dirfd, uint64_t seq, struct err *err)
+{
+    struct one o = {0};
+    if (proof_each(dirfd, &seq, 1, take_one, &o, err) < 0)
+        return NULL;
+    if (o.proof == NULL)
+        err_set(err, ERR_UNREADY,
+                o.met ? "no checkpoint covers record %llu yet: there is one each minute"
+                      : "there is no record %llu",
+                (unsigned long long)seq);
+    return o.proof;
 }
 
 static int parse_path(const json_t *list, struct merkle_step path[MERKLE_LEVELS])

@@ -2,7 +2,10 @@
 #ifndef DURWARD_AUDIT_WHERE_H
 #define DURWARD_AUDIT_WHERE_H
 
+#include <jansson.h>
+
 #include "commands.h"
+#include "err.h"
 
 struct audit_where {
     const char *dir, *config; /* --dir, -c */
@@ -26,6 +29,15 @@ char *audit_where_dir(const struct args *a, const struct audit_where *w, int *co
 extern const struct arg_option audit_verify_options[];
 int audit_run_verify(int argc, char **argv);
 int audit_run_prove(int argc, char **argv);
+struct signing_key;
+struct verify_result;
+/* The public key that was given, or that of the directory, or of the one above it. */
+struct signing_key *audit_key(int dirfd, const char *given, struct err *err);
+json_t *audit_verified(const char *dir, const struct verify_result *v);
+json_t *audit_key_hex(const struct signing_key *key);
+/* cmd_audit_case.c */
+int audit_run_case(int argc, char **argv);
+int audit_check_case(const char *file, const char *key_file, bool json);
 /* cmd_audit_suggest.c */
 extern const struct arg_option audit_suggest_options[];
 int audit_run_suggest(int argc, char **argv);

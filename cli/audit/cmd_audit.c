@@ -1,9 +1,10 @@
-/* durward audit tail|query|verify|prove|suggest|exfil: read the audit log. */
+/* durward audit tail|query|verify|prove|case|suggest|exfil: read the audit log. */
 #include "audit_follow.h"
 #include "audit_read.h"
 #include "audit_show.h"
 #include "audit_view.h"
 #include "audit_where.h"
+#include "audit_wish.h"
 #include "commands.h"
 #include "log_index.h"
 #include "log_tree.h"
@@ -39,47 +40,6 @@ static const struct arg_option tail_options[] = {
     {0},
 };
 
-/* What is asked of a row beside the filter's own fields. */
-struct query_asked {
-    struct audit_asked common;
-    struct query_filter f;
-    struct log_search search;
-    unsigned kinds; /* named as kinds */
-    bool refused;   /* and all that was refused, in whatever kind */
-    bool probes, json;
-    const char *until, *kind, *decision, *status, *limit;
-};
-
-static const struct arg_option query_options[] = {
-    AUDIT_OPTION_SINCE,
-    {0, "until", "TIME", "received before", offsetof(struct query_asked, until)},
-    {0, "kind", "KIND,...", "admitted, denied, completed, aborted, connection, dns, ...",
-     offsetof(struct query_asked, kind)},
-    {0, "decision", "KIND,...", "the same; deny: all that was refused, of any kind",
-     offsetof(struct query_asked, decision)},
-    AUDIT_OPTION_SANDBOX,
-    AUDIT_OPTION_POLICY,
-    {0, "host", "HOST", "to this host; .example.com: to any host below it",
-     offsetof(struct query_asked, f.host)},
-    {0, "method", "METHOD", "with this method", offsetof(struct query_asked, f.method)},
-    {0, "rule", "TEXT", "decided by this rule", offsetof(struct query_asked, f.rule)},
-    {0, "credential", "NAME", "with this secret", offsetof(struct query_asked, f.credential)},
-    {0, "status", "N", "answered with this status", offsetof(struct query_asked, status)},
-    {0, "code", "CODE", "with this reason", offsetof(struct query_asked, f.code)},
-    {0, "id", "ID", "all records of one request", offsetof(struct query_asked, f.id)},
-    {0, "role", "ROLE", "written by this role", offsetof(struct query_asked, f.role)},
-    {0, "text", "TEXT", "with this text anywhere in what the record says",
-     offsetof(struct query_asked, f.text)},
-    {0, "limit", "N", "the newest N of them (default 1000); 0: all",
-     offsetof(struct query_asked, limit)},
-    {0, "probes", NULL, "with what self-tests and doctor sent to be refused",
-     offsetof(struct query_asked, probes)},
-    {0, "no-index", NULL, "read every file, whatever its index says",
-     offsetof(struct query_asked, search.no_index)},
-    AUDIT_OPTIONS_WHERE,
-    {0},
-};
-
 static const struct arg_option where_options[] = {
     AUDIT_OPTIONS_WHERE,
     {0},
@@ -95,7 +55,7 @@ const struct command audit_verbs[] = {
      "  durward audit tail -f\n",
      run_tail},
     {"audit query", "[FILTER...] [--json] [DIR]", "Show the audit records that match every filter.",
-     query_options,
+     audit_query_options,
      "An end (completed, aborted) is matched by what its request's admitted record says, too.\n"
      "The newest 1000 are shown, the oldest of them first; --limit N shows more, --limit 0 all "
      "(which\n"
@@ -125,6 +85,18 @@ const struct command audit_verbs[] = {
      "error.\n\n"
      "  durward audit prove 4711 >proof.json\n",
      audit_run_prove},
+    {"audit case", "[FILTER...] [DIR]", "Print records with the proofs that they stand in the log.",
+     audit_query_options,
+     "Takes the filters of 'audit query'. The case is one JSON object: the records, the signed\n"
+     "checkpoints that cover them, each record's path to its checkpoint, and what 'audit verify'\n"
+     "said of the whole log. 'durward audit verify --case FILE --key key.pub' checks it without "
+     "the\n"
+     "log. The newest records have no checkpoint for up to a minute: they are in it, unsigned, "
+     "and\n"
+     "said to be. Of a run's own log say its directory.\n"
+     "Exit status 0, 1 when there is no log or it cannot be read, 2 for a usage error.\n\n"
+     "  durward audit case --sandbox sb-x --since 2h >case.json\n",
+     audit_run_case},
     {"audit suggest", "[--since TIME] [--sandbox ID] [--policy NAME] [--exact] [--json] [DIR]",
      "Print the smallest rules that would have allowed what was denied.", audit_suggest_options,
      "Rules name the methods and paths that were tried; where more than three paths differ in one\n"
@@ -196,82 +168,17 @@ static int query_all(const char *dir, const struct query_filter *f, bool all, st
     return out_flush() < 0 ? EXIT_NO : EXIT_OK;
 }
 
-static int no_kinds(const struct args *a, const char *list)
-{
-    char all[256] = "";
-    for (int k = 1; k < RECORD_KINDS; k++) {
-        size_t n = strlen(all);
-        snprintf(all + n, sizeof all - n, "%s, ", record_kind_name((enum record_kind)k));
-    }
-    return args_usage(a->cmd, "\"%s\" is no list of kinds of records: %sallow, deny", list, all);
-}
-
-static bool query_wanted(void *arg, const struct query_row *row)
-{
-    const struct query_asked *w = arg;
-    bool kind = (w->kinds == 0 && !w->refused) || w->kinds & 1U << row->kind;
-    if (!kind && !(w->refused && audit_is_refused(row)))
-        return false;
-    return w->probes || !audit_is_probe(row);
-}
-
-/* One list of kinds, in which "deny" stands for all that was refused. */
-static int take_kinds(const struct args *a, struct query_asked *w, const char *list)
-{
-    char words[512], *at = words, *word;
-    if (list == NULL)
-        return EXIT_OK;
-    if (snprintf(words, sizeof words, "%s", list) >= (int)sizeof words)
-        return no_kinds(a, list);
-    while ((word = strsep(&at, ",")) != NULL) {
-        if (strcmp(word, "deny") == 0 || strcmp(word, "refused") == 0) {
-            w->refused = true;
-            continue;
-        }
-        unsigned kinds = query_kinds(word);
-        if (kinds == 0)
-            return no_kinds(a, list);
-        w->kinds |= kinds;
-    }
-    w->f.kinds = w->kinds | (w->refused ? audit_refused_kinds() : 0);
-    return EXIT_OK;
-}
-
-static int read_query(struct args *a, struct query_asked *w)
-{
-    struct err err = {0};
-    uint64_t number, limit = LOG_SEARCH_ROWS_DEFAULT;
-    int code = args_into(a, w);
-    if (code != ARGS_END)
-        return code;
-    if ((code = take_kinds(a, w, w->kind)) != EXIT_OK ||
-        (code = take_kinds(a, w, w->decision)) != EXIT_OK)
-        return code;
-    if (w->until && timestamp_parse(w->until, timestamp_now(), &w->f.until, &err) < 0)
-        return args_usage(a->cmd, "%s", err.text);
-    if (w->status && (slice_u64(slice_str(w->status), 999, &number) < 0 || number < 100))
-        return args_usage(a->cmd, "\"%s\" is no status", w->status);
-    w->f.status = w->status ? (int64_t)number : 0;
-    if (w->limit && slice_u64(slice_str(w->limit), LOG_SEARCH_ROWS_MAX, &limit) < 0)
-        return args_usage(a->cmd, "--limit takes a number up to %d", LOG_SEARCH_ROWS_MAX);
-    w->search.rows = (size_t)limit;
-    w->probes = w->probes || a->json; /* a program is told all */
-    return ARGS_END;
-}
-
 static int run_query(int argc, char **argv)
 {
     struct args a = {.cmd = args_verb(audit_verbs, "audit query"), .argc = argc, .argv = argv};
-    struct query_asked w = {0};
-    int code = read_query(&a, &w);
+    struct audit_wish w = {.search.rows = LOG_SEARCH_ROWS_DEFAULT};
+    int code = audit_wish_read(&a, &w, LOG_SEARCH_ROWS_MAX);
     if (code != ARGS_END)
         return code;
-    char *dir = audit_asked_dir(&a, &w.common, &w.f, &code);
+    char *dir = audit_wish_dir(&a, &w, &code);
     if (dir == NULL)
         return code;
     struct audit_view v = {.raw = a.json};
-    w.f.wanted = query_wanted;
-    w.f.wanted_arg = &w;
     code = w.search.rows ? audit_newest(dir, &w.f, &w.search, "--limit N, or 0 for all", &v)
                          : query_all(dir, &w.f, w.search.no_index, &v);
     free(dir);

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static json_t *as_json(const char *dir, const struct verify_result *v)
+json_t *audit_verified(const char *dir, const struct verify_result *v)
 {
     json_t *o =
         json_pack("{s:s,s:b,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:b}", "dir", dir, "ok", v->ok, "records",
@@ -87,7 +87,7 @@ static void verify_one(struct verify_totals *t, const char *dir, int fd,
     t->not_signed += v.unsigned_records;
     t->bytes += v.bytes;
     if (t->list) {
-        json_array_append_new(t->list, as_json(dir, &v));
+        json_array_append_new(t->list, audit_verified(dir, &v));
     } else {
         out_progress_end(&t->progress);
         as_text(dir, &v);
@@ -114,7 +114,7 @@ static json_t *totals_json(const struct verify_totals *t)
                      (json_int_t)t->not_signed, "bytes", (json_int_t)t->bytes);
 }
 
-static struct signing_key *find_key(int fd, const char *given, struct err *err)
+struct signing_key *audit_key(int fd, const char *given, struct err *err)
 {
     if (given)
         return signing_key_public(AT_FDCWD, given, err);
@@ -160,7 +160,7 @@ static struct verify_anchor *read_anchor(const char *file, const struct signing_
 }
 
 /* Which key all was checked with, to be compared with a copy kept elsewhere. */
-static json_t *key_hex(const struct signing_key *key)
+json_t *audit_key_hex(const struct signing_key *key)
 {
     unsigned char raw[32];
     char text[2 * sizeof raw + 1] = "";
@@ -191,7 +191,7 @@ static int verify_all(const char *dir, const char *key_file, const char *anchor_
         return out_fail(&err);
     }
     t.list = json ? json_array() : NULL;
-    struct signing_key *key = find_key(fd, key_file, &err);
+    struct signing_key *key = audit_key(fd, key_file, &err);
     struct verify_anchor *anchor = key && anchor_file ? read_anchor(anchor_file, key, &err) : NULL;
     bool can = key && (anchor || anchor_file == NULL);
     if (can)
@@ -202,7 +202,7 @@ static int verify_all(const char *dir, const char *key_file, const char *anchor_
         r = err_set(&err, ERR_UNREADY, "there is no audit log in %s", dir);
     if (key == NULL && key_file == NULL)
         err_wrap(&err, "%s has no audit log, or its key must be given with --key", dir);
-    int code = r < 0 ? out_fail(&err) : verify_report(&t, key && json ? key_hex(key) : NULL);
+    int code = r < 0 ? out_fail(&err) : verify_report(&t, key && json ? audit_key_hex(key) : NULL);
     json_decref(t.list);
     verify_anchor_free(anchor);
     signing_key_free(key);
@@ -269,7 +269,7 @@ int audit_run_prove(int argc, char **argv)
 
 struct verify_asked {
     struct audit_where where; /* first: AUDIT_OPTIONS_WHERE */
-    const char *key, *anchor, *proof;
+    const char *key, *anchor, *proof, *incident;
 };
 
 const struct arg_option audit_verify_options[] = {
@@ -279,6 +279,8 @@ const struct arg_option audit_verify_options[] = {
      offsetof(struct verify_asked, anchor)},
     {0, "proof", "FILE", "check what 'audit prove' printed, not a log (- is standard input)",
      offsetof(struct verify_asked, proof)},
+    {0, "case", "FILE", "check what 'audit case' printed, likewise",
+     offsetof(struct verify_asked, incident)},
     AUDIT_OPTIONS_WHERE,
     {0},
 };
@@ -290,8 +292,10 @@ int audit_run_verify(int argc, char **argv)
     int code = args_into(&a, &asked);
     if (code != ARGS_END)
         return code;
-    if (asked.proof && asked.key == NULL)
-        return args_usage(a.cmd, "--proof needs --key FILE: the public key of the log");
+    if ((asked.proof || asked.incident) && asked.key == NULL)
+        return args_usage(a.cmd, "--proof and --case need --key FILE: the public key of the log");
+    if (asked.incident)
+        return audit_check_case(asked.incident, asked.key, a.json);
     if (asked.proof)
         return check_proof(asked.proof, asked.key, a.json);
     char *dir = audit_where_dir(&a, &asked.where, &code);

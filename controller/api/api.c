@@ -120,8 +120,9 @@ struct api *api_new(struct controller *c, int listen_fd, struct err *err)
     LIST_INIT(&a->streams);
     LIST_INIT(&a->transfers);
     a->feed = feed_new(a);
+    a->history = history_new();
     a->bearers = bearers_load(c->registry, err);
-    a->http = a->feed && a->bearers ? evhttp_new(c->base) : NULL;
+    a->http = a->feed && a->history && a->bearers ? evhttp_new(c->base) : NULL;
     evutil_make_socket_nonblocking(listen_fd);
     if (a->http == NULL || evhttp_accept_socket(a->http, listen_fd) < 0) {
         close(listen_fd);
@@ -168,6 +169,7 @@ void api_free(struct api *a)
         stream_drop(LIST_FIRST(&a->streams));
     transfers_free(a);
     feed_free(a->feed);
+    history_free(a->history);
     console_free(a->console);
     tls_listener_free(a->tls);
     if (a->metrics_http)

@@ -27,7 +27,7 @@ void api_logger_here(struct api *a);
 /* W_TRACED: a line for whoever has that trace. -1: bad message. */
 int api_traced(struct api *a, struct msg *m);
 /* The parent's answer to W_STATUS, W_RELOAD, W_METERS_ALL or W_REVOKED_TAKEN: goes to whoever asked
- * first; to W_VERIFY: to all. -1: bad message. */
+ * first; to W_VERIFY: to all; to W_LOG_ASK: by its number. -1: bad message. */
 int api_answer(struct api *a, struct msg *m);
 
 #endif

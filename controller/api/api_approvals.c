@@ -109,7 +109,7 @@ void api_approval(struct api *a, struct evhttp_request *req, struct asked *q)
 
 /* The kernel's word for who is at the other end; of the console its session is all that is known.
  */
-static void peer_text(const struct api *a, struct evhttp_request *req, char *to, size_t size)
+void api_who(const struct api *a, struct evhttp_request *req, char *to, size_t size)
 {
     struct ucred who = {.uid = (uid_t)-1};
     socklen_t len = sizeof who;
@@ -131,7 +131,7 @@ static void decide(struct api *a, struct evhttp_request *req, const struct asked
     json_t *v = find(a, q);
     bool there = v != NULL;
     json_decref(v);
-    peer_text(a, req, who, sizeof who);
+    api_who(a, req, who, sizeof who);
     if (there && approvals_decide(a->controller->approvals, q->args[0], allow, who) == 0)
         api_reply(
             req, 200,

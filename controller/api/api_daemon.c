@@ -165,6 +165,8 @@ int api_answer(struct api *a, struct msg *m)
         return api_answer_metrics(a, m);
     if (m->type == W_VERIFIED)
         return api_answer_verified(a, m);
+    if (m->type == W_LOG_SAID)
+        return api_answer_log(a, m);
     return m->type == W_STATUS ? answer_status(a, m) : answer_reload(a, m);
 }
 

@@ -15,6 +15,7 @@
 struct stream;
 struct feed;
 struct console;
+struct history;
 
 struct api_wait { /* a request whose answer the parent has to give */
     struct evhttp_request *req;
@@ -43,6 +44,7 @@ struct api {
     struct evhttp *metrics_http; /* NULL: no such listener */
     struct feed *feed;           /* the audit log as it is written, for those who watch */
     struct console *console;     /* NULL: no such listener */
+    struct history *history;     /* questions to the log that are under way */
     LIST_HEAD(, stream) streams;
     LIST_HEAD(, tracer) tracers;     /* api_trace.c */
     LIST_HEAD(, transfer) transfers; /* archives on their way */
@@ -66,6 +68,11 @@ void api_ask_parent(struct api *a, struct evhttp_request *req, struct api_waits 
 struct evhttp_request *api_first_waiting(struct api_waits *q); /* taken off; NULL: none */
 int api_answer_metrics(struct api *a, struct msg *m);
 int api_answer_verified(struct api *a, struct msg *m);
+int api_answer_log(struct api *a, struct msg *m);
+struct history *history_new(void);    /* NULL: out of memory */
+void history_free(struct history *h); /* NULL is fine */
+/* Who asks, for the log: the kernel's word, a token's id and name, or the console. */
+void api_who(const struct api *a, struct evhttp_request *req, char *to, size_t size);
 /* The public key of the logger that runs, in hex; "": it was not told yet. */
 const char *feed_key(const struct feed *f);
 /* Answers, at once or later. */
@@ -135,6 +142,14 @@ HANDLER(api_token_revoke);
 HANDLER(api_watch);
 HANDLER(api_explain);
 HANDLER(api_verify);
+HANDLER(api_history);
+HANDLER(api_case);
+HANDLER(api_codes);
+HANDLER(api_proposals);
+HANDLER(api_proposal);
+HANDLER(api_propose);
+HANDLER(api_accept);
+HANDLER(api_reject);
 HANDLER_IN(api_trace);
 HANDLER(api_policy);
 HANDLER(api_console);

@@ -26,6 +26,10 @@ enum { SCOPE_WIDE = 1 << 16 };
 #define PATCH  EVHTTP_REQ_PATCH, "PATCH"
 #define DELETE EVHTTP_REQ_DELETE, "DELETE"
 
+/* WIRE_LOG_ASK_NAMES, and how many. */
+#define LOG_PARAMS \
+    "since until kind sandbox policy host method rule credential status code id text limit"
+
 /* Those with `in` are about a sandbox that exists. */
 static const struct route routes[] = {
     {GET, "/v1/health", "", SCOPE_READ, api_health, NULL, true},
@@ -36,16 +40,24 @@ static const struct route routes[] = {
     {GET, "/metrics", "", SCOPE_READ | SCOPE_WIDE, api_metrics, NULL},
     {GET, "/v1/audit/stream", "", SCOPE_READ | SCOPE_WIDE, api_watch, NULL, true},
     {POST, "/v1/audit/verify", "", SCOPE_READ | SCOPE_WIDE, api_verify, NULL, true},
+    {GET, "/v1/audit/query", LOG_PARAMS, SCOPE_READ | SCOPE_WIDE, api_history, NULL, true},
+    {GET, "/v1/audit/case", LOG_PARAMS, SCOPE_READ | SCOPE_WIDE, api_case, NULL, true},
+    {GET, "/v1/codes", "", SCOPE_READ, api_codes, NULL, true},
     {GET, "/v1/policy", "name", SCOPE_READ, api_policy, NULL, true},
     {POST, "/v1/explain", "", SCOPE_READ, api_explain, NULL, true},
     {POST, "/v1/console", "", SCOPE_ADMIN, api_console, NULL},
     {GET, "/openapi.json", "", SCOPE_READ, api_openapi, NULL},
     {POST, "/v1/identities", "", SCOPE_IDENTITIES, api_issue, NULL},
-    {DELETE, "/v1/identities/{}", "", SCOPE_IDENTITIES | SCOPE_WIDE, api_revoke, NULL},
+    {DELETE, "/v1/identities/{}", "", SCOPE_IDENTITIES | SCOPE_WIDE, api_revoke, NULL, true},
     {GET, "/v1/approvals", "after wait", SCOPE_APPROVALS, api_approvals, NULL, true},
     {GET, "/v1/approvals/{}", "", SCOPE_APPROVALS, api_approval, NULL, true},
     {POST, "/v1/approvals/{}/allow", "", SCOPE_APPROVALS, api_approve, NULL, true},
     {POST, "/v1/approvals/{}/deny", "", SCOPE_APPROVALS, api_disapprove, NULL, true},
+    {GET, "/v1/proposals", "", SCOPE_APPROVALS, api_proposals, NULL, true},
+    {POST, "/v1/proposals", "", SCOPE_APPROVALS, api_propose, NULL, true},
+    {GET, "/v1/proposals/{}", "", SCOPE_APPROVALS, api_proposal, NULL, true},
+    {POST, "/v1/proposals/{}/accept", "", SCOPE_APPROVALS, api_accept, NULL, true},
+    {POST, "/v1/proposals/{}/reject", "", SCOPE_APPROVALS, api_reject, NULL, true},
     {POST, "/v1/tokens", "", SCOPE_ADMIN, api_token_new, NULL},
     {GET, "/v1/tokens", "", SCOPE_ADMIN, api_tokens, NULL},
     {DELETE, "/v1/tokens/{}", "", SCOPE_ADMIN, api_token_revoke, NULL},
@@ -53,7 +65,7 @@ static const struct route routes[] = {
     {GET, "/v1/sandboxes", "label state limit after", SCOPE_READ, api_list, NULL, true},
     {GET, "/v1/sandboxes/{}", "", SCOPE_READ, NULL, api_show, true},
     {PATCH, "/v1/sandboxes/{}", "", SCOPE_SANDBOXES, NULL, api_change},
-    {DELETE, "/v1/sandboxes/{}", "", SCOPE_SANDBOXES, api_delete, NULL},
+    {DELETE, "/v1/sandboxes/{}", "", SCOPE_SANDBOXES, api_delete, NULL, true},
     {POST, "/v1/snapshots", "", SCOPE_SANDBOXES, api_snapshot, NULL},
     {GET, "/v1/snapshots", "", SCOPE_READ, api_snapshots, NULL},
     {GET, "/v1/snapshots/{}", "", SCOPE_READ, api_snapshot_show, NULL},
@@ -62,9 +74,9 @@ static const struct route routes[] = {
     {POST, "/v1/snapshots/{}/import", "", SCOPE_SANDBOXES | SCOPE_WIDE, api_import, NULL},
     {POST, "/v1/sandboxes/{}/fork", "", SCOPE_SANDBOXES, NULL, api_fork},
     {POST, "/v1/sandboxes/{}/restore", "", SCOPE_SANDBOXES, NULL, api_restore},
-    {POST, "/v1/sandboxes/{}/pause", "", SCOPE_SANDBOXES, NULL, api_pause},
+    {POST, "/v1/sandboxes/{}/pause", "", SCOPE_SANDBOXES, NULL, api_pause, true},
     {POST, "/v1/sandboxes/{}/stop", "", SCOPE_SANDBOXES, NULL, api_stop},
-    {POST, "/v1/sandboxes/{}/resume", "", SCOPE_SANDBOXES, NULL, api_resume},
+    {POST, "/v1/sandboxes/{}/resume", "", SCOPE_SANDBOXES, NULL, api_resume, true},
     {GET, "/v1/sandboxes/{}/exec", "", SCOPE_READ, NULL, api_execs},
     {POST, "/v1/sandboxes/{}/exec", "", SCOPE_EXEC, NULL, api_exec, false, true},
     {DELETE, "/v1/sandboxes/{}/exec/{}", "", SCOPE_EXEC, NULL, api_cancel},
@@ -140,6 +152,16 @@ static bool allowed(const struct api *a, struct evhttp_request *req, unsigned sc
     return false;
 }
 
+/* What somebody does by the console is recorded: its session says that it was there, not who. */
+static void note_console(const struct api *a, const struct route *t, const struct asked *q)
+{
+    char what[160];
+    if (a->listener != LISTENER_CONSOLE || t->method == EVHTTP_REQ_GET || q->args[0] == NULL)
+        return;
+    snprintf(what, sizeof what, "%s %.120s", t->method_name, t->pattern);
+    controller_note(a->controller, q->args[0], "console_asked", what);
+}
+
 static void serve(struct api *a, struct evhttp_request *req, const struct route *t, struct asked *q)
 {
     struct err err = {0};
@@ -150,6 +172,7 @@ static void serve(struct api *a, struct evhttp_request *req, const struct route 
         api_refuse_err(req, &err);
         return;
     }
+    note_console(a, t, q);
     if (t->fn) {
         t->fn(a, req, q);
         return;

@@ -14,6 +14,7 @@ struct journal;
 struct registry;
 struct api;
 struct approvals;
+struct proposals;
 struct sandbox_events;
 struct layer_queue;
 struct managed_sandbox;
@@ -49,6 +50,7 @@ struct controller {
     struct sandbox_events *sandbox_events; /* NULL when private */
     struct layer_queue *layers;
     struct approvals *approvals;
+    struct proposals *proposals;
     TAILQ_HEAD(, managed_sandbox) managed_sandboxes;
     size_t n_managed_sandboxes;
     uint32_t last_publication;

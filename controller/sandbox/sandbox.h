@@ -76,6 +76,8 @@ struct sandbox_owner {
     void (*running)(void *arg, struct sandbox *s);
     int (*said)(void *arg, struct sandbox *s, struct msg *m);
     void (*named)(void *arg, struct sandbox *s, const char *host, uint32_t index);
+    /* Its gate brings a proposal (W_PROPOSE, answered to `gate`); -1: bad. */
+    int (*proposed)(void *arg, struct sandbox *s, struct ipc *gate, struct msg *m);
     void *arg;
     LIST_HEAD(, sandbox) list; /* every sandbox that is not freed */
 };

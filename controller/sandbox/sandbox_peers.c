@@ -221,11 +221,14 @@ static int on_denied(struct sandbox *s, struct msg *m)
 
 int sandbox_on_gate(struct ipc *ch, struct msg *m, void *arg)
 {
+    struct sandbox *s = arg;
     switch (m->type) {
     case W_NAME:
         return on_name(arg, ch, m);
     case W_DENIED:
         return on_denied(arg, m);
+    case W_PROPOSE:
+        return s->owner->proposed ? s->owner->proposed(s->owner->arg, s, ch, m) : -1;
     default:
         return -1;
     }

@@ -111,14 +111,14 @@ static int set_policy(struct route *r, const struct policy_message *told)
     return 0;
 }
 
-/* ---- controller channel: names and denials ---- */
+/* ---- controller channel: names, denials, proposals ---- */
 
 static int on_controller(struct ipc *ch UNUSED, struct msg *m, void *arg)
 {
     struct gate_process *p = arg;
-    if (m->type != W_NAME)
-        return -1;
-    return gate_names_message(p->gate.names, m);
+    if (m->type == W_PROPOSED)
+        return guide_proposed(p->gate.guide, m);
+    return m->type == W_NAME ? gate_names_message(p->gate.names, m) : -1;
 }
 
 static void on_controller_closed(struct ipc *ch, const char *why UNUSED, void *arg)
@@ -127,6 +127,7 @@ static void on_controller_closed(struct ipc *ch, const char *why UNUSED, void *a
     ipc_free(ch);
     p->gate.controller = NULL;
     gate_names_controller_gone(p->gate.names);
+    guide_controller_gone(p->gate.guide);
 }
 
 static void try_bind(struct gate_process *p);
@@ -153,6 +154,7 @@ static int on_peer(struct gate_process *p, struct msg *m)
         injector_channel_attach(r->injector_channel, far.fd, far.channel);
     } else if (far.kind == ROLE_CONTROLLER) {
         ipc_free(g->controller);
+        guide_controller_gone(g->guide);
         g->controller = ipc_new(g->base, far.fd, on_controller, on_controller_closed, p);
         gate_names_ask_all(g->names);
     } else {

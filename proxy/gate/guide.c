@@ -1,9 +1,13 @@
-/* Renders a page of the host `durward.internal` and sends it as fast as its downstream takes it. */
+/* Renders a page of the host `durward.internal` and sends it as fast as its downstream takes it;
+ * takes a proposal, hands it to the controller and says what became of it. */
 #include "guide.h"
 
 #include "answer.h"
 #include "answer_words.h"
+#include "guard_placeholder.h"
+#include "guide_proposal.h"
 #include "policy.h"
+#include "wire.h"
 
 #include <event2/event.h>
 #include <jansson.h>
@@ -32,6 +36,8 @@ struct refused {
 };
 
 struct guide {
+    struct guide_reply *asking; /* whose proposal the controller has; NULL: none */
+    uint32_t asked;
     size_t n; /* ever kept; the newest is at (n - 1) % GUIDE_KEPT */
     struct refused kept[GUIDE_KEPT];
 };
@@ -85,6 +91,11 @@ static json_t *guide_about(const struct identity *who)
     for (size_t i = 0; all && i < ARRAY_LEN(pages); i++)
         json_array_append_new(json_object_get(all, "pages"),
                               json_sprintf("http://%s%s", GUIDE_HOST, pages[i]));
+    if (all && !policy_guide_none(who->route->policy))
+        json_object_set_new(all, "proposals",
+                            json_string("POST http://" GUIDE_HOST "/proposals with {\"host\", "
+                                        "\"path\", \"method\", \"reason\"} asks whoever runs "
+                                        "this sandbox to allow a request."));
     return all;
 }
 
@@ -237,20 +248,45 @@ static int guide_render(const json_t *page, bool json, struct buf *out)
 
 /* ---- as an upstream ---- */
 
+enum guide_phase {
+    GUIDE_TELLING = 0,
+    GUIDE_TAKING,
+    GUIDE_ASKING
+}; /* a proposal is read; sent on */
+
 struct guide_reply {
+    struct gate *gate;
     struct downstream downstream;
     struct event *turn;
     unsigned status;
     bool json, bare, told; /* bare: HEAD */
-    struct buf body;
+    enum guide_phase phase;
+    bool whole; /* of a proposal: all of it is here */
+    struct buf body, in;
 };
 
 static void guide_reply_free(struct guide_reply *r)
 {
+    if (r->gate->guide && r->gate->guide->asking == r)
+        r->gate->guide->asking = NULL;
     if (r->turn)
         event_free(r->turn);
     buf_free(&r->body);
+    buf_free(&r->in);
     free(r);
+}
+
+/* The page goes out with the next turn; the reference is taken. */
+static void guide_reply_say(struct guide_reply *r, unsigned status, json_t *page)
+{
+    r->phase = GUIDE_TELLING;
+    r->status = status;
+    if (page == NULL || guide_render(page, r->json, &r->body) < 0) { /* memory is out */
+        r->status = 503;
+        buf_clear(&r->body);
+    }
+    json_decref(page);
+    event_active(r->turn, EV_TIMEOUT, 0);
 }
 
 /* The head; -1: memory is out. */
@@ -277,10 +313,19 @@ static int guide_tell(struct guide_reply *r)
     return rc;
 }
 
+static void guide_propose(struct guide_reply *r);
+
 static void on_turn(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct guide_reply *r = arg;
     struct downstream f = r->downstream;
+    if (r->phase != GUIDE_TELLING) {
+        if (r->phase == GUIDE_TAKING && r->whole)
+            guide_propose(r);
+        else if (r->phase == GUIDE_TAKING)
+            f.ops->wanted(f.self);
+        return;
+    }
     if (!r->told && guide_tell(r) < 0) {
         guide_reply_free(r);
         f.ops->fail(f.self, 503, "memory", "-");
@@ -300,17 +345,26 @@ static void on_turn(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     f.ops->end(f.self);
 }
 
-static void guide_data(void *self UNUSED, const void *p UNUSED, size_t n UNUSED)
+static void guide_data(void *self, const void *p, size_t n)
 {
+    struct guide_reply *r = self;
+    if (r->phase == GUIDE_TAKING && buf_append(&r->in, p, n) < 0)
+        guide_reply_say(r, 413, json_pack("{s:s}", "about", "A proposal has 4096 bytes at most."));
 }
 
-static void guide_end(void *self UNUSED)
+static void guide_end(void *self)
 {
+    struct guide_reply *r = self;
+    r->whole = true;
+    if (r->phase == GUIDE_TAKING)
+        event_active(r->turn, EV_TIMEOUT, 0);
 }
 
-static size_t guide_room(void *self UNUSED)
+static size_t guide_room(void *self)
 {
-    return 0; /* it has no body */
+    struct guide_reply *r = self;
+    bool takes = r->phase == GUIDE_TAKING;
+    return takes ? buf_room(&r->in) + 1 : STREAM_CHUNK; /* one more: what is too long is met */
 }
 
 static void guide_resume(void *self)
@@ -331,33 +385,150 @@ static const struct upstream_ops guide_ops = {
     .cancel = guide_cancel,
 };
 
+/* ---- proposals ---- */
+
+static json_t *guide_end_of(enum wire_proposed end, const char *id)
+{
+    static const char *const words[WIRE_PROPOSED_ENDS] = {
+        [WIRE_PROPOSED_TAKEN] = "Whoever runs this sandbox is asked. Nothing more is allowed until "
+                                "they write it into the policy.",
+        [WIRE_PROPOSED_KNOWN] = "The same was asked for before and waits for an answer.",
+        [WIRE_PROPOSED_ACCEPTED] = "The same was accepted; it is allowed when the policy has it.",
+        [WIRE_PROPOSED_REJECTED] = "The same was rejected.",
+        [WIRE_PROPOSED_ALLOWED] = "The policy allows that as it is.",
+        [WIRE_PROPOSED_FULL] = "Too many proposals wait for an answer already.",
+        [WIRE_PROPOSED_NO_RULE] = "That cannot be written as a rule.",
+    };
+    return json_pack("{s:s, s:s}", "about", words[end], "id", id);
+}
+
+int guide_proposed(struct guide *g, struct msg *m)
+{
+    static const unsigned status[WIRE_PROPOSED_ENDS] = {
+        [WIRE_PROPOSED_TAKEN] = 202,    [WIRE_PROPOSED_KNOWN] = 202,
+        [WIRE_PROPOSED_ACCEPTED] = 200, [WIRE_PROPOSED_REJECTED] = 403,
+        [WIRE_PROPOSED_ALLOWED] = 200,  [WIRE_PROPOSED_FULL] = 429,
+        [WIRE_PROPOSED_NO_RULE] = 400,
+    };
+    uint32_t req;
+    uint8_t end;
+    char id[GUIDE_ID];
+    if (msg_get_u32(m, &req) < 0 || msg_get_u8(m, &end) < 0 || end >= WIRE_PROPOSED_ENDS ||
+        msg_get_str(m, id, sizeof id) < 0 || msg_end(m) < 0)
+        return -1;
+    struct guide_reply *r = g ? g->asking : NULL;
+    if (r == NULL || req != g->asked)
+        return 0; /* who asked has left */
+    g->asking = NULL;
+    guide_reply_say(r, status[end], guide_end_of((enum wire_proposed)end, id));
+    return 0;
+}
+
+static json_t *guide_nobody(void)
+{
+    return json_pack("{s:s}", "about", "Nobody can be asked now. Try again in a few seconds.");
+}
+
+void guide_controller_gone(struct guide *g)
+{
+    struct guide_reply *r = g ? g->asking : NULL;
+    if (r == NULL)
+        return;
+    g->asking = NULL;
+    guide_reply_say(r, 503, guide_nobody());
+}
+
+static bool holds_placeholder(const struct gate *g, const struct guide_proposal *p)
+{
+    return guard_has_placeholder(g, slice_str(p->path)) ||
+           guard_has_placeholder(g, slice_str(p->reason)) ||
+           guard_has_placeholder(g, slice_str(p->authority.host));
+}
+
+static void guide_propose(struct guide_reply *r)
+{
+    struct guide *g = r->gate->guide;
+    struct guide_proposal p;
+    char text[HOST_TEXT_MAX + 16];
+    struct msg m;
+    const char *wrong = guide_proposal_read(buf_slice(&r->in), &p);
+    if (wrong == NULL && holds_placeholder(r->gate, &p))
+        wrong = "it carries a placeholder";
+    if (wrong) {
+        guide_reply_say(
+            r, 400, json_pack("{s:s, s:s}", "about", "No such proposal is taken.", "why", wrong));
+        return;
+    }
+    if (g->asking) {
+        guide_reply_say(r, 429, json_pack("{s:s}", "about", "One proposal at a time."));
+        return;
+    }
+    if (r->gate->controller == NULL) {
+        guide_reply_say(r, 503, guide_nobody());
+        return;
+    }
+    msg_init(&m, W_PROPOSE);
+    msg_put_u32(&m, ++g->asked);
+    msg_put_str(&m, p.method);
+    msg_put_str(&m, scheme_name(p.authority.scheme));
+    msg_put_str(&m, authority_text(&p.authority, text, sizeof text));
+    msg_put_str(&m, p.path);
+    msg_put_str(&m, p.reason);
+    r->phase = GUIDE_ASKING;
+    g->asking = r;
+    if (ipc_send(r->gate->controller, &m) < 0)
+        guide_controller_gone(g);
+}
+
+/* ---- begin ---- */
+
+static struct guide_reply *guide_reply_new(struct gate *g, const struct requester *by,
+                                           const struct head *h)
+{
+    struct guide_reply *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return NULL;
+    r->gate = g;
+    r->downstream = by->downstream;
+    r->json = answer_how(h, false).form == ANSWER_JSON;
+    buf_init(&r->body, GUIDE_BODY_MAX);
+    buf_init(&r->in, GUIDE_PROPOSAL_MAX);
+    r->turn = event_new(g->base, -1, 0, on_turn, r);
+    if (r->turn == NULL) {
+        free(r);
+        return NULL;
+    }
+    return r;
+}
+
+/* A gate that several sandboxes share takes none: which one asked nobody could say for sure. */
+static bool guide_takes(const struct gate *g, const struct identity *who, const struct head *h)
+{
+    return slice_eq_str(h->method, "POST") && slice_eq_str(h->path, "/proposals") &&
+           h->body != BODY_NONE && g->guide && !policy_guide_none(who->route->policy);
+}
+
 bool guide_start(struct gate *g, const struct identity *who, const struct requester *by,
                  const struct head *h)
 {
-    bool bare = slice_eq_str(h->method, "HEAD");
-    if (h->body != BODY_NONE || h->upgrade != UPGRADE_NONE ||
-        (!bare && !slice_eq_str(h->method, "GET")))
+    bool bare = slice_eq_str(h->method, "HEAD"), takes = guide_takes(g, who, h);
+    if (h->upgrade != UPGRADE_NONE ||
+        (!takes && (h->body != BODY_NONE || (!bare && !slice_eq_str(h->method, "GET")))))
         return false;
-    struct guide_reply *r = calloc(1, sizeof *r);
-    json_t *page = guide_page(g, who, h->path);
-    if (r) {
-        r->downstream = by->downstream;
-        r->bare = bare;
-        r->json = answer_how(h, false).form == ANSWER_JSON;
-        r->status = page ? 200 : 404;
-        buf_init(&r->body, GUIDE_BODY_MAX);
-        r->turn = event_new(g->base, -1, 0, on_turn, r);
-    }
-    if (page == NULL)
-        page = json_pack("{s:s}", "about", "There is no such page: GET / lists them.");
-    if (r == NULL || r->turn == NULL || guide_render(page, r->json, &r->body) < 0) {
-        if (r)
-            guide_reply_free(r);
+    struct guide_reply *r = guide_reply_new(g, by, h);
+    if (r == NULL) {
         by->downstream.ops->fail(by->downstream.self, 503, "memory", "-");
-    } else {
-        by->set_upstream(by->downstream.self, (struct upstream){&guide_ops, r});
-        guide_resume(r);
+        return true;
     }
-    json_decref(page);
+    by->set_upstream(by->downstream.self, (struct upstream){&guide_ops, r});
+    r->bare = bare;
+    r->phase = takes ? GUIDE_TAKING : GUIDE_TELLING;
+    json_t *page = takes ? NULL : guide_page(g, who, h->path);
+    if (takes)
+        event_active(r->turn, EV_TIMEOUT, 0);
+    else
+        guide_reply_say(
+            r, page ? 200 : 404,
+            page ? page : json_pack("{s:s}", "about", "There is no such page: GET / lists them."));
     return true;
 }

@@ -1,11 +1,14 @@
 /* The host `durward.internal`, which a gate answers itself: what the policy allows, and what was
  * refused, and why. It is for the program inside; nothing of it leaves the machine.
  *
- *   GET /              what this is
- *   GET /rules         the first rules that allow, and how many more there are (unless the policy
- * says `guide: none`) GET /placeholders  the sandbox's placeholders, and the rules that take them
- *   GET /refusals      the latest GUIDE_KEPT refusals of this sandbox
- *   GET /refusals/ID   one of them, with the way out
+ * GET /              what this is
+ * GET /rules         the first rules that allow, and how many more there are (unless the policy
+ *                    says `guide: none`)
+ * GET /placeholders  the sandbox's placeholders, and the rules that take them
+ * GET /refusals      the latest GUIDE_KEPT refusals of this sandbox
+ * GET /refusals/ID   one of them, with the way out
+ * POST /proposals    asks the operator to allow a request (guide_proposal.h); not with
+ *                    `guide: none`. One at a time: the controller bounds how many
  *
  * Text, or JSON where the Accept field asks for it. Refusals are kept for a local sandbox alone,
  * whose gate serves nobody else: no sandbox can push another's out. */
@@ -14,6 +17,7 @@
 
 #include "requester.h"
 #include "gate.h"
+#include "ipc_msg.h"
 
 #define GUIDE_HOST "durward.internal"
 
@@ -33,8 +37,13 @@ bool guide_is(const struct authority *a);
 void guide_refused(struct guide *g, const char *id, unsigned status, const char *code,
                    struct slice method, const struct authority *a, const char *detail);
 
-/* Answers a GET or HEAD without a body: reply, data and end reach the downstream later, never from
- * within this call. False: it is no such request, and nothing was done. */
+/* W_PROPOSED; -1: a bad message. */
+int guide_proposed(struct guide *g, struct msg *m);
+/* Nobody answers a proposal that was sent. */
+void guide_controller_gone(struct guide *g);
+
+/* Answers a GET or HEAD without a body, and a proposal: reply, data and end reach the downstream
+ * later, never from within this call. False: it is no such request, and nothing was done. */
 bool guide_start(struct gate *g, const struct identity *who, const struct requester *by,
                  const struct head *h);
 

@@ -191,3 +191,8 @@ const char *answer_class_name(enum answer_class c)
 {
     return c == ANSWER_DENIED ? "denied" : c == ANSWER_REFUSED ? "refused" : "failed";
 }
+
+const struct answer_words *answer_words_at(size_t i)
+{
+    return i < ARRAY_LEN(table) ? &table[i] : NULL;
+}

@@ -22,6 +22,7 @@ struct answer_words {
 
 /* Never NULL: a code that is not in the table is described by its status alone (code is ""). */
 const struct answer_words *answer_words(unsigned status, const char *code);
-const char *answer_class_name(enum answer_class c); /* "denied", "refused", "failed" */
+const struct answer_words *answer_words_at(size_t i); /* the table's rows; NULL past the end */
+const char *answer_class_name(enum answer_class c);   /* "denied", "refused", "failed" */
 
 #endif

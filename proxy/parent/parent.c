@@ -1,7 +1,7 @@
 /* The parent's main: start everything, hand over, wait, stop. */
 #include "derived_spec.h"
+#include "log_command.h"
 #include "notice_queue.h"
-
 #include "peer.h"
 #include "role_run.h"
 #include "store_broker.h"
@@ -295,7 +295,7 @@ static void on_child(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         if (!store_broker_reaped(p->store_broker, pid, status) &&
             !parent_anchor_reaped(p, pid, status) && !notice_queue_reaped(p, pid, status) &&
-            !parent_verify_reaped(p, pid, status))
+            !log_command_reaped(p, pid, status))
             parent_reaped(p, pid, status);
     }
 }

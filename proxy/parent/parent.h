@@ -34,6 +34,7 @@ enum child_state {
 struct sandbox;
 struct act;
 struct notices;
+struct log_command;
 struct verifying;
 
 struct child {
@@ -160,6 +161,8 @@ struct parent {
     uint32_t last_act;
     pid_t anchor_pid;            /* the command that keeps a checkpoint, while it runs; 0: none */
     struct verifying *verifying; /* parent_verify.c; NULL: never asked for */
+    LIST_HEAD(, log_command) log_commands;
+    unsigned n_log_asks; /* parent_log.c: that run */
     struct child *signer, *vault, *dialer, *logger, *controller, *builder, *spare, *exporter;
     bool controller_ready, told_ready, draining, stopping;
     int exit_status;
@@ -225,9 +228,10 @@ int parent_message(struct ipc *ch, struct msg *m, void *child);
 int parent_anchor(struct parent *p, struct msg *m);
 bool parent_anchor_reaped(struct parent *p, pid_t pid, int status);
 int parent_syslog(const char *path, const char *what, const char *line, struct err *err);
-/* parent_verify.c: W_VERIFY, and the end of the process it started */
+/* parent_verify.c: W_VERIFY */
 int parent_verify(struct child *controller, struct msg *m);
-bool parent_verify_reaped(struct parent *p, pid_t pid, int status);
+/* parent_log.c: W_LOG_ASK */
+int parent_log_ask(struct child *controller, struct msg *m);
 /* parent_notice.c: W_NOTICE, W_ACTED; what another controller is to do once more */
 int parent_notice(struct child *logger, struct msg *m);
 int parent_acted(struct child *controller, struct msg *m);

@@ -277,6 +277,8 @@ static int controller_message(struct child *c, struct msg *m)
         return parent_meters_all(c, m);
     case W_VERIFY:
         return parent_verify(c, m);
+    case W_LOG_ASK:
+        return parent_log_ask(c, m);
     case W_RELOAD:
         return on_reload(c, m);
     default:

@@ -15,7 +15,7 @@ BENIGN = {"archive": "image", "asked": "list", "authority": "name", "aws": "head
           "client_hello": "openssl", "config": "example.yaml", "dns": "a", "graphql": "01",
           "h2_reply": "whole", "h2_request": "get", "injector_channel": "plain", "ipc_msg": "mixed",
           "journal": "exchange", "mint_request": "name", "inspect": "01", "nflog": "v4-udp", "oidc": "token",
-          "path": "seed-13", "placeholder": "openai", "push": "update", "reply_head": "ok",
+          "path": "seed-13", "placeholder": "openai", "proposal": "whole", "push": "update", "reply_head": "ok",
           "request_head": "put", "scrub": "forms", "socks5": "name", "token": "payload",
           "websocket": "hello", "aws_chunks": "plain", "captured": "json", "log_index": "q0", "signed": "signature",
           "tls_text": "tls13_256", "placement_slots": "form", "override": "form", "repair": "ok", "target": "plain",

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import api, durward, nginx, scene, tap  # noqa: E402
@@ -65,11 +66,12 @@ def doors(t, s, port):
     t.eq(said, [(200, True)] * 4, "four who ask for it at once are all told that the log is good")
     for method, path in (("POST", "/v1/sandboxes"), ("POST", "/v1/reload"),
                          ("POST", "/v1/identities"), ("POST", "/v1/console"),
-                         ("DELETE", "/v1/sandboxes/sb-x"), ("POST", "/v1/sandboxes/sb-x/exec"),
+                         ("PATCH", "/v1/sandboxes/sb-x"), ("POST", "/v1/sandboxes/sb-x/exec"),
+                         ("POST", "/v1/sandboxes/sb-x/stop"), ("POST", "/v1/tokens"),
                          ("GET", "/v1/sandboxes/sb-x/files?path=/etc/passwd"),
                          ("GET", "/metrics"), ("GET", "/openapi.json")):
         r = ask(port, method, path, "{}" if method == "POST" else None, authorization=good)
-        t.ok(r[0] in (404, 405), "%s %s is none of the console's" % (method, path), str(r[0]))
+        t.ok(r[0] in (404, 405, 501), "%s %s is none of the console's" % (method, path), str(r[0]))
     for name, headers in (("a name that was led here", {"host": "evil.example:%d" % port}),
                           ("a name that begins like ours", {"host": "127.0.0.1.evil.example"}),
                           ("a foreign origin", {"origin": "http://127.0.0.1:1"}),
@@ -137,6 +139,12 @@ def inside(t, s, port):
          r.stdout, r.stderr)
 
 
+def found(s, kind, *more):
+    """Records of that kind, those of closed files too."""
+    r = s.d.command("audit", "query", "--json", "--kind", kind, *more, s.d.audit_dir)
+    return [json.loads(x) for x in r.stdout.splitlines()]
+
+
 class Page:
     """The script in Chromium, and what it asks us for."""
 
@@ -154,6 +162,7 @@ class Page:
         for _ in range(3):
             self.gate.get("api.github.com", "/gists", method="POST", body=b"{}")
         self.gate.get("deps.example.com", "/upload", method="POST", body=b"x" * 200000)
+        self.gate.get("api.github.com", "/user", "X-Api-Key: sk-ant-api03-%s\r\n" % ("x" * 40))
         r, st = self.gate.connect("paste.example.net:443")
         st.close()
         return {}
@@ -177,7 +186,9 @@ class Page:
             self.box = c.create(policy="coder", name="site-builder")["id"]
             c.sh(self.box, "curl -s https://api.github.com/user; "
                  "curl -s -X POST https://api.github.com/gists -d '{}'; "
-                 "curl -s -m 2 https://nowhere.example.org/; curl -s -m 2 http://192.0.2.1:9/")
+                 "curl -s https://api.github.com/zen; curl -s -m 2 https://nowhere.example.org/; curl -s -m 2 http://192.0.2.1:9/; "
+                 "curl -s -m 5 http://durward.internal/proposals -d "
+                 "'{\"host\":\"evil.example\",\"reason\":\"<img src=x onerror=alert(1)>\"}'")
             c.close()
         except (api.Refused, OSError) as e:
             self.t.skip("a sandbox's timeline", "no sandbox can be made here: %s" % e)
@@ -185,8 +196,52 @@ class Page:
 
     def checkpoint(self, _):
         """One is written with each rotation."""
+        before = len(found(self.s, "checkpoint"))
         self.s.d.daemon.send_signal(signal.SIGHUP)
+        tap.wait_for(lambda: len(found(self.s, "checkpoint")) > before, 10, 0.1)
         return {}
+
+    def state(self, arg):
+        """Of a sandbox; "": it is gone. until: those it has come to."""
+        c = api.Api(self.s.d.socket)
+        try:
+            for _ in range(50):
+                state = c.show(arg["id"])["state"]
+                if state in arg.get("until", [state])[:1]:
+                    break
+                time.sleep(0.1)
+            return {"state": state}
+        except api.Refused:
+            return {"state": ""}
+        finally:
+            c.close()
+
+    def write(self, arg):
+        r = self.s.d.command("proposals", "accept", "--write", "-c", self.s.d.conf, arg["id"],
+                             "--socket", self.s.d.socket)
+        r = r if r.returncode else self.s.d.command(
+            "explain", "-c", self.s.d.conf, "--policy", "coder", "GET",
+            "https://api.github.com/zen/x")
+        if r.returncode:
+            self.t.diag(r.stdout + r.stderr)
+        return {"allowed": r.returncode == 0}
+
+    def token(self, arg):
+        """A request of a remote sandbox, which is refused; with which code."""
+        if not arg:
+            c = api.Api(self.s.d.socket)
+            arg = {"proxy": c.ask("POST", "/v1/identities", {"policy": "hosted"})["proxy"]}
+            c.close()
+        r = subprocess.run(["curl", "-s", "-m", "5", "-o", "/dev/null", "-D", "-", "-x", arg["proxy"],
+                            "https://from-a-token.example/"], stdout=subprocess.PIPE, timeout=20)
+        said = [x.split()[1] for x in r.stdout.decode().splitlines()
+                if x.lower().startswith("durward-denied:")]
+        return dict(arg, code=said[0] if said else r.stdout.decode())
+
+    def verify(self, arg):
+        r = self.s.d.command("audit", "verify", "--case", arg["file"], "--key",
+                             os.path.join(self.s.d.audit_dir, "key.pub"))
+        return {"status": r.returncode, "said": r.stdout + r.stderr}
 
     def spoil(self, _):
         """One byte in the middle of the oldest file, which is closed."""
@@ -219,7 +274,8 @@ class Page:
         self.t.cleanup(lambda: tap.stop(p))
         wishes = {"link": self.link, "traffic": self.traffic, "hold": self.hold,
                   "held": self.await_held, "sandbox": self.sandbox, "checkpoint": self.checkpoint,
-                  "spoil": self.spoil, "mend": self.mend}
+                  "spoil": self.spoil, "mend": self.mend, "state": self.state, "write": self.write,
+                  "token": self.token, "verify": self.verify}
         for line in p.stdout:
             v = json.loads(line)
             if "ok" in v:
@@ -239,21 +295,26 @@ def main(t):
     port = nginx.free_port()
     s.d.listen.append({"console": "127.0.0.1:%d" % port})
     address = s.listener()
+    s.listener(policy=None)
+    s.d.policies["hosted"] = dict(s.d.policies["coder"])
     s.d.serve()
     t.part(doors, t, s, port)
     t.part(inside, t, s, port)
     chromium, node = shutil.which("chromium"), shutil.which("node")
     modules = os.path.join(durward.clients_dir(), "node_modules")
-    if not chromium or not node or not os.path.isdir(os.path.join(modules, "playwright-core")):
-        t.skip("the page in a browser", "chromium, node or playwright-core is not there")
+    if not chromium or not node or not all(
+            os.path.isdir(os.path.join(modules, x)) for x in ("playwright-core", "axe-core")):
+        t.skip("the page in a browser", "chromium, node, playwright-core or axe-core is not there")
     else:
         folder = os.environ.get("TEST_ARTIFACTS")
         folder = os.path.join(folder, "console") if folder else t.mkdir("shots")
         os.makedirs(folder, exist_ok=True)
         t.part(Page(t, s, s.gate(address), port).run, node, modules, chromium, folder)
+        asked = found(s, "lifecycle", "--text", "console_asked")
+        t.ok({x["detail"].split()[0] for x in asked} == {"POST", "DELETE"}, "what the console did is on record", str(asked))
         shots = [x for x in os.listdir(folder) if x.endswith(".png")]
         t.ok(len(shots) >= 8, "%d screenshots" % len(shots))
     t.eq(s.d.stop(), 0, "the daemon ends well")
 
 
-tap.run(main, timeout=240)
+tap.run(main, timeout=420)

@@ -78,6 +78,12 @@ def daemon(t, d, c):
     t.eq((e.decision, e.policy, c.explain("GET", "https://a.example/", "other").decision), ("ask", "p", "deny"), "explain")
     whole = c.verify_log()
     t.ok(whole["ok"] and whole["records"] > 0 and "problem" not in whole, "the log is verified", whole)
+    t.ok(c.query_log(kind="lifecycle", limit=3) and json.loads(c.export_case(kind="lifecycle"))["durward_case"] == 1, "records of the log, and a case of them")
+    t.eq({x["code"]: x["severity"] for x in c.codes()["codes"]}["foreign_credential"], "critical", "what codes mean")
+    p = c.propose("GET", "https://proposed.example/x", policy="p", reason="a test")
+    t.eq((p["state"], [x["id"] for x in c.proposals()], c.proposal(p["id"])["after"], c.reject_proposal(p["id"])["state"]),
+         ("open", [p["id"]], "allow", "rejected"), "a proposal, read and rejected")
+    kind(t, refused(lambda: c.accept_proposal(p["id"])), durward.Conflict, "conflict", "it was decided otherwise")
     t.has(c.metrics(), "durward_", "metrics")
     kind(t, refused(c.console_url), durward.Unsupported, "no_console", "no console here")
     c.reload()

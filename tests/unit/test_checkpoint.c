@@ -2,6 +2,7 @@
  * put back to an older state together with its head, one record proven without the rest; and what
  * becomes of old files. */
 #include "audit_fixture.h"
+#include "case.h"
 #include "checkpoint.h"
 #include "head.h"
 #include "merkle.h"
@@ -103,7 +104,7 @@ static void test_tree(void)
     static unsigned char leaf[LEAVES][CHAIN_HASH];
     static struct merkle_part part[LEAVES];
     struct merkle m = {0};
-    struct merkle_step path[MERKLE_LEVELS];
+    static struct merkle_want want[LEAVES], one[1];
     unsigned char root[CHAIN_HASH], climbed[CHAIN_HASH];
     CU_ASSERT_EQUAL(merkle_root(&m, root), -1);
     for (unsigned n = 1; n <= LEAVES; n++) {
@@ -113,15 +114,24 @@ static void test_tree(void)
         CU_ASSERT_EQUAL(merkle_leaf(leaf[n - 1], part[n - 1].hash), 0);
         CU_ASSERT_EQUAL(merkle_root(&m, root), 0);
         for (unsigned i = 0; i < n; i++) {
-            int steps = merkle_path(part, n, i, path);
-            CU_ASSERT_TRUE(steps >= 0 && steps <= 7);
-            CU_ASSERT_EQUAL(merkle_climb(leaf[i], path, steps, climbed), 0);
+            want[i].index = i;
+            one[0].index = i;
+            CU_ASSERT_EQUAL(merkle_paths(part, n, one, 1), 0);
+            CU_ASSERT_EQUAL(merkle_climb(leaf[i], one[0].path, one[0].n, climbed), 0);
             CU_ASSERT_EQUAL(memcmp(root, climbed, CHAIN_HASH), 0);
-            CU_ASSERT_EQUAL(merkle_climb(leaf[(i + 1) % LEAVES], path, steps, climbed), 0);
+        }
+        CU_ASSERT_EQUAL(merkle_paths(part, n, want, n), 0);
+        for (unsigned i = 0; i < n; i++) {
+            CU_ASSERT_TRUE(want[i].n >= 0 && want[i].n <= 7);
+            CU_ASSERT_EQUAL(merkle_climb(leaf[i], want[i].path, want[i].n, climbed), 0);
+            CU_ASSERT_EQUAL(memcmp(root, climbed, CHAIN_HASH), 0);
+            CU_ASSERT_EQUAL(merkle_climb(leaf[(i + 1) % LEAVES], want[i].path, want[i].n, climbed),
+                            0);
             CU_ASSERT_NOT_EQUAL(memcmp(root, climbed, CHAIN_HASH), 0);
         }
     }
-    CU_ASSERT_EQUAL(merkle_path(part, 3, 3, path), -1);
+    one[0].index = 3;
+    CU_ASSERT_EQUAL(merkle_paths(part, 3, one, 1), -1);
 }
 
 /* ---- forgeries ---- */
@@ -302,6 +312,47 @@ static void test_proof(void)
     fixture_remove(dir);
 }
 
+/* Records of two lives, with an unsigned one: all of it holds, and nothing of it may change. */
+static void test_case(void)
+{
+    char *dir = fixture_dir();
+    struct err err = {0};
+    struct case_result r;
+    static const uint64_t seqs[] = {2, 3, 11, 12, 14, 20, 24}, gone[] = {2, 99};
+    anchors[0] = 0;
+    live(dir, 9);
+    live(dir, 9);
+    int fd = fixture_open(dir);
+    struct signing_key *k = signing_key_public(fd, "key.pub", &err);
+    json_t *c = case_make(fd, seqs, ARRAY_LEN(seqs), &err);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(c);
+    CU_ASSERT_EQUAL(case_check(c, k, &r, &err), 0);
+    CU_ASSERT_EQUAL(r.records, 6);
+    CU_ASSERT_EQUAL(r.not_signed, 1);
+    CU_ASSERT_EQUAL(json_array_size(json_object_get(c, "checkpoints")), 2);
+    json_t *records = json_object_get(c, "records"), *last = json_object_get(c, "unsigned");
+    json_array_append(last, json_array_get(last, 0)); /* twice */
+    CU_ASSERT_EQUAL(case_check(c, k, &r, &err), -1);
+    json_array_remove(last, 1);
+    json_object_set_new(json_array_get(records, 0), "checkpoint", json_integer(1));
+    CU_ASSERT_EQUAL(case_check(c, k, &r, &err), -1);
+    json_object_set_new(json_array_get(records, 0), "checkpoint", json_integer(-1));
+    CU_ASSERT_EQUAL(case_check(c, k, &r, &err), -1);
+    json_object_set_new(json_array_get(records, 0), "checkpoint", json_integer(0));
+    json_array_insert(records, 1, json_array_get(records, 0)); /* twice */
+    CU_ASSERT_EQUAL(case_check(c, k, &r, &err), -1);
+    json_array_remove(records, 1);
+    CU_ASSERT_EQUAL(case_check(c, k, &r, &err), 0);
+    json_object_set_new(c, "durward_case", json_integer(2));
+    CU_ASSERT_EQUAL(case_check(c, k, &r, &err), -1);
+    json_decref(c);
+    CU_ASSERT_PTR_NULL(case_make(fd, gone, ARRAY_LEN(gone), &err));
+    CU_ASSERT_EQUAL(err.code, ERR_UNREADY);
+    signing_key_free(k);
+    close(fd);
+    fixture_remove(dir);
+}
+
 /* ---- old files ---- */
 
 static bool packed_there(void *arg)
@@ -407,6 +458,7 @@ void suite_checkpoint(void)
     CU_add_test(s, "rolled back: the anchor shows it", test_rollback);
     CU_add_test(s, "anchors that are none", test_anchors);
     CU_add_test(s, "one record proven", test_proof);
+    CU_add_test(s, "a case of several records", test_case);
     CU_add_test(s, "rotated, compressed, retained", test_old_files);
     CU_add_test(s, "the first file removed", test_removed);
 }

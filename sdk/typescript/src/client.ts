@@ -2,8 +2,8 @@
 import { type Access, Where } from "./address.js";
 import { type Archive, exported, imported } from "./archive.js";
 import {
-  readApproval, readInfo, readSnapshot, type Approval, type DaemonEvent, type Explanation, type Json, type OnIdle,
-  type SandboxInfo, type SandboxState, type Snapshot, type Verification,
+  readApproval, readInfo, readSnapshot, type Approval, type DaemonEvent, type Explanation, type Json, type LogConditions,
+  type OnIdle, type Proposal, type SandboxInfo, type SandboxState, type Snapshot, type Verification,
 } from "./models.js";
 import { createBody, json, Sandbox } from "./sandbox.js";
 import { archiveTarget, query, quoted, SANDBOXES, sandboxTarget } from "./target.js";
@@ -113,6 +113,21 @@ export class Durward {
     return this.#json("POST", "/v1/explain", { method, url, policy });
   }
 
+  /** Records of the audit log that match, oldest first; the newest `limit` (1000) of them. */
+  async queryLog(o: LogConditions = {}): Promise<Json[]> {
+    return (await this.#json("GET", "/v1/audit/query" + query(Object.entries(o).map(([k, v]) => [k, String(v)])), undefined, 180)).records;
+  }
+
+  /** The same with the proofs that they stand in the log: what `durward audit verify --case` checks, as JSON. */
+  async exportCase(o: LogConditions = {}): Promise<Json> {
+    return this.#json("GET", "/v1/audit/case" + query(Object.entries(o).map(([k, v]) => [k, String(v)])), undefined, 180);
+  }
+
+  /** What codes of records mean, and how bad they are. */
+  async codes(): Promise<Json> {
+    return this.#json("GET", "/v1/codes");
+  }
+
   /** The whole audit log, read anew: `ok`, `records`, `files`, and where it breaks, `problem`. */
   async verifyLog(): Promise<Verification> {
     return this.#json("POST", "/v1/audit/verify", undefined, 300);
@@ -148,6 +163,32 @@ export class Durward {
 
   async deny(id: string): Promise<void> {
     await this.#json("POST", `/v1/approvals/${quoted(id)}/deny`);
+  }
+
+  // ---- what was proposed to be allowed ----
+
+  /** Oldest first. A sandbox's `reason` is its own words, which may say anything. */
+  async proposals(): Promise<Proposal[]> {
+    return (await this.#json("GET", "/v1/proposals")).proposals;
+  }
+
+  /** With the rule it would become (`diff`), and what that changes (`before`, `after`). */
+  async proposal(id: string): Promise<Proposal> {
+    return this.#json("GET", "/v1/proposals/" + quoted(id));
+  }
+
+  /** Nothing is allowed by it. The url's path may hold `*` and `**`. */
+  async propose(o: { readonly method: string; readonly url: string; readonly policy?: string; readonly sandbox?: string; readonly reason?: string }): Promise<Proposal> {
+    return this.#json("POST", "/v1/proposals", o);
+  }
+
+  /** Changes no policy: whoever may write the configuration puts the rule there. */
+  async acceptProposal(id: string): Promise<Proposal> {
+    return this.#json("POST", `/v1/proposals/${quoted(id)}/accept`);
+  }
+
+  async rejectProposal(id: string): Promise<Proposal> {
+    return this.#json("POST", `/v1/proposals/${quoted(id)}/reject`);
   }
 
   // ---- snapshots ----

@@ -5,7 +5,8 @@ export {
   BadRequest, Conflict, Denied, DurwardError, FileError, NotFound, NotRunning, Unavailable, Unsupported,
 } from "./errors.js";
 export type {
-  Approval, DaemonEvent, Denial, ExecEvent, ExecResult, Explanation, FileEntry, FileResult, OnIdle, Path, Published,
+  Approval, DaemonEvent, Denial, ExecEvent, ExecResult, Explanation, FileEntry, FileResult, LogConditions, OnIdle, Path,
+  Proposal, Published,
   RunningExec, SandboxInfo, SandboxState, Snapshot, Verification,
 } from "./models.js";
 export { Sandbox, type Changes, type ExecOptions, type ForkOptions, type Operation } from "./sandbox.js";

@@ -120,6 +120,48 @@ export interface Verification {
   readonly problem?: { readonly file: string; readonly line: number; readonly why: string };
 }
 
+/** Which records of the log; the times as `durward audit query` takes them. */
+export interface LogConditions {
+  readonly since?: string;
+  readonly until?: string;
+  /** Separated by commas; `deny`: all that was refused. */
+  readonly kind?: string;
+  readonly sandbox?: string;
+  readonly policy?: string;
+  readonly host?: string;
+  readonly method?: string;
+  readonly rule?: string;
+  readonly credential?: string;
+  readonly status?: number;
+  readonly code?: string;
+  readonly id?: string;
+  readonly text?: string;
+  readonly limit?: number;
+}
+
+/** A request that somebody would like a policy to allow from now on. */
+export interface Proposal {
+  readonly id: string;
+  readonly state: "open" | "accepted" | "rejected";
+  readonly sandbox: string;
+  readonly policy: string;
+  /** `sandbox`, or who asked the API. */
+  readonly made_by: string;
+  /** Where a sandbox asked: its own words, which may say anything. */
+  readonly reason: string;
+  readonly method: string;
+  readonly target: string;
+  readonly rule: Readonly<Record<string, unknown>>;
+  readonly sequence: number;
+  readonly created: number;
+  /** Of one alone. */
+  readonly diff?: string;
+  readonly before?: "allow" | "ask" | "deny";
+  readonly after?: "allow" | "ask" | "deny";
+  readonly decided?: number;
+  readonly decided_by?: string;
+}
+
 /** A request that an `ask` rule holds until somebody decides. */
 export interface Approval {
   readonly id: string;

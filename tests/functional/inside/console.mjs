@@ -1,10 +1,12 @@
 // The console in a real Chromium. Prints one JSON line a result; {"do": ...} asks the test for
 // something and waits for its line.
 import { createRequire } from "node:module";
+import fs from "node:fs";
 import readline from "node:readline";
 
 const [modules, chromium, folder, where] = process.argv.slice(2);
 const { chromium: browserType } = createRequire(modules + "/")("playwright-core");
+const axeSource = fs.readFileSync(modules + "/axe-core/axe.min.js", "utf8");
 const lines = readline.createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 const say = (v) => process.stdout.write(JSON.stringify(v) + "\n");
 const ok = (good, what, ...diag) => say({ ok: !!good, what, diag: diag.map(String) });
@@ -85,10 +87,17 @@ async function flows() {
   await wait(p, () => !document.querySelector(".card"));
   eq(await please("held"), { seen: true, code: "" }, "allowed: it completes at its origin");
 
+  await wait(p, () => /pulls\/1\/merge/.test(document.querySelector("main .view:not([hidden]) tbody").innerText));
+  const past = await p.innerText("main .view:not([hidden]) tbody tr >> nth=0");
+  ok(/allowed/.test(past) && /console/.test(past), "what was decided is listed: request, path, who, how", past);
+
   // blocked, destinations, sandboxes, verification
   await p.keyboard.press("2");
   await wait(p, () => /denied_by_rule/.test(document.querySelector("main").innerText));
   await shot(p, "blocked");
+  const worst = await p.innerText("main .view:not([hidden]) tbody tr >> nth=0");
+  ok(/critical/.test(worst) && /foreign_credential/.test(worst) && /credential that this sandbox was not given/.test(worst), "what is worst comes first, with what its code means", worst);
+  ok(/low/.test(await p.innerText("main .view:not([hidden]) tbody tr:has-text(\"no_rule\")")), "a missing rule is not a foreign credential");
   ok(/\b3\b/.test(await p.innerText("tbody tr >> nth=0")) || /gists/.test(await p.innerText("tbody")), "blocked attempts are put together");
   await p.keyboard.press("4");
   await wait(p, () => /api\.github\.com/.test([...document.querySelectorAll("main .view:not([hidden]) tbody")].map((e) => e.innerText).join()));
@@ -102,9 +111,15 @@ async function flows() {
     await p.waitForSelector(".timeline .mark");
     const marks = await p.$$eval(".timeline .mark", (e) => e.map((x) => x.getAttribute("class")));
     ok(marks.includes("mark good") && marks.includes("mark bad"), "a sandbox's timeline has what was allowed and refused", marks);
+    await wait(p, () => document.querySelectorAll("main .view:not([hidden]) .one .attempt.row").length >= 6);
+    const story = await p.innerText("main .view:not([hidden]) .one");
+    ok(/site-builder/.test(story) && /exec_started/.test(story) && /1 command,/.test(story), "its story has its name, its commands and what left", story);
     await shot(p, "sandbox");
+    await acts(p, box);
   }
-  await p.keyboard.press("7");
+  await history(p);
+  await axe(p);
+  await p.keyboard.press("9");
   await wait(p, () => /Unbroken/.test(document.querySelector(".seal")?.innerText || ""));
   const n = await p.evaluate(() => ({ checked: app.verifier.checked, gaps: app.verifier.gaps, broken: app.verifier.broken.length }));
   ok(n.checked >= 10 && n.gaps === 0 && n.broken === 0, "the page has verified the chain of what it was shown", JSON.stringify(n));
@@ -126,6 +141,133 @@ async function flows() {
   ok(await p.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "nothing is wider than a narrow window");
   await p.setViewportSize({ width: 1360, height: 860 });
   return p;
+}
+
+// What can be done about a sandbox's refused request: a rule is proposed; it is paused and ended.
+async function acts(p, box) {
+  const view = "main .view:not([hidden]) .one ";
+  await p.click(view + ".attempt.row:has-text(\"api.github.com/zen\") >> nth=0");
+  await p.waitForSelector(".drawer .meaning");
+  ok(/no rule of the policy allows it/.test(await p.innerText(".drawer")), "a row says what its code means");
+  await p.click(".drawer >> text=Allow from now on");
+  await p.waitForSelector("dialog.question[open]");
+  ok(/api\.github\.com\/zen/.test(await p.inputValue("#propose-url")), "a refused request can be proposed");
+  await axeOf(p, "a question");
+  await p.fill("#propose-url", "https://api.github.com/zen/*");
+  await p.fill("#propose-reason", "seen in the console");
+  await shot(p, "propose");
+  await p.keyboard.press("Enter");
+  await p.waitForSelector(".card .diff");
+  const card = await p.innerText("article.card >> nth=0");
+  ok(/api\.github\.com\/zen\/\*/.test(card) && /allow: "api\.github\.com\/zen\/\*"/.test(card) && /console/.test(card), "it becomes a proposal with its diff", card);
+  const own = await p.innerText("article.card:has-text(\"own words\")");
+  ok(/<img src=x onerror=alert\(1\)>/.test(own) && /asked by\s+site-builder/.test(own), "a sandbox's own is shown as its words, and as text", own);
+  await shot(p, "proposals");
+  await p.click("article.card:has-text(\"own words\") >> text=Reject");
+  await p.waitForSelector("article.card:has-text(\"own words\"):has-text(\"rejected\")");
+  await p.click("article.card:has-text(\"seen in the console\") >> text=Accept");
+  await p.waitForSelector("article.card:has-text(\"durward proposals accept --write\")");
+  const id = await p.getAttribute("article.card:has-text(\"seen in the console\")", "id");
+  ok((await please("write", { id })).allowed, "written by the command, it is allowed");
+  await p.keyboard.press("Escape");
+  await p.keyboard.press("5");
+  await p.waitForSelector(view + ".actions");
+  if (await p.$(view + ">> text=Pause")) {
+    await p.click(view + ">> text=Pause");
+    const state = (await please("state", { id: box, until: ["paused", "running"] })).state;
+    ok(state === "paused" || /not/.test(await p.innerText(".toast").catch(() => "")), "Pause pauses it, or says why not", state);
+  }
+  await p.click(view + ">> text=Kill…");
+  await p.waitForSelector("dialog.question[open]");
+  await p.click("dialog.question >> text=Leave it");
+  ok((await please("state", { id: box })).state !== "", "Kill asks before");
+  await p.click(view + ">> text=Kill…");
+  await p.click("dialog.question >> text=End it");
+  await p.waitForSelector(".toast:has-text(\"It was ended\")");
+  eq((await please("state", { id: box })).state, "", "then it is ended");
+  const token = await please("token");
+  await p.keyboard.press("2");
+  await p.keyboard.press("/");
+  await p.keyboard.type("from-a-token");
+  await p.click("main .view:not([hidden]) tbody tr:has-text(\"from-a-token\")");
+  await p.click(".drawer >> text=Revoke token");
+  await p.click("dialog.question >> text=Revoke it");
+  await p.waitForSelector(".toast:has-text(\"revoked\")");
+  eq((await please("token", token)).code, "token_revoked", "a token is revoked");
+  await p.keyboard.press("Escape");
+  await p.keyboard.press("Escape");
+}
+
+// The log from its index: a page that came after it all finds it, a filter that is kept, and a case.
+async function history(p) {
+  await p.reload();
+  await p.waitForSelector(".app");
+  await p.evaluate(() => document.activeElement?.blur());
+  await p.keyboard.press("7");
+  await p.selectOption("#h-span", "");
+  await p.selectOption("#h-kind", "deny");
+  await p.fill("#h-text", "gists");
+  await p.keyboard.press("Enter");
+  const rows = "main .view:not([hidden]) .attempt.row";
+  await wait(p, (q) => document.querySelectorAll(q).length >= 3 && [...document.querySelectorAll(q)].every((r) => /gists/.test(r.innerText)), rows);
+  ok(true, "history finds what was before the page");
+  await p.click("#h-keep");
+  await p.fill("#h-name", "gists <b>");
+  await p.keyboard.press("Enter");
+  await wait(p, () => document.querySelector("#h-kept").value === "gists <b>");
+  await p.reload();
+  await p.waitForSelector(".app");
+  await p.evaluate(() => document.activeElement?.blur());
+  await p.keyboard.press("7");
+  await p.selectOption("#h-kept", "gists <b>");
+  await wait(p, (q) => document.querySelectorAll(q).length >= 3 && [...document.querySelectorAll(q)].every((r) => /gists/.test(r.innerText)), rows);
+  ok(await p.inputValue("#h-text") === "gists", "a filter that was saved comes back");
+  await p.selectOption("#h-level", "critical");
+  await wait(p, (q) => document.querySelectorAll(q).length === 0, rows);
+  ok(true, "rows below a severity are left out");
+  await p.selectOption("#h-level", "info");
+  await shot(p, "history");
+  await please("checkpoint");
+  const [file] = await Promise.all([p.waitForEvent("download"), p.click("#h-case")]);
+  await file.saveAs(`${folder}/case.json`);
+  const verdict = await please("verify", { file: `${folder}/case.json` });
+  ok(verdict.status === 0 && /good: \d+ records stand in the log/.test(verdict.said), "an exported case is verified by the command", verdict.said);
+  await p.keyboard.press("Escape");
+}
+
+// What an accessibility checker finds in a view; nothing is wanted.
+async function axeOf(p, what) {
+  if (!(await p.evaluate(() => "axe" in window))) await p.evaluate(axeSource);
+  const found = await p.evaluate(async () => (await axe.run(document, { resultTypes: ["violations"] })).violations.map((v) => `${v.id} (${v.impact}): ${v.nodes.slice(0, 3).map((n) => n.target.join(" ") + " " + n.html.slice(0, 120)).join("; ")}`));
+  eq(found, [], `axe finds nothing in ${what}`);
+}
+
+async function axe(p) {
+  const views = await p.evaluate(() => [...document.querySelectorAll("nav a")].map((a) => a.hash.slice(1)));
+  for (const theme of ["light", "dark"]) {
+    await p.evaluate((x) => (document.documentElement.dataset.theme = x), theme);
+    for (const view of views) {
+      await p.evaluate((x) => app.show(x), view);
+      await p.waitForTimeout(350); // each draws twice a second at most
+      await axeOf(p, `${view}, ${theme}`);
+    }
+  }
+  await p.evaluate(() => delete document.documentElement.dataset.theme);
+  await p.evaluate(() => app.show("live"));
+  await p.waitForSelector("main .view:not([hidden]) .attempt.row");
+  await p.evaluate(() => document.querySelector("main .view:not([hidden]) .attempt.row").click());
+  await axeOf(p, "an open record");
+  await p.keyboard.press("Escape");
+  await p.setViewportSize({ width: 390, height: 844 });
+  for (const view of views) {
+    await p.evaluate((x) => app.show(x), view);
+    await p.waitForTimeout(350);
+    const wide = await p.evaluate(() => document.documentElement.scrollWidth);
+    ok(wide <= 390, `${view} fits 390 px`, wide);
+    await shot(p, "narrow-" + view);
+    await axeOf(p, `${view} at 390 px`);
+  }
+  await p.setViewportSize({ width: 1360, height: 860 });
 }
 
 // The whole log, asked for by keys; then with a byte of a closed file changed, and changed back.

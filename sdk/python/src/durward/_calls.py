@@ -112,6 +112,26 @@ def verify_log() -> Call[dict[str, Any]]:
     return Call("POST", "/v1/audit/verify", lambda b: dict(json.loads(b)), wait=300)
 
 
+def query_log(conditions: dict[str, str | int]) -> Call[tuple[list[dict[str, Any]], bool]]:
+    def read(b: bytes) -> tuple[list[dict[str, Any]], bool]:
+        v = json.loads(b)
+        return list(v["records"]), bool(v["more"])
+    return Call("GET", "/v1/audit/query" + _query(conditions), read, wait=180)
+
+
+def export_case(conditions: dict[str, str | int]) -> Call[bytes]:
+    return Call("GET", "/v1/audit/case" + _query(conditions), _bytes, wait=180)
+
+
+def _query(conditions: dict[str, str | int]) -> str:
+    return "".join(("&" if i else "?") + name + "=" + quote(str(value), safe="")
+                   for i, (name, value) in enumerate(conditions.items()))
+
+
+def codes() -> Call[dict[str, Any]]:
+    return Call("GET", "/v1/codes", lambda b: dict(json.loads(b)))
+
+
 def console() -> Call[str]:
     return Call("POST", "/v1/console", lambda b: str(json.loads(b)["url"]))
 
@@ -134,6 +154,25 @@ def approval(aid: str) -> Call[Approval]:
 def decide(aid: str, allow: bool) -> Call[None]:
     return Call("POST", "/v1/approvals/%s/%s" % (quote(aid, safe=""), "allow" if allow else "deny"),
                 _nothing)
+
+
+def proposals() -> Call[list[dict[str, Any]]]:
+    return Call("GET", "/v1/proposals", lambda b: list(json.loads(b)["proposals"]))
+
+
+def proposal(pid: str) -> Call[dict[str, Any]]:
+    return Call("GET", "/v1/proposals/" + quote(pid, safe=""), lambda b: dict(json.loads(b)))
+
+
+def propose(method: str, url: str, policy: str | None, sandbox: str | None,
+            reason: str | None) -> Call[dict[str, Any]]:
+    return Call("POST", "/v1/proposals", lambda b: dict(json.loads(b)),
+                _json(_given(method=method, url=url, policy=policy, sandbox=sandbox, reason=reason)))
+
+
+def decide_proposal(pid: str, accept: bool) -> Call[dict[str, Any]]:
+    return Call("POST", "/v1/proposals/%s/%s" % (quote(pid, safe=""), "accept" if accept else "reject"),
+                lambda b: dict(json.loads(b)))
 
 
 def issue(policy: str | None, ttl: int | None, remote: bool) -> Call[Identity]:

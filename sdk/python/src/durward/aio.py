@@ -184,6 +184,19 @@ class AsyncDurward:
     async def events(self, after: int = 0, limit: int = 100) -> list[Event]:
         return await self._do(_calls.events(after, limit))
 
+    async def query_log(self, **conditions: str | int) -> list[dict[str, Any]]:
+        """Records of the audit log, oldest first: since, until, kind, sandbox, policy, host, method, rule,
+        credential, status, code, id, text; the newest `limit` (1000) of them."""
+        return (await self._do(_calls.query_log(conditions)))[0]
+
+    async def export_case(self, **conditions: str | int) -> bytes:
+        """The same records with the proofs that they stand in the log: a file for `durward audit verify --case`."""
+        return await self._do(_calls.export_case(conditions))
+
+    async def codes(self) -> dict[str, Any]:
+        """What codes of records mean, and how bad they are."""
+        return await self._do(_calls.codes())
+
     async def verify_log(self) -> dict[str, Any]:
         return await self._do(_calls.verify_log())
 
@@ -213,6 +226,28 @@ class AsyncDurward:
 
     async def deny(self, approval_id: str) -> None:
         await self._do(_calls.decide(approval_id, False))
+
+    # ---- what was proposed to be allowed ----
+
+    async def proposals(self) -> list[dict[str, Any]]:
+        """Oldest first. A sandbox's `reason` is its own words, which may say anything."""
+        return await self._do(_calls.proposals())
+
+    async def proposal(self, proposal_id: str) -> dict[str, Any]:
+        """With the rule it would become (`diff`), and what that changes (`before`, `after`)."""
+        return await self._do(_calls.proposal(proposal_id))
+
+    async def propose(self, method: str, url: str, *, policy: str | None = None,
+                sandbox: str | None = None, reason: str | None = None) -> dict[str, Any]:
+        """Nothing is allowed by it. The url's path may hold `*` and `**`."""
+        return await self._do(_calls.propose(method, url, policy, sandbox, reason))
+
+    async def accept_proposal(self, proposal_id: str) -> dict[str, Any]:
+        """Changes no policy: whoever may write the configuration puts the rule there."""
+        return await self._do(_calls.decide_proposal(proposal_id, True))
+
+    async def reject_proposal(self, proposal_id: str) -> dict[str, Any]:
+        return await self._do(_calls.decide_proposal(proposal_id, False))
 
     async def snapshots(self) -> list[Snapshot]:
         return await self._do(_calls.snapshots())

@@ -143,6 +143,19 @@ class Durward:
         """What happened to sandboxes, after this sequence number."""
         return self._do(_calls.events(after, limit))
 
+    def query_log(self, **conditions: str | int) -> list[dict[str, Any]]:
+        """Records of the audit log, oldest first: since, until, kind, sandbox, policy, host, method, rule,
+        credential, status, code, id, text; the newest `limit` (1000) of them."""
+        return (self._do(_calls.query_log(conditions)))[0]
+
+    def export_case(self, **conditions: str | int) -> bytes:
+        """The same records with the proofs that they stand in the log: a file for `durward audit verify --case`."""
+        return self._do(_calls.export_case(conditions))
+
+    def codes(self) -> dict[str, Any]:
+        """What codes of records mean, and how bad they are."""
+        return self._do(_calls.codes())
+
     def verify_log(self) -> dict[str, Any]:
         """The whole audit log, read anew: `ok`, `records`, `files`, and where it breaks, `problem`."""
         return self._do(_calls.verify_log())
@@ -175,6 +188,28 @@ class Durward:
 
     def deny(self, approval_id: str) -> None:
         self._do(_calls.decide(approval_id, False))
+
+    # ---- what was proposed to be allowed ----
+
+    def proposals(self) -> list[dict[str, Any]]:
+        """Oldest first. A sandbox's `reason` is its own words, which may say anything."""
+        return self._do(_calls.proposals())
+
+    def proposal(self, proposal_id: str) -> dict[str, Any]:
+        """With the rule it would become (`diff`), and what that changes (`before`, `after`)."""
+        return self._do(_calls.proposal(proposal_id))
+
+    def propose(self, method: str, url: str, *, policy: str | None = None,
+                sandbox: str | None = None, reason: str | None = None) -> dict[str, Any]:
+        """Nothing is allowed by it. The url's path may hold `*` and `**`."""
+        return self._do(_calls.propose(method, url, policy, sandbox, reason))
+
+    def accept_proposal(self, proposal_id: str) -> dict[str, Any]:
+        """Changes no policy: whoever may write the configuration puts the rule there."""
+        return self._do(_calls.decide_proposal(proposal_id, True))
+
+    def reject_proposal(self, proposal_id: str) -> dict[str, Any]:
+        return self._do(_calls.decide_proposal(proposal_id, False))
 
     # ---- snapshots ----
 

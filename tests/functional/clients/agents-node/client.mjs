@@ -128,6 +128,12 @@ behaviour("requests that wait for somebody; what a policy says; the audit log", 
   assert.ok((await c.status()).roles.length > 3);
   const log = await c.verifyLog();
   assert.ok(log.ok && log.records > 0 && log.files > 0 && log.problem === undefined, JSON.stringify(log));
+  assert.ok((await c.queryLog({ kind: "lifecycle", limit: 3 })).length && (await c.exportCase({ kind: "lifecycle" })).durward_case === 1);
+  assert.equal((await c.codes()).codes.find((x) => x.code === "foreign_credential").severity, "critical");
+  const proposal = await c.propose({ method: "GET", url: "https://proposed.example/x", policy: "other" });
+  assert.deepEqual([(await c.proposals()).length, (await c.proposal(proposal.id)).after], [1, "allow"]);
+  assert.equal((await c.rejectProposal(proposal.id)).state, "rejected");
+  await refused(c.acceptProposal(proposal.id), "Conflict", "conflict");
   await c.reload();
   await refused(c.consoleUrl(), "Unsupported", "no_console");
 });

@@ -310,10 +310,6 @@ static bool decide(struct exchange *x, struct decision *d)
         exchange_deny(x, 403, allowed ? "tunnel" : d->code);
         return false;
     }
-    if (!guard_destination(x->policy, &x->authority, &x->head, d->rule)) {
-        exchange_deny(x, 403, "destination");
-        return false;
-    }
     return true;
 }
 
@@ -438,6 +434,10 @@ void exchange_start(struct exchange *x, struct head *h, const struct authority *
         x->relay.capture_max = d.rule->capture_body;
     if (guard_fields(&x->head, x->rule, policy_tainted(x->policy, a), &answer) < 0) {
         refuse_field(x, &answer);
+        return;
+    }
+    if (!guard_destination(x->policy, a, &x->head, x->rule)) {
+        exchange_deny(x, 403, "destination");
         return;
     }
     if (x->rule->credential && a->scheme != SCHEME_HTTPS && !x->rule->allow_plaintext) {

@@ -58,14 +58,13 @@ const char *injection_check(const struct injector *i, const struct injection_req
     if (d.verdict == VERDICT_DENY || d.rule == NULL ||
         !policy_by_injector(ret->policy, d.rule, authority))
         return "grant_denied";
-    if (!guard_destination(ret->policy, authority, h, d.rule))
-        return "grant_request";
     ret->rule = d.rule;
     ret->methods_matter = d.methods_matter;
     if (d.rule->credential && authority->scheme != SCHEME_HTTPS && !d.rule->allow_plaintext)
         return "grant_authority";
     struct guard_answer answer = {.where = ""};
-    if (guard_fields(h, d.rule, policy_tainted(ret->policy, authority), &answer) < 0)
+    if (guard_fields(h, d.rule, policy_tainted(ret->policy, authority), &answer) < 0 ||
+        !guard_destination(ret->policy, authority, h, d.rule))
         return "grant_request";
     if (h->upgrade != UPGRADE_NONE && !d.rule->websocket)
         return "grant_denied";

@@ -33,9 +33,10 @@ void guard_clean_request(struct head *h);
 size_t guard_strip_overrides(struct head *h);
 /* A parameter that names another method (attack A25): refused where the method matters. */
 bool guard_query_override(struct slice query);
-/* Of COPY and MOVE: what they write at is on the same authority, and a PUT there would be decided
- * by a rule with the same credential; where it would be asked about, this very rule asks. False:
- * not so, or nobody can tell. */
+/* Of COPY and MOVE, once guard_fields has made the fields: what they write at is on the same
+ * authority, and a PUT there would be decided by a rule with the same credential, whose conditions
+ * these fields and the place's own query meet; where it would be asked about or its body would be
+ * read, this very rule does so. False: not so, or nobody can tell. */
 bool guard_destination(const struct policy *p, const struct authority *a, const struct head *h,
                        const struct rule *rule) WUNUSED;
 /* The same for a reply. credentialed: cookies are dropped unless keep_cookies. */

@@ -173,6 +173,18 @@ static int refuse(struct guard_answer *a, unsigned status, const char *code)
     return -1;
 }
 
+const char *guard_conditions(const struct head *h, const struct rule *rule, struct slice query,
+                             bool has_query, struct guard_answer *ret)
+{
+    for (size_t i = 0; i < h->n; i++)
+        if (is_spoken_twin(rule, h->fields[i].name)) {
+            guard_where(ret, "header", h->fields[i].name);
+            return "header";
+        }
+    const char *code = condition_query(rule, query, has_query);
+    return code ? code : condition_headers(rule, find_field, h);
+}
+
 int guard_fields(struct head *h, const struct rule *rule, bool searched, struct guard_answer *ret)
 {
     bool credentialed = rule->credential != NULL;
@@ -183,14 +195,7 @@ int guard_fields(struct head *h, const struct rule *rule, bool searched, struct 
         return refuse(ret, 431, "too_many_headers");
     if (rule_read_again(rule) && ask_identity(h) < 0)
         return refuse(ret, 431, "too_many_headers");
-    for (size_t i = 0; i < h->n; i++)
-        if (is_spoken_twin(rule, h->fields[i].name)) {
-            guard_where(ret, "header", h->fields[i].name);
-            return refuse(ret, 403, "header");
-        }
-    const char *code = condition_query(rule, h->query, h->has_query);
-    if (code == NULL)
-        code = condition_headers(rule, find_field, h);
+    const char *code = guard_conditions(h, rule, h->query, h->has_query, ret);
     return code ? refuse(ret, 403, code) : 0;
 }
 

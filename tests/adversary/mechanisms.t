@@ -11,13 +11,15 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "functional"))
 from harness import durward, tap  # noqa: E402
 
 # what is left out: ({option: how many arguments go with it, or what stands in its place}, what is put in
-# front instead, the probe)
+# front instead, the probe); or a command that is run in the sandbox's network before
 WITHOUT = {
     "nothing": ({}, (), None),
     "seccomp": ({"--seccomp": 1}, (), "seccomp"),
     "dropped capabilities": ({"--cap-drop": 1}, ("--cap-add", "CAP_NET_ADMIN"), "capabilities"),
     "a PID namespace": ({"--unshare-pid": 0, "--as-pid-1": 0}, (), "pid 1"),
     "read-only binds": ({"--ro-bind": "--bind"}, (), "/proc/sys"),
+    "a network without a way out": ("ip link add out0 type veth peer name out1", (), "interfaces"),
+    "the route of all addresses to itself": ("ip route flush table local", (), " 443"),
 }
 WRAPPER = """#!/bin/sh
 # bubblewrap with some of its arguments left out
@@ -31,15 +33,17 @@ while [ "$n" -gt 0 ]; do
     esac
     set -- "$@" "$a"
 done
+%s
 exec %s %s "$@"
 """
 
 
 def wrapper(t, real, drop, add):
+    before, drop = (drop + " || exit 9", {}) if isinstance(drop, str) else ("", drop)
     cases = "".join("    %s) a=%s ;;\n" % (option, how) if isinstance(how, str) else
                     "    %s) shift %d; n=$((n - %d)); continue ;;\n" % (option, how, how)
                     for option, how in drop.items())
-    return t.write("bwrap", WRAPPER % (cases or "    --nothing) ;;", real, " ".join(add)), 0o755)
+    return t.write("bwrap", WRAPPER % (cases or "    --nothing) ;;", before, real, " ".join(add)), 0o755)
 
 
 # The real one stands where sandboxes see it under another name; all in a mount namespace of its own.

@@ -277,10 +277,10 @@ def messages(h):
     taken = {wire.INJECTOR_CHANNEL_REQUEST, wire.INJECTOR_CHANNEL_BODY, wire.INJECTOR_CHANNEL_END, wire.INJECTOR_CHANNEL_CREDIT, wire.INJECTOR_CHANNEL_ABORT}
     for kind in sorted(set(wire.TYPES.values()) - taken):
         first = h.request(path="/repos/acme/x/y", method="POST", body=wire.BODY_CHUNKED)
-        h.breaks("message %s" % wire.NAMES[kind], first, message(kind, u32(h.id)), begun=1)
+        h.breaks("an exchange's message %s" % wire.NAMES[kind], first, message(kind, u32(h.id)), begun=1)
     for kind in (wire.SECRET_GET, wire.PEER, wire.POLICY, wire.INJECTOR_CHANNEL_REPLY, 0, 65534):
         h.breaks("message %s of no exchange" % wire.NAMES.get(kind, kind), message(kind, u32(0x7fffffff)))
-    h.breaks("message without an exchange", message(wire.INJECTOR_CHANNEL_BODY))
+    h.breaks("a message without an exchange", message(wire.INJECTOR_CHANNEL_BODY))
     for kind, *fields in ((wire.INJECTOR_CHANNEL_BODY, text(b"x")), (wire.INJECTOR_CHANNEL_END,), (wire.INJECTOR_CHANNEL_CREDIT, u32(1)),
                           (wire.INJECTOR_CHANNEL_ABORT, text("x"))):
         h.tries("%s of an exchange that there is not" % wire.NAMES[kind], None,
@@ -330,6 +330,7 @@ def everything(t):
     bed = seat_bed.Bed(t)
     with_injector(t, bed)
     bed.s.clean()
+    seat.listed(t, "gate")
 
 
 def main(t):

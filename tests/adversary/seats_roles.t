@@ -50,8 +50,9 @@ def ends(bed, rows, role, more=()):
         who = bed.seats.take(role)
         who.lives(LIVES)
         who.says(message(kind, *fields))
-        r.row("message %s%s" % (wire.NAMES.get(kind, kind), " (%s)" % fields[-1].hex()[:24] if fields else ""),
-              who.gone(), "it lives")
+        if not r.row("message %s%s" % (wire.NAMES.get(kind, kind), " (%s)" % fields[-1].hex()[:24] if fields else ""),
+                     who.gone(), "it lives"):
+            who.end()
 
 
 # ---- injector ----
@@ -453,9 +454,11 @@ def everything(t):
 
     def rows(name):
         return seat.Rows(t, name, bed.neighbour)
+    t.eq(bed.comes_back(), True, "the neighbour is served before anybody is in a role's place")
     for part in seat.chosen(PARTS):
         t.part(part, bed, rows)
     bed.s.clean()
+    seat.listed(t, "roles")
 
 
 def main(t):

@@ -136,6 +136,17 @@ def scene_of(t):
     return s
 
 
+def from_another_life(t, s, gate):
+    """What an origin was left before this injector began, which has had none of it yet."""
+    alpha, beta = s.values["alpha"], s.values["beta"]
+    s.store.left[:] = [alpha + b" " + beta]
+    for what, path in (("the rule of one of them", "/a/raw"), ("a rule without a credential", "/profile/raw")):
+        r = gate.get(ONE, path)
+        t.eq((r.status, r.body), (200, b"<" + mark(len(alpha), "alpha") + b" " + mark(len(beta), "beta") + b">"),
+             "C1 from before this injector: neither comes back by %s" % what)
+    s.store.left.clear()
+
+
 def by_path(t, s, gate):
     """What /a left, every other way of asking shows without it."""
     alpha, beta = s.values["alpha"], s.values["beta"]
@@ -163,8 +174,8 @@ def by_path(t, s, gate):
          "C1 in trailers", repr(r.trailers))
     r = gate.get(ONE, "/profile/interim")
     t.ok(r.body == mark(len(alpha), "alpha") and not r.interim, "C1 an interim reply goes nowhere", r.raw)
-    done = s.d.wait_records(7, "completed", code="secret_reflected")
-    t.eq(len(done), 7, "C1 each is on record: secret_reflected")
+    done = s.d.wait_records(9, "completed", code="secret_reflected")
+    t.eq(len(done), 9, "C1 each is on record: secret_reflected")
 
 
 def clear(gate):
@@ -308,7 +319,7 @@ def main(t):
     t.eq([(x.get("searched_for"), x.get("ranges")) for x in told], [("alpha, beta", False), (None, None)], "and so does the API")
     cli = s.d.command("explain", "-c", s.d.conf, "--json", "GET", "https://%s/profile/x" % ONE).stdout
     t.eq(told[0], json.loads(cli), "in the words of the command")
-    for part in (by_path, by_version, by_socket, by_pattern, what_it_costs, not_to_be_had, rotated):
+    for part in (from_another_life, by_path, by_version, by_socket, by_pattern, what_it_costs, not_to_be_had, rotated):
         t.part(part, t, s, gate)
     t.part(captured, t, s)
     s.clean(what="by origin")

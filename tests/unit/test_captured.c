@@ -306,6 +306,32 @@ static void test_kept(void)
     captured_free(c);
 }
 
+/* No more of one name are told together than the answer holds, the newest of them. */
+static void test_list_bounds(void)
+{
+    static char large[8192];
+    struct secret *got[CAPTURED_LIST_MAX];
+    struct captured *c = captured_new();
+    char owner[40];
+    for (int i = 0; i < CAPTURED_LIST_MAX + 3; i++) {
+        snprintf(owner, sizeof owner, "p|s%d", i);
+        put(c, owner, "x", i == 2 ? "third" : "v");
+    }
+    CU_ASSERT_EQUAL(captured_list(c, "p", "x", got), CAPTURED_LIST_MAX);
+    for (size_t i = 0; i < CAPTURED_LIST_MAX; i++)
+        CU_ASSERT(secret_eq(got[i], SLICE("v"))); /* the oldest three are not told */
+    CU_ASSERT_EQUAL(captured_list(c, "p", "y", got), 0);
+    CU_ASSERT_EQUAL(captured_list(c, "q", "x", got), 0);
+    CU_ASSERT_EQUAL(captured_list(c, "", "x", got), 0);
+    memset(large, 'x', sizeof large - 1);
+    for (int i = 0; i < 6; i++) {
+        snprintf(owner, sizeof owner, "r|s%d", i);
+        put(c, owner, "x", large);
+    }
+    CU_ASSERT_EQUAL(captured_list(c, "r", "x", got), CAPTURED_LIST_BYTES / (sizeof large - 1));
+    captured_free(c);
+}
+
 void suite_captured(void)
 {
     CU_pSuite s = CU_add_suite("captured", NULL, NULL);
@@ -315,6 +341,7 @@ void suite_captured(void)
     CU_add_test(s, "XML", test_xml);
     CU_add_test(s, "AWS keys", test_pair);
     CU_add_test(s, "what is kept", test_kept);
+    CU_add_test(s, "how much of it is told together", test_list_bounds);
 }
 
 void tap_suites(void)

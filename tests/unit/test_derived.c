@@ -288,7 +288,7 @@ static const char *say(const char *dir, uint16_t type, const char *name, const c
 
 static void test_kept(void)
 {
-    char dir[] = "/tmp/durward-kept-XXXXXX", path[100];
+    char dir[] = "/tmp/durward-kept-XXXXXX", path[100], aside[100];
     struct stat st;
     CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
     CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_GET, "a", NULL), "");
@@ -300,7 +300,21 @@ static void test_kept(void)
     CU_ASSERT(stat(path, &st) == 0 && (st.st_mode & 0777) == 0600);
     chmod(path, 0640); /* what others can read is not used */
     CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_GET, "a", NULL), "");
-    static const char *const names[] = {"", ".", "..", "../x", "a/b", ".a", "a b"};
+    chmod(path, 0600);
+    CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_GET, "a", NULL), "two");
+    CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_GET, "a", "more behind it"), "bad");
+    if (geteuid() == 0) { /* nor what another user could have put there */
+        CU_ASSERT_EQUAL(chown(path, 1, 0), 0);
+        CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_GET, "a", NULL), "");
+        CU_ASSERT_EQUAL(chown(path, 0, 0), 0);
+    }
+    snprintf(aside, sizeof aside, "%s/aside", dir);
+    CU_ASSERT(rename(path, aside) == 0 && symlink(aside, path) == 0);
+    CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_GET, "a", NULL), "");
+    CU_ASSERT(unlink(path) == 0 && mkdir(path, 0700) == 0); /* a name that cannot be taken */
+    CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_KEEP, "a", "x"), "failed");
+    CU_ASSERT(rmdir(path) == 0 && rename(aside, path) == 0);
+    static const char *const names[] = {"", ".", "..", "../x", "a/b", ".a", "a b", "-a", "a\n"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_GET, names[i], NULL), "bad");
         CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_KEEP, names[i], "x"), "bad");

@@ -18,6 +18,11 @@ static const char text[] =
       "      - { allow: dav.example/theirs/**, with: { bearer: other } }\n"
       "      - { allow: dav.example/plain/** }\n"
       "      - { ask: dav.example/asked/**, with: { bearer: k } }\n"
+      "      - { allow: dav.example/tenant/**, with: { bearer: k }, headers: { x-tenant: a } }\n"
+      "      - { allow: dav.example/slow/**, with: { bearer: k }, query: { depth: [one, two] } }\n"
+      "      - { allow: dav.example/read-json/**, with: { bearer: k }, graphql: { operations: "
+      "[query] } }\n"
+      "      - { allow: dav.example/copied/**, with: { bearer: k }, methods: [COPY] }\n"
       "      - { allow: other.example/pub/**, with: { bearer: k } }\n";
 
 static const struct limits limits = {.head_bytes = 32768, .headers = 100, .target_bytes = 8192};
@@ -50,7 +55,8 @@ static bool may(const struct policy *p, const char *method, const char *path, co
     struct policy_request q = {&a, h.method, h.path};
     policy_decide(p, &q, &d);
     CU_ASSERT_FATAL(d.verdict != VERDICT_DENY);
-    bool ok = guard_destination(p, &a, &h, d.rule);
+    struct guard_answer answer = {.where = ""};
+    bool ok = guard_fields(&h, d.rule, false, &answer) == 0 && guard_destination(p, &a, &h, d.rule);
     http_head_free(&h);
     return ok;
 }
@@ -110,9 +116,48 @@ static void test_others(void)
     policy_free(p);
 }
 
+/* What a PUT there would have to have, the COPY has. */
+static void test_conditions(void)
+{
+    static const struct {
+        const char *from, *fields;
+        bool ok;
+    } rows[] = {
+        {"/pub/a", "Destination: /tenant/b\r\nX-Tenant: a\r\n", true},
+        {"/tenant/a", "Destination: /tenant/b\r\nX-Tenant: a\r\n", true},
+        {"/tenant/a", "Destination: /pub/b\r\nX-Tenant: a\r\n", true},
+        {"/pub/a", "Destination: /tenant/b\r\n", false},
+        {"/pub/a", "Destination: /tenant/b\r\nX-Tenant: b\r\n", false},
+        {"/pub/a", "Destination: /tenant/b\r\nX-Tenant: a\r\nX-Tenant: a\r\n", false},
+        {"/pub/a", "Destination: /tenant/b\r\nX_Tenant: a\r\n", false},
+        {"/pub/a", "Destination: /tenant/b\r\nX-Tenant: a\r\nX_Tenant: b\r\n", false},
+        {"/pub/a", "Destination: /tenant/b\r\nX-Tenant: a\r\nConnection: x-tenant\r\n", false},
+        {"/copied/a", "Destination: /pub/b\r\n", true},
+        {"/copied/a", "Destination: /copied/b\r\n", false}, /* no PUT there, by this very rule */
+        {"/pub/a", "Destination: /slow/b\r\n", true},
+        {"/pub/a", "Destination: /slow/b?depth=one\r\n", true},
+        {"/slow/a?depth=one", "Destination: /slow/b?depth=two\r\n", true},
+        {"/pub/a", "Destination: /slow/b?depth=all\r\n", false},
+        {"/pub/a?depth=one", "Destination: /slow/b?depth=all\r\n", false},
+        {"/slow/a?depth=one", "Destination: /slow/b?depth=all\r\n", false},
+        {"/pub/a", "Destination: /slow/b?depth=one&depth=two\r\n", false},
+        {"/pub/a", "Destination: https://dav.example/slow/b?other=1\r\n", false},
+        {"/pub/a", "Destination: /read-json/b\r\n", false},
+    };
+    struct policy *p = made();
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        bool got = may(p, "COPY", rows[i].from, rows[i].fields);
+        if (got != rows[i].ok)
+            printf("# %s %s: %d\n", rows[i].from, rows[i].fields, got);
+        CU_ASSERT_EQUAL(got, rows[i].ok);
+    }
+    policy_free(p);
+}
+
 void tap_suites(void)
 {
     CU_pSuite s = CU_add_suite("destination", NULL, NULL);
     CU_add_test(s, "where COPY and MOVE may write", test_places);
+    CU_add_test(s, "conditions of the place", test_conditions);
     CU_add_test(s, "other methods, none, two, asked", test_others);
 }

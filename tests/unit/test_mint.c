@@ -220,6 +220,11 @@ static void test_bad_hosts(void)
         CU_ASSERT_PTR_NULL(key);
     }
     struct slice nul = {"a.example\0.evil.example", 23};
+    static char longest[1024]; /* with a colon in it: what is copied into brackets */
+    memset(longest, ':', sizeof longest - 1);
+    struct err long_err = {0};
+    CU_ASSERT_EQUAL(mint_policy_check(slice_str(longest), key_slice(), &a, &key, &long_err), -1);
+    CU_ASSERT_PTR_NOT_NULL(strstr(long_err.text, "1023 bytes"));
     CU_ASSERT_EQUAL(mint_policy_check(nul, key_slice(), &a, &key, NULL), -1);
     char over[HOST_MAX + 2];
     snprintf(over, sizeof over, "%sa", long_name());
@@ -252,6 +257,12 @@ static void test_bad_keys(void)
     memcpy(raw, spki, spki_len);
     struct slice longer = {(char *)raw, spki_len + 1}, shorter = {(char *)raw, spki_len - 1},
                  same = {(char *)raw, spki_len}, none = {"", 0};
+    struct err kind_err = {0};
+    static char zeros[MINT_SPKI_LEN]; /* no parser sees what does not begin as P-256 does */
+    CU_ASSERT_EQUAL(mint_policy_check(SLICE("a.example"), (struct slice){zeros, sizeof zeros}, &a,
+                                      &key, &kind_err),
+                    -1);
+    CU_ASSERT_PTR_NOT_NULL(strstr(kind_err.text, "is not EC P-256"));
     CU_ASSERT_EQUAL(mint_policy_check(SLICE("a.example"), longer, &a, &key, NULL), -1);
     CU_ASSERT_EQUAL(mint_policy_check(SLICE("a.example"), shorter, &a, &key, NULL), -1);
     CU_ASSERT_EQUAL(mint_policy_check(SLICE("a.example"), none, &a, &key, NULL), -1);

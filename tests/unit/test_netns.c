@@ -1,9 +1,10 @@
-/* The network of a sandbox where the kernel has no nf_tables for us: listeners on named ports only,
- * and still no way out. Runs in children, each with namespaces of its own. */
+/* The network of a sandbox with one of its mechanisms gone, nf_tables before all (listeners on
+ * named ports only): still no way out. Runs in children, each with namespaces of its own. */
 #define _GNU_SOURCE 1
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/netlink.h>
+#include <poll.h>
 #include <seccomp.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +13,8 @@
 #include <unistd.h>
 
 #include "netns.h"
+#include "nft.h"
+#include "rtnl.h"
 #include "tap_main.h"
 
 enum { NO_NAMESPACES = 77 };
@@ -105,6 +108,85 @@ static void ports_are_taken(void)
     _exit(0);
 }
 
+/* Whether anybody out there could be reached: a connection stands, or a datagram leaves and no
+ * error comes back for it. */
+static bool tcp_stands(const char *address, uint16_t port)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port)};
+    int e = 0, fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    socklen_t len = sizeof e;
+    CHECK(fd >= 0 && inet_pton(AF_INET, address, &to.sin_addr) == 1);
+    bool begun = connect(fd, (struct sockaddr *)&to, sizeof to) == 0 || errno == EINPROGRESS;
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    bool over = begun && poll(&p, 1, 500) > 0 &&
+                getsockopt(fd, SOL_SOCKET, SO_ERROR, &e, &len) == 0 && e == 0;
+    close(fd);
+    return over;
+}
+
+static bool udp_leaves(const char *address, uint16_t port)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port)};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    CHECK(fd >= 0 && inet_pton(AF_INET, address, &to.sin_addr) == 1);
+    bool sent = connect(fd, (struct sockaddr *)&to, sizeof to) == 0 && send(fd, "x", 1, 0) == 1;
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    bool refused = sent && poll(&p, 1, 500) > 0 && (p.revents & POLLERR);
+    close(fd);
+    return sent && !refused;
+}
+
+static bool is_closed(void)
+{
+    return !tcp_stands("93.184.216.34", 443) && !tcp_stands("169.254.169.254", 80) &&
+           !udp_leaves("93.184.216.34", 443) && !udp_leaves("8.8.8.8", 5353);
+}
+
+/* No rule, no listener, no route: the namespace alone. */
+static void namespace_alone(void)
+{
+    enter();
+    CHECK(is_closed());
+    _exit(0);
+}
+
+/* All is routed to loopback, where nobody listens and no rule refuses. */
+static void routes_alone(void)
+{
+    struct err err = {0};
+    enter();
+    CHECK(rtnl_loopback_up(&err) == 0 && rtnl_all_local(AF_INET, &err) == 0);
+    CHECK(is_closed());
+    _exit(0);
+}
+
+/* The rules send connections to a listener, and there is none. */
+static void rules_without_listeners(void)
+{
+    static struct netns_listeners l;
+    struct err err = {0};
+    enter();
+    CHECK(netns_listen(&l, NULL, 0, &err) == 0);
+    if (!l.filtered)
+        _exit(NO_NAMESPACES);
+    CHECK(tcp_stands("93.184.216.34", 443)); /* the listener takes it: that is what ends */
+    netns_close(&l);
+    CHECK(is_closed());
+    _exit(0);
+}
+
+/* Rules, and no route that leads to them. */
+static void rules_without_routes(void)
+{
+    struct err err = {0};
+    enter();
+    CHECK(rtnl_loopback_up(&err) == 0);
+    if (nft_install(901, 1, &err) < 0)
+        _exit(NO_NAMESPACES);
+    CHECK(is_closed());
+    _exit(0);
+}
+
 static void in_child(void (*what)(void))
 {
     int status = 0;
@@ -132,11 +214,20 @@ static void test_ports(void)
     in_child(ports_are_taken);
 }
 
+static void test_each_alone(void)
+{
+    in_child(namespace_alone);
+    in_child(routes_alone);
+    in_child(rules_without_listeners);
+    in_child(rules_without_routes);
+}
+
 static void suite_netns(void)
 {
     CU_pSuite s = CU_add_suite("netns", NULL, NULL);
     CU_add_test(s, "without nf_tables", test_fallback);
     CU_add_test(s, "ports are taken", test_ports);
+    CU_add_test(s, "without rules, listeners or routes it is closed", test_each_alone);
 }
 
 void tap_suites(void)

@@ -1,9 +1,12 @@
 /* Host-side stores: files, commands, environment. */
 #include "env_block.h"
+#include "ipc.h"
 #include "secret_value.h"
 #include "store.h"
+#include "store_broker.h"
 #include "store_watch.h"
 #include "tap_main.h"
+#include "wire.h"
 
 #include <event2/event.h>
 #include <fcntl.h>
@@ -449,6 +452,106 @@ static void test_watch(void)
     event_base_free(base);
 }
 
+/* ---- the broker: what the vault may ask, and how much of it at once ---- */
+
+struct vaults_end {
+    struct event_base *base;
+    struct store_broker *broker;
+    struct ipc *ch;
+    int fd;
+};
+
+static int nothing(struct ipc *ch UNUSED, struct msg *m UNUSED, void *arg UNUSED)
+{
+    return 0;
+}
+
+static void closed(struct ipc *ch UNUSED, const char *why UNUSED, void *arg UNUSED)
+{
+}
+
+static int asks(struct vaults_end *v, const struct config_secret *list, size_t n, uint16_t type,
+                const char *name, bool more)
+{
+    struct msg m;
+    msg_init(&m, type);
+    msg_put_u32(&m, 7);
+    msg_put_str(&m, name);
+    if (more)
+        msg_put_u8(&m, 1);
+    int r = store_broker_message(v->broker, v->ch, &m, list, n);
+    msg_done(&m);
+    event_base_loop(v->base, EVLOOP_NONBLOCK);
+    return r;
+}
+
+/* True: a descriptor came with the answer. */
+static bool opened(struct vaults_end *v, const char *why)
+{
+    struct msg m;
+    uint32_t req;
+    uint8_t ok = 0;
+    char text[256] = "";
+    int fd = -1;
+    CU_ASSERT_EQUAL_FATAL(msg_recv(v->fd, &m), 1);
+    CU_ASSERT(m.type == W_STORE_FD && msg_get_u32(&m, &req) == 0 && req == 7);
+    CU_ASSERT(msg_get_u8(&m, &ok) == 0 && msg_get_str(&m, text, sizeof text) == 0);
+    if (ok)
+        CU_ASSERT_EQUAL(msg_get_fd(&m, &fd), 0);
+    CU_ASSERT_EQUAL(msg_end(&m), 0);
+    CU_ASSERT(ok ? text[0] == 0 : strstr(text, why) != NULL);
+    if (fd >= 0)
+        close(fd);
+    msg_done(&m);
+    return ok;
+}
+
+static void test_broker(void)
+{
+    static const char *const argv[] = {"sleep", "60", NULL};
+    const struct config_secret list[] = {
+        {.name = "f", .store = STORE_FILE, .source = path, .kind = ""},
+        {.name = "c", .store = STORE_COMMAND, .command = argv, .kind = ""},
+    };
+    struct vaults_end v = {.base = event_base_new()};
+    int fds[2];
+    CU_ASSERT_EQUAL_FATAL(ipc_pair(fds, NULL), 0);
+    v.broker = store_broker_new(v.base);
+    v.ch = ipc_new(v.base, fds[0], nothing, closed, NULL);
+    v.fd = fds[1];
+    put("hunter2\n", 8, 0600);
+    CU_ASSERT_EQUAL(asks(&v, list, 2, W_STORE_OPEN, "f", false), 0);
+    CU_ASSERT_TRUE(opened(&v, ""));
+    CU_ASSERT_EQUAL(asks(&v, list, 2, W_STORE_OPEN, "f", true), -1);
+    CU_ASSERT_EQUAL(asks(&v, list, 2, W_STORE_FD, "f", false), -1);
+    CU_ASSERT_EQUAL(asks(&v, list, 1, W_STORE_OPEN, "c", false), 0);
+    CU_ASSERT_FALSE(opened(&v, "not in the configuration"));
+    for (int i = 0; i < STORE_BROKER_MAX; i++) {
+        CU_ASSERT_EQUAL(asks(&v, list, 2, W_STORE_OPEN, "c", false), 0);
+        CU_ASSERT_TRUE(opened(&v, ""));
+    }
+    CU_ASSERT_EQUAL(asks(&v, list, 2, W_STORE_OPEN, "c", false), 0);
+    CU_ASSERT_FALSE(opened(&v, "run already"));
+    CU_ASSERT_EQUAL(asks(&v, list, 2, W_STORE_OPEN, "f", false), 0); /* files are no commands */
+    CU_ASSERT_TRUE(opened(&v, ""));
+    CU_ASSERT_FALSE(store_broker_reaped(v.broker, getpid(), 0));
+    store_broker_vault_gone(v.broker); /* nobody reads them any more */
+    for (int i = 0; i < STORE_BROKER_MAX; i++) {
+        int status;
+        pid_t pid = waitpid(-1, &status, 0);
+        CU_ASSERT(pid > 0 && WIFSIGNALED(status));
+        CU_ASSERT_TRUE(store_broker_reaped(v.broker, pid, status));
+    }
+    CU_ASSERT_EQUAL(asks(&v, list, 2, W_STORE_OPEN, "c", false), 0);
+    CU_ASSERT_TRUE(opened(&v, "")); /* there is room again */
+    store_broker_free(v.broker);
+    CU_ASSERT(waitpid(-1, NULL, 0) > 0);
+    ipc_free(v.ch);
+    close(v.fd);
+    event_base_free(v.base);
+    unlink(path);
+}
+
 void suite_store(void)
 {
     CU_pSuite s = CU_add_suite("store", setup, teardown);
@@ -461,6 +564,7 @@ void suite_store(void)
     CU_add_test(s, "command: value and failures", test_command);
     CU_add_test(s, "command: what it gets and does not get", test_command_world);
     CU_add_test(s, "command: killed with all it started", test_kill_group);
+    CU_add_test(s, "the broker of the vault's stores", test_broker);
     CU_add_test(s, "environment: collected and wiped", test_env);
     CU_add_test(s, "environment: the block", test_env_block);
 }

@@ -556,8 +556,9 @@ static void test_bad_control(void)
  */
 static void test_not_whole(void)
 {
-    static const uint16_t types[] = {W_PEER_GONE, W_STORE_EXIT, W_STORE_CHANGED,
-                                     W_STORE_FD,  W_STORE_FD,   W_CAPTURED_GONE};
+    static const uint16_t types[] = {W_PEER_GONE,  W_STORE_EXIT, W_STORE_CHANGED,
+                                     W_STORE_FD,   W_STORE_FD,   W_CAPTURED_GONE,
+                                     W_SECRET_TRY, W_TOKEN_KEPT, W_TOKEN_FOUND};
     struct msg m;
     struct world w = start();
     int a = injector(w, 1, all, ARRAY_LEN(all));
@@ -579,6 +580,10 @@ static void test_not_whole(void)
             msg_put_u32(&m, 9);
         if (types[i] == W_STORE_EXIT)
             msg_put_u32(&m, 0);
+        if (types[i] == W_SECRET_TRY || types[i] == W_TOKEN_FOUND)
+            msg_put_str(&m, "x");
+        if (types[i] == W_TOKEN_KEPT)
+            msg_put_u8(&m, 1);
         if (types[i] == W_STORE_FD) {
             msg_put_u8(&m, i == 3 ? 2 : 0);
             msg_put_str(&m, "why");

@@ -15,6 +15,8 @@ import time
 from . import durward, tap, wire
 
 CONTROL = 3
+# Of what each row waits for at most: where a mutation lets rows through, all of them wait so long.
+PATIENCE = float(os.environ.get("SEAT_PATIENCE", "1"))
 CALLS = {  # name: number on x86_64, on aarch64
     "read": (0, 63), "write": (1, 64), "close": (3, 57), "fstat": (5, 80), "socket": (41, 198),
     "connect": (42, 203), "bind": (49, 200), "listen": (50, 201), "accept4": (288, 242),
@@ -165,7 +167,7 @@ class Seat:
                     return f.read().rpartition(")")[2].split()[0] in "ZX"
             except OSError:
                 return True
-        return tap.wait_for(over, seconds)
+        return tap.wait_for(over, seconds * PATIENCE)
 
     def wires(self, kind, policy=None):
         found = []
@@ -290,6 +292,20 @@ def chosen(parts):
     return [p for p in parts if p.__name__ in sys.argv[1:]] or parts
 
 
+said = set()
+
+
+def listed(t, name):
+    """tests/adversary/SEATS has each row that was tried; as root each of them was."""
+    if sys.argv[1:]:
+        return  # parts alone
+    with open(os.path.join(os.path.dirname(os.path.abspath(sys.argv[0])), "SEATS"), encoding="utf-8") as f:
+        rows = {line.rstrip("\n")[len(name) + 1:] for line in f if line.startswith(name + " ")}
+    t.eq(sorted(said - rows), [], "each row stands in tests/adversary/SEATS")
+    if os.geteuid() == 0:
+        t.eq(sorted(rows - said), [], "each row of tests/adversary/SEATS was tried")
+
+
 class Rows:
     """One row a thing tried: counted, named, and after each the neighbour is served."""
 
@@ -299,6 +315,7 @@ class Rows:
     def row(self, name, good, *diag):
         served = self.neighbour()
         whole = bool(good) and served is True
+        said.add("%s: %s" % (self.seat, name))
         self.t.tally(seat_rows=1, seat_passed=int(whole))
         return self.t.ok(whole, "seat %s: %s" % (self.seat, name), *diag,
                          *([] if served is True else ["the neighbour: %r" % (served,)]))
@@ -325,7 +342,7 @@ class Talk:
         """good(first answer), which is None when nothing comes."""
         for d in datagrams:
             self.wire.send(d, fds)
-        got = self.wire.next(seconds)
+        got = self.wire.next(seconds * PATIENCE)
         self.rows.row(name, good(got), repr(got))
         if got == "ended":
             self.heal()
@@ -333,7 +350,7 @@ class Talk:
     def breaks(self, name, *datagrams, fds=()):
         for d in datagrams:
             self.wire.send(d, fds)
-        ended = self.wire.ended(4)
+        ended = self.wire.ended(4 * PATIENCE)
         self.rows.row(name, ended, "the wire did not end")
         if ended:
             self.heal()

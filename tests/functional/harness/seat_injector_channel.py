@@ -1,5 +1,5 @@
 """An injector, as somebody in a gate's place speaks with it: the channel of requests between the two."""
-from . import wire
+from . import seat, wire
 from .wire import message, pairs, text, u8, u32, u64
 
 
@@ -52,7 +52,7 @@ class Hop:
         before = self.bed.arrived()
         for d in datagrams:
             self.wire.send(d, fds)
-        got = self.answer(0.3 if want is None else 4)
+        got = self.answer(0.3 if want is None else 4 * seat.PATIENCE)
         if want == "ended" and got not in ("ended", None):
             got = "ended" if self.wire.ended(1) else got
         sent = self.bed.arrived() - before

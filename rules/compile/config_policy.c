@@ -224,7 +224,8 @@ static const struct key policy_keys[] = {
         "`.example`, example.com, ...) never exist"),
     KEY("guide", WORDS_OF(policy_guide_words), "`rules`",
         "what `http://durward.internal/` tells inside the sandbox beside its refusals: `rules` "
-        "lists the rules that allow and which of them take a placeholder, `none` does not"),
+        "lists the rules that allow and which of them take a placeholder, and takes proposals "
+        "(`durward proposals`); `none` does neither"),
 };
 
 static int read_policy(struct config *c, const struct node *n, struct config_policy *p,

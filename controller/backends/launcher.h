@@ -19,8 +19,8 @@ struct launcher {
     int info;    /* what it writes about itself; non-blocking */
 };
 
-/* The bytes of durward-init, once and for all: what lies at that path later does not matter. A
- * sealed memfd, the caller's; of: the file. */
+/* The bytes of durward-init, as they were when the builder started: a sealed memfd, the caller's.
+ * of: the file, which is shown by a mount only as long as it is that one (rootfs.c:add_init). */
 int launcher_load(const char *path, struct stat *of, struct err *err);
 /* Fork it. All descriptors are the caller's. */
 int launcher_start(const struct rootfs_parts *parts, const struct filter_program *filter,

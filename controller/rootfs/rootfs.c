@@ -174,7 +174,9 @@ static int add_init(struct rootfs *s, struct err *err)
     if (dir < 0)
         return -1;
     int r = rootfs_attach_at(s, dir, "/run/durward", true, err);
-    if (r == 0 && show_init(s, dir) < 0)
+    /* Who sees the host's /usr shares files with others anyway. An image is its sandbox's alone,
+     * and two could tell one another something by locks on a file of both. */
+    if (r == 0 && (s->dirs.image >= 0 || show_init(s, dir) < 0))
         r = copy_init(s, dir, err);
     if (r == 0)
         r = mounts_freeze(dir, err);

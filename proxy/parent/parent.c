@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -439,8 +438,9 @@ static void finish_notices(struct parent *p)
     notice_queue_finish(p, FINISH_MS);
 }
 
-static void nothing(evutil_socket_t fd UNUSED, short what UNUSED, void *arg UNUSED)
+static void on_late(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
+    ((struct parent *)arg)->late = true;
 }
 
 static bool keeps_tokens(const struct config *c)
@@ -459,19 +459,15 @@ static void finish_tokens(struct parent *p)
 {
     struct msg m;
     struct timeval tv = {TOKENS_SECONDS, 0};
-    struct timespec now;
     if (!keeps_tokens(p->config) || p->vault == NULL || p->vault->ch == NULL ||
         p->vault->state != CHILD_READY)
         return;
     msg_init(&m, W_VAULT_FINISH);
     if (ipc_send(p->vault->ch, &m) < 0 ||
-        event_base_once(p->base, -1, EV_TIMEOUT, nothing, NULL, &tv) < 0)
+        event_base_once(p->base, -1, EV_TIMEOUT, on_late, p, &tv) < 0)
         return;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    for (time_t end = now.tv_sec + TOKENS_SECONDS; p->vault->ch && now.tv_sec <= end;) {
+    while (p->vault->ch && !p->late)
         event_base_loop(p->base, EVLOOP_ONCE);
-        clock_gettime(CLOCK_MONOTONIC, &now);
-    }
 }
 
 static struct ipc *parent_open(void *self, struct event_base *base, int control_fd,

@@ -153,6 +153,7 @@ struct parent {
     struct revoked *revoked;           /* tokens that are good no longer; NULL: none yet */
     struct revocations revocations;    /* that the controller waits for, oldest first */
     uint32_t n_revocations;            /* since the start */
+    bool late;                         /* the vault was waited for long enough */
     struct event *revocation_timer;    /* when the oldest has waited long enough */
     struct store_broker *store_broker; /* the vault's files and commands */
     struct notices *notices;           /* notice_queue.c; NULL: none yet */
@@ -219,6 +220,7 @@ void parent_wire_gate(struct parent *p, const struct sandbox *s);
 void parent_wire_policies(struct parent *p, const struct sandbox *s);
 /* A new channel to the vault, for another list of secrets; what it asked for it asks for again. */
 void parent_wire_secrets(struct child *injector);
+void parent_wires_dead(struct child *c); /* it has ended, and will be wired anew */
 void parent_unwire(struct child *c);
 /* parent_message.c: the starter's W_SECRET_TRY (0, or -1 when it is bad), and what roles say on
  * their control channels */

@@ -225,6 +225,7 @@ void parent_reaped(struct parent *p, pid_t pid, int status)
     }
     if (c->role == ROLE_VAULT)
         store_broker_vault_gone(p->store_broker);
+    parent_wires_dead(c);
     bool never_ready = c->state < CHILD_READY && !p->told_ready;
     ipc_free(c->ch);
     c->ch = NULL;

@@ -104,11 +104,11 @@ int parent_log_ask(struct child *controller, struct msg *m)
 {
     struct parent *p = controller->parent;
     struct words *w = malloc(sizeof *w);
-    struct log_ask *a = malloc(sizeof *a);
+    struct log_ask *a = calloc(1, sizeof *a);
     struct err err = {0};
     int r = w && a ? read_words(m, w, &a->req) : 0;
     if (w == NULL || a == NULL || r < 0 || p->n_log_asks >= WIRE_LOG_ASKS) {
-        if (r == 0 && a)
+        if (r == 0 && w && a)
             answer(p, a->req, WIRE_LOG_FAILED, "too much is asked of the log at once", NULL);
         free(w);
         free(a);

@@ -95,7 +95,9 @@ static int on_failed(struct child *c, struct msg *m)
         ipc_send(p->starter, &f);
         ipc_flush(p->starter, 1000);
     }
-    parent_stop(p, 1);
+    /* `run` starts its dialer late: what needs it is refused, and it is started again */
+    if (c->role != ROLE_DIALER || !p->told_ready)
+        parent_stop(p, 1);
     return 0;
 }
 

@@ -57,7 +57,7 @@ int parent_revoked(struct parent *p, struct msg *m)
 
 /* ---- that each role has taken it ---- */
 
-enum { WAITING_MAX = 64, TAKE_MS = 1000 };
+enum { TAKE_MS = 1000 };
 
 static int64_t now_ms(void)
 {
@@ -133,8 +133,7 @@ void parent_revocations_gone(struct parent *p)
 static int ask_all(struct parent *p, struct msg *m)
 {
     struct child *c;
-    struct revocation *r = calloc(1, sizeof *r), *each;
-    size_t waiting = 0;
+    struct revocation *r = calloc(1, sizeof *r);
     if (r == NULL || msg_get_str(m, r->id, sizeof r->id) < 0 || msg_end(m) < 0) {
         free(r);
         return -1;
@@ -149,11 +148,7 @@ static int ask_all(struct parent *p, struct msg *m)
         c->revoked_asked = r->n;
         ipc_send(c->ch, &q);
     }
-    STAILQ_FOREACH(each, &p->revocations, link)
-    waiting++;
-    STAILQ_INSERT_TAIL(&p->revocations, r, link);
-    if (waiting >= WAITING_MAX)
-        answer_first(p);
+    STAILQ_INSERT_TAIL(&p->revocations, r, link); /* as many as the controller has requests */
     settle(p);
     return 0;
 }

@@ -138,6 +138,15 @@ static void drop_asleep(struct wire *w)
         close(fd);
 }
 
+/* Whoever was to ask has ended: what waits for the other is a channel to nobody. */
+void parent_wires_dead(struct child *c)
+{
+    struct wire *w;
+    TAILQ_FOREACH(w, &c->parent->wires, link)
+    if (w->a == c)
+        drop_asleep(w);
+}
+
 /* a may ask, and gets its end now; the other is b's once it is awake. We read nothing of it. */
 static void connect_asleep(struct parent *p, struct wire *w, int fds[2])
 {
@@ -147,6 +156,7 @@ static void connect_asleep(struct parent *p, struct wire *w, int fds[2])
         close(fds[0]);
         if (w->asked == NULL)
             close(fds[1]);
+        drop_asleep(w);
         return;
     }
     tell(p, w->a, w->b, w, fds[0]);

@@ -27,6 +27,7 @@ enum {
     ATTACH_SECONDS = 2,
     MARGIN_SECONDS = 4,
     DETAIL_MAX = 512,
+    BEHIND_MS = 20,
     UNREAD_MAX = 1024 * 1024 /* of ours by the dialer; what is cancelled at once takes no slot */
 };
 
@@ -218,6 +219,10 @@ static bool may_begin(struct dial_client *c, const struct dial_wait *w)
     struct slice owner = slice_str(w->owner);
     if (quota_would(&c->quota, owner, 1) != QUOTA_TAKEN)
         return false;
+    if (c->channel && ipc_queued(c->channel) > UNREAD_MAX) { /* the dialer is behind */
+        look_again(c, BEHIND_MS);
+        return false;
+    }
     long ms = pace_begin(&c->pace, owner, meter_now());
     if (ms == 0)
         return true;
@@ -234,8 +239,6 @@ static void begin(struct dial_client *c, struct dial_wait *w)
         wait_fail(w, "overload", "out of memory");
     else if (c->channel == NULL)
         wait_enter(w, WAIT_CHANNEL);
-    else if (ipc_queued(c->channel) > UNREAD_MAX)
-        wait_fail(w, "overload", "the dialer is behind");
     else
         wait_ask(w);
 }

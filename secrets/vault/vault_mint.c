@@ -383,6 +383,8 @@ void vault_mint_start(void *vault, struct vault_entry *e)
 void vault_mint_stop(void *vault, struct vault_entry *e)
 {
     struct held_secret *s = vault_secret_of(vault, e);
-    if (s && s->minting)
+    if (s && s->minting) {
         minting_free(s->minting);
+        end_if_finished(vault);
+    }
 }

@@ -65,9 +65,10 @@ int __wrap_peer_get(struct msg *m, struct peer *p)
     return r;
 }
 
+/* A line each, behind an empty one: no answer at all means that the process has ended. */
 static size_t list_wires(void)
 {
-    size_t at = 0;
+    size_t at = (size_t)snprintf((char *)out, sizeof out, "\n");
     for (size_t i = 0; i < n_wires; i++) {
         const struct wire_seen *w = &wires[i];
         at += (size_t)snprintf((char *)out + at, sizeof out - at, "%s %d %u [%s] [%s]\n",

@@ -171,7 +171,7 @@ class Seat:
 
     def wires(self, kind, policy=None):
         found = []
-        for line in self.command(b"L").decode().splitlines():
+        for line in self.command(b"L").decode().splitlines()[1:]:
             role, fd, channel, sandbox, name = line.split(" ")
             if role == kind and policy in (None, name[1:-1]):
                 found.append(Wire(self, role, int(fd), int(channel), name[1:-1], sandbox[1:-1]))

@@ -220,6 +220,19 @@ def rotated(t, r):
     t.ok(tap.wait_for(lambda: r.get("fresh")[0] == 200, 20, 0.5), "and after the vault's death")
 
 
+def silent(t, r):
+    """A server that does not answer holds up nobody's end for long."""
+    time.sleep(LIFE)
+    r.server.say("silent")
+    asked = len(r.server.notes(grant="refresh_token"))
+    r.box.sh("curl -sS https://%s/api/fresh >/dev/null 2>&1 &" % API)
+    t.ok(tap.wait_for(lambda: len(r.server.notes(grant="refresh_token")) > asked, 10, 0.01), "a server is asked, and silent")
+    began = time.monotonic()
+    r.out.append(r.box.close()[1])
+    took = time.monotonic() - began
+    t.ok(2.5 < took < 10, "who ends meanwhile waits for it, for three seconds", "%.1f s" % took)
+
+
 def main(t):
     sigv4.library()
     r = Run(t)
@@ -234,7 +247,7 @@ def main(t):
         if x.get("refresh"):
             r.s.scanner.add("refresh token", x["refresh"].encode())
     scan.scan_sandbox(t, r.box, r.s.scanner)
-    r.out.append(r.box.close()[1])
+    silent(t, r)
     r.s.clean(r.out, "tokens")
 
 

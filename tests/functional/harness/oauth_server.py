@@ -169,6 +169,8 @@ def token():
     note(asked=request.path, grant=request.form.get("grant_type"))
     if word() == "down":
         return Response("no", 500)
+    if word() == "silent":
+        time.sleep(20)
     answer = server.create_token_response()
     if word() == "slow":  # to say what it has done already
         time.sleep(1)

@@ -42,6 +42,8 @@ static const char *store_name(enum store_kind k)
         return "command";
     case STORE_MINT:
         return "made";
+    case STORE_LOGIN:
+        return "login";
     }
     return "unknown";
 }

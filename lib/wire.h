@@ -205,6 +205,15 @@ enum wire_type {
     W_TOKEN_GET = 153,   /* V→P: req:u32, secret:str */
     W_TOKEN_FOUND = 154, /* P→V: req:u32, value:bytes (empty: there is none) */
 
+    /* a login that another program keeps in a file, refreshed (secrets/parent/login_lock.h) */
+    W_LOGIN_LOCK = 165,   /* V→P: req:u32, secret:str (of the file): I am going to */
+    W_LOGIN_LOCKED = 166, /* P→V: req:u32, end:u8 (0: another holds it, 1: locked; session:bytes
+                             as it is now. 2: it cannot be locked or read; text) */
+    W_LOGIN_SAVE = 167, /* V→P: req:u32, secret:str, access:bytes, refresh:bytes (empty: the same),
+                           expires:u64 (s): write these, and let go of the lock */
+    W_LOGIN_SAVED = 168,  /* P→V: req:u32, ok:u8, text:str */
+    W_LOGIN_UNLOCK = 169, /* V→P: secret:str: nothing came of it */
+
     /* ---- gate ↔ injector: one exchange is one u32 id, chosen by the gate ---- */
     W_INJECTOR_CHANNEL_REQUEST = 60, /* G→I: see proxy/link/injector_channel.h */
     W_INJECTOR_CHANNEL_BODY = 61,    /* both: exchange:u32, bytes */

@@ -85,9 +85,10 @@ int audit_wish_read(struct args *a, struct audit_wish *w, unsigned most)
     struct err err = {0};
     uint64_t number, limit = w->search.rows;
     int code = args_into(a, w);
-    if (code == ARGS_END && (code = take_kinds(a, w, w->kind)) == EXIT_OK)
-        code = take_kinds(a, w, w->decision);
-    if (code != EXIT_OK)
+    if (code != ARGS_END)
+        return code;
+    if ((code = take_kinds(a, w, w->kind)) != EXIT_OK ||
+        (code = take_kinds(a, w, w->decision)) != EXIT_OK)
         return code;
     if (w->until && timestamp_parse(w->until, timestamp_now(), &w->f.until, &err) < 0)
         return args_usage(a->cmd, "%s", err.text);

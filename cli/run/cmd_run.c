@@ -18,6 +18,7 @@
 #include "out.h"
 #include "paths.h"
 #include "run_binds.h"
+#include "run_login.h"
 #include "run_options.h"
 #include "run_profile.h"
 #include "run_session.h"
@@ -130,8 +131,9 @@ static int fill_env(const struct run_options *o, struct run_request *r, struct e
     return bad ? err_set(err, ERR_LIMIT, "the environment is too long") : 0;
 }
 
-static struct config *load(const struct run_options *o, const struct run_profile *p, char **file,
-                           const char **policy, struct err *err)
+static struct config *load(const struct run_options *o, struct run_profile *p,
+                           const struct run_login *l, char **file, const char **policy,
+                           struct err *err)
 {
     struct config *base = NULL;
     const char *named = getenv("DURWARD_CONFIG");
@@ -149,8 +151,11 @@ static struct config *load(const struct run_options *o, const struct run_profile
         .n_secret = o->secret.n,
         .ret_policy = policy,
         .profile = p->profile,
+        .logins = l->use,
+        .n_logins = l->n,
         .telemetry = o->telemetry,
     };
+    p->logged_in = config_flags_login(&flags);
     struct config *c = config_with_flags(base, &flags, err);
     config_unref(base);
     return c;
@@ -171,15 +176,16 @@ static int find_outside(const struct config *c, struct run_request *r, struct er
 }
 
 static int prepare(const struct run_options *o, const struct config *c, const char *file,
-                   const char *policy, struct run_profile *p, struct run_request *r,
-                   struct err *err)
+                   const char *policy, struct run_profile *p, const struct run_login *l,
+                   struct run_request *r, struct err *err)
 {
     if (snprintf(r->policy, sizeof r->policy, "%s", policy) >= (int)sizeof r->policy)
         return err_set(err, ERR_LIMIT, "the policy's name is too long");
     if (check_secrets(c, o, err) < 0 || check_env_secrets(c, o, policy, err) < 0 ||
         run_binds(o, r, err) < 0 || run_profile_program(o, p, r, err) < 0 ||
-        run_binds_check(r, c, file, p->file, err) < 0 || run_profile_home(o, c, p, r, err) < 0 ||
-        fill_argv(o, r, err) < 0 || fill_env(o, r, err) < 0)
+        run_binds_check(r, c, file, p->file, err) < 0 || run_login_files(l, r, err) < 0 ||
+        run_profile_home(o, c, p, r, err) < 0 || fill_argv(o, r, err) < 0 ||
+        fill_env(o, r, err) < 0)
         return -1;
     r->ask = o->ask;
     return find_outside(c, r, err);
@@ -269,6 +275,7 @@ static int cmd_run(int argc, char **argv)
     const char *policy = NULL;
     struct config *c = NULL;
     struct run_profile p = {0};
+    struct run_login login = {.n = 0};
     int code;
     run_request_init(&r);
     if (run_options_read(&command_run, argc, argv, &o, &code) < 0) {
@@ -277,20 +284,21 @@ static int cmd_run(int argc, char **argv)
         goto out;
     }
     code = EXIT_DURWARD_FAILED;
-    if (run_profile_load(&o, &p, &err) < 0)
+    if (run_profile_load(&o, &p, &err) < 0 || run_login_read(&o, &login, &err) < 0)
         goto report;
     if (o.argc == 0 && p.profile == NULL && !run_stdio_is_terminal()) {
         args_usage(&command_run, "which command? (without one, a terminal is needed)");
         goto out;
     }
-    c = load(&o, &p, &file, &policy, &err);
-    if (c && prepare(&o, c, file, policy, &p, &r, &err) == 0)
+    c = load(&o, &p, &login, &file, &policy, &err);
+    if (c && prepare(&o, c, file, policy, &p, &login, &r, &err) == 0)
         code = run_it(c, file, &o, &p, &r, &err);
 report:
     if (err.code != ERR_NONE)
         out_error("%s", err.text);
 out:
     run_profile_done(&p);
+    run_login_done(&login);
     run_request_done(&r);
     run_options_done(&o);
     config_unref(c);

@@ -116,7 +116,8 @@ static int check_secret_files(const struct run_request *r, const struct config *
     for (size_t i = 0; i < n; i++) {
         char path[STORE_PATH_MAX];
         struct err unset = {0};
-        if (s[i].store != STORE_FILE || store_path(&s[i], path, sizeof path, &unset) < 0)
+        if ((s[i].store != STORE_FILE && s[i].store != STORE_LOGIN) ||
+            store_path(&s[i], path, sizeof path, &unset) < 0)
             continue;
         snprintf(what, sizeof what, "from which the secret '%.200s' is read", s[i].name);
         struct guarded g = {path, what, false};

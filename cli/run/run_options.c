@@ -19,7 +19,8 @@ enum {
     OPT_PUBLISH,
     OPT_PROFILE,
     OPT_HOME,
-    OPT_TELEMETRY
+    OPT_TELEMETRY,
+    OPT_LOGIN
 };
 
 const struct arg_option run_arg_options[] = {
@@ -27,6 +28,8 @@ const struct arg_option run_arg_options[] = {
     {OPT_POLICY, "policy", "NAME", "the policy, where there is more than one"},
     {OPT_PROFILE, "profile", "NAME", "what the program NAME needs; CMD is run in place of it"},
     {OPT_HOME, "home", "NAME", "keep $HOME, by this name (default: one a profile and directory)"},
+    {OPT_LOGIN, "login", "NAME[@ENTRY,...][=FILE]",
+     "use the login that a program has on this host (durward login ls); may repeat"},
     {OPT_TELEMETRY, "telemetry", NULL, "with the hosts that the profile's program reports to"},
     {OPT_SECRET, "secret", "NAME@HOST[:HEADER][,HOST]",
      "use the environment variable NAME for these hosts"},
@@ -50,6 +53,7 @@ void run_options_done(struct run_options *o)
     strlist_done(&o->binds);
     strlist_done(&o->publish);
     strlist_done(&o->env);
+    strlist_done(&o->login);
 }
 
 static bool name_ok(const char *s, size_t n)
@@ -137,6 +141,8 @@ static int take(const struct command *cmd, struct run_options *o, int id, const 
         return EXIT_OK;
     case OPT_SECRET:
         return add_secret(cmd, o, v);
+    case OPT_LOGIN:
+        return add_to(cmd, &o->login, v, "login");
     case OPT_ALLOW:
         return add_to(cmd, &o->allow, v, "allow");
     case OPT_PUBLISH:

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "buf.h"
 #include "profile_find.h"
+#include "run_files.h"
 #include "run_program.h"
 
 /* The first word names a profile where nothing says that it is a command: no "--" before it, no
@@ -52,29 +52,6 @@ int run_profile_program(const struct run_options *o, const struct run_profile *p
 
 /* ---- files ---- */
 
-/* As inside of quotes in JSON and TOML. */
-static int put_quoted(struct buf *to, const char *s)
-{
-    for (; *s; s++)
-        if ((unsigned char)*s < 0x20) {
-            if (buf_printf(to, "\\u%04x", (unsigned char)*s) < 0)
-                return -1;
-        } else if (((*s == '"' || *s == '\\') && buf_append(to, "\\", 1) < 0) ||
-                   buf_append(to, s, 1) < 0) {
-            return -1;
-        }
-    return 0;
-}
-
-static int fill_project(const char *text, const char *project, struct buf *to)
-{
-    static const char mark[] = "{{project}}";
-    for (const char *at; (at = strstr(text, mark)) != NULL; text = at + sizeof mark - 1)
-        if (buf_append(to, text, (size_t)(at - text)) < 0 || put_quoted(to, project) < 0)
-            return -1;
-    return buf_append_str(to, text) < 0 || buf_append(to, "", 1) < 0 ? -1 : 0;
-}
-
 /* A placeholder of a secret that this run has not: the file is for another provider. */
 static bool names_absent(const struct config *c, const char *policy, const char *text)
 {
@@ -92,40 +69,12 @@ static bool names_absent(const struct config *c, const char *policy, const char 
     return false;
 }
 
-/* A bind lies around it, or (below) in it: what is there is not the home's to change. */
-static bool meets_bind(const struct run_request *r, const char *path, bool below)
-{
-    size_t n = strlen(path);
-    for (size_t i = 0; i < r->n_binds; i++) {
-        const char *t = r->binds[i].target;
-        size_t m = strlen(t);
-        if (r->binds[i].home)
-            continue;
-        if (strncmp(path, t, m) == 0 && (path[m] == 0 || path[m] == '/'))
-            return true;
-        if (below && strncmp(t, path, n) == 0 && t[n] == '/')
-            return true;
-    }
-    return false;
-}
-
 static int add_file(const struct config *c, const struct run_profile *p, struct run_request *r,
                     const char *path, const char *text, struct err *err)
 {
-    char whole[RUN_PATH_MAX];
-    struct buf filled;
     if (names_absent(c, r->policy, text))
         return 0;
-    if (snprintf(whole, sizeof whole, "%s/%s", r->home, path) >= (int)sizeof whole)
-        return err_set(err, ERR_LIMIT, "%s: the path is too long", path);
-    if (meets_bind(r, whole, false))
-        return 0;
-    buf_init(&filled, RUN_TEXT_MAX);
-    int bad = fill_project(text, r->cwd, &filled) < 0 ||
-              run_request_step(r, p->home.renewed ? INSIDE_WRITE : INSIDE_WRITE_NEW, whole,
-                               (const char *)buf_data(&filled)) < 0;
-    buf_free(&filled);
-    return bad ? err_set(err, ERR_LIMIT, "%s: the profile's files are too long", path) : 0;
+    return run_files_add(r, p->home.renewed ? INSIDE_WRITE : INSIDE_WRITE_NEW, path, text, err);
 }
 
 static int add_files(const struct config *c, const struct run_profile *p, struct run_request *r,
@@ -135,7 +84,8 @@ static int add_files(const struct config *c, const struct run_profile *p, struct
     char whole[RUN_PATH_MAX];
     for (size_t i = 0; (path = profile_forgotten(p->profile, i)) != NULL; i++)
         if (snprintf(whole, sizeof whole, "%s/%s", r->home, path) >= (int)sizeof whole ||
-            (!meets_bind(r, whole, true) && run_request_step(r, INSIDE_DELETE_TREE, whole, "") < 0))
+            (!run_files_meet_bind(r, whole, true) &&
+             run_request_step(r, INSIDE_DELETE_TREE, whole, "") < 0))
             return err_set(err, ERR_LIMIT, "%s: the path is too long", path);
     for (size_t i = 0; profile_file(p->profile, i, &path, &text); i++)
         if (add_file(c, p, r, path, text, err) < 0)
@@ -148,7 +98,7 @@ static int add_files(const struct config *c, const struct run_profile *p, struct
 static int add_home(const struct run_options *o, const struct config *c, struct run_profile *p,
                     struct run_request *r, struct err *err)
 {
-    char name[RUN_NAME_MAX];
+    char name[RUN_NAME_MAX], kind[RUN_NAME_MAX];
     const char *word = r->backend[0]
                            ? r->backend
                            : config_backend_name(config_policy_sandbox(c, r->policy)->backend);
@@ -159,8 +109,10 @@ static int add_home(const struct run_options *o, const struct config *c, struct 
                        word);
     if (o->home)
         snprintf(name, sizeof name, "%s", o->home);
-    else
-        home_name_for(profile_name(p->profile), r->cwd, name, sizeof name);
+    else { /* what a program keeps with a key does not fit a login */
+        snprintf(kind, sizeof kind, "%s%s", profile_name(p->profile), p->logged_in ? "-login" : "");
+        home_name_for(kind, r->cwd, name, sizeof name);
+    }
     if (home_open(c, name, &p->home, err) < 0)
         return -1;
     for (size_t i = 0; i < r->n_binds; i++)

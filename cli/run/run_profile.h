@@ -10,6 +10,7 @@
 struct run_profile {
     struct profile *profile; /* NULL: none */
     char *file;              /* where it was read from; NULL: built in */
+    bool logged_in;          /* by its program's login file */
     struct home home;
 };
 

@@ -448,13 +448,15 @@ static bool keeps_tokens(const struct config *c)
     size_t n = 0;
     const struct config_secret *s = c ? config_secrets(c, &n) : NULL;
     for (size_t i = 0; i < n; i++)
-        if (s[i].derived && s[i].derived->text[SPEC_REFRESH_TOKEN])
+        if (s[i].derived &&
+            (s[i].derived->text[SPEC_REFRESH_TOKEN] || s[i].derived->kind == DERIVED_OAUTH_LOGIN))
             return true;
     return false;
 }
 
 /* An endpoint that was just asked may have replaced the refresh token. Who ends before the new one
- * is in its file has lost the login, so the vault ends first, and keeps it. */
+ * is in its file has lost the login, so the vault ends first, and keeps it. So it is with the file
+ * of another program's login. */
 static void finish_tokens(struct parent *p)
 {
     struct msg m;

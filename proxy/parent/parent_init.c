@@ -42,7 +42,7 @@ static void init_vault(struct parent *p, struct msg *m)
     msg_put_u32(m, (uint32_t)n);
     for (size_t i = 0; i < n; i++) {
         msg_put_str(m, s[i].name);
-        msg_put_u8(m, (uint8_t)s[i].store);
+        msg_put_u8(m, (uint8_t)(s[i].store == STORE_LOGIN ? STORE_FILE : s[i].store));
         msg_put_u32(m, s[i].ttl);
         msg_put_u8(m, s[i].lines);
         if (s[i].derived)

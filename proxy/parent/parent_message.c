@@ -310,6 +310,10 @@ int parent_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return parent_counts(c, m);
     case W_TRACED:
         return parent_traced(c, m);
+    case W_LOGIN_LOCK:
+    case W_LOGIN_SAVE:
+    case W_LOGIN_UNLOCK:
+        return on_store_open(c, m);
     case W_TOKEN_KEEP:
     case W_TOKEN_GET:
         return on_kept(c, m);

@@ -10,10 +10,19 @@
 
 struct config;
 struct derived_spec;
+struct login_use;
 struct profile;
 
-/* MINT: made of other secrets by the vault: a token of an endpoint, or a pair that it signs with */
-enum store_kind { STORE_ENV = 1, STORE_FILE, STORE_COMMAND, STORE_MINT };
+/* MINT: made of other secrets by the vault: a token of an endpoint, or a pair that it signs with.
+ * LOGIN: a part of a file that another program keeps its login in; to the vault it is a FILE. */
+enum store_kind { STORE_ENV = 1, STORE_FILE, STORE_COMMAND, STORE_MINT, STORE_LOGIN };
+
+/* LOGIN: what of a login file of another program (rules/compile/login.h). */
+struct config_login {
+    const char *format;
+    const char *entry; /* "": the file is one */
+    const char *part;  /* a secret of the format; "session": all that a refresh needs */
+};
 
 struct config_secret {
     const char *name;
@@ -21,8 +30,9 @@ struct config_secret {
     const char *source;         /* variable name or path; "" of one that is made */
     const char *folder;         /* FILE: the variable with the directory of source; NULL: a path */
     const char *const *command; /* STORE_COMMAND: argv, NULL-terminated */
-    const char *kind;           /* "github-pat", "openai", … shapes the placeholder; "" if none */
-    unsigned ttl;               /* seconds a value may be kept; 0: read again each time asked */
+    const struct config_login *login; /* STORE_LOGIN; else NULL */
+    const char *kind; /* "github-pat", "openai", … shapes the placeholder; "" if none */
+    unsigned ttl;     /* seconds a value may be kept; 0: read again each time asked */
     const struct derived_spec *derived; /* MINT: what it is made of; else NULL */
     const char *endpoint;               /* MINT: the URL it comes from; NULL: none */
     bool lines;                         /* a key of another secret: several lines, and never sent */
@@ -283,11 +293,15 @@ struct config_flags {
     size_t n_allow;
     const char *const *secret; /* NAME@host[:header][,host] */
     size_t n_secret;
-    const char **ret_policy;       /* out: the policy's name, owned by the result */
-    const struct profile *profile; /* adds what it stands for; NULL: none */
-    bool telemetry;                /* with the hosts of its telemetry */
-    bool profile_alone;            /* only to check it: its secrets need not be there */
+    const char **ret_policy;        /* out: the policy's name, owned by the result */
+    const struct profile *profile;  /* adds what it stands for; NULL: none */
+    const struct login_use *logins; /* (login.h) adds what they stand for */
+    size_t n_logins;
+    bool telemetry;     /* with the hosts of its telemetry */
+    bool profile_alone; /* only to check it: its secrets need not be there */
 };
+/* One of the logins is that of the profile: it needs no key. */
+bool config_flags_login(const struct config_flags *f);
 struct config *config_with_flags(const struct config *c, const struct config_flags *f,
                                  struct err *err);
 /* A preset by name ("github", "openai", …) as YAML text, or NULL. */

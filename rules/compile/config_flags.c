@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "config_tree.h"
+#include "login.h"
 #include "profile_tree.h"
 
 struct additions {
@@ -161,6 +162,19 @@ static int add_secret(struct additions *a, const char *value, struct err *err)
     return r;
 }
 
+static int add_login(struct additions *a, const struct login_use *u, struct err *err)
+{
+    json_t *rules = json_array(), *rule;
+    size_t i;
+    if (rules == NULL)
+        abort(); /* memory is out */
+    int r = login_expand(u, member(a->root, "secrets", false), rules, err);
+    json_array_foreach(rules, i, rule)
+        add_rule(a, json_incref(rule), "--login", login_name(u->format));
+    json_decref(rules);
+    return r;
+}
+
 /* With a profile and no policy named: the one that is called as the profile, which need not be
  * there yet. What another policy allows is not this program's. */
 static int choose(const struct config *c, const struct config_flags *f, const char **ret,
@@ -172,6 +186,15 @@ static int choose(const struct config *c, const struct config_flags *f, const ch
     return 0;
 }
 
+bool config_flags_login(const struct config_flags *f)
+{
+    const char *name = f->profile ? profile_login(f->profile) : NULL;
+    for (size_t i = 0; name && i < f->n_logins; i++)
+        if (strcmp(login_name(f->logins[i].format), name) == 0)
+            return true;
+    return false;
+}
+
 static int add_profile(const struct additions *a, const struct config_flags *f, struct err *err)
 {
     struct profile_into into = {.root = a->root,
@@ -180,6 +203,7 @@ static int add_profile(const struct additions *a, const struct config_flags *f, 
                                 .rules = a->rules,
                                 .policy_name = a->name,
                                 .telemetry = f->telemetry,
+                                .logged_in = config_flags_login(f),
                                 .all = f->profile_alone};
     return f->profile ? profile_apply(f->profile, &into, err) : 0;
 }
@@ -196,7 +220,11 @@ struct config *config_with_flags(const struct config *c, const struct config_fla
         abort(); /* memory is out */
     a.policy = member(member(a.root, "policies", false), a.name, false);
     a.rules = member(a.policy, "rules", true);
-    int r = add_profile(&a, f, err);
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < f->n_logins; i++)
+        r = add_login(&a, &f->logins[i], err);
+    if (r == 0)
+        r = add_profile(&a, f, err);
     for (size_t i = 0; r == 0 && i < f->n_allow; i++)
         r = add_allow(&a, f->allow[i], err);
     for (size_t i = 0; r == 0 && i < f->n_secret; i++)

@@ -11,6 +11,8 @@ int config_mint_word(const struct node *n, enum derived_kind kind, enum spec_fie
         enum spec_field field;
         const char *words[7];
     } all[] = {{DERIVED_OAUTH2, SPEC_AUTH, {"basic", "post"}},
+               {DERIVED_OAUTH_LOGIN, SPEC_ENCODING, {"form", "json"}},
+               {DERIVED_OAUTH_LOGIN, SPEC_REFRESH, {"yes", "no"}},
                {DERIVED_JWT, SPEC_ALGORITHM, {"RS256", "ES256"}},
                {DERIVED_HMAC_KEY, SPEC_ALGORITHM, {"sha256", "sha512", "sha1"}},
                {DERIVED_HMAC_KEY, SPEC_ENCODING, {"text", "hex", "base64"}},

@@ -98,6 +98,10 @@ static const struct key secret_keys[] = {
     KEY("hmac_key", OWN, "", ""),
     KEY("signature_key", OWN, "", ""),
     KEY("azure_key", OWN, "", ""),
+    KEY("login", OWN, "",
+        "`{ format: NAME, file: FILE, entry: ENTRY, part: PART }`: one text of a file that another "
+        "program keeps its login in, with the checks of `file`, see *Logins of other programs*"),
+    KEY("oauth_login", OWN, "", ""),
 };
 
 static int read_secret(struct config *c, const struct node *n, struct config_secret *s,

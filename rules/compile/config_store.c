@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "config_tree.h"
+#include "login.h"
 
 static int read_command(struct config *c, const struct node *n, struct config_secret *s,
                         struct err *err)
@@ -104,6 +105,59 @@ static int read_kubernetes(struct config *c, const struct node *n, struct config
     return 0;
 }
 
+static int read_login_part(struct config *c, const struct node *n, struct config_login *l,
+                           struct err *err)
+{
+    struct node at;
+    struct login_format *f = NULL;
+    int r = node_get(n, "format", &at) ? node_string(&at, &l->format, err)
+                                       : node_fail(n, err, "'login' needs 'format'");
+    if (r == 0 && (f = login_format_new(l->format, err)) == NULL)
+        r = node_fail(&at, err, "'%.60s' is not a format of logins", l->format);
+    if (r == 0 && !node_get(n, "part", &at))
+        r = node_fail(n, err, "'login' needs 'part': which of its secrets?");
+    if (r == 0)
+        r = node_string(&at, &l->part, err);
+    bool session = r == 0 && login_is_session(f);
+    if (r == 0 && (session ? strcmp(l->part, "session") != 0 : login_secret(f, l->part) == NULL))
+        r = node_fail(&at, err,
+                      session ? "of this format the part is 'session'"
+                              : "the format has no such secret");
+    l->entry = "";
+    if (r == 0 && (login_entries(f) != NULL) != node_get(n, "entry", &at))
+        r = node_fail(n, err,
+                      login_entries(f) ? "'login' needs 'entry': of which host or profile?"
+                                       : "this format has no entries");
+    if (r == 0 && login_entries(f))
+        r = node_string(&at, &l->entry, err);
+    login_format_free(f);
+    l->format = r == 0 ? arena_str(c->arena, l->format) : NULL;
+    l->part = r == 0 ? arena_str(c->arena, l->part) : NULL;
+    l->entry = r == 0 ? arena_str(c->arena, l->entry) : NULL;
+    return r;
+}
+
+static const struct key login_keys[] = {
+    KEY("format", OWN, "required", ""),
+    KEY("file", AS(path), "required", ""),
+    KEY("entry", AS(text), "", ""),
+    KEY("part", AS(text), "required", ""),
+};
+
+static int read_login(struct config *c, const struct node *n, struct config_secret *s,
+                      struct err *err)
+{
+    struct node file;
+    struct config_login *l = arena_zalloc(c->arena, 1, sizeof *l);
+    if (node_keys(n, KEYS(login_keys), err) < 0)
+        return -1;
+    if (!node_get(n, "file", &file))
+        return node_fail(n, err, "'login' needs 'file'");
+    s->store = STORE_LOGIN;
+    s->login = l;
+    return config_file(c, &file, &s->source, err) < 0 || read_login_part(c, n, l, err) < 0 ? -1 : 0;
+}
+
 /* Looked up by secret-tool of libsecret, which prints the value alone. */
 static int read_secret_service(struct config *c, const struct node *n, struct config_secret *s,
                                struct err *err)
@@ -148,7 +202,8 @@ int config_read_store(struct config *c, const struct node *n, struct config_secr
                   {"command", read_command},
                   {"systemd", read_systemd},
                   {"kubernetes", read_kubernetes},
-                  {"secret_service", read_secret_service}};
+                  {"secret_service", read_secret_service},
+                  {"login", read_login}};
     struct node at, found;
     size_t given = 0, which = 0;
     for (size_t i = 0; i < ARRAY_LEN(stores); i++)
@@ -160,7 +215,7 @@ int config_read_store(struct config *c, const struct node *n, struct config_secr
     if (given != 1)
         return node_fail(n, err,
                          "a secret has exactly one of 'env', 'file', 'command', 'systemd', "
-                         "'kubernetes', 'secret_service', or is made of others ('oauth2', "
+                         "'kubernetes', 'secret_service', 'login', or is made of others ('oauth2', "
                          "'github_app', 'aws_key', ...)");
     return stores[which].read(c, &found, s, err);
 }

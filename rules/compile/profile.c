@@ -8,6 +8,7 @@
 
 #include "built_in.h"
 #include "config_tree.h"
+#include "login.h"
 #include "profile_tree.h"
 #include "yaml_tree.h"
 
@@ -240,6 +241,17 @@ static int read_about(const struct node *n, struct err *err)
     return strlen(text) <= 200 && !strchr(text, '\n') ? 0 : node_fail(n, err, "one short line");
 }
 
+static int read_login(const struct node *n, struct err *err)
+{
+    const char *name;
+    struct err unknown = {0};
+    if (node_string(n, &name, err) < 0)
+        return -1;
+    struct login_format *f = login_format_new(name, &unknown);
+    login_format_free(f);
+    return f ? 0 : node_fail(n, err, "%s", unknown.text);
+}
+
 static const struct key profile_keys[] = {
     KEY("about", OWN, "", "a line for `durward profile ls`"),
     KEY("command", REF(texts), "required",
@@ -247,6 +259,8 @@ static const struct key profile_keys[] = {
     KEY("model", OWN, "",
         "a list of places, each with a key. One of them at least has to have its key, or nothing "
         "is started. What belongs to a place without one is left out"),
+    KEY("login", OWN, "",
+        "the login file that may stand for the keys of `model`, by its name in `durward login ls`"),
     KEY("rules", REF(rules), "", "further rules, as in a policy of durward.yaml(5)"),
     KEY("env", REF(variables), "",
         "variables inside. A policy's own win over these, and `-e` over both"),
@@ -263,7 +277,7 @@ static const struct key profile_keys[] = {
 static int read_keys(const struct node *n, struct err *err)
 {
     static int (*const readers[])(const struct node *n, struct err *err) = {
-        read_about, read_command,   read_model, rules_ok,
+        read_about, read_command,   read_model, read_login, rules_ok,
         read_texts, read_telemetry, read_files, read_forget};
     struct node at;
     _Static_assert(ARRAY_LEN(readers) == ARRAY_LEN(profile_keys), "a reader each");
@@ -330,6 +344,11 @@ const char *profile_about(const struct profile *p)
 {
     const char *text = json_string_value(json_object_get(p->root, "about"));
     return text ? text : "";
+}
+
+const char *profile_login(const struct profile *p)
+{
+    return json_string_value(json_object_get(p->root, "login"));
 }
 
 /* The i-th of a list, or of one text that stands for a list. */

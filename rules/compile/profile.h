@@ -30,6 +30,8 @@ void profile_free(struct profile *p); /* NULL is fine */
 
 const char *profile_name(const struct profile *p);
 const char *profile_about(const struct profile *p); /* "" if it does not say */
+/* The login file that may stand for its keys (login.h); NULL: none is known. */
+const char *profile_login(const struct profile *p);
 /* The command and what stands before the user's own words; NULL past the end. */
 const char *profile_word(const struct profile *p, size_t i);
 /* A file of the home, by its path below it; false past the end. Text may hold {{placeholder NAME}},

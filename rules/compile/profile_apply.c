@@ -189,6 +189,13 @@ static int none_there(const struct profile *p, const struct node *model, struct 
 {
     char names[300] = "", first[80] = "";
     size_t n = json_array_size(model->value);
+    const char *login = profile_login(p);
+    char other[200] = "";
+    if (login)
+        snprintf(other, sizeof other,
+                 "; or let it use the login of the program on this host: "
+                 "durward run --login %s",
+                 login);
     for (size_t i = 0; i < n; i++) {
         struct source_of_key s;
         source_at(model, i, &s);
@@ -203,10 +210,10 @@ static int none_there(const struct profile *p, const struct node *model, struct 
     }
     return err_set(err, ERR_UNREADY,
                    "profile '%s' needs %s and %s: export %s before `durward run`, or declare the "
-                   "secret '%s' in your configuration, as in secrets: { %s: { file: /PATH } }",
+                   "secret '%s' in your configuration, as in secrets: { %s: { file: /PATH } }%s",
                    p->name, n > 1 ? "the key of a model" : "a key",
                    n > 1 ? "none of its variables is set" : "its variable is not set", names, first,
-                   first);
+                   first, other);
 }
 
 static int apply_model(const struct profile *p, const struct node *model,
@@ -238,7 +245,7 @@ static void add_variables(const struct profile_into *into, const struct node *n)
 int profile_apply(const struct profile *p, const struct profile_into *into, struct err *err)
 {
     struct node root = node_root(&p->source, p->root), at, part;
-    if (node_get(&root, "model", &at) && apply_model(p, &at, into, err) < 0)
+    if (!into->logged_in && node_get(&root, "model", &at) && apply_model(p, &at, into, err) < 0)
         return -1;
     if (node_get(&root, "rules", &at))
         add_rules(into, &at);

@@ -3,6 +3,7 @@
 #include "store.h"
 
 #include "env_block.h"
+#include "login_file.h"
 #include "store_command.h"
 
 #include <errno.h>
@@ -14,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int check_file(int fd, const char *path, struct err *err)
+int store_check_file(int fd, const char *path, struct err *err)
 {
     struct stat st;
     if (fstat(fd, &st) < 0)
@@ -39,7 +40,7 @@ static int open_file(const char *path, struct store_result *ret, struct err *err
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return err_sys(err, "cannot open %s", path);
-    if (check_file(fd, path, err) < 0) {
+    if (store_check_file(fd, path, err) < 0) {
         close(fd);
         return -1;
     }
@@ -66,6 +67,8 @@ int store_open(const struct config_secret *s, struct store_result *ret, struct e
         return store_path(s, path, sizeof path, err) < 0 ? -1 : open_file(path, ret, err);
     case STORE_COMMAND:
         return store_command_start(s->command, -1, ret, err);
+    case STORE_LOGIN:
+        return login_file_open(s, ret, err);
     case STORE_MINT:
     case STORE_ENV:
         break;

@@ -24,6 +24,8 @@ struct store_result {
  * GNUPGHOME, GPG_TTY, DBUS_SESSION_BUS_ADDRESS and XDG_RUNTIME_DIR only; it dies with us. -1 with
  * an error that says what to do. An `env` store cannot be opened (ERR_INTERNAL). */
 int store_open(const struct config_secret *s, struct store_result *ret, struct err *err);
+/* The checks of a `file` store, of a descriptor that is open. */
+int store_check_file(int fd, const char *path, struct err *err);
 /* The path of a `file` store; of a `systemd` one under $CREDENTIALS_DIRECTORY, -1 when that is not
  * set. */
 int store_path(const struct config_secret *s, char *to, size_t size, struct err *err);

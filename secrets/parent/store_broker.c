@@ -2,6 +2,7 @@
  * that runs. */
 #include "store_broker.h"
 
+#include "login_lock.h"
 #include "secret_list.h"
 #include "store.h"
 #include "store_watch.h"
@@ -25,6 +26,7 @@ struct store_broker {
     struct event_base *base;
     struct ipc *vault;         /* who asked last; NULL: gone */
     struct store_watch *watch; /* NULL: files are only read again */
+    struct login_locks *locks;
     unsigned jobs;
     LIST_HEAD(, job) list;
 };
@@ -81,7 +83,8 @@ static void watch(struct store_broker *d, const struct config_secret *s)
 {
     char path[STORE_PATH_MAX];
     struct err err = {0};
-    if (d->watch && s->store == STORE_FILE && store_path(s, path, sizeof path, &err) == 0)
+    if (d->watch && (s->store == STORE_FILE || s->store == STORE_LOGIN) &&
+        store_path(s, path, sizeof path, &err) == 0)
         store_watch_add(d->watch, s->name, path);
 }
 
@@ -119,6 +122,8 @@ int store_broker_message(struct store_broker *d, struct ipc *ch, struct msg *m,
     struct err err = {0};
     struct store_result opened = {.fd = -1};
     struct msg reply;
+    if (m->type == W_LOGIN_LOCK || m->type == W_LOGIN_SAVE || m->type == W_LOGIN_UNLOCK)
+        return login_locks_message(d->locks, ch, m, list, n);
     if (m->type != W_STORE_OPEN || msg_get_u32(m, &req) < 0 ||
         msg_get_slice(m, SECRET_NAME_MAX, &name) < 0 || msg_end(m) < 0)
         return -1;
@@ -157,6 +162,7 @@ void store_broker_vault_gone(struct store_broker *d)
 {
     struct job *j;
     d->vault = NULL;
+    login_locks_release(d->locks);
     LIST_FOREACH(j, &d->list, link)
     {
         j->vault = NULL;
@@ -167,11 +173,13 @@ void store_broker_vault_gone(struct store_broker *d)
 struct store_broker *store_broker_new(struct event_base *base)
 {
     struct store_broker *d = calloc(1, sizeof *d);
-    if (d) {
-        d->base = base;
-        LIST_INIT(&d->list);
-        d->watch = store_watch_new(base, on_changed, d);
+    if (d == NULL || (d->locks = login_locks_new(base)) == NULL) {
+        free(d);
+        return NULL;
     }
+    d->base = base;
+    LIST_INIT(&d->list);
+    d->watch = store_watch_new(base, on_changed, d);
     return d;
 }
 
@@ -183,5 +191,6 @@ void store_broker_free(struct store_broker *d)
     while (!LIST_EMPTY(&d->list))
         job_free(LIST_FIRST(&d->list));
     store_watch_free(d->watch);
+    login_locks_free(d->locks);
     free(d);
 }

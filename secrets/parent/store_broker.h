@@ -15,9 +15,9 @@ enum { STORE_BROKER_MAX = 64 /* commands running at once */ };
 struct store_broker *store_broker_new(struct event_base *base);
 /* Kills what still runs. NULL is fine. */
 void store_broker_free(struct store_broker *d);
-/* Handle a W_STORE_OPEN that came from the vault on `ch` (its control channel, which must stay
- * until store_broker_vault_gone). list: the configuration's secrets. 0, or -1 when the message is
- * bad. */
+/* Handle a W_STORE_OPEN (or what login_lock.h answers) that came from the vault on `ch` (its
+ * control channel, which must stay until store_broker_vault_gone). list: the configuration's
+ * secrets. 0, or -1 when the message is bad. */
 int store_broker_message(struct store_broker *d, struct ipc *ch, struct msg *m,
                          const struct config_secret *list, size_t n);
 /* A child was reaped: true when it was a command of ours (W_STORE_EXIT is sent). */

@@ -27,6 +27,7 @@ static const enum spec_field parts[DERIVED_KINDS][DERIVED_INPUTS_MAX] = {
     [DERIVED_GOOGLE] = {SPEC_SERVICE_ACCOUNT},
     [DERIVED_GITHUB_APP] = {SPEC_KEY},
     [DERIVED_ENTRA] = {SPEC_CLIENT_SECRET},
+    [DERIVED_OAUTH_LOGIN] = {SPEC_SESSION},
     [DERIVED_AWS_KEY] = {SPEC_ACCESS_KEY_ID, SPEC_SECRET_ACCESS_KEY, SPEC_SESSION_TOKEN},
     [DERIVED_AWS_ROLE] = {SPEC_KEY},
     [DERIVED_CERTIFICATE] = {SPEC_CERTIFICATE, SPEC_KEY},
@@ -103,6 +104,26 @@ bool derived_is_local(const struct derived *m)
 {
     return m->kind == DERIVED_AWS_KEY || m->kind == DERIVED_CERTIFICATE ||
            m->kind >= DERIVED_HMAC_KEY;
+}
+
+bool derived_is_login(const struct derived *m)
+{
+    return m->kind == DERIVED_OAUTH_LOGIN;
+}
+
+bool derived_may_refresh(const struct derived *m)
+{
+    return strcmp(derived_text(m, SPEC_REFRESH), "yes") == 0;
+}
+
+struct secret *derived_session(const struct secret *session, int64_t *until)
+{
+    struct slice text = secret_slice(session);
+    json_t *v = json_loadb(text.p, text.n, 0, NULL);
+    struct secret *access = derived_token(json_object_get(v, "access"));
+    *until = json_integer_value(json_object_get(v, "expires"));
+    json_decref(v);
+    return access;
 }
 
 int derived_refreshes(const struct derived *m)
@@ -188,6 +209,38 @@ static int ask_oauth2(const struct derived *m, struct secret *const *in, struct 
         return bad | put_basic(r, slice_str(id), secret_slice(in[0]));
     bad |= put_spec(m, b, SPEC_CLIENT_ID);
     return has_secret ? bad | put_form(b, "client_secret", secret_slice(in[0])) : bad;
+}
+
+/* The session is that which was read under the lock. */
+static int ask_login(const struct derived *m, struct secret *const *in, struct token_request *r,
+                     struct err *err)
+{
+    struct slice text = secret_slice(in[0]);
+    const char *id = derived_text(m, SPEC_CLIENT_ID);
+    json_t *session = json_loadb(text.p, text.n, 0, NULL);
+    const char *token = json_string_value(json_object_get(session, "refresh"));
+    int bad = token && *token ? 0
+                              : err_set(err, ERR_UNREADY,
+                                        "its file holds no refresh token; log in "
+                                        "again on the host");
+    if (bad == 0 && strcmp(derived_text(m, SPEC_ENCODING), "json") == 0) {
+        json_t *v = json_pack("{s:s, s:s, s:s}", "grant_type", "refresh_token", "refresh_token",
+                              token, "client_id", id);
+        char *body = v ? json_dumps(v, JSON_COMPACT) : NULL;
+        bad = body ? buf_append_str(&r->body, body) : -1;
+        if (body)
+            explicit_bzero(body, strlen(body));
+        free(body);
+        json_decref(v);
+        bad |= derived_field(r, "content-type", "application/json");
+    } else if (bad == 0) {
+        bad = put_form(&r->body, "grant_type", SLICE("refresh_token")) |
+              put_form(&r->body, "refresh_token", slice_str(token)) |
+              put_form(&r->body, "client_id", slice_str(id)) |
+              derived_field(r, "content-type", "application/x-www-form-urlencoded");
+    }
+    json_decref(session);
+    return bad;
 }
 
 static int ask_entra(const struct derived *m, struct secret *const *in, struct token_request *r)
@@ -370,7 +423,7 @@ int derived_request(const struct derived *m, struct secret *const *in, const str
     token_request_init(r, derived_text(m, SPEC_ENDPOINT));
     err->text[0] = 0;
     bad = derived_field(r, "accept", "application/json");
-    if (m->kind != DERIVED_GITHUB_APP && m->kind < DERIVED_VAULT)
+    if (m->kind != DERIVED_GITHUB_APP && m->kind != DERIVED_OAUTH_LOGIN && m->kind < DERIVED_VAULT)
         bad |= derived_field(r, "content-type", "application/x-www-form-urlencoded");
     switch (m->kind) {
     case DERIVED_OAUTH2:
@@ -387,6 +440,9 @@ int derived_request(const struct derived *m, struct secret *const *in, const str
         break;
     case DERIVED_ENTRA:
         bad |= ask_entra(m, in, r);
+        break;
+    case DERIVED_OAUTH_LOGIN:
+        bad |= ask_login(m, in, r, err);
         break;
     case DERIVED_AWS_ROLE:
         bad |= ask_sts(m, in, now, r, err);
@@ -505,7 +561,8 @@ static int take_token(const struct derived *m, const json_t *v, time_t now,
             return -1;
         ret->value = derived_token(json_object_get(v, "access_token"));
         life = expires_in(json_object_get(v, "expires_in"));
-        if (m->refresh >= 0)
+        ret->until = life < 0 ? 0 : (int64_t)now + life;
+        if (m->refresh >= 0 || m->kind == DERIVED_OAUTH_LOGIN)
             ret->rotated = derived_token(json_object_get(v, "refresh_token"));
     }
     ret->seconds = derived_life(life < 0 ? DERIVED_LIFE : life);

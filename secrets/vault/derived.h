@@ -30,6 +30,12 @@ int derived_sign(const struct derived *m, struct slice value, uint32_t scheme, s
                  struct buf *out, struct err *err) WUNUSED;
 /* It has a refresh token that its endpoint may replace: the index of that input, else -1. */
 int derived_refreshes(const struct derived *m);
+/* The login of another program, in its file: the file has the access token while that is good. */
+bool derived_is_login(const struct derived *m);
+bool derived_may_refresh(const struct derived *m); /* else that is its program's alone */
+/* The access token of such a file, which the caller unrefs, and when it ends (seconds since the
+ * epoch, 0: it does not say); NULL: there is none. */
+struct secret *derived_session(const struct secret *session, int64_t *until);
 /* It has a value for each sandbox, from a reply (captured.h). */
 bool derived_is_captured(const struct derived *m);
 /* No endpoint is asked: the inputs alone make the value. */
@@ -54,6 +60,7 @@ int derived_request(const struct derived *m, struct secret *const *inputs, const
 struct derived_answer {
     struct secret *value;   /* the caller unrefs */
     unsigned seconds;       /* how long it may be used */
+    int64_t until;          /* its end, seconds since the epoch; 0: it does not say */
     struct secret *rotated; /* a new refresh token, or NULL */
 };
 /* The answer. Errors say nothing of what it held but an error code of RFC 6749 5.2. */

@@ -337,7 +337,7 @@ static void part_changed(struct vault *v, struct slice name)
             k++;
         if (d == NULL || part == NULL)
             continue;
-        if (derived_is_local(d) || derived_is_itself(d))
+        if (derived_is_local(d) || derived_is_itself(d) || derived_is_login(d))
             vault_entry_changed(e);
         else
             vault_entry_retry(e);
@@ -459,6 +459,10 @@ static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return vault_mint_kept(v, m);
     case W_TOKEN_FOUND:
         return vault_mint_found(v, m);
+    case W_LOGIN_LOCKED:
+        return vault_login_locked(v, m);
+    case W_LOGIN_SAVED:
+        return vault_login_saved(v, m);
     case W_SECRET_TRY:
         return vault_try(v, m);
     default:

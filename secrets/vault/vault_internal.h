@@ -73,6 +73,10 @@ int vault_mint_found(struct vault *v, struct msg *m);
 int vault_mint_finish(struct vault *v, struct msg *m);
 void vault_end(struct vault *v); /* its loop is left */
 
+/* vault_mint.c: W_LOGIN_LOCKED and W_LOGIN_SAVED: 0, or -1 when the message is bad. */
+int vault_login_locked(struct vault *v, struct msg *m);
+int vault_login_saved(struct vault *v, struct msg *m);
+
 /* vault_sign.c: W_SIGN on an injector's channel. 0 or -1. */
 int vault_sign(struct channel *c, struct msg *m);
 int vault_sign_text(struct channel *c, struct msg *m); /* the same of W_SIGN_TEXT */

@@ -7,6 +7,7 @@
 #include "vault_internal.h"
 #include "wire.h"
 
+#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,20 +28,40 @@ struct minting {
     bool renewing; /* a login is prolonged, not made */
     bool relogged; /* the login was refused and made anew */
     bool started;  /* all parts were asked for */
+    bool locked;   /* its login's file is, or the parent was asked to */
     bool looked;   /* for a kept refresh token, and found: */
     struct secret *kept;
     void *fetch;
+    struct event *again;       /* asks for the lock once more */
     struct derived_answer got; /* while a rotated token is being kept */
 };
 
+static void tell_login(const struct minting *m, struct msg *q)
+{
+    msg_put_str(q, derived_input(m->secret->mint, 0));
+}
+
+static void unlock_login(struct minting *m)
+{
+    struct msg q;
+    m->locked = false;
+    msg_init(&q, W_LOGIN_UNLOCK);
+    tell_login(m, &q);
+    ipc_send(m->vault->control, &q);
+}
+
 static void minting_free(struct minting *m)
 {
+    if (m->locked)
+        unlock_login(m);
     for (size_t i = 0; i < DERIVED_INPUTS_MAX; i++) {
         vault_entry_cancel(m->parts[i].wait);
         secret_unref(m->parts[i].value);
     }
     if (m->fetch)
         m->vault->fetcher->cancel(m->fetch);
+    if (m->again)
+        event_free(m->again);
     secret_unref(m->got.value);
     secret_unref(m->got.rotated);
     secret_unref(m->kept);
@@ -53,6 +74,8 @@ static void minting_free(struct minting *m)
 static bool replaces_token(const struct held_secret *s)
 {
     const struct minting *m = s->minting;
+    if (m && derived_is_login(s->mint))
+        return m->fetch || m->got.value; /* which is being written into its file */
     return m && derived_refreshes(s->mint) >= 0 && (m->fetch || m->got.rotated);
 }
 
@@ -169,6 +192,148 @@ int vault_mint_kept(struct vault *v, struct msg *msg)
     return 0;
 }
 
+/* ---- logins of other programs ---- */
+
+enum {
+    LOGIN_FRESH_SECONDS = 300, /* with less left it is refreshed, as the programs do it */
+    LOGIN_MARGIN = 10,         /* seconds before the end, for clocks and for what is under way */
+    LOGIN_SHORT = 5,           /* while another refreshes it, or it says no end */
+    LOGIN_LIFE_MAX = 86400,
+    LOGIN_AGAIN_MS = 500 /* while another holds the lock, for as long as an entry waits */
+};
+
+static void fetch_token(struct minting *m);
+
+/* The token that the file has, if it is good for more than `least` seconds. */
+static bool serve_login(struct minting *m, int64_t least, unsigned most)
+{
+    int64_t until;
+    struct secret *access = derived_session(m->parts[0].value, &until);
+    int64_t left = until ? until - (int64_t)time(NULL) - LOGIN_MARGIN : LOGIN_FRESH_SECONDS;
+    if (access == NULL || left <= least) {
+        secret_unref(access);
+        return false;
+    }
+    m->got =
+        (struct derived_answer){.value = access, .seconds = (unsigned)(left < most ? left : most)};
+    succeeded(m);
+    return true;
+}
+
+static void ask_lock(struct minting *m)
+{
+    struct msg q;
+    m->secret->keep_req = ++m->vault->last_req;
+    msg_init(&q, W_LOGIN_LOCK);
+    msg_put_u32(&q, m->secret->keep_req);
+    tell_login(m, &q);
+    m->locked = true;
+    ipc_send(m->vault->control, &q);
+}
+
+static void on_lock_again(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    ask_lock(arg);
+}
+
+/* What it does to the file is seen when it has let go, if not before. */
+static void wait_for_lock(struct minting *m)
+{
+    struct timeval tv = {0, LOGIN_AGAIN_MS * 1000};
+    if (m->again == NULL)
+        m->again = event_new(m->vault->base, -1, 0, on_lock_again, m);
+    if (m->again == NULL || event_add(m->again, &tv) < 0)
+        failed(m, "another program is refreshing its login");
+}
+
+static void begin_login(struct minting *m)
+{
+    if (serve_login(m, LOGIN_FRESH_SECONDS - LOGIN_MARGIN, LOGIN_LIFE_MAX))
+        return;
+    if (!derived_may_refresh(m->secret->mint)) {
+        if (!serve_login(m, 0, LOGIN_LIFE_MAX))
+            failed(m, "its login has ended, and only its program may refresh it: start that once "
+                      "on the host, or give Durward a login of its own");
+        return;
+    }
+    ask_lock(m);
+}
+
+/* What the file was before the lock may have been refreshed meanwhile. */
+static void seen_login(struct minting *m, struct slice session)
+{
+    bool held = m->locked;
+    struct secret *now = session.n ? secret_new(session.p, session.n) : NULL;
+    if (now == NULL) {
+        failed(m, "no memory for a secret");
+        return;
+    }
+    secret_unref(m->parts[0].value);
+    m->parts[0].value = now;
+    if (serve_login(m, LOGIN_FRESH_SECONDS - LOGIN_MARGIN, LOGIN_LIFE_MAX))
+        return;
+    if (held)
+        fetch_token(m);
+    else if (!serve_login(m, 0, LOGIN_SHORT))
+        wait_for_lock(m);
+}
+
+int vault_login_locked(struct vault *v, struct msg *msg)
+{
+    uint32_t req;
+    uint8_t end;
+    struct slice session;
+    char why[VAULT_WHY_MAX];
+    if (msg_get_u32(msg, &req) < 0 || msg_get_u8(msg, &end) < 0 || end > 2 ||
+        msg_get_slice(msg, SECRET_MAX, &session) < 0 || msg_end(msg) < 0)
+        return -1;
+    struct held_secret *s = by_req(v, req);
+    if (s == NULL || !derived_is_login(s->mint))
+        return 0; /* it timed out, and said that it needs no lock */
+    s->keep_req = 0;
+    s->minting->locked = end == 1;
+    if (end < 2) {
+        seen_login(s->minting, session);
+        return 0;
+    }
+    snprintf(why, sizeof why, "%.*s", SL(session));
+    if (!serve_login(s->minting, 0, LOGIN_SHORT))
+        failed(s->minting, why);
+    return 0;
+}
+
+static void save_login(struct minting *m)
+{
+    struct msg q;
+    m->secret->keep_req = ++m->vault->last_req;
+    msg_init(&q, W_LOGIN_SAVE); /* its body is wiped when sent */
+    msg_put_u32(&q, m->secret->keep_req);
+    tell_login(m, &q);
+    msg_put_slice(&q, secret_slice(m->got.value));
+    msg_put_slice(&q, m->got.rotated ? secret_slice(m->got.rotated) : SLICE(""));
+    msg_put_u64(&q, m->got.until > 0 ? (uint64_t)m->got.until : 0);
+    ipc_send(m->vault->control, &q);
+    m->locked = false; /* saving lets go of it */
+}
+
+int vault_login_saved(struct vault *v, struct msg *msg)
+{
+    uint32_t req;
+    uint8_t ok;
+    char why[VAULT_WHY_MAX];
+    if (msg_get_u32(msg, &req) < 0 || msg_get_u8(msg, &ok) < 0 || ok > 1 ||
+        msg_get_str(msg, why, sizeof why) < 0 || msg_end(msg) < 0)
+        return -1;
+    struct held_secret *s = by_req(v, req);
+    if (s == NULL || s->minting->got.value == NULL)
+        return 0;
+    if (ok)
+        succeeded(s->minting);
+    else
+        failed(s->minting, why);
+    return 0;
+}
+
 /* ---- the endpoint ---- */
 
 static void ask(struct minting *m);
@@ -218,12 +383,21 @@ static void take(struct minting *m)
     const struct derived *d = m->secret->mint;
     if (derived_renews(d))
         m->secret->lease = m->got.seconds;
-    if (m->got.rotated)
+    if (derived_is_login(d))
+        save_login(m);
+    else if (m->got.rotated)
         keep(m);
     else if (derived_is_stored(d))
         take_stored(m);
     else
         succeeded(m);
+}
+
+/* The token that is there goes on for what is left of it. */
+static void not_fetched(struct minting *m, const char *why)
+{
+    if (!derived_is_login(m->secret->mint) || !serve_login(m, 0, LOGIN_SHORT))
+        failed(m, why);
 }
 
 static void on_answer(void *arg, unsigned status, struct slice body, const char *why)
@@ -233,7 +407,7 @@ static void on_answer(void *arg, unsigned status, struct slice body, const char 
     m->fetch = NULL;
     if (status == 0) {
         err_set(&err, ERR_UNREADY, "its endpoint: %s", why);
-        failed(m, err.text);
+        not_fetched(m, err.text);
     } else if (m->renewing) {
         m->renewing = false;
         renewed(m, derived_reply(m->secret->mint, status, body, time(NULL), &m->got, &err) == 0);
@@ -244,36 +418,27 @@ static void on_answer(void *arg, unsigned status, struct slice body, const char 
                !m->relogged) {
         log_in_again(m);
     } else if (derived_reply(m->secret->mint, status, body, time(NULL), &m->got, &err) < 0) {
-        failed(m, err.text);
+        not_fetched(m, err.text);
     } else {
         take(m);
     }
 }
 
-static void ask(struct minting *m)
+static void fetch_token(struct minting *m)
 {
     struct secret *in[DERIVED_INPUTS_MAX];
     struct err err = {0};
     struct token_request r;
+    const struct token_fetcher *f = m->vault->fetcher;
     for (size_t i = 0; i < DERIVED_INPUTS_MAX; i++)
         in[i] = m->parts[i].value;
-    if (derived_is_local(m->secret->mint)) {
-        m->got.value = derived_local(m->secret->mint, in, &err);
-        m->got.seconds = VAULT_PAIR_SECONDS;
-        if (m->got.value)
-            succeeded(m);
-        else
-            failed(m, err.text);
-        return;
-    }
     int r2 = derived_refreshes(m->secret->mint);
-    if (r2 >= 0 && m->vault->finishing) {
+    if ((r2 >= 0 || derived_is_login(m->secret->mint)) && m->vault->finishing) {
         failed(m, "the daemon ends");
         return;
     }
     if (r2 >= 0)
         in[r2] = refresh_token(m, in[r2]);
-    const struct token_fetcher *f = m->vault->fetcher;
     struct secret *old = derived_renews(m->secret->mint) && m->secret->lease
                              ? vault_entry_value(m->secret->entry)
                              : NULL;
@@ -287,6 +452,28 @@ static void ask(struct minting *m)
     if (f)
         token_request_free(&r);
     if (m->fetch == NULL)
+        failed(m, err.text);
+}
+
+static void ask(struct minting *m)
+{
+    struct secret *in[DERIVED_INPUTS_MAX];
+    struct err err = {0};
+    if (derived_is_login(m->secret->mint)) {
+        begin_login(m);
+        return;
+    }
+    if (!derived_is_local(m->secret->mint)) {
+        fetch_token(m);
+        return;
+    }
+    for (size_t i = 0; i < DERIVED_INPUTS_MAX; i++)
+        in[i] = m->parts[i].value;
+    m->got.value = derived_local(m->secret->mint, in, &err);
+    m->got.seconds = VAULT_PAIR_SECONDS;
+    if (m->got.value)
+        succeeded(m);
+    else
         failed(m, err.text);
 }
 

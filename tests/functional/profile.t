@@ -3,6 +3,7 @@
 is kept, for one sandbox at a time; placeholders stay until they are renewed; nothing of the secret is inside."""
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -44,8 +45,8 @@ forget: .cache
 
 
 class Toy:
-    def __init__(self, t):
-        self.t, self.d = t, durward.Durward(t)
+    def __init__(self, t, top="d"):
+        self.t, self.d = t, durward.Durward(t, top)
         d, self.secret = self.d, scan.canary("toy-")
         self.api = origin.Origin(t, d.ca, "api.toy.example", lambda req, conn: conn.reply(req, 200, {"ok": "called"}))
         self.report = origin.Origin(t, d.ca, "report.toy.example", lambda req, conn: conn.reply(req, 200, {}))
@@ -53,14 +54,14 @@ class Toy:
         d.origin("report.toy.example", self.report)
         d.policies["other"] = {"rules": [{"allow": "other.example"}]}
         d.save()
-        t.write("d/home/pkg/bin/toy", TOY, 0o755)
-        t.write("d/home/pkg/lib/words.sh", "say() { echo \"$@\"; }\n")
-        t.write("d/home/pkg/pyvenv.cfg", "")
-        self.bin = t.mkdir("d/home/bin")
+        t.write(top + "/home/pkg/bin/toy", TOY, 0o755)
+        t.write(top + "/home/pkg/lib/words.sh", "say() { echo \"$@\"; }\n")
+        t.write(top + "/home/pkg/pyvenv.cfg", "")
+        self.bin = t.mkdir(top + "/home/bin")
         os.symlink("../pkg/bin/toy", os.path.join(self.bin, "toy"))
         os.symlink("/bin/sh", os.path.join(self.bin, "toysh"))
-        self.profiles = t.mkdir("d/home/.config/durward/profiles")
-        t.write("d/home/.config/durward/profiles/toy.yaml", PROFILE, 0o600)
+        self.profiles = t.mkdir(top + "/home/.config/durward/profiles")
+        t.write(top + "/home/.config/durward/profiles/toy.yaml", PROFILE, 0o600)
         self.env = {"PATH": "%s:%s" % (self.bin, d.env["PATH"]), "TOY_KEY": self.secret.decode()}
         self.homes = os.path.join(d.dir, "state-homes")
         self.outputs = []
@@ -287,6 +288,52 @@ def clean(t, s):
     t.ok(not any(s.secret.decode() in x for x in s.outputs), "and no output")
 
 
+def ordinary(t):
+    """The same for a user who is not root: a home that is kept, one sandbox at a time, renewed and removed."""
+    if os.geteuid() != 0:
+        return  # all of this test was an ordinary user's
+    s, uid = Toy(t, "u"), 61657
+    stage = t.mkdir("stage")
+    prefix = os.path.dirname(os.path.dirname(durward.program()))
+    for part in ("bin", "libexec"):
+        shutil.copytree(os.path.join(prefix, part), os.path.join(stage, part))
+    for at, dirs, files in os.walk(s.d.dir):
+        for name in [at] + [os.path.join(at, x) for x in dirs + files]:
+            os.lchown(name, uid, uid)
+
+    def call(*argv):
+        r = subprocess.run([os.path.join(stage, "bin/durward"), *argv], user=uid, group=uid, extra_groups=[],
+                           env=dict(s.d.env, **s.env), cwd=s.d.work, capture_output=True, text=True, timeout=60,
+                           stdin=subprocess.DEVNULL)
+        s.outputs += [r.stdout, r.stderr]
+        return r
+
+    first = call("run", "-c", s.d.conf, "toy", "call")
+    if "user namespaces are not available" in first.stderr:
+        t.skip("kept homes of an ordinary user", "user namespaces are not available here")
+        return
+    t.ok(first.returncode == 0 and '"called"' in first.stdout, "an ordinary user's toy runs", first.stdout, first.stderr)
+    second = call("run", "-c", s.d.conf, "toy")
+    key = said(first, "variable")
+    t.eq((said(second, "times"), said(second, "variable")), ("2", key), "its home is kept, and its placeholders")
+    home = json.loads(call("home", "ls", "-c", s.d.conf, "--json").stdout)["homes"][0]["home"]
+    kept = os.path.join(s.homes, home)
+    owners = {os.lstat(os.path.join(at, x)).st_uid for at, dirs, files in os.walk(kept) for x in dirs + files}
+    t.eq((owners, os.stat(kept).st_mode & 0o777), ({uid}, 0o700), "what lies in it is that user's, and nobody else sees it")
+    p = t.popen([os.path.join(stage, "bin/durward"), "run", "-c", s.d.conf, "toy", "wait"], env=dict(s.d.env, **s.env),
+                cwd=s.d.work, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, user=uid, group=uid,
+                extra_groups=[], preexec_fn=None)
+    for line in p.stdout:
+        if line == b"waiting\n":
+            break
+    t.has(call("run", "-c", s.d.conf, "toy").stderr, "in use", "one sandbox at a time")
+    p.stdin.close()
+    p.wait(20)
+    t.eq(call("home", "renew", "-c", s.d.conf, home).returncode, 0, "it is renewed")
+    t.ok(said(call("run", "-c", s.d.conf, "toy"), "variable") != key, "with other placeholders")
+    t.eq((call("home", "rm", "-c", s.d.conf, home).returncode, os.path.exists(kept)), (0, False), "and removed")
+
+
 def main(t):
     s = Toy(t)
     key = t.part(runs, t, s)
@@ -296,6 +343,7 @@ def main(t):
     t.part(renewed, t, s, key, name)
     t.part(clean, t, s)
     t.part(commands, t, s)
+    t.part(ordinary, t)
 
 
 tap.run(main)

@@ -428,23 +428,42 @@ def openai(task):
 
 # ---- Gemini's generateContent ----
 
+def chatgpt(task, account):
+    """The same models behind a ChatGPT login."""
+    inner = openai(task)
+
+    def handler(req, conn):
+        if req.path.endswith("/accounts/check"):
+            found = {"id": account, "name": "Door", "structure": "personal", "plan_type": "pro", "is_deactivated": False,
+                     "can_access_with_session": True, "is_fedramp_compliant_workspace": False,
+                     "workspace_backend_origin": "https://chatgpt.com", "account_routing_override": "NO_CONSTRAINT"}
+            conn.reply(req, 200, {"accounts": [found], "account_ordering": [account], "default_account_id": account})
+        elif req.path.endswith(("/plugins/installed", "/plugins/suggested/codex")):
+            conn.reply(req, 200, {"plugins": [], "pagination": {"next_page_token": None}})
+        else:
+            inner(req, conn)
+    return handler
+
+
+def gemini_turn(task, ask):
+    offered = [Tool(f["name"], f.get("parametersJsonSchema") or f.get("parameters"))
+               for x in ask.get("tools", []) for f in x.get("functionDeclarations", [])]
+    results = [json.dumps(p["functionResponse"].get("response")) for c in ask.get("contents", [])
+               for p in c.get("parts", []) if "functionResponse" in p]
+    wish = ask.get("generationConfig", {})
+    return task.turn(offered, results, json.dumps(ask.get("contents")),
+                     wish.get("responseJsonSchema") or wish.get("responseSchema"))
+
+
+def gemini_answer(task, parts, end=True):
+    out = {"content": {"role": "model", "parts": parts}, "index": 0}
+    if end:
+        out["finishReason"] = "STOP"
+    return {"candidates": [out], "modelVersion": "gemini", "responseId": "r%d" % task.number(),
+            "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 7, "totalTokenCount": 16}}
+
+
 def gemini(task):
-    def turn(ask):
-        offered = [Tool(f["name"], f.get("parametersJsonSchema") or f.get("parameters"))
-                   for x in ask.get("tools", []) for f in x.get("functionDeclarations", [])]
-        results = [json.dumps(p["functionResponse"].get("response")) for c in ask.get("contents", [])
-                   for p in c.get("parts", []) if "functionResponse" in p]
-        wish = ask.get("generationConfig", {})
-        return task.turn(offered, results, json.dumps(ask.get("contents")),
-                         wish.get("responseJsonSchema") or wish.get("responseSchema"))
-
-    def answer(parts, end=True):
-        out = {"content": {"role": "model", "parts": parts}, "index": 0}
-        if end:
-            out["finishReason"] = "STOP"
-        return {"candidates": [out], "modelVersion": "gemini", "responseId": "r%d" % task.number(),
-                "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 7, "totalTokenCount": 16}}
-
     def handler(req, conn):
         verb = re.search(r"^/v1(?:beta|alpha)?/models/[^/:]+:(\w+)$", req.path)
         if not verb:
@@ -453,19 +472,49 @@ def gemini(task):
         if verb[1] == "countTokens":
             conn.reply(req, 200, {"totalTokens": 9})
             return
-        said = turn(req.json())
+        said = gemini_turn(task, req.json())
         if isinstance(said, Call):
             parts = [{"functionCall": {"name": said.name, "args": said.arguments}}]
         else:
             parts = [{"text": x} for x in pieces(said)]
         if verb[1] == "generateContent":
-            conn.reply(req, 200, answer(parts))
+            conn.reply(req, 200, gemini_answer(task, parts))
             return
         e = Events(req, conn, False)
         for i, p in enumerate(parts):
-            e.send(answer([p], i + 1 == len(parts)))
+            e.send(gemini_answer(task, [p], i + 1 == len(parts)))
         e.end()
     return handler
 
 
-__all__ = ["Closed", "Task", "anthropic", "openai", "gemini", "LAST", "MARK"]
+def code_assist(task):
+    """The same models behind a Google account: what Gemini CLI asks for when its user has logged in."""
+    def handler(req, conn):
+        verb = req.path.rpartition(":")[2]
+        if verb == "loadCodeAssist":
+            tier = {"id": "standard-tier", "name": "Standard", "isDefault": True}
+            conn.reply(req, 200, {"currentTier": tier, "allowedTiers": [tier], "cloudaicompanionProject": "door-1"})
+        elif verb in ("generateContent", "streamGenerateContent", "countTokens"):
+            ask = req.json()
+            turn(req, conn, ask.get("request", ask), verb)
+        else:
+            conn.reply(req, 200, {})
+
+    def turn(req, conn, ask, verb):
+        if verb == "countTokens":
+            conn.reply(req, 200, {"totalTokens": 9})
+            return
+        said = gemini_turn(task, ask)
+        parts = [{"functionCall": {"name": said.name, "args": said.arguments}}] if isinstance(said, Call) else [
+            {"text": x} for x in pieces(said)]
+        if verb == "generateContent":
+            conn.reply(req, 200, {"response": gemini_answer(task, parts)})
+            return
+        e = Events(req, conn, False)
+        for i, p in enumerate(parts):
+            e.send({"response": gemini_answer(task, [p], i + 1 == len(parts))})
+        e.end()
+    return handler
+
+
+__all__ = ["Closed", "Task", "anthropic", "openai", "chatgpt", "gemini", "code_assist", "LAST", "MARK"]

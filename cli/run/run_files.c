@@ -1,0 +1,62 @@
+/* Fills the project's directory into the text of a file and makes it a step, where no bind lies. */
+#include "run_files.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "buf.h"
+
+/* As inside of quotes in JSON and TOML. */
+static int put_quoted(struct buf *to, const char *s)
+{
+    for (; *s; s++)
+        if ((unsigned char)*s < 0x20) {
+            if (buf_printf(to, "\\u%04x", (unsigned char)*s) < 0)
+                return -1;
+        } else if (((*s == '"' || *s == '\\') && buf_append(to, "\\", 1) < 0) ||
+                   buf_append(to, s, 1) < 0) {
+            return -1;
+        }
+    return 0;
+}
+
+static int fill_project(const char *text, const char *project, struct buf *to)
+{
+    static const char mark[] = "{{project}}";
+    for (const char *at; (at = strstr(text, mark)) != NULL; text = at + sizeof mark - 1)
+        if (buf_append(to, text, (size_t)(at - text)) < 0 || put_quoted(to, project) < 0)
+            return -1;
+    return buf_append_str(to, text) < 0 || buf_append(to, "", 1) < 0 ? -1 : 0;
+}
+
+bool run_files_meet_bind(const struct run_request *r, const char *path, bool below)
+{
+    size_t n = strlen(path);
+    for (size_t i = 0; i < r->n_binds; i++) {
+        const char *t = r->binds[i].target;
+        size_t m = strlen(t);
+        if (r->binds[i].home)
+            continue;
+        if (strncmp(path, t, m) == 0 && (path[m] == 0 || path[m] == '/'))
+            return true;
+        if (below && strncmp(t, path, n) == 0 && t[n] == '/')
+            return true;
+    }
+    return false;
+}
+
+int run_files_add(struct run_request *r, int op, const char *path, const char *text,
+                  struct err *err)
+{
+    char whole[RUN_PATH_MAX];
+    struct buf filled;
+    if (snprintf(whole, sizeof whole, "%s/%s", r->home, path) >= (int)sizeof whole)
+        return err_set(err, ERR_LIMIT, "%s: the path is too long", path);
+    if (run_files_meet_bind(r, whole, false))
+        return 0;
+    buf_init(&filled, RUN_TEXT_MAX);
+    int bad = fill_project(text, r->cwd, &filled) < 0 ||
+              run_request_step(r, op, whole, (const char *)buf_data(&filled)) < 0;
+    buf_free(&filled);
+    return bad ? err_set(err, ERR_LIMIT, "%s: the files of the home are too long", path) : 0;
+}

@@ -3,6 +3,7 @@
 the client back."""
 import hashlib
 import os
+import socket
 import sys
 import threading
 import time
@@ -68,6 +69,8 @@ def up(t, gate, host):
 def slow_reader(t, gate, host, load):
     """The client reads nothing: the origin must come to a stand far below SIZE, then go on."""
     with gate.tls(host) as st:
+        # its own buffer counts too, and the kernel lets one grow to half of SIZE
+        st.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
         st.send("GET /down HTTP/1.1\r\nHost: %s\r\n\r\n" % host)
         st.head()
         still = [-1]

@@ -7,6 +7,7 @@
 #include "llm.h"
 #include "llm_reply.h"
 #include "meter.h"
+#include "override.h"
 #include "pending_approval.h"
 #include "policy.h"
 
@@ -19,8 +20,9 @@ struct injection_call {
     struct llm_reply *reply; /* NULL: there is none yet, or it is not read */
     bool ended;              /* and what it took was said */
     bool priced;
-    struct price price;     /* the dearest of all models that it names */
-    uint64_t tokens, money; /* the estimate */
+    struct price price; /* the dearest of all models that it names */
+    uint64_t in;        /* the estimate of what is sent; of all: */
+    uint64_t tokens, money;
 };
 
 static const struct budget *own(const struct injection *g)
@@ -54,15 +56,16 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-static uint64_t answer_tokens(const struct injection *g, const struct llm_call *c)
-{
-    uint64_t each = c->max_said ? c->max : g->decided.rule->inspection->llm->assumed;
-    return c->form == LLM_EMBEDDINGS ? 0 : least(each * least(c->many, 1024), LLM_TOKENS_MAX);
-}
-
 static uint64_t dearer(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
+}
+
+static uint64_t answer_tokens(const struct injection *g, const struct llm_call *c)
+{
+    uint64_t assumed = g->decided.rule->inspection->llm->assumed,
+             each = c->max_said ? c->max : dearer(c->max, assumed);
+    return c->form == LLM_EMBEDDINGS ? 0 : least(each * least(c->many, 1024), LLM_TOKENS_MAX);
 }
 
 /* False: one of its models has no price. *which: that one. */
@@ -115,6 +118,43 @@ static void describe(struct injection *g, const struct llm_call *c)
              tools, c->streamed ? ", streamed" : "", most);
 }
 
+/* A parameter of the query: Google's APIs take a mask of the reply's fields there. */
+static bool is_mask(struct slice name)
+{
+    char text[8];
+    size_t n = 0;
+    for (size_t i = 0; i < name.n; n++) {
+        if (n == sizeof text)
+            return false;
+        text[n] = parameter_byte(name, &i);
+    }
+    struct slice said = {text, n};
+    return slice_ieq_str(said, "fields") || slice_ieq_str(said, "$fields");
+}
+
+/* What keeps the reply from saying what it took, or NULL. Google's APIs take a mask of fields in
+ * the query and in a header. */
+static const char *hides_usage(const struct injection *g, const struct llm_call *asked)
+{
+    struct slice q = g->head.query;
+    if (asked->hides)
+        return asked->hides;
+    if ((g->decided.rule->inspection->llm->apis & LLM_API_GEMINI) == 0)
+        return NULL;
+    while (q.n > 0) {
+        size_t n = 0, name = 0;
+        while (n < q.n && q.p[n] != '&' && q.p[n] != ';')
+            n++;
+        while (name < n && q.p[name] != '=')
+            name++;
+        if (is_mask((struct slice){q.p, name}))
+            return "fields";
+        n += n < q.n;
+        q = (struct slice){q.p + n, q.n - n};
+    }
+    return http_head_find(&g->head, "x-goog-fieldmask") ? "x-goog-fieldmask" : NULL;
+}
+
 bool injection_llm_take(struct injection *g, const struct llm_call *asked)
 {
     struct slice which;
@@ -122,6 +162,12 @@ bool injection_llm_take(struct injection *g, const struct llm_call *asked)
     if (asked->form == LLM_NONE) {
         const char *bad = injection_llm_barred(g, false);
         return bad ? (injection_deny(g, 403, "llm", bad), false) : true;
+    }
+    const char *hides = is_metered(g) ? hides_usage(g, asked) : NULL;
+    if (hides) {
+        snprintf(text, sizeof text, "tokens have a budget here, and %s hides what is taken", hides);
+        injection_deny(g, 403, "llm", text);
+        return false;
     }
     struct injection_call *c = calloc(1, sizeof *c);
     if (c == NULL) {
@@ -139,6 +185,7 @@ bool injection_llm_take(struct injection *g, const struct llm_call *asked)
         return false;
     }
     uint64_t in = least(asked->estimate, LLM_TOKENS_MAX), out = answer_tokens(g, asked);
+    c->in = in;
     c->tokens = in + out;
     if (c->priced)
         c->money = price_of(c->price.in, in) + price_of(c->price.out, out);
@@ -187,6 +234,19 @@ static uint64_t cost_of(const struct injection_call *c, const struct llm_usage *
            price_of(c->price.out, least(u->out, LLM_TOKENS_MAX));
 }
 
+/* Where a reply does not say what it took: the estimate, or what is known to have gone either way
+ * if that is more. */
+static void take_unknown(const struct injection_call *c, const struct llm_usage *u,
+                         uint64_t *tokens, uint64_t *money)
+{
+    uint64_t in = least(dearer(u->in, c->in), LLM_TOKENS_MAX),
+             out = least(dearer(u->out, u->seen), LLM_TOKENS_MAX);
+    *tokens = dearer(c->tokens, in + out);
+    *money = dearer(*money, c->money);
+    if (c->priced)
+        *money = dearer(*money, price_of(c->price.in, in) + price_of(c->price.out, out));
+}
+
 static void put_usage(struct record *r, const struct injection_call *c, const struct llm_usage *u,
                       uint64_t money)
 {
@@ -220,8 +280,7 @@ void injection_llm_record(struct injection *g, const struct origin_facts *facts,
     } else if (u.known) {
         put_usage(r, c, &u, money);
     } else {
-        tokens = dearer(tokens, c->tokens);
-        money = dearer(money, c->money);
+        take_unknown(c, &u, &tokens, &money);
         meter_add(METER_USAGE_UNKNOWN, 1);
         record_put_str(r, RF_USAGE, "unknown");
     }

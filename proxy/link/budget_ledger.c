@@ -7,7 +7,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-enum { PARTS = 64, SLOTS = PARTS + 1, SETS = 256, WAYS = 16, NAME_MAX_ = 72 };
+/* Counters of single sandboxes have at most WAYS_EACH ways of a set, those of one policy 8 of
+ * them: however many sandboxes there are, or are named, others have room. */
+enum { PARTS = 64, SLOTS = PARTS + 1, SETS = 4096, WAYS = 16, NAME_MAX_ = 72 };
+enum { WAYS_EACH = 12, WAYS_EACH_POLICY = 8 };
 
 /* One limit of one budget. Zeroes: free. */
 struct counter {
@@ -127,6 +130,7 @@ static struct counter *counter_get(struct budget_ledger *b, const char *policy, 
     for (const char *p = policy; *p; p++)
         h = (h ^ (unsigned char)*p) * 0x100000001b3u;
     struct counter *set = b->sets[(h >> 40) % SETS], *free_one = NULL;
+    size_t eaches = 0, own = 0;
     for (size_t i = 0; i < WAYS; i++) {
         if (set[i].policy[0] && is_it(&set[i], policy, key, whose, l)) {
             advance(&set[i], now);
@@ -134,10 +138,16 @@ static struct counter *counter_get(struct budget_ledger *b, const char *policy, 
         }
         if (set[i].policy[0])
             advance(&set[i], now);
-        if (free_one == NULL && (set[i].policy[0] == 0 || used(&set[i]) == 0))
+        bool is_free = set[i].policy[0] == 0 || used(&set[i]) == 0;
+        if (free_one == NULL && is_free)
             free_one = &set[i];
+        if (!is_free && set[i].whose) {
+            eaches++;
+            own += strcmp(set[i].policy, policy) == 0;
+        }
     }
-    if (free_one == NULL || strlen(policy) >= sizeof free_one->policy)
+    if (free_one == NULL || strlen(policy) >= sizeof free_one->policy ||
+        (whose && (eaches >= WAYS_EACH || own >= WAYS_EACH_POLICY)))
         return NULL;
     memset(free_one, 0, sizeof *free_one);
     memcpy(free_one->policy, policy, strlen(policy) + 1);

@@ -75,8 +75,9 @@ struct llm_call {
     char models[LLM_MODELS_MAX + 1]; /* one a line: that is asked, and those in its place */
     unsigned tools;                  /* offered */
     bool streamed, max_said;
-    uint64_t max;      /* tokens of an answer, asked for; 0: not said */
-    uint64_t many;     /* answers */
+    const char *hides; /* what keeps its reply from saying what it took; NULL: nothing */
+    uint64_t max;  /* tokens of an answer, asked for; not max_said: some servers do not read it */
+    uint64_t many; /* answers */
     uint64_t estimate; /* tokens of what is sent, by its length */
 };
 

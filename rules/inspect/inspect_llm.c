@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 static const char code[] = "llm";
 
@@ -15,7 +16,8 @@ const char *const llm_api_names[LLM_APIS] = {"openai",  "anthropic", "gemini",
                                              "bedrock", "azure",     "ollama"};
 
 /* Ends of paths. models: what stands before the model's name in the path; NULL: it is in the body.
- * The first row that fits counts. */
+ * The first row that fits counts. Where an API has the model in the path of some calls, its calls
+ * with the model in the body are named by more of their path. */
 static const struct {
     unsigned apis;
     const char *end, *models;
@@ -25,13 +27,22 @@ static const struct {
     {LLM_API_AZURE, "/chat/completions", "/deployments/", LLM_CHAT, false},
     {LLM_API_AZURE, "/completions", "/deployments/", LLM_CHAT, false},
     {LLM_API_AZURE, "/embeddings", "/deployments/", LLM_EMBEDDINGS, false},
-    {LLM_API_OPENAI | LLM_API_AZURE | LLM_API_GEMINI | LLM_API_OLLAMA, "/chat/completions", NULL,
-     LLM_CHAT, false},
-    {LLM_API_OPENAI | LLM_API_AZURE | LLM_API_OLLAMA, "/completions", NULL, LLM_CHAT, false},
-    {LLM_API_OPENAI | LLM_API_AZURE | LLM_API_GEMINI | LLM_API_OLLAMA, "/embeddings", NULL,
-     LLM_EMBEDDINGS, false},
-    {LLM_API_OPENAI | LLM_API_AZURE, "/responses", NULL, LLM_RESPONSES, false},
-    {LLM_API_OPENAI | LLM_API_AZURE, "/responses/input_tokens", NULL, LLM_RESPONSES, true},
+    {LLM_API_AZURE, "/openai/v1/chat/completions", NULL, LLM_CHAT, false},
+    {LLM_API_AZURE, "/openai/v1/completions", NULL, LLM_CHAT, false},
+    {LLM_API_AZURE, "/openai/v1/embeddings", NULL, LLM_EMBEDDINGS, false},
+    {LLM_API_AZURE, "/openai/v1/responses", NULL, LLM_RESPONSES, false},
+    {LLM_API_AZURE, "/openai/responses", NULL, LLM_RESPONSES, false},
+    {LLM_API_AZURE, "/models/chat/completions", NULL, LLM_CHAT, false},
+    {LLM_API_AZURE, "/models/embeddings", NULL, LLM_EMBEDDINGS, false},
+    {LLM_API_GEMINI, "/openai/chat/completions", NULL, LLM_CHAT, false},
+    {LLM_API_GEMINI, "/openai/embeddings", NULL, LLM_EMBEDDINGS, false},
+    {LLM_API_GEMINI, "/endpoints/openapi/chat/completions", NULL, LLM_CHAT, false},
+    {LLM_API_GEMINI, "/endpoints/openapi/embeddings", NULL, LLM_EMBEDDINGS, false},
+    {LLM_API_OPENAI | LLM_API_OLLAMA, "/chat/completions", NULL, LLM_CHAT, false},
+    {LLM_API_OPENAI | LLM_API_OLLAMA, "/completions", NULL, LLM_CHAT, false},
+    {LLM_API_OPENAI | LLM_API_OLLAMA, "/embeddings", NULL, LLM_EMBEDDINGS, false},
+    {LLM_API_OPENAI, "/responses", NULL, LLM_RESPONSES, false},
+    {LLM_API_OPENAI, "/responses/input_tokens", NULL, LLM_RESPONSES, true},
     {LLM_API_ANTHROPIC | LLM_API_OLLAMA, "/messages", NULL, LLM_MESSAGES, false},
     {LLM_API_ANTHROPIC, "/messages/count_tokens", NULL, LLM_MESSAGES, true},
     {LLM_API_GEMINI, ":generateContent", "/models/", LLM_GEMINI, false},
@@ -121,13 +132,41 @@ bool llm_is_limited(const struct llm_rules *r)
     return r->by_model || r->max_tokens > 0;
 }
 
-/* The segment between the last `before` and the end of the path; empty: there is none. */
-static struct slice model_in(struct slice path, const char *before)
+static bool has_folded(struct slice path, struct slice what)
 {
-    size_t n = strlen(before);
+    for (size_t i = 0; i + what.n <= path.n; i++)
+        if (slice_ieq((struct slice){path.p + i, what.n}, what))
+            return true;
+    return false;
+}
+
+/* before: up to the slash that begins the model's marker, or the call's end.
+ * Nothing before the model or the call reads otherwise elsewhere: where an API of the rule has
+ * models in the path, there is no escape, no parameter and no other place of a model. */
+static bool is_plain(unsigned apis, struct slice before)
+{
+    bool by_path = false;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        if ((apis & rows[i].apis) == 0 || rows[i].models == NULL)
+            continue;
+        by_path = true;
+        if (has_folded(before, slice_str(rows[i].models)))
+            return false;
+    }
+    for (size_t i = 0; by_path && i < before.n; i++)
+        if (strchr("%;\\", before.p[i]) || (unsigned char)before.p[i] >= 0x80)
+            return false;
+    return true;
+}
+
+/* The segment between the last `marker` and the end, and what stands before it. Empty: there is
+ * none. */
+static struct slice model_in(struct slice path, struct slice marker, struct slice *before)
+{
     for (size_t i = path.n; i-- > 0;)
-        if (i + n <= path.n && memcmp(path.p + i, before, n) == 0) {
-            struct slice s = {path.p + i + n, path.n - i - n};
+        if (i + marker.n <= path.n && memcmp(path.p + i, marker.p, marker.n) == 0) {
+            struct slice s = {path.p + i + marker.n, path.n - i - marker.n};
+            *before = (struct slice){path.p, i + 1};
             return slice_find(s, '/') < 0 ? s : (struct slice){"", 0};
         }
     return (struct slice){"", 0};
@@ -143,12 +182,14 @@ enum llm_form llm_form_of(const struct llm_rules *r, struct slice path, bool *fr
         struct slice before = {path.p, path.n - end.n};
         *model = (struct slice){"", 0};
         if (rows[i].models) {
-            *model = model_in(before, rows[i].models);
+            *model = model_in(before, slice_str(rows[i].models), &before);
             if (model->n == 0)
                 continue;
         }
         *free = rows[i].free;
-        return rows[i].form;
+        return is_plain(r->apis, rows[i].models ? before : (struct slice){path.p, before.n + 1})
+                   ? rows[i].form
+                   : LLM_NONE;
     }
     return LLM_NONE;
 }
@@ -195,6 +236,8 @@ static int hex(char c)
                                                             : -1;
 }
 
+/* What a reader makes of an escape inside of the name is not left open. Names of Amazon's have a
+ * slash (ARNs), which stands there escaped. */
 static enum inspect_answer add_path_model(const struct llm_reading *r, struct slice s)
 {
     char name[LLM_MODEL_MAX + 1];
@@ -205,7 +248,8 @@ static enum inspect_answer add_path_model(const struct llm_reading *r, struct sl
             c = (char)(hex(s.p[i + 1]) << 4 | hex(s.p[i + 2]));
             i += 2;
         }
-        if (n == LLM_MODEL_MAX || (unsigned char)c < 0x20)
+        bool plain = c > ' ' && c < 0x7f && !strchr("%;?#\\", c);
+        if (n == LLM_MODEL_MAX || !plain || (c == '/' && (r->rules->apis & LLM_API_BEDROCK) == 0))
             return refuse(r, "a model of no such name", "");
         name[n++] = c;
     }
@@ -239,7 +283,6 @@ static enum inspect_answer read_models(const struct llm_reading *r, const json_t
 
 /* ---- numbers ---- */
 
-/* A number that is negative stands for no limit where an API takes one. */
 static bool read_count(const json_t *v, uint64_t *ret)
 {
     double d = json_number_value(v);
@@ -254,9 +297,17 @@ static bool read_count(const json_t *v, uint64_t *ret)
     return true;
 }
 
-/* The largest of those said in this object. limitless: one of them says that there is none. */
-static const char *read_counts(const json_t *at, const char *const names[2], uint64_t *ret,
-                               bool *said, bool *limitless)
+/* Servers of Ollama's older than the name pass over it. */
+static bool is_passed_over(const struct llm_reading *r, const char *name)
+{
+    return (r->rules->apis & LLM_API_OLLAMA) && strcmp(name, "max_completion_tokens") == 0;
+}
+
+/* The largest of those said in this object. limitless: one of them says that there is none, as APIs
+ * take what is below one. */
+static const char *read_counts(const struct llm_reading *r, const json_t *at,
+                               const char *const names[2], uint64_t *ret, bool *said,
+                               bool *limitless)
 {
     for (size_t i = 0; i < 2 && names[i]; i++) {
         const json_t *v = json_object_get(at, names[i]);
@@ -267,8 +318,8 @@ static const char *read_counts(const json_t *at, const char *const names[2], uin
             continue;
         if (!read_count(v, &n))
             return names[i];
-        *said = true;
-        *limitless = *limitless || json_number_value(v) < 0;
+        *said = *said || !is_passed_over(r, names[i]);
+        *limitless = *limitless || json_number_value(v) < 1;
         *ret = n > *ret ? n : *ret;
     }
     return NULL;
@@ -286,9 +337,9 @@ static enum inspect_answer read_maxima(const struct llm_reading *r, const json_t
             continue;
         if (!json_is_object(at))
             return doubt(r, name);
-        bad = read_counts(at, r->keys->max, &r->call->max, &r->call->max_said, &limitless);
+        bad = read_counts(r, at, r->keys->max, &r->call->max, &r->call->max_said, &limitless);
         if (bad == NULL)
-            bad = read_counts(at, r->keys->many, &r->call->many, &counted, &none);
+            bad = read_counts(r, at, r->keys->many, &r->call->many, &counted, &none);
         if (bad)
             return doubt(r, bad);
     }
@@ -335,30 +386,73 @@ static enum inspect_answer read_facts(const struct llm_reading *r, const json_t 
     if (slice_ends(path, SLICE("stream")) || slice_ends(path, SLICE(":streamGenerateContent")) ||
         slice_ends(path, SLICE(":streamRawPredict")))
         r->call->streamed = true;
+    if (r->call->form == LLM_RESPONSES) {
+        const json_t *later = json_object_get(root, "background");
+        if (body_json_twisted(root, "background") ||
+            (later && !json_is_boolean(later) && !json_is_null(later)))
+            return doubt(r, "background");
+        r->call->hides = json_is_true(later) ? "background" : NULL;
+    }
     r->call->tools = count_tools(k->in_tools ? json_object_get(tools, k->in_tools) : tools);
     return INSPECT_PASS;
 }
 
-static uint64_t count_text(const char *text, size_t n)
+/* ---- the estimate ---- */
+
+/* Names of images and files, in letters or by their URL. */
+static bool is_file(const char *key)
 {
-    if (n >= LLM_ENCODED_MIN && memchr(text, ' ', n) == NULL)
-        return LLM_ENCODED_TOKENS;
-    return (n + 3) / 4;
+    static const char *const names[] = {"data", "url", "image_url", "file_data", "bytes", "images"};
+    for (size_t i = 0; key && i < ARRAY_LEN(names); i++)
+        if (strcmp(key, names[i]) == 0)
+            return true;
+    return false;
 }
 
-/* Four bytes a token, of names and texts. */
-static uint64_t count(const json_t *v)
+/* Letters of base64, of both alphabets, and of URLs; nothing that stands between words. */
+static bool is_encoded(const char *text, size_t n)
+{
+    if (n >= 9 && strncasecmp(text, "data:text", 9) == 0)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (!((text[i] >= '0' && text[i] <= '9') || (text[i] >= 'a' && text[i] <= 'z') ||
+              (text[i] >= 'A' && text[i] <= 'Z') ||
+              (text[i] && strchr("+/=-_:;,.?&%#~@", text[i]))))
+            return false;
+    return true;
+}
+
+/* A source that says of itself that it is text: `type: text`, `media_type: text/plain`. */
+static bool says_text(const json_t *object)
+{
+    for (void *it = json_object_iter((json_t *)(uintptr_t)object); it;
+         it = json_object_iter_next((json_t *)(uintptr_t)object, it)) {
+        const char *value = json_string_value(json_object_iter_value(it));
+        if (value && !is_file(json_object_iter_key(it)) && strncasecmp(value, "text", 4) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Four bytes a token, of names and texts. key: whose value it is, where that is a file's. */
+static uint64_t count(const json_t *v, const char *key)
 {
     uint64_t n = 1;
-    if (json_is_string(v))
-        return count_text(json_string_value(v), json_string_length(v));
+    if (json_is_string(v)) {
+        size_t size = json_string_length(v);
+        bool file = is_file(key) && size >= LLM_ENCODED_MIN;
+        return file && is_encoded(json_string_value(v), size) ? LLM_ENCODED_TOKENS : (size + 3) / 4;
+    }
     for (size_t i = 0; json_is_array(v) && i < json_array_size(v); i++)
-        n += count(json_array_get(v, i));
+        n += count(json_array_get(v, i), key);
     if (!json_is_object(v))
         return n;
+    bool text = says_text(v);
     for (void *it = json_object_iter((json_t *)(uintptr_t)v); it;
-         it = json_object_iter_next((json_t *)(uintptr_t)v, it))
-        n += (strlen(json_object_iter_key(it)) + 3) / 4 + count(json_object_iter_value(it));
+         it = json_object_iter_next((json_t *)(uintptr_t)v, it)) {
+        const char *name = json_object_iter_key(it);
+        n += (strlen(name) + 3) / 4 + count(json_object_iter_value(it), text ? NULL : name);
+    }
     return n;
 }
 
@@ -404,15 +498,16 @@ enum inspect_answer inspect_llm_body(const struct inspection *in, const struct i
     struct llm_reading reading = {in->llm, &keys[form], &ret->call, ret, free};
     json_t *root;
     memset(&ret->call, 0, sizeof ret->call);
+    ret->call.form = form;
     if (inspect_json(body, &root, ret) < 0)
         return INSPECT_REFUSED;
     enum inspect_answer a = in->llm->tools_any ? INSPECT_PASS : inspect_tools_judge(in, root, ret);
     if (a == INSPECT_PASS && (!free || in->llm->by_model))
         a = read_call(&reading, root, r->path, model);
-    if (a == INSPECT_PASS && !free) {
-        ret->call.form = form;
-        ret->call.estimate = count(root);
-    }
+    if (a == INSPECT_PASS && !free)
+        ret->call.estimate = count(root, NULL);
+    if (a != INSPECT_PASS || free)
+        ret->call.form = LLM_NONE;
     json_decref(root);
     return a;
 }

@@ -114,6 +114,25 @@ static enum inspect_answer judge_single(const struct walk *w, const json_t *tool
     return INSPECT_PASS;
 }
 
+/* OpenRouter's: the web is searched for a model of that name. */
+static enum inspect_answer judge_model(const struct walk *w, const json_t *v)
+{
+    static const char online[] = ":online";
+    const char *name = json_string_value(v);
+    size_t n = json_string_length(v), end = sizeof online - 1;
+    return name && n >= end && body_json_same(name + n - end, online) ? want_tool(w, "web_search")
+                                                                      : INSPECT_PASS;
+}
+
+/* OpenRouter's too: a list of objects. Other things have this name in what tools take. */
+static bool is_plugins(const char *key, const json_t *v)
+{
+    bool some = false;
+    for (size_t i = 0; json_is_array(v) && i < json_array_size(v); i++)
+        some = some || json_is_object(json_array_get(v, i));
+    return some && body_json_same(key, "plugins");
+}
+
 static bool is_empty(const json_t *v)
 {
     return json_is_null(v) || (json_is_array(v) && json_array_size(v) == 0);
@@ -125,6 +144,13 @@ static enum inspect_answer judge_member(const struct walk *w, const char *key, c
     for (size_t i = 0; i < ARRAY_LEN(switches) && a == INSPECT_PASS; i++)
         if (body_json_same(key, switches[i].key) && !is_empty(v))
             a = want_tool(w, switches[i].tool);
+    if (a == INSPECT_PASS && is_plugins(key, v))
+        a = want_tool(w, "web_search");
+    if (a == INSPECT_PASS && body_json_same(key, "model"))
+        a = judge_model(w, v);
+    if (body_json_same(key, "models"))
+        for (size_t i = 0; json_is_array(v) && a == INSPECT_PASS && i < json_array_size(v); i++)
+            a = judge_model(w, json_array_get(v, i));
     if (!body_json_same(key, "tools"))
         return a;
     if (json_is_object(v) && a == INSPECT_PASS)

@@ -131,6 +131,20 @@ static int close_level(struct json_scan *s, bool array)
     return 0;
 }
 
+/* Whether a text that begins here stands below one of the names that count. A list at the outside
+ * is a list of such texts. */
+static bool is_counted(const struct json_scan *s)
+{
+    unsigned at = s->arrays & 1;
+    if (s->counted == NULL || s->depth <= at)
+        return false;
+    struct slice name = {s->name[at], s->n_name[at]};
+    for (size_t i = 0; s->counted[i]; i++)
+        if (slice_eq_str(name, s->counted[i]))
+            return true;
+    return false;
+}
+
 static int begin_word(struct json_scan *s, char c)
 {
     s->word = c == 't' ? "true" : c == 'f' ? "false" : "null";
@@ -149,6 +163,7 @@ static int begin_value(struct json_scan *s, char c)
     if (c == 't' || c == 'f' || c == 'n')
         return begin_word(s, c);
     s->is_key = false;
+    s->counting = c == '"' && is_counted(s);
     begin_text(s, c == '"' ? SCAN_TEXT : SCAN_NUMBER);
     if (c == '"')
         return 0;
@@ -162,6 +177,7 @@ static int begin_key(struct json_scan *s, char c)
     if (c == '}' && s->state == SCAN_KEY_OR_END)
         return close_level(s, false);
     s->is_key = true;
+    s->counting = false;
     begin_text(s, SCAN_TEXT);
     return c == '"' ? 0 : -1;
 }
@@ -200,6 +216,7 @@ static int in_text(struct json_scan *s, char c, json_scan_fn told, void *arg)
 {
     if ((unsigned char)c < 0x20)
         return -1;
+    s->said += s->counting && c != '"';
     if (c == '\\') {
         s->state = SCAN_ESCAPE;
         s->wide = true;
@@ -216,6 +233,7 @@ static int in_text(struct json_scan *s, char c, json_scan_fn told, void *arg)
 
 static int in_escape(struct json_scan *s, char c)
 {
+    s->said += s->counting;
     if (s->state == SCAN_ESCAPE) {
         s->hex = c == 'u' ? 4 : 0;
         s->state = s->hex ? SCAN_HEX : SCAN_TEXT;
@@ -278,7 +296,9 @@ static size_t plain_run(const struct json_scan *s, struct slice in)
 int json_scan_feed(struct json_scan *s, struct slice in, json_scan_fn told, void *arg)
 {
     for (size_t i = 0; i < in.n; i++) {
-        i += plain_run(s, (struct slice){in.p + i, in.n - i});
+        size_t run = plain_run(s, (struct slice){in.p + i, in.n - i});
+        s->said += s->counting ? run : 0;
+        i += run;
         if (i < in.n && step(s, in.p[i], told, arg) < 0)
             return -1;
     }

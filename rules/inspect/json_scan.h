@@ -20,6 +20,10 @@ enum json_scan_kind { JSON_SCAN_STRING = 1, JSON_SCAN_NUMBER, JSON_SCAN_WORD };
 struct json_scan {
     unsigned char state, number, expect, hex; /* json_scan.c */
     bool whole, is_key, wide;                 /* wide: longer than what is kept, or escaped */
+    bool counting;                            /* the text that is read counts as said */
+    const char *const *counted; /* NULL, or outermost names, NULL at their end, whose texts count;
+                                 * the caller's, set after json_scan_begin */
+    uint64_t said;              /* bytes of texts that count, as they stand there */
     unsigned depth;
     uint64_t arrays; /* a bit a level */
     const char *word;

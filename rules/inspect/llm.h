@@ -20,8 +20,8 @@ enum {
 enum {
     LLM_ASSUMED = 4096,        /* tokens of an answer for which no maximum was asked */
     LLM_TOKENS_MAX = 1 << 30,  /* that are counted of one call */
-    LLM_ENCODED_MIN = 4096,    /* a text as long as this without a blank is an image or a file */
-    LLM_ENCODED_TOKENS = 2048, /* and counts so many */
+    LLM_ENCODED_MIN = 4096,    /* an image or a file in letters or by its URL, as long as this, */
+    LLM_ENCODED_TOKENS = 2048, /* counts so many */
 };
 
 struct llm_rules {

@@ -59,6 +59,16 @@ static const struct place {
     {LLM_OLLAMA, "eval_count", COUNT_OUT, false},
 };
 
+/* Where the texts of an answer stand. */
+static const char *const answers[LLM_FORMS][3] = {
+    [LLM_CHAT] = {"choices"},
+    [LLM_RESPONSES] = {"delta", "output"},
+    [LLM_MESSAGES] = {"delta", "content"},
+    [LLM_GEMINI] = {"candidates"},
+    [LLM_CONVERSE] = {"delta", "output"},
+    [LLM_OLLAMA] = {"message", "response"},
+};
+
 static const struct form {
     bool beside;  /* cached and written tokens are not among those of `in` */
     bool no_out;  /* an answer without tokens does not say so */
@@ -92,9 +102,12 @@ struct llm_reply {
     bool array;        /* the body is a list of replies, as Google's are without `alt=sse` */
     bool closed, done; /* all of it came; it said that it is done */
     bool unreadable;   /* some of it that could have been of matter */
-    bool open;         /* a text was begun */
-    bool broken;       /* and is no JSON */
-    size_t n_head;     /* of that text */
+    bool coded;
+    uint64_t said, events; /* bytes of its texts in what is over; how many events that was */
+    uint64_t unread;       /* bytes of which no text is known */
+    bool open;             /* a text was begun */
+    bool broken;           /* and is no JSON */
+    size_t n_head;         /* of that text */
     char head[HEAD_KEPT];
     struct json_scan scan;
     struct counts now, all; /* of this text; of those before */
@@ -141,12 +154,14 @@ static void text_feed(struct llm_reply *r, struct slice s)
         r->broken = false;
         r->n_head = 0;
         json_scan_begin(&r->scan);
+        r->scan.counted = answers[r->form];
         memset(&r->now, 0, sizeof r->now);
     }
     for (size_t i = 0; i < s.n && r->n_head < HEAD_KEPT; i++)
         r->head[r->n_head++] = s.p[i];
     if (!r->broken && json_scan_feed(&r->scan, s, on_value, r) < 0)
         r->broken = true;
+    r->unread += r->broken ? s.n : 0;
 }
 
 /* What a text says takes the place of what texts before it said: all forms count up. */
@@ -165,6 +180,9 @@ static void text_end(struct llm_reply *r)
     if (!r->open)
         return;
     r->open = false;
+    r->events++;
+    r->said += r->scan.said;
+    r->scan.said = 0;
     if (!r->broken && json_scan_end(&r->scan, on_value, r) == 0)
         text_take(r);
     else if (r->n_head == 6 && memcmp(r->head, "[DONE]", 6) == 0)
@@ -332,6 +350,7 @@ struct llm_reply *llm_reply_new(enum llm_form form, const struct inspect_request
     if (r == NULL)
         return NULL;
     r->form = form;
+    r->coded = facts->coded;
     r->framing = facts->coded ? FRAMING_NONE : framing_of(facts);
     r->array = r->framing == FRAMING_JSON && form == LLM_GEMINI;
     return r;
@@ -355,10 +374,15 @@ static void feed_list(struct llm_reply *r, struct slice s)
 
 void llm_reply_feed(struct llm_reply *r, struct slice bytes)
 {
-    if (r == NULL || r->unreadable || bytes.n == 0)
+    if (r == NULL || bytes.n == 0)
         return;
+    if (r->unreadable) {
+        r->unread += bytes.n;
+        return;
+    }
     switch (r->framing) {
     case FRAMING_NONE:
+        r->unread += bytes.n;
         break;
     case FRAMING_JSON:
         (r->array ? feed_list : text_feed)(r, bytes);
@@ -384,6 +408,14 @@ void llm_reply_close(struct llm_reply *r)
         text_end(r);
 }
 
+/* What is compressed has about as many tokens as bytes. */
+static uint64_t seen(const struct llm_reply *r)
+{
+    uint64_t said = r->said + (r->open ? r->scan.said : 0), quarter = (said + 3) / 4,
+             unread = r->coded ? r->unread : (r->unread + 3) / 4;
+    return (quarter > r->events ? quarter : r->events) + unread;
+}
+
 struct llm_usage llm_reply_usage(const struct llm_reply *r)
 {
     struct llm_usage u = {.known = false};
@@ -393,6 +425,7 @@ struct llm_usage llm_reply_usage(const struct llm_reply *r)
     const struct counts *c = &r->all;
     bool in = c->has >> COUNT_IN & 1, out = c->has >> COUNT_OUT & 1;
     u.any = c->has != 0;
+    u.seen = r->form == LLM_EMBEDDINGS ? 0 : seen(r);
     u.cached = c->n[COUNT_CACHED];
     u.written = c->n[COUNT_WRITTEN];
     u.in = c->n[COUNT_IN] + c->n[COUNT_IN_MORE] + (f->beside ? u.cached + u.written : 0);

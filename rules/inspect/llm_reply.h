@@ -11,6 +11,8 @@ struct llm_usage {
     uint64_t in;              /* tokens sent, those of the next two among them */
     uint64_t cached, written; /* read from the provider's cache, written into it */
     uint64_t out;             /* thoughts too */
+    uint64_t seen; /* of the answer, by what came of it: a quarter of its texts' bytes, or a token
+                    * for each event, whichever is more. Thoughts that are not shown are not seen */
 };
 
 struct llm_reply;

@@ -24,6 +24,10 @@ RULES = {
     "cut": {"llm": "openai", "budget": {"tokens": "3000/h"}},
     "money": {"llm": "openai", "budget": {"cost": "0.01/h"}},
     "each": {"llm": "openai", "budget": {"tokens": "1500/h per sandbox"}},
+    "seen": {"llm": "openai", "budget": {"tokens": "20000/h"}},
+    "words": {"llm": "openai", "budget": {"tokens": "20000/h"}},
+    "hidden": {"llm": ["openai", "gemini"], "budget": {"tokens": "20000/h"}},
+    "deployed": {"llm": {"api": "azure", "models": ["cheap"]}},
     "plain": {"llm": "openai", "budget": {"tokens": "1500/h"}},
 }
 PRICES = [{"model": "gpt-4*", "in": 2.5, "out": 10, "cached": "1.25"}]
@@ -49,7 +53,8 @@ class Model:
             conn.reply(req, 429, {"error": "slower"})
         elif how in ("stream", "silent", "cut"):
             conn.head(200, [("Content-Type", "text/event-stream"), ("Transfer-Encoding", "chunked")])
-            conn.chunk(b'data: {"choices":[{"delta":{"content":"hi"}}]}\n\n')
+            for _ in range(ask.get("words", 1)):
+                conn.chunk(b'data: {"choices":[{"delta":{"content":"%s"}}]}\n\n' % (b"hi" * ask.get("long", 1)))
             if how == "cut":
                 raise ConnectionResetError
             if how == "stream":
@@ -151,6 +156,35 @@ def settled(t, s, gate):
     t.eq(call(gate, "cut", max_tokens=1900).status, 429, "is charged as estimated")
 
 
+def seen(t, s, gate):
+    """What a reply does not say is charged by what came of it, where that is more than the estimate."""
+    t.eq(call(gate, "seen", max_tokens=10, how="silent", words=20, long=2000).status, 200, "an answer of 80,000 letters")
+    t.eq(call(gate, "seen", max_tokens=10).status, 429, "is charged by what came of it")
+    words = "word\n" * 20000
+    r = call(gate, "words", max_tokens=10, messages=[{"role": "user", "content": words}])
+    t.eq((r.status, r.code), (429, "budget"), "a text without a blank counts as any")
+
+
+def hidden(t, s, gate):
+    """What keeps a reply from saying what it took is refused where tokens have a budget."""
+    gemini = {"contents": []}
+    for what, status, name, path, body in (
+            ("a background answer", 403, "hidden", "/v1/responses", {"background": True}),
+            ("the same, where no budget holds", 200, "free", "/v1/responses", {"background": True}),
+            ("a reply without its usage", 403, "hidden", "/v1/models/g:generateContent?fields=candidates", gemini),
+            ("by another spelling", 403, "hidden", "/v1/models/g:generateContent?a=b&%24Fields=candidates", gemini),
+            ("a plain query", 200, "hidden", "/v1/models/g:generateContent?alt=json&fieldset=1", gemini)):
+        r = call(gate, name, path, **body)
+        t.eq((r.status, r.code if status == 403 else "llm"), (status, "llm"), what)
+    r = gate.get(HOST, "/hidden/v1/models/g:generateContent", JSON + "X-Goog-FieldMask: candidates\r\n", "POST",
+                 body=json.dumps(gemini).encode())
+    t.eq((r.status, r.code), (403, "llm"), "by a header")
+    for path in ("%64eployments/dear", "Deployments/dear", "deployments/dear/extensions", "deployments/dear"):
+        r = call(gate, "deployed", "/openai/%s/chat/completions" % path, model="cheap")
+        t.eq((r.status, r.code), (403, "llm"), "a deployment at %s" % path)
+    t.eq(call(gate, "deployed", "/openai/deployments/cheap/chat/completions", model="cheap").status, 200, "one that is allowed")
+
+
 def money(t, s, gate):
     r = call(gate, "money", model="other")
     t.eq((r.status, r.code), (403, "llm"), "a model without a price, where money has a budget")
@@ -214,6 +248,7 @@ def rules(t):
     gates = [s.gate(x, timeout=40) for x in at]
     a = api.Api(s.d.socket)
     for part, args in ((facts, (s, gates[0])), (limits, (s, gates[0])), (at_once, (s, gates)), (settled, (s, gates[0])),
+                       (seen, (s, gates[0])), (hidden, (s, gates[0])),
                        (money, (s, gates[0])), (each, (s, a, tokens)), (unread, (s, gates[0])), (whole, (s, small)),
                        (explained, (s,))):
         t.part(part, t, *args)

@@ -161,14 +161,14 @@ static void test_full(void)
     int fd = memory();
     struct budget_ledger *b = book_of(fd);
     unsigned granted = 0, full = 0;
-    for (unsigned i = 1; i <= 20000; i++) {
+    for (unsigned i = 1; i <= 200000; i++) {
         struct budget own = limit(BUDGET_REQUESTS, 60, 1);
         own.key = i;
         struct budget_grant g = ask(b, &own, BEGIN, true, 0, false, false);
         granted += g.end == BUDGET_GRANTED;
         full += g.end == BUDGET_FULL;
     }
-    CU_ASSERT(granted > 3000 && granted <= 4096 && granted + full == 20000);
+    CU_ASSERT(granted > 60000 && granted <= 65536 && granted + full == 200000);
     struct budget own = limit(BUDGET_REQUESTS, 60, 1);
     own.key = 1;
     CU_ASSERT_EQUAL(ask(b, &own, BEGIN, true, 0, false, false).end, BUDGET_SPENT);
@@ -180,6 +180,47 @@ static void test_full(void)
     CU_ASSERT_PTR_NULL(budget_ledger_open(-1, &err));
 }
 
+static enum budget_end call_of(struct budget_ledger *b, const char *policy, bool each,
+                               uint64_t tokens, unsigned number)
+{
+    struct budget own = {.key = 7, .n = 1, .limits = {{BUDGET_TOKENS, 3600, 100, each}}};
+    char sandbox[32];
+    struct budget_grant g;
+    snprintf(sandbox, sizeof sandbox, "box-%u", number);
+    struct budget_wish w = {.policy = policy, .own = &own, .tokens = tokens, .sandbox = sandbox};
+    budget_ledger_ask(b, &w, BEGIN, &g);
+    return g.end;
+}
+
+/* One policy's sandboxes, as many as anybody names, and then another's: budgets of a neighbour have
+ * room, and count. */
+static void test_shares(void)
+{
+    enum { BOXES = 400000 };
+    int fd = memory();
+    struct budget_ledger *b = book_of(fd);
+    unsigned granted = 0, wholes = 0, eaches = 0, most = 0;
+    for (unsigned i = 0; i < BOXES; i++)
+        granted += call_of(b, "crowd", true, 60, i) == BUDGET_GRANTED;
+    CU_ASSERT(granted > 30000 && granted <= 8 * 4096);
+    for (unsigned i = 0; i < 1000; i++) {
+        eaches += call_of(b, "next", true, 60, i) == BUDGET_GRANTED;
+        most += call_of(b, "next", true, 60, i) == BUDGET_SPENT;
+    }
+    CU_ASSERT(eaches == 1000 && most == 1000);
+    for (unsigned i = 0; i < BOXES; i++)
+        (void)call_of(b, "other", true, 60, i);
+    for (unsigned i = 0; i < 1000; i++) {
+        char policy[32];
+        snprintf(policy, sizeof policy, "whole-%u", i);
+        wholes += call_of(b, policy, false, 60, 0) == BUDGET_GRANTED &&
+                  call_of(b, policy, false, 60, 0) == BUDGET_SPENT;
+    }
+    CU_ASSERT_EQUAL(wholes, 1000);
+    budget_ledger_close(b);
+    close(fd);
+}
+
 void tap_suites(void)
 {
     CU_pSuite s = CU_add_suite("budget book", NULL, NULL);
@@ -189,4 +230,5 @@ void tap_suites(void)
     CU_add_test(s, "of a rule and of its policy", test_both);
     CU_add_test(s, "another dialer", test_again);
     CU_add_test(s, "no room", test_full);
+    CU_add_test(s, "room for others", test_shares);
 }

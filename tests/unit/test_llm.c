@@ -194,6 +194,96 @@ static void test_limits(void)
             "body_ambiguous", "generationConfig");
 }
 
+/* Where the model stands in the path, no other spelling of it is another call. */
+static void test_paths(void)
+{
+    static const char *const rules[] = {
+        "'llm':{'api':'azure','models':'cheap'}",
+        "'llm':{'api':['azure','openai'],'models':'cheap'}",
+        "'llm':{'api':['azure','openai','gemini','bedrock','ollama'],'models':'cheap'}",
+    };
+    static const char *const bad[] = {
+        "/openai/%64eployments/dear/chat/completions",
+        "/openai/Deployments/dear/chat/completions",
+        "/openai/DEPLOYMENTS/dear/embeddings",
+        "/openai/deployments/dear/extensions/chat/completions",
+        "/openai/deployments;x/dear/chat/completions",
+        "/openai/deployments%2Fdear/chat/completions",
+        "/openai/deployments%2Fdear/openai/v1/chat/completions",
+        "/openai/deployments/dear/openai/v1/chat/completions",
+        "/openai/deployments/dear/deployments/cheap/chat/completions",
+        "/openai/Deployments/dear/deployments/cheap/chat/completions",
+        "/openai/%64eployments/dear/deployments/cheap/chat/completions",
+    };
+    static const char gemini[] = "'llm':{'api':['gemini','openai'],'models':'cheap'}",
+                      all[] = "'llm':{'api':['azure','gemini','bedrock'],'models':'*cheap'}";
+    for (size_t i = 0; i < ARRAY_LEN(rules); i++)
+        for (size_t k = 0; k < ARRAY_LEN(bad); k++)
+            refuses(rules[i], bad[k], "{'model':'cheap'}", 403, "llm",
+                    "no call to a model that the rule knows");
+    static const char *const good[] = {"/openai/v1/chat/completions", "/openai/v1/responses",
+                                       "/openai/v1/embeddings",       "/openai/responses",
+                                       "/models/chat/completions",    "/models/embeddings"};
+    for (size_t k = 0; k < ARRAY_LEN(good); k++)
+        CU_ASSERT_EQUAL(asks(rules[0], good[k], "{'model':'cheap'}").status, 0);
+    refuses(rules[0], "/v1/chat/completions", "{'model':'cheap'}", 403, "llm",
+            "no call to a model that the rule knows");
+    refuses(gemini, "/v1/%6Dodels/dear/x/chat/completions", "{'model':'cheap'}", 403, "llm",
+            "no call to a model that the rule knows");
+    refuses(gemini, "/v1/Models/dear/models/cheap:generateContent", "{}", 403, "llm",
+            "no call to a model that the rule knows");
+    CU_ASSERT_EQUAL(asks(gemini, "/v1beta/openai/chat/completions", "{'model':'cheap'}").status, 0);
+    refuses("'llm':{'api':'gemini','models':'cheap'}",
+            "/v1/projects/p/endpoints/dear/chat/completions", "{'model':'cheap'}", 403, "llm",
+            "no call to a model that the rule knows");
+    refuses("'llm':{'api':'azure','models':'*cheap'}",
+            "/openai/deployments/dear%2Fcheap/chat/completions", "{}", 403, "llm",
+            "a model of no such name");
+    refuses(all, "/model/dear%253Fcheap/converse", "{}", 403, "llm", "a model of no such name");
+    refuses(all, "/model/dear%3Fcheap/converse", "{}", 403, "llm", "a model of no such name");
+    CU_ASSERT_EQUAL(asks(all, "/model/arn%3Aaws%3Aprofile%2Fcheap/converse", "{}").status, 0);
+}
+
+static void test_no_maxima(void)
+{
+    static const char chat[] = "'llm':{'api':'openai','max_tokens':100}",
+                      ollama[] = "'llm':{'api':'ollama','max_tokens':100}";
+    static const char *const none[] = {"0", "-5", "0.5", "-0.0"};
+    for (size_t i = 0; i < ARRAY_LEN(none); i++) {
+        char body[200];
+        snprintf(body, sizeof body, "{'model':'m','max_tokens':%s}", none[i]);
+        refuses(chat, "/v1/chat/completions", body, 403, "llm",
+                "no maximum of tokens is asked for: max_tokens");
+        CU_ASSERT_FALSE(asks("'llm':'openai'", "/v1/chat/completions", body).call.max_said);
+        snprintf(body, sizeof body, "{'model':'m','options':{'num_predict':%s}}", none[i]);
+        refuses(ollama, "/api/chat", body, 403, "llm",
+                "no maximum of tokens is asked for: num_predict");
+    }
+    refuses(ollama, "/v1/chat/completions", "{'model':'m','max_completion_tokens':9}", 403, "llm",
+            "no maximum of tokens is asked for: max_tokens");
+    refuses(ollama, "/v1/chat/completions",
+            "{'model':'m','max_tokens':1,'max_completion_tokens':101}", 403, "llm",
+            "too many tokens are asked for");
+    CU_ASSERT_EQUAL(asks(ollama, "/v1/chat/completions", "{'model':'m','max_tokens':9}").status, 0);
+    CU_ASSERT_EQUAL(
+        asks(chat, "/v1/chat/completions", "{'model':'m','max_completion_tokens':9}").status, 0);
+}
+
+/* What is answered later, and elsewhere. */
+static void test_hides(void)
+{
+    static const char path[] = "/v1/responses";
+    struct said s = asks("'llm':'openai'", path, "{'model':'m','background':true}");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(s.call.hides);
+    CU_ASSERT_STRING_EQUAL(s.call.hides, "background");
+    CU_ASSERT_PTR_NULL(asks("'llm':'openai'", path, "{'model':'m','background':false}").call.hides);
+    CU_ASSERT_PTR_NULL(asks("'llm':'openai'", path, "{'model':'m','background':null}").call.hides);
+    refuses("'llm':'openai'", path, "{'model':'m','background':1}", 400, "body_ambiguous",
+            "background");
+    refuses("'llm':'openai'", path, "{'model':'m','Background':true}", 400, "body_ambiguous",
+            "background");
+}
+
 static void test_tools(void)
 {
     static const char chat[] = "/v1/responses",
@@ -205,20 +295,64 @@ static void test_tools(void)
     CU_ASSERT_EQUAL(asks("'llm':'openai'", chat, search).status, 0);
     refuses("'llm':'openai','with':{'bearer':'s'}", chat, search, 403, "server_tool", "web_search");
     refuses(none, "/v1/other", search, 403, "server_tool", "web_search");
+    static const char *const openrouter[] = {
+        "{'model':'m:online'}", "{'model':'m:OnLine'}", "{'model':'m','models':['a','b:online']}",
+        "{'model':'m','plugins':[{'id':'web'}]}", "{'model':'m','Plugins':[{}]}"};
+    for (size_t i = 0; i < ARRAY_LEN(openrouter); i++) {
+        refuses(none, chat, openrouter[i], 403, "server_tool", "web_search");
+        CU_ASSERT_NOT_EQUAL(asks(one, chat, openrouter[i]).status, 403);
+        refuses("'server_tools':[]", "/v1/other", openrouter[i], 403, "server_tool", "web_search");
+    }
+    CU_ASSERT_EQUAL(asks(none, chat, "{'model':'m:free','plugins':[]}").status, 0);
+    CU_ASSERT_EQUAL(asks(none, chat, "{'model':'m','x':{'plugins':{'type':'array'}}}").status, 0);
 }
 
-/* Four bytes a token; what is no text counts as an image does. */
+static uint64_t estimate_of(const char *before, const char *text, const char *after)
+{
+    char *body = NULL;
+    CU_ASSERT_FATAL(asprintf(&body, "{'model':'m',%s%s%s}", before, text, after) > 0);
+    struct said s = asks("'llm':'openai'", "/v1/chat/completions", body);
+    CU_ASSERT_EQUAL(s.status, 0);
+    free(body);
+    return s.call.estimate;
+}
+
+/* Four bytes a token; a file of base64 or a URL counts as an image does, and nothing else. */
 static void test_estimate(void)
 {
-    char body[9000], blob[6000];
-    struct said s = asks("'llm':'openai'", "/v1/chat/completions",
-                         "{'model':'m','messages':[{'role':'user','content':'sixteen letters!'}]}");
+    enum { N = 40000 };
+    static const struct {
+        const char *before, *after;
+    } files[] = {{"'image_url':{'url':'data:image/png;base64,", "'}"},
+                 {"'image_url':'https://a.com/x.png?", "'"},
+                 {"'images':['", "']"},
+                 {"'file':{'file_data':'", "'}"},
+                 {"'source':{'bytes':'", "'}"},
+                 {"'source':{'type':'base64','media_type':'image/png','data':'", "'}"}},
+      texts[] = {{"'image':'", "'"},
+                 {"'content':'", "'"},
+                 {"'url':'a\\n", "'"},
+                 {"'url':'a b", "'"},
+                 {"'data':'\u00a0", "'"},
+                 {"'url':'data:text/plain;base64,", "'"},
+                 {"'source':{'type':'text','data':'", "'}"},
+                 {"'inline':{'mimeType':'text/plain','data':'", "'}"}};
+    char blob[N + 1];
+    struct said s;
+    s = asks("'llm':'openai'", "/v1/chat/completions",
+             "{'model':'m','messages':[{'role':'user','content':'sixteen letters!'}]}");
     CU_ASSERT(s.call.estimate >= 10 && s.call.estimate < 30);
-    memset(blob, 'A', sizeof blob);
-    blob[sizeof blob - 1] = 0;
-    snprintf(body, sizeof body, "{'model':'m','image':'%s'}", blob);
-    s = asks("'llm':'openai'", "/v1/chat/completions", body);
-    CU_ASSERT(s.call.estimate >= LLM_ENCODED_TOKENS && s.call.estimate < LLM_ENCODED_TOKENS + 20);
+    memset(blob, 'A', N);
+    blob[N] = 0;
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        uint64_t n = estimate_of(files[i].before, blob, files[i].after);
+        CU_ASSERT(n >= LLM_ENCODED_TOKENS && n < LLM_ENCODED_TOKENS + 40);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        CU_ASSERT(estimate_of(texts[i].before, blob, texts[i].after) >= N / 4);
+    for (size_t i = 99; i < N; i += 100)
+        blob[i] = '|';
+    CU_ASSERT(estimate_of(files[0].before, blob, files[0].after) >= N / 4);
 }
 
 static void test_rules(void)
@@ -485,6 +619,55 @@ static void test_cut(void)
     }
 }
 
+/* What came of an answer that does not say what it took. */
+static void test_seen(void)
+{
+    static const struct {
+        enum llm_form form;
+        const char *type, *text;
+        uint64_t least, most;
+    } all[] = {
+        {LLM_CHAT, "text/event-stream",
+         "data: {'id':'abcdefghijklmnopqrstuvwxyz','choices':[{'delta':{'content':'"
+         "0123456789012345678901234567890123456789\\n'}}]}\n\ndata: [DONE]\n\n",
+         10, 13},
+        {LLM_CHAT, "text/event-stream",
+         "data: {'choices':[{'delta':{'tool_calls':[{'function':{'arguments':'"
+         "0123456789012345678901234567890123456789'}}]}}]}\n\n",
+         10, 11},
+        {LLM_CHAT, "text/event-stream",
+         "data: {'choices':[{'delta':{'content':'a'}}]}\n\n"
+         "data: {'choices':[{'delta':{'content':'b'}}]}\n\n"
+         "data: {'choices':[{'delta':{'content':'c'}}]}\n\n",
+         3, 3},
+        {LLM_CHAT, "application/json", "{'choices':[{'message':{'content':'0123456789012345", 4, 4},
+        {LLM_MESSAGES, "text/event-stream",
+         "data: {'type':'content_block_delta','delta':{'text':'0123456789012345'}}\n\n", 4, 5},
+        {LLM_GEMINI, "application/json", "[{'candidates':[{'text':'0123456789012345'}]}", 4, 5},
+        {LLM_OLLAMA, "application/x-ndjson", "{'response':'0123456789012345'}\n", 4, 5},
+        {LLM_CONVERSE, "application/json", "{'output':{'text':'0123456789012345'}}", 4, 5},
+        {LLM_RESPONSES, "text/event-stream", "data: {'delta':'0123456789012345'}\n\n", 4, 5},
+        {LLM_CHAT, "text/plain", "0123456789012345", 4, 4},
+        {LLM_CHAT, "application/json", "{]0123456789012345", 4, 6},
+        {LLM_EMBEDDINGS, "application/json", "{'data':['0123456789012345']}", 0, 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+        char *t = quoted(all[i].text);
+        for (size_t piece = 1; piece <= 64; piece += 21) {
+            struct llm_usage u = read_reply(all[i].form, all[i].type, slice_str(t), piece, false);
+            if (u.known || u.seen < all[i].least || u.seen > all[i].most)
+                printf("# %s: %llu by %zu\n", t, (unsigned long long)u.seen, piece);
+            CU_ASSERT(!u.known && u.seen >= all[i].least && u.seen <= all[i].most);
+        }
+        free(t);
+    }
+    struct inspect_request coded = {.n_types = 1, .type = SLICE("application/json"), .coded = true};
+    struct llm_reply *r = llm_reply_new(LLM_CHAT, &coded);
+    llm_reply_feed(r, SLICE("0123456789"));
+    CU_ASSERT_EQUAL(llm_reply_usage(r).seen, 10);
+    llm_reply_free(r);
+}
+
 static void test_depth(void)
 {
     char deep[800];
@@ -509,6 +692,9 @@ static void suite_llm(void)
     CU_pSuite s = CU_add_suite("llm", NULL, NULL);
     CU_add_test(s, "what requests ask for", test_requests);
     CU_add_test(s, "models and maxima", test_limits);
+    CU_add_test(s, "one call by one path", test_paths);
+    CU_add_test(s, "maxima that are none", test_no_maxima);
+    CU_add_test(s, "replies that hide what they took", test_hides);
     CU_add_test(s, "tools of the provider's", test_tools);
     CU_add_test(s, "estimates", test_estimate);
     CU_add_test(s, "rules that are none", test_rules);
@@ -517,6 +703,7 @@ static void suite_llm(void)
     CU_add_test(s, "usage in Amazon's events", test_binary);
     CU_add_test(s, "usage that is unknown", test_unknown);
     CU_add_test(s, "streams that are cut", test_cut);
+    CU_add_test(s, "what came of an answer", test_seen);
     CU_add_test(s, "depth", test_depth);
 }
 

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,6 +117,29 @@ static void field(const char *name, const char *value)
         printf("%-10s %s\n", name, out_clean(value, clean, sizeof clean));
 }
 
+static void print_rule_of(const char *name, const json_t *r)
+{
+    char text[CLEAN_MAX];
+    if (r == NULL)
+        return;
+    snprintf(text, sizeof text, "%s (%s)", out_member(r, "rule"), out_member(r, "where"));
+    field(name, text);
+}
+
+/* What it stands beside. A deny or ask rule among them is stronger than it. */
+static void print_review(const json_t *o)
+{
+    const json_t *list = json_object_get(o, "overlaps");
+    field("today", out_member(o, "before"));
+    print_rule_of("decides", json_object_get(o, "decides"));
+    field("with it", out_member(o, "after"));
+    for (size_t i = 0; i < json_array_size(list); i++)
+        print_rule_of("overlaps", json_array_get(list, i));
+    if (json_is_true(json_object_get(o, "overlaps_more")))
+        field("overlaps", "more rules of the policy");
+    print_rule_of("lifts", json_object_get(o, "lifts"));
+}
+
 static void print_diff(const json_t *o)
 {
     char line[CLEAN_MAX];
@@ -141,12 +165,13 @@ static void print_one(const json_t *o)
     field("target", out_member(o, "target"));
     field(own ? "it says" : "reason", out_member(o, "reason"));
     field("decided by", out_member(o, "decided_by"));
-    field("today", out_member(o, "before"));
-    field("with it", out_member(o, "after"));
+    print_review(o);
     printf("\n");
     print_diff(o);
     if (strcmp(out_member(o, "after"), "deny") == 0)
         printf("\nA deny rule of the policy would refuse it all the same.\n");
+    if (json_object_get(o, "lifts"))
+        printf("\nThat rule's conditions would not hold for it: --write refuses.\n");
 }
 
 static int path_of(const struct args *a, const char *word, const char *verb, char *path,
@@ -193,7 +218,7 @@ static int read_file(const char *path, struct buf *text, struct stat *st, struct
     return n == 0 ? 0 : err_set(err, ERR_LIMIT, "cannot read %s", path);
 }
 
-static int push(int fd, struct slice text)
+static int write_all(int fd, struct slice text)
 {
     while (text.n > 0) {
         ssize_t n = write(fd, text.p, text.n);
@@ -204,10 +229,23 @@ static int push(int fd, struct slice text)
         text.p += n;
         text.n -= (size_t)n;
     }
-    return fsync(fd);
+    return 0;
 }
 
-/* Beside the file, then in its place: whoever reads it has the old text or the new one. */
+/* A name in it is on disk. */
+static int sync_directory(const char *path)
+{
+    char parent[PATH_MAX];
+    snprintf(parent, sizeof parent, "%s", path);
+    int fd = open(dirname(parent), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int r = fd < 0 ? -1 : fsync(fd);
+    if (fd >= 0)
+        close(fd);
+    return r;
+}
+
+/* Beside the file, then in its place: whoever reads it has the old text or the new one, and after a
+ * crash of the machine as well. */
 static int replace_file(const char *path, struct slice text, const struct stat *st, struct err *err)
 {
     char temporary[PATH_MAX];
@@ -216,12 +254,15 @@ static int replace_file(const char *path, struct slice text, const struct stat *
     int fd = mkstemp(temporary);
     if (fd < 0)
         return err_sys(err, "cannot write beside %s", path);
-    bool good = push(fd, text) == 0 && fchmod(fd, st->st_mode & 07777) == 0 &&
+    bool good = write_all(fd, text) == 0 && fchmod(fd, st->st_mode & 07777) == 0 &&
                 ((st->st_uid == geteuid() && st->st_gid == getegid()) ||
-                 fchown(fd, st->st_uid, st->st_gid) == 0);
+                 fchown(fd, st->st_uid, st->st_gid) == 0) &&
+                fsync(fd) == 0;
     close(fd);
     if (good && rename(temporary, path) == 0)
-        return 0;
+        return sync_directory(path) == 0
+                   ? 0
+                   : err_sys(err, "%s is written, but perhaps not on disk", path);
     err_sys(err, "cannot write %s", path);
     unlink(temporary);
     return -1;
@@ -239,7 +280,8 @@ static void example(const char *target, char *to, size_t size)
     to[n] = 0;
 }
 
-/* The new text is a configuration, and its policy does with the request what was reviewed. */
+/* The new text is a configuration; its policy does with the request what was reviewed, and lifts
+ * nothing that another rule of it asks. */
 static int check_text(struct slice text, const char *path, const json_t *o, struct err *err)
 {
     const char *policy = out_member(o, "policy");
@@ -250,15 +292,20 @@ static int check_text(struct slice text, const char *path, const json_t *o, stru
     if (c == NULL)
         return -1;
     const struct policy *p = config_policy(c, policy);
+    const struct rule *lifted = p ? policy_first_steps(p) : NULL;
     example(out_member(o, "target"), url, sizeof url);
     if (p && policy_query_url(url, &q, err) == 0)
         policy_query_decide(p, &q, &w);
-    bool same = strcmp(policy_query_verdict(w.verdict), out_member(o, "after")) == 0;
+    int r = 0;
+    if (lifted)
+        r = err_set(err, ERR_PARSE,
+                    "the rule would go before '%.200s' (%.300s) and lift what that one asks",
+                    lifted->text, policy_rule_where(p, lifted->index));
+    else if (strcmp(policy_query_verdict(w.verdict), out_member(o, "after")) != 0)
+        r = err_set(err, ERR_PARSE,
+                    "with the rule policy %.64s of %s does not do what was reviewed", policy, path);
     config_unref(c);
-    return same ? 0
-                : err_set(err, ERR_PARSE,
-                          "with the rule policy %.64s of %s does not do what was reviewed", policy,
-                          path);
+    return r;
 }
 
 static int write_rule(const char *path, const json_t *o, struct err *err)

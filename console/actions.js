@@ -52,7 +52,7 @@ export async function propose(app, row) {
   }
 }
 
-const refused = (row) => row.kind === "denied" && row.rec.policy && ["no_rule", "method", "denied", "denied_by_rule", "query", "header"].includes(row.rec.code) && (row.rec.authority || row.rec.target);
+const refused = (row) => row.kind === "denied" && row.rec.policy && ["no_rule", "method", "denied", "denied_by_rule"].includes(row.rec.code) && (row.rec.authority || row.rec.target);
 
 // The buttons of a row; state: of its sandbox, as the daemon says it.
 export function buttons(app, row, state) {

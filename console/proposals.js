@@ -6,6 +6,8 @@ import { whole } from "./codes.js";
 
 const TONES = { open: "warn", accepted: "good", rejected: "quiet" };
 
+const rule = (r) => `${r.rule} (${r.where})`;
+
 function card(app, p, decide) {
   const own = p.made_by === "sandbox";
   return h("article", { className: "panel card", tabIndex: 0, id: p.id },
@@ -13,6 +15,9 @@ function card(app, p, decide) {
     h("dl", {}, h("dt", {}, "asked by"), h("dd", {}, own ? h("button", { className: "link", onclick: () => app.sandbox(p.sandbox) }, whole(p.sandbox)) : p.made_by),
       h("dt", {}, "policy"), h("dd", {}, p.policy),
       p.before ? [h("dt", {}, "today"), h("dd", {}, p.before), h("dt", {}, "with the rule"), h("dd", {}, p.after + (p.after === "deny" ? ": a deny rule of the policy is stronger" : ""))] : null,
+      p.decides ? [h("dt", {}, "decides today"), h("dd", {}, rule(p.decides))] : null,
+      p.overlaps?.length ? [h("dt", {}, "stands beside"), h("dd", {}, p.overlaps.map((r) => h("div", {}, rule(r))), p.overlaps_more ? h("div", {}, "and more rules") : null)] : null,
+      p.lifts ? [h("dt", {}, "would lift the conditions of"), h("dd", {}, rule(p.lifts))] : null,
       p.decided_by ? [h("dt", {}, "decided by"), h("dd", {}, `${p.decided_by}, ${ago(p.decided * 1000)}`)] : null),
     p.reason ? h("figure", {}, h("figcaption", {}, own ? "The sandbox's own words; they may say anything:" : "Reason:"), h("blockquote", {}, p.reason)) : null,
     p.diff ? h("pre", { className: "diff", tabIndex: 0, ariaLabel: "What it adds to the policy" }, p.diff.split("\n").filter(Boolean).map((l) => h("span", { className: l[0] === "+" && l[1] !== "+" ? "added" : "" }, l + "\n"))) : null,

@@ -92,8 +92,11 @@ static int on_role_ended(struct controller *c, struct msg *m)
 
 static void on_sandbox_gone(void *arg, struct sandbox *s)
 {
+    struct controller *c = arg;
     client_sandbox_gone(arg, s);
     managed_sandboxes_gone(arg, s);
+    if (managed_sandbox_find(c, sandbox_id(s)) == NULL)
+        proposals_sandbox_ended(c->proposals, sandbox_id(s));
     sandbox_free(s);
 }
 
@@ -258,6 +261,7 @@ static int on_policy(struct controller *c, struct msg *m)
     note_policies(c, fresh, generation);
     config_unref(c->config);
     c->config = fresh;
+    proposals_reloaded(c->proposals);
     if (identities_announce(c, &err) < 0)
         proc_log("identities: %s", err.text);
     return 0;

@@ -59,14 +59,30 @@ static void answer_added(struct api *a, struct evhttp_request *req, enum wire_pr
         api_reply(req, 200, proposals_show(a->controller->proposals, id));
         break;
     case WIRE_PROPOSED_ALLOWED:
-        api_refuse(req, 409, "conflict", "the policy allows that as it is");
+        api_refuse(req, 409, "conflict",
+                   "the policy allows that as it is, perhaps under conditions");
         break;
     case WIRE_PROPOSED_FULL:
-        api_refuse(req, 503, "unavailable", "too many proposals wait");
+        api_refuse(req, 503, "unavailable",
+                   "too many proposals wait, or this one came within a second of another");
         break;
     default:
         api_refuse(req, 400, "bad_request", "that cannot be written as a rule");
     }
+}
+
+/* A record may be of a sandbox that is gone, and of none that was ever managed; but a token names
+ * only what it sees. */
+static int check_sandbox(const struct api *a, const char *id, struct err *err)
+{
+    if (id == NULL || *id == 0)
+        return 0;
+    if (asked_id(id, err) < 0)
+        return -1;
+    const struct managed_sandbox *r = a->bearer ? managed_sandbox_find(a->controller, id) : NULL;
+    return a->bearer && (r == NULL || !api_sees(a, r))
+               ? err_set(err, ERR_PARSE, "there is no sandbox '%.64s'", id)
+               : 0;
 }
 
 static int read_ask(struct api *a, const json_t *body, struct proposal_ask *ask, const char **url,
@@ -77,6 +93,8 @@ static int read_ask(struct api *a, const json_t *body, struct proposal_ask *ask,
         asked_text(body, "url", 1024, url, err) < 0 ||
         asked_text(body, "sandbox", SANDBOX_ID_MAX, &ask->sandbox, err) < 0 ||
         asked_text(body, "reason", PROPOSAL_REASON_MAX, &ask->reason, err) < 0)
+        return -1;
+    if (check_sandbox(a, ask->sandbox, err) < 0)
         return -1;
     if (ask->method == NULL || *url == NULL)
         return err_set(err, ERR_PARSE, "'method' and 'url' are needed");

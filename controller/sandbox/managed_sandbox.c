@@ -17,6 +17,7 @@
 #include "sandbox_events.h"
 #include "layer_queue.h"
 #include "proc.h"
+#include "proposals.h"
 #include "publication.h"
 #include "registry.h"
 #include "snapshot.h"
@@ -206,6 +207,7 @@ static void forget(struct managed_sandbox *r)
     if (registry_sandbox_delete(r->controller->registry, r->id, &err) < 0)
         proc_log("%s: %s", r->id, err.text);
     sandbox_events_add(r->controller->sandbox_events, r->id, "sandbox_deleted", r->reason);
+    proposals_sandbox_ended(r->controller->proposals, r->id);
     disappoint(r, r->reason);
     managed_sandbox_tell(&r->gone, r, r->reason);
     release(r);

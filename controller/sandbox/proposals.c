@@ -15,7 +15,9 @@
 
 enum proposal_state { PROPOSAL_OPEN = 0, PROPOSAL_ACCEPTED, PROPOSAL_REJECTED };
 
-enum { RULE_MAX = PROPOSAL_PATH_MAX + 320, ID_PREFIX = 3 };
+/* PACES: how many owners may have a whole policy compiled in one second. */
+enum { RULE_MAX = PROPOSAL_PATH_MAX + 320, ID_PREFIX = 3, PACES = 8, PACE_MS = 1000 };
+enum { OVERLAPS_TOLD = 32 };
 
 struct proposal {
     struct quota_part part;
@@ -27,16 +29,24 @@ struct proposal {
     char method[24], scheme[8], authority[300], path[PROPOSAL_PATH_MAX + 1];
     char reason[PROPOSAL_REASON_MAX + 1];
     char by[121], decided_by[121];
+    json_t *review; /* what it would change in the policy as it is; NULL: not looked at yet */
     TAILQ_ENTRY(proposal) link;
 };
 
 TAILQ_HEAD(proposal_list, proposal);
 
+/* When somebody last had a policy compiled; monotonic. */
+struct pace {
+    char owner[121];
+    int64_t ms;
+};
+
 struct proposals {
     struct controller *controller;
+    struct pace paces[PACES];
     uint64_t sequence;
     size_t n_decided;
-    struct quota quota; /* of those that wait, by sandbox */
+    struct quota quota; /* of those that wait, by owner */
     struct proposal_list list;
 };
 
@@ -55,6 +65,7 @@ static void drop(struct proposals *p, struct proposal *o)
 {
     TAILQ_REMOVE(&p->list, o, link);
     quota_leave(&o->part);
+    json_decref(o->review);
     free(o);
 }
 
@@ -107,19 +118,35 @@ static int decide(const struct policy *policy, const struct proposal *o, struct 
     return 0;
 }
 
-/* The policy with this rule; NULL: it is none that can be written. */
-static struct policy *with_rule(const struct controller *c, const struct proposal *o)
+/* The policy's JSON with `all`'s rules; NULL: it is none. */
+static struct policy *compile(const json_t *all)
 {
     struct err err = {0};
+    char *text = json_dumps(all, JSON_COMPACT);
+    struct policy *ret = text ? policy_parse(text, strlen(text), &err) : NULL;
+    free(text);
+    return ret;
+}
+
+/* Of this rule alone; NULL: it cannot be written. Cheap, whatever the policy. */
+static struct policy *rule_alone(const struct proposal *o)
+{
+    json_t *all = json_pack("{s:s, s:[o]}", "policy", o->policy, "rules", rule_json(o));
+    struct policy *ret = all ? compile(all) : NULL;
+    json_decref(all);
+    return ret;
+}
+
+/* The policy with this rule, first as `accept --write` puts it; NULL: it is none that can be
+ * written. */
+static struct policy *with_rule(const struct controller *c, const struct proposal *o)
+{
     char *text = config_policy_json(c->config, o->policy);
     json_t *all = text ? json_loads(text, 0, NULL) : NULL;
     struct policy *ret = NULL;
     free(text);
-    if (all && json_array_append_new(json_object_get(all, "rules"), rule_json(o)) == 0 &&
-        (text = json_dumps(all, JSON_COMPACT)) != NULL) {
-        ret = policy_parse(text, strlen(text), &err);
-        free(text);
-    }
+    if (all && json_array_insert_new(json_object_get(all, "rules"), 0, rule_json(o)) == 0)
+        ret = compile(all);
     json_decref(all);
     return ret;
 }
@@ -127,6 +154,59 @@ static struct policy *with_rule(const struct controller *c, const struct proposa
 static const char *verdict_word(const struct decision *d)
 {
     return d->verdict == VERDICT_ALLOW ? "allow" : d->verdict == VERDICT_ASK ? "ask" : "deny";
+}
+
+/* ---- reviewed ---- */
+
+static json_t *rule_told(const struct policy *p, const struct rule *r)
+{
+    return json_pack("{s:s, s:s}", "rule", r->text, "where", policy_rule_where(p, r->index));
+}
+
+/* Every rule whose patterns have requests in common with the proposed one. */
+static json_t *overlaps(const struct policy *is, const struct policy *would, bool *more)
+{
+    json_t *list = json_array();
+    const struct rule *r;
+    *more = false;
+    for (size_t i = 0; (r = policy_rule(is, i)) != NULL && !*more; i++)
+        if (policy_overlaps(is, i, would)) {
+            *more = json_array_size(list) == OVERLAPS_TOLD;
+            if (!*more)
+                json_array_append_new(list, rule_told(is, r));
+        }
+    return list;
+}
+
+/* What the rule changes in `is`, which it makes `would`. */
+static json_t *review(const struct proposal *o, const struct policy *is, const struct policy *would)
+{
+    struct decision before, after;
+    bool more;
+    json_t *v = json_object();
+    if (would == NULL || decide(is, o, &before) < 0 || decide(would, o, &after) < 0)
+        return v;
+    json_object_set_new(v, "before", json_string(verdict_word(&before)));
+    json_object_set_new(v, "after", json_string(verdict_word(&after)));
+    if (before.rule)
+        json_object_set_new(v, "decides", rule_told(is, before.rule));
+    json_object_set_new(v, "overlaps", overlaps(is, would, &more));
+    if (more)
+        json_object_set_new(v, "overlaps_more", json_true());
+    const struct rule *lifted = policy_first_steps(would);
+    if (lifted) /* its place is one further in the policy with the rule */
+        json_object_set_new(v, "lifts", rule_told(is, policy_rule(is, lifted->index - 1)));
+    return v;
+}
+
+void proposals_reloaded(struct proposals *p)
+{
+    struct proposal *o;
+    TAILQ_FOREACH(o, &p->list, link)
+    {
+        json_decref(o->review);
+        o->review = NULL;
+    }
 }
 
 /* ---- taken ---- */
@@ -201,7 +281,7 @@ static void note(const struct proposals *p, const struct proposal *o, const char
     sandbox_events_add(p->controller->sandbox_events, o->sandbox, what, detail);
 }
 
-/* Is it a rule, and one that is needed? */
+/* Is it a rule, and one that is needed? What can be said without compiling the policy. */
 static enum wire_proposed judge(const struct proposals *p, const struct proposal *o)
 {
     const struct policy *is = config_policy(p->controller->config, o->policy);
@@ -210,9 +290,51 @@ static enum wire_proposed judge(const struct proposals *p, const struct proposal
         return WIRE_PROPOSED_NO_RULE;
     if (d.verdict != VERDICT_DENY && strchr(o->path, '*') == NULL)
         return WIRE_PROPOSED_ALLOWED;
+    struct policy *alone = rule_alone(o);
+    policy_free(alone);
+    return alone ? WIRE_PROPOSED_TAKEN : WIRE_PROPOSED_NO_RULE;
+}
+
+/* The rest. Where the rule would go before one that has conditions, a credential, a budget or
+ * anything else of its own, that rule is what allows such requests: nothing is lifted from it. */
+static enum wire_proposed judge_whole(const struct proposals *p, struct proposal *o)
+{
     struct policy *would = with_rule(p->controller, o);
+    bool lifts = would && policy_first_steps(would) != NULL;
+    if (would && !lifts)
+        o->review = review(o, config_policy(p->controller->config, o->policy), would);
     policy_free(would);
-    return would ? WIRE_PROPOSED_TAKEN : WIRE_PROPOSED_NO_RULE;
+    return would == NULL ? WIRE_PROPOSED_NO_RULE
+           : lifts       ? WIRE_PROPOSED_ALLOWED
+                         : WIRE_PROPOSED_TAKEN;
+}
+
+static int64_t monotonic_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* A whole policy is compiled once a second for each owner, and for PACES of them: others wait. */
+static bool in_pace(struct proposals *p, const char *owner)
+{
+    int64_t now = monotonic_ms();
+    struct pace *at = &p->paces[0];
+    for (size_t i = 0; i < PACES; i++) {
+        struct pace *one = &p->paces[i];
+        if (strcmp(one->owner, owner) == 0) {
+            at = one;
+            break;
+        }
+        if (one->ms < at->ms)
+            at = one;
+    }
+    if (at->owner[0] && now - at->ms < PACE_MS)
+        return false;
+    copy(at->owner, sizeof at->owner, owner);
+    at->ms = now;
+    return true;
 }
 
 static enum wire_proposed known(const struct proposal *o)
@@ -232,24 +354,38 @@ static int make_id(char id[PROPOSAL_ID_MAX + 1])
     return 0;
 }
 
+/* Whoever asks the API answers for what it asks, not the sandbox that it names. */
+static const char *owner_of(const struct proposal *o)
+{
+    return o->by[0] ? o->by : o->sandbox;
+}
+
+/* What is cheap first. */
+static enum wire_proposed take(struct proposals *p, struct proposal *o,
+                               char id[PROPOSAL_ID_MAX + 1])
+{
+    enum wire_proposed end = judge(p, o);
+    const struct proposal *same = end == WIRE_PROPOSED_TAKEN ? find_same(p, o) : NULL;
+    if (same) {
+        memcpy(id, same->id, sizeof same->id);
+        return known(same);
+    }
+    if (end != WIRE_PROPOSED_TAKEN)
+        return end;
+    if (quota_take(&p->quota, &o->part, slice_str(owner_of(o)), 1) != QUOTA_TAKEN ||
+        !in_pace(p, owner_of(o)) || make_id(o->id) < 0)
+        return WIRE_PROPOSED_FULL;
+    return judge_whole(p, o);
+}
+
 enum wire_proposed proposals_add(struct proposals *p, const struct proposal_ask *ask,
                                  char id[PROPOSAL_ID_MAX + 1])
 {
     struct proposal *o = calloc(1, sizeof *o);
-    enum wire_proposed end = WIRE_PROPOSED_FULL;
     id[0] = 0;
     if (o == NULL)
-        return end;
-    end = fill(o, ask) ? judge(p, o) : WIRE_PROPOSED_NO_RULE;
-    const struct proposal *same = end == WIRE_PROPOSED_TAKEN ? find_same(p, o) : NULL;
-    if (same) {
-        memcpy(id, same->id, sizeof same->id);
-        end = known(same);
-    } else if (end == WIRE_PROPOSED_TAKEN &&
-               (quota_take(&p->quota, &o->part, slice_str(o->sandbox), 1) != QUOTA_TAKEN ||
-                make_id(o->id) < 0)) {
-        end = WIRE_PROPOSED_FULL;
-    }
+        return WIRE_PROPOSED_FULL;
+    enum wire_proposed end = fill(o, ask) ? take(p, o, id) : WIRE_PROPOSED_NO_RULE;
     if (end != WIRE_PROPOSED_TAKEN) {
         quota_leave(&o->part);
         free(o);
@@ -261,6 +397,18 @@ enum wire_proposed proposals_add(struct proposals *p, const struct proposal_ask 
     memcpy(id, o->id, sizeof o->id);
     note(p, o, "proposal_made", o->by);
     return end;
+}
+
+void proposals_sandbox_ended(struct proposals *p, const char *sandbox)
+{
+    struct proposal *o, *next;
+    for (o = p ? TAILQ_FIRST(&p->list) : NULL; o; o = next) {
+        next = TAILQ_NEXT(o, link);
+        if (o->state != PROPOSAL_OPEN || o->by[0] || strcmp(o->sandbox, sandbox) != 0)
+            continue;
+        note(p, o, "proposal_dropped", "the end of its sandbox");
+        drop(p, o);
+    }
 }
 
 int proposals_of_gate(void *controller, struct sandbox *s, struct ipc *gate, struct msg *m)
@@ -329,21 +477,26 @@ static json_t *diff(const struct proposal *o)
                         o->policy, o->policy, target, o->method);
 }
 
+/* A policy is compiled for it once; what comes of that is kept until the next configuration. */
+static void look(const struct proposals *p, struct proposal *o)
+{
+    const struct policy *is = config_policy(p->controller->config, o->policy);
+    struct policy *would = is && o->review == NULL ? with_rule(p->controller, o) : NULL;
+    if (is && o->review == NULL)
+        o->review = review(o, is, would);
+    policy_free(would);
+}
+
 json_t *proposals_show(const struct proposals *p, const char *id)
 {
-    const struct proposal *o = find(p, id);
-    struct decision before, after;
+    struct proposal *o = find(p, id);
     json_t *v = o ? to_json(o) : NULL;
     if (v == NULL)
         return NULL;
     json_object_set_new(v, "diff", diff(o));
-    const struct policy *is = config_policy(p->controller->config, o->policy);
-    struct policy *would = is ? with_rule(p->controller, o) : NULL;
-    if (would && decide(is, o, &before) == 0 && decide(would, o, &after) == 0) {
-        json_object_set_new(v, "before", json_string(verdict_word(&before)));
-        json_object_set_new(v, "after", json_string(verdict_word(&after)));
-    }
-    policy_free(would);
+    look(p, o);
+    if (o->review)
+        json_object_update(v, o->review);
     return v;
 }
 

@@ -4,8 +4,10 @@
  * configuration has put it there (`durward proposals accept --write`) and it was read again.
  *
  * They live as long as the controller; the log keeps who asked for what, and who decided. A
- * sandbox's words are shown as such. Each sandbox has PROPOSALS_EACH that wait, and never more than
- * are left for all others. */
+ * sandbox's words are shown as such. Each owner (who asked the API; else the sandbox) has
+ * PROPOSALS_EACH that wait, and never more than are left for all others, and makes one in a second
+ * at most: a policy is compiled for each. None lifts what a rule of the policy asks: where it would
+ * go before an allow rule that is not as plain as itself, it is WIRE_PROPOSED_ALLOWED. */
 #ifndef DURWARD_PROPOSALS_H
 #define DURWARD_PROPOSALS_H
 
@@ -42,6 +44,9 @@ void proposals_free(struct proposals *p);
 /* id: of the one that was taken, or of the same one that is known; else "". */
 enum wire_proposed proposals_add(struct proposals *p, const struct proposal_ask *ask,
                                  char id[PROPOSAL_ID_MAX + 1]);
+/* It is gone for good: what its own programs asked for and nobody decided is dropped, on record. */
+void proposals_sandbox_ended(struct proposals *p, const char *sandbox);
+void proposals_reloaded(struct proposals *p); /* the configuration is another one */
 /* A sandbox_owner's `proposed`; arg: the controller. */
 int proposals_of_gate(void *controller, struct sandbox *s, struct ipc *gate, struct msg *m);
 

@@ -395,8 +395,9 @@ static json_t *guide_end_of(enum wire_proposed end, const char *id)
         [WIRE_PROPOSED_KNOWN] = "The same was asked for before and waits for an answer.",
         [WIRE_PROPOSED_ACCEPTED] = "The same was accepted; it is allowed when the policy has it.",
         [WIRE_PROPOSED_REJECTED] = "The same was rejected.",
-        [WIRE_PROPOSED_ALLOWED] = "The policy allows that as it is.",
-        [WIRE_PROPOSED_FULL] = "Too many proposals wait for an answer already.",
+        [WIRE_PROPOSED_ALLOWED] = "The policy allows that as it is, perhaps under conditions.",
+        [WIRE_PROPOSED_FULL] = "Too many proposals wait for an answer already, or this one came "
+                               "within a second of another.",
         [WIRE_PROPOSED_NO_RULE] = "That cannot be written as a rule.",
     };
     return json_pack("{s:s, s:s}", "about", words[end], "id", id);

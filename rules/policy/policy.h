@@ -180,6 +180,12 @@ const struct rule *policy_rule(const struct policy *p, size_t i); /* NULL past t
 /* Where rule i was written, "FILE:LINE" when it came from a file; NULL past the end. */
 const char *policy_rule_where(const struct policy *p, size_t i);
 
+/* Are some requests, whatever their method, of rule i of p and of the first rule of `with`? */
+bool policy_overlaps(const struct policy *p, size_t i, const struct policy *with);
+/* An allow rule that the first of the list takes requests from though the two differ in more than
+ * patterns and methods: what that rule asks, or adds, falls away for them. NULL: there is none. */
+const struct rule *policy_first_steps(const struct policy *p);
+
 /* What models cost, as the configuration says it for all policies; NULL: it does not. */
 const struct price_table *policy_prices(const struct policy *p);
 /* Of all its rules together; NULL: none. */

@@ -231,7 +231,15 @@ def narrow(t, p):
     t.eq(mine.said("GET", "/v1/policy?name=other"), (400, "bad_request"), "another's rules are not shown")
     t.eq({mine.said("GET", x) for x in ("/v1/status", "/v1/events", "/v1/audit/stream")},
          {(403, "scope")}, "what shows all is not for it")
-    for i in (theirs, other, box["id"]):
+    ask = p.remote("approvals", policies=["coder"], labels={"team": "a"})
+    wish = {"policy": "coder", "method": "GET", "url": "https://narrow.example/"}
+    t.eq([ask.said("POST", "/v1/proposals", dict(wish, sandbox=x)) for x in (theirs, other, "sb-none", "a victim", "SB")],
+         [(400, "bad_request")] * 5, "it proposes in the name of no sandbox but its own")
+    t.eq(ask.said("POST", "/v1/proposals", dict(wish, sandbox=box["id"]))[0], 201, "of its own it does")
+    second = mine.ask("POST", BASE, {})["id"]
+    said = [ask.said("POST", "/v1/proposals", dict(wish, url="https://n%s.example/" % x, sandbox=x))[0] for x in (box["id"], second)]
+    t.eq(said[1], 503, "what it proposes is charged to the token, whichever sandbox it names") or t.diag(str(said))
+    for i in (theirs, other, second, box["id"]):
         p.c.delete(i)
 
 

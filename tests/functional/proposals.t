@@ -5,13 +5,20 @@ shown as its own, harmless; it can neither flood the list nor be heard where the
 import base64
 import json
 import os
+import re
+import shutil
+import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import api, durward, scan, scene, tap  # noqa: E402
 
 WHERE = "http://durward.internal/proposals"
 EACH = 16
+PACE = 1.05  # one a second of each owner
+SOON = "Too many proposals wait for an answer already, or this one came within a second of another."
+ALLOWED = "The policy allows that as it is, perhaps under conditions."
 WORDS = "I need \x1b[31mthe\x1b[0m issues \u202egpj.exe \"quoted\" </script><b>bold</b>"
 
 
@@ -19,18 +26,21 @@ class Box:
     """A sandbox of the daemon, and what its programs say to the guide."""
 
     def __init__(self, a, policy="coder", name="asker"):
-        self.api, self.id = a, a.create(policy=policy, name=name)["id"]
+        self.api, self.id, self.last = a, a.create(policy=policy, name=name)["id"], 0.0
 
     def sh(self, script):
         return self.api.sh(self.id, script)[1].decode("utf-8", "replace")
 
-    def propose(self, body, more=""):
+    def propose(self, body, more="", wait=True):
         """-> (status, answer)"""
+        if wait:
+            time.sleep(max(0.0, self.last + PACE - time.monotonic()))
         text = body if isinstance(body, str) else json.dumps(body)
         out = self.sh("printf %%s %s | base64 -d >/tmp/body; "
                       "curl -sS -m 10 -H 'Accept: application/json' --data-binary @/tmp/body %s "
                       "-w '\\n%%{http_code}' %s" % (base64.b64encode(text.encode()).decode(), more, WHERE))
         text, _, status = out.rstrip().rpartition("\n")
+        self.last = time.monotonic()
         try:
             return int(status), json.loads(text)
         except ValueError:
@@ -70,14 +80,14 @@ def refused(t, s, box, word):
             ("another member", {"host": "a.example", "with": {"bearer": "github"}}, "nothing else"),
             ("a member twice", '{"host":"a.example","host":"b.example"}', "no JSON"),
             ("a placeholder in its words", {"host": "a.example", "reason": word}, "placeholder")):
-        status, v = box.propose(body)
+        status, v = box.propose(body, wait=False)
         t.ok(status == 400 and why in v.get("why", ""), "%s: 400" % what, str(status), str(v))
     status, v = box.propose({"host": "a.example", "path": "/a/../b"})
     t.eq((status, v.get("about")), (400, "That cannot be written as a rule."), "a path that no rule can have: 400")
     status, v = box.propose({"host": "a.example", "reason": "x" * 5000})
     t.eq(status, 413, "more than 4096 bytes: 413") or t.diag(str(v))
     status, v = box.propose({"host": scene.GITHUB, "path": "/user"})
-    t.eq((status, v.get("about")), (200, "The policy allows that as it is."), "what is allowed need not be asked for")
+    t.eq((status, v.get("about")), (200, ALLOWED), "what is allowed need not be asked for")
     t.eq(box.propose({"host": "a.example"}, "-X PUT")[0], 403, "another method is no proposal")
 
 
@@ -106,7 +116,7 @@ def accepted(t, s, a, box, pid):
     t.eq(box.get("https://%s/zen" % scene.GITHUB), "401", "now it is carried, without a credential")
     t.eq(s.plain is not None and [x for x in s.github.requests if x.path == "/zen"] != [], True, "and reaches its origin")
     status, v = box.propose({"host": scene.GITHUB, "path": "/zen"})
-    t.eq((status, v.get("about")), (200, "The policy allows that as it is."), "and need not be asked for")
+    t.eq((status, v.get("about")), (200, ALLOWED), "and need not be asked for")
     t.eq(s.d.wait_records(1, "lifecycle", event="proposal_accepted")[0]["detail"].split(" by ")[0], pid, "who accepted it is on record")
     r = s.d.command("proposals", "reject", pid, "--socket", s.d.socket)
     t.ok(r.returncode == 1 and "decided otherwise" in r.stderr, "it cannot be rejected any more", r.stdout, r.stderr)
@@ -125,6 +135,14 @@ def bounded(t, s, a, box, other):
     ends = [box.propose({"host": "h%d.example" % i})[0] for i in range(EACH + 4)]
     t.eq((ends[:EACH], ends[EACH:]), ([202] * EACH, [429] * 4), "a sandbox has %d that wait" % EACH)
     t.eq(other.propose({"host": "h0.example"})[0], 202, "its neighbour has its own")
+    status, v = other.propose({"host": "h1.example"}, wait=False)
+    t.eq((status, v.get("about")), (429, SOON), "and makes one a second: a policy is compiled for each")
+    t.eq(other.propose({"host": "h0.example"}, wait=False)[0], 202, "what is known costs nothing, and is answered")
+    t.eq(other.propose({"host": "h1.example"})[0], 202, "a second later there is time for it")
+    a.ask("DELETE", "/v1/sandboxes/" + other.id)
+    gone = s.d.wait_records(2, "lifecycle", event="proposal_dropped", target=other.id)
+    t.eq({x.get("authority") for x in gone}, {"h0.example", "h1.example"}, "what a sandbox asked for ends with it, on record")
+    t.eq([x for x in a.ask("GET", "/v1/proposals")["proposals"] if x["sandbox"] == other.id], [], "and waits no more")
     for one in a.ask("GET", "/v1/proposals")["proposals"]:
         if one["state"] == "open" and one["sandbox"] == box.id:
             a.ask("POST", "/v1/proposals/%s/reject" % one["id"])
@@ -143,9 +161,36 @@ def by_operator(t, s, a):
             t.eq(e.status, 400, "%s is refused" % body)
 
 
+def ask_paced(a, body):
+    time.sleep(PACE)
+    return a.ask("POST", "/v1/proposals", body)
+
+
+def lifts(t, s, a):
+    """No proposal goes before a rule with conditions and so lifts them; what it stands beside is shown."""
+    at = "https://" + scene.GITHUB
+    source = os.environ.get("srcdir") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+    with open(os.path.join(source, "console", "actions.js"), encoding="utf-8") as f:
+        offered = re.findall(r'"(\w+)"', re.search(r"\[([^\]]*)\]\.includes\(row\.rec\.code\)", f.read()).group(1))
+    for code, path in (("header", "/narrow/a"), ("query", "/asked/a")):
+        got = api.refused(a.ask, "POST", "/v1/proposals", {"policy": "guarded", "method": "GET", "url": at + path})
+        t.ok(got == (409, "conflict") and code not in offered, "%s: no proposal, and the console offers none" % code, str(got), str(offered))
+    for path in ("/narrow/*", "/narrow/**", "/narrow/*/x", "/asked/*", "/counted/*", "/with/*"):
+        time.sleep(PACE)
+        got = api.refused(a.ask, "POST", "/v1/proposals", {"policy": "guarded", "method": "GET", "url": at + path})
+        t.eq(got, (409, "conflict"), "would lift a rule's conditions: " + path)
+    v = ask_paced(a, {"policy": "guarded", "method": "GET", "url": at + "/**"})
+    over = {x["rule"] for x in v.get("overlaps", [])}
+    t.ok("lifts" not in v and len(over) == 6 and any(x.startswith("deny") for x in over), "a wider one lifts nothing; what it overlaps is told", str(v))
+    v = ask_paced(a, {"policy": "guarded", "method": "GET", "url": at + "/plain/*"})
+    r = s.d.command("proposals", "show", v["id"], "--socket", s.d.socket)
+    t.ok(re.search(r"^decides +allow %s/plain/\*\* \(" % re.escape(scene.GITHUB), r.stdout, re.M) and
+         re.search(r"^overlaps +deny %s/plain/no \(" % re.escape(scene.GITHUB), r.stdout, re.M), "show tells which rule decides today, and what overlaps", r.stdout, r.stderr)
+
+
 def yaml_forms(t, s, a):
     """The rule goes into a file as people write them, and nothing else of it changes."""
-    pid = a.ask("POST", "/v1/proposals", {"policy": "coder", "method": "POST", "url": "https://yaml.example/x/*"})["id"]
+    pid = ask_paced(a, {"policy": "coder", "method": "POST", "url": "https://yaml.example/x/*"})["id"]
     before = ("# of ☃\nversion: 1\npolicies:\n  other: { rules: [] } # none\n  coder:\n    names: nxdomain\n")
     for what, old, new in (
             ("a list of blocks", "    rules: # what it may\n      # the user\n      - allow: api.github.com/user\n        access: read-only\n",
@@ -165,6 +210,8 @@ def yaml_forms(t, s, a):
         t.eq(os.stat(path).st_mode & 0o777, 0o640, "its mode stays")
     for what, text in (("a policy that is not there", "version: 1\npolicies: { other: { rules: [] } }\n"),
                        ("a rule that a deny rule is stronger than", "version: 1\npolicies:\n  coder:\n    rules:\n      - deny: yaml.example/**\n"),
+                       ("one with a rule whose conditions it would lift",
+                        "version: 1\npolicies:\n  coder:\n    rules:\n      - allow: yaml.example/**\n        headers: { x-team: red }\n"),
                        ("what is no configuration", "version: 1\npolicies:\n  coder:\n    rules:\n      - nonsense: 1\n")):
         with open(path, "w", encoding="utf-8") as f:
             f.write(text)
@@ -174,8 +221,34 @@ def yaml_forms(t, s, a):
     t.eq([x for x in os.listdir(s.d.dir) if x.startswith("forms.yaml.")], [], "nothing is left beside it")
 
 
+def on_disk(t, s, a):
+    """The file and its name are on disk before the command says that they are written."""
+    if shutil.which("strace") is None:
+        t.skip("the file is on disk before its name, and its name before it is said", "strace is not here")
+        return
+    path, trace = os.path.join(s.d.dir, "disk.yaml"), os.path.join(s.d.dir, "disk.trace")
+    pid = ask_paced(a, {"policy": "coder", "method": "GET", "url": "https://disk.example/"})["id"]
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("version: 1\npolicies:\n  coder:\n    rules: []\n")
+    strace = ["strace", "-f", "-y", "-o", trace, "-e", "trace=write,fsync,fchmod,fchown,rename,renameat,renameat2"]
+    r = subprocess.run(strace + [durward.program(), "proposals", "accept", "--write", "-c", path, pid, "--socket", s.d.socket],
+                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=30, check=False)
+    with open(trace, encoding="utf-8", errors="replace") as f:
+        calls = [m.group(1) + (" dir" if m.group(2) == os.path.realpath(s.d.dir) else "") for line in f
+                 for m in [re.search(r"\b(write|fsync|fchmod|rename)\w*\((?:\d+<([^>]*)>)?", line)]
+                 if m and (m.group(2) is None or m.group(2).startswith(os.path.realpath(s.d.dir)))]
+    t.eq(calls[-5:], ["write", "fchmod", "fsync", "rename", "fsync dir"],
+         "the file is on disk before its name, and its name before it is said") or t.diag(r.stdout.decode("utf-8", "replace"))
+
+
 def main(t):
     s = scene.Scene(t)
+    s.d.policies["guarded"] = {"rules": [
+        {"allow": scene.GITHUB + "/narrow/**", "headers": {"x-team": "red"}},
+        {"allow": scene.GITHUB + "/asked/**", "query": {"q": "1"}},
+        {"allow": scene.GITHUB + "/counted/**", "budget": {"requests": "5/h"}},
+        {"allow": scene.GITHUB + "/with/**", "methods": ["GET"], "with": {"bearer": "github"}},
+        {"allow": scene.GITHUB + "/plain/**"}, {"deny": scene.GITHUB + "/plain/no"}]}
     s.d.policies["quiet"] = dict(s.d.policies["coder"], guide="none")
     s.d.serve()
     a = api.Api(s.d.socket)
@@ -193,6 +266,8 @@ def main(t):
     t.part(rejected, t, s, box)
     t.part(bounded, t, s, a, box, Box(a, "coder", "neighbour"))
     t.part(by_operator, t, s, a)
+    t.part(lifts, t, s, a)
+    t.part(on_disk, t, s, a)
     t.part(yaml_forms, t, s, a)
     quiet = Box(a, "quiet", "quiet")
     t.eq(quiet.propose({"host": "a.example"})[0], 403, "guide: none takes no proposal")

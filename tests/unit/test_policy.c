@@ -665,6 +665,44 @@ static void speed(void)
     policy_free(large);
 }
 
+/* The first rule goes before another that is not as plain, of requests that both have. */
+static void steps(void)
+{
+    static const struct {
+        const char *rules;
+        int stepped; /* -1: none */
+    } rows[] = {
+        {"{'allow':'a.com/x/*','methods':['GET']},{'allow':'a.com/x/**','headers':{'h':'1'}}", 1},
+        {"{'allow':'a.com/x/*','methods':['GET']},{'allow':'a.com/x/*','methods':['GET'],"
+         "'query':{'q':'1'}}",
+         1},
+        {"{'allow':'a.com/x/*','methods':['GET']},{'allow':'a.com/**'},"
+         "{'allow':'a.com/**','budget':{'requests':'1/h'}}",
+         2},
+        {"{'allow':'a.com/**','methods':['GET']},{'allow':'a.com/x/**','headers':{'h':'1'}}", -1},
+        {"{'allow':'a.com/x/*','methods':['GET']},{'allow':'a.com/x/**','methods':['POST'],"
+         "'headers':{'h':'1'}}",
+         -1},
+        {"{'allow':'a.com/x/*','methods':['GET']},{'allow':'a.com/y/**','headers':{'h':'1'}}", -1},
+        {"{'allow':'a.com/x/*','methods':['GET']},{'ask':'a.com/**'}", -1},
+        {"{'allow':'a.com/x/*','methods':['GET']},{'deny':'a.com/**'},{'allow':'a.com/x/**'}", -1},
+        {"", -1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct policy *p = good(rows[i].rules);
+        const struct rule *r = policy_first_steps(p);
+        CU_ASSERT_EQUAL(r ? (int)r->index : -1, rows[i].stepped);
+        policy_free(p);
+    }
+    struct policy *with = good("{'allow':'a.com/x/*','methods':['GET']}");
+    struct policy *p = good("{'allow':'.com/x/b','methods':['POST'],'allow_public_suffix':true},"
+                            "{'allow':'a.com/y/**'},{'deny':['b.com','a.com/*/z']}");
+    CU_ASSERT(policy_overlaps(p, 0, with) && !policy_overlaps(p, 1, with) &&
+              policy_overlaps(p, 2, with) && !policy_overlaps(p, 3, with));
+    policy_free(p);
+    policy_free(with);
+}
+
 void suite_policy(void);
 
 void suite_policy(void)
@@ -679,6 +717,7 @@ void suite_policy(void)
     CU_add_test(s, "denies whatever the path's parameters", deny_parameters);
     CU_add_test(s, "no spelling steps round a narrower rule", respelled);
     CU_add_test(s, "narrower as the document has it", as_the_document_says);
+    CU_add_test(s, "the first rule steps before what is not as plain", steps);
     CU_add_test(s, "git", git);
     CU_add_test(s, "hosts, names and ports", hosts);
     CU_add_test(s, "grants", injections);

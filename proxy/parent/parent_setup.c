@@ -264,7 +264,6 @@ static void push_config(struct parent *p)
     free(json);
 }
 
-/* What a reload cannot change: said, never half-done. */
 /* Several injectors of one policy do not learn of another at the same moment: a secret that one of
  * them sends to a new place, another might not look for in what comes from there. */
 static bool same_policy(const struct config *was, const char *name, const char *json)
@@ -275,6 +274,7 @@ static bool same_policy(const struct config *was, const char *name, const char *
     return same;
 }
 
+/* What a reload cannot change: said, never half-done. */
 static int check_reload(const struct parent *p, const struct config *c, struct err *err)
 {
     if (!config_same(p->config, c, "listen"))

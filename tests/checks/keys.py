@@ -208,6 +208,8 @@ def made_of(comment, node):
         return kind_properties(comment[len(COMMENT + "kind "):], own)
     keys, properties = tables()[comment[len(COMMENT):]], {}
     for k in keys:
+        if k.schema is None and k.name not in own:
+            raise SystemExit("the schema's object '%s' has no '%s' yet: write what its value is" % (comment, k.name))
         value = own[k.name] if k.schema is None else k.schema
         value = {name: v for name, v in value.items() if name != "description"}
         properties[k.name] = dict({"description": k.meaning} if k.meaning else {}, **value)

@@ -110,7 +110,14 @@ class Bed:
 
     def account(self, what, killed=False):
         t, d = self.t, self.d
-        records = [r for r in d.records()]
+
+        def closed():
+            """All records, once what has begun has ended: the last end is written with its turn."""
+            seen = d.records()
+            begun = [r["id"] for r in seen if r["kind"] == "admitted"]
+            return seen if all(any(e["kind"] in ("completed", "aborted") and e["id"] == i for e in seen)
+                               for i in begun) else None
+        records = tap.wait_for(closed, 5, 0.2) or d.records()
         begun = {r["id"]: r for r in records if r["kind"] == "admitted"}
         ends = collections.defaultdict(list)
         for r in records:

@@ -296,7 +296,7 @@ def captured(t, s):
     os.kill(pid, signal.SIGKILL)
     t.ok(tap.wait_for(lambda: [r for r in a.ask("GET", "/v1/status")["roles"]
                                if r["role"] == "injector" and r["pid"] != pid], 10, 0.1), "a new injector")
-    tap.wait_for(lambda: "denied" not in ask(other, "/open/echo"), 10, 0.2)
+    tap.wait_for(lambda: "Durward" not in ask(other, "/open/echo"), 10, 0.2)
     shown(", by a new injector")
     for sid in (one, other):
         a.delete(sid)

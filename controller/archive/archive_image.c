@@ -154,5 +154,9 @@ int archive_pack_directory(int dir, int to)
     }
     if (r == 0)
         r = archive_write_close(out) == ARCHIVE_OK ? 0 : -1;
+    archive_entry_free(e);
+    archive_entry_linkresolver_free(links);
+    archive_write_free(out);
+    archive_read_free(in);
     return r;
 }

@@ -1,9 +1,13 @@
-"""nginx in Durward's place, for tests/functional/soak.t: neighbours and floods of the same kind reach the same origins through it,
-in the same run, so that what a flood costs a neighbour is compared with what it costs there."""
+"""nginx and dnsmasq in Durward's place, for tests/functional/soak.t: neighbours and floods of the same kind reach the same origins
+through nginx, and questions for names go to dnsmasq, in the same run, so that what a flood costs a neighbour is compared with what
+it costs there."""
 import os
+import shutil
+import socket
 import struct
 import subprocess
 import sys
+import time
 
 from . import origin as rig_origin
 
@@ -34,6 +38,31 @@ http {{
 """
 
 
+PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+
+
+def lacks():
+    """The first of the programs that is not installed, or None."""
+    return next((x for x in ("nginx", "dnsmasq") if not shutil.which(x, path=PATH)), None)
+
+
+def wait_answer(port, process):
+    """Waits until the name server there answers."""
+    question = struct.pack(">HHHHHH", 1, 0x100, 1, 0, 0, 0) + b"\1a\7example\3com\0" + struct.pack(">HH", 1, 1)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.settimeout(0.1)
+        s.connect(("127.0.0.1", port))
+        end = time.monotonic() + 20
+        while time.monotonic() < end and process.poll() is None:
+            try:
+                s.send(question)
+                s.recv(512)
+                return
+            except OSError:  # nobody listens yet, or the answer is late
+                time.sleep(0.05)
+    raise RuntimeError("dnsmasq does not answer")
+
+
 class Control:
     """.neighbours: how many; each asks as one in a sandbox does. What they had: replies()."""
 
@@ -47,10 +76,16 @@ class Control:
         conf = os.path.join(self.dir, "conf")
         with open(conf, "w") as f:
             f.write(CONF.format(cores=os.cpu_count(), dir=self.dir, servers=servers))
-        env = dict(os.environ, PATH=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+        env = dict(os.environ, PATH=PATH)
         self.process = test.popen(["nginx", "-p", self.dir, "-c", conf], stderr=subprocess.DEVNULL, env=env)
         for port in (self.port, self.flood_port):
             rig_origin.wait_port(port, self.process, "nginx")
+        self.dns_port = rig_origin.free_port()
+        me = ["--user=root", "--group=root"] if os.geteuid() == 0 else []
+        names = test.popen(["dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--pid-file=", "--no-resolv", "--no-hosts",
+                            "--bind-interfaces", "--listen-address=127.0.0.1", "--port=%d" % self.dns_port,
+                            "--address=/#/127.0.0.9", "--log-facility=-"] + me, stderr=subprocess.DEVNULL, env=env)
+        wait_answer(self.dns_port, names)
         self.neighbours = 0
 
     def command(self, port, *options):
@@ -77,8 +112,8 @@ class Control:
         return sorted(found)
 
     def flood(self, what, seconds, names):
-        """What it printed, as the same flood prints it in a sandbox; None: nginx has nothing that could be flooded so."""
-        inside = {"connections": "connections", "h2 resets": "h2", "slow reads": "slow"}
+        """What it printed, as the same flood prints it in a sandbox."""
+        inside = {"connections": "connections", "h2 resets": "h2", "slow reads": "slow", "DNS": "dns"}
         timed = ("--seconds", seconds, "--warmup", 0)
         load = {"handshakes": ("--path", "/small", "--new", "--connections", 32),
                 "new host names": ("--path", "/small", "--new", "--names", names, "--connections", 16),
@@ -86,11 +121,9 @@ class Control:
                 "requests": ("--path", "/small", "--connections", 64)}
         if what in inside:
             argv = [sys.executable, FLOOD, inside[what], "%g" % seconds, HOST, str(self.flood_port)] + ["/big"] * (what == "slow reads")
-        elif what in load:
-            argv = self.command(self.flood_port, *load[what], *timed)
         else:
-            return None
-        env = dict(os.environ, FLOOD_STRAIGHT="127.0.0.1:%d" % self.flood_port)
+            argv = self.command(self.flood_port, *load[what], *timed)
+        env = dict(os.environ, FLOOD_STRAIGHT="127.0.0.1:%d" % (self.dns_port if what == "DNS" else self.flood_port))
         r = subprocess.run(argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds * 3 + 30,
                            start_new_session=True)
         return r.stdout.strip()

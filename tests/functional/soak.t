@@ -5,13 +5,12 @@ daemon holds does not grow, and the neighbours do not feel it.
 make soak DURATION=SECONDS runs it whole (200 sandboxes, 10,000 idle and 1,000 busy connections) with the whole bars;
 ./runtests a small one with wider ones, for it has few replies to judge by. Floods and quiet
 take turns, so that a quantile is compared with its neighbours in time. The control runs beside it all the time: as many neighbours
-that ask as often, through nginx (bench/rig/control.py); each flood of a sandbox is followed by the same flood of nginx, and the
-bar is how the neighbours' p99 under the one compares with that under the other. DURWARD_SOAK_JSON=FILE: the figures as JSON."""
+that ask as often, through nginx (bench/rig/control.py); each flood of a sandbox is followed by the same flood of nginx (of dnsmasq
+beside it, where the flood asks for names), and the bar is how the neighbours' p99 under the one compares with that under the other. DURWARD_SOAK_JSON=FILE: the figures as JSON."""
 import bisect
 import functools
 import json
 import os
-import shutil
 import statistics
 import struct
 import subprocess
@@ -35,7 +34,7 @@ WARM = 2 if WHOLE else 1  # cycles
 POOL_IDLE = 5 if WHOLE else 2
 SHED = 6  # until what a flood left free has gone back to the host
 GROWTH = 0.01 if WHOLE else 0.1
-RATIO = 1.2  # of the neighbours' p99 to that of nginx's neighbours under the same flood; of DNS, which nginx has not, to that of quiet
+RATIO = 1.2  # of the neighbours' p99 to that of nginx's neighbours under the same flood
 LONGEST = 1000.0  # ms; the small one has too few replies for ratios, and is held to this p99 instead
 LITTLE = 256 if WHOLE else 1024  # KiB of a role's memory below which nothing is called growth
 FAILED = 1 << 63
@@ -172,7 +171,7 @@ class Soak:
             n = number * len(KINDS) + i
             before = self.turn(what, lambda: self.api.exec(self.ids[0], self.flood(what, n), timeout=int(WINDOW * 3) + 30)
                                ["output"].strip(), before, self.floods)
-            if controlled and what != "DNS":
+            if controlled:
                 before = self.turn(what, lambda: self.control.flood(what, WINDOW, 100000 * n), before, self.controls)
 
 
@@ -207,7 +206,7 @@ def judge_control(t, s, replies, theirs):
         t.diag("%-15s %9d %8.2f %8.2f %8.2f   %.2f (%.2f-%.2f)%s" % (
             r["flood"], r["made"], r["p99_quiet"], r["p99"], r["p99_durward"], r["ratio"], r["least"], r["most"],
             "  MISSED" if r["flood"] in missed else ""))
-    t.ok(all(r["made"] > 0 and r["replies"] > 0 for r in rows) and len(rows) == len(set(KINDS) - {"DNS"}),
+    t.ok(all(r["made"] > 0 and r["replies"] > 0 for r in rows) and len(rows) == len(set(KINDS)),
          "each flood flooded nginx too, and its neighbours went on")
     if WHOLE:
         t.ok(not missed, "neighbours' p99 is at most %.1f times that under the same flood of nginx" % RATIO, *missed)
@@ -229,7 +228,7 @@ def judge_floods(t, s, replies):
                "p99_quiet": quantile(quiet, 0.99), "p99": quantile(noisy, 0.99), "ratio": ratio,
                "least": min(ratios, default=0), "most": max(ratios, default=0)}
         rows.append(row)
-        if not noisy or (ratio > RATIO and what not in s.controls if WHOLE else row["p99"] > LONGEST):
+        if not noisy or (not WHOLE and row["p99"] > LONGEST):
             missed.append(what)
     t.diag("%-15s %9s %8s %8s %8s %8s   %s" % ("flood", "made", "p50", "p99", "p50", "p99", "p99 / quiet p99"))
     t.diag("%-15s %9s %17s %17s" % ("", "", "quiet, ms", "flood, ms"))
@@ -238,8 +237,7 @@ def judge_floods(t, s, replies):
             r["flood"], r["made"], r["p50_quiet"], r["p99_quiet"], r["p50"], r["p99"], r["ratio"], r["least"],
             r["most"], "  MISSED" if r["flood"] in missed else ""))
     t.ok(all(r["made"] > 0 for r in rows), "each flood flooded")
-    t.ok(not missed, "neighbours' p99 is at most " + (
-        "%.1f times that of quiet, where nginx has no such flood" % RATIO if WHOLE else "%.0f ms" % LONGEST), *missed)
+    t.ok(not missed, "neighbours go on in each flood" if WHOLE else "neighbours' p99 is at most %.0f ms" % LONGEST, *missed)
     return rows, missed
 
 
@@ -262,8 +260,9 @@ def judge_growth(t, first, last):
 
 
 def main(t):
-    if not shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin"):
-        raise tap.Skip("nginx is not installed")
+    lacks = control.lacks()
+    if lacks:
+        raise tap.Skip("%s is not installed" % lacks)
     s = Soak(t)
     begun = time.monotonic()
     s.populate(SANDBOXES)

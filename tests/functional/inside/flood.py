@@ -8,7 +8,7 @@ h2           HTTP/2 requests that are reset at once, on connection after connect
 slow         1,000 connections that ask for BIG and read a little of it now and then
 dns          questions for names that are new each time, and answers left unread
 
-Through the explicit proxy of the sandbox, or with FLOOD_STRAIGHT=ADDRESS:PORT straight to a TLS server there. Prints how many of
+Through the explicit proxy of the sandbox, or with FLOOD_STRAIGHT=ADDRESS:PORT straight to a server there. Prints how many of
 them it managed."""
 import os
 import resource
@@ -120,9 +120,11 @@ def slow(end, host, port, big):
 
 
 def dns(end):
-    with open("/etc/resolv.conf") as f:
-        at = next(x.split()[1] for x in f if x.startswith("nameserver"))
-    s = socket.socket(socket.AF_INET6 if ":" in at else socket.AF_INET, socket.SOCK_DGRAM)
+    at = STRAIGHT and proxy()
+    if not at:
+        with open("/etc/resolv.conf") as f:
+            at = next(x.split()[1] for x in f if x.startswith("nameserver")), 53
+    s = socket.socket(socket.AF_INET6 if ":" in at[0] else socket.AF_INET, socket.SOCK_DGRAM)
     s.setblocking(False)
     n = 0
     stem = "x%d" % os.getpid()
@@ -131,7 +133,7 @@ def dns(end):
         question = struct.pack(">HHHHHH", n & 0xffff, 0x100, 1, 0, 0, 0) + bytes([len(label)]) + label + \
             b"\x07example\x03com\0" + struct.pack(">HH", 1, 1)
         try:
-            s.sendto(question, (at, 53))
+            s.sendto(question, at)
             n += 1
         except OSError:
             select.select([], [s], [], 0.01)

@@ -8,11 +8,13 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
+#include <linux/sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -277,19 +279,28 @@ unsigned cgroup_held(const struct cgroup *g)
     return held;
 }
 
-int cgroup_add(const struct cgroup *g, pid_t pid, struct err *err)
+pid_t cgroup_fork(const struct cgroup *g)
 {
-    for (unsigned i = 0; i < g->n; i++)
-        if (put_number(g->at[i].path, "cgroup.procs", (uint64_t)pid) < 0)
-            return err_sys(err, "cannot put the sandbox into %s", g->at[i].path);
-    return 0;
+    if (g == NULL || !g->v2)
+        return fork();
+    int dir = open(g->at[0].path, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (dir < 0)
+        return -1;
+    struct clone_args how = {
+        .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)dir};
+    pid_t pid = (pid_t)syscall(SYS_clone3, &how, sizeof how);
+    int saved = errno;
+    close(dir);
+    errno = saved;
+    return pid;
 }
 
-void cgroup_rehearse(void)
+int cgroup_enter(const struct cgroup *g, struct err *err)
 {
-    char own[PATH_SIZE];
-    if (own_directory(is_v2() ? "" : "memory", own))
-        (void)put(own, "cgroup.procs", "0"); /* ourselves; we stay where we are */
+    for (unsigned i = 0; g && !g->v2 && i < g->n; i++)
+        if (put(g->at[i].path, "tasks", "0") < 0)
+            return err_sys(err, "cannot put the sandbox into %s", g->at[i].path);
+    return 0;
 }
 
 int cgroup_freeze(const struct cgroup *g, bool frozen, struct err *err)

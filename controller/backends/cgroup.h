@@ -21,11 +21,14 @@ enum { /* bits: what it holds */
  */
 struct cgroup *cgroup_new(const char *id, const struct config_sandbox *limits, bool freezer);
 unsigned cgroup_held(const struct cgroup *g); /* NULL: 0 */
-/* Puts a process in, and whatever it starts from then on. */
-int cgroup_add(const struct cgroup *g, pid_t pid, struct err *err);
-/* Moves the caller to where it is. The kernel has a process that moves wait until every processor
- * knows, which takes some milliseconds; whoever moves soon after another does not wait. */
-void cgroup_rehearse(void);
+/* fork() into it; the child calls cgroup_enter() before it starts anything. NULL: just fork().
+ *
+ * To move a process that runs (cgroup.procs) the kernel waits until every processor knows, which
+ * takes 5 to 15 ms, and meanwhile nobody on the host can fork. Neither of the two waits: version 2
+ * starts a process inside, and in version 1 a thread may move itself. */
+pid_t cgroup_fork(const struct cgroup *g);
+/* Its only thread calls it: in version 1 it goes in; in version 2 it is there. */
+int cgroup_enter(const struct cgroup *g, struct err *err);
 int cgroup_freeze(const struct cgroup *g, bool frozen, struct err *err);
 /* Its processes are gone: remove it. NULL is fine. */
 void cgroup_free(struct cgroup *g);

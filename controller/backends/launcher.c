@@ -135,7 +135,7 @@ static int leave_the_builder(struct err *err)
 }
 
 static NORETURN void child(int fds[LAUNCHER_FDS], const struct rootfs_parts *parts,
-                           const struct plan *plan, pid_t builder)
+                           const struct plan *plan, const struct cgroup *cgroup, pid_t builder)
 {
     struct making m = {.parts = *parts, .plan = plan, .builder = builder};
     struct err err = {0};
@@ -143,7 +143,8 @@ static NORETURN void child(int fds[LAUNCHER_FDS], const struct rootfs_parts *par
     m.parts.owners = fds[LAUNCHER_OWNERS] >= 0 ? LAUNCHER_OWNERS : -1;
     if (setpgid(0, 0) < 0 || arrange(fds, &err) < 0)
         _exit(1); /* no channel to say it on */
-    if (leave_the_builder(&err) < 0 || backend_of(plan)->make(&m, &err) < 0)
+    if (cgroup_enter(cgroup, &err) < 0 || leave_the_builder(&err) < 0 ||
+        backend_of(plan)->make(&m, &err) < 0)
         (void)launcher_built(plan, false, err.text, NULL);
     _exit(1);
 }
@@ -201,7 +202,8 @@ static int open_all(const struct filter_program *filter, int ours[4], int theirs
 }
 
 int launcher_start(const struct rootfs_parts *parts, const struct filter_program *filter,
-                   const struct plan *plan, struct launcher *ret, struct err *err)
+                   const struct plan *plan, const struct cgroup *cgroup, struct launcher *ret,
+                   struct err *err)
 {
     int ours[4] = {-1, -1, -1, -1};
     int theirs[LAUNCHER_FDS];
@@ -213,9 +215,9 @@ int launcher_start(const struct rootfs_parts *parts, const struct filter_program
         memcpy(given, theirs, sizeof given);
         given[LAUNCHER_PROGRAM] = parts->init;
         given[LAUNCHER_OWNERS] = parts->owners;
-        pid = fork();
+        pid = cgroup_fork(cgroup);
         if (pid == 0)
-            child(given, parts, plan, self);
+            child(given, parts, plan, cgroup, self);
         if (pid < 0)
             err_sys(err, "fork");
     }

@@ -6,6 +6,7 @@
 #ifndef DURWARD_LAUNCHER_H
 #define DURWARD_LAUNCHER_H
 
+#include "cgroup.h"
 #include "err.h"
 #include "plan.h"
 #include "sandbox_seccomp.h"
@@ -22,8 +23,9 @@ struct launcher {
 /* The bytes of durward-init, as they were when the builder started: a sealed memfd, the caller's.
  * of: the file, which is shown by a mount only as long as it is that one (rootfs.c:add_init). */
 int launcher_load(const char *path, struct stat *of, struct err *err);
-/* Fork it. All descriptors are the caller's. */
+/* Forks it into its control group (NULL: none). All descriptors are the caller's. */
 int launcher_start(const struct rootfs_parts *parts, const struct filter_program *filter,
-                   const struct plan *plan, struct launcher *ret, struct err *err);
+                   const struct plan *plan, const struct cgroup *cgroup, struct launcher *ret,
+                   struct err *err);
 
 #endif

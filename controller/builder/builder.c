@@ -64,7 +64,6 @@ struct builder {
     LIST_HEAD(, requester) requesters;
     LIST_HEAD(, site) sites;
     struct worker_table *worker_table; /* NULL until W_INIT */
-    pid_t rehearsing;                  /* 0: none */
 };
 
 /* ---- control groups ---- */
@@ -89,17 +88,6 @@ static void on_sweep(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     cgroup_sweep();
     b->swept++;
     plan_sweep(b);
-}
-
-/* In a process of its own, which may wait while the other roles start: `run` has one sandbox made,
- * at once. */
-static void rehearse(struct builder *b)
-{
-    b->rehearsing = fork();
-    if (b->rehearsing == 0) {
-        cgroup_rehearse();
-        _exit(0);
-    }
 }
 
 /* ---- answers ---- */
@@ -501,8 +489,6 @@ static int builder_load(void *self, struct msg *m, struct msg *ready UNUSED, str
         worker_table_new(b->base, &(struct worker_place){b->state_dir, b->archive}, tell_layered);
     if (b->worker_table == NULL)
         return -1;
-    if (b->binds)
-        rehearse(b);
     cgroup_sweep();
     plan_sweep(b);
     worker_table_sweep(b->worker_table);
@@ -571,8 +557,6 @@ static void on_child(evutil_socket_t sig, short what, void *arg)
     struct site *s, *next;
     (void)sig;
     (void)what;
-    if (b->rehearsing > 0 && waitpid(b->rehearsing, NULL, WNOHANG) != 0)
-        b->rehearsing = 0;
     for (s = LIST_FIRST(&b->sites); s; s = next) {
         next = LIST_NEXT(s, link);
         job_reap(s->job);

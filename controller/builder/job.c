@@ -51,9 +51,7 @@ struct job {
     bool answered;   /* `built` was called */
     struct buf text; /* notes for `built`, or the first reason of the failure */
     bool failed;     /* text is a reason */
-    bool staged, consented, joined;
-    pid_t joiner; /* puts the launcher into the control group, which may take the kernel a while */
-    struct event *join;
+    bool staged, consented;
     struct event *first;   /* pending once it runs: process 1 ends */
     int status;            /* of pid, once reaped */
     struct cgroup *cgroup; /* NULL: none */
@@ -73,21 +71,9 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-static void close_joiner(struct job *j)
-{
-    if (j->join == NULL)
-        return;
-    close(event_get_fd(j->join));
-    event_free(j->join);
-    j->join = NULL;
-    if (j->joiner > 0)
-        (void)waitpid(j->joiner, NULL, 0); /* it ends by itself */
-}
-
 static void job_free(struct job *j)
 {
     ipc_free(j->launcher);
-    close_joiner(j);
     if (j->first)
         event_free(j->first);
     if (j->init)
@@ -239,7 +225,7 @@ void job_reap(struct job *j)
 static void go_on(struct job *j)
 {
     struct msg m;
-    if (!j->staged || !j->consented || !j->joined || j->state != JOB_MAKING)
+    if (!j->staged || !j->consented || j->state != JOB_MAKING)
         return;
     set_state(j, JOB_TESTING);
     msg_init(&m, W_LISTENERS_OK);
@@ -315,48 +301,6 @@ static void on_launcher_closed(struct ipc *ch, const char *why, void *arg)
     ipc_free(ch);
     j->launcher = NULL;
     conclude(j);
-}
-
-/* ---- its control group ---- */
-
-/* What the joiner has to say. */
-static void on_join(evutil_socket_t fd, short what, void *arg)
-{
-    struct job *j = arg;
-    struct err err = {0};
-    (void)what;
-    bool whole = read(fd, &err, sizeof err) == sizeof err;
-    err.text[sizeof err.text - 1] = '\0';
-    close_joiner(j);
-    if (!whole || err.code != ERR_NONE) {
-        fail(j, whole ? err.text : "the sandbox could not be put into its control group");
-        return;
-    }
-    j->joined = true;
-    go_on(j);
-}
-
-/* Version 1 of control groups waits for all processors until a process has moved; meanwhile the
- * launcher makes what it can. */
-static int join_cgroup(struct job *j, struct event_base *base, struct err *err)
-{
-    int pair[2];
-    if (pipe2(pair, O_CLOEXEC) < 0)
-        return err_sys(err, "pipe");
-    j->join = event_new(base, pair[0], EV_READ, on_join, j);
-    if (j->join == NULL || event_add(j->join, NULL) < 0) {
-        close(pair[0]);
-        close(pair[1]);
-        return err_set(err, ERR_INTERNAL, "out of memory");
-    }
-    j->joiner = fork();
-    if (j->joiner == 0) {
-        struct err why = {0};
-        (void)cgroup_add(j->cgroup, j->pid, &why);
-        _exit(write(pair[1], &why, sizeof why) == sizeof why ? 0 : 1);
-    }
-    close(pair[1]);
-    return j->joiner < 0 ? err_sys(err, "fork") : 0;
 }
 
 /* ---- process 1 ---- */
@@ -514,13 +458,12 @@ struct job *job_start(struct event_base *base, const struct rootfs_parts *parts,
     j->pidfd = j->init_fd = j->errors = j->info = j->image = -1;
     buf_init(&j->text, TEXT_MAX);
     j->backend = backend_of(plan);
-    if (hold(j, parts, plan, err) < 0 || launcher_start(parts, filter, plan, &made, err) < 0) {
+    if (hold(j, parts, plan, err) < 0 ||
+        launcher_start(parts, filter, plan, j->cgroup, &made, err) < 0) {
         job_free(j);
         return NULL;
     }
-    /* before our consent it starts nothing that could stay outside */
-    j->joined = j->cgroup == NULL;
-    if (wire_up(j, base, &made, err) < 0 || (j->cgroup && join_cgroup(j, base, err) < 0)) {
+    if (wire_up(j, base, &made, err) < 0) {
         job_abandon(j);
         return NULL;
     }

@@ -1,16 +1,28 @@
 /* Runs a role from its entry to its exit, and answers the first message of its parent. */
 #include "role_run.h"
 
+#include "compiler.h"
 #include "meter.h"
 #include "trace.h"
 #include "wire.h"
 
 #include <event2/event.h>
+#include <malloc.h>
 
-enum { FAREWELL_MS = 1000 };
+enum { FAREWELL_MS = 1000, SETTLED_S = 2 };
+
+/* What it freed while it started (a configuration's text, a compiled filter) goes back to the host.
+ */
+static void on_settled(evutil_socket_t fd UNUSED, short what UNUSED, void *arg UNUSED)
+{
+    (void)malloc_trim(0);
+}
 
 static bool run_loop(const struct role_life *life, struct event_base *base, struct ipc *control)
 {
+    static const struct timeval settled = {SETTLED_S, 0};
+    (void)event_base_once(base, -1, EV_TIMEOUT, on_settled, NULL,
+                          &settled); /* else it keeps them */
     if (life->traces)
         trace_report(control);
     if (life->counts && meter_report(base, control) < 0) {

@@ -2,9 +2,9 @@
  * to the dialer or the injector. The reply's way is in exchange_reply.c. */
 #include "exchange_internal.h"
 
+#include "admission.h"
 #include "assertion.h"
 #include "dial_client.h"
-#include "guard.h"
 #include "guard_placeholder.h"
 #include "guide.h"
 #include "override_watch.h"
@@ -13,7 +13,6 @@
 #include "budget_client.h"
 #include "relay.h"
 #include "request_record.h"
-#include "target.h"
 #include "tunnel.h"
 #include "upgrade.h"
 #include "placeholder_scan.h"
@@ -287,30 +286,38 @@ static void open_injector_channel(struct exchange *x)
 
 /* ---- deciding ---- */
 
-static bool decide(struct exchange *x, struct decision *d)
+/* The gate's own part of the list: whose placeholders there are, and where. */
+static int check_placeholders(void *self, struct head *h, struct admission *a)
 {
-    const char *why;
-    if (guard_method(x->head.method) < 0) {
-        exchange_deny(x, 405, "method");
-        return false;
-    }
-    if (x->head.form == TARGET_ASTERISK || path_check(x->head.path, &why) < 0) {
-        exchange_deny(x, 400, "path_ambiguous");
-        return false;
-    }
-    struct policy_request q = {&x->authority, x->head.method, x->head.path};
+    struct exchange *x = self;
+    return guard_credentials(x->gate, &x->who, h, a->decision.rule, &a->answer);
+}
+
+/* The record and the line at the end of `run` say which field it was. */
+static void refuse_head(struct exchange *x, const struct guard_answer *why)
+{
+    snprintf(x->refuse_detail, sizeof x->refuse_detail, "%s", why->where);
+    x->refuse_field = true;
+    exchange_deny(x, why->status, why->code);
+}
+
+/* False: refused. */
+static bool decide(struct exchange *x, struct admission *a)
+{
     x->policy = policy_ref(x->who.route->policy);
-    policy_decide(x->policy, &q, d);
-    TRACE(&x->relay.trace, "decided", "%s by the rule %s",
-          d->verdict == VERDICT_DENY ? "no" : "yes", d->rule ? d->rule->text : "(none)");
-    if (d->rule)
-        snprintf(x->rule_text, sizeof x->rule_text, "%s", d->rule->text);
-    bool allowed = d->verdict != VERDICT_DENY;
-    if (!allowed || d->rule->tunnel) { /* in clear to us is not what a tunnel is for */
-        exchange_deny(x, 403, allowed ? "tunnel" : d->code);
-        return false;
-    }
-    return true;
+    const struct admission_request q = {
+        .policy = x->policy, .authority = &x->authority, .own = check_placeholders, .role = x};
+    bool admitted = admission_check(&q, &x->head, a) == 0;
+    const struct rule *rule = a->decision.rule;
+    bool allowed = a->decision.verdict != VERDICT_DENY;
+    TRACE(&x->relay.trace, "decided", "%s by the rule %s", allowed ? "yes" : "no",
+          rule ? rule->text : "(none)");
+    if (rule)
+        snprintf(x->rule_text, sizeof x->rule_text, "%s", rule->text);
+    x->rule = allowed ? rule : NULL;
+    if (!admitted)
+        refuse_head(x, &a->answer);
+    return admitted;
 }
 
 static void go(struct exchange *x)
@@ -383,17 +390,11 @@ static bool on_override(void *arg)
     return true;
 }
 
-/* Another method in the query is refused; in a body it is looked for as that passes, here where
- * nobody else does. False: refused. */
-static bool bar_overrides(struct exchange *x)
+/* A body that names another method is looked for as it passes, here where nobody else does. False:
+ * refused. */
+static bool watch_overrides(struct exchange *x)
 {
     bool memory;
-    if (guard_query_override(x->head.query)) {
-        exchange_deny(x, 403, "method_override");
-        return false;
-    }
-    if (x->by_hop)
-        return true;
     x->override = override_watch_new(x->gate->base, &x->head, on_override, x, &memory);
     if (memory)
         exchange_deny(x, 503, "memory");
@@ -409,63 +410,25 @@ static void trace_request(const struct exchange *x)
           x->head.n, x->head.path.n, x->head.query.n);
 }
 
-/* The record and the line at the end of `run` say which field it was. */
-static void refuse_field(struct exchange *x, const struct guard_answer *why)
-{
-    snprintf(x->refuse_detail, sizeof x->refuse_detail, "%s", why->where);
-    x->refuse_field = true;
-    exchange_deny(x, why->status, why->code);
-}
-
 void exchange_start(struct exchange *x, struct head *h, const struct authority *a,
                     const char *entry)
 {
-    struct decision d;
-    struct guard_answer answer = {.where = ""};
+    struct admission found;
     x->entry = entry;
     x->authority = *a;
     http_head_move(&x->head, h);
     trace_request(x);
-    if (!decide(x, &d))
+    if (!decide(x, &found))
         return;
-    x->rule = d.rule;
-    x->by_hop = policy_by_injector(x->policy, x->rule, a);
-    if (!x->by_hop) /* else the injector records it */
-        x->relay.capture_max = d.rule->capture_body;
-    if (guard_fields(&x->head, x->rule, policy_tainted(x->policy, a), &answer) < 0) {
-        refuse_field(x, &answer);
-        return;
-    }
-    if (!guard_destination(x->policy, a, &x->head, x->rule)) {
-        exchange_deny(x, 403, "destination");
-        return;
-    }
-    if (x->rule->credential && a->scheme != SCHEME_HTTPS && !x->rule->allow_plaintext) {
-        exchange_deny(x, 403, "secret_needs_tls");
-        return;
-    }
-    if (x->head.respelled && target_is_signed(&x->head, x->rule)) {
-        exchange_deny(x, 400, "signed_target");
-        return;
-    }
-    if (d.methods_matter && !bar_overrides(x))
-        return;
-    if (x->head.upgrade != UPGRADE_NONE && !x->rule->websocket) {
-        exchange_deny(x, 403, "websocket");
-        return;
-    }
+    x->by_hop = found.by_injector;
+    x->inject = found.answer.inject;
     x->relay.upgrade = x->head.upgrade != UPGRADE_NONE;
-    if (d.methods_matter && guard_strip_overrides(&x->head))
+    if (!x->by_hop) /* else the injector records it */
+        x->relay.capture_max = x->rule->capture_body;
+    if (found.stripped)
         gate_denied(x->gate, "override_stripped", a->host, 1);
-    if (guard_credentials(x->gate, &x->who, &x->head, x->rule, &answer) < 0) {
-        refuse_field(x, &answer);
+    if (found.decision.methods_matter && !x->by_hop && !watch_overrides(x))
         return;
-    }
-    x->inject = answer.inject;
-    if (guard_edit(&x->head, x->rule) < 0) {
-        exchange_deny(x, 431, "too_many_headers");
-        return;
-    }
     (x->rule->inspection ? inspect : go)(x);
 }
 

@@ -12,9 +12,10 @@
 const struct refusal *guard_request_trailers(const struct gate *g, const struct identity *who,
                                              const struct head *h);
 
-/* Then credentials and placeholders. On success the client's copy of the slot's field is gone from
- * h, but for an empty one where the rule has two places and the client wrote in the second. inject
- * is false for client_credential: pass with a credential of the client's own. -1: refused. */
+/* The gate's own part of admission: credentials and placeholders. On success the client's copy of
+ * the slot's field is gone from h, but for an empty one where the rule has two places and the
+ * client wrote in the second. inject is false for client_credential: pass with a credential of the
+ * client's own. -1: refused. Foreign credentials are the list's next check. */
 int guard_credentials(const struct gate *g, const struct identity *who, struct head *h,
                       const struct rule *rule, struct guard_answer *ret) WUNUSED;
 /* This sandbox's placeholders: those of the rule's secret, for an injector that is to find them (if

@@ -5,7 +5,6 @@
 #include "assertion.h"
 #include "client_cert.h"
 #include "dial_client.h"
-#include "guard.h"
 #include "override_watch.h"
 #include "pending_approval.h"
 #include "meter.h"
@@ -269,11 +268,6 @@ static void on_secret(void *arg, struct secret *value, const struct err *err)
 /* The request is complete but for the credential. */
 static void fetch(struct injection *g)
 {
-    /* what the rule sets and removes is the policy's: the gate has done it, or should have */
-    if (guard_edit(&g->head, g->decided.rule) < 0) {
-        injection_deny(g, 431, "too_many_headers", "");
-        return;
-    }
     if (g->decided.credential == NULL) {
         injection_search(g);
         return;
@@ -386,28 +380,6 @@ static void start(struct injection *g)
         body_buffer(g, max);
 }
 
-static bool refuse_foreign(struct injection *g)
-{
-    struct guard_answer answer = {.where = ""};
-    if (!guard_foreign(&g->head, g->decided.rule, &answer))
-        return false;
-    injection_deny(g, 403, "foreign_credential", answer.where);
-    return true;
-}
-
-/* Nothing of ours goes. Unless the client's own may, none does. */
-static void start_without(struct injection *g)
-{
-    const struct rule *rule = g->decided.rule;
-    if (rule->credential && rule->client_credential != CLIENT_PASS) {
-        for (const struct credential *c = rule->credential; c; c = c->other)
-            http_head_remove(&g->head, c->header);
-        if (refuse_foreign(g))
-            return;
-    }
-    start(g);
-}
-
 static bool on_override(void *arg)
 {
     struct injection *g = arg;
@@ -420,16 +392,29 @@ static bool on_override(void *arg)
     return true;
 }
 
-/* See exchange.c: the gate's word is not enough. */
-static bool bar_overrides(struct injection *g)
+/* Its gate let pass what is refused here: it has another policy, or it lies. */
+static void overrule(struct injection *g)
+{
+    const struct guard_answer *why = &g->decided.answer;
+    char detail[sizeof why->where + 32];
+    snprintf(detail, sizeof detail, "%s%sits gate let it pass", why->where,
+             why->where[0] ? "; " : "");
+    injection_deny(g, why->status, why->code, detail);
+}
+
+/* What is needed while it is under way. False: refused. */
+static bool prepare(struct injection *g)
 {
     bool memory = false;
-    bool refused = guard_query_override(g->head.query);
-    if (!refused)
+    if (g->decided.methods_matter)
         g->override = override_watch_new(g->injector->base, &g->head, on_override, g, &memory);
-    if (refused || memory)
-        injection_deny(g, memory ? 503 : 403, memory ? "memory" : "method_override", "");
-    return !refused && !memory;
+    if (g->decided.credential || injection_judges(g)) {
+        g->later = event_new(g->injector->base, -1, 0, on_later, g);
+        memory |= g->later == NULL;
+    }
+    if (memory)
+        injection_deny(g, 503, "memory", "");
+    return !memory;
 }
 
 void injection_start(struct injection *g, struct injection_request *r)
@@ -439,9 +424,8 @@ void injection_start(struct injection *g, struct injection_request *r)
     g->relay.trace = r->trace;
     memcpy(g->entry, r->entry, sizeof g->entry);
     memcpy(g->token, r->token, sizeof g->token);
-    const char *bad = injection_check(g->injector, r, &g->head, &g->authority, &g->decided);
-    if (bad) {
-        injection_deny(g, 403, bad, "");
+    if (injection_check(g->injector, r, &g->head, &g->authority, &g->placement, &g->decided) < 0) {
+        overrule(g);
         return;
     }
     TRACE(&g->relay.trace, "decided", "yes by the rule %s, secret %s", g->decided.rule->text,
@@ -460,28 +444,8 @@ void injection_start(struct injection *g, struct injection_request *r)
     injection_taint_begin(g);
     g->relay.capture_max = g->decided.rule->capture_body;
     g->relay.upgrade = g->head.upgrade != UPGRADE_NONE;
-    if (g->decided.methods_matter && !bar_overrides(g))
-        return;
-    if (g->decided.methods_matter)
-        (void)guard_strip_overrides(&g->head);
     g->blanks = r->blanks;
-    if (g->decided.credential || injection_judges(g)) {
-        g->later = event_new(g->injector->base, -1, 0, on_later, g);
-        if (g->later == NULL) {
-            injection_deny(g, 503, "memory", "");
-            return;
-        }
-    }
-    if (g->decided.credential == NULL) {
-        start_without(g);
-        return;
-    }
-    bad = placement_begin(&g->placement, g->decided.credential, &r->marks, &g->head);
-    if (bad) {
-        injection_deny(g, 403, bad, "");
-        return;
-    }
-    if (!refuse_foreign(g))
+    if (prepare(g))
         start(g);
 }
 

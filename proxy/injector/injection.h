@@ -3,8 +3,10 @@
 #ifndef DURWARD_INJECTION_H
 #define DURWARD_INJECTION_H
 
+#include "guard.h"
 #include "injector_channel.h"
 #include "injector.h"
+#include "placement.h"
 #include "stream.h"
 #include "trace.h"
 
@@ -31,13 +33,15 @@ struct injection_decided {
     const struct rule *rule;
     const struct credential *credential; /* NULL: the client's own goes (pass) */
     bool methods_matter;                 /* see struct decision */
+    struct guard_answer answer;          /* of a refusal */
 };
 
-/* NULL, or the code to refuse with (403). The authority's kind and address are filled in; of the
- * fields those are left that will be written. */
-const char *injection_check(const struct injector *i, const struct injection_request *r,
-                            struct head *h, struct authority *authority,
-                            struct injection_decided *ret);
+/* 0, or -1: refused, as ret->answer says. The authority's kind and address are filled in; of the
+ * fields those are left that will be written; *placement, all 0, is begun where there is a
+ * credential. */
+int injection_check(const struct injector *i, const struct injection_request *r, struct head *h,
+                    struct authority *authority, struct placement *placement,
+                    struct injection_decided *ret) WUNUSED;
 
 /* What its sandboxes share, before the first injection. files: descriptors that it may have. */
 void injection_shares(struct injector *i, size_t files);

@@ -1,7 +1,8 @@
-/* The injector's own decision: nothing that the gate said is believed. */
+/* The injector's own decision: nothing that the gate said is believed. The list of admission is
+ * asked again, of this process's policy; what a gate says beside the request is checked here. */
 #include "injection.h"
 
-#include "guard.h"
+#include "admission.h"
 #include "policy.h"
 #include "revoked.h"
 #include "token.h"
@@ -36,48 +37,81 @@ static int canonical_host(struct authority *a)
     return authority_host(a, slice_str(host));
 }
 
-const char *injection_check(const struct injector *i, const struct injection_request *r,
-                            struct head *h, struct authority *authority,
-                            struct injection_decided *ret)
+static int refuse(struct guard_answer *a, const char *code)
 {
-    const char *why, *bad;
+    a->code = code;
+    return -1;
+}
+
+/* What a gate says beside the request. Only a gate that lies, or has another policy than this
+ * process, is refused here. */
+struct said {
+    const struct injection_request *r;
+    struct injection_decided *decided;
+    struct placement *placement;
+};
+
+/* Nothing of ours goes. Unless the client's own may, none does. */
+static int check_without(const struct rule *rule, struct head *h, struct guard_answer *ret)
+{
+    if (rule->credential == NULL || rule->client_credential == CLIENT_PASS)
+        return 0;
+    if (!rule->credential->captured)
+        return refuse(ret, "grant_denied");
+    for (const struct credential *c = rule->credential; c; c = c->other)
+        http_head_remove(h, c->header);
+    return 0;
+}
+
+static int check_said(void *self, struct head *h, struct admission *a)
+{
+    struct said *s = self;
+    const struct rule *rule = a->decision.rule;
+    const char *secret = s->r->secret;
+    if (!a->by_injector)
+        return refuse(&a->answer, "grant_denied");
+    if (s->r->blanks.n != rule->n_captures)
+        return refuse(&a->answer, "grant_request");
+    if (secret[0] == 0)
+        return check_without(rule, h, &a->answer);
+    if (rule->credential == NULL || strcmp(rule->credential->secret, secret) != 0)
+        return refuse(&a->answer, "grant_denied");
+    s->decided->credential = rule->credential;
+    const char *bad = placement_begin(s->placement, rule->credential, &s->r->marks, h);
+    return bad ? refuse(&a->answer, bad) : 0;
+}
+
+/* 0, or -1: what a gate may not say of itself. */
+static int check_sender(const struct injector *i, const struct injection_request *r,
+                        struct authority *authority, struct injection_decided *ret)
+{
     struct authority a = *authority;
-    struct decision d;
-    snprintf(ret->sandbox, sizeof ret->sandbox, "%s", r->sandbox);
-    if ((bad = check_token(i, r, ret)) != NULL)
-        return bad;
+    const char *bad = check_token(i, r, ret);
+    if (bad)
+        return refuse(&ret->answer, bad);
     if (canonical_host(&a) < 0 || strcmp(a.host, authority->host) != 0)
-        return "grant_authority";
+        return refuse(&ret->answer, "grant_authority");
     authority->kind = a.kind;
     memcpy(authority->ip, a.ip, sizeof a.ip);
-    if (guard_method(h->method) < 0 || path_check(h->path, &why) < 0)
-        return "grant_request";
-    struct policy_request q = {authority, h->method, h->path};
+    return 0;
+}
+
+int injection_check(const struct injector *i, const struct injection_request *r, struct head *h,
+                    struct authority *authority, struct placement *placement,
+                    struct injection_decided *ret)
+{
+    struct said said = {r, ret, placement};
+    struct admission found;
+    snprintf(ret->sandbox, sizeof ret->sandbox, "%s", r->sandbox);
+    ret->answer = (struct guard_answer){.status = 403, .where = ""};
+    if (check_sender(i, r, authority, ret) < 0)
+        return -1;
     ret->policy = policy_ref(i->policy);
-    policy_decide(ret->policy, &q, &d);
-    if (d.verdict == VERDICT_DENY || d.rule == NULL ||
-        !policy_by_injector(ret->policy, d.rule, authority))
-        return "grant_denied";
-    ret->rule = d.rule;
-    ret->methods_matter = d.methods_matter;
-    if (d.rule->credential && authority->scheme != SCHEME_HTTPS && !d.rule->allow_plaintext)
-        return "grant_authority";
-    struct guard_answer answer = {.where = ""};
-    if (guard_fields(h, d.rule, policy_tainted(ret->policy, authority), &answer) < 0 ||
-        !guard_destination(ret->policy, authority, h, d.rule))
-        return "grant_request";
-    if (h->upgrade != UPGRADE_NONE && !d.rule->websocket)
-        return "grant_denied";
-    if (r->blanks.n != d.rule->n_captures)
-        return "grant_request";
-    if (d.rule->credential == NULL)
-        return r->secret[0] == 0 ? NULL : "grant_denied";
-    if (r->secret[0] == 0)
-        return d.rule->client_credential == CLIENT_PASS || d.rule->credential->captured
-                   ? NULL
-                   : "grant_denied";
-    if (strcmp(d.rule->credential->secret, r->secret) != 0)
-        return "grant_denied";
-    ret->credential = d.rule->credential;
-    return NULL;
+    const struct admission_request q = {
+        .policy = ret->policy, .authority = authority, .own = check_said, .role = &said};
+    int admitted = admission_check(&q, h, &found);
+    ret->answer = found.answer;
+    ret->rule = found.decision.rule;
+    ret->methods_matter = found.decision.methods_matter;
+    return admitted;
 }

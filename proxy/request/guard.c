@@ -163,10 +163,22 @@ static bool is_slot_twin(const struct credential *c, struct slice name)
     return false;
 }
 
+/* The rule's own words (set_headers), which a gate has written already. */
+static bool is_edit(const struct rule *rule, const struct field *f)
+{
+    for (size_t i = 0; i < rule->n_edits; i++)
+        if (rule->edits[i].value && slice_eq_str(f->name, rule->edits[i].name) &&
+            slice_eq_str(f->value, rule->edits[i].value))
+            return true;
+    return false;
+}
+
 /* A credential of the client's own. In a field that the rule calls none, only what an issuer's
  * token looks like. */
 static bool is_foreign(const struct rule *rule, const struct field *f)
 {
+    if (is_edit(rule, f))
+        return false;
     for (size_t i = 0; i < rule->n_not_credentials; i++)
         if (slice_eq_str(f->name, rule->not_credentials[i]))
             return field_value_is_credential(f->value, true);

@@ -23,10 +23,12 @@ struct guard_answer {
  * in the injector alike: off goes what is between client and proxy only (also by Connection), what
  * says where a request comes from or goes to, and what may not travel beside the rule's credential
  * (Cookie, Range, other codings), or where the reply is searched. The framing fields go too: the
- * head's own body kind says it. Then the rule's conditions on query and headers. -1: refused; so is
- * another spelling of a field that the rule speaks of. */
-int guard_fields(struct head *h, const struct rule *rule, bool searched,
-                 struct guard_answer *ret) WUNUSED;
+ * head's own body kind says it. -1: there is no room for those that are added. */
+int guard_fields(struct head *h, const struct rule *rule, bool searched) WUNUSED;
+/* NULL, or the code of the first of the rule's conditions that fields and this query do not meet;
+ * another spelling of a field that the rule speaks of meets none. */
+const char *guard_conditions(const struct head *h, const struct rule *rule, struct slice query,
+                             bool has_query, struct guard_answer *ret);
 /* The first part of it, which needs no rule: alike for every one. */
 void guard_clean_request(struct head *h);
 /* Where the method matters: fields that name another one go. Returns how many. */
@@ -46,7 +48,8 @@ void guard_clean_reply(struct head *h, bool credentialed, bool keep_cookies);
 void guard_clean_trailers(struct head *h);
 /* Of the checks of credentials, those that need no placeholder: of the gate, and of the injector
  * again over what a gate sent. Credentials other than the slot's: dropped where the rule says
- * replace; true: refuse, they are there (or one is in the query, from where nothing is dropped). */
+ * replace; true: refuse, they are there (or one is in the query, from where nothing is dropped).
+ * What the rule itself writes (set_headers) is none: a gate has written it before it sends. */
 bool guard_foreign(struct head *h, const struct rule *rule, struct guard_answer *ret);
 /* A rule's set_headers and remove_headers. */
 int guard_edit(struct head *h, const struct rule *rule) WUNUSED;

@@ -166,13 +166,6 @@ static bool is_spoken_twin(const struct rule *rule, struct slice name)
     return false;
 }
 
-static int refuse(struct guard_answer *a, unsigned status, const char *code)
-{
-    a->status = status;
-    a->code = code;
-    return -1;
-}
-
 const char *guard_conditions(const struct head *h, const struct rule *rule, struct slice query,
                              bool has_query, struct guard_answer *ret)
 {
@@ -185,18 +178,15 @@ const char *guard_conditions(const struct head *h, const struct rule *rule, stru
     return code ? code : condition_headers(rule, find_field, h);
 }
 
-int guard_fields(struct head *h, const struct rule *rule, bool searched, struct guard_answer *ret)
+int guard_fields(struct head *h, const struct rule *rule, bool searched)
 {
     bool credentialed = rule->credential != NULL;
     remove_named(h);
     remove_kinds(h, FIELD_HOP | FIELD_ROUTE,
                  credentialed && rule->client_credential == CLIENT_REFUSE);
     if ((credentialed || rule->n_captures || searched) && drop_beside_credential(h, rule) < 0)
-        return refuse(ret, 431, "too_many_headers");
-    if (rule_read_again(rule) && ask_identity(h) < 0)
-        return refuse(ret, 431, "too_many_headers");
-    const char *code = guard_conditions(h, rule, h->query, h->has_query, ret);
-    return code ? refuse(ret, 403, code) : 0;
+        return -1;
+    return rule_read_again(rule) ? ask_identity(h) : 0;
 }
 
 int guard_edit(struct head *h, const struct rule *rule)

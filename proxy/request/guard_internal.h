@@ -19,11 +19,6 @@ void guard_where(struct guard_answer *a, const char *what, struct slice name);
 /* And where the rule would have put its credential: "; the rule fills header x-api-key". */
 void guard_rule_place(struct guard_answer *a, const struct credential *c);
 
-/* NULL, or the code of the first of the rule's conditions that fields and this query do not meet;
- * another spelling of a field that the rule speaks of meets none. */
-const char *guard_conditions(const struct head *h, const struct rule *rule, struct slice query,
-                             bool has_query, struct guard_answer *ret);
-
 /* Known names and their twins: nothing that decides, routes or frames comes after the body. */
 bool guard_trailer_forbidden(struct slice name);
 /* A place of the rule's where the client's copy may stand, by this very name. */

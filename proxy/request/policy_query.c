@@ -2,11 +2,14 @@
  * test`, `durward explain` and the API. */
 #include "policy_query.h"
 
-#include "condition.h"
-#include "guard.h"
+#include "admission.h"
+#include "arena.h"
 #include "new_secret.h"
+#include "target.h"
 
 #include <string.h>
+
+enum { TARGET_MAX = 65536 }; /* beyond any limit of a gate's */
 
 int policy_query_url(const char *url, struct policy_query *q, struct err *err)
 {
@@ -31,61 +34,81 @@ int policy_query_url(const char *url, struct policy_query *q, struct err *err)
     return 0;
 }
 
-static const char *reason(const char *code)
+static const char *reason(const struct guard_answer *a)
 {
     static const struct {
-        const char *code, *why;
+        const char *code;
+        unsigned status; /* 0: any */
+        const char *why;
     } reasons[] = {
-        {"ok", "the narrowest matching rule allows it"},
-        {"ask", "an ask rule matches, and ask goes before allow"},
-        {"no_rule", "no rule names this destination; what is not allowed is denied"},
-        {"denied_by_rule", "a deny rule matches, and deny goes before ask and allow"},
-        {"method", "rules name this destination, but not with this method"},
-        {"respelled",
+        {"no_rule", 0, "no rule names this destination; what is not allowed is denied"},
+        {"denied_by_rule", 0, "a deny rule matches, and deny goes before ask and allow"},
+        {"method", 405, "this method is never carried"},
+        {"method", 0, "rules name this destination, but not with this method"},
+        {"respelled", 0,
          "written in another way this path is that of a rule that asks for more; write it "
          "as that rule does"},
-        {"query", "the rule allows other parameters or values in the query"},
-        {"method_override", "rules decide by the method here, and the query asks for another one"},
-        {"header", "the rule wants a header that is not there, or has another value"},
+        {"query", 0, "the rule allows other parameters or values in the query"},
+        {"method_override", 0,
+         "rules decide by the method here, and the query asks for another one"},
+        {"header", 0, "the rule wants a header that is not there, or has another value"},
+        {"destination", 0, "the rules do not let it write at its Destination"},
+        {"secret_needs_tls", 0, "the rule's credential is not sent in clear text"},
+        {"foreign_credential", 0, "it carries a credential that is not the rule's"},
+        {"bad_target", 0, "a URL holds no such bytes"},
+        {"signed_target", 0, "a signature covers the URL, and bytes of it have to be escaped"},
     };
     for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
-        if (strcmp(reasons[i].code, code) == 0)
+        if (strcmp(reasons[i].code, a->code) == 0 &&
+            (reasons[i].status == 0 || reasons[i].status == a->status))
             return reasons[i].why;
-    return code;
+    return a->code;
 }
 
-static size_t find_header(const void *arg, const char *name, struct slice *value)
+/* As the gate's parser makes it of what a client sends; names are the arena's. -1: it refuses. */
+static int make_head(const struct policy_query *q, struct arena *names, struct head *h,
+                     struct guard_answer *ret)
 {
-    const struct policy_query *q = arg;
-    size_t n = 0;
-    for (size_t i = 0; i < q->n_headers; i++)
-        if (slice_ieq_str(slice_str(q->header[i].name), name)) {
-            *value = slice_str(q->header[i].value);
-            n++;
-        }
-    return n;
+    struct refusal why;
+    http_head_init(h);
+    h->method = q->method;
+    h->form = TARGET_ORIGIN;
+    h->path = q->path;
+    h->query = q->query;
+    h->has_query = q->has_query;
+    for (size_t i = 0; i < q->n_headers; i++) {
+        char *name = arena_str(names, q->header[i].name);
+        for (char *p = name; *p; p++)
+            *p = ascii_lower(*p);
+        h->fields[h->n++] = (struct field){slice_str(name), slice_str(q->header[i].value)};
+    }
+    if (target_spell(h, TARGET_MAX, &why) == 0)
+        return 0;
+    ret->status = why.status;
+    ret->code = why.code;
+    return -1;
 }
 
 void policy_query_decide(const struct policy *p, const struct policy_query *q, struct answer *ret)
 {
-    const char *why = NULL;
-    if (path_check(q->path, &why) < 0) {
-        *ret = (struct answer){VERDICT_DENY, "path_ambiguous", why, NULL};
-        return;
+    const struct admission_request ask = {
+        .policy = p, .authority = &q->authority, .as_tunnel = true};
+    struct arena *names = arena_new();
+    struct admission a = {.answer.where = ""};
+    struct head h;
+    if (make_head(q, names, &h, &a.answer) < 0 || admission_check(&ask, &h, &a) < 0) {
+        *ret = (struct answer){VERDICT_DENY, a.answer.code, reason(&a.answer), a.decision.rule};
+        if (strcmp(ret->code, "path_ambiguous") == 0)
+            (void)path_check(h.path, &ret->why);
+    } else {
+        bool asks = a.decision.verdict == VERDICT_ASK;
+        *ret = (struct answer){a.decision.verdict, a.decision.code,
+                               asks ? "an ask rule matches, and ask goes before allow"
+                                    : "the narrowest matching rule allows it",
+                               a.decision.rule};
     }
-    struct policy_request r = {&q->authority, q->method, q->path};
-    struct decision d;
-    policy_decide(p, &r, &d);
-    bool passes = d.verdict != VERDICT_DENY;
-    const char *code = passes ? condition_query(d.rule, q->query, q->has_query) : NULL;
-    if (passes && code == NULL)
-        code = condition_headers(d.rule, find_header, q);
-    if (passes && code == NULL && d.methods_matter && guard_query_override(q->query))
-        code = "method_override";
-    if (code)
-        d = (struct decision){VERDICT_DENY, d.rule, code, false};
-    *ret = (struct answer){d.verdict, d.code, reason(d.verdict == VERDICT_ASK ? "ask" : d.code),
-                           d.rule};
+    http_head_free(&h);
+    arena_free(names);
 }
 
 const char *policy_query_verdict(enum verdict v)

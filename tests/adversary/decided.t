@@ -1,9 +1,10 @@
 #!/usr/bin/python3 -B
-"""Gate and injector decide as the model of tests/decide does: policies by chance in a running daemon, and of the
-requests that the model judged some of each verdict and code. First a client's, and what the gate answers, what
-the origin gets and who was asked; then the same by somebody in the gate's place, who asks the injector for what
-that gate has refused too. DURWARD_DECIDE_SEED repeats a run: the seed is printed."""
+"""Gate, injector and `durward test` decide as the model of tests/decide does: policies by chance in a running daemon,
+and of the requests that the model judged some of each verdict and code. First a client's, and what the gate answers,
+what the origin gets and who was asked; then the same by somebody in the gate's place, who asks the injector for what
+that gate has refused too; then what the command says of them. DURWARD_DECIDE_SEED repeats a run: the seed is printed."""
 import collections
+import json
 import os
 import random
 import ssl
@@ -22,7 +23,8 @@ SEED = os.environ.get("DURWARD_DECIDE_SEED") or str(random.SystemRandom().randra
 POLICIES, EACH = 6, 4  # so many policies; of each kind of answer so many requests of a policy
 NAMES = ["ok.com"] + [n + ".ok.com" for n in ("a", "c", "b.a", "a.a", "c.a", "b.a.a")]
 PORTS = (("https", 443), ("https", 8443), ("http", 80))
-SEAT_CODES = (None, "grant_denied", "grant_request", "method_override")
+SEAT_CODES = (None, "grant_denied", "no_rule", "denied_by_rule", "method", "respelled", "path_ambiguous", "query",
+              "header", "method_override")
 CODES = (None, "no_rule", "denied_by_rule", "method", "respelled", "path_ambiguous", "query", "header",
          "method_override", "graphql", "mcp", "body_ambiguous", "content_type")
 SECRETS = ("one", "two", "")
@@ -242,12 +244,35 @@ def from_seats(t, bed, sample):
     t.ok(all(seen[code] for code in SEAT_CODES), "each code was among the injector's answers", str(seen))
 
 
+def by_command(t, bed, sample):
+    """`durward test` says the code that the gate answers, of what is judged by a head alone."""
+    tests, tried = [], 0
+    for name, (policy, cases) in zip(bed.names, sample):
+        for c in cases:
+            q, fields = c.q, dict(c.q.fields)
+            if len(fields) < len(q.fields):
+                continue  # a field twice cannot be said there
+            url = "%s://%s:%d%s%s" % (q.scheme, q.host, q.port, q.path, "" if q.query is None else "?" + q.query)
+            code = policy.explain(q)
+            expect = policy.admission(q).verdict if code == "ok" else "deny"
+            tests.append({"request": "%s %s" % (q.method, url), "expect": expect, "code": code, "policy": name,
+                          "headers": fields})
+            tried += 1
+    path = os.path.join(bed.s.d.work, "decided.yaml")
+    with open(path, "w") as f:
+        json.dump({"tests": tests}, f)
+    r = bed.s.d.command("test", "-c", bed.s.d.conf, path)
+    wrong = [x for x in r.stdout.splitlines() if "FAIL" in x] or ([] if r.returncode == 0 else [r.stdout + r.stderr])
+    told(t, "the command's", tried, wrong)
+
+
 def main(t):
     t.diag("seed " + SEED)
     sample = chosen(Chance(random.Random(SEED)))
     bed = Bed(t, sample)
     t.part(through_gates, t, bed, sample)
     t.part(from_seats, t, bed, sample)
+    t.part(by_command, t, bed, sample)
     bed.approver.close()
     bed.s.clean()
 

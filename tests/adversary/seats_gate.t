@@ -19,28 +19,34 @@ MARK = "dwp" + "0" * 29
 def decisions(h):
     """What the gate says is allowed, and is not."""
     h.bed.t.eq(h.works(), 200, "a request as a gate sends it is answered")
-    for name, over in (
-            ("a path that no rule has", dict(path="/gists/1")),
-            ("a denied path below an allowed one", dict(path="/repos/acme/secret/x")),
-            ("a denied path, escaped", dict(path="/repos/acme/%73ecret/x")),
-            ("a method that the rule has not", dict(path="/read/x", method="POST")),
-            ("DELETE where GET is allowed", dict(path="/read/x", method="DELETE")),
-            ("a host of no rule", dict(host="evil.example.com")),
-            ("a subdomain of an allowed one", dict(host="x.api.github.com")),
-            ("another policy's host", dict(host=OTHER)),
-            ("another policy's host and secret", dict(host=OTHER, secret="other")),
-            ("an address in place of the name", dict(host="127.0.0.1")),
-            ("another port", dict(port=8443)),
-            ("plaintext", dict(scheme=wire.HTTP, port=80)),
-            ("plaintext at the port of TLS", dict(scheme=wire.HTTP)),
-            ("another rule's secret", dict(secret="openai")),
-            ("another policy's secret", dict(secret="other")),
-            ("a secret that there is not", dict(secret="none")),
-            ("no secret where the rule has one", dict(secret="")),
-            ("a secret where the rule has none", dict(host=scene.PLAIN, path="/")),
-            ("an uncredentialed host by way of the injector", dict(host=scene.PLAIN, path="/", secret="")),
-            ("a WebSocket where the rule has none", dict(body=wire.BODY_TUNNEL))):
-        h.asks(name, "grant_denied", **over)
+    for name, code, over in (
+            ("a path that no rule has", "no_rule", dict(path="/emojis")),
+            ("a denied path below an allowed one", "denied_by_rule", dict(path="/repos/acme/secret/x")),
+            ("a denied path, escaped", "denied_by_rule", dict(path="/repos/acme/%73ecret/x")),
+            ("a method that the rule has not", "method", dict(path="/read/x", method="POST")),
+            ("DELETE where GET is allowed", "method", dict(path="/read/x", method="DELETE")),
+            ("a host of no rule", "no_rule", dict(host="evil.example.com")),
+            ("a subdomain of an allowed one", "no_rule", dict(host="x.api.github.com")),
+            ("another policy's host", "no_rule", dict(host=OTHER)),
+            ("another policy's host and secret", "no_rule", dict(host=OTHER, secret="other")),
+            ("an address in place of the name", "no_rule", dict(host="127.0.0.1")),
+            ("another port", "no_rule", dict(port=8443)),
+            ("plaintext", "no_rule", dict(scheme=wire.HTTP, port=80)),
+            ("plaintext at the port of TLS", "no_rule", dict(scheme=wire.HTTP)),
+            ("another rule's secret", "grant_denied", dict(secret="openai")),
+            ("another policy's secret", "grant_denied", dict(secret="other")),
+            ("a secret that there is not", "grant_denied", dict(secret="none")),
+            ("no secret where the rule has one", "grant_denied", dict(secret="")),
+            ("a secret where the rule has none", "grant_denied", dict(host=scene.PLAIN, path="/")),
+            ("an uncredentialed host by way of the injector", "grant_denied", dict(host=scene.PLAIN, path="/", secret="")),
+            ("a WebSocket where the rule has none", "websocket", dict(body=wire.BODY_TUNNEL)),
+            ("a condition that is not met", "header", dict(host="tenant.example.com", path="/")),
+            ("a condition with another value", "header", dict(host="tenant.example.com", path="/",
+                                                              fields=(("x-tenant", "b"),))),
+            ("a condition met twice", "header", dict(host="tenant.example.com", path="/",
+                                                     fields=(("x-tenant", "a"), ("x-tenant", "b")))),
+            ("placeholders for what is not captured", "grant_request", dict(blanks=[MARK]))):
+        h.asks(name, code, **over)
     for name, over in (
             ("a host in capitals", dict(host="API.github.com")),
             ("a host with a dot behind", dict(host="api.github.com.")),
@@ -59,19 +65,18 @@ def decisions(h):
             ("a path with a line ending", dict(path="/user\r\nX-Evil: 1")),
             ("a path with a blank", dict(path="/user HTTP/1.1")),
             ("a path with its query", dict(path="/user#f")),
-            ("an escaped zero byte", dict(path="/user%00")),
+            ("an escaped zero byte", dict(path="/user%00"))):
+        h.asks(name, "path_ambiguous", status=400, **over)
+    for name, over in (
             ("CONNECT", dict(method="CONNECT")), ("TRACE", dict(method="TRACE")),
-            ("a method in small letters", dict(method="get")),
-            ("a condition that is not met", dict(host="tenant.example.com", path="/")),
-            ("a condition with another value", dict(host="tenant.example.com", path="/",
-                                                    fields=(("x-tenant", "b"),))),
-            ("a condition met twice", dict(host="tenant.example.com", path="/",
-                                           fields=(("x-tenant", "a"), ("x-tenant", "b")))),
-            ("placeholders for what is not captured", dict(blanks=[MARK]))):
-        h.asks(name, "grant_request", **over)
+            ("a method in small letters", dict(method="get"))):
+        h.asks(name, "method", status=405, **over)
+    said = [r.get("detail") for r in h.bed.s.d.records(kind="denied", role="injector")]
+    h.bed.t.ok(said and set(said) == {"its gate let it pass"}, "what its gate let pass is on record as that",
+               str(set(said)))
     h.asks("a method by a parameter", "method_override", path="/read/x", has_query=1, query="_method=DELETE")
-    h.asks("a denied path, of a generation to come", "grant_denied", path="/gists/1", generation=99)
-    h.asks("a denied path, of a generation before", "grant_denied", path="/gists/1", generation=0)
+    h.asks("a denied path, of a generation to come", "denied_by_rule", path="/gists/1", generation=99)
+    h.asks("a denied path, of a generation before", "denied_by_rule", path="/gists/1", generation=0)
 
 
 def slots(h):
@@ -105,7 +110,7 @@ def slots(h):
             last.all("authorization") == [h.bed.s.github_credential[1]]
         h.rows.row(name, good or isinstance(got, tuple) and got[0] == 403,
                    "%r %r" % (got, last.headers))
-    h.asks("an override of the method", "grant_denied", path="/read/x", method="PUT",
+    h.asks("an override of the method", "method", path="/read/x", method="PUT",
            fields=(("x-http-method-override", "GET"),))
 
 
@@ -312,7 +317,7 @@ def tokens(bed, rows):
             ("another policy's token", "token_policy", far["token"]),
             ("a revoked token", "token_revoked", old["token"])):
         h.asks(name, code, token=token)
-    h.asks("a token, and a denied path", "grant_denied", token=cut, path="/gists/1")
+    h.asks("a token, and a denied path", "denied_by_rule", token=cut, path="/gists/1")
     h = Hop(bed, rows, gate, "other")
     h.asks("a token of the policy beside", "token_policy", token=cut, host=OTHER, secret="other")
     gate.end()

@@ -8,10 +8,15 @@
  * BODY are empty where there is none. The answer to a request: what policy_decide says (verdict,
  * code, rule), m or - (the method matters), the secret that policy_injects grants or "-", i or -
  * (an injector serves it), then what policy_query_decide and the inspection of the body make of all
- * of it (verdict, code, rule). */
-#include "guard.h"
+ * of it (verdict, code, rule). Last come the codes of admission, which must be one another's and
+ * the model's: a gate's, an injector's that is sent what this gate has made, an injector's that is
+ * sent the request as it was, by a gate that lets everything pass, and `explain`'s. */
+#include "admission.h"
+#include "guard_placeholder.h"
+#include "injection.h"
 #include "inspect.h"
 #include "path.h"
+#include "placeholder.h"
 #include "policy_query.h"
 
 #include <stdio.h>
@@ -82,6 +87,70 @@ static const char *granted(const struct policy *p, const struct policy_request *
     return "-";
 }
 
+/* ---- admission ---- */
+
+/* As the parser has it. */
+static void make_head(const struct policy_query *q, struct head *h)
+{
+    http_head_init(h);
+    h->method = q->method;
+    h->form = TARGET_ORIGIN;
+    h->path = q->path;
+    h->query = q->query;
+    h->has_query = q->has_query;
+    for (size_t i = 0; i < q->n_headers; i++)
+        h->fields[h->n++] =
+            (struct field){slice_str(q->header[i].name), slice_str(q->header[i].value)};
+}
+
+/* The gate's own part, of a sandbox that has no placeholder and sends none. */
+static int check_placeholders(void *self, struct head *h, struct admission *a)
+{
+    struct identity who = {.route = NULL};
+    return guard_credentials(self, &who, h, a->decision.rule, &a->answer);
+}
+
+/* The name of the secret that is asked for is the rule's own; it is the injector's to compare. */
+static const char *by_injector(const struct policy *p, const struct policy_query *q, struct head *h,
+                               const struct rule *rule)
+{
+    static struct injection_request r;
+    static struct injection_decided d;
+    struct injector i = {.policy = policy_ref((struct policy *)(uintptr_t)p)};
+    struct placement placement = {.credential = NULL};
+    struct authority at = q->authority;
+    r.authority = q->authority;
+    r.sandbox = "box";
+    snprintf(r.secret, sizeof r.secret, "%s",
+             rule && rule->credential ? rule->credential->secret : "");
+    int ok = injection_check(&i, &r, h, &at, &placement, &d);
+    placement_free(&placement);
+    policy_free(d.policy);
+    policy_free(i.policy);
+    d.policy = NULL;
+    return ok < 0 ? d.answer.code : "ok";
+}
+
+static void admitted(const struct policy *p, const struct policy_query *q, const char *explained)
+{
+    static struct gate gate;
+    struct admission found;
+    struct head h, raw;
+    if (gate.tag == NULL)
+        gate.tag = placeholder_key_new((const unsigned char[PLACEHOLDER_TAG_KEY]){1});
+    make_head(q, &h);
+    make_head(q, &raw);
+    const struct admission_request ask = {
+        .policy = p, .authority = &q->authority, .own = check_placeholders, .role = &gate};
+    bool passes = admission_check(&ask, &h, &found) == 0;
+    bool injector = found.by_injector;
+    const char *gates = passes ? "ok" : found.answer.code;
+    printf(" %s %s", gates, passes && injector ? by_injector(p, q, &h, found.decision.rule) : "-");
+    printf(" %s %s\n", by_injector(p, q, &raw, found.decision.rule), explained);
+    http_head_free(&h);
+    http_head_free(&raw);
+}
+
 static void request(const struct policy *p, struct line *l)
 {
     struct policy_query q = {.method = slice_str(l->column[3]), .path = slice_str(l->column[4])};
@@ -98,15 +167,17 @@ static void request(const struct policy *p, struct line *l)
     struct policy_request r = {&q.authority, q.method, q.path};
     policy_decide(p, &r, &d);
     policy_query_decide(p, &q, &said);
+    const char *explained = said.code;
     const char *code = said.verdict == VERDICT_DENY ? NULL : inspected(said.rule, &q, l);
     if (code) {
         said.verdict = VERDICT_DENY;
         said.code = code;
     }
     bool injector = d.verdict != VERDICT_DENY && policy_by_injector(p, d.rule, &q.authority);
-    printf("%s %s %d %s %s %s %s %s %d\n", policy_query_verdict(d.verdict), d.code, number(d.rule),
+    printf("%s %s %d %s %s %s %s %s %d", policy_query_verdict(d.verdict), d.code, number(d.rule),
            d.methods_matter ? "m" : "-", granted(p, &r), injector ? "i" : "-",
            policy_query_verdict(said.verdict), said.code, number(said.rule));
+    admitted(p, &q, explained);
 }
 
 int main(void)

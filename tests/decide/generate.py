@@ -14,6 +14,9 @@ GRAPHQL = {"query": '{"query":"query Q { user }"}', "mutation": '{"query":"mutat
            "query mutation": '{"query":"query Q { user } mutation M { kill }","operationName":"Q"}'}
 
 
+TOKEN = "ghp_0123456789abcdefghijABCDEFGHIJ012345"  # an issuer's, by its looks
+
+
 class Chance:
     def __init__(self, random):
         self.r = random
@@ -57,7 +60,7 @@ class Chance:
         if self.in_(10):
             rule["budget"] = {"requests": "1000000/s"}
         if self.in_(12):
-            rule["set_headers"] = {"x-set": self.one(("1", "2"))}
+            rule["set_headers"] = {"x-session": self.one(("1", "2", TOKEN))}
         if self.in_(12) and not ("graphql" in rule or "mcp" in rule):
             rule["websocket"] = True
 

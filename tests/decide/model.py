@@ -319,7 +319,10 @@ class Policy:
 
     # ---- and by what the rule that decided asks ----
 
-    def answer(self, q):
+    def admission(self, q):
+        """By the head alone: the one list that gate, injector and `explain` ask."""
+        if q.method not in METHODS:
+            return Answer("deny", "method")
         a = self.decide(q)
         if a.verdict == "deny":
             return a
@@ -327,7 +330,18 @@ class Policy:
         code = asked_of_query(said, q) or asked_of_fields(said, q)
         if code is None and a.matters and names_method(q.query):
             code = "method_override"
-        return Answer("deny", code, a.rules) if (code := code or asked_of_body(said, q)) else a
+        return Answer("deny", code, a.rules) if code else a
+
+    def explain(self, q):
+        """The code that is said of a URL."""
+        if "\\" in q.path:
+            return "bad_target"
+        return self.admission(q).code
+
+    def answer(self, q):
+        a = self.admission(q)
+        code = None if a.verdict == "deny" else asked_of_body(a.rule.said, q)
+        return Answer("deny", code, a.rules) if code else a
 
     # ---- what the two of our roles that decide say to it ----
 
@@ -338,12 +352,10 @@ class Policy:
             return 403, "no_rule"
         if "\\" in q.path:
             return 400, "bad_target"
-        if q.method not in METHODS:
-            return 405, "method"
         a = self.answer(q)
-        if a.verdict == "deny" and a.code == "mcp" and q.body is not None:
-            return 200, "mcp"  # a JSON-RPC error
-        return (200, None) if a.verdict != "deny" else (STATUS.get(a.code, 403), a.code)
+        if a.verdict == "deny" and a.code == "mcp" and q.body is not None and q.body[0] != "graphql":
+            return 200, "mcp"  # a JSON-RPC error, where a message has an id
+        return (200, None) if a.verdict != "deny" else refusal(q, a.code)
 
     def reachable(self, q):
         """An allow or ask names it, whatever the path, and no deny covers all of it."""
@@ -353,23 +365,22 @@ class Policy:
     def injector(self, q, secret):
         """(status, code) to a gate that asks for this secret ("": for none) and says nothing of a body: it looks
         into none."""
-        if q.method not in METHODS or q.ambiguous:
-            return 403, "grant_request"
-        a = self.decide(q)
-        if a.verdict == "deny" or not self.by_injector(a.rule, q.host):
+        a = self.admission(q)
+        if a.verdict == "deny":
+            return refusal(q, a.code)
+        if not self.by_injector(a.rule, q.host) or secret != (a.rule.secret or ""):
             return 403, "grant_denied"
-        if asked_of_query(a.rule.said, q) or asked_of_fields(a.rule.said, q):
-            return 403, "grant_request"
-        if secret != (a.rule.secret or ""):
-            return 403, "grant_denied"
-        if a.matters and names_method(q.query):
-            return 403, "method_override"
         if "mcp" in a.rule.said and q.method not in ("GET", "DELETE"):
             return 403, "mcp"  # what a gate says is not enough: there is no message
         return 200, None
 
 
 STATUS = {"path_ambiguous": 400, "body_ambiguous": 400, "content_type": 415}
+
+
+def refusal(q, code):
+    """(status, code): a method that is never carried is refused as such."""
+    return 405 if code == "method" and q.method not in METHODS else STATUS.get(code, 403), code
 
 
 def asked_of_query(said, q):

@@ -134,12 +134,15 @@ static UNUSED const char *judge(size_t r, const char *target, const char *fields
 {
     struct guard_answer a = {.code = "none"};
     parse(h, target, fields);
-    int ok = guard_fields(h, rule(r), false, &a);
-    if (ok == 0)
-        ok = guard_credentials(&gate, &who, h, rule(r), &a);
+    CU_ASSERT_EQUAL_FATAL(guard_fields(h, rule(r), false), 0);
+    const char *code = guard_conditions(h, rule(r), h->query, h->has_query, &a);
+    if (code == NULL && guard_credentials(&gate, &who, h, rule(r), &a) < 0)
+        code = a.code;
+    if (code == NULL && rule(r)->credential && guard_foreign(h, rule(r), &a))
+        code = "foreign_credential";
     memcpy(where, a.where, sizeof where);
-    if (ok < 0)
-        return a.code;
+    if (code)
+        return code;
     return a.inject || rule(r)->credential == NULL ? "ok" : "pass";
 }
 

@@ -56,7 +56,9 @@ static bool may(const struct policy *p, const char *method, const char *path, co
     policy_decide(p, &q, &d);
     CU_ASSERT_FATAL(d.verdict != VERDICT_DENY);
     struct guard_answer answer = {.where = ""};
-    bool ok = guard_fields(&h, d.rule, false, &answer) == 0 && guard_destination(p, &a, &h, d.rule);
+    bool ok = guard_fields(&h, d.rule, false) == 0 &&
+              guard_conditions(&h, d.rule, h.query, h.has_query, &answer) == NULL &&
+              guard_destination(p, &a, &h, d.rule);
     http_head_free(&h);
     return ok;
 }

@@ -73,7 +73,7 @@ struct said {
     enum scheme scheme;
     const char *host;
     uint16_t port;
-    const char *method, *path, *secret, *token, *field; /* field: "name: value" beside */
+    const char *method, *path, *query, *secret, *token, *field; /* field: "name: value" beside */
     bool needs_token, websocket;
     unsigned blanks;
 };
@@ -103,6 +103,8 @@ static const char *check(const struct said *s, struct injection_decided *d)
     r.blanks.n = s->blanks;
     h.method = slice_str(s->method);
     h.path = slice_str(s->path);
+    h.has_query = s->query != NULL;
+    h.query = slice_str(s->query ? s->query : "");
     h.upgrade = s->websocket ? UPGRADE_WEBSOCKET : UPGRADE_NONE;
     if (s->field) {
         const char *colon = strchr(s->field, ':');
@@ -111,9 +113,12 @@ static const char *check(const struct said *s, struct injection_decided *d)
     }
     memset(d, 0, sizeof *d);
     struct authority a = r.authority;
-    const char *code = injection_check(&injector, &r, &h, &a, d);
+    struct placement placement = {.credential = NULL};
+    int ok = injection_check(&injector, &r, &h, &a, &placement, d);
+    CU_ASSERT_PTR_EQUAL(placement.credential, ok == 0 ? d->credential : placement.credential);
+    placement_free(&placement);
     http_head_free(&h);
-    return code ? code : "ok";
+    return ok < 0 ? d->answer.code : "ok";
 }
 
 static void is(const struct said *s, const char *code)
@@ -148,25 +153,31 @@ static void test_granted(void)
     SAYS("ok", s->path = "/ws", s->websocket = true);
 }
 
+/* What the policy does not allow has the code that a gate's refusal has. */
 static void test_rules(void)
 {
-    SAYS("grant_denied", s->path = "/gists/1");
-    SAYS("grant_denied", s->path = "/");
-    SAYS("grant_denied", s->path = "/repos/acme/secret/x");
-    SAYS("grant_denied", s->path = "/repos/acme/%73ecret/x");
-    SAYS("grant_denied", s->path = "/read/x", s->method = "DELETE");
-    SAYS("grant_denied", s->path = "/read/x", s->method = "POST");
-    SAYS("grant_denied", s->host = "api.openai.com");
-    SAYS("grant_denied", s->host = "x.api.github.com");
-    SAYS("grant_denied", s->port = 8443);
-    SAYS("grant_denied", s->scheme = SCHEME_HTTP, s->port = 80);
-    SAYS("grant_denied", s->websocket = true);
-    SAYS("grant_request", s->host = "tenant.example.com", s->path = "/");
-    SAYS("grant_request", s->host = "tenant.example.com", s->path = "/", s->field = "x-tenant: b");
+    SAYS("no_rule", s->path = "/gists/1");
+    SAYS("no_rule", s->path = "/");
+    SAYS("denied_by_rule", s->path = "/repos/acme/secret/x");
+    SAYS("denied_by_rule", s->path = "/repos/acme/%73ecret/x");
+    SAYS("method", s->path = "/read/x", s->method = "DELETE");
+    SAYS("method", s->path = "/read/x", s->method = "POST");
+    SAYS("no_rule", s->host = "api.openai.com");
+    SAYS("no_rule", s->host = "x.api.github.com");
+    SAYS("no_rule", s->port = 8443);
+    SAYS("no_rule", s->scheme = SCHEME_HTTP, s->port = 80);
+    SAYS("websocket", s->websocket = true);
+    SAYS("header", s->host = "tenant.example.com", s->path = "/");
+    SAYS("header", s->host = "tenant.example.com", s->path = "/", s->field = "x-tenant: b");
     SAYS("ok", s->host = "tenant.example.com", s->path = "/", s->field = "x-tenant: a");
+    SAYS("method_override", s->path = "/read/x", s->query = "_method=DELETE");
+    SAYS("foreign_credential", s->field = "x-api-key: sk-abc");
+    SAYS("foreign_credential", s->query = "access_token=abc");
+    SAYS("destination", s->method = "COPY", s->path = "/repos/acme/x",
+         s->field = "destination: /repos/acme/secret/x");
 }
 
-/* The secret is named by the gate and chosen by the rule. */
+/* What a gate may not say whatever the request is: only a gate that lies comes so far. */
 static void test_secrets(void)
 {
     SAYS("grant_denied", s->secret = "openai");
@@ -199,23 +210,23 @@ static void test_spelling(void)
     SAYS("grant_authority", s->host = "api.github.com@evil.example");
     SAYS("grant_authority", s->host = "2001:DB8::1", s->path = "/");
     SAYS("grant_authority", s->host = "[2001:db8::1]", s->path = "/");
-    SAYS("grant_request", s->path = "/x/../user");
-    SAYS("grant_request", s->path = "//user");
-    SAYS("grant_request", s->path = "/user/%2e%2e/user");
-    SAYS("grant_request", s->path = "user");
-    SAYS("grant_request", s->path = "");
-    SAYS("grant_request", s->path = "/user%00");
-    SAYS("grant_request", s->path = "/us er");
-    SAYS("grant_request", s->path = "/user#x");
-    SAYS("grant_request", s->method = "CONNECT");
-    SAYS("grant_request", s->method = "TRACE");
-    SAYS("grant_request", s->method = "get");
+    SAYS("path_ambiguous", s->path = "/x/../user");
+    SAYS("path_ambiguous", s->path = "//user");
+    SAYS("path_ambiguous", s->path = "/user/%2e%2e/user");
+    SAYS("path_ambiguous", s->path = "user");
+    SAYS("path_ambiguous", s->path = "");
+    SAYS("path_ambiguous", s->path = "/user%00");
+    SAYS("path_ambiguous", s->path = "/us er");
+    SAYS("path_ambiguous", s->path = "/user#x");
+    SAYS("method", s->method = "CONNECT");
+    SAYS("method", s->method = "TRACE");
+    SAYS("method", s->method = "get");
 }
 
 static void test_plaintext(void)
 {
     SAYS("ok", s->host = "plain.example.com", s->scheme = SCHEME_HTTP, s->port = 80, s->path = "/");
-    SAYS("grant_denied", s->host = "plain.example.com", s->path = "/");
+    SAYS("no_rule", s->host = "plain.example.com", s->path = "/");
 }
 
 /* ---- tokens ---- */

@@ -60,8 +60,8 @@ class Hop:
         if got == "ended":
             self.heal()
 
-    def asks(self, name, code, **over):
-        self.tries(name, (403, code), self.request(**over))
+    def asks(self, name, code, status=403, **over):
+        self.tries(name, (status, code), self.request(**over))
 
     def breaks(self, name, *datagrams, fds=(), begun=0):
         self.tries(name, "ended", *datagrams, fds=fds, begun=begun)

@@ -4,6 +4,7 @@
 
 #include "admission.h"
 #include "assertion.h"
+#include "cloud_identity.h"
 #include "dial_client.h"
 #include "guard_placeholder.h"
 #include "guide.h"
@@ -46,6 +47,7 @@ void exchange_free(struct exchange *x)
     override_watch_free(x->override);
     relay_done(&x->relay);
     placeholder_scan_free(x->placeholder_scan);
+    exchange_answer_free(x);
     http_head_free(&x->head);
     policy_free(x->policy);
     free(x);
@@ -233,6 +235,18 @@ static void open_origin(struct exchange *x)
     open_upstream(x, origin_upstream(x->origin));
 }
 
+/* Nobody is asked for it. */
+static void open_answer(struct exchange *x)
+{
+    struct upstream answer = exchange_answer_open(x);
+    if (answer.ops == NULL) {
+        exchange_end_record(x, RECORD_ABORTED, "memory");
+        exchange_tell_fail(x, 503, "memory");
+        return;
+    }
+    open_upstream(x, answer);
+}
+
 static void on_admitted_recorded(void *arg, bool ok)
 {
     struct exchange *x = arg;
@@ -242,7 +256,7 @@ static void on_admitted_recorded(void *arg, bool ok)
         return;
     }
     x->admitted = true;
-    open_origin(x);
+    (x->answer ? open_answer : open_origin)(x);
 }
 
 void exchange_open_plain(struct exchange *x)
@@ -418,6 +432,10 @@ void exchange_start(struct exchange *x, struct head *h, const struct authority *
     x->authority = *a;
     http_head_move(&x->head, h);
     trace_request(x);
+    if (cloud_identity_at(policy_identity(x->who.route->policy), a)) {
+        exchange_metadata(x);
+        return;
+    }
     if (!decide(x, &found))
         return;
     x->by_hop = found.by_injector;

@@ -22,6 +22,7 @@ struct exchange {
     bool inject;
     bool by_hop; /* credentialed, asked, or of a host that gets a secret by another rule */
     struct origin *origin;
+    struct prepared *answer; /* of a metadata service, until it is sent; else NULL */
     struct journal_wait *wait;
     struct body_inspection *body_inspection; /* until what it holds has gone on */
     struct override_watch *override;         /* of its body, where the method matters */
@@ -62,6 +63,13 @@ void exchange_open_plain(struct exchange *x);
 /* exchange_budget.c: the rule or its policy has a budget. Ends in exchange_open_plain or a refusal.
  */
 void exchange_budget(struct exchange *x);
+
+/* exchange_metadata.c: the request is for a metadata service that the policy's identity has. All
+ * that follows is done. */
+void exchange_metadata(struct exchange *x);
+/* What sends x->answer; ops NULL: memory is out. */
+struct upstream exchange_answer_open(struct exchange *x);
+void exchange_answer_free(struct exchange *x);
 
 /* exchange_reply.c */
 extern const struct downstream_ops exchange_downstream_ops;

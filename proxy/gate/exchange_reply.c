@@ -114,7 +114,7 @@ static void downstream_fail(void *self, unsigned status, const char *code, const
     }
     if (x->origin || id || x->state != EXCHANGE_OPEN) /* else it is told as it is denied, below */
         gate_denied(x->gate, code, target, 1);
-    if (x->origin) {
+    if (x->admitted) { /* here, and not by an injector */
         exchange_end_record(x, RECORD_ABORTED, code);
         exchange_tell_fail(x, status, code);
         return;

@@ -24,6 +24,7 @@
 #include "wire.h"
 
 #include <event2/event.h>
+#include <openssl/rand.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -260,7 +261,7 @@ static int read_keys(struct gate *g, struct msg *m)
     if (g->mode == GATE_LOCAL && g->guide == NULL && (g->guide = guide_new()) == NULL)
         return -1;
     g->tag = placeholder_key_new((const unsigned char *)tag.p);
-    if (g->tag == NULL)
+    if (g->tag == NULL || RAND_bytes(g->metadata_key, sizeof g->metadata_key) != 1)
         return -1;
     if (token.n == TOKEN_KEY)
         g->token_public = token_public_key((const unsigned char *)token.p, NULL);

@@ -63,7 +63,8 @@ struct gate {
     size_t n_placeholders;
     struct quota previewed; /* bytes of request bodies held for inspection, by sandbox */
     struct placeholder_key *tag;
-    EVP_PKEY *token_public; /* GATE_TOKEN */
+    unsigned char metadata_key[32]; /* of tokens of the metadata services */
+    EVP_PKEY *token_public;         /* GATE_TOKEN */
     struct revoked *revoked;
     struct oidc *oidc; /* of a listener with `forwarded`; else NULL */
     LIST_HEAD(, session) sessions;

@@ -206,6 +206,18 @@ static void put_marks(const struct gate *g, const struct identity *who, const st
             ret->n++;
 }
 
+int guard_placeholder_of(const struct gate *g, const struct identity *who, const char *secret,
+                         char to[PLACEHOLDER_MAX])
+{
+    size_t i = 0;
+    while (i < g->n_placeholders && strcmp(g->placeholders[i].secret, secret) != 0)
+        i++;
+    if (i == g->n_placeholders)
+        return who->has_seed ? placeholder_make(g->tag, who->seed, secret, guard_kinds[0], to) : -1;
+    snprintf(to, PLACEHOLDER_MAX, "%s", g->placeholders[i].text);
+    return 0;
+}
+
 void guard_marks(const struct gate *g, const struct identity *who, const struct rule *rule,
                  bool inject, struct injector_channel_marks *marks,
                  struct injector_channel_blanks *ret)
@@ -215,14 +227,7 @@ void guard_marks(const struct gate *g, const struct identity *who, const struct 
         put_marks(g, who, rule, marks);
     for (ret->n = 0; ret->n < rule->n_captures; ret->n++) {
         const char *secret = rule->captures[ret->n].secret;
-        char *to = ret->text[ret->n];
-        size_t i = 0;
-        while (i < g->n_placeholders && strcmp(g->placeholders[i].secret, secret) != 0)
-            i++;
-        if (i < g->n_placeholders)
-            snprintf(to, PLACEHOLDER_MAX, "%s", g->placeholders[i].text);
-        else if (!who->has_seed ||
-                 placeholder_make(g->tag, who->seed, secret, guard_kinds[0], to) < 0)
+        if (guard_placeholder_of(g, who, secret, ret->text[ret->n]) < 0)
             return;
     }
 }

@@ -116,8 +116,20 @@ bool guard_is_own(const struct gate *g, const struct identity *who, const char *
     return s.found && !s.stranger && !s.misplaced && slice_eq(s.whole, text);
 }
 
-/* The slot's value is exactly this sandbox's own placeholder: raw, "Bearer X", "token X", or the
- * password (or user) of Basic. */
+/* Of a text in the form of a JSON web token what would be its signature; else the text. An ID token
+ * of a metadata service (metadata_google.c) has its placeholder there. */
+static struct slice signature_of(struct slice text)
+{
+    ssize_t first = slice_starts(text, SLICE("eyJ")) ? slice_find(text, '.') : -1;
+    if (first < 0)
+        return text;
+    struct slice rest = {text.p + first + 1, text.n - (size_t)first - 1};
+    ssize_t second = slice_find(rest, '.');
+    return second < 0 ? text : (struct slice){rest.p + second + 1, rest.n - (size_t)second - 1};
+}
+
+/* The slot's value is exactly this sandbox's own placeholder: raw, "Bearer X", "token X", the
+ * password (or user) of Basic, or the signature of what has the form of a token. */
 static bool slot_is_placeholder(const struct gate *g, const struct identity *who,
                                 const struct credential *c, struct slice v)
 {
@@ -137,7 +149,7 @@ static bool slot_is_placeholder(const struct gate *g, const struct identity *who
     for (size_t i = 0; i < ARRAY_LEN(schemes); i++)
         if (slice_istarts(v, slice_str(schemes[i])))
             rest = slice_trim((struct slice){v.p + strlen(schemes[i]), v.n - strlen(schemes[i])});
-    return guard_is_own(g, who, c->secret, rest);
+    return guard_is_own(g, who, c->secret, signature_of(rest));
 }
 
 /* Placeholders anywhere but in the slot. */

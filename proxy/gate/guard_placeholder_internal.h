@@ -5,6 +5,7 @@
 
 #include "guard_internal.h"
 #include "guard_placeholder.h"
+#include "placeholder.h"
 
 struct hit {
     const struct gate *gate;
@@ -24,6 +25,9 @@ void guard_scan(struct hit *s, struct slice text);
 /* Is the whole text exactly this sandbox's placeholder of that secret? */
 bool guard_is_own(const struct gate *g, const struct identity *who, const char *secret,
                   struct slice text);
+/* This sandbox's own placeholder of a secret. -1: it has none. */
+int guard_placeholder_of(const struct gate *g, const struct identity *who, const char *secret,
+                         char to[PLACEHOLDER_MAX]) WUNUSED;
 /* Slots that are no field of their own: the client's copy is taken out (query, cookie) or its
  * places are checked (placeholder). NULL, or the code of the refusal. */
 const char *guard_place(const struct gate *g, const struct identity *who, struct head *h,

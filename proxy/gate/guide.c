@@ -7,6 +7,7 @@
 #include "guard_placeholder.h"
 #include "guide_proposal.h"
 #include "policy.h"
+#include "prepared.h"
 #include "wire.h"
 
 #include <event2/event.h>
@@ -258,11 +259,11 @@ struct guide_reply {
     struct gate *gate;
     struct downstream downstream;
     struct event *turn;
-    unsigned status;
-    bool json, bare, told; /* bare: HEAD */
+    bool json;
     enum guide_phase phase;
     bool whole; /* of a proposal: all of it is here */
-    struct buf body, in;
+    struct prepared answer;
+    struct buf in;
 };
 
 static void guide_reply_free(struct guide_reply *r)
@@ -271,7 +272,7 @@ static void guide_reply_free(struct guide_reply *r)
         r->gate->guide->asking = NULL;
     if (r->turn)
         event_free(r->turn);
-    buf_free(&r->body);
+    prepared_free(&r->answer);
     buf_free(&r->in);
     free(r);
 }
@@ -280,37 +281,14 @@ static void guide_reply_free(struct guide_reply *r)
 static void guide_reply_say(struct guide_reply *r, unsigned status, json_t *page)
 {
     r->phase = GUIDE_TELLING;
-    r->status = status;
-    if (page == NULL || guide_render(page, r->json, &r->body) < 0) { /* memory is out */
-        r->status = 503;
-        buf_clear(&r->body);
+    r->answer.status = status;
+    r->answer.type = r->json ? "application/json" : "text/plain; charset=utf-8";
+    if (page == NULL || guide_render(page, r->json, &r->answer.body) < 0) { /* memory is out */
+        r->answer.status = 503;
+        buf_clear(&r->answer.body);
     }
     json_decref(page);
     event_active(r->turn, EV_TIMEOUT, 0);
-}
-
-/* The head; -1: memory is out. */
-static int guide_tell(struct guide_reply *r)
-{
-    struct head h;
-    char length[24];
-    http_head_init(&h);
-    h.status = r->status;
-    h.minor = 1;
-    h.keep_alive = true;
-    h.body = r->bare ? BODY_NONE : BODY_LENGTH;
-    h.length = buf_len(&r->body);
-    snprintf(length, sizeof length, "%zu", buf_len(&r->body));
-    const char *type = r->json ? "application/json" : "text/plain; charset=utf-8";
-    int rc = http_head_add(&h, "content-type", slice_str(type));
-    if (rc == 0)
-        rc = http_head_add(&h, "content-length", slice_str(length));
-    if (rc == 0)
-        rc = http_head_add(&h, "cache-control", SLICE("no-store"));
-    if (rc == 0)
-        r->downstream.ops->reply(r->downstream.self, &h);
-    http_head_free(&h);
-    return rc;
 }
 
 static void guide_propose(struct guide_reply *r);
@@ -326,23 +304,14 @@ static void on_turn(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
             f.ops->wanted(f.self);
         return;
     }
-    if (!r->told && guide_tell(r) < 0) {
-        guide_reply_free(r);
-        f.ops->fail(f.self, 503, "memory", "-");
-        return;
-    }
-    r->told = true;
-    while (!r->bare && buf_len(&r->body) > 0) {
-        size_t n = f.ops->room(f.self);
-        if (n == 0)
-            return; /* resume */
-        if (n > buf_len(&r->body))
-            n = buf_len(&r->body);
-        f.ops->data(f.self, buf_data(&r->body), n);
-        buf_drain(&r->body, n);
-    }
+    enum prepared_sent sent = prepared_send(&r->answer, &f);
+    if (sent == PREPARED_MORE)
+        return; /* resume */
     guide_reply_free(r);
-    f.ops->end(f.self);
+    if (sent == PREPARED_ALL)
+        f.ops->end(f.self);
+    else
+        f.ops->fail(f.self, 503, "memory", "-");
 }
 
 static void guide_data(void *self, const void *p, size_t n)
@@ -492,7 +461,7 @@ static struct guide_reply *guide_reply_new(struct gate *g, const struct requeste
     r->gate = g;
     r->downstream = by->downstream;
     r->json = answer_how(h, false).form == ANSWER_JSON;
-    buf_init(&r->body, GUIDE_BODY_MAX);
+    prepared_init(&r->answer, GUIDE_BODY_MAX);
     buf_init(&r->in, GUIDE_PROPOSAL_MAX);
     r->turn = event_new(g->base, -1, 0, on_turn, r);
     if (r->turn == NULL) {
@@ -522,7 +491,7 @@ bool guide_start(struct gate *g, const struct identity *who, const struct reques
         return true;
     }
     by->set_upstream(by->downstream.self, (struct upstream){&guide_ops, r});
-    r->bare = bare;
+    r->answer.bare = bare;
     r->phase = takes ? GUIDE_TAKING : GUIDE_TELLING;
     json_t *page = takes ? NULL : guide_page(g, who, h->path);
     if (takes)

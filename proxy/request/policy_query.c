@@ -4,6 +4,7 @@
 
 #include "admission.h"
 #include "arena.h"
+#include "cloud_identity.h"
 #include "new_secret.h"
 #include "target.h"
 
@@ -57,6 +58,8 @@ static const char *reason(const struct guard_answer *a)
         {"foreign_credential", 0, "it carries a credential that is not the rule's"},
         {"bad_target", 0, "a URL holds no such bytes"},
         {"signed_target", 0, "a signature covers the URL, and bytes of it have to be escaped"},
+        {"identity", 0,
+         "the sandbox's gate answers it itself, as far as the policy's identity says"},
     };
     for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
         if (strcmp(reasons[i].code, a->code) == 0 &&
@@ -97,7 +100,12 @@ void policy_query_decide(const struct policy *p, const struct policy_query *q, s
     struct admission a = {.answer.where = ""};
     struct head h;
     if (make_head(q, names, &h, &a.answer) < 0 || admission_check(&ask, &h, &a) < 0) {
-        *ret = (struct answer){VERDICT_DENY, a.answer.code, reason(&a.answer), a.decision.rule};
+        bool served = strcmp(a.answer.code, "no_rule") == 0 &&
+                      cloud_identity_at(policy_identity(p), &q->authority);
+        if (served)
+            a.answer.code = "identity";
+        *ret = (struct answer){served ? VERDICT_ALLOW : VERDICT_DENY, a.answer.code,
+                               reason(&a.answer), a.decision.rule};
         if (strcmp(ret->code, "path_ambiguous") == 0)
             (void)path_check(h.path, &ret->why);
     } else {

@@ -162,6 +162,26 @@ static int add_secret(struct additions *a, const char *value, struct err *err)
     return r;
 }
 
+static int add_identity(struct additions *a, const struct login_use *u, struct err *err)
+{
+    json_t *given = login_identity(u), *one;
+    const char *cloud;
+    int r = 0;
+    json_object_foreach(given, cloud, one)
+    {
+        json_t *own = member(a->policy, "identity", false);
+        if (json_object_get(own, cloud))
+            r = err_set(err, ERR_PARSE,
+                        "--login %s: policy '%s' says already who it is to %s; leave one of the "
+                        "two out",
+                        login_name(u->format), a->name, cloud);
+        else if (json_object_set(own, cloud, one) < 0)
+            abort(); /* memory is out */
+    }
+    json_decref(given);
+    return r;
+}
+
 static int add_login(struct additions *a, const struct login_use *u, struct err *err)
 {
     json_t *rules = json_array(), *rule;
@@ -172,7 +192,7 @@ static int add_login(struct additions *a, const struct login_use *u, struct err 
     json_array_foreach(rules, i, rule)
         add_rule(a, json_incref(rule), "--login", login_name(u->format));
     json_decref(rules);
-    return r;
+    return r < 0 ? r : add_identity(a, u, err);
 }
 
 /* With a profile and no policy named: the one that is called as the profile, which need not be

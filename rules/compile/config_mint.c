@@ -12,9 +12,23 @@
 #include "header_name.h"
 #include "rule.h"
 
-/* RANGES: `to`, as in a rule. AUTH: how a store lets us in, as a mapping; becomes the name of a
- * login (read_auth). SIGNER: a PAIR, or the keys of a role. From SECRET on a name of a secret. */
-enum field_type { TEXT = 1, LIST, URL, WORD, SECONDS, RANGES, SECRET, KEY, PAIR, SIGNER, AUTH };
+/* PLACE: a URL that may be in clear, as metadata services are. RANGES: `to`, as in a rule. AUTH:
+ * how a store lets us in, as a mapping; becomes the name of a login (read_auth). SIGNER: a PAIR, or
+ * the keys of a role. From SECRET on a name of a secret. */
+enum field_type {
+    TEXT = 1,
+    LIST,
+    URL,
+    PLACE,
+    WORD,
+    SECONDS,
+    RANGES,
+    SECRET,
+    KEY,
+    PAIR,
+    SIGNER,
+    AUTH
+};
 
 struct mint_field {
     enum spec_field field; /* 0: the end of the list */
@@ -25,9 +39,16 @@ struct mint_field {
 
 struct mint_kind {
     const char *endpoint; /* of the token; ${NAME} are values of fields. NULL: none is needed */
-    enum { MADE, STORED, LOGIN } sort;
+    /* AMBIENT: what the machine is, told by its metadata service: in clear, and by GET. HIDDEN: the
+     * login for one, declared by it. */
+    enum { MADE, STORED, LOGIN, AMBIENT, HIDDEN } sort;
     const struct mint_field *fields;
 };
+
+#define METADATA "169.254.169.254/32"
+#define GOOGLE_TOKEN                                                      \
+    "http://169.254.169.254/computeMetadata/v1/instance/service-accounts" \
+    "/${account}/token"
 
 /* Rows of a kind: what it needs, what it may have, and what stands for what is absent. */
 #define NEED(field, type)              \
@@ -81,9 +102,23 @@ static const struct mint_kind kinds[DERIVED_KINDS] = {
                             FIELDS(NEED(APP_ID, TEXT), NEED(INSTALLATION_ID, TEXT), NEED(KEY, KEY),
                                    ELSE(API, URL, "https://api.github.com"), TO)},
     [DERIVED_ENTRA] = {"${authority}/${tenant}/oauth2/v2.0/token", MADE,
-                       FIELDS(NEED(TENANT, TEXT), NEED(CLIENT_ID, TEXT),
-                              NEED(CLIENT_SECRET, SECRET), NEED(SCOPE, LIST),
+                       FIELDS(NEED(TENANT, TEXT), NEED(CLIENT_ID, TEXT), MAY(CLIENT_SECRET, SECRET),
+                              MAY(ASSERTION, SECRET), NEED(SCOPE, LIST),
                               ELSE(AUTHORITY, URL, "https://login.microsoftonline.com"), TO)},
+    [DERIVED_TOKEN_EXCHANGE] = {"${token_url}", MADE,
+                                FIELDS(NEED(TOKEN_URL, URL), TO, NEED(SUBJECT_TOKEN, SECRET),
+                                       ELSE(SUBJECT_TOKEN_TYPE, TEXT,
+                                            "urn:ietf:params:oauth:token-type:jwt"),
+                                       MAY(AUDIENCE, TEXT), MAY(SCOPE, LIST))},
+    [DERIVED_GOOGLE_INSTANCE] = {"${endpoint}", AMBIENT,
+                                 FIELDS(ELSE(ACCOUNT, TEXT, "default"),
+                                        ELSE(ENDPOINT, PLACE, GOOGLE_TOKEN),
+                                        ELSE(TO, RANGES, METADATA))},
+    [DERIVED_AZURE_INSTANCE] =
+        {"${endpoint}", AMBIENT,
+         FIELDS(NEED(RESOURCE, TEXT), MAY(CLIENT_ID, TEXT),
+                ELSE(ENDPOINT, PLACE, "http://169.254.169.254/metadata/identity/oauth2/token"),
+                ELSE(TO, RANGES, METADATA))},
     [DERIVED_AWS_KEY] = {NULL, MADE,
                          FIELDS(NEED(ACCESS_KEY_ID, SECRET), NEED(SECRET_ACCESS_KEY, SECRET),
                                 MAY(SESSION_TOKEN, SECRET))},
@@ -92,6 +127,20 @@ static const struct mint_kind kinds[DERIVED_KINDS] = {
                                  ELSE(SESSION_NAME, TEXT, "durward"), MAY(EXTERNAL_ID, TEXT),
                                  NEED(REGION, TEXT), ELSE(DURATION, SECONDS, "3600"),
                                  ELSE(ENDPOINT, URL, "https://sts.${region}.amazonaws.com/"), TO)},
+    [DERIVED_AWS_WEB_IDENTITY] =
+        {"${endpoint}", MADE,
+         FIELDS(NEED(JWT, SECRET), NEED(ROLE_ARN, TEXT), ELSE(SESSION_NAME, TEXT, "durward"),
+                NEED(REGION, TEXT), ELSE(DURATION, SECONDS, "3600"),
+                ELSE(ENDPOINT, URL, "https://sts.${region}.amazonaws.com/"), TO)},
+    [DERIVED_AWS_CONTAINER] = {"${endpoint}", AMBIENT,
+                               FIELDS(ELSE(ENDPOINT, PLACE, "http://169.254.170.2/"),
+                                      MAY(PATH, SECRET), MAY(TOKEN, SECRET),
+                                      ELSE(TO, RANGES, "169.254.170.0/24"))},
+    [DERIVED_AWS_INSTANCE] = {"${endpoint}/latest/meta-data/iam/security-credentials/${role}",
+                              AMBIENT,
+                              FIELDS(NEED(ROLE, TEXT),
+                                     ELSE(ENDPOINT, PLACE, "http://169.254.169.254"),
+                                     ELSE(TO, RANGES, METADATA))},
     [DERIVED_CERTIFICATE] = {NULL, MADE, FIELDS(NEED(CERTIFICATE, KEY), NEED(KEY, KEY))},
     [DERIVED_VAULT] = KEY_VALUE_STORE,
     [DERIVED_OPENBAO] = KEY_VALUE_STORE,
@@ -117,6 +166,8 @@ static const struct mint_kind kinds[DERIVED_KINDS] = {
                                   FIELDS(NEED(ADDRESS, URL), TO, MAY(NAMESPACE, TEXT),
                                          ELSE(MOUNT, TEXT, "kubernetes"), NEED(ROLE, TEXT),
                                          NEED(JWT, SECRET))},
+    [DERIVED_AWS_SESSION] = {"${address}/latest/api/token", HIDDEN,
+                             FIELDS(NEED(ADDRESS, PLACE), ELSE(TO, RANGES, METADATA))},
     [DERIVED_CAPTURED] = {NULL, MADE, FIELDS({0, 0, false, NULL})},
     [DERIVED_HMAC_KEY] = {NULL, MADE,
                           FIELDS(NEED(KEY, SECRET), ELSE(ALGORITHM, WORD, "sha256"),
@@ -130,7 +181,7 @@ static enum derived_kind kind_of(const json_t *object)
 {
     size_t k = 1;
     while (k < DERIVED_KINDS &&
-           (kinds[k].sort == LOGIN ||
+           (kinds[k].sort == LOGIN || kinds[k].sort == HIDDEN ||
             json_object_get(object, derived_kind_name((enum derived_kind)k)) == NULL))
         k++;
     return (enum derived_kind)k;
@@ -175,13 +226,15 @@ static int expand(const struct derived_spec *spec, const char *from, char *to, s
     return 0;
 }
 
-/* https only: the request carries a secret. */
-static int check_url(const struct node *n, const char *url, struct err *err)
+/* https only, as the request carries a secret; but for metadata services, which know no other. */
+static int check_url(const struct node *n, const char *url, bool clear, struct err *err)
 {
     struct authority a;
-    static const char scheme[] = "https://";
+    static const char scheme[] = "https://", plain[] = "http://";
     size_t head = sizeof scheme - 1;
-    if (strncmp(url, scheme, head) != 0)
+    if (clear && strncmp(url, plain, sizeof plain - 1) == 0)
+        head = sizeof plain - 1;
+    else if (strncmp(url, scheme, head) != 0)
         return node_fail(n, err, "'%.200s': a token endpoint is https://HOST/PATH", url);
     const char *rest = url + head;
     size_t host = strcspn(rest, "/?#");
@@ -214,11 +267,14 @@ static int read_reference(const struct config *c, const struct node *n, enum fie
     if (node_string(n, ret, err) < 0 || rule_secret_known(n, *ret, secrets, err) < 0)
         return -1;
     enum derived_kind kind = kind_of(json_object_get(secrets, *ret));
-    bool role = kind == DERIVED_AWS_ROLE, pair = kind == DERIVED_AWS_KEY;
+    bool role = kind == DERIVED_AWS_ROLE;
+    bool pair = !role && kind >= DERIVED_AWS_KEY && kind < DERIVED_CERTIFICATE;
     if (type == PAIR && !pair)
-        return node_fail(n, err, "'%s' is not an 'aws_key'", *ret);
+        return node_fail(n, err,
+                         "'%s' is not an 'aws_key', nor of an instance, container or web identity",
+                         *ret);
     if (type == SIGNER && !role && !pair)
-        return node_fail(n, err, "'%s' is neither an 'aws_key' nor an 'aws_role'", *ret);
+        return node_fail(n, err, "'%s' is not an AWS key", *ret);
     if ((type == SECRET || type == KEY) && kind < DERIVED_KINDS)
         return node_fail(n, err, "'%s' is itself made of others; name a stored secret", *ret);
     return 0;
@@ -283,8 +339,8 @@ static int read_field(struct config *c, const struct node *n, const struct mint_
         break;
     default:
         r = node_string(n, &text, err);
-        if (r == 0 && f->type == URL)
-            r = check_url(n, text, err);
+        if (r == 0 && (f->type == URL || f->type == PLACE))
+            r = check_url(n, text, f->type == PLACE, err);
     }
     if (r == 0 && (strlen(text) > 1000 || !header_value_ok(slice_str(text))))
         r = node_fail(n, err, "'%s' is at most 1000 bytes of printable ASCII",
@@ -305,6 +361,8 @@ static int check_kind(const struct node *n, const struct derived_spec *spec, str
                          "token)");
     if (config_mint_key_ok(n, spec, err) < 0)
         return -1;
+    if (spec->kind == DERIVED_ENTRA && !text[SPEC_CLIENT_SECRET] == !text[SPEC_ASSERTION])
+        return node_fail(n, err, "'entra' takes either 'client_secret' or 'assertion'");
     if (spec->kind == DERIVED_OAUTH2 && !text[SPEC_CLIENT_SECRET] && !text[SPEC_REFRESH_TOKEN])
         return node_fail(n, err, "'oauth2' needs 'client_secret', 'refresh_token' or both");
     return 0;
@@ -338,6 +396,11 @@ static int read_fields(struct config *c, const struct node *n, struct derived_sp
     return check_kind(n, spec, err);
 }
 
+static bool is_ambient(enum derived_kind k)
+{
+    return kinds[k].sort == AMBIENT || kinds[k].sort == HIDDEN;
+}
+
 /* The endpoint of a secret whose fields are read. */
 static int finish(struct config *c, const struct node *n, struct derived_spec *spec,
                   struct config_secret *s, struct err *err)
@@ -349,7 +412,7 @@ static int finish(struct config *c, const struct node *n, struct derived_spec *s
     if (from) {
         if (expand(spec, from, endpoint, sizeof endpoint) < 0)
             return node_fail(n, err, "'%s' has too long a value", kind);
-        if (check_url(n, endpoint, err) < 0)
+        if (check_url(n, endpoint, is_ambient(spec->kind), err) < 0)
             return -1;
         if (pattern_parse(c->arena, endpoint, &place, &bad) < 0)
             return node_fail(n, err, "'%.200s': %s", endpoint, bad.text);
@@ -444,6 +507,21 @@ static int read_auth(struct config *c, const struct node *n, const struct derive
     return r;
 }
 
+/* The second version of AWS's service wants the token of a session, which all that ask there share.
+ */
+static int read_session(struct config *c, const struct node *n, struct derived_spec *spec,
+                        struct err *err)
+{
+    struct config_secret login = {.kind = "", .hidden = true};
+    struct derived_spec made = {.kind = DERIVED_AWS_SESSION};
+    made.text[SPEC_ADDRESS] = spec->text[SPEC_ENDPOINT];
+    made.text[SPEC_TO] = spec->text[SPEC_TO];
+    if (finish(c, n, &made, &login, err) < 0)
+        return -1;
+    spec->text[SPEC_AUTH] = login_for(c, &login);
+    return 0;
+}
+
 static int read_ttl(const struct node *n, struct derived_spec *spec, struct err *err)
 {
     struct node at;
@@ -464,6 +542,8 @@ int config_read_mint(struct config *c, const struct node *n, struct config_secre
         return -1;
     if (kinds[spec.kind].sort == STORED && read_ttl(n, &spec, err) < 0)
         return -1;
+    if (spec.kind == DERIVED_AWS_INSTANCE && read_session(c, &at, &spec, err) < 0)
+        return -1;
     return finish(c, &at, &spec, s, err);
 }
 
@@ -480,7 +560,7 @@ bool config_secret_asks(const struct config_secret *s)
 bool config_secret_signs(const struct config_secret *s)
 {
     enum derived_kind k = s->derived ? s->derived->kind : DERIVED_KINDS;
-    return k == DERIVED_AWS_KEY || k == DERIVED_AWS_ROLE || k == DERIVED_CERTIFICATE;
+    return k >= DERIVED_AWS_KEY && k <= DERIVED_CERTIFICATE;
 }
 
 /* Keys are text of several lines, and are never sent: a rule that names one is an error. */
@@ -510,10 +590,11 @@ char *config_endpoints_json(const struct config *c)
     json_t *rules = json_array();
     for (size_t i = 0; i < c->n_secrets; i++) {
         const char *url = c->secrets[i].endpoint;
-        bool reads = config_is_remote(&c->secrets[i]);
+        bool near = url && is_ambient(c->secrets[i].derived->kind);
+        bool reads = near || config_is_remote(&c->secrets[i]);
         json_t *rule =
             url ? json_pack("{s:s, s:[s*, s], s:o*}", "allow", url, "methods", reads ? "GET" : NULL,
-                            "POST", "to", ranges_of(c->secrets[i].derived))
+                            near ? "PUT" : "POST", "to", ranges_of(c->secrets[i].derived))
                 : NULL;
         if (rule && json_array_append_new(rules, rule) < 0)
             abort(); /* memory is out */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cloud_identity.h"
 #include "config_tree.h"
 #include "nearest.h"
 
@@ -56,6 +57,27 @@ static int read_env(struct config *c, const struct node *n, struct config_policy
             (struct config_env){arena_str(c->arena, at.key), arena_str(c->arena, value)};
     }
     return 0;
+}
+
+/* What leads the clouds' libraries to the identity, where `env` does not say otherwise. */
+static void add_variables(struct config *c, struct config_policy *p)
+{
+    const struct cloud_identity *who = policy_identity(p->compiled);
+    const char *name;
+    char value[CLOUD_VALUE_MAX];
+    size_t given = p->n_env, n = 0;
+    while (cloud_identity_variable(who, n, &name, value))
+        n++;
+    if (n > 0)
+        p->env = arena_grow(c->arena, p->env, given, given + n, sizeof *p->env);
+    for (size_t i = 0; i < n && cloud_identity_variable(who, i, &name, value); i++) {
+        size_t k = 0;
+        while (k < given && strcmp(p->env[k].name, name) != 0)
+            k++;
+        if (k == given)
+            p->env[p->n_env++] =
+                (struct config_env){arena_str(c->arena, name), arena_str(c->arena, value)};
+    }
 }
 
 static const char *preset_word(size_t i, const void *arg)
@@ -216,6 +238,9 @@ static const struct key policy_keys[] = {
         "list of rules, at most 20000 with 65536 patterns. `[]` denies everything"),
     KEY("sandbox", OWN, "", "limits of a local sandbox, see *What a sandbox may use*"),
     KEY("budget", REF(budget), "none", "of all its rules together, see *Budgets*"),
+    KEY("identity", OWN, "none",
+        "who a sandbox is to AWS, Google Cloud and Azure: its gate answers their metadata services "
+        "with placeholders, see *Identities of clouds*"),
     KEY("names", WORDS_OF(policy_names_words), "`refuse`",
         "what the DNS of a local sandbox says of a name that no rule names: `refuse` gives the "
         "address of a place that answers HTTP and HTTPS with 403 and the reason, `nxdomain` says "
@@ -254,6 +279,12 @@ static int read_policy(struct config *c, const struct node *n, struct config_pol
     }
     if (r == 0 && c->prices && node_get(n->up->up, "prices", &at))
         r = policy_prices_read(p->compiled, &at, err);
+    if (r == 0 && node_get(n, "identity", &at)) {
+        p->identity = at.value;
+        r = policy_identity_read(p->compiled, &at, err);
+    }
+    if (r == 0)
+        add_variables(c, p);
     if (r == 0 && node_get(n, "names", &at))
         r = policy_names_read(p->compiled, &at, err);
     if (r == 0 && node_get(n, "guide", &at))

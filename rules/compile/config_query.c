@@ -87,6 +87,7 @@ char *config_policy_json(const struct config *c, const char *name)
     bool names = policy_nxdomain(p->compiled), guide = policy_guide_none(p->compiled);
     if (all && ((c->prices && json_object_set(all, "prices", c->prices) < 0) ||
                 (p->budget && json_object_set(all, "budget", p->budget) < 0) ||
+                (p->identity && json_object_set(all, "identity", p->identity) < 0) ||
                 (names && json_object_set_new(all, "names", json_string("nxdomain")) < 0) ||
                 (guide && json_object_set_new(all, "guide", json_string("none")) < 0))) {
         json_decref(all);

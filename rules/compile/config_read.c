@@ -74,6 +74,12 @@ static const struct key secret_keys[] = {
     KEY("entra", OWN, "", ""),
     KEY("aws_key", OWN, "", ""),
     KEY("aws_role", OWN, "", ""),
+    KEY("token_exchange", OWN, "", ""),
+    KEY("google_instance", OWN, "", ""),
+    KEY("azure_instance", OWN, "", ""),
+    KEY("aws_web_identity", OWN, "", ""),
+    KEY("aws_container", OWN, "", ""),
+    KEY("aws_instance", OWN, "", ""),
     KEY("ttl", AS(duration),
         "`file`, `systemd`, `kubernetes`: 0s; `command`, `secret_service`, stores behind an "
         "endpoint: 5m",

@@ -31,8 +31,8 @@ struct config_policy {
     struct config_env *env;
     size_t n_env;
     struct config_sandbox sandbox;
-    json_t *rules;  /* presets expanded; owned */
-    json_t *budget; /* as written; borrowed; NULL: none */
+    json_t *rules;             /* presets expanded; owned */
+    json_t *budget, *identity; /* as written; borrowed; NULL: none */
     struct policy *compiled;
     const char **secrets, **git_hosts; /* NULL-terminated */
     size_t n_secrets, n_git_hosts;

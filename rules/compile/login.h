@@ -68,6 +68,8 @@ struct login_use {
 /* What it adds to a configuration: members of `secrets`, items of `rules`. */
 int login_expand(const struct login_use *u, json_t *secrets, json_t *rules,
                  struct err *err) WUNUSED;
+/* Who it makes the sandbox to clouds, as `identity` of a policy: a new reference, or NULL. */
+json_t *login_identity(const struct login_use *u);
 /* The i-th file inside, by its path below the home: text with {{placeholder NAME}} and {{project}}
  * still in it. 1; 0: past the end; -1 with err. */
 int login_file_inside(const struct login_use *u, size_t i, const char **path, struct buf *text,

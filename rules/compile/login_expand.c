@@ -234,6 +234,37 @@ int login_expand(const struct login_use *u, json_t *secrets, json_t *rules, stru
     return 0;
 }
 
+/* A member whose text names what this file has not is left out. */
+static void drop_unfilled(json_t *object)
+{
+    const char *key;
+    json_t *v;
+    void *next;
+    json_object_foreach_safe(object, next, key, v)
+    {
+        if (json_is_string(v) && strstr(json_string_value(v), "{{"))
+            json_object_del(object, key);
+        else
+            drop_unfilled(v);
+    }
+}
+
+json_t *login_identity(const struct login_use *u)
+{
+    const json_t *given = json_object_get(u->format->root, "identity");
+    void *first = json_object_iter(u->entries);
+    if (given == NULL || first == NULL)
+        return NULL;
+    json_t *vars = variables(u, 0, json_object_iter_key(first), json_object_iter_value(first));
+    json_t *ret = json_deep_copy(given);
+    if (ret == NULL)
+        abort(); /* memory is out */
+    fill_value(ret, vars);
+    drop_unfilled(ret);
+    json_decref(vars);
+    return ret;
+}
+
 /* ---- files inside ---- */
 
 static int fill_entries(const struct login_use *u, const char *text, size_t n, struct buf *to)

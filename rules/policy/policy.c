@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cloud_identity.h"
 #include "path.h"
 #include "policy_build.h"
 #include "policy_index.h"
@@ -20,6 +21,7 @@ struct policy {
     bool unguided; /* `guide` */
     const struct budget *budget;
     const struct price_table *prices;
+    const struct cloud_identity *identity;
     const struct budget **budgets; /* of the rules, by key */
     size_t n_budgets;
     const json_t *secrets; /* while being built */
@@ -137,6 +139,16 @@ int policy_prices_read(struct policy *p, const struct node *n, struct err *err)
     return price_table_read(p->arena, n, &p->prices, err);
 }
 
+int policy_identity_read(struct policy *p, const struct node *n, struct err *err)
+{
+    return cloud_identity_read(p->arena, n, p->secrets, &p->identity, err);
+}
+
+const struct cloud_identity *policy_identity(const struct policy *p)
+{
+    return p->identity;
+}
+
 const struct price_table *policy_prices(const struct policy *p)
 {
     return p->prices;
@@ -225,6 +237,42 @@ static int check_budget(const struct policy *p, struct err *err)
                            "%s: a tunnel in a policy with a budget: what goes through it would not "
                            "be counted; put 'budget' on the other rules instead",
                            p->rules[i]->where);
+    return 0;
+}
+
+static bool is_sent(const struct policy *p, const char *secret, bool signs)
+{
+    for (size_t i = 0; i < p->n_rules; i++) {
+        const struct credential *c = p->rules[i]->rule.credential;
+        if (c && (c->kind == CREDENTIAL_AWS) == signs && strcmp(c->secret, secret) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What an identity gives out has to be worth something, and no rule may lead to where it answers:
+ * nobody could tell which of the two would. */
+static int check_identity(const struct policy *p, struct err *err)
+{
+    static const char *const places[] = {CLOUD_ADDRESS, CLOUD_CONTAINER, CLOUD_GOOGLE};
+    const char *secret;
+    bool signs;
+    for (size_t i = 0; (secret = cloud_identity_secret(p->identity, i, &signs)) != NULL; i++)
+        if (!is_sent(p, secret, signs))
+            return err_set(err, ERR_PARSE,
+                           "policy '%s': its identity gives out a placeholder of '%s', which no "
+                           "rule %s; add one, such as { allow: HOST, with: { %s: %s } }",
+                           p->name, secret, signs ? "signs with" : "sends",
+                           signs ? "aws" : "bearer", secret);
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+        struct authority a = {.scheme = SCHEME_HTTP, .port = 80};
+        if (authority_host(&a, slice_str(places[i])) == 0 && cloud_identity_at(p->identity, &a) &&
+            policy_host(p, &a) != 0)
+            return err_set(err, ERR_PARSE,
+                           "policy '%s': its identity answers at http://%s, and a rule allows that "
+                           "place; take one of the two out",
+                           p->name, places[i]);
+    }
     return 0;
 }
 
@@ -335,7 +383,7 @@ int policy_seal(struct policy *p, struct err *err)
     for (uint32_t i = 0; i < x->n_arms; i++)
         if (x->arms[i].kind == ARM_ALLOW && check_arm(x, &x->arms[i], err) < 0)
             return -1;
-    return 0;
+    return check_identity(p, err);
 }
 
 /* Does it ask something of a request that `wide` does not? What is asked of the path and the method
@@ -400,11 +448,12 @@ const char *policy_rule_where(const struct policy *p, size_t i)
 
 struct policy *policy_parse(const char *json, size_t n, struct err *err)
 {
-    static const struct key keys[] = {{"policy", NULL}, {"rules", NULL}, {"budget", NULL},
-                                      {"names", NULL},  {"guide", NULL}, {"prices", NULL}};
+    static const struct key keys[] = {{"policy", NULL},  {"rules", NULL}, {"budget", NULL},
+                                      {"names", NULL},   {"guide", NULL}, {"prices", NULL},
+                                      {"identity", NULL}};
     struct source source = {.name = "policy"};
     json_error_t why;
-    struct node name, rules, budget, names, guide, prices;
+    struct node name, rules, budget, names, guide, prices, identity;
     const char *text;
     struct policy *p = NULL;
     json_t *root = json_loadb(json, n, JSON_REJECT_DUPLICATES, &why);
@@ -427,6 +476,8 @@ struct policy *policy_parse(const char *json, size_t n, struct err *err)
     if (node_get(&top, "guide", &guide) && policy_guide_read(p, &guide, err) < 0)
         goto fail;
     if (node_get(&top, "names", &names) && policy_names_read(p, &names, err) < 0)
+        goto fail;
+    if (node_get(&top, "identity", &identity) && policy_identity_read(p, &identity, err) < 0)
         goto fail;
     for (size_t i = 0; i < json_array_size(rules.value); i++) {
         struct node rule = node_item(&rules, i);

@@ -18,6 +18,7 @@
 #include "inspect.h"
 #include "price.h"
 
+struct cloud_identity;
 struct policy;
 
 enum credential_kind {
@@ -188,6 +189,8 @@ const struct rule *policy_first_steps(const struct policy *p);
 
 /* What models cost, as the configuration says it for all policies; NULL: it does not. */
 const struct price_table *policy_prices(const struct policy *p);
+/* Who its sandboxes are to clouds; NULL: nobody. */
+const struct cloud_identity *policy_identity(const struct policy *p);
 /* Of all its rules together; NULL: none. */
 const struct budget *policy_budget(const struct policy *p);
 
@@ -232,7 +235,8 @@ bool policy_by_injector(const struct policy *p, const struct rule *r, const stru
  * may lead to this address (`to`). at: a literal one. */
 bool policy_leads_to(const struct policy *p, const struct authority *a, unsigned kinds,
                      const struct authority *at);
-/* Some allow or ask rule names this host at some port or scheme: DNS may answer for it. */
+/* Some allow or ask rule, or the identity, names this host at some port or scheme: DNS may answer
+ * for it. */
 bool policy_names_host(const struct policy *p, const struct authority *host);
 /* The same of its https rules alone: a certificate for it may be needed. */
 bool policy_serves_tls(const struct policy *p, const struct authority *host);

@@ -13,6 +13,8 @@ struct policy *policy_new(const char *name, const json_t *secrets);
 int policy_add(struct policy *p, const struct node *rule, struct err *err);
 /* The budget of all its rules together. Before policy_seal. */
 int policy_prices_read(struct policy *p, const struct node *n, struct err *err);
+/* The same. */
+int policy_identity_read(struct policy *p, const struct node *n, struct err *err);
 int policy_budget_read(struct policy *p, const struct node *n, struct err *err);
 /* What DNS says of names that no rule names: `names`. */
 extern const char *const policy_names_words[2], *const policy_guide_words[2];

@@ -2,6 +2,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "cloud_identity.h"
 #include "path.h"
 #include "policy.h"
 #include "policy_build.h"
@@ -232,7 +233,7 @@ static bool names_host(const struct policy *p, const struct authority *host, boo
 
 bool policy_names_host(const struct policy *p, const struct authority *host)
 {
-    return names_host(p, host, false);
+    return names_host(p, host, false) || cloud_identity_names(policy_identity(p), host->host);
 }
 
 bool policy_serves_tls(const struct policy *p, const struct authority *host)

@@ -56,6 +56,9 @@ static const struct {
 } signers[] = {
     {"aws_key", "aws", "aws_key: { access_key_id: SECRET, secret_access_key: SECRET }"},
     {"aws_role", "aws", ""},
+    {"aws_web_identity", "aws", ""},
+    {"aws_container", "aws", ""},
+    {"aws_instance", "aws", ""},
     {"client_certificate", "client_certificate",
      "client_certificate: { certificate: SECRET, key: SECRET }"},
     {"hmac_key", "hmac", "hmac_key: { key: SECRET }"},

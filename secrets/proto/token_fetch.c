@@ -1,6 +1,7 @@
 /* Holds a request to a token endpoint in buffers that are wiped when they are freed. */
 #include "token_fetch.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { VALUE_MAX = 64 * 1024 };
@@ -18,6 +19,10 @@ void token_request_free(struct token_request *r)
     for (size_t i = 0; i < r->n; i++)
         buf_free(&r->fields[i].value);
     buf_free(&r->body);
+    if (r->made)
+        explicit_bzero(r->made, strlen(r->made));
+    free(r->made);
+    r->made = NULL;
     r->n = 0;
 }
 

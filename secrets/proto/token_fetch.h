@@ -10,7 +10,8 @@ enum { TOKEN_FIELDS_MAX = 8 };
 
 struct token_request {
     const char *method; /* "POST" unless said otherwise; constant */
-    const char *url;    /* https://HOST[:PORT]/PATH; lives as long as its mint */
+    const char *url;    /* https://HOST[:PORT]/PATH; lives as long as its mint, or is */
+    char *made;         /* this one's own; else NULL */
     struct {
         const char *name; /* lower case, constant */
         struct buf value; /* wiped */

@@ -26,10 +26,14 @@ static const enum spec_field parts[DERIVED_KINDS][DERIVED_INPUTS_MAX] = {
     [DERIVED_JWT] = {SPEC_KEY},
     [DERIVED_GOOGLE] = {SPEC_SERVICE_ACCOUNT},
     [DERIVED_GITHUB_APP] = {SPEC_KEY},
-    [DERIVED_ENTRA] = {SPEC_CLIENT_SECRET},
+    [DERIVED_ENTRA] = {SPEC_CLIENT_SECRET, SPEC_ASSERTION},
+    [DERIVED_TOKEN_EXCHANGE] = {SPEC_SUBJECT_TOKEN},
     [DERIVED_OAUTH_LOGIN] = {SPEC_SESSION},
     [DERIVED_AWS_KEY] = {SPEC_ACCESS_KEY_ID, SPEC_SECRET_ACCESS_KEY, SPEC_SESSION_TOKEN},
     [DERIVED_AWS_ROLE] = {SPEC_KEY},
+    [DERIVED_AWS_WEB_IDENTITY] = {SPEC_JWT},
+    [DERIVED_AWS_CONTAINER] = {SPEC_PATH, SPEC_TOKEN},
+    [DERIVED_AWS_INSTANCE] = {SPEC_AUTH},
     [DERIVED_CERTIFICATE] = {SPEC_CERTIFICATE, SPEC_KEY},
     [DERIVED_HMAC_KEY] = {SPEC_KEY},
     [DERIVED_SIGNATURE_KEY] = {SPEC_KEY},
@@ -146,7 +150,7 @@ struct secret *derived_local(const struct derived *m, struct secret *const *inpu
 
 /* ---- asking ---- */
 
-static int put_form(struct buf *out, const char *name, struct slice value)
+int derived_form(struct buf *out, const char *name, struct slice value)
 {
     if (value.n == 0)
         return 0;
@@ -165,7 +169,7 @@ static int put_form(struct buf *out, const char *name, struct slice value)
 
 static int put_spec(const struct derived *m, struct buf *out, enum spec_field f)
 {
-    return put_form(out, spec_field_name(f), slice_str(derived_text(m, f)));
+    return derived_form(out, spec_field_name(f), slice_str(derived_text(m, f)));
 }
 
 int derived_field(struct token_request *r, const char *name, const char *value)
@@ -181,10 +185,10 @@ static int put_basic(struct token_request *r, struct slice user, struct slice pa
     struct buf *to = token_request_field(r, "authorization");
     size_t skip = 2; /* "x=" of put_form */
     buf_init_wiped(&pair, 8192);
-    int ok = to && put_form(&pair, "u", user) == 0 && buf_append_str(&pair, ":") == 0;
+    int ok = to && derived_form(&pair, "u", user) == 0 && buf_append_str(&pair, ":") == 0;
     struct buf half;
     buf_init_wiped(&half, 8192);
-    ok = ok && put_form(&half, "p", password) == 0 &&
+    ok = ok && derived_form(&half, "p", password) == 0 &&
          buf_append(&pair, buf_data(&half) + skip, buf_len(&half) - skip) == 0;
     buf_free(&half);
     ok = ok && buf_append_str(to, "Basic ") == 0 &&
@@ -200,15 +204,15 @@ static int ask_oauth2(const struct derived *m, struct secret *const *in, struct 
     bool refresh = m->refresh >= 0, has_secret = m->n > (refresh ? 1u : 0u);
     bool basic = has_secret && strcmp(derived_text(m, SPEC_AUTH), "basic") == 0;
     struct buf *b = &r->body;
-    int bad =
-        put_form(b, "grant_type", refresh ? SLICE("refresh_token") : SLICE("client_credentials"));
+    int bad = derived_form(b, "grant_type",
+                           refresh ? SLICE("refresh_token") : SLICE("client_credentials"));
     if (refresh)
-        bad |= put_form(b, "refresh_token", secret_slice(in[m->refresh]));
+        bad |= derived_form(b, "refresh_token", secret_slice(in[m->refresh]));
     bad |= put_spec(m, b, SPEC_SCOPE) | put_spec(m, b, SPEC_AUDIENCE);
     if (basic)
         return bad | put_basic(r, slice_str(id), secret_slice(in[0]));
     bad |= put_spec(m, b, SPEC_CLIENT_ID);
-    return has_secret ? bad | put_form(b, "client_secret", secret_slice(in[0])) : bad;
+    return has_secret ? bad | derived_form(b, "client_secret", secret_slice(in[0])) : bad;
 }
 
 /* The session is that which was read under the lock. */
@@ -234,9 +238,9 @@ static int ask_login(const struct derived *m, struct secret *const *in, struct t
         json_decref(v);
         bad |= derived_field(r, "content-type", "application/json");
     } else if (bad == 0) {
-        bad = put_form(&r->body, "grant_type", SLICE("refresh_token")) |
-              put_form(&r->body, "refresh_token", slice_str(token)) |
-              put_form(&r->body, "client_id", slice_str(id)) |
+        bad = derived_form(&r->body, "grant_type", SLICE("refresh_token")) |
+              derived_form(&r->body, "refresh_token", slice_str(token)) |
+              derived_form(&r->body, "client_id", slice_str(id)) |
               derived_field(r, "content-type", "application/x-www-form-urlencoded");
     }
     json_decref(session);
@@ -246,8 +250,14 @@ static int ask_login(const struct derived *m, struct secret *const *in, struct t
 static int ask_entra(const struct derived *m, struct secret *const *in, struct token_request *r)
 {
     struct buf *b = &r->body;
-    return put_form(b, "grant_type", SLICE("client_credentials")) | put_spec(m, b, SPEC_CLIENT_ID) |
-           put_form(b, "client_secret", secret_slice(in[0])) | put_spec(m, b, SPEC_SCOPE);
+    bool asserts = *derived_text(m, SPEC_ASSERTION);
+    int bad =
+        derived_form(b, "grant_type", SLICE("client_credentials")) | put_spec(m, b, SPEC_CLIENT_ID);
+    if (asserts) /* RFC 7523 2.2 */
+        bad |= derived_form(b, "client_assertion_type",
+                            SLICE("urn:ietf:params:oauth:client-assertion-type:jwt-bearer"));
+    bad |= derived_form(b, asserts ? "client_assertion" : "client_secret", secret_slice(in[0]));
+    return bad | put_spec(m, b, SPEC_SCOPE);
 }
 
 static void set_text(json_t *claims, const char *name, const char *value)
@@ -276,8 +286,9 @@ static int sign_claims(struct buf *out, const char *algorithm, const char *key_i
 /* RFC 7523 2.1. */
 static int put_assertion(struct token_request *r, struct slice jwt)
 {
-    return put_form(&r->body, "grant_type", SLICE("urn:ietf:params:oauth:grant-type:jwt-bearer")) |
-           put_form(&r->body, "assertion", jwt);
+    return derived_form(&r->body, "grant_type",
+                        SLICE("urn:ietf:params:oauth:grant-type:jwt-bearer")) |
+           derived_form(&r->body, "assertion", jwt);
 }
 
 static int ask_jwt(const struct derived *m, struct secret *const *in, time_t now,
@@ -406,12 +417,12 @@ static int ask_sts(const struct derived *m, struct secret *const *in, time_t now
                    struct token_request *r, struct err *err)
 {
     struct buf *b = &r->body;
-    int bad = put_form(b, "Action", SLICE("AssumeRole")) |
-              put_form(b, "Version", SLICE("2011-06-15")) |
-              put_form(b, "RoleArn", slice_str(derived_text(m, SPEC_ROLE_ARN))) |
-              put_form(b, "RoleSessionName", slice_str(derived_text(m, SPEC_SESSION_NAME))) |
-              put_form(b, "ExternalId", slice_str(derived_text(m, SPEC_EXTERNAL_ID))) |
-              put_form(b, "DurationSeconds", slice_str(derived_text(m, SPEC_DURATION)));
+    int bad = derived_form(b, "Action", SLICE("AssumeRole")) |
+              derived_form(b, "Version", SLICE("2011-06-15")) |
+              derived_form(b, "RoleArn", slice_str(derived_text(m, SPEC_ROLE_ARN))) |
+              derived_form(b, "RoleSessionName", slice_str(derived_text(m, SPEC_SESSION_NAME))) |
+              derived_form(b, "ExternalId", slice_str(derived_text(m, SPEC_EXTERNAL_ID))) |
+              derived_form(b, "DurationSeconds", slice_str(derived_text(m, SPEC_DURATION)));
     return bad | derived_sign_post(m, in[0], "sts", "application/x-www-form-urlencoded", NULL, now,
                                    r, err);
 }
@@ -423,7 +434,8 @@ int derived_request(const struct derived *m, struct secret *const *in, const str
     token_request_init(r, derived_text(m, SPEC_ENDPOINT));
     err->text[0] = 0;
     bad = derived_field(r, "accept", "application/json");
-    if (m->kind != DERIVED_GITHUB_APP && m->kind != DERIVED_OAUTH_LOGIN && m->kind < DERIVED_VAULT)
+    if (m->kind != DERIVED_GITHUB_APP && m->kind != DERIVED_OAUTH_LOGIN &&
+        m->kind < DERIVED_VAULT && !derived_is_ambient(m))
         bad |= derived_field(r, "content-type", "application/x-www-form-urlencoded");
     switch (m->kind) {
     case DERIVED_OAUTH2:
@@ -449,6 +461,15 @@ int derived_request(const struct derived *m, struct secret *const *in, const str
         break;
     case DERIVED_AWS_KEY:
         bad = -1;
+        break;
+    case DERIVED_TOKEN_EXCHANGE:
+    case DERIVED_GOOGLE_INSTANCE:
+    case DERIVED_AZURE_INSTANCE:
+    case DERIVED_AWS_WEB_IDENTITY:
+    case DERIVED_AWS_CONTAINER:
+    case DERIVED_AWS_INSTANCE:
+    case DERIVED_AWS_SESSION:
+        bad |= derived_ambient_ask(m, in, r, err);
         break;
     default:
         bad |= derived_store_ask(m, in, old, now, r, err);
@@ -491,7 +512,7 @@ static int64_t whole(const json_t *v)
 }
 
 /* "2026-01-02T03:04:05Z", or seconds since the epoch (STS as JSON). */
-static int64_t until(const json_t *v, time_t now)
+int64_t derived_until(const json_t *v, time_t now)
 {
     struct tm tm = {0};
     const char *s = json_string_value(v);
@@ -541,7 +562,7 @@ static int take_pair(const json_t *v, time_t now, struct derived_answer *ret)
     const char *token = json_string_value(json_object_get(c, "SessionToken"));
     if (id && key && token)
         ret->value = aws_pair_pack(slice_str(id), slice_str(key), slice_str(token));
-    ret->seconds = derived_life(until(json_object_get(c, "Expiration"), now));
+    ret->seconds = derived_life(derived_until(json_object_get(c, "Expiration"), now));
     return ret->value ? 0 : -1;
 }
 
@@ -551,7 +572,7 @@ static int take_token(const struct derived *m, const json_t *v, time_t now,
     int64_t life;
     if (m->kind == DERIVED_GITHUB_APP) {
         ret->value = derived_token(json_object_get(v, "token"));
-        life = until(json_object_get(v, "expires_at"), now);
+        life = derived_until(json_object_get(v, "expires_at"), now);
     } else if (m->kind == DERIVED_GOOGLE && *derived_text(m, SPEC_AUDIENCE)) {
         ret->value = derived_token(json_object_get(v, "id_token"));
         life = ret->value ? id_token_life(ret->value, now) : -1;
@@ -593,7 +614,8 @@ int derived_reply(const struct derived *m, unsigned status, struct slice body, t
     if (status != 200 && status != 201) {
         r = refused(m, status, v, err);
     } else {
-        r = m->kind >= DERIVED_VAULT      ? derived_store_take(m, v, ret)
+        r = derived_is_ambient(m)         ? derived_ambient_take(m, v, body, now, ret)
+            : m->kind >= DERIVED_VAULT    ? derived_store_take(m, v, ret)
             : m->kind == DERIVED_AWS_ROLE ? take_pair(v, now, ret)
                                           : take_token(m, v, now, ret);
         if (r == 0 && ret->seconds == 0 && !derived_is_stored(m))

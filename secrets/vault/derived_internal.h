@@ -29,6 +29,19 @@ int derived_sign_post(const struct derived *m, const struct secret *pair, const 
                       const char *type, const char *target, time_t now, struct token_request *r,
                       struct err *err);
 
+/* NAME=VALUE of a form, behind an & where there is something. Nothing where the value is empty. */
+int derived_form(struct buf *out, const char *name, struct slice value);
+/* Seconds from now to the time that a service says; -1: it says none. */
+int64_t derived_until(const json_t *v, time_t now);
+
+/* derived_ambient.c: what the machine is, and what it is told to show others. */
+bool derived_is_ambient(const struct derived *m);
+int derived_ambient_ask(const struct derived *m, struct secret *const *in, struct token_request *r,
+                        struct err *err);
+/* v: the answer as JSON; NULL: it is none. */
+int derived_ambient_take(const struct derived *m, const json_t *v, struct slice text, time_t now,
+                         struct derived_answer *ret);
+
 /* derived_store.c */
 int derived_store_ask(const struct derived *m, struct secret *const *in, const struct secret *old,
                       time_t now, struct token_request *r, struct err *err);

@@ -11,7 +11,7 @@
 
 struct secret *derived_told(const struct derived *m, struct slice value)
 {
-    if (m->kind == DERIVED_AWS_KEY || m->kind == DERIVED_AWS_ROLE)
+    if (m->kind >= DERIVED_AWS_KEY && m->kind < DERIVED_CERTIFICATE)
         return aws_pair_told(value);
     char text[1300];
     if (m->kind >= DERIVED_HMAC_KEY) {
@@ -51,7 +51,8 @@ bool derived_renews(const struct derived *m)
 
 bool derived_needs_login(const struct derived *m)
 {
-    return m->kind == DERIVED_VAULT || m->kind == DERIVED_OPENBAO;
+    return m->kind == DERIVED_VAULT || m->kind == DERIVED_OPENBAO ||
+           m->kind == DERIVED_AWS_INSTANCE;
 }
 
 bool derived_is_itself(const struct derived *m)

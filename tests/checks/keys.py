@@ -158,11 +158,13 @@ def kinds():
     body = re.search(r"struct mint_kind kinds\[DERIVED_KINDS\] = \{(.*?)\n\};", text, re.S).group(1)
     for part in re.split(r"\n    \[(?=DERIVED_)", body)[1:]:
         part = part.replace("KEY_VALUE_STORE", shared)
-        rows = re.findall(r'\b(NEED|MAY|ELSE)\((\w+), ([A-Z]+)(?:, "([^"]*)")?\)|\b(TO)\b', part)
+        rows = re.findall(r'\b(NEED|MAY|ELSE)\((\w+), ([A-Z]+)(?:, (?:"([^"]*)"|[A-Z_]+))?\)|\b(TO)\b', part)
         fields = [("to", "RANGES", "false", "") if to else
                   (field.lower(), kind, "true" if how == "NEED" else "false", standard)
                   for how, field, kind, standard, to in rows]
-        sort = re.search(r"\b(MADE|STORED|LOGIN),", part).group(1)
+        sort = re.search(r"\b(MADE|STORED|LOGIN|AMBIENT|HIDDEN),", part).group(1)
+        if sort == "HIDDEN":  # declared by others, never by hand
+            continue
         found[spoken(re.match(r"\w+", part).group(0))] = (sort, fields)
     return found
 
@@ -188,11 +190,12 @@ def kind_properties(name, own):
         if sort == "LOGIN" and field in ("address", "namespace", "to"):
             continue
         value = {"TEXT": TEXT, "LIST": FORMS["strings"], "RANGES": FORMS["strings"], "URL": pattern("^https://"),
+                 "PLACE": pattern("^https?://"),
                  "SECONDS": {"type": "integer", "minimum": 900, "maximum": 43200},
                  "AUTH": own.get(field)}.get(kind, FORMS["name"])
         if kind == "WORD":
             value = {"enum": kind_words(name, field)}
-        if standard and "$" not in standard and kind not in ("URL", "AUTH"):
+        if standard and "$" not in standard and kind not in ("URL", "PLACE", "AUTH"):
             value = dict(value, default=int(standard) if kind == "SECONDS" else standard)
         properties[field] = value
         needed += [field] if must == "true" else []

@@ -381,6 +381,43 @@ def gemini(t):
     w.clean("gemini")
 
 
+def adc(t):
+    """A user's application default credentials: Google's library finds an instance's account, whose token the host refreshes."""
+    w = World(t, "adc")
+    v = Google(w)
+    client = w.secret("client", "GOCSPX-")
+    w.double("cloudresourcemanager.googleapis.com", ok)
+    path = w.file(".config/gcloud/application_default_credentials.json",
+                  {"type": "authorized_user", "client_id": "1-x.apps.googleusercontent.com", "client_secret": client,
+                   "refresh_token": v.refresh, "quota_project_id": "acme-build", "universe_domain": "googleapis.com"})
+    script = ("ls ~/.config/gcloud 2>&1; T=$(curl -sS -H 'Metadata-Flavor: Google' http://metadata.google.internal/computeMetadata/v1/"
+              "instance/service-accounts/default/token); echo $T; curl -sS -H \"Authorization: Bearer $(echo $T | sed 's/.*access_token\":\"\\([^\"]*\\).*/\\1/')\" "
+              "https://cloudresourcemanager.googleapis.com/v3/projects/acme-build")
+    r = w.run("adc", script)
+    t.ok('"access_token":"dwd_' in r.stdout and '"called"' in r.stdout, "the token is a placeholder, which works", r.stdout, r.stderr)
+    t.eq(w.auth("cloudresourcemanager.googleapis.com"), ["Bearer " + v.issued[0]], "and it is the real one there")
+    t.ok(len(v.asked) == 1 and "client_secret=" + client in v.asked[0] and "grant_type=refresh_token" in v.asked[0],
+         "refreshed on the host", v.asked)
+    t.ok("application_default" not in r.stdout, "no such file is inside", r.stdout)
+    python = os.path.join(durward.clients_dir(), "sdks/bin/python")
+    if os.path.exists(python):
+        code = ("import google.auth, google.auth.transport.requests as q; c, p = google.auth.default(); "
+                "print(p, q.AuthorizedSession(c).get('https://cloudresourcemanager.googleapis.com/v3/x').json())")
+        binds = [x for b in durward.client_binds("sdks") for x in ("--bind", b)]
+        r = w.run("adc", "%s -c \"%s\"" % (python, code), *binds)
+        t.ok("acme-build {'ok': 'called'}" in r.stdout, "google-auth finds it, and its project", r.stdout, r.stderr)
+    else:
+        t.skip("google-auth with its user's login", "it is not there: run tests/functional/clients/setup")
+    w.d.policies["p"] = {"identity": {"gcp": {"secret": "mine"}}, "rules": [{"allow": "a.example", "with": {"bearer": "mine"}}]}
+    w.d.secret("mine", "x" * 20)
+    r = w.run("adc", "true", "--policy", "p")
+    t.ok(r.returncode == 125 and "says already who it is to gcp" in r.stderr, "not beside an identity of the policy", r.stderr)
+    w.file(path, {"type": "service_account", "client_email": "a@b", "private_key": client})
+    r = w.run("adc", "true", "--policy", "none")
+    t.ok(r.returncode == 125 and "holds no login" in r.stderr, "a service account's file is no such login", r.stderr)
+    w.clean("adc")
+
+
 # ---- agents of others, as they are ----
 
 def coder(t, name):
@@ -428,7 +465,7 @@ def main(t):
         w = t.part(hosts, t)
         if w:
             t.part(refused, t, w)
-        for part in (claude, codex, gemini):
+        for part in (claude, codex, gemini, adc):
             t.part(part, t)
     for name in os.environ.get("AGENTS", "claude codex gemini").split():
         t.part(coder, t, name)

@@ -184,7 +184,7 @@ static void remote_errors(void)
     says(R "vault: kv/x\n", 5, "must be a mapping");
     says(R A "auth: { token: k } }\n    ttl: 5\n", 6, "needs a unit");
     says(R A "auth: { token: k } }\n    env: X\n", 4, "one source");
-    says(R "aws_parameter: { key: k, region: r, name: n }\n", 5, "neither an 'aws_key'");
+    says(R "aws_parameter: { key: k, region: r, name: n }\n", 5, "is not an AWS key");
     says(R "vault_token: { address: https://v.example, token: k }\n", 5, "unknown key");
 }
 

@@ -51,6 +51,10 @@ static struct login_use look(const char *format, const char *text, const char *o
 static const struct {
     const char *name, *text, *inside;
 } samples[] = {
+    {"adc",
+     "{\"type\":\"authorized_user\",\"client_id\":\"c.apps\",\"client_secret\":\"" SECRET
+     "\",\"refresh_token\":\"" SECRET "\",\"quota_project_id\":\"acme\"}",
+     NULL}, /* an identity, and no file */
     {"aws",
      "[default]\naws_access_key_id = " SECRET "1\naws_secret_access_key=" SECRET "2\n"
      "[other]\naws_access_key_id = " SECRET "3\naws_secret_access_key = " SECRET "4\n",
@@ -90,7 +94,7 @@ static void each_format(void)
         char *whole = config_json(c);
         CU_ASSERT_PTR_NULL(strstr(whole, SECRET));
         free(whole);
-        bool found = false;
+        bool found = samples[n].inside == NULL;
         const char *path;
         struct buf text;
         buf_init(&text, LOGIN_TEXT_MAX);
@@ -119,10 +123,10 @@ static size_t entries(const char *format, const char *text, const char *only)
 
 static void syntaxes(void)
 {
-    CU_ASSERT_EQUAL(entries("aws", samples[0].text, NULL), 1);
-    CU_ASSERT_EQUAL(entries("aws", samples[0].text, "default,other"), 2);
-    CU_ASSERT_EQUAL(entries("gh", samples[4].text, "github.com"), 1);
-    CU_ASSERT_EQUAL(entries("gh", samples[4].text, "github.co"), 0);
+    CU_ASSERT_EQUAL(entries("aws", samples[1].text, NULL), 1);
+    CU_ASSERT_EQUAL(entries("aws", samples[1].text, "default,other"), 2);
+    CU_ASSERT_EQUAL(entries("gh", samples[5].text, "github.com"), 1);
+    CU_ASSERT_EQUAL(entries("gh", samples[5].text, "github.co"), 0);
     CU_ASSERT_EQUAL(
         entries("netrc",
                 "macdef x\nmachine m.example password y\n\n# machine n.example password y\n"
@@ -135,7 +139,7 @@ static void syntaxes(void)
         entries("npm", "//a.example/:_authToken=${TOKEN}\n//b.example/:_authToken=x", NULL), 1);
     CU_ASSERT_EQUAL(entries("claude", "{\"claudeAiOauth\": {}}", NULL), 0);
     CU_ASSERT_EQUAL(entries("claude", "[]", NULL), 0);
-    CU_ASSERT_EQUAL(entries("claude", samples[1].text, "x"), 0);
+    CU_ASSERT_EQUAL(entries("claude", samples[2].text, "x"), 0);
     struct err err = {0};
     struct login_use u =
         look("npm",
@@ -151,7 +155,7 @@ static void open_to_others(void)
     struct err err = {0};
     char path[200];
     path_of("login", path);
-    CU_ASSERT_EQUAL(entries("netrc", samples[5].text, NULL), 1);
+    CU_ASSERT_EQUAL(entries("netrc", samples[6].text, NULL), 1);
     chmod(path, 0644);
     struct login_use u = {.format = login_format_new("netrc", &err), .file = strdup(path)};
     CU_ASSERT_EQUAL(login_file_look(&u, NULL, &err), -1);
@@ -218,7 +222,7 @@ static void begin(struct world *w)
     w->login = (struct config_login){"codex", "", "session"};
     for (size_t i = 0; i < SESSIONS; i++) {
         snprintf(w->names[i], sizeof w->names[i], "s%zu", i);
-        write_file(w->names[i], samples[2].text);
+        write_file(w->names[i], samples[3].text);
         path_of(w->names[i], w->files[i]);
         w->list[i] = (struct config_secret){
             .name = w->names[i], .store = STORE_LOGIN, .source = w->files[i], .login = &w->login};

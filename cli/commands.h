@@ -8,9 +8,9 @@
 
 extern const struct command command_run, command_serve, command_reload, command_status,
     command_check, command_explain, command_test, command_env, command_completion, command_console,
-    command_debug, command_doctor, command_trace, command_approve, command_audit, command_ca,
-    command_home, command_image, command_login, command_preset, command_profile, command_proposals,
-    command_init, command_logs, command_sandbox, command_secret, command_token;
+    command_mcp, command_debug, command_doctor, command_trace, command_approve, command_audit,
+    command_ca, command_home, command_image, command_login, command_preset, command_profile,
+    command_proposals, command_init, command_logs, command_sandbox, command_secret, command_token;
 
 /* The verbs of the commands that have some; each list ends with an entry without a name. */
 extern const struct command approve_verbs[], audit_verbs[], ca_verbs[], home_verbs[], image_verbs[],

@@ -18,6 +18,7 @@
 #include "identities.h"
 #include "journal.h"
 #include "layer_queue.h"
+#include "mcp_servers.h"
 #include "peer.h"
 #include "proc.h"
 #include "publication.h"
@@ -90,9 +91,32 @@ static int on_role_ended(struct controller *c, struct msg *m)
     return 0;
 }
 
+static void on_sandbox_running(void *arg, struct sandbox *s)
+{
+    struct controller *c = arg;
+    if (!mcp_servers_running(c->mcp_servers, s))
+        managed_sandboxes_running(c, s);
+}
+
+static int on_sandbox_said(void *arg, struct sandbox *s, struct msg *m)
+{
+    struct controller *c = arg;
+    int bad = 0;
+    return mcp_servers_said(c->mcp_servers, s, m, &bad) ? bad : managed_sandboxes_said(c, s, m);
+}
+
+/* Names of an MCP server's sandbox are in no registry: no other controller takes it over. */
+static void on_sandbox_named(void *arg, struct sandbox *s, const char *host, uint32_t index)
+{
+    struct controller *c = arg;
+    if (!mcp_servers_have(c->mcp_servers, s))
+        managed_sandboxes_named(c, s, host, index);
+}
+
 static void on_sandbox_gone(void *arg, struct sandbox *s)
 {
     struct controller *c = arg;
+    mcp_servers_gone(c->mcp_servers, s);
     client_sandbox_gone(arg, s);
     managed_sandboxes_gone(arg, s);
     if (managed_sandbox_find(c, sandbox_id(s)) == NULL)
@@ -306,6 +330,8 @@ static int on_parent(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_trust(c, m);
     case W_PORT_OPENED:
         return publications_message(c, m);
+    case W_MCP_DIAL:
+        return mcp_servers_message(c->mcp_servers, m);
     case W_ACT:
         return controller_act(c, m);
     case W_NOTIFIED:
@@ -381,7 +407,9 @@ static int controller_load(void *self, struct msg *m, struct msg *ready, struct 
     c->backlog = c->journal ? backlog_new(c->base, c->journal) : NULL;
     c->approvals = approvals_new(c);
     c->proposals = proposals_new(c);
-    if (c->backlog == NULL || c->approvals == NULL || c->proposals == NULL)
+    c->mcp_servers = mcp_servers_new(c);
+    if (c->backlog == NULL || c->approvals == NULL || c->proposals == NULL ||
+        c->mcp_servers == NULL)
         return err_set(err, ERR_INTERNAL, "out of memory");
     journal_on_ready(c->journal, on_journal, c);
     c->layers = layer_queue_new();
@@ -390,9 +418,9 @@ static int controller_load(void *self, struct msg *m, struct msg *ready, struct 
     c->owner.base = c->base;
     c->owner.event = on_sandbox_event;
     c->owner.gone = on_sandbox_gone;
-    c->owner.running = managed_sandboxes_running;
-    c->owner.said = managed_sandboxes_said;
-    c->owner.named = managed_sandboxes_named;
+    c->owner.running = on_sandbox_running;
+    c->owner.said = on_sandbox_said;
+    c->owner.named = on_sandbox_named;
     c->owner.proposed = proposals_of_gate;
     c->owner.arg = c;
     c->owner_gid = c->owner_uid ? getgid() : 0;
@@ -460,6 +488,7 @@ static int controller_leave(void *self, struct event_base *base)
     struct controller *c = self;
     struct sandbox *s;
     managed_sandboxes_close(c);
+    mcp_servers_free(c->mcp_servers);
     snapshots_close(c);
     while ((s = sandbox_next(&c->owner, NULL)) != NULL)
         sandbox_free(s);

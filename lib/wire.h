@@ -155,6 +155,12 @@ enum wire_type {
     W_LOG_SAID = 199, /* P→C: req:u32, ok:u8 (enum wire_log_said), text:str (why not), memfd if
                          good: what the command said, of WIRE_LOG_SAID_MAX bytes at most */
 
+    /* ---- connections to MCP servers of ours, each in a sandbox of its own ---- */
+    W_MCP_DIAL = 176,   /* D→P: req:u32, sandbox:str, policy:str, server:str; P→C: who:u32 (the
+                           dialer's process) before them */
+    W_MCP_DIALED = 177, /* P→D: req:u32, ok:u8, text:str (why not), fd if ok; C→P: who:u32 before
+                           them */
+
     /* ---- what roles count (lib/meter.h, audit/write/counts.h) ---- */
     W_METERS = 170, /* role→P: struct meters, at most once a second */
     W_COUNTS = 171, /* L→P: n × (kind:u8, policy:str, code:str, records:u64, count:u64, up:u64,

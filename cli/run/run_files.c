@@ -29,6 +29,48 @@ static int fill_project(const char *text, const char *project, struct buf *to)
     return buf_append_str(to, text) < 0 || buf_append(to, "", 1) < 0 ? -1 : 0;
 }
 
+/* ---- MCP servers of ours, as programs of others are told of them ---- */
+
+static int put_server(struct buf *to, const char *name, bool json, bool first)
+{
+    static const char program[] = "/run/durward/durward-mcp";
+    return json ? buf_printf(to, "%s\"%s\": { \"command\": \"%s\", \"args\": [\"%s\"] }",
+                             first ? "" : ", ", name, program, name)
+                : buf_printf(to, "[mcp_servers.%s]\ncommand = \"%s\"\nargs = [\"%s\"]\n", name,
+                             program, name);
+}
+
+static int put_servers(struct buf *to, const struct config *c, const char *policy, bool json)
+{
+    size_t n;
+    bool first = true;
+    const struct config_mcp_server *all = config_mcp_servers(c, &n);
+    for (size_t i = 0; i < n; i++) {
+        if (!config_mcp_allowed(c, policy, all[i].name))
+            continue;
+        if (put_server(to, all[i].name, json, first) < 0)
+            return -1;
+        first = false;
+    }
+    return 0;
+}
+
+int run_files_servers(const struct config *c, const char *policy, const char *text, struct buf *to)
+{
+    static const char as_json[] = "{{mcp_servers json}}", as_toml[] = "{{mcp_servers toml}}";
+    for (;;) {
+        const char *json = strstr(text, as_json), *toml = strstr(text, as_toml);
+        bool is_json = json && (toml == NULL || json < toml);
+        const char *at = is_json ? json : toml;
+        if (at == NULL)
+            return buf_append_str(to, text) < 0 || buf_append(to, "", 1) < 0 ? -1 : 0;
+        if (buf_append(to, text, (size_t)(at - text)) < 0 ||
+            put_servers(to, c, policy, is_json) < 0)
+            return -1;
+        text = at + sizeof as_json - 1;
+    }
+}
+
 bool run_files_meet_bind(const struct run_request *r, const char *path, bool below)
 {
     size_t n = strlen(path);

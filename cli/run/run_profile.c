@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "buf.h"
+
 #include "profile_find.h"
 #include "run_files.h"
 #include "run_program.h"
@@ -72,9 +74,16 @@ static bool names_absent(const struct config *c, const char *policy, const char 
 static int add_file(const struct config *c, const struct run_profile *p, struct run_request *r,
                     const char *path, const char *text, struct err *err)
 {
+    struct buf filled;
     if (names_absent(c, r->policy, text))
         return 0;
-    return run_files_add(r, p->home.renewed ? INSIDE_WRITE : INSIDE_WRITE_NEW, path, text, err);
+    buf_init(&filled, RUN_TEXT_MAX);
+    int bad = run_files_servers(c, r->policy, text, &filled) < 0
+                  ? err_set(err, ERR_LIMIT, "%s: the files of the home are too long", path)
+                  : run_files_add(r, p->home.renewed ? INSIDE_WRITE : INSIDE_WRITE_NEW, path,
+                                  (const char *)buf_data(&filled), err);
+    buf_free(&filled);
+    return bad;
 }
 
 static int add_files(const struct config *c, const struct run_profile *p, struct run_request *r,

@@ -16,6 +16,7 @@
 #include "docker.h"
 #include "etcfiles.h"
 #include "handover.h"
+#include "stdio_program.h"
 #include "tree.h"
 #include "trust_sandbox.h"
 
@@ -80,6 +81,8 @@ static int write_init(int run, int program, struct err *err)
             r = err_sys(err, "cannot copy durward-init");
     if (fd >= 0)
         close(fd);
+    if (r == 0 && symlinkat(HANDOVER_INIT, run, STDIO_PROGRAM) < 0)
+        r = err_sys(err, STDIO_PROGRAM);
     return r;
 }
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +27,10 @@
 #include "peer.h"
 #include "proc.h"
 #include "role_run.h"
+#include "strlist.h"
 #include "wire.h"
+
+enum { FILES_MAX = 2048 }; /* of MCP servers */
 
 /* A controller's channel. */
 struct requester {
@@ -59,8 +63,9 @@ struct builder {
     struct filter_program filter;
     struct rootfs_parts parts; /* state_dir NULL until W_INIT */
     char *state_dir, *roots_dir, *init_path;
-    int archive; /* the program that reads and writes archives */
-    bool binds;  /* as W_INIT says */
+    int archive;                   /* the program that reads and writes archives */
+    bool binds;                    /* as W_INIT says: of `run` */
+    struct strlist shown, written; /* what MCP servers see of the host; of it what they write */
     LIST_HEAD(, requester) requesters;
     LIST_HEAD(, site) sites;
     struct worker_table *worker_table; /* NULL until W_INIT */
@@ -225,10 +230,29 @@ static int prepare(struct builder *b, const struct plan *plan, struct err *err)
     return b->filter.code ? 0 : sandbox_seccomp_compile(FILTER_NATIVE, &b->filter, err);
 }
 
+static bool lists(const struct strlist *l, const char *path)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (strcmp(l->v[i], path) == 0)
+            return true;
+    return false;
+}
+
+/* Into a sandbox of the daemon nothing is bound but what its configuration says of MCP servers. */
+static bool may_bind(const struct builder *b, const struct plan *plan)
+{
+    for (unsigned i = 0; i < plan->nbinds && !b->binds; i++) {
+        const struct plan_bind *bind = &plan->binds[i];
+        if (!lists(bind->writable ? &b->written : &b->shown, bind->source) || bind->home)
+            return false;
+    }
+    return true;
+}
+
 static int build(struct requester *a, struct plan *plan, struct err *err)
 {
     struct builder *b = a->builder;
-    if (plan->nbinds && !b->binds)
+    if (!may_bind(b, plan))
         return err_set(err, ERR_DENIED, "nothing is bound into a sandbox of the daemon");
     if (find(b, plan->sandbox))
         return err_set(err, ERR_DENIED, "a sandbox of this name exists already");
@@ -471,13 +495,27 @@ static int get_string(struct msg *m, char **to)
     return *to && **to == '/' ? 0 : -1;
 }
 
+static int get_files(struct builder *b, struct msg *m)
+{
+    char path[PATH_MAX];
+    uint32_t n;
+    uint8_t writable;
+    if (msg_get_u32(m, &n) < 0 || n > FILES_MAX)
+        return -1;
+    for (uint32_t i = 0; i < n; i++)
+        if (msg_get_str(m, path, sizeof path) < 0 || msg_get_u8(m, &writable) < 0 ||
+            strlist_add(&b->shown, path) < 0 || (writable && strlist_add(&b->written, path) < 0))
+            return -1;
+    return 0;
+}
+
 static int builder_load(void *self, struct msg *m, struct msg *ready UNUSED, struct err *err UNUSED)
 {
     struct builder *b = self;
     uint8_t binds = 0;
     if (b->state_dir || get_string(m, &b->state_dir) < 0 || get_string(m, &b->roots_dir) < 0 ||
         get_string(m, &b->init_path) < 0 || msg_get_u8(m, &binds) < 0 || binds > 1 ||
-        msg_get_fd(m, &b->archive) < 0 || msg_end(m) < 0)
+        get_files(b, m) < 0 || msg_get_fd(m, &b->archive) < 0 || msg_end(m) < 0)
         return -1;
     b->binds = binds;
     b->parts.state_dir = b->state_dir;
@@ -607,6 +645,8 @@ static int builder_leave(void *self, struct event_base *base)
     free(b->state_dir);
     free(b->roots_dir);
     free(b->init_path);
+    strlist_done(&b->shown);
+    strlist_done(&b->written);
     return EXIT_SUCCESS;
 }
 

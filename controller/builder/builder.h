@@ -8,7 +8,8 @@
  * outlives the channel for a while, so that a new controller can adopt it (W_ADOPT).
  *
  * W_INIT: state_dir:str, roots_dir:str, init_path:str (the program durward-init), binds:u8 (may
- * anything of the host be bound? The API cannot ask for it). */
+ * anything of the host be bound? The API cannot ask for it), n × (path:str, writable:u8): what MCP
+ * servers are shown of it all the same. */
 #ifndef DURWARD_BUILDER_H
 #define DURWARD_BUILDER_H
 

@@ -3,6 +3,8 @@
  * usage: init [layered | engine | engine-writable]     what its root is (selftest.h); without a
  * word it is read-only. engine: it is in a container and fetches its descriptors (handover.h).
  *
+ * By the name durward-mcp it is no process 1 but an end of MCP over stdio (stdio_mcp.h).
+ *
  * Tests the sandbox from inside, says so on descriptor 3 (W_INIT_READY), then starts commands that
  * are asked for there, and reaps whatever is left of them. The end of descriptor 3
  * is its end, and with it that of everything in the sandbox. */
@@ -26,6 +28,7 @@
 #include "inside.h"
 #include "ipc_msg.h"
 #include "selftest.h"
+#include "stdio_mcp.h"
 #include "wire.h"
 
 enum { CONTROL = 3, SIGNAL_STATUS = 128, COMMANDS_MAX = 256, FAILED = 125, PART = 8 };
@@ -356,6 +359,9 @@ int main(int argc, char **argv)
 {
     const char *word = NULL;
     unsigned long files = 0;
+    int status;
+    if (stdio_main(argc, argv, &status))
+        return status;
     for (int i = 1; i < argc; i++)
         if (strncmp(argv[i], COMMAND_FILES, sizeof COMMAND_FILES - 1) == 0)
             files = strtoul(argv[i] + sizeof COMMAND_FILES - 1, NULL, 10);

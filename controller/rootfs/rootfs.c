@@ -16,6 +16,7 @@
 #include "etcfiles.h"
 #include "mounts.h"
 #include "rootfs_internal.h"
+#include "stdio_program.h"
 #include "trust_sandbox.h"
 #include "view.h"
 
@@ -178,6 +179,8 @@ static int add_init(struct rootfs *s, struct err *err)
      * and two could tell one another something by locks on a file of both. */
     if (r == 0 && (s->dirs.image >= 0 || show_init(s, dir) < 0))
         r = copy_init(s, dir, err);
+    if (r == 0 && symlinkat("init", dir, STDIO_PROGRAM) < 0) /* its other name */
+        r = err_sys(err, STDIO_PROGRAM);
     if (r == 0)
         r = mounts_freeze(dir, err);
     close(dir);

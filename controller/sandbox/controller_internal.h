@@ -15,6 +15,7 @@ struct registry;
 struct api;
 struct approvals;
 struct proposals;
+struct mcp_servers;
 struct sandbox_events;
 struct layer_queue;
 struct managed_sandbox;
@@ -51,6 +52,7 @@ struct controller {
     struct layer_queue *layers;
     struct approvals *approvals;
     struct proposals *proposals;
+    struct mcp_servers *mcp_servers;
     TAILQ_HEAD(, managed_sandbox) managed_sandboxes;
     size_t n_managed_sandboxes;
     uint32_t last_publication;

@@ -135,7 +135,7 @@ static void on_writable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 
 /* ---- what durward-init hands out ---- */
 
-static bool is_pipe(int fd)
+bool inside_is_pipe(int fd)
 {
     struct stat st;
     return fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
@@ -185,7 +185,7 @@ static int attach_pipes(struct execution *e, int *fds, unsigned n)
     bool in = e->kind == EXECUTION_COMMAND ? e->wants_input : e->op == INSIDE_WRITE;
     unsigned at = 0;
     for (unsigned i = 0; i < n; i++)
-        if (!is_pipe(fds[i]))
+        if (!inside_is_pipe(fds[i]))
             return -1;
     /* a deletion has a pipe too; nothing goes through it */
     if (n != (unsigned)in + (unsigned)out + (unsigned)e->split && (in || out || n != 1))
@@ -203,13 +203,18 @@ static int attach_pipes(struct execution *e, int *fds, unsigned n)
     return feed(e, fd);
 }
 
-static int attach_socket(struct execution *e, int *fds, unsigned n)
+bool inside_is_connection(int fd)
 {
     int type = 0, family = 0;
     socklen_t a = sizeof type, b = sizeof family;
-    if (n != 1 || getsockopt(fds[0], SOL_SOCKET, SO_TYPE, &type, &a) < 0 || type != SOCK_STREAM ||
-        getsockopt(fds[0], SOL_SOCKET, SO_DOMAIN, &family, &b) < 0 ||
-        (family != AF_INET && family != AF_INET6))
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &a) == 0 && type == SOCK_STREAM &&
+           getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &b) == 0 &&
+           (family == AF_INET || family == AF_INET6);
+}
+
+static int attach_socket(struct execution *e, int *fds, unsigned n)
+{
+    if (n != 1 || !inside_is_connection(fds[0]))
         return -1;
     if (e->ops && e->ops->started) {
         int fd = fds[0];

@@ -41,6 +41,9 @@ struct execution {
 void execution_note_started(const struct execution *e, const struct execution_command *c);
 void execution_note_ended(const struct execution *e);
 
+/* What durward-init hands out is used only when it is what was asked for. */
+bool inside_is_pipe(int fd);
+bool inside_is_connection(int fd);
 /* W_INIT_STARTED's descriptors, in order; each is checked and taken over. -1: bad. */
 int flow_attach(struct execution *e, int *fds, unsigned n);
 void flow_write(struct execution *e);

@@ -260,7 +260,8 @@ static int ask_for(struct sandbox *s)
     tell(s, "sandbox_created", s->plan.request.policy);
     if (send_sandbox(s) < 0 || send_build(s) < 0)
         return -1;
-    return s->plan.kept ? send_id(s->owner->builder, W_KEEP, s) : 0;
+    bool keep = s->plan.kept && !s->plan.serves;
+    return keep ? send_id(s->owner->builder, W_KEEP, s) : 0;
 }
 
 /* The parent first: the gate that the listeners will be given to must know its policy and its

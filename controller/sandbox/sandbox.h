@@ -57,7 +57,8 @@ struct sandbox_plan {
     /* Kept by the daemon: it has no command of its own, runs once it is tested, and what
      * durward-init says from then on goes to owner->said. */
     bool kept;
-    bool adopt; /* it runs already: take it over from the builder instead of making it */
+    bool serves; /* kept, but for as long as the controller that made it (mcp_servers.h) */
+    bool adopt;  /* it runs already: take it over from the builder instead of making it */
 };
 
 void sandbox_plan_done(struct sandbox_plan *p);

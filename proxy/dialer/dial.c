@@ -5,6 +5,8 @@
 #include "assertion.h"
 #include "journal.h"
 #include "proxy_connect.h"
+#include "mcp_dial.h"
+#include "mcp_host.h"
 #include "race.h"
 #include "resolve.h"
 #include "upstream_map.h"
@@ -25,6 +27,7 @@ enum dial_state {
     DIAL_NEW, /* waits for the journal, if there is none */
     DIAL_RESOLVING,
     DIAL_CONNECTING,
+    DIAL_SERVER,    /* the controller, for an MCP server */
     DIAL_ASKING,    /* the upstream proxy */
     DIAL_RECORDING, /* the result is fixed; the journal has it */
     DIAL_OVER
@@ -42,6 +45,7 @@ struct dial {
     struct resolve_query *query; /* DIAL_RESOLVING */
     struct race *race;           /* DIAL_CONNECTING */
     struct proxy_connect *via;   /* DIAL_ASKING */
+    struct mcp_dial *server;     /* DIAL_SERVER */
     struct journal_wait *wait;   /* DIAL_RECORDING */
     int fd;
     const char *code; /* the result; constant */
@@ -50,9 +54,13 @@ struct dial {
 };
 
 static const char *const states[] = {
-    [DIAL_NEW] = "waits for a journal", [DIAL_RESOLVING] = "resolving",
-    [DIAL_CONNECTING] = "connecting",   [DIAL_ASKING] = "asking the proxy",
-    [DIAL_RECORDING] = "recording",     [DIAL_OVER] = "over",
+    [DIAL_NEW] = "waits for a journal",
+    [DIAL_RESOLVING] = "resolving",
+    [DIAL_CONNECTING] = "connecting",
+    [DIAL_ASKING] = "asking the proxy",
+    [DIAL_RECORDING] = "recording",
+    [DIAL_OVER] = "over",
+    [DIAL_SERVER] = "asking for the MCP server",
 };
 
 /* Leaves a state: whatever it had under way is stopped. */
@@ -64,11 +72,13 @@ static void dial_enter(struct dial *d, enum dial_state state)
     if (d->race)
         race_cancel(d->race);
     proxy_connect_cancel(d->via);
+    mcp_dial_cancel(d->server);
     if (d->wait)
         journal_cancel(d->wait, "cancelled");
     d->query = NULL;
     d->race = NULL;
     d->via = NULL;
+    d->server = NULL;
     d->wait = NULL;
     d->state = state;
     TRACE(&d->trace, states[state], "%s%s%s", d->code ? d->code : "", d->address[0] ? " " : "",
@@ -187,10 +197,11 @@ static void on_deadline(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
         return;
     }
     dial_finish(d, "timeout",
-                asking       ? "asking the proxy"
-                : resolving  ? "resolving"
-                : d->proxied ? "connecting to the proxy"
-                             : "connecting");
+                d->state == DIAL_SERVER ? "starting the MCP server"
+                : asking                ? "asking the proxy"
+                : resolving             ? "resolving"
+                : d->proxied            ? "connecting to the proxy"
+                                        : "connecting");
 }
 
 /* ---- connecting ---- */
@@ -413,8 +424,37 @@ static void dial_through(struct dial *d)
     dial_connect(d, &to, 1);
 }
 
+/* ---- MCP servers ---- */
+
+static void on_server(void *arg, int fd, const char *text)
+{
+    struct dial *d = arg;
+    int yes = 1;
+    d->server = NULL;
+    d->fd = fd;
+    if (fd >= 0)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes); /* speed, not safety */
+    dial_finish(d, fd >= 0 ? "ok" : "connect", text);
+}
+
+/* No address is looked for: the connection is made inside of the server's own sandbox. */
+static void dial_server(struct dial *d, const char *name)
+{
+    dial_enter(d, DIAL_SERVER);
+    snprintf(d->address, sizeof d->address, "mcp:%s", name);
+    if (d->order.sandbox[0] == 0 || d->means->mcp == NULL) {
+        dial_finish(d, "connect", "MCP servers are there for local sandboxes only");
+        return;
+    }
+    d->server =
+        mcp_dial_new(d->means->mcp, d->order.sandbox, d->order.label.policy, name, on_server, d);
+    if (d->server == NULL)
+        dial_finish(d, "overload", "out of memory");
+}
+
 void dial_run(struct dial *d)
 {
+    char server[MCP_HOST_NAME_MAX + 1];
     const struct dial_means *m = d->means;
     const struct authority *a = &d->order.authority;
     struct timeval limit = {(time_t)m->seconds, 0};
@@ -435,7 +475,9 @@ void dial_run(struct dial *d)
     }
     event_add(d->deadline, &limit);
     const struct address *fixed = upstream_map_find(m->map, a);
-    if (fixed) {
+    if (mcp_host_server(a, server)) {
+        dial_server(d, server);
+    } else if (fixed) {
         d->exempt = true;
         dial_connect(d, fixed, 1);
     } else if (m->proxy && !upstream_proxy_direct(m->proxy, a)) {
@@ -459,7 +501,8 @@ int dial_refuse(const struct dial_means *means, const struct authority *a,
 void dial_cancel(struct dial *d)
 {
     struct record r;
-    if (d->state == DIAL_RESOLVING || d->state == DIAL_CONNECTING || d->state == DIAL_ASKING) {
+    if (d->state == DIAL_RESOLVING || d->state == DIAL_CONNECTING || d->state == DIAL_SERVER ||
+        d->state == DIAL_ASKING) {
         make_record(&r, &d->order.authority, &d->order.label, d->address, "cancelled",
                     elapsed_ms(d), "");
         (void)journal_note(d->means->journal, &r); /* nobody is left to be told */

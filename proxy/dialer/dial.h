@@ -16,6 +16,7 @@ struct bridges;
 struct dial;
 struct event_base;
 struct journal;
+struct mcp_dials;
 struct msg;
 struct resolver;
 struct secret_client;
@@ -38,7 +39,8 @@ struct dial_means {
     struct secret_client *secrets; /* its password */
     struct bridges *bridges;       /* to it, when it is an https one */
     struct journal *journal;
-    unsigned seconds; /* resolve and connect together */
+    struct mcp_dials *mcp; /* to MCP servers; NULL in tests */
+    unsigned seconds;      /* resolve and connect together */
 };
 
 struct dial_order {
@@ -47,6 +49,7 @@ struct dial_order {
     uint32_t owner; /* the channel that asks */
     /* Whose part of the queries it takes: of the channel, and within it as its far end says. */
     char payer[DIAL_NAME_MAX + 16];
+    char sandbox[DIAL_NAME_MAX]; /* whose MCP servers these are */
     /* Asked before anything leaves, and again before the descriptor is handed over. */
     bool (*allowed)(void *arg, const struct authority *a);
     /* Asked of an address that the guard forbids, other than our own listeners: may this authority

@@ -6,6 +6,7 @@
 #include "budget_ledger.h"
 #include "journal.h"
 #include "landlock.h"
+#include "mcp_dial.h"
 #include "meter.h"
 #include "peer.h"
 #include "published.h"
@@ -176,6 +177,7 @@ static void ask_start(struct channel *c, uint32_t req, const struct authority *a
                                .done = ask_done,
                                .arg = k};
     snprintf(order.payer, sizeof order.payer, "%u|%s", c->number, owner);
+    snprintf(order.sandbox, sizeof order.sandbox, "%s", c->sandbox[0] ? c->sandbox : owner);
     struct dial *dial = k ? dial_new(&c->dialer->means, &order) : NULL;
     if (dial == NULL) {
         free(k);
@@ -513,6 +515,8 @@ static int on_control(struct ipc *ch, struct msg *m, void *arg)
         return revoked_taken(ch, m);
     case W_POLICY:
         return dialer_policy_message(d, m);
+    case W_MCP_DIALED:
+        return mcp_dials_message(d->means.mcp, m);
     case W_PORT_OWN:
         return on_published(d, m);
     default:
@@ -541,7 +545,8 @@ struct dialer *dialer_new(struct event_base *base, int control_fd, const struct 
     d->means.map = upstream_map_new();
     d->revoked = revoked_new();
     d->control = ipc_new(base, control_fd, on_control, on_control_closed, d);
-    if (!d->means.guard || !d->means.map || !d->revoked || !d->control) {
+    d->means.mcp = d->control ? mcp_dials_new(d->control) : NULL;
+    if (!d->means.guard || !d->means.map || !d->revoked || !d->control || !d->means.mcp) {
         dialer_free(d);
         return NULL;
     }
@@ -565,6 +570,7 @@ void dialer_free(struct dialer *d)
     if (d->means.journal)
         journal_free(d->means.journal);
     dial_means_free(&d->means);
+    mcp_dials_free(d->means.mcp);
     EVP_PKEY_free(d->token_key);
     ipc_free(d->control);
     free(d);

@@ -6,6 +6,7 @@
 #include "answer_words.h"
 #include "guard_placeholder.h"
 #include "guide_proposal.h"
+#include "mcp_host.h"
 #include "policy.h"
 #include "prepared.h"
 #include "wire.h"
@@ -56,6 +57,19 @@ void guide_free(struct guide *g)
 bool guide_is(const struct authority *a)
 {
     return a->scheme == SCHEME_HTTP && a->port == 80 && strcmp(a->host, GUIDE_HOST) == 0;
+}
+
+bool guide_server(struct head *h, struct authority *ret)
+{
+    struct slice before = SLICE("/mcp/");
+    if (!slice_starts(h->path, before))
+        return false;
+    struct slice name = {h->path.p + before.n, h->path.n - before.n};
+    if (!mcp_host_name_ok(name))
+        return false;
+    mcp_host_authority(name, ret);
+    h->path = SLICE(MCP_HOST_PATH);
+    return true;
 }
 
 void guide_refused(struct guide *g, const char *id, unsigned status, const char *code,

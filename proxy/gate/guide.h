@@ -10,6 +10,8 @@
  * POST /proposals    asks the operator to allow a request (guide_proposal.h); not with
  *                    `guide: none`. One at a time: the controller bounds how many
  *
+ * /mcp/NAME          an MCP server: no page, but a request to be decided
+ *
  * Text, or JSON where the Accept field asks for it. Refusals are kept for a local sandbox alone,
  * whose gate serves nobody else: no sandbox can push another's out. */
 #ifndef DURWARD_GUIDE_H
@@ -31,6 +33,10 @@ void guide_free(struct guide *g); /* NULL is fine */
 
 /* This authority is the guide's own: http, port 80. */
 bool guide_is(const struct authority *a);
+
+/* /mcp/NAME there is an MCP server of ours: the request goes on as one to its own name
+ * (lib/mcp_host.h), which is decided as any. */
+bool guide_server(struct head *h, struct authority *ret);
 
 /* Keeps what a refusal said. g may be NULL: nothing is kept. a may have no host yet; id may be "-".
  */

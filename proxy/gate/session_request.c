@@ -124,7 +124,10 @@ static unsigned host_refused(const struct session *s, const struct head *h)
 static void start(struct session *s, const struct requester *by, struct head *h,
                   const struct authority *a)
 {
-    if (guide_is(a) && guide_start(s->gate, &s->who, by, h))
+    struct authority server;
+    if (guide_is(a) && guide_server(h, &server))
+        a = &server;
+    else if (guide_is(a) && guide_start(s->gate, &s->who, by, h))
         return;
     struct exchange *x = open_exchange(s, by);
     if (x)

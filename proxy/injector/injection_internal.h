@@ -2,6 +2,7 @@
 #ifndef DURWARD_INJECTION_INTERNAL_H
 #define DURWARD_INJECTION_INTERNAL_H
 
+#include "mcp_pins.h"
 #include "aws_upload.h"
 #include "placement.h"
 #include "body_buffer.h"
@@ -103,6 +104,9 @@ void injection_judge(struct injection *g); /* the body is whole: on, or denied *
 /* What is held would pass by this rule too. */
 bool injection_judge_still(const struct injection *g, const struct rule *rule);
 bool injection_mcp_reads(const struct injection *g, const struct head *reply);
+/* What tools of servers were; NULL: out of memory. Where this one is asked; false: the same. */
+struct mcp_pins *injection_pins(const struct injection *g);
+bool injection_place(const struct injection *g, char place[MCP_PIN_TEXT + 1]);
 int injection_mcp_reply(struct injection *g, const struct head *reply) WUNUSED; /* -1: memory */
 /* False: the injection is gone. */
 bool injection_mcp_feed(struct injection *g, const void *p, size_t n) WUNUSED;

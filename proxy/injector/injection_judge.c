@@ -56,10 +56,21 @@ size_t injection_judge_begin(struct injection *g)
     return 0;
 }
 
+/* What the tools of the server were, where anything of it is known. */
+static void with_pins(const struct injection *g, struct inspect_request *facts,
+                      char place[MCP_PIN_TEXT + 1])
+{
+    bool known = g->injector->pins && injection_mcp(g) && injection_place(g, place);
+    facts->pins = known ? g->injector->pins : NULL;
+    facts->place = known ? place : NULL;
+}
+
 void injection_judge(struct injection *g)
 {
     struct inspect_result why = {.rpc_id = ""};
     struct inspect_request facts = body_facts(&g->head);
+    char place[MCP_PIN_TEXT + 1];
+    with_pins(g, &facts, place);
     if (inspect_body(inspection(g), &facts, buf_slice(&g->body.body), true, &why) != INSPECT_PASS) {
         deny(g, &why);
         return;
@@ -75,8 +86,10 @@ bool injection_judge_still(const struct injection *g, const struct rule *rule)
 {
     struct inspect_result why = {.rpc_id = ""};
     struct inspect_request facts = body_facts(&g->head);
+    char place[MCP_PIN_TEXT + 1];
     if (!rule_read_again(rule))
         return false;
+    with_pins(g, &facts, place);
     if (g->body.state == BODY_BUFFER_OFF)
         return inspect_head(rule->inspection, &facts, &why) == INSPECT_PASS;
     return inspect_body(rule->inspection, &facts, buf_slice(&g->body.body), true, &why) ==

@@ -3,6 +3,7 @@
 #include "injection_internal.h"
 
 #include "body_facts.h"
+#include "mcp_message.h"
 #include "mcp_reply.h"
 #include "policy.h"
 #include "scrub_head.h"
@@ -19,6 +20,21 @@ bool injection_mcp(const struct injection *g)
     return rule_reads_messages(g->decided.rule);
 }
 
+/* ---- what tools were ---- */
+
+struct mcp_pins *injection_pins(const struct injection *g)
+{
+    if (g->injector->pins == NULL)
+        g->injector->pins = mcp_pins_new();
+    return g->injector->pins;
+}
+
+bool injection_place(const struct injection *g, char place[MCP_PIN_TEXT + 1])
+{
+    char host[HOST_TEXT_MAX + 16];
+    return mcp_pin_place(authority_text(&g->authority, host, sizeof host), g->head.path, place);
+}
+
 /* ---- the reply ---- */
 
 bool injection_mcp_reads(const struct injection *g, const struct head *h)
@@ -32,7 +48,10 @@ int injection_mcp_reply(struct injection *g, const struct head *h)
 {
     struct inspect_request facts = body_facts(h);
     enum mcp_form form = mcp_reply_form(&facts);
-    g->messages = mcp_reply_new(inspection(g)->mcp, form);
+    struct mcp_view view = {.rules = inspection(g)->mcp, .pins = injection_pins(g)};
+    if (view.pins == NULL || !injection_place(g, view.place))
+        return -1;
+    g->messages = mcp_reply_new(&view, form);
     g->messages_whole = form == MCP_FORM_JSON;
     return g->messages == NULL || (g->messages_whole && http_head_copy(&g->held, h) < 0) ? -1 : 0;
 }
@@ -101,12 +120,14 @@ void injection_mcp_drain(struct injection *g, size_t n)
 
 void injection_mcp_record(const struct injection *g, struct record *r)
 {
-    char text[96];
+    char text[MCP_NOTES_MAX + 96];
+    const char *notes = g->messages ? mcp_reply_notes(g->messages) : "";
     unsigned hidden = g->messages ? mcp_reply_hidden(g->messages) : 0,
              refused = g->messages ? mcp_reply_refused(g->messages) : 0;
-    if (hidden + refused == 0)
+    if (hidden + refused == 0 && *notes == 0)
         return;
-    snprintf(text, sizeof text, "hidden: %u, requests of the server refused: %u", hidden, refused);
+    snprintf(text, sizeof text, "hidden: %u, requests of the server refused: %u%s%s", hidden,
+             refused, *notes ? "; tools " : "", notes);
     record_put_str(r, RF_DETAIL, text);
 }
 

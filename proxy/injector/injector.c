@@ -4,6 +4,7 @@
 #include "dial_client.h"
 #include "injection.h"
 #include "pending_approval.h"
+#include "mcp_pins.h"
 #include "meter.h"
 #include "peer.h"
 #include "policy_message.h"
@@ -191,6 +192,7 @@ static int injector_leave(void *self, struct event_base *base UNUSED)
     struct injector *i = self;
     scrub_cache_free(i->scrubs);
     recall_free(i->recall);
+    mcp_pins_free(i->pins);
     pending_approvals_free(i->pending_approvals);
     secret_client_free(i->secrets);
     revoked_free(i->revoked);

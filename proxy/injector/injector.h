@@ -32,6 +32,7 @@ struct injector {
     struct secret_client *secrets;
     struct scrub_cache *scrubs;
     struct recall *recall;
+    struct mcp_pins *pins; /* what tools of MCP servers were; NULL: none was listed yet */
     LIST_HEAD(searching, injection) searching; /* those whose replies are searched, under way */
     struct pending_approvals *pending_approvals;
     struct origin_env origin;

@@ -195,12 +195,29 @@ static void init_exporter(struct parent *p, struct msg *m)
     msg_put_fd_dup(m, p->roots_fd);
 }
 
+/* What the configuration shows of the host to MCP servers: a daemon binds nothing else. */
+static void put_mcp_files(const struct parent *p, struct msg *m)
+{
+    size_t n;
+    uint32_t files = 0;
+    const struct config_mcp_server *all = config_mcp_servers(p->config, &n);
+    for (size_t i = 0; i < n; i++)
+        files += (uint32_t)all[i].n_files;
+    msg_put_u32(m, files);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < all[i].n_files; k++) {
+            msg_put_str(m, all[i].files[k].path);
+            msg_put_u8(m, all[i].files[k].writable);
+        }
+}
+
 static void init_builder(struct parent *p, struct msg *m)
 {
     msg_put_str(m, p->state_dir);
     msg_put_str(m, p->roots.dir);
     msg_put_str(m, p->init_path);
     msg_put_u8(m, p->mode == PARENT_RUN);
+    put_mcp_files(p, m);
     msg_put_fd_dup(m, p->archive_fd);
 }
 

@@ -256,6 +256,67 @@ static int on_log(struct child *c, struct msg *m)
     return 0;
 }
 
+/* ---- connections to MCP servers: the dialer asks, the controller has them made ---- */
+
+static int mcp_refused(struct child *dialer, uint32_t req)
+{
+    struct msg m;
+    msg_init(&m, W_MCP_DIALED);
+    msg_put_u32(&m, req);
+    msg_put_u8(&m, 0);
+    msg_put_str(&m, "the controller is not there");
+    return ipc_send(dialer->ch, &m);
+}
+
+static int on_mcp_dial(struct child *dialer, struct msg *m)
+{
+    struct child *controller = dialer->parent->controller;
+    struct slice sandbox, policy, server;
+    uint32_t req;
+    struct msg ask;
+    if (dialer->role != ROLE_DIALER || msg_get_u32(m, &req) < 0 ||
+        msg_get_slice(m, 64, &sandbox) < 0 || msg_get_slice(m, 64, &policy) < 0 ||
+        msg_get_slice(m, 64, &server) < 0 || msg_end(m) < 0)
+        return -1;
+    if (controller == NULL || controller->ch == NULL)
+        return mcp_refused(dialer, req);
+    msg_init(&ask, W_MCP_DIAL);
+    msg_put_u32(&ask, (uint32_t)dialer->pid);
+    msg_put_u32(&ask, req);
+    msg_put_slice(&ask, sandbox);
+    msg_put_slice(&ask, policy);
+    msg_put_slice(&ask, server);
+    ipc_send(controller->ch, &ask);
+    return 0;
+}
+
+/* A dialer that was started since has asked for other things by the same numbers. */
+static int on_mcp_dialed(struct child *controller, struct msg *m)
+{
+    struct child *dialer = controller->parent->dialer;
+    struct slice text;
+    uint32_t who, req;
+    uint8_t ok;
+    int fd = -1;
+    struct msg answer;
+    if (msg_get_u32(m, &who) < 0 || msg_get_u32(m, &req) < 0 || msg_get_u8(m, &ok) < 0 || ok > 1 ||
+        msg_get_slice(m, 256, &text) < 0 || (ok && msg_get_fd(m, &fd) < 0))
+        return -1;
+    if (msg_end(m) < 0 || dialer == NULL || dialer->ch == NULL || (uint32_t)dialer->pid != who) {
+        if (fd >= 0)
+            close(fd);
+        return m->bad ? -1 : 0;
+    }
+    msg_init(&answer, W_MCP_DIALED);
+    msg_put_u32(&answer, req);
+    msg_put_u8(&answer, ok);
+    msg_put_slice(&answer, text);
+    if (ok)
+        msg_put_fd(&answer, fd);
+    ipc_send(dialer->ch, &answer);
+    return 0;
+}
+
 static int controller_message(struct child *c, struct msg *m)
 {
     switch (m->type) {
@@ -273,6 +334,8 @@ static int controller_message(struct child *c, struct msg *m)
         return parent_acted(c, m);
     case W_STATUS:
         return on_status(c, m);
+    case W_MCP_DIALED:
+        return on_mcp_dialed(c, m);
     case W_TRACE:
         return parent_trace(c, m);
     case W_METERS_ALL:
@@ -328,6 +391,8 @@ int parent_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
             return -1;
         parent_sandbox_bound(c);
         return 0;
+    case W_MCP_DIAL:
+        return on_mcp_dial(c, m);
     case W_NOTICE:
         return parent_notice(c, m);
     case W_CARRIED:

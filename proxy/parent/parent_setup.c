@@ -294,6 +294,9 @@ static int check_reload(const struct parent *p, const struct config *c, struct e
         return err_set(err, ERR_UNREADY, "`audit` changed: that needs a restart of the daemon");
     if (!config_same(p->config, c, "tracing"))
         return err_set(err, ERR_UNREADY, "`tracing` changed: that needs a restart of the daemon");
+    if (!config_same(p->config, c, "mcp_servers")) /* the builder has their files once */
+        return err_set(err, ERR_UNREADY,
+                       "`mcp_servers` changed: that needs a restart of the daemon");
     if (!config_same(p->config, c, "injectors"))
         return err_set(err, ERR_UNREADY, "`injectors` changed: that needs a restart of the daemon");
     for (size_t i = 0; i < config_policies(p->config); i++) {

@@ -188,6 +188,25 @@ struct config_env {
     const char *value; /* text with "{{placeholder NAME}}" still inside */
 };
 
+/* `mcp_servers`: programs that speak MCP over their standard input and output, each in a sandbox of
+ * its own. */
+enum { CONFIG_MCP_FILES_MAX = 32, CONFIG_MCP_PATH_MAX = 4096 };
+
+struct config_mcp_file {
+    const char *path, *at; /* of the host, inside */
+    bool writable;
+};
+
+struct config_mcp_server {
+    const char *name;
+    const char *policy;         /* its own */
+    const char *const *command; /* argv, NULL-terminated */
+    const char *image;          /* "host": its /usr */
+    const struct config_mcp_file *files;
+    size_t n_files;
+    unsigned idle; /* seconds without a use until it is ended */
+};
+
 /* path "-" reads standard input. Relative paths inside are relative to the file. */
 struct config *config_load(const char *path, struct err *err);
 /* The same, but each error is told, not the first alone: those that follow from another are not.
@@ -216,6 +235,10 @@ const struct config_listen *config_api(const struct config *c);
 /* This section of the two says the same. */
 bool config_same(const struct config *a, const struct config *b, const char *section);
 const struct config_resolve *config_resolves(const struct config *c, size_t *n);
+const struct config_mcp_server *config_mcp_servers(const struct config *c, size_t *n);
+const struct config_mcp_server *config_mcp_server(const struct config *c, const char *name);
+/* A rule of this policy names that server. */
+bool config_mcp_allowed(const struct config *c, const char *policy, const char *name);
 const struct config_proxy *config_upstream_proxy(const struct config *c); /* NULL: none */
 /* upstream.no_proxy: canonical host, ".host" for what is under it, address, or range. */
 const char *const *config_no_proxy(const struct config *c, size_t *n);

@@ -61,6 +61,8 @@ struct config {
     struct config_listen api; /* of `controller`; address NULL: none */
     struct config_audit audit;
     struct config_place places[EXPORTER_PLACES];
+    struct config_mcp_server *mcp;
+    size_t n_mcp;
     bool debugs[CONFIG_LEVELS]; /* log_level: debug, by the words of config_read_levels */
 };
 
@@ -91,6 +93,7 @@ bool config_is_remote(const struct config_secret *s);
 /* One section each; the node is present. */
 int config_read_levels(struct config *c, const struct node *n, struct err *err);
 int config_read_secrets(struct config *c, const struct node *n, struct err *err);
+int config_read_mcp(struct config *c, const struct node *n, struct err *err);
 int config_read_policies(struct config *c, const struct node *n, struct err *err);
 int config_read_upstream(struct config *c, const struct node *n, struct err *err);
 /* config_forwarded.c: what `forwarded` of a listener says. */

@@ -50,7 +50,8 @@ static int templates_ok(const struct node *n, const char *text, struct err *err)
         char name[80];
         unsigned last = 0;
         int end = 0;
-        if (strncmp(at, "{{project}}", 11) == 0)
+        if (strncmp(at, "{{project}}", 11) == 0 || strncmp(at, "{{mcp_servers json}}", 20) == 0 ||
+            strncmp(at, "{{mcp_servers toml}}", 20) == 0)
             continue;
         if (sscanf(at, "{{placeholder %79[A-Za-z0-9_.-]}}%n", name, &end) == 1 && end > 0)
             continue;
@@ -59,7 +60,7 @@ static int templates_ok(const struct node *n, const char *text, struct err *err)
             continue;
         return node_fail(n, err,
                          "'{{' begins {{placeholder SECRET}}, {{placeholder SECRET last N}} or "
-                         "{{project}} here");
+                         "{{project}} or {{mcp_servers json}} (or toml) here");
     }
     return 0;
 }

@@ -21,6 +21,7 @@ struct word_list {
     size_t n;
 };
 
+struct mcp_pins;
 struct mcp_rules;
 struct llm_rules;
 
@@ -105,6 +106,9 @@ struct inspect_request {
     size_t n_mcp_methods, n_mcp_names;
     struct slice mcp_method, mcp_name;
     bool coded; /* a Content-Encoding other than identity */
+    /* What the tools of this server were (mcp_pins.h); NULL: not known here */
+    const struct mcp_pins *pins;
+    const char *place;
     bool has_body;
     uint64_t length; /* of the body when the head says it, else 0 */
 };

@@ -4,6 +4,7 @@
 #include "buf.h"
 #include "inspect_internal.h"
 #include "mcp.h"
+#include "mcp_pins.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +15,7 @@ static const char code[] = "mcp", no_message[] = "no JSON-RPC message";
 
 struct mcp_reading {
     const struct mcp_rules *rules;
+    const struct inspect_request *head;
     struct inspect_result *ret;
     size_t n_calls; /* bytes of ret->calls */
     bool refused;   /* by an earlier message: its detail stays */
@@ -111,11 +113,16 @@ static enum inspect_answer mcp_call(struct mcp_reading *r, const json_t *params)
     const struct mcp_condition *unmet = mcp_unmet(tool, arguments);
     if (unmet)
         return mcp_refuse(r, method, name, arguments, unmet->pointer);
-    if (tool->ask && r->ret->ask) /* whoever approves is shown one call, and would allow two */
+    bool changed = r->rules->changed != MCP_CHANGED_PASS && r->head->pins &&
+                   mcp_pins_changed(r->head->pins, r->head->place, name);
+    if (changed && r->rules->changed == MCP_CHANGED_REFUSE)
+        return mcp_refuse(r, method, name, arguments, "changed");
+    bool ask = tool->ask || changed;
+    if (ask && r->ret->ask) /* whoever approves is shown one call, and would allow two */
         return mcp_refuse(r, method, name, arguments, NULL);
-    if (!r->refused && (r->ret->detail[0] == 0 || (tool->ask && !r->ret->ask)))
-        mcp_describe(r, method, name, arguments, NULL);
-    r->ret->ask = r->ret->ask || tool->ask;
+    if (!r->refused && (r->ret->detail[0] == 0 || (ask && !r->ret->ask)))
+        mcp_describe(r, method, name, arguments, changed ? "changed" : NULL);
+    r->ret->ask = r->ret->ask || ask;
     return INSPECT_PASS;
 }
 
@@ -314,7 +321,7 @@ static enum inspect_answer mcp_messages(const struct inspection *in,
                                         const struct inspect_request *head, const json_t *root,
                                         struct inspect_result *ret)
 {
-    struct mcp_reading r = {.rules = in->mcp, .ret = ret};
+    struct mcp_reading r = {.rules = in->mcp, .head = head, .ret = ret};
     bool batch = json_is_array(root);
     size_t n = batch ? json_array_size(root) : 1;
     ret->batch = batch;

@@ -15,6 +15,9 @@ enum {
     MCP_TOOLS = 256
 };
 
+/* What becomes of a tool that is listed otherwise than before (mcp_pins.h), or than `sha256` says.
+ */
+enum mcp_changed { MCP_CHANGED_PASS = 0, MCP_CHANGED_ASK, MCP_CHANGED_REFUSE };
 enum mcp_refusal { MCP_REFUSAL_ERROR = 0, MCP_REFUSAL_RESULT };
 enum mcp_test { MCP_IS_ABSENT = 0, MCP_IS_ONE_OF, MCP_MATCHES, MCP_IN_RANGE };
 enum mcp_scalar_kind { MCP_TEXT = 0, MCP_NUMBER, MCP_TRUE, MCP_FALSE, MCP_NULL };
@@ -37,14 +40,16 @@ struct mcp_condition {
 };
 
 struct mcp_tool {
-    const char *name; /* a pattern */
-    bool ask;         /* somebody has to approve each call */
+    const char *name;   /* a pattern */
+    const char *sha256; /* what it has to be, or how that begins; NULL: what it was first */
+    bool ask;           /* somebody has to approve each call */
     const struct mcp_condition *conditions;
     size_t n_conditions;
 };
 
 struct mcp_rules {
     enum mcp_refusal on_refused;
+    enum mcp_changed changed;
     const struct mcp_tool *tools; /* the first whose name fits decides */
     size_t n_tools;
     struct word_list methods; /* patterns, beside those that always pass */

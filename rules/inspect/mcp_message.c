@@ -1,4 +1,5 @@
 /* One message of a server, changed where the rule says so. */
+#include <stdio.h>
 #include <string.h>
 
 #include "body_json.h"
@@ -7,27 +8,77 @@
 /* A method that no client knows: it answers the server that it cannot, and the server goes on. */
 static const char refused[] = "durward/refused";
 
-static bool list_allows(const struct mcp_rules *rules, const char *list, const json_t *entry)
+/* ---- what tools were ---- */
+
+static void note(struct mcp_changes *changes, const char *what, const char *name, const char *hash)
 {
+    size_t at = strlen(changes->notes), n = 0;
+    char plain[65];
+    for (; name[n] && n < sizeof plain - 1; n++)
+        plain[n] = name[n];
+    plain[n] = 0;
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)plain[i] < 0x21 || (unsigned char)plain[i] > 0x7e || plain[i] == ';')
+            plain[i] = '?';
+    if (at + n + strlen(hash) + 16 < sizeof changes->notes)
+        snprintf(changes->notes + at, sizeof changes->notes - at, "%s%s %s %s", at ? "; " : "",
+                 what, plain, hash);
+}
+
+/* By what the policy says it has to be, else by what it was. */
+static bool tool_differs(const struct mcp_view *v, const struct mcp_tool *tool, const char *name,
+                         const json_t *entry, struct mcp_changes *changes)
+{
+    char hash[MCP_PIN_TEXT + 1];
+    if (!mcp_pin_hash(entry, hash))
+        return true;
+    enum mcp_pin pin = mcp_pins_see(v->pins, v->place, name, hash);
+    bool differs = pin == MCP_PIN_CHANGED || pin == MCP_PIN_FULL;
+    if (tool->sha256) {
+        differs = strncmp(hash, tool->sha256, strlen(tool->sha256)) != 0;
+        mcp_pins_mark(v->pins, v->place, name, differs);
+    }
+    changes->changed += differs;
+    if (differs || pin == MCP_PIN_NEW)
+        note(changes, differs ? "changed" : "pinned", name, hash);
+    return differs;
+}
+
+static bool tool_allowed(const struct mcp_view *v, const char *name, const json_t *entry,
+                         struct mcp_changes *changes)
+{
+    const struct mcp_tool *tool = mcp_tool_find(v->rules, slice_str(name));
+    if (tool == NULL || v->pins == NULL)
+        return tool != NULL;
+    bool differs = tool_differs(v, tool, name, entry, changes);
+    return !differs || v->rules->changed != MCP_CHANGED_REFUSE;
+}
+
+/* ---- lists ---- */
+
+static bool list_allows(const struct mcp_view *v, const char *list, const json_t *entry,
+                        struct mcp_changes *changes)
+{
+    const struct mcp_rules *rules = v->rules;
     bool tools = strcmp(list, "tools") == 0, resources = strcmp(list, "resources") == 0;
     const char *key = resources ? "uri" : "name";
     const char *name = json_string_value(json_object_get(entry, key));
     if (name == NULL || body_json_twisted(entry, key))
         return false;
     struct slice s = slice_str(name);
-    return tools       ? mcp_tool_find(rules, s) != NULL
+    return tools       ? tool_allowed(v, name, entry, changes)
            : resources ? mcp_text_allowed(&rules->resources, s)
                        : mcp_name_allowed(&rules->prompts, s);
 }
 
-static void cut_list(const struct mcp_rules *rules, json_t *result, const char *list,
+static void cut_list(const struct mcp_view *v, json_t *result, const char *list,
                      struct mcp_changes *changes)
 {
     json_t *entries = json_object_get(result, list);
     size_t n = json_array_size(entries), kept = 0;
     for (size_t i = 0; i < n; i++) {
         json_t *e = json_array_get(entries, i);
-        if (list_allows(rules, list, e))
+        if (list_allows(v, list, e, changes))
             (void)json_array_set(entries, kept++, e); /* kept <= i: each moves once */
     }
     changes->hidden += (unsigned)(n - kept);
@@ -36,8 +87,9 @@ static void cut_list(const struct mcp_rules *rules, json_t *result, const char *
 }
 
 /* Which request it answers is not asked: a stream that was taken up again does not tell. */
-static bool cut_result(const struct mcp_rules *rules, json_t *result, struct mcp_changes *changes)
+static bool cut_result(const struct mcp_view *v, json_t *result, struct mcp_changes *changes)
 {
+    const struct mcp_rules *rules = v->rules;
     const struct {
         const char *list;
         bool decided;
@@ -47,7 +99,7 @@ static bool cut_result(const struct mcp_rules *rules, json_t *result, struct mcp
             continue;
         if (body_json_twisted(result, lists[i].list))
             return false;
-        cut_list(rules, result, lists[i].list, changes);
+        cut_list(v, result, lists[i].list, changes);
     }
     return true;
 }
@@ -95,8 +147,9 @@ static bool ask_in_result(const struct mcp_rules *rules, json_t *m, const json_t
                                          "server ask its client for this")) == 0;
 }
 
-static bool change_one(const struct mcp_rules *rules, json_t *m, struct mcp_changes *changes)
+static bool change_one(const struct mcp_view *v, json_t *m, struct mcp_changes *changes)
 {
+    const struct mcp_rules *rules = v->rules;
     static const char *const names[] = {"jsonrpc", "id", "method", "params", "result", "error"};
     bool doubtful = false;
     if (!json_is_object(m))
@@ -113,15 +166,15 @@ static bool change_one(const struct mcp_rules *rules, json_t *m, struct mcp_chan
         return !doubtful && json_object_set_new(m, "method", json_string(refused)) == 0;
     }
     return !json_is_object(result) ||
-           (cut_result(rules, result, changes) && ask_in_result(rules, m, result, changes));
+           (cut_result(v, result, changes) && ask_in_result(rules, m, result, changes));
 }
 
-bool mcp_message_change(const struct mcp_rules *rules, json_t *root, struct mcp_changes *changes)
+bool mcp_message_change(const struct mcp_view *view, json_t *root, struct mcp_changes *changes)
 {
     if (!json_is_array(root))
-        return change_one(rules, root, changes);
+        return change_one(view, root, changes);
     for (size_t i = 0; i < json_array_size(root); i++)
-        if (!change_one(rules, json_array_get(root, i), changes))
+        if (!change_one(view, json_array_get(root, i), changes))
             return false;
     return true;
 }

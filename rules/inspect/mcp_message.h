@@ -3,13 +3,25 @@
 #define DURWARD_MCP_MESSAGE_H
 
 #include "mcp.h"
+#include "mcp_pins.h"
+
+enum { MCP_NOTES_MAX = 1024 };
 
 struct mcp_changes {
-    unsigned hidden;  /* entries of lists */
-    unsigned refused; /* requests of the server */
+    unsigned hidden;           /* entries of lists */
+    unsigned refused;          /* requests of the server */
+    unsigned changed;          /* tools that are not what they were */
+    char notes[MCP_NOTES_MAX]; /* "pinned NAME HASH; changed NAME HASH": as many as there is room */
+};
+
+/* Whose message it is. */
+struct mcp_view {
+    const struct mcp_rules *rules;
+    struct mcp_pins *pins; /* NULL: nothing is remembered */
+    char place[MCP_PIN_TEXT + 1];
 };
 
 /* False: it cannot be read with certainty, or memory is out. */
-bool mcp_message_change(const struct mcp_rules *rules, json_t *root, struct mcp_changes *changes);
+bool mcp_message_change(const struct mcp_view *view, json_t *root, struct mcp_changes *changes);
 
 #endif

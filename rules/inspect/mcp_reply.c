@@ -12,14 +12,14 @@
 #include "mcp_message.h"
 
 struct mcp_reply {
-    const struct mcp_rules *rules;
+    struct mcp_view view;
     enum mcp_form form;
     struct buf in;  /* of the message, or event, that is not whole */
     size_t scanned; /* of it: no line ends before here that was not looked at */
     size_t line;    /* where the line begins that is being read */
     bool begun;     /* something of the stream was read */
     struct buf out;
-    unsigned hidden, refused;
+    struct mcp_changes seen; /* of all messages */
 };
 
 enum mcp_form mcp_reply_form(const struct inspect_request *facts)
@@ -34,12 +34,12 @@ enum mcp_form mcp_reply_form(const struct inspect_request *facts)
     return inspect_media(facts) == MEDIA_JSON ? MCP_FORM_JSON : MCP_FORM_NONE;
 }
 
-struct mcp_reply *mcp_reply_new(const struct mcp_rules *rules, enum mcp_form form)
+struct mcp_reply *mcp_reply_new(const struct mcp_view *view, enum mcp_form form)
 {
     struct mcp_reply *r = calloc(1, sizeof *r);
     if (r == NULL)
         return NULL;
-    r->rules = rules;
+    r->view = *view;
     r->form = form;
     buf_init_wiped(&r->in, MCP_MESSAGE_MAX);
     buf_init_wiped(&r->out, MCP_OUT_MAX);
@@ -73,12 +73,17 @@ size_t mcp_reply_held(const struct mcp_reply *r)
 
 unsigned mcp_reply_hidden(const struct mcp_reply *r)
 {
-    return r->hidden;
+    return r->seen.hidden;
 }
 
 unsigned mcp_reply_refused(const struct mcp_reply *r)
 {
-    return r->refused;
+    return r->seen.refused;
+}
+
+const char *mcp_reply_notes(const struct mcp_reply *r)
+{
+    return r->seen.notes;
 }
 
 /* ---- a message ---- */
@@ -95,14 +100,14 @@ static int put_json(struct buf *to, const json_t *root)
 static enum mcp_reply_end pass_message(struct mcp_reply *r, struct slice text, bool anew,
                                        struct slice before, struct slice after, struct slice raw)
 {
-    struct mcp_changes changes = {0, 0};
+    unsigned was = r->seen.hidden + r->seen.refused;
     json_t *root;
     enum body_json read = body_json_read(text, &root);
     if (read != BODY_JSON_OK)
         return read == BODY_JSON_BAD ? MCP_REPLY_UNREADABLE : MCP_REPLY_TOO_LARGE;
-    bool good = mcp_message_change(r->rules, root, &changes);
+    bool good = mcp_message_change(&r->view, root, &r->seen);
     int put = 0;
-    if (good && (anew || changes.hidden || changes.refused))
+    if (good && (anew || r->seen.hidden + r->seen.refused != was))
         put = buf_append_slice(&r->out, before) < 0 || put_json(&r->out, root) < 0 ||
                       buf_append_slice(&r->out, after) < 0
                   ? -1
@@ -110,8 +115,6 @@ static enum mcp_reply_end pass_message(struct mcp_reply *r, struct slice text, b
     else if (good)
         put = buf_append_slice(&r->out, raw);
     json_decref(root);
-    r->hidden += changes.hidden;
-    r->refused += changes.refused;
     return !good ? MCP_REPLY_UNREADABLE : put < 0 ? MCP_REPLY_MEMORY : MCP_REPLY_OK;
 }
 

@@ -25,9 +25,9 @@ struct mcp_reply;
 
 /* Only the media type of the facts is looked at. */
 enum mcp_form mcp_reply_form(const struct inspect_request *facts);
-struct mcp_reply *mcp_reply_new(const struct mcp_rules *rules,
-                                enum mcp_form form); /* may be NULL */
-void mcp_reply_free(struct mcp_reply *r);            /* NULL is fine */
+struct mcp_view;
+struct mcp_reply *mcp_reply_new(const struct mcp_view *view, enum mcp_form form); /* may be NULL */
+void mcp_reply_free(struct mcp_reply *r);                                         /* NULL is fine */
 enum mcp_reply_end mcp_reply_feed(struct mcp_reply *r, struct slice bytes) WUNUSED;
 /* There is no more. What was begun of an event is dropped, as its client would drop it. */
 enum mcp_reply_end mcp_reply_close(struct mcp_reply *r) WUNUSED;
@@ -35,6 +35,8 @@ struct slice mcp_reply_out(const struct mcp_reply *r); /* what may go on */
 void mcp_reply_drain(struct mcp_reply *r, size_t n);   /* n of it went */
 size_t mcp_reply_held(const struct mcp_reply *r);      /* bytes in memory */
 unsigned mcp_reply_hidden(const struct mcp_reply *r);  /* entries of lists taken out */
+/* What was seen of tools, for the record. */
+const char *mcp_reply_notes(const struct mcp_reply *r);
 unsigned mcp_reply_refused(const struct mcp_reply *r); /* requests of the server taken away */
 
 #endif

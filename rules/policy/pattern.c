@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "path.h"
+#include "buf.h"
+#include "mcp_host.h"
 #include "segment.h"
 
 static int bad(struct err *err, const char *text, const char *what)
@@ -137,6 +139,24 @@ static int parse_path(struct arena *a, struct slice path, struct pattern *ret, s
     return 0;
 }
 
+/* http://durward.internal/mcp/NAME is what a client inside asks; the origin has a name of its own.
+ */
+static void spell_server(struct arena *a, struct slice *rest, struct pattern *ret)
+{
+    static const struct slice before = SLICE_INIT("durward.internal/mcp/");
+    struct slice name = {rest->p + before.n, rest->n - before.n};
+    struct authority at;
+    if (!slice_starts(*rest, before) || !mcp_host_name_ok(name))
+        return;
+    mcp_host_authority(name, &at);
+    struct buf b;
+    buf_init(&b, HOST_TEXT_MAX + 8);
+    if (buf_printf(&b, "%s%s", at.host, MCP_HOST_PATH) == 0)
+        *rest = slice_str(arena_slice(a, buf_slice(&b)));
+    ret->scheme = SCHEME_HTTP;
+    buf_free(&b);
+}
+
 int pattern_parse(struct arena *a, const char *text, struct pattern *ret, struct err *err)
 {
     struct slice rest = slice_str(text);
@@ -146,6 +166,7 @@ int pattern_parse(struct arena *a, const char *text, struct pattern *ret, struct
     ret->text = arena_str(a, text);
     if (parse_scheme(&rest, ret, err) < 0)
         return -1;
+    spell_server(a, &rest, ret);
     ssize_t slash = slice_find(rest, '/');
     size_t host = slash < 0 ? rest.n : (size_t)slash;
     if (parse_host(a, (struct slice){rest.p, host}, ret, err) < 0)

@@ -1,6 +1,7 @@
 /* `mcp` of a rule: tools with what is asked of their arguments, methods, resources, prompts, what
  * a refusal is, and what the server may ask of the client. */
 #include "mcp.h"
+#include "mcp_pins.h"
 #include "rule.h"
 
 #include <math.h>
@@ -143,8 +144,23 @@ static int read_arguments(struct arena *a, const struct node *n, struct mcp_tool
 static const struct key tool_keys[] = {
     KEY("name", OWN, "", ""),
     KEY("ask", AS(bool), "", ""),
+    KEY("sha256", OWN, "", ""),
     KEY("arguments", OWN, "", ""),
 };
+
+/* As the log has it: hexadecimal digits, all or the first of them. */
+static int read_hash(struct arena *a, const struct node *n, struct mcp_tool *tool, struct err *err)
+{
+    const char *text;
+    if (node_string(n, &text, err) < 0)
+        return -1;
+    size_t len = strlen(text);
+    if (strspn(text, "0123456789abcdef") != len || len < MCP_PIN_LEAST || len > MCP_PIN_TEXT)
+        return node_fail(n, err, "'sha256' is %d to %d hexadecimal digits, in small letters",
+                         MCP_PIN_LEAST, MCP_PIN_TEXT);
+    tool->sha256 = arena_str(a, text);
+    return 0;
+}
 
 /* NAME, or {name: NAME, ask: true, arguments: {...}} */
 static int read_tool(struct arena *a, const struct node *n, struct mcp_tool *tool, struct err *err)
@@ -157,6 +173,8 @@ static int read_tool(struct arena *a, const struct node *n, struct mcp_tool *too
         if (!node_get(n, "name", &name))
             return node_fail(n, err, "a tool needs a 'name'");
         if (node_get(n, "ask", &at) && node_bool(&at, &tool->ask, err) < 0)
+            return -1;
+        if (node_get(n, "sha256", &at) && read_hash(a, &at, tool, err) < 0)
             return -1;
         if (node_get(n, "arguments", &at) && read_arguments(a, &at, tool, err) < 0)
             return -1;
@@ -235,6 +253,7 @@ static const struct key mcp_keys[] = {
     KEY("resources", OWN, "", ""),
     KEY("prompts", OWN, "", ""),
     KEY("on_refused", WORDS("error", "result"), "", ""),
+    KEY("changed", WORDS("pass", "ask", "refuse"), "", ""),
     KEY("server", OWN, "", ""),
 };
 
@@ -253,6 +272,13 @@ int rule_mcp_read(struct arena *a, const struct node *n, struct inspection *in, 
         return -1;
     if (node_key_word(n, mcp_keys, "on_refused", &word, err) < 0)
         return -1;
+    size_t changed = MCP_CHANGED_PASS;
+    for (size_t i = 0; i < m->n_tools; i++)
+        if (m->tools[i].sha256)
+            changed = MCP_CHANGED_REFUSE;
+    if (node_key_word(n, mcp_keys, "changed", &changed, err) < 0)
+        return -1;
+    m->changed = (enum mcp_changed)changed;
     m->on_refused = word == 1 ? MCP_REFUSAL_RESULT : MCP_REFUSAL_ERROR;
     return node_get(n, "server", &at) ? read_server(&at, m, err) : 0;
 }

@@ -1,7 +1,6 @@
 #!/usr/bin/python3 -B
 """The official SDKs of the Model Context Protocol in a sandbox, against a server of the official Python SDK that wants
 a credential: beside what they get without us."""
-import http.client
 import json
 import os
 import subprocess
@@ -10,6 +9,7 @@ import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import api, durward, origin, scene, tap  # noqa: E402
+from harness.mcp_relay import relay  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HOST = "mcp.example.com"
@@ -27,27 +27,6 @@ def server(t, *args):
                          stdout=subprocess.PIPE, text=True, preexec_fn=tap.die_with_parent)
     t.cleanup(lambda: tap.stop(p))
     return int(p.stdout.readline())
-
-
-def relay(port):
-    """The origin that a client sees: TLS and the credential are ours, all else is the server's."""
-    def handler(req, conn):
-        up = http.client.HTTPConnection("127.0.0.1", port)
-        fields = {n: v for n, v in req.headers if n.lower() not in ("host", "authorization", "connection",
-                                                                    "transfer-encoding", "content-length")}
-        up.request(req.method, req.target, req.body or None, fields)
-        r = up.getresponse()
-        keep = [(n, v) for n, v in r.getheaders() if n.lower() in ("content-type", "mcp-session-id", "allow")]
-        if r.status in (202, 204):
-            conn.head(r.status, keep + [("Content-Length", "0")] if r.status == 202 else keep)
-            return
-        conn.head(r.status, keep + [("Transfer-Encoding", "chunked")])
-        while True:
-            piece = r.read1(65536)
-            conn.chunk(piece)
-            if not piece:
-                return
-    return handler
 
 
 def command(client, url):

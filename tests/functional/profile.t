@@ -15,6 +15,7 @@ TOY = r"""#!/usr/bin/env toysh
 . "$(dirname "$0")/../lib/words.sh"
 say "words $*"; say "variable $TOY_KEY"; say "quiet ${QUIET-no}"
 say "file $(cat ~/.toy/auth.json)"
+say "json $(cat ~/.toy/servers.json)"; say "toml $(tr '\n' ';' <~/.toy/servers.toml)"
 [ -e ~/.cache ] && say "cache kept"
 mkdir -p ~/.cache; echo once >>~/times; say "times $(wc -l <~/times)"
 [ "$2" = spoil ] && echo spoilt >~/.toy/auth.json
@@ -39,6 +40,10 @@ files:
   .toy/auth.json: |
     { "key": "{{placeholder toy}}", "last": "{{placeholder toy last 6}}", "in": "{{project}}" }
   .netrc: "machine api.toy.example password {{placeholder toy}}"
+  .toy/servers.json: |
+    { {{mcp_servers json}} }
+  .toy/servers.toml: |
+    {{mcp_servers toml}}
   .other: "{{placeholder absent}}"
 forget: .cache
 """
@@ -52,7 +57,8 @@ class Toy:
         self.report = origin.Origin(t, d.ca, "report.toy.example", lambda req, conn: conn.reply(req, 200, {}))
         d.origin("api.toy.example", self.api)
         d.origin("report.toy.example", self.report)
-        d.policies["other"] = {"rules": [{"allow": "other.example"}]}
+        d.policies["other"] = {"rules": [{"allow": "other.example"}, {"allow": "http://durward.internal/mcp/docs"}]}
+        d.extra["mcp_servers"] = {n: {"command": ["true"], "policy": "other"} for n in ("docs", "more")}
         d.save()
         t.write(top + "/home/pkg/bin/toy", TOY, 0o755)
         t.write(top + "/home/pkg/lib/words.sh", "say() { echo \"$@\"; }\n")
@@ -104,6 +110,11 @@ def runs(t, s):
          r.stdout)
     t.eq(s.names(), ["toy-work-" + s.names()[0][-8:]], "one home a profile and directory, and its name says which")
     t.eq(os.stat(os.path.join(s.homes, s.names()[0])).st_mode & 0o777, 0o700, "nobody else sees it")
+    t.eq(json.loads(said(r, "json")), {}, "MCP servers that the policy does not name are not there")
+    r = s.run("toy", flags=["--policy", "other", "--home", "served"])
+    t.eq(json.loads(said(r, "json") or "null"), {"docs": {"command": "/run/durward/durward-mcp", "args": ["docs"]}},
+         "those it names are written into the program's file") or t.diag(r.stdout + r.stderr)
+    t.eq(said(r, "toml"), '[mcp_servers.docs];command = "/run/durward/durward-mcp";args = ["docs"];;', "in its form")
     elsewhere = t.mkdir("d/elsewhere")
     r = s.run("toy", cwd=elsewhere)
     t.ok(said(r, "times") == "1" and said(r, "variable") != key, "another directory has another home", r.stdout)

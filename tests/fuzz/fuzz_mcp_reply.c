@@ -1,6 +1,7 @@
 /* A reply of an MCP server: any bytes as JSON or as events, whole and in pieces. The first byte
  * picks the form and the size of the pieces. What goes on is the same however it came. */
 #include "mcp.h"
+#include "mcp_message.h"
 #include "mcp_reply.h"
 
 #include <stdlib.h>
@@ -36,7 +37,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     enum mcp_form form = data[0] & 1 ? MCP_FORM_EVENTS : MCP_FORM_JSON;
     size_t piece = 1 + (data[0] >> 1) % 16;
     struct slice text = {(const char *)data + 1, size - 1};
-    struct mcp_reply *whole = mcp_reply_new(&rules, form), *cut = mcp_reply_new(&rules, form);
+    static struct mcp_pins *pins;
+    if (pins == NULL && (pins = mcp_pins_new()) == NULL)
+        abort();
+    /* what the one pins the other meets: nothing is refused for it here */
+    const struct mcp_view view = {.rules = &rules, .pins = pins, .place = "place"};
+    struct mcp_reply *whole = mcp_reply_new(&view, form), *cut = mcp_reply_new(&view, form);
     if (whole == NULL || cut == NULL)
         abort();
     enum mcp_reply_end a = run(whole, text, text.n), b = run(cut, text, piece);

@@ -1,0 +1,21 @@
+/* The origin behind which an MCP server of ours stands: NAME.mcp.durward.internal, port 80 in
+ * clear, path /mcp. No resolver is ever asked for it: the dialer has the controller connect. Inside
+ * a sandbox http://durward.internal/mcp/NAME is another spelling of it. */
+#ifndef DURWARD_MCP_HOST_H
+#define DURWARD_MCP_HOST_H
+
+#include "authority.h"
+
+#define MCP_HOST_SUFFIX ".mcp.durward.internal"
+#define MCP_HOST_PATH   "/mcp"
+
+enum { MCP_HOST_NAME_MAX = 32 };
+
+/* [a-z0-9]([a-z0-9-]*[a-z0-9])? of at most MCP_HOST_NAME_MAX: a label of a name, in lower case. */
+bool mcp_host_name_ok(struct slice name);
+/* The server that this host stands for, by its name alone. False: it is none of ours. */
+bool mcp_host_server(const struct authority *a, char name[MCP_HOST_NAME_MAX + 1]);
+/* The whole of it. */
+void mcp_host_authority(struct slice name, struct authority *ret);
+
+#endif

@@ -1,0 +1,136 @@
+#!/usr/bin/python3 -B
+"""Seven MCP servers of npm and PyPI, unmodified, each in a sandbox of its own: an agent's client in another sandbox
+uses an allowed tool of each, is told of a refused one, and no credential is in any of their processes or files."""
+import json
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import durward, scan, scene, tap  # noqa: E402
+
+FOLDER = os.path.join(durward.clients_dir(), "mcp")
+SHIM = "/run/durward/durward-mcp"
+DENIED = "Durward denied this request"
+NODE = os.path.join(FOLDER, "node_modules", "@modelcontextprotocol")
+PYTHON = os.path.join(FOLDER, "py", "bin", "python")
+
+
+def servers(data, repository, url):
+    """name -> (command, an allowed tool and its arguments, what its answer holds, a tool that is refused)"""
+    def node(package):
+        with open(os.path.join(NODE, package, "package.json")) as f:
+            entry = list(json.load(f)["bin"].values())[0]
+        return ["node", os.path.join(NODE, package, entry)]
+
+    def py(module):
+        return [PYTHON, "-B", "-m", module]
+    return {
+        "filesystem": (node("server-filesystem") + [data], ("read_text_file", {"path": data + "/note"}), "a note", "write_file"),
+        "memory": (node("server-memory"), ("create_entities", {"entities": [
+            {"name": "heron", "entityType": "bird", "observations": ["grey"]}]}), "heron", "delete_entities"),
+        "everything": (node("server-everything"), ("echo", {"message": "heron"}), "heron", "get-env"),
+        "thinking": (node("server-sequential-thinking"), ("sequentialthinking", {
+            "thought": "heron", "nextThoughtNeeded": False, "thoughtNumber": 1, "totalThoughts": 1}), "thoughtNumber", "none"),
+        "time": (py("mcp_server_time") + ["--local-timezone", "UTC"], ("get_current_time", {"timezone": "UTC"}), "UTC", "convert_time"),
+        "git": (py("mcp_server_git"), ("git_log", {"repo_path": repository}), "first words", "git_commit"),
+        "fetch": (py("mcp_server_fetch") + ["--ignore-robots-txt", "--allow-private-ips"], ("fetch", {"url": url}), "heron", "none"),
+    }
+
+
+def make_repository(t):
+    path = t.mkdir("repository")
+    for argv in (["init", "-q"], ["config", "user.email", "a@example.com"], ["config", "user.name", "a"],
+                 ["commit", "-q", "--allow-empty", "-m", "first words"]):
+        subprocess.run(["git", "-C", path] + argv, check=True, env={"PATH": os.environ["PATH"], "HOME": path},
+                       stdout=subprocess.DEVNULL)
+    return path
+
+
+def page(req, conn):
+    return conn.reply(req, 200, b"heron", kind="text/plain")
+
+
+def session(box, name, calls):
+    lines = "".join(json.dumps({"method": "tools/call", "params": {"name": n, "arguments": a}}) + "\n" for n, a in calls)
+    lines = json.dumps({"method": "tools/list"}) + "\n" + lines
+    status, out, err = box.sh("%s -B %s/mcp_stdio.py %s %s" % (durward.PYTHON, durward.INSIDE, SHIM, name), stdin=lines, timeout=120)
+    try:
+        return json.loads(out)
+    except ValueError:
+        return {"steps": [], "status": status, "errors": out + err}
+
+
+def one(t, box, name, call, holds, refused):
+    got = session(box, name, [call, (refused, {}), call])
+    if len(got["steps"]) != 5:
+        t.ok(False, "%s: a session" % name, json.dumps(got)[:2000], box.stderr()[-500:])
+        return
+    listed = [x["name"] for x in got["steps"][1].get("answer", {}).get("result", {}).get("tools", [])]
+    t.eq(listed, [call[0]], "%s: the one tool that is allowed is listed" % name) or t.diag(json.dumps(got["steps"][1])[:800])
+    t.ok(holds in json.dumps(got["steps"][2].get("answer", {}).get("result")), "%s: %s answers" % (name, call[0]),
+         json.dumps(got["steps"][2])[:800])
+    t.ok(DENIED in json.dumps(got["steps"][3]), "%s: %s is refused" % (name, refused), json.dumps(got["steps"][3])[:500])
+    t.ok("result" in got["steps"][4].get("answer", {}), "%s: and the session lives on" % name)
+
+
+def main(t):
+    if not os.path.isdir(os.path.join(NODE, "server-memory")):
+        t.skip("reference servers of MCP", "clients/mcp is not there: make clients")
+        return
+    s = scene.Scene(t)
+    s.env.clear()
+    data, repository = t.mkdir("data"), make_repository(t)
+    with open(os.path.join(data, "note"), "w") as f:
+        f.write("a note")
+    s.add("page.example.com", page)
+    all_servers = servers(data, repository, "https://page.example.com/")
+    s.rules[:] = [{"allow": "http://durward.internal/mcp/" + n, "mcp": {"tools": [call[0]]}}
+                  for n, (_, call, _, _) in all_servers.items()]
+    s.d.policy("server", [{"allow": "api.github.com/user", "with": {"bearer": "github"}}, {"allow": "page.example.com"}],
+               {"GITHUB_TOKEN": "{{placeholder github}}", "MEMORY_FILE_PATH": "/workspace/memory.jsonl"})
+    files = [{"path": FOLDER}, {"path": data}, {"path": repository}]
+    home = os.path.dirname(os.path.dirname(os.path.realpath(subprocess.run(["which", "node"], stdout=subprocess.PIPE, text=True,
+                                                                            check=True).stdout.strip())))
+    if not home.startswith("/usr"):
+        files.append({"path": home})
+    python = os.path.dirname(os.path.dirname(os.path.realpath(PYTHON)))
+    if not python.startswith("/usr"):
+        files.append({"path": python})
+    node = os.path.join(home, "bin", "node")
+    s.d.extra["mcp_servers"] = {n: {"command": [node if c[0] == "node" else c[0]] + c[1:], "policy": "server", "files": files}
+                                for n, (c, _, _, _) in all_servers.items()}
+    box = durward.Sandbox(s.d, ("--policy", "coder"))
+    for name, (_, call, holds, refused) in all_servers.items():
+        t.part(one, t, box, name, call, holds, refused)
+    scan.scan_sandbox(t, box, s.scanner)
+    scan_servers(t, s)
+    out = box.close()[1]
+    s.clean([out], "reference servers")
+
+
+def scan_servers(t, s):
+    """The memory of each process of a server's sandbox, and its environment, from outside."""
+    seen = 0
+    before = len(s.scanner.hits)
+    for pid, _ in tap.descendants(os.getpid()):
+        try:
+            with open("/proc/%d/cmdline" % pid, "rb") as f:
+                words = f.read().replace(b"\0", b" ")
+            if b"server" not in words or words.startswith(b"durward: "):
+                continue
+            with open("/proc/%d/environ" % pid, "rb") as f:
+                s.scanner.search(f.read(), "environment of %d" % pid)
+        except OSError:
+            continue
+        try:
+            scan.scan_process(pid, s.scanner, "server %d" % pid)
+            seen += 1
+        except (OSError, ProcessLookupError):
+            continue
+    hits = s.scanner.hits[before:]
+    t.ok(seen >= 1, "processes of servers were searched", "%d" % seen)
+    t.ok(not hits, "0 copies of a secret in their memory", *["%s as %s in %s" % h for h in hits])
+
+
+tap.run(main)

@@ -95,7 +95,7 @@ void fair_queue_init(struct fair_queue *q, size_t total, size_t each)
 enum quota_end fair_queue_add(struct fair_queue *q, struct fair_item *i, struct slice owner,
                               void *self)
 {
-    enum quota_end end = quota_take(&q->quota, &i->part, owner, 1);
+    enum quota_end end = quota_take(&q->quota, &i->part, group_of(owner), 1);
     if (end != QUOTA_TAKEN)
         return end;
     i->owner = add_owner(q, owner);

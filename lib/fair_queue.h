@@ -1,7 +1,7 @@
 /* Who waits for what several owners share: each owner's first come first, and owners by turns, so
  * that a crowd of one's costs another no more than its turn. An owner "A|B" is B of A: the As take
- * turns, and within each its Bs, so that nobody gains by naming many. How many may wait is bounded
- * as a quota is. */
+ * turns, and within each its Bs. How many may wait is bounded as a quota is, whose owners are the
+ * As. So an A that chooses its Bs itself gains nothing by naming many. */
 #ifndef DURWARD_FAIR_QUEUE_H
 #define DURWARD_FAIR_QUEUE_H
 

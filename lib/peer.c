@@ -14,6 +14,7 @@ void peer_put(struct msg *m, const struct peer *p)
     msg_put_str(m, p->sandbox);
     msg_put_str(m, p->policy);
     msg_put_u32(m, p->generation);
+    msg_put_u32(m, p->wire);
     msg_put_slice(m, p->extra);
     msg_put_fd(m, p->fd);
 }
@@ -25,7 +26,8 @@ int peer_get(struct msg *m, struct peer *p)
     if (msg_get_u8(m, &kind) < 0 || msg_get_u32(m, &p->channel) < 0 ||
         msg_get_str(m, p->sandbox, sizeof p->sandbox) < 0 ||
         msg_get_str(m, p->policy, sizeof p->policy) < 0 || msg_get_u32(m, &p->generation) < 0 ||
-        msg_get_slice(m, IPC_MSG_MAX, &p->extra) < 0 || msg_get_fd(m, &p->fd) < 0)
+        msg_get_u32(m, &p->wire) < 0 || msg_get_slice(m, IPC_MSG_MAX, &p->extra) < 0 ||
+        msg_get_fd(m, &p->fd) < 0)
         return -1;
     if (msg_end(m) < 0 || kind == ROLE_NONE || kind >= ROLE_COUNT) {
         close(p->fd);

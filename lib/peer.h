@@ -19,6 +19,7 @@ enum { PEER_NAME_MAX = 64 };
 struct peer {
     enum role kind;   /* of the far end */
     uint32_t channel; /* the parent's number for it */
+    uint32_t wire;    /* and for what it was made for: the same when it is made anew */
     uint32_t generation;
     char sandbox[PEER_NAME_MAX + 1]; /* whose gate it is of; "" for none */
     char policy[PEER_NAME_MAX + 1];  /* "" for none */

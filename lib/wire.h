@@ -48,7 +48,7 @@ enum wire_type {
     W_READY = 2,     /* role→P: fields role-specific (below), usually none */
     W_FAILED = 3,    /* role→P: text:str; the role exits after it */
     W_PEER = 4,      /* P→role: a new channel: kind:u8(enum role of the far end), channel:u32,
-                        sandbox:str, policy:str, generation:u32, extra:bytes, fd */
+                        sandbox:str, policy:str, generation:u32, wire:u32, extra:bytes, fd */
     W_LOG = 5,       /* role→P: level:u8, text:str (diagnostics to the operator's stderr) */
     W_POLICY = 6,    /* P→role: policy:str, generation:u32, json memfd:fd (reload; to the dialer
                         and the signer before each W_PEER of that policy) */

@@ -1,6 +1,9 @@
 /* Joins a connection with one end of a socket pair and carries bytes between them as each side has
- * room; whoever asked for the dial gets the other end. An owner has a bounded number of bridges. */
+ * room; whoever asked for the dial gets the other end. How many a
+ * wire has, and whoever it asks for, is bounded. */
 #include "bridge.h"
+
+#include "quota.h"
 
 #include <stdlib.h>
 #include <sys/queue.h>
@@ -20,21 +23,22 @@ struct bank {
 
 struct bridge {
     struct bridges *all;
-    uint32_t owner;
+    struct quota_part of_wire, part;
     struct bank near, far;
     LIST_ENTRY(bridge) link;
 };
 
 struct bridges {
     struct event_base *base;
-    unsigned n;
+    struct quota wires, payers;
     LIST_HEAD(, bridge) list;
 };
 
 static void bridge_end(struct bridge *g, bool flushed)
 {
     LIST_REMOVE(g, link);
-    g->all->n--;
+    quota_leave(&g->of_wire);
+    quota_leave(&g->part);
     (flushed ? io_close_flushed : io_close)(g->near.io);
     (flushed ? io_close_flushed : io_close)(g->far.io);
     free(g);
@@ -93,27 +97,34 @@ static void bank_init(struct bridge *g, struct bank *b, struct bank *other, stru
     io_callback(io, on_bank, b);
 }
 
-static bool room_for(const struct bridges *b, uint32_t owner)
+/* NULL: payer or wire has its part. */
+static struct bridge *bridge_new(struct bridges *b, struct slice payer)
 {
-    const struct bridge *g;
-    unsigned own = 0;
-    LIST_FOREACH(g, &b->list, link)
-    own += g->owner == owner;
-    return b->n < BRIDGES_MAX && own < BRIDGES_OWNER_MAX;
+    ssize_t bar = slice_find(payer, '|');
+    struct slice wire = {payer.p, bar < 0 ? payer.n : (size_t)bar};
+    struct bridge *g = calloc(1, sizeof *g);
+    if (g && quota_take(&b->wires, &g->of_wire, wire, 1) == QUOTA_TAKEN &&
+        quota_take(&b->payers, &g->part, payer, 1) == QUOTA_TAKEN)
+        return g;
+    if (g)
+        quota_leave(&g->of_wire);
+    free(g);
+    return NULL;
 }
 
-int bridges_join(struct bridges *b, struct io *io, uint32_t owner)
+int bridges_join(struct bridges *b, struct io *io, struct slice payer)
 {
     int fds[2] = {-1, -1};
-    struct bridge *g = room_for(b, owner) ? calloc(1, sizeof *g) : NULL;
-    if (g && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0) {
-        free(g);
-        g = NULL;
-    }
-    struct io *near = g ? io_new(b->base, fds[0], BRIDGE_BUFFER, BRIDGE_BUFFER, true) : NULL;
+    struct bridge *g = bridge_new(b, payer);
+    bool pair = g && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) == 0;
+    struct io *near = pair ? io_new(b->base, fds[0], BRIDGE_BUFFER, BRIDGE_BUFFER, true) : NULL;
     if (near == NULL) {
         if (fds[1] >= 0)
             close(fds[1]);
+        if (g) {
+            quota_leave(&g->of_wire);
+            quota_leave(&g->part);
+        }
         free(g);
         io_close(io);
         return -1;
@@ -122,9 +133,7 @@ int bridges_join(struct bridges *b, struct io *io, uint32_t owner)
     bank_init(g, &g->near, &g->far, near);
     bank_init(g, &g->far, &g->near, io);
     g->all = b;
-    g->owner = owner;
     LIST_INSERT_HEAD(&b->list, g, link);
-    b->n++;
     return fds[1];
 }
 
@@ -134,6 +143,8 @@ struct bridges *bridges_new(struct event_base *base)
     if (b == NULL)
         return NULL;
     b->base = base;
+    b->wires = (struct quota){.total = BRIDGES_MAX, .each = BRIDGES_WIRE_MAX};
+    b->payers = (struct quota){.total = BRIDGES_MAX, .each = BRIDGES_PAYER_MAX};
     LIST_INIT(&b->list);
     return b;
 }
@@ -150,5 +161,5 @@ void bridges_free(struct bridges *b)
 
 unsigned bridges_count(const struct bridges *b)
 {
-    return b->n;
+    return (unsigned)b->payers.used;
 }

@@ -6,13 +6,15 @@
 #define DURWARD_BRIDGE_H
 
 #include "io.h"
+#include "slice.h"
 
 struct bridges;
 
 enum {
     BRIDGE_BUFFER = 64 * 1024,
     BRIDGES_MAX = 4096,
-    BRIDGES_OWNER_MAX = 512,
+    BRIDGES_WIRE_MAX = 2048, /* of one wire, */
+    BRIDGES_PAYER_MAX = 512, /* and of one payer; neither more than are left for all others */
     BRIDGE_LINGER_SECONDS = 10
 };
 
@@ -20,11 +22,11 @@ enum {
 struct bridges *bridges_new(struct event_base *base);
 void bridges_free(struct bridges *b); /* ends them all; NULL is fine */
 unsigned bridges_count(const struct bridges *b);
-/* Takes the connected io. owner: whose it is, so that one sandbox's gate cannot take all. Returns a
- * non-blocking, close-on-exec stream descriptor, the caller's, or -1 when there are BRIDGES_MAX, or
- * BRIDGES_OWNER_MAX of this owner, or no descriptor is left; then the io is closed. The bridge ends
- * by itself: when both sides have ended theirs, when either fails, or BRIDGE_LINGER_SECONDS after
- * the descriptor was closed. */
-int bridges_join(struct bridges *b, struct io *io, uint32_t owner);
+/* Takes the connected io. payer: whose it is, "WIRE|OWNER" (dial.h), so that neither one gate nor
+ * one sandbox of an injector's can take all. Returns a non-blocking, close-on-exec stream
+ * descriptor, the caller's, or -1 when payer or wire has its part, or no descriptor is left; then
+ * the io is closed. The bridge ends by itself: when both sides have ended theirs, when either
+ * fails, or BRIDGE_LINGER_SECONDS after the descriptor was closed. */
+int bridges_join(struct bridges *b, struct io *io, struct slice payer);
 
 #endif

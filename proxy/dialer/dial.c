@@ -285,7 +285,7 @@ static void ask_proxy(struct dial *d)
                                         .proxy = m->proxy,
                                         .secrets = m->secrets,
                                         .bridges = m->bridges,
-                                        .owner = d->order.owner,
+                                        .payer = slice_str(d->order.payer),
                                         .target = d->order.authority,
                                         .done = on_asked,
                                         .arg = d};

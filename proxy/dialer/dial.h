@@ -46,8 +46,8 @@ struct dial_means {
 struct dial_order {
     struct authority authority;
     struct dial_label label;
-    uint32_t owner; /* the channel that asks */
-    /* Whose part of the queries it takes: of the channel, and within it as its far end says. */
+    /* Whose part of queries and bridges it takes, "WIRE|OWNER": of the wire that asks, and within
+     * it as its far end says. */
     char payer[DIAL_NAME_MAX + 16];
     char sandbox[DIAL_NAME_MAX]; /* whose MCP servers these are */
     /* Asked before anything leaves, and again before the descriptor is handed over. */

@@ -171,12 +171,11 @@ static void ask_start(struct channel *c, uint32_t req, const struct authority *a
     struct ask *k = calloc(1, sizeof *k);
     struct dial_order order = {.authority = *a,
                                .label = *label,
-                               .owner = c->number,
                                .allowed = ask_allowed,
                                .leads_to = ask_leads_to,
                                .done = ask_done,
                                .arg = k};
-    snprintf(order.payer, sizeof order.payer, "%u|%s", c->number, owner);
+    snprintf(order.payer, sizeof order.payer, "%u|%s", c->wire, owner);
     snprintf(order.sandbox, sizeof order.sandbox, "%s", c->sandbox[0] ? c->sandbox : owner);
     struct dial *dial = k ? dial_new(&c->dialer->means, &order) : NULL;
     if (dial == NULL) {
@@ -311,6 +310,7 @@ static int channel_new(struct dialer *d, const struct peer *p)
     }
     c->dialer = d;
     c->number = p->channel;
+    c->wire = p->wire;
     c->kind = p->kind;
     c->needs_token = needs_token;
     c->policy = policy;

@@ -29,6 +29,7 @@ struct channel {
     struct dialer *dialer;
     struct ipc *ipc;
     uint32_t number;
+    uint32_t wire; /* its account: the far end cannot choose it, nor leave it by losing channels */
     enum role kind;
     char sandbox[DIAL_NAME_MAX];
     bool needs_token; /* the gate of a token listener */

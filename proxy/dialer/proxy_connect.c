@@ -62,7 +62,7 @@ static void hand_over(struct proxy_connect *p)
     if (io_ssl(p->io)) {
         struct io *io = p->io;
         p->io = NULL;
-        fd = bridges_join(p->order.bridges, io, p->order.owner);
+        fd = bridges_join(p->order.bridges, io, p->order.payer);
     } else {
         fd = fcntl(io_fd(p->io), F_DUPFD_CLOEXEC, 0);
     }

@@ -23,7 +23,7 @@ struct proxy_connect_order {
     const struct upstream_proxy *proxy;
     struct secret_client *secrets; /* needed when the proxy has a credential */
     struct bridges *bridges;       /* needed when it is an https one */
-    uint32_t owner;                /* of the bridge */
+    struct slice payer;            /* of the bridge; lives until then */
     struct authority target;
     /* The end, once; the proxy_connect is gone when it runs. fd >= 0: a stream to the target, the
      * callback's. fd < 0: text says why; NO_ROOM when it is our own fault. */

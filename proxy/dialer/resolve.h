@@ -15,7 +15,7 @@ enum {
     RESOLVE_QUERIES_MAX = 1024,  /* unanswered at once, cancelled ones included, */
     RESOLVE_QUERIES_EACH = 256,  /* and of one payer; */
     RESOLVE_WAITING_MAX = 16384, /* beyond, they wait, */
-    RESOLVE_WAITING_EACH = 4096, /* so many of one payer */
+    RESOLVE_WAITING_EACH = 4096, /* so many of one wire */
     RESOLVE_TRY_MS = 2000,       /* first wait for each server; doubled by c-ares on the second */
     RESOLVE_TRIES = 2
 };
@@ -36,8 +36,10 @@ struct resolver *resolver_new(struct event_base *base, const struct resolver_opt
 /* Queries under way are dropped without a call. */
 void resolver_free(struct resolver *r);
 /* host: canonical name, NUL-terminated; port is put into the addresses. fn is never called before
- * this returns. payer: whose part of RESOLVE_QUERIES_MAX it is, "CHANNEL|OWNER"; beyond that it
- * waits, channels by turns and in each its owners. NULL when no more may wait, or memory is out. */
+ * this returns. payer: whose part of RESOLVE_QUERIES_MAX it is, "WIRE|OWNER"; beyond that it waits,
+ * wires by turns and in each its owners. The owner is the far end's to choose, the wire the
+ * parent's: it stays when its channel is made anew. NULL when no more of that wire may wait, or
+ * memory is out. */
 struct resolve_query *resolver_get(struct resolver *r, struct slice payer, const char *host,
                                    uint16_t port, resolve_fn fn, void *arg);
 void resolve_cancel(struct resolve_query *q);      /* fn will not run */

@@ -64,6 +64,7 @@ struct child {
 struct wire {
     struct child *a, *b;
     char sandbox[65], policy[65];
+    uint32_t number;     /* of this wire, for as long as it is wished for */
     uint32_t channel;    /* the newest; 0: none yet */
     bool lost;           /* that one ended: on_lost makes another */
     struct event *asked; /* b is asleep: its end, until something comes on it; else NULL */
@@ -139,7 +140,7 @@ struct parent {
     char *init_path, *cache_dir, *state_dir;
     char run_id[33];
     unsigned char tag_key[32], token_public[32];
-    uint32_t next_channel;
+    uint32_t next_channel, next_wire;
     TAILQ_HEAD(child_list, child) children;
     TAILQ_HEAD(wire_list, wire) wires;
     TAILQ_HEAD(sandbox_list, sandbox) sandboxes;

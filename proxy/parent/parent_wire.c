@@ -100,6 +100,7 @@ static void tell(struct parent *p, struct child *to, const struct child *far, co
     extra_for(p, to, w, &extra);
     struct peer told = {.kind = far->role,
                         .channel = w->channel,
+                        .wire = w->number,
                         .generation = p->generation,
                         .extra = buf_slice(&extra),
                         .fd = fd};
@@ -197,6 +198,7 @@ void parent_wire(struct parent *p, struct child *a, struct child *b, const char 
     w->a = a;
     w->b = b;
     w->token = token;
+    w->number = ++p->next_wire;
     snprintf(w->sandbox, sizeof w->sandbox, "%s", sandbox);
     snprintf(w->policy, sizeof w->policy, "%s", policy);
     TAILQ_INSERT_TAIL(&p->wires, w, link);

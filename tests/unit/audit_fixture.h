@@ -279,6 +279,7 @@ static inline int rig_peer_fd(struct rig *r, enum role role, uint32_t handle, co
     msg_put_str(&m, sandbox);
     msg_put_str(&m, policy);
     msg_put_u32(&m, 1);
+    msg_put_u32(&m, 0); /* wire */
     msg_put_bytes(&m, "", 0);
     msg_put_fd(&m, fds[1]);
     ipc_send(r->control, &m);

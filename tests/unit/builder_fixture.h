@@ -149,6 +149,7 @@ static int next_controller(void)
     msg_put_str(&m, "");
     msg_put_str(&m, "");
     msg_put_u32(&m, 0);
+    msg_put_u32(&m, 0); /* wire */
     msg_put_bytes(&m, "", 0);
     msg_put_fd(&m, channel[1]);
     send_msg(rig.parent, &m);

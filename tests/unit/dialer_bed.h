@@ -283,6 +283,7 @@ static int bed_peer_json(struct bed *b, enum role kind, uint32_t number, const c
     msg_put_str(&m, sandbox);
     msg_put_str(&m, kind == ROLE_LOGGER ? "" : "coder");
     msg_put_u32(&m, 1);
+    msg_put_u32(&m, number < 100 ? number : 100); /* wire: those beyond are one's, made anew */
     msg_put_str(&m, json);
     msg_put_fd(&m, pair[0]);
     bed_send(b->control, &m);

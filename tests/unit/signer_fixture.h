@@ -152,6 +152,7 @@ static int channel_of(struct started s, uint32_t number, uint8_t kind, const cha
     msg_put_str(&m, sandbox);
     msg_put_str(&m, policy);
     msg_put_u32(&m, 1);
+    msg_put_u32(&m, 0); /* wire */
     msg_put_bytes(&m, buf_data(&extra.body), buf_len(&extra.body));
     msg_put_fd(&m, fds[0]);
     msg_done(&extra);

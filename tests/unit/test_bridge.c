@@ -34,7 +34,7 @@ static void turn(unsigned n)
 }
 
 /* far: our end of the stream; the result: the descriptor that is handed over. */
-static int join(int *far)
+static int join_as(const char *payer, int *far)
 {
     int fds[2];
     CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds),
@@ -42,7 +42,12 @@ static int join(int *far)
     struct io *io = io_new(base, fds[0], BRIDGE_BUFFER, BRIDGE_BUFFER, true);
     CU_ASSERT_PTR_NOT_NULL_FATAL(io);
     *far = fds[1];
-    return bridges_join(all, io, 7);
+    return bridges_join(all, io, slice_str(payer));
+}
+
+static int join(int *far)
+{
+    return join_as("7|box", far);
 }
 
 static void test_both_ways(void)
@@ -124,34 +129,50 @@ static void test_ends(void)
     CU_ASSERT_PTR_NOT_NULL_FATAL(all);
 }
 
-/* One owner does not take the room of the others. */
+/* Joins as this payer until it may no more; how often it might. */
+static unsigned take(const char *payer, int *far, int *near)
+{
+    unsigned n = 0;
+    while ((near[n] = join_as(payer, &far[n])) >= 0)
+        n++;
+    close(far[n]);
+    return n;
+}
+
+static void leave(int *far, int *near, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        close(far[i]);
+        close(near[i]);
+    }
+}
+
+/* A sandbox does not take the room of others that have the same injector, nor an injector that
+ * makes up sandboxes that of other wires. What they leave is free again. */
 static void test_owners(void)
 {
-    int far[BRIDGES_OWNER_MAX + 1], near[BRIDGES_OWNER_MAX + 1], fds[2];
-    for (unsigned i = 0; i < ARRAY_LEN(far); i++) {
-        near[i] = join(&far[i]);
-        CU_ASSERT_EQUAL(near[i] >= 0, i < BRIDGES_OWNER_MAX);
-    }
-    CU_ASSERT_EQUAL(bridges_count(all), BRIDGES_OWNER_MAX);
-    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds),
-                          0);
-    struct io *io = io_new(base, fds[0], BRIDGE_BUFFER, BRIDGE_BUFFER, true);
-    int other = bridges_join(all, io, 8);
-    CU_ASSERT(other >= 0);
-    close(other);
-    close(fds[1]);
-    for (unsigned i = 0; i < ARRAY_LEN(far); i++) {
-        close(far[i]);
-        if (near[i] >= 0)
-            close(near[i]);
-    }
+    static int far[BRIDGES_MAX], near[BRIDGES_MAX];
+    unsigned n = take("7|box", far, near);
+    CU_ASSERT_EQUAL(n, BRIDGES_PAYER_MAX);
+    n += take("7|other", far + n, near + n);
+    CU_ASSERT_EQUAL(n, 2 * BRIDGES_PAYER_MAX);
+    for (char payer[] = "7|a"; n < BRIDGES_MAX - 64 && payer[2] <= 'z'; payer[2]++)
+        n += take(payer, far + n, near + n);
+    CU_ASSERT_EQUAL(n, BRIDGES_WIRE_MAX);
+    CU_ASSERT_EQUAL(bridges_count(all), BRIDGES_WIRE_MAX);
+    near[n] = join_as("8|box", &far[n]);
+    CU_ASSERT(near[n] >= 0);
+    leave(far, near, n + 1);
     turn(50);
     CU_ASSERT_EQUAL(bridges_count(all), 0);
+    CU_ASSERT_EQUAL(take("7|box", far, near), BRIDGES_PAYER_MAX);
+    leave(far, near, BRIDGES_PAYER_MAX);
+    turn(50);
 }
 
 void tap_suites(void)
 {
-    struct rlimit many = {4096, 4096}; /* four descriptors a bridge */
+    struct rlimit many = {10000, 10000}; /* four descriptors a bridge */
     setrlimit(RLIMIT_NOFILE, &many);
     CU_pSuite s = CU_add_suite("bridge", setup, teardown);
     CU_add_test(s, "both ways, half closed, closed", test_both_ways);

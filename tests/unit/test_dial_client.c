@@ -1,6 +1,7 @@
 /* The asking side of the dialer, against a dialer that the test plays by hand. */
 #include "dial_client.h"
 #include "ipc.h"
+#include "meter.h"
 #include "pace.h"
 #include "tap_main.h"
 #include "wire.h"
@@ -474,6 +475,67 @@ static void test_paced(void)
     bed_close(&b);
 }
 
+enum { CROWD_OWNERS = 8, CROWD = CROWD_OWNERS * DIALS_OWNER };
+
+static void counted(void *arg, int fd, const char *address UNUSED, const char *code,
+                    const char *detail UNUSED)
+{
+    unsigned *of = arg;
+    CU_ASSERT(fd == -1 && strcmp(code, "connect") == 0);
+    (*of)++;
+}
+
+/* The dialer's work of this moment: takes what was asked, and answers it or not yet. */
+static unsigned read_all(struct bed *b, uint32_t *req, unsigned n)
+{
+    struct msg m;
+    while (n < CROWD && msg_recv(b->dialer, &m) == 1) {
+        CU_ASSERT(m.type == W_DIAL && msg_get_u32(&m, &req[n]) == 0);
+        msg_done(&m);
+        n++;
+    }
+    return n;
+}
+
+/* A dialer that does not read for a while: what it has not taken is bounded, the rest waits its
+ * turn and fails for none of it. */
+static void test_behind(void)
+{
+    struct bed b;
+    char token[1000];
+    uint32_t req[CROWD];
+    unsigned answered = 0, n = 0;
+    uint64_t waited = meters_own()->count[METER_DIALS_QUEUED];
+    memset(token, 't', sizeof token - 1);
+    token[sizeof token - 1] = 0;
+    bed_open(&b, true, 60);
+    for (int i = 0; i < CROWD; i++) {
+        char owner[16];
+        snprintf(owner, sizeof owner, "box-%d", i % CROWD_OWNERS);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(dial_client_get(b.client, slice_str(owner), &b.authority, "",
+                                                     token, counted, &answered));
+    }
+    for (int i = 0; i < 50; i++) { /* longer than it looks away */
+        turn(&b);
+        poll(NULL, 0, 1);
+    }
+    CU_ASSERT_EQUAL(answered, 0);
+    waited = meters_own()->count[METER_DIALS_QUEUED] - waited;
+    CU_ASSERT(waited > CROWD / 4 && waited < CROWD);
+    for (int i = 0; i < 10000 && n < CROWD; i++) { /* it reads again, and has answered nobody yet */
+        turn(&b);
+        n = read_all(&b, req, n);
+        poll(NULL, 0, n < CROWD);
+    }
+    CU_ASSERT_EQUAL(n, CROWD);
+    for (unsigned i = 0; i < n; i++) {
+        send_fail(&b, req[i], "connect");
+        turn(&b);
+    }
+    CU_ASSERT_EQUAL(answered, CROWD);
+    bed_close(&b);
+}
+
 /* A dialer that talks nonsense is as good as gone. */
 static void test_nonsense(void)
 {
@@ -529,6 +591,7 @@ void suite_dial_client(void)
     CU_add_test(s, "its turn never comes", test_turn_missed);
     CU_add_test(s, "those that wait are bounded", test_bound);
     CU_add_test(s, "an owner that dials too fast", test_paced);
+    CU_add_test(s, "a dialer that is behind", test_behind);
     CU_add_test(s, "a dialer that talks nonsense", test_nonsense);
     CU_add_test(s, "freed inside the callback", test_free_inside);
 }

@@ -262,6 +262,45 @@ static void test_overload(void)
     bed_close(&b);
 }
 
+/* Does the name server that answers nothing hear of this label? */
+static bool is_asked(struct bed *b, const char *label, int ms)
+{
+    char p[600];
+    for (int i = 0; i < ms; i++) {
+        ssize_t n;
+        bed_turn(b, 1);
+        while ((n = recv(b->names_fd, p, sizeof p, MSG_DONTWAIT)) > 0)
+            if (memmem(p, (size_t)n, label, strlen(label)))
+                return true;
+    }
+    return false;
+}
+
+/* Who loses its channel and is given another has the same account: what it gave up is still asked.
+ */
+static void test_anew(void)
+{
+    struct bed b;
+    bed_open(&b, "", 30, NULL, false);
+    int first = bed_peer(&b, ROLE_GATE, 100, "box-1");
+    bed_mute(&b);
+    for (uint32_t i = 1; i <= DIALER_CHANNEL_DIALS; i++) {
+        bed_dial(&b, first, i, "resolved.example", 443, "1-1", "");
+        if (i % 16 == 0)
+            bed_turn(&b, 1);
+    }
+    close(first);
+    CU_ASSERT(!is_asked(&b, "single", 5));
+    int again = bed_peer(&b, ROLE_GATE, 101, "box-1"), other = bed_peer(&b, ROLE_GATE, 2, "box-2");
+    bed_dial(&b, again, 1, "single", 443, "1-2", "");
+    CU_ASSERT(!is_asked(&b, "single", 100));
+    bed_dial(&b, other, 1, "single", 443, "2-1", "");
+    CU_ASSERT(is_asked(&b, "single", 1000));
+    close(again);
+    close(other);
+    bed_close(&b);
+}
+
 /* P4: what cannot be recorded is not made. */
 static void test_audit(void)
 {
@@ -559,6 +598,7 @@ void suite_dialer(void)
     CU_add_test(s, "the time is over", test_timeout);
     CU_add_test(s, "cancel, and a channel's end", test_cancel);
     CU_add_test(s, "dials of a channel are bounded", test_overload);
+    CU_add_test(s, "and stay its own when it is made anew", test_anew);
     CU_add_test(s, "nothing without a record", test_audit);
     CU_add_test(s, "what `to` opens", test_to);
     CU_add_test(s, "a new policy", test_reload);

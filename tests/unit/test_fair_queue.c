@@ -140,6 +140,29 @@ static void test_bounds(void)
     CU_ASSERT_EQUAL(q.quota.used, 0);
 }
 
+/* Names that an owner makes up get it no more places, and what it leaves is free again. */
+static void test_group_bound(void)
+{
+    struct fair_queue q;
+    struct one o[11], other;
+    char name[11][16];
+    memset(o, 0, sizeof o);
+    memset(&other, 0, sizeof other);
+    fair_queue_init(&q, 22, 10);
+    for (int i = 0; i < 10; i++) {
+        snprintf(name[i], sizeof name[i], "1|%d", i);
+        add(&q, &o[i], name[i]);
+    }
+    CU_ASSERT_EQUAL(fair_queue_add(&q, &o[10].place, SLICE("1|new"), &o[10]), QUOTA_SHARE);
+    add(&q, &other, "2|box");
+    fair_queue_leave(&o[3].place);
+    add(&q, &o[10], "1|new");
+    for (int i = 0; i < 11; i++)
+        fair_queue_leave(&o[i].place);
+    fair_queue_leave(&other.place);
+    CU_ASSERT(q.quota.used == 0 && TAILQ_EMPTY(&q.groups));
+}
+
 void tap_suites(void)
 {
     CU_pSuite s = CU_add_suite("fair_queue", NULL, NULL);
@@ -148,4 +171,5 @@ void tap_suites(void)
     CU_add_test(s, "who may not is passed over", test_blocked);
     CU_add_test(s, "many owners of one", test_groups);
     CU_add_test(s, "bounds", test_bounds);
+    CU_add_test(s, "many owners of one are bounded as one", test_group_bound);
 }

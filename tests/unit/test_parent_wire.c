@@ -1,18 +1,22 @@
-/* The wires between roles: made anew once when a channel ends, whoever tells it and however late.
- */
+/* The wires between roles: made anew once when a channel ends, whoever tells it and however late;
+ * and a dialer that is started late. */
 #include "parent.h"
 #include "loop_bed.h"
 #include "peer.h"
 #include "tap_main.h"
 #include "wire.h"
 
+#include <event2/event.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
+
+enum { PID = 1 << 30 }; /* none has it */
 
 struct bed {
     struct parent p;
-    struct child gate, logger;
-    int gate_far, logger_far; /* the roles' ends of their control channels */
+    struct child gate, logger, dialer;
+    int gate_far, logger_far, dialer_far; /* the roles' ends of their control channels */
 };
 
 static int none(struct ipc *ch UNUSED, struct msg *m UNUSED, void *arg UNUSED)
@@ -34,27 +38,53 @@ static void child_open(struct bed *b, struct child *c, enum role role, int *far)
     c->state = CHILD_READY;
     c->ch = ipc_new(base, fds[0], none, ended, NULL);
     *far = fds[1];
+    TAILQ_INSERT_TAIL(&b->p.children, c, link);
+}
+
+static void child_close(struct child *c, int far)
+{
+    ipc_free(c->ch);
+    if (c->again)
+        event_free(c->again);
+    close(far);
+}
+
+/* Its process ended. The parent means to start another in a moment, which is the test's to be. */
+static void dies(struct bed *b, struct child *c, int *far)
+{
+    c->pid = PID;
+    clock_gettime(CLOCK_MONOTONIC, &c->started);
+    parent_reaped(&b->p, PID, 0);
+    CU_ASSERT(c->state == CHILD_DEAD && c->pid == 0 && c->ch == NULL);
+    CU_ASSERT_FATAL(c->again && event_pending(c->again, EV_TIMEOUT, NULL));
+    child_close(c, *far);
+    c->again = NULL;
+    TAILQ_REMOVE(&b->p.children, c, link);
+    child_open(b, c, c->role, far);
+    c->state = CHILD_DEAD;
 }
 
 static void bed_open(struct bed *b)
 {
     memset(b, 0, sizeof *b);
     b->p.base = base;
+    b->p.told_ready = true;
     TAILQ_INIT(&b->p.wires);
+    TAILQ_INIT(&b->p.children);
     child_open(b, &b->gate, ROLE_GATE, &b->gate_far);
     child_open(b, &b->logger, ROLE_LOGGER, &b->logger_far);
+    child_open(b, &b->dialer, ROLE_DIALER, &b->dialer_far);
     parent_wire(&b->p, &b->gate, &b->logger, "box", "", false);
 }
 
 static void bed_close(struct bed *b)
 {
     parent_unwire(&b->gate);
-    ipc_free(b->gate.ch);
-    ipc_free(b->logger.ch);
+    child_close(&b->gate, b->gate_far);
+    child_close(&b->logger, b->logger_far);
+    child_close(&b->dialer, b->dialer_far);
     if (b->p.lost_timer)
         event_free(b->p.lost_timer);
-    close(b->gate_far);
-    close(b->logger_far);
 }
 
 /* The channel that this role is told of now; 0: none. */
@@ -125,6 +155,92 @@ static void test_death(void)
     bed_close(&b);
 }
 
+/* What a gate that died kept for a dialer that sleeps is nobody's: the next one's channel is its
+ * own, and the dialer is told of that one, whichever of them comes first. */
+static void test_asleep(void)
+{
+    for (int k = 0; k < 2; k++) {
+        struct bed b;
+        uint32_t at, gate = 0;
+        bed_open(&b);
+        CU_ASSERT(told(b.gate_far) == 1 && told(b.logger_far) == 1);
+        b.dialer.state = CHILD_ASLEEP;
+        parent_wire(&b.p, &b.gate, &b.dialer, "box", "", false);
+        CU_ASSERT(told(b.gate_far) == 2 && told(b.dialer_far) == 0);
+        dies(&b, &b.gate, &b.gate_far);
+        struct child *first = k ? &b.gate : &b.dialer, *second = k ? &b.dialer : &b.gate;
+        first->state = CHILD_INITED;
+        parent_rewire(first);
+        second->state = CHILD_INITED;
+        parent_rewire(second);
+        while ((at = told(b.gate_far)) != 0)
+            gate = at; /* the logger's, and after it the dialer's */
+        CU_ASSERT_EQUAL(gate, 4);
+        CU_ASSERT_EQUAL(told(b.dialer_far), gate);
+        CU_ASSERT_EQUAL(told(b.dialer_far), 0);
+        bed_close(&b);
+    }
+}
+
+/* A wire has one number, however often its channel is made anew; the far end cannot change it. */
+static void test_number(void)
+{
+    struct bed b;
+    struct msg m;
+    struct peer p;
+    uint32_t first = 0;
+    bed_open(&b);
+    for (uint32_t channel = 1; channel <= 3; channel++) {
+        CU_ASSERT_EQUAL_FATAL(msg_recv(b.logger_far, &m), 1);
+        CU_ASSERT_EQUAL_FATAL(peer_get(&m, &p), 0);
+        close(p.fd);
+        msg_done(&m);
+        CU_ASSERT_EQUAL(p.channel, channel);
+        first = first ? first : p.wire;
+        CU_ASSERT(p.wire != 0 && p.wire == first);
+        if (channel < 3)
+            CU_ASSERT_EQUAL(lost(&b.gate, channel), 0);
+        pass(&b);
+    }
+    parent_wire(&b.p, &b.dialer, &b.logger, "", "", false);
+    CU_ASSERT_EQUAL(told(b.logger_far), 4);
+    CU_ASSERT_EQUAL_FATAL(msg_recv(b.dialer_far, &m), 1);
+    CU_ASSERT_EQUAL_FATAL(peer_get(&m, &p), 0);
+    close(p.fd);
+    msg_done(&m);
+    CU_ASSERT(p.wire != 0 && p.wire != first);
+    parent_unwire(&b.dialer);
+    bed_close(&b);
+}
+
+/* `run` starts its dialer when somebody needs it: one that cannot start ends nobody's run, and is
+ * started again. Before everything is there, and of another role, it is the end. */
+static void test_late(void)
+{
+    static const struct {
+        enum role role;
+        bool told_ready, stops;
+    } rows[] = {{ROLE_DIALER, true, false}, {ROLE_DIALER, false, true}, {ROLE_LOGGER, true, true}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct bed b;
+        struct msg m;
+        bed_open(&b);
+        b.p.told_ready = rows[i].told_ready;
+        b.dialer.role = rows[i].role;
+        b.dialer.state = CHILD_INITED;
+        msg_init(&m, W_FAILED);
+        msg_put_str(&m, "the resolver library does not start");
+        CU_ASSERT_EQUAL(parent_message(b.dialer.ch, &m, &b.dialer), 0);
+        msg_done(&m);
+        CU_ASSERT_EQUAL(b.p.stopping, rows[i].stops);
+        CU_ASSERT_EQUAL(b.p.exit_status, rows[i].stops);
+        if (!rows[i].stops)
+            dies(&b, &b.dialer, &b.dialer_far);
+        CU_ASSERT_EQUAL(b.p.stopping, rows[i].stops);
+        bed_close(&b);
+    }
+}
+
 static void test_bad(void)
 {
     struct bed b;
@@ -142,5 +258,8 @@ void tap_suites(void)
     CU_pSuite s = CU_add_suite("parent_wire", setup, teardown);
     CU_add_test(s, "a channel that ended is made anew once", test_once);
     CU_add_test(s, "an end that died", test_death);
+    CU_add_test(s, "a gate that died while the dialer slept", test_asleep);
+    CU_add_test(s, "a wire keeps its number", test_number);
+    CU_add_test(s, "a late dialer that cannot start", test_late);
     CU_add_test(s, "a bad report", test_bad);
 }

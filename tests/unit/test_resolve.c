@@ -157,10 +157,36 @@ static void test_bound(void)
     bed_close(b);
 }
 
+/* One channel fills what it may of those that wait, by as many names as it likes; another's wait.
+ */
+static void test_bound_channel(void)
+{
+    struct bed bed, *b = &bed;
+    struct answer a = {0};
+    char payer[32];
+    bed_open(b);
+    for (int channel = 1; channel <= 2; channel++) {
+        unsigned waiting = 0;
+        for (int i = 0; i <= RESOLVE_WAITING_MAX; i++) {
+            snprintf(payer, sizeof payer, "%d|%d", channel, i / 64);
+            struct resolve_query *q = get(b, payer, &a);
+            if (q == NULL)
+                break;
+            waiting += resolve_waits(q);
+        }
+        CU_ASSERT_EQUAL(waiting, RESOLVE_WAITING_EACH);
+    }
+    for (int i = 0; i < RESOLVE_QUERIES_MAX; i++)
+        CU_ASSERT_PTR_NOT_NULL_FATAL(get(b, "3|box", &a));
+    bed_close(b);
+    CU_ASSERT_EQUAL(a.n, 0);
+}
+
 void tap_suites(void)
 {
     CU_pSuite s = CU_add_suite("resolve", NULL, NULL);
     CU_add_test(s, "beyond its part a payer waits", test_waits);
     CU_add_test(s, "a channel that names many owners", test_channel);
     CU_add_test(s, "those that wait are bounded", test_bound);
+    CU_add_test(s, "those of a channel that names many owners", test_bound_channel);
 }

@@ -116,6 +116,7 @@ static int channel(void)
     msg_put_str(&m, "");
     msg_put_str(&m, "coder");
     msg_put_u32(&m, 1);
+    msg_put_u32(&m, 0); /* wire */
     msg_put_slice(&m, buf_slice(&b));
     msg_put_fd(&m, fds[0]);
     CU_ASSERT_EQUAL(ipc_send(world.control, &m), 0);

@@ -128,6 +128,7 @@ static int injector_with(struct world w, uint32_t number, uint8_t kind, struct s
     msg_put_str(&m, "");
     msg_put_str(&m, "coder");
     msg_put_u32(&m, 1);
+    msg_put_u32(&m, 0); /* wire */
     msg_put_slice(&m, extra);
     msg_put_fd(&m, fds[0]);
     CU_ASSERT_EQUAL(msg_send(w.control, &m), 0);

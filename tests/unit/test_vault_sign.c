@@ -126,6 +126,7 @@ static int injector(struct world w, const char *policy, const char *const *names
     msg_put_str(&m, "");
     msg_put_str(&m, policy);
     msg_put_u32(&m, 1);
+    msg_put_u32(&m, 0); /* wire */
     msg_put_slice(&m, buf_slice(&b));
     msg_put_fd(&m, fds[0]);
     send_on(w.control, &m);

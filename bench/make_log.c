@@ -1,6 +1,7 @@
-/* make_log DIR RECORDS: an audit log as the logger writes it (chained, signed checkpoints, rotated
- * at 64 MiB, compressed, indexed), of a made-up week: values that are common, rare, or in the
- * middle, for each thing that a query asks for. Prints the records made. */
+/* make_log DIR RECORDS [BEGIN]: an audit log as the logger writes it (chained, signed checkpoints,
+ * rotated at 64 MiB, compressed, indexed), a record a millisecond from BEGIN (seconds since 1970)
+ * on: values that are common, rare, or in the middle, for each thing that a query asks for. Prints
+ * the records made. */
 #include "checkpoint.h"
 #include "log_blocks.h"
 #include "log_file.h"
@@ -158,12 +159,13 @@ int main(int argc, char **argv)
 {
     struct err err = {0};
     bool broken = false;
-    uint64_t want = argc == 3 ? strtoull(argv[2], NULL, 10) : 0;
-    if (want == 0)
-        stop("make_log DIR RECORDS");
+    uint64_t want = argc == 3 || argc == 4 ? strtoull(argv[2], NULL, 10) : 0;
+    uint64_t begin = argc == 4 ? strtoull(argv[3], NULL, 10) : UINT64_C(1767225600);
+    if (want == 0 || begin == 0 || begin > UINT32_MAX)
+        stop("make_log DIR RECORDS [BEGIN]");
     mkdir(argv[1], 0700);
     struct made m = {.dir = open(argv[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC),
-                     .now = UINT64_C(1767225600) * 1000000000U};
+                     .now = begin * 1000000000U};
     if (m.dir < 0 || (m.key = signing_key_open(m.dir, &err)) == NULL ||
         (m.log = log_file_open(m.dir, NULL, 0, NULL, NULL, &broken, &err)) == NULL ||
         (m.index = log_index_new()) == NULL || (m.begun = open_request_terms_new()) == NULL)

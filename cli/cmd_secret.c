@@ -61,7 +61,7 @@ static const char *source_of(const struct config_secret *s)
 /* Enough to see a truncated or a wrong value, too little to help guess one. */
 static const char *length_class(size_t n)
 {
-    return n < 8      ? "under 8 bytes, very short for a credential"
+    return n < 8      ? "under 8 bytes, too short for most credentials"
            : n < 32   ? "8 to 31 bytes"
            : n < 128  ? "32 to 127 bytes"
            : n < 1024 ? "128 to 1023 bytes"

@@ -21,7 +21,7 @@ const struct command command_serve = {
     "Run the daemon: all roles, in the foreground.",
     options,
     "SIGHUP or 'durward reload' reads the configuration again; SIGTERM lets requests end for at\n"
-    "most 10 s and exits. Diagnostics go to stderr, first of all where it is reached: socket,\n"
+    "most 10 s and exits. Diagnostics go to stderr, first where it is reached: socket,\n"
     "console, metrics, proxies.\n",
     cmd_serve,
 };

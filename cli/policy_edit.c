@@ -7,10 +7,11 @@
 
 enum { DEPTH_MAX = 16 };
 
-/* Where the list begins, and the word before it ends, in characters; empty: "[]". */
+/* Where the list begins, and the word before it ends, in characters; empty: "[]"; null: the key has
+ * no value, or one that says so, up to `end`. braces: it stands in braces or brackets itself. */
 struct place {
-    bool found, flow, empty;
-    size_t at, column, key_end;
+    bool found, flow, empty, null, braces;
+    size_t at, end, column, key_end;
 };
 
 /* The keys that lead to where the parser is; a mapping's key is kept until its value has ended. */
@@ -20,7 +21,7 @@ struct walk {
     size_t depth;   /* of open collections */
     size_t key_end; /* of the key that was read last */
     struct {
-        bool mapping, want_key;
+        bool mapping, want_key, flow;
         char key[80];
     } open[DEPTH_MAX];
 };
@@ -39,6 +40,22 @@ static void value_ended(struct walk *w)
         w->open[w->depth - 1].want_key = true;
 }
 
+static bool in_braces(const struct walk *w)
+{
+    for (size_t i = 0; i < w->depth && i < DEPTH_MAX; i++)
+        if (w->open[i].flow)
+            return true;
+    return false;
+}
+
+/* "rules:", "rules: null", "rules: ~": an empty list that was not written. */
+static bool is_null(const yaml_event_t *e)
+{
+    struct slice s = {(const char *)e->data.scalar.value, e->data.scalar.length};
+    return e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
+           (s.n == 0 || slice_eq_str(s, "~") || slice_eq_str(s, "null"));
+}
+
 static void on_scalar(struct walk *w, const yaml_event_t *e)
 {
     if (w->depth == 0 || w->depth > DEPTH_MAX || !w->open[w->depth - 1].mapping)
@@ -53,9 +70,10 @@ static void on_scalar(struct walk *w, const yaml_event_t *e)
     w->key_end = e->end_mark.index;
 }
 
-static void on_open(struct walk *w, bool mapping)
+static void on_open(struct walk *w, bool mapping, bool flow)
 {
     if (w->depth < DEPTH_MAX) {
+        w->open[w->depth].flow = flow;
         w->open[w->depth].mapping = mapping;
         w->open[w->depth].want_key = mapping;
         w->open[w->depth].key[0] = 0;
@@ -83,16 +101,17 @@ static int on_event(struct walk *w, const yaml_event_t *e, struct place *p)
             *p = (struct place){
                 .found = true,
                 .flow = e->data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE,
+                .braces = in_braces(w),
                 .at = e->start_mark.index,
                 .column = e->start_mark.column,
                 .key_end = w->key_end,
             };
             return is_empty(w, p) < 0 ? -1 : 1;
         }
-        on_open(w, false);
+        on_open(w, false, e->data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE);
         return 0;
     case YAML_MAPPING_START_EVENT:
-        on_open(w, true);
+        on_open(w, true, e->data.mapping_start.style == YAML_FLOW_MAPPING_STYLE);
         return 0;
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT:
@@ -100,6 +119,16 @@ static int on_event(struct walk *w, const yaml_event_t *e, struct place *p)
         value_ended(w);
         return 0;
     case YAML_SCALAR_EVENT:
+        if (here(w) && is_null(e)) {
+            *p = (struct place){
+                .found = true,
+                .null = true,
+                .braces = in_braces(w),
+                .at = e->start_mark.index,
+                .end = e->end_mark.index,
+            };
+            return 1;
+        }
         on_scalar(w, e);
         return 0;
     case YAML_ALIAS_EVENT:
@@ -175,6 +204,17 @@ static int put_block(struct slice text, const struct place *p, const char *targe
     return buf_append(out, text.p + at, text.n - at);
 }
 
+/* A list of this one, where none or an empty one stands: in braces on its line, else below it. */
+static int put_first(struct slice text, const struct place *p, size_t at, const char *target,
+                     const char *method, struct buf *out)
+{
+    if (p->braces)
+        return buf_printf(out, "[{ allow: \"%s\", methods: [%s] }]", target, method);
+    if (buf_append_str(out, "\n") < 0)
+        return -1;
+    return put_item(out, indent_of(text, at) + 2, target, method);
+}
+
 static int put_flow(struct slice text, const struct place *p, const char *target,
                     const char *method, struct buf *out)
 {
@@ -187,10 +227,21 @@ static int put_flow(struct slice text, const struct place *p, const char *target
                    ? -1
                    : buf_append(out, rest.p + 1, rest.n - 1);
     ssize_t close = slice_find(rest, ']');
-    if (close < 0 || buf_append_str(out, "\n") < 0 ||
-        put_item(out, indent_of(text, at) + 2, target, method) < 0)
+    if (close < 0 || put_first(text, p, at, target, method, out) < 0)
         return -1;
     return buf_append(out, rest.p + close + 1, rest.n - (size_t)close - 1);
+}
+
+static int put_null(struct slice text, const struct place *p, const char *target,
+                    const char *method, struct buf *out)
+{
+    size_t at = byte_of(text, p->at), end = byte_of(text, p->end);
+    bool spaced = at > 0 && text.p[at - 1] == ' ';
+    if (buf_append(out, text.p, at) < 0 || (p->braces && !spaced && buf_append_str(out, " ") < 0) ||
+        put_first(text, p, at, target, method, out) < 0 ||
+        (end < text.n && text.p[end] == '}' && buf_append_str(out, " ") < 0))
+        return -1;
+    return buf_append(out, text.p + end, text.n - end);
 }
 
 int policy_edit_add(struct slice text, const char *policy, const char *target, const char *method,
@@ -203,7 +254,8 @@ int policy_edit_add(struct slice text, const char *policy, const char *target, c
         return err_set(err, ERR_PARSE,
                        "there is no list policies.%.64s.rules in it that a rule can be put into",
                        policy);
-    int r =
-        p.flow ? put_flow(text, &p, target, method, out) : put_block(text, &p, target, method, out);
+    int r = p.null   ? put_null(text, &p, target, method, out)
+            : p.flow ? put_flow(text, &p, target, method, out)
+                     : put_block(text, &p, target, method, out);
     return r < 0 ? err_set(err, ERR_LIMIT, "the configuration is too large") : 0;
 }

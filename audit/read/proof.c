@@ -1,11 +1,14 @@
 /* Collects the leaves and subtrees from the checkpoint before a record to the one after it and
- * works out the paths of all records that are wanted there, or checks a path without the log. */
+ * works out the paths of all records that are wanted there, or checks a path without the log. From
+ * one record to the next it goes by the index, and reads the whole log only when the signed root
+ * says that something was missing. */
 #include "proof.h"
 
 #include "checkpoint.h"
 #include "gap.h"
 #include "line_reader.h"
 #include "log_dir.h"
+#include "log_walk.h"
 #include "merkle.h"
 
 #include <fcntl.h>
@@ -13,7 +16,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LEAVES_MAX = 1 << 26 };
+enum {
+    LEAVES_MAX = 1 << 26,
+    NEAR = 20000, /* a record this far behind a checkpoint is read up to, not looked for */
+};
+
+enum { TAKE_ON = 0, TAKE_DONE = 1, TAKE_FAR = 2 };
 
 /* A record that was met and waits for the checkpoint that covers it. */
 struct waiting {
@@ -32,6 +40,12 @@ struct search {
     size_t n_waiting;
     proof_fn fn;
     void *arg;
+    bool ended; /* fn said so: reading again is no help */
+    /* by the index */
+    bool walks;
+    bool open;       /* a checkpoint was read, or the log from its beginning */
+    uint64_t target; /* looked for */
+    size_t told;     /* of seq */
 };
 
 static int add_part(struct search *s, unsigned level, const unsigned char hash[CHAIN_HASH])
@@ -71,6 +85,8 @@ static int add_gap(struct search *s, struct slice line)
 static bool is_wanted(const struct search *s, uint64_t seq)
 {
     size_t from = 0, to = s->n_seq;
+    if (s->walks) /* in turn: what was told may be read again */
+        return s->met < s->n_seq && s->seq[s->met] == seq;
     while (from < to) {
         size_t middle = from + (to - from) / 2;
         if (s->seq[middle] < seq)
@@ -95,11 +111,24 @@ static int keep(struct search *s, uint64_t seq, struct slice line)
     return 0;
 }
 
+/* What was read between is all that the checkpoint covers. */
+static bool leads_to_root(const struct search *s, struct slice checkpoint)
+{
+    struct checkpoint c;
+    unsigned char hash[CHAIN_HASH], root[CHAIN_HASH];
+    const struct merkle_want *w = &s->want[0]; /* the tree is one: any leaf tells */
+    return checkpoint_parse(checkpoint, &c) == 0 &&
+           chain_hash(slice_str(s->waiting[0].line), hash) == 0 &&
+           merkle_climb(hash, w->path, w->n, root) == 0 && memcmp(root, c.root, CHAIN_HASH) == 0;
+}
+
 /* All that wait are told, with this checkpoint or without any. */
 static int tell(struct search *s, struct slice checkpoint)
 {
     int r = 0;
     if (checkpoint.n && s->n_waiting && merkle_paths(s->part, s->n, s->want, s->n_waiting) < 0)
+        return -1;
+    if (checkpoint.n && s->n_waiting && s->walks && !leads_to_root(s, checkpoint))
         return -1;
     for (size_t i = 0; r == 0 && i < s->n_waiting; i++) {
         struct proof_record p = {.seq = s->waiting[i].seq,
@@ -109,7 +138,8 @@ static int tell(struct search *s, struct slice checkpoint)
                                  .checkpoint = checkpoint};
         r = s->fn(s->arg, &p);
     }
-    return r;
+    s->ended |= r != 0;
+    return r ? -1 : 0;
 }
 
 static void forget(struct search *s)
@@ -119,25 +149,66 @@ static void forget(struct search *s)
     s->n_waiting = 0;
 }
 
-/* 1: done; 0: go on; -1. */
+/* It covers what was read, and a new tree begins with it. */
+static int take_checkpoint(struct search *s, uint64_t seq, struct slice line)
+{
+    if (s->open && tell(s, line) < 0)
+        return -1;
+    forget(s);
+    s->n = s->leaves = 0;
+    s->open = true;
+    s->told = s->met;
+    if (s->met == s->n_seq)
+        return TAKE_DONE;
+    return s->walks && seq > s->target && s->seq[s->met] > seq + NEAR ? TAKE_FAR : TAKE_ON;
+}
+
+/* A record that is wanted. By the index: in turn, and not before a checkpoint. */
+static int take_wanted(struct search *s, uint64_t seq, struct slice line)
+{
+    if (s->walks && !s->open)
+        return -1;
+    return keep(s, seq, line);
+}
+
 static int take(struct search *s, struct slice line)
 {
     struct render_head h;
+    int r = TAKE_ON;
     if (render_parse(line, &h) < 0)
         return -1;
     if (h.kind == RECORD_GAP)
-        return add_gap(s, line);
-    if (h.kind == RECORD_CHECKPOINT) {
-        if (tell(s, line) < 0)
-            return -1;
+        return s->open ? add_gap(s, line) : TAKE_ON;
+    if (h.kind == RECORD_CHECKPOINT && (r = take_checkpoint(s, h.seq, line)) != TAKE_ON)
+        return r;
+    if (s->walks && s->met < s->n_seq && h.seq > s->seq[s->met])
+        return -1; /* one was left out */
+    if (is_wanted(s, h.seq) && take_wanted(s, h.seq, line) < 0)
+        return -1;
+    return s->open ? add_leaf(s, line) : TAKE_ON;
+}
+
+static int take_walked(void *arg, struct slice line)
+{
+    return take(arg, line);
+}
+
+/* 0: all are told. -1: what is not told yet has to be looked for in the whole log. */
+static int walk(struct search *s, struct log_walk *w)
+{
+    int r = TAKE_FAR;
+    s->walks = true;
+    while (r == TAKE_FAR) {
         forget(s);
         s->n = s->leaves = 0;
-        if (s->met == s->n_seq)
-            return 1;
+        s->met = s->told;
+        s->target = s->seq[s->met];
+        r = log_walk_from(w, s->target, &s->open, take_walked, s);
     }
-    if (is_wanted(s, h.seq) && keep(s, h.seq, line) < 0)
-        return -1;
-    return add_leaf(s, line);
+    if (r == 0 && (s->met < s->n_seq || tell(s, SLICE("")) < 0))
+        r = -1;
+    forget(s);
+    return r < 0 ? -1 : 0;
 }
 
 static int search_file(struct search *s, int dirfd, const char *name, struct err *err)
@@ -170,12 +241,32 @@ static int search_all(struct search *s, int dirfd, struct err *err)
     return r < 0 ? -1 : 0;
 }
 
+/* By the index first; what that did not tell, from the log's beginning. */
+static int search_log(struct search *s, int dirfd, struct err *err)
+{
+    struct log_walk *w = log_walk_new(dirfd, err);
+    if (w == NULL)
+        return -1;
+    int r = s->n_seq ? walk(s, w) : 0;
+    log_walk_free(w);
+    if (r == 0)
+        return 0;
+    if (s->ended)
+        return err_set(err, ERR_INTERNAL, "out of memory");
+    s->seq += s->told;
+    s->n_seq -= s->told;
+    s->met = s->told = s->n = s->leaves = 0;
+    s->walks = false;
+    s->open = true;
+    return search_all(s, dirfd, err);
+}
+
 int proof_each(int dirfd, const uint64_t *seq, size_t n, proof_fn fn, void *arg, struct err *err)
 {
     struct search s = {.seq = seq, .n_seq = n, .fn = fn, .arg = arg};
     s.waiting = calloc(n ? n : 1, sizeof *s.waiting);
     s.want = calloc(n ? n : 1, sizeof *s.want);
-    int r = s.waiting && s.want ? search_all(&s, dirfd, err)
+    int r = s.waiting && s.want ? search_log(&s, dirfd, err)
                                 : err_set(err, ERR_INTERNAL, "out of memory");
     forget(&s);
     free(s.part);

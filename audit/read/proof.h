@@ -22,7 +22,8 @@ struct proof_record {
 
 typedef int (*proof_fn)(void *arg, const struct proof_record *p); /* not 0 ends it */
 
-/* Those of these records, ascending, that the log has: it is read once. */
+/* Those of these records, ascending, that the log has; where its files have indexes, little more is
+ * read than from the checkpoint before a record to the one after it. */
 int proof_each(int dirfd, const uint64_t *seq, size_t n, proof_fn fn, void *arg, struct err *err);
 json_t *proof_path(const struct proof_record *p); /* [{"side","hash"},...] */
 /* For the record with this seq. NULL with err (ERR_UNREADY: no checkpoint covers it yet). */

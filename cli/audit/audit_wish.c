@@ -9,33 +9,39 @@
 #include <stdio.h>
 #include <string.h>
 
-const struct arg_option audit_query_options[] = {
-    AUDIT_OPTION_SINCE,
-    {0, "until", "TIME", "received before", offsetof(struct audit_wish, until)},
-    {0, "kind", "KIND,...", "admitted, denied, completed, aborted, connection, dns, ...",
-     offsetof(struct audit_wish, kind)},
-    {0, "decision", "KIND,...", "the same; deny: all that was refused, of any kind",
-     offsetof(struct audit_wish, decision)},
-    AUDIT_OPTION_SANDBOX,
-    AUDIT_OPTION_POLICY,
-    {0, "host", "HOST", "to this host; .example.com: to any host below it",
-     offsetof(struct audit_wish, f.host)},
-    {0, "method", "METHOD", "with this method", offsetof(struct audit_wish, f.method)},
-    {0, "rule", "TEXT", "decided by this rule", offsetof(struct audit_wish, f.rule)},
-    {0, "credential", "NAME", "with this secret", offsetof(struct audit_wish, f.credential)},
-    {0, "status", "N", "answered with this status", offsetof(struct audit_wish, status)},
-    {0, "code", "CODE", "with this reason", offsetof(struct audit_wish, f.code)},
-    {0, "id", "ID", "all records of one request", offsetof(struct audit_wish, f.id)},
-    {0, "role", "ROLE", "written by this role", offsetof(struct audit_wish, f.role)},
-    {0, "text", "TEXT", "with this text anywhere in what the record says",
-     offsetof(struct audit_wish, f.text)},
-    {0, "limit", "N", "the newest N of them (default 1000); 0: all",
-     offsetof(struct audit_wish, limit)},
-    {0, "probes", NULL, "with what self-tests and doctor sent to be refused",
-     offsetof(struct audit_wish, probes)},
-    {0, "no-index", NULL, "read every file, whatever its index says",
-     offsetof(struct audit_wish, search.no_index)},
-    AUDIT_OPTIONS_WHERE,
+#define QUERY_OPTIONS                                                                             \
+    AUDIT_OPTION_SINCE,                                                                           \
+        {0, "until", "TIME", "received before", offsetof(struct audit_wish, until)},              \
+        {0, "kind", "KIND,...", "admitted, denied, completed, aborted, connection, dns, ...",     \
+         offsetof(struct audit_wish, kind)},                                                      \
+        {0, "decision", "KIND,...", "the same; deny: all that was refused, of any kind",          \
+         offsetof(struct audit_wish, decision)},                                                  \
+        AUDIT_OPTION_SANDBOX, AUDIT_OPTION_POLICY,                                                \
+        {0, "host", "HOST", "to this host; .example.com: to any host below it",                   \
+         offsetof(struct audit_wish, f.host)},                                                    \
+        {0, "method", "METHOD", "with this method", offsetof(struct audit_wish, f.method)},       \
+        {0, "rule", "TEXT", "decided by this rule", offsetof(struct audit_wish, f.rule)},         \
+        {0, "credential", "NAME", "with this secret", offsetof(struct audit_wish, f.credential)}, \
+        {0, "status", "N", "answered with this status", offsetof(struct audit_wish, status)},     \
+        {0, "code", "CODE", "with this reason", offsetof(struct audit_wish, f.code)},             \
+        {0, "id", "ID", "all records of one request", offsetof(struct audit_wish, f.id)},         \
+        {0, "role", "ROLE", "written by this role", offsetof(struct audit_wish, f.role)},         \
+        {0, "text", "TEXT", "with this text anywhere in what the record says",                    \
+         offsetof(struct audit_wish, f.text)},                                                    \
+        {0, "limit", "N", "the newest N of them (default 1000); 0: all",                          \
+         offsetof(struct audit_wish, limit)},                                                     \
+        {0, "probes", NULL, "with what self-tests and doctor sent to be refused",                 \
+         offsetof(struct audit_wish, probes)},                                                    \
+        {0, "no-index", NULL, "read every file, whatever its index says",                         \
+         offsetof(struct audit_wish, search.no_index)},                                           \
+        AUDIT_OPTIONS_WHERE
+
+const struct arg_option audit_query_options[] = {QUERY_OPTIONS, {0}};
+
+const struct arg_option audit_case_options[] = {
+    QUERY_OPTIONS,
+    {0, "whole", NULL, "check the whole log too, and say in the case how it was",
+     offsetof(struct audit_wish, whole)},
     {0},
 };
 

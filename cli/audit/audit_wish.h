@@ -6,7 +6,7 @@
 #include "audit_where.h"
 #include "log_search.h"
 
-extern const struct arg_option audit_query_options[];
+extern const struct arg_option audit_query_options[], audit_case_options[];
 
 /* What is asked of a row beside the filter's own fields. */
 struct audit_wish {
@@ -15,7 +15,7 @@ struct audit_wish {
     struct log_search search;
     unsigned kinds; /* named as kinds */
     bool refused;   /* and all that was refused, in whatever kind */
-    bool probes, json;
+    bool probes, json, whole;
     const char *until, *kind, *decision, *status, *limit;
 };
 

@@ -85,15 +85,15 @@ const struct command audit_verbs[] = {
      "error.\n\n"
      "  durward audit prove 4711 >proof.json\n",
      audit_run_prove},
-    {"audit case", "[FILTER...] [DIR]", "Print records with the proofs that they stand in the log.",
-     audit_query_options,
+    {"audit case", "[FILTER...] [--whole] [DIR]",
+     "Print records with the proofs that they stand in the log.", audit_case_options,
      "Takes the filters of 'audit query'. The case is one JSON object: the records, the signed\n"
-     "checkpoints that cover them, each record's path to its checkpoint, and what 'audit verify'\n"
-     "said of the whole log. 'durward audit verify --case FILE --key key.pub' checks it without "
-     "the\n"
-     "log. The newest records have no checkpoint for up to a minute: they are in it, unsigned, "
-     "and\n"
-     "said to be. Of a run's own log say its directory.\n"
+     "checkpoints that cover them, and each record's path to its checkpoint; it is checked before\n"
+     "it is printed. 'durward audit verify --case FILE --key key.pub' checks it without the log.\n"
+     "Only what is needed of the log is read; with --whole all of it is checked, as 'audit "
+     "verify'\n"
+     "does, and the case says the result. The newest records have no checkpoint for up to a\n"
+     "minute: they are in it, unsigned, and said to be. Of a run's own log say its directory.\n"
      "Exit status 0, 1 when there is no log or it cannot be read, 2 for a usage error.\n\n"
      "  durward audit case --sandbox sb-x --since 2h >case.json\n",
      audit_run_case},

@@ -81,11 +81,32 @@ static json_t *asked(const struct audit_wish *w)
     return o;
 }
 
+/* What makes evidence of records: who made it of what, and that it holds. */
+static int finish(json_t *o, const char *dir, int fd, const struct audit_wish *w,
+                  const struct signing_key *key, struct err *err)
+{
+    struct case_result r;
+    struct verify_result v;
+    char now[TIMESTAMP_MAX];
+    if (case_check(o, key, &r, err) < 0)
+        return -1;
+    timestamp_text(timestamp_now(), now, sizeof now);
+    json_object_set_new(o, "made", json_string(now));
+    json_object_set_new(o, "asked", asked(w));
+    json_object_set_new(o, "key", audit_key_hex(key));
+    json_object_set_new(o, "verified",
+                        json_pack("{s:I,s:I}", "records", (json_int_t)r.records, "unsigned",
+                                  (json_int_t)r.not_signed));
+    if (w->whole) {
+        verify_dir(fd, key, NULL, &v);
+        json_object_set_new(o, "log", audit_verified(dir, &v));
+    }
+    return 0;
+}
+
 static json_t *make(const char *dir, int fd, const struct audit_wish *w, struct err *err)
 {
     struct numbers all = {.room = w->search.rows};
-    struct verify_result v;
-    char now[TIMESTAMP_MAX];
     json_t *o = NULL;
     struct signing_key *key = audit_key(fd, NULL, err);
     all.seq = calloc(all.room, sizeof *all.seq);
@@ -93,13 +114,9 @@ static json_t *make(const char *dir, int fd, const struct audit_wish *w, struct 
         err_set(err, ERR_INTERNAL, "out of memory");
     else if (key && find(dir, w, &all, err) == 0)
         o = case_make(fd, all.seq, all.n, err);
-    if (o) {
-        verify_dir(fd, key, NULL, &v);
-        timestamp_text(timestamp_now(), now, sizeof now);
-        json_object_set_new(o, "made", json_string(now));
-        json_object_set_new(o, "asked", asked(w));
-        json_object_set_new(o, "key", audit_key_hex(key));
-        json_object_set_new(o, "log", audit_verified(dir, &v));
+    if (o && finish(o, dir, fd, w, key, err) < 0) {
+        json_decref(o);
+        o = NULL;
     }
     free(all.seq);
     signing_key_free(key);

@@ -126,13 +126,15 @@ static void deny_names(struct filter *f)
 }
 
 /* Huge pages are set aside by the host for one of its programs, and anybody may map them: in here
- * there are none left. SHM_LOCK counts against what the uid may lock on the whole host. */
+ * there are none left. A memfd of them is what an older kernel knows nothing of: Chromium asks with
+ * all flags set whether there are memfds, and ends if the answer is another. SHM_LOCK counts
+ * against what the uid may lock on the whole host. */
 static void deny_set_aside(struct filter *f)
 {
     struct scmp_arg_cmp huge[] = {SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_HUGETLB, MAP_HUGETLB)};
     deny(f, SCMP_ACT_ERRNO(ENOMEM), "mmap", 1, huge);
     struct scmp_arg_cmp file[] = {SCMP_A1(SCMP_CMP_MASKED_EQ, MFD_HUGETLB, MFD_HUGETLB)};
-    deny(f, SCMP_ACT_ERRNO(ENOMEM), "memfd_create", 1, file);
+    deny(f, SCMP_ACT_ERRNO(EINVAL), "memfd_create", 1, file);
     struct scmp_arg_cmp segment[] = {SCMP_A2(SCMP_CMP_MASKED_EQ, SHM_HUGETLB, SHM_HUGETLB)};
     deny(f, SCMP_ACT_ERRNO(ENOMEM), "shmget", 1, segment);
     struct scmp_arg_cmp lock[] = {SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, SHM_LOCK)};

@@ -14,8 +14,8 @@ static void on_decided(void *arg, unsigned status, const char *code, unsigned re
         return;
     }
     x->retry = retry;
-    const struct budget *b = x->rule->budget ? x->rule->budget : policy_budget(x->policy);
-    if (b && status == 429)
+    const struct budget *b = budget_client_spent(x->relay.budget_client);
+    if (b)
         budget_text(b, x->refuse_detail, sizeof x->refuse_detail);
     exchange_deny(x, status, code);
 }

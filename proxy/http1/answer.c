@@ -81,6 +81,15 @@ static bool accepted(struct slice accept, enum answer_form *ret)
     return best > 0;
 }
 
+/* A message to an MCP server (Streamable HTTP): its client says which version it speaks, or that it
+ * takes the answer as JSON and as events. */
+static bool is_mcp(const struct head *h, const struct field *accept)
+{
+    return http_head_find(h, "mcp-protocol-version") != NULL ||
+           (accept && has_text(accept->value, "application/json") &&
+            has_text(accept->value, "text/event-stream"));
+}
+
 struct answer_how answer_how(const struct head *h, bool framed)
 {
     struct answer_how how = {ANSWER_TEXT, ""};
@@ -94,6 +103,8 @@ struct answer_how answer_how(const struct head *h, bool framed)
         how.form = ANSWER_GRPC;
     else if (http_head_find(h, "npm-command"))
         how.form = ANSWER_NPM;
+    else if (slice_ieq_str(type, "application/json") && is_mcp(h, accept))
+        how.form = ANSWER_RPC;
     else if (accept == NULL || !accepted(accept->value, &how.form))
         how.form = has_text(type, "json") ? form_of(type, &known) : ANSWER_TEXT;
     return how;

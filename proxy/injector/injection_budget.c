@@ -19,8 +19,8 @@ static void on_decided(void *arg, unsigned status, const char *code, unsigned re
         injection_proceed(g);
         return;
     }
-    const struct budget *b = own(g) ? own(g) : policy_budget(g->decided.policy);
-    if (b && status == 429)
+    const struct budget *b = budget_client_spent(g->relay.budget_client);
+    if (b)
         budget_text(b, text, sizeof text);
     g->retry = retry;
     injection_deny(g, status, code, text);

@@ -36,6 +36,7 @@ struct budget_client {
     bool left;    /* its owner has freed it; only the answer is awaited */
     bool calling; /* its owner is being called */
     bool ended;   /* and has freed it then: it goes after the call */
+    const struct budget *own, *whole, *spent; /* its owner's policy holds them */
     struct budget_client_owner owner;
     LIST_ENTRY(budget_client) link;
 };
@@ -141,6 +142,8 @@ struct budget_client *budget_client_new(struct budget_channel *s, const struct b
     p->of = s;
     p->id = ++s->last;
     p->key = own ? own->key : 0;
+    p->own = own;
+    p->whole = whole;
     p->owner = *owner;
     p->up.limited = budget_has(own, BUDGET_UPLOAD) || budget_has(whole, BUDGET_UPLOAD);
     p->down.limited = budget_has(own, BUDGET_DOWNLOAD) || budget_has(whole, BUDGET_DOWNLOAD);
@@ -155,6 +158,11 @@ struct budget_client *budget_client_new(struct budget_channel *s, const struct b
     LIST_INSERT_HEAD(&s->list, p, link);
     ask(p, p->up.limited && !need->known && need->bytes == 0, p->down.limited);
     return p;
+}
+
+const struct budget *budget_client_spent(const struct budget_client *p)
+{
+    return p ? p->spent : NULL;
 }
 
 void budget_client_took(struct budget_client *p, uint64_t tokens, uint64_t cost)
@@ -239,7 +247,8 @@ static void refused(struct budget_client *p, enum budget_end end, unsigned retry
             p->owner.over(p->owner.arg, retry);
         else
             ask(p, stuck(&p->up), stuck(&p->down));
-    } else if (end == BUDGET_SPENT) {
+    } else if (end == BUDGET_SPENT || end == BUDGET_SPENT_WHOLE) {
+        p->spent = end == BUDGET_SPENT && p->own ? p->own : p->whole;
         p->owner.decided(p->owner.arg, 429, "budget", retry);
     } else {
         p->owner.decided(p->owner.arg, 503, end == BUDGET_FULL ? "overload" : "policy_changed", 0);
@@ -289,7 +298,7 @@ int budget_channel_message(struct budget_channel *s, struct msg *m)
     uint8_t end;
     if (msg_get_u32(m, &id) < 0 || msg_get_u8(m, &end) < 0 || msg_get_u64(m, &up) < 0 ||
         msg_get_u64(m, &down) < 0 || msg_get_u32(m, &retry) < 0 || msg_end(m) < 0 ||
-        end > BUDGET_UNKNOWN)
+        end > BUDGET_SPENT_WHOLE)
         return -1;
     LIST_FOREACH(p, &s->list, link)
     if (p->id == id && p->asked)

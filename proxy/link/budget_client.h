@@ -51,10 +51,12 @@ struct budget_need {
     bool known;                     /* there are no others */
     const struct budget_call *call; /* NULL: it is none */
 };
-/* NULL: out of memory. */
+/* NULL: out of memory. The budgets are used while it is there. */
 struct budget_client *budget_client_new(struct budget_channel *s, const struct budget *own,
                                         const struct budget *whole, const struct budget_need *need,
                                         const struct budget_client_owner *owner);
+/* When it was refused with 429: by which of the two. */
+const struct budget *budget_client_spent(const struct budget_client *p);
 /* It took so much; what is not said before budget_client_free is charged as estimated. */
 void budget_client_took(struct budget_client *p, uint64_t tokens, uint64_t cost);
 void budget_client_free(struct budget_client *p); /* gives back what is left; NULL is fine */

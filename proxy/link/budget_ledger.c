@@ -178,6 +178,12 @@ static uint64_t portion(uint64_t amount)
     return n < BUDGET_PORTION_MIN ? BUDGET_PORTION_MIN : least(n, BUDGET_PORTION_MAX);
 }
 
+/* Those of a rule come before those of its policy. */
+static bool is_of_whole(const struct budget_limit *l, const struct budget_wish *w)
+{
+    return w->own && !(l >= w->own->limits && l < w->own->limits + w->own->n);
+}
+
 /* What one limit has to say: grant may shrink, or end. */
 static void weigh(const struct counter *c, const struct budget_limit *l,
                   const struct budget_wish *w, uint64_t now, struct budget_grant *g)
@@ -194,7 +200,8 @@ static void weigh(const struct counter *c, const struct budget_limit *l,
         need = l->kind == BUDGET_UPLOAD ? w->up : w->down;
     if (need > left) {
         unsigned retry = retry_after(c, l, need, now);
-        g->end = BUDGET_SPENT;
+        if (g->end != BUDGET_SPENT)
+            g->end = is_of_whole(l, w) ? BUDGET_SPENT_WHOLE : BUDGET_SPENT;
         g->retry = retry > g->retry ? retry : g->retry;
     } else if (l->kind == BUDGET_UPLOAD && w->need > 0) {
         *to = least(*to, w->need);

@@ -20,9 +20,10 @@ enum { BUDGET_PORTION_MIN = 1024, BUDGET_PORTION_MAX = 256 * 1024 };
 
 enum budget_end {
     BUDGET_GRANTED = 0,
-    BUDGET_SPENT,   /* retry says when it is worth asking again */
-    BUDGET_FULL,    /* no room for another counter */
-    BUDGET_UNKNOWN, /* the policy has no such budget (any more) */
+    BUDGET_SPENT,       /* retry says when it is worth asking again */
+    BUDGET_FULL,        /* no room for another counter */
+    BUDGET_UNKNOWN,     /* the policy has no such budget (any more) */
+    BUDGET_SPENT_WHOLE, /* as BUDGET_SPENT; but it is the policy's, and the rule's own is not */
 };
 
 struct budget_wish {
@@ -38,7 +39,7 @@ struct budget_wish {
 struct budget_grant {
     enum budget_end end;
     uint64_t up, down; /* bytes; UINT64_MAX where there is no limit */
-    unsigned retry;    /* seconds; BUDGET_SPENT */
+    unsigned retry;    /* seconds; of what is spent */
 };
 
 /* Bytes that the memory needs. */

@@ -3,6 +3,7 @@
 #include "price.h"
 
 #include "arena.h"
+#include "inspect.h"
 #include "mcp.h"
 #include "node.h"
 
@@ -79,6 +80,12 @@ static const struct key price_keys[] = {
     KEY("cache_write", OWN, "", ""),
 };
 
+static void fold(struct slice from, char *to)
+{
+    for (size_t i = 0; i < from.n; i++)
+        to[i] = from.p[i] >= 'A' && from.p[i] <= 'Z' ? (char)(from.p[i] + ('a' - 'A')) : from.p[i];
+}
+
 static int read_one(struct arena *a, const struct node *n, struct price *p, struct err *err)
 {
     struct node model;
@@ -91,7 +98,9 @@ static int read_one(struct arena *a, const struct node *n, struct price *p, stru
         return -1;
     if (strlen(text) > MCP_PATTERN_MAX)
         return node_fail(&model, err, "longer than %d bytes", MCP_PATTERN_MAX);
-    p->model = arena_str(a, text);
+    char *folded = arena_zalloc(a, strlen(text) + 1, 1);
+    fold(slice_str(text), folded);
+    p->model = folded;
     if (read_price(n, "in", true, 0, &p->in, err) < 0 ||
         read_price(n, "out", true, 0, &p->out, err) < 0 ||
         read_price(n, "cached", false, p->in, &p->cached, err) < 0)
@@ -119,8 +128,14 @@ int price_table_read(struct arena *a, const struct node *n, const struct price_t
     return 0;
 }
 
+/* Providers take names of models in any case: what is paid does not depend on it. */
 const struct price *price_find(const struct price_table *t, struct slice model)
 {
+    char folded[LLM_MODELS_MAX];
+    if (model.n > sizeof folded)
+        return NULL;
+    fold(model, folded);
+    model.p = folded;
     for (size_t i = 0; t && i < t->n; i++)
         if (mcp_pattern_fits(t->list[i].model, model, false))
             return &t->list[i];

@@ -272,6 +272,8 @@ def whole(t, s, address):
                                              (scene.PLAIN, "/c"))]
     t.eq(rs, [200, 200, 200, 429, 429], "a policy's budget is of all its rules together")
     t.eq(gate.get(scene.PLAIN, "/none").status, 429, "whatever they are")
+    t.eq({x.get("detail") for x in s.d.wait_records(3, "denied", policy="small", code="budget")}, {"requests 3/h"},
+         "and the record names it, also where the rule has one of its own")
 
 
 def explained(t, s):
@@ -299,7 +301,7 @@ def main(t):
     s.d.secrets["late"] = {"captured": {}}
     s.rule(allow=EARLY, budget={"upload": "1KB/h"}, capture={"access_token": "late"}, **{"with": {"bearer": "openai"}})
     s.env["LATE"] = "{{placeholder late}}"
-    s.d.policy("small", list(s.rules[:6]))
+    s.d.policy("small", s.rules[:5] + [dict(s.rules[5], budget={"requests": "1000/h"})])
     s.d.policies["small"]["budget"] = {"requests": "3/h"}
     at = [s.listener(), s.listener()]
     small = s.listener("small")

@@ -1,7 +1,10 @@
 #!/usr/bin/python3 -B
 """What readers are told to type: each block of README.md, doc/tutorial.md and doc/how-to is run, or
-says in the line above it why not; then its options are looked up. Each configuration is checked. The
+says in the line above it why not; then its options are looked up. Each configuration is checked. Of the
+reference pages the same is held of configurations, commands and options, and of Python that it compiles
+and imports what is there. The
 recording is what these commands print: --write runs them and writes README.md and doc/recording.cast."""
+import ast
 import json
 import os
 import re
@@ -32,6 +35,12 @@ INSIDE = slice(2, 5)  # those of them that are typed in the sandbox
 def pages():
     how = os.path.join(durward.TOP, "doc/how-to")
     return ["README.md", "doc/tutorial.md"] + ["doc/how-to/" + x for x in sorted(os.listdir(how)) if x.endswith(".md")]
+
+
+REFERENCE = ["doc/integrations.md", "doc/durward.yaml.5.md", "doc/durward-audit.1.md", "doc/durward-profile.5.md", "deploy/README.md",
+             "sdk/python/README.md", "sdk/typescript/README.md"]
+INDENTED = re.compile(r"(?:^|\n\n)((?: {4}.*\n(?:\n(?= {4}))?)+)")
+LEFT_OUT = re.compile(r"\.\.\.|…|<[a-z ]+>|^ *#", re.M)  # an example that is not whole
 
 
 def read(page):
@@ -141,6 +150,100 @@ def page_holds(t, s, page):
         t.ok(r.returncode == 0, "%s: %s is taken" % (page, path), r.stdout, r.stderr)
 
 
+def examples(text):
+    """-> (kind, text) of each block, in fences or indented; kinds that are not said are guessed."""
+    for _, kind, block in blocks(text):
+        yield kind, block
+    for m in INDENTED.finditer(FENCE.sub("", text)):
+        block = re.sub(r"^ {4}", "", m[1], flags=re.M)
+        yield ("python" if re.match(r"(from|import) ", block) else "sh" if re.match(r"\S*durward ", block) else
+               "yaml" if re.match(r"[a-z_-]+:( |\n)|- [a-z{]", block) else ""), block
+
+
+TOP_KEYS = {"version", "secrets", "policies", "listen", "audit", "ca", "upstream", "controller", "limits", "identity", "tracing"}
+OF_POLICY = {"rules", "prices", "env", "budget", "sandbox"}
+
+
+def part_of(text):
+    """The configuration that a piece of YAML is meant as; None: it leaves something out, or is of another file."""
+    try:
+        value = yaml.safe_load(text.replace("[...]", "[]"))
+    except yaml.YAMLError:
+        return None if LEFT_OUT.search(text) else ""
+    if "..." in json.dumps(value):
+        return None
+    if isinstance(value, list) and all(isinstance(x, dict) and {"allow", "deny", "ask"} & set(x) for x in value):
+        value = {"rules": value}
+    if not isinstance(value, dict):
+        return None
+    if set(value) <= OF_POLICY:
+        value = {"policies": {"p": dict({"rules": []}, **value)}}
+    if not set(value) <= TOP_KEYS:
+        return None
+    policies = {name: dict({"rules": []}, **p) for name, p in (value.get("policies") or {"p": {}}).items()}
+    return dict(value, version=1, policies=policies)
+
+
+def check(d, value):
+    """What is wrong with it, when the secrets and policies that it names and leaves to the rest are there."""
+    for _ in range(12):
+        r = d.command("check", "-", stdin=json.dumps(value).encode())
+        said = r.stdout + r.stderr
+        secrets, policies = set(re.findall(r"(?:no|the) secret '([\w-]+)'", said)), set(re.findall(r"no policy '([\w-]+)'", said))
+        if r.returncode == 0 or not secrets | policies:
+            break
+        value = dict(value, secrets=dict(value.get("secrets", {}), **{x: {"env": "X"} for x in secrets}),
+                     policies=dict(value["policies"], **{x: {"rules": []} for x in policies}))
+    return "" if r.returncode == 0 else said
+
+
+def python_holds(text):
+    """What is wrong with it: it has to compile, and what it imports of ours has to be there."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as e:
+        return str(e)
+    source = ""
+    for package in ("durward", "durward_deepagents"):
+        with open(os.path.join(durward.TOP, "sdk/python/src", package, "__init__.py"), encoding="utf-8") as f:
+            source += f.read()
+    names = [a.name for x in ast.walk(tree) if isinstance(x, ast.ImportFrom) and (x.module or "").startswith("durward") for a in x.names]
+    return ", ".join(x + " is not there" for x in names if not re.search(r"\b%s\b" % x, source))
+
+
+def typescript_holds(text):
+    """What it imports of ours and is not there."""
+    for names, module in re.findall(r"import \{([^}]*)\} from \"(durward(?:/deepagents)?)\"", text):
+        with open(os.path.join(durward.TOP, "sdk/typescript/src", "index.ts" if module == "durward" else "deepagents.ts"), encoding="utf-8") as f:
+            source = f.read()
+        for name in [x.split()[-1] for x in names.split(",") if x.strip()]:
+            if not re.search(r"\b%s\b" % name, source):
+                return "%s has no %s" % (module, name)
+    return ""
+
+
+def reference_holds(t, s, page):
+    held = 0
+    for n, (kind, text) in enumerate(examples(read(page)), 1):
+        what, wrong = "%s, example %d" % (page, n), []
+        if kind == "python":
+            wrong = [python_holds(text)]
+        elif kind == "ts":
+            wrong = [typescript_holds(text)]
+        elif kind == "yaml":
+            value = part_of(text)
+            if value is None:
+                continue
+            wrong = [check(s.d, value) if value else "no YAML"]
+        elif kind in ("sh", "") and re.search(r"^ *(?:[A-Z_]+=\S+ +)*durward [a-z]+", text, re.M):
+            wrong = list(options(s.d, "\n".join(x for x in text.split("\n") if re.match(r" *(?:[A-Z_]+=\S+ +)*durward [a-z]+", x))))
+        else:
+            continue
+        held += 1
+        t.ok(not any(wrong), "%s (%s) holds" % (what, kind or "sh"), *[x for x in wrong if x], text)
+    t.ok(held > 0, "%s: %d examples" % (page, held))
+
+
 def record(s):
     """The session of STEPS -> its text, and events of an asciicast."""
     reader = Reader(s)
@@ -194,6 +297,8 @@ def main(t):
     t.eq(same(kept[2] if kept else ""), same(text), "README.md shows what these commands print")
     for page in pages():
         t.part(page_holds, t, scene.Scene(t, name=re.sub(r"\W", "-", page)), page)
+    for page in REFERENCE:
+        t.part(reference_holds, t, s, page)
 
 
 tap.run(main, timeout=300)

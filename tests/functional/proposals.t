@@ -198,6 +198,10 @@ def yaml_forms(t, s, a):
             ("a list at its key's column", "    rules:\n    - allow: a.example\n", "    rules:\n    - allow: \"yaml.example/x/*\"\n      methods: [POST]\n    - allow: a.example\n"),
             ("an empty list", "    rules: [] # nothing\n    guide: none\n",
              "    rules: \n      - allow: \"yaml.example/x/*\"\n        methods: [POST] # nothing\n    guide: none\n"),
+            ("a key without a value", "    rules: # nothing yet\n    guide: none\n",
+             "    rules:\n      - allow: \"yaml.example/x/*\"\n        methods: [POST] # nothing yet\n    guide: none\n"),
+            ("a key whose value is null", "    rules: ~\n    guide: none\n",
+             "    rules: \n      - allow: \"yaml.example/x/*\"\n        methods: [POST]\n    guide: none\n"),
             ("a list in brackets", "    rules: [{ allow: a.example }]\n", "    rules: [{ allow: \"yaml.example/x/*\", methods: [POST] }, { allow: a.example }]\n")):
         path = os.path.join(s.d.dir, "forms.yaml")
         with open(path, "w", encoding="utf-8") as f:
@@ -208,6 +212,16 @@ def yaml_forms(t, s, a):
             text = f.read()
         t.eq((r.returncode, text), (0, before + new), what) or t.diag(r.stdout + r.stderr)
         t.eq(os.stat(path).st_mode & 0o777, 0o640, "its mode stays")
+    for what, old, new in (
+            ("an empty list in braces", "version: 1\npolicies: { coder: { rules: [] } } # all\n",
+             "version: 1\npolicies: { coder: { rules: [{ allow: \"yaml.example/x/*\", methods: [POST] }] } } # all\n"),
+            ("no value in braces", "version: 1\npolicies:\n  coder: { names: nxdomain, rules: }\n",
+             "version: 1\npolicies:\n  coder: { names: nxdomain, rules: [{ allow: \"yaml.example/x/*\", methods: [POST] }] }\n")):
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(old)
+        r = s.d.command("proposals", "accept", "--write", "-c", path, pid, "--socket", s.d.socket)
+        with open(path, encoding="utf-8") as f:
+            t.eq((r.returncode, f.read()), (0, new), what) or t.diag(r.stdout + r.stderr)
     for what, text in (("a policy that is not there", "version: 1\npolicies: { other: { rules: [] } }\n"),
                        ("a rule that a deny rule is stronger than", "version: 1\npolicies:\n  coder:\n    rules:\n      - deny: yaml.example/**\n"),
                        ("one with a rule whose conditions it would lift",

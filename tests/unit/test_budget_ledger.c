@@ -128,11 +128,19 @@ static void test_both(void)
     struct budget_grant g;
     for (int i = 0; i < 6; i++)
         budget_ledger_ask(b, &w, BEGIN, &g);
-    CU_ASSERT_EQUAL(g.end, BUDGET_SPENT);
+    CU_ASSERT_EQUAL(g.end, BUDGET_SPENT_WHOLE); /* the rule's own is not */
     w.whole = NULL;
     budget_ledger_ask(b, &w, BEGIN, &g);
     CU_ASSERT_EQUAL(g.end, BUDGET_GRANTED); /* its fourth: the refused ones were not charged */
-    w.policy = "q";                         /* another policy's are its own */
+    budget_ledger_ask(b, &w, BEGIN, &g);
+    w.whole = &whole;
+    budget_ledger_ask(b, &w, BEGIN, &g);
+    CU_ASSERT_EQUAL(g.end, BUDGET_SPENT); /* both are: the rule's is named */
+    w.own = NULL;
+    budget_ledger_ask(b, &w, BEGIN, &g);
+    CU_ASSERT_EQUAL(g.end, BUDGET_SPENT); /* the only one */
+    w.own = &own;
+    w.policy = "q"; /* another policy's are its own */
     w.whole = &whole;
     budget_ledger_ask(b, &w, BEGIN, &g);
     CU_ASSERT_EQUAL(g.end, BUDGET_GRANTED);

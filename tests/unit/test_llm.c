@@ -393,13 +393,14 @@ static void test_prices(void)
     struct policy *p =
         policy_of("'rules':[],'budget':{'tokens':'2M/d','cost':['20/d','2.50/d per sandbox']},"
                   "'prices':[{'model':'gpt-4o-mini*','in':0.15,'out':'0.60','cached':'0.075'},"
-                  "{'model':'gpt-*','in':2.5,'out':10,'cache_write':3}]",
+                  "{'model':'GPT-*','in':2.5,'out':10,'cache_write':3}]",
                   &err);
     CU_ASSERT_PTR_NOT_NULL_FATAL(p);
     const struct price *mini = price_find(policy_prices(p), SLICE("gpt-4o-mini-2024")),
                        *other = price_find(policy_prices(p), SLICE("gpt-4o"));
     CU_ASSERT_PTR_NOT_NULL_FATAL(mini);
     CU_ASSERT_PTR_NOT_NULL_FATAL(other);
+    CU_ASSERT_PTR_EQUAL(price_find(policy_prices(p), SLICE("GPT-4o-Mini-2024")), mini);
     CU_ASSERT_EQUAL(mini->in, 150000);
     CU_ASSERT_EQUAL(mini->out, 600000);
     CU_ASSERT_EQUAL(mini->cached, 75000);

@@ -356,7 +356,8 @@ class Durward:
 class Sandbox:
     """One `durward run` that obeys: inside/agent.py runs commands which we send it."""
 
-    def __init__(self, durward, flags=(), binds=(), env=None):
+    def __init__(self, durward, flags=(), binds=(), env=None, terminal=None):
+        """terminal: a descriptor of the one that --ask asks on."""
         self.durward = durward
         durward.save()
         argv = durward.prefix + [program(), "run", "-c", durward.conf]
@@ -368,7 +369,8 @@ class Sandbox:
         self.errors = open(os.path.join(durward.dir, "sandbox.err"), "w+b")
         self.process = durward.test.popen(
             argv, cwd=durward.work, env=durward.env, stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=self.errors, bufsize=0)
+            stdout=subprocess.PIPE, stderr=self.errors, bufsize=0,
+            **({} if terminal is None else {"preexec_fn": lambda: tap.take_terminal(terminal)}))
         self.out = os.fdopen(os.dup(self.process.stdout.fileno()), "rb")
         durward.test.cleanup(self.out.close)
         durward.test.cleanup(self.errors.close)

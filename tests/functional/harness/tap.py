@@ -1,12 +1,14 @@
 """A TAP producer with a scratch directory, a watchdog and clean-up that always runs."""
 import ctypes
 import faulthandler
+import fcntl
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import traceback
 
@@ -18,6 +20,12 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def die_with_parent():
     """For preexec_fn: a helper process never outlives the test, even when that is killed."""
     _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def take_terminal(fd):
+    """For preexec_fn of a new session: this is its controlling terminal, whatever its standard input is."""
+    die_with_parent()
+    fcntl.ioctl(fd, termios.TIOCSCTTY, 0)
 
 
 class Skip(Exception):

@@ -6,6 +6,7 @@ import select
 import signal
 import struct
 import termios
+import threading
 import time
 
 from . import tap
@@ -83,3 +84,38 @@ class Terminal:
                 os.close(fd)
             except OSError:
                 pass
+
+
+class Answerer(threading.Thread):
+    """Somebody at a terminal of `durward run --ask` who says no to all that is held, after a moment."""
+
+    def __init__(self, t, answer="\n", moment=0.2):
+        super().__init__(daemon=True)
+        self.master, self.slave = pty.openpty()
+        self.answer, self.moment, self.asked, self.ended = answer, moment, 0, threading.Event()
+        self.thought = 0.0  # seconds, of all answers
+        t.cleanup(self.end)
+        self.start()
+
+    def run(self):
+        seen = b""
+        while not self.ended.is_set():
+            if not select.select([self.master], [], [], 0.1)[0]:
+                continue
+            try:
+                seen += os.read(self.master, 65536)
+            except OSError:
+                return
+            if b"[y/s/r/N]" in seen:
+                seen = b""
+                self.asked += 1
+                began = time.monotonic()
+                self.ended.wait(self.moment)
+                self.thought += time.monotonic() - began
+                os.write(self.master, self.answer.encode())
+
+    def end(self):
+        self.ended.set()
+        self.join()
+        os.close(self.master)
+        os.close(self.slave)

@@ -224,3 +224,24 @@ int args_duration(const char *text, unsigned max, unsigned *ret)
     *ret = (unsigned)(v * scale);
     return 0;
 }
+
+int args_size(const char *text, uint64_t *ret)
+{
+    static const struct {
+        const char *name;
+        uint64_t bytes;
+    } units[] = {
+        {"KB", 1000},        {"MB", 1000000},     {"GB", 1000000000},
+        {"KiB", 1ull << 10}, {"MiB", 1ull << 20}, {"GiB", 1ull << 30},
+    };
+    const uint64_t most = 1ull << 50;
+    size_t digits = strspn(text, "0123456789");
+    uint64_t v;
+    for (size_t i = 0; i < ARRAY_LEN(units); i++)
+        if (strcmp(text + digits, units[i].name) == 0 &&
+            slice_u64((struct slice){text, digits}, most / units[i].bytes, &v) == 0) {
+            *ret = v * units[i].bytes;
+            return 0;
+        }
+    return -1;
+}

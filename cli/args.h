@@ -63,5 +63,7 @@ int args_usage(const struct command *cmd, const char *fmt, ...) PRINTF(2, 3);
 void args_help(const struct command *cmd);
 /* "90", "90s", "15m", "1h", "7d" → seconds, 1..max. 0 or -1. */
 int args_duration(const char *text, unsigned max, unsigned *ret);
+/* "500MiB", "20GB" → bytes, at most 2^50. 0 or -1. */
+int args_size(const char *text, uint64_t *ret);
 
 #endif

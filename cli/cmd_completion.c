@@ -28,7 +28,7 @@ const struct command command_completion = {
     "fish: durward completion fish > ~/.config/fish/completions/durward.fish\n\n"
     "They ask this command for names as they are needed: --list sandboxes, approvals, proposals, "
     "tokens,\n"
-    "snapshots (of the daemon), policies, presets or secrets (of the configuration).\n",
+    "snapshots, volumes (of the daemon), policies, presets or secrets (of the configuration).\n",
     cmd_completion,
 };
 
@@ -60,7 +60,10 @@ static const struct {
     {"preset", "show", "presets"},        {"secret", "test", "secrets"},
     {"proposals", "show", "proposals"},   {"proposals", "accept", "proposals"},
     {"proposals", "reject", "proposals"}, {"logs", NULL, "sandboxes"},
-    {"trace", NULL, "sandboxes"},
+    {"trace", NULL, "sandboxes"},         {"volume", "show", "volumes"},
+    {"volume", "rm", "volumes"},          {"volume", "snapshot", "volumes"},
+    {"volume", "restore", "volumes"},     {"volume", "clone", "volumes"},
+    {"volume", "export", "volumes"},
 };
 
 /* And the value of an option, whatever command has it. */
@@ -283,11 +286,9 @@ static int list(const struct args *a, const char *kind)
     static const struct {
         const char *kind;
         enum which_kind of;
-    } asked[] = {{"sandboxes", WHICH_SANDBOX},
-                 {"approvals", WHICH_APPROVAL},
-                 {"proposals", WHICH_PROPOSAL},
-                 {"tokens", WHICH_TOKEN},
-                 {"snapshots", WHICH_SNAPSHOT}};
+    } asked[] = {{"sandboxes", WHICH_SANDBOX},  {"approvals", WHICH_APPROVAL},
+                 {"proposals", WHICH_PROPOSAL}, {"tokens", WHICH_TOKEN},
+                 {"snapshots", WHICH_SNAPSHOT}, {"volumes", WHICH_VOLUME}};
     struct err err = {0};
     int r = 1;
     for (size_t i = 0; i < ARRAY_LEN(asked); i++)

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { OPT_NAME = 256, OPT_SCOPE, OPT_POLICY, OPT_LABEL, OPT_TTL };
+enum { OPT_NAME = 256, OPT_SCOPE, OPT_POLICY, OPT_LABEL, OPT_TTL, OPT_VOLUMES };
 enum { TTL_MAX = 366 * 86400 };
 
 static int run_create(int argc, char **argv);
@@ -23,6 +23,8 @@ static const struct arg_option create_options[] = {
     {OPT_POLICY, "policy", "NAME", "only sandboxes of this policy; may be repeated"},
     {OPT_LABEL, "label", "K=V", "only sandboxes with this label; may be repeated"},
     {OPT_TTL, "ttl", "T", "how long it is good (default 2160h, at most 8784h)"},
+    {OPT_VOLUMES, "volume-bytes", "SIZE",
+     "its volumes have at most so much together, as in 10GiB (default: not limited)"},
     {0},
 };
 enum { CREATE, LS, REVOKE };
@@ -66,6 +68,7 @@ static void add(json_t *body, const char *key, const char *value)
 static int take_option(const struct args *a, int id, json_t *body)
 {
     unsigned seconds;
+    uint64_t bytes;
     switch (id) {
     case OPT_NAME:
         json_object_set_new(body, "name", json_string(a->value));
@@ -80,6 +83,11 @@ static int take_option(const struct args *a, int id, json_t *body)
         return api_put_pair(body, "labels", a->value) == 0
                    ? EXIT_OK
                    : args_usage(a->cmd, "--label must be NAME=VALUE");
+    case OPT_VOLUMES:
+        if (args_size(a->value, &bytes) < 0)
+            return args_usage(a->cmd, "%s: a size such as 500MiB or 20GiB", a->value);
+        json_object_set_new(body, "volume_bytes", json_integer((json_int_t)bytes));
+        return EXIT_OK;
     default:
         if (args_duration(a->value, TTL_MAX, &seconds) < 0)
             return args_usage(a->cmd, "%s: a time such as 15m or 24h, at most 8784h", a->value);

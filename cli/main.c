@@ -14,12 +14,12 @@
 #endif
 
 const struct command *const commands[] = {
-    &command_init,   &command_run,     &command_sandbox,    &command_serve, &command_status,
-    &command_reload, &command_check,   &command_explain,    &command_test,  &command_env,
-    &command_secret, &command_approve, &command_proposals,  &command_token, &command_image,
-    &command_preset, &command_profile, &command_home,       &command_login, &command_ca,
-    &command_audit,  &command_logs,    &command_console,    &command_mcp,   &command_doctor,
-    &command_trace,  &command_debug,   &command_completion, NULL,
+    &command_init,   &command_run,     &command_sandbox,   &command_serve,      &command_status,
+    &command_reload, &command_check,   &command_explain,   &command_test,       &command_env,
+    &command_secret, &command_approve, &command_proposals, &command_token,      &command_image,
+    &command_preset, &command_profile, &command_home,      &command_login,      &command_ca,
+    &command_audit,  &command_logs,    &command_console,   &command_mcp,        &command_doctor,
+    &command_trace,  &command_debug,   &command_volume,    &command_completion, NULL,
 };
 
 static int print_help(void)

@@ -24,6 +24,7 @@ static const struct kind {
                         0},
     [WHICH_PROPOSAL] = {"/v1/proposals", "proposals", "proposal", "pr-", "durward proposals ls",
                         12},
+    [WHICH_VOLUME] = {"/v1/volumes", "volumes", "volume", "", "durward volume ls", 0},
 };
 
 static json_t *page(const char *socket, const char *path, const char *after, struct err *err)

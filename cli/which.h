@@ -13,7 +13,8 @@ enum which_kind {
     WHICH_TOKEN,
     WHICH_POLICY,
     WHICH_SNAPSHOT,
-    WHICH_PROPOSAL
+    WHICH_PROPOSAL,
+    WHICH_VOLUME
 };
 
 enum { WHICH_ID_MAX = 64 };

@@ -549,6 +549,41 @@ function verification(app) {
   };
 }
 
+// ---- volumes ----
+
+function volumes(app) {
+  let known = [], asked = 0;
+  const list = table(app, {
+    label: "Volumes",
+    rows: () => known,
+    open: () => {},
+    none: () => empty("No volume yet.", "durward volume create"),
+    columns: [
+      { name: "Volume", by: (v) => v.name, first: true, cls: "wide", cell: (v) => [h("b", {}, v.name), v.snapshot_of ? h("small", {}, " snapshot of " + v.snapshot_of) : null] },
+      { name: "State", by: (v) => v.state, cell: (v) => h("span", { className: "badge " + (v.state === "ready" ? "good" : "quiet") }, v.state) },
+      { name: "Policy", by: (v) => v.policy, cell: (v) => v.policy },
+      { name: "Writers", by: (v) => v.access, cell: (v) => v.access },
+      { name: "Size", by: (v) => v.size, cls: "num", cell: (v) => bytes(v.size) },
+      { name: "Mounted in", by: (v) => v.mounted.length, cls: "wide", cell: (v) => v.mounted.map((m) => `${named(m.sandbox)} at ${m.path}${m.read_only ? " (reads)" : ""}`).join(", ") },
+      { name: "Made", by: (v) => v.created_at, cls: "when", cell: (v) => ago(v.created_at * 1000) },
+    ],
+  });
+  return {
+    element: list.element,
+    filter: (s) => list.filter(s),
+    update(ui) {
+      if (ui || performance.now() - asked > 2000) {
+        asked = performance.now();
+        ask("/v1/volumes").then((v) => {
+          known = v.volumes;
+          list.update(true);
+        }).catch(() => {});
+      }
+      list.update(ui);
+    },
+  };
+}
+
 export const VIEWS = [
   { id: "live", name: "Live", key: "1", make: live },
   { id: "blocked", name: "Blocked", key: "2", make: blocked },
@@ -559,4 +594,5 @@ export const VIEWS = [
   { id: "history", name: "History", key: "7", make: (app) => history(app, { head: rowHead(), draw: drawRow, empty }) },
   { id: "proposals", name: "Proposals", key: "8", make: (app) => proposals(app, { empty }) },
   { id: "verify", name: "Verification", key: "9", make: verification },
+  { id: "volumes", name: "Volumes", key: "0", make: volumes },
 ];

@@ -26,6 +26,7 @@
 #include "role_run.h"
 #include "managed_sandbox.h"
 #include "snapshot.h"
+#include "volumes.h"
 #include "wire.h"
 
 enum { CA_PEM_MAX = 64 * 1024 };
@@ -449,8 +450,9 @@ static int controller_confine(void *self, struct err *err)
         return -1;
     if (c->private)
         return 0;
-    return managed_sandboxes_load(c, err) < 0 ? -1
-                                              : snapshots_load(c, err); /* which may remove some */
+    if (managed_sandboxes_load(c, err) < 0 || snapshots_load(c, err) < 0)
+        return -1;
+    return managed_volumes_load(c, err); /* which may remove some, as that of snapshots */
 }
 
 static void controller_begun(void *self)
@@ -490,6 +492,7 @@ static int controller_leave(void *self, struct event_base *base)
     managed_sandboxes_close(c);
     mcp_servers_free(c->mcp_servers);
     snapshots_close(c);
+    managed_volumes_close(c);
     while ((s = sandbox_next(&c->owner, NULL)) != NULL)
         sandbox_free(s);
     approvals_free(c->approvals);
@@ -521,5 +524,6 @@ int controller_main(void)
     LIST_INIT(&c.owner.list);
     TAILQ_INIT(&c.managed_sandboxes);
     TAILQ_INIT(&c.snapshots);
+    TAILQ_INIT(&c.volumes);
     return role_run(&life, &c);
 }

@@ -75,6 +75,8 @@ const struct meter_about meter_about[METER_COUNT] = {
                              "Calls to models whose reply did not say what they took", false},
     [METER_COST] = {"model_cost_millionths_total",
                     "What calls to models cost, by the table of prices, in millionths", false},
+    [METER_VOLUMES] = {"volumes", "Volumes and snapshots of volumes that there are", true},
+    [METER_VOLUME_BYTES] = {"volume_bytes", "Bytes that they may have together", true},
 };
 
 const struct meter_about meter_span_about[SPAN_COUNT] = {

@@ -50,6 +50,8 @@ enum meter {
     METER_TOKENS_OUT,
     METER_USAGE_UNKNOWN,
     METER_COST,
+    METER_VOLUMES,      /* gauge */
+    METER_VOLUME_BYTES, /* gauge */
     METER_COUNT
 };
 

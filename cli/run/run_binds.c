@@ -288,10 +288,23 @@ static int set_image(const struct run_options *o, struct run_request *r, struct 
     return 0;
 }
 
+static int add_volumes(const struct run_options *o, struct run_request *r, struct err *err)
+{
+    struct sandbox_spec_volume v;
+    for (size_t i = 0; i < o->volumes.n; i++)
+        if (sandbox_spec_volume_read(o->volumes.v[i], &v, err) < 0)
+            return err_wrap(err, "--volume");
+        else if (strlist_add(&r->volumes, o->volumes.v[i]) < 0)
+            return err_set(err, ERR_LIMIT, "too many --volume");
+    return 0;
+}
+
 int run_binds(const struct run_options *o, struct run_request *r, struct err *err)
 {
     set_person(r);
-    return set_image(o, r, err) < 0 || add_explicit(o, r, err) < 0 ? -1 : add_default(o, r, err);
+    return set_image(o, r, err) < 0 || add_volumes(o, r, err) < 0 || add_explicit(o, r, err) < 0
+               ? -1
+               : add_default(o, r, err);
 }
 
 int run_binds_check(const struct run_request *r, const struct config *c, const char *config_file,

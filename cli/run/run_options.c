@@ -20,7 +20,8 @@ enum {
     OPT_PROFILE,
     OPT_HOME,
     OPT_TELEMETRY,
-    OPT_LOGIN
+    OPT_LOGIN,
+    OPT_VOLUME
 };
 
 const struct arg_option run_arg_options[] = {
@@ -35,6 +36,7 @@ const struct arg_option run_arg_options[] = {
      "use the environment variable NAME for these hosts"},
     {OPT_ALLOW, "allow", "HOST[/PATH]", "allow this destination, without a credential"},
     {OPT_BIND, "bind", "HOST[:IN][:ro]", "make a directory or file of the host visible inside"},
+    {OPT_VOLUME, "volume", "NAME:/IN[:ro]", "mount a volume of the policy's (durward volume)"},
     {OPT_NO_BIND, "no-bind", NULL, "do not bind the current directory"},
     {OPT_VIEW, "view", NULL, "judge bound files whenever they are opened, not once (slower)"},
     {OPT_WORKDIR, "workdir", "DIR", "bind DIR in place of the current directory, and start there"},
@@ -51,6 +53,7 @@ void run_options_done(struct run_options *o)
     strlist_done(&o->allow);
     strlist_done(&o->secret);
     strlist_done(&o->binds);
+    strlist_done(&o->volumes);
     strlist_done(&o->publish);
     strlist_done(&o->env);
     strlist_done(&o->login);
@@ -147,6 +150,8 @@ static int take(const struct command *cmd, struct run_options *o, int id, const 
         return add_to(cmd, &o->allow, v, "allow");
     case OPT_PUBLISH:
         return add_to(cmd, &o->publish, v, "publish");
+    case OPT_VOLUME:
+        return add_to(cmd, &o->volumes, v, "volume");
     case OPT_BIND:
         return add_to(cmd, &o->binds, v, "bind");
     default:

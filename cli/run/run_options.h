@@ -8,12 +8,13 @@
 extern const struct arg_option run_arg_options[];
 
 struct run_options {
-    const char *config;                                       /* -c, or NULL */
-    const char *policy;                                       /* or NULL */
-    const char *workdir;                                      /* or NULL */
-    const char *backend, *image;                              /* or NULL */
-    struct strlist allow, secret, binds, publish, env, login; /* as given; env: complete "K=V" */
-    const char *profile, *home;                               /* or NULL */
+    const char *config;          /* -c, or NULL */
+    const char *policy;          /* or NULL */
+    const char *workdir;         /* or NULL */
+    const char *backend, *image; /* or NULL */
+    struct strlist allow, secret, binds, volumes, publish, env,
+        login;                  /* as given; env: complete "K=V" */
+    const char *profile, *home; /* or NULL */
     bool no_bind, view, ask, json, telemetry;
     bool plain;       /* "--" stood before CMD: it is a command, whatever it is called */
     bool own_command; /* the profile's command comes before CMD... */

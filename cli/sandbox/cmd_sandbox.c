@@ -23,7 +23,8 @@ enum {
     OPT_SNAPSHOT,
     OPT_ON_IDLE,
     OPT_NO_RESUME,
-    OPT_PUBLISH
+    OPT_PUBLISH,
+    OPT_VOLUME
 };
 enum { TTL_MAX = 30 * 86400, PATH_BYTES = 16 * 1024 };
 
@@ -52,6 +53,8 @@ static const struct arg_option create_options[] = {
     {OPT_SNAPSHOT, "snapshot", "NAME", "begin with the files of a snapshot"},
     {OPT_PUBLISH, "publish", "[[ADDR:]H:]S",
      "reach its port S at H of this host (127.0.0.1; any free port); may be repeated"},
+    {OPT_VOLUME, "volume", "NAME:/PATH[:ro]",
+     "mount a volume of its policy ('durward volume'); may be repeated"},
     {OPT_NO_RESUME, "no-auto-resume", NULL, "paused or stopped, it stays so until 'resume'"},
     {OPT_REUSE, "get-or-create", NULL, "take the one with these labels if there is one"},
     {0},
@@ -207,6 +210,11 @@ static int take_option(const struct args *a, int id, json_t *body)
         return put_time(a->cmd, body, "ttl", a->value, false);
     case OPT_IDLE:
         return put_time(a->cmd, body, "idle_ttl", a->value, true);
+    case OPT_VOLUME:
+        if (json_object_get(body, "volumes") == NULL)
+            json_object_set_new(body, "volumes", json_array());
+        json_array_append_new(json_object_get(body, "volumes"), json_string(a->value));
+        return EXIT_OK;
     case OPT_PUBLISH:
         return put_port(a->cmd, body, a->value);
     default:
@@ -413,6 +421,8 @@ static void print_one(const json_t *s)
     json_array_foreach(json_object_get(s, "published"), i, value) printf(
         "%-11s %s to %lld\n", "published", out_clean(out_member(value, "address"), clean, 200),
         (long long)json_integer_value(json_object_get(value, "port")));
+    json_array_foreach(json_object_get(s, "volumes"), i, value)
+        printf("%-11s %s\n", "volume", out_clean(json_string_value(value), clean, sizeof clean));
     print_counts(s, "denied");
     print_counts(s, "failed");
 }

@@ -97,15 +97,12 @@ static int send_some(struct carrying *c, int from, bool *all, struct err *err)
 }
 
 /* Bytes of `from` (-1: none) there, and of what comes to `to`, until the daemon has said its last
- * word. The snapshot, or NULL with err. */
-static json_t *carry(const char *socket, const char *name, const char *verb, int from, int to,
-                     struct err *err)
+ * word. The snapshot or volume, or NULL with err. */
+static json_t *carry(const char *socket, const char *path, int from, int to, struct err *err)
 {
-    char path[128];
     struct carrying c = {.show = isatty(STDERR_FILENO)};
     struct timeval none = {0};
     bool all = from < 0;
-    snprintf(path, sizeof path, "/v1/snapshots/%s/%s", name, verb);
     c.sock = exec_upgrade(socket, path, "durward-archive", NULL, &c.in, err);
     if (c.sock < 0) {
         buf_free(&c.in);
@@ -126,7 +123,8 @@ static json_t *carry(const char *socket, const char *name, const char *verb, int
         fputs("\r\033[K", stderr);
     close(c.sock);
     buf_free(&c.in);
-    json_t *made = json_incref(json_object_get(c.last, "snapshot"));
+    json_t *made = json_object_get(c.last, "snapshot");
+    made = json_incref(made ? made : json_object_get(c.last, "volume"));
     const char *why =
         json_string_value(json_object_get(json_object_get(c.last, "error"), "message"));
     if (r == 0 && made == NULL)
@@ -179,7 +177,7 @@ static int give_name(const char *part, const char *file, bool force)
 }
 
 /* It gets its name when it is whole. */
-static json_t *export_to(const struct args *a, const char *name, const char *file, bool force,
+static json_t *export_to(const struct args *a, const char *path, const char *file, bool force,
                          struct err *err)
 {
     char part[PATH_MAX];
@@ -193,7 +191,7 @@ static json_t *export_to(const struct args *a, const char *name, const char *fil
         err_sys(err, "%.200s", file);
         return NULL;
     }
-    json_t *made = carry(a->socket, name, "export", -1, fd, err);
+    json_t *made = carry(a->socket, path, -1, fd, err);
     bool kept = made && fsync(fd) == 0 && give_name(part, file, force) == 0;
     if (made && !kept)
         err_sys(err, "%.200s", file);
@@ -205,17 +203,31 @@ static json_t *export_to(const struct args *a, const char *name, const char *fil
     return NULL;
 }
 
-int snapshot_export_verb(const struct args *a, const char *name, const char *file, bool force)
+static int export(const struct args *a, const char *of, const char *name, const char *file,
+                  bool force)
 {
     struct err err = {0};
-    char own[SANDBOX_SPEC_NAME_MAX + 8];
-    if (!sandbox_spec_name_ok(name))
-        return args_usage(a->cmd, "'%.64s' is not the name of a snapshot", name);
+    char own[SANDBOX_SPEC_NAME_MAX + 8], path[128];
+    snprintf(path, sizeof path, "/v1/%s/%s/export", of, name);
     if (file && strcmp(file, "-") == 0)
-        return finish(a, carry(a->socket, name, "export", -1, STDOUT_FILENO, &err), NULL, &err);
+        return finish(a, carry(a->socket, path, -1, STDOUT_FILENO, &err), NULL, &err);
     snprintf(own, sizeof own, "%s.tar", name);
     file = file ? file : own;
-    return finish(a, export_to(a, name, file, force, &err), file, &err);
+    return finish(a, export_to(a, path, file, force, &err), file, &err);
+}
+
+int snapshot_export_verb(const struct args *a, const char *name, const char *file, bool force)
+{
+    return sandbox_spec_name_ok(name)
+               ? export(a, "snapshots", name, file, force)
+               : args_usage(a->cmd, "'%.64s' is not the name of a snapshot", name);
+}
+
+int volume_export_verb(const struct args *a, const char *name, const char *file, bool force)
+{
+    return sandbox_spec_name_ok(name)
+               ? export(a, "volumes", name, file, force)
+               : args_usage(a->cmd, "'%.64s' is not the name of a volume", name);
 }
 
 /* FILE.tar is FILE. */
@@ -231,7 +243,7 @@ static void name_of(const char *file, char name[SANDBOX_SPEC_NAME_MAX + 1])
 int snapshot_import_verb(const struct args *a, const char *given, const char *file)
 {
     struct err err = {0};
-    char name[SANDBOX_SPEC_NAME_MAX + 1];
+    char name[SANDBOX_SPEC_NAME_MAX + 1], path[128];
     bool input = strcmp(file, "-") == 0;
     name_of(given ? given : file, name);
     if (given)
@@ -243,7 +255,8 @@ int snapshot_import_verb(const struct args *a, const char *given, const char *fi
         err_sys(&err, "%.200s", file);
         return finish(a, NULL, NULL, &err);
     }
-    json_t *made = carry(a->socket, name, "import", fd, -1, &err);
+    snprintf(path, sizeof path, "/v1/snapshots/%s/import", name);
+    json_t *made = carry(a->socket, path, fd, -1, &err);
     if (!input)
         close(fd);
     return finish(a, made, name, &err);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "snapshot.h"
+#include "volumes.h"
 
 enum { FRAME_HEAD = 5, FRAME_MAX = 64 * 1024, FRAME_BYTES = 1, FRAME_LAST = 3 };
 enum { TRANSFERS_MAX = 4, TRANSFER_IDLE_SECONDS = 60 };
@@ -218,7 +219,7 @@ static struct transfer *transfer_new(struct api *a, struct evhttp_request *req, 
         return NULL;
     }
     if (n >= TRANSFERS_MAX) {
-        api_refuse(req, 503, "unavailable", "4 snapshots are being exported or imported already");
+        api_refuse(req, 503, "unavailable", "4 archives are being exported or imported already");
         return NULL;
     }
     p = calloc(1, sizeof *p);
@@ -282,6 +283,36 @@ HANDLER(api_export)
     if (p == NULL)
         return;
     if (snapshot_export(s, far, on_exported, p) < 0) {
+        transfer_free(p);
+        api_refuse(req, 503, "unavailable", "out of memory");
+        return;
+    }
+    p->waiting = true;
+    start(p, req, &ops);
+}
+
+static void on_volume_exported(void *arg, enum layer_result result, const char *text)
+{
+    struct transfer *p = arg;
+    struct managed_volume *v = managed_volume_find(p->api->controller, p->name);
+    p->waiting = false;
+    if (result == LAYER_DONE && v)
+        controller_note(p->api->controller, v->name, "volume_exported", v->policy);
+    p->last = result == LAYER_DONE && v
+                  ? json_pack("{s:o}", "volume", managed_volume_json(v))
+                  : failure(result == LAYER_ABSENT || !text[0] ? "the volume has no files" : text);
+    finish(p);
+}
+
+HANDLER(api_volume_export)
+{
+    static const struct stream_ops ops = {ignore, on_room, on_gone};
+    struct managed_volume *v = api_find_volume(a, req, q->args[0]);
+    int far;
+    struct transfer *p = v ? transfer_new(a, req, v->name, &far) : NULL;
+    if (p == NULL)
+        return;
+    if (managed_volume_export(v, far, on_volume_exported, p) < 0) {
         transfer_free(p);
         api_refuse(req, 503, "unavailable", "out of memory");
         return;

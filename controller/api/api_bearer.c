@@ -7,6 +7,7 @@
 
 #include "bearer.h"
 #include "snapshot.h"
+#include "volumes.h"
 
 enum { POLICIES_MAX = 64 };
 
@@ -35,6 +36,11 @@ bool api_sees_policy(const struct api *a, const char *policy)
 bool api_sees_snapshot(const struct api *a, const struct snapshot *s)
 {
     return a->bearer == NULL || bearer_sees(a->bearer, s->policy, NULL);
+}
+
+bool api_sees_volume(const struct api *a, const struct managed_volume *v)
+{
+    return a->bearer == NULL || bearer_sees(a->bearer, v->policy, v->labels);
 }
 
 const char *api_default_policy(const struct api *a, struct err *err)
@@ -106,12 +112,13 @@ static int read_wish(const struct config *c, const json_t *body, struct bearer_w
                      struct err *err)
 {
     json_t *labels = NULL;
-    *w = (struct bearer_wish){.name = "", .ttl = BEARER_TTL_DEFAULT};
+    *w = (struct bearer_wish){.name = "", .ttl = BEARER_TTL_DEFAULT, .volume_bytes = -1};
     w->policies = json_object_get(body, "policies");
     if (asked_text(body, "name", BEARER_NAME_MAX, &w->name, err) < 0 ||
         read_scopes(json_object_get(body, "scopes"), &w->scopes, err) < 0 ||
         check_policies(c, w->policies, err) < 0 || asked_labels(body, "labels", &labels, err) < 0 ||
-        asked_integer(body, "ttl", 1, BEARER_TTL_MAX, &w->ttl, err) < 0)
+        asked_integer(body, "ttl", 1, BEARER_TTL_MAX, &w->ttl, err) < 0 ||
+        asked_integer(body, "volume_bytes", 0, MANAGED_VOLUME_SIZE_MAX, &w->volume_bytes, err) < 0)
         return -1;
     w->labels = labels;
     if ((w->scopes & SCOPE_ADMIN) && (json_array_size(w->policies) || json_object_size(labels)))
@@ -126,7 +133,7 @@ HANDLER(api_token_new)
     char text[BEARER_TEXT_MAX];
     const struct bearer *b = NULL;
     (void)q;
-    json_t *body = asked_body(req, "name scopes policies labels ttl", &err);
+    json_t *body = asked_body(req, "name scopes policies labels ttl volume_bytes", &err);
     if (body && read_wish(a->controller->config, body, &w, &err) == 0)
         b = bearer_new(a->bearers, &w, text, &err);
     if (b) {

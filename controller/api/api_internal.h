@@ -98,6 +98,12 @@ struct managed_sandbox_sight
 api_sight(const struct api *a); /* the same, for those who look for one */
 bool api_sees_policy(const struct api *a, const char *policy);
 bool api_sees_snapshot(const struct api *a, const struct snapshot *s);
+struct managed_volume;
+bool api_sees_volume(const struct api *a, const struct managed_volume *v);
+/* Texts NAME:/path[:ro] that whoever asks may have in a sandbox of this policy. */
+int api_check_volumes(const struct api *a, const json_t *list, const char *policy, struct err *err);
+/* One that whoever asks sees and that is READY; else answers. */
+struct managed_volume *api_find_volume(struct api *a, struct evhttp_request *req, const char *name);
 /* The only policy that can be meant; NULL with err. */
 const char *api_default_policy(const struct api *a, struct err *err);
 /* What is made with a token has its labels: put into body's. ERR_PARSE: others are asked for. */
@@ -180,6 +186,13 @@ HANDLER(api_snapshots);
 HANDLER(api_snapshot_show);
 HANDLER(api_snapshot_delete);
 HANDLER(api_export);
+HANDLER(api_volume);
+HANDLER(api_volumes);
+HANDLER(api_volume_show);
+HANDLER(api_volume_delete);
+HANDLER(api_volume_snapshot);
+HANDLER(api_volume_restore);
+HANDLER(api_volume_export);
 HANDLER(api_import);
 HANDLER_IN(api_execs);
 HANDLER_IN(api_exec);

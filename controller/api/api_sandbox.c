@@ -109,6 +109,7 @@ static int read_create(const struct api *a, json_t *body, struct create *w, stru
     w->publish = json_object_get(body, "publish");
     if (w->publish && publications_read(w->publish, publisher(a), err) < 0)
         return -1;
+    w->wish.volumes = json_object_get(body, "volumes");
     if (w->reuse && json_object_size(w->wish.labels) == 0)
         return err_set(err, ERR_PARSE, "get_or_create needs labels to look for");
     if (w->wish.image && w->snapshot)
@@ -139,7 +140,9 @@ static struct managed_sandbox *make(const struct api *a, struct create *w, struc
     struct controller *c = a->controller;
     w->wish.policy = w->policy ? w->policy : api_default_policy(a, err);
     struct managed_sandbox_sight sight = api_sight(a);
-    if (w->wish.policy == NULL || check_backend(c, &w->wish, err) < 0 || check_image(a, w, err) < 0)
+    if (w->wish.policy == NULL || check_backend(c, &w->wish, err) < 0 ||
+        check_image(a, w, err) < 0 ||
+        api_check_volumes(a, w->wish.volumes, w->wish.policy, err) < 0)
         return NULL;
     w->wish.sight = &sight;
     api_settle_wish(c, &w->wish);
@@ -153,7 +156,7 @@ static struct managed_sandbox *make(const struct api *a, struct create *w, struc
 
 static const char create_keys[] =
     "policy name labels env ttl idle_ttl get_or_create backend image snapshot on_idle auto_resume "
-    "publish";
+    "publish volumes";
 
 static void refuse_create(struct evhttp_request *req, const char *why)
 {

@@ -62,6 +62,7 @@ static struct bearer *keep(struct bearers *all, const struct registry_bearer *ro
     b->scopes = (unsigned)row->scopes;
     b->created = row->created;
     b->expires = row->expires;
+    b->volume_bytes = row->volume_bytes;
     b->policies = json_loads(row->policies, JSON_REJECT_DUPLICATES, NULL);
     b->labels = json_loads(row->labels, JSON_REJECT_DUPLICATES, NULL);
     TAILQ_INSERT_TAIL(&all->list, b, link);
@@ -149,7 +150,8 @@ const struct bearer *bearer_new(struct bearers *all, const struct bearer_wish *w
                                   .name = w->name,
                                   .scopes = w->scopes,
                                   .created = now_seconds(),
-                                  .expires = now_seconds() + w->ttl};
+                                  .expires = now_seconds() + w->ttl,
+                                  .volume_bytes = w->volume_bytes};
     prune(all);
     if (all->n >= BEARERS_MAX) {
         err_set(err, ERR_DENIED, "there are %d tokens already", BEARERS_MAX);
@@ -214,9 +216,10 @@ json_t *bearer_json(const struct bearer *b)
     for (size_t i = 0; i < ARRAY_LEN(scopes); i++)
         if (b->scopes & scopes[i].scope)
             json_array_append_new(list, json_string(scopes[i].name));
-    return json_pack("{s:s, s:s, s:o, s:O, s:O, s:I, s:I}", "id", b->id, "name", b->name, "scopes",
-                     list, "policies", b->policies, "labels", b->labels, "created_at",
-                     (json_int_t)b->created, "expires_at", (json_int_t)b->expires);
+    return json_pack("{s:s, s:s, s:o, s:O, s:O, s:I, s:I, s:o}", "id", b->id, "name", b->name,
+                     "scopes", list, "policies", b->policies, "labels", b->labels, "created_at",
+                     (json_int_t)b->created, "expires_at", (json_int_t)b->expires, "volume_bytes",
+                     b->volume_bytes < 0 ? json_null() : json_integer(b->volume_bytes));
 }
 
 json_t *bearers_json(const struct bearers *all)

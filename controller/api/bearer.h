@@ -15,7 +15,7 @@
 
 enum bearer_scope {
     SCOPE_READ = 1,        /* what there is: sandboxes, snapshots, policies, events, the log */
-    SCOPE_SANDBOXES = 2,   /* make, change, pause, fork, delete them; snapshots */
+    SCOPE_SANDBOXES = 2,   /* make, change, pause, fork, delete them; snapshots, volumes */
     SCOPE_EXEC = 4,        /* commands, files and ports in them */
     SCOPE_APPROVALS = 8,   /* see and decide what `ask` rules hold */
     SCOPE_IDENTITIES = 16, /* identities of remote sandboxes */
@@ -40,6 +40,7 @@ struct bearer {
     json_t *policies; /* an array of names; empty: any */
     json_t *labels;   /* an object; empty: any */
     int64_t created, expires;
+    int64_t volume_bytes; /* that volumes made with it may have together; -1: not limited */
 };
 
 struct bearers;
@@ -49,6 +50,7 @@ struct bearer_wish {
     unsigned scopes;
     const json_t *policies, *labels; /* NULL: any */
     int64_t ttl;                     /* seconds */
+    int64_t volume_bytes;            /* -1: not limited */
 };
 
 /* All rows. NULL with err. The registry outlives it. */

@@ -61,7 +61,8 @@ static int enter(const struct making *m, struct idmap *map, struct rootfs_dirs *
                        (unsigned)plan->uid, (unsigned)geteuid());
     plan_idmap(plan, map);
     rootfs_init(dirs);
-    bool layers = plan->sandbox_spec.image[0] || plan->sandbox_spec.root == SANDBOX_SPEC_KEPT;
+    bool layers = plan->sandbox_spec.image[0] || plan->sandbox_spec.root == SANDBOX_SPEC_KEPT ||
+                  plan->sandbox_spec.n_volumes > 0;
     if ((layers || map->uid != plan->uid ? enter_by_map(m, map, dirs, err)
                                          : enter_as_caller(m, dirs, err)) < 0)
         return -1;

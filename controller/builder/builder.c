@@ -18,6 +18,7 @@
 #include "backend.h"
 #include "bind.h"
 #include "cgroup.h"
+#include "volume.h"
 #include "worker_table.h"
 #include "ipc.h"
 #include "job.h"
@@ -316,8 +317,17 @@ static void tell_layered(void *requester, uint32_t req, enum layer_result result
     (void)ipc_send(a->ch, &m);
 }
 
+/* What is said of a volume that is made. */
+static bool about_ok(struct msg *m, struct layer_stream *ret)
+{
+    struct volume_about about;
+    return msg_get_str(m, ret->about, VOLUME_ABOUT_MAX) == 0 &&
+           volume_about_read(ret->about, &about) == 0;
+}
+
 static int on_layer(struct requester *a, struct msg *m)
 {
+    struct layer_stream stream = {.fd = -1};
     char from[SANDBOX_SPEC_NAME_MAX + 1], to[SANDBOX_SPEC_NAME_MAX + 1];
     uint32_t req;
     uint8_t op;
@@ -326,17 +336,18 @@ static int on_layer(struct requester *a, struct msg *m)
         return -1;
     if (layer_streams((enum layer_op)op))
         return worker_table_read(a->builder->worker_table, a, req, (enum layer_op)op, from, to, m);
-    if (msg_end(m) < 0)
+    if (layer_makes_volume((enum layer_op)op) && !about_ok(m, &stream))
         return -1;
-    bool removes = op == LAYER_REMOVE || op == LAYER_REMOVE_SNAPSHOT;
-    if (!sandbox_spec_name_ok(from) || (removes ? to[0] != '\0' : !sandbox_spec_name_ok(to)))
+    bool one = layer_removes((enum layer_op)op) || op == LAYER_VOLUME_USED;
+    if (msg_end(m) < 0 || !sandbox_spec_name_ok(from) ||
+        (one ? to[0] != '\0' : !sandbox_spec_name_ok(to)))
         return -1;
     bool at_from = op == LAYER_REMOVE || op == LAYER_UNMARK;
     const char *written = at_from ? from : op == LAYER_REPLACE ? to : NULL;
     if (written && find(a->builder, written))
         tell_layered(a, req, LAYER_FAILED, "the sandbox is running");
     else
-        worker_table_start(a->builder->worker_table, a, req, (enum layer_op)op, from, to, NULL);
+        worker_table_start(a->builder->worker_table, a, req, (enum layer_op)op, from, to, &stream);
     return 0;
 }
 

@@ -116,8 +116,7 @@ static int start(struct worker_table *all, void *requester, uint32_t req, enum l
 void worker_table_start(struct worker_table *c, void *requester, uint32_t req, enum layer_op op,
                         const char *from, const char *to, const struct layer_stream *stream)
 {
-    bool removes = op == LAYER_REMOVE || op == LAYER_REMOVE_SNAPSHOT;
-    if (removes && c->forgotten < FORGOTTEN_MAX &&
+    if (layer_removes(op) && c->forgotten < FORGOTTEN_MAX &&
         layer_forget(c->at.state_dir, op, from) == LAYER_DONE) {
         c->forgotten++;
         worker_table_sweep(c);
@@ -133,7 +132,7 @@ int worker_table_read(struct worker_table *c, void *requester, uint32_t req, enu
 {
     struct layer_stream s;
     uint32_t uid, gid;
-    bool out = op == LAYER_EXPORT;
+    bool out = op != LAYER_IMPORT;
     if (!sandbox_spec_name_ok(out ? from : to) || (out ? to : from)[0] != '\0' ||
         msg_get_str(m, s.about, sizeof s.about) < 0 || msg_get_u32(m, &uid) < 0 ||
         msg_get_u32(m, &gid) < 0 || msg_get_fd(m, &s.fd) < 0)
@@ -150,7 +149,7 @@ int worker_table_read(struct worker_table *c, void *requester, uint32_t req, enu
 /* Has anything ever been kept there? */
 static bool is_used(const char *state_dir)
 {
-    static const char *const below[] = {"sandboxes", "snapshots"};
+    static const char *const below[] = {"sandboxes", "snapshots", "volumes"};
     int fd = open(state_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     bool used = fd < 0; /* the worker says why */
     for (size_t i = 0; i < ARRAY_LEN(below) && !used; i++)

@@ -29,6 +29,7 @@
 #include "sandbox_spec.h"
 #include "slice.h"
 #include "tree.h"
+#include "volume.h"
 
 #define DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
@@ -39,6 +40,7 @@ struct job {                /* one copy */
     int source, all, fresh; /* the layer; the directory that gets the new one; the new one */
     char fresh_name[NAME_MAX];
     struct idmap map;
+    const char *about;           /* of a volume, or NULL */
     const char *origin;          /* the snapshot that replaces something, or NULL */
     struct layer_stream *stream; /* of an export or import */
     int archive;                 /* the program that does these */
@@ -90,6 +92,8 @@ static int copy_notes(const struct job *j, struct err *err)
     if (read_note(j->source, "image", image, sizeof image) < 0)
         return err_sys(err, "the image's name");
     if (note(j->fresh, "image", image, err) < 0)
+        return -1;
+    if (j->about && note(j->fresh, "about", j->about, err) < 0)
         return -1;
     return j->origin ? note(j->fresh, "snapshot", j->origin, err) : 0;
 }
@@ -411,19 +415,34 @@ static enum layer_result remove_all(int all, const char *name, struct err *err)
     return clear(all, gone, err) < 0 ? LAYER_FAILED : LAYER_DONE;
 }
 
+/* Where an operation finds `from`, and where it puts `to`. */
+static const char *store_of(enum layer_op op, bool from)
+{
+    bool snapshots = from ? op == LAYER_RESTORE || op == LAYER_REPLACE || op == LAYER_EXPORT ||
+                                op == LAYER_REMOVE_SNAPSHOT
+                          : op == LAYER_SNAPSHOT || op == LAYER_IMPORT;
+    return layer_is_volume(op) ? "volumes" : snapshots ? "snapshots" : "sandboxes";
+}
+
 enum layer_result layer_forget(const char *state_dir, enum layer_op op, const char *name)
 {
+    enum { CLAIM_MS = 0 };
     struct timespec now;
     char gone[NAME_MAX];
     clock_gettime(CLOCK_REALTIME, &now);
     snprintf(gone, sizeof gone, ".gone-%s-%lld.%09ld-0", name, (long long)now.tv_sec, now.tv_nsec);
-    int all = open_below(state_dir, op == LAYER_REMOVE ? "sandboxes" : "snapshots", true, NULL);
+    int all = open_below(state_dir, store_of(op, true), true, NULL);
     if (all < 0)
         return LAYER_FAILED;
-    bool busy = being_copied(all, name, getpid(), false);
+    bool volume = op == LAYER_VOLUME_REMOVE;
+    int claim = volume ? volume_claim(all, name, CLAIM_MS, NULL) : -1;
+    bool busy =
+        (volume && claim < 0 && errno != ENOENT) || being_copied(all, name, getpid(), false);
     int r = busy ? -1 : renameat2(all, name, all, gone, RENAME_NOREPLACE);
     int why = busy ? EBUSY : errno;
     close(all);
+    if (claim >= 0)
+        close(claim);
     return r == 0 || why == ENOENT ? LAYER_DONE : LAYER_FAILED;
 }
 
@@ -434,6 +453,10 @@ static bool left_behind(int all, const char *name)
     uint64_t pid = 0;
     if ((strncmp(name, ".new-", 5) != 0 && strncmp(name, ".gone-", 6) != 0) ||
         slice_u64(slice_str(dash + 1), INT32_MAX, &pid) < 0)
+        return false;
+    /* between making it and locking it its writer, a child of our builder's as we are, has it too
+     */
+    if (name[1] == 'n' && pid != 0 && parent_of((pid_t)pid) == getppid())
         return false;
     return !is_held_for_another(all, name, (pid_t)pid, getppid(), true) && !is_held(all, name);
 }
@@ -455,17 +478,23 @@ static int sweep(const char *state_dir, const char *below, struct err *err)
 }
 
 static enum layer_result copy_to(const char *state_dir, int from_all, enum layer_op op,
-                                 const char *from, const char *to, struct err *err)
+                                 const char *from, const char *to, const char *about,
+                                 struct err *err)
 {
-    struct job j = {.source = -1, .fresh = -1};
-    bool replace = op == LAYER_REPLACE;
-    j.origin = replace ? from : NULL;
-    j.all = open_below(state_dir, op == LAYER_SNAPSHOT ? "snapshots" : "sandboxes", true, err);
+    struct job j = {.source = -1, .fresh = -1, .about = about};
+    bool replace = op == LAYER_REPLACE || op == LAYER_VOLUME_REPLACE;
+    j.origin = op == LAYER_REPLACE ? from : NULL;
+    j.all = open_below(state_dir, store_of(op, false), true, err);
     if (j.all < 0)
         return LAYER_FAILED;
-    enum layer_result r = copy_all(&j, from_all, from, to, replace, err);
+    int claim = op == LAYER_VOLUME_REPLACE ? volume_claim(j.all, to, VOLUME_WAIT_MS, err) : -1;
+    bool free_to_go = op != LAYER_VOLUME_REPLACE || claim >= 0;
+    enum layer_result r =
+        free_to_go ? copy_all(&j, from_all, from, to, replace, err) : LAYER_FAILED;
     if (r == LAYER_DONE && replace && faccessat(j.all, j.fresh_name, F_OK, 0) == 0)
         (void)clear(j.all, j.fresh_name, NULL); /* what was there before; else it is swept */
+    if (claim >= 0)
+        close(claim);
     close(j.all);
     return r;
 }
@@ -579,19 +608,103 @@ static enum layer_result import_to(const char *state_dir, int archive, const cha
     return exists ? LAYER_EXISTS : r < 0 ? LAYER_FAILED : LAYER_DONE;
 }
 
+/* ---- volumes ---- */
+
+static int make_empty(struct job *j, const char *to, struct err *err)
+{
+    snprintf(j->fresh_name, sizeof j->fresh_name, ".new-%s-%d", to, (int)getpid());
+    if (mkdirat(j->all, j->fresh_name, 0700) < 0 ||
+        (j->fresh = openat(j->all, j->fresh_name, DIRECTORY)) < 0 || flock(j->fresh, LOCK_EX) < 0)
+        return err_sys(err, "cannot make %s", to);
+    if (geteuid() == 0)
+        idmap_root(&j->map);
+    else
+        idmap_same(&j->map, geteuid(), getegid());
+    if (note(j->fresh, "image", "volume", err) < 0 || note(j->fresh, "about", j->about, err) < 0 ||
+        in_namespace(j, make_parts, err) < 0)
+        return -1;
+    return put_in_place(j, to, false, err);
+}
+
+static enum layer_result make_volume(int all, const char *to, const char *about, struct err *err)
+{
+    struct job j = {.source = -1, .all = all, .fresh = -1, .about = about};
+    if (faccessat(all, to, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return LAYER_EXISTS;
+    int r = make_empty(&j, to, err);
+    if (r < 0 && j.fresh >= 0)
+        (void)clear(all, j.fresh_name, NULL);
+    if (j.fresh >= 0)
+        close(j.fresh);
+    return r < 0 ? LAYER_FAILED : LAYER_DONE;
+}
+
+static enum layer_result remove_volume(int all, const char *name, struct err *err)
+{
+    int claim = volume_claim(all, name, VOLUME_WAIT_MS, err);
+    if (claim < 0)
+        return errno == ENOENT ? LAYER_DONE : errno == EBUSY ? LAYER_EXISTS : LAYER_FAILED;
+    enum layer_result r = remove_all(all, name, err);
+    close(claim);
+    return r;
+}
+
+static enum layer_result tell_used(int all, const char *name, struct layer_stream *stream,
+                                   struct err *err)
+{
+    int64_t used;
+    if (volume_used(all, name, &used, err) < 0)
+        return LAYER_FAILED;
+    snprintf(stream->about, sizeof stream->about, "%lld", (long long)used);
+    return LAYER_DONE;
+}
+
+static enum layer_result volume_work(const char *state_dir, int archive, enum layer_op op,
+                                     const char *from, const char *to, struct layer_stream *stream,
+                                     struct err *err)
+{
+    char about[LAYER_ABOUT_MAX + 1];
+    int all = open_below(state_dir, "volumes", true, err);
+    if (all < 0)
+        return LAYER_FAILED;
+    enum layer_result r;
+    snprintf(about, sizeof about, "%s", layer_makes_volume(op) ? stream->about : "");
+    if (op == LAYER_VOLUME_MAKE)
+        r = make_volume(all, to, about, err);
+    else if (op == LAYER_VOLUME_REMOVE)
+        r = remove_volume(all, from, err);
+    else if (op == LAYER_VOLUME_EXPORT)
+        r = export_from(all, archive, from, stream, err);
+    else if (op == LAYER_VOLUME_USED)
+        r = tell_used(all, from, stream, err);
+    else
+        r = copy_to(state_dir, all, op, from, to, about, err);
+    if (layer_makes_volume(op))
+        stream->about[0] = '\0';
+    close(all);
+    return r;
+}
+
+static enum layer_result sweep_all(const char *state_dir, struct err *err)
+{
+    static const char *const stores[] = {"sandboxes", "snapshots", "volumes"};
+    int r = 0;
+    for (size_t i = 0; i < ARRAY_LEN(stores); i++)
+        if (sweep(state_dir, stores[i], r < 0 ? NULL : err) < 0)
+            r = -1;
+    return r < 0 ? LAYER_FAILED : LAYER_DONE;
+}
+
 enum layer_result layer_work(const char *state_dir, int archive, enum layer_op op, const char *from,
                              const char *to, struct layer_stream *stream, struct err *err)
 {
-    bool from_snapshot = op == LAYER_RESTORE || op == LAYER_REPLACE || op == LAYER_EXPORT ||
-                         op == LAYER_REMOVE_SNAPSHOT;
-    if (op == LAYER_SWEEP) {
-        int r = sweep(state_dir, "sandboxes", err);
-        return sweep(state_dir, "snapshots", r < 0 ? NULL : err) < 0 || r < 0 ? LAYER_FAILED
-                                                                              : LAYER_DONE;
-    }
+    if (op == LAYER_SWEEP)
+        return sweep_all(state_dir, err);
+    if (layer_is_volume(op))
+        return volume_work(state_dir, archive, op, from, to, stream, err);
     if (op == LAYER_IMPORT)
         return import_to(state_dir, archive, to, stream, err);
-    int from_all = open_below(state_dir, from_snapshot ? "snapshots" : "sandboxes", true, err);
+    int from_all = open_below(state_dir, store_of(op, true), true, err);
     if (from_all < 0)
         return LAYER_FAILED;
     enum layer_result r;
@@ -604,7 +717,7 @@ enum layer_result layer_work(const char *state_dir, int archive, enum layer_op o
     else if (op == LAYER_EXPORT)
         r = export_from(from_all, archive, from, stream, err);
     else
-        r = copy_to(state_dir, from_all, op, from, to, err);
+        r = copy_to(state_dir, from_all, op, from, to, NULL, err);
     close(from_all);
     return r;
 }

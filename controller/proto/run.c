@@ -21,6 +21,7 @@ void run_request_done(struct run_request *r)
     strlist_done(&r->argv);
     strlist_done(&r->kept);
     strlist_done(&r->env);
+    strlist_done(&r->volumes);
     for (size_t i = 0; i < r->n_binds; i++) {
         free(r->binds[i].source);
         free(r->binds[i].target);
@@ -105,6 +106,7 @@ void run_request_put(struct run_request *r, struct msg *m)
     put_home(r, m);
     msg_put_str(m, r->backend);
     msg_put_str(m, r->image);
+    strlist_put(&r->volumes, m);
     msg_put_u8(m, r->ask);
     msg_put_u8(m, r->tty);
     msg_put_u32(m, r->rows);
@@ -221,7 +223,8 @@ int run_request_get(struct run_request *r, struct msg *m)
         msg_get_str(m, r->user, sizeof r->user) < 0 || msg_get_u32(m, &r->uid) < 0 ||
         msg_get_u32(m, &r->gid) < 0 || get_seed(r, m) < 0 || get_steps(r, m) < 0 ||
         msg_get_str(m, r->backend, sizeof r->backend) < 0 ||
-        msg_get_str(m, r->image, sizeof r->image) < 0 || get_terminal(r, m) < 0 || msg_end(m) < 0)
+        msg_get_str(m, r->image, sizeof r->image) < 0 || strlist_get(&r->volumes, m) < 0 ||
+        get_terminal(r, m) < 0 || msg_end(m) < 0)
         return -1;
     bool ok = r->argv.n > 0 && path_ok(r->cwd) && path_ok(r->home) && user_ok(r->user) &&
               all_pairs(&r->kept) && all_pairs(&r->env);

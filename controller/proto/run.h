@@ -13,6 +13,7 @@
  *                                 done inside, in order, before the command starts. Text may hold
  *                                 {{placeholder NAME}} and {{placeholder NAME last N}}
  *   backend:str image:str         "": the policy's; without an image the host's /usr
+ *   volumes n × str               NAME:/path[:ro]
  *   ask:u8                        its user decides on requests that an `ask` rule holds
  *   tty:u8 rows:u32 cols:u32
  *   3 fds when not tty: stdin, stdout, stderr
@@ -65,6 +66,7 @@ struct run_request {
     size_t n_steps;
     uid_t outside; /* not of the message: who gets our pipes; 0: they stay as they are */
     char backend[RUN_WORD_MAX], image[RUN_NAME_MAX];
+    struct strlist volumes;
     bool ask;
     bool tty;
     uint32_t rows, cols;

@@ -2,6 +2,7 @@
  * checks the names again. */
 #include "sandbox_spec.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "slice.h"
@@ -30,6 +31,59 @@ static int take_engine_image(struct sandbox_spec *s, const char *image, struct e
                            "--image, or in the policy: sandbox: { docker: { image: NAME } }");
 }
 
+/* ---- volumes ---- */
+
+static int order_volumes(const void *a, const void *b)
+{
+    const struct sandbox_spec_volume *x = a, *y = b;
+    return strcmp(x->target, y->target); /* a prefix sorts first */
+}
+
+int sandbox_spec_volume_read(const char *text, struct sandbox_spec_volume *ret, struct err *err)
+{
+    size_t n = strcspn(text, ":");
+    const char *path = text[n] ? text + n + 1 : text + n;
+    size_t len = strlen(path);
+    bool ro = len > 3 && strcmp(path + len - 3, ":ro") == 0;
+    *ret = (struct sandbox_spec_volume){.writable = !ro};
+    len -= ro ? 3 : 0;
+    if (n >= sizeof ret->name || len >= sizeof ret->target)
+        return err_set(err, ERR_PARSE, "'%.80s' is not NAME:/path or NAME:/path:ro", text);
+    memcpy(ret->name, text, n);
+    memcpy(ret->target, path, len);
+    return sandbox_spec_name_ok(ret->name) && config_volume_path_ok(ret->target)
+               ? 0
+               : err_set(err, ERR_PARSE, "'%.80s' is not NAME:/path or NAME:/path:ro", text);
+}
+
+int sandbox_spec_volume_add(struct sandbox_spec *s, const char *text, struct err *err)
+{
+    struct sandbox_spec_volume v;
+    if (sandbox_spec_volume_read(text, &v, err) < 0)
+        return -1;
+    if (s->limits.backend == BACKEND_DOCKER)
+        return err_set(err, ERR_UNREADY,
+                       "unsupported: a container of an engine has no volumes of Durward's");
+    for (unsigned i = 0; i < s->n_volumes; i++)
+        if (strcmp(s->volumes[i].target, v.target) == 0 || strcmp(s->volumes[i].name, v.name) == 0)
+            return err_set(err, ERR_PARSE, "two volumes have the name %s or the path %s", v.name,
+                           v.target);
+    if (s->n_volumes == SANDBOX_SPEC_VOLUMES_MAX)
+        return err_set(err, ERR_LIMIT, "a sandbox has at most %d volumes",
+                       SANDBOX_SPEC_VOLUMES_MAX);
+    s->volumes[s->n_volumes++] = v;
+    qsort(s->volumes, s->n_volumes, sizeof s->volumes[0], order_volumes);
+    return 0;
+}
+
+static int volumes_of_policy(struct sandbox_spec *s, struct err *err)
+{
+    for (unsigned i = 0; i < s->limits.n_volumes; i++)
+        if (sandbox_spec_volume_add(s, s->limits.volumes[i], err) < 0)
+            return -1;
+    return 0;
+}
+
 int sandbox_spec_of_policy(const struct config *c, const char *policy, const char *backend,
                            const char *image, struct sandbox_spec *ret, struct err *err)
 {
@@ -39,6 +93,8 @@ int sandbox_spec_of_policy(const struct config *c, const char *policy, const cha
         ret->limits.backend = config_backend_named(backend);
     if (ret->limits.backend == BACKENDS)
         return err_set(err, ERR_PARSE, "there is no backend '%.80s': bwrap or docker", backend);
+    if (volumes_of_policy(ret, err) < 0)
+        return -1;
     if (ret->limits.backend == BACKEND_DOCKER)
         return take_engine_image(ret, image ? image : "", err);
     if (image == NULL || image[0] == '\0' || strcmp(image, "host") == 0)
@@ -59,10 +115,36 @@ void sandbox_spec_put(const struct sandbox_spec *s, struct msg *m)
     msg_put_u32(m, s->limits.cpu);
     msg_put_u32(m, s->limits.files);
     msg_put_u8(m, (uint8_t)s->limits.backend);
-    if (s->limits.backend != BACKEND_DOCKER)
-        return;
-    msg_put_str(m, s->limits.docker.socket);
-    msg_put_str(m, s->limits.docker.image);
+    if (s->limits.backend == BACKEND_DOCKER) {
+        msg_put_str(m, s->limits.docker.socket);
+        msg_put_str(m, s->limits.docker.image);
+    }
+    msg_put_u32(m, s->n_volumes);
+    for (unsigned i = 0; i < s->n_volumes; i++) {
+        msg_put_str(m, s->volumes[i].name);
+        msg_put_str(m, s->volumes[i].target);
+        msg_put_u8(m, s->volumes[i].writable);
+    }
+}
+
+static int get_volumes(struct sandbox_spec *s, struct msg *m)
+{
+    uint32_t n;
+    uint8_t writable;
+    if (msg_get_u32(m, &n) < 0 || n > SANDBOX_SPEC_VOLUMES_MAX ||
+        (n > 0 && s->limits.backend == BACKEND_DOCKER))
+        return -1;
+    for (; s->n_volumes < n; s->n_volumes++) {
+        struct sandbox_spec_volume *v = &s->volumes[s->n_volumes];
+        if (msg_get_str(m, v->name, sizeof v->name) < 0 || !sandbox_spec_name_ok(v->name) ||
+            msg_get_str(m, v->target, sizeof v->target) < 0 || !config_volume_path_ok(v->target) ||
+            msg_get_u8(m, &writable) < 0 || writable > 1)
+            return -1;
+        v->writable = writable;
+        if (s->n_volumes > 0 && strcmp(v[-1].target, v->target) >= 0)
+            return -1;
+    }
+    return 0;
 }
 
 static int get_backend(struct sandbox_spec *s, struct msg *m)
@@ -98,5 +180,5 @@ int sandbox_spec_get(struct sandbox_spec *s, struct msg *m)
     s->limits.pids = pids;
     s->limits.cpu = cpu;
     s->limits.files = files;
-    return get_backend(s, m);
+    return get_backend(s, m) < 0 ? -1 : get_volumes(s, m);
 }

@@ -7,7 +7,8 @@
  *   memory:u64 disk:u64 (bytes) pids:u32 cpu:u32 (percent of one processor) files:u32
  *                  0: not limited
  *   backend:u8     enum config_backend; of BACKEND_DOCKER:
- *   socket:str image:str  of the engine; then the first image is "" and the root not kept */
+ *   socket:str image:str  of the engine; then the first image is "" and the root not kept
+ *   n × volume: name:str target:str writable:u8    none of BACKEND_DOCKER */
 #ifndef DURWARD_SANDBOX_SPEC_H
 #define DURWARD_SANDBOX_SPEC_H
 
@@ -32,10 +33,20 @@ enum sandbox_spec_root {
     SANDBOX_SPEC_ROOTS
 };
 
+enum { SANDBOX_SPEC_VOLUMES_MAX = CONFIG_VOLUMES_MAX };
+
+struct sandbox_spec_volume {
+    char name[SANDBOX_SPEC_NAME_MAX + 1];
+    char target[CONFIG_VOLUME_PATH_MAX + 1]; /* inside: absolute, canonical */
+    bool writable;
+};
+
 struct sandbox_spec {
     char image[SANDBOX_SPEC_NAME_MAX + 1];
     enum sandbox_spec_root root;
     struct config_sandbox limits;
+    struct sandbox_spec_volume volumes[SANDBOX_SPEC_VOLUMES_MAX]; /* outer targets first */
+    unsigned n_volumes;
 };
 
 /* A name of an image or a snapshot: [A-Za-z0-9_][A-Za-z0-9_.-]{0,63}. It becomes a directory's. */
@@ -44,6 +55,11 @@ bool sandbox_spec_name_ok(const char *s);
  * image is an imported one, or "host"; docker's one of the engine's. -1 with err: not a name. */
 int sandbox_spec_of_policy(const struct config *c, const char *policy, const char *backend,
                            const char *image, struct sandbox_spec *ret, struct err *err) WUNUSED;
+/* NAME:/path or NAME:/path:ro. -1 with err: it is neither. */
+int sandbox_spec_volume_read(const char *text, struct sandbox_spec_volume *ret,
+                             struct err *err) WUNUSED;
+/* One more, or another place for what is mounted where an earlier one is. -1 with err. */
+int sandbox_spec_volume_add(struct sandbox_spec *s, const char *text, struct err *err) WUNUSED;
 void sandbox_spec_put(const struct sandbox_spec *s, struct msg *m);
 int sandbox_spec_get(struct sandbox_spec *s, struct msg *m) WUNUSED;
 

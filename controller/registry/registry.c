@@ -78,6 +78,15 @@ static const char *const steps[] = {
     "INSERT INTO revoked_floor VALUES (1, 0);"
     "PRAGMA user_version=8;"
     "COMMIT;",
+    "BEGIN;"
+    "ALTER TABLE sandbox ADD COLUMN volumes TEXT NOT NULL DEFAULT '[]';"
+    "ALTER TABLE bearer ADD COLUMN volume_bytes INTEGER NOT NULL DEFAULT -1;"
+    "CREATE TABLE volume ("
+    "  name TEXT PRIMARY KEY NOT NULL, policy TEXT NOT NULL, labels TEXT NOT NULL,"
+    "  token TEXT NOT NULL, snapshot_of TEXT NOT NULL, size INTEGER NOT NULL,"
+    "  many INTEGER NOT NULL, created INTEGER NOT NULL, ready INTEGER NOT NULL);"
+    "PRAGMA user_version=9;"
+    "COMMIT;",
 };
 enum { FIRST_VERSION = 2 };
 

@@ -1,6 +1,7 @@
 /* The controller's registry in SQLite under the state directory: identities given to remote
  * sandboxes, which outlive a restart; and, a file each, rows of local ones (registry_sandbox.c), of
- * snapshots (registry_snapshot.c) and of the API's tokens, by their hashes (registry_bearer.c). An
+ * snapshots (registry_snapshot.c), of volumes (registry_volume.c) and of the API's tokens, by their
+ * hashes (registry_bearer.c). An
  * identity's placeholders are made again from its seed; no secret, token or placeholder is stored.
  */
 #ifndef DURWARD_REGISTRY_H
@@ -31,6 +32,7 @@ struct registry_sandbox {
     int64_t seq; /* set by registry_sandbox_add: the order of creation */
     const char *id, *name, *policy, *labels, *env, *reason; /* labels, env: JSON; name "": none */
     const char *backend, *image, *parent, *snapshot;        /* "": none */
+    const char *volumes; /* JSON: an array of NAME:/path[:ro], as it was asked for */
     const char
         *restoring; /* the snapshot that has replaced its files, or not: "" when that is known */
     unsigned char seed[IDENTITY_SEED];
@@ -46,12 +48,22 @@ struct registry_snapshot {
     int ready; /* 0: it is being made, or was when the controller died */
 };
 
+/* A volume, or a snapshot of one. Strings are the caller's. */
+struct registry_volume {
+    const char *name, *policy, *labels; /* labels: JSON */
+    const char *token;                  /* that it was made with, and counts for; "": none */
+    const char *snapshot_of;            /* "": it is no snapshot */
+    int64_t size, created;              /* bytes; seconds since 1970 */
+    int many, ready; /* many: several may write; ready 0: it is being made or removed */
+};
+
 /* A token for the API, of which only a hash is known. Strings are the caller's. */
 enum { BEARER_HASH = 32 };
 struct registry_bearer {
     const char *id, *name, *policies, *labels; /* JSON: an array, an object; empty: any */
     unsigned char hash[BEARER_HASH];           /* SHA-256 of its secret part */
     int64_t scopes, created, expires;          /* enum api_scope; seconds since 1970 */
+    int64_t volume_bytes; /* that its volumes may have together; -1: not limited */
 };
 
 /* dirfd: the state directory, kept by the caller for as long as the registry is open. */
@@ -82,7 +94,7 @@ int registry_revoked_floor(struct registry *r, int64_t *ret, struct err *err);
 /* Local sandboxes: safe from kill -9 when these return, not from the power's going (which ends the
  * sandboxes too). */
 int registry_sandbox_add(struct registry *r, struct registry_sandbox *s, struct err *err);
-/* Everything but id, policy, backend, image, parent, env, kept and created. */
+/* Everything but id, policy, backend, image, parent, env, volumes, kept and created. */
 int registry_sandbox_update(struct registry *r, const struct registry_sandbox *s, struct err *err);
 int registry_sandbox_delete(struct registry *r, const char *id, struct err *err);
 /* Oldest first; strings live until fn returns. */
@@ -122,6 +134,13 @@ int registry_snapshot_each(struct registry *r,
 /* The sandbox's names are the snapshot's from now on. */
 int registry_snapshot_names(struct registry *r, const char *name, const char *sandbox,
                             struct err *err);
+
+/* Volumes. Durable when they return: their files outlive the power's going. Oldest first. */
+int registry_volume_add(struct registry *r, const struct registry_volume *v, struct err *err);
+int registry_volume_ready(struct registry *r, const char *name, bool ready, struct err *err);
+int registry_volume_delete(struct registry *r, const char *name, struct err *err);
+int registry_volume_each(struct registry *r, int (*fn)(void *arg, const struct registry_volume *v),
+                         void *arg, struct err *err);
 
 /* Tokens for the API. Durable when they return. Oldest first. */
 int registry_bearer_add(struct registry *r, const struct registry_bearer *b, struct err *err);

@@ -7,8 +7,8 @@ int registry_bearer_add(struct registry *r, const struct registry_bearer *b, str
 {
     sqlite3_stmt *q = registry_prepare(
         r,
-        "INSERT INTO bearer (id, name, hash, scopes, policies, labels, created, expires)"
-        " VALUES (?,?,?,?,?,?,?,?)",
+        "INSERT INTO bearer (id, name, hash, scopes, policies, labels, created, expires,"
+        " volume_bytes) VALUES (?,?,?,?,?,?,?,?,?)",
         err);
     if (q == NULL)
         return -1;
@@ -20,6 +20,7 @@ int registry_bearer_add(struct registry *r, const struct registry_bearer *b, str
     sqlite3_bind_text(q, 6, b->labels, -1, SQLITE_STATIC);
     sqlite3_bind_int64(q, 7, b->created);
     sqlite3_bind_int64(q, 8, b->expires);
+    sqlite3_bind_int64(q, 9, b->volume_bytes);
     return registry_finish_durably(r, q, err);
 }
 
@@ -42,7 +43,8 @@ static int read_row(sqlite3_stmt *q, struct registry_bearer *b)
                                   .policies = (const char *)sqlite3_column_text(q, 4),
                                   .labels = (const char *)sqlite3_column_text(q, 5),
                                   .created = sqlite3_column_int64(q, 6),
-                                  .expires = sqlite3_column_int64(q, 7)};
+                                  .expires = sqlite3_column_int64(q, 7),
+                                  .volume_bytes = sqlite3_column_int64(q, 8)};
     if (!b->id || !b->name || !b->policies || !b->labels || !hash ||
         sqlite3_column_bytes(q, 2) != BEARER_HASH)
         return -1;
@@ -69,8 +71,8 @@ int registry_bearer_each(struct registry *r, int (*fn)(void *arg, const struct r
 {
     sqlite3_stmt *q =
         registry_prepare(r,
-                         "SELECT id, name, hash, scopes, policies, labels, created, expires"
-                         " FROM bearer ORDER BY rowid",
+                         "SELECT id, name, hash, scopes, policies, labels, created, expires,"
+                         " volume_bytes FROM bearer ORDER BY rowid",
                          err);
     struct each_bearer each = {fn, arg};
     return registry_rows(r, q, on_bearer, &each, err);

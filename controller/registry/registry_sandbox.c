@@ -14,6 +14,7 @@
     ONCE(parent, TEXT)         \
     ONCE(kept, INT)            \
     ONCE(backend, TEXT)        \
+    ONCE(volumes, TEXT)        \
     CHANGES(name, TEXT)        \
     CHANGES(labels, TEXT)      \
     CHANGES(state, INT)        \

@@ -248,6 +248,9 @@ static int add_home(struct rootfs *s, struct err *err)
     for (unsigned i = 0; i < s->plan->nbinds; i++)
         if (plan_path_within(s->plan->home, s->plan->binds[i].target))
             return 0;
+    for (unsigned i = 0; i < s->plan->sandbox_spec.n_volumes; i++)
+        if (plan_path_within(s->plan->home, s->plan->sandbox_spec.volumes[i].target))
+            return 0;
     if (s->plan->home[1] == '\0' || home_in_root(s->plan))
         return 0;
     return rootfs_add_scratch(s, "home", s->plan->home, 0700, err);
@@ -306,6 +309,8 @@ void rootfs_init(struct rootfs_dirs *d)
         .roots = -1, .init = -1, .image = -1, .usr = -1, .layer = {{-1, -1}, {-1, -1}}};
     for (unsigned i = 0; i < PLAN_BINDS_MAX; i++)
         d->binds[i] = d->views[i] = -1;
+    for (unsigned i = 0; i < SANDBOX_SPEC_VOLUMES_MAX; i++)
+        d->volumes[i] = -1;
 }
 
 /* Still the file that was read, and one that anybody may execute? */
@@ -346,7 +351,7 @@ int rootfs_open(const struct rootfs_parts *parts, const struct plan *plan, const
     for (unsigned i = 0; i < plan->nbinds; i++)
         if (plan->binds[i].view && (ret->views[i] = view_device(err)) < 0)
             return err_wrap(err, "--view");
-    return 0;
+    return rootfs_open_volumes(parts, plan, map, ret, err);
 }
 
 void rootfs_close(struct rootfs_dirs *d)
@@ -365,6 +370,9 @@ void rootfs_close(struct rootfs_dirs *d)
         if (d->views[i] >= 0)
             close(d->views[i]);
     }
+    for (unsigned i = 0; i < SANDBOX_SPEC_VOLUMES_MAX; i++)
+        if (d->volumes[i] >= 0)
+            close(d->volumes[i]);
     layer_close(&d->layer);
     rootfs_init(d);
 }
@@ -390,7 +398,7 @@ static int lay_out(struct rootfs *s, struct err *err)
     if (s->dirs.image < 0 && add_system(s, false, err) < 0)
         return -1;
     if (add_temporary(s, err) < 0 || add_etc(s, err) < 0 || cover_java(s, err) < 0 ||
-        add_home(s, err) < 0 || add_binds(s, err) < 0)
+        add_home(s, err) < 0 || add_binds(s, err) < 0 || rootfs_add_volumes(s, err) < 0)
         return -1;
     return s->plan->sandbox_spec.root == SANDBOX_SPEC_READ_ONLY ? mounts_freeze(s->root, err) : 0;
 }

@@ -10,6 +10,7 @@
  *                              root cannot be written and no bind covers it
  *   /run/durward/init          our process 1, read-only
  *   binds                      as the plan says, credential files masked (view.h, mask.h)
+ *   volumes                    above them, each served by a process of its own (view_bound.c)
  *
  * Sources are opened without following links and mounted by descriptor. /proc and /dev are left to
  * bubblewrap, which takes ROOTFS_ROOT as the new root and ROOTFS_PTS as its /dev/pts: the host's
@@ -48,7 +49,8 @@ struct rootfs_dirs {
     int binds[PLAN_BINDS_MAX]; /* so detached copies that show their owner as the command */
     bool is_dir[PLAN_BINDS_MAX], partly[PLAN_BINDS_MAX]; /* partly: as mounts_clone_as says */
     int views[PLAN_BINDS_MAX];                           /* /dev/fuse, for a directory each */
-    int usr; /* and the host's /usr, where it is written above */
+    int usr;                               /* and the host's /usr, where it is written above */
+    int volumes[SANDBOX_SPEC_VOLUMES_MAX]; /* mounts that have no place yet */
 };
 
 /* Nothing is open yet. */

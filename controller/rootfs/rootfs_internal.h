@@ -29,6 +29,11 @@ int rootfs_attach_at(struct rootfs *s, int tree, const char *path, bool dir, str
 int rootfs_open_sources(struct rootfs *s, struct err *err);
 /* Binds the directory trees[i] as a view (view.h), which is mounted, but has no place yet. */
 int rootfs_add_view(struct rootfs *s, unsigned i, int view, struct err *err);
+/* The plan's volumes, each a mount that is served already: as rootfs_open, and then onto the root.
+ */
+int rootfs_open_volumes(const struct rootfs_parts *parts, const struct plan *plan,
+                        const struct idmap *map, struct rootfs_dirs *ret, struct err *err);
+int rootfs_add_volumes(struct rootfs *s, struct err *err);
 /* Outer, scratch and base; without layers the root is the base. */
 int rootfs_make(struct rootfs *s, struct err *err);
 /* A directory of scratch at path in the root. */

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "filter.h"
+#include "view_bound.h"
 #include "view_internal.h"
 
 #include <fuse_lowlevel.h>
@@ -67,7 +68,7 @@ int view_mount(int device, bool readonly, struct err *err)
 
 /* ---- the process ---- */
 
-enum { THREADS = 4, READY_FD = 3, DEVICE_FD, ROOT_FD, SERVE_FDS };
+enum { THREADS = 4, READY_FD = 3, DEVICE_FD, ROOT_FD, LOCK_FD, SERVE_FDS };
 
 /* A name that libseccomp has not does not compile. */
 #define SC(name) (&#name[0 * SCMP_SYS(name)])
@@ -117,23 +118,32 @@ static int drop_capabilities(struct err *err)
     return 0;
 }
 
+struct serving { /* what the process begins with */
+    int ready, device, tree;
+    const char *source;
+    pid_t launcher;
+    const struct volume *volume; /* or NULL */
+    const struct view_owner *owner;
+};
+
 /* What was the launcher's stays behind. */
-static int leave_the_launcher(int ready, int device, int tree, pid_t launcher, struct err *err)
+static int leave_the_launcher(const struct serving *s, struct err *err)
 {
-    int from[] = {ready, device, tree};
-    for (int i = 0; i < (int)ARRAY_LEN(from); i++)
+    int from[] = {s->ready, s->device, s->tree, s->volume ? s->volume->lock : -1};
+    int n = s->volume ? LOCK_FD : ROOT_FD;
+    for (int i = 0; i <= n - READY_FD; i++)
         if ((from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, 64)) < 0)
             return err_sys(err, "dup");
-    for (int i = 0; i < (int)ARRAY_LEN(from); i++)
+    for (int i = 0; i <= n - READY_FD; i++)
         if (dup3(from[i], READY_FD + i, O_CLOEXEC) < 0)
             return err_sys(err, "dup");
-    if (syscall(SYS_close_range, SERVE_FDS, ~0U, 0) < 0)
+    if (syscall(SYS_close_range, n + 1, ~0U, 0) < 0)
         return err_sys(err, "close_range");
     umask(0);
     if (prctl(PR_SET_NAME, "durward-view") < 0 || prctl(PR_SET_DUMPABLE, 0) < 0 ||
         drop_capabilities(err) < 0)
         return err_sys(err, "the view's process");
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != launcher)
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != s->launcher)
         return err_set(err, ERR_UNREADY, "the launcher is gone");
     return 0;
 }
@@ -174,6 +184,8 @@ static struct fuse *set_up(struct view *v, struct err *err)
     struct fuse_args args = FUSE_ARGS_INIT(1, argv);
     view_add_reads(&ops);
     view_add_changes(&ops);
+    if (v->bound)
+        view_add_bound(&ops);
     struct fuse *f = fuse_new(&args, &ops, sizeof ops, v);
     snprintf(at, sizeof at, "/dev/fd/%d", DEVICE_FD);
     if (f == NULL || fuse_mount(f, at) < 0) {
@@ -198,29 +210,36 @@ static int serve(struct view *v, struct err *err)
     return 0;
 }
 
-static NORETURN void run(int ready, int device, int tree, const char *source, pid_t launcher)
+static NORETURN void run(const struct serving *s)
 {
     static struct view v;
+    static struct bound bound;
     struct err err = {0};
-    v = (struct view){.root = ROOT_FD, .source = source, .nsource = strlen(source)};
-    v.uid = geteuid();
-    v.gid = getegid();
+    v = (struct view){.root = ROOT_FD, .source = s->source, .nsource = strlen(s->source)};
+    v.uid = s->owner ? s->owner->uid : geteuid();
+    v.gid = s->owner ? s->owner->gid : getegid();
     own_init(&v.owns);
-    if (leave_the_launcher(ready, device, tree, launcher, &err) < 0 || serve(&v, &err) < 0)
+    if (s->volume) {
+        bound_init(&bound, s->volume, LOCK_FD);
+        v.bound = &bound;
+    }
+    if ((s->owner && s->owner->become && idmap_become(s->owner->become, &err) < 0) ||
+        leave_the_launcher(s, &err) < 0 || serve(&v, &err) < 0)
         (void)!write(READY_FD, err.text, strlen(err.text));
     _exit(1);
 }
 
-int view_serve(int device, int tree, const char *source, struct err *err)
+static int start(struct serving *s, struct err *err)
 {
     int p[2];
     char said[256] = "";
-    pid_t launcher = getpid();
+    s->launcher = getpid();
     if (pipe2(p, O_CLOEXEC) < 0)
         return err_sys(err, "pipe");
+    s->ready = p[1];
     pid_t pid = fork();
     if (pid == 0)
-        run(p[1], device, tree, source, launcher);
+        run(s);
     close(p[1]);
     ssize_t n = pid < 0 ? -1 : read(p[0], said, sizeof said - 1);
     close(p[0]);
@@ -228,6 +247,20 @@ int view_serve(int device, int tree, const char *source, struct err *err)
         return err_sys(err, "fork");
     if (n == 1 && said[0] == '\0')
         return 0;
-    return err_set(err, ERR_UNREADY, "what shows %s does not start: %s", source,
+    return err_set(err, ERR_UNREADY, "what shows %s does not start: %s", s->source,
                    n > 0 ? said : "it ended");
+}
+
+int view_serve(int device, int tree, const char *source, struct err *err)
+{
+    struct serving s = {.device = device, .tree = tree, .source = source};
+    return start(&s, err);
+}
+
+int view_serve_volume(int device, const struct volume *v, const struct view_owner *owner,
+                      const char *name, struct err *err)
+{
+    struct serving s = {
+        .device = device, .tree = v->root, .source = name, .volume = v, .owner = owner};
+    return start(&s, err);
 }

@@ -13,6 +13,8 @@
 #define DURWARD_VIEW_H
 
 #include "err.h"
+#include "idmap.h"
+#include "volume.h"
 
 #include <stdbool.h>
 
@@ -24,5 +26,14 @@ int view_mount(int device, bool readonly, struct err *err);
  * shown, a directory; source: its host path, for recognition. Both descriptors stay the
  * caller's. Returns when it serves. */
 int view_serve(int device, int tree, const char *source, struct err *err);
+/* The same of a volume: nothing is judged, and what it holds stays below its bound (view_bound.c).
+ * become: who the process is to be; NULL: it is that already. show: whose the files look. */
+struct view_owner {
+    const struct idmap *become;
+    uid_t uid;
+    gid_t gid;
+};
+int view_serve_volume(int device, const struct volume *v, const struct view_owner *owner,
+                      const char *name, struct err *err);
 
 #endif

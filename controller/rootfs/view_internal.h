@@ -21,6 +21,7 @@ struct view {
     uid_t uid;
     gid_t gid;
     struct owns owns;
+    struct bound *bound; /* of a volume; NULL: a bound directory, whose files are judged */
 };
 
 /* An open file, at fuse_file_info.fh. */
@@ -72,5 +73,7 @@ int view_getattr(const char *path, struct stat *st, struct fuse_file_info *fi);
 int view_open(const char *path, struct fuse_file_info *fi);
 void view_add_reads(struct fuse_operations *ops);   /* view_read.c */
 void view_add_changes(struct fuse_operations *ops); /* view_change.c */
+/* view_bound.c: around those that are in ops already. */
+void view_add_bound(struct fuse_operations *ops);
 
 #endif

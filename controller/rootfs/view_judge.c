@@ -40,6 +40,8 @@ static size_t masked_above(const struct view *v, char *full)
 enum mask_verdict judge_name(const struct view *v, const char *path, bool directory)
 {
     char full[VIEW_PATH];
+    if (v->bound) /* all that it holds sandboxes wrote: README.md */
+        return MASK_NO;
     if (!host_path(v, path, full, sizeof full))
         return MASK_YES;
     if (path[0] == '/' && path[1] && masked_above(v, full))
@@ -50,6 +52,8 @@ enum mask_verdict judge_name(const struct view *v, const char *path, bool direct
 bool judge_closed(struct view *v, const char *path)
 {
     char full[VIEW_PATH];
+    if (v->bound)
+        return false;
     if (path[1] == '\0')
         return false;
     if (!host_path(v, path, full, sizeof full))
@@ -126,12 +130,16 @@ static bool linked_beside(const struct view *v, const char *path)
 bool judge_linked(struct view *v, int fd)
 {
     char name[VIEW_PATH];
+    if (v->bound)
+        return false;
     return !name_now(fd, name, sizeof name) || linked_beside(v, name);
 }
 
 enum judged judge_open(struct view *v, int fd)
 {
     char name[VIEW_PATH];
+    if (v->bound)
+        return JUDGED_SHOWN;
     enum own_state own = own_state(&v->owns, fd);
     if (own != OWN_NOT)
         return own == OWN_HELD ? JUDGED_OWN : JUDGED_MASKED;
@@ -223,6 +231,8 @@ static int masked_child(struct view *v, const char *path, const char *as, const 
 
 enum judged judge_as(struct view *v, const char *path, const char *as, const struct stat *st)
 {
+    if (v->bound)
+        return JUDGED_SHOWN;
     if (S_ISREG(st->st_mode))
         return judge_file(v, path, as);
     if (!S_ISDIR(st->st_mode))
@@ -268,6 +278,8 @@ static int judge_link(const struct view *v, const char *at, const char *to)
 int judge_linking(const struct view *v, const char *target, const char *to)
 {
     const char *name = strrchr(to, '/') + 1;
+    if (v->bound)
+        return 0;
     bool credential = judge_name(v, to, false) != MASK_NO || judge_name(v, to, true) != MASK_NO ||
                       (name[0] == '.' && mask_names_children(name));
     return !credential || mask_match(target, false) == MASK_YES ? 0 : -EPERM;
@@ -275,6 +287,8 @@ int judge_linking(const struct view *v, const char *target, const char *to)
 
 int judge_naming(struct view *v, const char *from, const char *to, const struct stat *st)
 {
+    if (v->bound)
+        return 0;
     if (S_ISLNK(st->st_mode))
         return judge_link(v, from, to);
     if (S_ISREG(st->st_mode))

@@ -20,6 +20,7 @@ struct sandbox_events;
 struct layer_queue;
 struct managed_sandbox;
 struct snapshot;
+struct managed_volume;
 
 enum { CONTROLLER_PATH_MAX = 4096, CONTROLLER_CONFIG_MAX = 8 << 20, CONTROLLER_CLIENTS_MAX = 256 };
 
@@ -58,6 +59,8 @@ struct controller {
     uint32_t last_publication;
     TAILQ_HEAD(, snapshot) snapshots;
     size_t n_snapshots;
+    TAILQ_HEAD(, managed_volume) volumes;
+    size_t n_volumes;
     size_t n_clients;
     LIST_HEAD(, client) clients;
 };

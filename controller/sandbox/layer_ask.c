@@ -15,8 +15,9 @@ int layer_ask(struct ipc *builder, uint32_t req, enum layer_op op, const char *f
     msg_put_u8(&m, (uint8_t)op);
     msg_put_str(&m, from);
     msg_put_str(&m, to);
-    if (stream) {
+    if (stream)
         msg_put_str(&m, stream->about);
+    if (stream && layer_streams(op)) {
         msg_put_u32(&m, stream->uid);
         msg_put_u32(&m, stream->gid);
         msg_put_fd(&m, stream->fd);

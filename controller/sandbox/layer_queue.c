@@ -40,7 +40,7 @@ struct layer_queue *layer_queue_new(void)
 
 static void task_free(struct task *t)
 {
-    if (t->stream)
+    if (t->stream && t->stream->fd >= 0)
         close(t->stream->fd);
     free(t->stream);
     free(t);
@@ -60,40 +60,46 @@ void layer_queue_free(struct layer_queue *q)
 
 /* ---- order ---- */
 
+enum store { SANDBOXES, SNAPSHOTS, VOLUMES };
+
 struct place { /* a layer; name NULL: none */
-    bool snapshot;
+    enum store store;
     const char *name;
 };
 
-static bool removes(enum layer_op op)
-{
-    return op == LAYER_REMOVE || op == LAYER_REMOVE_SNAPSHOT;
-}
+static const struct place nowhere = {SANDBOXES, NULL};
 
 static struct place reads(const struct task *t)
 {
-    if (removes(t->op) || t->op == LAYER_IMPORT)
-        return (struct place){false, NULL};
+    if (layer_removes(t->op) || t->op == LAYER_IMPORT || t->op == LAYER_VOLUME_MAKE)
+        return nowhere;
+    if (layer_is_volume(t->op))
+        return (struct place){VOLUMES, t->from};
     if (t->op == LAYER_CONFIRM) /* whose names may be needed then */
-        return (struct place){true, t->to};
-    return (struct place){t->op == LAYER_RESTORE || t->op == LAYER_REPLACE || t->op == LAYER_EXPORT,
-                          t->from};
+        return (struct place){SNAPSHOTS, t->to};
+    bool snapshot = t->op == LAYER_RESTORE || t->op == LAYER_REPLACE || t->op == LAYER_EXPORT;
+    return (struct place){snapshot ? SNAPSHOTS : SANDBOXES, t->from};
 }
 
 static struct place writes(const struct task *t)
 {
-    if (removes(t->op))
-        return (struct place){t->op == LAYER_REMOVE_SNAPSHOT, t->from};
+    if (layer_is_volume(t->op))
+        return layer_makes_volume(t->op)      ? (struct place){VOLUMES, t->to}
+               : t->op == LAYER_VOLUME_REMOVE ? (struct place){VOLUMES, t->from}
+                                              : nowhere;
+    if (layer_removes(t->op))
+        return (struct place){t->op == LAYER_REMOVE_SNAPSHOT ? SNAPSHOTS : SANDBOXES, t->from};
     if (t->op == LAYER_EXPORT || t->op == LAYER_CONFIRM)
-        return (struct place){true, NULL};
+        return nowhere;
     if (t->op == LAYER_UNMARK)
-        return (struct place){false, t->from};
-    return (struct place){t->op == LAYER_SNAPSHOT || t->op == LAYER_IMPORT, t->to};
+        return (struct place){SANDBOXES, t->from};
+    bool snapshot = t->op == LAYER_SNAPSHOT || t->op == LAYER_IMPORT;
+    return (struct place){snapshot ? SNAPSHOTS : SANDBOXES, t->to};
 }
 
 static bool same(struct place a, struct place b)
 {
-    return a.name && b.name && a.snapshot == b.snapshot && strcmp(a.name, b.name) == 0;
+    return a.name && b.name && a.store == b.store && strcmp(a.name, b.name) == 0;
 }
 
 static bool must_wait(const struct layer_queue *q, const struct task *t)
@@ -167,7 +173,7 @@ int layer_queue_add(struct layer_queue *q, enum layer_op op, const char *from, c
 int layer_queue_archive(struct layer_queue *q, enum layer_op op, const char *name,
                         const struct layer_stream *stream, layer_fn fn, void *arg)
 {
-    bool out = op == LAYER_EXPORT;
+    bool out = op != LAYER_IMPORT;
     struct layer_stream *own = malloc(sizeof *own);
     struct task *t = own ? add(q, out ? name : "", out ? "" : name, fn, arg) : NULL;
     if (t == NULL) {
@@ -176,6 +182,23 @@ int layer_queue_archive(struct layer_queue *q, enum layer_op op, const char *nam
         return -1;
     }
     *own = *stream;
+    t->op = op;
+    t->stream = own;
+    start_all(q);
+    return 0;
+}
+
+int layer_queue_volume(struct layer_queue *q, enum layer_op op, const char *from, const char *to,
+                       const char *about, layer_fn fn, void *arg)
+{
+    struct layer_stream *own = calloc(1, sizeof *own);
+    struct task *t = own ? add(q, from, to, fn, arg) : NULL;
+    if (t == NULL) {
+        free(own);
+        return -1;
+    }
+    own->fd = -1;
+    snprintf(own->about, sizeof own->about, "%s", about);
     t->op = op;
     t->stream = own;
     start_all(q);
@@ -236,7 +259,7 @@ static void fail_running(struct layer_queue *q)
         next = TAILQ_NEXT(t, link);
         if (t->req == 0)
             continue;
-        if (t->freezes || !removes(t->op)) {
+        if (t->freezes || !layer_removes(t->op)) {
             finish(q, t, LAYER_FAILED, "the builder died while it was at it");
             next = TAILQ_FIRST(&q->tasks); /* fn may have added or ended others */
             continue;

@@ -19,7 +19,10 @@ void layer_queue_free(struct layer_queue *q);
 /* -1: out of memory. */
 int layer_queue_add(struct layer_queue *q, enum layer_op op, const char *from, const char *to,
                     layer_fn fn, void *arg) WUNUSED;
-/* LAYER_EXPORT and LAYER_IMPORT; the stream's fd is taken over in any case. Those that wait for
+/* What makes a volume's files; about: what it is (volume.h). */
+int layer_queue_volume(struct layer_queue *q, enum layer_op op, const char *from, const char *to,
+                       const char *about, layer_fn fn, void *arg) WUNUSED;
+/* Exports and imports; the stream's fd is taken over in any case. Those that wait for
  * somebody else's network keep no other task waiting but such of the same files. */
 int layer_queue_archive(struct layer_queue *q, enum layer_op op, const char *name,
                         const struct layer_stream *stream, layer_fn fn, void *arg) WUNUSED;

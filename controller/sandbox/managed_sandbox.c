@@ -187,6 +187,7 @@ static void release(struct managed_sandbox *r)
     publications_close(r);
     json_decref(r->labels);
     json_decref(r->env);
+    json_decref(r->volumes);
     if (r->timer)
         event_free(r->timer);
     free(r);
@@ -280,6 +281,12 @@ static int fill_request(struct managed_sandbox *r, struct run_request *q, struct
     {
         if (strlist_set_env(&q->env, key, json_string_value(value)) < 0)
             return err_set(err, ERR_LIMIT, "the environment is too long");
+    }
+    size_t i;
+    json_array_foreach(r->volumes, i, value)
+    {
+        if (strlist_add(&q->volumes, json_string_value(value)) < 0)
+            return err_set(err, ERR_LIMIT, "too many volumes");
     }
     return 0;
 }
@@ -461,6 +468,7 @@ static int fill(struct managed_sandbox *r, const struct managed_sandbox_wish *w,
     snprintf(r->snapshot, sizeof r->snapshot, "%s", w->snapshot ? w->snapshot->name : "");
     r->labels = w->labels ? json_incref(w->labels) : json_object();
     r->env = w->env ? json_incref(w->env) : json_object();
+    r->volumes = w->volumes ? json_deep_copy(w->volumes) : json_array();
     r->generation = 1;
     r->created = (int64_t)time(NULL);
     r->used = clock_now();

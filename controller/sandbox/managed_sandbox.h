@@ -65,6 +65,7 @@ struct managed_sandbox {
     char policy[RUN_NAME_MAX];
     char backend[RUN_WORD_MAX], image[RUN_NAME_MAX]; /* bwrap's image "" is the host's /usr */
     json_t *labels, *env;                            /* objects of strings */
+    json_t *volumes; /* an array of NAME:/path[:ro], beside those of its policy */
     unsigned char seed[SANDBOX_SEED];
     enum managed_sandbox_state state;
     char reason[256];
@@ -104,6 +105,7 @@ struct managed_sandbox_wish {
     json_t *labels, *env;        /* objects of strings, or NULL; borrowed */
     int64_t ttl, idle_ttl;       /* seconds; idle 0: never */
     const char *backend, *image; /* NULL or "": the policy's */
+    json_t *volumes;             /* an array of NAME:/path[:ro], or NULL; borrowed */
     enum config_idle on_idle;
     bool auto_resume;
     const struct snapshot *snapshot;           /* begin with its files, and image; or NULL */

@@ -29,7 +29,8 @@ int managed_sandbox_state_of(const char *name)
 
 /* ---- the row ---- */
 
-static struct registry_sandbox row_of(struct managed_sandbox *r, char *labels, char *env)
+static struct registry_sandbox row_of(struct managed_sandbox *r, char *labels, char *env,
+                                      char *volumes)
 {
     struct registry_sandbox row = {
         .id = r->id,
@@ -37,6 +38,7 @@ static struct registry_sandbox row_of(struct managed_sandbox *r, char *labels, c
         .policy = r->policy,
         .labels = labels ? labels : "{}",
         .env = env ? env : "{}",
+        .volumes = volumes ? volumes : "[]",
         .reason = r->reason,
         .backend = r->backend,
         .image = r->image,
@@ -60,10 +62,12 @@ static struct registry_sandbox row_of(struct managed_sandbox *r, char *labels, c
 int managed_sandbox_row_add(struct managed_sandbox *r, struct err *err)
 {
     char *labels = json_dumps(r->labels, JSON_COMPACT), *env = json_dumps(r->env, JSON_COMPACT);
-    struct registry_sandbox row = row_of(r, labels, env);
-    int bad = labels && env ? registry_sandbox_add(r->controller->registry, &row, err)
-                            : err_set(err, ERR_INTERNAL, "out of memory");
+    char *volumes = json_dumps(r->volumes, JSON_COMPACT);
+    struct registry_sandbox row = row_of(r, labels, env, volumes);
+    int bad = labels && env && volumes ? registry_sandbox_add(r->controller->registry, &row, err)
+                                       : err_set(err, ERR_INTERNAL, "out of memory");
     r->seq = row.seq;
+    free(volumes);
     free(labels);
     free(env);
     return bad;
@@ -72,7 +76,7 @@ int managed_sandbox_row_add(struct managed_sandbox *r, struct err *err)
 int managed_sandbox_row_save(struct managed_sandbox *r, struct err *err)
 {
     char *labels = json_dumps(r->labels, JSON_COMPACT);
-    struct registry_sandbox row = row_of(r, labels, NULL);
+    struct registry_sandbox row = row_of(r, labels, NULL, NULL);
     int bad = labels ? registry_sandbox_update(r->controller->registry, &row, err)
                      : err_set(err, ERR_INTERNAL, "out of memory");
     free(labels);
@@ -93,6 +97,19 @@ static json_t *object_of(const char *text)
     return v ? v : json_object();
 }
 
+/* Texts alone, as they were asked for. */
+static json_t *volumes_of(const char *text)
+{
+    size_t i;
+    json_t *one, *v = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    bool ok = json_is_array(v);
+    json_array_foreach(v, i, one) ok = ok && json_is_string(one);
+    if (ok)
+        return v;
+    json_decref(v);
+    return json_array();
+}
+
 int managed_sandbox_row_load(void *controller, const struct registry_sandbox *row)
 {
     struct managed_sandbox *r = managed_sandbox_blank(controller);
@@ -110,6 +127,7 @@ int managed_sandbox_row_load(void *controller, const struct registry_sandbox *ro
     snprintf(r->restoring, sizeof r->restoring, "%.64s", row->restoring);
     r->labels = object_of(row->labels);
     r->env = object_of(row->env);
+    r->volumes = volumes_of(row->volumes);
     memcpy(r->seed, row->seed, sizeof r->seed);
     bool known = row->state >= MANAGED_SANDBOX_CREATING && row->state <= MANAGED_SANDBOX_RESUMING;
     r->state = known ? (enum managed_sandbox_state)row->state : MANAGED_SANDBOX_STOPPED;
@@ -158,11 +176,11 @@ json_t *managed_sandbox_json(struct managed_sandbox *r)
         idle == INT64_MAX ? json_null() : json_integer(managed_sandbox_date(idle)), "denied",
         denials_json(r->sandbox, false));
     json_t *more = json_pack(
-        "{s:o, s:I, s:s, s:s, s:b, s:s, s:b, s:s?, s:s?, s:o}", "failed",
+        "{s:o, s:I, s:s, s:s, s:b, s:s, s:b, s:s?, s:s?, s:o, s:O}", "failed",
         denials_json(r->sandbox, true), "used_at", (json_int_t)managed_sandbox_date(r->used),
         "backend", r->backend, "image", r->image[0] ? r->image : "host", "kept", r->kept, "on_idle",
         config_idle_name(r->on_idle), "auto_resume", r->auto_resume, "parent", or_null(r->parent),
-        "snapshot", or_null(r->snapshot), "published", publications_json(r));
+        "snapshot", or_null(r->snapshot), "published", publications_json(r), "volumes", r->volumes);
     if (v == NULL || more == NULL || json_object_update(v, more) < 0) {
         json_decref(v);
         v = NULL;

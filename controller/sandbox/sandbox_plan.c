@@ -108,6 +108,14 @@ static int make_git_hosts(const struct config *c, const char *policy, struct str
     return 0;
 }
 
+static int add_volumes(struct sandbox_spec *s, const struct strlist *volumes, struct err *err)
+{
+    for (size_t i = 0; i < volumes->n; i++)
+        if (sandbox_spec_volume_add(s, volumes->v[i], err) < 0)
+            return -1;
+    return 0;
+}
+
 static bool has_policy(const struct config *c, const char *name)
 {
     for (size_t i = 0; i < config_policies(c); i++)
@@ -139,6 +147,8 @@ int sandbox_plan_make(struct controller *c, struct run_request *r,
     if (bad == 0)
         bad = sandbox_spec_of_policy(c->config, r->policy, r->backend, r->image, &ret->sandbox_spec,
                                      err);
+    if (bad == 0)
+        bad = add_volumes(&ret->sandbox_spec, &r->volumes, err);
     if (bad == 0)
         bad = placeholders_make(c->config, r->policy, ret->seed, c->keys.tag, &p, err);
     if (bad == 0)

@@ -160,6 +160,8 @@ enum {
     CONFIG_TTL_MAX = 30 * 86400 /* of both */
 };
 
+enum { CONFIG_VOLUMES_MAX = 8, CONFIG_VOLUME_PATH_MAX = 255, CONFIG_VOLUME_MAX = 330 };
+
 /* What a local sandbox may use. 0: not limited. */
 struct config_sandbox {
     uint64_t memory; /* bytes */
@@ -174,6 +176,8 @@ struct config_sandbox {
     char image[CONFIG_IMAGE_MAX + 1]; /* for bwrap, an imported one; "": the host's /usr */
     unsigned ttl, idle_ttl;           /* seconds; idle_ttl 0: never */
     enum config_idle on_idle;
+    char volumes[CONFIG_VOLUMES_MAX][CONFIG_VOLUME_MAX + 1]; /* NAME:/path[:ro], for bwrap */
+    unsigned n_volumes;
 };
 
 /* Where nothing is said. */
@@ -280,6 +284,8 @@ enum config_backend config_backend_named(const char *name);
 const char *config_idle_name(enum config_idle i);
 /* An engine's name of an image: [A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}. */
 bool config_engine_image_ok(const char *s);
+/* Where a volume may be mounted: absolute, canonical, without ':' and control characters. */
+bool config_volume_path_ok(const char *s);
 /* The path of a unix socket: absolute, without control characters, at most CONFIG_SOCKET_MAX. */
 bool config_socket_ok(const char *s);
 /* Each may be NULL: the default for this user applies (see lib/paths.h). */

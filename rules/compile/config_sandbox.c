@@ -46,6 +46,9 @@ static const struct key sandbox_keys[] = {
         "the same: how long without a command or a file operation; `0s`: for ever"),
     KEY("on_idle", WORDS_OF(idle_names), "`delete`",
         "the same: what then becomes of it, `delete`, `pause` or `stop`"),
+    KEY("volumes", AS(volumes), "none",
+        "volumes of this policy (`durward volume`) that its sandboxes have: one or a list of at "
+        "most 8, each `NAME:/path` or `NAME:/path:ro`"),
 };
 
 /* "512MB": digits, then one of the units. */
@@ -175,6 +178,59 @@ static int read_backend(const struct node *n, struct config_sandbox *s, struct e
     return 0;
 }
 
+/* ---- volumes ---- */
+
+bool config_volume_path_ok(const char *s)
+{
+    if (s[0] != '/' || s[1] == '\0' || strlen(s) > CONFIG_VOLUME_PATH_MAX)
+        return false;
+    for (const char *c = s; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f || *c == ':')
+            return false;
+    while (*s) {
+        size_t n = strcspn(++s, "/");
+        if (n == 0 || (n == 1 && s[0] == '.') || (n == 2 && s[0] == '.' && s[1] == '.'))
+            return false;
+        s += n;
+    }
+    return true;
+}
+
+/* NAME:/path[:ro] */
+static bool volume_ok(const char *text)
+{
+    char name[65], path[CONFIG_VOLUME_PATH_MAX + 4];
+    size_t n = strcspn(text, ":"), len = strlen(text);
+    if (n == 0 || n >= sizeof name || n == len || len - n - 1 >= sizeof path)
+        return false;
+    memcpy(name, text, n);
+    name[n] = '\0';
+    memcpy(path, text + n + 1, len - n);
+    size_t p = len - n - 1;
+    if (p > 3 && strcmp(path + p - 3, ":ro") == 0)
+        path[p - 3] = '\0';
+    return node_name_ok(name) && config_volume_path_ok(path);
+}
+
+static int read_volumes(const struct node *n, struct config_sandbox *s, struct err *err)
+{
+    size_t count;
+    struct node item;
+    const char *text;
+    if (node_strings(n, &count, err) < 0)
+        return -1;
+    if (count > CONFIG_VOLUMES_MAX)
+        return node_fail(n, err, "a sandbox has at most %d volumes", CONFIG_VOLUMES_MAX);
+    for (size_t i = 0; i < count; i++) {
+        if (node_strings_at(n, i, &item, &text, err) < 0)
+            return -1;
+        if (!volume_ok(text))
+            return node_fail(&item, err, "a volume is written as in cache:/cache or data:/data:ro");
+        memcpy(s->volumes[s->n_volumes++], text, strlen(text) + 1);
+    }
+    return 0;
+}
+
 /* ---- how it begins and ends ---- */
 
 const char *config_idle_name(enum config_idle i)
@@ -211,7 +267,7 @@ static int read_life(const struct node *n, struct config_sandbox *s, struct err 
     if (node_key_word(n, sandbox_keys, "on_idle", &word, err) < 0)
         return -1;
     s->on_idle = (enum config_idle)word;
-    return 0;
+    return node_get(n, "volumes", &at) ? read_volumes(&at, s, err) : 0;
 }
 
 int config_read_sandbox(const struct node *n, struct config_sandbox *s, struct err *err)

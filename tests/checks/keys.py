@@ -42,6 +42,7 @@ FORMS = {
     "image": pattern("^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"),
     "engine_image": pattern("^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$"),
     "socket": pattern(r"^/[^\x00-\x1f\x7f]*$", maxLength=107),
+    "volumes": one_or_more(pattern(r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}:/[^:\x00-\x1f\x7f]+(:ro)?$"), maxItems=8),
     "syslog": {"type": ["boolean", "string"], "pattern": "^/"}, "url": pattern("^https?://"),
     "base_url": pattern(BASE_URL),
     "rates": one_or_more(pattern("^[1-9][0-9]*/[0-9]*[smhd]$")),

@@ -153,10 +153,11 @@ def asks(box):
     """One request a scope: which answer says that it was let through."""
     return {"read": [("GET", BASE, None), ("GET", BASE + "/" + box, None), ("GET", "/v1/policies", None),
                      ("GET", "/v1/status", None), ("GET", "/v1/events", None), ("GET", "/metrics", None),
-                     ("GET", "/v1/snapshots", None), ("GET", BASE + "/%s/exec" % box, None)],
+                     ("GET", "/v1/snapshots", None), ("GET", "/v1/volumes", None), ("GET", BASE + "/%s/exec" % box, None)],
             "sandboxes": [("PATCH", BASE + "/" + box, {"ttl": 500}), ("POST", BASE, {"policy": "none"}),
                           ("DELETE", BASE + "/sb-none", None), ("POST", BASE + "/sb-none/stop", {}),
-                          ("DELETE", "/v1/snapshots/none", None)],
+                          ("DELETE", "/v1/snapshots/none", None), ("DELETE", "/v1/volumes/none", None),
+                          ("POST", "/v1/volumes", {"name": "../x"})],
             "exec": [("POST", BASE + "/%s/exec" % box, {"command": "true"}),
                      ("GET", BASE + "/%s/files?path=/etc/passwd" % box, None),
                      ("GET", BASE + "/%s/files/list?path=/" % box, None)],
@@ -182,6 +183,40 @@ def scopes(t, p):
         t.ok(not wrong, "%s: that and nothing else (%d requests)" %
              (scope, sum(len(x) for x in wanted.values())), *wrong)
     p.c.delete(box)
+
+
+def volumes(t, p):
+    """Which a token sees, mounts and may make."""
+    vol, mib = "/v1/volumes", 1 << 20
+    mine = p.remote("read", "sandboxes", "exec", policies=["coder"], labels={"team": "a"}, volume_bytes=10 * mib)
+    for name, policy, team in (("theirs", "coder", "b"), ("other", "other", "a")):
+        p.c.ask("POST", vol, {"name": name, "policy": policy, "labels": {"team": team}})
+    made = mine.ask("POST", vol, {"name": "mine", "size": 4 * mib})
+    t.eq((made["policy"], made["labels"]), ("coder", {"team": "a"}), "a volume that a narrow token makes is its policy's, with its labels")
+    t.eq([v["name"] for v in mine.ask("GET", vol)["volumes"]], ["mine"], "it sees its own only")
+    got = {mine.said(*x) for n in ("theirs", "other") for x in
+           (("GET", vol + "/" + n), ("POST", vol + "/%s/snapshot" % n, {"name": "x"}),
+            ("POST", vol + "/mine/restore", {"snapshot": n}), ("POST", vol + "/%s/restore" % n, {"snapshot": "mine"}),
+            ("POST", vol + "/%s/export" % n, {}))}
+    t.eq(got, {(404, "volume_not_found")}, "others do not exist for it")
+    t.eq({mine.said("POST", BASE, {"volumes": [n + ":/x:ro"]}) for n in ("theirs", "other", "none")}, {(400, "bad_request")},
+         "it mounts none of them")
+    t.eq({mine.said("POST", vol, {"name": "x", "from": n}) for n in ("theirs", "other", "none")}, {(400, "bad_request")}, "nor copies one")
+    t.eq([mine.said("DELETE", vol + "/" + n) for n in ("theirs", "other")], [(204, None)] * 2, "to remove another's is to remove none")
+    t.eq(sorted(v["name"] for v in p.c.ask("GET", vol)["volumes"]), ["mine", "other", "theirs"], "which stays")
+    t.eq([mine.said("POST", vol, b) for b in ({"name": "x", "labels": {"team": "b"}}, {"name": "x", "policy": "other"})],
+         [(400, "bad_request")] * 2, "it makes none for others")
+    t.eq(mine.said("POST", vol, {"name": "more", "size": 7 * mib}), (413, "too_large"), "it has no more than its token's bytes")
+    t.eq((mine.said("POST", vol + "/mine/snapshot", {"name": "copy"})[0], mine.said("POST", vol + "/mine/snapshot", {"name": "copy2"})),
+         (201, (413, "too_large")), "copies count too")
+    mine.ask("DELETE", vol + "/copy")
+    t.eq(mine.said("POST", vol, {"name": "copy", "size": 6 * mib})[0], 201, "what is removed does not")
+    t.eq(p.remote("read", policies=["coder"]).said("DELETE", vol + "/mine"), (403, "scope"), "a scope is needed")
+    for n in range(1000 - len(p.c.ask("GET", vol)["volumes"])):
+        p.c.ask("POST", vol, {"name": "n%d" % n, "policy": "coder", "size": mib})
+    t.eq(api.refused(p.c.ask, "POST", vol, {"name": "one-more", "policy": "coder"}), (503, "limit"), "1000 volumes are all")
+    for v in p.c.ask("GET", vol)["volumes"]:
+        p.c.ask("DELETE", vol + "/" + v["name"])
 
 
 def narrow(t, p):
@@ -404,6 +439,7 @@ def main(t):
         raise tap.Skip("no sandbox can be made here: %s" % e)
     t.part(scopes, t, p)
     t.part(narrow, t, p)
+    t.part(volumes, t, p)
     t.part(published, t, p, inside, open_port)
     t.part(command_line, t, p)
     t.part(clients, t, p)

@@ -123,6 +123,16 @@ def configuration(d, mark, text):
     return "" if r.returncode == 0 else r.stdout + r.stderr
 
 
+def served(t, s, reader):
+    """A daemon for a page that has one; False where FUSE is not to be had, which such a page needs."""
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        return False
+    if "DURWARD_SOCKET" not in reader.env:
+        s.d.serve()
+        reader.env["DURWARD_SOCKET"] = s.d.socket
+    return True
+
+
 def page_holds(t, s, page):
     reader, config = Reader(s), {"version": 1, "policies": {}}
     for n, (mark, kind, text) in enumerate(blocks(read(page)), 1):
@@ -138,6 +148,14 @@ def page_holds(t, s, page):
             r = reader.type(text)
             t.ok(r.returncode == 0, what + " does what it says", "exit %d" % r.returncode, text, r.stdout.decode("utf-8", "replace"))
             t.ok(not s.scanner.search(r.stdout, what), what + " shows no secret")
+        elif kind == "sh" and mark == "served":
+            if served(t, s, reader):
+                r = reader.type(text)
+                t.ok(r.returncode == 0, what + " does what it says", "exit %d" % r.returncode, text,
+                     r.stdout.decode("utf-8", "replace"), s.d.diagnostics() if r.returncode else "")
+                t.ok(not s.scanner.search(r.stdout, what), what + " shows no secret")
+            else:
+                t.skip(what, "FUSE cannot be mounted here")
         elif kind == "sh":
             t.ok(mark.startswith("not run: ") and len(mark) > REASON, what + " is run, or says why not", mark, text)
             wrong = list(options(s.d, text))

@@ -94,6 +94,34 @@ def daemon(t, d, c):
     d.save()
 
 
+def volumes(t, c):
+    v = c.create_volume("sdk", "p", size=8 << 20, labels={"a": "b"})
+    t.eq((v.name, v.policy, v.state, v.size, v.access, v.labels, v.mounted), ("sdk", "p", "ready", 8 << 20, "one", {"a": "b"}, ()),
+         "a volume")
+    t.eq(c.create_volume("sdk", "p", get_or_create=True), v, "get_or_create takes it")
+    kind(t, refused(c.create_volume, "sdk", "p"), durward.Conflict, "conflict", "of a name that is taken")
+    if os.access("/dev/fuse", os.R_OK | os.W_OK):
+        with c.create("p", volumes=["sdk:/data"]) as box:
+            box.write("/data/f", b"1")
+            t.eq((box.info.volumes, c.volume("sdk").mounted[0].path), (("sdk:/data",), "/data"), "mounted in a sandbox")
+            kind(t, refused(c.delete_volume, "sdk"), durward.Conflict, "volume_in_use", "what is mounted is not removed")
+    t.eq(c.snapshot_volume("sdk", "sdk-1").snapshot_of, "sdk", "a snapshot of it")
+    t.eq(c.restore_volume("sdk", "sdk-1").state, "ready", "restored")
+    t.eq(c.create_volume("sdk-2", clone_of="sdk-1").size, 8 << 20, "a clone")
+    t.ok(b"".join(c.export_volume("sdk"))[257:262] == b"ustar", "an archive of it")
+    t.eq([x.name for x in c.volumes()], ["sdk", "sdk-1", "sdk-2"], "volumes")
+
+    async def asynchronously():
+        a = durward.AsyncDurward(c.socket)
+        t.ok(b"".join([p async for p in a.export_volume("sdk-2")])[257:262] == b"ustar", "async: an archive")
+        await a.delete_volume("sdk-2")
+        t.eq([x.name for x in await a.volumes()], ["sdk", "sdk-1"], "async: volumes")
+    asyncio.run(asynchronously())
+    for name in ("sdk", "sdk-1"):
+        c.delete_volume(name)
+    kind(t, refused(c.volume, "sdk"), durward.NotFound, "volume_not_found", "one that is removed")
+
+
 def sleeps(t, c):
     box = c.create("p", auto_resume=False)
     box.write(W + "f", b"1")
@@ -116,6 +144,7 @@ def sleeps(t, c):
         t.eq((other.read(W + "f"), other.info.parent, other.info.labels), (b"2", box.id, {"of": "it"}), "fork")
         t.eq((old.read(W + "f"), old.info.snapshot), (b"1", "sdk"), "a sandbox of the snapshot")
     t.eq((box.restore("sdk").snapshot, box.read(W + "f")), ("sdk", b"1"), "restore")
+    volumes(t, c)
     c.delete_snapshot("sdk")
     c.delete_snapshot("sdk")
     kind(t, refused(c.snapshot, "sdk"), durward.NotFound, "snapshot_not_found", "a snapshot that is deleted")

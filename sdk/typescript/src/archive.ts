@@ -22,7 +22,7 @@ function open(where: Where, target: string): Promise<Socket> {
 }
 
 /** Bytes of the archive; the daemon's last word is what it returns. */
-async function* frames(where: Where, s: Socket): AsyncGenerator<Uint8Array, Snapshot> {
+async function* frames(where: Where, s: Socket): AsyncGenerator<Uint8Array, Snapshot | undefined> {
   let held: Buffer = Buffer.alloc(0);
   try {
     for await (const part of s) {
@@ -47,10 +47,11 @@ async function* frames(where: Where, s: Socket): AsyncGenerator<Uint8Array, Snap
   throw unreachable(where.text, new Error("the daemon ended the transfer"));
 }
 
-function outcome(payload: Buffer): Snapshot {
+/** Of a volume there is nothing more to say. */
+function outcome(payload: Buffer): Snapshot | undefined {
   const word = JSON.parse(payload.toString("utf8"));
-  if (!word.snapshot) throw refusal(101, payload);
-  return readSnapshot(word.snapshot);
+  if (!word.snapshot && !word.volume) throw refusal(101, payload);
+  return word.snapshot && readSnapshot(word.snapshot);
 }
 
 export async function* exported(where: Where, target: string): AsyncGenerator<Uint8Array, void> {
@@ -86,9 +87,10 @@ export async function imported(where: Where, target: string, archive: Archive): 
   }
 }
 
-async function last(of: AsyncGenerator<Uint8Array, Snapshot>): Promise<Snapshot> {
+async function last(of: AsyncGenerator<Uint8Array, Snapshot | undefined>): Promise<Snapshot> {
   for (;;) {
     const step = await of.next();
-    if (step.done) return step.value;
+    if (step.done && step.value) return step.value;
+    if (step.done) throw new DurwardError("the daemon's answer is malformed", "malformed");
   }
 }

@@ -2,11 +2,11 @@
 import { type Access, Where } from "./address.js";
 import { type Archive, exported, imported } from "./archive.js";
 import {
-  readApproval, readInfo, readSnapshot, type Approval, type DaemonEvent, type Explanation, type Json, type LogConditions,
-  type OnIdle, type Proposal, type SandboxInfo, type SandboxState, type Snapshot, type Verification,
+  readApproval, readInfo, readSnapshot, readVolume, type Approval, type DaemonEvent, type Explanation, type Json, type LogConditions,
+  type OnIdle, type Proposal, type SandboxInfo, type SandboxState, type Snapshot, type Verification, type Volume,
 } from "./models.js";
 import { createBody, json, Sandbox } from "./sandbox.js";
-import { archiveTarget, query, quoted, SANDBOXES, sandboxTarget } from "./target.js";
+import { archiveTarget, query, quoted, SANDBOXES, sandboxTarget, volumeTarget } from "./target.js";
 import { ask, lines, open } from "./transport.js";
 
 export interface CreateOptions {
@@ -30,6 +30,8 @@ export interface CreateOptions {
   readonly backend?: "bwrap" | "docker";
   /** Begin with this snapshot's files. */
   readonly snapshot?: string;
+  /** Volumes of its policy: `NAME:/path`, or `NAME:/path:ro` for reading only. */
+  readonly volumes?: readonly string[];
   /** Ports inside that are reached at addresses of the daemon's host for as long as it is there; `info.published`
    * has them. address: ADDRESS:PORT, 127.0.0.1:0 by default, where 0 is any free port. */
   readonly publish?: readonly (number | { readonly port: number; readonly address?: string })[];
@@ -37,6 +39,20 @@ export interface CreateOptions {
 
 export interface GetOrCreateOptions extends CreateOptions {
   readonly labels: Readonly<Record<string, string>>;
+}
+
+export interface VolumeOptions {
+  /** Whose sandboxes may have it; may be left out where there is one, or of a clone. */
+  readonly policy?: string;
+  /** Bytes that it may hold (default 1 GiB; a clone's as its original's). */
+  readonly size?: number;
+  /** How many sandboxes may write at a time (default one). */
+  readonly access?: "one" | "many";
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Begin with the files of this volume or snapshot. */
+  readonly cloneOf?: string;
+  /** Take the one of this name if there is one. */
+  readonly getOrCreate?: boolean;
 }
 
 /** A token for a sandbox that is not this daemon's. Its token is a secret of that sandbox. */
@@ -218,6 +234,45 @@ export class Durward {
     return imported(this.where, archiveTarget(name, "import"), archive);
   }
 
+  // ---- volumes ----
+
+  /** Files that outlive the sandboxes of its policy which mount them. */
+  async createVolume(name: string, o: VolumeOptions = {}): Promise<Volume> {
+    return readVolume(await this.#json("POST", "/v1/volumes", {
+      name, policy: o.policy, size: o.size, access: o.access, labels: o.labels, from: o.cloneOf,
+      get_or_create: o.getOrCreate || undefined,
+    }, 300));
+  }
+
+  /** With snapshots of volumes; oldest first. */
+  async volumes(): Promise<Volume[]> {
+    return (await this.#json("GET", "/v1/volumes")).volumes.map(readVolume);
+  }
+
+  async volume(name: string): Promise<Volume> {
+    return readVolume(await this.#json("GET", volumeTarget(name)));
+  }
+
+  /** Idempotent. Conflict while a sandbox has it. */
+  async deleteVolume(name: string): Promise<void> {
+    await this.#json("DELETE", volumeTarget(name), undefined, 300);
+  }
+
+  /** A copy of its files, each as it is just then, as the volume `snapshot`, which nobody mounts. */
+  async snapshotVolume(name: string, snapshot: string): Promise<Volume> {
+    return readVolume(await this.#json("POST", volumeTarget(name, "/snapshot"), { name: snapshot }, 300));
+  }
+
+  /** A snapshot's files in place of its own. Conflict while a sandbox that runs has it. */
+  async restoreVolume(name: string, snapshot: string): Promise<Volume> {
+    return readVolume(await this.#json("POST", volumeTarget(name, "/restore"), { snapshot }, 300));
+  }
+
+  /** As a tar archive of any size, its files below root/: whole when the loop ends without an error. */
+  exportVolume(name: string): AsyncGenerator<Uint8Array, void> {
+    return exported(this.where, volumeTarget(name, "/export"));
+  }
+
   async policies(): Promise<string[]> {
     return (await this.#json("GET", "/v1/policies")).policies.map((p: { name: string }) => p.name);
   }
@@ -251,6 +306,7 @@ export class Durward {
   async #create(o: CreateOptions, reuse: boolean): Promise<Sandbox> {
     const v = await this.#json("POST", SANDBOXES, {
       ...createBody(o), policy: o.policy, image: o.image, backend: o.backend, snapshot: o.snapshot,
+      volumes: o.volumes,
       publish: o.publish?.map((p) => (typeof p === "number" ? { port: p } : p)), get_or_create: reuse || undefined,
     }, 300);
     return new Sandbox(this.where, readInfo(v));

@@ -17,7 +17,7 @@ export class DurwardError extends Error {
 export class Unavailable extends DurwardError {}
 /** The daemon does not accept what was asked. */
 export class BadRequest extends DurwardError {}
-/** There is no such sandbox, snapshot, request or identity. */
+/** There is no such sandbox, snapshot, volume, request or identity. */
 export class NotFound extends DurwardError {}
 /** A name is taken, the labels belong to a sandbox of another policy, or its state does not allow it. */
 export class Conflict extends DurwardError {}
@@ -38,6 +38,8 @@ const FILE_CODES = new Set([
 
 const HINTS = new Map([
   ["sandbox_not_found", "it was deleted, or its time to live ended: create another"],
+  ["volume_not_found", "see which there are (volumes(), `durward volume ls`)"],
+  ["volume_in_use", "delete the sandbox that has it, or mount it read-only"],
   ["snapshot_not_found", "see which there are (snapshots(), `durward sandbox snapshot ls`)"],
   ["not_running", "resume it (resume(), `durward sandbox resume`), or create another"],
   ["conflict", "choose another name, or other labels"],
@@ -52,6 +54,7 @@ const HINTS = new Map([
 
 const KINDS = new Map<string, typeof DurwardError>([
   ["sandbox_not_found", NotFound], ["not_found", NotFound], ["snapshot_not_found", NotFound], ["conflict", Conflict],
+  ["volume_not_found", NotFound], ["volume_in_use", Conflict],
   ["not_running", NotRunning], ["forbidden", Denied], ["unsupported", Unsupported],
   ["bad_request", BadRequest], ["method", BadRequest], ["no_console", Unsupported], ["token", Denied],
   ["scope", Denied],

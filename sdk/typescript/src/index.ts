@@ -1,13 +1,13 @@
 export { defaultSocket, Where, type Access } from "./address.js";
 export type { Archive } from "./archive.js";
-export { Durward, type CreateOptions, type GetOrCreateOptions, type Identity } from "./client.js";
+export { Durward, type CreateOptions, type GetOrCreateOptions, type Identity, type VolumeOptions } from "./client.js";
 export {
   BadRequest, Conflict, Denied, DurwardError, FileError, NotFound, NotRunning, Unavailable, Unsupported,
 } from "./errors.js";
 export type {
   Approval, DaemonEvent, Denial, ExecEvent, ExecResult, Explanation, FileEntry, FileResult, LogConditions, OnIdle, Path,
   Proposal, Published,
-  RunningExec, SandboxInfo, SandboxState, Snapshot, Verification,
+  RunningExec, SandboxInfo, SandboxState, Snapshot, Verification, Volume,
 } from "./models.js";
 export { Sandbox, type Changes, type ExecOptions, type ForkOptions, type Operation } from "./sandbox.js";
 export { reachedAt, trustFiles, variables, type Elsewhere } from "./trust.js";

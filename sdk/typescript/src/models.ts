@@ -50,6 +50,8 @@ export interface SandboxInfo {
   readonly snapshot: string | null;
   readonly denied: readonly Denial[];
   readonly published: readonly Published[];
+  /** NAME:/path[:ro], as they were asked for; those of its policy come besides. */
+  readonly volumes: readonly string[];
 }
 
 /** A command that ended. Exit codes: its own; 124 timed out; 125 Durward failed; 126 not executable; 127 not
@@ -101,6 +103,24 @@ export interface Snapshot {
   readonly policy: string;
   readonly image: string;
   readonly createdAt: number;
+}
+
+/** Files that outlive the sandboxes which mount them, or a snapshot of such. */
+export interface Volume {
+  readonly name: string;
+  /** Whose sandboxes may have it. */
+  readonly policy: string;
+  readonly state: "making" | "ready" | "restoring" | "removing";
+  /** Bytes that it may hold. */
+  readonly size: number;
+  /** Of these, of `volume()` only: as it was counted last. */
+  readonly used: number | null;
+  readonly access: "one" | "many";
+  readonly snapshotOf: string | null;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly createdAt: number;
+  /** In sandboxes that run. */
+  readonly mounted: readonly { readonly sandbox: string; readonly path: string; readonly readOnly: boolean }[];
 }
 
 /** What a reading of the whole audit log found. */
@@ -220,12 +240,20 @@ export function readInfo(v: Json): SandboxInfo {
     generation: v.generation, labels: { ...v.labels }, workdir: v.workdir, createdAt: v.created_at,
     expiresAt: v.expires_at, ttl: v.ttl, idleTtl: v.idle_ttl, idleExpiresAt: v.idle_expires_at,
     backend: v.backend, image: v.image, kept: v.kept, onIdle: v.on_idle, autoResume: v.auto_resume,
-    parent: v.parent, snapshot: v.snapshot, denied: v.denied, published: v.published,
+    parent: v.parent, snapshot: v.snapshot, denied: v.denied, published: v.published, volumes: v.volumes,
   };
 }
 
 export function readSnapshot(v: Json): Snapshot {
   return { name: v.name, state: v.state, sandbox: v.sandbox, policy: v.policy, image: v.image, createdAt: v.created_at };
+}
+
+export function readVolume(v: Json): Volume {
+  return {
+    name: v.name, policy: v.policy, state: v.state, size: v.size, used: v.used ?? null, access: v.access,
+    snapshotOf: v.snapshot_of, labels: { ...v.labels }, createdAt: v.created_at,
+    mounted: v.mounted.map((m: Json) => ({ sandbox: m.sandbox, path: m.path, readOnly: m.read_only })),
+  };
 }
 
 export function readApproval(v: Json): Approval {

@@ -33,6 +33,10 @@ export function sandboxTarget(id: string, tail = "", pairs: Iterable<readonly [s
 
 export const SANDBOXES = BASE;
 
+export function volumeTarget(name: string, tail = ""): string {
+  return `/v1/volumes/${quoted(name)}${tail}`;
+}
+
 export function archiveTarget(name: string, verb: "export" | "import"): string {
   return `/v1/snapshots/${quoted(name)}/${verb}`;
 }

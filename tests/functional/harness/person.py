@@ -9,7 +9,7 @@ import sys
 from . import durward, tap
 
 UID = 61999
-PLAIN, MAPPED, FUSE = "plain", "mapped", "fuse"
+PLAIN, MAPPED, FUSE, BOTH = "plain", "mapped", "fuse", "mapped, with fuse,"
 LINE = re.compile(r"^(not )?ok \d+ - (.*)$")
 ENTER = """set -e
 for f in passwd subuid subgid; do
@@ -73,7 +73,7 @@ def accounts(t, folder):
 
 
 def again(t, who):
-    folder = "as-" + who
+    folder = "as-" + who.split(",")[0] + "-fuse" * (who == BOTH)
     program, tests = copies(t, folder)
     own = t.mkdir(folder + "/tmp")
     os.chown(own, UID, UID)
@@ -81,9 +81,9 @@ def again(t, who):
                                                  os.path.dirname(durward.SUITE)))
     argv = ["setpriv", "--reuid", str(UID), "--regid", str(UID), "--clear-groups", "--",
             durward.PYTHON, "-B", script]
-    if who == MAPPED:
+    if who in (MAPPED, BOTH):
         argv = ["unshare", "-m", "sh", "-c", ENTER, "enter", accounts(t, folder)] + argv
-    if who == FUSE:
+    if who in (FUSE, BOTH):
         argv = ["unshare", "-m", "sh", "-c", ENTER_FUSE, "enter", t.path(folder, "device")] + argv
     env = dict(os.environ, DURWARD=program, TEST_TMP=own, TEST_PERSON=who, HOME=own,
                DURWARD_SEATS=os.path.join(t.path(folder), "seats"))
@@ -118,6 +118,6 @@ def each(t, fn, mapped=False, fuse=False):
     if not mapped:
         return
     if os.access("/usr/bin/newuidmap", os.X_OK):
-        again(t, MAPPED)
+        again(t, BOTH if fuse else MAPPED)
     else:
         t.skip("a user with ids of /etc/subuid", "newuidmap is not installed")

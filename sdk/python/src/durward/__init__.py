@@ -26,11 +26,13 @@ from .models import (
     RunningExec,
     SandboxInfo,
     Snapshot,
+    Volume,
+    VolumeMount,
 )
 
 __all__ = [
     "Approval", "AsyncDurward", "AsyncSandbox", "BadRequest", "Conflict", "Denial", "Denied", "Durward",
     "DurwardError", "Event", "ExecOutput", "ExecResult", "Explanation", "FileEntry", "FileError",
     "FileResult", "Identity", "NotFound", "NotRunning", "Published", "RunningExec", "Sandbox",
-    "SandboxInfo", "Snapshot", "Unavailable", "Unsupported",
+    "SandboxInfo", "Snapshot", "Unavailable", "Unsupported", "Volume", "VolumeMount",
 ]

@@ -23,6 +23,7 @@ from .models import (
     RunningExec,
     SandboxInfo,
     Snapshot,
+    Volume,
 )
 
 T = TypeVar("T")
@@ -186,10 +187,10 @@ def revoke(identity: str) -> Call[None]:
 
 # ---- sandboxes ----
 
-def create(reuse: bool, publish: Iterable[Publish], **wish: Any) -> Call[SandboxInfo]:
+def create(reuse: bool, publish: Iterable[Publish], volumes: Iterable[str], **wish: Any) -> Call[SandboxInfo]:
     ports = [{"port": p} if isinstance(p, int) else {"port": p[0], "address": p[1]} for p in publish]
     return Call("POST", BASE, _info,
-                _json(_given(**wish, publish=ports or None, get_or_create=reuse or None)), 300)
+                _json(_given(**wish, publish=ports or None, volumes=list(volumes) or None, get_or_create=reuse or None)), 300)
 
 
 def fork(sid: str, **wish: Any) -> Call[SandboxInfo]:
@@ -228,6 +229,46 @@ def show_snapshot(name: str) -> Call[Snapshot]:
 
 def delete_snapshot(name: str) -> Call[None]:
     return Call("DELETE", "/v1/snapshots/" + quote(name, safe=""), _nothing, wait=300)
+
+
+_VOLUMES = "/v1/volumes"
+
+
+def _volume(b: bytes) -> Volume:
+    return Volume.read(json.loads(b))
+
+
+def _of_volume(name: str, tail: str = "") -> str:
+    return "%s/%s%s" % (_VOLUMES, quote(name, safe=""), tail)
+
+
+def create_volume(reuse: bool, **wish: Any) -> Call[Volume]:
+    return Call("POST", _VOLUMES, _volume, _json(_given(**wish, get_or_create=reuse or None)), 300)
+
+
+def volumes() -> Call[list[Volume]]:
+    return Call("GET", _VOLUMES, lambda b: [Volume.read(v) for v in json.loads(b)["volumes"]])
+
+
+def volume(name: str) -> Call[Volume]:
+    return Call("GET", _of_volume(name), _volume)
+
+
+def delete_volume(name: str) -> Call[None]:
+    return Call("DELETE", _of_volume(name), _nothing, wait=300)
+
+
+def snapshot_volume(name: str, snapshot: str) -> Call[Volume]:
+    return Call("POST", _of_volume(name, "/snapshot"), _volume, _json({"name": snapshot}), 300)
+
+
+def restore_volume(name: str, snapshot: str) -> Call[Volume]:
+    return Call("POST", _of_volume(name, "/restore"), _volume, _json({"snapshot": snapshot}), 300)
+
+
+def export_volume(name: str) -> tuple[str, str]:
+    """As archive()."""
+    return _of_volume(name, "/export"), "durward-archive"
 
 
 def page(labels: Mapping[str, str] | None, state: str | None,

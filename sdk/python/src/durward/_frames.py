@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO, Union
+from typing import Any, BinaryIO, Union
 
 from .errors import DurwardError, refusal
-from .models import Snapshot
+from .models import Snapshot, Volume
 
 CHUNK = 60 * 1024
 _FRAME_MAX = 64 * 1024
@@ -53,11 +53,18 @@ class Frames:
             else:
                 yield payload
 
-    def snapshot(self) -> Snapshot:
-        """What came of it: the last word must have been said. Raises what it says went wrong."""
+    def _outcome(self, of: str) -> Any:
         if self.last is None:
             raise ConnectionError("the daemon ended the transfer")
         word = json.loads(self.last)
-        if "snapshot" not in word:
+        if of not in word:
             raise refusal(101, self.last)
-        return Snapshot.read(word["snapshot"])
+        return word[of]
+
+    def snapshot(self) -> Snapshot:
+        """What came of it: the last word must have been said. Raises what it says went wrong."""
+        return Snapshot.read(self._outcome("snapshot"))
+
+    def volume(self) -> Volume:
+        """The same of a volume's."""
+        return Volume.read(self._outcome("volume"))

@@ -28,6 +28,7 @@ from .models import (
     RunningExec,
     SandboxInfo,
     Snapshot,
+    Volume,
 )
 
 T = TypeVar("T")
@@ -291,6 +292,41 @@ class AsyncDurward:
             answer.cancel()
             writer.close()
 
+    async def create_volume(self, name: str, policy: str | None = None, *, size: int | None = None,
+                            access: str | None = None, labels: Mapping[str, str] | None = None,
+                            clone_of: str | None = None, get_or_create: bool = False) -> Volume:
+        return await self._do(_calls.create_volume(get_or_create, name=name, policy=policy, size=size, access=access,
+                                                   labels=plain(labels), **{"from": clone_of}))
+
+    async def volumes(self) -> list[Volume]:
+        return await self._do(_calls.volumes())
+
+    async def volume(self, name: str) -> Volume:
+        return await self._do(_calls.volume(name))
+
+    async def delete_volume(self, name: str) -> None:
+        await self._do(_calls.delete_volume(name))
+
+    async def snapshot_volume(self, name: str, snapshot: str) -> Volume:
+        return await self._do(_calls.snapshot_volume(name, snapshot))
+
+    async def restore_volume(self, name: str, snapshot: str) -> Volume:
+        return await self._do(_calls.restore_volume(name, snapshot))
+
+    async def export_volume(self, name: str) -> AsyncIterator[bytes]:
+        """As Durward.export_volume."""
+        frames = Frames()
+        reader, writer = await self._upgrade(_calls.export_volume(name))
+        try:
+            while frames.last is None:
+                for piece in frames.feed(await _received(reader)):
+                    yield piece
+            frames.volume()
+        except OSError as e:
+            raise unreachable(self.socket, e) from e
+        finally:
+            writer.close()
+
     async def issue_identity(self, policy: str | None = None, ttl: int | None = None,
                              remote: bool = False) -> Identity:
         return await self._do(_calls.issue(policy, ttl, remote))
@@ -305,19 +341,21 @@ class AsyncDurward:
                labels: Mapping[str, str] | None = None, env: Mapping[str, str] | None = None,
                ttl: int | None = None, idle_ttl: int | None = None, image: str | None = None,
                snapshot: str | None = None, backend: str | None = None, on_idle: str | None = None,
-               auto_resume: bool | None = None, publish: Sequence[Publish] = ()) -> Making:
+               auto_resume: bool | None = None, publish: Sequence[Publish] = (),
+               volumes: Sequence[str] = ()) -> Making:
         """As Durward.create: `await` it, or `async with` it, which deletes the sandbox at the end."""
         return Making(self._sandbox(_calls.create(
-            False, publish, policy=policy, name=name, labels=plain(labels), env=plain(env), ttl=ttl, idle_ttl=idle_ttl,
+            False, publish, volumes, policy=policy, name=name, labels=plain(labels), env=plain(env), ttl=ttl, idle_ttl=idle_ttl,
             image=image, snapshot=snapshot, backend=backend, on_idle=on_idle, auto_resume=auto_resume)))
 
     def get_or_create(self, labels: Mapping[str, str], policy: str | None = None, *,
                       name: str | None = None, env: Mapping[str, str] | None = None,
                       ttl: int | None = None, idle_ttl: int | None = None, image: str | None = None,
                       snapshot: str | None = None, backend: str | None = None, on_idle: str | None = None,
-                      auto_resume: bool | None = None, publish: Sequence[Publish] = ()) -> Making:
+                      auto_resume: bool | None = None, publish: Sequence[Publish] = (),
+                      volumes: Sequence[str] = ()) -> Making:
         return Making(self._sandbox(_calls.create(
-            True, publish, policy=policy, name=name, labels=plain(labels), env=plain(env), ttl=ttl, idle_ttl=idle_ttl,
+            True, publish, volumes, policy=policy, name=name, labels=plain(labels), env=plain(env), ttl=ttl, idle_ttl=idle_ttl,
             image=image, snapshot=snapshot, backend=backend, on_idle=on_idle, auto_resume=auto_resume)))
 
     async def sandboxes(self, labels: Mapping[str, str] | None = None,

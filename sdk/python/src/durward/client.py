@@ -31,6 +31,7 @@ from .models import (
     RunningExec,
     SandboxInfo,
     Snapshot,
+    Volume,
 )
 
 T = TypeVar("T")
@@ -253,6 +254,48 @@ class Durward:
             except OSError as e:
                 raise unreachable(self.socket, e) from e
 
+    # ---- volumes ----
+
+    def create_volume(self, name: str, policy: str | None = None, *, size: int | None = None,
+                      access: str | None = None, labels: Mapping[str, str] | None = None,
+                      clone_of: str | None = None, get_or_create: bool = False) -> Volume:
+        """Files that outlive the sandboxes of this policy which mount them: create(volumes=["NAME:/path"]).
+        size: bytes (default 1 GiB). access: "one" sandbox at a time may write (default), or "many". clone_of:
+        begin with the files of this volume or snapshot."""
+        return self._do(_calls.create_volume(get_or_create, name=name, policy=policy, size=size, access=access,
+                                             labels=plain(labels), **{"from": clone_of}))
+
+    def volumes(self) -> list[Volume]:
+        """With snapshots of volumes; oldest first."""
+        return self._do(_calls.volumes())
+
+    def volume(self, name: str) -> Volume:
+        return self._do(_calls.volume(name))
+
+    def delete_volume(self, name: str) -> None:
+        """Idempotent. Conflict while a sandbox has it."""
+        self._do(_calls.delete_volume(name))
+
+    def snapshot_volume(self, name: str, snapshot: str) -> Volume:
+        """A copy of its files, each as it is just then, as the volume `snapshot`, which nobody mounts."""
+        return self._do(_calls.snapshot_volume(name, snapshot))
+
+    def restore_volume(self, name: str, snapshot: str) -> Volume:
+        """A snapshot's files in place of its own. Conflict while a sandbox that runs has it."""
+        return self._do(_calls.restore_volume(name, snapshot))
+
+    def export_volume(self, name: str) -> Iterator[bytes]:
+        """As a tar archive of any size, its files below root/: whole when the iterator ended without an
+        exception."""
+        frames = Frames()
+        with self._upgrade(_calls.export_volume(name)) as s:
+            try:
+                while frames.last is None:
+                    yield from frames.feed(_received(s))
+                frames.volume()
+            except OSError as e:
+                raise unreachable(self.socket, e) from e
+
     # ---- identities of remote sandboxes ----
 
     def issue_identity(self, policy: str | None = None, ttl: int | None = None,
@@ -271,25 +314,28 @@ class Durward:
                labels: Mapping[str, str] | None = None, env: Mapping[str, str] | None = None,
                ttl: int | None = None, idle_ttl: int | None = None, image: str | None = None,
                snapshot: str | None = None, backend: str | None = None, on_idle: str | None = None,
-               auto_resume: bool | None = None, publish: Sequence[Publish] = ()) -> Sandbox:
+               auto_resume: bool | None = None, publish: Sequence[Publish] = (),
+               volumes: Sequence[str] = ()) -> Sandbox:
         """A sandbox that runs. policy may be left out where there is one only. ttl: seconds to its
         end whatever it does (default a day); idle_ttl: without a command (default an hour; 0 never), after
         which it is deleted, or on_idle: "pause", "stop". image, backend: its root, and what makes it, if
         not as the policy says. snapshot: begin with its files. auto_resume (default): a command resumes it.
         publish: ports inside, or (port, "ADDRESS:PORT") pairs, reached at addresses of the daemon's host for as
-        long as the sandbox is there: info.published has them."""
+        long as the sandbox is there: info.published has them. volumes: "NAME:/path" or "NAME:/path:ro", of its
+        policy."""
         return Sandbox(self, self._do(_calls.create(
-            False, publish, policy=policy, name=name, labels=plain(labels), env=plain(env), ttl=ttl, idle_ttl=idle_ttl,
+            False, publish, volumes, policy=policy, name=name, labels=plain(labels), env=plain(env), ttl=ttl, idle_ttl=idle_ttl,
             image=image, snapshot=snapshot, backend=backend, on_idle=on_idle, auto_resume=auto_resume)))
 
     def get_or_create(self, labels: Mapping[str, str], policy: str | None = None, *,
                       name: str | None = None, env: Mapping[str, str] | None = None,
                       ttl: int | None = None, idle_ttl: int | None = None, image: str | None = None,
                       snapshot: str | None = None, backend: str | None = None, on_idle: str | None = None,
-                      auto_resume: bool | None = None, publish: Sequence[Publish] = ()) -> Sandbox:
+                      auto_resume: bool | None = None, publish: Sequence[Publish] = (),
+                      volumes: Sequence[str] = ()) -> Sandbox:
         """The sandbox that has all these labels, resumed if it sleeps, else a new one; atomic."""
         return Sandbox(self, self._do(_calls.create(
-            True, publish, policy=policy, name=name, labels=plain(labels), env=plain(env), ttl=ttl, idle_ttl=idle_ttl,
+            True, publish, volumes, policy=policy, name=name, labels=plain(labels), env=plain(env), ttl=ttl, idle_ttl=idle_ttl,
             image=image, snapshot=snapshot, backend=backend, on_idle=on_idle, auto_resume=auto_resume)))
 
     def sandboxes(self, labels: Mapping[str, str] | None = None,

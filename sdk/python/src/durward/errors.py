@@ -23,7 +23,7 @@ class BadRequest(DurwardError):
 
 
 class NotFound(DurwardError):
-    """There is no such sandbox, snapshot, request or identity."""
+    """There is no such sandbox, snapshot, volume, request or identity."""
 
 
 class Conflict(DurwardError):
@@ -52,6 +52,8 @@ FILE_CODES = {"file_not_found", "permission_denied", "is_directory", "not_direct
 _HINTS = {
     "sandbox_not_found": "it was deleted, or its time to live ended: create another",
     "snapshot_not_found": "see which there are (snapshots(), `durward sandbox snapshot ls`)",
+    "volume_not_found": "see which there are (volumes(), `durward volume ls`)",
+    "volume_in_use": "delete the sandbox that has it, or mount it read-only",
     "not_running": "resume it (resume(), `durward sandbox resume`), or create another",
     "conflict": "choose another name, or other labels",
     "create_failed": "the daemon's log says more",
@@ -64,6 +66,7 @@ _HINTS = {
 }
 _TYPES: dict[str, type[DurwardError]] = {
     "sandbox_not_found": NotFound, "not_found": NotFound, "snapshot_not_found": NotFound, "conflict": Conflict,
+    "volume_not_found": NotFound, "volume_in_use": Conflict,
     "not_running": NotRunning, "forbidden": Denied, "unsupported": Unsupported,
     "no_console": Unsupported,
     "bad_request": BadRequest, "method": BadRequest, "token": Denied, "scope": Denied,

@@ -49,12 +49,14 @@ class SandboxInfo:
     snapshot: str | None  # that its files were last taken from
     denied: tuple[Denial, ...]
     published: tuple[Published, ...]  # its ports that are reached at addresses of the daemon's host
+    volumes: tuple[str, ...]  # NAME:/path[:ro], as they were asked for; those of its policy come besides
 
     @classmethod
     def read(cls, v: Mapping[str, Any]) -> SandboxInfo:
-        known = {k: v[k] for k in cls.__dataclass_fields__ if k not in ("denied", "published")}
+        known = {k: v[k] for k in cls.__dataclass_fields__ if k not in ("denied", "published", "volumes")}
         return cls(**known, denied=tuple(Denial(d["code"], d["target"], d["count"]) for d in v["denied"]),
-                   published=tuple(Published(p["port"], p["address"]) for p in v["published"]))
+                   published=tuple(Published(p["port"], p["address"]) for p in v["published"]),
+                   volumes=tuple(v["volumes"]))
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,34 @@ class Snapshot:
     @classmethod
     def read(cls, v: Mapping[str, Any]) -> Snapshot:
         return cls(**{k: v[k] for k in cls.__dataclass_fields__})
+
+
+@dataclass(frozen=True)
+class VolumeMount:
+    sandbox: str
+    path: str
+    read_only: bool
+
+
+@dataclass(frozen=True)
+class Volume:
+    """Files that outlive the sandboxes which mount them, or a snapshot of such."""
+    name: str
+    policy: str  # whose sandboxes may have it
+    state: str  # making, ready, restoring, removing
+    size: int  # bytes that it may hold
+    used: int | None  # of these, of volume() only: as it was counted last
+    access: str  # one or many may write at a time
+    snapshot_of: str | None
+    labels: Mapping[str, str]
+    created_at: int
+    mounted: tuple[VolumeMount, ...]  # in sandboxes that run
+
+    @classmethod
+    def read(cls, v: Mapping[str, Any]) -> Volume:
+        known = {k: v[k] for k in cls.__dataclass_fields__ if k not in ("used", "mounted")}
+        return cls(**known, used=v.get("used"),
+                   mounted=tuple(VolumeMount(m["sandbox"], m["path"], m["read_only"]) for m in v["mounted"]))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deepagents.backends.protocol import (
@@ -67,10 +67,10 @@ class DurwardSandbox(HonestSandbox):
                timeout: int = DEFAULT_TIMEOUT, labels: Mapping[str, str] | None = None,
                env: Mapping[str, str] | None = None, name: str | None = None, ttl: int | None = None,
                idle_ttl: int | None = None, image: str | None = None,
-               snapshot: str | None = None) -> DurwardSandbox:
+               snapshot: str | None = None, volumes: Sequence[str] = ()) -> DurwardSandbox:
         """A new sandbox; see durward.Durward.create."""
         return cls(Durward(socket).create(policy, name=name, labels=labels, env=env, ttl=ttl,
-                                          idle_ttl=idle_ttl, image=image, snapshot=snapshot),
+                                          idle_ttl=idle_ttl, image=image, snapshot=snapshot, volumes=volumes),
                    timeout=timeout)
 
     @classmethod

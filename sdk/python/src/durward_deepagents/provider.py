@@ -22,13 +22,14 @@ from durward import BadRequest, Conflict, Durward, DurwardError, NotFound, Unava
 from .backend import DEFAULT_TIMEOUT, DurwardSandbox
 
 _PARAMS = ("policy", "labels", "env", "name", "ttl", "idle_ttl", "image", "backend", "on_idle",
-           "auto_resume", "snapshot", "timeout", "socket")
+           "auto_resume", "snapshot", "volumes", "timeout", "socket")
 LABELS = {"made-by": "dcode"}
 
 
 class DurwardProvider(SandboxProvider):
     """Parameters, in [sandboxes.providers.durward.params] of config.toml: policy, labels, env, name,
-    ttl, idle_ttl, image, backend, on_idle, auto_resume, snapshot, timeout (of a command), socket (its path,
+    ttl, idle_ttl, image, backend, on_idle, auto_resume, snapshot, volumes (a list of
+    NAME:/path[:ro]), timeout (of a command), socket (its path,
     or https://HOST[:PORT]). DURWARD_URL or DURWARD_SOCKET, and DURWARD_POLICY of the environment stand in for
     socket and policy; DEEPAGENTS_CODE_DURWARD_SOCKET and so on win over them."""
 
@@ -90,6 +91,9 @@ def _given(kwargs: Mapping[str, Any]) -> dict[str, Any]:
         table = given.get(key, {})
         if not isinstance(table, dict) or not all(isinstance(v, str) for v in table.values()):
             raise ValueError("durward: %s must be a table of strings" % key)
+    named = given.get("volumes", [])
+    if not isinstance(named, list) or not all(isinstance(v, str) for v in named):
+        raise ValueError("durward: volumes must be a list of NAME:/path or NAME:/path:ro")
     return given
 
 

@@ -80,6 +80,22 @@ behaviour("stop, resume, snapshot, fork, restore", async () => {
   await c.deleteSnapshot("ts");
   await refused(c.snapshot("ts"), "NotFound", "snapshot_not_found");
 });
+behaviour("volumes", async () => {
+  const v = await c.createVolume("ts", { policy: "p", size: 8 << 20, labels: { a: "b" } });
+  assert.deepEqual([v.name, v.policy, v.state, v.size, v.access, v.snapshotOf, v.labels, v.mounted], ["ts", "p", "ready", 8 << 20, "one", null, { a: "b" }, []]);
+  assert.deepEqual(await c.createVolume("ts", { policy: "p", getOrCreate: true }), v);
+  await refused(c.createVolume("ts", { policy: "p" }), "Conflict", "conflict");
+  await refused(c.create({ policy: "p", volumes: ["none:/data"] }), "BadRequest", "bad_request");
+  assert.equal((await c.snapshotVolume("ts", "ts-1")).snapshotOf, "ts");
+  assert.equal((await c.restoreVolume("ts", "ts-1")).state, "ready");
+  assert.equal((await c.createVolume("ts-2", { cloneOf: "ts-1" })).size, 8 << 20);
+  const pieces = [];
+  for await (const piece of c.exportVolume("ts")) pieces.push(piece);
+  assert.equal(Buffer.concat(pieces).subarray(257, 262).toString(), "ustar");
+  assert.deepEqual((await c.volumes()).map((x) => x.name), ["ts", "ts-1", "ts-2"]);
+  for (const name of ["ts", "ts-1", "ts-2"]) await c.deleteVolume(name);
+  await refused(c.volume("ts"), "NotFound", "volume_not_found");
+});
 behaviour("published ports", async () => {
   const a = await c.create({ policy: "p", publish: [8125, { port: 8125, address: "127.0.0.1:0" }] });
   assert.deepEqual(a.info.published.map((p) => [p.port, p.address.split(":")[0]]), [[8125, "127.0.0.1"], [8125, "127.0.0.1"]]);

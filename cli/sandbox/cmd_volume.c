@@ -1,0 +1,313 @@
+/* durward volume: files that outlive the sandboxes which mount them, by the daemon's API. */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api_client.h"
+#include "commands.h"
+#include "out.h"
+#include "sandbox_spec.h"
+#include "which.h"
+
+enum { OPT_POLICY = 256, OPT_SIZE, OPT_ACCESS, OPT_LABEL, OPT_REUSE, OPT_FORCE };
+enum { CREATE, LS, SHOW, RM, SNAPSHOT, RESTORE, CLONE, EXPORT };
+
+static int run_create(int argc, char **argv);
+static int run_ls(int argc, char **argv);
+static int run_show(int argc, char **argv);
+static int run_rm(int argc, char **argv);
+static int run_snapshot(int argc, char **argv);
+static int run_restore(int argc, char **argv);
+static int run_clone(int argc, char **argv);
+static int run_export(int argc, char **argv);
+
+static const struct arg_option create_options[] = {
+    {OPT_POLICY, "policy", "NAME", "whose sandboxes may have it, where there is more than one"},
+    {OPT_SIZE, "size", "SIZE", "how much it may hold, as in 500MiB or 20GiB (default: 1GiB)"},
+    {OPT_ACCESS, "access", "WHO",
+     "one sandbox at a time may write (one, the default), or several (many)"},
+    {OPT_LABEL, "label", "K=V", "a label; may be repeated"},
+    {OPT_REUSE, "get-or-create", NULL, "take the one of this name if there is one"},
+    {0},
+};
+
+static const struct arg_option clone_options[] = {
+    {OPT_SIZE, "size", "SIZE", "how much it may hold (default: as much; at least that)"},
+    {OPT_ACCESS, "access", "WHO", "one or many (default: the same)"},
+    {OPT_LABEL, "label", "K=V", "a label; may be repeated"},
+    {0},
+};
+
+static const struct arg_option export_options[] = {
+    {'o', "output", "FILE", "write to this file (- is standard output; default: NAME.tar)"},
+    {OPT_FORCE, "force", NULL, "in place of a file that is there"},
+    {0},
+};
+
+const struct command volume_verbs[] = {
+    [CREATE] = {"volume create",
+                "[--policy NAME] [--size SIZE] [--access one|many] [OPTION...] NAME",
+                "Make a volume; prints its name.", create_options,
+                "'durward sandbox create --volume NAME:/path' mounts it, as do 'durward run\n"
+                "--volume' and a policy's `sandbox: { volumes: [...] }`.\n",
+                run_create},
+    [LS] = {"volume ls", "[--json]", "List volumes and snapshots of volumes.", NULL, NULL, run_ls},
+    [SHOW] = {"volume show", "[--json] NAME", "Show a volume and how much it holds.", NULL, NULL,
+              run_show},
+    [RM] = {"volume rm", "NAME...", "Remove volumes or snapshots, with their files.", NULL,
+            "Not while a sandbox has it. One that is not there is no error.\n", run_rm},
+    [SNAPSHOT] = {"volume snapshot", "NAME SNAPSHOT", "Keep a copy of a volume's files, by name.",
+                  NULL,
+                  "Of one that is written to, each file is as it is just then; pause or stop the\n"
+                  "sandbox for a copy of one moment.\n",
+                  run_snapshot},
+    [RESTORE] = {"volume restore", "NAME SNAPSHOT",
+                 "Put a snapshot's files in place of a volume's.", NULL,
+                 "Not while a sandbox that runs has it.\n", run_restore},
+    [CLONE] = {"volume clone", "[--size SIZE] [--access one|many] [--label K=V]... NAME NEW",
+               "Make a volume with a copy of the files of another or of a snapshot.", clone_options,
+               NULL, run_clone},
+    [EXPORT] = {"volume export", "[--force] [-o FILE] NAME",
+                "Write a volume's files to an archive.", export_options,
+                "A tar archive; the files lie below root/ in it.\n", run_export},
+    {0},
+};
+
+static int put_size(const struct args *a, json_t *body)
+{
+    uint64_t bytes;
+    if (args_size(a->value, &bytes) < 0 || bytes > INT64_MAX)
+        return args_usage(a->cmd, "%s: a size such as 500MiB or 20GiB", a->value);
+    json_object_set_new(body, "size", json_integer((json_int_t)bytes));
+    return EXIT_OK;
+}
+
+static int take_option(const struct args *a, int id, json_t *body)
+{
+    switch (id) {
+    case OPT_POLICY:
+        json_object_set_new(body, "policy", json_string(a->value));
+        return EXIT_OK;
+    case OPT_ACCESS:
+        json_object_set_new(body, "access", json_string(a->value));
+        return EXIT_OK;
+    case OPT_REUSE:
+        json_object_set_new(body, "get_or_create", json_true());
+        return EXIT_OK;
+    case OPT_SIZE:
+        return put_size(a, body);
+    default:
+        return api_put_pair(body, "labels", a->value) == 0
+                   ? EXIT_OK
+                   : args_usage(a->cmd, "--label must be NAME=VALUE");
+    }
+}
+
+static void print_name(const json_t *reply)
+{
+    printf("%s\n", out_member(reply, "name"));
+}
+
+/* Options, then so many words; else *code is the exit status. */
+static bool read_words(struct args *a, json_t *body, int n, const char *what, int *code)
+{
+    int id;
+    while ((id = args_next(a)) != ARGS_END) {
+        *code = id == ARGS_STOP ? a->exit_code : take_option(a, id, body);
+        if (id == ARGS_STOP || *code != EXIT_OK)
+            return false;
+    }
+    if (a->argc - a->next == n)
+        return true;
+    *code = args_usage(a->cmd, "%s", what);
+    return false;
+}
+
+/* /v1/volumes/NAME… of a word; it is put where the caller says. */
+static int path_of(const struct args *a, const char *name, const char *tail, char *path,
+                   size_t size)
+{
+    if (!sandbox_spec_name_ok(name))
+        return args_usage(a->cmd, "'%.64s' is not the name of a volume", name);
+    snprintf(path, size, "/v1/volumes/%s%s", name, tail);
+    return EXIT_OK;
+}
+
+static int post(const struct args *a, const char *path, const json_t *body)
+{
+    return api_print(a, "POST", path, body, print_name);
+}
+
+static int run_create(int argc, char **argv)
+{
+    struct args a = {.cmd = &volume_verbs[CREATE], .argc = argc, .argv = argv};
+    json_t *body = json_object();
+    int code;
+    if (read_words(&a, body, 1, "under which name?", &code)) {
+        json_object_set_new(body, "name", json_string(argv[a.next]));
+        code = post(&a, "/v1/volumes", body);
+    }
+    json_decref(body);
+    return code;
+}
+
+static int run_clone(int argc, char **argv)
+{
+    struct args a = {.cmd = &volume_verbs[CLONE], .argc = argc, .argv = argv};
+    json_t *body = json_object();
+    int code;
+    if (read_words(&a, body, 2, "which volume, and under which name?", &code)) {
+        json_object_set_new(body, "from", json_string(argv[a.next]));
+        json_object_set_new(body, "name", json_string(argv[a.next + 1]));
+        code = post(&a, "/v1/volumes", body);
+    }
+    json_decref(body);
+    return code;
+}
+
+static int of_two(const struct command *cmd, const char *tail, const char *key, int argc,
+                  char **argv)
+{
+    struct args a = {.cmd = cmd, .argc = argc, .argv = argv};
+    char path[128];
+    json_t *body = json_object();
+    int code;
+    if (read_words(&a, body, 2, "a volume's name and a snapshot's?", &code) &&
+        (code = path_of(&a, argv[a.next], tail, path, sizeof path)) == EXIT_OK) {
+        json_object_set_new(body, key, json_string(argv[a.next + 1]));
+        code = post(&a, path, body);
+    }
+    json_decref(body);
+    return code;
+}
+
+static int run_snapshot(int argc, char **argv)
+{
+    return of_two(&volume_verbs[SNAPSHOT], "/snapshot", "name", argc, argv);
+}
+
+static int run_restore(int argc, char **argv)
+{
+    return of_two(&volume_verbs[RESTORE], "/restore", "snapshot", argc, argv);
+}
+
+/* ---- ls, show ---- */
+
+static int64_t number(const json_t *v, const char *key)
+{
+    return json_integer_value(json_object_get(v, key));
+}
+
+static void cell_number(struct out_table *t, int64_t n)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%lld", (long long)n);
+    out_table_cell(t, text);
+}
+
+static int run_ls(int argc, char **argv)
+{
+    static const char *const titles[] = {"NAME",  "POLICY",  "BYTES",       "ACCESS",
+                                         "STATE", "MOUNTED", "SNAPSHOT OF", NULL};
+    struct args a = {.cmd = &volume_verbs[LS], .argc = argc, .argv = argv};
+    struct err err = {0};
+    size_t i;
+    json_t *v;
+    int code = args_plain(&a, 0, 0, "");
+    if (code != ARGS_END)
+        return code;
+    json_t *all = which_list(a.socket, WHICH_VOLUME, &err);
+    if (all == NULL)
+        return out_fail(&err);
+    if (a.json)
+        return out_json(all) < 0 ? EXIT_NO : EXIT_OK;
+    struct out_table *t = out_table_new(titles);
+    json_array_foreach(all, i, v)
+    {
+        out_table_cell(t, out_member(v, "name"));
+        out_table_cell(t, out_member(v, "policy"));
+        cell_number(t, number(v, "size"));
+        out_table_cell(t, out_member(v, "access"));
+        out_table_cell(t, out_member(v, "state"));
+        cell_number(t, (int64_t)json_array_size(json_object_get(v, "mounted")));
+        out_table_cell(t, *out_member(v, "snapshot_of") ? out_member(v, "snapshot_of") : "-");
+    }
+    if (i == 0)
+        fputs("durward: there are no volumes\n", stderr);
+    out_table_print(t);
+    json_decref(all);
+    return out_flush() < 0 ? EXIT_NO : EXIT_OK;
+}
+
+static void print_one(const json_t *v)
+{
+    static const char *const shown[] = {"name", "policy", "state", "access", "snapshot_of"};
+    const char *key;
+    json_t *one;
+    char clean[300];
+    size_t i;
+    for (i = 0; i < ARRAY_LEN(shown); i++)
+        if (*out_member(v, shown[i]))
+            printf("%-11s %s\n", shown[i], out_member(v, shown[i]));
+    printf("%-11s %lld bytes\n", "size", (long long)number(v, "size"));
+    printf("%-11s %lld bytes\n", "used", (long long)number(v, "used"));
+    json_object_foreach(json_object_get(v, "labels"), key, one)
+        printf("%-11s %s=%s\n", "label", key, out_clean(json_string_value(one), clean, 256));
+    json_array_foreach(json_object_get(v, "mounted"), i, one)
+        printf("%-11s %s at %s%s\n", "mounted", out_member(one, "sandbox"),
+               out_clean(out_member(one, "path"), clean, sizeof clean),
+               json_is_true(json_object_get(one, "read_only")) ? ", read-only" : "");
+}
+
+static int run_show(int argc, char **argv)
+{
+    struct args a = {.cmd = &volume_verbs[SHOW], .argc = argc, .argv = argv};
+    char path[128];
+    int code = args_plain(&a, 1, 1, "which volume?");
+    if (code != ARGS_END)
+        return code;
+    code = path_of(&a, argv[a.next], "", path, sizeof path);
+    return code == EXIT_OK ? api_print(&a, "GET", path, NULL, print_one) : code;
+}
+
+static int run_rm(int argc, char **argv)
+{
+    struct args a = {.cmd = &volume_verbs[RM], .argc = argc, .argv = argv};
+    char path[128];
+    int code = args_plain(&a, 1, INT_MAX, "which volume?");
+    if (code != ARGS_END)
+        return code;
+    code = EXIT_OK;
+    for (int i = a.next; i < argc; i++) {
+        int one = path_of(&a, argv[i], "", path, sizeof path);
+        if (one == EXIT_OK)
+            one = api_print(&a, "DELETE", path, NULL, NULL);
+        code = one == EXIT_OK ? code : one;
+    }
+    return code;
+}
+
+static int run_export(int argc, char **argv)
+{
+    struct args a = {.cmd = &volume_verbs[EXPORT], .argc = argc, .argv = argv};
+    const char *file = NULL;
+    bool force = false;
+    int id;
+    while ((id = args_next(&a)) != ARGS_END) {
+        if (id == ARGS_STOP)
+            return a.exit_code;
+        if (id == 'o')
+            file = a.value;
+        else
+            force = true;
+    }
+    return a.next + 1 == argc ? volume_export_verb(&a, argv[a.next], file, force)
+                              : args_usage(a.cmd, "which volume?");
+}
+
+const struct command command_volume = {
+    .name = "volume",
+    .usage = "create|ls|show|rm|snapshot|... [OPTION...]",
+    .summary = "Files that outlive the daemon's sandboxes which mount them.",
+    .verbs = volume_verbs,
+};

@@ -1,0 +1,81 @@
+/* A volume on disk: files that outlive the sandboxes which mount them, with a bound on their size.
+ *
+ *   volumes/NAME/root/    its files, which belong to whoever sandboxes are outside
+ *   volumes/NAME/about    "POLICY SIZE one|many|snapshot": whose it is, its bound in bytes, who may
+ *                         write; a snapshot of one is never mounted
+ *   volumes/NAME/usage    what is used up, and which of its files are open: memory that all
+ *                         processes share which serve it (rootfs/view_bound.h), and their locks
+ *   volumes/NAME/...      what every layer has (layer.h)
+ *
+ * Every mount holds a lock on `usage` (of its open file, so that it goes with the process); whoever
+ * removes or replaces a volume takes all of them, or does not do it. */
+#ifndef DURWARD_VOLUME_H
+#define DURWARD_VOLUME_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "err.h"
+#include "sandbox_spec.h"
+
+enum {
+    VOLUME_MOUNTS_MAX = 32, /* at once, of one volume */
+    VOLUME_OPEN_MAX = 4096, /* files of it that one of them has open */
+    VOLUME_BLOCK = 4096,    /* what a file's length is rounded up to, and what a name costs */
+    VOLUME_ABOUT_MAX = 384,
+    VOLUME_LEAVE_MS = 3000, /* for the process of a sandbox that has just ended */
+    VOLUME_WAIT_MS = 5000   /* for somebody who mounts, removes or counts it just then */
+};
+
+enum volume_access { VOLUME_ONE, VOLUME_MANY, VOLUME_SNAPSHOT };
+
+struct volume_about {
+    char policy[256];
+    uint64_t size; /* bytes */
+    enum volume_access access;
+};
+
+/* to: VOLUME_ABOUT_MAX bytes. */
+void volume_about_print(const struct volume_about *a, char *to);
+int volume_about_read(const char *text, struct volume_about *ret); /* -1: malformed */
+
+/* Shared by all who serve a volume. Whatever of it is wrong is so in favour of the bound: what a
+ * process had under way when it was killed stays counted until somebody counts anew, which the
+ * first does who mounts it while nobody else does. */
+struct volume_usage {
+    uint64_t magic;
+    pthread_mutex_t lock; /* robust: of all that follows */
+    int64_t used;         /* bytes, as volume_length and names count */
+    uint32_t n_open[VOLUME_MOUNTS_MAX];
+    uint64_t open[VOLUME_MOUNTS_MAX][VOLUME_OPEN_MAX]; /* inodes; 0: none */
+};
+
+struct volume { /* mounted once */
+    int root;   /* its files, O_PATH */
+    int lock;   /* `usage`, with the locks */
+    unsigned slot;
+    struct volume_usage *usage;
+    uint64_t size;
+    uid_t uid; /* whose its files are, in this user namespace */
+    gid_t gid;
+};
+
+/* What a file of this length counts. */
+int64_t volume_length(int64_t bytes);
+
+/* For a sandbox of this policy. ERR_UNREADY: there is none for it, it is being replaced, or another
+ * one writes to it. */
+int volume_open(const char *state_dir, const struct sandbox_spec_volume *v, const char *policy,
+                struct volume *ret, struct err *err);
+void volume_close(struct volume *v);
+
+/* all: the directory of volumes. Nobody mounts the one of this name until the descriptor is closed;
+ * -1 when somebody does now, or with errno ENOENT. */
+int volume_claim(int all, const char *name, unsigned ms, struct err *err);
+/* What was used when it was counted last. */
+int volume_used(int all, const char *name, int64_t *ret, struct err *err);
+/* Another mount than `slot` that lives. */
+bool volume_slot_lives(int lock, unsigned slot);
+
+#endif

@@ -170,9 +170,12 @@ int args_into(struct args *a, void *asked)
     return id == ARGS_STOP ? a->exit_code : ARGS_END;
 }
 
-int args_plain(struct args *a, int least, int most, const char *what)
+int args_one(struct args *a, const char **value, int least, int most, const char *what)
 {
-    if (args_next(a) == ARGS_STOP)
+    int id;
+    while ((id = args_next(a)) >= 0)
+        *value = a->value;
+    if (id == ARGS_STOP)
         return a->exit_code;
     int n = a->argc - a->next;
     if (n < least)
@@ -180,6 +183,12 @@ int args_plain(struct args *a, int least, int most, const char *what)
     if (n > most)
         return args_usage(a->cmd, "unexpected argument %s", a->argv[a->next + most]);
     return ARGS_END;
+}
+
+int args_plain(struct args *a, int least, int most, const char *what)
+{
+    const char *none;
+    return args_one(a, &none, least, most, what);
 }
 
 /* "ls, allow or deny?" */

@@ -52,6 +52,8 @@ int args_into(struct args *a, void *asked);
  * what the command must return at once. `what` asks for a word that is missing ("which sandbox?").
  */
 int args_plain(struct args *a, int least, int most, const char *what);
+/* The same of a command with one option, which has a value: *value is set where it is given. */
+int args_one(struct args *a, const char **value, int least, int most, const char *what);
 /* Run the verb that argv[1] names; without one, help or a usage error that lists them. */
 int args_verbs(const struct command *cmd, int argc, char **argv);
 /* The verb of this whole name, which is there. */

@@ -144,6 +144,18 @@ static bool want_file(void *arg, const struct log_tree_dir *d, int dirfd, const 
     return may || after;
 }
 
+/* What was read is shown, or why it could not be. */
+static int finish(struct query *q, struct log_tree *t, int r, const struct err *err)
+{
+    if (r == 0)
+        audit_warn_bad(query_bad(q));
+    query_free(q);
+    log_tree_done(t);
+    if (r < 0)
+        return out_fail(err);
+    return out_flush() < 0 ? EXIT_NO : EXIT_OK;
+}
+
 static int query_all(const char *dir, const struct query_filter *f, bool all, struct audit_view *v)
 {
     struct choice choice = {.f = f, .follows = log_index_follows(f)};
@@ -159,13 +171,7 @@ static int query_all(const char *dir, const struct query_filter *f, bool all, st
     log_tree_sort(&t);
     for (size_t i = t.n; r == 0 && i > 0; i--)
         r = log_tree_read(&t, t.dir[i - 1], f->since, audit_feed, q, &err);
-    if (r == 0)
-        audit_warn_bad(query_bad(q));
-    query_free(q);
-    log_tree_done(&t);
-    if (r < 0)
-        return out_fail(&err);
-    return out_flush() < 0 ? EXIT_NO : EXIT_OK;
+    return finish(q, &t, r, &err);
 }
 
 static int run_query(int argc, char **argv)
@@ -285,13 +291,7 @@ static int tail_all(const char *dir, size_t n, bool follow, bool probes, bool js
     free(lines.at);
     if (r == 0 && follow)
         r = audit_follow(&t, audit_feed, q, out_flush, &err);
-    if (r == 0)
-        audit_warn_bad(query_bad(q));
-    query_free(q);
-    log_tree_done(&t);
-    if (r < 0)
-        return out_fail(&err);
-    return out_flush() < 0 ? EXIT_NO : EXIT_OK;
+    return finish(q, &t, r, &err);
 }
 
 static int run_tail(int argc, char **argv)

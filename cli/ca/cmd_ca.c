@@ -169,14 +169,8 @@ static int run_show(int argc, char **argv)
 {
     struct args a = {.cmd = &ca_verbs[0], .argc = argc, .argv = argv};
     const char *file = NULL;
-    int id;
-    while ((id = args_next(&a)) >= 0)
-        file = a.value;
-    if (id == ARGS_STOP)
-        return a.exit_code;
-    if (a.next < argc)
-        return args_usage(a.cmd, "unexpected argument %s", argv[a.next]);
-    return ca_show(file, a.json);
+    int code = args_one(&a, &file, 0, 0, "");
+    return code == ARGS_END ? ca_show(file, a.json) : code;
 }
 
 static int put_cert(FILE *f, const struct ca_cert *ca, bool der)

@@ -7,6 +7,7 @@
 #include "settings.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -196,13 +197,9 @@ static int run_ls(int argc, char **argv)
     struct listing l = {0};
     struct err err = {0};
     const char *file = NULL;
-    int id;
-    while ((id = args_next(&a)) >= 0)
-        file = a.value;
-    if (id == ARGS_STOP)
-        return a.exit_code;
-    if (a.next < argc)
-        return args_usage(a.cmd, "unexpected argument %s", argv[a.next]);
+    int code = args_one(&a, &file, 0, 0, "");
+    if (code != ARGS_END)
+        return code;
     char *dir = state_dir(file);
     if (dir == NULL)
         return EXIT_NO;
@@ -225,16 +222,13 @@ static int run_rm(int argc, char **argv)
 {
     struct args a = {.cmd = &image_verbs[2], .argc = argc, .argv = argv};
     const char *file = NULL;
-    int id, code = EXIT_OK;
-    while ((id = args_next(&a)) >= 0)
-        file = a.value;
-    if (id == ARGS_STOP)
-        return a.exit_code;
-    if (a.next == argc)
-        return args_usage(a.cmd, "which image?");
+    int code = args_one(&a, &file, 1, INT_MAX, "which image?");
+    if (code != ARGS_END)
+        return code;
     char *dir = state_dir(file);
     if (dir == NULL)
         return EXIT_NO;
+    code = EXIT_OK;
     for (int i = a.next; i < argc; i++) {
         struct err err = {0};
         char clean[sizeof err.text];

@@ -245,15 +245,9 @@ void body_inspection_end(struct body_inspection *p)
 
 bool body_inspection_pump(struct body_inspection *p, const struct upstream *to, uint64_t *passed)
 {
-    while (buf_len(&p->held) > 0) {
-        size_t room = to->ops->room(to->self), n = buf_len(&p->held);
-        if (room == 0)
-            return false;
-        n = n < room ? n : room;
-        to->ops->data(to->self, buf_data(&p->held), n);
-        buf_drain(&p->held, n);
-        quota_give(&p->share, n);
-        *passed += n;
-    }
-    return true;
+    size_t n = stream_send(to, buf_slice(&p->held));
+    buf_drain(&p->held, n);
+    quota_give(&p->share, n);
+    *passed += n;
+    return buf_len(&p->held) == 0;
 }

@@ -69,6 +69,18 @@ struct upstream {
 
 enum { STREAM_CHUNK = 16 * 1024, STREAM_OUT_MAX = 512 * 1024, STREAM_IN_MAX = 64 * 1024 };
 
+/* As much of it as the upstream has room for; how many bytes went. */
+static inline size_t stream_send(const struct upstream *to, struct slice s)
+{
+    size_t room, sent = 0;
+    while (sent < s.n && (room = to->ops->room(to->self)) > 0) {
+        size_t n = s.n - sent < room ? s.n - sent : room;
+        to->ops->data(to->self, s.p + sent, n);
+        sent += n;
+    }
+    return sent;
+}
+
 static inline void stream_retry(const struct downstream *f, unsigned seconds)
 {
     if (seconds && f->ops->retry)

@@ -90,13 +90,10 @@ static bool take(struct aws_upload *u)
 
 static bool send_piece(struct aws_upload *u)
 {
-    size_t room;
-    while (u->to_send > 0 && (room = u->origin.ops->room(u->origin.self)) > 0) {
-        size_t n = u->to_send < room ? u->to_send : room;
-        u->origin.ops->data(u->origin.self, buf_data(&u->in), n);
-        buf_drain(&u->in, n);
-        u->to_send -= n;
-    }
+    struct slice held = buf_slice(&u->in);
+    size_t n = stream_send(&u->origin, (struct slice){held.p, u->to_send});
+    buf_drain(&u->in, n);
+    u->to_send -= n;
     account(u);
     if (u->to_send > 0)
         return false;

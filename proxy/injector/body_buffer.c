@@ -57,12 +57,7 @@ void body_buffer_replace(struct body_buffer *g, struct buf *b)
 
 bool body_buffer_pump(struct body_buffer *g, struct upstream upstream)
 {
-    size_t room;
-    while (buf_len(&g->body) > 0 && (room = upstream.ops->room(upstream.self)) > 0) {
-        size_t n = buf_len(&g->body) < room ? buf_len(&g->body) : room;
-        upstream.ops->data(upstream.self, buf_data(&g->body), n);
-        buf_drain(&g->body, n);
-    }
+    buf_drain(&g->body, stream_send(&upstream, buf_slice(&g->body)));
     if (buf_len(&g->body) > 0)
         return false;
     body_buffer_free(g);

@@ -117,16 +117,8 @@ static size_t downstream_room(void *self)
 /* Pass waiting request bytes on; what went is credited to the gate. */
 static void pump(struct served *x)
 {
-    size_t sent = 0;
-    while (buf_len(&x->waiting) > 0) {
-        size_t room = x->upstream.ops->room(x->upstream.self);
-        size_t n = buf_len(&x->waiting) < room ? buf_len(&x->waiting) : room;
-        if (n == 0)
-            break;
-        x->upstream.ops->data(x->upstream.self, buf_data(&x->waiting), n);
-        buf_drain(&x->waiting, n);
-        sent += n;
-    }
+    size_t sent = stream_send(&x->upstream, buf_slice(&x->waiting));
+    buf_drain(&x->waiting, sent);
     buf_shrink(&x->waiting);
     if (sent > 0 && !x->ended) {
         if (buf_len(&x->waiting) == 0)

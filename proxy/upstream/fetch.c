@@ -69,14 +69,12 @@ static size_t downstream_room(void *self)
 static void downstream_wanted(void *self)
 {
     struct fetch *f = self;
-    size_t room;
-    while (f->body.n > 0 && (room = f->upstream.ops->room(f->upstream.self)) > 0) {
-        size_t n = f->body.n < room ? f->body.n : room;
-        f->upstream.ops->data(f->upstream.self, f->body.p, n);
-        f->body = (struct slice){f->body.p + n, f->body.n - n};
-        if (f->body.n == 0)
-            f->upstream.ops->end(f->upstream.self);
-    }
+    if (f->body.n == 0)
+        return;
+    size_t n = stream_send(&f->upstream, f->body);
+    f->body = (struct slice){f->body.p + n, f->body.n - n};
+    if (f->body.n == 0)
+        f->upstream.ops->end(f->upstream.self);
 }
 
 static const struct downstream_ops downstream_ops = {

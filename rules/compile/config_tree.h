@@ -124,6 +124,8 @@ struct config_policy *config_policy_find(const struct config *c, const char *nam
 /* preset.c: the rules of a preset, with the secret's name filled in, for these hosts (as in
  * `preset_hosts`; NULL: its own). New reference or NULL when there is no such preset. */
 json_t *preset_rules(const char *name, const char *secret, const json_t *hosts, bool read_only);
+/* In what was read of a preset or profile: the secret's name wherever its mark stands. */
+void preset_fill(json_t *v, const char *secret);
 /* `preset_hosts` of a preset that there is; hosts NULL: it is not given. */
 int preset_hosts_check(const char *name, const struct node *use, const struct node *hosts,
                        struct err *err);

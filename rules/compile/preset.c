@@ -96,8 +96,7 @@ static void add_pattern(json_t *to, const json_t *hosts, const char *pattern)
     json_decref(all);
 }
 
-/* Put the name wherever the mark stands. */
-static void fill(json_t *v, const char *secret)
+void preset_fill(json_t *v, const char *secret)
 {
     const char *key;
     json_t *item;
@@ -106,8 +105,8 @@ static void fill(json_t *v, const char *secret)
         if (json_string_set(v, secret) < 0)
             abort(); /* memory is out */
     }
-    json_object_foreach(v, key, item) fill(item, secret);
-    json_array_foreach(v, i, item) fill(item, secret);
+    json_object_foreach(v, key, item) preset_fill(item, secret);
+    json_array_foreach(v, i, item) preset_fill(item, secret);
 }
 
 /* What only reads; a WebSocket does more. */
@@ -140,7 +139,7 @@ static json_t *make(const json_t *file, const char *which, const json_t *hosts, 
         if (!any)
             json_array_remove(rules, i);
     }
-    fill(rules, secret);
+    preset_fill(rules, secret);
     return rules;
 }
 

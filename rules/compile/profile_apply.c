@@ -7,8 +7,6 @@
 #include "config_tree.h"
 #include "profile_tree.h"
 
-#define SECRET_MARK "{{secret}}"
-
 enum { WHERE_MAX = 400 };
 
 static void put(json_t *object, const char *key, json_t *value)
@@ -143,20 +141,6 @@ static void declare(const struct profile_into *into, const struct source_of_key 
     put(secrets, s->secret, made);
 }
 
-/* Put the name wherever the mark stands. */
-static void fill(json_t *v, const char *secret)
-{
-    const char *key;
-    json_t *item;
-    size_t i;
-    if (json_is_string(v) && strcmp(json_string_value(v), SECRET_MARK) == 0) {
-        if (json_string_set(v, secret) < 0)
-            abort(); /* memory is out */
-    }
-    json_object_foreach(v, key, item) fill(item, secret);
-    json_array_foreach(v, i, item) fill(item, secret);
-}
-
 static void use(const struct profile_into *into, const struct source_of_key *s)
 {
     char placeholder[120];
@@ -173,7 +157,7 @@ static void use(const struct profile_into *into, const struct source_of_key *s)
         size_t from = json_array_size(into->rules);
         add_rules(into, &rules);
         for (; from < json_array_size(into->rules); from++)
-            fill(json_array_get(into->rules, from), s->secret);
+            preset_fill(json_array_get(into->rules, from), s->secret);
     }
     snprintf(placeholder, sizeof placeholder, "{{placeholder %s}}", s->secret);
     size_t n = json_is_string(s->env.value) ? 1 : json_array_size(s->env.value);

@@ -352,6 +352,21 @@ static void test_credit(void)
         turn();
     }
     CU_ASSERT(last && last->bytes == 0);
+    last->room = 1000; /* as much as there is room for, and not a byte more */
+    last->downstream.ops->wanted(last->downstream.self);
+    CU_ASSERT_EQUAL(last->bytes, 1000);
+    last->room = SIZE_MAX;
+    last->downstream.ops->wanted(last->downstream.self);
+    CU_ASSERT_EQUAL(last->bytes, INJECTOR_CHANNEL_FIRST);
+    close_server(fd);
+
+    fd = open_server();
+    start(fd, BODY_CHUNKED, 0);
+    last->room = 0;
+    for (int i = 0; i < INJECTOR_CHANNEL_FIRST / INJECTOR_CHANNEL_BODY_MAX; i++) {
+        bed_body(fd, 1, INJECTOR_CHANNEL_BODY_MAX);
+        turn();
+    }
     bed_body(fd, 1, 1);
     ends_channel(fd);
 

@@ -178,4 +178,4 @@ writable_tree() {
 
 BUILD_PACKAGES="gcc libc6-dev make autoconf automake pkg-config libevent-dev libssl-dev
     libjansson-dev libyaml-dev libseccomp-dev libsqlite3-dev libmnl-dev libnftnl-dev libc-ares-dev libzstd-dev zlib1g-dev libexpat1-dev libfuse3-dev
-    libarchive-dev libhttp-parser-dev libnghttp2-dev bubblewrap"
+    libssh-dev libpg-query-dev libarchive-dev libhttp-parser-dev libnghttp2-dev bubblewrap"

@@ -41,6 +41,8 @@ static const char *const base_calls[] = {
 static const char *const gate_calls[] = {SC(accept4)};
 static const char *const injector_calls[] = {SC(memfd_secret), SC(ftruncate)};
 static const char *const exporter_calls[] = {SC(lseek)};
+static const char *const front_calls[] = {SC(lseek)};
+static const char *const back_calls[] = {SC(memfd_secret), SC(ftruncate), SC(lseek)};
 static const char *const vault_calls[] = {SC(memfd_secret), SC(ftruncate), SC(lseek)};
 static const char *const dialer_calls[] = {SC(connect),      SC(bind),     SC(openat), SC(lseek),
                                            SC(getppid),      SC(sendmmsg), SC(uname),  SC(stat),
@@ -118,6 +120,8 @@ struct bounded_call {
     {                                                                           \
         .arg = (i), .op = SCMP_CMP_MASKED_EQ, .datum_a = (mask), .datum_b = (v) \
     }
+#define FRONTS         (ONLY(SSH_FRONT) | ONLY(POSTGRES_FRONT))
+#define BACKS          (ONLY(SSH_BACK) | ONLY(POSTGRES_BACK))
 #define TYPE_OF_SOCKET 0xf /* the rest are flags */
 
 static const struct bounded_call bounded_calls[] = {
@@ -162,6 +166,10 @@ static const struct bounded_call bounded_calls[] = {
      ONLY(DIALER) | ONLY(CONTROLLER),
      {IS(0, AF_UNIX), HAS(1, TYPE_OF_SOCKET, SOCK_STREAM)},
      2},
+    /* Between a broker's front and its back, and in the back towards its library: connected pairs,
+     * which lead nowhere else. */
+    {SC(socketpair), FRONTS, {IS(0, AF_UNIX), HAS(1, TYPE_OF_SOCKET, SOCK_SEQPACKET)}, 2},
+    {SC(socketpair), BACKS, {IS(0, AF_UNIX), HAS(1, TYPE_OF_SOCKET, SOCK_STREAM)}, 2},
 };
 
 static void allow_with_bounds(struct filter *f, enum role r)
@@ -170,6 +178,11 @@ static void allow_with_bounds(struct filter *f, enum role r)
         if (bounded_calls[i].who >> r & 1)
             filter_rule(f, SCMP_ACT_ALLOW, bounded_calls[i].call, bounded_calls[i].n,
                         bounded_calls[i].when);
+    /* libssh makes its socket block once it is connected, and goes on with nothing else: it is told
+     * that it did. The socket stays as it is, and so does a journal's O_APPEND. */
+    const struct scmp_arg_cmp flags = IS(1, F_SETFL);
+    if (BACKS >> r & 1)
+        filter_rule(f, SCMP_ACT_ERRNO(0), SC(fcntl), 1, &flags);
     /* signals to ourselves only (abort) */
     const struct scmp_arg_cmp self = IS(0, (scmp_datum_t)getpid());
     filter_rule(f, SCMP_ACT_ALLOW, SC(tgkill), 1, &self);
@@ -185,10 +198,12 @@ struct role_list {
         a, ARRAY_LEN(a) \
     }
 static const struct role_list lists[ROLE_COUNT] = {
-    [ROLE_GATE] = LIST(gate_calls),         [ROLE_INJECTOR] = LIST(injector_calls),
-    [ROLE_VAULT] = LIST(vault_calls),       [ROLE_DIALER] = LIST(dialer_calls),
-    [ROLE_LOGGER] = LIST(logger_calls),     [ROLE_CONTROLLER] = LIST(controller_calls),
-    [ROLE_EXPORTER] = LIST(exporter_calls),
+    [ROLE_GATE] = LIST(gate_calls),          [ROLE_INJECTOR] = LIST(injector_calls),
+    [ROLE_VAULT] = LIST(vault_calls),        [ROLE_DIALER] = LIST(dialer_calls),
+    [ROLE_LOGGER] = LIST(logger_calls),      [ROLE_CONTROLLER] = LIST(controller_calls),
+    [ROLE_EXPORTER] = LIST(exporter_calls),  [ROLE_SSH_FRONT] = LIST(front_calls),
+    [ROLE_SSH_BACK] = LIST(back_calls),      [ROLE_POSTGRES_FRONT] = LIST(front_calls),
+    [ROLE_POSTGRES_BACK] = LIST(back_calls),
 };
 
 /* These two start other programs; what they start is confined by itself. */

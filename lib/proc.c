@@ -23,10 +23,22 @@
 enum { ROLE_UID_BASE = 61700, ROLE_FILES = 65536 };
 
 static const char *const names[ROLE_COUNT] = {
-    [ROLE_NONE] = "none",         [ROLE_PARENT] = "parent", [ROLE_SIGNER] = "signer",
-    [ROLE_VAULT] = "vault",       [ROLE_DIALER] = "dialer", [ROLE_GATE] = "gate",
-    [ROLE_INJECTOR] = "injector", [ROLE_LOGGER] = "logger", [ROLE_CONTROLLER] = "controller",
-    [ROLE_BUILDER] = "builder",   [ROLE_CLIENT] = "client", [ROLE_EXPORTER] = "exporter",
+    [ROLE_NONE] = "none",
+    [ROLE_PARENT] = "parent",
+    [ROLE_SIGNER] = "signer",
+    [ROLE_VAULT] = "vault",
+    [ROLE_DIALER] = "dialer",
+    [ROLE_GATE] = "gate",
+    [ROLE_INJECTOR] = "injector",
+    [ROLE_LOGGER] = "logger",
+    [ROLE_CONTROLLER] = "controller",
+    [ROLE_BUILDER] = "builder",
+    [ROLE_CLIENT] = "client",
+    [ROLE_EXPORTER] = "exporter",
+    [ROLE_SSH_FRONT] = "ssh-front",
+    [ROLE_SSH_BACK] = "ssh-back",
+    [ROLE_POSTGRES_FRONT] = "postgres-front",
+    [ROLE_POSTGRES_BACK] = "postgres-back",
 };
 
 static enum role self = ROLE_NONE;

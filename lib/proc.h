@@ -21,6 +21,10 @@ enum role {
     ROLE_BUILDER,
     ROLE_CLIENT, /* not a process of ours to spawn: an API user or the CLI */
     ROLE_EXPORTER,
+    ROLE_SSH_FRONT, /* brokers: broker.h */
+    ROLE_SSH_BACK,
+    ROLE_POSTGRES_FRONT,
+    ROLE_POSTGRES_BACK,
     ROLE_COUNT
 };
 

@@ -89,7 +89,10 @@ enum wire_type {
      * token_public:bytes, fds: policy JSON memfd, roots memfd W_PEER of a gate: extra = "token"
      * when its requests must carry one K: limits:bytes, EXPORTER_PLACES ×
      * url:str ("": none), again:u8, fd: roots memfd C: see controller/controller.h B:
-     * state_dir:str, roots_dir:str (ca/trust.h), init_path:str (the program durward-init), binds:u8
+     * (a front of a broker: limits:bytes, synced:u8, key:bytes (what its host key is made of),
+     * policy:str, generation:u32, fd: policy JSON memfd; a back the same without key, and fd: roots
+     * memfd) state_dir:str, roots_dir:str (ca/trust.h), init_path:str (the program durward-init),
+     * binds:u8
      */
 
     /* ---- gate ↔ signer ---- */
@@ -263,7 +266,8 @@ enum wire_type {
     W_BUILT = 103,        /* B→C: sandbox:str, ok:u8, text:str, fd (init socket) if ok */
     W_TEARDOWN = 104,     /* C→B: sandbox:str */
     W_TORN = 105,         /* B→C: sandbox:str */
-    W_SANDBOX = 106,      /* C→P: sandbox:str, policy:str, n × (placeholder:str, secret:str) */
+    W_SANDBOX = 106,      /* C→P: sandbox:str, policy:str, n × (placeholder:str, secret:str),
+                             key:bytes (a local one's: what its brokers' host keys are made of) */
     W_SANDBOX_GONE = 107, /* C→P: sandbox:str */
     W_KEEP = 108,         /* C→B: sandbox:str: it outlives this channel by BUILDER_KEEP_SECONDS */
     W_ADOPT = 109,        /* C→B: sandbox:str, one that was kept: answered by W_BUILT */
@@ -312,6 +316,11 @@ enum wire_type {
                               W_INIT_STARTED (the socket), then W_INIT_EXIT */
     W_INIT_HANDOVER = 149, /* launcher→init in a container, on a socket of its own: fds: the
                               descriptor that all else here is said on, the seccomp program */
+
+    /* ---- brokers: broker/link/README.md ---- */
+    W_BROKER_ACCEPT = 200, /* G→front: host:str, port:u32, fd: the sandbox connected there */
+    W_BROKER_OPEN = 201, /* front→back: host:str, port:u32, facts:bytes (the broker's own), fd: the
+                            request's stream (broker/link/broker_stream.h) */
 };
 
 #endif

@@ -2,6 +2,7 @@
 #include "logger_internal.h"
 
 #include "assertion.h"
+#include "broker.h"
 #include "meter.h"
 #include "timestamp.h"
 #include "wire.h"
@@ -236,7 +237,8 @@ static const char *forbidden(const struct channel *ch, const struct record_view 
     enum role r = (enum role)ch->file.role;
     if (v->kind == RECORD_CONNECTION && r != ROLE_DIALER)
         return "a connection record from another role than the dialer";
-    if (v->kind == RECORD_LIFECYCLE && (r == ROLE_GATE || r == ROLE_INJECTOR || r == ROLE_DIALER))
+    if (v->kind == RECORD_LIFECYCLE &&
+        (r == ROLE_GATE || r == ROLE_INJECTOR || r == ROLE_DIALER || broker_of(r)))
         return "a lifecycle record from a role that has none to write";
     if (v->field[RF_SANDBOX].n && ch->file.sandbox[0])
         return "a sandbox's name on a channel that belongs to a sandbox";

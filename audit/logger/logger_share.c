@@ -4,6 +4,7 @@
  * little room on the disk shares shrink, so that who used most is refused first. */
 #include "logger_internal.h"
 
+#include "broker.h"
 #include "meter.h"
 #include "timestamp.h"
 #include "wire.h"
@@ -26,7 +27,7 @@ enum {
 static bool is_charged(const struct channel *ch)
 {
     enum role r = (enum role)ch->file.role;
-    return r == ROLE_GATE || r == ROLE_INJECTOR || r == ROLE_DIALER;
+    return r == ROLE_GATE || r == ROLE_INJECTOR || r == ROLE_DIALER || broker_of(r);
 }
 
 static unsigned times_of(const struct channel *ch)

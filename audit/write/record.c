@@ -74,6 +74,10 @@ static const char *const fields[RF_FIELDS] = {
     [RF_TOKENS_OUT] = "tokens_out",
     [RF_COST] = "cost_millionths",
     [RF_USAGE] = "usage",
+    [RF_USER] = "user",
+    [RF_COMMAND] = "command",
+    [RF_EXIT] = "exit_status",
+    [RF_STATEMENTS] = "statements",
 };
 
 const char *record_kind_name(enum record_kind k)
@@ -91,7 +95,7 @@ bool record_field_is_number(enum record_field f)
     return f == RF_STATUS || f == RF_UP || f == RF_DOWN || f == RF_MS || f == RF_COUNT ||
            f == RF_FIRST || f == RF_MESSAGES_UP || f == RF_MESSAGES_DOWN || f == RF_CLOSE ||
            (f >= RF_QUEUE_MS && f <= RF_FIRST_MS) || f == RF_OFFSET ||
-           (f >= RF_TOKENS_IN && f <= RF_COST);
+           (f >= RF_TOKENS_IN && f <= RF_COST) || f == RF_EXIT;
 }
 
 void record_init(struct record *r, enum record_kind kind, uint64_t counter)

@@ -87,9 +87,13 @@ enum record_field {                /* JSON name in the comment; text unless said
                     RF_TOKENS_CACHED,  /* "tokens_cached": number, read from the provider's cache */
                     RF_TOKENS_WRITTEN, /* "tokens_cache_write": number, written into it */
                     RF_TOKENS_OUT,     /* "tokens_out": number */
-                    RF_COST,  /* "cost_millionths": number, by the prices of the configuration */
-                    RF_USAGE, /* "usage": "unknown", where the reply does not say it: budgets are
-                                 charged the estimate */
+                    RF_COST,    /* "cost_millionths": number, by the prices of the configuration */
+                    RF_USAGE,   /* "usage": "unknown", where the reply does not say it: budgets are
+                                   charged the estimate */
+                    RF_USER,    /* "user": at the server of a broker */
+                    RF_COMMAND, /* "command": that the server runs, as the sandbox wrote it */
+                    RF_EXIT,    /* "exit_status": number, of that command */
+                    RF_STATEMENTS, /* "statements": fingerprints of a session's, how often each */
                     RF_FIELDS
 };
 

@@ -21,7 +21,7 @@
  *
  *   run/init, run/socket    mounted at HANDOVER_DIR
  *   trust/                  its trust bundles (ca/trust_sandbox.h), filled before init may begin
- *   resolv.conf, gitconfig  mounted into /etc */
+ *   resolv.conf, gitconfig, ssh_known_hosts  mounted into /etc */
 struct docker_parts {
     char path[PATH_MAX];
     const char *name; /* its last component: the sandbox's id */

@@ -43,6 +43,7 @@ static json_t *make_mounts(const struct docker_parts *p)
     int bad = add_mount(mounts, p->path, "run", HANDOVER_DIR) |
               add_mount(mounts, p->path, "resolv.conf", "/etc/resolv.conf") |
               add_mount(mounts, p->path, "gitconfig", "/etc/gitconfig") |
+              add_mount(mounts, p->path, "ssh_known_hosts", "/etc/ssh/ssh_known_hosts") |
               add_mount(mounts, p->path, DOCKER_TRUST, TRUST_INSIDE);
     for (size_t i = 0; (path = etcfiles_bundle(i, &name)) != NULL; i++) {
         char bundle[64];

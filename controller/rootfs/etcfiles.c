@@ -177,6 +177,24 @@ static int write_gitconfig(int etc, const struct plan *p, struct err *err)
     return put_buf(etc, "gitconfig", &b, bad, err);
 }
 
+/* What shows itself by a host key is a broker of ours, whatever name it was asked for. */
+static int write_known_hosts(int at, const char *name, const struct plan *p, struct err *err)
+{
+    struct buf b;
+    buf_init(&b, TEXT_MAX);
+    int bad = buf_printf(&b, "* %s\n", p->host_key);
+    return put_buf(at, name, &b, bad, err);
+}
+
+static int write_ssh(int etc, const struct plan *p, struct err *err)
+{
+    int dir = mounts_place(etc, "ssh", true, err);
+    int r = dir < 0 ? -1 : write_known_hosts(dir, "ssh_known_hosts", p, err);
+    if (dir >= 0)
+        close(dir);
+    return r;
+}
+
 /* ---- from the host ---- */
 
 static int copy_link(int etc, int host_etc, const char *name, struct err *err)
@@ -333,7 +351,7 @@ int etcfiles_write(int etc, int host_etc, int image, int trust, const struct pla
                    struct err *err)
 {
     if (write_accounts(etc, image, plan, err) < 0 || write_names(etc, plan, err) < 0 ||
-        write_gitconfig(etc, plan, err) < 0)
+        write_gitconfig(etc, plan, err) < 0 || write_ssh(etc, plan, err) < 0)
         return -1;
     for (size_t i = 0; image < 0 && i < ARRAY_LEN(copied); i++)
         if (copy(etc, host_etc, copied[i], err) < 0)
@@ -347,7 +365,8 @@ int etcfiles_write(int etc, int host_etc, int image, int trust, const struct pla
 
 int etcfiles_write_few(int dir, const struct plan *plan, struct err *err)
 {
-    return write_gitconfig(dir, plan, err) < 0
+    return write_gitconfig(dir, plan, err) < 0 ||
+                   write_known_hosts(dir, "ssh_known_hosts", plan, err) < 0
                ? -1
                : put(dir, "resolv.conf", resolv, sizeof resolv - 1, err);
 }

@@ -152,6 +152,15 @@ static int read_binds(struct msg *m, struct plan *p, struct err *err)
     return 0;
 }
 
+/* It becomes a line of a file. */
+static bool host_key_ok(const char *s)
+{
+    size_t n = strlen(s);
+    return n == 0 || (strncmp(s, "ssh-ed25519 ", 12) == 0 &&
+                      strspn(s + 12, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                     "0123456789+/=") == n - 12);
+}
+
 static int read_githosts(struct msg *m, struct plan *p, struct err *err)
 {
     uint32_t n;
@@ -192,6 +201,8 @@ static int read_all(struct msg *m, struct plan *p, char *id, struct err *err)
         return err_set(err, ERR_PARSE, "W_BUILD: the login name is malformed");
     if (read_githosts(m, p, err) < 0)
         return -1;
+    if (msg_get_str(m, p->host_key, sizeof p->host_key) < 0 || !host_key_ok(p->host_key))
+        return err_set(err, ERR_PARSE, "W_BUILD: the host key is malformed");
     if (sandbox_spec_get(&p->sandbox_spec, m) < 0)
         return err_set(err, ERR_PARSE, "W_BUILD: the image, the root or a limit is malformed");
     if (msg_end(m) < 0)

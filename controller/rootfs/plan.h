@@ -40,6 +40,7 @@ struct plan {
     char user[33];
     char *githosts[PLAN_GITHOSTS_MAX];
     unsigned ngithosts;
+    char host_key[128]; /* of its brokers, as known_hosts has it; "": none */
     struct sandbox_spec sandbox_spec;
     unsigned held; /* not of the message: limits that a control group holds (cgroup.h) */
 };

@@ -34,6 +34,7 @@ static int announce(struct controller *c, const struct identity *i, struct err *
         msg_put_str(&m, p.list[k].secret);
     }
     placeholders_done(&p);
+    msg_put_bytes(&m, "", 0); /* it has no brokers */
     if (ipc_send(c->owner.parent, &m) < 0)
         return err_set(err, ERR_UNREADY, "the parent does not listen");
     return 0;

@@ -212,6 +212,7 @@ static int send_sandbox(const struct sandbox *s)
         msg_put_str(&m, s->plan.placeholders[i].placeholder);
         msg_put_str(&m, s->plan.placeholders[i].secret);
     }
+    msg_put_bytes(&m, s->plan.broker_key, sizeof s->plan.broker_key);
     return ipc_send(s->owner->parent, &m);
 }
 
@@ -239,6 +240,7 @@ static int send_build(const struct sandbox *s)
     msg_put_str(&m, r->home);
     msg_put_str(&m, r->user);
     strlist_put(&s->plan.git_hosts, &m);
+    msg_put_str(&m, s->plan.host_key);
     sandbox_spec_put(&s->plan.sandbox_spec, &m);
     return ipc_send(s->owner->builder, &m);
 }

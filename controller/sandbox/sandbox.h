@@ -19,6 +19,7 @@
 #include <sys/queue.h>
 
 #include "denials.h"
+#include "host_key.h"
 #include "ipc.h"
 #include "name_table.h"
 #include "run.h"
@@ -35,7 +36,7 @@ enum sandbox_state {
     SANDBOX_GONE
 };
 
-enum { SANDBOX_ID_MAX = 64, SANDBOX_PORTS_MAX = 24, SANDBOX_SEED = 16 };
+enum { HOST_KEY_TEXT = 128, SANDBOX_ID_MAX = 64, SANDBOX_PORTS_MAX = 24, SANDBOX_SEED = 16 };
 
 struct sandbox_placeholder {
     char *placeholder, *secret; /* owned */
@@ -51,9 +52,11 @@ struct sandbox_plan {
     uint16_t ports[SANDBOX_PORTS_MAX];
     size_t n_ports;
     struct strlist git_hosts;
-    struct sandbox_spec sandbox_spec; /* image, root and limits */
-    unsigned names;                   /* synthetic names it may have */
-    unsigned char seed[SANDBOX_SEED]; /* its placeholders are made from it */
+    struct sandbox_spec sandbox_spec;        /* image, root and limits */
+    unsigned names;                          /* synthetic names it may have */
+    unsigned char seed[SANDBOX_SEED];        /* its placeholders are made from it, */
+    unsigned char broker_key[HOST_KEY_SEED]; /* and the host key of its brokers (host_key.h); */
+    char host_key[HOST_KEY_TEXT];            /* the public half of that */
     /* Kept by the daemon: it has no command of its own, runs once it is tested, and what
      * durward-init says from then on goes to owner->said. */
     bool kept;

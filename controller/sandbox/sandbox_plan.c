@@ -116,6 +116,21 @@ static int add_volumes(struct sandbox_spec *s, const struct strlist *volumes, st
     return 0;
 }
 
+/* Whether or not its policy needs brokers: a reload may change that. */
+static int make_host_key(struct sandbox_plan *p, struct err *err)
+{
+    struct buf line;
+    buf_init(&line, sizeof p->host_key - 1);
+    int r = host_key_make((struct slice){(char *)p->seed, sizeof p->seed}, p->broker_key) < 0 ||
+                    host_key_public(p->broker_key, &line) < 0
+                ? err_set(err, ERR_INTERNAL, "no host key could be made")
+                : 0;
+    if (r == 0)
+        snprintf(p->host_key, sizeof p->host_key, "%.*s", SL(buf_slice(&line)));
+    buf_free(&line);
+    return r;
+}
+
 static bool has_policy(const struct config *c, const char *name)
 {
     for (size_t i = 0; i < config_policies(c); i++)
@@ -159,6 +174,8 @@ int sandbox_plan_make(struct controller *c, struct run_request *r,
         bad = make_ports(c->config, r->policy, ret, err);
     if (bad == 0)
         bad = make_git_hosts(c->config, r->policy, &ret->git_hosts, err);
+    if (bad == 0)
+        bad = make_host_key(ret, err);
     ret->placeholders = p.list;
     ret->n_placeholders = p.n;
     ret->names = config_limits(c->config)->names;

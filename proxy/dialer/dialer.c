@@ -3,6 +3,7 @@
 #include "dialer_internal.h"
 
 #include "bridge.h"
+#include "broker.h"
 #include "budget_ledger.h"
 #include "journal.h"
 #include "landlock.h"
@@ -42,7 +43,7 @@ void dialer_tell_operator(struct dialer *d, const char *text)
 /* The rules that an end of this kind serves. */
 static unsigned channel_rules(const struct channel *c, const struct authority *a)
 {
-    return policy_served(c->policy->policy, a, c->kind == ROLE_INJECTOR);
+    return policy_served(c->policy->policy, a, c->kind == ROLE_INJECTOR || broker_is_back(c->kind));
 }
 
 static bool ask_allowed(void *arg, const struct authority *a)
@@ -122,11 +123,14 @@ static void refuse(struct channel *c, uint32_t req, const struct authority *a,
 }
 
 /* The host in its canonical form and no other: whoever asks has decided on that form. */
-static int take_authority(struct authority *a, uint8_t scheme, const char *host, uint32_t port)
+static int take_authority(const struct channel *c, struct authority *a, uint8_t scheme,
+                          const char *host, uint32_t port)
 {
+    const struct broker *b = broker_of(c->kind);
     char bracketed[HOST_TEXT_MAX + 2];
     bool v6 = strchr(host, ':') != NULL;
-    if ((scheme != SCHEME_HTTP && scheme != SCHEME_HTTPS) || port == 0 || port > 65535)
+    bool fits = b ? scheme == b->scheme : scheme == SCHEME_HTTP || scheme == SCHEME_HTTPS;
+    if (!fits || port == 0 || port > 65535)
         return -1;
     snprintf(bracketed, sizeof bracketed, v6 ? "[%s]" : "%s", host);
     if (authority_host(a, slice_str(bracketed)) < 0 || strcmp(a->host, host) != 0)
@@ -205,7 +209,7 @@ static int on_dial(struct channel *c, struct msg *m)
     (void)msg_get_str(m, label.request, sizeof label.request);
     (void)msg_get_str(m, token, sizeof token);
     (void)msg_get_str(m, owner, sizeof owner);
-    if (msg_end(m) < 0 || !id_ok(label.request) || take_authority(&a, scheme, host, port) < 0 ||
+    if (msg_end(m) < 0 || !id_ok(label.request) || take_authority(c, &a, scheme, host, port) < 0 ||
         ask_find(c, req))
         return -1;
     /* whoever leaves its answers lying holds our descriptors */
@@ -333,7 +337,7 @@ static int on_peer(struct dialer *d, struct msg *m)
     struct peer p;
     if (peer_get(m, &p) < 0)
         return -1;
-    if (p.kind == ROLE_GATE || p.kind == ROLE_INJECTOR ||
+    if (p.kind == ROLE_GATE || p.kind == ROLE_INJECTOR || broker_is_back(p.kind) ||
         (p.kind == ROLE_VAULT && strcmp(p.policy, PEER_TOKENS) == 0) ||
         (p.kind == ROLE_EXPORTER && strcmp(p.policy, PEER_EXPORTER) == 0))
         return channel_new(d, &p);

@@ -131,6 +131,35 @@ static void on_controller_closed(struct ipc *ch, const char *why UNUSED, void *a
     guide_controller_gone(p->gate.guide);
 }
 
+/* ---- brokers' fronts: they only ever close ---- */
+
+static int on_front(struct ipc *ch UNUSED, struct msg *m UNUSED, void *arg UNUSED)
+{
+    return -1;
+}
+
+static void on_front_closed(struct ipc *ch, const char *why UNUSED, void *arg)
+{
+    struct front_link *l = arg;
+    ipc_free(ch);
+    if (l->ipc != ch)
+        return;
+    l->ipc = NULL;
+    peer_lost(l->gate->parent, l->channel);
+}
+
+static void attach_front(struct gate *g, const struct peer *far)
+{
+    size_t i = 0;
+    while (broker_at(i)->front != far->kind)
+        i++;
+    struct front_link *l = &g->fronts[i];
+    ipc_free(l->ipc);
+    l->gate = g;
+    l->channel = far->channel;
+    l->ipc = ipc_new(g->base, far->fd, on_front, on_front_closed, l);
+}
+
 static void try_bind(struct gate_process *p);
 
 static void on_journal(void *arg)
@@ -158,6 +187,8 @@ static int on_peer(struct gate_process *p, struct msg *m)
         guide_controller_gone(g->guide);
         g->controller = ipc_new(g->base, far.fd, on_controller, on_controller_closed, p);
         gate_names_ask_all(g->names);
+    } else if (broker_is_front(far.kind)) {
+        attach_front(g, &far);
     } else {
         close(far.fd);
     }

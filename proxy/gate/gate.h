@@ -7,6 +7,7 @@
 
 #include "authority.h"
 #include "bind.h"
+#include "broker.h"
 #include "request_limits.h"
 #include "injector_channel.h"
 #include "journal.h"
@@ -77,6 +78,11 @@ struct gate {
     } trace;
     struct gate_names *names; /* GATE_LOCAL: synthetic addresses */
     struct guide *guide;      /* GATE_LOCAL: what was refused */
+    struct front_link {       /* GATE_LOCAL: brokers, as in broker.h's table */
+        struct gate *gate;
+        struct ipc *ipc; /* NULL: it is not there */
+        uint32_t channel;
+    } fronts[BROKERS];
 };
 
 /* Who asks: fixed for a local gate and a bound listener, shown by token otherwise. */

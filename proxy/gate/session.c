@@ -358,6 +358,8 @@ void session_new(struct gate *g, int fd, enum session_entry entry,
     }
     if (destination) {
         s->destination = *destination;
+        if (session_try_broker(s))
+            return;
         if (port_of(destination) == 22) {
             session_note_denied(s, "ssh_port", NULL);
             ssh_refusal_write(s->io);

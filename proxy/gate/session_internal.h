@@ -51,6 +51,8 @@ void session_start_tls(struct session *s);
 /* A ClientHello begins the input. True: it belongs to a tunnel, or more of it is awaited; all that
  * follows is done. False: session_start_tls. */
 bool session_try_raw(struct session *s);
+/* Its destination is a broker's: it was handed over, or refused, and is closed. */
+bool session_try_broker(struct session *s);
 void session_raw_free(struct session *s, const char *code); /* the reason, for its record */
 /* Which authority CONNECT target, destination and SNI make together. 0; else -1 with the
  * alert and code of the refusal, and *a what was settled until then. */

@@ -5,6 +5,7 @@
 
 #include "authority.h"
 #include "bind.h"
+#include "broker.h"
 #include "ca_files.h"
 #include "config.h"
 #include "counts.h"
@@ -41,9 +42,10 @@ struct child {
     struct parent *parent;
     enum role role;
     enum child_state state;
-    char tag[64];            /* for argv and logs */
-    char policy[65];         /* injector: its policy */
-    struct sandbox *sandbox; /* gate: what it is the gate of */
+    char tag[64];             /* for argv and logs */
+    char policy[65];          /* injector, broker: its policy */
+    struct sandbox *front_of; /* a broker's front: whose; else NULL */
+    struct sandbox *sandbox;  /* gate: what it is the gate of */
     pid_t pid;
     struct ipc *ch;
     struct timespec started;
@@ -108,7 +110,9 @@ struct sandbox {
     } placeholders[SANDBOX_PLACEHOLDERS_MAX];
     size_t n_placeholders;
     size_t forwarded; /* of LISTENER_FORWARDED: which `listen` entry */
-    struct child *gate;
+    struct child *gate, *fronts[BROKERS];
+    unsigned char key[BROKER_KEY_MAX]; /* its brokers' host keys are made of it */
+    size_t key_len;
     char *root; /* of its own CA, as the signer said it (W_ROOT); NULL: not yet */
     size_t root_len;
     uint64_t trace, trace_until; /* whose session; seconds, monotonic */
@@ -216,9 +220,17 @@ int parent_lost(struct child *c, struct msg *m);
 /* W_CORRUPT: the logger says that the far end of that channel writes what it may not. It is killed,
  * and started again as one that died. */
 int parent_corrupt(struct child *logger, struct msg *m);
-void parent_wire_gate(struct parent *p, const struct sandbox *s);
+void parent_wire_gate(struct parent *p, struct sandbox *s);
 /* Dialer and injectors of its policies, those that it has not yet. */
 void parent_wire_policies(struct parent *p, const struct sandbox *s);
+bool parent_is_wired(const struct parent *p, const struct child *a, const struct child *b,
+                     const char *policy);
+/* parent_broker.c: the brokers of a local sandbox's policy, those that it has not yet; none any
+ * more; one that is forgotten; is it a front or back of that policy? */
+void parent_wire_brokers(struct parent *p, struct sandbox *s);
+void parent_retire_brokers(struct sandbox *s);
+void parent_forget_front(const struct child *c);
+bool parent_is_broker_of(const struct child *c, const char *policy);
 /* A new channel to the vault, for another list of secrets; what it asked for it asks for again. */
 void parent_wire_secrets(struct child *injector);
 void parent_wires_dead(struct child *c); /* it has ended, and will be wired anew */

@@ -161,6 +161,7 @@ static void forget(struct child *c)
     parent_unwire(c);
     if (c->sandbox)
         c->sandbox->gate = NULL;
+    parent_forget_front(c);
     TAILQ_REMOVE(&c->parent->children, c, link);
     if (c->again)
         event_free(c->again);

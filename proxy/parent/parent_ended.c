@@ -40,7 +40,10 @@ void parent_ended(struct child *c, int status)
     if (p->n_ended == PARENT_ENDED_MAX)
         memmove(&p->ended[0], &p->ended[1], --p->n_ended * sizeof p->ended[0]);
     struct ended *e = &p->ended[p->n_ended++];
-    snprintf(e->sandbox, sizeof e->sandbox, "%s", c->sandbox ? c->sandbox->id : "");
+    snprintf(e->sandbox, sizeof e->sandbox, "%s",
+             c->sandbox    ? c->sandbox->id
+             : c->front_of ? c->front_of->id
+                           : "");
     how_ended(c->role, status, e->text, sizeof e->text);
     if (WIFSIGNALED(status))
         proc_log("%s %s died of signal %d", role_name(c->role), c->tag, WTERMSIG(status));

@@ -241,6 +241,22 @@ static void init_injector(struct parent *p, const struct child *c, struct msg *m
     free(json);
 }
 
+static void init_broker(struct parent *p, const struct child *c, struct msg *m)
+{
+    struct err err = {0};
+    char *json = config_policy_json(p->config, c->policy);
+    put_limits(p, m);
+    if (broker_is_front(c->role))
+        msg_put_bytes(m, c->front_of ? c->front_of->key : NULL,
+                      c->front_of ? c->front_of->key_len : 0);
+    msg_put_str(m, c->policy);
+    msg_put_u32(m, p->generation);
+    msg_put_fd(m, json ? ipc_memfd("policy", json, strlen(json), &err) : -1);
+    free(json);
+    if (broker_is_back(c->role))
+        msg_put_fd_dup(m, p->roots_fd);
+}
+
 static bool may_init(const struct parent *p, enum role r)
 {
     switch (r) {
@@ -294,6 +310,8 @@ void parent_init_child(struct child *c)
         init_injector(p, c, &m);
         break;
     default:
+        if (broker_of(c->role))
+            init_broker(p, c, &m);
         break;
     }
     if (ipc_send(c->ch, &m) < 0) {

@@ -137,6 +137,11 @@ static int read_placeholders(struct sandbox *s, struct msg *m)
         s->placeholders[s->n_placeholders].text = a;
         s->placeholders[s->n_placeholders++].secret = b;
     }
+    struct slice key;
+    if (msg_get_slice(m, sizeof s->key, &key) < 0)
+        return -1;
+    memcpy(s->key, key.p, key.n);
+    s->key_len = key.n;
     return msg_end(m);
 }
 
@@ -444,6 +449,7 @@ static void sandbox_free(struct parent *p, struct sandbox *s)
         s->gate->sandbox = NULL;
         parent_retire(s->gate);
     }
+    parent_retire_brokers(s);
     TAILQ_REMOVE(&p->sandboxes, s, link);
     free(s->root);
     free(s);

@@ -177,9 +177,10 @@ static int setup_pages(struct parent *p, struct err *err)
 /* What we start, from now on by descriptor, and what the builder mounts into sandboxes. */
 static int setup_programs(struct parent *p, struct err *err)
 {
-    static const enum role roles[] = {ROLE_SIGNER,     ROLE_VAULT,    ROLE_DIALER,
-                                      ROLE_GATE,       ROLE_INJECTOR, ROLE_LOGGER,
-                                      ROLE_CONTROLLER, ROLE_BUILDER,  ROLE_EXPORTER};
+    static const enum role roles[] = {
+        ROLE_SIGNER,   ROLE_VAULT,          ROLE_DIALER,       ROLE_GATE,     ROLE_INJECTOR,
+        ROLE_LOGGER,   ROLE_CONTROLLER,     ROLE_BUILDER,      ROLE_EXPORTER, ROLE_SSH_FRONT,
+        ROLE_SSH_BACK, ROLE_POSTGRES_FRONT, ROLE_POSTGRES_BACK};
     char path[PATH_MAX + 64];
     for (size_t i = 0; i < ARRAY_LEN(roles); i++)
         if ((p->programs[roles[i]] = program_open(role_name(roles[i]), err)) < 0)
@@ -333,10 +334,13 @@ static void wire_reloaded(struct parent *p, const struct config *was)
     struct sandbox *s;
     struct child *k;
     TAILQ_FOREACH(s, &p->sandboxes, link)
-    if (s->gate)
+    if (s->gate) {
         parent_wire_policies(p, s); /* one that had no credential may have one now */
+        parent_wire_brokers(p, s);
+    }
     TAILQ_FOREACH(k, &p->children, link)
-    if (k->role == ROLE_INJECTOR && !same_secrets(was, p->config, k->policy))
+    if ((k->role == ROLE_INJECTOR && !same_secrets(was, p->config, k->policy)) ||
+        broker_is_back(k->role))
         parent_wire_secrets(k);
 }
 
@@ -369,7 +373,8 @@ int parent_reload(struct parent *p, struct err *err)
             parent_push_policy(p->signer, name);
         TAILQ_FOREACH(k, &p->children, link)
         if ((k->role == ROLE_GATE && k->sandbox) || k->role == ROLE_DIALER ||
-            (k->role == ROLE_INJECTOR && strcmp(k->policy, name) == 0))
+            (k->role == ROLE_INJECTOR && strcmp(k->policy, name) == 0) ||
+            parent_is_broker_of(k, name))
             parent_push_policy(k, name);
     }
     return 0;

@@ -23,6 +23,9 @@ static void put_secret_list(struct parent *p, struct buf *out, const struct wire
     const struct config_proxy *proxy = config_upstream_proxy(p->config);
     const char *own = proxy ? proxy->password : NULL;
     const char *const *names = config_policy_secrets(p->config, w->policy, &n);
+    if (broker_of(w->a->role))
+        names =
+            config_policy_broker_secrets(p->config, w->policy, broker_of(w->a->role)->scheme, &n);
     if (w->a == p->dialer) {
         names = &own;
         n = own ? 1 : 0;
@@ -205,7 +208,7 @@ void parent_wire(struct parent *p, struct child *a, struct child *b, const char 
     connect_wire(p, w);
 }
 
-static bool is_wired(const struct parent *p, const struct child *a, const struct child *b,
+bool parent_is_wired(const struct parent *p, const struct child *a, const struct child *b,
                      const char *policy)
 {
     const struct wire *w;
@@ -219,7 +222,7 @@ static void wire_policy(struct parent *p, const struct sandbox *s, const char *p
 {
     struct child *ends[] = {p->dialer, parent_injector(p, policy, s->gate)};
     for (size_t i = 0; i < ARRAY_LEN(ends); i++)
-        if (ends[i] && !is_wired(p, s->gate, ends[i], policy))
+        if (ends[i] && !parent_is_wired(p, s->gate, ends[i], policy))
             parent_wire(p, s->gate, ends[i], s->id, policy, s->mode == GATE_TOKEN);
 }
 
@@ -233,12 +236,13 @@ void parent_wire_policies(struct parent *p, const struct sandbox *s)
         wire_policy(p, s, config_policy_name(p->config, i));
 }
 
-void parent_wire_gate(struct parent *p, const struct sandbox *s)
+void parent_wire_gate(struct parent *p, struct sandbox *s)
 {
     parent_wire(p, s->gate, p->signer, s->id, s->id[0] ? "" : s->policy, false);
     parent_wire(p, s->gate, p->logger, s->id, s->policy, false);
     parent_wire(p, s->gate, p->controller, s->id, "", false);
     parent_wire_policies(p, s);
+    parent_wire_brokers(p, s);
 }
 
 void parent_wire_secrets(struct child *injector)

@@ -63,8 +63,9 @@ const struct origin_facts *origin_facts(const struct origin *o);
 /* The same into an end record. begun: us, when the request's head was there. */
 void origin_record(const struct origin_facts *f, uint64_t begun, struct record *to);
 
-/* Client TLS for this authority: SNI, host or address verification, ALPN h2 and http/1.1, or the
- * latter only. */
+/* Client TLS for this authority: SNI, host or address verification; for what is not HTTP. */
+SSL *origin_ssl_for(SSL_CTX *ctx, const struct authority *a);
+/* The same with ALPN h2 and http/1.1, or the latter only. */
 SSL *origin_ssl(SSL_CTX *ctx, const struct authority *a, bool only_http1);
 /* What the origin chose; plain (NULL) is HTTP/1. */
 enum origin_protocol { ORIGIN_HTTP1 = 1, ORIGIN_HTTP2, ORIGIN_UNKNOWN };

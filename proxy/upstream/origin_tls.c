@@ -52,10 +52,8 @@ static int on_verified(int ok, X509_STORE_CTX *ctx)
     return fault == X509_V_OK;
 }
 
-SSL *origin_ssl(SSL_CTX *ctx, const struct authority *a, bool only_http1)
+SSL *origin_ssl_for(SSL_CTX *ctx, const struct authority *a)
 {
-    static const unsigned char alpn[] = "\x02h2\x08http/1.1";
-    const size_t skip = only_http1 ? 3 : 0;
     SSL *ssl = SSL_new(ctx);
     if (ssl == NULL)
         return NULL;
@@ -68,9 +66,20 @@ SSL *origin_ssl(SSL_CTX *ctx, const struct authority *a, bool only_http1)
              X509_VERIFY_PARAM_set1_host(param, a->host, strlen(a->host));
     else
         ok = X509_VERIFY_PARAM_set1_ip(param, a->ip, a->kind == HOST_IPV4 ? 4 : 16);
-    ok = ok && SSL_set_alpn_protos(ssl, alpn + skip, (unsigned)(sizeof alpn - 1 - skip)) == 0;
     SSL_set_verify(ssl, SSL_VERIFY_PEER, on_verified);
     if (!ok) {
+        SSL_free(ssl);
+        return NULL;
+    }
+    return ssl;
+}
+
+SSL *origin_ssl(SSL_CTX *ctx, const struct authority *a, bool only_http1)
+{
+    static const unsigned char alpn[] = "\x02h2\x08http/1.1";
+    const size_t skip = only_http1 ? 3 : 0;
+    SSL *ssl = origin_ssl_for(ctx, a);
+    if (ssl && SSL_set_alpn_protos(ssl, alpn + skip, (unsigned)(sizeof alpn - 1 - skip)) != 0) {
         SSL_free(ssl);
         return NULL;
     }

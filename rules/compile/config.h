@@ -266,6 +266,9 @@ typedef void (*config_warning_fn)(void *arg, const char *text);
 void config_warnings(const struct config *c, config_warning_fn fn, void *arg);
 const struct config_env *config_policy_env(const struct config *c, const char *name, size_t *n);
 /* Names of the secrets that a policy's rules use (the vault's release list). */
+/* Of the rules of a broker's scheme; those are none of the above, and no injector has them. */
+const char *const *config_policy_broker_secrets(const struct config *c, const char *name,
+                                                enum scheme scheme, size_t *n);
 const char *const *config_policy_secrets(const struct config *c, const char *name, size_t *n);
 /* JSON text of the policy under which the vault may reach token endpoints, malloc'd; NULL when no
  * secret has one. */

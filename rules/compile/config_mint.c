@@ -175,6 +175,10 @@ static const struct mint_kind kinds[DERIVED_KINDS] = {
     [DERIVED_SIGNATURE_KEY] = {NULL, MADE,
                                FIELDS(NEED(KEY, KEY), NEED(KEY_ID, TEXT), NEED(ALGORITHM, WORD))},
     [DERIVED_AZURE_KEY] = {NULL, MADE, FIELDS(NEED(ACCOUNT, TEXT), NEED(KEY, SECRET))},
+    [DERIVED_SSH_KEY] = {NULL, MADE, FIELDS(NEED(KEY, KEY))},
+    [DERIVED_POSTGRES_LOGIN] = {NULL, MADE,
+                                FIELDS(NEED(USER, TEXT), NEED(PASSWORD, SECRET),
+                                       ELSE(AUTH, WORD, "scram-sha-256"))},
 };
 
 static enum derived_kind kind_of(const json_t *object)

@@ -14,6 +14,7 @@ int config_mint_word(const struct node *n, enum derived_kind kind, enum spec_fie
                {DERIVED_OAUTH_LOGIN, SPEC_ENCODING, {"form", "json"}},
                {DERIVED_OAUTH_LOGIN, SPEC_REFRESH, {"yes", "no"}},
                {DERIVED_JWT, SPEC_ALGORITHM, {"RS256", "ES256"}},
+               {DERIVED_POSTGRES_LOGIN, SPEC_AUTH, {"scram-sha-256", "md5", "password"}},
                {DERIVED_HMAC_KEY, SPEC_ALGORITHM, {"sha256", "sha512", "sha1"}},
                {DERIVED_HMAC_KEY, SPEC_ENCODING, {"text", "hex", "base64"}},
                {DERIVED_SIGNATURE_KEY,
@@ -35,6 +36,9 @@ int config_mint_key_ok(const struct node *n, const struct derived_spec *spec, st
 {
     if (spec->kind == DERIVED_SIGNATURE_KEY && strpbrk(spec->text[SPEC_KEY_ID], "\"\\ "))
         return node_fail(n, err, "'key_id' has no blank, quote or backslash");
+    const char *user = spec->text[SPEC_USER];
+    if (user && (strlen(user) == 0 || strlen(user) > 63))
+        return node_fail(n, err, "'user' is the name of a role: 1 to 63 bytes");
     const char *account = spec->text[SPEC_ACCOUNT];
     if (account && (strlen(account) > 64 || strpbrk(account, ":/ ")))
         return node_fail(n, err, "'account' is the name of a storage account");

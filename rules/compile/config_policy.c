@@ -198,6 +198,23 @@ static bool listed(const char **list, size_t n, const char *s)
     return false;
 }
 
+static bool is_broker(const struct rule_entry *e)
+{
+    return e->n_arms > 0 && !scheme_is_http(e->arms[0].pattern.scheme);
+}
+
+static void add_broker_secret(struct config *c, struct config_policy *p, const struct rule_entry *e)
+{
+    enum scheme of = e->arms[0].pattern.scheme;
+    if (e->rule.credential == NULL)
+        return;
+    const char *name = config_secret(c, e->rule.credential->secret)->name;
+    if (p->broker_secrets[of] == NULL)
+        p->broker_secrets[of] = arena_zalloc(c->arena, c->n_secrets + 1, sizeof(char *));
+    if (!listed(p->broker_secrets[of], p->n_broker_secrets[of], name))
+        p->broker_secrets[of][p->n_broker_secrets[of]++] = name;
+}
+
 /* What others ask for: secrets granted, hosts whose ssh remotes become https. */
 static int summarise(struct config *c, struct config_policy *p, struct err *err)
 {
@@ -214,7 +231,9 @@ static int summarise(struct config *c, struct config_policy *p, struct err *err)
                            "%s: '%s' is the key of another secret and is never sent; use the "
                            "secret that is made of it",
                            e->where, cred->secret);
-        if (cred && !listed(p->secrets, p->n_secrets, cred->secret))
+        if (is_broker(e))
+            add_broker_secret(c, p, e);
+        else if (cred && !listed(p->secrets, p->n_secrets, cred->secret))
             p->secrets[p->n_secrets++] = config_secret(c, cred->secret)->name;
         for (size_t k = 0; k < e->rule.n_captures; k++)
             if (!listed(p->secrets, p->n_secrets, e->rule.captures[k].secret))

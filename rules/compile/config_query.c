@@ -112,6 +112,14 @@ const char *const *config_policy_secrets(const struct config *c, const char *nam
     return p ? p->secrets : NULL;
 }
 
+const char *const *config_policy_broker_secrets(const struct config *c, const char *name,
+                                                enum scheme scheme, size_t *n)
+{
+    const struct config_policy *p = config_policy_find(c, name);
+    *n = p ? p->n_broker_secrets[scheme] : 0;
+    return p ? p->broker_secrets[scheme] : NULL;
+}
+
 unsigned config_policy_injectors(const struct config *c, const char *policy)
 {
     size_t n;

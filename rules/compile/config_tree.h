@@ -36,6 +36,8 @@ struct config_policy {
     struct policy *compiled;
     const char **secrets, **git_hosts; /* NULL-terminated */
     size_t n_secrets, n_git_hosts;
+    const char **broker_secrets[SCHEME_ENDS]; /* of brokers' rules, by scheme */
+    size_t n_broker_secrets[SCHEME_ENDS];
 };
 
 enum { CONFIG_LEVELS = 4 }; /* roles that take steps of requests */

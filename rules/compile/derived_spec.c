@@ -35,6 +35,8 @@ const char *derived_kind_name(enum derived_kind k)
         [DERIVED_HMAC_KEY] = "hmac_key",
         [DERIVED_SIGNATURE_KEY] = "signature_key",
         [DERIVED_AZURE_KEY] = "azure_key",
+        [DERIVED_SSH_KEY] = "ssh_key",
+        [DERIVED_POSTGRES_LOGIN] = "postgres_login",
     };
     return names[k];
 }
@@ -69,6 +71,7 @@ const char *spec_field_name(enum spec_field f)
         [SPEC_MOUNT] = "mount",
         [SPEC_NAME] = "name",
         [SPEC_NAMESPACE] = "namespace",
+        [SPEC_PASSWORD] = "password",
         [SPEC_PATH] = "path",
         [SPEC_REFRESH] = "refresh",
         [SPEC_REFRESH_TOKEN] = "refresh_token",
@@ -91,6 +94,7 @@ const char *spec_field_name(enum spec_field f)
         [SPEC_TO] = "to",
         [SPEC_TOKEN] = "token",
         [SPEC_TOKEN_URL] = "token_url",
+        [SPEC_USER] = "user",
         [SPEC_VAULT] = "vault",
     };
     return names[f];

@@ -39,6 +39,8 @@ enum derived_kind {
     DERIVED_HMAC_KEY,
     DERIVED_SIGNATURE_KEY,
     DERIVED_AZURE_KEY,
+    DERIVED_SSH_KEY,
+    DERIVED_POSTGRES_LOGIN,
     DERIVED_KINDS
 };
 
@@ -71,6 +73,7 @@ enum spec_field {
     SPEC_MOUNT,
     SPEC_NAME,
     SPEC_NAMESPACE,
+    SPEC_PASSWORD,
     SPEC_PATH,
     SPEC_REFRESH,
     SPEC_REFRESH_TOKEN,
@@ -93,6 +96,7 @@ enum spec_field {
     SPEC_TO,
     SPEC_TOKEN,
     SPEC_TOKEN_URL,
+    SPEC_USER,
     SPEC_VAULT,
     SPEC_FIELDS
 };

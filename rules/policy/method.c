@@ -10,6 +10,16 @@ static const char *const names[METHOD_COUNT] = {
     "UNLOCK", "REPORT",   "SEARCH",    "MKCALENDAR", "PURGE",
 };
 
+static const char *const verbs[VERB_COUNT] = {"fetch", "push", "exec", "shell", "connect"};
+
+uint32_t verb_bit(struct slice verb)
+{
+    for (unsigned i = 0; i < VERB_COUNT; i++)
+        if (slice_eq_str(verb, verbs[i]))
+            return 1u << (VERB_FIRST + i);
+    return 0;
+}
+
 uint32_t method_bit(struct slice method)
 {
     for (unsigned i = 0; i < METHOD_COUNT; i++)
@@ -25,7 +35,10 @@ uint32_t methods_read_only(void)
 
 const char *method_first(uint32_t set)
 {
+    uint32_t of = set & VERBS_ALL;
     set &= METHODS_ALL;
+    if (set == 0 && of)
+        return verbs[__builtin_ctz(of) - VERB_FIRST];
     return set ? names[__builtin_ctz(set)] : NULL;
 }
 

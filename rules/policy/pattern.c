@@ -25,8 +25,12 @@ static int parse_scheme(struct slice *rest, struct pattern *ret, struct err *err
     struct slice scheme = {rest->p, (size_t)mark};
     if (slice_eq_str(scheme, "http"))
         ret->scheme = SCHEME_HTTP;
+    else if (slice_eq_str(scheme, "ssh"))
+        ret->scheme = SCHEME_SSH;
+    else if (slice_eq_str(scheme, "postgres"))
+        ret->scheme = SCHEME_POSTGRES;
     else if (!slice_eq_str(scheme, "https"))
-        return bad(err, ret->text, "the scheme must be https (or none) or http");
+        return bad(err, ret->text, "the scheme must be https (or none), http, ssh or postgres");
     *rest = (struct slice){rest->p + mark + 3, rest->n - (size_t)mark - 3};
     return 0;
 }

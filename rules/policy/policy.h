@@ -33,6 +33,8 @@ enum credential_kind {
     CREDENTIAL_HMAC,        /* of a text made of the request */
     CREDENTIAL_SIGNATURE,   /* an HTTP message signature (RFC 9421) */
     CREDENTIAL_AZURE,       /* SharedKey of Azure Storage */
+    CREDENTIAL_POSTGRES,    /* the vault proves a login's password with it */
+    CREDENTIAL_SSH_KEY,     /* the vault signs a broker's login with it */
 };
 
 /* Where a client's placeholder may stand (CREDENTIAL_PLACEHOLDER); a mask. */
@@ -131,6 +133,8 @@ struct rule {
     const struct budget *budget;         /* of its own; NULL: none */
     bool uncounted;        /* its secret goes to where models are, and it has no `llm` */
     unsigned capture_body; /* bytes of each body that go into the log; 0: none */
+    const struct postgres_terms *postgres; /* of postgres:// (postgres_rule.h), likewise */
+    const struct ssh_terms *ssh; /* its patterns are of ssh:// (ssh_rule.h); NULL: they are not */
 };
 
 enum { CAPTURE_BODY_MAX = 16000 };
@@ -244,6 +248,8 @@ bool policy_serves_tls(const struct policy *p, const struct authority *host);
 bool policy_nxdomain(const struct policy *p);
 /* The sandbox is not told what the policy allows (`guide: none`). */
 bool policy_guide_none(const struct policy *p);
+/* Some allow rule is of this scheme. */
+bool policy_speaks(const struct policy *p, enum scheme scheme);
 /* Every port that an allow or ask rule names beyond 80 and 443; returns how many (ports may be
  * NULL to count). */
 size_t policy_ports(const struct policy *p, uint16_t *ports, size_t max);

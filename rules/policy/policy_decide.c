@@ -117,13 +117,14 @@ void policy_decide(const struct policy *p, const struct policy_request *r, struc
     struct weighing w;
     const char *why;
     bool restricted = false;
-    uint32_t bit = method_bit(r->method);
+    uint32_t bit =
+        scheme_is_http(r->authority->scheme) ? method_bit(r->method) : verb_bit(r->method);
     memset(&w, 0, offsetof(struct weighing, sites));
     w.allow = w.other = w.deny = w.respelled = w.read_only = NULL;
     w.methods_matter = false;
     w.x = policy_index_of(p);
     w.r = r;
-    w.method = bit ? bit : METHODS_ANY & ~METHODS_ALL;
+    w.method = bit ? bit : METHODS_ANY & ~METHODS_ALL & ~VERBS_ALL;
     *ret = (struct decision){VERDICT_DENY, NULL, "no_rule", false};
     w.n_sites = policy_index_sites(w.x, r->authority, w.sites);
     if (w.n_sites == 0)
@@ -239,6 +240,15 @@ bool policy_names_host(const struct policy *p, const struct authority *host)
 bool policy_serves_tls(const struct policy *p, const struct authority *host)
 {
     return names_host(p, host, true);
+}
+
+bool policy_speaks(const struct policy *p, enum scheme scheme)
+{
+    const struct policy_index *x = policy_index_of(p);
+    for (uint32_t i = 0; i < x->n_sites; i++)
+        if (x->sites[i].kinds && x->sites[i].pattern->scheme == scheme)
+            return true;
+    return false;
 }
 
 size_t policy_ports(const struct policy *p, uint16_t *ports, size_t max)

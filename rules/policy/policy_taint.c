@@ -19,6 +19,8 @@ static bool is_sent(const struct credential *c)
     case CREDENTIAL_HMAC:
     case CREDENTIAL_SIGNATURE:
     case CREDENTIAL_AZURE:
+    case CREDENTIAL_SSH_KEY:
+    case CREDENTIAL_POSTGRES:
         return false;
     default:
         return true;

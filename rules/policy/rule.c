@@ -21,6 +21,26 @@ const struct key rule_keys[] = {
     RULE_KEY("methods", AS(methods), "allow, deny", "every method",
              "list or one of methods, in capitals. Not beside `access`"),
     RULE_KEY("with", REF(credential), "allow", "none", "the credential, see *Credentials*"),
+    RULE_KEY("commands", AS(strings), "allow of `ssh://`", "none",
+             "list or one of commands that the server may be asked to run, at most 64 of 256 "
+             "bytes; `*` is a part of one word. See *SSH*"),
+    RULE_KEY("shell", AS(bool), "allow of `ssh://`", "`false`",
+             "`true`: an interactive shell, in which nobody reads what is typed. See *SSH*"),
+    RULE_KEY("host_keys", AS(strings), "allow of `ssh://`",
+             "those that github.com, gitlab.com and bitbucket.org publish",
+             "list or one of the server's public keys, `TYPE BASE64`, at most 16. A server that "
+             "shows another one gets nothing"),
+    RULE_KEY("role", AS(text), "allow of `postgres://`", "that of the login",
+             "the role that a session has and may not leave. See *PostgreSQL*"),
+    RULE_KEY("statements", AS(strings), "allow of `postgres://`", "all of them",
+             "list or one of `read`, `write`, `define`, `transaction`, `session`, `listen`: what "
+             "statements a session may use. See *PostgreSQL*"),
+    RULE_KEY("rows", UINT(1, 1000000000), "allow of `postgres://`", "any number",
+             "rows that a session may get, 1 to 1000000000; then it ends"),
+    RULE_KEY("megabytes", UINT(1, 1000000), "allow of `postgres://`", "any number",
+             "what a session may get, 1 to 1000000 (of 1000000 bytes); then it ends"),
+    RULE_KEY("seconds", UINT(1, 604800), "allow of `postgres://`", "as long as it likes",
+             "how long a session may last, 1 to 604800"),
     RULE_KEY("git", WORDS("fetch", "push"), "allow", "", "`fetch` or `push`, see *Git*"),
     RULE_KEY("set_headers", OWN, "allow", "none",
              "mapping of request header to value, at most 64 edits"),
@@ -275,6 +295,10 @@ static char *rule_text(struct reader *r, const struct node *patterns, size_t n)
     }
     if (whole && r->entry->rule.tunnel)
         whole = buf_append_str(&b, " tunnel") == 0;
+    if (whole && r->entry->rule.postgres && r->entry->read_only)
+        whole = buf_append_str(&b, " read-only") == 0;
+    if (whole && r->entry->rule.ssh && r->entry->read_only)
+        whole = buf_append_str(&b, " fetch") == 0;
     if (whole && r->git != GIT_NONE)
         whole = buf_printf(&b, " git %s", r->git == GIT_FETCH ? "fetch" : "push") == 0;
     else if (whole && r->entry->rule.method_scoped)
@@ -409,6 +433,26 @@ static int check_deny(const struct node *n, struct err *err)
     return 0;
 }
 
+static int read_ssh(struct reader *r, const struct node *n, const struct node *patterns,
+                    const json_t *secrets, struct err *err)
+{
+    size_t count = json_is_array(patterns->value) ? json_array_size(patterns->value) : 1;
+    if (rule_ssh_read(r->arena, n, patterns, secrets, r->entry, err) < 0)
+        return -1;
+    r->entry->rule.text = rule_text(r, patterns, count);
+    return 0;
+}
+
+static int read_postgres(struct reader *r, const struct node *n, const struct node *patterns,
+                         const json_t *secrets, struct err *err)
+{
+    size_t count = json_is_array(patterns->value) ? json_array_size(patterns->value) : 1;
+    if (rule_postgres_read(r->arena, n, patterns, secrets, r->entry, err) < 0)
+        return -1;
+    r->entry->rule.text = rule_text(r, patterns, count);
+    return 0;
+}
+
 int rule_read(struct arena *a, const struct node *n, const json_t *secrets, struct rule_entry *ret,
               struct err *err)
 {
@@ -436,6 +480,11 @@ int rule_read(struct arena *a, const struct node *n, const json_t *secrets, stru
     *ret = (struct rule_entry){.deny = denies};
     node_where(n, where, sizeof where);
     ret->where = arena_str(a, where);
+    const struct node *patterns = denies ? &deny : asks ? &ask : &allow;
+    if (rule_ssh_is(patterns))
+        return read_ssh(&r, n, patterns, secrets, err);
+    if (rule_postgres_is(patterns))
+        return read_postgres(&r, n, patterns, secrets, err);
     if (denies && check_deny(n, err) < 0)
         return -1;
     if (read_git(n, &r.git, err) < 0 ||
@@ -453,12 +502,8 @@ int rule_read(struct arena *a, const struct node *n, const json_t *secrets, stru
         rule_conditions_read(a, n, &ret->rule, err) < 0 ||
         rule_to_read(a, n, &ret->rule, err) < 0 || rule_tunnel_read(n, &ret->rule, err) < 0)
         return -1;
-    if (read_patterns(&r,
-                      denies ? &deny
-                      : asks ? &ask
-                             : &allow,
-                      err) < 0 ||
-        rule_inspection_read(a, n, ret, err) < 0)
+    if (rule_ssh_absent(n, &ret->rule, err) < 0 || rule_postgres_absent(n, &ret->rule, err) < 0 ||
+        read_patterns(&r, patterns, err) < 0 || rule_inspection_read(a, n, ret, err) < 0)
         return -1;
     if (read_more(n, ret, &ret->rule, err) < 0 ||
         rule_capture_read(a, n, secrets, &ret->rule, err) < 0 ||

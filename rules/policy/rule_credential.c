@@ -19,6 +19,8 @@ static const struct key with_keys[] = {
     KEY("hmac", OWN, "", ""),
     KEY("signature", OWN, "", ""),
     KEY("client_certificate", AS(name), "", ""),
+    KEY("ssh_key", AS(name), "", ""),
+    KEY("postgres_login", AS(name), "", ""),
 };
 
 struct names {
@@ -65,6 +67,8 @@ static const struct {
     {"signature_key", "signature",
      "signature_key: { key: SECRET, key_id: ID, algorithm: ed25519 }"},
     {"azure_key", "azure", "azure_key: { account: NAME, key: SECRET }"},
+    {"ssh_key", "ssh_key", "ssh_key: { key: SECRET }"},
+    {"postgres_login", "postgres_login", "postgres_login: { user: NAME, password: SECRET }"},
 };
 
 int rule_secret_read(struct arena *a, const struct node *n, const json_t *secrets,
@@ -232,7 +236,7 @@ int rule_credential_read(struct arena *a, const struct node *with, const json_t 
         return node_fail(
             with, err,
             "'with' holds one of bearer, basic, header, query, cookie, placeholder, aws, "
-            "client_certificate, hmac, signature, azure");
+            "client_certificate, hmac, signature, azure, ssh_key, postgres_login");
     if (node_get(with, "basic", &n))
         return read_basic(a, &n, secrets, c, err);
     if (node_get(with, "header", &n))
@@ -240,6 +244,14 @@ int rule_credential_read(struct arena *a, const struct node *with, const json_t 
     if (node_get(with, "hmac", &n) || node_get(with, "signature", &n) ||
         node_get(with, "azure", &n))
         return rule_sign_read(a, with, secrets, c, err);
+    if (node_get(with, "ssh_key", &n)) {
+        c->kind = CREDENTIAL_SSH_KEY;
+        return rule_secret_read(a, &n, secrets, "ssh_key", &c->secret, err);
+    }
+    if (node_get(with, "postgres_login", &n)) {
+        c->kind = CREDENTIAL_POSTGRES;
+        return rule_secret_read(a, &n, secrets, "postgres_login", &c->secret, err);
+    }
     if (!node_get(with, "bearer", &n))
         return rule_place_read(a, with, secrets, c, err);
     c->kind = CREDENTIAL_BEARER;

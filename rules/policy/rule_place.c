@@ -246,6 +246,8 @@ char *credential_text(const struct credential *c, char *buf, size_t size)
         [CREDENTIAL_HMAC] = "HMAC in header",
         [CREDENTIAL_SIGNATURE] = "HTTP message signature",
         [CREDENTIAL_AZURE] = "Azure SharedKey",
+        [CREDENTIAL_SSH_KEY] = "SSH key",
+        [CREDENTIAL_POSTGRES] = "PostgreSQL login",
     };
     static const char *const places[] = {"header", "query", "path", "body"};
     const char *what = c->kind == CREDENTIAL_BASIC       ? c->user

@@ -3,6 +3,8 @@
 #include "derived_internal.h"
 
 #include "aws_sign.h"
+#include "scram_proof.h"
+#include "ssh_sign.h"
 #include "text_sign.h"
 #include "tls_sign.h"
 
@@ -14,6 +16,21 @@ struct secret *derived_told(const struct derived *m, struct slice value)
     if (m->kind >= DERIVED_AWS_KEY && m->kind < DERIVED_CERTIFICATE)
         return aws_pair_told(value);
     char text[1300];
+    if (m->kind == DERIVED_SSH_KEY) {
+        struct err err = {0};
+        struct buf public;
+        struct secret *told = NULL;
+        buf_init(&public, SSH_PUBLIC_MAX);
+        if (ssh_key_public(value, &public, &err) == 0)
+            told = secret_new(buf_data(&public), buf_len(&public));
+        buf_free(&public);
+        return told;
+    }
+    if (m->kind == DERIVED_POSTGRES_LOGIN) {
+        int n = snprintf(text, sizeof text, "%s %s", derived_text(m, SPEC_AUTH),
+                         derived_text(m, SPEC_USER));
+        return secret_new(text, (size_t)n);
+    }
     if (m->kind >= DERIVED_HMAC_KEY) {
         int n =
             snprintf(text, sizeof text, "%s %s", derived_text(m, SPEC_ALGORITHM),
@@ -22,6 +39,24 @@ struct secret *derived_told(const struct derived *m, struct slice value)
     }
     struct slice chain = tls_certificates(value);
     return chain.n ? secret_new(chain.p, chain.n) : NULL;
+}
+
+/* A login goes no weaker way than its declaration names. */
+static int prove(const struct derived *m, struct slice password, uint32_t scheme, struct slice text,
+                 struct buf *out, struct err *err)
+{
+    const char *auth = derived_text(m, SPEC_AUTH);
+    bool md5 = strcmp(auth, "md5") == 0, clear = strcmp(auth, "password") == 0;
+    if (scheme == SCRAM_SHA_256)
+        return scram_proof(password, text, out, err);
+    if (scheme == SCRAM_MD5 && (md5 || clear))
+        return scram_md5(password, slice_str(derived_text(m, SPEC_USER)), text, out, err);
+    if (scheme == SCRAM_CLEARTEXT && clear && text.n == 0)
+        return buf_append_slice(out, password) < 0
+                   ? err_set(err, ERR_LIMIT, "the password is too long to be sent")
+                   : 0;
+    return err_set(err, ERR_DENIED,
+                   "the server wants a weaker login than 'auth: %s' of its declaration", auth);
 }
 
 int derived_sign(const struct derived *m, struct slice value, uint32_t scheme, struct slice text,
@@ -34,6 +69,10 @@ int derived_sign(const struct derived *m, struct slice value, uint32_t scheme, s
         return text_sign_hmac(value, "base64", "sha256", text, out, err);
     if (m->kind == DERIVED_SIGNATURE_KEY)
         return text_sign_http(value, derived_text(m, SPEC_ALGORITHM), text, out, err);
+    if (m->kind == DERIVED_POSTGRES_LOGIN)
+        return prove(m, value, scheme, text, out, err);
+    if (m->kind == DERIVED_SSH_KEY)
+        return ssh_key_sign(value, text, out, err);
     if (m->kind != DERIVED_CERTIFICATE || scheme > UINT16_MAX)
         return err_set(err, ERR_DENIED, "it does not sign that");
     return tls_sign(value, (uint16_t)scheme, text, out, err);

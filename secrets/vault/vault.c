@@ -1,6 +1,7 @@
 /* Runs the vault's channels: reads its secrets from W_INIT, gives each injector what its list
  * releases, and passes the parent's answers to the entries. */
 #include "assertion.h"
+#include "broker.h"
 #include "meter.h"
 #include "peer.h"
 #include "proc.h"
@@ -151,6 +152,8 @@ static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
     struct channel *c = arg;
     if (c->asked >= ASKED_MAX)
         return -1;
+    if (c->broker && m->type != W_SECRET_GET && m->type != W_SIGN_TEXT)
+        return -1;
     switch (m->type) {
     case W_TRACING:
         return trace_get(m, &c->tracing);
@@ -207,7 +210,7 @@ static int on_peer(struct vault *v, struct msg *m)
         v->fetcher->attach(v->fetcher->self, far.fd, far.channel);
         return 0;
     }
-    bool asks = far.kind == ROLE_INJECTOR || far.kind == ROLE_DIALER;
+    bool asks = far.kind == ROLE_INJECTOR || far.kind == ROLE_DIALER || broker_is_back(far.kind);
     bool *released = asks ? released_by(v, far.extra) : NULL;
     if (released == NULL) {
         close(far.fd);
@@ -224,6 +227,7 @@ static int on_peer(struct vault *v, struct msg *m)
     c->number = far.channel;
     snprintf(c->policy, sizeof c->policy, "%s", far.policy);
     c->released = released;
+    c->broker = broker_is_back(far.kind);
     c->ipc = ipc_new(v->base, far.fd, on_message, on_channel_closed, c);
     if (c->ipc == NULL) {
         free(released);

@@ -33,6 +33,7 @@ struct channel {
     uint32_t number;
     char policy[65];
     bool *released; /* by index of the vault's secrets */
+    bool broker;    /* a back's: it is told public halves, and has logins signed */
     unsigned asked;
     struct tracing tracing; /* what comes next */
     LIST_HEAD(, asked) list;

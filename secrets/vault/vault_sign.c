@@ -1,5 +1,6 @@
 /* Signing for injectors: the key stays here. */
 #include "aws_sign.h"
+#include "ssh_sign.h"
 #include "tls_sign.h"
 #include "vault_internal.h"
 #include "wire.h"
@@ -120,7 +121,7 @@ static void on_key(void *arg, struct secret *value, unsigned ttl UNUSED, const c
     struct buf out;
     a->more = NULL;
     vault_asked_free(a);
-    buf_init(&out, TLS_SIGNATURE_MAX);
+    buf_init(&out, SSH_SIGNATURE_MAX);
     if (value == NULL)
         answer(c, req, NULL, why);
     else if (derived_sign(d, secret_slice(value), t->scheme, (struct slice){t->text, t->n}, &out,

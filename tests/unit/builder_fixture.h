@@ -204,6 +204,8 @@ static void ask(const char *id, const char *source, const char *target, uint8_t 
     msg_put_str(&m, getuid() ? "agent" : "root");
     msg_put_u32(&m, 1);
     msg_put_str(&m, "git.example.com");
+    msg_put_str(&m,
+                "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl");
     sandbox_spec_put(&rig.sandbox_spec, &m);
     send_msg(rig.controller, &m);
 }

@@ -249,8 +249,9 @@ static void test_benign_twins(void)
 /* At most 60 each, printed: what a role's list holds is what its filter lets through. */
 static void test_lists(void)
 {
-    static const enum role roles[] = {ROLE_SIGNER, ROLE_VAULT,    ROLE_DIALER,     ROLE_GATE,
-                                      ROLE_LOGGER, ROLE_INJECTOR, ROLE_CONTROLLER, ROLE_EXPORTER};
+    static const enum role roles[] = {ROLE_SIGNER,    ROLE_VAULT,    ROLE_DIALER,     ROLE_GATE,
+                                      ROLE_LOGGER,    ROLE_INJECTOR, ROLE_CONTROLLER, ROLE_EXPORTER,
+                                      ROLE_SSH_FRONT, ROLE_SSH_BACK};
     for (size_t i = 0; i < ARRAY_LEN(roles); i++) {
         int calls[256];
         size_t n = proc_calls(roles[i], FILTER_NATIVE, calls, ARRAY_LEN(calls));

@@ -1,0 +1,51 @@
+/* What a statement does, by PostgreSQL's own grammar (libpg_query): its classes, what it would
+ * undo, and its fingerprint, in which no value stands. What that parser cannot read is refused, and
+ * so is each kind of statement and each function of the server that is not known to be harmless. */
+#ifndef DURWARD_STATEMENT_H
+#define DURWARD_STATEMENT_H
+
+#include "slice.h"
+
+enum {
+    STATEMENT_MAX =
+        256 * 1024, /* bytes of what is parsed: the tree takes up to 170 times as much */
+    STATEMENT_FINGERPRINT = 16,
+};
+
+enum statement_class {
+    STATEMENT_READ = 1,
+    STATEMENT_WRITE = 2, /* rows; a lock that writers wait for; CALL */
+    STATEMENT_DEFINE = 4,
+    STATEMENT_TRANSACTION = 8,
+    STATEMENT_SESSION = 16, /* SET, RESET, DISCARD */
+    STATEMENT_LISTEN = 32,
+    STATEMENT_ANY = 63,
+};
+
+/* What it would undo. */
+enum statement_mark { STATEMENT_ROLE = 1, STATEMENT_READ_ONLY = 2 };
+
+struct statement {
+    unsigned classes, marks; /* of all statements in the text, and within them */
+    const char *refused;     /* why it is refused whatever the policy says; NULL: it is not */
+    char fingerprint[STATEMENT_FINGERPRINT + 1]; /* "": it cannot be read */
+};
+
+/* text: what Query or Parse holds; UTF-8. Never fails: what cannot be judged is refused. */
+void statement_read(struct slice text, struct statement *ret);
+
+/* What a rule leaves to a session. */
+struct statement_bounds {
+    unsigned classes; /* that it may use */
+    bool read_only;
+    bool role; /* it has a role that it may not leave */
+};
+
+/* Why such a session may not say this; NULL: it may. */
+const char *statement_refusal(const struct statement *s, const struct statement_bounds *b);
+
+/* A function that a statement may call, by its name alone: none that runs SQL which it is given,
+ * reaches files, programs, other sessions or servers, or the server's own affairs. */
+bool statement_function_ok(struct slice name);
+
+#endif

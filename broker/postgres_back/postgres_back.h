@@ -1,0 +1,118 @@
+/* The PostgreSQL broker's back: sessions at servers, from a front's facts to their records. Shared
+ * by the files of this room only. */
+#ifndef DURWARD_POSTGRES_BACK_H
+#define DURWARD_POSTGRES_BACK_H
+
+#include "back.h"
+#include "io.h"
+#include "postgres_message.h"
+#include "postgres_rule.h"
+#include "postgres_startup.h"
+#include "scram.h"
+
+#include <sys/queue.h>
+#include <time.h>
+
+enum {
+    POSTGRES_SESSIONS_MAX = 512,    /* of a policy, */
+    POSTGRES_SESSIONS_OF_ONE = 128, /* of one sandbox */
+    POSTGRES_LOGIN_SECONDS = 30,    /* from the connection to the first statement */
+    POSTGRES_IO = 64 * 1024,
+    POSTGRES_DOWN_MAX = POSTGRES_IO + POSTGRES_WHOLE_MAX + 4096,
+    POSTGRES_PRINTS = 64, /* fingerprints of a session that are on record */
+    POSTGRES_PRINT = 16,
+};
+
+struct postgres_back {
+    struct back *back;
+    size_t n_sessions;
+    LIST_HEAD(, postgres_session) sessions;
+};
+
+/* A connection to a server, in TLS that was verified for its name. */
+struct postgres_link {
+    struct back *back;
+    struct authority at;
+    struct dial_wait *dial;
+    struct io *io;
+    char address[64];
+    bool up;
+    /* Once: code NULL when it is up (and io the owner's to use). It may free the link. */
+    void (*done)(void *arg, const char *code, const char *detail);
+    void *arg;
+};
+
+void postgres_link_begin(struct postgres_link *l, struct back *b, const struct authority *at,
+                         const char *sandbox, const char *id,
+                         void (*done)(void *arg, const char *code, const char *detail), void *arg);
+void postgres_link_end(struct postgres_link *l);
+
+enum session_state {
+    SESSION_LOGIN = 0, /* the vault says as whom */
+    SESSION_RECORDING,
+    SESSION_LINKING,
+    SESSION_AUTHENTICATING,
+    SESSION_STARTING, /* until the server is ready */
+    SESSION_CHECKING, /* what the login may write */
+    SESSION_RUNNING,
+    SESSION_ENDING, /* the front gets what is left */
+};
+
+struct postgres_session {
+    struct postgres_back *of;
+    char sandbox[65];
+    struct authority at;
+    char database[POSTGRES_NAME_MAX + 1], user[POSTGRES_NAME_MAX + 1];
+    struct buf settings;   /* of the sandbox, as texts of a startup */
+    struct policy *policy; /* whose rule it is; a reference */
+    const struct rule *rule;
+    enum session_state state;
+    uint64_t counter; /* of its records */
+    bool admitted;
+    struct timespec begun;
+    struct secret_wait *login;
+    struct journal_wait *wait;
+    struct sign_wait *proof;
+    struct postgres_link link;
+    struct postgres_reader reader;
+    struct scram scram;
+    bool proven; /* SCRAM: the server has shown that it knows the password's hash */
+    bool in_scram;
+    unsigned char signature[SCRAM_HASH];
+    struct postgres_cancel key;
+    bool superuser, has_superuser; /* as it was said first */
+    struct event *clock;
+    struct broker_stream *stream;
+    struct buf down; /* for the front */
+    bool up_end;     /* the front has no more to say */
+    uint64_t n_up, n_down, n_rows, n_statements;
+    struct {
+        char text[POSTGRES_PRINT];
+        uint64_t n;
+    } prints[POSTGRES_PRINTS];
+    size_t n_prints;
+    struct postgres_cancelling *cancelling; /* at most one at a time */
+    LIST_ENTRY(postgres_session) entry;
+};
+
+/* postgres_session.c */
+int postgres_session_new(struct postgres_back *of, const struct back_asked *asked);
+void postgres_session_refuse(struct postgres_session *s, const char *code, const char *text);
+void postgres_session_end(struct postgres_session *s, enum record_kind kind, const char *code,
+                          const char *detail);
+
+/* postgres_login.c: from a link that is up to a server that is ready. Each returns 0, or -1 when
+ * the session is gone. */
+int postgres_login_begin(struct postgres_session *s);
+int postgres_login_message(struct postgres_session *s, const struct postgres_part *m);
+/* A setting that the server reports: NULL, or why the session must end. */
+const char *postgres_login_reported(struct postgres_session *s, struct slice body);
+
+/* postgres_carry.c */
+int postgres_carry_begin(struct postgres_session *s); /* the server is ready; -1: it is gone */
+void postgres_carry_io(struct io *io, enum io_event ev, void *arg);
+void postgres_carry_done(struct postgres_session *s);
+int postgres_carry_put(struct postgres_session *s, const struct postgres_part *m);
+extern const struct broker_stream_ops postgres_carry_ops;
+
+#endif

@@ -1,0 +1,318 @@
+/* Bytes between a front's stream and the server, what is counted of them, and requests to cancel.
+ */
+#include "postgres_back.h"
+
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- requests to cancel: a connection of their own, on which nothing is answered ---- */
+
+struct postgres_cancelling {
+    struct postgres_session *of;
+    struct postgres_link link;
+};
+
+static void cancel_done(struct postgres_session *s)
+{
+    if (s->cancelling == NULL)
+        return;
+    postgres_link_end(&s->cancelling->link);
+    free(s->cancelling);
+    s->cancelling = NULL;
+}
+
+static void on_cancel_io(struct io *io UNUSED, enum io_event ev, void *arg)
+{
+    struct postgres_cancelling *c = arg;
+    if (ev == IO_EOF || ev == IO_ERROR || ev == IO_TIMEOUT)
+        cancel_done(c->of);
+}
+
+static void on_cancel_linked(void *arg, const char *code, const char *detail UNUSED)
+{
+    struct postgres_cancelling *c = arg;
+    struct buf *out = code ? NULL : io_out(c->link.io);
+    if (out == NULL || postgres_cancel_put(out, c->of->key) < 0) {
+        cancel_done(c->of);
+        return;
+    }
+    io_callback(c->link.io, on_cancel_io, c);
+    io_deadline(c->link.io, POSTGRES_LOGIN_SECONDS);
+    io_flush_soon(c->link.io);
+}
+
+static void cancel_begin(struct postgres_session *s)
+{
+    char id[48];
+    if (s->cancelling || s->state != SESSION_RUNNING || s->key.process == 0)
+        return;
+    s->cancelling = calloc(1, sizeof *s->cancelling);
+    if (s->cancelling == NULL)
+        return;
+    s->cancelling->of = s;
+    journal_id(s->of->back->journal, s->counter, id, sizeof id);
+    postgres_link_begin(&s->cancelling->link, s->of->back, &s->at, s->sandbox, id, on_cancel_linked,
+                        s->cancelling);
+}
+
+void postgres_carry_done(struct postgres_session *s)
+{
+    cancel_done(s);
+}
+
+/* ---- to the front ---- */
+
+int postgres_carry_put(struct postgres_session *s, const struct postgres_part *m)
+{
+    if (m->first) {
+        if (buf_append(&s->down, &m->type, 1) < 0 || postgres_put_u32(&s->down, m->length + 4) < 0)
+            return -1;
+    }
+    return buf_append_slice(&s->down, m->body);
+}
+
+/* True: all of it is with the front. */
+static bool send_down(struct postgres_session *s)
+{
+    while (buf_len(&s->down) > 0) {
+        struct slice some = buf_slice(&s->down);
+        if (some.n > BROKER_PACKET_MAX)
+            some.n = BROKER_PACKET_MAX;
+        if (broker_stream_send(s->stream, BROKER_DATA, some) <= 0)
+            return false;
+        buf_drain(&s->down, some.n);
+    }
+    return true;
+}
+
+/* The session is over; its front gets what is left first. */
+static void end_soon(struct postgres_session *s, enum record_kind kind, const char *code,
+                     const char *detail)
+{
+    (void)send_down(s);
+    (void)broker_stream_send(s->stream, BROKER_END, SLICE(""));
+    postgres_session_end(s, kind, code, detail);
+}
+
+/* With a last word, in the place of what would come next. */
+static void cut(struct postgres_session *s, const char *code, const char *sqlstate,
+                const char *text)
+{
+    char words[200];
+    snprintf(words, sizeof words, "durward: %s", text);
+    if (postgres_put_error(&s->down, "FATAL", sqlstate, slice_str(words)) < 0)
+        text = "and there was no room to say why";
+    end_soon(s, RECORD_ABORTED, code, text);
+}
+
+static void on_clock(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct postgres_session *s = arg;
+    if (s->reader.have) /* within a message nothing can be said */
+        end_soon(s, RECORD_ABORTED, "postgres_seconds", "the session's time is over");
+    else
+        cut(s, "postgres_seconds", "57P05", "the session's time is over");
+}
+
+int postgres_carry_begin(struct postgres_session *s)
+{
+    unsigned seconds = s->rule->postgres->seconds;
+    s->state = SESSION_RUNNING;
+    s->reader.phase = POSTGRES_SESSION;
+    io_deadline(s->link.io, s->of->back->limits.tunnel_seconds);
+    if (seconds) {
+        const struct timeval t = {.tv_sec = (time_t)seconds};
+        s->clock = event_new(s->of->back->base, -1, 0, on_clock, s);
+        if (s->clock == NULL || event_add(s->clock, &t) < 0) {
+            postgres_session_refuse(s, "memory", "");
+            return -1;
+        }
+    }
+    if (postgres_put_ready(&s->down, 'I') < 0) { /* behind the settings */
+        postgres_session_refuse(s, "memory", "");
+        return -1;
+    }
+    (void)broker_stream_send(s->stream, BROKER_OPENED, SLICE(""));
+    (void)send_down(s);
+    return 0;
+}
+
+/* 0: it may go on; -1: the session is gone. */
+static int count(struct postgres_session *s, const struct postgres_part *m)
+{
+    const struct postgres_terms *t = s->rule->postgres;
+    if (m->type == 'D' && m->first) {
+        s->n_rows++;
+        if (t->rows && s->n_rows > t->rows) {
+            cut(s, "postgres_rows", "53400",
+                "the session has had all the rows that its rule allows");
+            return -1;
+        }
+    }
+    uint64_t more = m->first ? (uint64_t)m->length + POSTGRES_HEAD : 0;
+    if (t->megabytes && m->first && s->n_down + more > (uint64_t)t->megabytes * 1000000) {
+        cut(s, "postgres_megabytes", "53400",
+            "the session has had all the bytes that its rule allows");
+        return -1;
+    }
+    s->n_down += more;
+    return 0;
+}
+
+static int on_message(struct postgres_session *s, const struct postgres_part *m)
+{
+    if (s->state < SESSION_RUNNING)
+        return postgres_login_message(s, m);
+    const char *why = m->type == 'S' ? postgres_login_reported(s, m->body) : NULL;
+    if (why) {
+        cut(s, "postgres_setting", "42501", why);
+        return -1;
+    }
+    if (count(s, m) < 0)
+        return -1;
+    if (postgres_carry_put(s, m) < 0) {
+        end_soon(s, RECORD_ABORTED, "memory", "");
+        return -1;
+    }
+    return 0;
+}
+
+/* -1: the session is gone. */
+static int read_server(struct postgres_session *s)
+{
+    struct buf *in = io_in(s->link.io);
+    while (buf_len(in) > 0 && buf_len(&s->down) < POSTGRES_IO) {
+        struct slice rest = buf_slice(in);
+        struct postgres_part m;
+        size_t had = rest.n;
+        enum postgres_event e = postgres_read(&s->reader, &rest, &m);
+        if (e == POSTGRES_VIOLATION) {
+            if (s->state < SESSION_RUNNING)
+                postgres_session_refuse(s, "upstream_protocol", s->reader.why);
+            else
+                end_soon(s, RECORD_ABORTED, "upstream_protocol", s->reader.why);
+            return -1;
+        }
+        if (e != POSTGRES_MORE && on_message(s, &m) < 0)
+            return -1;
+        buf_drain(in, had - rest.n);
+    }
+    io_consumed(s->link.io);
+    return 0;
+}
+
+static void turn(struct postgres_session *s)
+{
+    do {
+        if (read_server(s) < 0)
+            return;
+        if (s->state == SESSION_RUNNING && !send_down(s)) {
+            io_pause(s->link.io); /* until the front has room */
+            return;
+        }
+    } while (s->state == SESSION_RUNNING && buf_len(io_in(s->link.io)) > 0);
+    io_resume(s->link.io);
+    if (s->state == SESSION_RUNNING)
+        io_deadline(s->link.io, s->of->back->limits.tunnel_seconds);
+}
+
+void postgres_carry_io(struct io *io, enum io_event ev, void *arg)
+{
+    struct postgres_session *s = arg;
+    bool running = s->state == SESSION_RUNNING;
+    switch (ev) {
+    case IO_READABLE:
+        turn(s);
+        return;
+    case IO_DRAINED:
+        broker_stream_pause(s->stream, false);
+        return;
+    case IO_CONNECTED:
+        return;
+    case IO_TIMEOUT:
+        if (running)
+            end_soon(s, RECORD_ABORTED, "timeout", "nothing went either way");
+        else
+            postgres_session_refuse(s, "timeout", "the server took too long");
+        return;
+    default:
+        break;
+    }
+    const char *why = ev == IO_ERROR ? io_why(io) : "the server closed the connection";
+    if (!running)
+        postgres_session_refuse(s, "upstream_closed", why);
+    else if (s->up_end)
+        end_soon(s, RECORD_COMPLETED, "ok", "");
+    else
+        end_soon(s, RECORD_ABORTED, "upstream_closed", why);
+}
+
+/* ---- from the front ---- */
+
+/* "S" and a fingerprint: a statement that goes to the server; "C": cancel what runs. */
+static int on_event(struct postgres_session *s, struct slice e)
+{
+    if (slice_eq_str(e, "C")) {
+        cancel_begin(s);
+        return 0;
+    }
+    if (e.n != 1 + POSTGRES_PRINT || e.p[0] != 'S')
+        return -1;
+    for (size_t i = 1; i < e.n; i++)
+        if (!strchr("0123456789abcdef", e.p[i]) || e.p[i] == 0)
+            return -1;
+    size_t i = 0;
+    s->n_statements++;
+    while (i < s->n_prints && memcmp(s->prints[i].text, e.p + 1, POSTGRES_PRINT) != 0)
+        i++;
+    if (i == POSTGRES_PRINTS)
+        return 0;
+    if (i == s->n_prints) {
+        memcpy(s->prints[i].text, e.p + 1, POSTGRES_PRINT);
+        s->n_prints++;
+    }
+    s->prints[i].n++;
+    return 0;
+}
+
+static int on_packet(void *arg, enum broker_packet type, struct slice bytes)
+{
+    struct postgres_session *s = arg;
+    if (type == BROKER_EVENT)
+        return s->state == SESSION_RUNNING ? on_event(s, bytes) : -1;
+    if (type == BROKER_END && !s->up_end) {
+        s->up_end = true;
+        if (s->state != SESSION_RUNNING)
+            return -1;
+        io_close_flushed(s->link.io);
+        s->link.io = NULL;
+        postgres_session_end(s, RECORD_COMPLETED, "ok", "");
+        return 0;
+    }
+    if (type != BROKER_DATA || s->state != SESSION_RUNNING || s->up_end)
+        return -1;
+    if (io_write(s->link.io, bytes.p, bytes.n) < 0)
+        return -1;
+    s->n_up += bytes.n;
+    if (io_out_len(s->link.io) >= POSTGRES_IO)
+        broker_stream_pause(s->stream, true);
+    io_deadline(s->link.io, s->of->back->limits.tunnel_seconds);
+    return 0;
+}
+
+static void on_writable(void *arg)
+{
+    struct postgres_session *s = arg;
+    if (s->state == SESSION_RUNNING && send_down(s))
+        turn(s);
+}
+
+static void on_closed(void *arg)
+{
+    postgres_session_end(arg, RECORD_ABORTED, "client_gone", "");
+}
+
+const struct broker_stream_ops postgres_carry_ops = {
+    .packet = on_packet, .writable = on_writable, .closed = on_closed};

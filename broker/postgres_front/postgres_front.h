@@ -1,0 +1,68 @@
+/* The PostgreSQL broker's front: connections of a sandbox's. Shared by the files of this room only.
+ */
+#ifndef DURWARD_POSTGRES_FRONT_H
+#define DURWARD_POSTGRES_FRONT_H
+
+#include "front.h"
+#include "io.h"
+#include "postgres_message.h"
+#include "postgres_rule.h"
+#include "postgres_startup.h"
+#include "statement.h"
+
+#include <sys/queue.h>
+
+enum {
+    POSTGRES_CLIENTS_MAX = 128, /* of a sandbox */
+    POSTGRES_IO = 64 * 1024,
+    POSTGRES_QUEUE_MAX = POSTGRES_IO + POSTGRES_WHOLE_MAX + 4096,
+    POSTGRES_REFUSALS = 64, /* that may be on their way at a time; older ones lose their reason */
+    POSTGRES_REQUESTS_MAX = 2, /* wishes for encryption before the startup */
+    POSTGRES_MARK = 64,
+};
+
+struct postgres_front {
+    struct front *front;
+    size_t n_clients;
+    LIST_HEAD(, postgres_client) clients;
+};
+
+enum client_state {
+    CLIENT_FIRST = 0, /* its first packets */
+    CLIENT_WAITING,   /* for the back */
+    CLIENT_RUNNING,
+};
+
+struct postgres_client {
+    struct postgres_front *of;
+    struct authority at;
+    struct io *io;
+    enum client_state state;
+    unsigned requests;
+    struct policy *policy; /* whose rule it is; a reference */
+    const struct rule *rule;
+    struct statement_bounds bounds;
+    char database[POSTGRES_NAME_MAX + 1];
+    struct postgres_reader up_reader, down_reader;
+    struct broker_stream *stream;
+    struct buf up; /* for the back */
+    struct postgres_cancel key;
+    bool blocked;                          /* the stream is full */
+    bool over;                             /* the client has said that it ends */
+    char print[1 + STATEMENT_FINGERPRINT]; /* of what goes next, to be said first */
+    size_t n_print;
+    uint64_t mark; /* in the words that stand for what is refused */
+    uint32_t n_refused;
+    const char *why[POSTGRES_REFUSALS];
+    LIST_ENTRY(postgres_client) link;
+};
+
+/* postgres_client.c */
+void postgres_client_new(struct postgres_front *of, const struct authority *at, int fd);
+
+/* postgres_judge.c: a message of the client's into c->up, as it is or as what stands for it; and
+ * one of the server's into out. -1: no room, or memory is out. */
+int postgres_judge_up(struct postgres_client *c, const struct postgres_part *m);
+int postgres_judge_down(struct postgres_client *c, const struct postgres_part *m, struct buf *out);
+
+#endif

@@ -1,0 +1,25 @@
+/* The main of the SSH broker's back. */
+#include "ssh_back.h"
+
+int ssh_back_main(void);
+
+static int back_loaded(struct back *b, struct err *err UNUSED)
+{
+    static struct ssh_back s;
+    s.back = b;
+    LIST_INIT(&s.requests);
+    b->self = &s;
+    return 0;
+}
+
+static int back_open(struct back *b, const struct back_asked *asked)
+{
+    return ssh_request_new(b->self, asked);
+}
+
+int ssh_back_main(void)
+{
+    static const struct back_life life = {
+        .role = ROLE_SSH_BACK, .scheme = SCHEME_SSH, .load = back_loaded, .open = back_open};
+    return back_main(&life);
+}

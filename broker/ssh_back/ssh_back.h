@@ -1,0 +1,93 @@
+/* The SSH broker's back: one request of a front's, from its facts to its record. Shared by the
+ * files of this room only. */
+#ifndef DURWARD_SSH_BACK_H
+#define DURWARD_SSH_BACK_H
+
+#include "back.h"
+#include "ssh_facts.h"
+#include "ssh_pump.h"
+
+#include <libssh/callbacks.h>
+#include <sys/queue.h>
+#include <time.h>
+
+enum {
+    SSH_REQUESTS_MAX = 512,    /* of a policy, */
+    SSH_REQUESTS_OF_ONE = 128, /* of one sandbox */
+    SSH_LOGIN_SECONDS = 30,    /* from the connection to the server's having begun */
+};
+
+struct ssh_request;
+
+struct ssh_back {
+    struct back *back;
+    size_t n_requests;
+    LIST_HEAD(, ssh_request) requests;
+};
+
+enum request_state {
+    REQUEST_KEY = 0,   /* the vault says the public key */
+    REQUEST_RECORDING, /* `admitted` is on its way */
+    REQUEST_DIALLING,
+    REQUEST_EXCHANGE, /* of keys; the server's is compared */
+    REQUEST_LOGIN,
+    REQUEST_OPENING, /* a channel */
+    REQUEST_TERMINAL,
+    REQUEST_ASKING, /* exec or shell */
+    REQUEST_RUNNING,
+};
+
+/* The agent that libssh asks: it finds its answers in the socket already. */
+struct ssh_agent_of {
+    int fd; /* our end; -1: none */
+    struct sign_wait *wait;
+    bool asked, signed_; /* what is to be signed is known; the signature is there */
+    struct buf public, signature;
+};
+
+struct ssh_request {
+    struct ssh_back *of;
+    char sandbox[65];
+    struct authority at;
+    struct ssh_facts facts;
+    struct policy *policy; /* whose rule it is; a reference */
+    const struct rule *rule;
+    enum request_state state;
+    uint64_t counter; /* of its records */
+    bool admitted;
+    struct timespec begun;
+    struct secret_wait *key;
+    struct journal_wait *wait;
+    struct dial_wait *dial;
+    char address[64];
+    struct broker_stream *stream;
+    ssh_session session;
+    struct ssh_pump *pump;
+    ssh_channel channel;
+    struct ssh_channel_callbacks_struct callbacks;
+    struct ssh_agent_of agent;
+    struct buf in, out; /* of the front, for the server; of the server, for the front */
+    bool aside, in_end, in_end_sent, out_end, status_sent;
+    bool has_status;
+    struct ssh_status status;
+    uint64_t n_up, n_down;
+    LIST_ENTRY(ssh_request) link;
+};
+
+/* ssh_request.c: the front is told, the record is written, it is freed. */
+void ssh_request_refuse(struct ssh_request *q, const char *code, const char *text);
+void ssh_request_turn(void *request, bool late);
+int ssh_request_new(struct ssh_back *of, const struct back_asked *asked);
+
+/* ssh_login.c: the keys are exchanged with a server whose key the rule names; the login.
+ * 1: done; 0: go on later; -1: refused with *code and *text. */
+int ssh_login_begin(struct ssh_request *q, int fd);
+int ssh_login_exchange(struct ssh_request *q, const char **code, const char **text);
+int ssh_login_log_in(struct ssh_request *q, const char **code, const char **text);
+void ssh_login_done(struct ssh_request *q);
+
+/* ssh_carry.c: bytes both ways, and the end. True: it is over. */
+bool ssh_carry(struct ssh_request *q);
+extern const struct broker_stream_ops ssh_carry_ops;
+
+#endif

@@ -1,0 +1,113 @@
+/* Bytes between a front's stream and the server's channel, and how the command ended. */
+#include "ssh_back.h"
+
+#include <string.h>
+
+/* ---- from the front ---- */
+
+static int on_packet(void *arg, enum broker_packet type, struct slice s)
+{
+    struct ssh_request *q = arg;
+    uint32_t columns, rows;
+    switch (type) {
+    case BROKER_DATA:
+        if (q->in_end || buf_len(&q->in) > 0 || buf_append_slice(&q->in, s) < 0)
+            return -1;
+        broker_stream_pause(q->stream, true); /* until that is with the server */
+        break;
+    case BROKER_END:
+        q->in_end = true;
+        break;
+    case BROKER_EVENT:
+        if (ssh_window_get(s, &columns, &rows) < 0)
+            return -1;
+        if (q->state == REQUEST_RUNNING && q->facts.term[0])
+            ssh_channel_change_pty_size(q->channel, (int)columns, (int)rows);
+        break;
+    default:
+        return -1;
+    }
+    if (q->pump)
+        ssh_pump_soon(q->pump);
+    return 0;
+}
+
+static void on_writable(void *arg)
+{
+    struct ssh_request *q = arg;
+    if (q->pump)
+        ssh_pump_soon(q->pump);
+}
+
+static void on_closed(void *arg)
+{
+    ssh_request_refuse(arg, "client_gone", "");
+}
+
+const struct broker_stream_ops ssh_carry_ops = {
+    .packet = on_packet, .writable = on_writable, .closed = on_closed};
+
+static void carry_up(struct ssh_request *q)
+{
+    while (buf_len(&q->in) > 0 && !ssh_pump_full(q->pump)) {
+        int n = ssh_channel_write(q->channel, buf_data(&q->in), (uint32_t)buf_len(&q->in));
+        if (n <= 0)
+            return;
+        q->n_up += (uint64_t)n;
+        buf_drain(&q->in, (size_t)n);
+    }
+    if (buf_len(&q->in) > 0)
+        return;
+    if (q->in_end && !q->in_end_sent) {
+        ssh_channel_send_eof(q->channel);
+        q->in_end_sent = true;
+    }
+    broker_stream_pause(q->stream, false);
+}
+
+/* ---- to the front ---- */
+
+static bool fill(struct ssh_request *q, int aside)
+{
+    unsigned char *to = buf_reserve(&q->out, BROKER_PACKET_MAX);
+    int n = to ? ssh_channel_read_nonblocking(q->channel, to, BROKER_PACKET_MAX, aside) : 0;
+    if (n <= 0)
+        return false;
+    buf_commit(&q->out, (size_t)n);
+    q->aside = aside;
+    q->n_down += (uint64_t)n;
+    return true;
+}
+
+/* True: all that came is with the front. */
+static bool carry_down(struct ssh_request *q)
+{
+    for (;;) {
+        if (buf_len(&q->out) == 0 && !fill(q, 0) && !fill(q, 1))
+            return true;
+        if (broker_stream_send(q->stream, q->aside ? BROKER_ASIDE : BROKER_DATA,
+                               buf_slice(&q->out)) <= 0)
+            return false;
+        buf_clear(&q->out);
+    }
+}
+
+static bool say_end(struct ssh_request *q)
+{
+    struct buf b;
+    buf_init(&b, 64);
+    if (!q->status_sent && ssh_status_put(&q->status, &b) == 0)
+        q->status_sent = broker_stream_send(q->stream, BROKER_STATUS, buf_slice(&b)) > 0;
+    buf_free(&b);
+    return q->status_sent && broker_stream_send(q->stream, BROKER_END, SLICE("")) > 0;
+}
+
+bool ssh_carry(struct ssh_request *q)
+{
+    carry_up(q);
+    if (!carry_down(q))
+        return false;
+    bool over =
+        ssh_channel_is_closed(q->channel) || (ssh_channel_is_eof(q->channel) && q->has_status);
+    return over && say_end(q);
+}

@@ -1,0 +1,345 @@
+/* A request of a front's: decided anew, recorded, dialled, logged in, asked of the server, and
+ * recorded at its end. */
+#include "ssh_back.h"
+
+#include "meter.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- records ---- */
+
+static void end_record(struct ssh_request *q, enum record_kind kind, const char *code,
+                       const char *detail)
+{
+    struct timespec now;
+    struct record r;
+    if (!q->admitted)
+        return;
+    q->admitted = false;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    record_init(&r, kind, q->counter);
+    record_put_str(&r, RF_CODE, code);
+    record_put_u64(&r, RF_UP, q->n_up);
+    record_put_u64(&r, RF_DOWN, q->n_down);
+    record_put_u64(&r, RF_MS,
+                   (uint64_t)((now.tv_sec - q->begun.tv_sec) * 1000 +
+                              (now.tv_nsec - q->begun.tv_nsec) / 1000000));
+    if (q->has_status && !q->status.signalled)
+        record_put_u64(&r, RF_EXIT, q->status.status);
+    record_put_str(&r, RF_ADDRESS, q->address);
+    record_put_str(&r, RF_DETAIL, q->has_status && q->status.signalled ? q->status.signal : detail);
+    journal_note(q->of->back->journal, &r);
+}
+
+static void put_request(const struct ssh_request *q, struct record *r)
+{
+    ssh_facts_record(&q->facts, &q->at, r);
+    record_put_str(r, RF_RULE, q->rule ? q->rule->text : "");
+    record_put_str(r, RF_SANDBOX, q->sandbox);
+    if (q->rule && q->rule->credential)
+        record_put_str(r, RF_CREDENTIAL, q->rule->credential->secret);
+}
+
+static void request_free(struct ssh_request *q, const char *code)
+{
+    secret_client_cancel(q->key);
+    journal_cancel(q->wait, code);
+    dial_client_cancel(q->dial);
+    ssh_login_done(q);
+    ssh_pump_free(q->pump);
+    if (q->session) {
+        ssh_disconnect(q->session);
+        ssh_free(q->session);
+    }
+    broker_stream_free(q->stream);
+    policy_free(q->policy);
+    buf_free(&q->in);
+    buf_free(&q->out);
+    LIST_REMOVE(q, link);
+    q->of->n_requests--;
+    free(q);
+}
+
+void ssh_request_refuse(struct ssh_request *q, const char *code, const char *text)
+{
+    struct buf b;
+    end_record(q, RECORD_ABORTED, code, text);
+    buf_init(&b, 512);
+    if (buf_append(&b, code, strlen(code) + 1) == 0 && buf_printf(&b, "%.300s", text) == 0 &&
+        buf_append(&b, "", 1) == 0)
+        (void)broker_stream_send(q->stream, BROKER_REFUSED, buf_slice(&b));
+    buf_free(&b);
+    request_free(q, code);
+}
+
+/* A front that asks for what it may not: this is the last word. */
+static void deny(struct ssh_request *q, const char *code)
+{
+    struct record r;
+    record_init(&r, RECORD_DENIED, 0);
+    put_request(q, &r);
+    record_put_str(&r, RF_CODE, code);
+    journal_note(q->of->back->journal, &r);
+    ssh_request_refuse(q, code, "the policy does not allow it");
+}
+
+/* ---- steps towards the server ---- */
+
+static void on_dialled(void *arg, int fd, const char *address, const char *code, const char *detail)
+{
+    struct ssh_request *q = arg;
+    q->dial = NULL;
+    if (fd < 0) {
+        ssh_request_refuse(q, code, detail ? detail : "");
+        return;
+    }
+    snprintf(q->address, sizeof q->address, "%s", address);
+    q->state = REQUEST_EXCHANGE;
+    if (ssh_login_begin(q, fd) < 0) {
+        ssh_request_refuse(q, "upstream_ssh", q->session ? ssh_get_error(q->session) : "memory");
+        return;
+    }
+    ssh_pump_deadline(q->pump, SSH_LOGIN_SECONDS);
+    ssh_pump_soon(q->pump);
+}
+
+static void on_recorded(void *arg, bool ok)
+{
+    struct ssh_request *q = arg;
+    char id[48];
+    q->wait = NULL;
+    if (!ok) {
+        ssh_request_refuse(q, "audit_unwritable", "it could not be recorded");
+        return;
+    }
+    q->admitted = true;
+    q->state = REQUEST_DIALLING;
+    journal_id(q->of->back->journal, q->counter, id, sizeof id);
+    q->dial =
+        dial_client_get(q->of->back->dial, slice_str(q->sandbox), &q->at, id, "", on_dialled, q);
+    if (q->dial == NULL)
+        ssh_request_refuse(q, "memory", "");
+}
+
+static void record_begin(struct ssh_request *q)
+{
+    struct record r;
+    struct journal *j = q->of->back->journal;
+    q->state = REQUEST_RECORDING;
+    q->counter = journal_next(j);
+    clock_gettime(CLOCK_MONOTONIC, &q->begun);
+    record_init(&r, RECORD_ADMITTED, q->counter);
+    put_request(q, &r);
+    record_put_str(&r, RF_CODE, "ok");
+    struct journal_wait *w = journal_append(j, &r, on_recorded, q);
+    if (w)
+        q->wait = w;
+}
+
+static void on_key(void *arg, struct secret *value, const struct err *err)
+{
+    struct ssh_request *q = arg;
+    q->key = NULL;
+    if (value == NULL || buf_append_slice(&q->agent.public, secret_slice(value)) < 0) {
+        ssh_request_refuse(q, "secret_unavailable", err ? err->text : "out of memory");
+        return;
+    }
+    record_begin(q);
+}
+
+/* ---- the server ---- */
+
+static void on_exit_status(ssh_session session UNUSED, ssh_channel channel UNUSED, int status,
+                           void *arg)
+{
+    struct ssh_request *q = arg;
+    q->status.status = (uint32_t)status;
+    q->has_status = true;
+}
+
+static void on_exit_signal(ssh_session session UNUSED, ssh_channel channel UNUSED, const char *name,
+                           int core UNUSED, const char *text UNUSED, const char *lang UNUSED,
+                           void *arg)
+{
+    struct ssh_request *q = arg;
+    q->status.signalled = true;
+    q->has_status = true;
+    snprintf(q->status.signal, sizeof q->status.signal, "%s", name);
+}
+
+static int open_channel(struct ssh_request *q)
+{
+    if (q->channel == NULL) {
+        q->channel = ssh_channel_new(q->session);
+        q->callbacks =
+            (struct ssh_channel_callbacks_struct){.userdata = q,
+                                                  .channel_exit_status_function = on_exit_status,
+                                                  .channel_exit_signal_function = on_exit_signal};
+        ssh_callbacks_init(&q->callbacks);
+        if (q->channel == NULL || ssh_set_channel_callbacks(q->channel, &q->callbacks) != SSH_OK)
+            return SSH_ERROR;
+    }
+    return ssh_channel_open_session(q->channel);
+}
+
+static int ask_terminal(struct ssh_request *q)
+{
+    char version[] = "version=0";
+    if (q->facts.git_protocol) {
+        version[8] = (char)('0' + q->facts.git_protocol - 1);
+        int r = ssh_channel_request_env(q->channel, "GIT_PROTOCOL", version);
+        if (r == SSH_AGAIN)
+            return r;
+        q->facts.git_protocol = 0; /* a server that takes none speaks the oldest */
+    }
+    if (q->facts.term[0] == 0)
+        return SSH_OK;
+    return ssh_channel_request_pty_size(q->channel, q->facts.term, (int)q->facts.columns,
+                                        (int)q->facts.rows);
+}
+
+static int ask_command(struct ssh_request *q)
+{
+    struct buf line;
+    if (q->facts.verb == SSH_SHELL)
+        return ssh_channel_request_shell(q->channel);
+    buf_init(&line, SSH_LINE_MAX);
+    int r = ssh_command_write(&q->facts, &line) < 0 || buf_append(&line, "", 1) < 0
+                ? SSH_ERROR
+                : ssh_channel_request_exec(q->channel, (const char *)buf_data(&line));
+    buf_free(&line);
+    return r;
+}
+
+/* One step that libssh takes, perhaps in several turns. 1: done. */
+static int step(int r, const struct ssh_request *q, const char **code, const char **text)
+{
+    if (r == SSH_OK || r == SSH_AGAIN)
+        return r == SSH_OK;
+    *code = "upstream_ssh";
+    *text = ssh_get_error(q->session);
+    return -1;
+}
+
+/* 1: to the next state; 0: go on later; 2: the request is gone; -1: refused. */
+static int advance(struct ssh_request *q, const char **code, const char **text)
+{
+    switch (q->state) {
+    case REQUEST_EXCHANGE:
+        return ssh_login_exchange(q, code, text);
+    case REQUEST_LOGIN:
+        return ssh_login_log_in(q, code, text);
+    case REQUEST_OPENING:
+        return step(open_channel(q), q, code, text);
+    case REQUEST_TERMINAL:
+        return step(ask_terminal(q), q, code, text);
+    case REQUEST_ASKING:
+        return step(ask_command(q), q, code, text);
+    default:
+        return 0;
+    }
+}
+
+static void begun(struct ssh_request *q)
+{
+    (void)broker_stream_send(q->stream, BROKER_OPENED, SLICE(""));
+    ssh_login_done(q);
+}
+
+void ssh_request_turn(void *request, bool late)
+{
+    struct ssh_request *q = request;
+    const char *code = "timeout", *text = "the server took too long";
+    int r = late ? -1 : 1;
+    bool alive = late || ssh_pump_run(q->pump) == 0;
+    while (r == 1 && q->state < REQUEST_RUNNING) {
+        r = advance(q, &code, &text);
+        if (r == 1 && ++q->state == REQUEST_RUNNING)
+            begun(q);
+    }
+    if (r == 2)
+        return;
+    if (r < 0) {
+        ssh_request_refuse(q, code, text);
+        return;
+    }
+    if (q->state == REQUEST_RUNNING && ssh_carry(q) && (alive || q->has_status)) {
+        end_record(q, RECORD_COMPLETED, "ok", "");
+        request_free(q, "ok");
+        return;
+    }
+    if (!alive || ssh_pump_run(q->pump) < 0) {
+        ssh_request_refuse(q, "upstream_closed", ssh_get_error(q->session));
+        return;
+    }
+    if (q->state == REQUEST_RUNNING)
+        ssh_pump_deadline(q->pump, q->of->back->limits.tunnel_seconds);
+}
+
+/* ---- from the front ---- */
+
+static size_t requests_of(const struct ssh_back *of, const char *sandbox)
+{
+    const struct ssh_request *q;
+    size_t n = 0;
+    LIST_FOREACH(q, &of->requests, link)
+    n += strcmp(q->sandbox, sandbox) == 0;
+    return n;
+}
+
+/* Takes the stream, also where there is no room (NULL). */
+static struct ssh_request *request_new(struct ssh_back *of, const struct back_asked *asked)
+{
+    struct ssh_request *q =
+        of->n_requests < SSH_REQUESTS_MAX && requests_of(of, asked->sandbox) < SSH_REQUESTS_OF_ONE
+            ? calloc(1, sizeof *q)
+            : NULL;
+    if (q == NULL) {
+        close(asked->fd);
+        return NULL;
+    }
+    q->stream = broker_stream_new(of->back->base, asked->fd, &ssh_carry_ops, q);
+    if (q->stream == NULL) {
+        free(q);
+        return NULL;
+    }
+    q->of = of;
+    q->at = asked->at;
+    q->agent.fd = -1;
+    q->policy = policy_ref(of->back->policy);
+    snprintf(q->sandbox, sizeof q->sandbox, "%s", asked->sandbox);
+    buf_init(&q->in, BROKER_PACKET_MAX);
+    buf_init(&q->out, BROKER_PACKET_MAX);
+    buf_init(&q->agent.public, 4096);
+    buf_init(&q->agent.signature, 4096);
+    LIST_INSERT_HEAD(&of->requests, q, link);
+    of->n_requests++;
+    return q;
+}
+
+int ssh_request_new(struct ssh_back *of, const struct back_asked *asked)
+{
+    struct ssh_facts facts;
+    struct decision d;
+    if (ssh_facts_get(asked->facts, &facts) < 0)
+        return -1;
+    struct ssh_request *q = request_new(of, asked);
+    if (q == NULL)
+        return 0;
+    q->facts = facts;
+    const struct ssh_asked what = ssh_facts_asked(&q->facts);
+    policy_ssh_decide(q->policy, &q->at, &what, &d);
+    q->rule = d.rule;
+    if (d.verdict != VERDICT_ALLOW) {
+        deny(q, d.code);
+        return 0;
+    }
+    struct secret_wait *w =
+        secret_client_get(of->back->secrets, d.rule->credential->secret, on_key, q);
+    if (w)
+        q->key = w;
+    return 0;
+}

@@ -1,0 +1,380 @@
+/* A channel of a sandbox's connection: reads what is asked, decides, hands it to the back, and
+ * carries bytes both ways. */
+#include "ssh_front.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REFUSED_STATUS = 128, LOST_STATUS = 255 };
+
+/* ---- records and words ---- */
+
+void ssh_refuse_other(struct ssh_connection *c, const char *code, const char *what)
+{
+    struct record r;
+    record_init(&r, RECORD_DENIED, 0);
+    record_put_str(&r, RF_USER, c->user);
+    record_put_str(&r, RF_DETAIL, what);
+    front_denied(c->of->front, &r, &c->at, code);
+}
+
+static const char *words_of(const char *code)
+{
+    static const struct {
+        const char *code, *words;
+    } table[] = {
+        {"no_rule", "no rule of the policy allows it"},
+        {"denied_by_rule", "a rule of the policy denies it"},
+        {"method", "the policy allows fetching here, not pushing"},
+        {"command", "the policy allows other commands here, not this one"},
+        {"ssh_path", "this is not a repository's path in its plain form"},
+        {"path_ambiguous", "this is not a repository's path in its plain form"},
+        {"ssh_command", "this command cannot be read"},
+        {"broker_gone", "the broker is being started again; try once more"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(table); i++)
+        if (strcmp(table[i].code, code) == 0)
+            return table[i].words;
+    return code;
+}
+
+/* To the client's standard error, and the end. */
+static void say_and_end(struct ssh_channel_of *h, const char *code, const char *words,
+                        uint32_t status)
+{
+    char text[600];
+    int n = snprintf(text, sizeof text, "durward: %s: %s\n", words, code);
+    buf_clear(&h->out);
+    h->aside = true;
+    if (n > 0 &&
+        buf_append(&h->out, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1) < 0)
+        buf_clear(&h->out);
+    h->status = (struct ssh_status){.status = status};
+    h->has_status = true;
+    h->state = CHANNEL_ENDED;
+    broker_stream_free(h->stream);
+    h->stream = NULL;
+}
+
+static void deny(struct ssh_channel_of *h, const char *code, const struct rule *rule)
+{
+    struct record r;
+    char words[200];
+    record_init(&r, RECORD_DENIED, 0);
+    record_put_str(&r, RF_USER, h->facts.user);
+    record_put_str(&r, RF_METHOD, ssh_verb_name(h->facts.verb));
+    record_put_str(&r, h->facts.verb == SSH_EXEC ? RF_COMMAND : RF_PATH, h->facts.text);
+    if (rule)
+        record_put_str(&r, RF_RULE, rule->text);
+    front_denied(h->connection->of->front, &r, &h->connection->at, code);
+    snprintf(words, sizeof words, "denied: %s", words_of(code));
+    say_and_end(h, code, words, REFUSED_STATUS);
+}
+
+/* ---- the back's stream ---- */
+
+static int on_packet(void *arg, enum broker_packet type, struct slice s)
+{
+    struct ssh_channel_of *h = arg;
+    ssize_t nul;
+    switch (type) {
+    case BROKER_OPENED:
+        break;
+    case BROKER_DATA:
+    case BROKER_ASIDE:
+        h->aside = type == BROKER_ASIDE;
+        if (buf_len(&h->out) > 0 || buf_append_slice(&h->out, s) < 0)
+            return -1;
+        broker_stream_pause(h->stream, true); /* until that is with the client */
+        break;
+    case BROKER_STATUS:
+        if (ssh_status_get(s, &h->status) < 0)
+            return -1;
+        h->has_status = true;
+        break;
+    case BROKER_REFUSED:
+        nul = slice_find(s, 0);
+        if (nul < 0 || (size_t)nul + 1 >= s.n || s.n > 500 || s.p[s.n - 1] != 0)
+            return -1;
+        say_and_end(h, s.p, s.p + nul + 1, LOST_STATUS);
+        break;
+    case BROKER_END:
+        h->state = CHANNEL_ENDED;
+        break;
+    default:
+        return -1;
+    }
+    ssh_pump_soon(h->connection->pump);
+    return 0;
+}
+
+static void on_writable(void *arg)
+{
+    struct ssh_channel_of *h = arg;
+    ssh_pump_soon(h->connection->pump);
+}
+
+static void on_closed(void *arg)
+{
+    struct ssh_channel_of *h = arg;
+    broker_stream_free(h->stream);
+    h->stream = NULL;
+    if (!h->has_status && buf_len(&h->out) == 0)
+        say_and_end(h, "broker_gone", "the connection to the server was lost", LOST_STATUS);
+    if (!h->has_status) {
+        h->has_status = true;
+        h->status.status = LOST_STATUS;
+    }
+    h->state = CHANNEL_ENDED;
+    ssh_pump_soon(h->connection->pump);
+}
+
+static const struct broker_stream_ops stream_ops = {
+    .packet = on_packet, .writable = on_writable, .closed = on_closed};
+
+/* ---- what is asked ---- */
+
+static void decide(const struct ssh_channel_of *h, struct decision *ret)
+{
+    const struct ssh_asked asked = ssh_facts_asked(&h->facts);
+    policy_ssh_decide(h->connection->of->front->policy, &h->connection->at, &asked, ret);
+}
+
+/* A path without "/" in front is the repository's from the top, as forges have it, and else one in
+ * the user's home: what is sent on is what was decided. */
+static void decide_path(struct ssh_channel_of *h, struct decision *ret)
+{
+    struct decision home;
+    char path[sizeof h->facts.text];
+    decide(h, ret);
+    if (ret->verdict == VERDICT_ALLOW || !h->relative || strlen(h->facts.text) + 2 > sizeof path)
+        return;
+    memcpy(path, h->facts.text, sizeof path);
+    snprintf(h->facts.text, sizeof h->facts.text, "~%.*s", (int)sizeof h->facts.text - 2, path);
+    decide(h, &home);
+    if (home.verdict == VERDICT_ALLOW)
+        *ret = home;
+    else
+        memcpy(h->facts.text, path, sizeof path);
+}
+
+static void ask(struct ssh_channel_of *h)
+{
+    struct decision d;
+    struct buf facts;
+    if (h->facts.verb == 0) {
+        h->facts.verb = SSH_EXEC;
+        deny(h, "ssh_command", NULL);
+        return;
+    }
+    decide_path(h, &d);
+    if (d.verdict != VERDICT_ALLOW) {
+        deny(h, d.code, d.rule);
+        return;
+    }
+    buf_init(&facts, SSH_FACTS_MAX);
+    if (ssh_facts_put(&h->facts, &facts) == 0)
+        h->stream = front_open(h->connection->of->front, &h->connection->at, buf_slice(&facts),
+                               &stream_ops, h);
+    buf_free(&facts);
+    if (h->stream == NULL)
+        deny(h, "broker_gone", d.rule);
+    else
+        h->state = CHANNEL_RUNNING;
+}
+
+static int on_exec(ssh_session session UNUSED, ssh_channel channel UNUSED, const char *command,
+                   void *arg)
+{
+    struct ssh_channel_of *h = arg;
+    if (h->state != CHANNEL_OPEN)
+        return 1;
+    if (ssh_command_read(slice_str(command), &h->facts, &h->relative) < 0)
+        h->facts.verb = 0;
+    h->state = CHANNEL_ASKED;
+    return 0;
+}
+
+static int on_shell(ssh_session session UNUSED, ssh_channel channel UNUSED, void *arg)
+{
+    struct ssh_channel_of *h = arg;
+    if (h->state != CHANNEL_OPEN)
+        return 1;
+    h->facts.verb = SSH_SHELL;
+    h->state = CHANNEL_ASKED;
+    return 0;
+}
+
+static int on_pty(ssh_session session UNUSED, ssh_channel channel UNUSED, const char *term, int x,
+                  int y, int px UNUSED, int py UNUSED, void *arg)
+{
+    struct ssh_channel_of *h = arg;
+    size_t n = strlen(term);
+    if (h->state != CHANNEL_OPEN || n == 0 || n > SSH_TERM_MAX || x < 0 || y < 0)
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        if (!ascii_is_alnum(term[i]) && strchr("-_.+", term[i]) == NULL)
+            return -1;
+    memcpy(h->facts.term, term, n + 1);
+    h->facts.columns = x < 10000 ? (uint32_t)x : 0;
+    h->facts.rows = y < 10000 ? (uint32_t)y : 0;
+    return 0;
+}
+
+static int on_window(ssh_session session UNUSED, ssh_channel channel UNUSED, int x, int y,
+                     int px UNUSED, int py UNUSED, void *arg)
+{
+    struct ssh_channel_of *h = arg;
+    struct buf b;
+    if (h->stream == NULL || x < 0 || y < 0 || x >= 10000 || y >= 10000)
+        return 0;
+    buf_init(&b, 16);
+    if (ssh_window_put((uint32_t)x, (uint32_t)y, &b) == 0)
+        (void)broker_stream_send(h->stream, BROKER_EVENT, buf_slice(&b));
+    buf_free(&b);
+    return 0;
+}
+
+/* The one variable that git needs; a server has its own for the rest. */
+static int on_env(ssh_session session UNUSED, ssh_channel channel UNUSED, const char *name,
+                  const char *value, void *arg)
+{
+    struct ssh_channel_of *h = arg;
+    static const char *const versions[] = {"version=0", "version=1", "version=2"};
+    for (uint8_t i = 0; i < ARRAY_LEN(versions); i++)
+        if (strcmp(name, "GIT_PROTOCOL") == 0 && strcmp(value, versions[i]) == 0) {
+            h->facts.git_protocol = (uint8_t)(i + 1);
+            return 0;
+        }
+    return 1;
+}
+
+static int on_subsystem(ssh_session session UNUSED, ssh_channel channel UNUSED, const char *name,
+                        void *arg)
+{
+    struct ssh_channel_of *h = arg;
+    char what[64];
+    snprintf(what, sizeof what, "the subsystem %.32s", name);
+    ssh_refuse_other(h->connection, "ssh_subsystem", what);
+    return 1;
+}
+
+/* Its answer is silence: the server is never asked for one either. */
+static void on_agent(ssh_session session UNUSED, ssh_channel channel UNUSED, void *arg)
+{
+    struct ssh_channel_of *h = arg;
+    ssh_refuse_other(h->connection, "ssh_forwarding", "forwarding of an agent");
+}
+
+static void on_close(ssh_session session UNUSED, ssh_channel channel UNUSED, void *arg)
+{
+    struct ssh_channel_of *h = arg;
+    h->state = CHANNEL_CLOSED;
+}
+
+ssh_channel ssh_channel_new_of(struct ssh_connection *c)
+{
+    struct ssh_channel_of *h = calloc(1, sizeof *h);
+    if (h == NULL)
+        return NULL;
+    h->connection = c;
+    h->channel = ssh_channel_new(c->session);
+    h->callbacks =
+        (struct ssh_channel_callbacks_struct){.userdata = h,
+                                              .channel_exec_request_function = on_exec,
+                                              .channel_shell_request_function = on_shell,
+                                              .channel_pty_request_function = on_pty,
+                                              .channel_pty_window_change_function = on_window,
+                                              .channel_env_request_function = on_env,
+                                              .channel_subsystem_request_function = on_subsystem,
+                                              .channel_auth_agent_req_function = on_agent,
+                                              .channel_close_function = on_close};
+    ssh_callbacks_init(&h->callbacks);
+    if (h->channel == NULL || ssh_set_channel_callbacks(h->channel, &h->callbacks) != SSH_OK) {
+        if (h->channel)
+            ssh_channel_free(h->channel);
+        free(h);
+        return NULL;
+    }
+    memcpy(h->facts.user, c->user, sizeof c->user);
+    buf_init(&h->in, BROKER_PACKET_MAX);
+    buf_init(&h->out, BROKER_PACKET_MAX);
+    TAILQ_INSERT_TAIL(&c->channels, h, link);
+    c->n_channels++;
+    return h->channel;
+}
+
+/* Its library's part is freed with the session's, unless the client closed it. */
+void ssh_channel_drop(struct ssh_channel_of *h)
+{
+    struct ssh_connection *c = h->connection;
+    broker_stream_free(h->stream);
+    ssh_remove_channel_callbacks(h->channel, &h->callbacks);
+    ssh_channel_free(h->channel);
+    buf_free(&h->in);
+    buf_free(&h->out);
+    TAILQ_REMOVE(&c->channels, h, link);
+    c->n_channels--;
+    free(h);
+}
+
+/* ---- bytes ---- */
+
+/* From the client to the back, as long as that takes them. */
+static void carry_up(struct ssh_channel_of *h)
+{
+    while (h->stream && !h->eof_sent) {
+        unsigned char *to = buf_len(&h->in) ? NULL : buf_reserve(&h->in, BROKER_PACKET_MAX);
+        int n = to ? ssh_channel_read_nonblocking(h->channel, to, BROKER_PACKET_MAX, 0) : 0;
+        if (n > 0)
+            buf_commit(&h->in, (size_t)n);
+        if (buf_len(&h->in) > 0) {
+            if (broker_stream_send(h->stream, BROKER_DATA, buf_slice(&h->in)) <= 0)
+                return;
+            buf_clear(&h->in);
+        } else if (ssh_channel_is_eof(h->channel)) {
+            h->eof_sent = broker_stream_send(h->stream, BROKER_END, SLICE("")) > 0;
+            return;
+        } else {
+            return;
+        }
+    }
+}
+
+static void carry_down(struct ssh_channel_of *h)
+{
+    while (buf_len(&h->out) > 0 && !ssh_pump_full(h->connection->pump)) {
+        uint32_t n = (uint32_t)buf_len(&h->out);
+        int r = h->aside ? ssh_channel_write_stderr(h->channel, buf_data(&h->out), n)
+                         : ssh_channel_write(h->channel, buf_data(&h->out), n);
+        if (r <= 0)
+            return;
+        buf_drain(&h->out, (size_t)r);
+    }
+    if (buf_len(&h->out) == 0 && h->stream)
+        broker_stream_pause(h->stream, false);
+}
+
+static void finish(struct ssh_channel_of *h)
+{
+    if (h->status.signalled)
+        ssh_channel_request_send_exit_signal(h->channel, h->status.signal, 0, "", "");
+    else
+        ssh_channel_request_send_exit_status(h->channel, (int)h->status.status);
+    ssh_channel_send_eof(h->channel);
+    ssh_channel_close(h->channel);
+    h->state = CHANNEL_CLOSED;
+}
+
+void ssh_channel_turn(struct ssh_channel_of *h)
+{
+    if (h->state == CHANNEL_ASKED)
+        ask(h);
+    if (h->state == CHANNEL_RUNNING)
+        carry_up(h);
+    if (h->state == CHANNEL_RUNNING || h->state == CHANNEL_ENDED)
+        carry_down(h);
+    if (h->state == CHANNEL_ENDED && buf_len(&h->out) == 0)
+        finish(h);
+}

@@ -1,0 +1,168 @@
+/* A connection of the sandbox's: the handshake, a login that asks for nothing, channels. What else
+ * SSH can ask for is refused here, and recorded. */
+#include "ssh_front.h"
+
+#include "proc.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void connection_free(struct ssh_connection *c)
+{
+    struct ssh_channel_of *h;
+    while ((h = TAILQ_FIRST(&c->channels)) != NULL)
+        ssh_channel_drop(h);
+    ssh_pump_free(c->pump);
+    if (c->session) {
+        ssh_disconnect(c->session);
+        ssh_free(c->session);
+    }
+    LIST_REMOVE(c, link);
+    c->of->n_connections--;
+    free(c);
+}
+
+/* ---- the login: whose connection it is was known before; the user is who to be over there ---- */
+
+static int log_in(struct ssh_connection *c, const char *user)
+{
+    struct slice s = slice_str(user);
+    if (!ssh_user_ok(s)) {
+        ssh_refuse_other(c, "ssh_user", "a user name that no server has");
+        return SSH_AUTH_DENIED;
+    }
+    memcpy(c->user, s.p, s.n);
+    c->user[s.n] = 0;
+    return SSH_AUTH_SUCCESS;
+}
+
+static int on_none(ssh_session session UNUSED, const char *user, void *arg)
+{
+    return log_in(arg, user);
+}
+
+/* What it is, a placeholder or anything else, is worth nothing here. */
+static int on_password(ssh_session session UNUSED, const char *user, const char *password UNUSED,
+                       void *arg)
+{
+    return log_in(arg, user);
+}
+
+static ssh_channel on_open(ssh_session session UNUSED, void *arg)
+{
+    struct ssh_connection *c = arg;
+    return c->n_channels < SSH_CHANNELS_MAX ? ssh_channel_new_of(c) : NULL;
+}
+
+/* ---- what is refused: 1 lets libssh say so ---- */
+
+static const char *name_of(ssh_message m)
+{
+    int type = ssh_message_type(m), sub = ssh_message_subtype(m);
+    if (type == SSH_REQUEST_GLOBAL)
+        return "forwarding of a port back";
+    if (type == SSH_REQUEST_CHANNEL_OPEN)
+        return sub == SSH_CHANNEL_DIRECT_TCPIP ? "forwarding of a port"
+               : sub == SSH_CHANNEL_SESSION    ? NULL
+                                               : "a channel of another kind";
+    return type == SSH_REQUEST_CHANNEL && sub == SSH_CHANNEL_REQUEST_X11 ? "forwarding of X11"
+                                                                         : NULL;
+}
+
+static int on_message(ssh_session session UNUSED, ssh_message m, void *arg)
+{
+    const char *what = name_of(m);
+    if (what)
+        ssh_refuse_other(arg, "ssh_forwarding", what);
+    return 1;
+}
+
+static void on_global(ssh_session session UNUSED, ssh_message m, void *arg)
+{
+    ssh_refuse_other(arg, "ssh_forwarding", "forwarding of a port back");
+    ssh_message_reply_default(m);
+}
+
+/* ---- turns ---- */
+
+static int exchange(struct ssh_connection *c)
+{
+    int r = ssh_handle_key_exchange(c->session);
+    if (r == SSH_OK)
+        c->exchanged = true;
+    return r == SSH_OK || r == SSH_AGAIN ? 0 : -1;
+}
+
+static void on_turn(void *arg, bool late)
+{
+    struct ssh_connection *c = arg;
+    struct ssh_channel_of *h, *next;
+    const struct limits *l = &c->of->front->limits;
+    int r = late ? -1 : ssh_pump_run(c->pump);
+    if (r == 0 && !c->exchanged)
+        r = exchange(c);
+    for (h = TAILQ_FIRST(&c->channels); h; h = next) {
+        next = TAILQ_NEXT(h, link);
+        if (r == 0)
+            ssh_channel_turn(h);
+        if (h->state == CHANNEL_CLOSED)
+            ssh_channel_drop(h);
+    }
+    if (r == 0)
+        r = ssh_pump_run(c->pump); /* what was just written */
+    if (r < 0) {
+        connection_free(c);
+        return;
+    }
+    if (c->user[0])
+        ssh_pump_deadline(c->pump, c->n_channels ? l->tunnel_seconds : l->idle_seconds);
+}
+
+static int set_up(struct ssh_connection *c, int fd)
+{
+    struct front *f = c->of->front;
+    c->session = ssh_new();
+    if (c->session == NULL || ssh_bind_accept_fd(c->of->bind, c->session, fd) != SSH_OK)
+        return -1;
+    ssh_set_blocking(c->session, 0);
+    c->server =
+        (struct ssh_server_callbacks_struct){.userdata = c,
+                                             .auth_none_function = on_none,
+                                             .auth_password_function = on_password,
+                                             .channel_open_request_session_function = on_open};
+    c->common = (struct ssh_callbacks_struct){.userdata = c, .global_request_function = on_global};
+    ssh_callbacks_init(&c->server);
+    ssh_callbacks_init(&c->common);
+    ssh_set_auth_methods(c->session, SSH_AUTH_METHOD_NONE | SSH_AUTH_METHOD_PASSWORD);
+    ssh_set_message_callback(c->session, on_message, c);
+    if (ssh_set_server_callbacks(c->session, &c->server) != SSH_OK ||
+        ssh_set_callbacks(c->session, &c->common) != SSH_OK || exchange(c) < 0)
+        return -1;
+    c->pump = ssh_pump_new(f->base, c->session, fd, on_turn, c);
+    if (c->pump == NULL)
+        return -1;
+    ssh_pump_deadline(c->pump, f->limits.head_seconds);
+    ssh_pump_soon(c->pump);
+    return 0;
+}
+
+void ssh_connection_new(struct ssh_front *of, const struct authority *at, int fd)
+{
+    struct ssh_connection *c =
+        of->n_connections < SSH_CONNECTIONS_MAX ? calloc(1, sizeof *c) : NULL;
+    if (c == NULL) {
+        close(fd);
+        return;
+    }
+    c->of = of;
+    c->at = *at;
+    TAILQ_INIT(&c->channels);
+    LIST_INSERT_HEAD(&of->connections, c, link);
+    of->n_connections++;
+    if (set_up(c, fd) < 0) {
+        proc_log("a connection could not be begun: %s",
+                 c->session ? ssh_get_error(c->session) : "out of memory");
+        connection_free(c);
+    }
+}

@@ -1,0 +1,78 @@
+/* The SSH broker's front: one connection of a sandbox's, its channels, and what each asks for.
+ * Shared by the files of this room only. */
+#ifndef DURWARD_SSH_FRONT_H
+#define DURWARD_SSH_FRONT_H
+
+#include "front.h"
+#include "ssh_facts.h"
+#include "ssh_pump.h"
+
+#include <libssh/callbacks.h>
+#include <libssh/server.h>
+#include <sys/queue.h>
+
+enum {
+    SSH_CONNECTIONS_MAX = 128, /* of a sandbox, */
+    SSH_CHANNELS_MAX = 16,     /* of a connection, at once */
+};
+
+struct ssh_connection;
+
+struct ssh_front {
+    struct front *front;
+    ssh_bind bind; /* our host key, and what is spoken */
+    size_t n_connections;
+    LIST_HEAD(, ssh_connection) connections;
+};
+
+/* One `session` channel: asked for one thing, once. */
+enum channel_state {
+    CHANNEL_OPEN = 0, /* nothing is asked yet */
+    CHANNEL_ASKED,
+    CHANNEL_RUNNING, /* the back has it */
+    CHANNEL_ENDED,   /* its status is known; bytes may still be on their way to the client */
+    CHANNEL_CLOSED,
+};
+
+struct ssh_channel_of {
+    struct ssh_connection *connection;
+    ssh_channel channel;
+    struct ssh_channel_callbacks_struct callbacks;
+    enum channel_state state;
+    struct ssh_facts facts;
+    bool relative; /* the repository's path: see ssh_command_read */
+    struct broker_stream *stream;
+    struct buf in;  /* of the client, for the back: one packet at most */
+    struct buf out; /* of the back, for the client: one packet at most */
+    bool aside;     /* that is standard error's */
+    bool eof_sent, has_status;
+    struct ssh_status status;
+    TAILQ_ENTRY(ssh_channel_of) link;
+};
+
+struct ssh_connection {
+    struct ssh_front *of;
+    struct authority at;
+    ssh_session session;
+    struct ssh_pump *pump;
+    struct ssh_server_callbacks_struct server;
+    struct ssh_callbacks_struct common;
+    char user[SSH_USER_MAX + 1];
+    bool exchanged; /* keys */
+    size_t n_channels;
+    TAILQ_HEAD(, ssh_channel_of) channels;
+    LIST_ENTRY(ssh_connection) link;
+};
+
+/* ssh_connection.c: takes fd. */
+void ssh_connection_new(struct ssh_front *of, const struct authority *at, int fd);
+
+/* ssh_channel.c */
+ssh_channel ssh_channel_new_of(struct ssh_connection *c);
+/* What can be done for it now: ask, read, write, close. */
+void ssh_channel_turn(struct ssh_channel_of *h);
+void ssh_channel_drop(struct ssh_channel_of *h);
+/* What was asked beside a command: on record as refused. */
+void ssh_refuse_other(struct ssh_connection *c, const char *code, const char *what);
+
+#endif

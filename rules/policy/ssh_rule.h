@@ -1,0 +1,54 @@
+/* Rules of ssh://: what is asked of an SSH server, and the decision about it. Front and back of the
+ * broker both decide, by this one function, from what each knows by itself.
+ *
+ * A request is a path to the engine whose first segment is the user: /USER/acme/app.git for a
+ * repository, /USER for a command. So one site holds the rules of a host, whoever logs in there. */
+#ifndef DURWARD_SSH_RULE_H
+#define DURWARD_SSH_RULE_H
+
+#include "policy.h"
+
+enum ssh_verb { SSH_FETCH = 1, SSH_PUSH, SSH_EXEC, SSH_SHELL, SSH_VERBS };
+
+enum {
+    SSH_USER_MAX = 64,
+    SSH_TEXT_MAX = 1024, /* of a command, or of a repository's path */
+    SSH_COMMANDS_MAX = 64,
+    SSH_PATTERN_MAX = 256,
+    SSH_KEYS_MAX = 16,
+    SSH_BLOB_MAX = 1400, /* of a public key in base64: RSA of 8192 bits */
+};
+
+/* A public key of a server, as known_hosts has it. */
+struct ssh_host_key {
+    const char *type; /* "ssh-ed25519" */
+    const char *blob; /* base64 */
+};
+
+struct ssh_terms {
+    const char *const *commands; /* patterns: '*' is one word's part */
+    size_t n_commands;
+    const struct ssh_host_key *keys; /* the only ones that the server may have */
+    size_t n_keys;
+};
+
+struct ssh_asked {
+    struct slice user;
+    enum ssh_verb verb;
+    struct slice text; /* fetch, push: the repository, "/acme/app.git" or "~/app"; exec: the
+                        * command; shell: "" */
+};
+
+const char *ssh_verb_name(enum ssh_verb v); /* "fetch" */
+/* A login name that is sent as it is: letters, digits, "_", ".", "-"; not "-" first. */
+bool ssh_user_ok(struct slice user);
+/* The keys that hosts known to everybody publish; how many, 0: it is none of them. */
+size_t ssh_known_host(const char *host, const struct ssh_host_key **ret);
+/* Does the command match? '*' stands for one byte or more of letters, digits and "_.:=@%+,-", but
+ * begins no word with "-"; ".." matches only where the pattern has it. */
+bool ssh_command_matches(const char *pattern, struct slice command);
+/* Codes beside the engine's: "command" where no pattern matches it, "ssh_user", "ssh_path". */
+void policy_ssh_decide(const struct policy *p, const struct authority *a,
+                       const struct ssh_asked *asked, struct decision *ret);
+
+#endif

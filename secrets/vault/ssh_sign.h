@@ -1,0 +1,19 @@
+/* Keys of SSH logins: the vault holds the private key and signs with it what a client signs to log
+ * in by public key (RFC 4252 7), and nothing else. */
+#ifndef DURWARD_SSH_SIGN_H
+#define DURWARD_SSH_SIGN_H
+
+#include "buf.h"
+#include "err.h"
+#include "secret.h"
+
+enum { SSH_PUBLIC_MAX = 2048, SSH_SIGNATURE_MAX = 1200 };
+
+/* key: OpenSSH's own form or PEM, without a passphrase: Ed25519, ECDSA (P-256, P-384, P-521), RSA
+ * of 2048 bits or more. Appends the public key as SSH writes it. */
+int ssh_key_public(struct slice key, struct buf *out, struct err *err) WUNUSED;
+/* text: session identifier and request, as the client signs them; its public key must be this
+ * key's. Appends the signature as SSH writes it: algorithm and bytes. */
+int ssh_key_sign(struct slice key, struct slice text, struct buf *out, struct err *err) WUNUSED;
+
+#endif

@@ -1,0 +1,83 @@
+"""A real OpenSSH server on loopback, as the account that runs the test, with git repositories."""
+import os
+import pwd
+import re
+import subprocess
+
+from .nginx import free_port, git_env
+from .tap import wait_for
+
+SSHD = "/usr/sbin/sshd"
+
+
+def missing():
+    """Why there can be no server here; None: there can."""
+    if not os.access(SSHD, os.X_OK):
+        return "openssh-server is not installed"
+    return None
+
+
+def keygen(path, kind="ed25519", bits=None):
+    subprocess.run(["ssh-keygen", "-q", "-t", kind, "-N", "", "-C", "", "-f", path] +
+                   (["-b", str(bits)] if bits else []), check=True, stdin=subprocess.DEVNULL)
+    with open(path, "rb") as f, open(path + ".pub") as p:
+        return f.read(), " ".join(p.read().split()[:2])
+
+
+class Sshd:
+    """.user, .address, .host_key ("ssh-ed25519 AAAA..."), .key (the private key that may log in)."""
+
+    def __init__(self, test, name="sshd", kind="ed25519", options=()):
+        self.test = test
+        self.dir = test.mkdir(name)
+        self.user = pwd.getpwuid(os.getuid()).pw_name
+        self.log = os.path.join(self.dir, "log")
+        _, self.host_key = keygen(os.path.join(self.dir, "host"))
+        bits = {"rsa": 3072, "ecdsa": 256}.get(kind)
+        self.key, public = keygen(os.path.join(self.dir, "login"), kind, bits)
+        test.write(name + "/authorized", public + "\n", 0o600)
+        self.port = free_port()
+        self.address = "127.0.0.1:%d" % self.port
+        self.options = list(options)
+        self.process = None
+        self.start()
+
+    def start(self):
+        # SHLVL: so that bash does not read what its user has in .bashrc
+        conf = ["Port %d" % self.port, "ListenAddress 127.0.0.1",
+                "HostKey %s/host" % self.dir, "AuthorizedKeysFile %s/authorized" % self.dir,
+                "UsePAM no", "StrictModes no", "PasswordAuthentication no", "PidFile none",
+                "PermitRootLogin yes", "AcceptEnv GIT_PROTOCOL", "LogLevel VERBOSE",
+                "PrintMotd no", "Subsystem sftp internal-sftp",
+                "SetEnv SHLVL=2"] + self.options
+        path = self.test.write(os.path.basename(self.dir) + "/sshd_config", "\n".join(conf) + "\n")
+        argv = [SSHD, "-D", "-e", "-f", path]
+        if os.getuid() == 0:  # its directory, which nobody else is to see
+            argv = ["unshare", "-m", "-p", "-f", "--kill-child", "sh", "-c", "mount -t tmpfs none /run && mkdir -m 755 /run/sshd "
+                    "&& exec \"$@\"", "sshd"] + argv
+        with open(self.log, "ab") as log:
+            self.process = self.test.popen(argv, stdout=log, stderr=log)
+        if not wait_for(lambda: "Server listening" in self.said(), 10):
+            raise RuntimeError("sshd does not start: " + self.said())
+
+    def said(self):
+        try:
+            with open(self.log, errors="replace") as f:
+                return f.read()
+        except FileNotFoundError:
+            return ""
+
+    def logins(self):
+        return len(re.findall(r"^Accepted publickey for ", self.said(), re.M))
+
+    def repository(self, *path):
+        """A bare one with a commit; -> its path from the root."""
+        where = os.path.join(self.dir, *path)
+        work = where + ".work"
+        env = git_env(self.test)
+        for argv in (["init", "-q", "--bare", "-b", "main", where], ["init", "-q", "-b", "main", work],
+                     ["-C", work, "-c", "user.name=T", "-c", "user.email=t@example.com", "commit",
+                      "-q", "--allow-empty", "-m", "first"],
+                     ["-C", work, "push", "-q", where, "main"]):
+            subprocess.run(["git"] + argv, check=True, env=env, stdin=subprocess.DEVNULL)
+        return where

@@ -1,0 +1,305 @@
+#!/usr/bin/python3 -B
+"""PostgreSQL with real clients inside a sandbox and a real server outside: the login is proven by
+the vault, statements are judged, and what would undo a rule never reaches the server."""
+import json
+import os
+import re
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import durward, postgres, scan, tap  # noqa: E402
+
+HOST = "db.example.com"
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SETUP = """
+SET password_encryption = 'scram-sha-256';
+CREATE ROLE app LOGIN PASSWORD 'app-password-4711';
+CREATE ROLE reader LOGIN PASSWORD 'reader-password-4711';
+CREATE ROLE clear LOGIN PASSWORD 'clear-password-4711';
+CREATE ROLE limited;
+CREATE ROLE above;
+GRANT limited, above TO app;
+SET password_encryption = 'md5';
+CREATE ROLE hashed LOGIN PASSWORD 'hashed-password-4711';
+CREATE DATABASE orders;
+CREATE DATABASE other;
+"""
+TABLES = """
+CREATE TABLE t (id int PRIMARY KEY, a text);
+INSERT INTO t SELECT i, 'row ' || i FROM generate_series(1, 1000) i;
+CREATE TABLE closed (a int);
+INSERT INTO closed VALUES (1);
+GRANT SELECT, INSERT, UPDATE, DELETE ON t TO app, limited, hashed, clear;
+GRANT SELECT ON closed TO above;
+GRANT SELECT ON t TO reader;
+GRANT CREATE ON SCHEMA public TO app;
+"""
+
+
+def bed(t, name, rules, secrets):
+    d = durward.Durward(t, name)
+    for login, auth in secrets.items():
+        d.secret(login + "_password", login + "-password-4711")
+        d.secrets[login] = {"postgres_login": dict({"user": login, "password": login + "_password"},
+                                                   **({"auth": auth} if auth else {}))}
+    d.policies["coder"] = {"rules": rules}
+    return d
+
+
+def allow(database, login, **more):
+    return dict({"allow": "postgres://%s/%s" % (HOST, database), "with": {"postgres_login": login}},
+                **more)
+
+
+def psql(box, sql, database="orders", options="", timeout=30, user="anybody", **kw):
+    return box.sh("psql -X -q -A -t %s 'host=%s dbname=%s user=%s'" % (options, HOST, database, user),
+                  stdin=sql, timeout=timeout, **kw)
+
+
+def ordinary(t, box, d, server):
+    status, out, err = psql(box, "SELECT current_user, session_user, count(*) FROM t;")
+    t.ok(status == 0 and out == "app|app|1000\n", "psql reads, as the login of the vault", out, err)
+    status, out, err = psql(box, "SHOW application_name;")
+    t.ok(out.startswith("durward/"), "the server is told which sandbox", out, err)
+    status, out, err = psql(
+        box, "BEGIN; INSERT INTO t VALUES (5000, 'new'); SELECT a FROM t WHERE id = 5000; ROLLBACK;")
+    t.eq((status, out), (0, "new\n"), "a transaction")
+    status, out, err = psql(box, "COPY (SELECT id FROM t ORDER BY id) TO STDOUT;")
+    t.eq(len(out.splitlines()), 1000, "COPY out")
+    lines = "".join("%d\tcopied\n" % i for i in range(10000, 30000))
+    status, out, err = psql(box, "COPY t FROM STDIN;\n" + lines + "\\.\n"
+                            "SELECT count(*) FROM t WHERE a = 'copied';"
+                            "DELETE FROM t WHERE a = 'copied';")
+    t.eq((status, out), (0, "20000\n"), "COPY in")
+    status, out, err = psql(box, "SELECT repeat('x', 5000000);")
+    t.eq(len(out), 5000001, "a value of five megabytes")
+    status, out, err = psql(box, "LISTEN x; NOTIFY x, 'hello'; SELECT 1;")
+    t.ok('"x" with payload "hello"' in out, "LISTEN and NOTIFY", out, err)
+    status, out, err = psql(box, "\\d t\n\\dt\n\\l\n\\du\n")
+    t.ok(status == 0 and "id|integer" in out and "orders" in out, "psql's own questions", out, err)
+    status, out, err = psql(box, "PREPARE p AS SELECT a FROM t WHERE id = $1; EXECUTE p(3);")
+    t.eq(out, "row 3\n", "PREPARE and EXECUTE")
+    status, out, err = psql(box, "SELECT 1", database="other")
+    t.ok(status == 2 and "no_rule" in err, "another database is denied", out, err)
+    status, out, err = box.sh("psql -X 'host=%s dbname=orders user=x sslmode=require' -c 'SELECT 1'" %
+                              HOST)
+    t.ok(status != 0 and "SSL" in err, "a client that wants TLS is told that there is none", out, err)
+    status, out, err = box.sh("psql -X -A -t 'host=%s dbname=orders user=x replication=database' "
+                              "-c 'IDENTIFY_SYSTEM'" % HOST)
+    t.ok(status == 2 and "postgres_settings" in err, "replication is denied", out, err)
+    for options in ("-c role=above", "-crole=above", "--session-authorization=admin",
+                    "-c standard_conforming_strings=off", "-c client_encoding=SJIS", "-r /x"):
+        status, out, err = box.sh("psql -X \"host=%s dbname=orders user=x options='%s'\" -c 'SELECT 1'" %
+                                  (HOST, options.replace("\\", "\\\\")))
+        t.ok(status == 2 and "postgres_settings" in err, "options: " + options, out, err)
+    status, out, err = box.sh("psql -X -A -t \"host=%s dbname=orders user=x options='-c search_path=a -c "
+                              "geqo=off'\" -c 'SHOW search_path'" % HOST)
+    t.eq((status, out), (0, "a\n"), "options that decide nothing")
+
+
+def cancelled(t, box, d, server):
+    status, out, err = box.sh("timeout -s INT 1 psql -X -q -A -t 'host=%s dbname=orders user=x' "
+                              "-c 'SELECT pg_sleep(20)'; echo $?" % HOST, timeout=15)
+    t.ok("canceling statement due to user request" in err, "a statement is cancelled", out, err)
+    t.eq(server.sql("SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(20)%' AND "
+                    "state = 'active' AND pid <> pg_backend_pid()").strip(), "0", "at the server")
+
+
+def decode(text):
+    return re.sub(rb"\\(n|t|\\|x[0-9a-f]{2})",
+                  lambda m: {b"n": b"\n", b"t": b"\t", b"\\": b"\\"}.get(m.group(1)) or
+                  bytes([int(m.group(1)[1:], 16)]), text)
+
+
+def statements(name):
+    with open(os.path.join(TOP, "tests", "statements", name), "rb") as f:
+        return [(line[:1].decode(), decode(line[2:].rstrip(b"\n"))) for line in f
+                if not line.startswith(b"#")]
+
+
+def escapes(t, d, server, letters, what):
+    """None of them reaches the server, by a simple query or a prepared one."""
+    box = durward.Sandbox(d)
+    asked = [s for letter, s in statements("postgres_escapes") if letter in letters and b"\0" not in s]
+    before = len(server.said())
+    said = box.py("postgres_raw.py", HOST, stdin="".join(s.hex() + "\n" for s in asked), timeout=120)
+    wrong = [x for x in said if x != "refused"]
+    t.eq((len(said), wrong[:3]), (2 * len(asked), []), "%s: all are refused" % what)
+    log = server.said()[before:]
+    words = [s for s in asked if len(s) > 12 and s.decode(errors="replace") in log]
+    t.eq(words, [], "%s: none of their texts is in the server's log" % what)
+    box.close()
+    return len(asked)
+
+
+def forced(t, d, server):
+    box = durward.Sandbox(d)
+    status, out, err = psql(box, "SELECT current_user; SELECT * FROM closed;")
+    t.ok(out == "limited\n" and "permission denied" in err, "the role is the rule's", out, err)
+    status, out, err = psql(box, "RESET ALL; SELECT current_user; BEGIN; SET ROLE above; SELECT 1; "
+                            "ROLLBACK; SELECT current_user;")
+    t.ok(out.split() == ["limited", "limited"] and "refused: a change of the role" in err,
+         "a refused statement ends its transaction, and the session goes on", out, err)
+    box.close()
+
+
+def reading(t, d, server):
+    box = durward.Sandbox(d)
+    status, out, err = psql(box, "SELECT count(*) FROM t; SHOW default_transaction_read_only;")
+    t.eq((status, out), (0, "1000\non\n"), "a read-only rule reads")
+    status, out, err = psql(box, "DELETE FROM t;")
+    t.ok("refused: a statement that writes" in err, "and writes nothing", out, err)
+    box.close()
+
+
+def too_much(t, d, server):
+    """Its login may write: the server says so, and there is no session."""
+    r = d.run(["psql", "-X", "host=%s dbname=orders user=x" % HOST, "-c", "SELECT 1"])
+    t.ok(r.returncode == 2 and "may write" in r.stderr.replace("may create", "may write") and
+         "postgres_writes" in r.stderr, "a login that may write is no read-only one", r.stdout, r.stderr)
+
+
+def capped(t, d, server):
+    box = durward.Sandbox(d)
+    status, out, err = psql(box, "SELECT id FROM t;", database="orders")
+    t.ok(len(out.splitlines()) <= 100 and "all the rows" in err, "rows end at their bound",
+         str(len(out.splitlines())), err)
+    status, out, err = psql(box, "SELECT pg_sleep(20);", timeout=20)
+    t.ok(status != 0 and "time is over" in err, "a session ends in its time", out, err)
+    box.close()
+
+
+def tools(t, d, server):
+    """pgbench in its three ways, and pg_dump."""
+    box = durward.Sandbox(d)
+    at = "-h %s -U x" % HOST
+    status, out, err = box.sh("pgbench -q -i -s 1 %s orders" % at, timeout=60)
+    t.ok(status == 0 and "done in" in err, "pgbench fills its tables", out, err)
+    for mode in ("simple", "extended", "prepared"):
+        status, out, err = box.sh("pgbench -n -M %s -c 4 -t 50 %s orders" % (mode, at), timeout=60)
+        t.ok(status == 0 and "number of transactions actually processed: 200/200" in out,
+             "pgbench -M " + mode, out, err)
+    status, out, err = box.sh("pg_dump %s -t t orders" % at, timeout=60)
+    t.ok(status == 0 and "row 999" in out and "CREATE TABLE public.t" in out, "pg_dump", out[-300:], err)
+    box.close()
+
+
+def driver(t, d, server):
+    """psycopg 3."""
+    python = os.path.join(durward.clients_dir(), "venv/bin/python")
+    box = durward.Sandbox(d, binds=durward.client_binds("venv"))
+    if box.sh("%s -c 'import psycopg'" % python)[0] != 0:
+        t.skip("psycopg", "the clients' environment has none (tests/functional/clients/setup)")
+    else:
+        status, out, err = box.sh("%s %s %s" % (python, os.path.join(
+            os.path.dirname(os.path.abspath(__file__)), "inside/postgres_driver.py"), HOST), timeout=60)
+        said = json.loads(out) if status == 0 else {"error": err}
+        t.eq({k: said.get(k) for k in ("prepared", "pipeline", "after", "copy", "cursor", "cancelled",
+                                       "status", "unicode")},
+             {"prepared": ["row 1", "row 2", "row 3"], "pipeline": [1, 2], "after": "limited",
+              "copy": 1000, "cursor": 100, "cancelled": True, "status": "IDLE", "unicode": True},
+             "psycopg 3")
+        t.ok(said.get("refused", [""])[0] == "42501" and "change of the role" in said["refused"][1],
+             "a refusal within a pipeline", str(said))
+        t.ok("runs what it is given" in said.get("do", "") or "not carried" in said.get("do", ""),
+             "and within a transaction", str(said))
+    box.close()
+
+
+def records(t, d, server):
+    d.settle()
+    admitted = [r for r in d.kinds("admitted") if r.get("scheme") == "postgres"]
+    one = admitted[0] if admitted else {}
+    t.ok(one.get("user") == "app" and one.get("authority") == HOST and one.get("path") == "/orders" and
+         one.get("credential") == "app" and one.get("role") == "postgres-back",
+         "a session is on record before it is made", str(one))
+    ends = {r["id"]: r for r in d.kinds("completed") + d.kinds("aborted")}
+    t.ok(admitted and all(r["id"] in ends for r in admitted), "each has one end")
+    t.ok(re.match(r"[0-9a-f]{16}:\d+", ends.get(one.get("id"), {}).get("statements", "")),
+         "with fingerprints of its statements", str(ends.get(one.get("id"))))
+    log = b"".join(open(p, "rb").read() for p in d.audit_files())
+    t.ok(b"'new'" not in log and b"copied" not in log and b"repeat(" not in log,
+         "and none of their values or texts")
+
+
+def deaths(t, box, d):
+    for role in ("postgres-front", "postgres-back"):
+        old = [p for p, r in d.roles() if r == role]
+        t.eq(len(old), 1, "there is one " + role)
+        os.kill(old[0], signal.SIGKILL)
+        died = time.monotonic()
+        back = tap.wait_for(lambda: psql(box, "SELECT 1;")[0] == 0, 3)
+        t.ok(back and time.monotonic() - died < 1.5, role + " is back",
+             "%.2f s" % (time.monotonic() - died))
+
+
+def logins(t, server):
+    for login, auth, good in (("hashed", "md5", True), ("hashed", None, False),
+                              ("clear", "password", True), ("clear", "md5", False),
+                              ("app", "password", True)):
+        d = bed(t, "login-%s-%s" % (login, auth), [allow("orders", login)], {login: auth})
+        d.resolve[HOST + ":5432"] = server.address
+        server.trust(d)
+        r = d.run(["psql", "-X", "-A", "-t", "host=%s dbname=orders user=x" % HOST, "-c",
+                   "SELECT current_user"])
+        t.ok(r.stdout == login + "\n" if good else r.returncode == 2 and "weaker" in r.stderr,
+             "%s with auth %s" % (login, auth or "scram-sha-256"), r.stdout, r.stderr)
+    d = bed(t, "wrong", [allow("orders", "app")], {"app": None})
+    d.resolve[HOST + ":5432"] = server.address
+    server.trust(d)
+    d.secret("app_password", "another-4711")
+    r = d.run(["psql", "-X", "host=%s dbname=orders user=x" % HOST, "-c", "SELECT 1"])
+    t.ok(r.returncode == 2 and "upstream_login" in r.stderr and "28P01" in r.stderr,
+         "a wrong password", r.stdout, r.stderr)
+    d = bed(t, "untrusted", [allow("orders", "app")], {"app": None})
+    d.resolve[HOST + ":5432"] = server.address
+    r = d.run(["psql", "-X", "host=%s dbname=orders user=x" % HOST, "-c", "SELECT 1"])
+    t.ok(r.returncode == 2 and "upstream_tls" in r.stderr, "a server that cannot be verified",
+         r.stdout, r.stderr)
+
+
+def main(t):
+    why = postgres.missing()
+    if why:
+        t.skip("everything", why)
+        return
+    d = bed(t, "d", [allow("orders", "app")], {"app": None})
+    server = postgres.Postgres(t, d.ca, "pg", HOST)
+    pem = d.ca.pem
+    server.trust = lambda other: other.extra.update(
+        upstream={"ca": [pem], "resolve": other.resolve})
+    server.sql(SETUP)
+    server.sql(TABLES, "orders")
+    d.resolve[HOST + ":5432"] = server.address
+    scanner = scan.Scanner(app=b"app-password-4711")
+    box = durward.Sandbox(d)
+    t.part(ordinary, t, box, d, server)
+    t.part(cancelled, t, box, d, server)
+    t.part(scan.scan_sandbox, t, box, scanner)
+    t.part(records, t, d, server)
+    t.part(deaths, t, box, d)
+    box.close()
+    for name, rule, login, run in (
+            ("role", allow("orders", "app", role="limited"), "app", forced),
+            ("tools", allow("orders", "app"), "app", tools),
+            ("driver", allow("orders", "app", role="limited"), "app", driver),
+            ("read", allow("orders", "reader", access="read-only"), "reader", reading),
+            ("write", allow("orders", "app", access="read-only"), "app", too_much),
+            ("caps", allow("orders", "app", rows=100, seconds=3), "app", capped)):
+        other = bed(t, name, [rule], {login: None})
+        other.resolve[HOST + ":5432"] = server.address
+        server.trust(other)
+        t.part(run, t, other, server)
+    for name, rule, login, letters in (
+            ("er", allow("orders", "app", role="limited"), "app", "AR"),
+            ("ew", allow("orders", "reader", access="read-only"), "reader", "AW")):
+        other = bed(t, name, [rule], {login: None})
+        other.resolve[HOST + ":5432"] = server.address
+        server.trust(other)
+        t.part(escapes, t, other, server, letters, "escapes from %s" % name)
+    t.part(logins, t, server)
+
+
+tap.run(main, timeout=240)

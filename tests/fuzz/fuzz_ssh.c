@@ -1,0 +1,76 @@
+/* What we parse of SSH ourselves: facts of a front, git's commands, and in the vault a key and what
+ * it is to sign. What is read is written and read again, and is the same. */
+#include "ssh_facts.h"
+#include "ssh_sign.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void facts(struct slice s)
+{
+    struct ssh_facts f, again;
+    struct buf b;
+    if (ssh_facts_get(s, &f) < 0)
+        return;
+    buf_init(&b, 2 * SSH_FACTS_MAX);
+    if (ssh_facts_put(&f, &b) < 0 || ssh_facts_get(buf_slice(&b), &again) < 0 ||
+        memcmp(&f, &again, sizeof f) != 0)
+        abort();
+    buf_free(&b);
+}
+
+static void command(struct slice s)
+{
+    struct ssh_facts f, again;
+    struct buf b;
+    bool relative;
+    memset(&f, 0, sizeof f);
+    memset(&again, 0, sizeof again);
+    if (ssh_command_read(s, &f, &relative) < 0)
+        return;
+    buf_init(&b, SSH_LINE_MAX);
+    if (ssh_command_write(&f, &b) < 0 ||
+        (f.verb != SSH_EXEC && (ssh_command_read(buf_slice(&b), &again, &relative) < 0 ||
+                                relative || strcmp(f.text, again.text) != 0)) ||
+        strlen(f.text) > SSH_TEXT_MAX)
+        abort();
+    (void)ssh_command_matches("show * x", s);
+    buf_free(&b);
+}
+
+static void key(struct slice s)
+{
+    struct err err = {0};
+    struct buf b;
+    buf_init(&b, SSH_PUBLIC_MAX);
+    int r = ssh_key_public(s, &b, &err);
+    if ((r == 0) != (buf_len(&b) > 0) && r == 0)
+        abort();
+    buf_clear(&b);
+    if (ssh_key_sign(SLICE("no key"), s, &b, &err) == 0)
+        abort();
+    buf_free(&b);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct slice s = {(const char *)data + (size > 0), size - (size > 0)};
+    struct ssh_status status;
+    switch (size ? data[0] : 0) {
+    case 'f':
+        facts(s);
+        break;
+    case 'c':
+        command(s);
+        break;
+    case 's':
+        if (ssh_status_get(s, &status) == 0 && strlen(status.signal) >= sizeof status.signal)
+            abort();
+        break;
+    default:
+        key(s);
+    }
+    return 0;
+}

@@ -1,0 +1,253 @@
+/* Rules of ssh://: what they allow, what a spelling cannot get past, and what is no rule. */
+#include "ssh_facts.h"
+#include "ssh_rule.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tap_main.h"
+
+#define KEY                        \
+    "\"host_keys\":\"ssh-ed25519 " \
+    "AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl\""
+#define WITH "\"with\":{\"ssh_key\":\"k\"}"
+
+static struct policy *parse(const char *rules, struct err *err)
+{
+    char json[8192];
+    snprintf(json, sizeof json, "{\"policy\":\"p\",\"rules\":[%s]}", rules);
+    err->text[0] = 0;
+    return policy_parse(json, strlen(json), err);
+}
+
+static struct policy *good(const char *rules)
+{
+    struct err err = {0};
+    struct policy *p = parse(rules, &err);
+    if (p == NULL)
+        fprintf(stderr, "# %s\n", err.text);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(p);
+    return p;
+}
+
+static const char *decide(const struct policy *p, const char *at, const char *user,
+                          enum ssh_verb verb, const char *text)
+{
+    struct authority a;
+    struct decision d;
+    const struct ssh_asked asked = {slice_str(user), verb, slice_str(text)};
+    CU_ASSERT_FATAL(authority_parse(&a, SCHEME_SSH, slice_str(at)) == 0);
+    policy_ssh_decide(p, &a, &asked, &d);
+    CU_ASSERT((d.verdict == VERDICT_ALLOW) == (strcmp(d.code, "ok") == 0));
+    return d.code;
+}
+
+static void test_repositories(void)
+{
+    static const struct {
+        const char *at, *user;
+        enum ssh_verb verb;
+        const char *path, *code;
+    } rows[] = {
+        {"github.com", "git", SSH_FETCH, "/acme/app", "ok"},
+        {"github.com", "git", SSH_PUSH, "/acme/app.git", "ok"},
+        {"github.com", "git", SSH_PUSH, "/acme/deep/app", "ok"},
+        {"github.com", "git", SSH_FETCH, "/acme/secret", "denied_by_rule"},
+        {"github.com", "git", SSH_FETCH, "/acme/secret.git", "denied_by_rule"},
+        {"github.com", "git", SSH_FETCH, "/acme/SECRET", "denied_by_rule"},
+        {"github.com", "git", SSH_FETCH, "/acme/../other/app", "path_ambiguous"},
+        {"github.com", "git", SSH_FETCH, "/acme//app", "path_ambiguous"},
+        {"github.com", "git", SSH_FETCH, "/acmes/app", "no_rule"},
+        {"github.com", "git", SSH_FETCH, "/other/app", "no_rule"},
+        {"github.com", "root", SSH_FETCH, "/acme/app", "no_rule"},
+        {"github.com", "-oProxyCommand=x", SSH_FETCH, "/acme/app", "ssh_user"},
+        {"github.com", "a/b", SSH_FETCH, "/acme/app", "ssh_user"},
+        {"github.com:2222", "git", SSH_FETCH, "/acme/app", "no_rule"},
+        {"gitlab.com", "git", SSH_FETCH, "/acme/app", "no_rule"},
+        {"github.com", "git", SSH_FETCH, "/read/app", "ok"},
+        {"github.com", "git", SSH_FETCH, "/read/app.git", "ok"},
+        {"github.com", "git", SSH_PUSH, "/read/app", "method"},
+        {"github.com", "git", SSH_FETCH, "/read/app.git.git", "no_rule"},
+        {"github.com", "git", SSH_FETCH, "~/acme/app", "no_rule"},
+        {"github.com", "git", SSH_FETCH, "~root/acme/app", "ssh_path"},
+        {"github.com", "git", SSH_FETCH, "/~root/app", "ssh_path"},
+        {"github.com", "git", SSH_FETCH, "acme/app", "ssh_path"},
+        {"github.com", "git", SSH_FETCH, "--upload-pack=x", "ssh_path"},
+        {"github.com", "git", SSH_EXEC, "/acme/app", "no_rule"},
+        {"github.com", "git", SSH_SHELL, "", "no_rule"},
+    };
+    struct policy *p =
+        good("{\"allow\":\"ssh://git@github.com/acme/**\"," WITH "},"
+             "{\"deny\":\"ssh://git@github.com/acme/secret\"},"
+             "{\"allow\":\"ssh://git@github.com/read/app\",\"access\":\"read-only\"," WITH "}");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const char *code = decide(p, rows[i].at, rows[i].user, rows[i].verb, rows[i].path);
+        if (strcmp(code, rows[i].code) != 0)
+            fprintf(stderr, "# %s@%s %s: %s, not %s\n", rows[i].user, rows[i].at, rows[i].path,
+                    code, rows[i].code);
+        CU_ASSERT_STRING_EQUAL(code, rows[i].code);
+    }
+    policy_free(p);
+}
+
+static void test_commands(void)
+{
+    static const struct {
+        const char *command, *code;
+    } rows[] = {
+        {"uptime", "ok"},         {"uptime ", "command"},     {"uptime; id", "command"},
+        {"up", "command"},        {"show app", "ok"},         {"show app.service", "ok"},
+        {"show -h", "command"},   {"show a b", "command"},    {"show a/b", "command"},
+        {"show ..", "command"},   {"show a..b", "command"},   {"show $(id)", "command"},
+        {"show a;id", "command"}, {"show a|id", "command"},   {"show a\nid", "command"},
+        {"show 'a'", "command"},  {"show \\a", "command"},    {"show", "command"},
+        {"show ", "command"},     {"tail -n 10 x.log", "ok"}, {"tail -n 10 .log", "command"},
+        {"", "command"},
+    };
+    struct policy *p =
+        good("{\"allow\":\"ssh://ops@h.example\",\"commands\":[\"uptime\",\"show *\","
+             "\"tail -n * *.log\"]," KEY "," WITH "}");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const char *code = decide(p, "h.example", "ops", SSH_EXEC, rows[i].command);
+        if (strcmp(code, rows[i].code) != 0)
+            fprintf(stderr, "# '%s': %s, not %s\n", rows[i].command, code, rows[i].code);
+        CU_ASSERT_STRING_EQUAL(code, rows[i].code);
+    }
+    CU_ASSERT_STRING_EQUAL(decide(p, "h.example", "ops", SSH_SHELL, ""), "method");
+    CU_ASSERT_STRING_EQUAL(decide(p, "h.example", "root", SSH_EXEC, "uptime"), "no_rule");
+    CU_ASSERT_STRING_EQUAL(decide(p, "h.example", "ops", SSH_FETCH, "/uptime"), "no_rule");
+    policy_free(p);
+}
+
+/* A host's rules of one scheme say nothing of the other. */
+static void test_schemes(void)
+{
+    struct policy *p = good("{\"allow\":\"ssh://git@github.com/acme/**\"," WITH "},"
+                            "{\"allow\":\"other.example:22\"}");
+    struct authority a;
+    const struct policy_request r = {&a, SLICE("fetch"), SLICE("/git/acme/app")};
+    struct decision d;
+    CU_ASSERT_FATAL(authority_parse(&a, SCHEME_HTTPS, SLICE("github.com:22")) == 0);
+    CU_ASSERT_EQUAL(policy_host(p, &a), 0);
+    policy_decide(p, &r, &d);
+    CU_ASSERT_EQUAL(d.verdict, VERDICT_DENY);
+    CU_ASSERT_STRING_EQUAL(decide(p, "other.example", "git", SSH_FETCH, "/acme/app"), "no_rule");
+    CU_ASSERT(policy_speaks(p, SCHEME_SSH) && policy_names_host(p, &a));
+    CU_ASSERT(!policy_serves_tls(p, &a));
+    CU_ASSERT(!policy_tainted(p, &a)); /* the key is sent nowhere */
+    policy_free(p);
+}
+
+static void test_wrong(void)
+{
+    static const struct {
+        const char *rule, *why;
+    } rows[] = {
+        {"{\"allow\":\"ssh://github.com/acme/**\"," WITH "}", "USER@HOST"},
+        {"{\"allow\":\"ssh://git@github.com\"," WITH "}", "say what is allowed"},
+        {"{\"allow\":\"ssh://git@github.com/acme/**\"}", "needs 'with"},
+        {"{\"allow\":\"ssh://git@github.com/acme/**\",\"with\":{\"bearer\":\"k\"}}", "ssh_key"},
+        {"{\"allow\":\"github.com\"," WITH "}", "goes with patterns of ssh://"},
+        {"{\"allow\":\"github.com\",\"shell\":true}", "goes with patterns of ssh://"},
+        {"{\"allow\":[\"github.com\",\"ssh://git@github.com/a/b\"]," WITH "}", "either patterns"},
+        {"{\"allow\":\"ssh://git@own.example/acme/**\"," WITH "}", "host_keys"},
+        {"{\"allow\":\"ssh://git@github.com:2222/acme/**\"," WITH "}", "host_keys"},
+        {"{\"allow\":\"ssh://git@own.example/a/b\",\"host_keys\":\"ssh-dss AAAA\"," WITH "}",
+         "not a host key"},
+        {"{\"ask\":\"ssh://git@github.com/acme/**\"," WITH "}", "nobody can be asked"},
+        {"{\"allow\":\"ssh://git@github.com/a/b\",\"methods\":\"GET\"," WITH "}", "no meaning"},
+        {"{\"allow\":\"ssh://o@h.example/x\",\"shell\":true," KEY "," WITH "}", "leave it out"},
+        {"{\"allow\":\"ssh://o@h.example\",\"commands\":\"* x\"," KEY "," WITH "}", "first word"},
+        {"{\"allow\":\"ssh://o@h.example\",\"commands\":\"ls **\"," KEY "," WITH "}", "one word"},
+        {"{\"allow\":\"ssh://-o@h.example/x\"," KEY "," WITH "}", "USER@HOST"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct err err = {0};
+        struct policy *p = parse(rows[i].rule, &err);
+        if (p || strstr(err.text, rows[i].why) == NULL)
+            fprintf(stderr, "# %s: '%s'\n", rows[i].rule, p ? "taken" : err.text);
+        CU_ASSERT(p == NULL && strstr(err.text, rows[i].why) != NULL);
+        policy_free(p);
+    }
+}
+
+static void test_git_commands(void)
+{
+    static const struct {
+        const char *command;
+        int verb; /* 0: it is no command at all */
+        const char *text;
+        bool relative;
+    } rows[] = {
+        {"git-upload-pack '/acme/app.git'", SSH_FETCH, "/acme/app.git", false},
+        {"git upload-pack 'acme/app'", SSH_FETCH, "/acme/app", true},
+        {"git-receive-pack '~/app/'", SSH_PUSH, "~/app", false},
+        {"git-upload-pack '/it'\\''s'", SSH_FETCH, "/it's", false},
+        {"git-upload-pack '/a'\\!'b'", SSH_FETCH, "/a!b", false},
+        {"git-upload-pack '/a' '/b'", SSH_EXEC, "git-upload-pack '/a' '/b'", false},
+        {"git-upload-pack /a", SSH_EXEC, "git-upload-pack /a", false},
+        {"git-upload-pack '/a", SSH_EXEC, "git-upload-pack '/a", false},
+        {"git-upload-pack '~root/a'", SSH_EXEC, "git-upload-pack '~root/a'", false},
+        {"git-upload-pack '/a'; id", SSH_EXEC, "git-upload-pack '/a'; id", false},
+        {"", 0, "", false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct ssh_facts f = {.verb = 0};
+        bool relative;
+        int r = ssh_command_read(slice_str(rows[i].command), &f, &relative);
+        CU_ASSERT_EQUAL(r, rows[i].verb ? 0 : -1);
+        CU_ASSERT_EQUAL((int)f.verb, rows[i].verb);
+        CU_ASSERT_STRING_EQUAL(f.text, rows[i].text);
+        CU_ASSERT_EQUAL(relative, rows[i].relative);
+        if (r < 0)
+            continue;
+        struct buf line;
+        buf_init(&line, SSH_LINE_MAX);
+        CU_ASSERT_EQUAL(ssh_command_write(&f, &line), 0);
+        struct ssh_facts again = {.verb = 0};
+        CU_ASSERT_EQUAL(ssh_command_read(buf_slice(&line), &again, &relative), 0);
+        CU_ASSERT(again.verb == f.verb && strcmp(again.text, f.text) == 0);
+        buf_free(&line);
+    }
+}
+
+static void test_facts(void)
+{
+    struct ssh_facts f = {.user = "git",
+                          .verb = SSH_FETCH,
+                          .text = "/a",
+                          .git_protocol = 3,
+                          .term = "xterm-256color",
+                          .columns = 80,
+                          .rows = 24},
+                     back;
+    struct buf b;
+    buf_init(&b, SSH_FACTS_MAX);
+    CU_ASSERT_EQUAL_FATAL(ssh_facts_put(&f, &b), 0);
+    struct slice whole = buf_slice(&b);
+    CU_ASSERT_EQUAL(ssh_facts_get(whole, &back), 0);
+    CU_ASSERT(memcmp(&f, &back, sizeof f) == 0);
+    for (size_t n = 0; n < whole.n; n++)
+        CU_ASSERT_EQUAL(ssh_facts_get((struct slice){whole.p, n}, &back), -1);
+    CU_ASSERT_EQUAL(buf_append(&b, "x", 1), 0);
+    CU_ASSERT_EQUAL(ssh_facts_get(buf_slice(&b), &back), -1);
+    f.verb = SSH_SHELL; /* with a text: no front says so */
+    buf_clear(&b);
+    CU_ASSERT(ssh_facts_put(&f, &b) == 0 && ssh_facts_get(buf_slice(&b), &back) < 0);
+    f.text[0] = 0;
+    f.term[0] = ';';
+    buf_clear(&b);
+    CU_ASSERT(ssh_facts_put(&f, &b) == 0 && ssh_facts_get(buf_slice(&b), &back) < 0);
+    buf_free(&b);
+}
+
+void tap_suites(void)
+{
+    CU_pSuite s = CU_add_suite("ssh rules", NULL, NULL);
+    CU_add_test(s, "repositories, in every spelling", test_repositories);
+    CU_add_test(s, "commands", test_commands);
+    CU_add_test(s, "schemes are apart", test_schemes);
+    CU_add_test(s, "what is no rule", test_wrong);
+    CU_add_test(s, "git's commands", test_git_commands);
+    CU_add_test(s, "facts", test_facts);
+}

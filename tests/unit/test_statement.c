@@ -1,0 +1,210 @@
+/* What statements do: two lists of the tree, of what undoes a rule and of what clients say every
+ * day (tests/statements), and fingerprints, in which no value stands. */
+#include "statement.h"
+
+#include "tap_main.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void suite_statement(void);
+
+static const struct statement_bounds anything = {STATEMENT_ANY, false, false},
+                                     a_role = {STATEMENT_ANY, false, true},
+                                     reading = {STATEMENT_ANY, true, false},
+                                     both = {STATEMENT_ANY, true, true};
+
+static const char *judged(struct slice text, const struct statement_bounds *b)
+{
+    struct statement s;
+    statement_read(text, &s);
+    return statement_refusal(&s, b);
+}
+
+/* \n, \t, \\ and \xHH; another backslash is itself. Returns the length. */
+static size_t decode(char *line)
+{
+    char *to = line;
+    unsigned byte;
+    for (const char *p = line; *p && *p != '\n'; p++) {
+        if (*p != '\\' || !strchr("nt\\x", p[1]) ||
+            (p[1] == 'x' && sscanf(p + 2, "%2x", &byte) != 1)) {
+            *to++ = *p;
+            continue;
+        }
+        p++;
+        *to++ = *p == 'n' ? '\n' : *p == 't' ? '\t' : *p == 'x' ? (char)byte : '\\';
+        p += *p == 'x' ? 2 : 0;
+    }
+    return (size_t)(to - line);
+}
+
+typedef bool (*right_fn)(char letter, struct slice text);
+
+/* How many lines there are; each that is not right is said. */
+static size_t each_line(const char *name, right_fn right)
+{
+    char path[512], line[4096];
+    size_t n = 0;
+    const char *top = getenv("srcdir");
+    snprintf(path, sizeof path, "%s/tests/statements/%s", top ? top : ".", name);
+    FILE *f = fopen(path, "r");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+    while (fgets(line, sizeof line, f)) {
+        if (line[0] == '#')
+            continue;
+        char shown[4096];
+        snprintf(shown, sizeof shown, "%s", line);
+        size_t len = decode(line + 2);
+        bool ok = right(line[0], (struct slice){line + 2, len});
+        if (!ok)
+            printf("# not so: %s", shown);
+        CU_ASSERT(ok);
+        n++;
+    }
+    fclose(f);
+    return n;
+}
+
+static bool is_refused(char letter, struct slice text)
+{
+    const char *alone = judged(text, letter == 'A'   ? &anything
+                                     : letter == 'R' ? &a_role
+                                                     : &reading);
+    return alone && judged(text, &both);
+}
+
+static void test_escapes(void)
+{
+    CU_ASSERT(each_line("postgres_escapes", is_refused) >= 300);
+}
+
+static bool is_carried(char letter, struct slice text)
+{
+    const char *why = judged(text, letter == 'R' ? &both : &a_role);
+    if (why)
+        printf("# %s\n", why);
+    return why == NULL && judged(text, &anything) == NULL;
+}
+
+static void test_ordinary(void)
+{
+    CU_ASSERT(each_line("postgres_ordinary", is_carried) >= 150);
+}
+
+static void test_role_is_free(void)
+{
+    CU_ASSERT_PTR_NULL(judged(SLICE("SET ROLE admin"), &anything));
+    CU_ASSERT_PTR_NULL(judged(SLICE("DISCARD ALL"), &anything));
+    CU_ASSERT_PTR_NULL(judged(SLICE("SET default_transaction_read_only = off"), &a_role));
+}
+
+static void test_classes(void)
+{
+    static const struct {
+        const char *text;
+        unsigned classes;
+    } rows[] = {
+        {"SELECT 1", STATEMENT_READ},
+        {"INSERT INTO t VALUES (1)", STATEMENT_READ | STATEMENT_WRITE}, /* VALUES reads */
+        {"DELETE FROM t", STATEMENT_WRITE},
+        {"CREATE TABLE t (a int)", STATEMENT_DEFINE},
+        {"BEGIN", STATEMENT_TRANSACTION},
+        {"SET search_path = x", STATEMENT_SESSION},
+        {"LISTEN x", STATEMENT_LISTEN},
+        {"COPY t TO STDOUT", STATEMENT_READ},
+        {"COPY t FROM STDIN", STATEMENT_WRITE},
+        {"SELECT 1; DELETE FROM t; BEGIN",
+         STATEMENT_READ | STATEMENT_WRITE | STATEMENT_TRANSACTION},
+        {"EXPLAIN DELETE FROM t", STATEMENT_READ | STATEMENT_WRITE},
+        {"", 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct statement s;
+        statement_read(slice_str(rows[i].text), &s);
+        CU_ASSERT_EQUAL(s.classes, rows[i].classes);
+        for (unsigned bit = 1; bit <= STATEMENT_LISTEN; bit <<= 1) {
+            const struct statement_bounds b = {STATEMENT_ANY & ~bit, false, false};
+            CU_ASSERT_EQUAL(statement_refusal(&s, &b) != NULL, (s.classes & bit) != 0);
+        }
+    }
+}
+
+static void test_fingerprints(void)
+{
+    static const struct {
+        const char *a, *b;
+        bool same;
+    } rows[] = {
+        {"SELECT * FROM t WHERE a = 1", "select * from t where a=2", true},
+        {"SELECT * FROM t WHERE a = 'x'", "SELECT * FROM t WHERE a = 'y' -- z", true},
+        {"SELECT * FROM t WHERE a IN (1, 2)", "SELECT * FROM t WHERE a IN (1,2,3)", true},
+        {"SELECT * FROM t", "SELECT * FROM u", false},
+        {"DELETE FROM t", "SELECT * FROM t", false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct statement a, b;
+        statement_read(slice_str(rows[i].a), &a);
+        statement_read(slice_str(rows[i].b), &b);
+        CU_ASSERT_EQUAL(strlen(a.fingerprint), STATEMENT_FINGERPRINT);
+        CU_ASSERT_EQUAL(strcmp(a.fingerprint, b.fingerprint) == 0, rows[i].same);
+    }
+}
+
+/* Bounds: length, depth, bytes that are no text. */
+static void test_bounds(void)
+{
+    static char text[STATEMENT_MAX + 2];
+    memset(text, ' ', sizeof text);
+    memcpy(text, "SELECT 1", 8);
+    CU_ASSERT_PTR_NULL(judged((struct slice){text, STATEMENT_MAX}, &anything));
+    CU_ASSERT_PTR_NOT_NULL(judged((struct slice){text, STATEMENT_MAX + 1}, &anything));
+    CU_ASSERT_PTR_NOT_NULL(judged((struct slice){"SELECT 1\0; SET ROLE x", 21}, &anything));
+    static const struct {
+        const char *open;
+        size_t n;
+        bool carried;
+    } deep[] = {{"(", 500, true},      {"(", 60000, false},    {"- ", 100, true},
+                {"- ", 100000, false}, {"not ", 50000, false}, {"1+", 100, true},
+                {"1+", 60000, false}};
+    for (size_t i = 0; i < ARRAY_LEN(deep); i++) {
+        size_t n = (size_t)snprintf(text, sizeof text, "SELECT "), k = strlen(deep[i].open);
+        for (size_t j = 0; j < deep[i].n && n + k + deep[i].n < STATEMENT_MAX; j++, n += k)
+            memcpy(text + n, deep[i].open, k);
+        text[n++] = deep[i].open[0] == 'n' ? 'a' : '1';
+        for (size_t j = 0; deep[i].open[0] == '(' && j < deep[i].n; j++)
+            text[n++] = ')';
+        CU_ASSERT_EQUAL(judged((struct slice){text, n}, &anything) == NULL, deep[i].carried);
+    }
+}
+
+static void test_functions(void)
+{
+    static const char *const good[] = {"now",      "pg_get_viewdef",   "pg_table_is_visible",
+                                       "pg_sleep", "pg_relation_size", "current_setting",
+                                       "length",   "loading"};
+    static const char *const bad[] = {"pg_read_file", "pg_",    "pg_new_function", "lo_import",
+                                      "query_to_xml", "dblink", "dblink_exec",     "loread"};
+    for (size_t i = 0; i < ARRAY_LEN(good); i++)
+        CU_ASSERT(statement_function_ok(slice_str(good[i])));
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        CU_ASSERT(!statement_function_ok(slice_str(bad[i])));
+}
+
+void suite_statement(void)
+{
+    CU_pSuite s = CU_add_suite("statement", NULL, NULL);
+    CU_add_test(s, "what undoes a rule is refused", test_escapes);
+    CU_add_test(s, "what clients say is carried", test_ordinary);
+    CU_add_test(s, "a role that no rule names is free", test_role_is_free);
+    CU_add_test(s, "classes", test_classes);
+    CU_add_test(s, "fingerprints", test_fingerprints);
+    CU_add_test(s, "bounds", test_bounds);
+    CU_add_test(s, "functions", test_functions);
+}
+
+void tap_suites(void)
+{
+    suite_statement();
+}

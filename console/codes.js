@@ -29,7 +29,10 @@ export function severity(row) {
 function of(r) {
   if (r.code === "ok" || !r.code) return r.code === "ok" ? "info" : kinds[r.kind] || "info";
   if (r.kind !== "denied" && r.kind !== "aborted" && r.kind !== "dns" && r.kind !== "packet" && r.kind !== "tls_refused" && r.code !== "secret_reflected") return "info";
-  return meaning(r)?.severity || kinds[r.kind] || "info";
+  const usual = meaning(r)?.severity || kinds[r.kind] || "info";
+  // a gate that lets pass what its injector refuses has another policy, or lies
+  const passed = (r.detail || "").endsWith("its gate let it pass");
+  return passed && LEVELS.indexOf("high") < LEVELS.indexOf(usual) ? "high" : usual;
 }
 
 export const level = (name) => h("span", { className: "level " + name }, name);

@@ -42,6 +42,7 @@ struct cgroup {
     struct place at[CONTROLLERS];
     unsigned n;
     bool v2;
+    bool born;       /* what cgroup_fork() made began inside */
     uint64_t memory; /* what is asked for; 0: nothing */
 };
 
@@ -279,26 +280,35 @@ unsigned cgroup_held(const struct cgroup *g)
     return held;
 }
 
-pid_t cgroup_fork(const struct cgroup *g)
+/* Begins inside, or -1 where the kernel or a filter around us does not do that. */
+static pid_t fork_into(const char *group)
 {
-    if (g == NULL || !g->v2)
-        return fork();
-    int dir = open(g->at[0].path, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    int dir = open(group, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (dir < 0)
         return -1;
     struct clone_args how = {
         .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)dir};
     pid_t pid = (pid_t)syscall(SYS_clone3, &how, sizeof how);
-    int saved = errno;
     close(dir);
-    errno = saved;
     return pid;
+}
+
+pid_t cgroup_fork(struct cgroup *g)
+{
+    if (g == NULL || !g->v2)
+        return fork();
+    g->born = true; /* as the child sees it */
+    pid_t pid = fork_into(g->at[0].path);
+    if (pid >= 0)
+        return pid;
+    g->born = false;
+    return fork();
 }
 
 int cgroup_enter(const struct cgroup *g, struct err *err)
 {
-    for (unsigned i = 0; g && !g->v2 && i < g->n; i++)
-        if (put(g->at[i].path, "tasks", "0") < 0)
+    for (unsigned i = 0; g && !g->born && i < g->n; i++)
+        if (put(g->at[i].path, g->v2 ? "cgroup.procs" : "tasks", "0") < 0)
             return err_sys(err, "cannot put the sandbox into %s", g->at[i].path);
     return 0;
 }

@@ -25,9 +25,10 @@ unsigned cgroup_held(const struct cgroup *g); /* NULL: 0 */
  *
  * To move a process that runs (cgroup.procs) the kernel waits until every processor knows, which
  * takes 5 to 15 ms, and meanwhile nobody on the host can fork. Neither of the two waits: version 2
- * starts a process inside, and in version 1 a thread may move itself. */
-pid_t cgroup_fork(const struct cgroup *g);
-/* Its only thread calls it: in version 1 it goes in; in version 2 it is there. */
+ * starts a process inside, and in version 1 a thread may move itself. Where clone3 is not to be had
+ * (an engine's filter), the child of version 2 moves after all. */
+pid_t cgroup_fork(struct cgroup *g);
+/* Its only thread calls it, and is inside. */
 int cgroup_enter(const struct cgroup *g, struct err *err);
 int cgroup_freeze(const struct cgroup *g, bool frozen, struct err *err);
 /* Its processes are gone: remove it. NULL is fine. */

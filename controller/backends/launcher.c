@@ -202,7 +202,7 @@ static int open_all(const struct filter_program *filter, int ours[4], int theirs
 }
 
 int launcher_start(const struct rootfs_parts *parts, const struct filter_program *filter,
-                   const struct plan *plan, const struct cgroup *cgroup, struct launcher *ret,
+                   const struct plan *plan, struct cgroup *cgroup, struct launcher *ret,
                    struct err *err)
 {
     int ours[4] = {-1, -1, -1, -1};

@@ -25,7 +25,7 @@ struct launcher {
 int launcher_load(const char *path, struct stat *of, struct err *err);
 /* Forks it into its control group (NULL: none). All descriptors are the caller's. */
 int launcher_start(const struct rootfs_parts *parts, const struct filter_program *filter,
-                   const struct plan *plan, const struct cgroup *cgroup, struct launcher *ret,
+                   const struct plan *plan, struct cgroup *cgroup, struct launcher *ret,
                    struct err *err);
 
 #endif

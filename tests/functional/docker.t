@@ -104,7 +104,7 @@ def closed(t, s, c, box):
             "grep Cap /proc/self/status | sort -u -k2 | wc -l"),
          "1\n1\n1\n1\n1\n", "no namespace, no mount, no capability, our filter")
     t.eq(sh("touch /x /etc/durward/x /run/durward/x /bin/x 2>/dev/null; ls -d /x /etc/durward/x /run/durward/* /bin/x "
-            "2>/dev/null"), "/run/durward/init\n/run/durward/socket\n",
+            "2>/dev/null"), "/run/durward/durward-mcp\n/run/durward/init\n/run/durward/socket\n",
          "root, trust and our program cannot be written")
     t.has(sh("nc local:/run/durward/socket 2>&1; echo $?"), "1", "and nobody listens there any more")
     events = tap.wait_for(lambda: [x for x in c.show(box)["denied"] if "evil" in x["target"]], 5, 0.1)

@@ -16,6 +16,7 @@ struct ssh_pump {
     ssh_session session;
     ssh_event polls;
     struct event *rd, *wr, *soon, *timer;
+    struct ssh_counter_struct socket, packets; /* libssh's count of what it read */
     void (*turn)(void *arg, bool late);
     void *arg;
 };
@@ -46,6 +47,7 @@ struct ssh_pump *ssh_pump_new(struct event_base *base, ssh_session session, int 
     p->wr = event_new(base, fd, EV_WRITE, on_io, p);
     p->soon = event_new(base, -1, 0, on_io, p);
     p->timer = event_new(base, -1, 0, on_late, p);
+    ssh_set_counters(session, &p->socket, &p->packets);
     if (p->polls && p->rd && p->wr && p->soon && p->timer &&
         ssh_event_add_session(p->polls, session) == SSH_OK && event_add(p->rd, NULL) == 0)
         return p;
@@ -58,13 +60,17 @@ bool ssh_pump_full(const struct ssh_pump *p)
     return (ssh_get_poll_flags(p->session) & SSH_WRITE_PENDING) != 0;
 }
 
+/* What libssh read is with it, and the descriptor says no more of it: so somebody looks again. */
 int ssh_pump_run(struct ssh_pump *p)
 {
+    uint64_t before = p->socket.in_bytes;
     if (ssh_event_dopoll(p->polls, 0) == SSH_ERROR ||
         (ssh_get_status(p->session) & (SSH_CLOSED | SSH_CLOSED_ERROR)))
         return -1;
     if (ssh_pump_full(p))
         event_add(p->wr, NULL);
+    if (p->socket.in_bytes != before)
+        ssh_pump_soon(p);
     return 0;
 }
 
@@ -91,6 +97,7 @@ void ssh_pump_free(struct ssh_pump *p)
         if (all[i])
             event_free(all[i]);
     if (p->polls) {
+        ssh_set_counters(p->session, NULL, NULL);
         ssh_event_remove_session(p->polls, p->session);
         ssh_event_free(p->polls);
     }

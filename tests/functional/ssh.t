@@ -39,6 +39,9 @@ def commands(t, box, d, server, repo):
     t.eq(status, 7, "its exit status comes back")
     status, out, err = box.sh("head -c 3000000 /dev/zero | ssh %s 'wc -c'" % at)
     t.eq(out.strip(), "3000000", "standard input goes there and ends there")
+    status, out, err = box.sh("for i in 1 2 3 4 5 6 7 8; do for k in 1 2 3 4 5; do head -c 700000 /dev/zero | ssh %s 'wc -c' & done; "
+                              "wait; done" % at)
+    t.eq(out.split(), ["700000"] * 40, "so does that of forty, five at a time")
     status, out, err = box.sh("ssh %s 'head -c 3000000 /dev/zero' | wc -c" % at)
     t.eq(out.strip(), "3000000", "standard output comes back whole")
     before = server.logins()

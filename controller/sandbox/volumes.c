@@ -10,6 +10,7 @@
 
 #include "meter.h"
 #include "proc.h"
+#include "sandbox_events.h"
 #include "registry.h"
 
 static void tell(struct managed_volume_waits *q, struct managed_volume *v, const char *why)
@@ -70,6 +71,13 @@ static struct managed_volume *blank(struct controller *c)
 static const char *word(const struct managed_volume *v, const char *volume, const char *snapshot)
 {
     return v->snapshot_of[0] ? snapshot : volume;
+}
+
+/* The log says whose it is; an event, which has a sandbox or none, its name. */
+static void note(const struct managed_volume *v, const char *what)
+{
+    controller_record(v->controller, v->name, what, v->policy);
+    sandbox_events_add(v->controller->sandbox_events, "", what, v->name);
 }
 
 /* ---- who has it ---- */
@@ -161,8 +169,7 @@ static void on_removed(void *arg, enum layer_result result, const char *text)
     }
     if (result != LAYER_FAILED &&
         registry_volume_delete(v->controller->registry, v->name, &err) == 0) {
-        controller_note(v->controller, v->name,
-                        word(v, "volume_deleted", "volume_snapshot_deleted"), v->policy);
+        note(v, word(v, "volume_deleted", "volume_snapshot_deleted"));
         tell(&v->gone, v, "");
         release(v);
         return;
@@ -224,8 +231,7 @@ static void on_made(void *arg, enum layer_result result, const char *text)
     if (result == LAYER_DONE &&
         registry_volume_ready(v->controller->registry, v->name, true, &err) == 0) {
         v->state = VOLUME_READY;
-        controller_note(v->controller, v->name,
-                        word(v, "volume_created", "volume_snapshot_created"), v->policy);
+        note(v, word(v, "volume_created", "volume_snapshot_created"));
         tell(&v->ready, v, "");
         return;
     }
@@ -334,7 +340,7 @@ static void on_replaced(void *arg, enum layer_result result, const char *text)
     v->busy = false;
     v->state = VOLUME_READY;
     if (result == LAYER_DONE) {
-        controller_note(v->controller, v->name, "volume_restored", v->policy);
+        note(v, "volume_restored");
         tell(&v->ready, v, "");
     } else {
         tell(&v->ready, NULL, result == LAYER_ABSENT ? "the snapshot is gone" : text);

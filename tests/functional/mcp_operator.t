@@ -46,7 +46,8 @@ def main(t):
     t.ok(not bad and box in text, "the sandboxes", text[:300])
     bad, text = o.call("sandbox", id=box)
     t.ok(not bad and '"coder"' in text, "one of them", text[:300])
-    bad, text = o.call("audit_search", kind="denied", sandbox=box)
+    bad, text = tap.wait_for(lambda: next((x for x in [o.call("audit_search", kind="denied", sandbox=box)] if "api.github.com" in x[1]),
+                                          None), 10, 0.2) or o.call("audit_search", kind="denied", sandbox=box)
     t.ok(not bad and "api.github.com" in text, "the log", text[:500])
     waiting = t.popen([durward.program(), "sandbox", "exec", "--socket", s.d.socket, box, "--", "curl", "-s", "-m", "30",
                        "https://%s/held/x" % scene.PLAIN], env=s.d.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

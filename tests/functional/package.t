@@ -58,7 +58,7 @@ def files(t):
     with open(conf) as f:
         users = {x.split()[1]: x.split()[2] for x in f if x.startswith("u ")}
     with open(os.path.join(TOP, "SECURITY.md")) as f:
-        roles = dict((name, uid) for uid, name in re.findall(r"^\| (617\d\d) \| (\w+)", f.read(), re.M))
+        roles = dict((name, uid) for uid, name in re.findall(r"^\| (617\d\d) \| ([\w-]+)", f.read(), re.M))
     t.eq({k.replace("durward-", ""): v for k, v in users.items() if v != "-"}, roles,
          "each uid of SECURITY.md has a name, so that systemd gives it to nobody else")
     for program, conf, package in (("systemd-sysusers", "sysusers.d", "systemd"), ("systemd-tmpfiles", "tmpfiles.d", "systemd")):

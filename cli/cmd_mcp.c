@@ -12,7 +12,7 @@
 enum { LINE_MAX_BYTES = 1 << 20, TEXT_MAX_BYTES = 4 << 20 };
 
 struct asked {
-    bool operates, reads;
+    bool operates, reads, changes;
 };
 
 static int cmd_mcp(int argc, char **argv);
@@ -20,19 +20,24 @@ static int cmd_mcp(int argc, char **argv);
 static const struct arg_option options[] = {
     {0, "operator", NULL, "the tools of an operator: the log, approvals, sandboxes",
      offsetof(struct asked, operates)},
-    {0, "read-only", NULL, "only those that change nothing", offsetof(struct asked, reads)},
+    {0, "read-only", NULL, "only those that change nothing, as without any word of it",
+     offsetof(struct asked, reads)},
+    {0, "allow-changes", NULL, "approvals and the end of sandboxes too",
+     offsetof(struct asked, changes)},
     {0},
 };
 
 const struct command command_mcp = {
     "mcp",
-    "--operator [--read-only] [--socket PATH]",
+    "--operator [--allow-changes] [--socket PATH]",
     "Be an MCP server for an operator's own agent.",
     options,
     "Speaks the Model Context Protocol on standard input and output. Its tools are calls to the\n"
     "daemon's API: whoever starts it has the rights of the socket's owner, or of DURWARD_TOKEN's\n"
-    "scopes. Not for agents in sandboxes: those ask http://durward.internal/.\n\n"
-    "  claude mcp add durward -- durward mcp --operator --read-only\n",
+    "scopes. What it tells was written by sandboxes too, and a model may take that for a word of\n"
+    "yours: so its tools change nothing, but with --allow-changes. Not for agents in sandboxes:\n"
+    "those ask http://durward.internal/.\n\n"
+    "  claude mcp add durward -- durward mcp --operator\n",
     cmd_mcp,
 };
 
@@ -81,6 +86,11 @@ static bool takes_id(const struct tool *t)
     return strstr(t->path, "{}") != NULL;
 }
 
+static bool may(const struct asked *o, const struct tool *t)
+{
+    return !t->changes || (o->changes && !o->reads);
+}
+
 static json_t *tool_listed(const struct tool *t)
 {
     json_t *properties = json_object();
@@ -100,7 +110,7 @@ static json_t *tool_listed(const struct tool *t)
 static const struct tool *tool_find(const struct asked *o, const char *name)
 {
     for (size_t i = 0; name && i < ARRAY_LEN(tools); i++)
-        if (strcmp(tools[i].name, name) == 0 && !(o->reads && tools[i].changes))
+        if (strcmp(tools[i].name, name) == 0 && may(o, &tools[i]))
             return &tools[i];
     return NULL;
 }
@@ -178,7 +188,7 @@ static json_t *list(const struct asked *o)
 {
     json_t *all = json_array();
     for (size_t i = 0; i < ARRAY_LEN(tools); i++)
-        if (!(o->reads && tools[i].changes))
+        if (may(o, &tools[i]))
             json_array_append_new(all, tool_listed(&tools[i]));
     return json_pack("{s:o}", "tools", all);
 }
@@ -254,7 +264,7 @@ static int serve(const struct args *a, const struct asked *o)
 static int cmd_mcp(int argc, char **argv)
 {
     struct args a = {.cmd = &command_mcp, .argc = argc, .argv = argv};
-    struct asked o = {false, false};
+    struct asked o = {false, false, false};
     int code = args_into(&a, &o);
     if (code != ARGS_END)
         return code;

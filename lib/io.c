@@ -89,7 +89,7 @@ static int plain_read(struct io *io)
     unsigned char *to = want ? buf_space(&io->in, want) : NULL;
     if (to == NULL)
         return 0;
-    ssize_t n = recv(io->fd, to, want, 0);
+    ssize_t n = recv(io->fd, to, want, MSG_DONTWAIT);
     if (n > 0) {
         buf_commit(&io->in, (size_t)n);
         return (size_t)n == want ? 2 : 1;
@@ -104,7 +104,7 @@ static int plain_read(struct io *io)
 
 static int plain_write(struct io *io)
 {
-    ssize_t n = send(io->fd, buf_data(&io->out), buf_len(&io->out), MSG_NOSIGNAL);
+    ssize_t n = send(io->fd, buf_data(&io->out), buf_len(&io->out), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n >= 0) {
         buf_drain(&io->out, (size_t)n);
         return 1;

@@ -57,7 +57,7 @@ static int bio_read(BIO *b, char *to, int n)
         BIO_set_retry_read(b);
         return -1;
     }
-    ssize_t r = recv(io->fd, to, (size_t)n, 0);
+    ssize_t r = recv(io->fd, to, (size_t)n, MSG_DONTWAIT);
     io->dry = r > 0 && r < n;
     if (r < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
         BIO_set_retry_read(b);
@@ -78,7 +78,7 @@ static int bio_write(BIO *b, const char *from, int n)
         int u = SSL_write_ex(under, from, (size_t)n, &sent);
         return u == 1 ? (int)sent : carrier_outcome(b, under, u);
     }
-    ssize_t r = send(io->fd, from, (size_t)n, MSG_NOSIGNAL);
+    ssize_t r = send(io->fd, from, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (r < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
         BIO_set_retry_write(b);
         return -1;

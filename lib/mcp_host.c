@@ -17,10 +17,15 @@ bool mcp_host_name_ok(struct slice name)
     return true;
 }
 
+bool mcp_host_is(const struct authority *a)
+{
+    return a->kind == HOST_NAME && slice_ends(slice_str(a->host), SLICE(MCP_HOST_SUFFIX));
+}
+
 bool mcp_host_server(const struct authority *a, char name[MCP_HOST_NAME_MAX + 1])
 {
     struct slice host = slice_str(a->host), suffix = SLICE(MCP_HOST_SUFFIX);
-    if (a->kind != HOST_NAME || host.n <= suffix.n || !slice_ends(host, suffix))
+    if (!mcp_host_is(a) || a->scheme != SCHEME_HTTP || a->port != 80)
         return false;
     struct slice first = {host.p, host.n - suffix.n};
     if (!mcp_host_name_ok(first))

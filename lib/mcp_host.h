@@ -13,7 +13,9 @@ enum { MCP_HOST_NAME_MAX = 32 };
 
 /* [a-z0-9]([a-z0-9-]*[a-z0-9])? of at most MCP_HOST_NAME_MAX: a label of a name, in lower case. */
 bool mcp_host_name_ok(struct slice name);
-/* The server that this host stands for, by its name alone. False: it is none of ours. */
+/* Below mcp.durward.internal, whatever the scheme and port: nobody else's, so never resolved. */
+bool mcp_host_is(const struct authority *a);
+/* The server that this origin stands for: http, port 80. False: it is none. */
 bool mcp_host_server(const struct authority *a, char name[MCP_HOST_NAME_MAX + 1]);
 /* The whole of it. */
 void mcp_host_authority(struct slice name, struct authority *ret);

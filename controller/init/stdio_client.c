@@ -75,7 +75,7 @@ static void put(struct client *k, const char *p, size_t n)
 static void answered(struct call *c, struct slice id)
 {
     for (size_t i = 0; i < c->n_ids; i++)
-        if (slice_eq_str(id, c->ids[i])) {
+        if (stdio_same_id(id, slice_str(c->ids[i]))) {
             memmove(&c->ids[i], &c->ids[i + 1], (c->n_ids - i - 1) * sizeof c->ids[0]);
             c->n_ids--;
             return;
@@ -329,12 +329,17 @@ static bool held(const struct client *k)
     return false;
 }
 
-static bool has_place(const struct client *k)
+enum {
+    KEPT = 2,
+    KEPT_FOR_ANSWERS = 4
+}; /* to listen, and to end the session; and for what follows */
+
+static bool has_place(const struct client *k, size_t kept)
 {
     size_t n = 0;
     for (size_t i = 0; i < CALLS; i++)
         n += k->calls[i].kind == CALL_NONE;
-    return n > 2; /* to listen, and to end the session */
+    return n > kept;
 }
 
 static void take_line(struct client *k, struct slice line)
@@ -365,16 +370,55 @@ static void take_line(struct client *k, struct slice line)
         call_free(k, c, "the gate of this sandbox cannot be reached");
 }
 
+/* An answer to what the server asked, or a notification: nothing waits for it. */
+static bool asks_nothing(struct slice line)
+{
+    struct stdio_message m[STDIO_MESSAGES_MAX];
+    int n = stdio_scan(slice_trim(line), m, STDIO_MESSAGES_MAX);
+    for (int i = 0; i < n; i++)
+        if (stdio_is_request(&m[i]))
+            return false;
+    return true;
+}
+
+/* Requests that have no place yet wait, and what answers the server goes before them: it may be
+ * what those under way wait for. */
+static bool take_next(struct client *k)
+{
+    unsigned char *p = buf_data(&k->in);
+    size_t len = buf_len(&k->in), at = 0;
+    while (at < len) {
+        struct slice rest = {(const char *)p + at, len - at};
+        ssize_t end = slice_find(rest, '\n');
+        if (end < 0)
+            return false;
+        struct slice line = {rest.p, (size_t)end};
+        size_t n = (size_t)end + 1;
+        if (has_place(k, KEPT_FOR_ANSWERS) || asks_nothing(line)) {
+            take_line(k, line);
+            memmove(p + at, p + at + n, len - at - n);
+            buf_cut(&k->in, n);
+            return true;
+        }
+        at += n;
+    }
+    return false;
+}
+
+static void too_long(struct client *k)
+{
+    static const char text[] = "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32600,"
+                               "\"message\":\"a message is longer than 4 MiB\"}}\n";
+    put(k, text, sizeof text - 1);
+    k->eof = k->failed = true;
+}
+
 static void take_lines(struct client *k)
 {
-    while (!held(k) && has_place(k)) {
-        struct slice all = buf_slice(&k->in);
-        ssize_t end = slice_find(all, '\n');
-        if (end < 0)
-            break;
-        take_line(k, (struct slice){all.p, (size_t)end});
-        buf_drain(&k->in, (size_t)end + 1);
-    }
+    while (!held(k) && has_place(k, KEPT) && take_next(k))
+        continue;
+    if (buf_room(&k->in) == 0 && slice_find(buf_slice(&k->in), '\n') < 0)
+        too_long(k);
     buf_shrink(&k->in);
 }
 
@@ -405,7 +449,7 @@ static void listen_again(struct client *k)
 static void turn(struct client *k, int ms)
 {
     struct pollfd p[1 + CALLS];
-    bool takes = !k->eof && buf_room(&k->in) > 0 && slice_find(buf_slice(&k->in), '\n') < 0;
+    bool takes = !k->eof && buf_room(&k->in) > 0 && !held(k);
     p[0] = (struct pollfd){.fd = takes ? STDIN_FILENO : -1, .events = POLLIN};
     for (size_t i = 0; i < CALLS; i++) {
         struct call *c = &k->calls[i];

@@ -37,6 +37,8 @@ struct stdio_message {
 /* The message that a text is, or those of a batch. How many; -1: it is none, or too many. */
 int stdio_scan(struct slice text, struct stdio_message *ret, size_t max);
 bool stdio_is_request(const struct stdio_message *m);
+/* Texts however they are escaped; numbers as they are written. */
+bool stdio_same_id(struct slice a, struct slice b);
 
 /* ---- stdio_http.c ---- */
 

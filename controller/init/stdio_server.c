@@ -116,7 +116,7 @@ static void conn_stream_end(struct conn *c)
 static bool waits_for(struct conn *c, struct slice id)
 {
     for (size_t i = 0; i < c->n_ids; i++)
-        if (slice_eq_str(id, c->ids[i])) {
+        if (stdio_same_id(id, slice_str(c->ids[i]))) {
             memmove(&c->ids[i], &c->ids[i + 1], (c->n_ids - i - 1) * sizeof c->ids[0]);
             c->n_ids--;
             return true;

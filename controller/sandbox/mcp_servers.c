@@ -8,6 +8,7 @@
 #include "managed_sandbox.h"
 #include "mcp_host.h"
 #include "proc.h"
+#include "quota.h"
 #include "stdio_program.h"
 #include "wire.h"
 
@@ -20,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { TOLD_MAX = 256, OUTPUT_A_SECOND = 64 * 1024 };
 enum { TAIL_MAX = 512, SHOWN_MAX = 200, SOON_S = 5, FAILURES = 2, PAUSE_MAX_S = 60, LAUNCH_S = 10 };
 
 enum mcp_state { MCP_ABSENT = 0, MCP_MAKING, MCP_LAUNCHING, MCP_READY, MCP_ENDING };
@@ -40,13 +42,15 @@ struct mcp_server {
     struct sandbox *sandbox; /* NULL: ABSENT */
     uint32_t number;         /* the last that was given */
     int out;                 /* what it prints; -1 */
-    struct event *on_out, *timer;
+    struct event *on_out, *timer, *pace;
+    size_t taken;        /* of that, within this second */
     char tail[TAIL_MAX]; /* the end of that */
     size_t n_tail;
     struct mcp_waits waits;
     size_t n_waits;
     unsigned failures; /* in a row */
     time_t begun, not_before;
+    struct quota_part part;
     bool unused; /* who used it is gone */
     bool clean;  /* it ended as it should */
     LIST_ENTRY(mcp_server) link;
@@ -55,7 +59,7 @@ struct mcp_server {
 struct mcp_servers {
     struct controller *controller;
     LIST_HEAD(, mcp_server) list;
-    size_t n;
+    struct quota quota; /* of servers, by who uses them */
 };
 
 enum { NUMBER_PROGRAM = 1 };
@@ -70,8 +74,10 @@ static time_t seconds(void)
 struct mcp_servers *mcp_servers_new(struct controller *c)
 {
     struct mcp_servers *all = calloc(1, sizeof *all);
-    if (all)
+    if (all) {
         all->controller = c;
+        all->quota = (struct quota){.total = MCP_SERVERS_MAX, .each = MCP_SERVERS_EACH};
+    }
     return all;
 }
 
@@ -86,7 +92,8 @@ static void tell_dialer(struct mcp_servers *all, uint32_t who, uint32_t req, int
     msg_put_u32(&m, who);
     msg_put_u32(&m, req);
     msg_put_u8(&m, fd >= 0);
-    msg_put_str(&m, text);
+    /* a longer one would end this channel */
+    msg_put_slice(&m, (struct slice){text, strnlen(text, TOLD_MAX)});
     if (fd >= 0)
         msg_put_fd(&m, fd);
     (void)ipc_send(all->controller->owner.parent, &m);
@@ -122,6 +129,8 @@ static void drop_output(struct mcp_server *s)
     if (s->on_out)
         event_free(s->on_out);
     s->on_out = NULL;
+    event_del(s->pace);
+    s->taken = 0;
     if (s->out >= 0)
         close(s->out);
     s->out = -1;
@@ -132,8 +141,9 @@ static void forget(struct mcp_server *s)
     fail_waits(s, "the sandbox that asked is gone");
     drop_output(s);
     event_free(s->timer);
+    event_free(s->pace);
     LIST_REMOVE(s, link);
-    s->all->n--;
+    quota_leave(&s->part);
     free(s);
 }
 
@@ -170,6 +180,8 @@ static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     struct mcp_server *s = arg;
     if (s->state == MCP_LAUNCHING)
         end(s, "it did not listen in time");
+    else if (s->state == MCP_ABSENT && STAILQ_EMPTY(&s->waits))
+        forget(s);
 }
 
 /* ---- its sandbox ---- */
@@ -307,6 +319,25 @@ static void keep_tail(struct mcp_server *s, const char *p, size_t n)
     s->n_tail += n - drop;
 }
 
+/* What it prints costs us: so much a second, and it waits for the next. */
+static void on_pace(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    struct mcp_server *s = arg;
+    s->taken = 0;
+    if (s->on_out)
+        event_add(s->on_out, NULL);
+}
+
+static void pace(struct mcp_server *s, size_t n)
+{
+    static const struct timeval second = {1, 0};
+    if (!evtimer_pending(s->pace, NULL))
+        event_add(s->pace, &second);
+    s->taken += n;
+    if (s->taken >= OUTPUT_A_SECOND)
+        event_del(s->on_out);
+}
+
 static void on_output(evutil_socket_t fd, short what UNUSED, void *arg)
 {
     struct mcp_server *s = arg;
@@ -318,6 +349,7 @@ static void on_output(evutil_socket_t fd, short what UNUSED, void *arg)
         drop_output(s);
         return;
     }
+    pace(s, (size_t)n);
     keep_tail(s, room, (size_t)n);
     struct slice ready = SLICE(STDIO_READY), all = {s->tail, s->n_tail};
     if (s->state != MCP_LAUNCHING || slice_find_slice(all, ready) < 0)
@@ -418,6 +450,17 @@ static int begin(struct mcp_server *s, struct err *err)
     return c ? make(s, c, err) : err_set(err, ERR_DENIED, "there is no such MCP server");
 }
 
+/* Nothing is left to be known of it, or only for a while that it failed. */
+static void rest(struct mcp_server *s)
+{
+    if (s->state != MCP_ABSENT || !STAILQ_EMPTY(&s->waits))
+        return;
+    if (s->unused || s->failures == 0)
+        forget(s);
+    else
+        set_timer(s, 2 * PAUSE_MAX_S);
+}
+
 /* Of its own sandbox. Who asked while it ended gets the next. */
 static void is_gone(struct mcp_server *s)
 {
@@ -444,10 +487,9 @@ static void is_gone(struct mcp_server *s)
         if (w->number || !asked)
             wait_over(s, w, -1, why);
     }
-    if (s->unused)
-        forget(s);
-    else if (!STAILQ_EMPTY(&s->waits) && begin(s, &err) < 0)
+    if (!s->unused && !STAILQ_EMPTY(&s->waits) && begin(s, &err) < 0)
         fail_waits(s, err.text);
+    rest(s);
 }
 
 void mcp_servers_gone(struct mcp_servers *all, struct sandbox *sandbox)
@@ -491,7 +533,7 @@ static struct mcp_server *find(struct mcp_servers *all, const char *user, const 
 
 static struct mcp_server *fresh(struct mcp_servers *all, const char *user, const char *name)
 {
-    struct mcp_server *s = all->n < MCP_SERVERS_MAX ? calloc(1, sizeof *s) : NULL;
+    struct mcp_server *s = calloc(1, sizeof *s);
     if (s == NULL)
         return NULL;
     *s = (struct mcp_server){.all = all, .out = -1};
@@ -499,12 +541,17 @@ static struct mcp_server *fresh(struct mcp_servers *all, const char *user, const
     snprintf(s->name, sizeof s->name, "%s", name);
     STAILQ_INIT(&s->waits);
     s->timer = evtimer_new(all->controller->base, on_timer, s);
-    if (s->timer == NULL) {
+    s->pace = evtimer_new(all->controller->base, on_pace, s);
+    if (!s->timer || !s->pace ||
+        quota_take(&all->quota, &s->part, slice_str(user), 1) != QUOTA_TAKEN) {
+        if (s->timer)
+            event_free(s->timer);
+        if (s->pace)
+            event_free(s->pace);
         free(s);
         return NULL;
     }
     LIST_INSERT_HEAD(&all->list, s, link);
-    all->n++;
     return s;
 }
 
@@ -539,14 +586,17 @@ static const char *dial(struct mcp_servers *all, uint32_t who, uint32_t req, con
     if (s == NULL)
         s = fresh(all, user, name);
     if (s == NULL)
-        return "too many MCP servers run";
+        return "too many MCP servers run, of this sandbox or of all";
     if (s->state == MCP_ABSENT && seconds() < s->not_before)
         return "the MCP server keeps ending; it is started again in a while";
     const char *why = ask(s, who, req);
-    if (why)
+    if (why) {
+        rest(s);
         return why;
+    }
     if (s->state == MCP_ABSENT && begin(s, err) < 0) {
         fail_waits(s, err->text);
+        rest(s);
         return NULL;
     }
     if (s->state == MCP_READY)

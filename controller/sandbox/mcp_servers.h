@@ -19,6 +19,7 @@ struct mcp_servers;
 
 enum {
     MCP_SERVERS_MAX = 512, /* that run, of all sandboxes */
+    MCP_SERVERS_EACH = 64, /* of one, and never more than are left for others */
     MCP_WAITS_MAX = 64     /* connections of one that are being made */
 };
 

@@ -446,10 +446,10 @@ static void dial_server(struct dial *d, const char *name)
         dial_finish(d, "connect", "MCP servers are there for local sandboxes only");
         return;
     }
-    d->server =
-        mcp_dial_new(d->means->mcp, d->order.sandbox, d->order.label.policy, name, on_server, d);
+    d->server = mcp_dial_new(d->means->mcp, d->order.payer, d->order.sandbox, d->order.label.policy,
+                             name, on_server, d);
     if (d->server == NULL)
-        dial_finish(d, "overload", "out of memory");
+        dial_finish(d, "overload", "too many connections to MCP servers are being made");
 }
 
 void dial_run(struct dial *d)
@@ -477,6 +477,8 @@ void dial_run(struct dial *d)
     const struct address *fixed = upstream_map_find(m->map, a);
     if (mcp_host_server(a, server)) {
         dial_server(d, server);
+    } else if (mcp_host_is(a)) {
+        dial_finish(d, "denied", "an MCP server is at http, port 80");
     } else if (fixed) {
         d->exempt = true;
         dial_connect(d, fixed, 1);

@@ -169,6 +169,14 @@ static const char *token_refused(const struct channel *c, const char *text,
     return NULL;
 }
 
+/* Whose MCP servers it may reach: the parent or a token says it. Only an injector, which serves
+ * several sandboxes, is believed what it says itself. */
+static const char *ask_sandbox(const struct channel *c, const struct dial_label *label,
+                               const char *owner)
+{
+    return label->sandbox[0] ? label->sandbox : c->kind == ROLE_INJECTOR ? owner : "";
+}
+
 static void ask_start(struct channel *c, uint32_t req, const struct authority *a,
                       const struct dial_label *label, const char *owner)
 {
@@ -180,7 +188,7 @@ static void ask_start(struct channel *c, uint32_t req, const struct authority *a
                                .done = ask_done,
                                .arg = k};
     snprintf(order.payer, sizeof order.payer, "%u|%s", c->wire, owner);
-    snprintf(order.sandbox, sizeof order.sandbox, "%s", c->sandbox[0] ? c->sandbox : owner);
+    snprintf(order.sandbox, sizeof order.sandbox, "%s", ask_sandbox(c, label, owner));
     struct dial *dial = k ? dial_new(&c->dialer->means, &order) : NULL;
     if (dial == NULL) {
         free(k);

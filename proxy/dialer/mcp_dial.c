@@ -4,51 +4,95 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/queue.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "quota.h"
 #include "wire.h"
+
+enum { DIALS_MAX = 1024, DIALS_EACH = 128, LOST_S = 120 };
 
 struct mcp_dial {
     struct mcp_dials *all;
     uint32_t req;
-    mcp_dial_fn fn;
+    mcp_dial_fn fn; /* NULL: cancelled; the controller still has it */
     void *arg;
+    time_t begun;
+    struct quota_part part;
     LIST_ENTRY(mcp_dial) link;
 };
 
 struct mcp_dials {
     struct ipc *parent;
     uint32_t last;
+    struct quota quota; /* of what was asked for and not answered, by who pays */
     LIST_HEAD(, mcp_dial) list;
 };
 
 struct mcp_dials *mcp_dials_new(struct ipc *parent)
 {
     struct mcp_dials *m = calloc(1, sizeof *m);
-    if (m)
+    if (m) {
         m->parent = parent;
+        m->quota = (struct quota){.total = DIALS_MAX, .each = DIALS_EACH};
+    }
     return m;
+}
+
+static void drop(struct mcp_dial *d)
+{
+    LIST_REMOVE(d, link);
+    quota_leave(&d->part);
+    free(d);
 }
 
 void mcp_dials_free(struct mcp_dials *m)
 {
+    struct mcp_dial *d;
+    while (m && (d = LIST_FIRST(&m->list)) != NULL)
+        drop(d);
     free(m);
 }
 
-struct mcp_dial *mcp_dial_new(struct mcp_dials *all, const char *sandbox, const char *policy,
-                              const char *server, mcp_dial_fn fn, void *arg)
+static time_t seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec;
+}
+
+/* A controller that was started again answers nothing that the last one was asked. */
+static void drop_lost(struct mcp_dials *all)
+{
+    struct mcp_dial *d, *next;
+    for (d = LIST_FIRST(&all->list); d; d = next) {
+        next = LIST_NEXT(d, link);
+        if (d->fn == NULL && seconds() - d->begun > LOST_S)
+            drop(d);
+    }
+}
+
+struct mcp_dial *mcp_dial_new(struct mcp_dials *all, const char *payer, const char *sandbox,
+                              const char *policy, const char *server, mcp_dial_fn fn, void *arg)
 {
     struct mcp_dial *d = calloc(1, sizeof *d);
     struct msg m;
     if (d == NULL)
         return NULL;
-    *d = (struct mcp_dial){.all = all, .req = ++all->last, .fn = fn, .arg = arg};
+    *d =
+        (struct mcp_dial){.all = all, .req = ++all->last, .fn = fn, .arg = arg, .begun = seconds()};
+    drop_lost(all);
+    if (quota_take(&all->quota, &d->part, slice_str(payer), 1) != QUOTA_TAKEN) {
+        free(d);
+        return NULL;
+    }
     msg_init(&m, W_MCP_DIAL);
     msg_put_u32(&m, d->req);
     msg_put_str(&m, sandbox);
     msg_put_str(&m, policy);
     msg_put_str(&m, server);
     if (ipc_send(all->parent, &m) < 0) {
+        quota_leave(&d->part);
         free(d);
         return NULL;
     }
@@ -56,12 +100,11 @@ struct mcp_dial *mcp_dial_new(struct mcp_dials *all, const char *sandbox, const 
     return d;
 }
 
+/* Nothing takes back what the controller was asked: it counts until that has answered. */
 void mcp_dial_cancel(struct mcp_dial *d)
 {
-    if (d == NULL)
-        return;
-    LIST_REMOVE(d, link);
-    free(d);
+    if (d)
+        d->fn = NULL;
 }
 
 int mcp_dials_message(struct mcp_dials *all, struct msg *m)
@@ -85,7 +128,10 @@ int mcp_dials_message(struct mcp_dials *all, struct msg *m)
     }
     mcp_dial_fn fn = d->fn;
     void *arg = d->arg;
-    mcp_dial_cancel(d);
-    fn(arg, fd, text);
+    drop(d);
+    if (fn)
+        fn(arg, fd, text);
+    else if (fd >= 0)
+        close(fd);
     return 0;
 }

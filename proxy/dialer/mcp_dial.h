@@ -13,9 +13,10 @@ typedef void (*mcp_dial_fn)(void *arg, int fd, const char *text);
 
 struct mcp_dials *mcp_dials_new(struct ipc *parent);
 void mcp_dials_free(struct mcp_dials *m); /* none may be under way; NULL is fine */
-/* fn runs later, never within this call. NULL: out of memory. */
-struct mcp_dial *mcp_dial_new(struct mcp_dials *m, const char *sandbox, const char *policy,
-                              const char *server, mcp_dial_fn fn, void *arg);
+/* fn runs later, never within this call. NULL: who pays has its share asked for (what was cancelled
+ * and not answered is of it), or memory is out. */
+struct mcp_dial *mcp_dial_new(struct mcp_dials *m, const char *payer, const char *sandbox,
+                              const char *policy, const char *server, mcp_dial_fn fn, void *arg);
 void mcp_dial_cancel(struct mcp_dial *d); /* NULL is fine */
 /* W_MCP_DIALED; -1: bad. */
 int mcp_dials_message(struct mcp_dials *m, struct msg *msg);

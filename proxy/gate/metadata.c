@@ -10,7 +10,8 @@
 #include <string.h>
 
 const struct refusal metadata_unknown = {404, "metadata_unknown"},
-                     metadata_field = {400, "metadata_field"}, metadata_memory = {503, "memory"};
+                     metadata_field = {400, "metadata_field"}, metadata_memory = {503, "memory"},
+                     metadata_placeholder = {404, "metadata_placeholder"};
 
 struct slice metadata_path(const struct metadata *q)
 {

@@ -34,7 +34,8 @@ struct upstream metadata_open(struct gate *g, struct downstream f, struct prepar
 
 /* ---- of its files only ---- */
 
-extern const struct refusal metadata_unknown, metadata_field, metadata_memory;
+extern const struct refusal metadata_unknown, metadata_field, metadata_memory,
+    metadata_placeholder; /* this sandbox was made before the policy had that identity */
 const struct refusal *metadata_aws(const struct metadata *q, struct prepared *ret);
 const struct refusal *metadata_google(const struct metadata *q, struct prepared *ret);
 const struct refusal *metadata_azure(const struct metadata *q, struct prepared *ret);

@@ -103,7 +103,7 @@ static const struct refusal *credentials(const struct metadata *q, bool containe
     const struct cloud_aws *c = q->cloud->aws;
     char text[PLACEHOLDER_MAX], now[32], end[32], arn[400];
     if (guard_placeholder_of(q->gate, q->who, c->secret, text) < 0)
-        return &metadata_memory;
+        return &metadata_placeholder;
     stamp(time(NULL), now);
     stamp(time(NULL) + LASTS, end);
     json_t *v = json_pack("{s:s, s:s, s:s, s:s}", "AccessKeyId", text, "SecretAccessKey", text,

@@ -47,7 +47,7 @@ static const struct refusal *give(const struct metadata *q, struct prepared *ret
     if (t == NULL)
         return &unruled;
     if (guard_placeholder_of(q->gate, q->who, t->secret, text) < 0)
-        return &metadata_memory;
+        return &metadata_placeholder;
     snprintf(now, sizeof now, "%lld", (long long)time(NULL));
     snprintf(end, sizeof end, "%lld", (long long)time(NULL) + LASTS);
     snprintf(lasts, sizeof lasts, "%d", LASTS);

@@ -20,7 +20,7 @@ static const struct refusal *access_token(const struct metadata *q, struct prepa
 {
     char text[PLACEHOLDER_MAX];
     if (guard_placeholder_of(q->gate, q->who, q->cloud->google->secret, text) < 0)
-        return &metadata_memory;
+        return &metadata_placeholder;
     json_t *v = json_pack("{s:s, s:i, s:s}", "access_token", text, "expires_in", LASTS,
                           "token_type", "Bearer");
     return metadata_json(ret, v) < 0 ? &metadata_memory : NULL;
@@ -61,8 +61,9 @@ static const struct refusal *id_token(const struct metadata *q, struct prepared 
     buf_free(&audience);
     if (t == NULL)
         return &unruled;
-    if (guard_placeholder_of(q->gate, q->who, t->secret, text) < 0 || metadata_text(ret, "") < 0 ||
-        put_id_token(q, t, text, &ret->body) < 0)
+    if (guard_placeholder_of(q->gate, q->who, t->secret, text) < 0)
+        return &metadata_placeholder;
+    if (metadata_text(ret, "") < 0 || put_id_token(q, t, text, &ret->body) < 0)
         return &metadata_memory;
     return NULL;
 }

@@ -99,6 +99,9 @@ static const struct answer_words table[] = {
     {"metadata_field", 0, ANSWER_REFUSED,
      "the metadata service wants a header field that is missing or wrong, or has no use for a body",
      "Use the cloud's own library", 0},
+    {"metadata_placeholder", 0, ANSWER_DENIED,
+     "this sandbox was made before its policy had that identity",
+     "Make another sandbox: each has its placeholders from its beginning", 0},
     {"metadata_unknown", 0, ANSWER_DENIED, "the policy says nothing of that to this sandbox", ASK,
      0},
     /* not a request that can be carried */

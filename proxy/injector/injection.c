@@ -62,7 +62,8 @@ void injection_release(struct injection *g)
 /* From a call of the downstream, to which nothing may be answered before it returns. */
 static void later(struct injection *g)
 {
-    event_active(g->later, EV_TIMEOUT, 0);
+    if (g->later)
+        event_active(g->later, EV_TIMEOUT, 0);
 }
 
 /* ---- filling ---- */

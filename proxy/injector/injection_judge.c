@@ -56,13 +56,16 @@ size_t injection_judge_begin(struct injection *g)
     return 0;
 }
 
-/* What the tools of the server were, where anything of it is known. */
-static void with_pins(const struct injection *g, struct inspect_request *facts,
+/* What the tools of the server were. False: memory is out. */
+static bool with_pins(const struct injection *g, struct inspect_request *facts,
                       char place[MCP_PIN_TEXT + 1])
 {
-    bool known = g->injector->pins && injection_mcp(g) && injection_place(g, place);
-    facts->pins = known ? g->injector->pins : NULL;
-    facts->place = known ? place : NULL;
+    if (!injection_mcp(g))
+        return true;
+    facts->pins = injection_pins(g);
+    facts->place = place;
+    facts->sandbox = g->decided.sandbox;
+    return facts->pins && injection_place(g, place);
 }
 
 void injection_judge(struct injection *g)
@@ -70,7 +73,10 @@ void injection_judge(struct injection *g)
     struct inspect_result why = {.rpc_id = ""};
     struct inspect_request facts = body_facts(&g->head);
     char place[MCP_PIN_TEXT + 1];
-    with_pins(g, &facts, place);
+    if (!with_pins(g, &facts, place)) {
+        injection_deny(g, 503, "memory", "");
+        return;
+    }
     if (inspect_body(inspection(g), &facts, buf_slice(&g->body.body), true, &why) != INSPECT_PASS) {
         deny(g, &why);
         return;
@@ -89,7 +95,8 @@ bool injection_judge_still(const struct injection *g, const struct rule *rule)
     char place[MCP_PIN_TEXT + 1];
     if (!rule_read_again(rule))
         return false;
-    with_pins(g, &facts, place);
+    if (!with_pins(g, &facts, place))
+        return false;
     if (g->body.state == BODY_BUFFER_OFF)
         return inspect_head(rule->inspection, &facts, &why) == INSPECT_PASS;
     return inspect_body(rule->inspection, &facts, buf_slice(&g->body.body), true, &why) ==

@@ -3,12 +3,15 @@
 #include "injection_internal.h"
 
 #include "body_facts.h"
+#include "mcp_host.h"
 #include "mcp_message.h"
 #include "mcp_reply.h"
+#include "path.h"
 #include "policy.h"
 #include "scrub_head.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 static const struct inspection *inspection(const struct injection *g)
 {
@@ -29,10 +32,33 @@ struct mcp_pins *injection_pins(const struct injection *g)
     return g->injector->pins;
 }
 
+/* Rules compare the path's normal form, and so is a server known by it. One of ours each sandbox
+ * has for itself. */
 bool injection_place(const struct injection *g, char place[MCP_PIN_TEXT + 1])
 {
-    char host[HOST_TEXT_MAX + 16];
-    return mcp_pin_place(authority_text(&g->authority, host, sizeof host), g->head.path, place);
+    char host[HOST_TEXT_MAX + 16], *path = malloc(g->head.path.n + 1);
+    if (path == NULL)
+        return false;
+    struct slice normal = {path, path_normal(g->head.path, path)};
+    bool ok = mcp_pin_place(authority_text(&g->authority, host, sizeof host), normal,
+                            mcp_host_is(&g->authority) ? g->decided.sandbox : "", place);
+    free(path);
+    return ok;
+}
+
+/* A name as a server lists it, before it is written into the log. */
+static bool holds_secret(void *arg, struct slice text)
+{
+    struct injection *g = arg;
+    if (g->unsearched)
+        return true;
+    if (g->scrub == NULL)
+        return false;
+    char *copy = slice_dup(text);
+    ssize_t hits = copy ? scrub_whole(scrub_set(g->scrub), copy, text.n) : -1;
+    free(copy);
+    g->head_hits += hits > 0 ? (uint64_t)hits : 0;
+    return hits != 0;
 }
 
 /* ---- the reply ---- */
@@ -48,7 +74,11 @@ int injection_mcp_reply(struct injection *g, const struct head *h)
 {
     struct inspect_request facts = body_facts(h);
     enum mcp_form form = mcp_reply_form(&facts);
-    struct mcp_view view = {.rules = inspection(g)->mcp, .pins = injection_pins(g)};
+    struct mcp_view view = {.rules = inspection(g)->mcp,
+                            .pins = injection_pins(g),
+                            .sandbox = g->decided.sandbox,
+                            .holds_secret = holds_secret,
+                            .arg = g};
     if (view.pins == NULL || !injection_place(g, view.place))
         return -1;
     g->messages = mcp_reply_new(&view, form);

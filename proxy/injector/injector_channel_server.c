@@ -2,6 +2,7 @@
 #include "injection.h"
 #include "injector_channel.h"
 #include "http1_head.h"
+#include "mcp_pins.h"
 #include "meter.h"
 #include "wire.h"
 
@@ -344,6 +345,8 @@ static void on_closed(struct ipc *ch UNUSED, const char *why UNUSED, void *arg)
         drop(x);
         b.ops->cancel(b.self, "gate_gone");
     }
+    if (s->sandbox[0])
+        mcp_pins_gone(s->injector->pins, s->sandbox);
     ipc_free(s->ch);
     free(s);
 }

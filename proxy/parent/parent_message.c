@@ -258,13 +258,15 @@ static int on_log(struct child *c, struct msg *m)
 
 /* ---- connections to MCP servers: the dialer asks, the controller has them made ---- */
 
-static int mcp_refused(struct child *dialer, uint32_t req)
+enum { MCP_DIALS_UNREAD = 256 * 1024 };
+
+static int mcp_refused(struct child *dialer, uint32_t req, const char *why)
 {
     struct msg m;
     msg_init(&m, W_MCP_DIALED);
     msg_put_u32(&m, req);
     msg_put_u8(&m, 0);
-    msg_put_str(&m, "the controller is not there");
+    msg_put_str(&m, why);
     return ipc_send(dialer->ch, &m);
 }
 
@@ -279,7 +281,9 @@ static int on_mcp_dial(struct child *dialer, struct msg *m)
         msg_get_slice(m, 64, &server) < 0 || msg_end(m) < 0)
         return -1;
     if (controller == NULL || controller->ch == NULL)
-        return mcp_refused(dialer, req);
+        return mcp_refused(dialer, req, "the controller is not there");
+    if (ipc_queued(controller->ch) > MCP_DIALS_UNREAD) /* it serves others too */
+        return mcp_refused(dialer, req, "the controller has too much to do");
     msg_init(&ask, W_MCP_DIAL);
     msg_put_u32(&ask, (uint32_t)dialer->pid);
     msg_put_u32(&ask, req);

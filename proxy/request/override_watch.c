@@ -30,7 +30,10 @@ struct override_watch *override_watch_new(struct event_base *base, const struct 
     struct override_scan scan;
     *memory = false;
     const struct field *type = http_head_find(h, "content-type");
-    if (h->body == BODY_NONE || type == NULL || !override_begin(&scan, type->value))
+    /* without a type some frameworks take the body of a POST for a form's */
+    struct slice form =
+        slice_eq_str(h->method, "POST") ? SLICE("application/x-www-form-urlencoded") : SLICE("");
+    if (h->body == BODY_NONE || !override_begin(&scan, type ? type->value : form))
         return NULL;
     struct override_watch *w = malloc(sizeof *w);
     struct event *later = w ? event_new(base, -1, 0, on_later, w) : NULL;

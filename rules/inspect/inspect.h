@@ -108,7 +108,7 @@ struct inspect_request {
     bool coded; /* a Content-Encoding other than identity */
     /* What the tools of this server were (mcp_pins.h); NULL: not known here */
     const struct mcp_pins *pins;
-    const char *place;
+    const char *place, *sandbox;
     bool has_body;
     uint64_t length; /* of the body when the head says it, else 0 */
 };

@@ -11,7 +11,8 @@
 
 enum { MESSAGES_MAX = 64, DEPTH_MAX = 64, ID_MAX = 128, NAME_SHOWN = 64, NAMES_SHOWN = 8 };
 
-static const char code[] = "mcp", no_message[] = "no JSON-RPC message";
+static const char code[] = "mcp", no_message[] = "no JSON-RPC message",
+                  mcp_unlisted[] = "not_listed_yet";
 
 struct mcp_reading {
     const struct mcp_rules *rules;
@@ -99,6 +100,20 @@ static const char *mcp_text_of(const json_t *params, const char *key)
     return text && !body_json_twisted(params, key) ? text : NULL;
 }
 
+/* Why the tool is not to be taken for what a list showed; NULL: nothing speaks against it. */
+static const char *mcp_doubt(const struct mcp_reading *r, const struct mcp_tool *tool,
+                             const char *name)
+{
+    const struct inspect_request *head = r->head;
+    if (r->rules->changed == MCP_CHANGED_PASS || head->pins == NULL)
+        return NULL;
+    const struct mcp_tool_at at = {head->sandbox, head->place, name, tool->sha256};
+    enum mcp_pin pin = mcp_pins_look(head->pins, &at);
+    if (pin == MCP_PIN_NEW)
+        return tool->sha256 ? mcp_unlisted : NULL;
+    return pin == MCP_PIN_SAME ? NULL : "changed";
+}
+
 static enum inspect_answer mcp_call(struct mcp_reading *r, const json_t *params)
 {
     static const char method[] = "tools/call";
@@ -113,15 +128,14 @@ static enum inspect_answer mcp_call(struct mcp_reading *r, const json_t *params)
     const struct mcp_condition *unmet = mcp_unmet(tool, arguments);
     if (unmet)
         return mcp_refuse(r, method, name, arguments, unmet->pointer);
-    bool changed = r->rules->changed != MCP_CHANGED_PASS && r->head->pins &&
-                   mcp_pins_changed(r->head->pins, r->head->place, name);
-    if (changed && r->rules->changed == MCP_CHANGED_REFUSE)
-        return mcp_refuse(r, method, name, arguments, "changed");
-    bool ask = tool->ask || changed;
+    const char *doubt = mcp_doubt(r, tool, name);
+    if (doubt && (doubt == mcp_unlisted || r->rules->changed == MCP_CHANGED_REFUSE))
+        return mcp_refuse(r, method, name, arguments, doubt);
+    bool ask = tool->ask || doubt;
     if (ask && r->ret->ask) /* whoever approves is shown one call, and would allow two */
         return mcp_refuse(r, method, name, arguments, NULL);
     if (!r->refused && (r->ret->detail[0] == 0 || (ask && !r->ret->ask)))
-        mcp_describe(r, method, name, arguments, changed ? "changed" : NULL);
+        mcp_describe(r, method, name, arguments, doubt);
     r->ret->ask = r->ret->ask || ask;
     return INSPECT_PASS;
 }

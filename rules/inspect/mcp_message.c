@@ -10,10 +10,13 @@ static const char refused[] = "durward/refused";
 
 /* ---- what tools were ---- */
 
-static void note(struct mcp_changes *changes, const char *what, const char *name, const char *hash)
+static void note(const struct mcp_view *v, struct mcp_changes *changes, const char *what,
+                 const char *name, const char *hash)
 {
     size_t at = strlen(changes->notes), n = 0;
     char plain[65];
+    if (v->holds_secret && v->holds_secret(v->arg, slice_str(name)))
+        name = "(withheld)";
     for (; name[n] && n < sizeof plain - 1; n++)
         plain[n] = name[n];
     plain[n] = 0;
@@ -32,15 +35,12 @@ static bool tool_differs(const struct mcp_view *v, const struct mcp_tool *tool, 
     char hash[MCP_PIN_TEXT + 1];
     if (!mcp_pin_hash(entry, hash))
         return true;
-    enum mcp_pin pin = mcp_pins_see(v->pins, v->place, name, hash);
+    enum mcp_pin pin = mcp_pins_see(
+        v->pins, &(struct mcp_tool_at){v->sandbox, v->place, name, tool->sha256}, hash);
     bool differs = pin == MCP_PIN_CHANGED || pin == MCP_PIN_FULL;
-    if (tool->sha256) {
-        differs = strncmp(hash, tool->sha256, strlen(tool->sha256)) != 0;
-        mcp_pins_mark(v->pins, v->place, name, differs);
-    }
     changes->changed += differs;
     if (differs || pin == MCP_PIN_NEW)
-        note(changes, differs ? "changed" : "pinned", name, hash);
+        note(v, changes, differs ? "changed" : "pinned", name, hash);
     return differs;
 }
 

@@ -18,6 +18,10 @@ struct mcp_changes {
 struct mcp_view {
     const struct mcp_rules *rules;
     struct mcp_pins *pins; /* NULL: nothing is remembered */
+    const char *sandbox;
+    /* What a server says goes into the log: does this hold a secret? NULL: there is none. */
+    bool (*holds_secret)(void *arg, struct slice text);
+    void *arg;
     char place[MCP_PIN_TEXT + 1];
 };
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cloud_identity.h"
+#include "mcp_host.h"
 #include "path.h"
 #include "policy.h"
 #include "policy_build.h"
@@ -23,6 +24,14 @@ struct weighing {
     bool methods_matter;
 };
 
+/* An MCP server of ours is named itself or not at all, and at its own scheme and port: a rule for
+ * a whole domain of the network's does not mean it. */
+static bool may_allow(const struct site *s, const struct authority *a)
+{
+    return !mcp_host_is(a) ||
+           (!s->pattern->subdomains && a->scheme == SCHEME_HTTP && a->port == 80);
+}
+
 /* The narrowest ask that matches, else the narrowest allow; where only the method is wrong, other
  * is that. */
 static void find_allow(struct weighing *w)
@@ -30,6 +39,8 @@ static void find_allow(struct weighing *w)
     uint32_t first[POLICY_WAYS_MAX];
     struct slice path = w->readings.text[0];
     for (size_t i = 0; i < w->n_sites; i++) {
+        if (!may_allow(w->sites[i], w->r->authority))
+            continue;
         size_t buckets = policy_index_probe(w->x, w->sites[i], false, path, first);
         for (size_t b = 0; b < buckets; b++)
             for (uint32_t j = first[b]; j != POLICY_NONE; j = w->x->arms[j].next_way) {
@@ -162,7 +173,8 @@ unsigned policy_host(const struct policy *p, const struct authority *a)
     for (size_t i = 0; i < n; i++) {
         if (sites[i]->denied)
             return 0;
-        kinds |= sites[i]->kinds;
+        if (may_allow(sites[i], a))
+            kinds |= sites[i]->kinds;
     }
     return kinds;
 }

@@ -35,6 +35,7 @@ OVERRIDES = (
     ("", FORM, "a=b&%5Fmethod=DELETE", True), ("", FORM, "x=" + "y" * 70000 + "&_method=DELETE", True),
     ("", JSON, '{"a":1,"_method":"DELETE"}', True), ("", PARTS, PART % "_method", True),
     ("", FORM, "a=_method", False), ("", JSON, '{"a":"_method"}', False), ("", PARTS, PART % "a", False),
+    ("", None, "b=c&_method=DELETE", True), ("", None, "a=_method", False),
     ("", "text/plain", "_method=DELETE", False), ("?method=DELETE", FORM, "method=DELETE", False))
 FIELDS = ("X-HTTP-Method-Override", "HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override")
 
@@ -68,8 +69,8 @@ def overridden(t, gate, host, server):
     for query, kind, body, refused in OVERRIDES:
         done = len([r for r in server.requests if r.complete])
         with gate.tls(host) as st:
-            r = st.ask("POST /items/1%s HTTP/1.1\r\nHost: %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s"
-                       % (query, host, kind, len(body), body))
+            r = st.ask("POST /items/1%s HTTP/1.1\r\nHost: %s\r\n%sContent-Length: %d\r\n\r\n%s"
+                       % (query, host, "Content-Type: %s\r\n" % kind if kind else "", len(body), body))
         passed = len([r for r in server.requests if r.complete]) - done
         t.ok((r.status, r.code, passed) == ((403, "method_override", 0) if refused else (200, None, 1)),
              "%s: %s%.40r %s" % (host, query, body, "is refused" if refused else "passes"),

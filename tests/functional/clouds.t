@@ -7,7 +7,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import durward, scan, scene, sigv4, tap  # noqa: E402
+from harness import api, durward, scan, scene, sigv4, tap  # noqa: E402
 
 STS, DYNAMO = "sts.eu-west-1.amazonaws.com", "dynamodb.eu-west-1.amazonaws.com"
 STORE, RUN, VAULT = "storage.googleapis.com", "run.example.com", "box.vault.azure.net"
@@ -297,6 +297,25 @@ def denied(t):
     w.end("denied")
 
 
+def older(t):
+    """A sandbox that was made before its policy had an identity, and what goes with it, has no placeholder to tell."""
+    w = World(t, "older")
+    identity, rules = w.policy.pop("identity"), list(w.s.rules)
+    w.s.rules[:] = [r for r in rules if r.get("allow") not in (STS, DYNAMO, STORE, RUN, VAULT)]
+    w.s.d.serve()
+    client = api.Api(w.s.d.socket)
+    name = client.ask("POST", "/v1/sandboxes", {"policy": "coder"})["id"]
+    w.policy["identity"], w.s.rules[:] = identity, rules
+    w.s.d.save()
+    t.eq(w.s.d.command("reload", "--socket", w.s.d.socket).returncode, 0, "an identity by a new configuration")
+    for what, ask in (("Google", "-H 'Metadata-Flavor: Google' %s%s/instance/service-accounts/default/token" % (GOOGLE, GCP)),
+                      ("Azure", "-H 'Metadata: true' '%shttps://vault.azure.net'" % AZURE)):
+        got = client.ask("POST", "/v1/sandboxes/%s/exec" % name, {"command": "curl -sS -m 10 -D - " + ask, "timeout": 30})
+        out = json.dumps(got)
+        t.ok(" 404" in out and "metadata_placeholder" in out, "%s: an older sandbox is told so" % what, out[:600])
+    t.eq(w.s.d.stop(), 0, "the daemon ends as it should")
+
+
 def main(t):
     t.part(without, t)
     w = World(t)
@@ -311,6 +330,7 @@ def main(t):
     w.end("clouds")
     t.part(services, t)
     t.part(denied, t)
+    t.part(older, t)
 
 
 tap.run(main, timeout=400)

@@ -297,6 +297,18 @@ def as_result(t, gate):
     t.ok(r.code == "mcp" and "error" in said(r)[0], "of tools/call alone", r.body)
 
 
+def echoed(t, s, gate, handler):
+    """A server that names a tool after its credential gets it neither past the gate nor into the log."""
+    before = len(s.d.kinds("completed"))
+    name = "read_" + s.openai_secret.decode()
+    handler.raw = ("application/json", json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"tools": [
+        {"name": name, "inputSchema": {"type": "object"}}, {"name": "read_other", "inputSchema": {"type": "object"}}]}}).encode())
+    r = post(gate, KEYED, message("tools/list"), path="/echo")
+    t.ok(s.openai_secret not in r.body, "a tool's name with the credential does not pass", str(r.status))
+    seen = tap.wait_for(lambda: [x["detail"] for x in s.d.kinds("completed")[before:] if "(withheld)" in x.get("detail", "")], 10, 0.1)
+    t.ok(seen and "read_other" in seen[0] and name not in seen[0], "and the log has its hash alone", str(s.d.kinds("completed")[-1:])[:600])
+
+
 def main(t):
     s = scene.Scene(t)
     key = ("X-Api-Key", s.openai_secret.decode())
@@ -317,6 +329,7 @@ def main(t):
     t.part(as_result, t, gate)
     t.part(asked, t, s, gate, servers[KEYED])
     t.part(changed, t, s, gate, servers[KEYED])
+    t.part(echoed, t, s, gate, handler)
     s.judge([(servers[KEYED], key), (servers[PLAIN], None)], (), "mcp", exact=False)
     t.eq(s.d.stop(), 0, "the daemon ends well")
 

@@ -37,7 +37,7 @@ def main(t):
     client = api.Api(s.d.socket)
     box = client.ask("POST", "/v1/sandboxes", {"policy": "coder"})["id"]
     client.ask("POST", "/v1/sandboxes/%s/exec" % box, {"command": "curl -s https://refused.example.org/ https://api.github.com/gists"})
-    o = Operator(s)
+    o = Operator(s, "--allow-changes")
     t.eq(o.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "x", "version": "1"})["protocolVersion"],
          "2025-06-18", "it begins")
     names = [x["name"] for x in o.ask("tools/list")["tools"]]
@@ -46,9 +46,8 @@ def main(t):
     t.ok(not bad and box in text, "the sandboxes", text[:300])
     bad, text = o.call("sandbox", id=box)
     t.ok(not bad and '"coder"' in text, "one of them", text[:300])
-    bad, text = tap.wait_for(lambda: next((x for x in [o.call("audit_search", kind="denied", sandbox=box)] if "api.github.com" in x[1]),
-                                          None), 10, 0.2) or o.call("audit_search", kind="denied", sandbox=box)
-    t.ok(not bad and "api.github.com" in text, "the log", text[:500])
+    logged = tap.wait_for(lambda: [x for x in [o.call("audit_search", kind="denied", sandbox=box)] if "api.github.com" in x[1]], 10, 0.1)
+    t.ok(logged and not logged[0][0], "the log", str(logged)[:500])
     waiting = t.popen([durward.program(), "sandbox", "exec", "--socket", s.d.socket, box, "--", "curl", "-s", "-m", "30",
                        "https://%s/held/x" % scene.PLAIN], env=s.d.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     held = tap.wait_for(lambda: json.loads(o.call("approvals")[1]).get("approvals"), 15, 0.2)
@@ -65,13 +64,15 @@ def main(t):
     t.ok("-32601" in json.dumps(o.ask("tools/call", name="nonsense")), "a tool that is not there")
     t.ok("-32700" in json.dumps(o.raw("{")), "what is no message")
     t.ok("-32700" in json.dumps(o.raw('{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}')), "a key twice")
-    r = Operator(s, "--read-only")
-    names = [x["name"] for x in r.ask("tools/list")["tools"]]
-    t.ok("audit_search" in names and "sandbox_delete" not in names, "--read-only: what changes something is not listed", str(names))
-    t.ok("-32601" in json.dumps(r.ask("tools/call", name="sandbox_delete", arguments={"id": box})), "nor called")
+    readers = [Operator(s), Operator(s, "--read-only"), Operator(s, "--read-only", "--allow-changes")]
+    for r, how in zip(readers, ("by default", "--read-only", "--read-only beside --allow-changes")):
+        names = [x["name"] for x in r.ask("tools/list")["tools"]]
+        t.ok("audit_search" in names and not {"sandbox_delete", "approval_allow", "approval_deny"} & set(names),
+             "%s: what changes something is not listed" % how, str(names))
+        t.ok("-32601" in json.dumps(r.ask("tools/call", name="sandbox_delete", arguments={"id": box})), "nor called")
     bad, text = o.call("sandbox_delete", id=box)
-    t.ok(not bad, "without it, a sandbox can be deleted", text)
-    for one in (o, r):
+    t.ok(not bad, "with --allow-changes, a sandbox can be deleted", text)
+    for one in [o] + readers:
         one.p.stdin.close()
         t.eq(one.p.wait(10), 0, "the end of its input ends it")
     t.eq(s.d.command("mcp").returncode, 2, "without --operator it is a usage error")

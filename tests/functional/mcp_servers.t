@@ -12,7 +12,7 @@ from harness import api, durward, scan, scene, shapes, tap  # noqa: E402
 HERE = os.path.dirname(os.path.abspath(__file__))
 PEERS = os.path.join(HERE, "peers")
 SHIM = "/run/durward/durward-mcp"
-ALL = ["echo", "env", "files", "reach", "flood", "long", "sample", "junk", "end", "turn", "slow", "forge", "fetch"]
+ALL = ["echo", "env", "files", "reach", "flood", "long", "sample", "junk", "end", "turn", "slow", "forge", "fetch", "shout"]
 DENIED = "Durward denied this request"
 
 
@@ -138,6 +138,10 @@ def misbehaves(t, s, box):
     t.eq(text_of(got["steps"][2]), '{"after": "flood"}', "and the session lives on")
     got = session(box, "odd", ("long", {}))
     t.ok("8 MiB" in json.dumps(got["steps"][1]), "a line without end ends its session, by name", str(got["steps"][1])[:300])
+    got = session(box, "odd", ("shout", {"bytes": 320 * 1024}), ("echo", {"after": "shout"}))
+    t.ok(float(text_of(got["steps"][1])) > 2, "what it writes to its standard error is read at a bounded pace", text_of(got["steps"][1]))
+    status, out, _ = box.sh("head -c 4300000 /dev/zero | tr '\\0' x | timeout 30 %s odd" % SHIM, timeout=60)
+    t.ok(status == 1 and "-32600" in out, "a line of the client's without end is answered, and ends it", str(status), out[:300])
     got = session(box, "odd", ("echo", {"new": 1}), ("end", {}))
     t.eq(text_of(got["steps"][1]), '{"new": 1}', "the next session is a new process")
     t.ok("has ended" in error_of(got["steps"][2]), "one that ends is told of", str(got["steps"][2])[:300])
@@ -171,8 +175,10 @@ def pinned(t, s, box):
     s.d.extra["mcp_servers"]["right"] = s.d.extra["mcp_servers"]["odd"]
     s.rule(allow="http://durward.internal/mcp/right", mcp={"tools": [{"name": "echo", "sha256": first[0] if first else ""}]})
     again = durward.Sandbox(s.d, ("--policy", "coder"))
-    right = session(again, "right", "tools/list", ("echo", {"n": 3}))["steps"]
-    t.eq((names(right[1]), text_of(right[2])), (["echo"], '{"n": 3}'), "with the hash of the log it passes")
+    early, *right = session(again, "right", ("echo", {"n": 3}), "tools/list", ("echo", {"n": 3}))["steps"][1:]
+    t.ok(DENIED in error_of(early), "a tool with a hash that was never listed is not called", str(early)[:300])
+    t.ok(any("not_listed_yet" in r.get("detail", "") for r in s.d.kinds("denied")), "and the log says why")
+    t.eq((names(right[0]), text_of(right[1])), (["echo"], '{"n": 3}'), "with the hash of the log it passes")
     again.close()
 
 
@@ -199,6 +205,21 @@ def credential(t, s, box):
     t.ok(s.github.requests and not scene.one_right(s.github, s.github_credential), "the origin saw the right one, once in each")
 
 
+def turning(client, box, *methods):
+    """A session by HTTP with the server `turns` in that sandbox of the daemon's: what it answers last."""
+    fields = "-H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream'"
+    url = "http://durward.internal/mcp/turns"
+    hello = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}}
+    script = "S=$(curl -s -m 20 -D - -o /dev/null %s -d '%s' %s | tr -d '\\r' | grep -i ^mcp-session-id)\n" % (fields, json.dumps(hello), url)
+    for i, method in enumerate(methods):
+        m = {"jsonrpc": "2.0", "id": 1 + i, "method": "tools/list", "params": {}} if method == "list" else \
+            {"jsonrpc": "2.0", "id": 1 + i, "method": "tools/call", "params": {"name": method, "arguments": {"n": 4}}}
+        script += "curl -s -m 20 %s -H \"$S\" -d '%s' %s; echo\n" % (fields, json.dumps(m), url)
+    got = client.ask("POST", "/v1/sandboxes/%s/exec" % box, {"command": script, "timeout": 60})
+    return (got.get("output") or json.dumps(got)).strip().split("\n")[-1]
+
+
 def by_daemon(t):
     """A sandbox of the daemon's has them too, with the files that the configuration names and no other bind."""
     s = config(t, "serve")
@@ -214,6 +235,12 @@ def by_daemon(t):
     got = client.ask("POST", "/v1/sandboxes/%s/exec" % name, {"command": script % lines, "timeout": 60})
     out = [json.loads(x) for x in got.get("stdout", got.get("output", "")).splitlines() if x.startswith("{")]
     t.ok(any("mcp_stdio.py" in json.dumps(m) for m in out if m.get("id") == 2), "a sandbox of the daemon's", json.dumps(got)[:800])
+    other = client.ask("POST", "/v1/sandboxes", {"policy": "coder"})["id"]
+    said = turning(client, name, "list", "turn", "list", "echo")
+    t.ok(DENIED in said, "one that changes what it says of a tool is refused that tool", said[:400])
+    said = turning(client, other, "echo")
+    t.ok('\\"n\\": 4' in said, "what the server of one sandbox changed, another's did not", said[:400])
+    client.ask("DELETE", "/v1/sandboxes/" + other)
     client.ask("DELETE", "/v1/sandboxes/" + name)
     t.ok(s.d.wait_records(1, "lifecycle", 10, event="mcp_server_ended"), "its end is its server's")
     t.eq(s.d.stop(), 0, "the daemon ends as it should")

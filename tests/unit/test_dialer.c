@@ -513,6 +513,151 @@ static void test_token(void)
     }
 }
 
+static void mcp_dial(int fd, uint32_t req, const char *host, enum scheme scheme, uint32_t port,
+                     const char *token)
+{
+    struct msg m;
+    msg_init(&m, W_DIAL);
+    msg_put_u32(&m, req);
+    msg_put_u8(&m, (uint8_t)scheme);
+    msg_put_str(&m, host);
+    msg_put_u32(&m, port);
+    msg_put_str(&m, "1-1");
+    msg_put_str(&m, token);
+    msg_put_str(&m, "victim");
+    bed_send(fd, &m);
+}
+
+/* What the parent is asked for within some turns of the loop; "": nothing. */
+static uint32_t mcp_asked(struct bed *b, char *sandbox, char *server, size_t size)
+{
+    struct msg m;
+    uint32_t req = 0;
+    char policy[64];
+    sandbox[0] = server[0] = 0;
+    bed_turn(b, 3);
+    while (req == 0 && msg_recv(b->control, &m) == 1) {
+        if (m.type == W_MCP_DIAL) {
+            CU_ASSERT(msg_get_u32(&m, &req) == 0 && msg_get_str(&m, sandbox, size) == 0 &&
+                      msg_get_str(&m, policy, sizeof policy) == 0 &&
+                      msg_get_str(&m, server, size) == 0);
+            CU_ASSERT_STRING_EQUAL(policy, "coder");
+        }
+        msg_done(&m);
+    }
+    return req;
+}
+
+/* Whose server it is, the channel says or a token: not what a conquered gate calls its owner. */
+static void test_mcp_sandbox(void)
+{
+    static const struct {
+        enum role kind;
+        const char *sandbox, *host, *asked;
+    } rows[] = {
+        {ROLE_GATE, "", "demo.mcp.durward.internal", ""},
+        {ROLE_GATE, "box-1", "demo.mcp.durward.internal", "box-1"},
+        {ROLE_INJECTOR, "", "kept.mcp.durward.internal", "victim"},
+        {ROLE_INJECTOR, "box-1", "kept.mcp.durward.internal", "box-1"},
+    };
+    struct bed b;
+    char sandbox[64], server[64], token[TOKEN_TEXT_MAX];
+    unsigned char raw[TOKEN_KEY];
+    size_t n = sizeof raw;
+    static const unsigned char secret_half[TOKEN_KEY] = {5};
+    struct token t = {.sandbox = "told", .policy = "coder", .expiry = (uint64_t)time(NULL) + 600};
+    EVP_PKEY *k = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, secret_half, TOKEN_KEY);
+    CU_ASSERT_FATAL(k && EVP_PKEY_get_raw_public_key(k, raw, &n) == 1);
+    CU_ASSERT_FATAL(token_sign(k, &t, token, sizeof token, NULL) == 0);
+    EVP_PKEY_free(k);
+    bed_open(&b, "", 5, raw, false);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        int fd = bed_peer(&b, rows[i].kind, (uint32_t)i + 1, rows[i].sandbox);
+        mcp_dial(fd, 1, rows[i].host, SCHEME_HTTP, 80, "");
+        (void)mcp_asked(&b, sandbox, server, sizeof sandbox);
+        CU_ASSERT_STRING_EQUAL(sandbox, rows[i].asked);
+        close(fd);
+    }
+    int fd = bed_peer(&b, ROLE_GATE, 9, "");
+    mcp_dial(fd, 1, "demo.mcp.durward.internal", SCHEME_HTTP, 80, token);
+    (void)mcp_asked(&b, sandbox, server, sizeof sandbox);
+    CU_ASSERT_STRING_EQUAL(sandbox, "told");
+    close(fd);
+    bed_close(&b);
+}
+
+/* A name of ours is no name of the network's, at any scheme and port, and no rule for a whole
+ * domain means a server. */
+static void test_mcp_hosts(void)
+{
+    static const struct {
+        const char *host;
+        enum scheme scheme;
+        uint32_t port;
+    } rows[] = {
+        {"other.mcp.durward.internal", SCHEME_HTTP, 80},
+        {"demo.mcp.durward.internal", SCHEME_HTTP, 8080},
+        {"demo.mcp.durward.internal", SCHEME_HTTPS, 443},
+        {"a.b.mcp.durward.internal", SCHEME_HTTP, 80},
+        {"a_b.mcp.durward.internal", SCHEME_HTTPS, 443},
+    };
+    struct bed b;
+    struct reply r;
+    char sandbox[64], server[64];
+    bed_open(&b, "", 5, NULL, false);
+    int gate = bed_peer(&b, ROLE_GATE, 1, "box-1");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        mcp_dial(gate, (uint32_t)i + 1, rows[i].host, rows[i].scheme, rows[i].port, "");
+        CU_ASSERT_FATAL(bed_reply(&b, gate, &r, 2000));
+        CU_ASSERT_STRING_EQUAL(r.code, "denied");
+        CU_ASSERT_EQUAL(mcp_asked(&b, sandbox, server, sizeof sandbox), 0);
+    }
+    CU_ASSERT_EQUAL(b.lookups, 0);
+    close(gate);
+    bed_close(&b);
+}
+
+/* What was cancelled the controller still has: it counts until that has answered. */
+static void test_mcp_cancelled(void)
+{
+    struct bed b;
+    struct msg m;
+    struct reply r;
+    char sandbox[64], server[64];
+    unsigned asked = 0;
+    uint32_t req = 0, last = 0;
+    bed_open(&b, "", 5, NULL, false);
+    int gate = bed_peer(&b, ROLE_GATE, 1, "box-1");
+    for (uint32_t i = 1; i <= 300; i++) {
+        mcp_dial(gate, i, "demo.mcp.durward.internal", SCHEME_HTTP, 80, "");
+        msg_init(&m, W_DIAL_CANCEL);
+        msg_put_u32(&m, i);
+        bed_send(gate, &m);
+        req = mcp_asked(&b, sandbox, server, sizeof sandbox);
+        asked += req != 0;
+        last = req ? req : last;
+    }
+    CU_ASSERT(asked > 16 && asked <= 128);
+    while (bed_reply(&b, gate, &r, 0))
+        CU_ASSERT_STRING_EQUAL(r.code, "overload");
+    mcp_dial(gate, 301, "demo.mcp.durward.internal", SCHEME_HTTP, 80, "");
+    CU_ASSERT_EQUAL(mcp_asked(&b, sandbox, server, sizeof sandbox), 0);
+    msg_init(&m, W_MCP_DIALED);
+    msg_put_u32(&m, last);
+    msg_put_u8(&m, 0);
+    msg_put_str(&m, "no");
+    bed_send(b.control, &m);
+    mcp_dial(gate, 302, "demo.mcp.durward.internal", SCHEME_HTTP, 80, "");
+    CU_ASSERT(mcp_asked(&b, sandbox, server, sizeof sandbox) != 0);
+    int other = bed_peer(&b, ROLE_GATE, 2, "box-2"); /* has a share of its own */
+    mcp_dial(other, 1, "demo.mcp.durward.internal", SCHEME_HTTP, 80, "");
+    CU_ASSERT(mcp_asked(&b, sandbox, server, sizeof sandbox) != 0);
+    CU_ASSERT_STRING_EQUAL(sandbox, "box-2");
+    close(gate);
+    close(other);
+    bed_close(&b);
+}
+
 /* A bad message ends its own channel and nothing else. */
 static void test_bad_messages(void)
 {
@@ -605,6 +750,9 @@ void suite_dialer(void)
     CU_add_test(s, "a new policy while a dial waits", test_reload_meanwhile);
     CU_add_test(s, "durability synced", test_synced);
     CU_add_test(s, "tokens", test_token);
+    CU_add_test(s, "whose MCP server", test_mcp_sandbox);
+    CU_add_test(s, "hosts of MCP servers", test_mcp_hosts);
+    CU_add_test(s, "cancelled dials of MCP servers", test_mcp_cancelled);
     CU_add_test(s, "bad messages", test_bad_messages);
     CU_add_test(s, "a channel without a policy", test_no_policy);
     CU_add_test(s, "a bad first message", test_bad_init);

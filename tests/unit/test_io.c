@@ -147,6 +147,29 @@ static void test_plain(void)
     io_close(io);
 }
 
+/* Whoever else has the socket may make it a blocking one. The alarm ends a test that hangs. */
+static void test_blocking(void)
+{
+    static char much[512 * 1024];
+    int fds[2];
+    struct seen s = {.want = "hello"};
+    struct timeval moment = {0, 20000};
+    CU_ASSERT_EQUAL_FATAL(pair(fds), 0);
+    struct io *io = io_new(base, fds[0], 64 * 1024, sizeof much, false);
+    io_callback(io, on_io, &s);
+    CU_ASSERT_EQUAL(fcntl(fds[0], F_SETFL, fcntl(fds[0], F_GETFL) & ~O_NONBLOCK), 0);
+    alarm(START_WAIT);
+    CU_ASSERT_EQUAL(write(fds[1], much, 16 * 1024), 16 * 1024); /* all of a read, and no more */
+    CU_ASSERT_EQUAL(io_write(io, much, sizeof much), 0);        /* nobody takes it */
+    event_base_loopexit(base, &moment);
+    event_base_dispatch(base);
+    alarm(0);
+    CU_ASSERT_EQUAL(buf_len(io_in(io)), 16 * 1024);
+    CU_ASSERT(io_out_len(io) > 0);
+    io_close(io);
+    close(fds[1]);
+}
+
 /* While the server is inside SSL_do_handshake the client answers each flight at once. So the end of
  * its handshake and its request come in the server's last read of the handshake. */
 static void answer_at_once(const SSL *ssl, int where, int ret UNUSED)
@@ -228,6 +251,7 @@ void tap_suites(void)
 {
     CU_pSuite suite = CU_add_suite("io", setup, teardown);
     CU_add_test(suite, "plain: bytes and the end", test_plain);
+    CU_add_test(suite, "a socket that was made to block", test_blocking);
     CU_add_test(suite, "TLS: a request in one segment with the handshake's end",
                 test_request_with_the_handshake);
     CU_add_test(suite, "TLS: the same after the handshake was suspended",

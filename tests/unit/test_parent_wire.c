@@ -253,6 +253,38 @@ static void test_bad(void)
     bed_close(&b);
 }
 
+/* What a dialer asks of a controller that is busy waits for it so far, and no further: the channel
+ * is others' too. */
+static void test_mcp_bound(void)
+{
+    struct bed b;
+    struct child controller = {.pid = 0};
+    struct msg m;
+    unsigned refused = 0;
+    int far;
+    bed_open(&b);
+    child_open(&b, &controller, ROLE_CONTROLLER, &far);
+    b.p.controller = &controller;
+    for (uint32_t i = 0; i < 4000; i++) {
+        msg_init(&m, W_MCP_DIAL);
+        msg_put_u32(&m, i);
+        msg_put_str(&m, "box");
+        msg_put_str(&m, "coder");
+        msg_put_str(&m, "demo");
+        CU_ASSERT_EQUAL(parent_message(b.dialer.ch, &m, &b.dialer), 0);
+        msg_done(&m);
+        while (msg_recv(b.dialer_far, &m) > 0) {
+            refused += m.type == W_MCP_DIALED;
+            msg_done(&m);
+        }
+    }
+    CU_ASSERT(refused > 0 && refused < 4000);
+    CU_ASSERT(ipc_queued(controller.ch) < 512 * 1024);
+    b.p.controller = NULL;
+    child_close(&controller, far);
+    bed_close(&b);
+}
+
 void tap_suites(void)
 {
     CU_pSuite s = CU_add_suite("parent_wire", setup, teardown);
@@ -261,5 +293,6 @@ void tap_suites(void)
     CU_add_test(s, "a gate that died while the dialer slept", test_asleep);
     CU_add_test(s, "a wire keeps its number", test_number);
     CU_add_test(s, "a late dialer that cannot start", test_late);
+    CU_add_test(s, "MCP dials of a busy controller", test_mcp_bound);
     CU_add_test(s, "a bad report", test_bad);
 }

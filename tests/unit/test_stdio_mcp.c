@@ -80,6 +80,30 @@ static void test_bounds(void)
     }
 }
 
+/* An id is a text, however a server spells it. */
+static void test_ids(void)
+{
+    static const struct {
+        const char *a, *b;
+        bool same;
+    } rows[] = {
+        {"\"a/b\"", "\"a\\/b\"", true},
+        {"\"\\u0061\"", "\"a\"", true},
+        {"\"\\u00e9\"", "\"\xc3\xa9\"", true},
+        {"\"\\ud83d\\ude00\"", "\"\xf0\x9f\x98\x80\"", true},
+        {"\"\\n\"", "\"n\"", false},
+        {"\"\\\\n\"", "\"\\n\"", false},
+        {"\"1\"", "1", false},
+        {"1", "1", true},
+        {"\"\\u00\"", "\"\\u00\"", true},
+        {"\"a\"", "\"ab\"", false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        CU_ASSERT_EQUAL(stdio_same_id(slice_str(rows[i].a), slice_str(rows[i].b)), rows[i].same);
+        CU_ASSERT_EQUAL(stdio_same_id(slice_str(rows[i].b), slice_str(rows[i].a)), rows[i].same);
+    }
+}
+
 static void test_heads(void)
 {
     struct stdio_head h;
@@ -154,6 +178,7 @@ void tap_suites(void)
     CU_pSuite s = CU_add_suite("stdio_mcp", NULL, NULL);
     CU_add_test(s, "messages", test_messages);
     CU_add_test(s, "bounds", test_bounds);
+    CU_add_test(s, "ids", test_ids);
     CU_add_test(s, "heads", test_heads);
     CU_add_test(s, "bodies", test_bodies);
     CU_add_test(s, "line", test_line);

@@ -5,13 +5,15 @@ import json
 import os
 import socket
 import sys
+import time
 import urllib.request
 
 TOOLS = [{"name": n, "description": d, "inputSchema": {"type": "object"}} for n, d in (
     ("echo", "gives back what it is given"), ("env", "its environment"), ("files", "what it sees below a folder"),
     ("reach", "connects to an address"), ("flood", "messages without end"), ("long", "a line without end"),
     ("sample", "asks the client's model"), ("junk", "what is no message"), ("end", "ends"), ("turn", "changes its tools"),
-    ("fetch", "asks a URL, with what its environment says"), ("slow", "reports progress, then answers"), ("forge", "answers for somebody else"))]
+    ("fetch", "asks a URL, with what its environment says"), ("slow", "reports progress, then answers"), ("forge", "answers for somebody else"),
+    ("shout", "writes to its standard error"))]
 turned = False
 
 
@@ -88,6 +90,10 @@ def call(number, name, a):
         for i in range(3):
             put({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1, "progress": i}})
         text(number, "done")
+    elif name == "shout":
+        begun = time.monotonic()
+        os.write(2, b"x" * a["bytes"])
+        text(number, str(time.monotonic() - begun))
     elif name == "forge":
         put({"jsonrpc": "2.0", "id": number, "method": "tools/call", "result": {}})
         put({"jsonrpc": "2.0", "id": 4242, "result": {"content": [{"type": "text", "text": "forged"}]}})

@@ -169,10 +169,19 @@ static int on_policy(struct back *b, struct msg *m)
     struct policy_message told;
     if (policy_message_get(m, &told) < 0)
         return -1;
-    if (msg_end(m) == 0)
-        return load_policy(b, &told);
-    close(told.fd);
-    return -1;
+    if (msg_end(m) < 0) {
+        close(told.fd);
+        return -1;
+    }
+    if (load_policy(b, &told) < 0)
+        return -1;
+    b->life->policy(b);
+    return 0;
+}
+
+bool back_goes_on(const struct rule *was, const struct decision *now)
+{
+    return now->verdict == VERDICT_ALLOW && strcmp(was->said, now->rule->said) == 0;
 }
 
 static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)

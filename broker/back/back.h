@@ -33,6 +33,8 @@ struct back_life {
     /* A front asks. 0, or -1: the message is bad (nothing was taken), and that front's channel
      * ends. */
     int (*open)(struct back *b, const struct back_asked *asked);
+    /* Another policy is there: what is open is decided again, by back_goes_on. */
+    void (*policy)(struct back *b);
 };
 
 struct back {
@@ -50,6 +52,9 @@ struct back {
     size_t n_fronts;
     void *self;
 };
+
+/* A session of rule `was`: may it go on, now that `now` was decided about it? */
+bool back_goes_on(const struct rule *was, const struct decision *now);
 
 int back_main(const struct back_life *life);
 

@@ -16,6 +16,8 @@ enum { DEPTH_MAX = 16384, TEXT_MAX = 128 };
 /* Keys that mean something to us; all others are KEY_NONE. */
 enum key {
     KEY_NONE,
+    KEY_ALTER_COMMAND,
+    KEY_ALTER_TABLE,
     KEY_ARG,
     KEY_ARGS,
     KEY_COLUMN,
@@ -38,8 +40,12 @@ enum key {
     KEY_LOCKING,
     KEY_MODE,
     KEY_NAME,
+    KEY_OBJECT_KIND,
+    KEY_OBJTYPE,
+    KEY_RELNAME,
     KEY_SET,
     KEY_STRING,
+    KEY_SUBTYPE,
     KEY_SVAL,
     KEY_TARGET,
     KEY_TRANSACTION,
@@ -49,6 +55,8 @@ static const struct {
     const char *word;
     enum key key;
 } words[] = {
+    {"AlterTableCmd", KEY_ALTER_COMMAND},
+    {"AlterTableStmt", KEY_ALTER_TABLE},
     {"arg", KEY_ARG},
     {"args", KEY_ARGS},
     {"ColumnRef", KEY_COLUMN},
@@ -73,8 +81,14 @@ static const struct {
     {"lockingClause", KEY_LOCKING},
     {"mode", KEY_MODE},
     {"name", KEY_NAME},
+    {"removeType", KEY_OBJECT_KIND}, /* of DROP, */
+    {"renameType", KEY_OBJECT_KIND}, /* of RENAME, */
+    {"objectType", KEY_OBJECT_KIND}, /* of SET SCHEMA */
+    {"objtype", KEY_OBJTYPE},
+    {"relname", KEY_RELNAME},
     {"VariableSetStmt", KEY_SET},
     {"String", KEY_STRING},
+    {"subtype", KEY_SUBTYPE},
     {"sval", KEY_SVAL},
     {"target", KEY_TARGET},
     {"TransactionStmt", KEY_TRANSACTION},
@@ -135,6 +149,15 @@ static const struct {
     {"NotifyStmt", STATEMENT_LISTEN},
 };
 
+/* What a statement of STATEMENT_DEFINE may alter, rename or drop. Others are code, rights, roles,
+ * or ways to other servers. */
+static const char *const objects[] = {
+    "OBJECT_TABLE",         "OBJECT_INDEX",  "OBJECT_VIEW",          "OBJECT_MATVIEW",
+    "OBJECT_SEQUENCE",      "OBJECT_SCHEMA", "OBJECT_COLUMN",        "OBJECT_ATTRIBUTE",
+    "OBJECT_TYPE",          "OBJECT_DOMAIN", "OBJECT_DOMCONSTRAINT", "OBJECT_TABCONSTRAINT",
+    "OBJECT_STATISTIC_EXT",
+};
+
 struct text { /* a value, unescaped; longer ones are nobody's name */
     char p[TEXT_MAX];
     size_t n;
@@ -160,6 +183,7 @@ struct walk {
     struct text function;         /* the name that is being read */
     struct text set_name, set_to; /* of the SET that is being read: there is one at a time */
     char set_kind[24];
+    bool settings; /* it names the view pg_settings */
 };
 
 /* ---- what is found ---- */
@@ -225,6 +249,7 @@ static void judge_function(struct walk *w)
     struct slice name = text_of(&w->function);
     if (w->function.wide)
         return; /* longer than any name that a server knows */
+    w->s->classes |= statement_function_classes(name);
     if (slice_eq_str(name, "set_config"))
         above_mut(w, 0)->due = true;
     else if (!statement_function_ok(name))
@@ -241,6 +266,24 @@ static void judge_column(struct walk *w)
         slice_starts(name, SLICE("pg_terminate_")) || slice_starts(name, SLICE("pg_cancel_")) ||
         slice_starts(name, SLICE("pg_drop_")) || slice_starts(name, SLICE("pg_file_")))
         refuse(w, "a column that has the name of a function that is refused");
+}
+
+static void judge_object(struct walk *w)
+{
+    for (size_t i = 0; i < ARRAY_LEN(objects); i++)
+        if (slice_eq_str(text_of(&w->value), objects[i]))
+            return;
+    refuse(w, "a change of a kind of object that is not carried");
+}
+
+/* Who owns a table decides who may do what; triggers and rules are code, row security is rights. */
+static void judge_alteration(struct walk *w)
+{
+    struct slice what = text_of(&w->value);
+    if (slice_eq_str(what, "AT_ChangeOwner") || slice_find_slice(what, SLICE("Trig")) >= 0 ||
+        slice_find_slice(what, SLICE("Rule")) >= 0 || slice_ends(what, SLICE("RowSecurity")) ||
+        slice_ends(what, SLICE("GenericOptions")))
+        refuse(w, "a change of a table's owner, rights or code");
 }
 
 /* ---- the walk ---- */
@@ -268,6 +311,13 @@ static void on_text(struct walk *w, enum key key)
             call->said = true;
         }
     }
+    if ((key == KEY_RELNAME || (key == KEY_SVAL && in->key == KEY_STRING)) &&
+        slice_eq_str(text_of(&w->value), "pg_settings"))
+        w->settings = true;
+    if (key == KEY_OBJECT_KIND || (key == KEY_OBJTYPE && in->key == KEY_ALTER_TABLE))
+        judge_object(w);
+    if (key == KEY_SUBTYPE && in->key == KEY_ALTER_COMMAND)
+        judge_alteration(w);
     if (in->key == KEY_SET && key == KEY_NAME)
         w->set_name = w->value;
     if (in->key == KEY_SET && key == KEY_KIND) {
@@ -510,6 +560,9 @@ static void read_tree(const char *tree, struct statement *ret)
     w.frames = calloc(DEPTH_MAX, sizeof *w.frames);
     if (w.frames == NULL || walk_tree(&w) < 0)
         refuse(&w, "a statement that is too deep to be judged");
+    /* A rule of the server's makes set_config() of an UPDATE of that view, or of one over it. */
+    if (w.settings && ret->classes & (STATEMENT_WRITE | STATEMENT_DEFINE))
+        refuse(&w, "a statement that writes and names pg_settings");
     free(w.frames);
 }
 

@@ -14,7 +14,7 @@ enum {
 
 enum statement_class {
     STATEMENT_READ = 1,
-    STATEMENT_WRITE = 2, /* rows; a lock that writers wait for; CALL */
+    STATEMENT_WRITE = 2, /* rows; sequences; a lock that writers wait for; CALL */
     STATEMENT_DEFINE = 4,
     STATEMENT_TRANSACTION = 8,
     STATEMENT_SESSION = 16, /* SET, RESET, DISCARD */
@@ -47,5 +47,7 @@ const char *statement_refusal(const struct statement *s, const struct statement_
 /* A function that a statement may call, by its name alone: none that runs SQL which it is given,
  * reaches files, programs, other sessions or servers, or the server's own affairs. */
 bool statement_function_ok(struct slice name);
+/* The classes that calling it is of, beside that of the statement. */
+unsigned statement_function_classes(struct slice name);
 
 #endif

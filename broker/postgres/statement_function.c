@@ -116,6 +116,15 @@ static const char *const harmful[] = {
     "dblink*",
     "schedule",
     "schedule_in_database",
+    "unschedule",
+    "add_job",
+    "alter_job",
+    "run_job",
+    "delete_job",
+    "pgr_*",
+    "cypher",
+    "hypopg_*",
+    "addgeometrycolumn",
     "run_command_on_*",
     "plpgsql_call_handler",
     "plpgsql_inline_handler",
@@ -140,4 +149,11 @@ bool statement_function_ok(struct slice name)
     if (slice_starts(name, SLICE("pg_")))
         return listed(name, harmless, ARRAY_LEN(harmless));
     return !listed(name, harmful, ARRAY_LEN(harmful));
+}
+
+unsigned statement_function_classes(struct slice name)
+{
+    if (slice_eq_str(name, "setval") || slice_eq_str(name, "nextval"))
+        return STATEMENT_WRITE;
+    return slice_eq_str(name, "pg_notify") ? STATEMENT_LISTEN : 0;
 }

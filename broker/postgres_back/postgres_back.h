@@ -81,6 +81,7 @@ struct postgres_session {
     unsigned char signature[SCRAM_HASH];
     struct postgres_cancel key;
     bool superuser, has_superuser; /* as it was said first */
+    unsigned n_checked;            /* answers of what is asked before the session begins */
     struct event *clock;
     struct broker_stream *stream;
     struct buf down; /* for the front */
@@ -97,6 +98,7 @@ struct postgres_session {
 
 /* postgres_session.c */
 int postgres_session_new(struct postgres_back *of, const struct back_asked *asked);
+void postgres_sessions_again(struct postgres_back *of); /* under another policy */
 void postgres_session_refuse(struct postgres_session *s, const char *code, const char *text);
 void postgres_session_end(struct postgres_session *s, enum record_kind kind, const char *code,
                           const char *detail);
@@ -111,6 +113,8 @@ const char *postgres_login_reported(struct postgres_session *s, struct slice bod
 /* postgres_carry.c */
 int postgres_carry_begin(struct postgres_session *s); /* the server is ready; -1: it is gone */
 void postgres_carry_io(struct io *io, enum io_event ev, void *arg);
+void postgres_carry_stop(struct postgres_session *s, const char *code, const char *sqlstate,
+                         const char *text); /* it is over, with a last word where there can be */
 void postgres_carry_done(struct postgres_session *s);
 int postgres_carry_put(struct postgres_session *s, const struct postgres_part *m);
 extern const struct broker_stream_ops postgres_carry_ops;

@@ -107,13 +107,20 @@ static void cut(struct postgres_session *s, const char *code, const char *sqlsta
     end_soon(s, RECORD_ABORTED, code, text);
 }
 
+void postgres_carry_stop(struct postgres_session *s, const char *code, const char *sqlstate,
+                         const char *text)
+{
+    if (s->state < SESSION_RUNNING)
+        postgres_session_refuse(s, code, text);
+    else if (s->reader.have) /* within a message nothing can be said */
+        end_soon(s, RECORD_ABORTED, code, text);
+    else
+        cut(s, code, sqlstate, text);
+}
+
 static void on_clock(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
-    struct postgres_session *s = arg;
-    if (s->reader.have) /* within a message nothing can be said */
-        end_soon(s, RECORD_ABORTED, "postgres_seconds", "the session's time is over");
-    else
-        cut(s, "postgres_seconds", "57P05", "the session's time is over");
+    postgres_carry_stop(arg, "postgres_seconds", "57P05", "the session's time is over");
 }
 
 int postgres_carry_begin(struct postgres_session *s)
@@ -143,7 +150,7 @@ int postgres_carry_begin(struct postgres_session *s)
 static int count(struct postgres_session *s, const struct postgres_part *m)
 {
     const struct postgres_terms *t = s->rule->postgres;
-    if (m->type == 'D' && m->first) {
+    if ((m->type == 'D' || m->type == 'd') && m->first) { /* COPY: each is a row, too */
         s->n_rows++;
         if (t->rows && s->n_rows > t->rows) {
             cut(s, "postgres_rows", "53400",

@@ -1,5 +1,5 @@
-/* A login: what the server asks for, proofs of the vault's, what the server must report, and what a
- * read-only login must not be able to do there. */
+/* A login: what the server asks for, proofs of the vault's, what the server must report, what a
+ * read-only login must not be able to do there, and which role it has. */
 #include "postgres_back.h"
 
 #include "base64.h"
@@ -140,6 +140,8 @@ static int begin_scram(struct postgres_session *s, struct slice names)
     }
     size_t n = binding_of(io_ssl(s->link.io), bound);
     plus = plus && n > 0;
+    if (s->proof)
+        return refuse(s, "upstream_protocol", "the server asks twice for a proof");
     if ((!plus && !plain) || s->in_scram)
         return refuse(s, "upstream_protocol", "the server offers no login that is known here");
     buf_init(&nonce, SCRAM_NONCE + 1);
@@ -269,39 +271,75 @@ static const char check_text[] =
             "has_database_privilege(r.oid, current_database(), 'CREATE') LIMIT 1));"
             "COMMIT";
 
+/* "on limited": whether a pooler in between has handed on what the startup said. */
+static const char own_text[] =
+    "SELECT pg_catalog.concat(pg_catalog.current_setting('default_transaction_read_only'), ' ', "
+    "CAST(current_user AS pg_catalog.text))";
+
+static unsigned checks_of(const struct postgres_terms *t)
+{
+    return t->read_only ? 2 : t->role ? 1 : 0;
+}
+
 static int begin_check(struct postgres_session *s)
 {
+    struct buf text;
     s->state = SESSION_CHECKING;
     s->reader.phase = POSTGRES_SESSION;
-    if (postgres_put_query(io_out(s->link.io), slice_str(check_text)) < 0)
-        return refuse(s, "memory", "");
-    io_flush_soon(s->link.io);
+    buf_init(&text, sizeof check_text + sizeof own_text);
+    int r = (terms_of(s)->read_only && buf_printf(&text, "%s;", check_text) < 0) ||
+                    buf_append_str(&text, own_text) < 0 ||
+                    postgres_put_query(io_out(s->link.io), buf_slice(&text)) < 0
+                ? refuse(s, "memory", "")
+                : 0;
+    buf_free(&text);
+    if (r == 0)
+        io_flush_soon(s->link.io);
+    return r;
+}
+
+static int on_own(struct postgres_session *s, struct slice said)
+{
+    const struct postgres_terms *t = terms_of(s);
+    ssize_t blank = said.p ? slice_find(said, ' ') : -1;
+    if (blank < 0)
+        return refuse(s, "upstream_protocol", "the server's answer cannot be read");
+    struct slice read_only = {said.p, (size_t)blank},
+                 role = {said.p + blank + 1, said.n - (size_t)blank - 1};
+    if (t->read_only && !slice_eq_str(read_only, "on"))
+        return refuse(s, "postgres_setting", "the server took no default_transaction_read_only");
+    if (t->role && !slice_eq_str(role, t->role))
+        return refuse(s, "postgres_setting", "the server gave the session another role");
     return 0;
+}
+
+/* What the login may write, NULL: nothing; then what the session is. */
+static int on_answer(struct postgres_session *s, const struct postgres_part *m)
+{
+    struct slice value;
+    char text[400];
+    if (!m->first || !m->last || postgres_only_value(m->body, &value) < 0 ||
+        ++s->n_checked > checks_of(terms_of(s)))
+        return refuse(s, "upstream_protocol", "the server's answer cannot be read");
+    if (s->n_checked == checks_of(terms_of(s)))
+        return on_own(s, value);
+    if (value.p == NULL)
+        return 0;
+    snprintf(text, sizeof text, "'access: read-only' does not hold: %.*s",
+             value.n < 300 ? (int)value.n : 300, value.p);
+    return refuse(s, "postgres_writes", text);
 }
 
 static int on_checked(struct postgres_session *s, const struct postgres_part *m)
 {
-    struct slice value;
-    char text[400];
-    switch (m->type) {
-    case 'D':
-        if (!m->first || !m->last || postgres_only_value(m->body, &value) < 0)
-            return refuse(s, "upstream_protocol", "the server's answer cannot be read");
-        s->proven = true; /* the answer came */
-        if (value.p == NULL)
-            return 0;
-        snprintf(text, sizeof text, "'access: read-only' does not hold: %.*s",
-                 value.n < 300 ? (int)value.n : 300, value.p);
-        return refuse(s, "postgres_writes", text);
-    case 'E':
-        return refuse(s, "postgres_writes", "the server does not say what the login may write");
-    case 'Z':
-        if (!s->proven || !slice_eq_str(m->body, "I"))
-            return refuse(s, "postgres_writes", "the server does not say what the login may write");
-        return postgres_carry_begin(s);
-    default:
-        return 0;
-    }
+    if (m->type == 'D')
+        return on_answer(s, m);
+    if (m->type == 'E' ||
+        (m->type == 'Z' && (s->n_checked != checks_of(terms_of(s)) || !slice_eq_str(m->body, "I"))))
+        return refuse(s, terms_of(s)->read_only ? "postgres_writes" : "postgres_setting",
+                      terms_of(s)->read_only ? "the server does not say what the login may write"
+                                             : "the server does not say what role the session has");
+    return m->type == 'Z' ? postgres_carry_begin(s) : 0;
 }
 
 /* ---- messages ---- */
@@ -347,8 +385,7 @@ int postgres_login_message(struct postgres_session *s, const struct postgres_par
                    : 0;
     if (m->type != 'Z')
         return refuse(s, "upstream_protocol", "a message that has no place in a login");
-    s->proven = false;
-    if (terms_of(s)->read_only)
+    if (checks_of(terms_of(s)) > 0)
         return begin_check(s);
     return postgres_carry_begin(s);
 }

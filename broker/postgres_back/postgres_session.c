@@ -223,6 +223,19 @@ static bool facts_ok(const struct postgres_startup *facts)
     return true;
 }
 
+void postgres_sessions_again(struct postgres_back *of)
+{
+    struct postgres_session *s = LIST_FIRST(&of->sessions), *next;
+    for (; s; s = next) {
+        struct decision d;
+        next = LIST_NEXT(s, entry);
+        policy_postgres_decide(of->back->policy, &s->at, slice_str(s->database), &d);
+        if (!back_goes_on(s->rule, &d))
+            postgres_carry_stop(s, "policy_changed", "57P01",
+                                "the policy was changed, and this session is over");
+    }
+}
+
 int postgres_session_new(struct postgres_back *of, const struct back_asked *asked)
 {
     struct postgres_startup facts;

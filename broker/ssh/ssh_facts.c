@@ -55,7 +55,7 @@ int ssh_facts_get(struct slice s, struct ssh_facts *ret)
 
 struct ssh_asked ssh_facts_asked(const struct ssh_facts *f)
 {
-    return (struct ssh_asked){slice_str(f->user), f->verb, slice_str(f->text)};
+    return (struct ssh_asked){slice_str(f->user), f->verb, slice_str(f->text), f->term[0] != 0};
 }
 
 /* ---- git's commands ---- */

@@ -17,9 +17,17 @@ static int back_open(struct back *b, const struct back_asked *asked)
     return ssh_request_new(b->self, asked);
 }
 
+static void back_policy(struct back *b)
+{
+    ssh_requests_again(b->self);
+}
+
 int ssh_back_main(void)
 {
-    static const struct back_life life = {
-        .role = ROLE_SSH_BACK, .scheme = SCHEME_SSH, .load = back_loaded, .open = back_open};
+    static const struct back_life life = {.role = ROLE_SSH_BACK,
+                                          .scheme = SCHEME_SSH,
+                                          .load = back_loaded,
+                                          .open = back_open,
+                                          .policy = back_policy};
     return back_main(&life);
 }

@@ -39,7 +39,8 @@ enum request_state {
 
 /* The agent that libssh asks: it finds its answers in the socket already. */
 struct ssh_agent_of {
-    int fd; /* our end; -1: none */
+    int fd;     /* our end; -1: none */
+    int theirs; /* libssh's, which closes only the last that it was given; -1: none */
     struct sign_wait *wait;
     bool asked, signed_; /* what is to be signed is known; the signature is there */
     struct buf public, signature;
@@ -77,6 +78,7 @@ struct ssh_request {
 /* ssh_request.c: the front is told, the record is written, it is freed. */
 void ssh_request_refuse(struct ssh_request *q, const char *code, const char *text);
 void ssh_request_turn(void *request, bool late);
+void ssh_requests_again(struct ssh_back *of); /* under another policy */
 int ssh_request_new(struct ssh_back *of, const struct back_asked *asked);
 
 /* ssh_login.c: the keys are exchanged with a server whose key the rule names; the login.

@@ -167,8 +167,12 @@ static int agent_ready(struct ssh_request *q)
         return -1;
     a->fd = fds[0];
     if (say_identities(a) == 0 && say_signature(a) == 0 &&
-        ssh_set_agent_socket(q->session, fds[1]) == SSH_OK)
+        ssh_set_agent_socket(q->session, fds[1]) == SSH_OK) {
+        if (a->theirs >= 0)
+            close(a->theirs);
+        a->theirs = fds[1];
         return 0;
+    }
     close(fds[1]);
     return -1;
 }

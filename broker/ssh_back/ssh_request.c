@@ -50,7 +50,8 @@ static void request_free(struct ssh_request *q, const char *code)
     dial_client_cancel(q->dial);
     ssh_login_done(q);
     ssh_pump_free(q->pump);
-    if (q->session) {
+    if (q->session) { /* libssh leaves open what it was given, unless it has forgotten that */
+        (void)ssh_options_set(q->session, SSH_OPTIONS_FD, NULL);
         ssh_disconnect(q->session);
         ssh_free(q->session);
     }
@@ -308,7 +309,7 @@ static struct ssh_request *request_new(struct ssh_back *of, const struct back_as
     }
     q->of = of;
     q->at = asked->at;
-    q->agent.fd = -1;
+    q->agent.fd = q->agent.theirs = -1;
     q->policy = policy_ref(of->back->policy);
     snprintf(q->sandbox, sizeof q->sandbox, "%s", asked->sandbox);
     buf_init(&q->in, BROKER_PACKET_MAX);
@@ -318,6 +319,19 @@ static struct ssh_request *request_new(struct ssh_back *of, const struct back_as
     LIST_INSERT_HEAD(&of->requests, q, link);
     of->n_requests++;
     return q;
+}
+
+void ssh_requests_again(struct ssh_back *of)
+{
+    struct ssh_request *q = LIST_FIRST(&of->requests), *next;
+    for (; q; q = next) {
+        const struct ssh_asked what = ssh_facts_asked(&q->facts);
+        struct decision d;
+        next = LIST_NEXT(q, link);
+        policy_ssh_decide(of->back->policy, &q->at, &what, &d);
+        if (!back_goes_on(q->rule, &d))
+            ssh_request_refuse(q, "policy_changed", "the policy was changed, and this is over");
+    }
 }
 
 int ssh_request_new(struct ssh_back *of, const struct back_asked *asked)

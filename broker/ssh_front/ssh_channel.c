@@ -28,6 +28,7 @@ static const char *words_of(const char *code)
         {"denied_by_rule", "a rule of the policy denies it"},
         {"method", "the policy allows fetching here, not pushing"},
         {"command", "the policy allows other commands here, not this one"},
+        {"ssh_terminal", "the policy allows this command without a terminal (ssh -T)"},
         {"ssh_path", "this is not a repository's path in its plain form"},
         {"path_ambiguous", "this is not a repository's path in its plain form"},
         {"ssh_command", "this command cannot be read"},

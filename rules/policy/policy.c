@@ -91,6 +91,20 @@ static unsigned terms_number(struct policy *p, const struct node *rule, const st
     return number;
 }
 
+/* A session of a broker's goes on under another policy where its rule says the same there. */
+static const char *all_said(struct arena *a, const struct node *rule)
+{
+    json_t *rest = json_copy(rule->value);
+    json_object_del(rest, "allow");
+    char *text = json_dumps(rest, JSON_COMPACT | JSON_SORT_KEYS);
+    if (text == NULL)
+        abort(); /* memory is out, as in the arena */
+    const char *said = arena_str(a, text);
+    free(text);
+    json_decref(rest);
+    return said;
+}
+
 /* Equal numbers for equal credentials. */
 static unsigned credential_number(struct policy *p, const struct credential *c)
 {
@@ -123,6 +137,8 @@ int policy_add(struct policy *p, const struct node *rule, struct err *err)
     e->rule.index = (unsigned)p->n_rules;
     e->credential = credential_number(p, e->rule.credential);
     e->terms = e->deny ? 0 : terms_number(p, rule, e);
+    if (!e->deny && (e->rule.ssh || e->rule.postgres))
+        e->rule.said = all_said(p->arena, rule);
     p->index.mixed = p->index.mixed || e->read_only;
     p->n_arms += e->n_arms;
     p->rules[p->n_rules++] = e;
@@ -228,15 +244,22 @@ static int check_prices(const struct policy *p, struct err *err)
                : 0;
 }
 
-/* Nobody counts in a tunnel. */
+/* Nobody counts in a tunnel, nor what brokers carry. */
 static int check_budget(const struct policy *p, struct err *err)
 {
-    for (size_t i = 0; p->budget && i < p->n_rules; i++)
-        if (p->rules[i]->rule.tunnel)
+    for (size_t i = 0; p->budget && i < p->n_rules; i++) {
+        const struct rule_entry *e = p->rules[i];
+        const char *what = e->rule.tunnel     ? "a tunnel"
+                           : e->deny          ? NULL
+                           : e->rule.ssh      ? "ssh://"
+                           : e->rule.postgres ? "postgres://"
+                                              : NULL;
+        if (what)
             return err_set(err, ERR_PARSE,
-                           "%s: a tunnel in a policy with a budget: what goes through it would not "
+                           "%s: %s in a policy with a budget: what goes through it would not "
                            "be counted; put 'budget' on the other rules instead",
-                           p->rules[i]->where);
+                           e->where, what);
+    }
     return 0;
 }
 

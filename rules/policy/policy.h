@@ -135,6 +135,7 @@ struct rule {
     unsigned capture_body; /* bytes of each body that go into the log; 0: none */
     const struct postgres_terms *postgres; /* of postgres:// (postgres_rule.h), likewise */
     const struct ssh_terms *ssh; /* its patterns are of ssh:// (ssh_rule.h); NULL: they are not */
+    const char *said; /* of both: all that the rule says but its patterns; NULL: of another */
 };
 
 enum { CAPTURE_BODY_MAX = 16000 };

@@ -26,6 +26,9 @@ const struct key rule_keys[] = {
              "bytes; `*` is a part of one word. See *SSH*"),
     RULE_KEY("shell", AS(bool), "allow of `ssh://`", "`false`",
              "`true`: an interactive shell, in which nobody reads what is typed. See *SSH*"),
+    RULE_KEY("terminal", AS(bool), "allow of `ssh://`", "`false`",
+             "`true`: the commands may have a terminal, on which pagers and editors give a shell. "
+             "See *SSH*"),
     RULE_KEY("host_keys", AS(strings), "allow of `ssh://`",
              "those that github.com, gitlab.com and bitbucket.org publish",
              "list or one of the server's public keys, `TYPE BASE64`, at most 16. A server that "

@@ -25,7 +25,7 @@ bool rule_ssh_is(const struct node *patterns)
 /* Of an HTTP rule: what only these have. */
 int rule_ssh_absent(const struct node *rule, const struct rule *r, struct err *err)
 {
-    static const char *const keys[] = {"commands", "shell", "host_keys"};
+    static const char *const keys[] = {"commands", "shell", "terminal", "host_keys"};
     struct node n;
     for (size_t i = 0; i < ARRAY_LEN(keys); i++)
         if (node_get(rule, keys[i], &n))
@@ -37,8 +37,8 @@ int rule_ssh_absent(const struct node *rule, const struct rule *r, struct err *e
 
 static int check_keys(const struct node *rule, bool deny, struct err *err)
 {
-    static const char *const fit[] = {"allow", "with",      "access", "commands",
-                                      "shell", "host_keys", "to"};
+    static const char *const fit[] = {"allow", "with",     "access",    "commands",
+                                      "shell", "terminal", "host_keys", "to"};
     for (void *it = json_object_iter(rule->value); it;
          it = json_object_iter_next(rule->value, it)) {
         const char *key = json_object_iter_key(it);
@@ -239,13 +239,14 @@ static int read_pattern(struct reading *r, const struct node *n, const char *tex
     return add_repository(r, n, text, host, user, path, err);
 }
 
-static int read_runs(const struct node *rule, const struct ssh_terms *t, struct reading *r,
+static int read_runs(const struct node *rule, struct ssh_terms *t, struct reading *r,
                      struct err *err)
 {
     bool shell = false;
     struct node n;
     size_t word;
     if (node_key_bool(rule, "shell", &shell, err) < 0 ||
+        node_key_bool(rule, "terminal", &t->terminal, err) < 0 ||
         node_key_word(rule, rule_keys, "access", &word, err) < 0)
         return -1;
     r->verbs = verb_bit(SLICE("fetch"));
@@ -253,6 +254,9 @@ static int read_runs(const struct node *rule, const struct ssh_terms *t, struct 
         r->verbs |= verb_bit(SLICE("push"));
     r->runs =
         (t->n_commands ? verb_bit(SLICE("exec")) : 0) | (shell ? verb_bit(SLICE("shell")) : 0);
+    if (t->n_commands == 0 && node_get(rule, "terminal", &n))
+        return node_fail(&n, err, "'terminal' is about 'commands'; a shell has one");
+    t->terminal = t->terminal || shell;
     if (r->runs && node_get(rule, "access", &n))
         return node_fail(&n, err, "'access' is about repositories, not about commands");
     return 0;

@@ -61,7 +61,7 @@ static bool match(const char *pattern, struct slice s)
     size_t i = 0, taken = 0;
     for (;;) {
         if (*p == '*') {
-            bool first = p == pattern || p[-1] == ' ';
+            bool first = p == pattern || (!in_word(p[-1]) && p[-1] != '/');
             if (i >= s.n || !in_word(s.p[i]) || (first && s.p[i] == '-'))
                 p = NULL;
             else {
@@ -123,13 +123,28 @@ static size_t put(char *to, size_t n, struct slice s)
     return n;
 }
 
-/* "/acme/app.git", "~/app.git": a "~" anywhere else in front is another user's home to a server. */
+/* git opens the repository around a directory of this name: REPO/.git is REPO. */
+static bool has_git(struct slice path)
+{
+    static const struct slice name = SLICE_INIT("/.git");
+    for (size_t i = 0; i + name.n <= path.n; i++)
+        if (slice_ieq((struct slice){path.p + i, name.n}, name) &&
+            (i + name.n == path.n || path.p[i + name.n] == '/'))
+            return true;
+    return false;
+}
+
+/* "/acme/app.git", "~/app.git": a "~" anywhere else in front is another user's home to a server.
+ * What the server's shell could read is in none. */
 static bool repository_ok(struct slice path)
 {
     if (slice_starts(path, SLICE("~/")))
         path = (struct slice){path.p + 1, path.n - 1};
+    for (size_t i = 0; i < path.n; i++)
+        if (!ascii_is_alnum(path.p[i]) && (path.p[i] == 0 || !strchr("/-._~+@=:,", path.p[i])))
+            return false;
     return path.n > 1 && path.n <= SSH_TEXT_MAX && path.p[0] == '/' && path.p[1] != '~' &&
-           memchr(path.p, 0, path.n) == NULL;
+           !has_git(path);
 }
 
 static bool is_repository(enum ssh_verb v)
@@ -166,4 +181,6 @@ void policy_ssh_decide(const struct policy *p, const struct authority *a,
         *ret = (struct decision){VERDICT_DENY, ret->rule, "no_rule", false};
     else if (asked->verb == SSH_EXEC && !any_matches(ret->rule->ssh, asked->text))
         *ret = (struct decision){VERDICT_DENY, ret->rule, "command", false};
+    else if (asked->terminal && asked->verb != SSH_SHELL && !ret->rule->ssh->terminal)
+        *ret = (struct decision){VERDICT_DENY, ret->rule, "ssh_terminal", false};
 }

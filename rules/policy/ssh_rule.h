@@ -28,6 +28,7 @@ struct ssh_host_key {
 struct ssh_terms {
     const char *const *commands; /* patterns: '*' is one word's part */
     size_t n_commands;
+    bool terminal;                   /* a command may have one */
     const struct ssh_host_key *keys; /* the only ones that the server may have */
     size_t n_keys;
 };
@@ -37,6 +38,7 @@ struct ssh_asked {
     enum ssh_verb verb;
     struct slice text; /* fetch, push: the repository, "/acme/app.git" or "~/app"; exec: the
                         * command; shell: "" */
+    bool terminal;     /* on one: pagers and editors give a shell there */
 };
 
 const char *ssh_verb_name(enum ssh_verb v); /* "fetch" */
@@ -45,9 +47,10 @@ bool ssh_user_ok(struct slice user);
 /* The keys that hosts known to everybody publish; how many, 0: it is none of them. */
 size_t ssh_known_host(const char *host, const struct ssh_host_key **ret);
 /* Does the command match? '*' stands for one byte or more of letters, digits and "_.:=@%+,-", but
- * begins no word with "-"; ".." matches only where the pattern has it. */
+ * begins no word, quoted or not, with "-"; ".." matches only where the pattern has it. */
 bool ssh_command_matches(const char *pattern, struct slice command);
-/* Codes beside the engine's: "command" where no pattern matches it, "ssh_user", "ssh_path". */
+/* Codes beside the engine's: "command" where no pattern matches it, "ssh_user", "ssh_path",
+ * "ssh_terminal" where there may be none. */
 void policy_ssh_decide(const struct policy *p, const struct authority *a,
                        const struct ssh_asked *asked, struct decision *ret);
 

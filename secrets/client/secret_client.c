@@ -19,8 +19,6 @@
 /* IDLE: nothing under way. QUEUED: wanted, but there is no vault. ASKED: an answer is owed. */
 enum held_state { HELD_IDLE, HELD_QUEUED, HELD_ASKED };
 
-enum { SIGNATURE_MAX = 1024 }; /* or of the words that say why there is none */
-
 struct secret_wait {
     struct held *held;
     secret_fn fn;
@@ -336,7 +334,8 @@ static int on_signed(struct secret_client *c, struct msg *m)
     uint8_t ok;
     struct slice s;
     if (msg_get_u32(m, &req) < 0 || msg_get_u8(m, &ok) < 0 ||
-        msg_get_slice(m, SIGNATURE_MAX, &s) < 0 || msg_end(m) < 0 || ok > 1 || s.n == 0)
+        msg_get_slice(m, SECRET_CLIENT_SIGNATURE_MAX, &s) < 0 || msg_end(m) < 0 || ok > 1 ||
+        s.n == 0)
         return -1;
     struct sign_wait *w = owed(c, req, false);
     if (w)

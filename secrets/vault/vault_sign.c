@@ -1,5 +1,6 @@
 /* Signing for injectors: the key stays here. */
 #include "aws_sign.h"
+#include "secret_client.h"
 #include "ssh_sign.h"
 #include "tls_sign.h"
 #include "vault_internal.h"
@@ -7,6 +8,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+
+_Static_assert((int)SECRET_CLIENT_SIGNATURE_MAX >= (int)SSH_SIGNATURE_MAX,
+               "who asks takes what is signed here");
 
 struct to_sign {
     char sandbox[65]; /* "": the key is no captured one */

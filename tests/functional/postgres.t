@@ -6,10 +6,11 @@ import os
 import re
 import signal
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import durward, postgres, scan, tap  # noqa: E402
+from harness import api, durward, postgres, scan, tap  # noqa: E402
 
 HOST = "db.example.com"
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -166,6 +167,9 @@ def capped(t, d, server):
     status, out, err = psql(box, "SELECT id FROM t;", database="orders")
     t.ok(len(out.splitlines()) <= 100 and "all the rows" in err, "rows end at their bound",
          str(len(out.splitlines())), err)
+    status, out, err = psql(box, "COPY t TO STDOUT;", database="orders")
+    t.ok(len(out.splitlines()) <= 100 and "all the rows" in err, "rows of COPY, too",
+         str(len(out.splitlines())), err)
     status, out, err = psql(box, "SELECT pg_sleep(20);", timeout=20)
     t.ok(status != 0 and "time is over" in err, "a session ends in its time", out, err)
     box.close()
@@ -260,6 +264,39 @@ def logins(t, server):
          r.stdout, r.stderr)
 
 
+def reloaded(t, d, server):
+    """A session ends when its rule has other terms; it goes on when another rule comes."""
+    d.serve()
+    calls = api.Api(d.socket)
+    box, got = calls.create(policy="coder")["id"], []
+    ask = "psql -X -q -A -t 'host=%s dbname=orders user=x' -c '%%s' 2>&1" % HOST
+    thread = threading.Thread(target=lambda: got.append(api.Api(d.socket).sh(box, ask % "SELECT pg_sleep(30)")))
+    thread.start()
+    t.ok(d.wait_records(1, "admitted", scheme="postgres"), "a session runs")
+    d.policies["coder"]["rules"].append({"allow": "other.example.com"})
+    d.save()
+    t.eq(d.command("reload", "--socket", d.socket).returncode, 0, "another rule is added")
+    status, out = calls.sh(box, ask % "SELECT 5")
+    t.ok(out == b"5\n" and not got, "the session goes on", str((status, out, got)))
+    d.policies["coder"]["rules"][0]["statements"] = ["read"]
+    d.save()
+    t.eq(d.command("reload", "--socket", d.socket).returncode, 0, "its rule has other terms")
+    thread.join(5)
+    t.ok(got and got[0][0] != 0 and b"policy was changed" in got[0][1], "a session ends with its terms",
+         str(got))
+    t.ok(d.wait_records(1, "aborted", code="policy_changed"), "and that is on record")
+    thread.join()
+    d.stop()
+
+
+def pooled(t, d, server, what):
+    """Something in between, with the server's certificate, that does not hand on what a startup sets."""
+    d.resolve[HOST + ":5432"] = server.pooler(t, what)
+    r = d.run(["psql", "-X", "-A", "-t", "host=%s dbname=orders user=x" % HOST, "-c", "SELECT current_user"])
+    t.ok(r.returncode == 2 and "postgres_setting" in r.stderr, "a pooler that drops %s" % what.decode(),
+         r.stdout, r.stderr)
+
+
 def main(t):
     why = postgres.missing()
     if why:
@@ -287,6 +324,11 @@ def main(t):
             ("driver", allow("orders", "app", role="limited"), "app", driver),
             ("read", allow("orders", "reader", access="read-only"), "reader", reading),
             ("write", allow("orders", "app", access="read-only"), "app", too_much),
+            ("reloaded", allow("orders", "app"), "app", reloaded),
+            ("pool-role", allow("orders", "app", role="limited"), "app",
+             lambda t, d, server: pooled(t, d, server, b"role")),
+            ("pool-read", allow("orders", "reader", access="read-only"), "reader",
+             lambda t, d, server: pooled(t, d, server, b"default_transaction_read_only")),
             ("caps", allow("orders", "app", rows=100, seconds=3), "app", capped)):
         other = bed(t, name, [rule], {login: None})
         other.resolve[HOST + ":5432"] = server.address

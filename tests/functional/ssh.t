@@ -6,10 +6,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import durward, scan, sshd, tap  # noqa: E402
+from harness import api, durward, scan, sshd, tap  # noqa: E402
 from harness.nginx import git_env  # noqa: E402
 
 HOST = "git.example.com"
@@ -60,6 +61,8 @@ def commands(t, box, d, server, repo):
     t.ok(status == 255 and "forward" in err, "a port forwarded back is refused", out, err)
     status, out, err = box.sh("ssh -W 127.0.0.1:22 %s </dev/null" % at)
     t.ok(status != 0 and "SSH-2.0-OpenSSH" not in out, "a port forwarded there is refused", out, err)
+    status, out, err = box.sh("ssh -tt %s 'echo hello world' </dev/null" % at)
+    t.ok(status == 128 and "ssh_terminal" in err + out, "a command on a terminal is denied", out, err)
     t.eq(server.logins(), before, "none of these reached the server")
 
 
@@ -142,6 +145,20 @@ def deaths(t, box, d, server):
          "both deaths are on record", str(ended))
 
 
+def descriptors(t, box, d, server):
+    """Logins leave none behind in the back."""
+    if os.geteuid() != 0:
+        t.skip("descriptors of the back", "looking at other processes' descriptors needs root")
+        return
+    at, fds = "%s@%s" % (server.user, HOST), "/proc/%d/fd" % pids(d, "ssh-back")[0]
+    box.sh("ssh %s 'exit 0'" % at)
+    before = len(os.listdir(fds))
+    status, out, err = box.sh("for i in 1 2 3 4 5 6; do ssh %s 'exit 0' || exit 1; done" % at, timeout=60)
+    t.eq(status, 0, "six logins")
+    t.ok(tap.wait_for(lambda: len(os.listdir(fds)) <= before, 3),
+         "logins leave no descriptor behind in the back", "%d, then %d" % (before, len(os.listdir(fds))))
+
+
 def memory(t, d, server, scanner):
     """No copy of the private key in either role: the back has it signed."""
     if os.geteuid() != 0:
@@ -164,6 +181,31 @@ def wrong_key(t, server):
     t.ok(r.returncode == 255 and "ssh_host_key" in r.stderr, "a server with another key gets nothing",
          r.stdout, r.stderr)
     t.eq(server.logins(), before, "and nobody logged in")
+
+
+def reloaded(t, server):
+    """What runs goes on under a policy that says the same of it, and ends under another."""
+    d = bed(t, server, [rule(server, "", commands=["echo *", "sleep *"])], "reloaded")
+    d.serve()
+    calls = api.Api(d.socket)
+    box, got = calls.create(policy="coder")["id"], []
+    thread = threading.Thread(target=lambda: got.append(api.Api(d.socket).sh(
+        box, "ssh %s@%s 'sleep 30' 2>&1" % (server.user, HOST))))
+    thread.start()
+    t.ok(d.wait_records(1, "admitted", scheme="ssh"), "a command runs")
+    d.policies["coder"]["rules"].append({"allow": "other.example.com"})
+    d.save()
+    t.eq(d.command("reload", "--socket", d.socket).returncode, 0, "another rule is added")
+    status, out = calls.sh(box, "ssh %s@%s 'echo hello'" % (server.user, HOST))
+    t.ok(out == b"hello\n" and not got, "what runs goes on", str((status, out, got)))
+    d.policies["coder"]["rules"].pop(0)
+    d.save()
+    t.eq(d.command("reload", "--socket", d.socket).returncode, 0, "its rule is removed")
+    thread.join(5)
+    t.ok(got and got[0][0] == 255, "a command ends with its rule", str(got))
+    t.ok(d.wait_records(1, "aborted", code="policy_changed"), "and that is on record")
+    thread.join()
+    d.stop()
 
 
 def kinds(t):
@@ -199,9 +241,11 @@ def main(t):
     t.part(scan.scan_sandbox, t, box, scanner)
     t.part(memory, t, d, server, scanner)
     t.part(records, t, d, server, repo)
+    t.part(descriptors, t, box, d, server)
     t.part(deaths, t, box, d, server)
     box.close()
     t.part(wrong_key, t, server)
+    t.part(reloaded, t, server)
     t.part(kinds, t)
 
 

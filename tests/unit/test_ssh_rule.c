@@ -35,7 +35,7 @@ static const char *decide(const struct policy *p, const char *at, const char *us
 {
     struct authority a;
     struct decision d;
-    const struct ssh_asked asked = {slice_str(user), verb, slice_str(text)};
+    const struct ssh_asked asked = {slice_str(user), verb, slice_str(text), false};
     CU_ASSERT_FATAL(authority_parse(&a, SCHEME_SSH, slice_str(at)) == 0);
     policy_ssh_decide(p, &a, &asked, &d);
     CU_ASSERT((d.verdict == VERDICT_ALLOW) == (strcmp(d.code, "ok") == 0));
@@ -73,6 +73,19 @@ static void test_repositories(void)
         {"github.com", "git", SSH_FETCH, "/~root/app", "ssh_path"},
         {"github.com", "git", SSH_FETCH, "acme/app", "ssh_path"},
         {"github.com", "git", SSH_FETCH, "--upload-pack=x", "ssh_path"},
+        {"github.com", "git", SSH_FETCH, "/acme/a-b_c.d+e@f=g:h,i~j", "ok"},
+        {"github.com", "git", SSH_FETCH, "/acme/$(id)", "ssh_path"},
+        {"github.com", "git", SSH_FETCH, "/acme/`id`", "ssh_path"},
+        {"github.com", "git", SSH_FETCH, "/acme/a b", "ssh_path"},
+        {"github.com", "git", SSH_FETCH, "/acme/it's", "ssh_path"},
+        {"github.com", "git", SSH_FETCH, "/acme/a;id", "ssh_path"},
+        {"github.com", "git", SSH_FETCH, "/acme/a\\b", "ssh_path"},
+        {"github.com", "git", SSH_FETCH, "/acme/a*", "ssh_path"},
+        {"github.com", "git", SSH_FETCH, "/acme/secret/.git", "ssh_path"},
+        {"github.com", "git", SSH_FETCH, "/acme/secret/.GIT", "ssh_path"},
+        {"github.com", "git", SSH_FETCH, "/acme/secret/.git/modules/x", "ssh_path"},
+        {"github.com", "git", SSH_FETCH, "~/.git", "ssh_path"},
+        {"github.com", "git", SSH_FETCH, "/acme/app/.github", "ok"},
         {"github.com", "git", SSH_EXEC, "/acme/app", "no_rule"},
         {"github.com", "git", SSH_SHELL, "", "no_rule"},
     };
@@ -102,11 +115,12 @@ static void test_commands(void)
         {"show a;id", "command"}, {"show a|id", "command"},   {"show a\nid", "command"},
         {"show 'a'", "command"},  {"show \\a", "command"},    {"show", "command"},
         {"show ", "command"},     {"tail -n 10 x.log", "ok"}, {"tail -n 10 .log", "command"},
-        {"", "command"},
+        {"", "command"},          {"grep 'a' f", "ok"},       {"grep '-f' f", "command"},
+        {"find \"a\"", "ok"},     {"find \"-a\"", "command"}, {"see /x/-a", "ok"},
     };
-    struct policy *p =
-        good("{\"allow\":\"ssh://ops@h.example\",\"commands\":[\"uptime\",\"show *\","
-             "\"tail -n * *.log\"]," KEY "," WITH "}");
+    struct policy *p = good(
+        "{\"allow\":\"ssh://ops@h.example\",\"commands\":[\"uptime\",\"show *\","
+        "\"tail -n * *.log\",\"grep '*' f\",\"find \\\"*\\\"\",\"see /x/*\"]," KEY "," WITH "}");
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         const char *code = decide(p, "h.example", "ops", SSH_EXEC, rows[i].command);
         if (strcmp(code, rows[i].code) != 0)
@@ -116,6 +130,44 @@ static void test_commands(void)
     CU_ASSERT_STRING_EQUAL(decide(p, "h.example", "ops", SSH_SHELL, ""), "method");
     CU_ASSERT_STRING_EQUAL(decide(p, "h.example", "root", SSH_EXEC, "uptime"), "no_rule");
     CU_ASSERT_STRING_EQUAL(decide(p, "h.example", "ops", SSH_FETCH, "/uptime"), "no_rule");
+    policy_free(p);
+}
+
+/* On a terminal a pager is a shell: a command has none, unless its rule says so. */
+static void test_terminals(void)
+{
+    static const struct {
+        const char *keys;
+        enum ssh_verb verb;
+        const char *text, *code;
+    } rows[] = {
+        {"\"commands\":\"log\"", SSH_EXEC, "log", "ssh_terminal"},
+        {"\"commands\":\"log\",\"terminal\":false", SSH_EXEC, "log", "ssh_terminal"},
+        {"\"commands\":\"log\",\"terminal\":true", SSH_EXEC, "log", "ok"},
+        {"\"commands\":\"log\",\"terminal\":true", SSH_EXEC, "id", "command"},
+        {"\"commands\":\"log\",\"shell\":true", SSH_EXEC, "log", "ok"},
+        {"\"shell\":true", SSH_SHELL, "", "ok"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char rule[512];
+        struct authority a;
+        struct decision d;
+        struct ssh_asked asked = {SLICE("ops"), rows[i].verb, slice_str(rows[i].text), true};
+        snprintf(rule, sizeof rule, "{\"allow\":\"ssh://ops@h.example\",%s," KEY "," WITH "}",
+                 rows[i].keys);
+        struct policy *p = good(rule);
+        CU_ASSERT_FATAL(authority_parse(&a, SCHEME_SSH, SLICE("h.example")) == 0);
+        policy_ssh_decide(p, &a, &asked, &d);
+        CU_ASSERT_STRING_EQUAL(d.code, rows[i].code);
+        policy_free(p);
+    }
+    struct policy *p = good("{\"allow\":\"ssh://git@github.com/acme/**\"," WITH "}");
+    struct authority a;
+    struct decision d;
+    const struct ssh_asked fetch = {SLICE("git"), SSH_FETCH, SLICE("/acme/app"), true};
+    CU_ASSERT_FATAL(authority_parse(&a, SCHEME_SSH, SLICE("github.com")) == 0);
+    policy_ssh_decide(p, &a, &fetch, &d);
+    CU_ASSERT_STRING_EQUAL(d.code, "ssh_terminal");
     policy_free(p);
 }
 
@@ -159,8 +211,15 @@ static void test_wrong(void)
         {"{\"allow\":\"ssh://o@h.example/x\",\"shell\":true," KEY "," WITH "}", "leave it out"},
         {"{\"allow\":\"ssh://o@h.example\",\"commands\":\"* x\"," KEY "," WITH "}", "first word"},
         {"{\"allow\":\"ssh://o@h.example\",\"commands\":\"ls **\"," KEY "," WITH "}", "one word"},
+        {"{\"allow\":\"ssh://git@github.com/a/b\",\"terminal\":true," WITH "}", "'commands'"},
         {"{\"allow\":\"ssh://-o@h.example/x\"," KEY "," WITH "}", "USER@HOST"},
     };
+    static const char budgeted[] =
+        "{\"policy\":\"p\",\"budget\":{\"requests\":\"10/h\"},\"rules\":["
+        "{\"allow\":\"ssh://git@github.com/acme/**\"," WITH "}]}";
+    struct err over = {0};
+    CU_ASSERT_PTR_NULL(policy_parse(budgeted, sizeof budgeted - 1, &over));
+    CU_ASSERT_PTR_NOT_NULL(strstr(over.text, "would not be counted"));
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct err err = {0};
         struct policy *p = parse(rows[i].rule, &err);
@@ -246,6 +305,7 @@ void tap_suites(void)
     CU_pSuite s = CU_add_suite("ssh rules", NULL, NULL);
     CU_add_test(s, "repositories, in every spelling", test_repositories);
     CU_add_test(s, "commands", test_commands);
+    CU_add_test(s, "terminals", test_terminals);
     CU_add_test(s, "schemes are apart", test_schemes);
     CU_add_test(s, "what is no rule", test_wrong);
     CU_add_test(s, "git's commands", test_git_commands);

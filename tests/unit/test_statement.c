@@ -117,6 +117,9 @@ static void test_classes(void)
         {"COPY t FROM STDIN", STATEMENT_WRITE},
         {"SELECT 1; DELETE FROM t; BEGIN",
          STATEMENT_READ | STATEMENT_WRITE | STATEMENT_TRANSACTION},
+        {"SELECT nextval('s')", STATEMENT_READ | STATEMENT_WRITE},
+        {"SELECT setval('s', 1)", STATEMENT_READ | STATEMENT_WRITE},
+        {"SELECT pg_notify('a', 'b')", STATEMENT_READ | STATEMENT_LISTEN},
         {"EXPLAIN DELETE FROM t", STATEMENT_READ | STATEMENT_WRITE},
         {"", 0},
     };

@@ -3,8 +3,12 @@ import glob
 import os
 import pwd
 import shutil
+import socket
+import ssl
+import struct
 import subprocess
 import tempfile
+import threading
 
 from .nginx import free_port
 from .tap import wait_for
@@ -109,3 +113,66 @@ class Postgres:
     def said(self):
         with open(self.log, errors="replace") as f:
             return f.read()
+
+    def pooler(self, test, dropped):
+        """Ends TLS as the server does and leaves this setting out of startups; -> its address."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.dir + "/server.crt", self.dir + "/server.key")
+        listener = socket.create_server(("127.0.0.1", 0))
+        test.cleanup(listener.close)
+
+        def exactly(s, n):
+            data = b""
+            while len(data) < n:
+                more = s.recv(n - len(data))
+                if not more:
+                    raise ConnectionError("it ended")
+                data += more
+            return data
+
+        def carry(a, b):
+            try:
+                while True:
+                    data = a.recv(65536)
+                    if not data:
+                        break
+                    b.sendall(data)
+            except OSError:
+                pass
+            try:
+                b.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+        def serve(s):
+            far = socket.socket(socket.AF_UNIX)
+            try:
+                exactly(s, 8)
+                s.sendall(b"S")
+                s = context.wrap_socket(s, server_side=True)
+                n, = struct.unpack("!I", exactly(s, 4))
+                fields = exactly(s, n - 4)[4:].split(b"\0")
+                pairs = [fields[i:i + 2] for i in range(0, len(fields) - 2, 2)]
+                body = struct.pack("!I", 196608) + b"".join(
+                    k + b"\0" + v + b"\0" for k, v in pairs if k and k != dropped) + b"\0"
+                far.connect("%s/.s.PGSQL.%d" % (self.dir, self.port))
+                far.sendall(struct.pack("!I", len(body) + 4) + body)
+                back = threading.Thread(target=carry, args=(far, s), daemon=True)
+                back.start()
+                carry(s, far)
+                back.join(5)
+            except OSError:
+                pass
+            finally:
+                s.close()
+                far.close()
+
+        def accept():
+            while True:
+                try:
+                    s, _ = listener.accept()
+                except OSError:
+                    return
+                threading.Thread(target=serve, args=(s,), daemon=True).start()
+        threading.Thread(target=accept, daemon=True).start()
+        return "127.0.0.1:%d" % listener.getsockname()[1]

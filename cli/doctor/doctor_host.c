@@ -253,7 +253,7 @@ static void groups(struct findings *f)
                  {CGROUP_FREEZER, " freezer"}};
     char id[32], held[64] = "", missing[64] = "";
     snprintf(id, sizeof id, "doctor-%d", (int)getpid());
-    struct cgroup *g = cgroup_new(id, &ask, true);
+    struct cgroup *g = cgroup_new(id, &ask, 0, true);
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         char *to = cgroup_held(g) & kinds[i].bit ? held : missing;
         size_t n = strlen(to);

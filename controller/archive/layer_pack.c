@@ -107,6 +107,13 @@ static void put_extents(struct archive_entry *e, int fd, off_t size)
         archive_entry_sparse_add_entry(e, size, 0);
 }
 
+/* What has changed since it was found, in a tree that is written to: then it is left out. */
+static bool is_gone(int error)
+{
+    return error == ENOENT || error == ELOOP || error == ENOTDIR || error == ENXIO;
+}
+
+/* What has become shorter is filled up with zeros, as its length is said already. */
 static int put_data(const struct packing *p, int fd, off_t size, struct err *err)
 {
     static const char zeros[BLOCK];
@@ -117,9 +124,12 @@ static int put_data(const struct packing *p, int fd, off_t size, struct err *err
             data = errno == ENXIO ? size : at;
         size_t n = data > at ? (size_t)(data - at) : (size_t)(size - at);
         ssize_t got = n < BLOCK ? (ssize_t)n : BLOCK;
-        if (data <= at && (got = pread(fd, room, (size_t)got, at)) <= 0)
+        ssize_t most = got;
+        if (data <= at && (got = pread(fd, room, (size_t)got, at)) < 0)
             return err_sys(err, "%.200s", p->path);
-        if (archive_write_data(p->a, data > at ? zeros : room, (size_t)got) != got)
+        bool none = data > at || got == 0;
+        got = none ? most : got;
+        if (archive_write_data(p->a, none ? zeros : room, (size_t)got) != got)
             return archive_err(p, err);
         at += got;
     }
@@ -136,12 +146,16 @@ static int put_again(struct packing *p, const struct stat *st, struct err *err)
                 archive_entry_set_hardlink(e, p->links[i].path);
             return put(p, e, err) < 0 ? -1 : 1;
         }
+    return 0;
+}
+
+static void remember(struct packing *p, const struct stat *st)
+{
     if (p->links == NULL)
         p->links = calloc(LINKS_MAX, sizeof *p->links);
     char *path = p->links && p->n < LINKS_MAX ? strdup(p->path) : NULL;
     if (path) /* else it becomes a file of its own */
         p->links[p->n++] = (struct linked){st->st_ino, path};
-    return 0;
 }
 
 static int put_open_file(struct packing *p, int fd, const struct stat *st, struct err *err)
@@ -163,13 +177,20 @@ static int put_open_file(struct packing *p, int fd, const struct stat *st, struc
 static int put_file(struct packing *p, int at, const char *name, const struct stat *st,
                     struct err *err)
 {
+    struct stat is;
     int r = st->st_nlink > 1 ? put_again(p, st, err) : 0;
     if (r != 0)
         return r < 0 ? -1 : 0;
     int fd = openat(at, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-    r = fd < 0 ? err_sys(err, "%.200s", p->path) : put_open_file(p, fd, st, err);
-    if (fd >= 0)
-        close(fd);
+    if (fd < 0)
+        return is_gone(errno) ? 0 : err_sys(err, "%.200s", p->path);
+    if (fstat(fd, &is) < 0)
+        r = err_sys(err, "%.200s", p->path);
+    else if (S_ISREG(is.st_mode))
+        r = put_open_file(p, fd, &is, err);
+    if (r == 0 && S_ISREG(is.st_mode) && is.st_nlink > 1 && is.st_ino == st->st_ino)
+        remember(p, &is);
+    close(fd);
     return r;
 }
 
@@ -179,7 +200,7 @@ static int put_link(struct packing *p, int at, const char *name, const struct st
     char text[PATH_MAX];
     ssize_t n = readlinkat(at, name, text, sizeof text - 1);
     if (n < 0)
-        return err_sys(err, "%.200s", p->path);
+        return is_gone(errno) || errno == EINVAL ? 0 : err_sys(err, "%.200s", p->path);
     text[n] = '\0';
     struct archive_entry *e = entry(p->path, st, AE_IFLNK);
     if (e)
@@ -205,7 +226,7 @@ static int put_one(struct packing *p, int at, const char *name, unsigned depth, 
 {
     struct stat st;
     if (fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return err_sys(err, "%.200s", p->path);
+        return is_gone(errno) ? 0 : err_sys(err, "%.200s", p->path);
     switch (st.st_mode & S_IFMT) {
     case S_IFREG:
         return put_file(p, at, name, &st, err);
@@ -221,9 +242,10 @@ static int put_one(struct packing *p, int at, const char *name, unsigned depth, 
         return 0;
     }
     int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    int r = fd < 0 ? err_sys(err, "%.200s", p->path) : put_directory(p, fd, depth + 1, err);
-    if (fd >= 0)
-        close(fd);
+    if (fd < 0)
+        return is_gone(errno) ? 0 : err_sys(err, "%.200s", p->path);
+    int r = put_directory(p, fd, depth + 1, err);
+    close(fd);
     return r;
 }
 

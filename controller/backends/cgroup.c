@@ -44,6 +44,7 @@ struct cgroup {
     bool v2;
     bool born;       /* what cgroup_fork() made began inside */
     uint64_t memory; /* what is asked for; 0: nothing */
+    unsigned beside; /* tasks of ours */
 };
 
 static const struct {
@@ -190,7 +191,7 @@ static int set(const struct cgroup *g, const char *dir, unsigned bit,
     case CGROUP_MEMORY:
         return limit_memory(g, dir);
     case CGROUP_PIDS: /* bubblewrap's own process is one of them */
-        return put_number(dir, "pids.max", (uint64_t)l->pids + OUR_OWN);
+        return put_number(dir, "pids.max", (uint64_t)l->pids + OUR_OWN + g->beside);
     case CGROUP_CPU:
         return limit_cpu(g, dir, l->cpu);
     default:
@@ -253,7 +254,8 @@ static void make_v2(struct cgroup *g, const char *id, const struct config_sandbo
 
 /* ---- life ---- */
 
-struct cgroup *cgroup_new(const char *id, const struct config_sandbox *limits, bool freezer)
+struct cgroup *cgroup_new(const char *id, const struct config_sandbox *limits, unsigned beside,
+                          bool freezer)
 {
     unsigned want = CGROUP_MEMORY | (limits->pids ? CGROUP_PIDS : 0) |
                     (limits->cpu ? CGROUP_CPU : 0) | (freezer ? CGROUP_FREEZER : 0);
@@ -261,6 +263,7 @@ struct cgroup *cgroup_new(const char *id, const struct config_sandbox *limits, b
     if (g == NULL)
         return NULL;
     g->memory = limits->memory;
+    g->beside = beside;
     g->v2 = is_v2();
     if (g->v2)
         make_v2(g, id, limits, want);

@@ -18,8 +18,9 @@ enum { /* bits: what it holds */
 
 /* Of what the limits ask for, and with freezer set that too, as much as can be had. Memory is
  * always bounded: by the limit, else by three quarters of what there is. NULL: nothing can be had.
- */
-struct cgroup *cgroup_new(const char *id, const struct config_sandbox *limits, bool freezer);
+ * beside: tasks of ours in it, which do not count for the sandbox. */
+struct cgroup *cgroup_new(const char *id, const struct config_sandbox *limits, unsigned beside,
+                          bool freezer);
 unsigned cgroup_held(const struct cgroup *g); /* NULL: 0 */
 /* fork() into it; the child calls cgroup_enter() before it starts anything. NULL: just fork().
  *

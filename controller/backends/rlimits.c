@@ -36,7 +36,8 @@ int rlimits_set(const struct plan *plan, struct err *err)
         lower(RLIMIT_DATA, l->memory, "RLIMIT_DATA", err) < 0)
         return -1;
     if (l->pids && !(plan->held & CGROUP_PIDS) &&
-        lower(RLIMIT_NPROC, (uint64_t)l->pids + OUR_OWN, "RLIMIT_NPROC", err) < 0)
+        lower(RLIMIT_NPROC, (uint64_t)l->pids + OUR_OWN + plan_server_tasks(plan), "RLIMIT_NPROC",
+              err) < 0)
         return -1;
     if (l->disk && plan->sandbox_spec.root == SANDBOX_SPEC_KEPT &&
         lower(RLIMIT_FSIZE, l->disk, "RLIMIT_FSIZE", err) < 0)

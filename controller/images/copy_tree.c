@@ -18,6 +18,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "volume.h"
+
 enum { DEPTH_MAX = 512, LINKS_MAX = 65536, NAMES_MAX = 65536, VALUE_MAX = 65536 };
 
 struct linked { /* a file with more names than one, and its copy */
@@ -28,7 +30,17 @@ struct linked { /* a file with more names than one, and its copy */
 struct copy {
     struct linked *links; /* of LINKS_MAX, made when it is needed */
     unsigned n;
+    int64_t left; /* that it may still hold */
 };
+
+/* A tree that is written to meanwhile may show the same twice. */
+static int take(struct copy *c, int64_t n, struct err *err)
+{
+    if (n < 0 || n > c->left)
+        return err_set(err, ERR_LIMIT, "the copy gets larger than it may be: it is written to");
+    c->left -= n;
+    return 0;
+}
 
 /* What names the lower layer's inodes means nothing in another place. */
 bool copy_tree_keeps(const char *name)
@@ -81,13 +93,16 @@ static int copy_bytes(int from, int to, off_t n)
 static int copy_data(int from, int to, off_t size)
 {
     off_t hole = 0;
+    struct stat st;
     if (ioctl(to, FICLONE, from) == 0)
-        return 0;
+        return fstat(to, &st) < 0 ? -1 : st.st_size > size ? ftruncate(to, size) : 0;
     while (hole < size) {
         off_t data = lseek(from, hole, SEEK_DATA);
         if (data < 0 || data >= size)
             return data < 0 && errno != ENXIO ? -1 : ftruncate(to, size);
         hole = lseek(from, data, SEEK_HOLE);
+        if (hole > size) /* it has become longer */
+            hole = size;
         if (hole < 0 || lseek(from, data, SEEK_SET) < 0 || lseek(to, data, SEEK_SET) < 0 ||
             copy_bytes(from, to, hole - data) < 0)
             return -1;
@@ -110,15 +125,20 @@ static int link_again(const struct copy *c, const struct stat *st, int to, const
     return 0;
 }
 
-static void remember(struct copy *c, const struct stat *st, int to, const char *name)
+static int remember(struct copy *c, const struct stat *st, int to, const char *name,
+                    struct err *err)
 {
     if (c->links == NULL)
         c->links = calloc(LINKS_MAX, sizeof *c->links);
-    if (c->links == NULL || c->n == LINKS_MAX)
-        return; /* it becomes a file of its own */
+    if (c->links == NULL)
+        return err_set(err, ERR_INTERNAL, "out of memory");
+    if (c->n == LINKS_MAX)
+        return err_set(err, ERR_LIMIT, "more than %d files have several names", LINKS_MAX);
     int fd = openat(to, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    if (fd >= 0)
-        c->links[c->n++] = (struct linked){st->st_ino, fd};
+    if (fd < 0)
+        return err_sys(err, "%.200s", name);
+    c->links[c->n++] = (struct linked){st->st_ino, fd};
+    return 0;
 }
 
 static int copy_file(struct copy *c, int from, const struct stat *st, int to, const char *name,
@@ -128,8 +148,12 @@ static int copy_file(struct copy *c, int from, const struct stat *st, int to, co
     if (r != 0)
         return r < 0 ? -1 : 0;
     int in = openat(from, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-    if (in < 0 && errno == ENOENT)
+    if (in < 0 && (errno == ENOENT || errno == ELOOP))
         return 0; /* gone meanwhile */
+    if (in >= 0 && take(c, volume_length(st->st_size), err) < 0) {
+        close(in);
+        return -1;
+    }
     int out =
         in < 0 ? -1 : openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (out < 0 || copy_data(in, out, st->st_size) < 0)
@@ -137,7 +161,7 @@ static int copy_file(struct copy *c, int from, const struct stat *st, int to, co
     else
         r = copy_attributes(in, out, st, err);
     if (r == 0 && st->st_nlink > 1)
-        remember(c, st, to, name);
+        r = remember(c, st, to, name, err);
     if (in >= 0)
         close(in);
     if (out >= 0)
@@ -164,6 +188,8 @@ static int copy_one(struct copy *c, int from, int to, const char *name, unsigned
     struct stat st;
     if (fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : err_sys(err, "%.200s", name);
+    if (take(c, S_ISLNK(st.st_mode) ? 2 * VOLUME_BLOCK : VOLUME_BLOCK, err) < 0)
+        return -1;
     switch (st.st_mode & S_IFMT) {
     case S_IFREG:
         return copy_file(c, from, &st, to, name, err);
@@ -202,6 +228,8 @@ static int copy_directory(struct copy *c, int from, int to, unsigned depth, stru
     int r = 0;
     if (d == NULL || fstat(fd, &st) < 0)
         r = err_sys(err, "cannot read a directory");
+    else
+        r = take(c, volume_length(st.st_size), err);
     for (struct dirent *e; r == 0 && (e = readdir(d)) != NULL;)
         if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
             r = copy_one(c, from, to, e->d_name, depth, err);
@@ -214,9 +242,9 @@ static int copy_directory(struct copy *c, int from, int to, unsigned depth, stru
     return r;
 }
 
-int copy_tree(int from, int to, struct err *err)
+int copy_tree(int from, int to, int64_t most, struct err *err)
 {
-    struct copy c = {NULL, 0};
+    struct copy c = {.left = most};
     int r = copy_directory(&c, from, to, 0, err);
     for (unsigned i = 0; i < c.n; i++)
         close(c.links[i].fd);

@@ -4,12 +4,16 @@
 #ifndef DURWARD_COPY_TREE_H
 #define DURWARD_COPY_TREE_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "err.h"
 
 /* Is this attribute copied? */
 bool copy_tree_keeps(const char *name);
 
 /* Both are directories, `to` is empty. A tree that is written to meanwhile is copied as found. */
-int copy_tree(int from, int to, struct err *err);
+/* most: what the copy may hold, as a volume counts (volume.h); beyond that ERR_LIMIT. */
+int copy_tree(int from, int to, int64_t most, struct err *err);
 
 #endif

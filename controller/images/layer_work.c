@@ -41,6 +41,7 @@ struct job {                /* one copy */
     char fresh_name[NAME_MAX];
     struct idmap map;
     const char *about;           /* of a volume, or NULL */
+    int64_t most;                /* that a copy may hold */
     const char *origin;          /* the snapshot that replaces something, or NULL */
     struct layer_stream *stream; /* of an export or import */
     int archive;                 /* the program that does these */
@@ -141,7 +142,7 @@ static int copy_as_owner(const struct job *j, struct err *err)
     if (idmap_become(&j->map, err) < 0 || end_with(parent, err) < 0)
         return -1;
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)
-        if (copy_tree(in[i], out[i], err) < 0)
+        if (copy_tree(in[i], out[i], j->most, err) < 0)
             return -1;
     return 0;
 }
@@ -292,6 +293,17 @@ static int copy_into(struct job *j, const char *to, bool replace, struct err *er
     return put_in_place(j, to, replace, err);
 }
 
+/* A volume of the policy that asks; the copy is no larger than it says. */
+static bool is_as_asked(struct job *j)
+{
+    struct volume_about wanted, is;
+    if (volume_about_read(j->about, &wanted) < 0 || volume_about_of(j->source, &is) < 0 ||
+        strcmp(wanted.policy, is.policy) != 0)
+        return false;
+    j->most = (int64_t)wanted.size;
+    return true;
+}
+
 static enum layer_result copy_all(struct job *j, int from_all, const char *from, const char *to,
                                   bool replace, struct err *err)
 {
@@ -300,6 +312,10 @@ static enum layer_result copy_all(struct job *j, int from_all, const char *from,
     j->source = openat(from_all, from, DIRECTORY);
     if (j->source < 0 && errno == ENOENT)
         return LAYER_ABSENT;
+    if (j->source >= 0 && j->about && !is_as_asked(j)) {
+        close(j->source);
+        return LAYER_ABSENT;
+    }
     int r = j->source < 0 ? err_sys(err, "%s", from) : copy_into(j, to, replace, err);
     if (r < 0 && j->fresh >= 0) {
         (void)in_namespace(j, empty_fresh, NULL);
@@ -481,7 +497,7 @@ static enum layer_result copy_to(const char *state_dir, int from_all, enum layer
                                  const char *from, const char *to, const char *about,
                                  struct err *err)
 {
-    struct job j = {.source = -1, .fresh = -1, .about = about};
+    struct job j = {.source = -1, .fresh = -1, .about = about, .most = INT64_MAX};
     bool replace = op == LAYER_REPLACE || op == LAYER_VOLUME_REPLACE;
     j.origin = op == LAYER_REPLACE ? from : NULL;
     j.all = open_below(state_dir, store_of(op, false), true, err);
@@ -499,13 +515,27 @@ static enum layer_result copy_to(const char *state_dir, int from_all, enum layer
     return r;
 }
 
-static enum layer_result export_from(int all, int archive, const char *name,
+static bool is_of_policy(int dir, const char *description)
+{
+    struct volume_about is;
+    json_t *about = json_loads(description, JSON_REJECT_DUPLICATES, NULL);
+    const char *policy = json_string_value(json_object_get(about, "policy"));
+    bool same = policy && volume_about_of(dir, &is) == 0 && strcmp(is.policy, policy) == 0;
+    json_decref(about);
+    return same;
+}
+
+static enum layer_result export_from(int all, int archive, const char *name, bool volume,
                                      struct layer_stream *stream, struct err *err)
 {
     struct job j = {.all = all, .fresh = -1, .stream = stream, .archive = archive};
     j.source = openat(all, name, DIRECTORY);
     if (j.source < 0)
         return errno == ENOENT ? LAYER_ABSENT : (err_sys(err, "%s", name), LAYER_FAILED);
+    if (volume && !is_of_policy(j.source, stream->about)) {
+        close(j.source);
+        return LAYER_ABSENT;
+    }
     int r = find_owner(&j, err) < 0 ? -1 : in_namespace(&j, export_as_owner, err);
     close(j.source);
     stream->about[0] = '\0';
@@ -674,7 +704,7 @@ static enum layer_result volume_work(const char *state_dir, int archive, enum la
     else if (op == LAYER_VOLUME_REMOVE)
         r = remove_volume(all, from, err);
     else if (op == LAYER_VOLUME_EXPORT)
-        r = export_from(all, archive, from, stream, err);
+        r = export_from(all, archive, from, true, stream, err);
     else if (op == LAYER_VOLUME_USED)
         r = tell_used(all, from, stream, err);
     else
@@ -715,7 +745,7 @@ enum layer_result layer_work(const char *state_dir, int archive, enum layer_op o
     else if (op == LAYER_UNMARK)
         r = unmark(from_all, from, err);
     else if (op == LAYER_EXPORT)
-        r = export_from(from_all, archive, from, stream, err);
+        r = export_from(from_all, archive, from, false, stream, err);
     else
         r = copy_to(state_dir, from_all, op, from, to, NULL, err);
     close(from_all);

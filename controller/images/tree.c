@@ -6,6 +6,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -70,24 +72,62 @@ int tree_parent(int root, const char *path, bool make, char name[NAME_MAX + 1], 
     }
 }
 
-static int remove_below(int at, const char *name, unsigned depth, struct err *err);
+/* A removal goes on past what it cannot remove. A directory that lies too deep for one walk is
+ * moved to the top, for the next. */
+struct removal {
+    int top;
+    unsigned n; /* numbers of what was moved */
+    bool moved; /* in this walk */
+    int r;
+    struct err *err; /* of the first failure */
+};
+
+static void fail(struct removal *w, const char *name)
+{
+    if (w->r == 0)
+        w->r = err_sys(w->err, "cannot remove %.200s", name);
+}
+
+static void lift(struct removal *w, int at, const char *name)
+{
+    char to[32];
+    for (bool opened = false;;) {
+        snprintf(to, sizeof to, ".deep-%u", w->n);
+        if (renameat2(at, name, w->top, to, RENAME_NOREPLACE) == 0) {
+            w->n++;
+            w->moved = true;
+            return;
+        }
+        if (errno == EEXIST && w->n < UINT_MAX) {
+            w->n++;
+        } else if (errno == EACCES && !opened) { /* its owner may do that */
+            opened = fchmod(at, 0700) == 0 && fchmodat(at, name, 0700, 0) == 0;
+            errno = EACCES;
+            if (!opened)
+                break;
+        } else {
+            break;
+        }
+    }
+    fail(w, name);
+}
+
+static void remove_below(struct removal *w, int at, const char *name, unsigned depth);
 
 /* Takes fd. */
-static int empty(int fd, unsigned depth, struct err *err)
+static void empty(struct removal *w, int fd, unsigned depth)
 {
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    int r = 0;
     if (d == NULL) {
-        r = err_sys(err, "cannot read a directory");
+        fail(w, "what a directory holds");
         if (fd >= 0)
             close(fd);
-        return r;
+        return;
     }
-    for (struct dirent *e; r == 0 && (e = readdir(d)) != NULL;)
+    for (struct dirent *e; (e = readdir(d)) != NULL;)
         if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-            r = remove_below(dirfd(d), e->d_name, depth + 1, err);
+            remove_below(w, dirfd(d), e->d_name, depth + 1);
     closedir(d);
-    return r;
 }
 
 static int open_to_read(int at, const char *name)
@@ -95,36 +135,68 @@ static int open_to_read(int at, const char *name)
     return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-static int remove_below(int at, const char *name, unsigned depth, struct err *err)
+static int open_to_empty(int at, const char *name)
 {
-    if (unlinkat(at, name, 0) == 0 || errno == ENOENT)
-        return 0;
-    if (errno == EACCES && depth > 0 && fchmod(at, 0700) == 0) { /* its owner may do that */
-        if (unlinkat(at, name, 0) == 0 || errno == ENOENT)
-            return 0;
-    }
-    if (errno != EISDIR && errno != EPERM)
-        return err_sys(err, "cannot remove %.200s", name);
-    if (depth > 2 * TREE_DEPTH_MAX)
-        return err_set(err, ERR_LIMIT, "%.200s lies too deep", name);
     int fd = open_to_read(at, name);
     if (fd < 0 && errno == EACCES && fchmodat(at, name, 0700, 0) == 0)
         fd = open_to_read(at, name); /* its owner may do that */
-    if (fd < 0)
-        return err_sys(err, "cannot remove %.200s", name);
-    if (empty(fd, depth, err) < 0)
-        return -1;
-    return unlinkat(at, name, AT_REMOVEDIR) < 0 ? err_sys(err, "cannot remove %.200s", name) : 0;
+    return fd;
 }
 
-int tree_remove(int at, const char *name, struct err *err)
+/* 1: it is gone, 0: it is a directory, -1: it cannot be removed. */
+static int unlink_one(int at, const char *name, bool ours)
 {
-    return remove_below(at, name, 0, err);
+    if (unlinkat(at, name, 0) == 0 || errno == ENOENT)
+        return 1;
+    if (errno == EACCES && ours && fchmod(at, 0700) == 0) { /* its owner may do that */
+        if (unlinkat(at, name, 0) == 0 || errno == ENOENT)
+            return 1;
+    }
+    return errno == EISDIR || errno == EPERM ? 0 : -1;
+}
+
+static void remove_below(struct removal *w, int at, const char *name, unsigned depth)
+{
+    int gone = unlink_one(at, name, true);
+    if (gone > 0)
+        return;
+    if (gone == 0 && depth > TREE_DEPTH_MAX) {
+        lift(w, at, name);
+        return;
+    }
+    int fd = gone < 0 ? -1 : open_to_empty(at, name);
+    if (fd < 0) {
+        fail(w, name);
+        return;
+    }
+    empty(w, fd, depth);
+    if (unlinkat(at, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+        fail(w, name);
 }
 
 int tree_empty(int dir, struct err *err)
 {
-    return empty(open_to_read(dir, "."), 0, err);
+    struct removal w = {.top = dir, .err = err};
+    do {
+        w.moved = false;
+        empty(&w, open_to_read(dir, "."), 0);
+    } while (w.moved);
+    return w.r;
+}
+
+int tree_remove(int at, const char *name, struct err *err)
+{
+    int gone = unlink_one(at, name, false);
+    if (gone > 0)
+        return 0;
+    int fd = gone < 0 ? -1 : open_to_empty(at, name);
+    if (fd < 0)
+        return err_sys(err, "cannot remove %.200s", name);
+    int r = tree_empty(fd, err);
+    close(fd);
+    if (r < 0)
+        return -1;
+    return unlinkat(at, name, AT_REMOVEDIR) < 0 ? err_sys(err, "cannot remove %.200s", name) : 0;
 }
 
 /* Takes fd. */

@@ -6,10 +6,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,10 +16,13 @@
 #include "tree.h"
 
 #define DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-#define MAGIC     UINT64_C(0x6475727661727632)
+#define MAGIC     UINT64_C(0x6475727661727633)
 
 /* Bytes of `usage` that locks are on. */
-enum { LOCK_GATE, LOCK_WRITER, LOCK_SLOTS = 16 };
+enum { LOCK_GATE, LOCK_WRITER, LOCK_USAGE, LOCK_SLOTS = 16 };
+
+/* Where the slots' inodes begin in it. */
+enum { TABLES = 4096, TABLE = VOLUME_OPEN_MAX * sizeof(uint64_t) };
 
 static const char *const access_names[] = {"one", "many", "snapshot"};
 
@@ -51,7 +52,7 @@ int volume_about_read(const char *text, struct volume_about *ret)
     return -1;
 }
 
-static int read_about(int dir, struct volume_about *ret)
+int volume_about_of(int dir, struct volume_about *ret)
 {
     char text[VOLUME_ABOUT_MAX];
     int fd = openat(dir, "about", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -98,32 +99,40 @@ static int pass_gate(int fd, unsigned ms)
     return lock_within(fd, LOCK_GATE, 1, ms);
 }
 
+/* Is it still what has this name? */
+static bool is_named(int all, const char *name, int dir)
+{
+    struct stat a, b;
+    return fstatat(all, name, &a, AT_SYMLINK_NOFOLLOW) == 0 && fstat(dir, &b) == 0 &&
+           a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 int volume_claim(int all, const char *name, unsigned ms, struct err *err)
 {
     int dir = openat(all, name, DIRECTORY);
     int fd = dir < 0 ? -1 : openat(dir, "usage", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     int why = errno;
+    bool ours = fd >= 0 && pass_gate(fd, ms) == 0 &&
+                lock_within(fd, LOCK_SLOTS, VOLUME_MOUNTS_MAX,
+                            ms < VOLUME_LEAVE_MS ? ms : VOLUME_LEAVE_MS) == 0;
+    bool named = ours && is_named(all, name, dir); /* it may be another one's by now */
     if (dir >= 0)
         close(dir);
+    if (named)
+        return fd;
     errno = why;
     if (fd < 0)
         return err_sys(err, "the volume %s", name);
-    if (pass_gate(fd, ms) == 0 && lock_within(fd, LOCK_SLOTS, VOLUME_MOUNTS_MAX,
-                                              ms < VOLUME_LEAVE_MS ? ms : VOLUME_LEAVE_MS) == 0)
-        return fd;
     close(fd);
     errno = EBUSY;
-    return err_set(err, ERR_UNREADY, "the volume %s is mounted in a sandbox", name);
+    return ours ? err_set(err, ERR_UNREADY, "the volume %s is being replaced or removed", name)
+                : err_set(err, ERR_UNREADY, "the volume %s is mounted in a sandbox", name);
 }
 
 /* ---- counting ---- */
 
-int64_t volume_length(int64_t bytes)
-{
-    return (bytes + VOLUME_BLOCK - 1) / VOLUME_BLOCK * VOLUME_BLOCK;
-}
-
-/* One name. A file of several counts a part of its length at each. */
+/* One name. A file of several counts a part of its length at each, a directory its own elsewhere.
+ */
 static int64_t count_one(const struct stat *st)
 {
     int64_t links = st->st_nlink > 0 ? (int64_t)st->st_nlink : 1;
@@ -139,11 +148,11 @@ static int64_t count(int at, const char *name, unsigned depth)
 {
     int fd = depth > TREE_DEPTH_MAX ? -1 : openat(at, name, DIRECTORY);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    int64_t sum = d ? 0 : -1;
+    struct stat st;
+    int64_t sum = d && fstat(fd, &st) == 0 ? volume_length(st.st_size) : -1;
     if (d == NULL && fd >= 0)
         close(fd);
     for (struct dirent *e; sum >= 0 && (e = readdir(d)) != NULL;) {
-        struct stat st;
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
             fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
@@ -156,65 +165,97 @@ static int64_t count(int at, const char *name, unsigned depth)
     return sum;
 }
 
-/* What cannot be counted is full: what is there can be read and removed. */
-static int begin_usage(struct volume_usage *u, int dir, uint64_t size, struct err *err)
+/* ---- what is used ---- */
+
+int volume_usage_lock(int usage, const struct timespec *until)
 {
-    pthread_mutexattr_t attr;
-    int64_t sum = count(dir, "root", 0);
-    u->magic = 0;
-    u->used = sum < 0 ? (int64_t)size : sum;
-    if (pthread_mutexattr_init(&attr) != 0)
-        return err_set(err, ERR_INTERNAL, "out of memory");
-    int bad = pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED) ||
-              pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-    memset(&u->lock, 0, sizeof u->lock);
-    bad = bad || pthread_mutex_init(&u->lock, &attr) != 0;
-    pthread_mutexattr_destroy(&attr);
-    if (bad)
-        return err_set(err, ERR_INTERNAL, "a lock that processes share cannot be made");
-    u->magic = MAGIC;
+    struct timespec moment = {0, 20000}, now;
+    while (lock_bytes(usage, F_WRLCK, LOCK_USAGE, 1) < 0) {
+        clock_gettime(CLOCK_REALTIME, &now);
+        if ((errno != EAGAIN && errno != EACCES) || now.tv_sec > until->tv_sec ||
+            (now.tv_sec == until->tv_sec && now.tv_nsec >= until->tv_nsec))
+            return -1;
+        (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, NULL);
+        if (moment.tv_nsec < 1000000)
+            moment.tv_nsec *= 2;
+    }
     return 0;
+}
+
+void volume_usage_unlock(int usage)
+{
+    (void)lock_bytes(usage, F_UNLCK, LOCK_USAGE, 1);
+}
+
+int volume_usage_read(int usage, uint64_t size, struct volume_usage *ret)
+{
+    if (pread(usage, ret, sizeof *ret, 0) != sizeof *ret || ret->magic != MAGIC)
+        return -1;
+    if (ret->used < 0 || ret->used > INT64_MAX / 2)
+        ret->used = (int64_t)size;
+    return 0;
+}
+
+int volume_usage_write(int usage, const struct volume_usage *u)
+{
+    return pwrite(usage, u, sizeof *u, 0) == sizeof *u ? 0 : -1;
+}
+
+int volume_usage_place(int usage, unsigned slot, unsigned at, uint64_t inode)
+{
+    off_t where = TABLES + (off_t)slot * TABLE + (off_t)at * (off_t)sizeof inode;
+    return pwrite(usage, &inode, sizeof inode, where) == sizeof inode ? 0 : -1;
+}
+
+bool volume_usage_names(int usage, unsigned slot, uint64_t inode)
+{
+    uint64_t inodes[VOLUME_OPEN_MAX];
+    if (pread(usage, inodes, sizeof inodes, TABLES + (off_t)slot * TABLE) != sizeof inodes)
+        return true;
+    for (unsigned i = 0; i < VOLUME_OPEN_MAX; i++)
+        if (inodes[i] == inode)
+            return true;
+    return false;
 }
 
 /* ---- opening ---- */
 
-static int map_usage(struct volume *v, int dir, struct err *err)
+/* What cannot be counted is full: what is there can be read and removed. */
+static int begin_usage(const struct volume *v, int dir, struct err *err)
 {
-    struct stat st;
-    bool first = !is_locked(v->lock, LOCK_SLOTS, VOLUME_MOUNTS_MAX);
-    if (first && (ftruncate(v->lock, 0) < 0 || ftruncate(v->lock, sizeof *v->usage) < 0))
+    int64_t sum = count(dir, "root", 0);
+    struct volume_usage u = {.magic = MAGIC, .used = sum < 0 ? (int64_t)v->size : sum};
+    if (ftruncate(v->lock, 0) < 0 ||
+        ftruncate(v->lock, TABLES + (off_t)VOLUME_MOUNTS_MAX * TABLE) < 0 ||
+        volume_usage_write(v->lock, &u) < 0)
         return err_sys(err, "the volume's usage");
-    if (fstat(v->lock, &st) < 0 || st.st_size != sizeof *v->usage)
-        return err_set(err, ERR_PARSE, "what is used of the volume cannot be read");
-    void *p = mmap(NULL, sizeof *v->usage, PROT_READ | PROT_WRITE, MAP_SHARED, v->lock, 0);
-    if (p == MAP_FAILED)
-        return err_sys(err, "the volume's usage");
-    v->usage = p;
-    if (first)
-        return begin_usage(v->usage, dir, v->size, err);
-    return v->usage->magic == MAGIC
+    return 0;
+}
+
+static int find_usage(const struct volume *v, int dir, struct err *err)
+{
+    struct volume_usage u;
+    if (!is_locked(v->lock, LOCK_SLOTS, VOLUME_MOUNTS_MAX))
+        return begin_usage(v, dir, err);
+    return volume_usage_read(v->lock, v->size, &u) == 0
                ? 0
                : err_set(err, ERR_PARSE, "what is used of the volume cannot be read");
+}
+
+static int clear_slot(const struct volume *v)
+{
+    static const uint64_t none[VOLUME_OPEN_MAX];
+    return pwrite(v->lock, none, sizeof none, TABLES + (off_t)v->slot * TABLE) == sizeof none ? 0
+                                                                                              : -1;
 }
 
 static int take_slot(struct volume *v, const char *name, struct err *err)
 {
     for (v->slot = 0; v->slot < VOLUME_MOUNTS_MAX; v->slot++)
-        if (lock_bytes(v->lock, F_WRLCK, LOCK_SLOTS + (off_t)v->slot, 1) == 0) {
-            memset(v->usage->open[v->slot], 0, sizeof v->usage->open[v->slot]);
-            v->usage->n_open[v->slot] = 0;
-            return 0;
-        }
+        if (lock_bytes(v->lock, F_WRLCK, LOCK_SLOTS + (off_t)v->slot, 1) == 0)
+            return clear_slot(v) < 0 ? err_sys(err, "the volume's usage") : 0;
     return err_set(err, ERR_LIMIT, "the volume %s is mounted in %d sandboxes already", name,
                    VOLUME_MOUNTS_MAX);
-}
-
-/* Is it still what has this name? */
-static bool is_named(int all, const char *name, int dir)
-{
-    struct stat a, b;
-    return fstatat(all, name, &a, AT_SYMLINK_NOFOLLOW) == 0 && fstat(dir, &b) == 0 &&
-           a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
 static int open_in(int all, int dir, const struct sandbox_spec_volume *w,
@@ -236,7 +277,7 @@ static int open_in(int all, int dir, const struct sandbox_spec_volume *w,
                        "the volume %s is mounted for writing in another sandbox; mount it "
                        "read-only, or make one with --access many",
                        w->name);
-    if (map_usage(v, dir, err) < 0 || take_slot(v, w->name, err) < 0)
+    if (find_usage(v, dir, err) < 0 || take_slot(v, w->name, err) < 0)
         return -1;
     return lock_bytes(v->lock, F_UNLCK, LOCK_GATE, 1) < 0 ? err_sys(err, "fcntl") : 0;
 }
@@ -249,8 +290,8 @@ int volume_open(const char *state_dir, const struct sandbox_spec_volume *w, cons
     int state = open(state_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     int all = state < 0 ? -1 : openat(state, "volumes", DIRECTORY);
     int dir = all < 0 ? -1 : openat(all, w->name, DIRECTORY);
-    bool found = dir >= 0 && read_about(dir, &about) == 0 && strcmp(about.policy, policy) == 0 &&
-                 about.access != VOLUME_SNAPSHOT;
+    bool found = dir >= 0 && volume_about_of(dir, &about) == 0 &&
+                 strcmp(about.policy, policy) == 0 && about.access != VOLUME_SNAPSHOT;
     int r = found ? open_in(all, dir, w, &about, ret, err)
                   : err_set(err, ERR_UNREADY,
                             "there is no volume '%s' of the policy '%s'; 'durward volume ls' lists "
@@ -267,8 +308,6 @@ int volume_open(const char *state_dir, const struct sandbox_spec_volume *w, cons
 
 void volume_close(struct volume *v)
 {
-    if (v->usage)
-        munmap(v->usage, sizeof *v->usage);
     if (v->root >= 0)
         close(v->root);
     if (v->lock >= 0)
@@ -279,13 +318,12 @@ void volume_close(struct volume *v)
 int volume_used(int all, const char *name, int64_t *ret, struct err *err)
 {
     struct volume_usage u;
-    size_t n = offsetof(struct volume_usage, n_open);
     int dir = openat(all, name, DIRECTORY);
     int fd = dir < 0 ? -1 : openat(dir, "usage", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     *ret = 0;
     if (dir < 0)
         return err_sys(err, "the volume %s", name);
-    if (fd >= 0 && pread(fd, &u, n, 0) == (ssize_t)n && u.magic == MAGIC)
+    if (fd >= 0 && volume_usage_read(fd, INT64_MAX / 2, &u) == 0)
         *ret = u.used;
     if (fd >= 0)
         close(fd);

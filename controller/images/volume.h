@@ -3,8 +3,8 @@
  *   volumes/NAME/root/    its files, which belong to whoever sandboxes are outside
  *   volumes/NAME/about    "POLICY SIZE one|many|snapshot": whose it is, its bound in bytes, who may
  *                         write; a snapshot of one is never mounted
- *   volumes/NAME/usage    what is used up, and which of its files are open: memory that all
- *                         processes share which serve it (rootfs/view_bound.h), and their locks
+ *   volumes/NAME/usage    what is used up, and which of its files are open, as all processes keep
+ *                         it which serve it (rootfs/view_bound.h), and their locks
  *   volumes/NAME/...      what every layer has (layer.h)
  *
  * Every mount holds a lock on `usage` (of its open file, so that it goes with the process); whoever
@@ -12,9 +12,9 @@
 #ifndef DURWARD_VOLUME_H
 #define DURWARD_VOLUME_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "err.h"
 #include "sandbox_spec.h"
@@ -39,30 +39,33 @@ struct volume_about {
 /* to: VOLUME_ABOUT_MAX bytes. */
 void volume_about_print(const struct volume_about *a, char *to);
 int volume_about_read(const char *text, struct volume_about *ret); /* -1: malformed */
+/* Of the volume in this directory: -1 too when there is none. */
+int volume_about_of(int dir, struct volume_about *ret);
 
-/* Shared by all who serve a volume. Whatever of it is wrong is so in favour of the bound: what a
- * process had under way when it was killed stays counted until somebody counts anew, which the
- * first does who mounts it while nobody else does. */
+/* How `usage` begins. All who serve a volume read and write it, and none of them maps it: what one
+ * that was taken over does to it costs the others an EIO, never more. Whatever of it is wrong is so
+ * in favour of the bound: what a process had under way when it was killed stays counted until
+ * somebody counts anew, which the first does who mounts it while nobody else does. */
 struct volume_usage {
     uint64_t magic;
-    pthread_mutex_t lock; /* robust: of all that follows */
-    int64_t used;         /* bytes, as volume_length and names count */
+    int64_t used; /* bytes, as volume_length and names count */
     uint32_t n_open[VOLUME_MOUNTS_MAX];
-    uint64_t open[VOLUME_MOUNTS_MAX][VOLUME_OPEN_MAX]; /* inodes; 0: none */
 };
 
 struct volume { /* mounted once */
     int root;   /* its files, O_PATH */
     int lock;   /* `usage`, with the locks */
     unsigned slot;
-    struct volume_usage *usage;
     uint64_t size;
     uid_t uid; /* whose its files are, in this user namespace */
     gid_t gid;
 };
 
 /* What a file of this length counts. */
-int64_t volume_length(int64_t bytes);
+static inline int64_t volume_length(int64_t bytes)
+{
+    return (bytes + VOLUME_BLOCK - 1) / VOLUME_BLOCK * VOLUME_BLOCK;
+}
 
 /* For a sandbox of this policy. ERR_UNREADY: there is none for it, it is being replaced, or another
  * one writes to it. */
@@ -77,5 +80,18 @@ int volume_claim(int all, const char *name, unsigned ms, struct err *err);
 int volume_used(int all, const char *name, int64_t *ret, struct err *err);
 /* Another mount than `slot` that lives. */
 bool volume_slot_lives(int lock, unsigned slot);
+
+/* ---- for who serves it; usage: the open file ---- */
+
+/* The lock of all that `usage` holds, which goes with its holder. until: CLOCK_REALTIME. */
+int volume_usage_lock(int usage, const struct timespec *until);
+void volume_usage_unlock(int usage);
+/* -1: it is not what it should be. What cannot be true counts as full. */
+int volume_usage_read(int usage, uint64_t size, struct volume_usage *ret);
+int volume_usage_write(int usage, const struct volume_usage *u);
+/* A slot's place: the inode of a file that is open, or 0. */
+int volume_usage_place(int usage, unsigned slot, unsigned at, uint64_t inode);
+/* Does this slot name the inode? So it does when it cannot be read. */
+bool volume_usage_names(int usage, unsigned slot, uint64_t inode);
 
 #endif

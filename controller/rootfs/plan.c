@@ -238,3 +238,11 @@ void plan_free(struct plan *p)
     free(p->home);
     free(p);
 }
+
+unsigned plan_server_tasks(const struct plan *p)
+{
+    unsigned n = p->sandbox_spec.n_volumes;
+    for (unsigned i = 0; i < p->nbinds; i++)
+        n += p->binds[i].view;
+    return n * PLAN_SERVER_THREADS;
+}

@@ -16,6 +16,7 @@ enum {
     PLAN_PORTS_MAX = 24,
     PLAN_BINDS_MAX = 64,
     PLAN_GITHOSTS_MAX = 256,
+    PLAN_SERVER_THREADS = 4, /* of each process that serves a view or a volume */
 };
 
 struct plan_bind {
@@ -56,6 +57,8 @@ void plan_free(struct plan *p); /* NULL is fine */
 bool plan_root_inside(const struct plan *p);
 /* Who the command is inside and outside, where the launcher makes its user namespace. */
 void plan_idmap(const struct plan *p, struct idmap *ret);
+/* Tasks of ours that serve its views and volumes: they do not count for it. */
+unsigned plan_server_tasks(const struct plan *p);
 /* Is inner the same path as outer or below it? Both canonical. */
 bool plan_path_within(const char *inner, const char *outer);
 

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "filter.h"
+#include "plan.h"
 #include "view_bound.h"
 #include "view_internal.h"
 
@@ -68,27 +69,41 @@ int view_mount(int device, bool readonly, struct err *err)
 
 /* ---- the process ---- */
 
-enum { THREADS = 4, READY_FD = 3, DEVICE_FD, ROOT_FD, LOCK_FD, SERVE_FDS };
+enum { READY_FD = 3, DEVICE_FD, ROOT_FD, LOCK_FD, SERVE_FDS };
 
 /* A name that libseccomp has not does not compile. */
 #define SC(name) (&#name[0 * SCMP_SYS(name)])
 
 static const char *const calls[] = {
-    SC(read),       SC(write),          SC(writev),       SC(pread64),
-    SC(pwrite64),   SC(openat),         SC(openat2),      SC(close),
-    SC(fstat),      SC(newfstatat),     SC(statx),        SC(readlink),
-    SC(readlinkat), SC(getdents64),     SC(lseek),        SC(mkdirat),
-    SC(unlinkat),   SC(renameat2),      SC(renameat),     SC(linkat),
-    SC(symlinkat),  SC(mknodat),        SC(chmod),        SC(fchmodat),
-    SC(fchownat),   SC(utimensat),      SC(ftruncate),    SC(fallocate),
-    SC(fsync),      SC(fdatasync),      SC(fstatfs),      SC(faccessat),
-    SC(faccessat2), SC(fcntl),          SC(brk),          SC(munmap),
-    SC(mremap),     SC(madvise),        SC(futex),        SC(set_robust_list),
-    SC(rseq),       SC(rt_sigprocmask), SC(rt_sigreturn), SC(sched_yield),
-    SC(getrandom),  SC(clock_gettime),  SC(gettimeofday), SC(gettid),
-    SC(getpid),     SC(getuid),         SC(getgid),       SC(geteuid),
-    SC(getegid),    SC(exit),           SC(exit_group),   SC(restart_syscall),
-    SC(open),
+    SC(read),         SC(write),
+    SC(writev),       SC(pread64),
+    SC(pwrite64),     SC(openat),
+    SC(openat2),      SC(close),
+    SC(fstat),        SC(newfstatat),
+    SC(statx),        SC(readlink),
+    SC(readlinkat),   SC(getdents64),
+    SC(lseek),        SC(mkdirat),
+    SC(unlinkat),     SC(renameat2),
+    SC(renameat),     SC(linkat),
+    SC(symlinkat),    SC(mknodat),
+    SC(chmod),        SC(fchmodat),
+    SC(fchownat),     SC(utimensat),
+    SC(ftruncate),    SC(fallocate),
+    SC(fsync),        SC(fdatasync),
+    SC(fstatfs),      SC(faccessat),
+    SC(faccessat2),   SC(fcntl),
+    SC(brk),          SC(munmap),
+    SC(mremap),       SC(madvise),
+    SC(futex),        SC(set_robust_list),
+    SC(rseq),         SC(rt_sigprocmask),
+    SC(rt_sigreturn), SC(sched_yield),
+    SC(getrandom),    SC(clock_gettime),
+    SC(gettimeofday), SC(gettid),
+    SC(getpid),       SC(getuid),
+    SC(getgid),       SC(geteuid),
+    SC(getegid),      SC(exit),
+    SC(exit_group),   SC(restart_syscall),
+    SC(open),         SC(clock_nanosleep),
 };
 
 static int confine(struct err *err)
@@ -201,7 +216,7 @@ static int serve(struct view *v, struct err *err)
     struct fuse *f = set_up(v, err);
     if (f == NULL || confine(err) < 0)
         return -1;
-    for (int i = 1; i < THREADS; i++)
+    for (int i = 1; i < PLAN_SERVER_THREADS; i++)
         if (pthread_create(&thread, NULL, answer, fuse_get_session(f)) != 0)
             return err_set(err, ERR_UNREADY, "no thread for a view");
     if (write(READY_FD, "", 1) != 1 || close(READY_FD) < 0)

@@ -2,14 +2,21 @@
 #ifndef DURWARD_VIEW_BOUND_H
 #define DURWARD_VIEW_BOUND_H
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "volume.h"
 
 struct bound {
-    struct volume_usage *usage; /* shared with all who serve the volume */
+    pthread_mutex_t own; /* of this process, taken before the lock of all */
     int64_t size;
-    unsigned slot; /* ours */
-    int lock;
-    uint32_t opens[VOLUME_OPEN_MAX]; /* how often the file beside it in the slot is open here */
+    unsigned slot;             /* ours */
+    int lock;                  /* `usage` */
+    struct volume_usage usage; /* as it was read when the lock was taken */
+    atomic_uint handles;       /* files and directories that are open here */
+    uint32_t n_open;
+    uint64_t inodes[VOLUME_OPEN_MAX]; /* of files that are open here: what our slot holds */
+    uint32_t opens[VOLUME_OPEN_MAX];  /* how often each is */
 };
 
 void bound_init(struct bound *b, const struct volume *v, int lock);

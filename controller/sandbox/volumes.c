@@ -163,9 +163,13 @@ static void on_removed(void *arg, enum layer_result result, const char *text)
     struct managed_volume *v = arg;
     struct err err = {0};
     v->busy = false;
-    if (result == LAYER_EXISTS) {
+    if (result == LAYER_EXISTS && v->was_ready) {
         remain(v);
         return;
+    }
+    if (result == LAYER_EXISTS) { /* what is mounted may be anybody's: never ours to mount */
+        text = "it is mounted in a sandbox";
+        result = v->others ? LAYER_ABSENT : LAYER_FAILED;
     }
     if (result != LAYER_FAILED &&
         registry_volume_delete(v->controller->registry, v->name, &err) == 0) {
@@ -205,6 +209,7 @@ int managed_volume_delete(struct managed_volume *v, managed_volume_fn fn, void *
         registry_volume_ready(v->controller->registry, v->name, false, err) < 0)
         proc_log("%s", err->text);
     err->code = ERR_NONE;
+    v->was_ready = v->was_ready || v->state == VOLUME_READY;
     dispose(v, "it was deleted");
     return 0;
 }
@@ -224,6 +229,7 @@ static void on_made(void *arg, enum layer_result result, const char *text)
     struct managed_volume *v = arg;
     struct err err = {0};
     v->busy = false;
+    v->others = result == LAYER_EXISTS;
     if (v->state == VOLUME_REMOVING) {
         dispose(v, "it was deleted");
         return;
@@ -235,7 +241,7 @@ static void on_made(void *arg, enum layer_result result, const char *text)
         tell(&v->ready, v, "");
         return;
     }
-    if (result == LAYER_EXISTS) /* of no row: a registry that was lost */
+    if (v->others) /* of no row: a registry that was lost */
         text = "there were files of this name, which are being removed; try again";
     else if (result == LAYER_ABSENT)
         text = "the files to begin with are not there";

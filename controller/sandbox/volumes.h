@@ -39,7 +39,9 @@ struct managed_volume {
     int64_t size, created;
     bool many; /* several may write */
     enum managed_volume_state state;
-    bool busy; /* the builder is at its files */
+    bool busy;      /* the builder is at its files */
+    bool was_ready; /* before it was removed */
+    bool others;    /* there were files of its name, of no row */
     struct managed_volume_waits ready, gone;
 };
 

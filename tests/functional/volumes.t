@@ -6,6 +6,8 @@ import concurrent.futures
 import json
 import os
 import signal
+import struct
+import subprocess
 import sys
 import tarfile
 import time
@@ -123,7 +125,7 @@ try:
     while n < 5000:
         os.mkdir("d%d" % n); n += 1
 except OSError as e:
-    print(errno.errorcode[e.errno], 2000 <= n <= 2048)
+    print(errno.errorcode[e.errno], 980 <= n <= 1024)
 for i in range(n): os.rmdir("d%d" % i)
 n = 0
 open("one", "w").close()
@@ -157,6 +159,104 @@ FILLED = ("ENOSPC True\ndone\ndone\nENOSPC ENOSPC\nENOSPC while it is open\ndone
           "done what was renamed over is given back\nENOSPC\n")
 
 
+def directories(d, name):
+    """What its directories count."""
+    return sum(-(-os.stat(base).st_size // 4096) * 4096 for base, _, _ in os.walk(os.path.join(state(d), name, "root")))
+
+
+def servers(d):
+    """The processes that serve volumes."""
+    found = []
+    for pid, _ in tap.descendants(d.daemon.pid):
+        try:
+            with open("/proc/%d/comm" % pid) as f:
+                found += [pid] if "durward-view" in f.read() else []
+        except OSError:  # it has just ended
+            pass
+    return found
+
+
+EMPTIED = r'''
+import errno, os
+os.chdir("/data")
+try:
+    for k in range(30):
+        os.mkdir("d%d" % k)
+        for i in range(120): open("d%d/%s%d" % (k, "x" * 240, i), "w").close()
+        for f in os.listdir("d%d" % k): os.unlink("d%d/%s" % (k, f))
+    print("no end")
+except OSError as e:
+    print(errno.errorcode[e.errno])
+'''
+AGAIN = r'''
+import errno, os, resource
+os.chdir("/data")
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+fds = [os.open("f", os.O_RDWR | os.O_CREAT)]
+try:
+    while len(fds) < 4200: fds.append(os.open("f", os.O_RDWR))
+    print("no end")
+except OSError as e:
+    print(errno.errorcode[e.errno], len(fds) if hard > 4200 else "of its own")
+try: os.listdir(".")
+except OSError as e: print(errno.errorcode[e.errno])
+os.rename("f", "g"); os.link("g", "h"); os.unlink("h")
+for fd in fds: os.close(fd)
+os.unlink("g")
+print(os.listdir("."))
+'''
+
+
+def kept(t, d, c):
+    """What a directory keeps of what it held; and the count when much is open."""
+    volume(c, "kept", size=MIB)
+    one = box(c, "kept:/data")
+    c.write(one, "/workspace/emptied.py", EMPTIED.encode())
+    t.eq(out(c, one, PYTHON + " /workspace/emptied.py 2>&1"), "ENOSPC\n", "directories that were emptied count what they keep")
+    kept = int(out(c, one, "du -s -B1 /data | cut -f1"))
+    t.ok(kept <= MIB, "the bound holds on the disk, directories too", kept)
+    c.sh(one, "rm -r /data/*")
+    t.eq(show(c, "kept")["used"], directories(d, "kept"), "they are given back when they go")
+    c.write(one, "/workspace/again.py", AGAIN.encode())
+    got = out(c, one, PYTHON + " /workspace/again.py 2>&1")
+    if got.startswith("EMFILE"):
+        t.skip("one file, opened 4096 times", "a process here may not have so many")
+    else:
+        t.eq(got, "ENFILE 4096\nENFILE\n[]\n", "one file may be opened 4096 times, directories among them")
+    t.eq(show(c, "kept")["used"], directories(d, "kept"), "and the count is right afterwards")
+    c.delete(one)
+    remove(c, "kept")
+
+
+def peer(t, d, c):
+    """What one process that serves a volume could do to those that serve it for other sandboxes."""
+    volume(c, "peers", size=MIB, access="many")
+    a, b = box(c, "peers:/data"), box(c, "peers:/data")
+    usage = os.path.join(state(d), "peers", "usage")
+    c.sh(a, "echo x >/data/f")
+    with open(usage, "r+b") as f:
+        f.seek(8)
+        f.write(struct.pack("<q", -(1 << 62)))
+    t.has(out(c, b, "echo y >/data/g; head -c 2m /dev/zero >/data/h; stat -c %s /data/h"), "No space left",
+          "a count that cannot be true counts as full")
+    os.truncate(usage, 0)
+    t.eq(out(c, b, "echo y >/data/g; cat /data/f; cat /data/f").count("Input/output error"), 3,
+         "what all share is cut off: an error, and no end of those who serve")
+    t.eq(out(c, a, "ls /data"), out(c, b, "ls /data"), "which still answer")
+    t.eq(out(c, b, "stat -c %s /data/f"), "2\n", "all that needs no count")
+    t.ok(tap.wait_for(lambda: len(servers(d)) == 2, 10, 0.1), "two processes serve it", servers(d))
+    pids = servers(d)
+    maps = "".join(open("/proc/%d/maps" % p).read() for p in pids) if os.geteuid() == 0 else ""
+    t.ok(" rw-s " not in maps, "and share no memory to write")
+    c.delete(a)
+    c.delete(b)
+    a = box(c, "peers:/data")
+    t.eq(out(c, a, "cat /data/f; echo z >>/data/f; cat /data/f"), "x\nx\nz\n", "who mounts it next counts anew")
+    c.delete(a)
+    remove(c, "peers")
+
+
 def bound(t, d, c):
     """What one can do to have more than the bound, and that what is removed is given back."""
     volume(c, "small", size=8 * MIB)
@@ -165,12 +265,12 @@ def bound(t, d, c):
     for i in range(2):
         got = out(c, one, PYTHON + " /workspace/fill.py 2>&1")
         t.eq(got, FILLED, "the bound holds, and nothing is lost of it (%d)" % i)
-        t.eq(show(c, "small")["used"], 0, "all of it is given back")
+        t.eq(show(c, "small")["used"], directories(d, "small"), "all of it is given back")
     on_disk = int(out(c, one, "head -c 7m /dev/zero >/data/z; du -sk /data | cut -f1")) * 1024
     t.ok(on_disk <= 8 * MIB, "it holds on the disk", on_disk)
     used = show(c, "small")["used"]
-    pid = [p for p, text in tap.descendants(d.daemon.pid) if "durward-view" in open("/proc/%d/comm" % p).read()]
-    t.eq(len(pid), 1, "one process serves it")
+    t.ok(tap.wait_for(lambda: len(servers(d)) == 1, 10, 0.1), "one process serves it", servers(d))
+    pid = servers(d)
     c.sh(one, "(exec 3>/data/gone; head -c 500k /dev/zero >&3; rm /data/gone; echo on; sleep 100) >/dev/null 2>&1 & sleep 0.3")
     t.ok(show(c, "small")["used"] > used, "what is open counts")
     os.kill(pid[0], signal.SIGKILL)
@@ -399,6 +499,123 @@ def command(t, d, c):
     t.eq(run("rm", "hand", "hand-1", "hand-2").returncode, 0, "volume rm")
 
 
+DEEP = r'''
+import os
+for k in range(3):
+    os.chdir("/data")
+    os.mkdir("deep%d" % k); os.chdir("deep%d" % k)
+    for i in range(700):
+        os.mkdir("n"); os.chdir("n")
+    open("last", "w").close()
+os.chdir("/data")
+for i in range(50): os.mkdir("e%d" % i)
+'''
+CHURN = r'''
+import os
+os.makedirs("/data/c", exist_ok=True)
+os.chdir("/data/c")
+os.write(1, b"on\n")
+while True:
+    for i in range(100):
+        with open("f%d" % i, "w") as f: f.write("x")
+        if i % 9 == 0: os.symlink("x", "l%d" % i); os.mkdir("d%d" % i)
+        if i % 7 == 0: os.link("f%d" % i, "m%d" % i)
+    for f in os.listdir("."): os.rmdir(f) if f[0] == "d" else os.unlink(f)
+'''
+
+
+def corners(t, d, c):
+    """Trees that are deep, larger than they may be, written to meanwhile, or of no row."""
+    volume(c, "odd", size=64 * MIB)
+    a = box(c, "odd:/data")
+    c.write(a, "/workspace/deep.py", DEEP.encode())
+    t.eq(out(c, a, PYTHON + " /workspace/deep.py 2>&1"), "", "directories 700 deep")
+    c.delete(a)
+    remove(c, "odd")
+    t.ok(tap.wait_for(lambda: os.listdir(state(d)) == [], 15, 0.2), "are removed with all the rest", os.listdir(state(d)))
+
+    volume(c, "large", size=MIB)
+    a = box(c, "large:/data")
+    c.sh(a, "echo x >/data/f")
+    with open(os.path.join(state(d), "large", "root", "more"), "wb") as f:
+        f.write(b"x" * 2 * MIB)
+    refused = api.refused(c.ask, "POST", VOL + "/large/snapshot", {"name": "larger"})
+    t.eq(refused, (503, "volume_failed"), "no copy is larger than the volume may be")
+    t.ok(tap.wait_for(lambda: "larger" not in names(c), 10, 0.1), "what there was of it goes")
+    os.unlink(os.path.join(state(d), "large", "root", "more"))
+    p = t.popen([durward.program(), "volume", "snapshot", "--socket", d.socket, "large", "fits"], cwd=d.work, env=d.env)
+    t.eq(p.wait(20), 0, "one that fits is made")
+    c.write(a, "/workspace/churn.py", CHURN.encode())
+    c.sh(a, PYTHON + " /workspace/churn.py >/workspace/on 2>&1 & until [ -s /workspace/on ]; do sleep 0.05; done")
+    t.eq(out(c, a, "cat /workspace/on"), "on\n", "names come and go")
+    path = os.path.join(d.work, "large.tar")
+    bad = []
+    for _ in range(20):
+        r = d.command("volume", "export", "--socket", d.socket, "large", "-o", path)
+        if r.returncode:
+            bad.append(r.stderr)
+        else:
+            with tarfile.open(path) as f:
+                f.getmembers()
+            os.unlink(path)
+    t.eq(bad, [], "what is written to meanwhile is exported")
+    c.delete(a)
+    remove(c, "fits")
+    remove(c, "large")
+
+    volume(c, "first", policy="q")
+    subprocess.check_call(["cp", "-a", os.path.join(state(d), "first"), os.path.join(state(d), "second")])
+    p = t.popen([durward.program(), "run", "-c", d.conf, "--policy", "q", "--volume", "second:/v", "--", "sh", "-c",
+                 "echo theirs >/v/f; echo on; exec cat"], cwd=d.work, env=d.env, stdin=-1, stdout=-1, stderr=open(d.log, "ab"))
+    t.eq(p.stdout.readline(), b"on\n", "files of no row, mounted by a run of another policy")
+    t.eq(api.refused(volume, c, "second"), (503, "volume_failed"), "a volume of their name is not made")
+    t.ok(tap.wait_for(lambda: "second" not in names(c), 10, 0.1), "and its row goes", c.ask("GET", VOL))
+    p.stdin.close()
+    t.eq(p.wait(20), 0, "the run's end")
+    t.eq(api.refused(volume, c, "second"), (503, "volume_failed"), "once nobody has them the next one removes them")
+    t.ok(tap.wait_for(lambda: "second" not in names(c), 10, 0.1), "with its row")
+    # an export asks for the policy's
+    with open(os.path.join(state(d), "first", "about"), "w") as f:
+        f.write("p %d one" % MIB)
+    r = d.command("volume", "export", "--socket", d.socket, "first", "-o", path)
+    t.ok(r.returncode == 1, "no files of another policy are exported", r.stderr)
+    t.eq(api.refused(volume, c, "third", policy="q", **{"from": "first"}), (503, "volume_failed"), "or copied")
+    remove(c, "first")
+    t.ok(tap.wait_for(lambda: os.listdir(state(d)) == [], 15, 0.2), "nothing is left of them", os.listdir(state(d)))
+
+
+TASKS = r'''
+import os, signal
+pids = []
+try:
+    while len(pids) < 200:
+        pid = os.fork()
+        if pid == 0: signal.pause()
+        pids.append(pid)
+except OSError: pass
+print(len(pids))
+for p in pids: os.kill(p, 9); os.waitpid(p, 0)
+'''
+
+
+def tasks(t, d, c):
+    """Those who serve volumes do not count for the sandbox."""
+    said = []
+    for k in range(4):
+        volume(c, "t%d" % k, policy="few")
+    for n in (0, 4):
+        a = box(c, *["t%d:/t%d" % (k, k) for k in range(n)], policy="few")
+        c.write(a, "/workspace/tasks.py", TASKS.encode())
+        said.append(int(out(c, a, PYTHON + " /workspace/tasks.py")))
+        c.delete(a)
+    if said[0] > 40:
+        t.skip("processes beside volumes", "nothing holds pids here: %s" % said)
+    else:
+        t.eq(said[1], said[0], "a sandbox with four volumes may have as many processes")
+    for k in range(4):
+        remove(c, "t%d" % k)
+
+
 def steady(d, role):
     tap.wait_for(lambda: [pid for pid, r in d.roles() if r == role], 5, 0.05)
     pid = [pid for pid, r in d.roles() if r == role][0]
@@ -453,6 +670,7 @@ def each(t):
     d = durward.Durward(t, "d")
     d.policy("p", [])
     d.policy("q", [])
+    d.policies["few"] = {"rules": [], "sandbox": {"pids": 40}}
     d.policies["declared"] = {"rules": [], "sandbox": {"volumes": ["mine:/mine"]}}
     d.serve()
     c = api.Api(d.socket)
@@ -470,7 +688,7 @@ def each(t):
         d.stop()
         return
     remove(c, "try")
-    for part in (files, bound, who, apart, bounds, copies, command, deaths):
+    for part in (files, bound, kept, peer, who, apart, bounds, copies, corners, tasks, command, deaths):
         t.part(part, t, d, c)
     c.close()
     t.eq(d.stop(), 0, "the daemon ends well")

@@ -227,6 +227,8 @@ def one_round(t, d, c, r, m, first, who):
     sid = mount(c)  # for writing: once the former process is gone
     got = again(c, lambda: c.sh(sid, PYTHON + " - <<'END'\n" + LOOK + "END"))[1].decode()
     used = again(c, lambda: c.ask("GET", VOL + "/v"))["used"]
+    used -= sum(-(-os.stat(base).st_size // BLOCK) * BLOCK
+                for base, _, _ in os.walk(os.path.join(d.dir, "state", "volumes", "v", "root")))
     again(c, lambda: c.delete(sid))
     fits = [k for k in range(last + 1, ROUND + 1) if states[k].text().strip() == got.strip()]
     if not t.ok(dead and fits, "%d operations, %s killed after %d: all that was acknowledged is there, whole" % (

@@ -245,7 +245,7 @@ static void test_signatures(void)
 static void test_nonsense(void)
 {
     for (int kind = 0; kind < 14; kind++) {
-        static char long_text[1100];
+        static char long_text[SECRET_CLIENT_SIGNATURE_MAX + 2];
         struct world w = start();
         struct seen a = {0}, b = {0}, c = {0};
         struct msg m;

@@ -516,7 +516,7 @@ os.makedirs("/data/c", exist_ok=True)
 os.chdir("/data/c")
 os.write(1, b"on\n")
 while True:
-    for i in range(100):
+    for i in range(60):
         with open("f%d" % i, "w") as f: f.write("x")
         if i % 9 == 0: os.symlink("x", "l%d" % i); os.mkdir("d%d" % i)
         if i % 7 == 0: os.link("f%d" % i, "m%d" % i)

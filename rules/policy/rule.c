@@ -436,21 +436,15 @@ static int check_deny(const struct node *n, struct err *err)
     return 0;
 }
 
-static int read_ssh(struct reader *r, const struct node *n, const struct node *patterns,
-                    const json_t *secrets, struct err *err)
+/* A rule of a protocol that a broker carries, by that protocol's reader. */
+static int read_brokered(struct reader *r, const struct node *n, const struct node *patterns,
+                         const json_t *secrets,
+                         int (*read)(struct arena *, const struct node *, const struct node *,
+                                     const json_t *, struct rule_entry *, struct err *),
+                         struct err *err)
 {
     size_t count = json_is_array(patterns->value) ? json_array_size(patterns->value) : 1;
-    if (rule_ssh_read(r->arena, n, patterns, secrets, r->entry, err) < 0)
-        return -1;
-    r->entry->rule.text = rule_text(r, patterns, count);
-    return 0;
-}
-
-static int read_postgres(struct reader *r, const struct node *n, const struct node *patterns,
-                         const json_t *secrets, struct err *err)
-{
-    size_t count = json_is_array(patterns->value) ? json_array_size(patterns->value) : 1;
-    if (rule_postgres_read(r->arena, n, patterns, secrets, r->entry, err) < 0)
+    if (read(r->arena, n, patterns, secrets, r->entry, err) < 0)
         return -1;
     r->entry->rule.text = rule_text(r, patterns, count);
     return 0;
@@ -485,9 +479,9 @@ int rule_read(struct arena *a, const struct node *n, const json_t *secrets, stru
     ret->where = arena_str(a, where);
     const struct node *patterns = denies ? &deny : asks ? &ask : &allow;
     if (rule_ssh_is(patterns))
-        return read_ssh(&r, n, patterns, secrets, err);
+        return read_brokered(&r, n, patterns, secrets, rule_ssh_read, err);
     if (rule_postgres_is(patterns))
-        return read_postgres(&r, n, patterns, secrets, err);
+        return read_brokered(&r, n, patterns, secrets, rule_postgres_read, err);
     if (denies && check_deny(n, err) < 0)
         return -1;
     if (read_git(n, &r.git, err) < 0 ||

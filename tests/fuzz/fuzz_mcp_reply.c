@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (pins == NULL && (pins = mcp_pins_new()) == NULL)
         abort();
     /* what the one pins the other meets: nothing is refused for it here */
-    const struct mcp_view view = {.rules = &rules, .pins = pins, .place = "place"};
+    const struct mcp_view view = {.rules = &rules, .pins = pins, .sandbox = "sb", .place = "place"};
     struct mcp_reply *whole = mcp_reply_new(&view, form), *cut = mcp_reply_new(&view, form);
     if (whole == NULL || cut == NULL)
         abort();

@@ -40,7 +40,7 @@ def packed(d):
 
 
 def rotate(d, gate, n):
-    """Requests, SIGHUP; then one more file is there compressed."""
+    """Requests, SIGHUP; then one more file is there compressed, and what it was made of is gone."""
     before, written = packed(d), len(d.kinds("admitted"))
     for _ in range(n):
         gate.get(HOST, "/user")
@@ -49,7 +49,7 @@ def rotate(d, gate, n):
 
     def done():
         gate.get(HOST, "/user")
-        return packed(d) > before
+        return packed(d) > before and not any(p + ".zst" in logs(d) for p in logs(d))
     return tap.wait_for(done, 20, 0.2)
 
 

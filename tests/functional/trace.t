@@ -73,12 +73,14 @@ def traced(t, bed):
     began(t, bed, lines)
     first = len(lines.all())
     t.eq(bed.asks("api.openai.com/v1"), "404", "a request with a credential goes through")
-    got = lines.wait(lambda g: any(x["step"] == "done" and x["role"] == "gate" for x in g[first:]))
-    t.ok(got, "its end is told", lines.text)
+    all_roles = {"gate", "injector", "vault", "dialer"}  # each tells in its own time
+    got = lines.wait(lambda g: any(x["step"] == "done" and x["role"] == "gate" for x in g[first:]) and
+                     {x["role"] for x in g[first:]} >= all_roles) or lines.all()
+    t.ok(any(x["step"] == "done" for x in got[first:]), "its end is told", lines.text)
     mine = [x for x in got[first:]]
     t.eq(len({x["request"] for x in mine}), 1, "all roles name it by one number")
     roles = {x["role"] for x in mine}
-    t.eq(roles, {"gate", "injector", "vault", "dialer"}, "its way leads through four roles")
+    t.eq(roles, all_roles, "its way leads through four roles")
     steps = [(x["role"], x["step"]) for x in mine]
     for want in (("gate", "request"), ("gate", "decided"), ("gate", "sent on"), ("injector", "decided"),
                  ("injector", "secret asked"), ("vault", "answered"), ("injector", "secret"),

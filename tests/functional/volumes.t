@@ -251,6 +251,7 @@ def peer(t, d, c):
     t.ok(" rw-s " not in maps, "and share no memory to write")
     c.delete(a)
     c.delete(b)
+    t.ok(tap.wait_for(lambda: not servers(d), 10, 0.1), "with the last of both nobody serves it", servers(d))
     a = box(c, "peers:/data")
     t.eq(out(c, a, "cat /data/f; echo z >>/data/f; cat /data/f"), "x\nx\nz\n", "who mounts it next counts anew")
     c.delete(a)

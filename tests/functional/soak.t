@@ -83,7 +83,7 @@ class Soak:
         with open(os.path.join(HERE, "inside", "flood.py"), "rb") as f:
             flood = f.read()
         for i in range(count):
-            sid = self.api.create(policy="soak")["id"]
+            sid = self.api.create(policy="soak", idle_ttl=0)["id"]
             self.ids.append(sid)
             self.api.write(sid, "/tmp/load", program, mode="755")
             self.api.write(sid, "/tmp/flood.py", flood)

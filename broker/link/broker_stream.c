@@ -7,18 +7,29 @@
 #include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 enum { BATCH = 8 }; /* packets in one turn of the loop */
 
+/* A packet of a far end that is gone, while its reader still pauses. */
+struct kept_packet {
+    STAILQ_ENTRY(kept_packet) link;
+    size_t n;
+    unsigned char bytes[];
+};
+
 struct broker_stream {
     int fd;
     const struct broker_stream_ops *ops;
     void *arg;
     struct event *rd, *wr, *dead;
+    struct event *gone; /* while it is paused: the far end closes */
     bool paused, freed, broken;
+    bool ended; /* the far end is gone, having said its last word; what it said is in kept */
+    STAILQ_HEAD(, kept_packet) kept; /* at most what the socket held */
     unsigned depth;
     unsigned char packet[1 + BROKER_PACKET_MAX];
 };
@@ -28,14 +39,22 @@ int broker_stream_pair(int fds[2])
     return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds);
 }
 
+static void drop_kept(struct broker_stream *s)
+{
+    struct kept_packet *k;
+    while ((k = STAILQ_FIRST(&s->kept)) != NULL) {
+        STAILQ_REMOVE_HEAD(&s->kept, link);
+        free(k);
+    }
+}
+
 static void destroy(struct broker_stream *s)
 {
-    if (s->rd)
-        event_free(s->rd);
-    if (s->wr)
-        event_free(s->wr);
-    if (s->dead)
-        event_free(s->dead);
+    struct event *all[] = {s->rd, s->wr, s->dead, s->gone};
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        if (all[i])
+            event_free(all[i]);
+    drop_kept(s);
     close(s->fd);
     free(s);
 }
@@ -63,6 +82,7 @@ static void break_off(struct broker_stream *s)
     s->broken = true;
     event_del(s->rd);
     event_del(s->wr);
+    event_del(s->gone);
     event_active(s->dead, EV_TIMEOUT, 0);
 }
 
@@ -74,30 +94,93 @@ static void on_dead(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     leave(s);
 }
 
-/* 1 a packet; 0 nothing there, or it is over. */
-static int take(struct broker_stream *s)
+/* False: it is over, or its reader pauses. */
+static bool hand_on(struct broker_stream *s, const unsigned char *packet, size_t n)
 {
-    ssize_t n = recv(s->fd, s->packet, sizeof s->packet, MSG_DONTWAIT | MSG_TRUNC);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return 0;
-    if (n <= 0 || (size_t)n > sizeof s->packet || s->packet[0] == 0 ||
-        s->packet[0] >= BROKER_PACKETS ||
-        s->ops->packet(s->arg, (enum broker_packet)s->packet[0],
-                       (struct slice){(const char *)s->packet + 1, (size_t)n - 1}) < 0) {
+    if (packet[0] == 0 || packet[0] >= BROKER_PACKETS ||
+        s->ops->packet(s->arg, (enum broker_packet)packet[0],
+                       (struct slice){(const char *)packet + 1, n - 1}) < 0) {
         if (!s->freed)
             break_off(s);
-        return 0;
+        return false;
     }
     return !s->freed && !s->paused && !s->broken;
+}
+
+/* A packet's length. 0: nothing there; -1: it is over. */
+static ssize_t take(struct broker_stream *s)
+{
+    ssize_t n = recv(s->fd, s->packet, sizeof s->packet, MSG_DONTWAIT | MSG_TRUNC);
+    if (n < 0 && errno == ECONNRESET) /* it had not read all; said once, before its packets */
+        n = recv(s->fd, s->packet, sizeof s->packet, MSG_DONTWAIT | MSG_TRUNC);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    return n > 0 && (size_t)n <= sizeof s->packet ? n : -1;
+}
+
+/* What a far end said before it went, as far as its reader takes it; then it is over. */
+static void hand_on_kept(struct broker_stream *s)
+{
+    bool more = !s->paused;
+    while (more && !STAILQ_EMPTY(&s->kept)) {
+        struct kept_packet *k = STAILQ_FIRST(&s->kept);
+        STAILQ_REMOVE_HEAD(&s->kept, link);
+        more = hand_on(s, k->bytes, k->n);
+        free(k);
+    }
+    if (more)
+        break_off(s);
 }
 
 static void on_readable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
     struct broker_stream *s = arg;
+    bool more = true;
     s->depth++;
-    for (int i = 0; i < BATCH && take(s); i++)
-        ;
+    if (s->ended)
+        hand_on_kept(s);
+    for (int i = 0; i < BATCH && more && !s->ended; i++) {
+        ssize_t n = take(s);
+        more = n > 0 && hand_on(s, s->packet, (size_t)n);
+        if (n < 0)
+            break_off(s);
+    }
     leave(s);
+}
+
+/* The far end is gone, and its reader pauses, or we could not write. If its last word is there, all
+ * that it said is kept for the reader; else it died, and so does this, whatever is left. */
+static void on_gone(struct broker_stream *s)
+{
+    bool last = false, kept = true;
+    ssize_t n;
+    if (s->ended || s->broken)
+        return;
+    while (kept && (n = take(s)) > 0) {
+        struct kept_packet *k = malloc(sizeof *k + (size_t)n);
+        kept = k != NULL;
+        if (k == NULL)
+            break;
+        k->n = (size_t)n;
+        memcpy(k->bytes, s->packet, k->n);
+        STAILQ_INSERT_TAIL(&s->kept, k, link);
+        last = last || k->bytes[0] == BROKER_END || k->bytes[0] == BROKER_REFUSED;
+    }
+    if (!last || !kept) {
+        break_off(s);
+        return;
+    }
+    s->ended = true;
+    event_del(s->rd);
+    event_del(s->wr);
+    event_del(s->gone);
+    if (!s->paused)
+        event_active(s->rd, EV_READ, 0);
+}
+
+static void on_closing(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+    on_gone(arg);
 }
 
 static void on_writable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
@@ -123,7 +206,9 @@ struct broker_stream *broker_stream_new(struct event_base *base, int fd,
     s->rd = event_new(base, fd, EV_READ | EV_PERSIST, on_readable, s);
     s->wr = event_new(base, fd, EV_WRITE | EV_PERSIST, on_writable, s);
     s->dead = event_new(base, -1, 0, on_dead, s);
-    if (s->rd == NULL || s->wr == NULL || s->dead == NULL || event_add(s->rd, NULL) < 0) {
+    s->gone = event_new(base, fd, EV_CLOSED, on_closing, s);
+    STAILQ_INIT(&s->kept);
+    if (!s->rd || !s->wr || !s->dead || !s->gone || event_add(s->rd, NULL) < 0) {
         destroy(s);
         return NULL;
     }
@@ -136,7 +221,7 @@ int broker_stream_send(struct broker_stream *s, enum broker_packet type, struct 
     struct iovec parts[2] = {{&tag, 1}, {(void *)(uintptr_t)bytes.p, bytes.n}};
     const struct msghdr m = {.msg_iov = parts, .msg_iovlen = bytes.n ? 2 : 1};
     ASSERT(bytes.n <= BROKER_PACKET_MAX);
-    if (s->broken)
+    if (s->broken || s->ended)
         return -1;
     ssize_t n = sendmsg(s->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n >= 0)
@@ -145,7 +230,7 @@ int broker_stream_send(struct broker_stream *s, enum broker_packet type, struct 
         event_add(s->wr, NULL);
         return 0;
     }
-    break_off(s);
+    on_gone(s);
     return -1;
 }
 
@@ -154,8 +239,14 @@ void broker_stream_pause(struct broker_stream *s, bool paused)
     if (s->broken || s->paused == paused)
         return;
     s->paused = paused;
-    if (paused)
+    if (s->ended) {
+        if (!paused)
+            event_active(s->rd, EV_READ, 0);
+    } else if (paused) {
         event_del(s->rd);
-    else
+        event_add(s->gone, NULL);
+    } else {
+        event_del(s->gone);
         event_add(s->rd, NULL);
+    }
 }

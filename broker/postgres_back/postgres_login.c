@@ -271,14 +271,40 @@ static const char check_text[] =
             "has_database_privilege(r.oid, current_database(), 'CREATE') LIMIT 1));"
             "COMMIT";
 
+/* The same of views over pg_settings, whose UPDATE sets: the server's rule hands it on through any
+ * view, and through tables with a rule of their own. */
+static const char settings_text[] =
+    "BEGIN TRANSACTION READ ONLY; SET LOCAL search_path TO pg_catalog, pg_temp;"
+    "SELECT ("
+    "WITH RECURSIVE over(id) AS (SELECT CAST('pg_catalog.pg_settings' AS regclass)::oid UNION "
+    "SELECT w.ev_class FROM over o JOIN pg_depend d ON d.refclassid = CAST('pg_class' AS regclass) "
+    "AND d.refobjid = o.id AND d.classid = CAST('pg_rewrite' AS regclass) "
+    "JOIN pg_rewrite w ON w.oid = d.objid) "
+    "SELECT format('%I may write to %I.%I, and that sets settings', r.rolname, n.nspname, "
+    "c.relname) FROM over JOIN pg_class c ON c.oid = over.id "
+    "JOIN pg_namespace n ON n.oid = c.relnamespace, pg_roles r "
+    "WHERE c.oid <> CAST('pg_catalog.pg_settings' AS regclass) AND "
+    "pg_has_role(session_user, r.oid, 'MEMBER') AND "
+    "(has_table_privilege(r.oid, c.oid, 'INSERT, UPDATE, DELETE') OR "
+    "has_any_column_privilege(r.oid, c.oid, 'INSERT, UPDATE')) LIMIT 1);"
+    "COMMIT";
+
 /* "on limited": whether a pooler in between has handed on what the startup said. */
 static const char own_text[] =
     "SELECT pg_catalog.concat(pg_catalog.current_setting('default_transaction_read_only'), ' ', "
     "CAST(current_user AS pg_catalog.text))";
 
+/* What is asked of the server first; a read-only login may not write to views of settings either.
+ * NULL: the session has the login's rights and no bounds that a setting could undo. */
+static const char *first_check(const struct postgres_terms *t)
+{
+    bool all = t->statements == (1u << POSTGRES_STATEMENT_WORDS) - 1;
+    return t->read_only ? check_text : t->role || !all ? settings_text : NULL;
+}
+
 static unsigned checks_of(const struct postgres_terms *t)
 {
-    return t->read_only ? 2 : t->role ? 1 : 0;
+    return first_check(t) ? 2 : 0;
 }
 
 static int begin_check(struct postgres_session *s)
@@ -287,7 +313,7 @@ static int begin_check(struct postgres_session *s)
     s->state = SESSION_CHECKING;
     s->reader.phase = POSTGRES_SESSION;
     buf_init(&text, sizeof check_text + sizeof own_text);
-    int r = (terms_of(s)->read_only && buf_printf(&text, "%s;", check_text) < 0) ||
+    int r = buf_printf(&text, "%s;", first_check(terms_of(s))) < 0 ||
                     buf_append_str(&text, own_text) < 0 ||
                     postgres_put_query(io_out(s->link.io), buf_slice(&text)) < 0
                 ? refuse(s, "memory", "")
@@ -325,9 +351,11 @@ static int on_answer(struct postgres_session *s, const struct postgres_part *m)
         return on_own(s, value);
     if (value.p == NULL)
         return 0;
-    snprintf(text, sizeof text, "'access: read-only' does not hold: %.*s",
-             value.n < 300 ? (int)value.n : 300, value.p);
-    return refuse(s, "postgres_writes", text);
+    bool writes = terms_of(s)->read_only;
+    snprintf(text, sizeof text, "%s does not hold: %.*s",
+             writes ? "'access: read-only'" : "the rule", value.n < 300 ? (int)value.n : 300,
+             value.p);
+    return refuse(s, writes ? "postgres_writes" : "postgres_setting", text);
 }
 
 static int on_checked(struct postgres_session *s, const struct postgres_part *m)
@@ -338,7 +366,7 @@ static int on_checked(struct postgres_session *s, const struct postgres_part *m)
         (m->type == 'Z' && (s->n_checked != checks_of(terms_of(s)) || !slice_eq_str(m->body, "I"))))
         return refuse(s, terms_of(s)->read_only ? "postgres_writes" : "postgres_setting",
                       terms_of(s)->read_only ? "the server does not say what the login may write"
-                                             : "the server does not say what role the session has");
+                                             : "the server does not say what the session is");
     return m->type == 'Z' ? postgres_carry_begin(s) : 0;
 }
 

@@ -54,7 +54,7 @@ static void deny(struct postgres_client *c, const char *code, const char *detail
 
 /* ---- the back's stream ---- */
 
-/* True: all of it is with the back. */
+/* True: all of it is with the back. False: the rest waits for room, or for the server's answers. */
 static bool send_up(struct postgres_client *c)
 {
     if (c->n_print) {
@@ -62,15 +62,18 @@ static bool send_up(struct postgres_client *c)
             return false;
         c->n_print = 0;
     }
-    while (buf_len(&c->up) > 0) {
-        struct slice some = buf_slice(&c->up);
+    size_t most;
+    while ((most = c->answers.held ? c->answers.held_at : buf_len(&c->up)) > 0) {
+        struct slice some = {(const char *)buf_data(&c->up), most};
         if (some.n > BROKER_PACKET_MAX)
             some.n = BROKER_PACKET_MAX;
         if (broker_stream_send(c->stream, BROKER_DATA, some) <= 0)
             return false;
         buf_drain(&c->up, some.n);
+        if (c->answers.held)
+            c->answers.held_at -= some.n;
     }
-    return true;
+    return !c->answers.held;
 }
 
 /* What the client has sent; a message at a time, so that its fingerprint goes right before it. */
@@ -92,7 +95,8 @@ static void turn(struct postgres_client *c)
         }
         buf_drain(in, had - rest.n);
         if (buf_len(&c->up) + c->n_print > 0 &&
-            (c->n_print || buf_len(&c->up) >= BROKER_PACKET_MAX || buf_len(in) == 0) &&
+            (c->n_print || c->answers.held || buf_len(&c->up) >= BROKER_PACKET_MAX ||
+             buf_len(in) == 0) &&
             !send_up(c)) {
             c->blocked = true;
             io_pause(c->io);
@@ -132,19 +136,34 @@ static int on_opened(struct postgres_client *c)
     return r;
 }
 
+/* What was held back goes on. */
+static void go_on(struct postgres_client *c)
+{
+    if (!c->blocked || !send_up(c))
+        return;
+    c->blocked = false;
+    io_resume(c->io);
+    turn(c);
+}
+
 static int on_data(struct postgres_client *c, struct slice bytes)
 {
     struct postgres_part m;
     enum postgres_event e;
+    bool answered = false;
     if (c->state != CLIENT_RUNNING)
         return -1;
-    while ((e = postgres_read(&c->down_reader, &bytes, &m)) != POSTGRES_MORE)
+    while ((e = postgres_read(&c->down_reader, &bytes, &m)) != POSTGRES_MORE) {
         if (e == POSTGRES_VIOLATION || postgres_judge_down(c, &m, io_out(c->io)) < 0)
             return -1;
+        answered = (m.last && postgres_answers_down(&c->answers, m.type)) || answered;
+    }
     io_flush_soon(c->io);
     io_deadline(c->io, c->of->front->limits.tunnel_seconds);
     if (io_out_len(c->io) >= POSTGRES_IO)
         broker_stream_pause(c->stream, true);
+    if (answered)
+        go_on(c); /* it may be gone */
     return 0;
 }
 
@@ -176,12 +195,7 @@ static int on_packet(void *arg, enum broker_packet type, struct slice s)
 
 static void on_writable(void *arg)
 {
-    struct postgres_client *c = arg;
-    if (!c->blocked || !send_up(c))
-        return;
-    c->blocked = false;
-    io_resume(c->io);
-    turn(c);
+    go_on(arg);
 }
 
 static void on_closed(void *arg)
@@ -413,6 +427,7 @@ void postgres_client_new(struct postgres_front *of, const struct authority *at, 
     c->key.process = (c->key.process & 0x7fffffff) | 1; /* drivers take it for a signed number */
     c->of = of;
     c->at = *at;
+    c->answers.due = 1; /* to the startup */
     buf_init(&c->up, POSTGRES_QUEUE_MAX);
     postgres_reader_init(&c->up_reader, POSTGRES_CLIENT, POSTGRES_SESSION);
     postgres_reader_init(&c->down_reader, POSTGRES_SERVER, POSTGRES_SESSION);

@@ -33,6 +33,20 @@ enum client_state {
     CLIENT_RUNNING,
 };
 
+/* Which of the client's messages the server has not answered. Statements change settings that the
+ * server tells of only then; until then it may read the next one otherwise than we do. */
+struct postgres_answers {
+    uint32_t due;    /* ReadyForQuery: one for the startup, and for each Query and Sync */
+    uint32_t before; /* of those, which a statement that is held back waits for */
+    size_t held_at;  /* where in `up` it begins */
+    uint32_t syncs;  /* since the last Execute, */
+    bool only_syncs; /* and nothing else */
+    bool ran;        /* something, since the last Sync */
+    bool copying;    /* by an Execute: the server passes over Sync until CopyDone */
+    bool unsure;     /* the count may be too low */
+    bool held;
+};
+
 struct postgres_client {
     struct postgres_front *of;
     struct authority at;
@@ -54,6 +68,7 @@ struct postgres_client {
     uint64_t mark; /* in the words that stand for what is refused */
     uint32_t n_refused;
     const char *why[POSTGRES_REFUSALS];
+    struct postgres_answers answers;
     LIST_ENTRY(postgres_client) link;
 };
 
@@ -64,5 +79,13 @@ void postgres_client_new(struct postgres_front *of, const struct authority *at, 
  * one of the server's into out. -1: no room, or memory is out. */
 int postgres_judge_up(struct postgres_client *c, const struct postgres_part *m);
 int postgres_judge_down(struct postgres_client *c, const struct postgres_part *m, struct buf *out);
+
+/* postgres_answers.c: what went up, what came down. */
+void postgres_answers_up(struct postgres_answers *a, char type);
+/* True: nothing is held back any more. */
+bool postgres_answers_down(struct postgres_answers *a, char type);
+/* May this statement, of a session with bounds, go behind what is not answered? NULL: yes, perhaps
+ * once that is (a->held then: from here on `up` waits). */
+const char *postgres_answers_judge(struct postgres_answers *a, struct slice text, size_t up);
 
 #endif

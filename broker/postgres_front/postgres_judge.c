@@ -29,12 +29,20 @@ static struct slice mark_of(struct postgres_client *c, const char *why, char to[
     return (struct slice){to, (size_t)n};
 }
 
+/* There is something that another reading of a statement could undo. */
+static bool is_bounded(const struct statement_bounds *b)
+{
+    return b->read_only || b->role || b->classes != STATEMENT_ANY;
+}
+
 /* NULL: it may go on as it is. */
 static const char *judge(struct postgres_client *c, struct slice text)
 {
     struct statement s;
     statement_read(text, &s);
     const char *why = statement_refusal(&s, &c->bounds);
+    if (why == NULL && is_bounded(&c->bounds))
+        why = postgres_answers_judge(&c->answers, text, buf_len(&c->up));
     if (why) {
         note_refused(c, &s, why);
     } else if (s.fingerprint[0]) {
@@ -85,7 +93,7 @@ static int put_part(struct buf *out, const struct postgres_part *m)
     return buf_append_slice(out, m->body);
 }
 
-int postgres_judge_up(struct postgres_client *c, const struct postgres_part *m)
+static int judge_message(struct postgres_client *c, const struct postgres_part *m)
 {
     switch (m->type) {
     case 'Q':
@@ -101,6 +109,14 @@ int postgres_judge_up(struct postgres_client *c, const struct postgres_part *m)
         break;
     }
     return put_part(&c->up, m);
+}
+
+int postgres_judge_up(struct postgres_client *c, const struct postgres_part *m)
+{
+    int r = judge_message(c, m);
+    if (m->last)
+        postgres_answers_up(&c->answers, m->type);
+    return r;
 }
 
 /* The server's error for one of our words: why it stood there; NULL: it is another error. */

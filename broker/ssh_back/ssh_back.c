@@ -8,6 +8,8 @@ static int back_loaded(struct back *b, struct err *err UNUSED)
     static struct ssh_back s;
     s.back = b;
     LIST_INIT(&s.requests);
+    s.pushes = (struct quota){.total = SSH_PUSH_TOTAL, .each = SSH_PUSH_EACH};
+    LIST_INIT(&s.pushes.owners);
     b->self = &s;
     return 0;
 }

@@ -4,6 +4,7 @@
 #define DURWARD_SSH_BACK_H
 
 #include "back.h"
+#include "push_stream.h"
 #include "ssh_facts.h"
 #include "ssh_pump.h"
 
@@ -12,9 +13,11 @@
 #include <time.h>
 
 enum {
-    SSH_REQUESTS_MAX = 512,    /* of a policy, */
-    SSH_REQUESTS_OF_ONE = 128, /* of one sandbox */
-    SSH_LOGIN_SECONDS = 30,    /* from the connection to the server's having begun */
+    SSH_REQUESTS_MAX = 512,     /* of a policy, */
+    SSH_REQUESTS_OF_ONE = 128,  /* of one sandbox */
+    SSH_PUSH_TOTAL = 128 << 20, /* of pushes that are held until they are decided, */
+    SSH_PUSH_EACH = 32 << 20,   /* of one sandbox */
+    SSH_LOGIN_SECONDS = 30,     /* from the connection to the server's having begun */
 };
 
 struct ssh_request;
@@ -22,6 +25,7 @@ struct ssh_request;
 struct ssh_back {
     struct back *back;
     size_t n_requests;
+    struct quota pushes;
     LIST_HEAD(, ssh_request) requests;
 };
 
@@ -67,7 +71,9 @@ struct ssh_request {
     ssh_channel channel;
     struct ssh_channel_callbacks_struct callbacks;
     struct ssh_agent_of agent;
-    struct buf in, out; /* of the front, for the server; of the server, for the front */
+    struct buf in, out;       /* of the front, for the server; of the server, for the front */
+    struct push_stream *push; /* of a rule with `refs`: until it is with the server */
+    bool push_passes;
     bool aside, in_end, in_end_sent, out_end, status_sent;
     bool has_status;
     struct ssh_status status;
@@ -77,6 +83,8 @@ struct ssh_request {
 
 /* ssh_request.c: the front is told, the record is written, it is freed. */
 void ssh_request_refuse(struct ssh_request *q, const char *code, const char *text);
+/* A front that asks for what it may not: on record as denied, and refused. */
+void ssh_request_deny(struct ssh_request *q, const char *code, const char *detail);
 void ssh_request_turn(void *request, bool late);
 void ssh_requests_again(struct ssh_back *of); /* under another policy */
 int ssh_request_new(struct ssh_back *of, const struct back_asked *asked);

@@ -5,10 +5,53 @@
 
 /* ---- from the front ---- */
 
+/* A push whose rule has `refs`: what its front has decided is decided here again. False: it was
+ * refused, and the request is gone. */
+static bool judge_push(struct ssh_request *q, struct slice s, bool end)
+{
+    enum inspect_answer a = push_stream_take(q->push, s, end);
+    if (a == INSPECT_REFUSED) {
+        const struct inspect_result why = *push_stream_why(q->push);
+        ssh_request_deny(q, why.code, why.detail);
+        return false;
+    }
+    q->push_passes = a == INSPECT_PASS;
+    return true;
+}
+
+/* What was held of it comes first. */
+static void take_held(struct ssh_request *q)
+{
+    struct slice held;
+    if (q->push == NULL || !q->push_passes || buf_len(&q->in) > 0)
+        return;
+    held = push_stream_held(q->push);
+    size_t n = held.n < BROKER_PACKET_MAX ? held.n : BROKER_PACKET_MAX;
+    if (n > 0 && buf_append(&q->in, held.p, n) == 0) {
+        push_stream_sent(q->push, n);
+    } else if (n == 0) {
+        push_stream_free(q->push);
+        q->push = NULL;
+    }
+}
+
 static int on_packet(void *arg, enum broker_packet type, struct slice s)
 {
     struct ssh_request *q = arg;
     uint32_t columns, rows;
+    bool undecided = q->push && !q->push_passes;
+    if (undecided && (type == BROKER_DATA || type == BROKER_END)) {
+        if (q->in_end)
+            return -1;
+        q->in_end = type == BROKER_END;
+        if (!judge_push(q, s, q->in_end))
+            return 0;
+        if (q->push_passes)
+            broker_stream_pause(q->stream, true); /* until that is with the server */
+        if (q->pump)
+            ssh_pump_soon(q->pump);
+        return 0;
+    }
     switch (type) {
     case BROKER_DATA:
         if (q->in_end || buf_len(&q->in) > 0 || buf_append_slice(&q->in, s) < 0)
@@ -49,12 +92,14 @@ const struct broker_stream_ops ssh_carry_ops = {
 
 static void carry_up(struct ssh_request *q)
 {
+    take_held(q);
     while (buf_len(&q->in) > 0 && !ssh_pump_full(q->pump)) {
         int n = ssh_channel_write(q->channel, buf_data(&q->in), (uint32_t)buf_len(&q->in));
         if (n <= 0)
             return;
         q->n_up += (uint64_t)n;
         buf_drain(&q->in, (size_t)n);
+        take_held(q);
     }
     if (buf_len(&q->in) > 0)
         return;

@@ -56,6 +56,7 @@ static void request_free(struct ssh_request *q, const char *code)
         ssh_free(q->session);
     }
     broker_stream_free(q->stream);
+    push_stream_free(q->push);
     policy_free(q->policy);
     buf_free(&q->in);
     buf_free(&q->out);
@@ -76,13 +77,14 @@ void ssh_request_refuse(struct ssh_request *q, const char *code, const char *tex
     request_free(q, code);
 }
 
-/* A front that asks for what it may not: this is the last word. */
-static void deny(struct ssh_request *q, const char *code)
+/* This is the last word. */
+void ssh_request_deny(struct ssh_request *q, const char *code, const char *detail)
 {
     struct record r;
     record_init(&r, RECORD_DENIED, 0);
     put_request(q, &r);
     record_put_str(&r, RF_CODE, code);
+    record_put_str(&r, RF_DETAIL, detail);
     journal_note(q->of->back->journal, &r);
     ssh_request_refuse(q, code, "the policy does not allow it");
 }
@@ -348,8 +350,15 @@ int ssh_request_new(struct ssh_back *of, const struct back_asked *asked)
     policy_ssh_decide(q->policy, &q->at, &what, &d);
     q->rule = d.rule;
     if (d.verdict != VERDICT_ALLOW) {
-        deny(q, d.code);
+        ssh_request_deny(q, d.code, "");
         return 0;
+    }
+    if (q->facts.verb == SSH_PUSH && d.rule->inspection) {
+        q->push = push_stream_new(d.rule->inspection, &of->pushes, q->sandbox);
+        if (q->push == NULL) {
+            ssh_request_refuse(q, "memory", "");
+            return 0;
+        }
     }
     struct secret_wait *w =
         secret_client_get(of->back->secrets, d.rule->credential->secret, on_key, q);

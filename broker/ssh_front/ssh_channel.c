@@ -32,6 +32,7 @@ static const char *words_of(const char *code)
         {"ssh_path", "this is not a repository's path in its plain form"},
         {"path_ambiguous", "this is not a repository's path in its plain form"},
         {"ssh_command", "this command cannot be read"},
+        {"ref", "the policy does not allow this change of a reference"},
         {"broker_gone", "the broker is being started again; try once more"},
     };
     for (size_t i = 0; i < ARRAY_LEN(table); i++)
@@ -40,9 +41,7 @@ static const char *words_of(const char *code)
     return code;
 }
 
-/* To the client's standard error, and the end. */
-static void say_and_end(struct ssh_channel_of *h, const char *code, const char *words,
-                        uint32_t status)
+void ssh_channel_say(struct ssh_channel_of *h, const char *code, const char *words, uint32_t status)
 {
     char text[600];
     int n = snprintf(text, sizeof text, "durward: %s: %s\n", words, code);
@@ -58,19 +57,26 @@ static void say_and_end(struct ssh_channel_of *h, const char *code, const char *
     h->stream = NULL;
 }
 
-static void deny(struct ssh_channel_of *h, const char *code, const struct rule *rule)
+void ssh_channel_note(struct ssh_channel_of *h, const char *code, const struct rule *rule,
+                      const char *detail)
 {
     struct record r;
-    char words[200];
     record_init(&r, RECORD_DENIED, 0);
     record_put_str(&r, RF_USER, h->facts.user);
     record_put_str(&r, RF_METHOD, ssh_verb_name(h->facts.verb));
     record_put_str(&r, h->facts.verb == SSH_EXEC ? RF_COMMAND : RF_PATH, h->facts.text);
     if (rule)
         record_put_str(&r, RF_RULE, rule->text);
+    record_put_str(&r, RF_DETAIL, detail);
     front_denied(h->connection->of->front, &r, &h->connection->at, code);
+}
+
+static void deny(struct ssh_channel_of *h, const char *code, const struct rule *rule)
+{
+    char words[200];
+    ssh_channel_note(h, code, rule, "");
     snprintf(words, sizeof words, "denied: %s", words_of(code));
-    say_and_end(h, code, words, REFUSED_STATUS);
+    ssh_channel_say(h, code, words, REFUSED_STATUS);
 }
 
 /* ---- the back's stream ---- */
@@ -79,6 +85,8 @@ static int on_packet(void *arg, enum broker_packet type, struct slice s)
 {
     struct ssh_channel_of *h = arg;
     ssize_t nul;
+    if (ssh_push_refused(h))
+        return 0; /* what the server says of nothing to push */
     switch (type) {
     case BROKER_OPENED:
         break;
@@ -98,7 +106,7 @@ static int on_packet(void *arg, enum broker_packet type, struct slice s)
         nul = slice_find(s, 0);
         if (nul < 0 || (size_t)nul + 1 >= s.n || s.n > 500 || s.p[s.n - 1] != 0)
             return -1;
-        say_and_end(h, s.p, s.p + nul + 1, LOST_STATUS);
+        ssh_channel_say(h, s.p, s.p + nul + 1, LOST_STATUS);
         break;
     case BROKER_END:
         h->state = CHANNEL_ENDED;
@@ -121,8 +129,10 @@ static void on_closed(void *arg)
     struct ssh_channel_of *h = arg;
     broker_stream_free(h->stream);
     h->stream = NULL;
+    if (ssh_push_refused(h))
+        return;
     if (!h->has_status && buf_len(&h->out) == 0)
-        say_and_end(h, "broker_gone", "the connection to the server was lost", LOST_STATUS);
+        ssh_channel_say(h, "broker_gone", "the connection to the server was lost", LOST_STATUS);
     if (!h->has_status) {
         h->has_status = true;
         h->status.status = LOST_STATUS;
@@ -175,7 +185,7 @@ static void ask(struct ssh_channel_of *h)
         return;
     }
     buf_init(&facts, SSH_FACTS_MAX);
-    if (ssh_facts_put(&h->facts, &facts) == 0)
+    if (ssh_push_begin(h, d.rule) == 0 && ssh_facts_put(&h->facts, &facts) == 0)
         h->stream = front_open(h->connection->of->front, &h->connection->at, buf_slice(&facts),
                                &stream_ops, h);
     buf_free(&facts);
@@ -300,7 +310,7 @@ ssh_channel ssh_channel_new_of(struct ssh_connection *c)
     }
     memcpy(h->facts.user, c->user, sizeof c->user);
     buf_init(&h->in, BROKER_PACKET_MAX);
-    buf_init(&h->out, BROKER_PACKET_MAX);
+    buf_init(&h->out, PUSH_STREAM_ANSWER_MAX); /* else one packet */
     TAILQ_INSERT_TAIL(&c->channels, h, link);
     c->n_channels++;
     return h->channel;
@@ -311,6 +321,7 @@ void ssh_channel_drop(struct ssh_channel_of *h)
 {
     struct ssh_connection *c = h->connection;
     broker_stream_free(h->stream);
+    ssh_push_end(h);
     ssh_remove_channel_callbacks(h->channel, &h->callbacks);
     ssh_channel_free(h->channel);
     buf_free(&h->in);
@@ -322,9 +333,25 @@ void ssh_channel_drop(struct ssh_channel_of *h)
 
 /* ---- bytes ---- */
 
+/* What was held of a push comes first. */
+static void take_held(struct ssh_channel_of *h)
+{
+    struct slice held = h->push ? push_stream_held(h->push) : SLICE("");
+    size_t n = held.n < BROKER_PACKET_MAX ? held.n : BROKER_PACKET_MAX;
+    if (h->push == NULL || buf_len(&h->in) > 0)
+        return;
+    if (n == 0)
+        ssh_push_end(h);
+    else if (buf_append(&h->in, held.p, n) == 0)
+        push_stream_sent(h->push, n);
+}
+
 /* From the client to the back, as long as that takes them. */
 static void carry_up(struct ssh_channel_of *h)
 {
+    if (!ssh_push_turn(h))
+        return;
+    take_held(h);
     while (h->stream && !h->eof_sent) {
         unsigned char *to = buf_len(&h->in) ? NULL : buf_reserve(&h->in, BROKER_PACKET_MAX);
         int n = to ? ssh_channel_read_nonblocking(h->channel, to, BROKER_PACKET_MAX, 0) : 0;
@@ -334,6 +361,7 @@ static void carry_up(struct ssh_channel_of *h)
             if (broker_stream_send(h->stream, BROKER_DATA, buf_slice(&h->in)) <= 0)
                 return;
             buf_clear(&h->in);
+            take_held(h);
         } else if (ssh_channel_is_eof(h->channel)) {
             h->eof_sent = broker_stream_send(h->stream, BROKER_END, SLICE("")) > 0;
             return;

@@ -37,6 +37,8 @@ static int front_loaded(struct front *f, struct slice key, struct err *err)
     const bool no = false;
     s.front = f;
     LIST_INIT(&s.connections);
+    s.pushes = (struct quota){.total = SSH_PUSH_TOTAL, .each = SSH_PUSH_TOTAL};
+    LIST_INIT(&s.pushes.owners);
     f->self = &s;
     s.bind = ssh_bind_new();
     if (s.bind == NULL ||

@@ -4,6 +4,7 @@
 #define DURWARD_SSH_FRONT_H
 
 #include "front.h"
+#include "push_stream.h"
 #include "ssh_facts.h"
 #include "ssh_pump.h"
 
@@ -14,6 +15,9 @@
 enum {
     SSH_CONNECTIONS_MAX = 128, /* of a sandbox, */
     SSH_CHANNELS_MAX = 16,     /* of a connection, at once */
+    SSH_PUSH_TOTAL = 64 << 20, /* of pushes that are held until they are decided; half is one's */
+    SSH_WASTE_MAX =
+        64 << 20, /* of a refused push, which its client sends whole before it listens */
 };
 
 struct ssh_connection;
@@ -22,6 +26,7 @@ struct ssh_front {
     struct front *front;
     ssh_bind bind; /* our host key, and what is spoken */
     size_t n_connections;
+    struct quota pushes;
     LIST_HEAD(, ssh_connection) connections;
 };
 
@@ -32,6 +37,15 @@ enum channel_state {
     CHANNEL_RUNNING, /* the back has it */
     CHANNEL_ENDED,   /* its status is known; bytes may still be on their way to the client */
     CHANNEL_CLOSED,
+};
+
+/* Of a push whose rule has `refs`. */
+enum push_state {
+    PUSH_NONE = 0,
+    PUSH_HELD,     /* not decided yet */
+    PUSH_PASSES,   /* what was held is on its way */
+    PUSH_REFUSED,  /* the client will be told, once it has what the server said before */
+    PUSH_ANSWERED, /* it was told, and may still be sending */
 };
 
 struct ssh_channel_of {
@@ -47,6 +61,11 @@ struct ssh_channel_of {
     bool aside;     /* that is standard error's */
     bool eof_sent, has_status;
     struct ssh_status status;
+    struct policy *policy;    /* whose rule its push is held against; a reference */
+    const struct rule *rule;  /* that one */
+    struct push_stream *push; /* what the client says of it, until it is with the back */
+    enum push_state push_state;
+    size_t wasted;
     TAILQ_ENTRY(ssh_channel_of) link;
 };
 
@@ -72,6 +91,21 @@ ssh_channel ssh_channel_new_of(struct ssh_connection *c);
 /* What can be done for it now: ask, read, write, close. */
 void ssh_channel_turn(struct ssh_channel_of *h);
 void ssh_channel_drop(struct ssh_channel_of *h);
+/* To the client's standard error, and the end. */
+void ssh_channel_say(struct ssh_channel_of *h, const char *code, const char *words,
+                     uint32_t status);
+/* On record as refused. */
+void ssh_channel_note(struct ssh_channel_of *h, const char *code, const struct rule *rule,
+                      const char *detail);
+
+/* ssh_push.c: a push whose rule has `refs`. 0, or -1: memory is out. */
+int ssh_push_begin(struct ssh_channel_of *h, const struct rule *rule);
+/* True: it is decided, and goes on (or there is none). */
+bool ssh_push_turn(struct ssh_channel_of *h);
+/* It is refused: what the back sends is not for the client. */
+bool ssh_push_refused(const struct ssh_channel_of *h);
+void ssh_push_end(struct ssh_channel_of *h);
+
 /* What was asked beside a command: on record as refused. */
 void ssh_refuse_other(struct ssh_connection *c, const char *code, const char *what);
 

@@ -6,7 +6,8 @@
 #include "assertion.h"
 #include "body_facts.h"
 #include "buf.h"
-#include "pack.h"
+#include "push.h"
+#include "push_judge.h"
 
 #include <event2/event.h>
 #include <stdio.h>
@@ -81,24 +82,12 @@ static void refuse_push(struct body_inspection *p, const struct push *push, bool
 }
 
 /* The commands may pass; the pack has to show that they rewrite no history. */
-static enum inspect_answer look_at_pack(struct body_inspection *p, const struct push *push,
-                                        bool whole)
+static enum inspect_answer look_at_pack(struct body_inspection *p, bool whole)
 {
     struct slice all = buf_slice(&p->held);
-    if (!whole && all.n <= p->bound)
-        return INSPECT_MORE;
-    enum pack_answer a = PACK_NOT_SHOWN;
-    if (whole && push->end <= all.n)
-        a = pack_shows((struct slice){all.p + push->end, all.n - push->end}, push);
-    if (a == PACK_SHOWN)
-        return INSPECT_PASS;
-    p->why.status = 403;
-    p->why.code = "ref";
-    snprintf(p->why.detail, sizeof p->why.detail, "%s",
-             a == PACK_BAD ? "the pack cannot be read"
-             : whole       ? "not shown to be a fast-forward"
-                           : "too large to show that it is a fast-forward");
-    return INSPECT_REFUSED;
+    if (whole)
+        return push_judge_pack(all, &p->why);
+    return all.n > p->bound ? push_judge_large(&p->why) : INSPECT_MORE;
 }
 
 static void look_at_push(struct body_inspection *p, bool whole, enum inspect_answer a)
@@ -106,7 +95,7 @@ static void look_at_push(struct body_inspection *p, bool whole, enum inspect_ans
     struct push push;
     int r = push_read(buf_slice(&p->held), &push);
     if (r == 1 && a == INSPECT_PASS && p->why.pack)
-        a = look_at_pack(p, &push, whole);
+        a = look_at_pack(p, whole);
     if (r == 1 && a == INSPECT_REFUSED)
         refuse_push(p, &push, whole);
     else if (a != INSPECT_MORE)

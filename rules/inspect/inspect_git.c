@@ -1,9 +1,8 @@
 /* git over HTTP: the commands of a push against `refs`, and the operation of a git-lfs batch, which
  * stands in its body. Every other endpoint passes by its path alone. */
 #include "inspect_internal.h"
-#include "push.h"
+#include "push_judge.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const char lfs[] = "lfs";
@@ -32,42 +31,6 @@ enum inspect_answer inspect_git_head(const struct inspection *in, const struct i
     return r->has_body ? INSPECT_MORE : inspect_refuse(ret, 403, "ref", "no commands");
 }
 
-static enum inspect_answer refuse_ref(struct inspect_result *ret, const char *why, struct slice ref)
-{
-    char detail[INSPECT_DETAIL_MAX];
-    snprintf(detail, sizeof detail, "%s %.*s", why, (int)(ref.n < 100 ? ref.n : 100), ref.p);
-    return inspect_refuse(ret, 403, "ref", detail);
-}
-
-static bool listed(const struct inspection *in, struct slice ref)
-{
-    for (size_t i = 0; i < in->refs.n; i++)
-        if (push_ref_matches(in->refs.list[i], ref))
-            return true;
-    return false;
-}
-
-static enum inspect_answer judge_push(const struct inspection *in, struct slice body, bool whole,
-                                      struct inspect_result *ret)
-{
-    struct push p;
-    int r = push_read(body, &p);
-    if (r < 0)
-        return inspect_refuse(ret, 400, "body_ambiguous", "push");
-    if (r == 0)
-        return whole ? inspect_refuse(ret, 400, "body_ambiguous", "push") : INSPECT_MORE;
-    for (size_t i = 0; i < p.n; i++) {
-        const struct push_command *c = &p.commands[i];
-        bool fresh = push_id_is_zero(c->old_id), gone = push_id_is_zero(c->new_id);
-        if (!listed(in, c->ref))
-            return refuse_ref(ret, "not allowed:", c->ref);
-        if (gone && !in->deletes)
-            return refuse_ref(ret, "delete of", c->ref);
-        ret->pack = ret->pack || (!fresh && !gone && !in->force);
-    }
-    return INSPECT_PASS;
-}
-
 static enum inspect_answer judge_batch(const struct inspection *in, struct slice body,
                                        struct inspect_result *ret)
 {
@@ -88,6 +51,6 @@ enum inspect_answer inspect_git_body(const struct inspection *in, const struct i
                                      struct slice body, bool whole, struct inspect_result *ret)
 {
     if (!is_batch(r))
-        return judge_push(in, body, whole, ret);
+        return push_judge(in, body, whole, ret);
     return whole ? judge_batch(in, body, ret) : INSPECT_MORE;
 }

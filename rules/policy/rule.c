@@ -80,7 +80,7 @@ const struct key rule_keys[] = {
              "listeners. It holds for the whole host and port, not for the rule's path alone; "
              "rules with a credential and rules without open for themselves only, but at a host "
              "that gets a secret (*What comes back*) for both"),
-    RULE_KEY("refs", OWN, "allow with `git: push`", "every one",
+    RULE_KEY("refs", OWN, "allow with `git: push`, or of `ssh://`", "every one",
              "list or one of references, or a mapping, see *Git*"),
     RULE_KEY("query", OWN, "allow", "any query",
              "mapping of parameter to `\"*\"`, a value, or a list of values. Only these parameters "

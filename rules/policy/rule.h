@@ -68,6 +68,9 @@ int rule_tunnel_pattern(const struct node *n, const struct pattern *p, struct er
 /* What would be promised of a host that a tunnel hides (attack C26). Before the index is built. */
 int rule_tunnels_check(struct rule_entry *const *rules, size_t n, struct err *err);
 /* graphql, mcp, server_tools (rule_inspect.c). After the patterns. */
+/* `refs` of a rule whose pushes a broker reads. */
+int rule_refs_read(struct arena *a, const struct node *rule, struct rule_entry *ret,
+                   struct err *err);
 int rule_inspection_read(struct arena *a, const struct node *rule, struct rule_entry *ret,
                          struct err *err);
 /* Some host of it is known to serve models. */

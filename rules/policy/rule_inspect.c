@@ -200,6 +200,19 @@ static int read_git_inspection(struct arena *a, const struct node *rule, struct 
     return read_refs(a, &refs, in, err);
 }
 
+int rule_refs_read(struct arena *a, const struct node *rule, struct rule_entry *ret,
+                   struct err *err)
+{
+    struct node refs;
+    if (!node_get(rule, "refs", &refs))
+        return 0;
+    struct inspection *in = arena_zalloc(a, 1, sizeof *in);
+    in->kind = INSPECT_GIT;
+    in->push = true;
+    ret->rule.inspection = in;
+    return read_refs(a, &refs, in, err);
+}
+
 /* Frames are not read for what these ask about. */
 static int check_websocket(const struct node *rule, const struct inspection *in, struct err *err)
 {

@@ -37,8 +37,8 @@ int rule_ssh_absent(const struct node *rule, const struct rule *r, struct err *e
 
 static int check_keys(const struct node *rule, bool deny, struct err *err)
 {
-    static const char *const fit[] = {"allow", "with",     "access",    "commands",
-                                      "shell", "terminal", "host_keys", "to"};
+    static const char *const fit[] = {"allow",    "with",      "access", "commands", "shell",
+                                      "terminal", "host_keys", "refs",   "to"};
     for (void *it = json_object_iter(rule->value); it;
          it = json_object_iter_next(rule->value, it)) {
         const char *key = json_object_iter_key(it);
@@ -259,6 +259,9 @@ static int read_runs(const struct node *rule, struct ssh_terms *t, struct readin
     t->terminal = t->terminal || shell;
     if (r->runs && node_get(rule, "access", &n))
         return node_fail(&n, err, "'access' is about repositories, not about commands");
+    if (node_get(rule, "refs", &n) && (r->runs || !(r->verbs & verb_bit(SLICE("push")))))
+        return node_fail(&n, err, "'refs' narrows pushes; %s",
+                         r->runs ? "commands and shells have none" : "this rule fetches");
     return 0;
 }
 
@@ -290,5 +293,7 @@ int rule_ssh_read(struct arena *a, const struct node *rule, const struct node *p
         return -1;
     if (ret->rule.credential->kind != CREDENTIAL_SSH_KEY)
         return node_fail(&n, err, "what goes with ssh:// is 'with: { ssh_key: SECRET }'");
+    if (rule_refs_read(a, rule, ret, err) < 0)
+        return -1;
     return read_host_keys(a, rule, ret, t, err) < 0 ? -1 : rule_to_read(a, rule, &ret->rule, err);
 }

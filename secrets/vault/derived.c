@@ -78,6 +78,10 @@ struct derived *derived_new(struct derived_spec *spec)
         if (asprintf(&m->renew, "%s/v1/auth/token/renew-self", derived_text(m, SPEC_ADDRESS)) < 0)
             m->renew = NULL;
     }
+    if (m->kind == DERIVED_POSTGRES_LOGIN && (m->scram = scram_keys_new()) == NULL) {
+        derived_free(m);
+        return NULL;
+    }
     return m;
 }
 
@@ -86,6 +90,7 @@ void derived_free(struct derived *m)
     if (m == NULL)
         return;
     derived_spec_clear(&m->spec);
+    scram_keys_free(m->scram);
     free(m->renew);
     free(m);
 }

@@ -28,6 +28,8 @@ struct secret *derived_told(const struct derived *m, struct slice value);
 /* A signature by one that is no AWS pair. scheme: of TLS; else 0. */
 int derived_sign(const struct derived *m, struct slice value, uint32_t scheme, struct slice text,
                  struct buf *out, struct err *err) WUNUSED;
+/* Its value has changed: nothing that was made of the old one is kept. */
+void derived_forget(const struct derived *m);
 /* It has a refresh token that its endpoint may replace: the index of that input, else -1. */
 int derived_refreshes(const struct derived *m);
 /* The login of another program, in its file: the file has the access token while that is good. */

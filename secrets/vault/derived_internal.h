@@ -5,6 +5,8 @@
 
 #include "derived.h"
 
+#include "scram_keys.h"
+
 #include <jansson.h>
 
 struct derived {
@@ -13,7 +15,8 @@ struct derived {
     const char *inputs[DERIVED_INPUTS_MAX]; /* names; in the spec */
     size_t n;
     int refresh;
-    char *renew; /* the URL by which a login is renewed; NULL: it cannot be */
+    struct scram_keys *scram; /* of a login that proves its password; else NULL */
+    char *renew;              /* the URL by which a login is renewed; NULL: it cannot be */
 };
 
 enum { DERIVED_LIFE = 300 /* seconds, when an endpoint does not say */ };

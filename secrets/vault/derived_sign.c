@@ -41,6 +41,13 @@ struct secret *derived_told(const struct derived *m, struct slice value)
     return chain.n ? secret_new(chain.p, chain.n) : NULL;
 }
 
+static int64_t monotonic_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
 /* A login goes no weaker way than its declaration names. */
 static int prove(const struct derived *m, struct slice password, uint32_t scheme, struct slice text,
                  struct buf *out, struct err *err)
@@ -48,7 +55,7 @@ static int prove(const struct derived *m, struct slice password, uint32_t scheme
     const char *auth = derived_text(m, SPEC_AUTH);
     bool md5 = strcmp(auth, "md5") == 0, clear = strcmp(auth, "password") == 0;
     if (scheme == SCRAM_SHA_256)
-        return scram_proof(password, text, out, err);
+        return scram_proof(m->scram, password, text, monotonic_seconds(), out, err);
     if (scheme == SCRAM_MD5 && (md5 || clear))
         return scram_md5(password, slice_str(derived_text(m, SPEC_USER)), text, out, err);
     if (scheme == SCRAM_CLEARTEXT && clear && text.n == 0)
@@ -76,6 +83,12 @@ int derived_sign(const struct derived *m, struct slice value, uint32_t scheme, s
     if (m->kind != DERIVED_CERTIFICATE || scheme > UINT16_MAX)
         return err_set(err, ERR_DENIED, "it does not sign that");
     return tls_sign(value, (uint16_t)scheme, text, out, err);
+}
+
+void derived_forget(const struct derived *m)
+{
+    if (m->scram)
+        scram_keys_forget(m->scram);
 }
 
 bool derived_is_stored(const struct derived *m)

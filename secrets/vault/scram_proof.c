@@ -4,7 +4,6 @@
 #include "base64.h"
 #include "scram_text.h"
 
-#include <limits.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
@@ -14,12 +13,6 @@
 
 enum { MD5_BYTES = 16, MD5_DIGITS = 32, MD5_SALT = 4, MD5_INPUT_MAX = 8192 };
 
-/* What is derived from a password on the way to a proof (RFC 5802 3). */
-struct keys {
-    unsigned char salted[SCRAM_HASH], client[SCRAM_HASH], stored[SCRAM_HASH], server[SCRAM_HASH];
-    unsigned char signature[SCRAM_HASH];
-};
-
 static bool hmac(const unsigned char *key, struct slice text, unsigned char *to)
 {
     unsigned n = 0;
@@ -27,45 +20,50 @@ static bool hmac(const unsigned char *key, struct slice text, unsigned char *to)
            n == SCRAM_HASH;
 }
 
-static bool derive(struct keys *k, struct slice password, struct slice salt, uint32_t iterations,
-                   struct slice text)
+/* The client's proof and the server's signature of the text (RFC 5802 3). */
+static int sign(const struct scram_pair *k, struct slice text, struct buf *out)
 {
-    return PKCS5_PBKDF2_HMAC(password.p, (int)password.n, (const unsigned char *)salt.p,
-                             (int)salt.n, (int)iterations, EVP_sha256(), SCRAM_HASH,
-                             k->salted) == 1 &&
-           hmac(k->salted, SLICE("Client Key"), k->client) &&
-           SHA256(k->client, SCRAM_HASH, k->stored) != NULL &&
-           hmac(k->stored, text, k->signature) && hmac(k->salted, SLICE("Server Key"), k->server);
+    unsigned char stored[SCRAM_HASH], signature[SCRAM_HASH], made[SCRAM_SIGNED];
+    int r = -1;
+    if (SHA256(k->client, SCRAM_HASH, stored) != NULL && hmac(stored, text, signature) &&
+        hmac(k->server, text, made + SCRAM_HASH)) {
+        for (size_t i = 0; i < SCRAM_HASH; i++)
+            made[i] = k->client[i] ^ signature[i];
+        r = buf_append(out, made, sizeof made);
+    }
+    OPENSSL_cleanse(stored, sizeof stored);
+    OPENSSL_cleanse(signature, sizeof signature);
+    ERR_clear_error();
+    return r;
 }
 
 int scram_compute(struct slice password, struct slice salt, uint32_t iterations, struct slice text,
                   struct buf *out)
 {
-    struct keys k;
-    unsigned char made[SCRAM_SIGNED];
-    int r = -1;
-    if (password.n > 0 && password.n <= INT_MAX && derive(&k, password, salt, iterations, text) &&
-        hmac(k.server, text, made + SCRAM_HASH)) {
-        for (size_t i = 0; i < SCRAM_HASH; i++)
-            made[i] = k.client[i] ^ k.signature[i];
-        r = buf_append(out, made, sizeof made);
-    }
+    struct scram_pair k;
+    int r = scram_keys_make(password, salt, iterations, &k) < 0 ? -1 : sign(&k, text, out);
     OPENSSL_cleanse(&k, sizeof k);
-    ERR_clear_error();
     return r;
 }
 
-int scram_proof(struct slice password, struct slice text, struct buf *out, struct err *err)
+int scram_proof(struct scram_keys *keys, struct slice password, struct slice text, int64_t now,
+                struct buf *out, struct err *err)
 {
     struct scram_parts parts;
+    struct scram_pair k;
     unsigned char salt[SCRAM_SALT_MAX];
+    bool made;
     if (scram_text_read(text, &parts, err) < 0)
         return -1;
     ssize_t n = base64_read(parts.salt, salt, sizeof salt);
-    if (n <= 0 || scram_compute(password, (struct slice){(const char *)salt, (size_t)n},
-                                parts.iterations, text, out) < 0)
+    if (n <= 0)
         return err_set(err, ERR_INTERNAL, "the proof could not be made");
-    return 0;
+    int r = scram_keys_get(keys, password, (struct slice){(const char *)salt, (size_t)n},
+                           parts.iterations, now, &k, &made, err);
+    if (r == 0 && sign(&k, text, out) < 0)
+        r = err_set(err, ERR_INTERNAL, "the proof could not be made");
+    OPENSSL_cleanse(&k, sizeof k);
+    return r;
 }
 
 /* ---- md5 ---- */

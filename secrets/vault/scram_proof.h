@@ -5,6 +5,7 @@
 
 #include "buf.h"
 #include "err.h"
+#include "scram_keys.h"
 
 /* What a text to be signed is; W_SIGN_TEXT's scheme. */
 enum scram_scheme {
@@ -15,8 +16,9 @@ enum scram_scheme {
 
 /* The proof and the server's signature, SCRAM_SIGNED bytes, are appended. password: as it is
  * stored; one that is printable ASCII is its own SASLprep (RFC 4013), another is taken as its
- * bytes, as PostgreSQL does with what cannot be prepared. */
-int scram_proof(struct slice password, struct slice text, struct buf *out, struct err *err) WUNUSED;
+ * bytes, as PostgreSQL does with what cannot be prepared. now: see scram_keys.h. */
+int scram_proof(struct scram_keys *keys, struct slice password, struct slice text, int64_t now,
+                struct buf *out, struct err *err) WUNUSED;
 /* The same of a text that need not be one of PostgreSQL's. salt: bytes. */
 int scram_compute(struct slice password, struct slice salt, uint32_t iterations, struct slice text,
                   struct buf *out) WUNUSED;

@@ -271,6 +271,8 @@ static void tell_stale(void *arg, const struct vault_entry *e)
     struct vault *v = arg;
     struct channel *c;
     size_t i = vault_index(v, slice_str(vault_entry_name(e)));
+    if (i < v->n && v->secrets[i].mint)
+        derived_forget(v->secrets[i].mint);
     LIST_FOREACH(c, &v->list, link)
     {
         if (i == v->n || !c->released[i])

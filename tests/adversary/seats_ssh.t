@@ -2,17 +2,21 @@
 """The SSH broker's two roles, conquered, with a real server outside: a front that lies to its back, a
 back that asks vault and dialer for what is not its own. Each row is what that one must not get; after
 each the back serves an honest request (of the other role: it still has what is its own)."""
+import errno
 import os
+import socket
+import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "functional"))
 from harness import durward, scan, seat, sshd, tap, wire  # noqa: E402
+from harness.nginx import git_env  # noqa: E402
 from harness.wire import message, text, u8, u32  # noqa: E402
 
-HOST, CLOSED = "git.example.com", "closed.example.com"
+HOST, CLOSED, SILENT = "git.example.com", "closed.example.com", "silent.example.com"
 FETCH, PUSH, EXEC, SHELL = 1, 2, 3, 4  # enum ssh_verb
-OPENED, REFUSED = 4, 5                 # enum broker_packet
+DATA, END, OPENED, REFUSED = 1, 3, 4, 5  # enum broker_packet
 SSH, HTTPS = 3, 2                      # enum scheme
 UNIX, SEQPACKET = 1, 5 | 0o4000
 
@@ -24,7 +28,10 @@ class Bed:
         self.t, self.seats = t, seat.Seats(t)
         self.server = sshd.Sshd(t)
         self.repo = self.server.repository("acme", "app")
-        self.readable = self.server.repository("read", "app")
+        self.readable, self.narrow = self.server.repository("read", "app"), self.server.repository("refs", "app")
+        self.silent = socket.create_server(("127.0.0.1", 0))
+        self.silent.listen(1024)
+        t.cleanup(self.silent.close)
         self.d = d = durward.Durward(t)
         d.secret("deploy_key", self.server.key)
         d.secret("beside_key", sshd.keygen(os.path.join(self.server.dir, "beside"))[0])
@@ -39,6 +46,10 @@ class Bed:
                            dict(more, allow=at + os.path.dirname(self.repo) + "/**"),
                            dict(more, allow=at + os.path.dirname(self.readable) + "/**", access="read-only"),
                            {"allow": "web.example.com", "with": {"bearer": "word"}}])
+        d.policies["coder"]["rules"] += [
+            dict(more, allow=at + self.narrow, refs="refs/heads/agent/*"),
+            dict(more, allow="ssh://%s@%s" % (self.server.user, SILENT), commands="echo hello")]
+        d.resolve[SILENT + ":22"] = "127.0.0.1:%d" % self.silent.getsockname()[1]
         d.policy("other", [dict(more, allow="ssh://%s@%s/**" % (self.server.user, CLOSED),
                                 **{"with": {"ssh_key": "beside"}})])
         self.box = durward.Sandbox(d, flags=["--policy", "coder"])
@@ -55,17 +66,26 @@ class Front:
         self.bed, self.seat = bed, bed.seats.take("ssh-front")
         self.wire = self.seat.wire("ssh-back")
 
-    def ask(self, said, host=HOST, port=22):
-        """-> (packet's type, its bytes), "ended" or None"""
+    def ask(self, said, host=HOST, port=22, more=()):
+        """-> (packet's type, its bytes), "ended" or None. more: packets to follow; then the answer is the first
+        of the last words."""
+        ours = self.open(said, host, port)
+        for packet in more:
+            self.seat.call("sendto", ours, packet, len(packet), 0x4000, 0, 0)
+        r, _, data = self.seat.receive(ours, 5)
+        while r == -errno.ECONNRESET or more and r > 0 and data[0] not in (END, REFUSED):
+            r, _, data = self.seat.receive(ours, 5)  # once where it ended and had not read all
+        self.seat.call("close", ours)
+        return (data[0], data[1:]) if r > 0 else "ended" if r == 0 else None
+
+    def open(self, said, host=HOST, port=22):
         room = bytearray(8)
         if self.seat.call("socketpair", UNIX, SEQPACKET, 0, room) < 0:
             raise RuntimeError("no socket pair")
         ours, theirs = (int.from_bytes(room[i:i + 4], sys.byteorder) for i in (0, 4))
         self.wire.send(message(wire.BROKER_OPEN, text(host), u32(port), text(said)), [theirs])
         self.seat.call("close", theirs)
-        r, _, data = self.seat.receive(ours, 5)
-        self.seat.call("close", ours)
-        return (data[0], data[1:]) if r > 0 else "ended" if r == 0 else None
+        return ours
 
     def honest(self):
         got = self.ask(facts(self.bed.server.user, EXEC, "echo hello"))
@@ -115,7 +135,55 @@ def front(t, bed):
         ended = f.wire.ended()
         f.heal()
         rows.row(name, got == "ended" and ended and bed.server.logins() == before, repr(got))
+    pushes(t, bed, f, rows)
     rows.refused(f.seat, seat.calls_of_all())
+    f.seat.end()
+
+
+def pushes(t, bed, f, rows):
+    """A front that hands on what its rule's `refs` do not allow."""
+    def git(*argv):
+        return subprocess.run(["git", "--git-dir", bed.narrow] + list(argv), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              env=git_env(t)).stdout
+    first, zero, none = git("rev-parse", "main").strip(), b"0" * 40, b"1" * 40
+    git("update-ref", "refs/heads/agent/x", "main")
+
+    def command(old, new, ref, capabilities=b"\0report-status"):
+        line = old + b" " + new + b" " + ref + capabilities + b"\n"
+        return b"%04x" % (len(line) + 4) + line
+    empty = b"PACK\0\0\0\2\0\0\0\0" + bytes.fromhex("029d08823bd8a8eab510ad6ac75c823cfd3ed31e")
+    for name, said in (
+            ("a reference that its rule does not name", command(zero, first, b"refs/heads/main2") + b"0000" + empty),
+            ("a reference beside one that is named",
+             command(zero, first, b"refs/heads/agent/y") + command(zero, first, b"refs/heads/main2", b"") + b"0000" + empty),
+            ("a delete", command(first, zero, b"refs/heads/agent/x") + b"0000"),
+            ("an update that is no fast-forward", command(first, none, b"refs/heads/agent/x") + b"0000" + empty),
+            ("a push that is cut", command(zero, first, b"refs/heads/agent/y")),
+            ("a push with a certificate", b"0010push-cert\0x\n" + b"0000"),
+            ("commands in no form", b"00zz")):
+        before = git("for-each-ref")
+        got = f.ask(facts(bed.server.user, PUSH, bed.narrow),
+                    more=[bytes([DATA]) + said[i:i + 9000] for i in range(0, len(said), 9000)] + [bytes([END])])
+        rows.row(name, got not in ("ended", None) and got[0] == REFUSED and
+                 got[1].split(b"\0")[0] in (b"ref", b"body_ambiguous") and git("for-each-ref") == before, repr(got))
+    got = f.ask(facts(bed.server.user, PUSH, bed.narrow),
+                more=[bytes([DATA]) + command(zero, first, b"refs/heads/agent/y") + b"0000" + empty, bytes([END])])
+    t.ok(got not in ("ended", None) and got[0] == END and b"agent/y" in git("for-each-ref"), "what is allowed goes through", repr(got))
+
+
+def many(t, bed):
+    """All the requests that one sandbox may have at its policy's back."""
+    f = Front(bed)
+    rows = seat.Rows(t, "front to back", f.honest)
+    said = facts(bed.server.user, EXEC, "echo hello")
+    held = [f.open(said, SILENT) for _ in range(128)]
+    r, _, _ = f.seat.receive(held[-1], 0.5)
+    t.ok(r < 0, "128 requests of a sandbox wait for their server", str(r))
+    last = f.open(said, SILENT)
+    r, _, _ = f.seat.receive(last, 5)
+    for fd in held + [last]:
+        f.seat.call("close", fd)
+    rows.row("more requests than a sandbox may have", r == 0, str(r))
     f.seat.end()
 
 
@@ -179,7 +247,7 @@ def main(t):
         t.skip("everything", why)
         return
     bed = Bed(t)
-    for part in seat.chosen((front, back)):
+    for part in seat.chosen((front, many, back)):
         t.part(part, t, bed)
     bed.box.close()
     seat.listed(t, "ssh")

@@ -1,10 +1,12 @@
 #!/usr/bin/python3 -B
 """PostgreSQL with real clients inside a sandbox and a real server outside: the login is proven by
 the vault, statements are judged, and what would undo a rule never reaches the server."""
+import base64
 import json
 import os
 import re
 import signal
+import socket
 import sys
 import threading
 import time
@@ -212,6 +214,68 @@ def driver(t, d, server):
     box.close()
 
 
+def raw(t, d, server):
+    """A client that sends ahead: what could be read otherwise waits for the answers, and only that."""
+    server.sql("CREATE FUNCTION set_it() RETURNS text LANGUAGE sql SECURITY DEFINER AS "
+               "$$SELECT set_config('standard_conforming_strings', 'off', false)$$; GRANT EXECUTE ON FUNCTION set_it() TO limited;",
+               "orders")
+    box = durward.Sandbox(d)
+    where = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inside/postgres_ahead.py")
+    status, out, err = box.sh("/usr/bin/python3 %s %s" % (where, HOST), timeout=60)
+    said = json.loads(out) if status == 0 else {"error": err}
+    t.eq(said.get("ahead"), ["a\\b", "2", "c\\d"], "queries that are sent at once, with backslashes")
+    t.eq(said.get("prepared"), ["e\\f"], "a statement of its own Sync behind another")
+    t.ok(said.get("group", [""])[0] == "42501" and "not answered" in said["group"][1],
+         "a backslash behind what runs without a Sync between is refused", str(said.get("group")))
+    t.eq(said.get("copied"), ["g\\h", "1"], "after COPY by an Execute, whose Sync the server passes over")
+    t.ok("denied here" not in server.said() and said.get("otherwise") in ("ended", "57P01", "42501"),
+         "a statement behind one that changes how it is read does not reach the server", str(said.get("otherwise")))
+    box.close()
+
+
+def views(t, d, server):
+    """A login that may write to a view over pg_settings gets no session with bounds."""
+    server.sql("CREATE VIEW knobs AS SELECT * FROM pg_settings; CREATE VIEW deep AS SELECT name, setting FROM knobs; "
+               "GRANT SELECT, UPDATE ON deep TO limited;", "orders")
+    r = d.run(["psql", "-X", "-A", "-t", "host=%s dbname=orders user=x" % HOST, "-c", "SELECT 1"])
+    t.ok(r.returncode == 2 and "may write to public.deep" in r.stderr, "a view over a view over settings", r.stdout, r.stderr)
+    server.sql("REVOKE UPDATE ON deep FROM limited", "orders")
+    r = d.run(["psql", "-X", "-A", "-t", "host=%s dbname=orders user=x" % HOST, "-c", "SELECT count(*) > 100 FROM deep"])
+    t.ok(r.stdout == "t\n", "which it may read", r.stdout, r.stderr)
+    server.sql("DROP VIEW knobs CASCADE", "orders")
+
+
+def crowds(t, d, server):
+    """As many connections as a sandbox may have, and sessions as a policy's sandboxes may have together, at a
+    server that says nothing."""
+    silent = socket.create_server(("127.0.0.1", 0))
+    silent.listen(1024)
+    t.cleanup(silent.close)
+    d.resolve[HOST + ":5432"] = "127.0.0.1:%d" % silent.getsockname()[1]
+    d.serve()
+    calls = api.Api(d.socket)
+    boxes = [calls.create(policy="coder")["id"] for _ in range(5)]
+    where = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inside/postgres_crowd.py")
+    with open(where) as f:
+        program = "echo %s | base64 -d >p.py; /usr/bin/python3 p.py %s " % (base64.b64encode(f.read().encode()).decode(), HOST)
+    got, threads = {}, []
+
+    def sit(i):
+        got[i] = api.Api(d.socket, timeout=60).sh(boxes[i], program + "129")
+    for i in range(4):
+        threads.append(threading.Thread(target=sit, args=(i,)))
+        threads[-1].start()
+        if i == 0:
+            t.eq(len(d.wait_records(128, "admitted", 30)), 128, "128 sessions of a sandbox")
+    t.eq(len(d.wait_records(512, "admitted", 40)), 512, "512 sessions of a policy")
+    status, out = calls.sh(boxes[4], program + "1 2>&1")
+    t.eq(out.split(), [b"0", b"broker_gone"], "the next sandbox's is refused")
+    for thread in threads:
+        thread.join()
+    t.eq([out.split()[:2] for _, out in got.values()], [[b"128", b"closed"]] * 4, "a sandbox's 129th connection is closed")
+    d.stop()
+
+
 def records(t, d, server):
     d.settle()
     admitted = [r for r in d.kinds("admitted") if r.get("scheme") == "postgres"]
@@ -324,6 +388,9 @@ def main(t):
             ("driver", allow("orders", "app", role="limited"), "app", driver),
             ("read", allow("orders", "reader", access="read-only"), "reader", reading),
             ("write", allow("orders", "app", access="read-only"), "app", too_much),
+            ("raw", allow("orders", "app", role="limited"), "app", raw),
+            ("views", allow("orders", "app", role="limited"), "app", views),
+            ("crowds", allow("orders", "app"), "app", crowds),
             ("reloaded", allow("orders", "app"), "app", reloaded),
             ("pool-role", allow("orders", "app", role="limited"), "app",
              lambda t, d, server: pooled(t, d, server, b"role")),
@@ -344,4 +411,4 @@ def main(t):
     t.part(logins, t, server)
 
 
-tap.run(main, timeout=240)
+tap.run(main, timeout=400)

@@ -2,7 +2,9 @@
 """git and commands over SSH, with OpenSSH's client inside a sandbox and OpenSSH's server outside:
 the key is the vault's, the server's key is pinned, and what no rule allows never reaches it."""
 import base64
+import hashlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -116,6 +118,119 @@ def records(t, d, server, repo):
          "what was refused is on record with its code", str(codes))
 
 
+def ended(t, box, d, server):
+    """What a command says last is heard, whatever its client still sends; and a client that goes is
+    noticed, though the server takes no more of what it sent."""
+    at = "%s@%s" % (server.user, HOST)
+    status, out, err = box.sh("for i in 1 2 3 4 5 6 7 8; do head -c 30000000 /dev/zero | ssh %s 'exit 7'; echo $?; done" % at,
+                              timeout=60)
+    t.eq(out.split(), ["7"] * 8, "a command that does not read what it is sent says how it ended")
+    before = len(d.kinds("admitted"))
+    box.sh("(head -c 900000000 /dev/zero | ssh %s 'sleep 30' & echo $! >~/sender; wait) >/dev/null 2>&1 &" % at)
+    t.ok(d.wait_records(before + 1, "admitted"), "a command runs that reads nothing")
+
+    def queued():  # at the server's end, unread: it takes no more
+        r = subprocess.run(["ss", "-Htn", "state", "established", "sport", "=", ":%d" % server.port],
+                           stdout=subprocess.PIPE, timeout=10)
+        return any(int(line.split()[0]) > 0 for line in r.stdout.splitlines())
+    t.ok(tap.wait_for(queued, 10), "what is sent to it waits")
+    box.sh("kill -9 $(pgrep -x ssh)")
+    d.settle()
+    t.ok(d.wait_records(1, "aborted", 5, code="client_gone"), "its client's death is seen at once, and on record")
+
+
+def known_keys(t):
+    """The manual's fingerprints are those of the keys that are built in."""
+    top = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    with open(os.path.join(top, "rules/policy/ssh_rule.c")) as f:
+        table = re.search(r"known\[\] = \{(.*?)\n\};", f.read(), re.S).group(1)
+    with open(os.path.join(top, "doc/durward.yaml.5.md")) as f:
+        manual = f.read()
+    host, built = None, set()
+    for name, kind, blob in re.findall(r'\{"([a-z.]+\.[a-z]+)",|\{"([a-z0-9-]+)",\s*((?:"[A-Za-z0-9+/=]+"\s*)+)\}', table):
+        host = name or host
+        if kind:
+            digest = hashlib.sha256(base64.b64decode("".join(re.findall(r'"([^"]+)"', blob)))).digest()
+            built.add((host, kind, "SHA256:" + base64.b64encode(digest).decode().rstrip("=")))
+    said = set(re.findall(r"^\| ([a-z.]+) \| ([a-z0-9-]+) \| `(SHA256:[A-Za-z0-9+/]{43})` \|", manual, re.M))
+    t.ok(len(built) == 4, "keys of three servers are built in", str(built))
+    t.eq(said, built, "the manual has their fingerprints")
+
+
+def refs(t, box, d, server, repo):
+    """Pushes against the references that a rule names: a refusal is git's own report, nothing reaches
+    the repository, and the connection goes on."""
+    at = "ssh://%s@%s" % (server.user, HOST)
+
+    def there(name):
+        r = subprocess.run(["git", "--git-dir", repo, "log", "-1", "--format=%s", name],
+                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=git_env(t))
+        return r.stdout.decode().strip()
+    status, out, err = box.sh(
+        "set -e; cd ~; git clone -q %s%s refs; cd refs; head -c 200000 /dev/urandom > big; git add big; git commit -q -m one; "
+        "git push -q origin HEAD:refs/heads/agent/x; git commit -q --allow-empty -m two; "
+        "git push -q origin HEAD:refs/heads/agent/x" % (at, repo), env=IDENTITY, timeout=60)
+    t.ok(status == 0 and there("agent/x") == "two", "a new reference that is named, and its fast-forward", out, err)
+    denied = len([r for r in d.kinds("denied") if r.get("code") == "ref"])
+    for command, words, what in (
+            ("git push origin HEAD:refs/heads/main", "not allowed: refs/heads/main", "a reference that is not named"),
+            ("git commit -q --amend --allow-empty -m other && git push -f origin HEAD:refs/heads/agent/x", "not shown to be a fast-forward",
+             "a history that is rewritten"),
+            ("git push origin :refs/heads/agent/x", "delete of refs/heads/agent/x", "a delete"),
+            ("git push origin HEAD:refs/heads/agent/y HEAD:refs/heads/main", "not allowed: refs/heads/main",
+             "two references, one of them named"),
+            ("head -c 12000000 /dev/urandom > big; git add big; git commit -q -m big; "
+             "git push origin HEAD:refs/heads/main", "not allowed: refs/heads/main", "twelve megabytes for another reference")):
+        status, out, err = box.sh("cd ~/refs; %s" % command, env=IDENTITY, timeout=60)
+        t.ok(status == 1 and "remote rejected" in err and "durward: " + words in err, what + " is refused in git's own words",
+             out, err)
+        t.ok(there("main") == "first" and there("agent/x") == "two" and there("agent/y") == "", "and nothing is there",
+             there("main"), there("agent/x"))
+    d.settle()
+    t.eq(len([r for r in d.kinds("denied") if r.get("code") == "ref"]) - denied, 5, "each is on record")
+    one = [r for r in d.kinds("denied") if r.get("code") == "ref"][-1]
+    t.ok(one.get("method") == "push" and one.get("path") == repo and "refs/heads/main" in one.get("detail", "") and
+         one.get("rule"), "with what it was", str(one))
+    status, out, err = box.sh(
+        "cd ~/refs; git reset -q --hard origin/agent/x; export GIT_SSH_COMMAND='ssh -o ControlPath=~/mux -o ControlMaster=auto "
+        "-o ControlPersist=30'; git push origin HEAD:refs/heads/main 2>&1; ssh -o ControlPath=~/mux -O check x 2>&1; "
+        "git commit -q --allow-empty -m three; git push -q origin HEAD:refs/heads/agent/x && echo went; "
+        "ssh -o ControlPath=~/mux -O exit x" % (), env=IDENTITY, timeout=60)
+    t.ok("remote rejected" in out and "Master running" in out and "went" in out and there("agent/x") == "three",
+         "a connection goes on after a refusal", out, err)
+    before = {r["id"] for r in d.kinds("admitted")}
+    status, out, err = box.sh("cd ~/refs; git push -q origin HEAD:refs/heads/agent/x && echo nothing", env=IDENTITY)
+    t.ok(out == "nothing\n", "a push of what is there already", out, err)
+    d.settle()
+    ends = {r["id"]: r.get("kind") for r in d.kinds("completed")}
+    t.ok(before <= set(ends) | {r["id"] for r in d.kinds("aborted")}, "each has one end")
+
+
+def connections(t, box, d, server):
+    """As many connections as a sandbox may have, and channels of one."""
+    program = ("import socket, sys, time\nheld = []\n"
+               "for i in range(129):\n"
+               "    s = socket.create_connection((%r, 22), 10)\n    s.settimeout(10)\n    held.append(s)\n"
+               "    got = s.recv(100)\n"
+               "    if not got.startswith(b'SSH-2.0'):\n        break\n"
+               "print(len(held) - 1, len(got))\n"
+               "held.pop().close()\nheld.pop().close()\n"
+               "for i in range(50):\n"
+               "    s = socket.create_connection((%r, 22), 10)\n    s.settimeout(10)\n"
+               "    if s.recv(100).startswith(b'SSH-2.0'):\n        print('again')\n        break\n"
+               "    time.sleep(0.1)\n") % (HOST, HOST)
+    status, out, err = box.sh("/usr/bin/python3 -c \"$P\"", env={"P": program}, timeout=60)
+    t.eq(out.split(), ["128", "0", "again"], "128 connections of a sandbox; the next is closed, until one ends")
+    at = "%s@%s" % (server.user, HOST)
+    status, out, err = box.sh(
+        "ssh -o ControlPath=~/m16 -M -N -f %s; for i in $(seq 16); do ssh -o ControlPath=~/m16 %s 'sleep 20' & done; "
+        "n=0; while [ $n -lt 100 ] && ssh -o ControlPath=~/m16 -o ControlMaster=no -o ProxyCommand=false %s 'echo hello world' "
+        ">/dev/null 2>>~/m16.err; do n=$((n+1)); sleep 0.1; done; echo; tail -1 ~/m16.err; "
+        "ssh -o ControlPath=~/m16 -O exit x 2>/dev/null; wait" % (at, at, at), timeout=60)
+    t.ok("open failed" in out + err or "refused" in out + err, "16 channels of a connection, and no more", out, err)
+    t.ok(tap.wait_for(lambda: box.sh("ssh %s 'echo hello world'" % at)[1] == "hello world\n", 5), "and another connection has its own")
+
+
 def pids(d, role):
     return [p for p, r in d.roles() if r == role]
 
@@ -224,23 +339,28 @@ def main(t):
     if why:
         t.skip("everything", why)
         return
-    server = sshd.Sshd(t)
+    t.part(known_keys, t)
+    server = sshd.Sshd(t, options=["MaxStartups 400"])
     repo, closed = server.repository("acme", "app"), server.repository("closed", "app")
-    readable = server.repository("read", "app")
+    readable, narrow = server.repository("read", "app"), server.repository("refs", "app")
     d = bed(t, server, [
         rule(server, "", commands=["echo hello world", "exit *", "wc -c", "head -c * /dev/zero",
                                    "sleep *"]),
         rule(server, os.path.dirname(repo) + "/**"),
-        rule(server, os.path.dirname(readable) + "/*", access="read-only")])
+        rule(server, os.path.dirname(readable) + "/*", access="read-only"),
+        rule(server, narrow, refs="refs/heads/agent/*")])
     blob = base64.b64decode(b"".join(server.key.split(b"\n")[1:-2]))
     seed = blob[blob.rindex(b"\0\0\0\x40") + 4:][:32]  # of Ed25519: the private half
     scanner = scan.Scanner(deploy=seed, text=server.key.split(b"\n")[3])
     box = durward.Sandbox(d)
     t.part(commands, t, box, d, server, repo)
     t.part(git, t, box, d, server, repo, closed, readable)
+    t.part(refs, t, box, d, server, narrow)
     t.part(scan.scan_sandbox, t, box, scanner)
     t.part(memory, t, d, server, scanner)
     t.part(records, t, d, server, repo)
+    t.part(ended, t, box, d, server)
+    t.part(connections, t, box, d, server)
     t.part(descriptors, t, box, d, server)
     t.part(deaths, t, box, d, server)
     box.close()
@@ -249,4 +369,4 @@ def main(t):
     t.part(kinds, t)
 
 
-tap.run(main, timeout=240)
+tap.run(main, timeout=420)

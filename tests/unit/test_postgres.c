@@ -433,7 +433,10 @@ static void test_exchange(void)
         begin(&s, ways[i].channel);
         CU_ASSERT(scram_first(&s, &out) == 0 && slice_eq_str(buf_slice(&out), ways[i].first));
         CU_ASSERT_EQUAL(scram_server_first(&s, S(SERVER), &err), 0);
-        CU_ASSERT_EQUAL_FATAL(scram_proof(S("secret"), scram_text(&s), &made, &err), 0);
+        struct scram_keys *keys = scram_keys_new();
+        CU_ASSERT_PTR_NOT_NULL_FATAL(keys);
+        CU_ASSERT_EQUAL_FATAL(scram_proof(keys, S("secret"), scram_text(&s), 1, &made, &err), 0);
+        scram_keys_free(keys);
         buf_clear(&out);
         CU_ASSERT_EQUAL(scram_final(&s, buf_data(&made), &out), 0);
         CU_ASSERT(slice_starts(buf_slice(&out), slice_str(ways[i].bound)));
@@ -503,13 +506,83 @@ static void test_what_is_signed(void)
         "",
     };
     struct buf out;
+    struct scram_keys *keys = scram_keys_new();
+    CU_ASSERT_PTR_NOT_NULL_FATAL(keys);
     buf_init(&out, 1000);
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct err err;
-        CU_ASSERT_EQUAL(scram_proof(S("secret"), slice_str(bad[i]), &out, &err), -1);
+        CU_ASSERT_EQUAL(scram_proof(keys, S("secret"), slice_str(bad[i]), 1, &out, &err), -1);
         CU_ASSERT_EQUAL(buf_len(&out), 0);
     }
     buf_free(&out);
+    scram_keys_free(keys);
+}
+
+/* What a salt gives. *made: it was not there. -1: it is not made now. */
+static int keys_of(struct scram_keys *k, struct slice password, unsigned salt, uint32_t iterations,
+                   int64_t now, struct scram_pair *ret, bool *made)
+{
+    char text[16];
+    struct err err = {.text = ""};
+    int n = snprintf(text, sizeof text, "salt %u", salt);
+    return scram_keys_get(k, password, (struct slice){text, (size_t)n}, iterations, now, ret, made,
+                          &err);
+}
+
+static void test_keys_are_kept(void)
+{
+    struct scram_keys *k = scram_keys_new();
+    struct scram_pair first, pair, alone;
+    bool made;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(k);
+    CU_ASSERT(keys_of(k, S("secret"), 1, 4096, 1, &first, &made) == 0 && made);
+    CU_ASSERT(keys_of(k, S("secret"), 1, 4096, 1, &pair, &made) == 0 && !made);
+    CU_ASSERT(memcmp(&pair, &first, sizeof pair) == 0);
+    CU_ASSERT_EQUAL(scram_keys_make(S("secret"), S("salt 1"), 4096, &alone), 0);
+    CU_ASSERT(memcmp(&pair, &alone, sizeof pair) == 0);
+    CU_ASSERT(keys_of(k, S("secret"), 1, 4097, 1, &pair, &made) == 0 && made);
+    CU_ASSERT(memcmp(&pair, &first, sizeof pair) != 0);
+    CU_ASSERT(keys_of(k, S("other"), 1, 4096, 1, &pair, &made) == 0 && made);
+    CU_ASSERT(memcmp(&pair, &first, sizeof pair) != 0);
+    CU_ASSERT(keys_of(k, S("secret"), 1, 4096, 1, &pair, &made) == 0 && made);
+    scram_keys_forget(k);
+    CU_ASSERT(keys_of(k, S("secret"), 1, 4096, 1, &pair, &made) == 0 && made);
+    CU_ASSERT_EQUAL(scram_keys_make(S("secret"), S("s"), SCRAM_ITERATIONS_MOST + 1, &pair), -1);
+    scram_keys_free(k);
+}
+
+/* As many as are kept, and then the one that nobody asked for longest goes. */
+static void test_keys_bound(void)
+{
+    struct scram_keys *k = scram_keys_new();
+    struct scram_pair pair;
+    bool made;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(k);
+    for (unsigned i = 0; i < SCRAM_KEYS_MAX; i++)
+        CU_ASSERT(keys_of(k, S("secret"), i, 4096, 1, &pair, &made) == 0 && made);
+    CU_ASSERT(keys_of(k, S("secret"), 0, 4096, 1, &pair, &made) == 0 && !made);
+    CU_ASSERT(keys_of(k, S("secret"), SCRAM_KEYS_MAX, 4096, 1, &pair, &made) == 0 && made);
+    CU_ASSERT(keys_of(k, S("secret"), 0, 4096, 1, &pair, &made) == 0 && !made);
+    CU_ASSERT(keys_of(k, S("secret"), 1, 4096, 1, &pair, &made) == 0 && made);
+    scram_keys_free(k);
+}
+
+/* Who chooses salts gets so many keys made, and after that one a second; what is kept is free. */
+static void test_keys_rate(void)
+{
+    struct scram_keys *k = scram_keys_new();
+    struct scram_pair pair;
+    bool made;
+    unsigned i = 0;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(k);
+    while (i < 2 * SCRAM_KEYS_BURST && keys_of(k, S("secret"), i, 4096, 9, &pair, &made) == 0)
+        i++;
+    CU_ASSERT_EQUAL(i, SCRAM_KEYS_BURST);
+    CU_ASSERT(keys_of(k, S("secret"), i - 1, 4096, 9, &pair, &made) == 0 && !made);
+    CU_ASSERT_EQUAL(keys_of(k, S("secret"), i, 4096, 9, &pair, &made), -1);
+    CU_ASSERT_EQUAL(keys_of(k, S("secret"), i, 4096, 10, &pair, &made), 0);
+    CU_ASSERT_EQUAL(keys_of(k, S("secret"), i + 1, 4096, 10, &pair, &made), -1);
+    scram_keys_free(k);
 }
 
 /* A login proves itself no weaker way than its declaration says. */
@@ -571,6 +644,9 @@ void suite_postgres(void)
     CU_add_test(s, "SCRAM: the exchange", test_exchange);
     CU_add_test(s, "SCRAM: what a server may say", test_server_first);
     CU_add_test(s, "SCRAM: what is signed", test_what_is_signed);
+    CU_add_test(s, "SCRAM: keys are kept", test_keys_are_kept);
+    CU_add_test(s, "SCRAM: so many keys are kept", test_keys_bound);
+    CU_add_test(s, "SCRAM: keys are made so often", test_keys_rate);
     CU_add_test(s, "no weaker login than declared", test_declared);
 }
 

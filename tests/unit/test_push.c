@@ -9,6 +9,7 @@
 
 #include "pack.h"
 #include "push.h"
+#include "push_stream.h"
 #include "tap_main.h"
 
 #define A40 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -239,6 +240,151 @@ static void descent(void)
     buf_free(&m.b);
 }
 
+/* ---- pushes as they come ---- */
+
+/* Feeds a push, `step` bytes at a time; how much of it was taken when it was decided. */
+static enum inspect_answer feed(struct push_stream *p, struct slice body, size_t step,
+                                size_t *taken)
+{
+    enum inspect_answer a = INSPECT_MORE;
+    *taken = 0;
+    while (a == INSPECT_MORE && *taken < body.n) {
+        size_t n = body.n - *taken < step ? body.n - *taken : step;
+        char *exact = malloc(n);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(exact);
+        memcpy(exact, body.p + *taken, n);
+        a = push_stream_take(p, (struct slice){exact, n}, false);
+        free(exact);
+        *taken += n;
+    }
+    return a;
+}
+
+struct streamed {
+    enum inspect_answer answer;
+    size_t taken;
+    char why[INSPECT_DETAIL_MAX];
+    bool reported;
+};
+
+static struct streamed stream(const struct inspection *in, struct slice body, size_t step)
+{
+    struct quota total = {.total = 64 << 20, .each = 64 << 20};
+    struct streamed ret = {.reported = false};
+    struct buf out;
+    LIST_INIT(&total.owners);
+    buf_init(&out, PUSH_STREAM_ANSWER_MAX);
+    struct push_stream *p = push_stream_new(in, &total, "s");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(p);
+    ret.answer = feed(p, body, step, &ret.taken);
+    if (ret.answer == INSPECT_MORE)
+        ret.answer = push_stream_take(p, SLICE(""), true);
+    snprintf(ret.why, sizeof ret.why, "%s", push_stream_why(p)->detail);
+    CU_ASSERT(slice_eq(push_stream_held(p), (struct slice){body.p, ret.taken}));
+    ret.reported = push_stream_answer(p, &out) == 1;
+    push_stream_sent(p, push_stream_held(p).n);
+    CU_ASSERT_EQUAL(total.used, 0);
+    push_stream_free(p);
+    buf_free(&out);
+    return ret;
+}
+
+static void put_command(struct buf *b, const char *from, const char *to, const char *ref)
+{
+    char line[200];
+    int n = snprintf(line, sizeof line, "%s %s %s", from, to, ref);
+    CU_ASSERT_FATAL(buf_printf(b, "%04x%s", n + 19, line) == 0 &&
+                    buf_append(b, "\0report-status\n", 15) == 0 && buf_append_str(b, "0000") == 0);
+}
+
+static void streams(void)
+{
+    static const char *const names[] = {"refs/heads/agent/*"};
+    const struct inspection in = {
+        .kind = INSPECT_GIT, .push = true, .refs_given = true, .refs = {names, 1}};
+    struct inspection force = in;
+    char t1[512], t2[512], id1[41], id2[41];
+    struct slice none = {"", 0}, s1 = commit(B40, "one", t1, id1), s2 = commit(id1, "two", t2, id2);
+    force.force = true;
+    for (size_t step = 1; step < 200; step += 7) {
+        struct made m;
+        struct buf b;
+        buf_init(&b, 1 << 20);
+        begin(&m);
+        object(&m, 3, none, SLICE("a blob"));
+        object(&m, 1, none, s1);
+        object(&m, 1, none, s2);
+        struct slice pack = finish(&m);
+        put_command(&b, B40, id2, "refs/heads/agent/x");
+        size_t commands = buf_len(&b);
+        CU_ASSERT_FATAL(buf_append_slice(&b, pack) == 0);
+        struct streamed r = stream(&in, buf_slice(&b), step);
+        CU_ASSERT(r.answer == INSPECT_PASS && r.taken == buf_len(&b));
+        r = stream(&force, buf_slice(&b), step);
+        CU_ASSERT(r.answer == INSPECT_PASS && r.taken < commands + step);
+        buf_data(&b)[commands + 20] ^= 1;
+        r = stream(&in, buf_slice(&b), step);
+        CU_ASSERT(r.answer == INSPECT_REFUSED && r.reported);
+        buf_cut(&b, 30);
+        CU_ASSERT_EQUAL(stream(&in, buf_slice(&b), step).answer, INSPECT_REFUSED);
+        buf_clear(&b);
+        put_command(&b, id2, id1, "refs/heads/agent/x");
+        CU_ASSERT_FATAL(buf_append_slice(&b, pack) == 0);
+        r = stream(&in, buf_slice(&b), step);
+        CU_ASSERT(r.answer == INSPECT_REFUSED && r.reported && r.taken == buf_len(&b));
+        CU_ASSERT_STRING_EQUAL(r.why, "not shown to be a fast-forward");
+        buf_clear(&b);
+        put_command(&b, B40, id2, "refs/heads/main");
+        CU_ASSERT_FATAL(buf_append_slice(&b, pack) == 0);
+        r = stream(&in, buf_slice(&b), step);
+        CU_ASSERT(r.answer == INSPECT_REFUSED && r.reported && r.taken < commands + step);
+        CU_ASSERT_STRING_EQUAL(r.why, "not allowed: refs/heads/main");
+        buf_clear(&b);
+        put_command(&b, id1, Z40, "refs/heads/agent/x");
+        CU_ASSERT_STRING_EQUAL(stream(&in, buf_slice(&b), step).why,
+                               "delete of refs/heads/agent/x");
+        CU_ASSERT_EQUAL(stream(&in, SLICE("0000"), step).answer, INSPECT_PASS);
+        CU_ASSERT_EQUAL(stream(&in, SLICE("0001"), step).answer, INSPECT_REFUSED);
+        CU_ASSERT_EQUAL(stream(&in, SLICE("00"), step).answer, INSPECT_REFUSED);
+        buf_free(&m.b);
+        buf_free(&b);
+    }
+}
+
+/* Pushes that are held share a bound. */
+static void streams_bound(void)
+{
+    static const char *const names[] = {"refs/heads/**"};
+    const struct inspection in = {
+        .kind = INSPECT_GIT, .push = true, .refs_given = true, .refs = {names, 1}};
+    struct quota total = {.total = 0};
+    struct push_stream *held[2];
+    struct slice none = {"", 0};
+    struct made m;
+    struct buf b;
+    size_t taken;
+    LIST_INIT(&total.owners);
+    buf_init(&b, 4 << 20);
+    put_command(&b, B40, A40, "refs/heads/x");
+    begin(&m);
+    object(&m, 3, none, SLICE("a blob"));
+    CU_ASSERT_FATAL(buf_append(&b, buf_data(&m.b), 12) == 0); /* of no object that comes */
+    buf_data(&b)[buf_len(&b) - 1] = 255;
+    for (int i = 0; i < 250; i++)
+        CU_ASSERT_FATAL(buf_append(&b, buf_data(&m.b) + 12, buf_len(&m.b) - 12) == 0);
+    total.total = total.each = 2 * buf_len(&b) + 100;
+    held[0] = push_stream_new(&in, &total, "s");
+    held[1] = push_stream_new(&in, &total, "s");
+    CU_ASSERT_FATAL(held[0] && held[1]);
+    CU_ASSERT_EQUAL(feed(held[0], buf_slice(&b), 4096, &taken), INSPECT_MORE);
+    CU_ASSERT_EQUAL(feed(held[1], buf_slice(&b), 4096, &taken), INSPECT_REFUSED);
+    CU_ASSERT_STRING_EQUAL(push_stream_why(held[1])->code, "overload");
+    push_stream_free(held[0]);
+    push_stream_free(held[1]);
+    buf_free(&m.b);
+    buf_free(&b);
+}
+
 static void suite_push(void)
 {
     CU_pSuite s = CU_add_suite("push", NULL, NULL);
@@ -247,6 +393,8 @@ static void suite_push(void)
     CU_add_test(s, "names of references", names);
     CU_add_test(s, "the answer", answer);
     CU_add_test(s, "descent", descent);
+    CU_add_test(s, "streams", streams);
+    CU_add_test(s, "streams that are held", streams_bound);
 }
 
 void tap_suites(void)

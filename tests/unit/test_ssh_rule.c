@@ -1,4 +1,5 @@
 /* Rules of ssh://: what they allow, what a spelling cannot get past, and what is no rule. */
+#include "inspect.h"
 #include "ssh_facts.h"
 #include "ssh_rule.h"
 
@@ -213,6 +214,13 @@ static void test_wrong(void)
         {"{\"allow\":\"ssh://o@h.example\",\"commands\":\"ls **\"," KEY "," WITH "}", "one word"},
         {"{\"allow\":\"ssh://git@github.com/a/b\",\"terminal\":true," WITH "}", "'commands'"},
         {"{\"allow\":\"ssh://-o@h.example/x\"," KEY "," WITH "}", "USER@HOST"},
+        {"{\"allow\":\"ssh://git@github.com/a/b\",\"access\":\"read-only\","
+         "\"refs\":\"refs/heads/x\"," WITH "}",
+         "narrows pushes"},
+        {"{\"allow\":\"ssh://o@h.example\",\"commands\":\"ls\",\"refs\":\"refs/heads/x\"," KEY
+         "," WITH "}",
+         "narrows pushes"},
+        {"{\"allow\":\"ssh://git@github.com/a/b\",\"refs\":\"main\"," WITH "}", "refs/"},
     };
     static const char budgeted[] =
         "{\"policy\":\"p\",\"budget\":{\"requests\":\"10/h\"},\"rules\":["
@@ -228,6 +236,28 @@ static void test_wrong(void)
         CU_ASSERT(p == NULL && strstr(err.text, rows[i].why) != NULL);
         policy_free(p);
     }
+}
+
+/* What a rule says of references both ends find in the rule that was decided by. */
+static void test_refs(void)
+{
+    struct policy *p = good("{\"allow\":\"ssh://git@github.com/acme/**\","
+                            "\"refs\":{\"names\":\"refs/heads/a/*\",\"delete\":true}," WITH "},"
+                            "{\"allow\":\"ssh://git@github.com/open/**\"," WITH "}");
+    struct authority a;
+    struct decision d;
+    struct ssh_asked push = {SLICE("git"), SSH_PUSH, SLICE("/acme/app"), false};
+    CU_ASSERT_FATAL(authority_parse(&a, SCHEME_SSH, SLICE("github.com")) == 0);
+    policy_ssh_decide(p, &a, &push, &d);
+    CU_ASSERT_EQUAL_FATAL(d.verdict, VERDICT_ALLOW);
+    const struct inspection *in = d.rule->inspection;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(in);
+    CU_ASSERT(in->kind == INSPECT_GIT && in->refs_given && in->deletes && !in->force);
+    CU_ASSERT(in->refs.n == 1 && strcmp(in->refs.list[0], "refs/heads/a/*") == 0);
+    push.text = SLICE("/open/app");
+    policy_ssh_decide(p, &a, &push, &d);
+    CU_ASSERT(d.verdict == VERDICT_ALLOW && d.rule->inspection == NULL);
+    policy_free(p);
 }
 
 static void test_git_commands(void)
@@ -308,6 +338,7 @@ void tap_suites(void)
     CU_add_test(s, "terminals", test_terminals);
     CU_add_test(s, "schemes are apart", test_schemes);
     CU_add_test(s, "what is no rule", test_wrong);
+    CU_add_test(s, "references of pushes", test_refs);
     CU_add_test(s, "git's commands", test_git_commands);
     CU_add_test(s, "facts", test_facts);
 }

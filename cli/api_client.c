@@ -241,16 +241,14 @@ int api_await(const char *sock, const char *method, const char *path, const json
     return call(sock, method, path, body, true, ret, err);
 }
 
-int api_put_pair(json_t *body, const char *key, const char *pair)
+void api_print_id(const json_t *reply)
 {
-    char name[256];
-    size_t n = strcspn(pair, "=");
-    if (n == 0 || n >= sizeof name || pair[n] == 0)
-        return -1;
-    snprintf(name, sizeof name, "%.*s", (int)n, pair);
-    if (json_object_get(body, key) == NULL)
-        json_object_set_new(body, key, json_object());
-    return json_object_set_new(json_object_get(body, key), name, json_string(pair + n + 1));
+    printf("%s\n", out_member(reply, "id"));
+}
+
+void api_print_name(const json_t *reply)
+{
+    printf("%s\n", out_member(reply, "name"));
 }
 
 void api_quote(struct buf *to, const char *text)

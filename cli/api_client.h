@@ -22,6 +22,8 @@ int api_call(const char *socket, const char *method, const char *path, const jso
  * nothing is). The exit code. */
 int api_print(const struct args *a, const char *method, const char *path, const json_t *body,
               void (*print)(const json_t *reply));
+void api_print_id(const json_t *reply);
+void api_print_name(const json_t *reply);
 
 /* The same, with an answer that takes as long as it takes: a command's end. */
 int api_await(const char *socket, const char *method, const char *path, const json_t *body,
@@ -45,8 +47,6 @@ int api_ask(const char *socket, int fd, const struct api_request *q, struct err 
 int api_push(int fd, const void *p, size_t n, struct err *err);
 /* The error that a reply other than 2xx says; always -1. */
 int api_refused(int status, struct slice body, struct err *err);
-/* "K=V" into the object `key` of a body. -1: it is no pair. */
-int api_put_pair(json_t *body, const char *key, const char *pair);
 /* Percent-encoded for a query; on failure `to` is emptied. */
 void api_quote(struct buf *to, const char *text);
 

@@ -155,13 +155,20 @@ int args_next(struct args *a)
     }
 }
 
+/* The row of what args_next returned. */
+static const struct arg_option *row_of(const struct args *a, int id)
+{
+    const struct arg_option *o = a->cmd->options;
+    for (int place = 0; (o->id ? o->id : ID_PLACES + place) != id; place++)
+        o++;
+    return o;
+}
+
 int args_into(struct args *a, void *asked)
 {
     int id;
     while ((id = args_next(a)) >= 0) {
-        const struct arg_option *o = a->cmd->options;
-        for (int place = 0; (o->id ? o->id : ID_PLACES + place) != id; place++)
-            o++;
+        const struct arg_option *o = row_of(a, id);
         if (o->value)
             *(const char **)((char *)asked + o->into) = a->value;
         else
@@ -170,19 +177,99 @@ int args_into(struct args *a, void *asked)
     return id == ARGS_STOP ? a->exit_code : ARGS_END;
 }
 
-int args_one(struct args *a, const char **value, int least, int most, const char *what)
+/* How many words are left; ARGS_END, or a usage error. */
+static int words_fit(const struct args *a, int least, int most, const char *what)
 {
-    int id;
-    while ((id = args_next(a)) >= 0)
-        *value = a->value;
-    if (id == ARGS_STOP)
-        return a->exit_code;
     int n = a->argc - a->next;
     if (n < least)
         return args_usage(a->cmd, "%s", what);
     if (n > most)
         return args_usage(a->cmd, "unexpected argument %s", a->argv[a->next + most]);
     return ARGS_END;
+}
+
+/* What is there of this key; if nothing is, `made`. */
+static json_t *member(json_t *body, const char *key, json_t *made)
+{
+    json_t *there = json_object_get(body, key);
+    if (there) {
+        json_decref(made);
+        return there;
+    }
+    json_object_set_new(body, key, made);
+    return made;
+}
+
+static int put_pair(const struct args *a, const struct arg_option *o, json_t *body)
+{
+    char name[256];
+    size_t n = strcspn(a->value, "=");
+    json_t *pairs = member(body, o->key, json_object());
+    if (n == 0 || n >= sizeof name || a->value[n] == 0)
+        return is_letter(o) ? args_usage(a->cmd, "-%c must be NAME=VALUE", o->id)
+                            : args_usage(a->cmd, "--%s must be NAME=VALUE", o->name);
+    snprintf(name, sizeof name, "%.*s", (int)n, a->value);
+    return json_object_set_new(pairs, name, json_string(a->value + n + 1));
+}
+
+static int put_time(const struct args *a, const struct arg_option *o, json_t *body)
+{
+    unsigned seconds = 0;
+    bool none = o->member == ARG_TIME_OR_NONE && strcmp(a->value, "0") == 0;
+    if (!none && args_duration(a->value, o->most, &seconds) < 0)
+        return args_usage(a->cmd, "--%s: %s is no time such as 90s, 15m or 24h, at most %uh",
+                          o->name, a->value, o->most / 3600);
+    return json_object_set_new(body, o->key, json_integer(seconds));
+}
+
+static int put_size(const struct args *a, const struct arg_option *o, json_t *body)
+{
+    uint64_t bytes;
+    if (args_size(a->value, &bytes) < 0)
+        return args_usage(a->cmd, "--%s: %s is no size such as 500MiB or 20GiB", o->name, a->value);
+    return json_object_set_new(body, o->key, json_integer((json_int_t)bytes));
+}
+
+/* -1: the text is no UTF-8, which JSON wants. */
+static int put(const struct args *a, const struct arg_option *o, json_t *body)
+{
+    if (o->put)
+        return o->put(a, body);
+    switch (o->member) {
+    case ARG_PAIR:
+        return put_pair(a, o, body);
+    case ARG_SIZE:
+        return put_size(a, o, body);
+    case ARG_TIME:
+    case ARG_TIME_OR_NONE:
+        return put_time(a, o, body);
+    case ARG_ITEM:
+        return json_array_append_new(member(body, o->key, json_array()), json_string(a->value));
+    case ARG_FALSE:
+        return json_object_set_new(body, o->key, json_false());
+    default:
+        return json_object_set_new(body, o->key, o->value ? json_string(a->value) : json_true());
+    }
+}
+
+int args_body(struct args *a, json_t *body, int least, int most, const char *what)
+{
+    int id, code = EXIT_OK;
+    while (code == EXIT_OK && (id = args_next(a)) >= 0)
+        code = put(a, row_of(a, id), body);
+    if (code < 0)
+        return args_usage(a->cmd, "%s is no UTF-8", a->value);
+    if (code != EXIT_OK)
+        return code;
+    return id == ARGS_STOP ? a->exit_code : words_fit(a, least, most, what);
+}
+
+int args_one(struct args *a, const char **value, int least, int most, const char *what)
+{
+    int id;
+    while ((id = args_next(a)) >= 0)
+        *value = a->value;
+    return id == ARGS_STOP ? a->exit_code : words_fit(a, least, most, what);
 }
 
 int args_plain(struct args *a, int least, int most, const char *what)

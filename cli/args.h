@@ -3,19 +3,48 @@
 #ifndef DURWARD_ARGS_H
 #define DURWARD_ARGS_H
 
+#include <jansson.h>
 #include <stddef.h>
 
 #include "compiler.h"
 
 enum { EXIT_OK = 0, EXIT_NO = 1, EXIT_USAGE = 2 }; /* 125..127: controller/proto/run.h */
 
+struct args;
+
+/* What an option is in the body of a request. */
+enum arg_member {
+    ARG_AS_IS, /* its text; one without a value: true */
+    ARG_FALSE,
+    ARG_ITEM,        /* a text more of a list */
+    ARG_PAIR,        /* K=V, a member more of an object */
+    ARG_SIZE,        /* bytes */
+    ARG_TIME,        /* seconds, from 1 to `most` */
+    ARG_TIME_OR_NONE /* the same, and 0 */
+};
+
 struct arg_option {
-    int id;           /* a letter that is also the short option, or 256 to 999; 0: args_into only */
-    const char *name; /* long name without dashes; NULL: the table ends */
+    int id; /* a letter that is also the short option, or 256 to 999; 0: args_into and args_body */
+    const char *name;  /* long name without dashes; NULL: the table ends */
     const char *value; /* what it takes ("FILE"), NULL if nothing */
     const char *help;  /* one line */
     size_t into;       /* of args_into: offset of a const char * for its value, else of a bool */
+    const char *key;   /* of args_body: the member */
+    enum arg_member member;
+    unsigned most;
+    int (*put)(const struct args *a, json_t *body); /* in place of `member`; EXIT_OK, or as usage */
 };
+
+/* Rows of several commands. */
+#define ARG_CONFIG                                                                   \
+    {                                                                                \
+        'c', "config", "FILE",                                                       \
+            "the configuration (default: $DURWARD_CONFIG, the user's, the system's)" \
+    }
+#define ARG_LABEL                                                                          \
+    {                                                                                      \
+        0, "label", "K=V", "a label; may be repeated", .key = "labels", .member = ARG_PAIR \
+    }
 
 struct command {
     const char *name;
@@ -48,6 +77,9 @@ int args_next(struct args *a);
 /* All options, each into the struct that the command's table names offsets of. ARGS_END, or what
  * the command must return at once. */
 int args_into(struct args *a, void *asked);
+/* All options, each into a request's body as the command's table says, and how many words follow
+ * them; as args_plain. */
+int args_body(struct args *a, json_t *body, int least, int most, const char *what);
 /* All options of a command that has none of its own, and how many words follow them. ARGS_END, or
  * what the command must return at once. `what` asks for a word that is missing ("which sandbox?").
  */

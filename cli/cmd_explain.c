@@ -14,7 +14,7 @@ static int cmd_explain(int argc, char **argv);
 enum { OPT_POLICY = 256, OPT_PRESET };
 
 static const struct arg_option options[] = {
-    {'c', "config", "FILE", "the configuration (default: $DURWARD_CONFIG, then the user's)"},
+    ARG_CONFIG,
     {OPT_POLICY, "policy", "NAME", "the policy, where there is more than one"},
     {OPT_PRESET, "preset", "NAME", "print a preset, as `durward preset show` does"},
     {0},

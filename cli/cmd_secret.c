@@ -13,7 +13,7 @@ static int run_ls(int argc, char **argv);
 static int run_test(int argc, char **argv);
 
 static const struct arg_option options[] = {
-    {'c', "config", "FILE", "the configuration (default: the first that exists)"},
+    ARG_CONFIG,
     {0},
 };
 

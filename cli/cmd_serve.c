@@ -11,7 +11,7 @@
 static int cmd_serve(int argc, char **argv);
 
 static const struct arg_option options[] = {
-    {'c', "config", "FILE", "the configuration (default: $DURWARD_CONFIG, then the user's)"},
+    ARG_CONFIG,
     {0},
 };
 

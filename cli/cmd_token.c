@@ -9,7 +9,6 @@
 #include <string.h>
 #include <time.h>
 
-enum { OPT_NAME = 256, OPT_SCOPE, OPT_POLICY, OPT_LABEL, OPT_TTL, OPT_VOLUMES };
 enum { TTL_MAX = 366 * 86400 };
 
 static int run_create(int argc, char **argv);
@@ -17,14 +16,18 @@ static int run_ls(int argc, char **argv);
 static int run_revoke(int argc, char **argv);
 
 static const struct arg_option create_options[] = {
-    {OPT_SCOPE, "scope", "NAME",
-     "read, sandboxes, exec, approvals, identities or admin; may be repeated"},
-    {OPT_NAME, "name", "NAME", "what it is called in lists and the audit log"},
-    {OPT_POLICY, "policy", "NAME", "only sandboxes of this policy; may be repeated"},
-    {OPT_LABEL, "label", "K=V", "only sandboxes with this label; may be repeated"},
-    {OPT_TTL, "ttl", "T", "how long it is good (default 2160h, at most 8784h)"},
-    {OPT_VOLUMES, "volume-bytes", "SIZE",
-     "its volumes have at most so much together, as in 10GiB (default: not limited)"},
+    {0, "scope", "NAME", "read, sandboxes, exec, approvals, identities or admin; may be repeated",
+     .key = "scopes", .member = ARG_ITEM},
+    {0, "name", "NAME", "what it is called in lists and the audit log", .key = "name"},
+    {0, "policy", "NAME", "only sandboxes of this policy; may be repeated", .key = "policies",
+     .member = ARG_ITEM},
+    {0, "label", "K=V", "only sandboxes with this label; may be repeated", .key = "labels",
+     .member = ARG_PAIR},
+    {0, "ttl", "T", "how long it is good (default 2160h, at most 8784h)", .key = "ttl",
+     .member = ARG_TIME, .most = TTL_MAX},
+    {0, "volume-bytes", "SIZE",
+     "its volumes have at most so much together, as in 10GiB (default: not limited)",
+     .key = "volume_bytes", .member = ARG_SIZE},
     {0},
 };
 enum { CREATE, LS, REVOKE };
@@ -58,44 +61,6 @@ const struct command token_verbs[] = {
 
 /* ---- create ---- */
 
-static void add(json_t *body, const char *key, const char *value)
-{
-    if (json_object_get(body, key) == NULL)
-        json_object_set_new(body, key, json_array());
-    json_array_append_new(json_object_get(body, key), json_string(value));
-}
-
-static int take_option(const struct args *a, int id, json_t *body)
-{
-    unsigned seconds;
-    uint64_t bytes;
-    switch (id) {
-    case OPT_NAME:
-        json_object_set_new(body, "name", json_string(a->value));
-        return EXIT_OK;
-    case OPT_SCOPE:
-        add(body, "scopes", a->value);
-        return EXIT_OK;
-    case OPT_POLICY:
-        add(body, "policies", a->value);
-        return EXIT_OK;
-    case OPT_LABEL:
-        return api_put_pair(body, "labels", a->value) == 0
-                   ? EXIT_OK
-                   : args_usage(a->cmd, "--label must be NAME=VALUE");
-    case OPT_VOLUMES:
-        if (args_size(a->value, &bytes) < 0)
-            return args_usage(a->cmd, "%s: a size such as 500MiB or 20GiB", a->value);
-        json_object_set_new(body, "volume_bytes", json_integer((json_int_t)bytes));
-        return EXIT_OK;
-    default:
-        if (args_duration(a->value, TTL_MAX, &seconds) < 0)
-            return args_usage(a->cmd, "%s: a time such as 15m or 24h, at most 8784h", a->value);
-        json_object_set_new(body, "ttl", json_integer(seconds));
-        return EXIT_OK;
-    }
-}
-
 static void print_token(const json_t *reply)
 {
     printf("%s\n", out_member(reply, "token"));
@@ -105,16 +70,10 @@ static int run_create(int argc, char **argv)
 {
     struct args a = {.cmd = &token_verbs[CREATE], .argc = argc, .argv = argv};
     json_t *body = json_object();
-    int id, code = EXIT_OK;
-    while (code == EXIT_OK && (id = args_next(&a)) != ARGS_END)
-        code = id == ARGS_STOP ? ARGS_STOP : take_option(&a, id, body);
-    if (code == ARGS_STOP)
-        code = a.exit_code;
-    else if (code == EXIT_OK && a.next < argc)
-        code = args_usage(a.cmd, "unexpected argument %s", argv[a.next]);
-    else if (code == EXIT_OK && json_object_get(body, "scopes") == NULL)
+    int code = args_body(&a, body, 0, 0, "");
+    if (code == ARGS_END && json_object_get(body, "scopes") == NULL)
         code = args_usage(a.cmd, "--scope says what it may do");
-    else if (code == EXIT_OK)
+    if (code == ARGS_END)
         code = api_print(&a, "POST", "/v1/tokens", body, print_token);
     json_decref(body);
     return code;

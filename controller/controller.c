@@ -491,8 +491,8 @@ static int controller_leave(void *self, struct event_base *base)
     struct sandbox *s;
     managed_sandboxes_close(c);
     mcp_servers_free(c->mcp_servers);
-    snapshots_close(c);
-    managed_volumes_close(c);
+    named_layers_close(&c->snapshots);
+    named_layers_close(&c->volumes);
     while ((s = sandbox_next(&c->owner, NULL)) != NULL)
         sandbox_free(s);
     approvals_free(c->approvals);
@@ -523,7 +523,7 @@ int controller_main(void)
     LIST_INIT(&c.clients);
     LIST_INIT(&c.owner.list);
     TAILQ_INIT(&c.managed_sandboxes);
-    TAILQ_INIT(&c.snapshots);
-    TAILQ_INIT(&c.volumes);
+    TAILQ_INIT(&c.snapshots.list);
+    TAILQ_INIT(&c.volumes.list);
     return role_run(&life, &c);
 }

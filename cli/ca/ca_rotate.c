@@ -17,7 +17,7 @@
 enum { OPT_OVERLAP = 256, OPT_NOW };
 
 const struct arg_option ca_rotate_options[] = {
-    {'c', "config", "FILE", "the configuration (default: the first that exists)"},
+    ARG_CONFIG,
     {OPT_OVERLAP, "overlap", "TIME", "trust both so long before the new one signs: 90s, 12h, 14d"},
     {OPT_NOW, "now", NULL, "the new one signs at once: clients without it fail from now on"},
     {0},

@@ -18,12 +18,12 @@ static int run_show(int argc, char **argv);
 static int run_export(int argc, char **argv);
 
 static const struct arg_option show_options[] = {
-    {'c', "config", "FILE", "the configuration (default: the first that exists)"},
+    ARG_CONFIG,
     {0},
 };
 
 static const struct arg_option export_options[] = {
-    {'c', "config", "FILE", "the configuration (default: the first that exists)"},
+    ARG_CONFIG,
     {OPT_PEM, "pem", NULL, "in PEM (the default)"},
     {OPT_DER, "der", NULL, "in DER"},
     {0},

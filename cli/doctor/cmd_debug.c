@@ -22,7 +22,7 @@ enum { BLOCK = 512, REPLY_MAX = 8 << 20 };
 static int cmd_debug(int argc, char **argv);
 
 static const struct arg_option options[] = {
-    {'c', "config", "FILE", "the configuration (default: $DURWARD_CONFIG, then the user's)"},
+    ARG_CONFIG,
     {0},
 };
 

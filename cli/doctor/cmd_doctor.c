@@ -11,7 +11,7 @@ static int cmd_doctor(int argc, char **argv);
 enum { OPT_HOST = 256, OPT_SANDBOX, OPT_AGAINST, OPT_IMAGE };
 
 static const struct arg_option options[] = {
-    {'c', "config", "FILE", "the configuration (default: $DURWARD_CONFIG, then the user's)"},
+    ARG_CONFIG,
     {OPT_HOST, "host", NULL, "look at the host only"},
     {OPT_SANDBOX, "sandbox", NULL, "look at clients in a sandbox only"},
     {'e', "env", "K[=V]", "set a variable in that sandbox, as `run` does"},

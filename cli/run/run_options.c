@@ -25,7 +25,7 @@ enum {
 };
 
 const struct arg_option run_arg_options[] = {
-    {'c', "config", "FILE", "the configuration (default: $DURWARD_CONFIG, then the user's)"},
+    ARG_CONFIG,
     {OPT_POLICY, "policy", "NAME", "the policy, where there is more than one"},
     {OPT_PROFILE, "profile", "NAME", "what the program NAME needs; CMD is run in place of it"},
     {OPT_HOME, "home", "NAME", "keep $HOME, by this name (default: one a profile and directory)"},

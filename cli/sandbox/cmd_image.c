@@ -20,14 +20,14 @@ static int run_ls(int argc, char **argv);
 static int run_rm(int argc, char **argv);
 
 static const struct arg_option import_options[] = {
-    {'c', "config", "FILE", "the configuration (default: the first that exists)"},
+    ARG_CONFIG,
     {OPT_MAX_SIZE, "max-size", "MIB", "refuse what is larger when unpacked (default: 16384)"},
     {OPT_MAX_FILES, "max-files", "N", "refuse what has more files (default: 1000000)"},
     {0},
 };
 
 static const struct arg_option options[] = {
-    {'c', "config", "FILE", "the configuration (default: the first that exists)"},
+    ARG_CONFIG,
     {0},
 };
 

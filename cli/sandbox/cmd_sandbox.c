@@ -10,22 +10,6 @@
 #include "out.h"
 #include "which.h"
 
-enum {
-    OPT_POLICY = 256,
-    OPT_NAME,
-    OPT_LABEL,
-    OPT_TTL,
-    OPT_IDLE,
-    OPT_REUSE,
-    OPT_STATE,
-    OPT_BACKEND,
-    OPT_IMAGE,
-    OPT_SNAPSHOT,
-    OPT_ON_IDLE,
-    OPT_NO_RESUME,
-    OPT_PUBLISH,
-    OPT_VOLUME
-};
 enum { TTL_MAX = 30 * 86400, PATH_BYTES = 16 * 1024 };
 
 static int run_create(int argc, char **argv);
@@ -37,42 +21,77 @@ static int run_stop(int argc, char **argv);
 static int run_resume(int argc, char **argv);
 static int run_fork(int argc, char **argv);
 
+static int put_port(const struct args *a, json_t *body);
+
+/* Rows that create and fork share. */
+#define NAME_ROW                                                      \
+    {                                                                 \
+        0, "name", "NAME", "a name of your own for it", .key = "name" \
+    }
+#define ENV_ROW(text)                                             \
+    {                                                             \
+        'e', "env", "K=V", text, .key = "env", .member = ARG_PAIR \
+    }
+#define TTL_ROW                                                                           \
+    {                                                                                     \
+        0, "ttl", "T",                                                                    \
+            "end it after T whatever it does (90s, 15m, 7d; default: the policy's, 24h)", \
+            .key = "ttl", .member = ARG_TIME, .most = TTL_MAX                             \
+    }
+#define IDLE_TTL_ROW                                                                          \
+    {                                                                                         \
+        0, "idle-ttl", "T",                                                                   \
+            "end it when nothing was done in it for T (default: the policy's, 1h; 0: never)", \
+            .key = "idle_ttl", .member = ARG_TIME_OR_NONE, .most = TTL_MAX                    \
+    }
+#define ON_IDLE_ROW                                                                            \
+    {                                                                                          \
+        0, "on-idle", "WHAT", "then delete, pause or stop it (default: the policy's, delete)", \
+            .key = "on_idle"                                                                   \
+    }
+#define NO_RESUME_ROW                                                               \
+    {                                                                               \
+        0, "no-auto-resume", NULL, "paused or stopped, it stays so until 'resume'", \
+            .key = "auto_resume", .member = ARG_FALSE                               \
+    }
+
 static const struct arg_option create_options[] = {
-    {OPT_POLICY, "policy", "NAME", "the policy, where there is more than one"},
-    {OPT_NAME, "name", "NAME", "a name of your own for it"},
-    {OPT_LABEL, "label", "K=V", "a label; may be repeated"},
-    {'e', "env", "K=V", "set a variable inside; may be repeated"},
-    {OPT_TTL, "ttl", "T",
-     "end it after T whatever it does (90s, 15m, 7d; default: the policy's, 24h)"},
-    {OPT_IDLE, "idle-ttl", "T",
-     "end it when nothing was done in it for T (default: the policy's, 1h; 0: never)"},
-    {OPT_BACKEND, "backend", "NAME", "what makes it: bwrap or docker (default: the policy's)"},
-    {OPT_IMAGE, "image", "NAME", "its root: an imported image, or with docker one of the engine's"},
-    {OPT_ON_IDLE, "on-idle", "WHAT",
-     "then delete, pause or stop it (default: the policy's, delete)"},
-    {OPT_SNAPSHOT, "snapshot", "NAME", "begin with the files of a snapshot"},
-    {OPT_PUBLISH, "publish", "[[ADDR:]H:]S",
-     "reach its port S at H of this host (127.0.0.1; any free port); may be repeated"},
-    {OPT_VOLUME, "volume", "NAME:/PATH[:ro]",
-     "mount a volume of its policy ('durward volume'); may be repeated"},
-    {OPT_NO_RESUME, "no-auto-resume", NULL, "paused or stopped, it stays so until 'resume'"},
-    {OPT_REUSE, "get-or-create", NULL, "take the one with these labels if there is one"},
+    {0, "policy", "NAME", "the policy, where there is more than one", .key = "policy"},
+    NAME_ROW,
+    ARG_LABEL,
+    ENV_ROW("set a variable inside; may be repeated"),
+    TTL_ROW,
+    IDLE_TTL_ROW,
+    {0, "backend", "NAME", "what makes it: bwrap or docker (default: the policy's)",
+     .key = "backend"},
+    {0, "image", "NAME", "its root: an imported image, or with docker one of the engine's",
+     .key = "image"},
+    ON_IDLE_ROW,
+    {0, "snapshot", "NAME", "begin with the files of a snapshot", .key = "snapshot"},
+    {0, "publish", "[[ADDR:]H:]S",
+     "reach its port S at H of this host (127.0.0.1; any free port); may be repeated",
+     .put = put_port},
+    {0, "volume", "NAME:/PATH[:ro]",
+     "mount a volume of its policy ('durward volume'); may be repeated", .key = "volumes",
+     .member = ARG_ITEM},
+    NO_RESUME_ROW,
+    {0, "get-or-create", NULL, "take the one with these labels if there is one",
+     .key = "get_or_create"},
     {0},
 };
 
 static const struct arg_option fork_options[] = {
-    {OPT_NAME, "name", "NAME", "a name of your own for it"},
-    {OPT_LABEL, "label", "K=V", "a label; may be repeated"},
-    {'e', "env", "K=V", "set a variable inside; may be repeated (default: the same ones)"},
-    {OPT_TTL, "ttl", "T",
-     "end it after T whatever it does (90s, 15m, 7d; default: the policy's, 24h)"},
-    {OPT_IDLE, "idle-ttl", "T",
-     "end it when nothing was done in it for T (default: the policy's, 1h; 0: never)"},
-    {OPT_ON_IDLE, "on-idle", "WHAT",
-     "then delete, pause or stop it (default: the policy's, delete)"},
-    {OPT_NO_RESUME, "no-auto-resume", NULL, "paused or stopped, it stays so until 'resume'"},
+    NAME_ROW,
+    ARG_LABEL,
+    ENV_ROW("set a variable inside; may be repeated (default: the same ones)"),
+    TTL_ROW,
+    IDLE_TTL_ROW,
+    ON_IDLE_ROW,
+    NO_RESUME_ROW,
     {0},
 };
+
+enum { OPT_LABEL = 256, OPT_STATE };
 
 static const struct arg_option ls_options[] = {
     {OPT_LABEL, "label", "K=V", "only with this label; may be repeated"},
@@ -149,26 +168,17 @@ const struct command sandbox_verbs[] = {
 
 /* ---- create ---- */
 
-static int put_time(const struct command *cmd, json_t *body, const char *key, const char *text,
-                    bool zero)
-{
-    unsigned s = 0;
-    if (!(zero && strcmp(text, "0") == 0) && args_duration(text, TTL_MAX, &s) < 0)
-        return args_usage(cmd, "%s: a time such as 90s, 15m or 24h, at most 720h", text);
-    json_object_set_new(body, key, json_integer(s));
-    return EXIT_OK;
-}
-
 /* "80", "8080:80", "127.0.0.2:8080:80", "[::1]:8080:80" */
-static int put_port(const struct command *cmd, json_t *body, const char *text)
+static int put_port(const struct args *a, json_t *body)
 {
+    const char *text = a->value;
     char address[96];
     uint64_t port;
     const char *last = strrchr(text, ':');
     size_t n = last ? (size_t)(last - text) : 0;
     if (slice_u64(slice_str(last ? last + 1 : text), 65535, &port) < 0 || port == 0 || n > 80 ||
         last == text)
-        return args_usage(cmd, "--publish: %s is not [[ADDRESS:]PORT:]PORT", text);
+        return args_usage(a->cmd, "--publish: %s is not [[ADDRESS:]PORT:]PORT", text);
     bool bare = memchr(text, ':', n) == NULL;
     snprintf(address, sizeof address, "%s%.*s%s", bare ? "127.0.0.1:" : "", (int)n, text,
              n ? "" : "0");
@@ -179,77 +189,13 @@ static int put_port(const struct command *cmd, json_t *body, const char *text)
     return EXIT_OK;
 }
 
-static int take_option(const struct args *a, int id, json_t *body)
-{
-    switch (id) {
-    case OPT_POLICY:
-        json_object_set_new(body, "policy", json_string(a->value));
-        return EXIT_OK;
-    case OPT_NAME:
-        json_object_set_new(body, "name", json_string(a->value));
-        return EXIT_OK;
-    case OPT_BACKEND:
-        json_object_set_new(body, "backend", json_string(a->value));
-        return EXIT_OK;
-    case OPT_IMAGE:
-        json_object_set_new(body, "image", json_string(a->value));
-        return EXIT_OK;
-    case OPT_SNAPSHOT:
-        json_object_set_new(body, "snapshot", json_string(a->value));
-        return EXIT_OK;
-    case OPT_ON_IDLE:
-        json_object_set_new(body, "on_idle", json_string(a->value));
-        return EXIT_OK;
-    case OPT_NO_RESUME:
-        json_object_set_new(body, "auto_resume", json_false());
-        return EXIT_OK;
-    case OPT_REUSE:
-        json_object_set_new(body, "get_or_create", json_true());
-        return EXIT_OK;
-    case OPT_TTL:
-        return put_time(a->cmd, body, "ttl", a->value, false);
-    case OPT_IDLE:
-        return put_time(a->cmd, body, "idle_ttl", a->value, true);
-    case OPT_VOLUME:
-        if (json_object_get(body, "volumes") == NULL)
-            json_object_set_new(body, "volumes", json_array());
-        json_array_append_new(json_object_get(body, "volumes"), json_string(a->value));
-        return EXIT_OK;
-    case OPT_PUBLISH:
-        return put_port(a->cmd, body, a->value);
-    default:
-        if (api_put_pair(body, id == 'e' ? "env" : "labels", a->value) == 0)
-            return EXIT_OK;
-        return args_usage(a->cmd, "%s must be NAME=VALUE", id == 'e' ? "-e" : "--label");
-    }
-}
-
-/* The options; EXIT_OK when all of them are read. */
-static int read_options(struct args *a, json_t *body)
-{
-    int id, code = EXIT_OK;
-    while (code == EXIT_OK && (id = args_next(a)) != ARGS_END)
-        code = id == ARGS_STOP ? ARGS_STOP : take_option(a, id, body);
-    return code;
-}
-
-/* Ask for it, and print its id. */
-static void print_id(const json_t *reply)
-{
-    printf("%s\n", out_member(reply, "id"));
-}
-
 static int run_create(int argc, char **argv)
 {
     struct args a = {.cmd = &sandbox_verbs[CREATE], .argc = argc, .argv = argv};
     json_t *body = json_object();
-    int code = read_options(&a, body);
-    if (code == ARGS_STOP)
-        code = a.exit_code;
-    else if (code == EXIT_OK && a.next < argc)
-        code = args_usage(a.cmd, "unexpected argument %s", argv[a.next]);
-    else if (code == EXIT_OK)
-        code = api_print(&a, "POST", "/v1/sandboxes", body, print_id);
+    int code = args_body(&a, body, 0, 0, "");
+    if (code == ARGS_END)
+        code = api_print(&a, "POST", "/v1/sandboxes", body, api_print_id);
     json_decref(body);
     return code;
 }
@@ -474,13 +420,9 @@ static int run_fork(int argc, char **argv)
 {
     struct args a = {.cmd = &sandbox_verbs[FORK], .argc = argc, .argv = argv};
     json_t *body = json_object();
-    int code = read_options(&a, body);
-    if (code == ARGS_STOP)
-        code = a.exit_code;
-    else if (code == EXIT_OK && a.next + 1 != argc)
-        code = args_usage(a.cmd, "which sandbox?");
-    else if (code == EXIT_OK)
-        code = call_one(&a, "POST", argv[a.next], "/fork", body, print_id);
+    int code = args_body(&a, body, 1, 1, "which sandbox?");
+    if (code == ARGS_END)
+        code = call_one(&a, "POST", argv[a.next], "/fork", body, api_print_id);
     json_decref(body);
     return code;
 }

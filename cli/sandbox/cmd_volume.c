@@ -1,5 +1,6 @@
 /* durward volume: files that outlive the sandboxes which mount them, by the daemon's API. */
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +10,6 @@
 #include "sandbox_spec.h"
 #include "which.h"
 
-enum { OPT_POLICY = 256, OPT_SIZE, OPT_ACCESS, OPT_LABEL, OPT_REUSE, OPT_FORCE };
 enum { CREATE, LS, SHOW, RM, SNAPSHOT, RESTORE, CLONE, EXPORT };
 
 static int run_create(int argc, char **argv);
@@ -22,25 +22,34 @@ static int run_clone(int argc, char **argv);
 static int run_export(int argc, char **argv);
 
 static const struct arg_option create_options[] = {
-    {OPT_POLICY, "policy", "NAME", "whose sandboxes may have it, where there is more than one"},
-    {OPT_SIZE, "size", "SIZE", "how much it may hold, as in 500MiB or 20GiB (default: 1GiB)"},
-    {OPT_ACCESS, "access", "WHO",
-     "one sandbox at a time may write (one, the default), or several (many)"},
-    {OPT_LABEL, "label", "K=V", "a label; may be repeated"},
-    {OPT_REUSE, "get-or-create", NULL, "take the one of this name if there is one"},
+    {0, "policy", "NAME", "whose sandboxes may have it, where there is more than one",
+     .key = "policy"},
+    {0, "size", "SIZE", "how much it may hold, as in 500MiB or 20GiB (default: 1GiB)",
+     .key = "size", .member = ARG_SIZE},
+    {0, "access", "WHO", "one sandbox at a time may write (one, the default), or several (many)",
+     .key = "access"},
+    ARG_LABEL,
+    {0, "get-or-create", NULL, "take the one of this name if there is one", .key = "get_or_create"},
     {0},
 };
 
 static const struct arg_option clone_options[] = {
-    {OPT_SIZE, "size", "SIZE", "how much it may hold (default: as much; at least that)"},
-    {OPT_ACCESS, "access", "WHO", "one or many (default: the same)"},
-    {OPT_LABEL, "label", "K=V", "a label; may be repeated"},
+    {0, "size", "SIZE", "how much it may hold (default: as much; at least that)", .key = "size",
+     .member = ARG_SIZE},
+    {0, "access", "WHO", "one or many (default: the same)", .key = "access"},
+    ARG_LABEL,
     {0},
 };
 
+struct export_options {
+    const char *file;
+    bool force;
+};
+
 static const struct arg_option export_options[] = {
-    {'o', "output", "FILE", "write to this file (- is standard output; default: NAME.tar)"},
-    {OPT_FORCE, "force", NULL, "in place of a file that is there"},
+    {'o', "output", "FILE", "write to this file (- is standard output; default: NAME.tar)",
+     offsetof(struct export_options, file)},
+    {0, "force", NULL, "in place of a file that is there", offsetof(struct export_options, force)},
     {0},
 };
 
@@ -73,56 +82,6 @@ const struct command volume_verbs[] = {
     {0},
 };
 
-static int put_size(const struct args *a, json_t *body)
-{
-    uint64_t bytes;
-    if (args_size(a->value, &bytes) < 0 || bytes > INT64_MAX)
-        return args_usage(a->cmd, "%s: a size such as 500MiB or 20GiB", a->value);
-    json_object_set_new(body, "size", json_integer((json_int_t)bytes));
-    return EXIT_OK;
-}
-
-static int take_option(const struct args *a, int id, json_t *body)
-{
-    switch (id) {
-    case OPT_POLICY:
-        json_object_set_new(body, "policy", json_string(a->value));
-        return EXIT_OK;
-    case OPT_ACCESS:
-        json_object_set_new(body, "access", json_string(a->value));
-        return EXIT_OK;
-    case OPT_REUSE:
-        json_object_set_new(body, "get_or_create", json_true());
-        return EXIT_OK;
-    case OPT_SIZE:
-        return put_size(a, body);
-    default:
-        return api_put_pair(body, "labels", a->value) == 0
-                   ? EXIT_OK
-                   : args_usage(a->cmd, "--label must be NAME=VALUE");
-    }
-}
-
-static void print_name(const json_t *reply)
-{
-    printf("%s\n", out_member(reply, "name"));
-}
-
-/* Options, then so many words; else *code is the exit status. */
-static bool read_words(struct args *a, json_t *body, int n, const char *what, int *code)
-{
-    int id;
-    while ((id = args_next(a)) != ARGS_END) {
-        *code = id == ARGS_STOP ? a->exit_code : take_option(a, id, body);
-        if (id == ARGS_STOP || *code != EXIT_OK)
-            return false;
-    }
-    if (a->argc - a->next == n)
-        return true;
-    *code = args_usage(a->cmd, "%s", what);
-    return false;
-}
-
 /* /v1/volumes/NAME… of a word; it is put where the caller says. */
 static int path_of(const struct args *a, const char *name, const char *tail, char *path,
                    size_t size)
@@ -135,15 +94,15 @@ static int path_of(const struct args *a, const char *name, const char *tail, cha
 
 static int post(const struct args *a, const char *path, const json_t *body)
 {
-    return api_print(a, "POST", path, body, print_name);
+    return api_print(a, "POST", path, body, api_print_name);
 }
 
 static int run_create(int argc, char **argv)
 {
     struct args a = {.cmd = &volume_verbs[CREATE], .argc = argc, .argv = argv};
     json_t *body = json_object();
-    int code;
-    if (read_words(&a, body, 1, "under which name?", &code)) {
+    int code = args_body(&a, body, 1, 1, "under which name?");
+    if (code == ARGS_END) {
         json_object_set_new(body, "name", json_string(argv[a.next]));
         code = post(&a, "/v1/volumes", body);
     }
@@ -155,8 +114,8 @@ static int run_clone(int argc, char **argv)
 {
     struct args a = {.cmd = &volume_verbs[CLONE], .argc = argc, .argv = argv};
     json_t *body = json_object();
-    int code;
-    if (read_words(&a, body, 2, "which volume, and under which name?", &code)) {
+    int code = args_body(&a, body, 2, 2, "which volume, and under which name?");
+    if (code == ARGS_END) {
         json_object_set_new(body, "from", json_string(argv[a.next]));
         json_object_set_new(body, "name", json_string(argv[a.next + 1]));
         code = post(&a, "/v1/volumes", body);
@@ -171,9 +130,10 @@ static int of_two(const struct command *cmd, const char *tail, const char *key, 
     struct args a = {.cmd = cmd, .argc = argc, .argv = argv};
     char path[128];
     json_t *body = json_object();
-    int code;
-    if (read_words(&a, body, 2, "a volume's name and a snapshot's?", &code) &&
-        (code = path_of(&a, argv[a.next], tail, path, sizeof path)) == EXIT_OK) {
+    int code = args_plain(&a, 2, 2, "a volume's name and a snapshot's?");
+    if (code == ARGS_END)
+        code = path_of(&a, argv[a.next], tail, path, sizeof path);
+    if (code == EXIT_OK) {
         json_object_set_new(body, key, json_string(argv[a.next + 1]));
         code = post(&a, path, body);
     }
@@ -290,18 +250,11 @@ static int run_rm(int argc, char **argv)
 static int run_export(int argc, char **argv)
 {
     struct args a = {.cmd = &volume_verbs[EXPORT], .argc = argc, .argv = argv};
-    const char *file = NULL;
-    bool force = false;
-    int id;
-    while ((id = args_next(&a)) != ARGS_END) {
-        if (id == ARGS_STOP)
-            return a.exit_code;
-        if (id == 'o')
-            file = a.value;
-        else
-            force = true;
-    }
-    return a.next + 1 == argc ? volume_export_verb(&a, argv[a.next], file, force)
+    struct export_options asked = {0};
+    int code = args_into(&a, &asked);
+    if (code != ARGS_END)
+        return code;
+    return a.next + 1 == argc ? volume_export_verb(&a, argv[a.next], asked.file, asked.force)
                               : args_usage(a.cmd, "which volume?");
 }
 

@@ -54,16 +54,6 @@ static int take_away(const struct args *a, const char *name)
     return bad ? out_fail(&err) : EXIT_OK;
 }
 
-static void print_name(const json_t *reply)
-{
-    printf("%s\n", out_member(reply, "name"));
-}
-
-static void print_id(const json_t *reply)
-{
-    printf("%s\n", out_member(reply, "id"));
-}
-
 /* Takes the reference of `body`; NULL: a text of it is no UTF-8. */
 static int post(const struct args *a, const char *path, json_t *body, void (*print)(const json_t *))
 {
@@ -84,7 +74,7 @@ static int make(const struct args *a, const char *word, const char *name, bool r
         return out_fail(&err);
     return post(a, "/v1/snapshots",
                 json_pack("{s:s, s:s, s:b}", "sandbox", id, "name", name, "get_or_create", reuse),
-                print_name);
+                api_print_name);
 }
 
 static const struct command *self(const char *name)
@@ -142,5 +132,5 @@ int verb_restore(int argc, char **argv)
     if (which_one(a.socket, WHICH_SANDBOX, argv[a.next], id, &err) < 0)
         return out_fail(&err);
     snprintf(path, sizeof path, "/v1/sandboxes/%s/restore", id);
-    return post(&a, path, json_pack("{s:s}", "snapshot", argv[a.next + 1]), print_id);
+    return post(&a, path, json_pack("{s:s}", "snapshot", argv[a.next + 1]), api_print_id);
 }

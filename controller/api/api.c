@@ -1,5 +1,5 @@
-/* The door on the unix socket: asks the kernel who the peer is, refuses what a browser was led to
- * send, and routes the rest. How every door writes answers and errors is here too. */
+/* The listener on the unix socket: asks the kernel who the peer is, refuses what a browser was led
+ * to send, and routes the rest. How every listener writes answers and errors is here too. */
 #include "api_internal.h"
 
 #include <event2/buffer.h>

@@ -1,12 +1,13 @@
-/* Snapshots as archives of any size: frames over an upgraded connection, as those of exec. To the
- * client 1 (bytes of the archive) and 3 (the last: what came of it, as JSON); from it 0 (bytes;
- * none: that was all). In between bytes go to and from the process of the builder's that has the
- * files. */
+/* Snapshots and volumes as archives of any size: frames over an upgraded connection, as those of
+ * exec. To the client 1 (bytes of the archive) and 3 (the last: what came of it, as JSON); from it
+ * 0 (bytes; none: that was all). In between bytes go to and from the process of the builder's that
+ * has the files. */
 #include "api_internal.h"
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -24,9 +25,10 @@ struct transfer {
     struct stream *stream;      /* NULL once it is gone */
     struct bufferevent *inside; /* NULL once it ended */
     struct event *idle;
-    bool all_in;  /* of an import: the client has said that that was all */
-    bool waiting; /* somebody is to call back still */
-    json_t *last; /* what came of it, until it is sent */
+    bool all_in;                   /* of an import: the client has said that that was all */
+    bool waiting;                  /* somebody is to call back still */
+    json_t *last;                  /* what came of it, until it is sent */
+    const struct named_layers *of; /* where it has its name */
     char name[SANDBOX_SPEC_NAME_MAX + 1];
 };
 
@@ -260,72 +262,61 @@ static void start(struct transfer *p, struct evhttp_request *req, const struct s
     event_add(p->idle, &idle_time);
 }
 
+/* {"snapshot": what it is} */
+static json_t *outcome(const struct named_layer *l)
+{
+    return json_pack("{s:o}", l->kind->noun, l->kind->json(l));
+}
+
 static void on_exported(void *arg, enum layer_result result, const char *text)
 {
+    char what[64];
     struct transfer *p = arg;
-    struct snapshot *s = snapshot_find(p->api->controller, p->name);
+    const struct named_layer *l = named_layer_find(p->of, p->name);
     p->waiting = false;
-    if (result == LAYER_DONE && s)
-        controller_note(p->api->controller, s->sandbox, "snapshot_exported", s->name);
-    p->last =
-        result == LAYER_DONE && s
-            ? json_pack("{s:o}", "snapshot", snapshot_json(s))
-            : failure(result == LAYER_ABSENT || !text[0] ? "the snapshot has no files" : text);
+    if (result == LAYER_DONE && l) {
+        snprintf(what, sizeof what, "%s_exported", l->kind->noun);
+        l->kind->note(l, what);
+        p->last = outcome(l);
+    } else {
+        p->last = failure(result == LAYER_ABSENT || !text[0] ? "there are no files of it" : text);
+    }
     finish(p);
+}
+
+/* l NULL: answered already. */
+static void export(struct api *a, struct evhttp_request *req, struct named_layer *l)
+{
+    static const struct stream_ops ops = {ignore, on_room, on_gone};
+    int far;
+    struct transfer *p = l ? transfer_new(a, req, l->name, &far) : NULL;
+    if (p == NULL)
+        return;
+    p->of = l->list;
+    if (named_layer_export(l, far, on_exported, p) < 0) {
+        transfer_free(p);
+        api_refuse(req, 503, "unavailable", "out of memory");
+        return;
+    }
+    p->waiting = true;
+    start(p, req, &ops);
 }
 
 HANDLER(api_export)
 {
-    static const struct stream_ops ops = {ignore, on_room, on_gone};
-    struct snapshot *s = api_find_snapshot(a, req, q->args[0]);
-    int far;
-    struct transfer *p = s ? transfer_new(a, req, s->name, &far) : NULL;
-    if (p == NULL)
-        return;
-    if (snapshot_export(s, far, on_exported, p) < 0) {
-        transfer_free(p);
-        api_refuse(req, 503, "unavailable", "out of memory");
-        return;
-    }
-    p->waiting = true;
-    start(p, req, &ops);
-}
-
-static void on_volume_exported(void *arg, enum layer_result result, const char *text)
-{
-    struct transfer *p = arg;
-    struct managed_volume *v = managed_volume_find(p->api->controller, p->name);
-    p->waiting = false;
-    if (result == LAYER_DONE && v)
-        controller_note(p->api->controller, v->name, "volume_exported", v->policy);
-    p->last = result == LAYER_DONE && v
-                  ? json_pack("{s:o}", "volume", managed_volume_json(v))
-                  : failure(result == LAYER_ABSENT || !text[0] ? "the volume has no files" : text);
-    finish(p);
+    export(a, req, (struct named_layer *)api_find_snapshot(a, req, q->args[0]));
 }
 
 HANDLER(api_volume_export)
 {
-    static const struct stream_ops ops = {ignore, on_room, on_gone};
-    struct managed_volume *v = api_find_volume(a, req, q->args[0]);
-    int far;
-    struct transfer *p = v ? transfer_new(a, req, v->name, &far) : NULL;
-    if (p == NULL)
-        return;
-    if (managed_volume_export(v, far, on_volume_exported, p) < 0) {
-        transfer_free(p);
-        api_refuse(req, 503, "unavailable", "out of memory");
-        return;
-    }
-    p->waiting = true;
-    start(p, req, &ops);
+    export(a, req, (struct named_layer *)api_find_volume(a, req, q->args[0]));
 }
 
-static void on_imported(void *arg, struct snapshot *s, const char *why)
+static void on_imported(void *arg, struct named_layer *l, const char *why)
 {
     struct transfer *p = arg;
     p->waiting = false;
-    p->last = s ? json_pack("{s:o}", "snapshot", snapshot_json(s)) : failure(why);
+    p->last = l ? outcome(l) : failure(why);
     finish(p);
 }
 
@@ -347,7 +338,7 @@ HANDLER(api_import)
         api_refuse_err(req, &err);
         return;
     }
-    p->waiting = snapshot_await(s, on_imported, p) == 0;
+    p->waiting = named_layer_await(&s->layer, on_imported, p) == 0;
     if (p->waiting) {
         start(p, req, &ops);
         return;

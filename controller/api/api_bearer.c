@@ -35,12 +35,12 @@ bool api_sees_policy(const struct api *a, const char *policy)
 
 bool api_sees_snapshot(const struct api *a, const struct snapshot *s)
 {
-    return a->bearer == NULL || bearer_sees(a->bearer, s->policy, NULL);
+    return a->bearer == NULL || bearer_sees(a->bearer, s->layer.policy, NULL);
 }
 
 bool api_sees_volume(const struct api *a, const struct managed_volume *v)
 {
-    return a->bearer == NULL || bearer_sees(a->bearer, v->policy, v->labels);
+    return a->bearer == NULL || bearer_sees(a->bearer, v->layer.policy, v->labels);
 }
 
 const char *api_default_policy(const struct api *a, struct err *err)

@@ -99,6 +99,7 @@ api_sight(const struct api *a); /* the same, for those who look for one */
 bool api_sees_policy(const struct api *a, const char *policy);
 bool api_sees_snapshot(const struct api *a, const struct snapshot *s);
 struct managed_volume;
+struct named_layer;
 bool api_sees_volume(const struct api *a, const struct managed_volume *v);
 /* Texts NAME:/path[:ro] that whoever asks may have in a sandbox of this policy. */
 int api_check_volumes(const struct api *a, const json_t *list, const char *policy, struct err *err);
@@ -113,6 +114,9 @@ void tls_listener_signer(struct tls_listener *d, int fd,
 /* The id of the token that was shown on this connection last; "" for none. */
 const char *tls_listener_token(const struct api *a, struct bufferevent *bev);
 void tls_listener_free(struct tls_listener *d); /* NULL is fine */
+/* What came of a snapshot or volume; NULL: 503 with this code, and why. */
+void api_answer_layer(struct evhttp_request *req, int status, const struct named_layer *l,
+                      const char *why, const char *code);
 /* One that is READY; else answers. */
 struct snapshot *api_find_snapshot(struct api *a, struct evhttp_request *req, const char *name);
 

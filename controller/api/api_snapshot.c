@@ -26,22 +26,23 @@ static void refuse_absent(struct evhttp_request *req)
 
 /* ---- snapshots ---- */
 
-static void answer(struct evhttp_request *req, int status, struct snapshot *s, const char *why)
+void api_answer_layer(struct evhttp_request *req, int status, const struct named_layer *l,
+                      const char *why, const char *code)
 {
-    if (s)
-        api_reply(req, status, snapshot_json(s));
+    if (l)
+        api_reply(req, status, l->kind->json(l));
     else
-        api_refuse(req, 503, "snapshot_failed", why);
+        api_refuse(req, 503, code, why);
 }
 
-static void answer_made(void *arg, struct snapshot *s, const char *why)
+static void answer_made(void *arg, struct named_layer *l, const char *why)
 {
-    answer(arg, 201, s, why);
+    api_answer_layer(arg, 201, l, why, "snapshot_failed");
 }
 
-static void answer_found(void *arg, struct snapshot *s, const char *why)
+static void answer_found(void *arg, struct named_layer *l, const char *why)
 {
-    answer(arg, 200, s, why);
+    api_answer_layer(arg, 200, l, why, "snapshot_failed");
 }
 
 struct snapshot_wish {
@@ -66,7 +67,7 @@ static void make_snapshot(struct api *a, struct evhttp_request *req, const struc
     struct err err = {0};
     struct snapshot *s = w->reuse ? snapshot_find(a->controller, w->name) : NULL;
     if (s && api_sees_snapshot(a, s)) {
-        if (snapshot_await(s, answer_found, req) < 0)
+        if (named_layer_await(&s->layer, answer_found, req) < 0)
             api_refuse(req, 503, "unavailable", "out of memory");
         return;
     }
@@ -78,7 +79,7 @@ static void make_snapshot(struct api *a, struct evhttp_request *req, const struc
     s = snapshot_new(r, w->name, &err);
     if (s == NULL)
         refuse(req, &err);
-    else if (snapshot_await(s, answer_made, req) < 0)
+    else if (named_layer_await(&s->layer, answer_made, req) < 0)
         api_refuse(req, 503, "unavailable", "out of memory");
 }
 
@@ -97,12 +98,12 @@ HANDLER(api_snapshot)
 
 HANDLER(api_snapshots)
 {
-    struct snapshot *s;
+    const struct named_layer *l;
     json_t *list = json_array();
     (void)q;
-    TAILQ_FOREACH(s, &a->controller->snapshots, link)
-    if (api_sees_snapshot(a, s))
-        json_array_append_new(list, snapshot_json(s));
+    TAILQ_FOREACH(l, &a->controller->snapshots.list, link)
+    if (api_sees_snapshot(a, (const struct snapshot *)l))
+        json_array_append_new(list, l->kind->json(l));
     api_reply(req, 200, json_pack("{s:o}", "snapshots", list));
 }
 
@@ -110,14 +111,14 @@ HANDLER(api_snapshot_show)
 {
     struct snapshot *s = snapshot_find(a->controller, q->args[0]);
     if (s && api_sees_snapshot(a, s))
-        api_reply(req, 200, snapshot_json(s));
+        api_reply(req, 200, s->layer.kind->json(&s->layer));
     else
         refuse_absent(req);
 }
 
-static void answer_deleted(void *arg, struct snapshot *s, const char *why)
+static void answer_deleted(void *arg, struct named_layer *l, const char *why)
 {
-    if (s)
+    if (l)
         api_no_content(arg);
     else
         api_refuse(arg, 503, "unavailable", why);
@@ -128,7 +129,7 @@ HANDLER(api_snapshot_delete)
     struct snapshot *s = snapshot_find(a->controller, q->args[0]);
     if (s == NULL || !api_sees_snapshot(a, s))
         api_no_content(req);
-    else if (snapshot_delete(s, answer_deleted, req) < 0)
+    else if (named_layer_delete(&s->layer, answer_deleted, req) < 0)
         api_refuse(req, 503, "unavailable", "out of memory");
 }
 
@@ -139,7 +140,7 @@ struct snapshot *api_find_snapshot(struct api *a, struct evhttp_request *req, co
     struct snapshot *s = snapshot_find(a->controller, name);
     if (s && !api_sees_snapshot(a, s))
         s = NULL;
-    if (s && s->state == SNAPSHOT_READY)
+    if (s && s->layer.state == LAYER_READY)
         return s;
     if (s)
         api_refuse(req, 409, "not_ready", "the snapshot is being made or removed");

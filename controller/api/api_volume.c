@@ -29,7 +29,7 @@ static struct managed_volume *seen(const struct api *a, const char *name)
 struct managed_volume *api_find_volume(struct api *a, struct evhttp_request *req, const char *name)
 {
     struct managed_volume *v = seen(a, name);
-    if (v && v->state == VOLUME_READY)
+    if (v && v->layer.state == LAYER_READY)
         return v;
     if (v)
         api_refuse(req, 409, "not_ready", "the volume is being made, restored or removed");
@@ -54,8 +54,8 @@ int api_check_volumes(const struct api *a, const json_t *list, const char *polic
         if (r < 0 && err->code == ERR_PARSE)
             return -1;
         if (v && !api_sees_volume(a, v)) /* as if there were none, whatever it is at */
-            return err_set(err, ERR_PARSE, "there is no volume '%.64s' of the policy '%s'", v->name,
-                           policy);
+            return err_set(err, ERR_PARSE, "there is no volume '%.64s' of the policy '%s'",
+                           v->layer.name, policy);
         if (r < 0)
             return -1;
     }
@@ -64,23 +64,14 @@ int api_check_volumes(const struct api *a, const json_t *list, const char *polic
 
 /* ---- making ---- */
 
-static void answer(struct evhttp_request *req, int status, struct managed_volume *v,
-                   const char *why)
+static void answer_made(void *arg, struct named_layer *l, const char *why)
 {
-    if (v)
-        api_reply(req, status, managed_volume_json(v));
-    else
-        api_refuse(req, 503, "volume_failed", why);
+    api_answer_layer(arg, 201, l, why, "volume_failed");
 }
 
-static void answer_made(void *arg, struct managed_volume *v, const char *why)
+static void answer_found(void *arg, struct named_layer *l, const char *why)
 {
-    answer(arg, 201, v, why);
-}
-
-static void answer_found(void *arg, struct managed_volume *v, const char *why)
-{
-    answer(arg, 200, v, why);
+    api_answer_layer(arg, 200, l, why, "volume_failed");
 }
 
 struct wish {
@@ -121,11 +112,11 @@ static int settle(const struct api *a, struct wish *w, struct err *err)
     v->from = w->from ? seen(a, w->from) : NULL;
     if (w->from && v->from == NULL)
         return err_set(err, ERR_PARSE, "there is no volume '%s'", w->from);
-    if (v->from && v->policy && strcmp(v->policy, v->from->policy) != 0)
+    if (v->from && v->policy && strcmp(v->policy, v->from->layer.policy) != 0)
         return err_set(err, ERR_PARSE, "the volume '%s' is of the policy '%s'", w->from,
-                       v->from->policy);
+                       v->from->layer.policy);
     if (v->from)
-        v->policy = v->from->policy;
+        v->policy = v->from->layer.policy;
     else if (v->policy == NULL)
         v->policy = api_default_policy(a, err);
     if (v->policy == NULL)
@@ -160,7 +151,7 @@ static void make(struct api *a, struct evhttp_request *req, const struct managed
         api_refuse(req, 503, "limit", err.text);
     else if (v == NULL)
         api_refuse_err(req, &err);
-    else if (managed_volume_await(v, answer_made, req) < 0)
+    else if (named_layer_await(&v->layer, answer_made, req) < 0)
         api_refuse(req, 503, "unavailable", "out of memory");
 }
 
@@ -170,10 +161,10 @@ static int reuse(struct api *a, struct evhttp_request *req, const struct wish *w
     struct managed_volume *v = w->reuse ? seen(a, w->wish.name) : NULL;
     if (v == NULL)
         return 0;
-    if ((w->wish.policy && strcmp(w->wish.policy, v->policy) != 0) || v->snapshot_of[0])
+    if ((w->wish.policy && strcmp(w->wish.policy, v->layer.policy) != 0) || v->snapshot_of[0])
         return err_set(err, ERR_DENIED, "the volume %s is of the policy '%s', or a snapshot",
-                       v->name, v->policy);
-    return managed_volume_await(v, answer_found, req) < 0
+                       v->layer.name, v->layer.policy);
+    return named_layer_await(&v->layer, answer_found, req) < 0
                ? err_set(err, ERR_INTERNAL, "out of memory")
                : 1;
 }
@@ -200,7 +191,7 @@ HANDLER(api_volume_snapshot)
     if (v == NULL)
         return;
     json_t *body = asked_body(req, "name", &err);
-    struct managed_volume_wish w = {.policy = v->policy,
+    struct managed_volume_wish w = {.policy = v->layer.policy,
                                     .size = v->size,
                                     .labels = v->labels,
                                     .token = a->bearer ? a->bearer->id : "",
@@ -223,12 +214,12 @@ HANDLER(api_volume_snapshot)
 
 HANDLER(api_volumes)
 {
-    struct managed_volume *v;
+    const struct named_layer *l;
     json_t *list = json_array();
     (void)q;
-    TAILQ_FOREACH(v, &a->controller->volumes, link)
-    if (api_sees_volume(a, v))
-        json_array_append_new(list, managed_volume_json(v));
+    TAILQ_FOREACH(l, &a->controller->volumes.list, link)
+    if (api_sees_volume(a, (const struct managed_volume *)l))
+        json_array_append_new(list, l->kind->json(l));
     api_reply(req, 200, json_pack("{s:o}", "volumes", list));
 }
 
@@ -243,8 +234,8 @@ static void answer_used(void *arg, enum layer_result result, const char *text)
     struct showing s = *(struct showing *)arg;
     uint64_t used;
     free(arg);
-    const struct managed_volume *v = managed_volume_find(s.api->controller, s.name);
-    json_t *reply = v ? managed_volume_json(v) : NULL;
+    const struct named_layer *l = named_layer_find(&s.api->controller->volumes, s.name);
+    json_t *reply = l ? l->kind->json(l) : NULL;
     if (reply && result == LAYER_DONE && slice_u64(slice_str(text), INT64_MAX, &used) == 0)
         json_object_set_new(reply, "used", json_integer((json_int_t)used));
     if (reply)
@@ -264,9 +255,9 @@ HANDLER(api_volume_show)
     if (s)
         *s = (struct showing){.api = a, .req = req};
     if (s)
-        memcpy(s->name, v->name, sizeof s->name);
-    if (s &&
-        layer_queue_add(a->controller->layers, LAYER_VOLUME_USED, v->name, "", answer_used, s) == 0)
+        memcpy(s->name, v->layer.name, sizeof s->name);
+    if (s && layer_queue_add(a->controller->layers, LAYER_VOLUME_USED, v->layer.name, "",
+                             answer_used, s) == 0)
         return;
     free(s);
     api_refuse(req, 503, "unavailable", "out of memory");
@@ -274,12 +265,9 @@ HANDLER(api_volume_show)
 
 /* ---- restoring, removing ---- */
 
-static void answer_restored(void *arg, struct managed_volume *v, const char *why)
+static void answer_restored(void *arg, struct named_layer *l, const char *why)
 {
-    if (v)
-        api_reply(arg, 200, managed_volume_json(v));
-    else
-        api_refuse(arg, 503, "restore_failed", why);
+    api_answer_layer(arg, 200, l, why, "restore_failed");
 }
 
 HANDLER(api_volume_restore)
@@ -295,16 +283,17 @@ HANDLER(api_volume_restore)
         from = seen(a, name);
     if (err.code != ERR_NONE)
         api_refuse_err(req, &err);
-    else if (from == NULL || !from->snapshot_of[0] || strcmp(from->policy, v->policy) != 0)
+    else if (from == NULL || !from->snapshot_of[0] ||
+             strcmp(from->layer.policy, v->layer.policy) != 0)
         api_refuse(req, 404, "volume_not_found", "there is no such snapshot of a volume");
     else if (managed_volume_restore(v, from, answer_restored, req, &err) < 0)
         refuse(req, &err);
     json_decref(body);
 }
 
-static void answer_deleted(void *arg, struct managed_volume *v, const char *why)
+static void answer_deleted(void *arg, struct named_layer *l, const char *why)
 {
-    if (v)
+    if (l)
         api_no_content(arg);
     else
         api_refuse(arg, 409, "volume_in_use", why);

@@ -11,7 +11,9 @@
 
 #include "mounts.h"
 
-#define TMP "/tmp" /* bubblewrap too needs this directory; the stage hides the host's meanwhile */
+#define TMP                                                                              \
+    "/tmp" /* bubblewrap too needs this directory; the rootfs hides the host's meanwhile \
+            */
 
 enum { BYTES_A_FILE = 8192, INODES_MIN = 4096, INODES_MAX = 1000000, TERMINALS = 32 };
 

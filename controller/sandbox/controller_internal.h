@@ -5,6 +5,7 @@
 #include "config.h"
 #include "ipc.h"
 #include "keys.h"
+#include "named_layer.h"
 #include "record.h"
 #include "sandbox.h"
 
@@ -19,8 +20,6 @@ struct mcp_servers;
 struct sandbox_events;
 struct layer_queue;
 struct managed_sandbox;
-struct snapshot;
-struct managed_volume;
 
 enum { CONTROLLER_PATH_MAX = 4096, CONTROLLER_CONFIG_MAX = 8 << 20, CONTROLLER_CLIENTS_MAX = 256 };
 
@@ -57,10 +56,7 @@ struct controller {
     TAILQ_HEAD(, managed_sandbox) managed_sandboxes;
     size_t n_managed_sandboxes;
     uint32_t last_publication;
-    TAILQ_HEAD(, snapshot) snapshots;
-    size_t n_snapshots;
-    TAILQ_HEAD(, managed_volume) volumes;
-    size_t n_volumes;
+    struct named_layers snapshots, volumes;
     size_t n_clients;
     LIST_HEAD(, client) clients;
 };

@@ -465,7 +465,7 @@ static int fill(struct managed_sandbox *r, const struct managed_sandbox_wish *w,
     snprintf(r->name, sizeof r->name, "%s", w->name ? w->name : "");
     snprintf(r->policy, sizeof r->policy, "%s", w->policy);
     snprintf(r->parent, sizeof r->parent, "%s", w->parent ? w->parent->id : "");
-    snprintf(r->snapshot, sizeof r->snapshot, "%s", w->snapshot ? w->snapshot->name : "");
+    snprintf(r->snapshot, sizeof r->snapshot, "%s", w->snapshot ? w->snapshot->layer.name : "");
     r->labels = w->labels ? json_incref(w->labels) : json_object();
     r->env = w->env ? json_incref(w->env) : json_object();
     r->volumes = w->volumes ? json_deep_copy(w->volumes) : json_array();

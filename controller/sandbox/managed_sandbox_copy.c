@@ -64,7 +64,8 @@ int managed_sandbox_copy(struct managed_sandbox *r, const struct managed_sandbox
         return -1;
     r->busy = true;
     if (layer_queue_add(r->controller->layers, w->parent ? LAYER_FORK : LAYER_RESTORE,
-                        w->parent ? w->parent->id : w->snapshot->name, r->id, on_copied, r) == 0)
+                        w->parent ? w->parent->id : w->snapshot->layer.name, r->id, on_copied,
+                        r) == 0)
         return 0;
     r->busy = false;
     return err_set(err, ERR_INTERNAL, "out of memory");
@@ -267,7 +268,7 @@ int managed_sandbox_restore(struct managed_sandbox *r, const struct snapshot *s,
     r->restore.fn = fn;
     r->restore.arg = arg;
     r->restore.again = r->state != MANAGED_SANDBOX_STOPPED && r->state != MANAGED_SANDBOX_PAUSED;
-    memcpy(r->restore.snapshot, s->name, sizeof r->restore.snapshot);
+    memcpy(r->restore.snapshot, s->layer.name, sizeof r->restore.snapshot);
     if (managed_sandbox_stop(r, "its files are being replaced", on_stopped, r, err) == 0)
         return 0;
     r->restore.fn = NULL;

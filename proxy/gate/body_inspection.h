@@ -17,19 +17,19 @@ enum { BODY_INSPECTION_TOTAL = 64 << 20, BODY_INSPECTION_WASTE_MAX = 64 << 20 };
 
 struct body_inspection_order {
     struct event_base *base;
-    const struct inspection *inspection; /* both outlive the preview */
+    const struct inspection *inspection; /* both outlive the inspection */
     const struct head *head;
     unsigned seconds;          /* without a byte: refused */
-    struct quota *total;       /* bytes held by all previews of this gate */
-    const char *owner;         /* whose part of them; outlives the preview */
+    struct quota *total;       /* bytes held by all inspections of this gate */
+    const char *owner;         /* whose part of them; outlives the inspection */
     void (*wanted)(void *arg); /* from the event loop: there is room again, after none */
-    /* The decision, once, from the event loop: INSPECT_PASS or INSPECT_REFUSED. The preview may be
-     * freed in it. */
+    /* The decision, once, from the event loop: INSPECT_PASS or INSPECT_REFUSED. The inspection may
+     * be freed in it. */
     void (*decided)(void *arg, enum inspect_answer a, const struct inspect_result *why);
     void *arg;
 };
 
-/* By the head alone. INSPECT_MORE: a preview of the body is needed. */
+/* By the head alone. INSPECT_MORE: the body has to be inspected. */
 enum inspect_answer body_inspection_head(const struct inspection *in, const struct head *h,
                                          struct inspect_result *why);
 struct body_inspection *

@@ -189,7 +189,7 @@ void exchange_end_record(struct exchange *x, enum record_kind kind, const char *
     journal_note(x->gate->journal, &r);
 }
 
-/* What the preview still holds goes first. */
+/* What the inspection still holds goes first. */
 void exchange_pump(struct exchange *x)
 {
     struct relay *r = &x->relay;
@@ -336,7 +336,7 @@ static bool decide(struct exchange *x, struct admission *a)
 
 static void go(struct exchange *x)
 {
-    if (x->by_hop)
+    if (x->by_injector)
         open_injector_channel(x);
     else if (x->rule->budget || policy_budget(x->policy))
         exchange_budget(x);
@@ -365,7 +365,7 @@ static void inspect(struct exchange *x)
                                       .inspection = x->rule->inspection,
                                       .head = &x->head,
                                       .seconds = x->gate->limits.idle_seconds,
-                                      .total = &x->gate->previewed,
+                                      .total = &x->gate->inspected,
                                       .owner = x->who.sandbox,
                                       .wanted = relay_wanted,
                                       .decided = on_inspected,
@@ -438,14 +438,14 @@ void exchange_start(struct exchange *x, struct head *h, const struct authority *
     }
     if (!decide(x, &found))
         return;
-    x->by_hop = found.by_injector;
+    x->by_injector = found.by_injector;
     x->inject = found.answer.inject;
     x->relay.upgrade = x->head.upgrade != UPGRADE_NONE;
-    if (!x->by_hop) /* else the injector records it */
+    if (!x->by_injector) /* else the injector records it */
         x->relay.capture_max = x->rule->capture_body;
     if (found.stripped)
         gate_denied(x->gate, "override_stripped", a->host, 1);
-    if (found.decision.methods_matter && !x->by_hop && !watch_overrides(x))
+    if (found.decision.methods_matter && !x->by_injector && !watch_overrides(x))
         return;
     (x->rule->inspection ? inspect : go)(x);
 }
@@ -469,7 +469,7 @@ struct exchange *exchange_new(struct gate *g, const struct identity *who,
     return x;
 }
 
-/* ---- as the back of its downstream ---- */
+/* ---- as the upstream of its downstream ---- */
 
 static void upstream_data(void *self, const void *p, size_t n)
 {

@@ -31,8 +31,4 @@ void exchange_refuse(struct exchange *x, const struct head *h, const struct auth
                      const char *entry, unsigned status, const char *code);
 struct upstream exchange_upstream(struct exchange *x);
 
-/* A refusal where no exchange can be answered (before TLS, DNS, packets): one denied record. */
-void exchange_note_denied(struct gate *g, const struct identity *who, const char *code,
-                          const char *target, const char *entry, const char *detail);
-
 #endif

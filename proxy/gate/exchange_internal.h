@@ -20,7 +20,7 @@ struct exchange {
     struct policy *policy; /* whose rule it is; a reference */
     char rule_text[256];
     bool inject;
-    bool by_hop; /* credentialed, asked, or of a host that gets a secret by another rule */
+    bool by_injector; /* credentialed, asked, or of a host that gets a secret by another rule */
     struct origin *origin;
     struct prepared *answer; /* of a metadata service, until it is sent; else NULL */
     struct journal_wait *wait;
@@ -54,7 +54,7 @@ void exchange_tell_fail(struct exchange *x, unsigned status, const char *code);
 void exchange_deny(struct exchange *x, unsigned status, const char *code);
 /* Of what was admitted here, once; code: constant text. */
 void exchange_end_record(struct exchange *x, enum record_kind kind, const char *code);
-/* What the preview still holds goes on. */
+/* What the inspection still holds goes on. */
 void exchange_pump(struct exchange *x);
 
 /* It may go: recorded, then to the origin. */

@@ -66,8 +66,8 @@ void gate_denied(struct gate *g, const char *code, const char *target, uint64_t 
     ipc_send(g->controller, &m);
 }
 
-static void on_tally(void *arg, enum record_kind kind, const char *code, const char *target,
-                     uint64_t count)
+static void on_counted(void *arg, enum record_kind kind, const char *code, const char *target,
+                       uint64_t count)
 {
     struct gate *g = arg;
     struct record r;
@@ -501,7 +501,7 @@ static void start_gate(struct gate *g, int roots_fd)
     g->port_tls = io_tls_server_ctx(false);
     g->look_tls = io_tls_server_ctx(false);
     g->names = gate_names_new(g);
-    g->refusal_counters = refusal_counters_new(g->base, on_tally, g);
+    g->refusal_counters = refusal_counters_new(g->base, on_counted, g);
     if (r < 0 || !g->names || !g->refusal_counters || !g->mint || !g->server_tls || !g->port_tls ||
         !g->look_tls)
         die(err.text[0] ? err.text : "out of memory");
@@ -522,7 +522,7 @@ static int gate_load(void *self, struct msg *m, struct msg *ready UNUSED, struct
         msg_get_fd(m, &fd) < 0 || msg_end(m) < 0)
         return -1;
     p->gate.journal = journal_new(p->gate.base, synced);
-    p->gate.previewed =
+    p->gate.inspected =
         (struct quota){.total = BODY_INSPECTION_TOTAL, .each = BODY_INSPECTION_TOTAL};
     if (p->gate.journal == NULL)
         die("out of memory");

@@ -62,7 +62,7 @@ struct gate {
     size_t n_routes;
     struct placeholder_entry placeholders[GATE_PLACEHOLDERS_MAX];
     size_t n_placeholders;
-    struct quota previewed; /* bytes of request bodies held for inspection, by sandbox */
+    struct quota inspected; /* bytes of request bodies held for inspection, by sandbox */
     struct placeholder_key *tag;
     unsigned char metadata_key[32]; /* of tokens of the metadata services */
     EVP_PKEY *token_public;         /* GATE_TOKEN */

@@ -90,7 +90,7 @@ static const struct refusal *give_token(const struct metadata *q, struct prepare
 
 /* ---- what is told ---- */
 
-static void stamp(time_t at, char to[32])
+static void timestamp(time_t at, char to[32])
 {
     struct tm tm;
     strftime(to, 32, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&at, &tm));
@@ -104,8 +104,8 @@ static const struct refusal *credentials(const struct metadata *q, bool containe
     char text[PLACEHOLDER_MAX], now[32], end[32], arn[400];
     if (guard_placeholder_of(q->gate, q->who, c->secret, text) < 0)
         return &metadata_placeholder;
-    stamp(time(NULL), now);
-    stamp(time(NULL) + LASTS, end);
+    timestamp(time(NULL), now);
+    timestamp(time(NULL) + LASTS, end);
     json_t *v = json_pack("{s:s, s:s, s:s, s:s}", "AccessKeyId", text, "SecretAccessKey", text,
                           "Token", text, "Expiration", end);
     snprintf(arn, sizeof arn, "arn:aws:iam::%s:role/%s", c->account, c->role);

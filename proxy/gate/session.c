@@ -54,6 +54,23 @@ void session_close(struct session *s, const char *why UNUSED)
     }
 }
 
+/* A refusal where no exchange can be answered: one denied record. */
+static void note_denied(const struct session *s, const char *code, const char *target,
+                        const char *detail)
+{
+    struct gate *g = s->gate;
+    struct record r;
+    gate_denied(g, code, target, 1);
+    record_init(&r, RECORD_DENIED, 0);
+    record_put_str(&r, RF_CODE, code);
+    record_put_str(&r, RF_TARGET, target);
+    record_put_str(&r, RF_ENTRY, s->entry_name);
+    record_put_str(&r, RF_DETAIL, detail);
+    if (g->mode == GATE_TOKEN)
+        record_put_str(&r, RF_SANDBOX, s->who.sandbox);
+    journal_note(g->journal, &r);
+}
+
 void session_note_denied(struct session *s, const char *code, const char *detail)
 {
     char target[HOST_TEXT_MAX + 64];
@@ -62,7 +79,7 @@ void session_note_denied(struct session *s, const char *code, const char *detail
         authority_text_port(a, target, sizeof target);
     else
         snprintf(target, sizeof target, "-");
-    exchange_note_denied(s->gate, &s->who, code, target, s->entry_name, detail);
+    note_denied(s, code, target, detail);
 }
 
 void session_drain_all(struct gate *g)

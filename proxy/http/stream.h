@@ -1,13 +1,13 @@
 /* The two sides of a request in motion, whatever protocol version or process is behind them.
  *
  *   http1_server ──► exchange ──► origin (pool, dial, TLS, http1_client)      uncredentialed
- *        front          │  back
- *                       └──────► injector channel ═══channel═══► injector_channel_server ──► grant
- * ──► origin   credentialed
+ *      downstream       │  upstream
+ *                       └──────► injector channel ═══channel═══► injector_channel_server ──►
+ *                              injection ──► origin                            credentialed
  *
  * An upstream never calls its downstream from inside a call that the downstream made to it. After
- * end or fail the back is gone and must not be called; after cancel the downstream is not called
- * again. */
+ * end or fail the upstream is gone and must not be called; after cancel the downstream is not
+ * called again. */
 #ifndef DURWARD_STREAM_H
 #define DURWARD_STREAM_H
 

@@ -14,8 +14,8 @@ struct event_base;
 struct http1_server;
 
 struct http1_server_ops {
-    /* A whole, well-formed request head. The session starts an exchange with the given front and
-     * returns its upstream, or an upstream with ops NULL when the downstream was already told
+    /* A whole, well-formed request head. The session starts an exchange with the given downstream
+     * and returns its upstream, or an upstream with ops NULL when the downstream was already told
      * (fail) or the session took the connection over (http1_server_release). h may be taken. */
     void (*request)(void *session, struct http1_server *s, struct head *h,
                     struct downstream downstream);

@@ -1,5 +1,5 @@
-/* HTTP/2 towards the sandbox (RFC 9113): one connection, many requests, each a front of its own.
- * nghttp2 frames and keeps the connection's rules; heads are judged by the grammar of HTTP/1
+/* HTTP/2 towards the sandbox (RFC 9113): one connection, many requests, each a downstream of its
+ * own. nghttp2 frames and keeps the connection's rules; heads are judged by the grammar of HTTP/1
  * (http2_head.h); what a request is for is the session's to say.
  *
  * Bounds, for each connection: HTTP2_STREAMS requests at once, HTTP2_WINDOW bytes of body not yet

@@ -92,6 +92,44 @@ static int placement(struct injection *g)
     return r;
 }
 
+/* ---- a body of signed chunks: what signs them stands before the origin ---- */
+
+/* Perhaps from a call of the downstream, to which nothing may be answered before it returns. */
+static void on_upload_failed(void *self, unsigned status, const char *code)
+{
+    struct injection *g = self;
+    g->refuse_status = status;
+    g->refuse_code = code;
+    event_active(g->later, EV_TIMEOUT, 0);
+}
+
+static const char *key_owner(const struct injection *g)
+{
+    return g->decided.credential->captured ? g->decided.sandbox : "";
+}
+
+static int upload_begin(struct injection *g)
+{
+    struct injector *i = g->injector;
+    struct aws_upload_owner owner = {on_upload_failed, relay_wanted, g};
+    const struct aws_claim *c = &g->placement.claim;
+    if (!placement_chunks(&g->placement))
+        return 0;
+    g->upload =
+        aws_upload_new(owner, i->secrets, g->decided.credential->secret, key_owner(g),
+                       g->placement.key_id, &g->placement.scope, g->placement.signature, c->decoded,
+                       c->trailer[0] ? c->trailer : NULL, &i->gathered, g->decided.sandbox);
+    return g->upload ? 0 : -1;
+}
+
+static struct upstream upload_upstream(struct injection *g)
+{
+    struct upstream origin = origin_upstream(g->origin);
+    return g->upload ? aws_upload_upstream(g->upload, origin) : origin;
+}
+
+/* ---- the origin ---- */
+
 static void open_origin(struct injection *g)
 {
     char id[48], key[HOST_TEXT_MAX + 320], text[HOST_TEXT_MAX + 16];
@@ -106,7 +144,7 @@ static void open_origin(struct injection *g)
     snprintf(key, sizeof key, "%s|%s|%u.%u|%s|%s", g->decided.sandbox, i->name, i->generation,
              i->epoch, g->decided.credential ? g->decided.credential->secret : "",
              authority_text_port(&g->authority, text, sizeof text));
-    if (injection_upload_begin(g) == 0)
+    if (upload_begin(g) == 0)
         g->origin = origin_open(&i->origin, i->dial, f, &g->authority, &g->head, key, id, g->token,
                                 g->cert);
     if (g->origin == NULL) {
@@ -120,7 +158,7 @@ static void open_origin(struct injection *g)
     injection_set_state(g, G_OPEN);
     relay_admitted(&g->relay, i->base, i->limits.progress_seconds, i->journal, g->counter);
     if (g->body.state == BODY_BUFFER_OFF) {
-        struct upstream upstream = injection_upload_upstream(g);
+        struct upstream upstream = upload_upstream(g);
         if (!g->relay.request_ended || placement_passed(&g->placement)) {
             relay_open(&g->relay, upstream);
             return;
@@ -213,9 +251,8 @@ static void sign(struct injection *g)
         return;
     }
     secret_client_trace(g->injector->secrets, &g->relay.trace);
-    w = aws ? secret_client_sign(g->injector->secrets, g->decided.sandbox, c->secret,
-                                 injection_key_owner(g), g->placement.key_id, &g->placement.scope,
-                                 on_signed, g)
+    w = aws ? secret_client_sign(g->injector->secrets, g->decided.sandbox, c->secret, key_owner(g),
+                                 g->placement.key_id, &g->placement.scope, on_signed, g)
             : secret_client_sign_text(g->injector->secrets, g->decided.sandbox, c->secret, 0,
                                       buf_slice(&g->placement.text.text), on_signed, g);
     if (w)
@@ -471,7 +508,7 @@ struct injection *injection_new(struct injector *i, struct downstream downstream
     return g;
 }
 
-/* ---- as the back of the injector channel ---- */
+/* ---- as the upstream of the injector channel ---- */
 
 static void upstream_data(void *self, const void *p, size_t n)
 {

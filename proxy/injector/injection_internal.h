@@ -10,7 +10,7 @@
 #include "grpc_message.h"
 #include "inspect.h"
 #include "relay.h"
-#include "scrub_frames.h"
+#include "scrub_places.h"
 #include "secret.h"
 
 struct budget_call;
@@ -130,11 +130,6 @@ void injection_llm_feed(struct injection *g, const void *p, size_t n);
 void injection_llm_close(struct injection *g); /* the reply is whole */
 void injection_llm_record(struct injection *g, const struct origin_facts *facts, struct record *r);
 void injection_llm_end(struct injection *g); /* before the budget is left */
-/* injection_upload.c: a body of signed chunks. The sandbox whose captured key signs; "": the key is
- * a configured one. */
-const char *injection_key_owner(const struct injection *g);
-int injection_upload_begin(struct injection *g) WUNUSED;        /* -1: memory */
-struct upstream injection_upload_upstream(struct injection *g); /* the origin, behind what signs */
 /* injection_reply.c: a whole reply, and the record of it. Ends the injection. */
 void injection_pass_whole(struct injection *g, struct head *h, struct slice body);
 

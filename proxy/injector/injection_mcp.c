@@ -8,7 +8,7 @@
 #include "mcp_reply.h"
 #include "path.h"
 #include "policy.h"
-#include "scrub_head.h"
+#include "scrub_places.h"
 
 #include <stdio.h>
 #include <stdlib.h>

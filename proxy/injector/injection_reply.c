@@ -3,7 +3,7 @@
 #include "injection_internal.h"
 
 #include "meter.h"
-#include "scrub_head.h"
+#include "scrub_places.h"
 #include "budget_client.h"
 #include "tunnel.h"
 

@@ -1,5 +1,5 @@
 /* Where a credential goes into a request's head and body. All that the injector does with the slot;
- * injection.c calls it in this order: begin, (gather the body), check, apply. */
+ * injection.c calls it in this order: begin, (buffer the body), check, apply. */
 #ifndef DURWARD_PLACEMENT_H
 #define DURWARD_PLACEMENT_H
 

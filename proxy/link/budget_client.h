@@ -28,7 +28,7 @@ int budget_channel_message(struct budget_channel *s, struct msg *m); /* W_BUDGET
 
 struct budget_client_owner {
     /* Once, from the event loop: it may go (code NULL), or the refusal. retry: seconds, 0: unknown.
-     * The spend may be freed in it. */
+     * The client may be freed in it. */
     void (*decided)(void *arg, unsigned status, const char *code, unsigned retry);
     void (*more)(void *arg, bool up); /* after no room there is some again */
     /* Nothing is left while bytes flow: the exchange is to end. */

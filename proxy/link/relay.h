@@ -1,6 +1,6 @@
-/* What exchange (in the gate) and grant (in the injector) have in common: each is the back of one
- * side and the front of the other, and most of what comes goes straight on. A relay stands first in
- * its owner, so that these functions serve as the owner's stream operations. */
+/* What exchange (in the gate) and injection (in the injector) have in common: each is the upstream
+ * of one side and the downstream of the other, and most of what comes goes straight on. A relay
+ * stands first in its owner, so that these functions serve as the owner's stream operations. */
 #ifndef DURWARD_RELAY_H
 #define DURWARD_RELAY_H
 

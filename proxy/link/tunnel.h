@@ -1,8 +1,8 @@
 /* A WebSocket between a downstream and an upstream: what each sends is read as frames, checked, and
- * framed anew for the other (attack C20). It stands in exchange (in the gate) and again in grant
- * (in the injector), so neither end of an injector channel has to believe the other's framing. Both
- * have the client's side before them and the origin's behind: frames that come up are masked and go
- * on masked with keys of our own, frames that come down are not.
+ * framed anew for the other (attack C20). It stands in exchange (in the gate) and again in
+ * injection (in the injector), so neither end of an injector channel has to believe the other's
+ * framing. Both have the client's side before them and the origin's behind: frames that come up are
+ * masked and go on masked with keys of our own, frames that come down are not.
  *
  * A fault ends both sides: a close frame to each, then the owner is told, from the event loop. */
 #ifndef DURWARD_TUNNEL_H

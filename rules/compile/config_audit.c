@@ -94,7 +94,7 @@ static int read_anchor(struct config *c, const struct node *n, struct err *err)
     struct node at;
     if (node_keys(n, KEYS(anchor_keys), err) < 0 ||
         (node_get(n, "command", &at) &&
-         config_read_command(c, &at, &c->audit.anchor_command, err) < 0) ||
+         config_read_command(c, &at, CONFIG_PROGRAM_FILE, &c->audit.anchor_command, err) < 0) ||
         (node_get(n, "syslog", &at) &&
          config_read_syslog(c, &at, &c->audit.anchor_syslog, err) < 0) ||
         (node_get(n, "https", &at) && config_read_place(c, &at, EXPORTER_ANCHOR, err) < 0))

@@ -6,13 +6,7 @@
 #include "mcp_host.h"
 #include "quantity.h"
 
-enum {
-    SERVERS_MAX = 64,
-    WORDS_MAX = 64,
-    IDLE_STANDARD = 600,
-    IDLE_MAX = 86400,
-    FILES_BYTES = 32 * 1024
-};
+enum { SERVERS_MAX = 64, IDLE_STANDARD = 600, IDLE_MAX = 86400, FILES_BYTES = 32 * 1024 };
 
 static const struct key server_keys[] = {
     KEY("command", AS(command), "required",
@@ -88,27 +82,6 @@ static int read_files(struct config *c, const struct node *n, struct config_mcp_
     return 0;
 }
 
-static int read_words(struct config *c, const struct node *n, struct config_mcp_server *s,
-                      struct err *err)
-{
-    size_t count;
-    if (node_is_array(n, err) < 0)
-        return node_fail(n, err, "'command' is a list: [program, argument, ...]; no shell runs it");
-    if (node_strings(n, &count, err) < 0)
-        return -1;
-    if (count > WORDS_MAX)
-        return node_fail(n, err, "'command' has more than %d words", WORDS_MAX);
-    const char **argv = arena_zalloc(c->arena, count + 1, sizeof *argv);
-    for (size_t i = 0; i < count; i++) {
-        struct node item;
-        if (node_strings_at(n, i, &item, &argv[i], err) < 0)
-            return -1;
-        argv[i] = arena_str(c->arena, argv[i]);
-    }
-    s->command = argv;
-    return 0;
-}
-
 static int read_policy(struct config *c, const struct node *n, struct config_mcp_server *s,
                        struct err *err)
 {
@@ -150,7 +123,7 @@ static int read_server(struct config *c, const struct node *n, struct config_mcp
     s->idle = IDLE_STANDARD;
     if (!node_get(n, "command", &at))
         return node_fail(n, err, "an MCP server needs a 'command'");
-    if (read_words(c, &at, s, err) < 0)
+    if (config_read_command(c, &at, CONFIG_PROGRAM_INSIDE, &s->command, err) < 0)
         return -1;
     if (!node_get(n, "policy", &at))
         return node_fail(n, err,

@@ -8,29 +8,7 @@
 #include <string.h>
 #include <sys/un.h>
 
-enum { WORDS_MAX = 64, URL_MAX = 1000, WITHIN_MIN = 10, COUNT_MAX = 1000000000 };
-
-int config_read_command(struct config *c, const struct node *n, const char *const **ret,
-                        struct err *err)
-{
-    size_t count;
-    if (node_is_array(n, err) < 0)
-        return node_fail(n, err, "'command' is a list: [program, argument, ...]; no shell runs it");
-    if (node_strings(n, &count, err) < 0)
-        return -1;
-    if (count > WORDS_MAX)
-        return node_fail(n, err, "'command' has more than %d words", WORDS_MAX);
-    const char **argv = arena_zalloc(c->arena, count + 1, sizeof *argv);
-    for (size_t i = 0; i < count; i++) {
-        struct node item;
-        if (node_strings_at(n, i, &item, &argv[i], err) < 0 ||
-            (i == 0 && config_file(c, &item, &argv[i], err) < 0))
-            return -1;
-        argv[i] = arena_str(c->arena, argv[i]);
-    }
-    *ret = argv;
-    return 0;
-}
+enum { URL_MAX = 1000, WITHIN_MIN = 10, COUNT_MAX = 1000000000 };
 
 /* ---- places ---- */
 
@@ -296,7 +274,8 @@ int config_read_notify(struct config *c, const struct node *n, struct err *err)
             return -1;
     }
     if ((node_get(n, "webhook", &at) && config_read_place(c, &at, EXPORTER_WEBHOOK, err) < 0) ||
-        (node_get(n, "command", &at) && config_read_command(c, &at, &to->command, err) < 0))
+        (node_get(n, "command", &at) &&
+         config_read_command(c, &at, CONFIG_PROGRAM_FILE, &to->command, err) < 0))
         return -1;
     return node_get(n, "syslog", &at) ? config_read_syslog(c, &at, &to->syslog, err) : 0;
 }

@@ -9,26 +9,10 @@
 static int read_command(struct config *c, const struct node *n, struct config_secret *s,
                         struct err *err)
 {
-    size_t count;
-    if (node_is_array(n, err) < 0)
-        return node_fail(n, err, "'command' is a list: [program, argument, ...]; no shell runs it");
-    if (node_strings(n, &count, err) < 0)
+    if (config_read_command(c, n, CONFIG_PROGRAM_PATH, &s->command, err) < 0)
         return -1;
-    if (count > 64)
-        return node_fail(n, err, "'command' has more than 64 words");
-    const char **argv = arena_zalloc(c->arena, count + 1, sizeof *argv);
-    for (size_t i = 0; i < count; i++) {
-        struct node item = node_item(n, i);
-        const char *word;
-        if ((i == 0 ? node_string(&item, &word, err) : node_text(&item, &word, err)) < 0)
-            return -1;
-        if (i == 0 && strchr(word, '/') && config_file(c, &item, &word, err) < 0)
-            return -1;
-        argv[i] = arena_str(c->arena, word);
-    }
     s->store = STORE_COMMAND;
-    s->command = argv;
-    s->source = argv[0];
+    s->source = s->command[0];
     s->ttl = 300;
     return 0;
 }

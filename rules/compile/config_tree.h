@@ -105,15 +105,18 @@ int config_read_listen(struct config *c, const struct node *n, struct err *err);
 /* `https` and `name` of `controller` */
 int config_read_api(struct config *c, const struct node *n, struct err *err);
 int config_read_audit(struct config *c, const struct node *n, struct err *err);
-/* config_notify.c: what `notify` of `audit` says; a place: a URL, or { url, to }; a command. */
+/* config_notify.c: what `notify` of `audit` says; a place: a URL, or { url, to }. */
 int config_read_notify(struct config *c, const struct node *n, struct err *err);
 int config_read_place(struct config *c, const struct node *n, enum exporter_place p,
                       struct err *err);
 int config_read_tracing(struct config *c, const struct node *n, struct err *err);
 /* audit.*.syslog: *ret is the path of its socket, /dev/log for true, NULL for false. */
 int config_read_syslog(struct config *c, const struct node *n, const char **ret, struct err *err);
-int config_read_command(struct config *c, const struct node *n, const char *const **ret,
-                        struct err *err);
+/* config_command.c: a program and its arguments, ended by NULL. What its first word is: a file of
+ * this host; one of the PATH where it has no slash; something inside a sandbox. */
+enum config_program { CONFIG_PROGRAM_FILE, CONFIG_PROGRAM_PATH, CONFIG_PROGRAM_INSIDE };
+int config_read_command(struct config *c, const struct node *n, enum config_program program,
+                        const char *const **ret, struct err *err);
 int config_read_ca(struct config *c, const struct node *n, struct err *err);
 int config_read_controller(struct config *c, const struct node *n, struct err *err);
 int config_read_sandbox(const struct node *n, struct config_sandbox *s, struct err *err);

@@ -8,6 +8,7 @@
 #include "buf.h"
 #include "nearest.h"
 #include "quantity.h"
+#include "rule_broker.h"
 
 /* on: which rules may have it. */
 #define RULE_KEY(key, type, on, standard, meaning) KEY(key, type, standard, meaning)
@@ -437,14 +438,11 @@ static int check_deny(const struct node *n, struct err *err)
 }
 
 /* A rule of a protocol that a broker carries, by that protocol's reader. */
-static int read_brokered(struct reader *r, const struct node *n, const struct node *patterns,
-                         const json_t *secrets,
-                         int (*read)(struct arena *, const struct node *, const struct node *,
-                                     const json_t *, struct rule_entry *, struct err *),
-                         struct err *err)
+static int read_brokered(struct reader *r, const struct rule_broker *b, const struct node *n,
+                         const struct node *patterns, const json_t *secrets, struct err *err)
 {
     size_t count = json_is_array(patterns->value) ? json_array_size(patterns->value) : 1;
-    if (read(r->arena, n, patterns, secrets, r->entry, err) < 0)
+    if (rule_broker_read(b, r->arena, n, patterns, secrets, r->entry, err) < 0)
         return -1;
     r->entry->rule.text = rule_text(r, patterns, count);
     return 0;
@@ -478,10 +476,9 @@ int rule_read(struct arena *a, const struct node *n, const json_t *secrets, stru
     node_where(n, where, sizeof where);
     ret->where = arena_str(a, where);
     const struct node *patterns = denies ? &deny : asks ? &ask : &allow;
-    if (rule_ssh_is(patterns))
-        return read_brokered(&r, n, patterns, secrets, rule_ssh_read, err);
-    if (rule_postgres_is(patterns))
-        return read_brokered(&r, n, patterns, secrets, rule_postgres_read, err);
+    const struct rule_broker *broker = rule_broker_of(patterns);
+    if (broker)
+        return read_brokered(&r, broker, n, patterns, secrets, err);
     if (denies && check_deny(n, err) < 0)
         return -1;
     if (read_git(n, &r.git, err) < 0 ||
@@ -499,8 +496,8 @@ int rule_read(struct arena *a, const struct node *n, const json_t *secrets, stru
         rule_conditions_read(a, n, &ret->rule, err) < 0 ||
         rule_to_read(a, n, &ret->rule, err) < 0 || rule_tunnel_read(n, &ret->rule, err) < 0)
         return -1;
-    if (rule_ssh_absent(n, &ret->rule, err) < 0 || rule_postgres_absent(n, &ret->rule, err) < 0 ||
-        read_patterns(&r, patterns, err) < 0 || rule_inspection_read(a, n, ret, err) < 0)
+    if (rule_broker_absent(n, &ret->rule, err) < 0 || read_patterns(&r, patterns, err) < 0 ||
+        rule_inspection_read(a, n, ret, err) < 0)
         return -1;
     if (read_more(n, ret, &ret->rule, err) < 0 ||
         rule_capture_read(a, n, secrets, &ret->rule, err) < 0 ||

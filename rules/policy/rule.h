@@ -40,18 +40,6 @@ extern const size_t rule_n_keys;
 /* Which kind of rule (POLICY_HOST_*) an allow or ask rule is (policy_index.c). */
 unsigned policy_rule_kind(const struct rule *r);
 
-/* Patterns of ssh:// (rule_ssh.c): is one of them such? The whole rule but its text; and that an
- * HTTP rule has none of its keys. */
-bool rule_ssh_is(const struct node *patterns);
-int rule_ssh_read(struct arena *a, const struct node *rule, const struct node *patterns,
-                  const json_t *secrets, struct rule_entry *ret, struct err *err);
-int rule_ssh_absent(const struct node *rule, const struct rule *r, struct err *err);
-/* Patterns of postgres:// (rule_postgres.c), likewise. */
-bool rule_postgres_is(const struct node *patterns);
-int rule_postgres_read(struct arena *a, const struct node *rule, const struct node *patterns,
-                       const json_t *secrets, struct rule_entry *ret, struct err *err);
-int rule_postgres_absent(const struct node *rule, const struct rule *r, struct err *err);
-
 /* `with`, set_headers and remove_headers (rule_credential.c). */
 int rule_credential_read(struct arena *a, const struct node *with, const json_t *secrets,
                          const struct credential **ret, struct err *err);

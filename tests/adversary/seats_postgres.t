@@ -8,14 +8,11 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "functional"))
-from harness import durward, postgres, scan, seat, tap, wire  # noqa: E402
-from harness.wire import message, text, u8, u32  # noqa: E402
+from harness import durward, postgres, scan, seat, seat_broker, tap  # noqa: E402
 
 HOST, CLOSED = "db.example.com", "closed.example.com"
-DATA, OPENED, REFUSED, EVENT = 1, 4, 5, 7  # enum broker_packet
-POSTGRES, HTTPS = 4, 2                     # enum scheme
-SCRAM, MD5, CLEARTEXT = 1, 2, 3            # enum scram_scheme
-UNIX, SEQPACKET = 1, 5 | 0o4000
+POSTGRES = 4                     # enum scheme
+SCRAM, MD5, CLEARTEXT = 1, 2, 3  # enum scram_scheme
 NONCE = b"abcdefghijklmnopqrstuvwx"
 SETUP = """
 CREATE ROLE app LOGIN PASSWORD 'app-password-4711';
@@ -61,7 +58,7 @@ class Bed:
         d.policy("other", [{"allow": "postgres://%s/*" % CLOSED, "with": {"postgres_login": "beside"}}])
         self.box = durward.Sandbox(d, flags=["--policy", "coder"])
 
-    def sessions(self):
+    def logins(self):
         return self.server.said().count("connection authorized")
 
 
@@ -77,26 +74,16 @@ def query(sql):
     return b"Q" + struct.pack(">I", len(sql) + 5) + sql.encode() + b"\0"
 
 
-class Front:
-    """A front's place: sessions of its back, each with a stream of its own."""
+class Front(seat_broker.Front):
+    def honest(self):
+        got = self.ask(facts("orders"))
+        return True if got and got[0] == seat_broker.OPENED else got
 
-    def __init__(self, bed):
-        self.bed, self.seat = bed, bed.seats.take("postgres-front")
-        self.wire = self.seat.wire("postgres-back")
-
-    def ask(self, said, host=HOST, port=5432, sql=None):
-        """-> (packet's type, its bytes), "ended" or None. sql: what comes back for it, too."""
-        room = bytearray(8)
-        if self.seat.call("socketpair", UNIX, SEQPACKET, 0, room) < 0:
-            raise RuntimeError("no socket pair")
-        ours, theirs = (int.from_bytes(room[i:i + 4], sys.byteorder) for i in (0, 4))
-        self.wire.send(message(wire.BROKER_OPEN, text(host), u32(port), text(said)), [theirs])
-        self.seat.call("close", theirs)
-        r, _, data = self.seat.receive(ours, 10)
-        got = (data[0], data[1:]) if r > 0 else "ended" if r == 0 else None
-        if sql is not None and got and got[0] == OPENED:
+    def ask_for(self, database, sql):
+        """What comes back for it, on a session of its own."""
+        def run(ours):
             said, ready = b"", 0
-            packet = bytes([DATA]) + query(sql)
+            packet = bytes([seat_broker.DATA]) + query(sql)
             self.seat.call("sendto", ours, packet, len(packet), 0, 0, 0)
             while ready < 2:  # the first is of the session's beginning
                 r, _, data = self.seat.receive(ours, 10)
@@ -104,56 +91,41 @@ class Front:
                     break
                 said += data[1:]
                 ready = said.count(b"Z\0\0\0\x05")
-            got = (OPENED, said)
-        self.seat.call("close", ours)
-        return got
-
-    def honest(self):
-        got = self.ask(facts("orders"))
-        return True if got and got[0] == OPENED else got
-
-    def heal(self):
-        self.wire = self.wire.renew()
+            return said
+        return self.ask(facts(database), opened=run)
 
 
 def front(t, bed):
-    f = Front(bed)
+    f = Front(bed, "postgres", HOST, 5432)
     rows = seat.Rows(t, "front to back", f.honest)
-    for name, code, said, more in (
-            ("a database of no rule", "no_rule", facts("other"), {}),
-            ("a database whose name leads upwards", "postgres_database", facts("../orders"), {}),
-            ("another policy's host", "no_rule", facts("orders"), {"host": CLOSED}),
-            ("a host of no rule", "no_rule", facts("orders"), {"host": "evil.example.org"}),
-            ("an address in place of the name", "no_rule", facts("orders"), {"host": "127.0.0.1"}),
-            ("another port", "no_rule", facts("orders"), {"port": bed.server.port})):
-        got = f.ask(said, **more)
-        rows.row(name, got not in ("ended", None) and got[0] == REFUSED and
-                 got[1].split(b"\0")[0] == code.encode(), repr(got))
-    for name, said in (("facts that are cut", facts("orders")[:-1]),
-                       ("facts with more behind them", facts("orders", more=b"x")),
-                       ("facts without a database", facts("")),
-                       ("a user", facts("orders", ("user", "admin"))),
-                       ("a role", facts("capped", ("role", "app"))),
-                       ("a role in capitals", facts("capped", ("ROLE", "app"))),
-                       ("another session's authorization", facts("capped", ("session_authorization", "admin"))),
-                       ("transactions that write", facts("orders", ("default_transaction_read_only", "off"))),
-                       ("options", facts("capped", ("options", "-c role=app"))),
-                       ("replication", facts("orders", ("replication", "true"))),
-                       ("another encoding", facts("orders", ("client_encoding", "SJIS"))),
-                       ("a request to cancel", struct.pack(">IIII", 16, 80877102, 1, 2)),
-                       ("a wish for TLS", struct.pack(">II", 8, 80877103)),
-                       ("a newer protocol", facts("orders", code=196610))):
-        got = f.ask(said)
-        ended = f.wire.ended()
-        f.heal()
-        rows.row(name, got == "ended" and ended, repr(got))
+    f.refusals(rows, (
+        ("a database of no rule", "no_rule", facts("other"), {}),
+        ("a database whose name leads upwards", "postgres_database", facts("../orders"), {}),
+        ("another policy's host", "no_rule", facts("orders"), {"host": CLOSED}),
+        ("a host of no rule", "no_rule", facts("orders"), {"host": "evil.example.org"}),
+        ("an address in place of the name", "no_rule", facts("orders"), {"host": "127.0.0.1"}),
+        ("another port", "no_rule", facts("orders"), {"port": bed.server.port})))
+    f.lies(rows, (("facts that are cut", facts("orders")[:-1]),
+                  ("facts with more behind them", facts("orders", more=b"x")),
+                  ("facts without a database", facts("")),
+                  ("a user", facts("orders", ("user", "admin"))),
+                  ("a role", facts("capped", ("role", "app"))),
+                  ("a role in capitals", facts("capped", ("ROLE", "app"))),
+                  ("another session's authorization", facts("capped", ("session_authorization", "admin"))),
+                  ("transactions that write", facts("orders", ("default_transaction_read_only", "off"))),
+                  ("options", facts("capped", ("options", "-c role=app"))),
+                  ("replication", facts("orders", ("replication", "true"))),
+                  ("another encoding", facts("orders", ("client_encoding", "SJIS"))),
+                  ("a request to cancel", struct.pack(">IIII", 16, 80877102, 1, 2)),
+                  ("a wish for TLS", struct.pack(">II", 8, 80877103)),
+                  ("a newer protocol", facts("orders", code=196610))))
     for name, database, sql, want in (
             ("rows that a read-only login may not write", "orders", "SET default_transaction_read_only = off; "
              "BEGIN READ WRITE; INSERT INTO t VALUES (1)", b"42501"),
             ("a table of a read-only login's", "orders", "BEGIN READ WRITE; CREATE TABLE x (a int)", b"42501"),
             ("more rows than its rule allows", "capped", "RESET ROLE; SELECT id FROM t", b"C53400"),
             ("another login", "capped", "SET SESSION AUTHORIZATION reader", b"42501")):
-        got = f.ask(facts(database), sql=sql)
+        got = f.ask_for(database, sql)
         count = got[1].count(b"D\0\0\0") if got and got != "ended" else -1
         rows.row(name, 0 <= count <= 10 and want in got[1], repr(got)[:600])
     rows.refused(f.seat, seat.calls_of_all())
@@ -161,61 +133,28 @@ def front(t, bed):
 
 
 def back(t, bed):
-    who = bed.seats.take("postgres-back")
-    vault = who.wire("vault")
-    rows = seat.Rows(t, "back to vault", lambda: True)
-
-    def get(name):
-        vault.send(message(wire.SECRET_GET, u32(7), text(name)))
-        got = vault.next(5)
-        return got if got in ("ended", None) else (got[1].u32(), got[1].u8(), got[1].data)
-    told = get("reader")
+    b = seat_broker.Back(t, bed, "postgres")
+    told = b.get("reader")
     t.ok(told[1] == 1 and b"scram-sha-256 reader" in told[2], "what is told of its login is the name", repr(told))
-    rows.row("its login's password", b"password-4711" not in told[2], repr(told))
-    for name, want in (("the file of its password", "reader_password"), ("another policy's login", "beside"),
-                       ("a secret of its policy's that is no login", "word"), ("a secret that there is not", "nobody")):
-        got = get(want)
-        rows.row(name, got not in ("ended", None) and got[1] == 0 and bed.word.encode() not in got[2]
-                 if isinstance(bed.word, str) else got[1] == 0, repr(got))
-
-    def prove(login, scheme, what):
-        vault.send(message(wire.SIGN_TEXT, u32(7), text(login), u32(scheme), text(what)))
-        got = vault.next(5)
-        return got if got in ("ended", None) else got[1].u32() and got[1].u8()
+    b.to_vault.row("its login's password", b"password-4711" not in told[2], repr(told))
+    b.refused_secrets((("the file of its password", "reader_password"), ("another policy's login", "beside"),
+                       ("a secret of its policy's that is no login", "word"),
+                       ("a secret that there is not", "nobody")), bed.word)
     server = b"r=" + NONCE + b"SERVER,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=%d"
     whole = b"n=,r=" + NONCE + b"," + server + b",c=biws,r=" + NONCE + b"SERVER"
-    t.eq(prove("reader", SCRAM, whole % 4096), 1, "a proof of its own login")
-    for name, login, scheme, what in (
-            ("a proof with another policy's login", "beside", SCRAM, whole % 4096),
-            ("a hash by md5", "reader", MD5, b"\1\2\3\4"),
-            ("the password itself", "reader", CLEARTEXT, b""),
-            ("a proof over one iteration", "reader", SCRAM, whole % 1),
-            ("a proof over millions of iterations", "reader", SCRAM, whole % 5000000),
-            ("a proof over what is no login", "reader", SCRAM, b"Server Key"),
-            ("a proof as another user", "reader", SCRAM, whole.replace(b"n=,", b"n=admin,") % 4096)):
-        got = prove(login, scheme, what)
-        rows.row(name, got == 0, repr(got))
-    dialer = who.wire("dialer")
-    rows = seat.Rows(t, "back to dialer", lambda: True)
-
-    def dial(host, port, scheme):
-        dialer.send(message(wire.DIAL, u32(7), u8(scheme), text(host), u32(port), text("1-1"), text(""), text("")))
-        got = dialer.next(5)
-        return got if got in ("ended", None) else got[0]
-    for name, host, port, scheme in (("another policy's server", CLOSED, 5432, POSTGRES),
-                                     ("a host of no rule", "evil.example.org", 5432, POSTGRES),
-                                     ("another port", HOST, bed.server.port, POSTGRES)):
-        got = dial(host, port, scheme)
-        rows.row(name, got == wire.DIAL_FAIL, repr(got))
-    for name, host, port in (("a host of its policy's for HTTPS", "web.example.com", 443),
-                             ("its server as HTTPS", HOST, 5432)):  # no scheme of this channel's
-        got = dial(host, port, HTTPS)
-        rows.row(name, got in ("ended", wire.DIAL_FAIL), repr(got))
-        if got == "ended":
-            dialer = dialer.renew()
-    rows = seat.Rows(t, "back to kernel", lambda: True)
-    rows.refused(who, seat.calls_of_all())
-    who.end()
+    t.eq(b.sign("reader", SCRAM, whole % 4096), 1, "a proof of its own login")
+    b.refused_signatures((
+        ("a proof with another policy's login", "beside", SCRAM, whole % 4096),
+        ("a hash by md5", "reader", MD5, b"\1\2\3\4"),
+        ("the password itself", "reader", CLEARTEXT, b""),
+        ("a proof over one iteration", "reader", SCRAM, whole % 1),
+        ("a proof over millions of iterations", "reader", SCRAM, whole % 5000000),
+        ("a proof over what is no login", "reader", SCRAM, b"Server Key"),
+        ("a proof as another user", "reader", SCRAM, whole.replace(b"n=,", b"n=admin,") % 4096)))
+    b.refused_captures()
+    b.refused_places(POSTGRES, 5432, (("another policy's server", CLOSED, 5432), ("a host of no rule", "evil.example.org", 5432),
+                                      ("another port", HOST, bed.server.port)))
+    b.end()
 
 
 def main(t):
@@ -223,11 +162,7 @@ def main(t):
     if why:
         t.skip("everything", why)
         return
-    bed = Bed(t)
-    for part in seat.chosen((front, back)):
-        t.part(part, t, bed)
-    bed.box.close()
-    seat.listed(t, "postgres")
+    seat_broker.run(t, Bed(t), "postgres", (front, back))
 
 
 tap.run(main, timeout=240)

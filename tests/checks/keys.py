@@ -33,7 +33,7 @@ def one_or_more(item, **more):
 FORMS = {
     "any": {"type": "string"}, "text": TEXT, "path": TEXT, "address": TEXT, "bool": {"type": "boolean"},
     "strings": one_or_more(TEXT), "ranges": one_or_more(TEXT, maxItems=64),
-    "command": {"type": "array", "items": TEXT, "minItems": 1},
+    "command": {"type": "array", "prefixItems": [TEXT], "items": {"type": "string"}, "minItems": 1, "maxItems": 64},
     "name": pattern(NAME), "variable": pattern("^[A-Za-z_][A-Za-z0-9_]*$"),
     "entry": pattern(r"^(?!\.$|\.\.)[^/]{1,255}$"), "id": dict(TEXT, maxLength=128), "template": dict(TEXT, maxLength=1024),
     "duration": pattern("^[0-9]+[smh]$"), "age": pattern("^[0-9]+[mhd]$"),

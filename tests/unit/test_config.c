@@ -462,7 +462,7 @@ static void other_sections(void)
     says(V "audit: { durability: sync }\n", 2, "it is one of: written, synced");
     c = good(V "audit:\n  rotate: { size: 2MB, every: 24h, compress: none }\n"
                "  retention: { for: 90d, size: 10GB }\n"
-               "  anchor: { command: [keep, -a], syslog: true }\n");
+               "  anchor: { command: [keep, -a, ''], syslog: true }\n");
     const struct config_audit *a = config_audit(c);
     CU_ASSERT(a->rotate_bytes == 2000000 && a->rotate_seconds == 86400 && !a->compress);
     CU_ASSERT(a->keep_seconds == 90 * 86400 && a->keep_bytes == 10000000000);

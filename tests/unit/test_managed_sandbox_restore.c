@@ -4,7 +4,7 @@
 
 #include "snapshot.h"
 
-static struct snapshot snap = {.name = "snap", .state = SNAPSHOT_READY};
+static struct snapshot snap = {.layer = {.name = "snap", .state = LAYER_READY}};
 
 struct row {
     char snapshot[65], restoring[65];
@@ -42,7 +42,8 @@ static struct row to_replacing_what(struct world *w, const char *former)
     sandbox_torn(w->r->sandbox);
     turn(w);
     shut(&w->init);
-    if (strcmp(former, snap.name) == 0) { /* the note of the earlier restoring has the same name */
+    if (strcmp(former, snap.layer.name) ==
+        0) { /* the note of the earlier restoring has the same name */
         CU_ASSERT_STRING_EQUAL(the_row(w).restoring, "");
         do_layer(w, LAYER_UNMARK, LAYER_DONE);
     }

@@ -2,8 +2,7 @@
  * WebSocket; and how long what it is looked for with is kept. */
 #include "http1_head.h"
 #include "scrub_cache.h"
-#include "scrub_frames.h"
-#include "scrub_head.h"
+#include "scrub_places.h"
 #include "tap_main.h"
 
 #include <event2/event.h>

@@ -205,6 +205,16 @@ static void test_wrong(void)
         {"{\"allow\":[\"github.com\",\"ssh://git@github.com/a/b\"]," WITH "}", "either patterns"},
         {"{\"allow\":\"ssh://git@own.example/acme/**\"," WITH "}", "host_keys"},
         {"{\"allow\":\"ssh://git@github.com:2222/acme/**\"," WITH "}", "host_keys"},
+        {"{\"allow\":\"ssh://git@own.example/a/b\",\"host_keys\":\"ssh-rsa "
+         "AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl\"," WITH "}",
+         "is not a host key"},
+        {"{\"allow\":\"ssh://git@own.example/a/b\",\"host_keys\":\"ssh-ed25519 "
+         "AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJ\"," WITH "}",
+         "is not a host key"},
+        {"{\"allow\":\"ssh://git@own.example/a/b\",\"host_keys\":\"ecdsa-sha2-nistp384 "
+         "AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBAAAAAAAAAAAAAAAAAAA"
+         "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\"," WITH "}",
+         "is not a host key"},
         {"{\"allow\":\"ssh://git@own.example/a/b\",\"host_keys\":\"ssh-dss AAAA\"," WITH "}",
          "not a host key"},
         {"{\"ask\":\"ssh://git@github.com/acme/**\"," WITH "}", "nobody can be asked"},

@@ -1,0 +1,138 @@
+/* Reads what rules of brokers' protocols have in common: whose patterns they are, which keys they
+ * may have, and the credential that goes with them. */
+#include "rule_broker.h"
+
+#include <string.h>
+
+static const struct rule_broker *const brokers[] = {&rule_ssh, &rule_postgres};
+
+const struct rule_broker *rule_broker_of(const struct node *patterns)
+{
+    size_t count;
+    struct node item;
+    const char *text;
+    if (node_strings(patterns, &count, NULL) < 0)
+        return NULL;
+    for (size_t i = 0; i < count; i++)
+        for (size_t b = 0; b < ARRAY_LEN(brokers); b++)
+            if (node_strings_at(patterns, i, &item, &text, NULL) == 0 &&
+                slice_starts(slice_str(text), brokers[b]->mark))
+                return brokers[b];
+    return NULL;
+}
+
+int rule_broker_absent(const struct node *rule, const struct rule *r, struct err *err)
+{
+    struct node n;
+    for (size_t b = 0; b < ARRAY_LEN(brokers); b++) {
+        const struct rule_broker *of = brokers[b];
+        for (size_t i = 0; i < of->n_keys; i++)
+            if (node_get(rule, of->keys[i], &n))
+                return node_fail(&n, err, "'%s' goes with patterns of %.*s", of->keys[i],
+                                 SL(of->mark));
+        if (r->credential && r->credential->kind == of->kind && node_get(rule, "with", &n))
+            return node_fail(&n, err, "'%s' goes with patterns of %.*s", of->with, SL(of->mark));
+    }
+    return 0;
+}
+
+static bool is_one(const char *key, const char *const *list, size_t n)
+{
+    size_t i = 0;
+    while (i < n && strcmp(key, list[i]) != 0)
+        i++;
+    return i < n;
+}
+
+static int check_keys(const struct rule_broker *b, const struct node *rule, bool deny,
+                      struct err *err)
+{
+    static const char *const denies[] = {"deny"}, *const allows[] = {"allow", "with", "access",
+                                                                     "to"};
+    for (void *it = json_object_iter(rule->value); it;
+         it = json_object_iter_next(rule->value, it)) {
+        const char *key = json_object_iter_key(it);
+        struct node at;
+        if (deny ? is_one(key, denies, ARRAY_LEN(denies))
+                 : is_one(key, allows, ARRAY_LEN(allows)) || is_one(key, b->keys, b->n_keys) ||
+                       is_one(key, &b->also, b->also ? 1 : 0))
+            continue;
+        node_get(rule, key, &at);
+        if (strcmp(key, "ask") == 0)
+            return node_fail(&at, err, "nobody can be asked about %.*s yet; 'allow' or 'deny'",
+                             SL(b->mark));
+        return node_fail(&at, err, "'%s' has no meaning for %.*s", key, SL(b->mark));
+    }
+    return 0;
+}
+
+static int read_patterns(const struct rule_broker *b, struct rule_broker_reading *r,
+                         const struct node *patterns, struct err *err)
+{
+    struct node item;
+    size_t count;
+    const char *text;
+    if (node_strings(patterns, &count, err) < 0)
+        return -1;
+    r->entry->arms = arena_zalloc(r->arena, count * b->arms + 1, sizeof *r->entry->arms);
+    for (size_t i = 0; i < count; i++) {
+        if (node_strings_at(patterns, i, &item, &text, err) < 0)
+            return -1;
+        struct slice rest = slice_str(text);
+        if (!slice_starts(rest, b->mark))
+            return node_fail(&item, err, "'%.200s': a rule has either patterns of %.*s or others",
+                             text, SL(b->mark));
+        if (rest.n > PATTERN_MAX)
+            return node_fail(&item, err, "a pattern is at most %d bytes", PATTERN_MAX);
+        rest = (struct slice){rest.p + b->mark.n, rest.n - b->mark.n};
+        if (b->pattern(r, &item, text, rest, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int read_credential(const struct rule_broker *b, struct rule_broker_reading *r,
+                           const json_t *secrets, struct err *err)
+{
+    const struct credential **credential = &r->entry->rule.credential;
+    struct node n;
+    if (!node_get(r->rule, "with", &n))
+        return node_fail(r->rule, err, "a rule of %.*s needs 'with: { %s: SECRET }'", SL(b->mark),
+                         b->with);
+    if (rule_credential_read(r->arena, &n, secrets, credential, err) < 0)
+        return -1;
+    if ((*credential)->kind != b->kind)
+        return node_fail(&n, err, "what goes with %.*s is 'with: { %s: SECRET }'", SL(b->mark),
+                         b->with);
+    return 0;
+}
+
+int rule_broker_read(const struct rule_broker *b, struct arena *a, const struct node *rule,
+                     const struct node *patterns, const json_t *secrets, struct rule_entry *ret,
+                     struct err *err)
+{
+    struct rule_broker_reading r = {.arena = a, .rule = rule, .entry = ret};
+    struct node access;
+    ret->read_only = node_get(rule, "access", &access);
+    if (check_keys(b, rule, ret->deny, err) < 0 || b->terms(&r, err) < 0 ||
+        read_patterns(b, &r, patterns, err) < 0)
+        return -1;
+    if (ret->deny)
+        return 0;
+    if (read_credential(b, &r, secrets, err) < 0 || (b->server && b->server(&r, err) < 0))
+        return -1;
+    return rule_to_read(a, rule, &ret->rule, err);
+}
+
+int rule_broker_arm(struct rule_broker_reading *r, const struct node *n, const char *pattern,
+                    const char *shown, uint32_t verbs, struct err *err)
+{
+    struct err inner = {0};
+    struct rule_arm *arm = &r->entry->arms[r->entry->n_arms];
+    if (pattern_parse(r->arena, pattern, &arm->pattern, &inner) < 0)
+        return node_fail(n, err, "%s", inner.text);
+    arm->pattern.text = arena_str(r->arena, shown);
+    arm->methods = verbs;
+    r->entry->n_arms++;
+    return 0;
+}

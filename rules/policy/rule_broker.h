@@ -1,0 +1,46 @@
+/* Rules of protocols that a broker carries: what reading them has in common, whatever the protocol.
+ * Internal to rules/. */
+#ifndef DURWARD_RULE_BROKER_H
+#define DURWARD_RULE_BROKER_H
+
+#include "rule.h"
+
+struct rule_broker_reading {
+    struct arena *arena;
+    const struct node *rule;
+    struct rule_entry *entry;
+    void *terms;    /* what `terms` read, for `server` */
+    uint32_t verbs; /* and of a pattern */
+    uint32_t runs;  /* the same, of ssh:// without a path: exec, shell */
+};
+
+struct rule_broker {
+    struct slice mark;       /* "ssh://", with which its patterns begin */
+    const char *const *keys; /* that only its rules have */
+    size_t n_keys;
+    const char *also; /* one that they have in common with HTTP, or NULL */
+    const char *with; /* the key of its credential, and the kind */
+    enum credential_kind kind;
+    size_t arms; /* of a pattern at most */
+    int (*terms)(struct rule_broker_reading *r, struct err *err);
+    /* rest: the pattern behind the mark */
+    int (*pattern)(struct rule_broker_reading *r, const struct node *n, const char *text,
+                   struct slice rest, struct err *err);
+    int (*server)(struct rule_broker_reading *r, struct err *err); /* of `allow`; or NULL */
+};
+
+extern const struct rule_broker rule_ssh, rule_postgres;
+
+/* Whose patterns these are, or NULL. */
+const struct rule_broker *rule_broker_of(const struct node *patterns);
+/* The whole rule but its text. */
+int rule_broker_read(const struct rule_broker *b, struct arena *a, const struct node *rule,
+                     const struct node *patterns, const json_t *secrets, struct rule_entry *ret,
+                     struct err *err);
+/* An HTTP rule has none of their keys. After `with`. */
+int rule_broker_absent(const struct node *rule, const struct rule *r, struct err *err);
+/* One more arm of the entry: the whole pattern, and how it is shown. */
+int rule_broker_arm(struct rule_broker_reading *r, const struct node *n, const char *pattern,
+                    const char *shown, uint32_t verbs, struct err *err);
+
+#endif

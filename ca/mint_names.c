@@ -94,13 +94,15 @@ static struct held *find(const struct mint_names *n, const char *name)
     return NULL;
 }
 
-static int hold(struct mint_names *n, const char *name, uint32_t generation, struct slice json,
-                struct err *err)
+/* fd of what was told is closed. */
+static int hold(struct mint_names *n, const struct policy_message *told, struct err *err)
 {
-    struct held *h = find(n, name);
-    if (h && h->generation >= generation)
+    struct held *h = find(n, told->name);
+    if (h && h->generation >= told->generation) {
+        close(told->fd);
         return 0;
-    struct policy *fresh = policy_parse(json.p, json.n, err);
+    }
+    struct policy *fresh = policy_message_load(told, err);
     if (fresh == NULL)
         return -1;
     if (h == NULL && (n->n_policies == POLICIES_MAX || (h = calloc(1, sizeof *h)) == NULL)) {
@@ -108,30 +110,26 @@ static int hold(struct mint_names *n, const char *name, uint32_t generation, str
         return err_set(err, ERR_LIMIT, "too many policies");
     }
     if (h->policy == NULL) {
-        memcpy(h->name, name, strlen(name) + 1);
+        memcpy(h->name, told->name, strlen(told->name) + 1);
         LIST_INSERT_HEAD(&n->policies, h, link);
         n->n_policies++;
     }
     policy_free(h->policy);
     h->policy = fresh;
-    h->generation = generation;
+    h->generation = told->generation;
     return 0;
 }
 
 int mint_names_policy(struct mint_names *n, struct msg *m, struct err *err)
 {
-    char *json = NULL;
-    struct policy_message p;
-    size_t len;
-    if (policy_message_get(m, &p) < 0)
+    struct policy_message told;
+    if (policy_message_get(m, &told) < 0)
         return -1;
-    int r = msg_end(m);
-    if (r == 0 && (ipc_memfd_read(p.fd, POLICY_JSON_MAX, &json, &len, err) < 0 ||
-                   hold(n, p.name, p.generation, (struct slice){json, len}, err) < 0))
-        r = 1;
-    free(json);
-    close(p.fd);
-    return r;
+    if (msg_end(m) < 0) {
+        close(told.fd);
+        return -1;
+    }
+    return hold(n, &told, err) < 0 ? 1 : 0;
 }
 
 /* ---- one channel ---- */

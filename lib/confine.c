@@ -140,6 +140,7 @@ static const struct bounded_call bounded_calls[] = {
     {SC(fcntl), EACH, {IS(1, F_GETFD)}, 1},
     {SC(fcntl), EACH, {IS(1, F_SETFD)}, 1},
     {SC(fcntl), EACH, {IS(1, F_DUPFD_CLOEXEC)}, 1},
+    {SC(fcntl), EACH, {IS(1, F_GET_SEALS)}, 1}, /* of a policy's image, before it is mapped */
     {SC(fcntl), ONLY(DIALER) | ONLY(CONTROLLER), {IS(1, F_SETFL)}, 1},
     {SC(fcntl), ONLY(LOGGER), {IS(1, F_SETLEASE)}, 1},
     {SC(fcntl), ONLY(CONTROLLER), {IS(1, F_GETLK)}, 1},

@@ -50,8 +50,9 @@ enum wire_type {
     W_PEER = 4,      /* P→role: a new channel: kind:u8(enum role of the far end), channel:u32,
                         sandbox:str, policy:str, generation:u32, wire:u32, extra:bytes, fd */
     W_LOG = 5,       /* role→P: level:u8, text:str (diagnostics to the operator's stderr) */
-    W_POLICY = 6,    /* P→role: policy:str, generation:u32, json memfd:fd (reload; to the dialer
-                        and the signer before each W_PEER of that policy) */
+    W_POLICY = 6,    /* P→role: policy:str, generation:u32, fd: image memfd (policy_image.h; of
+                        the controller: configuration JSON) (reload; to the dialer and the signer
+                        before each W_PEER of that policy) */
     W_PEER_GONE = 7, /* P→role: channel:u32; forget it */
     W_TRUST = 12,    /* P→C: ca_pem:bytes (one, or both of a change), dir:str, event:str,
                         detail:str (for the log; "" when nothing is to be recorded) */
@@ -82,17 +83,15 @@ enum wire_type {
      * D: n × (host:str, port:u32, address:str) resolve entries, n × address:str denied beside the
      *    guard's own list, n × port:u32 of our own listeners, upstream proxy
      * (proxy/dialer/dialer.h), dial_seconds:u32, token_public:bytes, synced:u8, fds: roots memfd
-     * when that proxy is https, budgets memfd W_PEER of a gate or injector: extra = policy JSON, if
-     * it came not by W_POLICY; after the word "token" for the gate of a listener whose clients need
-     * one G: limits:bytes(struct limits), synced:u8, fd: roots memfd I: limits:bytes, synced:u8,
-     * policy:str, generation:u32, several:u8 (it may not be the only one of its policy),
-     * token_public:bytes, fds: policy JSON memfd, roots memfd W_PEER of a gate: extra = "token"
-     * when its requests must carry one K: limits:bytes, EXPORTER_PLACES ×
-     * url:str ("": none), again:u8, fd: roots memfd C: see controller/controller.h B:
-     * (a front of a broker: limits:bytes, synced:u8, key:bytes (what its host key is made of),
-     * policy:str, generation:u32, fd: policy JSON memfd; a back the same without key, and fd: roots
-     * memfd) state_dir:str, roots_dir:str (ca/trust.h), init_path:str (the program durward-init),
-     * binds:u8
+     * when that proxy is https, budgets memfd W_PEER of a gate: extra = "token" for the gate of a
+     * listener whose clients need one G: limits:bytes(struct limits), synced:u8, fd: roots memfd I:
+     * limits:bytes, synced:u8, policy:str, generation:u32, several:u8 (it may not be the only one
+     * of its policy), token_public:bytes, fds: policy image memfd, roots memfd W_PEER of a gate:
+     * extra = "token" when its requests must carry one K: limits:bytes, EXPORTER_PLACES × url:str
+     * ("": none), again:u8, fd: roots memfd C: see controller/controller.h B: (a front of a broker:
+     * limits:bytes, synced:u8, key:bytes (what its host key is made of), policy:str,
+     * generation:u32, fd: policy image memfd; a back the same without key, and fd: roots memfd)
+     * state_dir:str, roots_dir:str (ca/trust.h), init_path:str (the program durward-init), binds:u8
      */
 
     /* ---- gate ↔ signer ---- */

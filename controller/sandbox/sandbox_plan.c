@@ -84,13 +84,10 @@ static int make_ports(const struct config *c, const char *policy, struct sandbox
                       struct err *err)
 {
     uint16_t ports[1024];
-    char *json = config_policy_json(c, policy);
-    struct policy *p = json ? policy_parse(json, strlen(json), err) : NULL;
-    free(json);
+    const struct policy *p = config_policy(c, policy);
     if (p == NULL)
-        return -1;
+        return err_set(err, ERR_PARSE, "there is no policy '%s'", policy);
     size_t n = policy_ports(p, ports, ARRAY_LEN(ports));
-    policy_free(p);
     for (size_t i = 0; i < n && i < ARRAY_LEN(ports); i++)
         if (add_port(ret, ports[i], err) < 0)
             return -1;

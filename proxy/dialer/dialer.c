@@ -303,28 +303,20 @@ static void on_channel_closed(struct ipc *ch UNUSED, const char *why UNUSED, voi
 /* fd is the peer's to close until it is in a channel. */
 static int channel_new(struct dialer *d, const struct peer *p)
 {
-    static const struct slice mark = {"token", 5};
-    struct err err = {0};
-    struct slice json = p->extra;
-    bool needs_token = slice_starts(json, mark);
-    if (needs_token)
-        json = (struct slice){json.p + mark.n, json.n - mark.n};
-    struct named_policy *policy = json.n
-                                      ? dialer_policy_take(d, p->policy, p->generation, json, &err)
-                                      : dialer_policy_find(d, p->policy);
+    struct named_policy *policy = dialer_policy_find(d, p->policy);
     struct channel *c = NULL;
     if (policy && d->n_channels < DIALER_CHANNELS)
         c = calloc(1, sizeof *c);
     if (c == NULL) { /* without a policy nothing is dialled: the far end sees its channel closed */
         close(p->fd);
-        dialer_tell_operator(d, err.text[0] ? err.text : "no policy or no room for a channel");
+        dialer_tell_operator(d, "no policy or no room for a channel");
         return 0;
     }
     c->dialer = d;
     c->number = p->channel;
     c->wire = p->wire;
     c->kind = p->kind;
-    c->needs_token = needs_token;
+    c->needs_token = slice_eq_str(p->extra, "token");
     c->policy = policy;
     snprintf(c->sandbox, sizeof c->sandbox, "%s", p->sandbox);
     LIST_INIT(&c->asks);

@@ -13,9 +13,9 @@
  *   the budgets' memfd                      proxy/link/budget_ledger.h
  * Answer: W_READY {} (confined by then) or W_FAILED.
  *
- * W_PEER kind gate or injector: extra = policy JSON. Empty extra: a policy of that name that a
- * W_POLICY or another W_PEER has brought before. Among several the highest generation counts for
- * all channels of the name. kind logger: the journal's channel. kind vault: where the proxy's
+ * W_PEER kind gate or injector: a policy of that name has come by W_POLICY before; of several the
+ * highest generation counts for all channels of the name. extra = "token" for a gate whose requests
+ * must carry one. kind logger: the journal's channel. kind vault: where the proxy's
  * password comes from.
  *
  * A gate's channel gets descriptors for what a plain allow rule names, an injector's for what a

@@ -75,8 +75,6 @@ void dialer_tell_operator(struct dialer *d, const char *text);
 struct named_policy *dialer_policy_find(struct dialer *d, const char *name);
 /* Takes JSON in, unless what is known is at least as new. NULL with err; then what was known stays.
  */
-struct named_policy *dialer_policy_take(struct dialer *d, const char *name, uint32_t generation,
-                                        struct slice json, struct err *err);
 int dialer_policy_message(struct dialer *d, struct msg *m); /* W_POLICY */
 void dialer_policies_free(struct dialer *d);
 

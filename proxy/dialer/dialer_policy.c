@@ -8,8 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { POLICY_JSON_MAX = 4 << 20 };
-
 struct named_policy *dialer_policy_find(struct dialer *d, const char *name)
 {
     struct named_policy *p;
@@ -19,47 +17,46 @@ struct named_policy *dialer_policy_find(struct dialer *d, const char *name)
     return NULL;
 }
 
-struct named_policy *dialer_policy_take(struct dialer *d, const char *name, uint32_t generation,
-                                        struct slice json, struct err *err)
+/* fd of what was told is closed. */
+static int take(struct dialer *d, const struct policy_message *told, struct err *err)
 {
-    struct named_policy *p = dialer_policy_find(d, name);
-    if (p && p->generation >= generation)
-        return p;
-    struct policy *fresh = policy_parse(json.p, json.n, err);
+    struct named_policy *p = dialer_policy_find(d, told->name);
+    if (p && p->generation >= told->generation) {
+        close(told->fd);
+        return 0;
+    }
+    struct policy *fresh = policy_message_load(told, err);
     if (fresh == NULL)
-        return NULL;
+        return -1;
     if (p == NULL) {
         p = d->n_policies < DIALER_POLICIES ? calloc(1, sizeof *p) : NULL;
         if (p == NULL) {
             policy_free(fresh);
-            err_set(err, ERR_LIMIT, "too many policies");
-            return NULL;
+            return err_set(err, ERR_LIMIT, "too many policies");
         }
-        snprintf(p->name, sizeof p->name, "%s", name);
+        snprintf(p->name, sizeof p->name, "%s", told->name);
         LIST_INSERT_HEAD(&d->policies, p, link);
         d->n_policies++;
     }
     policy_free(p->policy);
     p->policy = fresh;
-    p->generation = generation;
-    return p;
+    p->generation = told->generation;
+    return 0;
 }
 
 int dialer_policy_message(struct dialer *d, struct msg *m)
 {
-    char *json = NULL;
-    struct policy_message p;
-    size_t n;
+    struct policy_message told;
     struct err err = {0};
-    if (policy_message_get(m, &p) < 0)
+    if (policy_message_get(m, &told) < 0)
         return -1;
-    int r = msg_end(m);
-    if (r == 0 && (ipc_memfd_read(p.fd, POLICY_JSON_MAX, &json, &n, &err) < 0 ||
-                   !dialer_policy_take(d, p.name, p.generation, (struct slice){json, n}, &err)))
+    if (msg_end(m) < 0) {
+        close(told.fd);
+        return -1;
+    }
+    if (take(d, &told, &err) < 0)
         dialer_tell_operator(d, err.text); /* the old one stays (promise P9) */
-    free(json);
-    close(p.fd);
-    return r;
+    return 0;
 }
 
 void dialer_policies_free(struct dialer *d)

@@ -36,11 +36,10 @@ static const char *own(const struct hit *s, struct slice text)
     for (size_t i = 0; i < g->n_placeholders; i++)
         if (slice_eq_str(text, g->placeholders[i].text))
             return g->placeholders[i].secret;
-    for (size_t i = 0; s->who->route && policy_rule(s->who->route->policy, i); i++) {
-        const struct rule *r = policy_rule(s->who->route->policy, i);
-        if (r->credential && derived_equal(s->who, g->tag, r->credential->secret, text))
-            return r->credential->secret;
-    }
+    const char *secret = NULL;
+    for (size_t i = 0; s->who->route && (secret = policy_secret(s->who->route->policy, i)); i++)
+        if (derived_equal(s->who, g->tag, secret, text))
+            return secret;
     return NULL;
 }
 

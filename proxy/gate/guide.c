@@ -114,25 +114,20 @@ static json_t *guide_about(const struct identity *who)
     return all;
 }
 
-static bool guide_tells(const struct rule *r)
-{
-    return strncmp(r->text, "deny", 4) != 0;
-}
-
 static json_t *guide_rules(const struct policy *p)
 {
-    const struct rule *r;
+    struct rule_told r;
     if (policy_guide_none(p))
         return json_pack("{s:s}", "about", "The policy does not tell what it allows.");
     json_int_t more = 0;
     json_t *list = json_array();
-    for (size_t i = 0; (r = policy_rule(p, i)) != NULL; i++)
-        if (guide_tells(r) && json_array_size(list) == GUIDE_RULES)
+    for (size_t i = 0; policy_rule_told(p, i, &r); i++)
+        if (!r.deny && json_array_size(list) == GUIDE_RULES)
             more++;
-        else if (guide_tells(r))
-            json_array_append_new(list, json_pack("{s:s, s:b, s:b, s:b}", "rule", r->text,
-                                                  "credential", r->credential != NULL, "approval",
-                                                  r->ask, "websocket", r->websocket));
+        else if (!r.deny)
+            json_array_append_new(list, json_pack("{s:s, s:b, s:b, s:b}", "rule", r.text,
+                                                  "credential", r.secret != NULL, "approval", r.ask,
+                                                  "websocket", r.websocket));
     return json_pack("{s:s, s:I, s:o}", "about", "What no rule names is denied.", "more", more,
                      "rules", list);
 }
@@ -140,12 +135,12 @@ static json_t *guide_rules(const struct policy *p)
 /* The rules that put this secret in. */
 static json_t *guide_takers(const struct policy *p, const char *secret)
 {
-    const struct rule *r;
+    struct rule_told r;
     json_t *list = json_array();
-    for (size_t i = 0; (r = policy_rule(p, i)) != NULL; i++)
-        if (guide_tells(r) && r->credential && json_array_size(list) < GUIDE_TAKERS &&
-            strcmp(r->credential->secret, secret) == 0)
-            json_array_append_new(list, json_string(r->text));
+    for (size_t i = 0; policy_rule_told(p, i, &r); i++)
+        if (!r.deny && r.secret && json_array_size(list) < GUIDE_TAKERS &&
+            strcmp(r.secret, secret) == 0)
+            json_array_append_new(list, json_string(r.text));
     return list;
 }
 

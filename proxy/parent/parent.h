@@ -129,8 +129,9 @@ struct parent {
     char *config_path;   /* NULL: none to reload from */
     struct config *config;
     uint32_t generation;
-    int secret_fd;                        /* of the sandboxes' CAs: signers read it, we never do */
-    char api_path[CONFIG_SOCKET_MAX + 1]; /* of the API's socket; "" for `run` */
+    LIST_HEAD(, policy_file) policy_files; /* parent_policy.c */
+    int secret_fd;                         /* of the sandboxes' CAs: signers read it, we never do */
+    char api_path[CONFIG_SOCKET_MAX + 1];  /* of the API's socket; "" for `run` */
     int env_fd, roots_fd, budgets_fd, audit_dir_fd, state_dir_fd, api_fd;
     int metrics_fd, console_fd; /* `listen` entries that the controller serves; -1: none */
     int https_fd;               /* its API in TLS; -1: none */
@@ -292,7 +293,12 @@ void parent_keep_audit(struct parent *p);
 /* The origins' roots; while the roles are loading, which takes as long. */
 int parent_setup_roots(struct parent *p, struct err *err);
 int parent_reload(struct parent *p, struct err *err);
+/* parent_policy.c: the sealed images of policies. Borrowed; -1, and said, when there is none. */
+int parent_policy_fd(struct parent *p, const char *name);
+/* Name, generation and image. */
+void parent_put_policy(struct parent *p, const char *name, struct msg *m);
 void parent_push_policy(struct child *c, const char *name); /* W_POLICY, as it is now */
+void parent_policies_forget(struct parent *p);              /* after a reload */
 /* parent.c */
 /* Let requests end for at most 10 s, then stop. */
 void parent_drain(struct parent *p);

@@ -229,30 +229,20 @@ static void init_gate(struct parent *p, struct msg *m)
 
 static void init_injector(struct parent *p, const struct child *c, struct msg *m)
 {
-    struct err err = {0};
-    char *json = config_policy_json(p->config, c->policy);
     put_limits(p, m);
     msg_put_u8(m, config_policy_injectors(p->config, c->policy) > 1);
-    msg_put_str(m, c->policy);
-    msg_put_u32(m, p->generation);
+    parent_put_policy(p, c->policy, m);
     msg_put_bytes(m, p->token_public, TOKEN_KEY);
-    msg_put_fd(m, json ? ipc_memfd("policy", json, strlen(json), &err) : -1);
     msg_put_fd_dup(m, p->roots_fd);
-    free(json);
 }
 
 static void init_broker(struct parent *p, const struct child *c, struct msg *m)
 {
-    struct err err = {0};
-    char *json = config_policy_json(p->config, c->policy);
     put_limits(p, m);
     if (broker_is_front(c->role))
         msg_put_bytes(m, c->front_of ? c->front_of->key : NULL,
                       c->front_of ? c->front_of->key_len : 0);
-    msg_put_str(m, c->policy);
-    msg_put_u32(m, p->generation);
-    msg_put_fd(m, json ? ipc_memfd("policy", json, strlen(json), &err) : -1);
-    free(json);
+    parent_put_policy(p, c->policy, m);
     if (broker_is_back(c->role))
         msg_put_fd_dup(m, p->roots_fd);
 }

@@ -158,16 +158,11 @@ static void put_placeholders(const struct sandbox *s, struct msg *m)
 
 static void put_policies(struct parent *p, const struct sandbox *s, struct msg *m)
 {
-    struct err err = {0};
     size_t n = s->policy[0] ? 1 : config_policies(p->config);
     msg_put_u32(m, (uint32_t)n);
     for (size_t i = 0; i < n; i++) {
         const char *name = s->policy[0] ? s->policy : config_policy_name(p->config, i);
-        char *json = config_policy_json(p->config, name);
-        msg_put_str(m, name);
-        msg_put_u32(m, p->generation);
-        msg_put_fd(m, json ? ipc_memfd("policy", json, strlen(json), &err) : -1);
-        free(json);
+        parent_put_policy(p, name, m);
     }
 }
 

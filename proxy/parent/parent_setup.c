@@ -231,25 +231,6 @@ int parent_setup_roots(struct parent *p, struct err *err)
 
 /* ---- reload ---- */
 
-void parent_push_policy(struct child *c, const char *name)
-{
-    struct parent *p = c->parent;
-    struct msg m;
-    struct err err = {0};
-    char *json = strcmp(name, PEER_TOKENS) == 0     ? config_endpoints_json(p->config)
-                 : strcmp(name, PEER_EXPORTER) == 0 ? config_exporter_json(p->config)
-                                                    : config_policy_json(p->config, name);
-    if (json == NULL || c->ch == NULL)
-        goto out;
-    msg_init(&m, W_POLICY);
-    msg_put_str(&m, name);
-    msg_put_u32(&m, p->generation);
-    msg_put_fd(&m, ipc_memfd("policy", json, strlen(json), &err));
-    ipc_send(c->ch, &m);
-out:
-    free(json);
-}
-
 static void push_config(struct parent *p)
 {
     struct msg m;
@@ -359,6 +340,7 @@ int parent_reload(struct parent *p, struct err *err)
     struct config *was = p->config;
     p->config = c;
     p->generation++;
+    parent_policies_forget(p);
     wire_reloaded(p, was);
     config_unref(was);
     push_config(p);

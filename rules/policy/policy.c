@@ -7,28 +7,7 @@
 
 #include "cloud_identity.h"
 #include "path.h"
-#include "policy_build.h"
-#include "policy_index.h"
-
-struct policy {
-    struct arena *arena;
-    char *name;
-    struct rule_entry **rules;
-    size_t n_rules, cap;
-    size_t n_arms;
-    unsigned refs;
-    bool nxdomain; /* `names` */
-    bool unguided; /* `guide` */
-    const struct budget *budget;
-    const struct price_table *prices;
-    const struct cloud_identity *identity;
-    const struct budget **budgets; /* of the rules, by key */
-    size_t n_budgets;
-    const json_t *secrets; /* while being built */
-    json_t *credentials;   /* while being built: description → number */
-    json_t *terms;         /* the same of rules */
-    struct policy_index index;
-};
+#include "policy_private.h"
 
 struct policy *policy_new(const char *name, const json_t *secrets)
 {
@@ -40,22 +19,8 @@ struct policy *policy_new(const char *name, const json_t *secrets)
     p->secrets = secrets;
     p->credentials = json_object();
     p->terms = json_object();
+    p->extras = json_object();
     return p;
-}
-
-struct policy *policy_ref(struct policy *p)
-{
-    p->refs++;
-    return p;
-}
-
-void policy_free(struct policy *p)
-{
-    if (p == NULL || --p->refs > 0)
-        return;
-    json_decref(p->credentials);
-    json_decref(p->terms);
-    arena_free(p->arena);
 }
 
 /* Equal numbers for equal texts, from 1. */
@@ -91,18 +56,15 @@ static unsigned terms_number(struct policy *p, const struct node *rule, const st
     return number;
 }
 
-/* A session of a broker's goes on under another policy where its rule says the same there. */
-static const char *all_said(struct arena *a, const struct node *rule)
+/* As its image has it. */
+static const char *rule_json(struct arena *a, const struct node *rule)
 {
-    json_t *rest = json_copy(rule->value);
-    json_object_del(rest, "allow");
-    char *text = json_dumps(rest, JSON_COMPACT | JSON_SORT_KEYS);
+    char *text = json_dumps(rule->value, JSON_COMPACT);
     if (text == NULL)
         abort(); /* memory is out, as in the arena */
-    const char *said = arena_str(a, text);
+    const char *ret = arena_str(a, text);
     free(text);
-    json_decref(rest);
-    return said;
+    return ret;
 }
 
 /* Equal numbers for equal credentials. */
@@ -138,41 +100,37 @@ int policy_add(struct policy *p, const struct node *rule, struct err *err)
     e->credential = credential_number(p, e->rule.credential);
     e->terms = e->deny ? 0 : terms_number(p, rule, e);
     if (!e->deny && (e->rule.ssh || e->rule.postgres))
-        e->rule.said = all_said(p->arena, rule);
+        e->rule.said = rule_all_said(p->arena, rule);
     p->index.mixed = p->index.mixed || e->read_only;
+    e->json = rule_json(p->arena, rule);
     p->n_arms += e->n_arms;
     p->rules[p->n_rules++] = e;
     return 0;
 }
 
+/* Whoever opens the image reads it again. */
+static void add_extra(struct policy *p, const char *key, const struct node *n)
+{
+    if (json_object_set(p->extras, key, n->value) < 0)
+        abort(); /* memory is out, as in the arena */
+}
+
 int policy_budget_read(struct policy *p, const struct node *n, struct err *err)
 {
+    add_extra(p, "budget", n);
     return budget_read(p->arena, n, NULL, &p->budget, err);
 }
 
 int policy_prices_read(struct policy *p, const struct node *n, struct err *err)
 {
+    add_extra(p, "prices", n);
     return price_table_read(p->arena, n, &p->prices, err);
 }
 
 int policy_identity_read(struct policy *p, const struct node *n, struct err *err)
 {
+    add_extra(p, "identity", n);
     return cloud_identity_read(p->arena, n, p->secrets, &p->identity, err);
-}
-
-const struct cloud_identity *policy_identity(const struct policy *p)
-{
-    return p->identity;
-}
-
-const struct price_table *policy_prices(const struct policy *p)
-{
-    return p->prices;
-}
-
-const struct budget *policy_budget(const struct policy *p)
-{
-    return p->budget;
 }
 
 const char *const policy_names_words[2] = {"refuse", "nxdomain"};
@@ -194,40 +152,6 @@ int policy_guide_read(struct policy *p, const struct node *n, struct err *err)
         return -1;
     p->unguided = word == 1;
     return 0;
-}
-
-bool policy_guide_none(const struct policy *p)
-{
-    return p->unguided;
-}
-
-bool policy_nxdomain(const struct policy *p)
-{
-    return p->nxdomain;
-}
-
-static int by_key(const void *a, const void *b)
-{
-    const struct budget *const *x = a, *const *y = b;
-    return (*x)->key < (*y)->key ? -1 : (*x)->key > (*y)->key;
-}
-
-static void index_budgets(struct policy *p)
-{
-    p->budgets = arena_zalloc(p->arena, p->n_rules + 1, sizeof *p->budgets);
-    for (size_t i = 0; i < p->n_rules; i++)
-        if (p->rules[i]->rule.budget)
-            p->budgets[p->n_budgets++] = p->rules[i]->rule.budget;
-    if (p->n_budgets)
-        qsort(p->budgets, p->n_budgets, sizeof *p->budgets, by_key);
-}
-
-const struct budget *policy_budget_find(const struct policy *p, uint64_t key)
-{
-    const struct budget wanted = {.key = key}, *w = &wanted;
-    const struct budget **at =
-        p->n_budgets ? bsearch(&w, p->budgets, p->n_budgets, sizeof *p->budgets, by_key) : NULL;
-    return at ? *at : NULL;
 }
 
 /* Whether money can be counted at all. */
@@ -329,9 +253,11 @@ static int check_pair(const struct arm *a, const struct arm *b, struct err *err)
 
 /* The arms that one may overlap: below its own site those whose literal segments begin its own
  * (the rest find this one when their turn comes); of its parent domains all. */
-static int check_arm(const struct policy_index *x, const struct arm *a, struct err *err)
+static int check_arm(const struct policy *p, const struct arm *a, struct err *err)
 {
-    const struct site *own = &x->sites[a->site], *sites[POLICY_SITES_MAX];
+    const struct policy_index *x = &p->index;
+    const struct site *own = &x->sites[a->site];
+    const struct image_site *sites[POLICY_SITES_MAX];
     uint32_t first[POLICY_DEPTH + 1];
     size_t n = policy_index_probe_arm(x, own, a, first);
     for (size_t i = 0; i < n; i++)
@@ -341,11 +267,12 @@ static int check_arm(const struct policy_index *x, const struct arm *a, struct e
     struct authority at = {
         .scheme = a->pattern.scheme, .port = a->pattern.port, .kind = a->pattern.kind};
     memcpy(at.host, a->pattern.host.p, a->pattern.host.n + 1);
-    n = policy_index_sites(x, &at, sites);
+    n = policy_image_sites(&p->image, &at, sites);
     for (size_t i = 0; i < n; i++) {
-        if (sites[i] == own || !sites[i]->pattern->subdomains)
+        const struct site *site = &x->sites[sites[i] - p->image.sites];
+        if (site == own || !site->pattern->subdomains)
             continue;
-        for (uint32_t b = sites[i]->first_arm; b != POLICY_NONE; b = x->arms[b].next_site)
+        for (uint32_t b = site->first_arm; b != POLICY_NONE; b = x->arms[b].next_site)
             if (check_pair(a, &x->arms[b], err) < 0)
                 return -1;
     }
@@ -387,6 +314,22 @@ static int add_arms(struct policy *p, struct err *err)
     return 0;
 }
 
+static void free_bytes(void *bytes, size_t n UNUSED)
+{
+    free(bytes);
+}
+
+/* What is decided here is decided by the same bytes as in the roles. */
+static int make_image(struct policy *p, struct err *err)
+{
+    p->bytes = policy_image_write(p, &p->n_bytes, err);
+    p->release = free_bytes;
+    if (p->bytes == NULL || policy_image_check(p->bytes, p->n_bytes, &p->image, err) < 0)
+        return -1;
+    p->taints = arena_zalloc(p->arena, p->image.n_sites / POLICY_BLOCK + 1, sizeof(void *));
+    return 0;
+}
+
 int policy_seal(struct policy *p, struct err *err)
 {
     struct policy_index *x = &p->index;
@@ -395,16 +338,18 @@ int policy_seal(struct policy *p, struct err *err)
         rule_captures_settle(p->arena, p->rules, p->n_rules, p->secrets, err) < 0 ||
         add_arms(p, err) < 0)
         return -1;
-    index_budgets(p);
     x->mixed = x->mixed || json_object_size(p->terms) > 1;
     if (policy_index_build(x, p->arena, err) < 0)
         return -1;
+    if (make_image(p, err) < 0)
+        return -1;
     json_decref(p->credentials);
     json_decref(p->terms);
-    p->credentials = p->terms = NULL;
+    json_decref(p->extras);
+    p->credentials = p->terms = p->extras = NULL;
     p->secrets = NULL;
     for (uint32_t i = 0; i < x->n_arms; i++)
-        if (x->arms[i].kind == ARM_ALLOW && check_arm(x, &x->arms[i], err) < 0)
+        if (x->arms[i].kind == ARM_ALLOW && check_arm(p, &x->arms[i], err) < 0)
             return -1;
     return check_identity(p, err);
 }
@@ -444,29 +389,9 @@ void policy_warnings(const struct policy *p,
     }
 }
 
-const struct policy_index *policy_index_of(const struct policy *p)
-{
-    return &p->index;
-}
-
-const char *policy_name(const struct policy *p)
-{
-    return p->name;
-}
-
 const struct rule_entry *policy_entry(const struct policy *p, size_t i)
 {
     return i < p->n_rules ? p->rules[i] : NULL;
-}
-
-const struct rule *policy_rule(const struct policy *p, size_t i)
-{
-    return i < p->n_rules ? &p->rules[i]->rule : NULL;
-}
-
-const char *policy_rule_where(const struct policy *p, size_t i)
-{
-    return i < p->n_rules ? p->rules[i]->where : NULL;
 }
 
 struct policy *policy_parse(const char *json, size_t n, struct err *err)

@@ -5,9 +5,10 @@
  * the path: where another reading than the plain one meets such a rule, the request is refused as
  * "respelled". So no spelling is worth more than the plain one.
  *
- * A policy is a pure value: no events, no OpenSSL, no I/O. The parent compiles it from the
- * configuration to check it and pushes its JSON form to the roles, which compile it again. Order
- * is the engine's: deny, then ask, then allow; among matching allows the strictly narrower wins. */
+ * A policy is a pure value: no events, no OpenSSL, no I/O. Who has the configuration compiles it,
+ * to an image without a pointer (policy_image.h), by which all decide: the parent gives one sealed
+ * file of it to every role, which maps it. Order is the engine's: deny, then ask, then allow; among
+ * matching allows the strictly narrower wins. */
 #ifndef DURWARD_POLICY_H
 #define DURWARD_POLICY_H
 
@@ -177,11 +178,28 @@ struct decision {
 
 /* JSON text of one policy as config_policy_json() makes it. */
 struct policy *policy_parse(const char *json, size_t n, struct err *err);
+/* The policy of an image, which is read where it lies: `release` gives the bytes back, also when
+ * this fails. NULL: they are borrowed, and stay. A rule whose text the image does not hold as it
+ * should decides nothing: what it would allow is denied. */
+struct policy *policy_open(void *image, size_t n, void (*release)(void *image, size_t n),
+                           struct err *err);
+/* The image of one that was compiled or opened; lives as long as it does. */
+struct slice policy_image_bytes(const struct policy *p);
 /* Rules are borrowed from their policy: who keeps one over a reload holds a reference. */
 struct policy *policy_ref(struct policy *p);
 void policy_free(struct policy *p); /* drops one reference; NULL is fine */
 const char *policy_name(const struct policy *p);
 const struct rule *policy_rule(const struct policy *p, size_t i); /* NULL past the end */
+
+/* What people are told of rule i, read from the image alone; false past the end. */
+struct rule_told {
+    const char *text;
+    const char *secret; /* that it sends; NULL: none */
+    bool deny, ask, websocket;
+};
+bool policy_rule_told(const struct policy *p, size_t i, struct rule_told *ret);
+/* The i-th secret that some rule sends, each once; NULL past the end. */
+const char *policy_secret(const struct policy *p, size_t i);
 
 /* Where rule i was written, "FILE:LINE" when it came from a file; NULL past the end. */
 const char *policy_rule_where(const struct policy *p, size_t i);

@@ -1,48 +1,17 @@
-/* Builds the tables of hosts, sites and buckets, hangs arms and their shadows in them, and probes
- * them for a request or for a pattern. */
+/* Builds the tables of hosts, sites and buckets, hangs arms and their shadows in them, and finds
+ * the arms that one may overlap. */
 #include "policy_index.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "path.h"
-
-/* FNV-1a; who finds a collision gains nothing: sites are compared whole, arms matched whole. */
-static uint64_t mix(uint64_t h, const void *p, size_t n)
-{
-    const unsigned char *b = p;
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ b[i]) * 0x100000001b3u;
-    return h;
-}
-
-static uint64_t host_hash(struct slice host, bool subdomains)
-{
-    unsigned char dot = subdomains;
-    return mix(mix(0xcbf29ce484222325u, &dot, 1), host.p, host.n);
-}
-
-static uint64_t site_hash(uint64_t host, enum scheme scheme, uint16_t port)
-{
-    unsigned char tag[3] = {(unsigned char)scheme, (unsigned char)(port >> 8),
-                            (unsigned char)(port & 0xff)};
-    return mix(host, tag, sizeof tag);
-}
+#include "policy_hash.h"
 
 static uint64_t bucket_root(const struct site *s)
 {
     unsigned char tag = 1;
-    return mix(s->hash, &tag, 1);
-}
-
-static uint64_t bucket_step(uint64_t h, struct slice segment)
-{
-    return mix(mix(h, "/", 1), segment.p, segment.n);
-}
-
-static size_t start(uint64_t h, size_t mask)
-{
-    return (size_t)(h ^ h >> 29 ^ h >> 47) & mask;
+    return policy_mix(s->hash, &tag, 1);
 }
 
 static size_t table_size(size_t items)
@@ -64,7 +33,7 @@ static struct bucket *table_new(struct arena *a, size_t size)
 /* The bucket of that hash, or the free one where it would be. */
 static struct bucket *bucket_at(struct bucket *table, size_t mask, uint64_t h)
 {
-    size_t i = start(h, mask);
+    size_t i = policy_hash_start(h, mask);
     while (table[i].first != POLICY_NONE && table[i].hash != h)
         i = (i + 1) & mask;
     return &table[i];
@@ -78,8 +47,8 @@ static bool same_host(const struct pattern *p, struct slice host, bool subdomain
 static uint32_t find_site(const struct policy_index *x, struct slice host, bool subdomains,
                           enum scheme scheme, uint16_t port)
 {
-    uint64_t h = site_hash(host_hash(host, subdomains), scheme, port);
-    for (size_t i = start(h, x->site_mask); x->site_table[i].first != POLICY_NONE;
+    uint64_t h = policy_site_hash(policy_host_hash(host, subdomains), scheme, port);
+    for (size_t i = policy_hash_start(h, x->site_mask); x->site_table[i].first != POLICY_NONE;
          i = (i + 1) & x->site_mask) {
         const struct pattern *p = x->sites[x->site_table[i].first].pattern;
         if (x->site_table[i].hash == h && p->scheme == scheme && p->port == port &&
@@ -91,8 +60,8 @@ static uint32_t find_site(const struct policy_index *x, struct slice host, bool 
 
 static uint32_t find_host(const struct policy_index *x, struct slice host, bool subdomains)
 {
-    uint64_t h = host_hash(host, subdomains);
-    for (size_t i = start(h, x->site_mask); x->host_table[i].first != POLICY_NONE;
+    uint64_t h = policy_host_hash(host, subdomains);
+    for (size_t i = policy_hash_start(h, x->site_mask); x->host_table[i].first != POLICY_NONE;
          i = (i + 1) & x->site_mask)
         if (x->host_table[i].hash == h &&
             same_host(x->sites[x->host_table[i].first].pattern, host, subdomains))
@@ -102,7 +71,7 @@ static uint32_t find_host(const struct policy_index *x, struct slice host, bool 
 
 static void table_put(struct bucket *table, size_t mask, uint64_t h, uint32_t value)
 {
-    size_t i = start(h, mask);
+    size_t i = policy_hash_start(h, mask);
     while (table[i].first != POLICY_NONE)
         i = (i + 1) & mask;
     table[i] = (struct bucket){h, value};
@@ -113,11 +82,11 @@ static uint32_t make_site(struct policy_index *x, const struct pattern *p)
     uint32_t i = find_site(x, p->host, p->subdomains, p->scheme, p->port);
     if (i != POLICY_NONE)
         return i;
-    uint64_t host = host_hash(p->host, p->subdomains);
+    uint64_t host = policy_host_hash(p->host, p->subdomains);
     uint32_t sibling = find_host(x, p->host, p->subdomains);
     i = x->n_sites++;
     x->sites[i] = (struct site){.pattern = p,
-                                .hash = site_hash(host, p->scheme, p->port),
+                                .hash = policy_site_hash(host, p->scheme, p->port),
                                 .next_host = POLICY_NONE,
                                 .first_way = {POLICY_NONE, POLICY_NONE},
                                 .first_arm = POLICY_NONE};
@@ -154,18 +123,6 @@ static struct way way_of(const struct pattern *p)
     return w;
 }
 
-/* segments: as many as the way wants, the last one at least `prefix` bytes. */
-static uint64_t way_hash(const struct site *s, bool restricting, const struct way *w,
-                         const struct slice *segments)
-{
-    unsigned char tag[] = {restricting, w->depth, w->stars, w->prefix};
-    uint64_t h = mix(s->hash, tag, sizeof tag);
-    for (unsigned d = 0; d < w->depth; d++)
-        if (!(w->stars & 1u << d))
-            h = bucket_step(h, segments[d]);
-    return w->prefix ? bucket_step(h, (struct slice){segments[w->depth].p, w->prefix}) : h;
-}
-
 /* The site knows the way afterwards. One with too many of them takes no more, but the way of every
  * path. */
 static struct way way_add(struct policy_index *x, struct site *s, bool restricting, struct way w)
@@ -193,7 +150,7 @@ static void hang_way(struct policy_index *x, uint32_t i)
     struct way w = way_add(x, s, restricting, way_of(&arm->pattern));
     for (unsigned d = 0; d < ARRAY_LEN(segments) && d < arm->pattern.n_segments; d++)
         segments[d] = arm->pattern.segments[d].text;
-    uint64_t h = way_hash(s, restricting, &w, segments);
+    uint64_t h = policy_way_hash(s->hash, restricting, &w, segments);
     struct bucket *b = bucket_at(x->way_buckets, x->bucket_mask, h);
     b->hash = h;
     arm->next_way = b->first;
@@ -211,7 +168,7 @@ static void hang(struct policy_index *x, uint32_t i)
     uint64_t h = bucket_root(s);
     while (arm->depth < POLICY_DEPTH && arm->depth < arm->pattern.n_segments &&
            arm->pattern.segments[arm->depth].kind == SEGMENT_LITERAL)
-        h = bucket_step(h, arm->pattern.segments[arm->depth++].text);
+        h = policy_segment_hash(h, arm->pattern.segments[arm->depth++].text);
     struct bucket *b = bucket_at(x->buckets, x->bucket_mask, h);
     b->hash = h;
     arm->next = b->first;
@@ -223,12 +180,6 @@ static void hang(struct policy_index *x, uint32_t i)
     s->kinds |= policy_rule_kind(&arm->entry->rule);
     arm->next_site = s->first_arm;
     s->first_arm = i;
-}
-
-unsigned policy_rule_kind(const struct rule *r)
-{
-    bool served = r->credential || rule_read_again(r);
-    return r->ask ? POLICY_HOST_ASK : served ? POLICY_HOST_CREDENTIALED : POLICY_HOST_PLAIN;
 }
 
 /* What asks before what allows; narrower first; where neither contains the other, the rule that
@@ -350,76 +301,13 @@ int policy_index_build(struct policy_index *x, struct arena *a, struct err *err)
     return 0;
 }
 
-/* Calls for the host itself, then for each parent domain with its dot. */
-static size_t walk(const struct policy_index *x, const struct authority *a, bool any_port,
-                   const struct site **ret)
-{
-    struct slice host = slice_str(a->host);
-    size_t n = 0;
-    bool subdomains = false;
-    while (n < POLICY_SITES_MAX) {
-        uint32_t i = any_port ? find_host(x, host, subdomains)
-                              : find_site(x, host, subdomains, a->scheme, a->port);
-        if (i != POLICY_NONE && x->sites[i].pattern->kind == a->kind)
-            ret[n++] = &x->sites[i];
-        if (!x->subdomains || a->kind != HOST_NAME)
-            break;
-        ssize_t dot = slice_find(host, '.');
-        if (dot < 0)
-            break;
-        host = (struct slice){host.p + dot + 1, host.n - (size_t)dot - 1};
-        subdomains = true;
-    }
-    return n;
-}
-
-size_t policy_index_sites(const struct policy_index *x, const struct authority *a,
-                          const struct site **ret)
-{
-    return walk(x, a, false, ret);
-}
-
-size_t policy_index_hosts(const struct policy_index *x, const struct authority *a,
-                          const struct site **ret)
-{
-    return walk(x, a, true, ret);
-}
-
 static void take(const struct bucket *table, size_t mask, uint64_t h, uint32_t *ret, size_t *n)
 {
-    size_t i = start(h, mask);
+    size_t i = policy_hash_start(h, mask);
     while (table[i].first != POLICY_NONE && table[i].hash != h)
         i = (i + 1) & mask;
     if (table[i].first != POLICY_NONE)
         ret[(*n)++] = table[i].first;
-}
-
-/* What stands behind each of the first slashes; how many. */
-static size_t split(struct slice path, struct slice segments[POLICY_DEPTH + 1])
-{
-    size_t n = 0, i = 0;
-    while (n < POLICY_DEPTH + 1 && i < path.n) {
-        size_t from = ++i;
-        while (i < path.n && path.p[i] != '/')
-            i++;
-        segments[n++] = (struct slice){path.p + from, i - from};
-    }
-    return n;
-}
-
-size_t policy_index_probe(const struct policy_index *x, const struct site *s, bool restricting,
-                          struct slice path, uint32_t *ret)
-{
-    struct slice segments[POLICY_DEPTH + 1];
-    size_t n = 0, have = split(path, segments);
-    for (uint32_t i = s->first_way[restricting]; i != POLICY_NONE; i = x->ways[i].next) {
-        const struct way *w = &x->ways[i];
-        if (w->depth > have ||
-            (w->prefix && (w->depth == have || segments[w->depth].n < w->prefix)))
-            continue;
-        take(x->way_buckets, x->bucket_mask, way_hash(s, restricting, w, segments), ret, &n);
-    }
-    return n;
 }
 
 size_t policy_index_probe_arm(const struct policy_index *x, const struct site *s,
@@ -432,6 +320,6 @@ size_t policy_index_probe_arm(const struct policy_index *x, const struct site *s
             take(x->buckets, x->bucket_mask, h, ret, &n);
         if (d == arm->depth)
             return n;
-        h = bucket_step(h, arm->pattern.segments[d].text);
+        h = policy_segment_hash(h, arm->pattern.segments[d].text);
     }
 }

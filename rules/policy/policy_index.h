@@ -1,4 +1,5 @@
-/* Finds the few rules that can match a request without looking at the others. Internal to rules/.
+/* How a policy is laid out so that the few rules that can match a request are found without looking
+ * at the others: as it is built. What is asked is its image (policy_image.h). Internal to rules/.
  *
  * A site is one scheme, port and host (or leading-dot host) that rules name. Below it, arms hang in
  * buckets twice. For decisions by their way: what is given of their first POLICY_DEPTH segments,
@@ -80,23 +81,14 @@ struct policy_index {
 /* What this rule sends to the host of that site, or captures there (policy_taint.c). */
 void policy_taint_add(struct arena *a, struct site *first, const struct rule *r);
 
-const struct policy_index *policy_index_of(const struct policy *p); /* policy.c */
 /* Ranks the arms, gives allows their shadows where rules differ, makes sites and buckets. */
 int policy_index_build(struct policy_index *x, struct arena *a, struct err *err);
 /* A pattern in each of the readings that a restriction is hung in; how many, or -1 when one has too
  * many segments. The first is the pattern as it stands. */
 int policy_index_readings(struct arena *a, const struct pattern *p,
                           struct pattern ret[ARM_READINGS]);
-/* Sites that name this host at this scheme and port, its own and its parents': how many. */
-size_t policy_index_sites(const struct policy_index *x, const struct authority *a,
-                          const struct site **ret);
-/* The first site of each host that names this one, whatever the scheme and port. */
-size_t policy_index_hosts(const struct policy_index *x, const struct authority *a,
-                          const struct site **ret);
-/* Buckets of this site that a path can be in: first arms by next_way, at most POLICY_WAYS_MAX. */
-size_t policy_index_probe(const struct policy_index *x, const struct site *s, bool restricting,
-                          struct slice path, uint32_t *ret);
-/* The same for a pattern's leading literal segments, to find those that it may overlap. */
+/* Buckets that hold allow arms of this site whose leading literal segments begin this one's: first
+ * arms by `next`. */
 size_t policy_index_probe_arm(const struct policy_index *x, const struct site *s,
                               const struct arm *arm, uint32_t *ret);
 

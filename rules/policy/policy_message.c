@@ -1,13 +1,13 @@
-/* Reads policies and limits out of the parent's messages, and compiles the policies. */
+/* Reads policies and limits out of the parent's messages, and maps the policies' images. */
 #include "policy_message.h"
 
-#include "ipc.h"
+#include "policy_image.h"
 
-#include <stdlib.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
-
-enum { POLICY_JSON_MAX = 16 << 20 };
 
 int policy_message_get(struct msg *m, struct policy_message *ret)
 {
@@ -16,16 +16,44 @@ int policy_message_get(struct msg *m, struct policy_message *ret)
     return msg_get_fd(m, &ret->fd);
 }
 
+/* What may not change under our eyes, nor become shorter. */
+static bool is_sealed(int fd)
+{
+    const int want = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+    int seals = fcntl(fd, F_GET_SEALS);
+    return seals >= 0 && (seals & want) == want;
+}
+
+static void unmap(void *p, size_t n)
+{
+    munmap(p, n);
+}
+
+static struct policy *open_fd(int fd, struct err *err)
+{
+    struct stat st;
+    if (!is_sealed(fd)) {
+        err_set(err, ERR_PARSE, "the image of a policy is not sealed");
+        return NULL;
+    }
+    if (fstat(fd, &st) < 0 || st.st_size <= 0 || st.st_size > POLICY_IMAGE_MAX) {
+        err_set(err, ERR_LIMIT, "the image of a policy is empty, or over its bound");
+        return NULL;
+    }
+    size_t n = (size_t)st.st_size;
+    /* private: a kernel before 6.7 refuses a shared map of a file sealed against writing */
+    void *p = mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (p == MAP_FAILED) {
+        err_sys(err, "mapping a policy");
+        return NULL;
+    }
+    return policy_open(p, n, unmap, err);
+}
+
 struct policy *policy_message_load(const struct policy_message *p, struct err *err)
 {
-    char *json;
-    size_t n;
-    int got = ipc_memfd_read(p->fd, POLICY_JSON_MAX, &json, &n, err);
+    struct policy *ret = open_fd(p->fd, err);
     close(p->fd);
-    if (got < 0)
-        return NULL;
-    struct policy *ret = policy_parse(json, n, err);
-    free(json);
     return ret;
 }
 

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policy.h"
-#include "policy_index.h"
+#include "policy_private.h"
 
 _Static_assert((int)POLICY_TAINTS_MAX == (int)POLICY_SITES_MAX, "one list a site");
 
@@ -65,11 +64,11 @@ void policy_taint_add(struct arena *a, struct site *first, const struct rule *r)
 size_t policy_taints(const struct policy *p, const struct authority *a,
                      const struct taint *ret[POLICY_TAINTS_MAX])
 {
-    const struct site *sites[POLICY_SITES_MAX];
-    size_t n = 0, found = policy_index_hosts(policy_index_of(p), a, sites);
+    const struct image_site *sites[POLICY_SITES_MAX];
+    size_t n = 0, found = policy_image_hosts(policy_image_of(p), a, sites);
     for (size_t i = 0; i < found; i++)
-        if (sites[i]->taint)
-            ret[n++] = sites[i]->taint;
+        if ((ret[n] = policy_taints_at(p, sites[i])) != NULL)
+            n++;
     return n;
 }
 

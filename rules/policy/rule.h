@@ -22,6 +22,7 @@ struct rule_entry {
     bool git, push;
     bool read_only;      /* access: read-only, which a wider rule does not lift */
     const char *where;   /* "FILE:LINE" */
+    const char *json;    /* what was read; of one of an image NULL */
     unsigned credential; /* equal numbers: the same credential; 0: none */
     unsigned terms;      /* equal numbers: the same in all but patterns and methods */
     size_t n_arms;       /* a pattern of a list, or an endpoint of a git rule, is one arm */
@@ -37,7 +38,7 @@ int rule_read(struct arena *a, const struct node *n, const json_t *secrets, stru
 extern const struct key rule_keys[];
 extern const size_t rule_n_keys;
 
-/* Which kind of rule (POLICY_HOST_*) an allow or ask rule is (policy_index.c). */
+/* Which kind of rule (POLICY_HOST_*) an allow or ask rule is (policy_open.c). */
 unsigned policy_rule_kind(const struct rule *r);
 
 /* `with`, set_headers and remove_headers (rule_credential.c). */
@@ -82,6 +83,8 @@ int rule_capture_read(struct arena *a, const struct node *rule, const json_t *se
 /* When all rules are read: which credentials are captured ones. */
 int rule_captures_settle(struct arena *a, struct rule_entry *const *rules, size_t n,
                          const json_t *secrets, struct err *err);
+/* The rule's credential is a captured one. */
+void rule_capture_mark(struct arena *a, struct rule *r);
 int rule_edits_read(struct arena *a, const struct node *rule, struct rule *ret, struct err *err);
 /* What `with` holds beyond header fields (rule_place.c). */
 int rule_place_read(struct arena *a, const struct node *with, const json_t *secrets,

@@ -79,6 +79,14 @@ static bool captures(struct rule_entry *const *rules, size_t n, const char *secr
     return false;
 }
 
+void rule_capture_mark(struct arena *a, struct rule *r)
+{
+    struct credential *own = arena_zalloc(a, 1, sizeof *own);
+    *own = *r->credential;
+    own->captured = true;
+    r->credential = own;
+}
+
 int rule_captures_settle(struct arena *a, struct rule_entry *const *rules, size_t n,
                          const json_t *secrets, struct err *err)
 {
@@ -102,10 +110,7 @@ int rule_captures_settle(struct arena *a, struct rule_entry *const *rules, size_
                 err, ERR_PARSE,
                 "%s: a captured secret goes as bearer, basic, header, aws or placeholder",
                 rules[i]->where);
-        struct credential *own = arena_zalloc(a, 1, sizeof *own);
-        *own = *c;
-        own->captured = true;
-        rules[i]->rule.credential = own;
+        rule_capture_mark(a, &rules[i]->rule);
     }
     return 0;
 }

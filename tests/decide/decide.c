@@ -180,6 +180,24 @@ static void request(const struct policy *p, struct line *l)
     admitted(p, &q, explained);
 }
 
+static void release(void *bytes, size_t n)
+{
+    (void)n;
+    free(bytes);
+}
+
+/* As roles have it: of its image, which they map. */
+static struct policy *opened(struct policy *compiled, struct err *err)
+{
+    struct slice image = compiled ? policy_image_bytes(compiled) : (struct slice){NULL, 0};
+    void *bytes = compiled ? malloc(image.n) : NULL;
+    if (bytes == NULL)
+        return NULL;
+    memcpy(bytes, image.p, image.n);
+    policy_free(compiled);
+    return policy_open(bytes, image.n, release, err);
+}
+
 int main(void)
 {
     struct policy *p = NULL;
@@ -193,7 +211,7 @@ int main(void)
         if (text[0] == 'P') {
             policy_free(p);
             err = (struct err){0};
-            p = policy_parse(text + 2, strlen(text + 2), &err);
+            p = opened(policy_parse(text + 2, strlen(text + 2), &err), &err);
             printf(p ? "loaded\n" : "refused %s\n", err.text);
         } else if (p && cut(text, &l)) {
             request(p, &l);

@@ -331,19 +331,6 @@ static void test_audit(void)
     bed_close(&b);
 }
 
-static void send_policy(struct bed *b, uint32_t generation, const char *json)
-{
-    struct msg m;
-    struct err err;
-    int fd = ipc_memfd("policy", json, strlen(json), &err);
-    CU_ASSERT_FATAL(fd >= 0);
-    msg_init(&m, W_POLICY);
-    msg_put_str(&m, "coder");
-    msg_put_u32(&m, generation);
-    msg_put_fd(&m, fd);
-    bed_send(b->control, &m);
-}
-
 static void test_reload(void)
 {
     struct bed b;
@@ -351,7 +338,7 @@ static void test_reload(void)
     char *json = bed_policy_json("other.example");
     bed_open(&b, "", 5, NULL, false);
     int gate = bed_peer(&b, ROLE_GATE, 1, "box-1");
-    send_policy(&b, 2, "{ not json");
+    bed_policy(&b, 2, "{ not json");
     bed_turn(&b, 20);
     CU_ASSERT(bed_reply(&b, b.control, &r, 1000)); /* a complaint, and nothing else changes */
     CU_ASSERT_EQUAL(r.type, W_LOG);
@@ -359,7 +346,7 @@ static void test_reload(void)
     CU_ASSERT_FATAL(bed_reply(&b, gate, &r, 2000));
     CU_ASSERT_EQUAL(r.type, W_DIALED);
     close(r.fd);
-    send_policy(&b, 2, json);
+    bed_policy(&b, 2, json);
     bed_turn(&b, 20);
     expect_fail(&b, gate, "plain.example", 443, "denied", "");
     b.nxdomain = true;
@@ -390,7 +377,7 @@ static void test_to(void)
              "      - { allow: \"keyed.example:%u\", with: { bearer: k }, to: 127.0.0.1/32 }\n",
              port, port, port);
     char *json = bed_policy_json(also);
-    send_policy(&b, 2, json);
+    bed_policy(&b, 2, json);
     bed_turn(&b, 20);
     b.answer_a = true;
     memcpy(b.answer_v4, "\x7f\0\0\1", 4);
@@ -431,7 +418,7 @@ static void test_reload_meanwhile(void)
     CU_ASSERT(!bed_reply(&b, gate, &r, 100)); /* connected, recorded, not acknowledged */
     uint64_t upto = bed_synced_upto(&b);
     CU_ASSERT(upto > 0);
-    send_policy(&b, 2, json);
+    bed_policy(&b, 2, json);
     bed_turn(&b, 20);
     bed_ack(&b, upto);
     CU_ASSERT_FATAL(bed_reply(&b, gate, &r, 1000));

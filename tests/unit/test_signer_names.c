@@ -1,4 +1,5 @@
 /* Who signs in the signer, and for what: CAs of sandboxes, and names under the exported one. */
+#include "policy.h"
 #include "signer_fixture.h"
 
 void suite_signer_names(void);
@@ -146,7 +147,10 @@ static void send_policy(struct started s, const char *name, uint32_t generation,
     msg_init(&m, W_POLICY);
     msg_put_str(&m, name);
     msg_put_u32(&m, generation);
-    msg_put_fd(&m, ipc_memfd("policy", json, (size_t)n, NULL));
+    struct policy *p = policy_parse(json, (size_t)n, NULL);
+    struct slice image = p ? policy_image_bytes(p) : (struct slice){json, (size_t)n};
+    msg_put_fd(&m, ipc_memfd("policy", image.p, image.n, NULL));
+    policy_free(p);
     CU_ASSERT_EQUAL(msg_send(s.control, &m), 0);
     msg_done(&m);
 }

@@ -27,8 +27,9 @@ const struct command command_completion = {
     "zsh:  durward completion zsh > \"${fpath[1]}/_durward\"\n"
     "fish: durward completion fish > ~/.config/fish/completions/durward.fish\n\n"
     "They ask this command for names as they are needed: --list sandboxes, approvals, proposals, "
-    "tokens,\n"
-    "snapshots, volumes (of the daemon), policies, presets or secrets (of the configuration).\n",
+    "suppressions,\n"
+    "tokens, snapshots, volumes (of the daemon), policies, presets or secrets (of the "
+    "configuration).\n",
     cmd_completion,
 };
 
@@ -50,20 +51,36 @@ static const char *verbs(const struct command *c, char *buf, size_t size)
 static const struct {
     const char *command, *verb, *kind;
 } things[] = {
-    {"sandbox", "show", "sandboxes"},     {"sandbox", "exec", "sandboxes"},
-    {"sandbox", "cp", "sandboxes"},       {"sandbox", "forward", "sandboxes"},
-    {"sandbox", "rm", "sandboxes"},       {"sandbox", "pause", "sandboxes"},
-    {"sandbox", "stop", "sandboxes"},     {"sandbox", "resume", "sandboxes"},
-    {"sandbox", "snapshot", "sandboxes"}, {"sandbox", "restore", "sandboxes"},
-    {"sandbox", "fork", "sandboxes"},     {"approve", "allow", "approvals"},
-    {"approve", "deny", "approvals"},     {"token", "revoke", "tokens"},
-    {"preset", "show", "presets"},        {"secret", "test", "secrets"},
-    {"proposals", "show", "proposals"},   {"proposals", "accept", "proposals"},
-    {"proposals", "reject", "proposals"}, {"logs", NULL, "sandboxes"},
-    {"trace", NULL, "sandboxes"},         {"volume", "show", "volumes"},
-    {"volume", "rm", "volumes"},          {"volume", "snapshot", "volumes"},
-    {"volume", "restore", "volumes"},     {"volume", "clone", "volumes"},
+    {"sandbox", "show", "sandboxes"},
+    {"sandbox", "exec", "sandboxes"},
+    {"sandbox", "cp", "sandboxes"},
+    {"sandbox", "forward", "sandboxes"},
+    {"sandbox", "rm", "sandboxes"},
+    {"sandbox", "pause", "sandboxes"},
+    {"sandbox", "stop", "sandboxes"},
+    {"sandbox", "resume", "sandboxes"},
+    {"sandbox", "snapshot", "sandboxes"},
+    {"sandbox", "restore", "sandboxes"},
+    {"sandbox", "fork", "sandboxes"},
+    {"approve", "allow", "approvals"},
+    {"approve", "deny", "approvals"},
+    {"token", "revoke", "tokens"},
+    {"preset", "show", "presets"},
+    {"secret", "test", "secrets"},
+    {"proposals", "show", "proposals"},
+    {"proposals", "accept", "proposals"},
+    {"proposals", "reject", "proposals"},
+    {"logs", NULL, "sandboxes"},
+    {"trace", NULL, "sandboxes"},
+    {"volume", "show", "volumes"},
+    {"volume", "rm", "volumes"},
+    {"volume", "snapshot", "volumes"},
+    {"volume", "restore", "volumes"},
+    {"volume", "clone", "volumes"},
     {"volume", "export", "volumes"},
+    {"suppressions", "show", "suppressions"},
+    {"suppressions", "accept", "suppressions"},
+    {"suppressions", "lift", "suppressions"},
 };
 
 /* And the value of an option, whatever command has it. */
@@ -286,9 +303,10 @@ static int list(const struct args *a, const char *kind)
     static const struct {
         const char *kind;
         enum which_kind of;
-    } asked[] = {{"sandboxes", WHICH_SANDBOX},  {"approvals", WHICH_APPROVAL},
-                 {"proposals", WHICH_PROPOSAL}, {"tokens", WHICH_TOKEN},
-                 {"snapshots", WHICH_SNAPSHOT}, {"volumes", WHICH_VOLUME}};
+    } asked[] = {{"sandboxes", WHICH_SANDBOX},       {"approvals", WHICH_APPROVAL},
+                 {"proposals", WHICH_PROPOSAL},      {"tokens", WHICH_TOKEN},
+                 {"snapshots", WHICH_SNAPSHOT},      {"volumes", WHICH_VOLUME},
+                 {"suppressions", WHICH_SUPPRESSION}};
     struct err err = {0};
     int r = 1;
     for (size_t i = 0; i < ARRAY_LEN(asked); i++)

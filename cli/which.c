@@ -25,6 +25,8 @@ static const struct kind {
     [WHICH_PROPOSAL] = {"/v1/proposals", "proposals", "proposal", "pr-", "durward proposals ls",
                         12},
     [WHICH_VOLUME] = {"/v1/volumes", "volumes", "volume", "", "durward volume ls", 0},
+    [WHICH_SUPPRESSION] = {"/v1/suppressions", "suppressions", "suppression", "su-",
+                           "durward suppressions ls", 12},
 };
 
 static json_t *page(const char *socket, const char *path, const char *after, struct err *err)

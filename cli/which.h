@@ -14,7 +14,8 @@ enum which_kind {
     WHICH_POLICY,
     WHICH_SNAPSHOT,
     WHICH_PROPOSAL,
-    WHICH_VOLUME
+    WHICH_VOLUME,
+    WHICH_SUPPRESSION
 };
 
 enum { WHICH_ID_MAX = 64 };

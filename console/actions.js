@@ -5,6 +5,7 @@ import { h } from "./dom.js";
 import { ask } from "./feed.js";
 import { whole } from "./codes.js";
 import { question } from "./dialog.js";
+import { canSuppress, suppress, suppressed } from "./suppressions.js";
 
 async function done(app, what, path, method = "POST") {
   try {
@@ -59,6 +60,7 @@ export function buttons(app, row, state) {
   const id = row.box, list = [];
   const b = (name, fn, danger) => list.push(h("button", { className: danger ? "danger" : "", onclick: fn }, name));
   if (refused(row)) b("Allow from now on…", () => propose(app, row));
+  if (canSuppress(row) && !suppressed(row)) b("Suppress…", () => suppress(app, row));
   if (id && state === "running") b("Pause", () => pause(app, id));
   if (id && state === "paused") b("Resume", () => resume(app, id));
   if (id && state && state !== "stopping") b("Kill…", () => kill(app, id), true);

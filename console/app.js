@@ -7,11 +7,12 @@ import { Verifier } from "./verify.js";
 import { VIEWS } from "./views.js";
 import { load, meaning, severity, level, learn, whole } from "./codes.js";
 import { buttons } from "./actions.js";
+import { suppressed, changes, load as loadSuppressions } from "./suppressions.js";
 
 const FRAME = 100; // ms between two drawings
 const THEME = "durward-theme";
 const HELP = [
-  ["1 … 9, 0", "views"], ["/", "filter; a word with - before it is left out"], ["j k ↓ ↑", "move"], ["Enter", "open"], ["e", "explain what is open"], ["a d", "allow, deny what waits"],
+  ["1 … 9, 0, s", "views"], ["/", "filter; a word with - before it is left out"], ["j k ↓ ↑", "move"], ["Enter", "open"], ["e", "explain what is open"], ["a d", "allow, deny what waits"],
   ["p", "stand still, and go on"], ["t", "light, dark"], ["Esc", "close, back"], ["?", "this"],
 ];
 
@@ -33,6 +34,7 @@ class App {
     document.addEventListener("keydown", (e) => this.key(e));
     addEventListener("hashchange", () => this.show(location.hash.slice(1)));
     this.show(location.hash.slice(1) || "live");
+    loadSuppressions().catch(() => {});
     load().then(() => this.views.get(this.current).update(true));
     ask("/v1/sandboxes?limit=1000").then((v) => learn(v.sandboxes)).catch(() => {});
     watch((event, data) => this.on(event, data));
@@ -124,7 +126,12 @@ class App {
     this.store.work(30);
     this.views.get(this.current).update(false);
     const s = this.store, bad = this.verifier.broken.length;
-    text(this.links.get("blocked").extra, s.blocked.size ? count(s.blocked.size) : "");
+    if (this.counted !== s.version + "." + changes()) {
+      this.counted = s.version + "." + changes();
+      let n = 0;
+      for (const b of s.blocked.values()) n += !suppressed(b.row);
+      text(this.links.get("blocked").extra, n ? count(n) : "");
+    }
     text(this.links.get("verify").extra, bad ? "!" : this.verifier.checked ? "✓" : "");
     this.links.get("verify").extra.classList.toggle("bad", bad > 0);
     if (this.opened && this.opened.end !== this.drawnEnd) this.detail(this.opened);
@@ -214,9 +221,9 @@ class App {
 // What its code says, and the way out, as whoever sent the request was told.
 function meaningOf(row) {
   const r = row.end?.code && row.end.code !== "ok" ? row.end : row.rec, m = meaning(r);
-  const worst = severity(row);
+  const worst = severity(row), hidden = suppressed(row);
   if (!m?.why && worst === "info") return null;
-  return h("div", { className: "meaning" }, level(worst), m?.why ? h("span", {}, ` ${m.why}. `, h("small", {}, m.way + ".")) : null);
+  return h("div", { className: "meaning" }, hidden ? h("p", {}, `Suppressed by ${hidden.id}: ${hidden.reason}`) : null, level(worst), m?.why ? h("span", {}, ` ${m.why}. `, h("small", {}, m.way + ".")) : null);
 }
 
 function logo() {

@@ -8,6 +8,7 @@ import { ask } from "./feed.js";
 import { LEVELS, level, severity, meaning, named, nameOf, learn, whole } from "./codes.js";
 import { history, story, exportCase, query } from "./history.js";
 import { proposals } from "./proposals.js";
+import { suppressions, suppressed, changes } from "./suppressions.js";
 import { kill, pause, resume } from "./actions.js";
 
 const badge = ([word, tone]) => h("span", { className: "badge " + tone }, word);
@@ -31,13 +32,19 @@ function drawRow(row, e) {
   }
   text(e.cells[5], named(row.box));
   e.cells[5].title = row.box;
+  const hidden = suppressed(row);
+  if (e.hidden !== hidden) {
+    e.hidden = hidden;
+    e.classList.toggle("suppressed", !!hidden);
+    e.title = hidden ? `suppressed by ${hidden.id}: ${hidden.reason}` : "";
+  }
   if (e.end === row.end) return e;
   e.end = row.end;
   const v = verdict(row), r = row.end || row.rec;
   const worst = severity(row);
   fill(e.cells[1], badge(v));
   fill(e.cells[2], worst === "info" ? null : level(worst));
-  e.className = "attempt row " + v[1];
+  e.className = "attempt row " + v[1] + (hidden ? " suppressed" : "");
   text(e.cells[6], row.bad ? row.rec.code || "" : r.status ? String(r.status) : r.code || "");
   e.cells[6].title = meaning(r)?.why || "";
   text(e.cells[7], row.end ? bytes((r.bytes_up || 0) + (r.bytes_down || 0)) : row.rec.count > 1 ? "×" + count(row.rec.count) : "");
@@ -47,6 +54,25 @@ function drawRow(row, e) {
 
 const rowHead = () =>
   h("div", { className: "attempt head" }, ["Time", "Kind", "Severity", "Method", "Destination", "Sandbox", "Result", "Bytes", "Took"].map((x, i) => h("span", { className: CELLS[i] }, x)));
+
+// The chip that shows what is suppressed too; it is there when something is.
+function hiding(again) {
+  let on = false;
+  const element = h("button", { className: "chip", ariaPressed: "false", hidden: true, onclick: () => {
+    on = !on;
+    element.classList.toggle("on", on);
+    element.setAttribute("aria-pressed", on);
+    again();
+  } }, "suppressed");
+  return {
+    element,
+    shows: () => on,
+    count(n) {
+      element.hidden = !n && !on;
+      text(element, `suppressed (${count(n)})`);
+    },
+  };
+}
 
 // ---- live ----
 
@@ -77,23 +103,30 @@ function live(app) {
       e.target.setAttribute("aria-pressed", on.has(name));
       again();
     } }, name));
-  let shown = [], version = -1, from = 0, filter = "";
+  let shown = [], version = -1, from = 0, filter = "", listed = -1, left = 0;
+  const hides = hiding(() => again());
   const fits = (row) => {
     const s = SORTS.find(([, has]) => has(row));
     if (!s || !on.has(s[0])) return false;
+    if (suppressed(row)) {
+      left++;
+      if (!hides.shows()) return false;
+    }
     if (!filter) return true;
     const r = row.rec;
     const hay = `${title(row)} ${row.box} ${r.policy || ""} ${r.method || ""} ${r.code || ""} ${r.rule || ""} ${r.credential || ""} ${nameOf(row.box)} ${severity(row)} ${verdict(row)[0]} ${row.end?.status || ""}`.toLowerCase();
     return filter.split(/\s+/).every((w) => (w.startsWith("-") && w.length > 1 ? !hay.includes(w.slice(1)) : hay.includes(w)));
   };
   const again = () => {
+    left = 0;
+    listed = changes();
     shown = app.store.rows.filter(fits);
     from = app.store.dropped + app.store.rows.length;
     list.set(shown);
   };
   const grow = () => {
     const s = app.store, rows = s.rows;
-    if (from < s.dropped) return again();
+    if (from < s.dropped || listed !== changes()) return again();
     for (let i = from - s.dropped; i < rows.length; i++) if (fits(rows[i])) shown.push(rows[i]);
     from = s.dropped + rows.length;
     if (shown.length > rows.length) return again();
@@ -104,7 +137,7 @@ function live(app) {
     element: h("div", { className: "view live" },
       h("div", { className: "tiles" }, Object.values(tiles).map((t) => t[1])),
       h("div", { className: "panel chartbox" }, chart, h("div", { className: "legend" }, h("i", { className: "ok" }), "allowed", h("i", { className: "bad" }), "refused", legend)),
-      h("div", { className: "chips", role: "group", ariaLabel: "What to show" }, chips, note),
+      h("div", { className: "chips", role: "group", ariaLabel: "What to show" }, chips, hides.element, note),
       h("div", { className: "panel tablebox" }, list.element)),
     list,
     filter(s) {
@@ -127,8 +160,9 @@ function live(app) {
         drawn = performance.now();
       }
       if (app.paused && !ui) return;
-      if (version !== s.version || ui) grow();
+      if (version !== s.version || ui || listed !== changes()) grow();
       else list.paint();
+      hides.count(left);
       version = s.version;
     },
   };
@@ -136,7 +170,7 @@ function live(app) {
 
 // ---- tables that are drawn anew once in a while ----
 
-function table(app, { label, columns, rows, open, none }) {
+function table(app, { label, columns, rows, open, none, above }) {
   let filter = "", drawn = 0, order = null;
   const body = h("tbody", {});
   const heads = columns.map((c) =>
@@ -163,7 +197,8 @@ function table(app, { label, columns, rows, open, none }) {
     drawn = performance.now();
   };
   return {
-    element: h("div", { className: "view" }, box, nothing),
+    draw,
+    element: h("div", { className: "view" }, above, box, nothing),
     filter(s) { filter = s.trim().toLowerCase(); draw(); },
     update(ui) {
       const inside = body.contains(document.activeElement);
@@ -173,9 +208,15 @@ function table(app, { label, columns, rows, open, none }) {
 }
 
 function blocked(app) {
-  return table(app, {
+  const hides = hiding(() => list.draw());
+  const list = table(app, {
     label: "What was refused",
-    rows: () => [...app.store.blocked.values()],
+    above: h("div", { className: "chips", role: "group", ariaLabel: "What to show" }, hides.element),
+    rows() {
+      const all = [...app.store.blocked.values()], seen = all.filter((b) => !suppressed(b.row));
+      hides.count(all.length - seen.length);
+      return hides.shows() ? all : seen;
+    },
     open: (b) => app.detail(b.row),
     none: () => empty("Nothing was refused.", "What a sandbox tries and may not do is listed here, by reason."),
     columns: [
@@ -188,6 +229,7 @@ function blocked(app) {
       { name: "Times", by: (b) => b.n, cls: "num", cell: (b) => count(b.n) },
     ],
   });
+  return list;
 }
 
 function destinations(app) {
@@ -593,6 +635,7 @@ export const VIEWS = [
   { id: "policies", name: "Policies", key: "6", make: policies },
   { id: "history", name: "History", key: "7", make: (app) => history(app, { head: rowHead(), draw: drawRow, empty }) },
   { id: "proposals", name: "Proposals", key: "8", make: (app) => proposals(app, { empty }) },
+  { id: "suppressions", name: "Suppressions", key: "s", make: (app) => suppressions(app, { empty }) },
   { id: "verify", name: "Verification", key: "9", make: verification },
   { id: "volumes", name: "Volumes", key: "0", make: volumes },
 ];

@@ -26,6 +26,7 @@
 #include "role_run.h"
 #include "managed_sandbox.h"
 #include "snapshot.h"
+#include "suppressions.h"
 #include "volumes.h"
 #include "wire.h"
 
@@ -430,6 +431,9 @@ static int controller_load(void *self, struct msg *m, struct msg *ready, struct 
         if (c->registry == NULL)
             return -1;
         c->sandbox_events = sandbox_events_new();
+        c->suppressing = suppressing_new(c);
+        if (c->suppressing == NULL)
+            return err_set(err, ERR_INTERNAL, "out of memory");
         c->api = api_new(c, fd.api, err);
         if (c->api == NULL)
             return -1;
@@ -450,7 +454,8 @@ static int controller_confine(void *self, struct err *err)
         return -1;
     if (c->private)
         return 0;
-    if (managed_sandboxes_load(c, err) < 0 || snapshots_load(c, err) < 0)
+    if (managed_sandboxes_load(c, err) < 0 || snapshots_load(c, err) < 0 ||
+        suppressing_load(c->suppressing, err) < 0)
         return -1;
     return managed_volumes_load(c, err); /* which may remove some, as that of snapshots */
 }
@@ -462,6 +467,8 @@ static void controller_begun(void *self)
     c->ready = true;
     if (identities_announce(c, &err) < 0)
         proc_log("identities: %s", err.text);
+    if (c->suppressing)
+        suppressing_announce(c->suppressing);
 }
 
 static const struct role_start role_steps = {
@@ -497,6 +504,7 @@ static int controller_leave(void *self, struct event_base *base)
         sandbox_free(s);
     approvals_free(c->approvals);
     proposals_free(c->proposals);
+    suppressing_free(c->suppressing);
     client_drop_all(c);
     api_free(c->api);
     ipc_free(c->owner.builder);

@@ -145,8 +145,11 @@ enum wire_type {
     W_ACTED = 192, /* C→P: req:u32: it is done, or there is no such sandbox */
     W_NOTIFIED =
         193, /* P→C: sandbox:str, ok:u8, text:str: how a notice was delivered; for the log */
-    W_CARRY = 194,   /* P→K: req:u32, place:u8 (enum exporter_place), body:str */
-    W_CARRIED = 195, /* K→P: req:u32, ok:u8, text:str */
+    W_SUPPRESS = 186, /* C→P, P→L: n × (policy:str, code:str, host:str, method:str, path:str,
+                         sandbox:str, expires:u64): the findings that no notice counts from now on;
+                         see audit/write/suppression.h */
+    W_CARRY = 194,    /* P→K: req:u32, place:u8 (enum exporter_place), body:str */
+    W_CARRIED = 195,  /* K→P: req:u32, ok:u8, text:str */
 
     /* ---- the whole log, verified ---- */
     W_VERIFY = 196,   /* C→P: {}; what runs already is waited for */

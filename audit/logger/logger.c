@@ -377,6 +377,8 @@ static int on_control(struct ipc *ipc UNUSED, struct msg *m, void *arg)
         return on_peer(l, m);
     case W_PEER_GONE:
         return on_peer_gone(l, m);
+    case W_SUPPRESS:
+        return logger_take_suppressions(l, m);
     case W_ROTATE:
         l->rotate_asked = true;
         return msg_end(m);

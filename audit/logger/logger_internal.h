@@ -137,6 +137,7 @@ void logger_keep_end(struct logger *l);
 
 /* logger_notice.c: thresholds that were reached, into the log and to the parent. */
 int logger_take_thresholds(struct logger *l, struct msg *m);
+int logger_take_suppressions(struct logger *l, struct msg *m);
 void logger_notice(struct logger *l);
 
 /* logger_share.c: who may write how much. */

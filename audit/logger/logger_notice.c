@@ -6,6 +6,7 @@
 #include "wire.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 int logger_take_thresholds(struct logger *l, struct msg *m)
 {
@@ -28,6 +29,16 @@ int logger_take_thresholds(struct logger *l, struct msg *m)
     if (n)
         l->thresholds = thresholds_new(list, n);
     return n == 0 || l->thresholds ? 0 : -1;
+}
+
+int logger_take_suppressions(struct logger *l, struct msg *m)
+{
+    struct suppressions *list = malloc(sizeof *list);
+    int r = list ? suppressions_get(list, m) : -1;
+    if (r == 0 && l->thresholds)
+        thresholds_suppress(l->thresholds, list);
+    free(list);
+    return r;
 }
 
 /* The line's seq; 0 when it found no room. */

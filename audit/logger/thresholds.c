@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <sys/queue.h>
 
 enum {
@@ -50,6 +51,7 @@ struct box {
 
 struct thresholds {
     struct config_threshold list[NOTIFY_MAX];
+    struct suppressions suppressions;
     size_t n, n_boxes, n_open_requests;
     TAILQ_HEAD(, box) boxes;
     LIST_HEAD(, box) bucket[BUCKETS];
@@ -358,6 +360,18 @@ static bool is_counted(enum record_kind k)
            k == RECORD_ABORTED || k == RECORD_PROGRESS || k == RECORD_DNS || k == RECORD_PACKET;
 }
 
+/* Bytes that left, and those of the log, are no findings. */
+static bool leaves_out(const struct config_threshold *c)
+{
+    return c->then == NOTIFY_ONLY && c->measure != NOTIFY_LOG_BYTES &&
+           c->measure != NOTIFY_BYTES_UP;
+}
+
+void thresholds_suppress(struct thresholds *t, const struct suppressions *list)
+{
+    t->suppressions = *list;
+}
+
 static struct slice owner(const char *channel, struct slice field)
 {
     return channel[0] ? slice_str(channel) : field;
@@ -375,10 +389,13 @@ void thresholds_note(struct thresholds *t, const struct record_view *v,
     struct box *b = box_of(t, owner(from->sandbox, v->field[RF_SANDBOX]),
                            owner(from->policy, v->field[RF_POLICY]), from);
     uint64_t bytes = b && moves ? sent(t, b, v, from, now) : 0;
+    bool suppressed = b && suppressions_fit(&t->suppressions, v, from, (int64_t)time(NULL));
     for (size_t i = 0; b && i < t->n; i++) {
         const struct config_threshold *c = &t->list[i];
         struct window *w = &b->window[i];
         uint64_t n = 0, value = 0;
+        if (suppressed && leaves_out(c))
+            continue;
         if (c->measure == NOTIFY_HOSTS) {
             if (asks && host.n)
                 value = hosts_note(w, c, hash(host, SLICE("host")), now);

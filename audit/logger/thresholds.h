@@ -11,6 +11,7 @@
 #include "config.h"
 #include "record_read.h"
 #include "render.h"
+#include "suppression.h"
 
 enum { THRESHOLDS_BOXES = 1024, THRESHOLDS_PENDING = 64 };
 
@@ -27,6 +28,9 @@ struct thresholds;
 /* n is 1 to NOTIFY_MAX; the list is copied. NULL: out of memory. */
 struct thresholds *thresholds_new(const struct config_threshold *list, size_t n);
 void thresholds_free(struct thresholds *t); /* NULL is fine */
+/* What is left out of windows that only notify; one that ends or pauses a sandbox counts it all the
+ * same. Copied. */
+void thresholds_suppress(struct thresholds *t, const struct suppressions *list);
 /* line: bytes of it in the log. now: monotonic seconds. */
 void thresholds_note(struct thresholds *t, const struct record_view *v,
                      const struct render_source *from, size_t line, uint64_t now);

@@ -107,7 +107,7 @@ static int make(const struct job *j, const char *name, mode_t mode, struct err *
     return 0;
 }
 
-/* Whoever copies for a process that was killed copies for nobody. */
+/* A copy for a killed process is dropped. */
 static int end_with(pid_t parent, struct err *err)
 {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)

@@ -87,6 +87,15 @@ static const char *const steps[] = {
     "  many INTEGER NOT NULL, created INTEGER NOT NULL, ready INTEGER NOT NULL);"
     "PRAGMA user_version=9;"
     "COMMIT;",
+    "BEGIN;"
+    "CREATE TABLE suppression ("
+    "  id TEXT PRIMARY KEY NOT NULL, policy TEXT NOT NULL, code TEXT NOT NULL, host TEXT NOT NULL,"
+    "  method TEXT NOT NULL, path TEXT NOT NULL, sandbox TEXT NOT NULL, reason TEXT NOT NULL,"
+    "  made_by TEXT NOT NULL, accepted_by TEXT NOT NULL, lifted_by TEXT NOT NULL,"
+    "  created INTEGER NOT NULL, expires INTEGER NOT NULL, accepted INTEGER NOT NULL,"
+    "  lifted INTEGER NOT NULL);"
+    "PRAGMA user_version=10;"
+    "COMMIT;",
 };
 enum { FIRST_VERSION = 2 };
 

@@ -1,6 +1,7 @@
 /* The controller's registry in SQLite under the state directory: identities given to remote
  * sandboxes, which outlive a restart; and, a file each, rows of local ones (registry_sandbox.c), of
- * snapshots (registry_snapshot.c), of volumes (registry_volume.c) and of the API's tokens, by their
+ * snapshots (registry_snapshot.c), of volumes (registry_volume.c), of suppressions
+ * (registry_suppression.c) and of the API's tokens, by their
  * hashes (registry_bearer.c). An
  * identity's placeholders are made again from its seed; no secret, token or placeholder is stored.
  */
@@ -64,6 +65,13 @@ struct registry_bearer {
     unsigned char hash[BEARER_HASH];           /* SHA-256 of its secret part */
     int64_t scopes, created, expires;          /* enum api_scope; seconds since 1970 */
     int64_t volume_bytes; /* that its volumes may have together; -1: not limited */
+};
+
+/* A suppression of findings. Strings are the caller's. */
+struct registry_suppression {
+    const char *id, *policy, *code, *host, *method, *path, *sandbox; /* "": any */
+    const char *reason, *made_by, *accepted_by, *lifted_by;          /* "": not yet */
+    int64_t created, expires, accepted, lifted; /* seconds since 1970; 0: not yet */
 };
 
 /* dirfd: the state directory, kept by the caller for as long as the registry is open. */
@@ -141,6 +149,14 @@ int registry_volume_ready(struct registry *r, const char *name, bool ready, stru
 int registry_volume_delete(struct registry *r, const char *name, struct err *err);
 int registry_volume_each(struct registry *r, int (*fn)(void *arg, const struct registry_volume *v),
                          void *arg, struct err *err);
+
+/* Suppressions. Durable when they return. Oldest first. Putting one replaces that of its id. */
+int registry_suppression_put(struct registry *r, const struct registry_suppression *s,
+                             struct err *err);
+int registry_suppression_delete(struct registry *r, const char *id, struct err *err);
+int registry_suppression_each(struct registry *r,
+                              int (*fn)(void *arg, const struct registry_suppression *s), void *arg,
+                              struct err *err);
 
 /* Tokens for the API. Durable when they return. Oldest first. */
 int registry_bearer_add(struct registry *r, const struct registry_bearer *b, struct err *err);

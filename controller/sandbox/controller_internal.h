@@ -16,6 +16,7 @@ struct registry;
 struct api;
 struct approvals;
 struct proposals;
+struct suppressing;
 struct mcp_servers;
 struct sandbox_events;
 struct layer_queue;
@@ -52,6 +53,7 @@ struct controller {
     struct layer_queue *layers;
     struct approvals *approvals;
     struct proposals *proposals;
+    struct suppressing *suppressing; /* NULL when private */
     struct mcp_servers *mcp_servers;
     TAILQ_HEAD(, managed_sandbox) managed_sandboxes;
     size_t n_managed_sandboxes;

@@ -291,7 +291,7 @@ static void on_secret(void *arg, struct secret *value, const struct err *err)
         if (g->cert)
             injection_search(g);
         else
-            injection_deny(g, 503, "secret_unavailable", "its certificate is none");
+            injection_deny(g, 503, "secret_unavailable", "its certificate cannot be parsed");
         return;
     }
     g->value = secret_ref(value);

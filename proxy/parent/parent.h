@@ -20,6 +20,7 @@
 struct event_base;
 struct parent;
 struct revoked;
+struct suppressions;
 
 enum parent_mode { PARENT_RUN = 1, PARENT_SERVE = 2 };
 
@@ -157,6 +158,7 @@ struct parent {
     } * ports;      /* published for sandboxes: proxy/parent/parent_port.c */
     size_t n_ports;
     struct revoked *revoked;           /* tokens that are good no longer; NULL: none yet */
+    struct suppressions *suppressions; /* of the controller; NULL: none yet */
     struct revocations revocations;    /* that the controller waits for, oldest first */
     uint32_t n_revocations;            /* since the start */
     bool late;                         /* the vault was waited for long enough */
@@ -252,6 +254,9 @@ int parent_log_ask(struct child *controller, struct msg *m);
 int parent_notice(struct child *logger, struct msg *m);
 int parent_acted(struct child *controller, struct msg *m);
 void parent_acts_again(struct parent *p);
+/* parent_suppress.c: W_SUPPRESS, from the controller and on; a logger that became ready */
+int parent_suppress(struct parent *p, struct msg *m);
+void parent_tell_suppressed(struct parent *p);
 /* parent_revoked.c: W_REVOKED, from the controller and on */
 int parent_revoked(struct parent *p, struct msg *m);
 /* W_REVOKED_TAKEN: of the controller, or a role's answer. -1: bad. */

@@ -74,6 +74,8 @@ static int on_ready(struct child *c, struct msg *m)
         parent_tell_ended(p);
     } else if (c->role == ROLE_EXPORTER) {
         notice_queue_exporter_ready(p);
+    } else if (c->role == ROLE_LOGGER) {
+        parent_tell_suppressed(p);
     }
     if (r == 0)
         parent_maybe_ready(p);
@@ -330,6 +332,8 @@ static int controller_message(struct child *c, struct msg *m)
         return on_sandbox_gone(c->parent, m);
     case W_REVOKED:
         return parent_revoked(c->parent, m);
+    case W_SUPPRESS:
+        return parent_suppress(c->parent, m);
     case W_PORT_OPEN:
         return parent_port_open(c, m);
     case W_PORT_OWN:

@@ -3,7 +3,6 @@
 and time, who is refused before a body is taken; the command line and the Python clients by it; and that
 no rule leads a sandbox there."""
 import asyncio
-import http.client
 import json
 import os
 import signal
@@ -24,37 +23,6 @@ BASE = "/v1/sandboxes"
 SCOPES = ("read", "sandboxes", "exec", "approvals", "identities", "admin")
 
 
-class Remote:
-    """One that asks over TLS, each request on a connection of its own."""
-
-    def __init__(self, port, ca, token=None):
-        self.port, self.token = port, token
-        self.tls = ssl.create_default_context(cafile=ca)
-
-    def raw(self, method, path, body=None, **headers):
-        c = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=20, context=self.tls)
-        h = {"Host": "127.0.0.1:%d" % self.port}
-        if self.token is not None:
-            h["Authorization"] = "Bearer " + self.token
-        h.update({k.replace("_", "-"): v for k, v in headers.items()})
-        c.request(method, path, json.dumps(body) if isinstance(body, dict) else body, h)
-        r = c.getresponse()
-        got = r.status, r.headers, r.read()
-        c.close()
-        return got
-
-    def said(self, method, path, body=None, **headers):
-        """-> (status, code of the error or None)"""
-        status, _, data = self.raw(method, path, body, **headers)
-        return status, json.loads(data)["error"]["code"] if status >= 400 else None
-
-    def ask(self, method, path, body=None):
-        status, _, data = self.raw(method, path, body)
-        if status // 100 != 2:
-            raise api.Refused(status, "", data.decode())
-        return json.loads(data) if data else None
-
-
 class Place:
     def __init__(self, t, s, c, port):
         self.t, self.s, self.c, self.port = t, s, c, port
@@ -64,21 +32,21 @@ class Place:
         return self.c.ask("POST", "/v1/tokens", dict({"scopes": list(scopes)}, **more))
 
     def remote(self, *scopes, **more):
-        return Remote(self.port, self.ca, self.token(*scopes, **more)["token"])
+        return api.Remote(self.port, self.ca, self.token(*scopes, **more)["token"])
 
 
 def doors(t, p):
     made = p.token("read", name="one")
     good = made["token"]
-    t.eq(Remote(p.port, p.ca, good).said("GET", BASE), (200, None), "a good token is let in")
+    t.eq(api.Remote(p.port, p.ca, good).said("GET", BASE), (200, None), "a good token is let in")
     other = p.token("read")["token"]
     wrong = {"none": None, "empty": "", "of another kind": "x", "without its secret": good.split(".")[0],
              "cut": good[:-1], "longer": good + "0", "of another's secret":
              good.split(".")[0] + "." + other.split(".")[1],
              "of another case": good.split(".")[0] + "." + good.split(".")[1].upper()}
-    got = {k: Remote(p.port, p.ca, v).said("GET", BASE) for k, v in wrong.items()}
+    got = {k: api.Remote(p.port, p.ca, v).said("GET", BASE) for k, v in wrong.items()}
     t.eq(set(got.values()), {(401, "token")}, "tokens that are none: " + ", ".join(wrong))
-    r = Remote(p.port, p.ca, good)
+    r = api.Remote(p.port, p.ca, good)
     t.eq(r.said("GET", BASE, Authorization="Basic " + good), (401, "token"), "Bearer only")
     t.eq([r.said("GET", BASE, **h) for h in ({"Host": "evil.example"}, {"Host": "localhost"},
                                              {"Host": "127.0.0.1.evil.example"},
@@ -352,7 +320,7 @@ def times(t, p):
     p.c.ask("DELETE", "/v1/tokens/" + gone["id"])
     pid = [x for x, role in p.s.d.roles() if role == "controller"][0]
     os.kill(pid, signal.SIGKILL)
-    again = Remote(p.port, p.ca, keep)
+    again = api.Remote(p.port, p.ca, keep)
 
     def answers():
         try:
@@ -360,7 +328,7 @@ def times(t, p):
         except OSError:
             return False
     t.ok(tap.wait_for(answers, 10, 0.1), "a new controller knows the tokens")
-    t.eq(Remote(p.port, p.ca, gone["token"]).said("GET", BASE), (401, "token"), "and which were revoked")
+    t.eq(api.Remote(p.port, p.ca, gone["token"]).said("GET", BASE), (401, "token"), "and which were revoked")
     events = {(x["event"], x.get("target")) for x in p.s.d.kinds("lifecycle")
               if x.get("event", "").startswith("token_")}
     t.ok({"token_created", "token_revoked", "token_refused"} <= {e for e, _ in events} and

@@ -53,6 +53,13 @@ def doors(t, s, port):
              "and with another one")
     t.eq(ask(port, "GET", "/v1/status", authorization=good)[0], 200, "with it, it is answered")
     t.eq(ask(port, "POST", "/v1/audit/verify", "{}")[0], 401, "nor is the log verified without one")
+    wish = {"policy": "coder", "code": "no_rule", "host": "x.example", "reason": "r", "expires_in": 60}
+    r = ask(port, "POST", "/v1/suppressions", json.dumps(wish), authorization=good)
+    one = json.loads(r[2])
+    t.eq((r[0], one.get("state")), (201, "open"), "it writes a suppression")
+    r = ask(port, "POST", "/v1/suppressions/%s/accept" % one["id"], "{}", authorization=good)
+    t.eq((r[0], json.loads(r[2])["error"]["code"]), (403, "own"), "and does not accept it, nor does another session of it")
+    t.eq(ask(port, "DELETE", "/v1/suppressions/" + one["id"], authorization=good)[0], 200, "it withdraws it")
     answers = []
 
     def verify():
@@ -226,6 +233,16 @@ class Page:
             self.t.diag(r.stdout + r.stderr)
         return {"allowed": r.returncode == 0}
 
+    def accept(self, _):
+        """The open suppression, by the command."""
+        c = api.Api(self.s.d.socket)
+        one = [x["id"] for x in c.ask("GET", "/v1/suppressions")["suppressions"] if x["state"] == "open"][0]
+        c.close()
+        r = self.s.d.command("suppressions", "accept", one, "--socket", self.s.d.socket)
+        if r.returncode:
+            self.t.diag(r.stdout + r.stderr)
+        return {"id": one}
+
     def token(self, arg):
         """A request of a remote sandbox, which is refused; with which code."""
         if not arg:
@@ -275,7 +292,8 @@ class Page:
         wishes = {"link": self.link, "traffic": self.traffic, "hold": self.hold,
                   "held": self.await_held, "sandbox": self.sandbox, "checkpoint": self.checkpoint,
                   "spoil": self.spoil, "mend": self.mend, "state": self.state, "write": self.write,
-                  "token": self.token, "verify": self.verify}
+                  "token": self.token, "verify": self.verify,
+                  "accept": self.accept}
         for line in p.stdout:
             v = json.loads(line)
             if "ok" in v:

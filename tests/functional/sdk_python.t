@@ -84,6 +84,9 @@ def daemon(t, d, c):
     t.eq((p["state"], [x["id"] for x in c.proposals()], c.proposal(p["id"])["after"], c.reject_proposal(p["id"])["state"]),
          ("open", [p["id"]], "allow", "rejected"), "a proposal, read and rejected")
     kind(t, refused(lambda: c.accept_proposal(p["id"])), durward.Conflict, "conflict", "it was decided otherwise")
+    v = c.suppress("no_rule", "proposed.example", "a test", 60, policy="p")
+    t.eq((v["state"], [x["id"] for x in c.suppressions()], c.accept_suppression(v["id"])["state"], c.suppression(v["id"])["state"],
+          c.lift_suppression(v["id"])["state"]), ("open", [v["id"]], "active", "active", "lifted"), "a suppression, written, accepted and lifted")
     t.has(c.metrics(), "durward_", "metrics")
     kind(t, refused(c.console_url), durward.Unsupported, "no_console", "no console here")
     c.reload()

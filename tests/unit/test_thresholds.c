@@ -259,6 +259,143 @@ static void logger_says_so(void)
     fixture_remove(dir);
 }
 
+/* ---- suppressions ---- */
+
+static struct suppression about(const char *host, const char *path)
+{
+    struct suppression s = {.policy = "coder", .code = "no_rule", .expires = INT64_MAX};
+    snprintf(s.host, sizeof s.host, "%s", host);
+    snprintf(s.path, sizeof s.path, "%s", path);
+    return s;
+}
+
+static bool hides(const struct suppression *s, enum record_kind kind, const char *code,
+                  const char *host, const char *path)
+{
+    struct suppressions all = {.n = 1, .list = {*s}};
+    struct record_view v = {.kind = kind, .counter = 1};
+    v.field[RF_CODE] = slice_str(code);
+    v.field[kind == RECORD_DNS || kind == RECORD_PACKET ? RF_TARGET : RF_AUTHORITY] =
+        slice_str(host);
+    v.field[RF_METHOD] = SLICE("GET");
+    v.field[RF_PATH] = slice_str(path);
+    return suppressions_fit(&all, &v, &gate, 1000);
+}
+
+static void fits(void)
+{
+    static const struct {
+        const char *host, *path, *is_host, *is_path;
+        bool fits;
+    } cases[] = {
+        {"a.example", "", "a.example", "/x", true},
+        {"a.example", "", "A.example:443", "/x", true},
+        {"a.example:80", "", "a.example.", "/x", true},
+        {"a.example", "", "a.example:8443", "/x", false},
+        {"a.example", "", "b.a.example", "/x", false},
+        {"*.a.example", "", "b.a.example", "/x", true},
+        {"*.a.example", "", "c.b.a.example:443", "/x", true},
+        {"*.a.example", "", "a.example", "/x", false},
+        {"*.a.example", "", ".a.example", "/x", false},
+        {"*.a.example", "", "ba.example", "/x", false},
+        {"a.example", "/x", "a.example", "/x", true},
+        {"a.example", "/x", "a.example", "/x/y", false},
+        {"a.example", "/x/**", "a.example", "/x/y", true},
+        {"a.example", "/x/**", "a.example", "/xy", false},
+        {"a.example", "/x/**", "a.example", "", false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct suppression s = about(cases[i].host, cases[i].path);
+        CU_ASSERT_EQUAL(hides(&s, RECORD_DENIED, "no_rule", cases[i].is_host, cases[i].is_path),
+                        cases[i].fits);
+    }
+    struct suppression s = about("a.example", "");
+    CU_ASSERT_FALSE(hides(&s, RECORD_DENIED, "denied_by_rule", "a.example", "/"));
+    CU_ASSERT_FALSE(hides(&s, RECORD_ADMITTED, "no_rule", "a.example", "/"));
+    CU_ASSERT_FALSE(hides(&s, RECORD_ABORTED, "no_rule", "a.example", "/"));
+    CU_ASSERT(hides(&s, RECORD_DNS, "no_rule", "a.example", ""));
+    snprintf(s.method, sizeof s.method, "GET");
+    CU_ASSERT(hides(&s, RECORD_DENIED, "no_rule", "a.example", "/"));
+    snprintf(s.method, sizeof s.method, "PUT");
+    CU_ASSERT_FALSE(hides(&s, RECORD_DENIED, "no_rule", "a.example", "/"));
+    s = about("a.example", "");
+    snprintf(s.sandbox, sizeof s.sandbox, "sb-1");
+    CU_ASSERT(hides(&s, RECORD_DENIED, "no_rule", "a.example", "/"));
+    snprintf(s.sandbox, sizeof s.sandbox, "sb-2");
+    CU_ASSERT_FALSE(hides(&s, RECORD_DENIED, "no_rule", "a.example", "/"));
+    s = about("a.example", "");
+    snprintf(s.policy, sizeof s.policy, "other");
+    CU_ASSERT_FALSE(hides(&s, RECORD_DENIED, "no_rule", "a.example", "/"));
+    s = about("a.example", "");
+    s.expires = 1000;
+    CU_ASSERT_FALSE(hides(&s, RECORD_DENIED, "no_rule", "a.example", "/"));
+    s = about("udp 192.0.2.1:53", "");
+    snprintf(s.code, sizeof s.code, "packet");
+    CU_ASSERT(hides(&s, RECORD_PACKET, "", "udp 192.0.2.1:53", ""));
+    CU_ASSERT_FALSE(hides(&s, RECORD_PACKET, "raw_denied", "udp 192.0.2.1:53", ""));
+}
+
+static void checked(void)
+{
+    struct suppressions all, back;
+    struct suppression s = about("a.example", "/x/**");
+    struct err err = {0};
+    struct msg m;
+    CU_ASSERT_EQUAL(suppression_check(&s, &err), 0);
+    for (size_t i = 0; i < SUPPRESSIONS_MAX; i++) { /* the longest ones go in one message */
+        all.list[i] = s;
+        memset(all.list[i].host, 'h', SUPPRESSION_HOST_MAX);
+        all.list[i].host[SUPPRESSION_HOST_MAX] = 0;
+        memset(all.list[i].path + 1, 'p', SUPPRESSION_PATH_MAX - 1);
+        all.list[i].path[SUPPRESSION_PATH_MAX] = 0;
+    }
+    all.n = SUPPRESSIONS_MAX;
+    msg_init(&m, 1);
+    suppressions_put(&all, &m);
+    CU_ASSERT_FALSE(m.bad);
+    CU_ASSERT_EQUAL(suppressions_get(&back, &m), 0);
+    CU_ASSERT(back.n == all.n && strcmp(back.list[63].host, all.list[63].host) == 0);
+    msg_done(&m);
+    static const char *const hosts[] = {"",       " ",    "*",       "*.", "*.com",
+                                        "*..a.b", "a*.b", "*.*.a.b", "a\n"};
+    for (size_t i = 0; i < ARRAY_LEN(hosts); i++) {
+        s = about(hosts[i], "");
+        all = (struct suppressions){.n = 1, .list = {s}};
+        msg_init(&m, 1);
+        suppressions_put(&all, &m);
+        CU_ASSERT_EQUAL(suppressions_get(&back, &m), -1);
+        msg_done(&m);
+    }
+    static const char *const paths[] = {"x", "/*", "/a**", "/**/a", "/a b"};
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+        s = about("a.example", paths[i]);
+        CU_ASSERT_EQUAL(suppression_check(&s, &err), -1);
+    }
+}
+
+/* What is suppressed counts where a sandbox is to end, and nowhere else; bytes always count. */
+static void left_out(void)
+{
+    static const struct config_threshold list[] = {{NOTIFY_DENIED, 2, 60, NOTIFY_ONLY},
+                                                   {NOTIFY_DENIED, 2, 60, NOTIFY_KILL},
+                                                   {NOTIFY_HOSTS, 1, 60, NOTIFY_ONLY},
+                                                   {NOTIFY_LOG_BYTES, 700, 60, NOTIFY_ONLY}};
+    const struct suppressions all = {.n = 1, .list = {about("a.example", "")}};
+    struct thresholds *t = thresholds_new(list, ARRAY_LEN(list));
+    struct crossing x;
+    bool crossed[ARRAY_LEN(list)] = {0};
+    thresholds_suppress(t, &all);
+    note(t, RECORD_DENIED, "no_rule", "a.example", "", 1, 1000);
+    note(t, RECORD_DENIED, "no_rule", "a.example", "", 2, 1000);
+    while (thresholds_take(t, &x))
+        crossed[x.index] = true;
+    CU_ASSERT(!crossed[0] && crossed[1] && !crossed[2] && crossed[3]);
+    note(t, RECORD_DENIED, "no_rule", "b.example", "", 3, 1000);
+    CU_ASSERT_FATAL(thresholds_take(t, &x));
+    CU_ASSERT_EQUAL(x.index, 2);
+    thresholds_free(t);
+}
+
 void tap_suites(void)
 {
     CU_pSuite s = CU_add_suite("thresholds", NULL, NULL);
@@ -270,5 +407,8 @@ void tap_suites(void)
     CU_add_test(s, "sandboxes and crossings are bounded", bounded);
     CU_add_test(s, "no policy's push another's out", shares);
     CU_add_test(s, "bytes of many requests that last", shares_of_bytes);
+    CU_add_test(s, "which findings a suppression is about", fits);
+    CU_add_test(s, "a suppression is narrow, and read strictly", checked);
+    CU_add_test(s, "what is suppressed is left out of notices alone", left_out);
     CU_add_test(s, "the logger records it and tells the parent", logger_says_so);
 }

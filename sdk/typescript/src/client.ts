@@ -3,7 +3,8 @@ import { type Access, Where } from "./address.js";
 import { type Archive, exported, imported } from "./archive.js";
 import {
   readApproval, readInfo, readSnapshot, readVolume, type Approval, type DaemonEvent, type Explanation, type Json, type LogConditions,
-  type OnIdle, type Proposal, type SandboxInfo, type SandboxState, type Snapshot, type Verification, type Volume,
+  type OnIdle, type Proposal, type SandboxInfo, type SandboxState, type Snapshot, type Suppression, type SuppressOptions,
+  type Verification, type Volume,
 } from "./models.js";
 import { createBody, json, Sandbox } from "./sandbox.js";
 import { archiveTarget, query, quoted, SANDBOXES, sandboxTarget, volumeTarget } from "./target.js";
@@ -205,6 +206,31 @@ export class Durward {
 
   async rejectProposal(id: string): Promise<Proposal> {
     return this.#json("POST", `/v1/proposals/${quoted(id)}/reject`);
+  }
+
+  // ---- findings that were looked at ----
+
+  /** Oldest first, those that ended for a while. */
+  async suppressions(): Promise<Suppression[]> {
+    return (await this.#json("GET", "/v1/suppressions")).suppressions;
+  }
+
+  async suppression(id: string): Promise<Suppression> {
+    return this.#json("GET", "/v1/suppressions/" + quoted(id));
+  }
+
+  /** Hides nothing before it is accepted; then notices leave such findings out until it ends. */
+  async suppress(o: SuppressOptions): Promise<Suppression> {
+    return this.#json("POST", "/v1/suppressions", o);
+  }
+
+  /** Not by the token that wrote it. */
+  async acceptSuppression(id: string): Promise<Suppression> {
+    return this.#json("POST", `/v1/suppressions/${quoted(id)}/accept`);
+  }
+
+  async liftSuppression(id: string): Promise<Suppression> {
+    return this.#json("DELETE", "/v1/suppressions/" + quoted(id));
   }
 
   // ---- snapshots ----

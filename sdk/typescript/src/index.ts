@@ -7,7 +7,7 @@ export {
 export type {
   Approval, DaemonEvent, Denial, ExecEvent, ExecResult, Explanation, FileEntry, FileResult, LogConditions, OnIdle, Path,
   Proposal, Published,
-  RunningExec, SandboxInfo, SandboxState, Snapshot, Verification, Volume,
+  RunningExec, SandboxInfo, SandboxState, Snapshot, Suppression, SuppressOptions, Verification, Volume,
 } from "./models.js";
 export { Sandbox, type Changes, type ExecOptions, type ForkOptions, type Operation } from "./sandbox.js";
 export { reachedAt, trustFiles, variables, type Elsewhere } from "./trust.js";

@@ -159,6 +159,41 @@ export interface LogConditions {
   readonly limit?: number;
 }
 
+/** What a suppression is about; `method`, `path` and `sandbox`: any, where they are not said. */
+export interface SuppressOptions {
+  readonly code: string;
+  /** Or `*.NAME`: what is below a name. */
+  readonly host: string;
+  readonly reason: string;
+  /** Seconds. */
+  readonly expires_in: number;
+  readonly policy?: string;
+  readonly method?: string;
+  readonly path?: string;
+  readonly sandbox?: string;
+}
+
+/** Findings that somebody looked at: notices leave them out while it is active. The log has them all. */
+export interface Suppression {
+  readonly id: string;
+  readonly state: "open" | "active" | "expired" | "lifted";
+  readonly policy: string;
+  readonly code: string;
+  readonly severity: "info" | "low" | "medium" | "high" | "critical";
+  readonly host: string;
+  readonly method?: string;
+  readonly path?: string;
+  readonly sandbox?: string;
+  readonly reason: string;
+  readonly made_by: string;
+  readonly created: number;
+  readonly expires: number;
+  readonly accepted_by?: string;
+  readonly accepted?: number;
+  readonly lifted_by?: string;
+  readonly lifted?: number;
+}
+
 /** A request that somebody would like a policy to allow from now on. */
 export interface Proposal {
   readonly id: string;

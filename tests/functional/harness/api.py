@@ -3,6 +3,7 @@ import base64
 import http.client
 import json
 import socket
+import ssl
 import struct
 import urllib.parse
 
@@ -174,6 +175,37 @@ class Api:
     def batch(self, sid, operations):
         return self.ask("POST", "/v1/sandboxes/%s/files/batch" % sid,
                         {"operations": operations})["results"]
+
+
+class Remote:
+    """One that asks over TLS, each request on a connection of its own."""
+
+    def __init__(self, port, ca, token=None):
+        self.port, self.token = port, token
+        self.tls = ssl.create_default_context(cafile=ca)
+
+    def raw(self, method, path, body=None, **headers):
+        c = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=20, context=self.tls)
+        h = {"Host": "127.0.0.1:%d" % self.port}
+        if self.token is not None:
+            h["Authorization"] = "Bearer " + self.token
+        h.update({k.replace("_", "-"): v for k, v in headers.items()})
+        c.request(method, path, json.dumps(body) if isinstance(body, dict) else body, h)
+        r = c.getresponse()
+        got = r.status, r.headers, r.read()
+        c.close()
+        return got
+
+    def said(self, method, path, body=None, **headers):
+        """-> (status, code of the error or None)"""
+        status, _, data = self.raw(method, path, body, **headers)
+        return status, json.loads(data)["error"]["code"] if status >= 400 else None
+
+    def ask(self, method, path, body=None):
+        status, _, data = self.raw(method, path, body)
+        if status // 100 != 2:
+            raise Refused(status, "", data.decode())
+        return json.loads(data) if data else None
 
 
 def refused(fn, *args, **kw):

@@ -176,6 +176,29 @@ def decide_proposal(pid: str, accept: bool) -> Call[dict[str, Any]]:
                 lambda b: dict(json.loads(b)))
 
 
+def suppressions() -> Call[list[dict[str, Any]]]:
+    return Call("GET", "/v1/suppressions", lambda b: list(json.loads(b)["suppressions"]))
+
+
+def suppression(sid: str) -> Call[dict[str, Any]]:
+    return Call("GET", "/v1/suppressions/" + quote(sid, safe=""), lambda b: dict(json.loads(b)))
+
+
+def suppress(code: str, host: str, reason: str, expires_in: int, policy: str | None, method: str | None,
+             path: str | None, sandbox: str | None) -> Call[dict[str, Any]]:
+    return Call("POST", "/v1/suppressions", lambda b: dict(json.loads(b)),
+                _json(_given(code=code, host=host, reason=reason, expires_in=expires_in, policy=policy,
+                             method=method, path=path, sandbox=sandbox)))
+
+
+def accept_suppression(sid: str) -> Call[dict[str, Any]]:
+    return Call("POST", "/v1/suppressions/%s/accept" % quote(sid, safe=""), lambda b: dict(json.loads(b)))
+
+
+def lift_suppression(sid: str) -> Call[dict[str, Any]]:
+    return Call("DELETE", "/v1/suppressions/" + quote(sid, safe=""), lambda b: dict(json.loads(b)))
+
+
 def issue(policy: str | None, ttl: int | None, remote: bool) -> Call[Identity]:
     return Call("POST", "/v1/identities", lambda b: Identity.read(json.loads(b)),
                 _json(_given(policy=policy, ttl=ttl, remote=remote or None)))

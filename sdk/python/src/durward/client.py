@@ -212,6 +212,28 @@ class Durward:
     def reject_proposal(self, proposal_id: str) -> dict[str, Any]:
         return self._do(_calls.decide_proposal(proposal_id, False))
 
+    # ---- findings that were looked at ----
+
+    def suppressions(self) -> list[dict[str, Any]]:
+        """Oldest first, those that ended for a while."""
+        return self._do(_calls.suppressions())
+
+    def suppression(self, suppression_id: str) -> dict[str, Any]:
+        return self._do(_calls.suppression(suppression_id))
+
+    def suppress(self, code: str, host: str, reason: str, expires_in: int, *, policy: str | None = None,
+                 method: str | None = None, path: str | None = None,
+                 sandbox: str | None = None) -> dict[str, Any]:
+        """Hides nothing before it is accepted; then notices leave such findings out until it ends."""
+        return self._do(_calls.suppress(code, host, reason, expires_in, policy, method, path, sandbox))
+
+    def accept_suppression(self, suppression_id: str) -> dict[str, Any]:
+        """Not by the token that wrote it."""
+        return self._do(_calls.accept_suppression(suppression_id))
+
+    def lift_suppression(self, suppression_id: str) -> dict[str, Any]:
+        return self._do(_calls.lift_suppression(suppression_id))
+
     # ---- snapshots ----
 
     def snapshots(self) -> list[Snapshot]:

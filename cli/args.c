@@ -222,6 +222,15 @@ static int put_time(const struct args *a, const struct arg_option *o, json_t *bo
     return json_object_set_new(body, o->key, json_integer(seconds));
 }
 
+static int put_number(const struct args *a, const struct arg_option *o, json_t *body)
+{
+    uint64_t number;
+    if (slice_u64(slice_str(a->value), o->most, &number) < 0)
+        return args_usage(a->cmd, "--%s: %s is no whole number of at most %u", o->name, a->value,
+                          o->most);
+    return json_object_set_new(body, o->key, json_integer((json_int_t)number));
+}
+
 static int put_size(const struct args *a, const struct arg_option *o, json_t *body)
 {
     uint64_t bytes;
@@ -238,6 +247,8 @@ static int put(const struct args *a, const struct arg_option *o, json_t *body)
     switch (o->member) {
     case ARG_PAIR:
         return put_pair(a, o, body);
+    case ARG_NUMBER:
+        return put_number(a, o, body);
     case ARG_SIZE:
         return put_size(a, o, body);
     case ARG_TIME:

@@ -18,6 +18,7 @@ enum arg_member {
     ARG_FALSE,
     ARG_ITEM,        /* a text more of a list */
     ARG_PAIR,        /* K=V, a member more of an object */
+    ARG_NUMBER,      /* whole, from 0 to `most` */
     ARG_SIZE,        /* bytes */
     ARG_TIME,        /* seconds, from 1 to `most` */
     ARG_TIME_OR_NONE /* the same, and 0 */

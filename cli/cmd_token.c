@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { TTL_MAX = 366 * 86400 };
+enum { TTL_MAX = 366 * 86400, SANDBOXES_MAX = 4096 };
 
 static int run_create(int argc, char **argv);
 static int run_ls(int argc, char **argv);
@@ -28,6 +28,9 @@ static const struct arg_option create_options[] = {
     {0, "volume-bytes", "SIZE",
      "its volumes have at most so much together, as in 10GiB (default: not limited)",
      .key = "volume_bytes", .member = ARG_SIZE},
+    {0, "max-sandboxes", "N",
+     "there are at most N sandboxes made with it at a time (default: not limited)",
+     .key = "max_sandboxes", .member = ARG_NUMBER, .most = SANDBOXES_MAX},
     {0},
 };
 enum { CREATE, LS, REVOKE };

@@ -23,6 +23,7 @@ int preset_print(const char *name, bool json);
 /* Verbs of `sandbox` with a file of their own. */
 int verb_exec(int argc, char **argv);
 int verb_cp(int argc, char **argv);
+int verb_watch(int argc, char **argv);
 int verb_forward(int argc, char **argv);
 int verb_snapshot(int argc, char **argv);
 int snapshot_export_verb(const struct args *a, const char *name, const char *file, bool force);
@@ -30,7 +31,8 @@ int snapshot_export_verb(const struct args *a, const char *name, const char *fil
 int volume_export_verb(const struct args *a, const char *name, const char *file, bool force);
 int snapshot_import_verb(const struct args *a, const char *given, const char *file);
 int verb_restore(int argc, char **argv);
-extern const struct arg_option sandbox_exec_options[], sandbox_snapshot_options[];
+extern const struct arg_option sandbox_exec_options[], sandbox_snapshot_options[],
+    sandbox_watch_options[];
 
 /* And of `ca`. */
 int ca_rotate(int argc, char **argv);

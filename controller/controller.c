@@ -3,6 +3,7 @@
 #include "controller.h"
 
 #include <event2/event.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -396,6 +397,23 @@ static int64_t monotonic_seconds(void)
     return ts.tv_sec;
 }
 
+/* The boot, and the time namespace, that CLOCK_BOOTTIME counts in. What is not known is "", which
+ * is like no other. */
+static void read_boot(char *ret, size_t cap)
+{
+    char id[40] = "", space[32] = "";
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, id, sizeof id - 1) : -1;
+    if (fd >= 0)
+        close(fd);
+    id[n > 0 ? n : 0] = '\0';
+    id[strcspn(id, "\n")] = '\0';
+    n = readlink("/proc/self/ns/time", space, sizeof space - 1); /* kernels before 5.6 have none */
+    space[n > 0 ? n : 0] = '\0';
+    if (id[0])
+        snprintf(ret, cap, "%s %s", id, space);
+}
+
 static int controller_load(void *self, struct msg *m, struct msg *ready, struct err *err)
 {
     struct controller *c = self;
@@ -427,6 +445,7 @@ static int controller_load(void *self, struct msg *m, struct msg *ready, struct 
     c->owner.arg = c;
     c->owner_gid = c->owner_uid ? getgid() : 0;
     if (!c->private) {
+        read_boot(c->boot, sizeof c->boot);
         c->registry = registry_open(c->state_dir, err);
         if (c->registry == NULL)
             return -1;

@@ -316,6 +316,9 @@ enum wire_type {
                           Answered by W_INIT_STARTED (the pipe), then W_INIT_EXIT */
     W_INIT_CONNECT = 148,  /* →init: number:u32, port:u32: a connection to the sandbox's loopback;
                               W_INIT_STARTED (the socket), then W_INIT_EXIT */
+    W_INIT_WATCH = 139,    /* →init: number:u32, path:str, n:u32, n × name:str (not looked at):
+                              events below a directory (controller/proto/inside.h);
+                              W_INIT_STARTED (the pipe), then W_INIT_EXIT (an errno) */
     W_INIT_HANDOVER = 149, /* launcher→init in a container, on a socket of its own: fds: the
                               descriptor that all else here is said on, the seccomp program */
 

@@ -49,6 +49,17 @@ static int put_port(const struct args *a, json_t *body);
         0, "on-idle", "WHAT", "then delete, pause or stop it (default: the policy's, delete)", \
             .key = "on_idle"                                                                   \
     }
+#define SOFT_TTL_ROW                                                                         \
+    {                                                                                        \
+        0, "soft-ttl", "T",                                                                  \
+            "stop it when it has run for T at a stretch (default: the policy's, 0: never)", \
+            .key = "soft_ttl", .member = ARG_TIME_OR_NONE, .most = TTL_MAX                   \
+    }
+#define ON_SOFT_TTL_ROW                                                                       \
+    {                                                                                         \
+        0, "on-soft-ttl", "WHAT", "then stop or pause it (default: the policy's, stop)",      \
+            .key = "on_soft_ttl"                                                              \
+    }
 #define NO_RESUME_ROW                                                               \
     {                                                                               \
         0, "no-auto-resume", NULL, "paused or stopped, it stays so until 'resume'", \
@@ -67,6 +78,8 @@ static const struct arg_option create_options[] = {
     {0, "image", "NAME", "its root: an imported image, or with docker one of the engine's",
      .key = "image"},
     ON_IDLE_ROW,
+    SOFT_TTL_ROW,
+    ON_SOFT_TTL_ROW,
     {0, "snapshot", "NAME", "begin with the files of a snapshot", .key = "snapshot"},
     {0, "publish", "[[ADDR:]H:]S",
      "reach its port S at H of this host (127.0.0.1; any free port); may be repeated",
@@ -87,6 +100,8 @@ static const struct arg_option fork_options[] = {
     TTL_ROW,
     IDLE_TTL_ROW,
     ON_IDLE_ROW,
+    SOFT_TTL_ROW,
+    ON_SOFT_TTL_ROW,
     NO_RESUME_ROW,
     {0},
 };
@@ -100,7 +115,22 @@ static const struct arg_option ls_options[] = {
     {0},
 };
 
-enum { CREATE, LS, SHOW, EXEC, CP, FORWARD, RM, PAUSE, STOP, RESUME, SNAPSHOT, RESTORE, FORK };
+enum {
+    CREATE,
+    LS,
+    SHOW,
+    EXEC,
+    CP,
+    WATCH,
+    FORWARD,
+    RM,
+    PAUSE,
+    STOP,
+    RESUME,
+    SNAPSHOT,
+    RESTORE,
+    FORK
+};
 
 const struct command sandbox_verbs[] = {
     [CREATE] =
@@ -111,7 +141,8 @@ const struct command sandbox_verbs[] = {
          run_create},
     [LS] = {"sandbox ls", "[--label K=V]... [--state STATE] [--json]", "List sandboxes.",
             ls_options,
-            "AGE since it was made, EXPIRES until its end if it is not used, USED since its last\n"
+            "AGE since it was made, EXPIRES until its end, or its sleep, if it is not used, USED "
+            "since its last\n"
             "use, REFUSED what was denied to it since it runs.\n",
             run_ls},
     [SHOW] = {"sandbox show", "[--json] ID", "Show a sandbox.", NULL, NULL, run_show},
@@ -127,6 +158,16 @@ const struct command sandbox_verbs[] = {
             "Regular files and directories; links and devices are left out, and said so. A file\n"
             "may have 64 MiB.\n",
             verb_cp},
+    [WATCH] =
+        {"sandbox watch", "[--skip NAME]... [--json] ID[:PATH]",
+         "Tell what happens to a sandbox's files.", sandbox_watch_options,
+         "A line for each file or directory below PATH (/workspace) that is created, modified or\n"
+         "deleted, or gets other attributes, until it is interrupted. A move is a deletion and a\n"
+         "creation. 'overflow' says that something was missed. With --json each line is the "
+         "API's,\n"
+         "the first is 'ready'. Exit status 1 when the sandbox or the directory is gone.\n\n"
+         "  durward sandbox watch --skip node_modules --skip .git my-box:/workspace/site\n",
+         verb_watch},
     [FORWARD] = {"sandbox forward", "ID PORT [LOCAL]",
                  "Listen on 127.0.0.1 and forward to a port inside.", NULL,
                  "LOCAL is PORT by default; 0 takes a free one. Prints the address, then serves\n"
@@ -227,13 +268,17 @@ static void cell_span(struct out_table *t, const json_t *at, int64_t sign)
     out_table_cell(t, text);
 }
 
-/* The nearer of both ends. */
+/* The nearest of its ends. */
 static const json_t *ends_at(const json_t *s)
 {
-    const json_t *whole = json_object_get(s, "expires_at"),
-                 *idle = json_object_get(s, "idle_expires_at");
-    return json_is_integer(idle) && json_integer_value(idle) < json_integer_value(whole) ? idle
-                                                                                         : whole;
+    static const char *const keys[] = {"idle_expires_at", "soft_expires_at"};
+    const json_t *ret = json_object_get(s, "expires_at");
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        const json_t *at = json_object_get(s, keys[i]);
+        if (json_is_integer(at) && json_integer_value(at) < json_integer_value(ret))
+            ret = at;
+    }
+    return ret;
 }
 
 static void cell_refused(struct out_table *t, const json_t *s)

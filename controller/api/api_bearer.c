@@ -75,6 +75,18 @@ int api_own_labels(const struct api *a, json_t *body, json_t **labels, struct er
     return 0;
 }
 
+int api_check_sandboxes(const struct api *a, struct err *err)
+{
+    const struct bearer *b = a->bearer;
+    if (b == NULL || b->max_sandboxes < 0)
+        return 0;
+    size_t n = managed_sandboxes_of_token(a->controller, b->id);
+    return n < (uint64_t)b->max_sandboxes
+               ? 0
+               : err_set(err, ERR_UNREADY, "this token may have %lld sandboxes, and has %zu",
+                         (long long)b->max_sandboxes, n);
+}
+
 /* ---- tokens ---- */
 
 static int read_scopes(const json_t *list, unsigned *ret, struct err *err)
@@ -112,13 +124,16 @@ static int read_wish(const struct config *c, const json_t *body, struct bearer_w
                      struct err *err)
 {
     json_t *labels = NULL;
-    *w = (struct bearer_wish){.name = "", .ttl = BEARER_TTL_DEFAULT, .volume_bytes = -1};
+    *w = (struct bearer_wish){
+        .name = "", .ttl = BEARER_TTL_DEFAULT, .volume_bytes = -1, .max_sandboxes = -1};
     w->policies = json_object_get(body, "policies");
     if (asked_text(body, "name", BEARER_NAME_MAX, &w->name, err) < 0 ||
         read_scopes(json_object_get(body, "scopes"), &w->scopes, err) < 0 ||
         check_policies(c, w->policies, err) < 0 || asked_labels(body, "labels", &labels, err) < 0 ||
         asked_integer(body, "ttl", 1, BEARER_TTL_MAX, &w->ttl, err) < 0 ||
-        asked_integer(body, "volume_bytes", 0, MANAGED_VOLUME_SIZE_MAX, &w->volume_bytes, err) < 0)
+        asked_integer(body, "volume_bytes", 0, MANAGED_VOLUME_SIZE_MAX, &w->volume_bytes, err) <
+            0 ||
+        asked_integer(body, "max_sandboxes", 0, MANAGED_SANDBOXES_MAX, &w->max_sandboxes, err) < 0)
         return -1;
     w->labels = labels;
     if ((w->scopes & SCOPE_ADMIN) && (json_array_size(w->policies) || json_object_size(labels)))
@@ -133,7 +148,8 @@ HANDLER(api_token_new)
     char text[BEARER_TEXT_MAX];
     const struct bearer *b = NULL;
     (void)q;
-    json_t *body = asked_body(req, "name scopes policies labels ttl volume_bytes", &err);
+    json_t *body =
+        asked_body(req, "name scopes policies labels ttl volume_bytes max_sandboxes", &err);
     if (body && read_wish(a->controller->config, body, &w, &err) == 0)
         b = bearer_new(a->bearers, &w, text, &err);
     if (b) {

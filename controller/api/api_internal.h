@@ -84,6 +84,8 @@ void console_free(struct console *c); /* NULL is fine */
 /* Without a policy: the only one there is. NULL with err. */
 const char *api_only_policy(const struct config *c, struct err *err);
 
+/* May who asks have one more sandbox? ERR_UNREADY. */
+int api_check_sandboxes(const struct api *a, struct err *err);
 /* What create and fork take alike: name, labels, env, times, on_idle, auto_resume; the rest is
  * NULL. */
 int api_read_wish(const struct api *a, json_t *body, struct managed_sandbox_wish *w,
@@ -210,6 +212,7 @@ HANDLER_IN(api_file_read);
 HANDLER_IN(api_file_write);
 HANDLER_IN(api_file_delete);
 HANDLER_IN(api_file_list);
+HANDLER_IN(api_file_watch);
 HANDLER_IN(api_batch);
 HANDLER_IN(api_tar_read);
 HANDLER_IN(api_tar_write);

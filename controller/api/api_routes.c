@@ -97,6 +97,7 @@ static const struct route routes[] = {
     {DELETE, "/v1/sandboxes/{}/files", "path recursive", SCOPE_EXEC, NULL, api_file_delete, false,
      true},
     {GET, "/v1/sandboxes/{}/files/list", "path", SCOPE_EXEC, NULL, api_file_list, false, true},
+    {POST, "/v1/sandboxes/{}/files/watch", "", SCOPE_EXEC, NULL, api_file_watch, false, true},
     {POST, "/v1/sandboxes/{}/files/batch", "", SCOPE_EXEC, NULL, api_batch, false, true},
     {GET, "/v1/sandboxes/{}/tar", "path", SCOPE_EXEC, NULL, api_tar_read, false, true},
     {PUT, "/v1/sandboxes/{}/tar", "path", SCOPE_EXEC, NULL, api_tar_write, false, true},

@@ -45,7 +45,20 @@ static int read_idle(const json_t *body, enum config_idle *ret, struct err *err)
     return text ? err_set(err, ERR_PARSE, "on_idle must be delete, pause or stop") : 0;
 }
 
-/* Of times, and of on_idle: nothing was said. */
+static int read_soft(const json_t *body, enum config_idle *ret, struct err *err)
+{
+    const char *text = NULL;
+    if (asked_text(body, "on_soft_ttl", 16, &text, err) < 0)
+        return -1;
+    if (text == NULL)
+        return 0;
+    *ret = strcmp(text, "pause") == 0 ? IDLE_PAUSE : IDLE_STOP;
+    return strcmp(text, config_idle_name(*ret)) == 0
+               ? 0
+               : err_set(err, ERR_PARSE, "on_soft_ttl must be pause or stop");
+}
+
+/* Of times, on_idle and on_soft: nothing was said. */
 enum { UNSAID = -1, IDLE_UNSAID = IDLE_KINDS };
 
 int api_read_wish(const struct api *a, json_t *body, struct managed_sandbox_wish *w,
@@ -53,15 +66,19 @@ int api_read_wish(const struct api *a, json_t *body, struct managed_sandbox_wish
 {
     *w = (struct managed_sandbox_wish){.ttl = UNSAID,
                                        .idle_ttl = UNSAID,
+                                       .soft_ttl = UNSAID,
                                        .on_idle = (enum config_idle)IDLE_UNSAID,
+                                       .on_soft = (enum config_idle)IDLE_UNSAID,
+                                       .token = a->bearer ? a->bearer->id : "",
                                        .auto_resume = true};
     if (asked_text(body, "name", MANAGED_SANDBOX_NAME_MAX, &w->name, err) < 0 ||
         asked_labels(body, "labels", &w->labels, err) < 0 ||
         api_own_labels(a, body, &w->labels, err) < 0 || asked_env(body, "env", &w->env, err) < 0 ||
         asked_integer(body, "ttl", 1, MANAGED_SANDBOX_TTL_MAX, &w->ttl, err) < 0 ||
         asked_integer(body, "idle_ttl", 0, MANAGED_SANDBOX_TTL_MAX, &w->idle_ttl, err) < 0 ||
+        asked_integer(body, "soft_ttl", 0, MANAGED_SANDBOX_TTL_MAX, &w->soft_ttl, err) < 0 ||
         asked_flag(body, "auto_resume", &w->auto_resume, err) < 0 ||
-        read_idle(body, &w->on_idle, err) < 0)
+        read_idle(body, &w->on_idle, err) < 0 || read_soft(body, &w->on_soft, err) < 0)
         return -1;
     return w->name ? name_ok(w->name, err) : 0;
 }
@@ -72,6 +89,8 @@ void api_settle_wish(const struct controller *c, struct managed_sandbox_wish *w)
     enum config_backend b = w->backend ? config_backend_named(w->backend) : s->backend;
     w->ttl = w->ttl == UNSAID ? s->ttl : w->ttl;
     w->idle_ttl = w->idle_ttl == UNSAID ? s->idle_ttl : w->idle_ttl;
+    w->soft_ttl = w->soft_ttl == UNSAID ? s->soft_ttl : w->soft_ttl;
+    w->on_soft = w->on_soft == (enum config_idle)IDLE_UNSAID ? s->on_soft : w->on_soft;
     w->on_idle = w->on_idle == (enum config_idle)IDLE_UNSAID ? s->on_idle : w->on_idle;
     if (w->image == NULL && w->snapshot == NULL && w->parent == NULL && b == BACKEND_BWRAP)
         w->image = s->image; /* an engine's is the engine's own name of it */
@@ -140,8 +159,8 @@ static struct managed_sandbox *make(const struct api *a, struct create *w, struc
     struct controller *c = a->controller;
     w->wish.policy = w->policy ? w->policy : api_default_policy(a, err);
     struct managed_sandbox_sight sight = api_sight(a);
-    if (w->wish.policy == NULL || check_backend(c, &w->wish, err) < 0 ||
-        check_image(a, w, err) < 0 ||
+    if (w->wish.policy == NULL || api_check_sandboxes(a, err) < 0 ||
+        check_backend(c, &w->wish, err) < 0 || check_image(a, w, err) < 0 ||
         api_check_volumes(a, w->wish.volumes, w->wish.policy, err) < 0)
         return NULL;
     w->wish.sight = &sight;
@@ -156,7 +175,7 @@ static struct managed_sandbox *make(const struct api *a, struct create *w, struc
 
 static const char create_keys[] =
     "policy name labels env ttl idle_ttl get_or_create backend image snapshot on_idle auto_resume "
-    "publish volumes";
+    "soft_ttl on_soft_ttl publish volumes";
 
 static void refuse_create(struct evhttp_request *req, const char *why)
 {
@@ -311,17 +330,18 @@ HANDLER_IN(api_show)
 HANDLER_IN(api_change)
 {
     struct err err = {0};
-    json_t *labels = NULL, *body = asked_body(req, "labels ttl idle_ttl", &err);
-    int64_t ttl = -1, idle = -1;
+    json_t *labels = NULL, *body = asked_body(req, "labels ttl idle_ttl soft_ttl", &err);
+    struct managed_sandbox_times t = {-1, -1, -1};
     (void)q;
     if (body == NULL || asked_labels(body, "labels", &labels, &err) < 0 ||
         (labels && api_own_labels(a, body, &labels, &err) < 0) ||
-        asked_integer(body, "ttl", 1, MANAGED_SANDBOX_TTL_MAX, &ttl, &err) < 0 ||
-        asked_integer(body, "idle_ttl", 0, MANAGED_SANDBOX_TTL_MAX, &idle, &err) < 0)
+        asked_integer(body, "ttl", 1, MANAGED_SANDBOX_TTL_MAX, &t.ttl, &err) < 0 ||
+        asked_integer(body, "idle_ttl", 0, MANAGED_SANDBOX_TTL_MAX, &t.idle_ttl, &err) < 0 ||
+        asked_integer(body, "soft_ttl", 0, MANAGED_SANDBOX_TTL_MAX, &t.soft_ttl, &err) < 0)
         api_refuse_err(req, &err);
     else if (r->state == MANAGED_SANDBOX_STOPPING)
         api_refuse(req, 409, "not_running", "the sandbox is being deleted");
-    else if (managed_sandbox_change(r, labels, ttl, idle, &err) < 0)
+    else if (managed_sandbox_change(r, labels, &t, &err) < 0)
         api_refuse_err(req, &err);
     else
         api_reply(req, 200, managed_sandbox_json(r));

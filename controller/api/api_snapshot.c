@@ -216,8 +216,10 @@ HANDLER_IN(api_fork)
     struct managed_sandbox_sight sight = api_sight(a);
     struct managed_sandbox *made = NULL;
     (void)q;
-    json_t *body = asked_body(req, "name labels env ttl idle_ttl on_idle auto_resume", &err);
-    if (body && api_read_wish(a, body, &w, &err) == 0) {
+    json_t *body = asked_body(
+        req, "name labels env ttl idle_ttl on_idle soft_ttl on_soft_ttl auto_resume", &err);
+    bool full = body && api_check_sandboxes(a, &err) < 0;
+    if (body && !full && api_read_wish(a, body, &w, &err) == 0) {
         w.policy = r->policy;
         w.parent = r;
         w.sight = &sight;
@@ -228,6 +230,8 @@ HANDLER_IN(api_fork)
     }
     if (made)
         await_fork(req, made, r->state == MANAGED_SANDBOX_PAUSED);
+    else if (full)
+        api_refuse(req, 503, "limit", err.text);
     else
         refuse(req, &err);
     json_decref(body);

@@ -63,6 +63,7 @@ static struct bearer *keep(struct bearers *all, const struct registry_bearer *ro
     b->created = row->created;
     b->expires = row->expires;
     b->volume_bytes = row->volume_bytes;
+    b->max_sandboxes = row->max_sandboxes;
     b->policies = json_loads(row->policies, JSON_REJECT_DUPLICATES, NULL);
     b->labels = json_loads(row->labels, JSON_REJECT_DUPLICATES, NULL);
     TAILQ_INSERT_TAIL(&all->list, b, link);
@@ -151,7 +152,8 @@ const struct bearer *bearer_new(struct bearers *all, const struct bearer_wish *w
                                   .scopes = w->scopes,
                                   .created = now_seconds(),
                                   .expires = now_seconds() + w->ttl,
-                                  .volume_bytes = w->volume_bytes};
+                                  .volume_bytes = w->volume_bytes,
+                                  .max_sandboxes = w->max_sandboxes};
     prune(all);
     if (all->n >= BEARERS_MAX) {
         err_set(err, ERR_DENIED, "there are %d tokens already", BEARERS_MAX);
@@ -210,16 +212,21 @@ const struct bearer *bearer_check(const struct bearers *all, const char *text)
     return b && CRYPTO_memcmp(b->hash, hash, sizeof hash) == 0 ? b : NULL;
 }
 
+static json_t *limit_json(int64_t most)
+{
+    return most < 0 ? json_null() : json_integer(most);
+}
+
 json_t *bearer_json(const struct bearer *b)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < ARRAY_LEN(scopes); i++)
         if (b->scopes & scopes[i].scope)
             json_array_append_new(list, json_string(scopes[i].name));
-    return json_pack("{s:s, s:s, s:o, s:O, s:O, s:I, s:I, s:o}", "id", b->id, "name", b->name,
+    return json_pack("{s:s, s:s, s:o, s:O, s:O, s:I, s:I, s:o, s:o}", "id", b->id, "name", b->name,
                      "scopes", list, "policies", b->policies, "labels", b->labels, "created_at",
                      (json_int_t)b->created, "expires_at", (json_int_t)b->expires, "volume_bytes",
-                     b->volume_bytes < 0 ? json_null() : json_integer(b->volume_bytes));
+                     limit_json(b->volume_bytes), "max_sandboxes", limit_json(b->max_sandboxes));
 }
 
 json_t *bearers_json(const struct bearers *all)

@@ -40,7 +40,8 @@ struct bearer {
     json_t *policies; /* an array of names; empty: any */
     json_t *labels;   /* an object; empty: any */
     int64_t created, expires;
-    int64_t volume_bytes; /* that volumes made with it may have together; -1: not limited */
+    int64_t volume_bytes;  /* that volumes made with it may have together; -1: not limited */
+    int64_t max_sandboxes; /* made with it that there may be at a time; -1: not limited */
 };
 
 struct bearers;
@@ -51,6 +52,7 @@ struct bearer_wish {
     const json_t *policies, *labels; /* NULL: any */
     int64_t ttl;                     /* seconds */
     int64_t volume_bytes;            /* -1: not limited */
+    int64_t max_sandboxes;           /* the same */
 };
 
 /* All rows. NULL with err. The registry outlives it. */

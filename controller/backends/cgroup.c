@@ -331,6 +331,24 @@ int cgroup_freeze(const struct cgroup *g, bool frozen, struct err *err)
         "root, or as a unit with Delegate=yes and DelegateSubgroup=daemon)");
 }
 
+bool cgroup_frozen(const struct cgroup *g)
+{
+    char path[PATH_MAX], text[256];
+    for (unsigned i = 0; g && i < g->n; i++) {
+        if ((g->at[i].holds & CGROUP_FREEZER) == 0)
+            continue;
+        snprintf(path, sizeof path, "%s/%s", g->at[i].path,
+                 g->v2 ? "cgroup.events" : "freezer.state");
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+        if (fd >= 0)
+            close(fd);
+        text[n > 0 ? n : 0] = '\0';
+        return strstr(text, g->v2 ? "frozen 1" : "FROZEN") != NULL;
+    }
+    return false;
+}
+
 void cgroup_free(struct cgroup *g)
 {
     for (unsigned i = 0; g && i < g->n; i++)

@@ -32,6 +32,8 @@ pid_t cgroup_fork(struct cgroup *g);
 /* Its only thread calls it, and is inside. */
 int cgroup_enter(const struct cgroup *g, struct err *err);
 int cgroup_freeze(const struct cgroup *g, bool frozen, struct err *err);
+/* Do all of its processes stand still, which takes a moment? */
+bool cgroup_frozen(const struct cgroup *g);
 /* Its processes are gone: remove it. NULL is fine. */
 void cgroup_free(struct cgroup *g);
 /* Remove what a builder that was killed left behind. */

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "backend.h"
@@ -20,11 +21,13 @@
 #include "cgroup.h"
 #include "image.h"
 #include "selftest.h"
+#include "volume.h"
 #include "wire.h"
 
 enum {
     BUILD_S = 20, /* from start to self-test; a large tree is searched for at most 2 s a bind */
     TEXT_MAX = 40 * 1024,
+    FREEZE_MS = 100, /* for the locks of its volumes, and as long until it stands still */
 };
 
 enum state {
@@ -56,6 +59,9 @@ struct job {
     int status;            /* of pid, once reaped */
     struct cgroup *cgroup; /* NULL: none */
     int image;             /* held, so that nobody removes it; -1: none */
+    const char *state_dir; /* the builder's own */
+    unsigned n_volumes;    /* that it mounts */
+    char volumes[SANDBOX_SPEC_VOLUMES_MAX][SANDBOX_SPEC_NAME_MAX + 1];
 };
 
 static void set_state(struct job *j, enum state to)
@@ -458,6 +464,10 @@ struct job *job_start(struct event_base *base, const struct rootfs_parts *parts,
     j->pidfd = j->init_fd = j->errors = j->info = j->image = -1;
     buf_init(&j->text, TEXT_MAX);
     j->backend = backend_of(plan);
+    j->state_dir = parts->state_dir;
+    for (unsigned i = 0; i < plan->sandbox_spec.n_volumes; i++)
+        memcpy(j->volumes[j->n_volumes++], plan->sandbox_spec.volumes[i].name,
+               sizeof j->volumes[0]);
     if (hold(j, parts, plan, err) < 0 ||
         launcher_start(parts, filter, plan, j->cgroup, &made, err) < 0) {
         job_free(j);
@@ -470,6 +480,37 @@ struct job *job_start(struct event_base *base, const struct rootfs_parts *parts,
     return j;
 }
 
+static struct timespec after_ms(clockid_t clock, long ms)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    t.tv_nsec += ms * 1000000;
+    t.tv_sec += t.tv_nsec / 1000000000;
+    t.tv_nsec %= 1000000000;
+    return t;
+}
+
+/* Who serves one of its volumes is frozen too. So that it holds no lock then, on which others would
+ * wait in vain, we hold them meanwhile. One that does not let go of its lock is frozen all the
+ * same: it could have kept it without that. */
+static int freeze_unlocked(const struct job *j, struct err *err)
+{
+    const struct timespec moment = {0, 1000000};
+    int locks[SANDBOX_SPEC_VOLUMES_MAX];
+    struct timespec until = after_ms(CLOCK_REALTIME, FREEZE_MS);
+    for (unsigned i = 0; i < j->n_volumes; i++) {
+        locks[i] = volume_usage_open(j->state_dir, j->volumes[i]);
+        if (locks[i] >= 0)
+            (void)volume_usage_lock(locks[i], &until);
+    }
+    int r = cgroup_freeze(j->cgroup, true, err);
+    for (unsigned ms = 0; r == 0 && ms < FREEZE_MS && !cgroup_frozen(j->cgroup); ms++)
+        (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, NULL);
+    for (unsigned i = 0; i < j->n_volumes; i++)
+        close_fd(&locks[i]);
+    return r;
+}
+
 int job_freeze(struct job *j, bool frozen, struct err *err)
 {
     if (j->state != JOB_RUNNING)
@@ -478,7 +519,9 @@ int job_freeze(struct job *j, bool frozen, struct err *err)
         return err_set(err, ERR_UNREADY,
                        "unsupported: a sandbox of the %s backend cannot be paused",
                        j->backend->name);
-    return cgroup_freeze(j->cgroup, frozen, err);
+    if (!frozen || j->n_volumes == 0)
+        return cgroup_freeze(j->cgroup, frozen, err);
+    return freeze_unlocked(j, err);
 }
 
 const char *job_sandbox(const struct job *j)

@@ -143,29 +143,63 @@ static int64_t count_one(const struct stat *st)
     return VOLUME_BLOCK + (volume_length(st->st_size) + links - 1) / links;
 }
 
-/* -1: it cannot be told, as it is too deep or cannot be read. */
-static int64_t count(int at, const char *name, unsigned depth)
+struct counting {
+    struct timespec until; /* CLOCK_MONOTONIC */
+    int64_t sum;           /* of what was seen */
+    bool late;
+};
+
+static bool is_late(struct counting *c)
 {
-    int fd = depth > TREE_DEPTH_MAX ? -1 : openat(at, name, DIRECTORY);
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    c->late = now.tv_sec > c->until.tv_sec ||
+              (now.tv_sec == c->until.tv_sec && now.tv_nsec >= c->until.tv_nsec);
+    return c->late;
+}
+
+/* -1: it cannot be told, as it is too deep or cannot be read; or it takes too long. */
+static int count(struct counting *c, int at, const char *name, unsigned depth)
+{
+    int fd = depth > TREE_DEPTH_MAX || is_late(c) ? -1 : openat(at, name, DIRECTORY);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     struct stat st;
-    int64_t sum = d && fstat(fd, &st) == 0 ? volume_length(st.st_size) : -1;
+    int r = d && fstat(fd, &st) == 0 &&
+                    !__builtin_add_overflow(c->sum, volume_length(st.st_size), &c->sum)
+                ? 0
+                : -1;
     if (d == NULL && fd >= 0)
         close(fd);
-    for (struct dirent *e; sum >= 0 && (e = readdir(d)) != NULL;) {
+    for (struct dirent *e; r == 0 && (e = readdir(d)) != NULL;) {
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
             fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
-        int64_t below = S_ISDIR(st.st_mode) ? count(dirfd(d), e->d_name, depth + 1) : 0;
-        if (below < 0 || __builtin_add_overflow(sum, below + count_one(&st), &sum))
-            sum = -1;
+        if (__builtin_add_overflow(c->sum, count_one(&st), &c->sum) || is_late(c))
+            r = -1;
+        else if (S_ISDIR(st.st_mode))
+            r = count(c, dirfd(d), e->d_name, depth + 1);
     }
     if (d)
         closedir(d);
-    return sum;
+    return r;
 }
 
 /* ---- what is used ---- */
+
+int volume_usage_open(const char *state_dir, const char *name)
+{
+    int fd = open(state_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    const char *const way[] = {"volumes", name};
+    for (unsigned i = 0; i < ARRAY_LEN(way) && fd >= 0; i++) {
+        int next = openat(fd, way[i], DIRECTORY);
+        close(fd);
+        fd = next;
+    }
+    int usage = fd < 0 ? -1 : openat(fd, "usage", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0)
+        close(fd);
+    return usage;
+}
 
 int volume_usage_lock(int usage, const struct timespec *until)
 {
@@ -220,11 +254,26 @@ bool volume_usage_names(int usage, unsigned slot, uint64_t inode)
 
 /* ---- opening ---- */
 
-/* What cannot be counted is full: what is there can be read and removed. */
+int64_t volume_count(int dir, int64_t size, int64_t old, const struct timespec *until)
+{
+    struct counting c = {.until = *until};
+    if (count(&c, dir, "root", 0) == 0)
+        return c.sum;
+    if (!c.late || old < 0)
+        return size;
+    return old > c.sum ? old : c.sum;
+}
+
 static int begin_usage(const struct volume *v, int dir, struct err *err)
 {
-    int64_t sum = count(dir, "root", 0);
-    struct volume_usage u = {.magic = MAGIC, .used = sum < 0 ? (int64_t)v->size : sum};
+    struct volume_usage old, u = {.magic = MAGIC};
+    bool counted = volume_usage_read(v->lock, v->size, &old) == 0;
+    struct timespec until = {.tv_sec = INT32_MAX}; /* the first count takes as long as it takes */
+    if (counted) {
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_sec += VOLUME_COUNT_MS / 1000;
+    }
+    u.used = volume_count(dir, (int64_t)v->size, counted ? old.used : -1, &until);
     if (ftruncate(v->lock, 0) < 0 ||
         ftruncate(v->lock, TABLES + (off_t)VOLUME_MOUNTS_MAX * TABLE) < 0 ||
         volume_usage_write(v->lock, &u) < 0)

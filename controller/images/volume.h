@@ -25,6 +25,7 @@ enum {
     VOLUME_BLOCK = 4096,    /* what a file's length is rounded up to, and what a name costs */
     VOLUME_ABOUT_MAX = 384,
     VOLUME_LEAVE_MS = 3000, /* for the process of a sandbox that has just ended */
+    VOLUME_COUNT_MS = 4000, /* of what it holds, where there is an older count */
     VOLUME_WAIT_MS = 5000   /* for somebody who mounts, removes or counts it just then */
 };
 
@@ -45,7 +46,8 @@ int volume_about_of(int dir, struct volume_about *ret);
 /* How `usage` begins. All who serve a volume read and write it, and none of them maps it: what one
  * that was taken over does to it costs the others an EIO, never more. Whatever of it is wrong is so
  * in favour of the bound: what a process had under way when it was killed stays counted until
- * somebody counts anew, which the first does who mounts it while nobody else does. */
+ * somebody counts anew, which the first does who mounts it while nobody else does. One that has so
+ * many files that this takes longer than VOLUME_COUNT_MS keeps the count that it had. */
 struct volume_usage {
     uint64_t magic;
     int64_t used; /* bytes, as volume_length and names count */
@@ -78,11 +80,18 @@ void volume_close(struct volume *v);
 int volume_claim(int all, const char *name, unsigned ms, struct err *err);
 /* What was used when it was counted last. */
 int volume_used(int all, const char *name, int64_t *ret, struct err *err);
+/* What a volume of `size` in this directory holds. Where that is not known at `until`
+ * (CLOCK_MONOTONIC), what it held at the `old` count (-1: none), or what was seen if that is more;
+ * else, and where it cannot be counted, all of its size: what is there can be read and removed. */
+int64_t volume_count(int dir, int64_t size, int64_t old, const struct timespec *until);
 /* Another mount than `slot` that lives. */
 bool volume_slot_lives(int lock, unsigned slot);
 
 /* ---- for who serves it; usage: the open file ---- */
 
+/* For whoever only takes the lock: the `usage` of a volume that is mounted now. -1: it cannot be
+ * had. */
+int volume_usage_open(const char *state_dir, const char *name);
 /* The lock of all that `usage` holds, which goes with its holder. until: CLOCK_REALTIME. */
 int volume_usage_lock(int usage, const struct timespec *until);
 void volume_usage_unlock(int usage);

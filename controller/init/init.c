@@ -11,6 +11,7 @@
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -226,6 +227,48 @@ static int on_file(struct msg *m)
     return 0;
 }
 
+/* Names of a W_INIT_WATCH. -1: nonsense. */
+static int get_names(struct msg *m, char room[INSIDE_SKIPPED][NAME_MAX + 1],
+                     char *names[INSIDE_SKIPPED], uint32_t *n)
+{
+    if (msg_get_u32(m, n) < 0 || *n > INSIDE_SKIPPED)
+        return -1;
+    for (uint32_t i = 0; i < *n; i++) {
+        names[i] = room[i];
+        if (msg_get_str(m, room[i], NAME_MAX + 1) < 0)
+            return -1;
+    }
+    return msg_end(m);
+}
+
+static int on_watch(struct msg *m)
+{
+    static char path[INSIDE_PATH], room[INSIDE_SKIPPED][NAME_MAX + 1];
+    char *names[INSIDE_SKIPPED];
+    uint32_t number, n;
+    bool bad;
+    int p[2] = {-1, -1};
+    struct command *c = begin(m, &number, &bad);
+    if (c == NULL)
+        return bad ? -1 : 0;
+    if (msg_get_str(m, path, sizeof path) < 0 || get_names(m, room, names, &n) < 0)
+        return -1;
+    if (pipe2(p, O_CLOEXEC) < 0) {
+        post_exit(number, (uint32_t)errno, "");
+        return 0;
+    }
+    pid_t pid = fork_worker();
+    if (pid == 0) {
+        close(CONTROL);
+        close(p[0]);
+        _exit(inside_watch(path, names, n, p[1]));
+    }
+    close(p[1]);
+    post_started(number, &p[0], 1);
+    started_worker(c, number, pid);
+    return 0;
+}
+
 static int on_connect(struct msg *m)
 {
     uint32_t number, port;
@@ -309,6 +352,8 @@ static int on_message(struct msg *m)
         return on_exec(m);
     case W_INIT_FILE:
         return on_file(m);
+    case W_INIT_WATCH:
+        return on_watch(m);
     case W_INIT_CONNECT:
         return on_connect(m);
     case W_INIT_SIGNAL:

@@ -168,6 +168,7 @@ int inside_do(enum inside_op op, const char *path, unsigned mode, int fd)
         DIR *d = opendir(path);
         return d ? 0 : errno;
     }
+    case INSIDE_WATCH:
     case INSIDE_END:
         break;
     }

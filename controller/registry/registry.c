@@ -96,6 +96,17 @@ static const char *const steps[] = {
     "  lifted INTEGER NOT NULL);"
     "PRAGMA user_version=10;"
     "COMMIT;",
+    "BEGIN;"
+    "ALTER TABLE sandbox ADD COLUMN soft_ttl INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE sandbox ADD COLUMN on_soft INTEGER NOT NULL DEFAULT 2;"
+    "ALTER TABLE sandbox ADD COLUMN token TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE sandbox ADD COLUMN boot TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE sandbox ADD COLUMN ends INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE sandbox ADD COLUMN soft_ends INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE sandbox ADD COLUMN used INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE bearer ADD COLUMN max_sandboxes INTEGER NOT NULL DEFAULT -1;"
+    "PRAGMA user_version=11;"
+    "COMMIT;",
 };
 enum { FIRST_VERSION = 2 };
 

@@ -37,9 +37,12 @@ struct registry_sandbox {
     const char
         *restoring; /* the snapshot that has replaced its files, or not: "" when that is known */
     unsigned char seed[IDENTITY_SEED];
-    int state, on_idle; /* enum managed_sandbox_state, enum config_idle */
+    int state, on_idle, on_soft; /* enum managed_sandbox_state, enum config_idle */
     int auto_resume, kept;
-    int64_t generation, created, expires, ttl, idle_ttl;
+    int64_t generation, created, expires, ttl, idle_ttl, soft_ttl;
+    const char *token; /* that it was made with; "": none */
+    const char *boot;  /* of which the following are, in seconds of CLOCK_BOOTTIME; "": none */
+    int64_t ends, soft_ends, used; /* used 0: something runs in it */
 };
 
 /* A snapshot of a local sandbox's files. Strings are the caller's. */
@@ -64,7 +67,8 @@ struct registry_bearer {
     const char *id, *name, *policies, *labels; /* JSON: an array, an object; empty: any */
     unsigned char hash[BEARER_HASH];           /* SHA-256 of its secret part */
     int64_t scopes, created, expires;          /* enum api_scope; seconds since 1970 */
-    int64_t volume_bytes; /* that its volumes may have together; -1: not limited */
+    int64_t volume_bytes;  /* that its volumes may have together; -1: not limited */
+    int64_t max_sandboxes; /* that there may be at a time; -1: not limited */
 };
 
 /* A suppression of findings. Strings are the caller's. */
@@ -102,7 +106,7 @@ int registry_revoked_floor(struct registry *r, int64_t *ret, struct err *err);
 /* Local sandboxes: safe from kill -9 when these return, not from the power's going (which ends the
  * sandboxes too). */
 int registry_sandbox_add(struct registry *r, struct registry_sandbox *s, struct err *err);
-/* Everything but id, policy, backend, image, parent, env, volumes, kept and created. */
+/* Everything but id, policy, backend, image, parent, env, volumes, kept, token and created. */
 int registry_sandbox_update(struct registry *r, const struct registry_sandbox *s, struct err *err);
 int registry_sandbox_delete(struct registry *r, const char *id, struct err *err);
 /* Oldest first; strings live until fn returns. */

@@ -8,7 +8,7 @@ int registry_bearer_add(struct registry *r, const struct registry_bearer *b, str
     sqlite3_stmt *q = registry_prepare(
         r,
         "INSERT INTO bearer (id, name, hash, scopes, policies, labels, created, expires,"
-        " volume_bytes) VALUES (?,?,?,?,?,?,?,?,?)",
+        " volume_bytes, max_sandboxes) VALUES (?,?,?,?,?,?,?,?,?,?)",
         err);
     if (q == NULL)
         return -1;
@@ -21,6 +21,7 @@ int registry_bearer_add(struct registry *r, const struct registry_bearer *b, str
     sqlite3_bind_int64(q, 7, b->created);
     sqlite3_bind_int64(q, 8, b->expires);
     sqlite3_bind_int64(q, 9, b->volume_bytes);
+    sqlite3_bind_int64(q, 10, b->max_sandboxes);
     return registry_finish_durably(r, q, err);
 }
 
@@ -44,7 +45,8 @@ static int read_row(sqlite3_stmt *q, struct registry_bearer *b)
                                   .labels = (const char *)sqlite3_column_text(q, 5),
                                   .created = sqlite3_column_int64(q, 6),
                                   .expires = sqlite3_column_int64(q, 7),
-                                  .volume_bytes = sqlite3_column_int64(q, 8)};
+                                  .volume_bytes = sqlite3_column_int64(q, 8),
+                                  .max_sandboxes = sqlite3_column_int64(q, 9)};
     if (!b->id || !b->name || !b->policies || !b->labels || !hash ||
         sqlite3_column_bytes(q, 2) != BEARER_HASH)
         return -1;
@@ -72,7 +74,7 @@ int registry_bearer_each(struct registry *r, int (*fn)(void *arg, const struct r
     sqlite3_stmt *q =
         registry_prepare(r,
                          "SELECT id, name, hash, scopes, policies, labels, created, expires,"
-                         " volume_bytes FROM bearer ORDER BY rowid",
+                         " volume_bytes, max_sandboxes FROM bearer ORDER BY rowid",
                          err);
     struct each_bearer each = {fn, arg};
     return registry_rows(r, q, on_bearer, &each, err);

@@ -15,6 +15,7 @@
     ONCE(kept, INT)            \
     ONCE(backend, TEXT)        \
     ONCE(volumes, TEXT)        \
+    ONCE(token, TEXT)          \
     CHANGES(name, TEXT)        \
     CHANGES(labels, TEXT)      \
     CHANGES(state, INT)        \
@@ -23,7 +24,13 @@
     CHANGES(expires, INT64)    \
     CHANGES(ttl, INT64)        \
     CHANGES(idle_ttl, INT64)   \
+    CHANGES(soft_ttl, INT64)   \
+    CHANGES(boot, TEXT)        \
+    CHANGES(ends, INT64)       \
+    CHANGES(soft_ends, INT64)  \
+    CHANGES(used, INT64)       \
     CHANGES(on_idle, INT)      \
+    CHANGES(on_soft, INT)      \
     CHANGES(auto_resume, INT)  \
     CHANGES(snapshot, TEXT)    \
     CHANGES(seed, SEED)        \

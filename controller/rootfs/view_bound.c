@@ -4,8 +4,8 @@
  * A file counts its length, rounded up, holes too; so does a directory, which may keep the length
  * that it once needed; a name counts a block. All processes that serve the volume share one count
  * and one lock (volume.h). The lock is held for an operation, never for a wait; whoever does not
- * get it in time, as its holder is frozen, fails with EIO. Whoever dies in between leaves the count
- * too high, never too low. */
+ * get it in time, as its holder was taken over, fails with EIO. Whoever dies in between leaves the
+ * count too high, never too low. */
 #define _GNU_SOURCE 1
 #include "view_bound.h"
 

@@ -46,6 +46,7 @@ struct controller {
     gid_t owner_gid;
     int state_dir;
     int64_t started; /* monotonic seconds */
+    char boot[80];   /* which one CLOCK_BOOTTIME counts in; "": not known */
     char *ca_pem;
     char trust_inside[CONTROLLER_PATH_MAX];
     char trust_outside[CONTROLLER_PATH_MAX];

@@ -43,6 +43,7 @@ static void release(struct execution *e)
 {
     LIST_REMOVE(e, link);
     e->managed_sandbox->n_executions--;
+    e->managed_sandbox->n_watches -= e->kind == EXECUTION_FILE && e->op == INSIDE_WATCH;
     flow_close(e);
     if (e->timer)
         event_free(e->timer);
@@ -270,6 +271,34 @@ struct execution *execution_file(struct managed_sandbox *r, enum inside_op op, c
     msg_put_str(&m, path);
     msg_put_u32(&m, mode);
     set_timeout(e, EXECUTION_TIMEOUT_DEFAULT);
+    return go(e, &m, err);
+}
+
+struct execution *execution_watch(struct managed_sandbox *r, const char *path,
+                                  const struct strlist *skip, const struct execution_ops *ops,
+                                  void *arg, struct err *err)
+{
+    struct msg m;
+    if (r->n_watches >= WATCHES_MAX) {
+        err_set(err, ERR_UNREADY, "%d watch its files already", WATCHES_MAX);
+        return NULL;
+    }
+    struct execution *e = begin(r, EXECUTION_FILE, ops, arg, err);
+    if (e == NULL)
+        return NULL;
+    e->op = INSIDE_WATCH;
+    r->n_watches++;
+    e->input_ended = true;
+    e->path = strdup(path);
+    if (e->path == NULL) {
+        err_set(err, ERR_INTERNAL, "out of memory");
+        release(e);
+        return NULL;
+    }
+    msg_init(&m, W_INIT_WATCH);
+    msg_put_u32(&m, e->number);
+    msg_put_str(&m, path);
+    strlist_put(skip, &m);
     return go(e, &m, err);
 }
 

@@ -15,6 +15,7 @@
 
 enum {
     EXECUTIONS_MAX = 200, /* of one sandbox */
+    WATCHES_MAX = 4,      /* among them */
     EXECUTION_ID_MAX = 64,
     EXECUTION_OUTPUT_DEFAULT = 8 << 20,
     EXECUTION_OUTPUT_MAX = 64 << 20, /* bytes kept of each output */
@@ -62,6 +63,11 @@ struct execution *execution_command(struct managed_sandbox *r, const struct exec
 struct execution *execution_file(struct managed_sandbox *r, enum inside_op op, const char *path,
                                  unsigned mode, const void *input, size_t n, size_t max_output,
                                  const struct execution_ops *ops, void *arg, struct err *err);
+/* What happens below a directory, to `output`, until it is abandoned or the directory is gone. It
+ * keeps nothing from being idle. skip: names that are not looked at. */
+struct execution *execution_watch(struct managed_sandbox *r, const char *path,
+                                  const struct strlist *skip, const struct execution_ops *ops,
+                                  void *arg, struct err *err);
 struct execution *execution_connect(struct managed_sandbox *r, unsigned port,
                                     const struct execution_ops *ops, void *arg, struct err *err);
 

@@ -49,11 +49,10 @@ static void note_command(const struct execution *e)
 
 static void note_file(const struct execution *e)
 {
-    static const char *const events[INSIDE_END] = {[INSIDE_READ] = "file_read",
-                                                   [INSIDE_WRITE] = "file_written",
-                                                   [INSIDE_DELETE] = "file_deleted",
-                                                   [INSIDE_DELETE_TREE] = "file_deleted",
-                                                   [INSIDE_MKDIR] = "directory_made"};
+    static const char *const events[INSIDE_END] = {
+        [INSIDE_READ] = "file_read",       [INSIDE_WRITE] = "file_written",
+        [INSIDE_DELETE] = "file_deleted",  [INSIDE_DELETE_TREE] = "file_deleted",
+        [INSIDE_MKDIR] = "directory_made", [INSIDE_WATCH] = "file_watched"};
     struct record r;
     if (events[e->op] == NULL)
         return; /* nothing went either way */

@@ -1,5 +1,5 @@
-/* A managed sandbox's states, times to live and waits, and what its sandbox tells of itself. Rows,
- * sleep and copies are in managed_sandbox_row.c, managed_sandbox_sleep.c and
+/* A managed sandbox's states and waits, and what its sandbox tells of itself. Rows, times, sleep
+ * and copies are in managed_sandbox_row.c, managed_sandbox_time.c, managed_sandbox_sleep.c and
  * managed_sandbox_copy.c. */
 #include "managed_sandbox_internal.h"
 
@@ -21,105 +21,6 @@
 #include "publication.h"
 #include "registry.h"
 #include "snapshot.h"
-
-enum { REMOVE_AGAIN_SECONDS = 30, CONFIRM_AGAIN_SECONDS = 5 };
-
-/* ---- time ---- */
-
-/* What the wall clock is put to lengthens and shortens no time to live. */
-static int64_t clock_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_BOOTTIME, &t);
-    return (int64_t)t.tv_sec;
-}
-
-int64_t managed_sandbox_date(int64_t at)
-{
-    return (int64_t)time(NULL) + at - clock_now();
-}
-
-static void live_for(struct managed_sandbox *r, int64_t seconds)
-{
-    r->ends = clock_now() + seconds;
-    r->expires = (int64_t)time(NULL) + seconds;
-}
-
-int64_t managed_sandbox_expires(struct managed_sandbox *r)
-{
-    enum { ROUNDING = 2 }; /* two clocks do not begin their seconds together */
-    int64_t at = managed_sandbox_date(r->ends);
-    if (at - r->expires > ROUNDING || r->expires - at > ROUNDING)
-        r->expires = at;
-    return r->expires;
-}
-
-void managed_sandbox_load_times(struct managed_sandbox *r, int64_t expires)
-{
-    int64_t left = expires - (int64_t)time(NULL);
-    r->used = clock_now();
-    live_for(r, left < r->ttl ? left : r->ttl);
-    if (left <= r->ttl)
-        r->expires = expires;
-}
-
-int64_t managed_sandbox_idle_end(const struct managed_sandbox *r)
-{
-    bool idles = managed_sandbox_awake(r) && r->idle_ttl > 0 && r->n_executions == 0;
-    return idles ? r->used + r->idle_ttl : INT64_MAX;
-}
-
-void managed_sandbox_arm(struct managed_sandbox *r)
-{
-    if (r->state == MANAGED_SANDBOX_CREATING) {
-        event_del(r->timer); /* making it has a time-out of its own */
-        return;
-    }
-    int64_t idle = managed_sandbox_idle_end(r);
-    int64_t left = (idle < r->ends ? idle : r->ends) - clock_now();
-    if (r->state == MANAGED_SANDBOX_STOPPING)
-        left = REMOVE_AGAIN_SECONDS;
-    else if (managed_sandbox_unsure(r) && left > CONFIRM_AGAIN_SECONDS)
-        left = CONFIRM_AGAIN_SECONDS;
-    struct timeval tv = {left > 0 ? left : 0, 0};
-    event_add(r->timer, &tv);
-}
-
-static void idle_over(struct managed_sandbox *r)
-{
-    static const char why[] = "it was idle too long";
-    struct err err = {0};
-    r->used = clock_now(); /* if it cannot be, not again at once */
-    if (r->on_idle == IDLE_DELETE)
-        managed_sandbox_delete(r, why, NULL, NULL);
-    else if ((r->on_idle == IDLE_PAUSE ? managed_sandbox_pause(r, NULL, NULL, &err)
-                                       : managed_sandbox_stop(r, why, NULL, NULL, &err)) < 0)
-        proc_log("%s: %s", r->id, err.text);
-    else
-        managed_sandbox_arm(r);
-}
-
-static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
-{
-    struct managed_sandbox *r = arg;
-    int64_t now = clock_now();
-    if (r->state == MANAGED_SANDBOX_STOPPING && r->sandbox == NULL && !r->busy)
-        managed_sandbox_dispose(r);
-    else if (r->state != MANAGED_SANDBOX_STOPPING && now >= r->ends)
-        managed_sandbox_delete(r, "its time to live is over", NULL, NULL);
-    else if (now >= managed_sandbox_idle_end(r))
-        idle_over(r);
-    else if (managed_sandbox_unsure(r))
-        managed_sandbox_confirm(r);
-    else
-        managed_sandbox_arm(r);
-}
-
-void managed_sandbox_used(struct managed_sandbox *r)
-{
-    r->used = clock_now();
-    managed_sandbox_arm(r);
-}
 
 /* ---- states ---- */
 
@@ -149,10 +50,13 @@ void managed_sandbox_set_state(struct managed_sandbox *r, enum managed_sandbox_s
 {
     ASSERT(may_become(r->state, to));
     if (r->state == MANAGED_SANDBOX_CREATING && to == MANAGED_SANDBOX_RUNNING)
-        live_for(r, r->ttl);
+        managed_sandbox_live(r);
     r->state = to;
-    if (to == MANAGED_SANDBOX_RUNNING)
+    if (to == MANAGED_SANDBOX_RUNNING) {
         r->reason[0] = '\0';
+        if (!r->adopted || r->pause_again) /* else it ran before, and goes on */
+            managed_sandbox_live_soft(r);
+    }
     managed_sandbox_row_note(r);
     managed_sandbox_arm(r);
 }
@@ -253,7 +157,7 @@ struct managed_sandbox *managed_sandbox_blank(struct controller *c)
     STAILQ_INIT(&r->gone);
     TAILQ_INSERT_TAIL(&c->managed_sandboxes, r, link);
     c->n_managed_sandboxes++;
-    r->timer = evtimer_new(c->base, on_timer, r);
+    r->timer = managed_sandbox_timer(r);
     if (r->timer)
         return r;
     release(r);
@@ -348,7 +252,8 @@ void managed_sandboxes_running(void *controller, struct sandbox *s)
         sandbox_end(s, 0, "it was being deleted");
         return;
     }
-    r->used = clock_now();
+    if (!r->adopted || r->pause_again)
+        managed_sandbox_used(r);
     managed_sandbox_set_state(r, MANAGED_SANDBOX_RUNNING);
     if (r->adopted)
         proc_log("sandbox %s is taken over", r->id);
@@ -457,6 +362,16 @@ static int sandbox_spec_wanted(const struct managed_sandbox *r,
     return sandbox_spec_of_policy(c, w->policy, w->backend, w->image, ret, err);
 }
 
+/* What its soft time to live ends must be there afterwards. */
+static int soft_ok(const struct managed_sandbox *r, int64_t seconds, struct err *err)
+{
+    if (seconds <= 0 || r->kept || r->on_soft != IDLE_STOP)
+        return 0;
+    return err_set(err, ERR_PARSE,
+                   "soft_ttl: its files end with its processes (its policy bounds them by `disk`, "
+                   "or it is a container): on_soft_ttl must be pause");
+}
+
 static int fill(struct managed_sandbox *r, const struct managed_sandbox_wish *w, struct err *err)
 {
     struct sandbox_spec sandbox_spec;
@@ -466,16 +381,19 @@ static int fill(struct managed_sandbox *r, const struct managed_sandbox_wish *w,
     snprintf(r->policy, sizeof r->policy, "%s", w->policy);
     snprintf(r->parent, sizeof r->parent, "%s", w->parent ? w->parent->id : "");
     snprintf(r->snapshot, sizeof r->snapshot, "%s", w->snapshot ? w->snapshot->layer.name : "");
+    snprintf(r->token, sizeof r->token, "%s", w->token ? w->token : "");
     r->labels = w->labels ? json_incref(w->labels) : json_object();
     r->env = w->env ? json_incref(w->env) : json_object();
     r->volumes = w->volumes ? json_deep_copy(w->volumes) : json_array();
     r->generation = 1;
     r->created = (int64_t)time(NULL);
-    r->used = clock_now();
     r->ttl = w->ttl;
     r->idle_ttl = w->idle_ttl;
-    live_for(r, r->ttl);
+    r->soft_ttl = w->soft_ttl;
+    managed_sandbox_live(r);
+    managed_sandbox_used(r);
     r->on_idle = w->on_idle;
+    r->on_soft = w->on_soft;
     r->auto_resume = w->auto_resume;
     /* only memory can be bounded, and a container's files are its engine's */
     bool docker = sandbox_spec.limits.backend == BACKEND_DOCKER;
@@ -483,6 +401,8 @@ static int fill(struct managed_sandbox *r, const struct managed_sandbox_wish *w,
     snprintf(r->backend, sizeof r->backend, "%s", docker ? "docker" : "bwrap");
     snprintf(r->image, sizeof r->image, "%s",
              docker ? sandbox_spec.limits.docker.image : sandbox_spec.image);
+    if (soft_ok(r, r->soft_ttl, err) < 0)
+        return -1;
     if (getrandom(r->seed, sizeof r->seed, 0) != sizeof r->seed)
         return err_sys(err, "getrandom");
     return sandbox_make_id("sb", r->id, err);
@@ -518,6 +438,15 @@ struct managed_sandbox *managed_sandbox_new(struct controller *c,
     return NULL;
 }
 
+size_t managed_sandboxes_of_token(const struct controller *c, const char *token)
+{
+    const struct managed_sandbox *r;
+    size_t n = 0;
+    TAILQ_FOREACH(r, &c->managed_sandboxes, link)
+    n += strcmp(r->token, token) == 0;
+    return n;
+}
+
 int managed_sandbox_await(struct managed_sandbox *r, managed_sandbox_fn fn, void *arg)
 {
     if (r->state == MANAGED_SANDBOX_CREATING || r->state == MANAGED_SANDBOX_RESUMING || r->pausing)
@@ -543,19 +472,25 @@ int managed_sandbox_delete(struct managed_sandbox *r, const char *why, managed_s
     return 0;
 }
 
-int managed_sandbox_change(struct managed_sandbox *r, json_t *labels, int64_t ttl, int64_t idle_ttl,
-                           struct err *err)
+int managed_sandbox_change(struct managed_sandbox *r, json_t *labels,
+                           const struct managed_sandbox_times *t, struct err *err)
 {
+    if (soft_ok(r, t->soft_ttl, err) < 0)
+        return -1;
     if (labels) {
         json_decref(r->labels);
         r->labels = json_incref(labels);
     }
-    if (ttl >= 0) {
-        r->ttl = ttl;
-        live_for(r, ttl);
+    if (t->ttl >= 0) {
+        r->ttl = t->ttl;
+        managed_sandbox_live(r);
     }
-    if (idle_ttl >= 0)
-        r->idle_ttl = idle_ttl;
+    if (t->idle_ttl >= 0)
+        r->idle_ttl = t->idle_ttl;
+    if (t->soft_ttl >= 0) {
+        r->soft_ttl = t->soft_ttl;
+        managed_sandbox_live_soft(r);
+    }
     r->generation++;
     managed_sandbox_arm(r);
     return managed_sandbox_row_save(r, err);

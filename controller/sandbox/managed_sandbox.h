@@ -71,14 +71,18 @@ struct managed_sandbox {
     char reason[256];
     int64_t generation;
     int64_t created, expires; /* seconds since 1970 */
-    int64_t ends, used;       /* its end and its last use, by CLOCK_BOOTTIME, in seconds */
-    int64_t ttl, idle_ttl;
+    /* By CLOCK_BOOTTIME, in seconds: its end; that of its soft time to live, if it runs; its last
+     * use; when the row was written last */
+    int64_t ends, soft_ends, used, noted;
+    bool noted_busy; /* the row says that something ran in it */
+    int64_t ttl, idle_ttl, soft_ttl;
+    char token[SANDBOX_ID_MAX + 1];           /* that it was made with, or "" */
     char parent[SANDBOX_ID_MAX + 1];          /* the sandbox that it was forked from, or "" */
     char snapshot[SANDBOX_SPEC_NAME_MAX + 1]; /* that its files were taken from last, or "" */
-    enum config_idle on_idle;
+    enum config_idle on_idle, on_soft;        /* on_soft: not IDLE_DELETE */
     bool kept, auto_resume;
     struct sandbox *sandbox; /* NULL when nothing of it runs */
-    struct event *timer;     /* the next of both ends */
+    struct event *timer;     /* the next of its ends */
     struct managed_sandbox_waits running, paused, stopped, gone;
     bool adopted, pause_again; /* since before the controller's restart; it was paused then */
     bool pausing, wanted;      /* being frozen; meanwhile somebody wants it to run */
@@ -95,7 +99,7 @@ struct managed_sandbox {
     char restoring[SANDBOX_SPEC_NAME_MAX + 1];
     LIST_HEAD(, publication) publications;
     LIST_HEAD(, execution) executions;
-    unsigned n_executions;
+    unsigned n_executions, n_watches; /* n_watches: among them */
     uint32_t last_number;
 };
 
@@ -104,9 +108,11 @@ struct managed_sandbox_wish {
     const char *name;            /* NULL or "": none */
     json_t *labels, *env;        /* objects of strings, or NULL; borrowed */
     int64_t ttl, idle_ttl;       /* seconds; idle 0: never */
+    int64_t soft_ttl;            /* seconds; 0: never */
+    const char *token;           /* the id of the token that it is made with; NULL: none */
     const char *backend, *image; /* NULL or "": the policy's */
     json_t *volumes;             /* an array of NAME:/path[:ro], or NULL; borrowed */
-    enum config_idle on_idle;
+    enum config_idle on_idle, on_soft;
     bool auto_resume;
     const struct snapshot *snapshot;           /* begin with its files, and image; or NULL */
     struct managed_sandbox *parent;            /* begin with its files, image and policy; or NULL */
@@ -161,9 +167,14 @@ int managed_sandbox_stop(struct managed_sandbox *r, const char *why, managed_san
 /* fn runs when nothing of it is left (perhaps at once; r is then freed); NULL: nobody waits. */
 int managed_sandbox_delete(struct managed_sandbox *r, const char *why, managed_sandbox_fn fn,
                            void *arg);
-/* Change what is not NULL or negative; ttl counts from now. */
-int managed_sandbox_change(struct managed_sandbox *r, json_t *labels, int64_t ttl, int64_t idle_ttl,
-                           struct err *err);
+/* Change what is not NULL or negative; ttl and soft_ttl count from now. */
+struct managed_sandbox_times {
+    int64_t ttl, idle_ttl, soft_ttl;
+};
+int managed_sandbox_change(struct managed_sandbox *r, json_t *labels,
+                           const struct managed_sandbox_times *t, struct err *err);
+/* How many there are that were made with this token. */
+size_t managed_sandboxes_of_token(const struct controller *c, const char *token);
 /* Somebody works in it: the idle time begins anew. */
 void managed_sandbox_used(struct managed_sandbox *r);
 /* Can they be copied? ERR_UNREADY: no. */

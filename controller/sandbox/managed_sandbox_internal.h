@@ -1,4 +1,5 @@
-/* Shared by managed_sandbox.c (states), managed_sandbox_row.c (the registry's side),
+/* Shared by managed_sandbox.c (states), managed_sandbox_time.c (when it ends),
+ * managed_sandbox_row.c (the registry's side),
  * managed_sandbox_sleep.c (pause, stop, resume), managed_sandbox_copy.c (files from elsewhere). */
 #ifndef DURWARD_MANAGED_SANDBOX_INTERNAL_H
 #define DURWARD_MANAGED_SANDBOX_INTERNAL_H
@@ -12,15 +13,26 @@ void managed_sandbox_set_state(struct managed_sandbox *r, enum managed_sandbox_s
 struct managed_sandbox *managed_sandbox_blank(struct controller *c);
 /* Have its sandbox made, or (adopt) taken over from the builder. */
 int managed_sandbox_begin(struct managed_sandbox *r, bool adopt, struct err *err);
+
+/* managed_sandbox_time.c: a timer that ends it, or has it sleep. NULL: out of memory. */
+struct event *managed_sandbox_timer(struct managed_sandbox *r);
 /* The next of its ends: set the timer. */
 void managed_sandbox_arm(struct managed_sandbox *r);
-int64_t
-managed_sandbox_idle_end(const struct managed_sandbox *r); /* CLOCK_BOOTTIME; INT64_MAX: never */
+/* Its time to live begins now; its soft one. */
+void managed_sandbox_live(struct managed_sandbox *r);
+void managed_sandbox_live_soft(struct managed_sandbox *r);
+/* By CLOCK_BOOTTIME; INT64_MAX: never, or it does not run. */
+int64_t managed_sandbox_idle_end(const struct managed_sandbox *r);
+int64_t managed_sandbox_soft_end(const struct managed_sandbox *r);
 /* What a time of CLOCK_BOOTTIME is by the wall clock as it stands; so when r expires. */
 int64_t managed_sandbox_date(int64_t at);
 int64_t managed_sandbox_expires(struct managed_sandbox *r);
-/* From a row: what is left by the wall clock, at most its whole time to live. */
-void managed_sandbox_load_times(struct managed_sandbox *r, int64_t expires);
+/* Into a row that is written now; from one, when ttl, soft_ttl and idle_ttl are. Of another boot:
+ * what is left by the wall clock, at most its whole time to live. */
+void managed_sandbox_row_times(struct managed_sandbox *r, struct registry_sandbox *row);
+void managed_sandbox_load_times(struct managed_sandbox *r, const struct registry_sandbox *row);
+
+/* managed_sandbox.c */
 /* STOPPING and nothing of it runs: remove its files, then the row. */
 void managed_sandbox_dispose(struct managed_sandbox *r);
 void managed_sandbox_tell(struct managed_sandbox_waits *q, struct managed_sandbox *r,

@@ -47,14 +47,17 @@ static struct registry_sandbox row_of(struct managed_sandbox *r, char *labels, c
         .restoring = r->restoring,
         .state = r->state,
         .on_idle = r->on_idle,
+        .on_soft = r->on_soft,
+        .token = r->token,
         .auto_resume = r->auto_resume,
         .kept = r->kept,
         .generation = r->generation,
         .created = r->created,
-        .expires = managed_sandbox_expires(r),
         .ttl = r->ttl,
         .idle_ttl = r->idle_ttl,
+        .soft_ttl = r->soft_ttl,
     };
+    managed_sandbox_row_times(r, &row);
     memcpy(row.seed, r->seed, sizeof row.seed);
     return row;
 }
@@ -125,6 +128,7 @@ int managed_sandbox_row_load(void *controller, const struct registry_sandbox *ro
     snprintf(r->parent, sizeof r->parent, "%.64s", row->parent);
     snprintf(r->snapshot, sizeof r->snapshot, "%.64s", row->snapshot);
     snprintf(r->restoring, sizeof r->restoring, "%.64s", row->restoring);
+    snprintf(r->token, sizeof r->token, "%.64s", row->token);
     r->labels = object_of(row->labels);
     r->env = object_of(row->env);
     r->volumes = volumes_of(row->volumes);
@@ -133,13 +137,15 @@ int managed_sandbox_row_load(void *controller, const struct registry_sandbox *ro
     r->state = known ? (enum managed_sandbox_state)row->state : MANAGED_SANDBOX_STOPPED;
     known = row->on_idle >= 0 && row->on_idle < IDLE_KINDS;
     r->on_idle = known ? (enum config_idle)row->on_idle : IDLE_DELETE;
+    r->on_soft = row->on_soft == IDLE_PAUSE ? IDLE_PAUSE : IDLE_STOP;
     r->auto_resume = row->auto_resume != 0;
     r->kept = row->kept != 0;
     r->generation = row->generation;
     r->created = row->created;
     r->ttl = row->ttl;
-    managed_sandbox_load_times(r, row->expires);
     r->idle_ttl = row->idle_ttl;
+    r->soft_ttl = row->soft_ttl;
+    managed_sandbox_load_times(r, row);
     managed_sandbox_arm(r);
     return 0;
 }
@@ -158,6 +164,11 @@ static json_t *denials_json(const struct sandbox *s, bool failed)
     return list;
 }
 
+static json_t *date_or_null(int64_t at)
+{
+    return at == INT64_MAX ? json_null() : json_integer(managed_sandbox_date(at));
+}
+
 static const char *or_null(const char *text)
 {
     return text[0] ? text : NULL;
@@ -165,7 +176,6 @@ static const char *or_null(const char *text)
 
 json_t *managed_sandbox_json(struct managed_sandbox *r)
 {
-    int64_t idle = managed_sandbox_idle_end(r);
     json_t *v = json_pack(
         "{s:s, s:s?, s:s, s:s, s:s, s:I, s:O, s:s, s:I, s:I, s:I, s:I, s:o, s:o}", "id", r->id,
         "name", or_null(r->name), "policy", r->policy, "state",
@@ -173,14 +183,15 @@ json_t *managed_sandbox_json(struct managed_sandbox *r)
         (json_int_t)r->generation, "labels", r->labels, "workdir", MANAGED_SANDBOX_WORKDIR,
         "created_at", (json_int_t)r->created, "expires_at", (json_int_t)managed_sandbox_expires(r),
         "ttl", (json_int_t)r->ttl, "idle_ttl", (json_int_t)r->idle_ttl, "idle_expires_at",
-        idle == INT64_MAX ? json_null() : json_integer(managed_sandbox_date(idle)), "denied",
-        denials_json(r->sandbox, false));
+        date_or_null(managed_sandbox_idle_end(r)), "denied", denials_json(r->sandbox, false));
     json_t *more = json_pack(
-        "{s:o, s:I, s:s, s:s, s:b, s:s, s:b, s:s?, s:s?, s:o, s:O}", "failed",
-        denials_json(r->sandbox, true), "used_at", (json_int_t)managed_sandbox_date(r->used),
-        "backend", r->backend, "image", r->image[0] ? r->image : "host", "kept", r->kept, "on_idle",
-        config_idle_name(r->on_idle), "auto_resume", r->auto_resume, "parent", or_null(r->parent),
-        "snapshot", or_null(r->snapshot), "published", publications_json(r), "volumes", r->volumes);
+        "{s:I, s:o, s:s, s:o, s:I, s:s, s:s, s:b, s:s, s:b, s:s?, s:s?, s:o, s:O}", "soft_ttl",
+        (json_int_t)r->soft_ttl, "soft_expires_at", date_or_null(managed_sandbox_soft_end(r)),
+        "on_soft_ttl", config_idle_name(r->on_soft), "failed", denials_json(r->sandbox, true),
+        "used_at", (json_int_t)managed_sandbox_date(r->used), "backend", r->backend, "image",
+        r->image[0] ? r->image : "host", "kept", r->kept, "on_idle", config_idle_name(r->on_idle),
+        "auto_resume", r->auto_resume, "parent", or_null(r->parent), "snapshot",
+        or_null(r->snapshot), "published", publications_json(r), "volumes", r->volumes);
     if (v == NULL || more == NULL || json_object_update(v, more) < 0) {
         json_decref(v);
         v = NULL;

@@ -174,8 +174,9 @@ struct config_sandbox {
     struct config_docker docker; /* also of a policy whose backend is another: for --backend */
     /* of the daemon's, where whoever makes one does not say it: */
     char image[CONFIG_IMAGE_MAX + 1]; /* for bwrap, an imported one; "": the host's /usr */
-    unsigned ttl, idle_ttl;           /* seconds; idle_ttl 0: never */
+    unsigned ttl, idle_ttl, soft_ttl; /* seconds; idle_ttl, soft_ttl 0: never */
     enum config_idle on_idle;
+    enum config_idle on_soft;                                /* IDLE_STOP or IDLE_PAUSE */
     char volumes[CONFIG_VOLUMES_MAX][CONFIG_VOLUME_MAX + 1]; /* NAME:/path[:ro], for bwrap */
     unsigned n_volumes;
 };
@@ -184,7 +185,7 @@ struct config_sandbox {
 #define CONFIG_SANDBOX_DEFAULT                                                         \
     {                                                                                  \
         .pids = CONFIG_PIDS, .docker.socket = CONFIG_DOCKER_SOCKET, .ttl = CONFIG_TTL, \
-        .idle_ttl = CONFIG_IDLE_TTL                                                    \
+        .idle_ttl = CONFIG_IDLE_TTL, .on_soft = IDLE_STOP                              \
     }
 
 struct config_env {

@@ -12,6 +12,8 @@ enum { CPU_PERCENT_MAX = 102400 };
 static const char *const backends[BACKENDS] = {"bwrap", "docker"};
 static const char *const idle_names[IDLE_KINDS] = {"delete", "pause", "stop"};
 
+static const char *const soft_names[] = {"stop", "pause"};
+
 static const struct key sandbox_keys[] = {
     KEY("memory", SIZE(16 << 20),
         "three quarters of the machine's, or of what durward's own control group may have, where a "
@@ -46,6 +48,12 @@ static const struct key sandbox_keys[] = {
         "the same: how long without a command or a file operation; `0s`: for ever"),
     KEY("on_idle", WORDS_OF(idle_names), "`delete`",
         "the same: what then becomes of it, `delete`, `pause` or `stop`"),
+    KEY("soft_ttl", AS(idle), "`0s`",
+        "the same: how long one runs at a stretch, whatever it does, before `on_soft_ttl`; it "
+        "begins anew when it is resumed; `0s`: for ever"),
+    KEY("on_soft_ttl", WORDS_OF(soft_names), "`stop`",
+        "the same: what then becomes of it, `stop` or `pause`; its files stay, so `stop` is not "
+        "for one whose files `disk` bounds, nor for a container"),
     KEY("volumes", AS(volumes), "none",
         "volumes of this policy (`durward volume`) that its sandboxes have: one or a list of at "
         "most 8, each `NAME:/path` or `NAME:/path:ro`"),
@@ -267,6 +275,13 @@ static int read_life(const struct node *n, struct config_sandbox *s, struct err 
     if (node_key_word(n, sandbox_keys, "on_idle", &word, err) < 0)
         return -1;
     s->on_idle = (enum config_idle)word;
+    word = s->on_soft == IDLE_PAUSE;
+    if (node_get(n, "soft_ttl", &at) &&
+        quantity_long_duration(&at, CONFIG_TTL_MAX, &s->soft_ttl, err) < 0)
+        return -1;
+    if (node_key_word(n, sandbox_keys, "on_soft_ttl", &word, err) < 0)
+        return -1;
+    s->on_soft = word == 1 ? IDLE_PAUSE : IDLE_STOP;
     return node_get(n, "volumes", &at) ? read_volumes(&at, s, err) : 0;
 }
 

@@ -153,6 +153,27 @@ def scopes(t, p):
     p.c.delete(box)
 
 
+def many(t, p):
+    """How many sandboxes a token may have at a time."""
+    mine = p.remote("read", "sandboxes", policies=["coder"], max_sandboxes=2)
+    first = mine.ask("POST", BASE, {})["id"]
+    fork = mine.ask("POST", BASE + "/%s/fork" % first, {})["id"]
+    t.eq([mine.said("POST", BASE, {}), mine.said("POST", BASE + "/%s/fork" % first, {})], [(503, "limit")] * 2,
+         "a token has as many sandboxes as it may, forks among them")
+    mine.ask("POST", BASE + "/%s/stop" % fork)
+    t.eq(mine.said("POST", BASE, {}), (503, "limit"), "one that is stopped counts")
+    other = p.c.create(policy="coder")["id"]
+    mine.ask("DELETE", BASE + "/" + other)
+    t.eq(mine.said("POST", BASE, {}), (503, "limit"), "another's does not, nor when it goes")
+    mine.ask("DELETE", BASE + "/" + fork)
+    again = mine.ask("POST", BASE, {})["id"]
+    t.ok(again, "what is gone makes room")
+    none = p.remote("read", "sandboxes", max_sandboxes=0)
+    t.eq(none.said("POST", BASE, {"policy": "coder"}), (503, "limit"), "0 is none")
+    for sid in (first, again):
+        p.c.delete(sid)
+
+
 def volumes(t, p):
     """Which a token sees, mounts and may make."""
     vol, mib = "/v1/volumes", 1 << 20
@@ -407,6 +428,7 @@ def main(t):
         raise tap.Skip("no sandbox can be made here: %s" % e)
     t.part(scopes, t, p)
     t.part(narrow, t, p)
+    t.part(many, t, p)
     t.part(volumes, t, p)
     t.part(published, t, p, inside, open_port)
     t.part(command_line, t, p)

@@ -130,6 +130,15 @@ def lives(t, s, plan):
             return False
     t.ok(tap.wait_for(again, 15, 0.1), "the next controller knows it")
     t.ok(0 < left(long) <= HOUR + 1, "and gives it its whole time to live at most", left(long))
+    a.close()
+    s.d.stop()
+    at = 7 * HOUR
+    plan.clock(START + at)
+    s.d.serve()
+    a = api.Api(s.d.socket)
+    row = a.show(long) if there(long) else {}
+    t.eq(row.get("state"), "stopped", "a daemon that starts when the clock was put forward by hours keeps it")
+    t.ok(0 < left(long) <= HOUR if row else False, "with what is left of its time", row)
     a.delete(long)
     a.close()
     plan.clock(START)

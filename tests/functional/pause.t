@@ -150,6 +150,38 @@ def idling(t, c):
         c.delete(sid)
 
 
+def soft(t, d, c, freezer):
+    """A soft time to live ends a stretch of running, whatever goes on in it; its files stay, and what asks for it resumes it."""
+    box = c.create(soft_ttl=2)
+    t.ok(box["on_soft_ttl"] == "stop" and 0 <= box["soft_expires_at"] - time.time() <= 3, "a soft time to live", box)
+    sid = box["id"]
+    c.write(sid, "/workspace/kept", BYTES)
+    f = c.frames(sid, command="sleep 60", timeout=100)
+    t.ok(tap.wait_for(lambda: c.show(sid)["state"] == "stopped", 10, 0.1), "is over though a command runs: stopped")
+    f.close()
+    row = c.show(sid)
+    t.eq((row["reason"], row["soft_expires_at"]), ("its soft time to live is over", None), "and why")
+    t.eq(c.read(sid, "/workspace/kept"), BYTES, "what asks for a file resumes it, above its files")
+    t.ok(c.show(sid)["soft_expires_at"] - time.time() > 0, "and its time begins anew")
+    c.ask("PATCH", "/v1/sandboxes/" + sid, {"soft_ttl": 0})
+    t.eq(c.show(sid)["soft_expires_at"], None, "0 is never")
+    c.ask("PATCH", "/v1/sandboxes/" + sid, {"soft_ttl": 6})
+    ends = c.show(sid)["soft_expires_at"]
+    c.close()
+    kill_controller(d)
+    t.ok(tap.wait_for(lambda: state_of(c, sid) == "running", 10, 0.1), "a controller's death and another's start")
+    t.ok(abs(c.show(sid)["soft_expires_at"] - ends) <= 1, "lengthen it by nothing", c.show(sid), ends)
+    t.ok(tap.wait_for(lambda: c.show(sid)["state"] == "stopped", 12, 0.1), "it holds")
+    t.eq([api.refused(c.create, policy="small", soft_ttl=9), api.refused(c.create, soft_ttl=9, on_soft_ttl="delete")],
+         [(400, "bad_request")] * 2, "stopping is refused where it would lose the files, and deleting is no word")
+    if freezer:
+        other = c.create(policy="small", soft_ttl=2, on_soft_ttl="pause")["id"]
+        t.ok(tap.wait_for(lambda: c.show(other)["state"] == "paused", 10, 0.1), "paused then")
+        t.eq(c.sh(other, "echo again"), (0, b"again\n"), "and resumed by a command")
+        c.delete(other)
+    c.delete(sid)
+
+
 def image(t, d, c):
     top = rootfs.make(t.mkdir("rootfs"))
     r = d.command("image", "import", "-c", d.conf, top, "small")
@@ -270,6 +302,7 @@ def main(t):
     else:
         t.part(pausing, t, c)
         t.part(idling, t, c)
+    t.part(soft, t, s.d, c, why is None)
     t.part(deaths, t, s.d, c, why is None)
     c.close()
     t.eq(s.d.stop(), 0, "the daemon ends well")

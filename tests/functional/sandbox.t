@@ -36,7 +36,8 @@ def life(t, c):
     t.eq(c.sh(a["id"], "echo $COLOUR; pwd; hostname | head -c 3"), (0, b"blue\n/workspace\nsb-"),
          "its environment, and it starts in the writable workspace")
     b = c.create(labels={"thread": "2", "team": "x"})
-    t.eq((b["ttl"], b["idle_ttl"]), (86400, 3600), "times to live are on by default")
+    t.eq((b["ttl"], b["idle_ttl"], b["soft_ttl"], b["soft_expires_at"]), (86400, 3600, 0, None),
+         "times to live are on by default, a soft one is not")
     t.eq([s["id"] for s in c.list("?label=team%3Dx")["sandboxes"]], [a["id"], b["id"]],
          "by one label, oldest first")
     t.eq([s["id"] for s in c.list("?label=team%3Dx&label=thread%3D2")["sandboxes"]], [b["id"]],
@@ -79,15 +80,15 @@ def happened(t, c, box):
 
 def defaults(t, c):
     """What a policy says of its sandboxes holds where who makes one does not say it."""
-    keys = ("ttl", "idle_ttl", "on_idle", "image")
+    keys = ("ttl", "idle_ttl", "on_idle", "soft_ttl", "on_soft_ttl", "image")
     t.eq(api.refused(c.create, policy="short"), (404, "image_not_found"), "the policy's image is taken")
     a = c.create(policy="short", image="host")
-    t.eq([a[k] for k in keys], [172800, 0, "stop", "host"], "the policy's times, and what was said")
+    t.eq([a[k] for k in keys], [172800, 0, "stop", 28800, "pause", "host"], "the policy's times, and what was said")
     t.ok(0 <= a["expires_at"] - a["created_at"] - 172800 <= 30, "its end is theirs", a)
     fork = c.ask("POST", BASE + "/" + a["id"] + "/fork", {"ttl": 60})
-    t.eq([fork[k] for k in keys], [60, 0, "stop", "host"], "a fork's too, above the same files")
-    b = c.create(policy="short", image="host", ttl=90, idle_ttl=30, on_idle="pause")
-    t.eq([b[k] for k in keys], [90, 30, "pause", "host"], "what is said goes first")
+    t.eq([fork[k] for k in keys], [60, 0, "stop", 28800, "pause", "host"], "a fork's too, above the same files")
+    b = c.create(policy="short", image="host", ttl=90, idle_ttl=30, on_idle="pause", soft_ttl=40, on_soft_ttl="stop")
+    t.eq([b[k] for k in keys], [90, 30, "pause", 40, "stop", "host"], "what is said goes first")
     for x in (a, fork, b):
         c.delete(x["id"])
 
@@ -367,7 +368,8 @@ def main(t):
     s = scene.Scene(t)
     s.d.policy("other", [{"allow": scene.PLAIN}])
     s.d.policy("short", [])
-    s.d.policies["short"]["sandbox"] = {"image": "nowhere", "ttl": "2d", "idle_ttl": "0s", "on_idle": "stop"}
+    s.d.policies["short"]["sandbox"] = {"image": "nowhere", "ttl": "2d", "idle_ttl": "0s", "on_idle": "stop",
+                                          "soft_ttl": "8h", "on_soft_ttl": "pause"}
     s.d.serve()
     c = api.Api(s.d.socket)
     try:

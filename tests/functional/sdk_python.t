@@ -66,9 +66,14 @@ def life(t, c):
         t.ok(b.id in got, "get_or_create needs no policy for one that is there")
     kind(t, refused(c.get, b.id), durward.NotFound, "sandbox_not_found", "`with` deletes it")
     t.ok([e for e in c.events(limit=1000) if e.sandbox == b.id and e.event == "sandbox_deleted"], "events")
-    with c.create("p", image="host", backend="bwrap", on_idle="stop", auto_resume=False) as b:
+    with c.create("p", image="host", backend="bwrap", on_idle="stop", auto_resume=False, soft_ttl=900,
+                  on_soft_ttl="pause") as b:
         t.eq((b.info.image, b.info.backend, b.info.on_idle, b.info.auto_resume, b.info.parent),
              ("host", "bwrap", "stop", False, None), "image, backend, what idling does")
+        t.ok((b.info.soft_ttl, b.info.on_soft_ttl) == (900, "pause") and b.info.soft_expires_at, "a soft time to live", b.info)
+        with b.fork(soft_ttl=60, on_soft_ttl="stop") as f:
+            t.eq((f.info.soft_ttl, f.info.on_soft_ttl), (60, "stop"), "a fork's own")
+        t.eq((b.update(soft_ttl=0).soft_ttl, b.info.soft_expires_at), (0, None), "and none")
 
 
 def daemon(t, d, c):

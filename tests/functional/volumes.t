@@ -356,6 +356,30 @@ print(sorted(seen))
 '''
 
 
+def paused(t, d, c):
+    """Who serves a volume is frozen with its sandbox, but never while it holds the lock that others need."""
+    volume(c, "shared", access="many", size=16 * MIB)
+    a, b = box(c, "shared:/v"), box(c, "shared:/v")
+    if api.refused(c.ask, "POST", "/v1/sandboxes/%s/pause" % a) == (501, "unsupported"):
+        t.skip("paused", "there is no cgroup freezer here that we may use")
+    else:
+        c.ask("POST", "/v1/sandboxes/%s/resume" % a)
+        busy = "for n in 1 2 3 4; do (while :; do : >/v/a$n; rm /v/a$n; done) & done"
+        c.sh(a, "(%s) >/dev/null 2>&1" % busy)
+        wrong = []
+        for n in range(20):
+            c.ask("POST", "/v1/sandboxes/%s/pause" % a)
+            began = time.monotonic()
+            code, text = c.sh(b, "echo %d >/v/b && rm /v/b" % n)
+            if code or time.monotonic() - began > 3:
+                wrong.append("%d: %r after %.1f s" % (code, text, time.monotonic() - began))
+            c.ask("POST", "/v1/sandboxes/%s/resume" % a)
+        t.ok(not wrong, "who is paused holds no lock of a volume: another one writes, each of 20 times", *wrong)
+    for sid in (a, b):
+        c.delete(sid)
+    remove(c, "shared")
+
+
 def apart(t, d, c):
     """A sandbox has no way from its volume into another's."""
     volume(c, "mine")
@@ -689,7 +713,7 @@ def each(t):
         d.stop()
         return
     remove(c, "try")
-    for part in (files, bound, kept, peer, who, apart, bounds, copies, corners, tasks, command, deaths):
+    for part in (files, bound, kept, peer, who, apart, bounds, paused, copies, corners, tasks, command, deaths):
         t.part(part, t, d, c)
     c.close()
     t.eq(d.stop(), 0, "the daemon ends well")

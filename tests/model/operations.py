@@ -48,6 +48,8 @@ def life(w):
                         ("on_idle", ("delete", "pause", "stop")), ("auto_resume", (True, False, True))):
         if w.r.random() < 0.4:
             given[key] = w.r.choice(values)
+    if w.r.random() < 0.3:
+        given.update(soft_ttl=7200, on_soft_ttl="pause")
     return given
 
 

@@ -23,6 +23,7 @@ class Box:
         self.state = "running"
         self.name, self.labels, self.env = None, {}, {}
         self.ttl, self.idle_ttl, self.on_idle, self.auto_resume = 86400, 3600, "delete", True
+        self.soft_ttl, self.on_soft_ttl = 0, "stop"
         self.parent = self.snapshot = None
         self.kept = policy != "small"
         self.generation, self.created = 0, time.time()
@@ -93,7 +94,8 @@ class World:
         faults = self.document.faults("Sandbox", row)
         self.expect(not faults, "the form of a sandbox", faults)
         want = {"id": b.id, "name": b.name, "policy": b.policy, "state": b.state, "labels": b.labels, "ttl": b.ttl,
-                "idle_ttl": b.idle_ttl, "on_idle": b.on_idle, "auto_resume": b.auto_resume, "kept": b.kept,
+                "idle_ttl": b.idle_ttl, "on_idle": b.on_idle, "soft_ttl": b.soft_ttl, "on_soft_ttl": b.on_soft_ttl,
+                "auto_resume": b.auto_resume, "kept": b.kept,
                 "parent": b.parent, "snapshot": b.snapshot, "backend": "bwrap", "image": "host",
                 "workdir": "/workspace"}
         wrong = {k: (row.get(k), v) for k, v in want.items() if row.get(k) != v}

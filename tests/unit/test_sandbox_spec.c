@@ -109,17 +109,22 @@ static void test_life(void)
         {"{ idle_ttl: 721h }", "at most 30d"},
         {"{ idle_ttl: 99999999999999999999s }", "at most 30d"},
         {"{ on_idle: sleep }", "delete"},
+        {"{ soft_ttl: 31d }", "at most 30d"},
+        {"{ on_soft_ttl: delete }", "stop"},
     };
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct err err = {0};
         CU_ASSERT_PTR_NULL(parsed(bad[i].text, &err));
         CU_ASSERT_PTR_NOT_NULL(strstr(err.text, bad[i].why));
     }
-    struct config *c = good("{ image: py-3.12, ttl: 30d, idle_ttl: 0s, on_idle: stop }");
+    struct config *c = good("{ image: py-3.12, ttl: 30d, idle_ttl: 0s, on_idle: stop, "
+                            "soft_ttl: 8h, on_soft_ttl: pause }");
     const struct config_sandbox *s = config_policy_sandbox(c, "p"),
                                 *none = config_policy_sandbox(c, "none");
     CU_ASSERT_STRING_EQUAL(s->image, "py-3.12");
     CU_ASSERT_TRUE(s->ttl == CONFIG_TTL_MAX && s->idle_ttl == 0 && s->on_idle == IDLE_STOP);
+    CU_ASSERT_TRUE(s->soft_ttl == 8 * 3600 && s->on_soft == IDLE_PAUSE);
+    CU_ASSERT_TRUE(none->soft_ttl == 0 && none->on_soft == IDLE_STOP);
     CU_ASSERT_TRUE(none->ttl == CONFIG_TTL && none->idle_ttl == CONFIG_IDLE_TTL);
     CU_ASSERT_TRUE(none->image[0] == '\0' && none->on_idle == IDLE_DELETE);
     config_unref(c);

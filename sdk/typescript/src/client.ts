@@ -3,7 +3,7 @@ import { type Access, Where } from "./address.js";
 import { type Archive, exported, imported } from "./archive.js";
 import {
   readApproval, readInfo, readSnapshot, readVolume, type Approval, type DaemonEvent, type Explanation, type Json, type LogConditions,
-  type OnIdle, type Proposal, type SandboxInfo, type SandboxState, type Snapshot, type Suppression, type SuppressOptions,
+  type OnIdle, type OnSoftTtl, type Proposal, type SandboxInfo, type SandboxState, type Snapshot, type Suppression, type SuppressOptions,
   type Verification, type Volume,
 } from "./models.js";
 import { createBody, json, Sandbox } from "./sandbox.js";
@@ -23,6 +23,10 @@ export interface CreateOptions {
   readonly idleTtl?: number;
   /** What happens then (default delete). */
   readonly onIdle?: OnIdle;
+  /** Seconds that it runs at a stretch, whatever it does (default: for ever). */
+  readonly softTtl?: number;
+  /** What happens then (default stop); its files stay. */
+  readonly onSoftTtl?: OnSoftTtl;
   /** A command or a file operation resumes it when it sleeps (default true). */
   readonly autoResume?: boolean;
   /** Its root, if not as the policy says. */

@@ -5,7 +5,8 @@ export {
   BadRequest, Conflict, Denied, DurwardError, FileError, NotFound, NotRunning, Unavailable, Unsupported,
 } from "./errors.js";
 export type {
-  Approval, DaemonEvent, Denial, ExecEvent, ExecResult, Explanation, FileEntry, FileResult, LogConditions, OnIdle, Path,
+  Approval, DaemonEvent, Denial, ExecEvent, ExecResult, Explanation, FileEntry, FileEvent, FileResult, LogConditions, OnIdle,
+  OnSoftTtl, Path,
   Proposal, Published,
   RunningExec, SandboxInfo, SandboxState, Snapshot, Suppression, SuppressOptions, Verification, Volume,
 } from "./models.js";

@@ -1,5 +1,5 @@
 /** What the API answers, as values. */
-import { FileError } from "./errors.js";
+import { DurwardError, FileError } from "./errors.js";
 
 /** Paths in a sandbox: text, or bytes for what is no UTF-8. */
 export type Path = string | Uint8Array;
@@ -7,6 +7,7 @@ export type SandboxState = "creating" | "running" | "paused" | "resuming" | "sto
 
 /** What happens when nothing was done in it for its idle time. */
 export type OnIdle = "delete" | "pause" | "stop";
+export type OnSoftTtl = "stop" | "pause";
 
 /** What a sandbox tried and was refused. */
 export interface Denial {
@@ -37,6 +38,10 @@ export interface SandboxInfo {
   readonly ttl: number;
   readonly idleTtl: number;
   readonly idleExpiresAt: number | null;
+  /** Seconds that it runs at a stretch; 0: for ever. */
+  readonly softTtl: number;
+  readonly softExpiresAt: number | null;
+  readonly onSoftTtl: OnSoftTtl;
   readonly backend: "bwrap" | "docker";
   readonly image: string;
   /** Its files outlive its processes: stop and resume keep them. */
@@ -53,6 +58,19 @@ export interface SandboxInfo {
   /** NAME:/path[:ro], as they were asked for; those of its policy come besides. */
   readonly volumes: readonly string[];
 }
+
+/** What happened below a watched directory. `ready`: from here on nothing is missed. `overflow`: list anew; events were
+ * lost, or there are more directories than are watched. A move is a deletion and a creation; a directory that is deleted
+ * goes with all below it. An event may come twice. */
+export type FileEvent =
+  | { readonly type: "ready" }
+  | { readonly type: "overflow"; readonly reason: "events" | "directories" }
+  | {
+      readonly type: "created" | "modified" | "attributes" | "deleted";
+      /** Below the watched directory; bytes where it is no UTF-8. */
+      readonly path: Path;
+      readonly directory: boolean;
+    };
 
 /** A command that ended. Exit codes: its own; 124 timed out; 125 Durward failed; 126 not executable; 127 not
  * found; 128+n signal n. */
@@ -274,9 +292,21 @@ export function readInfo(v: Json): SandboxInfo {
     id: v.id, name: v.name, policy: v.policy, state: v.state, reason: v.reason,
     generation: v.generation, labels: { ...v.labels }, workdir: v.workdir, createdAt: v.created_at,
     expiresAt: v.expires_at, ttl: v.ttl, idleTtl: v.idle_ttl, idleExpiresAt: v.idle_expires_at,
+    softTtl: v.soft_ttl, softExpiresAt: v.soft_expires_at, onSoftTtl: v.on_soft_ttl,
     backend: v.backend, image: v.image, kept: v.kept, onIdle: v.on_idle, autoResume: v.auto_resume,
     parent: v.parent, snapshot: v.snapshot, denied: v.denied, published: v.published, volumes: v.volumes,
   };
+}
+
+/** A line of a watch; its end is thrown. */
+export function readEvent(v: Json): FileEvent {
+  if (v.type === "end")
+    throw v.code === "unavailable" ? new DurwardError("the watch ended: " + v.message, "stream_ended")
+      : new FileError(v.message, v.code, 200);
+  if (v.type === "ready") return { type: "ready" };
+  if (v.type === "overflow") return { type: "overflow", reason: v.reason };
+  const path = v.encoding === "base64" ? Buffer.from(v.path, "base64") : v.path;
+  return { type: v.type, path, directory: v.directory };
 }
 
 export function readSnapshot(v: Json): Snapshot {

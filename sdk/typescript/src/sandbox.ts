@@ -5,8 +5,8 @@ import type { Socket } from "node:net";
 import { Where } from "./address.js";
 import { asFileError, BadRequest, DurwardError, FileError } from "./errors.js";
 import {
-  bytesOf, readEntry, readFileResult, readInfo, readResult, readSnapshot, type ExecEvent, type ExecResult,
-  type FileEntry, type FileResult, type Json, type OnIdle, type Path, type RunningExec, type SandboxInfo, type Snapshot,
+  bytesOf, readEntry, readEvent, readFileResult, readInfo, readResult, readSnapshot, type ExecEvent, type ExecResult,
+  type FileEntry, type FileEvent, type FileResult, type Json, type OnIdle, type OnSoftTtl, type Path, type RunningExec, type SandboxInfo, type Snapshot,
 } from "./models.js";
 import { quoted, sandboxTarget } from "./target.js";
 import { ask, lines, open, upgrade, type Call } from "./transport.js";
@@ -33,6 +33,8 @@ export interface Changes {
   /** Counted from now. */
   readonly ttl?: number;
   readonly idleTtl?: number;
+  /** Counted from now. */
+  readonly softTtl?: number;
 }
 
 /** What a fork may have otherwise than the one it is of. */
@@ -43,13 +45,15 @@ export interface ForkOptions {
   readonly ttl?: number;
   readonly idleTtl?: number;
   readonly onIdle?: OnIdle;
+  readonly softTtl?: number;
+  readonly onSoftTtl?: OnSoftTtl;
   readonly autoResume?: boolean;
 }
 
 export function createBody(o: ForkOptions): Record<string, unknown> {
   return {
     name: o.name, labels: o.labels, env: o.env, ttl: o.ttl, idle_ttl: o.idleTtl, on_idle: o.onIdle,
-    auto_resume: o.autoResume,
+    soft_ttl: o.softTtl, on_soft_ttl: o.onSoftTtl, auto_resume: o.autoResume,
   };
 }
 
@@ -119,7 +123,7 @@ export class Sandbox {
   }
 
   async update(o: Changes): Promise<SandboxInfo> {
-    const body = json({ labels: o.labels, ttl: o.ttl, idle_ttl: o.idleTtl });
+    const body = json({ labels: o.labels, ttl: o.ttl, idle_ttl: o.idleTtl, soft_ttl: o.softTtl });
     const b = await this.#ask({ method: "PATCH", target: sandboxTarget(this.id), body });
     return (this.info = readInfo(JSON.parse(b.toString("utf8"))));
   }
@@ -242,6 +246,26 @@ export class Sandbox {
   }
 
   // ---- files ----
+
+  /** What happens below a directory (default: the workdir), at any depth; `ready` comes first. skip: names that are
+   * not looked at, such as node_modules. Throws when the directory is gone or the sandbox is stopped; leaving the loop
+   * ends it. */
+  async *watch(path?: string, o: { readonly skip?: readonly string[]; readonly signal?: AbortSignal } = {}): AsyncGenerator<FileEvent, void> {
+    const answer = await open(this.where, {
+      method: "POST", target: sandboxTarget(this.id, "/files/watch"), wait: 60, body: json({ path, skip: o.skip }), signal: o.signal,
+    });
+    const stop = () => answer.destroy();
+    o.signal?.addEventListener("abort", stop, { once: true });
+    try {
+      for await (const line of lines(this.where, answer)) yield readEvent(JSON.parse(line));
+      throw new DurwardError("the daemon ended the watch: it stopped, or the sandbox was deleted", "stream_ended");
+    } catch (e) {
+      throw o.signal?.aborted ? o.signal.reason : e;
+    } finally {
+      o.signal?.removeEventListener("abort", stop);
+      answer.destroy();
+    }
+  }
 
   async read(path: Path): Promise<Uint8Array> {
     return this.#ask({ method: "GET", target: this.#file("/files", path) });

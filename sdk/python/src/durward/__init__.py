@@ -20,6 +20,7 @@ from .models import (
     ExecResult,
     Explanation,
     FileEntry,
+    FileEvent,
     FileResult,
     Identity,
     Published,
@@ -33,6 +34,6 @@ from .models import (
 __all__ = [
     "Approval", "AsyncDurward", "AsyncSandbox", "BadRequest", "Conflict", "Denial", "Denied", "Durward",
     "DurwardError", "Event", "ExecOutput", "ExecResult", "Explanation", "FileEntry", "FileError",
-    "FileResult", "Identity", "NotFound", "NotRunning", "Published", "RunningExec", "Sandbox",
+    "FileEvent", "FileResult", "Identity", "NotFound", "NotRunning", "Published", "RunningExec", "Sandbox",
     "SandboxInfo", "Snapshot", "Unavailable", "Unsupported", "Volume", "VolumeMount",
 ]

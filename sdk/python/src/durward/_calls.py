@@ -310,8 +310,8 @@ def show(sid: str) -> Call[SandboxInfo]:
 
 
 def update(sid: str, labels: Mapping[str, str] | None, ttl: int | None,
-           idle_ttl: int | None) -> Call[SandboxInfo]:
-    change = _given(labels=dict(labels) if labels is not None else None, ttl=ttl, idle_ttl=idle_ttl)
+           idle_ttl: int | None, soft_ttl: int | None) -> Call[SandboxInfo]:
+    change = _given(labels=dict(labels) if labels is not None else None, ttl=ttl, idle_ttl=idle_ttl, soft_ttl=soft_ttl)
     return Call("PATCH", _of(sid), _info, _json(change))
 
 
@@ -353,6 +353,10 @@ def kill(sid: str, wish: dict[str, Any]) -> Call[None]:
 def stream(sid: str, wish: dict[str, Any]) -> Call[bytes]:
     return Call("POST", _of(sid, "/exec"), _bytes, _json(dict(wish, stream=True)),
                 exec_wait(wish.get("timeout")))
+
+
+def watch(sid: str, path: str | None, skip: Sequence[str]) -> Call[bytes]:
+    return Call("POST", _of(sid, "/files/watch"), _bytes, _json(_given(path=path, skip=list(skip) or None)), None)
 
 
 def execs(sid: str) -> Call[list[RunningExec]]:

@@ -14,7 +14,7 @@ from ._address import CONNECT_SECONDS, Where, socket_path
 from ._calls import Call, Publish
 from ._frames import CHUNK, Frames, Source, frame, pieces
 from ._http import HEAD_MAX, answer, request
-from .client import as_connection_error, as_file_error, audit_record, ended_early, plain, stream_item
+from .client import as_connection_error, as_file_error, audit_record, ended_early, file_event, plain, stream_item
 from .errors import BadRequest, DurwardError, FileError, refusal, unreachable
 from .models import (
     Approval,
@@ -23,6 +23,7 @@ from .models import (
     ExecResult,
     Explanation,
     FileEntry,
+    FileEvent,
     FileResult,
     Identity,
     RunningExec,
@@ -361,22 +362,26 @@ class AsyncDurward:
                labels: Mapping[str, str] | None = None, env: Mapping[str, str] | None = None,
                ttl: int | None = None, idle_ttl: int | None = None, image: str | None = None,
                snapshot: str | None = None, backend: str | None = None, on_idle: str | None = None,
+               soft_ttl: int | None = None, on_soft_ttl: str | None = None,
                auto_resume: bool | None = None, publish: Sequence[Publish] = (),
                volumes: Sequence[str] = ()) -> Making:
         """As Durward.create: `await` it, or `async with` it, which deletes the sandbox at the end."""
         return Making(self._sandbox(_calls.create(
             False, publish, volumes, policy=policy, name=name, labels=plain(labels), env=plain(env), ttl=ttl, idle_ttl=idle_ttl,
-            image=image, snapshot=snapshot, backend=backend, on_idle=on_idle, auto_resume=auto_resume)))
+            image=image, snapshot=snapshot, backend=backend, on_idle=on_idle, soft_ttl=soft_ttl,
+            on_soft_ttl=on_soft_ttl, auto_resume=auto_resume)))
 
     def get_or_create(self, labels: Mapping[str, str], policy: str | None = None, *,
                       name: str | None = None, env: Mapping[str, str] | None = None,
                       ttl: int | None = None, idle_ttl: int | None = None, image: str | None = None,
                       snapshot: str | None = None, backend: str | None = None, on_idle: str | None = None,
+                      soft_ttl: int | None = None, on_soft_ttl: str | None = None,
                       auto_resume: bool | None = None, publish: Sequence[Publish] = (),
                       volumes: Sequence[str] = ()) -> Making:
         return Making(self._sandbox(_calls.create(
             True, publish, volumes, policy=policy, name=name, labels=plain(labels), env=plain(env), ttl=ttl, idle_ttl=idle_ttl,
-            image=image, snapshot=snapshot, backend=backend, on_idle=on_idle, auto_resume=auto_resume)))
+            image=image, snapshot=snapshot, backend=backend, on_idle=on_idle, soft_ttl=soft_ttl,
+            on_soft_ttl=on_soft_ttl, auto_resume=auto_resume)))
 
     async def sandboxes(self, labels: Mapping[str, str] | None = None,
                              state: str | None = None) -> AsyncIterator[SandboxInfo]:
@@ -421,8 +426,8 @@ class AsyncSandbox:
         return self.info
 
     async def update(self, *, labels: Mapping[str, str] | None = None, ttl: int | None = None,
-                     idle_ttl: int | None = None) -> SandboxInfo:
-        self.info = await self.client._do(_calls.update(self.id, labels, ttl, idle_ttl))
+                     idle_ttl: int | None = None, soft_ttl: int | None = None) -> SandboxInfo:
+        self.info = await self.client._do(_calls.update(self.id, labels, ttl, idle_ttl, soft_ttl))
         return self.info
 
     async def delete(self) -> None:
@@ -442,10 +447,11 @@ class AsyncSandbox:
 
     def fork(self, *, name: str | None = None, labels: Mapping[str, str] | None = None,
              env: Mapping[str, str] | None = None, ttl: int | None = None, idle_ttl: int | None = None,
-             on_idle: str | None = None, auto_resume: bool | None = None) -> Making:
+             on_idle: str | None = None, soft_ttl: int | None = None, on_soft_ttl: str | None = None,
+             auto_resume: bool | None = None) -> Making:
         return Making(self.client._sandbox(_calls.fork(
             self.id, name=name, labels=plain(labels), env=plain(env), ttl=ttl, idle_ttl=idle_ttl,
-            on_idle=on_idle, auto_resume=auto_resume)))
+            on_idle=on_idle, soft_ttl=soft_ttl, on_soft_ttl=on_soft_ttl, auto_resume=auto_resume)))
 
     async def snapshot(self, name: str, *, get_or_create: bool = False) -> Snapshot:
         return await self.client._do(_calls.snapshot(self.id, name, get_or_create))
@@ -497,6 +503,21 @@ class AsyncSandbox:
                     yield item
                     if isinstance(item, ExecResult):
                         return
+            raise ended_early()
+        except _BROKEN as e:
+            raise unreachable(self.client.socket, as_os_error(e)) from e
+        finally:
+            x.close()
+
+    async def watch(self, path: str | None = None, skip: Sequence[str] = ()) -> AsyncIterator[FileEvent]:
+        """As Sandbox.watch. Leaving the loop ends it when the iterator is closed (aclose())."""
+        x, held = _Exchange(self.client.socket), b""
+        try:
+            await self.client._begin(x, _calls.watch(self.id, path, skip))
+            async for piece in x.pieces():
+                *lines, held = (held + piece).split(b"\n")
+                for line in lines:
+                    yield file_event(line)
             raise ended_early()
         except _BROKEN as e:
             raise unreachable(self.client.socket, as_os_error(e)) from e

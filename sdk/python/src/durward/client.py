@@ -26,6 +26,7 @@ from .models import (
     ExecResult,
     Explanation,
     FileEntry,
+    FileEvent,
     FileResult,
     Identity,
     RunningExec,
@@ -336,29 +337,34 @@ class Durward:
                labels: Mapping[str, str] | None = None, env: Mapping[str, str] | None = None,
                ttl: int | None = None, idle_ttl: int | None = None, image: str | None = None,
                snapshot: str | None = None, backend: str | None = None, on_idle: str | None = None,
+               soft_ttl: int | None = None, on_soft_ttl: str | None = None,
                auto_resume: bool | None = None, publish: Sequence[Publish] = (),
                volumes: Sequence[str] = ()) -> Sandbox:
         """A sandbox that runs. policy may be left out where there is one only. ttl: seconds to its
         end whatever it does (default a day); idle_ttl: without a command (default an hour; 0 never), after
-        which it is deleted, or on_idle: "pause", "stop". image, backend: its root, and what makes it, if
+        which it is deleted, or on_idle: "pause", "stop"; soft_ttl: that it runs at a stretch, whatever it does
+        (default: for ever), before on_soft_ttl: "stop" (default), "pause". image, backend: its root, and what makes it, if
         not as the policy says. snapshot: begin with its files. auto_resume (default): a command resumes it.
         publish: ports inside, or (port, "ADDRESS:PORT") pairs, reached at addresses of the daemon's host for as
         long as the sandbox is there: info.published has them. volumes: "NAME:/path" or "NAME:/path:ro", of its
         policy."""
         return Sandbox(self, self._do(_calls.create(
             False, publish, volumes, policy=policy, name=name, labels=plain(labels), env=plain(env), ttl=ttl, idle_ttl=idle_ttl,
-            image=image, snapshot=snapshot, backend=backend, on_idle=on_idle, auto_resume=auto_resume)))
+            image=image, snapshot=snapshot, backend=backend, on_idle=on_idle, soft_ttl=soft_ttl,
+            on_soft_ttl=on_soft_ttl, auto_resume=auto_resume)))
 
     def get_or_create(self, labels: Mapping[str, str], policy: str | None = None, *,
                       name: str | None = None, env: Mapping[str, str] | None = None,
                       ttl: int | None = None, idle_ttl: int | None = None, image: str | None = None,
                       snapshot: str | None = None, backend: str | None = None, on_idle: str | None = None,
+                      soft_ttl: int | None = None, on_soft_ttl: str | None = None,
                       auto_resume: bool | None = None, publish: Sequence[Publish] = (),
                       volumes: Sequence[str] = ()) -> Sandbox:
         """The sandbox that has all these labels, resumed if it sleeps, else a new one; atomic."""
         return Sandbox(self, self._do(_calls.create(
             True, publish, volumes, policy=policy, name=name, labels=plain(labels), env=plain(env), ttl=ttl, idle_ttl=idle_ttl,
-            image=image, snapshot=snapshot, backend=backend, on_idle=on_idle, auto_resume=auto_resume)))
+            image=image, snapshot=snapshot, backend=backend, on_idle=on_idle, soft_ttl=soft_ttl,
+            on_soft_ttl=on_soft_ttl, auto_resume=auto_resume)))
 
     def sandboxes(self, labels: Mapping[str, str] | None = None,
                   state: str | None = None) -> Iterator[SandboxInfo]:
@@ -406,9 +412,9 @@ class Sandbox:
         return self.info
 
     def update(self, *, labels: Mapping[str, str] | None = None, ttl: int | None = None,
-               idle_ttl: int | None = None) -> SandboxInfo:
-        """Other labels (all of them anew), other times; ttl counts from now."""
-        self.info = self.client._do(_calls.update(self.id, labels, ttl, idle_ttl))
+               idle_ttl: int | None = None, soft_ttl: int | None = None) -> SandboxInfo:
+        """Other labels (all of them anew), other times; ttl and soft_ttl count from now."""
+        self.info = self.client._do(_calls.update(self.id, labels, ttl, idle_ttl, soft_ttl))
         return self.info
 
     def delete(self) -> None:
@@ -435,11 +441,12 @@ class Sandbox:
 
     def fork(self, *, name: str | None = None, labels: Mapping[str, str] | None = None,
              env: Mapping[str, str] | None = None, ttl: int | None = None, idle_ttl: int | None = None,
-             on_idle: str | None = None, auto_resume: bool | None = None) -> Sandbox:
+             on_idle: str | None = None, soft_ttl: int | None = None, on_soft_ttl: str | None = None,
+             auto_resume: bool | None = None) -> Sandbox:
         """Another sandbox with a copy of this one's files, and placeholders of its own."""
         return Sandbox(self.client, self.client._do(_calls.fork(
             self.id, name=name, labels=plain(labels), env=plain(env), ttl=ttl, idle_ttl=idle_ttl,
-            on_idle=on_idle, auto_resume=auto_resume)))
+            on_idle=on_idle, soft_ttl=soft_ttl, on_soft_ttl=on_soft_ttl, auto_resume=auto_resume)))
 
     def snapshot(self, name: str, *, get_or_create: bool = False) -> Snapshot:
         """Keep a copy of its files. get_or_create: one of this name that is there, whosever."""
@@ -504,6 +511,20 @@ class Sandbox:
             conn.close()
 
     # ---- files ----
+
+    def watch(self, path: str | None = None, skip: Sequence[str] = ()) -> Iterator[FileEvent]:
+        """What happens below a directory (default: the workdir), at any depth; `ready` comes first. skip: names of
+        files and directories that are not looked at, such as node_modules. Ends with a FileError when the directory
+        is gone, a DurwardError when the sandbox is stopped. Closing the iterator ends it."""
+        conn, answer = self.client._open(_calls.watch(self.id, path, skip))
+        try:
+            for line in answer:
+                yield file_event(line)
+            raise ended_early()
+        except (OSError, http.client.HTTPException) as e:
+            raise unreachable(self.client.socket, as_connection_error(e)) from e
+        finally:
+            conn.close()
 
     def read(self, path: str) -> bytes:
         return self.client._do(_calls.read_file(self.id, path))
@@ -599,6 +620,16 @@ def stream_item(line: bytes, started: str) -> ExecOutput | ExecResult | str:
         return ExecResult(started, v["exit_code"], b"", b"", v["truncated"], v["timed_out"],
                           v["message"], v["duration_ms"])
     return ExecOutput(v["type"], base64.b64decode(v["data"]))
+
+
+def file_event(line: bytes) -> FileEvent:
+    """A line of a watch; its end is raised."""
+    v = json.loads(line)
+    if v["type"] != "end":
+        return FileEvent.read(v)
+    if v["code"] == "unavailable":
+        raise DurwardError("the watch ended: " + v["message"], "stream_ended")
+    raise FileError(v["message"], v["code"], 200)
 
 
 def ended_early() -> DurwardError:

@@ -40,6 +40,9 @@ class SandboxInfo:
     ttl: int
     idle_ttl: int
     idle_expires_at: int | None
+    soft_ttl: int  # 0: never
+    soft_expires_at: int | None
+    on_soft_ttl: str  # stop or pause
     backend: str
     image: str
     kept: bool  # its files outlive its processes: stop and resume keep them
@@ -90,6 +93,24 @@ class ExecOutput:
     """A piece of a streamed command's output. `stream` is stdout or stderr."""
     stream: str
     data: bytes
+
+
+@dataclass(frozen=True)
+class FileEvent:
+    """What happened below a watched directory. type: ready (from here on nothing is missed), created, modified,
+    attributes, deleted, or overflow: list anew. A move is a deletion and a creation; a directory that is deleted goes
+    with all below it. An event may come twice."""
+    type: str
+    path: str  # below the watched directory; what is no UTF-8 in it is escaped as os.fsdecode does
+    directory: bool
+    reason: str  # of an overflow: "events" were lost, or there are more "directories" than are watched
+
+    @classmethod
+    def read(cls, v: Mapping[str, Any]) -> FileEvent:
+        path = str(v.get("path", ""))
+        if v.get("encoding") == "base64":
+            path = base64.b64decode(path).decode("utf-8", "surrogateescape")
+        return cls(v["type"], path, v.get("directory", False), v.get("reason", ""))
 
 
 @dataclass(frozen=True)

@@ -53,8 +53,10 @@ behaviour("create, update, delete", async () => {
   assert.match(await refused(a.exec("true"), "NotFound", "sandbox_not_found"), /create another/);
 });
 behaviour("stop, resume, snapshot, fork, restore", async () => {
-  const a = await c.create({ policy: "p", autoResume: false, onIdle: "stop", image: "host", backend: "bwrap" });
+  const a = await c.create({ policy: "p", autoResume: false, onIdle: "stop", image: "host", backend: "bwrap", softTtl: 900, onSoftTtl: "pause" });
   assert.deepEqual([a.info.autoResume, a.info.onIdle, a.info.image, a.info.backend, a.info.kept], [false, "stop", "host", "bwrap", true]);
+  assert.deepEqual([a.info.softTtl, a.info.onSoftTtl, a.info.softExpiresAt > 0], [900, "pause", true]);
+  assert.deepEqual([(await a.update({ softTtl: 0 })).softTtl, a.info.softExpiresAt], [0, null]);
   await a.write(W + "f", "1");
   assert.equal((await a.stop()).state, "stopped");
   assert.match(await refused(a.exec("true"), "NotRunning", "not_running"), /resume/);

@@ -39,6 +39,8 @@ static void print_more(const struct rule *r, const struct budget *whole, const c
     if (r->inspection)
         printf("  body:       asked about: %s\n",
                inspection_text(r->inspection, text, sizeof text));
+    if (r->outward)
+        printf("  patterns:   %s\n", rule_outward_text(r, text, sizeof text));
     if (r->websocket)
         printf("  websocket:  it may become one\n");
     if (names)

@@ -237,6 +237,8 @@ enum wire_type {
     W_INJECTOR_CHANNEL_CREDIT = 66, /* both: exchange:u32, bytes:u32 */
     W_INJECTOR_CHANNEL_TRAILERS =
         67, /* I→G: exchange:u32 n × (name, value); before W_INJECTOR_CHANNEL_END */
+    W_INJECTOR_CHANNEL_FOUND =
+        68, /* G→I: exchange:u32, patterns:str: what detectors found in the body, for the record */
 
     /* ---- injector ↔ controller ---- */
     W_PENDING_APPROVAL =

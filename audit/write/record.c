@@ -78,6 +78,7 @@ static const char *const fields[RF_FIELDS] = {
     [RF_COMMAND] = "command",
     [RF_EXIT] = "exit_status",
     [RF_STATEMENTS] = "statements",
+    [RF_PATTERNS] = "patterns",
 };
 
 const char *record_kind_name(enum record_kind k)

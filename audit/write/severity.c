@@ -32,6 +32,7 @@ static const struct row codes[] = {
     {"framing", SEVERITY_HIGH},
     {"early_data", SEVERITY_HIGH},
     {"method_override", SEVERITY_HIGH},
+    {"pattern", SEVERITY_HIGH},
     {"signature_scope", SEVERITY_HIGH},
     {"path_ambiguous", SEVERITY_MEDIUM},
     {"body_ambiguous", SEVERITY_MEDIUM},

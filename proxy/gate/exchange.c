@@ -25,9 +25,13 @@
 #include <time.h>
 
 static const char *const states[] = {
-    [EXCHANGE_NEW] = "new",       [EXCHANGE_BODY_INSPECTION] = "inspecting",
-    [EXCHANGE_BUDGET] = "budget", [EXCHANGE_RECORDING] = "recording",
-    [EXCHANGE_OPEN] = "sent on",  [EXCHANGE_REPLYING] = "reply",
+    [EXCHANGE_NEW] = "new",
+    [EXCHANGE_OUTWARD] = "looking for patterns",
+    [EXCHANGE_BODY_INSPECTION] = "inspecting",
+    [EXCHANGE_BUDGET] = "budget",
+    [EXCHANGE_RECORDING] = "recording",
+    [EXCHANGE_OPEN] = "sent on",
+    [EXCHANGE_REPLYING] = "reply",
     [EXCHANGE_DONE] = "done",
 };
 
@@ -45,6 +49,7 @@ void exchange_free(struct exchange *x)
     body_inspection_free(x->body_inspection);
     free(x->calls);
     override_watch_free(x->override);
+    exchange_outward_free(x);
     relay_done(&x->relay);
     placeholder_scan_free(x->placeholder_scan);
     exchange_answer_free(x);
@@ -140,7 +145,10 @@ static void make_denial(struct exchange *x, unsigned status, const char *code, s
     record_put_str(r, RF_CODE, code);
     if (status)
         record_put_u64(r, RF_STATUS, status);
-    if (detail.n)
+    exchange_outward_found(x);
+    if (x->relay.found)
+        record_put_str(r, RF_PATTERNS, x->relay.found);
+    else if (detail.n)
         record_put(r, RF_DETAIL, detail);
 }
 
@@ -182,6 +190,7 @@ void exchange_end_record(struct exchange *x, enum record_kind kind, const char *
         return;
     x->admitted = false;
     tunnel_verdict(x->relay.tunnel, &kind, &code);
+    exchange_outward_found(x);
     relay_record_bodies(&x->relay, x->gate->journal, x->counter, holds_placeholder, x->gate);
     relay_record(&x->relay, &r, kind, x->counter, code);
     if (x->origin)
@@ -197,21 +206,34 @@ void exchange_pump(struct exchange *x)
         return;
     body_inspection_free(x->body_inspection);
     x->body_inspection = NULL;
-    if (r->request_ended)
+    if (r->request_ended) {
+        exchange_outward_found(x);
         r->upstream.ops->end(r->upstream.self);
-    else
-        r->downstream.ops->wanted(r->downstream.self);
+    } else {
+        exchange_wanted(x);
+    }
+}
+
+void exchange_wanted(void *self)
+{
+    struct exchange *x = self;
+    if (x->outward)
+        exchange_outward_pump(x);
+    relay_wanted(x);
 }
 
 static void open_upstream(struct exchange *x, struct upstream upstream)
 {
     exchange_set_state(x, EXCHANGE_OPEN);
-    if (x->body_inspection == NULL) {
+    if (x->body_inspection == NULL && (x->outward == NULL || x->relay.request_ended)) {
         relay_open(&x->relay, upstream);
         return;
     }
     x->relay.upstream = upstream;
-    exchange_pump(x);
+    if (x->body_inspection)
+        exchange_pump(x);
+    else
+        exchange_wanted(x);
 }
 
 static void open_origin(struct exchange *x)
@@ -367,7 +389,7 @@ static void inspect(struct exchange *x)
                                       .seconds = x->gate->limits.idle_seconds,
                                       .total = &x->gate->inspected,
                                       .owner = x->who.sandbox,
-                                      .wanted = relay_wanted,
+                                      .wanted = exchange_wanted,
                                       .decided = on_inspected,
                                       .arg = x};
     enum inspect_answer a = body_inspection_head(o.inspection, o.head, &why);
@@ -382,26 +404,50 @@ static void inspect(struct exchange *x)
         exchange_set_state(x, EXCHANGE_BODY_INSPECTION);
 }
 
-/* A body that asks for another method: what it asked for has not been done, since the origin never
- * had the end of it. */
-static bool on_override(void *arg)
+void exchange_ask(struct exchange *x)
 {
-    struct exchange *x = arg;
-    if (x->state == EXCHANGE_BODY_INSPECTION || x->state == EXCHANGE_BUDGET) {
-        body_inspection_free(x->body_inspection); /* neither has a say any more */
-        x->body_inspection = NULL;
-        budget_client_free(x->relay.budget_client);
-        x->relay.budget_client = NULL;
-        exchange_deny(x, 403, "method_override");
+    (x->rule->inspection ? inspect : go)(x);
+}
+
+/* Refused before anything of it went. */
+static void deny_body(struct exchange *x, unsigned status, const char *code)
+{
+    body_inspection_free(x->body_inspection); /* neither has a say any more */
+    x->body_inspection = NULL;
+    budget_client_free(x->relay.budget_client);
+    x->relay.budget_client = NULL;
+    exchange_deny(x, status, code);
+}
+
+static bool is_undecided(const struct exchange *x)
+{
+    return x->state == EXCHANGE_OUTWARD || x->state == EXCHANGE_BODY_INSPECTION ||
+           x->state == EXCHANGE_BUDGET;
+}
+
+/* What such a body asked for has not been done, since the origin never had the end of it. */
+bool exchange_refuse_body(struct exchange *x, unsigned status, const char *code)
+{
+    if (is_undecided(x)) {
+        deny_body(x, status, code);
         return true;
     }
     if (x->state != EXCHANGE_OPEN && x->state != EXCHANGE_REPLYING) /* a record is being written */
         return false;
-    exchange_end_record(x, RECORD_ABORTED, "method_override");
-    if (x->relay.upstream.ops)
-        x->relay.upstream.ops->cancel(x->relay.upstream.self, "method_override");
-    exchange_tell_fail(x, 403, "method_override");
+    const struct upstream b = x->relay.upstream;
+    exchange_outward_found(x);
+    if (!x->admitted && b.ops && b.ops->refuse && b.ops->refuse(b.self, status, code))
+        return true; /* its record is another's: fail follows, with the id */
+    exchange_end_record(x, RECORD_ABORTED, code);
+    if (b.ops)
+        b.ops->cancel(b.self, code);
+    exchange_tell_fail(x, status, code);
     return true;
+}
+
+static bool on_override(void *arg)
+{
+    return exchange_refuse_body(arg, 403, "method_override");
 }
 
 /* A body that names another method is looked for as it passes, here where nobody else does. False:
@@ -447,7 +493,12 @@ void exchange_start(struct exchange *x, struct head *h, const struct authority *
         gate_denied(x->gate, "override_stripped", a->host, 1);
     if (found.decision.methods_matter && !x->by_injector && !watch_overrides(x))
         return;
-    (x->rule->inspection ? inspect : go)(x);
+    if (!exchange_outward(x))
+        return;
+    if (exchange_outward_waits(x))
+        exchange_set_state(x, EXCHANGE_OUTWARD);
+    else
+        exchange_ask(x);
 }
 
 struct exchange *exchange_new(struct gate *g, const struct identity *who,
@@ -476,6 +527,31 @@ static void upstream_data(void *self, const void *p, size_t n)
     struct exchange *x = self;
     if (override_watch_data(x->override, p, n))
         return;
+    if (x->outward)
+        exchange_outward_data(x, p, n);
+    else
+        exchange_pass(x, p, n);
+}
+
+static void upstream_end(void *self)
+{
+    struct exchange *x = self;
+    if (override_watch_found(x->override))
+        return;
+    if (x->outward)
+        exchange_outward_end(x);
+    else
+        exchange_pass_end(x);
+}
+
+static size_t upstream_room(void *self)
+{
+    struct exchange *x = self;
+    return x->outward ? exchange_outward_room(x) : exchange_pass_room(x);
+}
+
+void exchange_pass(struct exchange *x, const void *p, size_t n)
+{
     budget_client_up(x->relay.budget_client, n);
     relay_capture(&x->relay, BODY_REQUEST, p, n);
     if (x->body_inspection) {
@@ -486,12 +562,10 @@ static void upstream_data(void *self, const void *p, size_t n)
     }
 }
 
-static void upstream_end(void *self)
+void exchange_pass_end(struct exchange *x)
 {
-    struct exchange *x = self;
-    if (override_watch_found(x->override))
-        return;
     if (x->body_inspection == NULL) {
+        exchange_outward_found(x);
         relay_up_end(x);
         return;
     }
@@ -499,9 +573,8 @@ static void upstream_end(void *self)
     body_inspection_end(x->body_inspection);
 }
 
-static size_t upstream_room(void *self)
+size_t exchange_pass_room(struct exchange *x)
 {
-    struct exchange *x = self;
     if (x->state == EXCHANGE_BUDGET || (x->state == EXCHANGE_RECORDING && x->relay.budget_client))
         return 0;
     size_t room = x->body_inspection ? body_inspection_room(x->body_inspection) : relay_up_room(x);
@@ -518,7 +591,7 @@ static const struct refusal *upstream_trailers(void *self, const struct head *fi
 static void upstream_id(void *self, char id[STREAM_ID])
 {
     struct exchange *x = self;
-    if (x->state == EXCHANGE_BODY_INSPECTION || x->state == EXCHANGE_BUDGET)
+    if (is_undecided(x))
         x->counter = journal_next(x->gate->journal); /* cancel writes its record */
     if (x->counter)
         journal_id(x->gate->journal, x->counter, id, STREAM_ID);
@@ -536,13 +609,13 @@ static void upstream_cancel(void *self, const char *code)
 {
     struct exchange *x = self;
     struct record r;
-    if (x->state == EXCHANGE_BODY_INSPECTION ||
-        x->state == EXCHANGE_BUDGET) { /* it was not decided on, and has no record yet */
+    if (is_undecided(x)) { /* it was not decided on, and has no record yet */
         make_denial(x, 0, code, &r);
         journal_note(x->gate->journal, &r);
     }
     journal_cancel(x->wait, code);
     x->wait = NULL;
+    exchange_outward_found(x);
     exchange_end_record(x, RECORD_ABORTED, code);
     if (x->relay.upstream.ops)
         x->relay.upstream.ops->cancel(x->relay.upstream.self, code);

@@ -10,6 +10,7 @@ struct exchange;
 
 enum exchange_state {
     EXCHANGE_NEW = 0,
+    EXCHANGE_OUTWARD,         /* detectors want to see all of the body first */
     EXCHANGE_BODY_INSPECTION, /* the rule wants to see the body first */
     EXCHANGE_BUDGET,          /* waits for the dialer's leave */
     EXCHANGE_RECORDING,       /* waits for the journal */

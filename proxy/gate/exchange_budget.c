@@ -24,7 +24,7 @@ static void on_more(void *arg, bool up)
 {
     struct exchange *x = arg;
     if (up)
-        relay_wanted(x);
+        exchange_wanted(x);
     else
         relay_resume(x);
 }

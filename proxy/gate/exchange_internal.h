@@ -26,7 +26,8 @@ struct exchange {
     struct journal_wait *wait;
     struct body_inspection *body_inspection; /* until what it holds has gone on */
     struct override_watch *override;         /* of its body, where the method matters */
-    uint64_t counter;                        /* of the record id */
+    struct exchange_outward *outward; /* its body goes through detectors; NULL: it does not */
+    uint64_t counter;                 /* of the record id */
     unsigned refuse_status;
     const char *refuse_code;
     char refuse_detail[INSPECT_DETAIL_MAX];
@@ -56,6 +57,29 @@ void exchange_deny(struct exchange *x, unsigned status, const char *code);
 void exchange_end_record(struct exchange *x, enum record_kind kind, const char *code);
 /* What the inspection still holds goes on. */
 void exchange_pump(struct exchange *x);
+
+/* The body is not to go on: the origin never has the end of it. False: a record is being written,
+ * try again. */
+bool exchange_refuse_body(struct exchange *x, unsigned status, const char *code) WUNUSED;
+/* What the rule asks of the body, or the way on. */
+void exchange_ask(struct exchange *x);
+/* Bytes of the body, behind the detectors; where they go, and how many. */
+void exchange_pass(struct exchange *x, const void *p, size_t n);
+void exchange_pass_end(struct exchange *x);
+size_t exchange_pass_room(struct exchange *x);
+/* There is room for more of the body: of what is held here, then of the client's. */
+void exchange_wanted(void *self);
+
+/* exchange_outward.c: the detectors of its rule, if it has any. False: refused. */
+bool exchange_outward(struct exchange *x) WUNUSED;
+bool exchange_outward_waits(const struct exchange *x); /* exchange_ask follows */
+void exchange_outward_data(struct exchange *x, const void *p, size_t n);
+void exchange_outward_end(struct exchange *x);
+size_t exchange_outward_room(const struct exchange *x);
+void exchange_outward_pump(struct exchange *x);
+/* What was found so far, for the record, whoever writes it. */
+void exchange_outward_found(struct exchange *x);
+void exchange_outward_free(struct exchange *x);
 
 /* It may go: recorded, then to the origin. */
 void exchange_open_plain(struct exchange *x);

@@ -140,7 +140,7 @@ static void downstream_wanted(void *self)
     if (x->body_inspection)
         exchange_pump(x);
     else
-        relay_wanted(x);
+        exchange_wanted(x);
 }
 
 const struct downstream_ops exchange_downstream_ops = {

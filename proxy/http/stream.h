@@ -35,13 +35,16 @@ struct downstream_ops {
     void (*wanted)(void *downstream); /* the upstream has room for more of the request body */
 };
 
-/* What an upstream need not have is NULL: trailers, id, refuse. */
+/* What an upstream need not have is NULL: trailers, found, id, refuse. */
 struct upstream_ops {
     void (*data)(void *upstream, const void *p, size_t n);
     /* Trailers of a request are never sent on. NULL: go on with end; else the downstream gives the
      * request up with that answer (cancel with its code). */
     const struct refusal *(*trailers)(void *upstream, const struct head *fields);
     void (*end)(void *upstream);
+    /* What detectors found in the body, for a record that another process writes; before end,
+     * refuse or cancel. NULL: the record is the downstream's. */
+    void (*found)(void *upstream, const char *patterns);
     size_t (*room)(void *upstream);
     void (*resume)(void *upstream); /* the downstream has room again */
     /* Which record a refusal of the downstream's own is to name: to be asked for right before

@@ -139,6 +139,8 @@ static const struct answer_words table[] = {
     {"target_too_long", 0, ANSWER_REFUSED, "its target is too long", CORRECT, 0},
     {"too_many_headers", 0, ANSWER_REFUSED, "its header fields are too many or too long", CORRECT,
      0},
+    {"pattern", 0, ANSWER_DENIED, "its body holds what the policy does not let out",
+     "Take the secret or the personal data out of the body", 0},
     {"content_coding", 0, ANSWER_REFUSED, "the policy has to see its body, and that is compressed",
      "Send the body uncompressed", 0},
     {"content_type", 0, ANSWER_REFUSED,

@@ -611,9 +611,17 @@ static void upstream_cancel(void *self, const char *code)
     injection_release(g);
 }
 
+static void upstream_found(void *self, const char *patterns)
+{
+    struct injection *g = self;
+    snprintf(g->found, sizeof g->found, "%s", patterns);
+    g->relay.found = g->found;
+}
+
 static const struct upstream_ops upstream_ops = {
     .data = upstream_data,
     .end = upstream_end,
+    .found = upstream_found,
     .room = upstream_room,
     .resume = upstream_resume,
     .id = upstream_id,

@@ -6,6 +6,7 @@
 #include "aws_upload.h"
 #include "placement.h"
 #include "body_buffer.h"
+#include "detector.h"
 #include "injection.h"
 #include "grpc_message.h"
 #include "inspect.h"
@@ -84,7 +85,8 @@ struct injection {
     struct scrub_frames frames;
     /* Large, and set up without clearing them whole: */
     struct head head;
-    struct head held; /* of the reply that is gathered */
+    struct head held;             /* of the reply that is gathered */
+    char found[DETECT_FOUND_MAX]; /* by detectors, as the gate says */
 };
 
 extern const struct downstream_ops injection_downstream_ops; /* injection_reply.c */

@@ -1,5 +1,6 @@
 /* The injector's end of a gate's channel: requests by number, bodies within credit. */
 #include "injection.h"
+#include "detector.h"
 #include "injector_channel.h"
 #include "http1_head.h"
 #include "mcp_pins.h"
@@ -279,6 +280,17 @@ static int on_credit(struct served *x, struct msg *m)
     return 0;
 }
 
+/* What the gate says it found goes into the record: names that are known, and numbers. */
+static int on_found(struct served *x, struct msg *m)
+{
+    char patterns[DETECT_FOUND_MAX];
+    if (msg_get_str(m, patterns, sizeof patterns) < 0 || msg_end(m) < 0 || x->ended ||
+        !detect_found_is(slice_str(patterns)))
+        return -1;
+    x->upstream.ops->found(x->upstream.self, patterns);
+    return 0;
+}
+
 static int on_abort(struct served *x, struct msg *m)
 {
     char code[48];
@@ -304,7 +316,8 @@ static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
     if (m->type == W_INJECTOR_CHANNEL_REQUEST)
         return on_request(s, id, m);
     bool known = m->type == W_INJECTOR_CHANNEL_BODY || m->type == W_INJECTOR_CHANNEL_CREDIT ||
-                 m->type == W_INJECTOR_CHANNEL_END || m->type == W_INJECTOR_CHANNEL_ABORT;
+                 m->type == W_INJECTOR_CHANNEL_END || m->type == W_INJECTOR_CHANNEL_ABORT ||
+                 m->type == W_INJECTOR_CHANNEL_FOUND;
     struct served *x = find(s, id);
     if (x == NULL)
         return known ? 0 : -1; /* 0: it ended on our side meanwhile */
@@ -319,6 +332,8 @@ static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
         x->ended = true;
         pump(x);
         return 0;
+    case W_INJECTOR_CHANNEL_FOUND:
+        return on_found(x, m);
     case W_INJECTOR_CHANNEL_ABORT:
         return on_abort(x, m);
     default:

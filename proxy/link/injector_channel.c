@@ -309,6 +309,16 @@ static void upstream_end(void *self)
     injector_channel_send(x->injector_channel->ch, x->id, W_INJECTOR_CHANNEL_END);
 }
 
+static void upstream_found(void *self, const char *patterns)
+{
+    struct injector_channel_exchange *x = self;
+    struct msg m;
+    msg_init(&m, W_INJECTOR_CHANNEL_FOUND);
+    msg_put_u32(&m, x->id);
+    msg_put_str(&m, patterns);
+    ipc_send(x->injector_channel->ch, &m);
+}
+
 static size_t upstream_room(void *self)
 {
     struct injector_channel_exchange *x = self;
@@ -351,6 +361,7 @@ static bool upstream_refuse(void *self, unsigned status, const char *code)
 static const struct upstream_ops upstream_ops = {
     .data = upstream_data,
     .end = upstream_end,
+    .found = upstream_found,
     .room = upstream_room,
     .resume = upstream_resume,
     .refuse = upstream_refuse,

@@ -56,6 +56,8 @@ void relay_record(const struct relay *r, struct record *to, enum record_kind kin
     record_put_u64(to, RF_DOWN, r->down);
     record_put_u64(to, RF_MS, relay_ms(r));
     tunnel_record(r->tunnel, to);
+    if (r->found)
+        record_put_str(to, RF_PATTERNS, r->found);
     if (r->capture_lost) {
         snprintf(detail, sizeof detail, "%zu pieces of the bodies are not on record",
                  r->capture_lost);

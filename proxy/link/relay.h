@@ -34,6 +34,7 @@ struct relay {
     size_t capture_max;                  /* bytes of each body for the log; 0: none are kept */
     struct body_capture *capture;
     size_t capture_lost; /* pieces of bodies that are not on record */
+    const char *found;   /* by detectors in the request's body, kept by the owner; NULL: nothing */
     struct event *tick;
     struct journal *journal; /* where it was admitted */
     uint64_t counter;

@@ -147,6 +147,8 @@ static void put_more(json_t *v, const struct rule *r, const struct budget *whole
     if (r->inspection)
         json_object_set_new(v, "body",
                             json_string(inspection_text(r->inspection, text, sizeof text)));
+    if (r->outward)
+        json_object_set_new(v, "patterns", json_string(rule_outward_text(r, text, sizeof text)));
     if (r->websocket)
         json_object_set_new(v, "websocket", json_true());
     if (names)

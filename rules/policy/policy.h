@@ -15,6 +15,7 @@
 #include "authority.h"
 #include "budget.h"
 #include "cidr.h"
+#include "detector.h"
 #include "err.h"
 #include "inspect.h"
 #include "price.h"
@@ -131,6 +132,7 @@ struct rule {
     const struct cidr *to; /* forbidden addresses that its hosts may lead to all the same */
     size_t n_to;
     const struct inspection *inspection; /* what is asked of the body; NULL: nothing */
+    const struct detect_rules *outward;  /* looked for in the body (detector.h); NULL: nothing */
     const struct budget *budget;         /* of its own; NULL: none */
     bool uncounted;        /* its secret goes to where models are, and it has no `llm` */
     unsigned capture_body; /* bytes of each body that go into the log; 0: none */
@@ -140,6 +142,9 @@ struct rule {
 };
 
 enum { CAPTURE_BODY_MAX = 16000 };
+
+/* "made unreadable: email; refused: github", for people, of a rule that has such. Returns buf. */
+char *rule_outward_text(const struct rule *r, char *buf, size_t size);
 
 /* Its bodies are messages of the Model Context Protocol, those of replies too. */
 static inline bool rule_reads_messages(const struct rule *r)

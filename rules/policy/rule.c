@@ -122,6 +122,12 @@ const struct key rule_keys[] = {
     RULE_KEY("server_tools", OWN, "allow",
              "`[]` on a rule with a credential for a known model API, or with `llm`",
              "list of tools, or `any`, see *Bodies*"),
+    RULE_KEY("redact", AS(strings), "allow, ask", "nothing",
+             "list or one of detectors: what they find in the body of a request is made unreadable "
+             "there, see *What leaves in bodies*"),
+    RULE_KEY("refuse", AS(strings), "allow, ask", "nothing",
+             "list or one of detectors: a request in whose body they find something is refused, "
+             "code `pattern`, see *What leaves in bodies*"),
     RULE_KEY("capture_body", AS(kilobytes), "allow, ask", "nothing",
              "so much of each body, the request's and the reply's, goes into the log (1KB to "
              "16KB): for a rule with a credential as the sandbox sent it and as the sandbox got "
@@ -499,7 +505,7 @@ int rule_read(struct arena *a, const struct node *n, const json_t *secrets, stru
     if (rule_broker_absent(n, &ret->rule, err) < 0 || read_patterns(&r, patterns, err) < 0 ||
         rule_inspection_read(a, n, ret, err) < 0)
         return -1;
-    if (read_more(n, ret, &ret->rule, err) < 0 ||
+    if (read_more(n, ret, &ret->rule, err) < 0 || rule_outward_read(a, n, ret, err) < 0 ||
         rule_capture_read(a, n, secrets, &ret->rule, err) < 0 ||
         read_capture_body(n, &ret->rule, err) < 0 ||
         (node_get(n, "budget", &budget) && budget_read(a, &budget, n, &ret->rule.budget, err) < 0))

@@ -77,6 +77,9 @@ int rule_mcp_read(struct arena *a, const struct node *n, struct inspection *in, 
 enum rule_words { RULE_WORDS = 0, RULE_WORDS_OR_NONE, RULE_WORDS_PATTERNS };
 int rule_words_read(struct arena *a, const struct node *n, enum rule_words how,
                     struct word_list *ret, struct err *err);
+/* `redact`, `refuse`. After `with` and `websocket` (rule_outward.c). */
+int rule_outward_read(struct arena *a, const struct node *rule, struct rule_entry *ret,
+                      struct err *err);
 /* `capture`. After `with` (rule_capture.c). */
 int rule_capture_read(struct arena *a, const struct node *rule, const json_t *secrets,
                       struct rule *ret, struct err *err);

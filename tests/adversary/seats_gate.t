@@ -205,6 +205,10 @@ def bodies(h):
     rows("a reason with a line ending", opened(**chunked), (wire.INJECTOR_CHANNEL_ABORT, text("x\r\ny")))
     rows("a reason that is empty", opened(**chunked), (wire.INJECTOR_CHANNEL_ABORT, text("")))
     rows("a reason that is long", opened(**chunked), (wire.INJECTOR_CHANNEL_ABORT, text("x" * 99)))
+    rows("a finding that is no detector's", opened(**chunked), (wire.INJECTOR_CHANNEL_FOUND, text("jane@corp.example 1")))
+    rows("a finding without a number", opened(**chunked), (wire.INJECTOR_CHANNEL_FOUND, text("github")))
+    rows("a finding that is long", opened(**chunked), (wire.INJECTOR_CHANNEL_FOUND, text("x" * 999)))
+    rows("a finding behind the end", opened(**chunked), (wire.INJECTOR_CHANNEL_END,), (wire.INJECTOR_CHANNEL_FOUND, text("github 1")))
     rows("the same exchange twice", opened(**chunked), (wire.INJECTOR_CHANNEL_REQUEST, *h.fields(**dict(post, **chunked))))
 
 

@@ -1,0 +1,364 @@
+/* Holds the end of a body, writes it out as the text that its reader will see, has detectors look
+ * at that, and makes what they find unreadable in the bytes themselves. */
+#include "detect_stream.h"
+
+#include "detector_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { HELD_MAX = 64 * 1024, MASK = '*', MASK_NUMBER = '9' };
+
+struct detect_stream {
+    struct detect_rules rules;
+    enum detect_form form;
+    detect_own_fn own;
+    void *arg;
+    struct detector_set *set;
+    enum detect_end state;
+    uint32_t counts[DETECTORS];
+    bool begun;
+    bool rest; /* the next bytes may still be of a match */
+    enum detector rest_of;
+    size_t n, ready; /* of held: bytes, and how many of them are decided */
+    size_t behind;   /* bytes of text before what is not decided */
+    struct detect_scan scan;
+    char held[HELD_MAX];
+    /* The same from `ready` on as text, after `behind` bytes of what went before; and how many
+     * bytes of held each byte of it is. */
+    char text[DETECT_BEHIND + HELD_MAX];
+    unsigned char width[DETECT_BEHIND + HELD_MAX];
+};
+
+_Static_assert(sizeof(struct detect_stream) + 9000 <= DETECT_STREAM_SIZE, "with its set");
+
+struct detect_stream *detect_stream_new(const struct detect_rules *rules, enum detect_form form,
+                                        detect_own_fn own, void *arg)
+{
+    struct detect_stream *s = malloc(sizeof *s);
+    if (s == NULL)
+        return NULL;
+    memset(s, 0, offsetof(struct detect_stream, held));
+    s->rules = *rules;
+    s->form = form;
+    s->own = own;
+    s->arg = arg;
+    s->set = detector_set_new(rules->redact | rules->refuse);
+    if (s->set == NULL) {
+        free(s);
+        return NULL;
+    }
+    return s;
+}
+
+void detect_stream_free(struct detect_stream *s)
+{
+    if (s == NULL)
+        return;
+    detector_set_free(s->set);
+    explicit_bzero(s, sizeof *s);
+    free(s);
+}
+
+/* ---- as its reader will see it ---- */
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = ascii_lower(c);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* A byte that no detector looks for stands for what is not ASCII. */
+enum { OTHER = 0x80 };
+
+/* "\n", "\u0041". 0: it is not all there. */
+static size_t json_escape(struct slice in, char *ret)
+{
+    static const char escapes[] = "nrtbf\"\\/", values[] = "\n\r\t\b\f\"\\/";
+    unsigned code = 0;
+    if (in.n < 2)
+        return 0;
+    const char *e = in.p[1] ? strchr(escapes, in.p[1]) : NULL;
+    *ret = e ? values[e - escapes] : '\\';
+    if (e)
+        return 2;
+    if (in.p[1] != 'u')
+        return 1;
+    for (size_t i = 2; i < 6; i++) {
+        if (i == in.n)
+            return 0;
+        int v = hex_digit(in.p[i]);
+        if (v < 0)
+            return 1;
+        code = code * 16 + (unsigned)v;
+    }
+    *ret = code < OTHER ? (char)code : (char)OTHER;
+    return 6;
+}
+
+static size_t percent_escape(struct slice in, char *ret)
+{
+    *ret = '%';
+    if (in.n < 3)
+        return 0;
+    int high = hex_digit(in.p[1]), low = hex_digit(in.p[2]);
+    if (high < 0 || low < 0)
+        return 1;
+    *ret = (char)(high * 16 + low);
+    return 3;
+}
+
+/* The next byte of text, and how many bytes it is written in. 0: that is not all there. */
+static size_t escape(enum detect_form form, struct slice in, bool whole, char *ret)
+{
+    if (in.p[0] == '+') {
+        *ret = ' ';
+        return 1;
+    }
+    size_t n = form == DETECT_JSON ? json_escape(in, ret) : percent_escape(in, ret);
+    if (n > 0 || !whole)
+        return n;
+    *ret = in.p[0];
+    return 1;
+}
+
+/* How many bytes from here on stand for themselves. */
+static size_t plain_run(enum detect_form form, struct slice in)
+{
+    if (form == DETECT_PLAIN)
+        return in.n;
+    if (form == DETECT_JSON) {
+        const char *p = memchr(in.p, '\\', in.n);
+        return p ? (size_t)(p - in.p) : in.n;
+    }
+    size_t i = 0;
+    while (i < in.n && in.p[i] != '%' && in.p[i] != '+')
+        i++;
+    return i;
+}
+
+/* What is not decided as text; returns how long that is, with what went before it. */
+static size_t read_text(struct detect_stream *s, bool whole)
+{
+    struct slice in = {s->held + s->ready, s->n - s->ready};
+    size_t n = s->behind;
+    while (in.n > 0) {
+        size_t run = plain_run(s->form, in), used = 0;
+        memcpy(s->text + n, in.p, run);
+        memset(s->width + n, 1, run);
+        n += run;
+        in = (struct slice){in.p + run, in.n - run};
+        if (in.n == 0)
+            break;
+        used = escape(s->form, in, whole, &s->text[n]);
+        if (used == 0)
+            break;
+        s->width[n++] = (unsigned char)used;
+        in = (struct slice){in.p + used, in.n - used};
+    }
+    return n;
+}
+
+/* How many bytes of held the text from `at` to `end` is. */
+static size_t written(const struct detect_stream *s, size_t at, size_t end)
+{
+    size_t sum = 0;
+    for (size_t i = at; i < end; i++)
+        sum += s->width[i];
+    return sum;
+}
+
+/* ---- what is found ---- */
+
+/* A number of JSON rather than text in quotes: it has to stay a number. */
+static bool is_number(const struct detect_stream *s, const struct detect_match *m)
+{
+    size_t i = m->at;
+    for (size_t k = 0; k < m->n; k++)
+        if (!detect_is(s->text[m->at + k], CLASS_DIGIT))
+            return false;
+    while (i > 0 && (s->text[i - 1] == ' ' || s->text[i - 1] == '\n'))
+        i--;
+    return s->form == DETECT_JSON && i > 0 && strchr(":,[", s->text[i - 1]) && s->text[i - 1];
+}
+
+static void mask(struct detect_stream *s, const struct detect_match *m)
+{
+    char with = is_number(s, m) ? MASK_NUMBER : MASK;
+    char *to = s->held + s->ready + written(s, s->behind, m->at);
+    for (size_t i = m->at; i < m->at + m->n; i++) {
+        if (s->text[i] > ' ' || s->text[i] < 0)
+            memset(to, with, s->width[i]);
+        to += s->width[i];
+    }
+}
+
+static void take_match(struct detect_stream *s, const struct detect_match *m, bool first)
+{
+    if (first && s->own && s->own(s->arg, (struct slice){s->text + m->at, m->n}))
+        return;
+    s->counts[m->what] += first && s->counts[m->what] < UINT32_MAX;
+    if (s->rules.refuse & DETECT_BIT(m->what))
+        s->state = DETECT_REFUSED;
+    else
+        mask(s, m);
+    s->rest = m->goes_on;
+    s->rest_of = m->what;
+}
+
+/* Decided up to there: what is behind it is remembered for the next match's left side. */
+static void decide(struct detect_stream *s, size_t open)
+{
+    size_t keep = open < DETECT_BEHIND ? open : DETECT_BEHIND;
+    s->ready += written(s, s->behind, open);
+    memmove(s->text, s->text + open - keep, keep);
+    s->behind = keep;
+}
+
+/* The rest of a match that began in what was decided. */
+static size_t take_rest(struct detect_stream *s, struct slice text, bool whole)
+{
+    bool done;
+    struct detect_match m = {.at = s->behind, .what = s->rest_of};
+    m.n = detector_rest(s->rest_of, text, whole, &done);
+    m.goes_on = !done;
+    take_match(s, &m, false);
+    return s->behind + m.n;
+}
+
+/* Whether there is more to find. */
+static bool look(struct detect_stream *s, bool whole)
+{
+    size_t n = read_text(s, whole), before = s->ready, from = s->behind;
+    if (s->rest) {
+        from = take_rest(s, (struct slice){s->text + from, n - from}, whole);
+        if (s->rest) {
+            decide(s, from);
+            return false;
+        }
+    }
+    s->scan.text = (struct slice){s->text, n};
+    s->scan.from = from;
+    s->scan.whole = whole;
+    detector_scan(s->set, &s->scan);
+    for (size_t i = 0; i < s->scan.n; i++) {
+        bool rest = s->rest;
+        enum detector of = s->rest_of;
+        take_match(s, &s->scan.match[i], true);
+        if (rest) { /* by the one that reaches farthest, which is one of these */
+            s->rest = rest;
+            s->rest_of = of;
+        }
+    }
+    bool more = s->scan.n > 0 && s->scan.open < n;
+    decide(s, s->scan.open);
+    return more && s->ready > before;
+}
+
+/* UTF-16 and UTF-32 say so at their beginning. */
+static bool is_wide(const struct detect_stream *s)
+{
+    return s->n >= 2 &&
+           (memcmp(s->held, "\xff\xfe", 2) == 0 || memcmp(s->held, "\xfe\xff", 2) == 0);
+}
+
+static void look_all(struct detect_stream *s, bool whole)
+{
+    if (!s->begun && s->n < 2 && !whole)
+        return;
+    if (!s->begun && is_wide(s))
+        s->state = DETECT_UNREADABLE;
+    s->begun = true;
+    while (s->state == DETECT_PASSES && s->ready < s->n && look(s, whole))
+        ;
+    if (s->state == DETECT_PASSES && s->ready == 0 && s->n == HELD_MAX)
+        s->state = DETECT_UNREADABLE; /* nothing so long is undecided, but by somebody's work */
+}
+
+size_t detect_stream_room(const struct detect_stream *s)
+{
+    return HELD_MAX - s->n;
+}
+
+void detect_stream_take(struct detect_stream *s, const void *p, size_t n)
+{
+    memcpy(s->held + s->n, p, n);
+    s->n += n;
+    look_all(s, false);
+}
+
+void detect_stream_end(struct detect_stream *s)
+{
+    look_all(s, true);
+}
+
+struct slice detect_stream_ready(const struct detect_stream *s)
+{
+    return (struct slice){s->held, s->state == DETECT_PASSES ? s->ready : 0};
+}
+
+void detect_stream_went(struct detect_stream *s, size_t n)
+{
+    memmove(s->held, s->held + n, s->n - n);
+    s->n -= n;
+    s->ready -= n;
+}
+
+bool detect_stream_empty(const struct detect_stream *s)
+{
+    return s->n == 0;
+}
+
+enum detect_end detect_stream_state(const struct detect_stream *s)
+{
+    return s->state;
+}
+
+const uint32_t *detect_stream_counts(const struct detect_stream *s)
+{
+    return s->counts;
+}
+
+/* ---- by its type ---- */
+
+static bool charset_read(struct slice v)
+{
+    static const char *const known[] = {"utf-8",      "utf8",         "us-ascii", "ascii",
+                                        "iso-8859-1", "windows-1252", "latin1"};
+    if (v.n >= 2 && v.p[0] == '"' && v.p[v.n - 1] == '"')
+        v = (struct slice){v.p + 1, v.n - 2};
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        if (slice_ieq_str(v, known[i]))
+            return true;
+    return false;
+}
+
+bool detect_form_of(struct slice content_type, enum detect_form *ret)
+{
+    ssize_t semicolon = slice_find(content_type, ';');
+    struct slice rest = content_type;
+    rest.n = semicolon < 0 ? rest.n : (size_t)semicolon;
+    struct slice type = slice_trim(rest);
+    *ret = DETECT_PLAIN;
+    if (slice_ieq_str(type, "application/x-www-form-urlencoded"))
+        *ret = DETECT_URLENCODED;
+    else if (type.n == 0 || slice_ieq_str(type, "application/json") ||
+             slice_ieq_str(type, "application/x-ndjson") ||
+             slice_ieq_str(type, "application/jsonl") ||
+             (type.n > 5 && slice_ieq_str((struct slice){type.p + type.n - 5, 5}, "+json")))
+        *ret = DETECT_JSON;
+    while (semicolon >= 0) {
+        rest =
+            (struct slice){content_type.p + semicolon + 1, content_type.n - (size_t)semicolon - 1};
+        content_type = rest;
+        semicolon = slice_find(rest, ';');
+        struct slice one =
+            slice_trim((struct slice){rest.p, semicolon < 0 ? rest.n : (size_t)semicolon});
+        if (slice_istarts(one, SLICE("charset=")) &&
+            !charset_read(slice_trim((struct slice){one.p + 8, one.n - 8})))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,251 @@
+/* Looks through a text for the places where a detector may have something to say, and keeps what
+ * the detectors find there. */
+#include "detector_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const names[DETECTORS] = {
+    [DETECT_PRIVATE_KEY] = "private_key",
+    [DETECT_AWS] = "aws",
+    [DETECT_GOOGLE] = "google",
+    [DETECT_AZURE] = "azure",
+    [DETECT_GITHUB] = "github",
+    [DETECT_GITLAB] = "gitlab",
+    [DETECT_SLACK] = "slack",
+    [DETECT_STRIPE] = "stripe",
+    [DETECT_MODEL] = "model",
+    [DETECT_TOKEN] = "token",
+    [DETECT_JWT] = "jwt",
+    [DETECT_URL_PASSWORD] = "url_password",
+    [DETECT_CARD] = "card",
+    [DETECT_IBAN] = "iban",
+    [DETECT_EMAIL] = "email",
+    [DETECT_ENTROPY] = "entropy",
+    [DETECT_ID_BE] = "id_be",
+    [DETECT_ID_BR] = "id_br",
+    [DETECT_ID_CA] = "id_ca",
+    [DETECT_ID_CH] = "id_ch",
+    [DETECT_ID_DE] = "id_de",
+    [DETECT_ID_ES] = "id_es",
+    [DETECT_ID_FR] = "id_fr",
+    [DETECT_ID_GB] = "id_gb",
+    [DETECT_ID_IN] = "id_in",
+    [DETECT_ID_IT] = "id_it",
+    [DETECT_ID_PL] = "id_pl",
+    [DETECT_ID_SE] = "id_se",
+    [DETECT_ID_US] = "id_us",
+};
+
+enum {
+    CREDENTIALS = (1u << (DETECT_URL_PASSWORD + 1)) - 1,
+    NATIONAL_IDS = (1u << DETECTORS) - (1u << DETECT_ID_BE),
+    NUMBERS = NATIONAL_IDS | DETECT_BIT(DETECT_CARD) | DETECT_BIT(DETECT_IBAN),
+};
+
+const char *detector_name(enum detector d)
+{
+    return d < DETECTORS ? names[d] : NULL;
+}
+
+uint32_t detectors_of(struct slice word)
+{
+    if (slice_eq_str(word, "credentials"))
+        return CREDENTIALS;
+    if (slice_eq_str(word, "national_ids"))
+        return NATIONAL_IDS;
+    for (unsigned i = 0; i < DETECTORS; i++)
+        if (slice_eq_str(word, names[i]))
+            return DETECT_BIT(i);
+    return 0;
+}
+
+/* ---- what is told of it ---- */
+
+char *detect_found_text(const uint32_t counts[DETECTORS], char to[DETECT_FOUND_MAX])
+{
+    size_t used = 0;
+    to[0] = 0;
+    for (unsigned i = 0; i < DETECTORS; i++)
+        if (counts[i] && used < DETECT_FOUND_MAX)
+            used += (size_t)snprintf(to + used, DETECT_FOUND_MAX - used, "%s%s %u",
+                                     used ? ", " : "", names[i], counts[i]);
+    return to;
+}
+
+static int found_word(struct slice word)
+{
+    for (int i = 0; i < DETECTORS; i++)
+        if (slice_eq_str(word, names[i]))
+            return i;
+    return -1;
+}
+
+bool detect_found_is(struct slice text)
+{
+    int last = -1;
+    uint64_t count;
+    while (text.n > 0) {
+        ssize_t comma = slice_find(text, ',');
+        struct slice item = {text.p, comma < 0 ? text.n : (size_t)comma};
+        ssize_t space = slice_find(item, ' ');
+        int d = space < 0 ? -1 : found_word((struct slice){item.p, (size_t)space});
+        if (d <= last || slice_u64((struct slice){item.p + space + 1, item.n - (size_t)space - 1},
+                                   UINT32_MAX, &count) < 0)
+            return false;
+        last = d;
+        if (comma < 0)
+            return true;
+        size_t skip = item.n + 2;
+        if (text.n <= skip || text.p[item.n + 1] != ' ')
+            return false;
+        text = (struct slice){text.p + skip, text.n - skip};
+    }
+    return false;
+}
+
+/* ---- what is kept ---- */
+
+void detect_open(struct detect_scan *s, size_t at)
+{
+    if (at < s->open)
+        s->open = at;
+}
+
+void detect_found_behind(struct detect_scan *s, enum detector what, size_t root, size_t at,
+                         size_t end)
+{
+    if (root < s->from || end <= at)
+        return;
+    if (s->n == DETECT_MATCHES) {
+        detect_open(s, root); /* the next scan begins there */
+        return;
+    }
+    s->match[s->n++] = (struct detect_match){.at = at, .n = end - at, .root = root, .what = what};
+}
+
+void detect_found(struct detect_scan *s, enum detector what, size_t at, size_t end)
+{
+    detect_found_behind(s, what, at, at, end);
+}
+
+/* ---- where they look ---- */
+
+/* Of three bytes; places of a table that has a bit for those which begin a prefix. */
+enum { HOT_BITS = 13 };
+
+struct detector_set {
+    uint32_t what;
+    bool looks; /* for any beginning */
+    unsigned char hot[1u << HOT_BITS];
+    unsigned char first[256]; /* of the single bytes that matter: digits */
+};
+
+static inline unsigned three(const unsigned char *p)
+{
+    uint32_t v = (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16;
+    return (v * 0x9E3779B1u) >> (32 - HOT_BITS);
+}
+
+static void add_prefix(void *arg, const char *prefix)
+{
+    struct detector_set *set = arg;
+    set->looks = true;
+    set->hot[three((const unsigned char *)prefix)] = 1;
+}
+
+struct detector_set *detector_set_new(uint32_t what)
+{
+    struct detector_set *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return NULL;
+    s->what = what;
+    detect_tokens_prefixes(what, add_prefix, s);
+    s->looks |= (what & NUMBERS) != 0;
+    if (what & NUMBERS)
+        for (char c = '0'; c <= '9'; c++)
+            s->first[(unsigned char)c] = 1;
+    return s;
+}
+
+void detector_set_free(struct detector_set *s)
+{
+    free(s);
+}
+
+static void look_at(struct detect_scan *s, size_t i)
+{
+    if (detect_is(s->text.p[i], CLASS_DIGIT)) {
+        if ((s->what & NUMBERS) && !detect_is(detect_before(s, i), CLASS_DIGIT))
+            detect_numbers_at(s, i);
+    }
+    if (i + 3 <= s->text.n)
+        detect_tokens_at(s, i);
+}
+
+static void look_through(const struct detector_set *set, struct detect_scan *s)
+{
+    const unsigned char *t = (const unsigned char *)s->text.p;
+    size_t i = s->from, n = s->text.n;
+    for (; i + 3 <= n && !s->stops; i++)
+        if (set->hot[three(t + i)] | set->first[t[i]])
+            look_at(s, i);
+    for (; i < n && !s->stops; i++)
+        if (set->first[t[i]])
+            look_at(s, i);
+}
+
+/* What stands in a key or a web token is of it, however much of it is there yet. */
+static bool is_inside(const struct detect_scan *s, const struct detect_match *m)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const struct detect_match *k = &s->match[i];
+        if (k != m && (k->what == DETECT_PRIVATE_KEY || k->what == DETECT_JWT) && k->at <= m->at &&
+            m->at < k->at + k->n && k->n > m->n)
+            return true;
+    }
+    return false;
+}
+
+/* Those that are not decided, or of which a part is not, are found again by the next scan. */
+static void settle(struct detect_scan *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const struct detect_match *m = &s->match[i];
+        if (m->root < s->open && m->at + m->n > s->open) {
+            s->open = m->root;
+            i = (size_t)-1; /* those before it may reach over this end */
+        }
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->match[i].at + s->match[i].n <= s->open && !is_inside(s, &s->match[i]))
+            s->match[kept++] = s->match[i];
+    s->n = kept;
+}
+
+void detector_scan(const struct detector_set *set, struct detect_scan *s)
+{
+    s->what = set->what;
+    s->open = s->text.n;
+    s->n = 0;
+    s->stops = false;
+    if (set->looks)
+        look_through(set, s);
+    if (s->stops)
+        s->text.n = s->stop;
+    else if (!s->whole) {
+        detect_tokens_tail(s);
+        if (set->what & NUMBERS)
+            detect_numbers_tail(s);
+    }
+    s->whole |= s->stops; /* what comes next is known not to be theirs */
+    if (set->what & DETECT_BIT(DETECT_EMAIL))
+        detect_emails(s);
+    if (set->what & DETECT_BIT(DETECT_ENTROPY))
+        detect_entropies(s);
+    if (s->open < s->from)
+        s->open = s->from;
+    settle(s);
+}

@@ -1,0 +1,77 @@
+/* Shared by the detectors' files only. */
+#ifndef DURWARD_DETECTOR_INTERNAL_H
+#define DURWARD_DETECTOR_INTERNAL_H
+
+#include "detector.h"
+
+enum detect_answer { DETECT_NO = 0, DETECT_YES, DETECT_MORE };
+
+enum detect_class {
+    CLASS_ALNUM = 1, /* [A-Za-z0-9] */
+    CLASS_DIGIT = 2,
+    CLASS_UPPER = 4,
+    CLASS_WORD = 8,       /* [A-Za-z0-9_] */
+    CLASS_NAME = 16,      /* [A-Za-z0-9_-] */
+    CLASS_DOTTED = 32,    /* [A-Za-z0-9_.-] */
+    CLASS_BASE64 = 64,    /* [A-Za-z0-9+/=] */
+    CLASS_HEX = 128,      /* [0-9a-f] */
+    CLASS_UPDIGIT = 256,  /* [A-Z0-9] */
+    CLASS_LOCAL = 512,    /* [A-Za-z0-9._%+-]: of an address before its @ */
+    CLASS_ENTROPY = 1024, /* [A-Za-z0-9+/=_-] */
+    CLASS_PEM = 2048,     /* what stands between the lines of a PEM block */
+    CLASS_SLASHED = 4096, /* [A-Za-z0-9/] */
+};
+
+extern const uint16_t detect_classes[256];
+
+static inline bool detect_is(char c, unsigned classes)
+{
+    return (detect_classes[(unsigned char)c] & classes) != 0;
+}
+
+/* The byte before i; a space where there is none. */
+static inline char detect_before(const struct detect_scan *s, size_t i)
+{
+    return i > 0 ? s->text.p[i - 1] : ' ';
+}
+
+/* How far a run of the class goes from i on. */
+static inline size_t detect_run(const struct detect_scan *s, size_t i, unsigned classes)
+{
+    while (i < s->text.n && detect_is(s->text.p[i], classes))
+        i++;
+    return i;
+}
+
+/* The text ends before it is decided, and more will come. */
+static inline bool detect_cut(const struct detect_scan *s, size_t end)
+{
+    return end >= s->text.n && !s->whole;
+}
+
+void detect_open(struct detect_scan *s, size_t at); /* undecided from there on */
+void detect_found(struct detect_scan *s, enum detector what, size_t at, size_t end);
+/* It is known by what stands before it, from root on. */
+void detect_found_behind(struct detect_scan *s, enum detector what, size_t root, size_t at,
+                         size_t end);
+
+/* Each looks at one place. detect_token.c: */
+void detect_tokens_at(struct detect_scan *s, size_t i);
+/* Adds the hash of each prefix that belongs to these detectors. */
+void detect_tokens_prefixes(uint32_t what, void (*add)(void *arg, const char *prefix), void *arg);
+/* The last bytes of the text may be the beginning of a prefix. */
+void detect_tokens_tail(struct detect_scan *s);
+/* detect_number.c: a digit that none stands before. */
+void detect_numbers_at(struct detect_scan *s, size_t i);
+/* The text may end in the letters before a number. */
+void detect_numbers_tail(struct detect_scan *s);
+/* detect_check.c: "check digits", of the digits and letters without what stands between them. */
+bool detect_card_ok(const char *digits, size_t n);
+bool detect_iban_ok(const char *text, size_t n);
+size_t detect_iban_length(const char *country); /* 0: no such country */
+bool detect_id_ok(enum detector what, const char *text, size_t n);
+/* detect_text.c */
+void detect_emails(struct detect_scan *s);
+void detect_entropies(struct detect_scan *s);
+
+#endif

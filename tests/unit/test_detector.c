@@ -1,0 +1,387 @@
+/* Detectors: what each finds and what only looks like it; bodies in pieces of any size, in JSON and
+ * in forms, are judged as they are whole; what is taken out is as long as it was. */
+#include <CUnit/CUnit.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "detect_stream.h"
+#include "detector.h"
+#include "tap_main.h"
+
+void suite_detector(void);
+
+#define A36     "0123456789abcdefghijklmnopqrstuvwxyz"
+#define GITHUB  "ghp_" A36
+#define LINE    "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
+#define PEM_KEY "-----BEGIN PRIVATE KEY-----\n" LINE "\n" LINE "\n-----END PRIVATE KEY-----"
+#define JWT_ONE "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P"
+
+enum { OUT_MAX = 400000 };
+
+struct told {
+    char out[OUT_MAX];
+    size_t n;
+    enum detect_end end;
+    uint32_t counts[DETECTORS];
+};
+
+static struct told *told;
+
+static bool own_is(void *arg, struct slice text)
+{
+    return arg && slice_eq_str(text, arg);
+}
+
+static void drain(struct detect_stream *s)
+{
+    struct slice ready = detect_stream_ready(s);
+    CU_ASSERT_FATAL(told->n + ready.n <= OUT_MAX);
+    memcpy(told->out + told->n, ready.p, ready.n);
+    told->n += ready.n;
+    detect_stream_went(s, ready.n);
+}
+
+/* The body in pieces, into told. */
+static void pass(struct detect_rules rules, enum detect_form form, const char *own,
+                 struct slice body, size_t piece)
+{
+    struct detect_stream *s = detect_stream_new(&rules, form, own_is, (void *)(uintptr_t)own);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+    told->n = 0;
+    for (size_t i = 0; i < body.n && detect_stream_state(s) == DETECT_PASSES;) {
+        size_t n = body.n - i < piece ? body.n - i : piece;
+        CU_ASSERT_FATAL(detect_stream_room(s) > 0);
+        n = n < detect_stream_room(s) ? n : detect_stream_room(s);
+        detect_stream_take(s, body.p + i, n);
+        i += n;
+        drain(s);
+    }
+    if (detect_stream_state(s) == DETECT_PASSES)
+        detect_stream_end(s);
+    drain(s);
+    told->end = detect_stream_state(s);
+    memcpy(told->counts, detect_stream_counts(s), sizeof told->counts);
+    detect_stream_free(s);
+}
+
+/* ---- what is found ---- */
+
+struct row {
+    const char *what, *text, *match; /* NULL: nothing is found */
+};
+
+static const struct row rows[] = {
+    {"github", "token " GITHUB " here", GITHUB},
+    {"github", "x" GITHUB, NULL},
+    {"github", "ghp_tooshort1234", NULL},
+    {"github", "https://" GITHUB "@github.com/", GITHUB},
+    {"github", "github_pat_" A36 "_x", "github_pat_" A36 "_x"},
+    {"aws", "id=AKIAIOSFODNN7EXAMPLE\n", "AKIAIOSFODNN7EXAMPLE"},
+    {"aws", "AKIAIOSFODNN7EXAMPLEX", NULL},
+    {"aws", "AKIAiosfodnn7example", NULL},
+    {"aws", "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY\n",
+     "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"},
+    {"aws", "aws_secret_access_key is forty letters of the alphabet, and more", NULL},
+    {"google", "key AIzaSyA0123456789abcdefghijklmnopqrstuv.",
+     "AIzaSyA0123456789abcdefghijklmnopqrstuv"},
+    {"gitlab", "glpat-0123456789abcdefghij.", "glpat-0123456789abcdefghij"},
+    {"slack", "xoxb-123456789012-123456789012-abcdefghijklmnop",
+     "xoxb-123456789012-123456789012-abcdefghijklmnop"},
+    {"stripe", "\"sk_live_0123456789abcdefghijklmn\"", "sk_live_0123456789abcdefghijklmn"},
+    {"model", "sk-proj-0123456789abcdefghijklmnopqrstuvwxyz",
+     "sk-proj-0123456789abcdefghijklmnopqrstuvwxyz"},
+    {"model", "sk-a-class-name-of-some-style-sheet-that-is-long", NULL},
+    {"token", "npm_" A36, "npm_" A36},
+    {"jwt", "Bearer " JWT_ONE ",", JWT_ONE},
+    {"jwt", "eyJhbGciOiJIUzI1NiJ9.notanobject.sig", NULL},
+    {"private_key", "a " PEM_KEY " b", PEM_KEY},
+    {"private_key", "write -----BEGIN PRIVATE KEY----- above the base64 text of the key, please",
+     NULL},
+    {"private_key", "-----BEGIN CERTIFICATE-----\n" LINE "\n-----END CERTIFICATE-----", NULL},
+    {"private_key", "-----BEGIN EC PRIVATE KEY-----\n" LINE "\"",
+     "-----BEGIN EC PRIVATE KEY-----\n" LINE},
+    {"url_password", "postgres://bob:hunter22@db/x", "hunter22"},
+    {"url_password", "postgres://bob:${PASSWORD}@db/x", NULL},
+    {"url_password", "http://host:8080/a@b", NULL},
+    {"card", "pay 4111 1111 1111 1111 now", "4111 1111 1111 1111"},
+    {"card", "4111111111111111", "4111111111111111"},
+    {"card", "4111-1111-1111-1111", "4111-1111-1111-1111"},
+    {"card", "4111-1111 1111-1111", NULL},
+    {"card", "4111111111111112", NULL},
+    {"card", "14111111111111111", NULL},
+    {"card", "0.4111111111111111", NULL},
+    {"card", "x4111111111111111", NULL},
+    {"card", "378282246310005.", "378282246310005"},
+    {"card", "30569309025904", "30569309025904"},
+    {"card", "5555 5555 5555 4444 12/27", "5555 5555 5555 4444"},
+    {"iban", "to DE89 3704 0044 0532 0130 00.", "DE89 3704 0044 0532 0130 00"},
+    {"iban", "GB29NWBK60161331926819", "GB29NWBK60161331926819"},
+    {"iban", "GB29NWBK60161331926818", NULL},
+    {"iban", "XX89370400440532013000", NULL},
+    {"email", "mail jane.doe+x@mail.example.com!", "jane.doe+x@mail.example.com"},
+    {"email", "a@b", NULL},
+    {"email", "user@host.1", NULL},
+    {"email", "<..x@y.org>", "x@y.org"},
+    {"entropy", "key: 'q7Zr0aX3mPv9LtBk2WcNeY8uHsDf5Gj1'", "q7Zr0aX3mPv9LtBk2WcNeY8uHsDf5Gj1"},
+    {"entropy", "a_perfectly_ordinary_name_of_a_function", NULL},
+    {"entropy", "da39a3ee5e6b4b0d3255bfef95601890afd80709",
+     "da39a3ee5e6b4b0d3255bfef95601890afd80709"},
+    {"entropy", "00000000000000000000000000000000", NULL},
+    {"id_be", "nr 85.07.30-033.28", "85.07.30-033.28"},
+    {"id_be", "85.07.30-033.29", NULL},
+    {"id_br", "529.982.247-25", "529.982.247-25"},
+    {"id_br", "529.982.247-26", NULL},
+    {"id_br", "111.111.111-11", NULL},
+    {"id_ca", "130-692-544", "130-692-544"},
+    {"id_ca", "130-692-545", NULL},
+    {"id_ch", "756.9217.0769.85", "756.9217.0769.85"},
+    {"id_ch", "756.9217.0769.84", NULL},
+    {"id_de", "86095742719", "86095742719"},
+    {"id_de", "86095742718", NULL},
+    {"id_es", "12345678Z", "12345678Z"},
+    {"id_es", "X1234567L", "X1234567L"},
+    {"id_es", "12345678A", NULL},
+    {"id_fr", "2 55 08 14 168 025 38", "2 55 08 14 168 025 38"},
+    {"id_fr", "255081416802539", NULL},
+    {"id_gb", "AB 12 34 56 C", "AB 12 34 56 C"},
+    {"id_gb", "AB123456C", "AB123456C"},
+    {"id_gb", "GB123456C", NULL},
+    {"id_in", "2341 2341 2346", "2341 2341 2346"},
+    {"id_in", "2341 2341 2347", NULL},
+    {"id_it", "RSSMRA85T10A562S", "RSSMRA85T10A562S"},
+    {"id_it", "RSSMRA85T10A562T", NULL},
+    {"id_pl", "44051401359", "44051401359"},
+    {"id_pl", "44051401358", NULL},
+    {"id_se", "811218-9876", "811218-9876"},
+    {"id_se", "811218-9875", NULL},
+    {"id_us", "ssn 219-09-9999,", "219-09-9999"},
+    {"id_us", "666-09-9999", NULL},
+    {"id_us", "219-09-9999-1", NULL},
+};
+
+/* The text with its match made unreadable. */
+static void expect(const struct row *r, char want[512])
+{
+    size_t n = strlen(r->text);
+    memcpy(want, r->text, n + 1);
+    const char *at = r->match ? strstr(r->text, r->match) : NULL;
+    for (size_t i = 0; at && i < strlen(r->match); i++)
+        if (at[i] > ' ')
+            want[at - r->text + (ptrdiff_t)i] = '*';
+}
+
+static void test_rows(void)
+{
+    char want[512];
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const struct row *r = &rows[i];
+        struct detect_rules rules = {.redact = detectors_of(slice_str(r->what))};
+        CU_ASSERT_NOT_EQUAL_FATAL(rules.redact, 0);
+        expect(r, want);
+        for (size_t piece = 1; piece < 9; piece++) {
+            pass(rules, DETECT_PLAIN, NULL, slice_str(r->text), piece);
+            bool same = told->n == strlen(want) && memcmp(told->out, want, told->n) == 0;
+            bool once = told->counts[__builtin_ctz(rules.redact)] == (r->match != NULL);
+            if (!same || !once)
+                printf("# %s in \"%s\" by %zu: \"%.*s\"\n", r->what, r->text, piece, (int)told->n,
+                       told->out);
+            CU_ASSERT(same && once);
+        }
+    }
+}
+
+static void test_refuses(void)
+{
+    struct detect_rules rules = {.refuse = detectors_of(SLICE("credentials"))};
+    for (size_t piece = 1; piece < 50; piece++) {
+        pass(rules, DETECT_PLAIN, NULL, SLICE("before " GITHUB " after"), piece);
+        CU_ASSERT_EQUAL(told->end, DETECT_REFUSED);
+        CU_ASSERT_EQUAL(told->counts[DETECT_GITHUB], 1);
+        CU_ASSERT(told->n <= strlen("before ")); /* nothing of it went */
+    }
+    pass(rules, DETECT_PLAIN, NULL, SLICE("before and after"), 3);
+    CU_ASSERT_EQUAL(told->end, DETECT_PASSES);
+    CU_ASSERT_EQUAL(told->n, strlen("before and after"));
+}
+
+static void test_own(void)
+{
+    struct detect_rules rules = {.refuse = DETECT_BIT(DETECT_GITHUB)};
+    pass(rules, DETECT_PLAIN, GITHUB, SLICE("my placeholder " GITHUB), 7);
+    CU_ASSERT_EQUAL(told->end, DETECT_PASSES);
+    CU_ASSERT_EQUAL(told->counts[DETECT_GITHUB], 0);
+    pass(rules, DETECT_PLAIN, "ghp_another", SLICE("no placeholder " GITHUB), 7);
+    CU_ASSERT_EQUAL(told->end, DETECT_REFUSED);
+}
+
+/* ---- how it is written ---- */
+
+static void same(struct detect_rules rules, enum detect_form form, const char *in, const char *out)
+{
+    for (size_t piece = 1; piece < 12; piece++) {
+        pass(rules, form, NULL, slice_str(in), piece);
+        bool ok = told->n == strlen(out) && memcmp(told->out, out, told->n) == 0;
+        if (!ok)
+            printf("# \"%s\" by %zu: \"%.*s\"\n", in, piece, (int)told->n, told->out);
+        CU_ASSERT(ok);
+    }
+}
+
+static void test_written(void)
+{
+    struct detect_rules mail = {.redact = DETECT_BIT(DETECT_EMAIL)},
+                        card = {.redact = DETECT_BIT(DETECT_CARD)},
+                        pem = {.redact = DETECT_BIT(DETECT_PRIVATE_KEY)};
+    same(mail, DETECT_JSON, "{\"a\":\"x\\u0040y.org\\n\"}", "{\"a\":\"************\\n\"}");
+    same(mail, DETECT_URLENCODED, "m=x%40y.org&b=1", "m=*********&b=1");
+    same(mail, DETECT_PLAIN, "m=x%40y.org", "m=x%40y.org");
+    same(mail, DETECT_JSON, "\"\\u00e9 \\ud83d\\ude00 x@y.org \\u00",
+         "\"\\u00e9 \\ud83d\\ude00 ******* \\u00");
+    same(card, DETECT_JSON, "{\"n\":4111111111111111,\"s\":\"4111111111111111\"}",
+         "{\"n\":9999999999999999,\"s\":\"****************\"}");
+    same(card, DETECT_URLENCODED, "n=4111+1111+1111+1111&x=%", "n=****+****+****+****&x=%");
+    same(pem, DETECT_JSON,
+         "{\"k\":\"-----BEGIN PRIVATE KEY-----\\n" LINE "\\n-----END PRIVATE KEY-----\\n\"}",
+         "{\"k\":\"********** ******* ********\\n"
+         "****************************************************************\\n"
+         "******** ******* ********\\n\"}");
+}
+
+/* What goes on longer than anything is held. */
+static void test_long(void)
+{
+    struct detect_rules rules = {.redact = detectors_of(SLICE("credentials")) |
+                                           DETECT_BIT(DETECT_ENTROPY) | DETECT_BIT(DETECT_EMAIL)};
+    static char body[300000];
+    size_t n = (size_t)snprintf(body, sizeof body, "k=-----BEGIN RSA PRIVATE KEY-----\n");
+    while (n < 150000)
+        n += (size_t)snprintf(body + n, sizeof body - n, LINE "\n");
+    n += (size_t)snprintf(body + n, sizeof body - n, "-----END RSA PRIVATE KEY----- rest %s ",
+                          GITHUB);
+    n += (size_t)snprintf(body + n, sizeof body - n, "eyJhbGciOiJIUzI1NiJ9.eyJ");
+    memset(body + n, 'a', 100000);
+    n += 100000;
+    n += (size_t)snprintf(body + n, sizeof body - n, ".x rest");
+    for (size_t piece = 1000; piece < 70000; piece = piece * 3 + 1) {
+        pass(rules, DETECT_PLAIN, NULL, (struct slice){body, n}, piece);
+        CU_ASSERT_EQUAL(told->n, n);
+        CU_ASSERT_EQUAL(told->counts[DETECT_PRIVATE_KEY], 1);
+        CU_ASSERT_EQUAL(told->counts[DETECT_GITHUB], 1);
+        CU_ASSERT_EQUAL(told->counts[DETECT_JWT], 1);
+        CU_ASSERT_PTR_NULL(memmem(told->out, told->n, "MIIE", 4));
+        CU_ASSERT_PTR_NULL(memmem(told->out, told->n, "aaaa", 4));
+        CU_ASSERT_PTR_NOT_NULL(memmem(told->out, told->n, " rest ", 6));
+        CU_ASSERT_EQUAL(memcmp(told->out + n - 5, " rest", 5), 0);
+    }
+}
+
+/* More than one scan keeps, in one piece. */
+static void test_many(void)
+{
+    struct detect_rules rules = {.redact = DETECT_BIT(DETECT_EMAIL)};
+    static char body[64000];
+    size_t n = 0, want = 0;
+    for (; n < sizeof body - 16; want++)
+        n += (size_t)snprintf(body + n, sizeof body - n, "a@b.org ");
+    pass(rules, DETECT_PLAIN, NULL, (struct slice){body, n}, n);
+    CU_ASSERT_EQUAL(told->counts[DETECT_EMAIL], want);
+    CU_ASSERT_PTR_NULL(memchr(told->out, '@', told->n));
+}
+
+/* In what may still become something else: counted once, when that is decided. */
+static void test_undecided(void)
+{
+    struct detect_rules rules = {.redact = DETECT_BIT(DETECT_JWT) | DETECT_BIT(DETECT_CARD)};
+    for (size_t piece = 1; piece < 12; piece++) {
+        pass(rules, DETECT_PLAIN, NULL, SLICE("eyJabcdefghij.4111111111111111.abcdefghijklmn"),
+             piece);
+        CU_ASSERT_EQUAL(told->counts[DETECT_CARD], 1);
+        CU_ASSERT_EQUAL(told->counts[DETECT_JWT], 0);
+    }
+}
+
+static void test_unreadable(void)
+{
+    static const struct {
+        const char *type;
+        bool read;
+        enum detect_form form;
+    } types[] = {
+        {"application/json", true, DETECT_JSON},
+        {"application/json; charset=UTF-8", true, DETECT_JSON},
+        {"application/vnd.x+json;charset=\"utf-8\"", true, DETECT_JSON},
+        {"", true, DETECT_JSON},
+        {"application/x-www-form-urlencoded", true, DETECT_URLENCODED},
+        {"text/plain; charset=utf-16", false, DETECT_PLAIN},
+        {"text/plain; a=b; charset=utf-7", false, DETECT_PLAIN},
+        {"image/png", true, DETECT_PLAIN},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+        enum detect_form form;
+        CU_ASSERT_EQUAL(detect_form_of(slice_str(types[i].type), &form), types[i].read);
+        CU_ASSERT_EQUAL(form, types[i].form);
+    }
+    struct detect_rules rules = {.redact = DETECT_BIT(DETECT_EMAIL)};
+    pass(rules, DETECT_PLAIN, NULL,
+         (struct slice){"\xff\xfe"
+                        "a\0",
+                        4},
+         1);
+    CU_ASSERT_EQUAL(told->end, DETECT_UNREADABLE);
+    CU_ASSERT_EQUAL(told->n, 0);
+    pass(rules, DETECT_PLAIN, NULL, SLICE("x"), 1);
+    CU_ASSERT_EQUAL(told->n, 1);
+}
+
+/* ---- in words ---- */
+
+static void test_words(void)
+{
+    static const char *const bad[] = {"",
+                                      "github",
+                                      "github x",
+                                      "nobody 1",
+                                      "email 1,",
+                                      "email 1 ",
+                                      "email -1",
+                                      "email 1, github 1",
+                                      "github 1,email 1",
+                                      "email 1, email 1",
+                                      "email 99999999999"};
+    uint32_t counts[DETECTORS] = {[DETECT_GITHUB] = 2, [DETECT_EMAIL] = 1};
+    char text[DETECT_FOUND_MAX];
+    CU_ASSERT_STRING_EQUAL(detect_found_text(counts, text), "github 2, email 1");
+    CU_ASSERT(detect_found_is(slice_str(text)));
+    for (unsigned i = 0; i < DETECTORS; i++) {
+        CU_ASSERT_EQUAL(detectors_of(slice_str(detector_name(i))), DETECT_BIT(i));
+        counts[i] = UINT32_MAX;
+    }
+    CU_ASSERT(detect_found_is(slice_str(detect_found_text(counts, text)))); /* all of them fit */
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        CU_ASSERT_FALSE(detect_found_is(slice_str(bad[i])));
+    CU_ASSERT_EQUAL(detectors_of(SLICE("githu")), 0);
+    CU_ASSERT_PTR_NULL(detector_name(DETECTORS));
+}
+
+void suite_detector(void)
+{
+    CU_pSuite s = CU_add_suite("detector", NULL, NULL);
+    CU_add_test(s, "what each finds, in pieces", test_rows);
+    CU_add_test(s, "what is refused does not go", test_refuses);
+    CU_add_test(s, "placeholders are nobody's secret", test_own);
+    CU_add_test(s, "escapes of JSON and of forms", test_written);
+    CU_add_test(s, "longer than what is held", test_long);
+    CU_add_test(s, "many at once", test_many);
+    CU_add_test(s, "what is not decided", test_undecided);
+    CU_add_test(s, "what cannot be read", test_unreadable);
+    CU_add_test(s, "in words", test_words);
+}
+
+void tap_suites(void)
+{
+    told = malloc(sizeof *told);
+    if (told == NULL)
+        abort();
+    suite_detector();
+}

@@ -91,6 +91,21 @@ static void try_secrets(json_t *list, const struct config *c)
     }
 }
 
+/* What package managers' configuration says and presets do not carry. */
+static void found_notes(json_t *list, const struct config *c)
+{
+    const char *preset;
+    json_t *one, *note;
+    size_t i;
+    char text[1200];
+    json_object_foreach((json_t *)(uintptr_t)config_found(c), preset, one)
+        json_array_foreach(json_object_get(one, "notes"), i, note)
+    {
+        snprintf(text, sizeof text, "preset '%s': %s", preset, json_string_value(note));
+        keep_warning(list, text);
+    }
+}
+
 static json_t *warnings(const struct config *c)
 {
     json_t *list = json_array();
@@ -99,6 +114,7 @@ static json_t *warnings(const struct config *c)
     missing_file(list, "ca.cert", config_ca_cert(c));
     missing_file(list, "ca.key", config_ca_key(c));
     try_secrets(list, c);
+    found_notes(list, c);
     int fd = roots_pack_with(NULL, config_upstream_ca(c), &err);
     if (fd >= 0) {
         close(fd);

@@ -18,6 +18,7 @@
 #include "out.h"
 #include "paths.h"
 #include "run_binds.h"
+#include "run_files.h"
 #include "run_login.h"
 #include "run_options.h"
 #include "run_profile.h"
@@ -149,6 +150,8 @@ static struct config *load(const struct run_options *o, struct run_profile *p,
         .n_allow = o->allow.n,
         .secret = (const char *const *)o->secret.v,
         .n_secret = o->secret.n,
+        .use = (const char *const *)o->use.v,
+        .n_use = o->use.n,
         .ret_policy = policy,
         .profile = p->profile,
         .logins = l->use,
@@ -184,8 +187,8 @@ static int prepare(const struct run_options *o, const struct config *c, const ch
     if (check_secrets(c, o, err) < 0 || check_env_secrets(c, o, policy, err) < 0 ||
         run_binds(o, r, err) < 0 || run_profile_program(o, p, r, err) < 0 ||
         run_binds_check(r, c, file, p->file, err) < 0 || run_login_files(l, r, err) < 0 ||
-        run_profile_home(o, c, p, r, err) < 0 || fill_argv(o, r, err) < 0 ||
-        fill_env(o, r, err) < 0)
+        run_files_found(r, c, err) < 0 || run_profile_home(o, c, p, r, err) < 0 ||
+        fill_argv(o, r, err) < 0 || fill_env(o, r, err) < 0)
         return -1;
     r->ask = o->ask;
     return find_outside(c, r, err);

@@ -127,6 +127,28 @@ static int check_secret_files(const struct run_request *r, const struct config *
     return 0;
 }
 
+/* What package managers say of registries decides where the sandbox may go. */
+static int check_found(const struct run_request *r, const struct config *c, struct err *err)
+{
+    const char *preset;
+    json_t *one, *file;
+    size_t i;
+    char what[300];
+    json_object_foreach((json_t *)(uintptr_t)config_found(c), preset, one)
+    {
+        snprintf(what, sizeof what, "from which the preset '%.100s' has its hosts", preset);
+        if (json_object_get(json_object_get(one, "policies"), r->policy) == NULL)
+            continue;
+        json_array_foreach(json_object_get(one, "files"), i, file)
+        {
+            const struct guarded g = {json_string_value(file), what, true};
+            if (check_guarded(r, &g, err) < 0)
+                return -1;
+        }
+    }
+    return 0;
+}
+
 /* A link that a sandbox left where it could write must not decide what the next one is given. */
 static int refuse_link(const char *path, const char *flag, struct err *err)
 {
@@ -315,5 +337,6 @@ int run_binds_check(const struct run_request *r, const struct config *c, const c
     for (size_t i = 0; i < ARRAY_LEN(files); i++)
         if (check_guarded(r, &files[i], err) < 0)
             return -1;
-    return check_own(r, c, err) < 0 ? -1 : check_secret_files(r, c, err);
+    return check_own(r, c, err) < 0 || check_found(r, c, err) < 0 ? -1
+                                                                  : check_secret_files(r, c, err);
 }

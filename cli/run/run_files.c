@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "buf.h"
+#include "inside.h"
+#include "out.h"
 
 /* As inside of quotes in JSON and TOML. */
 static int put_quoted(struct buf *to, const char *s)
@@ -101,4 +103,30 @@ int run_files_add(struct run_request *r, int op, const char *path, const char *t
               run_request_step(r, op, whole, (const char *)buf_data(&filled)) < 0;
     buf_free(&filled);
     return bad ? err_set(err, ERR_LIMIT, "%s: the files of the home are too long", path) : 0;
+}
+
+static void tell_notes(const char *preset, const json_t *notes)
+{
+    char clean[1024];
+    json_t *v;
+    size_t i;
+    json_array_foreach(notes, i, v)
+        out_error("preset '%s': %s", preset, out_clean(json_string_value(v), clean, sizeof clean));
+}
+
+int run_files_found(struct run_request *r, const struct config *c, struct err *err)
+{
+    const char *preset;
+    json_t *one;
+    json_object_foreach((json_t *)(uintptr_t)config_found(c), preset, one)
+    {
+        const char *file = json_string_value(json_object_get(one, "file"));
+        const char *text = json_string_value(json_object_get(one, "text"));
+        if (json_object_get(json_object_get(one, "policies"), r->policy) == NULL)
+            continue;
+        tell_notes(preset, json_object_get(one, "notes"));
+        if (*file && *text && run_files_add(r, INSIDE_WRITE_NEW, file, text, err) < 0)
+            return -1;
+    }
+    return 0;
 }

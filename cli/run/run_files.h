@@ -18,4 +18,8 @@ int run_files_servers(const struct config *c, const char *policy, const char *te
 int run_files_add(struct run_request *r, int op, const char *path, const char *text,
                   struct err *err) WUNUSED;
 
+/* The configuration of package managers whose presets the policy uses, where the home has none.
+ * What was left out of it is told. */
+int run_files_found(struct run_request *r, const struct config *c, struct err *err) WUNUSED;
+
 #endif

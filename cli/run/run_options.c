@@ -21,7 +21,8 @@ enum {
     OPT_HOME,
     OPT_TELEMETRY,
     OPT_LOGIN,
-    OPT_VOLUME
+    OPT_VOLUME,
+    OPT_USE
 };
 
 const struct arg_option run_arg_options[] = {
@@ -35,6 +36,7 @@ const struct arg_option run_arg_options[] = {
     {OPT_SECRET, "secret", "NAME@HOST[:HEADER][,HOST]",
      "use the environment variable NAME for these hosts"},
     {OPT_ALLOW, "allow", "HOST[/PATH]", "allow this destination, without a credential"},
+    {OPT_USE, "use", "PRESET", "allow what a preset does (durward preset ls); may repeat"},
     {OPT_BIND, "bind", "HOST[:IN][:ro]", "make a directory or file of the host visible inside"},
     {OPT_VOLUME, "volume", "NAME:/IN[:ro]", "mount a volume of the policy's (durward volume)"},
     {OPT_NO_BIND, "no-bind", NULL, "do not bind the current directory"},
@@ -57,6 +59,7 @@ void run_options_done(struct run_options *o)
     strlist_done(&o->publish);
     strlist_done(&o->env);
     strlist_done(&o->login);
+    strlist_done(&o->use);
 }
 
 static bool name_ok(const char *s, size_t n)
@@ -146,6 +149,8 @@ static int take(const struct command *cmd, struct run_options *o, int id, const 
         return add_secret(cmd, o, v);
     case OPT_LOGIN:
         return add_to(cmd, &o->login, v, "login");
+    case OPT_USE:
+        return add_to(cmd, &o->use, v, "use");
     case OPT_ALLOW:
         return add_to(cmd, &o->allow, v, "allow");
     case OPT_PUBLISH:

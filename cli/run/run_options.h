@@ -12,7 +12,7 @@ struct run_options {
     const char *policy;          /* or NULL */
     const char *workdir;         /* or NULL */
     const char *backend, *image; /* or NULL */
-    struct strlist allow, secret, binds, volumes, publish, env,
+    struct strlist allow, secret, binds, volumes, publish, env, use,
         login;                  /* as given; env: complete "K=V" */
     const char *profile, *home; /* or NULL */
     bool no_bind, view, ask, json, telemetry;

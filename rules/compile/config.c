@@ -1,5 +1,5 @@
-/* Reads a configuration's text, hands each section to its reader (config_*.c), and counts
- * references to the result; writes it as JSON and finds the default file. */
+/* Hands each section of a configuration to its reader (config_*.c), counts references to the
+ * result, and writes it as JSON. */
 #include "config.h"
 
 #include <errno.h>
@@ -114,90 +114,9 @@ void config_unref(struct config *c)
         policy_free(c->policies[i].compiled);
     }
     json_decref(c->root);
+    json_decref(c->found);
     json_decref(c->source.lines);
     arena_free(c->arena);
-}
-
-/* The directory of a file's name, absolute; malloc'd. */
-static char *directory_of(const char *name, struct err *err)
-{
-    const char *slash = strrchr(name, '/');
-    size_t n = slash ? (size_t)(slash - name) : 0;
-    if (slash == name)
-        return strdup("/");
-    if (name[0] == '/')
-        return strndup(name, n);
-    char *here = getcwd(NULL, 0), *whole = NULL;
-    if (here == NULL) {
-        err_sys(err, "the current directory");
-        return NULL;
-    }
-    if (asprintf(&whole, "%s%s%.*s", here, n ? "/" : "", (int)n, name) < 0)
-        whole = NULL;
-    free(here);
-    return whole;
-}
-
-struct config *config_parse(struct slice text, const char *name, struct err *err)
-{
-    json_t *root, *lines;
-    char *base = directory_of(name, err);
-    struct config *c = NULL;
-    if (base && yaml_tree_parse(text, name, &root, &lines, err) == 0)
-        c = config_build(name, base, root, lines, err);
-    free(base);
-    return c;
-}
-
-static int read_all(int fd, const char *name, struct buf *b, struct err *err)
-{
-    for (;;) {
-        unsigned char *to = buf_reserve(b, 65536);
-        if (to == NULL)
-            return err_set(err, ERR_LIMIT, "%s: larger than 1 MiB", name);
-        ssize_t n = read(fd, to, 65536);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return err_sys(err, "%s", name);
-        if (n == 0)
-            return 0;
-        buf_commit(b, (size_t)n);
-    }
-}
-
-const char *config_text(const char *path, struct buf *b, char **base, struct err *err)
-{
-    bool standard = strcmp(path, "-") == 0;
-    const char *name = standard ? "standard input" : path;
-    struct stat st;
-    int r = -1, fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    *base = NULL;
-    buf_init(b, YAML_TREE_MAX + 65536 + 1);
-    if (fd < 0) {
-        err_sys(err, "%s", path);
-        return NULL;
-    }
-    if (fstat(fd, &st) < 0)
-        err_sys(err, "%s", name);
-    else if (!standard && !S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode))
-        err_set(err, ERR_PARSE, "%s: not a file", path);
-    else if (read_all(fd, name, b, err) == 0 && (*base = directory_of(name, err)) != NULL)
-        r = 0;
-    if (!standard)
-        close(fd);
-    return r == 0 ? name : NULL;
-}
-
-struct config *config_load(const char *path, struct err *err)
-{
-    struct buf b;
-    char *base;
-    const char *name = config_text(path, &b, &base, err);
-    struct config *c = name ? config_parse(buf_slice(&b), name, err) : NULL;
-    buf_free(&b);
-    free(base);
-    return c;
 }
 
 struct config *config_from_json(const char *json, size_t n, struct err *err)
@@ -216,40 +135,7 @@ char *config_json(const struct config *c)
     return json_dumps(c->root, JSON_COMPACT);
 }
 
-static char *existing(char *path)
+const json_t *config_found(const struct config *c)
 {
-    if (path && access(path, F_OK) == 0)
-        return path;
-    free(path);
-    return NULL;
-}
-
-char *config_find(struct err *err)
-{
-    const char *named = getenv("DURWARD_CONFIG"), *xdg = getenv("XDG_CONFIG_HOME");
-    const char *home = getenv("HOME");
-    char *path = NULL;
-    if (named && named[0]) {
-        if (named[0] != '/')
-            err_set(err, ERR_PARSE, "DURWARD_CONFIG is '%.200s'; it must be an absolute path",
-                    named);
-        else if ((path = existing(strdup(named))) == NULL)
-            err_set(err, ERR_UNREADY, "DURWARD_CONFIG names '%.200s', which is not there", named);
-        return path;
-    }
-    if (xdg && xdg[0] == '/') {
-        if (asprintf(&path, "%s/durward/durward.yaml", xdg) < 0)
-            path = NULL;
-    } else if (home && home[0] == '/') {
-        if (asprintf(&path, "%s/.config/durward/durward.yaml", home) < 0)
-            path = NULL;
-    }
-    path = existing(path);
-    if (path == NULL)
-        path = existing(strdup("/etc/durward/durward.yaml"));
-    if (path == NULL)
-        err_set(err, ERR_UNREADY,
-                "no configuration: write ~/.config/durward/durward.yaml or "
-                "/etc/durward/durward.yaml, or name one with -c FILE");
-    return path;
+    return c->found;
 }

@@ -3,6 +3,8 @@
 #ifndef DURWARD_CONFIG_H
 #define DURWARD_CONFIG_H
 
+#include <jansson.h>
+
 #include "authority.h"
 #include "err.h"
 #include "policy.h"
@@ -222,6 +224,11 @@ struct config *config_parse(struct slice text, const char *name, struct err *err
 struct config *config_from_json(const char *json, size_t n, struct err *err);
 /* The whole configuration as JSON, presets not expanded. malloc'd. */
 char *config_json(const struct config *c);
+/* What the configuration of package managers on this host said, for presets that take their hosts
+ * from it: { PRESET: { "file": PATH below a home, "text": TEXT for it, "files": [NAME of what was
+ * read], "notes": [TEXT], "policies": { NAME: true } } }. NULL: no such preset is used, or this is
+ * not the one that was read from a file. Borrowed. */
+const json_t *config_found(const struct config *c);
 struct config *config_ref(struct config *c);
 void config_unref(struct config *c);
 /* $DURWARD_CONFIG, $XDG_CONFIG_HOME/durward/durward.yaml (or ~/.config/…),
@@ -330,8 +337,10 @@ struct config_flags {
     const struct profile *profile;  /* adds what it stands for; NULL: none */
     const struct login_use *logins; /* (login.h) adds what they stand for */
     size_t n_logins;
-    bool telemetry;     /* with the hosts of its telemetry */
-    bool profile_alone; /* only to check it: its secrets need not be there */
+    bool telemetry;         /* with the hosts of its telemetry */
+    bool profile_alone;     /* only to check it: its secrets need not be there */
+    const char *const *use; /* presets */
+    size_t n_use;
 };
 /* One of the logins is that of the profile: it needs no key. */
 bool config_flags_login(const struct config_flags *f);
@@ -340,7 +349,9 @@ struct config *config_with_flags(const struct config *c, const struct config_fla
 /* A preset by name ("github", "openai", …) as YAML text, or NULL. */
 const char *preset_text(const char *name);
 const char *preset_name(size_t i); /* in the order of the alphabet; NULL past the end */
-enum { PRESET_NAMES_MAX = 400 };
+/* A text of the preset's own file ("found", "file", "write"), or false. */
+enum { PRESET_NAMES_MAX = 500, PRESET_WORD_MAX = 400 };
+bool preset_says(const char *name, const char *key, char to[PRESET_WORD_MAX]);
 void preset_names(char *to, size_t n); /* "anthropic, … and xai" */
 /* The secret kind a preset host has ("github-pat"), or "" */
 const char *preset_kind_for_host(const char *host);

@@ -137,14 +137,14 @@ struct config *config_check(const char *path, void (*fn)(void *arg, const char *
     struct places p = {0};
     struct err err = {0};
     struct config *c = NULL;
-    json_t *root = NULL, *lines = NULL;
+    json_t *root = NULL, *lines = NULL, *found = json_object();
     const char *at = NULL;
     char *base;
     size_t n = 0;
     struct buf b;
     const char *name = config_text(path, &b, &base, &err);
     bool ok = name && yaml_tree_parse(buf_slice(&b), name, &root, &lines, &err) == 0 &&
-              mark_places(&p, name, lines) == 0;
+              config_fill_hosts(root, found, &err) == 0 && mark_places(&p, name, lines) == 0;
     while (ok && n < ERRORS_MAX) {
         err = (struct err){0};
         c = config_build(name, base, json_deep_copy(root), json_incref(p.lines), &err);
@@ -161,6 +161,9 @@ struct config *config_check(const char *path, void (*fn)(void *arg, const char *
         config_unref(c);
         c = NULL;
     }
+    if (c)
+        c->found = json_incref(found);
+    json_decref(found);
     json_decref(root);
     json_decref(lines);
     json_decref(p.lines);

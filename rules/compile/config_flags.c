@@ -75,6 +75,15 @@ static int add_allow(struct additions *a, const char *value, struct err *err)
     return 0;
 }
 
+static int add_use(struct additions *a, const char *value, struct err *err)
+{
+    json_t *rule = json_pack("{s:s}", "use", value);
+    if (rule == NULL)
+        return err_set(err, ERR_PARSE, "--use: not UTF-8 text");
+    add_rule(a, rule, "--use", value);
+    return 0;
+}
+
 /* Behind the host, where no port stands: the header that the value goes in, or "bearer". Cut off;
  * NULL: nothing is said. */
 static char *cut_field(char *host)
@@ -249,13 +258,22 @@ struct config *config_with_flags(const struct config *c, const struct config_fla
         r = add_allow(&a, f->allow[i], err);
     for (size_t i = 0; r == 0 && i < f->n_secret; i++)
         r = add_secret(&a, f->secret[i], err);
+    for (size_t i = 0; r == 0 && i < f->n_use; i++)
+        r = add_use(&a, f->use[i], err);
+    json_t *found = c && c->found ? json_copy(c->found) : json_object();
+    if (r == 0)
+        r = config_fill_hosts(a.root, found, err);
     if (r < 0) {
+        json_decref(found);
         json_decref(a.root);
         json_decref(a.lines);
         return NULL;
     }
     struct config *made =
         config_build(c ? c->source.name : "the command line", NULL, a.root, a.lines, err);
+    if (made)
+        made->found = json_incref(found);
+    json_decref(found);
     if (made && f->ret_policy)
         *f->ret_policy = config_policy_find(made, a.name)->name;
     return made;

@@ -150,7 +150,14 @@ static json_t *expand(struct config *c, const struct node *rule, struct err *err
         node_key_word(rule, use_keys, "access", &word, err) < 0)
         return NULL;
     const json_t *secrets = json_object_get(c->root, "secrets");
-    if (!named && !json_object_get(secrets, name)) {
+    if (named && !preset_takes_secret(name)) {
+        node_fail(&secret, err,
+                  "preset '%s' sends no secret; for a registry that wants one see `durward login "
+                  "ls`, or write a rule with `with`",
+                  name);
+        return NULL;
+    }
+    if (!named && preset_takes_secret(name) && !json_object_get(secrets, name)) {
         node_fail(&use, err,
                   "preset '%s' takes the secret '%s', which is not declared; name "
                   "another with 'secret: NAME'",

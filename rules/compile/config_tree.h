@@ -48,6 +48,7 @@ struct config {
     struct source source; /* lines owned */
     const char *base;     /* directory of relative paths; NULL: only absolute ones */
     json_t *root;         /* owned; file names in it are absolute */
+    json_t *found;        /* owned; see config_found; NULL: nothing was looked for */
     json_t *prices;       /* as written; borrowed; NULL: none */
     struct config_secret *secrets;
     struct config_policy *policies;
@@ -74,6 +75,10 @@ struct config *config_build(const char *name, const char *base, json_t *root, js
 /* The text of a file ("-": standard input) in *b, and the directory of its relative paths; both are
  * freed by the caller in any case. The name that errors give it, or NULL. */
 const char *config_text(const char *path, struct buf *b, char **base, struct err *err);
+/* config_load.c: the hosts of presets that have none of their own, from the configuration of
+ * package managers on this host, into `preset_hosts`; *found (an object) gets what config_found
+ * tells. */
+int config_fill_hosts(json_t *root, json_t *found, struct err *err);
 /* A file name made absolute, in the tree too. */
 int config_file(struct config *c, const struct node *n, const char **ret, struct err *err);
 
@@ -137,6 +142,9 @@ int preset_hosts_check(const char *name, const struct node *use, const struct no
 /* Those of them that send the secret to this host; NULL when no preset knows the host. */
 json_t *preset_rules_for_host(const char *host, const char *secret);
 const char *preset_kind(const char *name); /* "github-pat", or ""; NULL: no such preset */
+/* Of a preset that there is: the first role of `hosts`. */
+void preset_first_role(const char *name, char to[PRESET_WORD_MAX]);
+bool preset_takes_secret(const char *name);
 enum { SECRET_KINDS = 3 };
 extern const char *const secret_kinds[SECRET_KINDS];
 

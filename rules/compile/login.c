@@ -102,8 +102,10 @@ const char *login_path(const struct login_format *f)
 enum login_syntax login_syntax(const struct login_format *f)
 {
     static const char *const words[LOGIN_SYNTAXES] = {
-        [LOGIN_JSON] = "json",   [LOGIN_YAML] = "yaml",   [LOGIN_INI] = "ini",
-        [LOGIN_NETRC] = "netrc", [LOGIN_NPMRC] = "npmrc",
+        [LOGIN_JSON] = "json",   [LOGIN_YAML] = "yaml",     [LOGIN_INI] = "ini",
+        [LOGIN_NETRC] = "netrc", [LOGIN_NPMRC] = "npmrc",   [LOGIN_PIP] = "pip",
+        [LOGIN_CARGO] = "cargo", [LOGIN_DOCKER] = "docker", [LOGIN_KUBE] = "kubeconfig",
+        [LOGIN_AZURE] = "msal",
     };
     const char *word = login_word(f->root, "syntax");
     size_t i = 0;

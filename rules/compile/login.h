@@ -27,7 +27,19 @@ void login_format_free(struct login_format *f); /* NULL is fine */
 const char *login_name(const struct login_format *f);
 const char *login_about(const struct login_format *f);
 const char *login_path(const struct login_format *f); /* below the home */
-enum login_syntax { LOGIN_JSON, LOGIN_YAML, LOGIN_INI, LOGIN_NETRC, LOGIN_NPMRC, LOGIN_SYNTAXES };
+enum login_syntax {
+    LOGIN_JSON,
+    LOGIN_YAML,
+    LOGIN_INI,
+    LOGIN_NETRC,
+    LOGIN_NPMRC,
+    LOGIN_PIP, /* from here on: secrets/parent/login_shapes.h */
+    LOGIN_CARGO,
+    LOGIN_DOCKER,
+    LOGIN_KUBE,
+    LOGIN_AZURE,
+    LOGIN_SYNTAXES
+};
 enum login_syntax login_syntax(const struct login_format *f);
 
 /* A place in the tree of such a file: names of members, one after the other. "*" stands for each
@@ -44,7 +56,7 @@ bool login_is_jwt(const struct login_format *f); /* its end stands in the token 
 const char *login_lock(const struct login_format *f, size_t i);
 /* Of a session: where the time of its last refresh is written, NULL: nowhere. */
 login_place login_stamp(const struct login_format *f);
-/* The entry that is used where none is named; NULL: all are. */
+/* The entry that is used where none is named; NULL: all are; "=current": the file says which. */
 const char *login_one(const struct login_format *f);
 /* The variable that leads its program to another folder; NULL: the format has a lock of its own,
  * and the user's own file is refreshed. */

@@ -282,25 +282,42 @@ static int fill_entries(const struct login_use *u, const char *text, size_t n, s
     return bad;
 }
 
-/* What stands before {{each}}, each entry, what stands behind {{end}}; a text without them is of
- * the one entry that there is. */
-static int fill_whole(const struct login_use *u, const char *text, struct buf *to)
+/* {{each}} and {{end}} around what is written once an entry; how far the text was taken, or -1. */
+static ssize_t fill_each(const struct login_use *u, const char *text, const json_t *vars,
+                         struct buf *to)
 {
     static const char each[] = "{{each}}", end[] = "{{end}}";
     const char *from = strstr(text, each), *till = from ? strstr(from, end) : NULL;
+    if (till == NULL)
+        return 0;
+    int bad = fill_text(text, (size_t)(from - text), vars, to);
+    from += sizeof each - 1;
+    bad |= fill_entries(u, from, (size_t)(till - from), to);
+    till += sizeof end - 1 + (till[sizeof end - 1] == '\n');
+    return bad ? -1 : till - text;
+}
+
+/* What stands before {{each}}, each entry, what stands behind {{end}}; a text without them is of
+ * the one entry that there is, or names lines alone. */
+static int fill_whole(const struct login_use *u, const char *text, struct buf *to)
+{
     time_t now = time(NULL);
     char when[32];
     struct tm tm;
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S.000Z", gmtime_r(&now, &tm));
-    json_t *vars = json_pack("{s:s, s:s}", "lines", u->lines ? u->lines : "", "now", when);
+    const char *first = json_object_iter_key(json_object_iter(u->entries));
+    json_t *vars = json_pack("{s:s, s:s, s:s}", "lines", u->lines ? u->lines : "", "now", when,
+                             "first", first ? first : "");
     struct buf once;
     buf_init(&once, LOGIN_TEXT_MAX);
     int bad = vars ? 0 : -1;
-    if (till) {
-        bad |= fill_text(text, (size_t)(from - text), vars, to);
-        from += sizeof each - 1;
-        bad |= fill_entries(u, from, (size_t)(till - from), to);
-        bad |= buf_append_str(to, till + sizeof end - 1 + (till[sizeof end - 1] == '\n'));
+    const char *at = text;
+    for (ssize_t n = 1; n > 0 && !bad; at += n > 0 ? n : 0) {
+        n = fill_each(u, at, vars, to);
+        bad |= n < 0;
+    }
+    if (at > text || login_entries(u->format)) {
+        bad |= fill_text(at, strlen(at), vars, to);
     } else {
         bad |= fill_text(text, strlen(text), vars, &once);
         bad |= fill_entries(u, (const char *)buf_data(&once), buf_len(&once), to);
@@ -308,6 +325,45 @@ static int fill_whole(const struct login_use *u, const char *text, struct buf *t
     buf_free(&once);
     json_decref(vars);
     return bad;
+}
+
+static ssize_t entry_number(const struct login_use *u, struct slice name)
+{
+    const char *entry;
+    json_t *parts;
+    ssize_t i = 0;
+    json_object_foreach(u->entries, entry, parts)
+    {
+        if (slice_eq_str(name, entry))
+            return i;
+        i++;
+    }
+    return -1;
+}
+
+/* {{secret ENTRY PART}} of lines: where its placeholder goes. Of an entry that is not used nothing
+ * stands there. */
+static int fill_secrets(const struct login_use *u, struct slice text, struct buf *to)
+{
+    static const char open[] = "{{secret ";
+    ssize_t at;
+    int bad = 0;
+    while ((at = slice_find_slice(text, slice_str(open))) >= 0) {
+        char name[NAME_MAX_BYTES + 1], part[NAME_MAX_BYTES];
+        struct slice rest = {text.p + at + sizeof open - 1, text.n - (size_t)at - sizeof open + 1};
+        ssize_t blank = slice_find(rest, ' '), end = slice_find_slice(rest, SLICE("}}"));
+        bad |= buf_append(to, text.p, (size_t)at);
+        if (blank < 0 || end < blank || end - blank - 1 >= (ssize_t)sizeof part)
+            return -1;
+        snprintf(part, sizeof part, "%.*s", (int)(end - blank - 1), rest.p + blank + 1);
+        ssize_t i = entry_number(u, (struct slice){rest.p, (size_t)blank});
+        if (i >= 0) {
+            secret_name(u, (size_t)i, part, name);
+            bad |= buf_printf(to, "{{placeholder %s}}", name);
+        }
+        text = (struct slice){rest.p + end + 2, rest.n - (size_t)end - 2};
+    }
+    return bad | buf_append_slice(to, text);
 }
 
 /* {{jwt}}CLAIMS{{/jwt}}: a token without a signature that says so. */
@@ -335,12 +391,15 @@ int login_file_inside(const struct login_use *u, size_t i, const char **path, st
         it = json_object_iter_next(files, it);
     if (it == NULL)
         return 0;
-    struct buf filled;
+    struct buf filled, named;
     buf_init(&filled, LOGIN_TEXT_MAX);
+    buf_init(&named, LOGIN_TEXT_MAX);
     *path = json_object_iter_key(it);
     int bad = fill_whole(u, json_string_value(json_object_iter_value(it)), &filled);
-    bad |= fill_tokens(buf_slice(&filled), text);
+    bad |= fill_secrets(u, buf_slice(&filled), &named);
+    bad |= fill_tokens(buf_slice(&named), text);
     buf_free(&filled);
+    buf_free(&named);
     return bad ? err_set(err, ERR_LIMIT, "the login in %s: what stands for it inside is too long",
                          u->file)
                : 1;

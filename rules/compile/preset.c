@@ -3,8 +3,12 @@
  *   kind      the shape of the secret's placeholder, if it has one
  *   hosts     ROLE: HOST, or a list of hosts; [] where the user has to name them
  *   under     ends of host names that `--secret NAME@host` knows as the first role
- *   rules     rules, in which "{{ROLE}}" begins a pattern and "{{secret}}" is the secret's name
- *   one_host  the rules instead where all of it is served by one host of the user's ("{{host}}") */
+ *   found     the package manager (rules/registries) whose configuration on this host names the
+ * hosts of the first role, where the user does not; such hosts may begin with "http://" file where
+ * below a home that program looks for it write     what to write there where it names none captured
+ * "token": its secret is one that comes in replies, and need not be declared rules     rules, in
+ * which "{{ROLE}}" begins a pattern and "{{secret}}" is the secret's name one_host  the rules
+ * instead where all of it is served by one host of the user's ("{{host}}") */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +82,29 @@ static json_t *as_list(json_t *v)
 static const char *first_role(const json_t *hosts)
 {
     return json_object_iter_key(json_object_iter((json_t *)(uintptr_t)hosts));
+}
+
+bool preset_says(const char *name, const char *key, char to[PRESET_WORD_MAX])
+{
+    json_t *file = read_file(name);
+    const char *word = json_string_value(json_object_get(file, key));
+    if (word)
+        snprintf(to, PRESET_WORD_MAX, "%s", word);
+    json_decref(file);
+    return word != NULL;
+}
+
+void preset_first_role(const char *name, char to[PRESET_WORD_MAX])
+{
+    json_t *file = read_file(name);
+    snprintf(to, PRESET_WORD_MAX, "%s", first_role(json_object_get(file, "hosts")));
+    json_decref(file);
+}
+
+bool preset_takes_secret(const char *name)
+{
+    const char *text = preset_text(name);
+    return text && strstr(text, SECRET_MARK);
 }
 
 /* "{{api}}/v1/x": of each host of that role one pattern. */
@@ -250,15 +277,17 @@ json_t *preset_rules_for_host(const char *host, const char *secret)
 
 /* ---- preset_hosts ---- */
 
-static int host_ok(const struct node *n, const char *text, struct err *err)
+/* plain: a registry without TLS may be named, too; no preset that sends a secret has such hosts. */
+static int host_ok(const struct node *n, const char *text, bool plain, struct err *err)
 {
-    if (text[0] && !strpbrk(text, "/{}*? "))
+    const char *host = plain && strncmp(text, "http://", 7) == 0 ? text + 7 : text;
+    if (host[0] && !strpbrk(host, "/{}*? "))
         return 0;
     return node_fail(n, err, "'%.60s' is no host: write the name alone (and a port, if need be)",
                      text);
 }
 
-static int hosts_ok(const struct node *n, struct err *err)
+static int hosts_ok(const struct node *n, bool plain, struct err *err)
 {
     size_t count;
     if (node_strings(n, &count, err) < 0)
@@ -266,7 +295,7 @@ static int hosts_ok(const struct node *n, struct err *err)
     for (size_t i = 0; i < count; i++) {
         struct node item;
         const char *text;
-        if (node_strings_at(n, i, &item, &text, err) < 0 || host_ok(&item, text, err) < 0)
+        if (node_strings_at(n, i, &item, &text, err) < 0 || host_ok(&item, text, plain, err) < 0)
             return -1;
     }
     return 0;
@@ -274,7 +303,8 @@ static int hosts_ok(const struct node *n, struct err *err)
 
 /* { api: HOST, git: [HOST] }: a role that is not named has no host, so that a secret of yours never
  * goes to where the preset would have sent it. */
-static int roles_ok(const struct node *n, const json_t *own, const char *name, struct err *err)
+static int roles_ok(const struct node *n, const json_t *own, const char *name, bool plain,
+                    struct err *err)
 {
     for (void *it = json_object_iter(n->value); it; it = json_object_iter_next(n->value, it)) {
         struct node at;
@@ -284,30 +314,47 @@ static int roles_ok(const struct node *n, const json_t *own, const char *name, s
                              "preset '%s' has no host called '%.40s'; `durward preset "
                              "show %s` says which it has",
                              name, at.key, name);
-        if (hosts_ok(&at, err) < 0)
+        if (hosts_ok(&at, plain, err) < 0)
             return -1;
     }
     return 0;
+}
+
+/* No host was given for the first role, and none is known. */
+static int no_hosts(const json_t *file, const char *name, const struct node *use, struct err *err)
+{
+    const char *write = json_string_value(json_object_get(file, "write"));
+    if (write == NULL)
+        return node_fail(use, err, "preset '%s' needs 'preset_hosts': which hosts are yours", name);
+    return node_fail(use, err,
+                     "preset '%s' takes its hosts from the configuration of its program on this "
+                     "host, which names none; write %s; or name them with 'preset_hosts'. `durward "
+                     "preset show %s` says where it looks",
+                     name, write, name);
 }
 
 int preset_hosts_check(const char *name, const struct node *use, const struct node *hosts,
                        struct err *err)
 {
     json_t *file = read_file(name), *own = json_object_get(file, "hosts");
+    bool roles = hosts && json_is_object(hosts->value), found = json_object_get(file, "found");
+    bool plain = found && !preset_takes_secret(name);
+    const json_t *first = json_object_get(own, first_role(own));
     int r = 0;
-    if (hosts && json_is_object(hosts->value))
-        r = roles_ok(hosts, own, name, err);
+    if (roles)
+        r = roles_ok(hosts, own, name, plain, err);
     else if (hosts)
-        r = hosts_ok(hosts, err);
-    if (r == 0 && hosts && !json_is_object(hosts->value) && json_object_size(own) > 1 &&
+        r = hosts_ok(hosts, plain, err);
+    if (r == 0 && hosts && !roles && json_object_size(own) > 1 && !found &&
         !(json_is_string(hosts->value) && json_object_get(file, "one_host")))
         r = node_fail(hosts, err,
                       "preset '%s' has several hosts; say which is which: `durward "
                       "preset show %s`",
                       name, name);
-    if (r == 0 && hosts == NULL && json_array_size(json_object_get(own, first_role(own))) == 0 &&
-        json_is_array(json_object_get(own, first_role(own))))
-        r = node_fail(use, err, "preset '%s' needs 'preset_hosts': which hosts are yours", name);
+    if (r == 0 &&
+        (hosts == NULL || (roles && found && !json_object_get(hosts->value, first_role(own)))) &&
+        json_is_array(first) && json_array_size(first) == 0)
+        r = no_hosts(file, name, use, err);
     json_decref(file);
     return r;
 }

@@ -214,7 +214,12 @@ int login_file_look(struct login_use *u, const char *only, struct err *err)
     if (tree == NULL)
         return -1;
     u->entries = json_object();
-    look_all(u, tree, only ? only : login_one(u->format));
+    const char *one = login_one(u->format);
+    if (one && *one == '=') {
+        one = json_string_value(json_object_get(tree, one));
+        one = one ? one : "";
+    }
+    look_all(u, tree, only ? only : one);
     json_decref(tree);
     if (json_object_size(u->entries) == 0)
         return err_set(

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "login_file.h"
+#include "login_shapes.h"
 #include "yaml_tree.h"
 
 enum { HARMLESS_MAX = 4096 };
@@ -184,6 +185,8 @@ json_t *login_tree_of(enum login_syntax syntax, char *text, size_t n, const char
         err_set(err, ERR_PARSE, "%s holds a NUL byte", path);
         return NULL;
     }
+    if (syntax >= LOGIN_PIP)
+        return login_shape_of(syntax, text, n, path, lines, err);
     switch (syntax) {
     case LOGIN_JSON:
         tree = json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);

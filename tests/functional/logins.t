@@ -5,6 +5,7 @@ is replaced. Coding agents of others work with such a login as they are, where t
 import base64
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import agents, durward, models, origin, scan, tap  # noqa: E402
+from harness import agents, durward, index, models, origin, registry, scan, tap  # noqa: E402
 
 TOKEN, API = "platform.claude.com", "api.anthropic.com"
 
@@ -113,6 +114,172 @@ def hosts(t):
     t.ok(r.returncode == 0, "several logins, and a kept home", r.stderr)
     w.clean("hosts")
     return w
+
+
+def tool(t, name, what):
+    """A program's own file, and what is bound for it; None with a skip."""
+    found = shutil.which(name)
+    if found and name == "cargo" and shutil.which("rustup"):
+        found = subprocess.run(["rustup", "which", "cargo"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                               check=False).stdout.strip()
+    if not found:
+        t.skip(what, "%s is not installed" % name)
+        return None, []
+    found = os.path.realpath(found)
+    top = os.path.dirname(os.path.dirname(found)) if name == "cargo" else found
+    return found, [] if found.startswith("/usr/") else ["--bind", "%s:%s:ro" % (top, top)]
+
+
+def basic(user, password):
+    return "Basic " + base64.b64encode((user + ":" + password).encode()).decode()
+
+
+def guarded(handler, want):
+    """Only who sends exactly this is answered."""
+    def handle(req, conn):
+        if req.get("authorization") == want:
+            handler(req, conn)
+        else:
+            conn.reply(req, 401, {"error": "who?"}, headers=[("WWW-Authenticate", 'Basic realm="x"')])
+    return handle
+
+
+def pip(t):
+    w = World(t, "pip")
+    host, password = "packages.corp.example", w.secret("pip", "p/")
+    w.double(host, guarded(index.pypi(), basic("me", password)))
+    path = w.file(".config/pip/pip.conf", "[global]\nindex-url = https://me:%s@%s/simple\nextra-index-url =\n    https://%s@b.example/\n"
+                  "    https://c.example/\nproxy = http://u:%s@p.example\n" % (password.replace("/", "%2F"), host, password, password))
+    r = w.run("pip", "cat ~/.config/pip/pip.conf")
+    t.ok("index-url = https://me:dwd_" in r.stdout and "   https://c.example/\n" in r.stdout and "b.example" not in r.stdout and "proxy" not in r.stdout,
+         "pip.conf: a placeholder in its URL, and nothing else that could be a login", r.stdout, r.stderr)
+    r = w.run("pip", "true", "--bind", path)
+    t.ok(r.returncode == 125 and "from which the secret" in r.stderr, "the file itself is never bound", r.stderr)
+    python = os.path.join(durward.clients_dir(), "venv/bin/python")
+    if os.path.exists(python):
+        binds = [x for b in durward.client_binds("venv") for x in ("--bind", b)]
+        r = w.run("pip", "sed -i '/^extra/,$d' ~/.config/pip/pip.conf; %s -m pip install -q --no-cache-dir --disable-pip-version-check "
+                  "--target ~/x acme-widget && cat ~/x/acme_widget.py; curl -sS -o /dev/null -w '%%{http_code}' -X POST -d x https://%s/" % (
+                      python, host), *binds)
+        t.ok("ANSWER = 42\n403" in r.stdout, "pip installs with it; nothing is uploaded", r.stdout, r.stderr)
+        t.eq(set(w.auth(host)), {basic("me", password)}, "the password arrives")
+    else:
+        t.skip("pip with its login", "the client libraries are not there: run tests/functional/clients/setup")
+    w.clean("pip")
+
+
+def cargo(t):
+    program, binds = tool(t, "cargo", "cargo with its login")
+    if program is None:
+        return
+    w = World(t, "cargo")
+    host, token = "crates.corp.example", w.secret("cargo", "cio")
+
+    def handler(req, conn):
+        if req.path == "/index/config.json":
+            whole = {"dl": "https://%s/dl/{crate}/{version}" % host, "api": "https://" + host, "auth-required": True}
+            conn.reply(req, 200 if req.get("authorization") else 401, whole, headers=[("WWW-Authenticate", "Cargo")])
+        else:
+            guarded(registry.cargo(host), token)(req, conn)
+    w.double(host, handler)
+    w.file(".cargo/config.toml", "[registries.corp]\nindex = \"sparse+https://%s/index/\"\n" % host)
+    w.file(".cargo/credentials.toml", "[registries.corp]\ntoken = \"%s\"\n[registries.unknown]\ntoken = \"%s\"\n" % (token, token))
+    r = w.run("cargo", "cat ~/.cargo/*.toml; (mkdir -p c/src; cd c; touch src/lib.rs; printf '[package]\\nname = \"c\"\\nversion = \"1.0.0\"\\n"
+              "edition = \"2021\"\\nlicense = \"MIT\"\\ndescription = \"x\"\\n[dependencies]\\nacme-widget = { version = \"1\", registry = "
+              "\"corp\" }\\n' >Cargo.toml; export PATH=%s:$PATH; cargo fetch 2>&1; cat ~/.cargo/registry/src/*/*/src/lib.rs; cargo publish "
+              "--registry corp --no-verify --allow-dirty 2>&1 | tail -5)" % os.path.dirname(program), *binds)
+    t.ok('token = "dwd_' in r.stdout and "unknown" not in r.stdout and "ANSWER: u32 = 42" in r.stdout, "cargo fetches with its token",
+         r.stdout, r.stderr, [(q.method, q.path, str(q.status)) for q in w.doubles[host].requests])
+    t.ok('"code":"method"' in r.stdout and {q.method for q in w.doubles[host].requests} == {"GET"}, "and does not publish", r.stdout[-1500:])
+    w.clean("cargo")
+
+
+def docker(t):
+    w = World(t, "docker")
+    host, plain = "images.corp.example", "plain.corp.example"
+    password, token, other = w.secret("docker", "pw-"), w.secret("token", "tok-"), w.secret("plain", "pw-")
+    w.double(host, registry.oci(host, token, login=basic("me", password)))
+    w.double(plain, guarded(lambda req, conn: conn.reply(req, 200, {"tags": ["called"]}), basic("us", other)))
+    w.file(".docker/config.json", {"auths": {host: {"auth": basic("me", password)[6:]}, "https://%s/v1/" % plain: {
+        "auth": basic("us", other)[6:]}}, "credsStore": "desktop"})
+    r = w.run("docker-basic@" + plain, "cat ~/.docker/config.json; A=$(sed -n 's/.*\"auth\": \"\\([^\"]*\\)\".*/\\1/p' ~/.docker/config.json)\n"
+              "curl -sS -H \"Authorization: Basic $A\" https://%s/v2/x/tags/list; curl -sS -o /dev/null -w '%%{http_code}' -X POST -H "
+              "\"Authorization: Basic $A\" https://%s/v2/x/blobs/uploads/" % (plain, plain))
+    t.ok(host not in r.stdout and '"called"' in r.stdout and r.stdout.endswith("403"), "a registry that takes the password itself", r.stdout,
+         r.stderr)
+    program, binds = tool(t, "docker", "docker with its login")
+    if program:
+        r = w.run("docker@" + host, "%s manifest inspect %s/acme/widget:1; curl -sS -o /dev/null -w '%%{http_code}' -X POST https://%s/v2/acme/"
+                  "widget/blobs/uploads/" % (program, host, host), *binds)
+        t.ok('"schemaVersion": 2' in r.stdout and "403" in r.stdout, "docker reads with its login, and pushes nothing", r.stdout, r.stderr,
+             [(q.method, q.path, str(q.status)) for q in w.doubles[host].requests])
+        t.eq({q.get("authorization") for q in w.doubles[host].requests if q.path == "/token" and q.status == 200},
+             {basic("me", password)}, "the password goes to the token server alone")
+        t.ok("Bearer " + token in w.auth(host), "and its token to the registry")
+    w.clean("docker")
+
+
+def kube(t):
+    w = World(t, "kube")
+    host, token = "cluster.corp.example", w.secret("kube", "eyJ")
+    pods = {"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": [
+        {"metadata": {"name": "called", "namespace": "default"}, "spec": {"containers": []}, "status": {"phase": "Running"}}]}
+
+    def handler(req, conn):
+        answers = {"/api": {"kind": "APIVersions", "versions": ["v1"]}, "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": []},
+                   "/api/v1": {"kind": "APIResourceList", "groupVersion": "v1", "resources": [
+                       {"name": "pods", "singularName": "pod", "namespaced": True, "kind": "Pod", "verbs": ["get", "list"], "shortNames": ["po"]}]},
+                   "/api/v1/namespaces/default/pods": pods}
+        good = req.get("authorization") == "Bearer " + token
+        conn.reply(req, 401 if not good else 200 if req.path in answers else 404, answers.get(req.path, {}) if good else {})
+    w.double(host, handler)
+    w.file(".kube/config", json.dumps({
+        "apiVersion": "v1", "kind": "Config", "current-context": "work", "clusters": [
+            {"name": "c", "cluster": {"server": "https://%s" % host, "certificate-authority-data": "eA=="}},
+            {"name": "p", "cluster": {"server": "https://prod.corp.example:6443"}}],
+        "users": [{"name": "u", "user": {"token": token}}, {"name": "x", "user": {"exec": {"command": "/bin/false"}}}],
+        "contexts": [{"name": "work", "context": {"cluster": "c", "user": "u"}}, {"name": "prod", "context": {"cluster": "p", "user": "u"}},
+                     {"name": "exec", "context": {"cluster": "c", "user": "x"}}]}))
+    program, binds = tool(t, "kubectl", "kubectl with its login")
+    r = w.run("kube", "cat ~/.kube/config; curl -sS -o /dev/null -w '%%{http_code}\\n' -X POST -d x https://%s/api/v1/namespaces/default/"
+              "serviceaccounts/me/token; %s get pods --cache-dir=$HOME/kc 2>&1" % (host, program or "true"), *binds)
+    t.ok("prod" not in r.stdout and "token: \"dwd_" in r.stdout and "current-context: \"work\"" in r.stdout, "the current context, with a "
+         "placeholder", r.stdout, r.stderr)
+    t.ok("\n403\n" in r.stdout, "no token is made that lives on", r.stdout)
+    if program:
+        t.ok("called" in r.stdout.split("current-context")[1], "kubectl gets with its login", r.stdout, r.stderr)
+        t.eq(set(w.auth(host)), {"Bearer " + token}, "the token arrives")
+    r = w.run("kube@prod", "grep server ~/.kube/config")
+    t.ok("https://prod.corp.example:6443" in r.stdout and "cluster.corp" not in r.stdout, "NAME@CONTEXT: another one", r.stdout, r.stderr)
+    r = w.run("kube@exec", "true")
+    t.ok(r.returncode == 125 and "holds no login that can be used for exec" in r.stderr, "nothing is run for one that is computed", r.stderr)
+    w.clean("kube")
+
+
+def azure(t):
+    """The Azure command line's: a managed identity inside, whose token the host refreshes."""
+    w = World(t, "azure")
+    refresh, access = w.secret("refresh", "0.AX"), w.secret("access", "ey")
+    asked = []
+
+    def handler(req, conn):
+        asked.append((req.path, req.body.decode()))
+        conn.reply(req, 200, {"access_token": access, "expires_in": 3599, "token_type": "Bearer"})
+    w.double("login.microsoftonline.com", handler)
+    w.double("management.azure.com", ok)
+    w.file(".azure/msal_token_cache.json", {
+        "Account": {"a": {"home_account_id": "o.t", "username": "me@corp.example", "realm": "t-1"}},
+        "RefreshToken": {"r": {"home_account_id": "o.t", "client_id": "c-1", "secret": refresh}}, "AccessToken": {}})
+    r = w.run("azure", "ls -A ~/.azure 2>&1; T=$(curl -sS -H 'Metadata: true' 'http://169.254.169.254/metadata/identity/oauth2/token?api-version="
+              "2018-02-01&resource=https://management.azure.com/' | sed 's/.*access_token\":\"\\([^\"]*\\).*/\\1/'); echo $T; curl -sS -H "
+              "\"Authorization: Bearer $T\" https://management.azure.com/subscriptions")
+    t.ok("dwd_" in r.stdout and '"called"' in r.stdout and "msal" not in r.stdout, "the token is a placeholder, which works", r.stdout, r.stderr)
+    t.eq(w.auth("management.azure.com"), ["Bearer " + access], "and it is the real one there")
+    t.ok(len(asked) == 1 and asked[0][0] == "/t-1/oauth2/v2.0/token" and "refresh_token=" + refresh in asked[0][1], "refreshed on the host",
+         asked)
+    if not shutil.which("az"):
+        t.skip("the Azure command line with its login", "az is not installed")
+    w.clean("azure")
 
 
 def refused(t, w):
@@ -465,7 +632,7 @@ def main(t):
         w = t.part(hosts, t)
         if w:
             t.part(refused, t, w)
-        for part in (claude, codex, gemini, adc):
+        for part in (claude, codex, gemini, adc, pip, cargo, docker, kube, azure):
             t.part(part, t)
     for name in os.environ.get("AGENTS", "claude codex gemini").split():
         t.part(coder, t, name)

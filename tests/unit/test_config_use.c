@@ -75,7 +75,7 @@ static void preset_errors(void)
          "no secret 'gh' is declared");
     says(V "policies:\n  p:\n    rules:\n      - use: gihub\n", 5, "did you mean 'github'?");
     says(V "policies:\n  p:\n    rules:\n      - use: slack-thing\n", 5,
-         "there are anthropic, azure-openai, ");
+         "there are anthropic, apt, azure-openai, ");
     says(V "secrets: { github: { env: G } }\npolicies:\n  p:\n    rules:\n      - use: github\n"
            "        cookies: pass\n",
          7, "does not go with 'use'");

@@ -59,6 +59,15 @@ static const struct {
      "[default]\naws_access_key_id = " SECRET "1\naws_secret_access_key=" SECRET "2\n"
      "[other]\naws_access_key_id = " SECRET "3\naws_secret_access_key = " SECRET "4\n",
      "[default]\naws_access_key_id = {{placeholder login_aws_1_pair}}"},
+    {"azure",
+     "{\"Account\":{\"a\":{\"home_account_id\":\"o.t\",\"username\":\"me\",\"realm\":\"t\"}},"
+     "\"RefreshToken\":{\"r\":{\"home_account_id\":\"o.t\",\"client_id\":\"c\",\"secret\":\"" SECRET
+     "\"}}}",
+     NULL}, /* an identity, too */
+    {"cargo",
+     "[registry]\ntoken = \"x\"\n[registries.corp]\ntoken = \"" SECRET
+     "\"\n[registries.b]\ntoken = \"y\"\n",
+     "[registries.corp]\ntoken = \"{{placeholder login_cargo_1_token}}\"\n"},
     {"claude",
      "{\"claudeAiOauth\":{\"accessToken\":\"" SECRET "\",\"refreshToken\":\"" SECRET
      "\",\"expiresAt\":1000,\"subscriptionType\":\"max\"}}",
@@ -67,16 +76,43 @@ static const struct {
      "{\"tokens\":{\"access_token\":\"" SECRET "\",\"refresh_token\":\"" SECRET
      "\",\"account_id\":\"a-1\",\"id_token\":\"e30.e30.x\"}}",
      "\"access_token\": \"{{placeholder login_codex_access}}\""},
+    {"docker", "{\"auths\":{\"a.example\":{\"auth\":\"bWU6UzNjcmV0UzNjcmV0\"},\"b.example\":{}}}",
+     "\"a.example\": { \"auth\": \"{{placeholder login_docker_1_password basic me}}\" }, "
+     "\"durward"},
+    {"docker-basic", "{\"auths\":{\"https://a.example/v1/\":{\"auth\":\"bWU6UzNjcmV0UzNjcmV0\"}}}",
+     "\"a.example\": { \"auth\": \"{{placeholder login_docker-basic_1_password basic me}}\" }"},
     {"gemini", "{\"refresh_token\":\"" SECRET "\",\"scope\":\"a b\"}", "\"scope\": \"a b\""},
     {"gh",
      "github.com:\n    oauth_token: " SECRET "\n    user: me\ngit.corp.example:\n"
      "    oauth_token: " SECRET "\n",
      "git.corp.example:\n    oauth_token: {{placeholder login_gh_2_token}}\n    user: \n"},
+    {"kube",
+     "{\"clusters\":[{\"name\":\"c\",\"cluster\":{\"server\":\"https://"
+     "a.example:6443\"}}],\"users\":[{"
+     "\"name\":\"u\",\"user\":{\"token\":\"" SECRET "\"}}],\"current-context\":\"x\",\"contexts\":["
+     "{\"name\":\"x\",\"context\":{\"cluster\":\"c\",\"user\":\"u\"}}]}",
+     "users:\n- { name: \"x\", user: { token: \"{{placeholder login_kube_1_token}}\" } "
+     "}\ncontexts:\n"},
     {"netrc", "machine a.example login me password " SECRET "\n",
      "machine a.example login me password {{placeholder login_netrc_1_password}}\n"},
     {"npm", "registry=https://a.example/\n//a.example/x/:_authToken=" SECRET "\n",
      "registry=https://a.example/\n//a.example/x/:_authToken={{placeholder login_npm_1_token}}\n"},
+    {"pip",
+     "[global]\nindex-url = https://me:" SECRET "@a.example/x\nextra_index_url=https://me:" SECRET
+     "@b.example\n  https://" SECRET "@c.example https://u:" SECRET "/" SECRET "@d.example\n"
+     "proxy=http://u:" SECRET "@e.example\n",
+     "[global]\nindex-url = https://me:{{placeholder login_pip_1_password}}@a.example/x\n"
+     "extra-index-url = https://me:{{placeholder login_pip_2_password}}@b.example\n    "
+     "https://c.example\n"},
 };
+
+static const char *text_of(const char *name)
+{
+    size_t i = 0;
+    while (strcmp(samples[i].name, name) != 0)
+        i++;
+    return samples[i].text;
+}
 
 static void each_format(void)
 {
@@ -123,10 +159,10 @@ static size_t entries(const char *format, const char *text, const char *only)
 
 static void syntaxes(void)
 {
-    CU_ASSERT_EQUAL(entries("aws", samples[1].text, NULL), 1);
-    CU_ASSERT_EQUAL(entries("aws", samples[1].text, "default,other"), 2);
-    CU_ASSERT_EQUAL(entries("gh", samples[5].text, "github.com"), 1);
-    CU_ASSERT_EQUAL(entries("gh", samples[5].text, "github.co"), 0);
+    CU_ASSERT_EQUAL(entries("aws", text_of("aws"), NULL), 1);
+    CU_ASSERT_EQUAL(entries("aws", text_of("aws"), "default,other"), 2);
+    CU_ASSERT_EQUAL(entries("gh", text_of("gh"), "github.com"), 1);
+    CU_ASSERT_EQUAL(entries("gh", text_of("gh"), "github.co"), 0);
     CU_ASSERT_EQUAL(
         entries("netrc",
                 "macdef x\nmachine m.example password y\n\n# machine n.example password y\n"
@@ -139,7 +175,7 @@ static void syntaxes(void)
         entries("npm", "//a.example/:_authToken=${TOKEN}\n//b.example/:_authToken=x", NULL), 1);
     CU_ASSERT_EQUAL(entries("claude", "{\"claudeAiOauth\": {}}", NULL), 0);
     CU_ASSERT_EQUAL(entries("claude", "[]", NULL), 0);
-    CU_ASSERT_EQUAL(entries("claude", samples[2].text, "x"), 0);
+    CU_ASSERT_EQUAL(entries("claude", text_of("claude"), "x"), 0);
     struct err err = {0};
     struct login_use u =
         look("npm",
@@ -155,7 +191,7 @@ static void open_to_others(void)
     struct err err = {0};
     char path[200];
     path_of("login", path);
-    CU_ASSERT_EQUAL(entries("netrc", samples[6].text, NULL), 1);
+    CU_ASSERT_EQUAL(entries("netrc", text_of("netrc"), NULL), 1);
     chmod(path, 0644);
     struct login_use u = {.format = login_format_new("netrc", &err), .file = strdup(path)};
     CU_ASSERT_EQUAL(login_file_look(&u, NULL, &err), -1);
@@ -222,7 +258,7 @@ static void begin(struct world *w)
     w->login = (struct config_login){"codex", "", "session"};
     for (size_t i = 0; i < SESSIONS; i++) {
         snprintf(w->names[i], sizeof w->names[i], "s%zu", i);
-        write_file(w->names[i], samples[3].text);
+        write_file(w->names[i], text_of("codex"));
         path_of(w->names[i], w->files[i]);
         w->list[i] = (struct config_secret){
             .name = w->names[i], .store = STORE_LOGIN, .source = w->files[i], .login = &w->login};
@@ -292,8 +328,19 @@ static void locks(void)
 
 static int make_dir(void)
 {
+    char path[200];
     snprintf(dir, sizeof dir, "/tmp/durward-login-XXXXXX");
-    return mkdtemp(dir) ? 0 : -1;
+    if (mkdtemp(dir) == NULL || setenv("HOME", dir, 1) < 0)
+        return -1;
+    path_of(".cargo", path);
+    if (mkdir(path, 0700) < 0)
+        return -1;
+    path_of(".cargo/config.toml", path);
+    FILE *f = fopen(path, "w");
+    if (f == NULL)
+        return -1;
+    fputs("[registries.corp]\nindex = \"sparse+https://a.example/i/\"\n", f);
+    return fclose(f);
 }
 
 static int remove_dir(void)
@@ -301,6 +348,10 @@ static int remove_dir(void)
     char path[200];
     path_of("login", path);
     unlink(path);
+    path_of(".cargo/config.toml", path);
+    unlink(path);
+    path_of(".cargo", path);
+    rmdir(path);
     return rmdir(dir);
 }
 

@@ -4,6 +4,7 @@
 
 #include "authority.h"
 #include "ipc.h"
+#include "leaf_reader.h"
 #include "meter.h"
 #include "mint_policy.h"
 #include "wire.h"
@@ -69,6 +70,7 @@ struct mint_client {
     struct ipc *signer; /* NULL while there is none */
     uint32_t number;    /* of that channel */
     EVP_PKEY *key;
+    struct leaf_reader *reader;
     unsigned char *spki;
     size_t spki_len;
     unsigned mints, tokens; /* tokens left in this second */
@@ -368,10 +370,8 @@ static int on_minted(struct mint_client *c, struct msg *m)
     struct asked *a = asked_by_req(c, req);
     if (a == NULL) /* it timed out meanwhile */
         return 0;
-    X509 *cert = parse_cert(leaf);
-    if (cert == NULL || set_issuer(c, issuer) < 0 ||
-        X509_check_private_key(cert, c->key) != 1) { /* not an answer to what was asked */
-        ERR_clear_error();
+    X509 *cert = leaf_reader_read(c->reader, leaf);
+    if (cert == NULL || set_issuer(c, issuer) < 0) { /* not an answer to what was asked */
         X509_free(cert);
         return -1;
     }
@@ -438,7 +438,9 @@ struct mint_client *mint_client_new(struct event_base *base, unsigned mints, uns
     if (n != MINT_SPKI_LEN)
         goto fail;
     c->spki_len = (size_t)n;
-    return c;
+    c->reader = leaf_reader_new(c->key);
+    if (c->reader)
+        return c;
 fail:
     ERR_clear_error();
     if (c) {
@@ -465,6 +467,7 @@ void mint_client_free(struct mint_client *c)
     ipc_free(c->signer);
     X509_free(c->issuer);
     free(c->issuer_der);
+    leaf_reader_free(c->reader);
     EVP_PKEY_free(c->key);
     OPENSSL_free(c->spki);
     free(c);

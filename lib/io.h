@@ -64,7 +64,7 @@ void io_tls_connect(struct io *io, SSL *ssl);
 void io_tls_continue(struct io *io);
 SSL *io_ssl(struct io *io); /* the innermost; NULL while plain */
 /* A server context with our defaults: TLS 1.2+, no renegotiation, no compression, no early data,
- * session tickets as given. NULL on failure. */
+ * session tickets as given, key exchange by X25519 where the client can. NULL on failure. */
 SSL_CTX *io_tls_server_ctx(bool tickets);
 SSL_CTX *io_tls_client_ctx(void);
 

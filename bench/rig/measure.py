@@ -19,6 +19,7 @@ FOREIGN = 0.1  # of a processor, used by programs that are not ours: the measure
 FIGURES = (
     ("cpu_request", "CPU a request, 64 connections", "us", 1.0, 1.5, False),
     ("rate", "requests a second, 64 connections", "/s", None, None, False),
+    ("cpu_1", "CPU a request, 1 connection", "us", None, None, False),
     ("p50_1", "latency p50, 1 connection", "us", 1.15, 1.8, False),
     ("p99_1", "latency p99, 1 connection", "us", 1.3, 2.0, False),
     ("p99_64", "latency p99, 64 connections", "us", 1.2, 1.6, False),
@@ -57,6 +58,10 @@ def pss_kb(pids):
     return total
 
 
+class TooSlow(RuntimeError):
+    """Not one reply came in the time that was measured."""
+
+
 @contextlib.contextmanager
 def on_cpus(cpus):
     before = os.sched_getaffinity(0)
@@ -88,6 +93,8 @@ class Rig:
         with on_cpus(self.rig_cpus):
             r = subprocess.run(self.command(peer, what, *options), stdout=subprocess.PIPE, timeout=120)
         report = json.loads(r.stdout)
+        if not report["errors"] and report.get("replies") == 0 and "--limit" not in options:
+            raise TooSlow("%s: no reply in time" % peer.name)
         if report["errors"]:
             raise RuntimeError("%s: %d errors, first: %s" % (peer.name, report["errors"], report["why"]))
         spent = cpu_us(peer.pids()) - spent
@@ -138,7 +145,7 @@ def verify(peer, ca):
 
 def keepalive(rig, peer):
     one, spent, f1 = rig.run(peer, "origin", "--path", "/small", "--seconds", rig.seconds, "--warmup", 0)
-    yield {"p50_1": one["p50"], "p99_1": one["p99"]}, f1
+    yield {"cpu_1": spent / one["replies"], "p50_1": one["p50"], "p99_1": one["p99"]}, f1
     many, spent, f64 = rig.run(peer, "origin", "--path", "/small", "--connections", 64, "--seconds", rig.seconds,
                                "--warmup", 0)
     yield {"cpu_request": spent / many["replies"], "p99_64": many["p99"],

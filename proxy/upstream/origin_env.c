@@ -4,6 +4,7 @@
 
 #include "io.h"
 #include "roots.h"
+#include "verified_chains.h"
 
 #include <event2/event.h>
 #include <string.h>
@@ -16,7 +17,9 @@ int origin_env_init(struct origin_env *env, struct event_base *base, const struc
                                .limits = limits,
                                .pool = pool_new(base, kept, kept_seconds),
                                .tls = io_tls_client_ctx()};
-    return env->pool && env->tls ? 0 : -1;
+    if (env->pool == NULL || env->tls == NULL)
+        return -1;
+    return verified_chains_setup(env->tls, VERIFIED_CHAINS_SECONDS);
 }
 
 int origin_env_trust(struct origin_env *env, int roots_fd, struct err *err)
@@ -26,6 +29,7 @@ int origin_env_trust(struct origin_env *env, int roots_fd, struct err *err)
     if (roots == NULL)
         return -1;
     SSL_CTX_set1_cert_store(env->tls, roots_store(roots));
+    verified_chains_forget(env->tls); /* what the former roots vouched for */
     roots_free(env->roots);
     env->roots = roots;
     return 0;

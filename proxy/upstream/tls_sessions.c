@@ -166,6 +166,15 @@ int tls_sessions_begin(struct tls_sessions *t, const char *key, SSL *ssl)
     return 0;
 }
 
+bool tls_sessions_owner(const SSL *ssl, struct slice *ret)
+{
+    const struct begun *b = ssl ? SSL_get_ex_data(ssl, slot()) : NULL;
+    if (b == NULL)
+        return false;
+    *ret = (struct slice){b->key, strcspn(b->key, "|")};
+    return true;
+}
+
 size_t tls_sessions_count(const struct tls_sessions *t)
 {
     return t->n;

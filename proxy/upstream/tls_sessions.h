@@ -4,7 +4,7 @@
 #ifndef DURWARD_TLS_SESSIONS_H
 #define DURWARD_TLS_SESSIONS_H
 
-#include "compiler.h"
+#include "slice.h"
 #include <openssl/ssl.h>
 
 struct tls_sessions;
@@ -16,6 +16,9 @@ void tls_sessions_setup(SSL_CTX *ctx);
 /* Before the handshake: offer what is kept for key, and keep what the origin gives. -1: out of
  * memory. */
 int tls_sessions_begin(struct tls_sessions *t, const char *key, SSL *ssl) WUNUSED;
+/* Whose a connection is that was begun so: what its key says before the first '|'. It is the
+ * connection's. */
+bool tls_sessions_owner(const SSL *ssl, struct slice *ret);
 /* Forget those whose key starts with prefix. */
 void tls_sessions_drop(struct tls_sessions *t, const char *prefix);
 size_t tls_sessions_count(const struct tls_sessions *t);

@@ -6,9 +6,11 @@
 
 #include <event2/event.h>
 #include <fcntl.h>
+#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -247,6 +249,58 @@ static void test_garbage(void)
     close(fds[1]);
 }
 
+/* A client that knows this list of groups, or OpenSSL's own (NULL) -> the name of the group that
+ * was chosen, "" where there is none, NULL where this library does not know the list. */
+static const char *group_chosen(const char *list)
+{
+    BIO *left, *right;
+    SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+    const char *name = NULL;
+    int c = 0, s = 0;
+    if (list == NULL || SSL_CTX_set1_groups_list(ctx, list) == 1) {
+        SSL *client = SSL_new(ctx), *server = SSL_new(server_ctx);
+        CU_ASSERT_EQUAL_FATAL(BIO_new_bio_pair(&left, 0, &right, 0), 1);
+        SSL_set_bio(client, left, left);
+        SSL_set_bio(server, right, right);
+        SSL_set_connect_state(client);
+        SSL_set_accept_state(server);
+        for (int i = 0; i < 20 && !(c == 1 && s == 1); i++) {
+            c = SSL_do_handshake(client);
+            s = SSL_do_handshake(server);
+        }
+        name = s == 1 ? SSL_group_to_name(server, (int)SSL_get_negotiated_group(server)) : "";
+        SSL_free(client);
+        SSL_free(server);
+    }
+    SSL_CTX_free(ctx);
+    ERR_clear_error();
+    return name;
+}
+
+/* Whatever a client can do by itself serves; who can do more than one has X25519. */
+static void test_groups(void)
+{
+    static const char *const single[] = {"X25519",    "P-256",     "X448",      "P-521",
+                                         "P-384",     "ffdhe2048", "ffdhe3072", "ffdhe4096",
+                                         "ffdhe6144", "ffdhe8192"};
+    const char *x25519 = group_chosen("X25519"), *hybrid = group_chosen("X25519MLKEM768");
+    CU_ASSERT_FATAL(x25519 && x25519[0]);
+    for (size_t i = 0; i < ARRAY_LEN(single); i++) {
+        const char *got = group_chosen(single[i]);
+        if (got == NULL || got[0] == 0)
+            printf("# no handshake by %s\n", single[i]);
+        CU_ASSERT(got && got[0]);
+    }
+    const char *all = group_chosen(NULL);
+    CU_ASSERT(all && strcmp(all, x25519) == 0);
+    if (hybrid == NULL) {
+        printf("# SKIP ML-KEM: this OpenSSL does not know it\n");
+        return;
+    }
+    const char *both = group_chosen("X25519MLKEM768:X25519");
+    CU_ASSERT(strcmp(hybrid, "") != 0 && both && strcmp(both, x25519) == 0);
+}
+
 void tap_suites(void)
 {
     CU_pSuite suite = CU_add_suite("io", setup, teardown);
@@ -257,4 +311,5 @@ void tap_suites(void)
     CU_add_test(suite, "TLS: the same after the handshake was suspended",
                 test_request_after_suspension);
     CU_add_test(suite, "TLS: garbage is an error", test_garbage);
+    CU_add_test(suite, "TLS: groups", test_groups);
 }

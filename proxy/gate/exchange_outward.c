@@ -121,7 +121,7 @@ bool exchange_outward(struct exchange *x)
         exchange_deny(x, 503, "memory");
         return false;
     }
-    enum quota_end end = quota_take(&x->gate->previewed, &x->outward->share,
+    enum quota_end end = quota_take(&x->gate->inspected, &x->outward->share,
                                     slice_str(x->who.sandbox), DETECT_STREAM_SIZE);
     if (end != QUOTA_TAKEN) {
         exchange_deny(x, 503, end == QUOTA_SHARE ? "share_used" : "overload");

@@ -49,16 +49,16 @@ static int put_port(const struct args *a, json_t *body);
         0, "on-idle", "WHAT", "then delete, pause or stop it (default: the policy's, delete)", \
             .key = "on_idle"                                                                   \
     }
-#define SOFT_TTL_ROW                                                                         \
-    {                                                                                        \
-        0, "soft-ttl", "T",                                                                  \
+#define SOFT_TTL_ROW                                                                        \
+    {                                                                                       \
+        0, "soft-ttl", "T",                                                                 \
             "stop it when it has run for T at a stretch (default: the policy's, 0: never)", \
-            .key = "soft_ttl", .member = ARG_TIME_OR_NONE, .most = TTL_MAX                   \
+            .key = "soft_ttl", .member = ARG_TIME_OR_NONE, .most = TTL_MAX                  \
     }
-#define ON_SOFT_TTL_ROW                                                                       \
-    {                                                                                         \
-        0, "on-soft-ttl", "WHAT", "then stop or pause it (default: the policy's, stop)",      \
-            .key = "on_soft_ttl"                                                              \
+#define ON_SOFT_TTL_ROW                                                                  \
+    {                                                                                    \
+        0, "on-soft-ttl", "WHAT", "then stop or pause it (default: the policy's, stop)", \
+            .key = "on_soft_ttl"                                                         \
     }
 #define NO_RESUME_ROW                                                               \
     {                                                                               \

@@ -15,7 +15,7 @@ EVENT, JSON, TLS, HTTP = {"libevent-2.1"}, {"libjansson"}, {"libssl", "libcrypto
 # What the dynamic linker maps for each program, beside the C library. None but `archive`, which is no role, reads
 # archives; none but the parent and the controller reads YAML.
 LIBRARIES = {
-    "parent": EVENT | JSON | {"libcrypto", "libyaml-0"},
+    "parent": EVENT | JSON | {"libcrypto", "libexpat", "libyaml-0"},  # expat: where Maven's and NuGet's settings find packages
     "signer": EVENT | JSON | {"libcrypto", "libseccomp"},
     "vault": EVENT | JSON | TLS | HTTP | {"libexpat", "libseccomp"},
     "dialer": EVENT | JSON | TLS | {"libhttp_parser", "libcares", "libseccomp"},

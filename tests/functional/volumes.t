@@ -642,12 +642,23 @@ def tasks(t, d, c):
 
 
 def steady(d, role):
-    tap.wait_for(lambda: [pid for pid, r in d.roles() if r == role], 5, 0.05)
-    pid = [pid for pid, r in d.roles() if r == role][0]
-    with open("/proc/%d/stat" % pid) as f:
-        start = int(f.read().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
-    tap.wait_for(lambda: time.clock_gettime(time.CLOCK_BOOTTIME) - start > 1.1, 3, 0.05)
-    return pid
+    """The role's process once it has run for a while: one that was just killed may still be listed."""
+    def old():
+        for pid, r in d.roles():
+            if r == role:
+                with open("/proc/%d/stat" % pid) as f:
+                    words = f.read().rpartition(")")[2].split()
+                start = int(words[19]) / os.sysconf("SC_CLK_TCK")
+                if words[0] not in "ZX" and time.clock_gettime(time.CLOCK_BOOTTIME) - start > 1.1:
+                    return pid
+        return None
+
+    def found():
+        try:
+            return old()
+        except OSError:  # it has just ended
+            return None
+    return tap.wait_for(found, 10, 0.05)
 
 
 def deaths(t, d, c):

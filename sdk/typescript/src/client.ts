@@ -225,7 +225,7 @@ export class Durward {
 
   /** Hides nothing before it is accepted; then notices leave such findings out until it ends. */
   async suppress(o: SuppressOptions): Promise<Suppression> {
-    return this.#json("POST", "/v1/suppressions", o);
+    return this.#json("POST", "/v1/suppressions", { ...o });
   }
 
   /** Not by the token that wrote it. */

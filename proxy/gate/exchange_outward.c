@@ -71,9 +71,11 @@ static void refuse(struct exchange *x)
     memcpy(x->refuse_detail, o->found, n);
     x->refuse_detail[n] = 0;
     x->refuse_field = true;
-    o->refused = exchange_refuse_body(x, end == DETECT_UNREADABLE ? 415 : 403, code);
-    if (!o->refused)
-        event_add(again, &soon);
+    o->refused = true;
+    if (exchange_refuse_body(x, end == DETECT_UNREADABLE ? 415 : 403, code))
+        return; /* and the exchange may be gone, with o */
+    o->refused = false;
+    event_add(again, &soon);
 }
 
 static void on_turn(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
@@ -85,7 +87,7 @@ static void on_turn(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
             refuse(x);
         return;
     }
-    if (!o->whole)
+    if (!o->whole || x->state != EXCHANGE_OUTWARD) /* refused meanwhile */
         return;
     o->whole = false;
     if (o->ended)
@@ -118,12 +120,14 @@ bool exchange_outward(struct exchange *x)
         return false;
     }
     if (prepare(x, form) < 0) {
+        exchange_outward_free(x);
         exchange_deny(x, 503, "memory");
         return false;
     }
     enum quota_end end = quota_take(&x->gate->inspected, &x->outward->share,
                                     slice_str(x->who.sandbox), DETECT_STREAM_SIZE);
     if (end != QUOTA_TAKEN) {
+        exchange_outward_free(x); /* its body is not looked at */
         exchange_deny(x, 503, end == QUOTA_SHARE ? "share_used" : "overload");
         return false;
     }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HELD_MAX = 64 * 1024, MASK = '*', MASK_NUMBER = '9' };
+enum { HELD_MAX = 64 * 1024, LONG = 2048, MASK = '*', MASK_NUMBER = '9' };
 
 struct detect_stream {
     struct detect_rules rules;
@@ -23,6 +23,7 @@ struct detect_stream {
     size_t n, ready; /* of held: bytes, and how many of them are decided */
     size_t behind;   /* bytes of text before what is not decided */
     struct detect_scan scan;
+    size_t look_at; /* that many undecided bytes at least, for another look */
     char held[HELD_MAX];
     /* The same from `ready` on as text, after `behind` bytes of what went before; and how many
      * bytes of held each byte of it is. */
@@ -179,9 +180,11 @@ static bool is_number(const struct detect_stream *s, const struct detect_match *
     for (size_t k = 0; k < m->n; k++)
         if (!detect_is(s->text[m->at + k], CLASS_DIGIT))
             return false;
-    while (i > 0 && (s->text[i - 1] == ' ' || s->text[i - 1] == '\n'))
+    if (i > 0 && s->text[i - 1] == '-')
         i--;
-    return s->form == DETECT_JSON && i > 0 && strchr(":,[", s->text[i - 1]) && s->text[i - 1];
+    while (i > 0 && memchr(" \t\r\n", s->text[i - 1], 4))
+        i--;
+    return s->form == DETECT_JSON && (i == 0 || memchr(":,[", s->text[i - 1], 3));
 }
 
 static void mask(struct detect_stream *s, const struct detect_match *m)
@@ -197,7 +200,8 @@ static void mask(struct detect_stream *s, const struct detect_match *m)
 
 static void take_match(struct detect_stream *s, const struct detect_match *m, bool first)
 {
-    if (first && s->own && s->own(s->arg, (struct slice){s->text + m->at, m->n}))
+    if (first && m->what != DETECT_PRIVATE_KEY && s->own &&
+        s->own(s->arg, (struct slice){s->text + m->at, m->n}))
         return;
     s->counts[m->what] += first && s->counts[m->what] < UINT32_MAX;
     if (s->rules.refuse & DETECT_BIT(m->what))
@@ -257,23 +261,27 @@ static bool look(struct detect_stream *s, bool whole)
     return more && s->ready > before;
 }
 
-/* UTF-16 and UTF-32 say so at their beginning. */
+/* UTF-16 and UTF-32 say so at their beginning, or show it (RFC 4627, 3). */
 static bool is_wide(const struct detect_stream *s)
 {
+    if (s->n >= 4 && memcmp(s->held, "\0\0\xfe\xff", 4) == 0)
+        return true;
     return s->n >= 2 &&
-           (memcmp(s->held, "\xff\xfe", 2) == 0 || memcmp(s->held, "\xfe\xff", 2) == 0);
+           (memcmp(s->held, "\xff\xfe", 2) == 0 || memcmp(s->held, "\xfe\xff", 2) == 0 ||
+            (s->form != DETECT_PLAIN && (s->held[0] == 0 || s->held[1] == 0)));
 }
 
 static void look_all(struct detect_stream *s, bool whole)
 {
-    if (!s->begun && s->n < 2 && !whole)
+    if (!s->begun && s->n < 4 && !whole)
         return;
     if (!s->begun && is_wide(s))
         s->state = DETECT_UNREADABLE;
     s->begun = true;
     while (s->state == DETECT_PASSES && s->ready < s->n && look(s, whole))
         ;
-    if (s->state == DETECT_PASSES && s->ready == 0 && s->n == HELD_MAX)
+    bool stuck = whole ? s->ready < s->n : s->ready == 0 && s->n == HELD_MAX;
+    if (s->state == DETECT_PASSES && stuck)
         s->state = DETECT_UNREADABLE; /* nothing so long is undecided, but by somebody's work */
 }
 
@@ -286,7 +294,11 @@ void detect_stream_take(struct detect_stream *s, const void *p, size_t n)
 {
     memcpy(s->held + s->n, p, n);
     s->n += n;
+    if (s->n < HELD_MAX && s->n - s->ready < s->look_at)
+        return;
     look_all(s, false);
+    size_t open = s->n - s->ready; /* what is long is not read again for each byte */
+    s->look_at = open > LONG ? open + open / 4 : 0;
 }
 
 void detect_stream_end(struct detect_stream *s)
@@ -356,8 +368,9 @@ bool detect_form_of(struct slice content_type, enum detect_form *ret)
         semicolon = slice_find(rest, ';');
         struct slice one =
             slice_trim((struct slice){rest.p, semicolon < 0 ? rest.n : (size_t)semicolon});
-        if (slice_istarts(one, SLICE("charset=")) &&
-            !charset_read(slice_trim((struct slice){one.p + 8, one.n - 8})))
+        ssize_t is = slice_find(one, '=');
+        if (is > 0 && slice_ieq_str(slice_trim((struct slice){one.p, (size_t)is}), "charset") &&
+            !charset_read(slice_trim((struct slice){one.p + is + 1, one.n - (size_t)is - 1})))
             return false;
     }
     return true;

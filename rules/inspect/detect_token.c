@@ -188,6 +188,11 @@ static void jwt_at(struct detect_scan *s, size_t i)
             part = k + 1;
             second = dots++ == 0 ? part : second;
         }
+    bool cut = dots == 0 || end - second < sizeof jwt_begin - 1;
+    if (!all && cut && end - i < 8 * DETECT_OPEN_MAX) {
+        detect_open(s, i);
+        return;
+    }
     if (dots == 0 || !starts(s, second, jwt_begin, sizeof jwt_begin - 1))
         return;
     if (all && dots < 2)
@@ -291,7 +296,7 @@ static void url_at(struct detect_scan *s, size_t i)
     size_t at = i + sizeof url_mark - 1, k = at, colon = 0;
     if (!detect_is(detect_before(s, i), CLASS_ALNUM))
         return;
-    while (k < s->text.n && k - at < 2 * USER_MAX && s->text.p[k] > ' ' &&
+    while (k < s->text.n && k - at < 2 * USER_MAX && (unsigned char)s->text.p[k] > ' ' &&
            strchr("@/?#\"'<>\\,;", s->text.p[k]) == NULL) {
         if (s->text.p[k] == ':' && colon == 0)
             colon = k;
@@ -304,8 +309,7 @@ static void url_at(struct detect_scan *s, size_t i)
     if (k >= s->text.n || s->text.p[k] != '@' || colon == 0 || k - colon - 1 < PASSWORD_MIN)
         return;
     struct slice password = {s->text.p + colon + 1, k - colon - 1};
-    if (slice_find(password, '$') >= 0 || slice_find(password, '{') >= 0 ||
-        slice_find(password, '*') >= 0 || slice_find(password, '[') >= 0)
+    if (memchr("${[<", *password.p, 4) || password.p[strspn(password.p, "*")] == '@')
         return; /* a place for one */
     detect_found_behind(s, DETECT_URL_PASSWORD, i, colon + 1, k);
 }

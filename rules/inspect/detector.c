@@ -118,9 +118,14 @@ void detect_found_behind(struct detect_scan *s, enum detector what, size_t root,
 {
     if (root < s->from || end <= at)
         return;
-    if (s->n == DETECT_MATCHES) {
-        detect_open(s, root); /* the next scan begins there */
-        return;
+    if (s->n == DETECT_MATCHES) { /* the next scan begins at the one that begins last */
+        struct detect_match *last = &s->match[0];
+        for (size_t i = 1; i < s->n; i++)
+            last = s->match[i].root > last->root ? &s->match[i] : last;
+        detect_open(s, last->root > root ? last->root : root);
+        if (last->root <= root)
+            return;
+        *last = s->match[--s->n];
     }
     s->match[s->n++] = (struct detect_match){.at = at, .n = end - at, .root = root, .what = what};
 }

@@ -15,8 +15,8 @@ from harness import api, durward, tap  # noqa: E402
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # an archive's bytes cannot be made from a schema; files.t has its own
-# the stream of the audit log has no end (console.t), and a list of approvals waits as long as it is told
-ALWAYS_OUT = ("writeTar", "watchAudit", "listApprovals")
+# the streams of the audit log (console.t) and of a watch (watch.t) have no end, and a list of approvals waits as long as it is told
+ALWAYS_OUT = ("writeTar", "watchAudit", "watchFiles", "listApprovals")
 ENDS_IT = ("deleteSandbox", "updateSandbox")
 
 

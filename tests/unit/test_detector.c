@@ -287,6 +287,15 @@ static void test_many(void)
     pass(rules, DETECT_PLAIN, NULL, (struct slice){body, n}, n);
     CU_ASSERT_EQUAL(told->counts[DETECT_EMAIL], want);
     CU_ASSERT_PTR_NULL(memchr(told->out, '@', told->n));
+    /* of two kinds, of which one is looked for when the other has filled all places */
+    rules.redact |= DETECT_BIT(DETECT_CARD);
+    for (n = 0, want = 0; n < sizeof body - 32; want++)
+        n += (size_t)snprintf(body + n, sizeof body - n, "a@b.org,4111111111111111\n");
+    pass(rules, DETECT_PLAIN, NULL, (struct slice){body, n}, n);
+    CU_ASSERT_EQUAL(told->end, DETECT_PASSES);
+    CU_ASSERT_EQUAL(told->n, n);
+    CU_ASSERT_EQUAL(told->counts[DETECT_EMAIL], want);
+    CU_ASSERT_EQUAL(told->counts[DETECT_CARD], want);
 }
 
 /* In what may still become something else: counted once, when that is decided. */
@@ -314,6 +323,7 @@ static void test_unreadable(void)
         {"", true, DETECT_JSON},
         {"application/x-www-form-urlencoded", true, DETECT_URLENCODED},
         {"text/plain; charset=utf-16", false, DETECT_PLAIN},
+        {"text/plain; charset =utf-16", false, DETECT_PLAIN},
         {"text/plain; a=b; charset=utf-7", false, DETECT_PLAIN},
         {"image/png", true, DETECT_PLAIN},
     };

@@ -12,7 +12,7 @@
 #include <sys/queue.h>
 #include <unistd.h>
 
-enum { POLICY_JSON_MAX = 4 << 20, POLICIES_MAX = 1024, OWN_MAX = 8, RESERVED_MAX = 8 };
+enum { POLICIES_MAX = 1024, OWN_MAX = 8, RESERVED_MAX = 8 };
 
 struct held {
     char name[PEER_NAME_MAX + 1];

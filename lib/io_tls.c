@@ -251,14 +251,13 @@ static void common(SSL_CTX *ctx)
  * ML-KEM, which would add half to what an idle connection takes, between a sandbox and its own
  * gate: here it is the last, for a client that offers nothing else. What the operator's openssl.cnf
  * says comes after it, and counts. */
-static bool choose_groups(SSL_CTX *ctx)
+static void choose_groups(SSL_CTX *ctx)
 {
 #define CLASSIC "X25519:P-256:X448:P-521:P-384:ffdhe2048:ffdhe3072:ffdhe4096:ffdhe6144:ffdhe8192"
-    bool good = SSL_CTX_set1_groups_list(ctx, CLASSIC ":X25519MLKEM768") == 1 ||
-                SSL_CTX_set1_groups_list(ctx, CLASSIC) == 1;
-    (void)SSL_CTX_config(ctx, "system_default"); /* mostly there is no such section */
+    if (SSL_CTX_set1_groups_list(ctx, CLASSIC ":X25519MLKEM768") != 1)
+        (void)SSL_CTX_set1_groups_list(ctx, CLASSIC); /* else OpenSSL's own, as a FIPS provider's */
+    (void)SSL_CTX_config(ctx, "system_default");      /* mostly there is no such section */
     ERR_clear_error();
-    return good;
 }
 
 SSL_CTX *io_tls_server_ctx(bool tickets)
@@ -266,10 +265,10 @@ SSL_CTX *io_tls_server_ctx(bool tickets)
     SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
     if (ctx == NULL)
         return NULL;
-    bool groups = choose_groups(ctx);
+    choose_groups(ctx);
     common(ctx);
     /* TLS 1.2: forward secrecy and AEAD only; those of 1.3 are all so */
-    if (!groups || SSL_CTX_set_cipher_list(ctx, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1) {
+    if (SSL_CTX_set_cipher_list(ctx, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1) {
         SSL_CTX_free(ctx);
         return NULL;
     }

@@ -27,14 +27,27 @@ static bool printable(const char *s, char least)
     return true;
 }
 
+/* As it is compared: without the usual port, and without the dot at the end. */
+static struct slice plain_host(struct slice s)
+{
+    if (slice_ends(s, SLICE(":443")))
+        s.n -= strlen(":443");
+    else if (slice_ends(s, SLICE(":80")))
+        s.n -= strlen(":80");
+    if (s.n && s.p[s.n - 1] == '.')
+        s.n--;
+    return s;
+}
+
 /* A name below which there are others: "*.example.com", never "*.com". */
 static bool host_ok(const char *s)
 {
-    if (*s == 0 || *s == ' ' || !printable(s, ' '))
+    struct slice plain = plain_host(slice_str(s));
+    if (plain.n == 0 || *s == ' ' || !printable(s, ' '))
         return false;
     const char *star = strchr(s, '*');
     return star == NULL || (star == s && strncmp(s, "*.", 2) == 0 && strchr(s + 1, '*') == NULL &&
-                            s[2] != '.' && strchr(s + 2, '.') != NULL);
+                            plain.n > 3 && s[2] != '.' && memchr(s + 2, '.', plain.n - 2) != NULL);
 }
 
 static bool path_ok(const char *s)
@@ -64,18 +77,6 @@ int suppression_check(const struct suppression *s, struct err *err)
 }
 
 /* ---- fitted ---- */
-
-/* As it is compared: without the usual port, and without the dot at the end. */
-static struct slice plain_host(struct slice s)
-{
-    if (slice_ends(s, SLICE(":443")))
-        s.n -= strlen(":443");
-    else if (slice_ends(s, SLICE(":80")))
-        s.n -= strlen(":80");
-    if (s.n && s.p[s.n - 1] == '.')
-        s.n--;
-    return s;
-}
 
 static bool host_fits(const char *pattern, struct slice host)
 {

@@ -12,7 +12,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { BATCH = 8 }; /* packets in one turn of the loop */
+enum {
+    BATCH = 8,         /* packets in one turn of the loop */
+    KEPT_MAX = 4 << 20 /* more bytes than a socket holds: who says so is not gone */
+};
 
 /* A packet of a far end that is gone, while its reader still pauses. */
 struct kept_packet {
@@ -153,11 +156,13 @@ static void on_readable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 static void on_gone(struct broker_stream *s)
 {
     bool last = false, kept = true;
+    size_t sum = 0;
     ssize_t n;
     if (s->ended || s->broken)
         return;
     while (kept && (n = take(s)) > 0) {
-        struct kept_packet *k = malloc(sizeof *k + (size_t)n);
+        sum += sizeof(struct kept_packet) + (size_t)n;
+        struct kept_packet *k = sum <= KEPT_MAX ? malloc(sizeof *k + (size_t)n) : NULL;
         kept = k != NULL;
         if (k == NULL)
             break;

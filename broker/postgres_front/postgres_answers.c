@@ -11,18 +11,20 @@
 void postgres_answers_up(struct postgres_answers *a, char type)
 {
     bool is_copy = type == 'd' || type == 'c' || type == 'f';
-    if (a->copying && !is_copy && type != 'S' && type != 'H')
+    if (a->copying && !is_copy && type != 'H') /* a Sync is answered where the COPY has failed */
         a->unsure = true; /* the server ends the COPY, and what it answers is not what we count */
     if (type == 'S' && !a->copying) {
         a->due++;
         a->syncs++;
-        a->ran = false;
+        a->ran = a->executed = false;
     } else if (type == 'Q' || type == 'F') {
         a->due++;
     }
     if (type == 'B' || type == 'E')
         a->ran = true;
     if (type == 'E') {
+        a->alone = !a->executed;
+        a->executed = true;
         a->syncs = 0;
         a->only_syncs = true;
     } else if (type != 'S' && type != 'H') {
@@ -38,8 +40,10 @@ static void on_copy(struct postgres_answers *a)
 {
     if (!a->only_syncs || a->due != a->syncs)
         return;
+    a->unsure = a->unsure || !a->alone; /* an earlier Execute may be that COPY */
     a->due = a->syncs = 0;
     a->copying = true;
+    a->ran = true; /* the Sync behind it is passed over */
 }
 
 bool postgres_answers_down(struct postgres_answers *a, char type)

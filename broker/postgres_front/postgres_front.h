@@ -41,7 +41,9 @@ struct postgres_answers {
     size_t held_at;  /* where in `up` it begins */
     uint32_t syncs;  /* since the last Execute, */
     bool only_syncs; /* and nothing else */
-    bool ran;        /* something, since the last Sync */
+    bool ran;        /* something, since the last Sync that the server answers */
+    bool executed;   /* the same, of Execute alone, */
+    bool alone;      /* and the last Execute is the first of them */
     bool copying;    /* by an Execute: the server passes over Sync until CopyDone */
     bool unsure;     /* the count may be too low */
     bool held;

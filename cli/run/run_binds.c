@@ -13,8 +13,11 @@
 
 #include "home.h"
 #include "paths.h"
+#include "registries.h"
 #include "sandbox_spec.h"
 #include "store.h"
+
+enum { LINKS_MAX = 40 /* on the way to one file, as the kernel's */ };
 
 /* Both canonical; is inner outer itself or below it? */
 static bool within(const char *inner, const char *outer)
@@ -50,12 +53,9 @@ struct guarded {
     bool writable_only; /* may be seen, must not be changed */
 };
 
-static int check_guarded(const struct run_request *r, const struct guarded *g, struct err *err)
+static int check_place(const struct run_request *r, const struct guarded *g, const char *path,
+                       struct err *err)
 {
-    char path[PATH_MAX];
-    if (g->path == NULL || g->path[0] == 0 || strcmp(g->path, "-") == 0)
-        return 0;
-    canonical(g->path, path);
     for (size_t i = 0; i < r->n_binds; i++) {
         const struct run_bind *b = &r->binds[i];
         bool inside = within(path, b->source) || (!g->writable_only && within(b->source, path));
@@ -66,6 +66,76 @@ static int check_guarded(const struct run_request *r, const struct guarded *g, s
                            path, g->what, g->writable_only ? "writable" : "visible", b->source);
     }
     return 0;
+}
+
+/* One component more of a path that has no link in it: whether that is a link, and then `rest` is
+ * what remains to be walked, from its text on. -1: too long. */
+static int step(char done[PATH_MAX], const char *name, size_t n, char rest[PATH_MAX])
+{
+    char next[PATH_MAX], to[PATH_MAX], whole[PATH_MAX];
+    if (snprintf(next, sizeof next, "%s/%.*s", done, (int)n, name) >= (int)sizeof next)
+        return -1;
+    ssize_t len = readlink(next, to, sizeof to - 1);
+    if (len > 0 &&
+        snprintf(whole, sizeof whole, "%.*s%s", (int)len, to, name + n) >= (int)sizeof whole)
+        return -1;
+    if (len > 0)
+        memcpy(rest, whole, sizeof whole);
+    memcpy(done, next, sizeof next);
+    return len > 0;
+}
+
+static void up(char path[PATH_MAX])
+{
+    char *slash = strrchr(path, '/');
+    if (slash)
+        *slash = 0;
+}
+
+/* Each link on the way must not be writable either, for another could take its place, nor what one
+ * leads to that is not there yet. */
+static int check_links(const struct run_request *r, const struct guarded *g, struct err *err)
+{
+    char done[PATH_MAX] = "", rest[PATH_MAX];
+    const char *s = rest;
+    unsigned links = 0;
+    if ((g->path[0] != '/' && getcwd(done, sizeof done) == NULL) ||
+        snprintf(rest, sizeof rest, "%s", g->path) >= (int)sizeof rest)
+        return err_set(err, ERR_DENIED, "%.200s, %s, cannot be followed", g->path, g->what);
+    for (size_t n; *(s += strspn(s, "/")); s += n) {
+        n = strcspn(s, "/");
+        if (n == 1 && s[0] == '.')
+            continue;
+        if (n == 2 && s[0] == '.' && s[1] == '.') {
+            up(done);
+            continue;
+        }
+        int is = step(done, s, n, rest);
+        if (is == 0)
+            continue;
+        if (is < 0 || ++links > LINKS_MAX)
+            return err_set(err, ERR_DENIED, "%.200s, %s, cannot be followed", g->path, g->what);
+        if (check_place(r, g, done, err) < 0)
+            return -1;
+        s = rest;
+        n = 0;
+        if (rest[0] == '/')
+            done[0] = 0;
+        else
+            up(done);
+    }
+    return check_place(r, g, done, err);
+}
+
+static int check_guarded(const struct run_request *r, const struct guarded *g, struct err *err)
+{
+    char path[PATH_MAX];
+    if (g->path == NULL || g->path[0] == 0 || strcmp(g->path, "-") == 0)
+        return 0;
+    canonical(g->path, path);
+    if (check_place(r, g, path, err) < 0)
+        return -1;
+    return g->writable_only ? check_links(r, g, err) : 0;
 }
 
 /* Where a configuration would be looked for, whether or not there is one yet. */
@@ -108,6 +178,36 @@ static int check_own(const struct run_request *r, const struct config *c, struct
     return bad;
 }
 
+/* Each path where a client's configuration may lie, whether or not it is there: a sandbox that
+ * could write it would have its way in the next run. */
+static int check_all(const struct run_request *r, const json_t *paths, const char *what,
+                     struct err *err)
+{
+    json_t *path;
+    size_t i;
+    json_array_foreach(paths, i, path)
+    {
+        const struct guarded g = {json_string_value(path), what, true};
+        if (check_guarded(r, &g, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Of the login files only cargo's leaves it to another where its tokens go. */
+static int check_login_hosts(const struct run_request *r, const struct config_secret *s,
+                             struct err *err)
+{
+    struct registries found;
+    if (s->store != STORE_LOGIN || strcmp(s->login->format, "cargo") != 0)
+        return 0;
+    int bad = registries_find("cargo", &found, err);
+    if (bad == 0)
+        bad = check_all(r, found.looked, "which says where cargo's tokens go", err);
+    registries_done(&found);
+    return bad;
+}
+
 static int check_secret_files(const struct run_request *r, const struct config *c, struct err *err)
 {
     size_t n;
@@ -116,6 +216,8 @@ static int check_secret_files(const struct run_request *r, const struct config *
     for (size_t i = 0; i < n; i++) {
         char path[STORE_PATH_MAX];
         struct err unset = {0};
+        if (check_login_hosts(r, &s[i], err) < 0)
+            return -1;
         if ((s[i].store != STORE_FILE && s[i].store != STORE_LOGIN) ||
             store_path(&s[i], path, sizeof path, &unset) < 0)
             continue;
@@ -127,24 +229,18 @@ static int check_secret_files(const struct run_request *r, const struct config *
     return 0;
 }
 
-/* What package managers say of registries decides where the sandbox may go. */
+/* What package managers say of registries decides where sandboxes may go, this one or the next, by
+ * whichever policy. */
 static int check_found(const struct run_request *r, const struct config *c, struct err *err)
 {
     const char *preset;
-    json_t *one, *file;
-    size_t i;
+    json_t *one;
     char what[300];
     json_object_foreach((json_t *)(uintptr_t)config_found(c), preset, one)
     {
         snprintf(what, sizeof what, "from which the preset '%.100s' has its hosts", preset);
-        if (json_object_get(json_object_get(one, "policies"), r->policy) == NULL)
-            continue;
-        json_array_foreach(json_object_get(one, "files"), i, file)
-        {
-            const struct guarded g = {json_string_value(file), what, true};
-            if (check_guarded(r, &g, err) < 0)
-                return -1;
-        }
+        if (check_all(r, json_object_get(one, "looked"), what, err) < 0)
+            return -1;
     }
     return 0;
 }

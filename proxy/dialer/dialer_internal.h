@@ -73,9 +73,7 @@ void dialer_tell_operator(struct dialer *d, const char *text);
 
 /* dialer_policy.c */
 struct named_policy *dialer_policy_find(struct dialer *d, const char *name);
-/* Takes JSON in, unless what is known is at least as new. NULL with err; then what was known stays.
- */
-int dialer_policy_message(struct dialer *d, struct msg *m); /* W_POLICY */
+int dialer_policy_message(struct dialer *d, struct msg *m); /* W_POLICY; -1: bad */
 void dialer_policies_free(struct dialer *d);
 
 /* dialer_budget.c: W_BUDGET_ASK, W_BUDGET_SETTLE and W_BUDGET_BACK; -1: bad. */

@@ -325,6 +325,24 @@ static void wire_reloaded(struct parent *p, const struct config *was)
         parent_wire_secrets(k);
 }
 
+/* With the image of each of its policies, which is made now: else p is as it was, and no role has
+ * heard of c. */
+static int take_config(struct parent *p, struct config *c, struct err *err)
+{
+    struct config *was = p->config;
+    p->config = c;
+    p->generation++;
+    parent_policies_forget(p);
+    for (size_t i = 0; i < config_policies(c); i++)
+        if (parent_policy_fd(p, config_policy_name(c, i)) < 0) {
+            parent_policies_forget(p);
+            p->config = was;
+            p->generation--;
+            return err_set(err, ERR_UNREADY, "there is no room for the policies' images");
+        }
+    return 0;
+}
+
 int parent_reload(struct parent *p, struct err *err)
 {
     parent_ca_look(p);
@@ -333,14 +351,11 @@ int parent_reload(struct parent *p, struct err *err)
     struct config *c = config_load(p->config_path, err);
     if (c == NULL)
         return -1;
-    if (check_reload(p, c, err) < 0) {
+    struct config *was = p->config;
+    if (check_reload(p, c, err) < 0 || take_config(p, c, err) < 0) {
         config_unref(c);
         return -1;
     }
-    struct config *was = p->config;
-    p->config = c;
-    p->generation++;
-    parent_policies_forget(p);
     wire_reloaded(p, was);
     config_unref(was);
     push_config(p);

@@ -12,7 +12,7 @@ enum { SESSION_SECONDS = 3600 };
 struct kept {
     char *key;
     SSL_SESSION *session;
-    time_t since; /* monotonic: when the certificate behind it was verified */
+    time_t since; /* monotonic: when the handshake that made it ended */
     TAILQ_ENTRY(kept) link;
 };
 

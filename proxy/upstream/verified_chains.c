@@ -21,7 +21,7 @@ enum {
 struct verified {
     unsigned char digest[DIGEST];
     time_t begins, ends; /* when every certificate up to the root is valid, by the wall clock */
-    time_t until;        /* monotonic; 0: none is here */
+    time_t until;        /* by CLOCK_BOOTTIME, which goes on in a suspend; 0: none is here */
 };
 
 struct verified_chains {
@@ -47,7 +47,7 @@ static int slot(void)
 static time_t monotonic(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_BOOTTIME, &t);
     return t.tv_sec;
 }
 

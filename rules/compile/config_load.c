@@ -36,7 +36,8 @@ static void set_hosts(json_t *rule, const char *role, const struct registries *r
         set(given, role, json_incref(r->places));
 }
 
-/* What the run lays into the home, and the files that no sandbox may write: once a preset, with the
+/* What the run lays into the home, and the paths that no sandbox may write, where a file is or
+ * could be: once a preset, with the
  * policies that use it. */
 static void keep_found(json_t *found, const char *policy, const char *preset, const char *client,
                        const struct registries *r)
@@ -54,7 +55,7 @@ static void keep_found(json_t *found, const char *policy, const char *preset, co
     set(found, preset,
         json_pack("{s:s, s:s%, s:O, s:O, s:{s:b}}", "file", bad ? "" : file, "text",
                   buf_len(&text) ? (const char *)buf_data(&text) : "", bad ? 0 : buf_len(&text),
-                  "files", r->files, "notes", r->notes, "policies", policy, true));
+                  "looked", r->looked, "notes", r->notes, "policies", policy, true));
     buf_free(&text);
 }
 

@@ -31,9 +31,17 @@ struct pack {
     size_t at;
     size_t id_n; /* 20 or 32 */
     size_t inflated;
+    uint64_t looked; /* at commits, one by one */
     struct commit *commits;
     size_t n, cap;
 };
+
+/* Who pushes chooses how often is searched. False: it was too often, and nothing more is shown. */
+static bool may_look(struct pack *p)
+{
+    p->looked += p->n;
+    return p->looked <= PACK_LOOKED_MAX;
+}
 
 struct object {
     size_t begin; /* its offset */
@@ -159,8 +167,10 @@ static int add_commit(struct pack *p, size_t at, char *text, size_t n)
     return name_commit(p, c);
 }
 
-static const struct commit *base_of(const struct pack *p, const struct object *o)
+static const struct commit *base_of(struct pack *p, const struct object *o)
 {
+    if (!may_look(p))
+        return NULL;
     for (size_t i = 0; i < p->n; i++)
         if (o->type == OBJECT_OFS_DELTA ? p->commits[i].at == o->base
                                         : memcmp(p->commits[i].id, o->base_id, p->id_n) == 0)
@@ -231,7 +241,7 @@ static int take_delta(struct pack *p, const struct object *o, const struct commi
     struct slice d = {text, o->size};
     if (text == NULL || inflate_object(p, o, text) < 0 || delta_size(&d, &from) < 0 ||
         delta_size(&d, &to) < 0 || from != base->n || to > PACK_COMMIT_MAX ||
-        (whole = malloc(to + 1)) == NULL ||
+        (p->inflated += to) > PACK_INFLATED_MAX || (whole = malloc(to + 1)) == NULL ||
         delta_apply((struct slice){base->text, base->n}, d, whole, to) < 0) {
         free(text);
         free(whole);
@@ -276,6 +286,8 @@ static int unhex(struct slice hex, unsigned char *to)
 
 static struct commit *find_commit(struct pack *p, const unsigned char *id)
 {
+    if (!may_look(p))
+        return NULL;
     for (size_t i = 0; i < p->n; i++)
         if (memcmp(p->commits[i].id, id, p->id_n) == 0)
             return &p->commits[i];
@@ -294,7 +306,7 @@ static bool reach_parents(struct pack *p, const struct commit *c, const unsigned
     s = (struct slice){s.p + 6 + hex, s.n - 6 - hex};
     for (; s.n >= line && memcmp(s.p, "parent ", 7) == 0 && s.p[line - 1] == '\n';
          s = (struct slice){s.p + line, s.n - line}) {
-        if (unhex((struct slice){s.p + 7, hex}, id) < 0)
+        if (p->looked > PACK_LOOKED_MAX || unhex((struct slice){s.p + 7, hex}, id) < 0)
             return false;
         if (memcmp(id, want, p->id_n) == 0)
             return true;

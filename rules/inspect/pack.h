@@ -10,6 +10,7 @@ enum pack_answer { PACK_SHOWN = 0, PACK_NOT_SHOWN, PACK_BAD };
 enum {
     PACK_COMMITS = 4096,
     PACK_COMMIT_MAX = 64 * 1024,
+    PACK_LOOKED_MAX = 1 << 28,     /* commits that are looked at, in all searches of one pack */
     PACK_INFLATED_MAX = 128 << 20, /* of one pack: what cannot be told within it is not shown */
 };
 

@@ -62,10 +62,13 @@ static void put_rule(struct writer *w, const struct rule_entry *e)
     put(w, IMAGE_RULES, &r, sizeof r);
 }
 
+/* Of one key the first rule's comes first: it is the one that is found. */
 static int by_key(const void *a, const void *b)
 {
     const struct image_budget *x = a, *y = b;
-    return x->key < y->key ? -1 : x->key > y->key;
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return x->rule < y->rule ? -1 : x->rule > y->rule;
 }
 
 static void put_rules(struct writer *w)

@@ -123,16 +123,19 @@ static bool is_as_recorded(const struct policy *p, const struct rule_entry *e,
              : r->secret == POLICY_NONE;
 }
 
+/* NULL: there was no room to parse it, which may be otherwise the next time. */
 static const struct rule_entry *read_rule(const struct policy *p, size_t i)
 {
     const struct image_rule *r = &p->image.rules[i];
     struct source source = {.name = "policy"};
     json_t *value = json_loadb(p->image.text + r->json, r->json_n, JSON_REJECT_DUPLICATES, NULL);
+    if (value == NULL)
+        return NULL;
     struct node top = node_root(&source, NULL), list = {&source, &top, "rules", 0, NULL},
                 one = {&source, &list, NULL, i, value};
     struct rule_entry *e = arena_zalloc(p->arena, 1, sizeof *e);
     struct err err;
-    bool good = value && rule_read(p->arena, &one, NULL, e, &err) == 0;
+    bool good = rule_read(p->arena, &one, NULL, e, &err) == 0;
     if (good) {
         e->rule.index = (unsigned)i;
         e->terms = r->terms;

@@ -115,6 +115,14 @@ static void append(json_t *list, size_t max, const char *text)
         json_array_append_new(list, v);
 }
 
+static void append_once(json_t *list, size_t max, const char *text)
+{
+    json_t *v;
+    size_t i;
+    json_array_foreach(list, i, v) if (strcmp(json_string_value(v), text) == 0) return;
+    append(list, max, text);
+}
+
 void registry_note(struct registry_reading *r, const char *key, const char *what)
 {
     char text[PATH_MAX + 300];
@@ -203,6 +211,7 @@ static void read_folder(struct registries *to, const char *dir, const struct sou
 {
     struct dirent **names = NULL;
     char path[PATH_MAX];
+    append_once(to->looked, REGISTRY_FILES_MAX, dir); /* whoever writes there adds a file */
     int n = scandir(dir, &names, NULL, alphasort);
     for (int i = 0; i < n; i++) {
         if (by_ending(names[i], s->end) &&
@@ -218,11 +227,8 @@ static void read_folder(struct registries *to, const char *dir, const struct sou
 static void add_place(json_t *places, const char *url)
 {
     char place[REGISTRY_URL_MAX];
-    json_t *v;
-    size_t i;
     registry_place(url, place);
-    json_array_foreach(places, i, v) if (strcmp(json_string_value(v), place) == 0) return;
-    append(places, REGISTRY_SETTINGS_MAX, place);
+    append_once(places, REGISTRY_SETTINGS_MAX, place);
 }
 
 static void add_places(struct registries *r)

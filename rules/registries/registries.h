@@ -22,7 +22,7 @@ enum {
 struct registries {
     json_t *places;   /* "HOST", "HOST:PORT", "http://HOST"; each once */
     json_t *files;    /* the names of those that were read */
-    json_t *looked;   /* the names of all that would have been */
+    json_t *looked;   /* the names of all that would have been, and of the folders */
     json_t *notes;    /* what was left out, and why */
     json_t *settings; /* { SECTION: { KEY: { "text": TEXT, "urls": [URL] } } }, cleaned */
 };

@@ -3,6 +3,7 @@
 bubblewrap. `check` reads FILE:LINE, `serve` and `run` refuse the same."""
 import ctypes
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -250,8 +251,35 @@ def reloads(t, s):
     t.ok(d.wait_records(1, "lifecycle", event="config_reloaded") and
          d.wait_records(1, "lifecycle", event="policy_changed", policy="coder"),
          "the log says which policy changed")
+    t.part(without_room, t, s, gate)
     t.part(while_it_binds, t, s, gate)
     t.eq(d.stop(), 0, "the daemon ends well")
+
+
+def without_room(t, s, gate):
+    """The parent cannot have the descriptors that the images need: said, and the old rules go on."""
+    d = s.d
+    parent = d.daemon.pid
+    taken = {int(fd) for fd in os.listdir("/proc/%d/fd" % parent)}
+    soft, hard = resource.prlimit(parent, resource.RLIMIT_NOFILE)
+    limit = max(taken) + 4
+    extra = ["extra%d" % i for i in range(limit - len(taken) + len(d.policies) + 4)]
+    for name in extra:
+        d.policy(name, [{"allow": name + ".example.com"}])
+    s.rules.append({"deny": "deps.example.com/roomless"})
+    d.save()
+    resource.prlimit(parent, resource.RLIMIT_NOFILE, (limit, hard))
+    try:
+        r = d.command("reload", "--socket", d.socket)
+    finally:
+        resource.prlimit(parent, resource.RLIMIT_NOFILE, (soft, hard))
+    t.ok(r.returncode != 0 and "no room for the policies' images" in r.stderr + r.stdout,
+         "reload refuses what there is no room for", r.stderr + r.stdout)
+    t.eq(gate.get("deps.example.com", "/roomless").status, 200, "and the old one goes on")
+    r = d.command("reload", "--socket", d.socket)
+    t.eq(r.returncode, 0, "with room it is taken") or t.diag(r.stderr)
+    t.ok(tap.wait_for(lambda: gate.get("deps.example.com", "/roomless").status == 403, 3), "and decides from then on")
+    t.eq(gate.get("deps.example.com", "/path").status, 200, "as it says")
 
 
 def while_it_binds(t, s, gate):

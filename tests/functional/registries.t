@@ -264,6 +264,50 @@ def bounds(t):
     t.ok(r.returncode == 1 and "sends no secret" in r.stderr + r.stdout, "such a preset takes no secret", r.stdout, r.stderr)
 
 
+def writable(t):
+    """No sandbox gets to write where the next run's hosts come from, whether or not a file is there yet."""
+    w = World(t, "writable", registry.answer({}))
+    w.file(".gemrc", ":sources:\n- https://%s/gems/\n" % HOST)
+    bundle, far, there = (os.path.join(w.home, x) for x in (".bundle", "far", "there"))
+    for path in (bundle, far, there):
+        os.mkdir(path, 0o700)
+    use, says = {"use": "rubygems"}, "from which the preset 'rubygems' has its hosts, would be writable"
+
+    def tried(bind, refused, what, *flags, says=says, preset=None):
+        r = w.run(preset, "true", "--policy", "default", "--bind", bind, *flags)
+        t.ok(r.returncode == 125 and says in r.stderr if refused else r.returncode == 0, what, r.returncode, r.stderr)
+    tried(bundle, False, "where no policy uses the preset, its folder may be bound")
+    tried(bundle, True, "a folder where a file could be written that is not there yet", preset="rubygems")
+    tried(bundle + ":ro", False, "to read it may be bound", preset="rubygems")
+    tried(far, False, "a folder that has nothing to do with it", preset="rubygems")
+    w.d.policy("other", [use])
+    tried(bundle, True, "nor by a policy that does not use the preset, where another does")
+    os.rename(bundle, os.path.join(far, "bundle"))
+    os.symlink(os.path.join(far, "bundle"), bundle)
+    tried(far, True, "nor where a link leads")
+    os.rename(os.path.join(far, "bundle"), os.path.join(there, "bundle"))
+    tried(far, True, "nor where a link leads to what is not there yet")
+    os.unlink(bundle)
+    os.symlink(os.path.join("far", "bundle"), bundle)
+    os.symlink(os.path.join(there, "bundle"), os.path.join(far, "bundle"))
+    tried(far, True, "nor where a link lies on the way")
+    tried(there, True, "nor behind it")
+    os.unlink(bundle)
+    w.d.policies.pop("other")
+    # the same of the login whose hosts another file says
+    token = w.secret("cargo", "cio")
+    config = w.file("cargo/config.toml", "[registries.corp]\nindex = \"sparse+https://%s/index/\"\n" % HOST)
+    keys = w.file("keys/cargo.toml", "[registries.corp]\ntoken = \"%s\"\n" % token, 0o600)
+    cargo_dir = os.path.join(w.home, ".cargo")
+    os.mkdir(cargo_dir, 0o700)
+    os.symlink(config, os.path.join(cargo_dir, "config.toml"))
+    login, says = ("--login", "cargo=" + keys), "which says where cargo's tokens go, would be writable"
+    tried(cargo_dir, True, "the folder of what says where cargo's tokens go", *login, says=says)
+    tried(os.path.dirname(config), True, "and where that is a link to", *login, says=says)
+    tried(far, False, "but another folder", *login)
+    tried(cargo_dir, False, "and without the login")
+
+
 def daemon(t):
     """A daemon reads the files when it starts, and again when it reloads."""
     w = World(t, "daemon", registry.answer({"/x": "here"}))
@@ -288,7 +332,7 @@ def daemon(t):
 
 
 def main(t):
-    for part in (pip, npm, cargo, go, maven, apt, oci, bounds, daemon):
+    for part in (pip, npm, cargo, go, maven, apt, oci, bounds, writable, daemon):
         t.part(part, t)
     for name, tool in (("rubygems", "gem"), ("nuget", "dotnet")):
         t.skip("%s with %s" % (name, tool), "there is no double of its index yet; tests/unit/test_registries.c reads its files")

@@ -1,6 +1,7 @@
 /* Images of policies: what is opened decides as what was compiled, what is damaged is refused, and
  * what does not depend on the number of rules stays so. */
 #include <CUnit/CUnit.h>
+#include <jansson.h>
 #include <malloc.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -648,6 +649,30 @@ static void test_memory(void)
     policy_free(lots);
 }
 
+/* What could not be parsed for want of memory is not taken for damage: it is read the next time. */
+static void *no_memory(size_t n)
+{
+    (void)n;
+    return NULL;
+}
+
+static void test_starved(void)
+{
+    struct err err = {0};
+    struct policy *p = small(), *q = image_opened(p, &err);
+    json_malloc_t take;
+    json_free_t give;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(q);
+    json_get_alloc_funcs(&take, &give);
+    json_set_alloc_funcs(no_memory, give);
+    const struct rule *starved = policy_rule(q, 0);
+    json_set_alloc_funcs(take, give);
+    CU_ASSERT_PTR_NULL(starved);
+    CU_ASSERT_PTR_NOT_NULL(policy_rule(q, 0));
+    policy_free(q);
+    policy_free(p);
+}
+
 void tap_suites(void)
 {
     CU_pSuite s = CU_add_suite("policy_image", NULL, NULL);
@@ -659,5 +684,6 @@ void tap_suites(void)
     CU_add_test(s, "numbers and offsets out of range", test_ranges);
     CU_add_test(s, "texts end", test_open_text);
     CU_add_test(s, "a record with the text of another rule", test_other_rule);
+    CU_add_test(s, "a rule that memory was short for", test_starved);
     CU_add_test(s, "what a role holds does not grow with the rules", test_memory);
 }

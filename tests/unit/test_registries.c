@@ -227,6 +227,24 @@ static void bounded(void)
     registries_done(&r);
 }
 
+/* What is not there yet counts, too: another could put it there. */
+static void looked(void)
+{
+    static const char *const paths[][2] = {{"maven", ".m2/settings.xml"},
+                                           {"oci", ".config/containers/registries.conf.d"},
+                                           {"rubygems", ".bundle/config"}};
+    struct registries r;
+    struct err err = {0};
+    char whole[300];
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+        CU_ASSERT_EQUAL_FATAL(registries_find(paths[i][0], &r, &err), 0);
+        snprintf(whole, sizeof whole, "%s/%s", dir, paths[i][1]);
+        CU_ASSERT_TRUE(holds(r.looked, whole));
+        CU_ASSERT_FALSE(holds(r.files, whole));
+        registries_done(&r);
+    }
+}
+
 static int make_dir(void)
 {
     snprintf(dir, sizeof dir, "/tmp/durward-registries-XXXXXX");
@@ -252,4 +270,5 @@ void tap_suites(void)
     CU_add_test(s, "each_client", each_client);
     CU_add_test(s, "strange_urls", strange_urls);
     CU_add_test(s, "bounded", bounded);
+    CU_add_test(s, "looked", looked);
 }

@@ -356,8 +356,9 @@ static void checked(void)
     CU_ASSERT_EQUAL(suppressions_get(&back, &m), 0);
     CU_ASSERT(back.n == all.n && strcmp(back.list[63].host, all.list[63].host) == 0);
     msg_done(&m);
-    static const char *const hosts[] = {"",       " ",    "*",       "*.", "*.com",
-                                        "*..a.b", "a*.b", "*.*.a.b", "a\n"};
+    static const char *const hosts[] = {"",       " ",          "*",    "*.", "*.com",
+                                        "*.com.", "*.com.:443", ":443", ".",  "*..a.b",
+                                        "a*.b",   "*.*.a.b",    "a\n"};
     for (size_t i = 0; i < ARRAY_LEN(hosts); i++) {
         s = about(hosts[i], "");
         all = (struct suppressions){.n = 1, .list = {s}};

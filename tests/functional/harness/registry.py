@@ -23,7 +23,7 @@ def answer(files, kind="application/octet-stream"):
 
 def packed(files):
     out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w:gz") as t:
+    with gzip.GzipFile(fileobj=out, mode="wb", mtime=0) as z, tarfile.open(fileobj=z, mode="w") as t:  # always the same bytes
         for name, text in files.items():
             member = tarfile.TarInfo(name)
             member.size = len(text)

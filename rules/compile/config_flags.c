@@ -152,7 +152,7 @@ static int add_secret(struct additions *a, const char *value, struct err *err)
                        "--secret: write NAME@host[:header][,host], where NAME is an "
                        "environment variable that holds the value; the value itself "
                        "does not belong on a command line");
-    char *name = strndup(value, n), *hosts = strdup(at + 1), *rest = hosts;
+    char *name = slice_dup((struct slice){value, n}), *hosts = strdup(at + 1), *rest = hosts;
     int r = name && hosts ? 0 : err_set(err, ERR_INTERNAL, "out of memory");
     if (r == 0 && strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") !=
                       strlen(name))

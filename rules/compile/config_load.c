@@ -120,7 +120,7 @@ static char *directory_of(const char *name, struct err *err)
     if (slash == name)
         return strdup("/");
     if (name[0] == '/')
-        return strndup(name, n);
+        return slice_dup((struct slice){name, n});
     char *here = getcwd(NULL, 0), *whole = NULL;
     if (here == NULL) {
         err_sys(err, "the current directory");

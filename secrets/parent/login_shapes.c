@@ -319,7 +319,7 @@ json_t *login_shape_of(enum login_syntax syntax, char *text, size_t n, const cha
         read_docker(text, n, tree);
     else if (bad == 0)
         read_azure(text, n, tree);
-    *lines = strndup(buf_len(&kept) ? (const char *)buf_data(&kept) : "", buf_len(&kept));
+    *lines = slice_dup(buf_slice(&kept));
     buf_free(&kept);
     if (bad == 0)
         return tree;

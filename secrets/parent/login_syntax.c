@@ -161,7 +161,7 @@ static void read_npmrc(char *text, json_t *tree, char **lines)
         else if (buf_printf(&kept, "%s=%s\n", name, value) < 0)
             break; /* more of them than anybody has */
     }
-    *lines = strndup(buf_len(&kept) ? (const char *)buf_data(&kept) : "", buf_len(&kept));
+    *lines = slice_dup(buf_slice(&kept));
     buf_free(&kept);
 }
 

@@ -132,7 +132,8 @@ static struct share *share_of(struct pool *p, const char *key)
     LIST_FOREACH(s, &p->shares, link)
     if (strncmp(s->owner, key, n) == 0 && s->owner[n] == '\0')
         return s;
-    if ((s = calloc(1, sizeof *s)) == NULL || (s->owner = slice_dup((struct slice){key, n})) == NULL) {
+    if ((s = calloc(1, sizeof *s)) == NULL ||
+        (s->owner = slice_dup((struct slice){key, n})) == NULL) {
         free(s);
         return NULL;
     }

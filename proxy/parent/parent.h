@@ -186,6 +186,10 @@ struct parent {
 
 /* parent_child.c */
 void parent_set_state(struct child *c, enum child_state s);
+/* Sends a role what it may not go on without: policies, who it is bound to, what is revoked. One
+ * that cannot be told (there was no room for the message, or no descriptor) is ended, so that the
+ * next begins with what holds; -1 then, and where its channel is dead. Takes the message. */
+int parent_tell(struct child *c, struct msg *m);
 struct child *parent_start(struct parent *p, enum role r, const char *tag);
 /* One without a process, which parent_wake gives it: when something comes on a channel to it
  * (parent_wire.c), or a moment after parent_wake_soon. NULL is fine. */

@@ -39,6 +39,18 @@ static void on_channel_closed(struct ipc *ch, const char *why, void *arg)
         kill(c->pid, SIGKILL);
 }
 
+int parent_tell(struct child *c, struct msg *m)
+{
+    bool bad = m->bad;
+    if (ipc_send(c->ch, m) == 0)
+        return 0;
+    if (bad && c->pid > 0) { /* else its channel is dead, which on_channel_closed sees to */
+        proc_log("%s %s cannot be told what holds now: it is ended", role_name(c->role), c->tag);
+        kill(c->pid, SIGKILL);
+    }
+    return -1;
+}
+
 static int spawn(struct child *c, struct err *err)
 {
     int fds[2];

@@ -81,6 +81,6 @@ void parent_tell_forwarded(struct child *gate)
     }
     msg_init(&m, W_FORWARDED);
     msg_put_str(&m, text);
-    ipc_send(gate->ch, &m);
+    parent_tell(gate, &m);
     free(text);
 }

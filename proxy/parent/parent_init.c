@@ -304,10 +304,8 @@ void parent_init_child(struct child *c)
             init_broker(p, c, &m);
         break;
     }
-    if (ipc_send(c->ch, &m) < 0) {
-        proc_log("cannot tell the %s its start-up message", role_name(c->role));
+    if (parent_tell(c, &m) < 0)
         return;
-    }
     parent_set_state(c, CHILD_INITED);
     if (c->role == ROLE_VAULT)
         parent_tell_vault_roots(p);

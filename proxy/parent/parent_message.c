@@ -232,7 +232,7 @@ static int on_sandbox_gone(struct parent *p, struct msg *m)
         struct msg gone;
         msg_init(&gone, W_CAPTURED_GONE);
         msg_put_str(&gone, id);
-        ipc_send(p->vault->ch, &gone);
+        parent_tell(p->vault, &gone);
     }
     return 0;
 }

@@ -89,8 +89,5 @@ void parent_push_policy(struct child *c, const char *name)
         return;
     msg_init(&m, W_POLICY);
     parent_put_policy(c->parent, name, &m);
-    if (m.bad)
-        proc_log("policy %s could not be sent to the %s, which goes on with what it has", name,
-                 role_name(c->role));
-    ipc_send(c->ch, &m);
+    parent_tell(c, &m);
 }

@@ -43,7 +43,7 @@ static struct port *find(struct parent *p, uint32_t number)
 
 void parent_tell_ports(struct parent *p)
 {
-    const struct child *d = p->dialer;
+    struct child *d = p->dialer;
     struct msg m;
     if (d == NULL || d->ch == NULL || (d->state != CHILD_INITED && d->state != CHILD_READY))
         return; /* it is told with its start */
@@ -51,7 +51,7 @@ void parent_tell_ports(struct parent *p)
     msg_put_u32(&m, (uint32_t)p->n_ports);
     for (size_t i = 0; i < p->n_ports; i++)
         msg_put_u32(&m, p->ports[i].number);
-    ipc_send(d->ch, &m);
+    parent_tell(d, &m);
 }
 
 static int port_add(struct parent *p, uint32_t number, struct err *err)

@@ -25,7 +25,7 @@ static void tell(struct child *c, const struct revoked *r)
         struct msg m;
         msg_init(&m, W_REVOKED);
         n = revoked_put(r, from, &m);
-        ipc_send(c->ch, &m);
+        parent_tell(c, &m);
         from += n;
     } while (n == REVOKED_IN_MESSAGE);
 }

@@ -15,11 +15,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* Of local sandboxes alone: what else gates are bound to has no name that a role could say. */
+static bool is_local(const char *id)
+{
+    return strncmp(id, "sb-", 3) == 0 && id[3] != '\0';
+}
+
 static struct sandbox *find(struct parent *p, const char *id)
 {
     struct sandbox *s;
     TAILQ_FOREACH(s, &p->sandboxes, link)
-    if (strcmp(s->id, id) == 0)
+    if (s->mode == GATE_LOCAL && strcmp(s->id, id) == 0)
         return s;
     return NULL;
 }
@@ -109,6 +115,17 @@ struct child *parent_injector(struct parent *p, const char *policy, const struct
     return c;
 }
 
+/* A local one, of which nobody knows yet. NULL: no memory. */
+static struct sandbox *sandbox_new(const char *id)
+{
+    struct sandbox *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return NULL;
+    snprintf(s->id, sizeof s->id, "%s", id);
+    s->mode = GATE_LOCAL;
+    return s;
+}
+
 static void clear_placeholders(struct sandbox *s)
 {
     for (size_t i = 0; i < s->n_placeholders; i++) {
@@ -189,9 +206,8 @@ void parent_bind_gate(struct child *gate)
         msg_put_str(&m, s->listeners[i].name);
         msg_put_fd_dup(&m, s->listeners[i].fd);
     }
-    if (ipc_send(gate->ch, &m) < 0)
-        proc_log("cannot bind the gate of %s", s->id);
-    parent_tell_trace(s);
+    if (parent_tell(gate, &m) == 0)
+        parent_tell_trace(s);
 }
 
 static void on_spare(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
@@ -251,7 +267,7 @@ static void ask_root(struct parent *p, const struct sandbox *s)
         return; /* it is asked as soon as it is there */
     msg_init(&m, W_ROOT);
     msg_put_str(&m, s->id);
-    ipc_send(to->ch, &m);
+    parent_tell(to, &m);
 }
 
 void parent_ask_roots(struct parent *p)
@@ -270,7 +286,7 @@ static void tell_root(struct parent *p, const struct sandbox *s)
     msg_init(&m, W_ROOT);
     msg_put_str(&m, s->id);
     msg_put_bytes(&m, s->root, s->root_len);
-    ipc_send(p->builder->ch, &m);
+    parent_tell(p->builder, &m);
 }
 
 /* ---- messages ---- */
@@ -294,7 +310,7 @@ static void set_listener_placeholders(struct parent *p, const char *policy, stru
             struct msg m;
             msg_init(&m, W_PLACEHOLDERS);
             put_placeholders(s, &m);
-            ipc_send(s->gate->ch, &m);
+            parent_tell(s->gate, &m);
         }
     }
 }
@@ -340,30 +356,23 @@ static void give_gate(struct parent *p, struct sandbox *s)
         answer_builder(p, s->id, false, "no gate could be started");
 }
 
-int parent_sandbox_new(struct parent *p, struct msg *m)
+/* A local one, told the first time, or once more by a controller that took it over: its policy
+ * stays. */
+static int sandbox_told(struct parent *p, const char *id, const char *policy, struct sandbox *told)
 {
-    char id[65], policy[65];
-    if (msg_get_str(m, id, sizeof id) < 0 || msg_get_str(m, policy, sizeof policy) < 0)
-        return -1;
     struct sandbox *s = find(p, id);
     bool fresh = s == NULL;
-    if (fresh && (s = calloc(1, sizeof *s)) == NULL)
+    if (policy[0] == '\0' || (s && s->policy[0] && strcmp(s->policy, policy) != 0))
         return -1;
-    snprintf(s->id, sizeof s->id, "%s", id);
+    if (fresh && (s = sandbox_new(id)) == NULL)
+        return -1;
     snprintf(s->policy, sizeof s->policy, "%s", policy);
-    s->mode = GATE_LOCAL;
-    int r = read_placeholders(s, m);
-    bool local = strncmp(id, "sb-", 3) == 0;
-    if (r < 0 || !local) {
-        if (r == 0 && strncmp(id, "rp-", 3) == 0)
-            set_listener_placeholders(p, policy, s);
-        /* "rt-": placeholders of token clients are derived from the token itself */
-        if (fresh) {
-            clear_placeholders(s);
-            free(s);
-        }
-        return r;
-    }
+    clear_placeholders(s);
+    memcpy(s->placeholders, told->placeholders, sizeof s->placeholders);
+    s->n_placeholders = told->n_placeholders;
+    told->n_placeholders = 0; /* they are its own now */
+    memcpy(s->key, told->key, sizeof s->key);
+    s->key_len = told->key_len;
     if (fresh) {
         TAILQ_INSERT_TAIL(&p->sandboxes, s, link);
         ask_root(p, s);
@@ -376,6 +385,29 @@ int parent_sandbox_new(struct parent *p, struct msg *m)
     return 0;
 }
 
+int parent_sandbox_new(struct parent *p, struct msg *m)
+{
+    char id[65], policy[65];
+    int r = -1;
+    if (msg_get_str(m, id, sizeof id) < 0 || msg_get_str(m, policy, sizeof policy) < 0)
+        return -1;
+    struct sandbox *told = sandbox_new(id); /* nothing holds before all of it was read */
+    if (told && read_placeholders(told, m) == 0) {
+        if (is_local(id))
+            r = sandbox_told(p, id, policy, told);
+        else if (strncmp(id, "rt-", 3) == 0)
+            r = 0; /* placeholders of token clients are derived from the token itself */
+        else if (strncmp(id, "rp-", 3) == 0) {
+            set_listener_placeholders(p, policy, told);
+            r = 0;
+        }
+    }
+    if (told)
+        clear_placeholders(told);
+    free(told);
+    return r;
+}
+
 /* Builder and controller speak over channels of their own, so its listeners may be read before the
  * sandbox is known. Then they wait for its W_SANDBOX, or for its W_SANDBOX_GONE. NULL: too many
  * wait. */
@@ -385,37 +417,49 @@ static struct sandbox *expect(struct parent *p, const char *id)
     size_t n = 0;
     TAILQ_FOREACH(s, &p->sandboxes, link)
     n += s->early;
-    s = n < SANDBOXES_EARLY_MAX ? calloc(1, sizeof *s) : NULL;
+    s = n < SANDBOXES_EARLY_MAX ? sandbox_new(id) : NULL;
     if (s == NULL)
         return NULL;
-    snprintf(s->id, sizeof s->id, "%s", id);
-    s->mode = GATE_LOCAL;
     s->early = true;
     TAILQ_INSERT_TAIL(&p->sandboxes, s, link);
     ask_root(p, s);
     return s;
 }
 
-int parent_sandbox_listeners(struct parent *p, struct msg *m)
+static void close_listeners(struct sandbox *s)
 {
-    char id[65];
-    uint32_t n;
-    if (msg_get_str(m, id, sizeof id) < 0 || msg_get_u32(m, &n) < 0 || n > SANDBOX_LISTENERS_MAX)
-        return -1;
-    struct sandbox *s = find(p, id);
-    if (s ? s->n_listeners > 0 : (s = expect(p, id)) == NULL) {
-        answer_builder(p, id, false, "it has its listeners, or too many wait for theirs");
-        return 0;
-    }
-    for (uint32_t i = 0; i < n; i++) {
+    while (s->n_listeners > 0)
+        close(s->listeners[--s->n_listeners].fd);
+}
+
+static int read_listeners(struct sandbox *s, uint32_t n, struct msg *m)
+{
+    for (; n > 0; n--) {
         struct sandbox_listener *l = &s->listeners[s->n_listeners];
         if (msg_get_u8(m, &l->kind) < 0 || msg_get_u32(m, &l->port) < 0 ||
             msg_get_fd(m, &l->fd) < 0)
             return -1;
         s->n_listeners++;
     }
-    if (msg_end(m) < 0)
+    return msg_end(m);
+}
+
+int parent_sandbox_listeners(struct parent *p, struct msg *m)
+{
+    char id[65];
+    uint32_t n;
+    if (msg_get_str(m, id, sizeof id) < 0 || !is_local(id) || msg_get_u32(m, &n) < 0 ||
+        n > SANDBOX_LISTENERS_MAX)
         return -1;
+    struct sandbox *s = find(p, id);
+    if (s ? s->n_listeners > 0 : (s = expect(p, id)) == NULL) {
+        answer_builder(p, id, false, "it has its listeners, or too many wait for theirs");
+        return 0;
+    }
+    if (read_listeners(s, n, m) < 0) {
+        close_listeners(s);
+        return -1;
+    }
     tell_root(p, s);
     if (!s->early)
         give_gate(p, s);
@@ -437,8 +481,7 @@ void parent_sandbox_bound(struct child *gate)
 
 static void sandbox_free(struct parent *p, struct sandbox *s)
 {
-    for (size_t i = 0; i < s->n_listeners; i++)
-        close(s->listeners[i].fd);
+    close_listeners(s);
     clear_placeholders(s);
     if (s->gate) {
         s->gate->sandbox = NULL;
@@ -453,7 +496,7 @@ static void sandbox_free(struct parent *p, struct sandbox *s)
 void parent_sandbox_gone(struct parent *p, const char *id)
 {
     struct sandbox *s = find(p, id);
-    if (s && s->mode == GATE_LOCAL)
+    if (s)
         sandbox_free(p, s);
 }
 

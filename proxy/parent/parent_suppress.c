@@ -15,7 +15,7 @@ void parent_tell_suppressed(struct parent *p)
         return;
     msg_init(&m, W_SUPPRESS);
     suppressions_put(p->suppressions, &m);
-    ipc_send(c->ch, &m);
+    parent_tell(c, &m);
 }
 
 int parent_suppress(struct parent *p, struct msg *m)

@@ -111,7 +111,7 @@ static void tell(struct parent *p, struct child *to, const struct child *far, co
     snprintf(told.policy, sizeof told.policy, "%s", w->policy);
     msg_init(&m, W_PEER);
     peer_put(&m, &told);
-    ipc_send(to->ch, &m);
+    parent_tell(to, &m);
     buf_free(&extra);
 }
 

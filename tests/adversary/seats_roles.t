@@ -431,7 +431,9 @@ def controller(bed, rows):
     c.end()
     ends(bed, rows, "controller", more=[
         (wire.PORT_OWN, u32(0), u8(1)), (wire.PORT_OWN, u32(80), u8(2)), (wire.PORT_OPEN, u32(1), text("a" * 99), u32(1)),
-        (wire.SANDBOX, text("x"), u32(9)), (wire.SANDBOX, text("a" * 99), text("other"), u32(0)),
+        (wire.SANDBOX, text("x"), u32(9)), (wire.SANDBOX, text(""), text("other"), u32(0), text("no name")),
+        (wire.SANDBOX, text("x"), text("other"), u32(0), text("another's kind")),
+        (wire.SANDBOX, text("sb-x"), text(""), u32(0), text("every policy")), (wire.SANDBOX, text("a" * 99), text("other"), u32(0)),
         (wire.STORE_STATE, text("github"), u8(1), text("")), (wire.REVOKED, u32(1)), (wire.SANDBOX_GONE, text("a" * 99))])
 
 

@@ -12,7 +12,7 @@
 #include "pattern.h"
 #include "policy_index.h"
 
-enum { POLICY_IMAGE_VERSION = 1, POLICY_IMAGE_MAX = 512 << 20 };
+enum { POLICY_IMAGE_VERSION = 1, POLICY_IMAGE_MAX = 64 << 20 };
 #define POLICY_IMAGE_MAGIC "durwpol" /* with its NUL: eight bytes */
 
 /* What an image consists of, in this order, each part at a multiple of eight bytes. */

@@ -36,7 +36,7 @@ static void test_nonsense(void)
         "",         "c",         "c 0",           "c 0 ",  "c 2 a",  "x 0 a",
         "c0 a",     "c  0 a",    "c 0a",          "r 0 a", "o 0 a",  "w 1 a",
         "c 0 /a",   "c 0 a/",    "c 0 a//b",      "c 0 .", "c 0 ..", "c 0 ../a",
-        "c 0 a/..", "c 0 a/./b", "c 0 a/../../b", "c 0 /", "c\t0 a",
+        "c 0 a/..", "c 0 a/./b", "c 0 a/../../b", "c 0 /", "c\t0 a", "x 0 ",
     };
     struct file_event e;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)

@@ -11,6 +11,7 @@
 
 #include "buf.h"
 #include "config.h"
+#include "policy_build.h"
 #include "policy_image_bed.h"
 #include "tap_main.h"
 
@@ -547,15 +548,22 @@ static void test_ranges(void)
     policy_free(p);
 }
 
-/* The last text does not end. */
+/* The last text does not end: what is behind the texts of a good image is taken for text, too. */
 static void test_open_text(void)
 {
     struct policy *p = small();
     size_t n;
-    unsigned char *bytes = image_copy(p, &n), *text = part_of(bytes, IMAGE_TEXT);
-    text[head_of(bytes)->part[IMAGE_TEXT].n - 1] = 'x';
-    image_agree(bytes, n);
-    CU_ASSERT(!opens(bytes, n));
+    for (int open = 0; open < 2; open++) {
+        unsigned char *bytes = image_copy(p, &n);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(bytes = realloc(bytes, n + 8));
+        memset(bytes + n, 0, 8);
+        struct image_header *h = head_of(bytes);
+        h->size = (uint32_t)(n + 8);
+        h->part[IMAGE_TEXT].n = h->size - h->part[IMAGE_TEXT].at;
+        bytes[n + 7] = open ? 'x' : 0;
+        image_agree(bytes, n + 8);
+        CU_ASSERT_EQUAL(opens(bytes, n + 8), !open);
+    }
     policy_free(p);
 }
 
@@ -637,6 +645,23 @@ static size_t held(const struct policy *p)
     return ret;
 }
 
+/* A path of more segments than a request is matched with, though the image has that many. */
+static void test_long_path(void)
+{
+    struct policy *p = many(2 * PATTERN_SEGMENTS);
+    for (uint32_t more = 0; more < 2; more++) {
+        size_t n;
+        unsigned char *bytes = image_copy(p, &n);
+        struct image_arm *arms = part_of(bytes, IMAGE_ARMS);
+        CU_ASSERT_FATAL(head_of(bytes)->part[IMAGE_SEGMENTS].n > PATTERN_SEGMENTS);
+        arms[0].path.first = 0;
+        arms[0].path.n = (uint16_t)(PATTERN_SEGMENTS + more);
+        image_agree(bytes, n);
+        CU_ASSERT_EQUAL(opens(bytes, n), more == 0);
+    }
+    policy_free(p);
+}
+
 static void test_memory(void)
 {
     struct policy *few = many(10), *lots = many(10000);
@@ -647,6 +672,66 @@ static void test_memory(void)
     CU_ASSERT(large_one <= small_one + 32768);
     policy_free(few);
     policy_free(lots);
+}
+
+/* ---- the most that there may be ---- */
+
+/* So many rules with so many patterns each, and a condition of so many bytes. NULL: refused, as err
+ * says. */
+static struct policy *full(size_t n, size_t patterns, size_t bytes, struct err *err)
+{
+    struct buf text;
+    char *long_value = calloc(1, bytes + 1);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(long_value);
+    memset(long_value, 'v', bytes);
+    buf_init(&text, 256 << 20);
+    CU_ASSERT_FATAL(buf_append_str(&text, "{\"policy\":\"p\",\"rules\":[") == 0);
+    for (size_t i = 0; i < n; i++) {
+        CU_ASSERT_FATAL(buf_printf(&text, "%s{\"allow\":[", i ? "," : "") == 0);
+        for (size_t k = 0; k < patterns; k++)
+            CU_ASSERT_FATAL(
+                buf_printf(&text, "%s\"h%zu.example.com/%zu/**\"", k ? "," : "", i, k) == 0);
+        CU_ASSERT_FATAL(
+            buf_printf(&text, "],\"headers\":{\"x-one\":[\"%zu%s\"]}}", i, long_value) == 0);
+    }
+    CU_ASSERT_FATAL(buf_append_str(&text, "]}") == 0);
+    struct policy *p = policy_parse((char *)buf_data(&text), buf_len(&text), err);
+    buf_free(&text);
+    free(long_value);
+    return p;
+}
+
+static void test_most(void)
+{
+    enum { EACH = 32 };
+    static const struct {
+        size_t n, patterns, bytes;
+        const char *refused;
+    } rows[] = {
+        {POLICY_RULES_MAX, 1, 1, NULL},
+        {POLICY_RULES_MAX + 1, 1, 1, "more than 20000 rules"},
+        {POLICY_ARMS_MAX / EACH, EACH, 1, NULL},
+        {POLICY_ARMS_MAX / EACH + 1, EACH, 1, "more than 65536 patterns"},
+        {(POLICY_IMAGE_MAX >> 20) - 4, 1, 1 << 20, NULL},
+        {(POLICY_IMAGE_MAX >> 20) + 1, 1, 1 << 20, "larger than 64 MiB"},
+        /* none of its parts alone */
+        {POLICY_RULES_MAX, 1, 3150, "larger than 64 MiB"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct err err = {0};
+        struct policy *p = full(rows[i].n, rows[i].patterns, rows[i].bytes, &err);
+        CU_ASSERT_EQUAL(p == NULL, rows[i].refused != NULL);
+        if (rows[i].refused)
+            CU_ASSERT_PTR_NOT_NULL(strstr(err.text, rows[i].refused));
+        if (p == NULL) {
+            printf("# %zu: %s\n", i, err.text);
+            continue;
+        }
+        struct policy *q = image_opened(p, &err);
+        CU_ASSERT_PTR_NOT_NULL(q);
+        policy_free(q);
+        policy_free(p);
+    }
 }
 
 /* What could not be parsed for want of memory is not taken for damage: it is read the next time. */
@@ -683,7 +768,9 @@ void tap_suites(void)
     CU_add_test(s, "a part of an image is none", test_short);
     CU_add_test(s, "numbers and offsets out of range", test_ranges);
     CU_add_test(s, "texts end", test_open_text);
+    CU_add_test(s, "a path is no longer than a request's", test_long_path);
     CU_add_test(s, "a record with the text of another rule", test_other_rule);
     CU_add_test(s, "a rule that memory was short for", test_starved);
+    CU_add_test(s, "as many rules, patterns and bytes as may be", test_most);
     CU_add_test(s, "what a role holds does not grow with the rules", test_memory);
 }

@@ -1,5 +1,6 @@
 /* What readers found, cleaned: URLs without credentials, texts that end no value, hosts. */
 #define _GNU_SOURCE 1
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,8 +62,31 @@ static const char *scheme_end(const char *url)
                                                  : NULL;
 }
 
+enum { TOKEN_LEAST = 16 }; /* letters and digits */
+
+/* How often digits and letters take turns, or a capital stands inside a word: seldom in names,
+ * which may have words, years and versions in them. The parts of a UUID are shorter. */
+static bool is_token(const char *s, size_t n)
+{
+    size_t turns = 0;
+    for (size_t i = 1; i < n; i++) {
+        bool digit = isdigit((unsigned char)s[i]), before = isdigit((unsigned char)s[i - 1]);
+        turns +=
+            digit != before || (isupper((unsigned char)s[i]) && islower((unsigned char)s[i - 1]));
+    }
+    return n >= TOKEN_LEAST && turns * 4 >= n;
+}
+
 bool registry_path_doubtful(const char *path)
 {
+    for (const char *s = path; *s; s++) {
+        size_t n = strspn(s, LETTERS);
+        if (is_token(s, n))
+            return true;
+        s += n;
+        if (*s == 0)
+            break;
+    }
     for (const char *at = path; (at = strchr(at, '@')) != NULL; at++) {
         size_t n = strcspn(at, "/");
         if (memchr(at, '.', n) || memchr(at, ':', n))
@@ -90,7 +114,10 @@ bool registry_url(struct registry_reading *r, const char *key, const char *url,
         return false;
     }
     if (registry_path_doubtful(rest + n)) {
-        registry_note(r, key, "left out: its path may hold a credential; write '/' as %2F there");
+        registry_note(
+            r, key,
+            "left out: its path may hold a credential; write '/' in a password as %2F, or name "
+            "the host with preset_hosts and the credential with a rule's `with`");
         return false;
     }
     if (user || rest[path])

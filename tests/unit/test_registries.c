@@ -202,6 +202,44 @@ static void strange_urls(void)
     remove_file(".npmrc");
 }
 
+/* A token as a part of a path never comes inside; names of places do. */
+static void doubtful_paths(void)
+{
+    static const struct {
+        const char *path;
+        bool doubtful;
+    } rows[] = {
+        {"/simple", false},
+        {"/artifactory/api/pypi/pypi-virtual/simple", false},
+        {"/repository/npm-group/", false},
+        {"/organization/_packaging/1b6f1c5e-2f0a-4a3e-9d7b-0c1d2e3f4a5b/pypi/simple/", false},
+        {"/MyCompanyInternalPackages/python3packages2024/v1", false},
+        {"/internationalization/20240131120000/", false},
+        {"/api/v4/projects/12345678901234567890/packages/pypi/simple", false},
+        {"/kV4b9ZxQ2mT7wR1c/me/simple/", true},
+        {"/basic/Zk3vY8qLp0WsX5nD/org/repo/python/simple", true},
+        {"/1a2B3c4D5e6F7g8H9i0J", true},
+        {"/npm/ghp_16C7e42F292c6912E7710c838347Ae178B4a/", true},
+        {"/q/9f86d081884c7d659a2feaa0c55ad015", true},
+        {"/x/u:p@b.example/", true},
+        {"", false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct registries r;
+        struct err err = {0};
+        char text[300];
+        snprintf(text, sizeof text, "[global]\nindex-url = https://a.example%s\n", rows[i].path);
+        write_file(".config/pip/pip.conf", text);
+        CU_ASSERT_EQUAL_FATAL(registries_find("pip", &r, &err), 0);
+        if ((json_object_size(r.settings) == 0) != rows[i].doubtful)
+            printf("# %s\n", rows[i].path);
+        CU_ASSERT_EQUAL(json_object_size(r.settings) == 0, rows[i].doubtful);
+        CU_ASSERT_EQUAL(says(r.notes, "its path may hold a credential"), rows[i].doubtful);
+        registries_done(&r);
+    }
+    remove_file(".config/pip/pip.conf");
+}
+
 /* More settings than anybody has; a file that is too long. */
 static void bounded(void)
 {
@@ -269,6 +307,7 @@ void tap_suites(void)
     CU_pSuite s = CU_add_suite("registries", make_dir, remove_dir);
     CU_add_test(s, "each_client", each_client);
     CU_add_test(s, "strange_urls", strange_urls);
+    CU_add_test(s, "tokens in paths", doubtful_paths);
     CU_add_test(s, "bounded", bounded);
     CU_add_test(s, "looked", looked);
 }

@@ -480,10 +480,11 @@ struct job *job_start(struct event_base *base, const struct rootfs_parts *parts,
     return j;
 }
 
-static struct timespec after_ms(clockid_t clock, long ms)
+/* By CLOCK_MONOTONIC. */
+static struct timespec after_ms(long ms)
 {
     struct timespec t;
-    clock_gettime(clock, &t);
+    clock_gettime(CLOCK_MONOTONIC, &t);
     t.tv_nsec += ms * 1000000;
     t.tv_sec += t.tv_nsec / 1000000000;
     t.tv_nsec %= 1000000000;
@@ -497,7 +498,7 @@ static int freeze_unlocked(const struct job *j, struct err *err)
 {
     const struct timespec moment = {0, 1000000};
     int locks[SANDBOX_SPEC_VOLUMES_MAX];
-    struct timespec until = after_ms(CLOCK_REALTIME, FREEZE_MS);
+    struct timespec until = after_ms(FREEZE_MS);
     for (unsigned i = 0; i < j->n_volumes; i++) {
         locks[i] = volume_usage_open(j->state_dir, j->volumes[i]);
         if (locks[i] >= 0)

@@ -149,12 +149,18 @@ struct counting {
     bool late;
 };
 
-static bool is_late(struct counting *c)
+/* By CLOCK_MONOTONIC. */
+static bool is_over(const struct timespec *until)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    c->late = now.tv_sec > c->until.tv_sec ||
-              (now.tv_sec == c->until.tv_sec && now.tv_nsec >= c->until.tv_nsec);
+    return now.tv_sec > until->tv_sec ||
+           (now.tv_sec == until->tv_sec && now.tv_nsec >= until->tv_nsec);
+}
+
+static bool is_late(struct counting *c)
+{
+    c->late = is_over(&c->until);
     return c->late;
 }
 
@@ -203,11 +209,9 @@ int volume_usage_open(const char *state_dir, const char *name)
 
 int volume_usage_lock(int usage, const struct timespec *until)
 {
-    struct timespec moment = {0, 20000}, now;
+    struct timespec moment = {0, 20000};
     while (lock_bytes(usage, F_WRLCK, LOCK_USAGE, 1) < 0) {
-        clock_gettime(CLOCK_REALTIME, &now);
-        if ((errno != EAGAIN && errno != EACCES) || now.tv_sec > until->tv_sec ||
-            (now.tv_sec == until->tv_sec && now.tv_nsec >= until->tv_nsec))
+        if ((errno != EAGAIN && errno != EACCES) || is_over(until))
             return -1;
         (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, NULL);
         if (moment.tv_nsec < 1000000)

@@ -92,7 +92,7 @@ bool volume_slot_lives(int lock, unsigned slot);
 /* For whoever only takes the lock: the `usage` of a volume that is mounted now. -1: it cannot be
  * had. */
 int volume_usage_open(const char *state_dir, const char *name);
-/* The lock of all that `usage` holds, which goes with its holder. until: CLOCK_REALTIME. */
+/* The lock of all that `usage` holds, which goes with its holder. until: CLOCK_MONOTONIC. */
 int volume_usage_lock(int usage, const struct timespec *until);
 void volume_usage_unlock(int usage);
 /* -1: it is not what it should be. What cannot be true counts as full. */

@@ -42,9 +42,9 @@ static struct bound *begin(void)
 {
     struct bound *b = view_of()->bound;
     struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += LOCK_SECONDS;
-    if (pthread_mutex_timedlock(&b->own, &until) != 0)
+    if (pthread_mutex_clocklock(&b->own, CLOCK_MONOTONIC, &until) != 0)
         return NULL;
     if (volume_usage_lock(b->lock, &until) == 0) {
         if (volume_usage_read(b->lock, (uint64_t)b->size, &b->usage) == 0)

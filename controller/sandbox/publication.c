@@ -75,7 +75,10 @@ static struct bufferevent *other(const struct forward *p, const struct buffereve
 static void on_bytes(struct bufferevent *bev, void *arg)
 {
     struct forward *p = arg;
+    struct managed_sandbox *r = p->publication->managed_sandbox;
     struct evbuffer *to = bufferevent_get_output(other(p, bev));
+    if (r->state == MANAGED_SANDBOX_RUNNING)
+        managed_sandbox_used(r); /* an open connection that says nothing is no use */
     evbuffer_add_buffer(to, bufferevent_get_input(bev));
     if (evbuffer_get_length(to) > BYTES_HIGH)
         bufferevent_disable(bev, EV_READ);

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import api, durward, scene, tap  # noqa: E402
@@ -131,6 +132,24 @@ def run(t, d):
     t.has(p.stderr.read().decode(), "port 8000 is published at " + at, "it says where")
 
 
+def used(t, c):
+    """What passes through a connection is use, however long ago the connection was made."""
+    box = c.create(policy="coder", idle_ttl=3, publish=[{"port": 8000}])["id"]
+    start(c, box)
+    at = c.show(box)["published"][0]["address"]
+    t.ok(up(at), "a port of a sandbox that ends when it idles for three seconds")
+    host, _, port = at.rpartition(":")
+    with socket.create_connection((host, int(port)), 5) as s:
+        s.settimeout(20)
+        s.sendall(b"1000\n")
+        for _ in range(14):  # a byte every half second
+            time.sleep(0.5)
+            s.sendall(b"x")
+        t.eq(c.show(box)["state"], "running", "it runs for as long as bytes pass")
+        t.ok(tap.wait_for(lambda: c.show(box)["state"] != "running", 15, 0.2), "and idles when none do")
+    c.delete(box)
+
+
 def main(t):
     s = scene.Scene(t)
     s.d.serve()
@@ -140,6 +159,7 @@ def main(t):
     except api.Refused as e:
         raise tap.Skip("no sandbox can be made here: %s" % e)
     t.part(run, t, s.d)
+    t.part(used, t, c)
     box, at = published(t, s.d, c)
     t.part(lasts, t, s.d, c, box, at)
     t.part(ends, t, s.d, c, box, at)

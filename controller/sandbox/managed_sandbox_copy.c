@@ -1,4 +1,4 @@
-/* Residents whose files come from elsewhere: a snapshot, or another managed sandbox. */
+/* Managed sandboxes whose files come from elsewhere: a snapshot, or another managed sandbox. */
 #include "managed_sandbox_internal.h"
 
 #include <stdio.h>

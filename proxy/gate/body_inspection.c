@@ -27,7 +27,7 @@ struct body_inspection {
     struct inspect_request request;
     struct buf held;
     struct quota_part share;
-    struct event *turn; /* the decision, or the end of patience */
+    struct event *turn; /* the decision, or the end of the wait */
     bool nudge;         /* who feeds us may have stopped at our bound */
     enum inspect_answer answer;
     struct inspect_result why;

@@ -17,7 +17,7 @@ enum { OUTWARD_HELD = 64 * 1024 };
 struct exchange_outward {
     struct detect_stream *stream;
     struct quota_part share;
-    struct event *turn; /* the refusal, what comes after the whole, or the end of patience */
+    struct event *turn; /* the refusal, what comes after the whole, or the end of the wait */
     bool ended, passed; /* by the client; and to whom it goes */
     bool whole;         /* it is held until it was seen whole */
     bool refused, told;
@@ -32,9 +32,9 @@ static bool is_own(void *arg, struct slice text)
 
 static void wait_more(struct exchange *x)
 {
-    struct timeval patience = {(time_t)x->gate->limits.idle_seconds, 0};
+    struct timeval wait = {(time_t)x->gate->limits.idle_seconds, 0};
     if (x->outward->whole)
-        event_add(x->outward->turn, &patience);
+        event_add(x->outward->turn, &wait);
 }
 
 static void name_found(struct exchange *x)

@@ -44,7 +44,7 @@ struct session {
 };
 
 void session_set_state(struct session *s, enum session_state st);
-void session_close(struct session *s, const char *why); /* the one exit door */
+void session_close(struct session *s, const char *why); /* the one way out */
 /* Plain bytes or a ClientHello at the front of the input: start HTTP or TLS. */
 void session_inner(struct session *s);
 void session_start_tls(struct session *s);

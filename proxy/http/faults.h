@@ -1,4 +1,4 @@
-/* What a sandbox has used up of our patience, over all its connections: requests that end by its
+/* What a sandbox has used up of its allowance, over all its connections: requests that end by its
  * own fault, however that was found. Time gives it back, and requests that were answered. At the
  * first bound its connections are read more slowly, at the second the one at fault ends. */
 #ifndef DURWARD_FAULTS_H

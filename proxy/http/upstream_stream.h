@@ -1,11 +1,11 @@
-/* A connection to an origin, leased for one request: what each says to the other, whatever the
- * protocol version. An HTTP/1.1 connection carries one lease at a time, an HTTP/2 one many. */
+/* An upstream stream is one request on a connection to an origin: what each says to the other,
+ * whatever the protocol version. HTTP/1.1 carries one stream at a time, HTTP/2 many. */
 #ifndef DURWARD_UPSTREAM_STREAM_H
 #define DURWARD_UPSTREAM_STREAM_H
 
 #include "http_head.h"
 
-/* What the connection tells the request that leases it. After end or fail it is not leased. */
+/* What the connection tells the request of a stream. After end or fail the stream is over. */
 struct client_ops {
     void (*reply)(void *arg, const struct head *h);
     void (*data)(void *arg, const void *p, size_t n);

@@ -1,5 +1,5 @@
-/* The states of a connection to an origin: request out, reply in, idle or dead; also as a lease
- * (stream.h), and as a tunnel once a reply has begun one. */
+/* The states of a connection to an origin: request out, reply in, idle or dead; also as an
+ * upstream stream (upstream_stream.h), and as a tunnel once a reply has begun one. */
 #include "http1_client.h"
 
 #include "assertion.h"
@@ -83,9 +83,9 @@ static void fail(struct http1_client *c, const char *code, const char *detail)
     snprintf(copy, sizeof copy, "%s", detail);
     void *arg = c->arg;
     c->depth++;
-    bool leased = c->state == C_HEAD || c->state == C_BODY;
+    bool under_way = c->state == C_HEAD || c->state == C_BODY;
     http1_client_close(c);
-    if (leased)
+    if (under_way)
         ops->fail(arg, code, copy);
     leave(c);
 }

@@ -21,7 +21,7 @@ struct upstream_stream http1_client_open_stream(struct http1_client *c);
 void http1_client_data(struct http1_client *c, const void *p, size_t n);
 void http1_client_request_end(struct http1_client *c);
 size_t http1_client_room(const struct http1_client *c);
-void http1_client_resume(struct http1_client *c); /* the lease holder has room again */
+void http1_client_resume(struct http1_client *c); /* the request has room again */
 /* After end: can it carry another request? */
 bool http1_client_reusable(const struct http1_client *c);
 /* While idle: fn runs when the peer ends or says anything; the connection is then of no use. */

@@ -11,14 +11,14 @@ struct event;
 
 enum http2_state {
     H2_OPEN = 0,
-    H2_DRAINING, /* no new leases */
+    H2_DRAINING, /* no new streams */
     H2_LOST,     /* the connection is closed; replies that came whole are still handed out */
 };
 
-/* One request. It lives as long as nghttp2 knows it or somebody leases it. */
+/* One request. It lives as long as nghttp2 knows it or its request goes on. */
 struct http2_client_stream {
     struct http2_client *client;
-    const struct client_ops *ops; /* NULL: nobody leases it (any more) */
+    const struct client_ops *ops; /* NULL: its request is over */
     void *arg;
     int32_t id;
     bool open; /* nghttp2 knows it */
@@ -82,7 +82,7 @@ uint64_t http2_now(void); /* ms, monotonic */
 
 /* The connection is of no use any more: lost with this code at the next safe moment. */
 void http2_client_broken(struct http2_client *c, const char *code, const char *why);
-void http2_client_idle(struct http2_client *c); /* its last lease is over */
+void http2_client_idle(struct http2_client *c); /* its last stream is over */
 void http2_client_due(struct http2_client *c, uint64_t *due, unsigned seconds);
 /* Send what was submitted, unless something of this connection is on the stack; tell later. */
 void http2_client_kick(struct http2_client *c);
@@ -100,7 +100,7 @@ void http2_client_stream_tell(struct http2_client_stream *s);
 void http2_client_stream_over(
     struct http2_client_stream *s); /* free it if nobody has it any more */
 void http2_client_stream_free(struct http2_client_stream *s);
-/* Something is to be told to the lease's holder, soon. */
+/* Something is to be told to the stream's request, soon. */
 void http2_client_stream_ready(struct http2_client_stream *s);
 /* It cannot be completed; the first reason counts. */
 void http2_client_stream_fail(struct http2_client_stream *s, const char *code, const char *detail);

@@ -1,4 +1,4 @@
-/* The streams of an HTTP/2 connection: what is told to the holder of a lease, and what it asks. */
+/* The streams of an HTTP/2 connection: what is told to the request of one, and what it asks. */
 #include "http2_client_internal.h"
 #include "stream.h"
 
@@ -83,7 +83,7 @@ void http2_client_stream_reset(struct http2_client_stream *s, uint32_t error)
         http2_client_broken(c, "upstream_protocol", "out of memory for a reset");
 }
 
-/* Nobody leases it from here on. */
+/* Its request is over from here on. */
 static void release(struct http2_client_stream *s)
 {
     struct http2_client *c = s->client;
@@ -100,7 +100,7 @@ static void release(struct http2_client_stream *s)
         http2_client_idle(c);
 }
 
-/* ---- telling the lease's holder ---- */
+/* ---- telling the request ---- */
 
 static void push_data(struct http2_client_stream *s)
 {

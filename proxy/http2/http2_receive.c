@@ -2,7 +2,7 @@
  * how much of it we put up with. */
 #include "http2_server_internal.h"
 
-/* Patience: what a client does that costs us and brings nobody forward uses it up, time and useful
+/* Flood allowance: what a client does that costs us and brings nobody forward uses it up, time and useful
  * frames give it back. A browser or a gRPC client stays far below; a flood is over it at once. */
 enum {
     CALM_MAX = 1000,
@@ -13,7 +13,7 @@ enum {
     CONTINUATIONS_MAX = 7, /* nghttp2 would break off without a word at its own 8 */
 };
 
-/* ---- patience ---- */
+/* ---- flood allowance ---- */
 
 static void give_back(unsigned *used, unsigned n)
 {

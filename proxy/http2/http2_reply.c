@@ -2,7 +2,7 @@
  * each reply's head is then written out as the HTTP/1.1 head that says the same, and judged by the
  * parser of those: one grammar, one set of limits.
  *
- * Nothing here calls a lease's holder: it is noted, and told when nghttp2 is off the stack. */
+ * Nothing here calls a stream's request: it is noted, and told when nghttp2 is off the stack. */
 #include "http1_head.h"
 #include "http2_client_internal.h"
 

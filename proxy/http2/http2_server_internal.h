@@ -57,7 +57,7 @@ struct http2_server {
     time_t sent_at, idle_at; /* idle_at: when the last stream ended */
     time_t block_at;         /* a field block is open since; 0: none */
     unsigned continuations;  /* of it */
-    unsigned calm;           /* what the client has used up of our patience */
+    unsigned calm;           /* what the client has used up of its allowance */
     time_t calm_at;
     struct faults *shared;   /* with its sandbox's other connections: streams at fault, */
     unsigned faults, pauses; /* its part in that, and how often it was not read for it */

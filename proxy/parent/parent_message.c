@@ -385,7 +385,7 @@ int parent_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
     case W_LOGIN_SAVE:
     case W_LOGIN_UNLOCK:
         return on_store_open(c, m);
-    case W_TOKEN_KEEP:
+    case W_TOKEN_SAVE:
     case W_TOKEN_GET:
         return on_kept(c, m);
     case W_STORE_OPEN:

@@ -39,7 +39,7 @@ struct origin {
     struct client_cert *cert;               /* or NULL */
     struct client_proof *proof;             /* HANDSHAKE, if there is one */
     struct upstream_stream upstream_stream; /* ACTIVE */
-    struct http1_client *client;            /* what is leased, if it goes back to the pool */
+    struct http1_client *client;            /* in use; if it goes back to the pool */
     struct origin_facts facts;
     struct trace trace;
     bool request_done, body_begun, replied, retried;

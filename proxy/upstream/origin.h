@@ -1,4 +1,4 @@
-/* The upstream that reaches an origin: lease or dial a connection, TLS with the origin verified,
+/* The upstream that reaches an origin: take or dial a connection, TLS with the origin verified,
  * send, retry once where that is safe, relay the reply, return the connection. Used by the gate for
  * uncredentialed rules, by the injector for credentialed ones, and by roles that fetch something of
  * their own (fetch.h). */

@@ -1,5 +1,5 @@
-/* Connections to origins: idle ones of HTTP/1.1, leased and returned; those of HTTP/2, which stand
- * here while they are leased too. The key says everything that two requests must share to share a
+/* Connections to origins: idle ones of HTTP/1.1, taken and returned; those of HTTP/2, which stand
+ * here while they are in use too. The key says everything that two requests must share to share a
  * connection: sandbox or policy, authority, TLS identity, credential. */
 #ifndef DURWARD_POOL_H
 #define DURWARD_POOL_H
@@ -15,7 +15,7 @@ struct pool;
  * idle goes of the owner (what a key says before its first '|') that has the most. seconds: how
  * long one is kept at most. */
 struct pool *pool_new(struct event_base *base, unsigned max, unsigned seconds);
-/* Closes everything; nobody may lease or wait any more. */
+/* Closes everything; nobody may take one or wait any more. */
 void pool_free(struct pool *p);
 
 /* POOL_SOCKET: one that can carry a WebSocket. */
@@ -24,7 +24,7 @@ enum pool_want { POOL_ANY = 0, POOL_SOCKET, POOL_HTTP2 };
 /* One of the two, or neither. */
 struct connection {
     struct http1_client *http1; /* the taker's own */
-    struct http2_client *http2; /* the pool's; to be leased at once */
+    struct http2_client *http2; /* the pool's; a stream is opened at once */
 };
 
 /* A live connection for this key with room for a request, most recently used first. */

@@ -70,14 +70,14 @@ int refresh_tokens_message(const char *state_dir, struct ipc *vault, struct msg 
     uint32_t req;
     char name[SECRET_NAME_MAX + 1];
     struct slice value = {"", 0};
-    bool keep = m->type == W_TOKEN_KEEP;
+    bool keep = m->type == W_TOKEN_SAVE;
     struct msg reply;
     if (msg_get_u32(m, &req) < 0 || msg_get_str(m, name, sizeof name) < 0 ||
         (keep && msg_get_slice(m, SECRET_MAX, &value) < 0) || msg_end(m) < 0 || !name_ok(name))
         return -1;
     int dir = open_dir(state_dir);
     if (keep) {
-        msg_init(&reply, W_TOKEN_KEPT);
+        msg_init(&reply, W_TOKEN_SAVED);
         msg_put_u32(&reply, req);
         msg_put_u8(&reply, dir >= 0 && write_file(dir, name, value));
     } else {

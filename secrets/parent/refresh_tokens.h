@@ -6,7 +6,7 @@
 #include "err.h"
 #include "ipc.h"
 
-/* A W_TOKEN_KEEP or W_TOKEN_GET of the vault, answered on its channel. state_dir: `tokens` is made
+/* A W_TOKEN_SAVE or W_TOKEN_GET of the vault, answered on its channel. state_dir: `tokens` is made
  * in it. 0, or -1 when the message is bad. */
 int refresh_tokens_message(const char *state_dir, struct ipc *vault, struct msg *m);
 

@@ -461,8 +461,8 @@ static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)
         return on_roots(v, m);
     case W_VAULT_FINISH:
         return vault_mint_finish(v, m);
-    case W_TOKEN_KEPT:
-        return vault_mint_kept(v, m);
+    case W_TOKEN_SAVED:
+        return vault_mint_saved(v, m);
     case W_TOKEN_FOUND:
         return vault_mint_found(v, m);
     case W_LOGIN_LOCKED:

@@ -4,7 +4,7 @@
  * derived_spec.h), fd: block of environment secrets} once, answered by W_READY {} or W_FAILED.
  * W_PEER of kind injector (or dialer, for the password of the upstream proxy), whose extra is a
  * secret_list.h, opens a channel; W_PEER_GONE closes it. W_STORE_OPEN goes to the parent, which
- * answers with W_STORE_FD and, for a command, W_STORE_EXIT. W_TOKEN_KEEP and W_TOKEN_GET go there
+ * answers with W_STORE_FD and, for a command, W_STORE_EXIT. W_TOKEN_SAVE and W_TOKEN_GET go there
  * for refresh tokens. W_VAULT_ROOTS and a W_PEER of the dialer for PEER_TOKENS open the way to
  * token endpoints. On an injector's channel: W_SECRET_GET → W_SECRET, W_SIGN → W_SIGNED, and
  * W_SECRET_STALE when a value has changed. A bad message ends its channel; one on the control

@@ -52,7 +52,7 @@ struct vault {
     const struct token_fetcher *fetcher; /* NULL: no token can be had */
     struct captured *captured;
     unsigned channels;
-    uint32_t last_req; /* of W_STORE_OPEN and W_TOKEN_KEEP */
+    uint32_t last_req; /* of W_STORE_OPEN and W_TOKEN_SAVE */
     LIST_HEAD(, channel) list;
     LIST_HEAD(, tried) tries; /* vault_try.c */
     unsigned n_tries;
@@ -67,8 +67,8 @@ struct held_secret *vault_secret_of(struct vault *v, const struct vault_entry *e
 /* vault_mint.c: the entry's hooks. */
 void vault_mint_start(void *vault, struct vault_entry *e);
 void vault_mint_stop(void *vault, struct vault_entry *e);
-/* W_TOKEN_KEPT and W_STORE_FD of what was kept: 0, or -1 when the message is bad. */
-int vault_mint_kept(struct vault *v, struct msg *m);
+/* W_TOKEN_SAVED and W_STORE_FD of what was kept: 0, or -1 when the message is bad. */
+int vault_mint_saved(struct vault *v, struct msg *m);
 int vault_mint_found(struct vault *v, struct msg *m);
 /* W_VAULT_FINISH. -1: bad. */
 int vault_mint_finish(struct vault *v, struct msg *m);

@@ -135,7 +135,7 @@ static void keep(struct minting *m)
         failed(m, "its new refresh token is too long to be kept");
         return;
     }
-    msg_init(&q, W_TOKEN_KEEP);
+    msg_init(&q, W_TOKEN_SAVE);
     msg_put_u32(&q, s->keep_req);
     msg_put_str(&q, vault_entry_name(s->entry));
     msg_put_slice(&q, buf_slice(&line));
@@ -173,7 +173,7 @@ static struct held_secret *by_req(struct vault *v, uint32_t req)
     return NULL;
 }
 
-int vault_mint_kept(struct vault *v, struct msg *msg)
+int vault_mint_saved(struct vault *v, struct msg *msg)
 {
     uint32_t req;
     uint8_t ok;

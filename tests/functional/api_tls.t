@@ -35,7 +35,7 @@ class Place:
         return api.Remote(self.port, self.ca, self.token(*scopes, **more)["token"])
 
 
-def doors(t, p):
+def listeners(t, p):
     made = p.token("read", name="one")
     good = made["token"]
     t.eq(api.Remote(p.port, p.ca, good).said("GET", BASE), (200, None), "a good token is let in")
@@ -419,7 +419,7 @@ def main(t):
     s.d.serve()
     c = api.Api(s.d.socket)
     p = Place(t, s, c, port)
-    t.part(doors, t, p)
+    t.part(listeners, t, p)
     t.part(bodies, t, p)
     t.part(unreachable, t, p, inside, twin)
     try:

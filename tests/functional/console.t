@@ -45,7 +45,7 @@ def session(t, s, port):
     return "Bearer " + json.loads(r[2])["session"]
 
 
-def doors(t, s, port):
+def listeners(t, s, port):
     good = session(t, s, port)
     for path in ("/v1/status", "/v1/audit/stream", "/v1/policies", "/v1/approvals"):
         t.eq(ask(port, "GET", path)[0], 401, "%s without a session is 401" % path)
@@ -316,7 +316,7 @@ def main(t):
     s.listener(policy=None)
     s.d.policies["hosted"] = dict(s.d.policies["coder"])
     s.d.serve()
-    t.part(doors, t, s, port)
+    t.part(listeners, t, s, port)
     t.part(inside, t, s, port)
     chromium, node = shutil.which("chromium"), shutil.which("node")
     modules = os.path.join(durward.clients_dir(), "node_modules")

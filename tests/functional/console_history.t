@@ -22,7 +22,7 @@ SHARE = 0.2  # of the processor time that it takes without the index
 SCRIPT = os.path.join(durward.INSIDE, "console_history.mjs")
 
 
-def maker():
+def make_log():
     return os.environ.get("DURWARD_MAKE_LOG") or os.path.join(os.path.dirname(durward.program()), "../../../bench/make_log")
 
 
@@ -35,7 +35,7 @@ def fill(t, s):
         path = os.path.join(s.d.audit_dir, name)
         shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
     began = time.monotonic()
-    r = subprocess.run([maker(), s.d.audit_dir, str(RECORDS), str(int(time.time()) - AGE)], capture_output=True, text=True,
+    r = subprocess.run([make_log(), s.d.audit_dir, str(RECORDS), str(int(time.time()) - AGE)], capture_output=True, text=True,
                        timeout=240, check=False)
     t.ok(r.returncode == 0 and int(r.stdout) >= RECORDS, "a log of %d records (%.0f s)" % (RECORDS, time.monotonic() - began), r.stderr)
     for folder, _, names in os.walk(s.d.audit_dir):
@@ -135,7 +135,7 @@ def page(t, s, port):
 
 
 def main(t):
-    if not os.path.exists(maker()):
+    if not os.path.exists(make_log()):
         raise tap.Skip("bench/make_log is not built: make bench/make_log")
     s = scene.Scene(t)
     port = nginx.free_port()

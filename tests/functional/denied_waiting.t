@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""A request that is denied while something is owed to it: the preview of its body is not over, or the dialer has
+"""A request that is denied while something is owed to it: the inspection of its body is not over, or the dialer has
 not said yet whether its budget has room. One refusal, one record, nothing at the origin, and what was held or
 granted is there for the next."""
 import json
@@ -11,8 +11,8 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import api, origin, scene, shapes, tap  # noqa: E402
 
-PLAIN, KEYED = "preview.example.com", "keyed.example.com"
-BEGUN = b'{"query":"{a}"'  # and no end of it: the preview goes on
+PLAIN, KEYED = "inspected.example.com", "keyed.example.com"
+BEGUN = b'{"query":"{a}"'  # and no end of it: the inspection goes on
 FEW = 3
 
 
@@ -94,7 +94,7 @@ def main(t):
     gate, s.api = s.gate(address, timeout=10), api.Api(s.d.socket)
     t.cleanup(s.api.close)
     for host, server in ((PLAIN, plain), (KEYED, keyed)):
-        if host == PLAIN:  # with a credential it is the injector that looks for it, behind the preview
+        if host == PLAIN:  # with a credential it is the injector that looks for it, behind the inspection
             t.part(refused, t, s, gate, host, server)
         t.part(left, t, s, gate, host, server)
         t.part(budget, t, s, gate, host, server)

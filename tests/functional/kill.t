@@ -67,7 +67,7 @@ class Load:
 
 
 def order():
-    """Each role once, or by chance; then none younger than the parent's patience: what falls at once again and
+    """Each role once, or by chance; then none younger than the parent's start wait: what falls at once again and
     again is given up, as it should be."""
     if ROUNDS is None:
         yield from ROLES

@@ -25,7 +25,7 @@ WORDS = "I need \x1b[31mthe\x1b[0m issues \u202egpj.exe \"quoted\" </script><b>b
 class Box:
     """A sandbox of the daemon, and what its programs say to the guide."""
 
-    def __init__(self, a, policy="coder", name="asker"):
+    def __init__(self, a, policy="coder", name="requester"):
         self.api, self.id, self.last = a, a.create(policy=policy, name=name)["id"], 0.0
 
     def sh(self, script):

@@ -207,7 +207,7 @@ def controller_dies(t, d, c, box):
             t.diag(d.diagnostics())
             return
     t.eq(c.sh(box, "cat kept; ps ax | grep -c '[s]leep 600'; ps ax | grep -c '[s]leep 100'"),
-         (1, b"kept\n1\n0\n"), "files and background stay, commands whose asker died are killed")
+         (1, b"kept\n1\n0\n"), "files and background stay, commands whose client died are killed")
     t.eq(c.sh(box, "getent ahostsv4 deps.example.com | head -1")[1].split()[0], before,
          "a name keeps its synthetic address")
     t.ok(c.sh(box, "getent ahostsv4 api.openai.com | head -1")[1].split()[0] != before,
@@ -224,7 +224,7 @@ def controller_dies(t, d, c, box):
 
 
 def listening(pid):
-    """Has the maker its listeners?"""
+    """Has the sandbox monitor its listeners?"""
     try:
         with open("/proc/%d/net/tcp" % pid) as f:
             return os.readlink("/proc/%d/ns/net" % pid) != os.readlink("/proc/self/ns/net") and len(f.readlines()) > 2

@@ -32,7 +32,7 @@ WINDOW = 5.0 if WHOLE else 0.6  # seconds of a flood, and of the quiet before an
 REST = 1.0 if WHOLE else 0.2  # between the two; nothing is taken from it
 WARM = 2 if WHOLE else 1  # cycles
 POOL_IDLE = 5 if WHOLE else 2
-SHED = 6  # until what a flood left free has gone back to the host
+HEAP_TRIM = 6  # until what a flood left free has gone back to the host
 GROWTH = 0.01 if WHOLE else 0.1
 RATIO = 1.2  # of the neighbours' p99 to that of nginx's neighbours under the same flood
 LONGEST = 1000.0  # ms; the small one has too few replies for ratios, and is held to this p99 instead
@@ -274,14 +274,14 @@ def main(t):
     for i in range(WARM):  # what a flood needs once is no growth
         s.cycle(i, WHOLE)
     s.floods, s.controls = {}, {}
-    time.sleep(POOL_IDLE + SHED)
+    time.sleep(POOL_IDLE + HEAP_TRIM)
     first, begun, cycle = s.holds(), time.monotonic(), WARM
     while cycle == WARM or time.monotonic() - begun < SECONDS:
         s.cycle(cycle, True)
         cycle += 1
         now = held.anonymous(held.everybody(s.d.daemon.pid))
         t.diag("%.0f s, KiB: %s" % (time.monotonic() - begun, ", ".join("%s %d" % (r, now[r]) for r in ROLES)))
-    time.sleep(POOL_IDLE + SHED)
+    time.sleep(POOL_IDLE + HEAP_TRIM)
     last = s.holds()
     replies, theirs = s.replies(), s.control.replies()
     failed = sum(ns >= FAILED for _, ns in replies)

@@ -97,10 +97,10 @@ class Watch:
         t.eq(after[1:], before[1:], what + ": nothing at the origins")
 
 
-def says(door, data, want, first=b""):
+def says(listener, data, want, first=b""):
     """Send data on a fresh connection: exactly this answer, then the end."""
     def act():
-        with door.plain() as st:
+        with listener.plain() as st:
             if first:
                 st.send(b"\x05\x01\x00")
                 st.exact(2)
@@ -110,15 +110,15 @@ def says(door, data, want, first=b""):
     return act
 
 
-def asks(door, host, port, want, command=1):
+def asks(listener, host, port, want, command=1):
     def act():
-        answer, st = door.enter(host, port, command)
+        answer, st = listener.enter(host, port, command)
         with st:
             return answer == want and st.ended(), answer
     return act
 
 
-def refusals(t, s, w, door):
+def refusals(t, s, w, listener):
     no = socks.refused
     for what, code, want, host, port, command in (
             ("a name without a rule is 02", "no_rule", no(2), "evil.example.com", 443, 1),
@@ -139,42 +139,42 @@ def refusals(t, s, w, door):
             ("BIND is 07", "socks_command", no(7), "api.github.com", 443, 2),
             ("UDP ASSOCIATE is 07", "socks_command", no(7), ("0.0.0.0",), 0, 3),
             ("command 0 is 07", "socks_command", no(7), "api.github.com", 443, 0)):
-        w.one(what, code, asks(door, host, port, want, command))
+        w.one(what, code, asks(listener, host, port, want, command))
     for what, code, want, data in (
             ("address type 2 is 08", "socks_address_type", no(8), b"\x05\x01\x00\x02aaaa\x01\xbb"),
             ("address type 0 is 08", "socks_address_type", no(8), b"\x05\x01\x00\x00"),
             ("a reserved byte is 01", "bad_socks", no(1), b"\x05\x01\x01\x01\x01\x02\x03\x04\0P"),
             ("version 4 in a request is 01", "bad_socks", no(1), b"\x04\x01\x00\x01")):
         def act(data=data, want=want):
-            got, st = door.greet()
+            got, st = listener.greet()
             with st:
                 st.send(data)
                 got = st.rest()
                 return got == want and st.ended(1), got
         w.one(what, code, act)
-    w.one("no method is offered: FF", "bad_socks", says(door, b"\x05\x00", b"\x05\xff"))
-    w.one("GSSAPI alone: FF", "socks_method", says(door, b"\x05\x01\x01", b"\x05\xff"))
+    w.one("no method is offered: FF", "bad_socks", says(listener, b"\x05\x00", b"\x05\xff"))
+    w.one("GSSAPI alone: FF", "socks_method", says(listener, b"\x05\x01\x01", b"\x05\xff"))
     w.one("a password where none is asked for: FF", "socks_method",
-          says(door, b"\x05\x01\x02", b"\x05\xff"))
-    w.one("a port 80 that only https names: 403 inside", "no_rule", lambda: inside_plain(door))
+          says(listener, b"\x05\x01\x02", b"\x05\xff"))
+    w.one("a port 80 that only https names: 403 inside", "no_rule", lambda: inside_plain(listener))
 
 
-def inside_plain(door):
-    answer, st = door.enter((NOWHERE,), 80)
+def inside_plain(listener):
+    answer, st = listener.enter((NOWHERE,), 80)
     with st:
         r = st.ask("GET / HTTP/1.1\r\nHost: %s\r\n\r\n" % NOWHERE)
         return (answer, r.status, r.code) == (socks.GRANTED, 403, "no_rule"), (answer, r.raw)
 
 
-def early(t, s, w, door):
+def early(t, s, w, listener):
     """B16: whoever speaks before he is answered."""
     ask = socks.request("api.github.com")
     w.one("B16 a request behind the greeting: FF", "early_data",
-          says(door, b"\x05\x01\x00" + ask, b"\x05\xff"))
+          says(listener, b"\x05\x01\x00" + ask, b"\x05\xff"))
 
     def behind(extra):
         def act():
-            _, st = door.greet()
+            _, st = listener.greet()
             with st:
                 st.send(ask + extra)
                 got = st.rest()
@@ -185,7 +185,7 @@ def early(t, s, w, door):
     w.one("B16 an HTTP request behind the request: 01", "early_data",
           behind(b"GET / HTTP/1.1\r\nHost: api.github.com\r\n\r\n"))
     w.one("B16 one byte behind the request: 01", "early_data", behind(b"\0"))
-    with door.plain() as st:  # the benign twin: whole, but a byte at a time
+    with listener.plain() as st:  # the benign twin: whole, but a byte at a time
         for b in b"\x05\x01\x00":
             st.send(bytes([b]))
         t.eq(st.exact(2), b"\x05\x00", "a greeting byte by byte is answered")
@@ -194,14 +194,14 @@ def early(t, s, w, door):
         t.eq(st.exact(10), socks.GRANTED, "and so is a request")
 
 
-def alphabet(t, s, origins, door):
+def alphabet(t, s, origins, listener):
     """A6: each of the 256 values in front of, inside and behind a name."""
     before, seen = len(s.d.kinds("denied")), [o.bytes_in for o in origins]
     wrong, malformed = [], 0
     for v in range(256):
         for name in (bytes([v]) + b"api.example.com", b"api.ex" + bytes([v]) + b"ample.com",
                      b"api.example.com" + bytes([v])):
-            answer, st = door.enter(name)
+            answer, st = listener.enter(name)
             st.close()
             if answer != socks.refused(2):
                 wrong.append((name, answer))
@@ -215,20 +215,20 @@ def alphabet(t, s, origins, door):
          "A6 malformed_host for every value outside the alphabet", "%d of %d" % (
              codes.count("malformed_host"), malformed))
     t.eq([o.bytes_in for o in origins], seen, "A6 nothing at the origins")
-    answer, st = door.enter("API.GitHub.com.")
+    answer, st = listener.enter("API.GitHub.com.")
     st.close()
     t.eq(answer, socks.GRANTED, "A8 case and one trailing dot are folded")
 
 
-def agree(t, s, w, door):
+def agree(t, s, w, listener):
     """Target, SNI and Host make one authority, or none."""
-    ctx = ssl.create_default_context(cafile=door.cafile)
+    ctx = ssl.create_default_context(cafile=listener.cafile)
     ctx.check_hostname = False
 
     def other_sni(connect, sni):
         def act():
             try:
-                door.tls(sni, sni=sni, context=ctx, connect=connect).close()
+                listener.tls(sni, sni=sni, context=ctx, connect=connect).close()
                 return False, "a handshake"
             except ssl.SSLError as e:
                 return "unrecognized name" in str(e).lower().replace("_", " "), e
@@ -243,19 +243,19 @@ def agree(t, s, w, door):
           other_sni((NOWHERE,), ""))
 
     def other_host():
-        with door.tls("api.github.com") as st:
+        with listener.tls("api.github.com") as st:
             r = st.ask("GET / HTTP/1.1\r\nHost: %s\r\n\r\n" % scene.PLAIN)
             return (r.status, r.code) == (421, "authority_mismatch"), r.raw
     w.one("Host is another name: 421", "authority_mismatch", other_host)
 
     def connect_inside():
-        with door.tls("api.github.com") as st:
+        with listener.tls("api.github.com") as st:
             r = st.ask("CONNECT %s:443 HTTP/1.1\r\nHost: %s:443\r\n\r\n" % ((scene.PLAIN,) * 2))
             return (r.status, r.code) == (405, "connect_inside"), r.raw
     w.one("CONNECT inside is 405", "connect_inside", connect_inside)
 
     def socks_inside():
-        answer, st = door.enter(PLAIN_HTTP, 80)
+        answer, st = listener.enter(PLAIN_HTTP, 80)
         with st:
             st.send(b"\x05\x01\x00")
             st.sock.shutdown(socket.SHUT_WR)
@@ -273,7 +273,7 @@ def tokens(t, s, w, where, token):
                        ("with an empty user", (b"", good)), ("as the user", (good, b"")),
                        ("as the user, with a filler", (good, b"x")),
                        ("in two halves", (good[:100], good[100:]))):
-        r = socks.Door(where, ca, token=pair).get("api.github.com", "/user")
+        r = socks.Listener(where, ca, token=pair).get("api.github.com", "/user")
         t.eq(r.status, 200, "a token " + what)
     for what, pair in (("a wrong token", (b"sandbox", b"wrong")), ("none", (b"", b"")),
                        ("a cut one", (b"sandbox", good[:-4])),
@@ -283,15 +283,15 @@ def tokens(t, s, w, where, token):
                        ("one as the user beside another password", (good, b"password")),
                        ("one of 255 bytes", (b"sandbox", b"dwt1." + b"A" * 250))):
         def act(pair=pair):
-            answer, st = socks.Door(where, ca, token=pair).enter("api.github.com")
+            answer, st = socks.Listener(where, ca, token=pair).enter("api.github.com")
             with st:
                 return answer == b"\x01\x01" and st.ended(), answer
         w.one("token: %s is 01 01" % what, "token_invalid", act)
-    door = socks.Door(where, ca)
-    w.one("token: no login is offered: FF", "token_missing", says(door, b"\x05\x01\x00", b"\x05\xff"))
+    listener = socks.Listener(where, ca)
+    w.one("token: no login is offered: FF", "token_missing", says(listener, b"\x05\x01\x00", b"\x05\xff"))
 
     def eager():
-        got, st = door.greet(b"\x02")
+        got, st = listener.greet(b"\x02")
         with st:
             st.send(socks.login(b"sandbox", good) + socks.request("api.github.com"))
             got += st.rest()
@@ -299,7 +299,7 @@ def tokens(t, s, w, where, token):
     w.one("B16 token: a request behind the login is 01 01", "early_data", eager)
 
     def version():
-        got, st = door.greet(b"\x00\x02")
+        got, st = listener.greet(b"\x00\x02")
         with st:
             st.send(b"\x05\x01\x00")
             got += st.rest()
@@ -307,14 +307,14 @@ def tokens(t, s, w, where, token):
     w.one("token: a login of another version is 01 01", "bad_socks", version)
 
 
-def slow(t, s, w, door):
+def slow(t, s, w, listener):
     for what, first in (("a greeting", b"\x05"), ("a request", None)):
         def act(first=first):
             if first is None:
-                _, st = door.greet()
+                _, st = listener.greet()
                 first = b"\x05\x01\x00\x03\x20api"
             else:
-                st = door.plain()
+                st = listener.plain()
             with st:
                 st.send(first)
                 return st.rest(6) == b"" and st.ended(1), ""
@@ -366,13 +366,13 @@ def main(t):
         t.eq(r.status, 200, "CONNECT on an IPv6 listener")
     else:
         t.skip("SOCKS and CONNECT on an IPv6 listener", "this host has no ::1")
-    door = socks.Door(bound, ca)
-    t.part(refusals, t, s, w, door)
-    t.part(early, t, s, w, door)
-    t.part(alphabet, t, s, w.origins, door)
-    t.part(agree, t, s, w, door)
+    listener = socks.Listener(bound, ca)
+    t.part(refusals, t, s, w, listener)
+    t.part(early, t, s, w, listener)
+    t.part(alphabet, t, s, w.origins, listener)
+    t.part(agree, t, s, w, listener)
     t.part(tokens, t, s, w, wants, token)
-    t.part(slow, t, s, w, door)
+    t.part(slow, t, s, w, listener)
     entries = {x.get("entry") for x in s.d.kinds("admitted")}
     t.ok("socks5" in entries, "the records say socks5", str(entries))
     logs = b"".join(open(f, "rb").read() for f in s.d.audit_files())

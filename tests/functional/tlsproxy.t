@@ -65,12 +65,12 @@ def clients(t, s, where, named):
 
 
 def inside(t, s, where):
-    port, door = tls_port.Port(where, s.ca_file(), "127.0.0.1"), tls_port.Door(where, s.ca_file(), "127.0.0.1")
+    port, listener = tls_port.Port(where, s.ca_file(), "127.0.0.1"), tls_port.Listener(where, s.ca_file(), "127.0.0.1")
     t.eq(port.get("api.github.com", "/user").status, 200, "TLS to the origin in TLS to the proxy")
     port.most = ssl.TLSVersion.TLSv1_2
     t.eq(port.get("api.github.com", "/user").status, 200, "TLS 1.3 in TLS 1.2")
     port.most = ssl.TLSVersion.TLSv1_3
-    answer, st = door.enter("api.github.com")
+    answer, st = listener.enter("api.github.com")
     t.eq(answer, socks.GRANTED, "SOCKS5 inside TLS")
     st.sock = tls_port.Layered(st.sock, ssl.create_default_context(cafile=s.ca_file()), "api.github.com")
     t.eq(st.ask("GET /user HTTP/1.1\r\nHost: api.github.com\r\n\r\n").status, 200, "and served")

@@ -73,7 +73,7 @@ def main(t):
         r = ask(st, RAW, "/a")
         t.ok(r.status == 200 and len(r.body) == 100000 and server.requests[-1].path == "/a",
              "by CONNECT, with the origin's own certificate")
-    with socks.Door(address).tls(RAW, context=origin_tls) as st:
+    with socks.Listener(address).tls(RAW, context=origin_tls) as st:
         t.eq(ask(st, RAW).status, 200, "by SOCKS")
     records(t, s, 2)
     refused(gate, t, "Durward's own certificate is never shown for it", ssl.SSLCertVerificationError,

@@ -55,8 +55,8 @@ def victims(w, role):
         text = "/run/durward/init" if role == "init" else "bwrap"
         found = [(pid, box_of(w, pid)) for pid in of_sandbox(w, text)]
         return [(pid, b) for pid, b in found if b and b.state == "running"]
-    makers = {pid for pid, r in w.d.roles(builder(w)) if r == "builder"} if role == "builder" else ()
-    return [(pid, None) for pid, r in w.d.roles() if r == role and pid not in makers]
+    monitors = {pid for pid, r in w.d.roles(builder(w)) if r == "builder"} if role == "builder" else ()
+    return [(pid, None) for pid, r in w.d.roles() if r == role and pid not in monitors]
 
 
 def builder(w):

@@ -264,7 +264,7 @@ static struct seen rows(struct world *w)
 static void world_new(struct world *w)
 {
     memset(w, 0, sizeof *w);
-    snprintf(w->dir, sizeof w->dir, "/tmp/durward-resident-XXXXXX");
+    snprintf(w->dir, sizeof w->dir, "/tmp/durward-managed-XXXXXX");
     CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(w->dir));
     begin(w);
 }

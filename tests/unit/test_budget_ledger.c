@@ -231,7 +231,7 @@ static void test_shares(void)
 
 void tap_suites(void)
 {
-    CU_pSuite s = CU_add_suite("budget book", NULL, NULL);
+    CU_pSuite s = CU_add_suite("budget ledger", NULL, NULL);
     CU_add_test(s, "never more in any window", test_any_window);
     CU_add_test(s, "when to come again", test_retry);
     CU_add_test(s, "bytes", test_bytes);

@@ -274,7 +274,7 @@ static const char *say(const char *dir, uint16_t type, const char *name, const c
     event_base_loop(base, EVLOOP_NONBLOCK);
     if (r == 0 && msg_recv(fds[1], &m) == 1) {
         CU_ASSERT(msg_get_u32(&m, &req) == 0 && req == 7);
-        if (m.type == W_TOKEN_KEPT && msg_get_u8(&m, &ok) == 0)
+        if (m.type == W_TOKEN_SAVED && msg_get_u8(&m, &ok) == 0)
             snprintf(text, sizeof text, "%s", ok ? "ok" : "failed");
         else if (m.type == W_TOKEN_FOUND && msg_get_slice(&m, 200, &got) == 0)
             snprintf(text, sizeof text, "%.*s", SL(got));
@@ -292,8 +292,8 @@ static void test_kept(void)
     struct stat st;
     CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
     CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_GET, "a", NULL), "");
-    CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_KEEP, "a", "one"), "ok");
-    CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_KEEP, "a", "two"), "ok");
+    CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_SAVE, "a", "one"), "ok");
+    CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_SAVE, "a", "two"), "ok");
     CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_GET, "a", NULL), "two");
     CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_GET, "b", NULL), "");
     snprintf(path, sizeof path, "%s/tokens/a", dir);
@@ -312,14 +312,14 @@ static void test_kept(void)
     CU_ASSERT(rename(path, aside) == 0 && symlink(aside, path) == 0);
     CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_GET, "a", NULL), "");
     CU_ASSERT(unlink(path) == 0 && mkdir(path, 0700) == 0); /* a name that cannot be taken */
-    CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_KEEP, "a", "x"), "failed");
+    CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_SAVE, "a", "x"), "failed");
     CU_ASSERT(rmdir(path) == 0 && rename(aside, path) == 0);
     static const char *const names[] = {"", ".", "..", "../x", "a/b", ".a", "a b", "-a", "a\n"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_GET, names[i], NULL), "bad");
-        CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_KEEP, names[i], "x"), "bad");
+        CU_ASSERT_STRING_EQUAL(say(dir, W_TOKEN_SAVE, names[i], "x"), "bad");
     }
-    CU_ASSERT_STRING_EQUAL(say("/nonexistent", W_TOKEN_KEEP, "a", "x"), "failed");
+    CU_ASSERT_STRING_EQUAL(say("/nonexistent", W_TOKEN_SAVE, "a", "x"), "failed");
     CU_ASSERT_STRING_EQUAL(say("/nonexistent", W_TOKEN_GET, "a", NULL), "");
     unlink(path);
     snprintf(path, sizeof path, "%s/tokens", dir);

@@ -108,7 +108,7 @@ static void test_memory(void)
 
 void suite_heap_trim(void)
 {
-    CU_pSuite s = CU_add_suite("shed", setup, teardown);
+    CU_pSuite s = CU_add_suite("heap_trim", setup, teardown);
     CU_add_test(s, "for a crowd, and once for each", test_when);
     CU_add_test(s, "the host has it back", test_memory);
 }

@@ -1,4 +1,4 @@
-/* A connection to an origin that speaks HTTP/2, byte by byte: leases, windows, GOAWAY, cancelling
+/* A connection to an origin that speaks HTTP/2, byte by byte: streams, windows, GOAWAY, cancelling
  * from within; the pool that it stands in. */
 #include "http2_client_bed.h"
 

@@ -1,4 +1,4 @@
-/* Residents: the row comes first, a new controller takes over, and a durward-init that lies about
+/* Managed sandboxes: the row comes first, a new controller takes over, and a durward-init that lies about
  * commands ends its sandbox and nothing else. Parent, builder and init are socket ends held here;
  * the registry is a real one. */
 #include "managed_sandbox_fixture.h"
@@ -338,7 +338,7 @@ static void test_sandbox_events(void)
 
 void tap_suites(void)
 {
-    CU_pSuite s = CU_add_suite("resident", NULL, NULL);
+    CU_pSuite s = CU_add_suite("managed_sandbox", NULL, NULL);
     CU_add_test(s, "the row comes first, and goes when it fails", test_row_comes_first);
     CU_add_test(s, "its time to live ends it", test_expires);
     CU_add_test(s, "a name is taken once; a policy must be there", test_names_are_taken_once);

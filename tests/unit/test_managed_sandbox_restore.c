@@ -202,7 +202,7 @@ static void test_deleted_meanwhile(void)
 
 void tap_suites(void)
 {
-    CU_pSuite s = CU_add_suite("resident_restore", NULL, NULL);
+    CU_pSuite s = CU_add_suite("managed_sandbox_restore", NULL, NULL);
     CU_add_test(s, "the next controller asks whether it came to be", test_next_controller);
     CU_add_test(s, "who wants it to run waits for that", test_wanted_meanwhile);
     CU_add_test(s, "a copier whose last word was lost", test_last_word_lost);

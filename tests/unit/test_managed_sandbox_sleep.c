@@ -1,4 +1,4 @@
-/* Residents that are paused, stopped and resumed, and taken over while they are. */
+/* Managed sandboxes that are paused, stopped and resumed, and taken over while they are. */
 #include "managed_sandbox_fixture.h"
 
 #include "registry_internal.h"

@@ -1,4 +1,4 @@
-/* Client, vault and the parent's desk together, over real files and commands; and the client
+/* Client, vault and the parent's store broker together, over real files and commands; and the client
  * against a vault that dies. */
 #include "env_block.h"
 #include "ipc.h"
@@ -446,7 +446,7 @@ static void test_signs(void)
 void suite_secret_client(void)
 {
     CU_pSuite s = CU_add_suite("secret_client", setup, teardown);
-    CU_add_test(s, "all stores, through vault and desk", test_stores);
+    CU_add_test(s, "all stores, through vault and store broker", test_stores);
     CU_add_test(s, "shared while under way, kept for the ttl", test_shared_and_kept);
     CU_add_test(s, "a file that changes", test_changed_file);
     CU_add_test(s, "a vault that dies", test_vault_dies);

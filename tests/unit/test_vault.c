@@ -559,7 +559,7 @@ static void test_not_whole(void)
 {
     static const uint16_t types[] = {W_PEER_GONE,  W_STORE_EXIT, W_STORE_CHANGED,
                                      W_STORE_FD,   W_STORE_FD,   W_CAPTURED_GONE,
-                                     W_SECRET_TRY, W_TOKEN_KEPT, W_TOKEN_FOUND};
+                                     W_SECRET_TRY, W_TOKEN_SAVED, W_TOKEN_FOUND};
     struct msg m;
     struct world w = start();
     int a = injector(w, 1, all, ARRAY_LEN(all));
@@ -583,7 +583,7 @@ static void test_not_whole(void)
             msg_put_u32(&m, 0);
         if (types[i] == W_SECRET_TRY || types[i] == W_TOKEN_FOUND)
             msg_put_str(&m, "x");
-        if (types[i] == W_TOKEN_KEPT)
+        if (types[i] == W_TOKEN_SAVED)
             msg_put_u8(&m, 1);
         if (types[i] == W_STORE_FD) {
             msg_put_u8(&m, i == 3 ? 2 : 0);

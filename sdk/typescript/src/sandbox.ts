@@ -86,7 +86,7 @@ function wish(command: string | readonly string[], o: ExecOptions): Record<strin
 }
 
 /** How long the answer may take: the command's own time, and some for the way. */
-function patience(timeout: number | undefined): number {
+function waitFor(timeout: number | undefined): number {
   const seconds = timeout ?? EXEC_TIMEOUT;
   return seconds ? seconds + 60 : 0;
 }
@@ -200,7 +200,7 @@ export class Sandbox {
     const asked = wish(command, o);
     try {
       const b = await this.#ask({
-        method: "POST", target: sandboxTarget(this.id, "/exec"), wait: patience(o.timeout),
+        method: "POST", target: sandboxTarget(this.id, "/exec"), wait: waitFor(o.timeout),
         body: json({ ...asked, encoding: "base64" }), signal: o.signal,
       });
       return readResult(JSON.parse(b.toString("utf8")));
@@ -216,7 +216,7 @@ export class Sandbox {
   /** Pieces of output as they come; `exit` is the last. Leaving the loop kills the command. */
   async *stream(command: string | readonly string[], o: ExecOptions = {}): AsyncGenerator<ExecEvent, void> {
     const answer = await open(this.where, {
-      method: "POST", target: sandboxTarget(this.id, "/exec"), wait: patience(o.timeout),
+      method: "POST", target: sandboxTarget(this.id, "/exec"), wait: waitFor(o.timeout),
       body: json({ ...wish(command, o), stream: true }), signal: o.signal,
     });
     const stop = () => answer.destroy();

@@ -16,7 +16,7 @@ from . import durward, tap, wire
 
 CONTROL = 3
 # Of what each row waits for at most: where a mutation lets rows through, all of them wait so long.
-PATIENCE = float(os.environ.get("SEAT_PATIENCE", "1"))
+WAIT_FACTOR = float(os.environ.get("SEAT_WAIT_FACTOR", "1"))
 CALLS = {  # name: number on x86_64, on aarch64
     "read": (0, 63), "write": (1, 64), "close": (3, 57), "fstat": (5, 80), "socket": (41, 198),
     "connect": (42, 203), "bind": (49, 200), "listen": (50, 201), "accept4": (288, 242),
@@ -167,7 +167,7 @@ class Seat:
                     return f.read().rpartition(")")[2].split()[0] in "ZX"
             except OSError:
                 return True
-        return tap.wait_for(over, seconds * PATIENCE)
+        return tap.wait_for(over, seconds * WAIT_FACTOR)
 
     def wires(self, kind, policy=None):
         found = []
@@ -342,7 +342,7 @@ class Talk:
         """good(first answer), which is None when nothing comes."""
         for d in datagrams:
             self.wire.send(d, fds)
-        got = self.wire.next(seconds * PATIENCE)
+        got = self.wire.next(seconds * WAIT_FACTOR)
         self.rows.row(name, good(got), repr(got))
         if got == "ended":
             self.heal()
@@ -350,7 +350,7 @@ class Talk:
     def breaks(self, name, *datagrams, fds=()):
         for d in datagrams:
             self.wire.send(d, fds)
-        ended = self.wire.ended(4 * PATIENCE)
+        ended = self.wire.ended(4 * WAIT_FACTOR)
         self.rows.row(name, ended, "the wire did not end")
         if ended:
             self.heal()

@@ -52,7 +52,7 @@ class Hop:
         before = self.bed.arrived()
         for d in datagrams:
             self.wire.send(d, fds)
-        got = self.answer(0.3 if want is None else 4 * seat.PATIENCE)
+        got = self.answer(0.3 if want is None else 4 * seat.WAIT_FACTOR)
         if want == "ended" and got not in ("ended", None):
             got = "ended" if self.wire.ended(1) else got
         sent = self.bed.arrived() - before

@@ -29,7 +29,7 @@ def login(user, password):
     return b"\x01" + bytes([len(user)]) + user + bytes([len(password)]) + password
 
 
-class Door(client.Gate):
+class Listener(client.Gate):
     """An explicit listener, entered with SOCKS5. token: (user, password), bytes."""
 
     def greet(self, methods=None):

@@ -76,7 +76,7 @@ class Port(client.Gate):
         s.sock = Layered(s.sock, context, name)
 
 
-class Door(Port, socks.Door):
+class Listener(Port, socks.Listener):
     """SOCKS5 inside it."""
 
     def __init__(self, address, cafile, name, token=None):

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""A1, A2, A3 at the explicit doors of remote sandboxes: CONNECT and SOCKS5, each in clear and in a TLS
+"""A1, A2, A3 at the explicit ports of remote sandboxes: CONNECT and SOCKS5, each in clear and in a TLS
 port: destination × SNI × Host, four values each, 256 cases. Only those in which all that is said names
 one allowed host are served; each other one has its answer, its one record, and 0 bytes at an origin."""
 import collections
@@ -33,22 +33,22 @@ def expected(to, sni, host, by_socks):
     return ("reply", 200, None), None
 
 
-def tried(door, by_socks, to, sni, host):
-    """What came of one connection through this door."""
+def tried(listener, by_socks, to, sni, host):
+    """What came of one connection through this listener."""
     if by_socks:
-        answer, s = door.enter((to,) if to == ADDRESS else to)
+        answer, s = listener.enter((to,) if to == ADDRESS else to)
         if answer != socks.GRANTED:
             s.close()
             return "socks", answer[1]
     else:
-        r, s = door.connect("%s:443" % to)
+        r, s = listener.connect("%s:443" % to)
         if r.status != 200:
             s.close()
             return "reply", r.status, r.code
-    context = ssl.create_default_context(cafile=door.cafile)
+    context = ssl.create_default_context(cafile=listener.cafile)
     context.check_hostname = False
     try:
-        door.wrap(s, context, sni)
+        listener.wrap(s, context, sni)
         r = s.ask("GET / HTTP/1.1\r\nHost: %s\r\n\r\n" % host)
         return "reply", r.status, r.code
     except ssl.SSLError as e:
@@ -61,13 +61,13 @@ def records(s):
     return collections.Counter(r["code"] for r in s.d.kinds("denied"))
 
 
-def matrix(t, s, what, door, by_socks, origins):
+def matrix(t, s, what, listener, by_socks, origins):
     before, seen = records(s), {n: len(o.requests) for n, o in origins.items()}
     wrong, served, codes = [], collections.Counter(), collections.Counter()
     for case in itertools.product((ONE, TWO, EVIL, ADDRESS), (None, ONE, TWO, EVIL), (ONE, TWO, EVIL, ADDRESS)):
         want, code = expected(*case, by_socks)
         try:
-            got = tried(door, by_socks, *case)
+            got = tried(listener, by_socks, *case)
         except (client.Ended, OSError) as e:
             got = repr(e)
         if got != want:
@@ -92,16 +92,16 @@ def main(t):
     s.d.listen.append({"https": secure, "policy": "coder"})
     s.d.serve()
     ca = s.ca_file()
-    for what, door, by_socks in (
+    for what, listener, by_socks in (
             ("CONNECT", client.Gate(clear, ca), False),
-            ("SOCKS5", socks.Door(clear, ca), True),
+            ("SOCKS5", socks.Listener(clear, ca), True),
             ("CONNECT in TLS", tls_port.Port(secure, ca, "127.0.0.1"), False),
-            ("SOCKS5 in TLS", tls_port.Door(secure, ca, "127.0.0.1"), True)):
-        t.part(matrix, t, s, what, door, by_socks, origins)
+            ("SOCKS5 in TLS", tls_port.Listener(secure, ca, "127.0.0.1"), True)):
+        t.part(matrix, t, s, what, listener, by_socks, origins)
     t.ok(all(q.get("host") == n for n, o in origins.items() for q in o.requests),
          "A1 under its own name")
     t.eq((capture.accepted, capture.bytes_in), (0, 0), "A1 nothing reached a host of no rule")
-    s.judge([(o, None) for o in origins.values()], (), "doors")
+    s.judge([(o, None) for o in origins.values()], (), "ports")
     t.eq(s.d.stop(), 0, "the daemon ends well")
 
 

@@ -12,7 +12,7 @@ struct http1_client;
 
 /* Takes the connected (and, for https, verified) io over. */
 struct http1_client *http1_client_new(struct io *io, const struct limits *l);
-/* Lease it for one request: head is the serialised head, sent at once; body says how data will be
+/* Take it for one request: head is the serialised head, sent at once; body says how data will be
  * framed. When it has failed, the connection is closed already. */
 void http1_client_start(struct http1_client *c, const struct client_ops *ops, void *arg,
                         struct slice head, struct slice method, enum body_kind body);

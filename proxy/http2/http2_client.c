@@ -1,4 +1,4 @@
-/* The connection itself: its session, its one timer, its end, and what its owner may ask. Leases
+/* The connection itself: its session, its one timer, its end, and what its owner may ask. Streams
  * are in http2_client_stream.c, requests in http2_request.c, replies in http2_reply.c. */
 #include "http2_client_internal.h"
 

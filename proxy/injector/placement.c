@@ -183,7 +183,7 @@ const char *placement_check(const struct placement *f, const struct head *h,
     if (c->kind != CREDENTIAL_PLACEHOLDER)
         return NULL;
     if (body->state == BODY_BUFFER_WHOLE &&
-        !fill_slots_hold(c, f->body, &f->marks, buf_slice(&body->body)))
+        !placement_slots_hold(c, f->body, &f->marks, buf_slice(&body->body)))
         return "secret_blocked";
     unsigned n = count_marks(f, h, body);
     return n == c->count || (n == 0 && c->captured) ? NULL : "placeholder_count";

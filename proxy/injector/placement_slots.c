@@ -239,7 +239,7 @@ static bool form_holds(const struct credential *c, const struct injector_channel
     return true;
 }
 
-bool fill_slots_hold(const struct credential *c, enum placement_body kind,
+bool placement_slots_hold(const struct credential *c, enum placement_body kind,
                      const struct injector_channel_marks *marks, struct slice body)
 {
     if (!has_mark(marks, body))

@@ -9,7 +9,7 @@
 /* Stands each of the marks in a field of c's? Always true where there is none of them. JSON: the
  * body is one text of RFC 8259, each mark in a string at one of the pointers, without escapes.
  * Forms: in the value of a field of that very name. */
-bool fill_slots_hold(const struct credential *c, enum placement_body kind,
+bool placement_slots_hold(const struct credential *c, enum placement_body kind,
                      const struct injector_channel_marks *marks, struct slice body);
 
 #endif

@@ -151,7 +151,7 @@ static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     turn(arg);
 }
 
-static struct notices *deliveries_of(struct parent *p)
+static struct notices *notices_of(struct parent *p)
 {
     struct notices *all = p->notices ? NULL : calloc(1, sizeof *all);
     if (all == NULL)
@@ -167,7 +167,7 @@ static struct notices *deliveries_of(struct parent *p)
 
 void notice_queue_add(struct parent *p, enum sink s, const char *sandbox, const char *text)
 {
-    struct notices *all = deliveries_of(p);
+    struct notices *all = notices_of(p);
     size_t n = strlen(text);
     struct notice *d = NULL;
     if (all && all->n < NOTICES_MAX && n <= NOTICE_QUEUE_TEXT_MAX)

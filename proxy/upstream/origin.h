@@ -27,10 +27,10 @@ struct origin_env {
     bool wipe;           /* heads and buffers hold secrets */
 };
 
-/* What the connections of a role share, made before it is confined. kept: idle connections at most,
- * and for how long. limits live as long as it does. -1: out of memory. */
+/* What the connections of a role share, made before it is confined. So many connections may be idle, and
+ * for so long. limits live as long as it does. -1: out of memory. */
 int origin_env_init(struct origin_env *env, struct event_base *base, const struct limits *limits,
-                    unsigned kept, unsigned kept_seconds);
+                    unsigned idle_max, unsigned idle_seconds);
 /* From here on origins are verified by these roots; roots_fd is taken. */
 int origin_env_trust(struct origin_env *env, int roots_fd, struct err *err);
 void origin_env_done(struct origin_env *env);

@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 int origin_env_init(struct origin_env *env, struct event_base *base, const struct limits *limits,
-                    unsigned kept, unsigned kept_seconds)
+                    unsigned idle_max, unsigned idle_seconds)
 {
     *env = (struct origin_env){.base = base,
                                .limits = limits,
-                               .pool = pool_new(base, kept, kept_seconds),
+                               .pool = pool_new(base, idle_max, idle_seconds),
                                .tls = io_tls_client_ctx()};
     if (env->pool == NULL || env->tls == NULL)
         return -1;

@@ -51,7 +51,11 @@ def _blank(match):
 
 def code(path):
     """The text of a C file with comments and the content of literals taken out; same lines."""
-    return _TOKEN.sub(_blank, read(path))
+    return blanked(read(path))
+
+
+def blanked(text):
+    return _TOKEN.sub(_blank, text)
 
 
 def in_git():

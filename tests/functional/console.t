@@ -64,10 +64,10 @@ def listeners(t, s, port):
 
     def verify():
         answers.append(ask(port, "POST", "/v1/audit/verify", "{}", authorization=good))
-    askers = [threading.Thread(target=verify) for _ in range(4)]
-    for x in askers:
+    clients = [threading.Thread(target=verify) for _ in range(4)]
+    for x in clients:
         x.start()
-    for x in askers:
+    for x in clients:
         x.join()
     said = [(a[0], json.loads(a[2]).get("ok")) for a in answers]
     t.eq(said, [(200, True)] * 4, "four who ask for it at once are all told that the log is good")

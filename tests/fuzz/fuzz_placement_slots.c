@@ -95,7 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     struct slice body = {(const char *)data + 1, size - 1};
     enum placement_body kind = data[0] & 1 ? PLACEMENT_JSON : PLACEMENT_FORM;
-    bool holds = fill_slots_hold(&credential, kind, &marks, body);
+    bool holds = placement_slots_hold(&credential, kind, &marks, body);
     require(holds || marked(body.p, body.n));
     if (holds && kind == PLACEMENT_JSON)
         json_is(body);

@@ -24,7 +24,7 @@ static bool holds(enum placement_body kind, const char *text)
     snprintf(marks.text[0], sizeof marks.text[0], "%s", mark);
     for (; *text; text++)
         CU_ASSERT_EQUAL_FATAL(*text == 'M' ? buf_append_str(&b, mark) : buf_append(&b, text, 1), 0);
-    bool r = fill_slots_hold(&at, kind, &marks, buf_slice(&b));
+    bool r = placement_slots_hold(&at, kind, &marks, buf_slice(&b));
     buf_free(&b);
     return r;
 }

@@ -192,7 +192,7 @@ static void mask(struct detect_stream *s, const struct detect_match *m)
     char with = is_number(s, m) ? MASK_NUMBER : MASK;
     char *to = s->held + s->ready + written(s, s->behind, m->at);
     for (size_t i = m->at; i < m->at + m->n; i++) {
-        if (s->text[i] > ' ' || s->text[i] < 0)
+        if ((unsigned char)s->text[i] > ' ')
             memset(to, with, s->width[i]);
         to += s->width[i];
     }

@@ -2,6 +2,8 @@
  * OpenSSL's text form a comma could add a second name. */
 #include "mint.h"
 
+#include "crypto_text.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +19,7 @@ enum { SERIAL_BYTES = 16, HOUR = 3600, DAY = 24 * HOUR, CA_SKEW = DAY };
 static int crypto_err(struct err *err, const char *what)
 {
     unsigned long e = ERR_peek_last_error();
-    const char *reason = e ? ERR_reason_error_string(e) : NULL;
+    const char *reason = crypto_text(e);
     err_set(err, ERR_INTERNAL, "%s: %s", what, reason ? reason : "unknown reason");
     ERR_clear_error();
     return -1;

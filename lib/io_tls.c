@@ -1,5 +1,6 @@
 /* The TLS half of io: a BIO that serves bytes read before the handshake first, then the socket, or
  * the TLS underneath. */
+#include "crypto_text.h"
 #include "io_internal.h"
 
 #include <errno.h>
@@ -134,7 +135,7 @@ static void tls_why(struct io *io, const char *what)
 {
     unsigned long e = ERR_peek_error();
     long verify = SSL_get_verify_result(io->ssl);
-    const char *reason = e ? ERR_reason_error_string(e) : NULL;
+    const char *reason = crypto_text(e);
     if (!SSL_is_server(io->ssl) && verify != X509_V_OK)
         io_fail(io, "%s: %s", what, X509_verify_cert_error_string(verify));
     else

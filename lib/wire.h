@@ -212,7 +212,7 @@ enum wire_type {
     W_VAULT_ROOTS = 150,  /* P→V: limits:bytes, fd: roots memfd */
     W_VAULT_FINISH = 185, /* P→V: end, once no refresh token is being replaced */
     W_TOKEN_SAVE = 151,  /* V→P: req:u32, secret:str, value:bytes: a refresh token, into a file */
-    W_TOKEN_SAVED = 152,  /* P→V: req:u32, ok:u8 */
+    W_TOKEN_SAVED = 152, /* P→V: req:u32, ok:u8 */
     W_TOKEN_GET = 153,   /* V→P: req:u32, secret:str */
     W_TOKEN_FOUND = 154, /* P→V: req:u32, value:bytes (empty: there is none) */
 

@@ -2,8 +2,8 @@
  * judged as strictly as those of HTTP/1 and by the same parser.
  *
  * Who made it owns it until it says HTTP2_LEFT: it takes no more requests then, and frees itself
- * when the last stream is over. Bounded whatever the origin does: what a stream holds by its window,
- * what nghttp2 holds by http2_memory, what costs work and carries nothing by a meter. */
+ * when the last stream is over. Bounded whatever the origin does: what a stream holds by its
+ * window, what nghttp2 holds by http2_memory, what costs work and carries nothing by a meter. */
 #ifndef DURWARD_HTTP2_CLIENT_H
 #define DURWARD_HTTP2_CLIENT_H
 

@@ -2,8 +2,9 @@
  * how much of it we put up with. */
 #include "http2_server_internal.h"
 
-/* Flood allowance: what a client does that costs us and brings nobody forward uses it up, time and useful
- * frames give it back. A browser or a gRPC client stays far below; a flood is over it at once. */
+/* Flood allowance: what a client does that costs us and brings nobody forward uses it up, time and
+ * useful frames give it back. A browser or a gRPC client stays far below; a flood is over it at
+ * once. */
 enum {
     CALM_MAX = 1000,
     CALM_SECOND = 100,     /* comes back each second */

@@ -240,7 +240,7 @@ static bool form_holds(const struct credential *c, const struct injector_channel
 }
 
 bool placement_slots_hold(const struct credential *c, enum placement_body kind,
-                     const struct injector_channel_marks *marks, struct slice body)
+                          const struct injector_channel_marks *marks, struct slice body)
 {
     if (!has_mark(marks, body))
         return true;

@@ -316,7 +316,7 @@ def parent(bed, rows, gate):
             (wire.SANDBOX_GONE, text("x")), (wire.RELOAD,), (wire.STATUS,), (wire.METERS_ALL,), (wire.VERIFY,),
             (wire.PORT_OPEN, u32(1), text("127.0.0.1"), u32(0)), (wire.PORT_OWN, u32(80), u8(1)),
             (wire.STORE_OPEN, u32(1), text("github")), (wire.STORE_STATE, text("github"), u8(1), text("")),
-            (wire.TOKEN_GET, u32(1), text("github")), (wire.TOKEN_KEEP, u32(1), text("github"), text("x")),
+            (wire.TOKEN_GET, u32(1), text("github")), (wire.TOKEN_SAVE, u32(1), text("github"), text("x")),
             (wire.SECRET_TRIED, u32(1), u8(1), u32(1), text("")), (wire.LISTENERS, text("x"), u32(0)),
             (wire.NOTICE, u32(0), u64(0), u64(0), text(""), text(""), text("")), (wire.CARRIED, u32(1), u8(1), text("")),
             (wire.ANCHOR, text("x")), (wire.COUNTS, u32(0)), (wire.REVOKED, u64(1 << 40), u32(0)), (wire.ACTED, u32(1)),

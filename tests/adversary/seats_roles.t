@@ -322,9 +322,9 @@ def vault(bed, rows):
     v.end()
     ends(bed, rows, "vault", more=[
         (wire.TOKEN_GET, u32(1), text("../../../etc/shadow")), (wire.TOKEN_GET, u32(1), text(".hidden")),
-        (wire.TOKEN_GET, u32(1), text("")), (wire.TOKEN_KEEP, u32(1), text("a/b"), text("x")),
-        (wire.TOKEN_KEEP, u32(1), text("/tmp/x"), text("x")), (wire.TOKEN_KEEP, u32(1), text("-x"), text("x")),
-        (wire.TOKEN_KEEP, u32(1), text("x\0y"), text("x")), (wire.STORE_OPEN, u32(1), text("n" * 300)),
+        (wire.TOKEN_GET, u32(1), text("")), (wire.TOKEN_SAVE, u32(1), text("a/b"), text("x")),
+        (wire.TOKEN_SAVE, u32(1), text("/tmp/x"), text("x")), (wire.TOKEN_SAVE, u32(1), text("-x"), text("x")),
+        (wire.TOKEN_SAVE, u32(1), text("x\0y"), text("x")), (wire.STORE_OPEN, u32(1), text("n" * 300)),
         (wire.STORE_STATE, text("github"), u8(2), text("")), (wire.SECRET_TRIED, u32(1), u8(1), u32(1), text(""))])
 
 

@@ -127,8 +127,8 @@ static void tell_torn(struct requester *a, const char *sandbox)
 
 /* ---- what jobs want ---- */
 
-/* Sandbox monitor and parent agree on the fields of W_LISTENERS; we only see that they are whole and that
- * the sandbox is the one whose launcher spoke. */
+/* Sandbox monitor and parent agree on the fields of W_LISTENERS; we only see that they are whole
+ * and that the sandbox is the one whose launcher spoke. */
 static void on_listeners(void *arg, struct job *j, struct msg *m)
 {
     struct site *s = arg;

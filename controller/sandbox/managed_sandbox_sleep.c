@@ -1,4 +1,5 @@
-/* Managed sandboxes that do not run for a while: paused by the host's freezer, or stopped, and resumed. */
+/* Managed sandboxes that do not run for a while: paused by the host's freezer, or stopped, and
+ * resumed. */
 #include "managed_sandbox_internal.h"
 
 #include <stdio.h>

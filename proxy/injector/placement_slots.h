@@ -10,6 +10,6 @@
  * body is one text of RFC 8259, each mark in a string at one of the pointers, without escapes.
  * Forms: in the value of a field of that very name. */
 bool placement_slots_hold(const struct credential *c, enum placement_body kind,
-                     const struct injector_channel_marks *marks, struct slice body);
+                          const struct injector_channel_marks *marks, struct slice body);
 
 #endif

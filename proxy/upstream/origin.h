@@ -27,8 +27,8 @@ struct origin_env {
     bool wipe;           /* heads and buffers hold secrets */
 };
 
-/* What the connections of a role share, made before it is confined. So many connections may be idle, and
- * for so long. limits live as long as it does. -1: out of memory. */
+/* What the connections of a role share, made before it is confined. So many connections may be
+ * idle, and for so long. limits live as long as it does. -1: out of memory. */
 int origin_env_init(struct origin_env *env, struct event_base *base, const struct limits *limits,
                     unsigned idle_max, unsigned idle_seconds);
 /* From here on origins are verified by these roots; roots_fd is taken. */

@@ -1,5 +1,5 @@
-/* The far end of an HTTP/2 connection to an origin, which says any bytes, and those who open streams.
- * Used by test_http2_client.c and test_http2_evil.c. */
+/* The far end of an HTTP/2 connection to an origin, which says any bytes, and those who open
+ * streams. Used by test_http2_client.c and test_http2_evil.c. */
 #ifndef DURWARD_HTTP2_CLIENT_BED_H
 #define DURWARD_HTTP2_CLIENT_BED_H
 

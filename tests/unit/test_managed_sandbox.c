@@ -1,6 +1,6 @@
-/* Managed sandboxes: the row comes first, a new controller takes over, and a durward-init that lies about
- * commands ends its sandbox and nothing else. Parent, builder and init are socket ends held here;
- * the registry is a real one. */
+/* Managed sandboxes: the row comes first, a new controller takes over, and a durward-init that lies
+ * about commands ends its sandbox and nothing else. Parent, builder and init are socket ends held
+ * here; the registry is a real one. */
 #include "managed_sandbox_fixture.h"
 
 /* ---- life ---- */

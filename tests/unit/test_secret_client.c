@@ -1,5 +1,5 @@
-/* Client, vault and the parent's store broker together, over real files and commands; and the client
- * against a vault that dies. */
+/* Client, vault and the parent's store broker together, over real files and commands; and the
+ * client against a vault that dies. */
 #include "env_block.h"
 #include "ipc.h"
 #include "proc.h"

@@ -557,8 +557,8 @@ static void test_bad_control(void)
  */
 static void test_not_whole(void)
 {
-    static const uint16_t types[] = {W_PEER_GONE,  W_STORE_EXIT, W_STORE_CHANGED,
-                                     W_STORE_FD,   W_STORE_FD,   W_CAPTURED_GONE,
+    static const uint16_t types[] = {W_PEER_GONE,  W_STORE_EXIT,  W_STORE_CHANGED,
+                                     W_STORE_FD,   W_STORE_FD,    W_CAPTURED_GONE,
                                      W_SECRET_TRY, W_TOKEN_SAVED, W_TOKEN_FOUND};
     struct msg m;
     struct world w = start();

@@ -204,9 +204,10 @@ class Rule:
         return self.pattern.origin(request) and self.pattern.path.matches(request.parts)
 
     def matches_read(self, request):
-        """In any reading, its normal form among them."""
+        """In any reading, its normal form among them; of the pattern's readings too, whichever: an origin that decodes
+        once separates by the pattern's %2F and not by the path's %252F."""
         return self.pattern.origin(request) and (self.pattern.path.matches(request.parts) or any(
-            p.matches(parts) for p, parts in zip(self.pattern.read, request.readings)))
+            p.matches(parts) for p in self.pattern.read for parts in request.readings))
 
     def narrower(self, other):
         """Strictly: all that it matches the other matches too, and not the other way round."""

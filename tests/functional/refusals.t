@@ -263,7 +263,10 @@ def main(t):
     t.ok(person.asked >= len(table), "somebody was asked", str(person.asked))
     if not sys.argv[1:]:
         telling = [c for c in table if (c, "rule") not in SILENT]
-        t.ok(len(telling) >= 12 or len(table) < len(COMMANDS), "at least twelve clients tell why", str(telling))
+        if len(telling) >= 12 or len(table) == len(COMMANDS):
+            t.ok(len(telling) >= 12, "at least twelve clients tell why", str(telling))
+        else:
+            t.skip("at least twelve clients tell why", "%d of %d clients are not there" % (len(COMMANDS) - len(table), len(COMMANDS)))
     for line in overview(table).splitlines():
         t.diag(line)
     scan.scan_sandbox(t, box, s.scanner)

@@ -34,9 +34,9 @@ void registries_done(struct registries *r);
 /* The client's own configuration, reduced to where packages come from; empty where it has none. */
 int registries_text(const char *client, const struct registries *r, struct buf *to) WUNUSED;
 
-/* May a credential stand in the path of a URL? Something like "@HOST" (a password with a "/" in it ends
- * the name of the host too early), or a token as a part of the path, as some registries take theirs:
- * 16 or more letters and digits, mixed as no word is. */
+/* May a credential stand in the path of a URL? Something like "@HOST" (a password with a "/" in it
+ * ends the name of the host too early), or a token as a part of the path, as some registries take
+ * theirs: 16 or more letters and digits, mixed as no word is. */
 bool registry_path_doubtful(const char *path);
 
 #endif

@@ -315,6 +315,9 @@ def listens(pid, port):
 
 def spared(t, s, address):
     """The spare gate ends after the last one that had something to end: nobody waits for it."""
+    if os.getuid() != 0:
+        t.skip("a spare gate that stands still", "root alone can see what a gate, which nobody may trace, listens at")
+        return
     s.d.serve(save=False)
     port = int(address.rpartition(":")[2])
     gates = tap.wait_for(lambda: (lambda g: g if len(g) == 2 else None)(

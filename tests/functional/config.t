@@ -260,6 +260,9 @@ def without_room(t, s, gate):
     """The parent cannot have the descriptors that the images need: said, and the old rules go on."""
     d = s.d
     parent = d.daemon.pid
+    if os.getuid() != 0:
+        t.skip("a reload without room", "root alone can count the descriptors of a role, which nobody may trace")
+        return
     taken = {int(fd) for fd in os.listdir("/proc/%d/fd" % parent)}
     soft, hard = resource.prlimit(parent, resource.RLIMIT_NOFILE)
     limit = max(taken) + 4

@@ -9,10 +9,11 @@
 
 const char *scheme_name(enum scheme s)
 {
-    return s == SCHEME_POSTGRES ? "postgres"
-           : s == SCHEME_SSH    ? "ssh"
-           : s == SCHEME_HTTPS  ? "https"
-                                : "http";
+    return s == SCHEME_REDIS      ? "redis"
+           : s == SCHEME_POSTGRES ? "postgres"
+           : s == SCHEME_SSH      ? "ssh"
+           : s == SCHEME_HTTPS    ? "https"
+                                  : "http";
 }
 
 bool scheme_is_http(enum scheme s)
@@ -22,7 +23,11 @@ bool scheme_is_http(enum scheme s)
 
 uint16_t scheme_port(enum scheme s)
 {
-    return s == SCHEME_POSTGRES ? 5432 : s == SCHEME_SSH ? 22 : s == SCHEME_HTTPS ? 443 : 80;
+    return s == SCHEME_REDIS      ? 6379
+           : s == SCHEME_POSTGRES ? 5432
+           : s == SCHEME_SSH      ? 22
+           : s == SCHEME_HTTPS    ? 443
+                                  : 80;
 }
 
 static bool label_is_numeric(struct slice l)

@@ -13,7 +13,14 @@
 
 struct sockaddr;
 
-enum scheme { SCHEME_HTTP = 1, SCHEME_HTTPS, SCHEME_SSH, SCHEME_POSTGRES, SCHEME_ENDS };
+enum scheme {
+    SCHEME_HTTP = 1,
+    SCHEME_HTTPS,
+    SCHEME_SSH,
+    SCHEME_POSTGRES,
+    SCHEME_REDIS,
+    SCHEME_ENDS
+};
 enum host_kind { HOST_NAME = 1, HOST_IPV4, HOST_IPV6 };
 
 enum { HOST_MAX = 253, HOST_TEXT_MAX = 256 };
@@ -26,7 +33,7 @@ struct authority {
     unsigned char ip[16];     /* IPv4: first four; IPv6: all */
 };
 
-const char *scheme_name(enum scheme s); /* "http" | "https" | "ssh" | "postgres" */
+const char *scheme_name(enum scheme s); /* "http" | "https" | "ssh" | "postgres" | "redis" */
 uint16_t scheme_port(enum scheme s);    /* 80 | 443 | 22 | 5432 */
 /* HTTP, in TLS or not: what a gate speaks itself. The others have brokers (broker.h). */
 bool scheme_is_http(enum scheme s);

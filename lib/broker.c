@@ -4,6 +4,7 @@
 static const struct broker brokers[BROKERS] = {
     {SCHEME_SSH, ROLE_SSH_FRONT, ROLE_SSH_BACK},
     {SCHEME_POSTGRES, ROLE_POSTGRES_FRONT, ROLE_POSTGRES_BACK},
+    {SCHEME_REDIS, ROLE_REDIS_FRONT, ROLE_REDIS_BACK},
 };
 
 const struct broker *broker_at(size_t i)

@@ -39,6 +39,8 @@ static const char *const names[ROLE_COUNT] = {
     [ROLE_SSH_BACK] = "ssh-back",
     [ROLE_POSTGRES_FRONT] = "postgres-front",
     [ROLE_POSTGRES_BACK] = "postgres-back",
+    [ROLE_REDIS_FRONT] = "redis-front",
+    [ROLE_REDIS_BACK] = "redis-back",
 };
 
 static enum role self = ROLE_NONE;

@@ -4,6 +4,7 @@
 #define DURWARD_POSTGRES_BACK_H
 
 #include "back.h"
+#include "back_link.h"
 #include "io.h"
 #include "postgres_message.h"
 #include "postgres_rule.h"
@@ -17,7 +18,7 @@ enum {
     POSTGRES_SESSIONS_MAX = 512,    /* of a policy, */
     POSTGRES_SESSIONS_OF_ONE = 128, /* of one sandbox */
     POSTGRES_LOGIN_SECONDS = 30,    /* from the connection to the first statement */
-    POSTGRES_IO = 64 * 1024,
+    POSTGRES_IO = BACK_LINK_IO,
     POSTGRES_DOWN_MAX = POSTGRES_IO + POSTGRES_WHOLE_MAX + 4096,
     POSTGRES_PRINTS = 64, /* fingerprints of a session that are on record */
     POSTGRES_PRINT = 16,
@@ -28,24 +29,6 @@ struct postgres_back {
     size_t n_sessions;
     LIST_HEAD(, postgres_session) sessions;
 };
-
-/* A connection to a server, in TLS that was verified for its name. */
-struct postgres_link {
-    struct back *back;
-    struct authority at;
-    struct dial_wait *dial;
-    struct io *io;
-    char address[64];
-    bool up;
-    /* Once: code NULL when it is up (and io the owner's to use). It may free the link. */
-    void (*done)(void *arg, const char *code, const char *detail);
-    void *arg;
-};
-
-void postgres_link_begin(struct postgres_link *l, struct back *b, const struct authority *at,
-                         const char *sandbox, const char *id,
-                         void (*done)(void *arg, const char *code, const char *detail), void *arg);
-void postgres_link_end(struct postgres_link *l);
 
 enum session_state {
     SESSION_LOGIN = 0, /* the vault says as whom */
@@ -73,7 +56,7 @@ struct postgres_session {
     struct secret_wait *login;
     struct journal_wait *wait;
     struct sign_wait *proof;
-    struct postgres_link link;
+    struct back_link link;
     struct postgres_reader reader;
     struct scram scram;
     bool proven; /* SCRAM: the server has shown that it knows the password's hash */
@@ -95,6 +78,9 @@ struct postgres_session {
     struct postgres_cancelling *cancelling; /* at most one at a time */
     LIST_ENTRY(postgres_session) entry;
 };
+
+/* The request for TLS. */
+#define POSTGRES_ASK SLICE("\0\0\0\x08\x04\xd2\x16\x2f")
 
 /* postgres_session.c */
 int postgres_session_new(struct postgres_back *of, const struct back_asked *asked);

@@ -11,14 +11,14 @@
 
 struct postgres_cancelling {
     struct postgres_session *of;
-    struct postgres_link link;
+    struct back_link link;
 };
 
 static void cancel_done(struct postgres_session *s)
 {
     if (s->cancelling == NULL)
         return;
-    postgres_link_end(&s->cancelling->link);
+    back_link_end(&s->cancelling->link);
     free(s->cancelling);
     s->cancelling = NULL;
 }
@@ -53,8 +53,8 @@ static void cancel_begin(struct postgres_session *s)
         return;
     s->cancelling->of = s;
     journal_id(s->of->back->journal, s->counter, id, sizeof id);
-    postgres_link_begin(&s->cancelling->link, s->of->back, &s->at, s->sandbox, id, on_cancel_linked,
-                        s->cancelling);
+    back_link_begin(&s->cancelling->link, s->of->back, &s->at, s->sandbox, id, true, POSTGRES_ASK,
+                    0, on_cancel_linked, s->cancelling);
 }
 
 void postgres_carry_done(struct postgres_session *s)

@@ -67,7 +67,7 @@ static void session_free(struct postgres_session *s, const char *code)
     secret_client_sign_cancel(s->proof);
     journal_cancel(s->wait, code);
     postgres_carry_done(s);
-    postgres_link_end(&s->link);
+    back_link_end(&s->link);
     postgres_reader_free(&s->reader);
     scram_free(&s->scram);
     broker_stream_free(s->stream);
@@ -136,7 +136,8 @@ static void on_recorded(void *arg, bool ok)
     s->admitted = true;
     s->state = SESSION_LINKING;
     journal_id(s->of->back->journal, s->counter, id, sizeof id);
-    postgres_link_begin(&s->link, s->of->back, &s->at, s->sandbox, id, on_linked, s);
+    back_link_begin(&s->link, s->of->back, &s->at, s->sandbox, id, true, POSTGRES_ASK, 0, on_linked,
+                    s);
 }
 
 static void record_begin(struct postgres_session *s)

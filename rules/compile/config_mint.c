@@ -179,6 +179,8 @@ static const struct mint_kind kinds[DERIVED_KINDS] = {
     [DERIVED_POSTGRES_LOGIN] = {NULL, MADE,
                                 FIELDS(NEED(USER, TEXT), NEED(PASSWORD, SECRET),
                                        ELSE(AUTH, WORD, "scram-sha-256"))},
+    [DERIVED_REDIS_LOGIN] = {NULL, MADE,
+                             FIELDS(ELSE(USER, TEXT, "default"), NEED(PASSWORD, SECRET))},
 };
 
 static enum derived_kind kind_of(const json_t *object)

@@ -37,6 +37,7 @@ const char *derived_kind_name(enum derived_kind k)
         [DERIVED_AZURE_KEY] = "azure_key",
         [DERIVED_SSH_KEY] = "ssh_key",
         [DERIVED_POSTGRES_LOGIN] = "postgres_login",
+        [DERIVED_REDIS_LOGIN] = "redis_login",
     };
     return names[k];
 }

@@ -29,8 +29,11 @@ static int parse_scheme(struct slice *rest, struct pattern *ret, struct err *err
         ret->scheme = SCHEME_SSH;
     else if (slice_eq_str(scheme, "postgres"))
         ret->scheme = SCHEME_POSTGRES;
+    else if (slice_eq_str(scheme, "redis") || slice_eq_str(scheme, "rediss"))
+        ret->scheme = SCHEME_REDIS;
     else if (!slice_eq_str(scheme, "https"))
-        return bad(err, ret->text, "the scheme must be https (or none), http, ssh or postgres");
+        return bad(err, ret->text,
+                   "the scheme must be https (or none), http, ssh, postgres, redis or rediss");
     *rest = (struct slice){rest->p + mark + 3, rest->n - (size_t)mark - 3};
     return 0;
 }

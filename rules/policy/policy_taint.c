@@ -20,6 +20,7 @@ static bool is_sent(const struct credential *c)
     case CREDENTIAL_AZURE:
     case CREDENTIAL_SSH_KEY:
     case CREDENTIAL_POSTGRES:
+    case CREDENTIAL_REDIS:
         return false;
     default:
         return true;

@@ -22,9 +22,9 @@ const struct key rule_keys[] = {
     RULE_KEY("methods", AS(methods), "allow, deny", "every method",
              "list or one of methods, in capitals. Not beside `access`"),
     RULE_KEY("with", REF(credential), "allow", "none", "the credential, see *Credentials*"),
-    RULE_KEY("commands", AS(strings), "allow of `ssh://`", "none",
+    RULE_KEY("commands", AS(strings), "allow of `ssh://`, `redis://`", "none",
              "list or one of commands that the server may be asked to run, at most 64 of 256 "
-             "bytes; `*` is a part of one word. See *SSH*"),
+             "bytes; `*` is a part of one word. See *SSH* and *Redis*"),
     RULE_KEY("shell", AS(bool), "allow of `ssh://`", "`false`",
              "`true`: an interactive shell, in which nobody reads what is typed. See *SSH*"),
     RULE_KEY("terminal", AS(bool), "allow of `ssh://`", "`false`",
@@ -41,10 +41,15 @@ const struct key rule_keys[] = {
              "statements a session may use. See *PostgreSQL*"),
     RULE_KEY("rows", UINT(1, 1000000000), "allow of `postgres://`", "any number",
              "rows that a session may get, 1 to 1000000000; then it ends"),
-    RULE_KEY("megabytes", UINT(1, 1000000), "allow of `postgres://`", "any number",
+    RULE_KEY("keys", AS(strings), "allow of `redis://`", "any",
+             "list or one of patterns of keys and channels that commands may name, at most 64 of "
+             "256 bytes; `*` is any part. See *Redis*"),
+    RULE_KEY("database", UINT(0, 1000000), "allow of `redis://`", "any",
+             "the number of the database that a session has and may not leave"),
+    RULE_KEY("megabytes", UINT(1, 1000000), "allow of `postgres://`, `redis://`", "any number",
              "what a session may get, 1 to 1000000 (of 1000000 bytes); then it ends"),
-    RULE_KEY("seconds", UINT(1, 604800), "allow of `postgres://`", "as long as it likes",
-             "how long a session may last, 1 to 604800"),
+    RULE_KEY("seconds", UINT(1, 604800), "allow of `postgres://`, `redis://`",
+             "as long as it likes", "how long a session may last, 1 to 604800"),
     RULE_KEY("git", WORDS("fetch", "push"), "allow", "", "`fetch` or `push`, see *Git*"),
     RULE_KEY("set_headers", OWN, "allow", "none",
              "mapping of request header to value, at most 64 edits"),
@@ -305,7 +310,7 @@ static char *rule_text(struct reader *r, const struct node *patterns, size_t n)
     }
     if (whole && r->entry->rule.tunnel)
         whole = buf_append_str(&b, " tunnel") == 0;
-    if (whole && r->entry->rule.postgres && r->entry->read_only)
+    if (whole && (r->entry->rule.postgres || r->entry->rule.redis) && r->entry->read_only)
         whole = buf_append_str(&b, " read-only") == 0;
     if (whole && r->entry->rule.ssh && r->entry->read_only)
         whole = buf_append_str(&b, " fetch") == 0;

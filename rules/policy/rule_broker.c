@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-static const struct rule_broker *const brokers[] = {&rule_ssh, &rule_postgres};
+static const struct rule_broker *const brokers[] = {&rule_ssh, &rule_postgres, &rule_redis,
+                                                    &rule_rediss};
 
 const struct rule_broker *rule_broker_of(const struct node *patterns)
 {

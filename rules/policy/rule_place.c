@@ -248,6 +248,7 @@ char *credential_text(const struct credential *c, char *buf, size_t size)
         [CREDENTIAL_AZURE] = "Azure SharedKey",
         [CREDENTIAL_SSH_KEY] = "SSH key",
         [CREDENTIAL_POSTGRES] = "PostgreSQL login",
+        [CREDENTIAL_REDIS] = "Redis login",
     };
     static const char *const places[] = {"header", "query", "path", "body"};
     const char *what = c->kind == CREDENTIAL_BASIC       ? c->user

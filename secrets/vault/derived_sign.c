@@ -31,6 +31,10 @@ struct secret *derived_told(const struct derived *m, struct slice value)
                          derived_text(m, SPEC_USER));
         return secret_new(text, (size_t)n);
     }
+    if (m->kind == DERIVED_REDIS_LOGIN) {
+        int n = snprintf(text, sizeof text, "redis %s", derived_text(m, SPEC_USER));
+        return secret_new(text, (size_t)n);
+    }
     if (m->kind >= DERIVED_HMAC_KEY) {
         int n =
             snprintf(text, sizeof text, "%s %s", derived_text(m, SPEC_ALGORITHM),
@@ -66,6 +70,17 @@ static int prove(const struct derived *m, struct slice password, uint32_t scheme
                    "the server wants a weaker login than 'auth: %s' of its declaration", auth);
 }
 
+/* Redis knows no proof of a password: the back of its broker is given it, for one AUTH. */
+static int give(struct slice password, uint32_t scheme, struct slice text, struct buf *out,
+                struct err *err)
+{
+    if (scheme != SCRAM_CLEARTEXT || text.n > 0)
+        return err_set(err, ERR_DENIED, "it does not sign that");
+    return buf_append_slice(out, password) < 0
+               ? err_set(err, ERR_LIMIT, "the password is too long to be sent")
+               : 0;
+}
+
 int derived_sign(const struct derived *m, struct slice value, uint32_t scheme, struct slice text,
                  struct buf *out, struct err *err)
 {
@@ -78,6 +93,8 @@ int derived_sign(const struct derived *m, struct slice value, uint32_t scheme, s
         return text_sign_http(value, derived_text(m, SPEC_ALGORITHM), text, out, err);
     if (m->kind == DERIVED_POSTGRES_LOGIN)
         return prove(m, value, scheme, text, out, err);
+    if (m->kind == DERIVED_REDIS_LOGIN)
+        return give(value, scheme, text, out, err);
     if (m->kind == DERIVED_SSH_KEY)
         return ssh_key_sign(value, text, out, err);
     if (m->kind != DERIVED_CERTIFICATE || scheme > UINT16_MAX)

@@ -1,20 +1,29 @@
-/* A connection to a server: dialled, asked for TLS, verified. There is none without TLS. */
-#include "postgres_back.h"
+/* A connection to a server: dialled, asked for TLS, verified. */
+#include "back_link.h"
 
 #include "origin.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static void finish(struct postgres_link *l, const char *code, const char *detail)
+static void finish(struct back_link *l, const char *code, const char *detail)
 {
     l->up = code == NULL;
     l->done(l->arg, code, detail ? detail : "");
 }
 
+static void begin_tls(struct back_link *l)
+{
+    SSL *ssl = origin_ssl_for(l->back->tls, &l->at);
+    if (ssl == NULL)
+        finish(l, "upstream_tls", "out of memory");
+    else
+        io_tls_connect(l->io, ssl);
+}
+
 /* The server's answer to the wish for TLS is one byte, and nothing may come behind it: what did
  * would be read as if it had come within TLS. */
-static void on_answer(struct postgres_link *l)
+static void on_answer(struct back_link *l)
 {
     struct buf *in = io_in(l->io);
     if (buf_len(in) == 0)
@@ -29,22 +38,18 @@ static void on_answer(struct postgres_link *l)
     }
     buf_drain(in, 1);
     io_consumed(l->io);
-    SSL *ssl = origin_ssl_for(l->back->tls, &l->at);
-    if (ssl == NULL)
-        finish(l, "upstream_tls", "out of memory");
-    else
-        io_tls_connect(l->io, ssl);
+    begin_tls(l);
 }
 
 static void on_io(struct io *io, enum io_event ev, void *arg)
 {
-    struct postgres_link *l = arg;
+    struct back_link *l = arg;
     switch (ev) {
     case IO_CONNECTED:
         finish(l, NULL, NULL);
         break;
     case IO_READABLE:
-        if (io_ssl(io) == NULL)
+        if (l->tls && io_ssl(io) == NULL)
             on_answer(l);
         break;
     case IO_DRAINED:
@@ -61,32 +66,41 @@ static void on_io(struct io *io, enum io_event ev, void *arg)
 
 static void on_dialled(void *arg, int fd, const char *address, const char *code, const char *detail)
 {
-    struct postgres_link *l = arg;
+    struct back_link *l = arg;
     l->dial = NULL;
     if (fd < 0) {
         finish(l, code, detail);
         return;
     }
     snprintf(l->address, sizeof l->address, "%s", address);
-    l->io = io_new(l->back->base, fd, POSTGRES_IO, 4 * POSTGRES_IO, true);
+    l->io = io_new(l->back->base, fd, BACK_LINK_IO, 4 * BACK_LINK_IO + l->longest, true);
     struct buf *out = l->io ? io_out(l->io) : NULL;
-    if (out == NULL || postgres_request_put(out, POSTGRES_SSL) < 0) {
+    if (out == NULL || buf_append_slice(out, l->ask) < 0) {
         finish(l, "memory", "");
         return;
     }
     io_callback(l->io, on_io, l);
-    io_high_mark(l->io, POSTGRES_IO);
+    io_high_mark(l->io, BACK_LINK_IO);
     io_deadline(l->io, l->back->limits.dial_seconds);
-    io_flush_soon(l->io);
+    if (!l->tls)
+        finish(l, NULL, NULL);
+    else if (l->ask.n == 0)
+        begin_tls(l);
+    else
+        io_flush_soon(l->io);
 }
 
-void postgres_link_begin(struct postgres_link *l, struct back *b, const struct authority *at,
-                         const char *sandbox, const char *id,
-                         void (*done)(void *arg, const char *code, const char *detail), void *arg)
+void back_link_begin(struct back_link *l, struct back *b, const struct authority *at,
+                     const char *sandbox, const char *id, bool tls, struct slice ask,
+                     size_t longest, void (*done)(void *arg, const char *code, const char *detail),
+                     void *arg)
 {
     memset(l, 0, sizeof *l);
     l->back = b;
     l->at = *at;
+    l->tls = tls;
+    l->ask = ask;
+    l->longest = longest;
     l->done = done;
     l->arg = arg;
     l->dial = dial_client_get(b->dial, slice_str(sandbox), &l->at, id, "", on_dialled, l);
@@ -94,7 +108,7 @@ void postgres_link_begin(struct postgres_link *l, struct back *b, const struct a
         finish(l, "memory", "");
 }
 
-void postgres_link_end(struct postgres_link *l)
+void back_link_end(struct back_link *l)
 {
     dial_client_cancel(l->dial);
     l->dial = NULL;

@@ -1,0 +1,33 @@
+/* A back's connection to a server: dialled, and in TLS that was verified for its name where its
+ * protocol or its rule says so. */
+#ifndef DURWARD_BACK_LINK_H
+#define DURWARD_BACK_LINK_H
+
+#include "back.h"
+#include "io.h"
+
+enum { BACK_LINK_IO = 64 * 1024 };
+
+struct back_link {
+    struct back *back;
+    struct authority at;
+    struct dial_wait *dial;
+    struct io *io;
+    size_t longest;
+    char address[64];
+    bool up;
+    bool tls;
+    struct slice ask; /* what asks for TLS, answered with "S"; n 0: it begins at once */
+    /* Once: code NULL when it is up (and io the owner's to use). It may free the link. */
+    void (*done)(void *arg, const char *code, const char *detail);
+    void *arg;
+};
+
+/* ask: constant. longest: bytes that the owner writes at once, beyond BACK_LINK_IO. */
+void back_link_begin(struct back_link *l, struct back *b, const struct authority *at,
+                     const char *sandbox, const char *id, bool tls, struct slice ask,
+                     size_t longest, void (*done)(void *arg, const char *code, const char *detail),
+                     void *arg);
+void back_link_end(struct back_link *l);
+
+#endif

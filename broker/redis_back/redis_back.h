@@ -1,0 +1,97 @@
+/* The Redis broker's back: sessions at servers, from a front's wish to their records. Shared by the
+ * files of this room only. */
+#ifndef DURWARD_REDIS_BACK_H
+#define DURWARD_REDIS_BACK_H
+
+#include "back.h"
+#include "back_link.h"
+#include "io.h"
+#include "redis_judge.h"
+
+#include <sys/queue.h>
+#include <time.h>
+
+enum {
+    REDIS_SESSIONS_MAX = 512,    /* of a policy, */
+    REDIS_SESSIONS_OF_ONE = 128, /* of one sandbox */
+    REDIS_LOGIN_SECONDS = 30,    /* from the connection to the first command */
+    REDIS_IO = BACK_LINK_IO,
+    REDIS_COMMAND_MAX = RESP_COMMAND_MAX + 40 * RESP_ARGUMENTS_MAX, /* as it is written */
+    REDIS_USER_MAX = 255,
+    REDIS_PASSWORD_MAX = 1024,
+    REDIS_DOWN_MAX = 2 * REDIS_IO + REDIS_PASSWORD_MAX,
+    REDIS_NAMES = 64, /* commands of a session that are on record */
+};
+
+struct redis_back {
+    struct back *back;
+    size_t n_sessions;
+    LIST_HEAD(, redis_session) sessions;
+};
+
+/* What a server echoes of the password becomes as many '*'. held: how much of it the bytes so far
+ * end with; they wait. */
+struct redis_scrub {
+    struct secret *word;
+    size_t *borders; /* of its beginnings: the longest that each ends with */
+    size_t held;
+};
+
+int redis_scrub_begin(struct redis_scrub *s, struct slice word);
+void redis_scrub_end(struct redis_scrub *s);
+int redis_scrub_put(struct redis_scrub *s, struct slice in, struct buf *out);
+
+enum session_state {
+    SESSION_LOGIN = 0, /* the vault says as whom */
+    SESSION_RECORDING,
+    SESSION_LINKING,
+    SESSION_PASSWORD,  /* asked of the vault */
+    SESSION_ANSWER,    /* the server's, to the password */
+    SESSION_SELECTING, /* the rule's database */
+    SESSION_RUNNING,
+};
+
+struct redis_session {
+    struct redis_back *of;
+    char sandbox[65];
+    struct authority at;
+    char user[REDIS_USER_MAX + 1];
+    struct policy *policy; /* whose rule it is; a reference */
+    const struct rule *rule;
+    enum session_state state;
+    uint64_t counter; /* of its records */
+    bool admitted;
+    struct timespec begun;
+    struct secret_wait *login;
+    struct journal_wait *wait;
+    struct sign_wait *proof;
+    struct back_link link;
+    struct redis_scrub scrub;
+    struct event *clock;
+    struct broker_stream *stream;
+    struct resp_commands commands; /* the front's */
+    struct buf up;                 /* one command for the server */
+    struct buf down;               /* for the front */
+    bool up_end;                   /* the front has no more to say */
+    uint64_t n_up, n_down, n_commands;
+    struct {
+        const struct redis_command *command;
+        uint64_t n;
+    } names[REDIS_NAMES];
+    size_t n_names;
+    LIST_ENTRY(redis_session) entry;
+};
+
+/* redis_session.c */
+int redis_session_new(struct redis_back *of, const struct back_asked *asked);
+void redis_sessions_again(struct redis_back *of); /* under another policy */
+void redis_session_refuse(struct redis_session *s, const char *code, const char *text);
+void redis_session_end(struct redis_session *s, enum record_kind kind, const char *code,
+                       const char *detail);
+
+/* redis_carry.c */
+void redis_carry_begin(struct redis_session *s); /* the link is up */
+void redis_carry_stop(struct redis_session *s, const char *code, const char *text);
+extern const struct broker_stream_ops redis_carry_ops;
+
+#endif

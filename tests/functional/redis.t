@@ -1,0 +1,314 @@
+#!/usr/bin/python3 -B
+"""Redis with real clients inside a sandbox and a real server outside: the login is the vault's, and
+commands that a rule does not leave to a session never reach the server."""
+import json
+import os
+import re
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import durward, redis, scan, tap  # noqa: E402
+
+HOST = "cache.example.com"
+PASSWORD = "app-password-4711"
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def allow(scheme="rediss", **more):
+    rule = dict({"allow": "%s://%s" % (scheme, HOST), "with": {"redis_login": "app"}}, **more)
+    if scheme == "redis":
+        rule["allow_plaintext"] = True
+    return rule
+
+
+def bed(t, name, rules, server):
+    d = durward.Durward(t, name)
+    d.secret("app_password", PASSWORD)
+    d.secrets["app"] = {"redis_login": {"user": "app", "password": "app_password"}}
+    d.policies["coder"] = {"rules": rules}
+    tls = rules[0]["allow"].startswith("rediss")
+    d.resolve[HOST + ":6379"] = server.tls if tls else server.address
+    d.extra.update(upstream={"ca": [server.pem], "resolve": d.resolve})
+    return d
+
+
+def cli(box, *lines, options="", timeout=60):
+    return box.sh("redis-cli -h %s %s" % (HOST, options), stdin="".join(l + "\n" for l in lines),
+                  timeout=timeout)
+
+
+def raw(box, *commands):
+    return box.py("redis_raw.py", HOST, stdin=json.dumps([list(c) for c in commands]), timeout=60)
+
+
+def refused(said):
+    return said[0] == "-" and said[1].startswith("NOPERM durward: refused: ")
+
+
+def ordinary(t, box, d, server):
+    status, out, err = cli(box, "SET greeting welcome-4711", "GET greeting", "ACL WHOAMI", "LPUSH l 1 2 3",
+                           "LRANGE l 0 -1", "INCR n", "HSET h a 1 b 2", "HGETALL h")
+    t.ok(status == 0 and "OK\nwelcome-4711\n" in out and "3\n2\n1\n" in out and "a\n1\nb\n2" in out,
+         "redis-cli writes and reads", out, err)
+    t.ok("NOPERM durward: refused" in out, "what must be named is refused, and the connection lives on", out)
+    t.eq(server.call("GET", "greeting"), b"welcome-4711", "at the server")
+    said = raw(box, ["AUTH", "x"], ["SET", "a", "1"], ["CONFIG", "GET", "*"], ["GET", "a"], ["HELLO", "3", "AUTH", "u", "p"],
+               ["MULTI"], ["SET", "b", "2"], ["EXEC"], ["MULTI"], ["MONITOR"], ["SET", "b", "3"], ["EXEC"], ["GET", "b"])
+    t.eq(said[0], ["+", "OK"], "a login of the sandbox's is answered here")
+    t.ok(said[1] == ["+", "OK"] and refused(said[2]) and said[3] == ["$", "1"], "a refusal has its place in a pipeline", str(said))
+    t.ok(said[4][0] == "%" and ["$", "proto"] in said[4][1] and [":", "3"] in said[4][1], "HELLO 3, its login left out", str(said[4]))
+    t.eq(said[7], ["*", [["+", "OK"]]], "a transaction")
+    t.ok(refused(said[9]) and said[11][0] == "-" and said[11][1].startswith("EXECABORT") and said[12] == ["$", "2"],
+         "a refusal fails its transaction", str(said[8:]))
+    said = raw(box, ["SUBSCRIBE", "c"], ["SET", "a", "2"], ["PING"], ["UNSUBSCRIBE", "c"], ["CONFIG", "GET", "x"], ["GET", "a"])
+    t.ok(said[0][0] == "*" and said[1][0] == "-" and said[2] == ["*", [["$", "pong"], ["$", ""]]] and refused(said[4]) and
+         said[5] == ["$", "1"], "a subscriber's mode of RESP2", str(said))
+    value = "x" * 900000
+    said = raw(box, ["SET", "long", value], ["GET", "long"])
+    t.ok(said[0] == ["+", "OK"] and said[1] == ["$", value], "a value of 900,000 bytes", str(said)[:300])
+    said = raw(box, *[["INCR", "counter"]] * 20000)
+    t.eq(said, [[":", str(i + 1)] for i in range(20000)], "20,000 commands in a pipeline")
+
+
+def strict(t, box, d, server):
+    before = server.call("DBSIZE")
+    for what, data in (("an inline command", "SET inline 1\r\n"), ("a sign", "*+1\r\n$4\r\nPING\r\n"),
+                       ("a leading zero", "*01\r\n$4\r\nPING\r\n"), ("no array", "$4\r\nPING\r\n"),
+                       ("an empty array", "*0\r\n*1\r\n$4\r\nPING\r\n"), ("a null", "*-1\r\n"),
+                       ("a bare newline", "*1\n$4\nPING\n"), ("a body that is longer", "*1\r\n$3\r\nPING\r\n"),
+                       ("a command of two megabytes", "*2\r\n$3\r\nGET\r\n$2000000\r\n"),
+                       ("more arguments than a command has", "*1000000\r\n$3\r\nDEL\r\n")):
+        said = box.py("redis_raw.py", HOST, stdin=json.dumps([data]), timeout=30)
+        t.ok(said[0][0] == "-" and "redis_protocol" in said[0][1], what + " is refused", str(said))
+    t.eq(server.call("DBSIZE"), before, "and nothing came of them")
+
+
+def echoed(t, box, d, server):
+    server.call("SET", "stolen", "before " + PASSWORD + " behind " + PASSWORD)
+    stars = "*" * len(PASSWORD)
+    t.eq(raw(box, ["GET", "stolen"]), [["$", "before %s behind %s" % (stars, stars)]],
+         "a password that the server says is made unreadable")
+    server.call("DEL", "stolen")
+
+
+def table():
+    """The table of the tree: {name: (arity, classes, keys)}"""
+    with open(os.path.join(TOP, "broker/redis/redis_table.c")) as f:
+        text = re.sub(r"\s+", " ", f.read())
+    return {m.group(1): (int(m.group(2)), set(m.group(3).replace(" ", "").split("|")), m.group(4))
+            for m in re.finditer(r'\{"([a-z_|-]+)", (-?\d+), ([A-Z |]+), \{(.*?)\}\},(?= \{"| \})', text)}
+
+
+def commands(rows, into):
+    for row in rows:
+        into[row[0].decode()] = row
+        commands(row[9], into)
+    return into
+
+
+def fresh(t, server):
+    """The table is what the server says of its commands."""
+    ours, theirs = table(), commands(server.call("COMMAND"), {})
+    t.ok(len(theirs) > 300, "the server describes its commands", str(len(theirs)))
+    t.eq(sorted(set(theirs) - set(ours)), [], "each is in the table")
+    wrong = []
+    for name, row in theirs.items():
+        if name not in ours:
+            continue
+        flags, categories = {f for f in row[2]}, {c for c in row[6]}
+        arity, classes, _ = ours[name]
+        admin = "admin" in flags or categories & {"@admin", "@dangerous", "@scripting"}
+        if (arity != row[1] or ("write" in flags and "WRITE" not in classes) or
+                ("readonly" in flags) != ("READ" in classes and name != "info") or
+                (admin and name != "info" and not classes & {"NAMED", "NEVER"})):
+            wrong.append(name)
+    t.eq(wrong, [], "with its class and arguments")
+    return theirs
+
+
+def example(name, row):
+    """A call with as many arguments as it has at least."""
+    words = name.split("|")
+    return words + ["1"] * (abs(row[1]) - len(words))
+
+
+def read_only(t, d, server):
+    theirs = commands(server.call("COMMAND"), {})
+    writes = sorted(n for n, row in theirs.items() if "write" in row[2] and not row[9])
+    server.call("FLUSHALL")
+    server.call("SET", "1", "as it was")
+    before = server.call("INFO", "commandstats")
+    box = durward.Sandbox(d)
+    said = raw(box, *[f(example(n, theirs[n])) for n in writes
+                      for f in (lambda c: c, lambda c: [c[0].lower()] + c[1:], lambda c: [c[0].title()] + c[1:])])
+    t.eq((len(said), [s for s in said if not refused(s)][:3]), (3 * len(writes), []),
+         "all %d commands that write are refused" % len(writes))
+    others = ["PUBLISH c x", "SPUBLISH c x", "EVAL x 0", "EVALSHA x 0", "FCALL f 0", "SCRIPT LOAD x", "SCRIPT FLUSH",
+              "CONFIG SET maxmemory 1", "SHUTDOWN NOSAVE", "DEBUG SLEEP 0", "REPLICAOF 127.0.0.1 1", "SLAVEOF NO ONE",
+              "MODULE LOAD x", "ACL SETUSER x", "MIGRATE h 1 k 0 1", "FAILOVER", "PSYNC ? -1", "SYNC", "CLIENT KILL x",
+              "CLIENT PAUSE 1", "SAVE", "BGSAVE", "BGREWRITEAOF", "MONITOR", "RESET", "REPLCONF x y", "LATENCY RESET",
+              "SLOWLOG RESET", "MEMORY PURGE", "CONFIG RESETSTAT", "CLUSTER RESET", "SWAPDB 0 1", "KEYS *", "NOSUCH x",
+              "CONFIG|SET maxmemory 1", "config|get x", "JSON.SET a b c", "GET\t x", "OBJECT", "XGROUP NOSUCH x"]
+    said = raw(box, *[c.split(" ") for c in others])
+    t.eq([c for c, s in zip(others, said) if not refused(s)], [], "and what is not known, or has to be named")
+    said = raw(box, ["GET", "1"], ["SCAN", "0"], ["DBSIZE"], ["TYPE", "1"], ["MULTI"], ["GET", "1"], ["EXEC"], ["SUBSCRIBE", "c"])
+    t.ok(said[0] == ["$", "as it was"] and said[2] == [":", "1"] and said[6] == ["*", [["$", "as it was"]]] and
+         said[7][0] == "*", "what reads is allowed", str(said))
+    box.close()
+    t.eq(server.call("GET", "1"), b"as it was", "nothing was written")
+    stat = lambda s: {l.split(b":")[0] for l in s.splitlines() if l.startswith(b"cmdstat_")}  # noqa: E731
+    new = stat(server.call("INFO", "commandstats")) - stat(before)
+    t.ok(new <= {b"cmdstat_" + n for n in (b"scan", b"dbsize", b"type", b"multi", b"exec", b"subscribe", b"get", b"select", b"auth", b"info")},
+         "the server was asked for nothing else", str(new))
+
+
+def keyed(t, d, server):
+    server.call("FLUSHALL")
+    box = durward.Sandbox(d)
+    good = (["SET", "job:1", "a"], ["GET", "job:1"], ["MSET", "job:2", "x", "job:3", "other"], ["MGET", "job:2", "job:3"],
+            ["XADD", "job:s", "*", "k", "v"], ["XREAD", "COUNT", "1", "STREAMS", "job:s", "0"], ["ZADD", "job:z", "1", "m"],
+            ["ZUNIONSTORE", "job:u", "1", "job:z"], ["ZUNION", "2", "job:z", "job:u"], ["BLPOP", "job:none", "0.01"],
+            ["COPY", "job:1", "job:4"], ["PUBLISH", "job:c", "x"], ["PING"], ["SELECT", "2"], ["BITOP", "AND", "job:b", "job:1", "job:2"],
+            ["OBJECT", "ENCODING", "job:1"], ["LMPOP", "1", "job:none", "LEFT"], ["EXISTS", "job:1"])
+    said = raw(box, *good)
+    t.eq([c for c, s in zip(good, said) if s[0] == "-"], [], "keys that the rule names")
+    bad = (["SET", "other", "a"], ["GET", "job"], ["MSET", "job:2", "x", "other", "y"], ["MGET", "job:2", "other"],
+           ["XREAD", "STREAMS", "job:s", "other", "0", "0"], ["XREAD", "STREAMS", "STREAMS", "job:s", "0", "0"],
+           ["XREAD", "STREAMS", "job:s", "other", "0"], ["ZUNIONSTORE", "other", "1", "job:z"],
+           ["ZUNIONSTORE", "job:u", "2", "job:z", "other"], ["ZUNION", "2", "job:z", "other"], ["ZUNION", "01x", "other"],
+           ["BLPOP", "job:none", "other", "0"], ["COPY", "job:1", "other"], ["COPY", "other", "job:1"], ["RENAME", "job:1", "other"],
+           ["COPY", "job:1", "job:5", "DB", "1"], ["MOVE", "job:1", "1"], ["SELECT", "1"], ["SELECT", "0"], ["SELECT", "+2"],
+           ["SCAN", "0"], ["RANDOMKEY"], ["DBSIZE"], ["KEYS", "*"], ["FLUSHDB"], ["FLUSHALL"], ["SORT", "job:1", "BY", "other*"],
+           ["EVAL", "return redis.call('get', 'other')", "1", "job:1"], ["PSUBSCRIBE", "*"], ["SUBSCRIBE", "job:c", "other"],
+           ["PUBLISH", "other", "x"], ["CLIENT", "TRACKING", "ON", "BCAST"], ["BITOP", "AND", "job:b", "other"],
+           ["GEORADIUS", "job:g", "0", "0", "1", "m", "STORE", "other"], ["GEORADIUS", "job:g", "0", "0", "1", "m", "STORE", "STORE", "other"],
+           ["OBJECT", "ENCODING", "other"], ["SDIFFSTORE", "job:d", "other"], ["LMPOP", "2", "job:none", "other", "LEFT"],
+           ["MEMORY", "USAGE", "other"], ["INFO"], ["PUBSUB", "CHANNELS"], ["WATCH", "other"], ["TOUCH", "job:1", "other"])
+    said = raw(box, *bad)
+    t.eq([c for c, s in zip(bad, said) if not refused(s)], [], "and others, wherever a command has them")
+    t.eq(sorted(server.call("KEYS", "*", database=2)), sorted(b"job:%s" % k for k in (b"1", b"2", b"3", b"4", b"s", b"z", b"u", b"b")),
+         "all is in the rule's database, under its names")
+    t.eq(server.call("DBSIZE"), 0, "and nothing in another")
+    box.close()
+
+
+def named(t, d, server):
+    box = durward.Sandbox(d)
+    said = raw(box, ["CONFIG", "GET", "maxmemory"], ["CONFIG", "SET", "maxmemory", "0"], ["GET", "a"], ["HGET", "h", "f"],
+               ["HDEL", "h", "f"], ["SET", "a", "1"], ["PING"])
+    t.eq([refused(s) for s in said], [False, True, False, False, True, True, True], "commands by name, by pattern and taken away")
+    box.close()
+
+
+def capped(t, d, server):
+    server.call("SET", "long", "x" * 400000)
+    box = durward.Sandbox(d)
+    said = raw(box, *[["GET", "long"]] * 5)
+    t.ok(said[1][0] == "$" and said[4][0] in ("end", "$") and said[-1] != ["$", "x" * 400000], "bytes end at their bound")
+    t.ok(d.wait_records(1, "aborted", code="redis_megabytes"), "and that is on record")
+    status, out, err = cli(box, "BLPOP nothing 20", timeout=40)
+    t.ok(d.wait_records(1, "aborted", code="redis_seconds"), "a session ends in its time", out, err)
+    box.close()
+
+
+def drivers(t, d, server):
+    """redis-py and ioredis."""
+    box = durward.Sandbox(d, binds=durward.client_binds("venv", "node_modules"))
+    python = os.path.join(durward.clients_dir(), "venv/bin/python")
+    here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inside")
+    if box.sh("%s -c 'import redis'" % python)[0] != 0:
+        t.skip("redis-py", "the clients' environment has none (tests/functional/clients/setup)")
+    else:
+        for protocol in (2, 3):
+            status, out, err = box.sh("%s %s/redis_driver.py %s %d" % (python, here, HOST, protocol), timeout=60)
+            t.eq((status, out.strip()), (0, "ok"), "redis-py, RESP%d: %s" % (protocol, err[-300:]))
+    modules = os.path.join(durward.clients_dir(), "node_modules")
+    if not os.path.isdir(modules + "/ioredis"):
+        t.skip("ioredis", "the clients' environment has none (tests/functional/clients/setup)")
+    else:
+        status, out, err = box.sh("NODE_PATH=%s node %s/redis_driver.js %s" % (modules, here, HOST), timeout=60)
+        t.eq((status, out.strip()), (0, "ok"), "ioredis: " + err[-300:])
+    status, out, err = box.sh("redis-benchmark -h %s -q -n 2000 -c 10 -P 8 -t set,get,lpush" % HOST, timeout=90)
+    t.ok(status == 0 and "LPUSH" in out and "rror" not in err, "redis-benchmark", out[-300:], err)
+    box.close()
+
+
+def records(t, d):
+    d.settle()
+    admitted = [r for r in d.kinds("admitted") if r.get("scheme") == "redis"]
+    one = admitted[0] if admitted else {}
+    t.ok(one.get("user") == "app" and one.get("authority") == HOST and one.get("credential") == "app" and
+         one.get("role") == "redis-back", "a session is on record before it is made", str(one))
+    ends = {r["id"]: r for r in d.kinds("completed") + d.kinds("aborted")}
+    t.ok(admitted and all(r["id"] in ends for r in admitted), "each has one end")
+    end = ends.get(one.get("id"), {})
+    t.ok("get:1" in end.get("statements", "").split() and "set:1" in end.get("statements", "").split(),
+         "with names of its commands and how often", str(end))
+    denied = [r for r in d.kinds("denied") if r.get("code") == "redis_command"]
+    t.ok(any(r.get("statements") == "config|get" for r in denied), "each refusal is one more", str(denied[:2]))
+    log = b"".join(open(p, "rb").read() for p in d.audit_files())
+    t.ok(b"greeting" not in log and b"welcome-4711" not in log and PASSWORD.encode() not in log,
+         "and none of their keys or values")
+
+
+def deaths(t, box, d):
+    for role in ("redis-front", "redis-back"):
+        old = [p for p, r in d.roles() if r == role]
+        t.eq(len(old), 1, "there is one " + role)
+        os.kill(old[0], signal.SIGKILL)
+        died = time.monotonic()
+        back = tap.wait_for(lambda: cli(box, "PING")[1] == "PONG\n", 5)
+        t.ok(back and time.monotonic() - died < 1.5, role + " is back", "%.2f s" % (time.monotonic() - died))
+
+
+def wrong(t, server):
+    d = bed(t, "wrong", [allow()], server)
+    d.secret("app_password", "another-4711")
+    r = d.run(["redis-cli", "-h", HOST, "PING"])
+    t.ok("upstream_login" in r.stdout + r.stderr and "WRONGPASS" in r.stdout + r.stderr, "a wrong password", r.stdout, r.stderr)
+    d = bed(t, "untrusted", [allow()], server)
+    del d.extra["upstream"]["ca"]
+    r = d.run(["redis-cli", "-h", HOST, "PING"])
+    t.ok("upstream_tls" in r.stdout + r.stderr, "a server that cannot be verified", r.stdout, r.stderr)
+    d = bed(t, "clear", [{"allow": "redis://" + HOST, "with": {"redis_login": "app"}}], server)
+    r = d.run(["redis-cli", "-h", HOST, "PING"])
+    t.ok(r.returncode != 0 and "allow_plaintext" in r.stderr, "in clear only where the rule says so", r.stdout, r.stderr)
+    d = bed(t, "alone", [allow("redis")], server)
+    d.secret("app_password", redis.ADMIN)
+    d.secrets["app"] = {"redis_login": {"password": "app_password"}}
+    r = d.run(["redis-cli", "-h", HOST, "PING"])
+    t.eq(r.stdout, "PONG\n", "a password without a user")
+
+
+def main(t):
+    why = redis.missing()
+    if why:
+        t.skip("everything", why)
+        return
+    first = durward.Durward(t, "ca")
+    server = redis.Redis(t, first.ca, "server", HOST)
+    server.pem = first.ca.pem
+    d = bed(t, "d", [allow()], server)
+    scanner = scan.Scanner(app=PASSWORD.encode())
+    box = durward.Sandbox(d)
+    t.part(ordinary, t, box, d, server)
+    t.part(scan.scan_sandbox, t, box, scanner)
+    t.part(strict, t, box, d, server)
+    t.part(echoed, t, box, d, server)
+    t.part(records, t, d)
+    t.part(deaths, t, box, d)
+    box.close()
+    t.part(fresh, t, server)
+    for name, rule, run in (("read", allow(access="read-only"), read_only),
+                            ("keys", allow("redis", keys=["job:*"], database=2), keyed),
+                            ("named", allow(commands=["config|get", "@read", "h*", "!hdel"]), named),
+                            ("drivers", allow(), drivers),
+                            ("caps", allow(megabytes=1, seconds=4), capped)):
+        other = bed(t, name, [rule], server)
+        t.part(run, t, other, server)
+    t.part(wrong, t, server)
+
+
+tap.run(main, timeout=400)

@@ -37,9 +37,10 @@ static void as_text(const char *dir, const struct verify_result *v)
     if (v->ok) {
         printf("%s: ", dir);
         out_coloured(stdout, COLOUR_GREEN, "good");
-        printf(", %llu records, signed up to %llu, %llu checkpoints",
-               (unsigned long long)v->records, (unsigned long long)v->signed_seq,
-               (unsigned long long)v->checkpoints);
+        printf(", %llu record%s, signed up to %llu, %llu checkpoint%s",
+               (unsigned long long)v->records, v->records == 1 ? "" : "s",
+               (unsigned long long)v->signed_seq, (unsigned long long)v->checkpoints,
+               v->checkpoints == 1 ? "" : "s");
         if (v->first_seq > 1)
             printf(", the first %llu removed by retention", (unsigned long long)v->first_seq - 1);
         if (v->anchored)

@@ -24,7 +24,7 @@ enum {
     INJECTION_URL_MAX = 1000
 };
 
-enum answer { ANSWER_NO, ANSWER_ONCE, ANSWER_SANDBOX, ANSWER_RULE };
+enum answer { ANSWER_NO, ANSWER_ONCE, ANSWER_SANDBOX, ANSWER_RULE, ANSWER_UNCLEAR };
 
 struct question {
     char id[ASK_ID];
@@ -88,6 +88,12 @@ static void line(const struct run_ask *a, const char *what, const char *text)
         dprintf(a->tty, "  %-11s %s\n", what, out_clean(text, clean, sizeof clean));
 }
 
+static void ask(const struct run_ask *a)
+{
+    dprintf(a->tty, "durward: y: once; s: for this sandbox; r: once, and show the rule for it\n"
+                    "durward: allow it? [y/s/r/N] ");
+}
+
 static void show(const struct run_ask *a, const struct question *q)
 {
     char body[ASK_TEXT + 64];
@@ -104,8 +110,7 @@ static void show(const struct run_ask *a, const struct question *q)
     line(a, "body:", body);
     line(a, "credential:", q->credential);
     line(a, "rule:", q->rule);
-    dprintf(a->tty, "durward: y: once; s: for this sandbox; r: once, and show the rule for it\n"
-                    "durward: allow it? [y/s/r/N] ");
+    ask(a);
 }
 
 static void stand(struct run_ask *a)
@@ -209,6 +214,23 @@ static void decide(struct run_ask *a, enum answer answer)
     stand(a);
 }
 
+static enum answer answer_of(const char *text)
+{
+    static const struct {
+        const char *letter, *word;
+        enum answer answer;
+    } answers[] = {{"y", "yes", ANSWER_ONCE},
+                   {"s", "sandbox", ANSWER_SANDBOX},
+                   {"r", "rule", ANSWER_RULE},
+                   {"n", "no", ANSWER_NO},
+                   {"", "", ANSWER_NO}};
+    for (size_t i = 0; i < ARRAY_LEN(answers); i++)
+        if (strcasecmp(text, answers[i].letter) == 0 || strcasecmp(text, answers[i].word) == 0)
+            return answers[i].answer;
+    return ANSWER_UNCLEAR;
+}
+
+/* What is no answer is asked again; meanwhile the request waits. */
 static void on_line(evutil_socket_t fd, short what UNUSED, void *arg)
 {
     char text[256];
@@ -217,10 +239,11 @@ static void on_line(evutil_socket_t fd, short what UNUSED, void *arg)
     while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r' || text[len - 1] == ' '))
         len--;
     text[len] = 0;
-    decide(arg, strcasecmp(text, "y") == 0 || strcasecmp(text, "yes") == 0       ? ANSWER_ONCE
-                : strcasecmp(text, "s") == 0 || strcasecmp(text, "sandbox") == 0 ? ANSWER_SANDBOX
-                : strcasecmp(text, "r") == 0 || strcasecmp(text, "rule") == 0    ? ANSWER_RULE
-                                                                                 : ANSWER_NO);
+    enum answer answer = answer_of(text);
+    if (answer == ANSWER_UNCLEAR)
+        ask(arg);
+    else
+        decide(arg, answer);
 }
 
 /* ---- messages ---- */

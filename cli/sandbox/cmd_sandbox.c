@@ -259,13 +259,18 @@ static int64_t number(const json_t *s, const char *key)
     return json_integer_value(json_object_get(s, key));
 }
 
-/* "-": there is no such time. */
+/* How far off a time is; "-": there is no such time. */
+static const char *span_text(const json_t *at, int64_t sign, char *to, size_t size)
+{
+    if (!json_is_integer(at))
+        return "-";
+    return out_span(sign * (json_integer_value(at) - (int64_t)time(NULL)), to, size);
+}
+
 static void cell_span(struct out_table *t, const json_t *at, int64_t sign)
 {
-    char text[24] = "-";
-    if (json_is_integer(at))
-        out_span(sign * (json_integer_value(at) - (int64_t)time(NULL)), text, sizeof text);
-    out_table_cell(t, text);
+    char text[24];
+    out_table_cell(t, span_text(at, sign, text, sizeof text));
 }
 
 /* The nearest of its ends. */
@@ -391,6 +396,23 @@ static void print_counts(const json_t *s, const char *key)
         out_member(one, "code"), (long long)number(one, "count"));
 }
 
+static void print_span(const char *name, const json_t *at, int64_t sign)
+{
+    char text[24];
+    printf("%-11s %s\n", name, span_text(at, sign, text, sizeof text));
+}
+
+/* For how long it may live and idle, and the columns of `ls`. */
+static void print_times(const json_t *s)
+{
+    char ttl[24], idle[24];
+    printf("%-11s %s, idle %s\n", "ttl", out_span(number(s, "ttl"), ttl, sizeof ttl),
+           number(s, "idle_ttl") > 0 ? out_span(number(s, "idle_ttl"), idle, sizeof idle) : "-");
+    print_span("age", json_object_get(s, "created_at"), -1);
+    print_span("expires", ends_at(s), 1);
+    print_span("last used", json_object_get(s, "used_at"), -1);
+}
+
 static void print_one(const json_t *s)
 {
     static const char *const shown[] = {"id",    "name",   "policy",  "backend", "image",
@@ -406,9 +428,7 @@ static void print_one(const json_t *s)
            (long long)json_integer_value(json_object_get(s, "generation")));
     json_object_foreach(json_object_get(s, "labels"), key, value) printf(
         "%-11s %s=%s\n", "label", key, out_clean(json_string_value(value), clean, sizeof clean));
-    printf("%-11s %lld s, idle %lld s\n", "ttl",
-           (long long)json_integer_value(json_object_get(s, "ttl")),
-           (long long)json_integer_value(json_object_get(s, "idle_ttl")));
+    print_times(s);
     json_array_foreach(json_object_get(s, "published"), i, value) printf(
         "%-11s %s to %lld\n", "published", out_clean(out_member(value, "address"), clean, 200),
         (long long)json_integer_value(json_object_get(value, "port")));

@@ -181,7 +181,9 @@ static int run_ls(int argc, char **argv)
         return out_fail(&err);
     if (a.json)
         return out_json(all) < 0 ? EXIT_NO : EXIT_OK;
-    struct out_table *t = out_table_new(titles);
+    struct out_table *t = json_array_size(all) > 0 ? out_table_new(titles) : NULL;
+    if (t == NULL)
+        fputs("durward: there are no volumes\n", stderr);
     json_array_foreach(all, i, v)
     {
         out_table_cell(t, out_member(v, "name"));
@@ -192,9 +194,8 @@ static int run_ls(int argc, char **argv)
         cell_number(t, (int64_t)json_array_size(json_object_get(v, "mounted")));
         out_table_cell(t, *out_member(v, "snapshot_of") ? out_member(v, "snapshot_of") : "-");
     }
-    if (i == 0)
-        fputs("durward: there are no volumes\n", stderr);
-    out_table_print(t);
+    if (t)
+        out_table_print(t);
     json_decref(all);
     return out_flush() < 0 ? EXIT_NO : EXIT_OK;
 }

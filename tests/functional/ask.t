@@ -235,8 +235,11 @@ def terminal(t, s):
     c.type("curl -s -o /dev/null -w 'code %%{http_code}\\n' -d '{\"title\":\"x\"}' "
            "https://api.github.com%s\n" % (ISSUE % 21))
     t.ok(c.see("allow it? [y/s/r/N]"), "the next one is a new question", c.out)
+    before = len(s.github.requests)
+    c.type("yy\n")
+    t.ok(c.see("allow it? [y/s/r/N]") and len(s.github.requests) == before, "what is no answer is asked again, and allows nothing", c.out)
     c.type("\n")
-    t.ok(c.see("denied") and c.see("code 403"), "and no answer but y is a no", c.out)
+    t.ok(c.see("denied") and c.see("code 403"), "and an empty line is a no", c.out)
     c.type("(sleep 1; echo on''top) & curl -s -m 3 -o /dev/null -w 'code %%{http_code}\\n' "
            "-d '{\"title\":\"x\"}' https://api.github.com%s\n" % (ISSUE % 22))
     t.ok(c.see("allow it? [y/s/r/N]"), "a third one", c.out)

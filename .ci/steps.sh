@@ -80,18 +80,47 @@ missing_packages() {
     done
 }
 
-# ask_to_install NAME...: 0 when we may. Without a terminal, or with ASSUME_YES=1, it does not ask.
-ask_to_install() {
-    note "to install with apt-get: $*"
-    if [ "${ASSUME_YES:-0}" = 1 ] || [ ! -t 0 ]; then
+# Who installs packages here: `root`, `sudo` (which may ask for a password), or why nobody can.
+installer() {
+    if [ "$(id -u)" -eq 0 ]; then
+        echo root
+    elif ! command -v sudo >/dev/null 2>&1; then
+        echo "you are not root and there is no sudo"
+    elif [ -t 0 ] || sudo -n true 2>/dev/null; then
+        echo sudo
+    else
+        echo "sudo would ask for a password, but there is no terminal"
+    fi
+}
+
+# may_install NAME...: who installs them is said, then it is asked, once for all that is missing. Ends where it cannot be done or
+# may not. Without a terminal, or with ASSUME_YES=1, it does not ask.
+may_install() {
+    command -v dpkg-query >/dev/null 2>&1 ||
+        fail "This script installs with apt-get, which Debian has. Elsewhere install what CONTRIBUTING.md lists, then: autoreconf -fi && ./configure && make"
+    missing=$(missing_packages "$@")
+    missing=${missing% }
+    if [ -z "$missing" ]; then
+        note "all $# packages are in place"
         return 0
     fi
-    printf '      Install them now? [Y/n] '
-    read -r answer || answer=n
-    case $answer in
-    '' | [yY] | [yY][eE][sS]) return 0 ;;
-    *) return 1 ;;
+    by_hand="apt-get install --no-install-recommends $missing"
+    case $(installer) in
+    root) note "to install with apt-get, as root: $missing" ;;
+    sudo) note "to install with apt-get, by sudo: $missing" ;;
+    *) fail "Packages are missing, and $(installer). As root: $by_hand" ;;
     esac
+    if [ "${ASSUME_YES:-0}" != 1 ] && [ -t 0 ]; then
+        printf '      Install them now? [Y/n] '
+        read -r answer || answer=n
+        case $answer in
+        '' | [yY] | [yY][eE][sS]) ;;
+        *) fail "Nothing was installed. As root: $by_hand" ;;
+        esac
+    fi
+    if [ "$(id -u)" -ne 0 ] && [ -t 0 ]; then
+        sudo true || fail "sudo refused. As root: $by_hand"
+    fi
 }
 
 apt_get() {
@@ -109,31 +138,11 @@ apt_update_and_install() {
     apt_get install --no-install-recommends "$@"
 }
 
-# install_packages NAME...: those that are missing, or an end that says what to do.
+# install_packages NAME...: those of them that are missing, or an end that says what to do.
 install_packages() {
-    command -v dpkg-query >/dev/null 2>&1 ||
-        fail "This script installs with apt-get, which Debian has. Elsewhere install what CONTRIBUTING.md lists, then: autoreconf -fi && ./configure && make"
     missing=$(missing_packages "$@")
-    missing=${missing% }
-    if [ -z "$missing" ]; then
-        note "all $# packages are in place"
-        return 0
-    fi
-    by_hand="apt-get install --no-install-recommends $missing"
     # shellcheck disable=SC2086
-    ask_to_install $missing || fail "Nothing was installed. As root: $by_hand"
-    if [ "$(id -u)" -ne 0 ]; then
-        command -v sudo >/dev/null 2>&1 ||
-            fail "Packages are missing, you are not root and there is no sudo. As root: $by_hand"
-        if [ -t 0 ]; then
-            sudo true || fail "sudo refused. As root: $by_hand"
-        else
-            sudo -n true 2>/dev/null ||
-                fail "Packages are missing and sudo would ask for a password, but there is no terminal. As root: $by_hand"
-        fi
-    fi
-    # shellcheck disable=SC2086
-    logged packages apt_update_and_install $missing || fail "The packages could not be installed."
+    [ -z "$missing" ] || logged packages apt_update_and_install $missing || fail "The packages could not be installed."
 }
 
 # configured DIR OPTION...: configure there unless that was done with the same options.

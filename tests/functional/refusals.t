@@ -2,7 +2,8 @@
 """What an agent reads when a request is refused, held or fails: real clients × a path that no rule allows, a host that no
 rule allows, an origin that cannot be reached, a request that somebody was asked about and said no to. Where a client shows
 a body or a reason at all, it names Durward, the reason and the way out. A refusal adds two seconds at most to the client's
-own time, and an origin's failure comes as soon as it does without Durward. The texts are doc/refusals.md: --write writes it."""
+own time, and an origin's failure comes as soon as it does without Durward. ./runtests tries two of these with each client, in
+turn; `make refusal-texts` all, which writes doc/refusals.md (--write), and so does whoever names clients."""
 import os
 import re
 import shutil
@@ -192,11 +193,20 @@ def soon(t, client, case, box, folder, tools, outputs, took, alone):
     return took
 
 
+def tried(client):
+    """Two cases of a client's, each in its turn; all where clients or --write are named."""
+    if sys.argv[1:]:
+        return list(CASES)
+    at, all_of_them = list(COMMANDS).index(client), list(CASES)
+    return [all_of_them[at % len(CASES)], all_of_them[(at + 2) % len(CASES)]]
+
+
 def ask(t, box, client, tools, folder, outputs):
     """-> {case: (text, seconds)}, with None: without Durward"""
     alone = [bare(t, client, folder, tools)]
     said = {}
-    for case, (what, _, _, _, sentence, way) in CASES.items():
+    for case in tried(client):
+        what, _, _, _, sentence, way = CASES[case]
         status, text, took = inside(box, client, case, folder, tools, outputs)
         flat = re.sub(r"\s*\n(remote: )?\s*", " ", text)
         silent = SILENT.get((client, case))
@@ -214,7 +224,7 @@ def overview(table):
     rows = ["| client | without Durward | %s |" % " | ".join(x[1] for x in CASES.values()), "|---" * (len(CASES) + 2) + "|"]
     for client, said in table.items():
         cells = ["%.1f s" % said[None][1]] + ["%s, %.1f s" % ("status alone" if (client, c) in SILENT else "why", said[c][1])
-                                              for c in CASES]
+                                              if c in said else "" for c in CASES]
         rows.append("| %s | %s |" % (client, " | ".join(cells)))
     return "\n".join(rows) + "\n"
 
@@ -260,9 +270,9 @@ def main(t):
         if said:
             table[client] = said
     t.eq(len(seen.requests) + len(held.requests), 0, "nothing of it reached an origin")
-    t.ok(person.asked >= len(table), "somebody was asked", str(person.asked))
+    t.ok(person.asked >= sum("held" in said for said in table.values()) > 0, "somebody was asked", str(person.asked))
     if not sys.argv[1:]:
-        telling = [c for c in table if (c, "rule") not in SILENT]
+        telling = [c for c, said in table.items() if any((c, case) not in SILENT for case in CASES if case in said)]
         if len(telling) >= 12 or len(table) == len(COMMANDS):
             t.ok(len(telling) >= 12, "at least twelve clients tell why", str(telling))
         else:

@@ -1,7 +1,8 @@
 #!/usr/bin/python3 -B
 """C21: the deep scan, during load. Inside: environment, every readable file, all of /proc. Outside, as
 root: every readable mapping of every role. The secret is found nowhere but in vault and injector;
-the same scanner finds what was planted in the gate."""
+the same scanner finds what was planted in the gate. Of files that are older than the secret ./runtests reads
+every sixteenth, others each day; `make scan` all of them (DURWARD_SCAN=all)."""
 import ctypes
 import itertools
 import os
@@ -9,11 +10,13 @@ import re
 import subprocess
 import sys
 import threading
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import durward, scan, scene, tap  # noqa: E402
 
 HELD = "held.example.com"
+EVERY = 1 if os.environ.get("DURWARD_SCAN") == "all" else 16
 LOOP = ("while [ -e /tmp/go ]; do [ ! -e /tmp/calm ] || sleep 0.3; curl -s -o /dev/null -H \"Authorization: token $GITHUB_TOKEN\" "
         "https://api.github.com/user; curl -s -o /dev/null https://deps.example.com/x; "
         "curl -s -o /dev/null https://api.openai.com/v1/models; done")
@@ -138,10 +141,10 @@ def main(t):
     box.sh("touch /tmp/calm")  # of the time that all files take, requests as fast as they go would be most
     before = len(s.github.requests)
     if durward.sanitized():
-        t.diag("every byte of /usr is read once, by this test on the build as released: it is the same in a sandbox of this one")
+        t.diag("/usr is read by this test on the build as released: it is the same in a sandbox of this one")
     else:
-        one = scan.Scanner(github=s.github_secret)  # every byte inside, for one secret
-        scan.scan_sandbox(t, box, one, everything=True)
+        one = scan.Scanner(github=s.github_secret)  # of one secret
+        scan.scan_sandbox(t, box, one, share="%d/%d" % (int(time.time() // 86400) % EVERY + 1, EVERY))
     scan.scan_sandbox(t, box, s.scanner)
     t.ok(len(s.github.requests) > before, "the load ran during the scan")
     box.sh("rm /tmp/go")

@@ -383,12 +383,15 @@ class Sandbox:
         self.errors.seek(0)
         return tap.clip(self.errors.read())
 
-    def _receive(self):
+    def _line(self):
         line = self.out.readline()
         if not line:
             tap.wait_for(lambda: self.process.poll() is not None, 3)
             raise RuntimeError("the sandbox ended (%s): %s" % (self.process.poll(), self.stderr()))
-        return json.loads(line)
+        return line
+
+    def _receive(self):
+        return json.loads(self._line())
 
     def ask(self, **message):
         with self.lock:
@@ -421,7 +424,7 @@ class Sandbox:
                 {"do": "stream", "argv": [PYTHON, os.path.join(INSIDE, script)] + list(args)}
             ).encode() + b"\n")
             while True:
-                size = int(self.out.readline())
+                size = int(self._line())
                 if size == 0:
                     break
                 yield self.out.read(size)

@@ -172,12 +172,13 @@ class _Frames:
             yield name, self.take(length)
 
 
-def scan_sandbox(test, sandbox, scanner, everything=False, least=1000):
-    """Search all that a process inside can read. Prints files and bytes."""
+def scan_sandbox(test, sandbox, scanner, share="new", least=1000):
+    """Search all that a process inside can read; of files older than the secret what `share` says (inside/dump.py).
+    Prints files and bytes."""
     before, files, older, kinds = scanner.bytes, 0, 0, {}
     last, tail, hits0 = None, b"", len(scanner.hits)
     birth = repr(scanner.birth)
-    for name, data in _Frames(sandbox.stream("dump.py", birth, "all" if everything else "new")):
+    for name, data in _Frames(sandbox.stream("dump.py", birth, share)):
         if name.startswith("count:"):
             older = int(data)
             continue

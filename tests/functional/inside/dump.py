@@ -3,16 +3,16 @@
 outside can search it. The secret itself is not in here, and not in any argument.
 
 Frames: u32 length of the name, u64 length of a piece, name, piece; several pieces of one name
-follow each other. argv: seconds since 1970 when the secret was made, and "all" or "new". With "new", files
-that were last changed before the secret existed are read only up to a budget (they cannot contain
-it; the outside counts them)."""
+follow each other. argv: seconds since 1970 when the secret was made, and what is read of files that were
+last changed before the secret existed (they cannot contain it; the outside counts those not read):
+"1/1" all, "3/8" every eighth, beginning with the third, "new" up to a budget."""
 import os
 import stat
 import struct
 import sys
 
 BIRTH = float(sys.argv[1])
-ALL = sys.argv[2] == "all"
+SHARE, OF = (int(n) for n in sys.argv[2].split("/")) if "/" in sys.argv[2] else (0, 0)
 OLD_BUDGET_FILES = 3000
 OLD_BUDGET_BYTES = 200 << 20
 PIECE = 1 << 20
@@ -21,7 +21,7 @@ NEVER_ENDS = ("/proc/kmsg", "/proc/kcore", "/proc/sysrq-trigger", "/proc/sys/vm/
 
 out = os.fdopen(1, "wb", buffering=PIECE)
 seen = set()
-old = [0, 0, 0]
+old = [0, 0, 0]  # read: how many, bytes; not read
 
 
 def piece(name, data):
@@ -74,8 +74,10 @@ def visit(path, in_proc):
         if key in seen:
             return
         seen.add(key)
-        if not ALL and st.st_ctime < BIRTH - 60:
-            if old[0] >= OLD_BUDGET_FILES or old[1] + st.st_size > OLD_BUDGET_BYTES:
+        if st.st_ctime < BIRTH - 60:
+            whole = (old[0] + old[2] + SHARE) % OF == 0 if OF else \
+                old[0] < OLD_BUDGET_FILES and old[1] + st.st_size <= OLD_BUDGET_BYTES
+            if not whole:
                 old[2] += 1
                 return
             old[0] += 1

@@ -99,6 +99,7 @@ void audit_view_row(void *arg, const struct query_row *row)
 {
     struct audit_view *v = arg;
     const char *kind = record_kind_name(row->kind);
+    v->rows++;
     if (v->raw) {
         fwrite(row->line.p, 1, row->line.n, stdout);
         putchar('\n');

@@ -8,6 +8,7 @@
 struct audit_view {
     bool raw;     /* the line as it stands in the file (--json) */
     char day[12]; /* on a terminal: the day of the line before, whose times are short */
+    size_t rows;  /* how many were shown */
 };
 
 /* A query_fn. arg: struct audit_view *. */

@@ -83,6 +83,8 @@ static int show(const char *dir, const char *word, size_t n, bool on, bool json)
     l.sandbox = word ? id : NULL;
     f.text = l.sandbox; /* an index knows texts: files without it are not read */
     int code = n ? audit_newest(dir, &f, &s, "-n N", &l.view) : EXIT_OK;
+    if (code == EXIT_OK && n && word && l.view.rows == 0)
+        out_error("nothing is on record of a sandbox '%s'", word);
     return code == EXIT_OK && on ? follow(dir, &f, &l) : code;
 }
 

@@ -26,11 +26,12 @@ const struct command command_doctor = {
     "Look for what would break here, and say how to mend it.",
     options,
     "Clients (the system's store, openssl, curl, wget, git, Python, Node, Go, Java, Deno, cargo,\n"
-    "docker: those that are installed) each make a request over TLS in a sandbox of their own; the "
-    "gate answers it by itself and\n"
-    "nothing leaves this host. With --against HOST they run where the command runs, in a sandbox\n"
-    "or a paired client, and HOST must be one that its policy allows.\n"
-    "Exit status 0 when nothing would break (warnings are none), 1 when something would,\n"
+    "docker: those that are installed) each make a request over TLS in a sandbox of their own; "
+    "the\n"
+    "gate answers it by itself and nothing leaves this host. With --against HOST they run where\n"
+    "the command runs, in a sandbox or a paired client, and HOST must be one that its policy\n"
+    "allows.\n"
+    "Exit status 0 when nothing would break (warnings do not count), 1 when something would,\n"
     "2 for a usage error.\n\n"
     "  durward doctor --host\n"
     "  durward sandbox exec ID -- durward doctor --against api.github.com\n",

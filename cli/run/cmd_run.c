@@ -299,6 +299,8 @@ static int cmd_run(int argc, char **argv)
 report:
     if (err.code != ERR_NONE)
         out_error("%s", err.text);
+    if (err.code == ERR_PARSE && file && c == NULL)
+        out_error("'durward check %s' tells all that is wrong with it", file);
 out:
     run_profile_done(&p);
     run_login_done(&login);

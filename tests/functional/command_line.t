@@ -42,6 +42,8 @@ def every_error(t, d):
     t.has(r.stderr, "12 errors", "and how many there are")
     got = json.loads(d.command("check", "--json", d.conf).stdout)
     t.eq((got["ok"], len(got["errors"]), got["error"]), (False, 12, got["errors"][0]), "as JSON too")
+    r = d.command("run", "-c", d.conf, "--no-bind", "--", "true")
+    t.ok(r.returncode == 125 and "'durward check %s'" % d.conf in r.stderr, "run tells the first, and who tells all", r.stderr)
     r = d.check("version: 1\n  bad\n")
     t.ok(r.returncode == 1 and "1 error" not in r.stderr and len(r.stderr.splitlines()) == 1, "a file that is no YAML has one",
          r.stderr)
@@ -76,6 +78,8 @@ def which(t, d, c):
     for word, what in ((one, "its id"), ("builder", "its name"), (first, "first letters"), (first[3:], "letters without sb-")):
         r = ask("show", "--json", word)
         t.ok(r.returncode == 0 and json.loads(r.stdout)["id"] == one, "a sandbox by " + what, r.stderr)
+    r = d.command("logs", "buildre", env={"DURWARD_SOCKET": d.socket})
+    t.eq((r.returncode, r.stdout, r.stderr), (0, "", "durward: nothing is on record of a sandbox 'buildre'\n"), "logs of a name that nobody has had")
     r = ask("show", "builder")
     said = dict(line.split(None, 1) for line in r.stdout.splitlines())
     t.ok(said.get("ttl") == "24h, idle 60m" and said.get("expires") in ("59m", "60m") and said.get("age", "").endswith("s"),

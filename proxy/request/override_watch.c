@@ -2,6 +2,7 @@
  * again and again until the owner has ended the request. */
 #include "override_watch.h"
 
+#include "body_facts.h"
 #include "override.h"
 
 #include <event2/event.h>
@@ -24,16 +25,27 @@ static void on_later(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
         event_add(again, &soon);
 }
 
+/* Of several types each may be the one that the origin goes by, and a coded form cannot be read:
+ * their first byte is one too many. Coded JSON is carried, for clients of many APIs compress
+ * theirs. */
+static bool begin(struct override_scan *s, const struct inspect_request *body)
+{
+    bool known = override_begin(s, body->type);
+    bool coded = known && body->coded && s->form != OVERRIDE_JSON;
+    s->found = s->found || coded || body->n_types > 1;
+    return known || body->n_types > 1;
+}
+
 struct override_watch *override_watch_new(struct event_base *base, const struct head *h,
                                           bool (*found)(void *arg), void *arg, bool *memory)
 {
     struct override_scan scan;
     *memory = false;
-    const struct field *type = http_head_find(h, "content-type");
-    /* without a type some frameworks take the body of a POST for a form's */
-    struct slice form =
-        slice_eq_str(h->method, "POST") ? SLICE("application/x-www-form-urlencoded") : SLICE("");
-    if (h->body == BODY_NONE || !override_begin(&scan, type ? type->value : form))
+    struct inspect_request body = body_facts(h);
+    /* without a type, or with an empty one, some frameworks take the body of a POST for a form's */
+    if (slice_trim(body.type).n == 0 && slice_eq_str(h->method, "POST"))
+        body.type = SLICE("application/x-www-form-urlencoded");
+    if (h->body == BODY_NONE || !begin(&scan, &body))
         return NULL;
     struct override_watch *w = malloc(sizeof *w);
     struct event *later = w ? event_new(base, -1, 0, on_later, w) : NULL;

@@ -53,7 +53,7 @@ static const char *reason(const struct guard_answer *a)
         {"method_override", 0,
          "rules decide by the method here, and the query asks for another one"},
         {"header", 0, "the rule wants a header that is not there, or has another value"},
-        {"destination", 0, "the rules do not let it write at its Destination"},
+        {"destination", 0, "the rules do not let it write at its Destination or read its source"},
         {"secret_needs_tls", 0, "the rule's credential is not sent in clear text"},
         {"foreign_credential", 0, "it carries a credential that is not the rule's"},
         {"bad_target", 0, "a URL holds no such bytes"},

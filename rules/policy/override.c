@@ -21,14 +21,32 @@ char parameter_byte(struct slice name, size_t *i)
     return ascii_lower(low >= 0 ? (char)(high * 16 + low) : c);
 }
 
-/* The same, and what readers of names take for an underscore made one. */
+/* The value of "%uXYZW" at the beginning, as ASP.NET reads it, or -1. */
+static int wide_escape(struct slice s)
+{
+    int v = 0;
+    if (s.n < 6 || s.p[0] != '%' || ascii_lower(s.p[1]) != 'u')
+        return -1;
+    for (size_t i = 2; i < 6; i++) {
+        int h = hex_value(s.p[i]);
+        if (h < 0)
+            return -1;
+        v = v * 16 + h;
+    }
+    return v < 0x80 ? v : -1;
+}
+
+/* The next byte, and what readers of names take for an underscore made one. */
 static char name_byte(struct slice name, size_t *i)
 {
-    char c = parameter_byte(name, i);
+    int wide = wide_escape((struct slice){name.p + *i, name.n - *i});
+    *i += wide >= 0 ? 6 : 0;
+    char c = wide >= 0 ? ascii_lower((char)wide) : parameter_byte(name, i);
     return c == '-' || c == '.' || c == ' ' || c == '+' ? '_' : c;
 }
 
-/* The name, or one with an index behind it. */
+/* The name, or one with an index behind it, a bracket that closes nothing, or a NUL, at which PHP
+ * stops reading. */
 static bool is_known(struct slice name, const char *known)
 {
     size_t k = 0, n = strlen(known);
@@ -37,7 +55,7 @@ static bool is_known(struct slice name, const char *known)
         if (k == 0 && c == '[')
             c = '_';
         if (k == n)
-            return c == '[';
+            return c == '[' || c == ']' || c == 0;
         if (c != known[k])
             return false;
     }
@@ -57,71 +75,133 @@ static bool is_override(struct slice name)
     return false;
 }
 
+/* Takes off what readers leave out at the beginning: a blank (PHP), a bracket (Rack, Express). */
+static bool skip_lead(struct slice *name)
+{
+    size_t i = 0;
+    char c = name->n ? name_byte(*name, &i) : 'x';
+    if ((c != '_' || name->p[0] == '_') && c != '[' && c != ']')
+        return false;
+    *name = (struct slice){name->p + i, name->n - i};
+    return true;
+}
+
 bool override_parameter(struct slice name)
 {
-    while (!is_override(name)) {
-        /* PHP leaves blanks at the beginning out */
-        size_t i = 0;
-        if (name.n == 0 || name_byte(name, &i) != '_' || name.p[0] == '_')
+    while (!is_override(name))
+        if (!skip_lead(&name))
             return false;
-        name = (struct slice){name.p + i, name.n - i};
-    }
     return true;
 }
 
 /* ---- what kind of body ---- */
 
-static bool type_is(struct slice type, const char *wanted)
+/* Where it is in the text, whatever the case of letters; -1: nowhere. */
+static ssize_t find_word(struct slice text, struct slice word)
 {
-    return slice_ieq_str(slice_trim(type), wanted);
+    for (size_t i = 0; i + word.n <= text.n; i++)
+        if (slice_istarts((struct slice){text.p + i, text.n - i}, word))
+            return (ssize_t)i;
+    return -1;
 }
 
-/* The parameter "boundary" of the type, with "--" before it. */
+/* PHP and Rack end the type at a comma or a blank as well. */
+static struct slice type_of(struct slice content_type)
+{
+    struct slice t = slice_trim(content_type);
+    size_t n = 0;
+    while (n < t.n && t.p[n] != ';' && t.p[n] != ',' && t.p[n] != ' ' && t.p[n] != '\t')
+        n++;
+    return (struct slice){t.p, n};
+}
+
+/* The value of the first parameter of that name, and what is behind it. -1: it cannot be read as
+ * every reader reads it, 0: there is none. */
+static int next_parameter(struct slice *rest, struct slice name, struct slice *ret)
+{
+    ssize_t at = find_word(*rest, name);
+    if (at < 0)
+        return 0;
+    struct slice v = {rest->p + at + name.n, rest->n - (size_t)at - name.n};
+    if (v.n == 0 || v.p[0] != '=')
+        return -1; /* "name =", "name*=", "name*0=" */
+    v = (struct slice){v.p + 1, v.n - 1};
+    bool quoted = v.n && v.p[0] == '"';
+    if (quoted)
+        v = (struct slice){v.p + 1, v.n - 1};
+    ssize_t stop = slice_find(v, quoted ? '"' : ';');
+    if (quoted && stop < 0)
+        return -1;
+    size_t n = stop < 0 ? v.n : (size_t)stop;
+    *ret = quoted ? (struct slice){v.p, n} : slice_trim((struct slice){v.p, n});
+    *rest = (struct slice){v.p + n, v.n - n};
+    for (size_t i = 0; i < ret->n; i++)
+        if (ret->p[i] == '\\' || ret->p[i] == ',' || ret->p[i] == '"' ||
+            (!quoted && (ret->p[i] == ' ' || ret->p[i] == '\t')))
+            return -1;
+    return 1;
+}
+
+/* The parameter "boundary" of the type, once, with "--" before it. */
 static bool take_boundary(struct override_scan *s, struct slice parameters)
 {
-    for (size_t i = 0; i + 9 <= parameters.n; i++) {
-        struct slice rest = {parameters.p + i, parameters.n - i};
-        if (!slice_istarts(rest, SLICE("boundary=")))
-            continue;
-        rest = (struct slice){rest.p + 9, rest.n - 9};
-        char end = ';';
-        if (rest.n && rest.p[0] == '"') {
-            rest = (struct slice){rest.p + 1, rest.n - 1};
-            end = '"';
-        }
-        ssize_t stop = slice_find(rest, end);
-        size_t n = stop < 0 ? rest.n : (size_t)stop;
-        if (n == 0)
+    struct slice value, other;
+    if (next_parameter(&parameters, SLICE("boundary"), &value) <= 0 || value.n == 0 ||
+        value.n > OVERRIDE_BOUNDARY_MAX ||
+        next_parameter(&parameters, SLICE("boundary"), &other) != 0)
+        return false;
+    memcpy(s->boundary, "--", 2);
+    memcpy(s->boundary + 2, value.p, value.n);
+    s->boundary_n = value.n + 2;
+    return true;
+}
+
+/* In these an ASCII byte is that character: names of other ones (UTF-16, UTF-7, EBCDIC) cannot be
+ * looked for. */
+static bool charset_is_plain(struct slice parameters)
+{
+    static const char *const known[] = {"utf-8",     "utf8",   "us-ascii",    "ascii",
+                                        "iso-8859-", "latin1", "windows-125", "euc-",
+                                        "gb",        "big5",   "koi8-",       "shift_jis"};
+    struct slice v;
+    int r;
+    while ((r = next_parameter(&parameters, SLICE("charset"), &v)) > 0) {
+        bool plain = false;
+        for (size_t i = 0; i < ARRAY_LEN(known); i++)
+            plain = plain || slice_istarts(v, slice_str(known[i]));
+        if (!plain)
             return false;
-        s->found = n > OVERRIDE_BOUNDARY_MAX; /* what cannot be read is not let through */
-        if (s->found)
-            return true;
-        memcpy(s->boundary, "--", 2);
-        memcpy(s->boundary + 2, rest.p, n);
-        s->boundary_n = n + 2;
-        return true;
     }
-    return false;
+    return r == 0;
+}
+
+static enum override_form form_of(struct slice content_type)
+{
+    static const char *const parts[] = {"multipart/form-data", "multipart/mixed",
+                                        "multipart/related"}; /* the latter two by Rack */
+    struct slice type = type_of(content_type);
+    if (slice_ieq_str(type, "application/x-www-form-urlencoded"))
+        return OVERRIDE_URLENCODED;
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        if (slice_ieq_str(type, parts[i]))
+            return OVERRIDE_MULTIPART;
+    /* Laravel looks for these anywhere in the value */
+    if (find_word(content_type, SLICE("/json")) >= 0 ||
+        find_word(content_type, SLICE("+json")) >= 0)
+        return OVERRIDE_JSON;
+    return OVERRIDE_NONE;
 }
 
 bool override_begin(struct override_scan *s, struct slice content_type)
 {
-    ssize_t semicolon = slice_find(content_type, ';');
-    struct slice type = content_type, parameters = {"", 0};
-    if (semicolon >= 0) {
-        type.n = (size_t)semicolon;
-        parameters = (struct slice){content_type.p + semicolon, content_type.n - type.n};
-    }
-    type = slice_trim(type);
     memset(s, 0, sizeof *s);
-    if (type_is(type, "application/x-www-form-urlencoded"))
-        s->form = OVERRIDE_URLENCODED;
-    else if (type_is(type, "application/json") ||
-             (type.n > 5 && slice_ieq_str((struct slice){type.p + type.n - 5, 5}, "+json")))
-        s->form = OVERRIDE_JSON;
-    else if (type_is(type, "multipart/form-data") && take_boundary(s, parameters))
-        s->form = OVERRIDE_MULTIPART;
-    return s->form != OVERRIDE_NONE;
+    s->form = form_of(content_type);
+    if (s->form == OVERRIDE_NONE)
+        return false;
+    /* what cannot be read is not let through */
+    s->found = !charset_is_plain(content_type) ||
+               (s->form == OVERRIDE_MULTIPART && !take_boundary(s, content_type));
+    return true;
 }
 
 /* ---- bodies ---- */
@@ -130,6 +210,17 @@ static void keep(struct override_scan *s, char c, size_t max)
 {
     if (s->n < max)
         s->text[s->n++] = c;
+}
+
+/* Of a name that does not fit, what is left out may be all that is known. */
+static bool names_override(const struct override_scan *s)
+{
+    struct slice name = {s->text, s->n};
+    if (override_parameter(name))
+        return true;
+    while (skip_lead(&name))
+        continue;
+    return s->n == OVERRIDE_NAME_MAX && name.n < OVERRIDE_KNOWN_MAX;
 }
 
 static void urlencoded(struct override_scan *s, char c)
@@ -141,7 +232,7 @@ static void urlencoded(struct override_scan *s, char c)
         return;
     }
     if (!s->in_value)
-        s->found = s->found || override_parameter((struct slice){s->text, s->n});
+        s->found = s->found || names_override(s);
     s->in_value = c == '=';
     s->n = 0;
 }
@@ -179,6 +270,8 @@ static void json(struct override_scan *s, char c)
     } else if (c == '"') {
         s->in_string = true;
         s->n = 0;
+    } else if (c == 0) { /* UTF-16 or UTF-32 without saying so */
+        s->found = true;
     } else if (c == ':') {
         s->found = s->found || s->at_key;
         s->at_key = false;
@@ -198,6 +291,8 @@ static bool names_method(struct slice line)
             continue;
         while (v.n && (v.p[0] == ' ' || v.p[0] == '\t' || v.p[0] == '*'))
             v = (struct slice){v.p + 1, v.n - 1};
+        if (v.n && v.p[-1] == '*' && v.p[0] >= '0' && v.p[0] <= '9')
+            return true; /* a name in pieces (RFC 2231, 3): no form writes one */
         if (v.n == 0 || v.p[0] != '=')
             continue;
         v = slice_trim((struct slice){v.p + 1, v.n - 1});
@@ -212,6 +307,13 @@ static bool names_method(struct slice line)
             return true;
     }
     return false;
+}
+
+/* A part that is itself a request (OData, batches of Google's APIs). */
+static bool holds_request(struct slice line)
+{
+    return slice_istarts(line, SLICE("content-type")) &&
+           find_word(line, SLICE("application/http")) >= 0;
 }
 
 /* By lines: a delimiter begins a part's head, an empty line ends it. */
@@ -231,7 +333,7 @@ static void multipart(struct override_scan *s, char c)
     else if (line.n == 0)
         s->in_head = false;
     else if (s->in_head) /* a head whose line does not fit is no browser's */
-        s->found = s->found || s->line_long || names_method(line);
+        s->found = s->found || s->line_long || names_method(line) || holds_request(line);
     s->n = 0;
     s->line_long = false;
 }

@@ -1,6 +1,6 @@
 /* What asks an origin to act on another method than the request line's: the names that frameworks
- * read (Rack, Rails, Laravel, Symfony, Spring, Express, OData, Google's APIs), in a query, a form
- * and a JSON object. Where a policy decides by method, a request with one of them is refused. */
+ * read (PHP, Rack, Rails, Laravel, Symfony, Spring, ASP.NET, Express, OData, Google's APIs), in a
+ * query, a form and a JSON object. Where a policy decides by method, a request with one of them is refused. */
 #ifndef DURWARD_OVERRIDE_H
 #define DURWARD_OVERRIDE_H
 
@@ -15,12 +15,17 @@ bool override_parameter(struct slice name);
 
 enum override_form { OVERRIDE_NONE = 0, OVERRIDE_URLENCODED, OVERRIDE_MULTIPART, OVERRIDE_JSON };
 
-enum { OVERRIDE_NAME_MAX = 96, OVERRIDE_LINE_MAX = 1024, OVERRIDE_BOUNDARY_MAX = 70 };
+enum {
+    OVERRIDE_NAME_MAX = 256,
+    OVERRIDE_KNOWN_MAX = 144, /* more than the longest of the names takes, all of it escapes */
+    OVERRIDE_LINE_MAX = 1024,
+    OVERRIDE_BOUNDARY_MAX = 70
+};
 
 /* A body as it passes. Holds no more of it than one name or one line of a part's head. */
 struct override_scan {
     enum override_form form;
-    bool found;
+    bool found; /* also: it cannot be read as every reader reads it */
     bool in_value, in_string, escaped, at_key; /* of the name or string that is being read */
     bool in_head, line_long;                   /* multipart */
     unsigned hex;                              /* digits of \uXXXX that are still to come */

@@ -36,6 +36,13 @@ OVERRIDES = (
     ("", JSON, '{"a":1,"_method":"DELETE"}', True), ("", PARTS, PART % "_method", True),
     ("", FORM, "a=_method", False), ("", JSON, '{"a":"_method"}', False), ("", PARTS, PART % "a", False),
     ("", None, "b=c&_method=DELETE", True), ("", None, "a=_method", False),
+    ("", " ", "_method=DELETE", True), ("", FORM + ",x", "_method=DELETE", True),
+    ("?[_method]=DELETE", FORM, "a=b", True), ("?_method%00=DELETE", FORM, "a=b", True),
+    ("", PARTS.replace("form-data", "mixed"), PART % "_method", True), ("", PARTS + ",z", PART % "a", True),
+    ("", "text/plain\r\nContent-Type: " + FORM, "_method=DELETE", True),
+    ("", FORM + "\r\nContent-Encoding: gzip", "\x1f\x8b", True),
+    ("", JSON + "\r\nContent-Encoding: gzip", "\x1f\x8b", False),
+    ("", JSON + "; charset=utf-16", "{}", True), ("", JSON + "; charset=utf-8", "{}", False),
     ("", "text/plain", "_method=DELETE", False), ("?method=DELETE", FORM, "method=DELETE", False))
 FIELDS = ("X-HTTP-Method-Override", "HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override")
 
@@ -84,6 +91,17 @@ def overridden(t, gate, host, server):
              "%s: and does where no rule looks at the method" % host)
 
 
+def copied(t, gate, host, server):
+    """What an object store would copy from is judged as well."""
+    for source, passes in (("items/1", True), ("admin/x", False), ("%61dmin/x", False), ("ADMIN/x", False)):
+        seen = len(server.requests)
+        with gate.tls(host) as st:
+            r = st.ask("PUT /items/2 HTTP/1.1\r\nHost: %s\r\nx-amz-copy-source: %s\r\nContent-Length: 0\r\n\r\n"
+                       % (host, source))
+        t.ok((r.status, r.code, len(server.requests) - seen) == ((200, None, 1) if passes else (403, "destination", 0)),
+             "%s: a copy from %s %s" % (host, source, "passes" if passes else "is refused"), "%s %s" % (r.status, r.code))
+
+
 def main(t):
     s = scene.Scene(t)
     key = {"with": {"bearer": "openai"}}
@@ -98,6 +116,7 @@ def main(t):
     for host, server in ((PLAIN, plain), (KEYED, keyed)):
         spelled(t, gate, host, server)
         overridden(t, gate, host, server)
+        copied(t, gate, host, server)
     t.eq(s.d.stop(), 0, "the daemon ends well")
 
 

@@ -1,5 +1,5 @@
-/* What COPY and MOVE write at is a place that the policy lets be written, with the same credential.
- */
+/* What COPY and MOVE write at is a place that the policy lets be written, with the same credential,
+ * and what an object store copies from is one that it lets be read. */
 #include "config_fixture.h"
 #include "guard.h"
 #include "http1_head.h"
@@ -14,6 +14,7 @@ static const char text[] =
       "    rules:\n"
       "      - { allow: dav.example/pub/**, with: { bearer: k } }\n"
       "      - { deny: dav.example/pub/private/** }\n"
+      "      - { deny: dav.example/pub/a/private/** }\n"
       "      - { allow: dav.example/read/**, with: { bearer: k }, access: read-only }\n"
       "      - { allow: dav.example/theirs/**, with: { bearer: other } }\n"
       "      - { allow: dav.example/plain/** }\n"
@@ -23,7 +24,12 @@ static const char text[] =
       "      - { allow: dav.example/read-json/**, with: { bearer: k }, graphql: { operations: "
       "[query] } }\n"
       "      - { allow: dav.example/copied/**, with: { bearer: k }, methods: [COPY] }\n"
-      "      - { allow: other.example/pub/**, with: { bearer: k } }\n";
+      "      - { allow: dav.example/few/**, with: { bearer: k }, budget: { requests: 1/h } }\n"
+      "      - { allow: other.example/pub/**, with: { bearer: k } }\n"
+      "      - { allow: mine.s3.example/**, with: { bearer: k } }\n"
+      "      - { allow: half.s3.example/open/**, with: { bearer: k } }\n"
+      "      - { allow: 'mine.s3.example:9000/**', with: { bearer: k } }\n"
+      "      - { allow: s3.s3-x.example/**, with: { bearer: k } }\n";
 
 static const struct limits limits = {.head_bytes = 32768, .headers = 100, .target_bytes = 8192};
 
@@ -40,16 +46,17 @@ static struct policy *made(void)
     return p;
 }
 
-static bool may(const struct policy *p, const char *method, const char *path, const char *fields)
+static bool may_at(const struct policy *p, const char *host, const char *method, const char *path,
+                   const char *fields)
 {
     char all[1024];
     struct head h;
     struct refusal why;
     struct authority a;
     struct decision d;
-    int n = snprintf(all, sizeof all, "%s %s HTTP/1.1\r\nHost: dav.example\r\n%s\r\n", method, path,
+    int n = snprintf(all, sizeof all, "%s %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", method, path, host,
                      fields);
-    CU_ASSERT_EQUAL_FATAL(authority_parse(&a, SCHEME_HTTPS, SLICE("dav.example")), 0);
+    CU_ASSERT_EQUAL_FATAL(authority_parse(&a, SCHEME_HTTPS, slice_str(host)), 0);
     CU_ASSERT_EQUAL_FATAL(http1_parse_request(&h, (struct slice){all, (size_t)n}, &limits, &why),
                           0);
     struct policy_request q = {&a, h.method, h.path};
@@ -61,6 +68,11 @@ static bool may(const struct policy *p, const char *method, const char *path, co
               guard_destination(p, &a, &h, d.rule);
     http_head_free(&h);
     return ok;
+}
+
+static bool may(const struct policy *p, const char *method, const char *path, const char *fields)
+{
+    return may_at(p, "dav.example", method, path, fields);
 }
 
 static void test_places(void)
@@ -145,6 +157,8 @@ static void test_conditions(void)
         {"/pub/a", "Destination: /slow/b?depth=one&depth=two\r\n", false},
         {"/pub/a", "Destination: https://dav.example/slow/b?other=1\r\n", false},
         {"/pub/a", "Destination: /read-json/b\r\n", false},
+        {"/pub/a", "Destination: /few/b\r\n", false}, /* it would be counted nowhere */
+        {"/few/a", "Destination: /few/b\r\n", true},
     };
     struct policy *p = made();
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -156,10 +170,85 @@ static void test_conditions(void)
     policy_free(p);
 }
 
+/* An object store reads it with the request's credential, whatever the request's own path is. */
+static const struct {
+    const char *host, *name, *source;
+    bool ok;
+} sources[] = {
+    {"dav.example", "x-amz-copy-source", "pub/b", true},
+    {"dav.example", "X-Amz-Copy-Source", "/pub/b", true},
+    {"dav.example", "x-amz-copy-source", "pub/b?versionId=1", true},
+    {"dav.example", "x-amz-copy-source", "read/b", true}, /* what may be read alone */
+    {"dav.example", "x-amz-copy-source", "pub/private/b", false},
+    {"dav.example", "x-amz-copy-source", "pub/%70rivate/b", false},
+    {"dav.example", "x-amz-copy-source", "pub%2Fprivate/b", false},
+    {"dav.example", "x-amz-copy-source", "pub/PRIVATE/b", false},
+    {"dav.example", "x-amz-copy-source", "pub/x/../private/b", false},
+    {"dav.example", "x-amz-copy-source", "//pub/b", false},
+    {"dav.example", "x-amz-copy-source", "", false},
+    {"dav.example", "x-amz-copy-source", "theirs/b", false},
+    {"dav.example", "x-amz-copy-source", "plain/b", false},
+    {"dav.example", "x-amz-copy-source", "asked/b", false},
+    {"dav.example", "x-amz-copy-source", "tenant/b", false},
+    {"dav.example", "x-amz-copy-source", "few/b", false},
+    {"dav.example", "x-amz-copy-source", "nowhere/b", false},
+    {"dav.example", "x-amz-copy-source", "pub/b\r\nX-Amz-Copy-Source: pub/c", false},
+    {"dav.example", "x-amz-copy-source", "pub/b\r\nX-Goog-Copy-Source: pub/b", false},
+    {"dav.example", "x-goog-copy-source", "pub/private/b", false},
+    {"dav.example", "x-ms-rename-source", "/pub/private/b", false},
+    /* of Swift's it is below the request's own account, here "/pub/a" */
+    {"dav.example", "x-copy-from", "b/c", true},
+    {"dav.example", "x-copy-from", "/b/c", true},
+    {"dav.example", "x-copy-from", "private/b", false},
+    {"dav.example", "x-copy-from", "%70rivate/b", false},
+    {"dav.example", "x-copy-from", "https://dav.example/pub/b", false},
+    {"dav.example", "x-object-manifest", "private/b", false},
+    {"dav.example", "x-symlink-target", "private/b", false},
+    {"dav.example", "x-symlink-target", "b/c", true},
+    {"dav.example", "x-copy-from-account", "b", false},
+    {"dav.example", "x-symlink-target-account", "b", false},
+    {"dav.example", "x-ms-copy-source", "https://dav.example/pub/b", true},
+    {"dav.example", "x-ms-copy-source", "https://dav.example/pub/private/b", false},
+    {"dav.example", "x-ms-copy-source", "https://other.example/pub/b", true},
+    {"dav.example", "x-ms-copy-source", "https://third.example/pub/b", false},
+    {"dav.example", "x-ms-copy-source", "https://dav.example", false},
+    {"dav.example", "x-amz-copy-source-range", "pub/private/b", true}, /* names none */
+    /* a bucket's own host: another bucket is another host */
+    {"mine.s3.example", "x-amz-copy-source", "mine/b", true},
+    {"mine.s3.example", "x-amz-copy-source", "/mine/b", true},
+    {"mine.s3.example", "x-amz-copy-source", "other/b", false},
+    {"mine.s3.example", "x-amz-copy-source", "half/open/b", true},
+    {"mine.s3.example", "x-amz-copy-source", "half/b", false},
+    {"mine.s3.example", "x-amz-copy-source", "mine", false},
+    {"mine.s3.example", "x-amz-copy-source", "m%69ne/b", false},
+    {"mine.s3.example", "x-amz-copy-source", "arn:aws:s3:::mine/b", false},
+    {"mine.s3.example", "x-amz-copy-source", "mine:444/b", false},
+    {"mine.s3.example:9000", "x-amz-copy-source", "mine/b", true},
+    {"mine.s3.example:9000", "x-amz-copy-source", "half/open/b", false},
+    {"s3.s3-x.example", "x-amz-copy-source", "s3/b", true},
+};
+
+static void test_sources(void)
+{
+    struct policy *p = made();
+    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
+        char field[256];
+        snprintf(field, sizeof field, "%s: %s\r\n", sources[i].name, sources[i].source);
+        bool got = may_at(p, sources[i].host, "PUT", "/pub/a/c/d", field);
+        if (got != sources[i].ok)
+            printf("# %s %s: %s: %d\n", sources[i].host, sources[i].name, sources[i].source, got);
+        CU_ASSERT_EQUAL(got, sources[i].ok);
+    }
+    CU_ASSERT_FALSE(
+        may_at(p, "dav.example", "PUT", "/pub/a", "X-Copy-From: b/c\r\n")); /* no account */
+    policy_free(p);
+}
+
 void tap_suites(void)
 {
     CU_pSuite s = CU_add_suite("destination", NULL, NULL);
     CU_add_test(s, "where COPY and MOVE may write", test_places);
     CU_add_test(s, "conditions of the place", test_conditions);
+    CU_add_test(s, "what a copy may read", test_sources);
     CU_add_test(s, "other methods, none, two, asked", test_others);
 }

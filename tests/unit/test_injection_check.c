@@ -175,6 +175,8 @@ static void test_rules(void)
     SAYS("foreign_credential", s->query = "access_token=abc");
     SAYS("destination", s->method = "COPY", s->path = "/repos/acme/x",
          s->field = "destination: /repos/acme/secret/x");
+    SAYS("destination", s->method = "PUT", s->path = "/repos/acme/x",
+         s->field = "x-amz-copy-source: repos/acme/secret/x");
 }
 
 /* What a gate may not say whatever the request is: only a gate that lies comes so far. */

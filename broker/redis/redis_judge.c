@@ -167,6 +167,8 @@ static const char *check_database(const struct redis_terms *t, const struct redi
 {
     static const char other[] = "a command about another database";
     uint64_t number;
+    if (row->classes & REDIS_SCRIPTING)
+        return "a script, which could ask another database";
     if (strcmp(row->name, "select") == 0)
         return c->n == 2 && slice_u64(resp_argument(c, 1), UINT32_MAX, &number) == 0 &&
                        number == t->database

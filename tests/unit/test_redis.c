@@ -423,12 +423,20 @@ static void test_keys(void)
 
 static void test_database(void)
 {
-    const struct redis_terms t = {.has_database = true, .database = 2};
+    static const char *const named[] = {"*", "eval", "evalsha_ro", "fcall", "script|*"};
+    const struct redis_terms t = {
+        .has_database = true, .database = 2, .commands = named, .n_commands = ARRAY_LEN(named)};
+    const struct redis_terms any = {.commands = named, .n_commands = ARRAY_LEN(named)};
+    static const char *const scripts[] = {"EVAL x 0", "EVALSHA_RO x 0", "FCALL x 0",
+                                          "SCRIPT LOAD x"};
+    static const char *const none[] = {"nothing"};
     static const char *const good[] = {"SELECT 2", "COPY a b", "COPY db b", "SET db 1"};
-    static const char *const bad[] = {"SELECT 1",  "SELECT +2",     "SELECT",
-                                      "MOVE a 1",  "COPY a b DB 2", "COPY a b REPLACE db 1",
-                                      "SWAPDB 0 2"};
+    static const char *const bad[] = {"SELECT 1",   "SELECT +2",     "SELECT",
+                                      "MOVE a 1",   "COPY a b DB 2", "COPY a b REPLACE db 1",
+                                      "SWAPDB 0 2", "EVAL x 0",      "EVALSHA_RO x 0",
+                                      "FCALL x 0",  "SCRIPT LOAD x"};
     ROWS(&t, good, bad);
+    ROWS(&any, scripts, none); /* in a script SELECT is a command as any */
 }
 
 void tap_suites(void)

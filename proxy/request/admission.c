@@ -79,10 +79,13 @@ static const char *check_signed_target(struct candidate *c)
     return c->head->respelled && target_is_signed(c->head, rule_of(c)) ? "signed_target" : NULL;
 }
 
-/* Another method in the query. In fields it is taken off; in a body the role looks for it. */
+/* Another method in the query. In fields it is taken off; in a body the role looks for it. Where a
+ * Destination stands the method matters always: by another one that place would be written. */
 static const char *check_override(struct candidate *c)
 {
-    if (!c->found->decision.methods_matter)
+    struct decision *d = &c->found->decision;
+    d->methods_matter = d->methods_matter || http_head_find(c->head, "destination");
+    if (!d->methods_matter)
         return NULL;
     c->found->stripped = guard_strip_overrides(c->head);
     return guard_query_override(c->head->query) ? "method_override" : NULL;

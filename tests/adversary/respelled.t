@@ -100,6 +100,9 @@ def copied(t, gate, host, server):
                        % (host, source))
         t.ok((r.status, r.code, len(server.requests) - seen) == ((200, None, 1) if passes else (403, "destination", 0)),
              "%s: a copy from %s %s" % (host, source, "passes" if passes else "is refused"), "%s %s" % (r.status, r.code))
+    r = gate.get(host, "/elsewhere", "X-HTTP-Method-Override: MOVE\r\nDestination: /admin/x\r\n")
+    t.ok(r.status == 200 and server.requests[-1].get("x-http-method-override") is None,
+         "%s: where a Destination stands no field asks for another method" % host, str(r.status))
 
 
 def main(t):

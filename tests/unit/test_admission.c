@@ -151,6 +151,9 @@ static void test_each(void)
     SAYS(403, "destination", s->host = "keyed.example", s->method = "COPY",
          s->fields = "Destination: https://a.example/y\r\n");
     SAYS(403, "method_override", s->host = "read.example", s->target = "/x?_method=PUT");
+    SAYS(200, "ok", s->target = "/x?_method=MOVE");
+    SAYS(403, "method_override", s->target = "/x?_method=MOVE",
+         s->fields = "X-Tenant: a\r\nDestination: /secret/x\r\n");
     SAYS(403, "websocket",
          s->fields = "X-Tenant: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
                      "Sec-WebSocket-Version: 13\r\n"

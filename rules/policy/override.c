@@ -309,11 +309,13 @@ static bool names_method(struct slice line)
     return false;
 }
 
-/* A part that is itself a request (OData, batches of Google's APIs). */
+/* A part that is itself a request (batches of OData and of Google's APIs), or may hold such parts.
+ */
 static bool holds_request(struct slice line)
 {
     return slice_istarts(line, SLICE("content-type")) &&
-           find_word(line, SLICE("application/http")) >= 0;
+           (find_word(line, SLICE("application/http")) >= 0 ||
+            find_word(line, SLICE("multipart/")) >= 0);
 }
 
 /* By lines: a delimiter begins a part's head, an empty line ends it. */

@@ -98,6 +98,8 @@ static const struct {
     {"multipart/related; boundary=xyz; type=a/b", PART("name=\"a\""), false},
     {"multipart/mixed; boundary=xyz", "--xyz\r\nContent-Type: Application/HTTP\r\n\r\nDELETE /a",
      true},
+    {"multipart/mixed; boundary=xyz",
+     "--xyz\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n", true},
     {PARTS, PART("name*0=\"_me\"; name*1=thod"), true},
     {"multipart/form-data; boundary=\"xyz\" ; charset=utf-8", PART("name=\"_method\""), true},
     {"multipart/form-data; boundary=xyz ; a=b", PART("name=\"_method\""), true},

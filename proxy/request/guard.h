@@ -37,9 +37,9 @@ size_t guard_strip_overrides(struct head *h);
 bool guard_query_override(struct slice query);
 /* Of COPY and MOVE, once guard_fields has made the fields: what they write at is on the same
  * authority, and a PUT there would be decided by a rule with the same credential, whose conditions
- * these fields and the place's own query meet; where it would be asked about, counted, captured from
- * or its body would be read, this very rule does so. What a field names as the source of a copy is
- * judged so as a GET. False: not so, or nobody can tell. */
+ * these fields and the place's own query meet; where it would be asked about, counted, captured
+ * from or its body would be read, this very rule does so. What a field names as the source of a
+ * copy is judged so as a GET. False: not so, or nobody can tell. */
 bool guard_destination(const struct policy *p, const struct authority *a, const struct head *h,
                        const struct rule *rule) WUNUSED;
 /* The same for a reply. credentialed: cookies are dropped unless keep_cookies. */

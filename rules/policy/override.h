@@ -1,6 +1,7 @@
 /* What asks an origin to act on another method than the request line's: the names that frameworks
  * read (PHP, Rack, Rails, Laravel, Symfony, Spring, ASP.NET, Express, OData, Google's APIs), in a
- * query, a form and a JSON object. Where a policy decides by method, a request with one of them is refused. */
+ * query, a form and a JSON object. Where a policy decides by method, a request with one of them is
+ * refused. */
 #ifndef DURWARD_OVERRIDE_H
 #define DURWARD_OVERRIDE_H
 

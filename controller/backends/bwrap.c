@@ -14,6 +14,7 @@
 
 #include "command.h"
 #include "hide.h"
+#include "nested.h"
 #include "rlimits.h"
 #include "slice.h"
 
@@ -21,7 +22,10 @@
 #define BWRAP_PATH "/usr/bin/bwrap"
 #endif
 
-enum { NUMBER = 16, NAME_SIZE = 64, COVERS_MAX = 64, WORDS_MAX = 64 + 3 * COVERS_MAX };
+enum { NUMBER = 16, NAME_SIZE = 64, COVERS_MAX = 64, WORDS_MAX = 112 + 3 * COVERS_MAX };
+
+/* Where a /proc with nothing covered lies, hidden below what is mounted on its directory. */
+#define WHOLE_PROC "/dev/shm/proc"
 
 int bwrap_check(struct err *err)
 {
@@ -39,6 +43,8 @@ struct words {
     const char *v[WORDS_MAX];
     unsigned n;
     char names[COVERS_MAX][NAME_SIZE]; /* of what is covered in /proc */
+    char numbers[4][NUMBER];
+    unsigned n_numbers;
     unsigned covers;
 };
 
@@ -89,43 +95,70 @@ static void add_devices(struct words *w, const struct bwrap_root *root, const st
                         const char *size)
 {
     /* bubblewrap's own devpts has no bound; it stays below, where nobody comes */
-    const char *const devices[] = {"--dev",    "/dev",    "--dev-bind", root->terminals,
-                                   "/dev/pts", "--perms", "1777"};
+    const char *const devices[] = {"--dev", "/dev", "--dev-bind", root->terminals, "/dev/pts"};
+    /* The kernel lets nobody mount a /proc inside but where one is seen whole: not how it is found,
+     * nor by whom. */
+    const char *const whole[] = {"--dir", WHOLE_PROC, "--proc", WHOLE_PROC};
+    const char *const memory[] = {"--perms", "1777"};
     const char *const limit[] = {"--size", size};
     const char *const after[] = {
         "--tmpfs", "/dev/shm", "--remount-ro", "/dev", "--chdir", "/", "--", root->init,
     };
     add_all(w, devices, ARRAY_LEN(devices));
+    if (plan->sandbox_spec.limits.nested)
+        add_all(w, whole, ARRAY_LEN(whole));
+    add_all(w, memory, ARRAY_LEN(memory));
     if (plan->sandbox_spec.limits.disk)
         add_all(w, limit, ARRAY_LEN(limit));
     add_all(w, after, ARRAY_LEN(after));
     if (plan->sandbox_spec.root != SANDBOX_SPEC_READ_ONLY)
         add(w, "layered"); /* for the self-test */
+    if (plan->sandbox_spec.limits.nested)
+        add(w, COMMAND_NESTED);
+}
+
+static void add_number(struct words *w, const char *option, unsigned value)
+{
+    char *to = w->numbers[w->n_numbers++ % ARRAY_LEN(w->numbers)];
+    snprintf(to, NUMBER, "%u", value);
+    add(w, option);
+    add(w, to);
+}
+
+/* Its user namespace: made for it, with nobody else in there and none below; or ours. */
+static void add_who(struct words *w, const struct plan *plan, const struct bwrap_fds *fds)
+{
+    if (plan->sandbox_spec.limits.nested) {
+        add_number(w, "--userns", (unsigned)fds->outer);
+        add_number(w, "--userns2", (unsigned)fds->inner);
+        return;
+    }
+    add(w, "--unshare-user");
+    add(w, "--disable-userns");
+    add_number(w, "--uid", plan_root_inside(plan) ? 0 : (unsigned)plan->uid);
+    add_number(w, "--gid", plan_root_inside(plan) ? 0 : (unsigned)plan->gid);
+}
+
+static void add_capabilities(struct words *w)
+{
+    for (size_t i = 0; nested_capability(i); i++) {
+        add(w, "--cap-add");
+        add(w, nested_capability(i));
+    }
 }
 
 int bwrap_exec(const struct bwrap_root *root, const struct plan *plan, const struct bwrap_fds *fds,
                struct err *err)
 {
     static struct words w;
-    char uid[NUMBER], gid[NUMBER], size[32], filter[NUMBER], info[NUMBER], files[32];
+    char size[32], files[32];
     char *const none[] = {NULL};
-    snprintf(uid, sizeof uid, "%u", plan_root_inside(plan) ? 0 : (unsigned)plan->uid);
-    snprintf(gid, sizeof gid, "%u", plan_root_inside(plan) ? 0 : (unsigned)plan->gid);
-    snprintf(filter, sizeof filter, "%d", fds->filter);
-    snprintf(info, sizeof info, "%d", fds->info);
     snprintf(size, sizeof size, "%llu", (unsigned long long)plan->sandbox_spec.limits.disk);
     const char *const before[] = {
-        "bwrap",
-        "--unshare-user",
         "--unshare-pid",
         "--unshare-ipc",
         "--unshare-uts",
         "--unshare-cgroup-try",
-        "--disable-userns",
-        "--uid",
-        uid,
-        "--gid",
-        gid,
         /* the sandbox dies with bubblewrap and bubblewrap with the builder */
         "--die-with-parent",
         "--new-session",
@@ -135,19 +168,18 @@ int bwrap_exec(const struct bwrap_root *root, const struct plan *plan, const str
         "--clearenv",
         "--hostname",
         plan->hostname,
-        "--seccomp",
-        filter,
-        "--info-fd",
-        info,
-        /* everything but /proc and /dev lies ready, with the restrictions it is to have */
-        "--bind",
-        root->directory,
-        "/",
-        "--proc",
-        "/proc",
     };
-    w.n = w.covers = 0;
+    /* everything but /proc and /dev lies ready, with the restrictions it is to have */
+    const char *const root_words[] = {"--bind", root->directory, "/", "--proc", "/proc"};
+    w.n = w.covers = w.n_numbers = 0;
+    add(&w, "bwrap");
+    add_who(&w, plan, fds);
     add_all(&w, before, ARRAY_LEN(before));
+    if (plan->sandbox_spec.limits.nested)
+        add_capabilities(&w);
+    add_number(&w, "--seccomp", (unsigned)fds->filter);
+    add_number(&w, "--info-fd", (unsigned)fds->info);
+    add_all(&w, root_words, ARRAY_LEN(root_words));
     if (cover_proc(&w, root, err) < 0)
         return -1;
     add_devices(&w, root, plan, size);

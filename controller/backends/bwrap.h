@@ -8,8 +8,9 @@
 
 /* Descriptors by which bubblewrap is told and tells; they must be open without close-on-exec. */
 struct bwrap_fds {
-    int filter; /* the seccomp program */
-    int info;   /* gets {"child-pid": N, ...} */
+    int filter;       /* the seccomp program */
+    int info;         /* gets {"child-pid": N, ...} */
+    int outer, inner; /* of a sandbox with containers inside: its user namespaces (nested.h) */
 };
 
 /* Where things lie, in the caller's mount namespace but for init. */

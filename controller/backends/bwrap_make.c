@@ -15,6 +15,7 @@
 
 #include "backend.h"
 #include "launcher_internal.h"
+#include "nested.h"
 #include "rlimits.h"
 
 /* The caller himself, in a namespace that maps nobody else. */
@@ -46,9 +47,21 @@ static int enter_by_map(const struct making *m, const struct idmap *map, struct 
     if (idmap_enter(map, CLONE_NEWNET | CLONE_NEWNS, err) < 0)
         return -1;
     rlimits_shared();
+    if (m->plan->sandbox_spec.limits.nested && nested_bound(err) < 0)
+        return -1;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_sys(err, "no_new_privs");
     return rootfs_open(&m->parts, m->plan, map, dirs, err) < 0 ? -1 : idmap_become(map, err);
+}
+
+/* A bind is the host's: its owners, and set-ID bits that would count there. */
+static int may_nest(const struct plan *plan, struct idmap *map, struct err *err)
+{
+    if (plan->nbinds > 0)
+        return err_set(err, ERR_UNREADY,
+                       "nested: true: nothing is bound into such a sandbox; with durward run say "
+                       "--no-bind, and copy files in by durward sandbox cp or git");
+    return idmap_nest(map, err);
 }
 
 /* Who the command is, in namespaces of the sandbox's own. */
@@ -60,6 +73,8 @@ static int enter(const struct making *m, struct idmap *map, struct rootfs_dirs *
         return err_set(err, ERR_DENIED, "a sandbox of uid %u cannot be made by uid %u",
                        (unsigned)plan->uid, (unsigned)geteuid());
     plan_idmap(plan, map);
+    if (plan->sandbox_spec.limits.nested && may_nest(plan, map, err) < 0)
+        return -1;
     rootfs_init(dirs);
     bool layers = plan->sandbox_spec.image[0] || plan->sandbox_spec.root == SANDBOX_SPEC_KEPT ||
                   plan->sandbox_spec.n_volumes > 0;
@@ -73,9 +88,14 @@ static int enter(const struct making *m, struct idmap *map, struct rootfs_dirs *
 }
 
 /* From here on only what bubblewrap is to have stays open. */
-static int become_bwrap(const struct plan *plan, uid_t outside, struct err *err)
+static int become_bwrap(const struct plan *plan, uid_t outside,
+                        const struct nested_namespaces *nested, struct err *err)
 {
-    const struct bwrap_fds fds = {.filter = LAUNCHER_FILTER, .info = LAUNCHER_INFO};
+    /* where descriptors lay that nobody needs any more */
+    const struct bwrap_fds fds = {.filter = LAUNCHER_FILTER,
+                                  .info = LAUNCHER_INFO,
+                                  .outer = LAUNCHER_PROGRAM,
+                                  .inner = LAUNCHER_OWNERS};
     const struct bwrap_root root = {.directory = ROOTFS_ROOT,
                                     .empty_file = ROOTFS_EMPTY,
                                     .terminals = ROOTFS_PTS,
@@ -86,6 +106,9 @@ static int become_bwrap(const struct plan *plan, uid_t outside, struct err *err)
     for (int fd = LAUNCHER_INIT; fd <= LAUNCHER_INFO; fd++)
         if (fcntl(fd, F_SETFD, 0) < 0)
             return err_sys(err, "fcntl");
+    if (nested->outer >= 0 &&
+        (dup2(nested->outer, LAUNCHER_PROGRAM) < 0 || dup2(nested->inner, LAUNCHER_OWNERS) < 0))
+        return err_sys(err, "dup");
     if (syscall(SYS_close_range, LAUNCHER_FDS, ~0U, 0) < 0)
         return err_sys(err, "close_range");
     return bwrap_exec(&root, plan, &fds, err);
@@ -97,6 +120,7 @@ static int bwrap_make(const struct making *m, struct err *err)
     static char text[LAUNCHER_NOTES_MAX];
     const struct plan *plan = m->plan;
     struct rootfs_parts parts = m->parts;
+    struct nested_namespaces nested = {-1, -1};
     struct rootfs_dirs dirs;
     struct idmap map;
     struct buf notes;
@@ -110,12 +134,14 @@ static int bwrap_make(const struct making *m, struct err *err)
         rootfs_build(&parts, plan, &dirs, &notes, err) < 0)
         return -1;
     rootfs_close(&dirs);
+    if (plan->sandbox_spec.limits.nested && nested_make(plan, &nested, err) < 0)
+        return -1;
     memcpy(text, buf_len(&notes) ? (const char *)buf_data(&notes) : "", buf_len(&notes));
     buf_free(&notes);
     if (launcher_built(plan, true, text, err) < 0 || launcher_await_consent(err) < 0)
         return -1;
     netns_close(&l);
-    return become_bwrap(plan, map.uid, err);
+    return become_bwrap(plan, map.uid, &nested, err);
 }
 
 static int check(const struct plan *plan, struct err *err)

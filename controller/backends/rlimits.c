@@ -28,6 +28,15 @@ static int lower(int what, uint64_t to, const char *name, struct err *err)
 
 /* The kernel counts processes by user and user namespace (Linux 5.14), so that this is the
  * sandbox's own number. It does not count those of the host's root. */
+int rlimits_tasks(const struct plan *plan, struct err *err)
+{
+    const struct config_sandbox *l = &plan->sandbox_spec.limits;
+    return l->pids && !(plan->held & CGROUP_PIDS)
+               ? lower(RLIMIT_NPROC, (uint64_t)l->pids + OUR_OWN + plan_server_tasks(plan),
+                       "RLIMIT_NPROC", err)
+               : 0;
+}
+
 int rlimits_set(const struct plan *plan, struct err *err)
 {
     const struct config_sandbox *l = &plan->sandbox_spec.limits;
@@ -35,9 +44,7 @@ int rlimits_set(const struct plan *plan, struct err *err)
     if (l->memory && !(plan->held & CGROUP_MEMORY) &&
         lower(RLIMIT_DATA, l->memory, "RLIMIT_DATA", err) < 0)
         return -1;
-    if (l->pids && !(plan->held & CGROUP_PIDS) &&
-        lower(RLIMIT_NPROC, (uint64_t)l->pids + OUR_OWN + plan_server_tasks(plan), "RLIMIT_NPROC",
-              err) < 0)
+    if (rlimits_tasks(plan, err) < 0)
         return -1;
     if (l->disk && plan->sandbox_spec.root == SANDBOX_SPEC_KEPT &&
         lower(RLIMIT_FSIZE, l->disk, "RLIMIT_FSIZE", err) < 0)
@@ -47,7 +54,7 @@ int rlimits_set(const struct plan *plan, struct err *err)
 
 enum { INOTIFY_INSTANCES = 32, INOTIFY_WATCHES = 16384 };
 
-static void lower_shared(const char *path, unsigned long to)
+int rlimits_lower_shared(const char *path, unsigned long to)
 {
     char text[32] = "";
     int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -58,12 +65,13 @@ static void lower_shared(const char *path, unsigned long to)
     }
     if (fd >= 0)
         close(fd);
+    return n > 0 ? 0 : -1;
 }
 
 void rlimits_shared(void)
 {
-    lower_shared("/proc/sys/user/max_inotify_instances", INOTIFY_INSTANCES);
-    lower_shared("/proc/sys/user/max_inotify_watches", INOTIFY_WATCHES);
+    (void)rlimits_lower_shared("/proc/sys/user/max_inotify_instances", INOTIFY_INSTANCES);
+    (void)rlimits_lower_shared("/proc/sys/user/max_inotify_watches", INOTIFY_WATCHES);
 }
 
 /* A hard limit of 0 cannot become the 1 that it takes. */

@@ -12,6 +12,11 @@ int rlimits_set(const struct plan *plan, struct err *err);
  * bound is left.
  */
 void rlimits_shared(void);
+/* One of them: no more than `to`, or errno with -1. */
+int rlimits_lower_shared(const char *path, unsigned long to);
+/* How many processes, where no control group holds that: of a user namespace that is made by
+ * whoever has this limit, it is the sum. */
+int rlimits_tasks(const struct plan *plan, struct err *err);
 /* A line for each limit that is weaker than it reads, or not held at all. uncounted: the sandbox is
  * uid 0 outside, whose processes the kernel does not count. */
 int rlimits_note(const struct plan *plan, bool uncounted, struct buf *notes);

@@ -50,21 +50,7 @@ static const char *const refused[] = {
     "pidfd_getfd",
     "kcmp",
     "lookup_dcookie",
-    /* namespaces and mounts */
-    "setns",
-    "unshare",
-    "mount",
-    "umount",
-    "umount2",
-    "pivot_root",
-    "chroot",
-    "fsopen",
-    "fsconfig",
-    "fsmount",
-    "fspick",
-    "move_mount",
-    "open_tree",
-    "mount_setattr",
+    /* files past their paths */
     "open_by_handle_at",
     "name_to_handle_at",
     /* the machine */
@@ -98,10 +84,18 @@ static const char *const refused[] = {
     "uselib",
     "ustat",
     "vhangup",
-    "sethostname",
-    "setdomainname",
     "vserver",
 };
+
+/* Namespaces, roots and mounts: refused, unless containers inside are meant. */
+static const char *const nesting[] = {
+    "setns",  "unshare",     "mount",         "umount",    "umount2",    "pivot_root",
+    "chroot", "sethostname", "setdomainname", "open_tree", "move_mount", "mount_setattr",
+};
+
+/* The newer calls that make a file system of its parameters: refused. Where mount(2) is open these
+ * are absent, as programs go back to that. */
+static const char *const making[] = {"fsopen", "fsconfig", "fsmount", "fspick"};
 
 /* Calls that this kernel seems not to have, for which programs have another way. Requests of
  * asynchronous I/O come out of one number for the whole host (fs.aio-max-nr), which no namespace
@@ -117,10 +111,14 @@ static void deny(struct filter *f, uint32_t action, const char *call, unsigned n
     filter_rule(f, action, call, n, conditions);
 }
 
-static void deny_names(struct filter *f)
+static void deny_names(struct filter *f, bool nested)
 {
     for (size_t i = 0; i < ARRAY_LEN(refused); i++)
         deny(f, SCMP_ACT_ERRNO(EPERM), refused[i], 0, NULL);
+    for (size_t i = 0; !nested && i < ARRAY_LEN(nesting); i++)
+        deny(f, SCMP_ACT_ERRNO(EPERM), nesting[i], 0, NULL);
+    for (size_t i = 0; i < ARRAY_LEN(making); i++)
+        deny(f, SCMP_ACT_ERRNO(nested ? ENOSYS : EPERM), making[i], 0, NULL);
     for (size_t i = 0; i < ARRAY_LEN(absent); i++)
         deny(f, SCMP_ACT_ERRNO(ENOSYS), absent[i], 0, NULL);
 }
@@ -189,14 +187,18 @@ static void deny_ioctls(struct filter *f)
     }
 }
 
-static void deny_clone(struct filter *f)
+static void deny_clone(struct filter *f, bool nested)
 {
     /* CLONE_NEWTIME is not among them: clone takes that bit for a part of the exit signal */
     static const uint64_t flags[] = {CLONE_NEWUSER, CLONE_NEWNET, CLONE_NEWNS,    CLONE_NEWPID,
                                      CLONE_NEWIPC,  CLONE_NEWUTS, CLONE_NEWCGROUP};
-    for (size_t i = 0; i < ARRAY_LEN(flags); i++) {
+    for (size_t i = 0; !nested && i < ARRAY_LEN(flags); i++) {
         struct scmp_arg_cmp is[] = {SCMP_A0(SCMP_CMP_MASKED_EQ, flags[i], flags[i])};
         deny(f, SCMP_ACT_ERRNO(EPERM), "clone", 1, is);
+    }
+    if (nested) {
+        struct scmp_arg_cmp time[] = {SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_NEWTIME, CLONE_NEWTIME)};
+        deny(f, SCMP_ACT_ERRNO(EPERM), "unshare", 1, time);
     }
     /* its flags lie in memory, where a filter cannot look; libcs fall back to clone */
     deny(f, SCMP_ACT_ERRNO(ENOSYS), "clone3", 0, NULL);
@@ -204,7 +206,7 @@ static void deny_clone(struct filter *f)
 
 /* A file in a bound directory is the host's, where its set-user-ID bit counts: of root's sandbox it
  * would make anybody root. No program inside has a use for one. (fchmodat2: put_prologue) */
-static void deny_set_id(struct filter *f)
+static void deny_set_id(struct filter *f, bool nested)
 {
     static const struct {
         const char *call;
@@ -214,7 +216,7 @@ static void deny_set_id(struct filter *f)
     static const uint64_t bits[] = {S_ISUID, S_ISGID};
     /* a mode that is not read may hold anything; of O_TMPFILE the bit that is not O_DIRECTORY */
     static const uint64_t flags[] = {O_CREAT, O_TMPFILE & ~O_DIRECTORY};
-    for (size_t i = 0; i < ARRAY_LEN(modes) * ARRAY_LEN(bits) * ARRAY_LEN(flags); i++) {
+    for (size_t i = 0; !nested && i < ARRAY_LEN(modes) * ARRAY_LEN(bits) * ARRAY_LEN(flags); i++) {
         size_t m = i / 4;
         uint64_t bit = bits[i / 2 % 2], flag = flags[i % 2];
         bool opens = strncmp(modes[m].call, "open", 4) == 0;
@@ -257,9 +259,9 @@ static void deny_personality(struct filter *f)
 
 /* Put before the program, because libseccomp may be too old to know them: calls above all that we
  * know do not exist; statmount and listmount, which tell where the host keeps what was bound, are
- * refused; so is a set-ID bit by fchmodat2. Numbers of the x32 ABI go on to the program, which
- * kills. */
-static void put_prologue(struct sock_filter *at, uint32_t arch)
+ * refused; so is a set-ID bit by fchmodat2, if it is elsewhere. Numbers of the x32 ABI go on to the
+ * program, which kills. */
+static void put_prologue(struct sock_filter *at, uint32_t arch, bool nested)
 {
     /* an architecture is the kernel's number of it; both have an argument's low half first */
     const struct sock_filter code[PROLOGUE] = {
@@ -272,32 +274,32 @@ static void put_prologue(struct sock_filter *at, uint32_t arch)
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, LISTMOUNT, 4, 0),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FCHMODAT2, 0, 4),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
-        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, S_ISUID | S_ISGID, 1, 2),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, nested ? 0 : S_ISUID | S_ISGID, 1, 2),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
     };
     memcpy(at, code, sizeof code);
 }
 
-int sandbox_seccomp_compile(uint32_t arch, struct filter_program *ret, struct err *err)
+int sandbox_seccomp_compile(uint32_t arch, bool nested, struct filter_program *ret, struct err *err)
 {
     arch = filter_arch(arch);
     if (arch != SCMP_ARCH_X86_64 && arch != SCMP_ARCH_AARCH64)
         return err_set(err, ERR_INTERNAL, "no sandbox's filter was made for this processor");
     struct filter *f = filter_new(arch, SCMP_ACT_ALLOW);
-    deny_names(f);
+    deny_names(f, nested);
     deny_set_aside(f);
     deny_families(f);
     deny_protocols(f, AF_INET);
     deny_protocols(f, AF_INET6);
     deny_ioctls(f);
-    deny_clone(f);
-    deny_set_id(f);
+    deny_clone(f, nested);
+    deny_set_id(f, nested);
     deny_personality(f);
     keep_core_limit(f);
     int r = filter_write(f, PROLOGUE, ret, err);
     if (r == 0)
-        put_prologue(ret->code, arch);
+        put_prologue(ret->code, arch, nested);
     filter_free(f);
     return r;
 }

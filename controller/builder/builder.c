@@ -61,8 +61,8 @@ struct builder {
     unsigned swept;                /* how often */
     bool sweep_again;              /* a sandbox ended since */
     struct ipc *parent;
-    struct filter_program filter;
-    struct rootfs_parts parts; /* state_dir NULL until W_INIT */
+    struct filter_program filter, nested; /* nested: once it is needed */
+    struct rootfs_parts parts;            /* state_dir NULL until W_INIT */
     char *state_dir, *roots_dir, *init_path;
     int archive;                   /* the program that reads and writes archives */
     bool binds;                    /* as W_INIT says: of `run` */
@@ -228,7 +228,9 @@ static int prepare(struct builder *b, const struct plan *plan, struct err *err)
         return -1;
     if (load_init(b, err) < 0)
         return -1;
-    return b->filter.code ? 0 : sandbox_seccomp_compile(FILTER_NATIVE, &b->filter, err);
+    bool nested = plan->sandbox_spec.limits.nested;
+    struct filter_program *filter = nested ? &b->nested : &b->filter;
+    return filter->code ? 0 : sandbox_seccomp_compile(FILTER_NATIVE, nested, filter, err);
 }
 
 static bool lists(const struct strlist *l, const char *path)
@@ -266,7 +268,9 @@ static int build(struct requester *a, struct plan *plan, struct err *err)
     s->requester = a;
     s->init = -1;
     s->passing = b->binds && plan->sandbox_spec.root != SANDBOX_SPEC_KEPT;
-    s->job = job_start(b->base, &b->parts, &b->filter, plan, &job_ops, s, err);
+    s->job =
+        job_start(b->base, &b->parts, plan->sandbox_spec.limits.nested ? &b->nested : &b->filter,
+                  plan, &job_ops, s, err);
     if (s->job == NULL) {
         free(s);
         return -1;
@@ -620,7 +624,7 @@ static struct ipc *builder_open(void *self, struct event_base *base, int control
     struct builder *b = self;
     b->base = base;
     /* ahead, while the other roles load; where it fails the first build says why */
-    if (sandbox_seccomp_compile(FILTER_NATIVE, &b->filter, NULL) < 0)
+    if (sandbox_seccomp_compile(FILTER_NATIVE, false, &b->filter, NULL) < 0)
         filter_program_free(&b->filter);
     b->child = evsignal_new(base, SIGCHLD, on_child, b);
     b->orphans = evtimer_new(base, on_orphans, b);
@@ -653,6 +657,7 @@ static int builder_leave(void *self, struct event_base *base)
     if (b->archive >= 0)
         close(b->archive);
     filter_program_free(&b->filter);
+    filter_program_free(&b->nested);
     free(b->state_dir);
     free(b->roots_dir);
     free(b->init_path);

@@ -22,8 +22,9 @@
 #define NEWUIDMAP "/usr/bin/newuidmap"
 #define NEWGIDMAP "/usr/bin/newgidmap"
 
-/* The first id that a line of /etc/subuid or /etc/subgid ("NAME-OR-UID:FIRST:COUNT") gives us. */
-static bool first_id(const char *file, const char *name, uid_t uid, unsigned *ret)
+/* The first id that a line of /etc/subuid or /etc/subgid ("NAME-OR-UID:FIRST:COUNT") gives us, with
+ * so many. */
+static bool first_id(const char *file, const char *name, uid_t uid, unsigned need, unsigned *ret)
 {
     char line[512], number[16], who[64];
     unsigned first, count;
@@ -31,8 +32,8 @@ static bool first_id(const char *file, const char *name, uid_t uid, unsigned *re
     bool found = false;
     snprintf(number, sizeof number, "%u", (unsigned)uid);
     while (f && !found && fgets(line, sizeof line, f))
-        if (sscanf(line, "%63[^:]:%u:%u", who, &first, &count) == 3 && count > 0 && first > 0 &&
-            (strcmp(who, name) == 0 || strcmp(who, number) == 0)) {
+        if (sscanf(line, "%63[^:]:%u:%u", who, &first, &count) == 3 && count >= need && first > 0 &&
+            first <= UINT32_MAX - need && (strcmp(who, name) == 0 || strcmp(who, number) == 0)) {
             *ret = first;
             found = true;
         }
@@ -60,8 +61,8 @@ void idmap_root(struct idmap *m)
     const struct passwd *pw = getpwuid(geteuid());
     const char *name = pw ? pw->pw_name : "";
     if (access(NEWUIDMAP, X_OK) == 0 && access(NEWGIDMAP, X_OK) == 0 &&
-        first_id("/etc/subuid", name, geteuid(), &uid) &&
-        first_id("/etc/subgid", name, geteuid(), &gid))
+        first_id("/etc/subuid", name, geteuid(), 1, &uid) &&
+        first_id("/etc/subgid", name, geteuid(), 1, &gid))
         *m = (struct idmap){.uid = uid, .gid = gid, .helper = true};
 }
 
@@ -85,6 +86,32 @@ void idmap_caller(struct idmap *m, uid_t uid, gid_t gid, bool binds)
         idmap_same(m, uid, gid);
 }
 
+/* Root's come from a line of ours: whoever has an uid of the host's else would be in the sandbox.
+ * A user's are the rest of his own. */
+int idmap_nest(struct idmap *m, struct err *err)
+{
+    enum { ROOT = 1, NEED = IDMAP_OTHERS_N + 1 };
+    const struct passwd *pw = geteuid() == 0 ? NULL : getpwuid(geteuid());
+    const char *name = geteuid() == 0 ? "durward" : pw ? pw->pw_name : "";
+    uid_t who = geteuid() == 0 ? proc_role_uid(ROLE_CLIENT) : geteuid();
+    unsigned uid, gid;
+    if (m->own || m->uid == 0 || m->inside_uid != 0)
+        return err_set(
+            err, ERR_UNREADY,
+            "nested: true: who is root inside must be nobody on the host: take an image, "
+            "and as an ordinary user install uidmap and have a line in /etc/subuid");
+    if (!first_id("/etc/subuid", name, who, NEED, &uid) ||
+        !first_id("/etc/subgid", name, who, NEED, &gid))
+        return err_set(err, ERR_UNREADY,
+                       "nested: true needs 65536 uids and gids of its own: as root, usermod "
+                       "--add-subuids, or a line '%s:FIRST:65536' in /etc/subuid and /etc/subgid",
+                       name);
+    m->first_uid = uid + 1;
+    m->first_gid = gid + 1;
+    m->inside_uid = m->inside_gid = ROOT;
+    return 0;
+}
+
 /* ---- maps ---- */
 
 static int put(pid_t pid, const char *file, const char *text)
@@ -104,17 +131,38 @@ static unsigned other_number(unsigned inside)
     return inside == 1 ? 2 : 1;
 }
 
-static int call_helper(const char *program, pid_t pid, unsigned inside, unsigned own, unsigned root)
+struct triple {
+    unsigned inside, outside, count;
+};
+
+/* What a map says, of uids or of gids; the caller has its own. */
+static unsigned make_map(const struct idmap *m, bool gids, unsigned caller, struct triple t[3])
 {
-    char p[16], o[16], r[16], in[16], at[16];
-    const char *const argv[] = {program, p, in, r, "1", at, o, "1", NULL};
+    unsigned inside = gids ? m->inside_gid : m->inside_uid, outside = gids ? m->gid : m->uid;
+    unsigned others = gids ? m->first_gid : m->first_uid, n = 0;
+    t[n++] = (struct triple){inside, outside, 1};
+    if (outside != caller)
+        t[n++] = (struct triple){other_number(inside), caller, 1};
+    if (others)
+        t[n++] = (struct triple){IDMAP_OTHERS, others, IDMAP_OTHERS_N};
+    return n;
+}
+
+static int call_helper(const char *program, pid_t pid, const struct triple *t, unsigned n)
+{
+    char text[1 + 3 * 3][16];
+    const char *argv[3 + 3 * 3] = {program, text[0]};
     char *const none[] = {NULL};
     int status;
-    snprintf(p, sizeof p, "%d", (int)pid);
-    snprintf(o, sizeof o, "%u", own);
-    snprintf(r, sizeof r, "%u", root);
-    snprintf(in, sizeof in, "%u", inside);
-    snprintf(at, sizeof at, "%u", other_number(inside));
+    snprintf(text[0], sizeof text[0], "%d", (int)pid);
+    for (unsigned i = 0; i < n; i++) {
+        const unsigned of[3] = {t[i].inside, t[i].outside, t[i].count};
+        for (unsigned k = 0; k < 3; k++) {
+            char *at = text[1 + 3 * i + k];
+            snprintf(at, sizeof text[0], "%u", of[k]);
+            argv[2 + 3 * i + k] = at;
+        }
+    }
     pid_t child = fork();
     if (child == 0) {
         execve(program, (char *const *)argv, none);
@@ -125,27 +173,24 @@ static int call_helper(const char *program, pid_t pid, unsigned inside, unsigned
     return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -1;
 }
 
-static void print_map(char *to, size_t size, unsigned inside, unsigned outside, unsigned caller)
+static int put_map(pid_t pid, const char *file, const struct triple *t, unsigned n)
 {
-    if (outside == caller)
-        snprintf(to, size, "%u %u 1\n", inside, outside);
-    else
-        snprintf(to, size, "%u %u 1\n%u %u 1\n", inside, outside, other_number(inside), caller);
+    char map[128] = "";
+    for (unsigned i = 0, at = 0; i < n; i++)
+        at += (unsigned)snprintf(map + at, sizeof map - at, "%u %u %u\n", t[i].inside, t[i].outside,
+                                 t[i].count);
+    return put(pid, file, map);
 }
 
 static int put_maps(const struct idmap *m, pid_t pid, uid_t uid, gid_t gid)
 {
-    char map[96];
+    struct triple u[3], g[3];
+    unsigned nu = make_map(m, false, uid, u), ng = make_map(m, true, gid, g);
     if (m->helper)
-        return call_helper(NEWUIDMAP, pid, m->inside_uid, uid, m->uid) == 0 &&
-                       call_helper(NEWGIDMAP, pid, m->inside_gid, gid, m->gid) == 0
+        return call_helper(NEWUIDMAP, pid, u, nu) == 0 && call_helper(NEWGIDMAP, pid, g, ng) == 0
                    ? 0
                    : -1;
-    print_map(map, sizeof map, m->inside_uid, m->uid, uid);
-    if (put(pid, "uid_map", map) < 0)
-        return -1;
-    print_map(map, sizeof map, m->inside_gid, m->gid, gid);
-    return put(pid, "gid_map", map);
+    return put_map(pid, "uid_map", u, nu) < 0 ? -1 : put_map(pid, "gid_map", g, ng);
 }
 
 /* A process that stays outside, where it has the right to map ids that are not its own. */
@@ -177,7 +222,7 @@ static int map_by_other(const struct idmap *m, int flags, struct err *err)
     int r = pid < 0 ? err_sys(err, "fork") : 0;
     if (r == 0 && (unshare(CLONE_NEWUSER | flags) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0))
         r = err_sys(err, "cannot make a user namespace");
-    if (r == 0 && put(getpid(), "setgroups", "deny") < 0)
+    if (r == 0 && m->first_gid == 0 && put(getpid(), "setgroups", "deny") < 0)
         r = err_sys(err, "cannot write the user namespace's setgroups");
     if (r == 0 && (write(to[1], &c, 1) != 1 || read(from[0], &c, 1) != 1 || c != 1))
         r = err_set(err, ERR_UNREADY, "%s",

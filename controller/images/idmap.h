@@ -20,7 +20,13 @@ struct idmap {
     gid_t inside_gid, gid;
     bool own;    /* outside it is the caller */
     bool helper; /* newuidmap and newgidmap are needed */
+    /* Of a sandbox with containers inside: others, who are IDMAP_OTHERS and the next ones in there.
+     * 0: none. */
+    uid_t first_uid;
+    gid_t first_gid;
 };
+
+enum { IDMAP_OTHERS = 65536, IDMAP_OTHERS_N = 65535 };
 
 /* Root inside. own: no other uid could be had. */
 void idmap_root(struct idmap *m);
@@ -31,6 +37,10 @@ void idmap_caller(struct idmap *m, uid_t uid, gid_t gid, bool binds);
 /* A user namespace for mounts_clone_as: root's files are ours, everybody else's their own. For
  * root; the descriptor is the caller's. */
 int idmap_mounts(struct err *err);
+/* The same who is root inside, and 65535 others, for a user namespace above the sandbox's own: in
+ * this one nobody is uid 0, which owns the settings of its network (/proc/sys/net), and root inside
+ * is 1. -1 with err: he is the host's root, or /etc/subuid gives us nobody else. */
+int idmap_nest(struct idmap *m, struct err *err);
 /* Somebody who is himself. Where the caller is not root, it can only be the caller. */
 void idmap_same(struct idmap *m, uid_t uid, gid_t gid);
 /* Enter a user namespace (and the others that flags name) with this map. Until idmap_become the

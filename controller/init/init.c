@@ -1,9 +1,11 @@
 /* durward-init: process 1 of a local sandbox. Static, small, not dumpable.
  *
- * usage: init [layered | engine | engine-writable]     what its root is (selftest.h); without a
- * word it is read-only. engine: it is in a container and fetches its descriptors (handover.h).
+ * usage: init [layered | engine | engine-writable] [nested]     what its root is (selftest.h);
+ * without a word it is read-only. engine: it is in a container and fetches its descriptors
+ * (handover.h). nested: programs may make namespaces, and it has capabilities for its children.
  *
- * By the name durward-mcp it is no process 1 but an end of MCP over stdio (stdio_mcp.h).
+ * By the name durward-mcp it is no process 1 but an end of MCP over stdio (stdio_mcp.h), by the
+ * name crun an OCI runtime for containers inside (oci_runtime.h).
  *
  * Tests the sandbox from inside, says so on descriptor 3 (W_INIT_READY), then starts commands that
  * are asked for there, and reaps whatever is left of them. The end of descriptor 3
@@ -13,14 +15,17 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +33,7 @@
 #include "handover.h"
 #include "inside.h"
 #include "ipc_msg.h"
+#include "oci_runtime.h"
 #include "selftest.h"
 #include "stdio_mcp.h"
 #include "wire.h"
@@ -91,10 +97,24 @@ static int prepare(void)
     return 0;
 }
 
-static bool test(enum selftest_root root)
+/* The mounts that we came with belong to a user namespace above ours: ours are copies, of which the
+ * kernel locks what they were, and in which mounts can be added. bubblewrap leaves its descriptors
+ * of namespaces, and the bounding set. */
+static int nest(void)
+{
+    if (syscall(SYS_close_range, CONTROL + 1, ~0U, 0) < 0 || unshare(CLONE_NEWNS) < 0 ||
+        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        return -1;
+    for (int c = 0; prctl(PR_CAPBSET_READ, c) >= 0; c++)
+        if (!(SELFTEST_NESTED_CAPS >> c & 1) && prctl(PR_CAPBSET_DROP, c) < 0)
+            return -1;
+    return 0;
+}
+
+static bool test(enum selftest_root root, bool nested)
 {
     static struct selftest_result results[SELFTEST_MAX];
-    unsigned n = selftest_run(CONTROL, root, results);
+    unsigned n = selftest_run(CONTROL, root, nested, results);
     struct msg m;
     bool ok = true;
     for (unsigned i = 0; i < n; i++)
@@ -404,12 +424,15 @@ int main(int argc, char **argv)
 {
     const char *word = NULL;
     unsigned long files = 0;
+    bool nested = false;
     int status;
-    if (stdio_main(argc, argv, &status))
+    if (stdio_main(argc, argv, &status) || oci_main(argc, argv, &status))
         return status;
     for (int i = 1; i < argc; i++)
         if (strncmp(argv[i], COMMAND_FILES, sizeof COMMAND_FILES - 1) == 0)
             files = strtoul(argv[i] + sizeof COMMAND_FILES - 1, NULL, 10);
+        else if (strcmp(argv[i], COMMAND_NESTED) == 0)
+            nested = true;
         else
             word = argv[i];
     sigset_t mask;
@@ -417,7 +440,9 @@ int main(int argc, char **argv)
     sigaddset(&mask, SIGCHLD);
     if (word && strncmp(word, "engine", 6) == 0 && handover_take(CONTROL) < 0)
         return 1;
-    if (prepare() < 0 || command_files(files) < 0 || !test(root_of(word)))
+    if (nested && nest() < 0)
+        return 1;
+    if (prepare() < 0 || command_files(files) < 0 || !test(root_of(word), nested))
         return 1;
     if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
         return 1;

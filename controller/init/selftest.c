@@ -19,11 +19,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -86,7 +88,7 @@ static bool status_is(const char *status, const char *key, unsigned long long wa
     return at && strtoull(at + strlen(key), NULL, 16) == want;
 }
 
-static void probe_status(struct run *t)
+static void probe_status(struct run *t, unsigned long long capabilities)
 {
     static const char *const sets[] = {
         "\nCapInh:", "\nCapPrm:", "\nCapEff:", "\nCapBnd:", "\nCapAmb:"};
@@ -96,7 +98,7 @@ static void probe_status(struct run *t)
         return;
     }
     for (size_t i = 0; i < ARRAY_LEN(sets); i++)
-        report(t, "capabilities", status_is(status, sets[i], 0), "%.6s", sets[i] + 1);
+        report(t, "capabilities", status_is(status, sets[i], capabilities), "%.6s", sets[i] + 1);
     report(t, "no_new_privs", status_is(status, "\nNoNewPrivs:", 1), "%s", "");
     report(t, "seccomp", status_is(status, "\nSeccomp:", 2), "%s", "");
     report(t, "pid 1", getpid() == 1, "%s", "");
@@ -293,20 +295,16 @@ static void dns_finish(struct run *t, int fd)
 
 /* ---- system calls ---- */
 
+static char room[64]; /* arguments that would do no harm if a call went through */
+
 static void probe_calls(struct run *t)
 {
-    static char room[64]; /* arguments that would do no harm if a call went through */
     char *p = room;
     must_fail(t, "io_uring", syscall(SYS_io_uring_setup, 1, p), ENOSYS, ENOSYS);
     must_fail(t, "asynchronous I/O", syscall(SYS_io_setup, 1, p), ENOSYS, ENOSYS);
     must_fail(t, "keyctl", syscall(SYS_keyctl, 0, -3, 0), EPERM, EPERM);
-    must_fail(t, "unshare", syscall(SYS_unshare, CLONE_NEWUSER), EPERM, EPERM);
-    must_fail(t, "setns", syscall(SYS_setns, -1, 0), EPERM, EPERM);
     must_fail(t, "ptrace", syscall(SYS_ptrace, PTRACE_PEEKDATA, 1, 0, 0), EPERM, EPERM);
     must_fail(t, "process_vm_readv", syscall(SYS_process_vm_readv, 1, 0, 0, 0, 0, 0), EPERM, EPERM);
-    must_fail(t, "mount", syscall(SYS_mount, p, p, p, 0, NULL), EPERM, EPERM);
-    must_fail(t, "umount", syscall(SYS_umount2, "/proc", 0), EPERM, EPERM);
-    must_fail(t, "fsopen", syscall(SYS_fsopen, "tmpfs", 1), EPERM, EPERM);
     must_fail(t, "bpf", syscall(SYS_bpf, 0, p, 0), EPERM, EPERM);
     must_fail(t, "userfaultfd", syscall(SYS_userfaultfd, O_CLOEXEC), EPERM, EPERM);
     must_fail(t, "perf_event_open", syscall(SYS_perf_event_open, p, 0, -1, -1, 0), EPERM, EPERM);
@@ -314,6 +312,38 @@ static void probe_calls(struct run *t)
     must_fail(t, "clone3", syscall(SYS_clone3, p, 0), ENOSYS, ENOSYS);
     must_fail(t, "unknown system call", syscall(1000), ENOSYS, ENOSYS);
     must_fail(t, "TIOCSTI", ioctl(STDIN_FILENO, TIOCSTI, p), EPERM, EPERM);
+}
+
+static void probe_namespaces(struct run *t)
+{
+    char *p = room;
+    must_fail(t, "unshare", syscall(SYS_unshare, CLONE_NEWUSER), EPERM, EPERM);
+    must_fail(t, "setns", syscall(SYS_setns, -1, 0), EPERM, EPERM);
+    must_fail(t, "mount", syscall(SYS_mount, p, p, p, 0, NULL), EPERM, EPERM);
+    must_fail(t, "umount", syscall(SYS_umount2, "/proc", 0), EPERM, EPERM);
+    must_fail(t, "fsopen", syscall(SYS_fsopen, "tmpfs", 1), EPERM, EPERM);
+}
+
+/* Where mounts are possible ours stay as they are: in mounts of our own that the kernel locked, and
+ * with a right to none of the namespaces above. */
+static void probe_nested(struct run *t)
+{
+    static const char *const kept[] = {"/proc/sys", "/etc/durward", "/run/durward"};
+    for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
+        must_fail(t, "uncover what is covered", umount2(kept[i], MNT_DETACH), EINVAL, EPERM);
+        must_fail(t, "make it writable", mount(NULL, kept[i], NULL, MS_REMOUNT | MS_BIND, NULL),
+                  EPERM, EPERM);
+    }
+    must_fail(t, "the same, of all below /proc", mount("/proc", "/tmp", NULL, MS_BIND, NULL),
+              EINVAL, EPERM);
+    must_fail(t, "/proc of our processes, whole", mount("proc", "/tmp", "proc", 0, NULL), EPERM,
+              EPERM);
+    must_fail(t, "/sys", mount("sysfs", "/tmp", "sysfs", 0, NULL), EPERM, EPERM);
+    must_fail(t, "host name", sethostname("x", 1), EPERM, EPERM);
+    must_fail(t, "fsopen", syscall(SYS_fsopen, "tmpfs", 1), ENOSYS, ENOSYS);
+    must_fail(t, "time namespace", syscall(SYS_unshare, CLONE_NEWTIME), EPERM, EPERM);
+    must_fail(t, "device", mknod("/tmp/durward-self-test", S_IFBLK | 0600, makedev(8, 0)), EPERM,
+              EPERM);
 }
 
 #ifdef __x86_64__
@@ -344,12 +374,13 @@ static void probe_abi(struct run *t, const char *probe, void (*call)(void))
 }
 #endif
 
-static void probe_clone(struct run *t)
+static void probe_clone(struct run *t, bool nested)
 {
-    long pid = syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, NULL, NULL, NULL, NULL);
-    if (pid == 0)
+    long pid = nested ? 0 : syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, NULL, NULL, NULL, NULL);
+    if (pid == 0 && !nested)
         _exit(0);
-    must_fail(t, "clone a user namespace", pid, EPERM, EPERM);
+    if (!nested)
+        must_fail(t, "clone a user namespace", pid, EPERM, EPERM);
 #ifdef __x86_64__
     probe_abi(t, "i386 calls", call_i386);
     probe_abi(t, "x32 calls", call_x32);
@@ -406,13 +437,13 @@ static void probe_files(struct run *t, enum selftest_root root)
     must_not_open(t, "no /dev/net/tun", "/dev/net/tun", O_RDONLY);
 }
 
-unsigned selftest_run(int control, enum selftest_root root,
+unsigned selftest_run(int control, enum selftest_root root, bool nested,
                       struct selftest_result results[SELFTEST_MAX])
 {
     struct run t = {.at = results};
     probe_descriptors(&t, control); /* before any other probe opens one */
     int dns = dns_ask();
-    probe_status(&t);
+    probe_status(&t, nested ? SELFTEST_NESTED_CAPS : 0);
     probe_lines(&t, "interfaces", "/proc/net/dev", 2, " lo:");
     probe_lines(&t, "IPv4 routes", "/proc/net/route", 1, NULL);
     probe_lines(&t, "IPv6 routes", "/proc/net/ipv6_route", 0, " lo");
@@ -422,7 +453,11 @@ unsigned selftest_run(int control, enum selftest_root root,
     probe_udp(&t);
     probe_tcp(&t);
     probe_calls(&t);
-    probe_clone(&t);
+    if (nested)
+        probe_nested(&t);
+    else
+        probe_namespaces(&t);
+    probe_clone(&t, nested);
     probe_files(&t, root);
     dns_finish(&t, dns);
     return t.n;

@@ -21,7 +21,6 @@ enum {
     STDIO_BODY_MAX = 4 << 20, /* of a request */
     STDIO_LINE_MAX = 8 << 20, /* of a server's message */
     STDIO_MESSAGES_MAX = 64,  /* of a batch */
-    STDIO_DEPTH_MAX = 64,
     STDIO_ID_MAX = 160,
     STDIO_SESSION_MAX = 64
 };

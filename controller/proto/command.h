@@ -32,8 +32,10 @@ struct command_failure {
     char text[COMMAND_TEXT];
 };
 
-/* A word of durward-init's command line: so many open files for each command, at most. */
-#define COMMAND_FILES "files="
+/* Words of durward-init's command line: programs inside may make namespaces; so many open files
+ * for each command, at most. */
+#define COMMAND_NESTED "nested"
+#define COMMAND_FILES  "files="
 
 /* What commands may open: half of what this process may, and at most `most` (0: no more is said).
  * This process has the whole from then on. The kernel counts descriptors that lie unread in sockets

@@ -64,6 +64,10 @@ int sandbox_spec_volume_add(struct sandbox_spec *s, const char *text, struct err
     if (s->limits.backend == BACKEND_DOCKER)
         return err_set(err, ERR_UNREADY,
                        "unsupported: a container of an engine has no volumes of Durward's");
+    if (s->limits.nested)
+        return err_set(err, ERR_UNREADY,
+                       "unsupported: a sandbox with nested: true has no volumes; its files are in "
+                       "memory");
     for (unsigned i = 0; i < s->n_volumes; i++)
         if (strcmp(s->volumes[i].target, v.target) == 0 || strcmp(s->volumes[i].name, v.name) == 0)
             return err_set(err, ERR_PARSE, "two volumes have the name %s or the path %s", v.name,
@@ -93,6 +97,10 @@ int sandbox_spec_of_policy(const struct config *c, const char *policy, const cha
         ret->limits.backend = config_backend_named(backend);
     if (ret->limits.backend == BACKENDS)
         return err_set(err, ERR_PARSE, "there is no backend '%.80s': bwrap or docker", backend);
+    if (ret->limits.nested && ret->limits.backend == BACKEND_DOCKER)
+        return err_set(err, ERR_UNREADY,
+                       "unsupported: a container of an engine has no containers inside; leave "
+                       "nested out of the policy, or take backend: bwrap");
     if (volumes_of_policy(ret, err) < 0)
         return -1;
     if (ret->limits.backend == BACKEND_DOCKER)
@@ -114,6 +122,7 @@ void sandbox_spec_put(const struct sandbox_spec *s, struct msg *m)
     msg_put_u32(m, s->limits.pids);
     msg_put_u32(m, s->limits.cpu);
     msg_put_u32(m, s->limits.files);
+    msg_put_u8(m, s->limits.nested);
     msg_put_u8(m, (uint8_t)s->limits.backend);
     if (s->limits.backend == BACKEND_DOCKER) {
         msg_put_str(m, s->limits.docker.socket);
@@ -132,7 +141,7 @@ static int get_volumes(struct sandbox_spec *s, struct msg *m)
     uint32_t n;
     uint8_t writable;
     if (msg_get_u32(m, &n) < 0 || n > SANDBOX_SPEC_VOLUMES_MAX ||
-        (n > 0 && s->limits.backend == BACKEND_DOCKER))
+        (n > 0 && (s->limits.backend == BACKEND_DOCKER || s->limits.nested)))
         return -1;
     for (; s->n_volumes < n; s->n_volumes++) {
         struct sandbox_spec_volume *v = &s->volumes[s->n_volumes];
@@ -150,8 +159,12 @@ static int get_volumes(struct sandbox_spec *s, struct msg *m)
 static int get_backend(struct sandbox_spec *s, struct msg *m)
 {
     struct config_docker *d = &s->limits.docker;
-    uint8_t backend;
-    if (msg_get_u8(m, &backend) < 0 || backend >= BACKENDS)
+    uint8_t backend, nested;
+    if (msg_get_u8(m, &nested) < 0 || nested > 1 || msg_get_u8(m, &backend) < 0 ||
+        backend >= BACKENDS)
+        return -1;
+    s->limits.nested = nested;
+    if (nested && (backend == BACKEND_DOCKER || s->root == SANDBOX_SPEC_KEPT))
         return -1;
     s->limits.backend = (enum config_backend)backend;
     if (backend != BACKEND_DOCKER)

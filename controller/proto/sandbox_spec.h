@@ -6,7 +6,8 @@
  *   root:u8        enum sandbox_spec_root
  *   memory:u64 disk:u64 (bytes) pids:u32 cpu:u32 (percent of one processor) files:u32
  *                  0: not limited
- *   backend:u8     enum config_backend; of BACKEND_DOCKER:
+ *   nested:u8      containers inside; then the root is not kept, and there are no volumes
+ *   backend:u8     enum config_backend, if nested not BACKEND_DOCKER; of BACKEND_DOCKER:
  *   socket:str image:str  of the engine; then the first image is "" and the root not kept
  *   n × volume: name:str target:str writable:u8    none of BACKEND_DOCKER */
 #ifndef DURWARD_SANDBOX_SPEC_H

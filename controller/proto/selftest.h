@@ -4,6 +4,8 @@
 #ifndef DURWARD_SELFTEST_H
 #define DURWARD_SELFTEST_H
 
+#include <stdbool.h>
+
 #include "compiler.h"
 
 enum { SELFTEST_MAX = 64, SELFTEST_DETAIL = 96 };
@@ -21,9 +23,13 @@ enum selftest_root {
     SELFTEST_ENGINE,  /* written to, in the engine's copy, which we cannot tell from another */
 };
 
+/* Capabilities of root where programs inside may make namespaces, as in /proc/PID/status: those of
+ * nested_capability (controller/backends/nested.h). */
+#define SELFTEST_NESTED_CAPS 0xa82435ffULL
+
 /* Runs every probe; control is the one descriptor above 2 that may be open. Returns how many
  * results it filled in. Takes about 2 ms, at most 20. */
-unsigned selftest_run(int control, enum selftest_root root,
+unsigned selftest_run(int control, enum selftest_root root, bool nested,
                       struct selftest_result results[SELFTEST_MAX]);
 
 #endif

@@ -16,6 +16,8 @@
 
 #include "buf.h"
 #include "mounts.h"
+#include "oci_program.h"
+#include "trust.h"
 
 enum { TEXT_MAX = 256 * 1024, COPY_MAX = 4 << 20 };
 
@@ -302,6 +304,46 @@ static int link_bundles(int etc, int trust, struct err *err)
     return 0;
 }
 
+/* For containers inside: by this podman and buildah give them the sandbox's own network, and run
+ * them by the runtime that adds what we say of trust. A configuration that the image has stands
+ * beside it. */
+static int write_containers(int etc, int image, struct err *err)
+{
+    static const char conf[] = "# Written by Durward: containers use the sandbox's network.\n"
+                               "[containers]\n"
+                               "netns = \"host\"\n"
+                               "cgroups = \"disabled\"\n"
+                               "default_sysctls = []\n"
+                               "keyring = false\n"
+                               "[engine]\n"
+                               "cgroup_manager = \"cgroupfs\"\n"
+                               "events_logger = \"file\"\n"
+                               "runtime = \"" OCI_INSIDE "\"\n";
+    /* what each distribution ships, for programs of the host's /usr: any image is accepted */
+    static const char policy[] = "{ \"default\": [ { \"type\": \"insecureAcceptAnything\" } ] }\n";
+    int dir = mounts_place(etc, "containers/containers.conf.d", true, err);
+    int r = dir < 0 ? -1 : put(dir, "durward.conf", conf, sizeof conf - 1, err);
+    if (r == 0 && image < 0)
+        r = put(etc, "containers/policy.json", policy, sizeof policy - 1, err);
+    if (dir >= 0)
+        close(dir);
+    return r;
+}
+
+int etcfiles_write_variables(int dir, struct err *err)
+{
+    char **env = trust_env(TRUST_INSIDE, false, err);
+    struct buf b;
+    if (env == NULL)
+        return -1;
+    buf_init(&b, TEXT_MAX);
+    int bad = 0;
+    for (char **e = env; *e && bad == 0; e++)
+        bad = buf_printf(&b, "%s\n", *e) < 0;
+    trust_env_free(env);
+    return put_buf(dir, OCI_VARIABLES, &b, bad, err);
+}
+
 /* /etc/ssl/certs holds a link for each certificate of trust/certs. */
 static int link_certs(int etc, int trust, struct err *err)
 {
@@ -356,6 +398,8 @@ int etcfiles_write(int etc, int host_etc, int image, int trust, const struct pla
     for (size_t i = 0; image < 0 && i < ARRAY_LEN(copied); i++)
         if (copy(etc, host_etc, copied[i], err) < 0)
             return -1;
+    if (plan->sandbox_spec.limits.nested && write_containers(etc, image, err) < 0)
+        return -1;
     if (symlinkat("/proc/self/mounts", etc, "mtab") < 0)
         return err_sys(err, "/etc/mtab");
     return trust_files(etc, image < 0 ? host_etc : -1, trust, err);

@@ -14,6 +14,8 @@ int etcfiles_write(int etc, int host_etc, int image, int trust, const struct pla
 /* Mount on it the directories of the host's that are shown there. */
 int etcfiles_show(int etc, int host_etc, struct err *err);
 
+/* The variables of trust, for containers inside (oci_program.h), into dir. */
+int etcfiles_write_variables(int dir, struct err *err);
 /* The files that a container of an engine's gets in /etc: resolv.conf and gitconfig, into dir. */
 int etcfiles_write_few(int dir, const struct plan *plan, struct err *err);
 /* Where programs look for a trust bundle ("/etc/ssl/cert.pem"), and its name in the directory of

@@ -15,6 +15,7 @@
 
 #include "etcfiles.h"
 #include "mounts.h"
+#include "oci_program.h"
 #include "rootfs_internal.h"
 #include "stdio_program.h"
 #include "trust_sandbox.h"
@@ -168,6 +169,14 @@ static int copy_init(const struct rootfs *s, int dir, struct err *err)
     return r;
 }
 
+/* By another name it is what runs containers inside, with the variables that lead to the bundles.
+ */
+static int add_runtime(int dir, struct err *err)
+{
+    return symlinkat("init", dir, OCI_PROGRAM) < 0 ? err_sys(err, OCI_PROGRAM)
+                                                   : etcfiles_write_variables(dir, err);
+}
+
 /* Our process 1, in a mount of its own that nobody can write to or rename. */
 static int add_init(struct rootfs *s, struct err *err)
 {
@@ -181,6 +190,8 @@ static int add_init(struct rootfs *s, struct err *err)
         r = copy_init(s, dir, err);
     if (r == 0 && symlinkat("init", dir, STDIO_PROGRAM) < 0) /* its other name */
         r = err_sys(err, STDIO_PROGRAM);
+    if (r == 0 && s->plan->sandbox_spec.limits.nested)
+        r = add_runtime(dir, err);
     if (r == 0)
         r = mounts_freeze(dir, err);
     close(dir);
@@ -233,11 +244,24 @@ static int lay_base(struct rootfs *s, struct err *err)
     return s->plan->home[1] && home_in_root(s->plan) ? lay_dir(s, s->plan->home, 0700, err) : 0;
 }
 
+/* An overlay cannot be written to a layer that is itself an overlay's; and what runs containers
+ * looks for control groups, of which it finds none. */
+static int add_for_containers(struct rootfs *s, struct err *err)
+{
+    return rootfs_add_scratch(s, "containers", "/var/lib/containers", 0755, err) < 0 ||
+                   rootfs_add_scratch(s, "names", "/var/cache/containers", 0755, err) < 0 ||
+                   rootfs_add_scratch(s, "cgroup", "/sys/fs/cgroup", 0555, err) < 0
+               ? -1
+               : 0;
+}
+
 static int add_temporary(struct rootfs *s, struct err *err)
 {
     if (rootfs_add_scratch(s, "tmp", "/tmp", 01777, err) < 0 ||
         rootfs_add_scratch(s, "var-tmp", "/var/tmp", 01777, err) < 0 ||
         rootfs_add_scratch(s, "run", "/run", 0755, err) < 0)
+        return -1;
+    if (s->plan->sandbox_spec.limits.nested && add_for_containers(s, err) < 0)
         return -1;
     return add_init(s, err);
 }

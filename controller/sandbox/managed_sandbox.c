@@ -397,7 +397,7 @@ static int fill(struct managed_sandbox *r, const struct managed_sandbox_wish *w,
     r->auto_resume = w->auto_resume;
     /* only memory can be bounded, and a container's files are its engine's */
     bool docker = sandbox_spec.limits.backend == BACKEND_DOCKER;
-    r->kept = !docker && sandbox_spec.limits.disk == 0;
+    r->kept = !docker && !sandbox_spec.limits.nested && sandbox_spec.limits.disk == 0;
     snprintf(r->backend, sizeof r->backend, "%s", docker ? "docker" : "bwrap");
     snprintf(r->image, sizeof r->image, "%s",
              docker ? sandbox_spec.limits.docker.image : sandbox_spec.image);

@@ -172,6 +172,7 @@ struct config_sandbox {
     unsigned cpu;    /* percent of one processor */
     unsigned files;  /* open files of a process */
     bool writable;   /* its root can be written, in a layer of its own */
+    bool nested;     /* its programs may make namespaces and mounts: containers inside */
     enum config_backend backend;
     struct config_docker docker; /* also of a policy whose backend is another: for --backend */
     /* of the daemon's, where whoever makes one does not say it: */

@@ -31,6 +31,10 @@ static const struct key sandbox_keys[] = {
     KEY("root", WORDS("read-only", "writable"), "`read-only`",
         "of `durward run`: `read-only`, or `writable`: what is written below / goes to a layer in "
         "memory that ends with the sandbox"),
+    KEY("nested", AS(bool), "`false`",
+        "`true`: programs inside may make namespaces and mounts, so that containers, builds of "
+        "images and programs' own sandboxes work; its files are in memory. See *Containers "
+        "inside*"),
     KEY("backend", WORDS_OF(backends), "`bwrap`",
         "what makes the sandboxes: `bwrap` (bubblewrap), or `docker`, see *Containers of an "
         "engine*"),
@@ -303,7 +307,11 @@ int config_read_sandbox(const struct node *n, struct config_sandbox *s, struct e
     if (node_key_word(n, sandbox_keys, "root", &word, err) < 0)
         return -1;
     s->writable = word == 1;
-    return read_backend(n, s, err) < 0 ? -1 : read_life(n, s, err);
+    if (node_key_bool(n, "nested", &s->nested, err) < 0 || read_backend(n, s, err) < 0)
+        return -1;
+    if (s->nested && s->backend == BACKEND_DOCKER)
+        return node_fail(n, err, "'nested' is of sandboxes that bwrap makes");
+    return read_life(n, s, err);
 }
 
 const struct config_sandbox *config_policy_sandbox(const struct config *c, const char *name)

@@ -1,19 +1,20 @@
 #!/usr/bin/python3 -B
-"""Group G of the attack catalogue, row by row, on bubblewrap and in containers of a Docker Engine: the controller
-and the escape from a sandbox. Rows that other tests hold stand in ROWS."""
+"""Group G of the attack catalogue, row by row, on bubblewrap, also with containers inside, and in containers of a
+Docker Engine: the controller and the escape from a sandbox. Rows that other tests hold stand in ROWS."""
 import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(os.path.dirname(HERE), "functional"), HERE]
-from harness import api, durward, engine, tap  # noqa: E402
+from harness import api, durward, engine, person, tap  # noqa: E402
 from rows import group_g  # noqa: E402
 
 LIMITS = {"memory": "64MiB", "pids": 48, "cpu": "50%", "disk": "8MiB", "files": 64}
 
 
 def place(t, d, c, backend):
-    policy, small = ("plain", "small") if backend == "bwrap" else ("engine", "small-engine")
+    policy, small = {"bwrap": ("plain", "small"), "docker": ("engine", "small-engine"),
+                     "nested": ("nested", "small-nested")}[backend]
     p = group_g.Place(t, d, c, backend, policy)
     for row in group_g.EACH:
         t.part(row, p)
@@ -24,7 +25,11 @@ def place(t, d, c, backend):
 
 def main(t):
     d = durward.Durward(t)
-    d.policies = {"plain": {"rules": [], "sandbox": {"root": "writable"}}, "small": {"rules": [], "sandbox": LIMITS}}
+    d.policies = {"plain": {"rules": [], "sandbox": {"root": "writable"}}, "small": {"rules": [], "sandbox": LIMITS},
+                  "nested": {"rules": [], "sandbox": {"nested": True}},
+                  "small-nested": {"rules": [], "sandbox": dict(LIMITS, nested=True)}}
+    if os.geteuid() == 0:
+        person.own_ids(t)
     why = engine.needed()
     if why is None:
         try:
@@ -43,6 +48,10 @@ def main(t):
     t.part(group_g.g2, t, c)
     t.part(group_g.g9, t, d)
     t.part(place, t, d, c, "bwrap")
+    if os.geteuid() == 0:
+        t.part(place, t, d, c, "nested")
+    else:
+        t.skip("group G with containers inside", "needs uids of /etc/subuid for the test's own user")
     if why is None:
         t.part(place, t, d, c, "docker")
     else:

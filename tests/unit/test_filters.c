@@ -324,7 +324,7 @@ static void test_native(void)
     filter_program_free(&native);
     CU_ASSERT_EQUAL(proc_filter(ROLE_PARENT, arch, &native, NULL), 0);
     CU_ASSERT_EQUAL(native.n, 0);
-    CU_ASSERT_EQUAL(sandbox_seccomp_compile(SCMP_ARCH_S390X, &native, NULL), -1);
+    CU_ASSERT_EQUAL(sandbox_seccomp_compile(SCMP_ARCH_S390X, false, &native, NULL), -1);
 }
 
 /* ---- the sandbox ---- */
@@ -336,7 +336,7 @@ static void check_sandbox(const struct call *calls, size_t n)
     for (size_t a = 0; a < ARRAY_LEN(archs); a++) {
         struct err err = {0};
         struct filter_program p;
-        CU_ASSERT_EQUAL_FATAL(sandbox_seccomp_compile(archs[a], &p, &err), 0);
+        CU_ASSERT_EQUAL_FATAL(sandbox_seccomp_compile(archs[a], false, &p, &err), 0);
         for (size_t i = 0; i < n; i++)
             check_call(&p, archs[a], "sandbox", &calls[i]);
         filter_program_free(&p);
@@ -505,7 +505,7 @@ static void test_sandbox_numbers(void)
     for (size_t a = 0; a < ARRAY_LEN(archs); a++) {
         struct err err = {0};
         struct filter_program p;
-        CU_ASSERT_EQUAL_FATAL(sandbox_seccomp_compile(archs[a], &p, &err), 0);
+        CU_ASSERT_EQUAL_FATAL(sandbox_seccomp_compile(archs[a], false, &p, &err), 0);
         printf("# %s, sandbox: %zu instructions\n", arch_name(archs[a]), p.n);
         check_core_limit(&p, archs[a]);
         check_others(&p, archs[a]);
@@ -523,6 +523,77 @@ static void test_sandbox_numbers(void)
     }
 }
 
+/* With no arguments at all: which numbers a sandbox with containers inside has beside others, and
+ * which answer otherwise. THREAT_MODEL.md prints these lists. */
+static void test_nested_numbers(void)
+{
+    static const char *const opened[] = {"chroot",    "mount",      "mount_setattr", "move_mount",
+                                         "open_tree", "pivot_root", "setdomainname", "sethostname",
+                                         "setns",     "umount2",    "unshare"};
+    static const char *const absent[] = {"fsconfig", "fsmount", "fsopen", "fspick"};
+    for (size_t a = 0; a < ARRAY_LEN(archs); a++) {
+        struct err err = {0};
+        struct filter_program plain, nested;
+        size_t n_opened = 0, n_absent = 0, n_other = 0;
+        CU_ASSERT_EQUAL_FATAL(sandbox_seccomp_compile(archs[a], false, &plain, &err), 0);
+        CU_ASSERT_EQUAL_FATAL(sandbox_seccomp_compile(archs[a], true, &nested, &err), 0);
+        for (int nr = 0; nr <= LAST_NUMBER; nr++) {
+            struct seccomp_data d = {.nr = nr, .arch = archs[a]};
+            int was = verdict(&plain, &d), is = verdict(&nested, &d);
+            n_opened += was == EPERM && is == 0;
+            n_absent += was == EPERM && is == ENOSYS;
+            n_other += was != is && (was != EPERM || (is != 0 && is != ENOSYS));
+        }
+        printf("# %s, nested: %zu instructions, %zu calls more, %zu answer otherwise\n",
+               arch_name(archs[a]), nested.n, n_opened, n_absent);
+        CU_ASSERT_EQUAL(n_opened, ARRAY_LEN(opened));
+        CU_ASSERT_EQUAL(n_absent, ARRAY_LEN(absent));
+        CU_ASSERT_EQUAL(n_other, 0);
+        for (size_t i = 0; i < ARRAY_LEN(opened); i++)
+            check_call(&nested, archs[a], "nested", &(struct call){.name = opened[i]});
+        for (size_t i = 0; i < ARRAY_LEN(absent); i++)
+            check_call(&nested, archs[a], "nested",
+                       &(struct call){.name = absent[i], .wants = ENOSYS});
+        check_others(&nested, archs[a]);
+        filter_program_free(&plain);
+        filter_program_free(&nested);
+    }
+}
+
+/* What is opened by its arguments, and what stays shut beside it. */
+static void test_nested_arguments(void)
+{
+    static const struct call calls[] = {
+        {"clone", {CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET}, 0},
+        {"unshare", {CLONE_NEWUSER | CLONE_NEWCGROUP}, 0},
+        {"unshare", {CLONE_NEWTIME | CLONE_NEWUSER}, EPERM},
+        {"clone3", {0}, ENOSYS},
+        {"fchmod", {3, 04755}, 0},
+        {"openat", {3, 0, O_CREAT, 02755}, 0},
+        {"openat2", {0}, ENOSYS},
+        {"socket", {AF_PACKET, SOCK_RAW}, EAFNOSUPPORT},
+        {"socket", {AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER}, EPROTONOSUPPORT},
+        {"socket", {AF_INET, SOCK_RAW, IPPROTO_ICMP}, EPROTONOSUPPORT},
+        {"keyctl", {0}, EPERM},
+        {"bpf", {0}, EPERM},
+        {"ptrace", {0}, EPERM},
+        {"io_uring_setup", {0}, ENOSYS},
+        {"open_by_handle_at", {0}, EPERM},
+        {"quotactl", {0}, EPERM},
+        {"statmount", {0}, EPERM},
+    };
+    for (size_t a = 0; a < ARRAY_LEN(archs); a++) {
+        struct err err = {0};
+        struct filter_program p;
+        CU_ASSERT_EQUAL_FATAL(sandbox_seccomp_compile(archs[a], true, &p, &err), 0);
+        for (size_t i = 0; i < ARRAY_LEN(calls); i++)
+            check_call(&p, archs[a], "nested", &calls[i]);
+        struct seccomp_data d = {.nr = 452, .arch = archs[a], .args = {3, 0, 04755}};
+        CU_ASSERT_EQUAL(verdict(&p, &d), 0); /* fchmodat2 */
+        filter_program_free(&p);
+    }
+}
+
 void tap_suites(void)
 {
     if (getenv(
@@ -535,5 +606,7 @@ void tap_suites(void)
     CU_add_test(s, "of the sandbox: calls that are not there", test_sandbox_absent);
     CU_add_test(s, "of the sandbox: what the host has set aside", test_sandbox_set_aside);
     CU_add_test(s, "of the sandbox: calls by their arguments", test_sandbox_arguments);
+    CU_add_test(s, "of containers inside: which calls are opened", test_nested_numbers);
+    CU_add_test(s, "of containers inside: what is opened by arguments", test_nested_arguments);
     CU_add_test(s, "of the sandbox: unknown numbers and other ABIs", test_sandbox_numbers);
 }

@@ -248,7 +248,7 @@ static void test_file(void)
 static int compile(void)
 {
     struct err err = {0};
-    return sandbox_seccomp_compile(FILTER_NATIVE, &filter, &err);
+    return sandbox_seccomp_compile(FILTER_NATIVE, false, &filter, &err);
 }
 
 static int release(void)

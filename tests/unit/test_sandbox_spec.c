@@ -41,6 +41,7 @@ static void test_refused(void)
         {"{ docker: { image: -x } }", "as the engine knows it"},
         {"{ docker: { image: \"\" } }", "image"},
         {"{ docker: /run/docker.sock }", "docker"},
+        {"{ nested: true, backend: docker, docker: { image: x } }", "nested"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct err err = {0};
@@ -207,6 +208,32 @@ static void test_message(void)
     CU_ASSERT_STRING_EQUAL(back.limits.docker.socket, "");
 }
 
+/* Containers inside: bubblewrap's alone, with files that nobody keeps. */
+static void test_nested(void)
+{
+    struct sandbox_spec s, back, bad;
+    struct err err = {0};
+    struct config *c = good("{ nested: true }");
+    CU_ASSERT_EQUAL_FATAL(sandbox_spec_of_policy(c, "p", "", "", &s, &err), 0);
+    CU_ASSERT(s.limits.nested);
+    CU_ASSERT_EQUAL(sandbox_spec_of_policy(c, "p", "docker", "x", &bad, &err), -1);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "nested"));
+    CU_ASSERT_EQUAL(sandbox_spec_volume_add(&s, "v:/v", &err), -1);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "nested"));
+    CU_ASSERT_EQUAL_FATAL(pass(&s, &back), 0);
+    CU_ASSERT(back.limits.nested);
+    bad = s, bad.root = SANDBOX_SPEC_KEPT;
+    CU_ASSERT_EQUAL(pass(&bad, &back), -1);
+    bad = s, bad.limits.backend = BACKEND_DOCKER;
+    snprintf(bad.limits.docker.image, sizeof bad.limits.docker.image, "x");
+    CU_ASSERT_EQUAL(pass(&bad, &back), -1);
+    bad = s, bad.limits.nested = false;
+    CU_ASSERT_EQUAL_FATAL(sandbox_spec_volume_add(&bad, "v:/v", &err), 0);
+    bad.limits.nested = true;
+    CU_ASSERT_EQUAL(pass(&bad, &back), -1);
+    config_unref(c);
+}
+
 void suite_sandbox_spec(void);
 
 void suite_sandbox_spec(void)
@@ -218,6 +245,7 @@ void suite_sandbox_spec(void)
     CU_add_test(s, "what the daemon's sandboxes get unasked", test_life);
     CU_add_test(s, "what is asked for beside the policy", test_asked_for);
     CU_add_test(s, "what goes to the builder", test_message);
+    CU_add_test(s, "containers inside", test_nested);
 }
 
 void tap_suites(void)

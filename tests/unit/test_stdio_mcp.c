@@ -1,4 +1,5 @@
 /* The two ends of MCP over stdio: which messages a text holds, heads, bodies, lines. */
+#include "json_walk.h"
 #include "stdio_mcp.h"
 #include "tap_main.h"
 
@@ -61,9 +62,9 @@ static void test_bounds(void)
     for (int more = 0; more < 2; more++) {
         buf_init(&b, 4096);
         CU_ASSERT(buf_append_str(&b, "{\"method\":\"x\",\"params\":") == 0);
-        for (int i = 0; i < STDIO_DEPTH_MAX + more; i++)
+        for (int i = 0; i < JSON_DEPTH_MAX + more; i++)
             CU_ASSERT(buf_append_str(&b, "[") == 0);
-        for (int i = 0; i < STDIO_DEPTH_MAX + more; i++)
+        for (int i = 0; i < JSON_DEPTH_MAX + more; i++)
             CU_ASSERT(buf_append_str(&b, "]") == 0);
         CU_ASSERT(buf_append_str(&b, "}") == 0);
         CU_ASSERT_EQUAL(stdio_scan(buf_slice(&b), m, STDIO_MESSAGES_MAX), more ? -1 : 1);

@@ -1,5 +1,6 @@
 """The same test again as an ordinary user, where we are root: one without ids of /etc/subuid, and
 one with them, in a mount namespace that has its own /etc/passwd."""
+import ctypes
 import os
 import re
 import shutil
@@ -121,3 +122,16 @@ def each(t, fn, mapped=False, fuse=False):
         again(t, BOTH if fuse else MAPPED)
     else:
         t.skip("a user with ids of /etc/subuid", "newuidmap is not installed")
+
+
+def own_ids(t):
+    """Where we are root: this process in a mount namespace whose /etc/subuid and subgid have ids for Durward."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    new_mounts, private = 0x20000, 1 << 18 | 16384
+    if libc.unshare(new_mounts) < 0 or libc.mount(None, b"/", None, private, None) < 0:
+        raise tap.Skip("no mount namespace can be made here")
+    line = t.write("ids", "durward:700000:65536\n")
+    for f in ("subuid", "subgid"):
+        if not os.path.exists("/etc/" + f):
+            raise tap.Skip("/etc/%s is not there" % f)
+        subprocess.run(["mount", "--bind", line, "/etc/" + f], check=True)

@@ -1,0 +1,198 @@
+#!/usr/bin/python3 -B
+"""`sandbox: { nested: true }`: containers inside by real programs, whose traffic is the sandbox's; what an attacker gets
+who has namespaces of his own; what is refused. As root and as an ordinary user with ids of /etc/subuid."""
+import json
+import os
+import shutil
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import api, durward, engine, person, scene, tap  # noqa: E402
+
+NO = ("EPERM", "EACCES", "EINVAL", "EROFS", "ENOENT", "ENODEV")
+HOST = "deps.example.com"
+
+
+def make(t):
+    s = scene.Scene(t)
+    for name, more in (("nest", {"nested": True}), ("small", {"nested": True, "pids": 64})):
+        s.d.policy(name, s.rules, s.env)
+        s.d.policies[name]["sandbox"] = more
+    return s
+
+
+def refusals(t, s):
+    d = s.d
+    r = d.run(["true"], ["--policy", "nest"])
+    t.ok(r.returncode == 125 and "--no-bind" in r.stderr, "a bind is refused, with the remedy", r.stderr)
+    for more, what in (({"backend": "docker", "docker": {"image": "x"}}, "with an engine's container"),):
+        text = json.dumps(dict(d.config(), policies={"p": {"rules": [], "sandbox": dict({"nested": True}, **more)}}))
+        r = d.check(text)
+        t.ok(r.returncode != 0 and "nested" in r.stdout + r.stderr, "refused by check: " + what, r.stdout, r.stderr)
+
+
+def without_ids(t, s):
+    r = s.d.run(["true"], ["--policy", "nest", "--no-bind"])
+    t.ok(r.returncode == 125 and "/etc/subuid" in r.stderr, "without uids of its own it is refused, with the remedy",
+         r.stderr)
+
+
+def attack(t, c, box):
+    with open(os.path.join(durward.INSIDE, "nested.py"), "rb") as f:
+        c.write(box, "/workspace/nested.py", f.read())
+    r = c.exec(box, "python3 /workspace/nested.py", split=True, timeout=60)
+    try:
+        got = json.loads(r["stdout"])
+    except ValueError:
+        t.ok(False, "the probe answers", r)
+        return
+    t.eq((set(got["caps"]), got["nnp"]), ({"00000000a82435ff"}, "1"), "17 capabilities, which no program can raise")
+    m = got["mounts"]
+    below = m["below"] if isinstance(m["below"], dict) else {}
+    t.eq((m["entered"], below.get("/proc")), ("ok", "ok"), "namespaces and a /proc of their own can be made")
+    t.ok(below and all(v in NO for v in below["sysctls"].values()), "no setting of the kernel or of the network can be "
+         "written there", below)
+    t.ok(below and all(v in NO for v in below["seen"].values()) and below["keys"] == "" and len(below["pids"]) < 4,
+         "nor anything of the host be seen", below)
+    t.ok(below and all(v in NO for v in below["kinds"].values()), "no file system can be mounted that reads a disk, a server or "
+         "the kernel", below)
+    t.ok(all(v[0] in NO and v[1] in NO and v[2] in NO and all(x in NO for x in v[4:]) for v in m["kept"].values()),
+         "what we cover or freeze stays so in mounts of their own", m["kept"])
+    n = got["network"]
+    t.ok(n["entered"] == "ok" and n["out"] == "ENETUNREACH" and n["back"] in NO and n["process 1"] in NO + ("none",) and
+         n["interfaces"] == ["lo"] and n["packet"] == "EAFNOSUPPORT" and
+         n["raw"] == n["netfilter"] == "EPROTONOSUPPORT", "a network of their own leads nowhere", n)
+    t.ok(all(v in NO + ("EADDRINUSE",) for k, v in got["listeners"].items() if v != "no ip(8)"), "the sandbox's network is not its root's",
+         got["listeners"])
+    t.ok(all(v in NO for v in got["processes"].values()), "nor is process 1", got["processes"])
+    t.ok(isinstance(got["many"], int) and 100 < got["many"] <= 256, "namespaces are bounded (%s of 256)" % got["many"])
+    t.ok(got["device"] in NO and got["host name"] in NO and got["chown"] == "ok", "no devices, no host name; owners of its own",
+         got)
+
+
+def out(c, box, script, timeout=60):
+    code, text = c.sh(box, script, timeout=timeout)
+    return code, text.decode("utf-8", "replace")
+
+
+def bubblewrap(t, c, box):
+    code, said = out(c, box, "bwrap --unshare-all --share-net --ro-bind / / --proc /proc --dev /dev --tmpfs /tmp "
+                             "sh -c 'id -u; ls /proc | grep -c ^[0-9]; curl -sS https://%s/bw; "
+                             "curl -sS -m 5 https://evil.example.com/ || echo refused $?'" % HOST)
+    t.ok(code == 0 and '"/bw"' in said and said.endswith("refused 6\n"), "bubblewrap inside, its curl through the gate", said)
+    code, said = out(c, box, "bwrap --unshare-all --ro-bind / / --proc /proc --dev /dev curl -sS -m 5 https://%s/ || "
+                             "echo refused $?" % HOST)
+    t.ok("refused" in said, "a network of its own leads nowhere", said)
+
+
+CONTAINERFILE = """FROM localhost/base:1
+RUN curl -sS -o /fetched https://%(h)s/in-build && chown 1234:5 /fetched && cp /bin/busybox /bin/su && chmod 4755 /bin/su
+USER 1234
+CMD ["sh", "-c", "id -u; stat -c '%%u:%%g' /fetched; curl -sS https://%(h)s/in-run; curl -sS -m 5 https://evil.example.com/ || echo refused $?"]
+""" % {"h": HOST}
+
+
+def containers(t, s, c, box):
+    """podman and buildah, with the sandbox's own configuration and a range of uids."""
+    for program in ("podman", "crun", "buildah"):
+        if not shutil.which(program):
+            t.skip("containers inside", program + " is not installed")
+            return
+    c.write(box, "/workspace/base.tar", engine.rootfs())
+    c.write(box, "/workspace/Containerfile", CONTAINERFILE.encode())
+    code, said = out(c, box, "podman import -q base.tar localhost/base:1 2>&1")
+    t.ok(code == 0, "podman import", said)
+    code, said = out(c, box, "podman build -q -t app . 2>&1", 120)
+    t.ok(code == 0, "podman build: a request, another's file, a set-user-ID bit", said)
+    code, said = out(c, box, "podman run --rm app", 60)
+    t.ok(code == 0 and said.startswith("1234\n1234:5\n") and '"/in-run"' in said and said.endswith("refused 6\n"),
+         "podman run: as its own user, through the gate, and an unlisted host is refused in the innermost", said)
+    code, said = out(c, box, "b=$(buildah from localhost/base:1) && buildah run $b curl -sS https://%s/buildah && "
+                             "buildah commit -q $b two && podman images -q two | wc -l" % HOST, 120)
+    t.ok(code == 0 and '"/buildah"' in said and said.endswith("1\n"), "buildah from, run, commit", said)
+    code, said = out(c, box, "podman run --rm --network none app 2>&1", 60)
+    t.ok("in-run" not in said and "refused 6" in said, "a container without a network has none", said)
+    # the placeholder is what a container can be given; the secret is put in at the gate, as always
+    code, said = out(c, box, "podman run --rm -e GITHUB_TOKEN app sh -c 'curl -sS -H \"Authorization: Bearer $GITHUB_TOKEN\" "
+                             "https://api.github.com/user'", 60)
+    t.ok(code == 0 and "octo" in said, "a credential of a rule works from a container", said)
+    seen = [r.target for r in s.plain.requests]
+    t.eq([p for p in ("/in-build", "/in-run", "/buildah") if p not in seen], [], "the origin had each of them")
+
+
+def chromium(t, s, c, box):
+    if not os.access("/usr/lib/chromium/chromium", os.X_OK) or not shutil.which("setpriv"):
+        t.skip("Chromium with its sandbox on", "chromium is not installed")
+        return
+    # without --no-sandbox it does not start where it cannot have one
+    browser = ("HOME=/tmp/home timeout 60 setpriv --reuid 1000 --regid 1000 --clear-groups /usr/lib/chromium/chromium --headless=new "
+               "--disable-gpu --user-data-dir=/tmp/home/p --ignore-certificate-errors --dump-dom %s 2>/dev/null")
+    out(c, box, "mkdir -p /tmp/home && chown 1000:1000 /tmp/home")
+    code, said = out(c, box, browser % ("https://%s/chromium" % HOST), 90)
+    t.ok('"target": "/chromium"' in said, "Chromium, as a user of its own and with its sandbox on, opens a page", code, said[-2000:])
+
+
+def bounded(t, c):
+    box = c.create(policy="small")["id"]
+    code, said = out(c, box, "for u in 1001 1002 1003 1004; do setpriv --reuid $u --regid $u --clear-groups sh -c 'i=0; "
+                             "while [ $i -lt 40 ]; do sleep 5 & i=$((i+1)); done' & done 2>&1; sleep 2; ls -d /proc/[0-9]* | wc -l", 40)
+    t.ok("ork" in said and int(said.split()[-1]) <= 70, "processes of all its users together are bounded", said[-300:])
+    c.delete(box)
+
+
+def kinds(t, c):
+    box = c.create(policy="nest")
+    t.ok(not box["kept"], "its files are in memory", box)
+    said = api.refused(c.ask, "POST", "/v1/sandboxes/%s/snapshots" % box["id"], {"name": "x"})
+    t.ok(said is not None, "so there is no snapshot of it", said)
+    t.ok(api.refused(c.create, policy="nest", volumes=["v:/v"]) is not None, "and it has no volumes")
+    c.delete(box["id"])
+
+
+def as_root(t, s, c):
+    t.part(kinds, t, c)
+    box = c.create(policy="nest")["id"]
+    t.part(attack, t, c, box)
+    t.part(bubblewrap, t, c, box)
+    t.part(containers, t, s, c, box)
+    t.part(chromium, t, s, c, box)
+    t.part(bounded, t, c)
+    c.delete(box)
+
+
+def as_user(t, s, c):
+    """Of an image, as its root is nobody on the host."""
+    files = [("usr/bin/bwrap", "/usr/bin/bwrap")] + [(x.lstrip("/"), os.path.realpath(x)) for x in
+                                                    engine.libraries("/usr/bin/bwrap")]
+    r = s.d.command("image", "import", "-c", s.d.conf, "-", "box",
+                    stdin=engine.rootfs(files=engine.python_files() + files), timeout=60)
+    t.eq(r.returncode, 0, "an image is imported") or t.diag(r.stderr)
+    box = c.create(policy="nest", image="box")["id"]
+    t.part(attack, t, c, box)
+    t.part(bubblewrap, t, c, box)
+    c.delete(box)
+    t.eq(s.d.command("image", "rm", "-c", s.d.conf, "box").returncode, 0, "and removed")
+
+
+def each(t):
+    s = make(t)
+    t.part(refusals, t, s)
+    if person.name() == "root":
+        t.part(without_ids, t, s)
+        person.own_ids(t)
+    elif person.name() != person.MAPPED:
+        t.part(without_ids, t, s)
+        return
+    s.d.serve()
+    c = api.Api(s.d.socket, timeout=130)
+    t.part(as_root if person.name() == "root" else as_user, t, s, c)
+    c.close()
+    t.eq(s.d.stop(), 0, "the daemon ends well")
+    s.clean()
+
+
+def main(t):
+    person.each(t, each, mapped=True)
+
+
+tap.run(main, timeout=200)

@@ -173,6 +173,10 @@ def provider(t, s):
          "--sandbox-id reattaches and does not delete; what dcode made it deletes")
     t.eq(out["woken"], "as it was", "--sandbox-id of one that sleeps resumes it")
     t.eq(out["of_snapshot"], ["as it was", "stop"], "--sandbox-snapshot-name: a sandbox with its files; on_idle")
+    t.eq(out["use_or_create"], [["running", ["made-by-dcode"]], ["running", ["made-by-dcode"]], ""],
+         "--sandbox-snapshot-name of one that is not there makes it of the new sandbox; the next ones begin with it")
+    t.eq((out["unkept"] or [None])[0], "SandboxError", "where a sandbox's files are not kept it says so")
+    t.eq(out["orphans"], 0, "a snapshot that cannot be made leaves no sandbox behind")
     for name, want in (("no_daemon", "SandboxError"), ("wrong_id", "SandboxNotFoundError"), ("snapshot", "ValueError"),
                        ("image", "ValueError"), ("unknown", "ValueError"), ("policy", "ValueError"),
                        ("labels", "ValueError"), ("timeout", "ValueError")):
@@ -269,6 +273,7 @@ def main(t):
         ns = None
     address = "%s:%d" % (ns.host if ns else "127.0.0.1", nginx.free_port())
     s.d.listen.append({"http": address, "insecure": True} if ns else {"http": address})
+    s.d.policies["bounded"] = {"rules": [], "sandbox": {"disk": "64MiB"}}
     s.d.serve()
     c = api.Api(s.d.socket)
     try:

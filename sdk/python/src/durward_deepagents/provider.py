@@ -55,13 +55,9 @@ class DurwardProvider(SandboxProvider):
                 return DurwardSandbox(_running(client, sandbox_id), timeout=timeout)
             given.setdefault("policy", resolve_env_var("DURWARD_POLICY"))
             given["labels"] = {**LABELS, **given.get("labels", {})}
-            return DurwardSandbox(client.create(**given), timeout=timeout)
+            return DurwardSandbox(_created(client, given), timeout=timeout)
         except BadRequest as e:
             raise ValueError("durward: %s" % e) from e
-        except NotFound as e:
-            raise ValueError("durward: there is no snapshot %s: make it of a sandbox that has what is "
-                             "wanted, `durward sandbox snapshot ID %s`"
-                             % (given.get("snapshot"), given.get("snapshot"))) from e
         except DurwardError as e:
             raise SandboxError("durward: %s" % e) from e
 
@@ -95,6 +91,24 @@ def _given(kwargs: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(named, list) or not all(isinstance(v, str) for v in named):
         raise ValueError("durward: volumes must be a list of NAME:/path or NAME:/path:ro")
     return given
+
+
+def _created(client: Durward, given: dict[str, Any]) -> Any:
+    """dcode's --sandbox-snapshot-name is one "to use or create": where there is none, a new sandbox's files
+    become it, so that the next one begins where this one does."""
+    try:
+        return client.create(**given)
+    except NotFound as e:
+        if e.code != "snapshot_not_found":
+            raise
+    name = given["snapshot"]
+    box = client.create(**{k: v for k, v in given.items() if k != "snapshot"})
+    try:
+        box.snapshot(name, get_or_create=True)  # another dcode may have made it meanwhile
+    except DurwardError:
+        box.delete()
+        raise
+    return box
 
 
 def _running(client: Durward, sandbox_id: str) -> Any:

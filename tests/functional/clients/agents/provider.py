@@ -32,7 +32,18 @@ def main():
         out["kept"] = c.get(backend.id).info.state
     out["left"] = [s.id for s in c.sandboxes()]
     out["wrong_id"] = failed(sandbox_id="sb-none")
-    out["snapshot"] = failed(params={"snapshot": "x"})
+    before = {s.id for s in c.sandboxes()}
+    out["snapshot"] = failed(params={"snapshot": "not/a name"})
+    out["unkept"] = failed(snapshot_name="never-made", params={"policy": "bounded"})
+    out["orphans"] = len({s.id for s in c.sandboxes()} - before)
+    for _ in range(2):  # it is made by the first and used by the second
+        with create_sandbox("durward", snapshot_name="made-by-dcode") as backend:
+            info = c.get(backend.id).info
+            out.setdefault("use_or_create", []).append([info.state, [s.name for s in c.snapshots()]])
+            backend.execute("echo later >/workspace/later")
+    with create_sandbox("durward", snapshot_name="made-by-dcode") as backend:
+        out["use_or_create"].append(backend.execute("ls /workspace").output)
+    c.delete_snapshot("made-by-dcode")
     out["image"] = failed(params={"image": "no-such-image"})
     box = c.create("coder")
     box.write("/workspace/kept", b"as it was")

@@ -4,6 +4,7 @@
 #include "signer.h"
 
 #include "assertion.h"
+#include "broker.h"
 #include "ca_key.h"
 #include "ipc.h"
 #include "meter.h"
@@ -285,7 +286,7 @@ static int on_peer(struct signer *s, struct msg *m)
     struct err err = {0};
     if (peer_get(m, &far) < 0)
         return -1;
-    if (far.kind != ROLE_GATE && far.kind != ROLE_CONTROLLER) {
+    if (far.kind != ROLE_GATE && far.kind != ROLE_CONTROLLER && !broker_is_front(far.kind)) {
         close(far.fd);
         return -1;
     }

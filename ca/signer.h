@@ -2,9 +2,9 @@
  *
  * Control channel: W_INIT {create:u8, leaf_hours:u32, mints:u32 (a second and channel), api:str
  * (the API's own name, "" for none), fds: key, cert, secret} once; answered by W_READY
- * {cert_pem:bytes} or W_FAILED. Then W_PEER of kind gate (or controller, whose API is served in
- * TLS) opens a minting channel, W_PEER_GONE closes it, W_POLICY brings what names a listener's
- * channel may have, W_ROOT asks for the root of a sandbox's CA.
+ * {cert_pem:bytes} or W_FAILED. Then W_PEER of kind gate, of a broker's front, or controller (whose
+ * API is served in TLS) opens a minting channel, W_PEER_GONE closes it, W_POLICY brings what names
+ * a listener's channel may have, W_ROOT asks for the root of a sandbox's CA.
  *
  * Which CA signs follows from the channel. That of a local sandbox (W_PEER's sandbox) has a CA of
  * its own (sandbox_ca.h), trusted in there alone; any other has the exported one, and gets names by

@@ -14,6 +14,7 @@
 #include "approvals.h"
 #include "proposals.h"
 #include "backlog.h"
+#include "broker.h"
 #include "controller_internal.h"
 #include "sandbox_events.h"
 #include "identities.h"
@@ -232,6 +233,10 @@ static int on_peer(struct controller *c, struct msg *m)
         client_new(c, far.fd);
         return 0;
     default:
+        if (broker_is_back(far.kind)) {
+            approvals_holder(c->approvals, far.policy, far.fd);
+            return 0;
+        }
         close(far.fd);
         return -1;
     }

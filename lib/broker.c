@@ -2,9 +2,9 @@
 #include "broker.h"
 
 static const struct broker brokers[BROKERS] = {
-    {SCHEME_SSH, ROLE_SSH_FRONT, ROLE_SSH_BACK},
-    {SCHEME_POSTGRES, ROLE_POSTGRES_FRONT, ROLE_POSTGRES_BACK},
-    {SCHEME_REDIS, ROLE_REDIS_FRONT, ROLE_REDIS_BACK},
+    {SCHEME_SSH, ROLE_SSH_FRONT, ROLE_SSH_BACK, false},
+    {SCHEME_POSTGRES, ROLE_POSTGRES_FRONT, ROLE_POSTGRES_BACK, true},
+    {SCHEME_REDIS, ROLE_REDIS_FRONT, ROLE_REDIS_BACK, true},
 };
 
 const struct broker *broker_at(size_t i)

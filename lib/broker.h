@@ -12,6 +12,7 @@ enum { BROKERS = 3, BROKER_KEY_MAX = 64 };
 struct broker {
     enum scheme scheme; /* of the rules' patterns */
     enum role front, back;
+    bool tls; /* the sandbox may speak TLS to the front, which has a channel to the signer */
 };
 
 const struct broker *broker_at(size_t i);    /* NULL past the end */

@@ -242,7 +242,7 @@ enum wire_type {
 
     /* ---- injector ↔ controller ---- */
     W_PENDING_APPROVAL =
-        160, /* I→C: a request waits for somebody's word; see proxy/injector/pending_approval.h */
+        160, /* I→C: a request waits for somebody's word; see proxy/link/pending_approval.h */
     W_PENDING_APPROVAL_ANSWER = 161, /* C→I: req:u32, end:u8 (enum pending_approval_end), who:str */
     W_PENDING_APPROVAL_OVER = 162,   /* I→C: req:u32: no answer is needed any more */
     W_KILL = 163,                    /* I→C: sandbox:str, why:str: it is to end */

@@ -5,6 +5,7 @@
 #include "io.h"
 #include "ipc.h"
 #include "peer.h"
+#include "pending_approval.h"
 #include "policy_message.h"
 #include "proc.h"
 #include "role_run.h"
@@ -73,8 +74,9 @@ static int back_load(void *self, struct msg *m, struct msg *ready UNUSED, struct
     b->journal = journal_new(b->base, synced);
     b->dial = dial_client_new(b->base, b->limits.dial_seconds);
     b->secrets = secret_client_new(b->base);
+    b->approvals = pending_approvals_new(b->base, b->limits.approval_seconds, b->limits.approvals);
     secret_unref(secret_alloc(1)); /* what secret memory needs is tried before the filter */
-    if (!b->journal || !b->dial || !b->secrets || load_policy(b, &told) < 0)
+    if (!b->journal || !b->dial || !b->secrets || !b->approvals || load_policy(b, &told) < 0)
         return err_set(err, ERR_INTERNAL, "no memory, or a policy that does not compile");
     journal_lost_to(b->journal, b->parent);
     dial_client_lost_to(b->dial, b->parent);
@@ -157,6 +159,8 @@ static int on_peer(struct back *b, struct msg *m)
         dial_client_attach(b->dial, far.fd, far.channel);
     else if (far.kind == ROLE_VAULT)
         secret_client_attach(b->secrets, far.fd, far.channel);
+    else if (far.kind == ROLE_CONTROLLER)
+        pending_approvals_attach(b->approvals, far.fd);
     else if (broker_is_front(far.kind))
         front_new(b, &far);
     else
@@ -177,11 +181,6 @@ static int on_policy(struct back *b, struct msg *m)
         return -1;
     b->life->policy(b);
     return 0;
-}
-
-bool back_goes_on(const struct rule *was, const struct decision *now)
-{
-    return now->verdict == VERDICT_ALLOW && strcmp(was->said, now->rule->said) == 0;
 }
 
 static int on_control(struct ipc *ch UNUSED, struct msg *m, void *arg)

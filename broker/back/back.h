@@ -17,6 +17,7 @@
 struct back;
 struct event_base;
 struct ipc;
+struct pending_approvals;
 
 /* A request of a front's, as it came. */
 struct back_asked {
@@ -33,7 +34,7 @@ struct back_life {
     /* A front asks. 0, or -1: the message is bad (nothing was taken), and that front's channel
      * ends. */
     int (*open)(struct back *b, const struct back_asked *asked);
-    /* Another policy is there: what is open is decided again, by back_goes_on. */
+    /* Another policy is there: what is open is decided again (back_request_goes_on). */
     void (*policy)(struct back *b);
 };
 
@@ -44,7 +45,8 @@ struct back {
     struct journal *journal;
     struct dial_client *dial;
     struct secret_client *secrets;
-    SSL_CTX *tls; /* client context with the roots */
+    struct pending_approvals *approvals; /* asked of the controller */
+    SSL_CTX *tls;                        /* client context with the roots */
     struct policy *policy;
     uint32_t generation;
     struct limits limits;
@@ -52,9 +54,6 @@ struct back {
     size_t n_fronts;
     void *self;
 };
-
-/* A session of rule `was`: may it go on, now that `now` was decided about it? */
-bool back_goes_on(const struct rule *was, const struct decision *now);
 
 int back_main(const struct back_life *life);
 

@@ -1,8 +1,10 @@
 /* The main of every front: its channels, its policy, and what it says to its back. */
 #include "front.h"
 
+#include "io.h"
 #include "ipc.h"
 #include "meter.h"
+#include "mint_client.h"
 #include "peer.h"
 #include "policy_message.h"
 #include "proc.h"
@@ -16,6 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { LEAVES_MAX = 64, BACK_SECONDS = 120 };
+
 static int load_policy(struct front *f, const struct policy_message *told)
 {
     struct err err = {0};
@@ -27,6 +31,21 @@ static int load_policy(struct front *f, const struct policy_message *told)
     policy_free(f->policy); /* requests under way hold references */
     f->policy = p;
     f->generation = told->generation;
+    return 0;
+}
+
+/* One key for all its certificates. */
+static int load_tls(struct front *f, struct err *err)
+{
+    if (!f->life->tls)
+        return 0;
+    f->mint = mint_client_new(f->base, f->limits.mints, LEAVES_MAX, err);
+    f->tls = io_tls_server_ctx(false);
+    if (f->mint == NULL || f->tls == NULL)
+        return err_wrap(err, "TLS towards the sandbox");
+    mint_client_lost_to(f->mint, f->parent);
+    if (f->life->protocols)
+        io_tls_choose(f->tls, f->life->protocols);
     return 0;
 }
 
@@ -48,6 +67,8 @@ static int front_load(void *self, struct msg *m, struct msg *ready UNUSED, struc
     if (f->journal == NULL || load_policy(f, &told) < 0)
         return err_set(err, ERR_INTERNAL, "no journal, or a policy that does not compile");
     journal_lost_to(f->journal, f->parent);
+    if (load_tls(f, err) < 0)
+        return -1;
     return f->life->load(f, key, err);
 }
 
@@ -117,6 +138,11 @@ static void on_back_closed(struct ipc *ch, const char *why UNUSED, void *arg)
     peer_lost(f->parent, f->back_channel);
 }
 
+unsigned front_wait_seconds(const struct front *f, const struct rule *rule)
+{
+    return BACK_SECONDS + (rule->ask ? f->limits.approval_seconds : 0);
+}
+
 struct broker_stream *front_open(struct front *f, const struct authority *at, struct slice facts,
                                  const struct broker_stream_ops *ops, void *arg)
 {
@@ -164,6 +190,8 @@ static int on_peer(struct front *f, struct msg *m)
         ipc_free(f->gate);
         f->gate_channel = far.channel;
         f->gate = ipc_new(f->base, far.fd, on_gate, on_gate_closed, f);
+    } else if (far.kind == ROLE_SIGNER && f->mint) {
+        mint_client_attach(f->mint, far.fd, far.channel);
     } else if (broker_is_back(far.kind)) {
         ipc_free(f->back);
         f->back_channel = far.channel;

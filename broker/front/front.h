@@ -11,13 +11,20 @@
 #include "proc.h"
 #include "request_limits.h"
 
+#include <openssl/ssl.h>
+
 struct event_base;
 struct front;
 struct ipc;
+struct mint_client;
 
 struct front_life {
     enum role role;
     enum scheme scheme;
+    /* The sandbox may speak TLS to it (front_tls.h), as lib/broker.c says too; protocols: what it
+     * may name there (RFC 7301), NULL: none. */
+    bool tls;
+    const char *protocols;
     /* Before the filter: whatever the library opens. key: the seed of what the sandbox knows it
      * by, 32 bytes. Sets f->self. -1 with err: it cannot start. */
     int (*load)(struct front *f, struct slice key, struct err *err);
@@ -30,6 +37,8 @@ struct front {
     struct event_base *base;
     struct ipc *parent, *back, *gate; /* NULL while there is none */
     uint32_t back_channel, gate_channel;
+    struct mint_client *mint; /* with tls: certificates, and what they are used by */
+    SSL_CTX *tls;
     struct journal *journal;
     struct policy *policy; /* take a reference to keep it over a reload */
     uint32_t generation;
@@ -45,6 +54,8 @@ int front_main(const struct front_life *life);
  * there is no back just now, or no room. */
 struct broker_stream *front_open(struct front *f, const struct authority *at, struct slice facts,
                                  const struct broker_stream_ops *ops, void *arg);
+/* So long the back's answer is waited for: it has bounds of its own for each step. */
+unsigned front_wait_seconds(const struct front *f, const struct rule *rule);
 /* A request that goes no further: on record. Fields beside kind, code, scheme and authority are the
  * caller's, in *r (record_init was called with RECORD_DENIED). */
 void front_denied(struct front *f, struct record *r, const struct authority *at, const char *code);

@@ -30,7 +30,7 @@ struct broker_stream {
     void *arg;
     struct event *rd, *wr, *dead;
     struct event *gone; /* while it is paused: the far end closes */
-    bool paused, freed, broken;
+    bool paused, held, freed, broken;
     bool ended; /* the far end is gone, having said its last word; what it said is in kept */
     STAILQ_HEAD(, kept_packet) kept; /* at most what the socket held */
     unsigned depth;
@@ -87,6 +87,11 @@ static void break_off(struct broker_stream *s)
     event_del(s->wr);
     event_del(s->gone);
     event_active(s->dead, EV_TIMEOUT, 0);
+}
+
+void broker_stream_break(struct broker_stream *s)
+{
+    break_off(s);
 }
 
 static void on_dead(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
@@ -160,6 +165,10 @@ static void on_gone(struct broker_stream *s)
     ssize_t n;
     if (s->ended || s->broken)
         return;
+    if (s->held) {
+        break_off(s);
+        return;
+    }
     while (kept && (n = take(s)) > 0) {
         sum += sizeof(struct kept_packet) + (size_t)n;
         struct kept_packet *k = sum <= KEPT_MAX ? malloc(sizeof *k + (size_t)n) : NULL;
@@ -237,6 +246,11 @@ int broker_stream_send(struct broker_stream *s, enum broker_packet type, struct 
     }
     on_gone(s);
     return -1;
+}
+
+void broker_stream_hold(struct broker_stream *s, bool held)
+{
+    s->held = held;
 }
 
 void broker_stream_pause(struct broker_stream *s, bool paused)

@@ -41,6 +41,9 @@ void broker_stream_free(struct broker_stream *s); /* NULL is fine; not within it
 /* 1: sent; 0: full, nothing was sent, writable follows; -1: it is dead, closed follows. bytes: at
  * most BROKER_PACKET_MAX. */
 int broker_stream_send(struct broker_stream *s, enum broker_packet type, struct slice bytes);
+void broker_stream_break(struct broker_stream *s); /* it is bad; closed follows */
+/* While it is paused: a far end that goes is over, whatever it has said. */
+void broker_stream_hold(struct broker_stream *s, bool held);
 void broker_stream_pause(struct broker_stream *s, bool paused); /* packets wait in the socket */
 
 #endif

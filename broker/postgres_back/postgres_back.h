@@ -5,6 +5,7 @@
 
 #include "back.h"
 #include "back_link.h"
+#include "back_request.h"
 #include "io.h"
 #include "postgres_message.h"
 #include "postgres_rule.h"
@@ -12,7 +13,6 @@
 #include "scram.h"
 
 #include <sys/queue.h>
-#include <time.h>
 
 enum {
     POSTGRES_SESSIONS_MAX = 512,    /* of a policy, */
@@ -32,7 +32,7 @@ struct postgres_back {
 
 enum session_state {
     SESSION_LOGIN = 0, /* the vault says as whom */
-    SESSION_RECORDING,
+    SESSION_ADMITTING,
     SESSION_LINKING,
     SESSION_AUTHENTICATING,
     SESSION_STARTING, /* until the server is ready */
@@ -43,18 +43,11 @@ enum session_state {
 
 struct postgres_session {
     struct postgres_back *of;
-    char sandbox[65];
-    struct authority at;
+    struct back_request request;
     char database[POSTGRES_NAME_MAX + 1], user[POSTGRES_NAME_MAX + 1];
-    struct buf settings;   /* of the sandbox, as texts of a startup */
-    struct policy *policy; /* whose rule it is; a reference */
-    const struct rule *rule;
+    struct buf settings; /* of the sandbox, as texts of a startup */
     enum session_state state;
-    uint64_t counter; /* of its records */
-    bool admitted;
-    struct timespec begun;
     struct secret_wait *login;
-    struct journal_wait *wait;
     struct sign_wait *proof;
     struct back_link link;
     struct postgres_reader reader;
@@ -67,9 +60,9 @@ struct postgres_session {
     unsigned n_checked;            /* answers of what is asked before the session begins */
     struct event *clock;
     struct broker_stream *stream;
-    struct buf down; /* for the front */
-    bool up_end;     /* the front has no more to say */
-    uint64_t n_up, n_down, n_rows, n_statements;
+    struct buf down;                       /* for the front */
+    bool up_end;                           /* the front has no more to say */
+    uint64_t n_seen, n_rows, n_statements; /* bytes of whole messages; rows */
     struct {
         char text[POSTGRES_PRINT];
         uint64_t n;
@@ -103,6 +96,9 @@ void postgres_carry_stop(struct postgres_session *s, const char *code, const cha
                          const char *text); /* it is over, with a last word where there can be */
 void postgres_carry_done(struct postgres_session *s);
 int postgres_carry_put(struct postgres_session *s, const struct postgres_part *m);
+int postgres_carry_up(void *session, struct slice bytes); /* back_request_ops.up, .more, .spent */
+void postgres_carry_more(void *session);
+void postgres_carry_spent(void *session);
 extern const struct broker_stream_ops postgres_carry_ops;
 
 #endif

@@ -52,9 +52,9 @@ static void cancel_begin(struct postgres_session *s)
     if (s->cancelling == NULL)
         return;
     s->cancelling->of = s;
-    journal_id(s->of->back->journal, s->counter, id, sizeof id);
-    back_link_begin(&s->cancelling->link, s->of->back, &s->at, s->sandbox, id, true, POSTGRES_ASK,
-                    0, on_cancel_linked, s->cancelling);
+    back_request_id(&s->request, id, sizeof id);
+    back_link_begin(&s->cancelling->link, s->of->back, &s->request.at, s->request.sandbox, id, true,
+                    POSTGRES_ASK, 0, on_cancel_linked, s->cancelling);
 }
 
 void postgres_carry_done(struct postgres_session *s)
@@ -125,7 +125,7 @@ static void on_clock(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 
 int postgres_carry_begin(struct postgres_session *s)
 {
-    unsigned seconds = s->rule->postgres->seconds;
+    unsigned seconds = s->request.rule->postgres->seconds;
     s->state = SESSION_RUNNING;
     s->reader.phase = POSTGRES_SESSION;
     io_deadline(s->link.io, s->of->back->limits.tunnel_seconds);
@@ -149,7 +149,7 @@ int postgres_carry_begin(struct postgres_session *s)
 /* 0: it may go on; -1: the session is gone. */
 static int count(struct postgres_session *s, const struct postgres_part *m)
 {
-    const struct postgres_terms *t = s->rule->postgres;
+    const struct postgres_terms *t = s->request.rule->postgres;
     if ((m->type == 'D' || m->type == 'd') && m->first) { /* COPY: each is a row, too */
         s->n_rows++;
         if (t->rows && s->n_rows > t->rows) {
@@ -159,12 +159,12 @@ static int count(struct postgres_session *s, const struct postgres_part *m)
         }
     }
     uint64_t more = m->first ? (uint64_t)m->length + POSTGRES_HEAD : 0;
-    if (t->megabytes && m->first && s->n_down + more > (uint64_t)t->megabytes * 1000000) {
+    if (t->megabytes && m->first && s->n_seen + more > (uint64_t)t->megabytes * 1000000) {
         cut(s, "postgres_megabytes", "53400",
             "the session has had all the bytes that its rule allows");
         return -1;
     }
-    s->n_down += more;
+    s->n_seen += more;
     return 0;
 }
 
@@ -186,14 +186,18 @@ static int on_message(struct postgres_session *s, const struct postgres_part *m)
     return 0;
 }
 
-/* -1: the session is gone. */
+/* 1: budgets leave no more now; -1: the session is gone. */
 static int read_server(struct postgres_session *s)
 {
     struct buf *in = io_in(s->link.io);
     while (buf_len(in) > 0 && buf_len(&s->down) < POSTGRES_IO) {
         struct slice rest = buf_slice(in);
         struct postgres_part m;
+        if (s->state == SESSION_RUNNING)
+            rest.n = back_request_down_room(&s->request, rest.n);
         size_t had = rest.n;
+        if (had == 0)
+            return 1;
         enum postgres_event e = postgres_read(&s->reader, &rest, &m);
         if (e == POSTGRES_VIOLATION) {
             if (s->state < SESSION_RUNNING)
@@ -204,6 +208,8 @@ static int read_server(struct postgres_session *s)
         }
         if (e != POSTGRES_MORE && on_message(s, &m) < 0)
             return -1;
+        if (s->state == SESSION_RUNNING)
+            back_request_down(&s->request, had - rest.n);
         buf_drain(in, had - rest.n);
     }
     io_consumed(s->link.io);
@@ -213,10 +219,11 @@ static int read_server(struct postgres_session *s)
 static void turn(struct postgres_session *s)
 {
     do {
-        if (read_server(s) < 0)
+        int r = read_server(s);
+        if (r < 0)
             return;
-        if (s->state == SESSION_RUNNING && !send_down(s)) {
-            io_pause(s->link.io); /* until the front has room */
+        if (s->state == SESSION_RUNNING && (!send_down(s) || r > 0)) {
+            io_pause(s->link.io); /* until the front has room, or a budget */
             return;
         }
     } while (s->state == SESSION_RUNNING && buf_len(io_in(s->link.io)) > 0);
@@ -234,7 +241,7 @@ void postgres_carry_io(struct io *io, enum io_event ev, void *arg)
         turn(s);
         return;
     case IO_DRAINED:
-        broker_stream_pause(s->stream, false);
+        back_request_pause(&s->request, false);
         return;
     case IO_CONNECTED:
         return;
@@ -300,13 +307,30 @@ static int on_packet(void *arg, enum broker_packet type, struct slice bytes)
     }
     if (type != BROKER_DATA || s->state != SESSION_RUNNING || s->up_end)
         return -1;
+    return back_request_up(&s->request, bytes);
+}
+
+int postgres_carry_up(void *session, struct slice bytes)
+{
+    struct postgres_session *s = session;
     if (io_write(s->link.io, bytes.p, bytes.n) < 0)
         return -1;
-    s->n_up += bytes.n;
     if (io_out_len(s->link.io) >= POSTGRES_IO)
-        broker_stream_pause(s->stream, true);
+        back_request_pause(&s->request, true);
     io_deadline(s->link.io, s->of->back->limits.tunnel_seconds);
     return 0;
+}
+
+void postgres_carry_more(void *session)
+{
+    struct postgres_session *s = session;
+    if (s->state == SESSION_RUNNING)
+        turn(s);
+}
+
+void postgres_carry_spent(void *session)
+{
+    postgres_carry_stop(session, "budget", "53400", "a budget of its rule or policy is used up");
 }
 
 static void on_writable(void *arg)

@@ -25,7 +25,7 @@ enum { PROOF_SCRAM = 1, PROOF_MD5, PROOF_CLEARTEXT };
 
 static const struct postgres_terms *terms_of(const struct postgres_session *s)
 {
-    return s->rule->postgres;
+    return s->request.rule->postgres;
 }
 
 static int refuse(struct postgres_session *s, const char *code, const char *text)
@@ -41,7 +41,7 @@ static int put_startup(const struct postgres_session *s, struct buf *out)
     const struct postgres_terms *t = terms_of(s);
     char name[POSTGRES_NAME_MAX + 1];
     size_t from = buf_len(out);
-    snprintf(name, sizeof name, "durward/%.50s", s->sandbox);
+    snprintf(name, sizeof name, "durward/%.50s", s->request.sandbox);
     if (postgres_startup_begin(out) < 0 ||
         postgres_startup_put(out, SLICE("user"), slice_str(s->user)) < 0 ||
         postgres_startup_put(out, SLICE("database"), slice_str(s->database)) < 0 ||
@@ -119,8 +119,9 @@ static int ask_proof(struct postgres_session *s, uint32_t scheme, struct slice t
 {
     if (s->proof)
         return refuse(s, "upstream_protocol", "the server asks twice for a proof");
-    struct sign_wait *w = secret_client_sign_text(
-        s->of->back->secrets, s->sandbox, s->rule->credential->secret, scheme, text, on_proof, s);
+    struct sign_wait *w =
+        secret_client_sign_text(s->of->back->secrets, s->request.sandbox,
+                                s->request.rule->credential->secret, scheme, text, on_proof, s);
     if (w == NULL)
         return -1; /* on_proof ran, and may have ended the session */
     s->proof = w;

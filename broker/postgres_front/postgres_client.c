@@ -9,10 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FRONT_SECONDS = 120 };
-
 static void client_free(struct postgres_client *c, bool flushed)
 {
+    front_tls_end(&c->tls);
     if (flushed)
         io_close_flushed(c->io);
     else
@@ -291,13 +290,13 @@ static void start(struct postgres_client *c, struct postgres_startup *s, size_t 
     s->database = name;
     memcpy(c->database, name.p, name.n);
     policy_postgres_decide(c->of->front->policy, &c->at, name, &d);
-    if (d.verdict != VERDICT_ALLOW) {
+    if (d.verdict == VERDICT_DENY) {
         c->rule = NULL;
         deny(c, d.code, "");
         return;
     }
     set_terms(c, &d);
-    io_deadline(c->io, FRONT_SECONDS); /* the back has bounds of its own */
+    io_deadline(c->io, front_wait_seconds(c->of->front, c->rule));
     buf_init(&words, POSTGRES_STARTUP_MAX);
     buf_init(&facts, POSTGRES_STARTUP_MAX);
     int r = put_facts(s, &words, &facts, &err);
@@ -327,6 +326,22 @@ static void cancel(struct postgres_client *c, struct postgres_cancel key)
     client_free(c, false);
 }
 
+/* A wish for encryption, n bytes long. What came in clear behind one for TLS would be read as if it
+ * had come within. True: another packet may follow. */
+static bool answer_wish(struct postgres_client *c, bool tls, size_t n)
+{
+    struct buf *in = io_in(c->io);
+    c->wants_tls = tls && !c->tls.begun;
+    if (++c->requests > POSTGRES_REQUESTS_MAX || io_write(c->io, c->wants_tls ? "S" : "N", 1) < 0) {
+        client_free(c, false);
+        return false;
+    }
+    buf_drain(in, n);
+    if (c->wants_tls && buf_len(in) > 0)
+        deny(c, "postgres_protocol", "something came between the wish for TLS and TLS");
+    return !c->wants_tls;
+}
+
 /* True: there may be another. */
 static bool first_packet(struct postgres_client *c)
 {
@@ -349,27 +364,41 @@ static bool first_packet(struct postgres_client *c)
         cancel(c, s.cancel);
         return false;
     }
-    bool request = s.code == POSTGRES_SSL || s.code == POSTGRES_GSS;
-    if (request && (++c->requests > POSTGRES_REQUESTS_MAX || io_write(c->io, "N", 1) < 0)) {
-        client_free(c, false);
-        return false;
-    }
-    if (!request) {
-        start(c, &s, (size_t)n);
-        return false; /* it may be gone */
-    }
-    buf_drain(in, (size_t)n);
-    return true;
+    if (s.code == POSTGRES_SSL || s.code == POSTGRES_GSS)
+        return answer_wish(c, s.code == POSTGRES_SSL, (size_t)n);
+    start(c, &s, (size_t)n);
+    return false; /* it may be gone */
 }
 
 /* ---- the connection ---- */
+
+static void on_no_tls(void *arg)
+{
+    client_free(arg, false);
+}
+
+/* TLS may come at once, too, as from clients of PostgreSQL 17. */
+static void on_first(struct postgres_client *c)
+{
+    struct slice first = buf_slice(io_in(c->io));
+    if (front_tls_pending(&c->tls) || first.n == 0)
+        return;
+    if (!c->tls.begun && front_tls_is_hello(first)) {
+        c->wants_tls = false;
+        front_tls_begin(&c->tls, c->of->front, c->io, &c->at, on_no_tls, c);
+    } else if (c->wants_tls) {
+        deny(c, "postgres_protocol", "what followed the wish for TLS is none");
+    } else {
+        while (first_packet(c))
+            ;
+    }
+}
 
 static void on_readable(struct postgres_client *c)
 {
     switch (c->state) {
     case CLIENT_FIRST:
-        while (first_packet(c))
-            ;
+        on_first(c);
         break;
     case CLIENT_RUNNING:
         if (!c->blocked)
@@ -380,7 +409,7 @@ static void on_readable(struct postgres_client *c)
     }
 }
 
-static void on_io(struct io *io UNUSED, enum io_event ev, void *arg)
+static void on_io(struct io *io, enum io_event ev, void *arg)
 {
     struct postgres_client *c = arg;
     switch (ev) {
@@ -394,12 +423,16 @@ static void on_io(struct io *io UNUSED, enum io_event ev, void *arg)
     case IO_CONNECTED:
         break;
     case IO_TIMEOUT:
+        if (front_tls_pending(&c->tls))
+            front_tls_refused(&c->tls, "handshake time-out");
         if (c->state == CLIENT_RUNNING)
             say_and_end(c, "57P05", "timeout", "nothing went either way");
         else
             client_free(c, false);
         break;
     default:
+        if (ev == IO_ERROR && front_tls_pending(&c->tls))
+            front_tls_refused(&c->tls, io_why(io));
         if (c->stream)
             (void)broker_stream_send(c->stream, BROKER_END, SLICE(""));
         client_free(c, false);

@@ -21,6 +21,8 @@ int postgres_front_main(void)
 {
     static const struct front_life life = {.role = ROLE_POSTGRES_FRONT,
                                            .scheme = SCHEME_POSTGRES,
+                                           .tls = true,
+                                           .protocols = "\x0apostgresql",
                                            .load = front_loaded,
                                            .accept = front_accept};
     return front_main(&life);

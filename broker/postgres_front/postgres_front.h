@@ -4,6 +4,7 @@
 #define DURWARD_POSTGRES_FRONT_H
 
 #include "front.h"
+#include "front_tls.h"
 #include "io.h"
 #include "postgres_message.h"
 #include "postgres_rule.h"
@@ -53,6 +54,8 @@ struct postgres_client {
     struct postgres_front *of;
     struct authority at;
     struct io *io;
+    struct front_tls tls;
+    bool wants_tls; /* it asked for TLS, which comes next */
     enum client_state state;
     unsigned requests;
     struct policy *policy; /* whose rule it is; a reference */

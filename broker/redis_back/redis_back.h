@@ -5,11 +5,11 @@
 
 #include "back.h"
 #include "back_link.h"
+#include "back_request.h"
 #include "io.h"
 #include "redis_judge.h"
 
 #include <sys/queue.h>
-#include <time.h>
 
 enum {
     REDIS_SESSIONS_MAX = 512,    /* of a policy, */
@@ -43,7 +43,7 @@ int redis_scrub_put(struct redis_scrub *s, struct slice in, struct buf *out);
 
 enum session_state {
     SESSION_LOGIN = 0, /* the vault says as whom */
-    SESSION_RECORDING,
+    SESSION_ADMITTING,
     SESSION_LINKING,
     SESSION_PASSWORD,  /* asked of the vault */
     SESSION_ANSWER,    /* the server's, to the password */
@@ -53,17 +53,10 @@ enum session_state {
 
 struct redis_session {
     struct redis_back *of;
-    char sandbox[65];
-    struct authority at;
+    struct back_request request;
     char user[REDIS_USER_MAX + 1];
-    struct policy *policy; /* whose rule it is; a reference */
-    const struct rule *rule;
     enum session_state state;
-    uint64_t counter; /* of its records */
-    bool admitted;
-    struct timespec begun;
     struct secret_wait *login;
-    struct journal_wait *wait;
     struct sign_wait *proof;
     struct back_link link;
     struct redis_scrub scrub;
@@ -73,7 +66,7 @@ struct redis_session {
     struct buf up;                 /* one command for the server */
     struct buf down;               /* for the front */
     bool up_end;                   /* the front has no more to say */
-    uint64_t n_up, n_down, n_commands;
+    uint64_t n_commands;
     struct {
         const struct redis_command *command;
         uint64_t n;
@@ -92,6 +85,9 @@ void redis_session_end(struct redis_session *s, enum record_kind kind, const cha
 /* redis_carry.c */
 void redis_carry_begin(struct redis_session *s); /* the link is up */
 void redis_carry_stop(struct redis_session *s, const char *code, const char *text);
+int redis_carry_up(void *session, struct slice bytes); /* back_request_ops.up, .more, .spent */
+void redis_carry_more(void *session);
+void redis_carry_spent(void *session);
 extern const struct broker_stream_ops redis_carry_ops;
 
 #endif

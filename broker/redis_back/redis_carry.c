@@ -52,7 +52,7 @@ static void on_clock(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 
 static void open_session(struct redis_session *s)
 {
-    unsigned seconds = s->rule->redis->seconds;
+    unsigned seconds = s->request.rule->redis->seconds;
     s->state = SESSION_RUNNING;
     io_deadline(s->link.io, s->of->back->limits.tunnel_seconds);
     if (seconds) {
@@ -70,13 +70,13 @@ static void select_database(struct redis_session *s)
 {
     char digits[SLICE_U64_TEXT];
     struct buf *out = io_out(s->link.io);
-    if (!s->rule->redis->has_database || s->rule->redis->database == 0) {
+    if (!s->request.rule->redis->has_database || s->request.rule->redis->database == 0) {
         open_session(s);
         return;
     }
     s->state = SESSION_SELECTING;
     if (resp_put_array(out, 2) < 0 || resp_put_bulk(out, SLICE("SELECT")) < 0 ||
-        resp_put_bulk(out, slice_of_u64(s->rule->redis->database, digits)) < 0)
+        resp_put_bulk(out, slice_of_u64(s->request.rule->redis->database, digits)) < 0)
         redis_session_refuse(s, "memory", "");
     else
         io_flush_soon(s->link.io);
@@ -134,24 +134,27 @@ static void on_password(void *arg, struct slice password, const struct err *err)
 
 /* ---- from the server ---- */
 
-/* -1: the session is gone. */
+/* 1: budgets leave no more now; -1: the session is gone. */
 static int read_server(struct redis_session *s)
 {
-    const struct redis_terms *t = s->rule->redis;
+    const struct redis_terms *t = s->request.rule->redis;
     struct buf *in = io_in(s->link.io);
     size_t n = buf_len(in);
     if (n == 0 || buf_len(&s->down) >= REDIS_IO)
         return 0;
-    if (t->megabytes && s->n_down + n > (uint64_t)t->megabytes * 1000000) {
+    n = back_request_down_room(&s->request, n);
+    if (n == 0)
+        return 1;
+    if (t->megabytes && s->request.n_down + n > (uint64_t)t->megabytes * 1000000) {
         end_soon(s, RECORD_ABORTED, "redis_megabytes",
                  "the session has had all the bytes that its rule allows");
         return -1;
     }
-    if (redis_scrub_put(&s->scrub, buf_slice(in), &s->down) < 0) {
+    if (redis_scrub_put(&s->scrub, (struct slice){(const char *)buf_data(in), n}, &s->down) < 0) {
         end_soon(s, RECORD_ABORTED, "memory", "");
         return -1;
     }
-    s->n_down += n;
+    back_request_down(&s->request, n);
     buf_drain(in, n);
     io_consumed(s->link.io);
     return 0;
@@ -168,10 +171,11 @@ static void turn(struct redis_session *s)
         return;
     }
     do {
-        if (read_server(s) < 0)
+        int r = read_server(s);
+        if (r < 0)
             return;
-        if (!send_down(s)) {
-            io_pause(s->link.io); /* until the front has room */
+        if (!send_down(s) || r > 0) {
+            io_pause(s->link.io); /* until the front has room, or a budget */
             return;
         }
     } while (buf_len(io_in(s->link.io)) > 0);
@@ -188,7 +192,7 @@ static void on_io(struct io *io, enum io_event ev, void *arg)
         turn(s);
         return;
     case IO_DRAINED:
-        broker_stream_pause(s->stream, false);
+        back_request_pause(&s->request, false);
         return;
     case IO_CONNECTED:
         return;
@@ -211,9 +215,9 @@ void redis_carry_begin(struct redis_session *s)
     io_callback(s->link.io, on_io, s);
     io_deadline(s->link.io, REDIS_LOGIN_SECONDS);
     s->state = SESSION_PASSWORD;
-    struct sign_wait *w =
-        secret_client_sign_text(s->of->back->secrets, s->sandbox, s->rule->credential->secret,
-                                PROOF_CLEARTEXT, SLICE(""), on_password, s);
+    struct sign_wait *w = secret_client_sign_text(s->of->back->secrets, s->request.sandbox,
+                                                  s->request.rule->credential->secret,
+                                                  PROOF_CLEARTEXT, SLICE(""), on_password, s);
     if (w)
         s->proof = w; /* else on_password ran, and may have ended the session */
 }
@@ -246,7 +250,7 @@ static int judge_again(struct redis_session *s)
     struct redis_hello hello;
     const struct resp_commands *c = &s->commands;
     if (!is_word(c)) {
-        redis_judge(s->rule->redis, c, &j);
+        redis_judge(s->request.rule->redis, c, &j);
         if (j.why || j.login)
             return -1;
         if (strcmp(j.command->name, "hello") == 0 &&
@@ -269,9 +273,9 @@ static int on_lie(struct redis_session *s)
     return 0;
 }
 
-static int on_data(struct redis_session *s, struct slice bytes)
+int redis_carry_up(void *session, struct slice bytes)
 {
-    s->n_up += bytes.n;
+    struct redis_session *s = session;
     while (bytes.n > 0) {
         enum resp_event e = resp_commands_read(&s->commands, &bytes);
         if (e == RESP_VIOLATION || (e == RESP_COMMAND && judge_again(s) < 0))
@@ -285,7 +289,7 @@ static int on_data(struct redis_session *s, struct slice bytes)
     }
     buf_shrink(&s->up);
     if (io_out_len(s->link.io) >= REDIS_IO)
-        broker_stream_pause(s->stream, true);
+        back_request_pause(&s->request, true);
     io_deadline(s->link.io, s->of->back->limits.tunnel_seconds);
     return 0;
 }
@@ -296,7 +300,7 @@ static int on_packet(void *arg, enum broker_packet type, struct slice bytes)
     if (s->state != SESSION_RUNNING || s->up_end)
         return -1;
     if (type == BROKER_DATA)
-        return on_data(s, bytes);
+        return back_request_up(&s->request, bytes);
     if (type != BROKER_END)
         return -1;
     s->up_end = true;
@@ -304,6 +308,18 @@ static int on_packet(void *arg, enum broker_packet type, struct slice bytes)
     s->link.io = NULL;
     redis_session_end(s, RECORD_COMPLETED, "ok", "");
     return 0;
+}
+
+void redis_carry_more(void *session)
+{
+    struct redis_session *s = session;
+    if (s->state == SESSION_RUNNING)
+        turn(s);
+}
+
+void redis_carry_spent(void *session)
+{
+    redis_carry_stop(session, "budget", "a budget of its rule or policy is used up");
 }
 
 static void on_writable(void *arg)

@@ -7,10 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FRONT_SECONDS = 120 };
-
 static void client_free(struct redis_client *c, bool flushed)
 {
+    front_tls_end(&c->tls);
     if (flushed)
         io_close_flushed(c->io);
     else
@@ -167,26 +166,42 @@ static void start(struct redis_client *c)
 {
     struct decision d;
     policy_redis_decide(c->of->front->policy, &c->at, &d);
-    if (d.verdict != VERDICT_ALLOW) {
+    if (d.verdict == VERDICT_DENY) {
         deny(c, "NOPERM", d.code, "");
         return;
     }
     c->policy = policy_ref(c->of->front->policy);
     c->rule = d.rule;
     c->begun = true;
-    io_deadline(c->io, FRONT_SECONDS); /* the back has bounds of its own */
+    io_deadline(c->io, front_wait_seconds(c->of->front, c->rule));
     c->stream = front_open(c->of->front, &c->at, SLICE(""), &stream_ops, c);
     if (c->stream == NULL)
         say_and_end(c, "ERR", "broker_gone", "failed: the broker is being started again");
 }
 
-static void on_io(struct io *io UNUSED, enum io_event ev, void *arg)
+static void on_no_tls(void *arg)
+{
+    client_free(arg, false);
+}
+
+/* Its first bytes are TLS or a command. */
+static void on_first(struct redis_client *c)
+{
+    if (front_tls_pending(&c->tls))
+        return;
+    if (!c->tls.begun && front_tls_is_hello(buf_slice(io_in(c->io))))
+        front_tls_begin(&c->tls, c->of->front, c->io, &c->at, on_no_tls, c);
+    else
+        start(c);
+}
+
+static void on_io(struct io *io, enum io_event ev, void *arg)
 {
     struct redis_client *c = arg;
     switch (ev) {
     case IO_READABLE:
         if (!c->begun)
-            start(c);
+            on_first(c);
         else if (c->running && !c->blocked)
             turn(c);
         break;
@@ -197,12 +212,16 @@ static void on_io(struct io *io UNUSED, enum io_event ev, void *arg)
     case IO_CONNECTED:
         break;
     case IO_TIMEOUT:
+        if (front_tls_pending(&c->tls))
+            front_tls_refused(&c->tls, "handshake time-out");
         if (c->running)
             say_and_end(c, "ERR", "timeout", "nothing went either way");
         else
             client_free(c, false);
         break;
     default:
+        if (ev == IO_ERROR && front_tls_pending(&c->tls))
+            front_tls_refused(&c->tls, io_why(io));
         if (c->stream)
             (void)broker_stream_send(c->stream, BROKER_END, SLICE(""));
         client_free(c, false);

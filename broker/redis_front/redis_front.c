@@ -21,6 +21,7 @@ int redis_front_main(void)
 {
     static const struct front_life life = {.role = ROLE_REDIS_FRONT,
                                            .scheme = SCHEME_REDIS,
+                                           .tls = true,
                                            .load = front_loaded,
                                            .accept = front_accept};
     return front_main(&life);

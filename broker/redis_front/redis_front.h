@@ -3,6 +3,7 @@
 #define DURWARD_REDIS_FRONT_H
 
 #include "front.h"
+#include "front_tls.h"
 #include "io.h"
 #include "redis_judge.h"
 #include "resp_reply.h"
@@ -28,6 +29,7 @@ struct redis_client {
     struct redis_front *of;
     struct authority at;
     struct io *io;
+    struct front_tls tls;
     bool begun, running;   /* the back is asked; it has opened */
     struct policy *policy; /* whose rule it is; a reference */
     const struct rule *rule;

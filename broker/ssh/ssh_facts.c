@@ -147,18 +147,11 @@ int ssh_command_write(const struct ssh_facts *f, struct buf *to)
     return buf_append_str(to, "'");
 }
 
-void ssh_facts_record(const struct ssh_facts *f, const struct authority *at, struct record *r)
+void ssh_facts_record(const struct ssh_facts *f, struct record *r)
 {
-    char text[HOST_TEXT_MAX + 16];
-    record_put_str(r, RF_SCHEME, scheme_name(at->scheme));
-    record_put_str(r, RF_AUTHORITY, authority_text(at, text, sizeof text));
     record_put_str(r, RF_USER, f->user);
     record_put_str(r, RF_METHOD, ssh_verb_name(f->verb));
-    if (f->verb == SSH_EXEC)
-        record_put_str(r, RF_COMMAND, f->text);
-    else
-        record_put_str(r, RF_PATH, f->text);
-    record_put_str(r, RF_ENTRY, "transparent");
+    record_put_str(r, f->verb == SSH_EXEC ? RF_COMMAND : RF_PATH, f->text);
 }
 
 /* ---- packets ---- */

@@ -32,8 +32,8 @@ int ssh_command_read(struct slice command, struct ssh_facts *ret, bool *relative
 /* The same as the server is asked: made anew from verb and text. Appends. 0 or -1. */
 int ssh_command_write(const struct ssh_facts *f, struct buf *to) WUNUSED;
 
-/* Fields of a record that say what was asked: who, where, what. */
-void ssh_facts_record(const struct ssh_facts *f, const struct authority *at, struct record *r);
+/* Fields of a record that say what was asked: who, what. */
+void ssh_facts_record(const struct ssh_facts *f, struct record *r);
 
 /* BROKER_STATUS: how the command ended. BROKER_EVENT: the window has another size. */
 struct ssh_status {

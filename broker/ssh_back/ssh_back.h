@@ -4,6 +4,7 @@
 #define DURWARD_SSH_BACK_H
 
 #include "back.h"
+#include "back_request.h"
 #include "push_stream.h"
 #include "ssh_facts.h"
 #include "ssh_pump.h"
@@ -31,7 +32,7 @@ struct ssh_back {
 
 enum request_state {
     REQUEST_KEY = 0,   /* the vault says the public key */
-    REQUEST_RECORDING, /* `admitted` is on its way */
+    REQUEST_ADMITTING, /* approval, budgets, the record */
     REQUEST_DIALLING,
     REQUEST_EXCHANGE, /* of keys; the server's is compared */
     REQUEST_LOGIN,
@@ -52,17 +53,10 @@ struct ssh_agent_of {
 
 struct ssh_request {
     struct ssh_back *of;
-    char sandbox[65];
-    struct authority at;
+    struct back_request request;
     struct ssh_facts facts;
-    struct policy *policy; /* whose rule it is; a reference */
-    const struct rule *rule;
     enum request_state state;
-    uint64_t counter; /* of its records */
-    bool admitted;
-    struct timespec begun;
     struct secret_wait *key;
-    struct journal_wait *wait;
     struct dial_wait *dial;
     char address[64];
     struct broker_stream *stream;
@@ -77,13 +71,12 @@ struct ssh_request {
     bool aside, in_end, in_end_sent, out_end, status_sent;
     bool has_status;
     struct ssh_status status;
-    uint64_t n_up, n_down;
     LIST_ENTRY(ssh_request) link;
 };
 
 /* ssh_request.c: the front is told, the record is written, it is freed. */
 void ssh_request_refuse(struct ssh_request *q, const char *code, const char *text);
-/* A front that asks for what it may not: on record as denied, and refused. */
+/* A push that may not be: on record as denied, and refused. */
 void ssh_request_deny(struct ssh_request *q, const char *code, const char *detail);
 void ssh_request_turn(void *request, bool late);
 void ssh_requests_again(struct ssh_back *of); /* under another policy */
@@ -98,6 +91,9 @@ void ssh_login_done(struct ssh_request *q);
 
 /* ssh_carry.c: bytes both ways, and the end. True: it is over. */
 bool ssh_carry(struct ssh_request *q);
+int ssh_carry_up(void *request, struct slice bytes); /* back_request_ops.up, .more, .spent */
+void ssh_carry_more(void *request);
+void ssh_carry_spent(void *request);
 extern const struct broker_stream_ops ssh_carry_ops;
 
 #endif

@@ -35,30 +35,61 @@ static void take_held(struct ssh_request *q)
     }
 }
 
+/* Of a push that is not decided yet: 0. */
+static int judge_part(struct ssh_request *q, struct slice s, bool end)
+{
+    q->in_end = end;
+    if (!judge_push(q, s, end))
+        return 0;
+    if (q->push_passes)
+        back_request_pause(&q->request, true); /* until that is with the server */
+    if (q->pump)
+        ssh_pump_soon(q->pump);
+    return 0;
+}
+
+static bool is_undecided(const struct ssh_request *q)
+{
+    return q->push && !q->push_passes;
+}
+
+int ssh_carry_up(void *request, struct slice bytes)
+{
+    struct ssh_request *q = request;
+    if (is_undecided(q))
+        return judge_part(q, bytes, false);
+    if (buf_len(&q->in) > 0 || buf_append_slice(&q->in, bytes) < 0)
+        return -1;
+    back_request_pause(&q->request, true); /* until that is with the server */
+    if (q->pump)
+        ssh_pump_soon(q->pump);
+    return 0;
+}
+
+void ssh_carry_more(void *request)
+{
+    struct ssh_request *q = request;
+    if (q->pump)
+        ssh_pump_soon(q->pump);
+}
+
+void ssh_carry_spent(void *request)
+{
+    ssh_request_refuse(request, "budget", "a budget of its rule or policy is used up");
+}
+
 static int on_packet(void *arg, enum broker_packet type, struct slice s)
 {
     struct ssh_request *q = arg;
     uint32_t columns, rows;
-    bool undecided = q->push && !q->push_passes;
-    if (undecided && (type == BROKER_DATA || type == BROKER_END)) {
-        if (q->in_end)
-            return -1;
-        q->in_end = type == BROKER_END;
-        if (!judge_push(q, s, q->in_end))
-            return 0;
-        if (q->push_passes)
-            broker_stream_pause(q->stream, true); /* until that is with the server */
-        if (q->pump)
-            ssh_pump_soon(q->pump);
-        return 0;
-    }
+    if (q->in_end && type != BROKER_EVENT)
+        return -1;
     switch (type) {
     case BROKER_DATA:
-        if (q->in_end || buf_len(&q->in) > 0 || buf_append_slice(&q->in, s) < 0)
-            return -1;
-        broker_stream_pause(q->stream, true); /* until that is with the server */
-        break;
+        return back_request_up(&q->request, s);
     case BROKER_END:
+        if (is_undecided(q))
+            return judge_part(q, s, true);
         q->in_end = true;
         break;
     case BROKER_EVENT:
@@ -97,7 +128,6 @@ static void carry_up(struct ssh_request *q)
         int n = ssh_channel_write(q->channel, buf_data(&q->in), (uint32_t)buf_len(&q->in));
         if (n <= 0)
             return;
-        q->n_up += (uint64_t)n;
         buf_drain(&q->in, (size_t)n);
         take_held(q);
     }
@@ -107,20 +137,20 @@ static void carry_up(struct ssh_request *q)
         ssh_channel_send_eof(q->channel);
         q->in_end_sent = true;
     }
-    broker_stream_pause(q->stream, false);
+    back_request_pause(&q->request, false);
 }
 
 /* ---- to the front ---- */
 
-static bool fill(struct ssh_request *q, int aside)
+static bool fill(struct ssh_request *q, int aside, size_t room)
 {
     unsigned char *to = buf_reserve(&q->out, BROKER_PACKET_MAX);
-    int n = to ? ssh_channel_read_nonblocking(q->channel, to, BROKER_PACKET_MAX, aside) : 0;
+    int n = to ? ssh_channel_read_nonblocking(q->channel, to, (uint32_t)room, aside) : 0;
     if (n <= 0)
         return false;
     buf_commit(&q->out, (size_t)n);
     q->aside = aside;
-    q->n_down += (uint64_t)n;
+    back_request_down(&q->request, (size_t)n);
     return true;
 }
 
@@ -128,7 +158,10 @@ static bool fill(struct ssh_request *q, int aside)
 static bool carry_down(struct ssh_request *q)
 {
     for (;;) {
-        if (buf_len(&q->out) == 0 && !fill(q, 0) && !fill(q, 1))
+        size_t room = back_request_down_room(&q->request, BROKER_PACKET_MAX);
+        if (buf_len(&q->out) == 0 && room == 0)
+            return false;
+        if (buf_len(&q->out) == 0 && !fill(q, 0, room) && !fill(q, 1, room))
             return true;
         if (broker_stream_send(q->stream, q->aside ? BROKER_ASIDE : BROKER_DATA,
                                buf_slice(&q->out)) <= 0)

@@ -48,10 +48,10 @@ static int set_options(struct ssh_request *q, int fd)
     const bool no = false;
     const int nodelay = 1, rsa_bits = 2048;
     char types[512];
-    host_key_types(q->rule->ssh, types, sizeof types);
+    host_key_types(q->request.rule->ssh, types, sizeof types);
     ssh_session s = q->session;
     return set(s, SSH_OPTIONS_PROCESS_CONFIG, &no) < 0 || set(s, SSH_OPTIONS_SSH_DIR, "/") < 0 ||
-                   set(s, SSH_OPTIONS_HOST, q->at.host) < 0 ||
+                   set(s, SSH_OPTIONS_HOST, q->request.at.host) < 0 ||
                    set(s, SSH_OPTIONS_USER, q->facts.user) < 0 ||
                    set(s, SSH_OPTIONS_NODELAY, &nodelay) < 0 ||
                    set(s, SSH_OPTIONS_KEY_EXCHANGE, ssh_pump_kex) < 0 ||
@@ -87,7 +87,7 @@ static bool key_is_named(const struct ssh_request *q)
     ssh_key key = NULL;
     char *blob = NULL;
     bool named = false;
-    const struct ssh_terms *t = q->rule->ssh;
+    const struct ssh_terms *t = q->request.rule->ssh;
     if (ssh_get_server_publickey(q->session, &key) == SSH_OK &&
         ssh_pki_export_pubkey_base64(key, &blob) == SSH_OK)
         for (size_t i = 0; i < t->n_keys; i++)
@@ -221,8 +221,9 @@ static int ask_vault(struct ssh_request *q)
     if (a->asked || read_question(a, bytes, sizeof bytes, &login) < 0)
         return -1;
     a->asked = true;
-    struct sign_wait *w = secret_client_sign_text(
-        q->of->back->secrets, q->sandbox, q->rule->credential->secret, 0, login, on_signed, q);
+    struct sign_wait *w =
+        secret_client_sign_text(q->of->back->secrets, q->request.sandbox,
+                                q->request.rule->credential->secret, 0, login, on_signed, q);
     if (w == NULL)
         return 1; /* on_signed ran, and refused */
     a->wait = w;

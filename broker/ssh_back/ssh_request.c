@@ -11,42 +11,25 @@
 
 /* ---- records ---- */
 
-static void end_record(struct ssh_request *q, enum record_kind kind, const char *code,
-                       const char *detail)
+static void put_request(void *arg, struct record *r)
 {
-    struct timespec now;
-    struct record r;
-    if (!q->admitted)
-        return;
-    q->admitted = false;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    record_init(&r, kind, q->counter);
-    record_put_str(&r, RF_CODE, code);
-    record_put_u64(&r, RF_UP, q->n_up);
-    record_put_u64(&r, RF_DOWN, q->n_down);
-    record_put_u64(&r, RF_MS,
-                   (uint64_t)((now.tv_sec - q->begun.tv_sec) * 1000 +
-                              (now.tv_nsec - q->begun.tv_nsec) / 1000000));
-    if (q->has_status && !q->status.signalled)
-        record_put_u64(&r, RF_EXIT, q->status.status);
-    record_put_str(&r, RF_ADDRESS, q->address);
-    record_put_str(&r, RF_DETAIL, q->has_status && q->status.signalled ? q->status.signal : detail);
-    journal_note(q->of->back->journal, &r);
+    const struct ssh_request *q = arg;
+    ssh_facts_record(&q->facts, r);
 }
 
-static void put_request(const struct ssh_request *q, struct record *r)
+static void put_end(void *arg, struct record *r)
 {
-    ssh_facts_record(&q->facts, &q->at, r);
-    record_put_str(r, RF_RULE, q->rule ? q->rule->text : "");
-    record_put_str(r, RF_SANDBOX, q->sandbox);
-    if (q->rule && q->rule->credential)
-        record_put_str(r, RF_CREDENTIAL, q->rule->credential->secret);
+    const struct ssh_request *q = arg;
+    if (q->has_status && !q->status.signalled)
+        record_put_u64(r, RF_EXIT, q->status.status);
+    if (q->has_status && q->status.signalled)
+        record_put_str(r, RF_DETAIL, q->status.signal);
 }
 
 static void request_free(struct ssh_request *q, const char *code)
 {
     secret_client_cancel(q->key);
-    journal_cancel(q->wait, code);
+    back_request_free(&q->request, code);
     dial_client_cancel(q->dial);
     ssh_login_done(q);
     ssh_pump_free(q->pump);
@@ -57,7 +40,6 @@ static void request_free(struct ssh_request *q, const char *code)
     }
     broker_stream_free(q->stream);
     push_stream_free(q->push);
-    policy_free(q->policy);
     buf_free(&q->in);
     buf_free(&q->out);
     LIST_REMOVE(q, link);
@@ -68,7 +50,7 @@ static void request_free(struct ssh_request *q, const char *code)
 void ssh_request_refuse(struct ssh_request *q, const char *code, const char *text)
 {
     struct buf b;
-    end_record(q, RECORD_ABORTED, code, text);
+    back_request_end(&q->request, RECORD_ABORTED, code, q->address, text);
     buf_init(&b, 512);
     if (buf_append(&b, code, strlen(code) + 1) == 0 && buf_printf(&b, "%.300s", text) == 0 &&
         buf_append(&b, "", 1) == 0)
@@ -80,12 +62,7 @@ void ssh_request_refuse(struct ssh_request *q, const char *code, const char *tex
 /* This is the last word. */
 void ssh_request_deny(struct ssh_request *q, const char *code, const char *detail)
 {
-    struct record r;
-    record_init(&r, RECORD_DENIED, 0);
-    put_request(q, &r);
-    record_put_str(&r, RF_CODE, code);
-    record_put_str(&r, RF_DETAIL, detail);
-    journal_note(q->of->back->journal, &r);
+    back_request_deny(&q->request, code, detail);
     ssh_request_refuse(q, code, "the policy does not allow it");
 }
 
@@ -109,38 +86,48 @@ static void on_dialled(void *arg, int fd, const char *address, const char *code,
     ssh_pump_soon(q->pump);
 }
 
-static void on_recorded(void *arg, bool ok)
+static void on_admitted(void *arg, const char *code, const char *text)
 {
     struct ssh_request *q = arg;
     char id[48];
-    q->wait = NULL;
-    if (!ok) {
-        ssh_request_refuse(q, "audit_unwritable", "it could not be recorded");
+    if (code) {
+        ssh_request_refuse(q, code, text);
         return;
     }
-    q->admitted = true;
     q->state = REQUEST_DIALLING;
-    journal_id(q->of->back->journal, q->counter, id, sizeof id);
-    q->dial =
-        dial_client_get(q->of->back->dial, slice_str(q->sandbox), &q->at, id, "", on_dialled, q);
+    back_request_id(&q->request, id, sizeof id);
+    q->dial = dial_client_get(q->of->back->dial, slice_str(q->request.sandbox), &q->request.at, id,
+                              "", on_dialled, q);
     if (q->dial == NULL)
         ssh_request_refuse(q, "memory", "");
 }
 
-static void record_begin(struct ssh_request *q)
+/* "/git/acme/app.git", as in a rule's pattern; "/deploy: uptime -p". */
+static int show(void *arg, const char **verb, struct buf *path)
 {
-    struct record r;
-    struct journal *j = q->of->back->journal;
-    q->state = REQUEST_RECORDING;
-    q->counter = journal_next(j);
-    clock_gettime(CLOCK_MONOTONIC, &q->begun);
-    record_init(&r, RECORD_ADMITTED, q->counter);
-    put_request(q, &r);
-    record_put_str(&r, RF_CODE, "ok");
-    struct journal_wait *w = journal_append(j, &r, on_recorded, q);
-    if (w)
-        q->wait = w;
+    const struct ssh_request *q = arg;
+    const struct ssh_facts *f = &q->facts;
+    *verb = ssh_verb_name(f->verb);
+    if (f->verb == SSH_EXEC)
+        return buf_printf(path, "/%s: %s", f->user, f->text);
+    return buf_printf(path, "/%s%s%s", f->user, f->text[0] == '~' ? "/" : "", f->text);
 }
+
+static void decide(void *arg, const struct policy *p, struct decision *ret)
+{
+    const struct ssh_request *q = arg;
+    const struct ssh_asked what = ssh_facts_asked(&q->facts);
+    policy_ssh_decide(p, &q->request.at, &what, ret);
+}
+
+static const struct back_request_ops request_ops = {.put = put_request,
+                                                    .put_end = put_end,
+                                                    .show = show,
+                                                    .decide = decide,
+                                                    .admitted = on_admitted,
+                                                    .up = ssh_carry_up,
+                                                    .more = ssh_carry_more,
+                                                    .spent = ssh_carry_spent};
 
 static void on_key(void *arg, struct secret *value, const struct err *err)
 {
@@ -150,7 +137,8 @@ static void on_key(void *arg, struct secret *value, const struct err *err)
         ssh_request_refuse(q, "secret_unavailable", err ? err->text : "out of memory");
         return;
     }
-    record_begin(q);
+    q->state = REQUEST_ADMITTING;
+    back_request_admit(&q->request); /* it may be gone */
 }
 
 /* ---- the server ---- */
@@ -270,7 +258,7 @@ void ssh_request_turn(void *request, bool late)
         return;
     }
     if (q->state == REQUEST_RUNNING && ssh_carry(q) && (alive || q->has_status)) {
-        end_record(q, RECORD_COMPLETED, "ok", "");
+        back_request_end(&q->request, RECORD_COMPLETED, "ok", q->address, "");
         request_free(q, "ok");
         return;
     }
@@ -289,7 +277,7 @@ static size_t requests_of(const struct ssh_back *of, const char *sandbox)
     const struct ssh_request *q;
     size_t n = 0;
     LIST_FOREACH(q, &of->requests, link)
-    n += strcmp(q->sandbox, sandbox) == 0;
+    n += strcmp(q->request.sandbox, sandbox) == 0;
     return n;
 }
 
@@ -310,10 +298,8 @@ static struct ssh_request *request_new(struct ssh_back *of, const struct back_as
         return NULL;
     }
     q->of = of;
-    q->at = asked->at;
+    back_request_init(&q->request, of->back, asked, q->stream, &request_ops, q);
     q->agent.fd = q->agent.theirs = -1;
-    q->policy = policy_ref(of->back->policy);
-    snprintf(q->sandbox, sizeof q->sandbox, "%s", asked->sandbox);
     buf_init(&q->in, BROKER_PACKET_MAX);
     buf_init(&q->out, BROKER_PACKET_MAX);
     buf_init(&q->agent.public, 4096);
@@ -327,11 +313,8 @@ void ssh_requests_again(struct ssh_back *of)
 {
     struct ssh_request *q = LIST_FIRST(&of->requests), *next;
     for (; q; q = next) {
-        const struct ssh_asked what = ssh_facts_asked(&q->facts);
-        struct decision d;
         next = LIST_NEXT(q, link);
-        policy_ssh_decide(of->back->policy, &q->at, &what, &d);
-        if (!back_goes_on(q->rule, &d))
+        if (!back_request_goes_on(&q->request))
             ssh_request_refuse(q, "policy_changed", "the policy was changed, and this is over");
     }
 }
@@ -339,29 +322,27 @@ void ssh_requests_again(struct ssh_back *of)
 int ssh_request_new(struct ssh_back *of, const struct back_asked *asked)
 {
     struct ssh_facts facts;
-    struct decision d;
     if (ssh_facts_get(asked->facts, &facts) < 0)
         return -1;
     struct ssh_request *q = request_new(of, asked);
     if (q == NULL)
         return 0;
     q->facts = facts;
-    const struct ssh_asked what = ssh_facts_asked(&q->facts);
-    policy_ssh_decide(q->policy, &q->at, &what, &d);
-    q->rule = d.rule;
-    if (d.verdict != VERDICT_ALLOW) {
-        ssh_request_deny(q, d.code, "");
+    const char *code = back_request_decide(&q->request);
+    if (code) {
+        ssh_request_refuse(q, code, "the policy does not allow it");
         return 0;
     }
-    if (q->facts.verb == SSH_PUSH && d.rule->inspection) {
-        q->push = push_stream_new(d.rule->inspection, &of->pushes, q->sandbox);
+    const struct rule *rule = q->request.rule;
+    if (q->facts.verb == SSH_PUSH && rule->inspection) {
+        q->push = push_stream_new(rule->inspection, &of->pushes, q->request.sandbox);
         if (q->push == NULL) {
             ssh_request_refuse(q, "memory", "");
             return 0;
         }
     }
     struct secret_wait *w =
-        secret_client_get(of->back->secrets, d.rule->credential->secret, on_key, q);
+        secret_client_get(of->back->secrets, rule->credential->secret, on_key, q);
     if (w)
         q->key = w;
     return 0;

@@ -159,12 +159,12 @@ static void decide_path(struct ssh_channel_of *h, struct decision *ret)
     struct decision home;
     char path[sizeof h->facts.text];
     decide(h, ret);
-    if (ret->verdict == VERDICT_ALLOW || !h->relative || strlen(h->facts.text) + 2 > sizeof path)
+    if (ret->verdict != VERDICT_DENY || !h->relative || strlen(h->facts.text) + 2 > sizeof path)
         return;
     memcpy(path, h->facts.text, sizeof path);
     snprintf(h->facts.text, sizeof h->facts.text, "~%.*s", (int)sizeof h->facts.text - 2, path);
     decide(h, &home);
-    if (home.verdict == VERDICT_ALLOW)
+    if (home.verdict != VERDICT_DENY)
         *ret = home;
     else
         memcpy(h->facts.text, path, sizeof path);
@@ -180,7 +180,7 @@ static void ask(struct ssh_channel_of *h)
         return;
     }
     decide_path(h, &d);
-    if (d.verdict != VERDICT_ALLOW) {
+    if (d.verdict == VERDICT_DENY) {
         deny(h, d.code, d.rule);
         return;
     }

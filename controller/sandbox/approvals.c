@@ -35,7 +35,7 @@ struct approval {
     char id[APPROVAL_ID_MAX + 1];
     int64_t created, expires; /* seconds since 1970 */
     char sandbox[SANDBOX_ID_MAX + 1];
-    char method[40], scheme[8], authority[300], credential[130];
+    char method[40], scheme[16], authority[300], credential[130];
     char path[PENDING_APPROVAL_PATH_MAX + 8], query[PENDING_APPROVAL_TEXT_MAX + 1],
         rule[PENDING_APPROVAL_TEXT_MAX + 1], type[PENDING_APPROVAL_TEXT_MAX + 1];
     uint64_t length;

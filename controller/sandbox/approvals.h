@@ -1,6 +1,6 @@
 /* Requests that `ask` rules hold, as people see them: listed, decided, given up.
  *
- * Each injector has a channel here (proxy/injector/pending_approval.h); it holds the request
+ * Each injector has a channel here (proxy/link/pending_approval.h); it holds the request
  * itself, and ends it by itself when its time is over or the client has left. What is listed here
  * is for reading only.
  *

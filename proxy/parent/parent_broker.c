@@ -22,6 +22,7 @@ static struct child *back_of(struct parent *p, const struct broker *b, const cha
     parent_init_child(c);
     parent_wire(p, c, p->vault, "", policy, false);
     parent_wire(p, c, p->dialer, "", policy, false);
+    parent_wire(p, c, p->controller, "", policy, false);
     parent_wire(p, c, p->logger, "", policy, false);
     return c;
 }
@@ -39,6 +40,8 @@ static struct child *front_of(struct parent *p, const struct broker *b, struct s
     snprintf(c->policy, sizeof c->policy, "%s", s->policy);
     parent_init_child(c);
     parent_wire(p, c, back, s->id, s->policy, false);
+    if (b->tls)
+        parent_wire(p, c, p->signer, s->id, "", false);
     parent_wire(p, c, p->logger, s->id, s->policy, false);
     return c;
 }

@@ -103,6 +103,7 @@ const char *rule_all_said(struct arena *a, const struct node *rule)
 {
     json_t *rest = json_copy(rule->value);
     json_object_del(rest, "allow");
+    json_object_del(rest, "ask"); /* its patterns; that it asks is in the decision */
     char *text = json_dumps(rest, JSON_COMPACT | JSON_SORT_KEYS);
     if (text == NULL)
         abort(); /* memory is out, as in the arena */

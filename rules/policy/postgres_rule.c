@@ -29,7 +29,6 @@ void policy_postgres_decide(const struct policy *p, const struct authority *a,
         .authority = a, .method = SLICE("connect"), .path = {path, 1 + database.n}};
     policy_decide(p, &r, ret);
     if (ret->verdict != VERDICT_DENY &&
-        (ret->verdict != VERDICT_ALLOW || ret->rule->postgres == NULL ||
-         ret->rule->credential == NULL))
+        (ret->rule->postgres == NULL || ret->rule->credential == NULL))
         *ret = (struct decision){VERDICT_DENY, ret->rule, "no_rule", false};
 }

@@ -6,8 +6,7 @@ void policy_redis_decide(const struct policy *p, const struct authority *a, stru
     const struct policy_request r = {
         .authority = a, .method = SLICE("connect"), .path = SLICE("/")};
     policy_decide(p, &r, ret);
-    if (ret->verdict != VERDICT_DENY && (ret->verdict != VERDICT_ALLOW ||
-                                         ret->rule->redis == NULL || ret->rule->credential == NULL))
+    if (ret->verdict != VERDICT_DENY && (ret->rule->redis == NULL || ret->rule->credential == NULL))
         *ret = (struct decision){VERDICT_DENY, ret->rule, "no_rule", false};
 }
 

@@ -455,6 +455,7 @@ static int read_brokered(struct reader *r, const struct rule_broker *b, const st
     size_t count = json_is_array(patterns->value) ? json_array_size(patterns->value) : 1;
     if (rule_broker_read(b, r->arena, n, patterns, secrets, r->entry, err) < 0)
         return -1;
+    r->entry->rule.ask = strcmp(patterns->key, "ask") == 0;
     r->entry->rule.text = rule_text(r, patterns, count);
     return 0;
 }

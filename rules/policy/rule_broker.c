@@ -48,8 +48,8 @@ static bool is_one(const char *key, const char *const *list, size_t n)
 static int check_keys(const struct rule_broker *b, const struct node *rule, bool deny,
                       struct err *err)
 {
-    static const char *const denies[] = {"deny"}, *const allows[] = {"allow", "with", "access",
-                                                                     "to"};
+    static const char *const denies[] = {"deny"}, *const allows[] = {"allow",  "ask",    "with",
+                                                                     "access", "budget", "to"};
     for (void *it = json_object_iter(rule->value); it;
          it = json_object_iter_next(rule->value, it)) {
         const char *key = json_object_iter_key(it);
@@ -59,9 +59,6 @@ static int check_keys(const struct rule_broker *b, const struct node *rule, bool
                        is_one(key, &b->also, b->also ? 1 : 0))
             continue;
         node_get(rule, key, &at);
-        if (strcmp(key, "ask") == 0)
-            return node_fail(&at, err, "nobody can be asked about %.*s yet; 'allow' or 'deny'",
-                             SL(b->mark));
         return node_fail(&at, err, "'%s' has no meaning for %.*s", key, SL(b->mark));
     }
     return 0;
@@ -92,6 +89,19 @@ static int read_patterns(const struct rule_broker *b, struct rule_broker_reading
     return 0;
 }
 
+static int read_budget(const struct rule_broker *b, struct rule_broker_reading *r, struct err *err)
+{
+    struct node n;
+    const struct budget **budget = &r->entry->rule.budget;
+    if (!node_get(r->rule, "budget", &n))
+        return 0;
+    if (budget_read(r->arena, &n, r->rule, budget, err) < 0)
+        return -1;
+    return budget_of_calls(*budget)
+               ? node_fail(&n, err, "'tokens' and 'cost' have no meaning for %.*s", SL(b->mark))
+               : 0;
+}
+
 static int read_credential(const struct rule_broker *b, struct rule_broker_reading *r,
                            const json_t *secrets, struct err *err)
 {
@@ -120,7 +130,8 @@ int rule_broker_read(const struct rule_broker *b, struct arena *a, const struct 
         return -1;
     if (ret->deny)
         return 0;
-    if (read_credential(b, &r, secrets, err) < 0 || (b->server && b->server(&r, err) < 0))
+    if (read_credential(b, &r, secrets, err) < 0 || read_budget(b, &r, err) < 0 ||
+        (b->server && b->server(&r, err) < 0))
         return -1;
     return rule_to_read(a, rule, &ret->rule, err);
 }

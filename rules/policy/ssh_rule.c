@@ -177,7 +177,7 @@ void policy_ssh_decide(const struct policy *p, const struct authority *a,
     policy_decide(p, &r, ret);
     if (ret->verdict == VERDICT_DENY)
         return;
-    if (ret->verdict != VERDICT_ALLOW || ret->rule->ssh == NULL || ret->rule->credential == NULL)
+    if (ret->rule->ssh == NULL || ret->rule->credential == NULL)
         *ret = (struct decision){VERDICT_DENY, ret->rule, "no_rule", false};
     else if (asked->verb == SSH_EXEC && !any_matches(ret->rule->ssh, asked->text))
         *ret = (struct decision){VERDICT_DENY, ret->rule, "command", false};

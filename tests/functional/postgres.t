@@ -86,9 +86,6 @@ def ordinary(t, box, d, server):
     t.eq(out, "row 3\n", "PREPARE and EXECUTE")
     status, out, err = psql(box, "SELECT 1", database="other")
     t.ok(status == 2 and "no_rule" in err, "another database is denied", out, err)
-    status, out, err = box.sh("psql -X 'host=%s dbname=orders user=x sslmode=require' -c 'SELECT 1'" %
-                              HOST)
-    t.ok(status != 0 and "SSL" in err, "a client that wants TLS is told that there is none", out, err)
     status, out, err = box.sh("psql -X -A -t 'host=%s dbname=orders user=x replication=database' "
                               "-c 'IDENTIFY_SYSTEM'" % HOST)
     t.ok(status == 2 and "postgres_settings" in err, "replication is denied", out, err)
@@ -100,6 +97,24 @@ def ordinary(t, box, d, server):
     status, out, err = box.sh("psql -X -A -t \"host=%s dbname=orders user=x options='-c search_path=a -c "
                               "geqo=off'\" -c 'SHOW search_path'" % HOST)
     t.eq((status, out), (0, "a\n"), "options that decide nothing")
+
+
+def encrypted(t, box, d, server):
+    """Clients that insist on TLS have it, by the sandbox's own CA."""
+    for mode in ("require", "verify-full sslrootcert=$SSL_CERT_FILE"):
+        status, out, err = box.sh("psql -X -A -t \"host=%s dbname=orders user=x sslmode=%s\" -c 'SELECT 1' -c '\\conninfo'" %
+                                  (HOST, mode))
+        t.ok(status == 0 and out.startswith("1\n") and "protocol: TLSv1.3" in out, "sslmode=" + mode.split()[0], out, err)
+    status, out, err = box.sh("psql -X \"host=%s dbname=payroll user=x sslmode=require\" -c 'SELECT 1'" % HOST)
+    t.ok(status == 2 and "no_rule" in err, "a refusal in TLS", out, err)
+    said = box.py("postgres_tls.py", HOST, timeout=60)
+    t.eq(said["direct"], "TLSv1.3 postgresql R", "TLS at once, as clients of PostgreSQL 17 have it")
+    t.eq(said["again"], "N", "within TLS there is no more")
+    t.ok("postgres_protocol" in said["early"] and "postgres_protocol" in said["clear"],
+         "nothing in clear between the wish and TLS", str(said))
+    t.eq(said["other"], "refused", "another protocol in it is refused")
+    t.eq(said["untrusting"], "CERTIFICATE_VERIFY_FAILED", "who does not trust the sandbox's CA has none")
+    t.ok(d.wait_records(1, "tls_refused", code="client_tls_refused"), "which is on record")
 
 
 def cancelled(t, box, d, server):
@@ -377,6 +392,7 @@ def main(t):
     scanner = scan.Scanner(app=b"app-password-4711")
     box = durward.Sandbox(d)
     t.part(ordinary, t, box, d, server)
+    t.part(encrypted, t, box, d, server)
     t.part(cancelled, t, box, d, server)
     t.part(scan.scan_sandbox, t, box, scanner)
     t.part(records, t, d, server)

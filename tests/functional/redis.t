@@ -85,6 +85,14 @@ def strict(t, box, d, server):
     t.eq(server.call("DBSIZE"), before, "and nothing came of them")
 
 
+def encrypted(t, box, d, server):
+    """Clients that insist on TLS have it, by the sandbox's own CA."""
+    status, out, err = cli(box, "SET tls 1", "GET tls", "CONFIG GET *", options="--tls")
+    t.ok("OK\n1\n" in out and "NOPERM durward: refused" in out, "redis-cli --tls", out, err)
+    status, out, err = box.sh("redis-benchmark --tls -h %s -q -n 2000 -c 10 -P 8 -t set,get" % HOST, timeout=90)
+    t.ok(status == 0 and "GET" in out and "rror" not in err, "redis-benchmark --tls", out[-300:], err)
+
+
 def echoed(t, box, d, server):
     server.call("SET", "stolen", "before " + PASSWORD + " behind " + PASSWORD)
     stars = "*" * len(PASSWORD)
@@ -296,6 +304,7 @@ def main(t):
     t.part(ordinary, t, box, d, server)
     t.part(scan.scan_sandbox, t, box, scanner)
     t.part(strict, t, box, d, server)
+    t.part(encrypted, t, box, d, server)
     t.part(echoed, t, box, d, server)
     t.part(records, t, d)
     t.part(deaths, t, box, d)

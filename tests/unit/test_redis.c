@@ -243,7 +243,7 @@ static void test_no_rules(void)
         {"{\"allow\":\"rediss://a.example.com\",\"commands\":\"!\"," WITH "}", "takes it away"},
         {"{\"allow\":\"rediss://a.example.com\",\"keys\":[\"\"]," WITH "}", "is empty"},
         {"{\"allow\":\"rediss://a.example.com\",\"shell\":true," WITH "}", "no meaning"},
-        {"{\"ask\":\"rediss://a.example.com\"," WITH "}", "ask"},
+        {"{\"ask\":\"redis://a.example.com\"," WITH "}", "allow_plaintext"},
         {"{\"allow\":\"a.example.com\"," WITH "}", "redis_login"},
         {"{\"allow\":\"a.example.com\",\"keys\":\"x\"}", "redis://"},
     };

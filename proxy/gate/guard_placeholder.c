@@ -202,13 +202,23 @@ static const char *judge_slot(const struct gate *g, const struct identity *who,
     return rule->client_credential == CLIENT_REFUSE || n > 1 ? "foreign_credential" : NULL;
 }
 
+/* The places to fill: the first one says so by no field at all, where it is alone. */
+static int leave_marks(struct head *h, const struct credential *c, const struct credential *at,
+                       const struct credential *also)
+{
+    if (at && (at != c || also) && http_head_add(h, at->header, SLICE("")) < 0)
+        return -1;
+    return also ? http_head_add(h, also->header, SLICE("")) : 0;
+}
+
 /* The fields that the secret may go in. The client's copies are taken out; of a rule with two such
  * fields an empty one stays in the other place when that is where the client wrote. A placeholder
- * in both is refused: nobody knows which of the two the origin would have read. */
+ * in both is refused, for nobody knows which of the two the origin would have read; unless the rule
+ * says that its clients write both, which then are both filled. */
 static const char *check_slots(const struct gate *g, const struct identity *who, struct head *h,
                                const struct rule *rule, struct guard_answer *ret)
 {
-    const struct credential *c = rule->credential, *at = NULL;
+    const struct credential *c = rule->credential, *at = NULL, *also = NULL;
     bool passes = false, filled = false;
     for (const struct credential *p = c; p; p = p->other) {
         bool ours, theirs;
@@ -217,7 +227,9 @@ static const char *check_slots(const struct gate *g, const struct identity *who,
             guard_where(ret, "header", slice_str(p->header));
             return bad;
         }
-        if (ours && filled) {
+        if (ours && filled && c->both)
+            also = p;
+        else if (ours && filled) {
             guard_where(ret, "two places, the second is header", slice_str(p->header));
             return "secret_blocked";
         }
@@ -231,7 +243,7 @@ static const char *check_slots(const struct gate *g, const struct identity *who,
             at = p;
     }
     ret->inject = !passes && (at || !c->captured);
-    if (ret->inject && at && at != c && http_head_add(h, at->header, SLICE("")) < 0)
+    if (ret->inject && leave_marks(h, c, at, also) < 0)
         return "too_many_headers";
     return NULL;
 }

@@ -115,6 +115,22 @@ static const char *begin_aws(struct placement *f, struct head *h)
     return NULL;
 }
 
+/* The place that the gate left, or both where the rule has both; what it left there is lost. */
+static void begin_fields(struct placement *f, const struct credential *c, struct head *h)
+{
+    bool any = false;
+    f->slot = c;
+    for (const struct credential *p = c; p; p = p->other) {
+        if (http_head_remove(h, p->header) == 0)
+            continue;
+        if (any && c->both)
+            f->also = p;
+        else
+            f->slot = p;
+        any = true;
+    }
+}
+
 const char *placement_begin(struct placement *f, const struct credential *c,
                             const struct injector_channel_marks *marks, struct head *h)
 {
@@ -137,10 +153,7 @@ const char *placement_begin(struct placement *f, const struct credential *c,
         f->body = c->places & PLACE_BODY ? body_kind_of(h) : PLACEMENT_NO_BODY;
         return NULL;
     default:
-        f->slot = c;
-        for (; c; c = c->other) /* the place that the gate left; what it left there is lost */
-            if (http_head_remove(h, c->header) > 0)
-                f->slot = c;
+        begin_fields(f, c, h);
         return NULL;
     }
 }
@@ -441,6 +454,9 @@ int placement_apply(const struct placement *f, struct head *h, struct body_buffe
         break;
     default:
         r = placement_field(f->slot, h, value, &out);
+        buf_clear(&out);
+        if (r == 0 && f->also)
+            r = placement_field(f->also, h, value, &out);
         break;
     }
     buf_free(&out);

@@ -18,6 +18,7 @@ enum placement_body { PLACEMENT_NO_BODY = 0, PLACEMENT_JSON, PLACEMENT_FORM };
 struct placement {
     const struct credential *credential;
     const struct credential *slot; /* of a header: the one of its places that is filled */
+    const struct credential *also; /* and the other one, where a rule has both; else NULL */
     struct injector_channel_marks marks;
     enum placement_body body; /* in which its placeholders count */
     struct aws_claim claim;   /* of CREDENTIAL_AWS, and what is signed in its place: */

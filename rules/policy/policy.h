@@ -62,6 +62,7 @@ struct credential {
     const char *secret;             /* its name in `secrets` */
     const struct credential *other; /* bearer, header: where it goes instead when the client wrote
                                      * its placeholder there; NULL: there is one place */
+    bool both; /* beside other: where the client wrote it in both, it goes into both */
     const char
         *header; /* lower case: "authorization", "x-api-key"; "" where the slot is no field */
     const char *prefix;           /* "Bearer ", "token ", "" … before the secret; "" for basic;

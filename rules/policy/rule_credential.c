@@ -166,19 +166,25 @@ static int read_header_name(struct arena *a, const struct node *n, const char *n
 static const struct key header_keys[] = {
     KEY("name", AS(text), "", ""),      KEY("secret", AS(name), "", ""),
     KEY("prefix", AS(any), "", ""),     KEY("suffix", AS(any), "", ""),
-    KEY("or", WORDS("bearer"), "", ""),
+    KEY("or", WORDS("bearer"), "", ""), KEY("and", WORDS("bearer"), "", ""),
 };
 
 /* Some APIs take a key in a field of their own and a token as bearer, and some clients have it both
- * ways: the same secret then goes where the client wrote its placeholder. */
+ * ways: the same secret then goes where the client wrote its placeholder. The clients of others
+ * write one key in both fields, always (`and`). */
 static int read_other(struct arena *a, const struct node *n, struct credential *c, struct err *err)
 {
     struct node at;
     size_t word;
-    if (!node_get(n, "or", &at))
+    const char *key = node_get(n, "or", &at) ? "or" : "and";
+    bool both = node_get(n, "and", &at);
+    if (!node_get(n, key, &at))
         return 0;
-    if (node_key_word(n, header_keys, "or", &word, err) < 0)
+    if (both && strcmp(key, "or") == 0)
+        return node_fail(&at, err, "'or' and 'and' exclude each other");
+    if (node_key_word(n, header_keys, key, &word, err) < 0)
         return -1;
+    c->both = both;
     if (strcmp(c->header, "authorization") == 0)
         return node_fail(&at, err, "a bearer is in the header authorization too; name another one");
     struct credential *other = arena_zalloc(a, 1, sizeof *other);
@@ -191,8 +197,8 @@ static int read_other(struct arena *a, const struct node *n, struct credential *
     return 0;
 }
 
-/* { name: x-api-key, secret: NAME, prefix: "", suffix: "", or: bearer }, or in short { x-api-key:
- * NAME }. */
+/* { name: x-api-key, secret: NAME, prefix: "", suffix: "", or: bearer } (or `and: bearer`), or in
+ * short { x-api-key: NAME }. */
 static int read_header(struct arena *a, const struct node *n, const json_t *secrets,
                        struct credential *c, struct err *err)
 {

@@ -271,7 +271,8 @@ char *credential_text(const struct credential *c, char *buf, size_t size)
     for (char *at = buf; (at = strchr(at, '\n')) != NULL;)
         *at = ' ';
     if (c->other && n > 0 && (size_t)n < size)
-        snprintf(buf + n, size - (size_t)n, " or %s", kinds[c->other->kind]);
+        snprintf(buf + n, size - (size_t)n, " %s %s", c->both ? "and" : "or",
+                 kinds[c->other->kind]);
     if (c->places && c->count > 1 && n > 0 && (size_t)n < size)
         snprintf(buf + n, size - (size_t)n, ", %u times", c->count);
     return buf;

@@ -17,6 +17,7 @@ HOSTS = {"query.example.com": {"query": {"api_key": "plain"}},
          "odd.example.com": {"query": {"api_key": "odd"}},
          "cookie.example.com": {"cookie": {"sid": "plain"}},
          "badcookie.example.com": {"cookie": {"sid": "odd"}},
+         "pair.example.com": {"header": {"name": "apikey", "secret": "plain", "and": "bearer"}},
          "path.example.com": {"placeholder": {"secret": "bot", "in": "path"}},
          "badpath.example.com": {"placeholder": {"secret": "odd", "in": "path"}},
          "header.example.com": {"placeholder": {"secret": "plain", "in": "header", "name": "X-Sig"}},
@@ -106,6 +107,21 @@ def cookies(t, r):
               what="a value that no cookie can hold")
 
 
+def pairs(t, r):
+    """Two fields with one key, as the clients of some APIs write them."""
+    want = r.plain.decode()
+    key, bearer = '-H "apikey: $PLAIN"', '-H "Authorization: Bearer $PLAIN"'
+    for fields, arrived in (((key, bearer), ([want], ["Bearer " + want])), ((key,), ([want], [])),
+                            ((bearer,), ([], ["Bearer " + want])), ((), ([want], []))):
+        _, req, code = r.curl("pair.example.com", "/", *fields)
+        t.eq(req and (req.all("apikey"), req.all("authorization")), arrived,
+             "%d of two fields written, and filled" % len(fields)) or t.diag(str(code))
+    r.refused("pair.example.com", "/", key, "-H 'Authorization: Bearer mine'", code="foreign_credential",
+              what="a token of the client's own beside the key")
+    r.refused("pair.example.com", "/", key, "-H \"Authorization: Bearer $ODD\"", code="secret_blocked",
+              what="another secret's placeholder beside the key")
+
+
 def heads(t, r):
     _, req, _ = r.curl("path.example.com", "/bot$BOT/send?x=1")
     t.eq((urllib.parse.unquote(req.path), req.query), ("/bot%s/send" % r.bot.decode(), "x=1"),
@@ -182,6 +198,7 @@ def main(t):
     r = Run(t)
     queries(t, r)
     cookies(t, r)
+    pairs(t, r)
     heads(t, r)
     bodies(t, r)
     names = {x["authority"]: x.get("credential") for x in r.s.d.kinds("admitted")}

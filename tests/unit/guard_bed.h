@@ -36,6 +36,7 @@ enum {
     R_EITHER,
     R_EITHER_REPLACE,
     R_EITHER_PASS,
+    R_EACH,
     R_NONE_OF_THESE,
 };
 
@@ -69,6 +70,8 @@ static const char text[] =
     " with: { header: { name: x-api-key, secret: k, or: bearer } } }\n"
     "      - { allow: eitherp.example, client_credential: pass,"
     " with: { header: { name: x-api-key, secret: k, or: bearer } } }\n"
+    "      - { allow: each.example, with: { header: { name: x-api-key, secret: k, and: bearer } } "
+    "}\n"
     "      - { allow: none.example, with: { bearer: k }, not_credentials: [X-Foo-Token] }\n";
 
 static UNUSED int setup(void)

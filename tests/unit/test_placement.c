@@ -107,6 +107,30 @@ static void field_is(struct filled *f, const char *name, const char *value)
     CU_ASSERT(x && slice_eq_str(x->value, value));
 }
 
+/* A secret of two fields goes where the gate left them, into both only where the rule has both. */
+static void two_fields(void)
+{
+    static const char *const words[] = {"or", "and"};
+    for (int both = 0; both < 2; both++) {
+        char with[200];
+        struct filled f;
+        snprintf(with, sizeof with, "'header':{'name':'x-key','secret':'k','%s':'bearer'}",
+                 words[both]);
+        use(with);
+        run(&f, "/", "X-Key: \r\nAuthorization: \r\n", "", SLICE("s3cret"));
+        field_is(&f, "authorization", "Bearer s3cret");
+        if (both)
+            field_is(&f, "x-key", "s3cret");
+        else
+            CU_ASSERT_EQUAL(http_head_count(&f.head, "x-key"), 0);
+        done(&f);
+        run(&f, "/", "", "", SLICE("s3cret"));
+        field_is(&f, "x-key", "s3cret");
+        CU_ASSERT_EQUAL(http_head_count(&f.head, "authorization"), 0);
+        done(&f);
+    }
+}
+
 /* Every byte that is none of a field's value, in a secret for a field. */
 static void test_field(void)
 {
@@ -255,5 +279,6 @@ void tap_suites(void)
     CU_add_test(s, "a parameter", test_query);
     CU_add_test(s, "placeholders in the head", test_marks);
     CU_add_test(s, "placeholders in a body", test_body);
+    CU_add_test(s, "two fields", two_fields);
     CU_add_test(s, "a signature", test_signature);
 }

@@ -118,8 +118,8 @@ def encrypted(t, box, d, server):
 
 
 def cancelled(t, box, d, server):
-    status, out, err = box.sh("timeout -s INT 1 psql -X -q -A -t 'host=%s dbname=orders user=x' "
-                              "-c 'SELECT pg_sleep(20)'; echo $?" % HOST, timeout=15)
+    status, out, err = box.sh("timeout -s INT 4 psql -X -q -A -t 'host=%s dbname=orders user=x' "
+                              "-c 'SELECT pg_sleep(20)'; echo $?" % HOST, timeout=25)
     t.ok("canceling statement due to user request" in err, "a statement is cancelled", out, err)
     t.eq(server.sql("SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(20)%' AND "
                     "state = 'active' AND pid <> pg_backend_pid()").strip(), "0", "at the server")

@@ -249,8 +249,14 @@ def records(t, d):
     one = admitted[0] if admitted else {}
     t.ok(one.get("user") == "app" and one.get("authority") == HOST and one.get("credential") == "app" and
          one.get("role") == "redis-back", "a session is on record before it is made", str(one))
-    ends = {r["id"]: r for r in d.kinds("completed") + d.kinds("aborted")}
-    t.ok(admitted and all(r["id"] in ends for r in admitted), "each has one end")
+    ends = {}
+
+    def ended():
+        ends.update({r["id"]: r for r in d.kinds("completed") + d.kinds("aborted")})
+        return all(r["id"] in ends for r in admitted)
+    tap.wait_for(ended, 10)  # clients have gone, and their sessions go
+    t.ok(admitted and all(r["id"] in ends for r in admitted), "each has one end",
+         str([r for r in admitted if r["id"] not in ends][:3]))
     end = ends.get(one.get("id"), {})
     t.ok("get:1" in end.get("statements", "").split() and "set:1" in end.get("statements", "").split(),
          "with names of its commands and how often", str(end))

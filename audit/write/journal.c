@@ -3,6 +3,7 @@
  * written before anything is admitted. */
 #include "journal.h"
 
+#include "assertion.h"
 #include "ipc.h"
 #include "record_read.h"
 #include "render.h"
@@ -787,7 +788,13 @@ uint64_t journal_next(struct journal *j)
 
 char *journal_id(const struct journal *j, uint64_t counter, char *buf, size_t size)
 {
-    snprintf(buf, size, "%u-%llu", (unsigned)j->channel, (unsigned long long)counter);
+    char channel[SLICE_U64_TEXT], number[SLICE_U64_TEXT];
+    struct slice c = slice_of_u64(j->channel, channel), n = slice_of_u64(counter, number);
+    ASSERT(size > c.n + 1 + n.n);
+    memcpy(buf, c.p, c.n);
+    buf[c.n] = '-';
+    memcpy(buf + c.n + 1, n.p, n.n);
+    buf[c.n + 1 + n.n] = 0;
     return buf;
 }
 

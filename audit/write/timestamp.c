@@ -1,4 +1,5 @@
-/* Writes and parses times by way of gmtime_r and timegm. It parses years from 1970 to 2500 and
+/* Writes times with arithmetic of its own, as each line of the log has two, and parses them by way
+ * of timegm. It parses years from 1970 to 2500 and
  * refuses a day that its month does not have. */
 #include "timestamp.h"
 
@@ -22,20 +23,40 @@ static char *put_digits(char *to, unsigned v, int n)
     return to + n;
 }
 
+/* The date of a day since 1970, by years that begin in March: a leap day is then the last one. */
+static void date_of(unsigned day, unsigned *year, unsigned *month, unsigned *mday)
+{
+    enum { MARCH_0000 = 719468, CENTURIES_4 = 146097, CENTURY = 36524, YEARS_4 = 1461 };
+    unsigned d = day + MARCH_0000, y = d / CENTURIES_4 * 400;
+    d %= CENTURIES_4;
+    unsigned c = d / CENTURY < 4 ? d / CENTURY : 3; /* the fourth has a day more */
+    d -= c * CENTURY;
+    y += c * 100 + d / YEARS_4 * 4;
+    d %= YEARS_4;
+    unsigned in4 = d / 365 < 4 ? d / 365 : 3;
+    d -= in4 * 365;
+    unsigned m = (5 * d + 2) / 153; /* 0: March; 153 days are five months */
+    *mday = d - (153 * m + 2) / 5 + 1;
+    *month = m < 10 ? m + 3 : m - 9;
+    *year = y + in4 + (m >= 10);
+}
+
 char *timestamp_text(uint64_t ns, char *buf, size_t size)
 {
     static const char between[] = "--T::."; /* after the year, the month, ... */
-    time_t s = (time_t)(ns / NS);
-    struct tm tm;
-    if (size < TIMESTAMP_MAX || gmtime_r(&s, &tm) == NULL) {
+    unsigned second = (unsigned)(ns / NS % 86400), year, parts[5];
+    if (size < TIMESTAMP_MAX) {
         buf[0] = 0;
         return buf;
     }
-    const int parts[] = {tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec};
-    char *at = put_digits(buf, (unsigned)tm.tm_year + 1900, 4);
+    date_of((unsigned)(ns / NS / 86400), &year, &parts[0], &parts[1]);
+    parts[2] = second / 3600;
+    parts[3] = second / 60 % 60;
+    parts[4] = second % 60;
+    char *at = put_digits(buf, year, 4);
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
         *at++ = between[i];
-        at = put_digits(at, (unsigned)parts[i], 2);
+        at = put_digits(at, parts[i], 2);
     }
     *at++ = between[ARRAY_LEN(parts)];
     at = put_digits(at, (unsigned)(ns % NS), 9);

@@ -9,6 +9,7 @@
 #include "placeholder_scan.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static void on_tunnel_over(void *self, const char *code)
 {
@@ -50,6 +51,16 @@ static bool upgrade_unfit(const struct exchange *x, const struct head *reply)
            (x->head.upgrade == UPGRADE_NONE || !upgrade_protocol_fits(&x->head, reply));
 }
 
+/* The same head over from's storage, of which it owns nothing: fields can be taken off, none added.
+ * Until from is changed or freed. */
+static void view(struct head *to, const struct head *from)
+{
+    memcpy(to, from, offsetof(struct head, fields) + from->n * sizeof from->fields[0]);
+    to->raw = NULL;
+    to->extra = NULL;
+    to->raw_n = to->n_extra = 0;
+}
+
 static void downstream_reply(void *self, const struct head *reply)
 {
     struct exchange *x = self;
@@ -60,18 +71,13 @@ static void downstream_reply(void *self, const struct head *reply)
     }
     exchange_set_state(x, EXCHANGE_REPLYING);
     x->relay.status = reply->status;
-    if (http_head_copy(&h, reply) < 0) {
-        http_head_free(&h);
-        return; /* the downstream has seen no reply; its end will be a failure */
-    }
+    view(&h, reply);
     guard_clean_reply(&h, x->rule->credential != NULL, x->rule->cookies);
     if (h.body == BODY_TUNNEL && open_tunnel(x) < 0) {
-        http_head_free(&h);
         abandon(x, 503, "memory");
         return;
     }
     x->relay.downstream.ops->reply(x->relay.downstream.self, &h);
-    http_head_free(&h);
     if (x->relay.tunnel) /* frames may wait already */
         x->relay.downstream.ops->wanted(x->relay.downstream.self);
 }
@@ -80,12 +86,10 @@ static void downstream_trailers(void *self, const struct head *fields)
 {
     struct exchange *x = self;
     struct head h;
-    if (http_head_copy(&h, fields) == 0) {
-        guard_clean_trailers(&h);
-        if (h.n > 0)
-            x->relay.downstream.ops->trailers(x->relay.downstream.self, &h);
-    }
-    http_head_free(&h);
+    view(&h, fields);
+    guard_clean_trailers(&h);
+    if (h.n > 0)
+        x->relay.downstream.ops->trailers(x->relay.downstream.self, &h);
 }
 
 static void downstream_end(void *self)

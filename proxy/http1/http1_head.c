@@ -36,10 +36,11 @@ struct refusal http1_head_refusal(ssize_t end, struct slice in, size_t scanned)
     return (struct refusal){400, later ? "bad_header" : "bad_request_line"};
 }
 
+/* RFC 9110 5.6.2; a bit for each byte, from 0. */
 static bool is_tchar(unsigned char c)
 {
-    static const char extra[] = "!#$%&'*+-.^_`|~";
-    return ascii_is_alnum((char)c) || (c && strchr(extra, c));
+    static const uint32_t bits[8] = {0, 0x03ff6cfa, 0xc7fffffe, 0x57ffffff};
+    return bits[c >> 5] >> (c & 31) & 1;
 }
 
 bool http1_is_token(struct slice s)

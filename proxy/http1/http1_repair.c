@@ -70,6 +70,25 @@ static void field(struct mending *r, struct slice line)
         put(r, name, value);
 }
 
+/* Whether any line could need it; most replies are as they should be, and are not copied. */
+static bool may_need(struct slice rest, bool bodiless)
+{
+    size_t lengths = 0;
+    for (ssize_t lf; rest.n > 2 && (lf = slice_find(rest, '\n')) >= 1;) {
+        struct slice line = {rest.p, (size_t)lf};
+        ssize_t colon = slice_find(line, ':');
+        if (colon < 1 || line.p[colon - 1] == ' ' || line.p[colon - 1] == '\t')
+            return true;
+        struct slice name = {line.p, (size_t)colon};
+        if (slice_ieq(name, SLICE("content-length")))
+            lengths += slice_find(line, ',') < 0 ? 1 : 2;
+        if (lengths > 1 || (bodiless && slice_ieq(name, SLICE("transfer-encoding"))))
+            return true;
+        rest = (struct slice){rest.p + lf + 1, rest.n - (size_t)lf - 1};
+    }
+    return false;
+}
+
 int http1_repair_reply(struct slice raw, struct buf *out)
 {
     ssize_t lf = slice_find(raw, '\n');
@@ -78,6 +97,8 @@ int http1_repair_reply(struct slice raw, struct buf *out)
     struct slice status = {raw.p + 9, 3}, rest = {raw.p + lf + 1, raw.n - (size_t)lf - 1};
     struct mending r = {
         .out = out, .bodiless = slice_eq(status, SLICE("204")) || slice_eq(status, SLICE("304"))};
+    if (!may_need(rest, r.bodiless))
+        return 0;
     r.failed = buf_append(out, raw.p, (size_t)lf + 1) < 0;
     while (rest.n > 2 && (lf = slice_find(rest, '\n')) >= 1) {
         field(&r, (struct slice){rest.p, (size_t)lf - 1});

@@ -499,7 +499,8 @@ struct injection *injection_new(struct injector *i, struct downstream downstream
     struct injection *g = malloc(sizeof *g);
     if (g == NULL)
         return NULL;
-    memset(g, 0, offsetof(struct injection, head));
+    memset(g, 0, offsetof(struct injection, placement));
+    placement_init(&g->placement);
     g->injector = i;
     relay_init(&g->relay, downstream);
     g->relay.sandbox = g->decided.sandbox; /* "" until it is decided */

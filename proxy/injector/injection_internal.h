@@ -37,7 +37,6 @@ struct injection {
     struct authority authority;
     char entry[16], token[512];
     struct injection_decided decided;
-    struct placement placement;
     struct quota_part exchange; /* of those of all sandboxes */
     struct body_buffer body;    /* of the request, when the slot or a signature needs it whole */
     struct pending_approval *pending_approval; /* G_HELD */
@@ -84,6 +83,7 @@ struct injection {
     uint64_t head_hits;
     struct scrub_frames frames;
     /* Large, and set up without clearing them whole: */
+    struct placement placement;
     struct head head;
     struct head held;             /* of the reply that is gathered */
     char found[DETECT_FOUND_MAX]; /* by detectors, as the gate says */

@@ -13,7 +13,10 @@
 #include <sys/queue.h>
 #include <unistd.h>
 
-enum { TARGET_MAX = 65536 /* what limits.target_bytes may be at most */ };
+enum {
+    TARGET_MAX = 65536, /* what limits.target_bytes may be at most */
+    BUCKETS = 128,      /* in which requests are found by their numbers */
+};
 
 struct served {
     struct injector_channel_server *server;
@@ -26,7 +29,7 @@ struct served {
     uint64_t left;        /* of a counted body */
     unsigned retry;       /* seconds, with a failure */
     bool ended, end_told; /* the gate's request end: arrived, passed on */
-    LIST_ENTRY(served) link;
+    LIST_ENTRY(served) link, same;
 };
 
 struct injector_channel_server {
@@ -38,12 +41,13 @@ struct injector_channel_server {
     uint32_t n,
         grown; /* grown: bytes of all windows together, beyond INJECTOR_CHANNEL_FIRST each */
     LIST_HEAD(, served) list;
+    LIST_HEAD(, served) by_id[BUCKETS];
 };
 
 static struct served *find(struct injector_channel_server *s, uint32_t id)
 {
     struct served *x;
-    LIST_FOREACH(x, &s->list, link)
+    LIST_FOREACH(x, &s->by_id[id % BUCKETS], same)
     if (x->id == id)
         return x;
     return NULL;
@@ -52,6 +56,7 @@ static struct served *find(struct injector_channel_server *s, uint32_t id)
 static void drop(struct served *x)
 {
     LIST_REMOVE(x, link);
+    LIST_REMOVE(x, same);
     x->server->n--;
     x->server->grown -= x->window - INJECTOR_CHANNEL_FIRST;
     buf_free(&x->waiting);
@@ -178,13 +183,12 @@ static int read_request(struct msg *m, struct injection_request *r)
 {
     uint8_t scheme, has_query, body, te_trailers;
     uint32_t port;
-    struct slice method, path, query;
     struct head *h = &r->head;
     if (msg_get_u32(m, &r->generation) < 0 || msg_get_u8(m, &scheme) < 0 ||
         msg_get_str(m, r->authority.host, sizeof r->authority.host) < 0 ||
-        msg_get_u32(m, &port) < 0 || msg_get_slice(m, 32, &method) < 0 ||
-        msg_get_slice(m, TARGET_MAX, &path) < 0 || msg_get_u8(m, &has_query) < 0 ||
-        msg_get_slice(m, TARGET_MAX, &query) < 0 || msg_get_u8(m, &body) < 0 ||
+        msg_get_u32(m, &port) < 0 || msg_get_slice(m, 32, &h->method) < 0 ||
+        msg_get_slice(m, TARGET_MAX, &h->path) < 0 || msg_get_u8(m, &has_query) < 0 ||
+        msg_get_slice(m, TARGET_MAX, &h->query) < 0 || msg_get_u8(m, &body) < 0 ||
         msg_get_u64(m, &h->length) < 0 || msg_get_u8(m, &te_trailers) < 0 ||
         msg_get_str(m, r->secret, sizeof r->secret) < 0 ||
         msg_get_str(m, r->entry, sizeof r->entry) < 0 ||
@@ -194,20 +198,17 @@ static int read_request(struct msg *m, struct injection_request *r)
         injector_channel_get_fields(m, h) < 0 || msg_end(m) < 0)
         return -1;
     bool tunnel = body == BODY_TUNNEL;
-    if (port == 0 || port > 65535 || (body > BODY_CHUNKED && !tunnel) || !http1_is_token(method) ||
-        (tunnel && !slice_eq_str(method, "GET")) ||
+    if (port == 0 || port > 65535 || (body > BODY_CHUNKED && !tunnel) ||
+        !http1_is_token(h->method) || (tunnel && !slice_eq_str(h->method, "GET")) ||
         (scheme != SCHEME_HTTP && scheme != SCHEME_HTTPS))
         return -1;
     if ((h->length > 0) != (body == BODY_LENGTH))
         return -1;
-    for (size_t i = 0; i < query.n; i++)
-        if ((unsigned char)query.p[i] <= 0x20 || (unsigned char)query.p[i] >= 0x7f)
+    for (size_t i = 0; i < h->query.n; i++)
+        if ((unsigned char)h->query.p[i] <= 0x20 || (unsigned char)h->query.p[i] >= 0x7f)
             return -1;
     r->authority.scheme = (enum scheme)scheme;
     r->authority.port = (uint16_t)port;
-    h->method = method;
-    h->path = path;
-    h->query = query;
     h->has_query = has_query;
     h->te_trailers = te_trailers;
     h->body = (enum body_kind)body;
@@ -220,18 +221,13 @@ static int read_request(struct msg *m, struct injection_request *r)
 static int on_request(struct injector_channel_server *s, uint32_t id, struct msg *m)
 {
     struct injection_request r; /* large: its head is not cleared whole */
-    struct head whole;
     memset(&r, 0, offsetof(struct injection_request, head));
     r.sandbox = s->sandbox;
     r.needs_token = s->needs_token;
     r.trace = trace_take(&s->tracing, id, meter_now());
     http_head_init(&r.head);
     int bad = find(s, id) || s->n >= INJECTOR_CHANNEL_EXCHANGES_MAX || read_request(m, &r) < 0;
-    /* method, path and query still point into the message: own them */
-    if (!bad && http_head_copy(&whole, &r.head) == 0) {
-        http_head_free(&r.head);
-        http_head_move(&r.head, &whole);
-    } else {
+    if (bad) {
         http_head_free(&r.head);
         return -1;
     }
@@ -251,6 +247,7 @@ static int on_request(struct injector_channel_server *s, uint32_t id, struct msg
     buf_init_wiped(&x->waiting, INJECTOR_CHANNEL_WINDOW);
     x->upstream = injection_upstream(g);
     LIST_INSERT_HEAD(&s->list, x, link);
+    LIST_INSERT_HEAD(&s->by_id[id % BUCKETS], x, same);
     s->n++;
     injection_start(g, &r);
     return 0;

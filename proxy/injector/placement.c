@@ -131,10 +131,25 @@ static void begin_fields(struct placement *f, const struct credential *c, struct
     }
 }
 
+void placement_init(struct placement *f)
+{
+    memset(f, 0, offsetof(struct placement, marks));
+    f->marks.n = 0;
+    f->claim.payload = (enum aws_payload)0;
+    f->signed_names[0] = f->key_id[0] = f->signature[0] = 0;
+    f->text.text = (struct buf){.max = 0};
+}
+
 const char *placement_begin(struct placement *f, const struct credential *c,
                             const struct injector_channel_marks *marks, struct head *h)
 {
-    *f = (struct placement){.credential = c};
+    placement_init(f);
+    f->credential = c;
+    if (placement_signs(f)) {
+        memset(&f->claim, 0, sizeof f->claim);
+        memset(&f->scope, 0, sizeof f->scope);
+        memset(&f->text, 0, sizeof f->text);
+    }
     switch (c->kind) {
     case CREDENTIAL_QUERY:
         return has_part(h->query, false, c->name) ? "grant_request" : NULL;

@@ -19,18 +19,22 @@ struct placement {
     const struct credential *credential;
     const struct credential *slot; /* of a header: the one of its places that is filled */
     const struct credential *also; /* and the other one, where a rule has both; else NULL */
+    enum placement_body body;      /* in which its placeholders count */
+    EVP_MD_CTX *passing; /* a body that the client hashed and that is not through yet, or NULL */
+    uint64_t left;       /* of it, when it is counted */
+    bool broken;         /* it is another body than it said */
+    /* Large, and set up without clearing them whole but for the kinds that sign: */
     struct injector_channel_marks marks;
-    enum placement_body body; /* in which its placeholders count */
-    struct aws_claim claim;   /* of CREDENTIAL_AWS, and what is signed in its place: */
+    struct aws_claim claim; /* of CREDENTIAL_AWS, and what is signed in its place: */
     struct aws_scope scope;
     char signed_names[AWS_SIGNED_MAX];
     char key_id[129];
     char signature[AWS_HEX + 1]; /* of the head: a body of chunks is chained to it */
     struct signed_text text;     /* of the kinds of signed.h */
-    EVP_MD_CTX *passing; /* a body that the client hashed and that is not through yet, or NULL */
-    uint64_t left;       /* of it, when it is counted */
-    bool broken;         /* it is another body than it said */
 };
+
+/* Of no credential yet. */
+void placement_init(struct placement *f);
 
 /* Takes out of the head what a gate may have left in the slot. NULL, or the code to refuse with
  * (403). The credential must outlive f. */

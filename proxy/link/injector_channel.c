@@ -12,6 +12,8 @@
 #include <string.h>
 #include <sys/queue.h>
 
+enum { BUCKETS = 128 }; /* in which exchanges are found by their numbers */
+
 struct injector_channel_exchange {
     struct injector_channel *injector_channel;
     uint32_t id;
@@ -23,7 +25,7 @@ struct injector_channel_exchange {
     bool replied, trailed, tunnel; /* tunnel: an upgrade is asked for */
     unsigned refused;              /* by our front, with this status and code; 0: it is not */
     const char *refused_code;
-    LIST_ENTRY(injector_channel_exchange) link;
+    LIST_ENTRY(injector_channel_exchange) link, same;
 };
 
 struct injector_channel {
@@ -35,6 +37,7 @@ struct injector_channel {
     struct quota exchanges; /* by sandbox */
     uint32_t grown;         /* bytes of all windows together, beyond INJECTOR_CHANNEL_FIRST each */
     LIST_HEAD(, injector_channel_exchange) list;
+    LIST_HEAD(, injector_channel_exchange) by_id[BUCKETS];
 };
 
 void injector_channel_put_fields(struct msg *m, const struct head *h)
@@ -51,13 +54,20 @@ int injector_channel_get_fields(struct msg *m, struct head *h)
     uint32_t n;
     if (msg_get_u32(m, &n) < 0 || n > HEAD_FIELDS_MAX)
         return -1;
-    /* one copy of all the bytes left: they hold every name and value */
-    size_t room = buf_len(&m->body);
+    /* one copy of all the bytes left: they hold every name and value; and of what stands already */
+    struct slice *const front[] = {&h->method, &h->path, &h->query};
+    size_t room = buf_len(&m->body) + h->method.n + h->path.n + h->query.n;
     char *at = malloc(room + 1);
     if (at == NULL)
         return -1;
     h->raw = at;
     h->raw_n = room;
+    for (size_t i = 0; i < ARRAY_LEN(front); i++) {
+        if (front[i]->n)
+            memcpy(at, front[i]->p, front[i]->n);
+        *front[i] = (struct slice){at, front[i]->n};
+        at += front[i]->n;
+    }
     for (uint32_t i = 0; i < n; i++) {
         struct slice name, value;
         if (msg_get_slice(m, IPC_MSG_MAX, &name) < 0 || msg_get_slice(m, IPC_MSG_MAX, &value) < 0)
@@ -79,7 +89,7 @@ int injector_channel_get_fields(struct msg *m, struct head *h)
 static struct injector_channel_exchange *find(struct injector_channel *h, uint32_t id)
 {
     struct injector_channel_exchange *x;
-    LIST_FOREACH(x, &h->list, link)
+    LIST_FOREACH(x, &h->by_id[id % BUCKETS], same)
     if (x->id == id)
         return x;
     return NULL;
@@ -89,6 +99,7 @@ static struct downstream drop(struct injector_channel_exchange *x)
 {
     struct downstream f = x->downstream;
     LIST_REMOVE(x, link);
+    LIST_REMOVE(x, same);
     quota_leave(&x->part);
     x->injector_channel->grown -= x->window - INJECTOR_CHANNEL_FIRST;
     free(x);
@@ -393,6 +404,7 @@ struct upstream injector_channel_open(struct injector_channel *h, struct downstr
     x->window = INJECTOR_CHANNEL_FIRST;
     x->tunnel = r->head->body == BODY_TUNNEL;
     LIST_INSERT_HEAD(&h->list, x, link);
+    LIST_INSERT_HEAD(&h->by_id[x->id % BUCKETS], x, same);
     const struct head *q = r->head;
     struct msg m;
     if (r->trace)

@@ -113,7 +113,8 @@ static const char *check(const struct said *s, struct injection_decided *d)
     }
     memset(d, 0, sizeof *d);
     struct authority a = r.authority;
-    struct placement placement = {.credential = NULL};
+    struct placement placement;
+    placement_init(&placement);
     int ok = injection_check(&injector, &r, &h, &a, &placement, d);
     CU_ASSERT_PTR_EQUAL(placement.credential, ok == 0 ? d->credential : placement.credential);
     placement_free(&placement);

@@ -10,6 +10,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 void suite_record(void);
 
@@ -238,6 +239,26 @@ static void test_ids_many(void)
     open_ids_free(o);
 }
 
+/* Each day that a record can have, by arithmetic of our own, is that of the C library. */
+static void test_days(void)
+{
+    char text[TIMESTAMP_MAX], day[32];
+    unsigned wrong = 0;
+    for (uint64_t d = 0; d <= UINT64_MAX / 1000000000U / 86400; d++) {
+        time_t t = (time_t)(d * 86400 + d % 86400);
+        struct tm tm;
+        if ((uint64_t)t > UINT64_MAX / 1000000000U)
+            break;
+        CU_ASSERT_FATAL(gmtime_r(&t, &tm) != NULL);
+        strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm);
+        timestamp_text((uint64_t)t * 1000000000U, text, sizeof text);
+        wrong += strncmp(text, day, 19) != 0;
+    }
+    CU_ASSERT_EQUAL(wrong, 0);
+    timestamp_text(UINT64_MAX, text, sizeof text);
+    CU_ASSERT_STRING_EQUAL(text, "2554-07-21T23:34:33.709551615Z");
+}
+
 static void test_timestamps(void)
 {
     char text[TIMESTAMP_MAX];
@@ -276,6 +297,7 @@ void suite_record(void)
     CU_add_test(s, "ids are begun and ended once", test_ids);
     CU_add_test(s, "ids are bounded", test_ids_many);
     CU_add_test(s, "times", test_timestamps);
+    CU_add_test(s, "each day", test_days);
 }
 
 void tap_suites(void)

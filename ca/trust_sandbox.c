@@ -25,6 +25,7 @@ static const char bundle[] = "ca-certificates.crt", alone[] = "durward-ca.pem",
 struct root {
     struct slice pem, java;
     char name[NAME_MAX_HASHED];
+    int how; /* files are opened: O_TRUNC, or O_EXCL, in the place of whatever has their names */
 };
 
 int trust_root_put(X509 *root, struct buf *to, struct err *err)
@@ -68,9 +69,11 @@ static int read_root(struct slice s, struct root *ret, struct err *err)
 
 /* ---- files ---- */
 
-static int open_at(int dir, const char *name, struct err *err)
+static int open_at(int dir, const char *name, int how, struct err *err)
 {
-    int fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (how == O_EXCL && unlinkat(dir, name, 0) < 0 && errno != ENOENT)
+        return err_sys(err, "cannot make %s anew", name);
+    int fd = openat(dir, name, O_WRONLY | O_CREAT | how | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0)
         return err_sys(err, "cannot make %s", name);
     if (fchmod(fd, 0644) == 0) /* whatever the umask says */
@@ -91,9 +94,9 @@ static int put(int fd, struct slice s, struct err *err)
     return 0;
 }
 
-static int write_one(int dir, const char *name, struct slice s, struct err *err)
+static int write_one(int dir, const char *name, int how, struct slice s, struct err *err)
 {
-    int fd = open_at(dir, name, err);
+    int fd = open_at(dir, name, how, err);
     int r = fd < 0 ? -1 : put(fd, s, err);
     if (fd >= 0)
         close(fd);
@@ -126,7 +129,8 @@ static int open_root(int roots, const char *name, off_t *size, struct err *err)
 static int lay_bundle(int roots, int to, const struct root *r, struct err *err)
 {
     off_t size = 0;
-    int from = open_root(roots, bundle, &size, err), fd = from < 0 ? -1 : open_at(to, bundle, err);
+    int from = open_root(roots, bundle, &size, err),
+        fd = from < 0 ? -1 : open_at(to, bundle, r->how, err);
     int done = fd < 0 ? -1 : copy(from, size, fd, err);
     if (done == 0)
         done = put(fd, r->pem, err);
@@ -174,7 +178,8 @@ static int lay_java(int roots, int to, const struct root *r, struct err *err)
 {
     unsigned char head[64]; /* five headers of at most six bytes, and fourteen between them */
     off_t size = 0;
-    int from = open_root(roots, "java", &size, err), fd = from < 0 ? -1 : open_at(to, java, err);
+    int from = open_root(roots, "java", &size, err),
+        fd = from < 0 ? -1 : open_at(to, java, r->how, err);
     int done = fd < 0 ? -1 : 0;
     if (done == 0) {
         size_t n = java_head((long)size + (long)r->java.n, head);
@@ -211,7 +216,7 @@ static int open_certs(int to, struct err *err)
 static int lay_certs(int to, const struct root *r, struct err *err)
 {
     int fd = open_certs(to, err);
-    int done = fd < 0 ? -1 : r ? write_one(fd, r->name, r->pem, err) : 0;
+    int done = fd < 0 ? -1 : r ? write_one(fd, r->name, r->how, r->pem, err) : 0;
     if (done == 0 && linkat(to, bundle, fd, bundle, 0) < 0 && errno != EEXIST)
         done = err_sys(err, "cannot link the bundle");
     if (fd >= 0)
@@ -219,21 +224,31 @@ static int lay_certs(int to, const struct root *r, struct err *err)
     return done;
 }
 
-int trust_lay(int roots, int to, struct slice root, struct err *err)
+static int lay(int roots, int to, struct slice root, int how, struct err *err)
 {
-    struct root r;
+    struct root r = {.how = how};
     return read_root(root, &r, err) < 0 || lay_bundle(roots, to, &r, err) < 0 ||
-                   write_one(to, alone, r.pem, err) < 0 || lay_java(roots, to, &r, err) < 0 ||
+                   write_one(to, alone, how, r.pem, err) < 0 || lay_java(roots, to, &r, err) < 0 ||
                    lay_certs(to, &r, err) < 0
                ? err_wrap(err, "trust bundle")
                : 0;
+}
+
+int trust_lay(int roots, int to, struct slice root, struct err *err)
+{
+    return lay(roots, to, root, O_TRUNC, err);
+}
+
+int trust_lay_anew(int roots, int to, struct slice root, struct err *err)
+{
+    return lay(roots, to, root, O_EXCL, err);
 }
 
 int trust_lay_empty(int to, struct err *err)
 {
     static const char *const names[] = {bundle, alone, java};
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (write_one(to, names[i], SLICE(""), err) < 0)
+        if (write_one(to, names[i], O_TRUNC, SLICE(""), err) < 0)
             return -1;
     return lay_certs(to, NULL, err);
 }

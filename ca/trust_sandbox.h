@@ -19,6 +19,9 @@ int trust_root_put(X509 *root, struct buf *to, struct err *err);
  * at trust_prepare. Files that are there already get their content in place, so they may be mounted
  * before. The Java store has no checksum: one over all of it would have to be made each time. */
 int trust_lay(int roots, int to, struct slice root, struct err *err);
+/* The same into a directory in which a sandbox may write meanwhile: each file is made anew, in the
+ * place of what has its name, and nothing that is there is opened. */
+int trust_lay_anew(int roots, int to, struct slice root, struct err *err);
 /* Those files, without content yet. */
 int trust_lay_empty(int to, struct err *err);
 

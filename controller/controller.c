@@ -22,6 +22,7 @@
 #include "layer_queue.h"
 #include "mcp_servers.h"
 #include "peer.h"
+#include "pods.h"
 #include "proc.h"
 #include "publication.h"
 #include "registry.h"
@@ -106,6 +107,8 @@ static int on_sandbox_said(void *arg, struct sandbox *s, struct msg *m)
 {
     struct controller *c = arg;
     int bad = 0;
+    if (m->type == W_POD_INBOUND)
+        return pods_said(c->pods, s, m);
     return mcp_servers_said(c->mcp_servers, s, m, &bad) ? bad : managed_sandboxes_said(c, s, m);
 }
 
@@ -365,25 +368,26 @@ static void on_parent_closed(struct ipc *ch UNUSED, const char *why UNUSED, void
 /* ---- start ---- */
 
 struct listening { /* -1: none */
-    int api, metrics, console, tls;
+    int api, metrics, console, tls, node;
 };
 
 static int take_init(struct controller *c, struct msg *m, struct listening *fd, struct err *err)
 {
     struct slice pem;
-    uint8_t private, metrics, console, tls;
+    uint8_t private, metrics, console, tls, node;
     uint32_t uid;
     int config_fd = -1;
-    *fd = (struct listening){-1, -1, -1, -1};
+    *fd = (struct listening){-1, -1, -1, -1, -1};
     if (msg_get_u8(m, &private) < 0 || msg_get_u32(m, &uid) < 0 ||
         msg_get_slice(m, CA_PEM_MAX, &pem) < 0 ||
         msg_get_str(m, c->trust_inside, sizeof c->trust_inside) < 0 ||
         msg_get_str(m, c->trust_outside, sizeof c->trust_outside) < 0 ||
         msg_get_fd(m, &config_fd) < 0 || msg_get_fd(m, &c->state_dir) < 0 ||
         msg_get_u8(m, &metrics) < 0 || msg_get_u8(m, &console) < 0 || msg_get_u8(m, &tls) < 0 ||
-        (!private && msg_get_fd(m, &fd->api) < 0) || (metrics && msg_get_fd(m, &fd->metrics) < 0) ||
+        msg_get_u8(m, &node) < 0 || (!private && msg_get_fd(m, &fd->api) < 0) ||
+        (metrics && msg_get_fd(m, &fd->metrics) < 0) ||
         (console && msg_get_fd(m, &fd->console) < 0) || (tls && msg_get_fd(m, &fd->tls) < 0) ||
-        msg_end(m) < 0)
+        (node && msg_get_fd(m, &fd->node) < 0) || msg_end(m) < 0)
         return err_set(err, ERR_PARSE, "W_INIT is malformed");
     c->private = private != 0;
     c->owner_uid = uid;
@@ -465,6 +469,9 @@ static int controller_load(void *self, struct msg *m, struct msg *ready, struct 
             (fd.console >= 0 && api_serve_console(c->api, fd.console, err) < 0) ||
             (fd.tls >= 0 && api_serve_tls(c->api, fd.tls, err) < 0))
             return -1;
+        c->pods = pods_new(c, fd.node, err);
+        if (c->pods == NULL)
+            return -1;
     }
     return 0;
 }
@@ -521,6 +528,7 @@ static int controller_leave(void *self, struct event_base *base)
     struct controller *c = self;
     struct sandbox *s;
     managed_sandboxes_close(c);
+    pods_free(c->pods);
     mcp_servers_free(c->mcp_servers);
     named_layers_close(&c->snapshots);
     named_layers_close(&c->volumes);

@@ -10,8 +10,8 @@
  *   fds: configuration (config_json, a memfd), state directory (this role's uid must be able to
  *        write it; as root: owned by proc_role_uid(ROLE_CONTROLLER), mode 0700),
  *        and unless private the listening API socket
- *   metrics:u8, console:u8, https:u8  what else the controller serves (two entries of `listen`,
- *                         `controller.https`): their sockets follow
+ *   metrics:u8, console:u8, https:u8, node:u8  what else the controller serves (two entries of
+ *                         `listen`, `controller.https`, `node.socket`): their sockets follow
  * W_READY (controller → parent): tag_key:bytes, token_public:bytes (32 each)
  * W_PEER kinds: ROLE_BUILDER, ROLE_GATE (sandbox = its id), ROLE_LOGGER, ROLE_CLIENT (W_RUN comes
  * on it); a second one of a kind (of a sandbox) replaces the first, which died. W_POLICY (reload):

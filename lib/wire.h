@@ -324,6 +324,14 @@ enum wire_type {
     W_INIT_HANDOVER = 149, /* launcher→init in a container, on a socket of its own: fds: the
                               descriptor that all else here is said on, the seccomp program */
 
+    /* ---- pods of a Kubernetes node: controller/proto/pod.h ---- */
+    W_POD = 210,         /* plugin→C: see there */
+    W_POD_DONE = 211,    /* C→plugin: end:u8 (enum pod_end), text:str, dir:str (of its volume; "":
+                            none), n × env:str */
+    W_POD_INBOUND = 212, /* keeper→C, as durward-init's end of its socket: n × (from:u32 (IPv4),
+                            port:u32, count:u32, refused:u8): who connected to the pod, or what of
+                            the pod's was refused beyond its own network (then where to) */
+
     /* ---- brokers: broker/link/README.md ---- */
     W_BROKER_ACCEPT = 200, /* G→front: host:str, port:u32, fd: the sandbox connected there */
     W_BROKER_OPEN = 201, /* front→back: host:str, port:u32, facts:bytes (the broker's own), fd: the

@@ -26,6 +26,6 @@ struct backend {
 
 const struct backend *backend_of(const struct plan *plan);
 
-extern const struct backend backend_bwrap, backend_docker;
+extern const struct backend backend_bwrap, backend_docker, backend_pod;
 
 #endif

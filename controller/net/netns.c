@@ -19,8 +19,6 @@
 #include "synthetic.h"
 
 enum {
-    PORT_CATCH_ALL = 901, /* below 1024: nothing inside can bind it, so no dev server misses it */
-    PORT_DNS = 53,
     LOG_GROUP = 1,
     BACKLOG = 1024,
 };
@@ -161,7 +159,7 @@ static int add_socket(struct netns_listeners *l, enum listener_kind kind, int fa
                       uint16_t port, struct err *err)
 {
     bool catch_all = port == 0;
-    int fd = open_socket(family, type, catch_all ? PORT_CATCH_ALL : port, catch_all, err);
+    int fd = open_socket(family, type, catch_all ? NETNS_PORT_CATCH_ALL : port, catch_all, err);
     return fd < 0 ? -1 : add(l, kind, port, fd, err);
 }
 
@@ -172,8 +170,8 @@ static int listen_family(struct netns_listeners *l, int family, const uint16_t *
     enum listener_kind tcp = v6 ? LISTENER_TCP6 : LISTENER_TCP4;
     enum listener_kind dns = v6 ? LISTENER_DNS_UDP6 : LISTENER_DNS_UDP4;
     enum listener_kind dns_tcp = v6 ? LISTENER_DNS_TCP6 : LISTENER_DNS_TCP4;
-    if (add_socket(l, dns, family, SOCK_DGRAM, PORT_DNS, err) < 0 ||
-        add_socket(l, dns_tcp, family, SOCK_STREAM, PORT_DNS, err) < 0)
+    if (add_socket(l, dns, family, SOCK_DGRAM, NETNS_PORT_DNS, err) < 0 ||
+        add_socket(l, dns_tcp, family, SOCK_STREAM, NETNS_PORT_DNS, err) < 0)
         return -1;
     if (l->filtered)
         return add_socket(l, tcp, family, SOCK_STREAM, 0, err);
@@ -208,7 +206,7 @@ static int own_addresses(bool v6, struct err *err)
 }
 
 static int listen_all(struct netns_listeners *l, const uint16_t *ports, unsigned nports,
-                      struct err *err)
+                      const unsigned char *pod, struct err *err)
 {
     struct err why = {0};
     if (rtnl_loopback_up(err) < 0 || rtnl_all_local(AF_INET, err) < 0) {
@@ -220,7 +218,7 @@ static int listen_all(struct netns_listeners *l, const uint16_t *ports, unsigned
     bool v6 = have_ipv6();
     if (own_addresses(v6, err) < 0)
         return -1;
-    int log = nft_install(PORT_CATCH_ALL, LOG_GROUP, &why);
+    int log = nft_install(NETNS_PORT_CATCH_ALL, LOG_GROUP, pod, &why);
     l->filtered = log >= 0;
     if (!l->filtered)
         snprintf(l->why_not, sizeof l->why_not, "%.255s", why.text);
@@ -236,8 +234,20 @@ static int listen_all(struct netns_listeners *l, const uint16_t *ports, unsigned
 int netns_listen(struct netns_listeners *l, const uint16_t *ports, unsigned nports, struct err *err)
 {
     memset(l, 0, sizeof *l);
-    if (listen_all(l, ports, nports, err) == 0)
+    if (listen_all(l, ports, nports, NULL, err) == 0)
         return 0;
+    netns_close(l);
+    return -1;
+}
+
+/* Whoever puts a sandbox together without them has no other way out; a pod's interface is there. */
+int netns_listen_pod(struct netns_listeners *l, const unsigned char pod[4], struct err *err)
+{
+    memset(l, 0, sizeof *l);
+    if (listen_all(l, NULL, 0, pod, err) == 0 && l->filtered)
+        return 0;
+    if (!l->filtered && l->why_not[0])
+        err_set(err, ERR_UNREADY, "nf_tables cannot be used here: %s", l->why_not);
     netns_close(l);
     return -1;
 }

@@ -8,6 +8,12 @@
 #include "err.h"
 #include "ipc_msg.h"
 
+enum {
+    NETNS_PORT_CATCH_ALL = 901, /* below 1024: nothing of a sandbox can bind it, so no dev server
+                                   misses it */
+    NETNS_PORT_DNS = 53,
+};
+
 struct netns_listener {
     enum listener_kind kind;
     uint16_t port; /* 0: every port */
@@ -28,6 +34,9 @@ int netns_enter(uid_t uid, gid_t gid, struct err *err);
  * and the given ports, and nothing is logged. On failure nothing is left open. */
 int netns_listen(struct netns_listeners *l, const uint16_t *ports, unsigned nports,
                  struct err *err);
+/* The same in the namespace of a pod of this address (pod_link.h), where it is done again when the
+ * daemon was started anew. Without nf_tables it fails. */
+int netns_listen_pod(struct netns_listeners *l, const unsigned char pod[4], struct err *err);
 void netns_close(struct netns_listeners *l);
 
 #endif

@@ -2,7 +2,17 @@
 #ifndef DURWARD_RTNL_H
 #define DURWARD_RTNL_H
 
+#include <stdint.h>
+
 #include "err.h"
+
+struct nlmsghdr;
+
+/* Send one request on a socket of its own and read the verdict (errno is the kernel's). */
+int rtnl_transact(struct nlmsghdr *h, struct err *err);
+/* Have each message of a dump (RTM_GETLINK, ...) looked at; fn returns MNL_CB_OK. */
+typedef int (*rtnl_fn)(const struct nlmsghdr *h, void *arg);
+int rtnl_dump(uint16_t type, unsigned char family, rtnl_fn fn, void *arg, struct err *err);
 
 /* Set the loopback interface up. */
 int rtnl_loopback_up(struct err *err);

@@ -127,6 +127,8 @@ void sandbox_spec_put(const struct sandbox_spec *s, struct msg *m)
     if (s->limits.backend == BACKEND_DOCKER) {
         msg_put_str(m, s->limits.docker.socket);
         msg_put_str(m, s->limits.docker.image);
+    } else if (s->limits.backend == BACKEND_POD) {
+        pod_spec_put(&s->pod, m);
     }
     msg_put_u32(m, s->n_volumes);
     for (unsigned i = 0; i < s->n_volumes; i++) {
@@ -141,7 +143,7 @@ static int get_volumes(struct sandbox_spec *s, struct msg *m)
     uint32_t n;
     uint8_t writable;
     if (msg_get_u32(m, &n) < 0 || n > SANDBOX_SPEC_VOLUMES_MAX ||
-        (n > 0 && (s->limits.backend == BACKEND_DOCKER || s->limits.nested)))
+        (n > 0 && (s->limits.backend != BACKEND_BWRAP || s->limits.nested)))
         return -1;
     for (; s->n_volumes < n; s->n_volumes++) {
         struct sandbox_spec_volume *v = &s->volumes[s->n_volumes];
@@ -161,12 +163,14 @@ static int get_backend(struct sandbox_spec *s, struct msg *m)
     struct config_docker *d = &s->limits.docker;
     uint8_t backend, nested;
     if (msg_get_u8(m, &nested) < 0 || nested > 1 || msg_get_u8(m, &backend) < 0 ||
-        backend >= BACKENDS)
+        backend == BACKENDS || backend >= BACKENDS_ALL)
         return -1;
     s->limits.nested = nested;
-    if (nested && (backend == BACKEND_DOCKER || s->root == SANDBOX_SPEC_KEPT))
+    if (nested && (backend != BACKEND_BWRAP || s->root == SANDBOX_SPEC_KEPT))
         return -1;
     s->limits.backend = (enum config_backend)backend;
+    if (backend == BACKEND_POD)
+        return s->image[0] || s->root != SANDBOX_SPEC_READ_ONLY ? -1 : pod_spec_get(&s->pod, m);
     if (backend != BACKEND_DOCKER)
         return 0;
     if (msg_get_str(m, d->socket, sizeof d->socket) < 0 ||

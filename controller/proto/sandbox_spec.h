@@ -9,12 +9,14 @@
  *   nested:u8      containers inside; then the root is not kept, and there are no volumes
  *   backend:u8     enum config_backend, if nested not BACKEND_DOCKER; of BACKEND_DOCKER:
  *   socket:str image:str  of the engine; then the first image is "" and the root not kept
+ *                  of BACKEND_POD: pod.h; then there is neither image nor root nor volume
  *   n × volume: name:str target:str writable:u8    none of BACKEND_DOCKER */
 #ifndef DURWARD_SANDBOX_SPEC_H
 #define DURWARD_SANDBOX_SPEC_H
 
 #include "config.h"
 #include "ipc_msg.h"
+#include "pod.h"
 
 /* The mode of a bind, as messages have it: a sum. */
 enum sandbox_spec_bind {
@@ -48,6 +50,7 @@ struct sandbox_spec {
     struct config_sandbox limits;
     struct sandbox_spec_volume volumes[SANDBOX_SPEC_VOLUMES_MAX]; /* outer targets first */
     unsigned n_volumes;
+    struct pod_spec pod; /* of BACKEND_POD */
 };
 
 /* A name of an image or a snapshot: [A-Za-z0-9_][A-Za-z0-9_.-]{0,63}. It becomes a directory's. */

@@ -107,6 +107,10 @@ static const char *const steps[] = {
     "ALTER TABLE bearer ADD COLUMN max_sandboxes INTEGER NOT NULL DEFAULT -1;"
     "PRAGMA user_version=11;"
     "COMMIT;",
+    "BEGIN;"
+    "ALTER TABLE sandbox ADD COLUMN pod TEXT NOT NULL DEFAULT '';"
+    "PRAGMA user_version=12;"
+    "COMMIT;",
 };
 enum { FIRST_VERSION = 2 };
 

@@ -41,6 +41,7 @@ struct registry_sandbox {
     int auto_resume, kept;
     int64_t generation, created, expires, ttl, idle_ttl, soft_ttl;
     const char *token; /* that it was made with; "": none */
+    const char *pod;   /* JSON of what pods.h says of it; "": it is none */
     const char *boot;  /* of which the following are, in seconds of CLOCK_BOOTTIME; "": none */
     int64_t ends, soft_ends, used; /* used 0: something runs in it */
 };

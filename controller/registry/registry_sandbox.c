@@ -16,6 +16,7 @@
     ONCE(backend, TEXT)        \
     ONCE(volumes, TEXT)        \
     ONCE(token, TEXT)          \
+    ONCE(pod, TEXT)            \
     CHANGES(name, TEXT)        \
     CHANGES(labels, TEXT)      \
     CHANGES(state, INT)        \

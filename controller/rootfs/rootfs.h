@@ -37,7 +37,8 @@ struct rootfs_parts {
     int init;              /* the program's bytes, a rewound file; read once */
     const char *init_path; /* where they were read, and of which file */
     struct stat init_file;
-    int owners; /* a user namespace (idmap_mounts), or -1 */
+    int owners;                   /* a user namespace (idmap_mounts), or -1 */
+    const struct pod_place *pods; /* of a Kubernetes node; NULL: none are made here */
 };
 
 /* What the builder opens of its own for a sandbox; -1 where there is none. */

@@ -18,6 +18,7 @@ struct approvals;
 struct proposals;
 struct suppressing;
 struct mcp_servers;
+struct pods;
 struct sandbox_events;
 struct layer_queue;
 struct managed_sandbox;
@@ -56,6 +57,7 @@ struct controller {
     struct proposals *proposals;
     struct suppressing *suppressing; /* NULL when private */
     struct mcp_servers *mcp_servers;
+    struct pods *pods; /* NULL when private */
     TAILQ_HEAD(, managed_sandbox) managed_sandboxes;
     size_t n_managed_sandboxes;
     uint32_t last_publication;

@@ -16,6 +16,7 @@
 #include "execution.h"
 #include "sandbox_events.h"
 #include "layer_queue.h"
+#include "pods.h"
 #include "proc.h"
 #include "proposals.h"
 #include "publication.h"
@@ -92,6 +93,7 @@ static void release(struct managed_sandbox *r)
     json_decref(r->labels);
     json_decref(r->env);
     json_decref(r->volumes);
+    json_decref(r->pod);
     if (r->timer)
         event_free(r->timer);
     free(r);
@@ -173,7 +175,8 @@ static int fill_request(struct managed_sandbox *r, struct run_request *q, struct
     json_t *value;
     run_request_init(q);
     snprintf(q->policy, sizeof q->policy, "%s", r->policy);
-    snprintf(q->backend, sizeof q->backend, "%s", r->backend);
+    snprintf(q->backend, sizeof q->backend, "%s",
+             r->pod ? config_backend_name(BACKEND_BWRAP) : r->backend);
     snprintf(q->image, sizeof q->image, "%s", r->image);
     snprintf(q->cwd, sizeof q->cwd, MANAGED_SANDBOX_WORKDIR);
     snprintf(q->home, sizeof q->home, MANAGED_SANDBOX_WORKDIR);
@@ -215,7 +218,9 @@ int managed_sandbox_begin(struct managed_sandbox *r, bool adopt, struct err *err
         return -1;
     plan.kept = true;
     plan.adopt = adopt;
-    if (plan.sandbox_spec.limits.backend != BACKEND_DOCKER)
+    if (r->pod)
+        pods_spec(r->pod, &plan.sandbox_spec);
+    else if (plan.sandbox_spec.limits.backend != BACKEND_DOCKER)
         plan.sandbox_spec.root = r->kept ? SANDBOX_SPEC_KEPT : SANDBOX_SPEC_MEMORY;
     r->sandbox = sandbox_new(&r->controller->owner, &plan, NULL);
     if (r->sandbox)
@@ -259,6 +264,7 @@ void managed_sandboxes_running(void *controller, struct sandbox *s)
         proc_log("sandbox %s is taken over", r->id);
     bool pause = r->pause_again && STAILQ_EMPTY(&r->running);
     r->adopted = r->pause_again = false;
+    r->pod_tries = 0;
     managed_sandbox_tell(&r->running, r, "");
     if (pause && managed_sandbox_pause(r, NULL, NULL, &err) < 0)
         proc_log("%s: %s", r->id, err.text);
@@ -300,6 +306,8 @@ void managed_sandboxes_gone(struct controller *c, struct sandbox *s)
     managed_sandbox_tell(&r->running, NULL, r->reason);
     managed_sandbox_tell(&r->paused, NULL, r->reason);
     managed_sandbox_tell(&r->stopped, r, r->reason);
+    if (r->pod)
+        pods_ended(c->pods, r);
 }
 
 /* ---- what others want ---- */
@@ -359,6 +367,8 @@ static int sandbox_spec_wanted(const struct managed_sandbox *r,
         return sandbox_spec_of_policy(c, w->policy, "bwrap", w->snapshot->image, ret, err);
     if (w->parent)
         return sandbox_spec_of_policy(c, w->policy, w->parent->backend, w->parent->image, ret, err);
+    if (w->pod)
+        return sandbox_spec_of_policy(c, w->policy, "bwrap", "", ret, err);
     return sandbox_spec_of_policy(c, w->policy, w->backend, w->image, ret, err);
 }
 
@@ -401,6 +411,12 @@ static int fill(struct managed_sandbox *r, const struct managed_sandbox_wish *w,
     snprintf(r->backend, sizeof r->backend, "%s", docker ? "docker" : "bwrap");
     snprintf(r->image, sizeof r->image, "%s",
              docker ? sandbox_spec.limits.docker.image : sandbox_spec.image);
+    if (w->pod) {
+        r->pod = json_incref(w->pod);
+        r->kept = false;
+        r->image[0] = '\0';
+        snprintf(r->backend, sizeof r->backend, "%s", config_backend_name(BACKEND_POD));
+    }
     if (soft_ok(r, r->soft_ttl, err) < 0)
         return -1;
     if (getrandom(r->seed, sizeof r->seed, 0) != sizeof r->seed)

@@ -65,7 +65,10 @@ struct managed_sandbox {
     char policy[RUN_NAME_MAX];
     char backend[RUN_WORD_MAX], image[RUN_NAME_MAX]; /* bwrap's image "" is the host's /usr */
     json_t *labels, *env;                            /* objects of strings */
-    json_t *volumes; /* an array of NAME:/path[:ro], beside those of its policy */
+    json_t *volumes;    /* an array of NAME:/path[:ro], beside those of its policy */
+    json_t *pod;        /* what pods.h says of it; NULL: it is none */
+    unsigned pod_tries; /* since it ran last, to give it its listeners again */
+    int64_t pod_due;    /* by CLOCK_MONOTONIC, in ms: the next */
     unsigned char seed[SANDBOX_SEED];
     enum managed_sandbox_state state;
     char reason[256];
@@ -112,6 +115,7 @@ struct managed_sandbox_wish {
     const char *token;           /* the id of the token that it is made with; NULL: none */
     const char *backend, *image; /* NULL or "": the policy's */
     json_t *volumes;             /* an array of NAME:/path[:ro], or NULL; borrowed */
+    json_t *pod;                 /* it is a pod (pods.h); borrowed */
     enum config_idle on_idle, on_soft;
     bool auto_resume;
     const struct snapshot *snapshot;           /* begin with its files, and image; or NULL */

@@ -30,7 +30,7 @@ int managed_sandbox_state_of(const char *name)
 /* ---- the row ---- */
 
 static struct registry_sandbox row_of(struct managed_sandbox *r, char *labels, char *env,
-                                      char *volumes)
+                                      char *volumes, const char *pod)
 {
     struct registry_sandbox row = {
         .id = r->id,
@@ -49,6 +49,7 @@ static struct registry_sandbox row_of(struct managed_sandbox *r, char *labels, c
         .on_idle = r->on_idle,
         .on_soft = r->on_soft,
         .token = r->token,
+        .pod = pod ? pod : "",
         .auto_resume = r->auto_resume,
         .kept = r->kept,
         .generation = r->generation,
@@ -66,10 +67,13 @@ int managed_sandbox_row_add(struct managed_sandbox *r, struct err *err)
 {
     char *labels = json_dumps(r->labels, JSON_COMPACT), *env = json_dumps(r->env, JSON_COMPACT);
     char *volumes = json_dumps(r->volumes, JSON_COMPACT);
-    struct registry_sandbox row = row_of(r, labels, env, volumes);
-    int bad = labels && env && volumes ? registry_sandbox_add(r->controller->registry, &row, err)
-                                       : err_set(err, ERR_INTERNAL, "out of memory");
+    char *pod = r->pod ? json_dumps(r->pod, JSON_COMPACT) : NULL;
+    struct registry_sandbox row = row_of(r, labels, env, volumes, pod);
+    int bad = labels && env && volumes && !pod == !r->pod
+                  ? registry_sandbox_add(r->controller->registry, &row, err)
+                  : err_set(err, ERR_INTERNAL, "out of memory");
     r->seq = row.seq;
+    free(pod);
     free(volumes);
     free(labels);
     free(env);
@@ -79,7 +83,7 @@ int managed_sandbox_row_add(struct managed_sandbox *r, struct err *err)
 int managed_sandbox_row_save(struct managed_sandbox *r, struct err *err)
 {
     char *labels = json_dumps(r->labels, JSON_COMPACT);
-    struct registry_sandbox row = row_of(r, labels, NULL, NULL);
+    struct registry_sandbox row = row_of(r, labels, NULL, NULL, NULL);
     int bad = labels ? registry_sandbox_update(r->controller->registry, &row, err)
                      : err_set(err, ERR_INTERNAL, "out of memory");
     free(labels);
@@ -132,6 +136,7 @@ int managed_sandbox_row_load(void *controller, const struct registry_sandbox *ro
     r->labels = object_of(row->labels);
     r->env = object_of(row->env);
     r->volumes = volumes_of(row->volumes);
+    r->pod = row->pod[0] ? object_of(row->pod) : NULL;
     memcpy(r->seed, row->seed, sizeof r->seed);
     bool known = row->state >= MANAGED_SANDBOX_CREATING && row->state <= MANAGED_SANDBOX_RESUMING;
     r->state = known ? (enum managed_sandbox_state)row->state : MANAGED_SANDBOX_STOPPED;

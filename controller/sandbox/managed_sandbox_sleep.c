@@ -68,6 +68,10 @@ int managed_sandbox_stop(struct managed_sandbox *r, const char *why, managed_san
     if (r->sandbox == NULL || r->state == MANAGED_SANDBOX_STOPPING ||
         r->state == MANAGED_SANDBOX_CREATING)
         return err_set(err, ERR_UNREADY, "the sandbox is %s", managed_sandbox_state_name(r->state));
+    if (r->pod)
+        return err_set(err, ERR_UNREADY,
+                       "unsupported: a pod is stopped by its cluster; deleted here, it has no way "
+                       "out any more");
     if (fn && managed_sandbox_wait_in(&r->stopped, fn, arg) < 0)
         return err_set(err, ERR_INTERNAL, "out of memory");
     sandbox_end(r->sandbox, 0, why);
@@ -92,7 +96,7 @@ static void on_thawed(void *arg, enum layer_result result, const char *text)
 /* Above the files that it has. */
 static int start_again(struct managed_sandbox *r, struct err *err)
 {
-    if (!r->kept)
+    if (!r->kept && !r->pod)
         return err_set(err, ERR_UNREADY, "the sandbox is stopped, and its files were not kept");
     bool asked = r->restoring[0] && r->restore.fn == NULL;
     if (r->busy && !asked)

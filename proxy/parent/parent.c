@@ -478,7 +478,7 @@ static struct ipc *parent_open(void *self, struct event_base *base, int control_
     struct parent *p = self;
     p->secret_fd = p->env_fd = p->roots_fd = p->budgets_fd = p->audit_dir_fd = p->state_dir_fd =
         p->api_fd = -1;
-    p->metrics_fd = p->console_fd = p->https_fd = p->command_fd = p->archive_fd = -1;
+    p->node_fd = p->metrics_fd = p->console_fd = p->https_fd = p->command_fd = p->archive_fd = -1;
     for (size_t i = 0; i < ARRAY_LEN(p->programs); i++)
         p->programs[i] = -1;
     p->ca.lock_fd = p->ca.key_fd = p->ca.cert_fd = p->ca.next_fd = -1;

@@ -172,6 +172,7 @@ static void init_controller(struct parent *p, struct msg *m)
     msg_put_u8(m, p->metrics_fd >= 0);
     msg_put_u8(m, p->console_fd >= 0);
     msg_put_u8(m, p->https_fd >= 0);
+    msg_put_u8(m, p->node_fd >= 0);
     if (p->mode == PARENT_SERVE)
         msg_put_fd_dup(m, p->api_fd);
     if (p->metrics_fd >= 0)
@@ -180,6 +181,8 @@ static void init_controller(struct parent *p, struct msg *m)
         msg_put_fd_dup(m, p->console_fd);
     if (p->https_fd >= 0)
         msg_put_fd_dup(m, p->https_fd);
+    if (p->node_fd >= 0)
+        msg_put_fd_dup(m, p->node_fd);
     free(json);
 }
 
@@ -211,6 +214,20 @@ static void put_mcp_files(const struct parent *p, struct msg *m)
         }
 }
 
+/* What the builder knows of a node's pods (pod_place_get). */
+static void put_pods(const struct parent *p, struct msg *m)
+{
+    static const struct config_node none = {.netns = "", .kubelet = ""};
+    const struct config_node *n = p->mode == PARENT_SERVE ? config_node(p->config) : NULL;
+    if (n == NULL)
+        n = &none;
+    msg_put_str(m, n->netns);
+    msg_put_str(m, n->kubelet);
+    msg_put_u32(m, (uint32_t)n->n_inbound);
+    for (size_t i = 0; i < n->n_inbound; i++)
+        msg_put_str(m, n->inbound[i]);
+}
+
 static void init_builder(struct parent *p, struct msg *m)
 {
     msg_put_str(m, p->state_dir);
@@ -218,6 +235,7 @@ static void init_builder(struct parent *p, struct msg *m)
     msg_put_str(m, p->init_path);
     msg_put_u8(m, p->mode == PARENT_RUN);
     put_mcp_files(p, m);
+    put_pods(p, m);
     msg_put_fd_dup(m, p->archive_fd);
 }
 

@@ -100,9 +100,9 @@ static int setup_ca(struct parent *p, struct err *err)
     return r;
 }
 
-static bool is_answered(const struct sockaddr_un *at)
+static bool is_answered(const struct sockaddr_un *at, int type)
 {
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     bool yes = fd >= 0 && (connect(fd, (const struct sockaddr *)at, sizeof *at) == 0 ||
                            errno == EAGAIN); /* its queue is full */
     if (fd >= 0)
@@ -110,7 +110,7 @@ static bool is_answered(const struct sockaddr_un *at)
     return yes;
 }
 
-static int api_socket(const char *path, struct err *err)
+static int unix_socket(const char *path, int type, const char *key, struct err *err)
 {
     struct sockaddr_un sa = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof sa.sun_path)
@@ -118,14 +118,12 @@ static int api_socket(const char *path, struct err *err)
     memcpy(sa.sun_path, path, strlen(path) + 1);
     struct start_wait start_wait = {0};
     bool answers;
-    while ((answers = is_answered(&sa)) && start_wait_sleep(&start_wait)) {
+    while ((answers = is_answered(&sa, type)) && start_wait_sleep(&start_wait)) {
     }
     if (answers)
-        return err_set(err, ERR_UNREADY,
-                       "another daemon answers at %s; stop it first, or set "
-                       "controller.socket",
-                       path);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        return err_set(err, ERR_UNREADY, "another daemon answers at %s; stop it first, or set %s",
+                       path, key);
+    int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     unlink(path);
     mode_t old = umask(0177);
     int r = fd < 0 ? -1 : bind(fd, (struct sockaddr *)&sa, sizeof sa);
@@ -139,12 +137,9 @@ static int api_socket(const char *path, struct err *err)
     return fd;
 }
 
-static int setup_api(struct parent *p, struct err *err)
+/* A socket, in a directory that is made for it where there is none. */
+static int setup_socket(char *path, int type, const char *key, struct err *err)
 {
-    const char *given = config_controller_socket(p->config);
-    char *path = given ? strdup(given) : paths_api_socket(err);
-    if (path == NULL)
-        return -1;
     char *slash = strrchr(path, '/');
     int r = 0;
     if (slash && slash != path) {
@@ -154,10 +149,35 @@ static int setup_api(struct parent *p, struct err *err)
             r = paths_make_private(path, err);
         *slash = '/';
     }
-    p->api_fd = r == 0 ? api_socket(path, err) : -1;
+    return r == 0 ? unix_socket(path, type, key, err) : -1;
+}
+
+static int setup_api(struct parent *p, struct err *err)
+{
+    const char *given = config_controller_socket(p->config);
+    char *path = given ? strdup(given) : paths_api_socket(err);
+    if (path == NULL)
+        return -1;
+    p->api_fd = setup_socket(path, SOCK_STREAM, "controller.socket", err);
     snprintf(p->api_path, sizeof p->api_path, "%s", path);
     free(path);
     return p->api_fd < 0 ? -1 : 0;
+}
+
+/* Namespaces of pods are entered, and moved between, by root alone. */
+static int setup_node(struct parent *p, struct err *err)
+{
+    const struct config_node *n = config_node(p->config);
+    if (n == NULL)
+        return 0;
+    if (geteuid() != 0)
+        return err_set(err, ERR_DENIED, "`node`: only root makes the way out of a node's pods");
+    char *path = strdup(n->socket);
+    if (path == NULL)
+        return err_set(err, ERR_INTERNAL, "out of memory");
+    p->node_fd = setup_socket(path, SOCK_SEQPACKET, "node.socket", err);
+    free(path);
+    return p->node_fd < 0 ? -1 : 0;
 }
 
 /* What the controller serves beside its socket. */
@@ -220,7 +240,7 @@ int parent_setup(struct parent *p, struct err *err)
         return -1;
     if (p->mode != PARENT_SERVE)
         return 0;
-    return setup_api(p, err) < 0 ? -1 : setup_pages(p, err);
+    return setup_api(p, err) < 0 || setup_node(p, err) < 0 ? -1 : setup_pages(p, err);
 }
 
 int parent_setup_roots(struct parent *p, struct err *err)
@@ -279,6 +299,8 @@ static int check_reload(const struct parent *p, const struct config *c, struct e
     if (!config_same(p->config, c, "mcp_servers")) /* the builder has their files once */
         return err_set(err, ERR_UNREADY,
                        "`mcp_servers` changed: that needs a restart of the daemon");
+    if (!config_same(p->config, c, "node"))
+        return err_set(err, ERR_UNREADY, "`node` changed: that needs a restart of the daemon");
     if (!config_same(p->config, c, "injectors"))
         return err_set(err, ERR_UNREADY, "`injectors` changed: that needs a restart of the daemon");
     for (size_t i = 0; i < config_policies(p->config); i++) {

@@ -141,7 +141,13 @@ enum { CONFIG_PIDS = 4096 }; /* processes and threads of a sandbox when nothing 
 enum { CONFIG_SOCKET_MAX = 107, CONFIG_ENGINE_IMAGE_MAX = 255 };
 
 /* What makes the local sandboxes. */
-enum config_backend { BACKEND_BWRAP = 0, BACKEND_DOCKER, BACKENDS };
+enum config_backend {
+    BACKEND_BWRAP = 0,
+    BACKEND_DOCKER,
+    BACKENDS,    /* those before it are named by policies and users */
+    BACKEND_POD, /* somebody else makes it; ours are its listeners alone */
+    BACKENDS_ALL
+};
 
 /* A container engine that speaks the Docker Engine API. */
 struct config_docker {
@@ -215,6 +221,22 @@ struct config_mcp_server {
     unsigned idle; /* seconds without a use until it is ended */
 };
 
+/* `node`: the pods of a Kubernetes node. */
+enum { CONFIG_NODE_RANGES_MAX = 64, CONFIG_NODE_NAMESPACES_MAX = 1024 };
+
+struct config_node_namespace {
+    const char *name;
+    const char *policy; /* NULL: its pods are left as they are */
+};
+
+struct config_node {
+    const char *socket, *netns, *kubelet; /* paths */
+    struct config_node_namespace *namespaces;
+    size_t n_namespaces;
+    const char *const *inbound; /* IPv4 ranges */
+    size_t n_inbound;
+};
+
 /* path "-" reads standard input. Relative paths inside are relative to the file. */
 struct config *config_load(const char *path, struct err *err);
 /* The same, but each error is told, not the first alone: those that follow from another are not.
@@ -250,6 +272,10 @@ bool config_same(const struct config *a, const struct config *b, const char *sec
 const struct config_resolve *config_resolves(const struct config *c, size_t *n);
 const struct config_mcp_server *config_mcp_servers(const struct config *c, size_t *n);
 const struct config_mcp_server *config_mcp_server(const struct config *c, const char *name);
+/* NULL: this daemon has no node's pods. */
+const struct config_node *config_node(const struct config *c);
+/* NULL: nothing is said of this namespace, so that its pods do not start. */
+const struct config_node_namespace *config_node_namespace(const struct config *c, const char *name);
 /* A rule of this policy names that server. */
 bool config_mcp_allowed(const struct config *c, const char *policy, const char *name);
 const struct config_proxy *config_upstream_proxy(const struct config *c); /* NULL: none */

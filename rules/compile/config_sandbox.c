@@ -109,6 +109,8 @@ static int read_cpu(const struct node *n, unsigned *ret, struct err *err)
 
 const char *config_backend_name(enum config_backend b)
 {
+    if (b == BACKEND_POD)
+        return "pod";
     return (unsigned)b < BACKENDS ? backends[b] : NULL;
 }
 

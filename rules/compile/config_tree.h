@@ -66,6 +66,7 @@ struct config {
     struct config_place places[EXPORTER_PLACES];
     struct config_mcp_server *mcp;
     size_t n_mcp;
+    struct config_node *node;   /* NULL: none */
     bool debugs[CONFIG_LEVELS]; /* log_level: debug, by the words of config_read_levels */
 };
 
@@ -100,6 +101,7 @@ bool config_is_remote(const struct config_secret *s);
 /* One section each; the node is present. */
 int config_read_levels(struct config *c, const struct node *n, struct err *err);
 int config_read_secrets(struct config *c, const struct node *n, struct err *err);
+int config_read_node(struct config *c, const struct node *n, struct err *err);
 int config_read_mcp(struct config *c, const struct node *n, struct err *err);
 int config_read_policies(struct config *c, const struct node *n, struct err *err);
 int config_read_upstream(struct config *c, const struct node *n, struct err *err);

@@ -390,7 +390,11 @@ def builder(bed, rows, c):
             ("a backend that is none", dict(backend=9)), ("port 0", dict(ports=[0])), ("port 65536", dict(ports=[65536])),
             ("more behind", dict(tail=b"\0")),
             ("a container by another socket", dict(backend=1, tail=text("../x.sock") + text("busybox"))),
-            ("a container of an image with a flag", dict(backend=1, tail=text("/run/x.sock") + text("--privileged")))):
+            ("a container of an image with a flag", dict(backend=1, tail=text("/run/x.sock") + text("--privileged"))),
+            ("a pod whose network leads up", dict(backend=3, tail=text("../1/ns/net") + text("c1") + text("") + u32(0))),
+            ("a pod whose pin leads up", dict(backend=3, tail=text("cni-1") + text("../../x") + text("") + u32(0))),
+            ("a pod whose volume leads up", dict(backend=3, tail=text("cni-1") + text("c1") + text("../../x") + u32(0))),
+            ("a pod, where there is no node's", dict(backend=3, tail=text("cni-1") + text("c1") + text("") + u32(0)))):
         b.tries(name, not_built, plan(**over))
     for name, data in (
             ("a sandbox whose name leads up", plan(id="../x")), ("a sandbox without a name", plan(id="")),

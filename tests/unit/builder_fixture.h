@@ -176,7 +176,10 @@ static void start_builder(void)
     msg_put_str(&m, rig.trust);
     msg_put_str(&m, init_program());
     msg_put_u8(&m, !rig.bindless);
-    msg_put_u32(&m, 0); /* files of MCP servers */
+    msg_put_u32(&m, 0);  /* files of MCP servers */
+    msg_put_str(&m, ""); /* no node's pods */
+    msg_put_str(&m, "");
+    msg_put_u32(&m, 0);
     msg_put_fd(&m, archive_program());
     send_msg(rig.parent, &m);
     CU_ASSERT_FATAL(recv_type(rig.parent, &m, W_READY));

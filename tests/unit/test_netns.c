@@ -181,7 +181,7 @@ static void rules_without_routes(void)
     struct err err = {0};
     enter();
     CHECK(rtnl_loopback_up(&err) == 0);
-    if (nft_install(901, 1, &err) < 0)
+    if (nft_install(901, 1, NULL, &err) < 0)
         _exit(NO_NAMESPACES);
     CHECK(is_closed());
     _exit(0);

@@ -1,0 +1,52 @@
+/* The CNI plugin durward-cni: what the container runtime of a Kubernetes node says of one pod, by
+ * the Container Network Interface (specification 1.0 and 1.1), is asked of the node's daemon. */
+#ifndef DURWARD_CNI_H
+#define DURWARD_CNI_H
+
+#include <jansson.h>
+
+#include "err.h"
+#include "pod.h"
+
+/* Error codes of the specification. */
+enum {
+    CNI_VERSION = 1,
+    CNI_ENVIRONMENT = 4,
+    CNI_DECODE = 6,
+    CNI_CONFIG = 7,
+    CNI_AGAIN = 11,
+    CNI_NOT_AVAILABLE = 50,
+    CNI_REFUSED = 100, /* and of ours: Durward gives this pod no way out */
+};
+
+struct cni_call {
+    json_t *config;       /* standard input */
+    const char *version;  /* its cniVersion */
+    const char *socket;   /* of the daemon */
+    const char *netns;    /* the directory of network namespaces */
+    const char *pod_path; /* CNI_NETNS; "" */
+    struct pod_request q;
+};
+
+/* What the daemon said. */
+struct cni_answer {
+    enum pod_end end;
+    char text[POD_TEXT_MAX], dir[POD_DIR_MAX];
+    char *env; /* a text for a shell; malloc'd */
+};
+
+/* cni_call.c: the environment's and the input's words. 0, or a code with err. */
+int cni_read(struct cni_call *c, struct err *err);
+/* Ask the daemon. -1 with err: it does not answer. */
+int cni_ask(const struct cni_call *c, struct cni_answer *ret, struct err *err);
+
+/* cni_pin.c: a network namespace that lasts, pinned beside the pod's; the process is then in it. */
+int cni_pin(const struct cni_call *c, struct err *err);
+/* The pod gets its interface back, if it is there, and the pin goes. What is absent is fine. */
+int cni_unpin(const struct cni_call *c, const char *container, struct err *err);
+/* All pins but those of the containers that the call lists. */
+int cni_unpin_others(const struct cni_call *c, struct err *err);
+/* The environment into the pod's volume, if it has one. */
+int cni_lay_env(const struct cni_answer *a, struct err *err);
+
+#endif

@@ -1,0 +1,238 @@
+/* Reads one call of the plugin, and carries it to the daemon. */
+#include "cni.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "wire.h"
+
+enum { INPUT_MAX = 1 << 20, ENV_MAX = 256 * 1024, ANSWER_MS = 60000 };
+
+static const char *word(const char *name)
+{
+    const char *v = getenv(name);
+    return v ? v : "";
+}
+
+/* ---- the environment ---- */
+
+/* KEY=VALUE;... of CNI_ARGS. 0, also where there is none; -1: it is too long. */
+static int argument(const char *key, char *to, size_t size)
+{
+    size_t n = strlen(key);
+    for (const char *at = word("CNI_ARGS"); *at; at += strcspn(at, ";"), at += *at == ';') {
+        if (strncmp(at, key, n) != 0 || at[n] != '=')
+            continue;
+        size_t len = strcspn(at + n + 1, ";");
+        if (len >= size)
+            return -1;
+        memcpy(to, at + n + 1, len);
+        to[len] = '\0';
+    }
+    return 0;
+}
+
+static int read_op(struct cni_call *c, struct err *err)
+{
+    static const struct {
+        const char *name;
+        enum pod_op op;
+    } ops[] = {{"ADD", POD_ADD},       {"DEL", POD_DEL}, {"CHECK", POD_CHECK},
+               {"STATUS", POD_STATUS}, {"GC", POD_GC},   {"VERSION", 0}};
+    const char *said = word("CNI_COMMAND");
+    for (size_t i = 0; i < ARRAY_LEN(ops); i++)
+        if (strcmp(ops[i].name, said) == 0) {
+            c->q.op = ops[i].op;
+            return 0;
+        }
+    err_set(err, ERR_PARSE, "CNI_COMMAND is '%.40s'; durward-cni is run by a container runtime",
+            said);
+    return CNI_ENVIRONMENT;
+}
+
+/* The pod's namespace by its name in the directory where the daemon looks for it. */
+static int read_netns(struct cni_call *c, struct err *err)
+{
+    const char *slash = strrchr(c->pod_path, '/');
+    char *at = NULL, *want = NULL;
+    char dir[512];
+    if (slash == NULL || (size_t)(slash - c->pod_path) >= sizeof dir ||
+        strlen(slash + 1) > POD_NETNS_MAX)
+        return err_set(err, ERR_PARSE, "CNI_NETNS is not a file's path");
+    snprintf(dir, sizeof dir, "%.*s", (int)(slash - c->pod_path), c->pod_path);
+    at = realpath(dir, NULL);
+    want = realpath(c->netns, NULL);
+    bool ok = at && want && strcmp(at, want) == 0;
+    free(at);
+    free(want);
+    if (!ok)
+        return err_set(err, ERR_PARSE, "the network namespace %.200s is not in %.200s", c->pod_path,
+                       c->netns);
+    snprintf(c->q.netns, sizeof c->q.netns, "%s", slash + 1);
+    return 0;
+}
+
+static int read_environment(struct cni_call *c, struct err *err)
+{
+    const char *container = word("CNI_CONTAINERID");
+    bool one = c->q.op == POD_ADD || c->q.op == POD_DEL || c->q.op == POD_CHECK;
+    c->pod_path = word("CNI_NETNS");
+    if (one && strlen(container) <= POD_CONTAINER_MAX)
+        memcpy(c->q.container, container, strlen(container) + 1);
+    if (c->q.op == POD_ADD &&
+        (argument("K8S_POD_NAMESPACE", c->q.ns, sizeof c->q.ns) < 0 ||
+         argument("K8S_POD_NAME", c->q.name, sizeof c->q.name) < 0 ||
+         argument("K8S_POD_UID", c->q.uid, sizeof c->q.uid) < 0 || read_netns(c, err) < 0)) {
+        if (err->text[0] == '\0')
+            err_set(err, ERR_PARSE, "CNI_ARGS: a name is too long");
+        return CNI_ENVIRONMENT;
+    }
+    if (c->q.op && !pod_request_ok(&c->q)) {
+        err_set(err, ERR_PARSE,
+                "CNI_CONTAINERID, or what CNI_ARGS says of the pod, is missing or malformed");
+        return CNI_ENVIRONMENT;
+    }
+    return 0;
+}
+
+/* ---- standard input ---- */
+
+static const char *text_of(const json_t *v, const char *key, const char *otherwise)
+{
+    const char *s = json_string_value(json_object_get(v, key));
+    return s && *s ? s : otherwise;
+}
+
+/* What the runtime still knows of. */
+static int read_listed(struct cni_call *c, struct err *err)
+{
+    const json_t *one, *list = json_object_get(c->config, "cni.dev/valid-attachments");
+    size_t i, n = json_array_size(list);
+    if (!json_is_array(list) || n > POD_LISTED_MAX)
+        return err_set(err, ERR_PARSE, "cni.dev/valid-attachments is not there, or too long");
+    c->q.listed = calloc(n + 1, sizeof *c->q.listed);
+    if (c->q.listed == NULL)
+        return err_set(err, ERR_INTERNAL, "out of memory");
+    json_array_foreach(list, i, one)
+    {
+        const char *id = text_of(one, "containerID", "");
+        if (strlen(id) <= POD_CONTAINER_MAX)
+            snprintf(c->q.listed[c->q.n_listed++], sizeof *c->q.listed, "%s", id);
+    }
+    return 0;
+}
+
+static int read_input(struct cni_call *c, struct err *err)
+{
+    static char text[INPUT_MAX];
+    json_error_t why;
+    size_t n = fread(text, 1, sizeof text, stdin);
+    c->config = n < sizeof text ? json_loadb(text, n, JSON_REJECT_DUPLICATES, &why) : NULL;
+    if (!json_is_object(c->config))
+        return err_set(err, ERR_PARSE, "the configuration on standard input is no JSON object");
+    c->version = text_of(c->config, "cniVersion", "0.2.0");
+    c->socket = text_of(c->config, "socket", "/run/durward/node.sock");
+    c->netns = text_of(c->config, "netns", "/run/netns");
+    return 0;
+}
+
+int cni_read(struct cni_call *c, struct err *err)
+{
+    int code = read_op(c, err);
+    if (code)
+        return code;
+    if (read_input(c, err) < 0)
+        return CNI_DECODE;
+    if (c->q.op == POD_GC && read_listed(c, err) < 0)
+        return CNI_DECODE;
+    return read_environment(c, err);
+}
+
+/* ---- the daemon ---- */
+
+static int meet(const char *path, struct err *err)
+{
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof sa.sun_path)
+        return err_set(err, ERR_LIMIT, "the socket's path %.100s is too long", path);
+    memcpy(sa.sun_path, path, strlen(path) + 1);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&sa, sizeof sa) == 0)
+        return fd;
+    err_sys(err, "the node's Durward does not answer at %s", path);
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+/* For a shell: export NAME='value'. */
+static int add_line(struct buf *to, const char *pair)
+{
+    const char *is = strchr(pair, '=');
+    if (is == NULL)
+        return 0;
+    if (buf_printf(to, "export %.*s='", (int)(is - pair), pair) < 0)
+        return -1;
+    for (const char *s = is + 1; *s; s++)
+        if ((*s == '\'' ? buf_append(to, "'\\''", 4) : buf_append(to, s, 1)) < 0)
+            return -1;
+    return buf_append(to, "'\n", 2);
+}
+
+static int get_env(struct cni_answer *a, struct msg *m)
+{
+    static char pair[32 * 1024];
+    struct buf text;
+    uint32_t n;
+    buf_init(&text, ENV_MAX);
+    int r = msg_get_u32(m, &n);
+    for (uint32_t i = 0; r == 0 && i < n; i++)
+        if (msg_get_str(m, pair, sizeof pair) < 0 || add_line(&text, pair) < 0)
+            r = -1;
+    a->env = r == 0 && msg_end(m) == 0 ? slice_dup(buf_slice(&text)) : NULL;
+    buf_free(&text);
+    return a->env ? 0 : -1;
+}
+
+static int read_answer(int fd, struct cni_answer *a, struct err *err)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    struct msg m;
+    uint8_t end;
+    int n;
+    do
+        n = poll(&p, 1, ANSWER_MS);
+    while (n < 0 && errno == EINTR);
+    if (n <= 0 || msg_recv(fd, &m) <= 0)
+        return err_set(err, ERR_UNREADY, "the node's Durward has ended, or takes too long");
+    int r = m.type == W_POD_DONE && msg_get_u8(&m, &end) == 0 && end < POD_ENDS &&
+                    msg_get_str(&m, a->text, sizeof a->text) == 0 &&
+                    msg_get_str(&m, a->dir, sizeof a->dir) == 0 && get_env(a, &m) == 0
+                ? 0
+                : err_set(err, ERR_UPSTREAM, "the node's Durward is of another version");
+    if (r == 0)
+        a->end = (enum pod_end)end;
+    msg_done(&m);
+    return r;
+}
+
+int cni_ask(const struct cni_call *c, struct cni_answer *ret, struct err *err)
+{
+    struct msg m;
+    int fd = meet(c->socket, err);
+    if (fd < 0)
+        return -1;
+    msg_init(&m, W_POD);
+    pod_request_put(&c->q, &m);
+    int r = msg_send(fd, &m) == 0 ? read_answer(fd, ret, err)
+                                  : err_set(err, ERR_UNREADY, "the node's Durward does not listen");
+    msg_done(&m);
+    close(fd);
+    return r;
+}

@@ -1,0 +1,114 @@
+/* The namespace before a pod outlives the plugin by a mount in the directory of namespaces, as the
+ * runtime's own do; and the environment is laid into the pod's volume before anything of the pod
+ * runs. */
+#define _GNU_SOURCE 1
+#include "cni.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pod_link.h"
+
+enum { PATH = 512 };
+
+static int path_of(const struct cni_call *c, const char *container, char to[PATH], struct err *err)
+{
+    int n = snprintf(to, PATH, "%s/" POD_PIN "%s", c->netns, container);
+    return n > 0 && n < PATH ? 0 : err_set(err, ERR_LIMIT, "the path of a namespace is too long");
+}
+
+int cni_pin(const struct cni_call *c, struct err *err)
+{
+    char path[PATH];
+    if (path_of(c, c->q.container, path, err) < 0)
+        return -1;
+    int fd = open(path, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+    if (fd < 0)
+        return err_sys(err, "cannot make %s", path);
+    close(fd);
+    if (unshare(CLONE_NEWNET) == 0 && mount("/proc/self/ns/net", path, "none", MS_BIND, NULL) == 0)
+        return 0;
+    err_sys(err, "cannot pin a network namespace at %s", path);
+    unlink(path);
+    return -1;
+}
+
+/* The pod's own namespace may be gone, with all that is in it. */
+static int give_back(const struct cni_call *c, const char *pin, struct err *err)
+{
+    int outer = open(pin, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    int pod = c->pod_path[0] ? open(c->pod_path, O_RDONLY | O_CLOEXEC) : -1;
+    int r = outer >= 0 && pod >= 0 ? pod_link_undo(pod, outer, err) : 0;
+    if (outer >= 0)
+        close(outer);
+    if (pod >= 0)
+        close(pod);
+    return r;
+}
+
+int cni_unpin(const struct cni_call *c, const char *container, struct err *err)
+{
+    char path[PATH];
+    struct stat st;
+    struct err why = {0};
+    if (path_of(c, container, path, err) < 0)
+        return -1;
+    if (lstat(path, &st) < 0)
+        return errno == ENOENT ? 0 : err_sys(err, "%s", path);
+    if (strcmp(container, c->q.container) == 0)
+        (void)give_back(c, path, &why); /* else the interface ends with the namespace */
+    if (umount2(path, MNT_DETACH) < 0 && errno != EINVAL)
+        return err_sys(err, "cannot unmount %s", path);
+    return unlink(path) == 0 || errno == ENOENT ? 0 : err_sys(err, "cannot remove %s", path);
+}
+
+static bool listed(const struct cni_call *c, const char *container)
+{
+    for (unsigned i = 0; i < c->q.n_listed; i++)
+        if (strcmp(c->q.listed[i], container) == 0)
+            return true;
+    return false;
+}
+
+int cni_unpin_others(const struct cni_call *c, struct err *err)
+{
+    DIR *d = opendir(c->netns);
+    int r = 0;
+    if (d == NULL)
+        return err_sys(err, "%s", c->netns);
+    for (const struct dirent *e; r == 0 && (e = readdir(d)) != NULL;) {
+        const char *container = e->d_name + strlen(POD_PIN);
+        if (strncmp(e->d_name, POD_PIN, strlen(POD_PIN)) == 0 &&
+            pod_word_ok(container, POD_CONTAINER_MAX) && !listed(c, container))
+            r = cni_unpin(c, container, err);
+    }
+    closedir(d);
+    return r;
+}
+
+int cni_lay_env(const struct cni_answer *a, struct err *err)
+{
+    if (a->dir[0] == '\0')
+        return 0;
+    int dir = open(a->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0)
+        return errno == ENOENT ? 0 : err_sys(err, "%s", a->dir); /* it has no such volume */
+    size_t n = strlen(a->env);
+    (void)unlinkat(dir, "env", 0); /* of the sandbox that the pod had before */
+    int fd = openat(dir, "env", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    int r = fd < 0 || fchmod(fd, 0644) < 0 || write(fd, a->env, n) != (ssize_t)n
+                ? err_sys(err, "%s/env", a->dir)
+                : 0;
+    if (fd >= 0)
+        close(fd);
+    close(dir);
+    return r;
+}

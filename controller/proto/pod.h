@@ -1,0 +1,79 @@
+/* What the CNI plugin (controller/cni) asks a node's controller for, and what builder and
+ * controller say of a pod.
+ *
+ * A pod is made by the cluster's container runtime. Of Durward it has its listeners, in its own
+ * network namespace, and behind them a gate of its namespace's policy. Its interface lies in
+ * another namespace, the `outer` one, which the plugin made and pinned beside the pod's: what
+ * stands there no process of the pod reaches, whatever its capabilities in its own network are. */
+#ifndef DURWARD_POD_H
+#define DURWARD_POD_H
+
+#include "ipc_msg.h"
+
+enum {
+    POD_NAME_MAX = 253,     /* of a pod: a name of DNS */
+    POD_NAMESPACE_MAX = 63, /* of the cluster */
+    POD_UID_MAX = 63,
+    POD_CONTAINER_MAX = 100, /* the runtime's id of the pod's sandbox: a file's name with POD_PIN */
+    POD_NETNS_MAX = 128,     /* a file's name in the directory of namespaces */
+    POD_TEXT_MAX = 1024,
+    POD_DIR_MAX = 512,
+    POD_LISTED_MAX = 1024, /* containers that GC names */
+    POD_INBOUND_MAX = 32,  /* entries of one W_POD_INBOUND */
+    POD_IFNAME_MAX = 16,
+};
+
+#define POD_PIN    "durward-" /* the outer namespace is pinned as this and the container's id */
+#define POD_VOLUME "durward"  /* the emptyDir that gets trust and environment */
+#define POD_GONE   "the pod is gone"
+
+enum pod_op { POD_ADD = 1, POD_DEL, POD_CHECK, POD_STATUS, POD_GC, POD_OPS };
+
+enum pod_end {
+    POD_OK = 0,
+    POD_UNBOUND, /* of a namespace that is left as it is */
+    POD_REFUSED, /* text says why */
+    POD_ENDS
+};
+
+/* W_POD, plugin → controller: op:u8; of all but STATUS and GC then container:str; of ADD then
+ * namespace:str name:str uid:str netns:str; of GC n × container:str. */
+struct pod_request {
+    enum pod_op op;
+    char container[POD_CONTAINER_MAX + 1];
+    char ns[POD_NAMESPACE_MAX + 1], name[POD_NAME_MAX + 1], uid[POD_UID_MAX + 1];
+    char netns[POD_NETNS_MAX + 1];
+    unsigned n_listed;
+    char (*listed)[POD_CONTAINER_MAX + 1]; /* malloc'd */
+};
+
+/* A file's name: [A-Za-z0-9_][A-Za-z0-9_.-]*, at most max bytes. */
+bool pod_word_ok(const char *s, size_t max);
+/* Are the strings what they may be? Both ends ask. */
+bool pod_request_ok(const struct pod_request *r);
+void pod_request_put(const struct pod_request *r, struct msg *m);
+/* -1: it is malformed. pod_request_done in either case. */
+int pod_request_get(struct pod_request *r, struct msg *m) WUNUSED;
+void pod_request_done(struct pod_request *r);
+
+/* The part of W_BUILD that says which pod (sandbox_spec.h). */
+struct pod_spec {
+    char netns[POD_NETNS_MAX + 1];
+    char container[POD_CONTAINER_MAX + 1];
+    char uid[POD_UID_MAX + 1]; /* "": it has no volume of ours */
+};
+void pod_spec_put(const struct pod_spec *s, struct msg *m);
+int pod_spec_get(struct pod_spec *s, struct msg *m) WUNUSED;
+
+/* What the builder is told of them once, with W_INIT: netns_dir:str ("": no pods are made here)
+ * kubelet:str n × range:str. */
+enum { POD_RANGE_TEXT = 24, POD_RANGES_MAX = 64 };
+struct pod_place {
+    char netns_dir[128], kubelet[128];
+    char ranges[POD_RANGES_MAX][POD_RANGE_TEXT]; /* of IPv4, that may connect to pods */
+    unsigned n_ranges;
+};
+void pod_place_put(const struct pod_place *p, struct msg *m);
+int pod_place_get(struct pod_place *p, struct msg *m) WUNUSED;
+
+#endif

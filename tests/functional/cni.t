@@ -1,0 +1,258 @@
+#!/usr/bin/python3 -B
+"""Pods of a Kubernetes node, without Kubernetes: the CNI plugin is called by hand for network namespaces of our own. Names,
+paths, methods and credentials as for any sandbox; what is closed; who may connect to a pod; what root in a pod tries; the
+deaths of daemon, roles and keeper; CHECK, STATUS, GC, DEL."""
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import api, cni, scene, tap  # noqa: E402
+from harness.nginx import free_port  # noqa: E402
+from harness.namespace import ip  # noqa: E402
+
+GET = "curl -sS -m 10 -o /dev/null -w '%%{http_code}' %s"
+RAW = """
+import socket, struct, sys
+mac, src, dst, port = bytes.fromhex(sys.argv[1]), socket.inet_aton(sys.argv[2]), socket.inet_aton(sys.argv[3]), int(sys.argv[4])
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+s.bind(("eth0", 0))
+udp = struct.pack("!HHHH", 4000, port, 12, 0) + b"leak"
+head = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 1, 0, 64, 17, 0, src, dst)
+total = sum(struct.unpack("!10H", head))
+total = (total & 0xffff) + (total >> 16)
+head = head[:10] + struct.pack("!H", ~((total & 0xffff) + (total >> 16)) & 0xffff) + head[12:]
+for to in (mac, b"\\xff" * 6):
+    s.send(to + s.getsockname()[4] + b"\\x08\\x00" + head + udp)
+print("sent")
+"""
+BOUND = """
+import socket, sys
+s = socket.socket()
+s.settimeout(1)
+s.bind((sys.argv[1], 0))
+try:
+    s.connect((sys.argv[2], int(sys.argv[3])))
+    print("connected", s.getsockname())
+except OSError as e:
+    print("refused", e)
+"""
+
+
+def status(pod, url):
+    return pod.sh(GET % url)[1][-3:]
+
+
+def connects(host, port, seconds=2.0):
+    """'yes', 'refused', or 'no': nothing was answered."""
+    try:
+        socket.create_connection((host, port), seconds).close()
+        return "yes"
+    except ConnectionRefusedError:
+        return "refused"
+    except OSError:
+        return "no"
+
+
+def before(t, s, node):
+    """What keeps a pod from starting."""
+    pod = node.pod("early")
+    code, said = pod.call("ADD")
+    t.ok(code == 1 and said["code"] == 11 and "does not answer" in said["msg"], "without the daemon a pod does not start, and the runtime "
+         "is told to try again", str(said))
+    t.ok(not os.path.exists(pod.pin) and pod.links() == ["eth0", "lo"], "and nothing of it is changed")
+    code, said = pod.call("STATUS")
+    t.ok(code == 1 and said["code"] == 50, "STATUS says so", str(said))
+    s.d.serve()
+    code, said = pod.call("ADD", namespace="nowhere")
+    t.ok(code == 1 and said["code"] == 100 and "namespace nowhere" in said["msg"], "a pod of a namespace without a policy does not "
+         "start", str(said))
+    t.ok(not os.path.exists(pod.pin) and pod.links() == ["eth0", "lo"], "and nothing of it is left")
+    config = pod.config()
+    del config["prevResult"]
+    code, said = pod.call("ADD", config=config)
+    t.ok(code == 1 and said["code"] == 7, "the plugin says where it has to stand", str(said))
+    code, said = pod.call("ADD", CNI_CONTAINERID="../../x")
+    t.ok(code == 1 and said["code"] == 4, "a container's id that would be a path is refused", str(said))
+    bare = node.pod("bare", bare=True)
+    code, said = bare.call("ADD")
+    t.ok(code == 1 and "no interface" in said["msg"], "a pod without an interface does not start", str(said))
+    code, said = pod.call("ADD", namespace="kube-system")
+    t.ok(code == 0 and said == pod.config()["prevResult"] and not os.path.exists(pod.pin) and pod.links() == ["eth0", "lo"],
+         "a pod of a namespace that is left alone keeps what it has", str(said))
+    t.eq(pod.call("VERSION")[1]["supportedVersions"], ["0.3.1", "0.4.0", "1.0.0", "1.1.0"], "versions of the specification")
+    t.eq(pod.call("STATUS"), (0, None), "STATUS: ready")
+
+
+def way_out(t, s, node, pod):
+    code, said = pod.call("ADD")
+    t.ok(code == 0 and said == pod.config()["prevResult"], "a pod of a namespace with a policy starts, with the address it had", str(said))
+    row = api.Api(s.d.socket).list()["sandboxes"]
+    t.eq([(r["state"], r["policy"], r["backend"], r["labels"]) for r in row],
+         [("running", "coder", "pod", {"kubernetes.namespace": "agents", "kubernetes.pod": "agent"})], "it is a sandbox of its policy")
+    t.eq(pod.call("CHECK"), (0, None), "CHECK")
+    code, text = pod.sh("curl -sS -m 10 https://api.github.com/user; echo; echo $GITHUB_TOKEN")
+    t.has(text, '"login": "octo"', "curl in the pod has the credential put in")
+    t.has(text, "ghp_", "its environment has a placeholder")
+    t.eq(status(pod, "-H \"Authorization: Bearer $GITHUB_TOKEN\" https://api.github.com/user"), "200", "which is replaced")
+    t.eq([status(pod, "https://api.github.com" + x) for x in ("/gists", "/user/emails")], ["403", "403"], "other paths are denied")
+    t.eq(status(pod, "-X DELETE https://api.github.com/repos/acme/secret/x"), "403", "and methods")
+    t.eq(status(pod, "https://deps.example.com/"), "200", "a host without a credential")
+    t.has(pod.sh("curl -sS -m 5 https://other.example.net/")[1], "Could not resolve", "a name of no rule does not resolve")
+    hits = s.scanner.search(pod.sh("env; cat %s/*" % pod.volume)[1], "the pod's environment and volume")
+    t.ok(not hits and not s.scanner.hits, "no secret is in the pod's environment or volume")
+
+
+def closed(t, s, node, pod):
+    port = free_port()
+    listener = socket.create_server((node.ip, port))
+    t.cleanup(listener.close)
+    stranger = node.stranger.address
+    for what, where in (("the node", "http://%s:%d/" % (node.ip, port)), ("another pod", "http://%s:8080/" % stranger),
+                        ("the cloud's metadata", "http://169.254.169.254/latest/"), ("a service", "https://10.96.0.1/"),
+                        ("the internet", "http://93.184.216.34/")):
+        t.ok(status(pod, "-k " + where) in ("403", "000"), "closed: " + what)
+    t.eq(connects(node.ip, port), "yes", "while the node's port is open")
+    listener.settimeout(0.2)
+    n = 0
+    try:
+        while True:
+            listener.accept()[0].close()
+            n += 1
+    except OSError:
+        pass
+    t.eq(n, 1, "and had no connection but this")
+    udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    t.cleanup(udp.close)
+    udp.bind((node.ip, 0))
+    udp.settimeout(0.5)
+    to = udp.getsockname()[1]
+    pod.sh("echo leak >/dev/udp/%s/%d || echo leak | socat - UDP:%s:%d" % (node.ip, to, node.ip, to))
+    t.has(pod.sh("curl -sS -m 3 http://[2001:db8::1]/ -o /dev/null -w '%{http_code}'; ip -6 route show default | wc -l")[1], "403",
+          "IPv6 ends at the gate")
+    t.eq(quiet(udp), True, "UDP does not reach the node")
+    packets = s.d.wait_records(1, "packet")
+    t.ok([r for r in packets if str(to) in str(r)], "and is on record", str(packets)[:500])
+    return udp, to
+
+
+def quiet(udp):
+    try:
+        return udp.recv(100)
+    except OSError:
+        return True
+
+
+def inbound(t, s, node, pod):
+    pod.start("python3", "-m", "http.server", "8080", "--bind", "0.0.0.0")
+    t.ok(tap.wait_for(lambda: connects(pod.address, 8080) == "yes", 10, 0.1), "the kubelet's probe reaches the pod's server")
+    t.eq(connects(pod.address, 8081), "refused", "a closed port is refused, as without Durward")
+    t.eq([connects(pod.address, x, 0.5) for x in (53, 901)], ["no", "no"], "Durward's own ports in the pod are closed to all")
+    t.eq(status(pod, "http://%s:8080/" % pod.address), "200", "the pod reaches itself by its own address")
+    t.eq(status(pod, "http://127.0.0.1:8080/"), "200", "and by loopback")
+    code, text = node.stranger.sh(GET % ("-m 2 http://%s:8080/" % pod.address))
+    t.ok(text.endswith("000"), "nobody else reaches it, unless node.inbound says so", text)
+    seen = tap.wait_for(lambda: s.d.records(event="pod_inbound"), 5, 0.1) or []
+    t.ok(any("from %s to port 8080" % node.ip in r.get("detail", "") for r in seen), "who connected is on record", str(seen)[:500])
+
+
+def tampering(t, s, node, pod, udp, to):
+    """Root with every capability in the pod's network."""
+    with open("/sys/class/net/%s/address" % node.bridge) as f:
+        mac = f.read().strip().replace(":", "")
+    raw, bound = t.write("raw.py", RAW), t.write("bound.py", BOUND)
+    listener = socket.create_server((node.ip, 0))
+    t.cleanup(listener.close)
+    port = listener.getsockname()[1]
+    words = "python3 %s %s %d; python3 %s %s %s %s %d" % (bound + " " + pod.address, node.ip, port, raw, mac, pod.address, node.ip, to)
+    text = pod.sh(words)[1]
+    t.has(text, "refused", "a connection from the pod's own address is refused")
+    t.has(text, "sent", "frames are sent past the pod's own packet rules")
+    t.eq(quiet(udp), True, "and do not arrive")
+    text = pod.sh("ip route flush table main; ip rule flush; ip rule add lookup main; ip rule add lookup local pref 0; "
+                  "ip route add 169.254.1.1 dev eth0; ip route add default via 169.254.1.1 dev eth0; " + words +
+                  "; " + GET % ("-m 2 http://%s:%d/" % (node.ip, port)))[1]
+    t.ok("connected" not in text and quiet(udp) is True, "changed routes and rules gain nothing", text)
+    listener.settimeout(0.2)
+    try:
+        listener.accept()
+        t.ok(False, "no connection of these has arrived")
+    except OSError:
+        t.ok(True, "no connection of these has arrived")
+    seen = tap.wait_for(lambda: s.d.records(event="pod_outbound_refused"), 5, 0.1) or []
+    t.ok(any("to %s" % node.ip in r.get("detail", "") for r in seen), "what was tried is on record", str(seen)[:500])
+
+
+def works(pod):
+    return status(pod, "https://api.github.com/user") == "200"
+
+
+def named(name):
+    for pid, _ in tap.descendants():
+        try:
+            with open("/proc/%d/comm" % pid) as f:
+                if f.read().strip() == name:
+                    yield pid
+        except OSError:
+            pass
+
+
+def deaths(t, s, node, pod):
+    for role in ("controller", "builder", "gate"):
+        for pid in [p for p, r in s.d.roles() if r == role]:
+            os.kill(pid, signal.SIGKILL)
+        t.ok(tap.wait_for(lambda: works(pod), 15, 0.2), "the way out comes back when the %s was killed" % role, s.d.diagnostics())
+    for pid in named("durward-pod"):
+        os.kill(pid, signal.SIGKILL)
+    t.ok(tap.wait_for(lambda: pod.call("CHECK")[0] == 0 and works(pod), 15, 0.2), "and when the pod's keeper was", s.d.diagnostics())
+    s.d.stop()
+    t.ok(not works(pod), "without the daemon there is no way out")
+    s.d.serve()
+    t.ok(tap.wait_for(lambda: works(pod), 15, 0.2), "the daemon's next start gives it back", s.d.diagnostics())
+    t.eq(len(api.Api(s.d.socket).list()["sandboxes"]), 1, "as the same sandbox")
+
+
+def ends(t, s, node, pod):
+    c = api.Api(s.d.socket)
+    code, said = pod.call("GC", config=pod.config(**{"cni.dev/valid-attachments": [{"containerID": pod.container, "ifname": "eth0"}]}))
+    t.eq((code, pod.call("CHECK")[0]), (0, 0), "GC leaves what is listed")
+    t.eq(pod.call("DEL"), (0, None), "DEL")
+    t.eq((c.list()["sandboxes"], os.path.exists(pod.pin)), ([], False), "nothing of it is left")
+    text = ip("-o", "addr", "show", "eth0", ns=pod.ns).stdout.decode()
+    t.ok(pod.address + "/24" in text, "the interface is back, for the plugins before", text)
+    t.eq(pod.links(), ["lo"], "and switched off")
+    t.eq(pod.call("DEL"), (0, None), "DEL again")
+    other = node.pod("other")
+    t.eq(other.call("ADD")[0], 0, "another pod")
+    os.rename(other.volume, other.volume + "-kept")
+    code, said = other.call("GC", config=other.config(**{"cni.dev/valid-attachments": []}))
+    t.eq((code, c.list()["sandboxes"], os.path.exists(other.pin)), (0, [], False), "GC ends what is not listed")
+    gone = node.pod("gone")
+    t.eq(gone.call("ADD")[0], 0, "a third pod")
+    s.d.stop()
+    gone.remove()
+    s.d.serve()
+    t.ok(tap.wait_for(lambda: c.list()["sandboxes"] == [], 10, 0.1), "a pod that ended while the daemon was away is forgotten")
+
+
+def test(t):
+    if os.geteuid() != 0:
+        raise tap.Skip("needs root")
+    s = scene.Scene(t)
+    node = cni.Node(t, s.d)
+    node.stranger = node.pod("stranger")
+    before(t, s, node)
+    pod = node.pod("agent")
+    t.part(way_out, t, s, node, pod)
+    udp, to = closed(t, s, node, pod)
+    t.part(inbound, t, s, node, pod)
+    t.part(deaths, t, s, node, pod)
+    t.part(tampering, t, s, node, pod, udp, to)
+    t.part(ends, t, s, node, pod)
+    s.clean(what="pods")
+
+
+tap.run(test, timeout=240)

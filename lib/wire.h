@@ -112,7 +112,8 @@ enum wire_type {
     W_BUDGET_ASK = 34, /* →D: lease:u32, key:u64 (0: the policy's alone), request:u8 (one more),
                           need:u64 (bytes up, at once), up:u8, down:u8 (a portion of each);
                           of an injector, for a call to a model: tokens:u64, cost:u64 (millionths),
-                          sandbox:str (not empty: it is one) */
+                          sandbox:str (not empty: it is one); for a call of an MCP tool: its
+                          sandbox:str, and tool:u64 (the key of its budget; 0: none) */
     W_BUDGET = 35, /* D→: lease:u32, end:u8 (enum budget_end), up:u64, down:u64, retry:u32 (s) */
     W_BUDGET_BACK = 36,   /* →D: lease:u32, up:u64, down:u64: not used; the lease is over */
     W_BUDGET_SETTLE = 37, /* →D, of injectors: lease:u32, key:u64, sandbox:str, tokens:u64, cost:u64

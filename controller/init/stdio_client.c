@@ -40,7 +40,7 @@ struct call {
 };
 
 struct client {
-    const char *name;
+    const char *name; /* NULL: the guide, http://durward.internal/mcp */
     char session[STDIO_SESSION_MAX + 1];
     struct call calls[CALLS];
     struct buf in;
@@ -177,9 +177,10 @@ static int put_head(const struct client *k, struct call *c, const char *method, 
 {
     bool body = strcmp(method, "POST") == 0;
     int r = buf_printf(&c->out,
-                       "%s /mcp/%s HTTP/1.1\r\nHost: durward.internal\r\nAccept: %s"
+                       "%s /mcp%s%s HTTP/1.1\r\nHost: durward.internal\r\nAccept: %s"
                        "text/event-stream\r\nConnection: close\r\n",
-                       method, k->name, body ? "application/json, " : "");
+                       method, k->name ? "/" : "", k->name ? k->name : "",
+                       body ? "application/json, " : "");
     if (r >= 0 && k->session[0])
         r = buf_printf(&c->out, "Mcp-Session-Id: %s\r\n", k->session);
     if (r >= 0 && body)
@@ -506,14 +507,14 @@ static bool name_ok(const char *s)
 int stdio_client(int argc, char **argv)
 {
     static struct client k;
-    if (argc != 2 || !name_ok(argv[1])) {
-        fprintf(stderr, "usage: " STDIO_PROGRAM " NAME\n"
+    if (argc > 2 || (argc == 2 && !name_ok(argv[1]))) {
+        fprintf(stderr, "usage: " STDIO_PROGRAM " [NAME]\n"
                         "speaks MCP on its standard input and output, with the server NAME of "
-                        "this sandbox\n");
+                        "this sandbox, or with the guide: what may be done, why was it refused\n");
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);
-    k.name = argv[1];
+    k.name = argc == 2 ? argv[1] : NULL;
     for (size_t i = 0; i < CALLS; i++)
         k.calls[i].fd = -1;
     buf_init(&k.in, STDIO_BODY_MAX);

@@ -61,13 +61,16 @@ static void answer(struct channel *c, uint32_t id, const struct budget_grant *g)
     (void)ipc_send(c->ipc, &m);
 }
 
-/* Which budgets a key means in the policy of now. False: it has none of that key. */
-static bool wish_of(const struct channel *c, uint64_t key, struct budget_wish *w)
+/* Which budgets the keys mean in the policy of now; tool: 0 where none is called. False: it has
+ * none of such a key. */
+static bool wish_of(const struct channel *c, uint64_t key, uint64_t tool, struct budget_wish *w)
 {
     const struct policy *p = c->policy->policy;
     *w = (struct budget_wish){.policy = c->policy->name, .whole = policy_budget(p)};
+    if (tool && (w->tool = policy_budget_find(p, tool)) == NULL)
+        return false;
     if (key == 0)
-        return w->whole != NULL;
+        return w->whole || w->tool;
     w->own = policy_budget_find(p, key);
     return w->own != NULL;
 }
@@ -92,11 +95,12 @@ static uint64_t counted(uint64_t n)
     return n == UINT64_MAX ? 0 : n;
 }
 
-/* A call, as it is asked for or over: who makes it, and how much of what. Injectors alone count
- * calls: what a gate would say of them, its sandbox could have made it say. */
+/* A call of a model or a tool, as it is asked for or over: who makes it, and how much of what.
+ * Injectors alone count calls: what a gate would say of them, its sandbox could have made it say.
+ */
 struct call {
     char sandbox[BUDGET_SANDBOX_MAX + 1];
-    uint64_t tokens, cost;
+    uint64_t tokens, cost, tool;
 };
 
 static int read_amounts(struct msg *m, uint64_t *tokens, uint64_t *cost)
@@ -110,9 +114,9 @@ static int read_amounts(struct msg *m, uint64_t *tokens, uint64_t *cost)
 static int read_call(const struct channel *c, struct msg *m, struct call *ret)
 {
     if (read_amounts(m, &ret->tokens, &ret->cost) < 0 ||
-        msg_get_str(m, ret->sandbox, sizeof ret->sandbox) < 0)
+        msg_get_str(m, ret->sandbox, sizeof ret->sandbox) < 0 || msg_get_u64(m, &ret->tool) < 0)
         return -1;
-    bool is_one = ret->sandbox[0] || ret->tokens || ret->cost;
+    bool is_one = ret->sandbox[0] || ret->tokens || ret->cost || ret->tool;
     return is_one && (c->kind != ROLE_INJECTOR || ret->sandbox[0] == 0) ? -1 : 0;
 }
 
@@ -150,7 +154,7 @@ int dialer_budget_ask(struct channel *c, struct msg *m)
         msg_get_u64(m, &need) < 0 || msg_get_u8(m, &up) < 0 || msg_get_u8(m, &down) < 0 ||
         read_call(c, m, &call) < 0 || msg_end(m) < 0 || request > 1 || up > 1 || down > 1)
         return -1;
-    if (wish_of(c, key, &w)) {
+    if (wish_of(c, key, call.tool, &w)) {
         w.request = request;
         w.need = need;
         w.up = up;
@@ -179,7 +183,7 @@ int dialer_budget_settle(struct channel *c, struct msg *m)
         return -1;
     struct lease *l = find(c, id);
     bool known = l && l->call && l->key == key;
-    if (!wish_of(c, key, &w))
+    if (!wish_of(c, key, 0, &w))
         return 0;
     w.sandbox = call.sandbox;
     w.tokens = known ? l->tokens : call.tokens;
@@ -207,7 +211,7 @@ int dialer_budget_back(struct channel *c, struct msg *m)
         return 0; /* of a dialer that died: spent */
     if (up > l->up || down > l->down)
         return -1; /* more than it was ever given */
-    if (wish_of(c, l->key, &w))
+    if (wish_of(c, l->key, 0, &w))
         budget_ledger_back(c->dialer->book, &w, l->at, now_us(), up, down);
     drop(c, l);
     return 0;

@@ -4,7 +4,9 @@
 
 #include "answer.h"
 #include "answer_words.h"
+#include "body_facts.h"
 #include "guard_placeholder.h"
+#include "guide_mcp.h"
 #include "guide_proposal.h"
 #include "mcp_host.h"
 #include "policy.h"
@@ -96,17 +98,17 @@ void guide_refused(struct guide *g, const char *id, unsigned status, const char 
 
 static const char *const pages[] = {"/rules", "/placeholders", "/refusals"};
 
-static json_t *guide_about(const struct identity *who)
+static json_t *guide_about(const struct route *route)
 {
     json_t *all = json_pack(
-        "{s:s, s:s, s:[]}", "about",
+        "{s:s, s:s, s:[], s:s}", "about",
         "This program runs in a sandbox of Durward. All its traffic passes a proxy that allows "
         "what a policy names, adds credentials outside the sandbox, and logs every attempt.",
-        "policy", who->route->name, "pages");
+        "policy", route->name, "pages", "mcp", "http://" GUIDE_HOST "/mcp");
     for (size_t i = 0; all && i < ARRAY_LEN(pages); i++)
         json_array_append_new(json_object_get(all, "pages"),
                               json_sprintf("http://%s%s", GUIDE_HOST, pages[i]));
-    if (all && !policy_guide_none(who->route->policy))
+    if (all && !policy_guide_none(route->policy))
         json_object_set_new(all, "proposals",
                             json_string("POST http://" GUIDE_HOST "/proposals with {\"host\", "
                                         "\"path\", \"method\", \"reason\"} asks whoever runs "
@@ -204,12 +206,12 @@ static json_t *guide_refusals(const struct guide *g, struct slice id)
 }
 
 /* NULL: there is no such page, or memory is out. */
-static json_t *guide_page(const struct gate *g, const struct identity *who, struct slice path)
+static json_t *guide_page(const struct gate *g, const struct route *route, struct slice path)
 {
-    const struct policy *p = who->route->policy;
+    const struct policy *p = route->policy;
     struct slice one = SLICE("/refusals/");
     if (slice_eq_str(path, "/"))
-        return guide_about(who);
+        return guide_about(route);
     if (slice_eq_str(path, pages[0]))
         return guide_rules(p);
     if (slice_eq_str(path, pages[1]))
@@ -262,15 +264,18 @@ enum guide_phase {
     GUIDE_TELLING = 0,
     GUIDE_TAKING,
     GUIDE_ASKING
-}; /* a proposal is read; sent on */
+}; /* a proposal or a message is read; a proposal was sent on */
 
 struct guide_reply {
     struct gate *gate;
+    const struct route *route;
     struct downstream downstream;
     struct event *turn;
     bool json;
+    bool speaks_mcp; /* a message is taken, not a proposal */
     enum guide_phase phase;
-    bool whole; /* of a proposal: all of it is here */
+    bool whole; /* of what is taken: all of it is here */
+    struct guide_mcp message;
     struct prepared answer;
     struct buf in;
 };
@@ -281,18 +286,37 @@ static void guide_reply_free(struct guide_reply *r)
         r->gate->guide->asking = NULL;
     if (r->turn)
         event_free(r->turn);
+    guide_mcp_free(&r->message);
     prepared_free(&r->answer);
     buf_free(&r->in);
     free(r);
 }
 
+/* A page as the result of the tool that was called. */
+static int guide_render_result(const struct guide_reply *r, bool failed, const json_t *page,
+                               struct buf *out)
+{
+    struct buf text;
+    buf_init(&text, GUIDE_BODY_MAX / 2);
+    json_t *result = guide_text(page, &text) < 0 || buf_append(&text, "", 1) < 0
+                         ? NULL
+                         : guide_mcp_result(&r->message, (const char *)buf_data(&text), failed);
+    int rc = result ? guide_render(result, true, out) : -1;
+    json_decref(result);
+    buf_free(&text);
+    return rc;
+}
+
 /* The page goes out with the next turn; the reference is taken. */
 static void guide_reply_say(struct guide_reply *r, unsigned status, json_t *page)
 {
+    bool call = r->message.id != NULL && r->message.answer == NULL, json = r->json || r->speaks_mcp;
     r->phase = GUIDE_TELLING;
-    r->answer.status = status;
-    r->answer.type = r->json ? "application/json" : "text/plain; charset=utf-8";
-    if (page == NULL || guide_render(page, r->json, &r->answer.body) < 0) { /* memory is out */
+    r->answer.status = call ? 200 : status;
+    r->answer.type = json ? "application/json" : "text/plain; charset=utf-8";
+    if (page == NULL ||
+        (call ? guide_render_result(r, status >= 400, page, &r->answer.body)
+              : guide_render(page, json, &r->answer.body)) < 0) { /* memory is out */
         r->answer.status = 503;
         buf_clear(&r->answer.body);
     }
@@ -300,7 +324,7 @@ static void guide_reply_say(struct guide_reply *r, unsigned status, json_t *page
     event_active(r->turn, EV_TIMEOUT, 0);
 }
 
-static void guide_propose(struct guide_reply *r);
+static void guide_take(struct guide_reply *r);
 
 static void on_turn(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
@@ -308,7 +332,7 @@ static void on_turn(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
     struct downstream f = r->downstream;
     if (r->phase != GUIDE_TELLING) {
         if (r->phase == GUIDE_TAKING && r->whole)
-            guide_propose(r);
+            guide_take(r);
         else if (r->phase == GUIDE_TAKING)
             f.ops->wanted(f.self);
         return;
@@ -327,7 +351,10 @@ static void guide_data(void *self, const void *p, size_t n)
 {
     struct guide_reply *r = self;
     if (r->phase == GUIDE_TAKING && buf_append(&r->in, p, n) < 0)
-        guide_reply_say(r, 413, json_pack("{s:s}", "about", "A proposal has 4096 bytes at most."));
+        guide_reply_say(r, 413,
+                        json_pack("{s:s}", "about",
+                                  r->speaks_mcp ? "A message has 16 KiB at most."
+                                                : "A proposal has 4096 bytes at most."));
 }
 
 static void guide_end(void *self)
@@ -424,13 +451,13 @@ static bool holds_placeholder(const struct gate *g, const struct guide_proposal 
            guard_has_placeholder(g, slice_str(p->authority.host));
 }
 
-static void guide_propose(struct guide_reply *r)
+static void guide_propose(struct guide_reply *r, struct slice asked)
 {
     struct guide *g = r->gate->guide;
     struct guide_proposal p;
     char text[HOST_TEXT_MAX + 16];
     struct msg m;
-    const char *wrong = guide_proposal_read(buf_slice(&r->in), &p);
+    const char *wrong = guide_proposal_read(asked, &p);
     if (wrong == NULL && holds_placeholder(r->gate, &p))
         wrong = "it carries a placeholder";
     if (wrong) {
@@ -459,19 +486,74 @@ static void guide_propose(struct guide_reply *r)
         guide_controller_gone(g);
 }
 
+/* ---- messages of MCP: each tool is a page ---- */
+
+static void guide_propose_arguments(struct guide_reply *r)
+{
+    char *text = json_dumps(r->message.arguments, JSON_COMPACT);
+    if (text == NULL)
+        guide_reply_say(r, 503, NULL);
+    else if (strlen(text) > GUIDE_PROPOSAL_MAX)
+        guide_reply_say(r, 413, json_pack("{s:s}", "about", "A proposal has 4096 bytes at most."));
+    else
+        guide_propose(r, slice_str(text));
+    free(text);
+}
+
+static void guide_call(struct guide_reply *r)
+{
+    const struct gate *g = r->gate;
+    const struct policy *p = r->route->policy;
+    if (r->message.tool == GUIDE_TOOL_PROPOSE) {
+        guide_propose_arguments(r);
+        return;
+    }
+    json_t *page = r->message.tool == GUIDE_TOOL_RULES ? guide_rules(p)
+                   : r->message.tool == GUIDE_TOOL_PLACEHOLDERS
+                       ? guide_placeholders(g, p)
+                       : guide_refusals(g->guide, slice_str(guide_mcp_argument(&r->message, "id")));
+    guide_reply_say(r, page ? 200 : 404,
+                    page ? page : json_pack("{s:s}", "about", "No refusal of that id is kept."));
+}
+
+static void guide_take(struct guide_reply *r)
+{
+    if (!r->speaks_mcp) {
+        guide_propose(r, buf_slice(&r->in));
+        return;
+    }
+    bool proposes = !policy_guide_none(r->route->policy);
+    enum guide_mcp_end end =
+        guide_mcp_read(buf_slice(&r->in), r->route->name, proposes, &r->message);
+    if (end == GUIDE_MCP_CALL) {
+        guide_call(r);
+        return;
+    }
+    if (end == GUIDE_MCP_NOTED) { /* 202, and nothing is said */
+        r->phase = GUIDE_TELLING;
+        r->answer.status = 202;
+        r->answer.type = "application/json";
+        event_active(r->turn, EV_TIMEOUT, 0);
+        return;
+    }
+    guide_reply_say(r, end == GUIDE_MCP_BAD ? 400 : 200, json_incref(r->message.answer));
+}
+
 /* ---- begin ---- */
 
-static struct guide_reply *guide_reply_new(struct gate *g, const struct requester *by,
-                                           const struct head *h)
+static struct guide_reply *guide_reply_new(struct gate *g, const struct identity *who,
+                                           const struct requester *by, const struct head *h)
 {
     struct guide_reply *r = calloc(1, sizeof *r);
     if (r == NULL)
         return NULL;
     r->gate = g;
+    r->route = who->route;
     r->downstream = by->downstream;
     r->json = answer_how(h, false).form == ANSWER_JSON;
     prepared_init(&r->answer, GUIDE_BODY_MAX);
-    buf_init(&r->in, GUIDE_PROPOSAL_MAX);
+    r->speaks_mcp = slice_eq_str(h->path, GUIDE_MCP_PATH);
+    buf_init(&r->in, r->speaks_mcp ? GUIDE_MCP_MAX : GUIDE_PROPOSAL_MAX);
     r->turn = event_new(g->base, -1, 0, on_turn, r);
     if (r->turn == NULL) {
         free(r);
@@ -480,21 +562,36 @@ static struct guide_reply *guide_reply_new(struct gate *g, const struct requeste
     return r;
 }
 
+/* Of JSON by its type: a page that a browser inside shows cannot send that unasked. */
+static bool guide_is_message(const struct head *h)
+{
+    struct inspect_request facts = body_facts(h);
+    return slice_eq_str(h->path, GUIDE_MCP_PATH) && inspect_is_json(&facts);
+}
+
 /* A gate that several sandboxes share takes none: which one asked nobody could say for sure. */
 static bool guide_takes(const struct gate *g, const struct identity *who, const struct head *h)
 {
-    return slice_eq_str(h->method, "POST") && slice_eq_str(h->path, "/proposals") &&
-           h->body != BODY_NONE && g->guide && !policy_guide_none(who->route->policy);
+    if (!slice_eq_str(h->method, "POST") || h->body == BODY_NONE || g->guide == NULL)
+        return false;
+    return guide_is_message(h) ||
+           (slice_eq_str(h->path, "/proposals") && !policy_guide_none(who->route->policy));
+}
+
+static bool guide_ends_session(const struct head *h)
+{
+    return slice_eq_str(h->method, "DELETE") && slice_eq_str(h->path, GUIDE_MCP_PATH);
 }
 
 bool guide_start(struct gate *g, const struct identity *who, const struct requester *by,
                  const struct head *h)
 {
     bool bare = slice_eq_str(h->method, "HEAD"), takes = guide_takes(g, who, h);
+    bool ends = guide_ends_session(h);
     if (h->upgrade != UPGRADE_NONE ||
-        (!takes && (h->body != BODY_NONE || (!bare && !slice_eq_str(h->method, "GET")))))
+        (!takes && (h->body != BODY_NONE || (!bare && !ends && !slice_eq_str(h->method, "GET")))))
         return false;
-    struct guide_reply *r = guide_reply_new(g, by, h);
+    struct guide_reply *r = guide_reply_new(g, who, by, h);
     if (r == NULL) {
         by->downstream.ops->fail(by->downstream.self, 503, "memory", "-");
         return true;
@@ -502,9 +599,11 @@ bool guide_start(struct gate *g, const struct identity *who, const struct reques
     by->set_upstream(by->downstream.self, (struct upstream){&guide_ops, r});
     r->answer.bare = bare;
     r->phase = takes ? GUIDE_TAKING : GUIDE_TELLING;
-    json_t *page = takes ? NULL : guide_page(g, who, h->path);
+    json_t *page = takes ? NULL : guide_page(g, who->route, h->path);
     if (takes)
         event_active(r->turn, EV_TIMEOUT, 0);
+    else if (r->speaks_mcp) /* no stream of events is offered, and no session is there to end */
+        guide_reply_say(r, 405, json_pack("{s:s}", "about", "Messages are sent by POST, as JSON."));
     else
         guide_reply_say(
             r, page ? 200 : 404,

@@ -10,7 +10,8 @@
  * POST /proposals    asks the operator to allow a request (guide_proposal.h); not with
  *                    `guide: none`. One at a time: the controller bounds how many
  *
- * /mcp/NAME          an MCP server: no page, but a request to be decided
+ * POST /mcp          the same as tools of an MCP server (guide_mcp.h); a local sandbox's alone
+ * /mcp/NAME          an MCP server of the configuration: no page, but a request to be decided
  *
  * Text, or JSON where the Accept field asks for it. Refusals are kept for a local sandbox alone,
  * whose gate serves nobody else: no sandbox can push another's out. */
@@ -21,7 +22,8 @@
 #include "gate.h"
 #include "ipc_msg.h"
 
-#define GUIDE_HOST "durward.internal"
+#define GUIDE_HOST     "durward.internal"
+#define GUIDE_MCP_PATH "/mcp"
 
 struct guide;
 
@@ -48,8 +50,9 @@ int guide_proposed(struct guide *g, struct msg *m);
 /* Nobody answers a proposal that was sent. */
 void guide_controller_gone(struct guide *g);
 
-/* Answers a GET or HEAD without a body, and a proposal: reply, data and end reach the downstream
- * later, never from within this call. False: it is no such request, and nothing was done. */
+/* Answers a GET or HEAD without a body, a proposal, and a message: reply, data and end reach the
+ * downstream later, never from within this call. False: it is no such request, and nothing was
+ * done. */
 bool guide_start(struct gate *g, const struct identity *who, const struct requester *by,
                  const struct head *h);
 

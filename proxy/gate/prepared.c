@@ -27,7 +27,7 @@ static int prepared_tell(const struct prepared *p, const struct downstream *f)
     h.length = buf_len(&p->body);
     snprintf(length, sizeof length, "%zu", buf_len(&p->body));
     int rc = http_head_add(&h, "content-type", slice_str(p->type));
-    if (rc == 0)
+    if (rc == 0 && p->bare) /* else whoever frames the body writes it */
         rc = http_head_add(&h, "content-length", slice_str(length));
     if (rc == 0)
         rc = http_head_add(&h, "cache-control", SLICE("no-store"));

@@ -6,6 +6,8 @@
 #include "policy.h"
 #include "budget_client.h"
 
+#include <stdio.h>
+
 static const struct budget *own(const struct injection *g)
 {
     return g->decided.rule->budget;
@@ -14,13 +16,16 @@ static const struct budget *own(const struct injection *g)
 static void on_decided(void *arg, unsigned status, const char *code, unsigned retry)
 {
     struct injection *g = arg;
-    char text[160] = "";
+    char text[INSPECT_DETAIL_MAX + 160] = "", limits[128];
     if (code == NULL) {
         injection_proceed(g);
         return;
     }
     const struct budget *b = budget_client_spent(g->relay.budget_client);
-    if (b)
+    if (b && b == g->tool_budget)
+        snprintf(text, sizeof text, "%s: %s", g->message_text,
+                 budget_text(b, limits, sizeof limits));
+    else if (b)
         budget_text(b, text, sizeof text);
     g->retry = retry;
     injection_deny(g, status, code, text);
@@ -54,7 +59,7 @@ bool injection_budget(struct injection *g)
     const struct budget_client_owner owner = {on_decided, on_more, on_over, g};
     const struct budget *whole = policy_budget(g->decided.policy);
     const struct head *h = &g->head;
-    if (g->relay.budget_client || (own(g) == NULL && whole == NULL))
+    if (g->relay.budget_client || (own(g) == NULL && whole == NULL && g->tool_budget == NULL))
         return false;
     struct budget_call call;
     bool known = (h->body == BODY_LENGTH || h->body == BODY_NONE) && h->upgrade == UPGRADE_NONE;
@@ -69,7 +74,9 @@ bool injection_budget(struct injection *g)
     g->waited = true;
     struct budget_need need = {.bytes = h->body == BODY_LENGTH ? h->length : 0,
                                .known = known,
-                               .call = injection_llm_call(g, &call) ? &call : NULL};
+                               .call = injection_llm_call(g, &call) ? &call : NULL,
+                               .tool = g->tool_budget,
+                               .caller = g->decided.sandbox[0] ? g->decided.sandbox : "-"};
     g->relay.budget_client = budget_client_new(budget_channel, own(g), whole, &need, &owner);
     if (g->relay.budget_client == NULL)
         injection_deny(g, 503, "memory", "");

@@ -76,6 +76,7 @@ struct injection {
     bool charged; /* and the budget was told of it */
     char message_text[INSPECT_DETAIL_MAX]; /* what is called, for people and the record */
     struct injection_call *call;           /* llm; NULL: it is none */
+    const struct budget *tool_budget;      /* mcp: of the tool that is called; its policy's */
     struct mcp_reply *messages;            /* mcp: the reply is read by messages; or NULL */
     struct quota_part messages_held;
     bool messages_whole; /* it is one, and its head is held until it is whole */

@@ -84,6 +84,7 @@ void injection_judge(struct injection *g)
     g->head.body = BODY_LENGTH; /* it is whole, and a budget wants to know */
     g->head.length = buf_len(&g->body.body);
     snprintf(g->message_text, sizeof g->message_text, "%s", why.detail);
+    g->tool_budget = why.budget;
     if (!rule_reads_calls(g->decided.rule) || injection_llm_take(g, &why.call))
         allow(g, why.ask);
 }

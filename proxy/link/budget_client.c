@@ -24,7 +24,7 @@ struct way {
 struct budget_client {
     struct budget_channel *of;
     uint32_t id;
-    uint64_t key, need;
+    uint64_t key, tool, need;
     struct way up, down;
     bool asked;            /* an answer is awaited */
     bool decided;          /* the first one has come */
@@ -36,7 +36,7 @@ struct budget_client {
     bool left;    /* its owner has freed it; only the answer is awaited */
     bool calling; /* its owner is being called */
     bool ended;   /* and has freed it then: it goes after the call */
-    const struct budget *own, *whole, *spent; /* its owner's policy holds them */
+    const struct budget *own, *whole, *of_tool, *spent; /* its owner's policy holds them */
     struct budget_client_owner owner;
     LIST_ENTRY(budget_client) link;
 };
@@ -108,7 +108,8 @@ static void send(const struct budget_client *p)
     bool called = p->called && !p->decided;
     msg_put_u64(&m, called ? p->tokens : 0);
     msg_put_u64(&m, called ? p->cost : 0);
-    msg_put_str(&m, called ? p->sandbox : "");
+    msg_put_str(&m, p->decided ? "" : p->sandbox);
+    msg_put_u64(&m, p->decided ? 0 : p->tool);
     (void)ipc_send(p->of->ch, &m);
 }
 
@@ -149,6 +150,11 @@ struct budget_client *budget_client_new(struct budget_channel *s, const struct b
     p->down.limited = budget_has(own, BUDGET_DOWNLOAD) || budget_has(whole, BUDGET_DOWNLOAD);
     p->need = p->up.limited ? need->bytes : 0;
     p->up.settled = need->known;
+    if (need->tool) {
+        p->of_tool = need->tool;
+        p->tool = need->tool->key;
+        snprintf(p->sandbox, sizeof p->sandbox, "%s", need->caller);
+    }
     if (need->call) {
         p->called = true;
         p->tokens = need->call->tokens;
@@ -247,8 +253,10 @@ static void refused(struct budget_client *p, enum budget_end end, unsigned retry
             p->owner.over(p->owner.arg, retry);
         else
             ask(p, stuck(&p->up), stuck(&p->down));
-    } else if (end == BUDGET_SPENT || end == BUDGET_SPENT_WHOLE) {
-        p->spent = end == BUDGET_SPENT && p->own ? p->own : p->whole;
+    } else if (end == BUDGET_SPENT || end == BUDGET_SPENT_WHOLE || end == BUDGET_SPENT_TOOL) {
+        p->spent = end == BUDGET_SPENT_TOOL        ? p->of_tool
+                   : end == BUDGET_SPENT && p->own ? p->own
+                                                   : p->whole;
         p->owner.decided(p->owner.arg, 429, "budget", retry);
     } else {
         p->owner.decided(p->owner.arg, 503, end == BUDGET_FULL ? "overload" : "policy_changed", 0);
@@ -269,7 +277,7 @@ static void granted(struct budget_client *p, uint64_t up, uint64_t down)
     bool first = !p->decided;
     take(&p->up, up);
     take(&p->down, down);
-    p->leased = p->leased || p->called || (p->up.limited && up) || (p->down.limited && down);
+    p->leased = p->leased || p->sandbox[0] || (p->up.limited && up) || (p->down.limited && down);
     p->decided = true;
     if (p->left) {
         give_back(p);
@@ -298,7 +306,7 @@ int budget_channel_message(struct budget_channel *s, struct msg *m)
     uint8_t end;
     if (msg_get_u32(m, &id) < 0 || msg_get_u8(m, &end) < 0 || msg_get_u64(m, &up) < 0 ||
         msg_get_u64(m, &down) < 0 || msg_get_u32(m, &retry) < 0 || msg_end(m) < 0 ||
-        end > BUDGET_SPENT_WHOLE)
+        end > BUDGET_SPENT_TOOL)
         return -1;
     LIST_FOREACH(p, &s->list, link)
     if (p->id == id && p->asked)

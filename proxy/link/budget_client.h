@@ -50,12 +50,14 @@ struct budget_need {
     uint64_t bytes;                 /* up, that are known to come */
     bool known;                     /* there are no others */
     const struct budget_call *call; /* NULL: it is none */
+    const struct budget *tool;      /* of the MCP tool that is called, of injectors only; or NULL */
+    const char *caller;             /* the sandbox that calls it; copied */
 };
 /* NULL: out of memory. The budgets are used while it is there. */
 struct budget_client *budget_client_new(struct budget_channel *s, const struct budget *own,
                                         const struct budget *whole, const struct budget_need *need,
                                         const struct budget_client_owner *owner);
-/* When it was refused with 429: by which of the two. */
+/* When it was refused with 429: by which of the three. */
 const struct budget *budget_client_spent(const struct budget_client *p);
 /* It took so much; what is not said before budget_client_free is charged as estimated. */
 void budget_client_took(struct budget_client *p, uint64_t tokens, uint64_t cost);

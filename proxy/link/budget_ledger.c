@@ -178,10 +178,17 @@ static uint64_t portion(uint64_t amount)
     return n < BUDGET_PORTION_MIN ? BUDGET_PORTION_MIN : least(n, BUDGET_PORTION_MAX);
 }
 
-/* Those of a rule come before those of its policy. */
-static bool is_of_whole(const struct budget_limit *l, const struct budget_wish *w)
+static bool is_of(const struct budget_limit *l, const struct budget *b)
 {
-    return w->own && !(l >= w->own->limits && l < w->own->limits + w->own->n);
+    return b && l >= b->limits && l < b->limits + b->n;
+}
+
+/* A tool's come first, and those of a rule before those of its policy. */
+static enum budget_end spent_of(const struct budget_limit *l, const struct budget_wish *w)
+{
+    return is_of(l, w->tool)              ? BUDGET_SPENT_TOOL
+           : w->own && is_of(l, w->whole) ? BUDGET_SPENT_WHOLE
+                                          : BUDGET_SPENT;
 }
 
 /* What one limit has to say: grant may shrink, or end. */
@@ -200,8 +207,8 @@ static void weigh(const struct counter *c, const struct budget_limit *l,
         need = l->kind == BUDGET_UPLOAD ? w->up : w->down;
     if (need > left) {
         unsigned retry = retry_after(c, l, need, now);
-        if (g->end != BUDGET_SPENT)
-            g->end = is_of_whole(l, w) ? BUDGET_SPENT_WHOLE : BUDGET_SPENT;
+        if (g->end == BUDGET_GRANTED)
+            g->end = spent_of(l, w);
         g->retry = retry > g->retry ? retry : g->retry;
     } else if (l->kind == BUDGET_UPLOAD && w->need > 0) {
         *to = least(*to, w->need);
@@ -216,14 +223,14 @@ typedef void (*each_fn)(struct counter *c, const struct budget_limit *l, void *a
 static int each(struct budget_ledger *b, const struct budget_wish *w, uint64_t now, each_fn fn,
                 void *arg)
 {
-    const struct budget *both[] = {w->own, w->whole};
-    for (size_t i = 0; i < ARRAY_LEN(both); i++)
-        for (size_t k = 0; both[i] && k < both[i]->n; k++) {
-            const struct budget_limit *l = &both[i]->limits[k];
-            if (is_of_calls(l) && w->sandbox == NULL)
+    const struct budget *all[] = {w->tool, w->own, w->whole};
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        for (size_t k = 0; all[i] && k < all[i]->n; k++) {
+            const struct budget_limit *l = &all[i]->limits[k];
+            if (is_of_calls(l) && (w->sandbox == NULL || w->tool))
                 continue;
             uint64_t whose = whose_of(l, w->sandbox);
-            struct counter *c = counter_get(b, w->policy, both[i]->key, whose, l, now);
+            struct counter *c = counter_get(b, w->policy, all[i]->key, whose, l, now);
             if (c == NULL)
                 return -1;
             fn(c, l, arg);

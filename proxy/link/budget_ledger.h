@@ -24,16 +24,18 @@ enum budget_end {
     BUDGET_FULL,        /* no room for another counter */
     BUDGET_UNKNOWN,     /* the policy has no such budget (any more) */
     BUDGET_SPENT_WHOLE, /* as BUDGET_SPENT; but it is the policy's, and the rule's own is not */
+    BUDGET_SPENT_TOOL,  /* as BUDGET_SPENT; but it is the tool's */
 };
 
 struct budget_wish {
     const char *policy;
     const struct budget *own, *whole; /* of the rule, of its policy; each may be NULL */
+    const struct budget *tool;        /* of the MCP tool that is called; NULL: none */
     bool request;                     /* one more */
     uint64_t need;                    /* bytes up that must be had at once */
     bool up, down;                    /* a portion of each */
     uint64_t tokens, cost;            /* of a call: its estimate */
-    const char *sandbox;              /* whose call; NULL: it is none */
+    const char *sandbox;              /* whose call, of a model or of that tool; NULL: it is none */
 };
 
 struct budget_grant {

@@ -276,7 +276,10 @@ static const struct key policy_keys[] = {
     KEY("guide", WORDS_OF(policy_guide_words), "`rules`",
         "what `http://durward.internal/` tells inside the sandbox beside its refusals: `rules` "
         "lists the rules that allow and which of them take a placeholder, and takes proposals "
-        "(`durward proposals`); `none` does neither"),
+        "(`durward proposals`); `none` does neither. In a local sandbox "
+        "`http://durward.internal/mcp`, or `/run/durward/durward-mcp` without a name, is the same "
+        "as an MCP server: its tools are `what_may_i_do`, `why_was_it_refused`, "
+        "`list_placeholders` and `propose_rule`"),
 };
 
 static int read_policy(struct config *c, const struct node *n, struct config_policy *p,

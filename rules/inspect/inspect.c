@@ -81,6 +81,11 @@ enum media inspect_media(const struct inspect_request *r)
     return m;
 }
 
+bool inspect_is_json(const struct inspect_request *r)
+{
+    return inspect_media(r) == MEDIA_JSON && !r->coded;
+}
+
 static void put_words(const char *what, const struct word_list *words, char *buf, size_t size)
 {
     size_t used = strlen(buf);

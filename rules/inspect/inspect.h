@@ -21,6 +21,7 @@ struct word_list {
     size_t n;
 };
 
+struct budget;
 struct mcp_pins;
 struct mcp_rules;
 struct llm_rules;
@@ -90,10 +91,11 @@ struct inspect_result {
     /* mcp: each request among the messages as "c" (tools/call) or "r", its id as JSON in ASCII, and
      * a line feed. An id is at most 128 bytes of text, or a whole number up to 2^53. */
     char calls[INSPECT_CALLS];
-    bool batch;           /* mcp: the messages stood in an array */
-    bool ask;             /* mcp: INSPECT_PASS if somebody approves; detail says of what */
-    bool pack;            /* INSPECT_PASS of a push if its pack shows only fast-forwards */
-    struct llm_call call; /* llm */
+    bool batch;                  /* mcp: the messages stood in an array */
+    const struct budget *budget; /* mcp: of the tool that is called; NULL: none. The rule's */
+    bool ask;                    /* mcp: INSPECT_PASS if somebody approves; detail says of what */
+    bool pack;                   /* INSPECT_PASS of a push if its pack shows only fast-forwards */
+    struct llm_call call;        /* llm */
 };
 
 /* Of the request's head. */
@@ -114,6 +116,8 @@ struct inspect_request {
 };
 
 bool words_have(const struct word_list *w, struct slice word);
+/* The head says that the body is JSON, and says it so that nobody can read something else. */
+bool inspect_is_json(const struct inspect_request *r);
 /* How much of a body is held at most. */
 size_t inspect_bound(const struct inspection *in);
 /* "GraphQL: queries only", for people. Returns buf. */

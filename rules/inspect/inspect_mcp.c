@@ -134,6 +134,10 @@ static enum inspect_answer mcp_call(struct mcp_reading *r, const json_t *params)
     bool ask = tool->ask || doubt;
     if (ask && r->ret->ask) /* whoever approves is shown one call, and would allow two */
         return mcp_refuse(r, method, name, arguments, NULL);
+    if (tool->budget && r->ret->budget) /* one question to the ledger is one call */
+        return mcp_refuse(r, method, name, arguments, NULL);
+    if (tool->budget)
+        r->ret->budget = tool->budget;
     if (!r->refused && (r->ret->detail[0] == 0 || (ask && !r->ret->ask)))
         mcp_describe(r, method, name, arguments, doubt);
     r->ret->ask = r->ret->ask || ask;

@@ -39,10 +39,13 @@ struct mcp_condition {
     double least, most;
 };
 
+struct budget;
+
 struct mcp_tool {
     const char *name;   /* a pattern */
     const char *sha256; /* what it has to be, or how that begins; NULL: what it was first */
     bool ask;           /* somebody has to approve each call */
+    const struct budget *budget; /* of calls; NULL: none */
     const struct mcp_condition *conditions;
     size_t n_conditions;
 };

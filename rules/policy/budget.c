@@ -117,7 +117,7 @@ static bool twice(const struct budget *b, const struct budget_limit *l)
     return false;
 }
 
-static int read_limit(const struct node *n, enum budget_kind kind, const char *text,
+static int read_limit(const struct node *n, enum budget_kind kind, bool eaches, const char *text,
                       struct budget *b, struct err *err)
 {
     struct slice s = slice_str(text);
@@ -128,8 +128,8 @@ static int read_limit(const struct node *n, enum budget_kind kind, const char *t
     l->each = slice_ends(s, slice_str(per_sandbox));
     if (l->each)
         s.n -= sizeof per_sandbox - 1;
-    if (l->each && kind != BUDGET_TOKENS && kind != BUDGET_COST)
-        return node_fail(n, err, "'per sandbox' goes with tokens and cost");
+    if (l->each && !eaches)
+        return node_fail(n, err, "'per sandbox' goes with tokens, cost, and calls of a tool");
     ssize_t slash = slice_find(s, '/');
     if (slash < 0 || read_amount((struct slice){s.p, (size_t)slash}, kind, &l->amount) < 0 ||
         read_window((struct slice){s.p + slash + 1, s.n - (size_t)slash - 1}, &l->seconds) < 0)
@@ -143,7 +143,8 @@ static int read_limit(const struct node *n, enum budget_kind kind, const char *t
     return 0;
 }
 
-static int read_kind(const struct node *n, enum budget_kind kind, struct budget *b, struct err *err)
+static int read_kind(const struct node *n, enum budget_kind kind, bool eaches, struct budget *b,
+                     struct err *err)
 {
     size_t count;
     if (node_strings(n, &count, err) < 0)
@@ -152,19 +153,21 @@ static int read_kind(const struct node *n, enum budget_kind kind, struct budget 
         struct node item;
         const char *text;
         if (node_strings_at(n, i, &item, &text, err) < 0 ||
-            read_limit(&item, kind, text, b, err) < 0)
+            read_limit(&item, kind, eaches, text, b, err) < 0)
             return -1;
     }
     return 0;
 }
 
-/* FNV-1a of all that the rule says but its budget: who changes an amount goes on with the count. */
+/* FNV-1a of all that the rule, or a tool of it, says but its amounts: who changes an amount goes on
+ * with the count. */
 static uint64_t make_key(const struct node *of)
 {
+    static const char *const amounts[] = {"budget", "calls"};
     uint64_t h = 0xcbf29ce484222325u;
     json_t *rest = json_copy(of->value);
-    if (rest)
-        json_object_del(rest, "budget");
+    for (size_t i = 0; rest && i < ARRAY_LEN(amounts); i++)
+        json_object_del(rest, amounts[i]);
     char *text = rest ? json_dumps(rest, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
     if (text == NULL)
         abort(); /* memory is out, as in the arena */
@@ -183,13 +186,27 @@ int budget_read(struct arena *a, const struct node *n, const struct node *of,
     if (node_keys(n, KEYS(budget_keys), err) < 0)
         return -1;
     for (enum budget_kind k = BUDGET_REQUESTS; k < BUDGET_KINDS; k++)
-        if (node_get(n, budget_keys[k].name, &at) && read_kind(&at, k, b, err) < 0)
+        if (node_get(n, budget_keys[k].name, &at) &&
+            read_kind(&at, k, k == BUDGET_TOKENS || k == BUDGET_COST, b, err) < 0)
             return -1;
     if (b->n == 0)
         return node_fail(n, err,
                          "an empty budget; say 'requests', 'upload', 'download', 'tokens' or "
                          "'cost'");
     b->key = of ? make_key(of) : 1;
+    *ret = b;
+    return 0;
+}
+
+int budget_read_calls(struct arena *a, const struct node *n, const struct node *of,
+                      const struct budget **ret, struct err *err)
+{
+    struct budget *b = arena_zalloc(a, 1, sizeof *b);
+    if (read_kind(n, BUDGET_REQUESTS, true, b, err) < 0)
+        return -1;
+    if (b->n == 0)
+        return node_fail(n, err, "no limit; write 10/h, or leave it out");
+    b->key = make_key(of);
     *ret = b;
     return 0;
 }

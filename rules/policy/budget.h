@@ -26,7 +26,7 @@ struct budget_limit {
     enum budget_kind kind;
     unsigned seconds; /* of the window, 1 to BUDGET_SECONDS_MAX */
     uint64_t amount;  /* requests, bytes, tokens in any time as long as that; at least 1 */
-    bool each;        /* of each sandbox; tokens and cost only */
+    bool each;        /* of each sandbox; tokens, cost, and calls of a tool only */
 };
 
 struct budget {
@@ -40,6 +40,9 @@ struct budget {
  * stands in, which the key is made from. *ret is the arena's. */
 int budget_read(struct arena *a, const struct node *n, const struct node *of,
                 const struct budget **ret, struct err *err);
+/* `calls` of a tool: [10/h, 50/d per sandbox], of requests alone. of: what the key is made from. */
+int budget_read_calls(struct arena *a, const struct node *n, const struct node *of,
+                      const struct budget **ret, struct err *err);
 bool budget_has(const struct budget *b, enum budget_kind kind); /* NULL: no */
 bool budget_of_calls(const struct budget *b);                   /* of tokens or of money */
 /* "1000 requests/h, 50MB up/h", for people. Returns buf. */

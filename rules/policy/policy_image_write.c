@@ -75,11 +75,13 @@ static void put_rules(struct writer *w)
 {
     const struct policy *p = w->p;
     for (size_t i = 0; i < p->n_rules; i++) {
-        const struct budget *b = p->rules[i]->rule.budget;
+        const struct rule *r = &p->rules[i]->rule;
+        const struct budget *b;
         put_rule(w, p->rules[i]);
-        if (b)
-            put(w, IMAGE_BUDGETS, &(struct image_budget){.key = b->key, .rule = (uint32_t)i},
-                sizeof(struct image_budget));
+        for (size_t k = 0; rule_budget_at(r, k, &b); k++)
+            if (b)
+                put(w, IMAGE_BUDGETS, &(struct image_budget){.key = b->key, .rule = (uint32_t)i},
+                    sizeof(struct image_budget));
     }
     if (w->n[IMAGE_BUDGETS])
         qsort(buf_data(&w->part[IMAGE_BUDGETS]), w->n[IMAGE_BUDGETS], sizeof(struct image_budget),

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cloud_identity.h"
+#include "mcp.h"
 #include "policy_private.h"
 
 static const struct rule_entry damaged; /* stands for a rule that cannot be read */
@@ -238,6 +239,18 @@ bool policy_nxdomain(const struct policy *p)
     return p->nxdomain;
 }
 
+bool rule_budget_at(const struct rule *r, size_t i, const struct budget **ret)
+{
+    const struct mcp_rules *m = rule_reads_messages(r) ? r->inspection->mcp : NULL;
+    if (i == 0)
+        *ret = r->budget;
+    else if (m && i <= m->n_tools)
+        *ret = m->tools[i - 1].budget;
+    else
+        return false;
+    return true;
+}
+
 const struct budget *policy_budget_find(const struct policy *p, uint64_t key)
 {
     const struct policy_image *x = &p->image;
@@ -252,7 +265,11 @@ const struct budget *policy_budget_find(const struct policy *p, uint64_t key)
     const struct rule *r = from < x->n_budgets && x->budgets[from].key == key
                                ? policy_rule(p, x->budgets[from].rule)
                                : NULL;
-    return r && r->budget && r->budget->key == key ? r->budget : NULL;
+    const struct budget *b;
+    for (size_t i = 0; r && rule_budget_at(r, i, &b); i++)
+        if (b && b->key == key)
+            return b;
+    return NULL;
 }
 
 /* ---- taints ---- */

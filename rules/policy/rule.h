@@ -71,7 +71,8 @@ int rule_server_tools_read(struct arena *a, const struct node *n, struct inspect
 int rule_llm_read(struct arena *a, const struct node *n, const struct node *tools,
                   const struct rule_entry *rule, struct inspection *in, struct err *err);
 /* `mcp` (rule_mcp.c). */
-int rule_mcp_read(struct arena *a, const struct node *n, struct inspection *in, struct err *err);
+int rule_mcp_read(struct arena *a, const struct node *n, const struct node *rule,
+                  struct inspection *in, struct err *err);
 /* A text or a list of them, at most 256 of at most 256 bytes: whole names; or none of them too; or
  * patterns. */
 enum rule_words { RULE_WORDS = 0, RULE_WORDS_OR_NONE, RULE_WORDS_PATTERNS };

@@ -252,7 +252,7 @@ int rule_inspection_read(struct arena *a, const struct node *rule, struct rule_e
     else if (has_graphql)
         r = read_graphql(a, &graphql, in, err);
     else if (has_mcp)
-        r = rule_mcp_read(a, &mcp, in, err);
+        r = rule_mcp_read(a, &mcp, rule, in, err);
     else if (has_llm)
         r = rule_llm_read(a, &llm, has_tools ? &tools : NULL, ret, in, err);
     else if (has_tools)

@@ -1,5 +1,7 @@
 /* `mcp` of a rule: tools with what is asked of their arguments, methods, resources, prompts, what
  * a refusal is, and what the server may ask of the client. */
+#include "arena.h"
+#include "budget.h"
 #include "mcp.h"
 #include "mcp_pins.h"
 #include "rule.h"
@@ -142,11 +144,26 @@ static int read_arguments(struct arena *a, const struct node *n, struct mcp_tool
 }
 
 static const struct key tool_keys[] = {
-    KEY("name", OWN, "", ""),
-    KEY("ask", AS(bool), "", ""),
-    KEY("sha256", OWN, "", ""),
-    KEY("arguments", OWN, "", ""),
+    KEY("name", OWN, "", ""),      KEY("ask", AS(bool), "", ""), KEY("sha256", OWN, "", ""),
+    KEY("arguments", OWN, "", ""), KEY("calls", OWN, "", ""),
 };
+
+/* A counter is of this tool at what the rule names: another rule's tool of that name has its own,
+ * and who changes an amount goes on with the count. */
+static int read_calls(struct arena *a, const struct node *n, const struct node *tool,
+                      const struct node *rule, struct mcp_tool *ret, struct err *err)
+{
+    static const char *const targets[] = {"allow", "ask"};
+    struct node of = *tool, at;
+    of.value = json_copy(tool->value);
+    for (size_t i = 0; i < ARRAY_LEN(targets); i++)
+        if (node_get(rule, targets[i], &at))
+            json_object_set(of.value, targets[i], at.value);
+    json_object_set_new(of.value, "of", json_string("tool"));
+    int r = of.value ? budget_read_calls(a, n, &of, &ret->budget, err) : -1;
+    json_decref(of.value);
+    return r;
+}
 
 /* As the log has it: hexadecimal digits, all or the first of them. */
 static int read_hash(struct arena *a, const struct node *n, struct mcp_tool *tool, struct err *err)
@@ -162,8 +179,9 @@ static int read_hash(struct arena *a, const struct node *n, struct mcp_tool *too
     return 0;
 }
 
-/* NAME, or {name: NAME, ask: true, arguments: {...}} */
-static int read_tool(struct arena *a, const struct node *n, struct mcp_tool *tool, struct err *err)
+/* NAME, or {name: NAME, ask: true, arguments: {...}, calls: 10/h} */
+static int read_tool(struct arena *a, const struct node *n, const struct node *rule,
+                     struct mcp_tool *tool, struct err *err)
 {
     struct node name = *n, at;
     const char *text;
@@ -178,6 +196,8 @@ static int read_tool(struct arena *a, const struct node *n, struct mcp_tool *too
             return -1;
         if (node_get(n, "arguments", &at) && read_arguments(a, &at, tool, err) < 0)
             return -1;
+        if (node_get(n, "calls", &at) && read_calls(a, &at, n, rule, tool, err) < 0)
+            return -1;
     }
     if (node_string(&name, &text, err) < 0)
         return -1;
@@ -187,8 +207,8 @@ static int read_tool(struct arena *a, const struct node *n, struct mcp_tool *too
     return 0;
 }
 
-static int read_tools(struct arena *a, const struct node *n, struct mcp_rules *m,
-                      struct inspection *in, struct err *err)
+static int read_tools(struct arena *a, const struct node *n, const struct node *rule,
+                      struct mcp_rules *m, struct inspection *in, struct err *err)
 {
     bool one = json_is_string(n->value);
     if (!one && node_is_array(n, err) < 0)
@@ -200,7 +220,7 @@ static int read_tools(struct arena *a, const struct node *n, struct mcp_rules *m
     const char **names = arena_zalloc(a, count + 1, sizeof *names);
     for (size_t i = 0; i < count; i++) {
         struct node item = one ? *n : node_item(n, i);
-        if (read_tool(a, &item, &tools[i], err) < 0)
+        if (read_tool(a, &item, rule, &tools[i], err) < 0)
             return -1;
         names[i] = tools[i].name;
     }
@@ -257,7 +277,8 @@ static const struct key mcp_keys[] = {
     KEY("server", OWN, "", ""),
 };
 
-int rule_mcp_read(struct arena *a, const struct node *n, struct inspection *in, struct err *err)
+int rule_mcp_read(struct arena *a, const struct node *n, const struct node *rule,
+                  struct inspection *in, struct err *err)
 {
     struct mcp_rules *m = arena_zalloc(a, 1, sizeof *m);
     struct node tools, at;
@@ -268,7 +289,7 @@ int rule_mcp_read(struct arena *a, const struct node *n, struct inspection *in, 
         return -1;
     if (!node_get(n, "tools", &tools))
         return node_fail(n, err, "'mcp' needs 'tools'; [] allows none");
-    if (read_tools(a, &tools, m, in, err) < 0 || read_lists(a, n, m, err) < 0)
+    if (read_tools(a, &tools, rule, m, in, err) < 0 || read_lists(a, n, m, err) < 0)
         return -1;
     if (node_key_word(n, mcp_keys, "on_refused", &word, err) < 0)
         return -1;

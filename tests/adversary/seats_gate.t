@@ -212,6 +212,13 @@ def bodies(h):
     rows("the same exchange twice", opened(**chunked), (wire.INJECTOR_CHANNEL_REQUEST, *h.fields(**dict(post, **chunked))))
 
 
+def allowed(h, what, body):
+    h.wire.send(h.request(**dict(what, body=wire.BODY_LENGTH, length=len(body))))
+    h.wire.send(message(wire.INJECTOR_CHANNEL_BODY, u32(h.id), text(body)))
+    h.wire.send(message(wire.INJECTOR_CHANNEL_END, u32(h.id)))
+    return h.answer()
+
+
 def tools(h):
     """The injector reads messages of MCP by itself: a gate that says that they may pass calls no refused tool."""
     def call(name, **arguments):
@@ -226,6 +233,7 @@ def tools(h):
                 ("a refused tool", (403, "mcp"), bad, {}),
                 ("a refused argument", (403, "mcp"), call("write", path="/etc/a"), {}),
                 ("a refused tool in a batch", (403, "mcp"), b"[" + call("read") + b"," + bad + b"]", {}),
+                ("two calls of one budget in a batch", (403, "mcp"), b"[" + call("send") + b"," + call("send") + b"]", {}),
                 ("a tool that is named twice", (400, "body_ambiguous"), bad[:-2] + b',"name":"read"}}', {}),
                 ("a refused tool, compressed", (415, "content_coding"), gzip,
                  dict(fields=as_json + (("content-encoding", "gzip"),))),
@@ -238,11 +246,9 @@ def tools(h):
             first = h.request(**dict(mcp, **dict(dict(body=wire.BODY_LENGTH, length=len(body or b"")), **over)))
             then = [message(wire.INJECTOR_CHANNEL_BODY, u32(h.id), text(body)), message(wire.INJECTOR_CHANNEL_END, u32(h.id))] if body else []
             h.tries("%s at %s" % (name, host), want, first, *then)
-    h.wire.send(h.request(host=MCP, path="/mcp", method="POST", fields=as_json, body=wire.BODY_LENGTH,
-                          length=len(good)))
-    h.wire.send(message(wire.INJECTOR_CHANNEL_BODY, u32(h.id), text(good)))
-    h.wire.send(message(wire.INJECTOR_CHANNEL_END, u32(h.id)))
-    h.bed.t.eq(h.answer(), 200, "an allowed tool is called")
+        got = [allowed(h, mcp, call("send")) for _ in range(6)]
+        h.rows.row("calls of a tool beyond its budget at %s" % host, got == [200] * 3 + [(429, "budget")] * 3, repr(got))
+    h.bed.t.eq(allowed(h, dict(host=MCP, path="/mcp", method="POST", fields=as_json), good), 200, "an allowed tool is called")
 
 
 def calls(h):

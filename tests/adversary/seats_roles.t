@@ -147,7 +147,7 @@ def injector_dials(bed, rows, i, role="injector", own=scene.GITHUB, hosts=()):
     d.breaks("message SECRET_GET", message(wire.SECRET_GET, u32(1), text("github")))
     d.tries("a budget that there is not", lambda got: got not in ("ended", None) and got[0] == wire.BUDGET and
             (got[1].u32(), got[1].u8(), got[1].u64())[2] == 0,
-            message(wire.BUDGET_ASK, u32(1), u64(0x77), u8(1), u64(1 << 50), u8(1), u8(1), u64(0), u64(0), text("")))
+            message(wire.BUDGET_ASK, u32(1), u64(0x77), u8(1), u64(1 << 50), u8(1), u8(1), u64(0), u64(0), text(""), u64(0)))
 
 
 def injector_records(bed, rows, i):

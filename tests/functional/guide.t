@@ -38,6 +38,7 @@ def pages(t, s, g):
         how = "by the proxy variables" if proxy else "by its name"
         _, out, err = g.curl("-i %s/" % GUIDE, proxy=proxy)
         t.ok(out.startswith("HTTP/1.1 200") and "text/plain" in out and "/refusals" in out, "the guide answers " + how, out, err)
+        t.eq(out.lower().count("content-length:"), 1, "its length stands there once, " + how)
         about = g.json("/", proxy=proxy)
         t.eq(about.get("policy"), "coder", "it names the policy, " + how)
     rules = g.json("/rules").get("rules", [])
@@ -95,6 +96,61 @@ def placeholders(t, g, word):
     t.ok(any(scene.GITHUB in r for p in mine for r in p["rules"]), "each with the rules that take it", str(mine))
 
 
+def mcp(t, s, g):
+    """The same as an MCP server, over HTTP and over standard input and output."""
+    word = g.box.sh("printenv GITHUB_TOKEN")[1].strip()
+
+    def say(method, number=1, **params):
+        return json.dumps(dict({"jsonrpc": "2.0", "method": method}, params=params, **({"id": number} if number else {})))
+
+    def post(text, *more):
+        _, out, err = g.curl("-w '\n%%{http_code}' -H 'Content-Type: application/json' %s --data-binary @- %s/mcp <<'END'\n%s\nEND" % (
+            " ".join(more), GUIDE, text))
+        body, _, status = out.rpartition("\n")
+        t.diag("%s %s" % (err, body)) if err else None
+        return status, json.loads(body) if body.strip() else None
+
+    def text(name, **arguments):
+        status, got = post(say("tools/call", name=name, arguments=arguments))
+        result = (got or {}).get("result", {})
+        return status, result.get("isError"), result.get("content", [{}])[0].get("text", "")
+    status, got = post(say("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "x", "version": "1"}))
+    t.ok(status == "200" and got["result"]["protocolVersion"] == "2025-06-18" and "coder" in got["result"]["instructions"], "initialize", str(got))
+    t.eq(post(say("notifications/initialized", 0))[0], "202", "a notification is taken")
+    status, got = post(say("tools/list"))
+    t.eq([x["name"] for x in got["result"]["tools"]],
+         ["what_may_i_do", "why_was_it_refused", "list_placeholders", "propose_rule"], "its tools")
+    status, failed, out = text("what_may_i_do")
+    t.ok(status == "200" and failed is False and scene.GITHUB in out and "credential: yes" in out, "what may be done", out)
+    _, out, _ = g.curl("-o /dev/null -D - 'https://%s/nothing/here?secret=zebra'" % scene.GITHUB)
+    denied = [line for line in out.splitlines() if line.lower().startswith("durward-denied:")][0].split()
+    status, failed, out = text("why_was_it_refused", id=denied[2])
+    t.ok(failed is False and "no rule of the policy allows it" in out and "zebra" not in out, "why it was refused", out)
+    status, failed, out = text("why_was_it_refused", id="0-0")
+    t.ok(status == "200" and failed is True, "an id that is nobody's fails", out)
+    status, failed, out = text("list_placeholders")
+    t.ok(failed is False and word in out, "the placeholders", out)
+    status, failed, out = text("propose_rule", host="new.example.com", path="/v1/**", method="POST", reason="to file issues")
+    t.ok(status == "200" and (failed is False) == ("is asked" in out) and out, "a rule is proposed", out)
+    status, failed, out = text("propose_rule", host="new.example.com", path="/%s" % word)
+    t.ok(failed is True and "placeholder" in out, "a placeholder is in no proposal", out)
+    for what, want in (("[%s]" % say("ping"), "400"), (say("ping")[:-1] + ',"ID":2}', "400"), ("{", "400"),
+                       (say("ping", _meta={"x": "y" * 17000}), "413")):
+        status, got = post(what)
+        t.ok(status == want, "no message: %s" % what[:40], status, str(got))
+    status, got = post(say("tools/call", name="other"))
+    t.ok(status == "200" and got["error"]["code"] == -32602 and got["id"] == 1, "a tool that is not there", str(got))
+    for args, want in (("-X GET", "405"), ("-X DELETE", "405"), ("-d x=y", "40"), ("-H 'Content-Type: text/plain' -d '{}'", "40")):
+        _, out, _ = g.curl("-o /dev/null -w '%%{http_code}' %s %s/mcp" % (args, GUIDE))
+        t.ok(out.startswith(want), "%s: %s" % (args, want), out)
+    lines = "\n".join((say("initialize", protocolVersion="2025-06-18", capabilities={}), say("notifications/initialized", 0),
+                       say("tools/call", 3, name="list_placeholders")))
+    status, out, err = g.box.sh("/run/durward/durward-mcp <<'END'\n%s\nEND" % lines)
+    g.outputs += [out, err]
+    last = json.loads(out.strip().splitlines()[-1])
+    t.ok(last["id"] == 3 and word in last["result"]["content"][0]["text"], "durward-mcp without a name speaks with it", out, err)
+
+
 def main(t):
     s = scene.Scene(t)
     s.rule(deny="%s/private/**" % scene.GITHUB)
@@ -108,6 +164,7 @@ def main(t):
     t.part(refusals, t, s, g)
     t.part(by_injector, t, g)
     t.part(placeholders, t, g, s.github_credential)
+    t.part(mcp, t, s, g)
     scan.scan_sandbox(t, box, s.scanner)
     outputs.append(box.close()[1])
     s.d.policies["coder"]["guide"] = "none"
@@ -116,6 +173,8 @@ def main(t):
     _, out, _ = g.curl(GUIDE + "/rules")
     t.ok("does not tell" in out and scene.GITHUB not in out, "guide: none tells no rule", out)
     t.eq([list(p) for p in g.json("/placeholders").get("placeholders", [])][:1], [["placeholder"]], "nor which rule takes a placeholder")
+    _, out, _ = g.curl("-H 'Content-Type: application/json' -d '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}' %s/mcp" % GUIDE)
+    t.ok("what_may_i_do" in out and "propose_rule" not in out, "nor takes a proposal as a tool", out)
     outputs.append(box.close()[1])
     s.clean(outputs, "the guide")
 

@@ -1,6 +1,7 @@
 #!/usr/bin/python3 -B
 """The Model Context Protocol, message by message: what is refused is answered on a session that lives on, tools are
 decided by their arguments, some are asked about, and replies show what the policy allows."""
+import concurrent.futures
 import json
 import os
 import sys
@@ -19,7 +20,7 @@ RULE = {
                   "/path": {"pattern": "/work/**"}, "/mode": {"one_of": ["a", "w"], "absent": True},
                   "/size": {"range": [0, 100], "absent": True}, "/force": {"absent": True},
                   "/options/deep/0": {"equals": 7, "absent": True}}},
-              {"name": "deploy", "ask": True}],
+              {"name": "deploy", "ask": True}, {"name": "mail", "calls": ["20/h", "18/h per sandbox"]}],
     "methods": ["logging/*"], "resources": ["file:///docs/**", "db://one"], "prompts": ["greet*"],
     "server": {"sampling": "refuse"},
 }
@@ -288,6 +289,28 @@ def changed(t, s, gate, server):
          "a policy that changed meanwhile", got[0].raw, got[0].body)
 
 
+def limited(t, s, address, server):
+    """Calls of a tool with a limit: 64 at once get as many as it has, on a session that lives on; of each sandbox or of all."""
+    client = api.Api(s.d.socket)
+    tokens = [client.ask("POST", "/v1/identities", {"policy": "coder"})["token"] for _ in range(2)]
+    gates = [s.gate(address, token="sandbox:" + x, timeout=40) for x in tokens]
+    seen = len(server.requests)
+    with concurrent.futures.ThreadPoolExecutor(64) as pool:
+        got = list(pool.map(lambda i: post(gates[0], KEYED, call("mail", i, to="zebra")), range(64)))
+    codes = [r.code for r in got]
+    t.eq((codes.count(None), codes.count("budget")), (18, 46), "64 at once: those that one sandbox has")
+    t.eq([said(r)[-1]["id"] for r in got], list(range(64)), "each has an answer to its id")
+    t.ok(all(r.status == 200 for r in got) and len(server.requests) == seen + 18, "no other reached the server")
+    rec = s.d.wait_records(1, "denied", code="budget")[-1]
+    t.eq(rec.get("detail"), "tools/call mail (to): requests 20/h, requests 18/h per sandbox", "on record with the tool and its limits")
+    r = post(gates[0], KEYED, [call("mail", 1), call("mail", 2)])
+    t.eq([r.code, len(said(r))], ["mcp", 2], "two in a batch are refused")
+    codes = [post(gates[1], KEYED, call("mail", i)).code for i in range(4)]
+    t.eq(codes, [None, None, "budget", "budget"], "another sandbox has what is left of all")
+    t.ok(post(gates[0], KEYED, call("read_file")).code is None, "other tools are called still")
+    t.ok(post(gates[0], PLAIN, call("mail")).code is None, "and the same tool of another rule")
+
+
 def as_result(t, gate):
     r = post(gate, PLAIN, call("run_shell", "x1"), "/result")
     got = said(r)[0]
@@ -317,7 +340,7 @@ def main(t):
     s.rule(allow=KEYED, mcp=RULE, **{"with": {"header": {"x-api-key": "openai"}}})
     s.rule(allow=PLAIN + "/result", mcp=dict(RULE, on_refused="result"))
     s.rule(allow=PLAIN, mcp=RULE)
-    address = s.listener()
+    address, tokened = s.listener(), s.listener(None)
     s.d.serve()
     gate = s.gate(address)
     for host in (KEYED, PLAIN):
@@ -327,6 +350,7 @@ def main(t):
     t.part(batch, t, gate, servers[KEYED])
     t.part(odd_replies, t, gate, handler)
     t.part(as_result, t, gate)
+    t.part(limited, t, s, tokened, servers[KEYED])
     t.part(asked, t, s, gate, servers[KEYED])
     t.part(changed, t, s, gate, servers[KEYED])
     t.part(echoed, t, s, gate, handler)

@@ -1,5 +1,6 @@
 /* What the dialer grants of budgets, and to whom: channels that ask, give back, lie and die. */
 #include "dialer_bed.h"
+#include "mcp.h"
 #include "policy.h"
 #include "tap_main.h"
 
@@ -20,6 +21,7 @@ struct world {
     struct bed bed;
     char *json;
     uint64_t few, bytes, calls, each; /* the keys of the rules' budgets */
+    uint64_t mail, move;              /* and of two tools' */
 };
 
 static void open_world(struct world *w)
@@ -35,7 +37,10 @@ static void open_world(struct world *w)
                                "      - { allow: model.example, llm: openai,\n"
                                "          budget: { tokens: 10K/h } }\n"
                                "      - { allow: each.example, llm: openai,\n"
-                               "          budget: { tokens: 150/h per sandbox } }\n";
+                               "          budget: { tokens: 150/h per sandbox } }\n"
+                               "      - { allow: tools.example/mcp, mcp: { tools: [\n"
+                               "          { name: mail, calls: 3/h },\n"
+                               "          { name: move, calls: 2/h per sandbox }, read ] } }\n";
     bed_open(&w->bed, "", 5, NULL, false);
     struct config *c = config_parse(slice_str(text), "test", &err);
     CU_ASSERT_PTR_NOT_NULL_FATAL(c);
@@ -48,6 +53,8 @@ static void open_world(struct world *w)
     w->bytes = policy_rule(p, 1)->budget->key;
     w->calls = policy_rule(p, 2)->budget->key;
     w->each = policy_rule(p, 3)->budget->key;
+    w->mail = policy_rule(p, 4)->inspection->mcp->tools[0].budget->key;
+    w->move = policy_rule(p, 4)->inspection->mcp->tools[1].budget->key;
     policy_free(p);
 }
 
@@ -70,6 +77,7 @@ struct ask {
     uint8_t up, down;
     uint64_t tokens, cost;
     const char *sandbox;
+    uint64_t tool;
 };
 
 static void put_ask(struct msg *m, const struct ask *a)
@@ -84,6 +92,7 @@ static void put_ask(struct msg *m, const struct ask *a)
     msg_put_u64(m, a->tokens);
     msg_put_u64(m, a->cost);
     msg_put_str(m, a->sandbox ? a->sandbox : "");
+    msg_put_u64(m, a->tool);
 }
 
 static bool answered(struct world *w, int fd, struct answer *a)
@@ -328,14 +337,52 @@ static void test_calls_of_sandboxes(void)
     close_world(&w);
 }
 
-/* A gate neither spends tokens nor gives any back. */
+/* Tools of MCP: each has its own count, of all sandboxes or of each, and one call takes of the
+ * policy's budget too. */
+static void test_calls_of_tools(void)
+{
+    struct world w;
+    unsigned granted = 0;
+    open_world(&w);
+    CU_ASSERT(w.mail != w.move);
+    int fd = injector(&w, 1);
+    struct ask ask = {.request = 1, .tool = w.mail, .sandbox = "a"};
+    for (uint32_t id = 1; id <= 64; id++) { /* 64 at once */
+        ask.id = id;
+        ask.sandbox = id % 2 ? "a" : "b";
+        struct answer a = asked(&w, fd, ask);
+        granted += a.end == BUDGET_GRANTED;
+        CU_ASSERT(a.end == BUDGET_GRANTED || (a.end == BUDGET_SPENT_TOOL && a.retry > 0));
+    }
+    CU_ASSERT_EQUAL(granted, 3);
+    granted = 0;
+    ask.tool = w.move;
+    for (uint32_t id = 101; id <= 106; id++) {
+        ask.id = id;
+        ask.sandbox = id % 2 ? "a" : "b";
+        granted += asked(&w, fd, ask).end == BUDGET_GRANTED;
+    }
+    CU_ASSERT_EQUAL(granted, 4);
+    ask.id = 200;
+    ask.tool = w.mail + 1;
+    CU_ASSERT_EQUAL(asked(&w, fd, ask).end, BUDGET_UNKNOWN);
+    give_back(fd, 1, 0, 0); /* the call is over: it was one */
+    ask.id = 201;
+    ask.tool = w.mail;
+    CU_ASSERT_EQUAL(asked(&w, fd, ask).end, BUDGET_SPENT_TOOL);
+    close(fd);
+    close_world(&w);
+}
+
+/* A gate neither spends tokens nor gives any back, and calls no tool. */
 static void test_calls_of_gates(void)
 {
     struct world w;
     open_world(&w);
     struct ask bad[] = {{.id = 1, .key = w.calls, .tokens = 1},
                         {.id = 1, .key = w.calls, .cost = 1},
-                        {.id = 1, .key = w.calls, .sandbox = "a"}};
+                        {.id = 1, .key = w.calls, .sandbox = "a"},
+                        {.id = 1, .tool = w.mail}};
     for (uint32_t i = 0; i <= ARRAY_LEN(bad); i++) {
         int fd = gate(&w, 20 + i);
         struct msg m;
@@ -398,6 +445,7 @@ void suite_dialer_budget(void)
     CU_add_test(s, "requests, of all channels together", test_requests);
     CU_add_test(s, "a policy without budgets", test_without);
     CU_add_test(s, "bytes that come back", test_back);
+    CU_add_test(s, "calls of tools", test_calls_of_tools);
     CU_add_test(s, "more than was given", test_back_too_much);
     CU_add_test(s, "how much a channel may hold", test_leases);
     CU_add_test(s, "tokens of calls, 64 at once", test_calls);

@@ -15,9 +15,9 @@ class Bed:
         s.rule(allow="api.github.com/read/**", methods=["GET"], **{"with": {"bearer": "github"}})
         s.rule(allow=TENANT, headers={"x-tenant": "a"}, **{"with": {"bearer": "github"}})
         s.add(TENANT, shapes.echo)
-        s.rule(allow=MCP, mcp={"tools": ["read", {"name": "write", "arguments": {"/path": {"pattern": "/work/**"}}}]},
+        s.rule(allow=MCP, mcp={"tools": ["read", {"name": "send", "calls": "3/h"}, {"name": "write", "arguments": {"/path": {"pattern": "/work/**"}}}]},
                **{"with": {"bearer": "github"}})
-        s.rule(allow=MCP_PLAIN, mcp={"tools": ["read"]})
+        s.rule(allow=MCP_PLAIN, mcp={"tools": ["read", {"name": "send", "calls": "3/h"}]})
         calls = {"llm": {"api": "openai", "models": ["m"], "max_tokens": 100}, "budget": {"tokens": "1000/h"}}
         s.rule(allow=MODEL, **dict(calls, **{"with": {"bearer": "github"}}))
         s.rule(allow=MODEL_PLAIN, **calls)

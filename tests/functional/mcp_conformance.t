@@ -97,4 +97,4 @@ def main(t):
     s.clean([box.close()[1]], "conformance")
 
 
-tap.run(main)
+tap.run(main, timeout=240)

@@ -193,7 +193,11 @@ static int make_it(const struct making *m, struct pod_parts *p, struct err *err)
         launcher_await_consent(err) < 0)
         return -1;
     netns_close(&p->listeners);
-    return pod_link_check(p->pod, p->outer, &p->link, err);
+    int r = pod_link_check(p->pod, p->outer, &p->link, err);
+    close(p->pod); /* what stays holds no way into either */
+    close(p->outer);
+    p->pod = p->outer = -1;
+    return r;
 }
 
 static int pod_make(const struct making *m, struct err *err)

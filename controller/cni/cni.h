@@ -24,12 +24,14 @@ struct cni_call {
     const char *version;  /* its cniVersion */
     const char *socket;   /* of the daemon */
     const char *netns;    /* the directory of network namespaces */
+    const char *kubelet;  /* the kubelet's root directory */
     const char *pod_path; /* CNI_NETNS; "" */
     struct pod_request q;
 };
 
 /* What the daemon said. */
 struct cni_answer {
+    bool met; /* there is a daemon, whatever it answers */
     enum pod_end end;
     char text[POD_TEXT_MAX], dir[POD_DIR_MAX];
     char *env; /* a text for a shell; malloc'd */
@@ -46,7 +48,8 @@ int cni_pin(const struct cni_call *c, struct err *err);
 int cni_unpin(const struct cni_call *c, const char *container, struct err *err);
 /* All pins but those of the containers that the call lists. */
 int cni_unpin_others(const struct cni_call *c, struct err *err);
-/* The environment into the pod's volume, if it has one. */
-int cni_lay_env(const struct cni_answer *a, struct err *err);
+/* The environment into the pod's volume, if it has one. Where that is the plugin says itself: it is
+ * root, and whoever answers for the daemon must not choose what it writes to. */
+int cni_lay_env(const struct cni_call *c, const struct cni_answer *a, struct err *err);
 
 #endif

@@ -139,6 +139,7 @@ static int read_input(struct cni_call *c, struct err *err)
     c->version = text_of(c->config, "cniVersion", "0.2.0");
     c->socket = text_of(c->config, "socket", "/run/durward/node.sock");
     c->netns = text_of(c->config, "netns", "/run/netns");
+    c->kubelet = text_of(c->config, "kubelet", "/var/lib/kubelet");
     return 0;
 }
 
@@ -171,12 +172,16 @@ static int meet(const char *path, struct err *err)
     return -1;
 }
 
-/* For a shell: export NAME='value'. */
+/* For a shell: export NAME='value'. A name is one that a shell takes (POSIX 2018, XBD 3.235), so
+ * that no answer writes a line of another kind. */
 static int add_line(struct buf *to, const char *pair)
 {
+    static const char may[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
     const char *is = strchr(pair, '=');
     if (is == NULL)
         return 0;
+    if (is == pair || (*pair >= '0' && *pair <= '9') || strspn(pair, may) != (size_t)(is - pair))
+        return -1;
     if (buf_printf(to, "export %.*s='", (int)(is - pair), pair) < 0)
         return -1;
     for (const char *s = is + 1; *s; s++)
@@ -228,6 +233,7 @@ int cni_ask(const struct cni_call *c, struct cni_answer *ret, struct err *err)
     int fd = meet(c->socket, err);
     if (fd < 0)
         return -1;
+    ret->met = true;
     msg_init(&m, W_POD);
     pod_request_put(&c->q, &m);
     int r = msg_send(fd, &m) == 0 ? read_answer(fd, ret, err)

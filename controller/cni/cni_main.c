@@ -58,7 +58,7 @@ static int add(const struct cni_call *c)
     if (cni_pin(c, &err) < 0)
         return fail(c, CNI_AGAIN, err.text);
     int asked = cni_ask(c, &a, &err);
-    if (asked == 0 && a.end == POD_OK && cni_lay_env(&a, &err) == 0) {
+    if (asked == 0 && a.end == POD_OK && cni_lay_env(c, &a, &err) == 0) {
         free(a.env);
         return pass_on(c);
     }
@@ -72,13 +72,16 @@ static int add(const struct cni_call *c)
     return fail(c, asked < 0 ? CNI_AGAIN : CNI_REFUSED, said);
 }
 
-/* What the daemon does not hear of now it sees: the pod's namespace is gone. */
+/* A daemon that is not there sees at its next start that the pod's namespace is gone. One that is
+ * there has to have heard of it, or the runtime asks again. */
 static int del(const struct cni_call *c)
 {
     struct err err = {0};
     struct cni_answer a = {.env = NULL};
-    (void)cni_ask(c, &a, &err);
+    int asked = cni_ask(c, &a, &err);
     free(a.env);
+    if (a.met && (asked < 0 || a.end != POD_OK))
+        return fail(c, CNI_AGAIN, asked < 0 ? err.text : a.text);
     return cni_unpin(c, c->q.container, &err) < 0 ? fail(c, CNI_AGAIN, err.text) : 0;
 }
 

@@ -94,18 +94,27 @@ int cni_unpin_others(const struct cni_call *c, struct err *err)
     return r;
 }
 
-int cni_lay_env(const struct cni_answer *a, struct err *err)
+int cni_lay_env(const struct cni_call *c, const struct cni_answer *a, struct err *err)
 {
-    if (a->dir[0] == '\0')
+    char path[POD_DIR_MAX];
+    if (a->dir[0] == '\0' || c->q.uid[0] == '\0')
         return 0;
-    int dir = open(a->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int len = snprintf(path, sizeof path, "%s/pods/%s/volumes/kubernetes.io~empty-dir/" POD_VOLUME,
+                       c->kubelet, c->q.uid);
+    if (len < 0 || (size_t)len >= sizeof path || strcmp(path, a->dir) != 0)
+        return err_set(
+            err, ERR_DENIED,
+            "the daemon says that the pod's volume is %.200s, and the plugin %.200s; let "
+            "'kubelet' be the same in the configurations of both",
+            a->dir, path);
+    int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0)
-        return errno == ENOENT ? 0 : err_sys(err, "%s", a->dir); /* it has no such volume */
+        return errno == ENOENT ? 0 : err_sys(err, "%s", path); /* it has no such volume */
     size_t n = strlen(a->env);
     (void)unlinkat(dir, "env", 0); /* of the sandbox that the pod had before */
     int fd = openat(dir, "env", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     int r = fd < 0 || fchmod(fd, 0644) < 0 || write(fd, a->env, n) != (ssize_t)n
-                ? err_sys(err, "%s/env", a->dir)
+                ? err_sys(err, "%s/env", path)
                 : 0;
     if (fd >= 0)
         close(fd);

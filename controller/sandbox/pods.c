@@ -323,12 +323,20 @@ static void soon(struct pods *p)
         event_add(p->again, &tick);
 }
 
+/* By the policy that its namespace has now; where it has none any more it stays without a way out,
+ * until its cluster ends it. */
 static void begin_again(struct managed_sandbox *r)
 {
     struct err err = {0};
+    const char *name = json_string_value(json_object_get(r->pod, "namespace"));
+    const struct config_node_namespace *ns =
+        name ? config_node_namespace(r->controller->config, name) : NULL;
     unsigned doubled = r->pod_tries < AGAIN_DOUBLED ? r->pod_tries : AGAIN_DOUBLED;
     r->pod_tries++;
     r->pod_due = now_ms() + ((int64_t)AGAIN_MS << doubled);
+    if (ns == NULL || ns->policy == NULL)
+        return;
+    snprintf(r->policy, sizeof r->policy, "%s", ns->policy);
     if (managed_sandbox_wake(r, &err) < 0)
         proc_log("%s: %s", r->id, err.text);
 }

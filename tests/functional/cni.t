@@ -7,10 +7,11 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import api, cni, scene, tap  # noqa: E402
+from harness import api, cni, scene, tap, wire  # noqa: E402
 from harness.nginx import free_port  # noqa: E402
 from harness.namespace import ip  # noqa: E402
 
@@ -215,6 +216,75 @@ def deaths(t, s, node, pod):
     t.eq(len(api.Api(s.d.socket).list()["sandboxes"]), 1, "as the same sandbox")
 
 
+def answered(t, pod, command, *fields):
+    """-> what the plugin makes of a daemon that answers so, or (no fields) hangs up"""
+    path = os.path.join(t.mkdir("false"), "node.sock")
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener.bind(path)
+    listener.listen(1)
+    listener.settimeout(20)
+
+    def answer():
+        c = listener.accept()[0]
+        with c:
+            c.settimeout(20)
+            c.recv(1 << 16)
+            if fields:
+                c.send(wire.message(wire.POD_DONE, *fields))
+                c.recv(1)
+
+    one = threading.Thread(target=answer)
+    one.start()
+    try:
+        return pod.call(command, config=pod.config(socket=path))
+    finally:
+        one.join()
+        listener.close()
+        os.unlink(path)
+        os.rmdir(os.path.dirname(path))
+
+
+def lies(t, s, node):
+    """Who answers for the daemon chooses neither what the plugin, which is root, writes to, nor what stands there."""
+    pod = node.pod("lied", bare=True)
+    os.makedirs(pod.volume)
+    elsewhere = t.mkdir("elsewhere")
+    ok = wire.u8(0)
+    for what, where, line in (("another folder", elsewhere, "A=b"), ("a folder above", os.path.dirname(pod.volume), "A=b"),
+                              ("a line that is no variable's", pod.volume, "X\n* * * * * root id #=1"),
+                              ("a name with a blank", pod.volume, "A B=c"), ("a name that begins with a digit", pod.volume, "1A=c")):
+        code, said = answered(t, pod, "ADD", ok, wire.text(""), wire.text(where), wire.u32(1), wire.text(line))
+        t.ok(code == 1 and not os.path.exists(pod.pin), "a daemon that names %s starts no pod" % what, str(said))
+        t.eq((os.listdir(elsewhere), os.listdir(os.path.dirname(pod.volume)), os.listdir(pod.volume)), ([], ["durward"], []),
+             "and nothing is written")
+    code, said = answered(t, pod, "ADD", ok, wire.text(""), wire.text(pod.volume), wire.u32(1), wire.text("A=b'c"))
+    with open(os.path.join(pod.volume, "env")) as f:
+        t.eq((code, f.read()), (0, "export A='b'\\''c'\n"), "what is right is written, for a shell")
+    code, said = answered(t, pod, "DEL")
+    t.ok(code == 1 and said["code"] == 11 and os.path.exists(pod.pin), "a DEL that the daemon has not answered is asked again", str(said))
+    t.eq(answered(t, pod, "DEL", ok, wire.text(""), wire.text(""), wire.u32(0)), (0, None), "and one that it has is over")
+
+
+def moved(t, s, node, pod):
+    """A pod that runs on gets the policy that its namespace has now."""
+    s.d.policies["strict"] = {"rules": [{"allow": "deps.example.com"}]}
+    s.d.extra["node"]["namespaces"]["agents"] = "strict"
+    s.d.stop()
+    s.d.serve()
+    t.ok(tap.wait_for(lambda: pod.call("CHECK")[0] == 0, 15, 0.2), "a pod whose namespace has another policy gets its way out back",
+         s.d.diagnostics())
+    t.eq([x["policy"] for x in api.Api(s.d.socket).list()["sandboxes"]], ["strict"], "by the policy of now")
+    t.eq(status(pod, "https://api.github.com/user"), "403", "which allows less")
+    s.d.extra["node"]["namespaces"] = {"others": "strict"}
+    s.d.stop()
+    s.d.serve()
+    t.ok(pod.call("CHECK")[0] != 0 and not works(pod), "one whose namespace has none any more has no way out")
+    s.d.extra["node"]["namespaces"] = {"agents": "coder"}
+    s.d.stop()
+    s.d.serve()
+    t.ok(tap.wait_for(lambda: works(pod), 15, 0.2), "until it has one again", s.d.diagnostics())
+
+
 def ends(t, s, node, pod):
     c = api.Api(s.d.socket)
     code, said = pod.call("GC", config=pod.config(**{"cni.dev/valid-attachments": [{"containerID": pod.container, "ifname": "eth0"}]}))
@@ -229,7 +299,8 @@ def ends(t, s, node, pod):
     t.eq(other.call("ADD")[0], 0, "another pod")
     os.rename(other.volume, other.volume + "-kept")
     code, said = other.call("GC", config=other.config(**{"cni.dev/valid-attachments": []}))
-    t.eq((code, c.list()["sandboxes"], os.path.exists(other.pin)), (0, [], False), "GC ends what is not listed")
+    ended = tap.wait_for(lambda: c.list()["sandboxes"] == [], 10, 0.1)  # it stops after the answer
+    t.eq((code, bool(ended), os.path.exists(other.pin)), (0, True, False), "GC ends what is not listed")
     gone = node.pod("gone")
     t.eq(gone.call("ADD")[0], 0, "a third pod")
     s.d.stop()
@@ -250,6 +321,8 @@ def test(t):
     udp, to = closed(t, s, node, pod)
     t.part(inbound, t, s, node, pod)
     t.part(deaths, t, s, node, pod)
+    t.part(lies, t, s, node)
+    t.part(moved, t, s, node, pod)
     t.part(tampering, t, s, node, pod, udp, to)
     t.part(ends, t, s, node, pod)
     s.clean(what="pods")

@@ -79,6 +79,7 @@ class Pod:
         result = {"cniVersion": "1.0.0", "interfaces": [{"name": self.host}, {"name": "eth0", "sandbox": NETNS + "/" + self.ns}],
                   "ips": [{"address": self.address + "/24", "gateway": self.node.ip, "interface": 1}], "routes": [{"dst": "0.0.0.0/0"}]}
         return dict({"cniVersion": "1.0.0", "name": "n", "type": "durward-cni", "socket": self.node.socket, "netns": NETNS,
+                     "kubelet": self.node.kubelet,
                      "prevResult": result}, **more)
 
     def call(self, command, namespace="agents", config=None, **env):

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <string.h>
@@ -187,6 +188,22 @@ static void deny_ioctls(struct filter *f)
     }
 }
 
+/* The old interfaces of packet rules (ip_tables, arp_tables, ip6_tables, ip_vs) are options of any
+ * socket, for who has CAP_NET_ADMIN over its network: with a user namespace of one's own that is
+ * everybody. IP's own options end at 51, where theirs begin at 64; IPv6's go on at 66. */
+static void deny_tables(struct filter *f)
+{
+    uint32_t no = SCMP_ACT_ERRNO(ENOPROTOOPT);
+    struct scmp_arg_cmp v4[] = {SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, IPPROTO_IP),
+                                SCMP_A2(SCMP_CMP_GE, 64)};
+    deny(f, no, "setsockopt", 2, v4);
+    for (uint64_t option = 64; option <= 65; option++) {
+        struct scmp_arg_cmp v6[] = {SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, IPPROTO_IPV6),
+                                    SCMP_A2(SCMP_CMP_MASKED_EQ, 0xffffffff, option)};
+        deny(f, no, "setsockopt", 2, v6);
+    }
+}
+
 static void deny_clone(struct filter *f, bool nested)
 {
     /* CLONE_NEWTIME is not among them: clone takes that bit for a part of the exit signal */
@@ -294,6 +311,8 @@ int sandbox_seccomp_compile(uint32_t arch, bool nested, struct filter_program *r
     deny_protocols(f, AF_INET6);
     deny_ioctls(f);
     deny_clone(f, nested);
+    if (nested)
+        deny_tables(f);
     deny_set_id(f, nested);
     deny_personality(f);
     keep_core_limit(f);

@@ -574,6 +574,12 @@ static void test_nested_arguments(void)
         {"socket", {AF_PACKET, SOCK_RAW}, EAFNOSUPPORT},
         {"socket", {AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER}, EPROTONOSUPPORT},
         {"socket", {AF_INET, SOCK_RAW, IPPROTO_ICMP}, EPROTONOSUPPORT},
+        {"setsockopt", {3, IPPROTO_IP, 64}, ENOPROTOOPT},   /* IPT_SO_SET_REPLACE */
+        {"setsockopt", {3, IPPROTO_IP, 1155}, ENOPROTOOPT}, /* ip_vs */
+        {"setsockopt", {3, IPPROTO_IPV6, 64}, ENOPROTOOPT},
+        {"setsockopt", {3, IPPROTO_IPV6, 66}, 0},
+        {"setsockopt", {3, IPPROTO_IP, 51}, 0},
+        {"setsockopt", {3, SOL_SOCKET, 64}, 0},
         {"keyctl", {0}, EPERM},
         {"bpf", {0}, EPERM},
         {"ptrace", {0}, EPERM},

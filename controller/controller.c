@@ -220,7 +220,7 @@ static int on_peer(struct controller *c, struct msg *m)
         attach_gate(c, far.sandbox, far.fd);
         return 0;
     case ROLE_INJECTOR:
-        approvals_holder(c->approvals, far.policy, far.fd);
+        approvals_holder(c->approvals, far.policy, true, far.fd);
         return 0;
     case ROLE_LOGGER:
         c->owner.recording = false; /* until the new journal is here */
@@ -237,7 +237,7 @@ static int on_peer(struct controller *c, struct msg *m)
         return 0;
     default:
         if (broker_is_back(far.kind)) {
-            approvals_holder(c->approvals, far.policy, far.fd);
+            approvals_holder(c->approvals, far.policy, false, far.fd);
             return 0;
         }
         close(far.fd);

@@ -337,8 +337,10 @@ static bool answer_wish(struct postgres_client *c, bool tls, size_t n)
         return false;
     }
     buf_drain(in, n);
-    if (c->wants_tls && buf_len(in) > 0)
+    if (c->wants_tls && buf_len(in) > 0) {
         deny(c, "postgres_protocol", "something came between the wish for TLS and TLS");
+        return false; /* and c is gone */
+    }
     return !c->wants_tls;
 }
 

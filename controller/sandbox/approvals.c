@@ -24,6 +24,7 @@ struct holder {
     struct approvals *of;
     struct ipc *ch;
     char policy[RUN_NAME_MAX];
+    bool injector; /* it may end a sandbox and tell of calls, too */
     LIST_ENTRY(holder) link;
 };
 
@@ -470,15 +471,16 @@ static int on_called(struct holder *h, struct msg *m)
 
 static int on_message(struct ipc *ch UNUSED, struct msg *m, void *arg)
 {
+    struct holder *h = arg;
     switch (m->type) {
     case W_PENDING_APPROVAL:
-        return on_hold(arg, m);
+        return on_hold(h, m);
     case W_PENDING_APPROVAL_OVER:
-        return on_over(arg, m);
+        return on_over(h, m);
     case W_KILL:
-        return on_kill(arg, m);
+        return h->injector ? on_kill(h, m) : -1;
     case W_CALLED:
-        return on_called(arg, m);
+        return h->injector ? on_called(h, m) : -1;
     default:
         return -1;
     }
@@ -506,7 +508,7 @@ static void on_closed(struct ipc *ch UNUSED, const char *why UNUSED, void *arg)
     holder_free(arg);
 }
 
-void approvals_holder(struct approvals *a, const char *policy, int fd)
+void approvals_holder(struct approvals *a, const char *policy, bool injector, int fd)
 {
     struct holder *h = a->n_holders < APPROVALS_HOLDERS_MAX ? calloc(1, sizeof *h) : NULL;
     if (h == NULL) {
@@ -514,6 +516,7 @@ void approvals_holder(struct approvals *a, const char *policy, int fd)
         return;
     }
     h->of = a;
+    h->injector = injector;
     snprintf(h->policy, sizeof h->policy, "%s", policy);
     h->ch = ipc_new(a->controller->base, fd, on_message, on_closed, h);
     if (h->ch == NULL) {

@@ -23,8 +23,9 @@ enum { APPROVALS_MAX = 512, APPROVALS_HOLDERS_MAX = 1024, APPROVAL_ID_MAX = 24 }
 
 struct approvals *approvals_new(struct controller *c); /* NULL: out of memory */
 void approvals_free(struct approvals *a);
-/* An injector's channel, of that policy. Owns fd. */
-void approvals_holder(struct approvals *a, const char *policy, int fd);
+/* The channel of an injector of that policy, or of a broker's back, which holds requests and does
+ * nothing else. Owns fd. */
+void approvals_holder(struct approvals *a, const char *policy, bool injector, int fd);
 
 /* Those that came after that number, oldest first: {approvals: […], next}. */
 json_t *approvals_json(const struct approvals *a, uint64_t after);

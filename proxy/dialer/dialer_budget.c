@@ -67,11 +67,11 @@ static bool wish_of(const struct channel *c, uint64_t key, uint64_t tool, struct
 {
     const struct policy *p = c->policy->policy;
     *w = (struct budget_wish){.policy = c->policy->name, .whole = policy_budget(p)};
-    if (tool && (w->tool = policy_budget_find(p, tool)) == NULL)
+    if (tool && (w->tool = policy_budget_find(p, tool, true)) == NULL)
         return false;
     if (key == 0)
         return w->whole || w->tool;
-    w->own = policy_budget_find(p, key);
+    w->own = policy_budget_find(p, key, false);
     return w->own != NULL;
 }
 

@@ -228,8 +228,9 @@ const struct budget *policy_budget(const struct policy *p);
 /* The budgets of a rule, from 0 on: its own, and those of calls of its tools. *ret: NULL where it
  * has none there. False: there are no more. */
 bool rule_budget_at(const struct rule *r, size_t i, const struct budget **ret);
-/* The budget of a rule, or of one of its tools, by its key; NULL: there is none (any more). */
-const struct budget *policy_budget_find(const struct policy *p, uint64_t key);
+/* The budget of a rule, or of a tool of one (of_tool), by its key; NULL: there is none (any more).
+ * Who may spend the one may not name the other in its place. */
+const struct budget *policy_budget_find(const struct policy *p, uint64_t key, bool of_tool);
 
 /* Which kinds of allow rules (CREDENTIALED: or one of `mcp` or `llm`) name this scheme, host and
  * port, whatever the path and method. */

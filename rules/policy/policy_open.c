@@ -251,7 +251,7 @@ bool rule_budget_at(const struct rule *r, size_t i, const struct budget **ret)
     return true;
 }
 
-const struct budget *policy_budget_find(const struct policy *p, uint64_t key)
+const struct budget *policy_budget_find(const struct policy *p, uint64_t key, bool of_tool)
 {
     const struct policy_image *x = &p->image;
     size_t from = 0, to = x->n_budgets;
@@ -267,7 +267,7 @@ const struct budget *policy_budget_find(const struct policy *p, uint64_t key)
                                : NULL;
     const struct budget *b;
     for (size_t i = 0; r && rule_budget_at(r, i, &b); i++)
-        if (b && b->key == key)
+        if (b && b->key == key && (i > 0) == of_tool)
             return b;
     return NULL;
 }

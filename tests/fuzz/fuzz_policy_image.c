@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             must(strlen(told.text) <= size);
         }
         (void)policy_ports(p, NULL, 0);
-        (void)policy_budget_find(p, 1);
+        (void)policy_budget_find(p, 1, false);
     }
     policy_free(p);
     free(bytes);

@@ -366,9 +366,11 @@ static void test_calls_of_tools(void)
     ask.id = 200;
     ask.tool = w.mail + 1;
     CU_ASSERT_EQUAL(asked(&w, fd, ask).end, BUDGET_UNKNOWN);
+    /* a tool's is not spent by who says that it is the rule's, nor the other way round */
+    ask = (struct ask){.id = 300, .request = 1, .key = w.move, .sandbox = "a"};
+    CU_ASSERT_EQUAL(asked(&w, fd, ask).end, BUDGET_UNKNOWN);
     give_back(fd, 1, 0, 0); /* the call is over: it was one */
-    ask.id = 201;
-    ask.tool = w.mail;
+    ask = (struct ask){.id = 201, .request = 1, .tool = w.mail, .sandbox = "a"};
     CU_ASSERT_EQUAL(asked(&w, fd, ask).end, BUDGET_SPENT_TOOL);
     close(fd);
     close_world(&w);

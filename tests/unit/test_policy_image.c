@@ -285,10 +285,11 @@ static void compare(const struct policy *a, size_t requests)
     for (const struct rule *r; (r = policy_rule(a, i)) != NULL; i++) {
         CU_ASSERT(same_rule(r, policy_rule(b, i)));
         if (r->budget)
-            CU_ASSERT_PTR_EQUAL(policy_budget_find(b, r->budget->key), policy_rule(b, i)->budget);
+            CU_ASSERT_PTR_EQUAL(policy_budget_find(b, r->budget->key, false),
+                                policy_rule(b, i)->budget);
     }
     CU_ASSERT_PTR_NULL(policy_rule(b, i));
-    CU_ASSERT_PTR_NULL(policy_budget_find(b, 4711));
+    CU_ASSERT_PTR_NULL(policy_budget_find(b, 4711, false));
     policy_free(b);
 }
 

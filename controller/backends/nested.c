@@ -44,20 +44,9 @@ int nested_bound(struct err *err)
 
 /* ---- the namespaces ---- */
 
-static int put(pid_t pid, const char *file, const char *text)
-{
-    char path[TEXT];
-    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : write(fd, text, strlen(text));
-    if (fd >= 0)
-        close(fd);
-    return n < 0 ? -1 : 0;
-}
-
 static int map(pid_t pid, const char *text)
 {
-    return put(pid, "uid_map", text) < 0 || put(pid, "gid_map", text) < 0 ? -1 : 0;
+    return idmap_put(pid, "uid_map", text) < 0 || idmap_put(pid, "gid_map", text) < 0 ? -1 : 0;
 }
 
 /* Into a namespace below, and says so to whoever is to map it, with a number. What it may have of

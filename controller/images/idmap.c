@@ -114,7 +114,7 @@ int idmap_nest(struct idmap *m, struct err *err)
 
 /* ---- maps ---- */
 
-static int put(pid_t pid, const char *file, const char *text)
+int idmap_put(pid_t pid, const char *file, const char *text)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
@@ -179,7 +179,7 @@ static int put_map(pid_t pid, const char *file, const struct triple *t, unsigned
     for (unsigned i = 0, at = 0; i < n; i++)
         at += (unsigned)snprintf(map + at, sizeof map - at, "%u %u %u\n", t[i].inside, t[i].outside,
                                  t[i].count);
-    return put(pid, file, map);
+    return idmap_put(pid, file, map);
 }
 
 static int put_maps(const struct idmap *m, pid_t pid, uid_t uid, gid_t gid)
@@ -222,7 +222,7 @@ static int map_by_other(const struct idmap *m, int flags, struct err *err)
     int r = pid < 0 ? err_sys(err, "fork") : 0;
     if (r == 0 && (unshare(CLONE_NEWUSER | flags) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0))
         r = err_sys(err, "cannot make a user namespace");
-    if (r == 0 && m->first_gid == 0 && put(getpid(), "setgroups", "deny") < 0)
+    if (r == 0 && m->first_gid == 0 && idmap_put(getpid(), "setgroups", "deny") < 0)
         r = err_sys(err, "cannot write the user namespace's setgroups");
     if (r == 0 && (write(to[1], &c, 1) != 1 || read(from[0], &c, 1) != 1 || c != 1))
         r = err_set(err, ERR_UNREADY, "%s",
@@ -241,10 +241,10 @@ static int map_own(const struct idmap *m, int flags, struct err *err)
     if (unshare(CLONE_NEWUSER | flags) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0)
         return err_sys(err, "cannot make a user namespace");
     snprintf(map, sizeof map, "%u %u 1\n", (unsigned)m->inside_uid, (unsigned)m->uid);
-    if (put(getpid(), "setgroups", "deny") < 0 || put(getpid(), "uid_map", map) < 0)
+    if (idmap_put(getpid(), "setgroups", "deny") < 0 || idmap_put(getpid(), "uid_map", map) < 0)
         return err_sys(err, "cannot write the user namespace's uid_map");
     snprintf(map, sizeof map, "%u %u 1\n", (unsigned)m->inside_gid, (unsigned)m->gid);
-    if (put(getpid(), "gid_map", map) < 0)
+    if (idmap_put(getpid(), "gid_map", map) < 0)
         return err_sys(err, "cannot write the user namespace's gid_map");
     return 0;
 }
@@ -264,7 +264,7 @@ static int put_everybody(pid_t pid, uid_t ours)
     snprintf(map, sizeof map, "0 %u 1\n1 1 %u\n%u %u %u\n", (unsigned)ours, (unsigned)ours - 1,
              (unsigned)ours + 1, (unsigned)ours + 1, UINT32_MAX - ours - 1);
     for (size_t i = 0; i < ARRAY_LEN(files); i++)
-        if (put(pid, files[i], map) < 0)
+        if (idmap_put(pid, files[i], map) < 0)
             return -1;
     return 0;
 }

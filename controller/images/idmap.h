@@ -41,6 +41,9 @@ int idmap_mounts(struct err *err);
  * this one nobody is uid 0, which owns the settings of its network (/proc/sys/net), and root inside
  * is 1. -1 with err: he is the host's root, or /etc/subuid gives us nobody else. */
 int idmap_nest(struct idmap *m, struct err *err);
+/* A map of another process's user namespace; file: uid_map, gid_map or setgroups. 0, or -1 with
+ * errno. */
+int idmap_put(pid_t pid, const char *file, const char *text);
 /* Somebody who is himself. Where the caller is not root, it can only be the caller. */
 void idmap_same(struct idmap *m, uid_t uid, gid_t gid);
 /* Enter a user namespace (and the others that flags name) with this map. Until idmap_become the

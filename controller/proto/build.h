@@ -5,13 +5,17 @@
  *   policy:str
  *   hostname:str
  *   uid:u32 gid:u32    who the command is, inside and outside (the caller)
- *   n × port:u32       ports that rules name beyond 80 and 443 (used where nf_tables does not
- * serve) n × bind: source:str, target:str, mode:u8 (run.h), absolute canonical host path; the
- * builder opens the source without following links and masks credential files below it home:str the
- * home directory inside (a tmpfs unless a bind covers it) user:str           login name shown in
- * the sandbox's /etc/passwd n × githost:str    hosts whose ssh remotes git rewrites to https shape:
- * image, root and limits (sandbox_spec.h) Answers: W_BUILT, later W_TORN. Masked files are named in
- * W_BUILT's text, one a line. */
+ *   n × port:u32       ports that rules name beyond 80 and 443, where nf_tables does not serve
+ *   n × bind:          source:str, target:str, mode:u8 (run.h): absolute canonical host paths; the
+ *                      builder opens the source without following links and masks credential files
+ *                      below it
+ *   home:str           the home directory inside (a tmpfs unless a bind covers it)
+ *   user:str           login name shown in the sandbox's /etc/passwd
+ *   n × githost:str    hosts whose ssh remotes git rewrites to https
+ *   host_key:str       the public host key of its brokers, "" where it has none
+ *   spec:              image, root, limits, backend and volumes (sandbox_spec.h)
+ *
+ * Answers: W_BUILT, later W_TORN. Masked files are named in W_BUILT's text, one a line. */
 #ifndef DURWARD_BUILD_H
 #define DURWARD_BUILD_H
 

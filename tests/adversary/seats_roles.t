@@ -16,6 +16,7 @@ from harness.wire import message, pairs, text, u8, u32, u64  # noqa: E402
 HASH = "0" * 64
 FILES = ("opens a file", "makes a file")  # by roles that open files, where nothing says which
 PENDING_APPROVAL_DENIED, PENDING_APPROVAL_FULL, APPROVALS = 0, 2, 512  # proxy/link/held.h, controller/sandbox/approvals.h
+LAYER_REMOVE, LAYER_SWEEP = 4, 17  # controller/proto/layer_work.h
 LIVES = 1.1  # seconds: a role that dies sooner, six times on end, is started 2 s later
 
 
@@ -359,50 +360,86 @@ def logger(bed, rows):
 
 # ---- controller ----
 
+SEAT = "sb-seat"  # the parent takes no other for one of ours
+
+
 def plan(**over):
-    v = dict(id="seat-1", policy="coder", host="box", uid=1000, gid=1000, ports=(), binds=(), home="/home/u", user="u",
-             git=(), image="", root=0, backend=0, tail=b"")
+    v = dict(id=SEAT, policy="coder", host="box", uid=1000, gid=1000, ports=(), binds=(), home="/home/u", user="u",
+             git=(), host_key="", image="", root=0, nested=0, backend=0, tail=(), volumes=(), more=b"")
     v.update(over)
     return message(wire.BUILD, text(v["id"]), text(v["policy"]), text(v["host"]), u32(v["uid"]), u32(v["gid"]),
                    u32(len(v["ports"])) + b"".join(u32(p) for p in v["ports"]),
                    u32(len(v["binds"])) + b"".join(text(a) + text(b) + u8(w) for a, b, w in v["binds"]),
                    text(v["home"]), text(v["user"]), u32(len(v["git"])) + b"".join(text(g) for g in v["git"]),
-                   text(v["image"]), u8(v["root"]), u64(0), u64(0), u32(0), u32(0), u32(0), u8(v["backend"]), v["tail"])
+                   text(v["host_key"]), text(v["image"]), u8(v["root"]), u64(0), u64(0), u32(0), u32(0), u32(0),
+                   u8(v["nested"]), u8(v["backend"]), b"".join(map(text, v["tail"])),
+                   u32(len(v["volumes"])) + b"".join(text(a) + text(b) + u8(w) for a, b, w in v["volumes"]), v["more"])
 
 
 def builder(bed, rows, c):
     b = seat.Talk(bed, rows("controller to builder"), c.wire("builder"))
 
-    def not_built(got):
-        return got not in ("ended", None) and got[0] == wire.BUILT and (got[1].text(), got[1].u8()) == ("seat-1", 0)
-    for name, over in (
-            ("the whole disk, to write", dict(binds=[("/", "/mnt", 1)])), ("the host's /etc", dict(binds=[("/etc", "/etc", 0)])),
-            ("the daemon's state", dict(binds=[(os.path.join(bed.s.d.dir, "state"), "/mnt", 1)])),
-            ("a bind that leads up", dict(binds=[("/home/../etc", "/mnt", 0)])),
-            ("a bind that is no path", dict(binds=[("etc", "/mnt", 0)])), ("two binds at one place", dict(binds=[("/a", "/m", 0)] * 2)),
-            ("a bind of mode 2", dict(binds=[("/a", "/m", 2)])), ("uid -1", dict(uid=-1)), ("gid -1", dict(gid=-1)),
-            ("a home that leads up", dict(home="/home/../../etc")), ("a home that is no path", dict(home="x")),
-            ("a login name with a colon", dict(user="u:0:0")), ("a login name with a line ending", dict(user="u\nroot")),
-            ("an empty login name", dict(user="")), ("a host name with a line ending", dict(host="a\nb")),
-            ("a git host with a quote", dict(git=['a"b'])), ("a git host with a line ending", dict(git=["a\n[core]"])),
-            ("an image by its path", dict(image="../../etc")), ("an image that there is not", dict(image="nobody")),
-            ("an image that begins with a dot", dict(image=".x")), ("a root that is none", dict(root=9)),
-            ("a backend that is none", dict(backend=9)), ("port 0", dict(ports=[0])), ("port 65536", dict(ports=[65536])),
-            ("more behind", dict(tail=b"\0")),
-            ("a container by another socket", dict(backend=1, tail=text("../x.sock") + text("busybox"))),
-            ("a container of an image with a flag", dict(backend=1, tail=text("/run/x.sock") + text("--privileged"))),
-            ("a pod whose network leads up", dict(backend=3, tail=text("../1/ns/net") + text("c1") + text("") + u32(0))),
-            ("a pod whose pin leads up", dict(backend=3, tail=text("cni-1") + text("../../x") + text("") + u32(0))),
-            ("a pod whose volume leads up", dict(backend=3, tail=text("cni-1") + text("c1") + text("../../x") + u32(0))),
-            ("a pod, where there is no node's", dict(backend=3, tail=text("cni-1") + text("c1") + text("") + u32(0)))):
-        b.tries(name, not_built, plan(**over))
+    def built(got):
+        """-> whether one stands, and what is said of it"""
+        if got in ("ended", None) or got[0] != wire.BUILT:
+            return None, repr(got)
+        f = wire.Fields(got[1].data)
+        return (f.u8(), f.text()) if f.text() == SEAT else (None, "another's")
+    own = dict(uid=os.geteuid(), gid=os.getegid())
+    c.send(seat.CONTROL, message(wire.SANDBOX, text(SEAT), text("coder"), u32(0), text(bytes(32))))
+    b.takes("a plan", lambda got: built(got)[0] == 1, plan(**own), seconds=30)
+    b.wire.send(message(wire.TEARDOWN, text(SEAT)))
+    bed.t.eq(b.wire.next(30)[0], wire.TORN, "and is torn down")
+    pod, engine = ("cni-1", "c1", ""), ("/run/x.sock", "busybox")
+    spec, bound = "the image, the root or a limit is malformed", "nothing is bound into a sandbox of the daemon"
+    node = "this daemon has no node's pods" if os.geteuid() == 0 else "only root's daemon gives pods their way out"
+    volume = "there is no volume 'nobody'" if os.access("/dev/fuse", os.R_OK | os.W_OK) else "/dev/fuse"
+    for name, why, over in (
+            ("the whole disk, to write", bound, dict(binds=[("/", "/mnt", 1)])), ("the host's /etc", bound, dict(binds=[("/etc", "/etc", 0)])),
+            ("the daemon's state", bound, dict(binds=[(os.path.join(bed.s.d.dir, "state"), "/mnt", 1)])),
+            ("a bind of mode 2", bound, dict(binds=[("/a", "/m", 2)])), ("a bind of mode 8", "a bind lacks its mode", dict(binds=[("/a", "/m", 8)])),
+            ("a bind that leads up", "a bind's source is not a", dict(binds=[("/home/../etc", "/mnt", 0)])),
+            ("a bind that is no path", "a bind's source is not a", dict(binds=[("etc", "/mnt", 0)])),
+            ("a bind to where it leads up", "a bind's target is not a", dict(binds=[("/a", "/m/..", 0)])),
+            ("two binds at one place", "two binds have the target /m", dict(binds=[("/a", "/m", 0)] * 2)),
+            ("uid -1", "the uid or gid is malformed", dict(uid=-1)), ("gid -1", "the uid or gid is malformed", dict(gid=-1)),
+            ("a home that leads up", "the home directory is not a", dict(home="/home/../../etc")),
+            ("a home that is no path", "the home directory is not a", dict(home="x")),
+            ("a login name with a colon", "the login name is malformed", dict(user="u:0:0")),
+            ("a login name with a line ending", "the login name is malformed", dict(user="u\nroot")),
+            ("an empty login name", "the login name is malformed", dict(user="")),
+            ("a host name with a line ending", "the host name is malformed", dict(host="a\nb")),
+            ("a git host with a quote", "a git host is not a host name", dict(git=['a"b'])),
+            ("a git host with a line ending", "a git host is not a host name", dict(git=["a\n[core]"])),
+            ("a host key with a line behind it", "the host key is malformed", dict(host_key="ssh-ed25519 AAAA\nevil ssh-ed25519 AAAA")),
+            ("an image by its path", spec, dict(image="../../etc")), ("an image that there is not", "there is no image 'nobody'", dict(image="nobody")),
+            ("an image that begins with a dot", spec, dict(image=".x")), ("a root that is none", spec, dict(root=9)),
+            ("containers inside, twice", spec, dict(nested=2)), ("a backend that is none", spec, dict(backend=9)),
+            ("port 0", "a port is out of range", dict(ports=[0])), ("port 65536", "a port is out of range", dict(ports=[65536])),
+            ("more behind", "fields are left over", dict(more=b"\0")),
+            ("a volume that there is not", volume, dict(volumes=[("nobody", "/v", 0)])),
+            ("a volume whose name leads up", spec, dict(volumes=[("../x", "/v", 0)])),
+            ("a volume at a place that leads up", spec, dict(volumes=[("nobody", "/v/..", 0)])),
+            ("a volume of mode 2", spec, dict(volumes=[("nobody", "/v", 2)])),
+            ("two volumes at one place", spec, dict(volumes=[("nobody", "/v", 0)] * 2)),
+            ("a container by a socket that there is not", "no container engine answers", dict(backend=1, tail=engine)),
+            ("a container by another socket", spec, dict(backend=1, tail=("../x.sock", "busybox"))),
+            ("a container of an image with a flag", spec, dict(backend=1, tail=("/run/x.sock", "--privileged"))),
+            ("a container with a volume", spec, dict(backend=1, tail=engine, volumes=[("nobody", "/v", 0)])),
+            ("a pod, where there is no node's", node, dict(backend=3, tail=pod)),
+            ("a pod whose network leads up", spec, dict(backend=3, tail=("../1/ns/net", "c1", ""))),
+            ("a pod whose pin leads up", spec, dict(backend=3, tail=("cni-1", "../../x", ""))),
+            ("a pod whose volume leads up", spec, dict(backend=3, tail=("cni-1", "c1", "../../x")))):
+        b.tries(name, lambda got: built(got)[0] == 0 and why in built(got)[1], plan(**dict(own, **over)), seconds=20)
+    b.takes("a layer's removal", lambda got: got[0] == wire.LAYERED,
+            message(wire.LAYER, u32(1), u8(LAYER_REMOVE), text("nobody"), text("")))
     for name, data in (
             ("a sandbox whose name leads up", plan(id="../x")), ("a sandbox without a name", plan(id="")),
             ("a sandbox in capitals", plan(id="BOX")), ("a long name", plan(id="a" * 80)),
             ("a plan of 10 bytes", plan()[:10]), ("a layer whose name leads up", message(wire.LAYER, u32(1), u8(1), text("../x"), text("a"))),
-            ("a layer without a name", message(wire.LAYER, u32(1), u8(1), text(""), text(""))),
+            ("a layer without a name", message(wire.LAYER, u32(1), u8(LAYER_REMOVE), text(""), text(""))),
             ("an operation that is none", message(wire.LAYER, u32(1), u8(99), text("a"), text("b"))),
-            ("the builder's own operation", message(wire.LAYER, u32(1), u8(0), text("a"), text("b"))),
+            ("the builder's own operation", message(wire.LAYER, u32(1), u8(LAYER_SWEEP), text("a"), text("b"))),
             ("a freeze of 2", message(wire.FREEZE, u32(1), text("x"), u8(2))), ("an end that is cut", message(wire.TEARDOWN)),
             ("listeners", message(wire.LISTENERS, text("x"), u32(0))), ("consent", message(wire.LISTENERS_OK, text("x"), u8(1), text(""))),
             ("message INIT", message(wire.INIT)), ("message 999", message(999))):

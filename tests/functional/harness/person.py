@@ -46,7 +46,8 @@ def copies(t, folder):
     if os.path.exists(seats):
         shutil.copytree(seats, os.path.join(t.path(folder), "seats"), ignore=shutil.ignore_patterns("*.o", ".*"))
     os.makedirs(os.path.join(t.path(folder), "lib"))
-    shutil.copy(os.path.join(durward.TOP, "lib/wire.h"), os.path.join(t.path(folder), "lib"))
+    for name in ("wire.h", "proc.h"):
+        shutil.copy(os.path.join(durward.TOP, "lib", name), os.path.join(t.path(folder), "lib"))
     tests = os.path.join(t.path(folder), "tests")
     source = os.path.dirname(durward.SUITE)
     for part in ("functional", "adversary"):

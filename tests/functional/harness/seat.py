@@ -280,9 +280,8 @@ class Wire:
                 if kind != wire.PEER:
                     seat.told.append((kind, f, fds))
                     continue
-                f.u8()
-                channel, sandbox, policy = f.u32(), f.text(), f.text()
-                if policy == self.policy:
+                kind, channel, sandbox, policy = f.u8(), f.u32(), f.text(), f.text()
+                if (kind, policy) == (wire.ROLES[self.role], self.policy):
                     return Wire(seat, self.role, fds[0], channel, policy, sandbox)
         raise RuntimeError("no new wire to the %s" % self.role)
 
@@ -346,6 +345,14 @@ class Talk:
         self.rows.row(name, good(got), repr(got))
         if got == "ended":
             self.heal()
+
+    def takes(self, name, good, *datagrams, fds=(), seconds=5):
+        """The control of rows that spoil such a message."""
+        for d in datagrams:
+            self.wire.send(d, fds)
+        got = self.wire.next(seconds * WAIT_FACTOR)
+        self.bed.t.ok(got not in ("ended", None) and good(got), "%s: %s is taken" % (self.rows.seat, name), repr(got),
+                      "" if got in ("ended", None) else repr(got[1].data))
 
     def breaks(self, name, *datagrams, fds=()):
         for d in datagrams:

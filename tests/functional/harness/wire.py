@@ -8,6 +8,8 @@ from .durward import TOP
 
 with open(os.path.join(TOP, "lib/wire.h")) as _f:
     TYPES = {n: int(v) for n, v in re.findall(r"\bW_([A-Z_]+)\s*=\s*([0-9]+)", _f.read())}
+with open(os.path.join(TOP, "lib/proc.h")) as _f:  # as a role is called, and its number in W_PEER
+    ROLES = {n.lower().replace("_", "-"): i for i, n in enumerate(re.findall(r"^    ROLE_(\w+)", _f.read(), re.MULTILINE))}
 NAMES = {v: n for n, v in TYPES.items()}
 GATHERED = 0xffff
 HTTP, HTTPS = 1, 2          # enum scheme

@@ -226,9 +226,8 @@ def own(t, d, canary):
     os.makedirs(os.path.join(d.work, "sub"))
     r = sh(d, OWN)
     t.eq((r.returncode, r.stdout), (0, OWNED), "what a sandbox writes itself it reads") or t.diag(r.stderr)
-    r = sh(d, "cat sub/.env own/.aws/credentials own/new.pem own/.gnupg/ring; echo end")
-    t.ok(r.stdout == "end\n" or "No such" in r.stderr and r.stdout == "end\n", "the next one does not",
-         r.stdout, r.stderr)
+    r = sh(d, "cat sub/.env own/.aws/credentials own/new.pem; stat -c %s - <own/new.pem; ls -A own/.gnupg; echo end")
+    t.ok(r.stdout == "0\nend\n" and "cat:" not in r.stderr, "to the next one they are empty", r.stdout, r.stderr)
 
 
 def moved(t, d, canary):

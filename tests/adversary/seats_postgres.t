@@ -154,6 +154,7 @@ def back(t, bed):
     b.refused_captures()
     b.refused_places(POSTGRES, 5432, (("another policy's server", CLOSED, 5432), ("a host of no rule", "evil.example.org", 5432),
                                       ("another port", HOST, bed.server.port)))
+    b.refused_ends(bed)
     b.end()
 
 

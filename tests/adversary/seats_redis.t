@@ -148,6 +148,7 @@ def back(t, bed):
     b.refused_captures()
     b.refused_places(REDIS, 6379, (("another policy's server", CLOSED, 6379), ("a host of no rule", "evil.example.org", 6379),
                                    ("another port", HOST, bed.server.port)))
+    b.refused_ends(bed)
     b.end()
 
 

@@ -163,6 +163,7 @@ def back(t, bed):
     b.refused_captures()
     b.refused_places(SSH, 22, (("another policy's server", CLOSED, 22), ("a host of no rule", "evil.example.org", 22),
                                ("another port", HOST, bed.server.port)))
+    b.refused_ends(bed)
     b.end()
 
 

@@ -4,7 +4,7 @@ import errno
 import sys
 
 from . import seat, wire
-from .wire import message, text, u8, u32
+from .wire import message, text, u8, u32, u64
 
 DATA, END, OPENED, REFUSED = 1, 3, 4, 5  # enum broker_packet
 HTTPS = 2                                # enum scheme
@@ -68,7 +68,7 @@ class Back:
     """A back's place: the vault and the dialer of its policy."""
 
     def __init__(self, t, bed, protocol):
-        self.t, self.who = t, bed.seats.take(protocol + "-back")
+        self.t, self.protocol, self.who = t, protocol, bed.seats.take(protocol + "-back")
         self.vault, self.dialer = self.who.wire("vault"), self.who.wire("dialer")
         self.to_vault = seat.Rows(t, "back to vault", lambda: True)
         self.to_dialer = seat.Rows(t, "back to dialer", lambda: True)
@@ -118,6 +118,27 @@ class Back:
             self.to_dialer.row(name, got == wire.DIAL_FAIL or (got == "ended" and at == HTTPS), repr(got))
             if got == "ended":
                 self.dialer = self.dialer.renew()
+
+    def refused_ends(self, bed):
+        """Its channel to the controller: a request may wait for somebody's word, and that is all."""
+        box = self.who.wires(self.protocol + "-front")[-1].sandbox
+
+        def runs():
+            try:
+                return bed.box.sh("echo up")[1] == "up\n"
+            except (RuntimeError, OSError) as e:
+                return repr(e)
+        c = seat.Talk(bed, seat.Rows(self.t, "back to controller", runs), self.who.wire("controller"))
+
+        def asked(sandbox):
+            return message(wire.PENDING_APPROVAL, u32(7), u32(60), text(sandbox), text("connect"), text("https"), text("x.example.com"),
+                           text("/"), text(""), text("rule"), text("word"), text(""), u64(0), u8(0))
+        c.takes("a request to hold", lambda got: got[0] == wire.PENDING_APPROVAL_ANSWER and got[1].u32() == 7, asked(box))
+        for name, data in (("an end of its sandbox", message(wire.KILL, text(box), text("reflected"))),
+                           ("a call to a model", message(wire.CALLED, text(box), u64(1), u64(1), u64(1))),
+                           ("a decision", message(wire.DECIDE, text("ap-aaaaaaaa"), u8(1))),
+                           ("a request that is cut", asked(box)[:-1])):
+            c.breaks(name, data)
 
     def end(self):
         seat.Rows(self.t, "back to kernel", lambda: True).refused(self.who, seat.calls_of_all())

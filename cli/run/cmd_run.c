@@ -26,6 +26,7 @@
 #include "run_stdio.h"
 #include "run_summary.h"
 #include "sandbox_spec.h"
+#include "work.h"
 
 static int cmd_run(int argc, char **argv);
 
@@ -35,8 +36,13 @@ const struct command command_run = {
     "Run a command in a sandbox.",
     run_arg_options,
     "The current directory is bound read-write at its own path; files in it that hold known\n"
-    "credentials are hidden and named. The environment inside holds TERM, COLORTERM, NO_COLOR,\n"
-    "LANG, LC_*, TZ, PATH, what -e says and placeholders. Without CMD, on a terminal: your shell.\n"
+    "credentials are hidden and named. In a container (--backend docker) it is a copy, and what "
+    "the\n"
+    "command changed is brought back when it has ended. The environment inside holds TERM, "
+    "COLORTERM,\n"
+    "NO_COLOR, LANG, LC_*, TZ, PATH, what -e says and placeholders. Without CMD, on a terminal: "
+    "your\n"
+    "shell.\n"
     "A first word that names a profile (durward profile ls) runs that program with what it needs;\n"
     "behind -- it is a command.\n"
     "\nExit status: CMD's own, 128+N after signal N, 125 when Durward failed (usage errors too),\n"
@@ -228,17 +234,40 @@ static void print_summary(const struct run_result *r, const struct config *c, co
     free(where);
 }
 
-static void print_json(const struct run_result *r)
+/* copied: taken over; NULL: no directory was. */
+static void print_json(const struct run_result *r, json_t *copied)
 {
-    json_t *v = json_pack(
-        "{s:s, s:I, s:s, s:o, s:o, s:o}", "sandbox", r->sandbox, "status", (json_int_t)r->status,
-        "error", r->text, "denied", run_summary_json(&r->denials, false), "failed",
-        run_summary_json(&r->denials, true), "model_calls", run_summary_calls_json(&r->denials));
+    json_t *v = json_pack("{s:s, s:I, s:s, s:o, s:o, s:o, s:o*}", "sandbox", r->sandbox, "status",
+                          (json_int_t)r->status, "error", r->text, "denied",
+                          run_summary_json(&r->denials, false), "failed",
+                          run_summary_json(&r->denials, true), "model_calls",
+                          run_summary_calls_json(&r->denials), "copied", copied);
     char *text = v ? json_dumps(v, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
     if (text)
         fprintf(stderr, "%s\n", text); /* stdout is the command's */
     free(text);
     json_decref(v);
+}
+
+/* The command's own status, unless what it did is not all in its place. */
+static int conclude(const struct config *c, const struct run_options *o, struct run_result *result,
+                    struct work *work)
+{
+    json_t *copied;
+    bool whole = result->started && result->text[0] == '\0';
+    if (!work_end(work, result->started, whole, &copied) && result->status == 0)
+        result->status = EXIT_DURWARD_FAILED;
+    if (o->json) {
+        print_json(result, copied);
+        return (int)result->status;
+    }
+    json_decref(copied);
+    if (result->text[0]) {
+        char clean[1024];
+        out_error("%s", out_clean(result->text, clean, sizeof clean));
+    }
+    print_summary(result, c, o->config);
+    return (int)result->status;
 }
 
 static int run_it(const struct config *c, const char *file, const struct run_options *o,
@@ -247,26 +276,25 @@ static int run_it(const struct config *c, const char *file, const struct run_opt
     static struct run_result result;
     pid_t pid;
     int channel;
+    struct work *work;
+    json_t *copied;
     struct run_publish *publish = run_publish_open(&o->publish, err);
     if (err->code != ERR_NONE)
         return EXIT_DURWARD_FAILED;
+    if (work_begin(c, r, &work, err) < 0) {
+        run_publish_free(publish);
+        return EXIT_DURWARD_FAILED;
+    }
     if (launch_parent(file, c, &pid, &channel, err) < 0) {
         run_publish_free(publish);
+        (void)work_end(work, false, false, &copied);
         return EXIT_DURWARD_FAILED;
     }
     run_session(channel, r, publish, &result);
     launch_ended(pid);
     if (result.started)
         home_laid(&p->home);
-    if (o->json)
-        print_json(&result);
-    else if (result.text[0]) {
-        char clean[1024];
-        out_error("%s", out_clean(result.text, clean, sizeof clean));
-    }
-    if (!o->json)
-        print_summary(&result, c, o->config);
-    return (int)result.status;
+    return conclude(c, o, &result, work);
 }
 
 static int cmd_run(int argc, char **argv)

@@ -321,8 +321,7 @@ static bool covered(const struct run_request *r, const char *dir)
     return false;
 }
 
-/* A directory that nobody means to hand over as it is. */
-static const char *refused_default(const char *dir, const char *home)
+const char *run_binds_refused(const char *dir, const char *home)
 {
     static const char *const system[] = {"/etc", "/usr",   "/bin", "/sbin",
                                          "/lib", "/lib64", "/boot"};
@@ -366,7 +365,7 @@ static int add_default(const struct run_options *o, struct run_request *r, struc
     snprintf(r->cwd, sizeof r->cwd, "%s", dir);
     if (covered(r, dir))
         return 0;
-    const char *why = refused_default(dir, r->home);
+    const char *why = run_binds_refused(dir, r->home);
     if (why)
         return err_set(err, ERR_DENIED,
                        "%s is %s and is not handed to a sandbox by default; go to the project's "

@@ -211,14 +211,13 @@ static int make_it(struct container *c, struct err *err)
     static struct netns_listeners l;
     static char text[LAUNCHER_NOTES_MAX];
     const struct plan *plan = c->m->plan;
-    if (plan->nbinds)
-        return err_set(err, ERR_DENIED,
-                       "the docker backend binds nothing of the host: add --no-bind, or copy "
-                       "files with durward sandbox cp");
-    if (engine_meet(&c->engine, err) < 0 || docker_parts_make(c->m, &c->parts, err) < 0 ||
+    struct docker_copies copies = {0};
+    if (docker_copies_check(c->m, &copies, err) < 0 || engine_meet(&c->engine, err) < 0 ||
+        docker_parts_make(c->m, &c->parts, err) < 0 ||
         engine_each(&c->engine, DOCKER_LABEL_STATE, c->m->parts.state_dir, remove_orphan, c, err) <
             0 ||
-        create(c, err) < 0 || enter_network(c, err) < 0)
+        create(c, err) < 0 || docker_copies_owner(plan, &copies, c->pid, err) < 0 ||
+        enter_network(c, err) < 0)
         return -1;
     if (netns_listen(&l, plan->ports, plan->nports, err) < 0 || launcher_offer(plan, &l, err) < 0 ||
         await(c, LAUNCHER_CHANNEL, -1, err) < 0 || docker_parts_trust(c->m, &c->parts, err) < 0 ||

@@ -39,6 +39,16 @@ void docker_parts_remove(struct docker_parts *p);
 /* Is no launcher alive that this sandbox's container belongs to? */
 bool docker_parts_orphan(const struct docker_parts *p, const char *sandbox);
 
+struct docker_copies {
+    uid_t owner;
+};
+
+/* Is all that is bound a copy that `durward run` made (cli/run/work.h)? -1 with the reason. */
+int docker_copies_check(const struct making *m, struct docker_copies *ret, struct err *err);
+/* Is the user of the container, whose process pid is, who owns them? */
+int docker_copies_owner(const struct plan *plan, const struct docker_copies *c, pid_t pid,
+                        struct err *err);
+
 #define DOCKER_TRUST "trust"
 
 #define DOCKER_LABEL_STATE   "durward.state"   /* the state directory: whose container it is */

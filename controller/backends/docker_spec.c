@@ -35,8 +35,21 @@ static int add_mount(json_t *mounts, const char *from, const char *name, const c
                                                    source, "Target", to, "ReadOnly", 1));
 }
 
+/* The copies of what was bound (docker_copies_check). */
+static int add_copies(json_t *mounts, const struct plan *plan)
+{
+    int bad = 0;
+    for (unsigned i = 0; i < plan->nbinds; i++) {
+        const struct plan_bind *b = &plan->binds[i];
+        bad |= json_array_append_new(mounts, json_pack("{s:s, s:s, s:s, s:b}", "Type", "bind",
+                                                       "Source", b->source, "Target", b->target,
+                                                       "ReadOnly", !b->writable));
+    }
+    return bad;
+}
+
 /* Ours, read-only: our program, the trust bundles, also where programs look for them. */
-static json_t *make_mounts(const struct docker_parts *p)
+static json_t *make_mounts(const struct plan *plan, const struct docker_parts *p)
 {
     json_t *mounts = json_array();
     const char *path, *name;
@@ -50,7 +63,7 @@ static json_t *make_mounts(const struct docker_parts *p)
         snprintf(bundle, sizeof bundle, DOCKER_TRUST "/%s", name);
         bad |= add_mount(mounts, p->path, bundle, path);
     }
-    if (bad == 0)
+    if (bad == 0 && add_copies(mounts, plan) == 0)
         return mounts;
     json_decref(mounts);
     return NULL;
@@ -62,6 +75,9 @@ static int add_tmpfs(json_t *at, const struct making *m, const struct engine *e,
 {
     char options[256];
     uint64_t disk = m->plan->sandbox_spec.limits.disk;
+    for (unsigned i = 0; i < m->plan->nbinds; i++)
+        if (strcmp(m->plan->binds[i].target, path) == 0)
+            return 0; /* a copy is there */
     uint64_t files = disk == 0 ? INODES_MAX : disk / BYTES_A_FILE;
     int n = snprintf(options, sizeof options, "rw,nosuid,nodev,exec,mode=%s",
                      own && e->podman ? "1777" : mode);
@@ -216,6 +232,9 @@ int docker_note_limits(const struct plan *plan, struct buf *notes, struct err *e
     if (l->disk)
         bad |= buf_append_str(notes, "note: limit disk: held for each of /tmp, /var/tmp, /run, "
                                      "/workspace and $HOME by itself\n");
+    if (l->disk && plan->nbinds)
+        bad |= buf_append_str(notes, "note: limit disk: not held for the copy of a directory, "
+                                     "which lies on this host\n");
     if (l->disk && l->writable)
         bad |= buf_append_str(notes, "note: limit disk: not held for the root, which the engine "
                                      "keeps\n");
@@ -237,7 +256,7 @@ static json_t *make_host(const struct making *m, const struct engine *e,
                   !plan->sandbox_spec.limits.writable, "CapDrop", "ALL", "SecurityOpt",
                   "no-new-privileges", "IpcMode", "private", "CgroupnsMode", "private", "LogConfig",
                   "Type", "none", "RestartPolicy", "Name", "no", "Sysctls", sysctls, "Mounts",
-                  make_mounts(p), "Tmpfs", make_tmpfs(m, e));
+                  make_mounts(plan, p), "Tmpfs", make_tmpfs(m, e));
     if (host == NULL || json_object_get(host, "Mounts") == NULL ||
         json_object_get(host, "Tmpfs") == NULL || add_limits(host, &plan->sandbox_spec.limits, e)) {
         err_set(err, ERR_INTERNAL, "out of memory");
